@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef BASE_ERROR_H
+#define BASE_ERROR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/*
+ * What went wrong in the world (assert is for our own bugs). Flat and owned by the caller, so that
+ * reporting an error never allocates. A function that can fail returns bool and takes the error last;
+ * the kind says who must act, the text is one finished sentence without a trailing full stop.
+ *
+ * The text may reach senders, logs and metrics: it names fields, indices and limits, and never
+ * carries a byte of a sender's text (DESIGN promise 1).
+ */
+enum error_kind {
+	ERROR_NONE,
+	ERROR_CONFIG,      /* the operator: configuration, files, ports */
+	ERROR_INVALID,     /* the sender: malformed (400, INVALID_ARGUMENT) */
+	ERROR_TOO_LARGE,   /* the sender: over a limit (413, RESOURCE_EXHAUSTED without RetryInfo) */
+	ERROR_UNSUPPORTED, /* the sender: encoding or media type (415, UNIMPLEMENTED) */
+	ERROR_UNAUTHENTICATED, /* the sender: credentials (401, UNAUTHENTICATED) */
+	ERROR_BUSY,        /* nobody: try later (503/429 + Retry-After, UNAVAILABLE + RetryInfo) */
+	ERROR_INTERNAL     /* us (500, INTERNAL) */
+};
+
+struct error {
+	enum error_kind kind;
+	uint32_t retry_after_ms; /* of ERROR_BUSY; 0 means one second */
+	char text[400];
+};
+
+/* Fills err (which may be NULL) and returns false, so that `return error_set(...)` reads well. */
+bool error_set(struct error *err, enum error_kind kind, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* Puts "prefix: " before the text that is there; returns false. */
+bool error_prefix(struct error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static inline void error_clear(struct error *err)
+{
+	err->kind = ERROR_NONE;
+	err->retry_after_ms = 0;
+	err->text[0] = '\0';
+}
+
+#endif

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef BASE_METRICS_H
+#define BASE_METRICS_H
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+
+/*
+ * Own metrics in Prometheus text. A metric is a const row beside the code that counts; a series is one
+ * metric with label values, created once at start and then only added to. Label values are component
+ * IDs, transports and fixed words of ours: never a sender's text, so their number is bounded.
+ *
+ * metrics_series may be called from any thread (mutex inside); series_add and series_set are one
+ * relaxed atomic operation. A series lives as long as its registry.
+ */
+enum metric_kind { METRIC_COUNTER, METRIC_GAUGE };
+
+struct metric {
+	const char *name; /* with prefix otelcol_, without _total */
+	enum metric_kind kind;
+	const char *unit; /* for the manual: "{samples}", "By", "s" */
+	const char *help;
+};
+
+struct metric_label {
+	const char *name, *value; /* copied */
+};
+
+struct series {
+	_Atomic int64_t value;
+};
+
+struct metrics;
+
+struct metrics *metrics_new(void);
+void metrics_unref(struct metrics **metrics);
+
+/* Finds or makes the series; never fails. labels ends with a row whose name is NULL. */
+struct series *metrics_series(struct metrics *metrics, const struct metric *metric,
+			      const struct metric_label *labels);
+
+static inline void series_add(struct series *s, int64_t n)
+{
+	atomic_fetch_add_explicit(&s->value, n, memory_order_relaxed);
+}
+
+static inline void series_set(struct series *s, int64_t n)
+{
+	atomic_store_explicit(&s->value, n, memory_order_relaxed);
+}
+
+static inline int64_t series_get(struct series *s)
+{
+	return atomic_load_explicit(&s->value, memory_order_relaxed);
+}
+
+/* Called before each writing, to set gauges that are cheaper to read than to maintain. */
+void metrics_on_scrape(struct metrics *metrics, void (*refresh)(void *context), void *context);
+void metrics_off_scrape(struct metrics *metrics, void *context);
+
+/* Prometheus text format 0.0.4: HELP, TYPE, series sorted by name and labels. */
+void metrics_write(struct metrics *metrics, struct bytes *out);
+
+#endif

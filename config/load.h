@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CONFIG_LOAD_H
+#define CONFIG_LOAD_H
+
+#include "config/node.h"
+
+/*
+ * Sources -> one tree, as the Collector's confmap does it: every --config location (file:, env:, yaml:, or a
+ * plain path; http: and https: are refused with a message), merged left to right (maps deep, lists and
+ * scalars replaced, a later null wipes), then the --set items, then ${env:X}, ${X}, ${X:-default},
+ * ${file:...}, ${yaml:...} expanded, $$ -> $. At most 1000 expansions; files at most 16 MiB; depth at most 100.
+ */
+struct config_sources {
+	const char *const *locations;
+	size_t location_count;
+	const char *const *sets; /* "a.b=c" */
+	size_t set_count;
+	/* Told once per unset environment variable without default; may be NULL. */
+	void (*unset)(void *context, const char *variable);
+	void *context;
+};
+
+struct node *config_load(const struct config_sources *sources, struct error *err);
+
+/* One YAML text; for tests and ${yaml:}. No merging, no expansion. */
+struct node *config_parse(const char *source, const char *yaml, size_t len, struct error *err);
+
+#endif

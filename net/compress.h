@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NET_COMPRESS_H
+#define NET_COMPRESS_H
+
+#include "base/bytes.h"
+#include "base/error.h"
+
+/*
+ * Whole bodies in, whole bodies out: libdeflate for gzip and zlib (all members), libzstd. The output
+ * buffer's maximum is the cap: a bomb stops there with ERROR_TOO_LARGE, whatever sizes it claims; a
+ * damaged stream is ERROR_INVALID. [any thread; no state is shared]
+ */
+enum coding { CODING_IDENTITY, CODING_GZIP, CODING_ZLIB, CODING_ZSTD, CODING_SNAPPY, CODING_UNKNOWN };
+
+/* By the first bytes: 1F 8B gzip, 28 B5 2F FD zstd, FF 06 00 00 "sNaPpY" framed snappy, else identity. */
+enum coding compress_sniff(struct view body);
+/* HTTP Content-Encoding / grpc-encoding token: "", identity, gzip, x-gzip, deflate, zlib, zstd. */
+enum coding compress_named(const char *name);
+
+bool compress_inflate(enum coding coding, struct view in, struct bytes *out, struct error *err);
+/* level 0: the default (gzip 1, zstd 1). */
+bool compress_deflate(enum coding coding, int level, struct view in, struct bytes *out, struct error *err);
+
+#endif

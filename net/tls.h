@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NET_TLS_H
+#define NET_TLS_H
+
+#include "config/table.h"
+
+/*
+ * The Collector's TLS sections (collector-compat §2.3) and the loading of what they name. Keys that
+ * promise what cannot be kept here (min_version other than 1.2, max_version, cipher_suites, curve_preferences, tpm) are
+ * errors at validate.
+ */
+struct tls_server_config {
+	struct optional present;
+	char *ca_file, *cert_file, *key_file, *client_ca_file;
+	struct secret ca_pem, cert_pem, key_pem;
+	char *min_version, *max_version;
+	struct strings cipher_suites, curve_preferences;
+	bool include_system_ca_certs_pool, client_ca_file_reload;
+	struct duration reload_interval;
+	const struct node *tpm;
+};
+
+struct tls_client_config {
+	bool insecure, insecure_skip_verify;
+	char *server_name_override;
+	char *ca_file, *cert_file, *key_file;
+	struct secret ca_pem, cert_pem, key_pem;
+	char *min_version, *max_version;
+	struct strings cipher_suites, curve_preferences;
+	bool include_system_ca_certs_pool;
+	struct duration reload_interval;
+	const struct node *tpm;
+};
+
+extern const struct config_table tls_server_table;
+extern const struct config_table tls_client_table;
+
+/* PEM texts, read and checked against each other (a key that does not fit its certificate is an error). */
+struct tls_material {
+	char *ca, *cert, *key; /* NULL where not configured */
+};
+
+bool tls_load_server(const struct tls_server_config *config, struct tls_material *out, struct error *err);
+bool tls_load_client(const struct tls_client_config *config, struct tls_material *out, struct error *err);
+void tls_release(struct tls_material *material);
+
+#endif

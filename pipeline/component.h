@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PIPELINE_COMPONENT_H
+#define PIPELINE_COMPONENT_H
+
+#include "base/log.h"
+#include "base/metrics.h"
+#include "config/table.h"
+#include "net/loop.h"
+#include "profile/packet.h"
+#include "profile/profiles.h"
+
+/*
+ * What a component is. Read this first; then exporters/debug.c is a whole one.
+ *
+ * A component is one file that ends in its one exported constant, a struct component_factory; the list of
+ * all of them is gateway/components.c. The host binds the configuration (rows of the factory's table),
+ * allocates `size` zeroed bytes and calls create; it starts exporters first and receivers last, stops
+ * receivers first, then destroys everything.
+ *
+ * One way through:
+ *
+ *   receiver: accepts a request up to its headers, asks gate_admit, reads the body, and gives a struct
+ *	inbound to gate_submit. A worker then calls its decode, once per path, and its reply, once.
+ *   processors: functions on open profiles, called in order on the worker's thread; they never wait.
+ *   collect: copies what is permitted and reachable into the open batch of the path (batch of one
+ *	without a `batch` processor); a closed batch is a sealed packet.
+ *   exporters: every packet goes to each exporter's delivery (pipeline/delivery.h), which alone queues,
+ *	retries and counts, and calls plan and send.
+ *
+ * Counting and timing happen at these edges (pipeline/observe.h), so components need not count, except
+ * what only they can see (their own metrics).
+ */
+enum component_kind {
+	COMPONENT_RECEIVER,
+	COMPONENT_PROCESSOR,
+	COMPONENT_EXPORTER,
+	COMPONENT_EXTENSION
+};
+
+/* What a component gets from the program. Borrowed; lives longer than the component. */
+struct host {
+	const char *id;      /* "otlp_grpc/a" */
+	const char *pipeline; /* of a processor: "profiles"; else NULL */
+	struct log log;      /* already carries the component's fields */
+	struct metrics *metrics;
+	struct loop *loop;
+	struct gate *gate;   /* receivers: the way in */
+	const struct service_view *service; /* extensions: what they may ask of the program */
+};
+
+/* What the program tells its extensions. Functions may be called from any thread. */
+struct service_view {
+	void *context;
+	bool (*ready)(void *context);           /* all receivers listen, not stopping */
+	uint64_t (*up_since)(void *context);    /* wall clock, ns */
+};
+
+/*
+ * Settings of a path that processors contribute instead of (or besides) a function on profiles: their place in the
+ * list does not matter. One struct per path; each processor's settle may change it.
+ */
+struct path_settings {
+	/* batch */
+	bool batching;
+	struct duration batch_timeout;
+	uint64_t batch_size, batch_max_size; /* samples; 0: none */
+	uint64_t batch_max_bytes;
+	struct strings batch_metadata_keys;
+	int64_t batch_metadata_limit;
+	/* memory_limiter: bytes; 0: the program's default (80 % of the cgroup) */
+	uint64_t memory_limit, memory_spike;
+	struct duration memory_check_interval;
+};
+
+struct part { /* one request to a destination, made from a packet by plan */
+	struct packet *packet; /* borrowed by plan; delivery holds the reference */
+	uint32_t index;        /* of the part in the plan */
+	uint64_t samples, profiles;
+};
+
+struct limits { /* what the destination takes; 0: not limited. Learned limits come with the splitter */
+	uint64_t bytes, samples;
+};
+
+struct parts {
+	struct part *at;
+	uint32_t count, room;
+};
+
+/* One send in progress. The exporter calls sending_done exactly once, from any thread. */
+struct sending;
+
+enum send_outcome {
+	SEND_OK,
+	SEND_RETRY,     /* try again, after retry_after_ms if >= 0 */
+	SEND_PERMANENT, /* will never be taken: dropped */
+	SEND_TOO_LARGE  /* the destination's limit: dropped until there is a splitter */
+};
+
+struct send_result {
+	enum send_outcome outcome;
+	int64_t retry_after_ms;     /* -1: none was sent */
+	uint64_t rejected_samples;  /* of SEND_OK: partial_success */
+	const char *reason;         /* one of a few fixed words for metrics and logs: "unavailable", "invalid" ... */
+};
+
+void sending_done(struct sending *sending, const struct send_result *result);
+
+struct component_factory {
+	const char *type;       /* the key in the YAML */
+	const char *alias;      /* a deprecated type name, or NULL */
+	const char *help;       /* one sentence */
+	const char *manual;     /* more for docs/MANUAL.md, in Markdown; may be NULL */
+	enum component_kind kind;
+	size_t size;            /* of the instance; zeroed by the host */
+	size_t scratch_size;    /* of a worker's scratch for this instance; zeroed; 0: none */
+	const struct config_table *config;
+	const struct metric *const *metrics; /* own metrics for the manual, NULL-terminated; may be NULL */
+
+	/* config: bound by the host; lives as long as the instance. destroy follows also a failed create. */
+	bool (*create)(void *self, const void *config, const struct host *host, struct error *err);
+	bool (*start)(void *self, struct error *err);  /* may be NULL */
+	void (*stop)(void *self);    /* on return: flushed, no thread or timer of it left; may be NULL */
+	void (*destroy)(void *self);
+	/* SIGHUP: read certificates again, reopen files. What is broken stays as it was, and err says why. May be NULL. */
+	bool (*reload)(void *self, struct error *err);
+	/* Prints what the manual's tables cannot hold (`portcullis components TYPE`); may be NULL. */
+	void (*describe)(struct bytes *out);
+
+	/* Processors: one or both. scratch belongs to (worker, instance). */
+	bool (*process)(void *self, void *scratch, struct profiles *profiles, struct error *err);
+	void (*scratch_fini)(void *self, void *scratch);
+	void (*settle)(void *self, struct path_settings *settings);
+
+	/*
+	 * Exporters. plan is pure: same packet and limits, same parts in the same order; NULL means one part, the packet.
+	 * send runs on a pool thread, may compress and write but not wait for a peer, and says through
+	 * sending_done what happened. At most max_in_flight sends run at once (0: the queue's num_consumers).
+	 */
+	size_t delivery_offset; /* of struct delivery_config in the config struct */
+	uint32_t max_in_flight;
+	bool (*plan)(void *self, struct packet *packet, const struct limits *limits, struct parts *parts,
+		     struct error *err);
+	void (*send)(void *self, const struct part *part, uint64_t timeout_ns, struct sending *sending);
+};
+
+/*
+ * The way in (pipeline/gate.c). A receiver's request is a struct inbound inside a struct of its own.
+ */
+struct outcome { /* what the sender is told */
+	const struct error *error;   /* NULL: accepted, perhaps in part */
+	uint32_t rejected_profiles;  /* undecodable ones, for partial_success */
+	const char *rejection;       /* names the first fault; NULL if none */
+};
+
+struct body { /* a worker's reusable buffers, to linearise and inflate into */
+	struct bytes raw, inflated;
+};
+
+struct inbound;
+struct inbound_ops {
+	/*
+	 * Worker thread, once: gives the contiguous, inflated body with BYTES_SLACK readable bytes behind it. It may
+	 * use the buffers of `body`, whose maxima are set from the receiver's limits by load itself. Before growing
+	 * memory beyond what was charged it calls gate_charge.
+	 */
+	bool (*load)(struct inbound *in, struct body *body, struct view *out, struct error *err);
+	/* Worker thread, once per path, on reset tables. */
+	bool (*decode)(struct inbound *in, struct profiles *profiles, struct error *err);
+	/* Any thread, once, last: tells the sender and frees the inbound. */
+	void (*reply)(struct inbound *in, const struct outcome *outcome);
+};
+
+struct inbound {
+	const struct inbound_ops *ops;
+	struct request request;
+	struct ack ack;           /* initialised by gate_submit */
+	struct gate *gate;        /* set by gate_submit */
+	struct inbound *next;     /* the gate's queue */
+	_Atomic int64_t charged;  /* bytes taken from the budget for this request: gate_admit, gate_charge */
+	struct outcome outcome;   /* the pipeline's, kept until the ack is done */
+	struct error error;
+	char rejection[160];
+};
+
+/*
+ * From the headers, before the body is read: is there room for about `bytes`, does any destination have room, is the
+ * program not stopping? Charges the bytes to `in` and returns true, or fails with ERROR_BUSY and a retry hint, counted.
+ * [any thread]
+ */
+bool gate_admit(struct gate *gate, struct inbound *in, size_t bytes, struct error *err);
+/* The real size is known, or more is needed: corrects the charge to `bytes`; ERROR_BUSY when over the limit. [any thread] */
+bool gate_charge(struct gate *gate, struct inbound *in, size_t bytes, struct error *err);
+/* The request will not be submitted (refused, lost, too large): gives the charge back and counts the reason, a fixed word. */
+void gate_forget(struct gate *gate, struct inbound *in, const char *transport, const char *reason);
+/* Takes the request; a worker runs it to completion. Always ends in ops->reply. [any thread, does not block] */
+void gate_submit(struct gate *gate, struct inbound *in);
+
+#endif

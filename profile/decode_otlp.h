@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PROFILE_DECODE_OTLP_H
+#define PROFILE_DECODE_OTLP_H
+
+#include "profile/profiles.h"
+
+/*
+ * ExportProfilesServiceRequest (opentelemetry-proto 1.10/1.11, equal on the wire) -> open tables.
+ *
+ * False with ERROR_INVALID: not decodable (the field is named), a layout of OTLP 1.9 or older (the
+ * message names the layout), ambiguous layout, or every Profile is bad. False with ERROR_TOO_LARGE:
+ * over the table cap. Otherwise true; bad Profiles have `fault` set and are counted in
+ * rejected_profiles, with the first reason in rejection.
+ *
+ * Unknown fields, original_payload and original_payload_format are skipped unread and so never leave.
+ * p must have been reset with the input.
+ */
+bool decode_otlp(struct profiles *p, struct error *err);
+
+#endif

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PROFILE_ENCODE_JSON_H
+#define PROFILE_ENCODE_JSON_H
+
+#include "profile/packet.h"
+
+/* OTLP/JSON of the packet on one line, without a newline: lowerCamelCase names, 64-bit integers as decimal
+ * strings, enums as numbers, trace, span and profile ids in hex, bytes values in base64 (OTLP spec, "JSON
+ * Protobuf Encoding"). Reads the sealed bytes. */
+bool encode_json(const struct packet *packet, struct bytes *out, struct error *err);
+
+#endif

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "profile/profiles.h"
+#include "base/memory.h"
+
+#include <string.h>
+
+#define EACH_TABLE(X) \
+	X(strings) X(attributes) X(indices) X(functions) X(mappings) X(lines) X(locations) \
+	X(stacks) X(links) X(samples) X(profiles) X(scopes) X(entities) X(resources)
+
+void profiles_fini(struct profiles *p)
+{
+#define X(t) memory_free(p->t.at);
+	EACH_TABLE(X)
+#undef X
+	bytes_fini(&p->added);
+	*p = (struct profiles){ 0 };
+}
+
+static bool add_zero_entries(struct profiles *p)
+{
+#define X(t) \
+	if (!profiles_room(p, &p->t, 1)) \
+		return false; \
+	memset(&p->t.at[p->t.count++], 0, sizeof *p->t.at);
+	X(strings) X(attributes) X(functions) X(mappings) X(locations) X(stacks) X(links)
+#undef X
+	return true;
+}
+
+bool profiles_reset(struct profiles *p, struct request *request, struct view input,
+		    size_t table_bytes_max)
+{
+#define X(t) p->t.count = 0;
+	EACH_TABLE(X)
+#undef X
+	p->request = request;
+	p->input = input;
+	p->added.len = 0;
+	p->added.max = table_bytes_max < PROFILES_INPUT_MAX ? table_bytes_max : PROFILES_INPUT_MAX;
+	p->dictionary_attributes = p->dictionary_strings = 1;
+	p->rejected_profiles = p->rejected_samples = p->repaired_strings = 0;
+	p->rejection[0] = '\0';
+	p->table_bytes_max = table_bytes_max;
+	p->over_cap = false;
+	return input.len <= PROFILES_INPUT_MAX && add_zero_entries(p);
+}
+
+void profiles_shrink(struct profiles *p, size_t keep)
+{
+	size_t held = p->added.room;
+#define X(t) held += p->t.room * sizeof *p->t.at;
+	EACH_TABLE(X)
+#undef X
+	if (held > keep) {
+		struct audit *audit = p->audit;
+		profiles_fini(p);
+		p->audit = audit;
+	}
+}
+
+size_t profiles_used(const struct profiles *p)
+{
+	size_t used = p->added.len;
+#define X(t) used += (size_t)p->t.count * sizeof *p->t.at;
+	EACH_TABLE(X)
+#undef X
+	return used;
+}
+
+bool profiles_grow(struct profiles *p, void *at_member, uint32_t count, uint32_t *room,
+		   uint32_t more, size_t size)
+{
+	uint64_t need = (uint64_t)count + more;
+	if (need > UINT32_MAX / 2 || profiles_used(p) + more * size > p->table_bytes_max) {
+		p->over_cap = true;
+		return false;
+	}
+	uint64_t want = *room ? *room : 16;
+	while (want < need)
+		want *= 2;
+	void *at;
+	memcpy(&at, at_member, sizeof at);
+	at = memory_resize(at, want * size);
+	memcpy(at_member, &at, sizeof at);
+	*room = (uint32_t)want;
+	return true;
+}
+
+double attribute_number(const struct attribute *a)
+{
+	int64_t bits = attribute_integer(a);
+	double number;
+	memcpy(&number, &bits, sizeof number);
+	return number;
+}
+
+void attribute_set_number(struct attribute *a, double value)
+{
+	int64_t bits;
+	memcpy(&bits, &value, sizeof bits);
+	attribute_set_integer(a, bits);
+}
+
+struct span profiles_bytes_new(struct profiles *p, const void *data, size_t len)
+{
+	uint32_t at = (uint32_t)p->added.len;
+	if (!bytes_add(&p->added, data, len)) {
+		p->over_cap = true;
+		return (struct span){ 0 };
+	}
+	return (struct span){ at | SPAN_ADDED, (uint32_t)len };
+}
+
+uint32_t profiles_text_new(struct profiles *p, const void *text, size_t len)
+{
+	if (!len)
+		return 0;
+	struct span span = profiles_bytes_new(p, text, len);
+	if (!span.len || !profiles_room(p, &p->strings, 1))
+		return 0;
+	p->strings.at[p->strings.count] = (struct string){ .text = span };
+	return p->strings.count++;
+}
+
+uint32_t profiles_attribute_new(struct profiles *p, struct attribute attribute)
+{
+	if (!profiles_room(p, &p->attributes, 1))
+		return 0;
+	p->attributes.at[p->attributes.count] = attribute;
+	return p->attributes.count++;
+}
+
+struct list profiles_list_copy(struct profiles *p, struct list list, uint32_t more)
+{
+	if (!profiles_room(p, &p->indices, list.count + more))
+		return (struct list){ 0 };
+	struct list copy = { p->indices.count, list.count };
+	memcpy(p->indices.at + copy.first, p->indices.at + list.first,
+	       list.count * sizeof *p->indices.at);
+	memset(p->indices.at + copy.first + list.count, 0, more * sizeof *p->indices.at);
+	p->indices.count += list.count + more;
+	return copy;
+}
+
+bool profiles_over_cap(const struct profiles *p, struct error *err)
+{
+	return error_set(err, ERROR_TOO_LARGE,
+			 "the request's tables would need more than %zu bytes of memory",
+			 p->table_bytes_max);
+}

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PROFILE_PROFILES_H
+#define PROFILE_PROFILES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "profile/request.h"
+
+/*
+ * struct profiles is the open form of one request: flat tables of fixed-size records, 32-bit offsets
+ * into the input, nothing copied while decoding. The shape is OTLP's (opentelemetry-proto 1.11,
+ * profiles/v1development/profiles.proto); pprof is decoded into the same tables.
+ *
+ * Flow: profiles_reset, a decoder fills it (profile/decode_otlp.h, profile/decode_pprof.h), processors
+ * change it, profile/collect.h copies what is permitted and reachable into a packet, and the next
+ * request reuses the capacity. It belongs to one thread; it has no lock and no reference count. The
+ * input bytes are borrowed and must stay, with BYTES_SLACK readable bytes behind them, until the reset.
+ *
+ * Every text is a `string`: an index into `strings`. Dictionary strings come first with their own
+ * indices, so that a wire reference is the index; inline texts (resource attributes, names, schema
+ * URLs) and texts that processors make are appended. String 0 is always "", whatever was sent. Keys
+ * and values sent by reference (key_strindex, string_value_strindex) are resolved while decoding: a
+ * rule cannot tell, and cannot be evaded by, the encoding.
+ *
+ * Entry 0 of attributes, functions, mappings, locations, stacks and links is the zero value and means
+ * "none"; what a sender put there is ignored.
+ *
+ * How processors change it:
+ *  - text: profiles_text_new, then store the new index in the record that refers to it. The string
+ *    record itself is never changed: the same string may stand in another role elsewhere.
+ *  - an attribute: attribute records are shared (dictionary), so make a new one (profiles_attribute_new)
+ *    and store its index in the list. A list is shrunk in place; to grow one, profiles_list_copy first.
+ *  - whoever changes or removes something in a record sets its `changed`, so that collect knows in
+ *    which Profiles samples may have become identical. Setting it on a shared record (function,
+ *    location ...) is enough: collect finds the Profiles that reach it.
+ */
+
+/* Where bytes lie: in the input, or, with SPAN_ADDED set in `at`, in profiles->added. */
+#define SPAN_ADDED 0x80000000u
+struct span {
+	uint32_t at, len;
+};
+
+/* A run of entries of some table. */
+struct list {
+	uint32_t first, count;
+};
+
+struct string {
+	struct span text;
+	uint32_t repaired; /* 1: was invalid UTF-8, and the text holds U+FFFD instead */
+};
+
+enum value_type {
+	VALUE_EMPTY,
+	VALUE_STRING,
+	VALUE_BOOL,
+	VALUE_INT,
+	VALUE_DOUBLE,
+	VALUE_BYTES,
+	VALUE_ARRAY, /* children: attributes without key */
+	VALUE_KVLIST /* children: attributes */
+};
+
+/* Nesting of arrays and kvlists; deeper is refused. */
+#define VALUE_DEPTH_MAX 16
+
+/* A bad entry costs exactly the Profiles that reach it. */
+enum fault {
+	FAULT_NONE,
+	FAULT_INDEX, /* refers out of range, or to a bad entry */
+	FAULT_ID,    /* trace, span or profile id of a wrong length */
+	FAULT_VALUE  /* a number out of its range */
+};
+
+/* One key with its value (KeyValue, KeyValueAndUnit), and the elements of arrays. 24 bytes. */
+struct attribute {
+	uint32_t key;  /* string; 0 in arrays */
+	uint32_t unit; /* string; 0 outside the dictionary */
+	uint8_t type;  /* enum value_type */
+	uint8_t fault; /* enum fault */
+	uint8_t changed;
+	uint8_t bad_key; /* 1: the key was invalid UTF-8; the allow-list denies it */
+	union {
+		uint32_t string;
+		uint32_t boolean;
+		struct span bytes;
+		struct list children; /* in attributes, contiguous */
+		struct {
+			uint32_t low, high; /* use attribute_integer / attribute_number */
+		} bits;
+	};
+};
+
+struct function {
+	uint32_t name, system_name, filename; /* strings */
+	uint8_t fault, changed;
+	int64_t start_line;
+};
+
+struct mapping {
+	uint64_t start, limit, offset;
+	uint32_t filename; /* string */
+	struct list attributes; /* in indices */
+	uint8_t fault, changed;
+};
+
+struct line {
+	uint32_t function;
+	uint32_t spare;
+	int64_t line, column;
+};
+
+struct location {
+	uint64_t address;
+	uint32_t mapping;
+	struct list lines; /* in lines; innermost (inlined) first, as in OTLP and pprof */
+	struct list attributes; /* in indices */
+	uint8_t fault, changed;
+};
+
+struct stack {
+	struct list locations; /* in indices; leaf first */
+	uint8_t fault, changed;
+};
+
+struct link {
+	uint8_t trace_id[16], span_id[8];
+	uint8_t fault, changed;
+};
+
+struct sample {
+	uint32_t stack, link;
+	struct list attributes;  /* in indices */
+	struct span values;      /* packed varints (int64), well-formed */
+	struct span timestamps;  /* packed fixed64, a multiple of 8 bytes */
+	uint8_t fault, changed;
+};
+
+struct value_kind { /* OTLP ValueType */
+	uint32_t type, unit; /* strings */
+};
+
+struct profile {
+	struct value_kind sample_type, period_type;
+	uint64_t time, duration; /* ns since the epoch; ns */
+	int64_t period;
+	struct span profile_id; /* 0 or 16 bytes */
+	struct list attributes; /* in indices */
+	struct list samples;    /* in samples */
+	uint32_t dropped_attributes;
+	uint8_t has_sample_type, has_period_type; /* nothing is invented: absent leaves as absent */
+	uint8_t fault;   /* enum fault: not collected, counted as rejected */
+	uint8_t dropped; /* a processor took it out on purpose: not collected, counted as dropped */
+	uint8_t changed; /* something of this Profile's own was changed or removed */
+};
+
+struct scope {
+	uint32_t name, version, schema_url; /* strings; schema_url is ScopeProfiles' */
+	struct list attributes; /* in indices */
+	struct list profiles;   /* in profiles */
+	uint32_t dropped_attributes;
+	uint8_t changed;
+};
+
+/* opentelemetry.proto.common.v1.EntityRef: says which resource attributes identify an entity. */
+struct entity {
+	uint32_t schema_url, type; /* strings */
+	struct list id_keys, description_keys; /* in indices, holding strings */
+};
+
+struct resource {
+	uint32_t schema_url; /* of ResourceProfiles */
+	struct list attributes; /* in indices */
+	struct list entities;   /* in entities */
+	struct list scopes;     /* in scopes */
+	uint32_t dropped_attributes;
+	uint8_t fault; /* costs all its Profiles */
+	uint8_t changed;
+};
+
+#define PROFILES_TABLE(type) struct { type *at; uint32_t count, room; }
+
+/* What a policy did, told to whoever asks (portcullis explain; nobody in the daemon). */
+enum site;
+struct audit {
+	void (*note)(struct audit *audit, enum site site, const char *what, struct view key);
+};
+
+struct profiles {
+	/* Where the request came from; borrowed, outlives the request's way through the pipeline. */
+	struct request *request;
+	struct audit *audit; /* usually NULL */
+
+	struct view input; /* borrowed; at most PROFILES_INPUT_MAX bytes */
+	struct bytes added;
+
+	PROFILES_TABLE(struct string) strings;
+	PROFILES_TABLE(struct attribute) attributes;
+	PROFILES_TABLE(uint32_t) indices; /* of attribute lists, stacks and entity keys */
+	PROFILES_TABLE(struct function) functions;
+	PROFILES_TABLE(struct mapping) mappings;
+	PROFILES_TABLE(struct line) lines;
+	PROFILES_TABLE(struct location) locations;
+	PROFILES_TABLE(struct stack) stacks;
+	PROFILES_TABLE(struct link) links;
+	PROFILES_TABLE(struct sample) samples;
+	PROFILES_TABLE(struct profile) profiles;
+	PROFILES_TABLE(struct scope) scopes;
+	PROFILES_TABLE(struct entity) entities;
+	PROFILES_TABLE(struct resource) resources;
+
+	/* attributes[0, dictionary_attributes) is the wire's attribute_table; strings likewise. */
+	uint32_t dictionary_attributes, dictionary_strings;
+
+	/* Set by the decoder. */
+	uint32_t rejected_profiles, rejected_samples; /* those with a fault */
+	uint32_t repaired_strings;
+	char rejection[160]; /* names the first fault: field and index, never text */
+
+	size_t table_bytes_max; /* the cap on profiles_used */
+	bool over_cap; /* a growth was refused: the request is too large */
+};
+
+#define PROFILES_INPUT_MAX 0x7fffff00u
+
+/* Zeroed memory is a valid empty struct profiles; fini gives its memory back. */
+void profiles_fini(struct profiles *p);
+
+/*
+ * Forgets the last request, keeps the capacity, and puts the zero entries into place. table_bytes_max
+ * bounds what this request's tables (and added) may take; growth past it fails with over_cap set.
+ */
+bool profiles_reset(struct profiles *p, struct request *request, struct view input,
+		    size_t table_bytes_max);
+
+/* What the request takes in all tables and added. A growth past the cap is refused at once; within the
+ * capacity kept from earlier requests nothing is, so decoders compare this with the cap at their end. */
+size_t profiles_used(const struct profiles *p);
+
+/* Gives capacity above `keep` bytes back; for an idle worker. */
+void profiles_shrink(struct profiles *p, size_t keep);
+
+bool profiles_grow(struct profiles *p, void *at_member, uint32_t count, uint32_t *room,
+		   uint32_t more, size_t size);
+
+/* Makes room for `more` entries: profiles_room(p, &p->samples, n). False: over the cap. */
+#define profiles_room(p, table, more) \
+	((uint32_t)(more) <= (table)->room - (table)->count || \
+	 profiles_grow((p), &(table)->at, (table)->count, &(table)->room, (more), \
+		       sizeof *(table)->at))
+
+static inline const uint8_t *span_at(const struct profiles *p, struct span s)
+{
+	return (s.at & SPAN_ADDED) ? p->added.at + (s.at & ~SPAN_ADDED) : p->input.at + s.at;
+}
+
+static inline struct view span_view(const struct profiles *p, struct span s)
+{
+	return (struct view){ s.len ? span_at(p, s) : (const uint8_t *)"", s.len };
+}
+
+static inline struct view string_view(const struct profiles *p, uint32_t string)
+{
+	return span_view(p, p->strings.at[string].text);
+}
+
+static inline bool string_is(const struct profiles *p, uint32_t string, const char *text)
+{
+	return view_is(string_view(p, string), text);
+}
+
+static inline int64_t attribute_integer(const struct attribute *a)
+{
+	return (int64_t)((uint64_t)a->bits.high << 32 | a->bits.low);
+}
+
+static inline void attribute_set_integer(struct attribute *a, int64_t value)
+{
+	a->bits.low = (uint32_t)(uint64_t)value;
+	a->bits.high = (uint32_t)((uint64_t)value >> 32);
+}
+
+double attribute_number(const struct attribute *a);
+void attribute_set_number(struct attribute *a, double value);
+
+/*
+ * The makers below append and return the new index (a span for bytes). On failure (over the cap) they
+ * return 0 (an empty span) and over_cap is set: check it once at the end of a pass.
+ * profiles_text_new expects valid UTF-8.
+ */
+struct span profiles_bytes_new(struct profiles *p, const void *data, size_t len);
+uint32_t profiles_text_new(struct profiles *p, const void *text, size_t len);
+uint32_t profiles_attribute_new(struct profiles *p, struct attribute attribute);
+/* Copies a list of indices to the end of `indices`, with room for `more` entries behind it (zeroed). */
+struct list profiles_list_copy(struct profiles *p, struct list list, uint32_t more);
+
+/* The finished sentence for a request that hit the cap (ERROR_TOO_LARGE). */
+bool profiles_over_cap(const struct profiles *p, struct error *err);
+
+#endif

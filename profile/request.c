@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "profile/request.h"
+
+#include <string.h>
+
+const char *request_metadata(const struct request *request, const char *name)
+{
+	const struct metadatum *m = request ? request->metadata : NULL;
+	for (; m && m->name; m++)
+		if (strcmp(m->name, name) == 0)
+			return m->value;
+	return NULL;
+}
+
+void ack_init(struct ack *ack, void (*done)(struct ack *ack, bool failed))
+{
+	atomic_init(&ack->holds, 1);
+	atomic_init(&ack->failed, false);
+	ack->done = done;
+}
+
+void ack_hold(struct ack *ack)
+{
+	atomic_fetch_add_explicit(&ack->holds, 1, memory_order_relaxed);
+}
+
+void ack_release(struct ack *ack, bool failed)
+{
+	if (failed)
+		atomic_store_explicit(&ack->failed, true, memory_order_relaxed);
+	if (atomic_fetch_sub_explicit(&ack->holds, 1, memory_order_acq_rel) == 1)
+		ack->done(ack, atomic_load_explicit(&ack->failed, memory_order_relaxed));
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PROFILE_REQUEST_H
+#define PROFILE_REQUEST_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * Where a request came from. Filled by its receiver before the request is submitted; all texts belong
+ * to the receiver's request object, which lives until the reply has been sent.
+ */
+struct metadatum {
+	const char *name; /* lower case */
+	const char *value;
+};
+
+struct request {
+	const char *receiver;  /* component ID; lives as long as the graph */
+	const char *transport; /* "grpc" or "http" */
+	const char *peer;      /* client.address, without the port; may be NULL */
+	const char *identity;  /* subject of the verified client certificate; may be NULL */
+	const struct metadatum *metadata; /* only with include_metadata; ends with name == NULL; may be NULL */
+	uint64_t arrival;      /* clock_now */
+	struct ack *ack;       /* held by whoever must finish before the sender is told */
+};
+
+/* The value of a metadatum, NULL if there is none. */
+const char *request_metadata(const struct request *request, const char *name);
+
+/*
+ * Held by everybody who must finish before the sender may be told. It starts with one hold, the
+ * pipeline's. The last release calls done once, on the releasing thread; `failed` is true if any
+ * holder released it with failed = true.
+ */
+struct ack {
+	_Atomic uint32_t holds;
+	_Atomic bool failed;
+	void (*done)(struct ack *ack, bool failed);
+};
+
+void ack_init(struct ack *ack, void (*done)(struct ack *ack, bool failed));
+void ack_hold(struct ack *ack);
+void ack_release(struct ack *ack, bool failed);
+
+#endif

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PROFILE_SITES_H
+#define PROFILE_SITES_H
+
+#include "profile/profiles.h"
+
+/*
+ * The one list of places in a profile where text can stand. The allow-list, PII, explain and leakcheck
+ * all walk this list; a test fails when a message field of the protocol that can hold text is missing
+ * from it (tests/profile/test_sites.py compares it with the .proto descriptors).
+ */
+enum site_role {
+	ROLE_KEY,      /* an attribute key: the allow-list decides */
+	ROLE_VALUE,    /* an attribute value, nested ones included */
+	ROLE_UNIT,     /* the unit of an attribute */
+	ROLE_SCOPE,    /* scope name and version */
+	ROLE_SCHEMA,   /* schema URLs */
+	ROLE_ENTITY,   /* entity types (its keys follow the resource's) */
+	ROLE_FUNCTION, /* function and system names */
+	ROLE_FILE,     /* source files of functions */
+	ROLE_MAPPING,  /* files of mappings */
+	ROLE_TYPE,     /* sample and period types and units */
+	ROLE_COUNT
+};
+
+enum site {
+	SITE_NONE,
+	/* with keys */
+	SITE_RESOURCE,
+	SITE_SCOPE,
+	SITE_PROFILE,
+	SITE_SAMPLE,
+	SITE_LOCATION,
+	SITE_MAPPING,
+	SITE_LINK,   /* counts as the keys trace_id and span_id */
+	SITE_ENTITY, /* the keys of entity references */
+	/* without keys */
+	SITE_SCOPE_NAME,
+	SITE_SCOPE_VERSION,
+	SITE_RESOURCE_SCHEMA_URL,
+	SITE_SCOPE_SCHEMA_URL,
+	SITE_ENTITY_SCHEMA_URL,
+	SITE_ENTITY_TYPE,
+	SITE_FUNCTION_NAME,
+	SITE_FUNCTION_SYSTEM_NAME,
+	SITE_FUNCTION_FILENAME,
+	SITE_MAPPING_FILENAME,
+	SITE_SAMPLE_TYPE,
+	SITE_SAMPLE_UNIT,
+	SITE_PERIOD_TYPE,
+	SITE_PERIOD_UNIT,
+	SITE_COUNT
+};
+
+struct site_info {
+	const char *name;     /* as in the configuration and the manual: "resource", "function.name" */
+	enum site_role role;  /* of the text at keyless sites; ROLE_KEY at sites with keys */
+	bool has_keys;
+	const char *field;    /* full protobuf field names, blank-separated: the test compares these */
+	const char *help;
+};
+
+extern const struct site_info sites[SITE_COUNT];
+extern const char *const site_role_names[ROLE_COUNT];
+
+/* The site of a name, SITE_NONE if there is none. */
+enum site site_find(const char *name);
+
+/*
+ * Walks every attribute list of the tables that a non-dropped Profile can own, at the given site (one of
+ * the sites with keys except link and entity). The callback may shrink the list in place, replace
+ * indices in it, or store another list through the pointer; `changed` is the owner's flag.
+ */
+void sites_each_list(struct profiles *p, enum site site,
+		     void (*visit)(struct profiles *p, struct list *list, uint8_t *changed, void *context),
+		     void *context);
+
+/* Walks every text at a keyless site; the callback may store another string index through the pointer. */
+void sites_each_text(struct profiles *p, enum site site,
+		     void (*visit)(struct profiles *p, uint32_t *string, uint8_t *changed, void *context),
+		     void *context);
+
+#endif
