@@ -22,7 +22,7 @@ ifeq ($(MODE),release)
 OURS += -O2 -D_FORTIFY_SOURCE=2 -fstack-protector-strong -fPIE
 LINK += -pie -Wl,-z,relro,-z,now
 else ifeq ($(MODE),dev)
-OURS += -Og
+OURS += -O1
 else ifeq ($(MODE),asan)
 OURS += -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined
 LINK += -fsanitize=address,undefined
