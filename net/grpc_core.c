@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "net/grpc_core.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+
+#include <dlfcn.h>
+#include <grpc/grpc.h>
+#include <grpc/status.h>
+#include <grpc/support/log.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#define LOG_INTERVAL_NS (10 * UINT64_C(1000000000))
+#define LOG_PLACES 32
+
+/* One source line of core that logs. Peers can make some of them log at will. */
+struct place {
+	const char *file; /* core's own literal */
+	int line;
+	uint64_t count, logged_at; /* of all lines; when we last wrote one */
+};
+
+static pthread_once_t prepared = PTHREAD_ONCE_INIT;
+static _Atomic uint64_t accept_failures;
+static pthread_mutex_t places_mutex = PTHREAD_MUTEX_INITIALIZER; /* guards places */
+static struct place places[LOG_PLACES]; /* the last one takes whatever finds no other */
+
+static struct place *place_of(const char *file, int line)
+{
+	struct place *p = places;
+	for (; p < places + LOG_PLACES - 1 && p->file; p++)
+		if (p->line == line && strcmp(p->file, file) == 0)
+			return p;
+	p->file = file;
+	p->line = line;
+	return p;
+}
+
+/* How many lines the place has had, if it is time to tell, else 0. */
+static uint64_t count_line(const char *file, int line)
+{
+	uint64_t now = clock_now(), tell = 0;
+	pthread_mutex_lock(&places_mutex);
+	struct place *p = place_of(file, line);
+	p->count++;
+	if (!p->logged_at || now - p->logged_at >= LOG_INTERVAL_NS) {
+		p->logged_at = now;
+		tell = p->count;
+	}
+	pthread_mutex_unlock(&places_mutex);
+	return tell;
+}
+
+/* Runs on any thread, also with core's locks held: it must not call core. */
+static void take_log(gpr_log_func_args *args)
+{
+	static const struct log log;
+	if (strstr(args->message, "Failed accept4"))
+		atomic_fetch_add(&accept_failures, 1);
+	const char *slash = strrchr(args->file, '/');
+	uint64_t count = count_line(args->file, args->line);
+	if (count)
+		log_warn(&log, "A library reported a problem; its text is withheld",
+			 log_text("library", "grpc"),
+			 log_text("file", slash ? slash + 1 : args->file),
+			 log_number("line", args->line), log_number("count", count));
+}
+
+static void tune_malloc(void)
+{
+	/* 32 MiB is the most that glibc takes for the first. */
+	mallopt(M_MMAP_THRESHOLD, 32 << 20);
+	mallopt(M_TRIM_THRESHOLD, 256 << 20);
+	mallopt(M_TOP_PAD, 4 << 20);
+}
+
+/* absl::SetMutexDeadlockDetectionMode(OnDeadlockCycle::kIgnore) of Debian 12's absl 20220623. */
+static void switch_off_deadlock_detector(void)
+{
+	void (*set_mode)(int) = NULL;
+	*(void **)&set_mode = dlsym(RTLD_DEFAULT, "_ZN4absl7debian329SetMutexDeadlockDetectionModeENS0_"
+						  "15OnDeadlockCycleE");
+	if (set_mode)
+		set_mode(0);
+}
+
+static void prepare(void)
+{
+	tune_malloc();
+	switch_off_deadlock_detector();
+	gpr_set_log_function(take_log);
+}
+
+void grpc_core_init(void)
+{
+	pthread_once(&prepared, prepare);
+	grpc_init();
+}
+
+void grpc_core_shutdown(void)
+{
+	grpc_shutdown();
+}
+
+uint64_t grpc_core_accept_failures(void)
+{
+	return atomic_load(&accept_failures);
+}
+
+int grpc_core_status(enum error_kind kind)
+{
+	static const int status[] = {
+		[ERROR_NONE] = GRPC_STATUS_OK,
+		[ERROR_CONFIG] = GRPC_STATUS_INTERNAL,
+		[ERROR_INVALID] = GRPC_STATUS_INVALID_ARGUMENT,
+		[ERROR_TOO_LARGE] = GRPC_STATUS_RESOURCE_EXHAUSTED,
+		[ERROR_UNSUPPORTED] = GRPC_STATUS_UNIMPLEMENTED,
+		[ERROR_UNAUTHENTICATED] = GRPC_STATUS_UNAUTHENTICATED,
+		[ERROR_BUSY] = GRPC_STATUS_UNAVAILABLE,
+		[ERROR_INTERNAL] = GRPC_STATUS_INTERNAL,
+	};
+	return status[kind];
+}

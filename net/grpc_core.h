@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NET_GRPC_CORE_H
+#define NET_GRPC_CORE_H
+
+#include <stdint.h>
+
+#include "base/error.h"
+
+/*
+ * What the gRPC server and client share: C core's life in the process. [any thread]
+ *
+ * The first grpc_core_init also tunes malloc (core gives its read buffers back to the kernel and
+ * faults them in again otherwise: half of the transport's cost at 300 KB a message), switches off
+ * the deadlock detector that Debian's libabsl runs in every lock (12 % of the instructions; left on
+ * if the library has no such switch), and takes over core's log: a line may hold a peer's bytes, so
+ * what reaches our log is the library, the source location and a count.
+ *
+ * After it a child of fork() cannot use gRPC; fork and exec is fine.
+ */
+void grpc_core_init(void);
+void grpc_core_shutdown(void); /* each init wants one */
+
+/*
+ * How often core's listeners gave up since the start: after one failed accept4 (EMFILE) core never
+ * accepts on that listener again, and its log is the only place that tells.
+ */
+uint64_t grpc_core_accept_failures(void);
+
+/* The gRPC status code of an error kind: 3, 8, 12, 16, 14, 13. */
+int grpc_core_status(enum error_kind kind);
+
+#endif
