@@ -33,6 +33,8 @@ struct log_field {
 struct log {
 	const char *component_kind; /* otelcol.component.kind: receiver, processor, exporter, extension */
 	const char *component_id;   /* otelcol.component.id */
+	const char *pipeline_id;    /* otelcol.pipeline.id: of a processor */
+	const char *signal;         /* otelcol.signal: profiles */
 };
 
 struct log_config {
@@ -42,7 +44,9 @@ struct log_config {
 	int sampling_initial, sampling_thereafter; /* lines per tick passed whole; then every n-th */
 	uint64_t sampling_tick_ns;
 	const char *const *output_paths; /* NULL-terminated: "stderr", "stdout" or files */
-	const struct log_field *initial_fields; /* key == NULL ends */
+	const struct log_field *initial_fields; /* key == NULL ends; copied, as all of this */
+	const struct log_field *resource;       /* the same, as the object "resource"; NULL: none */
+	bool disable_caller;
 };
 
 /* Before it is called, lines go to stderr as console text at level info. */

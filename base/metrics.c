@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/metrics.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+enum { LABELS_MAX = 16, LABELS_BYTES = 8 * 1024 };
+
+struct line { /* one series as it stands in the output */
+	struct series series;
+	char *labels; /* {a="b",c="d"}, sorted by name, or "" */
+};
+
+struct family {
+	const struct metric *metric;
+	struct line **lines; /* sorted by labels */
+	size_t count;
+};
+
+struct scrape {
+	void (*refresh)(void *context);
+	void *context;
+};
+
+struct metrics {
+	pthread_mutex_t lock; /* guards families */
+	struct family *families; /* sorted by name */
+	size_t family_count;
+	/*
+	 * Guards the callbacks and is held while they run, so that after metrics_off_scrape none does.
+	 * A callback may call metrics_series, but neither on_scrape nor off_scrape.
+	 */
+	pthread_mutex_t scraping;
+	struct scrape *scrapes;
+	size_t scrape_count;
+};
+
+struct metrics *metrics_new(void)
+{
+	struct metrics *metrics = memory_new(sizeof *metrics);
+	pthread_mutex_init(&metrics->lock, NULL);
+	pthread_mutex_init(&metrics->scraping, NULL);
+	return metrics;
+}
+
+static void family_fini(struct family *family)
+{
+	for (size_t i = 0; i < family->count; i++) {
+		memory_free(family->lines[i]->labels);
+		memory_free(family->lines[i]);
+	}
+	memory_free(family->lines);
+}
+
+void metrics_unref(struct metrics **metrics)
+{
+	struct metrics *m = *metrics;
+	*metrics = NULL;
+	if (!m)
+		return;
+	for (size_t i = 0; i < m->family_count; i++)
+		family_fini(&m->families[i]);
+	memory_free(m->families);
+	memory_free(m->scrapes);
+	pthread_mutex_destroy(&m->lock);
+	pthread_mutex_destroy(&m->scraping);
+	memory_free(m);
+}
+
+/* Escapes backslash and newline, and the quote where the text stands in quotes. */
+static void add_escaped(struct bytes *out, const char *text, bool quoted)
+{
+	for (; *text; text++) {
+		if (*text == '\n')
+			bytes_add_text(out, "\\n");
+		else if (*text == '\\' || (quoted && *text == '"'))
+			bytes_add(out, (char[]){ '\\', *text }, 2);
+		else
+			bytes_add_byte(out, (uint8_t)*text);
+	}
+}
+
+static int by_label_name(const void *a, const void *b)
+{
+	return strcmp(((const struct metric_label *)a)->name, ((const struct metric_label *)b)->name);
+}
+
+static char *render_labels(const struct metric_label *labels)
+{
+	struct metric_label sorted[LABELS_MAX];
+	size_t count = 0;
+	for (; labels && labels->name && count < LABELS_MAX; labels++)
+		sorted[count++] = *labels;
+	qsort(sorted, count, sizeof sorted[0], by_label_name);
+
+	struct bytes text;
+	bytes_init(&text, LABELS_BYTES);
+	for (size_t i = 0; i < count; i++) {
+		bytes_format(&text, "%c%s=\"", i ? ',' : '{', sorted[i].name);
+		add_escaped(&text, sorted[i].value ? sorted[i].value : "", true);
+		bytes_add_byte(&text, '"');
+	}
+	if (count)
+		bytes_add_byte(&text, '}');
+	char *copy = memory_text_of(text.at, text.len);
+	bytes_fini(&text);
+	return copy;
+}
+
+/* Opens a gap at `place` in an array of `count` members. */
+static void *insert(void *array, size_t count, size_t place, size_t size)
+{
+	char *at = memory_resize(array, (count + 1) * size);
+	memmove(at + (place + 1) * size, at + place * size, (count - place) * size);
+	memset(at + place * size, 0, size);
+	return at;
+}
+
+static struct family *find_family(struct metrics *metrics, const struct metric *metric)
+{
+	size_t i = 0;
+	int order = -1;
+	while (i < metrics->family_count &&
+	       (order = strcmp(metrics->families[i].metric->name, metric->name)) < 0)
+		i++;
+	if (i == metrics->family_count || order != 0) {
+		metrics->families =
+			insert(metrics->families, metrics->family_count++, i, sizeof *metrics->families);
+		metrics->families[i].metric = metric;
+	}
+	return &metrics->families[i];
+}
+
+/* Takes labels. */
+static struct series *find_line(struct family *family, char *labels)
+{
+	size_t i = 0;
+	int order = -1;
+	while (i < family->count && (order = strcmp(family->lines[i]->labels, labels)) < 0)
+		i++;
+	if (i < family->count && order == 0) {
+		memory_free(labels);
+		return &family->lines[i]->series;
+	}
+	family->lines = insert(family->lines, family->count++, i, sizeof *family->lines);
+	family->lines[i] = memory_new(sizeof *family->lines[i]);
+	family->lines[i]->labels = labels;
+	return &family->lines[i]->series;
+}
+
+struct series *metrics_series(struct metrics *metrics, const struct metric *metric,
+			      const struct metric_label *labels)
+{
+	char *text = render_labels(labels);
+	pthread_mutex_lock(&metrics->lock);
+	struct series *series = find_line(find_family(metrics, metric), text);
+	pthread_mutex_unlock(&metrics->lock);
+	return series;
+}
+
+void metrics_on_scrape(struct metrics *metrics, void (*refresh)(void *context), void *context)
+{
+	pthread_mutex_lock(&metrics->scraping);
+	size_t count = metrics->scrape_count++;
+	metrics->scrapes = memory_resize(metrics->scrapes, (count + 1) * sizeof *metrics->scrapes);
+	metrics->scrapes[count] = (struct scrape){ refresh, context };
+	pthread_mutex_unlock(&metrics->scraping);
+}
+
+void metrics_off_scrape(struct metrics *metrics, void *context)
+{
+	pthread_mutex_lock(&metrics->scraping);
+	size_t kept = 0;
+	for (size_t i = 0; i < metrics->scrape_count; i++)
+		if (metrics->scrapes[i].context != context)
+			metrics->scrapes[kept++] = metrics->scrapes[i];
+	metrics->scrape_count = kept;
+	pthread_mutex_unlock(&metrics->scraping);
+}
+
+static void run_scrapes(struct metrics *metrics)
+{
+	pthread_mutex_lock(&metrics->scraping);
+	for (size_t i = 0; i < metrics->scrape_count; i++)
+		metrics->scrapes[i].refresh(metrics->scrapes[i].context);
+	pthread_mutex_unlock(&metrics->scraping);
+}
+
+static void write_family(const struct family *family, struct bytes *out)
+{
+	const struct metric *metric = family->metric;
+	bytes_format(out, "# HELP %s ", metric->name);
+	add_escaped(out, metric->help ? metric->help : "", false);
+	bytes_format(out, "\n# TYPE %s %s\n", metric->name,
+		     metric->kind == METRIC_COUNTER ? "counter" : "gauge");
+	for (size_t i = 0; i < family->count; i++)
+		bytes_format(out, "%s%s %lld\n", metric->name, family->lines[i]->labels,
+			     (long long)series_get(&family->lines[i]->series));
+}
+
+void metrics_write(struct metrics *metrics, struct bytes *out)
+{
+	run_scrapes(metrics);
+	pthread_mutex_lock(&metrics->lock);
+	for (size_t i = 0; i < metrics->family_count; i++)
+		write_family(&metrics->families[i], out);
+	pthread_mutex_unlock(&metrics->lock);
+}
