@@ -16,7 +16,7 @@ bool bytes_enlarge(struct bytes *b, size_t more)
 	if (more > b->max || b->len > b->max - more)
 		return false;
 	size_t need = b->len + more;
-	size_t room = b->room ? b->room : 64;
+	size_t room = b->room ? b->room : b->max < 64 ? b->max : 64;
 	while (room < need)
 		room = room > b->max / 2 ? b->max : room * 2;
 	b->at = memory_resize(b->at, room + BYTES_SLACK);

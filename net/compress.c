@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "net/compress.h"
+
+#include <libdeflate.h>
+#include <pthread.h>
+#include <strings.h>
+#include <zstd.h>
+#include <zstd_errors.h>
+
+#include "base/memory.h"
+
+/* A first guess of the inflated size never exceeds this many times the body. */
+enum { GUESS_RATIO = 32, GUESS_LEAST = 1024, GZIP_LEAST = 18, ZSTD_HEADER = 4 };
+
+/* A thread's working memory for all codecs, made at first use, freed when the thread ends. */
+struct tools {
+	struct libdeflate_decompressor *inflater;
+	struct libdeflate_compressor *deflater;
+	int deflater_level;
+	ZSTD_DCtx *unzstd;
+	ZSTD_CCtx *zstd;
+};
+
+static pthread_key_t tools_key;
+static pthread_once_t tools_once = PTHREAD_ONCE_INIT;
+
+static void tools_free(void *old)
+{
+	struct tools *tools = old;
+	libdeflate_free_decompressor(tools->inflater);
+	libdeflate_free_compressor(tools->deflater);
+	ZSTD_freeDCtx(tools->unzstd);
+	ZSTD_freeCCtx(tools->zstd);
+	memory_free(tools);
+}
+
+static void tools_init(void)
+{
+	pthread_key_create(&tools_key, tools_free);
+}
+
+static struct tools *tools_here(void)
+{
+	pthread_once(&tools_once, tools_init);
+	struct tools *tools = pthread_getspecific(tools_key);
+	if (!tools) {
+		tools = memory_new(sizeof *tools);
+		pthread_setspecific(tools_key, tools);
+	}
+	return tools;
+}
+
+enum coding compress_sniff(struct view body)
+{
+	static const struct {
+		enum coding coding;
+		size_t len;
+		const char *magic;
+	} magics[] = {
+		{ CODING_GZIP, 2, "\x1f\x8b" },
+		{ CODING_ZSTD, 4, "\x28\xb5\x2f\xfd" },
+		{ CODING_SNAPPY, 10, "\xff\x06\x00\x00sNaPpY" },
+	};
+	for (size_t i = 0; i < sizeof magics / sizeof *magics; i++)
+		if (body.len >= magics[i].len && !memcmp(body.at, magics[i].magic, magics[i].len))
+			return magics[i].coding;
+	return CODING_IDENTITY;
+}
+
+enum coding compress_named(const char *name)
+{
+	static const struct {
+		const char *name;
+		enum coding coding;
+	} names[] = {
+		{ "", CODING_IDENTITY }, { "identity", CODING_IDENTITY }, { "gzip", CODING_GZIP },
+		{ "x-gzip", CODING_GZIP }, { "deflate", CODING_ZLIB }, { "zlib", CODING_ZLIB },
+		{ "zstd", CODING_ZSTD }, { "snappy", CODING_SNAPPY },
+		{ "x-snappy-framed", CODING_SNAPPY },
+	};
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		if (!strcasecmp(name, names[i].name))
+			return names[i].coding;
+	return CODING_UNKNOWN;
+}
+
+static bool too_large(const struct bytes *out, struct error *err)
+{
+	return error_set(err, ERROR_TOO_LARGE, "the body inflates to more than %zu bytes", out->max);
+}
+
+static bool damaged(const char *coding, size_t offset, struct error *err)
+{
+	return error_set(err, ERROR_INVALID, "the %s stream at byte %zu of the body is damaged or cut",
+			 coding, offset);
+}
+
+/* Room for `guess` more bytes, or for as many as the maximum permits. */
+static void reserve_up_to(struct bytes *out, size_t guess)
+{
+	size_t left = out->max - out->len;
+	bytes_reserve(out, guess < left ? guess : left);
+}
+
+/* Twice the room behind len; false at the maximum. */
+static bool grow(struct bytes *out)
+{
+	if (out->room == out->max)
+		return false;
+	size_t have = out->room - out->len;
+	reserve_up_to(out, have < GUESS_LEAST ? GUESS_LEAST : 2 * have);
+	return true;
+}
+
+static size_t guess_size(struct view in, uint64_t claimed)
+{
+	uint64_t most = (uint64_t)in.len * GUESS_RATIO + GUESS_LEAST;
+	return claimed < most ? claimed : most;
+}
+
+/* Inflates one stream at the start of `in`; *used tells where the next may begin. */
+typedef enum libdeflate_result inflate_one(struct libdeflate_decompressor *, const void *, size_t, void *,
+					   size_t, size_t *, size_t *);
+
+static bool inflate_stream(inflate_one *inflate, const char *coding, struct view in, size_t *at,
+			   struct bytes *out, struct error *err)
+{
+	struct tools *tools = tools_here();
+	if (!tools->inflater)
+		tools->inflater = libdeflate_alloc_decompressor();
+	for (;;) {
+		size_t used = 0, made = 0;
+		enum libdeflate_result result =
+			inflate(tools->inflater, in.at + *at, in.len - *at, out->at + out->len,
+				out->room - out->len, &used, &made);
+		if (result == LIBDEFLATE_SUCCESS) {
+			out->len += made;
+			*at += used;
+			return true;
+		}
+		if (result != LIBDEFLATE_INSUFFICIENT_SPACE)
+			return damaged(coding, *at, err);
+		if (!grow(out))
+			return too_large(out, err);
+	}
+}
+
+/* The last four bytes of a gzip member are its inflated size modulo 2^32: a hint, nothing more. */
+static uint32_t gzip_claim(struct view in)
+{
+	if (in.len < GZIP_LEAST)
+		return 0;
+	const uint8_t *end = in.at + in.len - 4;
+	return (uint32_t)end[0] | (uint32_t)end[1] << 8 | (uint32_t)end[2] << 16 | (uint32_t)end[3] << 24;
+}
+
+static bool inflate_gzip(struct view in, struct bytes *out, struct error *err)
+{
+	reserve_up_to(out, guess_size(in, gzip_claim(in)));
+	size_t at = 0;
+	do {
+		if (!inflate_stream(libdeflate_gzip_decompress_ex, "gzip", in, &at, out, err))
+			return false;
+	} while (at < in.len);
+	return true;
+}
+
+static bool inflate_zlib(struct view in, struct bytes *out, struct error *err)
+{
+	reserve_up_to(out, guess_size(in, (uint64_t)in.len * 4));
+	size_t at = 0;
+	if (!inflate_stream(libdeflate_zlib_decompress_ex, "zlib", in, &at, out, err))
+		return false;
+	return at == in.len || damaged("zlib", at, err);
+}
+
+/*
+ * Whole frames into the output itself: no window is ever allocated, whatever a frame demands. The
+ * library also reads the formats of its first years; those are refused, nobody sends them.
+ */
+static bool is_zstd_frame(const uint8_t *at, size_t len)
+{
+	if (len < ZSTD_HEADER)
+		return false;
+	return !memcmp(at, "\x28\xb5\x2f\xfd", 4) || ((at[0] & 0xf0) == 0x50 && !memcmp(at + 1, "\x2a\x4d\x18", 3));
+}
+
+static bool inflate_frame(struct view frame, size_t offset, struct bytes *out, struct error *err)
+{
+	struct tools *tools = tools_here();
+	if (!tools->unzstd)
+		tools->unzstd = ZSTD_createDCtx();
+	unsigned long long size = ZSTD_getFrameContentSize(frame.at, frame.len);
+	if (size == ZSTD_CONTENTSIZE_ERROR)
+		return damaged("zstd", offset, err);
+	bool known = size != ZSTD_CONTENTSIZE_UNKNOWN;
+	if (known && size > out->max - out->len)
+		return too_large(out, err);
+	reserve_up_to(out, guess_size(frame, known ? size : (uint64_t)frame.len * 4));
+	for (;;) {
+		size_t made = ZSTD_decompressDCtx(tools->unzstd, out->at + out->len, out->room - out->len,
+						  frame.at, frame.len);
+		if (!ZSTD_isError(made)) {
+			out->len += made;
+			return true;
+		}
+		if (ZSTD_getErrorCode(made) != ZSTD_error_dstSize_tooSmall)
+			return damaged("zstd", offset, err);
+		if (!grow(out))
+			return too_large(out, err);
+	}
+}
+
+static bool inflate_zstd(struct view in, struct bytes *out, struct error *err)
+{
+	size_t at = 0;
+	do {
+		if (!is_zstd_frame(in.at + at, in.len - at))
+			return damaged("zstd", at, err);
+		size_t len = ZSTD_findFrameCompressedSize(in.at + at, in.len - at);
+		if (ZSTD_isError(len))
+			return damaged("zstd", at, err);
+		if (!inflate_frame((struct view){ in.at + at, len }, at, out, err))
+			return false;
+		at += len;
+	} while (at < in.len);
+	return true;
+}
+
+static bool unsupported(enum coding coding, struct error *err)
+{
+	return error_set(err, ERROR_UNSUPPORTED,
+			 coding == CODING_SNAPPY ? "snappy is not supported: send gzip, zstd or identity"
+						 : "unknown content coding: send gzip, zstd or identity");
+}
+
+bool compress_inflate(enum coding coding, struct view in, struct bytes *out, struct error *err)
+{
+	switch (coding) {
+	case CODING_IDENTITY:
+		return bytes_add(out, in.at, in.len) || too_large(out, err);
+	case CODING_GZIP:
+		return inflate_gzip(in, out, err);
+	case CODING_ZLIB:
+		return inflate_zlib(in, out, err);
+	case CODING_ZSTD:
+		return inflate_zstd(in, out, err);
+	case CODING_SNAPPY:
+	case CODING_UNKNOWN:
+		break;
+	}
+	return unsupported(coding, err);
+}
+
+static struct libdeflate_compressor *deflater(int level)
+{
+	struct tools *tools = tools_here();
+	level = level ? level : 1;
+	if (tools->deflater && tools->deflater_level != level) {
+		libdeflate_free_compressor(tools->deflater);
+		tools->deflater = NULL;
+	}
+	if (!tools->deflater)
+		tools->deflater = libdeflate_alloc_compressor(level);
+	tools->deflater_level = level;
+	return tools->deflater;
+}
+
+static size_t deflate_gzip(int level, struct view in, struct bytes *out)
+{
+	struct libdeflate_compressor *c = deflater(level);
+	reserve_up_to(out, libdeflate_gzip_compress_bound(c, in.len));
+	return libdeflate_gzip_compress(c, in.at, in.len, out->at + out->len, out->room - out->len);
+}
+
+static size_t deflate_zlib(int level, struct view in, struct bytes *out)
+{
+	struct libdeflate_compressor *c = deflater(level);
+	reserve_up_to(out, libdeflate_zlib_compress_bound(c, in.len));
+	return libdeflate_zlib_compress(c, in.at, in.len, out->at + out->len, out->room - out->len);
+}
+
+static size_t deflate_zstd(int level, struct view in, struct bytes *out)
+{
+	struct tools *tools = tools_here();
+	if (!tools->zstd)
+		tools->zstd = ZSTD_createCCtx();
+	reserve_up_to(out, ZSTD_compressBound(in.len));
+	size_t made = ZSTD_compressCCtx(tools->zstd, out->at + out->len, out->room - out->len, in.at, in.len,
+					level ? level : 1);
+	return ZSTD_isError(made) ? 0 : made;
+}
+
+bool compress_deflate(enum coding coding, int level, struct view in, struct bytes *out, struct error *err)
+{
+	size_t made;
+	switch (coding) {
+	case CODING_IDENTITY:
+		return bytes_add(out, in.at, in.len) || too_large(out, err);
+	case CODING_GZIP:
+		made = deflate_gzip(level, in, out);
+		break;
+	case CODING_ZLIB:
+		made = deflate_zlib(level, in, out);
+		break;
+	case CODING_ZSTD:
+		made = deflate_zstd(level, in, out);
+		break;
+	default:
+		return unsupported(coding, err);
+	}
+	out->len += made;
+	return made || error_set(err, ERROR_TOO_LARGE, "the compressed body is larger than %zu bytes", out->max);
+}

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "net/loop.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <uv.h>
+
+#include "base/memory.h"
+
+struct post {
+	struct post *next;
+	void (*run)(void *argument);
+	void *argument;
+};
+
+struct watcher {
+	uv_signal_t uv;
+	struct watcher *next;
+	void (*caught)(void *argument, int number);
+	void *argument;
+};
+
+struct loop {
+	uv_loop_t uv;
+	uv_async_t door;             /* the only handle that keeps the loop alive */
+	pthread_mutex_t lock;        /* guards first, last */
+	struct post *first, **last;
+	_Atomic pthread_t thread;    /* 0: not running */
+	_Atomic bool stopping;
+	unsigned working;            /* loop_work not done yet; loop thread */
+	struct watcher *watchers;
+};
+
+struct loop_timer {
+	uv_timer_t uv;
+	void (*fire)(void *argument);
+	void *argument;
+};
+
+struct work {
+	uv_work_t uv;
+	struct loop *loop;
+	void (*work)(void *argument);
+	void (*done)(void *argument);
+	void *argument;
+};
+
+bool loop_here(const struct loop *loop)
+{
+	return atomic_load(&loop->thread) == pthread_self();
+}
+
+static bool allowed(const struct loop *loop)
+{
+	pthread_t thread = atomic_load(&loop->thread);
+	return !thread || thread == pthread_self();
+}
+
+static struct post *take_all(struct loop *loop)
+{
+	pthread_mutex_lock(&loop->lock);
+	struct post *first = loop->first;
+	loop->first = NULL;
+	loop->last = &loop->first;
+	pthread_mutex_unlock(&loop->lock);
+	return first;
+}
+
+static bool nothing_posted(struct loop *loop)
+{
+	pthread_mutex_lock(&loop->lock);
+	bool nothing = !loop->first;
+	pthread_mutex_unlock(&loop->lock);
+	return nothing;
+}
+
+static void stop_when_drained(struct loop *loop)
+{
+	if (atomic_load(&loop->stopping) && !loop->working && nothing_posted(loop))
+		uv_stop(&loop->uv);
+}
+
+static void on_door(uv_async_t *door)
+{
+	struct loop *loop = door->data;
+	for (struct post *post = take_all(loop), *next; post; post = next) {
+		next = post->next;
+		post->run(post->argument);
+		memory_free(post);
+	}
+	stop_when_drained(loop);
+}
+
+static bool set_uv_error(struct error *err, const char *what, int code)
+{
+	return error_set(err, ERROR_INTERNAL, "cannot make %s: %s", what, uv_strerror(code));
+}
+
+struct loop *loop_new(struct error *err)
+{
+	struct loop *loop = memory_new(sizeof *loop);
+	int code = uv_loop_init(&loop->uv);
+	if (code) {
+		set_uv_error(err, "the event loop", code);
+		memory_free(loop);
+		return NULL;
+	}
+	code = uv_async_init(&loop->uv, &loop->door, on_door);
+	if (code) {
+		set_uv_error(err, "the event loop's wake-up", code);
+		uv_loop_close(&loop->uv);
+		memory_free(loop);
+		return NULL;
+	}
+	loop->door.data = loop;
+	pthread_mutex_init(&loop->lock, NULL);
+	loop->last = &loop->first;
+	return loop;
+}
+
+static void free_watcher(uv_handle_t *handle)
+{
+	memory_free(handle->data);
+}
+
+void loop_unref(struct loop **slot)
+{
+	struct loop *loop = *slot;
+	*slot = NULL;
+	if (!loop)
+		return;
+	assert(!atomic_load(&loop->thread));
+	for (struct watcher *w = loop->watchers, *next; w; w = next) {
+		next = w->next;
+		uv_close((uv_handle_t *)&w->uv, free_watcher);
+	}
+	uv_close((uv_handle_t *)&loop->door, NULL);
+	uv_run(&loop->uv, UV_RUN_DEFAULT);
+	int busy = uv_loop_close(&loop->uv);
+	assert(!busy && "a timer outlives its loop");
+	(void)busy;
+	for (struct post *post = take_all(loop), *next; post; post = next) {
+		next = post->next;
+		memory_free(post);
+	}
+	pthread_mutex_destroy(&loop->lock);
+	memory_free(loop);
+}
+
+void loop_run(struct loop *loop)
+{
+	assert(!atomic_load(&loop->thread));
+	atomic_store(&loop->thread, pthread_self());
+	do {
+		uv_run(&loop->uv, UV_RUN_DEFAULT);
+	} while (!nothing_posted(loop));
+	atomic_store(&loop->stopping, false);
+	atomic_store(&loop->thread, 0);
+}
+
+void loop_stop(struct loop *loop)
+{
+	atomic_store(&loop->stopping, true);
+	uv_async_send(&loop->door);
+}
+
+void loop_post(struct loop *loop, void (*run)(void *argument), void *argument)
+{
+	struct post *post = memory_new(sizeof *post);
+	post->run = run;
+	post->argument = argument;
+	pthread_mutex_lock(&loop->lock);
+	bool asleep = !loop->first;
+	*loop->last = post;
+	loop->last = &post->next;
+	pthread_mutex_unlock(&loop->lock);
+	if (asleep)
+		uv_async_send(&loop->door);
+}
+
+static void on_timer(uv_timer_t *uv)
+{
+	struct loop_timer *timer = uv->data;
+	timer->fire(timer->argument);
+}
+
+struct loop_timer *loop_timer_new(struct loop *loop, void (*fire)(void *argument), void *argument)
+{
+	assert(allowed(loop));
+	struct loop_timer *timer = memory_new(sizeof *timer);
+	timer->fire = fire;
+	timer->argument = argument;
+	uv_timer_init(&loop->uv, &timer->uv);
+	uv_unref((uv_handle_t *)&timer->uv);
+	timer->uv.data = timer;
+	return timer;
+}
+
+static struct loop *loop_of(const struct loop_timer *timer)
+{
+	return (struct loop *)timer->uv.loop;
+}
+
+void loop_timer_start(struct loop_timer *timer, uint64_t delay_ns)
+{
+	assert(allowed(loop_of(timer)));
+	uint64_t ms = delay_ns / 1000000 + (delay_ns % 1000000 != 0);
+	uv_update_time(timer->uv.loop);
+	uv_timer_start(&timer->uv, on_timer, ms, 0);
+}
+
+void loop_timer_cancel(struct loop_timer *timer)
+{
+	assert(allowed(loop_of(timer)));
+	uv_timer_stop(&timer->uv);
+}
+
+static void free_timer(uv_handle_t *handle)
+{
+	memory_free(handle->data);
+}
+
+void loop_timer_unref(struct loop_timer **slot)
+{
+	struct loop_timer *timer = *slot;
+	*slot = NULL;
+	if (!timer)
+		return;
+	assert(allowed(loop_of(timer)));
+	uv_close((uv_handle_t *)&timer->uv, free_timer);
+}
+
+static void on_work(uv_work_t *uv)
+{
+	struct work *work = uv->data;
+	work->work(work->argument);
+}
+
+static void on_work_done(uv_work_t *uv, int status)
+{
+	(void)status;
+	struct work *work = uv->data;
+	struct loop *loop = work->loop;
+	if (work->done)
+		work->done(work->argument);
+	memory_free(work);
+	loop->working--;
+	stop_when_drained(loop);
+}
+
+static void begin_work(void *argument)
+{
+	struct work *work = argument;
+	work->loop->working++;
+	uv_queue_work(&work->loop->uv, &work->uv, on_work, on_work_done);
+}
+
+void loop_work(struct loop *loop, void (*work)(void *argument), void (*done)(void *argument), void *argument)
+{
+	struct work *job = memory_new(sizeof *job);
+	job->uv.data = job;
+	job->loop = loop;
+	job->work = work;
+	job->done = done;
+	job->argument = argument;
+	loop_post(loop, begin_work, job);
+}
+
+static void on_signal(uv_signal_t *uv, int number)
+{
+	struct watcher *watcher = uv->data;
+	watcher->caught(watcher->argument, number);
+}
+
+bool loop_signal(struct loop *loop, int number, void (*caught)(void *argument, int number), void *argument,
+		 struct error *err)
+{
+	assert(allowed(loop));
+	struct watcher *watcher = memory_new(sizeof *watcher);
+	watcher->caught = caught;
+	watcher->argument = argument;
+	uv_signal_init(&loop->uv, &watcher->uv);
+	watcher->uv.data = watcher;
+	watcher->next = loop->watchers;
+	loop->watchers = watcher;
+	uv_unref((uv_handle_t *)&watcher->uv);
+	int code = uv_signal_start(&watcher->uv, on_signal, number);
+	return code ? set_uv_error(err, "a signal handler", code) : true;
+}
