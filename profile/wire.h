@@ -187,7 +187,8 @@ bool wire_next(struct wire *w, struct wire_field *field);
 /* Are these only whole varints of at most 64 bits? `count` becomes their number. */
 bool wire_packed_ok(struct view packed, uint32_t *count);
 
-/* Is it valid UTF-8 (no surrogates, nothing overlong, at most U+10FFFF)? */
+/* Is it valid UTF-8 (no surrogates, nothing overlong, at most U+10FFFF)? wire_utf8_ok reads into the
+ * slack; the slow one does not. */
 bool wire_utf8_slow(const uint8_t *at, size_t len);
 
 static inline bool wire_utf8_ok(struct view text)
