@@ -15,7 +15,7 @@ struct tls_server_config {
 	struct secret ca_pem, cert_pem, key_pem;
 	char *min_version, *max_version;
 	struct strings cipher_suites, curve_preferences;
-	bool include_system_ca_certs_pool, client_ca_file_reload;
+	bool include_system_ca_certs_pool, include_insecure_cipher_suites, client_ca_file_reload;
 	struct duration reload_interval;
 	const struct node *tpm;
 };
@@ -27,7 +27,7 @@ struct tls_client_config {
 	struct secret ca_pem, cert_pem, key_pem;
 	char *min_version, *max_version;
 	struct strings cipher_suites, curve_preferences;
-	bool include_system_ca_certs_pool;
+	bool include_system_ca_certs_pool, include_insecure_cipher_suites;
 	struct duration reload_interval;
 	const struct node *tpm;
 };
@@ -35,13 +35,18 @@ struct tls_client_config {
 extern const struct config_table tls_server_table;
 extern const struct config_table tls_client_table;
 
-/* PEM texts, read and checked against each other (a key that does not fit its certificate is an error). */
+/*
+ * PEM texts, read and checked against each other (a key that does not fit its certificate is an error), owned by
+ * the holder of the struct: tls_release. A server's ca is its clients' CA; a client's NULL ca means the system's.
+ */
 struct tls_material {
 	char *ca, *cert, *key; /* NULL where not configured */
 };
 
 bool tls_load_server(const struct tls_server_config *config, struct tls_material *out, struct error *err);
 bool tls_load_client(const struct tls_client_config *config, struct tls_material *out, struct error *err);
+/* Are these the same files' contents? A reload that finds them equal changes nothing. */
+bool tls_equal(const struct tls_material *a, const struct tls_material *b);
 void tls_release(struct tls_material *material);
 
 #endif

@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "net/tls.h"
+
+#include "base/bytes.h"
+#include "base/memory.h"
+
+#include <errno.h>
+#include <openssl/crypto.h>
+#include <openssl/err.h>
+#include <openssl/pem.h>
+#include <openssl/x509.h>
+#include <stdio.h>
+#include <string.h>
+
+#define PEM_MAX (4 << 20) /* the system's CA bundle has 220 KB */
+#define SYSTEM_CA "/etc/ssl/certs/ca-certificates.crt"
+
+/* Keys that the libraries behind TLS here cannot keep; one list for servers and clients. */
+struct promises {
+	const char *min_version, *max_version;
+	const struct strings *cipher_suites, *curve_preferences;
+	const struct node *tpm;
+};
+
+static bool tpm_wanted(const struct node *tpm)
+{
+	if (!tpm || tpm->kind == NODE_NULL)
+		return false;
+	const struct node *enabled = node_get(tpm, "enabled");
+	return !enabled || enabled->kind != NODE_SCALAR || strcmp(enabled->text, "false") != 0;
+}
+
+static bool check_promises(const struct promises *p, struct error *err)
+{
+	if (p->min_version && *p->min_version && strcmp(p->min_version, "1.2") != 0)
+		return error_set(err, ERROR_CONFIG,
+				 "min_version: only \"1.2\" can be kept, not \"%s\"", p->min_version);
+	if (p->max_version && *p->max_version && strcmp(p->max_version, "1.3") != 0)
+		return error_set(err, ERROR_CONFIG,
+				 "max_version: TLS 1.3 cannot be switched off here");
+	if (p->cipher_suites->count)
+		return error_set(err, ERROR_CONFIG, "cipher_suites: cannot be chosen here");
+	if (p->curve_preferences->count)
+		return error_set(err, ERROR_CONFIG, "curve_preferences: cannot be chosen here");
+	if (tpm_wanted(p->tpm))
+		return error_set(err, ERROR_CONFIG, "tpm: keys in a TPM are not supported");
+	return true;
+}
+
+#define PROMISES(config) \
+	(&(struct promises){ (config)->min_version, (config)->max_version, &(config)->cipher_suites, \
+			     &(config)->curve_preferences, (config)->tpm })
+
+static bool given(const char *file, const struct secret *pem)
+{
+	return (file && *file) || (pem && pem->text && *pem->text);
+}
+
+static bool check_one_source(const char *what, const char *file, const struct secret *pem,
+			     struct error *err)
+{
+	if (file && *file && pem->text && *pem->text)
+		return error_set(err, ERROR_CONFIG, "provide either %s_file or %s_pem, but not both",
+				 what, what);
+	return true;
+}
+
+static bool check_server(const void *config, struct error *err)
+{
+	const struct tls_server_config *c = config;
+	if (!check_promises(PROMISES(c), err) ||
+	    !check_one_source("cert", c->cert_file, &c->cert_pem, err) ||
+	    !check_one_source("key", c->key_file, &c->key_pem, err))
+		return false;
+	if (!given(c->cert_file, &c->cert_pem) || !given(c->key_file, &c->key_pem))
+		return error_set(err, ERROR_CONFIG, "TLS configuration must include both "
+						    "certificate and key for server connections");
+	return true;
+}
+
+static bool check_client(const void *config, struct error *err)
+{
+	const struct tls_client_config *c = config;
+	if (!check_promises(PROMISES(c), err) ||
+	    !check_one_source("ca", c->ca_file, &c->ca_pem, err) ||
+	    !check_one_source("cert", c->cert_file, &c->cert_pem, err) ||
+	    !check_one_source("key", c->key_file, &c->key_pem, err))
+		return false;
+	if (given(c->cert_file, &c->cert_pem) != given(c->key_file, &c->key_pem))
+		return error_set(err, ERROR_CONFIG,
+				 "for auth via TLS, provide both certificate and key, or neither");
+	return true;
+}
+
+#define PROMISE_ROWS(type) \
+	CONFIG_ROW(type, min_version, .key = "min_version", .def = "\"1.2\"", \
+		   .help = "TLS 1.2 and 1.3 are offered; only 1.2 can be asked for."), \
+	CONFIG_ROW(type, max_version, .key = "max_version", \
+		   .help = "Empty or 1.3: TLS 1.3 cannot be switched off."), \
+	CONFIG_ROW(type, cipher_suites, .key = "cipher_suites", \
+		   .help = "Cannot be chosen: setting it is an error."), \
+	CONFIG_ROW(type, include_insecure_cipher_suites, .key = "include_insecure_cipher_suites", \
+		   .inert = true, .help = "Without effect: insecure suites are never offered."), \
+	CONFIG_ROW(type, curve_preferences, .key = "curve_preferences", \
+		   .help = "Cannot be chosen: setting it is an error."), \
+	CONFIG_ROW(type, tpm, .key = "tpm", .help = "Not supported: enabling it is an error.")
+
+#define OWN_CERTIFICATE_ROWS(type, whose) \
+	CONFIG_ROW(type, cert_file, .key = "cert_file", \
+		   .help = "PEM file of the " whose "'s certificate chain."), \
+	CONFIG_ROW(type, cert_pem, .key = "cert_pem", .help = "The same as text."), \
+	CONFIG_ROW(type, key_file, .key = "key_file", .help = "PEM file of its private key."), \
+	CONFIG_ROW(type, key_pem, .key = "key_pem", .help = "The same as text.")
+
+static const struct config_row server_rows[] = {
+	OWN_CERTIFICATE_ROWS(struct tls_server_config, "server"),
+	CONFIG_ROW(struct tls_server_config, client_ca_file, .key = "client_ca_file",
+		   .help = "PEM file of CAs: clients must show a certificate that one of them signed."),
+	CONFIG_ROW(struct tls_server_config, client_ca_file_reload, .key = "client_ca_file_reload",
+		   .help = "Reads all files of this section again when one has changed."),
+	CONFIG_ROW(struct tls_server_config, reload_interval, .key = "reload_interval",
+		   .def = "0s",
+		   .help = "How often the files are read again; 0: only on SIGHUP. What is broken "
+			   "is logged, and the old certificate stays."),
+	CONFIG_ROW(struct tls_server_config, ca_file, .key = "ca_file", .inert = true,
+		   .help = "Without effect on servers, as in the Collector; see client_ca_file."),
+	CONFIG_ROW(struct tls_server_config, ca_pem, .key = "ca_pem", .inert = true,
+		   .help = "Without effect on servers."),
+	CONFIG_ROW(struct tls_server_config, include_system_ca_certs_pool,
+		   .key = "include_system_ca_certs_pool", .inert = true,
+		   .help = "Without effect on servers."),
+	PROMISE_ROWS(struct tls_server_config),
+	{ 0 }
+};
+
+const struct config_table tls_server_table = {
+	sizeof(struct tls_server_config), server_rows, check_server, .optional = true
+};
+
+static const struct config_row client_rows[] = {
+	CONFIG_ROW(struct tls_client_config, insecure, .key = "insecure", .def = "false",
+		   .help = "Plaintext instead of TLS."),
+	CONFIG_ROW(struct tls_client_config, insecure_skip_verify, .key = "insecure_skip_verify",
+		   .def = "false", .help = "TLS without looking at the server's certificate."),
+	CONFIG_ROW(struct tls_client_config, server_name_override, .key = "server_name_override",
+		   .help = "The name that the server's certificate must have."),
+	CONFIG_ROW(struct tls_client_config, ca_file, .key = "ca_file",
+		   .help = "PEM file of CAs to trust instead of the system's."),
+	CONFIG_ROW(struct tls_client_config, ca_pem, .key = "ca_pem",
+		   .help = "The same as text."),
+	CONFIG_ROW(struct tls_client_config, include_system_ca_certs_pool,
+		   .key = "include_system_ca_certs_pool", .def = "false",
+		   .help = "Trusts the system's CAs beside those of ca_file."),
+	OWN_CERTIFICATE_ROWS(struct tls_client_config, "client"),
+	CONFIG_ROW(struct tls_client_config, reload_interval, .key = "reload_interval",
+		   .def = "0s", .help = "How often the files are read again; 0: only on SIGHUP."),
+	PROMISE_ROWS(struct tls_client_config),
+	{ 0 }
+};
+
+const struct config_table tls_client_table = {
+	sizeof(struct tls_client_config), client_rows, check_client
+};
+
+static bool read_whole(FILE *file, struct bytes *out)
+{
+	char part[4096];
+	size_t got;
+	while ((got = fread(part, 1, sizeof part, file)) > 0)
+		if (!bytes_add(out, part, got))
+			return false;
+	return !ferror(file) && (!out->len || !memchr(out->at, 0, out->len));
+}
+
+/* Adds the file's text to *pem (NULL: none yet). */
+static bool add_file(const char *path, char **pem, struct error *err)
+{
+	FILE *file = fopen(path, "re");
+	if (!file)
+		return error_set(err, ERROR_CONFIG, "cannot read %s: %s", path, strerror(errno));
+	struct bytes text;
+	bytes_init(&text, PEM_MAX);
+	bool ok = read_whole(file, &text);
+	fclose(file);
+	if (ok) {
+		char *joined = memory_format("%s%.*s", *pem ? *pem : "", (int)text.len,
+					     text.at ? (char *)text.at : "");
+		memory_free(*pem);
+		*pem = joined;
+	}
+	if (text.at)
+		OPENSSL_cleanse(text.at, text.len);
+	bytes_fini(&text);
+	return ok || error_set(err, ERROR_CONFIG, "cannot read %s: not a PEM file", path);
+}
+
+/* *pem stays NULL where neither is configured. */
+static bool load(const char *file, const struct secret *text, char **pem, struct error *err)
+{
+	if (file && *file)
+		return add_file(file, pem, err);
+	if (text && text->text && *text->text)
+		*pem = memory_text(text->text);
+	return true;
+}
+
+static int no_passphrase(char *into, int size, int writing, void *context)
+{
+	(void)into, (void)size, (void)writing, (void)context;
+	return 0; /* instead of asking on the terminal */
+}
+
+static X509 *first_certificate(const char *pem)
+{
+	BIO *bio = BIO_new_mem_buf(pem, -1);
+	X509 *found = bio ? PEM_read_bio_X509(bio, NULL, no_passphrase, NULL) : NULL;
+	BIO_free(bio);
+	return found;
+}
+
+/* At least one certificate, and nothing broken behind it. */
+static bool is_chain(const char *pem)
+{
+	BIO *bio = BIO_new_mem_buf(pem, -1);
+	size_t count = 0;
+	X509 *next;
+	while (bio && (next = PEM_read_bio_X509(bio, NULL, no_passphrase, NULL))) {
+		X509_free(next);
+		count++;
+	}
+	bool at_end = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
+	BIO_free(bio);
+	ERR_clear_error();
+	return count && at_end;
+}
+
+static EVP_PKEY *private_key(const char *pem)
+{
+	BIO *bio = BIO_new_mem_buf(pem, -1);
+	EVP_PKEY *found = bio ? PEM_read_bio_PrivateKey(bio, NULL, no_passphrase, NULL) : NULL;
+	BIO_free(bio);
+	return found;
+}
+
+static bool check_pair(const char *cert_pem, const char *key_pem, struct error *err)
+{
+	X509 *cert = first_certificate(cert_pem);
+	EVP_PKEY *key = private_key(key_pem);
+	bool ok = cert && key && X509_check_private_key(cert, key) == 1;
+	if (!key)
+		error_set(err, ERROR_CONFIG, "the key is no PEM private key without passphrase");
+	else if (!ok)
+		error_set(err, ERROR_CONFIG, "the key does not belong to the certificate");
+	EVP_PKEY_free(key);
+	X509_free(cert);
+	ERR_clear_error();
+	return ok;
+}
+
+static bool check_material(const struct tls_material *m, struct error *err)
+{
+	if (m->cert && !is_chain(m->cert))
+		return error_set(err, ERROR_CONFIG, "the certificate chain is no PEM certificate");
+	if (m->ca && !is_chain(m->ca))
+		return error_set(err, ERROR_CONFIG, "the CA file is no PEM certificate");
+	return !m->cert || !m->key || check_pair(m->cert, m->key, err);
+}
+
+static bool keep_or_release(bool ok, struct tls_material *out)
+{
+	if (!ok)
+		tls_release(out);
+	return ok;
+}
+
+bool tls_load_server(const struct tls_server_config *config, struct tls_material *out,
+		     struct error *err)
+{
+	*out = (struct tls_material){ 0 };
+	bool ok = load(config->cert_file, &config->cert_pem, &out->cert, err) &&
+		  load(config->key_file, &config->key_pem, &out->key, err) &&
+		  load(config->client_ca_file, NULL, &out->ca, err) && check_material(out, err);
+	return keep_or_release(ok, out);
+}
+
+bool tls_load_client(const struct tls_client_config *config, struct tls_material *out,
+		     struct error *err)
+{
+	*out = (struct tls_material){ 0 };
+	bool ok = load(config->ca_file, &config->ca_pem, &out->ca, err) &&
+		  load(config->cert_file, &config->cert_pem, &out->cert, err) &&
+		  load(config->key_file, &config->key_pem, &out->key, err);
+	if (ok && out->ca && config->include_system_ca_certs_pool)
+		ok = add_file(SYSTEM_CA, &out->ca, err);
+	return keep_or_release(ok && check_material(out, err), out);
+}
+
+static bool same(const char *a, const char *b)
+{
+	return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+bool tls_equal(const struct tls_material *a, const struct tls_material *b)
+{
+	return same(a->ca, b->ca) && same(a->cert, b->cert) && same(a->key, b->key);
+}
+
+void tls_release(struct tls_material *material)
+{
+	if (material->key)
+		OPENSSL_cleanse(material->key, strlen(material->key));
+	memory_free(material->ca);
+	memory_free(material->cert);
+	memory_free(material->key);
+	*material = (struct tls_material){ 0 };
+}
