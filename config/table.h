@@ -107,7 +107,7 @@ struct config_row {
 	size_t offset;
 	bool required;
 	bool inert;            /* accepted and without effect here; help says why. Listed in the manual, logged once */
-	bool limited;          /* check the number against min and max */
+	bool limited;          /* check the number against min and max; max < min: no maximum */
 	int64_t min, max;
 	const char *const *choices; /* NULL-terminated */
 	const struct config_table *table;

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config/table.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "config/load.h"
+#include "config/value.h"
+
+/* One section: a table, its struct and its node (NULL or null: defaults). */
+struct section {
+	const struct config_table *table;
+	const struct node *node;
+	const struct path *path;
+	void *config;
+	struct error *err;
+};
+
+static bool bind_section(const struct section *s);
+
+static const struct config_row *find_row(const struct config_table *table, const char *key)
+{
+	for (const struct config_row *row = table->rows; row->key; row++)
+		if (strcmp(row->key, key) == 0)
+			return row;
+	return NULL;
+}
+
+static bool is_alias(const struct config_row *row)
+{
+	return row->alias_of != NULL;
+}
+
+/* The row that a key stands for, through its alias. */
+static const struct config_row *resolve_row(const struct config_table *table, const char *key)
+{
+	const struct config_row *row = find_row(table, key);
+	return row && is_alias(row) ? find_row(table, row->alias_of) : row;
+}
+
+static bool is_known(const struct config_table *table, const char *key)
+{
+	return find_row(table, key) || (table->optional && strcmp(key, "enabled") == 0);
+}
+
+/* All unknown keys of the map in one message, at the place of the first. */
+static bool check_keys(const struct section *s)
+{
+	char keys[160], path[PATH_TEXT];
+	size_t used = 0;
+	const struct node *first = NULL;
+	for (size_t i = 0; i < s->node->count; i++) {
+		const struct node *child = s->node->children[i];
+		if (is_known(s->table, child->key))
+			continue;
+		if (used < sizeof keys)
+			used += (size_t)snprintf(keys + used, sizeof keys - used, "%s%s", first ? ", " : "",
+						 child->key);
+		first = first ? first : child;
+	}
+	return !first || node_error(first, "", s->err, "'%s' has invalid keys: %s",
+				    path_text(s->path, path), keys);
+}
+
+/* The entry for a row, under its own name or an alias; *twice when under both. */
+static const struct node *find_entry(const struct section *s, const struct config_row *row, const char **twice)
+{
+	const struct node *found = node_get(s->node, row->key);
+	*twice = NULL;
+	for (const struct config_row *alias = s->table->rows; alias->key; alias++) {
+		if (!is_alias(alias) || strcmp(alias->alias_of, row->key) != 0)
+			continue;
+		const struct node *other = node_get(s->node, alias->key);
+		if (other && found)
+			*twice = alias->key;
+		found = found ? found : other;
+	}
+	return found;
+}
+
+static bool read_enabled(const struct section *s, bool *enabled)
+{
+	static const struct config_row row = { .key = "enabled", .type = CONFIG_BOOL };
+	const struct node *node = node_get(s->node, "enabled");
+	if (!node || node->kind == NODE_NULL)
+		return true;
+	struct path path = { s->path, "enabled", 0 };
+	struct value_spot spot = { &row, node, &path, s->err };
+	bool said;
+	if (!value_bind(&spot, &said))
+		return false;
+	*enabled = *enabled && said;
+	return true;
+}
+
+/* Whether an optional section is there; the key `enabled` is read later. */
+static bool is_present(const struct config_row *row, const struct node *entry)
+{
+	switch (row->presence) {
+	case PRESENCE_NONE:
+		return entry && entry->kind != NODE_NULL;
+	case PRESENCE_DEFAULT:
+		return entry != NULL;
+	default:
+		return true;
+	}
+}
+
+static bool bind_nested(const struct section *outer, const struct config_row *row, const struct node *entry,
+			const struct path *path)
+{
+	void *member = (char *)outer->config + row->offset;
+	assert(row->presence == PRESENCE_PLAIN || row->table->optional);
+	if (row->table->optional)
+		((struct optional *)member)->enabled = is_present(row, entry);
+	return bind_section(&(struct section){ row->table, entry, path, member, outer->err });
+}
+
+/* A list of structs, or a map of name -> struct. */
+static bool bind_items(const struct section *outer, const struct config_row *row, const struct node *entry,
+		       const struct path *path)
+{
+	struct config_items *items = (void *)((char *)outer->config + row->offset);
+	enum node_kind kind = row->type == CONFIG_LIST ? NODE_LIST : NODE_MAP;
+	struct value_spot spot = { row, entry, path, outer->err };
+	if (entry->kind == NODE_NULL)
+		return true;
+	if (entry->kind != kind && kind == NODE_MAP)
+		return value_wrong_type(&spot, "map[string]interface {}");
+	if (entry->kind != kind)
+		return value_error(&spot, "source data must be an array or slice, got %s",
+				   entry->kind == NODE_MAP ? "map" : "scalar");
+	items->at = memory_array(entry->count, row->table->size);
+	items->names = kind == NODE_MAP ? memory_array(entry->count, sizeof *items->names) : NULL;
+	for (size_t i = 0; i < entry->count; i++) {
+		const struct node *child = entry->children[i];
+		struct path below = { path, child->key, i };
+		void *item = (char *)items->at + i * row->table->size;
+		if (items->names)
+			items->names[i] = memory_text(child->key);
+		items->count++;
+		if (row->table->optional)
+			((struct optional *)item)->enabled = true;
+		if (!bind_section(&(struct section){ row->table, child, &below, item, outer->err }))
+			return false;
+	}
+	return true;
+}
+
+static bool bind_row(const struct section *s, const struct config_row *row, const struct node *entry)
+{
+	struct path path = { s->path, row->key, 0 };
+	if (row->type == CONFIG_TABLE)
+		return bind_nested(s, row, entry, &path);
+	if (row->type == CONFIG_LIST || row->type == CONFIG_MAP)
+		return !entry || bind_items(s, row, entry, &path);
+	struct value_spot spot = { row, entry, &path, s->err };
+	return !entry || value_bind(&spot, (char *)s->config + row->offset);
+}
+
+/* Defaults go through the parser that the user's text goes through. */
+static bool bind_default(const struct section *s, const struct config_row *row)
+{
+	assert(row->type != CONFIG_NODE);
+	struct error why = { 0 };
+	struct section own = *s;
+	own.err = &why;
+	struct node *node = config_parse(row->key, row->def, strlen(row->def), &why);
+	bool ok = node && bind_row(&own, row, node);
+	if (!ok)
+		fprintf(stderr, "bad default: %s\n", why.text);
+	assert(ok);
+	node_unref(&node);
+	return ok;
+}
+
+static bool is_empty(const struct config_row *row, const void *member)
+{
+	const char *text = "set";
+	if (row->type == CONFIG_STRING)
+		text = *(char *const *)member;
+	else if (row->type == CONFIG_SECRET)
+		text = ((const struct secret *)member)->text;
+	return !text || !*text;
+}
+
+static bool check_required(const struct section *s, const struct config_row *row, const struct node *entry)
+{
+	char path[PATH_TEXT];
+	bool given = entry && (entry->kind != NODE_NULL || entry->verbatim);
+	if (!row->required || (given && !is_empty(row, (char *)s->config + row->offset)))
+		return true;
+	return node_error(entry ? entry : s->node, path_text(s->path, path), s->err,
+			  "requires a non-empty \"%s\"", row->key);
+}
+
+/*
+ * `key:` leaves the default; `key: ${env:UNSET}` makes the zero value, as in the Collector: an address that was
+ * meant to come from outside must not silently become the default.
+ */
+static bool bind_entry(const struct section *s, const struct config_row *row)
+{
+	const char *twice;
+	const struct node *entry = find_entry(s, row, &twice);
+	if (twice)
+		return node_error(entry, "", s->err, "\"%s\" and its old name \"%s\" are both set", row->key, twice);
+	if (row->type == CONFIG_TABLE)
+		return bind_row(s, row, entry);
+	if (entry && entry->kind == NODE_NULL && !entry->verbatim)
+		entry = NULL;
+	return !entry && row->def ? bind_default(s, row) : bind_row(s, row, entry);
+}
+
+static bool bind_rows(const struct section *s)
+{
+	for (const struct config_row *row = s->table->rows; row->key; row++)
+		if (!is_alias(row) && !bind_entry(s, row))
+			return false;
+	return true;
+}
+
+/* Rules that hold only for a section that is there. */
+static bool check_section(const struct section *s)
+{
+	const char *twice;
+	for (const struct config_row *row = s->table->rows; row->key; row++)
+		if (!is_alias(row) && row->required && !check_required(s, row, find_entry(s, row, &twice)))
+			return false;
+	struct error why = { 0 };
+	char path[PATH_TEXT];
+	if (!s->table->check || s->table->check(s->config, &why))
+		return true;
+	return node_error(s->node, path_text(s->path, path), s->err, "%s", why.text);
+}
+
+static bool bind_section(const struct section *s)
+{
+	bool null = !s->node || s->node->kind == NODE_NULL;
+	struct value_spot spot = { NULL, s->node, s->path, s->err };
+	if (!null && s->node->kind != NODE_MAP)
+		return value_wrong_type(&spot, "map[string]interface {}");
+	if (!null && !check_keys(s))
+		return false;
+	bool *enabled = s->table->optional ? &((struct optional *)s->config)->enabled : NULL;
+	if (enabled && !read_enabled(s, enabled))
+		return false;
+	if (!bind_rows(s))
+		return false;
+	return (enabled && !*enabled) || check_section(s);
+}
+
+bool config_bind(const struct config_table *table, const struct node *node, const char *path, void *config,
+		 struct error *err)
+{
+	struct path top = { NULL, path, 0 };
+	if (table->optional)
+		((struct optional *)config)->enabled = true;
+	return bind_section(&(struct section){ table, node, &top, config, err });
+}
+
+static void release_items(const struct config_row *row, struct config_items *items)
+{
+	for (size_t i = 0; i < items->count; i++) {
+		config_release(row->table, (char *)items->at + i * row->table->size);
+		if (items->names)
+			memory_free(items->names[i]);
+	}
+	memory_free(items->at);
+	memory_free(items->names);
+	*items = (struct config_items){ 0 };
+}
+
+void config_release(const struct config_table *table, void *config)
+{
+	for (const struct config_row *row = table->rows; row->key; row++) {
+		void *member = (char *)config + row->offset;
+		if (is_alias(row))
+			continue;
+		if (row->type == CONFIG_TABLE)
+			config_release(row->table, member);
+		else if (row->type == CONFIG_LIST || row->type == CONFIG_MAP)
+			release_items(row, member);
+		else
+			value_release(row->type, member);
+	}
+}
+
+struct inert_walk {
+	void (*inert)(void *context, const char *path, const struct config_row *row);
+	void *context;
+};
+
+static void walk_inert(const struct inert_walk *walk, const struct config_table *table,
+		       const struct node *node, const struct path *path);
+
+static void walk_inert_row(const struct inert_walk *walk, const struct config_row *row,
+			   const struct node *node, const struct path *path)
+{
+	char text[PATH_TEXT];
+	if (row->inert) {
+		walk->inert(walk->context, path_text(path, text), row);
+	} else if (row->type == CONFIG_TABLE) {
+		walk_inert(walk, row->table, node, path);
+	} else if (row->type == CONFIG_LIST || row->type == CONFIG_MAP) {
+		for (size_t i = 0; i < node->count; i++) {
+			struct path item = { path, node->children[i]->key, i };
+			walk_inert(walk, row->table, node->children[i], &item);
+		}
+	}
+}
+
+static void walk_inert(const struct inert_walk *walk, const struct config_table *table,
+		       const struct node *node, const struct path *path)
+{
+	for (size_t i = 0; node && node->kind == NODE_MAP && i < node->count; i++) {
+		const struct node *child = node->children[i];
+		const struct config_row *row = resolve_row(table, child->key);
+		struct path below = { path, child->key, 0 };
+		if (row)
+			walk_inert_row(walk, row, child, &below);
+	}
+}
+
+void config_each_inert(const struct config_table *table, const struct node *node, const char *path,
+		       void (*inert)(void *context, const char *path, const struct config_row *row), void *context)
+{
+	struct inert_walk walk = { inert, context };
+	struct path top = { NULL, path, 0 };
+	walk_inert(&walk, table, node, &top);
+}

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config/expand.h"
+
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/quote.h"
+#include "config/scalar.h"
+
+enum {
+	STEPS_MAX = 1000,
+	BYTES_MAX = 4 * SOURCE_MAX,
+	NODES_MAX = 100 * 1000,
+	DEPTH_MAX = 100
+};
+
+struct expansion {
+	struct source_reader *reader;
+	size_t bytes, nodes; /* made so far */
+	struct error *err;
+};
+
+struct visit { /* one value on the way down */
+	struct path path;
+	int depth;
+	int steps; /* references replaced to come here */
+};
+
+static bool fail(struct expansion *e, const struct node *at, const struct visit *v, const char *text)
+{
+	char path[PATH_TEXT];
+	return node_error(at, path_text(&v->path, path), e->err, "%s", text);
+}
+
+/*
+ * The innermost first reference of the text. As in the Collector, one that is escaped ($${A}) hides all
+ * behind it.
+ */
+static bool find_reference(const char *text, size_t *begin, size_t *len)
+{
+	for (const char *from = text, *close; (close = strchr(from, '}')); from = close + 1) {
+		const char *open = close;
+		while (open > from && !(open[0] == '$' && open[1] == '{'))
+			open--;
+		if (!(open[0] == '$' && open[1] == '{'))
+			continue;
+		const char *dollar = open;
+		while (dollar > from && dollar[-1] == '$')
+			dollar--;
+		*begin = (size_t)(open - text);
+		*len = (size_t)(close + 1 - open);
+		return (open - dollar) % 2 == 0;
+	}
+	return false;
+}
+
+/* The URI inside of ${...}; without a scheme, or when what follows is ":-", it is a variable. */
+static char *reference_uri(const char *reference, size_t len)
+{
+	char *inside = memory_text_of(reference + 2, len - 3);
+	size_t scheme = source_scheme(inside);
+	static const char *const known[] = { "env", "file", "yaml", "http", "https" };
+	bool variable = scheme == 0;
+	if (scheme && inside[scheme + 1] == '-') {
+		variable = true;
+		for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+			if (strlen(known[i]) == scheme && memcmp(known[i], inside, scheme) == 0)
+				variable = false;
+	}
+	if (!variable)
+		return inside;
+	char *uri = memory_format("env:%s", inside);
+	memory_free(inside);
+	return uri;
+}
+
+static bool is_text(const struct bytes *b)
+{
+	uint32_t code;
+	for (size_t i = 0, n; i < b->len; i += n)
+		if (!b->at[i] || !(n = quote_utf8(b->at + i, b->len - i, &code)))
+			return false;
+	return true;
+}
+
+/* The text behind the reference, NULL on error. */
+static char *read_reference(struct expansion *e, const struct node *at, const struct visit *v,
+			    const char *reference, size_t len, bool *unset)
+{
+	struct error why = { 0 };
+	struct bytes text;
+	bytes_init(&text, SOURCE_MAX);
+	char *uri = reference_uri(reference, len), *copy = NULL;
+	if (strchr(uri, '$'))
+		error_set(&why, ERROR_CONFIG, "the uri \"%.100s\" contains unsupported characters ('$')", uri);
+	else if (source_read(e->reader, uri, &text, unset, &why) && !is_text(&text))
+		error_set(&why, ERROR_CONFIG, "the text of \"%.100s\" is not UTF-8", uri);
+	e->bytes += text.len;
+	if (why.kind != ERROR_NONE)
+		fail(e, at, v, why.text);
+	else
+		copy = memory_text_of(text.at, text.len);
+	memory_free(uri);
+	bytes_fini(&text);
+	return copy;
+}
+
+static bool take_step(struct expansion *e, const struct node *at, struct visit *v)
+{
+	if (++v->steps > STEPS_MAX)
+		return fail(e, at, v, "too many recursive expansions");
+	if (e->bytes > BYTES_MAX)
+		return fail(e, at, v, "expands to more than 64 MiB");
+	return true;
+}
+
+/* All occurrences of the reference become the replacement. NULL when that passes the limit. */
+static char *replace_all(const char *text, const char *reference, size_t len, const char *replacement)
+{
+	struct bytes out;
+	bytes_init(&out, SOURCE_MAX);
+	bool ok = true;
+	while (ok && *text) {
+		bool hit = strncmp(text, reference, len) == 0;
+		ok = hit ? bytes_add_text(&out, replacement) : bytes_add_byte(&out, (uint8_t)*text);
+		text += hit ? len : 1;
+	}
+	char *copy = ok ? memory_text_of(out.at, out.len) : NULL;
+	bytes_fini(&out);
+	return copy;
+}
+
+/* Replaces the first reference of *text where it stands. */
+static bool embed(struct expansion *e, const struct node *at, struct visit *v, char **text, size_t begin,
+		  size_t len)
+{
+	bool unset = false;
+	char *replacement = read_reference(e, at, v, *text + begin, len, &unset);
+	if (!replacement)
+		return false;
+	char *reference = memory_text_of(*text + begin, len);
+	char *fresh = replace_all(*text, reference, len, replacement);
+	memory_free(reference);
+	memory_free(replacement);
+	if (!fresh)
+		return fail(e, at, v, "expands to more than 16 MiB");
+	e->bytes += strlen(fresh);
+	memory_free(*text);
+	*text = fresh;
+	return true;
+}
+
+static size_t count_nodes(const struct node *node)
+{
+	size_t count = 1;
+	for (size_t i = 0; i < node->count; i++)
+		count += count_nodes(node->children[i]);
+	return count;
+}
+
+/* What the text is as YAML; a string, or what is no YAML, stays the text as it came. */
+static struct node *parse_value(const char *text, const struct node *at)
+{
+	struct node *value = config_parse("", text, strlen(text), NULL);
+	if (!value)
+		value = node_new(NODE_SCALAR, at);
+	if (value->kind == NODE_SCALAR && (!value->text || scalar_of(value).kind == SCALAR_STRING)) {
+		memory_free(value->text);
+		value->text = memory_text(text);
+		value->quoted = true;
+	}
+	node_place(value, at);
+	value->verbatim = memory_text(text);
+	return value;
+}
+
+/* The whole value is one reference: node becomes what stands behind it. */
+static bool substitute(struct expansion *e, struct node *node, struct visit *v)
+{
+	bool unset = false;
+	char *text = read_reference(e, node, v, node->text, strlen(node->text), &unset);
+	if (!text)
+		return false;
+	struct node *value = parse_value(text, node);
+	memory_free(text);
+	e->nodes += count_nodes(value);
+	struct node old = *node;
+	*node = *value;
+	node->key = old.key;
+	*value = old;
+	value->key = NULL;
+	node_unref(&value);
+	if (e->nodes > NODES_MAX)
+		return fail(e, node, v, "expands to more than 100000 values");
+	return true;
+}
+
+static bool expand_text(struct expansion *e, const struct node *at, struct visit *v, char **text)
+{
+	size_t begin, len;
+	while (find_reference(*text, &begin, &len))
+		if (!take_step(e, at, v) || !embed(e, at, v, text, begin, len))
+			return false;
+	return true;
+}
+
+/* Until the scalar holds no reference, or is none any more. */
+static bool expand_scalar(struct expansion *e, struct node *node, struct visit *v)
+{
+	size_t begin, len;
+	while (node->kind == NODE_SCALAR && find_reference(node->text, &begin, &len)) {
+		if (!take_step(e, node, v))
+			return false;
+		if (len == strlen(node->text)) {
+			if (!substitute(e, node, v))
+				return false;
+			continue;
+		}
+		memory_free(node->verbatim);
+		node->verbatim = NULL;
+		node->quoted = true;
+		if (!embed(e, node, v, &node->text, begin, len))
+			return false;
+	}
+	bool collection = node->kind == NODE_LIST || node->kind == NODE_MAP;
+	return !collection || !node->verbatim || expand_text(e, node, v, &node->verbatim);
+}
+
+static void unescape(char *text)
+{
+	if (!text)
+		return;
+	char *out = text;
+	for (; *text; text++) {
+		*out++ = *text;
+		if (text[0] == '$' && text[1] == '$')
+			text++;
+	}
+	*out = '\0';
+}
+
+static bool expand(struct expansion *e, struct node *node, struct visit *v)
+{
+	if (v->depth > DEPTH_MAX)
+		return fail(e, node, v, "nested deeper than 100 levels");
+	if (node->kind == NODE_SCALAR && !expand_scalar(e, node, v))
+		return false;
+	unescape(node->text);
+	unescape(node->verbatim);
+	for (size_t i = 0; i < node->count; i++) {
+		struct node *child = node->children[i];
+		struct visit below = { { &v->path, child->key, i }, v->depth + 1, v->steps };
+		if (!expand(e, child, &below))
+			return false;
+	}
+	return true;
+}
+
+bool config_expand(struct node *root, struct source_reader *reader, struct error *err)
+{
+	struct expansion e = { .reader = reader, .err = err };
+	struct visit top = { { NULL, "", 0 }, 0, 0 };
+	return expand(&e, root, &top);
+}

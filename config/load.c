@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config/load.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "config/expand.h"
+#include "config/source.h"
+
+enum { KEY_PARTS_MAX = 50 };
+
+static void absorb(struct node *into, struct node *map);
+
+/* Takes child. Maps join; all else, null included, replaces what was there. */
+static void merge_child(struct node *into, struct node *child)
+{
+	for (size_t i = 0; i < into->count; i++) {
+		struct node **old = &into->children[i];
+		if (strcmp((*old)->key, child->key) != 0)
+			continue;
+		if ((*old)->kind == NODE_MAP && child->kind == NODE_MAP) {
+			absorb(*old, child);
+		} else {
+			node_unref(old);
+			*old = child;
+		}
+		return;
+	}
+	node_add(into, child);
+}
+
+/* Takes map. */
+static void absorb(struct node *into, struct node *map)
+{
+	for (size_t i = 0; i < map->count; i++)
+		merge_child(into, map->children[i]);
+	map->count = 0;
+	node_unref(&map);
+}
+
+/* "a::b: c" at the root of a source is a: {b: c}. Takes child and returns what stands for it; NULL: too deep. */
+static struct node *unflatten(struct node *child, struct error *err)
+{
+	for (int parts = 0;; parts++) {
+		char *cut = NULL;
+		for (char *at = strstr(child->key, "::"); at; at = strstr(at + 2, "::"))
+			cut = at;
+		if (!cut)
+			return child;
+		if (parts == KEY_PARTS_MAX) {
+			node_error(child, "", err, "a key of more than %d parts", KEY_PARTS_MAX);
+			node_unref(&child);
+			return NULL;
+		}
+		struct node *outer = node_new(NODE_MAP, child);
+		outer->key = memory_text_of(child->key, (size_t)(cut - child->key));
+		memmove(child->key, cut + 2, strlen(cut + 2) + 1);
+		node_add(outer, child);
+		child = outer;
+	}
+}
+
+/* Merges one source's YAML into the root. */
+static bool merge_text(struct node *root, const char *name, const struct bytes *text, struct error *err)
+{
+	struct node *tree = config_parse(name, (const char *)text->at, text->len, err);
+	if (!tree)
+		return false;
+	bool ok = tree->kind == NODE_MAP || tree->kind == NODE_NULL ||
+		  node_error(tree, "", err, "retrieved value (type=%s) cannot be used as a Conf",
+			     tree->kind == NODE_LIST ? "[]interface {}" : "string");
+	for (size_t i = 0; i < tree->count; i++) {
+		struct node *child = ok && tree->kind == NODE_MAP ? unflatten(tree->children[i], err) :
+								    tree->children[i];
+		if (ok && child)
+			merge_child(root, child);
+		else
+			node_unref(&child);
+		ok = ok && child;
+	}
+	tree->count = 0;
+	node_unref(&tree);
+	return ok;
+}
+
+/* What errors call the source: never the text of an inline one. */
+static char *source_name(const char *uri)
+{
+	if (strncmp(uri, "file:", 5) == 0)
+		return memory_text(uri + 5);
+	if (strncmp(uri, "yaml:", 5) == 0)
+		return memory_text("yaml");
+	const char *mark = strstr(uri, ":-");
+	return mark ? memory_text_of(uri, (size_t)(mark - uri)) : memory_text(uri);
+}
+
+static bool load_location(struct node *root, struct source_reader *reader, const char *location,
+			  struct error *err)
+{
+	bool unset = false;
+	struct bytes text;
+	bytes_init(&text, SOURCE_MAX);
+	char *uri = source_scheme(location) ? memory_text(location) : memory_format("file:%s", location);
+	char *name = source_name(uri);
+	bool ok = source_read(reader, uri, &text, &unset, err) && merge_text(root, name, &text, err);
+	memory_free(name);
+	memory_free(uri);
+	bytes_fini(&text);
+	return ok;
+}
+
+static void trim(const char **at, size_t *len)
+{
+	while (*len && isspace((unsigned char)(*at)[0]))
+		++*at, --*len;
+	while (*len && isspace((unsigned char)(*at)[*len - 1]))
+		--*len;
+}
+
+/* "a.b=c" is the source `a::b: c`. */
+static bool load_set(struct node *root, const char *set, struct error *err)
+{
+	const char *equal = strchr(set, '=');
+	if (!equal)
+		return error_set(err, ERROR_CONFIG, "--set %.100s: missing equal sign", set);
+	const char *key = set, *value = equal + 1;
+	size_t key_len = (size_t)(equal - set), value_len = strlen(value);
+	trim(&key, &key_len);
+	trim(&value, &value_len);
+	struct bytes text;
+	bytes_init(&text, SOURCE_MAX);
+	bool ok = true;
+	for (size_t i = 0; ok && i < key_len; i++)
+		ok = bytes_add(&text, key[i] == '.' ? "::" : &key[i], key[i] == '.' ? 2 : 1);
+	ok = ok && bytes_add_text(&text, ": ") && bytes_add(&text, value, value_len);
+	ok = ok ? merge_text(root, "--set", &text, err) :
+		  error_set(err, ERROR_CONFIG, "--set: larger than 16 MiB");
+	bytes_fini(&text);
+	return ok;
+}
+
+struct node *config_load(const struct config_sources *sources, struct error *err)
+{
+	if (!sources->location_count && !sources->set_count) {
+		error_set(err, ERROR_CONFIG, "at least one config flag must be provided");
+		return NULL;
+	}
+	struct source_reader reader = { .sources = sources };
+	struct node *root = node_new(NODE_MAP, NULL);
+	bool ok = true;
+	for (size_t i = 0; ok && i < sources->location_count; i++)
+		ok = load_location(root, &reader, sources->locations[i], err);
+	for (size_t i = 0; ok && i < sources->set_count; i++)
+		ok = load_set(root, sources->sets[i], err);
+	ok = ok && config_expand(root, &reader, err);
+	source_reader_fini(&reader);
+	if (!ok)
+		node_unref(&root);
+	return root;
+}

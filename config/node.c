@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config/node.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+struct source {
+	size_t count;
+	char name[];
+};
+
+static struct source *source_of(const char *name)
+{
+	return (struct source *)(name - offsetof(struct source, name));
+}
+
+const char *node_source(const char *name)
+{
+	size_t len = strlen(name);
+	struct source *source = memory_new(sizeof *source + len + 1);
+	source->count = 1;
+	memcpy(source->name, name, len);
+	return source->name;
+}
+
+static const char *source_ref(const char *name)
+{
+	if (name)
+		source_of(name)->count++;
+	return name;
+}
+
+void node_source_unref(const char **source)
+{
+	if (*source && --source_of(*source)->count == 0)
+		memory_free(source_of(*source));
+	*source = NULL;
+}
+
+struct node *node_new(enum node_kind kind, const struct node *at)
+{
+	struct node *node = memory_new(sizeof *node);
+	node->kind = kind;
+	if (at) {
+		node->source = source_ref(at->source);
+		node->line = at->line;
+		node->column = at->column;
+	}
+	return node;
+}
+
+void node_add(struct node *parent, struct node *child)
+{
+	/* Grows at powers of two, so that the room need not be remembered. */
+	if ((parent->count & (parent->count - 1)) == 0)
+		parent->children = memory_resize(parent->children, (parent->count ? parent->count * 2 : 1) *
+									   sizeof *parent->children);
+	parent->children[parent->count++] = child;
+}
+
+void node_remove(struct node *parent, size_t index)
+{
+	struct node **at = &parent->children[index];
+	node_unref(at);
+	size_t behind = parent->count - index - 1;
+	memmove(at, at + 1, behind * sizeof *at);
+	parent->count--;
+}
+
+struct node *node_copy(const struct node *node)
+{
+	struct node *copy = node_new(node->kind, node);
+	copy->key = memory_text(node->key);
+	copy->text = memory_text(node->text);
+	copy->verbatim = memory_text(node->verbatim);
+	copy->quoted = node->quoted;
+	for (size_t i = 0; i < node->count; i++)
+		node_add(copy, node_copy(node->children[i]));
+	return copy;
+}
+
+void node_place(struct node *node, const struct node *at)
+{
+	const char *old = node->source;
+	node->source = source_ref(at->source);
+	node_source_unref(&old);
+	node->line = at->line;
+	node->column = at->column;
+	for (size_t i = 0; i < node->count; i++)
+		node_place(node->children[i], at);
+}
+
+void node_unref(struct node **node)
+{
+	struct node *n = *node;
+	*node = NULL;
+	if (!n)
+		return;
+	for (size_t i = 0; i < n->count; i++)
+		node_unref(&n->children[i]);
+	memory_free(n->children);
+	memory_free(n->key);
+	memory_free(n->text);
+	memory_free(n->verbatim);
+	node_source_unref(&n->source);
+	memory_free(n);
+}
+
+const struct node *node_get(const struct node *map, const char *key)
+{
+	if (!map || map->kind != NODE_MAP)
+		return NULL;
+	for (size_t i = 0; i < map->count; i++)
+		if (strcmp(map->children[i]->key, key) == 0)
+			return map->children[i];
+	return NULL;
+}
+
+bool node_error(const struct node *at, const char *path, struct error *err, const char *format, ...)
+{
+	if (!err)
+		return false;
+	char text[sizeof err->text];
+	va_list args;
+	va_start(args, format);
+	vsnprintf(text, sizeof text, format, args);
+	va_end(args);
+	error_set(err, ERROR_CONFIG, "%s%s%s", path, *path ? ": " : "", text);
+	if (at && at->source)
+		error_prefix(err, "%.120s:%d:%d", at->source, at->line, at->column);
+	return false;
+}
+
+/* Returns how much was written; the front is written first, by recursion. */
+static size_t render(const struct path *path, char *out, size_t room)
+{
+	if (!path)
+		return 0;
+	size_t used = render(path->up, out, room);
+	int more;
+	if (path->key)
+		more = snprintf(out + used, room - used, "%s%s", used && *path->key ? "::" : "", path->key);
+	else
+		more = snprintf(out + used, room - used, "[%zu]", path->index);
+	used += (size_t)more;
+	return used < room ? used : room - 1;
+}
+
+const char *path_text(const struct path *path, char out[PATH_TEXT])
+{
+	out[0] = '\0';
+	render(path, out, PATH_TEXT);
+	return out;
+}

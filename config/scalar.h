@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CONFIG_SCALAR_H
+#define CONFIG_SCALAR_H
+
+#include "base/bytes.h"
+#include "config/node.h"
+
+/*
+ * What a plain YAML scalar is, by the rules of Go's yaml.v3, which the Collector reads with: 0x1f, 0o17, 017
+ * and 0b1 are integers, 1_000 too; yes, no, on and off are strings; so are dates here.
+ */
+struct scalar {
+	enum { SCALAR_STRING, SCALAR_INT, SCALAR_FLOAT, SCALAR_BOOL } kind;
+	int64_t integer;
+	double number; /* of SCALAR_FLOAT; integers beyond int64_t are floats too */
+	bool truth;
+};
+
+struct scalar scalar_of(const struct node *node);
+
+/* The name that Go gives to the node's type: "int", "string", "[]interface {}" ... */
+const char *scalar_type_name(const struct node *node);
+
+/* Go's time.ParseDuration; false with a text like `time: missing unit in duration "5"`. */
+bool scalar_duration(const char *text, int64_t *ns, struct error *err);
+
+/* Go's Duration.String: "1m30s", "200ms". */
+void scalar_add_duration(struct bytes *out, int64_t ns);
+
+#endif

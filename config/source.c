@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config/source.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+
+size_t source_scheme(const char *uri)
+{
+	size_t len = 0;
+	while (isalnum((unsigned char)uri[len]) || (uri[len] && strchr("+.-", uri[len])))
+		len++;
+	return len > 1 && uri[len] == ':' && isalpha((unsigned char)uri[0]) ? len : 0;
+}
+
+static bool is_variable_name(const char *name, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		if (!isalpha((unsigned char)name[i]) && name[i] != '_' && !(i && isdigit((unsigned char)name[i])))
+			return false;
+	return len > 0;
+}
+
+static void tell_unset(struct source_reader *reader, const char *name)
+{
+	for (size_t i = 0; i < reader->told.count; i++)
+		if (strcmp(reader->told.children[i]->text, name) == 0)
+			return;
+	struct node *node = node_new(NODE_SCALAR, NULL);
+	node->text = memory_text(name);
+	node_add(&reader->told, node);
+	if (reader->sources->unset)
+		reader->sources->unset(reader->sources->context, name);
+}
+
+static bool read_env(struct source_reader *reader, const char *rest, struct bytes *out, bool *unset,
+		     struct error *err)
+{
+	const char *mark = strstr(rest, ":-");
+	size_t len = mark ? (size_t)(mark - rest) : strlen(rest);
+	if (!is_variable_name(rest, len))
+		return error_set(err, ERROR_CONFIG,
+				 "environment variable \"%.*s\" has invalid name: must match regex "
+				 "^[a-zA-Z_][a-zA-Z0-9_]*$",
+				 (int)(len < 100 ? len : 100), rest);
+	char *name = memory_text_of(rest, len);
+	const char *value = getenv(name);
+	if (!value && mark)
+		value = mark + 2;
+	if (!value) {
+		*unset = true;
+		tell_unset(reader, name);
+	}
+	bool ok = !value || bytes_add_text(out, value) ||
+		  error_set(err, ERROR_CONFIG, "environment variable \"%.100s\" is larger than 16 MiB", name);
+	memory_free(name);
+	return ok;
+}
+
+static bool read_all(int fd, struct bytes *out)
+{
+	for (;;) {
+		if (!bytes_reserve(out, out->len < out->max ? 1 : 0)) {
+			errno = EFBIG;
+			return false;
+		}
+		uint8_t spare;
+		bool full = out->len == out->max;
+		ssize_t n = full ? read(fd, &spare, 1) : read(fd, out->at + out->len, out->room - out->len);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n > 0 && full)
+			errno = EFBIG;
+		if (n <= 0 || full)
+			return n == 0;
+		out->len += (size_t)n;
+	}
+}
+
+static bool read_file(struct source_reader *reader, const char *path, struct bytes *out, bool *unset,
+		      struct error *err)
+{
+	(void)reader;
+	(void)unset;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	bool ok = fd >= 0 && read_all(fd, out);
+	if (!ok)
+		error_set(err, ERROR_CONFIG, "unable to read the file file:%.200s: %s", path, strerror(errno));
+	if (fd >= 0)
+		close(fd);
+	return ok;
+}
+
+static bool read_yaml(struct source_reader *reader, const char *text, struct bytes *out, bool *unset,
+		      struct error *err)
+{
+	(void)reader;
+	(void)unset;
+	return bytes_add_text(out, text) || error_set(err, ERROR_CONFIG, "yaml: larger than 16 MiB");
+}
+
+static bool refuse_http(struct source_reader *reader, const char *rest, struct bytes *out, bool *unset,
+			struct error *err)
+{
+	(void)reader;
+	(void)rest;
+	(void)out;
+	(void)unset;
+	return error_set(err, ERROR_CONFIG,
+			 "configuration is not loaded over http or https: fetch it to a file first");
+}
+
+static const struct {
+	const char *scheme;
+	bool (*read)(struct source_reader *reader, const char *rest, struct bytes *out, bool *unset,
+		     struct error *err);
+} schemes[] = {
+	{ "env", read_env }, { "file", read_file }, { "yaml", read_yaml },
+	{ "http", refuse_http }, { "https", refuse_http },
+};
+
+bool source_read(struct source_reader *reader, const char *uri, struct bytes *out, bool *unset,
+		 struct error *err)
+{
+	size_t len = source_scheme(uri);
+	for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++)
+		if (strlen(schemes[i].scheme) == len && memcmp(schemes[i].scheme, uri, len) == 0)
+			return schemes[i].read(reader, uri + len + 1, out, unset, err);
+	return error_set(err, ERROR_CONFIG, "unsupported scheme on URI \"%.100s\"", uri);
+}
+
+void source_reader_fini(struct source_reader *reader)
+{
+	for (size_t i = 0; i < reader->told.count; i++)
+		node_unref(&reader->told.children[i]);
+	memory_free(reader->told.children);
+}

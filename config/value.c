@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config/value.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "config/scalar.h"
+
+bool value_error(const struct value_spot *spot, const char *format, ...)
+{
+	char path[PATH_TEXT], text[300];
+	va_list args;
+	va_start(args, format);
+	vsnprintf(text, sizeof text, format, args);
+	va_end(args);
+	return node_error(spot->node, "", spot->err, "'%s' %s", path_text(spot->path, path), text);
+}
+
+bool value_wrong_type(const struct value_spot *spot, const char *expected)
+{
+	return value_error(spot, "expected type '%s', got unconvertible type '%s'", expected,
+			   scalar_type_name(spot->node));
+}
+
+/* What a string field takes: a string, or whatever came whole from ${...}, as it was written there. */
+static const char *string_of(const struct node *node)
+{
+	if (node->verbatim)
+		return node->verbatim;
+	return node->kind == NODE_SCALAR && scalar_of(node).kind == SCALAR_STRING ? node->text : NULL;
+}
+
+static bool check_range(const struct value_spot *spot, int64_t value, const char *unit)
+{
+	const struct config_row *row = spot->row;
+	bool open = row->max < row->min || row->max == INT64_MAX;
+	if (!row->limited || (value >= row->min && (value <= row->max || open)))
+		return true;
+	if (open)
+		return value_error(spot, "must be at least %lld%s, got %lld", (long long)row->min, unit,
+				   (long long)value);
+	return value_error(spot, "must be between %lld and %lld%s, got %lld", (long long)row->min,
+			   (long long)row->max, unit, (long long)value);
+}
+
+/* Only an expanded null comes here: an unset variable, the zero value. */
+static bool is_unset(const struct value_spot *spot)
+{
+	return spot->node->kind == NODE_NULL;
+}
+
+static bool bind_bool(const struct value_spot *spot, void *member)
+{
+	struct scalar s = scalar_of(spot->node);
+	if (s.kind != SCALAR_BOOL && !is_unset(spot))
+		return value_wrong_type(spot, "bool");
+	*(bool *)member = s.truth;
+	return true;
+}
+
+static bool bind_int(const struct value_spot *spot, void *member)
+{
+	struct scalar s = scalar_of(spot->node);
+	bool whole = s.kind == SCALAR_FLOAT && s.number == trunc(s.number);
+	if (whole && fabs(s.number) >= 9223372036854775808.0)
+		return value_error(spot, "cannot parse value as 'int64': %.20g overflows int", s.number);
+	if (whole)
+		s.integer = (int64_t)s.number;
+	else if (s.kind != SCALAR_INT && !is_unset(spot))
+		return value_wrong_type(spot, "int");
+	if (spot->row->limited && spot->row->min >= 0 && s.integer < 0)
+		return value_error(spot, "cannot parse value as 'uint64': %lld overflows uint",
+				   (long long)s.integer);
+	*(int64_t *)member = s.integer;
+	return check_range(spot, s.integer, "");
+}
+
+static bool bind_double(const struct value_spot *spot, void *member)
+{
+	struct scalar s = scalar_of(spot->node);
+	double number = s.kind == SCALAR_INT ? (double)s.integer : s.number;
+	if (s.kind != SCALAR_INT && s.kind != SCALAR_FLOAT && !is_unset(spot))
+		return value_wrong_type(spot, "float64");
+	if (!isfinite(number))
+		return value_error(spot, "must be a finite number");
+	const struct config_row *row = spot->row;
+	*(double *)member = number;
+	bool open = row->max < row->min;
+	if (!row->limited || (number >= (double)row->min && (open || number <= (double)row->max)))
+		return true;
+	return value_error(spot, open ? "must be at least %lld" : "must be between %lld and %lld",
+			   (long long)row->min, (long long)row->max);
+}
+
+static bool bind_string(const struct value_spot *spot, void *member)
+{
+	const char *text = string_of(spot->node);
+	if (!text)
+		return value_wrong_type(spot, "string");
+	*(char **)member = memory_text(text);
+	return true;
+}
+
+static bool bind_duration(const struct value_spot *spot, void *member)
+{
+	const char *text = is_unset(spot) ? "0" : string_of(spot->node);
+	struct scalar s = scalar_of(spot->node);
+	struct error why = { 0 };
+	int64_t ns = 0;
+	if (!text && (s.kind != SCALAR_INT || s.integer != 0))
+		return value_wrong_type(spot, "time.Duration");
+	if (text && !scalar_duration(text, &ns, &why))
+		return value_error(spot, "%s", why.text);
+	if (ns < 0 && !(spot->row->limited && spot->row->min < 0))
+		return value_error(spot, "must not be negative");
+	((struct duration *)member)->ns = ns;
+	return check_range(spot, ns, " ns");
+}
+
+static bool bind_secret(const struct value_spot *spot, void *member)
+{
+	return bind_string(spot, &((struct secret *)member)->text);
+}
+
+static void push(struct strings *list, char *text)
+{
+	list->at = memory_resize(list->at, (list->count + 1) * sizeof *list->at);
+	list->at[list->count++] = text;
+}
+
+static void split(struct strings *list, const char *text)
+{
+	while (*text) {
+		size_t len = strcspn(text, ",");
+		push(list, memory_text_of(text, len));
+		text += len;
+		if (*text == ',' && !*++text)
+			push(list, memory_text(""));
+	}
+}
+
+static bool bind_strings(const struct value_spot *spot, void *member)
+{
+	struct strings *list = member;
+	const struct node *node = spot->node;
+	if (node->kind != NODE_LIST) {
+		const char *text = node->kind == NODE_MAP ? NULL : string_of(node);
+		if (!text)
+			return value_error(spot, "source data must be an array or slice, got %s",
+					   node->kind == NODE_MAP ? "map" : scalar_type_name(node));
+		split(list, text);
+		return true;
+	}
+	for (size_t i = 0; i < node->count; i++) {
+		struct path path = { spot->path, NULL, i };
+		struct value_spot item = { spot->row, node->children[i], &path, spot->err };
+		const char *text = string_of(item.node);
+		if (!text)
+			return value_wrong_type(&item, "string");
+		push(list, memory_text(text));
+	}
+	return true;
+}
+
+static void add_pair(struct pairs *pairs, const char *name, const char *value)
+{
+	pairs->at = memory_resize(pairs->at, (pairs->count + 1) * sizeof *pairs->at);
+	pairs->at[pairs->count++] = (struct pair){ memory_text(name), { memory_text(value) } };
+}
+
+/* A null value is the empty text. */
+static bool bind_pair(const struct value_spot *spot, const char *name, struct pairs *pairs)
+{
+	const char *value = spot->node->kind == NODE_NULL ? "" : string_of(spot->node);
+	if (!value)
+		return value_wrong_type(spot, "configopaque.String");
+	add_pair(pairs, name, value);
+	return true;
+}
+
+/* {name: n, value: v} of a list. */
+static bool bind_listed_pair(const struct value_spot *item, struct pairs *pairs)
+{
+	const struct node *name = NULL, *value = NULL;
+	if (item->node->kind != NODE_MAP)
+		return value_wrong_type(item, "map[string]interface {}");
+	for (size_t i = 0; i < item->node->count; i++) {
+		const struct node *entry = item->node->children[i];
+		if (strcmp(entry->key, "name") == 0)
+			name = entry;
+		else if (strcmp(entry->key, "value") == 0)
+			value = entry;
+		else
+			return value_error(item, "has invalid keys: %.100s", entry->key);
+	}
+	const char *text = name ? string_of(name) : NULL;
+	if (!text || !value)
+		return value_error(item, "needs a name and a value");
+	struct path path = { item->path, "value", 0 };
+	return bind_pair(&(struct value_spot){ item->row, value, &path, item->err }, text, pairs);
+}
+
+static bool check_pair_names(const struct value_spot *spot, const struct pairs *pairs)
+{
+	for (size_t i = 1; i < pairs->count; i++)
+		for (size_t k = 0; k < i; k++)
+			if (strcmp(pairs->at[i].name, pairs->at[k].name) == 0)
+				return value_error(spot, "duplicate keys in map-style list: [%.100s]",
+						   pairs->at[i].name);
+	return true;
+}
+
+static bool bind_pairs(const struct value_spot *spot, void *member)
+{
+	const struct node *node = spot->node;
+	if (node->kind != NODE_MAP && node->kind != NODE_LIST && !is_unset(spot))
+		return value_wrong_type(spot, "map[string]interface {}");
+	for (size_t i = 0; i < node->count; i++) {
+		struct path path = { spot->path, node->children[i]->key, i };
+		struct value_spot item = { spot->row, node->children[i], &path, spot->err };
+		bool ok = node->kind == NODE_LIST ? bind_listed_pair(&item, member) :
+						    bind_pair(&item, path.key, member);
+		if (!ok)
+			return false;
+	}
+	return node->kind != NODE_LIST || check_pair_names(spot, member);
+}
+
+static void list_choices(const struct config_row *row, char *out, size_t size)
+{
+	size_t used = 0;
+	out[0] = '\0';
+	for (const char *const *c = row->choices; *c && used < size; c++)
+		used += (size_t)snprintf(out + used, size - used, "%s%s", used ? " " : "", **c ? *c : "\"\"");
+}
+
+static bool bind_choice(const struct value_spot *spot, void *member)
+{
+	const char *text = string_of(spot->node);
+	if (!text)
+		return value_wrong_type(spot, "string");
+	for (int i = 0; spot->row->choices[i]; i++) {
+		if (strcmp(spot->row->choices[i], text) != 0)
+			continue;
+		((struct choice *)member)->index = i;
+		return true;
+	}
+	char valid[160];
+	list_choices(spot->row, valid, sizeof valid);
+	return value_error(spot, "unsupported value \"%.60s\" (valid values: [%s])", text, valid);
+}
+
+static bool bind_node(const struct value_spot *spot, void *member)
+{
+	*(const struct node **)member = is_unset(spot) ? NULL : spot->node;
+	return true;
+}
+
+static bool bind_any(const struct value_spot *spot, void *member)
+{
+	struct config_any *any = member;
+	if (spot->node->kind == NODE_LIST) {
+		any->kind = ANY_STRINGS;
+		return bind_strings(spot, &any->strings);
+	}
+	if (is_unset(spot))
+		return true;
+	if (spot->node->kind != NODE_SCALAR)
+		return value_error(spot, "expected a scalar or a list of strings, got %s",
+				   scalar_type_name(spot->node));
+	struct scalar s = scalar_of(spot->node);
+	switch (s.kind) {
+	case SCALAR_INT:
+		*any = (struct config_any){ .kind = ANY_INT, .integer = s.integer };
+		break;
+	case SCALAR_BOOL:
+		*any = (struct config_any){ .kind = ANY_BOOL, .integer = s.truth };
+		break;
+	case SCALAR_FLOAT:
+		*any = (struct config_any){ .kind = ANY_DOUBLE, .number = s.number };
+		return isfinite(s.number) || value_error(spot, "must be a finite number");
+	default:
+		*any = (struct config_any){ .kind = ANY_STRING, .text = memory_text(spot->node->text) };
+	}
+	return true;
+}
+
+static bool (*const binders[])(const struct value_spot *spot, void *member) = {
+	[CONFIG_BOOL] = bind_bool,     [CONFIG_INT] = bind_int,		  [CONFIG_DOUBLE] = bind_double,
+	[CONFIG_STRING] = bind_string, [CONFIG_DURATION] = bind_duration, [CONFIG_SECRET] = bind_secret,
+	[CONFIG_STRINGS] = bind_strings, [CONFIG_PAIRS] = bind_pairs,	  [CONFIG_CHOICE] = bind_choice,
+	[CONFIG_NODE] = bind_node,     [CONFIG_ANY] = bind_any,
+};
+
+bool value_bind(const struct value_spot *spot, void *member)
+{
+	assert(binders[spot->row->type]);
+	return binders[spot->row->type](spot, member);
+}
+
+static void release_strings(struct strings *list)
+{
+	for (size_t i = 0; i < list->count; i++)
+		memory_free(list->at[i]);
+	memory_free(list->at);
+	*list = (struct strings){ 0 };
+}
+
+static void release_pairs(struct pairs *pairs)
+{
+	for (size_t i = 0; i < pairs->count; i++) {
+		memory_free(pairs->at[i].name);
+		memory_free(pairs->at[i].value.text);
+	}
+	memory_free(pairs->at);
+	*pairs = (struct pairs){ 0 };
+}
+
+void value_release(enum config_type type, void *member)
+{
+	char **text = type == CONFIG_SECRET ? &((struct secret *)member)->text : member;
+	struct config_any *any = member;
+	switch (type) {
+	case CONFIG_STRING:
+	case CONFIG_SECRET:
+		memory_free(*text);
+		*text = NULL;
+		break;
+	case CONFIG_STRINGS:
+		release_strings(member);
+		break;
+	case CONFIG_PAIRS:
+		release_pairs(member);
+		break;
+	case CONFIG_ANY:
+		memory_free(any->text);
+		release_strings(&any->strings);
+		*any = (struct config_any){ 0 };
+		break;
+	default:
+		break;
+	}
+}

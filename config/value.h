@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CONFIG_VALUE_H
+#define CONFIG_VALUE_H
+
+#include "config/table.h"
+
+/* One key's value on its way from the tree to the struct; inside of config/ only. */
+struct value_spot {
+	const struct config_row *row;
+	const struct node *node; /* never NULL */
+	const struct path *path;
+	struct error *err;
+};
+
+/* Errors in the Collector's words, with file, line, column and the path in quotes; each returns false. */
+bool value_error(const struct value_spot *spot, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+bool value_wrong_type(const struct value_spot *spot, const char *expected);
+
+/* Binds what is no nested table; the member holds nothing yet. */
+bool value_bind(const struct value_spot *spot, void *member);
+void value_release(enum config_type type, void *member);
+
+#endif

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config/load.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <yaml.h>
+
+#include "base/memory.h"
+
+enum {
+	TEXT_MAX = 16 * 1024 * 1024,
+	BYTES_MAX = 4 * TEXT_MAX, /* of all scalars, copies by alias included */
+	NODES_MAX = 100 * 1000,   /* likewise: what stops a billion laughs */
+	DEPTH_MAX = 100
+};
+
+struct builder {
+	yaml_parser_t parser;
+	yaml_event_t event; /* the current one; zero before the first */
+	const char *source;
+	struct node anchors; /* a list of copies, keyed by anchor */
+	size_t nodes, bytes;
+	struct error *err;
+};
+
+static struct node *parse_value(struct builder *b, int depth);
+
+static bool fail(struct builder *b, yaml_mark_t mark, const char *text)
+{
+	struct node at = { .source = b->source, .line = (int)mark.line + 1, .column = (int)mark.column + 1 };
+	return node_error(&at, "", b->err, "%s", text);
+}
+
+static bool fail_here(struct builder *b, const char *text)
+{
+	return fail(b, b->event.start_mark, text);
+}
+
+/* Moves on to the next event. */
+static bool advance(struct builder *b)
+{
+	yaml_event_delete(&b->event);
+	if (yaml_parser_parse(&b->parser, &b->event))
+		return true;
+	memset(&b->event, 0, sizeof b->event);
+	const char *problem = b->parser.problem ? b->parser.problem : "out of memory";
+	bool reader = b->parser.error == YAML_READER_ERROR;
+	fail(b, reader ? b->parser.mark : b->parser.problem_mark, problem);
+	return error_prefix(b->err, "not valid YAML");
+}
+
+static bool charge(struct builder *b, size_t bytes)
+{
+	b->bytes += bytes;
+	if (++b->nodes > NODES_MAX)
+		return fail_here(b, "more than 100000 values");
+	if (b->bytes > BYTES_MAX)
+		return fail_here(b, "more than 64 MiB of text");
+	return true;
+}
+
+static struct node *begin(struct builder *b, enum node_kind kind)
+{
+	struct node at = {
+		.source = b->source,
+		.line = (int)b->event.start_mark.line + 1,
+		.column = (int)b->event.start_mark.column + 1,
+	};
+	return node_new(kind, &at);
+}
+
+static bool charge_copy(struct builder *b, const struct node *node)
+{
+	size_t bytes = (node->text ? strlen(node->text) : 0) + (node->key ? strlen(node->key) : 0);
+	if (!charge(b, bytes))
+		return false;
+	for (size_t i = 0; i < node->count; i++)
+		if (!charge_copy(b, node->children[i]))
+			return false;
+	return true;
+}
+
+static bool remember(struct builder *b, const char *anchor, const struct node *node)
+{
+	if (!charge_copy(b, node))
+		return false;
+	struct node *copy = node_copy(node);
+	memory_free(copy->key);
+	copy->key = memory_text(anchor);
+	node_add(&b->anchors, copy);
+	return true;
+}
+
+static struct node *recall(struct builder *b)
+{
+	const char *name = (const char *)b->event.data.alias.anchor;
+	for (size_t i = b->anchors.count; i-- > 0;) {
+		const struct node *found = b->anchors.children[i];
+		if (strcmp(found->key, name) != 0)
+			continue;
+		if (!charge_copy(b, found))
+			return NULL;
+		struct node *copy = node_copy(found);
+		memory_free(copy->key);
+		copy->key = NULL;
+		return copy;
+	}
+	fail_here(b, "unknown anchor");
+	return NULL;
+}
+
+static bool is_null_word(const char *text)
+{
+	static const char *const words[] = { "", "~", "null", "Null", "NULL" };
+	for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+		if (strcmp(text, words[i]) == 0)
+			return true;
+	return false;
+}
+
+/* Tags that say what the value is anyway are taken; those that would convert it are not. */
+static bool check_tag(struct builder *b, const yaml_char_t *tag, const char *expected)
+{
+	const char *name = (const char *)tag;
+	if (!name || strcmp(name, "!") == 0 || strcmp(name, expected) == 0)
+		return true;
+	return fail_here(b, "this tag is not supported");
+}
+
+static bool is_plain_tag(const char *tag)
+{
+	static const char *const tags[] = { YAML_INT_TAG, YAML_FLOAT_TAG, YAML_BOOL_TAG, YAML_NULL_TAG };
+	for (size_t i = 0; i < sizeof tags / sizeof tags[0]; i++)
+		if (strcmp(tag, tags[i]) == 0)
+			return true;
+	return false;
+}
+
+static struct node *parse_scalar(struct builder *b)
+{
+	const char *tag = (const char *)b->event.data.scalar.tag;
+	const char *text = (const char *)b->event.data.scalar.value;
+	size_t len = b->event.data.scalar.length;
+	bool quoted = b->event.data.scalar.style != YAML_PLAIN_SCALAR_STYLE;
+	if (memchr(text, '\0', len)) {
+		fail_here(b, "a NUL character in a value");
+		return NULL;
+	}
+	if (tag && is_plain_tag(tag))
+		quoted = false;
+	else if (tag && !check_tag(b, b->event.data.scalar.tag, YAML_STR_TAG))
+		return NULL;
+	else if (tag)
+		quoted = true;
+	if (!charge(b, len))
+		return NULL;
+	struct node *node = begin(b, !quoted && is_null_word(text) ? NODE_NULL : NODE_SCALAR);
+	node->quoted = quoted;
+	if (node->kind == NODE_SCALAR)
+		node->text = memory_text_of(text, len);
+	return node;
+}
+
+static struct node *parse_list(struct builder *b, int depth)
+{
+	if (!check_tag(b, b->event.data.sequence_start.tag, YAML_SEQ_TAG) || !charge(b, 0))
+		return NULL;
+	struct node *list = begin(b, NODE_LIST);
+	while (advance(b)) {
+		if (b->event.type == YAML_SEQUENCE_END_EVENT)
+			return list;
+		struct node *item = parse_value(b, depth + 1);
+		if (!item)
+			break;
+		node_add(list, item);
+	}
+	node_unref(&list);
+	return NULL;
+}
+
+/* `<<: *base`, `<<: [*a, *b]`: what the map does not say itself, the first that says it wins. */
+static bool merge_into(struct builder *b, struct node *map, const struct node *from, int depth)
+{
+	if (from->kind != NODE_MAP && (from->kind != NODE_LIST || depth > 0))
+		return node_error(from, "", b->err, "'<<' takes a map or a list of maps");
+	for (size_t i = 0; i < from->count; i++) {
+		const struct node *entry = from->children[i];
+		if (from->kind == NODE_LIST) {
+			if (!merge_into(b, map, entry, depth + 1))
+				return false;
+		} else if (!node_get(map, entry->key)) {
+			if (!charge_copy(b, entry))
+				return false;
+			node_add(map, node_copy(entry));
+		}
+	}
+	return true;
+}
+
+static int by_key(const void *a, const void *b)
+{
+	const struct node *x = *(struct node *const *)a, *y = *(struct node *const *)b;
+	int order = strcmp(x->key, y->key);
+	if (order != 0)
+		return order;
+	return x->line != y->line ? (x->line > y->line) - (x->line < y->line) : x->column - y->column;
+}
+
+static bool check_unique(struct builder *b, const struct node *map)
+{
+	if (map->count < 2)
+		return true;
+	struct node **sorted = memory_array(map->count, sizeof *sorted);
+	memcpy(sorted, map->children, map->count * sizeof *sorted);
+	qsort(sorted, map->count, sizeof *sorted, by_key);
+	bool unique = true;
+	for (size_t i = 1; i < map->count && unique; i++)
+		if (strcmp(sorted[i - 1]->key, sorted[i]->key) == 0)
+			unique = node_error(sorted[i], "", b->err, "key \"%.100s\" is already defined at line %d",
+					    sorted[i]->key, sorted[i - 1]->line);
+	memory_free(sorted);
+	return unique;
+}
+
+/* One `key: value`; the key's place becomes the entry's. A plain `<<` goes to *merge. */
+static bool parse_entry(struct builder *b, struct node *map, struct node **merge, int depth)
+{
+	if (b->event.type != YAML_SCALAR_EVENT)
+		return fail_here(b, "a key must be a plain text");
+	bool merges = b->event.data.scalar.style == YAML_PLAIN_SCALAR_STYLE &&
+		      strcmp((const char *)b->event.data.scalar.value, "<<") == 0;
+	if (merges && *merge)
+		return fail_here(b, "a second '<<' in one map");
+	struct node *key = parse_scalar(b);
+	if (!key)
+		return false;
+	struct node *value = advance(b) ? parse_value(b, depth + 1) : NULL;
+	if (value && merges) {
+		*merge = value;
+	} else if (value) {
+		value->key = key->text ? key->text : memory_text("");
+		key->text = NULL;
+		value->line = key->line;
+		value->column = key->column;
+		node_add(map, value);
+	}
+	node_unref(&key);
+	return value != NULL;
+}
+
+static struct node *parse_map(struct builder *b, int depth)
+{
+	if (!check_tag(b, b->event.data.mapping_start.tag, YAML_MAP_TAG) || !charge(b, 0))
+		return NULL;
+	struct node *map = begin(b, NODE_MAP), *merge = NULL;
+	bool ok = true;
+	while ((ok = ok && advance(b)) && b->event.type != YAML_MAPPING_END_EVENT)
+		ok = parse_entry(b, map, &merge, depth);
+	ok = ok && check_unique(b, map) && (!merge || merge_into(b, map, merge, 0));
+	node_unref(&merge);
+	if (!ok)
+		node_unref(&map);
+	return map;
+}
+
+/* The current event begins a value; afterwards it is the value's last one. */
+static struct node *parse_value(struct builder *b, int depth)
+{
+	if (depth > DEPTH_MAX) {
+		fail_here(b, "nested deeper than 100 levels");
+		return NULL;
+	}
+	struct node *node = NULL;
+	char *anchor = NULL;
+	switch (b->event.type) {
+	case YAML_ALIAS_EVENT:
+		return recall(b);
+	case YAML_SCALAR_EVENT:
+		anchor = memory_text((const char *)b->event.data.scalar.anchor);
+		node = parse_scalar(b);
+		break;
+	case YAML_SEQUENCE_START_EVENT:
+		anchor = memory_text((const char *)b->event.data.sequence_start.anchor);
+		node = parse_list(b, depth);
+		break;
+	default:
+		anchor = memory_text((const char *)b->event.data.mapping_start.anchor);
+		node = parse_map(b, depth);
+	}
+	if (node && anchor && !remember(b, anchor, node))
+		node_unref(&node);
+	memory_free(anchor);
+	return node;
+}
+
+static struct node *parse_document(struct builder *b)
+{
+	if (!advance(b) || !advance(b)) /* the stream's start, then the document's */
+		return NULL;
+	if (b->event.type == YAML_STREAM_END_EVENT)
+		return begin(b, NODE_NULL);
+	struct node *root = advance(b) ? parse_value(b, 0) : NULL;
+	if (!root)
+		return NULL;
+	bool ok = advance(b) && advance(b);
+	if (ok && b->event.type != YAML_STREAM_END_EVENT)
+		ok = fail_here(b, "a second document; one is read only");
+	if (!ok)
+		node_unref(&root);
+	return root;
+}
+
+struct node *config_parse(const char *source, const char *yaml, size_t len, struct error *err)
+{
+	struct builder b = { .err = err };
+	if (len > TEXT_MAX) {
+		error_set(err, ERROR_CONFIG, "%.200s: larger than 16 MiB", source);
+		return NULL;
+	}
+	if (!yaml_parser_initialize(&b.parser)) {
+		error_set(err, ERROR_INTERNAL, "out of memory");
+		return NULL;
+	}
+	b.source = node_source(source);
+	yaml_parser_set_input_string(&b.parser, (const unsigned char *)yaml, len);
+	struct node *root = parse_document(&b);
+	for (size_t i = 0; i < b.anchors.count; i++)
+		node_unref(&b.anchors.children[i]);
+	memory_free(b.anchors.children);
+	yaml_event_delete(&b.event);
+	yaml_parser_delete(&b.parser);
+	node_source_unref(&b.source);
+	return root;
+}

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/config/fixture.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static int unset_count;
+static char last_unset[64];
+
+static void note_unset(void *context, const char *variable)
+{
+	(void)context;
+	unset_count++;
+	snprintf(last_unset, sizeof last_unset, "%s", variable);
+}
+
+/* A tree in one line, strings in quotes, `verbatim` behind a "!". */
+static void flatten(const struct node *node, struct bytes *out)
+{
+	bool map = node->kind == NODE_MAP;
+	if (node->kind == NODE_NULL)
+		bytes_add_text(out, "null");
+	else if (node->kind == NODE_SCALAR)
+		bytes_format(out, node->quoted ? "'%s'" : "%s", node->text);
+	else
+		bytes_add_text(out, map ? "{" : "[");
+	for (size_t i = 0; i < node->count; i++) {
+		bytes_format(out, "%s%s%s", i ? ", " : "", map ? node->children[i]->key : "", map ? ": " : "");
+		flatten(node->children[i], out);
+	}
+	if (node->kind == NODE_LIST || map)
+		bytes_add_text(out, map ? "}" : "]");
+	if (node->verbatim)
+		bytes_format(out, "!%s", node->verbatim);
+}
+
+/* Loads NULL-terminated locations and sets; the tree or the error as text, valid until the next call. */
+static const char *load(const char *const *locations, const char *const *sets)
+{
+	static char text[4096];
+	struct error err = { 0 };
+	struct config_sources sources = { .locations = locations, .sets = sets, .unset = note_unset };
+	while (locations && locations[sources.location_count])
+		sources.location_count++;
+	while (sets && sets[sources.set_count])
+		sources.set_count++;
+	struct node *root = config_load(&sources, &err);
+	if (!root)
+		return strcpy(text, err.text);
+	struct bytes out;
+	bytes_init(&out, sizeof text - 1);
+	flatten(root, &out);
+	snprintf(text, sizeof text, "%.*s", (int)out.len, (const char *)out.at);
+	bytes_fini(&out);
+	node_unref(&root);
+	return text;
+}
+
+static const char *load_yaml(const char *yaml)
+{
+	char *location = memory_format("yaml:%s", yaml);
+	const char *text = load((const char *[]){ location, NULL }, NULL);
+	memory_free(location);
+	return text;
+}
+
+static void later_sources_win(void **state)
+{
+	static const struct {
+		const char *one, *two, *result;
+	} cases[] = {
+		{ "yaml:{a: {b: 1, c: 2}}", "yaml:{a: {c: 3, d: 4}}", "{a: {b: 1, c: 3, d: 4}}" },
+		{ "yaml:{a: [1, 2]}", "yaml:{a: [3]}", "{a: [3]}" },
+		{ "yaml:{a: {b: 1}}", "yaml:{a: }", "{a: null}" },
+		{ "yaml:{a: {b: 1}}", "yaml:{a: {}}", "{a: {b: 1}}" },
+		{ "yaml:{a: {b: 1}}", "yaml:a::c: 2", "{a: {b: 1, c: 2}}" },
+		{ "yaml:a::b::c: 1", "yaml:a::b::d: 2", "{a: {b: {c: 1, d: 2}}}" },
+		{ "yaml:{a: 1}", "yaml:", "{a: 1}" },
+		{ "yaml:{a: 1}", "yaml:text", "yaml:1:1: retrieved value (type=string) cannot be used as a Conf" },
+		{ "yaml:{a: 1}", "yaml:[1]",
+		  "yaml:1:1: retrieved value (type=[]interface {}) cannot be used as a Conf" },
+		{ "yaml:{a: 1}", "https://example.com/x",
+		  "configuration is not loaded over http or https: fetch it to a file first" },
+		{ "yaml:{a: 1}", "s3:bucket", "unsupported scheme on URI \"s3:bucket\"" },
+		{ "yaml:{a: 1}", "/nonexistent/x.yaml",
+		  "unable to read the file file:/nonexistent/x.yaml: No such file or directory" },
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+		assert_string_equal(load((const char *[]){ cases[i].one, cases[i].two, NULL }, NULL),
+				    cases[i].result);
+}
+
+static void sets_come_last(void **state)
+{
+	static const char *const file[] = { "yaml:{a: {b: 1, l: [1, 2]}}", NULL };
+	static const struct {
+		const char *set, *result;
+	} cases[] = {
+		{ "a.b=2", "{a: {b: 2, l: [1, 2]}}" },
+		{ " a.b = x y ", "{a: {b: x y, l: [1, 2]}}" },
+		{ "a.l=[3]", "{a: {b: 1, l: [3]}}" },
+		{ "a.c={d: 1}", "{a: {b: 1, l: [1, 2], c: {d: 1}}}" },
+		{ "a=", "{a: null}" },
+		{ "x.y/z.w=1", "{a: {b: 1, l: [1, 2]}, x: {y/z: {w: 1}}}" },
+		{ "a.b", "--set a.b: missing equal sign" },
+		{ "a=b: c", "--set:1:5: not valid YAML: mapping values are not allowed in this context" },
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+		assert_string_equal(load(file, (const char *[]){ cases[i].set, NULL }), cases[i].result);
+}
+
+static void something_must_be_given(void **state)
+{
+	(void)state;
+	assert_string_equal(load(NULL, NULL), "at least one config flag must be provided");
+}
+
+static void references_are_expanded(void **state)
+{
+	static const struct {
+		const char *yaml, *result;
+	} cases[] = {
+		{ "a: ${env:PC_TEXT}", "{a: 'hello'!hello}" },
+		{ "a: ${PC_TEXT}", "{a: 'hello'!hello}" },
+		{ "a: $PC_TEXT", "{a: $PC_TEXT}" },
+		{ "a: x-${env:PC_TEXT}-y-${env:PC_TEXT}", "{a: 'x-hello-y-hello'}" },
+		{ "a: ${env:PC_OCTAL}", "{a: 0123!0123}" },
+		{ "a: n${env:PC_OCTAL}", "{a: 'n0123'}" },
+		{ "a: ${env:PC_QUOTED}", "{a: '\"0123\"'!\"0123\"}" },
+		{ "a: ${env:PC_LIST}", "{a: [1, b]![1, b]}" },
+		{ "a: ${env:PC_MAP}", "{a: {x: 'hello'!hello}!{x: hello}}" },
+		{ "a: p ${env:PC_LIST}", "{a: 'p [1, b]'}" },
+		{ "a: ${env:PC_NONE:-def}", "{a: 'def'!def}" },
+		{ "a: ${PC_NONE:-5}", "{a: 5!5}" },
+		{ "a: ${env:PC_NONE:-}", "{a: null!}" },
+		{ "a: ${env:PC_EMPTY:-def}", "{a: null!}" },
+		{ "a: ${env:PC_NONE}", "{a: null!}" },
+		{ "a: x${env:PC_NONE}y", "{a: 'xy'}" },
+		{ "a: $$${env:PC_TEXT}", "{a: '$hello'}" },
+		{ "a: $${env:PC_TEXT}", "{a: ${env:PC_TEXT}}" },
+		{ "a: $$x$$$$", "{a: $x$$}" },
+		/* The Collector's quirk: an escaped reference hides the ones behind it. */
+		{ "a: $${A} ${env:PC_TEXT}", "{a: ${A} ${env:PC_TEXT}}" },
+		{ "a: ${env:PC_TEXT} $${A}", "{a: 'hello ${A}'}" },
+		{ "a: ${env:${env:PC_NAME}}", "{a: 'hello'!hello}" },
+		{ "a: '${env:PC_OCTAL}'", "{a: 0123!0123}" },
+		{ "a: [${env:PC_TEXT}, {b: \"${env:PC_OCTAL}\"}]", "{a: ['hello'!hello, {b: 0123!0123}]}" },
+		{ "a: '${yaml:{b: 2}}'", "{a: '{b: 2}'}" },
+		{ "a: '${yaml:[1, 2]}'", "{a: [1, 2]![1, 2]}" },
+		{ "a: '^a{2}$'", "{a: '^a{2}$'}" },
+		{ "a: '${env:PC_TEXT'", "{a: '${env:PC_TEXT'}" },
+		{ "a: '} ${env:PC_TEXT}'", "{a: '} hello'}" },
+		{ "a: ${env:PC_BROKEN}", "{a: '[1, {'![1, {}" },
+		{ "a: ${env:PC_AGAIN}", "{a: 'hello'!hello}" },
+		{ "a: ${env:PC_LINES}", "{a: 'one\ntwo'!one\ntwo}" },
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+		assert_string_equal(load_yaml(cases[i].yaml), cases[i].result);
+}
+
+static void bad_references_are_refused(void **state)
+{
+	static const struct {
+		const char *yaml, *error;
+	} cases[] = {
+		{ "x: 1\na:\n  - ${env:1x}",
+		  "yaml:3:5: a[0]: environment variable \"1x\" has invalid name: must match regex "
+		  "^[a-zA-Z_][a-zA-Z0-9_]*$" },
+		{ "a: ${}", "yaml:1:1: a: environment variable \"\" has invalid name: must match regex "
+			    "^[a-zA-Z_][a-zA-Z0-9_]*$" },
+		{ "a: ${s3:x}", "yaml:1:1: a: unsupported scheme on URI \"s3:x\"" },
+		{ "a: ${http://x/y}", "yaml:1:1: a: configuration is not loaded over http or https: fetch it "
+				      "to a file first" },
+		{ "a: ${env:A$B}", "yaml:1:1: a: the uri \"env:A$B\" contains unsupported characters ('$')" },
+		{ "a: ${env:PC_SELF}", "yaml:1:1: a: too many recursive expansions" },
+		{ "a: ${env:PC_SELF_LIST}", "yaml:1:1: a[0]" },
+		{ "a: ${env:PC_LATIN}", "yaml:1:1: a: the text of \"env:PC_LATIN\" is not UTF-8" },
+		{ "a: ${env:PC_DOUBLE}", "yaml:1:1: a: expands to more than 16 MiB" },
+		{ "a: ${file:/nonexistent}", "yaml:1:1: a: unable to read the file file:/nonexistent: No "
+					     "such file or directory" },
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		const char *error = load_yaml(cases[i].yaml);
+		if (strcmp(cases[i].error, "yaml:1:1: a[0]") == 0)
+			assert_non_null(strstr(error, "nested deeper than 100 levels"));
+		else
+			assert_string_equal(error, cases[i].error);
+	}
+}
+
+static void each_unset_variable_is_told_once(void **state)
+{
+	(void)state;
+	unset_count = 0;
+	load_yaml("a: ${env:PC_NONE}\nb: x${PC_NONE}\nc: ${env:PC_NONE:-d}");
+	assert_int_equal(unset_count, 1);
+	assert_string_equal(last_unset, "PC_NONE");
+}
+
+static const char *bind_loaded(const char *yaml, struct whole_config *config, struct node **tree)
+{
+	static struct error err;
+	char *location = memory_format("yaml:%s", yaml);
+	const char *const locations[] = { location };
+	struct config_sources sources = { .locations = locations, .location_count = 1 };
+	error_clear(&err);
+	*config = (struct whole_config){ 0 };
+	*tree = config_load(&sources, &err);
+	memory_free(location);
+	if (*tree)
+		config_bind(&whole_table, *tree, "", config, &err);
+	return err.text;
+}
+
+static void expanded_values_fit_the_field(void **state)
+{
+	(void)state;
+	struct whole_config c;
+	struct node *tree;
+	assert_string_equal(bind_loaded("path: ${env:PC_OCTAL}\nsize: ${env:PC_OCTAL}\nany: ${env:PC_OCTAL}\n"
+					"token: ${env:PC_QUOTED}\nkeys: ${env:PC_COMMAS}\n"
+					"headers: {a: '${env:PC_OCTAL}'}\nactions: ${env:PC_ITEMS}\n",
+					&c, &tree),
+			    "");
+	assert_string_equal(c.path, "0123");
+	assert_int_equal(c.size, 83);
+	assert_int_equal(c.any.integer, 83);
+	assert_string_equal(c.token.text, "\"0123\"");
+	assert_string_equal(c.keys.at[1], "y");
+	assert_string_equal(c.headers.at[0].value.text, "0123");
+	assert_string_equal(((struct item_config *)c.actions.at)->key, "k");
+	release(&c, &tree);
+	assert_string_equal(bind_loaded("path: ${env:PC_LIST}", &c, &tree), "");
+	assert_string_equal(c.path, "[1, b]");
+	release(&c, &tree);
+}
+
+static void unset_makes_the_zero_value(void **state)
+{
+	(void)state;
+	struct whole_config c;
+	struct node *tree;
+	assert_string_equal(bind_loaded("on: ${PC_NONE}\nsize: ${PC_NONE}\nfactor: ${PC_NONE}\n"
+					"path: ${PC_NONE}\ntimeout: ${PC_NONE}\ntoken: ${PC_NONE}\n"
+					"keys: ${PC_NONE}\nheaders: ${PC_NONE}\nlevel: ${PC_NONE}\n"
+					"raw: ${PC_NONE}\nany: ${PC_NONE}\nactions: ${PC_NONE}\n",
+					&c, &tree),
+			    "");
+	assert_false(c.on);
+	assert_int_equal(c.size, 0);
+	assert_true(c.factor == 0);
+	assert_string_equal(c.path, "");
+	assert_int_equal(c.timeout.ns, 0);
+	assert_string_equal(c.token.text, "");
+	assert_int_equal(c.keys.count, 0);
+	assert_int_equal(c.level.index, 0);
+	assert_null(c.raw);
+	release(&c, &tree);
+	assert_string_equal(bind_loaded("queue: {queue_size: '${PC_NONE}'}", &c, &tree),
+			    "yaml:1:9: 'queue::queue_size' must be at least 1, got 0");
+	release(&c, &tree);
+}
+
+static void files_are_read(void **state)
+{
+	(void)state;
+	char path[] = "/tmp/portcullis-test-XXXXXX";
+	int fd = mkstemp(path);
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, "a: 1\nb: [x\n", 11), 11);
+	close(fd);
+	char expected[200];
+	snprintf(expected, sizeof expected,
+		 "%s:3:1: not valid YAML: did not find expected ',' or ']'", path);
+	assert_string_equal(load((const char *[]){ path, NULL }, NULL), expected);
+
+	char *scheme = memory_format("yaml:{a: '${file:%s}'}", path);
+	assert_string_equal(load((const char *[]){ scheme, NULL }, NULL), "{a: 'a: 1\nb: [x\n'!a: 1\nb: [x\n}");
+	memory_free(scheme);
+	unlink(path);
+}
+
+static int set_variables(void **state)
+{
+	(void)state;
+	static const char *const pairs[][2] = {
+		{ "PC_TEXT", "hello" },	      { "PC_OCTAL", "0123" },	      { "PC_QUOTED", "\"0123\"" },
+		{ "PC_LIST", "[1, b]" },      { "PC_MAP", "{x: '${PC_TEXT}'}" }, { "PC_EMPTY", "" },
+		{ "PC_NAME", "PC_TEXT" },     { "PC_BROKEN", "[1, {" },	      { "PC_AGAIN", "${env:PC_TEXT}" },
+		{ "PC_SELF", "x${env:PC_SELF}" }, { "PC_SELF_LIST", "['${env:PC_SELF_LIST}']" },
+		{ "PC_LATIN", "\xe9t\xe9" },  { "PC_DOUBLE", "x${env:PC_DOUBLE}${yaml:${env:PC_DOUBLE}}" },
+		{ "PC_COMMAS", "x,y" },	      { "PC_ITEMS", "[{key: k}]" },   { "PC_LINES", "one\ntwo" },
+	};
+	for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++)
+		setenv(pairs[i][0], pairs[i][1], 1);
+	unsetenv("PC_NONE");
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(later_sources_win),
+		cmocka_unit_test(sets_come_last),
+		cmocka_unit_test(something_must_be_given),
+		cmocka_unit_test(references_are_expanded),
+		cmocka_unit_test(bad_references_are_refused),
+		cmocka_unit_test(each_unset_variable_is_told_once),
+		cmocka_unit_test(expanded_values_fit_the_field),
+		cmocka_unit_test(unset_makes_the_zero_value),
+		cmocka_unit_test(files_are_read),
+	};
+	return cmocka_run_group_tests(tests, set_variables, NULL);
+}
