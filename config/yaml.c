@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config/load.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <yaml.h>
@@ -43,10 +44,9 @@ static bool advance(struct builder *b)
 	if (yaml_parser_parse(&b->parser, &b->event))
 		return true;
 	memset(&b->event, 0, sizeof b->event);
-	const char *problem = b->parser.problem ? b->parser.problem : "out of memory";
-	bool reader = b->parser.error == YAML_READER_ERROR;
-	fail(b, reader ? b->parser.mark : b->parser.problem_mark, problem);
-	return error_prefix(b->err, "not valid YAML");
+	char text[200];
+	snprintf(text, sizeof text, "not valid YAML: %s", b->parser.problem ? b->parser.problem : "out of memory");
+	return fail(b, b->parser.error == YAML_READER_ERROR ? b->parser.mark : b->parser.problem_mark, text);
 }
 
 static bool charge(struct builder *b, size_t bytes)
@@ -322,7 +322,7 @@ struct node *config_parse(const char *source, const char *yaml, size_t len, stru
 		return NULL;
 	}
 	b.source = node_source(source);
-	yaml_parser_set_input_string(&b.parser, (const unsigned char *)yaml, len);
+	yaml_parser_set_input_string(&b.parser, (const unsigned char *)(len ? yaml : ""), len);
 	struct node *root = parse_document(&b);
 	for (size_t i = 0; i < b.anchors.count; i++)
 		node_unref(&b.anchors.children[i]);

@@ -131,7 +131,7 @@ static void references_are_expanded(void **state)
 		{ "a: n${env:PC_OCTAL}", "{a: 'n0123'}" },
 		{ "a: ${env:PC_QUOTED}", "{a: '\"0123\"'!\"0123\"}" },
 		{ "a: ${env:PC_LIST}", "{a: [1, b]![1, b]}" },
-		{ "a: ${env:PC_MAP}", "{a: {x: 'hello'!hello}!{x: hello}}" },
+		{ "a: ${env:PC_MAP}", "{a: {x: 'hello'!hello}!{x: 'hello'}}" },
 		{ "a: p ${env:PC_LIST}", "{a: 'p [1, b]'}" },
 		{ "a: ${env:PC_NONE:-def}", "{a: 'def'!def}" },
 		{ "a: ${PC_NONE:-5}", "{a: 5!5}" },
@@ -147,7 +147,7 @@ static void references_are_expanded(void **state)
 		{ "a: ${env:PC_TEXT} $${A}", "{a: 'hello ${A}'}" },
 		{ "a: ${env:${env:PC_NAME}}", "{a: 'hello'!hello}" },
 		{ "a: '${env:PC_OCTAL}'", "{a: 0123!0123}" },
-		{ "a: [${env:PC_TEXT}, {b: \"${env:PC_OCTAL}\"}]", "{a: ['hello'!hello, {b: 0123!0123}]}" },
+		{ "a: ['${env:PC_TEXT}', {b: \"${env:PC_OCTAL}\"}]", "{a: ['hello'!hello, {b: 0123!0123}]}" },
 		{ "a: '${yaml:{b: 2}}'", "{a: '{b: 2}'}" },
 		{ "a: '${yaml:[1, 2]}'", "{a: [1, 2]![1, 2]}" },
 		{ "a: '^a{2}$'", "{a: '^a{2}$'}" },
@@ -177,20 +177,15 @@ static void bad_references_are_refused(void **state)
 				      "to a file first" },
 		{ "a: ${env:A$B}", "yaml:1:1: a: the uri \"env:A$B\" contains unsupported characters ('$')" },
 		{ "a: ${env:PC_SELF}", "yaml:1:1: a: too many recursive expansions" },
-		{ "a: ${env:PC_SELF_LIST}", "yaml:1:1: a[0]" },
+		{ "a: ${env:PC_SELF_LIST}", "yaml:1:1: a: too many recursive expansions" },
 		{ "a: ${env:PC_LATIN}", "yaml:1:1: a: the text of \"env:PC_LATIN\" is not UTF-8" },
 		{ "a: ${env:PC_DOUBLE}", "yaml:1:1: a: expands to more than 16 MiB" },
 		{ "a: ${file:/nonexistent}", "yaml:1:1: a: unable to read the file file:/nonexistent: No "
 					     "such file or directory" },
 	};
 	(void)state;
-	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-		const char *error = load_yaml(cases[i].yaml);
-		if (strcmp(cases[i].error, "yaml:1:1: a[0]") == 0)
-			assert_non_null(strstr(error, "nested deeper than 100 levels"));
-		else
-			assert_string_equal(error, cases[i].error);
-	}
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+		assert_string_equal(load_yaml(cases[i].yaml), cases[i].error);
 }
 
 static void each_unset_variable_is_told_once(void **state)
