@@ -193,6 +193,9 @@ bool gate_admit(struct gate *gate, struct inbound *in, size_t bytes, struct erro
 bool gate_charge(struct gate *gate, struct inbound *in, size_t bytes, struct error *err);
 /* The request will not be submitted (refused, lost, too large): gives the charge back and counts the reason, a fixed word. */
 void gate_forget(struct gate *gate, struct inbound *in, const char *transport, const char *reason);
+/* The hard limit in bytes, by which receivers bound what their libraries hold of messages that are still arriving.
+ * [any thread] */
+uint64_t gate_memory_limit(const struct gate *gate);
 /* Takes the request; a worker runs it to completion. Always ends in ops->reply. [any thread, does not block] */
 void gate_submit(struct gate *gate, struct inbound *in);
 

@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "net/rpc_private.h"
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "net/grpc_core.h"
+
+#include <fcntl.h>
+#include <grpc/support/time.h>
+#include <signal.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SECOND UINT64_C(1000000000)
+#define TICK_NS (SECOND / 2)
+#define MESSAGE_TIMEOUT_NS (60 * SECOND)
+#define CA_WATCH_NS (5 * SECOND) /* client_ca_file_reload without reload_interval */
+
+enum { SPARE_FDS = 16 };
+
+static bool is_unix(const struct rpc_server *s)
+{
+	return strncmp(s->addresses.at[0], "unix:", 5) == 0;
+}
+
+void rpc_server_end_if_idle(struct rpc_server *s)
+{
+	if (!s->stopping || s->listeners || s->queue_ended)
+		return;
+	s->queue_ended = true;
+	grpc_completion_queue_shutdown(s->queue);
+}
+
+static bool spare_fds(void)
+{
+	int fds[SPARE_FDS], count = 0;
+	while (count < SPARE_FDS && (fds[count] = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0)
+		count++;
+	for (int i = 0; i < count; i++)
+		close(fds[i]);
+	return count == SPARE_FDS;
+}
+
+/*
+ * Core has stopped accepting for good (EMFILE): a new listener takes over the port and the old ones finish their
+ * calls. A unix socket cannot have two: core removes the file when the old one ends.
+ */
+static bool take_over(struct rpc_server *s)
+{
+	if (is_unix(s) && s->listeners) {
+		rpc_listener_drain(s->listeners);
+		return false;
+	}
+	struct error err;
+	if (!rpc_listener_open(s, &err))
+		return false;
+	for (struct rpc_listener *l = s->listeners->next; l; l = l->next)
+		rpc_listener_drain(l);
+	return true;
+}
+
+static void revive_accept(struct rpc_server *s)
+{
+	uint64_t failures = grpc_core_accept_failures();
+	if (failures != s->failures_seen) {
+		s->failures_seen = failures;
+		s->accept_is_dead = true;
+		log_warn(s->options.log, "Out of file descriptors: listening again when some are free");
+	}
+	if (!s->accept_is_dead || !spare_fds())
+		return;
+	pthread_mutex_lock(&s->mutex);
+	bool taken = !s->stopping && take_over(s);
+	pthread_mutex_unlock(&s->mutex);
+	if (!taken)
+		return;
+	s->accept_is_dead = false;
+	log_info(s->options.log, "Listening again", log_text("endpoint", s->options.endpoint));
+}
+
+static void tick(struct rpc_server *s)
+{
+	uint64_t now = clock_now();
+	if (now - s->ticked_at < TICK_NS)
+		return;
+	s->ticked_at = now;
+	rpc_call_expire(s, now);
+	revive_accept(s);
+}
+
+static void serve(struct rpc_server *s)
+{
+	for (;;) {
+		gpr_timespec until =
+			gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
+				     gpr_time_from_nanos((int64_t)TICK_NS, GPR_TIMESPAN));
+		grpc_event event = grpc_completion_queue_next(s->queue, until, NULL);
+		if (event.type == GRPC_QUEUE_SHUTDOWN)
+			return;
+		if (event.type == GRPC_OP_COMPLETE) {
+			struct rpc_tag *tag = event.tag;
+			tag->happened(tag->owner, event.success);
+		}
+		tick(s);
+	}
+}
+
+static void set_phase(struct rpc_server *s, int phase)
+{
+	s->phase = phase;
+	pthread_cond_broadcast(&s->changed);
+}
+
+static void *run(void *argument)
+{
+	struct rpc_server *s = argument;
+	pthread_mutex_lock(&s->mutex);
+	if (rpc_listener_open(s, &s->start_error))
+		set_phase(s, RPC_LISTENING);
+	else
+		s->stopping = true;
+	pthread_mutex_unlock(&s->mutex);
+	serve(s);
+	pthread_mutex_lock(&s->mutex);
+	set_phase(s, RPC_FINISHED);
+	pthread_mutex_unlock(&s->mutex);
+	return NULL;
+}
+
+static void start_thread(struct rpc_server *s)
+{
+	sigset_t all, before;
+	sigfillset(&all); /* signals are the loop's */
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	pthread_create(&s->thread, NULL, run, s);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_setname_np(s->thread, "grpc");
+}
+
+static void copy_methods(struct rpc_server *s)
+{
+	size_t count = s->options.method_count;
+	s->methods = memory_array(count + 1, sizeof *s->methods);
+	if (count)
+		memcpy(s->methods, s->options.methods, count * sizeof *s->methods);
+	s->methods[count] = rpc_health_method(s);
+	s->method_count = count + 1;
+	s->options.methods = NULL;
+}
+
+static uint64_t reload_period(const struct tls_server_config *tls)
+{
+	if (tls->reload_interval.ns > 0)
+		return (uint64_t)tls->reload_interval.ns;
+	return tls->client_ca_file_reload ? CA_WATCH_NS : 0;
+}
+
+static void reload_by_time(void *argument)
+{
+	struct rpc_server *s = argument;
+	struct error err;
+	if (!rpc_server_reload(s, &err))
+		log_error(s->options.log, "Certificates are broken; keeping the old ones",
+			  log_text("error", err.text));
+	loop_timer_start(s->reload_timer, reload_period(s->options.tls));
+}
+
+static void start_reloading(struct rpc_server *s)
+{
+	const struct rpc_server_options *o = &s->options;
+	if (!o->tls || !o->loop || !reload_period(o->tls))
+		return;
+	s->reload_timer = loop_timer_new(o->loop, reload_by_time, s);
+	loop_timer_start(s->reload_timer, reload_period(o->tls));
+}
+
+static struct rpc_server *server_new(const struct rpc_server_options *options)
+{
+	struct rpc_server *s = memory_new(sizeof *s);
+	s->options = *options;
+	s->message_timeout = options->message_timeout.ns > 0 ?
+				     (uint64_t)options->message_timeout.ns : MESSAGE_TIMEOUT_NS;
+	pthread_mutex_init(&s->mutex, NULL);
+	pthread_condattr_t monotonic;
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&s->changed, &monotonic);
+	pthread_condattr_destroy(&monotonic);
+	atomic_init(&s->serving, true);
+	copy_methods(s);
+	grpc_core_init();
+	s->failures_seen = grpc_core_accept_failures();
+	s->queue = grpc_completion_queue_create_for_next(NULL);
+	return s;
+}
+
+/* After the thread has ended and the queue is empty. */
+static void server_free(struct rpc_server *s)
+{
+	loop_timer_unref(&s->reload_timer);
+	grpc_completion_queue_destroy(s->queue);
+	grpc_core_shutdown();
+	rpc_tls_fini(&s->tls);
+	pthread_cond_destroy(&s->changed);
+	pthread_mutex_destroy(&s->mutex);
+	memory_free(s->methods);
+	memory_free(s);
+}
+
+/* False: there is no thread any more. */
+static bool listen_on_thread(struct rpc_server *s, struct error *err)
+{
+	start_thread(s);
+	pthread_mutex_lock(&s->mutex);
+	while (s->phase == RPC_STARTING)
+		pthread_cond_wait(&s->changed, &s->mutex);
+	bool ok = s->phase == RPC_LISTENING;
+	pthread_mutex_unlock(&s->mutex);
+	if (!ok) {
+		pthread_join(s->thread, NULL);
+		*err = s->start_error;
+	}
+	return ok;
+}
+
+static bool prepare(struct rpc_server *s, struct error *err)
+{
+	const struct rpc_server_options *o = &s->options;
+	return rpc_tls_init(&s->tls, o->tls, err) &&
+	       rpc_address_resolve(o->endpoint, o->transport, &s->addresses, err) &&
+	       (s->addresses.any_port || rpc_address_probe(&s->addresses, err));
+}
+
+/* The queue has to be shut down before it can go. */
+static void abandon(struct rpc_server *s)
+{
+	grpc_completion_queue_shutdown(s->queue);
+	server_free(s);
+}
+
+struct rpc_server *rpc_server_start(const struct rpc_server_options *options, struct error *err)
+{
+	struct rpc_server *s = server_new(options);
+	if (!prepare(s, err)) {
+		abandon(s);
+		return NULL;
+	}
+	if (!listen_on_thread(s, err)) {
+		server_free(s);
+		return NULL;
+	}
+	start_reloading(s);
+	return s;
+}
+
+int rpc_server_port(const struct rpc_server *s)
+{
+	return s->port;
+}
+
+void rpc_server_set_serving(struct rpc_server *s, bool serving)
+{
+	atomic_store(&s->serving, serving);
+}
+
+bool rpc_server_reload(struct rpc_server *s, struct error *err)
+{
+	bool changed = false;
+	if (s->options.tls && !rpc_tls_reload(&s->tls, &changed, err))
+		return false;
+	if (changed)
+		log_info(s->options.log, "Certificates reloaded");
+	return true;
+}
+
+static void drain_all(struct rpc_server *s)
+{
+	s->stopping = true;
+	for (struct rpc_listener *l = s->listeners; l; l = l->next)
+		rpc_listener_drain(l);
+	rpc_server_end_if_idle(s);
+}
+
+static void wait_until(struct rpc_server *s, uint64_t deadline)
+{
+	struct timespec at = { (time_t)(deadline / SECOND), (long)(deadline % SECOND) };
+	int code = 0;
+	while (s->phase != RPC_FINISHED && code == 0)
+		code = pthread_cond_timedwait(&s->changed, &s->mutex, &at);
+}
+
+/*
+ * Cancelled calls may still sit with a worker, and to start a batch on a queue that was shut down aborts the process:
+ * the queue ends only with the last call's last tag, however long that takes.
+ */
+void rpc_server_stop(struct rpc_server **server, uint64_t grace_ns)
+{
+	struct rpc_server *s = *server;
+	if (!s)
+		return;
+	*server = NULL;
+	rpc_server_set_serving(s, false);
+	pthread_mutex_lock(&s->mutex);
+	drain_all(s);
+	wait_until(s, clock_now() + grace_ns);
+	for (struct rpc_listener *l = s->listeners; l; l = l->next)
+		grpc_server_cancel_all_calls(l->core);
+	pthread_mutex_unlock(&s->mutex);
+	pthread_join(s->thread, NULL);
+	server_free(s);
+}

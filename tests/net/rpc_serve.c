@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The gRPC server alone, for test_rpc_server.py: options are KEY=VALUE arguments, commands come as lines on stdin, each
+ * is answered with one line on stdout.
+ *
+ *	/test.Test/Echo    a worker answers with what it knows of the call and of its message
+ *	/test.Test/Busy    refused from the headers with a retry hint of 1500 ms
+ *	/test.Test/Hold    answered after the command `release`
+ *
+ *	count          what the callbacks have seen
+ *	release        answers all held calls
+ *	reload         reads the certificates again
+ *	serving 0|1    what the health service says
+ *	rss            resident KiB
+ *	stop MS        stops with this grace and exits
+ *	stop_held MS   the same, but releases held calls only when the stop is overdue
+ */
+#include "base/clock.h"
+#include "base/memory.h"
+#include "net/rpc_server.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { HELD_MAX = 4096 };
+
+static struct tls_server_config tls;
+static struct rpc_server_options options = { .max_message_bytes = 4 << 20 };
+static struct rpc_server *server;
+static _Atomic int seen_headers, seen_messages, seen_lost, seen_too_large, replied;
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* guards what follows */
+static pthread_cond_t more = PTHREAD_COND_INITIALIZER;
+static struct rpc_call *queue[HELD_MAX], *held[HELD_MAX];
+static size_t queued, holding;
+static bool ending;
+
+static void put(struct rpc_call **list, size_t *count, struct rpc_call *call)
+{
+	pthread_mutex_lock(&mutex);
+	list[(*count)++] = call;
+	pthread_cond_signal(&more);
+	pthread_mutex_unlock(&mutex);
+}
+
+static void answer(struct rpc_call *call)
+{
+	struct bytes body, text;
+	bytes_init(&body, 64 << 20);
+	bytes_init(&text, 1 << 20);
+	int coding = rpc_call_coding(call);
+	bool ok = rpc_call_read(call, &body);
+	const char *identity = rpc_call_identity(call);
+	bytes_format(&text, "coding=%d len=%zu first=%02x peer=%s identity=%s", coding, body.len,
+		     body.len ? body.at[0] : 0, rpc_call_peer(call), identity ? identity : "none");
+	for (const struct metadatum *m = rpc_call_metadata(call); m->name; m++)
+		bytes_format(&text, "\n%s=%s", m->name, m->value);
+	struct error err;
+	error_set(&err, ERROR_INTERNAL, "unreadable");
+	atomic_fetch_add(&replied, 1);
+	rpc_call_reply(call, ok ? NULL : &err, bytes_view(&text));
+	bytes_fini(&body);
+	bytes_fini(&text);
+}
+
+static void *work(void *argument)
+{
+	(void)argument;
+	pthread_mutex_lock(&mutex);
+	while (!ending || queued) {
+		if (!queued) {
+			pthread_cond_wait(&more, &mutex);
+			continue;
+		}
+		struct rpc_call *call = queue[--queued];
+		pthread_mutex_unlock(&mutex);
+		answer(call);
+		pthread_mutex_lock(&mutex);
+	}
+	pthread_mutex_unlock(&mutex);
+	return NULL;
+}
+
+static void on_headers(void *context, struct rpc_call *call)
+{
+	(void)context;
+	atomic_fetch_add(&seen_headers, 1);
+	rpc_call_set_user(call, &queue);
+	rpc_call_peer(call);
+	rpc_call_identity(call);
+	rpc_call_metadata(call);
+	rpc_call_accept(call);
+}
+
+static void refuse(void *context, struct rpc_call *call)
+{
+	(void)context;
+	struct error err;
+	error_set(&err, ERROR_BUSY, "the memory limit is reached");
+	err.retry_after_ms = 1500;
+	atomic_fetch_add(&seen_headers, 1);
+	rpc_call_reply(call, &err, (struct view){ 0 });
+}
+
+static void on_message(void *context, struct rpc_call *call, size_t len)
+{
+	(void)len;
+	if (rpc_call_user(call) != &queue)
+		abort();
+	atomic_fetch_add(&seen_messages, 1);
+	if (context)
+		put(held, &holding, call);
+	else
+		put(queue, &queued, call);
+}
+
+static void on_lost(void *context, struct rpc_call *call, bool too_large)
+{
+	(void)context, (void)call;
+	atomic_fetch_add(too_large ? &seen_too_large : &seen_lost, 1);
+}
+
+static const struct rpc_method methods[] = {
+	{ "/test.Test/Echo", on_headers, on_message, on_lost, NULL },
+	{ "/test.Test/Busy", refuse, NULL, NULL, NULL },
+	{ "/test.Test/Hold", on_headers, on_message, on_lost, &held },
+};
+
+static void set_option(const char *key, char *value)
+{
+	const struct { const char *key; char **text; int64_t *number; } rows[] = {
+		{ "endpoint", (char **)&options.endpoint, NULL },
+		{ "transport", (char **)&options.transport, NULL },
+		{ "cert", &tls.cert_file, NULL },
+		{ "key", &tls.key_file, NULL },
+		{ "client_ca", &tls.client_ca_file, NULL },
+		{ "max_message", NULL, &options.max_message_bytes },
+		{ "core", NULL, &options.max_core_bytes },
+		{ "streams", NULL, &options.max_concurrent_streams },
+		{ "age", NULL, &options.max_connection_age.ns },
+		{ "idle", NULL, &options.max_connection_idle.ns },
+		{ "age_grace", NULL, &options.max_connection_age_grace.ns },
+		{ "keepalive_time", NULL, &options.keepalive_time.ns },
+		{ "keepalive_timeout", NULL, &options.keepalive_timeout.ns },
+		{ "min_ping", NULL, &options.min_ping_interval.ns },
+		{ "message_timeout", NULL, &options.message_timeout.ns },
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		if (strcmp(rows[i].key, key) == 0) {
+			if (rows[i].text)
+				*rows[i].text = value;
+			else
+				*rows[i].number = atoll(value);
+			return;
+		}
+	fprintf(stderr, "unknown option %s\n", key);
+	exit(2);
+}
+
+static void release(void)
+{
+	pthread_mutex_lock(&mutex);
+	while (holding)
+		queue[queued++] = held[--holding];
+	pthread_cond_broadcast(&more);
+	pthread_mutex_unlock(&mutex);
+}
+
+static long resident(void)
+{
+	long pages = 0, ignored;
+	FILE *f = fopen("/proc/self/statm", "r");
+	if (!f || fscanf(f, "%ld %ld", &ignored, &pages) != 2)
+		pages = -1;
+	if (f)
+		fclose(f);
+	return pages * 4;
+}
+
+static void *release_later(void *argument)
+{
+	struct timespec time = { 0, 300000000 };
+	nanosleep(&time, NULL);
+	release();
+	return argument;
+}
+
+static void stop(const char *grace_ms, bool overdue)
+{
+	pthread_t later;
+	if (overdue)
+		pthread_create(&later, NULL, release_later, NULL);
+	rpc_server_stop(&server, strtoull(grace_ms, NULL, 10) * 1000000);
+	if (overdue)
+		pthread_join(later, NULL);
+}
+
+static void obey(char *line)
+{
+	struct error err = { 0 };
+	if (strcmp(line, "count") == 0)
+		printf("headers=%d messages=%d lost=%d too_large=%d replied=%d\n", seen_headers,
+		       seen_messages, seen_lost, seen_too_large, replied);
+	else if (strcmp(line, "release") == 0)
+		release(), puts("released");
+	else if (strcmp(line, "reload") == 0)
+		puts(rpc_server_reload(server, &err) ? "ok" : err.text);
+	else if (strncmp(line, "serving ", 8) == 0)
+		rpc_server_set_serving(server, line[8] == '1'), puts("ok");
+	else if (strcmp(line, "rss") == 0)
+		printf("%ld\n", resident());
+	else if (strncmp(line, "stop ", 5) == 0)
+		stop(line + 5, false);
+	else if (strncmp(line, "stop_held ", 10) == 0)
+		stop(line + 10, true);
+	else
+		puts("?");
+}
+
+static void end(pthread_t worker)
+{
+	rpc_server_stop(&server, 0);
+	pthread_mutex_lock(&mutex);
+	ending = true;
+	pthread_cond_broadcast(&more);
+	pthread_mutex_unlock(&mutex);
+	pthread_join(worker, NULL);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct log log;
+	for (int i = 1; i < argc; i++) {
+		char *value = strchr(argv[i], '=');
+		*value++ = '\0';
+		set_option(argv[i], value);
+	}
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	options.tls = tls.cert_file ? &tls : NULL;
+	options.methods = methods;
+	options.method_count = sizeof methods / sizeof *methods;
+	options.log = &log;
+	struct error err;
+	server = rpc_server_start(&options, &err);
+	if (!server) {
+		printf("error %s\n", err.text);
+		return 1;
+	}
+	pthread_t worker;
+	pthread_create(&worker, NULL, work, NULL);
+	printf("port %d\n", rpc_server_port(server));
+	char line[256];
+	while (server && fgets(line, sizeof line, stdin)) {
+		line[strcspn(line, "\n")] = '\0';
+		obey(line);
+	}
+	end(worker);
+	puts("stopped");
+	return 0;
+}
