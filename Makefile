@@ -15,7 +15,7 @@ PACKAGES := grpc libprotobuf-c yaml-0.1 libuv libmicrohttpd libcurl libzstd libd
 LIBS := -lgrpc -lgpr -lprotobuf-c -lyaml -luv -lmicrohttpd -lgnutls -lcurl -lzstd -ldeflate -lssl -lcrypto \
 	-lpcre2-8 -lxxhash -ljansson -ldw -lelf -lpthread -lm -ldl
 
-OURS := -std=gnu11 -D_GNU_SOURCE -I. -I$(B)/proto -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
+OURS := -std=gnu11 -D_GNU_SOURCE -I. -I$(B)/proto -I$(B)/tests/proto -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
 	-Wpointer-arith -Wwrite-strings -Wvla -Wno-missing-field-initializers -Wno-override-init -Wno-format-truncation -g -fno-omit-frame-pointer -MMD -MP
 LINK := -rdynamic
 ifeq ($(MODE),release)
@@ -44,6 +44,9 @@ OBJECTS := $(SOURCES:%.c=$(B)/%.o) $(PROTO_C:.c=.o)
 GATEWAY := $(patsubst %.c,$(B)/%.o,$(filter-out gateway/main.c,$(wildcard gateway/*.c)))
 UNIT_TESTS := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/*/test_*.c))
 TEST_HELP := $(patsubst %.c,$(B)/%.o,$(wildcard tests/support/*.c))
+# The oracle of the tests: whole OTLP by protobuf-c.
+ORACLE_C := $(patsubst %,$(B)/tests/proto/otlp_%.pb-c.c,common resource profiles)
+TEST_HELP += $(ORACLE_C:.c=.o)
 
 all: $(B)/portcullis
 
@@ -53,7 +56,7 @@ $(B)/portcullis: $(B)/gateway/main.o $(GATEWAY) $(B)/libportcullis.a
 $(B)/libportcullis.a: $(OBJECTS)
 	rm -f $@ && ar rcs $@ $^
 
-$(B)/%.o: %.c | $(PROTO_C)
+$(B)/%.o: %.c | $(PROTO_C) $(ORACLE_C)
 	@mkdir -p $(@D)
 	$(CC) $(OURS) $(CFLAGS) -c -o $@ $<
 
@@ -62,6 +65,13 @@ $(B)/proto/%.pb-c.c: proto/%.proto
 	protoc-c --c_out=$(B)/proto -Iproto $<
 
 $(B)/proto/%.pb-c.o: $(B)/proto/%.pb-c.c
+	$(CC) $(OURS) -w $(CFLAGS) -c -o $@ $<
+
+$(B)/tests/proto/%.pb-c.c: tests/proto/%.proto
+	@mkdir -p $(@D)
+	protoc-c --c_out=$(@D) -Itests/proto $<
+
+$(B)/tests/proto/%.pb-c.o: $(B)/tests/proto/%.pb-c.c | $(ORACLE_C)
 	$(CC) $(OURS) -w $(CFLAGS) -c -o $@ $<
 
 $(B)/tests/%: tests/%.c $(TEST_HELP) $(GATEWAY) $(B)/libportcullis.a
@@ -75,5 +85,5 @@ clean:
 	rm -rf build
 
 .PHONY: all unit clean
-.SECONDARY: $(PROTO_C)
+.SECONDARY: $(PROTO_C) $(ORACLE_C)
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

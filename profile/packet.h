@@ -2,8 +2,8 @@
 #ifndef PROFILE_PACKET_H
 #define PROFILE_PACKET_H
 
-#include <stdatomic.h>
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "base/bytes.h"
 #include "base/error.h"
@@ -11,41 +11,57 @@
 
 /*
  * struct packet is sealed: the canonical OTLP bytes of one outgoing request. Immutable and refcounted;
- * fan-out is packet_ref. It is born by collect_seal only.
+ * fan-out is packet_ref. Any thread may use it. It is born by collect_seal.
  */
 struct contribution { /* of one request */
 	const char *receiver; /* component ID; lives as long as the graph */
 	uint32_t profiles;
 	uint64_t samples_in, samples_merged; /* samples_in - samples_merged left with the packet */
-	struct ack *ack; /* NULL, or a hold that the packet's owner releases: see packet_take_acks */
+	/*
+	 * NULL, or a hold on the request's ack (collect_add with hold_ack). The packet owns it: the last
+	 * packet_unref releases it, as failed if anybody called packet_fail. So the sender is told when the
+	 * last destination is through with the packet, whatever way that was.
+	 */
+	struct ack *ack;
 };
 
 enum packet_form { FORM_OTLP, FORM_OTLP_GZIP, FORM_OTLP_ZSTD, FORM_JSON, FORM_COUNT };
 
 struct packet {
 	_Atomic uint32_t refs;
+	_Atomic bool failed;    /* see packet_fail */
 	struct bytes otlp;      /* ExportProfilesServiceRequest == ProfilesData on the wire */
-	char *tenant;           /* key of its batch; may be NULL */
+	char *tenant;           /* key of its batch, or NULL; set by who seals, before sharing; freed with it */
 	uint64_t oldest_arrival; /* clock_now */
 	uint32_t resources, profiles;
 	uint64_t samples;       /* as they leave */
 	struct contribution *contributions;
 	uint32_t contribution_count;
-	/* Encodings made from it, once each; guarded by the mutex. */
-	pthread_mutex_t lock;
-	struct bytes *forms[FORM_COUNT];
+	/* Encodings made from it. Each is made under its own lock and published once; then it never changes. */
+	struct {
+		pthread_mutex_t lock;
+		struct bytes *_Atomic made;
+	} forms[FORM_COUNT];
 };
+
+/* A packet with one reference, room for the bytes (otlp.len is 0) and zeroed contributions. */
+struct packet *packet_new(size_t bytes, uint32_t contributions);
 
 struct packet *packet_ref(struct packet *packet);
 void packet_unref(struct packet **packet); /* clears; accepts NULL */
+
+/* A required destination did not take it: those who wait for its acks will hear so. Before its packet_unref. */
+void packet_fail(struct packet *packet);
 
 /* All memory that it holds, encodings included: what a queue accounts. */
 size_t packet_footprint(struct packet *packet);
 
 /*
  * The bytes in a form, made at the first call and shared by all later ones; valid as long as the packet.
- * May take long (compression): call it on a pool thread. `encode` makes it: it appends to out.
- * FORM_OTLP is the packet's own bytes.
+ * May take long (compression): call it on a pool thread. Two threads that ask for the same form make it
+ * once; for different forms they do not wait for each other. `encode` makes it: it appends to out, and when
+ * it fails, so does this call, with its error, and the next one tries again. FORM_OTLP is the packet's own
+ * bytes and needs no encode.
  */
 const struct bytes *packet_form(struct packet *packet, enum packet_form form,
 				bool (*encode)(const struct packet *packet, struct bytes *out,

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "profile/dictionary.h"
+#include "base/memory.h"
+
+#include <assert.h>
+
+void dictionary_init(struct dictionary *d, size_t max)
+{
+	*d = (struct dictionary){ 0 };
+	for (unsigned t = 0; t < DICTIONARY_TABLES; t++)
+		intern_init(&d->tables[t], PUT_LEN(t + 1), max);
+	canonical_init(&d->canonical, max);
+}
+
+void dictionary_fini(struct dictionary *d)
+{
+	for (unsigned t = 0; t < DICTIONARY_TABLES; t++)
+		intern_fini(&d->tables[t]);
+	canonical_fini(&d->canonical);
+	memory_free(d->block.at);
+	memory_free(d->list.at);
+	memory_free(d->stamps.at);
+}
+
+void dictionary_reset(struct dictionary *d)
+{
+	for (unsigned t = 0; t < DICTIONARY_TABLES; t++)
+		intern_reset(&d->tables[t]);
+}
+
+void dictionary_begin(struct dictionary *d, const struct profiles *p)
+{
+	const uint32_t counts[DICTIONARY_TABLES] = {
+		[MAPPINGS] = p->mappings.count, [LOCATIONS] = p->locations.count,
+		[FUNCTIONS] = p->functions.count, [LINKS] = p->links.count,
+		[STRINGS] = p->strings.count, [ATTRIBUTES] = p->attributes.count,
+		[STACKS] = p->stacks.count,
+	};
+	uint64_t total = 0;
+	for (unsigned t = 0; t < DICTIONARY_TABLES; t++)
+		total += counts[t];
+	d->block.count = 0;
+	array_reserve(&d->block, total);
+	memset(d->block.at, 0, total * sizeof *d->block.at);
+	uint32_t *at = d->block.at;
+	for (unsigned t = 0; t < DICTIONARY_TABLES; t++) {
+		d->maps[t] = at;
+		at += counts[t];
+		intern_mark(&d->tables[t]);
+	}
+	d->p = p;
+	d->canonical.left = d->canonical.out.max;
+}
+
+void dictionary_rollback(struct dictionary *d)
+{
+	for (unsigned t = 0; t < DICTIONARY_TABLES; t++)
+		intern_rollback(&d->tables[t]);
+}
+
+static uint32_t remember(struct dictionary *d, enum dictionary_table t, uint32_t theirs, uint32_t ours,
+			 uint32_t changed)
+{
+	return d->maps[t][theirs] = ours ? ours | changed : 0;
+}
+
+static uint32_t put_entry(struct dictionary *d, enum dictionary_table t, const uint8_t *start,
+			  const uint8_t *end)
+{
+	return intern_put(&d->tables[t], start, (size_t)(end - start));
+}
+
+static uint32_t changed_if(bool changed)
+{
+	return changed ? DICTIONARY_CHANGED : 0;
+}
+
+uint32_t dictionary_string_new(struct dictionary *d, uint32_t string)
+{
+	assert(string < d->p->strings.count);
+	struct view v = string_view(d->p, string);
+	if (!v.len)
+		return 0;
+	return remember(d, STRINGS, string, intern_put(&d->tables[STRINGS], v.at, v.len), 0);
+}
+
+uint32_t dictionary_attribute_new(struct dictionary *d, uint32_t attribute)
+{
+	assert(attribute < d->p->attributes.count);
+	const struct attribute *a = &d->p->attributes.at[attribute];
+	struct intern *table = &d->tables[ATTRIBUTES];
+	if (table->full ||
+	    !canonical_attribute(&d->canonical, d->p, a, dictionary_string(d, a->key),
+				 dictionary_string(d, a->unit))) {
+		table->full = true;
+		return 0;
+	}
+	struct view bytes = bytes_view(&d->canonical.out);
+	return remember(d, ATTRIBUTES, attribute, intern_put(table, bytes.at, bytes.len),
+			changed_if(a->changed));
+}
+
+/* Is this string a key of the list of number d->stamp for the first time? */
+static bool first_with_key(struct dictionary *d, uint32_t key)
+{
+	if (key >= d->stamps.count) {
+		uint32_t more = d->tables[STRINGS].count - d->stamps.count;
+		array_reserve(&d->stamps, more);
+		memset(d->stamps.at + d->stamps.count, 0, more * sizeof *d->stamps.at);
+		d->stamps.count += more;
+	}
+	bool first = d->stamps.at[key] != d->stamp;
+	d->stamps.at[key] = d->stamp;
+	return first;
+}
+
+uint32_t dictionary_attributes(struct dictionary *d, struct list list, struct indices *out)
+{
+	const uint32_t *theirs = d->p->indices.at + list.first;
+	uint32_t changed = 0;
+	array_reserve(out, list.count);
+	if (++d->stamp == 0) {
+		d->stamps.count = 0;
+		d->stamp = 1;
+	}
+	for (uint32_t i = 0; i < list.count; i++) {
+		uint32_t ours = d->maps[ATTRIBUTES][theirs[i]];
+		if (!theirs[i])
+			continue;
+		if (!ours)
+			ours = dictionary_attribute_new(d, theirs[i]);
+		uint32_t key = d->maps[STRINGS][d->p->attributes.at[theirs[i]].key];
+		changed |= ours & DICTIONARY_CHANGED;
+		if (list.count == 1 || first_with_key(d, key))
+			out->at[out->count++] = DICTIONARY_INDEX(ours);
+	}
+	return changed;
+}
+
+/* The list of the record that is being copied, put at `at` with room for it; see attributes_room. */
+static uint8_t *put_list(struct dictionary *d, uint8_t *at, uint8_t tag, struct list list,
+			 uint32_t *changed)
+{
+	if (!list.count)
+		return at;
+	d->list.count = 0;
+	*changed |= dictionary_attributes(d, list, &d->list);
+	return put_packed(at, tag, d->list.at, d->list.count);
+}
+
+static size_t list_room(struct list list)
+{
+	return PUT_MOST + (size_t)list.count * 5;
+}
+
+static uint32_t function_new(struct dictionary *d, uint32_t function)
+{
+	assert(function < d->p->functions.count);
+	const struct function *f = &d->p->functions.at[function];
+	uint8_t *start = intern_room(&d->tables[FUNCTIONS], 4 * PUT_MOST);
+	if (!start)
+		return 0;
+	uint8_t *at = put_number(start, PUT_VARINT(1), dictionary_string(d, f->name));
+	at = put_number(at, PUT_VARINT(2), dictionary_string(d, f->system_name));
+	at = put_number(at, PUT_VARINT(3), dictionary_string(d, f->filename));
+	at = put_number(at, PUT_VARINT(4), (uint64_t)f->start_line);
+	return remember(d, FUNCTIONS, function, put_entry(d, FUNCTIONS, start, at),
+			changed_if(f->changed));
+}
+
+static uint32_t function_of(struct dictionary *d, uint32_t function)
+{
+	if (!function)
+		return 0;
+	uint32_t known = d->maps[FUNCTIONS][function];
+	return known ? known : function_new(d, function);
+}
+
+static uint32_t mapping_new(struct dictionary *d, uint32_t mapping)
+{
+	assert(mapping < d->p->mappings.count);
+	const struct mapping *m = &d->p->mappings.at[mapping];
+	uint8_t *start = intern_room(&d->tables[MAPPINGS], 4 * PUT_MOST + list_room(m->attributes));
+	if (!start)
+		return 0;
+	uint32_t changed = changed_if(m->changed);
+	uint8_t *at = put_number(start, PUT_VARINT(1), m->start);
+	at = put_number(at, PUT_VARINT(2), m->limit);
+	at = put_number(at, PUT_VARINT(3), m->offset);
+	at = put_number(at, PUT_VARINT(4), dictionary_string(d, m->filename));
+	at = put_list(d, at, PUT_LEN(5), m->attributes, &changed);
+	return remember(d, MAPPINGS, mapping, put_entry(d, MAPPINGS, start, at), changed);
+}
+
+static uint32_t mapping_of(struct dictionary *d, uint32_t mapping)
+{
+	if (!mapping)
+		return 0;
+	uint32_t known = d->maps[MAPPINGS][mapping];
+	return known ? known : mapping_new(d, mapping);
+}
+
+#define LINE_MOST (PUT_HEADER + 3 * PUT_MOST)
+
+static uint8_t *put_line(struct dictionary *d, uint8_t *header, const struct line *l, uint32_t *changed)
+{
+	uint32_t function = function_of(d, l->function);
+	*changed |= function & DICTIONARY_CHANGED;
+	uint8_t *at = put_number(header + PUT_HEADER, PUT_VARINT(1), DICTIONARY_INDEX(function));
+	at = put_number(at, PUT_VARINT(2), (uint64_t)l->line);
+	at = put_number(at, PUT_VARINT(3), (uint64_t)l->column);
+	return put_close(header, PUT_LEN(3), at);
+}
+
+/* Location 0 too is copied, as an entry that says nothing: it keeps its place in the stack. */
+static uint32_t location_new(struct dictionary *d, uint32_t location)
+{
+	assert(location < d->p->locations.count);
+	const struct location *l = &d->p->locations.at[location];
+	uint8_t *start = intern_room(&d->tables[LOCATIONS],
+				     2 * PUT_MOST + (size_t)l->lines.count * LINE_MOST +
+					     list_room(l->attributes));
+	if (!start)
+		return 0;
+	uint32_t mapping = mapping_of(d, l->mapping);
+	uint32_t changed = changed_if(l->changed) | (mapping & DICTIONARY_CHANGED);
+	uint8_t *at = put_number(start, PUT_VARINT(1), DICTIONARY_INDEX(mapping));
+	at = put_number(at, PUT_VARINT(2), l->address);
+	for (uint32_t i = 0; i < l->lines.count; i++)
+		at = put_line(d, at, &d->p->lines.at[l->lines.first + i], &changed);
+	at = put_list(d, at, PUT_LEN(4), l->attributes, &changed);
+	return remember(d, LOCATIONS, location, put_entry(d, LOCATIONS, start, at), changed);
+}
+
+uint32_t dictionary_stack_new(struct dictionary *d, uint32_t stack)
+{
+	assert(stack < d->p->stacks.count);
+	const struct stack *s = &d->p->stacks.at[stack];
+	uint8_t *start = intern_room(&d->tables[STACKS], list_room(s->locations));
+	if (!start)
+		return 0;
+	const uint32_t *theirs = d->p->indices.at + s->locations.first;
+	const uint32_t *known = d->maps[LOCATIONS];
+	uint32_t changed = changed_if(s->changed);
+	uint8_t *at = start + PUT_HEADER;
+	for (uint32_t i = 0; i < s->locations.count; i++) {
+		uint32_t ours = known[theirs[i]];
+		if (!ours)
+			ours = location_new(d, theirs[i]);
+		changed |= ours;
+		at = wire_put_varint(at, DICTIONARY_INDEX(ours));
+	}
+	at = s->locations.count ? put_close(start, PUT_LEN(1), at) : start;
+	return remember(d, STACKS, stack, put_entry(d, STACKS, start, at),
+			changed & DICTIONARY_CHANGED);
+}
+
+uint32_t dictionary_link_new(struct dictionary *d, uint32_t link)
+{
+	static const uint8_t zero[24];
+	assert(link < d->p->links.count);
+	const struct link *l = &d->p->links.at[link];
+	uint8_t *at = intern_room(&d->tables[LINKS], sizeof zero + 2 * PUT_MOST);
+	if (!at)
+		return 0;
+	if (memcmp(l->trace_id, zero, 16) == 0 && memcmp(l->span_id, zero, 8) == 0)
+		return changed_if(l->changed);
+	at[0] = PUT_LEN(1);
+	at[1] = 16;
+	memcpy(at + 2, l->trace_id, 16);
+	at[18] = PUT_LEN(2);
+	at[19] = 8;
+	memcpy(at + 20, l->span_id, 8);
+	return remember(d, LINKS, link, put_entry(d, LINKS, at, at + 28), changed_if(l->changed));
+}
+
+size_t dictionary_size(const struct dictionary *d)
+{
+	size_t size = 0;
+	for (unsigned t = 0; t < DICTIONARY_TABLES; t++)
+		size += d->tables[t].full ? DICTIONARY_FULL : d->tables[t].wire.len;
+	return size;
+}
+
+uint8_t *dictionary_put(const struct dictionary *d, uint8_t *at)
+{
+	for (unsigned t = 0; t < DICTIONARY_TABLES; t++) {
+		memcpy(at, d->tables[t].wire.at, d->tables[t].wire.len);
+		at += d->tables[t].wire.len;
+	}
+	return at;
+}
+
+size_t dictionary_footprint(const struct dictionary *d)
+{
+	size_t held = d->canonical.out.room + intern_footprint(&d->canonical.keys) +
+		      ((size_t)d->block.room + d->list.room + d->stamps.room) * sizeof(uint32_t);
+	for (unsigned t = 0; t < DICTIONARY_TABLES; t++)
+		held += intern_footprint(&d->tables[t]);
+	return held;
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PROFILE_DICTIONARY_H
+#define PROFILE_DICTIONARY_H
+
+#include "base/array.h"
+#include "profile/canonical.h"
+#include "profile/intern.h"
+#include "profile/profiles.h"
+
+/*
+ * The ProfilesDictionary of a growing packet. What a request refers to is copied on its first reference and
+ * remembered for the rest of the request; what nothing refers to is never seen.
+ *
+ * dictionary_begin, then the functions below with the indices of that request, then either the next
+ * dictionary_begin or dictionary_rollback. When something does not fit, dictionary_size says so.
+ */
+enum dictionary_table { /* in the order of ProfilesDictionary's fields, from 1 */
+	MAPPINGS, LOCATIONS, FUNCTIONS, LINKS, STRINGS, ATTRIBUTES, STACKS, DICTIONARY_TABLES
+};
+
+/* In the returned indices: the entry, or something that it refers to, was changed by a processor. */
+#define DICTIONARY_CHANGED 0x80000000u
+#define DICTIONARY_INDEX(i) ((i) & ~DICTIONARY_CHANGED)
+
+ARRAY_TYPE(indices, uint32_t);
+
+struct dictionary {
+	struct intern tables[DICTIONARY_TABLES];
+	struct canonical canonical;
+	const struct profiles *p;
+	/* The request's index -> ours, with DICTIONARY_CHANGED; 0: not seen yet. One block of memory. */
+	uint32_t *maps[DICTIONARY_TABLES];
+	struct indices block;
+	struct indices list; /* of the record that is being copied */
+	/* For each of our strings the last list in which it was a key: a key stands once in a list. */
+	struct indices stamps;
+	uint32_t stamp;
+};
+
+void dictionary_init(struct dictionary *d, size_t max);
+void dictionary_fini(struct dictionary *d);
+void dictionary_reset(struct dictionary *d);
+
+void dictionary_begin(struct dictionary *d, const struct profiles *p);
+void dictionary_rollback(struct dictionary *d);
+
+uint32_t dictionary_string_new(struct dictionary *d, uint32_t string);
+uint32_t dictionary_attribute_new(struct dictionary *d, uint32_t attribute);
+uint32_t dictionary_stack_new(struct dictionary *d, uint32_t stack);
+uint32_t dictionary_link_new(struct dictionary *d, uint32_t link);
+
+static inline uint32_t dictionary_string(struct dictionary *d, uint32_t string)
+{
+	uint32_t known = d->maps[STRINGS][string];
+	return known ? known : dictionary_string_new(d, string);
+}
+
+/* Never 0: a sender's stack 0, or an empty one, is an empty stack of our own. */
+static inline uint32_t dictionary_stack(struct dictionary *d, uint32_t stack)
+{
+	uint32_t known = d->maps[STACKS][stack];
+	return known ? known : dictionary_stack_new(d, stack);
+}
+
+/* 0 for a link without ids. */
+static inline uint32_t dictionary_link(struct dictionary *d, uint32_t link)
+{
+	if (!link)
+		return 0;
+	uint32_t known = d->maps[LINKS][link];
+	return known ? known : dictionary_link_new(d, link);
+}
+
+/*
+ * Appends our indices of a list of attributes to `out`, each key once; returns DICTIONARY_CHANGED if one of
+ * them was changed, else 0.
+ */
+uint32_t dictionary_attributes(struct dictionary *d, struct list list, struct indices *out);
+
+/* Of the content of the field `dictionary`; DICTIONARY_FULL when something did not fit. */
+#define DICTIONARY_FULL ((size_t)1 << 40)
+size_t dictionary_size(const struct dictionary *d);
+uint8_t *dictionary_put(const struct dictionary *d, uint8_t *at);
+
+size_t dictionary_footprint(const struct dictionary *d);
+
+#endif

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PROFILE_INTERN_H
+#define PROFILE_INTERN_H
+
+#include "profile/put.h"
+
+/*
+ * A table that holds each entry once: an append-only buffer already in wire format (tag, length, bytes; as
+ * the repeated field of a protobuf message) and a hash index on the bytes. Entry 0 is the zero value, is
+ * always there and is never found: interning an empty entry gives an index of its own.
+ *
+ * intern_mark and intern_rollback undo everything that was interned since the mark.
+ */
+struct intern_slot {
+	uint32_t hash, index; /* index 0: free */
+	uint32_t at, len;     /* of the bytes, in wire */
+};
+
+struct intern {
+	struct bytes wire;
+	struct intern_slot *slots; /* open addressing, linear probing; at most 3/4 full */
+	uint32_t mask, room;       /* in use: mask + 1 of the room */
+	uint32_t count;            /* entries, the zero entry included */
+	uint32_t mark;
+	size_t mark_len;
+	uint8_t tag;
+	bool full; /* an entry did not fit any more: intern_put returned 0 */
+};
+
+/* max bounds the wire bytes; at most 2 GiB. */
+void intern_init(struct intern *t, uint8_t tag, size_t max);
+void intern_fini(struct intern *t);
+
+/* Forgets all entries; keeps the capacity, and clears only about what was used. */
+void intern_reset(struct intern *t);
+
+void intern_mark(struct intern *t);
+void intern_rollback(struct intern *t);
+
+/*
+ * The index of the entry with these bytes (BYTES_SLACK readable behind them), which is made if there is
+ * none; 0 when it does not fit. A new entry is the last in wire.
+ */
+uint32_t intern_put(struct intern *t, const uint8_t *at, size_t len);
+
+/* Where an entry of at most `most` bytes may be built for intern_put, which then need not copy it; NULL when full. */
+static inline uint8_t *intern_room(struct intern *t, size_t most)
+{
+	if (!bytes_reserve(&t->wire, most + PUT_MOST)) {
+		t->full = true;
+		return NULL;
+	}
+	return t->wire.at + t->wire.len + PUT_HEADER;
+}
+
+size_t intern_footprint(const struct intern *t);
+
+#endif

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PROFILE_PUT_H
+#define PROFILE_PUT_H
+
+#include "profile/wire.h"
+
+/*
+ * Writing messages through a plain pointer, above the writers of profile/wire.h: each function returns the end
+ * of what it wrote. The caller has reserved the room (PUT_MOST for one number or header, plus the payload);
+ * every destination has BYTES_SLACK writable bytes behind its room, every source as many readable ones.
+ * `tag` is one byte: fields up to 15.
+ */
+#define PUT_VARINT(field) ((uint8_t)WIRE_TAG(field, WIRE_VARINT))
+#define PUT_FIXED64(field) ((uint8_t)WIRE_TAG(field, WIRE_FIXED64))
+#define PUT_LEN(field) ((uint8_t)WIRE_TAG(field, WIRE_LEN))
+
+#define PUT_MOST 11 /* a tag and the longest varint */
+
+/* A varint field; the default value is left out. */
+static inline uint8_t *put_number(uint8_t *at, uint8_t tag, uint64_t v)
+{
+	if (!v)
+		return at;
+	*at++ = tag;
+	return wire_put_varint(at, v);
+}
+
+static inline uint8_t *put_fixed64(uint8_t *at, uint8_t tag, uint64_t v)
+{
+	if (!v)
+		return at;
+	*at++ = tag;
+	return wire_put_fixed64(at, v);
+}
+
+static inline uint8_t *put_header(uint8_t *at, uint8_t tag, size_t len)
+{
+	*at++ = tag;
+	return wire_put_varint(at, len);
+}
+
+/* Short copies move 32 bytes through registers, so that they may overlap; long ones must not. */
+static inline uint8_t *put_copy(uint8_t *at, const uint8_t *from, size_t len)
+{
+	if (len > 32)
+		return (uint8_t *)memcpy(at, from, len) + len;
+	uint8_t low[16], high[16];
+	memcpy(low, from, 16);
+	memcpy(high, from + 16, 16);
+	memcpy(at, low, 16);
+	memcpy(at + 16, high, 16);
+	return at + len;
+}
+
+/* A length-delimited field; the empty one is left out. */
+static inline uint8_t *put_bytes(uint8_t *at, uint8_t tag, struct view v)
+{
+	return v.len ? put_copy(put_header(at, tag, v.len), v.at, v.len) : at;
+}
+
+/*
+ * A submessage of unknown length is written behind a header of two bytes, and moved in the rare case that
+ * its length needs more than one byte: reserve PUT_MOST for each.
+ */
+#define PUT_HEADER 2
+
+static inline uint8_t *put_close(uint8_t *header, uint8_t tag, uint8_t *end)
+{
+	uint8_t *content = header + PUT_HEADER;
+	size_t len = (size_t)(end - content);
+	if (len >= 0x80) {
+		size_t by = wire_varint_len(len) - 1;
+		memmove(content + by, content, len);
+		end += by;
+	}
+	put_header(header, tag, len);
+	return end;
+}
+
+/* Packed varints: reserve 5 bytes for each and PUT_MOST. */
+static inline uint8_t *put_packed(uint8_t *at, uint8_t tag, const uint32_t *numbers, uint32_t count)
+{
+	if (!count)
+		return at;
+	uint8_t *end = at + PUT_HEADER;
+	for (uint32_t i = 0; i < count; i++)
+		end = wire_put_varint(end, numbers[i]);
+	return put_close(at, tag, end);
+}
+
+#endif

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include "profile/packet.h"
+
+#include <sched.h>
+
+static struct packet *packet_of(const char *text)
+{
+	struct packet *packet = packet_new(strlen(text), 1);
+	assert_true(bytes_add_text(&packet->otlp, text));
+	return packet;
+}
+
+static _Atomic int encoded;
+static _Atomic bool broken, gate;
+
+static bool reverse(const struct packet *packet, struct bytes *out, struct error *err)
+{
+	atomic_fetch_add(&encoded, 1);
+	if (broken)
+		return error_set(err, ERROR_INTERNAL, "the encoder is broken");
+	for (size_t i = packet->otlp.len; i-- > 0;)
+		if (!bytes_add_byte(out, packet->otlp.at[i]))
+			return false;
+	return true;
+}
+
+static void otlp_is_the_packet_itself(void **state)
+{
+	(void)state;
+	struct packet *packet = packet_of("abc");
+	assert_ptr_equal(packet_form(packet, FORM_OTLP, NULL, NULL), &packet->otlp);
+	packet_unref(&packet);
+	assert_null(packet);
+	packet_unref(&packet);
+}
+
+static void a_form_is_made_once(void **state)
+{
+	(void)state;
+	struct packet *packet = packet_of("abc");
+	size_t before = packet_footprint(packet);
+	encoded = 0;
+	const struct bytes *form = packet_form(packet, FORM_JSON, reverse, NULL);
+	assert_memory_equal(form->at, "cba", 3);
+	assert_ptr_equal(packet_form(packet, FORM_JSON, reverse, NULL), form);
+	assert_int_equal(encoded, 1);
+	assert_ptr_not_equal(packet_form(packet, FORM_OTLP_ZSTD, reverse, NULL), form);
+	assert_int_equal(encoded, 2);
+	assert_true(packet_footprint(packet) >= before + 6);
+	packet_unref(&packet);
+}
+
+static void a_failed_encoding_is_tried_again(void **state)
+{
+	(void)state;
+	struct packet *packet = packet_of("abc");
+	struct error err;
+	encoded = 0;
+	broken = true;
+	assert_null(packet_form(packet, FORM_JSON, reverse, &err));
+	assert_string_equal(err.text, "the encoder is broken");
+	broken = false;
+	assert_non_null(packet_form(packet, FORM_JSON, reverse, &err));
+	assert_int_equal(encoded, 2);
+	packet_unref(&packet);
+}
+
+static void *ask_for_json(void *packet)
+{
+	return (void *)packet_form(packet, FORM_JSON, reverse, NULL);
+}
+
+static void threads_share_one_encoding(void **state)
+{
+	(void)state;
+	struct packet *packet = packet_of("abc");
+	pthread_t threads[8];
+	void *forms[8];
+	encoded = 0;
+	for (int i = 0; i < 8; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, ask_for_json, packet), 0);
+	for (int i = 0; i < 8; i++) {
+		pthread_join(threads[i], &forms[i]);
+		assert_ptr_equal(forms[i], forms[0]);
+	}
+	assert_int_equal(encoded, 1);
+	packet_unref(&packet);
+}
+
+/* Returns only after another form has been made. */
+static bool wait_for_other(const struct packet *packet, struct bytes *out, struct error *err)
+{
+	while (!gate)
+		sched_yield();
+	return reverse(packet, out, err);
+}
+
+static void *ask_slowly(void *packet)
+{
+	return (void *)packet_form(packet, FORM_OTLP_GZIP, wait_for_other, NULL);
+}
+
+static void different_forms_do_not_wait_for_each_other(void **state)
+{
+	(void)state;
+	struct packet *packet = packet_of("abc");
+	pthread_t thread;
+	gate = false;
+	assert_int_equal(pthread_create(&thread, NULL, ask_slowly, packet), 0);
+	assert_non_null(packet_form(packet, FORM_JSON, reverse, NULL));
+	packet_footprint(packet);
+	gate = true;
+	pthread_join(thread, NULL);
+	packet_unref(&packet);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(otlp_is_the_packet_itself),
+		cmocka_unit_test(a_form_is_made_once),
+		cmocka_unit_test(a_failed_encoding_is_tried_again),
+		cmocka_unit_test(threads_share_one_encoding),
+		cmocka_unit_test(different_forms_do_not_wait_for_each_other),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
