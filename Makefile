@@ -15,7 +15,7 @@ PACKAGES := grpc libprotobuf-c yaml-0.1 libuv libmicrohttpd libcurl libzstd libd
 LIBS := -lgrpc -lgpr -lprotobuf-c -lyaml -luv -lmicrohttpd -lgnutls -lcurl -lzstd -ldeflate -lssl -lcrypto \
 	-lpcre2-8 -lxxhash -ljansson -ldw -lelf -lpthread -lm -ldl
 
-OURS := -std=gnu11 -D_GNU_SOURCE -I. -I$(B)/proto -I$(B)/tests/proto -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
+OURS := -std=gnu11 -D_GNU_SOURCE -I. -I$(B)/proto -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
 	-Wpointer-arith -Wwrite-strings -Wvla -Wno-missing-field-initializers -Wno-override-init -Wno-format-truncation -g -fno-omit-frame-pointer -MMD -MP
 LINK := -rdynamic
 ifeq ($(MODE),release)
@@ -39,24 +39,25 @@ endif
 LAYERS := base profile config net pipeline receivers processors exporters extensions
 PROTOS := $(wildcard proto/*.proto)
 PROTO_C := $(PROTOS:proto/%.proto=$(B)/proto/%.pb-c.c)
-SOURCES := $(foreach d,$(LAYERS),$(wildcard $(d)/*.c))
+SOURCES := $(foreach d,$(LAYERS),$(wildcard $(d)/*.c)) $(filter-out gateway/main.c,$(wildcard gateway/*.c))
 OBJECTS := $(SOURCES:%.c=$(B)/%.o) $(PROTO_C:.c=.o)
-GATEWAY := $(patsubst %.c,$(B)/%.o,$(filter-out gateway/main.c,$(wildcard gateway/*.c)))
 UNIT_TESTS := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/*/test_*.c))
-TEST_HELP := $(patsubst %.c,$(B)/%.o,$(wildcard tests/support/*.c))
-# The oracle of the tests: whole OTLP by protobuf-c.
-ORACLE_C := $(patsubst %,$(B)/tests/proto/otlp_%.pb-c.c,common resource profiles)
-TEST_HELP += $(ORACLE_C:.c=.o)
+TEST_TOOLS := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/support/*_tool.c tests/bench/*.c))
+TEST_HELP := $(patsubst %.c,$(B)/%.o,$(filter-out %_tool.c,$(wildcard tests/support/*.c)))
+FUZZERS := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
+TEST_PROTO_C := $(patsubst tests/proto/%.proto,$(B)/tests/proto/%.pb-c.c,$(wildcard tests/proto/*.proto))
+PYTHON_PROTO := build/python/made
+PYTEST := MODE=$(MODE) $(PYTHON) -m pytest -q -p no:cacheprovider
 
 all: $(B)/portcullis
 
-$(B)/portcullis: $(B)/gateway/main.o $(GATEWAY) $(B)/libportcullis.a
+$(B)/portcullis: $(B)/gateway/main.o $(B)/libportcullis.a
 	$(CC) $(LINK) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
 $(B)/libportcullis.a: $(OBJECTS)
 	rm -f $@ && ar rcs $@ $^
 
-$(B)/%.o: %.c | $(PROTO_C) $(ORACLE_C)
+$(B)/%.o: %.c | $(PROTO_C)
 	@mkdir -p $(@D)
 	$(CC) $(OURS) $(CFLAGS) -c -o $@ $<
 
@@ -67,23 +68,101 @@ $(B)/proto/%.pb-c.c: proto/%.proto
 $(B)/proto/%.pb-c.o: $(B)/proto/%.pb-c.c
 	$(CC) $(OURS) -w $(CFLAGS) -c -o $@ $<
 
+# ---- tests
+
+# The oracle's messages, for C and for python: never linked into the program.
 $(B)/tests/proto/%.pb-c.c: tests/proto/%.proto
 	@mkdir -p $(@D)
 	protoc-c --c_out=$(@D) -Itests/proto $<
 
-$(B)/tests/proto/%.pb-c.o: $(B)/tests/proto/%.pb-c.c | $(ORACLE_C)
-	$(CC) $(OURS) -w $(CFLAGS) -c -o $@ $<
+$(B)/tests/proto/%.pb-c.o: $(B)/tests/proto/%.pb-c.c $(TEST_PROTO_C)
+	$(CC) $(OURS) -w -I$(B)/tests/proto $(CFLAGS) -c -o $@ $<
 
-$(B)/tests/%: tests/%.c $(TEST_HELP) $(GATEWAY) $(B)/libportcullis.a
+$(B)/tests/support/%.o: tests/support/%.c $(TEST_PROTO_C)
 	@mkdir -p $(@D)
-	$(CC) $(OURS) $(LINK) $(CFLAGS) $(LDFLAGS) -o $@ $< $(TEST_HELP) $(GATEWAY) $(B)/libportcullis.a $(LIBS) -lcmocka
+	$(CC) $(OURS) -I$(B)/tests/proto $(CFLAGS) -c -o $@ $<
+
+$(B)/liboracle.a: $(TEST_PROTO_C:.c=.o)
+	rm -f $@ && ar rcs $@ $^
+
+$(PYTHON_PROTO): $(wildcard tests/proto/*.proto)
+	@mkdir -p $(@D)
+	protoc --python_out=$(@D) -Itests/proto $^ && touch $@
+
+$(B)/tests/%: tests/%.c $(TEST_HELP) $(B)/libportcullis.a $(B)/liboracle.a
+	@mkdir -p $(@D)
+	$(CC) $(OURS) -I$(B)/tests/proto $(LINK) $(CFLAGS) $(LDFLAGS) -o $@ $< $(TEST_HELP) \
+		$(B)/libportcullis.a $(B)/liboracle.a $(LIBS) -lcmocka
+
+$(B)/replay/%: tests/fuzz/fuzz_%.c tests/fuzz/replay.c $(B)/libportcullis.a
+	@mkdir -p $(@D)
+	$(CC) $(OURS) $(LINK) $(CFLAGS) $(LDFLAGS) -o $@ $< tests/fuzz/replay.c $(B)/libportcullis.a $(LIBS)
+
+build-tests: $(B)/portcullis $(UNIT_TESTS) $(TEST_TOOLS) $(FUZZERS:%=$(B)/replay/%) $(PYTHON_PROTO)
 
 unit: $(UNIT_TESTS)
 	@set -e; for t in $(UNIT_TESTS); do echo "== $$t"; timeout 300 $$t; done
 
-clean:
-	rm -rf build
+replay: $(FUZZERS:%=$(B)/replay/%)
+	@set -e; for f in $(FUZZERS); do timeout 600 $(B)/replay/$$f tests/fuzz/seeds/$$f/*; done
 
-.PHONY: all unit clean
-.SECONDARY: $(PROTO_C) $(ORACLE_C)
+python: build-tests
+	$(PYTEST) tests
+
+# Everything, on a fresh machine: optimised for what is counted, ASan+UBSan for what is hostile, TSan where threads meet.
+test: install-test
+	$(MAKE) MODE=release build-tests
+	$(MAKE) MODE=asan build-tests
+	$(MAKE) MODE=asan unit replay
+	$(MAKE) MODE=asan python
+	$(MAKE) MODE=release manual-check
+	$(MAKE) tsan
+
+TSAN := TSAN_OPTIONS=ignore_noninstrumented_modules=1:halt_on_error=1
+tsan:
+	$(MAKE) MODE=tsan build-tests
+	$(TSAN) $(MAKE) MODE=tsan unit
+	$(TSAN) MODE=tsan $(PYTHON) -m pytest -q -p no:cacheprovider -m threads tests
+
+lint: install-test
+	$(PYTHON) tests/lint/lint.py
+	shellcheck docker/*.sh .ci/run
+
+manual: $(B)/portcullis
+	$(B)/portcullis manual >docs/MANUAL.md
+
+manual-check: $(B)/portcullis
+	$(B)/portcullis manual | diff -u docs/MANUAL.md - || { echo "docs/MANUAL.md is stale: make manual"; exit 1; }
+
+FUZZ_RUNS ?= 10000000
+FUZZ_FLAGS ?= -runs=$(FUZZ_RUNS)
+build/fuzz/%: tests/fuzz/fuzz_%.c $(SOURCES) $(PROTO_C)
+	@mkdir -p $(@D)
+	clang -g -O1 -std=gnu11 -D_GNU_SOURCE -w -I. -I$(B)/proto -fsanitize=fuzzer,address,undefined \
+		-fno-sanitize-recover=undefined -o $@ $< $(SOURCES) $(PROTO_C) $(LIBS)
+
+fuzz: install-test $(FUZZERS:%=build/fuzz/%)
+	@set -e; for f in $(FUZZERS); do mkdir -p build/fuzz/corpus/$$f; \
+		build/fuzz/$$f $(FUZZ_FLAGS) -rss_limit_mb=4096 -print_final_stats=1 build/fuzz/corpus/$$f tests/fuzz/seeds/$$f; done
+
+bench: install-test
+	$(MAKE) MODE=release build-tests
+	$(PYTHON) tests/bench/bench.py
+
+# ---- for a stranger
+
+install-build:
+	@docker/install.sh build
+install-test:
+	@docker/install.sh build test
+
+run: install-build
+	$(MAKE) MODE=release all
+	docker/quickstart.sh build/release/portcullis
+
+clean:
+	rm -rf build out
+
+.PHONY: all build-tests unit replay python test tsan lint manual manual-check fuzz bench install-build install-test run clean
+.SECONDARY: $(PROTO_C) $(TEST_PROTO_C)
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

@@ -100,7 +100,7 @@ enum send_outcome {
 struct send_result {
 	enum send_outcome outcome;
 	int64_t retry_after_ms;     /* -1: none was sent */
-	uint64_t rejected_samples;  /* of SEND_OK: partial_success */
+	uint64_t rejected_profiles; /* of SEND_OK: partial_success */
 	const char *reason;         /* one of a few fixed words for metrics and logs: "unavailable", "invalid" ... */
 };
 

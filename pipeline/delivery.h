@@ -3,16 +3,29 @@
 #define PIPELINE_DELIVERY_H
 
 #include "pipeline/component.h"
+#include "pipeline/ledger.h"
+
+/*
+ * What stands between the pipelines and one exporter: a bounded queue, retries, and the counting of what
+ * became of every sample. Exporters only plan and send (pipeline/component.h); a dead destination fills
+ * its own queue and harms nobody else's.
+ *
+ * At most num_consumers packets are being delivered at once; one that waits for its retry keeps its place,
+ * as in the Collector. Sends run on pool threads, all other state lives on the loop thread; only the queue
+ * itself is shared, under its mutex.
+ */
 
 /* The Collector's exporterhelper keys (collector-compat §3.4, §3.5), for embedding in an exporter's config. */
 struct queue_config {
 	struct optional present;
 	int64_t num_consumers, queue_size;
-	struct choice sizer; /* requests, items, bytes */
+	struct choice sizer; /* enum queue_sizer */
 	bool wait_for_result, block_on_overflow;
 	char *storage;
 	const struct node *batch;
 };
+
+enum queue_sizer { SIZER_REQUESTS, SIZER_ITEMS, SIZER_BYTES };
 
 struct retry_config {
 	struct optional present;
@@ -27,6 +40,7 @@ struct delivery_config {
 };
 
 extern const struct config_table queue_table, retry_table;
+extern const struct metric *const delivery_metrics[]; /* for the manual; NULL-terminated */
 
 /* The three rows of every exporter's table: DELIVERY_ROWS(struct file_config, delivery, "5s"). */
 #define DELIVERY_ROWS(type, member, default_timeout) \
@@ -47,19 +61,25 @@ struct delivery_options {
 	struct log *log;
 	struct metrics *metrics;
 	struct loop *loop;
-	uint64_t max_bytes;  /* its share of memory */
+	uint64_t max_bytes;  /* its share of memory; 0: none */
 };
 
 struct delivery *delivery_new(const struct delivery_options *options);
 
-/* [any thread] Takes its own reference. Full: dropped for this destination alone and counted; false then. */
-bool delivery_enqueue(struct delivery *delivery, struct packet *packet, const char *pipeline);
-/* [any thread] Is there room at all; and does block_on_overflow demand refusal? */
-bool delivery_has_room(const struct delivery *delivery);
+/* [any thread] Takes its own reference. Full: dropped for this destination alone, counted; false then. */
+bool delivery_enqueue(struct delivery *delivery, struct packet *packet, const struct ledger *pipeline);
+/* [any thread] Is there room for one more packet; and must the gate refuse when there is none? */
+bool delivery_has_room(struct delivery *delivery);
 bool delivery_must_block(const struct delivery *delivery);
-/* [loop thread] No new retries are begun; drained is called on the loop thread when nothing is queued or in flight, or
- * at the deadline, after which what is left has been dropped and counted (reason shutdown). */
-void delivery_drain(struct delivery *delivery, uint64_t deadline, void (*drained)(void *argument), void *argument);
+bool delivery_waits(const struct delivery *delivery); /* wait_for_result */
+
+/*
+ * [loop thread] From now on each packet gets one more attempt and no retry; `drained` runs when nothing is
+ * left. delivery_abandon gives up what still waits (reason shutdown); what is in flight ends when the
+ * exporter's stop cancels it. delivery_unref only after drained ran.
+ */
+void delivery_drain(struct delivery *delivery, void (*drained)(void *argument), void *argument);
+void delivery_abandon(struct delivery *delivery);
 void delivery_unref(struct delivery **delivery);
 
 #endif

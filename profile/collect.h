@@ -48,8 +48,8 @@ void collect_unref(struct collect **collect);
 
 /*
  * All or nothing. p->request gives receiver, arrival and ack; collect takes its own hold on the ack when
- * hold_ack is set (see struct contribution); it is released by the packet, or as failed by
- * collect_unref. The request's tables stay unchanged.
+ * hold_ack is set (see struct contribution); who seals it releases it (packet_release_acks), or
+ * collect_unref, as failed. The request's tables stay unchanged.
  */
 enum collect_result collect_add(struct collect *c, const struct profiles *p, bool hold_ack,
 				struct collect_added *added, struct error *err);

@@ -25,17 +25,30 @@ struct packet *packet_ref(struct packet *packet)
 	return packet;
 }
 
-void packet_fail(struct packet *packet)
+void packet_hold_acks(struct packet *packet)
 {
-	atomic_store_explicit(&packet->failed, true, memory_order_relaxed);
+	for (uint32_t i = 0; i < packet->contribution_count; i++)
+		if (packet->contributions[i].ack)
+			ack_hold(packet->contributions[i].ack);
 }
 
-static void release_acks(struct packet *packet)
+void packet_release_acks(struct packet *packet, bool failed)
 {
-	bool failed = atomic_load_explicit(&packet->failed, memory_order_relaxed);
 	for (uint32_t i = 0; i < packet->contribution_count; i++)
 		if (packet->contributions[i].ack)
 			ack_release(packet->contributions[i].ack, failed);
+}
+
+void packet_charge_to(struct packet *packet, void (*charge)(void *context, int64_t bytes), void *context)
+{
+	packet->charge = charge;
+	packet->charge_context = context;
+	charge(context, (int64_t)packet_footprint(packet));
+}
+
+static size_t form_footprint(const struct bytes *form)
+{
+	return form ? sizeof *form + form->room + BYTES_SLACK : 0;
 }
 
 static void drop_form(struct bytes *form)
@@ -51,7 +64,8 @@ void packet_unref(struct packet **slot)
 	*slot = NULL;
 	if (!packet || atomic_fetch_sub_explicit(&packet->refs, 1, memory_order_acq_rel) != 1)
 		return;
-	release_acks(packet);
+	if (packet->charge)
+		packet->charge(packet->charge_context, -(int64_t)packet_footprint(packet));
 	for (unsigned f = 0; f < FORM_COUNT; f++) {
 		drop_form(packet->forms[f].made);
 		pthread_mutex_destroy(&packet->forms[f].lock);
@@ -66,10 +80,8 @@ size_t packet_footprint(struct packet *packet)
 {
 	size_t held = sizeof *packet + packet->otlp.room + BYTES_SLACK +
 		      packet->contribution_count * sizeof *packet->contributions;
-	for (unsigned f = 0; f < FORM_COUNT; f++) {
-		const struct bytes *form = packet->forms[f].made;
-		held += form ? sizeof *form + form->room + BYTES_SLACK : 0;
-	}
+	for (unsigned f = 0; f < FORM_COUNT; f++)
+		held += form_footprint(packet->forms[f].made);
 	return held;
 }
 
@@ -107,6 +119,8 @@ const struct bytes *packet_form(struct packet *packet, enum packet_form form,
 	if (!made) {
 		made = make_form(packet, encode, err);
 		packet->forms[form].made = made;
+		if (made && packet->charge)
+			packet->charge(packet->charge_context, (int64_t)form_footprint(made));
 	}
 	pthread_mutex_unlock(&packet->forms[form].lock);
 	return made;

@@ -18,9 +18,9 @@ struct contribution { /* of one request */
 	uint32_t profiles;
 	uint64_t samples_in, samples_merged; /* samples_in - samples_merged left with the packet */
 	/*
-	 * NULL, or a hold on the request's ack (collect_add with hold_ack). The packet owns it: the last
-	 * packet_unref releases it, as failed if anybody called packet_fail. So the sender is told when the
-	 * last destination is through with the packet, whatever way that was.
+	 * NULL, or a hold on the request's ack (collect_add with hold_ack). Who seals owns these holds and ends them
+	 * with packet_release_acks once the packet has been handed to every destination. A destination that the
+	 * sender must wait for takes holds of its own before that, and uses the acks only while it has them.
 	 */
 	struct ack *ack;
 };
@@ -29,7 +29,6 @@ enum packet_form { FORM_OTLP, FORM_OTLP_GZIP, FORM_OTLP_ZSTD, FORM_JSON, FORM_CO
 
 struct packet {
 	_Atomic uint32_t refs;
-	_Atomic bool failed;    /* see packet_fail */
 	struct bytes otlp;      /* ExportProfilesServiceRequest == ProfilesData on the wire */
 	char *tenant;           /* key of its batch, or NULL; set by who seals, before sharing; freed with it */
 	uint64_t oldest_arrival; /* clock_now */
@@ -37,6 +36,8 @@ struct packet {
 	uint64_t samples;       /* as they leave */
 	struct contribution *contributions;
 	uint32_t contribution_count;
+	void (*charge)(void *context, int64_t bytes);
+	void *charge_context;
 	/* Encodings made from it. Each is made under its own lock and published once; then it never changes. */
 	struct {
 		pthread_mutex_t lock;
@@ -50,8 +51,15 @@ struct packet *packet_new(size_t bytes, uint32_t contributions);
 struct packet *packet_ref(struct packet *packet);
 void packet_unref(struct packet **packet); /* clears; accepts NULL */
 
-/* A required destination did not take it: those who wait for its acks will hear so. Before its packet_unref. */
-void packet_fail(struct packet *packet);
+/* Each contribution's ack, where there is one: another hold, or the end of one. */
+void packet_hold_acks(struct packet *packet);
+void packet_release_acks(struct packet *packet, bool failed);
+
+/*
+ * From now on charge(context, bytes) hears of every change of the footprint, and at the last packet_unref of
+ * its end (negative). Called once, before the packet is shared.
+ */
+void packet_charge_to(struct packet *packet, void (*charge)(void *context, int64_t bytes), void *context);
 
 /* All memory that it holds, encodings included: what a queue accounts. */
 size_t packet_footprint(struct packet *packet);

@@ -46,13 +46,18 @@ bool profiles_reset(struct profiles *p, struct request *request, struct view inp
 	return input.len <= PROFILES_INPUT_MAX && add_zero_entries(p);
 }
 
-void profiles_shrink(struct profiles *p, size_t keep)
+size_t profiles_capacity(const struct profiles *p)
 {
 	size_t held = p->added.room;
-#define X(t) held += p->t.room * sizeof *p->t.at;
+#define X(t) held += (size_t)p->t.room * sizeof *p->t.at;
 	EACH_TABLE(X)
 #undef X
-	if (held > keep) {
+	return held;
+}
+
+void profiles_shrink(struct profiles *p, size_t keep)
+{
+	if (profiles_capacity(p) > keep) {
 		struct audit *audit = p->audit;
 		profiles_fini(p);
 		p->audit = audit;

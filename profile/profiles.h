@@ -241,6 +241,9 @@ bool profiles_reset(struct profiles *p, struct request *request, struct view inp
  * capacity kept from earlier requests nothing is, so decoders compare this with the cap at their end. */
 size_t profiles_used(const struct profiles *p);
 
+/* Memory held, used or not. */
+size_t profiles_capacity(const struct profiles *p);
+
 /* Gives capacity above `keep` bytes back; for an idle worker. */
 void profiles_shrink(struct profiles *p, size_t keep);
 

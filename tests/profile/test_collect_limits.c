@@ -182,17 +182,20 @@ static void collect_one_with_ack(struct fixture *f, struct ack *ack, bool hold)
 	ack_release(ack, false); /* the pipeline's hold */
 }
 
-static void acks_are_released_with_the_last_reference(void **state)
+static void acks_wait_for_every_hold(void **state)
 {
 	struct fixture *f = *state;
 	struct ack ack;
 	collect_one_with_ack(f, &ack, true);
-	struct packet *packet = collect_seal(f->c), *other = packet_ref(packet);
-	packet_unref(&packet);
+	struct packet *packet = collect_seal(f->c);
+	packet_hold_acks(packet); /* a destination's */
+	packet_release_acks(packet, false);
 	assert_int_equal(done_calls, 0);
-	packet_unref(&other);
+	packet_release_acks(packet, false);
 	assert_int_equal(done_calls, 1);
 	assert_int_equal(done_failed, 0);
+	packet_unref(&packet);
+	assert_int_equal(done_calls, 1);
 }
 
 static void acks_tell_a_failure(void **state)
@@ -201,9 +204,9 @@ static void acks_tell_a_failure(void **state)
 	struct ack ack;
 	collect_one_with_ack(f, &ack, true);
 	struct packet *packet = collect_seal(f->c);
-	packet_fail(packet);
-	packet_unref(&packet);
+	packet_release_acks(packet, true);
 	assert_int_equal(done_failed, 1);
+	packet_unref(&packet);
 }
 
 static void acks_that_nobody_waits_for_are_not_held(void **state)
@@ -262,7 +265,7 @@ int main(void)
 		TEST(a_request_over_the_hard_limit_fails),
 		TEST(repeating_a_long_text_by_reference_is_refused),
 		TEST(contributions_tell_where_it_came_from),
-		TEST(acks_are_released_with_the_last_reference),
+		TEST(acks_wait_for_every_hold),
 		TEST(acks_tell_a_failure),
 		TEST(acks_that_nobody_waits_for_are_not_held),
 		TEST(a_discarded_collector_fails_its_acks),

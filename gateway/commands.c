@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gateway/commands.h"
+
+#include "base/memory.h"
+#include "gateway/components.h"
+#include "gateway/service.h"
+#include "gateway/version.h"
+#include "pipeline/inventory.h"
+
+#include <stdio.h>
+#include <string.h>
+
+bool command_run(const struct options *options, struct error *err)
+{
+	struct service service;
+	bool ok = service_open(&service, options, err) && service_run(&service, err);
+	service_close(&service);
+	return ok;
+}
+
+bool command_validate(const struct options *options, struct error *err)
+{
+	struct service service;
+	bool ok = service_open(&service, options, err);
+	service_close(&service);
+	return ok;
+}
+
+bool command_print_config(const struct options *options, struct error *err)
+{
+	struct service service;
+	struct bytes out;
+	bool redact = !options->mode || strcmp(options->mode, "unredacted") != 0;
+	bool ok = service_open(&service, options, err);
+	if (ok) {
+		bytes_init(&out, SIZE_MAX / 2);
+		graph_print(service.graph, redact, &out);
+		bytes_add_text(&out, "  telemetry:\n");
+		telemetry_print(service.telemetry, &out);
+		fwrite(out.at, 1, out.len, stdout);
+		bytes_fini(&out);
+	}
+	service_close(&service);
+	return ok;
+}
+
+static void print_build_info(void)
+{
+	puts("buildinfo:\n"
+	     "    command: portcullis\n"
+	     "    description: Gateway for profiles\n"
+	     "    version: " PORTCULLIS_VERSION);
+}
+
+static bool describe(const char *type, struct error *err)
+{
+	bool found = false;
+	for (const struct component_factory *const *f = components; *f; f++) {
+		struct bytes out;
+		if (strcmp((*f)->type, type) != 0)
+			continue;
+		found = true;
+		bytes_init(&out, SIZE_MAX / 2);
+		bytes_format(&out, "%s %s: %s\n", component_kind_names[(*f)->kind], (*f)->type, (*f)->help);
+		if ((*f)->describe) {
+			bytes_add_text(&out, "\n");
+			(*f)->describe(&out);
+		}
+		fwrite(out.at, 1, out.len, stdout);
+		bytes_fini(&out);
+	}
+	return found || error_set(err, ERROR_CONFIG, "this build has no component of type \"%s\"", type);
+}
+
+bool command_components(const struct options *options, struct error *err)
+{
+	if (options->arguments)
+		return describe(options->arguments[0], err);
+	print_build_info();
+	for (enum component_kind kind = COMPONENT_RECEIVER; kind <= COMPONENT_EXTENSION; kind++) {
+		printf("%s:\n", component_section_names[kind]);
+		for (const struct component_factory *const *f = components; *f; f++)
+			if ((*f)->kind == kind)
+				printf("    - name: %s\n      stability:\n        profiles: Alpha\n", (*f)->type);
+	}
+	puts("connectors: []\nproviders:\n    - scheme: env\n    - scheme: file\n    - scheme: yaml\nconverters: []");
+	return true;
+}
+
+bool command_feature_gate(const struct options *options, struct error *err)
+{
+	static const char gate[] = "service.profilesSupport";
+	if (options->arguments && strcmp(options->arguments[0], gate) != 0)
+		return error_set(err, ERROR_CONFIG, "feature \"%s\" not found", options->arguments[0]);
+	printf("ID\tEnabled\tStage\tDescription\n%s\ttrue\tStable\tProfiles are what this gateway is for; always on.\n",
+	       gate);
+	return true;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GATEWAY_COMMANDS_H
+#define GATEWAY_COMMANDS_H
+
+#include "gateway/options.h"
+
+/* One subcommand. run returns false with err set; its exit status is then 1. */
+struct command {
+	const char *name, *arguments, *help;
+	bool (*run)(const struct options *options, struct error *err);
+};
+
+extern const struct command commands[]; /* name == NULL ends */
+
+bool command_run(const struct options *options, struct error *err);
+bool command_validate(const struct options *options, struct error *err);
+bool command_components(const struct options *options, struct error *err);
+bool command_print_config(const struct options *options, struct error *err);
+bool command_feature_gate(const struct options *options, struct error *err);
+bool command_manual(const struct options *options, struct error *err);
+bool command_send(const struct options *options, struct error *err);
+bool command_explain(const struct options *options, struct error *err);
+
+#endif

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gateway/commands.h"
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "gateway/service.h"
+#include "net/compress.h"
+#include "profile/collect.h"
+#include "profile/decode_otlp.h"
+#include "profile/decode_pprof.h"
+#include "profile/sites.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/*
+ * `portcullis explain`: what the policy of the first pipeline would do to one profile. It runs on the
+ * operator's own terminal, so it may name keys; values are never printed.
+ */
+#define FILE_MAX_BYTES ((size_t)256 << 20)
+#define TABLE_FACTOR 64
+
+struct verdict {
+	char *line; /* "site  what  key" */
+	uint64_t count;
+};
+
+struct report {
+	struct audit audit;
+	struct verdict *at;
+	size_t count;
+};
+
+static void note(struct audit *audit, enum site site, const char *what, struct view key)
+{
+	struct report *report = (struct report *)audit;
+	char *line = memory_format("%-24s %-24s %.*s", sites[site].name, what, (int)key.len, (const char *)key.at);
+	for (size_t i = 0; i < report->count; i++) {
+		if (strcmp(report->at[i].line, line) != 0)
+			continue;
+		report->at[i].count++;
+		memory_free(line);
+		return;
+	}
+	report->at = memory_resize(report->at, (report->count + 1) * sizeof *report->at);
+	report->at[report->count++] = (struct verdict){ line, 1 };
+}
+
+static int by_line(const void *a, const void *b)
+{
+	return strcmp(((const struct verdict *)a)->line, ((const struct verdict *)b)->line);
+}
+
+static void print_report(struct report *report)
+{
+	if (!report->count) {
+		puts("policy: nothing denied, nothing masked");
+		return;
+	}
+	qsort(report->at, report->count, sizeof *report->at, by_line);
+	printf("policy:\n  %8s  %-24s %-24s %s\n", "count", "site", "what", "key");
+	for (size_t i = 0; i < report->count; i++) {
+		printf("  %8lu  %s\n", report->at[i].count, report->at[i].line);
+		memory_free(report->at[i].line);
+	}
+	memory_free(report->at);
+}
+
+static bool read_file(const char *path, struct bytes *out, struct error *err)
+{
+	FILE *file = fopen(path, "re");
+	uint8_t part[65536];
+	size_t got;
+	if (!file)
+		return error_set(err, ERROR_CONFIG, "%s: cannot be opened: %m", path);
+	while ((got = fread(part, 1, sizeof part, file)) > 0 && bytes_add(out, part, got))
+		;
+	bool whole = feof(file);
+	fclose(file);
+	return (whole && bytes_reserve(out, 1)) || error_set(err, ERROR_CONFIG, "%s: too large or unreadable", path);
+}
+
+/* Neither format names itself; a pprof is tried first because its first field cannot be OTLP's. */
+static bool decode_any(struct profiles *p, struct request *request, struct view body, struct error *err)
+{
+	size_t cap = body.len * TABLE_FACTOR + 65536;
+	if (profiles_reset(p, request, body, cap) && decode_pprof(p, NULL, err)) {
+		printf("in:  pprof, %zu bytes", body.len);
+		return true;
+	}
+	error_clear(err);
+	if (!profiles_reset(p, request, body, cap) || !decode_otlp(p, err))
+		return false;
+	printf("in:  OTLP, %zu bytes", body.len);
+	return true;
+}
+
+static void print_out(struct collect *collect, const struct collect_added *added)
+{
+	if (collect_empty(collect)) {
+		puts("out: nothing");
+		return;
+	}
+	struct packet *packet = collect_seal(collect);
+	printf("out: OTLP, %zu bytes, %u profiles, %lu samples (%lu merged)\n", packet->otlp.len, packet->profiles,
+	       packet->samples, added->samples_merged);
+	packet_unref(&packet);
+}
+
+static bool explain_body(struct service *service, struct view body, struct error *err)
+{
+	struct request request = { .receiver = "explain", .transport = "file", .arrival = clock_now() };
+	struct profiles p = { 0 };
+	struct report report = { .audit = { note } };
+	struct collect_added added = { 0 };
+	bool ok = decode_any(&p, &request, body, err);
+	if (ok) {
+		printf(", %u profiles, %u samples\n", p.profiles.count, p.samples.count);
+		p.audit = &report.audit;
+		ok = graph_process_once(service->graph, &p, err);
+	}
+	if (ok) {
+		struct collect *collect = collect_new(&(struct collect_limits){
+			.max_bytes = FILE_MAX_BYTES * 2, .hard_bytes = FILE_MAX_BYTES * 2 });
+		print_report(&report);
+		ok = collect_add(collect, &p, false, &added, err) != COLLECT_FAILED;
+		if (ok)
+			print_out(collect, &added);
+		collect_unref(&collect);
+	}
+	profiles_fini(&p);
+	return ok;
+}
+
+bool command_explain(const struct options *options, struct error *err)
+{
+	struct service service;
+	struct bytes raw, inflated;
+	if (!options->arguments)
+		return error_set(err, ERROR_CONFIG, "explain needs a file");
+	bytes_init(&raw, FILE_MAX_BYTES);
+	bytes_init(&inflated, FILE_MAX_BYTES);
+	bool ok = service_open(&service, options, err) && read_file(options->arguments[0], &raw, err);
+	if (ok) {
+		enum coding coding = compress_sniff(bytes_view(&raw));
+		ok = coding == CODING_IDENTITY || compress_inflate(coding, bytes_view(&raw), &inflated, err);
+		ok = ok && bytes_reserve(&inflated, 1) &&
+		     explain_body(&service, bytes_view(coding == CODING_IDENTITY ? &raw : &inflated), err);
+	}
+	service_close(&service);
+	bytes_fini(&raw);
+	bytes_fini(&inflated);
+	return ok;
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gateway/options.h"
+
+#include "base/log.h"
+#include "base/memory.h"
+
+#include <string.h>
+
+static size_t count(const char *const *list)
+{
+	size_t n = 0;
+	while (list && list[n])
+		n++;
+	return n;
+}
+
+static void add(const char ***list, const char *text)
+{
+	size_t n = count(*list);
+	*list = memory_resize(*list, (n + 2) * sizeof **list);
+	(*list)[n] = text;
+	(*list)[n + 1] = NULL;
+}
+
+static bool take_switch(struct options *o, const char *flag)
+{
+	if (!strcmp(flag, "--help") || !strcmp(flag, "-h"))
+		o->help = true;
+	else if (!strcmp(flag, "--version") || !strcmp(flag, "-v"))
+		o->version = true;
+	else if (!strcmp(flag, "--validate") || !strcmp(flag, "--validate=true"))
+		o->no_validate = false;
+	else if (!strcmp(flag, "--validate=false"))
+		o->no_validate = true;
+	else
+		return false;
+	return true;
+}
+
+static bool take_value(struct options *o, const char *flag, size_t len, const char *value)
+{
+	const struct {
+		const char *flag;
+		const char **one, ***many;
+	} flags[] = {
+		{ "--config", NULL, &o->configs },
+		{ "--set", NULL, &o->sets },
+		{ "--feature-gates", &o->feature_gates, NULL },
+		{ "--format", &o->format, NULL },
+		{ "--mode", &o->mode, NULL },
+		{ "--shutdown-timeout", &o->shutdown_timeout, NULL },
+		{ "--repeat", &o->repeat, NULL },
+	};
+	for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
+		if (strlen(flags[i].flag) != len || strncmp(flags[i].flag, flag, len) != 0)
+			continue;
+		if (value && flags[i].one)
+			*flags[i].one = value;
+		else if (value)
+			add(flags[i].many, value);
+		return true;
+	}
+	return false;
+}
+
+/* Returns how many arguments it took; 0 on error. */
+static int take_flag(struct options *o, const char *flag, const char *next, struct error *err)
+{
+	const char *equals = strchr(flag, '=');
+	size_t len = equals ? (size_t)(equals - flag) : strlen(flag);
+	const char *value = equals ? equals + 1 : next;
+	if (take_switch(o, flag))
+		return 1;
+	if (!take_value(o, flag, len, value))
+		return error_set(err, ERROR_CONFIG, "unknown flag: %.*s", (int)len, flag);
+	if (!value)
+		return error_set(err, ERROR_CONFIG, "flag needs an argument: %s", flag);
+	return equals ? 1 : 2;
+}
+
+bool options_parse(struct options *o, int argc, char **argv, struct error *err)
+{
+	*o = (struct options){ 0 };
+	for (int i = 1; i < argc;) {
+		if (argv[i][0] == '-' && argv[i][1]) {
+			int taken = take_flag(o, argv[i], argv[i + 1], err);
+			if (!taken)
+				return false;
+			i += taken;
+			continue;
+		}
+		if (o->command)
+			add(&o->arguments, argv[i]);
+		else
+			o->command = argv[i];
+		i++;
+	}
+	return true;
+}
+
+void options_fini(struct options *o)
+{
+	memory_free(o->configs);
+	memory_free(o->sets);
+	memory_free(o->arguments);
+}
+
+static void warn_unset(void *context, const char *variable)
+{
+	log_warn(context, "Configuration references unset environment variable", log_text("name", variable));
+}
+
+struct node *options_load(const struct options *o, struct error *err)
+{
+	struct log log = { 0 };
+	if (!o->configs) {
+		error_set(err, ERROR_CONFIG, "at least one config flag must be provided");
+		return NULL;
+	}
+	return config_load(&(struct config_sources){
+		.locations = o->configs,
+		.location_count = count(o->configs),
+		.sets = o->sets,
+		.set_count = count(o->sets),
+		.unset = warn_unset,
+		.context = &log,
+	}, err);
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gateway/service.h"
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "config/scalar.h"
+#include "gateway/components.h"
+#include "gateway/version.h"
+#include "pipeline/inventory.h"
+
+#include <signal.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#define SHUTDOWN_NS (20 * INT64_C(1000000000))
+
+static bool is_ready(void *context)
+{
+	return ((struct service *)context)->ready;
+}
+
+static uint64_t up_since(void *context)
+{
+	return ((struct service *)context)->started;
+}
+
+static uint32_t core_count(void)
+{
+	long cores = sysconf(_SC_NPROCESSORS_ONLN);
+	return cores < 1 ? 1 : cores > 64 ? 64 : (uint32_t)cores;
+}
+
+static bool read_timeout(struct service *s, const struct options *options, struct error *err)
+{
+	int64_t ns = SHUTDOWN_NS;
+	if (options->shutdown_timeout && !scalar_duration(options->shutdown_timeout, &ns, err))
+		return error_prefix(err, "--shutdown-timeout");
+	s->shutdown_ns = ns > 0 ? (uint64_t)ns : 0;
+	return true;
+}
+
+bool service_open(struct service *s, const struct options *options, struct error *err)
+{
+	*s = (struct service){ .started = clock_wall() };
+	if (!read_timeout(s, options, err))
+		return false;
+	s->root = options_load(options, err);
+	if (!s->root)
+		return error_prefix(err, "failed to get config");
+	s->metrics = metrics_new();
+	const struct node *service = node_get(s->root, "service");
+	s->telemetry = telemetry_new(node_get(service, "telemetry"), s->metrics, err);
+	if (!s->telemetry)
+		return false;
+	s->loop = loop_new(err);
+	if (!s->loop)
+		return false;
+	s->view = (struct service_view){ .context = s, .ready = is_ready, .up_since = up_since };
+	s->graph = graph_build(&(struct graph_options){
+		.root = s->root,
+		.factories = components,
+		.loop = s->loop,
+		.metrics = s->metrics,
+		.service = &s->view,
+		.workers = core_count(),
+	}, err);
+	return s->graph != NULL;
+}
+
+static void stopped(void *argument)
+{
+	struct service *s = argument;
+	loop_stop(s->loop);
+}
+
+static void begin_stop(struct service *s)
+{
+	if (s->stopping) {
+		graph_hurry(s->graph);
+		return;
+	}
+	s->stopping = true;
+	s->ready = false;
+	log_info(&s->log, "Starting shutdown...");
+	graph_stop(s->graph, s->shutdown_ns, stopped, s);
+}
+
+static void caught(void *argument, int number)
+{
+	struct service *s = argument;
+	struct error err;
+	log_info(&s->log, "Received signal from OS", log_number("signal", number));
+	if (number != SIGHUP) {
+		begin_stop(s);
+		return;
+	}
+	if (!log_reopen(&err))
+		log_error(&s->log, "Reopening the log failed, the old one stays", log_text("error", err.text));
+	if (!s->stopping)
+		graph_reload(s->graph);
+}
+
+static bool watch_signals(struct service *s, struct error *err)
+{
+	static const int numbers[] = { SIGTERM, SIGINT, SIGHUP };
+	signal(SIGPIPE, SIG_IGN);
+	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+		if (!loop_signal(s->loop, numbers[i], caught, s, err))
+			return false;
+	return true;
+}
+
+/* gRPC core's listener does not survive running out of descriptors: have as many as we may. */
+static void raise_descriptor_limit(void)
+{
+	struct rlimit limit;
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &limit);
+	}
+}
+
+static bool start(struct service *s, struct error *err)
+{
+	log_info(&s->log, "Starting portcullis...", log_text("Version", PORTCULLIS_VERSION),
+		 log_number("NumCPU", core_count()));
+	raise_descriptor_limit();
+	if (!watch_signals(s, err) || !telemetry_start(s->telemetry, err))
+		return false;
+	return graph_start(s->graph, err);
+}
+
+bool service_run(struct service *s, struct error *err)
+{
+	bool ok = start(s, err);
+	if (ok) {
+		graph_ready(s->graph);
+		s->ready = true;
+		log_info(&s->log, "Everything is ready. Begin running and processing data.");
+	} else {
+		begin_stop(s);
+	}
+	loop_run(s->loop);
+	log_info(&s->log, "Shutdown complete.");
+	return ok;
+}
+
+void service_close(struct service *s)
+{
+	graph_unref(&s->graph);
+	telemetry_unref(&s->telemetry);
+	loop_unref(&s->loop);
+	metrics_unref(&s->metrics);
+	node_unref(&s->root);
+	log_close();
+}

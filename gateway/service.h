@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GATEWAY_SERVICE_H
+#define GATEWAY_SERVICE_H
+
+#include "gateway/options.h"
+#include "gateway/telemetry.h"
+#include "pipeline/graph.h"
+
+/*
+ * The life of the program around one graph. service_open builds everything without starting it (that is all
+ * that `validate` does); service_run starts it, waits for SIGTERM or SIGINT, and drains.
+ */
+struct service {
+	struct log log;
+	struct node *root;
+	struct metrics *metrics;
+	struct telemetry *telemetry;
+	struct loop *loop;
+	struct graph *graph;
+	struct service_view view;
+	uint64_t shutdown_ns, started;
+	_Atomic bool ready;
+	bool stopping;
+};
+
+bool service_open(struct service *service, const struct options *options, struct error *err);
+bool service_run(struct service *service, struct error *err);
+void service_close(struct service *service); /* also after a failed open */
+
+#endif

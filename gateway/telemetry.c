@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gateway/telemetry.h"
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/memory.h"
+#include "config/print.h"
+#include "gateway/version.h"
+#include "net/http_server.h"
+#include "pipeline/memory.h"
+
+#include <stdio.h>
+#include <sys/resource.h>
+
+#define METRICS_MAX ((size_t)16 << 20)
+
+enum metrics_level { METRICS_NONE, METRICS_BASIC, METRICS_NORMAL, METRICS_DETAILED };
+
+struct sampling_config {
+	struct optional present;
+	struct duration tick;
+	int64_t initial, thereafter;
+};
+
+struct logs_config {
+	struct choice level, encoding;
+	struct sampling_config sampling;
+	struct strings output_paths, error_output_paths;
+	bool development, disable_caller, disable_stacktrace, disable_zap_resource;
+	const struct node *initial_fields, *processors;
+};
+
+struct prometheus_config {
+	char *host;
+	int64_t port;
+	bool without_scope_info, without_units, without_type_suffix;
+	const struct node *with_resource_constant_labels;
+};
+
+struct pull_exporter_config {
+	struct prometheus_config prometheus;
+};
+
+struct pull_config {
+	struct pull_exporter_config exporter;
+};
+
+struct reader_config {
+	struct pull_config pull;
+	const struct node *periodic;
+};
+
+struct metrics_config {
+	struct choice level;
+	struct config_items readers; /* of struct reader_config */
+	const struct node *views;
+};
+
+struct telemetry_config {
+	struct logs_config logs;
+	struct metrics_config metrics;
+	const struct node *traces, *resource;
+};
+
+static const char *const log_levels[] = { "debug", "info", "warn", "error", NULL };
+static const char *const encodings[] = { "console", "json", NULL };
+static const char *const metric_levels[] = { "none", "basic", "normal", "detailed", NULL };
+
+static const struct config_row sampling_rows[] = {
+	CONFIG_ROW(struct sampling_config, tick, .key = "tick", .def = "10s", .help = "Period of the sampling."),
+	CONFIG_ROW(struct sampling_config, initial, .key = "initial", .def = "10", .limited = true, .min = 0, .max = 1000000,
+		   .help = "Equal lines written in each period before sampling begins."),
+	CONFIG_ROW(struct sampling_config, thereafter, .key = "thereafter", .def = "100", .limited = true, .min = 0,
+		   .max = 1000000, .help = "Then every so many-th; 0: none."),
+	{ 0 }
+};
+static const struct config_table sampling_table = {
+	.size = sizeof(struct sampling_config), .rows = sampling_rows, .optional = true
+};
+
+static bool check_logs(const void *config, struct error *err)
+{
+	const struct logs_config *logs = config;
+	if (logs->processors && logs->processors->kind != NODE_NULL)
+		return error_set(err, ERROR_CONFIG, "`processors`: this build does not export its logs");
+	return true;
+}
+
+static const struct config_row logs_rows[] = {
+	CONFIG_ROW(struct logs_config, level, .key = "level", .def = "info", .choices = log_levels, .help = "Lowest level written."),
+	CONFIG_ROW(struct logs_config, encoding, .key = "encoding", .def = "console", .choices = encodings, .help = "Form of a line."),
+	CONFIG_SECTION(struct logs_config, sampling, sampling_table, .key = "sampling", .presence = PRESENCE_SOME,
+		       .help = "Thins out repeated lines."),
+	CONFIG_ROW(struct logs_config, output_paths, .key = "output_paths", .def = "[stderr]",
+		   .help = "`stderr`, `stdout` or files (opened again at SIGHUP)."),
+	CONFIG_ROW(struct logs_config, error_output_paths, .key = "error_output_paths", .def = "[stderr]", .inert = true,
+		   .help = "The logger has no errors of its own to tell."),
+	CONFIG_ROW(struct logs_config, development, .key = "development", .def = "false", .inert = true,
+		   .help = "There is no development mode."),
+	CONFIG_ROW(struct logs_config, disable_caller, .key = "disable_caller", .def = "false", .inert = true,
+		   .help = "Lines always name their place in the source."),
+	CONFIG_ROW(struct logs_config, disable_stacktrace, .key = "disable_stacktrace", .def = "false", .inert = true,
+		   .help = "Lines never carry stack traces."),
+	CONFIG_ROW(struct logs_config, disable_zap_resource, .key = "disable_zap_resource", .def = "false", .inert = true,
+		   .help = "Lines never repeat the resource."),
+	CONFIG_ROW(struct logs_config, initial_fields, .key = "initial_fields", .help = "Map of texts added to every line."),
+	CONFIG_ROW(struct logs_config, processors, .key = "processors", .help = "Log export; an error in this build."),
+	{ 0 }
+};
+static const struct config_table logs_table = { .size = sizeof(struct logs_config), .rows = logs_rows, .check = check_logs };
+
+static const struct config_row prometheus_rows[] = {
+	CONFIG_ROW(struct prometheus_config, host, .key = "host", .def = "localhost", .help = "Address to listen on."),
+	CONFIG_ROW(struct prometheus_config, port, .key = "port", .def = "8888", .limited = true, .min = 0, .max = 65535,
+		   .help = "Port; 0 lets the system choose."),
+	CONFIG_ROW(struct prometheus_config, without_scope_info, .key = "without_scope_info", .def = "true", .inert = true,
+		   .help = "There is no scope info."),
+	CONFIG_ROW(struct prometheus_config, without_units, .key = "without_units", .def = "true", .inert = true,
+		   .help = "Names never carry units."),
+	CONFIG_ROW(struct prometheus_config, without_type_suffix, .key = "without_type_suffix", .def = "true", .inert = true,
+		   .help = "Names never carry type suffixes."),
+	CONFIG_ROW(struct prometheus_config, with_resource_constant_labels, .key = "with_resource_constant_labels",
+		   .inert = true, .help = "Series carry no resource labels; see target_info."),
+	{ 0 }
+};
+static const struct config_table prometheus_table = {
+	.size = sizeof(struct prometheus_config), .rows = prometheus_rows
+};
+static const struct config_row pull_exporter_rows[] = {
+	CONFIG_SECTION(struct pull_exporter_config, prometheus, prometheus_table, .key = "prometheus",
+		       .help = "Prometheus text at `/metrics`."),
+	{ 0 }
+};
+static const struct config_table pull_exporter_table = {
+	.size = sizeof(struct pull_exporter_config), .rows = pull_exporter_rows
+};
+static const struct config_row pull_rows[] = {
+	CONFIG_SECTION(struct pull_config, exporter, pull_exporter_table, .key = "exporter", .help = "How it is read."),
+	{ 0 }
+};
+static const struct config_table pull_table = { .size = sizeof(struct pull_config), .rows = pull_rows };
+
+static bool check_reader(const void *config, struct error *err)
+{
+	const struct reader_config *reader = config;
+	if (reader->periodic && reader->periodic->kind != NODE_NULL)
+		return error_set(err, ERROR_CONFIG, "`periodic`: this build does not push its metrics");
+	return true;
+}
+
+static const struct config_row reader_rows[] = {
+	CONFIG_SECTION(struct reader_config, pull, pull_table, .key = "pull", .help = "A listener that is scraped."),
+	CONFIG_ROW(struct reader_config, periodic, .key = "periodic", .help = "Metric export; an error in this build."),
+	{ 0 }
+};
+static const struct config_table reader_table = {
+	.size = sizeof(struct reader_config), .rows = reader_rows, .check = check_reader
+};
+
+static bool check_metrics(const void *config, struct error *err)
+{
+	const struct metrics_config *m = config;
+	if (m->readers.count > 1)
+		return error_set(err, ERROR_CONFIG, "`readers`: one reader is supported");
+	return true;
+}
+
+static const struct config_row metrics_rows[] = {
+	CONFIG_ROW(struct metrics_config, level, .key = "level", .def = "normal", .choices = metric_levels,
+		   .help = "`none` closes the listener; all others serve every metric."),
+	CONFIG_ITEMS(struct metrics_config, readers, CONFIG_LIST, reader_table, .key = "readers",
+		     .help = "One pull reader; by default Prometheus on localhost:8888."),
+	CONFIG_ROW(struct metrics_config, views, .key = "views", .inert = true, .help = "There are no histograms to reshape."),
+	{ 0 }
+};
+static const struct config_table metrics_table = {
+	.size = sizeof(struct metrics_config), .rows = metrics_rows, .check = check_metrics
+};
+
+static const struct config_row telemetry_rows[] = {
+	CONFIG_SECTION(struct telemetry_config, logs, logs_table, .key = "logs", .help = "Own log."),
+	CONFIG_SECTION(struct telemetry_config, metrics, metrics_table, .key = "metrics", .help = "Own metrics."),
+	CONFIG_ROW(struct telemetry_config, traces, .key = "traces", .inert = true, .help = "The gateway makes no traces."),
+	CONFIG_ROW(struct telemetry_config, resource, .key = "resource", .inert = true,
+		   .help = "target_info carries name, version and instance only."),
+	{ 0 }
+};
+const struct config_table telemetry_table = { .size = sizeof(struct telemetry_config), .rows = telemetry_rows };
+
+static const struct metric uptime = {
+	"otelcol_process_uptime", METRIC_COUNTER, "s", "Seconds since the process started."
+};
+static const struct metric cpu_seconds = {
+	"otelcol_process_cpu_seconds", METRIC_COUNTER, "s", "Whole CPU seconds, user and system."
+};
+static const struct metric memory_rss = {
+	"otelcol_process_memory_rss", METRIC_GAUGE, "By", "Resident memory."
+};
+static const struct metric target_info = {
+	"target_info", METRIC_GAUGE, "1", "Name, version and instance of this process."
+};
+const struct metric *const telemetry_metrics[] = { &uptime, &cpu_seconds, &memory_rss, &target_info, NULL };
+
+struct telemetry {
+	struct telemetry_config config;
+	struct metrics *metrics;
+	struct log log;
+	struct http_server *server;
+	uint64_t started;
+	struct series *uptime, *cpu, *rss;
+};
+
+static void refresh(void *context)
+{
+	struct telemetry *t = context;
+	struct rusage usage;
+	getrusage(RUSAGE_SELF, &usage);
+	series_set(t->uptime, (int64_t)((clock_now() - t->started) / 1000000000));
+	series_set(t->cpu, usage.ru_utime.tv_sec + usage.ru_stime.tv_sec +
+			(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1000000);
+	series_set(t->rss, memory_resident());
+}
+
+static void make_series(struct telemetry *t)
+{
+	const struct metric_label none[] = { { 0 } };
+	char instance[33];
+	uint64_t random[2];
+	hash_random(random, sizeof random);
+	snprintf(instance, sizeof instance, "%016lx%016lx", random[0], random[1]);
+	const struct metric_label target[] = {
+		{ "service_instance_id", instance }, { "service_name", "portcullis" },
+		{ "service_version", PORTCULLIS_VERSION }, { 0 }
+	};
+	t->uptime = metrics_series(t->metrics, &uptime, none);
+	t->cpu = metrics_series(t->metrics, &cpu_seconds, none);
+	t->rss = metrics_series(t->metrics, &memory_rss, none);
+	series_set(metrics_series(t->metrics, &target_info, target), 1);
+	metrics_on_scrape(t->metrics, refresh, t);
+}
+
+static bool configure_log(const struct logs_config *logs, struct error *err)
+{
+	const struct node *fields = logs->initial_fields;
+	size_t count = fields && fields->kind == NODE_MAP ? fields->count : 0;
+	struct log_field *initial = memory_array(count + 1, sizeof *initial);
+	const char **paths = memory_array(logs->output_paths.count + 1, sizeof *paths);
+	for (size_t i = 0; i < count; i++)
+		initial[i] = (struct log_field)log_text(fields->children[i]->key, fields->children[i]->text);
+	for (size_t i = 0; i < logs->output_paths.count; i++)
+		paths[i] = logs->output_paths.at[i];
+	bool ok = log_configure(&(struct log_config){
+		.level = (enum log_level)logs->level.index,
+		.json = logs->encoding.index == 1,
+		.sampling = logs->sampling.present.enabled,
+		.sampling_initial = (int)logs->sampling.initial,
+		.sampling_thereafter = (int)logs->sampling.thereafter,
+		.sampling_tick_ns = (uint64_t)logs->sampling.tick.ns,
+		.output_paths = paths,
+		.initial_fields = initial,
+	}, err);
+	memory_free(initial);
+	memory_free(paths);
+	return ok;
+}
+
+struct telemetry *telemetry_new(const struct node *node, struct metrics *metrics, struct error *err)
+{
+	struct telemetry *t = memory_new(sizeof *t);
+	t->metrics = metrics;
+	t->started = clock_now();
+	if (!config_bind(&telemetry_table, node, "service::telemetry", &t->config, err) ||
+	    !configure_log(&t->config.logs, err)) {
+		telemetry_unref(&t);
+		return NULL;
+	}
+	make_series(t);
+	return t;
+}
+
+static void serve(void *context, struct http_exchange *exchange)
+{
+	struct telemetry *t = context;
+	struct bytes text;
+	bytes_init(&text, METRICS_MAX);
+	metrics_write(t->metrics, &text);
+	http_exchange_reply(exchange, &(struct http_reply){
+		.status = 200,
+		.content_type = "text/plain; version=0.0.4; charset=utf-8",
+		.body = bytes_view(&text),
+	});
+	bytes_fini(&text);
+}
+
+bool telemetry_start(struct telemetry *t, struct error *err)
+{
+	const struct config_items *readers = &t->config.metrics.readers;
+	const struct reader_config *reader = readers->at;
+	const struct prometheus_config *p = readers->count ? &reader->pull.exporter.prometheus : NULL;
+	const struct http_route route = { .path = "/metrics", .methods = "GET,HEAD", .headers = serve, .context = t };
+	struct http_server_config http = { 0 };
+	if (t->config.metrics.level.index == METRICS_NONE)
+		return true;
+	if (!config_bind(&http_server_table, NULL, "service::telemetry::metrics", &http, err))
+		return false;
+	memory_free(http.endpoint);
+	http.endpoint = memory_format("%s:%ld", p && p->host ? p->host : "localhost", p ? p->port : 8888);
+	t->server = http_server_start(&(struct http_server_options){
+		.config = &http, .routes = &route, .route_count = 1, .log = &t->log, .metrics = t->metrics,
+	}, err);
+	config_release(&http_server_table, &http);
+	return t->server || error_prefix(err, "service::telemetry::metrics");
+}
+
+void telemetry_unref(struct telemetry **telemetry)
+{
+	struct telemetry *t = *telemetry;
+	if (!t)
+		return;
+	if (t->server)
+		http_server_stop(&t->server, 1000000000);
+	metrics_off_scrape(t->metrics, t);
+	config_release(&telemetry_table, &t->config);
+	memory_free(t);
+	*telemetry = NULL;
+}
+
+void telemetry_print(const struct telemetry *t, struct bytes *out)
+{
+	config_print(&telemetry_table, &t->config, 4, true, out);
+}

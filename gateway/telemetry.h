@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GATEWAY_TELEMETRY_H
+#define GATEWAY_TELEMETRY_H
+
+#include "base/log.h"
+#include "base/metrics.h"
+#include "config/table.h"
+
+/* service.telemetry (collector-compat §6.2): own logs, and own metrics in Prometheus text over HTTP. */
+extern const struct config_table telemetry_table;
+extern const struct metric *const telemetry_metrics[]; /* for the manual; NULL-terminated */
+
+struct telemetry;
+
+/* node: service.telemetry, may be NULL. Binds it and configures the log. */
+struct telemetry *telemetry_new(const struct node *node, struct metrics *metrics, struct error *err);
+/* Opens the metrics listener. */
+bool telemetry_start(struct telemetry *telemetry, struct error *err);
+void telemetry_unref(struct telemetry **telemetry);
+void telemetry_print(const struct telemetry *telemetry, struct bytes *out);
+
+#endif

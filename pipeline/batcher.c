@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pipeline/batcher.h"
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/memory.h"
+
+#include <assert.h>
+#include <pthread.h>
+
+#define HARD_BYTES ((size_t)1 << 30)
+#define IDLE_KEEP ((size_t)256 << 10) /* capacity that a closed batch keeps */
+#define TENANT_MAX 4096
+
+struct batch { /* open, of one tenant */
+	struct batch *next; /* newest first */
+	char *tenant;       /* NULL: the only one */
+	struct collect *collect;
+	uint64_t opened;    /* clock_now of its first request; 0: empty */
+	size_t charged;
+};
+
+struct shard {
+	pthread_mutex_t lock; /* guards the list and every batch in it */
+	struct batch *batches;
+	uint32_t count;
+};
+
+struct batcher {
+	struct batcher_options options;
+	struct shard *shards;
+	uint32_t batches_max; /* in a shard */
+	struct loop_timer *timer;
+	_Atomic bool armed, flushed;
+};
+
+static void close_old(void *argument);
+
+struct batcher *batcher_new(const struct batcher_options *options)
+{
+	struct batcher *b = memory_new(sizeof *b);
+	b->options = *options;
+	b->shards = memory_array(options->shards, sizeof *b->shards);
+	for (uint32_t i = 0; i < options->shards; i++)
+		pthread_mutex_init(&b->shards[i].lock, NULL);
+	int64_t limit = options->settings->batch_metadata_limit;
+	b->batches_max = options->settings->batch_metadata_keys.count == 0
+				 ? 1
+				 : (uint32_t)((limit > 0 ? limit : 1000) + options->shards - 1) / options->shards;
+	b->timer = loop_timer_new(options->loop, close_old, b);
+	return b;
+}
+
+/* The values of the metadata keys, each behind its length. A value too long to keep is its hash. */
+static char *tenant_of(const struct batcher *b, const struct request *request, size_t *len)
+{
+	const struct strings *keys = &b->options.settings->batch_metadata_keys;
+	struct bytes text;
+	bytes_init(&text, TENANT_MAX * (keys->count + 1));
+	for (size_t i = 0; i < keys->count; i++) {
+		const char *value = request_metadata(request, keys->at[i]);
+		if (!value) {
+			bytes_add_text(&text, "-,");
+		} else if (strlen(value) < TENANT_MAX / 2) {
+			bytes_format(&text, "%zu:%s,", strlen(value), value);
+		} else {
+			struct hash128 h = hash_bytes_128(value, strlen(value));
+			bytes_format(&text, "#%016lx%016lx,", h.high, h.low);
+		}
+	}
+	*len = text.len;
+	char *tenant = keys->count ? memory_text_of(text.at, text.len) : NULL;
+	bytes_fini(&text);
+	return tenant;
+}
+
+static uint64_t service_hash(const struct profiles *p)
+{
+	if (p->resources.count == 0)
+		return 0;
+	const struct list *list = &p->resources.at[0].attributes;
+	for (uint32_t i = 0; i < list->count; i++) {
+		const struct attribute *a = &p->attributes.at[p->indices.at[list->first + i]];
+		if (a->type != VALUE_STRING || !string_is(p, a->key, "service.name"))
+			continue;
+		struct view name = string_view(p, a->string);
+		return hash_bytes(name.at, name.len);
+	}
+	return 0;
+}
+
+static struct batch *batch_new(const struct batcher *b, char *tenant)
+{
+	const struct path_settings *s = b->options.settings;
+	struct batch *batch = memory_new(sizeof *batch);
+	batch->tenant = tenant;
+	batch->collect = collect_new(&(struct collect_limits){
+		.max_bytes = s->batching && s->batch_max_bytes ? s->batch_max_bytes : HARD_BYTES,
+		.max_samples = s->batching ? s->batch_max_size : 0,
+		.hard_bytes = HARD_BYTES,
+	});
+	return batch;
+}
+
+static void batch_free(struct batcher *b, struct batch *batch)
+{
+	memory_give(b->options.memory, (int64_t)batch->charged);
+	collect_unref(&batch->collect);
+	memory_free(batch->tenant);
+	memory_free(batch);
+}
+
+static void charge(struct batcher *b, struct batch *batch)
+{
+	size_t now = collect_footprint(batch->collect);
+	memory_add(b->options.memory, (int64_t)now - (int64_t)batch->charged);
+	batch->charged = now;
+}
+
+/* Under the shard's lock. NULL if it was empty. */
+static struct packet *seal(struct batcher *b, struct batch *batch)
+{
+	if (collect_empty(batch->collect))
+		return NULL;
+	series_add(b->options.ledger->batched, -(int64_t)collect_samples(batch->collect));
+	struct packet *packet = collect_seal(batch->collect);
+	packet->tenant = memory_text(batch->tenant);
+	batch->opened = 0;
+	/* What this size of batch needs stays; what one giant needed does not. */
+	collect_shrink(batch->collect, packet->otlp.len * 4 + IDLE_KEEP);
+	charge(b, batch);
+	return packet;
+}
+
+/* A list of packets sealed under the lock and emitted outside it. */
+struct sealed {
+	struct packet *at[4];
+	uint32_t count;
+};
+
+static void keep(struct sealed *sealed, struct packet *packet)
+{
+	assert(sealed->count < sizeof sealed->at / sizeof *sealed->at);
+	if (packet)
+		sealed->at[sealed->count++] = packet;
+}
+
+static void emit(struct batcher *b, struct sealed *sealed)
+{
+	for (uint32_t i = 0; i < sealed->count; i++)
+		b->options.emit(b->options.context, sealed->at[i]);
+}
+
+static struct batch *evict_oldest(struct batcher *b, struct shard *shard, struct sealed *sealed)
+{
+	struct batch **oldest = &shard->batches;
+	for (struct batch **at = &shard->batches; *at; at = &(*at)->next)
+		if ((*at)->opened < (*oldest)->opened)
+			oldest = at;
+	struct batch *gone = *oldest;
+	*oldest = gone->next;
+	shard->count--;
+	keep(sealed, seal(b, gone));
+	return gone;
+}
+
+/* Takes the tenant's text. */
+static struct batch *find_batch(struct batcher *b, struct shard *shard, char *tenant, struct sealed *sealed)
+{
+	for (struct batch *batch = shard->batches; batch; batch = batch->next) {
+		if (!tenant || strcmp(batch->tenant, tenant) == 0) {
+			memory_free(tenant);
+			return batch;
+		}
+	}
+	if (shard->count >= b->batches_max)
+		batch_free(b, evict_oldest(b, shard, sealed));
+	struct batch *batch = batch_new(b, tenant);
+	batch->next = shard->batches;
+	shard->batches = batch;
+	shard->count++;
+	return batch;
+}
+
+static bool is_due(const struct batcher *b, const struct batch *batch)
+{
+	const struct path_settings *s = b->options.settings;
+	return !s->batching || b->flushed ||
+	       (s->batch_size && collect_samples(batch->collect) >= s->batch_size);
+}
+
+static bool add_locked(struct batcher *b, struct shard *shard, char *tenant, const struct profiles *p,
+		       struct collect_added *added, struct sealed *sealed, struct error *err)
+{
+	struct batch *batch = find_batch(b, shard, tenant, sealed);
+	enum collect_result result = collect_add(batch->collect, p, b->options.hold_acks, added, err);
+	if (result == COLLECT_FULL) {
+		keep(sealed, seal(b, batch));
+		result = collect_add(batch->collect, p, b->options.hold_acks, added, err);
+	}
+	assert(result != COLLECT_FULL);
+	charge(b, batch);
+	if (result == COLLECT_FAILED)
+		return false;
+	if (result == COLLECT_ADDED) {
+		series_add(b->options.ledger->batched, (int64_t)(added->samples_in - added->samples_merged));
+		if (!batch->opened)
+			batch->opened = clock_now();
+		if (is_due(b, batch))
+			keep(sealed, seal(b, batch));
+	}
+	return true;
+}
+
+bool batcher_add(struct batcher *b, const struct profiles *p, struct collect_added *added, struct error *err)
+{
+	size_t len;
+	char *tenant = tenant_of(b, p->request, &len);
+	uint64_t hash = service_hash(p) ^ (tenant ? hash_bytes(tenant, len) : 0);
+	struct shard *shard = &b->shards[hash % b->options.shards];
+	struct sealed sealed = { .count = 0 };
+
+	pthread_mutex_lock(&shard->lock);
+	bool taken = add_locked(b, shard, tenant, p, added, &sealed, err);
+	bool open = b->options.settings->batching && !b->flushed;
+	pthread_mutex_unlock(&shard->lock);
+
+	emit(b, &sealed);
+	if (open && !atomic_exchange(&b->armed, true))
+		loop_post(b->options.loop, close_old, b);
+	return taken;
+}
+
+/* Seals the shard's batches that were opened at or before `until`, one at a time, and returns the age of the next. */
+static uint64_t close_shard(struct batcher *b, struct shard *shard, uint64_t until)
+{
+	for (;;) {
+		struct packet *packet = NULL;
+		uint64_t next = UINT64_MAX;
+		pthread_mutex_lock(&shard->lock);
+		for (struct batch *batch = shard->batches; batch && !packet; batch = batch->next) {
+			if (batch->opened && batch->opened <= until)
+				packet = seal(b, batch);
+			else if (batch->opened && batch->opened < next)
+				next = batch->opened;
+		}
+		pthread_mutex_unlock(&shard->lock);
+		if (!packet)
+			return next;
+		b->options.emit(b->options.context, packet);
+	}
+}
+
+static void close_old(void *argument)
+{
+	struct batcher *b = argument;
+	uint64_t timeout = (uint64_t)b->options.settings->batch_timeout.ns;
+	uint64_t now = clock_now(), next = UINT64_MAX;
+	/* Cleared first: a batch opened while we look arms the timer again itself. */
+	atomic_store(&b->armed, false);
+	for (uint32_t i = 0; i < b->options.shards; i++) {
+		uint64_t opened = close_shard(b, &b->shards[i], now > timeout ? now - timeout : 0);
+		if (opened < next)
+			next = opened;
+	}
+	if (next != UINT64_MAX && !atomic_exchange(&b->armed, true))
+		loop_timer_start(b->timer, next + timeout > now ? next + timeout - now : 1);
+}
+
+void batcher_flush(struct batcher *b)
+{
+	atomic_store(&b->flushed, true);
+	for (uint32_t i = 0; i < b->options.shards; i++)
+		close_shard(b, &b->shards[i], UINT64_MAX - 1);
+}
+
+void batcher_unref(struct batcher **batcher)
+{
+	struct batcher *b = *batcher;
+	if (!b)
+		return;
+	loop_timer_unref(&b->timer);
+	for (uint32_t i = 0; i < b->options.shards; i++) {
+		while (b->shards[i].batches) {
+			struct batch *batch = b->shards[i].batches;
+			b->shards[i].batches = batch->next;
+			batch_free(b, batch);
+		}
+		pthread_mutex_destroy(&b->shards[i].lock);
+	}
+	memory_free(b->shards);
+	memory_free(b);
+	*batcher = NULL;
+}

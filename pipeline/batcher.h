@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PIPELINE_BATCHER_H
+#define PIPELINE_BATCHER_H
+
+#include "net/loop.h"
+#include "pipeline/component.h"
+#include "pipeline/ledger.h"
+#include "pipeline/memory.h"
+#include "profile/collect.h"
+
+/*
+ * The open batches of one pipeline. There are as many shards as workers; a request goes whole into the one
+ * chosen by the hash of its tenant and of its first resource's service.name, so that dictionaries stay
+ * warm. Within a shard there is one open batch per tenant (the values of batch_metadata_keys), up to a
+ * limit beyond which the oldest closes. A batch closes when it is large enough, old enough, or when the next
+ * request would pass a maximum; without batching, after every request.
+ *
+ * batcher_add may be called from any worker; closed packets go to `emit` on the caller's thread (a worker,
+ * or the loop when a batch is old enough), outside the shard's lock, with the reference.
+ */
+struct batcher;
+
+struct batcher_options {
+	const struct path_settings *settings;
+	uint32_t shards;
+	bool hold_acks; /* some destination wants the sender to wait */
+	struct loop *loop;
+	struct memory *memory;
+	struct ledger *ledger;
+	void (*emit)(void *context, struct packet *packet);
+	void *context;
+};
+
+struct batcher *batcher_new(const struct batcher_options *options);
+/* True: taken (perhaps nothing was left to take). False: err says why, and nothing of it was taken. */
+bool batcher_add(struct batcher *b, const struct profiles *p, struct collect_added *added, struct error *err);
+/* Closes every open batch. After it returned nothing is open; requests that come later are batches of one. */
+void batcher_flush(struct batcher *b);
+/* On the loop thread, after batcher_flush and with no batcher_add running. */
+void batcher_unref(struct batcher **b);
+
+#endif

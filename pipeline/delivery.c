@@ -1,0 +1,565 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pipeline/delivery.h"
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/memory.h"
+
+#include <assert.h>
+#include <pthread.h>
+
+static const struct metric sent_samples = {
+	"otelcol_exporter_sent_profile_samples", METRIC_COUNTER, "{samples}", "Samples that the destination took."
+};
+static const struct metric failed_samples = {
+	"otelcol_exporter_send_failed_profile_samples", METRIC_COUNTER, "{samples}",
+	"Samples given up after sending failed for good."
+};
+static const struct metric enqueue_failed_samples = {
+	"otelcol_exporter_enqueue_failed_profile_samples", METRIC_COUNTER, "{samples}",
+	"Samples that found the destination's queue full."
+};
+static const struct metric rejected_samples = {
+	"otelcol_exporter_partial_rejected_profiles", METRIC_COUNTER, "{profiles}",
+	"Profiles that the destination rejected while accepting their request (partial_success)."
+};
+static const struct metric queue_size = {
+	"otelcol_exporter_queue_size", METRIC_GAUGE, "{units}", "Content of the queue, in units of its sizer."
+};
+static const struct metric queue_capacity = {
+	"otelcol_exporter_queue_capacity", METRIC_GAUGE, "{units}", "Capacity of the queue, in units of its sizer."
+};
+static const struct metric in_flight = {
+	"otelcol_exporter_in_flight_requests", METRIC_GAUGE, "{requests}", "Requests being sent."
+};
+static const struct metric retries = {
+	"otelcol_exporter_retries", METRIC_COUNTER, "{requests}", "Attempts that will be repeated."
+};
+
+const struct metric *const delivery_metrics[] = {
+	&sent_samples, &failed_samples, &enqueue_failed_samples, &rejected_samples, &queue_size,
+	&queue_capacity, &in_flight, &retries, NULL
+};
+
+static const char *const sizers[] = { "requests", "items", "bytes", NULL };
+
+static bool check_queue(const void *config, struct error *err)
+{
+	const struct queue_config *q = config;
+	if (!q->present.enabled)
+		return true;
+	if (q->storage)
+		return error_set(err, ERROR_CONFIG, "`storage`: this build has no persistent queue");
+	if (q->batch && q->batch->kind != NODE_NULL)
+		return error_set(err, ERROR_CONFIG, "`batch`: use the batch processor; this build batches there");
+	return true;
+}
+
+static const struct config_row queue_rows[] = {
+	CONFIG_ROW(struct queue_config, num_consumers, .key = "num_consumers", .def = "10", .limited = true, .min = 1,
+		   .max = 1000, .help = "Packets being delivered at once, those waiting for a retry included."),
+	CONFIG_ROW(struct queue_config, queue_size, .key = "queue_size", .def = "1000", .limited = true, .min = 1,
+		   .max = INT64_MAX, .help = "Capacity in units of `sizer`; the queue's share of memory bounds it too."),
+	CONFIG_ROW(struct queue_config, sizer, .key = "sizer", .def = "requests", .choices = sizers,
+		   .help = "What `queue_size` counts: `requests`, `items` (samples) or `bytes`."),
+	CONFIG_ROW(struct queue_config, wait_for_result, .key = "wait_for_result", .def = "false",
+		   .help = "The sender is answered only after this destination took or refused the data."),
+	CONFIG_ROW(struct queue_config, block_on_overflow, .key = "block_on_overflow", .def = "false",
+		   .help = "A full queue makes the receivers refuse (with a retry hint) instead of dropping."),
+	CONFIG_ROW(struct queue_config, storage, .key = "storage",
+		   .help = "Extension for a persistent queue; an error in this build, which has none."),
+	CONFIG_ROW(struct queue_config, batch, .key = "batch",
+		   .help = "Batching in the queue; an error in this build: use the `batch` processor."),
+	{ 0 }
+};
+const struct config_table queue_table = {
+	.size = sizeof(struct queue_config), .rows = queue_rows, .check = check_queue, .optional = true
+};
+
+static bool check_retry(const void *config, struct error *err)
+{
+	const struct retry_config *r = config;
+	if (r->randomization_factor < 0 || r->randomization_factor > 1)
+		return error_set(err, ERROR_CONFIG, "'randomization_factor' must be within [0, 1]");
+	if (r->multiplier < 0)
+		return error_set(err, ERROR_CONFIG, "'multiplier' must be non-negative");
+	if (r->max_elapsed_time.ns > 0 && r->max_elapsed_time.ns < r->initial_interval.ns)
+		return error_set(err, ERROR_CONFIG, "'max_elapsed_time' must not be less than 'initial_interval'");
+	if (r->max_elapsed_time.ns > 0 && r->max_elapsed_time.ns < r->max_interval.ns)
+		return error_set(err, ERROR_CONFIG, "'max_elapsed_time' must not be less than 'max_interval'");
+	return true;
+}
+
+static const struct config_row retry_rows[] = {
+	CONFIG_ROW(struct retry_config, initial_interval, .key = "initial_interval", .def = "5s",
+		   .help = "Wait before the first retry."),
+	CONFIG_ROW(struct retry_config, randomization_factor, .key = "randomization_factor", .def = "0.5",
+		   .help = "Each wait is drawn from interval * [1 - f, 1 + f]."),
+	CONFIG_ROW(struct retry_config, multiplier, .key = "multiplier", .def = "1.5",
+		   .help = "Growth of the interval from retry to retry."),
+	CONFIG_ROW(struct retry_config, max_interval, .key = "max_interval", .def = "30s",
+		   .help = "Upper bound of the interval."),
+	CONFIG_ROW(struct retry_config, max_elapsed_time, .key = "max_elapsed_time", .def = "5m",
+		   .help = "After that the data is dropped; 0 retries for ever."),
+	{ 0 }
+};
+const struct config_table retry_table = {
+	.size = sizeof(struct retry_config), .rows = retry_rows, .check = check_retry, .optional = true
+};
+
+struct item { /* a packet of one pipeline, waiting or being delivered */
+	struct item *next;
+	struct packet *packet;
+	struct ledger_destination *ledger;
+	int64_t bytes, units;
+};
+
+struct book { /* the ledger of one pipeline at this destination */
+	struct book *next;
+	struct ledger_destination ledger;
+};
+
+struct sending { /* one consumer; loop thread, except while in flight */
+	struct delivery *delivery;
+	struct item *item; /* NULL: idle */
+	struct parts parts;
+	uint32_t part;
+	struct loop_timer *timer;
+	struct send_result result;
+	uint64_t begun; /* of the part's first attempt, clock_now */
+	int64_t interval_ns;
+	bool flying, waiting;
+	bool failed; /* some part of the item was given up */
+};
+
+struct delivery {
+	struct delivery_options options;
+	struct sending *consumers;
+	uint32_t consumer_count;
+	int64_t capacity;
+	bool waits;
+
+	pthread_mutex_t lock; /* guards the queue and the books */
+	struct item *head, **tail;
+	struct book *books;
+	_Atomic int64_t units, bytes; /* waiting and being delivered; written under the lock */
+	_Atomic bool pump_posted;
+
+	bool draining, failing;
+	void (*drained)(void *argument);
+	void *argument;
+	struct series *sent, *failed, *enqueue_failed, *rejected, *size, *flights, *retried;
+};
+
+static void retry_due(void *argument);
+
+static void make_series(struct delivery *d)
+{
+	const struct metric_label labels[] = { { "exporter", d->options.id }, { 0 } };
+	const struct metric_label typed[] = { { "data_type", "profiles" }, { "exporter", d->options.id }, { 0 } };
+	struct metrics *m = d->options.metrics;
+	d->sent = metrics_series(m, &sent_samples, labels);
+	d->failed = metrics_series(m, &failed_samples, labels);
+	d->enqueue_failed = metrics_series(m, &enqueue_failed_samples, labels);
+	d->rejected = metrics_series(m, &rejected_samples, labels);
+	d->retried = metrics_series(m, &retries, labels);
+	d->size = metrics_series(m, &queue_size, typed);
+	d->flights = metrics_series(m, &in_flight, typed);
+	series_set(metrics_series(m, &queue_capacity, typed), d->capacity);
+}
+
+struct delivery *delivery_new(const struct delivery_options *options)
+{
+	const struct queue_config *q = &options->config->sending_queue;
+	struct delivery *d = memory_new(sizeof *d);
+	d->options = *options;
+	/* Without a queue the sender waits for the result, as in the Collector, and little may wait. */
+	d->waits = !q->present.enabled || q->wait_for_result;
+	d->capacity = q->present.enabled ? q->queue_size : 64;
+	d->consumer_count = (uint32_t)(q->present.enabled ? q->num_consumers : 10);
+	if (options->factory->max_in_flight && d->consumer_count > options->factory->max_in_flight)
+		d->consumer_count = options->factory->max_in_flight;
+	d->consumers = memory_array(d->consumer_count, sizeof *d->consumers);
+	for (uint32_t i = 0; i < d->consumer_count; i++) {
+		d->consumers[i].delivery = d;
+		d->consumers[i].timer = loop_timer_new(options->loop, retry_due, &d->consumers[i]);
+	}
+	pthread_mutex_init(&d->lock, NULL);
+	d->tail = &d->head;
+	make_series(d);
+	return d;
+}
+
+static int64_t units_of(const struct delivery *d, const struct packet *packet)
+{
+	switch (d->options.config->sending_queue.sizer.index) {
+	case SIZER_ITEMS:
+		return (int64_t)packet->samples;
+	case SIZER_BYTES:
+		return (int64_t)packet->otlp.len;
+	default:
+		return 1;
+	}
+}
+
+/* Under the lock. */
+static struct ledger_destination *book_of(struct delivery *d, const struct ledger *pipeline)
+{
+	for (struct book *book = d->books; book; book = book->next)
+		if (book->ledger.pipeline == pipeline->pipeline)
+			return &book->ledger;
+	struct book *book = memory_new(sizeof *book);
+	ledger_destination_init(&book->ledger, pipeline->metrics, pipeline->pipeline, d->options.id);
+	book->next = d->books;
+	d->books = book;
+	return &book->ledger;
+}
+
+static bool fits(const struct delivery *d, int64_t units, int64_t bytes)
+{
+	uint64_t max = d->options.max_bytes;
+	return d->units + units <= d->capacity && (!max || (uint64_t)(d->bytes + bytes) <= max);
+}
+
+static void pump(void *argument);
+
+static void want_pump(struct delivery *d)
+{
+	if (!atomic_exchange(&d->pump_posted, true))
+		loop_post(d->options.loop, pump, d);
+}
+
+bool delivery_enqueue(struct delivery *d, struct packet *packet, const struct ledger *pipeline)
+{
+	struct item *item = memory_new(sizeof *item);
+	item->bytes = (int64_t)packet_footprint(packet);
+	item->units = units_of(d, packet);
+	if (d->waits)
+		packet_hold_acks(packet);
+
+	pthread_mutex_lock(&d->lock);
+	item->ledger = book_of(d, pipeline);
+	bool taken = fits(d, item->units, item->bytes);
+	if (taken) {
+		item->packet = packet_ref(packet);
+		series_add(item->ledger->queued, (int64_t)packet->samples);
+		d->units += item->units;
+		d->bytes += item->bytes;
+		series_set(d->size, d->units);
+		*d->tail = item;
+		d->tail = &item->next;
+	}
+	pthread_mutex_unlock(&d->lock);
+
+	if (taken) {
+		want_pump(d);
+		return true;
+	}
+	series_add(d->enqueue_failed, (int64_t)packet->samples);
+	ledger_destination_drop(item->ledger, "queue_full", (int64_t)packet->samples);
+	log_warn(d->options.log, "Sending queue is full. Dropping data.", log_number("dropped_items", packet->samples));
+	if (d->waits)
+		packet_release_acks(packet, true);
+	memory_free(item);
+	return false;
+}
+
+bool delivery_has_room(struct delivery *d)
+{
+	uint64_t max = d->options.max_bytes;
+	return d->units < d->capacity && (!max || (uint64_t)d->bytes < max);
+}
+
+bool delivery_must_block(const struct delivery *d)
+{
+	return d->options.config->sending_queue.block_on_overflow || d->waits;
+}
+
+bool delivery_waits(const struct delivery *d)
+{
+	return d->waits;
+}
+
+static struct item *take_item(struct delivery *d)
+{
+	pthread_mutex_lock(&d->lock);
+	struct item *item = d->head;
+	if (item) {
+		d->head = item->next;
+		if (!d->head)
+			d->tail = &d->head;
+		item->next = NULL;
+	}
+	pthread_mutex_unlock(&d->lock);
+	return item;
+}
+
+static void free_item(struct delivery *d, struct item *item, bool failed)
+{
+	pthread_mutex_lock(&d->lock);
+	d->units -= item->units;
+	d->bytes -= item->bytes;
+	series_set(d->size, d->units);
+	pthread_mutex_unlock(&d->lock);
+	if (d->waits)
+		packet_release_acks(item->packet, failed);
+	packet_unref(&item->packet);
+	memory_free(item);
+}
+
+static bool make_plan(struct sending *s, struct error *err)
+{
+	const struct component_factory *factory = s->delivery->options.factory;
+	struct packet *packet = s->item->packet;
+	const struct limits limits = { 0 };
+	if (factory->plan)
+		return factory->plan(s->delivery->options.exporter, packet, &limits, &s->parts, err);
+	if (!s->parts.room) {
+		s->parts.at = memory_new(sizeof *s->parts.at);
+		s->parts.room = 1;
+	}
+	s->parts.at[0] = (struct part){ .packet = packet, .samples = packet->samples, .profiles = packet->profiles };
+	s->parts.count = 1;
+	return true;
+}
+
+/* On a pool thread. */
+static void send_part(void *argument)
+{
+	struct sending *s = argument;
+	struct error err;
+	error_clear(&err);
+	if (!s->parts.count && !make_plan(s, &err)) {
+		sending_done(s, &(struct send_result){ .outcome = SEND_PERMANENT, .retry_after_ms = -1, .reason = "plan" });
+		return;
+	}
+	s->delivery->options.factory->send(s->delivery->options.exporter, &s->parts.at[s->part],
+					   (uint64_t)s->delivery->options.config->timeout.ns, s);
+}
+
+static void attempt(struct sending *s)
+{
+	s->flying = true;
+	s->waiting = false;
+	series_add(s->delivery->flights, 1);
+	loop_work(s->delivery->options.loop, send_part, NULL, s);
+}
+
+static void begin_part(struct sending *s, uint32_t part)
+{
+	s->part = part;
+	s->begun = clock_now();
+	s->interval_ns = s->delivery->options.config->retry_on_failure.initial_interval.ns;
+	attempt(s);
+}
+
+static void settle(struct delivery *d)
+{
+	if (!d->draining || d->head)
+		return;
+	for (uint32_t i = 0; i < d->consumer_count; i++)
+		if (d->consumers[i].item)
+			return;
+	void (*drained)(void *) = d->drained;
+	d->drained = NULL;
+	if (drained)
+		drained(d->argument);
+}
+
+static void pump(void *argument)
+{
+	struct delivery *d = argument;
+	atomic_store(&d->pump_posted, false);
+	for (uint32_t i = 0; i < d->consumer_count; i++) {
+		struct sending *s = &d->consumers[i];
+		if (s->item)
+			continue;
+		s->item = take_item(d);
+		if (!s->item)
+			break;
+		s->parts.count = 0;
+		s->failed = false;
+		begin_part(s, 0);
+	}
+	settle(d);
+}
+
+static void finish_item(struct sending *s)
+{
+	struct item *item = s->item;
+	s->item = NULL;
+	free_item(s->delivery, item, s->failed);
+	want_pump(s->delivery);
+}
+
+/* Samples of the parts from the current one on; all of the packet's when there is no plan. */
+static uint64_t samples_left(const struct sending *s)
+{
+	uint64_t samples = 0;
+	if (!s->parts.count)
+		return s->item->packet->samples;
+	for (uint32_t i = s->part; i < s->parts.count; i++)
+		samples += s->parts.at[i].samples;
+	return samples;
+}
+
+static void next_part(struct sending *s)
+{
+	if (s->part + 1 < s->parts.count)
+		begin_part(s, s->part + 1);
+	else
+		finish_item(s);
+}
+
+static void drop_part(struct sending *s, const char *reason)
+{
+	struct delivery *d = s->delivery;
+	bool planned = s->parts.count > 0;
+	uint64_t samples = planned ? s->parts.at[s->part].samples : samples_left(s);
+	series_add(d->failed, (int64_t)samples);
+	series_add(s->item->ledger->queued, -(int64_t)samples);
+	ledger_destination_drop(s->item->ledger, reason, (int64_t)samples);
+	log_error(d->options.log, "Exporting failed. Dropping data.", log_text("reason", reason),
+		  log_text("error", s->result.reason), log_number("dropped_items", samples));
+	s->failed = true;
+	if (planned)
+		next_part(s);
+	else
+		finish_item(s);
+}
+
+static void count_sent(struct sending *s)
+{
+	struct delivery *d = s->delivery;
+	int64_t samples = (int64_t)s->parts.at[s->part].samples;
+	series_add(d->sent, samples);
+	series_add(s->item->ledger->queued, -samples);
+	series_add(s->item->ledger->out, samples);
+	series_add(d->rejected, (int64_t)s->result.rejected_profiles);
+	if (d->failing)
+		log_info(d->options.log, "Exporting works again.");
+	d->failing = false;
+}
+
+/* interval * [1 - f, 1 + f], never before what the destination asked for. */
+static uint64_t draw_delay(const struct sending *s)
+{
+	double factor = s->delivery->options.config->retry_on_failure.randomization_factor;
+	uint32_t random;
+	hash_random(&random, sizeof random);
+	double delay = (double)s->interval_ns * (1 + factor * (2.0 * random / UINT32_MAX - 1));
+	double asked = (double)s->result.retry_after_ms * 1e6;
+	return (uint64_t)(asked > delay ? asked : delay);
+}
+
+static void retry_part(struct sending *s)
+{
+	struct delivery *d = s->delivery;
+	const struct retry_config *r = &d->options.config->retry_on_failure;
+	uint64_t delay = draw_delay(s);
+	uint64_t elapsed = clock_now() - s->begun;
+	if (!r->present.enabled || d->draining) {
+		drop_part(s, d->draining ? "shutdown" : "no_retry");
+		return;
+	}
+	if (r->max_elapsed_time.ns > 0 && elapsed + delay > (uint64_t)r->max_elapsed_time.ns) {
+		drop_part(s, "retries_exhausted");
+		return;
+	}
+	if (!d->failing)
+		log_warn(d->options.log, "Exporting failed. Will retry the request after interval.",
+			 log_text("error", s->result.reason), log_number("interval_ms", delay / 1000000));
+	d->failing = true;
+	series_add(d->retried, 1);
+	double next = (double)s->interval_ns * (r->multiplier > 0 ? r->multiplier : 1);
+	s->interval_ns = next < (double)r->max_interval.ns ? (int64_t)next : r->max_interval.ns;
+	s->waiting = true;
+	loop_timer_start(s->timer, delay);
+}
+
+static void retry_due(void *argument)
+{
+	attempt(argument);
+}
+
+static void conclude(void *argument)
+{
+	struct sending *s = argument;
+	assert(s->flying);
+	s->flying = false;
+	series_add(s->delivery->flights, -1);
+	switch (s->result.outcome) {
+	case SEND_OK:
+		count_sent(s);
+		next_part(s);
+		return;
+	case SEND_RETRY:
+		retry_part(s);
+		return;
+	case SEND_PERMANENT:
+		drop_part(s, "permanent");
+		return;
+	case SEND_TOO_LARGE:
+		drop_part(s, "too_large");
+		return;
+	}
+}
+
+void sending_done(struct sending *s, const struct send_result *result)
+{
+	s->result = *result;
+	loop_post(s->delivery->options.loop, conclude, s);
+}
+
+void delivery_drain(struct delivery *d, void (*drained)(void *argument), void *argument)
+{
+	d->draining = true;
+	d->drained = drained;
+	d->argument = argument;
+	for (uint32_t i = 0; i < d->consumer_count; i++) {
+		struct sending *s = &d->consumers[i];
+		if (s->waiting) {
+			loop_timer_cancel(s->timer);
+			attempt(s);
+		}
+	}
+	want_pump(d);
+}
+
+void delivery_abandon(struct delivery *d)
+{
+	struct item *item;
+	uint64_t samples = 0;
+	while ((item = take_item(d))) {
+		samples += item->packet->samples;
+		series_add(d->failed, (int64_t)item->packet->samples);
+		series_add(item->ledger->queued, -(int64_t)item->packet->samples);
+		ledger_destination_drop(item->ledger, "shutdown", (int64_t)item->packet->samples);
+		free_item(d, item, true);
+	}
+	if (samples)
+		log_error(d->options.log, "Shutdown deadline passed. Dropping data.",
+			  log_number("dropped_items", samples));
+	want_pump(d);
+}
+
+void delivery_unref(struct delivery **delivery)
+{
+	struct delivery *d = *delivery;
+	if (!d)
+		return;
+	assert(!d->head);
+	for (uint32_t i = 0; i < d->consumer_count; i++) {
+		loop_timer_unref(&d->consumers[i].timer);
+		memory_free(d->consumers[i].parts.at);
+	}
+	while (d->books) {
+		struct book *next = d->books->next;
+		memory_free(d->books);
+		d->books = next;
+	}
+	pthread_mutex_destroy(&d->lock);
+	memory_free(d->consumers);
+	memory_free(d);
+	*delivery = NULL;
+}

@@ -1,0 +1,510 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pipeline/graph.h"
+
+#include "base/memory.h"
+#include "pipeline/gate.h"
+#include "pipeline/inventory.h"
+#include "pipeline/pipeline.h"
+#include "pipeline/workers.h"
+
+#include <assert.h>
+#include <string.h>
+
+#define WORKER_QUEUE 1024
+
+struct instance { /* of a component */
+	const struct declared *declared;
+	const struct pipeline *path; /* of a processor; else NULL */
+	void *self;
+	struct host host;
+	bool started;
+	struct delivery *delivery; /* of an exporter */
+	struct gate *gate;         /* of a receiver */
+	struct pipeline **paths;       /* of a receiver */
+	uint32_t pipeline_count;
+};
+
+struct graph {
+	struct graph_options options;
+	struct inventory inventory;
+	struct log log;
+	struct instance **instances; /* in start order: extensions, exporters, processors, receivers */
+	uint32_t instance_count;
+	struct pipeline *paths;
+	uint32_t pipeline_count;
+	struct memory memory;
+	uint64_t check_interval_ns;
+	struct loop_timer *check;
+	struct scratch_slot *slots;
+	uint32_t slot_count;
+	struct workers *workers;
+	/* Stopping. */
+	struct loop_timer *deadline;
+	uint64_t deadline_ns;
+	uint32_t undrained;
+	bool draining, exporters_stopping, exporters_stopped;
+	void (*stopped)(void *argument);
+	void *argument;
+};
+
+static enum component_kind kind_of(const struct instance *instance)
+{
+	return instance->declared->factory->kind;
+}
+
+static struct instance *find_instance(const struct graph *g, enum component_kind kind, const char *id)
+{
+	for (uint32_t i = 0; i < g->instance_count; i++)
+		if (kind_of(g->instances[i]) == kind && !strcmp(g->instances[i]->declared->id, id))
+			return g->instances[i];
+	return NULL;
+}
+
+static struct instance *add_instance(struct graph *g, const struct declared *declared, const struct pipeline *path,
+				     struct gate *gate, struct error *err)
+{
+	const struct component_factory *factory = declared->factory;
+	struct instance *instance = memory_new(sizeof *instance);
+	instance->declared = declared;
+	instance->path = path;
+	instance->gate = gate;
+	instance->self = memory_new(factory->size);
+	instance->host = (struct host){
+		.id = declared->id,
+		.pipeline = path ? path->id : NULL,
+		.log = { component_kind_names[factory->kind], declared->id },
+		.metrics = g->options.metrics,
+		.loop = g->options.loop,
+		.gate = gate,
+		.service = g->options.service,
+	};
+	g->instances = memory_resize(g->instances, (g->instance_count + 1) * sizeof *g->instances);
+	g->instances[g->instance_count++] = instance;
+	if (factory->create(instance->self, declared->config, &instance->host, err))
+		return instance;
+	error_prefix(err, "%s", declared->path);
+	return NULL;
+}
+
+static const struct declared *resolve(struct graph *g, enum component_kind kind, const char *pipeline, const char *id,
+				      struct error *err)
+{
+	const struct declared *declared = inventory_find(&g->inventory, kind, id);
+	if (!declared)
+		error_set(err, ERROR_CONFIG, "service::pipelines::%s: references %s \"%s\" which is not configured",
+			  pipeline, component_kind_names[kind], id);
+	return declared;
+}
+
+static const struct pipeline_config *pipeline_at(const struct graph *g, size_t i)
+{
+	return (const struct pipeline_config *)g->inventory.service.pipelines.at + i;
+}
+
+static bool check_pipeline(const char *id, const struct pipeline_config *p, struct error *err)
+{
+	if (strcmp(id, "profiles") != 0 && strncmp(id, "profiles/", 9) != 0)
+		return error_set(err, ERROR_CONFIG, "service::pipelines: pipeline \"%s\": only the profiles signal is supported", id);
+	if (!p->receivers.count || !p->exporters.count)
+		return error_set(err, ERROR_CONFIG, "service::pipelines::%s: must have at least one %s", id,
+				 p->receivers.count ? "exporter" : "receiver");
+	for (size_t i = 0; i < p->processors.count; i++)
+		for (size_t k = i + 1; k < p->processors.count; k++)
+			if (!strcmp(p->processors.at[i], p->processors.at[k]))
+				return error_set(err, ERROR_CONFIG,
+						 "service::pipelines::%s: references processor \"%s\" multiple times", id,
+						 p->processors.at[i]);
+	return true;
+}
+
+static bool build_extensions(struct graph *g, struct error *err)
+{
+	const struct strings *list = &g->inventory.service.extensions;
+	for (size_t i = 0; i < list->count; i++) {
+		const struct declared *d = inventory_find(&g->inventory, COMPONENT_EXTENSION, list->at[i]);
+		if (!d)
+			return error_set(err, ERROR_CONFIG,
+					 "service::extensions: references extension \"%s\" which is not configured",
+					 list->at[i]);
+		if (!find_instance(g, COMPONENT_EXTENSION, d->id) && !add_instance(g, d, NULL, NULL, err))
+			return false;
+	}
+	return true;
+}
+
+static bool build_exporters(struct graph *g, struct error *err)
+{
+	for (uint32_t i = 0; i < g->pipeline_count; i++) {
+		const struct strings *list = &pipeline_at(g, i)->exporters;
+		for (size_t k = 0; k < list->count; k++) {
+			const struct declared *d = resolve(g, COMPONENT_EXPORTER, g->paths[i].id, list->at[k], err);
+			if (!d)
+				return false;
+			if (!find_instance(g, COMPONENT_EXPORTER, d->id) && !add_instance(g, d, NULL, NULL, err))
+				return false;
+		}
+	}
+	return true;
+}
+
+static bool build_stages(struct graph *g, struct pipeline *path, const struct strings *list, struct error *err)
+{
+	path->stages = memory_array(list->count, sizeof *path->stages);
+	for (size_t k = 0; k < list->count; k++) {
+		const struct declared *d = resolve(g, COMPONENT_PROCESSOR, path->id, list->at[k], err);
+		struct instance *instance = d ? add_instance(g, d, path, NULL, err) : NULL;
+		if (!instance)
+			return false;
+		struct stage *stage = &path->stages[path->stage_count++];
+		*stage = (struct stage){ .factory = d->factory, .self = instance->self, .scratch = g->slot_count };
+		pipeline_stage_metrics(stage, g->options.metrics, d->id, path->id);
+		g->slots = memory_resize(g->slots, (g->slot_count + 1) * sizeof *g->slots);
+		g->slots[g->slot_count++] = (struct scratch_slot){ d->factory, instance->self };
+		if (d->factory->settle)
+			d->factory->settle(instance->self, &path->settings);
+	}
+	return true;
+}
+
+/* The lowest limit that any pipeline asks for is the program's: there is one heap. */
+static void settle_memory(struct graph *g)
+{
+	int64_t limit = memory_ceiling(), spike = -1;
+	g->check_interval_ns = 1000000000;
+	for (uint32_t i = 0; i < g->pipeline_count; i++) {
+		const struct path_settings *s = &g->paths[i].settings;
+		if (!s->memory_limit || (int64_t)s->memory_limit > limit)
+			continue;
+		limit = (int64_t)s->memory_limit;
+		spike = (int64_t)s->memory_spike;
+		g->check_interval_ns = (uint64_t)s->memory_check_interval.ns;
+	}
+	memory_init(&g->memory, limit, spike < 0 ? limit / 5 : spike);
+}
+
+static void build_deliveries(struct graph *g)
+{
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < g->instance_count; i++)
+		count += kind_of(g->instances[i]) == COMPONENT_EXPORTER;
+	for (uint32_t i = 0; i < g->instance_count; i++) {
+		struct instance *e = g->instances[i];
+		if (kind_of(e) != COMPONENT_EXPORTER)
+			continue;
+		const struct component_factory *factory = e->declared->factory;
+		const char *config = e->declared->config;
+		e->delivery = delivery_new(&(struct delivery_options){
+			.factory = factory,
+			.exporter = e->self,
+			.config = (const struct delivery_config *)(config + factory->delivery_offset),
+			.id = e->declared->id,
+			.log = &e->host.log,
+			.metrics = g->options.metrics,
+			.loop = g->options.loop,
+			.max_bytes = (uint64_t)(g->memory.soft / 2 / count),
+		});
+	}
+}
+
+static void finish_path(struct graph *g, struct pipeline *path, const struct strings *exporters)
+{
+	bool waits = false;
+	path->deliveries = memory_array(exporters->count, sizeof *path->deliveries);
+	for (size_t k = 0; k < exporters->count; k++) {
+		struct delivery *d = find_instance(g, COMPONENT_EXPORTER, exporters->at[k])->delivery;
+		path->deliveries[path->delivery_count++] = d;
+		waits = waits || delivery_waits(d);
+	}
+	ledger_init(&path->ledger, g->options.metrics, path->id);
+	path->memory = &g->memory;
+	path->batcher = batcher_new(&(struct batcher_options){
+		.settings = &path->settings,
+		.shards = g->options.workers,
+		.hold_acks = waits,
+		.loop = g->options.loop,
+		.memory = &g->memory,
+		.ledger = &path->ledger,
+		.emit = pipeline_emit,
+		.context = path,
+	});
+}
+
+static bool build_receiver(struct graph *g, const struct declared *d, struct error *err)
+{
+	struct pipeline **paths = memory_array(g->pipeline_count, sizeof(struct pipeline *));
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < g->pipeline_count; i++) {
+		const struct strings *list = &pipeline_at(g, i)->receivers;
+		for (size_t k = 0; k < list->count; k++)
+			if (!strcmp(list->at[k], d->id) && (!count || paths[count - 1] != &g->paths[i]))
+				paths[count++] = &g->paths[i];
+	}
+	struct gate *gate = gate_new(&(struct gate_options){
+		.receiver = d->id,
+		.paths = paths,
+		.pipeline_count = count,
+		.memory = &g->memory,
+		.workers = &g->workers,
+		.metrics = g->options.metrics,
+		.log = &g->log,
+	});
+	bool ok = add_instance(g, d, NULL, gate, err);
+	g->instances[g->instance_count - 1]->paths = paths;
+	return ok;
+}
+
+static bool build_receivers(struct graph *g, struct error *err)
+{
+	for (uint32_t i = 0; i < g->pipeline_count; i++) {
+		const struct strings *list = &pipeline_at(g, i)->receivers;
+		for (size_t k = 0; k < list->count; k++) {
+			const struct declared *d = resolve(g, COMPONENT_RECEIVER, g->paths[i].id, list->at[k], err);
+			if (!d)
+				return false;
+			if (!find_instance(g, COMPONENT_RECEIVER, d->id) && !build_receiver(g, d, err))
+				return false;
+		}
+	}
+	return true;
+}
+
+static bool build_paths(struct graph *g, struct error *err)
+{
+	const struct config_items *pipelines = &g->inventory.service.pipelines;
+	if (!pipelines->count)
+		return error_set(err, ERROR_CONFIG, "service::pipelines: service must have at least one pipeline");
+	g->paths = memory_array(pipelines->count, sizeof *g->paths);
+	g->pipeline_count = (uint32_t)pipelines->count;
+	for (uint32_t i = 0; i < g->pipeline_count; i++) {
+		g->paths[i].id = pipelines->names[i];
+		if (!check_pipeline(g->paths[i].id, pipeline_at(g, i), err))
+			return false;
+	}
+	if (!build_extensions(g, err) || !build_exporters(g, err))
+		return false;
+	for (uint32_t i = 0; i < g->pipeline_count; i++)
+		if (!build_stages(g, &g->paths[i], &pipeline_at(g, i)->processors, err))
+			return false;
+	settle_memory(g);
+	build_deliveries(g);
+	for (uint32_t i = 0; i < g->pipeline_count; i++)
+		finish_path(g, &g->paths[i], &pipeline_at(g, i)->exporters);
+	return build_receivers(g, err);
+}
+
+static void check_memory(void *argument)
+{
+	struct graph *g = argument;
+	memory_check(&g->memory);
+	loop_timer_start(g->check, g->check_interval_ns);
+}
+
+struct graph *graph_build(const struct graph_options *options, struct error *err)
+{
+	struct graph *g = memory_new(sizeof *g);
+	g->options = *options;
+	g->check = loop_timer_new(options->loop, check_memory, g);
+	if (!inventory_read(&g->inventory, options->root, options->factories, err) || !build_paths(g, err))
+		graph_unref(&g);
+	return g;
+}
+
+bool graph_start(struct graph *g, struct error *err)
+{
+	inventory_log(&g->inventory, &g->log);
+	g->workers = workers_start(&(struct workers_options){
+		.count = g->options.workers,
+		.queue_max = WORKER_QUEUE,
+		.slots = g->slots,
+		.slot_count = g->slot_count,
+		.memory = &g->memory,
+		.run = gate_run,
+	});
+	for (uint32_t i = 0; i < g->instance_count; i++) {
+		struct instance *instance = g->instances[i];
+		const struct component_factory *factory = instance->declared->factory;
+		instance->started = true;
+		if (factory->start && !factory->start(instance->self, err))
+			return error_prefix(err, "%s", instance->declared->path);
+	}
+	return true;
+}
+
+void graph_ready(struct graph *g)
+{
+	memory_ready(&g->memory);
+	loop_timer_start(g->check, g->check_interval_ns);
+}
+
+void graph_reload(struct graph *g)
+{
+	for (uint32_t i = 0; i < g->instance_count; i++) {
+		struct instance *instance = g->instances[i];
+		const struct component_factory *factory = instance->declared->factory;
+		struct error err;
+		error_clear(&err);
+		if (!factory->reload)
+			continue;
+		if (factory->reload(instance->self, &err))
+			log_info(&instance->host.log, "Reloaded");
+		else
+			log_error(&instance->host.log, "Reload failed, the old state stays", log_text("error", err.text));
+	}
+}
+
+static void stop_kind(struct graph *g, enum component_kind kind)
+{
+	for (uint32_t i = g->instance_count; i-- > 0;) {
+		struct instance *instance = g->instances[i];
+		if (kind_of(instance) != kind || !instance->started)
+			continue;
+		instance->started = false;
+		if (instance->declared->factory->stop)
+			instance->declared->factory->stop(instance->self);
+	}
+}
+
+/* On a pool thread: these wait for threads of their own. */
+static void stop_intake(void *argument)
+{
+	struct graph *g = argument;
+	stop_kind(g, COMPONENT_RECEIVER);
+	workers_stop(&g->workers);
+	for (uint32_t i = 0; i < g->pipeline_count; i++)
+		batcher_flush(g->paths[i].batcher);
+}
+
+static void stop_exporters(void *argument)
+{
+	stop_kind(argument, COMPONENT_EXPORTER);
+}
+
+static void finish_stop(struct graph *g)
+{
+	if (g->undrained || !g->exporters_stopped)
+		return;
+	stop_kind(g, COMPONENT_PROCESSOR);
+	stop_kind(g, COMPONENT_EXTENSION);
+	g->stopped(g->argument);
+}
+
+static void exporters_gone(void *argument)
+{
+	struct graph *g = argument;
+	g->exporters_stopped = true;
+	finish_stop(g);
+}
+
+/* Once; what is in flight is cancelled by it. */
+static void begin_exporters_stop(struct graph *g)
+{
+	if (!g->exporters_stopping)
+		loop_work(g->options.loop, stop_exporters, exporters_gone, g);
+	g->exporters_stopping = true;
+}
+
+static void exporter_drained(void *argument)
+{
+	struct graph *g = argument;
+	if (--g->undrained == 0) {
+		loop_timer_cancel(g->deadline);
+		begin_exporters_stop(g);
+		finish_stop(g);
+	}
+}
+
+static void deadline_passed(void *argument)
+{
+	struct graph *g = argument;
+	for (uint32_t i = 0; i < g->instance_count; i++)
+		if (g->instances[i]->delivery)
+			delivery_abandon(g->instances[i]->delivery);
+	begin_exporters_stop(g);
+}
+
+void graph_hurry(struct graph *g)
+{
+	if (g->draining)
+		loop_timer_start(g->deadline, 0);
+	g->deadline_ns = 0;
+}
+
+static void drain(void *argument)
+{
+	struct graph *g = argument;
+	g->draining = true;
+	loop_timer_start(g->deadline, g->deadline_ns);
+	for (uint32_t i = 0; i < g->instance_count; i++)
+		g->undrained += g->instances[i]->delivery != NULL;
+	for (uint32_t i = 0; i < g->instance_count; i++)
+		if (g->instances[i]->delivery)
+			delivery_drain(g->instances[i]->delivery, exporter_drained, g);
+}
+
+void graph_stop(struct graph *g, uint64_t grace_ns, void (*stopped)(void *argument), void *argument)
+{
+	g->stopped = stopped;
+	g->argument = argument;
+	g->deadline_ns = grace_ns;
+	g->deadline = loop_timer_new(g->options.loop, deadline_passed, g);
+	loop_timer_cancel(g->check);
+	for (uint32_t i = 0; i < g->instance_count; i++)
+		if (g->instances[i]->gate)
+			gate_close(g->instances[i]->gate);
+	loop_work(g->options.loop, stop_intake, drain, g);
+}
+
+static void free_instance(struct instance *instance)
+{
+	delivery_unref(&instance->delivery);
+	instance->declared->factory->destroy(instance->self);
+	if (instance->gate)
+		gate_unref(&instance->gate);
+	memory_free(instance->paths);
+	memory_free(instance->self);
+	memory_free(instance);
+}
+
+void graph_unref(struct graph **graph)
+{
+	struct graph *g = *graph;
+	if (!g)
+		return;
+	assert(!g->workers);
+	for (uint32_t i = 0; i < g->pipeline_count; i++)
+		batcher_unref(&g->paths[i].batcher);
+	for (uint32_t i = g->instance_count; i-- > 0;)
+		free_instance(g->instances[i]);
+	for (uint32_t i = 0; i < g->pipeline_count; i++) {
+		memory_free(g->paths[i].stages);
+		memory_free(g->paths[i].deliveries);
+	}
+	memory_free(g->instances);
+	memory_free(g->paths);
+	memory_free(g->slots);
+	loop_timer_unref(&g->check);
+	loop_timer_unref(&g->deadline);
+	inventory_fini(&g->inventory);
+	memory_free(g);
+	*graph = NULL;
+}
+
+void graph_print(const struct graph *g, bool redact, struct bytes *out)
+{
+	inventory_print(&g->inventory, redact, out);
+}
+
+bool graph_process_once(struct graph *g, struct profiles *p, struct error *err)
+{
+	const struct pipeline *path = &g->paths[0];
+	bool ok = true;
+	for (uint32_t i = 0; i < path->stage_count && ok; i++) {
+		const struct component_factory *factory = path->stages[i].factory;
+		void *scratch = factory->scratch_size ? memory_new(factory->scratch_size) : NULL;
+		ok = !factory->process || factory->process(path->stages[i].self, scratch, p, err);
+		if (scratch && factory->scratch_fini)
+			factory->scratch_fini(path->stages[i].self, scratch);
+		memory_free(scratch);
+	}
+	return ok;
+}

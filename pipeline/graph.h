@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PIPELINE_GRAPH_H
+#define PIPELINE_GRAPH_H
+
+#include "pipeline/component.h"
+#include "pipeline/memory.h"
+
+/*
+ * The configuration, compiled: component instances and the paths between them. Built back to front
+ * (exporters, processors, receivers), started in that order; extensions before all. Receivers and
+ * exporters are one instance per ID, processors one per (pipeline, ID).
+ *
+ * Everything on the loop thread. Life: graph_build -> graph_start -> graph_stop -> graph_unref;
+ * graph_unref alone after graph_build (validate).
+ */
+struct graph;
+
+struct graph_options {
+	const struct node *root; /* outlives the graph */
+	const struct component_factory *const *factories; /* NULL-terminated */
+	struct loop *loop;
+	struct metrics *metrics;
+	const struct service_view *service;
+	uint32_t workers;        /* threads */
+};
+
+struct graph *graph_build(const struct graph_options *options, struct error *err);
+bool graph_start(struct graph *graph, struct error *err);
+/* SIGHUP: tells every component; failures are logged, the old state stays. */
+void graph_reload(struct graph *graph);
+/* The resident size at this moment becomes the budget's baseline. */
+void graph_ready(struct graph *graph);
+/*
+ * Receivers, then workers, open batches, queues (each packet one more attempt, until grace_ns has passed),
+ * exporters, extensions. `stopped` runs on the loop thread when all is done.
+ */
+void graph_stop(struct graph *graph, uint64_t grace_ns, void (*stopped)(void *argument), void *argument);
+/* The deadline is now: what still waits is dropped and counted. */
+void graph_hurry(struct graph *graph);
+void graph_unref(struct graph **graph);
+
+/* The effective configuration of all components and pipelines, secrets redacted unless told. */
+void graph_print(const struct graph *graph, bool redact, struct bytes *out);
+
+/* For `explain`: the processors of the first pipeline, run on one thread over p. False: refused. */
+bool graph_process_once(struct graph *graph, struct profiles *p, struct error *err);
+
+#endif

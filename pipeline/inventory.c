@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pipeline/inventory.h"
+
+#include "base/memory.h"
+#include "config/id.h"
+#include "config/print.h"
+
+#include <string.h>
+
+const char *const component_kind_names[] = { "receiver", "processor", "exporter", "extension" };
+const char *const component_section_names[] = { "receivers", "processors", "exporters", "extensions" };
+
+static const struct config_row pipeline_rows[] = {
+	CONFIG_ROW(struct pipeline_config, receivers, .key = "receivers", .help = "Where its profiles come from."),
+	CONFIG_ROW(struct pipeline_config, processors, .key = "processors", .help = "What is done to them, in order."),
+	CONFIG_ROW(struct pipeline_config, exporters, .key = "exporters", .help = "Where each of them goes."),
+	{ 0 }
+};
+static const struct config_table pipeline_table = { .size = sizeof(struct pipeline_config), .rows = pipeline_rows };
+
+static const struct config_row service_rows[] = {
+	CONFIG_ROW(struct service_config, extensions, .key = "extensions", .help = "Extensions to run, in order."),
+	CONFIG_ITEMS(struct service_config, pipelines, CONFIG_MAP, pipeline_table, .key = "pipelines",
+		     .help = "`profiles` or `profiles/name` -> a pipeline."),
+	CONFIG_ROW(struct service_config, telemetry, .key = "telemetry", .help = "Own logs and metrics."),
+	{ 0 }
+};
+const struct config_table service_table = { .size = sizeof(struct service_config), .rows = service_rows };
+
+const struct component_factory *factory_find(const struct component_factory *const *factories,
+					     enum component_kind kind, const char *type)
+{
+	for (; *factories; factories++) {
+		const struct component_factory *f = *factories;
+		if (f->kind == kind && (!strcmp(f->type, type) || (f->alias && !strcmp(f->alias, type))))
+			return f;
+	}
+	return NULL;
+}
+
+static bool unknown_type(const struct node *node, enum component_kind kind, const char *type, const char *id,
+			 const struct component_factory *const *factories, struct error *err)
+{
+	struct bytes valid;
+	bytes_init(&valid, 4096);
+	for (; *factories; factories++)
+		if ((*factories)->kind == kind)
+			bytes_format(&valid, "%s%s", valid.len ? " " : "", (*factories)->type);
+	node_error(node, component_section_names[kind], err, "unknown type: \"%s\" for id: \"%s\" (valid values: [%.*s])",
+		   type, id, (int)valid.len, valid.at ? (char *)valid.at : "");
+	bytes_fini(&valid);
+	return false;
+}
+
+/* Takes the ID's text. */
+static bool declare_id(struct inventory *inventory, enum component_kind kind, const struct node *node, char *id,
+		       const struct component_factory *factory, struct error *err)
+{
+	if (inventory_find(inventory, kind, id)) {
+		node_error(node, component_section_names[kind], err, "duplicate name \"%s\" after unmarshaling", id);
+		memory_free(id);
+		return false;
+	}
+	inventory->at = memory_resize(inventory->at, (inventory->count + 1) * sizeof *inventory->at);
+	struct declared *d = &inventory->at[inventory->count++];
+	*d = (struct declared){
+		.factory = factory,
+		.id = id,
+		.path = memory_format("%s::%s", component_section_names[kind], id),
+		.node = node,
+		.config = memory_new(factory->config->size),
+	};
+	return config_bind(factory->config, node, d->path, d->config, err);
+}
+
+static bool declare(struct inventory *inventory, enum component_kind kind, const struct node *node,
+		    const struct component_factory *const *factories, struct error *err)
+{
+	struct config_id id;
+	struct error why;
+	if (!config_id_parse(node->key, &id, &why))
+		return node_error(node, component_section_names[kind], err, "%s", why.text);
+	char *type = memory_text_of(id.text, id.type_len);
+	const struct component_factory *factory = factory_find(factories, kind, type);
+	bool ok;
+	if (factory) {
+		ok = declare_id(inventory, kind, node, memory_text(id.text), factory, err);
+	} else {
+		ok = unknown_type(node, kind, type, id.text, factories, err);
+	}
+	memory_free(type);
+	config_id_fini(&id);
+	return ok;
+}
+
+static bool declare_section(struct inventory *inventory, const struct node *root, enum component_kind kind,
+			    const struct component_factory *const *factories, struct error *err)
+{
+	const struct node *section = node_get(root, component_section_names[kind]);
+	if (!section || section->kind == NODE_NULL)
+		return true;
+	if (section->kind != NODE_MAP)
+		return node_error(section, component_section_names[kind], err, "must be a map of component IDs");
+	for (size_t i = 0; i < section->count; i++)
+		if (!declare(inventory, kind, section->children[i], factories, err))
+			return false;
+	return true;
+}
+
+static bool check_top(const struct node *root, struct error *err)
+{
+	static const char *const known[] = { "receivers", "processors", "exporters", "connectors", "extensions",
+					     "service", NULL };
+	if (!root || root->kind == NODE_NULL)
+		return error_set(err, ERROR_CONFIG, "empty configuration file");
+	if (root->kind != NODE_MAP)
+		return node_error(root, "", err, "the configuration must be a map");
+	for (size_t i = 0; i < root->count; i++) {
+		size_t k = 0;
+		while (known[k] && strcmp(known[k], root->children[i]->key) != 0)
+			k++;
+		if (!known[k])
+			return node_error(root->children[i], "", err, "'' has invalid keys: %s", root->children[i]->key);
+	}
+	const struct node *connectors = node_get(root, "connectors");
+	if (connectors && connectors->kind == NODE_MAP && connectors->count)
+		return node_error(connectors->children[0], "connectors", err,
+				  "unknown type: \"%s\" (this build has no connectors)", connectors->children[0]->key);
+	return true;
+}
+
+bool inventory_read(struct inventory *inventory, const struct node *root,
+		    const struct component_factory *const *factories, struct error *err)
+{
+	if (!check_top(root, err))
+		return false;
+	for (enum component_kind kind = COMPONENT_RECEIVER; kind <= COMPONENT_EXTENSION; kind++)
+		if (!declare_section(inventory, root, kind, factories, err))
+			return false;
+	for (enum component_kind kind = COMPONENT_RECEIVER; kind <= COMPONENT_EXPORTER; kind += 2) {
+		size_t i = 0;
+		while (i < inventory->count && inventory->at[i].factory->kind != kind)
+			i++;
+		if (i == inventory->count)
+			return error_set(err, ERROR_CONFIG, "no %s configuration specified in config",
+					 component_kind_names[kind]);
+	}
+	return config_bind(&service_table, node_get(root, "service"), "service", &inventory->service, err);
+}
+
+void inventory_fini(struct inventory *inventory)
+{
+	for (size_t i = 0; i < inventory->count; i++) {
+		struct declared *d = &inventory->at[i];
+		config_release(d->factory->config, d->config);
+		memory_free(d->config);
+		memory_free(d->id);
+		memory_free(d->path);
+	}
+	memory_free(inventory->at);
+	config_release(&service_table, &inventory->service);
+	*inventory = (struct inventory){ 0 };
+}
+
+const struct declared *inventory_find(const struct inventory *inventory, enum component_kind kind, const char *id)
+{
+	for (size_t i = 0; i < inventory->count; i++)
+		if (inventory->at[i].factory->kind == kind && !strcmp(inventory->at[i].id, id))
+			return &inventory->at[i];
+	return NULL;
+}
+
+static void log_inert(void *context, const char *path, const struct config_row *row)
+{
+	log_info(context, "Configuration key is accepted and has no effect here", log_text("key", path),
+		 log_text("why", row->help));
+}
+
+void inventory_log(const struct inventory *inventory, const struct log *log)
+{
+	for (size_t i = 0; i < inventory->count; i++) {
+		const struct declared *d = &inventory->at[i];
+		size_t len = strcspn(d->id, "/");
+		if (d->factory->alias && strlen(d->factory->alias) == len && !strncmp(d->id, d->factory->alias, len))
+			log_warn(log, "Alias is deprecated", log_text("alias", d->factory->alias),
+				 log_text("use", d->factory->type));
+		config_each_inert(d->factory->config, d->node, d->path, log_inert, (void *)log);
+	}
+}
+
+void inventory_print(const struct inventory *inventory, bool redact, struct bytes *out)
+{
+	for (enum component_kind kind = COMPONENT_RECEIVER; kind <= COMPONENT_EXTENSION; kind++) {
+		bool any = false;
+		for (size_t i = 0; i < inventory->count; i++) {
+			const struct declared *d = &inventory->at[i];
+			if (d->factory->kind != kind)
+				continue;
+			if (!any)
+				bytes_format(out, "%s:\n", component_section_names[kind]);
+			any = true;
+			bytes_format(out, "  %s:\n", d->id);
+			config_print(d->factory->config, d->config, 4, redact, out);
+		}
+	}
+	bytes_add_text(out, "service:\n");
+	config_print(&service_table, &inventory->service, 2, redact, out);
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PIPELINE_INVENTORY_H
+#define PIPELINE_INVENTORY_H
+
+#include "pipeline/component.h"
+
+/*
+ * What the configuration declares: every component with its bound and checked configuration, used or not
+ * (as in the Collector, unused ones are checked but never built), and the service section.
+ */
+struct declared {
+	const struct component_factory *factory;
+	char *id;      /* "otlp_grpc/a", as in the YAML */
+	char *path;    /* "exporters::otlp_grpc/a" */
+	const struct node *node;
+	void *config;
+};
+
+struct pipeline_config {
+	struct strings receivers, processors, exporters;
+};
+
+struct service_config {
+	struct strings extensions;
+	struct config_items pipelines; /* of struct pipeline_config */
+	const struct node *telemetry;
+};
+
+struct inventory {
+	struct declared *at;
+	size_t count;
+	struct service_config service;
+};
+
+extern const struct config_table service_table;
+extern const char *const component_kind_names[]; /* "receiver" ...; by enum component_kind */
+extern const char *const component_section_names[]; /* "receivers" ... */
+
+/* root: the whole tree. On failure what was read is released by inventory_fini all the same. */
+bool inventory_read(struct inventory *inventory, const struct node *root,
+		    const struct component_factory *const *factories, struct error *err);
+void inventory_fini(struct inventory *inventory);
+
+/* NULL if it is not declared. */
+const struct declared *inventory_find(const struct inventory *inventory, enum component_kind kind, const char *id);
+
+/* By type or alias; NULL if there is none of that kind. */
+const struct component_factory *factory_find(const struct component_factory *const *factories,
+					     enum component_kind kind, const char *type);
+
+/* Logs aliases that are deprecated and keys that are without effect, once each. */
+void inventory_log(const struct inventory *inventory, const struct log *log);
+
+void inventory_print(const struct inventory *inventory, bool redact, struct bytes *out);
+
+#endif

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PIPELINE_MEMORY_H
+#define PIPELINE_MEMORY_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/*
+ * The budget, in bytes. What is in use is the resident size when the program became ready plus everything
+ * charged since: bodies, tables, open batches, queued packets. A charge is taken before the memory is used
+ * (before decompression, before decoding), so the ceiling holds whatever a sender does.
+ *
+ * memory_take and memory_give are one atomic operation; any thread.
+ */
+struct memory {
+	_Atomic int64_t charged;
+	_Atomic int64_t baseline; /* resident bytes at ready */
+	_Atomic bool over;        /* the last reading of the real resident size passed the limit */
+	int64_t limit, soft;      /* set before the first request */
+};
+
+/* 80 % of the cgroup's limit (v2, then v1), or of the machine's memory without one. */
+int64_t memory_ceiling(void);
+/* The process's resident size now. */
+int64_t memory_resident(void);
+
+void memory_init(struct memory *m, int64_t limit, int64_t spike);
+void memory_ready(struct memory *m); /* takes the baseline */
+/* Reads the real size; gives freed pages back to the kernel when it is above the soft limit. */
+void memory_check(struct memory *m);
+
+/* Charges bytes unless that would pass `soft`. */
+bool memory_take(struct memory *m, int64_t bytes, int64_t soft);
+/* Charges without asking: for what is already there (a batch that grew). */
+void memory_add(struct memory *m, int64_t bytes);
+void memory_give(struct memory *m, int64_t bytes);
+
+#endif

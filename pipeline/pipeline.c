@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pipeline/pipeline.h"
+
+static const struct metric incoming_items = {
+	"otelcol_processor_incoming_items", METRIC_COUNTER, "{items}", "Samples passed to the processor."
+};
+static const struct metric outgoing_items = {
+	"otelcol_processor_outgoing_items", METRIC_COUNTER, "{items}", "Samples that the processor let through."
+};
+
+const struct metric *const pipeline_metrics[] = { &incoming_items, &outgoing_items, NULL };
+
+void pipeline_stage_metrics(struct stage *stage, struct metrics *metrics, const char *processor, const char *pipeline)
+{
+	const struct metric_label labels[] = {
+		{ "otel_signal", "profiles" }, { "pipeline", pipeline }, { "processor", processor }, { 0 }
+	};
+	stage->incoming = metrics_series(metrics, &incoming_items, labels);
+	stage->outgoing = metrics_series(metrics, &outgoing_items, labels);
+}
+
+uint64_t pipeline_count(const struct profiles *profiles)
+{
+	uint64_t samples = 0;
+	for (uint32_t i = 0; i < profiles->profiles.count; i++) {
+		const struct profile *p = &profiles->profiles.at[i];
+		if (!p->fault && !p->dropped)
+			samples += p->samples.count;
+	}
+	return samples;
+}
+
+static bool process(struct pipeline *path, struct profiles *profiles, void **scratch, struct error *err)
+{
+	for (uint32_t i = 0; i < path->stage_count; i++) {
+		struct stage *stage = &path->stages[i];
+		if (!stage->factory->process)
+			continue;
+		series_add(stage->incoming, (int64_t)pipeline_count(profiles));
+		if (!stage->factory->process(stage->self, scratch[stage->scratch], profiles, err))
+			return false;
+		if (profiles->over_cap)
+			return profiles_over_cap(profiles, err);
+		series_add(stage->outgoing, (int64_t)pipeline_count(profiles));
+	}
+	return true;
+}
+
+bool pipeline_run(struct pipeline *path, struct profiles *profiles, void **scratch, struct error *err)
+{
+	uint64_t in = pipeline_count(profiles);
+	struct collect_added added = { 0 };
+	series_add(path->ledger.in, (int64_t)in);
+	if (!process(path, profiles, scratch, err) ||
+	    !batcher_add(path->batcher, profiles, &added, err)) {
+		ledger_drop(&path->ledger, "refused", (int64_t)in);
+		return false;
+	}
+	series_add(path->ledger.merged, (int64_t)added.samples_merged);
+	ledger_drop(&path->ledger, "policy", (int64_t)(in - added.samples_in));
+	return true;
+}
+
+static void charge(void *memory, int64_t bytes)
+{
+	memory_add(memory, bytes);
+}
+
+void pipeline_emit(void *context, struct packet *packet)
+{
+	struct pipeline *path = context;
+	packet_charge_to(packet, charge, path->memory);
+	for (uint32_t i = 0; i < path->delivery_count; i++)
+		delivery_enqueue(path->deliveries[i], packet, &path->ledger);
+	packet_release_acks(packet, false);
+	packet_unref(&packet);
+}
+
+bool pipeline_has_room(const struct pipeline *path)
+{
+	bool room = false;
+	for (uint32_t i = 0; i < path->delivery_count; i++) {
+		bool has = delivery_has_room(path->deliveries[i]);
+		if (!has && delivery_must_block(path->deliveries[i]))
+			return false;
+		room = room || has;
+	}
+	return room;
+}

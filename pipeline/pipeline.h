@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PIPELINE_PIPELINE_H
+#define PIPELINE_PIPELINE_H
+
+#include "pipeline/batcher.h"
+#include "pipeline/component.h"
+#include "pipeline/delivery.h"
+#include "pipeline/ledger.h"
+
+/*
+ * One pipeline, compiled: an array of processors, the open batches, an array of destinations. Built by the
+ * graph, read-only while it runs.
+ */
+struct stage { /* a processor in a pipeline */
+	const struct component_factory *factory;
+	void *self;
+	uint32_t scratch; /* its slot in a worker's scratch table */
+	struct series *incoming, *outgoing;
+};
+
+struct pipeline {
+	const char *id; /* "profiles/x" */
+	struct stage *stages;
+	uint32_t stage_count;
+	struct delivery **deliveries;
+	uint32_t delivery_count;
+	struct path_settings settings;
+	struct ledger ledger;
+	struct batcher *batcher;
+	struct memory *memory;
+};
+
+extern const struct metric *const pipeline_metrics[]; /* for the manual; NULL-terminated */
+
+void pipeline_stage_metrics(struct stage *stage, struct metrics *metrics, const char *processor, const char *pipeline);
+
+/*
+ * Takes a decoded request through processors, collect and fan-out, on a worker's thread. scratch is the
+ * worker's table. False: refused, err says why, and none of it left.
+ */
+bool pipeline_run(struct pipeline *path, struct profiles *profiles, void **scratch, struct error *err);
+
+/* The batcher's emit: hands the packet to every destination and drops the caller's reference. */
+void pipeline_emit(void *path, struct packet *packet);
+
+/* Can any destination take more, and does none with block_on_overflow object? */
+bool pipeline_has_room(const struct pipeline *path);
+
+/* Samples of Profiles that are neither faulty nor dropped. */
+uint64_t pipeline_count(const struct profiles *profiles);
+
+#endif

@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The independent reader: python3-protobuf resolves every index of a message and compares multisets of samples."""
+from collections import Counter
+
+import otlp_collector_pb2 as collector
+
+METHOD = "/opentelemetry.proto.collector.profiles.v1development.ProfilesService/Export"
+Request = collector.ExportProfilesServiceRequest
+Response = collector.ExportProfilesServiceResponse
+
+
+def parse(data):
+    message = Request()
+    message.ParseFromString(data)
+    return message
+
+
+class Reader:
+    """Resolves the indices of one message."""
+
+    def __init__(self, message):
+        self.message = message
+        self.d = message.dictionary
+
+    def text(self, index):
+        return self.d.string_table[index]
+
+    def value(self, v):
+        kind = v.WhichOneof("value")
+        if kind == "string_value_strindex":
+            return ("string_value", self.text(v.string_value_strindex))
+        if kind == "array_value":
+            return (kind, tuple(self.value(x) for x in v.array_value.values))
+        if kind == "kvlist_value":
+            return (kind, tuple((self.key(kv), self.value(kv.value)) for kv in v.kvlist_value.values))
+        return (kind, repr(getattr(v, kind)) if kind else None)
+
+    def key(self, kv):
+        return self.text(kv.key_strindex) if kv.key_strindex else kv.key
+
+    def pairs(self, kvs):
+        """Of a resource or scope; the first of a repeated key counts."""
+        seen = {}
+        for kv in kvs:
+            seen.setdefault(self.key(kv), self.value(kv.value))
+        return frozenset(seen.items())
+
+    def attributes(self, indices):
+        seen = {}
+        for i in indices:
+            a = self.d.attribute_table[i]
+            seen.setdefault(self.text(a.key_strindex), (self.value(a.value), self.text(a.unit_strindex)))
+        return frozenset(seen.items())
+
+    def mapping(self, index):
+        if not index:
+            return None
+        m = self.d.mapping_table[index]
+        return (m.memory_start, m.memory_limit, m.file_offset, self.text(m.filename_strindex),
+                self.attributes(m.attribute_indices))
+
+    def function(self, index):
+        if not index:
+            return None
+        f = self.d.function_table[index]
+        return (self.text(f.name_strindex), self.text(f.system_name_strindex), self.text(f.filename_strindex),
+                f.start_line)
+
+    def location(self, index):
+        x = self.d.location_table[index]
+        return (self.mapping(x.mapping_index), x.address,
+                tuple((self.function(n.function_index), n.line, n.column) for n in x.lines),
+                self.attributes(x.attribute_indices))
+
+    def stack(self, index):
+        return tuple(self.location(i) for i in self.d.stack_table[index].location_indices)
+
+    def link(self, index):
+        if not index:
+            return None
+        x = self.d.link_table[index]
+        return (x.trace_id, x.span_id)
+
+    def kind(self, message, name):
+        if not message.HasField(name):
+            return None
+        t = getattr(message, name)
+        return (self.text(t.type_strindex), self.text(t.unit_strindex))
+
+    def profile(self, p):
+        return (self.kind(p, "sample_type"), self.kind(p, "period_type"), p.time_unix_nano, p.duration_nano,
+                p.period, bytes(p.profile_id), p.dropped_attributes_count, self.attributes(p.attribute_indices))
+
+    def sample(self, s):
+        return (self.stack(s.stack_index), self.attributes(s.attribute_indices), self.link(s.link_index),
+                tuple(s.values), tuple(s.timestamps_unix_nano))
+
+    def each_profile(self):
+        """(resource, scope, Profile): what it belongs to, resolved."""
+        for rp in self.message.resource_profiles:
+            r = rp.resource
+            resource = (self.pairs(r.attributes), r.dropped_attributes_count, rp.schema_url,
+                        tuple((e.schema_url, e.type, tuple(e.id_keys), tuple(e.description_keys))
+                              for e in r.entity_refs))
+            for sp in rp.scope_profiles:
+                s = sp.scope
+                scope = (s.name, s.version, self.pairs(s.attributes), s.dropped_attributes_count, sp.schema_url)
+                for p in sp.profiles:
+                    yield resource, scope, p
+
+
+def samples(data):
+    """The multiset of samples, each with all that it belongs to."""
+    message = data if isinstance(data, Request) else parse(data)
+    reader = Reader(message)
+    found = Counter()
+    for resource, scope, p in reader.each_profile():
+        head = reader.profile(p)
+        for s in p.samples:
+            found[(resource, scope, head, reader.sample(s))] += 1
+    return found
+
+
+def profiles(data):
+    """The list of (resource, scope, profile head, samples in order)."""
+    message = data if isinstance(data, Request) else parse(data)
+    reader = Reader(message)
+    return [(resource, scope, reader.profile(p), [reader.sample(s) for s in p.samples])
+            for resource, scope, p in reader.each_profile()]
+
+
+def count(data):
+    return sum(samples(data).values())
+
+
+def _orphans(d, message):
+    """Every entry that no sample reaches, by table."""
+    used = {name: {0} for name in ("mapping", "location", "function", "link", "string", "attribute", "stack")}
+
+    def attrs(indices):
+        for i in indices:
+            used["attribute"].add(i)
+            used["string"] |= {d.attribute_table[i].key_strindex, d.attribute_table[i].unit_strindex}
+
+    for rp in message.resource_profiles:
+        for sp in rp.scope_profiles:
+            for p in sp.profiles:
+                attrs(p.attribute_indices)
+                for t in (p.sample_type, p.period_type):
+                    used["string"] |= {t.type_strindex, t.unit_strindex}
+                for s in p.samples:
+                    attrs(s.attribute_indices)
+                    used["stack"].add(s.stack_index)
+                    used["link"].add(s.link_index)
+    for i in used["stack"]:
+        used["location"] |= set(d.stack_table[i].location_indices)
+    for i in used["location"]:
+        x = d.location_table[i]
+        attrs(x.attribute_indices)
+        used["mapping"].add(x.mapping_index)
+        used["function"] |= {n.function_index for n in x.lines}
+    for i in used["mapping"]:
+        attrs(d.mapping_table[i].attribute_indices)
+        used["string"].add(d.mapping_table[i].filename_strindex)
+    for i in used["function"]:
+        f = d.function_table[i]
+        used["string"] |= {f.name_strindex, f.system_name_strindex, f.filename_strindex}
+    return {name: set(range(len(getattr(d, name + "_table")))) - seen for name, seen in used.items()}
+
+
+def check(data):
+    """The rules of the profiling SIG's checker and of the stores' readers; a list of what is violated."""
+    message = data if isinstance(data, Request) else parse(data)
+    d, wrong = message.dictionary, []
+
+    def rule(ok, text):
+        if not ok:
+            wrong.append(text)
+
+    for name in ("mapping", "location", "function", "link", "attribute", "stack"):
+        table = getattr(d, name + "_table")
+        rule(len(table) >= 1 and table[0].ByteSize() == 0, name + "_table[0] is not the zero entry")
+    rule(len(d.string_table) >= 1 and d.string_table[0] == "", "string_table[0] is not empty")
+    rule(len(set(d.string_table)) == len(d.string_table), "equal strings")
+    if not wrong:
+        for name, left in _orphans(d, message).items():
+            rule(not left, "orphans in %s_table: %s" % (name, sorted(left)[:5]))
+    for i, link in enumerate(d.link_table):
+        rule(i == 0 or (len(link.trace_id), len(link.span_id)) == (16, 8), "link %d has ids of a wrong length" % i)
+    for i, m in enumerate(d.mapping_table):
+        rule(m.memory_start == m.memory_limit == 0 or m.memory_start < m.memory_limit or m.memory_limit == 0,
+             "mapping %d ends before it starts" % i)
+    for i, s in enumerate(d.stack_table):
+        rule(0 not in s.location_indices, "stack %d uses location 0" % i)
+    rule(message.resource_profiles, "no resource_profiles")
+    for rp in message.resource_profiles:
+        rule(rp.HasField("resource"), "a Resource is absent")
+        rule(rp.scope_profiles, "a resource without scopes")
+        rule(not any(kv.key_strindex or kv.value.WhichOneof("value") == "string_value_strindex"
+                     for kv in rp.resource.attributes), "a resource attribute by reference")
+        for sp in rp.scope_profiles:
+            rule(sp.HasField("scope"), "a Scope is absent")
+            rule(sp.profiles, "a scope without profiles")
+            for p in sp.profiles:
+                rule(not p.original_payload and not p.original_payload_format, "original_payload")
+                rule(len(p.profile_id) in (0, 16), "profile_id of a wrong length")
+                for s in p.samples:
+                    rule(s.stack_index != 0, "a sample uses stack 0")
+                    keys = [d.attribute_table[i].key_strindex for i in s.attribute_indices]
+                    rule(len(set(keys)) == len(keys), "a key twice on a sample")
+    return wrong
