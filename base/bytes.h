@@ -77,4 +77,9 @@ static inline bool view_is(struct view v, const char *text)
 	return v.len == strlen(text) && memcmp(v.at, text, v.len) == 0;
 }
 
+static inline bool view_equal(struct view a, struct view b)
+{
+	return a.len == b.len && (!a.len || memcmp(a.at, b.at, a.len) == 0);
+}
+
 #endif

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "profile/pprof.h"
+
+const char *const pprof_keys[PPROF_KEY_COUNT] = {
+	[PPROF_KEY_HAS_FUNCTIONS] = "pprof.mapping.has_functions",
+	[PPROF_KEY_HAS_FILENAMES] = "pprof.mapping.has_filenames",
+	[PPROF_KEY_HAS_LINE_NUMBERS] = "pprof.mapping.has_line_numbers",
+	[PPROF_KEY_HAS_INLINE_FRAMES] = "pprof.mapping.has_inline_frames",
+	[PPROF_KEY_IS_FOLDED] = "pprof.location.is_folded",
+	[PPROF_KEY_COMMENT] = "pprof.profile.comment",
+	[PPROF_KEY_DROP_FRAMES] = "pprof.profile.drop_frames",
+	[PPROF_KEY_KEEP_FRAMES] = "pprof.profile.keep_frames",
+	[PPROF_KEY_DOC_URL] = "pprof.profile.doc_url",
+	[PPROF_KEY_DEFAULT_SAMPLE_TYPE] = "pprof.scope.default_sample_type",
+	[PPROF_KEY_SAMPLE_TYPE_ORDER] = "pprof.scope.sample_type_order",
+	[PPROF_KEY_BUILD_ID_GNU] = "process.executable.build_id.gnu",
+	[PPROF_KEY_BUILD_ID_HTLHASH] = "process.executable.build_id.htlhash",
+	[PPROF_KEY_BUILD_ID_GO] = "process.executable.build_id.go",
+};

@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+"""pprof -> OTLP -> pprof equals the original in every field that pprof has.
+
+The oracle knows nothing of our code: it resolves every index and id with protoc's own classes of
+tests/proto/pprof.proto. Profiles: the corpus when it is there, and random ones made here.
+"""
+import collections
+import importlib
+import os
+import random
+import struct
+import subprocess
+import sys
+import tempfile
+
+import pytest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+PIPE = os.path.join(ROOT, "build", os.environ.get("MODE", "dev"), "tests/tools/pprof_pipe")
+CORPUS = os.environ.get("PORTCULLIS_CORPUS", os.path.join(ROOT, "../shared/corpus"))
+
+
+def load_pprof():
+    out = tempfile.mkdtemp()
+    subprocess.check_call(["protoc", "-I" + os.path.join(ROOT, "tests/proto"),
+                           "--python_out=" + out, "pprof.proto"])
+    sys.path.insert(0, out)
+    return importlib.import_module("pprof_pb2")
+
+
+pb = load_pprof()
+
+
+def pipe(body, *args):
+    done = subprocess.run([PIPE, *args], input=body, capture_output=True, timeout=120)
+    blocks, at = [], 0
+    while at < len(done.stdout):
+        (size,) = struct.unpack_from(">I", done.stdout, at)
+        blocks.append(done.stdout[at + 4:at + 4 + size])
+        at += 4 + size
+    return done.returncode, done.stderr.decode(), blocks
+
+
+def parse(data):
+    profile = pb.Profile()
+    profile.ParseFromString(data)
+    return profile
+
+
+def resolve(profile):
+    """Everything that the profile says, without an id or an index."""
+    strings = profile.string_table
+    text = lambda i: strings[i] if i else ""
+    kind = lambda t: (text(t.type), text(t.unit))
+    table = lambda entries: {e.id or n + 1: e for n, e in enumerate(entries)}
+    functions = {i: (text(f.name), text(f.system_name), text(f.filename), f.start_line)
+                 for i, f in table(profile.function).items()}
+    mappings = {i: (m.memory_start, m.memory_limit, m.file_offset, text(m.filename),
+                    text(m.build_id), m.has_functions, m.has_filenames, m.has_line_numbers,
+                    m.has_inline_frames)
+                for i, m in table(profile.mapping).items()}
+    locations = {i: (mappings.get(l.mapping_id), l.address, l.is_folded,
+                     tuple((functions.get(x.function_id), x.line, x.column) for x in l.line))
+                 for i, l in table(profile.location).items()}
+    samples = []
+    for s in profile.sample:
+        labels = collections.defaultdict(list)
+        for x in s.label:
+            labels[text(x.key)].append(("text", text(x.str)) if x.str else
+                                       ("number", x.num, text(x.num_unit)))
+        samples.append((tuple(locations[i] for i in s.location_id), tuple(s.value),
+                        tuple(sorted((k, tuple(v)) for k, v in labels.items()))))
+    return {
+        "sample types": [kind(t) for t in profile.sample_type],
+        "samples": samples,
+        "drop_frames": text(profile.drop_frames),
+        "keep_frames": text(profile.keep_frames),
+        "time": profile.time_nanos,
+        "duration": profile.duration_nanos,
+        "has period type": profile.HasField("period_type"),
+        "period type": kind(profile.period_type),
+        "period": profile.period,
+        "comments": [text(i) for i in profile.comment],
+        "default sample type": text(profile.default_sample_type),
+        "doc_url": text(profile.doc_url),
+    }
+
+
+def check_tables(profile):
+    """What Parca and the format itself demand of a writer."""
+    assert profile.string_table[0] == ""
+    for entries in (profile.mapping, profile.location, profile.function):
+        assert [e.id for e in entries] == list(range(1, len(entries) + 1))
+
+
+def check_roundtrip(body, *args):
+    code, err, blocks = pipe(body, *args)
+    assert code == 0, err
+    assert len(blocks) == 2, "one pprof became %d" % (len(blocks) - 1)
+    back = parse(blocks[1])
+    check_tables(back)
+    was, now = resolve(parse(blocks[0])), resolve(back)
+    for field in was:
+        assert now[field] == was[field], field
+
+
+def corpus():
+    folder = os.path.join(CORPUS, "pprof")
+    return sorted(os.path.join(folder, f) for f in os.listdir(folder)) if os.path.isdir(folder) else []
+
+
+@pytest.mark.parametrize("path", corpus(), ids=[os.path.basename(p) for p in corpus()])
+def test_corpus_profile_comes_back_equal(path):
+    with open(path, "rb") as f:
+        check_roundtrip(f.read())
+
+
+class Writer:
+    """A random profile that uses every field, with all liberties that writers take."""
+
+    def __init__(self, seed):
+        self.random = random.Random(seed)
+        self.p = pb.Profile()
+        self.p.string_table.append("")
+        self.texts = ["", "a", "cpu", "samples", "count", "ns", "thread", "trace_id", "span_id",
+                      "0123456789abcdef0123456789abcdef", "0123456789abcdef", "f" * 32,
+                      "F" * 16, "0" * 32, "bytes", "\u00e9", "/usr/lib/x.so", "G/o-_/id/9"]
+
+    def text(self, empty=True):
+        """An index; the same text may stand in the table more than once, the empty one too."""
+        r = self.random
+        if empty and r.random() < 0.2:
+            return 0
+        value = r.choice(self.texts if empty else self.texts[1:])
+        if r.random() < 0.7 and value in self.p.string_table:
+            return list(self.p.string_table).index(value)
+        self.p.string_table.append(value)
+        return len(self.p.string_table) - 1
+
+    def number(self):
+        return self.random.choice([0, 1, 2, 127, 128, 2**31, 2**63 - 1, -1, -(2**63)])
+
+    def natural(self):
+        return self.random.choice([0, 1, 4096, 2**32, 2**64 - 1])
+
+    def ids(self, count):
+        r = self.random
+        return r.choice([lambda: list(range(1, count + 1)), lambda: [0] * count,
+                         lambda: r.sample(range(1, 10 * count + 1), count),
+                         lambda: [2**64 - 1 - i for i in range(count)]])()
+
+    def label(self, label):
+        r = self.random
+        label.key = self.text()
+        if r.random() < 0.5:
+            label.str = self.text(empty=False)
+        else:
+            label.num = self.number()
+            label.num_unit = self.text()
+
+    def tables(self):
+        r, p = self.random, self.p
+        functions, mappings = self.ids(r.randrange(1, 8)), self.ids(r.randrange(1, 5))
+        for i in functions:
+            p.function.add(id=i, name=self.text(), system_name=self.text(), filename=self.text(),
+                           start_line=self.number())
+        for i in mappings:
+            p.mapping.add(id=i, memory_start=self.natural(), memory_limit=self.natural(),
+                          file_offset=self.natural(), filename=self.text(), build_id=self.text(),
+                          has_functions=r.random() < .3, has_filenames=r.random() < .3,
+                          has_line_numbers=r.random() < .3, has_inline_frames=r.random() < .3)
+        for i in self.ids(r.randrange(1, 10)):
+            location = p.location.add(id=i, address=self.natural(), is_folded=r.random() < .2)
+            location.mapping_id = r.choice([0] + [m or n + 1 for n, m in enumerate(mappings)])
+            for _ in range(r.randrange(4)):
+                location.line.add(line=self.number(), column=self.number(), function_id=r.choice(
+                    [0] + [f or n + 1 for n, f in enumerate(functions)]))
+
+    def make(self):
+        r, p = self.random, self.p
+        self.tables()
+        types = r.randrange(1, 5)
+        for _ in range(types):
+            p.sample_type.add(type=self.text(), unit=self.text())
+        locations = [x.id or n + 1 for n, x in enumerate(p.location)]
+        for _ in range(r.randrange(12)):
+            sample = p.sample.add(location_id=r.choices(locations, k=r.randrange(6)),
+                                  value=[self.number() for _ in range(types)])
+            for _ in range(r.choice([0, 0, 1, 2, 5])):
+                self.label(sample.label.add())
+        for _ in range(r.randrange(3)):
+            p.sample.extend(r.choices(p.sample) if p.sample else [])  # duplicates
+        p.time_nanos, p.duration_nanos, p.period = self.number(), self.number(), self.number()
+        p.drop_frames, p.keep_frames, p.doc_url = self.text(), self.text(), self.text()
+        p.comment.extend(self.text() for _ in range(r.randrange(4)))
+        if r.random() < .7:
+            p.period_type.type, p.period_type.unit = self.text(), self.text()
+        p.default_sample_type = r.choice([0, self.text(), r.choice(p.sample_type).type])
+        return p
+
+
+@pytest.mark.parametrize("first", range(0, 400, 50))
+def test_random_profile_comes_back_equal(first):
+    for seed in range(first, first + 50):
+        check_roundtrip(Writer(seed).make().SerializeToString())
