@@ -14,9 +14,15 @@ const char *wire_fault_text(enum wire_fault fault)
 	return fault_texts[fault];
 }
 
+uint32_t wire_tag_long(struct wire *w)
+{
+	uint64_t tag = wire_varint(w);
+	return tag > UINT32_MAX ? 0 : (uint32_t)tag;
+}
+
 void wire_skip(struct wire *w, uint32_t tag)
 {
-	switch (tag & 7) {
+	switch (tag < 8 ? 3 : tag & 7) {
 	case WIRE_VARINT:
 		wire_varint(w);
 		break;
@@ -40,7 +46,7 @@ bool wire_next(struct wire *w, struct wire_field *field)
 		return false;
 	uint32_t tag = wire_tag(w);
 	*field = (struct wire_field){ .number = tag >> 3, .type = tag & 7 };
-	switch (field->type) {
+	switch (tag < 8 ? 3 : field->type) {
 	case WIRE_VARINT:
 		field->value = wire_varint(w);
 		break;

@@ -160,15 +160,16 @@ static inline struct wire wire_sub(struct wire *w)
 	return wire_of(wire_len(w));
 }
 
-/* The next tag; 0 (and the reader failed) when it is none. */
+uint32_t wire_tag_long(struct wire *w);
+
+/* The next tag. One that is none is left to wire_skip, which refuses it. */
 static inline uint32_t wire_tag(struct wire *w)
 {
-	uint64_t tag = wire_varint(w);
-	if (__builtin_expect(tag < 8 || tag > UINT32_MAX, 0)) {
-		wire_fail(w, WIRE_BAD_TAG);
-		return 0;
-	}
-	return (uint32_t)tag;
+	uint32_t first = *w->at;
+	if (__builtin_expect(first >= 0x80, 0))
+		return wire_tag_long(w);
+	w->at++;
+	return first;
 }
 
 /* Passes over the value of an unknown field. */

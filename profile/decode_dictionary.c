@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The dictionary. A first scan of tags and lengths counts the entries of each table and finds where
+ * they lie, so that the tables get their room at once and every reference can be checked against the
+ * final count. Then the tables are decoded in the order of their references: who refers finds the
+ * faults of what he refers to already known.
+ *
+ * Occurrences after the first append their entries, as protobuf merges messages. Entry 0 is not read:
+ * it is the zero value, whatever a sender put there.
+ */
+#include "profile/decoder.h"
+
+#include <assert.h>
+
+MESSAGE(dictionary, "mapping_table", "location_table", "function_table", "link_table", "string_table",
+	"attribute_table", "stack_table");
+MESSAGE(mapping, "memory_start", "memory_limit", "file_offset", "filename_strindex", "attribute_indices");
+MESSAGE(function, "name_strindex", "system_name_strindex", "filename_strindex", "start_line");
+MESSAGE(location, "mapping_index", "address", "lines", "attribute_indices");
+MESSAGE(line, "function_index", "line", "column");
+MESSAGE(link, "trace_id", "span_id");
+MESSAGE(stack, "location_indices");
+
+/* From the first entry of a table to its last; between them may be others'. */
+struct extent {
+	struct wire wire;
+	uint32_t count;
+};
+
+static bool measure(struct decoder *d, struct view v, struct extent extents[static TABLE_COUNT])
+{
+	struct wire w = wire_of(v);
+	uint32_t tag = 0;
+	while (wire_more(&w)) {
+		const uint8_t *start = w.at;
+		tag = wire_tag(&w);
+		uint32_t table = tag >> 3;
+		if (table - 1 >= TABLE_COUNT - 1 || (tag & 7) != WIRE_LEN) {
+			decoder_other(&w, tag, &dictionary);
+			continue;
+		}
+		struct extent *extent = &extents[table];
+		if (!extent->count)
+			extent->wire.at = start;
+		wire_len(&w);
+		extent->count++;
+		while (wire_more(&w) && *w.at == tag) {
+			w.at++;
+			wire_len(&w);
+			extent->count++;
+		}
+		extent->wire.end = w.at;
+	}
+	return decoder_end(d, &w, tag, &dictionary);
+}
+
+static bool decode_string(struct decoder *d, struct view v, uint32_t i)
+{
+	return decoder_string(d, v, &d->p->strings.at[i]);
+}
+
+static bool decode_function(struct decoder *d, struct view v, uint32_t i)
+{
+	struct function f = { 0 };
+	struct wire w = wire_of(v);
+	uint32_t tag = 0;
+	while (wire_more(&w)) {
+		tag = wire_tag(&w);
+		switch (tag) {
+		case WIRE_TAG(1, WIRE_VARINT):
+			f.name = decoder_index(d, "name_strindex", TABLE_STRING, wire_varint(&w), &f.fault);
+			break;
+		case WIRE_TAG(2, WIRE_VARINT):
+			f.system_name = decoder_index(d, "system_name_strindex", TABLE_STRING,
+						      wire_varint(&w), &f.fault);
+			break;
+		case WIRE_TAG(3, WIRE_VARINT):
+			f.filename = decoder_index(d, "filename_strindex", TABLE_STRING,
+						   wire_varint(&w), &f.fault);
+			break;
+		case WIRE_TAG(4, WIRE_VARINT):
+			f.start_line = (int64_t)wire_varint(&w);
+			break;
+		default:
+			decoder_other(&w, tag, &function);
+		}
+	}
+	d->p->functions.at[i] = f;
+	return decoder_end(d, &w, tag, &function);
+}
+
+static bool decode_mapping(struct decoder *d, struct view v, uint32_t i)
+{
+	struct profiles *p = d->p;
+	struct mapping m = { .attributes.first = p->indices.count };
+	struct wire w = wire_of(v);
+	uint32_t tag = 0;
+	while (wire_more(&w)) {
+		tag = wire_tag(&w);
+		switch (tag) {
+		case WIRE_TAG(1, WIRE_VARINT):
+			m.start = wire_varint(&w);
+			break;
+		case WIRE_TAG(2, WIRE_VARINT):
+			m.limit = wire_varint(&w);
+			break;
+		case WIRE_TAG(3, WIRE_VARINT):
+			m.offset = wire_varint(&w);
+			break;
+		case WIRE_TAG(4, WIRE_VARINT):
+			m.filename = decoder_index(d, "filename_strindex", TABLE_STRING,
+						   wire_varint(&w), &m.fault);
+			break;
+		case WIRE_TAG(5, WIRE_LEN):
+			if (!decoder_indices(d, "attribute_indices", TABLE_ATTRIBUTE, wire_len(&w),
+					     &m.fault))
+				return false;
+			break;
+		case WIRE_TAG(5, WIRE_VARINT):
+			if (!decoder_one_index(d, "attribute_indices", TABLE_ATTRIBUTE,
+					       wire_varint(&w), &m.fault))
+				return false;
+			break;
+		default:
+			decoder_other(&w, tag, &mapping);
+		}
+	}
+	m.attributes.count = p->indices.count - m.attributes.first;
+	p->mappings.at[i] = m;
+	return decoder_end(d, &w, tag, &mapping);
+}
+
+static bool decode_line(struct decoder *d, struct view v, uint8_t *fault)
+{
+	struct profiles *p = d->p;
+	if (!profiles_room(p, &p->lines, 1))
+		return decoder_full(d);
+	struct line *l = &p->lines.at[p->lines.count++];
+	*l = (struct line){ 0 };
+	struct wire w = wire_of(v);
+	uint32_t tag = 0;
+	while (wire_more(&w)) {
+		tag = wire_tag(&w);
+		switch (tag) {
+		case WIRE_TAG(1, WIRE_VARINT):
+			l->function = decoder_index(d, "lines.function_index", TABLE_FUNCTION,
+						    wire_varint(&w), fault);
+			break;
+		case WIRE_TAG(2, WIRE_VARINT):
+			l->line = (int64_t)wire_varint(&w);
+			break;
+		case WIRE_TAG(3, WIRE_VARINT):
+			l->column = (int64_t)wire_varint(&w);
+			break;
+		default:
+			decoder_other(&w, tag, &line);
+		}
+	}
+	if (p->functions.at[l->function].fault)
+		*fault = decoder_bad_index(d, "lines.function_index", TABLE_FUNCTION, l->function);
+	return decoder_end(d, &w, tag, &line);
+}
+
+static bool decode_location(struct decoder *d, struct view v, uint32_t i)
+{
+	struct profiles *p = d->p;
+	struct location l = { .lines.first = p->lines.count, .attributes.first = p->indices.count };
+	struct wire w = wire_of(v);
+	uint32_t tag = 0;
+	while (wire_more(&w)) {
+		tag = wire_tag(&w);
+		switch (tag) {
+		case WIRE_TAG(1, WIRE_VARINT):
+			l.mapping = decoder_index(d, "mapping_index", TABLE_MAPPING, wire_varint(&w),
+						  &l.fault);
+			break;
+		case WIRE_TAG(2, WIRE_VARINT):
+			l.address = wire_varint(&w);
+			break;
+		case WIRE_TAG(3, WIRE_LEN):
+			if (!decode_line(d, wire_len(&w), &l.fault))
+				return false;
+			break;
+		case WIRE_TAG(4, WIRE_LEN):
+			if (!decoder_indices(d, "attribute_indices", TABLE_ATTRIBUTE, wire_len(&w),
+					     &l.fault))
+				return false;
+			break;
+		case WIRE_TAG(4, WIRE_VARINT):
+			if (!decoder_one_index(d, "attribute_indices", TABLE_ATTRIBUTE,
+					       wire_varint(&w), &l.fault))
+				return false;
+			break;
+		default:
+			decoder_other(&w, tag, &location);
+		}
+	}
+	if (p->mappings.at[l.mapping].fault)
+		l.fault = decoder_bad_index(d, "mapping_index", TABLE_MAPPING, l.mapping);
+	l.lines.count = p->lines.count - l.lines.first;
+	l.attributes.count = p->indices.count - l.attributes.first;
+	p->locations.at[i] = l;
+	return decoder_end(d, &w, tag, &location);
+}
+
+static bool decode_stack(struct decoder *d, struct view v, uint32_t i)
+{
+	struct profiles *p = d->p;
+	struct stack s = { .locations.first = p->indices.count };
+	struct wire w = wire_of(v);
+	uint32_t tag = 0;
+	while (wire_more(&w)) {
+		tag = wire_tag(&w);
+		if (tag == WIRE_TAG(1, WIRE_LEN)) {
+			if (!decoder_indices(d, "location_indices", TABLE_LOCATION, wire_len(&w), &s.fault))
+				return false;
+		} else if (tag == WIRE_TAG(1, WIRE_VARINT)) {
+			if (!decoder_one_index(d, "location_indices", TABLE_LOCATION,
+					       wire_varint(&w), &s.fault))
+				return false;
+		} else {
+			decoder_other(&w, tag, &stack);
+		}
+	}
+	s.locations.count = p->indices.count - s.locations.first;
+	p->stacks.at[i] = s;
+	return decoder_end(d, &w, tag, &stack);
+}
+
+/* An id is absent or has its one length; anything else could hide arbitrary bytes. */
+static void decode_id(struct decoder *d, const char *field, struct view v, uint8_t *id, size_t len,
+		      uint8_t *fault)
+{
+	if (v.len == len)
+		memcpy(id, v.at, len);
+	else if (v.len)
+		*fault = decoder_fault(d, FAULT_ID, field, "has a wrong length");
+}
+
+static bool decode_link(struct decoder *d, struct view v, uint32_t i)
+{
+	struct link l = { 0 };
+	struct wire w = wire_of(v);
+	uint32_t tag = 0;
+	while (wire_more(&w)) {
+		tag = wire_tag(&w);
+		if (tag == WIRE_TAG(1, WIRE_LEN))
+			decode_id(d, "trace_id", wire_len(&w), l.trace_id, sizeof l.trace_id, &l.fault);
+		else if (tag == WIRE_TAG(2, WIRE_LEN))
+			decode_id(d, "span_id", wire_len(&w), l.span_id, sizeof l.span_id, &l.fault);
+		else
+			decoder_other(&w, tag, &link);
+	}
+	d->p->links.at[i] = l;
+	return decoder_end(d, &w, tag, &link);
+}
+
+static const struct {
+	enum table table;
+	bool (*decode)(struct decoder *d, struct view entry, uint32_t i);
+} steps[] = {
+	{ TABLE_STRING, decode_string },     { TABLE_ATTRIBUTE, decode_value_table_entry },
+	{ TABLE_FUNCTION, decode_function }, { TABLE_MAPPING, decode_mapping },
+	{ TABLE_LOCATION, decode_location }, { TABLE_STACK, decode_stack },
+	{ TABLE_LINK, decode_link },
+};
+
+/* One table in one occurrence of the dictionary; entries before it are already there. */
+static bool decode_table(struct decoder *d, struct wire w, bool (*decode)(struct decoder *, struct view,
+									    uint32_t))
+{
+	uint32_t wanted = WIRE_TAG(d->table, WIRE_LEN);
+	while (wire_more(&w)) {
+		uint32_t tag = wire_tag(&w);
+		if (tag != wanted) {
+			wire_skip(&w, tag);
+			continue;
+		}
+		struct view entry = wire_len(&w);
+		if (d->entry && !decode(d, entry, d->entry))
+			return false;
+		d->entry++;
+	}
+	return true;
+}
+
+static bool make_room(struct decoder *d)
+{
+	struct profiles *p = d->p;
+	bool ok = true;
+#define X(member, TABLE) \
+	ok = ok && profiles_room(p, &p->member, d->limit[TABLE]); \
+	p->member.count = ok ? d->limit[TABLE] : 1;
+	X(mappings, TABLE_MAPPING)
+	X(locations, TABLE_LOCATION)
+	X(functions, TABLE_FUNCTION)
+	X(links, TABLE_LINK)
+	X(strings, TABLE_STRING)
+	X(attributes, TABLE_ATTRIBUTE)
+	X(stacks, TABLE_STACK)
+#undef X
+	p->dictionary_strings = d->limit[TABLE_STRING];
+	p->dictionary_attributes = d->limit[TABLE_ATTRIBUTE];
+	return ok || decoder_full(d);
+}
+
+bool decode_dictionary(struct decoder *d, const struct view *dictionaries, uint32_t count)
+{
+	struct extent extents[DICTIONARIES_MAX][TABLE_COUNT] = { 0 };
+	assert(count <= DICTIONARIES_MAX);
+	for (uint32_t i = 0; i < count; i++)
+		if (!measure(d, dictionaries[i], extents[i]))
+			return false;
+	for (uint32_t t = 1; t < TABLE_COUNT; t++) {
+		for (uint32_t i = 0; i < count; i++)
+			d->limit[t] += extents[i][t].count;
+		d->limit[t] += !d->limit[t];
+	}
+	if (!make_room(d))
+		return false;
+	d->level = LEVEL_TABLE;
+	for (uint32_t s = 0; s < sizeof steps / sizeof *steps; s++) {
+		d->table = steps[s].table;
+		d->entry = 0;
+		for (uint32_t i = 0; i < count; i++)
+			if (!decode_table(d, extents[i][d->table].wire, steps[s].decode))
+				return false;
+	}
+	d->level = LEVEL_REQUEST;
+	return true;
+}

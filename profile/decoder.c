@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "profile/decode_layout.h"
+#include "profile/decoder.h"
+
+#include <stdio.h>
+
+static const char *const table_names[] = {
+	[TABLE_MAPPING] = "mapping_table",   [TABLE_LOCATION] = "location_table",
+	[TABLE_FUNCTION] = "function_table", [TABLE_LINK] = "link_table",
+	[TABLE_STRING] = "string_table",     [TABLE_ATTRIBUTE] = "attribute_table",
+	[TABLE_STACK] = "stack_table",
+};
+
+#define PLACE_SIZE 120
+
+/* What no int32 can be an index of. */
+#define INDEX_NONE 0x7fffffffu
+
+/* "resource_profiles[0].scope_profiles[0].profiles[2].samples[7].", as deep as the decoder stands. */
+static const char *place(const struct decoder *d, char text[static PLACE_SIZE])
+{
+	static const char *const names[] = { "resource_profiles", "scope_profiles", "profiles",
+					     "samples" };
+	const uint32_t at[] = { d->resource, d->scope, d->profile,
+				d->p->samples.count - d->first_sample };
+	text[0] = '\0';
+	if (d->level == LEVEL_TABLE)
+		snprintf(text, PLACE_SIZE, "dictionary.%s[%u].", table_names[d->table], d->entry);
+	for (int i = 0, len = 0; i < (int)d->level - (int)LEVEL_TABLE; i++)
+		len += snprintf(text + len, PLACE_SIZE - (size_t)len, "%s[%u].", names[i], at[i]);
+	return text;
+}
+
+bool decoder_malformed(struct decoder *d, const char *field, const char *what)
+{
+	char at[PLACE_SIZE];
+	place(d, at);
+	if (field)
+		return error_set(d->err, ERROR_INVALID, "%s%s %s", at, field, what);
+	if (at[0])
+		at[strlen(at) - 1] = '\0';
+	return error_set(d->err, ERROR_INVALID, "%s %s", at[0] ? at : "the request", what);
+}
+
+bool decoder_broken(struct decoder *d, const struct wire *w, uint32_t tag,
+		    const struct message *message)
+{
+	uint32_t number = tag >> 3;
+	return decoder_malformed(d, number && number < message->count ? message->names[number] : NULL,
+				 wire_fault_text(w->fault));
+}
+
+/* Writes down the first fault of the dictionary and the first of a Profile. */
+static void note(struct decoder *d, const char *field, const char *what)
+{
+	char at[PLACE_SIZE];
+	if (d->level == LEVEL_TABLE && !d->bad_entry[0])
+		snprintf(d->bad_entry, sizeof d->bad_entry, "%s%s %s", place(d, at), field, what);
+	else if (d->level != LEVEL_TABLE && !d->reason[0])
+		snprintf(d->reason, sizeof d->reason, "%s%s %s", place(d, at), field, what);
+}
+
+enum fault decoder_bad_index(struct decoder *d, const char *field, enum table table, uint64_t index)
+{
+	char what[240];
+	if (d->level == LEVEL_TABLE)
+		d->bad[d->table] = true;
+	if (index >= d->limit[table] && d->level == LEVEL_SAMPLE && table == TABLE_ATTRIBUTE)
+		d->evidence |= SEEN_BEYOND;
+	if (index >= INDEX_NONE)
+		snprintf(what, sizeof what, "is no index of %s (%u entries)", table_names[table],
+			 d->limit[table]);
+	else if (index >= d->limit[table])
+		snprintf(what, sizeof what, "%u is no index of %s (%u entries)", (uint32_t)index,
+			 table_names[table], d->limit[table]);
+	else
+		snprintf(what, sizeof what, "%u of %s reaches a bad entry; the first one: %s",
+			 (uint32_t)index, table_names[table], d->bad_entry);
+	note(d, field, what);
+	return FAULT_INDEX;
+}
+
+enum fault decoder_fault(struct decoder *d, enum fault fault, const char *field, const char *what)
+{
+	if (d->level == LEVEL_TABLE)
+		d->bad[d->table] = true;
+	note(d, field, what);
+	return fault;
+}
+
+bool decoder_each(struct decoder *d, struct view message, uint32_t number,
+		  bool (*decode)(struct decoder *d, struct view value, void *context), void *context)
+{
+	struct wire w = wire_of(message);
+	while (wire_more(&w)) {
+		uint32_t tag = wire_tag(&w);
+		if (tag != WIRE_TAG(number, WIRE_LEN))
+			wire_skip(&w, tag);
+		else if (!decode(d, wire_len(&w), context))
+			return false;
+	}
+	return true;
+}
+
+bool decoder_full(struct decoder *d)
+{
+	d->p->over_cap = true;
+	return profiles_over_cap(d->p, d->err);
+}
+
+static bool entry_is_bad(const struct profiles *p, enum table table, uint32_t index)
+{
+	if (table == TABLE_ATTRIBUTE)
+		return p->attributes.at[index].fault;
+	return p->locations.at[index].fault;
+}
+
+/* Some entry of the table is bad: does the list that starts at `first` reach it? */
+static void reach_bad(struct decoder *d, const char *field, enum table table, uint32_t first,
+		      uint8_t *fault)
+{
+	const struct profiles *p = d->p;
+	for (uint32_t i = first; i < p->indices.count && !*fault; i++)
+		if (entry_is_bad(p, table, p->indices.at[i]))
+			*fault = decoder_bad_index(d, field, table, p->indices.at[i]);
+}
+
+/* Out of range: finds the first culprit, and makes all of the list harmless. */
+static void reach_beyond(struct decoder *d, const char *field, enum table table, uint32_t first,
+			 uint8_t *fault)
+{
+	struct profiles *p = d->p;
+	for (uint32_t i = first; i < p->indices.count; i++) {
+		uint32_t *index = &p->indices.at[i];
+		if (*index >= d->limit[table] && !*fault)
+			*fault = decoder_bad_index(d, field, table, *index);
+		if (*index >= d->limit[table])
+			*index = 0;
+	}
+}
+
+typedef uint8_t v8x4 __attribute__((vector_size(4)));
+typedef uint16_t v16x4 __attribute__((vector_size(8)));
+typedef uint32_t v32x4 __attribute__((vector_size(16)));
+
+#define ENDS 0x8080808080808080u
+#define ENDS_OF_PAIRS 0x0080008000800080u /* the continuation bits of four two-byte varints */
+
+static v32x4 four_bytes(uint32_t word)
+{
+	v8x4 lanes;
+	memcpy(&lanes, &word, sizeof lanes);
+	return __builtin_convertvector(lanes, v32x4);
+}
+
+static v32x4 four_pairs(uint64_t word)
+{
+	word = (word & 0x007f007f007f007f) | (word & 0x7f007f007f007f00) >> 1;
+	v16x4 lanes;
+	memcpy(&lanes, &word, sizeof lanes);
+	return __builtin_convertvector(lanes, v32x4);
+}
+
+/*
+ * Unpacks to `out` with room for as many as there are bytes, and returns the end. What is no
+ * int32, or negative, becomes INDEX_NONE. *beyond gets its top bit when one is not below limit:
+ * limit - 1 - index is then negative.
+ */
+static uint32_t *unpack(struct wire *w, uint32_t *out, uint32_t limit, uint32_t *beyond)
+{
+	uint32_t last = limit - 1;
+	v32x4 lasts = { last, last, last, last }, wild = { 0 };
+	while (w->end - w->at >= 8) {
+		uint64_t word = wire_load(w->at);
+		if ((word & ENDS) == ENDS_OF_PAIRS) {
+			v32x4 four = four_pairs(word);
+			memcpy(out, &four, sizeof four);
+			wild |= lasts - four;
+			out += 4;
+			w->at += 8;
+		} else if (!((uint32_t)word & (uint32_t)ENDS)) {
+			v32x4 four = four_bytes((uint32_t)word);
+			memcpy(out, &four, sizeof four);
+			wild |= lasts - four;
+			out += 4;
+			w->at += 4;
+		} else {
+			uint64_t index = wire_varint(w);
+			*out = index < INDEX_NONE ? (uint32_t)index : INDEX_NONE;
+			*beyond |= last - *out++;
+		}
+	}
+	while (wire_more(w)) {
+		uint64_t index = wire_varint(w);
+		*out = index < INDEX_NONE ? (uint32_t)index : INDEX_NONE;
+		*beyond |= last - *out++;
+	}
+	*beyond |= wild[0] | wild[1] | wild[2] | wild[3];
+	return out;
+}
+
+bool decoder_indices(struct decoder *d, const char *field, enum table table, struct view packed,
+		     uint8_t *fault)
+{
+	struct profiles *p = d->p;
+	if (!profiles_room(p, &p->indices, packed.len))
+		return decoder_full(d);
+	uint32_t first = p->indices.count, beyond = 0;
+	struct wire w = wire_of(packed);
+	uint32_t *end = unpack(&w, p->indices.at + first, d->limit[table], &beyond);
+	if (__builtin_expect(!wire_done(&w), 0)) {
+		*fault = decoder_fault(d, FAULT_VALUE, field, wire_fault_text(w.fault));
+		return true;
+	}
+	p->indices.count = (uint32_t)(end - p->indices.at);
+	if (__builtin_expect(beyond >> 31, 0))
+		reach_beyond(d, field, table, first, fault);
+	if (__builtin_expect(d->bad[table], 0))
+		reach_bad(d, field, table, first, fault);
+	return true;
+}
+
+bool decoder_one_index(struct decoder *d, const char *field, enum table table, uint64_t index,
+		       uint8_t *fault)
+{
+	struct profiles *p = d->p;
+	if (!profiles_room(p, &p->indices, 1))
+		return decoder_full(d);
+	p->indices.at[p->indices.count++] = decoder_index(d, field, table, index, fault);
+	if (d->bad[table])
+		reach_bad(d, field, table, p->indices.count - 1, fault);
+	return true;
+}
+
+bool decoder_string(struct decoder *d, struct view text, struct string *string)
+{
+	struct profiles *p = d->p;
+	*string = (struct string){ .text = decoder_span(d, text) };
+	if (__builtin_expect(wire_utf8_ok(text), 1))
+		return true;
+	size_t at = p->added.len;
+	if (!wire_utf8_repair(&p->added, text))
+		return decoder_full(d);
+	string->text.at = (uint32_t)at | SPAN_ADDED;
+	string->text.len = (uint32_t)(p->added.len - at);
+	string->repaired = 1;
+	p->repaired_strings++;
+	return true;
+}
+
+bool decoder_text(struct decoder *d, struct view text, uint32_t *string)
+{
+	struct profiles *p = d->p;
+	*string = 0;
+	if (!text.len)
+		return true;
+	if (!profiles_room(p, &p->strings, 1))
+		return decoder_full(d);
+	*string = p->strings.count++;
+	return decoder_string(d, text, &p->strings.at[*string]);
+}
