@@ -1,0 +1,332 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What our decoder finds in OTLP requests is what an independent protobuf implementation finds."""
+
+import json
+import pathlib
+import random
+import struct
+import subprocess
+import sys
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+import protos  # noqa: E402
+
+otlp = protos.load("otlp_profiles")
+TYPES = ["string_value", "bool_value", "int_value", "double_value", "bytes_value", "array_value",
+         "kvlist_value"]
+
+
+def hexed(text):
+    return (text.encode() if isinstance(text, str) else text).hex()
+
+
+class Resolver:
+    """Resolves a request by the rules of the protocol; entry 0 of each table is the zero value."""
+
+    def __init__(self, request):
+        self.request, self.tables = request, request.dictionary
+
+    def at(self, table, index, zero):
+        entries = getattr(self.tables, table)
+        return entries[index] if index else zero
+
+    def string(self, index):
+        return self.at("string_table", index, "")
+
+    def value(self, v):
+        kind = v.WhichOneof("value")
+        if kind is None:
+            return [0, None]
+        if kind == "string_value_strindex":
+            return [1, hexed(self.string(v.string_value_strindex))]
+        if kind == "array_value":
+            return [6, [["", "", *self.value(e)] for e in v.array_value.values]]
+        if kind == "kvlist_value":
+            return [7, [self.key_value(e) for e in v.kvlist_value.values]]
+        plain = getattr(v, kind)
+        return {"string_value": lambda: [1, hexed(plain)], "bool_value": lambda: [2, int(plain)],
+                "int_value": lambda: [3, plain], "bytes_value": lambda: [5, hexed(plain)],
+                "double_value": lambda: [4, struct.unpack("<q", struct.pack("<d", plain))[0]]}[kind]()
+
+    def key_value(self, kv):
+        key = self.string(kv.key_strindex) if kv.key_strindex else kv.key
+        return [hexed(key), "", *self.value(kv.value)]
+
+    def attributes(self, indices):
+        entries = [self.at("attribute_table", i, otlp.KeyValueAndUnit()) for i in indices]
+        return [[hexed(self.string(a.key_strindex)), hexed(self.string(a.unit_strindex)),
+                 *self.value(a.value)] for a in entries]
+
+    def function(self, index):
+        f = self.at("function_table", index, otlp.Function())
+        names = [f.name_strindex, f.system_name_strindex, f.filename_strindex]
+        return [*(hexed(self.string(i)) for i in names), f.start_line]
+
+    def location(self, index):
+        l = self.at("location_table", index, otlp.Location())
+        m = self.at("mapping_table", l.mapping_index, otlp.Mapping())
+        mapping = [m.memory_start, m.memory_limit, m.file_offset,
+                   hexed(self.string(m.filename_strindex)), self.attributes(m.attribute_indices)]
+        lines = [[self.function(n.function_index), n.line, n.column] for n in l.lines]
+        return [mapping, l.address, lines, self.attributes(l.attribute_indices)]
+
+    def sample(self, s):
+        stack = self.at("stack_table", s.stack_index, otlp.Stack())
+        link = self.at("link_table", s.link_index, otlp.Link())
+        return [[self.location(i) for i in stack.location_indices],
+                self.attributes(s.attribute_indices),
+                (link.trace_id or bytes(16)).hex(), (link.span_id or bytes(8)).hex(),
+                list(s.values), [t - (t >> 63 << 64) for t in s.timestamps_unix_nano]]
+
+    def kind(self, profile, name):
+        kind = getattr(profile, name)
+        return [int(profile.HasField(name)), hexed(self.string(kind.type_strindex)),
+                hexed(self.string(kind.unit_strindex))]
+
+    def profile(self, f):
+        return [0, self.kind(f, "sample_type"), self.kind(f, "period_type"), f.time_unix_nano,
+                f.duration_nano, f.period, f.dropped_attributes_count, f.profile_id.hex(),
+                self.attributes(f.attribute_indices), [self.sample(s) for s in f.samples]]
+
+    def scope(self, s):
+        return [hexed(s.scope.name), hexed(s.scope.version), hexed(s.schema_url),
+                s.scope.dropped_attributes_count, [self.key_value(a) for a in s.scope.attributes]]
+
+    def resource(self, r):
+        return [hexed(r.schema_url), r.resource.dropped_attributes_count,
+                [self.key_value(a) for a in r.resource.attributes],
+                [[hexed(e.schema_url), hexed(e.type), [hexed(k) for k in e.id_keys],
+                  [hexed(k) for k in e.description_keys]] for e in r.resource.entity_refs]]
+
+
+def differences(data, ours):
+    """None when they agree. Profiles that we reject are ours to reject; all others must be equal."""
+    resolver = Resolver(otlp.ProfilesData.FromString(data))
+    theirs = resolver.request.resource_profiles
+    if len(theirs) != len(ours["resources"]):
+        return "resources"
+    for r, mine in zip(theirs, ours["resources"]):
+        profiles = [f for s in mine[4] for f in s[5]]
+        if len(r.scope_profiles) != len(mine[4]) or any(
+                len(s.profiles) != len(m[5]) for s, m in zip(r.scope_profiles, mine[4])):
+            return "scopes or profiles"
+        for f, m in zip((f for s in r.scope_profiles for f in s.profiles), profiles):
+            if not m[0] and resolver.profile(f) != m:
+                return f"profile {m} is {resolver.profile(f)}"
+        if all(f[0] for f in profiles):
+            continue
+        if resolver.resource(r) != mine[:4]:
+            return f"resource {mine[:4]} is {resolver.resource(r)}"
+        for s, m in zip(r.scope_profiles, mine[4]):
+            if not all(f[0] for f in m[5]) and resolver.scope(s) != m[:5]:
+                return f"scope {m[:5]} is {resolver.scope(s)}"
+    return None
+
+
+def dump(files):
+    out = subprocess.run([protos.program("tests/profile/dump_otlp"), *map(str, files)],
+                         capture_output=True, check=True, text=True).stdout
+    return [json.loads(line) for line in out.splitlines()]
+
+
+def dump_all(tmp_path, messages):
+    files = [tmp_path / f"{i}.pb" for i in range(len(messages))]
+    for file, message in zip(files, messages):
+        file.write_bytes(message)
+    return [d for i in range(0, len(files), 500) for d in dump(files[i:i + 500])]
+
+
+class Maker:
+    """Random requests that are valid and use every field."""
+
+    def __init__(self, seed):
+        self.random = random.Random(seed)
+        self.request = otlp.ProfilesData()
+
+    def index(self, table):
+        return self.random.randrange(max(1, len(getattr(self.request.dictionary, table))))
+
+    def indices(self, table, most):
+        return [self.index(table) for _ in range(self.random.randrange(most + 1))]
+
+    def text(self):
+        return "".join(self.random.choice("abc.é€😀 /") for _ in range(self.random.randrange(40)))
+
+    def number(self):
+        return self.random.choice([0, 1, -1, 300, 2**31, -2**63, 2**63 - 1])
+
+    def value(self, v, depth=0):
+        kind = self.random.choice(TYPES[:5] if depth > 3 else TYPES + ["string_value_strindex"])
+        if kind == "array_value":
+            v.array_value.SetInParent()
+            for _ in range(self.random.randrange(4)):
+                self.value(v.array_value.values.add(), depth + 1)
+        elif kind == "kvlist_value":
+            v.kvlist_value.SetInParent()
+            for _ in range(self.random.randrange(4)):
+                self.key_value(v.kvlist_value.values.add(), depth + 1)
+        else:
+            setattr(v, kind, {"string_value": self.text, "bool_value": lambda: True,
+                              "int_value": self.number, "double_value": self.random.random,
+                              "bytes_value": lambda: self.text().encode(),
+                              "string_value_strindex": lambda: self.index("string_table")}[kind]())
+
+    def key_value(self, kv, depth=0):
+        if self.random.random() < .5:
+            kv.key_strindex = self.index("string_table")
+        else:
+            kv.key = self.text()
+        if self.random.random() < .9:
+            self.value(kv.value, depth)
+
+    def dictionary(self):
+        d = self.request.dictionary
+        d.string_table.extend(["", *(self.text() for _ in range(self.random.randrange(200)))])
+        for table in ("attribute_table", "function_table", "mapping_table", "link_table",
+                      "location_table", "stack_table"):
+            getattr(d, table).add()
+            for _ in range(self.random.randrange(150)):
+                getattr(self, table)(getattr(d, table).add())
+
+    def attribute_table(self, a):
+        a.key_strindex, a.unit_strindex = self.index("string_table"), self.index("string_table")
+        self.value(a.value)
+
+    def function_table(self, f):
+        f.name_strindex, f.system_name_strindex = self.index("string_table"), self.index("string_table")
+        f.filename_strindex, f.start_line = self.index("string_table"), self.number()
+
+    def mapping_table(self, m):
+        m.memory_start, m.memory_limit = self.random.getrandbits(64), self.random.getrandbits(40)
+        m.file_offset, m.filename_strindex = self.random.getrandbits(20), self.index("string_table")
+        m.attribute_indices.extend(self.indices("attribute_table", 3))
+
+    def link_table(self, l):
+        if self.random.random() < .8:
+            l.trace_id, l.span_id = self.random.randbytes(16), self.random.randbytes(8)
+
+    def location_table(self, l):
+        l.mapping_index, l.address = self.index("mapping_table"), self.random.getrandbits(64)
+        l.attribute_indices.extend(self.indices("attribute_table", 3))
+        for _ in range(self.random.randrange(4)):
+            l.lines.add(function_index=self.index("function_table"), line=self.number(),
+                        column=self.number())
+
+    def stack_table(self, s):
+        s.location_indices.extend(self.indices("location_table", 60))
+
+    def profile(self, f):
+        for kind in (f.sample_type, f.period_type):
+            if self.random.random() < .8:
+                kind.type_strindex, kind.unit_strindex = self.index("string_table"), 0
+        f.time_unix_nano, f.duration_nano = self.random.getrandbits(64), self.random.getrandbits(64)
+        f.period, f.dropped_attributes_count = self.number(), self.random.getrandbits(32)
+        f.profile_id = self.random.choice([b"", self.random.randbytes(16)])
+        f.original_payload = self.random.randbytes(50)
+        f.attribute_indices.extend(self.indices("attribute_table", 4))
+        for _ in range(self.random.randrange(30)):
+            s = f.samples.add(stack_index=self.index("stack_table"), link_index=self.index("link_table"),
+                              attribute_indices=self.indices("attribute_table", 5))
+            s.values.extend([self.number() for _ in range(1 + self.random.randrange(3))])
+            s.timestamps_unix_nano.extend([self.random.getrandbits(64)] * self.random.randrange(3))
+
+    def make(self):
+        self.dictionary()
+        for _ in range(self.random.randrange(4)):
+            r = self.request.resource_profiles.add(schema_url=self.text())
+            r.resource.dropped_attributes_count = self.random.getrandbits(32)
+            for _ in range(self.random.randrange(5)):
+                self.key_value(r.resource.attributes.add())
+            for _ in range(self.random.randrange(3)):
+                r.resource.entity_refs.add(type=self.text(), schema_url=self.text(),
+                                           id_keys=[self.text()], description_keys=[self.text()] * 2)
+            for _ in range(self.random.randrange(3)):
+                s = r.scope_profiles.add(schema_url=self.text())
+                s.scope.name, s.scope.version = self.text(), self.text()
+                self.key_value(s.scope.attributes.add())
+                for _ in range(self.random.randrange(4)):
+                    self.profile(s.profiles.add())
+        return self.request.SerializeToString()
+
+
+def mutated(message, dice):
+    data = bytearray(message)
+    for _ in range(dice.randrange(1, 4)):
+        at = dice.randrange(len(data))
+        what = dice.randrange(4)
+        if what == 0:
+            data[at] ^= 1 << dice.randrange(8)
+        elif what == 1:
+            data[at] = dice.randrange(256)
+        elif what == 2:
+            del data[at:at + dice.randrange(1, 8)]
+        else:
+            data[at:at] = data[at:at + dice.randrange(1, 40)]
+    return bytes(data)
+
+
+def test_random_requests_are_decoded_as_others_do(tmp_path):
+    messages = [Maker(seed).make() for seed in range(200)]
+    for message, ours in zip(messages, dump_all(tmp_path, messages)):
+        assert "error" not in ours and ours["rejected"] == 0, ours
+        assert differences(message, ours) is None
+
+
+def test_a_mutated_request_is_refused_or_decoded_as_others_do(tmp_path):
+    dice = random.Random(1)
+    sources = [Maker(seed).make() for seed in range(40)]
+    messages = [mutated(source, dice) for source in sources for _ in range(50)]
+    agreed = 0
+    for message, ours in zip(messages, dump_all(tmp_path, messages)):
+        try:
+            otlp.ProfilesData.FromString(message)
+        except Exception:
+            continue  # ours may have repaired UTF-8, or not have read what it does not need
+        if "error" in ours:
+            continue
+        assert differences(message, ours) is None
+        agreed += 1
+    assert agreed > len(messages) / 10
+
+
+needs_corpus = pytest.mark.skipif(protos.corpus() is None, reason="the corpus is not here")
+
+
+@needs_corpus
+def test_every_real_request_is_decoded_as_others_do():
+    files = sorted(protos.corpus().glob("otlp/*-v111.pb"))
+    assert files
+    for file, ours in zip(files, dump(files)):
+        assert "error" not in ours and ours["rejected"] == 0, (file.name, ours)
+        assert differences(file.read_bytes(), ours) is None, file.name
+
+
+def old_messages():
+    folder = protos.corpus() / "otlp"
+    yield from (file.read_bytes() for file in folder.glob("*-v18.pb"))
+    for file in folder.glob("*-v18.otlp"):
+        data = file.read_bytes()
+        while data:
+            size = struct.unpack(">I", data[:4])[0]
+            yield data[4:4 + size]
+            data = data[4 + size:]
+
+
+@needs_corpus
+def test_every_real_old_request_is_refused_with_its_layout_named(tmp_path):
+    messages = list(old_messages())
+    assert len(messages) >= 4
+    for ours in dump_all(tmp_path, messages):
+        assert "layout of OTLP 1.8 or 1.9" in ours["error"]
+
+
+@needs_corpus
+def test_a_truncated_real_request_is_refused_or_decoded_as_others_do(tmp_path):
+    for file in protos.corpus().glob("otlp/*-v111.pb"):
+        data = file.read_bytes()
+        cuts = [data[:n] for n in range(0, len(data), max(1, len(data) // 60))]
+        for cut, ours in zip(cuts, dump_all(tmp_path, cuts)):
+            if "error" not in ours:
+                assert differences(cut, ours) is None
