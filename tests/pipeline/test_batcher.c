@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "base/memory.h"
+#include "pipeline/batcher.h"
+#include "tests/support/open.h"
+
+/* A batcher of one shard whose packets are kept. */
+struct fixture {
+	struct loop *loop;
+	struct metrics *metrics;
+	struct memory memory;
+	struct ledger ledger;
+	struct path_settings settings;
+	struct batcher *batcher;
+	struct packet *packets[16];
+	uint32_t count, stop_at;
+	struct profiles p;
+};
+
+static void keep(void *context, struct packet *packet)
+{
+	struct fixture *f = context;
+	f->packets[f->count++] = packet;
+	if (f->count == f->stop_at)
+		loop_stop(f->loop);
+}
+
+static int setup(void **state)
+{
+	struct fixture *f = memory_new(sizeof *f);
+	f->loop = loop_new(NULL);
+	f->metrics = metrics_new();
+	memory_init(&f->memory, INT64_C(1) << 40, 0);
+	ledger_init(&f->ledger, f->metrics, "profiles");
+	f->settings = (struct path_settings){ .batching = true, .batch_timeout = { INT64_C(3600000000000) } };
+	*state = f;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+	batcher_unref(&f->batcher);
+	for (uint32_t i = 0; i < f->count; i++)
+		packet_unref(&f->packets[i]);
+	assert_int_equal(f->memory.charged, 0);
+	profiles_fini(&f->p);
+	loop_unref(&f->loop);
+	metrics_unref(&f->metrics);
+	memory_free(f);
+	return 0;
+}
+
+static void begin(struct fixture *f)
+{
+	f->batcher = batcher_new(&(struct batcher_options){
+		.settings = &f->settings, .shards = 1, .loop = f->loop, .memory = &f->memory, .ledger = &f->ledger,
+		.emit = keep, .context = f,
+	});
+}
+
+/* A request of so many different samples. */
+static void add(struct fixture *f, uint32_t samples, const struct metadatum *metadata)
+{
+	struct request request = { .receiver = "otlp", .arrival = 1, .metadata = metadata };
+	struct collect_added added = { 0 };
+	struct error err;
+	open_begin(&f->p, &request);
+	uint32_t stack = open_frame(&f->p, "main");
+	open_resource(&f->p, (struct list){ 0 });
+	open_scope(&f->p, "");
+	open_profile(&f->p, "cpu", "ns");
+	for (uint32_t i = 0; i < samples; i++)
+		open_value(&f->p, stack, (struct list){ 0 }, i + 1);
+	assert_true(batcher_add(f->batcher, &f->p, &added, &err));
+}
+
+static void without_batching_every_request_leaves_at_once(void **state)
+{
+	struct fixture *f = *state;
+	f->settings.batching = false;
+	begin(f);
+	add(f, 2, NULL);
+	add(f, 3, NULL);
+	assert_int_equal(f->count, 2);
+	assert_int_equal(f->packets[1]->samples, 3);
+}
+
+static void a_batch_closes_when_it_has_send_batch_size_samples(void **state)
+{
+	struct fixture *f = *state;
+	f->settings.batch_size = 5;
+	begin(f);
+	add(f, 4, NULL);
+	assert_int_equal(f->count, 0);
+	assert_int_equal(series_get(f->ledger.batched), 4);
+	add(f, 4, NULL);
+	assert_int_equal(f->count, 1);
+	assert_int_equal(f->packets[0]->samples, 8);
+	assert_int_equal(f->packets[0]->contribution_count, 2);
+	assert_int_equal(series_get(f->ledger.batched), 0);
+}
+
+static void a_batch_closes_before_it_passes_the_maximum(void **state)
+{
+	struct fixture *f = *state;
+	f->settings.batch_max_size = 5;
+	begin(f);
+	add(f, 4, NULL);
+	add(f, 2, NULL);
+	assert_int_equal(f->count, 1);
+	assert_int_equal(f->packets[0]->samples, 4);
+	add(f, 9, NULL); /* larger than the maximum: alone */
+	assert_int_equal(f->count, 2);
+	assert_int_equal(f->packets[1]->samples, 2);
+}
+
+static void a_batch_closes_before_its_bytes_pass_the_maximum(void **state)
+{
+	struct fixture *f = *state;
+	begin(f);
+	add(f, 100, NULL);
+	batcher_flush(f->batcher);
+	size_t one = f->packets[0]->otlp.len;
+	batcher_unref(&f->batcher);
+	f->settings.batch_max_bytes = one + 10;
+	begin(f);
+	add(f, 100, NULL);
+	add(f, 100, NULL);
+	assert_int_equal(f->count, 2);
+	assert_true(f->packets[1]->otlp.len <= one + 10);
+}
+
+static void an_old_batch_closes_by_itself(void **state)
+{
+	struct fixture *f = *state;
+	f->settings.batch_timeout.ns = 1000000;
+	f->stop_at = 1;
+	begin(f);
+	add(f, 1, NULL);
+	loop_run(f->loop);
+	assert_int_equal(f->count, 1);
+}
+
+static void tenants_never_share_a_batch(void **state)
+{
+	struct fixture *f = *state;
+	char *keys[] = { (char *)"x-tenant" };
+	const struct metadatum a[] = { { "x-tenant", "a" }, { 0 } }, b[] = { { "x-tenant", "b" }, { 0 } };
+	f->settings.batch_metadata_keys = (struct strings){ keys, 1 };
+	f->settings.batch_metadata_limit = 10;
+	begin(f);
+	add(f, 1, a);
+	add(f, 2, b);
+	add(f, 4, a);
+	add(f, 8, NULL);
+	batcher_flush(f->batcher);
+	assert_int_equal(f->count, 3);
+	uint64_t sizes = 0;
+	for (uint32_t i = 0; i < 3; i++)
+		sizes |= UINT64_C(1) << f->packets[i]->samples;
+	assert_int_equal(sizes, 1 << 5 | 1 << 2 | 1 << 8);
+}
+
+static void beyond_the_limit_of_tenants_the_oldest_batch_closes(void **state)
+{
+	struct fixture *f = *state;
+	char *keys[] = { (char *)"x-tenant" };
+	f->settings.batch_metadata_keys = (struct strings){ keys, 1 };
+	f->settings.batch_metadata_limit = 2;
+	begin(f);
+	for (char name[2] = "a"; name[0] <= 'd'; name[0]++)
+		add(f, (uint32_t)(name[0] - 'a' + 1), (const struct metadatum[]){ { "x-tenant", name }, { 0 } });
+	assert_int_equal(f->count, 2);
+	assert_int_equal(f->packets[0]->samples, 1);
+	assert_int_equal(f->packets[1]->samples, 2);
+}
+
+static void after_a_flush_nothing_stays_open(void **state)
+{
+	struct fixture *f = *state;
+	begin(f);
+	add(f, 1, NULL);
+	batcher_flush(f->batcher);
+	assert_int_equal(f->count, 1);
+	add(f, 2, NULL);
+	assert_int_equal(f->count, 2);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(without_batching_every_request_leaves_at_once),
+		TEST(a_batch_closes_when_it_has_send_batch_size_samples),
+		TEST(a_batch_closes_before_it_passes_the_maximum),
+		TEST(a_batch_closes_before_its_bytes_pass_the_maximum),
+		TEST(an_old_batch_closes_by_itself),
+		TEST(tenants_never_share_a_batch),
+		TEST(beyond_the_limit_of_tenants_the_oldest_batch_closes),
+		TEST(after_a_flush_nothing_stays_open),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/memory.h"
+#include "net/loop.h"
+#include "pipeline/delivery.h"
+
+/*
+ * A delivery with an exporter that answers from a script, one answer for each send. The loop runs until the
+ * delivery has drained; every sample must then stand in the ledger.
+ */
+struct fixture {
+	struct loop *loop;
+	struct metrics *metrics;
+	struct log log;
+	struct ledger pipeline;
+	struct delivery_config config;
+	struct component_factory factory;
+	struct delivery *delivery;
+	struct send_result script[16];
+	_Atomic int sends;
+	struct sending *held; /* the send that the exporter does not answer */
+	bool hold;
+};
+
+static void send_by_script(void *self, const struct part *part, uint64_t timeout_ns, struct sending *sending)
+{
+	struct fixture *f = *(struct fixture **)self;
+	(void)part;
+	(void)timeout_ns;
+	int n = f->sends++;
+	if (f->hold)
+		f->held = sending;
+	else
+		sending_done(sending, &f->script[n < 15 ? n : 15]);
+}
+
+static bool plan_three(void *self, struct packet *packet, const struct limits *limits, struct parts *parts,
+		       struct error *err)
+{
+	(void)self;
+	(void)limits;
+	(void)err;
+	parts->at = memory_resize(parts->at, 3 * sizeof *parts->at);
+	parts->room = parts->count = 3;
+	for (uint32_t i = 0; i < 3; i++)
+		parts->at[i] = (struct part){ .packet = packet, .index = i, .samples = packet->samples / 3 };
+	return true;
+}
+
+static int setup(void **state)
+{
+	struct fixture *f = memory_new(sizeof *f);
+	f->loop = loop_new(NULL);
+	f->metrics = metrics_new();
+	ledger_init(&f->pipeline, f->metrics, "profiles");
+	f->config = (struct delivery_config){
+		.sending_queue = { .present = { true }, .num_consumers = 2, .queue_size = 3 },
+		.retry_on_failure = { .present = { true }, .initial_interval = { 1000000 }, .max_interval = { 2000000 },
+				      .multiplier = 1.5 },
+		.timeout = { 1000000000 },
+	};
+	f->factory = (struct component_factory){ .type = "fake", .send = send_by_script };
+	*state = f;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+	loop_unref(&f->loop);
+	metrics_unref(&f->metrics);
+	memory_free(f);
+	return 0;
+}
+
+static void begin(struct fixture *f)
+{
+	static struct fixture *self;
+	self = f;
+	f->delivery = delivery_new(&(struct delivery_options){
+		.factory = &f->factory, .exporter = &self, .config = &f->config, .id = "fake", .log = &f->log,
+		.metrics = f->metrics, .loop = f->loop,
+	});
+}
+
+static bool enqueue(struct fixture *f, uint64_t samples)
+{
+	struct packet *packet = packet_new(10, 0);
+	packet->samples = samples;
+	bool taken = delivery_enqueue(f->delivery, packet, &f->pipeline);
+	packet_unref(&packet);
+	return taken;
+}
+
+static void drained(void *argument)
+{
+	struct fixture *f = argument;
+	delivery_unref(&f->delivery);
+	loop_stop(f->loop);
+}
+
+static void drain(void *argument)
+{
+	struct fixture *f = argument;
+	delivery_drain(f->delivery, drained, f);
+}
+
+/* Drains once `sends` attempts were made and the metric, if there is one, is no longer zero. */
+struct wait {
+	struct fixture *f;
+	int sends;
+	const char *metric;
+	struct loop_timer *timer;
+};
+
+static int64_t read_metric(struct fixture *f, const char *line);
+
+static void look(void *argument)
+{
+	struct wait *wait = argument;
+	if (wait->f->sends >= wait->sends && (!wait->metric || read_metric(wait->f, wait->metric)))
+		drain(wait->f);
+	else
+		loop_timer_start(wait->timer, 100000);
+}
+
+static void run_until(struct fixture *f, int sends, const char *metric)
+{
+	struct wait wait = { f, sends, metric, NULL };
+	wait.timer = loop_timer_new(f->loop, look, &wait);
+	loop_timer_start(wait.timer, 100000);
+	loop_run(f->loop);
+	loop_timer_unref(&wait.timer);
+}
+
+static void run_until_sends(struct fixture *f, int sends)
+{
+	run_until(f, sends, NULL);
+}
+
+static int64_t read_metric(struct fixture *f, const char *line)
+{
+	struct bytes text;
+	int64_t value = 0;
+	bytes_init(&text, 1 << 20);
+	metrics_write(f->metrics, &text);
+	bytes_add_byte(&text, 0);
+	const char *at = strstr((char *)text.at, line);
+	if (at)
+		value = strtoll(at + strlen(line), NULL, 10);
+	bytes_fini(&text);
+	return value;
+}
+
+#define OUT "otelcol_ledger_out_samples{exporter=\"fake\",pipeline=\"profiles\"} "
+#define QUEUED "otelcol_ledger_queued_samples{exporter=\"fake\",pipeline=\"profiles\"} "
+#define DROPPED(reason) "otelcol_ledger_dropped_samples{exporter=\"fake\",pipeline=\"profiles\",reason=\"" reason "\"} "
+
+static void what_the_destination_takes_is_out(void **state)
+{
+	struct fixture *f = *state;
+	begin(f);
+	assert_true(enqueue(f, 5));
+	assert_true(enqueue(f, 7));
+	run_until_sends(f, 2);
+	assert_int_equal(read_metric(f, OUT), 12);
+	assert_int_equal(read_metric(f, QUEUED), 0);
+}
+
+static void a_full_queue_drops_for_this_destination_and_counts(void **state)
+{
+	struct fixture *f = *state;
+	begin(f);
+	for (int i = 0; i < 3; i++)
+		assert_true(enqueue(f, 1));
+	assert_false(delivery_has_room(f->delivery));
+	assert_false(enqueue(f, 10));
+	run_until_sends(f, 3);
+	assert_int_equal(read_metric(f, DROPPED("queue_full")), 10);
+	assert_int_equal(read_metric(f, OUT), 3);
+}
+
+static void a_retry_is_made_until_it_is_taken(void **state)
+{
+	struct fixture *f = *state;
+	begin(f);
+	for (int i = 0; i < 4; i++)
+		f->script[i] = (struct send_result){ .outcome = SEND_RETRY, .retry_after_ms = -1, .reason = "unavailable" };
+	assert_true(enqueue(f, 9));
+	run_until_sends(f, 5);
+	assert_int_equal(f->sends, 5);
+	assert_int_equal(read_metric(f, OUT), 9);
+}
+
+static void what_is_refused_for_good_is_dropped_and_counted(void **state)
+{
+	struct fixture *f = *state;
+	begin(f);
+	f->script[0] = (struct send_result){ .outcome = SEND_PERMANENT, .retry_after_ms = -1, .reason = "invalid" };
+	f->script[1] = (struct send_result){ .outcome = SEND_TOO_LARGE, .retry_after_ms = -1, .reason = "too large" };
+	assert_true(enqueue(f, 4));
+	run_until_sends(f, 1);
+	assert_int_equal(read_metric(f, DROPPED("permanent")), 4);
+	assert_int_equal(read_metric(f, OUT), 0);
+}
+
+static void retries_end_after_max_elapsed_time(void **state)
+{
+	struct fixture *f = *state;
+	f->config.retry_on_failure.max_elapsed_time.ns = 3000000;
+	begin(f);
+	for (int i = 0; i < 16; i++)
+		f->script[i] = (struct send_result){ .outcome = SEND_RETRY, .retry_after_ms = -1, .reason = "unavailable" };
+	assert_true(enqueue(f, 6));
+	run_until(f, 1, DROPPED("retries_exhausted"));
+	assert_int_equal(read_metric(f, DROPPED("retries_exhausted")), 6);
+}
+
+static void draining_gives_what_waits_one_more_attempt_and_no_retry(void **state)
+{
+	struct fixture *f = *state;
+	f->config.retry_on_failure.initial_interval.ns = INT64_C(3600000000000);
+	f->config.retry_on_failure.max_interval.ns = INT64_C(3600000000000);
+	begin(f);
+	for (int i = 0; i < 16; i++)
+		f->script[i] = (struct send_result){ .outcome = SEND_RETRY, .retry_after_ms = -1, .reason = "unavailable" };
+	assert_true(enqueue(f, 2));
+	run_until_sends(f, 1);
+	assert_int_equal(f->sends, 2);
+	assert_int_equal(read_metric(f, DROPPED("shutdown")), 2);
+}
+
+static void parts_are_sent_in_order_and_a_lost_one_costs_only_itself(void **state)
+{
+	struct fixture *f = *state;
+	f->factory.plan = plan_three;
+	begin(f);
+	f->script[1] = (struct send_result){ .outcome = SEND_PERMANENT, .retry_after_ms = -1, .reason = "invalid" };
+	assert_true(enqueue(f, 30));
+	run_until_sends(f, 3);
+	assert_int_equal(f->sends, 3);
+	assert_int_equal(read_metric(f, OUT), 20);
+	assert_int_equal(read_metric(f, DROPPED("permanent")), 10);
+}
+
+static void release_held(void *argument)
+{
+	struct fixture *f = argument;
+	sending_done(f->held, &(struct send_result){ .outcome = SEND_RETRY, .retry_after_ms = -1, .reason = "cancelled" });
+}
+
+static void abandon(void *argument)
+{
+	struct fixture *f = argument;
+	delivery_drain(f->delivery, drained, f);
+	delivery_abandon(f->delivery);
+	loop_post(f->loop, release_held, f);
+}
+
+static void wait_for_held(void *argument)
+{
+	struct wait *wait = argument;
+	if (wait->f->held)
+		abandon(wait->f);
+	else
+		loop_timer_start(wait->timer, 100000);
+}
+
+static void the_deadline_drops_what_waits_and_what_hangs(void **state)
+{
+	struct fixture *f = *state;
+	f->hold = true;
+	f->config.sending_queue.num_consumers = 1;
+	begin(f);
+	assert_true(enqueue(f, 3));
+	assert_true(enqueue(f, 4));
+	struct wait wait = { f, 1, NULL, NULL };
+	wait.timer = loop_timer_new(f->loop, wait_for_held, &wait);
+	loop_timer_start(wait.timer, 100000);
+	loop_run(f->loop);
+	loop_timer_unref(&wait.timer);
+	assert_int_equal(read_metric(f, DROPPED("shutdown")), 7);
+	assert_int_equal(read_metric(f, QUEUED), 0);
+}
+
+static int acks_done, acks_failed;
+
+static void note_ack(struct ack *ack, bool failed)
+{
+	(void)ack;
+	acks_done++;
+	acks_failed += failed;
+}
+
+static void the_sender_hears_when_a_destination_that_it_waits_for_refuses(void **state)
+{
+	struct fixture *f = *state;
+	struct ack ack;
+	acks_done = acks_failed = 0;
+	f->config.sending_queue.wait_for_result = true;
+	begin(f);
+	f->script[0] = (struct send_result){ .outcome = SEND_PERMANENT, .retry_after_ms = -1, .reason = "invalid" };
+	ack_init(&ack, note_ack);
+	struct packet *packet = packet_new(10, 1);
+	packet->samples = 1;
+	packet->contributions[0].ack = &ack;
+	assert_true(delivery_enqueue(f->delivery, packet, &f->pipeline));
+	packet_release_acks(packet, false); /* the fan-out is done */
+	packet_unref(&packet);
+	assert_int_equal(acks_done, 0);
+	run_until_sends(f, 1);
+	assert_int_equal(acks_done, 1);
+	assert_int_equal(acks_failed, 1);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(what_the_destination_takes_is_out),
+		TEST(a_full_queue_drops_for_this_destination_and_counts),
+		TEST(a_retry_is_made_until_it_is_taken),
+		TEST(what_is_refused_for_good_is_dropped_and_counted),
+		TEST(retries_end_after_max_elapsed_time),
+		TEST(draining_gives_what_waits_one_more_attempt_and_no_retry),
+		TEST(parts_are_sent_in_order_and_a_lost_one_costs_only_itself),
+		TEST(the_deadline_drops_what_waits_and_what_hangs),
+		TEST(the_sender_hears_when_a_destination_that_it_waits_for_refuses),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
