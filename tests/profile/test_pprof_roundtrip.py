@@ -5,40 +5,26 @@ The oracle knows nothing of our code: it resolves every index and id with protoc
 tests/proto/pprof.proto. Profiles: the corpus when it is there, and random ones made here.
 """
 import collections
-import importlib
-import os
 import random
 import struct
 import subprocess
-import sys
-import tempfile
 
+import pprof_pb2 as pb
 import pytest
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-PIPE = os.path.join(ROOT, "build", os.environ.get("MODE", "dev"), "tests/tools/pprof_pipe")
-CORPUS = os.environ.get("PORTCULLIS_CORPUS", os.path.join(ROOT, "../shared/corpus"))
+from harness import corpus
 
 
-def load_pprof():
-    out = tempfile.mkdtemp()
-    subprocess.check_call(["protoc", "-I" + os.path.join(ROOT, "tests/proto"),
-                           "--python_out=" + out, "pprof.proto"])
-    sys.path.insert(0, out)
-    return importlib.import_module("pprof_pb2")
-
-
-pb = load_pprof()
-
-
-def pipe(body, *args):
-    done = subprocess.run([PIPE, *args], input=body, capture_output=True, timeout=120)
+def pipe(build, how, body):
+    done = subprocess.run([build / "tests/support/pprof_tool", how], input=body, capture_output=True,
+                          timeout=120)
     blocks, at = [], 0
     while at < len(done.stdout):
         (size,) = struct.unpack_from(">I", done.stdout, at)
         blocks.append(done.stdout[at + 4:at + 4 + size])
         at += 4 + size
-    return done.returncode, done.stderr.decode(), blocks
+    assert done.returncode == 0, done.stderr.decode()
+    return blocks[0], blocks[2:]
 
 
 def parse(data):
@@ -93,26 +79,24 @@ def check_tables(profile):
         assert [e.id for e in entries] == list(range(1, len(entries) + 1))
 
 
-def check_roundtrip(body, *args):
-    code, err, blocks = pipe(body, *args)
-    assert code == 0, err
-    assert len(blocks) == 2, "one pprof became %d" % (len(blocks) - 1)
-    back = parse(blocks[1])
+def check_roundtrip(build, how, body):
+    inflated, pprofs = pipe(build, how, body)
+    assert len(pprofs) == 1, "one pprof became %d" % len(pprofs)
+    back = parse(pprofs[0])
     check_tables(back)
-    was, now = resolve(parse(blocks[0])), resolve(back)
+    was, now = resolve(parse(inflated)), resolve(back)
     for field in was:
         assert now[field] == was[field], field
 
 
-def corpus():
-    folder = os.path.join(CORPUS, "pprof")
-    return sorted(os.path.join(folder, f) for f in os.listdir(folder)) if os.path.isdir(folder) else []
+HOW = pytest.mark.parametrize("how", ["open", "sealed"])
+FILES = corpus.files("pprof/*")
 
 
-@pytest.mark.parametrize("path", corpus(), ids=[os.path.basename(p) for p in corpus()])
-def test_corpus_profile_comes_back_equal(path):
-    with open(path, "rb") as f:
-        check_roundtrip(f.read())
+@HOW
+@pytest.mark.parametrize("path", FILES, ids=[p.name for p in FILES])
+def test_corpus_profile_comes_back_equal(build, how, path):
+    check_roundtrip(build, how, path.read_bytes())
 
 
 class Writer:
@@ -136,6 +120,11 @@ class Writer:
             return list(self.p.string_table).index(value)
         self.p.string_table.append(value)
         return len(self.p.string_table) - 1
+
+    def index(self, value):
+        if value not in self.p.string_table:
+            self.p.string_table.append(value)
+        return list(self.p.string_table).index(value)
 
     def number(self):
         return self.random.choice([0, 1, 2, 127, 128, 2**31, 2**63 - 1, -1, -(2**63)])
@@ -188,6 +177,9 @@ class Writer:
                                   value=[self.number() for _ in range(types)])
             for _ in range(r.choice([0, 0, 1, 2, 5])):
                 self.label(sample.label.add())
+            if r.random() < .3:  # a Link, sometimes almost
+                sample.label.add(key=self.index("trace_id"), str=self.index("%032x" % r.randrange(3)))
+                sample.label.add(key=self.index("span_id"), str=self.index("%016x" % r.randrange(3)))
         for _ in range(r.randrange(3)):
             p.sample.extend(r.choices(p.sample) if p.sample else [])  # duplicates
         p.time_nanos, p.duration_nanos, p.period = self.number(), self.number(), self.number()
@@ -199,7 +191,8 @@ class Writer:
         return p
 
 
+@HOW
 @pytest.mark.parametrize("first", range(0, 400, 50))
-def test_random_profile_comes_back_equal(first):
+def test_random_profile_comes_back_equal(build, how, first):
     for seed in range(first, first + 50):
-        check_roundtrip(Writer(seed).make().SerializeToString())
+        check_roundtrip(build, how, Writer(seed).make().SerializeToString())
