@@ -56,11 +56,18 @@ struct site_info {
 	const char *name;     /* as in the configuration and the manual: "resource", "function.name" */
 	enum site_role role;  /* of the text at keyless sites; ROLE_KEY at sites with keys */
 	bool has_keys;
-	const char *field;    /* full protobuf field names, blank-separated: the test compares these */
+	/* The protocol's fields, blank-separated: Message.field, or Message.field.field below a message that
+	 * stands in several places. The test compares these. */
+	const char *field;
 	const char *help;
 };
 
 extern const struct site_info sites[SITE_COUNT];
+
+/* What an attribute holds at every site with keys: its key, unit and (nested) values. The roles of values and
+ * units are ROLE_VALUE and ROLE_UNIT. */
+extern const char sites_attribute_fields[];
+
 extern const char *const site_role_names[ROLE_COUNT];
 
 /* The site of a name, SITE_NONE if there is none. */
@@ -68,14 +75,16 @@ enum site site_find(const char *name);
 
 /*
  * Walks every attribute list of the tables that a non-dropped Profile can own, at the given site (one of
- * the sites with keys except link and entity). The callback may shrink the list in place, replace
- * indices in it, or store another list through the pointer; `changed` is the owner's flag.
+ * the sites with keys except link and entity); empty lists are passed over. The callback may shrink the
+ * list in place, replace indices in it, or store another list through the pointer; `changed` is the
+ * owner's flag. It must not grow the tables that it is walked through; attributes, strings, indices and
+ * added may grow.
  */
 void sites_each_list(struct profiles *p, enum site site,
 		     void (*visit)(struct profiles *p, struct list *list, uint8_t *changed, void *context),
 		     void *context);
 
-/* Walks every text at a keyless site; the callback may store another string index through the pointer. */
+/* Walks every text but "" at a keyless site; the callback may store another string index through the pointer. */
 void sites_each_text(struct profiles *p, enum site site,
 		     void (*visit)(struct profiles *p, uint32_t *string, uint8_t *changed, void *context),
 		     void *context);

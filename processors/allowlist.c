@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/memory.h"
+#include "pipeline/component.h"
+#include "processors/allowlist_keys.h"
+#include "processors/structural.h"
+#include "processors/value.h"
+#include "profile/sites.h"
+
+#include <stddef.h>
+
+/*
+ * Deny by default: an attribute stays only if its key is permitted at its site, and inside maps each nested
+ * key likewise.
+ *
+ * A verdict is made once per (attribute of the tables, site) and request, so the cost follows the
+ * dictionary and not the samples.
+ */
+struct allowlist_config {
+	struct allowlist_key_config keys;
+	char *overflow_value;
+	struct choice structural;
+};
+
+enum { STRUCTURAL_ALLOW, STRUCTURAL_DENY };
+
+#define MEMO_KEEP 65536      /* entries that a worker keeps between requests */
+#define COMPARISONS_MAX (1u << 22) /* of entity keys with attributes, per request */
+
+struct allowlist {
+	struct allowlist_keys keys;
+	const char *overflow_value;
+	bool structural;
+	struct series *denied[SITE_ENTITY + 1], *overflowed[SITE_ENTITY + 1];
+};
+
+struct allowlist_scratch {
+	struct allowlist_cache cache;
+	uint32_t *memo;
+	uint32_t memo_room;
+};
+
+static const struct metric denied_metric = {
+	"otelcol_processor_allowlist_denied_attributes", METRIC_COUNTER, "{attributes}",
+	"Attributes taken out, once for each record that used them, by site."
+};
+static const struct metric overflowed_metric = {
+	"otelcol_processor_allowlist_overflowed_values", METRIC_COUNTER, "{values}",
+	"Values replaced by overflow_value, once for each entry of a request's tables, by site."
+};
+static const struct metric *const metrics[] = { &denied_metric, &overflowed_metric, NULL };
+
+/* One walk over one site. */
+struct pass {
+	const struct allowlist *self;
+	struct allowlist_scratch *scratch;
+	struct profiles *p;
+	enum site site;
+	uint32_t overflow; /* the string, once it is made */
+	uint32_t remembered; /* attributes that the memo covers */
+	int64_t denied, overflowed;
+};
+
+static void note(struct pass *pass, const char *what, struct view key)
+{
+	struct audit *audit = pass->p->audit;
+	if (audit)
+		audit->note(audit, pass->site, what, key);
+}
+
+/* Is the key permitted at the site; which values may it have? */
+static bool key_passes(struct pass *pass, const struct attribute *a, uint16_t *values)
+{
+	struct view key = string_view(pass->p, a->key);
+	struct allowlist_verdict v =
+		allowlist_verdict(&pass->self->keys, &pass->scratch->cache, key);
+	*values = v.values;
+	return !a->bad_key && (v.sites >> pass->site & 1);
+}
+
+static bool value_passes(const struct pass *pass, const struct attribute *a, uint16_t values)
+{
+	char room[VALUE_TEXT_ROOM];
+	struct view text;
+	if (!values)
+		return true;
+	if (value_text(pass->p, a, room, &text))
+		return allowlist_value_listed(&pass->self->keys, values, text);
+	if (a->type != VALUE_ARRAY)
+		return false;
+	for (uint32_t i = 0; i < a->children.count; i++)
+		if (!value_passes(pass, &pass->p->attributes.at[a->children.first + i], values))
+			return false;
+	return true;
+}
+
+static void overflow(struct pass *pass, struct attribute *a)
+{
+	note(pass, "overflowed", string_view(pass->p, a->key));
+	pass->overflowed++;
+	const char *text = pass->self->overflow_value;
+	if (!pass->overflow)
+		pass->overflow = profiles_text_new(pass->p, text, strlen(text));
+	*a = (struct attribute){ .key = a->key, .type = VALUE_STRING, .changed = 1,
+				 .string = pass->overflow };
+}
+
+/* Is everything inside permitted? */
+static bool is_clean(struct pass *pass, const struct attribute *a)
+{
+	uint16_t values;
+	for (uint32_t i = 0; value_is_nested(a) && i < a->children.count; i++) {
+		const struct attribute *child = &pass->p->attributes.at[a->children.first + i];
+		if (a->type == VALUE_KVLIST &&
+		    (!key_passes(pass, child, &values) || !value_passes(pass, child, values)))
+			return false;
+		if (!is_clean(pass, child))
+			return false;
+	}
+	return true;
+}
+
+/* What stays of one entry of a map; false if nothing. */
+static bool filter_nested(struct pass *pass, struct attribute *child)
+{
+	uint16_t values;
+	if (!key_passes(pass, child, &values)) {
+		note(pass, "denied", string_view(pass->p, child->key));
+		pass->denied++;
+		return false;
+	}
+	if (!value_passes(pass, child, values))
+		overflow(pass, child);
+	return true;
+}
+
+/* Gives the entry, which is ours, new children that hold permitted keys only. False: over the cap. */
+static bool rebuild(struct pass *pass, uint32_t index)
+{
+	struct profiles *p = pass->p;
+	struct list old = p->attributes.at[index].children;
+	bool keyed = p->attributes.at[index].type == VALUE_KVLIST;
+	if (!profiles_room(p, &p->attributes, old.count))
+		return false;
+	struct list fresh = { p->attributes.count, 0 };
+	p->attributes.count += old.count;
+	for (uint32_t i = 0; i < old.count; i++) {
+		struct attribute child = p->attributes.at[old.first + i];
+		if (keyed && !filter_nested(pass, &child))
+			continue;
+		uint32_t at = fresh.first + fresh.count++;
+		p->attributes.at[at] = child;
+		if (value_is_nested(&child) && !rebuild(pass, at))
+			return false;
+	}
+	p->attributes.at[index].children = fresh;
+	p->attributes.at[index].changed = 1;
+	return true;
+}
+
+/* The attribute that may stay in place of this one; 0: none. */
+static uint32_t filter(struct pass *pass, uint32_t index, const struct scope *scope)
+{
+	struct profiles *p = pass->p;
+	struct attribute a = p->attributes.at[index];
+	uint16_t values;
+	if (!key_passes(pass, &a, &values)) {
+		if (pass->self->structural && structural_passes(p, pass->site, &a, scope))
+			return index;
+		note(pass, "denied", string_view(p, a.key));
+		return 0;
+	}
+	if (!value_passes(pass, &a, values)) {
+		overflow(pass, &a);
+		return profiles_attribute_new(p, a);
+	}
+	if (is_clean(pass, &a))
+		return index;
+	index = profiles_attribute_new(p, a);
+	return index && rebuild(pass, index) ? index : 0;
+}
+
+/* A scope's structural attributes depend on the scope, so nothing is remembered there. */
+static uint32_t filter_once(struct pass *pass, uint32_t index, const struct list *list)
+{
+	if (pass->site == SITE_SCOPE) {
+		const char *at = (const char *)list - offsetof(struct scope, attributes);
+		return filter(pass, index, (const struct scope *)at);
+	}
+	if (index >= pass->remembered)
+		return filter(pass, index, NULL);
+	uint32_t *memo = &pass->scratch->memo[index]; /* the verdict + 1 */
+	if (!*memo)
+		*memo = filter(pass, index, NULL) + 1;
+	return *memo - 1;
+}
+
+static void filter_list(struct profiles *p, struct list *list, uint8_t *changed, void *context)
+{
+	struct pass *pass = context;
+	uint32_t kept = 0;
+	for (uint32_t i = 0; i < list->count; i++) {
+		uint32_t index = p->indices.at[list->first + i];
+		uint32_t stays = index ? filter_once(pass, index, list) : 0;
+		if (stays != index)
+			*changed = 1;
+		if (stays)
+			p->indices.at[list->first + kept++] = stays;
+		else if (index)
+			pass->denied++;
+	}
+	list->count = kept;
+}
+
+static void finish(struct pass *pass)
+{
+	if (pass->denied)
+		series_add(pass->self->denied[pass->site], pass->denied);
+	if (pass->overflowed)
+		series_add(pass->self->overflowed[pass->site], pass->overflowed);
+	pass->denied = pass->overflowed = 0;
+}
+
+static void filter_attributes(struct pass *pass, enum site site)
+{
+	struct allowlist_scratch *scratch = pass->scratch;
+	uint32_t count = pass->p->attributes.count;
+	if (count > scratch->memo_room) {
+		memory_free(scratch->memo);
+		scratch->memo_room = count;
+		scratch->memo = memory_array(count, sizeof *scratch->memo);
+	} else {
+		memset(scratch->memo, 0, count * sizeof *scratch->memo);
+	}
+	pass->site = site;
+	pass->remembered = count;
+	sites_each_list(pass->p, site, filter_list, pass);
+	finish(pass);
+}
+
+static void filter_links(struct pass *pass)
+{
+	struct profiles *p = pass->p;
+	const struct allowlist_keys *keys = &pass->self->keys;
+	struct allowlist_cache *cache = &pass->scratch->cache;
+	uint16_t both = allowlist_verdict(keys, cache, view_of("trace_id")).sites &
+			allowlist_verdict(keys, cache, view_of("span_id")).sites;
+	pass->site = SITE_LINK;
+	if (both >> SITE_LINK & 1)
+		return;
+	for (uint32_t i = 0; i < p->samples.count; i++) {
+		struct sample *sample = &p->samples.at[i];
+		if (!sample->link)
+			continue;
+		sample->link = 0;
+		sample->changed = 1;
+		pass->denied++;
+	}
+	if (pass->denied)
+		note(pass, "denied", view_of("trace_id, span_id"));
+	finish(pass);
+}
+
+/* Permitted, and still among the resource's attributes. */
+static bool entity_keys_pass(struct pass *pass, const struct resource *resource, struct list keys,
+			     uint32_t *comparisons)
+{
+	const struct profiles *p = pass->p;
+	for (uint32_t i = 0; i < keys.count; i++) {
+		struct view key = string_view(p, p->indices.at[keys.first + i]);
+		struct allowlist_verdict v =
+			allowlist_verdict(&pass->self->keys, &pass->scratch->cache, key);
+		bool found = false;
+		for (uint32_t n = 0; n < resource->attributes.count && !found; n++) {
+			uint32_t index = p->indices.at[resource->attributes.first + n];
+			if (++*comparisons > COMPARISONS_MAX)
+				return false;
+			found = view_equal(key, string_view(p, p->attributes.at[index].key));
+		}
+		if (!found || !(v.sites >> SITE_ENTITY & 1)) {
+			note(pass, "denied", key);
+			return false;
+		}
+	}
+	return true;
+}
+
+static void filter_entities(struct pass *pass)
+{
+	struct profiles *p = pass->p;
+	uint32_t comparisons = 0;
+	pass->site = SITE_ENTITY;
+	for (uint32_t i = 0; i < p->resources.count; i++) {
+		struct resource *resource = &p->resources.at[i];
+		struct list old = resource->entities;
+		uint32_t kept = 0;
+		for (uint32_t n = 0; n < old.count; n++) {
+			struct entity entity = p->entities.at[old.first + n];
+			if (entity.id_keys.count &&
+			    entity_keys_pass(pass, resource, entity.id_keys, &comparisons) &&
+			    entity_keys_pass(pass, resource, entity.description_keys,
+					     &comparisons))
+				p->entities.at[old.first + kept++] = entity;
+		}
+		resource->entities.count = kept;
+		resource->changed |= kept != old.count;
+		pass->denied += old.count - kept;
+	}
+	finish(pass);
+}
+
+static bool process(void *self, void *scratch, struct profiles *p, struct error *err)
+{
+	struct allowlist_scratch *own = scratch;
+	struct pass pass = { .self = self, .scratch = own, .p = p };
+	for (enum site site = SITE_RESOURCE; site <= SITE_MAPPING; site++)
+		filter_attributes(&pass, site);
+	filter_links(&pass);
+	filter_entities(&pass);
+	if (own->memo_room > MEMO_KEEP) {
+		memory_free(own->memo);
+		own->memo = NULL;
+		own->memo_room = 0;
+	}
+	return !p->over_cap || profiles_over_cap(p, err);
+}
+
+static void scratch_fini(void *self, void *scratch)
+{
+	(void)self;
+	struct allowlist_scratch *own = scratch;
+	allowlist_cache_fini(&own->cache);
+	memory_free(own->memo);
+}
+
+static bool create(void *instance, const void *settings, const struct host *host, struct error *err)
+{
+	struct allowlist *self = instance;
+	const struct allowlist_config *config = settings;
+	self->overflow_value = config->overflow_value ? config->overflow_value : "";
+	self->structural = config->structural.index == STRUCTURAL_ALLOW;
+	for (enum site site = SITE_RESOURCE; site <= SITE_ENTITY; site++) {
+		const struct metric_label labels[] = { { "processor", host->id },
+						       { "site", sites[site].name },
+						       { 0 } };
+		self->denied[site] = metrics_series(host->metrics, &denied_metric, labels);
+		self->overflowed[site] = metrics_series(host->metrics, &overflowed_metric, labels);
+	}
+	return allowlist_keys_init(&self->keys, &config->keys, err);
+}
+
+static void destroy(void *instance)
+{
+	allowlist_keys_fini(&((struct allowlist *)instance)->keys);
+}
+
+static bool check(const void *settings, struct error *err)
+{
+	const struct allowlist_config *config = settings;
+	return allowlist_keys_check(&config->keys, err);
+}
+
+#define SITE_ROW(site, name) \
+	CONFIG_ROW(struct allowlist_config, keys.sites[site], .key = name, \
+		   .help = "Keys permitted at this site, besides `keys`.")
+
+static const char *const structural_choices[] = { "allow", "deny", NULL };
+
+static const struct config_row rows[] = {
+	CONFIG_ROW(struct allowlist_config, keys.everywhere, .key = "keys",
+		   .help = "Keys permitted at every site. An empty list permits none."),
+	CONFIG_ROW(struct allowlist_config, keys.patterns, .key = "key_patterns",
+		   .help = "Regular expressions (PCRE2) that must match a whole key of at most "
+			   "1024 bytes to permit it, at every site."),
+	SITE_ROW(SITE_RESOURCE, "resource"),
+	SITE_ROW(SITE_SCOPE, "scope"),
+	SITE_ROW(SITE_PROFILE, "profile"),
+	SITE_ROW(SITE_SAMPLE, "sample"),
+	SITE_ROW(SITE_LOCATION, "location"),
+	SITE_ROW(SITE_MAPPING, "mapping"),
+	CONFIG_ROW(struct allowlist_config, keys.sites[SITE_LINK], .key = "link",
+		   .help = "Besides `keys`: a link passes, as a whole, if both `trace_id` and "
+			   "`span_id` are permitted."),
+	CONFIG_ROW(struct allowlist_config, keys.sites[SITE_ENTITY], .key = "entity",
+		   .help = "Keys that entity references may name, besides `keys`. A reference with "
+			   "any other key, or with one that the resource no longer has, goes as a "
+			   "whole."),
+	CONFIG_ROW(struct allowlist_config, keys.values, .key = "values",
+		   .help = "Map of a key to the list of its permitted values (as text); any other "
+			   "value becomes `overflow_value`. Permits no key by itself."),
+	CONFIG_ROW(struct allowlist_config, overflow_value, .key = "overflow_value", .def = "other",
+		   .help = "What stands for a value that `values` does not list."),
+	CONFIG_ROW(struct allowlist_config, structural, .key = "structural", .def = "allow",
+		   .choices = structural_choices,
+		   .help = "`deny` takes out also the structural attributes that are listed below."),
+	{ 0 }
+};
+
+static const struct config_table table = { sizeof(struct allowlist_config), rows, check, false };
+
+static void describe(struct bytes *out)
+{
+	bytes_add_text(out, "| site | what stands there | what passes |\n|---|---|---|\n");
+	for (enum site site = SITE_NONE + 1; site < SITE_COUNT; site++)
+		bytes_format(out, "| `%s` | %s | %s |\n", sites[site].name, sites[site].help,
+			     !sites[site].has_keys ? "always (see `pii`)" :
+			     site == SITE_LINK     ? "if both keys are permitted" :
+			     site == SITE_ENTITY   ? "if all its keys are permitted" :
+						     "permitted keys, structural attributes");
+	bytes_add_text(out, "\nStructural attributes, each only at its site, of at most 128 bytes and "
+			    "without unit:\n\n| site | key | value |\n|---|---|---|\n");
+	for (const struct structural *s = structurals; s->key; s++)
+		bytes_format(out, "| `%s` | `%s` | %s |\n", sites[s->site].name, s->key, s->help);
+	bytes_add_text(out, "\nStacks, values and times always pass. The original payload, unknown "
+			    "fields, and entries of the dictionary that nothing permitted reaches "
+			    "never do.\n");
+}
+
+const struct component_factory allowlist_processor = {
+	.type = "allowlist",
+	.help = "Takes out every attribute whose key is not permitted at its site.",
+	.manual = "Deny by default: an empty list permits nothing. Keys nested in maps need the "
+		  "same permission; a key that was not valid UTF-8 is denied. Keys are compared byte "
+		  "by byte, so look-alikes are other keys.",
+	.kind = COMPONENT_PROCESSOR,
+	.size = sizeof(struct allowlist),
+	.scratch_size = sizeof(struct allowlist_scratch),
+	.config = &table,
+	.metrics = metrics,
+	.create = create,
+	.destroy = destroy,
+	.describe = describe,
+	.process = process,
+	.scratch_fini = scratch_fini,
+};

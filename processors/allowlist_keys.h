@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PROCESSORS_ALLOWLIST_KEYS_H
+#define PROCESSORS_ALLOWLIST_KEYS_H
+
+#include "base/hash.h"
+#include "config/table.h"
+#include "processors/regex.h"
+#include "profile/sites.h"
+
+/*
+ * Which keys the allow-list permits where, and with which values. Immutable after init and shared by all
+ * workers; each worker has a cache of verdicts that lasts across requests, because the same keys come
+ * again and again. It is keyed with the per-process secret of base/hash.h.
+ */
+struct allowlist_key_config {
+	struct strings everywhere, patterns;
+	struct strings sites[SITE_ENTITY + 1];
+	const struct node *values; /* {key: [value, ...]} */
+};
+
+struct allowlist_keys {
+	struct entry *entries; /* sorted by key */
+	size_t entry_count;
+	struct texts *values;
+	size_t values_count;
+	struct regex **patterns;
+	size_t pattern_count;
+};
+
+struct allowlist_verdict {
+	struct hash128 key;
+	uint16_t sites;  /* 1 << enum site, for each where it is permitted */
+	uint16_t values; /* for allowlist_value_listed; 0: any value */
+	bool known;
+};
+
+#define ALLOWLIST_CACHE_SLOTS 1024
+
+struct allowlist_cache { /* zeroed memory is an empty one */
+	struct regex_memory *regex;
+	struct allowlist_verdict slots[ALLOWLIST_CACHE_SLOTS];
+};
+
+bool allowlist_keys_check(const struct allowlist_key_config *config, struct error *err);
+
+/* Borrows the lists of config, not its nodes. fini takes what it got, also after a failure. */
+bool allowlist_keys_init(struct allowlist_keys *keys, const struct allowlist_key_config *config,
+			 struct error *err);
+void allowlist_keys_fini(struct allowlist_keys *keys);
+
+struct allowlist_verdict allowlist_verdict(const struct allowlist_keys *keys,
+					   struct allowlist_cache *cache, struct view key);
+bool allowlist_value_listed(const struct allowlist_keys *keys, uint16_t values, struct view text);
+
+void allowlist_cache_fini(struct allowlist_cache *cache);
+
+#endif

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PROCESSORS_STRUCTURAL_H
+#define PROCESSORS_STRUCTURAL_H
+
+#include "profile/profiles.h"
+#include "profile/sites.h"
+
+/*
+ * The attributes without which a store cannot use a profile (OpenTelemetry semantic conventions, profiles and
+ * pprof): build ids, frame types, what pprof needs for the way back. Each counts only at its site, with
+ * at most STRUCTURAL_MAX bytes and a value of its grammar, so that nothing else can travel under its name.
+ */
+#define STRUCTURAL_MAX 128
+
+enum structural_grammar {
+	STRUCTURAL_HEX,
+	STRUCTURAL_GO_BUILD_ID,  /* base64url parts joined by "/" */
+	STRUCTURAL_FRAME_TYPE,   /* a word of the convention, "unknown", "abort-marker" */
+	STRUCTURAL_BOOL,
+	STRUCTURAL_TYPE_ORDER,   /* different integers below the number of the scope's Profiles */
+	STRUCTURAL_SAMPLE_TYPE   /* equal to a sample type of the scope */
+};
+
+struct structural {
+	const char *key;
+	enum site site;
+	enum structural_grammar grammar;
+	const char *help; /* the grammar, for the manual */
+};
+
+extern const struct structural structurals[]; /* key == NULL ends */
+
+/* Is it one, at this site? scope is that of SITE_SCOPE, else NULL. */
+bool structural_passes(const struct profiles *p, enum site site, const struct attribute *a,
+		       const struct scope *scope);
+
+/* Is it a build id, a trace id or a span id by key and value, wherever it stands? */
+bool structural_is_id(const struct profiles *p, const struct attribute *a);
+
+#endif
