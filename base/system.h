@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef BASE_SYSTEM_H
+#define BASE_SYSTEM_H
+
+#include <stdint.h>
+
+/*
+ * Bytes of memory that this process may use: the smallest limit of its cgroup and of those above it (v2 or
+ * v1), else what the machine has. Reads files; for start-up.
+ */
+uint64_t system_memory(void);
+
+#endif

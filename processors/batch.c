@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/memory.h"
+#include "pipeline/component.h"
+
+#include <strings.h>
+
+/* Only settings: the path's batches are kept by the pipeline. */
+struct batch_config {
+	struct duration timeout;
+	int64_t send_batch_size, send_batch_max_size, send_batch_max_bytes;
+	struct strings metadata_keys;
+	int64_t metadata_cardinality_limit;
+};
+
+struct batch {
+	const struct batch_config *config;
+	struct strings metadata_keys; /* in lower case, as requests carry them */
+};
+
+static char *lower(const char *text)
+{
+	char *copy = memory_text(text);
+	for (char *c = copy; *c; c++)
+		if (*c >= 'A' && *c <= 'Z')
+			*c = (char)(*c - 'A' + 'a');
+	return copy;
+}
+
+static bool create(void *instance, const void *settings, const struct host *host, struct error *err)
+{
+	(void)host;
+	(void)err;
+	struct batch *self = instance;
+	self->config = settings;
+	const struct strings *keys = &self->config->metadata_keys;
+	self->metadata_keys.at = memory_array(keys->count, sizeof *self->metadata_keys.at);
+	for (size_t i = 0; i < keys->count; i++)
+		self->metadata_keys.at[self->metadata_keys.count++] = lower(keys->at[i]);
+	return true;
+}
+
+static void destroy(void *instance)
+{
+	struct batch *self = instance;
+	for (size_t i = 0; i < self->metadata_keys.count; i++)
+		memory_free(self->metadata_keys.at[i]);
+	memory_free(self->metadata_keys.at);
+}
+
+static void settle(void *instance, struct path_settings *settings)
+{
+	const struct batch *self = instance;
+	settings->batching = true;
+	settings->batch_timeout = self->config->timeout;
+	settings->batch_size = (uint64_t)self->config->send_batch_size;
+	settings->batch_max_size = (uint64_t)self->config->send_batch_max_size;
+	settings->batch_max_bytes = (uint64_t)self->config->send_batch_max_bytes;
+	settings->batch_metadata_keys = self->metadata_keys;
+	settings->batch_metadata_limit = self->config->metadata_cardinality_limit;
+}
+
+static bool refuse_duplicate(const char *key, struct error *err)
+{
+	char *name = lower(key);
+	error_set(err, ERROR_CONFIG, "duplicate entry in metadata_keys: \"%s\" (case-insensitive)",
+		  name);
+	memory_free(name);
+	return false;
+}
+
+/* The order and the words are the Collector's. */
+static bool check(const void *settings, struct error *err)
+{
+	const struct batch_config *c = settings;
+	if (c->send_batch_max_size && c->send_batch_max_size < c->send_batch_size)
+		return error_set(err, ERROR_CONFIG,
+				 "send_batch_max_size must be greater or equal to send_batch_size");
+	for (size_t i = 0; i < c->metadata_keys.count; i++)
+		for (size_t n = 0; n < i; n++)
+			if (strcasecmp(c->metadata_keys.at[i], c->metadata_keys.at[n]) == 0)
+				return refuse_duplicate(c->metadata_keys.at[i], err);
+	if (c->timeout.ns < 0)
+		return error_set(err, ERROR_CONFIG, "timeout must be greater or equal to 0");
+	return true;
+}
+
+static const struct config_row rows[] = {
+	CONFIG_ROW(struct batch_config, timeout, .key = "timeout", .def = "200ms", .limited = true,
+		   .min = INT64_MIN, .max = INT64_MAX,
+		   .help = "A batch closes so long after its first request; 0: at once, whatever "
+			   "`send_batch_size` says."),
+	CONFIG_ROW(struct batch_config, send_batch_size, .key = "send_batch_size", .def = "8192",
+		   .unit = "samples", .limited = true, .max = UINT32_MAX,
+		   .help = "A batch closes when it has at least so many; 0: no such trigger."),
+	CONFIG_ROW(struct batch_config, send_batch_max_size, .key = "send_batch_max_size",
+		   .def = "0", .unit = "samples", .limited = true, .max = UINT32_MAX,
+		   .help = "A batch closes before it would have more; 0: no limit. A single larger "
+			   "request leaves alone."),
+	CONFIG_ROW(struct batch_config, send_batch_max_bytes, .key = "send_batch_max_bytes",
+		   .def = "3145728", .unit = "bytes", .limited = true, .max = UINT32_MAX,
+		   .help = "A batch closes before its encoded size would pass this, so that requests "
+			   "that passed alone never become one that a 4 MiB receiver refuses; 0: no "
+			   "limit. A single larger request leaves alone."),
+	CONFIG_ROW(struct batch_config, metadata_keys, .key = "metadata_keys",
+		   .help = "Requests are batched together only if these metadata are equal; the "
+			   "receiver must have `include_metadata`. Case does not matter."),
+	CONFIG_ROW(struct batch_config, metadata_cardinality_limit,
+		   .key = "metadata_cardinality_limit", .def = "1000", .limited = true,
+		   .max = UINT32_MAX,
+		   .help = "At most so many different combinations of metadata are batched at a "
+			   "time; beyond, the oldest batch closes. 0: no limit."),
+	{ 0 }
+};
+
+static const struct config_table table = { sizeof(struct batch_config), rows, check, false };
+
+const struct component_factory batch_processor = {
+	.type = "batch",
+	.help = "Joins requests into larger ones with one shared dictionary.",
+	.manual = "Its place in the list does not change what leaves: requests are joined after the "
+		  "last processor. Sizes are counted in samples.",
+	.kind = COMPONENT_PROCESSOR,
+	.size = sizeof(struct batch),
+	.config = &table,
+	.create = create,
+	.destroy = destroy,
+	.settle = settle,
+};

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/system.h"
+#include "pipeline/component.h"
+
+/*
+ * Only settings: the gate charges real bytes before a request is decompressed and decoded, wherever in the
+ * list this processor stands, and refuses with a retry hint what does not fit.
+ */
+struct limiter_config {
+	struct duration check_interval;
+	int64_t limit_mib, limit_percentage;
+	int64_t spike_limit_mib, spike_limit_percentage;
+	struct duration min_gc_soft, min_gc_hard, max_gc_soft, max_gc_hard;
+};
+
+struct limiter {
+	uint64_t limit, spike; /* bytes */
+	struct duration check_interval;
+};
+
+#define MIB (1024 * 1024)
+
+static uint64_t share(uint64_t bytes, int64_t percentage)
+{
+	return bytes / 100 * (uint64_t)percentage;
+}
+
+static bool create(void *instance, const void *settings, const struct host *host, struct error *err)
+{
+	(void)host;
+	(void)err;
+	struct limiter *self = instance;
+	const struct limiter_config *config = settings;
+	self->check_interval = config->check_interval;
+	if (config->limit_mib) {
+		self->limit = (uint64_t)config->limit_mib * MIB;
+		self->spike = (uint64_t)config->spike_limit_mib * MIB;
+	} else {
+		uint64_t total = system_memory();
+		self->limit = share(total, config->limit_percentage);
+		self->spike = share(total, config->spike_limit_percentage);
+	}
+	if (!self->spike)
+		self->spike = share(self->limit, 20);
+	return true;
+}
+
+static void destroy(void *instance)
+{
+	(void)instance;
+}
+
+static void settle(void *instance, struct path_settings *settings)
+{
+	const struct limiter *self = instance;
+	settings->memory_limit = self->limit;
+	settings->memory_spike = self->spike;
+	settings->memory_check_interval = self->check_interval;
+}
+
+/* The order and the words are the Collector's. */
+static bool check(const void *settings, struct error *err)
+{
+	const struct limiter_config *c = settings;
+	if (c->check_interval.ns <= 0)
+		return error_set(err, ERROR_CONFIG, "'check_interval' must be greater than zero");
+	if (c->min_gc_soft.ns < c->min_gc_hard.ns)
+		return error_set(err, ERROR_CONFIG,
+				 "'min_gc_interval_when_soft_limited' should be larger than "
+				 "'min_gc_interval_when_hard_limited'");
+	if (!c->limit_mib && !c->limit_percentage)
+		return error_set(err, ERROR_CONFIG,
+				 "'limit_mib' or 'limit_percentage' must be greater than zero");
+	if (c->limit_percentage > 100 || c->spike_limit_percentage > 100)
+		return error_set(err, ERROR_CONFIG,
+				 "'limit_percentage' and 'spike_limit_percentage' must be greater "
+				 "than zero and less than or equal to hundred");
+	if (c->limit_mib && c->limit_mib <= c->spike_limit_mib)
+		return error_set(err, ERROR_CONFIG,
+				 "'spike_limit_mib' must be smaller than 'limit_mib'");
+	if (c->limit_percentage && c->limit_percentage <= c->spike_limit_percentage)
+		return error_set(err, ERROR_CONFIG,
+				 "'spike_limit_percentage' must be smaller than 'limit_percentage'");
+	return true;
+}
+
+#define GC_ROW(member, name, value) \
+	CONFIG_ROW(struct limiter_config, member, .key = name, .def = value, .inert = true, \
+		   .help = "There is no garbage collector to be forced.")
+
+static const struct config_row rows[] = {
+	CONFIG_ROW(struct limiter_config, check_interval, .key = "check_interval", .def = "0s",
+		   .help = "How often the memory in use is measured; must be set. Charges are "
+			   "checked at each request."),
+	CONFIG_ROW(struct limiter_config, limit_mib, .key = "limit_mib", .unit = "MiB",
+		   .limited = true, .max = UINT32_MAX,
+		   .help = "Hard limit: what the process has in memory when ready, plus all bytes "
+			   "charged for requests, batches and queues."),
+	CONFIG_ROW(struct limiter_config, spike_limit_mib, .key = "spike_limit_mib", .unit = "MiB",
+		   .limited = true, .max = UINT32_MAX,
+		   .help = "Requests are refused above the hard limit less this; 0: 20 % of it."),
+	CONFIG_ROW(struct limiter_config, limit_percentage, .key = "limit_percentage", .unit = "%",
+		   .limited = true, .max = UINT32_MAX,
+		   .help = "Hard limit as a share of the cgroup's memory, or of the machine's; "
+			   "`limit_mib` goes before it."),
+	CONFIG_ROW(struct limiter_config, spike_limit_percentage, .key = "spike_limit_percentage",
+		   .unit = "%", .limited = true, .max = UINT32_MAX,
+		   .help = "Like `spike_limit_mib`, for `limit_percentage`."),
+	GC_ROW(min_gc_soft, "min_gc_interval_when_soft_limited", "10s"),
+	GC_ROW(min_gc_hard, "min_gc_interval_when_hard_limited", "0s"),
+	GC_ROW(max_gc_soft, "max_gc_interval_when_soft_limited", "30s"),
+	GC_ROW(max_gc_hard, "max_gc_interval_when_hard_limited", "30s"),
+	{ 0 }
+};
+
+static const struct config_table table = { sizeof(struct limiter_config), rows, check, false };
+
+const struct component_factory memory_limiter_processor = {
+	.type = "memory_limiter",
+	.help = "Sets the memory above which requests are refused with a retry hint.",
+	.manual = "Memory is charged before a request is decompressed and decoded, so its place in "
+		  "the list does not matter. Without it the hard limit is 80 % of the cgroup.",
+	.kind = COMPONENT_PROCESSOR,
+	.size = sizeof(struct limiter),
+	.config = &table,
+	.create = create,
+	.destroy = destroy,
+	.settle = settle,
+};

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "processors/resource_actions.h"
+#include "base/memory.h"
+
+#include <ctype.h>
+#include <string.h>
+#include <strings.h>
+
+static const char *const verbs[VERB_COUNT] = { "insert", "update",  "upsert", "delete",
+					       "hash",	 "extract", "convert" };
+static const char *const types[TYPE_COUNT] = { "int", "double", "string" };
+
+static const struct config_row rows[] = {
+	CONFIG_ROW(struct resource_action_config, key, .key = "key",
+		   .help = "The attribute to act on."),
+	CONFIG_ROW(struct resource_action_config, action, .key = "action",
+		   .help = "`insert` (if absent), `update` (if present), `upsert`, `delete`, `hash` "
+			   "(SHA-256 in hex), `extract` or `convert`."),
+	CONFIG_ROW(struct resource_action_config, value, .key = "value",
+		   .help = "For insert, update, upsert: a value of any type."),
+	CONFIG_ROW(struct resource_action_config, from_attribute, .key = "from_attribute",
+		   .help = "Instead of `value`: another attribute of the resource; if it is absent, "
+			   "nothing is done."),
+	CONFIG_ROW(struct resource_action_config, from_context, .key = "from_context",
+		   .help = "Instead of `value`: `metadata.<header>` (several are joined with `;`), "
+			   "`auth.subject` (of the verified client certificate) or "
+			   "`client.address`; if it is absent, nothing is done."),
+	CONFIG_ROW(struct resource_action_config, pattern, .key = "pattern",
+		   .help = "For delete and hash: a regular expression that is searched in keys. For "
+			   "extract: one with named groups, searched in the value of `key`; each "
+			   "group becomes an attribute of its name."),
+	CONFIG_ROW(struct resource_action_config, converted_type, .key = "converted_type",
+		   .help = "For convert: `int`, `double` or `string`; what cannot be converted "
+			   "stays as it is."),
+	{ 0 }
+};
+
+const struct config_table resource_action_table = { sizeof(struct resource_action_config), rows, NULL,
+						    false };
+
+static bool given(const char *text)
+{
+	return text && *text;
+}
+
+/* An action being checked. */
+struct draft {
+	const struct resource_action_config *config;
+	const char *action; /* its name as the Collector would print it */
+	size_t index;
+	int sources;
+	struct error *err;
+};
+
+#define REFUSE(draft, ...) error_set((draft)->err, ERROR_CONFIG, "error creating AttrProc" __VA_ARGS__)
+
+static bool unused_source(const struct draft *d, bool pattern_too, const char *fields)
+{
+	if (!d->sources && !(pattern_too && given(d->config->pattern)))
+		return true;
+	return REFUSE(d, ". Action \"%s\" does not use %s. These must not be specified for %zu-th action",
+		      d->action, fields, d->index);
+}
+
+static bool unused_type(const struct draft *d)
+{
+	if (!given(d->config->converted_type))
+		return true;
+	return REFUSE(d, ". Action \"%s\" does not use the \"converted_type\" field. This must not be "
+			 "specified for %zu-th action",
+		      d->action, d->index);
+}
+
+static bool compile(const struct draft *d, struct resource_action *action)
+{
+	action->pattern = regex_new(d->config->pattern, 0, NULL);
+	if (action->pattern)
+		return true;
+	return REFUSE(d, ". Field \"pattern\" has invalid pattern: \"%s\" to be set at the %zu-th actions",
+		      d->config->pattern, d->index);
+}
+
+static void init_context(struct resource_action *action, const char *from)
+{
+	static const char metadata[] = "metadata.", subject[] = "auth.subject";
+	if (strcmp(from, "client.address") == 0) {
+		action->source = SOURCE_CLIENT_ADDRESS;
+	} else if (strcmp(from, subject) == 0) {
+		action->source = SOURCE_SUBJECT;
+	} else {
+		/* Without prefix it is metadata too, as in the Collector. */
+		bool prefixed = strncmp(from, metadata, sizeof metadata - 1) == 0;
+		action->source = SOURCE_METADATA;
+		action->lower = memory_text(prefixed ? from + sizeof metadata - 1 : from);
+		for (char *c = action->lower; *c; c++)
+			*c = (char)tolower((unsigned char)*c);
+		action->from = action->lower;
+	}
+}
+
+static bool init_setter(const struct draft *d, struct resource_action *action)
+{
+	const struct resource_action_config *c = d->config;
+	if (!d->sources)
+		return REFUSE(d, ". Either field \"value\", \"from_attribute\" or \"from_context\" setting "
+				 "must be specified for %zu-th action",
+			      d->index);
+	if (d->sources > 1)
+		return REFUSE(d, " due to multiple value sources being set at the %zu-th actions",
+			      d->index);
+	if (given(c->pattern))
+		return REFUSE(d, ". Action \"%s\" does not use the \"pattern\" field. This must not be "
+				 "specified for %zu-th action",
+			      d->action, d->index);
+	if (given(c->from_context) && strncmp(c->from_context, "auth.", 5) == 0 &&
+	    strcmp(c->from_context, "auth.subject") != 0)
+		return REFUSE(d, ". Field \"from_context\" knows \"auth.subject\" only, at the %zu-th "
+				 "actions",
+			      d->index);
+	action->source = given(c->from_attribute) ? SOURCE_ATTRIBUTE : SOURCE_VALUE;
+	action->from = c->from_attribute;
+	action->value = &c->value;
+	if (given(c->from_context))
+		init_context(action, c->from_context);
+	return unused_type(d);
+}
+
+static bool init_remover(const struct draft *d, struct resource_action *action)
+{
+	if (!unused_source(d, false, "\"value\" or \"from_attribute\" field"))
+		return false;
+	if (given(d->config->pattern) && !compile(d, action))
+		return false;
+	return unused_type(d);
+}
+
+static bool init_extract(const struct draft *d, struct resource_action *action)
+{
+	if (!unused_source(d, false, "a value source field"))
+		return false;
+	if (!given(d->config->pattern))
+		return REFUSE(d, " due to missing required field \"pattern\" for action \"%s\" at the "
+				 "%zu-th action",
+			      d->action, d->index);
+	if (!unused_type(d) || !compile(d, action))
+		return false;
+	if (!regex_groups(action->pattern))
+		return REFUSE(d, ". Field \"pattern\" contains no named matcher groups at the %zu-th "
+				 "actions",
+			      d->index);
+	for (unsigned i = 1; i <= regex_groups(action->pattern); i++)
+		if (!regex_group_name(action->pattern, i))
+			return REFUSE(d, ". Field \"pattern\" contains at least one unnamed matcher "
+					 "group at the %zu-th actions",
+				      d->index);
+	return true;
+}
+
+static bool init_convert(const struct draft *d, struct resource_action *action)
+{
+	const char *type = d->config->converted_type;
+	if (!unused_source(d, true, "value sources or \"pattern\" field"))
+		return false;
+	if (!given(type))
+		return REFUSE(d, " due to missing required field \"converted_type\" for action \"%s\" at "
+				 "the %zu-th action",
+			      d->action, d->index);
+	for (; action->type < TYPE_COUNT; action->type++)
+		if (strcmp(type, types[action->type]) == 0)
+			return true;
+	return REFUSE(d, " due to invalid value \"%s\" in field \"converted_type\" for action \"%s\" at "
+			 "the %zu-th action",
+		      type, d->action, d->index);
+}
+
+static bool check_key(const struct draft *d, enum resource_verb verb)
+{
+	if (given(d->config->key))
+		return true;
+	if (verb != VERB_DELETE && verb != VERB_HASH)
+		return REFUSE(d, " due to missing required field \"key\" at the %zu-th actions",
+			      d->index);
+	if (given(d->config->pattern))
+		return true;
+	return REFUSE(d, " due to missing required field (at least one of \"key\" and \"pattern\" have to "
+			 "be used) at the %zu-th actions",
+		      d->index);
+}
+
+bool resource_action_init(struct resource_action *action, const struct resource_action_config *config,
+			  size_t index, struct error *err)
+{
+	static bool (*const inits[VERB_COUNT])(const struct draft *, struct resource_action *) = {
+		init_setter,  init_setter,  init_setter,  init_remover,
+		init_remover, init_extract, init_convert,
+	};
+	const char *name = config->action ? config->action : "";
+	*action = (struct resource_action){ .key = given(config->key) ? config->key : NULL };
+	while (action->verb < VERB_COUNT && strcasecmp(name, verbs[action->verb]) != 0)
+		action->verb++;
+	const struct draft d = {
+		.config = config,
+		.action = action->verb < VERB_COUNT ? verbs[action->verb] : name,
+		.index = index,
+		.sources = (config->value.kind != ANY_ABSENT) + given(config->from_attribute) +
+			   given(config->from_context),
+		.err = err,
+	};
+	if (!check_key(&d, action->verb))
+		return false;
+	if (action->verb == VERB_COUNT)
+		return REFUSE(&d, " due to unsupported action \"%s\" at the %zu-th actions", name, index);
+	return inits[action->verb](&d, action);
+}
+
+void resource_action_fini(struct resource_action *action)
+{
+	regex_unref(&action->pattern);
+	memory_free(action->lower);
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PROCESSORS_RESOURCE_ACTIONS_H
+#define PROCESSORS_RESOURCE_ACTIONS_H
+
+#include "config/table.h"
+#include "processors/regex.h"
+
+/* The actions of the `resource` processor: their keys, rules and error texts are the Collector's. */
+enum resource_verb {
+	VERB_INSERT,
+	VERB_UPDATE,
+	VERB_UPSERT,
+	VERB_DELETE,
+	VERB_HASH,
+	VERB_EXTRACT,
+	VERB_CONVERT,
+	VERB_COUNT
+};
+
+enum resource_type { TYPE_INT, TYPE_DOUBLE, TYPE_STRING, TYPE_COUNT };
+
+enum resource_source { SOURCE_VALUE, SOURCE_ATTRIBUTE, SOURCE_CLIENT_ADDRESS, SOURCE_SUBJECT, SOURCE_METADATA };
+
+struct resource_action_config {
+	char *key, *action, *pattern;
+	struct config_any value;
+	char *from_attribute, *from_context, *converted_type;
+};
+
+struct resource_action {
+	enum resource_verb verb;
+	enum resource_type type;         /* of VERB_CONVERT */
+	enum resource_source source;     /* of insert, update, upsert */
+	const char *key;                 /* may be NULL for delete and hash */
+	const struct config_any *value;
+	const char *from;                /* attribute, or metadata in lower case */
+	char *lower;                     /* owns `from` of SOURCE_METADATA */
+	struct regex *pattern;
+};
+
+extern const struct config_table resource_action_table;
+
+/* index: of the action, for the error. The action borrows the configuration's texts. */
+bool resource_action_init(struct resource_action *action, const struct resource_action_config *config,
+			  size_t index, struct error *err);
+void resource_action_fini(struct resource_action *action);
+
+#endif

@@ -1,0 +1,442 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdio.h>
+
+#include "tests/support/policy.h"
+
+extern const struct component_factory allowlist_processor;
+
+static struct policy policy;
+static struct profiles p;
+
+static void open_policy(const char *yaml)
+{
+	policy_must_open(&policy, &allowlist_processor, yaml);
+	tables_init(&p, NULL, 2);
+}
+
+static int close_policy(void **state)
+{
+	(void)state;
+	policy_close(&policy);
+	profiles_fini(&p);
+	return 0;
+}
+
+/* Does an attribute with that key pass at the resource? */
+static bool key_passes(const char *key)
+{
+	tables_init(&p, NULL, 1);
+	p.resources.at[0].attributes = tables_list(&p, tables_attribute(&p, key, "v"), 0);
+	assert_true(policy_run(&policy, &p));
+	return p.resources.at[0].attributes.count == 1;
+}
+
+static void only_listed_keys_pass_everywhere(void **state)
+{
+	(void)state;
+	open_policy("keys: [service.name]");
+	uint32_t good = tables_attribute(&p, "service.name", "pay");
+	uint32_t bad = tables_attribute(&p, "user", "CANARY");
+	p.resources.at[0].attributes = tables_list(&p, bad, good, bad, 0);
+	p.scopes.at[0].attributes = tables_list(&p, bad, good, 0);
+	p.profiles.at[0].attributes = tables_list(&p, good, bad, 0);
+	p.samples.at[0].attributes = tables_list(&p, bad, 0);
+	p.samples.at[1].attributes = tables_list(&p, good, 0);
+	assert_true(policy_run(&policy, &p));
+	assert_false(tables_reach(&p, "CANARY"));
+	assert_int_equal(p.resources.at[0].attributes.count, 1);
+	assert_string_equal(tables_value(&p, p.scopes.at[0].attributes, "service.name"), "pay");
+	assert_int_equal(p.samples.at[0].attributes.count, 0);
+	assert_int_equal(p.samples.at[0].changed, 1);
+	assert_int_equal(p.samples.at[1].changed, 0);
+	assert_int_equal(policy_count(&policy, "otelcol_processor_allowlist_denied_attributes",
+				      "site", "resource"), 2);
+	assert_int_equal(policy_count(&policy, "otelcol_processor_allowlist_denied_attributes",
+				      "site", "sample"), 1);
+}
+
+static void an_empty_list_denies_all(void **state)
+{
+	(void)state;
+	static const char *const yamls[] = { "{}", "keys: []", "keys:", "sample: []" };
+	for (size_t i = 0; i < sizeof yamls / sizeof *yamls; i++) {
+		open_policy(yamls[i]);
+		assert_false(key_passes("service.name"));
+		assert_false(key_passes(""));
+		if (i + 1 < sizeof yamls / sizeof *yamls)
+			close_policy(state);
+	}
+}
+
+static void a_pattern_must_match_the_whole_key(void **state)
+{
+	(void)state;
+	open_policy("key_patterns: ['^k8s\\.(namespace|deployment)\\.name$', 'a|ab', '(?m)^x$']");
+	assert_true(key_passes("k8s.namespace.name"));
+	assert_true(key_passes("ab"));
+	static const char *const evil[] = { "k8s.namespace.name\n", "k8s.namespace.name\nuser",
+					    "user\nk8s.namespace.name", "xk8s.namespace.name",
+					    "k8s.namespace.names", "k8sznamespace.name",
+					    "K8S.namespace.name", "abc", "x\n", "y\nx", "x\ny" };
+	for (size_t i = 0; i < sizeof evil / sizeof *evil; i++)
+		if (key_passes(evil[i]))
+			fail_msg("passed: %s", evil[i]);
+}
+
+static void look_alikes_are_other_keys(void **state)
+{
+	(void)state;
+	open_policy("keys: [service.name, 'café']");
+	assert_true(key_passes("service.name"));
+	assert_true(key_passes("caf\xc3\xa9"));
+	static const char *const others[] = { "caf" "e\xcc\x81", "s\xd0\xb5rvice.name", "Service.name",
+					      "service.name ", " service.name", "service.name\xe2\x80\x8b",
+					      "service\xef\xbc\x8ename", "service.nam", "service.name.x" };
+	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+		if (key_passes(others[i]))
+			fail_msg("passed: %s", others[i]);
+}
+
+static void a_key_that_was_invalid_is_denied_whatever_it_says_now(void **state)
+{
+	(void)state;
+	open_policy("keys: ['a\xef\xbf\xbd']");
+	uint32_t bad = tables_attribute(&p, "a\xef\xbf\xbd", "CANARY");
+	p.attributes.at[bad].bad_key = 1;
+	p.samples.at[0].attributes = tables_list(&p, bad, 0);
+	assert_true(policy_run(&policy, &p));
+	assert_int_equal(p.samples.at[0].attributes.count, 0);
+}
+
+static void lists_of_sites_add_to_the_common_list(void **state)
+{
+	(void)state;
+	open_policy("{keys: [common], sample: [thread], resource: [host]}");
+	uint32_t thread = tables_attribute(&p, "thread", "T");
+	uint32_t host = tables_attribute(&p, "host", "H");
+	uint32_t common = tables_attribute(&p, "common", "C");
+	/* One record, used at both sites. */
+	p.resources.at[0].attributes = tables_list(&p, thread, host, common, 0);
+	p.samples.at[0].attributes = tables_list(&p, thread, host, common, 0);
+	p.profiles.at[0].attributes = tables_list(&p, thread, host, common, 0);
+	assert_true(policy_run(&policy, &p));
+	assert_null(tables_find(&p, p.resources.at[0].attributes, "thread"));
+	assert_non_null(tables_find(&p, p.resources.at[0].attributes, "host"));
+	assert_non_null(tables_find(&p, p.samples.at[0].attributes, "thread"));
+	assert_null(tables_find(&p, p.samples.at[0].attributes, "host"));
+	assert_int_equal(p.profiles.at[0].attributes.count, 1);
+}
+
+static void keys_nested_in_maps_and_in_maps_in_arrays_need_permission(void **state)
+{
+	(void)state;
+	open_policy("keys: [m, good]");
+	uint32_t good = tables_attribute(&p, "good", "fine");
+	uint32_t bad = tables_attribute(&p, "bad", "CANARY");
+	uint32_t plain = tables_attribute(&p, "", "element");
+	uint32_t map = tables_nested(&p, VALUE_KVLIST, "", good, bad, 0);
+	uint32_t array = tables_nested(&p, VALUE_ARRAY, "m", map, plain, 0);
+	uint32_t outer = tables_nested(&p, VALUE_KVLIST, "m", bad, array, good, 0);
+	uint32_t clean = tables_nested(&p, VALUE_KVLIST, "m", good, 0);
+	p.samples.at[0].attributes = tables_list(&p, outer, clean, 0);
+	p.samples.at[1].attributes = tables_list(&p, outer, 0);
+	assert_true(policy_run(&policy, &p));
+	assert_false(tables_reach(&p, "CANARY"));
+	assert_false(tables_reach(&p, "bad"));
+	assert_true(tables_reach(&p, "fine"));
+	assert_true(tables_reach(&p, "element"));
+	/* The shared record is as it was, and both samples have the same new one. */
+	assert_int_equal(p.attributes.at[outer].children.count, 3);
+	assert_int_equal(p.indices.at[p.samples.at[0].attributes.first],
+			 p.indices.at[p.samples.at[1].attributes.first]);
+	assert_int_equal(p.indices.at[p.samples.at[0].attributes.first + 1], clean);
+}
+
+static void values_outside_their_list_become_the_overflow_value(void **state)
+{
+	(void)state;
+	open_policy("{keys: [region, shard, zone], values: {region: [eu, us], shard: [1, true]}, "
+		    "overflow_value: else}");
+	uint32_t array = tables_nested(&p, VALUE_ARRAY, "region", tables_attribute(&p, "", "eu"),
+				       tables_attribute(&p, "", "CANARY"), 0);
+	uint32_t odd = tables_attribute(&p, "region", "CANARY");
+	p.attributes.at[odd].unit = tables_text(&p, "CANARY");
+	p.samples.at[0].attributes = tables_list(&p, tables_attribute(&p, "region", "eu"),
+						 tables_integer(&p, "shard", 1),
+						 tables_attribute(&p, "zone", "any"), 0);
+	p.samples.at[1].attributes = tables_list(&p, odd, array, tables_integer(&p, "shard", 2), 0);
+	assert_true(policy_run(&policy, &p));
+	assert_false(tables_reach(&p, "CANARY"));
+	assert_string_equal(tables_value(&p, p.samples.at[0].attributes, "region"), "eu");
+	assert_string_equal(tables_value(&p, p.samples.at[0].attributes, "zone"), "any");
+	assert_int_equal(attribute_integer(tables_find(&p, p.samples.at[0].attributes, "shard")), 1);
+	assert_string_equal(tables_value(&p, p.samples.at[1].attributes, "region"), "else");
+	assert_string_equal(tables_value(&p, p.samples.at[1].attributes, "shard"), "else");
+	assert_int_equal(p.samples.at[0].changed, 0);
+	assert_int_equal(p.samples.at[1].changed, 1);
+	assert_int_equal(policy_count(&policy, "otelcol_processor_allowlist_overflowed_values",
+				      "site", "sample"), 3);
+}
+
+static void listed_values_permit_no_key(void **state)
+{
+	(void)state;
+	open_policy("values: {region: [eu]}");
+	assert_false(key_passes("region"));
+}
+
+/* Does it stay, standing at a mapping, a location and a scope? */
+static unsigned structural_sites(uint32_t attribute)
+{
+	assert_true(profiles_room(&p, &p.mappings, 1) && profiles_room(&p, &p.locations, 1));
+	p.mappings.at[p.mappings.count++] =
+		(struct mapping){ .attributes = tables_list(&p, attribute, 0) };
+	p.locations.at[p.locations.count++] =
+		(struct location){ .attributes = tables_list(&p, attribute, 0) };
+	p.scopes.at[0].attributes = tables_list(&p, attribute, 0);
+	p.samples.at[0].attributes = tables_list(&p, attribute, 0);
+	p.resources.at[0].attributes = tables_list(&p, attribute, 0);
+	assert_true(policy_run(&policy, &p));
+	assert_int_equal(p.samples.at[0].attributes.count + p.resources.at[0].attributes.count, 0);
+	unsigned found = p.mappings.at[1].attributes.count |
+			 p.locations.at[1].attributes.count << 1 |
+			 p.scopes.at[0].attributes.count << 2;
+	tables_init(&p, NULL, 2);
+	return found;
+}
+
+enum { MAPPING = 1, LOCATION = 2, SCOPE = 4 };
+
+static void structural_attributes_pass_at_their_site_with_their_grammar(void **state)
+{
+	(void)state;
+	static const struct { const char *key, *value; unsigned sites; } rows[] = {
+		{ "process.executable.build_id.gnu", "cafebabe0123", MAPPING },
+		{ "process.executable.build_id.gnu", "CAFE", MAPPING },
+		{ "process.executable.build_id.gnu", "not hex", 0 },
+		{ "process.executable.build_id.gnu", "cafe\n", 0 },
+		{ "process.executable.build_id.gnu", "", 0 },
+		{ "process.executable.build_id.htlhash", "0123456789abcdef0123456789abcdef", MAPPING },
+		{ "process.executable.build_id.htlhash", "alice@example.com", 0 },
+		{ "process.executable.build_id.go", "Xy_9-z/abc/def/ghi", MAPPING },
+		{ "process.executable.build_id.go", "/home/alice", 0 },
+		{ "process.executable.build_id.go", "a//b", 0 },
+		{ "process.executable.build_id.go", "a/", 0 },
+		{ "process.executable.build_id.go", "a b", 0 },
+		{ "profile.frame.type", "kernel", LOCATION },
+		{ "profile.frame.type", "abort-marker", LOCATION },
+		{ "profile.frame.type", "unknown", LOCATION },
+		{ "profile.frame.type", "alice", 0 },
+		{ "pprof.scope.default_sample_type", "cpu", SCOPE },
+		{ "pprof.scope.default_sample_type", "alice", 0 },
+		{ "pprof.mapping.has_functions", "true", 0 },
+		{ "pprof.profile.comment", "hello", 0 },
+	};
+	open_policy("{}");
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		if (structural_sites(tables_attribute(&p, rows[i].key, rows[i].value)) != rows[i].sites)
+			fail_msg("row %zu: %s", i, rows[i].value);
+	char long_hex[130];
+	memset(long_hex, 'a', sizeof long_hex);
+	long_hex[129] = '\0';
+	assert_int_equal(structural_sites(tables_attribute(&p, "process.executable.build_id.gnu",
+							   long_hex)), 0);
+	long_hex[128] = '\0';
+	assert_int_equal(structural_sites(tables_attribute(&p, "process.executable.build_id.gnu",
+							   long_hex)), MAPPING);
+}
+
+static void structural_booleans_and_orders_pass(void **state)
+{
+	(void)state;
+	open_policy("{}");
+	uint32_t flag = tables_integer(&p, "pprof.mapping.has_functions", 1);
+	p.attributes.at[flag].type = VALUE_BOOL;
+	assert_int_equal(structural_sites(flag), MAPPING);
+	uint32_t folded = tables_integer(&p, "pprof.location.is_folded", 1);
+	assert_int_equal(structural_sites(folded), 0);
+	static const struct { int64_t a, b; unsigned sites; } orders[] = {
+		{ 0, 1, SCOPE }, { 1, 0, SCOPE }, { 1, 1, 0 }, { 0, 2, 0 }, { -1, 0, 0 },
+	};
+	for (size_t i = 0; i < sizeof orders / sizeof *orders; i++) {
+		assert_true(profiles_room(&p, &p.profiles, 1));
+		p.profiles.at[p.profiles.count++] = p.profiles.at[0];
+		p.scopes.at[0].profiles.count = 2;
+		uint32_t order = tables_nested(&p, VALUE_ARRAY, "pprof.scope.sample_type_order",
+					       tables_integer(&p, "", orders[i].a),
+					       tables_integer(&p, "", orders[i].b), 0);
+		assert_int_equal(structural_sites(order), orders[i].sites);
+	}
+}
+
+static void a_structural_attribute_with_a_unit_is_denied(void **state)
+{
+	(void)state;
+	open_policy("{}");
+	uint32_t id = tables_attribute(&p, "process.executable.build_id.gnu", "cafe");
+	p.attributes.at[id].unit = tables_text(&p, "CANARY");
+	assert_int_equal(structural_sites(id), 0);
+}
+
+static void structural_deny_takes_them_out(void **state)
+{
+	(void)state;
+	open_policy("structural: deny");
+	assert_int_equal(structural_sites(tables_attribute(&p, "profile.frame.type", "go")), 0);
+}
+
+static void add_link(void)
+{
+	assert_true(profiles_room(&p, &p.links, 1));
+	struct link link = { 0 };
+	memcpy(link.trace_id, "CANARY-TRACE-ID!", 16);
+	memcpy(link.span_id, "CANARYID", 8);
+	p.links.at[p.links.count] = link;
+	p.samples.at[0].link = p.links.count++;
+}
+
+static void links_pass_only_with_both_keys(void **state)
+{
+	(void)state;
+	static const struct { const char *yaml; bool passes; } rows[] = {
+		{ "{}", false },
+		{ "keys: [trace_id]", false },
+		{ "{keys: [trace_id], sample: [span_id]}", false },
+		{ "keys: [trace_id, span_id]", true },
+		{ "link: [trace_id, span_id]", true },
+		{ "{key_patterns: ['trace_id'], link: [span_id]}", true },
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		open_policy(rows[i].yaml);
+		add_link();
+		assert_true(policy_run(&policy, &p));
+		assert_int_equal(tables_reach(&p, "CANARY"), rows[i].passes);
+		assert_int_equal(p.samples.at[0].changed, !rows[i].passes);
+		if (i + 1 < sizeof rows / sizeof *rows)
+			close_policy(state);
+	}
+}
+
+static void an_entity_with_any_denied_or_absent_key_goes_as_a_whole(void **state)
+{
+	(void)state;
+	open_policy("{keys: [id, about], resource: [only.resource], entity: [only.entity]}");
+	tables_entity(&p, "kept", "id", "about");
+	tables_entity(&p, "CANARY1", "id", "denied");
+	tables_entity(&p, "CANARY2", "only.resource", "about");
+	tables_entity(&p, "CANARY3", "only.entity", "about");
+	tables_entity(&p, "CANARY4", "missing", "about");
+	p.entities.at[tables_entity(&p, "CANARY5", "id", "about")].id_keys.count = 0;
+	p.resources.at[0].entities = (struct list){ 0, p.entities.count };
+	p.resources.at[0].attributes = tables_list(&p, tables_attribute(&p, "id", "1"),
+						   tables_attribute(&p, "about", "x"),
+						   tables_attribute(&p, "denied", "x"),
+						   tables_attribute(&p, "only.resource", "x"),
+						   tables_attribute(&p, "only.entity", "x"), 0);
+	assert_true(policy_run(&policy, &p));
+	assert_int_equal(p.resources.at[0].entities.count, 1);
+	assert_true(tables_reach(&p, "kept"));
+	assert_false(tables_reach(&p, "CANARY"));
+	assert_int_equal(p.resources.at[0].changed, 1);
+}
+
+static void notes_tell_what_happened(struct audit *audit, enum site site, const char *what,
+				     struct view key)
+{
+	(void)audit;
+	assert_int_equal(site, SITE_SAMPLE);
+	assert_string_equal(what, "denied");
+	assert_true(view_is(key, "user"));
+	function_called();
+}
+
+static void the_audit_is_told_once_per_entry(void **state)
+{
+	(void)state;
+	open_policy("keys: [a]");
+	struct audit audit = { notes_tell_what_happened };
+	uint32_t bad = tables_attribute(&p, "user", "v");
+	p.audit = &audit;
+	p.samples.at[0].attributes = tables_list(&p, bad, 0);
+	p.samples.at[1].attributes = tables_list(&p, bad, 0);
+	expect_function_call(notes_tell_what_happened);
+	assert_true(policy_run(&policy, &p));
+	p.audit = NULL;
+}
+
+static void verdicts_survive_many_keys(void **state)
+{
+	(void)state;
+	open_policy("key_patterns: ['good[0-9]+']");
+	for (int i = 0; i < 5000; i++) {
+		char key[32];
+		snprintf(key, sizeof key, "%s%d", i % 2 ? "good" : "bad", i);
+		if (key_passes(key) != (i % 2 == 1))
+			fail_msg("%s", key);
+	}
+}
+
+static void bad_configurations_are_refused(void **state)
+{
+	(void)state;
+	static const struct { const char *yaml, *text; } rows[] = {
+		{ "key_patterns: ['(']", "key_patterns[0]: not a regular expression" },
+		{ "values: [a]", "map of keys" },
+		{ "values: {a: b}", "list of permitted values" },
+		{ "values: {a: [[b]]}", "plain value" },
+		{ "structural: maybe", "structural" },
+		{ "key: [a]", "invalid keys: key" },
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		assert_false(policy_open(&policy, &allowlist_processor, rows[i].yaml));
+		if (!strstr(policy.err.text, rows[i].text))
+			fail_msg("row %zu: %s", i, policy.err.text);
+		if (i + 1 < sizeof rows / sizeof *rows)
+			close_policy(state);
+	}
+}
+
+static void the_manual_names_every_site(void **state)
+{
+	(void)state;
+	struct bytes out;
+	bytes_init(&out, 1 << 20);
+	open_policy("{}");
+	allowlist_processor.describe(&out);
+	for (enum site site = SITE_NONE + 1; site < SITE_COUNT; site++)
+		assert_non_null(memmem(out.at, out.len, sites[site].name, strlen(sites[site].name)));
+	bytes_fini(&out);
+}
+
+#define TEST(name) cmocka_unit_test_teardown(name, close_policy)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(only_listed_keys_pass_everywhere),
+		TEST(an_empty_list_denies_all),
+		TEST(a_pattern_must_match_the_whole_key),
+		TEST(look_alikes_are_other_keys),
+		TEST(a_key_that_was_invalid_is_denied_whatever_it_says_now),
+		TEST(lists_of_sites_add_to_the_common_list),
+		TEST(keys_nested_in_maps_and_in_maps_in_arrays_need_permission),
+		TEST(values_outside_their_list_become_the_overflow_value),
+		TEST(listed_values_permit_no_key),
+		TEST(structural_attributes_pass_at_their_site_with_their_grammar),
+		TEST(structural_booleans_and_orders_pass),
+		TEST(a_structural_attribute_with_a_unit_is_denied),
+		TEST(structural_deny_takes_them_out),
+		TEST(links_pass_only_with_both_keys),
+		TEST(an_entity_with_any_denied_or_absent_key_goes_as_a_whole),
+		TEST(the_audit_is_told_once_per_entry),
+		TEST(verdicts_survive_many_keys),
+		TEST(bad_configurations_are_refused),
+		TEST(the_manual_names_every_site),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
