@@ -18,9 +18,4 @@ static inline bool value_is_nested(const struct attribute *a)
 	return a->type == VALUE_ARRAY || a->type == VALUE_KVLIST;
 }
 
-static inline bool view_equal(struct view a, struct view b)
-{
-	return a.len == b.len && memcmp(a.at, b.at, a.len) == 0;
-}
-
 #endif
