@@ -189,16 +189,26 @@ static void run_scrapes(struct metrics *metrics)
 	pthread_mutex_unlock(&metrics->scraping);
 }
 
-static void write_family(const struct family *family, struct bytes *out)
+/* Whole lines only: false, and nothing of the line, when `out` is full. */
+static bool write_head(const struct metric *metric, struct bytes *out)
 {
-	const struct metric *metric = family->metric;
+	size_t mark = out->len;
 	bytes_format(out, "# HELP %s ", metric->name);
 	add_escaped(out, metric->help ? metric->help : "", false);
-	bytes_format(out, "\n# TYPE %s %s\n", metric->name,
-		     metric->kind == METRIC_COUNTER ? "counter" : "gauge");
-	for (size_t i = 0; i < family->count; i++)
-		bytes_format(out, "%s%s %lld\n", metric->name, family->lines[i]->labels,
-			     (long long)series_get(&family->lines[i]->series));
+	if (bytes_format(out, "\n# TYPE %s %s\n", metric->name,
+			 metric->kind == METRIC_COUNTER ? "counter" : "gauge"))
+		return true;
+	out->len = mark;
+	return false;
+}
+
+static bool write_family(const struct family *family, struct bytes *out)
+{
+	bool ok = write_head(family->metric, out);
+	for (size_t i = 0; ok && i < family->count; i++)
+		ok = bytes_format(out, "%s%s %lld\n", family->metric->name, family->lines[i]->labels,
+				  (long long)series_get(&family->lines[i]->series));
+	return ok;
 }
 
 void metrics_write(struct metrics *metrics, struct bytes *out)
@@ -206,6 +216,7 @@ void metrics_write(struct metrics *metrics, struct bytes *out)
 	run_scrapes(metrics);
 	pthread_mutex_lock(&metrics->lock);
 	for (size_t i = 0; i < metrics->family_count; i++)
-		write_family(&metrics->families[i], out);
+		if (!write_family(&metrics->families[i], out))
+			break;
 	pthread_mutex_unlock(&metrics->lock);
 }

@@ -57,11 +57,14 @@ static inline int64_t series_get(struct series *s)
 	return atomic_load_explicit(&s->value, memory_order_relaxed);
 }
 
-/* Called before each writing, to set gauges that are cheaper to read than to maintain. */
+/*
+ * Called before each writing, to set gauges that are cheaper to read than to maintain. A callback may make
+ * series but may not come back to on_scrape or off_scrape; after off_scrape none is running.
+ */
 void metrics_on_scrape(struct metrics *metrics, void (*refresh)(void *context), void *context);
 void metrics_off_scrape(struct metrics *metrics, void *context);
 
-/* Prometheus text format 0.0.4: HELP, TYPE, series sorted by name and labels. */
+/* Prometheus text format 0.0.4: HELP, TYPE, series sorted by name and labels. Ends early when out is full. */
 void metrics_write(struct metrics *metrics, struct bytes *out);
 
 #endif

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <yaml.h>
 
+#include "base/bytes.h"
 #include "base/memory.h"
 
 enum {
@@ -19,6 +20,7 @@ struct builder {
 	yaml_parser_t parser;
 	yaml_event_t event; /* the current one; zero before the first */
 	const char *source;
+	struct view text; /* the whole input */
 	struct node anchors; /* a list of copies, keyed by anchor */
 	size_t nodes, bytes;
 	struct error *err;
@@ -37,6 +39,18 @@ static bool fail_here(struct builder *b, const char *text)
 	return fail(b, b->event.start_mark, text);
 }
 
+/* libyaml reads ahead of its marks: where a byte that is no character stands is counted here. */
+static yaml_mark_t mark_of_offset(const struct builder *b, size_t offset)
+{
+	yaml_mark_t mark = { .index = offset };
+	for (size_t i = 0; i < offset && i < b->text.len; i++) {
+		bool newline = b->text.at[i] == '\n';
+		mark.line += newline;
+		mark.column = newline ? 0 : mark.column + 1;
+	}
+	return mark;
+}
+
 /* Moves on to the next event. */
 static bool advance(struct builder *b)
 {
@@ -44,9 +58,11 @@ static bool advance(struct builder *b)
 	if (yaml_parser_parse(&b->parser, &b->event))
 		return true;
 	memset(&b->event, 0, sizeof b->event);
+	const yaml_parser_t *p = &b->parser;
 	char text[200];
-	snprintf(text, sizeof text, "not valid YAML: %s", b->parser.problem ? b->parser.problem : "out of memory");
-	return fail(b, b->parser.error == YAML_READER_ERROR ? b->parser.mark : b->parser.problem_mark, text);
+	snprintf(text, sizeof text, "not valid YAML: %s", p->problem ? p->problem : "out of memory");
+	bool reader = p->error == YAML_READER_ERROR;
+	return fail(b, reader ? mark_of_offset(b, p->problem_offset) : p->problem_mark, text);
 }
 
 static bool charge(struct builder *b, size_t bytes)
@@ -322,6 +338,7 @@ struct node *config_parse(const char *source, const char *yaml, size_t len, stru
 		return NULL;
 	}
 	b.source = node_source(source);
+	b.text = (struct view){ (const uint8_t *)yaml, len };
 	yaml_parser_set_input_string(&b.parser, (const unsigned char *)(len ? yaml : ""), len);
 	struct node *root = parse_document(&b);
 	for (size_t i = 0; i < b.anchors.count; i++)

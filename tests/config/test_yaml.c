@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/config/fixture.h"
+
+#include "config/scalar.h"
+
+static struct node *parse(const char *yaml, size_t len, struct error *err)
+{
+	error_clear(err);
+	return config_parse("c.yaml", yaml, len, err);
+}
+
+static void expect_error(const char *yaml, size_t len, const char *text)
+{
+	struct error err;
+	assert_null(parse(yaml, len, &err));
+	assert_int_equal(err.kind, ERROR_CONFIG);
+	assert_string_equal(err.text, text);
+}
+
+static void nodes_remember_where_they_stood(void **state)
+{
+	(void)state;
+	struct error err;
+	static const char yaml[] = "a:\n  b: 1\n  c:\n  - x\n  - {d: 'y'}\n";
+	struct node *tree = parse(yaml, strlen(yaml), &err);
+	const struct node *a = node_get(tree, "a"), *c = node_get(a, "c");
+	assert_int_equal(a->line, 1);
+	assert_int_equal(node_get(a, "b")->line, 2);
+	assert_int_equal(node_get(a, "b")->column, 3);
+	assert_int_equal(c->children[1]->line, 5);
+	assert_int_equal(c->children[1]->column, 5);
+	assert_true(node_get(c->children[1], "d")->quoted);
+	assert_string_equal(node_get(c->children[1], "d")->source, "c.yaml");
+	assert_null(node_get(a, "z"));
+	assert_null(node_get(c, "z"));
+	node_unref(&tree);
+	assert_null(tree);
+}
+
+static void scalars_resolve_as_in_yaml_v3(void **state)
+{
+	static const struct {
+		const char *text, *type;
+		double number;
+	} cases[] = {
+		{ "0", "int", 0 },	    { "-0", "int", 0 },		{ "+5", "int", 5 },
+		{ "0123", "int", 83 },	    { "0o17", "int", 15 },	{ "0x1F", "int", 31 },
+		{ "-0x1f", "int", -31 },    { "0b101", "int", 5 },	{ "1_000", "int", 1000 },
+		{ "089", "float64", 89 },   { "1.5", "float64", 1.5 },	{ ".5", "float64", .5 },
+		{ "5.", "float64", 5 },	    { "1e3", "float64", 1000 },	{ "-1.5E-2", "float64", -.015 },
+		{ "9223372036854775807", "int", 9223372036854775807.0 },
+		{ "-9223372036854775808", "int", -9223372036854775808.0 },
+		{ "9223372036854775808", "float64", 9223372036854775808.0 },
+		{ "true", "bool", 1 },	    { "False", "bool", 0 },	{ "TRUE", "bool", 1 },
+		{ "yes", "string", 0 },	    { "off", "string", 0 },	{ "tRUE", "string", 0 },
+		{ "~", "nil", 0 },	    { "null", "nil", 0 },	{ "Null", "nil", 0 },
+		{ "nil", "string", 0 },	    { "'1'", "string", 0 },	{ "\"true\"", "string", 0 },
+		{ "'~'", "string", 0 },	    { "1.2.3", "string", 0 },	{ "1e", "string", 0 },
+		{ "0x", "string", 0 },	    { "0xg", "string", 0 },	{ "1s", "string", 0 },
+		{ "-", "nil", 0 },	    { "+", "string", 0 },	{ ".", "string", 0 },
+		{ "..", "string", 0 },	    { "2001-01-01", "string", 0 }, { "!!str 5", "string", 0 },
+		{ "!!int '5'", "int", 5 },  { "! 5", "string", 0 },	{ "!!null ''", "nil", 0 },
+		{ "|\n  5\n", "string", 0 },
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		struct error err;
+		struct node *node = parse(cases[i].text, strlen(cases[i].text), &err);
+		assert_non_null(node);
+		if (strcmp(cases[i].text, "-") == 0) { /* a list of one null */
+			assert_int_equal(node->children[0]->kind, NODE_NULL);
+			node_unref(&node);
+			continue;
+		}
+		assert_string_equal(scalar_type_name(node), cases[i].type);
+		struct scalar s = scalar_of(node);
+		double number = s.kind == SCALAR_INT ? (double)s.integer : s.number + s.truth;
+		assert_true(number == cases[i].number);
+		node_unref(&node);
+	}
+}
+
+static void durations_are_go_s(void **state)
+{
+	static const struct {
+		const char *text;
+		int64_t ns;
+		const char *printed;
+	} good[] = {
+		{ "0", 0, "0s" },
+		{ "300ms", 300000000, "300ms" },
+		{ "1.5h", INT64_C(5400000000000), "1h30m0s" },
+		{ "1h30m", INT64_C(5400000000000), "1h30m0s" },
+		{ "-2s", -2000000000, "-2s" },
+		{ ".5s", 500000000, "500ms" },
+		{ "1.s", 1000000000, "1s" },
+		{ "1us1\xc2\xb5s1\xce\xbcs", 3000, "3us" },
+		{ "1500us", 1500000, "1.5ms" },
+		{ "1m0.25s", INT64_C(60250000000), "1m0.25s" },
+		{ "0.3333333333333333333h", INT64_C(1200000000000), "20m0s" },
+		{ "9223372036854775807ns", INT64_MAX, "2562047h47m16.854775807s" },
+		{ "-9223372036854775808ns", INT64_MIN, "-2562047h47m16.854775808s" },
+	};
+	static const char *const bad[][2] = {
+		{ "", "time: invalid duration \"\"" },
+		{ "s", "time: invalid duration \"s\"" },
+		{ ".s", "time: invalid duration \".s\"" },
+		{ "1", "time: missing unit in duration \"1\"" },
+		{ "1s2", "time: missing unit in duration \"1s2\"" },
+		{ "1 s", "time: unknown unit \" s\" in duration \"1 s\"" },
+		{ "1d", "time: unknown unit \"d\" in duration \"1d\"" },
+		{ "--1s", "time: invalid duration \"--1s\"" },
+		{ "1s-1s", "time: unknown unit \"s-\" in duration \"1s-1s\"" },
+		{ "9223372036854775808ns", "time: invalid duration \"9223372036854775808ns\"" },
+		{ "99999999999999999999s", "time: invalid duration \"99999999999999999999s\"" },
+		{ "2562047h48m", "time: invalid duration \"2562047h48m\"" },
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+		int64_t ns;
+		struct bytes out;
+		bytes_init(&out, 100);
+		assert_true(scalar_duration(good[i].text, &ns, NULL));
+		assert_int_equal(ns, good[i].ns);
+		scalar_add_duration(&out, ns);
+		assert_true(view_is(bytes_view(&out), good[i].printed));
+		bytes_fini(&out);
+	}
+	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+		int64_t ns;
+		struct error err;
+		assert_false(scalar_duration(bad[i][0], &ns, &err));
+		assert_string_equal(err.text, bad[i][1]);
+	}
+}
+
+static void bad_yaml_names_its_place(void **state)
+{
+	static const char *const cases[][2] = {
+		{ "a: 1\nb: [1,\n", "c.yaml:3:1: not valid YAML: did not find expected node content" },
+		{ "a: 1\n b: 2", "c.yaml:2:3: not valid YAML: mapping values are not allowed in this context" },
+		{ "a: 'x", "c.yaml:1:6: not valid YAML: found unexpected end of stream" },
+		{ "b: 1\na: \xff", "c.yaml:2:4: not valid YAML: invalid leading UTF-8 octet" },
+		{ "a: 1\nb: 2\na: 3", "c.yaml:3:1: key \"a\" is already defined at line 1" },
+		{ "a: {x: 1, y: 2, x: 3}", "c.yaml:1:17: key \"x\" is already defined at line 1" },
+		{ "? [a]\n: b", "c.yaml:1:3: a key must be a plain text" },
+		{ "a: *x", "c.yaml:1:4: unknown anchor" },
+		{ "a: &x {b: *x}", "c.yaml:1:11: unknown anchor" },
+		{ "a: !!binary aGk=", "c.yaml:1:4: this tag is not supported" },
+		{ "a: !mine [1]", "c.yaml:1:4: this tag is not supported" },
+		{ "a: \"x\\0y\"", "c.yaml:1:4: a NUL character in a value" },
+		{ "\"a\\0\": 1", "c.yaml:1:1: a NUL character in a value" },
+		{ "a: 1\n---\nb: 2", "c.yaml:2:1: a second document; one is read only" },
+		{ "a: {<<: 5}", "c.yaml:1:9: '<<' takes a map or a list of maps" },
+		{ "a: {<<: [[{}]]}", "c.yaml:1:10: '<<' takes a map or a list of maps" },
+		{ "a: {<<: {}, <<: {}}", "c.yaml:1:13: a second '<<' in one map" },
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+		expect_error(cases[i][0], strlen(cases[i][0]), cases[i][1]);
+	expect_error("a: \0", 4, "c.yaml:1:4: not valid YAML: control characters are not allowed");
+}
+
+static const char *text_at(const struct node *tree, const char *map, const char *key)
+{
+	const struct node *node = node_get(node_get(tree, map), key);
+	return node ? node->text : NULL;
+}
+
+static void anchors_and_merge_keys_work(void **state)
+{
+	(void)state;
+	static const char yaml[] = "base: &b {x: 1, y: 2}\n"
+				   "other: &o {y: 3, z: 4}\n"
+				   "copy: *b\n"
+				   "one: {<<: *b, y: 9}\n"
+				   "two:\n  x: 0\n  <<: [*b, *o]\n"
+				   "chain: {<<: {<<: *o, w: 5}}\n"
+				   "plain: {'<<': 6}\n";
+	struct error err;
+	struct node *tree = parse(yaml, strlen(yaml), &err);
+	assert_non_null(tree);
+	assert_string_equal(text_at(tree, "copy", "y"), "2");
+	assert_string_equal(text_at(tree, "one", "x"), "1");
+	assert_string_equal(text_at(tree, "one", "y"), "9");
+	assert_null(text_at(tree, "one", "<<"));
+	assert_string_equal(text_at(tree, "two", "x"), "0");
+	assert_string_equal(text_at(tree, "two", "y"), "2");
+	assert_string_equal(text_at(tree, "two", "z"), "4");
+	assert_string_equal(text_at(tree, "chain", "z"), "4");
+	assert_string_equal(text_at(tree, "chain", "w"), "5");
+	assert_string_equal(text_at(tree, "plain", "<<"), "6");
+	node_unref(&tree);
+}
+
+static void deep_nesting_is_refused(void **state)
+{
+	(void)state;
+	struct error err;
+	size_t len = 200000;
+	char *yaml = memory_new(len);
+	memset(yaml, '[', len);
+	assert_null(parse(yaml, len, &err));
+	for (size_t i = 0; i + 1 < len; i += 2)
+		memcpy(yaml + i, "- ", 2);
+	assert_null(parse(yaml, len, &err));
+	assert_string_equal(err.text, "c.yaml:1:203: nested deeper than 100 levels");
+	memory_free(yaml);
+}
+
+static void a_billion_laughs_are_refused(void **state)
+{
+	(void)state;
+	struct bytes yaml;
+	bytes_init(&yaml, 1 << 20);
+	bytes_add_text(&yaml, "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
+	for (int i = 1; i < 10; i++)
+		bytes_format(&yaml, "a%d: &a%d [*a%d, *a%d, *a%d, *a%d, *a%d, *a%d, *a%d, *a%d, *a%d, *a%d]\n", i, i,
+			     i - 1, i - 1, i - 1, i - 1, i - 1, i - 1, i - 1, i - 1, i - 1, i - 1);
+	struct error err;
+	assert_null(parse((char *)yaml.at, yaml.len, &err));
+	assert_non_null(strstr(err.text, "more than 100000 values"));
+	bytes_fini(&yaml);
+}
+
+static void big_texts_behind_aliases_are_refused(void **state)
+{
+	(void)state;
+	struct bytes yaml;
+	bytes_init(&yaml, 4 << 20);
+	bytes_add_text(&yaml, "a: &a ");
+	for (int i = 0; i < 1 << 20; i++)
+		bytes_add_byte(&yaml, 'x');
+	bytes_add_text(&yaml, "\nb:\n");
+	for (int i = 0; i < 200; i++)
+		bytes_add_text(&yaml, "- *a\n");
+	struct error err;
+	assert_null(parse((char *)yaml.at, yaml.len, &err));
+	assert_string_equal(err.text, "c.yaml:64:3: more than 64 MiB of text");
+	bytes_fini(&yaml);
+}
+
+static void a_huge_text_is_refused(void **state)
+{
+	(void)state;
+	expect_error("a", (16 << 20) + 1, "c.yaml: larger than 16 MiB");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(nodes_remember_where_they_stood),
+		cmocka_unit_test(scalars_resolve_as_in_yaml_v3),
+		cmocka_unit_test(durations_are_go_s),
+		cmocka_unit_test(bad_yaml_names_its_place),
+		cmocka_unit_test(anchors_and_merge_keys_work),
+		cmocka_unit_test(deep_nesting_is_refused),
+		cmocka_unit_test(a_billion_laughs_are_refused),
+		cmocka_unit_test(big_texts_behind_aliases_are_refused),
+		cmocka_unit_test(a_huge_text_is_refused),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

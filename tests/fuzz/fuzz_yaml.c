@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/config/fixture.h"
+
+#include <stdlib.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* Loads, binds and prints; NULL when the text is refused. */
+static char *effective(const char *yaml, bool json)
+{
+	struct error err;
+	char *location = memory_format("yaml:%s", yaml), *text = NULL;
+	struct config_sources sources = { .locations = (const char *[]){ location }, .location_count = 1 };
+	struct node *tree = config_load(&sources, &err);
+	struct whole_config config = { 0 };
+	struct bytes out;
+	bytes_init(&out, 64 << 20);
+	if (tree && config_bind(&whole_table, tree, "", &config, &err)) {
+		if (json)
+			config_print_json(&whole_table, &config, false, &out);
+		else
+			config_print(&whole_table, &config, 0, false, &out);
+		text = memory_text_of(out.at, out.len);
+	}
+	bytes_fini(&out);
+	config_release(&whole_table, &config);
+	node_unref(&tree);
+	memory_free(location);
+	return text;
+}
+
+/* What binds must print as YAML that binds to the same, and as JSON that loads. */
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct error err;
+	struct node *tree = config_parse("fuzz", (const char *)data, size, &err);
+	node_unref(&tree);
+	char *input = memory_text_of(data, size), *once = effective(input, false);
+	char *twice = once ? effective(once, false) : NULL;
+	char *json = once ? effective(once, true) : NULL;
+	char *back = json ? effective(json, false) : NULL;
+	if (once && (!twice || !back || strcmp(once, twice) != 0))
+		abort();
+	char *const texts[] = { input, once, twice, json, back };
+	for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+		memory_free(texts[i]);
+	return 0;
+}
