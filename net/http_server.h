@@ -5,63 +5,131 @@
 #include "base/bytes.h"
 #include "base/log.h"
 #include "base/metrics.h"
+#include "net/compress.h"
 #include "net/tls.h"
 #include "profile/request.h"
 
 /*
  * HTTP/1.1 server over libmicrohttpd, with the gate before the body: `headers` decides before any of the
- * body is read. Threads: callbacks run on the server's own threads; http_exchange_reply may be called from
- * any thread, exactly once per exchange (also after the client went away). An exchange and everything got from
- * it are valid until its reply.
+ * body is read. Threads: callbacks run on the server's own thread and must not block or decode;
+ * http_exchange_reply may be called from any thread, exactly once per exchange (also after the client went
+ * away), but not after `lost`. An exchange and everything got from it are valid until its reply.
  *
- * Deadlines of our own end slow headers, dripping bodies and slow readers: libmicrohttpd's connection timeout
- * does not. No connection is ever left suspended at stop.
+ * One thread of ours listens, accepts and keeps the deadlines; one of libmicrohttpd reads and writes. Connections
+ * are suspended while a worker has their request.
+ *
+ * Facts about libmicrohttpd 0.9.75 that shape this: its connection timeout never ends a dripping body
+ * (net/http_deadline.c does), HTTPS_MEM_TRUST alone lets in clients without or with a foreign certificate
+ * (net/http_tls.c requires and verifies), it aborts when stopped with a suspended connection (none is left), it
+ * can answer only before the body or after it (a body over its limit is answered by hand), it closes refused
+ * connections with unread data, which resets them before the reply is read (net/http_listener.c lingers), and it
+ * checks neither for both Content-Length and Transfer-Encoding nor for repeated ones (net/http_judge.c does).
  */
 struct http_exchange;
 
 struct http_route {
 	const char *path;    /* exact; NULL matches the rest */
 	const char *methods; /* "POST" or "GET" or "GET,HEAD"; others are 405 with Allow */
-	/* Headers are complete. Calls http_exchange_accept to read the body, or replies. */
+	/* Headers are complete. Calls http_exchange_accept to read the body, or replies, before it returns. */
 	void (*headers)(void *context, struct http_exchange *exchange);
-	/* The body is complete, as sent. */
+	/*
+	 * A body of unknown length is about to take up to `bytes` bytes of memory: go on? False after a reply that
+	 * refuses; the exchange is gone then, without `lost`. NULL: always true.
+	 */
+	bool (*grow)(void *context, struct http_exchange *exchange, size_t bytes);
+	/* The body is complete, as sent, and stays until the reply. Replies now or later, from any thread. */
 	void (*body)(void *context, struct http_exchange *exchange, struct view body);
 	/* The client went away, or the body ran over its limit or deadline (answered already): free what belongs to it. */
 	void (*lost)(void *context, struct http_exchange *exchange);
 	void *context;
 };
 
-/* The Collector's confighttp server keys (collector-compat §2.2), for embedding in a component's config. */
+/* The Collector's confighttp server keys, for embedding in a component's config. */
 struct http_server_config {
+	struct optional present;
 	char *endpoint, *transport;
 	struct tls_server_config tls;
-	int64_t max_request_body_size;
+	int64_t max_request_body_size; /* of the body as sent, and again of what it inflates to */
 	bool include_metadata, keep_alives_enabled;
 	struct strings compression_algorithms;
 	struct duration read_timeout, read_header_timeout, write_timeout, idle_timeout;
 	struct pairs response_headers;
 	const struct node *auth, *cors, *middlewares;
-	int64_t max_connections; /* ours */
+	int64_t max_connections, max_connections_per_client; /* ours; 0: no limit of its own */
 };
 
-extern const struct config_table http_server_table; /* of struct http_server_config */
+/* The rows of a table whose struct holds a struct http_server_config as `member`. */
+#define HTTP_SERVER_ROWS(type, member, default_endpoint) \
+	CONFIG_ROW(type, member.endpoint, .key = "endpoint", .def = default_endpoint, \
+		   .help = "Where to listen: host:port, [v6]:port, :port (all addresses), or a path with transport: unix."), \
+	CONFIG_ROW(type, member.transport, .key = "transport", .def = "tcp", \
+		   .help = "tcp, tcp4, tcp6 or unix."), \
+	CONFIG_SECTION(type, member.tls, tls_server_table, .key = "tls", .presence = PRESENCE_NONE, \
+		       .help = "Serve TLS; with client_ca_file only to clients with a certificate of that CA."), \
+	CONFIG_ROW(type, member.max_request_body_size, .key = "max_request_body_size", .def = "20971520", \
+		   .unit = "bytes", .help = "Largest body, as sent and again inflated; 0 or less is 20 MiB."), \
+	CONFIG_ROW(type, member.include_metadata, .key = "include_metadata", .def = "false", \
+		   .help = "Make request headers available to processors."), \
+	CONFIG_ROW(type, member.keep_alives_enabled, .key = "keep_alives_enabled", .def = "true", \
+		   .help = "Serve several requests on one connection."), \
+	CONFIG_ROW(type, member.compression_algorithms, .key = "compression_algorithms", \
+		   .def = "[\"\", gzip, zstd, zlib, deflate]", \
+		   .help = "Content-Encoding values that are accepted; \"\" is none. Others are answered with 415."), \
+	CONFIG_ROW(type, member.read_header_timeout, .key = "read_header_timeout", .def = "10s", \
+		   HTTP_TIMEOUT_LIMITS, .help = "For the headers of a request, TLS handshake included; 0: none."), \
+	CONFIG_ROW(type, member.read_timeout, .key = "read_timeout", .def = "60s", HTTP_TIMEOUT_LIMITS, \
+		   .help = "For the whole body of a request; 0: none."), \
+	CONFIG_ROW(type, member.write_timeout, .key = "write_timeout", .def = "30s", HTTP_TIMEOUT_LIMITS, \
+		   .help = "For the whole reply to be taken; 0: none."), \
+	CONFIG_ROW(type, member.idle_timeout, .key = "idle_timeout", .def = "60s", HTTP_TIMEOUT_LIMITS, \
+		   .help = "Between two requests of one connection; 0: none."), \
+	CONFIG_ROW(type, member.response_headers, .key = "response_headers", \
+		   .help = "Headers added to every reply."), \
+	CONFIG_ROW(type, member.auth, .key = "auth", \
+		   .help = "An authenticator; none exists in this build, so that naming one is an error."), \
+	CONFIG_ROW(type, member.middlewares, .key = "middlewares", \
+		   .help = "Middleware extensions; none exists in this build, so that naming one is an error."), \
+	CONFIG_ROW(type, member.cors, .key = "cors", .inert = true, \
+		   .help = "Without effect: no CORS header is ever sent, so that browsers of other origins stay refused."), \
+	CONFIG_ROW(type, member.max_connections, .key = "max_connections", .def = "4096", .limited = true, \
+		   .min = 1, .max = 1000000, .help = "Ours. Connections at once; one more is closed unanswered."), \
+	CONFIG_ROW(type, member.max_connections_per_client, .key = "max_connections_per_client", .def = "0", \
+		   .limited = true, .min = 0, .max = 1000000, \
+		   .help = "Ours. The same per client address; 0: no limit of its own.")
+
+#define HTTP_TIMEOUT_LIMITS .limited = true, .min = 0, .max = INT64_MAX
+
+/* A section of its own, optional, without default endpoint: its user demands or sets one. */
+extern const struct config_table http_server_table;
+/* The cross-field rules of these rows, for the check of a table that embeds them. */
+bool http_server_check(const struct http_server_config *config, struct error *err);
 
 struct http_server_options {
 	const struct http_server_config *config;
 	const struct http_route *routes;
 	size_t route_count;
-	struct log *log;
+	const struct log *log;
 	struct metrics *metrics;
 };
 
 struct http_server;
 
+/* config, log and metrics are borrowed until http_server_stop; the routes are copied. */
 struct http_server *http_server_start(const struct http_server_options *options, struct error *err);
-bool http_server_reload(struct http_server *server, struct error *err); /* certificates */
-/* Refuses new connections, lets exchanges finish until the deadline, then cuts them. */
+/* Where it listens ("127.0.0.1:4040"), with the port that port 0 became. */
+const char *http_server_address(const struct http_server *server);
+/*
+ * Reads the certificate files again. New connections get the new certificate and CA; connections that are
+ * open finish their request and close. A broken file changes nothing (err says what is wrong). [any thread]
+ */
+bool http_server_reload(struct http_server *server, struct error *err);
+/*
+ * Refuses new connections and requests, lets exchanges finish until the deadline, then cuts them. An exchange
+ * that a worker still holds then stays valid until its reply, which goes nowhere.
+ */
 void http_server_stop(struct http_server **server, uint64_t grace_ns);
 
-/* Reads the body up to `limit` bytes (413 beyond). */
+/* In `headers` only: reads the body up to `limit` bytes (413 beyond, also when only declared). */
 void http_exchange_accept(struct http_exchange *exchange, size_t limit);
 void http_exchange_set_user(struct http_exchange *exchange, void *user);
 void *http_exchange_user(struct http_exchange *exchange);
@@ -70,19 +138,27 @@ const char *http_exchange_peer(struct http_exchange *exchange);
 const char *http_exchange_identity(struct http_exchange *exchange);
 /* A request header, NULL if absent; names are case-insensitive. */
 const char *http_exchange_header(struct http_exchange *exchange, const char *name);
-/* -1: unknown (chunked). */
+/* 0 without body, -1: unknown (chunked). */
 int64_t http_exchange_content_length(struct http_exchange *exchange);
-/* All headers (lower-case names) and all query parameters (decoded), in order; each ends with name == NULL. */
+/* All headers, names in lower case, in order; ends with name == NULL. */
 const struct metadatum *http_exchange_headers(struct http_exchange *exchange);
-const struct metadatum *http_exchange_query(struct http_exchange *exchange);
+/* The same for the query parameters, decoded (net/fields.h); ERROR_INVALID if they are malformed. */
+bool http_exchange_query(struct http_exchange *exchange, const struct metadatum **query, struct error *err);
+/*
+ * The coding of the body (one of CODING_IDENTITY, GZIP, ZLIB, ZSTD) by its Content-Encoding and the server's
+ * compression_algorithms; ERROR_UNSUPPORTED for others and for more than one.
+ */
+bool http_exchange_coding(struct http_exchange *exchange, enum coding *coding, struct error *err);
 
 struct http_reply {
 	int status;
-	const char *content_type;
-	struct view body;
-	uint32_t retry_after_s; /* 0: none */
+	const char *content_type; /* NULL: none */
+	struct view body;         /* copied */
+	uint32_t retry_after_s;   /* 0: none */
 };
 void http_exchange_reply(struct http_exchange *exchange, const struct http_reply *reply);
+/* The error as a status with its text as a plain sentence; Retry-After for ERROR_BUSY. */
+void http_exchange_refuse(struct http_exchange *exchange, const struct error *err);
 
 /* The status of an error kind: 400, 413, 415, 401, 503 ... */
 int http_status_of(enum error_kind kind);

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <strings.h>
+
+#include "net/http_internal.h"
+
+/* Gives HTTP_SERVER_ROWS a member to name; the offsets are those of the config itself. */
+struct section {
+	struct http_server_config http;
+};
+
+static bool check_section(const void *config, struct error *err)
+{
+	return http_server_check(config, err);
+}
+
+static const struct config_row section_rows[] = {
+	HTTP_SERVER_ROWS(struct section, http, NULL),
+	{ 0 }
+};
+
+const struct config_table http_server_table = {
+	.size = sizeof(struct http_server_config),
+	.rows = section_rows,
+	.check = check_section,
+	.optional = true,
+};
+
+static bool check_transport(const char *transport, struct error *err)
+{
+	static const char *const known[] = { "tcp", "tcp4", "tcp6", "unix" };
+	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+		if (!strcmp(transport, known[i]))
+			return true;
+	return error_set(err, ERROR_CONFIG, "transport: must be one of tcp, tcp4, tcp6, unix");
+}
+
+static bool check_compression(const struct strings *names, struct error *err)
+{
+	for (size_t i = 0; i < names->count; i++) {
+		enum coding coding = compress_named(names->at[i]);
+		if (coding == CODING_UNKNOWN || coding == CODING_SNAPPY)
+			return error_set(err, ERROR_CONFIG,
+					 "compression_algorithms[%zu]: \"%s\" is not supported by this build; known are "
+					 "\"\", gzip, zstd, zlib and deflate", i, names->at[i]);
+	}
+	return true;
+}
+
+static bool check_headers(const struct pairs *headers, struct error *err)
+{
+	for (size_t i = 0; i < headers->count; i++) {
+		const struct pair *pair = &headers->at[i];
+		const char *value = pair->value.text ? pair->value.text : "";
+		if (!http_is_token(pair->name) || strpbrk(value, "\r\n"))
+			return error_set(err, ERROR_CONFIG, "response_headers: \"%s\" is no header name, or its value "
+					 "holds a line break", pair->name);
+		if (!strcasecmp(pair->name, "content-length") || !strcasecmp(pair->name, "transfer-encoding") ||
+		    !strcasecmp(pair->name, "connection"))
+			return error_set(err, ERROR_CONFIG, "response_headers: %s belongs to the server", pair->name);
+	}
+	return true;
+}
+
+static bool named(const struct node *node)
+{
+	return node && node->kind != NODE_NULL && (node->kind == NODE_SCALAR || node->count);
+}
+
+bool http_server_check(const struct http_server_config *config, struct error *err)
+{
+	struct http_endpoint endpoint;
+	if (!check_transport(config->transport, err))
+		return false;
+	if (config->endpoint && !http_endpoint_parse(config->transport, config->endpoint, &endpoint, err))
+		return error_prefix(err, "endpoint");
+	if (named(config->auth))
+		return error_set(err, ERROR_CONFIG, "auth: this build has no authenticator extension");
+	if (named(config->middlewares))
+		return error_set(err, ERROR_CONFIG, "middlewares: this build has no middleware extension");
+	return check_compression(&config->compression_algorithms, err) &&
+	       check_headers(&config->response_headers, err);
+}
+
+size_t http_server_body_max(const struct http_server_config *config)
+{
+	return config->max_request_body_size > 0 ? (size_t)config->max_request_body_size : 20 << 20;
+}

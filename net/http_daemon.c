@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <fcntl.h>
+#include <microhttpd.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "net/http_internal.h"
+
+/* TLS 1.2 and 1.3 with GnuTLS's normal choice of ciphers. */
+#define PRIORITIES "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
+
+struct http_connection {
+	struct http_daemon *daemon;
+	struct MHD_Connection *mhd;
+	struct http_deadline deadline;
+	bool linger; /* the peer may still be sending what nobody wants */
+	char peer[NI_MAXHOST];
+};
+
+/* -- one request, on the daemon's thread -- */
+
+static void *session_of(struct MHD_Connection *mhd)
+{
+	const union MHD_ConnectionInfo *info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_GNUTLS_SESSION);
+	return info ? info->tls_session : NULL;
+}
+
+static struct http_connection *connection_of(struct MHD_Connection *mhd)
+{
+	const union MHD_ConnectionInfo *info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+	return info->socket_context;
+}
+
+/* The request line is there: makes the exchange, which then is the request's context. */
+static void *begin_request(void *context, const char *target, struct MHD_Connection *mhd)
+{
+	struct http_daemon *daemon = context;
+	struct http_server *server = daemon->server;
+	struct http_connection *connection = connection_of(mhd);
+	http_deadline_enter(&server->deadlines, &connection->deadline, HTTP_PHASE_HEADER);
+	pthread_mutex_lock(&server->mutex);
+	server->open++;
+	pthread_mutex_unlock(&server->mutex);
+	return http_exchange_new(server, connection, target);
+}
+
+static enum MHD_Result take_header(void *context, enum MHD_ValueKind kind, const char *name, size_t name_len,
+				   const char *value, size_t value_len)
+{
+	struct http_exchange *x = context;
+	(void)kind;
+	x->headers_over = !fields_add(&x->headers, (struct view){ (const uint8_t *)name, name_len },
+				      (struct view){ (const uint8_t *)value, value_len }, NULL);
+	return x->headers_over ? MHD_NO : MHD_YES;
+}
+
+static void enter(struct http_exchange *x, enum http_phase phase)
+{
+	http_deadline_enter(&x->server->deadlines, &x->connection->deadline, phase);
+}
+
+static void add_headers(struct http_exchange *x, struct MHD_Response *response)
+{
+	const struct http_server *server = x->server;
+	const struct pairs *more = &server->config->response_headers;
+	char seconds[16];
+	if (x->answer.content_type)
+		MHD_add_response_header(response, "Content-Type", x->answer.content_type);
+	if (x->answer.allow)
+		MHD_add_response_header(response, "Allow", x->answer.allow);
+	if (x->answer.retry_after_s) {
+		snprintf(seconds, sizeof seconds, "%u", x->answer.retry_after_s);
+		MHD_add_response_header(response, "Retry-After", seconds);
+	}
+	if (atomic_load(&server->stopping) || atomic_load(&x->connection->daemon->draining) ||
+	    !server->config->keep_alives_enabled)
+		MHD_add_response_header(response, "Connection", "close");
+	for (size_t i = 0; i < more->count; i++)
+		MHD_add_response_header(response, more->at[i].name,
+					more->at[i].value.text ? more->at[i].value.text : "");
+}
+
+/* Before the body is read this closes the connection after the reply. */
+static enum MHD_Result send_answer(struct http_exchange *x, struct MHD_Connection *mhd)
+{
+	x->stage = HTTP_STAGE_REPLYING;
+	enter(x, HTTP_PHASE_WRITE);
+	/* The body stays in the exchange until the request is completed. */
+	struct MHD_Response *response =
+		MHD_create_response_from_buffer(x->answer.body_len, x->answer.body, MHD_RESPMEM_PERSISTENT);
+	if (!response)
+		return MHD_NO;
+	add_headers(x, response);
+	enum MHD_Result result = MHD_queue_response(mhd, (unsigned)x->answer.status, response);
+	MHD_destroy_response(response);
+	return result;
+}
+
+static enum MHD_Result open_request(struct http_exchange *x, struct MHD_Connection *mhd, const char *method,
+				    const char *version)
+{
+	void *session = session_of(mhd);
+	bool sound;
+	x->method = memory_text(method);
+	x->peer = memory_text(x->connection->peer);
+	x->identity = session ? http_tls_identity(session) : NULL;
+	x->http_1_0 = !strcmp(version, "HTTP/1.0");
+	MHD_get_connection_values_n(mhd, MHD_HEADER_KIND, take_header, x);
+	fields_lower(&x->headers);
+	bool accepted = http_exchange_open(x, &sound);
+	if (accepted || x->content_length)
+		enter(x, HTTP_PHASE_BODY);
+	if (accepted)
+		return MHD_YES;
+	x->stage = HTTP_STAGE_SWALLOW;
+	bool small = x->content_length >= 0 && x->content_length <= HTTP_SWALLOW_MAX && !x->expects_continue;
+	if (sound && small)
+		return MHD_YES;
+	x->connection->linger = true;
+	return send_answer(x, mhd);
+}
+
+/* libmicrohttpd cannot reply in the middle of a body: writes the reply itself, and has the connection closed. */
+static enum MHD_Result break_off(struct http_exchange *x, struct MHD_Connection *mhd)
+{
+	void *session = session_of(mhd);
+	struct bytes text;
+	bytes_init(&text, 65536);
+	http_exchange_print(x, &text);
+	if (session)
+		http_tls_send(session, text.at, text.len);
+	else
+		send(x->connection->deadline.socket, text.at, text.len, MSG_NOSIGNAL | MSG_DONTWAIT);
+	bytes_fini(&text);
+	x->connection->linger = true;
+	return MHD_NO;
+}
+
+static void link_suspended(struct http_exchange *x)
+{
+	struct http_server *server = x->server;
+	x->suspended = true;
+	x->previous = NULL;
+	x->next = server->suspended;
+	if (x->next)
+		x->next->previous = x;
+	server->suspended = x;
+}
+
+static void unlink_suspended(struct http_exchange *x)
+{
+	x->suspended = false;
+	*(x->previous ? &x->previous->next : &x->server->suspended) = x->next;
+	if (x->next)
+		x->next->previous = x->previous;
+}
+
+void http_server_resume(struct http_exchange *x)
+{
+	unlink_suspended(x);
+	MHD_resume_connection(x->connection->mhd);
+}
+
+/* Replies, or suspends the connection until there is a reply. */
+static enum MHD_Result settle(struct http_exchange *x, struct MHD_Connection *mhd)
+{
+	struct http_server *server = x->server;
+	enter(x, HTTP_PHASE_NONE);
+	pthread_mutex_lock(&server->mutex);
+	bool answered = x->answer.status, lost = !answered && server->cutting;
+	if (lost) {
+		x->stage = HTTP_STAGE_LOST;
+	} else if (!answered) {
+		link_suspended(x);
+		MHD_suspend_connection(mhd);
+	}
+	pthread_mutex_unlock(&server->mutex);
+	return answered ? send_answer(x, mhd) : lost ? MHD_NO : MHD_YES;
+}
+
+static enum MHD_Result deliver(struct http_exchange *x, struct MHD_Connection *mhd)
+{
+	x->stage = HTTP_STAGE_HANDED;
+	x->route->body(x->route->context, x, bytes_view(&x->body));
+	return settle(x, mhd);
+}
+
+/* libmicrohttpd calls this when the headers are there, for each piece of the body, at its end, and when resumed. */
+static enum MHD_Result handle(void *context, struct MHD_Connection *mhd, const char *url, const char *method,
+			      const char *version, const char *data, size_t *len, void **request)
+{
+	struct http_exchange *x = *request;
+	size_t got = *len;
+	(void)context;
+	(void)url;
+	*len = 0;
+	switch (x->stage) {
+	case HTTP_STAGE_HEADERS:
+		return open_request(x, mhd, method, version);
+	case HTTP_STAGE_BODY:
+		if (!got)
+			return deliver(x, mhd);
+		return http_exchange_feed(x, data, got) ? MHD_YES : break_off(x, mhd);
+	case HTTP_STAGE_SWALLOW:
+		return got ? MHD_YES : send_answer(x, mhd);
+	case HTTP_STAGE_HANDED:
+		return settle(x, mhd);
+	default:
+		return MHD_NO;
+	}
+}
+
+static void end_request(void *context, struct MHD_Connection *mhd, void **request,
+			enum MHD_RequestTerminationCode why)
+{
+	struct http_exchange *x = *request;
+	struct http_daemon *daemon = context;
+	struct http_server *server = daemon->server;
+	(void)mhd;
+	if (!x)
+		return;
+	*request = NULL;
+	if (why == MHD_REQUEST_TERMINATED_COMPLETED_OK)
+		enter(x, HTTP_PHASE_IDLE);
+	if (x->stage == HTTP_STAGE_BODY)
+		x->route->lost(x->route->context, x);
+	pthread_mutex_lock(&server->mutex);
+	bool waits = x->stage == HTTP_STAGE_LOST && !x->answer.status;
+	x->connection = NULL;
+	if (!--server->open)
+		pthread_cond_broadcast(&server->quiet);
+	pthread_mutex_unlock(&server->mutex);
+	if (!waits)
+		http_exchange_free(x);
+}
+
+/* -- connections -- */
+
+static void describe_peer(struct http_connection *c)
+{
+	const union MHD_ConnectionInfo *info = MHD_get_connection_info(c->mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+	const struct sockaddr *address = info->client_addr;
+	socklen_t len = address->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+	static const char mapped[] = "::ffff:";
+	if (address->sa_family == AF_UNIX ||
+	    getnameinfo(address, len, c->peer, sizeof c->peer, NULL, 0, NI_NUMERICHOST) != 0)
+		c->peer[0] = '\0';
+	if (!strncmp(c->peer, mapped, sizeof mapped - 1) && strchr(c->peer, '.'))
+		memmove(c->peer, c->peer + sizeof mapped - 1, strlen(c->peer) - sizeof mapped + 2);
+}
+
+static struct http_connection *open_connection(struct http_daemon *daemon, struct MHD_Connection *mhd)
+{
+	struct http_connection *c = memory_new(sizeof *c);
+	c->daemon = daemon;
+	c->mhd = mhd;
+	describe_peer(c);
+	if (daemon->material.ca)
+		http_tls_require(session_of(mhd));
+	http_deadline_join(&daemon->server->deadlines, &c->deadline,
+			   MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd);
+	return c;
+}
+
+static void count_closed(struct http_daemon *daemon)
+{
+	struct http_server *server = daemon->server;
+	atomic_fetch_sub(&server->connected, 1);
+	series_add(server->connections, -1);
+	if (atomic_fetch_sub(&daemon->connections, 1) == 1 && atomic_load(&daemon->draining))
+		http_listener_wake(server->listener);
+}
+
+/* The library closes the socket next; a copy stays behind where closing now would reset the connection. */
+static void close_connection(struct http_daemon *daemon, struct http_connection *c)
+{
+	struct http_server *server = daemon->server;
+	int unread = 0;
+	bool ended = http_deadline_leave(&server->deadlines, &c->deadline);
+	if (!ended && (c->linger || (!ioctl(c->deadline.socket, FIONREAD, &unread) && unread))) {
+		int copy = fcntl(c->deadline.socket, F_DUPFD_CLOEXEC, 0);
+		if (copy >= 0)
+			http_listener_linger(server->listener, copy);
+	}
+	memory_free(c);
+	count_closed(daemon);
+}
+
+static void notify(void *context, struct MHD_Connection *mhd, void **own,
+		   enum MHD_ConnectionNotificationCode what)
+{
+	if (what == MHD_CONNECTION_NOTIFY_STARTED)
+		*own = open_connection(context, mhd);
+	else
+		close_connection(context, *own);
+}
+
+/* -- daemons -- */
+
+/* The library's lines may carry what a peer sent: they are counted, not shown. */
+static void complain(void *context, const char *format, va_list arguments)
+{
+	struct http_server *server = context;
+	(void)format;
+	(void)arguments;
+	atomic_fetch_add(&server->complaints, 1);
+}
+
+/* Paths and queries are decoded by net/fields.c, which can fail. */
+static size_t leave_escaped(void *context, struct MHD_Connection *mhd, char *text)
+{
+	(void)context;
+	(void)mhd;
+	return strlen(text);
+}
+
+void http_daemon_unref(struct http_daemon **daemon)
+{
+	if ((*daemon)->library)
+		MHD_stop_daemon((*daemon)->library);
+	tls_release(&(*daemon)->material);
+	memory_free(*daemon);
+	*daemon = NULL;
+}
+
+#define POINTER(option, pointer) { option, 0, (void *)(pointer) }
+#define CALLBACK(option, function, context) { option, (intptr_t)(function), (context) }
+
+struct http_daemon *http_daemon_new(struct http_server *server, const struct tls_material *material,
+				    struct error *err)
+{
+	const struct http_server_config *config = server->config;
+	struct http_daemon *daemon = memory_new(sizeof *daemon);
+	daemon->server = server;
+	daemon->material = *material;
+	unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_NO_LISTEN_SOCKET |
+			 MHD_USE_ERROR_LOG | (material->cert ? MHD_USE_TLS : 0);
+	struct MHD_OptionItem tls[] = {
+		POINTER(MHD_OPTION_HTTPS_MEM_CERT, daemon->material.cert),
+		POINTER(MHD_OPTION_HTTPS_MEM_KEY, daemon->material.key),
+		POINTER(MHD_OPTION_HTTPS_PRIORITIES, PRIORITIES),
+		POINTER(material->ca ? MHD_OPTION_HTTPS_MEM_TRUST : MHD_OPTION_END, daemon->material.ca),
+		{ MHD_OPTION_END, 0, NULL }
+	};
+	struct MHD_OptionItem options[] = {
+		CALLBACK(MHD_OPTION_EXTERNAL_LOGGER, complain, server),
+		CALLBACK(MHD_OPTION_NOTIFY_CONNECTION, notify, daemon),
+		CALLBACK(MHD_OPTION_URI_LOG_CALLBACK, begin_request, daemon),
+		CALLBACK(MHD_OPTION_NOTIFY_COMPLETED, end_request, daemon),
+		CALLBACK(MHD_OPTION_UNESCAPE_CALLBACK, leave_escaped, NULL),
+		{ MHD_OPTION_CONNECTION_MEMORY_LIMIT, HTTP_CONNECTION_MEMORY, NULL },
+		{ MHD_OPTION_CONNECTION_LIMIT, config->max_connections + 1, NULL },
+		{ MHD_OPTION_PER_IP_CONNECTION_LIMIT, config->max_connections_per_client, NULL },
+		POINTER(material->cert ? MHD_OPTION_ARRAY : MHD_OPTION_END, tls),
+		{ MHD_OPTION_END, 0, NULL }
+	};
+	errno = 0;
+	daemon->library = MHD_start_daemon(flags, 0, NULL, NULL, handle, daemon, MHD_OPTION_ARRAY, options,
+				       MHD_OPTION_END);
+	if (!daemon->library) {
+		error_set(err, ERROR_CONFIG, "libmicrohttpd does not start: %s", errno ? strerror(errno) :
+			  "it does not take the certificate or the key");
+		http_daemon_unref(&daemon);
+	}
+	return daemon;
+}
+
+bool http_daemon_add(struct http_daemon *daemon, int socket, const struct sockaddr *address, socklen_t len)
+{
+	struct http_server *server = daemon->server;
+	atomic_fetch_add(&server->connected, 1);
+	atomic_fetch_add(&daemon->connections, 1);
+	series_add(server->connections, 1);
+	/* Refuses, and closes the socket, when the client has too many connections already. */
+	if (MHD_add_connection(daemon->library, socket, address, len) == MHD_YES)
+		return true;
+	count_closed(daemon);
+	return false;
+}

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NET_HTTP_INTERNAL_H
+#define NET_HTTP_INTERNAL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/socket.h>
+
+#include "net/fields.h"
+#include "net/http_server.h"
+
+/*
+ * What the files of the HTTP server share:
+ *
+ *   http_config.c    the keys and their rules
+ *   http_listener.c  the socket, and the thread that accepts, keeps deadlines and lingers
+ *   http_deadline.c  what each connection may take its time for
+ *   http_judge.c     what is refused whatever the route
+ *   http_exchange.c  one request and its reply
+ *   http_tls.c       client certificates (GnuTLS)
+ *   http_daemon.c    libmicrohttpd
+ *   http_server.c    the life of the server
+ */
+
+#define HTTP_HEADERS_MAX 100
+#define HTTP_TARGET_MAX 8192
+/* Of a connection, for headers and read buffer: what does not fit is 431. */
+#define HTTP_CONNECTION_MEMORY 32768
+/* A refused body up to this size is read and thrown away, so that the connection can stay. */
+#define HTTP_SWALLOW_MAX (256 << 10)
+/* A body of unknown length is announced to the route's `grow` from here on, in doubling steps. */
+#define HTTP_BODY_FIRST (64 << 10)
+
+/* net/http_config.c */
+size_t http_server_body_max(const struct http_server_config *config);
+
+/* net/http_listener.c */
+struct http_endpoint {
+	bool is_unix;
+	int family; /* AF_UNSPEC: either */
+	char host[256]; /* "": all addresses; of unix: the path */
+	char port[6];
+};
+
+bool http_endpoint_parse(const char *transport, const char *text, struct http_endpoint *out, struct error *err);
+
+/* net/http_deadline.c: the phases of a connection that may end it. Any thread. */
+enum http_phase { HTTP_PHASE_HEADER, HTTP_PHASE_BODY, HTTP_PHASE_WRITE, HTTP_PHASE_IDLE, HTTP_PHASES };
+#define HTTP_PHASE_NONE HTTP_PHASES
+
+struct http_deadline {
+	struct http_deadline *previous, *next;
+	enum http_phase phase;
+	uint64_t at;
+	int socket;
+	bool ended; /* by us */
+};
+
+/* One list per phase: as each phase has one timeout, a list in order of entry is in order of time. */
+struct http_deadlines {
+	pthread_mutex_t mutex;
+	struct http_deadline *head[HTTP_PHASES + 1], *tail[HTTP_PHASES + 1];
+	uint64_t timeout[HTTP_PHASES + 1]; /* ns; 0: none */
+	uint64_t next;                     /* when the thread will look again */
+	int wake;                          /* eventfd of that thread */
+	struct series *count[HTTP_PHASES + 1]; /* connections ended */
+};
+
+void http_deadlines_init(struct http_deadlines *d, const struct http_server_config *config, int wake);
+void http_deadlines_fini(struct http_deadlines *d);
+void http_deadline_join(struct http_deadlines *d, struct http_deadline *x, int socket);
+void http_deadline_enter(struct http_deadlines *d, struct http_deadline *x, enum http_phase phase);
+/* Before the socket is closed. Was the connection ended by its deadline? */
+bool http_deadline_leave(struct http_deadlines *d, struct http_deadline *x);
+/* Ends what is over its time; returns when to look again. */
+uint64_t http_deadlines_pass(struct http_deadlines *d, uint64_t now);
+/* Ends all connections that wait for a next request. */
+void http_deadlines_end_idle(struct http_deadlines *d);
+
+/* net/http_listener.c */
+struct http_listener;
+struct http_listener_options {
+	struct http_endpoint endpoint;
+	struct http_deadlines *deadlines; /* its wake is the listener's */
+	/* On the listener's thread. The socket is the callee's. */
+	void (*accepted)(void *context, int socket, const struct sockaddr *address, socklen_t len);
+	/* On the listener's thread: after each wake-up, and every tick_ns (0: never) with due = true. */
+	void (*turn)(void *context, bool due);
+	uint64_t tick_ns;
+	void *context;
+	struct series *no_files; /* connections closed because no file descriptor was left */
+};
+
+/* Binds and listens; the thread runs from start on. options is copied. */
+struct http_listener *http_listener_new(const struct http_listener_options *options, struct error *err);
+bool http_listener_start(struct http_listener *listener, struct error *err);
+const char *http_listener_address(const struct http_listener *listener);
+void http_listener_wake(struct http_listener *listener);
+/* Closes the listening socket; the thread goes on. [any thread] */
+void http_listener_refuse(struct http_listener *listener);
+/*
+ * Takes a socket that is to be closed but may hold unread data, which would reset the connection before the
+ * peer reads the last reply: reads it away for a moment first. [any thread]
+ */
+void http_listener_linger(struct http_listener *listener, int socket);
+/* Refuses and joins the thread; sockets that come to linger are closed at once from here on. */
+void http_listener_stop(struct http_listener *listener);
+void http_listener_unref(struct http_listener **listener);
+
+/* net/http_tls.c; session is a gnutls_session_t. */
+void http_tls_require(void *session);
+/* The subject of the verified client certificate, to be freed; NULL if there is none. */
+char *http_tls_identity(void *session);
+void http_tls_send(void *session, const void *data, size_t len);
+
+/* net/http_exchange.c */
+enum http_stage {
+	HTTP_STAGE_HEADERS,  /* request line and headers come in */
+	HTTP_STAGE_BODY,     /* accepted: the body comes in */
+	HTTP_STAGE_SWALLOW,  /* refused: the body comes in and is thrown away, the reply follows */
+	HTTP_STAGE_HANDED,   /* the route has it: the connection may be suspended */
+	HTTP_STAGE_REPLYING, /* the reply is on its way */
+	HTTP_STAGE_LOST      /* cut before the reply: freed when both the library and the route are done */
+};
+
+struct http_answer {
+	int status; /* 0: none yet */
+	char *content_type, *allow;
+	uint8_t *body;
+	size_t body_len;
+	uint32_t retry_after_s;
+};
+
+struct http_connection;
+
+struct http_exchange {
+	struct http_server *server;         /* holds a reference */
+	struct http_connection *connection; /* NULL when the library is done with it */
+	const struct http_route *route;
+	void *user;
+	enum http_stage stage;    /* server's mutex from HANDED on; before, only the server's thread */
+	bool suspended;           /* server's mutex */
+	struct http_exchange *previous, *next; /* the server's suspended ones, its mutex */
+	char *target, *query_text; /* path; text behind '?', or NULL */
+	bool target_too_long;
+	char *method, *peer, *identity;
+	bool http_1_0;
+	struct fields headers, query;
+	bool headers_over;
+	int64_t content_length;
+	bool expects_continue;
+	size_t body_limit, body_told; /* body_told: what the route's grow has agreed to */
+	struct bytes body;
+	struct http_answer answer; /* server's mutex in HANDED */
+};
+
+struct http_exchange *http_exchange_new(struct http_server *server, struct http_connection *connection,
+					const char *target);
+void http_exchange_free(struct http_exchange *exchange);
+/* Judges, finds the route and asks it. True: accepted. Else there is an answer; *sound: its framing can be trusted. */
+bool http_exchange_open(struct http_exchange *exchange, bool *sound);
+/* False: over the limit, or refused by `grow`; there is an answer. */
+bool http_exchange_feed(struct http_exchange *exchange, const void *data, size_t len);
+/* The reply as bytes of HTTP/1.1 with Connection: close, for when libmicrohttpd cannot answer. */
+void http_exchange_print(const struct http_exchange *exchange, struct bytes *out);
+
+/* net/http_judge.c */
+struct http_fault {
+	int status;
+	const char *text;
+};
+/* NULL: sound. Also finds content_length and expects_continue. */
+const struct http_fault *http_judge(struct http_exchange *exchange);
+bool http_is_token(const char *text);
+
+/* net/http_server.c */
+struct http_daemon;
+
+struct http_server {
+	_Atomic uint32_t holds; /* its owner, and each exchange */
+	struct http_server_config const *config;
+	struct http_route *routes;
+	size_t route_count;
+	const struct log *log;
+	struct http_listener *listener;
+	struct http_deadlines deadlines;
+	pthread_mutex_t mutex;
+	pthread_cond_t quiet; /* open became 0 */
+	struct http_daemon *daemons; /* mutex; the first is the current one, others drain */
+	struct http_exchange *suspended; /* mutex */
+	uint32_t open;            /* mutex: exchanges between request line and end */
+	_Atomic bool stopping;    /* new requests are refused, connections close after their reply */
+	bool cutting;             /* mutex: nothing is suspended any more */
+	_Atomic int64_t connected;
+	_Atomic uint32_t complaints; /* lines of libmicrohttpd that were swallowed */
+	uint64_t complain_next;   /* listener thread: not told before */
+	struct series *connections, *over_limit;
+};
+
+void http_server_unref(struct http_server *server);
+
+/*
+ * net/http_daemon.c. One libmicrohttpd daemon: it has one set of certificates and one thread. Changed certificates
+ * make a new one that gets the new connections, while the old one drains.
+ */
+struct http_daemon {
+	struct http_daemon *next;
+	struct http_server *server;
+	struct MHD_Daemon *library;
+	struct tls_material material;
+	_Atomic int64_t connections; /* given to it and not closed yet */
+	_Atomic bool draining;
+};
+
+/* Takes what the material holds, also when it fails. */
+struct http_daemon *http_daemon_new(struct http_server *server, const struct tls_material *material,
+				    struct error *err);
+/* Closes its connections. None may be suspended. */
+void http_daemon_unref(struct http_daemon **daemon);
+/* Takes the socket; false: closed it, because the client has too many. */
+bool http_daemon_add(struct http_daemon *daemon, int socket, const struct sockaddr *address, socklen_t len);
+/* The answer of a HANDED exchange is there: under the server's mutex. */
+void http_server_resume(struct http_exchange *exchange);
+
+#endif

@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "net/http_internal.h"
+
+enum { BACKLOG = 1024, LINGERERS = 64, NS_PER_MS = 1000000, RETRY_MS = 100 };
+
+#define LINGER_NS (2000ull * NS_PER_MS)
+
+struct lingerer {
+	int socket;
+	uint64_t until;
+};
+
+struct http_listener {
+	struct http_listener_options options;
+	char address[300];
+	pthread_t thread;
+	bool running;
+	pthread_mutex_t mutex; /* guards socket, closing, lingerers */
+	int socket;            /* -1: refusing */
+	bool closing;
+	struct lingerer lingerers[LINGERERS];
+	size_t lingering;
+	int spare; /* a descriptor to give up when there is none left */
+	bool starved; /* accept failed and there was no spare: look again a moment later */
+	uint64_t next_tick;
+};
+
+static bool split_address(const char *text, struct http_endpoint *out)
+{
+	const char *colon = strrchr(text, ':');
+	if (!colon || strlen(colon + 1) > 5 || strspn(colon + 1, "0123456789") != strlen(colon + 1) ||
+	    !colon[1] || atol(colon + 1) > 65535)
+		return false;
+	memcpy(out->port, colon + 1, strlen(colon + 1) + 1);
+	size_t len = (size_t)(colon - text);
+	if (*text == '[') {
+		if (len < 2 || text[len - 1] != ']')
+			return false;
+		text++;
+		len -= 2;
+	} else if (memchr(text, ':', len)) {
+		return false;
+	}
+	if (len >= sizeof out->host)
+		return false;
+	memcpy(out->host, text, len);
+	return true;
+}
+
+bool http_endpoint_parse(const char *transport, const char *text, struct http_endpoint *out, struct error *err)
+{
+	*out = (struct http_endpoint){ .family = AF_UNSPEC, .is_unix = !strcmp(transport, "unix") };
+	if (out->is_unix) {
+		size_t len = strlen(text);
+		if (!len || len >= sizeof((struct sockaddr_un *)0)->sun_path)
+			return error_set(err, ERROR_CONFIG, "a socket's path has 1 to 107 bytes, not %zu", len);
+		memcpy(out->host, text, len + 1);
+		return true;
+	}
+	out->family = !strcmp(transport, "tcp4") ? AF_INET : !strcmp(transport, "tcp6") ? AF_INET6 : AF_UNSPEC;
+	if (!split_address(text, out))
+		return error_set(err, ERROR_CONFIG, "\"%s\" is not host:port, [v6]:port or :port", text);
+	return true;
+}
+
+static bool cannot_listen(const struct http_endpoint *e, int number, struct error *err)
+{
+	bool v6 = strchr(e->host, ':');
+	return error_set(err, ERROR_CONFIG, "cannot listen on %s%s%s%s%s: %s", v6 ? "[" : "", e->host, v6 ? "]" : "",
+			 e->is_unix ? "" : ":", e->port, strerror(number));
+}
+
+/* A socket file that nobody listens on is left over from a process that was killed. */
+static void remove_stale(const struct sockaddr_un *address)
+{
+	struct stat status;
+	if (stat(address->sun_path, &status) < 0 || !S_ISSOCK(status.st_mode))
+		return;
+	int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (probe >= 0 && connect(probe, (const struct sockaddr *)address, sizeof *address) < 0 &&
+	    errno == ECONNREFUSED)
+		unlink(address->sun_path);
+	if (probe >= 0)
+		close(probe);
+}
+
+/* Returns the listening socket, or -1 with errno. */
+static int bind_one(int family, const struct sockaddr *address, socklen_t len, bool both)
+{
+	static const int yes = 1, no = 0;
+	int s = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (s < 0)
+		return -1;
+	if (family != AF_UNIX)
+		setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+	if (family == AF_INET6)
+		setsockopt(s, IPPROTO_IPV6, IPV6_V6ONLY, both ? &no : &yes, sizeof yes);
+	if (!bind(s, address, len) && !listen(s, BACKLOG))
+		return s;
+	int number = errno;
+	close(s);
+	errno = number;
+	return -1;
+}
+
+static int bind_unix(const struct http_endpoint *e, struct error *err)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	memcpy(address.sun_path, e->host, strlen(e->host) + 1);
+	remove_stale(&address);
+	int s = bind_one(AF_UNIX, (const struct sockaddr *)&address, sizeof address, false);
+	if (s < 0)
+		cannot_listen(e, errno, err);
+	return s;
+}
+
+/* Of a name's addresses the first that works, IPv4 first; of no name all of both families at once. */
+static int bind_tcp(const struct http_endpoint *e, struct error *err)
+{
+	static const int order[] = { AF_INET, AF_INET6 };
+	bool all = !*e->host;
+	struct addrinfo hints = { .ai_family = e->family, .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE };
+	struct addrinfo *found;
+	int code = getaddrinfo(all ? NULL : e->host, e->port, &hints, &found);
+	if (code) {
+		error_set(err, ERROR_CONFIG, "cannot listen on %s:%s: %s", e->host, e->port, gai_strerror(code));
+		return -1;
+	}
+	int s = -1, number = EAFNOSUPPORT;
+	for (int i = 0; i < 2 && s < 0; i++) {
+		int family = order[all ? 1 - i : i];
+		for (struct addrinfo *a = found; a && s < 0; a = a->ai_next) {
+			if (a->ai_family != family)
+				continue;
+			s = bind_one(family, a->ai_addr, a->ai_addrlen, all && e->family == AF_UNSPEC);
+			number = s < 0 && (number == EAFNOSUPPORT || errno != EAFNOSUPPORT) ? errno : number;
+		}
+	}
+	freeaddrinfo(found);
+	if (s < 0)
+		cannot_listen(e, number, err);
+	return s;
+}
+
+static void describe(struct http_listener *l)
+{
+	struct sockaddr_storage address;
+	socklen_t len = sizeof address;
+	char host[NI_MAXHOST], port[NI_MAXSERV];
+	if (l->options.endpoint.is_unix || getsockname(l->socket, (struct sockaddr *)&address, &len) < 0 ||
+	    getnameinfo((struct sockaddr *)&address, len, host, sizeof host, port, sizeof port,
+			NI_NUMERICHOST | NI_NUMERICSERV) != 0)
+		snprintf(l->address, sizeof l->address, "%s", l->options.endpoint.host);
+	else
+		snprintf(l->address, sizeof l->address, address.ss_family == AF_INET6 ? "[%.200s]:%s" : "%.200s:%s",
+			 host, port);
+}
+
+struct http_listener *http_listener_new(const struct http_listener_options *options, struct error *err)
+{
+	int s = options->endpoint.is_unix ? bind_unix(&options->endpoint, err) : bind_tcp(&options->endpoint, err);
+	if (s < 0)
+		return NULL;
+	struct http_listener *l = memory_new(sizeof *l);
+	l->options = *options;
+	l->socket = s;
+	l->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	pthread_mutex_init(&l->mutex, NULL);
+	describe(l);
+	return l;
+}
+
+const char *http_listener_address(const struct http_listener *l)
+{
+	return l->address;
+}
+
+void http_listener_wake(struct http_listener *l)
+{
+	eventfd_write(l->options.deadlines->wake, 1);
+}
+
+/*
+ * No descriptor is left: gives up the spare one, takes the connection with it and closes it, so that the peer
+ * learns it and the backlog does not wake us again and again. Without a spare the socket rests for a moment.
+ */
+static void shed(struct http_listener *l)
+{
+	l->starved = l->spare < 0;
+	if (l->spare >= 0) {
+		close(l->spare);
+		int victim = accept4(l->socket, NULL, NULL, SOCK_CLOEXEC);
+		if (victim >= 0) {
+			series_add(l->options.no_files, 1);
+			close(victim);
+		}
+	}
+	l->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+static void accept_all(struct http_listener *l)
+{
+	for (int i = 0; i < BACKLOG; i++) {
+		struct sockaddr_storage address = { 0 };
+		socklen_t len = sizeof address;
+		pthread_mutex_lock(&l->mutex);
+		int s = l->socket < 0 ? -1 : accept4(l->socket, (struct sockaddr *)&address, &len,
+						      SOCK_CLOEXEC | SOCK_NONBLOCK);
+		int number = l->socket < 0 ? EAGAIN : errno;
+		if (s < 0 && (number == EMFILE || number == ENFILE || number == ENOBUFS || number == ENOMEM))
+			shed(l);
+		pthread_mutex_unlock(&l->mutex);
+		if (s >= 0)
+			l->options.accepted(l->options.context, s, (struct sockaddr *)&address, len);
+		else if (number == EAGAIN || l->starved)
+			return;
+	}
+}
+
+void http_listener_linger(struct http_listener *l, int socket)
+{
+	shutdown(socket, SHUT_WR);
+	pthread_mutex_lock(&l->mutex);
+	bool taken = l->lingering < LINGERERS && !l->closing;
+	if (taken)
+		l->lingerers[l->lingering++] = (struct lingerer){ socket, clock_now() + LINGER_NS };
+	pthread_mutex_unlock(&l->mutex);
+	if (taken)
+		http_listener_wake(l);
+	else
+		close(socket);
+}
+
+/* Reads away what is there; false when the peer is done. */
+static bool read_away(int socket)
+{
+	char waste[16384];
+	ssize_t got;
+	for (int i = 0; i < 64; i++) {
+		got = recv(socket, waste, sizeof waste, MSG_DONTWAIT);
+		if (got <= 0)
+			return got < 0 && (errno == EAGAIN || errno == EINTR);
+	}
+	return true;
+}
+
+/* Under the mutex; returns when the first of those that stay runs out of time. */
+static uint64_t pass_lingerers(struct http_listener *l, uint64_t now)
+{
+	uint64_t next = UINT64_MAX;
+	for (size_t i = 0; i < l->lingering;) {
+		struct lingerer *x = &l->lingerers[i];
+		if (!l->closing && x->until > now && read_away(x->socket)) {
+			next = x->until < next ? x->until : next;
+			i++;
+			continue;
+		}
+		close(x->socket);
+		*x = l->lingerers[--l->lingering];
+	}
+	return next;
+}
+
+static int milliseconds(uint64_t now, uint64_t next)
+{
+	if (next == UINT64_MAX)
+		return -1;
+	uint64_t ms = next > now ? (next - now + NS_PER_MS - 1) / NS_PER_MS : 0;
+	return ms > 3600000 ? 3600000 : (int)ms;
+}
+
+/* Fills the poll set: the wake-up, the listening socket, those who linger. */
+static nfds_t watch(const struct http_listener *l, struct pollfd *set)
+{
+	nfds_t count = 0;
+	set[count++] = (struct pollfd){ .fd = l->options.deadlines->wake, .events = POLLIN };
+	set[count++] = (struct pollfd){ .fd = l->starved ? -1 : l->socket, .events = POLLIN };
+	for (size_t i = 0; i < l->lingering; i++)
+		set[count++] = (struct pollfd){ .fd = l->lingerers[i].socket, .events = POLLIN };
+	return count;
+}
+
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* One turn: waits, accepts, ends what is late, tells the owner. False: closing. */
+static bool turn(struct http_listener *l)
+{
+	struct pollfd set[2 + LINGERERS];
+	uint64_t now = clock_now(), next = http_deadlines_pass(l->options.deadlines, now);
+	pthread_mutex_lock(&l->mutex);
+	next = earlier(next, pass_lingerers(l, now));
+	if (l->starved)
+		next = earlier(next, now + RETRY_MS * (uint64_t)NS_PER_MS);
+	if (l->options.tick_ns)
+		next = earlier(next, l->next_tick);
+	nfds_t count = watch(l, set);
+	bool closing = l->closing;
+	pthread_mutex_unlock(&l->mutex);
+	if (closing)
+		return false;
+	l->starved = false;
+	if (poll(set, count, milliseconds(now, next)) < 0)
+		return true;
+	eventfd_t ignored;
+	if (set[0].revents)
+		eventfd_read(l->options.deadlines->wake, &ignored);
+	if (set[1].revents)
+		accept_all(l);
+	bool due = l->options.tick_ns && clock_now() >= l->next_tick;
+	if (due)
+		l->next_tick = clock_now() + l->options.tick_ns;
+	l->options.turn(l->options.context, due);
+	return true;
+}
+
+static void *run(void *argument)
+{
+	struct http_listener *l = argument;
+	pthread_setname_np(pthread_self(), "http-listener");
+	l->next_tick = clock_now() + l->options.tick_ns;
+	while (turn(l))
+		;
+	return NULL;
+}
+
+bool http_listener_start(struct http_listener *l, struct error *err)
+{
+	int number = pthread_create(&l->thread, NULL, run, l);
+	l->running = !number;
+	return !number || error_set(err, ERROR_INTERNAL, "cannot start a thread: %s", strerror(number));
+}
+
+void http_listener_refuse(struct http_listener *l)
+{
+	pthread_mutex_lock(&l->mutex);
+	if (l->socket >= 0) {
+		close(l->socket);
+		if (l->options.endpoint.is_unix)
+			unlink(l->options.endpoint.host);
+	}
+	l->socket = -1;
+	pthread_mutex_unlock(&l->mutex);
+	http_listener_wake(l);
+}
+
+void http_listener_stop(struct http_listener *l)
+{
+	http_listener_refuse(l);
+	pthread_mutex_lock(&l->mutex);
+	l->closing = true;
+	pthread_mutex_unlock(&l->mutex);
+	http_listener_wake(l);
+	if (l->running)
+		pthread_join(l->thread, NULL);
+	l->running = false;
+	pthread_mutex_lock(&l->mutex);
+	pass_lingerers(l, 0);
+	pthread_mutex_unlock(&l->mutex);
+}
+
+void http_listener_unref(struct http_listener **listener)
+{
+	struct http_listener *l = *listener;
+	if (!l)
+		return;
+	http_listener_stop(l);
+	if (l->spare >= 0)
+		close(l->spare);
+	pthread_mutex_destroy(&l->mutex);
+	memory_free(l);
+	*listener = NULL;
+}

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "net/http_internal.h"
+
+#define SECOND_NS 1000000000ull
+#define COMPLAIN_EVERY_NS (60 * SECOND_NS)
+#define WATCH_CA_NS (10 * SECOND_NS)
+
+static const struct metric connections_metric = {
+	"otelcol_portcullis_http_connections", METRIC_GAUGE, "{connections}", "Open connections of an HTTP server."
+};
+static const struct metric refused_metric = {
+	"otelcol_portcullis_http_connections_refused", METRIC_COUNTER, "{connections}",
+	"Connections closed unanswered, by reason: limit (max_connections), files (no file descriptor was left)."
+};
+static const struct metric ended_metric = {
+	"otelcol_portcullis_http_connections_ended", METRIC_COUNTER, "{connections}",
+	"Connections ended by a deadline, by reason: header, body, write, idle."
+};
+
+static void accepted(void *context, int socket, const struct sockaddr *address, socklen_t len)
+{
+	struct http_server *server = context;
+	pthread_mutex_lock(&server->mutex);
+	struct http_daemon *daemon = server->daemons; /* only this thread frees daemons now */
+	pthread_mutex_unlock(&server->mutex);
+	bool full = atomic_load(&server->connected) >= server->config->max_connections;
+	if (full)
+		close(socket);
+	if (full || !http_daemon_add(daemon, socket, address, len))
+		series_add(server->over_limit, 1);
+}
+
+static struct http_daemon *daemon_load(struct http_server *server, struct error *err)
+{
+	struct tls_material material = { 0 };
+	if (server->config->tls.present.enabled && !tls_load_server(&server->config->tls, &material, err)) {
+		tls_release(&material);
+		error_prefix(err, "tls");
+		return NULL;
+	}
+	return http_daemon_new(server, &material, err);
+}
+
+static void push_daemon(struct http_server *server, struct http_daemon *daemon)
+{
+	pthread_mutex_lock(&server->mutex);
+	daemon->next = server->daemons;
+	server->daemons = daemon;
+	pthread_mutex_unlock(&server->mutex);
+}
+
+/* Listener thread: takes one drained daemon out of the list. */
+static struct http_daemon *take_drained(struct http_server *server)
+{
+	struct http_daemon *found = NULL;
+	pthread_mutex_lock(&server->mutex);
+	for (struct http_daemon **at = &server->daemons->next; *at && !found; at = &(*at)->next) {
+		if (!atomic_load(&(*at)->connections)) {
+			found = *at;
+			*at = found->next;
+			break;
+		}
+	}
+	pthread_mutex_unlock(&server->mutex);
+	return found;
+}
+
+static void tell_complaints(struct http_server *server)
+{
+	uint64_t now = clock_now();
+	if (now < server->complain_next || !atomic_load(&server->complaints))
+		return;
+	server->complain_next = now + COMPLAIN_EVERY_NS;
+	log_debug(server->log, "A library reported a problem; its text is withheld",
+		  log_text("library", "libmicrohttpd"), log_number("count", atomic_exchange(&server->complaints, 0)));
+}
+
+static void turn(void *context, bool due)
+{
+	struct http_server *server = context;
+	struct http_daemon *drained;
+	struct error err;
+	if (due && !http_server_reload(server, &err))
+		log_error(server->log, "Certificates are broken; keeping the old ones", log_text("error", err.text));
+	while ((drained = take_drained(server)))
+		http_daemon_unref(&drained);
+	tell_complaints(server);
+}
+
+bool http_server_reload(struct http_server *server, struct error *err)
+{
+	if (!server->config->tls.present.enabled)
+		return true;
+	struct tls_material fresh = { 0 };
+	if (!tls_load_server(&server->config->tls, &fresh, err)) {
+		tls_release(&fresh);
+		return error_prefix(err, "tls");
+	}
+	pthread_mutex_lock(&server->mutex);
+	bool same = tls_equal(&fresh, &server->daemons->material);
+	pthread_mutex_unlock(&server->mutex);
+	if (same) {
+		tls_release(&fresh);
+		return true;
+	}
+	struct http_daemon *daemon = http_daemon_new(server, &fresh, err);
+	if (!daemon)
+		return false;
+	push_daemon(server, daemon);
+	atomic_store(&daemon->next->draining, true);
+	http_deadlines_end_idle(&server->deadlines);
+	http_listener_wake(server->listener);
+	log_info(server->log, "Certificates reloaded");
+	return true;
+}
+
+static void make_series(struct http_server *server, struct metrics *metrics, struct series **no_files)
+{
+	static const char *const phases[] = {
+		[HTTP_PHASE_HEADER] = "header", [HTTP_PHASE_BODY] = "body",
+		[HTTP_PHASE_WRITE] = "write", [HTTP_PHASE_IDLE] = "idle"
+	};
+	const char *component = server->log->component_id ? server->log->component_id : "";
+	struct metric_label labels[] = { { "component", component }, { NULL, NULL }, { NULL, NULL } };
+	server->connections = metrics_series(metrics, &connections_metric, labels);
+	labels[1] = (struct metric_label){ "reason", "limit" };
+	server->over_limit = metrics_series(metrics, &refused_metric, labels);
+	labels[1].value = "files";
+	*no_files = metrics_series(metrics, &refused_metric, labels);
+	for (int i = 0; i < HTTP_PHASES; i++) {
+		labels[1].value = phases[i];
+		server->deadlines.count[i] = metrics_series(metrics, &ended_metric, labels);
+	}
+}
+
+static uint64_t watch_interval(const struct tls_server_config *tls)
+{
+	if (!tls->present.enabled || tls->reload_interval.ns > 0)
+		return tls->present.enabled ? (uint64_t)tls->reload_interval.ns : 0;
+	return tls->client_ca_file_reload ? WATCH_CA_NS : 0;
+}
+
+static struct http_server *server_new(const struct http_server_options *options)
+{
+	struct http_server *server = memory_new(sizeof *server);
+	atomic_store(&server->holds, 1);
+	server->config = options->config;
+	server->log = options->log;
+	server->route_count = options->route_count;
+	server->routes = memory_array(options->route_count, sizeof *server->routes);
+	memcpy(server->routes, options->routes, options->route_count * sizeof *server->routes);
+	pthread_mutex_init(&server->mutex, NULL);
+	pthread_condattr_t monotonic;
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&server->quiet, &monotonic);
+	pthread_condattr_destroy(&monotonic);
+	http_deadlines_init(&server->deadlines, options->config, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+	return server;
+}
+
+void http_server_unref(struct http_server *server)
+{
+	if (atomic_fetch_sub(&server->holds, 1) != 1)
+		return;
+	http_deadlines_fini(&server->deadlines);
+	pthread_cond_destroy(&server->quiet);
+	pthread_mutex_destroy(&server->mutex);
+	memory_free(server->routes);
+	memory_free(server);
+}
+
+struct http_server *http_server_start(const struct http_server_options *options, struct error *err)
+{
+	const struct http_server_config *config = options->config;
+	struct http_listener_options listener = { .accepted = accepted, .turn = turn };
+	if (!config->endpoint || !*config->endpoint) {
+		error_set(err, ERROR_CONFIG, "endpoint: must be specified");
+		return NULL;
+	}
+	if (!http_endpoint_parse(config->transport, config->endpoint, &listener.endpoint, err))
+		return NULL;
+	struct http_server *server = server_new(options);
+	make_series(server, options->metrics, &listener.no_files);
+	listener.deadlines = &server->deadlines;
+	listener.tick_ns = watch_interval(&config->tls);
+	listener.context = server;
+	server->listener = http_listener_new(&listener, err);
+	struct http_daemon *daemon = server->listener ? daemon_load(server, err) : NULL;
+	if (daemon)
+		push_daemon(server, daemon);
+	if (!daemon || !http_listener_start(server->listener, err)) {
+		http_server_stop(&server, 0);
+		return NULL;
+	}
+	log_info(server->log, "Starting HTTP server", log_text("endpoint", http_server_address(server)));
+	return server;
+}
+
+const char *http_server_address(const struct http_server *server)
+{
+	return http_listener_address(server->listener);
+}
+
+static void wait_quiet(struct http_server *server, uint64_t grace_ns)
+{
+	uint64_t end = clock_now() + grace_ns;
+	struct timespec until = { (time_t)(end / SECOND_NS), (long)(end % SECOND_NS) };
+	while (server->open && !pthread_cond_timedwait(&server->quiet, &server->mutex, &until))
+		;
+}
+
+/* What a worker still holds is lost to its client, and the reply will free it. */
+static void cut(struct http_server *server)
+{
+	server->cutting = true;
+	for (struct http_exchange *x; (x = server->suspended);) {
+		x->stage = HTTP_STAGE_LOST;
+		http_server_resume(x);
+	}
+}
+
+void http_server_stop(struct http_server **own, uint64_t grace_ns)
+{
+	struct http_server *server = *own;
+	if (!server)
+		return;
+	atomic_store(&server->stopping, true);
+	if (server->listener)
+		http_listener_refuse(server->listener);
+	http_deadlines_end_idle(&server->deadlines);
+	pthread_mutex_lock(&server->mutex);
+	wait_quiet(server, grace_ns);
+	cut(server);
+	pthread_mutex_unlock(&server->mutex);
+	if (server->listener)
+		http_listener_stop(server->listener);
+	for (struct http_daemon *daemon; (daemon = server->daemons);) {
+		server->daemons = daemon->next;
+		http_daemon_unref(&daemon);
+	}
+	http_listener_unref(&server->listener);
+	close(server->deadlines.wake);
+	http_server_unref(server);
+	*own = NULL;
+}
