@@ -3,40 +3,79 @@
 #define NET_GRPC_CLIENT_H
 
 #include "base/bytes.h"
-#include "base/log.h"
 #include "config/table.h"
 #include "net/tls.h"
 
 /*
- * One channel to one target, unary calls of one method. [any thread] `done` runs on the client's
- * completion-queue thread (one for the whole process) and must not block.
+ * One channel to one target, unary calls of one method, over gRPC's C core. [any thread]
+ *
+ * All clients of the process share one completion-queue thread. It starts with the first client and has
+ * ended when the last one is gone. `done` runs on it and must not block, nor drop a client.
  */
-struct grpc_client_options {
-	const char *endpoint;   /* host:port, dns:///h:p, unix:///path; http:// stripped, https:// forces TLS */
-	const char *method;     /* "/package.Service/Method" */
-	const struct tls_client_config *tls;
-	const struct pairs *headers;
-	const char *user_agent, *authority, *balancer; /* NULL: default; balancer round_robin or pick_first */
-	bool wait_for_ready, keepalive, permit_without_stream;
-	struct duration keepalive_time, keepalive_timeout;
-	struct log *log;
+
+/* An endpoint as users of the Collector write it, taken apart. */
+struct grpc_endpoint {
+	char *target;     /* for core: "dns:///host:port", "unix:/path" */
+	char *host, *port; /* for labels; empty for sockets and lists */
+	bool tls;         /* https:// forces it */
 };
 
+/*
+ * host:port, http:// (stripped), https:// (forces TLS), dns:///h:p, passthrough:///h:p (core has no such
+ * resolver; dns takes addresses as they are, too), unix:/path, unix:///path, ipv4:a:p,b:p, ipv6:[a]:p.
+ * On success grpc_endpoint_fini frees the texts.
+ */
+bool grpc_endpoint_parse(const char *text, struct grpc_endpoint *out, struct error *err);
+void grpc_endpoint_fini(struct grpc_endpoint *endpoint);
+
+/* All texts are borrowed until grpc_client_new returns; `tls` until the client is gone (it names files to reload). */
+struct grpc_client_options {
+	const char *endpoint;
+	const char *method;     /* "/package.Service/Method" */
+	const struct tls_client_config *tls; /* NULL, or insecure without CA: plaintext */
+	const struct pairs *headers; /* may be NULL; names are sent in lower case */
+	const char *user_agent, *authority, *balancer; /* NULL: core's default */
+	bool wait_for_ready, keepalive, permit_without_stream;
+	struct duration keepalive_time, keepalive_timeout;
+};
+
+/* gzip: the bytes are already gzip; the header says so. They are not copied. */
+struct grpc_message {
+	struct view bytes;
+	bool gzip;
+	/* [any thread] core has let go of the bytes: once, before or after done. Must not block or call this client.
+	 * May be NULL. */
+	void (*release)(void *owner);
+	void *owner;
+};
+
+/* Valid during done. */
 struct grpc_result {
 	int status;          /* gRPC code, 0 = OK */
 	const char *message; /* the peer's text: for classification only, never logged */
-	struct view response;
+	struct view response; /* inflated; at most GRPC_CLIENT_ANSWER_MAX bytes */
 	int64_t retry_delay_ms; /* of RetryInfo; -1: none was sent */
 };
 
+#define GRPC_CLIENT_ANSWER_MAX 65536
+
 struct grpc_client;
 
+/* Can these headers be sent? Names are the operator's and appear in err, values never. */
+bool grpc_client_check_headers(const struct pairs *headers, struct error *err);
+
 struct grpc_client *grpc_client_new(const struct grpc_client_options *options, struct error *err);
-/* gzip: `message` is already gzip; the header says so. The bytes must stay until done. */
-void grpc_client_call(struct grpc_client *client, struct view message, bool gzip, uint64_t timeout_ns,
+/* timeout_ns 0: none. done is called exactly once. */
+void grpc_client_call(struct grpc_client *client, const struct grpc_message *message, uint64_t timeout_ns,
 		      void (*done)(void *argument, const struct grpc_result *result), void *argument);
+/* Reads the TLS files again. If they changed, later calls use a new channel; calls in flight end on the old one. What
+ * is broken stays as it was, and err says why. */
 bool grpc_client_reload(struct grpc_client *client, struct error *err);
-/* Cancels calls in flight (their done runs) and returns when none is left. */
+/*
+ * Cancels calls in flight and returns when each has had its done and each message has been released. A peer that
+ * stopped reading in the middle of a message delays that until its connection is given up: 10 s without
+ * progress, or keepalive_timeout. Not from done.
+ */
 void grpc_client_unref(struct grpc_client **client);
 
 #endif

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "net/grpc_client.h"
+
+#include <string.h>
+
+#include "base/memory.h"
+
+/* How the schemes of an endpoint become targets of core. */
+static const struct scheme {
+	const char *prefix;
+	const char *target; /* NULL: dns:///host:port; else put before the rest, which is not looked into */
+	bool tls;
+} schemes[] = {
+	{ "http://", NULL, false },
+	{ "https://", NULL, true },
+	{ "dns:///", NULL, false },
+	{ "passthrough:///", NULL, false },
+	{ "dns://", "dns://", false }, /* dns://server/host:port */
+	{ "unix:", "unix:", false },
+	{ "unix-abstract:", "unix-abstract:", false },
+	{ "ipv4:", "ipv4:", false },
+	{ "ipv6:", "ipv6:", false },
+	{ "", NULL, false },
+};
+
+static const struct scheme *scheme_of(const char *text)
+{
+	const struct scheme *s = schemes;
+	while (strncmp(text, s->prefix, strlen(s->prefix)))
+		s++;
+	return s;
+}
+
+static bool port_is_valid(const char *port)
+{
+	unsigned number = 0;
+	size_t len = strlen(port);
+	for (size_t i = 0; i < len; i++) {
+		if (port[i] < '0' || port[i] > '9')
+			return false;
+		number = number * 10 + (unsigned)(port[i] - '0');
+		if (number > 65535)
+			return false;
+	}
+	return len && number;
+}
+
+/* "host:port", "[address]:port", ":port" (this machine). */
+static bool parse_host_port(const char *text, struct grpc_endpoint *out, struct error *err)
+{
+	const char *colon = strrchr(text, ':');
+	if (!colon)
+		return error_set(err, ERROR_CONFIG, "endpoint: \"%s\" has no port", text);
+	if (!port_is_valid(colon + 1))
+		return error_set(err, ERROR_CONFIG, "endpoint: invalid port \"%s\"", colon + 1);
+	size_t len = (size_t)(colon - text);
+	bool bracketed = len >= 2 && text[0] == '[' && colon[-1] == ']';
+	if (!bracketed && (memchr(text, ':', len) || memchr(text, '/', len)))
+		return error_set(err, ERROR_CONFIG, "endpoint: \"%s\" is not host:port", text);
+	if (bracketed)
+		out->host = memory_text_of(text + 1, len - 2);
+	else
+		out->host = len ? memory_text_of(text, len) : memory_text("localhost");
+	out->port = memory_text(colon + 1);
+	out->target = memory_format(bracketed ? "dns:///[%s]:%s" : "dns:///%s:%s", out->host, out->port);
+	return true;
+}
+
+bool grpc_endpoint_parse(const char *text, struct grpc_endpoint *out, struct error *err)
+{
+	*out = (struct grpc_endpoint){ 0 };
+	if (!text || !*text)
+		return error_set(err, ERROR_CONFIG, "requires a non-empty \"endpoint\"");
+	const struct scheme *scheme = scheme_of(text);
+	const char *rest = text + strlen(scheme->prefix);
+	out->tls = scheme->tls;
+	if (!scheme->target)
+		return parse_host_port(rest, out, err);
+	if (!*rest)
+		return error_set(err, ERROR_CONFIG, "endpoint: nothing behind \"%s\"", scheme->prefix);
+	/* unix://relative is Go's spelling; core wants unix:relative. */
+	if (!strcmp(scheme->prefix, "unix:") && !strncmp(rest, "//", 2) && rest[2] != '/')
+		rest += 2;
+	out->target = memory_format("%s%s", scheme->target, rest);
+	out->host = memory_text("");
+	out->port = memory_text("");
+	return true;
+}
+
+void grpc_endpoint_fini(struct grpc_endpoint *endpoint)
+{
+	memory_free(endpoint->target);
+	memory_free(endpoint->host);
+	memory_free(endpoint->port);
+	*endpoint = (struct grpc_endpoint){ 0 };
+}

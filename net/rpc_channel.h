@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NET_RPC_CHANNEL_H
+#define NET_RPC_CHANNEL_H
+
+#include <grpc/grpc.h>
+#include <stdatomic.h>
+
+#include "net/grpc_client.h"
+
+/*
+ * A channel of core that its calls in flight keep alive after a reload has replaced it. Only the files of
+ * net/ that speak to core include this.
+ */
+struct rpc_channel {
+	_Atomic unsigned refs;
+	grpc_channel *core;
+	void *method; /* registered with core; belongs to it */
+};
+
+#define RPC_METADATA_MAX 65536
+
+bool rpc_channel_is_plaintext(const struct grpc_endpoint *endpoint, const struct tls_client_config *tls);
+/* Nothing is connected before the first call. The texts are only read. */
+struct rpc_channel *rpc_channel_new(const struct grpc_endpoint *endpoint, const struct grpc_client_options *options,
+				    const struct tls_material *material);
+struct rpc_channel *rpc_channel_ref(struct rpc_channel *channel);
+void rpc_channel_unref(struct rpc_channel **channel);
+
+#endif

@@ -1,0 +1,670 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "net/grpc_client.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "net/compress.h"
+#include "tests/support/grpc_peer.h"
+
+#define SECOND UINT64_C(1000000000)
+#define METHOD "/opentelemetry.proto.collector.profiles.v1development.ProfilesService/Export"
+
+/* What became of one call. */
+struct answer {
+	pthread_mutex_t lock;
+	pthread_cond_t there;
+	bool done;
+	_Atomic int released;
+	int status;
+	int64_t retry_delay_ms;
+	char message[200];
+	char response[4096];
+	size_t length;
+};
+
+static struct grpc_peer peer;
+static char *certificates;
+
+static void on_done(void *argument, const struct grpc_result *result)
+{
+	struct answer *a = argument;
+	pthread_mutex_lock(&a->lock);
+	a->status = result->status;
+	a->retry_delay_ms = result->retry_delay_ms;
+	snprintf(a->message, sizeof a->message, "%s", result->message);
+	a->length = result->response.len;
+	snprintf(a->response, sizeof a->response, "%.*s", (int)result->response.len,
+		 a->length ? (const char *)result->response.at : "");
+	a->done = true;
+	pthread_cond_signal(&a->there);
+	pthread_mutex_unlock(&a->lock);
+}
+
+static void on_release(void *owner)
+{
+	struct answer *a = owner;
+	pthread_mutex_lock(&a->lock);
+	a->released++;
+	pthread_cond_signal(&a->there);
+	pthread_mutex_unlock(&a->lock);
+}
+
+static void begin(struct grpc_client *client, struct view bytes, bool gzip, uint64_t timeout, struct answer *a)
+{
+	*a = (struct answer){ .lock = PTHREAD_MUTEX_INITIALIZER, .there = PTHREAD_COND_INITIALIZER };
+	struct grpc_message message = { .bytes = bytes, .gzip = gzip, .release = on_release, .owner = a };
+	grpc_client_call(client, &message, timeout, on_done, a);
+}
+
+static void wait_for_done(struct answer *a)
+{
+	pthread_mutex_lock(&a->lock);
+	while (!a->done)
+		pthread_cond_wait(&a->there, &a->lock);
+	pthread_mutex_unlock(&a->lock);
+}
+
+static void wait_for(struct answer *a)
+{
+	wait_for_done(a);
+	pthread_mutex_lock(&a->lock);
+	while (!a->released)
+		pthread_cond_wait(&a->there, &a->lock);
+	pthread_mutex_unlock(&a->lock);
+}
+
+static void ask_within(struct grpc_client *client, const char *script, uint64_t timeout, struct answer *a)
+{
+	begin(client, view_of(script), false, timeout, a);
+	wait_for(a);
+}
+
+static void ask(struct grpc_client *client, const char *script, struct answer *a)
+{
+	ask_within(client, script, 20 * SECOND, a);
+}
+
+static struct grpc_client *client_with(struct grpc_client_options options)
+{
+	struct error err = { 0 };
+	if (!options.endpoint)
+		options.endpoint = peer.endpoint;
+	options.method = METHOD;
+	struct grpc_client *client = grpc_client_new(&options, &err);
+	if (!client)
+		fail_msg("%s", err.text);
+	return client;
+}
+
+static struct grpc_client *client_of(const char *endpoint)
+{
+	return client_with((struct grpc_client_options){ .endpoint = endpoint });
+}
+
+static bool answer_has(const struct answer *a, const char *line)
+{
+	return strstr(a->response, line) != NULL;
+}
+
+static void pause_briefly(void)
+{
+	nanosleep(&(struct timespec){ .tv_nsec = 20000000 }, NULL);
+}
+
+static int start_peer(void **state)
+{
+	(void)state;
+	certificates = certificates_make();
+	grpc_peer_run(&peer);
+	return 0;
+}
+
+static int stop_peer(void **state)
+{
+	(void)state;
+	grpc_peer_kill(&peer);
+	certificates_remove(&certificates);
+	return 0;
+}
+
+static void a_call_is_answered(void **state)
+{
+	(void)state;
+	struct answer a;
+	struct grpc_client *client = client_of(NULL);
+	ask(client, "echo", &a);
+	assert_int_equal(a.status, 0);
+	assert_int_equal(a.retry_delay_ms, -1);
+	assert_true(answer_has(&a, "length=4\n"));
+	grpc_client_unref(&client);
+	assert_null(client);
+	assert_int_equal(a.released, 1);
+}
+
+static void every_status_arrives(void **state)
+{
+	(void)state;
+	struct answer a;
+	struct grpc_client *client = client_of(NULL);
+	for (int code = 1; code <= 16; code++) {
+		char script[40], text[20];
+		snprintf(text, sizeof text, "said %d", code);
+		snprintf(script, sizeof script, "status %d %s", code, text);
+		ask(client, script, &a);
+		assert_int_equal(a.status, code);
+		assert_string_equal(a.message, text);
+		assert_int_equal(a.retry_delay_ms, -1);
+		assert_int_equal(a.length, 0);
+	}
+	grpc_client_unref(&client);
+}
+
+static void retry_info_is_read(void **state)
+{
+	(void)state;
+	struct answer a;
+	struct grpc_client *client = client_of(NULL);
+	ask(client, "status 8 retry 1500 later", &a);
+	assert_int_equal(a.status, 8);
+	assert_int_equal(a.retry_delay_ms, 1500);
+	ask(client, "status 14 retry 0 now", &a);
+	assert_int_equal(a.retry_delay_ms, 0);
+	grpc_client_unref(&client);
+}
+
+static void a_deadline_ends_the_call(void **state)
+{
+	(void)state;
+	struct answer a;
+	struct grpc_client *client = client_of(NULL);
+	ask_within(client, "hang", SECOND / 5, &a);
+	assert_int_equal(a.status, 4);
+	grpc_client_unref(&client);
+}
+
+static void unref_cancels_calls_in_flight(void **state)
+{
+	(void)state;
+	struct answer a[20];
+	struct grpc_client *client = client_of(NULL), *other = client_of(NULL);
+	for (int i = 0; i < 20; i++)
+		begin(client, view_of("hang"), false, 0, &a[i]);
+	grpc_client_unref(&client);
+	for (int i = 0; i < 20; i++) {
+		assert_true(a[i].done);
+		assert_int_equal(a[i].status, 1);
+	}
+	ask(other, "echo", &a[0]);
+	assert_int_equal(a[0].status, 0);
+	grpc_client_unref(&other);
+}
+
+static void headers_are_sent_in_lower_case(void **state)
+{
+	(void)state;
+	struct pair rows[] = { { (char *)"X-Scope-OrgID", { (char *)"team-a" } },
+			       { (char *)"x-raw-bin", { (char *)"\x01\xff" } } };
+	struct pairs headers = { rows, 2 };
+	struct answer a;
+	struct grpc_client *client = client_with((struct grpc_client_options){
+		.headers = &headers, .user_agent = "portcullis/test" });
+	ask(client, "echo", &a);
+	assert_true(answer_has(&a, "x-scope-orgid=team-a\n"));
+	assert_true(answer_has(&a, "x-raw-bin=b'\\x01\\xff'\n"));
+	assert_true(answer_has(&a, "user-agent=portcullis/test grpc-c/"));
+	grpc_client_unref(&client);
+}
+
+static void headers_that_cannot_be_sent_are_refused(void **state)
+{
+	(void)state;
+	static const struct { const char *name, *value; } bad[] = {
+		{ "grpc-timeout", "1S" }, { ":path", "/" }, { "a b", "c" }, { "", "c" }, { "x", "a\nb" },
+		{ "Content-Type", "text/plain" }, { "user-agent", "me" },
+	};
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		struct pair row = { (char *)bad[i].name, { (char *)bad[i].value } };
+		struct pairs headers = { &row, 1 };
+		struct error err = { 0 };
+		assert_false(grpc_client_check_headers(&headers, &err));
+		assert_int_equal(err.kind, ERROR_CONFIG);
+		assert_null(strstr(err.text, "a\nb"));
+	}
+}
+
+static void gzip_is_on_the_wire_and_declared(void **state)
+{
+	(void)state;
+	struct grpc_peer raw;
+	struct error err;
+	struct bytes packed;
+	struct answer a;
+	bytes_init(&packed, 4096);
+	assert_true(compress_deflate(CODING_GZIP, 0, view_of("echo"), &packed, &err));
+
+	grpc_peer_run(&raw, "--raw");
+	struct grpc_client *client = client_of(raw.endpoint);
+	begin(client, bytes_view(&packed), true, 20 * SECOND, &a);
+	wait_for(&a);
+	assert_true(answer_has(&a, "packed=True"));
+	grpc_client_unref(&client);
+	grpc_peer_kill(&raw);
+
+	client = client_of(NULL);
+	begin(client, bytes_view(&packed), true, 20 * SECOND, &a);
+	wait_for(&a);
+	assert_int_equal(a.status, 0);
+	assert_true(answer_has(&a, "packed=False"));
+	assert_true(answer_has(&a, "length=4\n"));
+	grpc_client_unref(&client);
+	bytes_fini(&packed);
+}
+
+static void long_answers_are_not_kept(void **state)
+{
+	(void)state;
+	struct answer a;
+	struct grpc_client *client = client_of(NULL);
+	ask(client, "large 65536", &a);
+	assert_int_equal(a.length, 65536);
+	ask(client, "large 65537", &a);
+	assert_int_equal(a.status, 0);
+	assert_int_equal(a.length, 0);
+	ask(client, "zip 5000", &a);
+	assert_int_equal(a.status, 0);
+	assert_int_equal(a.length, 5000);
+	ask(client, "zip 3000000", &a);
+	assert_int_equal(a.status, 0);
+	assert_int_equal(a.length, 0);
+	grpc_client_unref(&client);
+}
+
+static void http_status_without_grpc_status_becomes_a_code(void **state)
+{
+	(void)state;
+	static const struct { const char *http; int code; } rows[] = { { "401", 16 }, { "403", 7 }, { "503", 14 } };
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct grpc_peer proxy;
+		struct answer a;
+		grpc_peer_run(&proxy, "--http-status", rows[i].http);
+		struct grpc_client *client = client_of(proxy.endpoint);
+		ask(client, "echo", &a);
+		assert_int_equal(a.status, rows[i].code);
+		grpc_client_unref(&client);
+		grpc_peer_kill(&proxy);
+	}
+}
+
+static void a_dead_server_is_unavailable_and_a_restarted_one_is_found_again(void **state)
+{
+	(void)state;
+	struct grpc_peer mortal;
+	struct answer a;
+	char port[12];
+	grpc_peer_run(&mortal);
+	struct grpc_client *client = client_of(mortal.endpoint);
+	ask(client, "echo", &a);
+	assert_int_equal(a.status, 0);
+	snprintf(port, sizeof port, "%d", mortal.port);
+	begin(client, view_of("hang"), false, 0, &a);
+	grpc_peer_kill(&mortal);
+	wait_for(&a);
+	assert_int_equal(a.status, 14);
+	ask(client, "echo", &a);
+	assert_int_equal(a.status, 14);
+
+	grpc_peer_run(&mortal, "--port", port);
+	for (int i = 0; i < 3000 && a.status; i++) {
+		pause_briefly();
+		ask(client, "echo", &a);
+	}
+	assert_int_equal(a.status, 0);
+	grpc_client_unref(&client);
+	grpc_peer_kill(&mortal);
+}
+
+/* More than any socket buffer takes, sent to a server that no longer reads: core cannot finish writing. */
+static struct bytes send_to_frozen(struct grpc_peer *frozen, struct grpc_client *client, struct answer *a)
+{
+	struct bytes big;
+	ask(client, "echo", a);
+	kill(frozen->pid, SIGSTOP);
+	bytes_init(&big, 64 << 20);
+	bytes_reserve(&big, big.max);
+	big.len = big.max;
+	begin(client, bytes_view(&big), false, SECOND / 5, a);
+	wait_for_done(a);
+	assert_int_equal(a->status, 4);
+	return big;
+}
+
+static void a_server_that_stops_reading_runs_into_the_deadline(void **state)
+{
+	(void)state;
+	struct grpc_peer frozen;
+	struct answer a;
+	grpc_peer_run(&frozen);
+	struct grpc_client *client = client_of(frozen.endpoint);
+	struct bytes big = send_to_frozen(&frozen, client, &a);
+	assert_int_equal(a.released, 0);
+	grpc_peer_kill(&frozen);
+	grpc_client_unref(&client);
+	assert_int_equal(a.released, 1);
+	bytes_fini(&big);
+}
+
+static void a_server_that_stops_reading_cannot_hold_up_unref_for_ever(void **state)
+{
+	(void)state;
+	struct grpc_peer frozen;
+	struct answer a;
+	grpc_peer_run(&frozen);
+	struct grpc_client *client = client_with((struct grpc_client_options){
+		.endpoint = frozen.endpoint, .keepalive = true, .keepalive_time.ns = 3600 * (int64_t)SECOND,
+		.keepalive_timeout.ns = (int64_t)SECOND });
+	struct bytes big = send_to_frozen(&frozen, client, &a);
+	grpc_client_unref(&client);
+	assert_int_equal(a.released, 1);
+	grpc_peer_kill(&frozen);
+	bytes_fini(&big);
+}
+
+static void wait_for_ready_waits_until_the_server_is_there(void **state)
+{
+	(void)state;
+	struct grpc_peer late;
+	struct answer a;
+	char port[12], endpoint[32];
+	grpc_peer_run(&late);
+	snprintf(port, sizeof port, "%d", late.port);
+	snprintf(endpoint, sizeof endpoint, "127.0.0.1:%d", late.port);
+	grpc_peer_kill(&late);
+	struct grpc_client *client = client_with((struct grpc_client_options){
+		.endpoint = endpoint, .wait_for_ready = true });
+	begin(client, view_of("echo"), false, 60 * SECOND, &a);
+	grpc_peer_run(&late, "--port", port);
+	wait_for(&a);
+	assert_int_equal(a.status, 0);
+	grpc_client_unref(&client);
+	grpc_peer_kill(&late);
+}
+
+static void round_robin_uses_both_servers(void **state)
+{
+	(void)state;
+	struct grpc_peer one, two;
+	char endpoint[80];
+	int seen[2] = { 0 };
+	grpc_peer_run(&one, "--name", "one");
+	grpc_peer_run(&two, "--name", "two");
+	snprintf(endpoint, sizeof endpoint, "ipv4:%s,%s", one.endpoint, two.endpoint);
+	struct grpc_client *client = client_with((struct grpc_client_options){
+		.endpoint = endpoint, .balancer = "round_robin" });
+	for (int i = 0; i < 2000 && !(seen[0] > 5 && seen[1] > 5); i++) {
+		struct answer a;
+		ask(client, "echo", &a);
+		seen[answer_has(&a, "name=two")]++;
+	}
+	assert_true(seen[0] > 5);
+	assert_true(seen[1] > 5);
+	grpc_client_unref(&client);
+	grpc_peer_kill(&one);
+	grpc_peer_kill(&two);
+}
+
+static void a_unix_socket_is_dialled(void **state)
+{
+	(void)state;
+	struct grpc_peer local;
+	struct answer a;
+	char *path = memory_format("unix:%s/socket", certificates);
+	grpc_peer_run(&local, "--unix", path);
+	struct grpc_client *client = client_of(path);
+	ask(client, "echo", &a);
+	assert_int_equal(a.status, 0);
+	grpc_client_unref(&client);
+	grpc_peer_kill(&local);
+	memory_free(path);
+}
+
+static char *in_directory(const char *file)
+{
+	return memory_format("%s/%s", certificates, file);
+}
+
+struct secure {
+	struct grpc_peer peer;
+	char *ca, *other_ca, *cert, *key, *client_cert, *client_key;
+};
+
+static void secure_begin(struct secure *s, bool mutual)
+{
+	*s = (struct secure){ .ca = in_directory("ca.pem"), .other_ca = in_directory("other-ca.pem"),
+			      .cert = in_directory("server.pem"), .key = in_directory("server.key"),
+			      .client_cert = in_directory("client.pem"), .client_key = in_directory("client.key") };
+	if (mutual)
+		grpc_peer_run(&s->peer, "--tls", s->cert, s->key, "--client-ca", s->ca);
+	else
+		grpc_peer_run(&s->peer, "--tls", s->cert, s->key);
+}
+
+static void secure_end(struct secure *s)
+{
+	grpc_peer_kill(&s->peer);
+	char *paths[] = { s->ca, s->other_ca, s->cert, s->key, s->client_cert, s->client_key };
+	for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
+		memory_free(paths[i]);
+}
+
+static int status_over_tls(const struct secure *s, const struct tls_client_config *tls, struct answer *a)
+{
+	struct grpc_client *client = client_with((struct grpc_client_options){
+		.endpoint = s->peer.endpoint, .tls = tls });
+	ask(client, "echo", a);
+	grpc_client_unref(&client);
+	return a->status;
+}
+
+static void tls_believes_the_configured_ca_only(void **state)
+{
+	(void)state;
+	struct secure s;
+	struct answer a;
+	secure_begin(&s, false);
+	assert_int_equal(status_over_tls(&s, &(struct tls_client_config){ .ca_file = s.ca }, &a), 0);
+	assert_int_equal(status_over_tls(&s, &(struct tls_client_config){ .ca_file = s.ca, .insecure = true }, &a), 0);
+	assert_int_equal(status_over_tls(&s, &(struct tls_client_config){ .ca_file = s.other_ca }, &a), 14);
+	assert_int_equal(status_over_tls(&s, &(struct tls_client_config){ 0 }, &a), 14);
+	assert_int_equal(status_over_tls(&s, &(struct tls_client_config){ .insecure = true }, &a), 14);
+	secure_end(&s);
+}
+
+static void tls_checks_the_name(void **state)
+{
+	(void)state;
+	struct secure s;
+	struct answer a;
+	secure_begin(&s, false);
+	struct tls_client_config tls = { .ca_file = s.ca, .server_name_override = (char *)"elsewhere.test" };
+	assert_int_equal(status_over_tls(&s, &tls, &a), 14);
+	tls.server_name_override = (char *)"localhost";
+	assert_int_equal(status_over_tls(&s, &tls, &a), 0);
+	secure_end(&s);
+}
+
+static void insecure_skip_verify_takes_any_certificate(void **state)
+{
+	(void)state;
+	struct secure s;
+	struct answer a;
+	secure_begin(&s, false);
+	struct tls_client_config tls = { .insecure_skip_verify = true,
+					 .server_name_override = (char *)"elsewhere.test" };
+	assert_int_equal(status_over_tls(&s, &tls, &a), 0);
+	secure_end(&s);
+}
+
+static void https_forces_tls(void **state)
+{
+	(void)state;
+	struct secure s;
+	struct answer a;
+	char endpoint[80];
+	secure_begin(&s, false);
+	snprintf(endpoint, sizeof endpoint, "https://%s", s.peer.endpoint);
+	struct tls_client_config tls = { .insecure = true, .insecure_skip_verify = true };
+	struct grpc_client *client = client_with((struct grpc_client_options){ .endpoint = endpoint, .tls = &tls });
+	ask(client, "echo", &a);
+	assert_int_equal(a.status, 0);
+	grpc_client_unref(&client);
+	secure_end(&s);
+}
+
+static void mutual_tls_shows_the_clients_certificate(void **state)
+{
+	(void)state;
+	struct secure s;
+	struct answer a;
+	secure_begin(&s, true);
+	struct tls_client_config tls = { .ca_file = s.ca };
+	assert_int_equal(status_over_tls(&s, &tls, &a), 14);
+	tls.cert_file = s.client_cert;
+	tls.key_file = s.client_key;
+	assert_int_equal(status_over_tls(&s, &tls, &a), 0);
+	assert_true(answer_has(&a, "x509_common_name=sensor"));
+	tls.insecure_skip_verify = true;
+	tls.ca_file = NULL;
+	assert_int_equal(status_over_tls(&s, &tls, &a), 0);
+	assert_true(answer_has(&a, "x509_common_name=sensor"));
+	secure_end(&s);
+}
+
+static void copy_file(const char *from, const char *to)
+{
+	char *command = memory_format("cp '%s' '%s'", from, to);
+	assert_int_equal(system(command), 0);
+	memory_free(command);
+}
+
+static void reload_takes_a_new_ca_and_keeps_the_old_one_when_the_new_is_broken(void **state)
+{
+	(void)state;
+	struct secure s;
+	struct answer a, slow;
+	struct error err = { 0 };
+	secure_begin(&s, false);
+	char *file = in_directory("current-ca.pem");
+	struct tls_client_config tls = { .ca_file = file };
+	copy_file(s.ca, file);
+	struct grpc_client *client = client_with((struct grpc_client_options){
+		.endpoint = s.peer.endpoint, .tls = &tls });
+	ask(client, "echo", &a);
+	assert_int_equal(a.status, 0);
+	begin(client, view_of("hang"), false, 2 * SECOND, &slow);
+
+	copy_file("/dev/null", file);
+	assert_false(grpc_client_reload(client, &err));
+	ask(client, "echo", &a);
+	assert_int_equal(a.status, 0);
+
+	copy_file(s.other_ca, file);
+	assert_true(grpc_client_reload(client, &err));
+	ask(client, "echo", &a);
+	assert_int_equal(a.status, 14);
+
+	wait_for(&slow);
+	assert_int_equal(slow.status, 4); /* not cut by the reload */
+	grpc_client_unref(&client);
+	memory_free(file);
+	secure_end(&s);
+}
+
+static void endpoints_are_understood(void **state)
+{
+	(void)state;
+	static const struct { const char *text, *target, *host, *port; bool tls; } rows[] = {
+		{ "localhost:4317", "dns:///localhost:4317", "localhost", "4317", false },
+		{ "http://a.test:1", "dns:///a.test:1", "a.test", "1", false },
+		{ "https://a.test:65535", "dns:///a.test:65535", "a.test", "65535", true },
+		{ "dns:///a.test:1", "dns:///a.test:1", "a.test", "1", false },
+		{ "passthrough:///10.0.0.1:1", "dns:///10.0.0.1:1", "10.0.0.1", "1", false },
+		{ "[::1]:4317", "dns:///[::1]:4317", "::1", "4317", false },
+		{ ":4317", "dns:///localhost:4317", "localhost", "4317", false },
+		{ "unix:///run/a", "unix:///run/a", "", "", false },
+		{ "unix://run/a", "unix:run/a", "", "", false },
+		{ "unix:run/a", "unix:run/a", "", "", false },
+		{ "ipv4:1.2.3.4:5,6.7.8.9:10", "ipv4:1.2.3.4:5,6.7.8.9:10", "", "", false },
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct grpc_endpoint e;
+		struct error err;
+		assert_true(grpc_endpoint_parse(rows[i].text, &e, &err));
+		assert_string_equal(e.target, rows[i].target);
+		assert_string_equal(e.host, rows[i].host);
+		assert_string_equal(e.port, rows[i].port);
+		assert_int_equal(e.tls, rows[i].tls);
+		grpc_endpoint_fini(&e);
+	}
+}
+
+static void bad_endpoints_are_refused(void **state)
+{
+	(void)state;
+	static const struct { const char *text, *error; } rows[] = {
+		{ NULL, "requires a non-empty \"endpoint\"" }, { "", "requires a non-empty \"endpoint\"" },
+		{ "localhost", "no port" }, { "localhost:", "invalid port \"\"" }, { "localhost:x", "invalid port \"x\"" },
+		{ "localhost:65536", "invalid port" }, { "localhost:0", "invalid port" }, { "localhost:-1", "invalid port" },
+		{ "::1:4317", "not host:port" }, { "ftp://a:1", "not host:port" },
+		{ "http://a.test:4317/v1", "invalid port" }, { "unix:", "nothing behind" },
+		{ "a:99999999999999999999", "invalid port" },
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct grpc_endpoint e;
+		struct error err = { 0 };
+		assert_false(grpc_endpoint_parse(rows[i].text, &e, &err));
+		assert_int_equal(err.kind, ERROR_CONFIG);
+		assert_non_null(strstr(err.text, rows[i].error));
+		grpc_endpoint_fini(&e);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_call_is_answered),
+		cmocka_unit_test(every_status_arrives),
+		cmocka_unit_test(retry_info_is_read),
+		cmocka_unit_test(a_deadline_ends_the_call),
+		cmocka_unit_test(unref_cancels_calls_in_flight),
+		cmocka_unit_test(headers_are_sent_in_lower_case),
+		cmocka_unit_test(headers_that_cannot_be_sent_are_refused),
+		cmocka_unit_test(gzip_is_on_the_wire_and_declared),
+		cmocka_unit_test(long_answers_are_not_kept),
+		cmocka_unit_test(http_status_without_grpc_status_becomes_a_code),
+		cmocka_unit_test(a_dead_server_is_unavailable_and_a_restarted_one_is_found_again),
+		cmocka_unit_test(a_server_that_stops_reading_runs_into_the_deadline),
+		cmocka_unit_test(a_server_that_stops_reading_cannot_hold_up_unref_for_ever),
+		cmocka_unit_test(wait_for_ready_waits_until_the_server_is_there),
+		cmocka_unit_test(round_robin_uses_both_servers),
+		cmocka_unit_test(a_unix_socket_is_dialled),
+		cmocka_unit_test(tls_believes_the_configured_ca_only),
+		cmocka_unit_test(tls_checks_the_name),
+		cmocka_unit_test(insecure_skip_verify_takes_any_certificate),
+		cmocka_unit_test(https_forces_tls),
+		cmocka_unit_test(mutual_tls_shows_the_clients_certificate),
+		cmocka_unit_test(reload_takes_a_new_ca_and_keeps_the_old_one_when_the_new_is_broken),
+		cmocka_unit_test(endpoints_are_understood),
+		cmocka_unit_test(bad_endpoints_are_refused),
+	};
+	return cmocka_run_group_tests(tests, start_peer, stop_peer);
+}
