@@ -74,7 +74,7 @@ static inline struct view view_of(const char *text)
 
 static inline bool view_is(struct view v, const char *text)
 {
-	return v.len == strlen(text) && memcmp(v.at, text, v.len) == 0;
+	return v.len == strlen(text) && (!v.len || memcmp(v.at, text, v.len) == 0);
 }
 
 static inline bool view_equal(struct view a, struct view b)

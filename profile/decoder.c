@@ -25,7 +25,7 @@ static const char *place(const struct decoder *d, char text[static PLACE_SIZE])
 				d->p->samples.count - d->first_sample };
 	text[0] = '\0';
 	if (d->level == LEVEL_TABLE)
-		snprintf(text, PLACE_SIZE, "dictionary.%s[%u].", table_names[d->table], d->entry);
+		snprintf(text, PLACE_SIZE, "%s[%u].", table_names[d->table], d->entry);
 	for (int i = 0, len = 0; i < (int)d->level - (int)LEVEL_TABLE; i++)
 		len += snprintf(text + len, PLACE_SIZE - (size_t)len, "%s[%u].", names[i], at[i]);
 	return text;
@@ -74,8 +74,8 @@ enum fault decoder_bad_index(struct decoder *d, const char *field, enum table ta
 		snprintf(what, sizeof what, "%u is no index of %s (%u entries)", (uint32_t)index,
 			 table_names[table], d->limit[table]);
 	else
-		snprintf(what, sizeof what, "%u of %s reaches a bad entry; the first one: %s",
-			 (uint32_t)index, table_names[table], d->bad_entry);
+		snprintf(what, sizeof what, "%u is bad; the first bad entry: %s", (uint32_t)index,
+			 d->bad_entry);
 	note(d, field, what);
 	return FAULT_INDEX;
 }

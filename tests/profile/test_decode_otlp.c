@@ -110,6 +110,13 @@ static void entry_0_of_each_table_is_the_zero_value(void **state)
 		assert_null(memmem(string_view(&tables, i).at, string_view(&tables, i).len, "SECRET", 6));
 }
 
+static void entry_0_is_not_even_read(void **state)
+{
+	(void)state;
+	expect_decoded("2{5'\\xff' 3{~08} 6{2{1=1}} 7{1[99]} 4{1'x'}}");
+	assert_int_equal(tables.repaired_strings, 0);
+}
+
 static void index_0_is_valid_without_a_dictionary(void **state)
 {
 	(void)state;
@@ -402,6 +409,7 @@ int main(void)
 		cmocka_unit_test(nothing_is_a_valid_request),
 		cmocka_unit_test(samples_of_the_ebpf_profiler_decode),
 		cmocka_unit_test(entry_0_of_each_table_is_the_zero_value),
+		cmocka_unit_test(entry_0_is_not_even_read),
 		cmocka_unit_test(index_0_is_valid_without_a_dictionary),
 		cmocka_unit_test(a_second_dictionary_appends),
 		cmocka_unit_test(interleaved_tables_decode),
