@@ -18,7 +18,7 @@
 
 enum {
 	LINE_MAX_BYTES = 64 * 1024,
-	LINE_TAIL = 16,       /* kept free for closing the line */
+	LINE_TAIL = 16,        /* kept free for closing the line */
 	TEXT_MAX_BYTES = 4096, /* of one text, before escaping */
 	OUTPUTS_MAX = 16,
 	SAMPLE_SLOTS = 1024
@@ -107,7 +107,8 @@ static void format_time(char *out, size_t size)
 	struct tm local;
 	localtime_r(&seconds, &local);
 	size_t used = strftime(out, size, "%Y-%m-%dT%H:%M:%S", &local);
-	used += (size_t)snprintf(out + used, size - used, ".%03u", (unsigned)(now / 1000000u % 1000u));
+	used += (size_t)snprintf(out + used, size - used, ".%03u",
+				 (unsigned)(now / 1000000u % 1000u));
 	if (local.tm_gmtoff)
 		strftime(out + used, size - used, "%z", &local);
 	else
@@ -125,7 +126,8 @@ static const char *short_path(const char *file)
 
 static const char *const level_names[] = { "debug", "info", "warn", "error" };
 
-static void begin_json(struct bytes *line, enum log_level level, const char *caller, const char *message)
+static void begin_json(struct bytes *line, enum log_level level, const char *caller,
+		       const char *message)
 {
 	char when[48];
 	format_time(when, sizeof when);
@@ -183,12 +185,14 @@ static void write_all(int fd, const uint8_t *at, size_t len)
 	}
 }
 
-/* The first `initial` of a tick pass, then every thereafter-th; two keys in one slot only reset it. */
+/* The first `initial` of a tick pass, then every thereafter-th; two keys in one slot only reset it.
+ */
 static bool is_sampled_out(const char *file, int line, const char *message)
 {
 	if (!state.sampling)
 		return false;
-	uint64_t key = hash_bytes(message, strlen(message)) ^ hash_bytes(file, strlen(file)) ^ (uint64_t)line;
+	uint64_t key = hash_bytes(message, strlen(message)) ^ hash_bytes(file, strlen(file)) ^
+		       (uint64_t)line;
 	struct sample *s = &state.samples[key % SAMPLE_SLOTS];
 	uint64_t tick = state.tick_ns ? clock_now() / state.tick_ns : 0;
 	if (s->key != key || s->tick != tick)
@@ -199,8 +203,8 @@ static bool is_sampled_out(const char *file, int line, const char *message)
 	return !state.thereafter || (s->lines - state.initial) % state.thereafter != 0;
 }
 
-static void emit(const struct log *log, enum log_level level, const char *caller, const char *message,
-		 const struct log_field *fields, size_t count)
+static void emit(const struct log *log, enum log_level level, const char *caller,
+		 const char *message, const struct log_field *fields, size_t count)
 {
 	struct bytes line;
 	bytes_init(&line, LINE_MAX_BYTES);
@@ -248,7 +252,8 @@ static bool open_output(struct output *output, const char *path, struct error *e
 		return true;
 	output->fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0640);
 	if (output->fd < 0)
-		return error_set(err, ERROR_CONFIG, "cannot open the log file %s: %s", path, strerror(errno));
+		return error_set(err, ERROR_CONFIG, "cannot open the log file %s: %s", path,
+				 strerror(errno));
 	output->path = memory_text(path);
 	return true;
 }
@@ -263,7 +268,8 @@ static void close_outputs(struct output *outputs, size_t count)
 	}
 }
 
-static bool open_outputs(const char *const *paths, struct output *outputs, size_t *count, struct error *err)
+static bool open_outputs(const char *const *paths, struct output *outputs, size_t *count,
+			 struct error *err)
 {
 	static const char *const standard[] = { "stderr", NULL };
 	*count = 0;
@@ -308,7 +314,8 @@ bool log_configure(const struct log_config *config, struct error *err)
 	state.hide_caller = config->disable_caller;
 	state.sampling = config->sampling;
 	state.initial = config->sampling_initial > 0 ? (uint64_t)config->sampling_initial : 0;
-	state.thereafter = config->sampling_thereafter > 0 ? (uint64_t)config->sampling_thereafter : 0;
+	state.thereafter =
+		config->sampling_thereafter > 0 ? (uint64_t)config->sampling_thereafter : 0;
 	state.tick_ns = config->sampling_tick_ns;
 	memset(state.samples, 0, sizeof state.samples);
 	bytes_fini(&state.head);

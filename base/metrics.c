@@ -7,7 +7,7 @@
 
 #include "base/memory.h"
 
-enum { LABELS_MAX = 16, LABELS_BYTES = 8 * 1024 };
+enum { LABELS_MAX = 16, LABELS_BYTES = 64 * 1024 };
 
 struct line { /* one series as it stands in the output */
 	struct series series;
@@ -26,12 +26,12 @@ struct scrape {
 };
 
 struct metrics {
-	pthread_mutex_t lock; /* guards families */
+	pthread_mutex_t lock;    /* guards families */
 	struct family *families; /* sorted by name */
 	size_t family_count;
 	/*
-	 * Guards the callbacks and is held while they run, so that after metrics_off_scrape none does.
-	 * A callback may call metrics_series, but neither on_scrape nor off_scrape.
+	 * Guards the callbacks and is held while they run, so that after metrics_off_scrape none
+	 * does. A callback may call metrics_series, but neither on_scrape nor off_scrape.
 	 */
 	pthread_mutex_t scraping;
 	struct scrape *scrapes;
@@ -85,7 +85,8 @@ static void add_escaped(struct bytes *out, const char *text, bool quoted)
 
 static int by_label_name(const void *a, const void *b)
 {
-	return strcmp(((const struct metric_label *)a)->name, ((const struct metric_label *)b)->name);
+	return strcmp(((const struct metric_label *)a)->name,
+		      ((const struct metric_label *)b)->name);
 }
 
 static char *render_labels(const struct metric_label *labels)
@@ -127,8 +128,8 @@ static struct family *find_family(struct metrics *metrics, const struct metric *
 	       (order = strcmp(metrics->families[i].metric->name, metric->name)) < 0)
 		i++;
 	if (i == metrics->family_count || order != 0) {
-		metrics->families =
-			insert(metrics->families, metrics->family_count++, i, sizeof *metrics->families);
+		metrics->families = insert(metrics->families, metrics->family_count++, i,
+					   sizeof *metrics->families);
 		metrics->families[i].metric = metric;
 	}
 	return &metrics->families[i];
@@ -206,7 +207,8 @@ static bool write_family(const struct family *family, struct bytes *out)
 {
 	bool ok = write_head(family->metric, out);
 	for (size_t i = 0; ok && i < family->count; i++)
-		ok = bytes_format(out, "%s%s %lld\n", family->metric->name, family->lines[i]->labels,
+		ok = bytes_format(out, "%s%s %lld\n", family->metric->name,
+				  family->lines[i]->labels,
 				  (long long)series_get(&family->lines[i]->series));
 	return ok;
 }

@@ -53,7 +53,9 @@ static bool is_printable(uint32_t code)
 
 static bool add_escape(struct bytes *out, uint32_t code)
 {
-	static const char short_forms[] = { ['\b'] = 'b', ['\t'] = 't', ['\n'] = 'n', ['\f'] = 'f', ['\r'] = 'r' };
+	static const char short_forms[] = {
+		['\b'] = 'b', ['\t'] = 't', ['\n'] = 'n', ['\f'] = 'f', ['\r'] = 'r'
+	};
 	if (code < sizeof short_forms && short_forms[code])
 		return bytes_add(out, (char[]){ '\\', short_forms[code] }, 2);
 	if (code < 0x10000)

@@ -12,15 +12,16 @@
  */
 
 /*
- * A JSON string with its quotes, which is a YAML double-quoted scalar too: controls, DEL, C1, line and
- * paragraph separators, BOM and non-characters are escaped, what is not UTF-8 becomes \ufffd.
+ * A JSON string with its quotes, which is a YAML double-quoted scalar too: controls, DEL, C1, line
+ * and paragraph separators, BOM and non-characters are escaped, what is not UTF-8 becomes \ufffd.
  */
 bool quote_json(struct bytes *out, const void *text, size_t len);
 
 /* The same escapes without the quotes; quotes and backslashes stay as they are. */
 bool quote_plain(struct bytes *out, const void *text, size_t len);
 
-/* Length of the UTF-8 sequence at the front of len > 0 bytes, 0 if there is none; code gets its number. */
+/* Length of the UTF-8 sequence at the front of len > 0 bytes, 0 if there is none; code gets its
+ * number. */
 size_t quote_utf8(const void *text, size_t len, uint32_t *code);
 
 /* The longest front of the text that is at most max bytes and cuts no sequence. */

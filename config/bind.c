@@ -56,8 +56,8 @@ static bool check_keys(const struct section *s)
 		if (is_known(s->table, child->key))
 			continue;
 		if (used < sizeof keys)
-			used += (size_t)snprintf(keys + used, sizeof keys - used, "%s%s", first ? ", " : "",
-						 child->key);
+			used += (size_t)snprintf(keys + used, sizeof keys - used, "%s%s",
+						 first ? ", " : "", child->key);
 		first = first ? first : child;
 	}
 	return !first || node_error(first, "", s->err, "'%s' has invalid keys: %s",
@@ -65,7 +65,8 @@ static bool check_keys(const struct section *s)
 }
 
 /* The entry for a row, under its own name or an alias; *twice when under both. */
-static const struct node *find_entry(const struct section *s, const struct config_row *row, const char **twice)
+static const struct node *find_entry(const struct section *s, const struct config_row *row,
+				     const char **twice)
 {
 	const struct node *found = node_get(s->node, row->key);
 	*twice = NULL;
@@ -108,8 +109,8 @@ static bool is_present(const struct config_row *row, const struct node *entry)
 	}
 }
 
-static bool bind_nested(const struct section *outer, const struct config_row *row, const struct node *entry,
-			const struct path *path)
+static bool bind_nested(const struct section *outer, const struct config_row *row,
+			const struct node *entry, const struct path *path)
 {
 	void *member = (char *)outer->config + row->offset;
 	assert(row->presence == PRESENCE_PLAIN || row->table->optional);
@@ -119,8 +120,8 @@ static bool bind_nested(const struct section *outer, const struct config_row *ro
 }
 
 /* A list of structs, or a map of name -> struct. */
-static bool bind_items(const struct section *outer, const struct config_row *row, const struct node *entry,
-		       const struct path *path)
+static bool bind_items(const struct section *outer, const struct config_row *row,
+		       const struct node *entry, const struct path *path)
 {
 	struct config_items *items = (void *)((char *)outer->config + row->offset);
 	enum node_kind kind = row->type == CONFIG_LIST ? NODE_LIST : NODE_MAP;
@@ -149,7 +150,8 @@ static bool bind_items(const struct section *outer, const struct config_row *row
 	return true;
 }
 
-static bool bind_row(const struct section *s, const struct config_row *row, const struct node *entry)
+static bool bind_row(const struct section *s, const struct config_row *row,
+		     const struct node *entry)
 {
 	struct path path = { s->path, row->key, 0 };
 	if (row->type == CONFIG_TABLE)
@@ -186,7 +188,8 @@ static bool is_empty(const struct config_row *row, const void *member)
 	return !text || !*text;
 }
 
-static bool check_required(const struct section *s, const struct config_row *row, const struct node *entry)
+static bool check_required(const struct section *s, const struct config_row *row,
+			   const struct node *entry)
 {
 	char path[PATH_TEXT];
 	bool given = entry && (entry->kind != NODE_NULL || entry->verbatim);
@@ -197,15 +200,16 @@ static bool check_required(const struct section *s, const struct config_row *row
 }
 
 /*
- * `key:` leaves the default; `key: ${env:UNSET}` makes the zero value, as in the Collector: an address that was
- * meant to come from outside must not silently become the default.
+ * `key:` leaves the default; `key: ${env:UNSET}` makes the zero value, as in the Collector: an
+ * address that was meant to come from outside must not silently become the default.
  */
 static bool bind_entry(const struct section *s, const struct config_row *row)
 {
 	const char *twice;
 	const struct node *entry = find_entry(s, row, &twice);
 	if (twice)
-		return node_error(entry, "", s->err, "\"%s\" and its old name \"%s\" are both set", row->key, twice);
+		return node_error(entry, "", s->err, "\"%s\" and its old name \"%s\" are both set",
+				  row->key, twice);
 	if (row->type == CONFIG_TABLE)
 		return bind_row(s, row, entry);
 	if (entry && entry->kind == NODE_NULL && !entry->verbatim)
@@ -226,7 +230,8 @@ static bool check_section(const struct section *s)
 {
 	const char *twice;
 	for (const struct config_row *row = s->table->rows; row->key; row++)
-		if (!is_alias(row) && row->required && !check_required(s, row, find_entry(s, row, &twice)))
+		if (!is_alias(row) && row->required &&
+		    !check_required(s, row, find_entry(s, row, &twice)))
 			return false;
 	struct error why = { 0 };
 	char path[PATH_TEXT];
@@ -251,8 +256,8 @@ static bool bind_section(const struct section *s)
 	return (enabled && !*enabled) || check_section(s);
 }
 
-bool config_bind(const struct config_table *table, const struct node *node, const char *path, void *config,
-		 struct error *err)
+bool config_bind(const struct config_table *table, const struct node *node, const char *path,
+		 void *config, struct error *err)
 {
 	struct path top = { NULL, path, 0 };
 	if (table->optional)
@@ -324,7 +329,8 @@ static void walk_inert(const struct inert_walk *walk, const struct config_table 
 }
 
 void config_each_inert(const struct config_table *table, const struct node *node, const char *path,
-		       void (*inert)(void *context, const char *path, const struct config_row *row), void *context)
+		       void (*inert)(void *context, const char *path, const struct config_row *row),
+		       void *context)
 {
 	struct inert_walk walk = { inert, context };
 	struct path top = { NULL, path, 0 };

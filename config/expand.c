@@ -7,12 +7,7 @@
 #include "base/quote.h"
 #include "config/scalar.h"
 
-enum {
-	STEPS_MAX = 1000,
-	BYTES_MAX = 4 * SOURCE_MAX,
-	NODES_MAX = 100 * 1000,
-	DEPTH_MAX = 100
-};
+enum { STEPS_MAX = 1000, BYTES_MAX = 4 * SOURCE_MAX, NODES_MAX = 100 * 1000, DEPTH_MAX = 100 };
 
 struct expansion {
 	struct source_reader *reader;
@@ -26,15 +21,16 @@ struct visit { /* one value on the way down */
 	int steps; /* references replaced to come here */
 };
 
-static bool fail(struct expansion *e, const struct node *at, const struct visit *v, const char *text)
+static bool fail(struct expansion *e, const struct node *at, const struct visit *v,
+		 const char *text)
 {
 	char path[PATH_TEXT];
 	return node_error(at, path_text(&v->path, path), e->err, "%s", text);
 }
 
 /*
- * The innermost first reference of the text. As in the Collector, one that is escaped ($${A}) hides all
- * behind it.
+ * The innermost first reference of the text. As in the Collector, one that is escaped ($${A}) hides
+ * all behind it.
  */
 static bool find_reference(const char *text, size_t *begin, size_t *len)
 {
@@ -92,7 +88,8 @@ static char *read_reference(struct expansion *e, const struct node *at, const st
 	bytes_init(&text, SOURCE_MAX);
 	char *uri = reference_uri(reference, len), *copy = NULL;
 	if (strchr(uri, '$'))
-		error_set(&why, ERROR_CONFIG, "the uri \"%.100s\" contains unsupported characters ('$')", uri);
+		error_set(&why, ERROR_CONFIG,
+			  "the uri \"%.100s\" contains unsupported characters ('$')", uri);
 	else if (source_read(e->reader, uri, &text, unset, &why) && !is_text(&text))
 		error_set(&why, ERROR_CONFIG, "the text of \"%.100s\" is not UTF-8", uri);
 	e->bytes += text.len;
@@ -115,7 +112,8 @@ static bool take_step(struct expansion *e, const struct node *at, struct visit *
 }
 
 /* All occurrences of the reference become the replacement. NULL when that passes the limit. */
-static char *replace_all(const char *text, const char *reference, size_t len, const char *replacement)
+static char *replace_all(const char *text, const char *reference, size_t len,
+			 const char *replacement)
 {
 	struct bytes out;
 	bytes_init(&out, SOURCE_MAX);
@@ -131,8 +129,8 @@ static char *replace_all(const char *text, const char *reference, size_t len, co
 }
 
 /* Replaces the first reference of *text where it stands. */
-static bool embed(struct expansion *e, const struct node *at, struct visit *v, char **text, size_t begin,
-		  size_t len)
+static bool embed(struct expansion *e, const struct node *at, struct visit *v, char **text,
+		  size_t begin, size_t len)
 {
 	bool unset = false;
 	char *replacement = read_reference(e, at, v, *text + begin, len, &unset);
@@ -164,7 +162,8 @@ static struct node *parse_value(const char *text, const struct node *at)
 	struct node *value = config_parse("", text, strlen(text), NULL);
 	if (!value)
 		value = node_new(NODE_SCALAR, at);
-	if (value->kind == NODE_SCALAR && (!value->text || scalar_of(value).kind == SCALAR_STRING)) {
+	if (value->kind == NODE_SCALAR &&
+	    (!value->text || scalar_of(value).kind == SCALAR_STRING)) {
 		memory_free(value->text);
 		value->text = memory_text(text);
 		value->quoted = true;

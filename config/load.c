@@ -39,7 +39,10 @@ static void absorb(struct node *into, struct node *map)
 	node_unref(&map);
 }
 
-/* "a::b: c" at the root of a source is a: {b: c}. Takes child and returns what stands for it; NULL: too deep. */
+/*
+ * "a::b: c" at the root of a source is a: {b: c}. Takes child and returns what stands for it, NULL
+ * if that is too deep.
+ */
 static struct node *unflatten(struct node *child, struct error *err)
 {
 	for (int parts = 0;; parts++) {
@@ -62,7 +65,8 @@ static struct node *unflatten(struct node *child, struct error *err)
 }
 
 /* Merges one source's YAML into the root. */
-static bool merge_text(struct node *root, const char *name, const struct bytes *text, struct error *err)
+static bool merge_text(struct node *root, const char *name, const struct bytes *text,
+		       struct error *err)
 {
 	struct node *tree = config_parse(name, (const char *)text->at, text->len, err);
 	if (!tree)
@@ -71,8 +75,9 @@ static bool merge_text(struct node *root, const char *name, const struct bytes *
 		  node_error(tree, "", err, "retrieved value (type=%s) cannot be used as a Conf",
 			     tree->kind == NODE_LIST ? "[]interface {}" : "string");
 	for (size_t i = 0; i < tree->count; i++) {
-		struct node *child = ok && tree->kind == NODE_MAP ? unflatten(tree->children[i], err) :
-								    tree->children[i];
+		struct node *child = ok && tree->kind == NODE_MAP
+					     ? unflatten(tree->children[i], err)
+					     : tree->children[i];
 		if (ok && child)
 			merge_child(root, child);
 		else
@@ -101,9 +106,11 @@ static bool load_location(struct node *root, struct source_reader *reader, const
 	bool unset = false;
 	struct bytes text;
 	bytes_init(&text, SOURCE_MAX);
-	char *uri = source_scheme(location) ? memory_text(location) : memory_format("file:%s", location);
+	char *uri = source_scheme(location) ? memory_text(location)
+					    : memory_format("file:%s", location);
 	char *name = source_name(uri);
-	bool ok = source_read(reader, uri, &text, &unset, err) && merge_text(root, name, &text, err);
+	bool ok =
+		source_read(reader, uri, &text, &unset, err) && merge_text(root, name, &text, err);
 	memory_free(name);
 	memory_free(uri);
 	bytes_fini(&text);
@@ -134,8 +141,8 @@ static bool load_set(struct node *root, const char *set, struct error *err)
 	for (size_t i = 0; ok && i < key_len; i++)
 		ok = bytes_add(&text, key[i] == '.' ? "::" : &key[i], key[i] == '.' ? 2 : 1);
 	ok = ok && bytes_add_text(&text, ": ") && bytes_add(&text, value, value_len);
-	ok = ok ? merge_text(root, "--set", &text, err) :
-		  error_set(err, ERROR_CONFIG, "--set: larger than 16 MiB");
+	ok = ok ? merge_text(root, "--set", &text, err)
+		: error_set(err, ERROR_CONFIG, "--set: larger than 16 MiB");
 	bytes_fini(&text);
 	return ok;
 }

@@ -5,10 +5,12 @@
 #include "config/node.h"
 
 /*
- * Sources -> one tree, as the Collector's confmap does it: every --config location (file:, env:, yaml:, or a
- * plain path; http: and https: are refused with a message), merged left to right (maps deep, lists and
- * scalars replaced, a later null wipes), then the --set items, then ${env:X}, ${X}, ${X:-default},
- * ${file:...}, ${yaml:...} expanded, $$ -> $. At most 1000 expansions; files at most 16 MiB; depth at most 100.
+ * Sources -> one tree, as the Collector's confmap does it: every --config location (file:, env:,
+ * yaml:, or a plain path; http: and https: are refused with a message), merged left to right (maps
+ * deep, lists and scalars replaced, a later null wipes), then the --set items, then ${env:X}, ${X},
+ * ${X:-default},
+ * ${file:...}, ${yaml:...} expanded, $$ -> $. At most 1000 expansions; files at most 16 MiB; depth
+ * at most 100.
  */
 struct config_sources {
 	const char *const *locations;

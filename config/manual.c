@@ -4,13 +4,20 @@
 #include <string.h>
 
 static const char *const type_names[] = {
-	[CONFIG_BOOL] = "bool",		[CONFIG_INT] = "integer",
-	[CONFIG_DOUBLE] = "number",	[CONFIG_STRING] = "string",
-	[CONFIG_DURATION] = "duration", [CONFIG_SECRET] = "secret",
-	[CONFIG_STRINGS] = "list of strings", [CONFIG_PAIRS] = "map of strings",
-	[CONFIG_CHOICE] = "one of",	[CONFIG_NODE] = "any",
-	[CONFIG_TABLE] = "section",	[CONFIG_LIST] = "list of sections",
-	[CONFIG_MAP] = "map of sections", [CONFIG_ANY] = "scalar or list of strings",
+	[CONFIG_BOOL] = "bool",
+	[CONFIG_INT] = "integer",
+	[CONFIG_DOUBLE] = "number",
+	[CONFIG_STRING] = "string",
+	[CONFIG_DURATION] = "duration",
+	[CONFIG_SECRET] = "secret",
+	[CONFIG_STRINGS] = "list of strings",
+	[CONFIG_PAIRS] = "map of strings",
+	[CONFIG_CHOICE] = "one of",
+	[CONFIG_NODE] = "any",
+	[CONFIG_TABLE] = "section",
+	[CONFIG_LIST] = "list of sections",
+	[CONFIG_MAP] = "map of sections",
+	[CONFIG_ANY] = "scalar or list of strings",
 };
 
 /* A table cell: "|" would end it. */
@@ -80,7 +87,8 @@ static void add_default(struct bytes *out, const struct config_row *row)
 		add_code(out, row->choices[0][0] ? row->choices[0] : "\"\"");
 	else if (row->type == CONFIG_BOOL)
 		add_code(out, "false");
-	else if (row->type == CONFIG_INT || row->type == CONFIG_DOUBLE || row->type == CONFIG_DURATION)
+	else if (row->type == CONFIG_INT || row->type == CONFIG_DOUBLE ||
+		 row->type == CONFIG_DURATION)
 		add_code(out, row->type == CONFIG_DURATION ? "0s" : "0");
 	else
 		bytes_add_text(out, "–");
@@ -97,9 +105,12 @@ static void add_meaning(struct bytes *out, const struct config_row *row)
 
 static void add_rows(struct bytes *out, const struct config_table *table, struct bytes *prefix)
 {
-	static const char *const joints[] = { [CONFIG_TABLE] = ".", [CONFIG_LIST] = "[].", [CONFIG_MAP] = ".<name>." };
+	static const char *const joints[] = {
+		[CONFIG_TABLE] = ".", [CONFIG_LIST] = "[].", [CONFIG_MAP] = ".<name>."
+	};
 	for (const struct config_row *row = table->rows; row->key; row++) {
-		bytes_format(out, "| `%.*s", (int)prefix->len, prefix->len ? (const char *)prefix->at : "");
+		bytes_format(out, "| `%.*s", (int)prefix->len,
+			     prefix->len ? (const char *)prefix->at : "");
 		bytes_format(out, "%s` | ", row->key);
 		if (!row->alias_of)
 			add_type(out, row);

@@ -56,18 +56,10 @@ void node_add(struct node *parent, struct node *child)
 {
 	/* Grows at powers of two, so that the room need not be remembered. */
 	if ((parent->count & (parent->count - 1)) == 0)
-		parent->children = memory_resize(parent->children, (parent->count ? parent->count * 2 : 1) *
-									   sizeof *parent->children);
+		parent->children =
+			memory_resize(parent->children, (parent->count ? parent->count * 2 : 1) *
+								sizeof *parent->children);
 	parent->children[parent->count++] = child;
-}
-
-void node_remove(struct node *parent, size_t index)
-{
-	struct node **at = &parent->children[index];
-	node_unref(at);
-	size_t behind = parent->count - index - 1;
-	memmove(at, at + 1, behind * sizeof *at);
-	parent->count--;
 }
 
 struct node *node_copy(const struct node *node)
@@ -142,7 +134,8 @@ static size_t render(const struct path *path, char *out, size_t room)
 	size_t used = render(path->up, out, room);
 	int more;
 	if (path->key)
-		more = snprintf(out + used, room - used, "%s%s", used && *path->key ? "::" : "", path->key);
+		more = snprintf(out + used, room - used, "%s%s", used && *path->key ? "::" : "",
+				path->key);
 	else
 		more = snprintf(out + used, room - used, "[%zu]", path->index);
 	used += (size_t)more;

@@ -8,8 +8,9 @@
 #include "base/error.h"
 
 /*
- * The YAML as a tree that remembers where everything stood. Built by config/load.h from all sources,
- * merged and expanded; read-only afterwards. Children belong to their parent; node_unref frees all.
+ * The YAML as a tree that remembers where everything stood. Built by config/load.h from all
+ * sources, merged and expanded; read-only afterwards. Children belong to their parent; node_unref
+ * frees all.
  */
 enum node_kind { NODE_NULL, NODE_SCALAR, NODE_LIST, NODE_MAP };
 
@@ -20,7 +21,7 @@ struct node {
 	char *key;          /* in a map: this entry's key */
 	char *text;         /* of a scalar: the text after expansion */
 	bool quoted;        /* a string whatever it looks like */
-	char *verbatim;     /* came whole from ${...}: what a string field gets, whatever the kind; else NULL */
+	char *verbatim;     /* what a string field gets: all that ${...} brought; else NULL */
 	struct node **children;
 	size_t count;
 };
@@ -30,22 +31,22 @@ const struct node *node_get(const struct node *map, const char *key);
 void node_unref(struct node **node);
 
 /*
- * For those who build a tree. A node begins at the place of `at`, or nowhere when that is NULL. The name of a
- * source is shared by all its nodes and counted without atomics: a tree belongs to one thread while it is
- * built or freed.
+ * For those who build a tree. A node begins at the place of `at`, or nowhere when that is NULL. The
+ * name of a source is shared by all its nodes and counted without atomics: a tree belongs to one
+ * thread while it is built or freed.
  */
 struct node *node_new(enum node_kind kind, const struct node *at);
 void node_add(struct node *parent, struct node *child); /* takes child */
-void node_remove(struct node *parent, size_t index);    /* and frees it */
 struct node *node_copy(const struct node *node);
 /* Puts the node and all below it at the place of `at`. */
 void node_place(struct node *node, const struct node *at);
-const char *node_source(const char *name); /* a fresh shared name; the caller owns one count of it */
+/* A fresh shared name, of which the caller owns one count. */
+const char *node_source(const char *name);
 void node_source_unref(const char **source);
 
 /*
- * Where we are in a tree, as a list on the stack, rendered only for errors: "exporters::file::path",
- * "resource::attributes[2]::key". key NULL means the index.
+ * Where we are in a tree, as a list on the stack, rendered only for errors:
+ * "exporters::file::path", "resource::attributes[2]::key". key NULL means the index.
  */
 struct path {
 	const struct path *up;
@@ -57,7 +58,7 @@ enum { PATH_TEXT = 200 }; /* what is longer is cut */
 
 const char *path_text(const struct path *path, char out[PATH_TEXT]); /* returns out */
 
-/* err = "file:line:column: path: text"; returns false. path like "exporters::otlp::timeout", may be "". */
+/* err = "file:line:column: path: text"; returns false. path may be "". */
 bool node_error(const struct node *at, const char *path, struct error *err, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
 

@@ -33,7 +33,8 @@ static void put(struct printer *p, const char *text)
 /* Words that some YAML reader takes for no string. */
 static bool is_loaded_word(const char *text)
 {
-	static const char *const words[] = { "true", "false", "null", "yes", "no", "on", "off", "y", "n" };
+	static const char *const words[] = { "true", "false", "null", "yes", "no",
+					     "on",   "off",   "y",    "n" };
 	for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
 		if (strcasecmp(text, words[i]) == 0)
 			return true;
@@ -58,7 +59,7 @@ static void put_string(struct printer *p, const char *text)
 		quote_json(p->out, text, strlen(text));
 }
 
-/* A string where ${...} would be expanded: doubles "$" when the text has what expansion looks for. */
+/* A string that ${...} is expanded in: doubles "$" if the text has what expansion looks for. */
 static void put_value(struct printer *p, const char *text)
 {
 	if (!strstr(text, "${") && !strstr(text, "$$")) {
@@ -129,7 +130,8 @@ struct mark {
 	bool in_item; /* a member of a list, which begins on the line of its "-" */
 };
 
-static struct mark open_collection(struct printer *p, const char *json_open, const char *empty, bool in_item)
+static struct mark open_collection(struct printer *p, const char *json_open, const char *empty,
+				   bool in_item)
 {
 	struct mark mark = { .begin = p->out->len, .empty = empty, .in_item = in_item };
 	p->indent += INDENT_STEP;
@@ -262,7 +264,8 @@ static void print_node(struct printer *p, const struct node *node, bool in_item)
 	close_collection(p, &mark, map ? "}" : "]");
 }
 
-static void print_items(struct printer *p, const struct config_row *row, const struct config_items *items)
+static void print_items(struct printer *p, const struct config_row *row,
+			const struct config_items *items)
 {
 	bool map = row->type == CONFIG_MAP;
 	struct mark outer = map ? open_map(p, false) : open_list(p);
@@ -389,13 +392,15 @@ static void print_table(struct printer *p, const struct config_table *table, con
 			print_row(p, row, config + row->offset);
 }
 
-void config_print(const struct config_table *table, const void *config, int indent, bool redact, struct bytes *out)
+void config_print(const struct config_table *table, const void *config, int indent, bool redact,
+		  struct bytes *out)
 {
 	struct printer p = { .out = out, .indent = indent, .redact = redact };
 	print_table(&p, table, config);
 }
 
-void config_print_json(const struct config_table *table, const void *config, bool redact, struct bytes *out)
+void config_print_json(const struct config_table *table, const void *config, bool redact,
+		       struct bytes *out)
 {
 	struct printer p = { .out = out, .json = true, .redact = redact };
 	put(&p, "{");

@@ -152,10 +152,14 @@ static const struct unit {
 	const char *name;
 	uint64_t ns;
 } units[] = {
-	{ "ns", 1 },		     { "us", 1000 },
-	{ "\xc2\xb5s", 1000 },	     { "\xce\xbcs", 1000 }, /* micro sign, Greek mu */
-	{ "ms", 1000000 },	     { "s", 1000000000 },
-	{ "m", UINT64_C(60000000000) }, { "h", UINT64_C(3600000000000) },
+	{ "ns", 1 },
+	{ "us", 1000 },
+	{ "\xc2\xb5s", 1000 },
+	{ "\xce\xbcs", 1000 }, /* micro sign, Greek mu */
+	{ "ms", 1000000 },
+	{ "s", 1000000000 },
+	{ "m", UINT64_C(60000000000) },
+	{ "h", UINT64_C(3600000000000) },
 };
 
 static const struct unit *find_unit(const char *name, size_t len)
@@ -166,7 +170,7 @@ static const struct unit *find_unit(const char *name, size_t len)
 	return NULL;
 }
 
-/* Digits as value/scale; digits of a fraction that pass 64 bits no longer count. False: a whole number too large. */
+/* Digits as value/scale. A fraction ends where 64 bits do; a whole number must fit: else false. */
 static bool read_digits(const char **at, bool fraction, uint64_t *value, double *scale)
 {
 	*value = 0;
@@ -204,12 +208,15 @@ static bool read_term(const char **at, uint64_t *total, const char *text, struct
 	size_t len = strcspn(*at, ".0123456789");
 	const struct unit *unit = find_unit(*at, len);
 	if (!len)
-		return error_set(err, ERROR_CONFIG, "time: missing unit in duration \"%.60s\"", text);
+		return error_set(err, ERROR_CONFIG, "time: missing unit in duration \"%.60s\"",
+				 text);
 	if (!unit)
-		return error_set(err, ERROR_CONFIG, "time: unknown unit \"%.*s\" in duration \"%.60s\"",
+		return error_set(err, ERROR_CONFIG,
+				 "time: unknown unit \"%.*s\" in duration \"%.60s\"",
 				 (int)(len < 20 ? len : 20), *at, text);
 	*at += len;
-	uint64_t limit = UINT64_C(1) << 63, ns = (uint64_t)((double)part * ((double)unit->ns / part_scale));
+	uint64_t limit = UINT64_C(1) << 63,
+		 ns = (uint64_t)((double)part * ((double)unit->ns / part_scale));
 	if (whole > limit / unit->ns || (ns += whole * unit->ns) > limit || ns > limit - *total)
 		return error_set(err, ERROR_CONFIG, "time: invalid duration \"%.60s\"", text);
 	*total += ns;

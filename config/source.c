@@ -21,7 +21,8 @@ size_t source_scheme(const char *uri)
 static bool is_variable_name(const char *name, size_t len)
 {
 	for (size_t i = 0; i < len; i++)
-		if (!isalpha((unsigned char)name[i]) && name[i] != '_' && !(i && isdigit((unsigned char)name[i])))
+		if (!isalpha((unsigned char)name[i]) && name[i] != '_' &&
+		    !(i && isdigit((unsigned char)name[i])))
 			return false;
 	return len > 0;
 }
@@ -57,7 +58,8 @@ static bool read_env(struct source_reader *reader, const char *rest, struct byte
 		tell_unset(reader, name);
 	}
 	bool ok = !value || bytes_add_text(out, value) ||
-		  error_set(err, ERROR_CONFIG, "environment variable \"%.100s\" is larger than 16 MiB", name);
+		  error_set(err, ERROR_CONFIG,
+			    "environment variable \"%.100s\" is larger than 16 MiB", name);
 	memory_free(name);
 	return ok;
 }
@@ -71,7 +73,8 @@ static bool read_all(int fd, struct bytes *out)
 		}
 		uint8_t spare;
 		bool full = out->len == out->max;
-		ssize_t n = full ? read(fd, &spare, 1) : read(fd, out->at + out->len, out->room - out->len);
+		ssize_t n = full ? read(fd, &spare, 1)
+				 : read(fd, out->at + out->len, out->room - out->len);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n > 0 && full)
@@ -82,37 +85,40 @@ static bool read_all(int fd, struct bytes *out)
 	}
 }
 
-static bool read_file(struct source_reader *reader, const char *path, struct bytes *out, bool *unset,
-		      struct error *err)
+static bool read_file(struct source_reader *reader, const char *path, struct bytes *out,
+		      bool *unset, struct error *err)
 {
 	(void)reader;
 	(void)unset;
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	bool ok = fd >= 0 && read_all(fd, out);
 	if (!ok)
-		error_set(err, ERROR_CONFIG, "unable to read the file file:%.200s: %s", path, strerror(errno));
+		error_set(err, ERROR_CONFIG, "unable to read the file file:%.200s: %s", path,
+			  strerror(errno));
 	if (fd >= 0)
 		close(fd);
 	return ok;
 }
 
-static bool read_yaml(struct source_reader *reader, const char *text, struct bytes *out, bool *unset,
-		      struct error *err)
+static bool read_yaml(struct source_reader *reader, const char *text, struct bytes *out,
+		      bool *unset, struct error *err)
 {
 	(void)reader;
 	(void)unset;
-	return bytes_add_text(out, text) || error_set(err, ERROR_CONFIG, "yaml: larger than 16 MiB");
+	return bytes_add_text(out, text) ||
+	       error_set(err, ERROR_CONFIG, "yaml: larger than 16 MiB");
 }
 
-static bool refuse_http(struct source_reader *reader, const char *rest, struct bytes *out, bool *unset,
-			struct error *err)
+static bool refuse_http(struct source_reader *reader, const char *rest, struct bytes *out,
+			bool *unset, struct error *err)
 {
 	(void)reader;
 	(void)rest;
 	(void)out;
 	(void)unset;
-	return error_set(err, ERROR_CONFIG,
-			 "configuration is not loaded over http or https: fetch it to a file first");
+	return error_set(
+		err, ERROR_CONFIG,
+		"configuration is not loaded over http or https: fetch it to a file first");
 }
 
 static const struct {
@@ -120,7 +126,7 @@ static const struct {
 	bool (*read)(struct source_reader *reader, const char *rest, struct bytes *out, bool *unset,
 		     struct error *err);
 } schemes[] = {
-	{ "env", read_env }, { "file", read_file }, { "yaml", read_yaml },
+	{ "env", read_env },     { "file", read_file },    { "yaml", read_yaml },
 	{ "http", refuse_http }, { "https", refuse_http },
 };
 

@@ -6,20 +6,21 @@
 #include "config/load.h"
 
 /*
- * Where configuration text comes from: env:NAME[:-default], file:PATH, yaml:TEXT. http: and https: are known
- * and refused.
+ * Where configuration text comes from: env:NAME[:-default], file:PATH, yaml:TEXT. http: and https:
+ * are known and refused.
  */
 struct source_reader {
 	const struct config_sources *sources; /* for its callback */
 	struct node told; /* a list: one scalar for each unset variable already reported */
 };
 
-/* Length of the scheme before the ":" of a URI, 0 if it has none ("C:\x" and plain paths have none). */
+/* Length of the scheme before the ":" of a URI, 0 if it has none ("C:\x" and plain paths have
+ * none). */
 size_t source_scheme(const char *uri);
 
 /*
- * Appends the text behind a URI that has a scheme; an unset variable has none (*unset is set). At most 16 MiB.
- * The error carries no position.
+ * Appends the text behind a URI that has a scheme; an unset variable has none (*unset is set). At
+ * most 16 MiB. The error carries no position.
  */
 bool source_read(struct source_reader *reader, const char *uri, struct bytes *out, bool *unset,
 		 struct error *err);

@@ -26,12 +26,13 @@ bool value_wrong_type(const struct value_spot *spot, const char *expected)
 			   scalar_type_name(spot->node));
 }
 
-/* What a string field takes: a string, or whatever came whole from ${...}, as it was written there. */
+/* What a string field takes: a string, or whatever came whole from ${...}, as it stood there. */
 static const char *string_of(const struct node *node)
 {
 	if (node->verbatim)
 		return node->verbatim;
-	return node->kind == NODE_SCALAR && scalar_of(node).kind == SCALAR_STRING ? node->text : NULL;
+	return node->kind == NODE_SCALAR && scalar_of(node).kind == SCALAR_STRING ? node->text
+										  : NULL;
 }
 
 static bool check_range(const struct value_spot *spot, int64_t value, const char *unit)
@@ -41,8 +42,8 @@ static bool check_range(const struct value_spot *spot, int64_t value, const char
 	if (!row->limited || (value >= row->min && (value <= row->max || open)))
 		return true;
 	if (open)
-		return value_error(spot, "must be at least %lld%s, got %lld", (long long)row->min, unit,
-				   (long long)value);
+		return value_error(spot, "must be at least %lld%s, got %lld", (long long)row->min,
+				   unit, (long long)value);
 	return value_error(spot, "must be between %lld and %lld%s, got %lld", (long long)row->min,
 			   (long long)row->max, unit, (long long)value);
 }
@@ -67,7 +68,8 @@ static bool bind_int(const struct value_spot *spot, void *member)
 	struct scalar s = scalar_of(spot->node);
 	bool whole = s.kind == SCALAR_FLOAT && s.number == trunc(s.number);
 	if (whole && fabs(s.number) >= 9223372036854775808.0)
-		return value_error(spot, "cannot parse value as 'int64': %.20g overflows int", s.number);
+		return value_error(spot, "cannot parse value as 'int64': %.20g overflows int",
+				   s.number);
 	if (whole)
 		s.integer = (int64_t)s.number;
 	else if (s.kind != SCALAR_INT && !is_unset(spot))
@@ -209,7 +211,8 @@ static bool check_pair_names(const struct value_spot *spot, const struct pairs *
 	for (size_t i = 1; i < pairs->count; i++)
 		for (size_t k = 0; k < i; k++)
 			if (strcmp(pairs->at[i].name, pairs->at[k].name) == 0)
-				return value_error(spot, "duplicate keys in map-style list: [%.100s]",
+				return value_error(spot,
+						   "duplicate keys in map-style list: [%.100s]",
 						   pairs->at[i].name);
 	return true;
 }
@@ -222,8 +225,8 @@ static bool bind_pairs(const struct value_spot *spot, void *member)
 	for (size_t i = 0; i < node->count; i++) {
 		struct path path = { spot->path, node->children[i]->key, i };
 		struct value_spot item = { spot->row, node->children[i], &path, spot->err };
-		bool ok = node->kind == NODE_LIST ? bind_listed_pair(&item, member) :
-						    bind_pair(&item, path.key, member);
+		bool ok = node->kind == NODE_LIST ? bind_listed_pair(&item, member)
+						  : bind_pair(&item, path.key, member);
 		if (!ok)
 			return false;
 	}
@@ -235,7 +238,8 @@ static void list_choices(const struct config_row *row, char *out, size_t size)
 	size_t used = 0;
 	out[0] = '\0';
 	for (const char *const *c = row->choices; *c && used < size; c++)
-		used += (size_t)snprintf(out + used, size - used, "%s%s", used ? " " : "", **c ? *c : "\"\"");
+		used += (size_t)snprintf(out + used, size - used, "%s%s", used ? " " : "",
+					 **c ? *c : "\"\"");
 }
 
 static bool bind_choice(const struct value_spot *spot, void *member)
@@ -284,16 +288,19 @@ static bool bind_any(const struct value_spot *spot, void *member)
 		*any = (struct config_any){ .kind = ANY_DOUBLE, .number = s.number };
 		return isfinite(s.number) || value_error(spot, "must be a finite number");
 	default:
-		*any = (struct config_any){ .kind = ANY_STRING, .text = memory_text(spot->node->text) };
+		*any = (struct config_any){ .kind = ANY_STRING,
+					    .text = memory_text(spot->node->text) };
 	}
 	return true;
 }
 
 static bool (*const binders[])(const struct value_spot *spot, void *member) = {
-	[CONFIG_BOOL] = bind_bool,     [CONFIG_INT] = bind_int,		  [CONFIG_DOUBLE] = bind_double,
-	[CONFIG_STRING] = bind_string, [CONFIG_DURATION] = bind_duration, [CONFIG_SECRET] = bind_secret,
-	[CONFIG_STRINGS] = bind_strings, [CONFIG_PAIRS] = bind_pairs,	  [CONFIG_CHOICE] = bind_choice,
-	[CONFIG_NODE] = bind_node,     [CONFIG_ANY] = bind_any,
+	[CONFIG_BOOL] = bind_bool,         [CONFIG_INT] = bind_int,
+	[CONFIG_DOUBLE] = bind_double,     [CONFIG_STRING] = bind_string,
+	[CONFIG_DURATION] = bind_duration, [CONFIG_SECRET] = bind_secret,
+	[CONFIG_STRINGS] = bind_strings,   [CONFIG_PAIRS] = bind_pairs,
+	[CONFIG_CHOICE] = bind_choice,     [CONFIG_NODE] = bind_node,
+	[CONFIG_ANY] = bind_any,
 };
 
 bool value_bind(const struct value_spot *spot, void *member)

@@ -12,7 +12,8 @@ struct value_spot {
 	struct error *err;
 };
 
-/* Errors in the Collector's words, with file, line, column and the path in quotes; each returns false. */
+/* Errors in the Collector's words, with file, line, column and the path in quotes; each returns
+ * false. */
 bool value_error(const struct value_spot *spot, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 bool value_wrong_type(const struct value_spot *spot, const char *expected);

@@ -20,7 +20,7 @@ struct builder {
 	yaml_parser_t parser;
 	yaml_event_t event; /* the current one; zero before the first */
 	const char *source;
-	struct view text; /* the whole input */
+	struct view text;    /* the whole input */
 	struct node anchors; /* a list of copies, keyed by anchor */
 	size_t nodes, bytes;
 	struct error *err;
@@ -30,7 +30,9 @@ static struct node *parse_value(struct builder *b, int depth);
 
 static bool fail(struct builder *b, yaml_mark_t mark, const char *text)
 {
-	struct node at = { .source = b->source, .line = (int)mark.line + 1, .column = (int)mark.column + 1 };
+	struct node at = { .source = b->source,
+			   .line = (int)mark.line + 1,
+			   .column = (int)mark.column + 1 };
 	return node_error(&at, "", b->err, "%s", text);
 }
 
@@ -60,7 +62,8 @@ static bool advance(struct builder *b)
 	memset(&b->event, 0, sizeof b->event);
 	const yaml_parser_t *p = &b->parser;
 	char text[200];
-	snprintf(text, sizeof text, "not valid YAML: %s", p->problem ? p->problem : "out of memory");
+	snprintf(text, sizeof text, "not valid YAML: %s",
+		 p->problem ? p->problem : "out of memory");
 	bool reader = p->error == YAML_READER_ERROR;
 	return fail(b, reader ? mark_of_offset(b, p->problem_offset) : p->problem_mark, text);
 }
@@ -145,7 +148,8 @@ static bool check_tag(struct builder *b, const yaml_char_t *tag, const char *exp
 
 static bool is_plain_tag(const char *tag)
 {
-	static const char *const tags[] = { YAML_INT_TAG, YAML_FLOAT_TAG, YAML_BOOL_TAG, YAML_NULL_TAG };
+	static const char *const tags[] = { YAML_INT_TAG, YAML_FLOAT_TAG, YAML_BOOL_TAG,
+					    YAML_NULL_TAG };
 	for (size_t i = 0; i < sizeof tags / sizeof tags[0]; i++)
 		if (strcmp(tag, tags[i]) == 0)
 			return true;
@@ -219,7 +223,8 @@ static int by_key(const void *a, const void *b)
 	int order = strcmp(x->key, y->key);
 	if (order != 0)
 		return order;
-	return x->line != y->line ? (x->line > y->line) - (x->line < y->line) : x->column - y->column;
+	return x->line != y->line ? (x->line > y->line) - (x->line < y->line)
+				  : x->column - y->column;
 }
 
 static bool check_unique(struct builder *b, const struct node *map)
@@ -232,7 +237,8 @@ static bool check_unique(struct builder *b, const struct node *map)
 	bool unique = true;
 	for (size_t i = 1; i < map->count && unique; i++)
 		if (strcmp(sorted[i - 1]->key, sorted[i]->key) == 0)
-			unique = node_error(sorted[i], "", b->err, "key \"%.100s\" is already defined at line %d",
+			unique = node_error(sorted[i], "", b->err,
+					    "key \"%.100s\" is already defined at line %d",
 					    sorted[i]->key, sorted[i - 1]->line);
 	memory_free(sorted);
 	return unique;

@@ -10,7 +10,8 @@
 
 #include "base/metrics.h"
 
-static const struct metric sent = { "otelcol_sent", METRIC_COUNTER, "{samples}", "Sent \\ and\nmore." };
+static const struct metric sent = { "otelcol_sent", METRIC_COUNTER, "{samples}",
+				    "Sent \\ and\nmore." };
 static const struct metric size = { "otelcol_size", METRIC_GAUGE, "By", "Size." };
 static const struct metric early = { "otelcol_early", METRIC_GAUGE, "1", "First." };
 
@@ -32,7 +33,10 @@ static void output_is_sorted_and_escaped(void **state)
 	struct metrics *m = metrics_new();
 	series_set(metrics_series(m, &size, none), -5);
 	series_add(metrics_series(m, &sent, (struct metric_label[]){ { "x", "2" }, { 0 } }), 2);
-	series_add(metrics_series(m, &sent, (struct metric_label[]){ { "x", "1" }, { "a", "q\"\\\n" }, { 0 } }), 3);
+	series_add(
+		metrics_series(m, &sent,
+			       (struct metric_label[]){ { "x", "1" }, { "a", "q\"\\\n" }, { 0 } }),
+		3);
 	series_add(metrics_series(m, &early, NULL), 1);
 	expect(m, "# HELP otelcol_early First.\n"
 		  "# TYPE otelcol_early gauge\n"
@@ -53,9 +57,12 @@ static void the_same_labels_are_the_same_series(void **state)
 {
 	(void)state;
 	struct metrics *m = metrics_new();
-	struct series *one = metrics_series(m, &sent, (struct metric_label[]){ { "a", "1" }, { "b", "2" }, { 0 } });
-	struct series *two = metrics_series(m, &sent, (struct metric_label[]){ { "b", "2" }, { "a", "1" }, { 0 } });
-	struct series *other = metrics_series(m, &sent, (struct metric_label[]){ { "a", "1" }, { 0 } });
+	struct series *one = metrics_series(
+		m, &sent, (struct metric_label[]){ { "a", "1" }, { "b", "2" }, { 0 } });
+	struct series *two = metrics_series(
+		m, &sent, (struct metric_label[]){ { "b", "2" }, { "a", "1" }, { 0 } });
+	struct series *other =
+		metrics_series(m, &sent, (struct metric_label[]){ { "a", "1" }, { 0 } });
 	assert_ptr_equal(one, two);
 	assert_ptr_not_equal(one, other);
 	metrics_unref(&m);
@@ -105,7 +112,9 @@ static void *count(void *context)
 {
 	for (int i = 0; i < 1000; i++) {
 		char value[] = { (char)('a' + i % 10), '\0' };
-		series_add(metrics_series(context, &sent, (struct metric_label[]){ { "v", value }, { 0 } }), 1);
+		series_add(metrics_series(context, &sent,
+					  (struct metric_label[]){ { "v", value }, { 0 } }),
+			   1);
 	}
 	return NULL;
 }

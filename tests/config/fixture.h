@@ -73,17 +73,19 @@ static const struct config_row tls_rows[] = {
 	CONFIG_ROW(struct tls_config, insecure, .key = "insecure", .help = "Plaintext."),
 	{ 0 }
 };
-static const struct config_table tls_table = { sizeof(struct tls_config), tls_rows, .optional = true };
+static const struct config_table tls_table = { sizeof(struct tls_config), tls_rows,
+					       .optional = true };
 
 static const char *const sizers[] = { "requests", "items", "bytes", NULL };
 static const struct config_row queue_rows[] = {
-	CONFIG_ROW(struct queue_config, queue_size, .key = "queue_size", .def = "1000", .limited = true,
-		   .min = 1, .help = "How many."),
+	CONFIG_ROW(struct queue_config, queue_size, .key = "queue_size", .def = "1000",
+		   .limited = true, .min = 1, .help = "How many."),
 	CONFIG_ROW(struct queue_config, sizer, .key = "sizer", .def = "items", .choices = sizers,
 		   .help = "Of what."),
 	{ 0 }
 };
-static const struct config_table queue_table = { sizeof(struct queue_config), queue_rows, .optional = true };
+static const struct config_table queue_table = { sizeof(struct queue_config), queue_rows,
+						 .optional = true };
 
 static const struct config_row deep_rows[] = {
 	CONFIG_ROW(struct deep_config, wait, .key = "wait", .def = "1m30s", .help = "How long."),
@@ -124,16 +126,21 @@ static const struct config_row whole_rows[] = {
 		       .presence = PRESENCE_SOME, .help = "Queue."),
 	CONFIG_SECTION(struct whole_config, batch, tls_table, .key = "batch",
 		       .presence = PRESENCE_DEFAULT, .help = "Batch."),
-	CONFIG_ITEMS(struct whole_config, actions, CONFIG_LIST, item_table, .key = "actions", .help = "List."),
-	CONFIG_ITEMS(struct whole_config, named, CONFIG_MAP, item_table, .key = "named", .help = "Map."),
-	CONFIG_ROW(struct whole_config, buffer, .key = "buffer", .inert = true, .help = "Not needed here."),
+	CONFIG_ITEMS(struct whole_config, actions, CONFIG_LIST, item_table, .key = "actions",
+		     .help = "List."),
+	CONFIG_ITEMS(struct whole_config, named, CONFIG_MAP, item_table, .key = "named",
+		     .help = "Map."),
+	CONFIG_ROW(struct whole_config, buffer, .key = "buffer", .inert = true,
+		   .help = "Not needed here."),
 	{ .key = "old_size", .alias_of = "size", .help = "Old name." },
 	{ 0 }
 };
-static const struct config_table whole_table = { sizeof(struct whole_config), whole_rows, check_whole };
+static const struct config_table whole_table = { sizeof(struct whole_config), whole_rows,
+						 check_whole };
 
 /* Parses and binds; the text of the error, or "" when it went well. */
-static inline const char *bind_text(const char *yaml, struct whole_config *config, struct node **tree)
+static inline const char *bind_text(const char *yaml, struct whole_config *config,
+				    struct node **tree)
 {
 	static struct error err;
 	error_clear(&err);

@@ -26,7 +26,8 @@ static void flatten(const struct node *node, struct bytes *out)
 	else
 		bytes_add_text(out, map ? "{" : "[");
 	for (size_t i = 0; i < node->count; i++) {
-		bytes_format(out, "%s%s%s", i ? ", " : "", map ? node->children[i]->key : "", map ? ": " : "");
+		bytes_format(out, "%s%s%s", i ? ", " : "", map ? node->children[i]->key : "",
+			     map ? ": " : "");
 		flatten(node->children[i], out);
 	}
 	if (node->kind == NODE_LIST || map)
@@ -35,19 +36,24 @@ static void flatten(const struct node *node, struct bytes *out)
 		bytes_format(out, "!%s", node->verbatim);
 }
 
-/* Loads NULL-terminated locations and sets; the tree or the error as text, valid until the next call. */
+/* Loads NULL-terminated locations and sets; the tree or the error as text, valid until the next
+ * call. */
 static const char *load(const char *const *locations, const char *const *sets)
 {
 	static char text[4096];
 	struct error err = { 0 };
-	struct config_sources sources = { .locations = locations, .sets = sets, .unset = note_unset };
+	struct config_sources sources = { .locations = locations,
+					  .sets = sets,
+					  .unset = note_unset };
 	while (locations && locations[sources.location_count])
 		sources.location_count++;
 	while (sets && sets[sources.set_count])
 		sources.set_count++;
 	struct node *root = config_load(&sources, &err);
-	if (!root)
-		return strcpy(text, err.text);
+	if (!root) {
+		snprintf(text, sizeof text, "%s", err.text);
+		return text;
+	}
 	struct bytes out;
 	bytes_init(&out, sizeof text - 1);
 	flatten(root, &out);
@@ -77,7 +83,8 @@ static void later_sources_win(void **state)
 		{ "yaml:{a: {b: 1}}", "yaml:a::c: 2", "{a: {b: 1, c: 2}}" },
 		{ "yaml:a::b::c: 1", "yaml:a::b::d: 2", "{a: {b: {c: 1, d: 2}}}" },
 		{ "yaml:{a: 1}", "yaml:", "{a: 1}" },
-		{ "yaml:{a: 1}", "yaml:text", "yaml:1:1: retrieved value (type=string) cannot be used as a Conf" },
+		{ "yaml:{a: 1}", "yaml:text",
+		  "yaml:1:1: retrieved value (type=string) cannot be used as a Conf" },
 		{ "yaml:{a: 1}", "yaml:[1]",
 		  "yaml:1:1: retrieved value (type=[]interface {}) cannot be used as a Conf" },
 		{ "yaml:{a: 1}", "https://example.com/x",
@@ -88,8 +95,9 @@ static void later_sources_win(void **state)
 	};
 	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
-		assert_string_equal(load((const char *[]){ cases[i].one, cases[i].two, NULL }, NULL),
-				    cases[i].result);
+		assert_string_equal(
+			load((const char *[]){ cases[i].one, cases[i].two, NULL }, NULL),
+			cases[i].result);
 }
 
 static void sets_come_last(void **state)
@@ -105,11 +113,13 @@ static void sets_come_last(void **state)
 		{ "a=", "{a: null}" },
 		{ "x.y/z.w=1", "{a: {b: 1, l: [1, 2]}, x: {y/z: {w: 1}}}" },
 		{ "a.b", "--set a.b: missing equal sign" },
-		{ "a=b: c", "--set:1:5: not valid YAML: mapping values are not allowed in this context" },
+		{ "a=b: c",
+		  "--set:1:5: not valid YAML: mapping values are not allowed in this context" },
 	};
 	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
-		assert_string_equal(load(file, (const char *[]){ cases[i].set, NULL }), cases[i].result);
+		assert_string_equal(load(file, (const char *[]){ cases[i].set, NULL }),
+				    cases[i].result);
 }
 
 static void something_must_be_given(void **state)
@@ -147,7 +157,8 @@ static void references_are_expanded(void **state)
 		{ "a: ${env:PC_TEXT} $${A}", "{a: 'hello ${A}'}" },
 		{ "a: ${env:${env:PC_NAME}}", "{a: 'hello'!hello}" },
 		{ "a: '${env:PC_OCTAL}'", "{a: 0123!0123}" },
-		{ "a: ['${env:PC_TEXT}', {b: \"${env:PC_OCTAL}\"}]", "{a: ['hello'!hello, {b: 0123!0123}]}" },
+		{ "a: ['${env:PC_TEXT}', {b: \"${env:PC_OCTAL}\"}]",
+		  "{a: ['hello'!hello, {b: 0123!0123}]}" },
 		{ "a: '${yaml:{b: 2}}'", "{a: '{b: 2}'}" },
 		{ "a: '${yaml:[1, 2]}'", "{a: [1, 2]![1, 2]}" },
 		{ "a: '^a{2}$'", "{a: '^a{2}$'}" },
@@ -170,18 +181,22 @@ static void bad_references_are_refused(void **state)
 		{ "x: 1\na:\n  - ${env:1x}",
 		  "yaml:3:5: a[0]: environment variable \"1x\" has invalid name: must match regex "
 		  "^[a-zA-Z_][a-zA-Z0-9_]*$" },
-		{ "a: ${}", "yaml:1:1: a: environment variable \"\" has invalid name: must match regex "
-			    "^[a-zA-Z_][a-zA-Z0-9_]*$" },
+		{ "a: ${}",
+		  "yaml:1:1: a: environment variable \"\" has invalid name: must match regex "
+		  "^[a-zA-Z_][a-zA-Z0-9_]*$" },
 		{ "a: ${s3:x}", "yaml:1:1: a: unsupported scheme on URI \"s3:x\"" },
-		{ "a: ${http://x/y}", "yaml:1:1: a: configuration is not loaded over http or https: fetch it "
-				      "to a file first" },
-		{ "a: ${env:A$B}", "yaml:1:1: a: the uri \"env:A$B\" contains unsupported characters ('$')" },
+		{ "a: ${http://x/y}",
+		  "yaml:1:1: a: configuration is not loaded over http or https: fetch it "
+		  "to a file first" },
+		{ "a: ${env:A$B}",
+		  "yaml:1:1: a: the uri \"env:A$B\" contains unsupported characters ('$')" },
 		{ "a: ${env:PC_SELF}", "yaml:1:1: a: too many recursive expansions" },
 		{ "a: ${env:PC_SELF_LIST}", "yaml:1:1: a: too many recursive expansions" },
 		{ "a: ${env:PC_LATIN}", "yaml:1:1: a: the text of \"env:PC_LATIN\" is not UTF-8" },
 		{ "a: ${env:PC_DOUBLE}", "yaml:1:1: a: expands to more than 16 MiB" },
-		{ "a: ${file:/nonexistent}", "yaml:1:1: a: unable to read the file file:/nonexistent: No "
-					     "such file or directory" },
+		{ "a: ${file:/nonexistent}",
+		  "yaml:1:1: a: unable to read the file file:/nonexistent: No "
+		  "such file or directory" },
 	};
 	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
@@ -217,11 +232,12 @@ static void expanded_values_fit_the_field(void **state)
 	(void)state;
 	struct whole_config c;
 	struct node *tree;
-	assert_string_equal(bind_loaded("path: ${env:PC_OCTAL}\nsize: ${env:PC_OCTAL}\nany: ${env:PC_OCTAL}\n"
-					"token: ${env:PC_QUOTED}\nkeys: ${env:PC_COMMAS}\n"
-					"headers: {a: '${env:PC_OCTAL}'}\nactions: ${env:PC_ITEMS}\n",
-					&c, &tree),
-			    "");
+	assert_string_equal(
+		bind_loaded("path: ${env:PC_OCTAL}\nsize: ${env:PC_OCTAL}\nany: ${env:PC_OCTAL}\n"
+			    "token: ${env:PC_QUOTED}\nkeys: ${env:PC_COMMAS}\n"
+			    "headers: {a: '${env:PC_OCTAL}'}\nactions: ${env:PC_ITEMS}\n",
+			    &c, &tree),
+		"");
 	assert_string_equal(c.path, "0123");
 	assert_int_equal(c.size, 83);
 	assert_int_equal(c.any.integer, 83);
@@ -275,7 +291,8 @@ static void files_are_read(void **state)
 	assert_string_equal(load((const char *[]){ path, NULL }, NULL), expected);
 
 	char *scheme = memory_format("yaml:{a: '${file:%s}'}", path);
-	assert_string_equal(load((const char *[]){ scheme, NULL }, NULL), "{a: 'a: 1\nb: [x\n'!a: 1\nb: [x\n}");
+	assert_string_equal(load((const char *[]){ scheme, NULL }, NULL),
+			    "{a: 'a: 1\nb: [x\n'!a: 1\nb: [x\n}");
 	memory_free(scheme);
 	unlink(path);
 }
@@ -284,12 +301,22 @@ static int set_variables(void **state)
 {
 	(void)state;
 	static const char *const pairs[][2] = {
-		{ "PC_TEXT", "hello" },	      { "PC_OCTAL", "0123" },	      { "PC_QUOTED", "\"0123\"" },
-		{ "PC_LIST", "[1, b]" },      { "PC_MAP", "{x: '${PC_TEXT}'}" }, { "PC_EMPTY", "" },
-		{ "PC_NAME", "PC_TEXT" },     { "PC_BROKEN", "[1, {" },	      { "PC_AGAIN", "${env:PC_TEXT}" },
-		{ "PC_SELF", "x${env:PC_SELF}" }, { "PC_SELF_LIST", "['${env:PC_SELF_LIST}']" },
-		{ "PC_LATIN", "\xe9t\xe9" },  { "PC_DOUBLE", "x${env:PC_DOUBLE}${yaml:${env:PC_DOUBLE}}" },
-		{ "PC_COMMAS", "x,y" },	      { "PC_ITEMS", "[{key: k}]" },   { "PC_LINES", "one\ntwo" },
+		{ "PC_TEXT", "hello" },
+		{ "PC_OCTAL", "0123" },
+		{ "PC_QUOTED", "\"0123\"" },
+		{ "PC_LIST", "[1, b]" },
+		{ "PC_MAP", "{x: '${PC_TEXT}'}" },
+		{ "PC_EMPTY", "" },
+		{ "PC_NAME", "PC_TEXT" },
+		{ "PC_BROKEN", "[1, {" },
+		{ "PC_AGAIN", "${env:PC_TEXT}" },
+		{ "PC_SELF", "x${env:PC_SELF}" },
+		{ "PC_SELF_LIST", "['${env:PC_SELF_LIST}']" },
+		{ "PC_LATIN", "\xe9t\xe9" },
+		{ "PC_DOUBLE", "x${env:PC_DOUBLE}${yaml:${env:PC_DOUBLE}}" },
+		{ "PC_COMMAS", "x,y" },
+		{ "PC_ITEMS", "[{key: k}]" },
+		{ "PC_LINES", "one\ntwo" },
 	};
 	for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++)
 		setenv(pairs[i][0], pairs[i][1], 1);

@@ -14,12 +14,13 @@ static char *print(const struct whole_config *config, bool json, bool redact)
 	return text;
 }
 
-static const char full[] = "on: false\nsize: 7\nfactor: 2\npath: ./x\ntimeout: 90s\noffset: -3ms\n"
-			   "token: hush\nkeys: []\nheaders: {Authorization: Bearer x, b: ''}\nlevel: ''\n"
-			   "raw: {deep: [1, [2, {x: 'y'}], {}, []], n: ~, f: .5}\nany: '7'\n"
-			   "deep: {wait: 1ns, tls: {ca_file: a b}}\nqueue: {enabled: false, queue_size: 5}\n"
-			   "batch:\nactions: [{key: k, value: 2.0}, {key: l, value: [p, 'no']}]\n"
-			   "named: {'a b': {key: m}}\nbuffer: 3\n";
+static const char full[] =
+	"on: false\nsize: 7\nfactor: 2\npath: ./x\ntimeout: 90s\noffset: -3ms\n"
+	"token: hush\nkeys: []\nheaders: {Authorization: Bearer x, b: ''}\nlevel: ''\n"
+	"raw: {deep: [1, [2, {x: 'y'}], {}, []], n: ~, f: .5}\nany: '7'\n"
+	"deep: {wait: 1ns, tls: {ca_file: a b}}\nqueue: {enabled: false, queue_size: 5}\n"
+	"batch:\nactions: [{key: k, value: 2.0}, {key: l, value: [p, 'no']}]\n"
+	"named: {'a b': {key: m}}\nbuffer: 3\n";
 
 static void the_effective_configuration_is_yaml(void **state)
 {
@@ -84,15 +85,20 @@ static void json_says_the_same(void **state)
 	struct node *tree;
 	assert_string_equal(bind_text(full, &c, &tree), "");
 	char *text = print(&c, true, false);
-	assert_string_equal(text,
-			    "{\"on\":false,\"size\":7,\"factor\":2,\"path\":\"./x\",\"timeout\":\"1m30s\","
-			    "\"offset\":\"-3ms\",\"token\":\"hush\",\"keys\":[],\"headers\":{\"Authorization\":"
-			    "\"Bearer x\",\"b\":\"\"},\"level\":\"\",\"raw\":{\"deep\":[1,[2,{\"x\":\"y\"}],{},[]],"
-			    "\"n\":null,\"f\":0.5},\"any\":\"7\",\"deep\":{\"wait\":\"1ns\",\"tls\":{\"ca_file\":"
-			    "\"a b\",\"insecure\":false}},\"queue\":{\"enabled\":false,\"queue_size\":5,\"sizer\":"
-			    "\"items\"},\"batch\":{\"insecure\":false},\"actions\":[{\"key\":\"k\",\"value\":2.0},"
-			    "{\"key\":\"l\",\"value\":[\"p\",\"no\"]}],\"named\":{\"a b\":{\"key\":\"m\"}},"
-			    "\"buffer\":3}");
+	assert_string_equal(
+		text,
+		"{\"on\":false,\"size\":7,\"factor\":2,\"path\":\"./x\",\"timeout\":\"1m30s\","
+		"\"offset\":\"-3ms\",\"token\":\"hush\",\"keys\":[],\"headers\":{\"Authorization\":"
+		"\"Bearer "
+		"x\",\"b\":\"\"},\"level\":\"\",\"raw\":{\"deep\":[1,[2,{\"x\":\"y\"}],{},[]],"
+		"\"n\":null,\"f\":0.5},\"any\":\"7\",\"deep\":{\"wait\":\"1ns\",\"tls\":{\"ca_"
+		"file\":"
+		"\"a "
+		"b\",\"insecure\":false}},\"queue\":{\"enabled\":false,\"queue_size\":5,\"sizer\":"
+		"\"items\"},\"batch\":{\"insecure\":false},\"actions\":[{\"key\":\"k\",\"value\":2."
+		"0},"
+		"{\"key\":\"l\",\"value\":[\"p\",\"no\"]}],\"named\":{\"a b\":{\"key\":\"m\"}},"
+		"\"buffer\":3}");
 	memory_free(text);
 	release(&c, &tree);
 }
@@ -102,8 +108,10 @@ static struct node *load_printed(const char *text)
 {
 	char *location = memory_format("yaml:%s", text);
 	struct error err = { 0 };
-	struct node *tree = config_load(
-		&(struct config_sources){ .locations = (const char *[]){ location }, .location_count = 1 }, &err);
+	struct node *tree =
+		config_load(&(struct config_sources){ .locations = (const char *[]){ location },
+						      .location_count = 1 },
+			    &err);
 	assert_string_equal(err.text, "");
 	memory_free(location);
 	return tree;
@@ -147,18 +155,75 @@ static void what_is_printed_loads_again(void **state)
 static void every_string_is_quoted_safely(void **state)
 {
 	static const char *const texts[] = {
-		"", " ", "a", "a: b", "a #b", "- a", "-", "--- a", "...", "? a", "&a", "*a", "!a", "%a", "@a",
-		"`a`", "{a}", "[a]", "a,b", "'a'", "\"a\"", "a\\b", "a\nb", "a\r\nb", "\t", "a ", " a", "true",
-		"null", "~", "NULL", "Yes", "off", "0", "0123", "0x1f", "1e3", ".inf", "1_000", "2001-01-01",
-		"<<", "=", "a:", ":a", "a::b", "\x01\x1f\x7f", "\xc2\x85", "\xe2\x80\xa8", "\xef\xbb\xbf", "ü",
-		"\xf0\x9f\x98\x80", "\xef\xbf\xbe", "$", "$$", "${", "${env:HOME}", "$${env:HOME}", "^a$",
-		"^k8s\\.(namespace|deployment)\\.name$", "a${b", "}${}", "$$$",
+		"",
+		" ",
+		"a",
+		"a: b",
+		"a #b",
+		"- a",
+		"-",
+		"--- a",
+		"...",
+		"? a",
+		"&a",
+		"*a",
+		"!a",
+		"%a",
+		"@a",
+		"`a`",
+		"{a}",
+		"[a]",
+		"a,b",
+		"'a'",
+		"\"a\"",
+		"a\\b",
+		"a\nb",
+		"a\r\nb",
+		"\t",
+		"a ",
+		" a",
+		"true",
+		"null",
+		"~",
+		"NULL",
+		"Yes",
+		"off",
+		"0",
+		"0123",
+		"0x1f",
+		"1e3",
+		".inf",
+		"1_000",
+		"2001-01-01",
+		"<<",
+		"=",
+		"a:",
+		":a",
+		"a::b",
+		"\x01\x1f\x7f",
+		"\xc2\x85",
+		"\xe2\x80\xa8",
+		"\xef\xbb\xbf",
+		"ü",
+		"\xf0\x9f\x98\x80",
+		"\xef\xbf\xbe",
+		"$",
+		"$$",
+		"${",
+		"${env:HOME}",
+		"$${env:HOME}",
+		"^a$",
+		"^k8s\\.(namespace|deployment)\\.name$",
+		"a${b",
+		"}${}",
+		"$$$",
 	};
 	(void)state;
 	for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
 		char *text = (char *)texts[i];
 		struct pair pair = { text, { text } };
-		struct item_config item = { .key = (char *)"k", .value = { .kind = ANY_STRING, .text = text } };
+		struct item_config item = { .key = (char *)"k",
+					    .value = { .kind = ANY_STRING, .text = text } };
 		const struct whole_config c = {
 			.path = text,
 			.token = { text },
@@ -198,7 +263,9 @@ static void long_keys_and_values_come_back(void **state)
 
 static void numbers_keep_their_kind(void **state)
 {
-	static const double numbers[] = { 0, 1, -1, 0.1, 1e300, 5e-324, 1.0 / 3, 123456789012345680.0, 1e15 };
+	static const double numbers[] = { 0,     1,      -1,      0.1,
+					  1e300, 5e-324, 1.0 / 3, 123456789012345680.0,
+					  1e15 };
 	(void)state;
 	for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
 		const struct whole_config c = {
@@ -219,19 +286,23 @@ static void the_manual_lists_every_row(void **state)
 	bytes_add_byte(&out, '\0');
 	const char *text = (const char *)out.at;
 	static const char *const lines[] = {
-		"| key | type | default | meaning |\n|---|---|---|---|\n| `on` | bool | `true` | Whether. |\n",
+		"| key | type | default | meaning |\n|---|---|---|---|\n| `on` | bool | `true` | "
+		"Whether. |\n",
 		"| `size` | integer, 0 to 100 | `4` | Size \\| in pieces. |\n",
 		"| `timeout` | duration | `5s` | Timeout. |\n",
 		"| `level` | one of `\"\"`, `basic`, `detailed` | `basic` | Level. |\n",
 		"| `path` | string | – | Path. |\n",
-		"| `deep` | section | – | Deep. |\n| `deep.wait` | duration | `1m30s` | How long. |\n",
+		"| `deep` | section | – | Deep. |\n| `deep.wait` | duration | `1m30s` | How long. "
+		"|\n",
 		"| `deep.tls` | section, absent unless given | – | TLS. |\n"
 		"| `deep.tls.ca_file` | string | – | Roots. |\n",
 		"| `queue` | section, on unless `enabled: false` | – | Queue. |\n"
 		"| `queue.queue_size` | integer, 1 or more | `1000` | How many. |\n",
 		"| `batch` | section, absent until the key appears | – | Batch. |\n",
-		"| `actions` | list of sections | – | List. |\n| `actions[].key` | string | required | Which. |\n",
-		"| `named` | map of sections | – | Map. |\n| `named.<name>.key` | string | required | Which. |\n",
+		"| `actions` | list of sections | – | List. |\n| `actions[].key` | string | "
+		"required | Which. |\n",
+		"| `named` | map of sections | – | Map. |\n| `named.<name>.key` | string | "
+		"required | Which. |\n",
 		"| `buffer` | integer | `0` | **Accepted, no effect.** Not needed here. |\n",
 		"| `old_size` |  |  | Old name of `size`. Old name. |\n",
 	};

@@ -43,23 +43,51 @@ static void scalars_resolve_as_in_yaml_v3(void **state)
 		const char *text, *type;
 		double number;
 	} cases[] = {
-		{ "0", "int", 0 },	    { "-0", "int", 0 },		{ "+5", "int", 5 },
-		{ "0123", "int", 83 },	    { "0o17", "int", 15 },	{ "0x1F", "int", 31 },
-		{ "-0x1f", "int", -31 },    { "0b101", "int", 5 },	{ "1_000", "int", 1000 },
-		{ "089", "float64", 89 },   { "1.5", "float64", 1.5 },	{ ".5", "float64", .5 },
-		{ "5.", "float64", 5 },	    { "1e3", "float64", 1000 },	{ "-1.5E-2", "float64", -.015 },
+		{ "0", "int", 0 },
+		{ "-0", "int", 0 },
+		{ "+5", "int", 5 },
+		{ "0123", "int", 83 },
+		{ "0o17", "int", 15 },
+		{ "0x1F", "int", 31 },
+		{ "-0x1f", "int", -31 },
+		{ "0b101", "int", 5 },
+		{ "1_000", "int", 1000 },
+		{ "089", "float64", 89 },
+		{ "1.5", "float64", 1.5 },
+		{ ".5", "float64", .5 },
+		{ "5.", "float64", 5 },
+		{ "1e3", "float64", 1000 },
+		{ "-1.5E-2", "float64", -.015 },
 		{ "9223372036854775807", "int", 9223372036854775807.0 },
 		{ "-9223372036854775808", "int", -9223372036854775808.0 },
 		{ "9223372036854775808", "float64", 9223372036854775808.0 },
-		{ "true", "bool", 1 },	    { "False", "bool", 0 },	{ "TRUE", "bool", 1 },
-		{ "yes", "string", 0 },	    { "off", "string", 0 },	{ "tRUE", "string", 0 },
-		{ "~", "nil", 0 },	    { "null", "nil", 0 },	{ "Null", "nil", 0 },
-		{ "nil", "string", 0 },	    { "'1'", "string", 0 },	{ "\"true\"", "string", 0 },
-		{ "'~'", "string", 0 },	    { "1.2.3", "string", 0 },	{ "1e", "string", 0 },
-		{ "0x", "string", 0 },	    { "0xg", "string", 0 },	{ "1s", "string", 0 },
-		{ "-", "nil", 0 },	    { "+", "string", 0 },	{ ".", "string", 0 },
-		{ "..", "string", 0 },	    { "2001-01-01", "string", 0 }, { "!!str 5", "string", 0 },
-		{ "!!int '5'", "int", 5 },  { "! 5", "string", 0 },	{ "!!null ''", "nil", 0 },
+		{ "true", "bool", 1 },
+		{ "False", "bool", 0 },
+		{ "TRUE", "bool", 1 },
+		{ "yes", "string", 0 },
+		{ "off", "string", 0 },
+		{ "tRUE", "string", 0 },
+		{ "~", "nil", 0 },
+		{ "null", "nil", 0 },
+		{ "Null", "nil", 0 },
+		{ "nil", "string", 0 },
+		{ "'1'", "string", 0 },
+		{ "\"true\"", "string", 0 },
+		{ "'~'", "string", 0 },
+		{ "1.2.3", "string", 0 },
+		{ "1e", "string", 0 },
+		{ "0x", "string", 0 },
+		{ "0xg", "string", 0 },
+		{ "1s", "string", 0 },
+		{ "-", "nil", 0 },
+		{ "+", "string", 0 },
+		{ ".", "string", 0 },
+		{ "..", "string", 0 },
+		{ "2001-01-01", "string", 0 },
+		{ "!!str 5", "string", 0 },
+		{ "!!int '5'", "int", 5 },
+		{ "! 5", "string", 0 },
+		{ "!!null ''", "nil", 0 },
 		{ "|\n  5\n", "string", 0 },
 	};
 	(void)state;
@@ -137,8 +165,10 @@ static void durations_are_go_s(void **state)
 static void bad_yaml_names_its_place(void **state)
 {
 	static const char *const cases[][2] = {
-		{ "a: 1\nb: [1,\n", "c.yaml:3:1: not valid YAML: did not find expected node content" },
-		{ "a: 1\n b: 2", "c.yaml:2:3: not valid YAML: mapping values are not allowed in this context" },
+		{ "a: 1\nb: [1,\n",
+		  "c.yaml:3:1: not valid YAML: did not find expected node content" },
+		{ "a: 1\n b: 2",
+		  "c.yaml:2:3: not valid YAML: mapping values are not allowed in this context" },
 		{ "a: 'x", "c.yaml:1:6: not valid YAML: found unexpected end of stream" },
 		{ "b: 1\na: \xff", "c.yaml:2:4: not valid YAML: invalid leading UTF-8 octet" },
 		{ "a: 1\nb: 2\na: 3", "c.yaml:3:1: key \"a\" is already defined at line 1" },
@@ -215,8 +245,10 @@ static void a_billion_laughs_are_refused(void **state)
 	bytes_init(&yaml, 1 << 20);
 	bytes_add_text(&yaml, "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
 	for (int i = 1; i < 10; i++)
-		bytes_format(&yaml, "a%d: &a%d [*a%d, *a%d, *a%d, *a%d, *a%d, *a%d, *a%d, *a%d, *a%d, *a%d]\n", i, i,
-			     i - 1, i - 1, i - 1, i - 1, i - 1, i - 1, i - 1, i - 1, i - 1, i - 1);
+		bytes_format(
+			&yaml,
+			"a%d: &a%d [*a%d, *a%d, *a%d, *a%d, *a%d, *a%d, *a%d, *a%d, *a%d, *a%d]\n",
+			i, i, i - 1, i - 1, i - 1, i - 1, i - 1, i - 1, i - 1, i - 1, i - 1, i - 1);
 	struct error err;
 	assert_null(parse((char *)yaml.at, yaml.len, &err));
 	assert_non_null(strstr(err.text, "more than 100000 values"));

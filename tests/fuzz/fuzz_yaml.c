@@ -10,7 +10,8 @@ static char *effective(const char *yaml, bool json)
 {
 	struct error err;
 	char *location = memory_format("yaml:%s", yaml), *text = NULL;
-	struct config_sources sources = { .locations = (const char *[]){ location }, .location_count = 1 };
+	struct config_sources sources = { .locations = (const char *[]){ location },
+					  .location_count = 1 };
 	struct node *tree = config_load(&sources, &err);
 	struct whole_config config = { 0 };
 	struct bytes out;
