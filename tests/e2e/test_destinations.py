@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A destination that dies, hangs or refuses harms itself alone, and every sample is accounted for."""
+import threading
+import time
+
+import grpc
+import pytest
+
+from harness import build as make
+from harness import peers
+from harness.gateway import Gateway
+
+CONFIG = """
+receivers:
+  otlp: {protocols: {grpc: {endpoint: 127.0.0.1:{port:otlp}, max_recv_msg_size_mib: 64}}}
+exporters:
+  otlp_grpc/a:
+    endpoint: 127.0.0.1:{port:a}
+    tls: {insecure: true}
+  otlp_grpc/b:
+    endpoint: 127.0.0.1:{port:b}
+    tls: {insecure: true}
+    timeout: 500ms
+    sending_queue: {queue_size: 50}
+    retry_on_failure: {initial_interval: 50ms, max_interval: 200ms, max_elapsed_time: 0s}
+service:
+  pipelines:
+    profiles: {receivers: [otlp], exporters: [otlp_grpc/a, otlp_grpc/b]}
+"""
+
+
+def send_many(gateway, count, first=0):
+    """The latencies of requests sent one after another."""
+    latencies = []
+    with peers.Client(gateway.port["otlp"]) as client:
+        for seed in range(first, first + count):
+            begun = time.monotonic()
+            client.send(make.request(seed, samples=20))
+            latencies.append(time.monotonic() - begun)
+    return latencies
+
+
+def median(values):
+    return sorted(values)[len(values) // 2]
+
+
+@pytest.mark.threads
+def test_a_dead_destination_costs_the_other_nothing_and_catches_up_within_its_queue(build):
+    gateway = Gateway(build / "portcullis", CONFIG)
+    a, b = peers.Sink(gateway.port["a"]), peers.Sink(gateway.port["b"])
+    with a, gateway:
+        b.start()
+        with_both = send_many(gateway, 40)
+        b.stop()
+        with_one = send_many(gateway, 40, first=100)
+        b.start()
+        gateway.until(lambda: sum(a.samples().values()) == 80 * 20)
+        gateway.until(lambda: gateway.total("otelcol_ledger_queued_samples", exporter="otlp_grpc/b") == 0)
+        assert b.samples() == a.samples(), "what was queued while it was dead arrived"
+        for exporter in ("otlp_grpc/a", "otlp_grpc/b"):
+            assert gateway.balanced("profiles", exporter), gateway.ledger("profiles", exporter)
+        # Twenty times would be the destination's timeout showing through.
+        assert median(with_one) < 20 * median(with_both)
+        b.stop()
+
+
+def test_what_does_not_fit_is_dropped_for_the_dead_one_alone(build):
+    gateway = Gateway(build / "portcullis", CONFIG)
+    with peers.Sink(gateway.port["a"]) as a, gateway:
+        send_many(gateway, 100)
+        gateway.until(lambda: sum(a.samples().values()) == 100 * 20)
+        dropped = gateway.total("otelcol_exporter_enqueue_failed_profile_samples", exporter="otlp_grpc/b")
+        assert dropped == 50 * 20
+        assert gateway.total("otelcol_ledger_dropped_samples", exporter="otlp_grpc/b", reason="queue_full") == dropped
+        assert gateway.balanced("profiles", "otlp_grpc/b"), gateway.ledger("profiles", "otlp_grpc/b")
+        assert gateway.total("otelcol_ledger_dropped_samples", exporter="otlp_grpc/a") == 0
+
+
+def test_a_full_house_is_refused_before_the_body(build):
+    gateway = Gateway(build / "portcullis", CONFIG.replace("exporters: [otlp_grpc/a, otlp_grpc/b]",
+                                                           "exporters: [otlp_grpc/b]"))
+    with gateway:
+        send_many(gateway, 50)
+        with peers.Client(gateway.port["otlp"]) as client:
+            error = peers.refused(client, make.request(1))
+        assert error.code() == grpc.StatusCode.UNAVAILABLE
+        assert any(k == "grpc-status-details-bin" and b"RetryInfo" in v for k, v in error.trailing_metadata())
+        assert gateway.total("otelcol_receiver_refused_requests", reason="queue_full") == 1
+        assert gateway.balanced("profiles", "otlp_grpc/b"), gateway.ledger("profiles", "otlp_grpc/b")
+
+
+def test_a_hanging_destination_is_given_up_at_the_deadline_of_the_shutdown(build):
+    gateway = Gateway(build / "portcullis", CONFIG, arguments=["--shutdown-timeout", "1s"])
+    a, b = peers.Sink(gateway.port["a"]), peers.Sink(gateway.port["b"])
+    gone = threading.Event()
+    b.answer = lambda data, context: gone.wait(30) and b""
+    with a, b, gateway:
+        send_many(gateway, 30)
+        gateway.until(lambda: sum(a.samples().values()) == 30 * 20)
+        assert gateway.stop() == 0
+        gone.set()
+    assert "Shutdown complete." in gateway.log()
+
+
+def test_sigterm_drains_what_is_queued_and_batched(build):
+    text = CONFIG.replace("exporters:\n  otlp_grpc/a", "processors:\n  batch: {timeout: 1h}\nexporters:\n  otlp_grpc/a", 1)
+    text = text.replace("receivers: [otlp], exporters", "receivers: [otlp], processors: [batch], exporters")
+    gateway = Gateway(build / "portcullis", text)
+    with peers.Sink(gateway.port["a"]) as a, peers.Sink(gateway.port["b"]) as b, gateway:
+        send_many(gateway, 10)
+        assert not a.received
+        assert gateway.stop() == 0
+        assert sum(a.samples().values()) == sum(b.samples().values()) == 10 * 20

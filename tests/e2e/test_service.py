@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The program around the pipeline: configuration errors, signals, health, metrics, commands."""
+import json
+import os
+import re
+import signal
+import subprocess
+
+import pytest
+
+from harness import build as make
+from harness import peers
+from harness.gateway import Gateway
+
+MINIMAL = """
+receivers:
+  pprof: {server: {endpoint: 127.0.0.1:{port:pprof}}}
+exporters:
+  file: {path: out.jsonl, flush_interval: 10ms}
+extensions:
+  health_check: {endpoint: 127.0.0.1:{port:health}}
+service:
+  extensions: [health_check]
+  pipelines:
+    profiles: {receivers: [pprof], exporters: [file]}
+"""
+
+
+def validate(build, text, *arguments, **env):
+    """Exit status and stderr."""
+    done = subprocess.run([str(build / "portcullis"), "validate", "--config", "yaml:", "--config", "file:/dev/stdin",
+                           *arguments], input=text, capture_output=True, text=True, env=dict(os.environ, **env))
+    return done.returncode, done.stderr
+
+
+WRONG = [
+    ("{}", "no receiver configuration specified in config"),
+    ("receivers: {nope: {}}", 'unknown type: "nope" for id: "nope" (valid values: ['),
+    ("receivers: {pprof: {server: {endpoint: 1, wrong: 2}}}", "wrong"),
+    ("colour: blue", "'' has invalid keys: colour"),
+    ("receivers: {pprof: {server: {endpoint: 'localhost:1'}}}\nexporters: {debug: {verbosity: loud}}", "verbosity"),
+    ("receivers: {pprof: {server: {endpoint: 'localhost:1'}}}\nexporters: {debug: {}}\nservice: {}",
+     "service must have at least one pipeline"),
+    ("receivers: {pprof: {server: {endpoint: 'localhost:1'}}}\nexporters: {debug: {}}\n"
+     "service: {pipelines: {profiles: {receivers: [pprof], exporters: [otlp]}}}",
+     'references exporter "otlp" which is not configured'),
+    ("receivers: {pprof: {server: {endpoint: 'localhost:1'}}}\nexporters: {debug: {}}\n"
+     "service: {pipelines: {traces: {receivers: [pprof], exporters: [debug]}}}", "profiles"),
+    ("receivers: {otlp: {}}\nexporters: {debug: {}}", "must specify at least one protocol"),
+    ("receivers: {otlp: {protocols: {grpc: {tls: {cert_file: a, key_file: b, min_version: '1.3'}}}}}\n"
+     "exporters: {debug: {}}", "min_version"),
+]
+
+
+@pytest.mark.parametrize("text,expected", WRONG)
+def test_what_is_wrong_is_named_with_its_place(build, text, expected):
+    status, stderr = validate(build, text)
+    assert status == 1
+    assert stderr.startswith("Error: ") and expected in stderr, stderr
+
+
+def test_an_unknown_key_is_named_with_line_and_column(build, tmp_path):
+    (tmp_path / "c.yaml").write_text("receivers:\n  pprof:\n    server:\n      endpoint: localhost:1\n      colour: blue\n")
+    done = subprocess.run([str(build / "portcullis"), "validate", "--config", str(tmp_path / "c.yaml")],
+                          capture_output=True, text=True)
+    assert done.returncode == 1
+    assert re.search(r"c\.yaml:5:\d+: .*has invalid keys: colour", done.stderr), done.stderr
+
+
+def test_environment_sets_and_several_files_are_merged(build, tmp_path):
+    text = MINIMAL.replace("{port:pprof}", "${env:THE_PORT}").replace("{port:health}", "1")
+    (tmp_path / "a.yaml").write_text(text)
+    (tmp_path / "b.yaml").write_text("exporters: {file: {path: second.jsonl}}\n")
+    done = subprocess.run([str(build / "portcullis"), "print-config", "--config", str(tmp_path / "a.yaml"), "--config",
+                           str(tmp_path / "b.yaml"), "--set", "exporters.file.format=proto"], capture_output=True,
+                          text=True, env=dict(os.environ, THE_PORT="4711"))
+    assert done.returncode == 0, done.stderr
+    for piece in ("127.0.0.1:4711", "second.jsonl", "proto"):
+        assert piece in done.stdout
+
+
+def test_health_follows_readiness_and_metrics_are_prometheus_text(build):
+    with Gateway(build / "portcullis", MINIMAL) as gateway:
+        status, _, body = peers.post(gateway.port["health"], None, path="/", method="GET")
+        assert status == 200 and json.loads(body)["status"] == "Server available"
+        text = gateway.metrics_text()
+        assert re.search(r"^# TYPE otelcol_process_memory_rss gauge$", text, re.M)
+        assert re.search(r'^target_info\{.*service_name="portcullis".*\} 1$', text, re.M)
+
+
+def test_sighup_reopens_the_file_of_the_exporter(build):
+    with Gateway(build / "portcullis", MINIMAL) as gateway:
+        body = make.pprof(1).SerializeToString()
+        out = gateway.directory / "out.jsonl"
+        assert peers.post(gateway.port["pprof"], body)[0] == 204
+        gateway.until(lambda: out.exists() and out.read_text().count("\n") == 1)
+        out.rename(gateway.directory / "old.jsonl")
+        gateway.process.send_signal(signal.SIGHUP)
+        gateway.until(lambda: "Reloaded" in gateway.log())
+        assert peers.post(gateway.port["pprof"], body)[0] == 204
+        gateway.until(lambda: out.exists() and out.read_text().count("\n") == 1)
+
+
+@pytest.mark.threads
+def test_sigterm_ends_it_in_order_and_with_status_0(build):
+    with Gateway(build / "portcullis", MINIMAL) as gateway:
+        assert gateway.stop() == 0
+    log = gateway.log()
+    order = ["Everything is ready", "Received signal from OS", "Starting shutdown...", "Shutdown complete."]
+    assert sorted(order, key=log.index) == order
+
+
+def test_a_taken_port_is_a_clear_error(build):
+    with Gateway(build / "portcullis", MINIMAL) as first:
+        second = Gateway(build / "portcullis", MINIMAL, ready=False)
+        second.config.write_text(first.config.read_text())
+        with second:
+            assert second.process.wait(60) == 1
+        assert str(first.port["pprof"]) in second.log() or str(first.port["health"]) in second.log()
+        assert "Error: " in second.log()
+
+
+def test_json_logs_are_json(build):
+    text = MINIMAL + "  telemetry: {logs: {encoding: json, level: debug}}\n"
+    with Gateway(build / "portcullis", text) as gateway:
+        gateway.stop()
+    lines = gateway.log().splitlines()
+    assert lines and all({"level", "ts", "msg"} <= set(json.loads(line)) for line in lines)
+
+
+def test_the_commands_answer(build):
+    def run(*arguments):
+        return subprocess.run([str(build / "portcullis"), *arguments], capture_output=True, text=True)
+    assert run("--version").stdout.startswith("portcullis version ")
+    assert "allowlist" in run("components").stdout
+    assert "resource" in run("components", "allowlist").stdout
+    assert "service.profilesSupport" in run("featuregate").stdout
+    assert run("nonsense").returncode == 1
+    assert run("--feature-gates=service.profilesSupport", "--help").returncode == 0
+
+
+def test_every_shipped_configuration_is_valid(build, root):
+    readme = re.search(r"```yaml\n(.*?)```", (root / "README.md").read_text(), re.S)[1]
+    for text in [readme, *[p.read_text() for p in sorted((root / "docker").glob("*.yaml"))]]:
+        status, stderr = validate(build, text)
+        assert status == 0, stderr
