@@ -179,6 +179,41 @@ void loop_post(struct loop *loop, void (*run)(void *argument), void *argument)
 		uv_async_send(&loop->door);
 }
 
+struct call {
+	void (*run)(void *argument);
+	void *argument;
+	pthread_mutex_t lock; /* guards done */
+	pthread_cond_t wake;
+	bool done;
+};
+
+static void run_call(void *argument)
+{
+	struct call *call = argument;
+	call->run(call->argument);
+	pthread_mutex_lock(&call->lock);
+	call->done = true;
+	pthread_cond_signal(&call->wake);
+	pthread_mutex_unlock(&call->lock);
+}
+
+void loop_call(struct loop *loop, void (*run)(void *argument), void *argument)
+{
+	struct call call = { .run = run, .argument = argument, .lock = PTHREAD_MUTEX_INITIALIZER,
+			     .wake = PTHREAD_COND_INITIALIZER };
+	if (allowed(loop)) {
+		run(argument);
+		return;
+	}
+	loop_post(loop, run_call, &call);
+	pthread_mutex_lock(&call.lock);
+	while (!call.done)
+		pthread_cond_wait(&call.wake, &call.lock);
+	pthread_mutex_unlock(&call.lock);
+	pthread_cond_destroy(&call.wake);
+	pthread_mutex_destroy(&call.lock);
+}
+
 static void on_timer(uv_timer_t *uv)
 {
 	struct loop_timer *timer = uv->data;
@@ -221,14 +256,17 @@ static void free_timer(uv_handle_t *handle)
 	memory_free(handle->data);
 }
 
+static void close_timer(void *timer)
+{
+	uv_close((uv_handle_t *)&((struct loop_timer *)timer)->uv, free_timer);
+}
+
 void loop_timer_unref(struct loop_timer **slot)
 {
 	struct loop_timer *timer = *slot;
 	*slot = NULL;
-	if (!timer)
-		return;
-	assert(allowed(loop_of(timer)));
-	uv_close((uv_handle_t *)&timer->uv, free_timer);
+	if (timer)
+		loop_call(loop_of(timer), close_timer, timer);
 }
 
 static void on_work(uv_work_t *uv)

@@ -24,10 +24,14 @@ bool loop_here(const struct loop *loop); /* [any] is this the loop thread? */
 /* [any] The only door onto the loop: run(argument) is called there, in the order of posting. */
 void loop_post(struct loop *loop, void (*run)(void *argument), void *argument);
 
+/* [any] The same, and returns when it has run there; on the loop thread, or while the loop does not run, at once. */
+void loop_call(struct loop *loop, void (*run)(void *argument), void *argument);
+
 /* One-shot timers. Starting a running one moves it. The callback may start it again or free it. */
 struct loop_timer *loop_timer_new(struct loop *loop, void (*fire)(void *argument), void *argument);
 void loop_timer_start(struct loop_timer *timer, uint64_t delay_ns);
 void loop_timer_cancel(struct loop_timer *timer);
+/* [any] The timer will not fire any more when it returns. */
 void loop_timer_unref(struct loop_timer **timer);
 
 /* [any] work(argument) on a pool thread, then done(argument) on the loop thread (done may be NULL). */

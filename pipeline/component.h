@@ -120,7 +120,9 @@ struct component_factory {
 	/* config: bound by the host; lives as long as the instance. destroy follows also a failed create. */
 	bool (*create)(void *self, const void *config, const struct host *host, struct error *err);
 	bool (*start)(void *self, struct error *err);  /* may be NULL */
-	void (*stop)(void *self);    /* on return: flushed, no thread or timer of it left; may be NULL */
+	/* On return: flushed, no thread or timer of it left. May be NULL. Receivers and exporters are stopped on a pool
+	 * thread, so they may wait there for what needs the loop. */
+	void (*stop)(void *self);
 	void (*destroy)(void *self);
 	/* SIGHUP: read certificates again, reopen files. What is broken stays as it was, and err says why. May be NULL. */
 	bool (*reload)(void *self, struct error *err);
@@ -189,9 +191,11 @@ struct inbound {
  * [any thread]
  */
 bool gate_admit(struct gate *gate, struct inbound *in, size_t bytes, struct error *err);
-/* The real size is known, or more is needed: corrects the charge to `bytes`; ERROR_BUSY when over the limit. [any thread] */
+/* The real size is known, or more is needed: corrects the charge to `bytes`; ERROR_BUSY, counted, when over the limit.
+ * [any thread] */
 bool gate_charge(struct gate *gate, struct inbound *in, size_t bytes, struct error *err);
-/* The request will not be submitted (refused, lost, too large): gives the charge back and counts the reason, a fixed word. */
+/* The request will not be submitted: gives the charge back and counts the reason, a fixed word; NULL: counted already
+ * (gate_admit and gate_charge count their refusals). [any thread] */
 void gate_forget(struct gate *gate, struct inbound *in, const char *transport, const char *reason);
 /* The hard limit in bytes, by which receivers bound what their libraries hold of messages that are still arriving.
  * [any thread] */

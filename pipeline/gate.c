@@ -132,6 +132,11 @@ void gate_forget(struct gate *gate, struct inbound *in, const char *transport, c
 		count(gate, &refused_requests, transport, "reason", reason, 1);
 }
 
+uint64_t gate_memory_limit(const struct gate *gate)
+{
+	return (uint64_t)gate->options.memory->limit;
+}
+
 static struct inbound *inbound_of(struct ack *ack)
 {
 	return (struct inbound *)((char *)ack - offsetof(struct inbound, ack));
