@@ -111,7 +111,7 @@ static bool check_top(const struct node *root, struct error *err)
 {
 	static const char *const known[] = { "receivers", "processors", "exporters", "connectors", "extensions",
 					     "service", NULL };
-	if (!root || root->kind == NODE_NULL)
+	if (!root || root->kind == NODE_NULL || (root->kind == NODE_MAP && !root->count))
 		return error_set(err, ERROR_CONFIG, "empty configuration file");
 	if (root->kind != NODE_MAP)
 		return node_error(root, "", err, "the configuration must be a map");

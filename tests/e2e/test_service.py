@@ -34,7 +34,8 @@ def validate(build, text, *arguments, **env):
 
 
 WRONG = [
-    ("{}", "no receiver configuration specified in config"),
+    ("{}", "empty configuration file"),
+    ("receivers: {}", "no receiver configuration specified in config"),
     ("receivers: {nope: {}}", 'unknown type: "nope" for id: "nope" (valid values: ['),
     ("receivers: {pprof: {server: {endpoint: 1, wrong: 2}}}", "wrong"),
     ("colour: blue", "'' has invalid keys: colour"),
