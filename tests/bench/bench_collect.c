@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "otlp_profiles.pb-c.h"
+#include "profile/collect.h"
+#include "profile/decode_otlp.h"
+
+/*
+ * What it costs to decode, collect and seal OTLP messages, for callgrind:
+ *
+ *	bench_collect [-p] [-n passes] [-b batch] FILE...
+ *
+ * A pass takes each file once; -b seals after so many requests; -p unpacks and packs with protobuf-c instead.
+ * Everything is warmed up before; only bench_pass is to be counted (--toggle-collect=bench_pass). It prints
+ * bytes in and out of a pass, and the heap allocations of a pass.
+ */
+#define TABLES_MAX ((size_t)1 << 30)
+
+static uint64_t allocations;
+
+/* Counts what passes through the C library's allocator, our own and protobuf-c's. */
+void *__libc_malloc(size_t size);
+void *__libc_calloc(size_t count, size_t size);
+void *__libc_realloc(void *old, size_t size);
+
+void *malloc(size_t size)
+{
+	allocations++;
+	return __libc_malloc(size);
+}
+
+void *calloc(size_t count, size_t size)
+{
+	allocations++;
+	return __libc_calloc(count, size);
+}
+
+void *realloc(void *old, size_t size)
+{
+	allocations++;
+	return __libc_realloc(old, size);
+}
+
+struct bench {
+	struct bytes *files;
+	int file_count, batch;
+	bool protobuf;
+	struct profiles p;
+	struct collect *c;
+	size_t in, out;
+	int collected; /* since the last seal */
+};
+
+__attribute__((noreturn)) static void die(const char *what, const char *why)
+{
+	fprintf(stderr, "bench_collect: %s: %s\n", what, why);
+	exit(1);
+}
+
+static void read_file(const char *path, struct bytes *out)
+{
+	FILE *file = fopen(path, "rb");
+	if (!file)
+		die(path, "cannot be opened");
+	bytes_init(out, PROFILES_INPUT_MAX);
+	for (size_t n = 1; n; out->len += n) {
+		if (!bytes_reserve(out, 65536))
+			die(path, "too large");
+		n = fread(out->at + out->len, 1, 65536, file);
+	}
+	fclose(file);
+}
+
+static void seal(struct bench *b)
+{
+	if (collect_empty(b->c))
+		return;
+	struct packet *packet = collect_seal(b->c);
+	b->out += packet->otlp.len;
+	packet_unref(&packet);
+	b->collected = 0;
+}
+
+static void collect_file(struct bench *b, const struct bytes *file)
+{
+	struct error err = { 0 };
+	struct collect_added added;
+	if (!profiles_reset(&b->p, NULL, bytes_view(file), TABLES_MAX) || !decode_otlp(&b->p, &err) ||
+	    collect_add(b->c, &b->p, false, &added, &err) != COLLECT_ADDED)
+		die("a file", err.text);
+	if (++b->collected >= b->batch)
+		seal(b);
+}
+
+static void convert_file(struct bench *b, const struct bytes *file)
+{
+	Opentelemetry__Proto__Profiles__V1development__ProfilesData *data =
+		opentelemetry__proto__profiles__v1development__profiles_data__unpack(NULL, file->len, file->at);
+	if (!data)
+		die("a file", "protobuf-c cannot decode it");
+	size_t len = opentelemetry__proto__profiles__v1development__profiles_data__get_packed_size(data);
+	uint8_t *out = memory_resize(NULL, len);
+	b->out += opentelemetry__proto__profiles__v1development__profiles_data__pack(data, out);
+	memory_free(out);
+	opentelemetry__proto__profiles__v1development__profiles_data__free_unpacked(data, NULL);
+}
+
+static void pass(struct bench *b)
+{
+	b->in = b->out = 0;
+	for (int i = 0; i < b->file_count; i++) {
+		b->in += b->files[i].len;
+		if (b->protobuf)
+			convert_file(b, &b->files[i]);
+		else
+			collect_file(b, &b->files[i]);
+	}
+	if (!b->protobuf)
+		seal(b);
+}
+
+void bench_pass(struct bench *b);
+
+__attribute__((noinline)) void bench_pass(struct bench *b)
+{
+	pass(b);
+}
+
+int main(int argc, char **argv)
+{
+	struct bench b = { .batch = 1 };
+	int passes = 1;
+	for (int option; (option = getopt(argc, argv, "pn:b:")) != -1;) {
+		if (option == 'p')
+			b.protobuf = true;
+		else if (option == 'n')
+			passes = (int)strtol(optarg, NULL, 10);
+		else if (option == 'b')
+			b.batch = (int)strtol(optarg, NULL, 10);
+		else
+			return 2;
+	}
+	b.file_count = argc - optind;
+	b.files = memory_array((size_t)b.file_count, sizeof *b.files);
+	for (int i = 0; i < b.file_count; i++)
+		read_file(argv[optind + i], &b.files[i]);
+	b.c = collect_new(&(struct collect_limits){ .max_bytes = 256 << 20, .hard_bytes = 256 << 20 });
+	pass(&b);
+	pass(&b);
+	uint64_t before = allocations;
+	for (int i = 0; i < passes; i++)
+		bench_pass(&b);
+	printf("files %d in %zu out %zu allocations %g\n", b.file_count, b.in, b.out,
+	       (double)(allocations - before) / passes);
+	collect_unref(&b.c);
+	profiles_fini(&b.p);
+	for (int i = 0; i < b.file_count; i++)
+		bytes_fini(&b.files[i]);
+	memory_free(b.files);
+	return 0;
+}
