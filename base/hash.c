@@ -4,12 +4,10 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <sys/random.h>
 
 static uint8_t secret[XXH_SECRET_DEFAULT_SIZE];
-static pthread_once_t drawn = PTHREAD_ONCE_INIT;
 
 void hash_random(void *out, size_t len)
 {
@@ -23,20 +21,43 @@ void hash_random(void *out, size_t len)
 	}
 }
 
-static void draw_secret(void)
+/* Before main, so that hashing, which the hot path does for every entry, need not ask. */
+__attribute__((constructor)) static void draw_secret(void)
 {
 	hash_random(secret, sizeof secret);
 }
 
+/* One function for each class of lengths, with the library's code for that class alone in it: most of what
+ * is hashed is short, and should not pay for the frame of the loop over long input. */
+#define CLASS __attribute__((noinline, flatten)) static uint64_t
+
+CLASS hash_long(const void *data, size_t len)
+{
+	return XXH3_64bits_withSecret(data, len, secret, sizeof secret);
+}
+
+CLASS hash_middle(const void *data, size_t len)
+{
+	if (len <= 16 || len > 128)
+		__builtin_unreachable();
+	return XXH3_64bits_withSecret(data, len, secret, sizeof secret);
+}
+
+CLASS hash_short(const void *data, size_t len)
+{
+	if (len > 16)
+		__builtin_unreachable();
+	return XXH3_64bits_withSecret(data, len, secret, sizeof secret);
+}
+
 uint64_t hash_bytes(const void *data, size_t len)
 {
-	pthread_once(&drawn, draw_secret);
-	return XXH3_64bits_withSecret(data, len, secret, sizeof secret);
+	return len <= 16 ? hash_short(data, len) : len <= 128 ? hash_middle(data, len) :
+							       hash_long(data, len);
 }
 
 struct hash128 hash_bytes_128(const void *data, size_t len)
 {
-	pthread_once(&drawn, draw_secret);
 	XXH128_hash_t h = XXH3_128bits_withSecret(data, len, secret, sizeof secret);
 	return (struct hash128){ h.low64, h.high64 };
 }

@@ -114,7 +114,7 @@ static bool first_with_key(struct dictionary *d, uint32_t key)
 	return first;
 }
 
-uint32_t dictionary_attributes(struct dictionary *d, struct list list, struct indices *out)
+uint32_t dictionary_attributes_new(struct dictionary *d, struct list list, struct indices *out)
 {
 	const uint32_t *theirs = d->p->indices.at + list.first;
 	uint32_t changed = 0;
@@ -137,15 +137,25 @@ uint32_t dictionary_attributes(struct dictionary *d, struct list list, struct in
 	return changed;
 }
 
-/* The list of the record that is being copied, put at `at` with room for it; see attributes_room. */
-static uint8_t *put_list(struct dictionary *d, uint8_t *at, uint8_t tag, struct list list,
-			 uint32_t *changed)
+static __attribute__((noinline)) uint8_t *put_new_list(struct dictionary *d, uint8_t *at, uint8_t tag,
+						       struct list list, uint32_t *changed)
 {
-	if (!list.count)
-		return at;
 	d->list.count = 0;
 	*changed |= dictionary_attributes(d, list, &d->list);
 	return put_packed(at, tag, d->list.at, d->list.count);
+}
+
+/* The attributes of the record that is being copied, put at `at` with list_room for it. */
+static inline uint8_t *put_list(struct dictionary *d, uint8_t *at, uint8_t tag, struct list list,
+				uint32_t *changed)
+{
+	if (!list.count)
+		return at;
+	uint32_t known = d->maps[ATTRIBUTES][d->p->indices.at[list.first]];
+	if (list.count > 1 || !known)
+		return put_new_list(d, at, tag, list, changed);
+	*changed |= known & DICTIONARY_CHANGED;
+	return put_packed_one(at, tag, DICTIONARY_INDEX(known));
 }
 
 static size_t list_room(struct list list)

@@ -71,11 +71,20 @@ static inline uint32_t dictionary_link(struct dictionary *d, uint32_t link)
 	return known ? known : dictionary_link_new(d, link);
 }
 
+uint32_t dictionary_attributes_new(struct dictionary *d, struct list list, struct indices *out);
+
 /*
  * Appends our indices of a list of attributes to `out`, each key once; returns DICTIONARY_CHANGED if one of
  * them was changed, else 0.
  */
-uint32_t dictionary_attributes(struct dictionary *d, struct list list, struct indices *out);
+static inline uint32_t dictionary_attributes(struct dictionary *d, struct list list, struct indices *out)
+{
+	uint32_t known = list.count == 1 ? d->maps[ATTRIBUTES][d->p->indices.at[list.first]] : 0;
+	if (!known || out->count == out->room)
+		return list.count ? dictionary_attributes_new(d, list, out) : 0;
+	out->at[out->count++] = DICTIONARY_INDEX(known);
+	return known & DICTIONARY_CHANGED;
+}
 
 /* Of the content of the field `dictionary`; DICTIONARY_FULL when something did not fit. */
 #define DICTIONARY_FULL ((size_t)1 << 40)

@@ -8,43 +8,29 @@
 
 #define SLOTS_MIN 16
 
-void intern_init(struct intern *t, uint8_t tag, size_t max)
-{
-	assert(max <= INT32_MAX);
-	*t = (struct intern){ .tag = tag };
-	bytes_init(&t->wire, max);
-	intern_reset(t);
-}
-
-void intern_fini(struct intern *t)
-{
-	bytes_fini(&t->wire);
-	memory_free(t->slots);
-	*t = (struct intern){ 0 };
-}
-
-/* Enough for the entries of last time, but at least half of what there was. */
-static uint32_t slots_wanted(const struct intern *t)
-{
-	uint32_t least = t->mask / 2 + 1, want = SLOTS_MIN;
-	while (want < least || (uint64_t)want * 3 < (uint64_t)t->count * 4)
-		want *= 2;
-	return want < t->room || !t->room ? want : t->room;
-}
-
 static void use_slots(struct intern *t, uint32_t slots)
 {
-	if (slots > t->room) {
-		t->slots = memory_resize(t->slots, slots * sizeof *t->slots);
-		t->room = slots;
-	}
-	memset(t->slots, 0, slots * sizeof *t->slots);
+	t->slots = memory_array(slots, sizeof *t->slots);
 	t->mask = slots - 1;
+	t->limit = slots / 4 * 3;
+	t->base = 0;
+}
+
+/* Stamps go on from the highest in use. Slots far too many would only cost cache misses. */
+static void forget(struct intern *t)
+{
+	uint32_t slots = t->mask + 1;
+	bool wraps = t->base > UINT32_MAX - t->count - slots;
+	t->base += t->count;
+	if (wraps || (slots > SLOTS_MIN && t->count < slots / 32)) {
+		memory_free(t->slots);
+		use_slots(t, slots > SLOTS_MIN ? slots / 2 : SLOTS_MIN);
+	}
 }
 
 void intern_reset(struct intern *t)
 {
-	use_slots(t, slots_wanted(t));
+	forget(t);
 	t->full = false;
 	t->wire.len = 0;
 	t->count = 1;
@@ -53,6 +39,22 @@ void intern_reset(struct intern *t)
 	put_header(t->wire.at, t->tag, 0);
 	t->wire.len = PUT_HEADER;
 	intern_mark(t);
+}
+
+void intern_init(struct intern *t, uint8_t tag, size_t max)
+{
+	assert(max <= INT32_MAX);
+	*t = (struct intern){ .tag = tag };
+	bytes_init(&t->wire, max);
+	use_slots(t, SLOTS_MIN);
+	intern_reset(t);
+}
+
+void intern_fini(struct intern *t)
+{
+	bytes_fini(&t->wire);
+	memory_free(t->slots);
+	*t = (struct intern){ 0 };
 }
 
 void intern_mark(struct intern *t)
@@ -66,34 +68,35 @@ void intern_mark(struct intern *t)
 void intern_rollback(struct intern *t)
 {
 	for (uint32_t i = 0; i <= t->mask; i++)
-		if (t->slots[i].index >= t->mark)
-			t->slots[i].index = 0;
+		if (t->slots[i].stamp >= t->base + t->mark)
+			t->slots[i].stamp = 0;
 	t->count = t->mark;
 	t->wire.len = t->mark_len;
 	t->full = false;
 }
 
-static void place(struct intern *t, struct intern_slot slot)
+/* Puts the slots with indices in [from, to) into the new places; stamps start again from 0. */
+static void move_slots(struct intern *t, const struct intern_slot *old, uint32_t slots, uint32_t base,
+		       uint32_t from, uint32_t to)
 {
-	uint32_t i = slot.hash & t->mask;
-	while (t->slots[i].index)
-		i = (i + 1) & t->mask;
-	t->slots[i] = slot;
+	for (const struct intern_slot *slot = old; slot < old + slots; slot++) {
+		if (slot->stamp <= base || slot->stamp - base < from || slot->stamp - base >= to)
+			continue;
+		uint32_t i = slot->hash & t->mask;
+		while (t->slots[i].stamp)
+			i = (i + 1) & t->mask;
+		t->slots[i] = *slot;
+		t->slots[i].stamp -= base;
+	}
 }
 
 static void grow(struct intern *t)
 {
 	struct intern_slot *old = t->slots;
-	uint32_t count = t->mask + 1;
-	t->slots = NULL;
-	t->room = 0;
-	use_slots(t, count * 2);
-	for (uint32_t i = 0; i < count; i++)
-		if (old[i].index && old[i].index < t->mark)
-			place(t, old[i]);
-	for (uint32_t i = 0; i < count; i++)
-		if (old[i].index >= t->mark)
-			place(t, old[i]);
+	uint32_t slots = t->mask + 1, base = t->base;
+	use_slots(t, slots * 2);
+	move_slots(t, old, slots, base, 1, t->mark);
+	move_slots(t, old, slots, base, t->mark, t->count);
 	memory_free(old);
 }
 
@@ -111,10 +114,10 @@ static uint32_t append(struct intern *t, struct intern_slot *slot, uint32_t hash
 	else if (len)
 		put_copy(content, from, len);
 	put_header(start, t->tag, len);
-	*slot = (struct intern_slot){ hash, t->count, (uint32_t)(content - t->wire.at), (uint32_t)len };
+	*slot = (struct intern_slot){ hash, t->base + t->count, (uint32_t)(content - t->wire.at), (uint32_t)len };
 	t->wire.len = (size_t)(content - t->wire.at) + len;
 	uint32_t index = t->count++;
-	if ((uint64_t)t->count * 4 > ((uint64_t)t->mask + 1) * 3)
+	if (t->count > t->limit)
 		grow(t);
 	return index;
 }
@@ -131,16 +134,16 @@ uint32_t intern_put(struct intern *t, const uint8_t *at, size_t len)
 {
 	uint32_t hash = (uint32_t)hash_bytes(at, len);
 	uint32_t i = hash & t->mask;
-	for (; t->slots[i].index; i = (i + 1) & t->mask) {
+	for (; t->slots[i].stamp > t->base; i = (i + 1) & t->mask) {
 		const struct intern_slot *slot = &t->slots[i];
 		if (slot->hash == hash && slot->len == len &&
 		    same_bytes(t->wire.at + slot->at, at, len))
-			return slot->index;
+			return slot->stamp - t->base;
 	}
 	return append(t, &t->slots[i], hash, at, len);
 }
 
 size_t intern_footprint(const struct intern *t)
 {
-	return t->wire.room + t->room * sizeof *t->slots;
+	return t->wire.room + ((size_t)t->mask + 1) * sizeof *t->slots;
 }

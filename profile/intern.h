@@ -12,15 +12,17 @@
  * intern_mark and intern_rollback undo everything that was interned since the mark.
  */
 struct intern_slot {
-	uint32_t hash, index; /* index 0: free */
-	uint32_t at, len;     /* of the bytes, in wire */
+	uint32_t hash;
+	uint32_t stamp;   /* base + index; up to base: free, for what was there before a reset has lower stamps */
+	uint32_t at, len; /* of the bytes, in wire */
 };
 
 struct intern {
 	struct bytes wire;
-	struct intern_slot *slots; /* open addressing, linear probing; at most 3/4 full */
-	uint32_t mask, room;       /* in use: mask + 1 of the room */
-	uint32_t count;            /* entries, the zero entry included */
+	struct intern_slot *slots; /* open addressing, linear probing, at most 3/4 full */
+	uint32_t mask;             /* the slots are mask + 1 */
+	uint32_t base;             /* see intern_slot */
+	uint32_t count, limit;     /* entries, the zero entry included; with more than limit the slots grow */
 	uint32_t mark;
 	size_t mark_len;
 	uint8_t tag;
@@ -31,7 +33,7 @@ struct intern {
 void intern_init(struct intern *t, uint8_t tag, size_t max);
 void intern_fini(struct intern *t);
 
-/* Forgets all entries; keeps the capacity, and clears only about what was used. */
+/* Forgets all entries; costs nothing, and keeps the capacity unless hardly any of it was used. */
 void intern_reset(struct intern *t);
 
 void intern_mark(struct intern *t);

@@ -77,6 +77,15 @@ static inline uint8_t *put_close(uint8_t *header, uint8_t tag, uint8_t *end)
 	return end;
 }
 
+/* One packed number; most lists of attributes have one. */
+static inline uint8_t *put_packed_one(uint8_t *at, uint8_t tag, uint32_t number)
+{
+	uint8_t *end = wire_put_varint(at + PUT_HEADER, number);
+	at[0] = tag;
+	at[1] = (uint8_t)(end - at - PUT_HEADER);
+	return end;
+}
+
 /* Packed varints: reserve 5 bytes for each and PUT_MOST. */
 static inline uint8_t *put_packed(uint8_t *at, uint8_t tag, const uint32_t *numbers, uint32_t count)
 {
