@@ -227,7 +227,7 @@ static void end_request(void *context, struct MHD_Connection *mhd, void **reques
 	if (why == MHD_REQUEST_TERMINATED_COMPLETED_OK)
 		enter(x, HTTP_PHASE_IDLE);
 	if (x->stage == HTTP_STAGE_BODY)
-		x->route->lost(x->route->context, x);
+		x->route->lost(x->route->context, x, false);
 	pthread_mutex_lock(&server->mutex);
 	bool waits = x->stage == HTTP_STAGE_LOST && !x->answer.status;
 	x->connection = NULL;

@@ -114,7 +114,7 @@ static void ask_route(struct http_exchange *x)
 	if (x->stage == HTTP_STAGE_BODY && x->content_length > (int64_t)x->body_limit) {
 		x->stage = HTTP_STAGE_HEADERS;
 		answer_text(x, 413, "the body is larger than the server takes");
-		route->lost(route->context, x);
+		route->lost(route->context, x, true);
 	}
 }
 
@@ -163,7 +163,7 @@ bool http_exchange_feed(struct http_exchange *x, const void *data, size_t len)
 	if (len > x->body_limit - x->body.len) {
 		x->stage = HTTP_STAGE_REPLYING;
 		answer_text(x, 413, "the body is larger than the server takes");
-		x->route->lost(x->route->context, x);
+		x->route->lost(x->route->context, x, true);
 		return false;
 	}
 	if (!may_grow(x, x->body.len + len)) {

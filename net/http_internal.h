@@ -31,9 +31,6 @@
 /* A body of unknown length is announced to the route's `grow` from here on, in doubling steps. */
 #define HTTP_BODY_FIRST (64 << 10)
 
-/* net/http_config.c */
-size_t http_server_body_max(const struct http_server_config *config);
-
 /* net/http_listener.c */
 struct http_endpoint {
 	bool is_unix;

@@ -39,8 +39,11 @@ struct http_route {
 	bool (*grow)(void *context, struct http_exchange *exchange, size_t bytes);
 	/* The body is complete, as sent, and stays until the reply. Replies now or later, from any thread. */
 	void (*body)(void *context, struct http_exchange *exchange, struct view body);
-	/* The client went away, or the body ran over its limit or deadline (answered already): free what belongs to it. */
-	void (*lost)(void *context, struct http_exchange *exchange);
+	/*
+	 * After accept, before body: the client went away or took too long, or the body is over the limit (answered
+	 * with 413 already). No reply is wanted any more; the exchange is gone on return.
+	 */
+	void (*lost)(void *context, struct http_exchange *exchange, bool too_large);
 	void *context;
 };
 
@@ -103,6 +106,8 @@ struct http_server_config {
 extern const struct config_table http_server_table;
 /* The cross-field rules of these rows, for the check of a table that embeds them. */
 bool http_server_check(const struct http_server_config *config, struct error *err);
+/* max_request_body_size with its default: for http_exchange_accept. */
+size_t http_server_body_max(const struct http_server_config *config);
 
 struct http_server_options {
 	const struct http_server_config *config;

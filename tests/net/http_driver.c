@@ -34,11 +34,11 @@ static void accept_body(void *context, struct http_exchange *x)
 	http_exchange_accept(x, BODY_MAX);
 }
 
-static void lost(void *context, struct http_exchange *x)
+static void lost(void *context, struct http_exchange *x, bool too_large)
 {
 	(void)context;
 	(void)x;
-	say("lost");
+	say(too_large ? "too large" : "lost");
 }
 
 static void reply(struct http_exchange *x, int status, struct view body)

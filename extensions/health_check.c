@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "config/scalar.h"
+#include "net/http_server.h"
+#include "pipeline/component.h"
+
+/* Says over HTTP whether the gateway is ready, in the Collector's words. */
+#define STOP_GRACE_NS UINT64_C(1000000000)
+#define SECOND_NS UINT64_C(1000000000)
+
+struct response_body {
+	char *healthy, *unhealthy;
+};
+
+struct health_config {
+	struct http_server_config http;
+	char *path;
+	struct response_body response_body;
+	const struct node *check_collector_pipeline;
+};
+
+struct health_check {
+	const struct host *host;
+	const struct health_config *config;
+	struct http_server *server;
+};
+
+/* RFC 3339 with as many digits of the second as are needed, as Go prints it. */
+static void add_time(struct bytes *out, uint64_t ns)
+{
+	time_t seconds = (time_t)(ns / SECOND_NS);
+	struct tm tm;
+	char text[32];
+	strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", gmtime_r(&seconds, &tm));
+	bytes_add_text(out, text);
+	if (ns % SECOND_NS) {
+		bytes_format(out, ".%09u", (unsigned)(ns % SECOND_NS));
+		while (out->at[out->len - 1] == '0')
+			out->len--;
+	}
+	bytes_add_byte(out, 'Z');
+}
+
+static void add_status(struct bytes *out, bool ready, uint64_t up_since)
+{
+	if (!ready) {
+		bytes_add_text(out, "{\"status\":\"Server not available\",\"upSince\":\"0001-01-01T00:00:00Z\","
+				    "\"uptime\":\"\"}");
+		return;
+	}
+	uint64_t now = clock_wall();
+	bytes_add_text(out, "{\"status\":\"Server available\",\"upSince\":\"");
+	add_time(out, up_since);
+	bytes_add_text(out, "\",\"uptime\":\"");
+	scalar_add_duration(out, now > up_since ? (int64_t)(now - up_since) : 0);
+	bytes_add_text(out, "\"}");
+}
+
+static void serve(void *context, struct http_exchange *exchange)
+{
+	struct health_check *h = context;
+	const struct service_view *service = h->host->service;
+	const struct response_body *own = &h->config->response_body;
+	bool ready = service->ready(service->context);
+	const char *text = ready ? own->healthy : own->unhealthy;
+	bool worded = own->healthy || own->unhealthy;
+	struct bytes status;
+	bytes_init(&status, 400);
+	if (!worded)
+		add_status(&status, ready, service->up_since(service->context));
+	http_exchange_reply(exchange, &(struct http_reply){
+		.status = ready ? 200 : 503,
+		.content_type = worded ? "text/plain; charset=utf-8" : "application/json",
+		.body = worded ? view_of(text ? text : "") : bytes_view(&status),
+	});
+	bytes_fini(&status);
+}
+
+static bool create(void *self, const void *config, const struct host *host, struct error *err)
+{
+	struct health_check *h = self;
+	(void)err;
+	h->host = host;
+	h->config = config;
+	return true;
+}
+
+static bool start(void *self, struct error *err)
+{
+	struct health_check *h = self;
+	const struct http_route route = {
+		.path = h->config->path, .methods = "GET,HEAD", .headers = serve, .context = h,
+	};
+	h->server = http_server_start(&(struct http_server_options){
+		.config = &h->config->http, .routes = &route, .route_count = 1,
+		.log = &h->host->log, .metrics = h->host->metrics,
+	}, err);
+	return h->server != NULL;
+}
+
+static void stop(void *self)
+{
+	struct health_check *h = self;
+	http_server_stop(&h->server, STOP_GRACE_NS);
+}
+
+static bool reload(void *self, struct error *err)
+{
+	struct health_check *h = self;
+	return !h->server || http_server_reload(h->server, err);
+}
+
+static bool check(const void *config, struct error *err)
+{
+	const struct health_config *c = config;
+	if (!c->path || *c->path != '/')
+		return error_set(err, ERROR_CONFIG, "path must start with /");
+	return http_server_check(&c->http, err);
+}
+
+static const struct config_row response_rows[] = {
+	CONFIG_ROW(struct response_body, healthy, .key = "healthy", .help = "Body of the reply when ready."),
+	CONFIG_ROW(struct response_body, unhealthy, .key = "unhealthy", .help = "Body of the reply when not ready."),
+	{ 0 }
+};
+static const struct config_table response_table = { sizeof(struct response_body), response_rows, NULL, false };
+
+static const struct config_row rows[] = {
+	HTTP_SERVER_ROWS(struct health_config, http, "localhost:13133"),
+	CONFIG_ROW(struct health_config, path, .key = "path", .def = "/", .help = "The path that is answered."),
+	CONFIG_SECTION(struct health_config, response_body, response_table, .key = "response_body",
+		       .help = "Texts instead of the JSON status."),
+	CONFIG_ROW(struct health_config, check_collector_pipeline, .key = "check_collector_pipeline", .inert = true,
+		   .help = "Without effect, as in the Collector."),
+	{ 0 }
+};
+
+static const struct config_table table = { sizeof(struct health_config), rows, check, false };
+
+const struct component_factory health_check_extension = {
+	.type = "health_check",
+	.help = "Answers over HTTP whether the gateway is ready.",
+	.manual = "200 with `{\"status\":\"Server available\",\"upSince\":…,\"uptime\":…}` when all receivers listen, 503 "
+		  "with `{\"status\":\"Server not available\",…}` before and while stopping.\n",
+	.kind = COMPONENT_EXTENSION,
+	.size = sizeof(struct health_check),
+	.config = &table,
+	.create = create,
+	.start = start,
+	.stop = stop,
+	.reload = reload,
+};

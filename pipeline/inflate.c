@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pipeline/inflate.h"
+
+/* Charged at first, in times the body, and by which it grows. */
+enum { RATIO = 8, LEAST = 1024 };
+
+/* An empty buffer that may grow to max, or keeps what it has from a request before. */
+static void reuse(struct bytes *b, size_t max)
+{
+	b->len = 0;
+	b->max = b->room > max ? b->room : max;
+	bytes_reserve(b, 1);
+}
+
+bool inbound_inflate(struct inbound *in, enum coding coding, struct view raw, size_t cap, size_t *held,
+		     struct bytes *out, struct error *err)
+{
+	size_t room = raw.len + LEAST;
+	do {
+		room = room > cap / RATIO ? cap : room * RATIO;
+		if (!gate_charge(in->gate, in, *held + room, err))
+			return false;
+		reuse(out, room);
+		if (compress_inflate(coding, raw, out, err)) {
+			if (out->len > cap)
+				return error_set(err, ERROR_TOO_LARGE,
+						 "the body inflates to more than %zu bytes", cap);
+			*held += out->len;
+			return gate_charge(in->gate, in, *held, err);
+		}
+	} while (err->kind == ERROR_TOO_LARGE && room < cap);
+	return false;
+}
