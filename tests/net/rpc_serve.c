@@ -147,6 +147,7 @@ static void set_option(const char *key, char *value)
 		{ "keepalive_time", NULL, &options.keepalive_time.ns },
 		{ "keepalive_timeout", NULL, &options.keepalive_timeout.ns },
 		{ "min_ping", NULL, &options.min_ping_interval.ns },
+		{ "reload_interval", NULL, &tls.reload_interval.ns },
 		{ "message_timeout", NULL, &options.message_timeout.ns },
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
@@ -231,6 +232,12 @@ static void end(pthread_t worker)
 	pthread_join(worker, NULL);
 }
 
+static void *run_loop(void *argument)
+{
+	loop_run(argument);
+	return NULL;
+}
+
 int main(int argc, char **argv)
 {
 	static const struct log log;
@@ -245,12 +252,16 @@ int main(int argc, char **argv)
 	options.method_count = sizeof methods / sizeof *methods;
 	options.log = &log;
 	struct error err;
+	struct loop *loop = loop_new(&err);
+	options.loop = loop;
 	server = rpc_server_start(&options, &err);
 	if (!server) {
 		printf("error %s\n", err.text);
 		return 1;
 	}
-	pthread_t worker;
+	pthread_t worker, looper;
+	if (tls.reload_interval.ns) /* its commands would come from the wrong thread */
+		pthread_create(&looper, NULL, run_loop, loop);
 	pthread_create(&worker, NULL, work, NULL);
 	printf("port %d\n", rpc_server_port(server));
 	char line[256];
@@ -258,7 +269,12 @@ int main(int argc, char **argv)
 		line[strcspn(line, "\n")] = '\0';
 		obey(line);
 	}
+	if (tls.reload_interval.ns) {
+		loop_stop(loop);
+		pthread_join(looper, NULL);
+	}
 	end(worker);
+	loop_unref(&loop);
 	puts("stopped");
 	return 0;
 }

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Certificates for tests, made with the openssl command."""
+import pathlib
+import subprocess
+
+
+def openssl(directory, *arguments):
+    subprocess.run(["openssl", *arguments], cwd=directory, check=True, stdout=subprocess.DEVNULL,
+                   stderr=subprocess.DEVNULL)
+
+
+def make_ca(directory, name):
+    openssl(directory, "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
+            "-subj", "/CN=" + name, "-keyout", name + ".key", "-out", name + ".pem")
+
+
+def make_leaf(directory, ca, name, subject):
+    """NAME.pem and NAME.key, signed by the CA, valid for localhost."""
+    directory = pathlib.Path(directory)
+    (directory / "extensions").write_text("subjectAltName=DNS:localhost,IP:127.0.0.1\n")
+    openssl(directory, "req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", subject,
+            "-keyout", name + ".key", "-out", name + ".csr")
+    openssl(directory, "x509", "-req", "-in", name + ".csr", "-CA", ca + ".pem", "-CAkey", ca + ".key",
+            "-CAcreateserial", "-days", "2", "-extfile", "extensions", "-out", name + ".pem")

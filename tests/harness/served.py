@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Builds and drives a small test program that serves gRPC and takes commands on stdin, one line each way."""
+import os
+import pathlib
+import struct
+import socket
+import subprocess
+
+import grpc
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+MODE = os.environ.get("MODE", "release")
+
+
+def build(program):
+    """The path of build/MODE/tests/PROGRAM, made if need be."""
+    path = "build/%s/tests/%s" % (MODE, program)
+    subprocess.run(["make", "-s", "MODE=" + MODE, path], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+    return str(ROOT / path)
+
+
+class Served:
+    """with Served(program, endpoint="127.0.0.1:0") as s: s.call("/x.Y/Z", b"...")"""
+
+    def __init__(self, program, before=None, log=None, endpoint="127.0.0.1:0", **options):
+        arguments = ["%s=%s" % option for option in dict(options, endpoint=endpoint).items()]
+        environment = dict(os.environ, TSAN_OPTIONS="ignore_noninstrumented_modules=1 halt_on_error=1")
+        self.process = subprocess.Popen([program, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=log, text=True, preexec_fn=before, env=environment)
+        self.greeting = self.process.stdout.readline().strip()
+        self.port = int(self.greeting.split()[1]) if self.greeting.startswith("port ") else None
+        self.target = "127.0.0.1:%s" % self.port if self.port else endpoint
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.stdin.close()
+            try:
+                self.process.wait(60)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                raise
+        assert self.process.wait() in (0, -9), "the program ended with %d" % self.process.returncode
+
+    def tell(self, line):
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+
+    def ask(self, line):
+        self.tell(line)
+        return self.process.stdout.readline().strip()
+
+    def count(self):
+        return {k: int(v) for k, v in (pair.split("=") for pair in self.ask("count").split())}
+
+    def channel(self, credentials=None, compression=None, target=None, **options):
+        """Each has a connection of its own. Option names: underscores become dots."""
+        arguments = [("grpc.use_local_subchannel_pool", 1), ("grpc.max_send_message_length", -1),
+                     ("grpc.initial_reconnect_backoff_ms", 100), ("grpc.max_reconnect_backoff_ms", 300)]
+        arguments += [("grpc." + k, v) for k, v in options.items()]
+        target = target or self.target
+        if credentials:
+            return grpc.secure_channel(target, credentials, arguments, compression)
+        return grpc.insecure_channel(target, arguments, compression)
+
+    def call(self, method, body, timeout=30, **more):
+        with self.channel() as channel:
+            return channel.unary_unary(method)(body, timeout=timeout, **more)
+
+
+def refusal(act):
+    """The (code, details, call) of a call that must fail."""
+    try:
+        answer = act()
+    except grpc.RpcError as error:
+        return error.code(), error.details(), error
+    raise AssertionError("the call was answered: %r" % (answer,))
+
+
+def frame(kind, flags, stream, payload):
+    return struct.pack(">I", len(payload))[1:] + bytes([kind, flags]) + struct.pack(">I", stream) + payload
+
+
+def literal(name, value):
+    return b"\x00" + bytes([len(name)]) + name + bytes([len(value)]) + value
+
+
+def raw_connection(port):
+    """HTTP/2 by hand, for what no client library sends."""
+    connection = socket.create_connection(("127.0.0.1", port), timeout=30)
+    connection.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(4, 0, 0, b""))
+    return connection
+
+
+def raw_call(connection, path, stream=1, more=()):
+    """Opens a call; its message is yet to come."""
+    headers = [(b":method", b"POST"), (b":scheme", b"http"), (b":path", path.encode()), (b":authority", b"x"),
+               (b"te", b"trailers"), (b"content-type", b"application/grpc"), *more]
+    connection.sendall(frame(1, 4, stream, b"".join(literal(*h) for h in headers)))
+
+
+def read_until_closed(connection):
+    received = b""
+    while True:
+        try:
+            part = connection.recv(65536)
+        except ConnectionResetError:
+            part = b""
+        if not part:
+            return received
+        received += part

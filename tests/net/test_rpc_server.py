@@ -1,0 +1,384 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The gRPC server against Debian's Python client and raw sockets. MODE picks the build (asan and tsan too)."""
+import concurrent.futures
+import os
+import random
+import resource
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+
+import grpc
+import pytest
+
+from harness.served import (ROOT, Served, build, frame, raw_call, raw_connection, read_until_closed, refusal)
+
+ECHO, BUSY, HOLD = "/test.Test/Echo", "/test.Test/Busy", "/test.Test/Hold"
+HEALTH = "/grpc.health.v1.Health/Check"
+SECOND = 10 ** 9
+ZSTD = bytes.fromhex("28b52ffd")
+
+
+@pytest.fixture(scope="module")
+def program():
+    return build("net/rpc_serve")
+
+
+@pytest.fixture(scope="module")
+def messages(tmp_path_factory):
+    """status.proto as python."""
+    directory = tmp_path_factory.mktemp("proto")
+    subprocess.run(["protoc", "-Iproto", "--python_out", directory, "proto/status.proto"], cwd=ROOT, check=True)
+    sys.path.insert(0, str(directory))
+    import status_pb2
+    return status_pb2
+
+
+def wait_for(condition, seconds=30):
+    for _ in range(seconds * 20):
+        if condition():
+            return
+        time.sleep(0.05)
+    raise AssertionError("it never happened")
+
+
+def test_a_call_is_answered_by_another_thread_with_what_is_known_of_it(program):
+    with Served(program) as s:
+        text = s.call(ECHO, b"hello", metadata=[("x-tenant", "a"), ("x-raw-bin", b"\0\1")]).decode()
+        assert "len=5 first=68 peer=127.0.0.1 identity=none" in text
+        assert "\nx-tenant=a" in text and "x-raw-bin" not in text
+
+
+def test_the_empty_message_is_a_message(program):
+    with Served(program) as s:
+        assert b"len=0" in s.call(ECHO, b"")
+
+
+def test_a_compressed_message_arrives_compressed(program):
+    with Served(program) as s, s.channel(compression=grpc.Compression.Gzip) as gzip:
+        assert b"coding=1 len=" in gzip.unary_unary(ECHO)(b"x" * 100000)
+        assert b"first=1f" in gzip.unary_unary(ECHO)(b"x" * 100000)
+        assert b"coding=5 len=20 first=28" in s.call(ECHO, ZSTD + b"x" * 16)
+
+
+def test_core_hides_zstd_and_the_bytes_arrive_all_the_same(program, tmp_path):
+    """grpc-encoding: zstd makes core log the value; of that line only its place may reach our log."""
+    with open(tmp_path / "log", "wb") as log, Served(program, log=log) as s:
+        c = raw_connection(s.port)
+        raw_call(c, ECHO, more=[(b"grpc-encoding", b"canary4711")])
+        c.sendall(frame(0, 1, 1, b"\1" + struct.pack(">I", 8) + ZSTD + b"abcd"))
+        wait_for(lambda: s.count()["replied"] == 1)
+        c.close()
+    text = (tmp_path / "log").read_text()
+    assert "canary" not in text and "its text is withheld" in text
+
+
+def test_a_message_over_the_limit_is_refused_and_seen(program):
+    with Served(program, max_message=100000) as s:
+        code, _, _ = refusal(lambda: s.call(ECHO, b"x" * 100001))
+        assert code == grpc.StatusCode.RESOURCE_EXHAUSTED
+        wait_for(lambda: s.count()["too_large"] == 1)
+        assert s.count()["lost"] == 0
+        assert b"len=100000" in s.call(ECHO, b"x" * 100000)
+
+
+def test_a_message_of_any_claimed_length_takes_bounded_memory(program):
+    with Served(program, core=64 << 20) as s, s.channel() as channel:
+        refusal(lambda: channel.unary_unary(ECHO)(bytes(300 << 20)))
+        peak = [x for x in open("/proc/%d/status" % s.process.pid) if x.startswith("VmHWM")][0]
+        if os.environ.get("MODE") not in ("asan", "tsan"):
+            assert int(peak.split()[1]) < 150 << 10
+        assert b"len=5" in s.call(ECHO, b"hello")
+
+
+def test_a_call_without_a_message_is_invalid(program):
+    with Served(program) as s, s.channel() as channel:
+        code, text, _ = refusal(lambda: channel.stream_unary(ECHO)(iter([])))
+        assert code == grpc.StatusCode.INVALID_ARGUMENT and "no complete message" in text
+        wait_for(lambda: s.count()["lost"] == 1)
+
+
+def test_what_is_cut_before_the_message_is_lost_once(program):
+    with Served(program) as s:
+        for data in (b"\0" + struct.pack(">I", 1000) + b"x", b"\7" + struct.pack(">I", 1000) + b"x", b"\0\0"):
+            c = raw_connection(s.port)
+            raw_call(c, ECHO)
+            c.sendall(frame(0, 0, 1, data))
+            time.sleep(0.1)
+            c.close()
+        wait_for(lambda: s.count()["lost"] == 3)
+        assert s.count() == {"headers": 3, "messages": 0, "lost": 3, "too_large": 0, "replied": 0}
+
+
+def test_a_message_that_drips_is_ended(program):
+    with Served(program, message_timeout=SECOND // 2) as s:
+        c = raw_connection(s.port)
+        raw_call(c, ECHO)
+        c.sendall(frame(0, 0, 1, b"\0" + struct.pack(">I", 1000) + b"x"))
+        wait_for(lambda: s.count()["lost"] == 1)
+        assert b"did not arrive in time" in c.recv(65536)
+        c.close()
+
+
+def test_a_reply_after_the_deadline_or_a_cancel_is_harmless(program):
+    with Served(program) as s, s.channel() as channel:
+        assert refusal(lambda: s.call(HOLD, b"x", timeout=0.2))[0] == grpc.StatusCode.DEADLINE_EXCEEDED
+        future = channel.unary_unary(HOLD).future(b"x")
+        wait_for(lambda: s.count()["messages"] == 2)
+        future.cancel()
+        s.ask("release")
+        wait_for(lambda: s.count()["replied"] == 2)
+        assert s.count()["lost"] == 0
+        assert b"len=1" in s.call(ECHO, b"x")
+
+
+def never():
+    threading.Event().wait(5)
+    return
+    yield
+
+
+def test_a_refusal_comes_from_the_headers_with_a_retry_hint(program, messages):
+    with Served(program) as s, s.channel() as channel:
+        code, text, error = refusal(lambda: channel.stream_unary(BUSY)(never(), timeout=20))
+        assert code == grpc.StatusCode.UNAVAILABLE and text == "the memory limit is reached"
+        details = dict(error.trailing_metadata())["grpc-status-details-bin"]
+        status, retry = messages.Status.FromString(details), messages.RetryInfo()
+        assert (status.code, status.message) == (14, text)
+        assert status.details[0].type_url == "type.googleapis.com/google.rpc.RetryInfo"
+        retry = messages.RetryInfo.FromString(status.details[0].value)
+        assert 1.5 <= retry.retry_delay.seconds + retry.retry_delay.nanos / SECOND <= 2.25
+        assert s.count()["messages"] == 0
+
+
+def test_a_thousand_refusals_of_large_messages_take_no_memory(program):
+    with Served(program) as s, s.channel() as channel:
+        refusal(lambda: channel.unary_unary(BUSY)(b"x" * 2000000))
+        before = int(s.ask("rss"))
+        futures = [channel.unary_unary(BUSY).future(b"x" * 2000000) for _ in range(200)]
+        assert {f.code() for f in futures} == {grpc.StatusCode.UNAVAILABLE}
+        if os.environ.get("MODE") not in ("asan", "tsan"):
+            assert int(s.ask("rss")) < before + (32 << 10)
+
+
+def test_metadata_is_limited(program):
+    with Served(program) as s:
+        code, _, _ = refusal(lambda: s.call(ECHO, b"x", metadata=[("x-long", "v" * 20000)]))
+        assert code == grpc.StatusCode.RESOURCE_EXHAUSTED
+        assert b"x-long=vvv" in s.call(ECHO, b"x", metadata=[("x-long", "v" * 6000)])
+
+
+def test_settings_offer_small_windows_and_few_streams(program):
+    with Served(program, streams=7) as s:
+        c = raw_connection(s.port)
+        head = c.recv(9, socket.MSG_WAITALL)
+        body = c.recv(struct.unpack(">I", b"\0" + head[:3])[0], socket.MSG_WAITALL)
+        settings = dict(struct.unpack(">HI", body[i:i + 6]) for i in range(0, len(body), 6))
+        assert head[3] == 4 and settings[3] == 7
+        assert settings.get(4, 65535) <= 65536 and settings[6] <= 16384
+        c.close()
+
+
+def test_health(program):
+    with Served(program) as s:
+        assert s.call(HEALTH, b"") == b"\x08\x01"
+        assert s.call(HEALTH, b"\x0a\x09test.Test") == b"\x08\x01"
+        assert refusal(lambda: s.call(HEALTH, b"\x0a\x04test"))[0] == grpc.StatusCode.NOT_FOUND
+        assert refusal(lambda: s.call(HEALTH, b"\xff"))[0] == grpc.StatusCode.INVALID_ARGUMENT
+        assert refusal(lambda: s.call(HEALTH, b"x" * 5000))[0] == grpc.StatusCode.INVALID_ARGUMENT
+        s.ask("serving 0")
+        assert s.call(HEALTH, b"") == b"\x08\x02"
+        watch = refusal(lambda: s.call("/grpc.health.v1.Health/Watch", b""))
+        assert watch[0] == grpc.StatusCode.UNIMPLEMENTED
+
+
+def test_an_unknown_method_is_unimplemented_and_not_repeated(program):
+    with Served(program) as s:
+        for _ in range(10):
+            code, text, _ = refusal(lambda: s.call("/canary.Canary/Sing", b"x"))
+            assert code == grpc.StatusCode.UNIMPLEMENTED and text == "this server has no such method"
+
+
+def test_two_hundred_connections(program):
+    with Served(program) as s:
+        channels = [s.channel() for _ in range(200)]
+        futures = [c.unary_unary(ECHO).future(b"x" * 1000, timeout=60) for c in channels for _ in range(3)]
+        assert all(b"len=1000" in f.result() for f in futures)
+        for c in channels:
+            c.close()
+
+
+def test_connection_age_loses_no_call_under_load(program):
+    with Served(program, age=SECOND // 2, age_grace=SECOND // 2) as s, s.channel() as channel:
+        end = time.monotonic() + 3
+
+        def work(_):
+            done = 0
+            while time.monotonic() < end:
+                assert b"len=20000" in channel.unary_unary(ECHO)(b"x" * 20000, timeout=20)
+                done += 1
+            return done
+
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            done = sum(pool.map(work, range(8)))
+        assert s.count()["replied"] == done > 0
+
+
+def test_idle_connections_and_silent_peers_are_closed(program):
+    with Served(program, idle=SECOND // 2) as s:
+        assert b"idle" in read_until_closed(raw_connection(s.port))
+    with Served(program, keepalive_time=SECOND // 2, keepalive_timeout=SECOND // 2) as s:
+        read_until_closed(raw_connection(s.port))  # answers no ping
+
+
+def test_a_client_that_pings_too_often_is_cut_off(program):
+    ping = frame(6, 0, 0, b"12345678")
+    with Served(program) as s:
+        c = raw_connection(s.port)
+        c.sendall(ping * 5)
+        assert b"too_many_pings" in read_until_closed(c)
+    with Served(program, min_ping=SECOND // 1000) as s:
+        c = raw_connection(s.port)
+        for _ in range(5):
+            c.sendall(ping)
+            time.sleep(0.02)
+        c.settimeout(0.5)
+        with pytest.raises(TimeoutError):
+            read_until_closed(c)
+        c.close()
+
+
+def hold(s, channel, count):
+    futures = [channel.unary_unary(HOLD).future(b"x", timeout=60) for _ in range(count)]
+    wait_for(lambda: s.count()["messages"] == count)
+    return futures
+
+
+def test_a_graceful_stop_finishes_held_calls(program):
+    with Served(program) as s, s.channel() as channel:
+        futures = hold(s, channel, 20)
+        s.tell("stop_held 20000")
+        assert all(b"len=1" in f.result() for f in futures)
+        assert s.process.wait(30) == 0
+
+
+def test_past_the_grace_held_calls_are_cancelled_and_nothing_aborts(program):
+    with Served(program) as s, s.channel() as channel:
+        futures = hold(s, channel, 20)
+        s.tell("stop_held 50")
+        assert {f.code() for f in futures} == {grpc.StatusCode.UNAVAILABLE}
+        assert s.process.wait(30) == 0
+
+
+def test_a_stop_refuses_new_connections_at_once(program):
+    with Served(program) as s, s.channel() as channel:
+        futures = hold(s, channel, 1)
+        s.tell("stop_held 20000")
+        wait_for(lambda: socket.socket().connect_ex(("127.0.0.1", s.port)) != 0)
+        assert b"len=1" in futures[0].result()
+
+
+def limit_files():
+    resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+
+
+def exhaust(connect):
+    """More connections than there are descriptors, all closed at last."""
+    crowd = []
+    for _ in range(120):
+        try:
+            crowd.append(connect())
+        except OSError:
+            break
+    time.sleep(0.5)
+    for c in crowd:
+        c.close()
+
+
+@pytest.mark.parametrize("rounds", [1, 2])
+def test_accepting_survives_a_want_of_descriptors(program, tmp_path, rounds):
+    with open(tmp_path / "log", "wb") as log, Served(program, before=limit_files, log=log) as s:
+        for _ in range(rounds):
+            exhaust(lambda: socket.create_connection(("127.0.0.1", s.port)))
+            assert b"len=5" in s.call(ECHO, b"hello", timeout=30, wait_for_ready=True)
+    assert "Listening again" in (tmp_path / "log").read_text()
+
+
+def test_accepting_on_a_unix_socket_survives_it_too(program, tmp_path):
+    path = str(tmp_path / "socket")
+
+    def connect():
+        c = socket.socket(socket.AF_UNIX)
+        c.settimeout(1)
+        c.connect(path)
+        return c
+
+    with Served(program, before=limit_files, endpoint=path, transport="unix") as s:
+        s.target = "unix:" + path
+        assert b"peer= " in s.call(ECHO, b"hello")
+        exhaust(connect)
+        assert b"len=5" in s.call(ECHO, b"hello", timeout=30, wait_for_ready=True)
+
+
+def test_a_call_in_flight_survives_the_change_of_listeners(program):
+    with Served(program, before=limit_files) as s, s.channel() as channel:
+        futures = hold(s, channel, 1)
+        exhaust(lambda: socket.create_connection(("127.0.0.1", s.port)))
+        assert b"len=5" in s.call(ECHO, b"hello", timeout=30, wait_for_ready=True)
+        s.ask("release")
+        assert b"len=1" in futures[0].result()
+
+
+def test_a_second_instance_on_the_port_is_refused(program, tmp_path):
+    with Served(program) as s:
+        for host in ("127.0.0.1", "0.0.0.0", ""):
+            second = subprocess.run([program, "endpoint=%s:%d" % (host, s.port)], capture_output=True, text=True)
+            assert "address already in use" in second.stdout and second.returncode == 1
+        assert b"len=5" in s.call(ECHO, b"hello")
+    path = str(tmp_path / "socket")
+    with Served(program, endpoint="unix:" + path):
+        out = subprocess.run([program, "endpoint=unix:" + path], capture_output=True, text=True).stdout
+        assert "address already in use" in out
+
+
+def test_a_stale_socket_file_is_no_hindrance(program, tmp_path):
+    path = str(tmp_path / "socket")
+    stale = socket.socket(socket.AF_UNIX)
+    stale.bind(path)
+    stale.close()
+    with Served(program, endpoint="unix:" + path) as s:
+        assert b"len=5" in s.call(ECHO, b"hello")
+
+
+@pytest.mark.parametrize("endpoint,transport,text", [
+    ("127.0.0.1", "tcp", "not host:port"), ("127.0.0.1:99999", "tcp", "not host:port"),
+    ("::1:4317", "tcp", "not host:port"), ("no.such.host.invalid:1", "tcp", "lookup"),
+    (":0", "tcp4", "name an address"), ("/" + "x" * 200, "unix", "107 bytes"),
+    ("198.51.100.7:0", "tcp", "cannot listen")])
+def test_what_cannot_be_listened_on_is_an_error(program, endpoint, transport, text):
+    run = subprocess.run([program, "endpoint=" + endpoint, "transport=" + transport], capture_output=True, text=True)
+    assert run.returncode == 1 and text in run.stdout
+
+
+def test_localhost_listens_on_every_address_it_has(program):
+    with Served(program, endpoint="localhost:0") as s:
+        for address in {a[4][0] for a in socket.getaddrinfo("localhost", s.port, type=socket.SOCK_STREAM)}:
+            socket.create_connection((address, s.port)).close()
+
+
+def test_garbage_and_abrupt_ends_harm_nobody(program):
+    noise = random.Random(1)
+    with Served(program) as s, s.channel() as channel:
+        for i in range(60):
+            c = raw_connection(s.port) if i % 2 else socket.create_connection(("127.0.0.1", s.port))
+            try:
+                for _ in range(5):
+                    c.sendall(frame(noise.randrange(12), noise.randrange(256), noise.randrange(4), noise.randbytes(40)))
+                c.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            except OSError:
+                pass
+            c.close()
+        assert b"len=5" in channel.unary_unary(ECHO)(b"hello", timeout=30)

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""TLS, client certificates, and certificates that change under a running server."""
+import shutil
+import socket
+import ssl
+
+import grpc
+import pytest
+
+from harness.certificates import make_ca, make_leaf
+from harness.served import Served, build, refusal
+from test_rpc_server import ECHO, exhaust, limit_files, wait_for
+
+
+@pytest.fixture(scope="module")
+def program():
+    return build("net/rpc_serve")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A CA with two servers and a client, and a stranger's CA with another client."""
+    directory = tmp_path_factory.mktemp("certificates")
+    make_ca(directory, "ca")
+    make_ca(directory, "other")
+    make_leaf(directory, "ca", "server", "/CN=localhost")
+    make_leaf(directory, "ca", "renewed", "/CN=localhost")
+    make_leaf(directory, "ca", "client", "/O=Payments/CN=agent-7")
+    make_leaf(directory, "other", "stranger", "/CN=agent-7")
+    return directory
+
+
+@pytest.fixture
+def files(made, tmp_path):
+    """A copy that a test may change."""
+    return shutil.copytree(made, tmp_path / "tls")
+
+
+def serve(program, files, **more):
+    s = Served(program, cert=files / "server.pem", key=files / "server.key", **more)
+    s.target = "localhost:%d" % s.port
+    return s
+
+
+def credentials(files, client=None):
+    pair = ((files / (client + ext)).read_bytes() for ext in (".key", ".pem")) if client else (None, None)
+    return grpc.ssl_channel_credentials((files / "ca.pem").read_bytes(), *pair)
+
+
+def call(s, offered, **more):
+    with s.channel(offered) as channel:
+        return channel.unary_unary(ECHO)(b"hello", timeout=20, **more)
+
+
+def shown(s):
+    """The certificate that a new connection is shown."""
+    return ssl.get_server_certificate(("127.0.0.1", s.port))
+
+
+def der(path):
+    return ssl.PEM_cert_to_DER_cert(path.read_text())
+
+
+def shows(s, path):
+    return ssl.PEM_cert_to_DER_cert(shown(s)) == der(path)
+
+
+def test_a_call_over_tls(program, files):
+    with serve(program, files) as s:
+        assert b"len=5" in call(s, credentials(files)) and b"identity=none" in call(s, credentials(files))
+        with socket.create_connection(("127.0.0.1", s.port)) as plain:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+            context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+            context.maximum_version = ssl.TLSVersion.TLSv1_1
+            with pytest.raises((ssl.SSLError, ConnectionError)):
+                context.wrap_socket(plain)
+
+
+def test_a_plaintext_client_is_refused(program, files):
+    with serve(program, files) as s:
+        assert refusal(lambda: s.call(ECHO, b"x", timeout=20))[0] == grpc.StatusCode.UNAVAILABLE
+
+
+def test_a_client_certificate_names_the_caller(program, files):
+    with serve(program, files, client_ca=files / "ca.pem") as s:
+        answer = call(s, credentials(files, "client"))
+        assert b"agent-7" in answer and b"Payments" in answer
+
+
+@pytest.mark.parametrize("client", [None, "stranger"])
+def test_a_client_without_the_right_certificate_is_refused(program, files, client):
+    with serve(program, files, client_ca=files / "ca.pem") as s:
+        assert refusal(lambda: call(s, credentials(files, client)))[0] == grpc.StatusCode.UNAVAILABLE
+        assert s.count()["headers"] == 0
+
+
+def renew(files, name):
+    for ext in (".pem", ".key"):
+        shutil.copy(files / (name + ext), files / ("server" + ext))
+
+
+def test_a_renewed_certificate_is_shown_after_reload(program, files):
+    old = (files / "server.pem").read_text()
+    with serve(program, files) as s:
+        renew(files, "renewed")
+        assert ssl.PEM_cert_to_DER_cert(shown(s)) == ssl.PEM_cert_to_DER_cert(old)
+        assert s.ask("reload") == "ok"
+        assert shows(s, files / "renewed.pem")
+        assert b"len=5" in call(s, credentials(files))
+
+
+@pytest.mark.parametrize("name,text,error", [("server.pem", "no certificate", "chain"), ("server.key", "", "key"),
+                                             ("server.key", None, "does not belong"), ("ca.pem", "x", "CA file")])
+def test_a_broken_file_keeps_the_old_certificate(program, files, name, text, error):
+    with serve(program, files, client_ca=files / "ca.pem") as s:
+        before, offered = shown_raw(files), credentials(files, "client")
+        good = (files / name).read_text()
+        (files / name).write_text((files / "renewed.key").read_text() if text is None else text)
+        assert error in s.ask("reload")
+        assert b"agent-7" in call(s, offered)
+        (files / name).write_text(good)
+        renew(files, "renewed")
+        assert s.ask("reload") == "ok" and before != shown_raw(files)
+        assert b"agent-7" in call(s, offered)
+
+
+def shown_raw(files):
+    return (files / "server.pem").read_text()
+
+
+def test_a_changed_client_ca_holds_for_new_connections(program, files):
+    with serve(program, files, client_ca=files / "ca.pem") as s:
+        theirs, ours = credentials(files, "stranger"), credentials(files, "client")
+        shutil.copy(files / "other.pem", files / "ca.pem")
+        assert s.ask("reload") == "ok"
+        assert b"agent-7" in call(s, theirs)
+        assert refusal(lambda: call(s, ours))[0] == grpc.StatusCode.UNAVAILABLE
+
+
+def test_files_are_read_again_at_the_interval(program, files, tmp_path):
+    with open(tmp_path / "log", "wb") as log, serve(program, files, reload_interval=10 ** 8, log=log) as s:
+        renew(files, "renewed")
+        wait_for(lambda: shows(s, files / "renewed.pem"))
+        (files / "server.key").write_text("broken")
+        wait_for(lambda: "keeping the old ones" in (tmp_path / "log").read_text())
+        assert shows(s, files / "renewed.pem")
+
+
+def test_accepting_survives_a_want_of_descriptors_with_tls_too(program, files):
+    with serve(program, files, before=limit_files) as s:
+        renew(files, "renewed")
+        assert s.ask("reload") == "ok"
+        exhaust(lambda: socket.create_connection(("127.0.0.1", s.port)))
+        assert b"len=5" in call(s, credentials(files), wait_for_ready=True)
+        assert shows(s, files / "renewed.pem")
+
+
+def test_a_server_without_its_files_does_not_start(program, files):
+    (files / "server.key").unlink()
+    s = Served(program, cert=files / "server.pem", key=files / "server.key")
+    assert "cannot read" in s.greeting and s.process.wait() == 1
