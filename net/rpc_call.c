@@ -102,10 +102,20 @@ void rpc_call_accept(struct rpc_call *call)
 	start_batch(call, &op, 1, &call->message);
 }
 
-static void just_came_back(void *owner, bool ok)
+static void closed(void *owner, bool ok)
 {
 	(void)ok;
 	came_back(owner);
+}
+
+static void sent(void *owner, bool ok)
+{
+	struct rpc_call *call = owner;
+	(void)ok; /* false: the client is gone */
+	bool replied = atomic_load_explicit(&call->replied, memory_order_acquire);
+	assert(replied);
+	(void)replied;
+	came_back(call);
 }
 
 static void watch_close(struct rpc_call *call)
@@ -143,8 +153,8 @@ static struct rpc_call *call_new(struct rpc_listener *listener, const struct rpc
 	call->status_text = grpc_empty_slice();
 	call->arrived = (struct rpc_tag){ arrived, call };
 	call->message = (struct rpc_tag){ message_came, call };
-	call->closed = (struct rpc_tag){ just_came_back, call };
-	call->sent = (struct rpc_tag){ just_came_back, call };
+	call->closed = (struct rpc_tag){ closed, call };
+	call->sent = (struct rpc_tag){ sent, call };
 	grpc_metadata_array_init(&call->headers);
 	grpc_call_details_init(&call->details);
 	listener->calls++;

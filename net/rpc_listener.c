@@ -152,7 +152,7 @@ static bool add_port(struct rpc_listener *l, const char *address, struct error *
 	grpc_server_credentials_release(credentials);
 	if (!port)
 		return error_set(err, ERROR_CONFIG, "cannot listen on %s", fixed);
-	if (strncmp(address, "unix:", 5) != 0)
+	if (!s->port && strncmp(address, "unix:", 5) != 0)
 		s->port = port;
 	return true;
 }

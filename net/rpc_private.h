@@ -117,6 +117,7 @@ struct rpc_call {
 	struct rpc_call *older, *newer;
 	bool waiting;             /* is in the server's list */
 	uint64_t accepted_at;
+	_Atomic bool replied;     /* hands the call over from the replying thread */
 	void *user;
 	char *peer, *identity;    /* made when first asked for, as is metadata */
 	struct metadatum *metadata;

@@ -70,6 +70,9 @@ void rpc_call_finish(struct rpc_call *call, int status, const char *text, int64_
 		ops[count++].data.send_message.send_message = message;
 	}
 	fill_status(call, &ops[count++], status, text, retry_ms);
+	bool twice = atomic_exchange_explicit(&call->replied, true, memory_order_release);
+	assert(!twice);
+	(void)twice;
 	grpc_call_error code = grpc_call_start_batch(call->core, ops, count, &call->sent, NULL);
 	assert(code == GRPC_CALL_OK);
 	(void)code;

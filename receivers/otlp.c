@@ -274,5 +274,6 @@ const struct component_factory otlp_receiver = {
 	.create = create,
 	.start = start,
 	.stop = stop,
+	.destroy = stop,
 	.reload = reload,
 };

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The otlp receiver between a real gRPC client and a gate that only counts."""
+import gzip
+import shutil
+import subprocess
+import sys
+
+import grpc
+import pytest
+
+from harness.certificates import make_ca, make_leaf
+from harness.served import ROOT, Served, build, refusal
+
+EXPORT = "/opentelemetry.proto.collector.profiles.v1development.ProfilesService/Export"
+CODE = grpc.StatusCode
+MIB = 1 << 20
+
+
+@pytest.fixture(scope="module")
+def program():
+    return build("receivers/otlp_serve")
+
+
+def serve(program, more="", limit=256 * MIB):
+    return Served(program, yaml="protocols: {grpc: {endpoint: '127.0.0.1:0', %s}}" % more, limit=limit)
+
+
+def zstd(data):
+    return subprocess.run(["zstd", "-q", "-c"], input=data, capture_output=True, check=True).stdout
+
+
+def compressed_call(s, data, algorithm=grpc.Compression.Gzip):
+    with s.channel(compression=algorithm) as channel:
+        return channel.unary_unary(EXPORT)(data, timeout=30)
+
+
+def charged(s):
+    """(now, at most, reasons)"""
+    now, most, *reasons = s.ask("charged").split()
+    return int(now), int(most), reasons
+
+
+BODY = b"0123456789" * 30000
+
+
+def test_an_accepted_request_is_answered_with_an_empty_message(program):
+    with serve(program) as s:
+        assert s.call(EXPORT, BODY) == b""
+        assert s.ask("last") == "otlp grpc len=300000 first=30 tenant=none peer=127.0.0.1 identity=none"
+        assert charged(s) == (0, 300000, [])
+
+
+def test_the_empty_request_is_a_request(program):
+    with serve(program) as s:
+        assert s.call(EXPORT, b"") == b""
+
+
+def test_gzip_and_deflate_are_inflated(program):
+    with serve(program) as s:
+        compressed_call(s, BODY)
+        assert "len=300000" in s.ask("last")
+        compressed_call(s, BODY[:-1], grpc.Compression.Deflate)
+        assert "len=299999" in s.ask("last")
+        s.call(EXPORT, gzip.compress(BODY[:-2]))  # told by nobody, seen by its first bytes
+        assert "len=299998" in s.ask("last")
+
+
+@pytest.mark.skipif(not shutil.which("zstd"), reason="no zstd command here")
+def test_zstd_is_inflated(program):
+    with serve(program) as s:
+        s.call(EXPORT, zstd(BODY))
+        assert "len=300000" in s.ask("last")
+
+
+def test_what_a_body_inflates_to_is_charged(program):
+    with serve(program) as s:
+        compressed_call(s, BODY)
+        now, most, _ = charged(s)
+        assert now == 0 and 300000 < most <= 8 * 300000 + 65536
+
+
+def test_a_bomb_stops_at_the_message_limit(program):
+    with serve(program, "max_recv_msg_size_mib: 1") as s:
+        code, text, error = refusal(lambda: s.call(EXPORT, gzip.compress(bytes(200 * MIB))))
+        assert code == CODE.RESOURCE_EXHAUSTED and "1048576" in text
+        assert not [m for m in error.trailing_metadata() if m.key == "grpc-status-details-bin"]
+        assert charged(s)[0] == 0 and charged(s)[1] < 3 * MIB
+        assert s.call(EXPORT, gzip.compress(bytes(MIB))) == b""
+
+
+def test_a_bomb_is_refused_for_memory_before_it_grows(program):
+    with serve(program, "max_recv_msg_size_mib: 64", limit=8 * MIB) as s:
+        code, _, error = refusal(lambda: s.call(EXPORT, gzip.compress(bytes(60 * MIB))))
+        assert code == CODE.UNAVAILABLE
+        assert [m for m in error.trailing_metadata() if m.key == "grpc-status-details-bin"]
+        assert charged(s)[1] <= 8 * MIB
+
+
+@pytest.mark.parametrize("body,code", [
+    (b"invalid", CODE.INVALID_ARGUMENT), (b"\x1f\x8b" + b"x" * 50, CODE.INVALID_ARGUMENT),
+    (gzip.compress(BODY)[:-20], CODE.INVALID_ARGUMENT), (b"\x28\xb5\x2f\xfdxxxx", CODE.INVALID_ARGUMENT),
+    (b"\xff\x06\x00\x00sNaPpY" + b"x" * 9, CODE.UNIMPLEMENTED)])
+def test_each_fault_has_its_code(program, body, code):
+    with serve(program) as s:
+        assert refusal(lambda: s.call(EXPORT, body))[0] == code
+        assert s.call(EXPORT, b"next") == b"" and charged(s)[0] == 0
+
+
+def test_a_partial_success_is_told(program, tmp_path):
+    subprocess.run(["protoc", "-Iproto", "--python_out", tmp_path, "proto/otlp_service.proto"], cwd=ROOT, check=True)
+    sys.path.insert(0, str(tmp_path))
+    import otlp_service_pb2
+    with serve(program) as s:
+        reply = otlp_service_pb2.ExportProfilesServiceResponse.FromString(s.call(EXPORT, b"partial 3"))
+        assert reply.partial_success.rejected_profiles == 3
+        assert reply.partial_success.error_message == "profiles[1]: no stack"
+
+
+def test_a_full_gate_refuses_from_the_headers(program):
+    with serve(program) as s:
+        s.ask("limit 1000")
+        code, text, error = refusal(lambda: s.call(EXPORT, b"x"))
+        assert (code, text) == (CODE.UNAVAILABLE, "over the memory limit")
+        assert [m for m in error.trailing_metadata() if m.key == "grpc-status-details-bin"]
+        assert charged(s) == (0, 0, ["refused"])
+
+
+def test_a_message_larger_than_its_estimate_is_charged_before_it_is_read(program):
+    with serve(program, limit=100000) as s:
+        assert refusal(lambda: s.call(EXPORT, BODY))[0] == CODE.UNAVAILABLE
+        assert charged(s) == (0, 65536, ["memory"])
+        assert s.call(EXPORT, b"x") == b""
+
+
+def test_the_estimate_follows_the_sizes(program):
+    with serve(program) as s:
+        for _ in range(30):
+            s.call(EXPORT, BODY)
+        s.ask("limit 200000")
+        assert refusal(lambda: s.call(EXPORT, b"x"))[0] == CODE.UNAVAILABLE
+        assert charged(s)[2] == ["refused"]
+
+
+def test_what_is_too_large_is_counted_and_gives_its_charge_back(program):
+    with serve(program, "max_recv_msg_size_mib: 1") as s:
+        assert refusal(lambda: s.call(EXPORT, bytes(MIB + 1)))[0] == CODE.RESOURCE_EXHAUSTED
+        assert s.call(EXPORT, bytes(MIB)) == b""
+        assert charged(s)[0] == 0 and charged(s)[2] == ["too_large"]
+
+
+def test_metadata_is_known_only_where_it_is_asked_for(program):
+    with serve(program, "include_metadata: true") as s:
+        s.call(EXPORT, b"x", metadata=[("x-tenant", "a")])
+        assert "tenant=a" in s.ask("last")
+    with serve(program) as s:
+        s.call(EXPORT, b"x", metadata=[("x-tenant", "a")])
+        assert "tenant=none" in s.ask("last")
+
+
+def test_tls_names_the_caller(program, tmp_path):
+    make_ca(tmp_path, "ca")
+    make_leaf(tmp_path, "ca", "server", "/CN=localhost")
+    make_leaf(tmp_path, "ca", "client", "/CN=agent-7")
+    tls = "tls: {cert_file: %s/server.pem, key_file: %s/server.key, client_ca_file: %s/ca.pem}" % ((tmp_path,) * 3)
+    read = [(tmp_path / f).read_bytes() for f in ("ca.pem", "client.key", "client.pem")]
+    with serve(program, tls) as s:
+        with s.channel(grpc.ssl_channel_credentials(*read), target="localhost:%d" % s.port) as channel:
+            assert channel.unary_unary(EXPORT)(b"x", timeout=30) == b""
+        assert "agent-7" in s.ask("last")
+
+
+def test_health_is_on_the_same_port(program):
+    with serve(program) as s:
+        assert s.call("/grpc.health.v1.Health/Check", b"") == b"\x08\x01"
