@@ -86,8 +86,18 @@ def frame(kind, flags, stream, payload):
     return struct.pack(">I", len(payload))[1:] + bytes([kind, flags]) + struct.pack(">I", stream) + payload
 
 
+def length(n):
+    """HPACK's integer with a prefix of 7 bits."""
+    if n < 127:
+        return bytes([n])
+    out, n = b"\x7f", n - 127
+    while n >= 128:
+        out, n = out + bytes([n % 128 + 128]), n // 128
+    return out + bytes([n])
+
+
 def literal(name, value):
-    return b"\x00" + bytes([len(name)]) + name + bytes([len(value)]) + value
+    return b"\x00" + length(len(name)) + name + length(len(value)) + value
 
 
 def raw_connection(port):

@@ -382,3 +382,28 @@ def test_garbage_and_abrupt_ends_harm_nobody(program):
                 pass
             c.close()
         assert b"len=5" in channel.unary_unary(ECHO)(b"hello", timeout=30)
+
+
+def test_a_bad_te_beside_a_large_header_is_survived(program):
+    """The plain forms of CVE-2023-1428."""
+    with Served(program) as s:
+        for te in (b"x", b"trailers, x"):
+            c = raw_connection(s.port)
+            raw_call(c, ECHO, more=[(b"te", te), (b"x-long", b"v" * 9000)])
+            c.sendall(frame(0, 1, 1, b"\0\0\0\0\0"))
+            time.sleep(0.2)
+            c.close()
+        assert b"len=5" in s.call(ECHO, b"hello")
+
+
+def test_streams_that_are_reset_at_once_leave_nothing_behind(program):
+    """Rapid reset: each call is seen and lost, and the next one answered."""
+    with Served(program) as s:
+        c = raw_connection(s.port)
+        for stream in range(1, 4001, 2):
+            raw_call(c, ECHO, stream)
+            c.sendall(frame(3, 0, stream, b"\0\0\0\x08"))
+        assert b"len=5" in s.call(ECHO, b"hello")
+        wait_for(lambda: s.count()["lost"] == s.count()["headers"] - 1)
+        c.close()
+        assert s.count()["replied"] == 1

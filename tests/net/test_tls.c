@@ -4,15 +4,28 @@
 #include "base/memory.h"
 
 #include <setjmp.h>
+#include <spawn.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #define T(text) ((char *)(text)) /* config structs own their texts; these are never freed */
+
+static int shell(const char *script)
+{
+	char *const arguments[] = { T("sh"), T("-c"), T(script), NULL };
+	pid_t child;
+	int status = -1;
+	if (posix_spawn(&child, "/bin/sh", NULL, NULL, arguments, environ) != 0)
+		return -1;
+	waitpid(child, &status, 0);
+	return status;
+}
 
 /* Makes two unrelated pairs, a.pem/a.key and b.pem/b.key, in a directory of its own. */
 static int make_files(void **state)
@@ -21,7 +34,7 @@ static int make_files(void **state)
 	if (!mkdtemp(directory) || chdir(directory) != 0)
 		return -1;
 	*state = directory;
-	return system("for n in a b; do openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 "
+	return shell("for n in a b; do openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 "
 		      "-nodes -days 2 -subj /CN=$n -keyout $n.key -out $n.pem 2>/dev/null || exit 1; done; "
 		      "head -c 300 a.pem > broken.pem; cat a.pem broken.pem > half.pem");
 }
@@ -29,7 +42,7 @@ static int make_files(void **state)
 static int remove_files(void **state)
 {
 	char *command = memory_format("rm -rf '%s'", (char *)*state);
-	int result = system(command);
+	int result = shell(command);
 	memory_free(command);
 	memory_free(*state);
 	return result;

@@ -212,12 +212,15 @@ int main(int argc, char **argv)
 			gate.limit = atoll(argv[i] + 6);
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	const char *const outputs[] = { "stdout", NULL }; /* the first line tells the port */
-	struct log_config logging = { .level = LOG_INFO, .json = true, .output_paths = outputs };
+	struct log_config logging = { .level = LOG_INFO, .json = true,
+				      .output_paths = outputs };
 	void *config = bind(yaml);
 	struct host host = { .id = "otlp", .gate = &gate };
 	void *self = memory_new(otlp_receiver.size);
 	struct error err = { 0 };
-	bool ok = log_configure(&logging, &err) && otlp_receiver.create(self, config, &host, &err) && otlp_receiver.start(self, &err);
+	bool ok = log_configure(&logging, &err) &&
+		  otlp_receiver.create(self, config, &host, &err) &&
+		  otlp_receiver.start(self, &err);
 	if (!ok)
 		printf("error %s\n", err.text);
 	else
