@@ -25,6 +25,15 @@ bool bytes_enlarge(struct bytes *b, size_t more)
 	return true;
 }
 
+void bytes_trim(struct bytes *b)
+{
+	if (b->room == b->len)
+		return;
+	b->at = memory_resize(b->at, b->len + BYTES_SLACK);
+	b->room = b->len;
+	memset(b->at + b->len, 0, BYTES_SLACK);
+}
+
 bool bytes_format(struct bytes *b, const char *format, ...)
 {
 	va_list args, again;

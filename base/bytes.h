@@ -35,6 +35,9 @@ void bytes_fini(struct bytes *b);
 /* Makes room for `more` bytes behind len; false when that would pass the maximum. */
 bool bytes_enlarge(struct bytes *b, size_t more);
 
+/* Gives back the room behind len, for bytes that are kept and will not grow. */
+void bytes_trim(struct bytes *b);
+
 static inline bool bytes_reserve(struct bytes *b, size_t more)
 {
 	return more <= b->room - b->len || bytes_enlarge(b, more);

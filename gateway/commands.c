@@ -4,7 +4,7 @@
 #include "base/memory.h"
 #include "gateway/components.h"
 #include "gateway/service.h"
-#include "gateway/version.h"
+#include "base/version.h"
 #include "pipeline/inventory.h"
 
 #include <stdio.h>

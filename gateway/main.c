@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gateway/commands.h"
-#include "gateway/version.h"
+#include "base/version.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -5,7 +5,7 @@
 #include "base/memory.h"
 #include "config/scalar.h"
 #include "gateway/components.h"
-#include "gateway/version.h"
+#include "base/version.h"
 #include "pipeline/inventory.h"
 
 #include <signal.h>

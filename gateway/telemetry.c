@@ -5,7 +5,7 @@
 #include "base/hash.h"
 #include "base/memory.h"
 #include "config/print.h"
-#include "gateway/version.h"
+#include "base/version.h"
 #include "net/http_server.h"
 #include "pipeline/memory.h"
 

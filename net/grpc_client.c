@@ -349,9 +349,10 @@ struct grpc_client *grpc_client_new(const struct grpc_client_options *options, s
 	return client;
 }
 
-bool grpc_client_reload(struct grpc_client *client, struct error *err)
+bool grpc_client_reload(struct grpc_client *client, bool *changed, struct error *err)
 {
 	struct tls_material fresh;
+	*changed = false;
 	if (!load_material(client, &fresh, err))
 		return false;
 	pthread_mutex_lock(&client->lock);
@@ -364,6 +365,7 @@ bool grpc_client_reload(struct grpc_client *client, struct error *err)
 		fresh = last;
 	}
 	pthread_mutex_unlock(&client->lock);
+	*changed = old != NULL;
 	rpc_channel_unref(&old);
 	tls_release(&fresh);
 	return true;

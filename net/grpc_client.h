@@ -70,7 +70,7 @@ void grpc_client_call(struct grpc_client *client, const struct grpc_message *mes
 		      void (*done)(void *argument, const struct grpc_result *result), void *argument);
 /* Reads the TLS files again. If they changed, later calls use a new channel; calls in flight end on the old one. What
  * is broken stays as it was, and err says why. */
-bool grpc_client_reload(struct grpc_client *client, struct error *err);
+bool grpc_client_reload(struct grpc_client *client, bool *changed, struct error *err);
 /*
  * Cancels calls in flight and returns when each has had its done and each message has been released. A peer that
  * stopped reading in the middle of a message delays that until its connection is given up: 10 s without

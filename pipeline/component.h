@@ -143,6 +143,8 @@ struct component_factory {
 	uint32_t max_in_flight;
 	bool (*plan)(void *self, struct packet *packet, const struct limits *limits, struct parts *parts,
 		     struct error *err);
+	/* Where it sends, for the labels server_address and server_port; texts of the instance. NULL: nowhere on a network. */
+	void (*destination)(void *self, const char **address, const char **port);
 	void (*send)(void *self, const struct part *part, uint64_t timeout_ns, struct sending *sending);
 };
 

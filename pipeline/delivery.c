@@ -157,9 +157,15 @@ static void make_series(struct delivery *d)
 {
 	const struct metric_label labels[] = { { "exporter", d->options.id }, { 0 } };
 	const struct metric_label typed[] = { { "data_type", "profiles" }, { "exporter", d->options.id }, { 0 } };
+	struct metric_label addressed[] = { labels[0], { 0 }, { 0 }, { 0 } };
 	struct metrics *m = d->options.metrics;
-	d->sent = metrics_series(m, &sent_samples, labels);
-	d->failed = metrics_series(m, &failed_samples, labels);
+	if (d->options.factory->destination) {
+		addressed[1].name = "server_address";
+		addressed[2].name = "server_port";
+		d->options.factory->destination(d->options.exporter, &addressed[1].value, &addressed[2].value);
+	}
+	d->sent = metrics_series(m, &sent_samples, addressed);
+	d->failed = metrics_series(m, &failed_samples, addressed);
 	d->enqueue_failed = metrics_series(m, &enqueue_failed_samples, labels);
 	d->rejected = metrics_series(m, &rejected_samples, labels);
 	d->retried = metrics_series(m, &retries, labels);

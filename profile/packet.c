@@ -97,8 +97,10 @@ static struct bytes *make_form(const struct packet *packet,
 {
 	struct bytes *form = memory_new(sizeof *form);
 	bytes_init(form, form_max(packet));
-	if (encode(packet, form, err))
+	if (encode(packet, form, err)) {
+		bytes_trim(form); /* a compressor reserves for the worst case */
 		return form;
+	}
 	drop_form(form);
 	return NULL;
 }

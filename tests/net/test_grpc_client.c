@@ -562,6 +562,7 @@ static void reload_takes_a_new_ca_and_keeps_the_old_one_when_the_new_is_broken(v
 	struct secure s;
 	struct answer a, slow;
 	struct error err = { 0 };
+	bool changed;
 	secure_begin(&s, false);
 	char *file = in_directory("current-ca.pem");
 	struct tls_client_config tls = { .ca_file = file };
@@ -573,12 +574,16 @@ static void reload_takes_a_new_ca_and_keeps_the_old_one_when_the_new_is_broken(v
 	begin(client, view_of("hang"), false, 2 * SECOND, &slow);
 
 	copy_file("/dev/null", file);
-	assert_false(grpc_client_reload(client, &err));
+	assert_false(grpc_client_reload(client, &changed, &err));
 	ask(client, "echo", &a);
 	assert_int_equal(a.status, 0);
 
+	copy_file(s.ca, file);
+	assert_true(grpc_client_reload(client, &changed, &err));
+	assert_false(changed);
 	copy_file(s.other_ca, file);
-	assert_true(grpc_client_reload(client, &err));
+	assert_true(grpc_client_reload(client, &changed, &err));
+	assert_true(changed);
 	ask(client, "echo", &a);
 	assert_int_equal(a.status, 14);
 

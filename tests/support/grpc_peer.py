@@ -7,6 +7,7 @@ The script of a call is its metadata `x-script`, or else its message as text:
   status N [retry MS] TEXT  fails so, with RetryInfo if asked
   partial N TEXT            an ExportProfilesServiceResponse with partial_success
   large N | zip N           an answer of N bytes, plain or compressed
+  require-gzip 0|1          fails unless the message was (not) gzip on the wire; wants --raw
   hang                      answers only when the client has gone
 Prints "port N" when it listens; ends with its standard input.
 """
@@ -61,6 +62,10 @@ class Peer(grpc.GenericRpcHandler):
             lines += [f"{k}={v[0].decode()}" for k, v in context.auth_context().items()
                       if k == "x509_common_name"]
             return "\n".join(lines).encode()
+        if verb == "require-gzip":
+            if packed != (rest == "1"):
+                context.abort(grpc.StatusCode.FAILED_PRECONDITION, "it was not")
+            return b""
         return getattr(self, verb)(rest, context)
 
     def status(self, rest, context):
