@@ -223,7 +223,7 @@ static uint8_t *put_line(struct dictionary *d, uint8_t *header, const struct lin
 }
 
 /* Location 0 too is copied, as an entry that says nothing: it keeps its place in the stack. */
-static uint32_t location_new(struct dictionary *d, uint32_t location)
+static __attribute__((noinline)) uint32_t location_new(struct dictionary *d, uint32_t location)
 {
 	assert(location < d->p->locations.count);
 	const struct location *l = &d->p->locations.at[location];
@@ -249,16 +249,16 @@ uint32_t dictionary_stack_new(struct dictionary *d, uint32_t stack)
 	uint8_t *start = intern_room(&d->tables[STACKS], list_room(s->locations));
 	if (!start)
 		return 0;
-	const uint32_t *theirs = d->p->indices.at + s->locations.first;
+	const uint32_t *theirs = d->p->indices.at + s->locations.first, *end = theirs + s->locations.count;
 	const uint32_t *known = d->maps[LOCATIONS];
 	uint32_t changed = changed_if(s->changed);
 	uint8_t *at = start + PUT_HEADER;
-	for (uint32_t i = 0; i < s->locations.count; i++) {
-		uint32_t ours = known[theirs[i]];
-		if (!ours)
-			ours = location_new(d, theirs[i]);
+	for (; theirs < end; theirs++) {
+		uint32_t ours = known[*theirs];
+		if (__builtin_expect(!ours, 0))
+			ours = location_new(d, *theirs);
 		changed |= ours;
-		at = wire_put_varint(at, DICTIONARY_INDEX(ours));
+		at = put_index(at, DICTIONARY_INDEX(ours));
 	}
 	at = s->locations.count ? put_close(start, PUT_LEN(1), at) : start;
 	return remember(d, STACKS, stack, put_entry(d, STACKS, start, at),

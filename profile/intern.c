@@ -109,9 +109,7 @@ static uint32_t append(struct intern *t, struct intern_slot *slot, uint32_t hash
 	}
 	uint8_t *start = t->wire.at + t->wire.len;
 	uint8_t *content = start + 1 + wire_varint_len(len);
-	if (len > 32)
-		memmove(content, from, len);
-	else if (len)
+	if (len)
 		put_copy(content, from, len);
 	put_header(start, t->tag, len);
 	*slot = (struct intern_slot){ hash, t->base + t->count, (uint32_t)(content - t->wire.at), (uint32_t)len };

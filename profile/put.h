@@ -16,6 +16,20 @@
 
 #define PUT_MOST 11 /* a tag and the longest varint */
 
+/* An index: a varint of mostly one or two bytes. */
+static inline uint8_t *put_index(uint8_t *at, uint32_t index)
+{
+	if (index < 0x80) {
+		*at = (uint8_t)index;
+		return at + 1;
+	}
+	if (index >= 0x4000)
+		return wire_put_varint(at, index);
+	at[0] = (uint8_t)(index | 0x80);
+	at[1] = (uint8_t)(index >> 7);
+	return at + 2;
+}
+
 /* A varint field; the default value is left out. */
 static inline uint8_t *put_number(uint8_t *at, uint8_t tag, uint64_t v)
 {
@@ -39,11 +53,11 @@ static inline uint8_t *put_header(uint8_t *at, uint8_t tag, size_t len)
 	return wire_put_varint(at, len);
 }
 
-/* Short copies move 32 bytes through registers, so that they may overlap; long ones must not. */
+/* Short copies move 32 bytes through registers. They may overlap. */
 static inline uint8_t *put_copy(uint8_t *at, const uint8_t *from, size_t len)
 {
 	if (len > 32)
-		return (uint8_t *)memcpy(at, from, len) + len;
+		return (uint8_t *)memmove(at, from, len) + len;
 	uint8_t low[16], high[16];
 	memcpy(low, from, 16);
 	memcpy(high, from + 16, 16);
@@ -80,7 +94,7 @@ static inline uint8_t *put_close(uint8_t *header, uint8_t tag, uint8_t *end)
 /* One packed number; most lists of attributes have one. */
 static inline uint8_t *put_packed_one(uint8_t *at, uint8_t tag, uint32_t number)
 {
-	uint8_t *end = wire_put_varint(at + PUT_HEADER, number);
+	uint8_t *end = put_index(at + PUT_HEADER, number);
 	at[0] = tag;
 	at[1] = (uint8_t)(end - at - PUT_HEADER);
 	return end;
@@ -93,7 +107,7 @@ static inline uint8_t *put_packed(uint8_t *at, uint8_t tag, const uint32_t *numb
 		return at;
 	uint8_t *end = at + PUT_HEADER;
 	for (uint32_t i = 0; i < count; i++)
-		end = wire_put_varint(end, numbers[i]);
+		end = put_index(end, numbers[i]);
 	return put_close(at, tag, end);
 }
 

@@ -240,8 +240,7 @@ static bool put_sample(const struct samples *m, const struct profiles *p, uint32
 	end = put_number(end, PUT_VARINT(3), o->link);
 	size_t len = (size_t)(end - head);
 	uint8_t *at = put_header(start, PUT_LEN(2), len + field_size(values) + field_size(times));
-	memmove(at, head, len);
-	at += len;
+	at = put_copy(at, head, len);
 	if (values)
 		at = put_values(m, p, i, put_header(at, PUT_LEN(4), values));
 	if (times)
