@@ -175,6 +175,13 @@ static void start_reloading(struct rpc_server *s)
 	loop_timer_start(s->reload_timer, reload_period(o->tls));
 }
 
+/* On the loop thread, so that it is not firing meanwhile. */
+static void end_reloading(void *argument)
+{
+	struct rpc_server *s = argument;
+	loop_timer_unref(&s->reload_timer);
+}
+
 static struct rpc_server *server_new(const struct rpc_server_options *options)
 {
 	struct rpc_server *s = memory_new(sizeof *s);
@@ -198,7 +205,6 @@ static struct rpc_server *server_new(const struct rpc_server_options *options)
 /* After the thread has ended and the queue is empty. */
 static void server_free(struct rpc_server *s)
 {
-	loop_timer_unref(&s->reload_timer);
 	grpc_completion_queue_destroy(s->queue);
 	grpc_core_shutdown();
 	rpc_tls_fini(&s->tls);
@@ -300,6 +306,8 @@ void rpc_server_stop(struct rpc_server **server, uint64_t grace_ns)
 	if (!s)
 		return;
 	*server = NULL;
+	if (s->options.loop)
+		loop_call(s->options.loop, end_reloading, s);
 	rpc_server_set_serving(s, false);
 	pthread_mutex_lock(&s->mutex);
 	drain_all(s);

@@ -66,7 +66,8 @@ void rpc_server_set_serving(struct rpc_server *server, bool serving);
 bool rpc_server_reload(struct rpc_server *server, struct error *err);
 /*
  * Refuses new connections, lets calls finish until the deadline, then cancels them, waits until each has been
- * replied to, and joins its thread. [loop thread] Whoever holds calls must not need this thread to reply.
+ * replied to, and joins its thread. [any thread but the queue's] Whoever holds calls must not need this thread to
+ * reply; nobody may reload meanwhile.
  */
 void rpc_server_stop(struct rpc_server **server, uint64_t grace_ns);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
 #include "base/memory.h"
-#include "net/compress.h"
 #include "net/rpc_server.h"
 #include "otlp_service.pb-c.h"
 #include "pipeline/component.h"
+#include "pipeline/inflate.h"
 #include "profile/decode_otlp.h"
 #include "receivers/otlp_config.h"
 
@@ -19,9 +19,7 @@
 
 enum {
 	DEFAULT_MESSAGE_MIB = 4, /* grpc-go's */
-	ESTIMATE_LEAST = 65536,
-	INFLATE_LEAST = 128,
-	INFLATE_RATIO = 8        /* what is charged at first for a compressed body, and by which it grows */
+	ESTIMATE_LEAST = 65536
 };
 
 struct otlp_receiver {
@@ -98,7 +96,7 @@ static void message(void *context, struct rpc_call *call, size_t len)
 		gate_submit(r->host->gate, &c->in);
 		return;
 	}
-	gate_forget(r->host->gate, &c->in, "grpc", "memory");
+	gate_forget(r->host->gate, &c->in, "grpc", NULL);
 	refuse(c, &err);
 }
 
@@ -110,14 +108,6 @@ static void lost(void *context, struct rpc_call *call, bool too_large)
 	memory_free(c);
 }
 
-/* An empty buffer that may grow to max, or keep what it has from a receiver with a higher limit. */
-static void reuse(struct bytes *b, size_t max)
-{
-	b->len = 0;
-	b->max = b->room > max ? b->room : max;
-	bytes_reserve(b, 1);
-}
-
 static enum coding coding_of(struct view body, int told)
 {
 	enum coding sniffed = compress_sniff(body);
@@ -126,42 +116,23 @@ static enum coding coding_of(struct view body, int told)
 	return (enum coding)told;
 }
 
-/*
- * What a body inflates to is not known before, and a claim in it is only a claim: room is charged in steps, so that
- * little is inflated twice and nothing grows uncharged. The message limit holds for the inflated body too.
- */
-static bool inflate(struct otlp_call *c, enum coding coding, struct view raw, struct bytes *out,
-		    struct error *err)
-{
-	struct otlp_receiver *r = c->receiver;
-	size_t cap = r->message_max, room = raw.len + INFLATE_LEAST;
-	do {
-		room = room > cap / INFLATE_RATIO ? cap : room * INFLATE_RATIO;
-		if (!gate_charge(r->host->gate, &c->in, raw.len + room, err))
-			return false;
-		reuse(out, room);
-		if (compress_inflate(coding, raw, out, err)) {
-			if (out->len <= cap)
-				return gate_charge(r->host->gate, &c->in, raw.len + out->len, err);
-			error_set(err, ERROR_TOO_LARGE, "the message inflates to more than %zu bytes", cap);
-		}
-	} while (err->kind == ERROR_TOO_LARGE && room < cap);
-	return false;
-}
-
 static bool load(struct inbound *in, struct body *body, struct view *out, struct error *err)
 {
 	struct otlp_call *c = call_of(in);
 	int told = rpc_call_coding(c->call);
-	reuse(&body->raw, c->receiver->message_max);
-	if (!rpc_call_read(c->call, &body->raw))
-		return error_set(err, ERROR_TOO_LARGE, "the message has more than %zu bytes",
-				 c->receiver->message_max);
-	struct view raw = bytes_view(&body->raw);
-	enum coding coding = coding_of(raw, told);
-	if (coding != CODING_IDENTITY && !inflate(c, coding, raw, &body->inflated, err))
+	size_t cap = c->receiver->message_max;
+	body->raw.len = 0;
+	body->raw.max = cap;
+	if (!bytes_reserve(&body->raw, 1) || !rpc_call_read(c->call, &body->raw))
+		return error_set(err, ERROR_TOO_LARGE, "the message has more than %zu bytes", cap);
+	*out = bytes_view(&body->raw);
+	enum coding coding = coding_of(*out, told);
+	size_t held = out->len;
+	if (coding == CODING_IDENTITY)
+		return true;
+	if (!inbound_inflate(in, coding, *out, cap, &held, &body->inflated, err))
 		return false;
-	*out = coding == CODING_IDENTITY ? raw : bytes_view(&body->inflated);
+	*out = bytes_view(&body->inflated);
 	return true;
 }
 

@@ -69,14 +69,18 @@ bool gate_admit(struct gate *gate, struct inbound *in, size_t bytes, struct erro
 
 bool gate_charge(struct gate *gate, struct inbound *in, size_t bytes, struct error *err)
 {
-	return charge(gate, in, (int64_t)bytes, err);
+	bool ok = charge(gate, in, (int64_t)bytes, err);
+	if (!ok)
+		note("memory");
+	return ok;
 }
 
 void gate_forget(struct gate *gate, struct inbound *in, const char *transport, const char *reason)
 {
 	(void)transport;
 	gate->now -= in->charged;
-	note(reason);
+	if (reason)
+		note(reason);
 }
 
 uint64_t gate_memory_limit(const struct gate *gate)
