@@ -4,8 +4,9 @@
 #include "profile/wire.h"
 
 /*
- * The tables of a pprof may stand in any order and refer to each other by ids, so the body is walked
- * four times, each time for the messages whose references are known by then (the table `steps`).
+ * The tables of a pprof may stand in any order and refer to each other by ids, so the body is
+ * walked four times, each time for the messages whose references are known by then (the table
+ * `steps`).
  */
 
 bool pprof_refuse(struct pprof_reader *r, const char *what)
@@ -73,7 +74,8 @@ static bool add_id(struct pprof_reader *r, enum pprof_memo kind, uint64_t id, ui
 	return true;
 }
 
-/* Entries without an id (some writers leave them out) have their place in the table, from 1, for one. */
+/* Entries without an id (some writers leave them out) have their place in the table, from 1, for
+ * one. */
 static bool remember_id(struct pprof_reader *r, enum pprof_memo kind, uint64_t id, uint32_t index)
 {
 	if (!id)
@@ -365,10 +367,12 @@ static bool read_sample_fields(struct pprof_reader *r, struct view message, uint
 	}
 	if (!wire_done(&w))
 		return pprof_refuse(r, wire_fault_text(w.fault));
-	return values == r->p->profiles.count || pprof_refuse(r, "value: fewer values than sample types");
+	return values == r->p->profiles.count ||
+	       pprof_refuse(r, "value: fewer values than sample types");
 }
 
-/* The same sample for each sample type. Each owns its list of attributes: lists are shrunk in place. */
+/* The same sample for each sample type. Each owns its list of attributes: lists are shrunk in
+ * place. */
 static bool spread_sample(struct pprof_reader *r, uint32_t ordinal, uint32_t stack)
 {
 	struct profiles *p = r->p;
@@ -377,9 +381,9 @@ static bool spread_sample(struct pprof_reader *r, uint32_t ordinal, uint32_t sta
 		return false;
 	for (uint32_t i = 0; i < p->profiles.count; i++) {
 		struct sample *sample = &p->samples.at[i * r->count[PPROF_SAMPLE] + ordinal];
-		*sample = (struct sample){
-			.stack = stack, .link = set.link, .values = sample->values
-		};
+		*sample = (struct sample){ .stack = stack,
+					   .link = set.link,
+					   .values = sample->values };
 		if (set.attributes.count)
 			sample->attributes = profiles_list_copy(p, set.attributes, 0);
 	}
@@ -483,14 +487,16 @@ static bool finish_profiles(struct pprof_reader *r)
 	p->profiles.at[0].sample_type = front;
 	for (uint32_t i = 0; i < p->profiles.count; i++) {
 		struct profile *profile = &p->profiles.at[i];
-		profile->samples = (struct list){ i * r->count[PPROF_SAMPLE], r->count[PPROF_SAMPLE] };
+		profile->samples =
+			(struct list){ i * r->count[PPROF_SAMPLE], r->count[PPROF_SAMPLE] };
 		profile->time = r->number[PPROF_TIME];
 		profile->duration = r->number[PPROF_DURATION];
 		profile->period = (int64_t)r->number[PPROF_PERIOD];
 		profile->period_type = r->period_type;
 		profile->has_period_type = r->has_period_type;
 		if (i)
-			profile->attributes = profiles_list_copy(p, p->profiles.at[0].attributes, 0);
+			profile->attributes =
+				profiles_list_copy(p, p->profiles.at[0].attributes, 0);
 		else if (!pprof_attach_profile(r, profile))
 			return false;
 	}

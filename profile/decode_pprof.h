@@ -9,10 +9,10 @@
  * resource, one scope, one Profile per sample type, by the table in docs/MANUAL.md, "pprof".
  *
  * The default sample type, when it is named, comes first, as OTLP wants it; the scope attributes
- * pprof.scope.default_sample_type and pprof.scope.sample_type_order tell encode_pprof the way back, so
- * that pprof -> OTLP -> pprof changes nothing but ids, the order of tables and what nobody refers to.
- * Samples keep their values where they are (spans of the input). Labels trace_id and span_id in
- * lower-case hex of 16 and 8 bytes, both present once, become a Link.
+ * pprof.scope.default_sample_type and pprof.scope.sample_type_order tell encode_pprof the way back,
+ * so that pprof -> OTLP -> pprof changes nothing but ids, the order of tables and what nobody
+ * refers to. Samples keep their values where they are (spans of the input). Labels trace_id and
+ * span_id in lower-case hex of 16 and 8 bytes, both present once, become a Link.
  *
  * Accepted or refused whole: false with ERROR_INVALID and the field named, or ERROR_TOO_LARGE.
  * `attributes` (may be NULL; ends with name == NULL) become resource attributes with string values;

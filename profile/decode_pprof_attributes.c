@@ -28,9 +28,9 @@ static bool list_add(struct pprof_reader *r, struct list *list, uint32_t index)
 static bool list_add_text(struct pprof_reader *r, struct list *list, enum pprof_key key,
 			  uint32_t string)
 {
-	struct attribute attribute = {
-		.key = key_of(r, key), .type = VALUE_STRING, .string = string
-	};
+	struct attribute attribute = { .key = key_of(r, key),
+				       .type = VALUE_STRING,
+				       .string = string };
 	return !string_view(r->p, string).len ||
 	       list_add(r, list, profiles_attribute_new(r->p, attribute));
 }
@@ -85,7 +85,8 @@ static bool read_id(struct view text, uint8_t *id, size_t size)
 static void remove_label(struct pprof_reader *r, uint32_t position)
 {
 	size_t behind = label_count(r) - position - 1;
-	memmove(label_at(r, position), label_at(r, position + 1), behind * sizeof(struct pprof_label));
+	memmove(label_at(r, position), label_at(r, position + 1),
+		behind * sizeof(struct pprof_label));
 	r->labels.len -= sizeof(struct pprof_label);
 }
 
@@ -95,8 +96,7 @@ static bool take_link(struct pprof_reader *r, uint32_t *index)
 	struct profiles *p = r->p;
 	struct link link = { 0 };
 	uint32_t trace = only_label(r, "trace_id"), span = trace ? only_label(r, "span_id") : 0;
-	if (!span ||
-	    !read_id(string_view(p, label_at(r, trace - 1)->text), link.trace_id, 16) ||
+	if (!span || !read_id(string_view(p, label_at(r, trace - 1)->text), link.trace_id, 16) ||
 	    !read_id(string_view(p, label_at(r, span - 1)->text), link.span_id, 8))
 		return true;
 	remove_label(r, (trace > span ? trace : span) - 1);
@@ -139,16 +139,16 @@ static struct attribute value_of(const struct pprof_label *label)
 	return value;
 }
 
-/* An attribute has one unit: a number with another one than the first becomes the pair [number, unit]. */
+/* An attribute has one unit: a number with another one than the first becomes the pair [number,
+ * unit]. */
 static bool add_pair(struct pprof_reader *r, const struct pprof_label *label, uint32_t element)
 {
 	struct profiles *p = r->p;
 	struct attribute unit = { .type = VALUE_STRING, .string = label->unit };
 	if (!profiles_room(p, &p->attributes, 2))
 		return pprof_too_large(r);
-	p->attributes.at[element] = (struct attribute){
-		.type = VALUE_ARRAY, .children = { p->attributes.count, 2 }
-	};
+	p->attributes.at[element] =
+		(struct attribute){ .type = VALUE_ARRAY, .children = { p->attributes.count, 2 } };
 	p->attributes.at[p->attributes.count++] = value_of(label);
 	p->attributes.at[p->attributes.count++] = unit;
 	return true;
@@ -243,9 +243,10 @@ bool pprof_attach_labels(struct pprof_reader *r, struct pprof_label_set *set)
 static uint32_t flag_of(struct pprof_reader *r, uint32_t flag, enum pprof_key key, bool value)
 {
 	if (!r->flags[flag])
-		r->flags[flag] = profiles_attribute_new(
-			r->p, (struct attribute){
-				      .key = key_of(r, key), .type = VALUE_BOOL, .boolean = value });
+		r->flags[flag] =
+			profiles_attribute_new(r->p, (struct attribute){ .key = key_of(r, key),
+									 .type = VALUE_BOOL,
+									 .boolean = value });
 	return r->flags[flag];
 }
 
@@ -256,8 +257,8 @@ static enum pprof_key build_id_key(struct view text)
 	for (size_t i = 0; i < text.len; i++) {
 		uint8_t c = text.at[i], lower = c | 0x20;
 		slash |= c == '/';
-		if (!((c >= '0' && c <= '9') || (lower >= 'a' && lower <= 'z') || c == '-' || c == '_' ||
-		      c == '/'))
+		if (!((c >= '0' && c <= '9') || (lower >= 'a' && lower <= 'z') || c == '-' ||
+		      c == '_' || c == '/'))
 			return PPROF_KEY_BUILD_ID_GNU;
 	}
 	return slash ? PPROF_KEY_BUILD_ID_GO : PPROF_KEY_BUILD_ID_GNU;
@@ -295,7 +296,8 @@ bool pprof_attach_folded(struct pprof_reader *r, struct location *location)
 	if (!r->folded)
 		r->folded = profiles_attribute_new(
 			r->p, (struct attribute){ .key = key_of(r, PPROF_KEY_IS_FOLDED),
-						  .type = VALUE_BOOL, .boolean = 1 });
+						  .type = VALUE_BOOL,
+						  .boolean = 1 });
 	return list_add(r, &location->attributes, r->folded);
 }
 
@@ -307,14 +309,15 @@ static bool attach_comments(struct pprof_reader *r, struct list *list)
 	uint32_t count = (uint32_t)(r->comments.len / sizeof(uint32_t));
 	if (!count)
 		return true;
-	struct attribute array = { .key = key_of(r, PPROF_KEY_COMMENT), .type = VALUE_ARRAY,
+	struct attribute array = { .key = key_of(r, PPROF_KEY_COMMENT),
+				   .type = VALUE_ARRAY,
 				   .children = { p->attributes.count, count } };
 	if (!profiles_room(p, &p->attributes, count))
 		return pprof_too_large(r);
 	for (uint32_t i = 0; i < count; i++)
-		p->attributes.at[p->attributes.count++] = (struct attribute){
-			.type = VALUE_STRING, .string = ((const uint32_t *)r->comments.at)[i]
-		};
+		p->attributes.at[p->attributes.count++] =
+			(struct attribute){ .type = VALUE_STRING,
+					    .string = ((const uint32_t *)r->comments.at)[i] };
 	return list_add(r, list, profiles_attribute_new(p, array));
 }
 
@@ -322,8 +325,10 @@ bool pprof_attach_profile(struct pprof_reader *r, struct profile *profile)
 {
 	struct list *list = &profile->attributes;
 	return attach_comments(r, list) &&
-	       list_add_text(r, list, PPROF_KEY_DROP_FRAMES, (uint32_t)r->number[PPROF_DROP_FRAMES]) &&
-	       list_add_text(r, list, PPROF_KEY_KEEP_FRAMES, (uint32_t)r->number[PPROF_KEEP_FRAMES]) &&
+	       list_add_text(r, list, PPROF_KEY_DROP_FRAMES,
+			     (uint32_t)r->number[PPROF_DROP_FRAMES]) &&
+	       list_add_text(r, list, PPROF_KEY_KEEP_FRAMES,
+			     (uint32_t)r->number[PPROF_KEEP_FRAMES]) &&
 	       list_add_text(r, list, PPROF_KEY_DOC_URL, (uint32_t)r->number[PPROF_DOC_URL]);
 }
 
@@ -347,12 +352,14 @@ static bool attach_order(struct pprof_reader *r, struct list *list)
 	uint32_t count = p->profiles.count;
 	if (!r->default_type && !types_repeat(p))
 		return true;
-	struct attribute array = { .key = key_of(r, PPROF_KEY_SAMPLE_TYPE_ORDER), .type = VALUE_ARRAY,
+	struct attribute array = { .key = key_of(r, PPROF_KEY_SAMPLE_TYPE_ORDER),
+				   .type = VALUE_ARRAY,
 				   .children = { p->attributes.count, count } };
 	if (!profiles_room(p, &p->attributes, count))
 		return pprof_too_large(r);
 	for (uint32_t i = 0; i < count; i++) {
-		struct attribute *element = &p->attributes.at[array.children.first + pprof_place(r, i)];
+		struct attribute *element =
+			&p->attributes.at[array.children.first + pprof_place(r, i)];
 		*element = (struct attribute){ .type = VALUE_INT };
 		attribute_set_integer(element, i);
 	}
@@ -379,7 +386,8 @@ static bool foreign_text(struct pprof_reader *r, const char *text, uint32_t *str
 		return pprof_too_large(r);
 	struct span span = profiles_bytes_new(r->p, text, len);
 	*string = r->p->strings.count;
-	return !r->p->over_cap ? pprof_add_string(r, bytes_view(&r->labels), span) : pprof_too_large(r);
+	return !r->p->over_cap ? pprof_add_string(r, bytes_view(&r->labels), span) :
+				 pprof_too_large(r);
 }
 
 static bool has_key(const struct profiles *p, struct list list, struct view key)

@@ -329,10 +329,9 @@ static void begin_run(struct pprof_writer *w)
 
 static bool same_list(const struct profiles *p, struct list a, struct list b)
 {
-	return a.count == b.count &&
-	       (!a.count || a.first == b.first ||
-		memcmp(&p->indices.at[a.first], &p->indices.at[b.first],
-		       a.count * sizeof *p->indices.at) == 0);
+	return a.count == b.count && (!a.count || a.first == b.first ||
+				      memcmp(&p->indices.at[a.first], &p->indices.at[b.first],
+					     a.count * sizeof *p->indices.at) == 0);
 }
 
 static bool same_kind(const struct profiles *p, struct value_kind a, struct value_kind b)
@@ -361,7 +360,8 @@ static bool goes_with(const struct profiles *p, const struct profile *a, const s
 static bool repeats_type(const struct profiles *p, const struct run *run)
 {
 	for (uint32_t i = 0; i < run->count; i++)
-		if (same_kind(p, run->profiles[i].sample_type, run->profiles[run->count].sample_type))
+		if (same_kind(p, run->profiles[i].sample_type,
+			      run->profiles[run->count].sample_type))
 			return true;
 	return false;
 }
@@ -381,7 +381,8 @@ static struct scope_says read_scope(const struct profiles *p, const struct scope
 	return says;
 }
 
-/* The order tells where each Profile's type stood; it counts when it is a permutation of the run. */
+/* The order tells where each Profile's type stood; it counts when it is a permutation of the run.
+ */
 static void settle_order(const struct profiles *p, struct run *run, struct list order)
 {
 	bool taken[PPROF_TYPES_MAX] = { false };
@@ -399,8 +400,8 @@ static void settle_order(const struct profiles *p, struct run *run, struct list 
 		run->place[i] = (uint16_t)i;
 }
 
-static void find_run(const struct profiles *p, struct list profiles, uint32_t start, struct list order,
-		     struct run *run)
+static void find_run(const struct profiles *p, struct list profiles, uint32_t start,
+		     struct list order, struct run *run)
 {
 	uint32_t most = order.count ? order.count : PPROF_TYPES_MAX;
 	run->profiles = &p->profiles.at[profiles.first + start];
@@ -429,12 +430,15 @@ static bool encode_scope(struct pprof_writer *w, uint32_t resource, uint32_t sco
 		begin_run(w);
 		write_run(w, &run, &says);
 		if (!join_tables(w))
-			return error_set(emitter->err, ERROR_TOO_LARGE,
-					 "profile %u of scope %u needs more than %zu bytes as pprof",
-					 i, scope, w->table[0].max);
+			return error_set(
+				emitter->err, ERROR_TOO_LARGE,
+				"profile %u of scope %u needs more than %zu bytes as pprof", i,
+				scope, w->table[0].max);
 		struct pprof_out out = {
-			.bytes = bytes_view(&w->table[0]), .first = run.profiles,
-			.resource = resource, .scope = scope,
+			.bytes = bytes_view(&w->table[0]),
+			.first = run.profiles,
+			.resource = resource,
+			.scope = scope,
 			.samples = (uint64_t)run.profiles->samples.count * run.count,
 		};
 		if (!emitter->emit(&out, emitter->context))
@@ -455,7 +459,8 @@ static bool encode_all(struct pprof_writer *w, const struct emitter *emitter)
 	return true;
 }
 
-/* One attribute may stand for many labels on many samples, so what a packet can become is bounded. */
+/* One attribute may stand for many labels on many samples, so what a packet can become is bounded.
+ */
 static size_t most_bytes(const struct profiles *p)
 {
 	size_t most = (size_t)1 << 20;
@@ -463,8 +468,9 @@ static size_t most_bytes(const struct profiles *p)
 	return most < PROFILES_INPUT_MAX ? most : PROFILES_INPUT_MAX;
 }
 
-bool encode_pprof(const struct profiles *p, bool (*emit)(const struct pprof_out *out, void *context),
-		  void *context, struct error *err)
+bool encode_pprof(const struct profiles *p,
+		  bool (*emit)(const struct pprof_out *out, void *context), void *context,
+		  struct error *err)
 {
 	struct pprof_writer w = { .p = p, .texts.max_bytes = most_bytes(p) };
 	for (int i = 0; i < PPROF_PROFILE_FIELDS; i++)

@@ -5,20 +5,23 @@
 #include "profile/profiles.h"
 
 /*
- * OTLP -> pprof. A maximal run of neighbouring Profiles of a scope with equal time, duration, period,
- * attributes and the same sequence of (stack, attributes, link), ending where a sample type repeats,
- * becomes one pprof, as its sender made it. Where the scope has pprof.scope.sample_type_order, a run ends
- * with it instead, and the sample types go back to where they stood. Ids are 1..N in order of first use.
+ * OTLP -> pprof. A maximal run of neighbouring Profiles of a scope with equal time, duration,
+ * period, attributes and the same sequence of (stack, attributes, link), ending where a sample type
+ * repeats, becomes one pprof, as its sender made it. Where the scope has
+ * pprof.scope.sample_type_order, a run ends with it instead, and the sample types go back to where
+ * they stood. Ids are 1..N in order of first use.
  *
- * Values of a sample are added; timestamps without values count 1 each. Sample attributes become labels
- * (arrays one for each element; what is neither text nor integer as text), Links the labels trace_id and span_id.
- * Flags of a mapping that has none of their attributes follow from what its lines show: without them
- * viewers would symbolise again. What pprof has no place for does not leave: timestamps, resource
- * attributes, scopes, profile ids, all other attributes of profiles, mappings and locations.
+ * Values of a sample are added; timestamps without values count 1 each. Sample attributes become
+ * labels (arrays one for each element; what is neither text nor integer as text), Links the labels
+ * trace_id and span_id. Flags of a mapping that has none of their attributes follow from what its
+ * lines show: without them viewers would symbolise again. What pprof has no place for does not
+ * leave: timestamps, resource attributes, scopes, profile ids, all other attributes of profiles,
+ * mappings and locations.
  *
- * Calls `emit` once for each pprof (uncompressed; the bytes are valid during the call). p are the open
- * tables of a sealed packet (decode_otlp of packet->otlp). False when emit returned false, or with
- * ERROR_TOO_LARGE when one pprof would have more than 1 MiB and 32 times the bytes of the packet.
+ * Calls `emit` once for each pprof (uncompressed; the bytes are valid during the call). p are the
+ * open tables of a sealed packet (decode_otlp of packet->otlp). False when emit returned false, or
+ * with ERROR_TOO_LARGE when one pprof would have more than 1 MiB and 32 times the bytes of the
+ * packet.
  */
 struct pprof_out {
 	struct view bytes;
@@ -27,7 +30,8 @@ struct pprof_out {
 	uint64_t samples;            /* as OTLP counts them: of all Profiles of the run */
 };
 
-bool encode_pprof(const struct profiles *p, bool (*emit)(const struct pprof_out *out, void *context),
-		  void *context, struct error *err);
+bool encode_pprof(const struct profiles *p,
+		  bool (*emit)(const struct pprof_out *out, void *context), void *context,
+		  struct error *err);
 
 #endif

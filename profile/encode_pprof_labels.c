@@ -7,11 +7,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* A label is text or number; everything else becomes text, as the Collector's AsString would have it. */
+/* A label is text or number; everything else becomes text, as the Collector's AsString would have
+ * it. */
 
 static bool add_base64(struct bytes *out, struct view data)
 {
-	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	static const char digits[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 	for (size_t i = 0; i < data.len; i += 3) {
 		size_t left = data.len - i;
 		uint32_t group = (uint32_t)data.at[i] << 16 | (left > 1 ? data.at[i + 1] << 8 : 0) |
@@ -47,8 +49,8 @@ static bool add_json_children(struct pprof_writer *w, const struct attribute *a,
 		const struct attribute *child = &p->attributes.at[a->children.first + i];
 		struct view key = string_view(p, child->key);
 		ok = (!i || bytes_add_byte(&w->text, ',')) &&
-		     (!keys || (quote_json(&w->text, key.at, key.len) &&
-				bytes_add_byte(&w->text, ':'))) &&
+		     (!keys ||
+		      (quote_json(&w->text, key.at, key.len) && bytes_add_byte(&w->text, ':'))) &&
 		     add_json(w, child);
 	}
 	return ok && bytes_add_byte(&w->text, keys ? '}' : ']');
@@ -57,7 +59,8 @@ static bool add_json_children(struct pprof_writer *w, const struct attribute *a,
 /* Recursion ends at VALUE_DEPTH_MAX: decoders refuse what is deeper. */
 static bool add_json(struct pprof_writer *w, const struct attribute *a)
 {
-	struct view text = a->type == VALUE_STRING ? string_view(w->p, a->string) : (struct view){ 0 };
+	struct view text =
+		a->type == VALUE_STRING ? string_view(w->p, a->string) : (struct view){ 0 };
 	switch ((enum value_type)a->type) {
 	case VALUE_STRING:
 		return quote_json(&w->text, text.at, text.len);
@@ -105,7 +108,8 @@ static uint32_t text_of(struct pprof_writer *w, const struct attribute *a)
 
 static void add_label(struct pprof_writer *w, const struct pprof_plain *label)
 {
-	w->full |= !wire_add_len(&w->part, PPROF_SAMPLE_LABEL, (struct view){ label->at, label->len });
+	w->full |=
+		!wire_add_len(&w->part, PPROF_SAMPLE_LABEL, (struct view){ label->at, label->len });
 }
 
 /* A text 0 would read as the number 0, so an empty text gets a string of its own. */
@@ -114,7 +118,8 @@ static void add_text_label(struct pprof_writer *w, uint32_t key, uint32_t text)
 	struct pprof_plain label = { .len = 0 };
 	if (!text && !w->blank) {
 		w->blank = ++w->string_count;
-		w->full |= !wire_add_len(&w->table[PPROF_STRING], PPROF_STRING, (struct view){ NULL, 0 });
+		w->full |= !wire_add_len(&w->table[PPROF_STRING], PPROF_STRING,
+					 (struct view){ NULL, 0 });
 	}
 	pprof_put(&label, PPROF_LABEL_KEY, key);
 	pprof_put(&label, PPROF_LABEL_STR, text ? text : w->blank);

@@ -20,7 +20,8 @@ static struct memo_entry *slot_of(const struct memo *memo, struct hash128 digest
 	for (;; at = (at + 1) & mask) {
 		struct memo_entry *entry = &memo->at[at];
 		bool unused = !entry->digest.low && !entry->digest.high;
-		if (unused || (entry->digest.low == digest.low && entry->digest.high == digest.high))
+		if (unused ||
+		    (entry->digest.low == digest.low && entry->digest.high == digest.high))
 			return entry;
 	}
 }

@@ -8,56 +8,60 @@
 
 /*
  * One pprof body on its way into the open tables: what decode_pprof.c (messages) and
- * decode_pprof_attributes.c (what becomes attributes and links) share. Lives during one decode_pprof.
+ * decode_pprof_attributes.c (what becomes attributes and links) share. Lives during one
+ * decode_pprof.
  *
  * Functions that return bool have put the reason into err.
  */
 struct pprof_label {
 	uint64_t number;
 	uint32_t key, text, unit; /* strings */
-	uint32_t head; /* 1: the first of its key */
-	uint32_t next; /* position of the next with the same key; 0: none */
+	uint32_t head;            /* 1: the first of its key */
+	uint32_t next;            /* position of the next with the same key; 0: none */
 	uint32_t spare;
 };
 
-struct pprof_label_set { /* what one combination of labels became */
+struct pprof_label_set {        /* what one combination of labels became */
 	struct list attributes; /* in indices */
 	uint32_t link;
 };
 
 enum pprof_memo { /* kinds of memo entries; first is an index */
-	PPROF_MEMO_FUNCTION,
-	PPROF_MEMO_MAPPING,
-	PPROF_MEMO_LOCATION,
-	PPROF_MEMO_LABELS,    /* first: index in label_sets + 1 */
-	PPROF_MEMO_ATTRIBUTE, /* first: of the attribute made of one label */
-	PPROF_MEMO_LINK,
-	PPROF_MEMO_KEY        /* first: the label set last seen with it; second: its last label there */
+		  PPROF_MEMO_FUNCTION,
+		  PPROF_MEMO_MAPPING,
+		  PPROF_MEMO_LOCATION,
+		  PPROF_MEMO_LABELS,    /* first: index in label_sets + 1 */
+		  PPROF_MEMO_ATTRIBUTE, /* first: of the attribute made of one label */
+		  PPROF_MEMO_LINK,
+		  PPROF_MEMO_KEY /* first: the label set last seen with it; second: its last label
+				    there */
 };
 
 struct pprof_reader {
 	struct profiles *p;
 	struct error *err;
 	struct memo memo;
-	bool sparse[PPROF_MEMO_LOCATION + 1]; /* ids are not 1, 2, 3 ...: ask the memo */
-	uint32_t count[PPROF_PROFILE_FIELDS]; /* of each repeated field */
+	bool sparse[PPROF_MEMO_LOCATION + 1];  /* ids are not 1, 2, 3 ...: ask the memo */
+	uint32_t count[PPROF_PROFILE_FIELDS];  /* of each repeated field */
 	uint64_t number[PPROF_PROFILE_FIELDS]; /* of each plain one */
 	struct value_kind period_type;
 	bool has_period_type;
 	uint32_t string_count, default_type;
 	uint32_t keys[PPROF_KEY_COUNT]; /* strings, made at first use */
-	uint32_t flags[PPROF_FLAG_COUNT + 1]; /* attributes: true; the last: has_functions = false */
-	uint32_t folded; /* attribute */
-	struct bytes labels;     /* of the sample being read: struct pprof_label */
-	struct bytes label_sets; /* struct pprof_label_set */
-	struct bytes comments;   /* uint32_t: strings */
+	uint32_t
+		flags[PPROF_FLAG_COUNT + 1]; /* attributes: true; the last: has_functions = false */
+	uint32_t folded;                     /* attribute */
+	struct bytes labels;                 /* of the sample being read: struct pprof_label */
+	struct bytes label_sets;             /* struct pprof_label_set */
+	struct bytes comments;               /* uint32_t: strings */
 };
 
 /* All return false, so that `return pprof_refuse(...)` reads well. */
 bool pprof_refuse(struct pprof_reader *r, const char *what);
 bool pprof_too_large(struct pprof_reader *r);
 
-/* Appends the string; `text` has slack behind it, `span` is where the same bytes lie in the tables. */
+/* Appends the string; `text` has slack behind it, `span` is where the same bytes lie in the tables.
+ */
 bool pprof_add_string(struct pprof_reader *r, struct view text, struct span span);
 /* The attributes and the link of the labels in r->labels (which are changed). */
 bool pprof_attach_labels(struct pprof_reader *r, struct pprof_label_set *set);

@@ -8,8 +8,8 @@
 
 /*
  * The pprofs of one packet being written: what encode_pprof.c (runs and tables) and
- * encode_pprof_labels.c (attributes as labels) share. Lives during one encode_pprof. Each table of the
- * pprof grows in wire format; an entry gets its number, and is written, when it is first used.
+ * encode_pprof_labels.c (attributes as labels) share. Lives during one encode_pprof. Each table of
+ * the pprof grows in wire format; an entry gets its number, and is written, when it is first used.
  *
  * Nothing here returns an error: what does not fit sets `full`, which is looked at once per sample.
  */

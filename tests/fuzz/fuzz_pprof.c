@@ -14,7 +14,8 @@ static bool count_samples(const struct pprof_out *out, void *context)
 {
 	struct profiles again = { 0 };
 	uint64_t *samples = context;
-	if (!profiles_reset(&again, NULL, out->bytes, 64 * CAP) || !decode_pprof(&again, NULL, NULL))
+	if (!profiles_reset(&again, NULL, out->bytes, 64 * CAP) ||
+	    !decode_pprof(&again, NULL, NULL))
 		abort();
 	*samples += again.samples.count;
 	profiles_fini(&again);

@@ -13,7 +13,8 @@
 #include "profile/pprof.h"
 #include "profile/wire.h"
 
-/* What the tests of both directions share: a body under construction, its tables, and the way back. */
+/* What the tests of both directions share: a body under construction, its tables, and the way back.
+ */
 
 enum { CAP = 1 << 20 };
 
@@ -33,7 +34,7 @@ static inline void plain(uint32_t field, size_t count, const uint64_t *pairs)
 	bytes_fini(&message);
 }
 
-#define MESSAGE(field, ...) \
+#define MESSAGE(field, ...)                                                                        \
 	plain((field), sizeof((uint64_t[]){ __VA_ARGS__ }) / 8, (uint64_t[]){ __VA_ARGS__ })
 
 static inline void text(const char *value)
@@ -51,7 +52,7 @@ struct label {
 };
 
 static inline void sample(uint64_t location, size_t values, const uint64_t *value, size_t labels,
-		   const struct label *label)
+			  const struct label *label)
 {
 	struct bytes message, nested;
 	bytes_init(&message, 4096);
@@ -72,12 +73,41 @@ static inline void sample(uint64_t location, size_t values, const uint64_t *valu
 	bytes_fini(&nested);
 }
 
-enum { NOTHING, SAMPLES, COUNT, CPU, NANOSECONDS, MAIN, KEY, VALUE, TRACE, SPAN, TRACE_ID, SPAN_ID,
-       UPPER_SPAN_ID, BUILD_ID, GO_BUILD_ID, COMMENT };
+enum {
+	NOTHING,
+	SAMPLES,
+	COUNT,
+	CPU,
+	NANOSECONDS,
+	MAIN,
+	KEY,
+	VALUE,
+	TRACE,
+	SPAN,
+	TRACE_ID,
+	SPAN_ID,
+	UPPER_SPAN_ID,
+	BUILD_ID,
+	GO_BUILD_ID,
+	COMMENT
+};
 
 static const char *const words[] = {
-	"", "samples", "count", "cpu", "nanoseconds", "main", "key", "value", "trace_id", "span_id",
-	"0123456789abcdef0123456789abcdef", "fedcba9876543210", "FEDCBA9876543210", "a1b2", "a-_/Zz/0",
+	"",
+	"samples",
+	"count",
+	"cpu",
+	"nanoseconds",
+	"main",
+	"key",
+	"value",
+	"trace_id",
+	"span_id",
+	"0123456789abcdef0123456789abcdef",
+	"fedcba9876543210",
+	"FEDCBA9876543210",
+	"a1b2",
+	"a-_/Zz/0",
 	"a comment",
 };
 
@@ -111,8 +141,9 @@ static inline void location(uint64_t id, uint64_t mapping, uint64_t function, ui
 	bytes_fini(&line);
 }
 
-#define SAMPLE(...) \
-	sample(1, 2, (uint64_t[]){ 3, 30 }, sizeof((struct label[]){ __VA_ARGS__ }) / sizeof(struct label), \
+#define SAMPLE(...)                                                                                \
+	sample(1, 2, (uint64_t[]){ 3, 30 },                                                        \
+	       sizeof((struct label[]){ __VA_ARGS__ }) / sizeof(struct label),                     \
 	       (struct label[]){ __VA_ARGS__ })
 
 static inline bool decode(void)

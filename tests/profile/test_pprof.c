@@ -198,12 +198,14 @@ static void invalid_utf8_is_repaired_and_counted(void **state)
 {
 	(void)state;
 	begin();
-	text("a\xff" "b");
+	text("a\xff"
+	     "b");
 	location(1, 1, 1, 0);
 	SAMPLE({ COMMENT + 1, COMMENT + 1 });
 	must_decode();
 	const struct attribute *a = attribute_at(sample_of(0, 0)->attributes, 0);
-	assert_text(a->string, "a\xef\xbf\xbd" "b");
+	assert_text(a->string, "a\xef\xbf\xbd"
+			       "b");
 	assert_int_equal(a->bad_key, 1);
 	assert_int_equal(p.repaired_strings, 1);
 }
@@ -251,10 +253,11 @@ static void an_empty_stack_is_stack_0(void **state)
 static void attributes_of_the_request_become_the_resource(void **state)
 {
 	(void)state;
-	static const struct metadatum attributes[] = {
-		{ "service.name", "checkout" }, { "region", "\xff" }, { "service.name", "second" },
-		{ "empty", "" }, { NULL, NULL }
-	};
+	static const struct metadatum attributes[] = { { "service.name", "checkout" },
+						       { "region", "\xff" },
+						       { "service.name", "second" },
+						       { "empty", "" },
+						       { NULL, NULL } };
 	begin();
 	bytes_reserve(&body, 1);
 	profiles_reset(&p, NULL, bytes_view(&body), CAP);
@@ -268,29 +271,110 @@ static void attributes_of_the_request_become_the_resource(void **state)
 
 /* What is refused */
 
-static void bad_string(void) { MESSAGE(PPROF_FUNCTION, 1, 9, 3, 99); }
-static void negative_string(void) { MESSAGE(PPROF_FUNCTION, 1, 9, 4, UINT64_MAX); }
-static void bad_type(void) { MESSAGE(PPROF_SAMPLE_TYPE, 1, 99); }
-static void bad_period(void) { MESSAGE(PPROF_PERIOD_TYPE, 2, 99); }
-static void bad_build_id(void) { MESSAGE(PPROF_MAPPING, 1, 9, 6, 99); }
-static void bad_comment(void) { number(PPROF_COMMENT, 99); }
-static void bad_default(void) { number(PPROF_DEFAULT_SAMPLE_TYPE, 99); }
-static void bad_doc_url(void) { number(PPROF_DOC_URL, 99); }
-static void bad_mapping(void) { location(1, 9, 1, 0); }
-static void bad_function(void) { location(1, 1, 9, 0); }
-static void same_function(void) { MESSAGE(PPROF_FUNCTION, 1, 1); }
-static void same_mapping(void) { MESSAGE(PPROF_MAPPING, 1, 1); }
-static void same_location(void) { location(5, 1, 1, 0); location(5, 1, 1, 0); }
-static void bad_location(void) { SAMPLE({ KEY, VALUE }); }
-static void few_values(void) { location(1, 1, 1, 0); sample(1, 1, (uint64_t[]){ 1 }, 0, NULL); }
-static void many_values(void) { location(1, 1, 1, 0); sample(1, 3, (uint64_t[]){ 1, 2, 3 }, 0, NULL); }
-static void bad_key(void) { location(1, 1, 1, 0); SAMPLE({ KEY, VALUE }, { 99, VALUE }); }
-static void bad_value(void) { location(1, 1, 1, 0); SAMPLE({ KEY, 99 }); }
-static void bad_unit(void) { location(1, 1, 1, 0); SAMPLE({ KEY, 0, 1, 99 }); }
-static void text_and_number(void) { location(1, 1, 1, 0); SAMPLE({ KEY, VALUE, 1 }); }
-static void wrong_wire_type(void) { number(PPROF_SAMPLE, 1); }
-static void truncated(void) { bytes_add(&body, "\x32\x05" "ab", 4); }
-static void no_types(void) { bytes_fini(&body); bytes_init(&body, CAP); text(""); }
+static void bad_string(void)
+{
+	MESSAGE(PPROF_FUNCTION, 1, 9, 3, 99);
+}
+static void negative_string(void)
+{
+	MESSAGE(PPROF_FUNCTION, 1, 9, 4, UINT64_MAX);
+}
+static void bad_type(void)
+{
+	MESSAGE(PPROF_SAMPLE_TYPE, 1, 99);
+}
+static void bad_period(void)
+{
+	MESSAGE(PPROF_PERIOD_TYPE, 2, 99);
+}
+static void bad_build_id(void)
+{
+	MESSAGE(PPROF_MAPPING, 1, 9, 6, 99);
+}
+static void bad_comment(void)
+{
+	number(PPROF_COMMENT, 99);
+}
+static void bad_default(void)
+{
+	number(PPROF_DEFAULT_SAMPLE_TYPE, 99);
+}
+static void bad_doc_url(void)
+{
+	number(PPROF_DOC_URL, 99);
+}
+static void bad_mapping(void)
+{
+	location(1, 9, 1, 0);
+}
+static void bad_function(void)
+{
+	location(1, 1, 9, 0);
+}
+static void same_function(void)
+{
+	MESSAGE(PPROF_FUNCTION, 1, 1);
+}
+static void same_mapping(void)
+{
+	MESSAGE(PPROF_MAPPING, 1, 1);
+}
+static void same_location(void)
+{
+	location(5, 1, 1, 0);
+	location(5, 1, 1, 0);
+}
+static void bad_location(void)
+{
+	SAMPLE({ KEY, VALUE });
+}
+static void few_values(void)
+{
+	location(1, 1, 1, 0);
+	sample(1, 1, (uint64_t[]){ 1 }, 0, NULL);
+}
+static void many_values(void)
+{
+	location(1, 1, 1, 0);
+	sample(1, 3, (uint64_t[]){ 1, 2, 3 }, 0, NULL);
+}
+static void bad_key(void)
+{
+	location(1, 1, 1, 0);
+	SAMPLE({ KEY, VALUE }, { 99, VALUE });
+}
+static void bad_value(void)
+{
+	location(1, 1, 1, 0);
+	SAMPLE({ KEY, 99 });
+}
+static void bad_unit(void)
+{
+	location(1, 1, 1, 0);
+	SAMPLE({ KEY, 0, 1, 99 });
+}
+static void text_and_number(void)
+{
+	location(1, 1, 1, 0);
+	SAMPLE({ KEY, VALUE, 1 });
+}
+static void wrong_wire_type(void)
+{
+	number(PPROF_SAMPLE, 1);
+}
+static void truncated(void)
+{
+	bytes_add(&body,
+		  "\x32\x05"
+		  "ab",
+		  4);
+}
+static void no_types(void)
+{
+	bytes_fini(&body);
+	bytes_init(&body, CAP);
+	text("");
+}
 
 static void refusals_name_the_field(void **state)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pprof_tool open|sealed < body: pprof -> OTLP -> pprof, through the open tables only, or through collect and a
- * sealed packet as in the program. Writes blocks, each behind its length (4 bytes, big-endian): the
- * inflated body, the packet (empty if open), each pprof that came out. Exit 1: refused, the reason on stderr.
+ * pprof_tool open|sealed < body: pprof -> OTLP -> pprof, through the open tables only, or through
+ * collect and a sealed packet as in the program. Writes blocks, each behind its length (4 bytes,
+ * big-endian): the inflated body, the packet (empty if open), each pprof that came out. Exit 1:
+ * refused, the reason on stderr.
  */
 #include <stdio.h>
 #include <string.h>
@@ -58,7 +59,8 @@ static bool encode_sealed(const struct profiles *p, struct error *err)
 	return ok;
 }
 
-static bool run(bool sealed, struct bytes *in, struct bytes *body, struct profiles *p, struct error *err)
+static bool run(bool sealed, struct bytes *in, struct bytes *body, struct profiles *p,
+		struct error *err)
 {
 	if (!read_all(in) || !bytes_reserve(body, 1) ||
 	    !compress_inflate(compress_sniff(bytes_view(in)), bytes_view(in), body, err) ||

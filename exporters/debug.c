@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "pipeline/component.h"
+#include "pipeline/delivery.h"
+#include "profile/decode_otlp.h"
+#include "profile/encode_json.h"
+
+/*
+ * Shows what leaves: how much of it in the log, and, when asked for more, what it is on the
+ * outputs. The log never carries a byte of a sender's; the outputs are a destination like any other
+ * and get what policy let pass.
+ *
+ * This is a whole component, and the one to read first: configuration (struct, rows, table),
+ * instance, the functions that the host calls, and the exported constant that gathers them.
+ */
+enum { BASIC, NORMAL, DETAILED };
+
+struct debug_config {
+	struct choice verbosity;
+	int64_t sampling_initial, sampling_thereafter;
+	bool use_internal_logger;
+	struct strings output_paths;
+	struct delivery_config delivery;
+};
+
+static const char *const verbosities[] = { "basic", "normal", "detailed", NULL };
+
+static const struct config_row debug_rows[] = {
+	CONFIG_ROW(struct debug_config, verbosity, .key = "verbosity", .def = "basic",
+		   .choices = verbosities,
+		   .help = "`basic`: a line of counts per request. `normal`: also one per profile, "
+			   "on the outputs. `detailed`: also the request there, as OTLP/JSON."),
+	CONFIG_ROW(struct debug_config, sampling_initial, .key = "sampling_initial", .def = "2",
+		   .limited = true, .min = 0, .max = -1,
+		   .help = "So many requests of each second are shown."),
+	CONFIG_ROW(struct debug_config, sampling_thereafter, .key = "sampling_thereafter",
+		   .def = "1", .limited = true, .min = 0, .max = -1,
+		   .help = "Then every n-th of that second; 0: none."),
+	CONFIG_ROW(struct debug_config, use_internal_logger, .key = "use_internal_logger",
+		   .def = "true",
+		   .help = "The line of counts goes to the log; false: to the outputs."),
+	CONFIG_ROW(struct debug_config, output_paths, .key = "output_paths", .def = "[stdout]",
+		   .help = "`stdout`, `stderr` or files, which are added to."),
+	DELIVERY_ROWS(struct debug_config, delivery, "5s"),
+	{ 0 }
+};
+
+static const struct config_table debug_table = { sizeof(struct debug_config), debug_rows };
+
+struct debug {
+	const struct debug_config *config;
+	struct log log;
+	FILE **outputs;  /* one for each of output_paths */
+	uint64_t second; /* being sampled, and how many requests it had */
+	int64_t requests;
+	struct profiles tables; /* normal: the packet, decoded */
+};
+
+static bool debug_create(void *instance, const void *config, const struct host *host,
+			 struct error *err)
+{
+	struct debug *self = instance;
+	(void)err;
+	self->config = config;
+	self->log = host->log;
+	return true;
+}
+
+static bool debug_start(void *instance, struct error *err)
+{
+	struct debug *self = instance;
+	const struct strings *paths = &self->config->output_paths;
+	self->outputs = memory_array(paths->count, sizeof *self->outputs);
+	for (size_t i = 0; i < paths->count; i++) {
+		const char *path = paths->at[i];
+		self->outputs[i] = strcmp(path, "stdout") == 0 ? stdout :
+				   strcmp(path, "stderr") == 0 ? stderr :
+								 fopen(path, "ae");
+		if (!self->outputs[i])
+			return error_set(err, ERROR_CONFIG, "cannot open %s: %s", path,
+					 strerror(errno));
+	}
+	return true;
+}
+
+/* The n-th request of this second: is it shown? */
+static bool is_sampled(struct debug *self)
+{
+	const struct debug_config *c = self->config;
+	uint64_t second = clock_now() / 1000000000;
+	self->requests = second == self->second ? self->requests + 1 : 1;
+	self->second = second;
+	int64_t beyond = self->requests - c->sampling_initial;
+	return beyond <= 0 || (c->sampling_thereafter && beyond % c->sampling_thereafter == 0);
+}
+
+static bool add_profiles(struct debug *self, const struct packet *packet, struct bytes *text,
+			 struct error *err)
+{
+	struct profiles *p = &self->tables;
+	if (!profiles_reset(p, NULL, bytes_view(&packet->otlp), PROFILES_INPUT_MAX) ||
+	    !decode_otlp(p, err))
+		return false;
+	bool ok = true;
+	for (const struct profile *x = p->profiles.at; x < p->profiles.at + p->profiles.count; x++)
+		ok &= bytes_format(text, "  profile: samples %u, time %llu, duration %llu\n",
+				   x->samples.count, (unsigned long long)x->time,
+				   (unsigned long long)x->duration);
+	return ok;
+}
+
+static bool add_json(struct packet *packet, struct bytes *text, struct error *err)
+{
+	const struct bytes *json = packet_form(packet, FORM_JSON, encode_json, err);
+	return json && bytes_add(text, json->at, json->len) && bytes_add_byte(text, '\n');
+}
+
+static bool print(struct debug *self, struct view text)
+{
+	bool ok = true;
+	for (size_t i = 0; i < self->config->output_paths.count; i++) {
+		FILE *output = self->outputs[i];
+		ok &= fwrite(text.at, 1, text.len, output) == text.len && fflush(output) == 0;
+	}
+	return ok;
+}
+
+static bool show(struct debug *self, struct packet *packet, struct error *err)
+{
+	const struct debug_config *c = self->config;
+	struct bytes text;
+	bytes_init(&text, PROFILES_INPUT_MAX);
+	bool ok = true;
+	if (c->use_internal_logger)
+		log_info(&self->log, "Profiles", log_number("resource profiles", packet->resources),
+			 log_number("sample records", packet->samples));
+	else
+		ok = bytes_format(&text, "Profiles: resource profiles %u, sample records %llu\n",
+				  packet->resources, (unsigned long long)packet->samples);
+	if (c->verbosity.index >= NORMAL)
+		ok = ok && add_profiles(self, packet, &text, err);
+	if (c->verbosity.index == DETAILED)
+		ok = ok && add_json(packet, &text, err);
+	ok = ok && (!text.len || print(self, bytes_view(&text)));
+	bytes_fini(&text);
+	return ok;
+}
+
+static void debug_send(void *instance, const struct part *part, uint64_t timeout_ns,
+		       struct sending *sending)
+{
+	struct debug *self = instance;
+	struct error err = { 0 };
+	struct send_result result = { .outcome = SEND_OK, .retry_after_ms = -1 };
+	(void)timeout_ns;
+	if (is_sampled(self) && !show(self, part->packet, &err)) {
+		result.outcome = SEND_PERMANENT; /* nobody wants half a request twice */
+		result.reason = "output";
+	}
+	sending_done(sending, &result);
+}
+
+static void debug_destroy(void *instance)
+{
+	struct debug *self = instance;
+	for (size_t i = 0; self->outputs && i < self->config->output_paths.count; i++)
+		if (self->outputs[i] && self->outputs[i] != stdout && self->outputs[i] != stderr)
+			fclose(self->outputs[i]);
+	memory_free(self->outputs);
+	profiles_fini(&self->tables);
+}
+
+const struct component_factory debug_exporter = {
+	.type = "debug",
+	.help = "Shows what leaves: counts in the log, and on request the profiles on standard "
+		"output or in files.",
+	.kind = COMPONENT_EXPORTER,
+	.size = sizeof(struct debug),
+	.config = &debug_table,
+	.create = debug_create,
+	.start = debug_start,
+	.destroy = debug_destroy,
+	.delivery_offset = offsetof(struct debug_config, delivery),
+	.max_in_flight = 1,
+	.send = debug_send,
+};

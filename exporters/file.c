@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "exporters/file_log.h"
+#include "exporters/file_spool.h"
+#include "net/compress.h"
+#include "pipeline/component.h"
+#include "pipeline/delivery.h"
+#include "profile/decode_otlp.h"
+#include "profile/encode_json.h"
+#include "profile/encode_pprof.h"
+
+/*
+ * Writes what leaves to disk: requests one after the other into one file (file_log.c), as the
+ * Collector's file exporter does, or each profile as a pprof file of its own into a directory
+ * (file_spool.c).
+ *
+ * Sends come one at a time (max_in_flight) on pool threads; reload comes on the loop thread, and
+ * only leaves a newly opened file for the next send. Nothing is buffered: what was acknowledged has
+ * been written. A full disk is a destination that is down: the packet is tried again.
+ */
+enum { FORMAT_JSON, FORMAT_PROTO, FORMAT_PPROF };
+enum { COMPRESSION_NONE, COMPRESSION_ZSTD };
+enum { KEEP_TABLES = 16 << 20 }; /* bytes of open tables kept between packets */
+
+struct rotation_config {
+	struct optional present;
+	int64_t max_megabytes, max_days, max_backups;
+	bool localtime;
+};
+
+struct group_config {
+	bool enabled;
+	char *resource_attribute;
+	int64_t max_open_files;
+};
+
+struct compression_config {
+	int64_t level;
+};
+
+struct file_config {
+	char *path, *directory, *encoding, *directory_permissions;
+	struct choice format, compression;
+	struct compression_config compression_params;
+	bool append, create_directory;
+	struct duration flush_interval;
+	struct rotation_config rotation;
+	struct group_config group_by;
+	struct delivery_config delivery;
+};
+
+static const char *const formats[] = { "json", "proto", "pprof", NULL };
+static const char *const compressions[] = { "none", "zstd", NULL };
+
+static const struct config_row rotation_rows[] = {
+	CONFIG_ROW(struct rotation_config, max_megabytes, .key = "max_megabytes", .def = "100",
+		   .unit = "MiB", .limited = true, .min = 0, .max = 1 << 20,
+		   .help = "A file is rotated before it grows beyond this; 0 means 100. `pprof` "
+			   "files are not cut."),
+	CONFIG_ROW(struct rotation_config, max_days, .key = "max_days", .def = "0", .unit = "days",
+		   .limited = true, .min = 0, .max = 36500,
+		   .help = "Older files are removed; 0 keeps them."),
+	CONFIG_ROW(struct rotation_config, max_backups, .key = "max_backups", .def = "100",
+		   .limited = true, .min = 0, .max = 1000000,
+		   .help = "So many rotated files (with `pprof`: profiles) stay, the newest; 0 "
+			   "keeps all."),
+	CONFIG_ROW(struct rotation_config, localtime, .key = "localtime", .def = "false",
+		   .help = "Names carry local time instead of UTC."),
+	{ 0 }
+};
+static const struct config_table rotation_table = { sizeof(struct rotation_config), rotation_rows,
+						    .optional = true };
+
+static const struct config_row group_rows[] = {
+	CONFIG_ROW(struct group_config, enabled, .key = "enabled", .def = "false",
+		   .help = "Only `false` is supported."),
+	CONFIG_ROW(struct group_config, resource_attribute, .key = "resource_attribute",
+		   .def = "fileexporter.path_segment", .help = "Of no effect unless enabled."),
+	CONFIG_ROW(struct group_config, max_open_files, .key = "max_open_files", .def = "100",
+		   .help = "Of no effect unless enabled."),
+	{ 0 }
+};
+static const struct config_table group_table = { sizeof(struct group_config), group_rows };
+
+static const struct config_row compression_rows[] = {
+	CONFIG_ROW(struct compression_config, level, .key = "level", .def = "0", .limited = true,
+		   .min = 0, .max = 22, .help = "Of zstd; 0 is the default level."),
+	{ 0 }
+};
+static const struct config_table compression_table = { sizeof(struct compression_config),
+						       compression_rows };
+
+static const struct config_row file_rows[] = {
+	CONFIG_ROW(struct file_config, path, .key = "path",
+		   .help = "The file, for `json` and `proto`."),
+	CONFIG_ROW(struct file_config, directory, .key = "directory",
+		   .help = "Where the files go, for `pprof`. Not a key of the Collector's."),
+	CONFIG_ROW(struct file_config, format, .key = "format", .def = "json", .choices = formats,
+		   .help = "`json`: one request per line (OTLP/JSON). `proto`: OTLP requests, each "
+			   "behind its length "
+			   "in 4 bytes, big-endian. `pprof`: each profile a gzip-compressed file "
+			   "in `directory`."),
+	CONFIG_ROW(struct file_config, append, .key = "append", .def = "false",
+		   .help = "Add to the file instead of emptying it at the start."),
+	CONFIG_ROW(struct file_config, compression, .key = "compression", .def = "none",
+		   .choices = compressions,
+		   .help = "`zstd`: each request compressed by itself, behind its length as with "
+			   "`proto`."),
+	CONFIG_SECTION(struct file_config, compression_params, compression_table,
+		       .key = "compression_params", .help = "Settings of the compression."),
+	CONFIG_ROW(struct file_config, encoding, .key = "encoding",
+		   .help = "Encoding extensions are not supported: setting it is an error."),
+	CONFIG_ROW(struct file_config, flush_interval, .key = "flush_interval", .def = "1s",
+		   .inert = true, .help = "Without effect: every request is written at once."),
+	CONFIG_ROW(struct file_config, create_directory, .key = "create_directory", .def = "true",
+		   .help = "Make missing directories."),
+	CONFIG_ROW(struct file_config, directory_permissions, .key = "directory_permissions",
+		   .def = "\"0755\"", .help = "Of directories that are made, in octal."),
+	CONFIG_SECTION(struct file_config, rotation, rotation_table, .key = "rotation",
+		       .presence = PRESENCE_DEFAULT,
+		       .help = "Absent: one file that grows, and any number of pprof files. With "
+			       "it, an existing file "
+			       "is added to."),
+	CONFIG_SECTION(struct file_config, group_by, group_table, .key = "group_by",
+		       .help = "One file per value of a resource attribute: not supported."),
+	DELIVERY_ROWS(struct file_config, delivery, "5s"),
+	{ 0 }
+};
+
+static bool read_mode(const char *text, mode_t *mode)
+{
+	char *end;
+	unsigned long value = strtoul(text, &end, 8);
+	*mode = (mode_t)value;
+	return *text && !*end && value <= 0777;
+}
+
+static bool check_place(const struct file_config *c, struct error *err)
+{
+	bool pprof = c->format.index == FORMAT_PPROF;
+	const char *wanted = pprof ? c->directory : c->path,
+		   *other = pprof ? c->path : c->directory;
+	const char *name = pprof ? "directory" : "path", *not_name = pprof ? "path" : "directory";
+	if (!wanted || !*wanted)
+		return error_set(err, ERROR_CONFIG, "`%s` must be non-empty with format %s", name,
+				 formats[c->format.index]);
+	if (other)
+		return error_set(err, ERROR_CONFIG, "`%s` has no meaning with format %s", not_name,
+				 formats[c->format.index]);
+	return true;
+}
+
+static bool check_file(const void *config, struct error *err)
+{
+	const struct file_config *c = config;
+	mode_t mode;
+	const char *fault = NULL;
+	if (c->encoding)
+		fault = "`encoding`: encoding extensions are not supported; use `format`";
+	else if (c->group_by.enabled)
+		fault = "`group_by`: not supported";
+	else if (c->append && c->rotation.present.enabled)
+		fault = "`append` and `rotation` enabled at the same time is not supported";
+	else if (c->append && c->compression.index != COMPRESSION_NONE)
+		fault = "`append` and `compression` enabled at the same time is not supported";
+	else if (c->format.index == FORMAT_PPROF &&
+		 (c->append || c->compression.index != COMPRESSION_NONE))
+		fault = "`append` and `compression` have no meaning with format pprof, which is "
+			"always gzip";
+	else if (!read_mode(c->directory_permissions, &mode))
+		fault = "`directory_permissions` must be an octal number up to 0777";
+	return fault ? error_set(err, ERROR_CONFIG, "%s", fault) : check_place(c, err);
+}
+
+static const struct config_table file_table = { sizeof(struct file_config), file_rows, check_file };
+
+struct file {
+	const struct file_config *config;
+	struct log log;
+	bool open, failing;      /* failing: the last send did, and said so in the log */
+	struct file_log lines;   /* json, proto */
+	struct file_spool spool; /* pprof */
+	struct profiles tables;  /* pprof: the packet, decoded */
+	struct bytes scratch;    /* compressed */
+};
+
+static bool is_spool(const struct file *self)
+{
+	return self->config->format.index == FORMAT_PPROF;
+}
+
+static bool file_create(void *instance, const void *config, const struct host *host,
+			struct error *err)
+{
+	struct file *self = instance;
+	(void)err;
+	self->config = config;
+	self->log = host->log;
+	bytes_init(&self->scratch, PROFILES_INPUT_MAX);
+	return true;
+}
+
+static bool make_directory(const struct file_config *c, struct error *err)
+{
+	mode_t mode;
+	if (!c->create_directory || !read_mode(c->directory_permissions, &mode))
+		return true;
+	if (c->format.index == FORMAT_PPROF)
+		return file_make_directories(c->directory, mode, err);
+	const char *slash = strrchr(c->path, '/');
+	if (!slash || slash == c->path)
+		return true;
+	char *directory = memory_text_of(c->path, (size_t)(slash - c->path));
+	bool ok = file_make_directories(directory, mode, err);
+	memory_free(directory);
+	return ok;
+}
+
+static bool open_lines(struct file *self, struct error *err)
+{
+	const struct file_config *c = self->config;
+	const struct rotation_config *r = &c->rotation;
+	bool plain_json =
+		c->format.index == FORMAT_JSON && c->compression.index == COMPRESSION_NONE;
+	struct file_log_options options = {
+		.path = c->path,
+		.frame = plain_json ? FRAME_LINE : FRAME_LENGTH,
+		.append = c->append || r->present.enabled,
+	};
+	if (r->present.enabled) {
+		options.max_bytes = (uint64_t)(r->max_megabytes ? r->max_megabytes : 100) << 20;
+		options.max_age_ns = (uint64_t)r->max_days * 86400 * 1000000000;
+		options.max_backups = r->max_backups;
+		options.local_time = r->localtime;
+	}
+	return file_log_open(&self->lines, &options, err);
+}
+
+static bool open_spool(struct file *self, struct error *err)
+{
+	const struct rotation_config *r = &self->config->rotation;
+	struct file_spool_options options = { .directory = self->config->directory };
+	if (r->present.enabled) {
+		options.max_age_ns = (uint64_t)r->max_days * 86400 * 1000000000;
+		options.max_files = r->max_backups;
+		options.local_time = r->localtime;
+	}
+	return file_spool_open(&self->spool, &options, err);
+}
+
+static bool file_start(void *instance, struct error *err)
+{
+	struct file *self = instance;
+	self->open = true;
+	if (make_directory(self->config, err) &&
+	    (is_spool(self) ? open_spool(self, err) : open_lines(self, err)))
+		return true;
+	err->kind = ERROR_CONFIG; /* at the start it is the operator's to mend */
+	return false;
+}
+
+static bool write_record(struct file *self, struct packet *packet, struct error *err)
+{
+	const struct file_config *c = self->config;
+	bool json = c->format.index == FORMAT_JSON;
+	const struct bytes *form =
+		packet_form(packet, json ? FORM_JSON : FORM_OTLP, json ? encode_json : NULL, err);
+	if (!form)
+		return false;
+	struct view record = bytes_view(form);
+	if (c->compression.index == COMPRESSION_ZSTD) {
+		self->scratch.len = 0;
+		if (!compress_deflate(CODING_ZSTD, (int)c->compression_params.level, record,
+				      &self->scratch, err))
+			return false;
+		record = bytes_view(&self->scratch);
+	}
+	return file_log_add(&self->lines, record, err);
+}
+
+struct writing {
+	struct file *file;
+	struct error *err;
+};
+
+static bool write_pprof(const struct pprof_out *out, void *context)
+{
+	struct writing *w = context;
+	struct file *self = w->file;
+	self->scratch.len = 0;
+	return compress_deflate(CODING_GZIP, 0, out->bytes, &self->scratch, w->err) &&
+	       file_spool_add(&self->spool, bytes_view(&self->scratch), w->err);
+}
+
+static bool write_pprofs(struct file *self, struct packet *packet, struct error *err)
+{
+	struct profiles *p = &self->tables;
+	struct writing writing = { self, err };
+	if (!profiles_reset(p, NULL, bytes_view(&packet->otlp), PROFILES_INPUT_MAX) ||
+	    !decode_otlp(p, err))
+		return false;
+	if (!file_spool_begin(&self->spool, err))
+		return false;
+	bool ok = encode_pprof(p, write_pprof, &writing, err);
+	file_spool_end(&self->spool, ok);
+	profiles_shrink(p, KEEP_TABLES);
+	return ok;
+}
+
+/* One line when writing begins to fail, one when it works again. */
+static void log_change(struct file *self, bool ok, const struct error *err)
+{
+	if (!ok && !self->failing)
+		log_error(&self->log, "Cannot write", log_text("error", err->text));
+	else if (ok && self->failing)
+		log_info(&self->log, "Writing again");
+	self->failing = !ok;
+}
+
+static void file_send(void *instance, const struct part *part, uint64_t timeout_ns,
+		      struct sending *sending)
+{
+	struct file *self = instance;
+	struct error err = { 0 };
+	struct send_result result = { .outcome = SEND_OK, .retry_after_ms = -1 };
+	(void)timeout_ns;
+	bool ok = is_spool(self) ? write_pprofs(self, part->packet, &err) :
+				   write_record(self, part->packet, &err);
+	if (!ok) {
+		bool disk = err.kind == ERROR_BUSY;
+		result.outcome = disk ? SEND_RETRY : SEND_PERMANENT;
+		result.reason = disk ? "disk" : "encoding";
+	}
+	log_change(self, ok, &err);
+	sending_done(sending, &result);
+}
+
+static bool file_reload(void *instance, struct error *err)
+{
+	struct file *self = instance;
+	return is_spool(self) || file_log_reopen(&self->lines, err);
+}
+
+static void file_destroy(void *instance)
+{
+	struct file *self = instance;
+	if (self->open && is_spool(self))
+		file_spool_close(&self->spool);
+	else if (self->open)
+		file_log_close(&self->lines);
+	profiles_fini(&self->tables);
+	bytes_fini(&self->scratch);
+}
+
+const struct component_factory file_exporter = {
+	.type = "file",
+	.help = "Writes profiles to disk: OTLP requests into one file, or pprof files into a "
+		"directory.",
+	.manual = "A line or message is in the file whole or not at all: what a failed write left "
+		  "is cut off, and a "
+		  "file that an earlier run left torn is set aside like a rotated one. SIGHUP "
+		  "opens the file again, "
+		  "so it may be moved away before. While the disk is full, packets are retried "
+		  "like those for a "
+		  "destination that is down.\n\n"
+		  "With `pprof`, neighbouring profiles of a scope that differ in nothing but "
+		  "sample type and values "
+		  "become one pprof again, as their sender made it. File names are the time of "
+		  "writing and a counter. "
+		  "What pprof has no place for (timestamps, resource and scope attributes) is not "
+		  "written.",
+	.kind = COMPONENT_EXPORTER,
+	.size = sizeof(struct file),
+	.config = &file_table,
+	.create = file_create,
+	.start = file_start,
+	.destroy = file_destroy,
+	.reload = file_reload,
+	.delivery_offset = offsetof(struct file_config, delivery),
+	.max_in_flight = 1,
+	.send = file_send,
+};

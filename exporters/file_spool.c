@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "exporters/file_spool.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+#define DIGITS "00000000T000000.000000000-000000"
+static const struct file_names whole_names = { "", DIGITS, ".pb.gz" };
+static const struct file_names part_names = { ".", DIGITS, ".pb.gz.part" };
+
+enum { NAMES_MAX = 64 << 20 }; /* bytes of names of one packet */
+
+struct name {
+	char whole[sizeof DIGITS + 16], part[sizeof DIGITS + 16];
+};
+
+static struct name next_name(struct file_spool *spool)
+{
+	struct name name;
+	char stamp[16];
+	uint64_t now = clock_wall();
+	struct tm tm = file_time(now, spool->options.local_time);
+	strftime(stamp, sizeof stamp, "%Y%m%dT%H%M%S", &tm);
+	spool->counter = (spool->counter + 1) % 1000000;
+	snprintf(name.whole, sizeof name.whole, "%s.%09u-%06u%s", stamp,
+		 (unsigned)(now % 1000000000), spool->counter, whole_names.suffix);
+	snprintf(name.part, sizeof name.part, "%s%s.part", part_names.prefix, name.whole);
+	return name;
+}
+
+bool file_spool_open(struct file_spool *spool, const struct file_spool_options *options,
+		     struct error *err)
+{
+	*spool = (struct file_spool){ .options = *options, .directory = -1 };
+	bytes_init(&spool->added, NAMES_MAX);
+	if (!file_spool_begin(spool, err))
+		return false;
+	file_spool_end(spool, true);
+	file_prune(options->directory, &part_names,
+		   &(struct file_keep){ .not_before_ns = UINT64_MAX });
+	return true;
+}
+
+void file_spool_close(struct file_spool *spool)
+{
+	bytes_fini(&spool->added);
+}
+
+bool file_spool_begin(struct file_spool *spool, struct error *err)
+{
+	const char *path = spool->options.directory;
+	spool->added.len = 0;
+	spool->directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return spool->directory >= 0 || file_failed(err, "open the directory", path);
+}
+
+static bool write_file(int directory, const char *name, struct view document)
+{
+	struct iovec part = { (void *)document.at, document.len };
+	int fd = openat(directory, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
+	if (fd < 0)
+		return false;
+	bool ok = file_write(fd, &part, 1);
+	return close(fd) == 0 && ok;
+}
+
+bool file_spool_add(struct file_spool *spool, struct view document, struct error *err)
+{
+	struct name name = next_name(spool);
+	if (!bytes_add(&spool->added, name.whole, strlen(name.whole) + 1))
+		return error_set(err, ERROR_TOO_LARGE, "more profiles than one request may become");
+	if (write_file(spool->directory, name.part, document) &&
+	    renameat(spool->directory, name.part, spool->directory, name.whole) == 0)
+		return true;
+	file_failed(err, "write a profile into", spool->options.directory);
+	unlinkat(spool->directory, name.part, 0);
+	return false;
+}
+
+void file_spool_end(struct file_spool *spool, bool keep)
+{
+	const struct file_spool_options *o = &spool->options;
+	for (size_t at = 0; at < spool->added.len && !keep;) {
+		const char *name = (const char *)spool->added.at + at;
+		unlinkat(spool->directory, name, 0);
+		at += strlen(name) + 1;
+	}
+	close(spool->directory);
+	spool->directory = -1;
+	if (o->max_files || o->max_age_ns)
+		file_prune(o->directory, &whole_names,
+			   &(struct file_keep){ o->max_files,
+						o->max_age_ns ? clock_wall() - o->max_age_ns : 0 });
+}

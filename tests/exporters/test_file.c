@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/exporters/exporter.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <sys/resource.h>
+
+#include "net/compress.h"
+#include "profile/decode_pprof.h"
+
+extern const struct component_factory file_exporter;
+
+static void start(const char *yaml)
+{
+	exporter_start(&file_exporter, yaml);
+}
+
+static void send_ok(struct packet *packet)
+{
+	assert_int_equal(exporter_send(packet).outcome, SEND_OK);
+}
+
+static void assert_lines(const char *path, int lines)
+{
+	struct bytes b = content_of(path);
+	int found = 0;
+	for (size_t i = 0; i < b.len; i++)
+		found += b.at[i] == '\n';
+	assert_int_equal(found, lines);
+	assert_true(!b.len || (b.at[0] == '{' && b.at[b.len - 1] == '\n'));
+	bytes_fini(&b);
+}
+
+/* No file may grow beyond the limit: a disk that is full in the middle of a write. */
+static void limit_files(rlim_t bytes)
+{
+	struct rlimit limit;
+	getrlimit(RLIMIT_FSIZE, &limit);
+	limit.rlim_cur = bytes;
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+}
+
+/* The formats of one file */
+
+static void json_is_one_request_per_line(void **state)
+{
+	(void)state;
+	start("{path: out/a.jsonl, format: json}");
+	send_ok(packet_of("first", 1));
+	send_ok(packet_of("second", 2));
+	assert_lines("out/a.jsonl", 2);
+	struct bytes b = content_of("out/a.jsonl");
+	assert_true(contains(bytes_view(&b), "first") && contains(bytes_view(&b), "second"));
+	bytes_fini(&b);
+}
+
+static void proto_is_behind_its_length(void **state)
+{
+	(void)state;
+	start("{path: a.pb, format: proto}");
+	struct packet *packet = packet_of("f", 1);
+	size_t len = packet->otlp.len;
+	send_ok(packet_ref(packet));
+	send_ok(packet);
+	struct bytes b = content_of("a.pb");
+	assert_int_equal(b.len, 2 * (len + 4));
+	assert_int_equal(b.at[0] << 24 | b.at[1] << 16 | b.at[2] << 8 | b.at[3], len);
+	assert_null(oracle_breach((struct view){ b.at + len + 8, len }));
+	bytes_fini(&b);
+}
+
+static void zstd_compresses_each_request(void **state)
+{
+	(void)state;
+	start("{path: a.zst, format: proto, compression: zstd, compression_params: {level: 3}}");
+	send_ok(packet_of("f", 1));
+	struct bytes b = content_of("a.zst"), whole;
+	bytes_init(&whole, 1 << 20);
+	assert_true(
+		compress_inflate(CODING_ZSTD, (struct view){ b.at + 4, b.len - 4 }, &whole, NULL));
+	assert_null(oracle_breach(bytes_view(&whole)));
+	bytes_fini(&whole);
+	bytes_fini(&b);
+}
+
+static void a_start_empties_the_file_unless_told_to_append(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		start(i == 1 ? "{path: a.jsonl, append: true}" : "{path: a.jsonl}");
+		send_ok(packet_of("f", 1));
+		exporter_stop();
+		assert_lines("a.jsonl", i == 1 ? 2 : 1);
+	}
+}
+
+static void directories_are_made(void **state)
+{
+	(void)state;
+	struct stat st;
+	umask(022);
+	start("{path: x/y/a.jsonl, directory_permissions: \"0700\"}");
+	assert_int_equal(stat("x/y", &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0700);
+	assert_int_equal(stat("x/y/a.jsonl", &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0640);
+}
+
+static void missing_directories_can_be_left_to_the_operator(void **state)
+{
+	(void)state;
+	assert_false(exporter_begin(&file_exporter, "{path: x/a.jsonl, create_directory: false}"));
+	assert_int_equal(e.err.kind, ERROR_CONFIG);
+	assert_string_equal(e.err.text, "cannot open x/a.jsonl: No such file or directory");
+}
+
+/* Failing disks */
+
+static void a_full_disk_is_retried(void **state)
+{
+	(void)state;
+	start("{path: /dev/full}");
+	struct send_result result = exporter_send(packet_of("f", 1));
+	assert_int_equal(result.outcome, SEND_RETRY);
+	assert_string_equal(result.reason, "disk");
+}
+
+static void a_torn_line_is_cut_off(void **state)
+{
+	(void)state;
+	start("{path: a.jsonl}");
+	send_ok(packet_of("f", 1));
+	struct stat st;
+	stat("a.jsonl", &st);
+	limit_files((rlim_t)st.st_size + 5);
+	assert_int_equal(exporter_send(packet_of("f", 1)).outcome, SEND_RETRY);
+	limit_files(RLIM_INFINITY);
+	assert_lines("a.jsonl", 1);
+	send_ok(packet_of("f", 1));
+	assert_lines("a.jsonl", 2);
+}
+
+static void a_packet_of_pprofs_is_written_whole_or_not_at_all(void **state)
+{
+	(void)state;
+	start("{directory: out, format: pprof}");
+	limit_files(20);
+	assert_int_equal(exporter_send(packet_of("f", 3)).outcome, SEND_RETRY);
+	limit_files(RLIM_INFINITY);
+	assert_int_equal(count_files("out", NULL), 0);
+	send_ok(packet_of("f", 3));
+	assert_int_equal(count_files("out", NULL), 3);
+}
+
+/* What is left of an earlier run: half a record. */
+static void a_torn_file_is_set_aside(void **state)
+{
+	(void)state;
+	static const char *const yaml[] = {
+		"{path: a.jsonl, append: true}",
+		"{path: a.jsonl, rotation: {max_backups: 5}}",
+		"{path: a.jsonl, format: proto, append: true}",
+	};
+	for (int i = 0; i < 3; i++) {
+		FILE *file = fopen("a.jsonl", "w");
+		fputs("{\"resource", file);
+		fclose(file);
+		start(yaml[i]);
+		send_ok(packet_of("f", 1));
+		exporter_stop();
+		assert_int_equal(count_files(".", NULL), i + 2);
+		if (i < 2)
+			assert_lines("a.jsonl", 1);
+	}
+}
+
+static void whole_files_are_added_to(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		start("{path: a.pb, format: proto, append: true}");
+		send_ok(packet_of("f", 1));
+		exporter_stop();
+	}
+	assert_int_equal(count_files(".", NULL), 1);
+}
+
+/* Rotation */
+
+static char *text_of_length(size_t len)
+{
+	char *text = memory_new(len + 1);
+	memset(text, 'x', len);
+	return text;
+}
+
+static void files_rotate_by_size_and_old_ones_go(void **state)
+{
+	(void)state;
+	start("{path: a.jsonl, rotation: {max_megabytes: 1, max_backups: 2}}");
+	char *text = text_of_length(700000);
+	for (int i = 1; i <= 5; i++) {
+		send_ok(packet_of(text, 1));
+		assert_int_equal(count_files(".", NULL), i < 3 ? i : 3);
+		assert_lines("a.jsonl", 1);
+	}
+	memory_free(text);
+}
+
+static void names_that_are_not_ours_stay(void **state)
+{
+	(void)state;
+	fclose(fopen("a-2026.jsonl", "w"));
+	start("{path: a.jsonl, rotation: {max_megabytes: 1, max_backups: 1}}");
+	char *text = text_of_length(700000);
+	for (int i = 0; i < 4; i++)
+		send_ok(packet_of(text, 1));
+	memory_free(text);
+	assert_int_equal(access("a-2026.jsonl", F_OK), 0);
+	assert_int_equal(count_files(".", NULL), 3);
+}
+
+static void reload_opens_a_file_that_was_moved_away(void **state)
+{
+	(void)state;
+	start("{path: a.jsonl}");
+	send_ok(packet_of("f", 1));
+	rename("a.jsonl", "moved.jsonl");
+	send_ok(packet_of("f", 1));
+	assert_true(file_exporter.reload(e.self, &e.err));
+	assert_true(file_exporter.reload(e.self, &e.err));
+	send_ok(packet_of("f", 1));
+	assert_lines("moved.jsonl", 2);
+	assert_lines("a.jsonl", 1);
+	assert_true(file_exporter.reload(e.self, &e.err)); /* nothing is emptied */
+	send_ok(packet_of("f", 1));
+	assert_lines("a.jsonl", 2);
+}
+
+static void a_reload_that_fails_keeps_the_file(void **state)
+{
+	(void)state;
+	start("{path: x/a.jsonl}");
+	rename("x", "y");
+	assert_false(file_exporter.reload(e.self, &e.err));
+	send_ok(packet_of("f", 1));
+	assert_lines("y/a.jsonl", 1);
+}
+
+/* pprof */
+
+static void each_pprof_is_a_file_named_by_time_and_counter(void **state)
+{
+	(void)state;
+	start("{directory: out/pprof, format: pprof}");
+	send_ok(packet_of("canary", 2));
+	char last[256];
+	assert_int_equal(count_files("out/pprof", last), 2);
+	unsigned number = 0;
+	char end = 0;
+	assert_int_equal(sscanf(last, "%*8[0-9]T%*6[0-9].%*9[0-9]-%6u.pb.g%c", &number, &end), 2);
+	assert_int_equal(number, 2);
+	assert_int_equal(end, 'z');
+
+	char path[300];
+	snprintf(path, sizeof path, "out/pprof/%s", last);
+	struct bytes b = content_of(path), body;
+	struct profiles p = { 0 };
+	bytes_init(&body, 1 << 20);
+	assert_true(compress_inflate(CODING_GZIP, bytes_view(&b), &body, NULL));
+	profiles_reset(&p, NULL, bytes_view(&body), 1 << 20);
+	assert_true(decode_pprof(&p, NULL, NULL));
+	assert_int_equal(p.profiles.at[0].time, 1001);
+	assert_true(string_is(&p, p.functions.at[1].name, "canary"));
+	profiles_fini(&p);
+	bytes_fini(&body);
+	bytes_fini(&b);
+}
+
+static void the_oldest_pprofs_go_those_of_earlier_runs_first(void **state)
+{
+	(void)state;
+	char first[256], last[256];
+	start("{directory: out, format: pprof}");
+	send_ok(packet_of("f", 3));
+	count_files("out", first);
+	exporter_stop();
+	start("{directory: out, format: pprof, rotation: {max_backups: 4}}");
+	send_ok(packet_of("f", 3));
+	assert_int_equal(count_files("out", last), 4);
+	assert_string_not_equal(first, last);
+	send_ok(packet_of("f", 9));
+	assert_int_equal(count_files("out", NULL), 4);
+}
+
+static void half_written_pprofs_of_earlier_runs_are_removed(void **state)
+{
+	(void)state;
+	mkdir("out", 0755);
+	fclose(fopen("out/.20260102T150405.123456789-000001.pb.gz.part", "w"));
+	fclose(fopen("out/notes", "w"));
+	start("{directory: out, format: pprof}");
+	assert_int_equal(count_files("out", NULL), 1);
+}
+
+/* Configuration */
+
+static void configurations_that_cannot_be_kept_are_errors(void **state)
+{
+	(void)state;
+	static const char *const cases[][2] = {
+		{ "{format: json}", "`path` must be non-empty with format json" },
+		{ "{path: a, format: pprof}", "`directory` must be non-empty with format pprof" },
+		{ "{path: a, directory: b}", "`directory` has no meaning with format json" },
+		{ "{path: a, directory: b, format: pprof}",
+		  "`path` has no meaning with format pprof" },
+		{ "{path: a, encoding: otlp}",
+		  "`encoding`: encoding extensions are not supported" },
+		{ "{path: a, group_by: {enabled: true}}", "`group_by`: not supported" },
+		{ "{path: a, append: true, rotation: }", "`append` and `rotation` enabled" },
+		{ "{path: a, append: true, compression: zstd}",
+		  "`append` and `compression` enabled" },
+		{ "{directory: a, format: pprof, compression: zstd}",
+		  "have no meaning with format pprof" },
+		{ "{path: a, directory_permissions: \"rwx\"}", "`directory_permissions` must be" },
+		{ "{path: a, directory_permissions: \"1777\"}", "`directory_permissions` must be" },
+		{ "{path: a, format: xml}", "xml" },
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		assert_false(exporter_bind(&file_exporter, cases[i][0]));
+		if (!strstr(e.err.text, cases[i][1]))
+			fail_msg("%s: %s", cases[i][0], e.err.text);
+		exporter_stop();
+	}
+}
+
+static void the_collectors_keys_are_accepted(void **state)
+{
+	(void)state;
+	start("{path: a.jsonl, format: json, compression: none, flush_interval: 5s, "
+	      "group_by: {enabled: false, resource_attribute: x, max_open_files: 5}, "
+	      "rotation: {max_megabytes: 10, max_days: 3, max_backups: 3, localtime: true}}");
+	send_ok(packet_of("f", 1));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(json_is_one_request_per_line),
+		TEST(proto_is_behind_its_length),
+		TEST(zstd_compresses_each_request),
+		TEST(a_start_empties_the_file_unless_told_to_append),
+		TEST(directories_are_made),
+		TEST(missing_directories_can_be_left_to_the_operator),
+		TEST(a_full_disk_is_retried),
+		TEST(a_torn_line_is_cut_off),
+		TEST(a_packet_of_pprofs_is_written_whole_or_not_at_all),
+		TEST(a_torn_file_is_set_aside),
+		TEST(whole_files_are_added_to),
+		TEST(files_rotate_by_size_and_old_ones_go),
+		TEST(names_that_are_not_ours_stay),
+		TEST(reload_opens_a_file_that_was_moved_away),
+		TEST(a_reload_that_fails_keeps_the_file),
+		TEST(each_pprof_is_a_file_named_by_time_and_counter),
+		TEST(the_oldest_pprofs_go_those_of_earlier_runs_first),
+		TEST(half_written_pprofs_of_earlier_runs_are_removed),
+		TEST(configurations_that_cannot_be_kept_are_errors),
+		TEST(the_collectors_keys_are_accepted),
+	};
+	signal(SIGXFSZ, SIG_IGN);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
