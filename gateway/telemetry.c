@@ -205,6 +205,7 @@ struct telemetry {
 	struct telemetry_config config;
 	struct metrics *metrics;
 	struct log log;
+	struct http_server_config http; /* borrowed by the server */
 	struct http_server *server;
 	uint64_t started;
 	struct series *uptime, *cpu, *rss;
@@ -298,17 +299,16 @@ bool telemetry_start(struct telemetry *t, struct error *err)
 	const struct reader_config *reader = readers->at;
 	const struct prometheus_config *p = readers->count ? &reader->pull.exporter.prometheus : NULL;
 	const struct http_route route = { .path = "/metrics", .methods = "GET,HEAD", .headers = serve, .context = t };
-	struct http_server_config http = { 0 };
+	struct http_server_config *http = &t->http;
 	if (t->config.metrics.level.index == METRICS_NONE)
 		return true;
-	if (!config_bind(&http_server_table, NULL, "service::telemetry::metrics", &http, err))
+	if (!config_bind(&http_server_table, NULL, "service::telemetry::metrics", http, err))
 		return false;
-	memory_free(http.endpoint);
-	http.endpoint = memory_format("%s:%ld", p && p->host ? p->host : "localhost", p ? p->port : 8888);
+	memory_free(http->endpoint);
+	http->endpoint = memory_format("%s:%ld", p && p->host ? p->host : "localhost", p ? p->port : 8888);
 	t->server = http_server_start(&(struct http_server_options){
-		.config = &http, .routes = &route, .route_count = 1, .log = &t->log, .metrics = t->metrics,
+		.config = http, .routes = &route, .route_count = 1, .log = &t->log, .metrics = t->metrics,
 	}, err);
-	config_release(&http_server_table, &http);
 	return t->server || error_prefix(err, "service::telemetry::metrics");
 }
 
@@ -319,6 +319,7 @@ void telemetry_unref(struct telemetry **telemetry)
 		return;
 	if (t->server)
 		http_server_stop(&t->server, 1000000000);
+	config_release(&http_server_table, &t->http);
 	metrics_off_scrape(t->metrics, t);
 	config_release(&telemetry_table, &t->config);
 	memory_free(t);
