@@ -1,0 +1,128 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""make bench: what it costs, as instruction counts and ratios in one run; fails when a bar is missed.
+
+Real profiles are taken from the corpus where it is present; else requests of the same shape are made. The series of
+consecutive profiles is recorded by the gateway from itself, under load.
+"""
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+BUILD = ROOT / "build/release"
+sys.path[:0] = [str(ROOT / "build/python"), str(ROOT / "tests")]
+
+from harness import build as make  # noqa: E402
+from harness import corpus, otlp  # noqa: E402
+from harness.gateway import Gateway  # noqa: E402
+
+RATIO_MAX, PIPELINE_MAX, RSS_MAX, READY_CPU_MAX, SIZE_MAX = 0.33, 65.0, 32 << 20, 0.050, 1.02
+missed = []
+
+
+def row(name, value, limit, unit):
+    ok = value <= limit
+    print("%-58s %10.3f %-14s bar %-8g %s" % (name, value, unit, limit, "ok" if ok else "MISSED"))
+    if not ok:
+        missed.append(name)
+
+
+def instructions(program, *arguments):
+    """(instructions of one pass, its printed line); a difference of two runs is free of what surrounds the pass."""
+    def run(passes):
+        with tempfile.NamedTemporaryFile() as out:
+            done = subprocess.run(
+                ["valgrind", "--tool=callgrind", "--toggle-collect=bench_pass", "--callgrind-out-file=" + out.name,
+                 str(BUILD / "tests/bench" / program), "-n", str(passes), *map(str, arguments)],
+                capture_output=True, text=True, check=True)
+        return int(re.search(r"Collected : (\d+)", done.stderr)[1]), done.stdout
+    two, line = run(2)
+    return two / 2, dict(re.findall(r"(\w+) ([\d.e+]+)", line))
+
+
+def five_files(directory):
+    """Five real messages of different shape, or five made ones."""
+    real = corpus.files("otlp/*k8s*-v111.pb") + corpus.files("otlp/*elastic*-v111.pb")[::3]
+    if len(real) >= 5:
+        return real[:5]
+    shapes = [dict(samples=50), dict(samples=2000), dict(samples=300, resources=20), dict(samples=300, profiles=4),
+              dict(samples=100, functions=1500)]
+    paths = []
+    for i, shape in enumerate(shapes):
+        paths.append(directory / ("made-%d.pb" % i))
+        paths[-1].write_bytes(make.request(i, **shape).SerializeToString())
+    return paths
+
+
+def bench_codec(files):
+    for path in files:
+        ours, line = instructions("bench_collect", path)
+        theirs, _ = instructions("bench_collect", "-p", path)
+        size = int(line["in"])
+        row("decode+collect / protobuf-c: %s" % path.name[:32], ours / theirs, RATIO_MAX,
+            "(%.1f Ir/B)" % (ours / size))
+        resources = len(otlp.parse(path.read_bytes()).resource_profiles)
+        row("  heap allocations a request", float(line["allocations"]), 8 + resources, "")
+
+
+def bench_pipeline(series):
+    ours, line = instructions("bench_pipeline", *series)
+    row("gzip, allowlist, pii, batch 10, zstd-1: %d requests" % len(series), ours / int(line["in"]), PIPELINE_MAX,
+        "Ir/B")
+
+
+def cpu_seconds(pid):
+    fields = pathlib.Path("/proc/%d/stat" % pid).read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / 100
+
+
+CONFIG = """
+receivers:
+  otlp: {protocols: {grpc: {endpoint: 127.0.0.1:{port:otlp}}}}
+  pprof: {server: {endpoint: 127.0.0.1:{port:pprof}}}
+processors:
+  memory_limiter: {check_interval: 1s, limit_mib: 512, spike_limit_mib: 128}
+  resource: {attributes: [{key: service.namespace, value: payments, action: upsert}]}
+  allowlist: {keys: [service.name]}
+  pii: {}
+  batch: {timeout: 1s}
+exporters:
+  file: {path: out.pb, format: proto}
+  debug: {}
+extensions:
+  pprof: {endpoint: 127.0.0.1:{port:self}}
+service:
+  extensions: [pprof]
+  pipelines:
+    profiles: {receivers: [otlp, pprof], processors: [memory_limiter, resource, allowlist, pii, batch], exporters: [file, debug]}
+"""
+
+
+def bench_start():
+    with Gateway(BUILD / "portcullis", CONFIG) as gateway:
+        row("CPU from start to ready", cpu_seconds(gateway.process.pid), READY_CPU_MAX, "s")
+        time.sleep(1)
+        row("resident memory, idle", gateway.rss()["VmRSS"] / (1 << 20), RSS_MAX / (1 << 20), "MiB")
+
+
+def main():
+    with tempfile.TemporaryDirectory() as scratch:
+        directory = pathlib.Path(scratch)
+        bench_codec(five_files(directory))
+        series = []
+        for i in range(100):
+            series.append(directory / ("series-%d.pb" % i))
+            series[-1].write_bytes(make.request(i, samples=290, functions=400).SerializeToString())
+        bench_pipeline(series)
+        bench_start()
+    if missed:
+        print("missed: " + "; ".join(missed))
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
