@@ -3,7 +3,7 @@
 
 void canonical_init(struct canonical *k, size_t max)
 {
-	*k = (struct canonical){ 0 };
+	*k = (struct canonical){0};
 	bytes_init(&k->out, max);
 	intern_init(&k->keys, 0, max);
 }
@@ -134,7 +134,8 @@ static bool add_key(struct canonical *k, struct view key, bool *repeated)
 	return index != 0;
 }
 
-static bool add_attributes(struct canonical *k, uint8_t tag, const struct profiles *p, struct list list)
+static bool add_attributes(struct canonical *k, uint8_t tag, const struct profiles *p,
+			   struct list list)
 {
 	const uint32_t *indices = p->indices.at + list.first;
 	if (list.count > 1)
@@ -150,7 +151,8 @@ static bool add_attributes(struct canonical *k, uint8_t tag, const struct profil
 	return true;
 }
 
-static bool add_entity_keys(struct bytes *out, uint8_t tag, const struct profiles *p, struct list keys)
+static bool add_entity_keys(struct bytes *out, uint8_t tag, const struct profiles *p,
+			    struct list keys)
 {
 	for (uint32_t i = 0; i < keys.count; i++)
 		if (!add_bytes(out, tag, string_view(p, p->indices.at[keys.first + i])))
@@ -158,7 +160,8 @@ static bool add_entity_keys(struct bytes *out, uint8_t tag, const struct profile
 	return true;
 }
 
-static bool add_entities(struct bytes *out, uint8_t tag, const struct profiles *p, struct list entities)
+static bool add_entities(struct bytes *out, uint8_t tag, const struct profiles *p,
+			 struct list entities)
 {
 	for (uint32_t i = 0; i < entities.count; i++) {
 		const struct entity *e = &p->entities.at[entities.first + i];
@@ -187,10 +190,9 @@ bool canonical_attribute(struct canonical *k, const struct profiles *p, const st
 			 uint32_t key, uint32_t unit)
 {
 	k->out.len = 0;
-	return !canonical_spent(k) &&
-	       charge(k, add_number(&k->out, PUT_VARINT(1), key) &&
-				 add_value(&k->out, PUT_LEN(2), p, a) &&
-				 add_number(&k->out, PUT_VARINT(3), unit));
+	return !canonical_spent(k) && charge(k, add_number(&k->out, PUT_VARINT(1), key) &&
+							add_value(&k->out, PUT_LEN(2), p, a) &&
+							add_number(&k->out, PUT_VARINT(3), unit));
 }
 
 static bool add_resource(struct canonical *k, const struct profiles *p, const struct resource *r,

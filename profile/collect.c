@@ -6,12 +6,14 @@
 #include <assert.h>
 
 /*
- * Resources and scopes are interned like dictionary entries, by their canonical bytes, so that all requests
- * of one service become one resource with one scope. Profiles are written one behind the other into `body`;
- * a chunk says which of them belong to which scope. Sealing sorts the chunks by scope, keeping their order,
- * which is all that is needed for "one request's Profiles stay together"; and a rollback shortens arrays.
+ * Resources and scopes are interned like dictionary entries, by their canonical bytes, so that all
+ * requests of one service become one resource with one scope. Profiles are written one behind the
+ * other into `body`; a chunk says which of them belong to which scope. Sealing sorts the chunks by
+ * scope, keeping their order, which is all that is needed for "one request's Profiles stay
+ * together"; and a rollback shortens arrays.
  */
-struct part { /* of the bytes of a table or of body */
+/* Of the bytes of a table or of body. */
+struct part {
 	uint32_t at, len;
 };
 
@@ -34,7 +36,8 @@ struct chunk {
 	uint32_t next;        /* while sealing */
 };
 
-struct counts { /* what a rollback goes back to */
+/* What a rollback goes back to. */
+struct counts {
 	size_t body, message; /* message: the size of all fields resource_profiles */
 	uint32_t chunks, profiles;
 	uint64_t samples;
@@ -70,14 +73,14 @@ static void reset(struct collect *c)
 	c->chunks.count = 1;
 	c->contributions.count = 0;
 	c->body.len = 0;
-	c->counts = (struct counts){ .chunks = 1 };
+	c->counts = (struct counts){.chunks = 1};
 	c->full = false;
 }
 
 static void init(struct collect *c, const struct collect_limits *limits)
 {
 	size_t max = table_max(limits);
-	*c = (struct collect){ .limits = *limits };
+	*c = (struct collect){.limits = *limits};
 	dictionary_init(&c->dictionary, max);
 	intern_init(&c->resource_table, 0, max);
 	intern_init(&c->scope_table, 0, max);
@@ -127,7 +130,8 @@ static size_t framed(size_t len)
 	return 1 + wire_varint_len(len) + len;
 }
 
-/* More (or fewer) bytes in a message change the length that goes before it, and before what it is in. */
+/* More (or fewer) bytes in a message change the length that goes before it, and before what it is
+ * in. */
 static void resize_resource(struct collect *c, struct out_resource *r, ptrdiff_t by)
 {
 	c->counts.message -= framed(r->len);
@@ -147,8 +151,8 @@ static void find_parts(const struct intern *t, const struct canonical *k, size_t
 		       struct part *own, struct part *schema_url)
 {
 	uint32_t at = (uint32_t)(t->wire.len - k->out.len);
-	*own = (struct part){ at + (uint32_t)skip, (uint32_t)(split - skip) };
-	*schema_url = (struct part){ at + (uint32_t)split, (uint32_t)(k->out.len - split) };
+	*own = (struct part){at + (uint32_t)skip, (uint32_t)(split - skip)};
+	*schema_url = (struct part){at + (uint32_t)split, (uint32_t)(k->out.len - split)};
 }
 
 static uint32_t resource_of(struct collect *c, const struct profiles *p, const struct resource *r)
@@ -161,7 +165,7 @@ static uint32_t resource_of(struct collect *c, const struct profiles *p, const s
 	if (index < c->resources.count)
 		return index;
 	struct out_resource *fresh = &array_push(&c->resources);
-	*fresh = (struct out_resource){ .len = k->out.len };
+	*fresh = (struct out_resource){.len = k->out.len};
 	find_parts(&c->resource_table, k, 0, split, &fresh->own, &fresh->schema_url);
 	c->counts.message += framed(fresh->len);
 	return index;
@@ -178,7 +182,7 @@ static uint32_t scope_of(struct collect *c, const struct profiles *p, const stru
 	if (index < c->scopes.count)
 		return index;
 	struct out_scope *fresh = &array_push(&c->scopes);
-	*fresh = (struct out_scope){ .resource = resource, .len = k->out.len - CANONICAL_OWNER };
+	*fresh = (struct out_scope){.resource = resource, .len = k->out.len - CANONICAL_OWNER};
 	find_parts(&c->scope_table, k, CANONICAL_OWNER, split, &fresh->own, &fresh->schema_url);
 	resize_resource(c, &c->resources.at[resource], (ptrdiff_t)framed(fresh->len));
 	return index;
@@ -228,7 +232,8 @@ static bool put_profile_tail(struct collect *c, const struct profiles *p, const 
 	return true;
 }
 
-/* The length of a Profile is known last: it is written behind a gap for the longest header, and moved. */
+/* The length of a Profile is known last: it is written behind a gap for the longest header, and
+ * moved. */
 static bool put_profile(struct collect *c, const struct profiles *p, const struct profile *f,
 			uint64_t *merged)
 {
@@ -262,8 +267,8 @@ static bool over(const struct collect *c, size_t bytes, size_t limit)
 static size_t bytes_allowed(const struct collect *c)
 {
 	bool first = c->contributions.count == 0;
-	return first || c->limits.max_bytes > c->limits.hard_bytes ? c->limits.hard_bytes :
-								      c->limits.max_bytes;
+	return first || c->limits.max_bytes > c->limits.hard_bytes ? c->limits.hard_bytes
+								   : c->limits.max_bytes;
 }
 
 static bool samples_allowed(const struct collect *c)
@@ -272,7 +277,8 @@ static bool samples_allowed(const struct collect *c)
 	       c->counts.samples <= c->limits.max_samples;
 }
 
-/* Before the exact sizes are known: the packet will not be smaller than this, so a hopeless request ends early. */
+/* Before the exact sizes are known: the packet will not be smaller than this, so a hopeless request
+ * ends early. */
 static bool hopeless(const struct collect *c)
 {
 	return over(c, c->body.len + dictionary_size(&c->dictionary), bytes_allowed(c));
@@ -310,7 +316,8 @@ static void add_chunk(struct collect *c, uint32_t scope, size_t start)
 {
 	size_t len = c->body.len - start;
 	array_push(&c->chunks) = (struct chunk){
-		.scope = scope, .profiles = { (uint32_t)start, (uint32_t)len },
+		.scope = scope,
+		.profiles = {(uint32_t)start, (uint32_t)len},
 	};
 	resize_scope(c, &c->scopes.at[scope], (ptrdiff_t)len);
 }
@@ -399,7 +406,7 @@ static void contribute(struct collect *c, const struct request *request, bool ho
 enum collect_result collect_add(struct collect *c, const struct profiles *p, bool hold_ack,
 				struct collect_added *added, struct error *err)
 {
-	*added = (struct collect_added){ 0 };
+	*added = (struct collect_added){0};
 	begin(c, p);
 	bool fits = add_resources(c, p, added) && samples_allowed(c) &&
 		    !over(c, message_size(c), bytes_allowed(c));
@@ -412,7 +419,8 @@ enum collect_result collect_add(struct collect *c, const struct profiles *p, boo
 		return COLLECT_NOTHING;
 	if (c->contributions.count)
 		return COLLECT_FULL;
-	error_set(err, ERROR_TOO_LARGE, "the request would leave as a message of more than %zu bytes",
+	error_set(err, ERROR_TOO_LARGE,
+		  "the request would leave as a message of more than %zu bytes",
 		  c->limits.hard_bytes);
 	return COLLECT_FAILED;
 }

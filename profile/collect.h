@@ -6,32 +6,33 @@
 #include "profile/profiles.h"
 
 /*
- * The gate itself: copies an open request into the tables of a growing packet, starting from resources,
- * profiles and samples and following references. What no permitted reference reaches is never copied,
- * so nothing else can leave. Each dictionary table is an append-only buffer already in wire format with
- * a hash index; sealing costs a memcpy.
+ * The gate itself: copies an open request into the tables of a growing packet, starting from
+ * resources, profiles and samples and following references. What no permitted reference reaches is
+ * never copied, so nothing else can leave. Each dictionary table is an append-only buffer already
+ * in wire format with a hash index; sealing costs a memcpy.
  *
- * Canonical output: resource, scope and attribute strings inline; every table with its zero entry; no
- * stack or location 0 in use (a sample with an empty stack refers to an interned empty stack);
+ * Canonical output: resource, scope and attribute strings inline; every table with its zero entry;
+ * no stack or location 0 in use (a sample with an empty stack refers to an interned empty stack);
  * Resource and Scope always present; equal entries once.
  *
  * Order: the Profiles of one request keep their order and stay together within a scope. Identical
- * samples (stack, attribute set, link) are merged only inside a Profile of which something changed or
- * was removed: timestamps are concatenated, each with its value; values without timestamps are added
- * unless they would overflow. Untouched Profiles leave as they came.
+ * samples (stack, attribute set, link) are merged only inside a Profile of which something changed
+ * or was removed: timestamps are concatenated, each with its value; values without timestamps are
+ * added unless they would overflow. Untouched Profiles leave as they came.
  *
  * Not thread-safe: the owner (a batch shard) locks around it.
  */
 struct collect;
 
 struct collect_limits {
-	size_t max_bytes;     /* of the sealed packet; a first request may exceed it (hard cap below) */
+	size_t max_bytes; /* of the sealed packet; a first request may exceed it (hard cap below) */
 	uint64_t max_samples; /* 0: none */
 	size_t hard_bytes;    /* no packet ever exceeds it: ERROR_TOO_LARGE */
 };
 
-struct collect_added { /* what one request became */
-	uint32_t profiles;      /* collected */
+/* What one request became. */
+struct collect_added {
+	uint32_t profiles;         /* collected */
 	uint32_t dropped_profiles; /* taken out by processors */
 	uint64_t samples_in, samples_merged, samples_dropped;
 };
@@ -47,19 +48,19 @@ struct collect *collect_new(const struct collect_limits *limits);
 void collect_unref(struct collect **collect);
 
 /*
- * All or nothing. p->request gives receiver, arrival and ack; collect takes its own hold on the ack when
- * hold_ack is set (see struct contribution); who seals it releases it (packet_release_acks), or
- * collect_unref, as failed. The request's tables stay unchanged.
+ * All or nothing. p->request gives receiver, arrival and ack; collect takes its own hold on the ack
+ * when hold_ack is set (see struct contribution); who seals it releases it (packet_release_acks),
+ * or collect_unref, as failed. The request's tables stay unchanged.
  */
 enum collect_result collect_add(struct collect *c, const struct profiles *p, bool hold_ack,
 				struct collect_added *added, struct error *err);
 
 bool collect_empty(const struct collect *c);
 uint64_t collect_samples(const struct collect *c);
-size_t collect_bytes(const struct collect *c); /* of the packet, were it sealed now */
+size_t collect_bytes(const struct collect *c);     /* of the packet, were it sealed now */
 size_t collect_footprint(const struct collect *c); /* memory held */
 
-/* The sealed packet, with one reference; the collector is empty afterwards and keeps its capacity. */
+/* The sealed packet, with one reference; the collector is empty then and keeps its capacity. */
 struct packet *collect_seal(struct collect *c);
 
 /* Gives back capacity above `keep` bytes; only while empty. */

@@ -6,7 +6,7 @@
 
 void dictionary_init(struct dictionary *d, size_t max)
 {
-	*d = (struct dictionary){ 0 };
+	*d = (struct dictionary){0};
 	for (unsigned t = 0; t < DICTIONARY_TABLES; t++)
 		intern_init(&d->tables[t], PUT_LEN(t + 1), max);
 	canonical_init(&d->canonical, max);
@@ -31,9 +31,9 @@ void dictionary_reset(struct dictionary *d)
 void dictionary_begin(struct dictionary *d, const struct profiles *p)
 {
 	const uint32_t counts[DICTIONARY_TABLES] = {
-		[MAPPINGS] = p->mappings.count, [LOCATIONS] = p->locations.count,
+		[MAPPINGS] = p->mappings.count,   [LOCATIONS] = p->locations.count,
 		[FUNCTIONS] = p->functions.count, [LINKS] = p->links.count,
-		[STRINGS] = p->strings.count, [ATTRIBUTES] = p->attributes.count,
+		[STRINGS] = p->strings.count,     [ATTRIBUTES] = p->attributes.count,
 		[STACKS] = p->stacks.count,
 	};
 	uint64_t total = 0;
@@ -58,8 +58,8 @@ void dictionary_rollback(struct dictionary *d)
 		intern_rollback(&d->tables[t]);
 }
 
-static uint32_t remember(struct dictionary *d, enum dictionary_table t, uint32_t theirs, uint32_t ours,
-			 uint32_t changed)
+static uint32_t remember(struct dictionary *d, enum dictionary_table t, uint32_t theirs,
+			 uint32_t ours, uint32_t changed)
 {
 	return d->maps[t][theirs] = ours ? ours | changed : 0;
 }
@@ -137,8 +137,8 @@ uint32_t dictionary_attributes_new(struct dictionary *d, struct list list, struc
 	return changed;
 }
 
-static __attribute__((noinline)) uint8_t *put_new_list(struct dictionary *d, uint8_t *at, uint8_t tag,
-						       struct list list, uint32_t *changed)
+static __attribute__((noinline)) uint8_t *
+put_new_list(struct dictionary *d, uint8_t *at, uint8_t tag, struct list list, uint32_t *changed)
 {
 	d->list.count = 0;
 	*changed |= dictionary_attributes(d, list, &d->list);
@@ -212,7 +212,8 @@ static uint32_t mapping_of(struct dictionary *d, uint32_t mapping)
 
 #define LINE_MOST (PUT_HEADER + 3 * PUT_MOST)
 
-static uint8_t *put_line(struct dictionary *d, uint8_t *header, const struct line *l, uint32_t *changed)
+static uint8_t *put_line(struct dictionary *d, uint8_t *header, const struct line *l,
+			 uint32_t *changed)
 {
 	uint32_t function = function_of(d, l->function);
 	*changed |= function & DICTIONARY_CHANGED;
@@ -249,7 +250,8 @@ uint32_t dictionary_stack_new(struct dictionary *d, uint32_t stack)
 	uint8_t *start = intern_room(&d->tables[STACKS], list_room(s->locations));
 	if (!start)
 		return 0;
-	const uint32_t *theirs = d->p->indices.at + s->locations.first, *end = theirs + s->locations.count;
+	const uint32_t *theirs = d->p->indices.at + s->locations.first,
+		       *end = theirs + s->locations.count;
 	const uint32_t *known = d->maps[LOCATIONS];
 	uint32_t changed = changed_if(s->changed);
 	uint8_t *at = start + PUT_HEADER;

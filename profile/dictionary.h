@@ -8,17 +8,25 @@
 #include "profile/profiles.h"
 
 /*
- * The ProfilesDictionary of a growing packet. What a request refers to is copied on its first reference and
- * remembered for the rest of the request; what nothing refers to is never seen.
+ * The ProfilesDictionary of a growing packet. What a request refers to is copied on its first
+ * reference and remembered for the rest of the request; what nothing refers to is never seen.
  *
  * dictionary_begin, then the functions below with the indices of that request, then either the next
  * dictionary_begin or dictionary_rollback. When something does not fit, dictionary_size says so.
  */
-enum dictionary_table { /* in the order of ProfilesDictionary's fields, from 1 */
-	MAPPINGS, LOCATIONS, FUNCTIONS, LINKS, STRINGS, ATTRIBUTES, STACKS, DICTIONARY_TABLES
+/* In the order of ProfilesDictionary's fields, from 1. */
+enum dictionary_table {
+	MAPPINGS,
+	LOCATIONS,
+	FUNCTIONS,
+	LINKS,
+	STRINGS,
+	ATTRIBUTES,
+	STACKS,
+	DICTIONARY_TABLES
 };
 
-/* In the returned indices: the entry, or something that it refers to, was changed by a processor. */
+/* In the returned indices: the entry, or something it refers to, was changed by a processor. */
 #define DICTIONARY_CHANGED 0x80000000u
 #define DICTIONARY_INDEX(i) ((i) & ~DICTIONARY_CHANGED)
 
@@ -28,11 +36,11 @@ struct dictionary {
 	struct intern tables[DICTIONARY_TABLES];
 	struct canonical canonical;
 	const struct profiles *p;
-	/* The request's index -> ours, with DICTIONARY_CHANGED; 0: not seen yet. One block of memory. */
+	/* The request's index -> ours, with DICTIONARY_CHANGED; 0: not seen yet. In `block`. */
 	uint32_t *maps[DICTIONARY_TABLES];
 	struct indices block;
 	struct indices list; /* of the record that is being copied */
-	/* For each of our strings the last list in which it was a key: a key stands once in a list. */
+	/* For each of our strings the last list in which it was a key: it stands there once. */
 	struct indices stamps;
 	uint32_t stamp;
 };
@@ -74,10 +82,11 @@ static inline uint32_t dictionary_link(struct dictionary *d, uint32_t link)
 uint32_t dictionary_attributes_new(struct dictionary *d, struct list list, struct indices *out);
 
 /*
- * Appends our indices of a list of attributes to `out`, each key once; returns DICTIONARY_CHANGED if one of
- * them was changed, else 0.
+ * Appends our indices of a list of attributes to `out`, each key once; returns DICTIONARY_CHANGED
+ * if one of them was changed, else 0.
  */
-static inline uint32_t dictionary_attributes(struct dictionary *d, struct list list, struct indices *out)
+static inline uint32_t dictionary_attributes(struct dictionary *d, struct list list,
+					     struct indices *out)
 {
 	uint32_t known = list.count == 1 ? d->maps[ATTRIBUTES][d->p->indices.at[list.first]] : 0;
 	if (!known || out->count == out->room)

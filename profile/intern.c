@@ -44,7 +44,7 @@ void intern_reset(struct intern *t)
 void intern_init(struct intern *t, uint8_t tag, size_t max)
 {
 	assert(max <= INT32_MAX);
-	*t = (struct intern){ .tag = tag };
+	*t = (struct intern){.tag = tag};
 	bytes_init(&t->wire, max);
 	use_slots(t, SLOTS_MIN);
 	intern_reset(t);
@@ -54,7 +54,7 @@ void intern_fini(struct intern *t)
 {
 	bytes_fini(&t->wire);
 	memory_free(t->slots);
-	*t = (struct intern){ 0 };
+	*t = (struct intern){0};
 }
 
 void intern_mark(struct intern *t)
@@ -63,8 +63,8 @@ void intern_mark(struct intern *t)
 	t->mark_len = t->wire.len;
 }
 
-/* No entry from before the mark was placed behind one from after it (grow keeps to that), so these may
- * simply go: no probe ends too early. */
+/* No entry from before the mark was placed behind one from after it (grow keeps to that), so these
+ * may simply go: no probe ends too early. */
 void intern_rollback(struct intern *t)
 {
 	for (uint32_t i = 0; i <= t->mask; i++)
@@ -76,8 +76,8 @@ void intern_rollback(struct intern *t)
 }
 
 /* Puts the slots with indices in [from, to) into the new places; stamps start again from 0. */
-static void move_slots(struct intern *t, const struct intern_slot *old, uint32_t slots, uint32_t base,
-		       uint32_t from, uint32_t to)
+static void move_slots(struct intern *t, const struct intern_slot *old, uint32_t slots,
+		       uint32_t base, uint32_t from, uint32_t to)
 {
 	for (const struct intern_slot *slot = old; slot < old + slots; slot++) {
 		if (slot->stamp <= base || slot->stamp - base < from || slot->stamp - base >= to)
@@ -112,7 +112,8 @@ static uint32_t append(struct intern *t, struct intern_slot *slot, uint32_t hash
 	if (len)
 		put_copy(content, from, len);
 	put_header(start, t->tag, len);
-	*slot = (struct intern_slot){ hash, t->base + t->count, (uint32_t)(content - t->wire.at), (uint32_t)len };
+	*slot = (struct intern_slot){hash, t->base + t->count, (uint32_t)(content - t->wire.at),
+				     (uint32_t)len};
 	t->wire.len = (size_t)(content - t->wire.at) + len;
 	uint32_t index = t->count++;
 	if (t->count > t->limit)

@@ -5,15 +5,17 @@
 #include "profile/put.h"
 
 /*
- * A table that holds each entry once: an append-only buffer already in wire format (tag, length, bytes; as
- * the repeated field of a protobuf message) and a hash index on the bytes. Entry 0 is the zero value, is
- * always there and is never found: interning an empty entry gives an index of its own.
+ * A table that holds each entry once: an append-only buffer already in wire format (tag, length,
+ * bytes; as the repeated field of a protobuf message) and a hash index on the bytes. Entry 0 is the
+ * zero value, is always there and is never found: interning an empty entry gives an index of its
+ * own.
  *
  * intern_mark and intern_rollback undo everything that was interned since the mark.
  */
 struct intern_slot {
 	uint32_t hash;
-	uint32_t stamp;   /* base + index; up to base: free, for what was there before a reset has lower stamps */
+	uint32_t stamp;   /* base + index; up to base: free, for what was there before a reset has
+			     lower stamps */
 	uint32_t at, len; /* of the bytes, in wire */
 };
 
@@ -22,7 +24,8 @@ struct intern {
 	struct intern_slot *slots; /* open addressing, linear probing, at most 3/4 full */
 	uint32_t mask;             /* the slots are mask + 1 */
 	uint32_t base;             /* see intern_slot */
-	uint32_t count, limit;     /* entries, the zero entry included; with more than limit the slots grow */
+	uint32_t count,
+		limit; /* entries, the zero entry included; with more than limit the slots grow */
 	uint32_t mark;
 	size_t mark_len;
 	uint8_t tag;
@@ -40,12 +43,13 @@ void intern_mark(struct intern *t);
 void intern_rollback(struct intern *t);
 
 /*
- * The index of the entry with these bytes (BYTES_SLACK readable behind them), which is made if there is
- * none; 0 when it does not fit. A new entry is the last in wire.
+ * The index of the entry with these bytes (BYTES_SLACK readable behind them), which is made if
+ * there is none; 0 when it does not fit. A new entry is the last in wire.
  */
 uint32_t intern_put(struct intern *t, const uint8_t *at, size_t len);
 
-/* Where an entry of at most `most` bytes may be built for intern_put, which then need not copy it; NULL when full. */
+/* Where an entry of at most `most` bytes may be built for intern_put, which then need not copy it;
+ * NULL when full. */
 static inline uint8_t *intern_room(struct intern *t, size_t most)
 {
 	if (!bytes_reserve(&t->wire, most + PUT_MOST)) {

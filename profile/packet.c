@@ -9,7 +9,9 @@ struct packet *packet_new(size_t bytes, uint32_t contributions)
 	struct packet *packet = memory_new(sizeof *packet);
 	atomic_init(&packet->refs, 1);
 	packet->otlp = (struct bytes){
-		.at = memory_resize(NULL, bytes + BYTES_SLACK), .room = bytes, .max = bytes,
+		.at = memory_resize(NULL, bytes + BYTES_SLACK),
+		.room = bytes,
+		.max = bytes,
 	};
 	memset(packet->otlp.at + bytes, 0, BYTES_SLACK);
 	packet->contributions = memory_array(contributions, sizeof *packet->contributions);
@@ -39,7 +41,8 @@ void packet_release_acks(struct packet *packet, bool failed)
 			ack_release(packet->contributions[i].ack, failed);
 }
 
-void packet_charge_to(struct packet *packet, void (*charge)(void *context, int64_t bytes), void *context)
+void packet_charge_to(struct packet *packet, void (*charge)(void *context, int64_t bytes),
+		      void *context)
 {
 	packet->charge = charge;
 	packet->charge_context = context;
@@ -85,15 +88,16 @@ size_t packet_footprint(struct packet *packet)
 	return held;
 }
 
-/* No encoding of ours is longer than this: the dearest two bytes become some thirty characters of JSON. */
+/* No encoding of ours is longer than this: the dearest two bytes become some thirty characters of
+ * JSON. */
 static size_t form_max(const struct packet *packet)
 {
 	return packet->otlp.len * 32 + 4096;
 }
 
-static struct bytes *make_form(const struct packet *packet,
-			       bool (*encode)(const struct packet *, struct bytes *, struct error *),
-			       struct error *err)
+static struct bytes *
+make_form(const struct packet *packet,
+	  bool (*encode)(const struct packet *, struct bytes *, struct error *), struct error *err)
 {
 	struct bytes *form = memory_new(sizeof *form);
 	bytes_init(form, form_max(packet));

@@ -10,17 +10,19 @@
 #include "profile/request.h"
 
 /*
- * struct packet is sealed: the canonical OTLP bytes of one outgoing request. Immutable and refcounted;
- * fan-out is packet_ref. Any thread may use it. It is born by collect_seal.
+ * struct packet is sealed: the canonical OTLP bytes of one outgoing request. Immutable and
+ * refcounted; fan-out is packet_ref. Any thread may use it. It is born by collect_seal.
  */
-struct contribution { /* of one request */
+/* Of one request. */
+struct contribution {
 	const char *receiver; /* component ID; lives as long as the graph */
 	uint32_t profiles;
 	uint64_t samples_in, samples_merged; /* samples_in - samples_merged left with the packet */
 	/*
-	 * NULL, or a hold on the request's ack (collect_add with hold_ack). Who seals owns these holds and ends them
-	 * with packet_release_acks once the packet has been handed to every destination. A destination that the
-	 * sender must wait for takes holds of its own before that, and uses the acks only while it has them.
+	 * NULL, or a hold on the request's ack (collect_add with hold_ack). Who seals owns these
+	 * holds and ends them with packet_release_acks once the packet has been handed to every
+	 * destination. A destination that the sender must wait for takes holds of its own before
+	 * that, and uses the acks only while it has them.
 	 */
 	struct ack *ack;
 };
@@ -29,16 +31,17 @@ enum packet_form { FORM_OTLP, FORM_OTLP_GZIP, FORM_OTLP_ZSTD, FORM_JSON, FORM_CO
 
 struct packet {
 	_Atomic uint32_t refs;
-	struct bytes otlp;      /* ExportProfilesServiceRequest == ProfilesData on the wire */
-	char *tenant;           /* key of its batch, or NULL; set by who seals, before sharing; freed with it */
+	struct bytes otlp; /* ExportProfilesServiceRequest == ProfilesData on the wire */
+	char *tenant; /* of its batch, or NULL; set by who seals, before sharing; freed with it */
 	uint64_t oldest_arrival; /* clock_now */
 	uint32_t resources, profiles;
-	uint64_t samples;       /* as they leave */
+	uint64_t samples; /* as they leave */
 	struct contribution *contributions;
 	uint32_t contribution_count;
 	void (*charge)(void *context, int64_t bytes);
 	void *charge_context;
-	/* Encodings made from it. Each is made under its own lock and published once; then it never changes. */
+	/* Encodings made from it. Each is made under its own lock and published once; then it never
+	 * changes. */
 	struct {
 		pthread_mutex_t lock;
 		struct bytes *_Atomic made;
@@ -56,20 +59,21 @@ void packet_hold_acks(struct packet *packet);
 void packet_release_acks(struct packet *packet, bool failed);
 
 /*
- * From now on charge(context, bytes) hears of every change of the footprint, and at the last packet_unref of
- * its end (negative). Called once, before the packet is shared.
+ * From now on charge(context, bytes) hears of every change of the footprint, and at the last
+ * packet_unref of its end (negative). Called once, before the packet is shared.
  */
-void packet_charge_to(struct packet *packet, void (*charge)(void *context, int64_t bytes), void *context);
+void packet_charge_to(struct packet *packet, void (*charge)(void *context, int64_t bytes),
+		      void *context);
 
 /* All memory that it holds, encodings included: what a queue accounts. */
 size_t packet_footprint(struct packet *packet);
 
 /*
- * The bytes in a form, made at the first call and shared by all later ones; valid as long as the packet.
- * May take long (compression): call it on a pool thread. Two threads that ask for the same form make it
- * once; for different forms they do not wait for each other. `encode` makes it: it appends to out, and when
- * it fails, so does this call, with its error, and the next one tries again. FORM_OTLP is the packet's own
- * bytes and needs no encode.
+ * The bytes in a form, made at the first call and shared by all later ones; valid as long as the
+ * packet. May take long (compression): call it on a pool thread. Two threads that ask for the same
+ * form make it once; for different forms they do not wait for each other. `encode` makes it: it
+ * appends to out, and when it fails, so does this call, with its error, and the next one tries
+ * again. FORM_OTLP is the packet's own bytes and needs no encode.
  */
 const struct bytes *packet_form(struct packet *packet, enum packet_form form,
 				bool (*encode)(const struct packet *packet, struct bytes *out,

@@ -5,10 +5,10 @@
 #include "profile/wire.h"
 
 /*
- * Writing messages through a plain pointer, above the writers of profile/wire.h: each function returns the end
- * of what it wrote. The caller has reserved the room (PUT_MOST for one number or header, plus the payload);
- * every destination has BYTES_SLACK writable bytes behind its room, every source as many readable ones.
- * `tag` is one byte: fields up to 15.
+ * Writing messages through a plain pointer, above the writers of profile/wire.h: each function
+ * returns the end of what it wrote. The caller has reserved the room (PUT_MOST for one number or
+ * header, plus the payload); every destination has BYTES_SLACK writable bytes behind its room,
+ * every source as many readable ones. `tag` is one byte: fields up to 15.
  */
 #define PUT_VARINT(field) ((uint8_t)WIRE_TAG(field, WIRE_VARINT))
 #define PUT_FIXED64(field) ((uint8_t)WIRE_TAG(field, WIRE_FIXED64))
@@ -73,8 +73,8 @@ static inline uint8_t *put_bytes(uint8_t *at, uint8_t tag, struct view v)
 }
 
 /*
- * A submessage of unknown length is written behind a header of two bytes, and moved in the rare case that
- * its length needs more than one byte: reserve PUT_MOST for each.
+ * A submessage of unknown length is written behind a header of two bytes, and moved in the rare
+ * case that its length needs more than one byte: reserve PUT_MOST for each.
  */
 #define PUT_HEADER 2
 

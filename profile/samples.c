@@ -6,7 +6,7 @@
 
 void samples_init(struct samples *m, size_t max)
 {
-	*m = (struct samples){ 0 };
+	*m = (struct samples){0};
 	intern_init(&m->identities, 0, max);
 }
 
@@ -44,8 +44,9 @@ static bool copy_references(struct samples *m, struct dictionary *d, struct list
 		changed |= stack | link | (s->changed ? DICTIONARY_CHANGED : 0);
 		m->outs.at[i] = (struct sample_out){
 			.source = list.first + i,
-			.stack = DICTIONARY_INDEX(stack), .link = DICTIONARY_INDEX(link),
-			.attributes = { first, m->attributes.count - first },
+			.stack = DICTIONARY_INDEX(stack),
+			.link = DICTIONARY_INDEX(link),
+			.attributes = {first, m->attributes.count - first},
 		};
 	}
 	m->outs.count = list.count;
@@ -88,8 +89,8 @@ static void sort_indices(uint32_t *at, uint32_t count)
 }
 
 /*
- * Where the index of the sample is kept that this one may join, which is this one if it is the first of its
- * kind; NULL if it may join none.
+ * Where the index of the sample is kept that this one may join, which is this one if it is the
+ * first of its kind; NULL if it may join none.
  */
 static uint32_t *owner_of(struct samples *m, uint32_t i, uint32_t shape)
 {
@@ -101,7 +102,8 @@ static uint32_t *owner_of(struct samples *m, uint32_t i, uint32_t shape)
 	m->key.at[1] = o->link;
 	m->key.at[2] = shape;
 	if (count)
-		memcpy(m->key.at + 3, m->attributes.at + o->attributes.first, count * sizeof *m->key.at);
+		memcpy(m->key.at + 3, m->attributes.at + o->attributes.first,
+		       count * sizeof *m->key.at);
 	sort_indices(m->key.at + 3, count);
 	uint32_t identity = intern_put(&m->identities, (const uint8_t *)m->key.at,
 				       (3 + (size_t)count) * sizeof *m->key.at);
@@ -115,7 +117,8 @@ static uint32_t *owner_of(struct samples *m, uint32_t i, uint32_t shape)
 }
 
 /* Appends the values of a sample to m->sums. */
-static void take_values(struct samples *m, const struct profiles *p, const struct sample *s, uint32_t count)
+static void take_values(struct samples *m, const struct profiles *p, const struct sample *s,
+			uint32_t count)
 {
 	struct wire w = wire_of(span_view(p, s->values));
 	array_reserve(&m->sums, count);
@@ -123,12 +126,12 @@ static void take_values(struct samples *m, const struct profiles *p, const struc
 		m->sums.at[m->sums.count++] = (int64_t)wire_varint(&w);
 }
 
-/* Adds the values of a sample to its owner's; false, and nothing is changed, if one would overflow. */
+/* Adds the values of a sample to its owner's; false, and no change, if one would overflow. */
 static bool add_values(struct samples *m, const struct profiles *p, struct sample_out *owner,
 		       const struct sample *s, uint32_t count)
 {
 	if (!owner->sums.count) {
-		owner->sums = (struct list){ m->sums.count, count };
+		owner->sums = (struct list){m->sums.count, count};
 		take_values(m, p, &p->samples.at[owner->source], count);
 	}
 	uint32_t fresh = m->sums.count;
@@ -200,7 +203,8 @@ static uint8_t *put_span(uint8_t *at, const struct profiles *p, struct span span
 	return span.len ? put_copy(at, span_at(p, span), span.len) : at;
 }
 
-static uint8_t *put_values(const struct samples *m, const struct profiles *p, uint32_t i, uint8_t *at)
+static uint8_t *put_values(const struct samples *m, const struct profiles *p, uint32_t i,
+			   uint8_t *at)
 {
 	const struct list sums = m->outs.at[i].sums;
 	for (uint32_t n = 0; n < sums.count; n++)
@@ -213,7 +217,8 @@ static uint8_t *put_values(const struct samples *m, const struct profiles *p, ui
 	return at;
 }
 
-static uint8_t *put_times(const struct samples *m, const struct profiles *p, uint32_t i, uint8_t *at)
+static uint8_t *put_times(const struct samples *m, const struct profiles *p, uint32_t i,
+			  uint8_t *at)
 {
 	do {
 		at = put_span(at, p, source_of(m, p, i)->timestamps);
@@ -227,7 +232,8 @@ static size_t field_size(size_t len)
 	return len ? 1 + wire_varint_len(len) + len : 0;
 }
 
-static bool put_sample(const struct samples *m, const struct profiles *p, uint32_t i, struct bytes *out)
+static bool put_sample(const struct samples *m, const struct profiles *p, uint32_t i,
+		       struct bytes *out)
 {
 	const struct sample_out *o = &m->outs.at[i];
 	size_t values, times;
@@ -236,7 +242,8 @@ static bool put_sample(const struct samples *m, const struct profiles *p, uint32
 		return false;
 	uint8_t *start = out->at + out->len, *head = start + PUT_MOST;
 	uint8_t *end = put_number(head, PUT_VARINT(1), o->stack);
-	end = put_packed(end, PUT_LEN(2), m->attributes.at + o->attributes.first, o->attributes.count);
+	end = put_packed(end, PUT_LEN(2), m->attributes.at + o->attributes.first,
+			 o->attributes.count);
 	end = put_number(end, PUT_VARINT(3), o->link);
 	size_t len = (size_t)(end - head);
 	uint8_t *at = put_header(start, PUT_LEN(2), len + field_size(values) + field_size(times));

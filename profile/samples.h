@@ -5,16 +5,15 @@
 #include "profile/dictionary.h"
 
 /*
- * The samples of one Profile on their way into a packet: first their references are copied, then, in a
- * Profile of which something was changed, identical ones are merged, then what is left is written.
+ * The samples of one Profile on their way into a packet: first their references are copied, then,
+ * in a Profile of which something was changed, identical ones are merged, then what is left is
+ * written.
  *
- * Identical: same stack, same set of attributes, same link, all after copying, and the same shape, so that
- * each timestamp keeps its value:
- *   values only         same number of values: added, unless one would overflow
- *   timestamps only     concatenated
- *   as many of both     both concatenated
- * A sample of any other shape, or whose sum would overflow, stays as it is. The first of identical samples
- * keeps its place, the others join it in their order.
+ * Identical: same stack, same set of attributes, same link, all after copying, and the same shape,
+ * so that each timestamp keeps its value: values only         same number of values: added, unless
+ * one would overflow timestamps only     concatenated as many of both     both concatenated A
+ * sample of any other shape, or whose sum would overflow, stays as it is. The first of identical
+ * samples keeps its place, the others join it in their order.
  */
 struct sample_out {
 	uint32_t source;        /* in the request's samples */
@@ -38,8 +37,8 @@ void samples_init(struct samples *m, size_t max);
 void samples_fini(struct samples *m);
 
 /*
- * Appends the Profile's samples, as its repeated field `samples`, to `out`. False when `out` is full; what
- * does not fit into the dictionary is told by dictionary_size.
+ * Appends the Profile's samples, as its repeated field `samples`, to `out`. False when `out` is
+ * full; what does not fit into the dictionary is told by dictionary_size.
  */
 bool samples_put(struct samples *m, struct dictionary *d, const struct profile *profile,
 		 struct bytes *out, uint64_t *merged);

@@ -9,9 +9,9 @@
 /*
  *	collect_files [-d key] [-b batch] OUT FILE...
  *
- * Takes OTLP messages through decode and collect, for the oracle of test_collect_oracle.py: writes OUT.0, OUT.1 ...,
- * each a packet of so many requests, and prints "FILE: what became of it". -d removes the attributes of that key
- * from samples, locations and resources, as a policy does.
+ * Takes OTLP messages through decode and collect, for the oracle of test_collect_oracle.py: writes
+ *OUT.0, OUT.1 ..., each a packet of so many requests, and prints "FILE: what became of it". -d
+ *removes the attributes of that key from samples, locations and resources, as a policy does.
  */
 #define TABLES_MAX ((size_t)1 << 30)
 
@@ -94,7 +94,7 @@ static const char *take(struct run *r, const struct bytes *file, struct error *e
 
 int main(int argc, char **argv)
 {
-	struct run r = { .batch = 1 };
+	struct run r = {.batch = 1};
 	for (int option; (option = getopt(argc, argv, "d:b:")) != -1;) {
 		if (option == 'd')
 			r.denied = optarg;
@@ -106,10 +106,11 @@ int main(int argc, char **argv)
 	if (optind >= argc)
 		return 2;
 	r.out = argv[optind];
-	r.c = collect_new(&(struct collect_limits){ .max_bytes = 256 << 20, .hard_bytes = 256 << 20 });
+	r.c = collect_new(
+		&(struct collect_limits){.max_bytes = 256 << 20, .hard_bytes = 256 << 20});
 	for (int i = optind + 1; i < argc; i++) {
-		struct bytes file = { 0 };
-		struct error err = { 0 };
+		struct bytes file = {0};
+		struct error err = {0};
 		if (!read_file(argv[i], &file))
 			return 1;
 		const char *what = take(&r, &file, &err);

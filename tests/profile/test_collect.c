@@ -14,12 +14,13 @@ static void everything_that_is_named_leaves(void **state)
 	p->functions.at[function].system_name = open_text(p, "_main");
 	p->functions.at[function].filename = open_text(p, "main.c");
 	p->functions.at[function].start_line = 10;
-	uint32_t location = open_location(p, mapping, 0x1234, function, LIST(open_attribute(p, "frame", "c")));
+	uint32_t location =
+		open_location(p, mapping, 0x1234, function, LIST(open_attribute(p, "frame", "c")));
 	p->lines.at[0].line = 12;
 	p->lines.at[0].column = 3;
 	uint32_t stack = open_stack(p, LIST(location));
-	struct resource *r = open_resource(p, LIST(open_attribute(p, "service.name", "shop"),
-						   open_integer(p, "pid", 7, "")));
+	struct resource *r = open_resource(
+		p, LIST(open_attribute(p, "service.name", "shop"), open_integer(p, "pid", 7, "")));
 	r->schema_url = open_text(p, "http://r");
 	r->dropped_attributes = 2;
 	struct scope *s = open_scope(p, "agent");
@@ -29,7 +30,7 @@ static void everything_that_is_named_leaves(void **state)
 	s->attributes = LIST(open_attribute(p, "scope.key", "v"));
 	struct profile *profile = open_profile(p, "cpu", "ns");
 	profile->has_period_type = 1;
-	profile->period_type = (struct value_kind){ open_text(p, "wall"), open_text(p, "ms") };
+	profile->period_type = (struct value_kind){open_text(p, "wall"), open_text(p, "ms")};
 	profile->period = 99;
 	profile->time = 1000;
 	profile->duration = 500;
@@ -38,14 +39,16 @@ static void everything_that_is_named_leaves(void **state)
 	profile->attributes = LIST(open_attribute(p, "note", "n"));
 	open_sample(p, stack, LIST(open_integer(p, "size", 512, "bytes")), open_link(p, 0xaa, 0xbb),
 		    TIMES(1, 2), TIMES(1001, 1002));
-	assert_collects(f,
-		"resource schema=http://r dropped=2 {service.name=\"shop\" pid=7}\n"
-		" scope name=agent version=1.0 schema=http://s dropped=3 {scope.key=\"v\"}\n"
-		"  profile type=cpu/ns period_type=wall/ms period=99 time=1000 duration=500 dropped=4"
-		" id=30313233343536373839616263646566 {note=\"n\"}\n"
-		"   1234:main(_main)@main.c+10/12.3!libc.so start=4096 limit=8192 offset=1 {build=\"abc\"}"
-		" {frame=\"c\"} {size=512 bytes}"
-		" link=aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa/bbbbbbbbbbbbbbbb 1 2 @1001 @1002\n");
+	assert_collects(
+		f, "resource schema=http://r dropped=2 {service.name=\"shop\" pid=7}\n"
+		   " scope name=agent version=1.0 schema=http://s dropped=3 {scope.key=\"v\"}\n"
+		   "  profile type=cpu/ns period_type=wall/ms period=99 time=1000 duration=500 "
+		   "dropped=4"
+		   " id=30313233343536373839616263646566 {note=\"n\"}\n"
+		   "   1234:main(_main)@main.c+10/12.3!libc.so start=4096 limit=8192 offset=1 "
+		   "{build=\"abc\"}"
+		   " {frame=\"c\"} {size=512 bytes}"
+		   " link=aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa/bbbbbbbbbbbbbbbb 1 2 @1001 @1002\n");
 }
 
 static void nothing_is_invented(void **state)
@@ -63,18 +66,22 @@ static void values_of_all_types_leave_inline(void **state)
 	struct profiles *p = &f->p;
 	uint32_t key = open_text(p, "k");
 	uint32_t first = p->attributes.count;
-	profiles_attribute_new(p, (struct attribute){ .key = key, .type = VALUE_BOOL, .boolean = 1 });
-	profiles_attribute_new(p, (struct attribute){ .key = key, .type = VALUE_BYTES,
-		.bytes = profiles_bytes_new(p, "\x01\x02", 2) });
-	profiles_attribute_new(p, (struct attribute){ .key = key });
-	uint32_t list = profiles_attribute_new(p, (struct attribute){ .key = open_text(p, "array"),
-		.type = VALUE_ARRAY, .children = { first, 3 } });
-	uint32_t map = profiles_attribute_new(p, (struct attribute){ .key = open_text(p, "map"),
-		.type = VALUE_KVLIST, .children = { first, 2 } });
-	struct attribute number = { .key = open_text(p, "double"), .type = VALUE_DOUBLE };
+	profiles_attribute_new(p, (struct attribute){.key = key, .type = VALUE_BOOL, .boolean = 1});
+	profiles_attribute_new(p,
+			       (struct attribute){.key = key,
+						  .type = VALUE_BYTES,
+						  .bytes = profiles_bytes_new(p, "\x01\x02", 2)});
+	profiles_attribute_new(p, (struct attribute){.key = key});
+	uint32_t list = profiles_attribute_new(p, (struct attribute){.key = open_text(p, "array"),
+								     .type = VALUE_ARRAY,
+								     .children = {first, 3}});
+	uint32_t map = profiles_attribute_new(p, (struct attribute){.key = open_text(p, "map"),
+								    .type = VALUE_KVLIST,
+								    .children = {first, 2}});
+	struct attribute number = {.key = open_text(p, "double"), .type = VALUE_DOUBLE};
 	attribute_set_number(&number, -0.5);
 	uint32_t real = profiles_attribute_new(p, number);
-	char long_text[301] = { 0 };
+	char long_text[301] = {0};
 	memset(long_text, 'x', 300);
 	open_resource(p, LIST(list, map, real, open_integer(p, "int", INT64_MIN, ""),
 			      open_attribute(p, "empty", "")));
@@ -84,19 +91,21 @@ static void values_of_all_types_leave_inline(void **state)
 	snprintf(expected, sizeof expected,
 		 "resource {array=[true 0102 empty] map={k=true k=0102} double=-0.5"
 		 " int=-9223372036854775808 empty=\"\"}\n scope\n"
-		 "  profile type=/ {array=[true 0102 empty] long=\"%s\"}\n", long_text);
+		 "  profile type=/ {array=[true 0102 empty] long=\"%s\"}\n",
+		 long_text);
 	assert_collects(f, expected);
 }
 
-/* Promise 1: entry 0 as a sender might have put it, orphans, and what a policy took out of a list. */
+/* Promise 1: entry 0 as a sender might have put it, orphans, and what a policy took out of a list.
+ */
 static void what_nothing_refers_to_stays_behind(void **state)
 {
 	struct fixture *f = *state;
 	struct profiles *p = &f->p;
 	uint32_t canary = open_text(p, "CANARY");
 	uint32_t denied = open_attribute(p, "CANARY.key", "CANARY.value");
-	open_location(p, open_mapping(p, "CANARY.so", LIST(denied)), 1, open_function(p, "CANARY_orphan"),
-		      LIST(denied));
+	open_location(p, open_mapping(p, "CANARY.so", LIST(denied)), 1,
+		      open_function(p, "CANARY_orphan"), LIST(denied));
 	open_link(p, 'C', 'A');
 	uint32_t kept = open_attribute(p, "kept", "yes");
 	struct list list = LIST(kept, denied);
@@ -105,7 +114,7 @@ static void what_nothing_refers_to_stays_behind(void **state)
 	r->changed = 1;
 	open_scope(p, "");
 	struct profile *profile = open_profile(p, "cpu", "ns");
-	profile->period_type = (struct value_kind){ canary, canary };
+	profile->period_type = (struct value_kind){canary, canary};
 	struct sample *s = open_value(p, open_frame(p, "main"), list, 1);
 	s->changed = 1;
 	open_profile(p, "CANARY.type", "CANARY.unit")->dropped = 1;
@@ -128,7 +137,8 @@ static void a_packet_keeps_nothing_of_the_one_before(void **state)
 {
 	struct fixture *f = *state;
 	collecting_profile(f);
-	open_value(&f->p, open_frame(&f->p, "CANARY"), LIST(open_attribute(&f->p, "CANARY", "x")), 1);
+	open_value(&f->p, open_frame(&f->p, "CANARY"), LIST(open_attribute(&f->p, "CANARY", "x")),
+		   1);
 	assert_collects(f, HEAD "   0:CANARY {CANARY=\"x\"} 1\n");
 	open_begin(&f->p, NULL);
 	collecting_profile(f);
@@ -176,7 +186,7 @@ static void a_line_without_function_has_none(void **state)
 	struct fixture *f = *state;
 	struct profiles *p = &f->p;
 	uint32_t location = open_location(p, 0, 0x10, open_function(p, "gone"), NONE);
-	p->lines.at[0] = (struct line){ .function = 0, .line = 5 };
+	p->lines.at[0] = (struct line){.function = 0, .line = 5};
 	collecting_profile(f);
 	open_value(p, open_stack(p, LIST(location)), NONE, 1);
 	assert_collects(f, HEAD "   10:/5.0 1\n");
@@ -188,8 +198,9 @@ static void a_link_without_ids_is_none(void **state)
 	collecting_profile(f);
 	open_sample(&f->p, open_frame(&f->p, "a"), NONE, open_link(&f->p, 0, 0), TIMES(1), NULL);
 	open_sample(&f->p, open_frame(&f->p, "b"), NONE, open_link(&f->p, 7, 0), TIMES(2), NULL);
-	assert_collects(f, HEAD "   0:a 1\n"
-		"   0:b link=07070707070707070707070707070707/0000000000000000 2\n");
+	assert_collects(f,
+			HEAD "   0:a 1\n"
+			     "   0:b link=07070707070707070707070707070707/0000000000000000 2\n");
 }
 
 static void a_key_stands_once_in_a_list_and_the_first_stays(void **state)
@@ -202,7 +213,9 @@ static void a_key_stands_once_in_a_list_and_the_first_stays(void **state)
 	open_scope(p, "")->attributes = LIST(b, a);
 	open_profile(p, "cpu", "ns")->attributes = LIST(c, a, b, c);
 	open_value(p, open_frame(p, "main"), LIST(b, a, c, 0), 1);
-	assert_collects(f, "resource {k=\"1\" other=\"3\"}\n scope {k=\"2\"}\n"
+	assert_collects(
+		f,
+		"resource {k=\"1\" other=\"3\"}\n scope {k=\"2\"}\n"
 		"  profile type=cpu/ns {other=\"3\" k=\"1\"}\n   0:main {k=\"2\" other=\"3\"} 1\n");
 }
 
@@ -212,16 +225,19 @@ static void entities_without_id_keys_go(void **state)
 	struct profiles *p = &f->p;
 	struct resource *r = open_resource(p, LIST(open_attribute(p, "host.id", "h")));
 	assert_true(profiles_room(p, &p->entities, 2));
-	r->entities = (struct list){ 0, 2 };
+	r->entities = (struct list){0, 2};
 	p->entities.count = 2;
-	p->entities.at[0] = (struct entity){ .type = open_text(p, "CANARY"),
-		.description_keys = LIST(open_text(p, "CANARY.key")) };
-	p->entities.at[1] = (struct entity){ .type = open_text(p, "host"), .schema_url = open_text(p, "u"),
-		.id_keys = LIST(open_text(p, "host.id")), .description_keys = LIST(open_text(p, "host.name")) };
+	p->entities.at[0] = (struct entity){.type = open_text(p, "CANARY"),
+					    .description_keys = LIST(open_text(p, "CANARY.key"))};
+	p->entities.at[1] = (struct entity){.type = open_text(p, "host"),
+					    .schema_url = open_text(p, "u"),
+					    .id_keys = LIST(open_text(p, "host.id")),
+					    .description_keys = LIST(open_text(p, "host.name"))};
 	open_scope(p, "");
 	open_profile(p, "cpu", "ns");
-	assert_collects(f, "resource {host.id=\"h\"} entity=host/u id=host.id description=host.name\n"
-		" scope\n  profile type=cpu/ns\n");
+	assert_collects(f,
+			"resource {host.id=\"h\"} entity=host/u id=host.id description=host.name\n"
+			" scope\n  profile type=cpu/ns\n");
 }
 
 static void resources_and_scopes_without_profiles_do_not_appear(void **state)
@@ -254,7 +270,8 @@ static void nothing_left_is_nothing(void **state)
 	assert_int_equal(collect_bytes(f->c), before);
 }
 
-static void request_of_service(struct fixture *f, const char *service, const char *type, int64_t value)
+static void request_of_service(struct fixture *f, const char *service, const char *type,
+			       int64_t value)
 {
 	open_begin(&f->p, NULL);
 	/* another dictionary each time: what is equal has different indices */
@@ -275,12 +292,14 @@ static void requests_of_one_service_become_one_resource(void **state)
 	request_of_service(f, "a", "cpu", 1);
 	request_of_service(f, "b", "cpu", 2);
 	request_of_service(f, "a", "cpu", 3);
-	assert_leaves(f,
-		"resource {service.name=\"a\"}\n scope name=agent\n"
-		"  profile type=cpu/ns\n   0:main {t=\"1\"} 1\n  profile type=cpu/count\n   0:main 1\n"
-		"  profile type=cpu/ns\n   0:main {t=\"1\"} 3\n  profile type=cpu/count\n   0:main 3\n"
-		"resource {service.name=\"b\"}\n scope name=agent\n"
-		"  profile type=cpu/ns\n   0:main {t=\"1\"} 2\n  profile type=cpu/count\n   0:main 2\n");
+	assert_leaves(f, "resource {service.name=\"a\"}\n scope name=agent\n"
+			 "  profile type=cpu/ns\n   0:main {t=\"1\"} 1\n  profile type=cpu/count\n "
+			 "  0:main 1\n"
+			 "  profile type=cpu/ns\n   0:main {t=\"1\"} 3\n  profile type=cpu/count\n "
+			 "  0:main 3\n"
+			 "resource {service.name=\"b\"}\n scope name=agent\n"
+			 "  profile type=cpu/ns\n   0:main {t=\"1\"} 2\n  profile type=cpu/count\n "
+			 "  0:main 2\n");
 }
 
 static void a_hundred_requests_share_every_entry(void **state)
@@ -292,7 +311,8 @@ static void a_hundred_requests_share_every_entry(void **state)
 	size_t each = collect_bytes(f->c) - one;
 	for (int i = 2; i < 100; i++)
 		request_of_service(f, "a", "cpu", 1);
-	/* two Profiles and nothing else, but for the lengths before them, which grow once or twice */
+	/* two Profiles and nothing else, but for the lengths before them, which grow once or twice
+	 */
 	assert_in_range(collect_bytes(f->c), one + 99 * each, one + 99 * each + 4);
 	struct packet *packet = collect_seal(f->c);
 	assert_int_equal(packet->resources, 1);
@@ -316,13 +336,12 @@ static void equal_scopes_of_different_resources_stay_apart(void **state)
 		open_scope(p, "agent");
 		open_profile(p, "cpu", "ns")->period = i + 5;
 	}
-	assert_collects(f,
-		"resource {pid=0}\n scope name=agent\n"
-		"  profile type=cpu/ns period=1\n  profile type=cpu/ns period=5\n"
-		" scope name=other\n  profile type=cpu/ns period=3\n"
-		"resource {pid=1}\n scope name=agent\n"
-		"  profile type=cpu/ns period=2\n  profile type=cpu/ns period=6\n"
-		" scope name=other\n  profile type=cpu/ns period=4\n");
+	assert_collects(f, "resource {pid=0}\n scope name=agent\n"
+			   "  profile type=cpu/ns period=1\n  profile type=cpu/ns period=5\n"
+			   " scope name=other\n  profile type=cpu/ns period=3\n"
+			   "resource {pid=1}\n scope name=agent\n"
+			   "  profile type=cpu/ns period=2\n  profile type=cpu/ns period=6\n"
+			   " scope name=other\n  profile type=cpu/ns period=4\n");
 }
 
 /* Lengths that need two and three bytes, at every level that has one. */
@@ -330,9 +349,9 @@ static void long_messages_have_long_lengths(void **state)
 {
 	struct fixture *f = *state;
 	struct profiles *p = &f->p;
-	char name[20001] = { 0 };
+	char name[20001] = {0};
 	memset(name, 'n', 20000);
-	struct list locations = { 0 };
+	struct list locations = {0};
 	for (uint32_t i = 0; i < 300; i++) {
 		uint32_t location = open_location(p, 0, i, 0, NONE);
 		locations = profiles_list_copy(p, locations, 1);

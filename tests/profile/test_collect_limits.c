@@ -22,12 +22,13 @@ static void varied_request(struct fixture *f, uint32_t seed, uint32_t samples)
 	}
 }
 
-/* A refused request leaves no trace: what is sealed then equals what would have been sealed without it. */
+/* A refused request leaves no trace: what is sealed then equals what would have been sealed without
+ * it. */
 static void refused_requests_leave_no_trace(void **state)
 {
 	struct fixture *f = *state;
 	struct collect *without = collect_new(&collecting_wide);
-	collecting_limit(f, (struct collect_limits){ .max_bytes = 1000, .hard_bytes = 1 << 20 });
+	collecting_limit(f, (struct collect_limits){.max_bytes = 1000, .hard_bytes = 1 << 20});
 	for (uint32_t i = 0; i < 20; i++) {
 		varied_request(f, i, i % 2 ? 40 : 4000);
 		enum collect_result result = collecting_add(f);
@@ -36,7 +37,8 @@ static void refused_requests_leave_no_trace(void **state)
 		else
 			assert_int_equal(result, COLLECT_FULL);
 		if (result == COLLECT_ADDED)
-			assert_int_equal(collect_add(without, &f->p, false, &f->added, NULL), COLLECT_ADDED);
+			assert_int_equal(collect_add(without, &f->p, false, &f->added, NULL),
+					 COLLECT_ADDED);
 		assert_int_equal(collect_bytes(f->c), collect_bytes(without));
 		assert_int_equal(collect_samples(f->c), collect_samples(without));
 	}
@@ -52,12 +54,15 @@ static void requests_after_a_refused_one_are_collected_as_ever(void **state)
 {
 	struct fixture *f = *state;
 	struct collect *without = collect_new(&collecting_wide);
-	collecting_limit(f, (struct collect_limits){ .max_bytes = 1 << 20, .max_samples = 3000, .hard_bytes = 1 << 20 });
+	collecting_limit(f, (struct collect_limits){.max_bytes = 1 << 20,
+						    .max_samples = 3000,
+						    .hard_bytes = 1 << 20});
 	uint32_t refused = 0;
 	for (uint32_t i = 0; i < 40; i++) {
 		varied_request(f, i, i % 3 ? 60 : 2500);
 		if (collecting_add(f) == COLLECT_ADDED)
-			assert_int_equal(collect_add(without, &f->p, false, &f->added, NULL), COLLECT_ADDED);
+			assert_int_equal(collect_add(without, &f->p, false, &f->added, NULL),
+					 COLLECT_ADDED);
 		else
 			refused++;
 		assert_int_equal(collect_bytes(f->c), collect_bytes(without));
@@ -75,7 +80,8 @@ static void requests_after_a_refused_one_are_collected_as_ever(void **state)
 static void max_samples_counts_what_leaves(void **state)
 {
 	struct fixture *f = *state;
-	collecting_limit(f, (struct collect_limits){ .max_bytes = 1 << 20, .max_samples = 2, .hard_bytes = 1 << 20 });
+	collecting_limit(f, (struct collect_limits){
+				    .max_bytes = 1 << 20, .max_samples = 2, .hard_bytes = 1 << 20});
 	for (int request = 0; request < 3; request++) {
 		open_begin(&f->p, NULL);
 		uint32_t stack = open_frame(&f->p, "main");
@@ -90,7 +96,7 @@ static void max_samples_counts_what_leaves(void **state)
 static void a_request_over_the_hard_limit_fails(void **state)
 {
 	struct fixture *f = *state;
-	collecting_limit(f, (struct collect_limits){ .max_bytes = 1000, .hard_bytes = 2000 });
+	collecting_limit(f, (struct collect_limits){.max_bytes = 1000, .hard_bytes = 2000});
 	varied_request(f, 1, 400);
 	assert_int_equal(collecting_add(f), COLLECT_FAILED);
 	assert_int_equal(f->err.kind, ERROR_TOO_LARGE);
@@ -104,7 +110,8 @@ static void a_request_over_the_hard_limit_fails(void **state)
 	packet_unref(&packet);
 }
 
-/* References repeat a long text in few bytes of input: the work is bounded, even where all copies are equal. */
+/* References repeat a long text in few bytes of input: the work is bounded, even where all copies
+ * are equal. */
 static void repeating_a_long_text_by_reference_is_refused(void **state)
 {
 	struct fixture *f = *state;
@@ -113,8 +120,8 @@ static void repeating_a_long_text_by_reference_is_refused(void **state)
 	memset(text, 't', sizeof text - 1);
 	uint32_t value = open_text(p, text), key = open_text(p, "k");
 	for (int i = 0; i < 1000; i++) {
-		uint32_t a = profiles_attribute_new(p, (struct attribute){
-			.key = key, .type = VALUE_STRING, .string = value });
+		uint32_t a = profiles_attribute_new(
+			p, (struct attribute){.key = key, .type = VALUE_STRING, .string = value});
 		open_resource(p, LIST(a));
 		open_scope(p, "");
 		open_profile(p, "cpu", "ns");
@@ -125,8 +132,10 @@ static void repeating_a_long_text_by_reference_is_refused(void **state)
 	open_begin(p, NULL);
 	collecting_profile(f);
 	for (int i = 0; i < 1000; i++) {
-		uint32_t a = profiles_attribute_new(p, (struct attribute){
-			.key = open_text(p, "k"), .type = VALUE_STRING, .string = open_text(p, text) });
+		uint32_t a =
+			profiles_attribute_new(p, (struct attribute){.key = open_text(p, "k"),
+								     .type = VALUE_STRING,
+								     .string = open_text(p, text)});
 		p->attributes.at[a].string = p->attributes.at[1].string;
 		open_value(p, 0, LIST(a), 1);
 	}
@@ -147,7 +156,8 @@ static void note_done(struct ack *ack, bool failed)
 static void contributions_tell_where_it_came_from(void **state)
 {
 	struct fixture *f = *state;
-	struct request late = { .receiver = "otlp", .arrival = 200 }, early = { .receiver = "pprof", .arrival = 100 };
+	struct request late = {.receiver = "otlp", .arrival = 200},
+		       early = {.receiver = "pprof", .arrival = 100};
 	open_begin(&f->p, &late);
 	collecting_changed_profile(f);
 	open_value(&f->p, 0, NONE, 1);
@@ -172,7 +182,7 @@ static void contributions_tell_where_it_came_from(void **state)
 
 static void collect_one_with_ack(struct fixture *f, struct ack *ack, bool hold)
 {
-	struct request request = { .receiver = "otlp", .ack = ack };
+	struct request request = {.receiver = "otlp", .ack = ack};
 	done_calls = done_failed = 0;
 	ack_init(ack, note_done);
 	open_begin(&f->p, &request);
@@ -230,8 +240,8 @@ static void a_refused_request_holds_no_ack(void **state)
 {
 	struct fixture *f = *state;
 	struct ack ack;
-	struct request request = { .ack = &ack };
-	collecting_limit(f, (struct collect_limits){ .max_bytes = 1000, .hard_bytes = 2000 });
+	struct request request = {.ack = &ack};
+	collecting_limit(f, (struct collect_limits){.max_bytes = 1000, .hard_bytes = 2000});
 	varied_request(f, 1, 400);
 	f->p.request = &request;
 	ack_init(&ack, note_done);

@@ -27,7 +27,7 @@ static void only_the_changed_profile_merges(void **state)
 	open_value(&f->p, open_frame(&f->p, "other"), NONE, 5);
 	open_value(&f->p, stack, NONE, 2);
 	assert_collects(f, HEAD "   0:main 1\n   0:main 2\n"
-		"  profile type=alloc/b\n   0:main 3\n   0:other 5\n");
+				"  profile type=alloc/b\n   0:main 3\n   0:other 5\n");
 	assert_int_equal(f->added.samples_in, 5);
 	assert_int_equal(f->added.samples_merged, 1);
 }
@@ -47,7 +47,8 @@ static void samples_that_lost_their_difference_merge(void **state)
 	assert_collects(f, HEAD "   0:main {k=\"v\"} @10 @20 @11 @21\n");
 }
 
-/* A mask made two functions equal: two locations become one, and so do the stacks and the samples. */
+/* A mask made two functions equal: two locations become one, and so do the stacks and the samples.
+ */
 static void functions_masked_into_the_same_text_merge_their_samples(void **state)
 {
 	struct fixture *f = *state;
@@ -66,22 +67,41 @@ static void functions_masked_into_the_same_text_merge_their_samples(void **state
 		p->functions.at[i].changed = 1;
 	}
 	assert_collects(f, HEAD "   0:*** 3\n"
-		"  profile type=other/ns\n   0:clean 3\n   0:clean 4\n");
+				"  profile type=other/ns\n   0:clean 3\n   0:clean 4\n");
 }
 
 static void set_changed(struct profiles *p, int what)
 {
 	switch (what) {
-	case 0: p->mappings.at[1].changed = 1; break;
-	case 1: p->attributes.at[1].changed = 1; break; /* of the mapping */
-	case 2: p->attributes.at[2].changed = 1; break; /* of the location */
-	case 3: p->attributes.at[3].changed = 1; break; /* of the sample */
-	case 4: p->locations.at[1].changed = 1; break;
-	case 5: p->stacks.at[1].changed = 1; break;
-	case 6: p->links.at[1].changed = 1; break;
-	case 7: p->functions.at[1].changed = 1; break;
-	case 8: p->samples.at[1].changed = 1; break;
-	default: break;
+	case 0:
+		p->mappings.at[1].changed = 1;
+		break;
+	case 1:
+		p->attributes.at[1].changed = 1;
+		break; /* of the mapping */
+	case 2:
+		p->attributes.at[2].changed = 1;
+		break; /* of the location */
+	case 3:
+		p->attributes.at[3].changed = 1;
+		break; /* of the sample */
+	case 4:
+		p->locations.at[1].changed = 1;
+		break;
+	case 5:
+		p->stacks.at[1].changed = 1;
+		break;
+	case 6:
+		p->links.at[1].changed = 1;
+		break;
+	case 7:
+		p->functions.at[1].changed = 1;
+		break;
+	case 8:
+		p->samples.at[1].changed = 1;
+		break;
+	default:
+		break;
 	}
 }
 
@@ -117,13 +137,13 @@ static void attribute_sets_are_equal_in_any_order(void **state)
 	open_value(&f->p, stack, LIST(other, b), 4);
 	open_value(&f->p, stack, LIST(b), 8);
 	assert_collects(f, HEAD "   0:main {b=\"1\" a=\"1\"} 3\n   0:main {a=\"2\" b=\"1\"} 4\n"
-		"   0:main {b=\"1\"} 8\n");
+				"   0:main {b=\"1\"} 8\n");
 }
 
 static void long_attribute_sets_merge_too(void **state)
 {
 	struct fixture *f = *state;
-	struct list up = { 0 }, down = { 0 };
+	struct list up = {0}, down = {0};
 	uint32_t all[40];
 	char key[8];
 	for (int i = 0; i < 40; i++) {
@@ -152,8 +172,9 @@ static void different_links_stay_apart(void **state)
 	open_sample(&f->p, stack, NONE, open_link(&f->p, 1, 1), TIMES(2), NULL);
 	open_sample(&f->p, stack, NONE, open_link(&f->p, 1, 1), TIMES(4), NULL);
 	open_sample(&f->p, stack, NONE, open_link(&f->p, 0, 0), TIMES(8), NULL);
-	assert_collects(f, HEAD "   0:main 9\n"
-		"   0:main link=01010101010101010101010101010101/0101010101010101 6\n");
+	assert_collects(f, HEAD
+			"   0:main 9\n"
+			"   0:main link=01010101010101010101010101010101/0101010101010101 6\n");
 }
 
 static void each_timestamp_keeps_its_value(void **state)
@@ -183,7 +204,7 @@ static void only_equal_shapes_merge(void **state)
 	open_sample(&f->p, stack, NONE, 0, NULL, NULL);
 	open_sample(&f->p, stack, NONE, 0, NULL, TIMES(40));
 	assert_collects(f, HEAD "   0:main 1\n   0:main @10 @40\n   0:main 2 @20\n   0:main 6 8\n"
-		"   0:main 3 4 @30\n   0:main 3 4 @30\n   0:main\n");
+				"   0:main 3 4 @30\n   0:main 3 4 @30\n   0:main\n");
 	assert_int_equal(f->added.samples_merged, 2);
 }
 
@@ -197,7 +218,8 @@ static void sums_that_would_overflow_stay_apart(void **state)
 	open_sample(&f->p, stack, NONE, 0, TIMES(4, 1), NULL);
 	open_sample(&f->p, stack, NONE, 0, TIMES(8, 5), NULL);
 	open_sample(&f->p, stack, NONE, 0, TIMES(16, INT64_MIN), NULL);
-	assert_collects(f, HEAD "   0:main 3 9223372036854775807\n   0:main 28 -9223372036854775802\n");
+	assert_collects(f, HEAD
+			"   0:main 3 9223372036854775807\n   0:main 28 -9223372036854775802\n");
 	assert_int_equal(f->added.samples_merged, 3);
 }
 
@@ -208,7 +230,8 @@ static void an_overflow_leaves_what_was_summed_alone(void **state)
 	collecting_changed_profile(f);
 	open_sample(&f->p, stack, NONE, 0, TIMES(1, INT64_MAX), NULL);
 	open_sample(&f->p, stack, NONE, 0, TIMES(2, INT64_MAX), NULL);
-	assert_collects(f, HEAD "   0:main 1 9223372036854775807\n   0:main 2 9223372036854775807\n");
+	assert_collects(f,
+			HEAD "   0:main 1 9223372036854775807\n   0:main 2 9223372036854775807\n");
 	assert_int_equal(f->added.samples_merged, 0);
 }
 

@@ -13,10 +13,11 @@
 #include "tests/support/open.h"
 #include "tests/support/oracle.h"
 
-/* What the tests of profile/collect share: open tables, a collector, and an independent judge of what leaves. */
-#define NONE ((struct list){ 0 })
+/* What the tests of profile/collect share: open tables, a collector, and an independent judge of
+ * what leaves. */
+#define NONE ((struct list){0})
 #define LIST(...) open_list(&f->p, __VA_ARGS__, OPEN_END)
-#define TIMES(...) ((const int64_t[]){ __VA_ARGS__, -1 })
+#define TIMES(...) ((const int64_t[]){__VA_ARGS__, -1})
 
 struct fixture {
 	struct profiles p;

@@ -5,8 +5,9 @@
 #include "profile/profiles.h"
 
 /*
- * Open tables made by hand, in the order in which a decoder fills them: dictionary entries whenever they are
- * needed, then a resource, its scope, its Profile, its samples, and so on. Each returns the new index.
+ * Open tables made by hand, in the order in which a decoder fills them: dictionary entries whenever
+ * they are needed, then a resource, its scope, its Profile, its samples, and so on. Each returns
+ * the new index.
  */
 void open_begin(struct profiles *p, struct request *request);
 
@@ -29,9 +30,10 @@ struct resource *open_resource(struct profiles *p, struct list attributes);
 struct scope *open_scope(struct profiles *p, const char *name);
 struct profile *open_profile(struct profiles *p, const char *type, const char *unit);
 /* Both lists end with -1. */
-struct sample *open_sample(struct profiles *p, uint32_t stack, struct list attributes, uint32_t link,
-			   const int64_t *values, const int64_t *times);
-struct sample *open_value(struct profiles *p, uint32_t stack, struct list attributes, int64_t value);
+struct sample *open_sample(struct profiles *p, uint32_t stack, struct list attributes,
+			   uint32_t link, const int64_t *values, const int64_t *times);
+struct sample *open_value(struct profiles *p, uint32_t stack, struct list attributes,
+			  int64_t value);
 
 /* A stack of one location of a function of that name: the shortest way to a sample. */
 uint32_t open_frame(struct profiles *p, const char *function);

@@ -16,7 +16,8 @@ typedef COMMON(KeyValue) KeyValue;
 
 static Data *unpack(struct view otlp)
 {
-	return opentelemetry__proto__profiles__v1development__profiles_data__unpack(NULL, otlp.len, otlp.at);
+	return opentelemetry__proto__profiles__v1development__profiles_data__unpack(NULL, otlp.len,
+										    otlp.at);
 }
 
 static void release(Data *data)
@@ -51,11 +52,12 @@ static bool has_unknown(const ProtobufCMessage *m)
 		if ((f->flags & PROTOBUF_C_FIELD_FLAG_ONEOF) &&
 		    *(const uint32_t *)((const char *)m + f->quantifier_offset) != f->id)
 			continue;
-		size_t n = f->label == PROTOBUF_C_LABEL_REPEATED ?
-				   *(const size_t *)((const char *)m + f->quantifier_offset) : 1;
-		ProtobufCMessage *const *list = f->label == PROTOBUF_C_LABEL_REPEATED ?
-							*(ProtobufCMessage **const *)member :
-							(ProtobufCMessage *const *)member;
+		size_t n = f->label == PROTOBUF_C_LABEL_REPEATED
+				   ? *(const size_t *)((const char *)m + f->quantifier_offset)
+				   : 1;
+		ProtobufCMessage *const *list = f->label == PROTOBUF_C_LABEL_REPEATED
+							? *(ProtobufCMessage * *const *)member
+							: (ProtobufCMessage *const *)member;
 		for (size_t j = 0; j < n; j++)
 			if (list[j] && has_unknown(list[j]))
 				return true;
@@ -67,9 +69,14 @@ enum { MAPPING = 1, LOCATION, FUNCTION, LINK, STRING, ATTRIBUTE, STACK };
 
 static size_t table_count(const Dictionary *d, unsigned table)
 {
-	const size_t counts[] = { 0, d->n_mapping_table, d->n_location_table, d->n_function_table,
-				  d->n_link_table, d->n_string_table, d->n_attribute_table,
-				  d->n_stack_table };
+	const size_t counts[] = {0,
+				 d->n_mapping_table,
+				 d->n_location_table,
+				 d->n_function_table,
+				 d->n_link_table,
+				 d->n_string_table,
+				 d->n_attribute_table,
+				 d->n_stack_table};
 	return counts[table];
 }
 
@@ -154,7 +161,7 @@ static void check_location(struct check *c, int32_t index)
 	check_attributes(c, l->attribute_indices, l->n_attribute_indices);
 }
 
-static void check_sample(struct check *c, const PROFILES(Sample) *s)
+static void check_sample(struct check *c, const PROFILES(Sample) * s)
 {
 	broken(c, s->stack_index == 0, "stack 0 in use");
 	if (use(c, STACK, s->stack_index)) {
@@ -166,7 +173,7 @@ static void check_sample(struct check *c, const PROFILES(Sample) *s)
 	check_attributes(c, s->attribute_indices, s->n_attribute_indices);
 }
 
-static void check_kind(struct check *c, const PROFILES(ValueType) *kind)
+static void check_kind(struct check *c, const PROFILES(ValueType) * kind)
 {
 	if (!kind)
 		return;
@@ -174,18 +181,19 @@ static void check_kind(struct check *c, const PROFILES(ValueType) *kind)
 	use(c, STRING, kind->unit_strindex);
 }
 
-static void check_profile(struct check *c, const PROFILES(Profile) *p)
+static void check_profile(struct check *c, const PROFILES(Profile) * p)
 {
 	check_kind(c, p->sample_type);
 	check_kind(c, p->period_type);
 	check_attributes(c, p->attribute_indices, p->n_attribute_indices);
-	broken(c, p->profile_id.len != 0 && p->profile_id.len != 16, "profile id of a wrong length");
+	broken(c, p->profile_id.len != 0 && p->profile_id.len != 16,
+	       "profile id of a wrong length");
 	broken(c, p->original_payload.len || *p->original_payload_format, "original payload");
 	for (size_t i = 0; i < p->n_samples; i++)
 		check_sample(c, p->samples[i]);
 }
 
-static void check_scope(struct check *c, const PROFILES(ScopeProfiles) *s)
+static void check_scope(struct check *c, const PROFILES(ScopeProfiles) * s)
 {
 	broken(c, !s->scope, "no Scope");
 	broken(c, !s->n_profiles, "scope without profiles");
@@ -195,7 +203,7 @@ static void check_scope(struct check *c, const PROFILES(ScopeProfiles) *s)
 		check_profile(c, s->profiles[i]);
 }
 
-static void check_resource(struct check *c, const PROFILES(ResourceProfiles) *r)
+static void check_resource(struct check *c, const PROFILES(ResourceProfiles) * r)
 {
 	broken(c, !r->resource, "no Resource");
 	broken(c, !r->n_scope_profiles, "resource without scopes");
@@ -223,7 +231,8 @@ static void check_table(struct check *c, ProtobufCMessage **entries, size_t n)
 {
 	broken(c, n == 0, "empty table");
 	if (n)
-		broken(c, protobuf_c_message_get_packed_size(entries[0]) != 0, "entry 0 is not zero");
+		broken(c, protobuf_c_message_get_packed_size(entries[0]) != 0,
+		       "entry 0 is not zero");
 	for (size_t i = 1; i < n; i++)
 		for (size_t j = 1; j < i && !c->breach; j++)
 			broken(c, same_message(entries[i], entries[j]), "an entry twice");
@@ -235,7 +244,8 @@ static void check_strings(struct check *c)
 	broken(c, d->n_string_table == 0 || *d->string_table[0], "no string 0");
 	for (size_t i = 1; i < d->n_string_table; i++)
 		for (size_t j = 0; j < i && !c->breach; j++)
-			broken(c, strcmp(d->string_table[i], d->string_table[j]) == 0, "a string twice");
+			broken(c, strcmp(d->string_table[i], d->string_table[j]) == 0,
+			       "a string twice");
 }
 
 static void check_dictionary(struct check *c)
@@ -254,7 +264,8 @@ static void check_dictionary(struct check *c)
 		for (size_t i = 1; i < table_count(d, t); i++)
 			broken(c, !c->used[t][i], "an entry that nothing refers to");
 	for (size_t i = 1; i < d->n_link_table; i++)
-		broken(c, d->link_table[i]->trace_id.len != 16 || d->link_table[i]->span_id.len != 8,
+		broken(c,
+		       d->link_table[i]->trace_id.len != 16 || d->link_table[i]->span_id.len != 8,
 		       "link ids of a wrong length");
 }
 
@@ -265,7 +276,7 @@ const char *oracle_breach(struct view otlp)
 		release(data);
 		return data ? "no dictionary" : "not decodable";
 	}
-	struct check c = { .d = data->dictionary };
+	struct check c = {.d = data->dictionary};
 	for (unsigned t = MAPPING; t <= STACK; t++)
 		c.used[t] = memory_new(table_count(c.d, t) + 1);
 	broken(&c, has_unknown(&data->base), "unknown field");
@@ -300,7 +311,8 @@ static void put_list(struct bytes *out, const Value *v)
 	}
 	bytes_add_text(out, "{");
 	for (size_t i = 0; i < v->kvlist_value->n_values; i++)
-		put_attribute(out, v->kvlist_value->values[i]->key, v->kvlist_value->values[i]->value);
+		put_attribute(out, v->kvlist_value->values[i]->key,
+			      v->kvlist_value->values[i]->value);
 	bytes_add_text(out, "}");
 }
 
@@ -312,14 +324,27 @@ static void put_attribute(struct bytes *out, const char *key, const Value *v)
 	if (key)
 		bytes_format(out, "%s=", key);
 	switch ((int)v->value_case) {
-	case VALUE_IS(STRING_VALUE): bytes_format(out, "\"%s\"", v->string_value); break;
-	case VALUE_IS(BOOL_VALUE): bytes_add_text(out, v->bool_value ? "true" : "false"); break;
-	case VALUE_IS(INT_VALUE): bytes_format(out, "%" PRId64, v->int_value); break;
-	case VALUE_IS(DOUBLE_VALUE): bytes_format(out, "%g", v->double_value); break;
-	case VALUE_IS(BYTES_VALUE): put_hex(out, v->bytes_value); break;
+	case VALUE_IS(STRING_VALUE):
+		bytes_format(out, "\"%s\"", v->string_value);
+		break;
+	case VALUE_IS(BOOL_VALUE):
+		bytes_add_text(out, v->bool_value ? "true" : "false");
+		break;
+	case VALUE_IS(INT_VALUE):
+		bytes_format(out, "%" PRId64, v->int_value);
+		break;
+	case VALUE_IS(DOUBLE_VALUE):
+		bytes_format(out, "%g", v->double_value);
+		break;
+	case VALUE_IS(BYTES_VALUE):
+		put_hex(out, v->bytes_value);
+		break;
 	case VALUE_IS(ARRAY_VALUE):
-	case VALUE_IS(KVLIST_VALUE): put_list(out, v); break;
-	default: bytes_add_text(out, "empty");
+	case VALUE_IS(KVLIST_VALUE):
+		put_list(out, v);
+		break;
+	default:
+		bytes_add_text(out, "empty");
 	}
 }
 
@@ -357,7 +382,7 @@ static void put_count(struct bytes *out, const char *name, int64_t n)
 		bytes_format(out, " %s=%" PRId64, name, n);
 }
 
-static void put_line(struct bytes *out, const Dictionary *d, const PROFILES(Line) *line)
+static void put_line(struct bytes *out, const Dictionary *d, const PROFILES(Line) * line)
 {
 	const PROFILES(Function) *f = d->function_table[line->function_index];
 	bytes_format(out, ":%s", d->string_table[f->name_strindex]);
@@ -371,7 +396,7 @@ static void put_line(struct bytes *out, const Dictionary *d, const PROFILES(Line
 		bytes_format(out, "/%" PRId64 ".%" PRId64, line->line, line->column);
 }
 
-static void put_mapping(struct bytes *out, const Dictionary *d, const PROFILES(Mapping) *m)
+static void put_mapping(struct bytes *out, const Dictionary *d, const PROFILES(Mapping) * m)
 {
 	bytes_format(out, "!%s", d->string_table[m->filename_strindex]);
 	put_count(out, "start", (int64_t)m->memory_start);
@@ -396,7 +421,7 @@ static void put_stack(struct bytes *out, const Dictionary *d, int32_t stack)
 	}
 }
 
-static void put_sample(struct bytes *out, const Dictionary *d, const PROFILES(Sample) *s)
+static void put_sample(struct bytes *out, const Dictionary *d, const PROFILES(Sample) * s)
 {
 	bytes_add_text(out, "   ");
 	put_stack(out, d, s->stack_index);
@@ -415,14 +440,14 @@ static void put_sample(struct bytes *out, const Dictionary *d, const PROFILES(Sa
 }
 
 static void put_kind(struct bytes *out, const Dictionary *d, const char *name,
-		     const PROFILES(ValueType) *kind)
+		     const PROFILES(ValueType) * kind)
 {
 	if (kind)
 		bytes_format(out, " %s=%s/%s", name, d->string_table[kind->type_strindex],
 			     d->string_table[kind->unit_strindex]);
 }
 
-static void put_profile(struct bytes *out, const Dictionary *d, const PROFILES(Profile) *p)
+static void put_profile(struct bytes *out, const Dictionary *d, const PROFILES(Profile) * p)
 {
 	bytes_add_text(out, "  profile");
 	put_kind(out, d, "type", p->sample_type);
@@ -441,7 +466,7 @@ static void put_profile(struct bytes *out, const Dictionary *d, const PROFILES(P
 		put_sample(out, d, p->samples[i]);
 }
 
-static void put_scope(struct bytes *out, const Dictionary *d, const PROFILES(ScopeProfiles) *s)
+static void put_scope(struct bytes *out, const Dictionary *d, const PROFILES(ScopeProfiles) * s)
 {
 	bytes_add_text(out, " scope");
 	put_text(out, "name", s->scope->name);
@@ -455,7 +480,7 @@ static void put_scope(struct bytes *out, const Dictionary *d, const PROFILES(Sco
 		put_profile(out, d, s->profiles[i]);
 }
 
-static void put_entity(struct bytes *out, const COMMON(EntityRef) *e)
+static void put_entity(struct bytes *out, const COMMON(EntityRef) * e)
 {
 	bytes_format(out, " entity=%s/%s", e->type, e->schema_url);
 	for (size_t i = 0; i < e->n_id_keys; i++)
@@ -464,7 +489,8 @@ static void put_entity(struct bytes *out, const COMMON(EntityRef) *e)
 		bytes_format(out, " description=%s", e->description_keys[i]);
 }
 
-static void put_resource(struct bytes *out, const Dictionary *d, const PROFILES(ResourceProfiles) *r)
+static void put_resource(struct bytes *out, const Dictionary *d,
+			 const PROFILES(ResourceProfiles) * r)
 {
 	bytes_add_text(out, "resource");
 	put_text(out, "schema", r->schema_url);
