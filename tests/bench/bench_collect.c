@@ -22,6 +22,7 @@
 
 static uint64_t allocations;
 
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 /* Counts what passes through the C library's allocator, our own and protobuf-c's. */
 void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t count, size_t size);
@@ -44,6 +45,7 @@ void *realloc(void *old, size_t size)
 	allocations++;
 	return __libc_realloc(old, size);
 }
+#endif
 
 struct bench {
 	struct bytes *files;

@@ -7,7 +7,7 @@
 #include "profile/decode_otlp.h"
 
 /*
- *	collect_files [-d key] [-b batch] OUT FILE...
+ *	collect_tool [-d key] [-b batch] OUT FILE...
  *
  * Takes OTLP messages through decode and collect, for the oracle of test_collect_oracle.py: writes
  *OUT.0, OUT.1 ..., each a packet of so many requests, and prints "FILE: what became of it". -d
