@@ -19,12 +19,20 @@ bool pprof_too_large(struct pprof_reader *r)
 	return profiles_over_cap(r->p, r->err);
 }
 
+/* Was the message read to its end? Otherwise the fault stands at the field of the last tag. */
+static bool is_whole(struct pprof_reader *r, struct wire *w, uint32_t number)
+{
+	return wire_done(w) || error_set(r->err, ERROR_INVALID, "%s (at field %u)",
+					 wire_fault_text(w->fault), number);
+}
+
 /* The plain fields 1..max of a message, each number at its place in `fields`. */
 static bool read_fields(struct pprof_reader *r, struct view message, uint64_t *fields, uint32_t max)
 {
 	struct wire w = wire_of(message);
+	uint32_t tag = 0;
 	while (wire_more(&w)) {
-		uint32_t tag = wire_tag(&w);
+		tag = wire_tag(&w);
 		if (tag >> 3 > max)
 			wire_skip(&w, tag);
 		else if ((tag & 7) == WIRE_VARINT)
@@ -32,7 +40,7 @@ static bool read_fields(struct pprof_reader *r, struct view message, uint64_t *f
 		else
 			wire_fail(&w, WIRE_MISMATCH);
 	}
-	return wire_done(&w) || pprof_refuse(r, wire_fault_text(w.fault));
+	return is_whole(r, &w, tag >> 3);
 }
 
 /* A nested message; empty (and the reader failed) if it is none. */
@@ -222,7 +230,7 @@ static bool read_comments(struct pprof_reader *r, struct view indices, uint32_t 
 		if (!bytes_add(&r->comments, &string, sizeof string))
 			return pprof_too_large(r);
 	}
-	return wire_done(&w) || pprof_refuse(r, wire_fault_text(w.fault));
+	return is_whole(r, &w, PPROF_COMMENT);
 }
 
 /* Pass 3: locations. */
@@ -249,8 +257,10 @@ static bool read_line(struct pprof_reader *r, struct view message)
 static bool read_location_fields(struct pprof_reader *r, struct view message, uint64_t *fields)
 {
 	struct wire w = wire_of(message);
+	uint32_t number = 0;
 	while (wire_more(&w)) {
-		uint32_t tag = wire_tag(&w), number = tag >> 3;
+		uint32_t tag = wire_tag(&w);
+		number = tag >> 3;
 		if (tag == WIRE_TAG(PPROF_LOCATION_LINE, WIRE_LEN)) {
 			if (!read_line(r, wire_len(&w)))
 				return false;
@@ -262,7 +272,7 @@ static bool read_location_fields(struct pprof_reader *r, struct view message, ui
 			wire_fail(&w, WIRE_MISMATCH);
 		}
 	}
-	return wire_done(&w) || pprof_refuse(r, wire_fault_text(w.fault));
+	return is_whole(r, &w, number);
 }
 
 static bool read_location(struct pprof_reader *r, struct view message, uint32_t ordinal)
@@ -301,7 +311,7 @@ static bool read_stack(struct pprof_reader *r, struct view ids, struct list *loc
 		p->indices.count++;
 		locations->count++;
 	}
-	return wire_done(&w) || pprof_refuse(r, wire_fault_text(w.fault));
+	return is_whole(r, &w, PPROF_SAMPLE_LOCATIONS);
 }
 
 /* Values stay where they are: each is one packed varint of the input. */
@@ -320,7 +330,7 @@ static bool read_values(struct pprof_reader *r, struct view packed, uint32_t ord
 			(struct span){ (uint32_t)(at - p->input.at), (uint32_t)(w.at - at) };
 		++*count;
 	}
-	return wire_done(&w) || pprof_refuse(r, wire_fault_text(w.fault));
+	return is_whole(r, &w, PPROF_SAMPLE_VALUES);
 }
 
 static bool read_label(struct pprof_reader *r, struct view message)
@@ -343,9 +353,9 @@ static bool read_sample_fields(struct pprof_reader *r, struct view message, uint
 			       struct list *locations)
 {
 	struct wire w = wire_of(message);
-	uint32_t values = 0, labels = 0;
+	uint32_t values = 0, labels = 0, tag = 0;
 	while (wire_more(&w)) {
-		uint32_t tag = wire_tag(&w);
+		tag = wire_tag(&w);
 		bool ok = true;
 		switch (tag >> 3) {
 		case PPROF_SAMPLE_LOCATIONS:
@@ -365,8 +375,8 @@ static bool read_sample_fields(struct pprof_reader *r, struct view message, uint
 		if (!ok)
 			return false;
 	}
-	if (!wire_done(&w))
-		return pprof_refuse(r, wire_fault_text(w.fault));
+	if (!is_whole(r, &w, tag >> 3))
+		return false;
 	return values == r->p->profiles.count ||
 	       pprof_refuse(r, "value: fewer values than sample types");
 }
@@ -430,13 +440,20 @@ static const struct step {
 	[PPROF_DOC_URL] = { "doc_url", STEP_NUMBER },
 };
 
+/* Unknown fields are step 0, which does nothing. */
+static uint32_t known(uint32_t number)
+{
+	return number < PPROF_PROFILE_FIELDS ? number : 0;
+}
+
 static bool walk(struct pprof_reader *r, int pass)
 {
-	uint32_t count[PPROF_PROFILE_FIELDS] = { 0 };
+	uint32_t count[PPROF_PROFILE_FIELDS] = { 0 }, number = 0;
 	struct wire w = wire_of(r->p->input);
 	while (wire_more(&w)) {
-		uint32_t tag = wire_tag(&w), number = tag >> 3;
-		const struct step *step = &steps[number < PPROF_PROFILE_FIELDS ? number : 0];
+		uint32_t tag = wire_tag(&w);
+		number = tag >> 3;
+		const struct step *step = &steps[known(number)];
 		if (step->kind == STEP_NONE) {
 			wire_skip(&w, tag);
 		} else if (step->kind == STEP_NUMBER && (tag & 7) == WIRE_VARINT) {
@@ -450,7 +467,9 @@ static bool walk(struct pprof_reader *r, int pass)
 		}
 	}
 	memcpy(r->count, count, sizeof count);
-	return wire_done(&w) || pprof_refuse(r, wire_fault_text(w.fault));
+	if (is_whole(r, &w, number))
+		return true;
+	return known(number) ? error_prefix(r->err, "%s", steps[number].name) : false;
 }
 
 static bool refer_texts(struct pprof_reader *r)

@@ -141,6 +141,8 @@ struct list profiles_list_copy(struct profiles *p, struct list list, uint32_t mo
 	if (!profiles_room(p, &p->indices, list.count + more))
 		return (struct list){ 0 };
 	struct list copy = { p->indices.count, list.count };
+	if (list.count + more == 0)
+		return copy;
 	memcpy(p->indices.at + copy.first, p->indices.at + list.first,
 	       list.count * sizeof *p->indices.at);
 	memset(p->indices.at + copy.first + list.count, 0, more * sizeof *p->indices.at);

@@ -417,11 +417,19 @@ static void refusals_name_the_field(void **state)
 static void malformed_bodies_are_refused(void **state)
 {
 	(void)state;
-	static void (*const cases[])(void) = { wrong_wire_type, truncated };
-	for (size_t i = 0; i < 2; i++) {
+	static const struct {
+		void (*add)(void);
+		const char *expected;
+	} cases[] = {
+		{ wrong_wire_type,
+		  "pprof: sample: holds a known field with a wrong wire type (at field 2)" },
+		{ truncated, "pprof: string_table: is cut short (at field 6)" },
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		begin();
-		cases[i]();
+		cases[i].add();
 		assert_false(decode());
+		assert_string_equal(err.text, cases[i].expected);
 		assert_int_equal(err.kind, ERROR_INVALID);
 	}
 }

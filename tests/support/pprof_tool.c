@@ -20,7 +20,8 @@ static bool put(struct view v)
 {
 	uint8_t head[4] = { (uint8_t)(v.len >> 24), (uint8_t)(v.len >> 16), (uint8_t)(v.len >> 8),
 			    (uint8_t)v.len };
-	return fwrite(head, 1, 4, stdout) == 4 && fwrite(v.at, 1, v.len, stdout) == v.len;
+	return fwrite(head, 1, 4, stdout) == 4 &&
+	       (!v.len || fwrite(v.at, 1, v.len, stdout) == v.len);
 }
 
 static bool put_pprof(const struct pprof_out *out, void *context)
