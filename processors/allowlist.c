@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/memory.h"
 #include "pipeline/component.h"
 #include "processors/allowlist_keys.h"
 #include "processors/structural.h"
@@ -23,7 +22,6 @@ struct allowlist_config {
 
 enum { STRUCTURAL_ALLOW, STRUCTURAL_DENY };
 
-#define MEMO_KEEP 65536      /* entries that a worker keeps between requests */
 #define COMPARISONS_MAX (1u << 22) /* of entity keys with attributes, per request */
 
 struct allowlist {
@@ -35,8 +33,7 @@ struct allowlist {
 
 struct allowlist_scratch {
 	struct allowlist_cache cache;
-	uint32_t *memo;
-	uint32_t memo_room;
+	struct value_memo memo;
 };
 
 static const struct metric denied_metric = {
@@ -56,7 +53,6 @@ struct pass {
 	struct profiles *p;
 	enum site site;
 	uint32_t overflow; /* the string, once it is made */
-	uint32_t remembered; /* attributes that the memo covers */
 	int64_t denied, overflowed;
 };
 
@@ -104,57 +100,21 @@ static void overflow(struct pass *pass, struct attribute *a)
 				 .string = pass->overflow };
 }
 
-/* Is everything inside permitted? */
-static bool is_clean(struct pass *pass, const struct attribute *a)
+static enum value_change filter_nested(void *context, bool keyed, struct attribute *child)
 {
+	struct pass *pass = context;
 	uint16_t values;
-	for (uint32_t i = 0; value_is_nested(a) && i < a->children.count; i++) {
-		const struct attribute *child = &pass->p->attributes.at[a->children.first + i];
-		if (a->type == VALUE_KVLIST &&
-		    (!key_passes(pass, child, &values) || !value_passes(pass, child, values)))
-			return false;
-		if (!is_clean(pass, child))
-			return false;
-	}
-	return true;
-}
-
-/* What stays of one entry of a map; false if nothing. */
-static bool filter_nested(struct pass *pass, struct attribute *child)
-{
-	uint16_t values;
+	if (!keyed)
+		return VALUE_SAME;
 	if (!key_passes(pass, child, &values)) {
 		note(pass, "denied", string_view(pass->p, child->key));
 		pass->denied++;
-		return false;
+		return VALUE_REMOVED;
 	}
-	if (!value_passes(pass, child, values))
-		overflow(pass, child);
-	return true;
-}
-
-/* Gives the entry, which is ours, new children that hold permitted keys only. False: over the cap. */
-static bool rebuild(struct pass *pass, uint32_t index)
-{
-	struct profiles *p = pass->p;
-	struct list old = p->attributes.at[index].children;
-	bool keyed = p->attributes.at[index].type == VALUE_KVLIST;
-	if (!profiles_room(p, &p->attributes, old.count))
-		return false;
-	struct list fresh = { p->attributes.count, 0 };
-	p->attributes.count += old.count;
-	for (uint32_t i = 0; i < old.count; i++) {
-		struct attribute child = p->attributes.at[old.first + i];
-		if (keyed && !filter_nested(pass, &child))
-			continue;
-		uint32_t at = fresh.first + fresh.count++;
-		p->attributes.at[at] = child;
-		if (value_is_nested(&child) && !rebuild(pass, at))
-			return false;
-	}
-	p->attributes.at[index].children = fresh;
-	p->attributes.at[index].changed = 1;
-	return true;
+	if (value_passes(pass, child, values))
+		return VALUE_SAME;
+	overflow(pass, child);
+	return VALUE_CHANGED;
 }
 
 /* The attribute that may stay in place of this one; 0: none. */
@@ -173,10 +133,14 @@ static uint32_t filter(struct pass *pass, uint32_t index, const struct scope *sc
 		overflow(pass, &a);
 		return profiles_attribute_new(p, a);
 	}
-	if (is_clean(pass, &a))
+	if (!value_is_nested(&a))
 		return index;
-	index = profiles_attribute_new(p, a);
-	return index && rebuild(pass, index) ? index : 0;
+	struct list inner = value_rewrite(p, &a, filter_nested, pass);
+	if (inner.first == a.children.first && inner.count == a.children.count)
+		return index;
+	a.children = inner;
+	a.changed = 1;
+	return profiles_attribute_new(p, a);
 }
 
 /* A scope's structural attributes depend on the scope, so nothing is remembered there. */
@@ -186,9 +150,7 @@ static uint32_t filter_once(struct pass *pass, uint32_t index, const struct list
 		const char *at = (const char *)list - offsetof(struct scope, attributes);
 		return filter(pass, index, (const struct scope *)at);
 	}
-	if (index >= pass->remembered)
-		return filter(pass, index, NULL);
-	uint32_t *memo = &pass->scratch->memo[index]; /* the verdict + 1 */
+	uint32_t fresh = 0, *memo = value_memo_at(&pass->scratch->memo, index, &fresh);
 	if (!*memo)
 		*memo = filter(pass, index, NULL) + 1;
 	return *memo - 1;
@@ -222,17 +184,8 @@ static void finish(struct pass *pass)
 
 static void filter_attributes(struct pass *pass, enum site site)
 {
-	struct allowlist_scratch *scratch = pass->scratch;
-	uint32_t count = pass->p->attributes.count;
-	if (count > scratch->memo_room) {
-		memory_free(scratch->memo);
-		scratch->memo_room = count;
-		scratch->memo = memory_array(count, sizeof *scratch->memo);
-	} else {
-		memset(scratch->memo, 0, count * sizeof *scratch->memo);
-	}
+	value_memo_clear(&pass->scratch->memo, pass->p->attributes.count);
 	pass->site = site;
-	pass->remembered = count;
 	sites_each_list(pass->p, site, filter_list, pass);
 	finish(pass);
 }
@@ -316,11 +269,7 @@ static bool process(void *self, void *scratch, struct profiles *p, struct error 
 		filter_attributes(&pass, site);
 	filter_links(&pass);
 	filter_entities(&pass);
-	if (own->memo_room > MEMO_KEEP) {
-		memory_free(own->memo);
-		own->memo = NULL;
-		own->memo_room = 0;
-	}
+	value_memo_trim(&own->memo);
 	return !p->over_cap || profiles_over_cap(p, err);
 }
 
@@ -329,7 +278,7 @@ static void scratch_fini(void *self, void *scratch)
 	(void)self;
 	struct allowlist_scratch *own = scratch;
 	allowlist_cache_fini(&own->cache);
-	memory_free(own->memo);
+	value_memo_fini(&own->memo);
 }
 
 static bool create(void *instance, const void *settings, const struct host *host, struct error *err)

@@ -27,6 +27,7 @@ struct regex_memory {
 	pcre2_match_data *match;
 	pcre2_match_context *limits;
 	const size_t *offsets; /* inside match */
+	unsigned groups;       /* of the last match: what lies behind is older */
 };
 
 static pcre2_code *compile(const char *pattern, unsigned flags, uint32_t more, struct error *err)
@@ -131,6 +132,7 @@ enum regex_result regex_find(const struct regex *regex, struct regex_memory *mem
 		return REGEX_ERROR;
 	int found = pcre2_match(regex->code, text.at, text.len, from, 0, memory->match,
 				memory->limits);
+	memory->groups = found > 0 ? (unsigned)found : 0;
 	if (found > 0)
 		return REGEX_YES;
 	return found == PCRE2_ERROR_NOMATCH ? REGEX_NO : REGEX_ERROR;
@@ -139,7 +141,7 @@ enum regex_result regex_find(const struct regex *regex, struct regex_memory *mem
 struct regex_span regex_group(const struct regex_memory *memory, unsigned group)
 {
 	const size_t *pair = memory->offsets + 2 * group;
-	if (group >= REGEX_GROUPS_MAX + 1 || pair[0] == PCRE2_UNSET || pair[0] > pair[1])
+	if (group >= memory->groups || pair[0] == PCRE2_UNSET || pair[0] > pair[1])
 		return (struct regex_span){ 0 };
 	return (struct regex_span){ pair[0], pair[1], true };
 }

@@ -18,4 +18,32 @@ static inline bool value_is_nested(const struct attribute *a)
 	return a->type == VALUE_ARRAY || a->type == VALUE_KVLIST;
 }
 
+/*
+ * Rewrites what is nested in arrays and maps, innermost last: visit sees a copy of each child and may change its
+ * value (keyed: it stands in a map). Returns the children as they shall be: the same list if nothing
+ * changed, else a new one, for records are shared. Empty when over the cap.
+ */
+enum value_change { VALUE_SAME, VALUE_CHANGED, VALUE_REMOVED };
+typedef enum value_change value_visit(void *context, bool keyed, struct attribute *child);
+
+struct list value_rewrite(struct profiles *p, const struct attribute *parent, value_visit *visit,
+			  void *context);
+
+/* What was decided for each entry of a table during one pass; zero: nothing yet. */
+struct value_memo {
+	uint32_t *at;
+	uint32_t count, room;
+};
+
+/* The place of an entry; that of one which came later is `fresh`, which lasts no longer than the caller. */
+static inline uint32_t *value_memo_at(struct value_memo *memo, uint32_t index, uint32_t *fresh)
+{
+	return index < memo->count ? &memo->at[index] : fresh;
+}
+
+void value_memo_clear(struct value_memo *memo, uint32_t count);
+/* Gives back what only a large request needed. */
+void value_memo_trim(struct value_memo *memo);
+void value_memo_fini(struct value_memo *memo);
+
 #endif

@@ -331,7 +331,8 @@ static void an_entity_with_any_denied_or_absent_key_goes_as_a_whole(void **state
 	tables_entity(&p, "CANARY2", "only.resource", "about");
 	tables_entity(&p, "CANARY3", "only.entity", "about");
 	tables_entity(&p, "CANARY4", "missing", "about");
-	p.entities.at[tables_entity(&p, "CANARY5", "id", "about")].id_keys.count = 0;
+	uint32_t without_id = tables_entity(&p, "CANARY5", "id", "about");
+	p.entities.at[without_id].id_keys.count = 0;
 	p.resources.at[0].entities = (struct list){ 0, p.entities.count };
 	p.resources.at[0].attributes = tables_list(&p, tables_attribute(&p, "id", "1"),
 						   tables_attribute(&p, "about", "x"),

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/memory.h"
+#include "pipeline/component.h"
+#include "processors/pii_config.h"
+#include "processors/structural.h"
+#include "processors/value.h"
+
+#include <math.h>
+#include <stdio.h>
+
+/*
+ * Masks personal data and secrets in texts. A text is scanned once per request and class of roles (memo), and
+ * once per worker as long as its verdict is remembered (pii_scan.h). The dictionary is walked by its
+ * records, so what no record names is not looked at: it does not leave.
+ */
+struct pii {
+	struct pii_engine engine;
+	const struct pii_config *config;
+	const struct host *host;
+	/* Made at the first hit; the registry returns the same series to every thread. */
+	_Atomic(struct series *) masked[PII_DETECTORS_MAX][ROLE_COUNT];
+};
+
+struct scratch {
+	struct value_memo memo;
+	struct pii_scratch scan;
+};
+
+static const struct metric masked_metric = {
+	"otelcol_processor_pii_masked_strings", METRIC_COUNTER, "{strings}",
+	"Texts in which a detector found something, once for each request, by detector and role."
+};
+static const struct metric *const metrics[] = { &masked_metric, NULL };
+
+static const char *detector_name(const struct pii *self, int detector)
+{
+	return detector < PII_PATTERNS ? pii_detector_names[detector] :
+					 self->config->patterns.names[detector - PII_PATTERNS];
+}
+
+/* One request. */
+struct pass {
+	struct pii *self;
+	struct scratch *scratch;
+	struct profiles *p;
+	enum site site;
+	bool id; /* the attribute is an id: its value stays */
+};
+
+static void count_hit(struct pii *self, int detector, enum site_role role)
+{
+	struct series *series = atomic_load(&self->masked[detector][role]);
+	if (!series) {
+		const struct metric_label labels[] = {
+			{ "processor", self->host->id },
+			{ "detector", detector_name(self, detector) },
+			{ "role", site_role_names[role] },
+			{ 0 },
+		};
+		series = metrics_series(self->host->metrics, &masked_metric, labels);
+		atomic_store(&self->masked[detector][role], series);
+	}
+	series_add(series, 1);
+}
+
+static struct pii_verdict scan(struct pass *pass, enum site_role role, struct view text,
+			       struct view key)
+{
+	const struct pii_engine *engine = &pass->self->engine;
+	struct pii_verdict verdict = { .outcome = PII_CLEAN };
+	if (text.len && engine->active[engine->class_of[role]])
+		verdict = pii_scan(engine, &pass->scratch->scan, role, text);
+	for (int i = 0; verdict.hits >> i; i++) {
+		if (!(verdict.hits >> i & 1))
+			continue;
+		count_hit(pass->self, i, role);
+		if (pass->p->audit)
+			pass->p->audit->note(pass->p->audit, pass->site,
+					     detector_name(pass->self, i), key);
+	}
+	return verdict;
+}
+
+/* The string that stands for this one: itself, a masked one, or "" for a dropped one. */
+static uint32_t scrub_string(struct pass *pass, enum site_role role, uint32_t string,
+			     struct view key)
+{
+	struct pii_verdict verdict = scan(pass, role, string_view(pass->p, string), key);
+	if (verdict.outcome == PII_CLEAN)
+		return string;
+	return verdict.outcome == PII_DROPPED ?
+		       0 :
+		       profiles_text_new(pass->p, verdict.text.at, verdict.text.len);
+}
+
+static void scrub_text(struct profiles *p, uint32_t *string, uint8_t *changed, void *context)
+{
+	(void)p;
+	struct pass *pass = context;
+	enum site_role role = sites[pass->site].role;
+	uint32_t fresh = 0, *memo = value_memo_at(&pass->scratch->memo, *string, &fresh);
+	if (!*memo)
+		*memo = scrub_string(pass, role, *string, view_of("")) + 1;
+	uint32_t stays = *memo - 1;
+	if (stays != *string)
+		*changed = 1;
+	*string = stays;
+}
+
+/* Class by class, for one text may mean different things as a file and as a unit. */
+static void scrub_texts(struct pass *pass)
+{
+	const struct pii_engine *engine = &pass->self->engine;
+	for (int class = 0; class < ROLE_COUNT; class++) {
+		if (!engine->active[class])
+			continue;
+		value_memo_clear(&pass->scratch->memo, pass->p->strings.count);
+		for (enum site site = SITE_SCOPE_NAME; site < SITE_COUNT; site++) {
+			pass->site = site;
+			if (engine->class_of[sites[site].role] == class)
+				sites_each_text(pass->p, site, scrub_text, pass);
+		}
+	}
+}
+
+/* A number is scanned as its digits: a card number does not change by being sent as an integer. */
+static bool digits_of(const struct attribute *a, char room[VALUE_TEXT_ROOM], struct view *out)
+{
+	double number = attribute_number(a);
+	long long integer = attribute_integer(a);
+	if (a->type == VALUE_DOUBLE) {
+		if (!(fabs(number) < 0x1p63) || number != trunc(number))
+			return false;
+		integer = (long long)number;
+	} else if (a->type != VALUE_INT) {
+		return false;
+	}
+	*out = (struct view){ (uint8_t *)room,
+			      (size_t)snprintf(room, VALUE_TEXT_ROOM, "%lld", integer) };
+	return true;
+}
+
+static void replace_value(struct profiles *p, struct attribute *a, struct view text)
+{
+	if (a->type == VALUE_BYTES) {
+		a->bytes = profiles_bytes_new(p, text.at, text.len);
+	} else {
+		a->type = VALUE_STRING;
+		a->string = profiles_text_new(p, text.at, text.len);
+	}
+}
+
+static enum value_change scrub_value(struct pass *pass, struct attribute *a)
+{
+	char room[VALUE_TEXT_ROOM];
+	struct view text;
+	if (a->type == VALUE_STRING)
+		text = string_view(pass->p, a->string);
+	else if (a->type == VALUE_BYTES)
+		text = span_view(pass->p, a->bytes);
+	else if (!digits_of(a, room, &text))
+		return VALUE_SAME;
+	struct pii_verdict verdict = scan(pass, ROLE_VALUE, text, string_view(pass->p, a->key));
+	if (verdict.outcome == PII_CLEAN)
+		return VALUE_SAME;
+	if (verdict.outcome == PII_DROPPED)
+		return VALUE_REMOVED;
+	replace_value(pass->p, a, verdict.text);
+	a->changed = 1;
+	return VALUE_CHANGED;
+}
+
+static enum value_change scrub_nested(void *context, bool keyed, struct attribute *child)
+{
+	(void)keyed;
+	return scrub_value(context, child);
+}
+
+/* The attribute that stands for this one; 0: none. */
+static uint32_t scrub_attribute(struct pass *pass, uint32_t index)
+{
+	struct profiles *p = pass->p;
+	struct attribute a = p->attributes.at[index];
+	enum value_change change = structural_is_id(p, &a) ? VALUE_SAME : scrub_value(pass, &a);
+	if (change == VALUE_REMOVED)
+		return 0;
+	uint32_t unit = scrub_string(pass, ROLE_UNIT, a.unit, string_view(p, a.key));
+	if (unit != a.unit) {
+		a.unit = unit;
+		change = VALUE_CHANGED;
+	}
+	if (value_is_nested(&a)) {
+		struct list inner = value_rewrite(p, &a, scrub_nested, pass);
+		if (inner.first != a.children.first || inner.count != a.children.count)
+			change = VALUE_CHANGED;
+		a.children = inner;
+	}
+	if (change == VALUE_SAME)
+		return index;
+	a.changed = 1;
+	return profiles_attribute_new(p, a);
+}
+
+static void scrub_list(struct profiles *p, struct list *list, uint8_t *changed, void *context)
+{
+	struct pass *pass = context;
+	uint32_t kept = 0;
+	for (uint32_t i = 0; i < list->count; i++) {
+		uint32_t index = p->indices.at[list->first + i], fresh = 0;
+		uint32_t *memo = value_memo_at(&pass->scratch->memo, index, &fresh);
+		if (!*memo)
+			*memo = scrub_attribute(pass, index) + 1;
+		uint32_t stays = *memo - 1;
+		if (stays != index)
+			*changed = 1;
+		if (stays)
+			p->indices.at[list->first + kept++] = stays;
+	}
+	list->count = kept;
+}
+
+static bool process(void *instance, void *worker, struct profiles *p, struct error *err)
+{
+	struct scratch *scratch = worker;
+	struct pass pass = { .self = instance, .scratch = scratch, .p = p };
+	scrub_texts(&pass);
+	value_memo_clear(&scratch->memo, p->attributes.count);
+	for (pass.site = SITE_RESOURCE; pass.site <= SITE_MAPPING; pass.site++)
+		sites_each_list(p, pass.site, scrub_list, &pass);
+	value_memo_trim(&scratch->memo);
+	return !p->over_cap || profiles_over_cap(p, err);
+}
+
+static void scratch_fini(void *instance, void *worker)
+{
+	(void)instance;
+	struct scratch *scratch = worker;
+	value_memo_fini(&scratch->memo);
+	pii_scratch_fini(&scratch->scan);
+}
+
+static bool create(void *instance, const void *settings, const struct host *host, struct error *err)
+{
+	struct pii *self = instance;
+	self->config = settings;
+	self->host = host;
+	return pii_config_engine(self->config, &self->engine, err);
+}
+
+static void destroy(void *instance)
+{
+	pii_engine_fini(&((struct pii *)instance)->engine);
+}
+
+static void describe(struct bytes *out)
+{
+	bytes_add_text(out, "| role | sites |\n|---|---|\n| `value` | attribute values, nested ones "
+			    "and whole numbers included |\n| `unit` | units of attributes |\n");
+	for (enum site_role role = ROLE_SCOPE; role < ROLE_COUNT; role++) {
+		bytes_format(out, "| `%s` |", site_role_names[role]);
+		for (enum site site = SITE_SCOPE_NAME; site < SITE_COUNT; site++)
+			if (sites[site].role == role)
+				bytes_format(out, " `%s`", sites[site].name);
+		bytes_add_text(out, " |\n");
+	}
+}
+
+const struct component_factory pii_processor = {
+	.type = "pii",
+	.help = "Masks, hashes or drops personal data and secrets in texts.",
+	.manual =
+		"`pii: {}` means: every detector except `uuid`, `mask`, at every text site without "
+		"keys and in every attribute value and unit; keys are the allow-list's matter. "
+		"`mask` puts `****` in place of what was found (`*` in paths); `hash` puts `hash_` "
+		"and 16 hex digits of its HMAC-SHA256, so that the same input stays the same "
+		"token; `drop` removes the whole attribute (or the element, inside an array or "
+		"map), and makes any other text empty. Where hits overlap, drop goes before mask "
+		"and mask before hash. Whole numbers are scanned as their decimal digits and become "
+		"text when hit. Build ids, trace and span ids are never touched. A text above 8 KiB "
+		"in which something could match is replaced as a whole (`too_long`), and so is one "
+		"on which the regex engine gives up.",
+	.kind = COMPONENT_PROCESSOR,
+	.size = sizeof(struct pii),
+	.scratch_size = sizeof(struct scratch),
+	.config = &pii_config_table,
+	.metrics = metrics,
+	.create = create,
+	.destroy = destroy,
+	.describe = describe,
+	.process = process,
+	.scratch_fini = scratch_fini,
+};

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "processors/pii_checks.h"
+
+#include <arpa/inet.h>
+#include <ctype.h>
+
+/* The byte before or behind a span; 0 at the ends of the text. */
+static uint8_t before(struct view text, const struct regex_span *span)
+{
+	return span->start ? text.at[span->start - 1] : 0;
+}
+
+static uint8_t behind(struct view text, size_t end)
+{
+	return end < text.len ? text.at[end] : 0;
+}
+
+static struct view cut(struct view text, const struct regex_span *span)
+{
+	return (struct view){ text.at + span->start, span->end - span->start };
+}
+
+bool pii_check_prefix(struct view text, struct regex_span *span)
+{
+	return !isalnum(before(text, span));
+}
+
+bool pii_check_alone(struct view text, struct regex_span *span)
+{
+	return !isalnum(before(text, span)) && !isalnum(behind(text, span->end));
+}
+
+bool pii_check_to_end(struct view text, struct regex_span *span)
+{
+	span->end = text.len;
+	return true;
+}
+
+static bool is_local_part(uint8_t c)
+{
+	return isalnum(c) || c >= 0x80 || (c && strchr("._%+'-", c));
+}
+
+/* "v1.2", "1.2-rc": what stands behind the @ of a module or a package. */
+static bool is_version(struct view domain)
+{
+	size_t i = domain.at[0] == 'v' ? 1 : 0, digits = 0;
+	for (; i < domain.len && isdigit(domain.at[i]); i++)
+		digits++;
+	return digits && i + 1 < domain.len && domain.at[i] == '.' && isdigit(domain.at[i + 1]);
+}
+
+/* "user@1000.service" is a unit of systemd. */
+static bool is_unit(struct view domain)
+{
+	static const char *const suffixes[] = { ".service", ".socket", ".slice", ".scope", ".timer",
+						".mount", ".target", ".device", ".automount" };
+	for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
+		size_t len = strlen(suffixes[i]);
+		if (domain.len >= len &&
+		    memcmp(domain.at + domain.len - len, suffixes[i], len) == 0)
+			return true;
+	}
+	return false;
+}
+
+bool pii_check_email(struct view text, struct regex_span *span)
+{
+	struct view domain = { text.at + span->start + 1, span->end - span->start - 1 };
+	if (is_version(domain) || is_unit(domain))
+		return false;
+	size_t at = span->start;
+	while (span->start && at - span->start < 64 && is_local_part(text.at[span->start - 1]))
+		span->start--;
+	return span->start < at;
+}
+
+/* Four numbers up to 255, and not part of a longer dotted number. */
+bool pii_check_ipv4(struct view text, struct regex_span *span)
+{
+	unsigned number = 0;
+	uint8_t front = before(text, span), back = behind(text, span->end);
+	for (size_t i = span->start; i < span->end; i++) {
+		number = text.at[i] == '.' ? 0 : number * 10 + (text.at[i] - '0');
+		if (number > 255)
+			return false;
+	}
+	if (isalnum(front) || front == '.' || isalnum(back))
+		return false;
+	return !(back == '.' && isdigit(behind(text, span->end + 1)));
+}
+
+/* The system's parser decides. */
+static bool parses_as_ipv6(struct view address)
+{
+	char copy[INET6_ADDRSTRLEN];
+	uint8_t parsed[16];
+	if (address.len >= sizeof copy)
+		return false;
+	memcpy(copy, address.at, address.len);
+	copy[address.len] = '\0';
+	return inet_pton(AF_INET6, copy, parsed) == 1;
+}
+
+/*
+ * "c10::ff" and "be::ad" are names of C++ too: a shortened address counts only if it begins as those do that
+ * hosts have (2000::/3, fc00::/7, fe80::/10), with four digits.
+ */
+static bool looks_assigned(struct view address)
+{
+	uint8_t first = (uint8_t)tolower(address.at[0]), second = (uint8_t)tolower(address.at[1]);
+	const uint8_t *colon = memchr(address.at, ':', address.len);
+	if (colon - address.at != 4)
+		return false;
+	return first == '2' || first == '3' ||
+	       (first == 'f' && (second == 'c' || second == 'd' || second == 'e'));
+}
+
+bool pii_check_ipv6(struct view text, struct regex_span *span)
+{
+	if (isalnum(before(text, span)) || before(text, span) == ':' || before(text, span) == '_')
+		return false;
+	/* A name or a port may have been taken for the last group: give groups back. */
+	for (;;) {
+		struct view address = cut(text, span);
+		bool shortened = memmem(address.at, address.len, "::", 2);
+		uint8_t back = behind(text, span->end);
+		if (!isalnum(back) && back != '_' && parses_as_ipv6(address) &&
+		    (!shortened || looks_assigned(address)))
+			return true;
+		do
+			span->end--;
+		while (span->end > span->start && text.at[span->end] != ':');
+		if (!shortened || span->end < span->start + 4)
+			return false;
+	}
+}
+
+static int base64url(uint8_t c)
+{
+	if (isupper(c))
+		return c - 'A';
+	if (islower(c))
+		return c - 'a' + 26;
+	if (isdigit(c))
+		return c - '0' + 52;
+	return c == '-' ? 62 : c == '_' ? 63 : -1;
+}
+
+/* Does the run, decoded from this offset on, say "alg", as the header of a token must (RFC 7515)? */
+static bool decodes_to_header(struct view run, size_t offset)
+{
+	uint64_t tail = 0;
+	for (size_t i = offset; i + 3 < run.len; i += 4) {
+		uint32_t word = 0;
+		for (size_t n = 0; n < 4; n++)
+			word = word << 6 | (uint32_t)base64url(run.at[i + n]);
+		for (int shift = 16; shift >= 0; shift -= 8) {
+			tail = (tail << 8 | (word >> shift & 0xff)) & 0xffffffffff;
+			if (tail == 0x22616c6722) /* "alg" with its quotes */
+				return true;
+		}
+	}
+	return false;
+}
+
+/* The run before the first dot is the header, whatever is glued to its front; what follows are the other parts. */
+bool pii_check_jwt(struct view text, struct regex_span *span)
+{
+	size_t dot = span->start;
+	while (span->start && base64url(text.at[span->start - 1]) >= 0)
+		span->start--;
+	struct view run = { text.at + span->start, dot - span->start };
+	bool header = false;
+	for (size_t offset = 0; run.len >= 12 && offset < 4; offset++)
+		header |= decodes_to_header(run, offset);
+	while (header && span->end < text.len &&
+	       (base64url(text.at[span->end]) >= 0 || text.at[span->end] == '.'))
+		span->end++;
+	return header;
+}
+
+bool pii_check_aws(struct view text, struct regex_span *span)
+{
+	uint8_t front = before(text, span), back = behind(text, span->end);
+	return !isupper(front) && !isdigit(front) && !isupper(back) && !isdigit(back);
+}
+
+/* Copies the digits of a span; their number. */
+static size_t digits_of(struct view text, const struct regex_span *span, uint8_t *out, size_t max)
+{
+	size_t count = 0;
+	for (size_t i = span->start; i < span->end && count < max; i++)
+		if (isdigit(text.at[i]))
+			out[count++] = text.at[i] - '0';
+	return count;
+}
+
+static bool luhn(const uint8_t *digits, size_t count)
+{
+	unsigned sum = 0;
+	for (size_t i = 0; i < count; i++) {
+		unsigned d = digits[count - 1 - i];
+		if (i % 2)
+			d = d > 4 ? 2 * d - 9 : 2 * d;
+		sum += d;
+	}
+	return sum % 10 == 0;
+}
+
+/* Issuer ranges (ISO/IEC 7812) with their lengths. */
+static bool is_issued(const uint8_t *d, size_t count)
+{
+	unsigned two = d[0] * 10u + d[1], four = two * 100 + d[2] * 10u + d[3];
+	if (d[0] == 4)
+		return count == 13 || count == 16 || count == 19;
+	if (two == 34 || two == 37)
+		return count == 15;
+	if (two == 36 || two == 38 || (four >= 3000 && four <= 3059))
+		return count >= 14;
+	if ((two >= 51 && two <= 55) || (four >= 2221 && four <= 2720))
+		return count == 16;
+	return count >= 16 && ((four >= 3528 && four <= 3589) || two == 50 ||
+			       (two >= 56 && two <= 69) || (four >= 8100 && four <= 8171));
+}
+
+/* A number may follow the card's, so shorter fronts are tried too. */
+bool pii_check_card(struct view text, struct regex_span *span)
+{
+	uint8_t digits[19], front = before(text, span);
+	if (isalnum(front) ||
+	    (front == '.' && span->start > 1 && isdigit(text.at[span->start - 2])))
+		return false;
+	for (; span->end > span->start; span->end--) {
+		if (!isdigit(text.at[span->end - 1]) || isalnum(behind(text, span->end)))
+			continue;
+		size_t count = digits_of(text, span, digits, sizeof digits);
+		if (count < 13)
+			return false;
+		if (is_issued(digits, count) && luhn(digits, count))
+			return true;
+	}
+	return false;
+}
+
+/* Area 000, 666, 9xx, group 00 and serial 0000 are never given (SSA, since 2011). */
+bool pii_check_ssn(struct view text, struct regex_span *span)
+{
+	uint8_t d[9], front = before(text, span), back = behind(text, span->end);
+	digits_of(text, span, d, sizeof d);
+	unsigned area = d[0] * 100u + d[1] * 10u + d[2];
+	if (!area || area == 666 || area >= 900 || !(d[3] | d[4]) || !(d[5] | d[6] | d[7] | d[8]))
+		return false;
+	return pii_check_alone(text, span) && front != '-' && back != '-';
+}
+
+/* 8 to 15 digits (E.164), not part of a longer number, version or identifier. */
+bool pii_check_phone(struct view text, struct regex_span *span)
+{
+	uint8_t digits[16], front = before(text, span), back = behind(text, span->end);
+	size_t count = digits_of(text, span, digits, sizeof digits);
+	if (count < 8 || count > 15 || !pii_check_alone(text, span))
+		return false;
+	if (front == '+' || front == '-' || (front == '.' && text.at[span->start] != '+'))
+		return false;
+	return !((back == '.' || back == '-') && isdigit(behind(text, span->end + 1)));
+}
+
+/* The check digit of Aadhaar numbers (Verhoeff): tables of the dihedral group D5. */
+static bool verhoeff(const uint8_t *digits, size_t count)
+{
+	static const uint8_t turn[8][10] = {
+		{ 0, 1, 2, 3, 4, 5, 6, 7, 8, 9 }, { 1, 5, 7, 6, 2, 8, 3, 0, 9, 4 },
+		{ 5, 8, 0, 3, 7, 9, 6, 1, 4, 2 }, { 8, 9, 1, 6, 0, 4, 3, 5, 2, 7 },
+		{ 9, 4, 5, 3, 1, 2, 6, 8, 7, 0 }, { 4, 2, 8, 6, 5, 7, 3, 9, 0, 1 },
+		{ 2, 7, 9, 3, 8, 0, 6, 4, 1, 5 }, { 7, 0, 4, 6, 9, 1, 3, 2, 5, 8 },
+	};
+	unsigned check = 0;
+	for (size_t i = 0; i < count; i++) {
+		unsigned d = turn[i % 8][digits[count - 1 - i]];
+		/* Multiplication in D5: rotations 0-4, reflections 5-9. */
+		if (check < 5)
+			check = d < 5 ? (check + d) % 5 : 5 + (check + d) % 5;
+		else
+			check = d < 5 ? 5 + (check - d) % 5 : (check - d + 5) % 5;
+	}
+	return check == 0;
+}
+
+bool pii_check_aadhaar(struct view text, struct regex_span *span)
+{
+	uint8_t digits[12], front = before(text, span);
+	digits_of(text, span, digits, sizeof digits);
+	if (!pii_check_alone(text, span) || front == '-' || behind(text, span->end) == '-' ||
+	    (front == '.' && span->start > 1 && isdigit(text.at[span->start - 2])))
+		return false;
+	return verhoeff(digits, sizeof digits);
+}
+
+/* "bearer authentication" is prose: a token is long or has a digit. */
+bool pii_check_bearer(struct view text, struct regex_span *span)
+{
+	bool digit = false;
+	for (size_t i = span->start; i < span->end; i++)
+		digit |= isdigit(text.at[i]) != 0;
+	return digit || span->end - span->start >= 16;
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PROCESSORS_PII_SCAN_H
+#define PROCESSORS_PII_SCAN_H
+
+#include "base/hash.h"
+#include "processors/pii_detectors.h"
+#include "profile/sites.h"
+
+/*
+ * Scans one text at a time. The engine (rules, actions per role) is immutable and shared; a struct pii_scratch
+ * belongs to one worker and holds its buffers and its verdicts.
+ *
+ * Roles with equal actions form one class, so a verdict is remembered once per (text, class), keyed with the
+ * per-process secret of base/hash.h.
+ */
+enum pii_action { PII_LEAVE, PII_HASH, PII_MASK, PII_DROP }; /* the later goes before */
+
+#define PII_MASK_TEXT "****"
+#define PII_NAME_MASK "*" /* in paths */
+#define PII_KEY_MIN 32 /* bytes of hmac_key */
+
+struct pii_engine {
+	struct pii_compiled {
+		struct regex *regex;
+		enum pii_detector detector;
+		const struct pii_rule *rule; /* NULL: a pattern of the operator's */
+	} *rules;
+	size_t rule_count;
+	uint8_t actions[ROLE_COUNT][PII_DETECTORS_MAX]; /* enum pii_action; by class */
+	uint8_t class_of[ROLE_COUNT];
+	bool active[ROLE_COUNT]; /* by class: is there anything to do? */
+	struct view hmac_key;
+};
+
+enum pii_outcome { PII_CLEAN, PII_CHANGED, PII_DROPPED };
+
+struct pii_verdict {
+	enum pii_outcome outcome;
+	uint64_t hits;    /* 1 << enum pii_detector */
+	struct view text; /* of PII_CHANGED; until the next scan with this scratch */
+};
+
+struct pii_found;
+struct pii_entry { /* a remembered verdict */
+	struct hash128 key;
+	uint64_t hits;
+	uint32_t at, len; /* of the changed text in `texts` */
+};
+
+#define PII_SETS 16384
+#define PII_WAYS 4
+#define PII_TEXTS_MAX (1 << 20)
+
+struct pii_scratch { /* zeroed memory is an empty one; touched as it fills */
+	struct regex_memory *regex;
+	struct pii_found *found;
+	struct bytes out, texts;
+	struct pii_entry entries[PII_SETS][PII_WAYS];
+};
+
+/* Compiles the built-in rules and the operator's patterns (count <= 32). actions must be set by then, by role;
+ * here roles are put into classes. */
+bool pii_engine_init(struct pii_engine *engine, char *const *patterns, size_t count, struct error *err);
+void pii_engine_fini(struct pii_engine *engine);
+
+/* With the verdicts remembered. */
+struct pii_verdict pii_scan(const struct pii_engine *engine, struct pii_scratch *scratch,
+			    enum site_role role, struct view text);
+
+/* Without; `select` false runs every rule, for the test that compares. */
+struct pii_verdict pii_scan_plain(const struct pii_engine *engine, struct pii_scratch *scratch,
+				  enum site_role role, struct view text, bool select);
+
+void pii_scratch_fini(struct pii_scratch *scratch);
+
+#endif

@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdio.h>
+
+#include "tests/processors/specimens.h"
+#include "tests/support/policy.h"
+
+extern const struct component_factory pii_processor;
+
+#define TEST(name) cmocka_unit_test_teardown(name, close_policy)
+
+static struct policy policy;
+static struct profiles p;
+
+static void open_policy(const char *yaml)
+{
+	policy_must_open(&policy, &pii_processor, yaml);
+	tables_init(&p, NULL, 2);
+}
+
+static int close_policy(void **state)
+{
+	(void)state;
+	policy_close(&policy);
+	profiles_fini(&p);
+	return 0;
+}
+
+static void run(void)
+{
+	if (!policy_run(&policy, &p))
+		fail_msg("%s", policy.err.text);
+}
+
+static void collect_text(struct profiles *tables, uint32_t *string, uint8_t *changed, void *out)
+{
+	(void)changed;
+	struct view text = string_view(tables, *string);
+	bytes_add(out, text.at, text.len);
+}
+
+/* What a sample's attribute value becomes; "<none>" if the attribute goes. */
+static const char *value_after(const char *text)
+{
+	tables_init(&p, NULL, 1);
+	p.samples.at[0].attributes = tables_list(&p, tables_attribute(&p, "k", text), 0);
+	run();
+	return tables_find(&p, p.samples.at[0].attributes, "k") ?
+		       tables_value(&p, p.samples.at[0].attributes, "k") :
+		       "<none>";
+}
+
+static const char *file_after(const char *text)
+{
+	tables_init(&p, NULL, 1);
+	uint32_t function = tables_function(&p, "f", text);
+	run();
+	return tables_string(&p, p.functions.at[function].filename);
+}
+
+static void specimens_are_masked_and_near_misses_stay(void **state)
+{
+	(void)state;
+	unsigned wrong = 0;
+	open_policy("{}");
+	for (int warm = 0; warm < 2; warm++) {
+		for (size_t i = 0; i < COUNT(hits); i++) {
+			const char *out = value_after(hits[i].in);
+			if (strcmp(out, hits[i].out) != 0 && ++wrong)
+				print_error("%s -> %s, not %s\n", hits[i].in, out, hits[i].out);
+		}
+		for (size_t i = 0; i < COUNT(misses); i++) {
+			const char *out = value_after(misses[i]);
+			if (strcmp(out, misses[i]) != 0 && ++wrong)
+				print_error("%s -> %s\n", misses[i], out);
+		}
+	}
+	assert_int_equal(wrong, 0);
+}
+
+static void every_text_site_is_scanned(void **state)
+{
+	(void)state;
+	open_policy("{}");
+	assert_true(profiles_room(&p, &p.mappings, 1));
+	uint32_t mail = tables_text(&p, "CANARY.x@example.com");
+	uint32_t function = tables_function(&p, "", "");
+	p.functions.at[function] = (struct function){ .name = mail, .system_name = mail,
+						      .filename = mail };
+	p.mappings.at[p.mappings.count++] = (struct mapping){ .filename = mail };
+	p.scopes.at[0].name = p.scopes.at[0].version = p.scopes.at[0].schema_url = mail;
+	p.resources.at[0].schema_url = mail;
+	p.profiles.at[0].sample_type = p.profiles.at[0].period_type = (struct value_kind){ mail, mail };
+	uint32_t entity = tables_entity(&p, "", "id", "id");
+	p.entities.at[entity].type = p.entities.at[entity].schema_url = mail;
+	p.resources.at[0].entities = (struct list){ 0, 1 };
+	for (enum site site = SITE_SCOPE_NAME; site < SITE_COUNT; site++) {
+		struct bytes seen;
+		bytes_init(&seen, 1 << 20);
+		sites_each_text(&p, site, collect_text, &seen);
+		assert_non_null(memmem(seen.at, seen.len, "CANARY", 6));
+		bytes_fini(&seen);
+	}
+	run();
+	assert_false(tables_reach(&p, "CANARY"));
+	assert_int_equal(p.functions.at[function].changed, 1);
+	assert_int_equal(p.mappings.at[1].changed, 1);
+	assert_int_equal(p.scopes.at[0].changed, 1);
+	assert_int_equal(p.resources.at[0].changed, 1);
+	assert_int_equal(p.profiles.at[0].changed, 1);
+	assert_int_equal(policy_count(&policy, "otelcol_processor_pii_masked_strings", "role",
+				      "value"), 0);
+	/* Once as a path, once as another text. */
+	assert_int_equal(policy_count(&policy, "otelcol_processor_pii_masked_strings", "detector",
+				      "email"), 2);
+}
+
+static void values_units_nested_values_numbers_and_bytes_are_scanned(void **state)
+{
+	(void)state;
+	open_policy("{}");
+	uint32_t mail = tables_attribute(&p, "x", "CANARY@example.com");
+	uint32_t fine = tables_attribute(&p, "fine", "fine");
+	uint32_t map = tables_nested(&p, VALUE_KVLIST, "m", fine, mail, 0);
+	uint32_t array = tables_nested(&p, VALUE_ARRAY, "a", map, fine, 0);
+	uint32_t unit = tables_attribute(&p, "u", "1");
+	uint32_t card = tables_integer(&p, "card", 4111111111111111);
+	uint32_t number = tables_integer(&p, "double", 0);
+	uint32_t plain = tables_integer(&p, "plain", 42);
+	uint32_t bytes = tables_attribute(&p, "b", "");
+	p.attributes.at[unit].unit = tables_text(&p, "CANARY@example.com");
+	p.attributes.at[number].type = VALUE_DOUBLE;
+	attribute_set_number(&p.attributes.at[number], 4111111111111111.0);
+	p.attributes.at[bytes].type = VALUE_BYTES;
+	p.attributes.at[bytes].bytes = profiles_bytes_new(&p, "\xff CANARY@example.com", 20);
+	p.resources.at[0].attributes = tables_list(&p, mail, array, unit, 0);
+	p.scopes.at[0].attributes = tables_list(&p, card, number, plain, bytes, 0);
+	p.samples.at[0].attributes = tables_list(&p, fine, 0);
+	run();
+	assert_false(tables_reach(&p, "CANARY"));
+	assert_false(tables_reach(&p, "4111111111111111"));
+	assert_int_equal(tables_find(&p, p.scopes.at[0].attributes, "card")->type, VALUE_STRING);
+	assert_string_equal(tables_value(&p, p.scopes.at[0].attributes, "double"), "****");
+	assert_int_equal(tables_find(&p, p.scopes.at[0].attributes, "b")->type, VALUE_BYTES);
+	assert_int_equal(attribute_integer(tables_find(&p, p.scopes.at[0].attributes, "plain")), 42);
+	assert_int_equal(p.indices.at[p.samples.at[0].attributes.first], fine);
+	assert_int_equal(p.samples.at[0].changed, 0);
+	assert_int_equal(p.resources.at[0].attributes.count, 3);
+}
+
+static void ids_are_never_touched(void **state)
+{
+	(void)state;
+	/* Each holds what a pattern would hit. */
+	static const char *const rows[][2] = {
+		{ "process.executable.build_id.gnu", "4111111111111111" },
+		{ "process.executable.build_id.htlhash", "5555555555554444" },
+		{ "process.executable.build_id.go", "4111111111111111/234123412346" },
+		{ "trace_id", "41111111111111110000000000000000" },
+		{ "span_id", "4111111111111111" },
+	};
+	open_policy("patterns: {trace: {pattern: '^4111[0-9]{28}$'}}");
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		tables_init(&p, NULL, 1);
+		p.samples.at[0].attributes = tables_list(&p, tables_attribute(&p, rows[i][0], rows[i][1]), 0);
+		run();
+		assert_string_equal(tables_value(&p, p.samples.at[0].attributes, rows[i][0]), rows[i][1]);
+	}
+	tables_init(&p, NULL, 1);
+	p.samples.at[0].attributes = tables_list(&p, tables_attribute(&p, "span_id", "alice@example.com"), 0);
+	run();
+	assert_string_equal(tables_value(&p, p.samples.at[0].attributes, "span_id"), "****");
+}
+
+static void uuid_is_off_until_named(void **state)
+{
+	(void)state;
+	open_policy("detectors: {uuid: {}}");
+	assert_string_equal(value_after("id f81d4fae-7dec-11d0-a765-00a0c91e6bf6"), "id ****");
+}
+
+static void detectors_can_be_switched_off(void **state)
+{
+	(void)state;
+	open_policy("detectors: {email: {enabled: false}}");
+	assert_string_equal(value_after("alice@example.com"), "alice@example.com");
+	assert_string_equal(value_after("192.0.2.1"), "****");
+}
+
+#define KEY "0123456789abcdef0123456789abcdef"
+
+static void hash_gives_the_same_token_for_the_same_text(void **state)
+{
+	(void)state;
+	char first[64];
+	open_policy("{action: hash, hmac_key: " KEY "}");
+	snprintf(first, sizeof first, "%s", value_after("alice@example.com"));
+	assert_int_equal(strlen(first), 21);
+	assert_memory_equal(first, "hash_", 5);
+	assert_string_equal(value_after("alice@example.com"), first);
+	assert_string_not_equal(value_after("bob@example.com"), first);
+	char in_text[80];
+	snprintf(in_text, sizeof in_text, "<%s>", first);
+	assert_string_equal(value_after("<alice@example.com>"), in_text);
+	assert_string_equal(value_after(in_text), in_text);
+	close_policy(state);
+	open_policy("{action: hash, hmac_key: x" KEY "}");
+	assert_string_not_equal(value_after("alice@example.com"), first);
+}
+
+static void drop_removes_attributes_and_empties_texts(void **state)
+{
+	(void)state;
+	open_policy("{action: drop, normalize_paths: false}");
+	assert_string_equal(value_after("to alice@example.com"), "<none>");
+	assert_string_equal(file_after("/x/alice@example.com/y.c"), "");
+	tables_init(&p, NULL, 1);
+	uint32_t array = tables_nested(&p, VALUE_ARRAY, "a", tables_attribute(&p, "", "CANARY@example.com"),
+				       tables_attribute(&p, "", "stays"), 0);
+	p.samples.at[0].attributes = tables_list(&p, array, 0);
+	run();
+	assert_int_equal(tables_find(&p, p.samples.at[0].attributes, "a")->children.count, 1);
+	assert_true(tables_reach(&p, "stays"));
+	assert_false(tables_reach(&p, "CANARY"));
+}
+
+static void a_detector_has_its_own_roles_and_action(void **state)
+{
+	(void)state;
+	open_policy("{roles: [file], detectors: {email: {roles: [value], action: drop}}}");
+	assert_string_equal(value_after("alice@example.com"), "<none>");
+	assert_string_equal(value_after("192.0.2.1"), "192.0.2.1");
+	assert_string_equal(file_after("/x/192.0.2.1/y"), "/x/****/y");
+	assert_string_equal(file_after("/x/alice@example.com/y"), "/x/alice@example.com/y");
+}
+
+static void one_text_in_two_roles_gets_what_each_role_demands(void **state)
+{
+	(void)state;
+	open_policy("{roles: [file]}");
+	uint32_t function = tables_function(&p, "", "");
+	uint32_t mail = tables_text(&p, "alice@example.com");
+	p.functions.at[function] = (struct function){ .name = mail, .filename = mail };
+	run();
+	assert_int_equal(p.functions.at[function].name, mail);
+	assert_string_equal(tables_string(&p, p.functions.at[function].filename), "****");
+}
+
+static void workspaces_are_normalised_in_paths_only(void **state)
+{
+	(void)state;
+	open_policy("{}");
+	for (size_t i = 0; i < COUNT(paths); i++)
+		assert_string_equal(file_after(paths[i][0]), paths[i][1]);
+	assert_string_equal(value_after("/builds/group/project/x"), "/builds/group/project/x");
+	close_policy(state);
+	open_policy("{normalize_paths: false, detectors: {home_directory: {enabled: false}}}");
+	assert_string_equal(file_after("/home/alice/x"), "/home/alice/x");
+	close_policy(state);
+	open_policy("{detectors: {home_directory: {enabled: false}}}");
+	assert_string_equal(file_after("/home/alice/x"), "/home/*/x");
+	assert_string_equal(value_after("/home/alice/x"), "/home/alice/x");
+}
+
+static void a_long_text_is_masked_whole_if_anything_could_match(void **state)
+{
+	(void)state;
+	char text[9001];
+	open_policy("{}");
+	memset(text, 'a', sizeof text);
+	text[9000] = '\0';
+	assert_int_equal(strlen(value_after(text)), 9000);
+	text[5000] = '@';
+	text[5100] = '.';
+	assert_string_equal(value_after(text), "****");
+	assert_int_equal(policy_count(&policy, "otelcol_processor_pii_masked_strings", "detector",
+				      "too_long"), 1);
+}
+
+static void many_hits_in_one_text_are_masked_whole(void **state)
+{
+	(void)state;
+	char text[8001];
+	open_policy("{}");
+	for (size_t i = 0; i < 8000; i += 10)
+		memcpy(text + i, "a@bb.test ", 11);
+	assert_string_equal(value_after(text), "****");
+}
+
+static void masks_keep_utf8_whole(void **state)
+{
+	(void)state;
+	open_policy("{}");
+	assert_string_equal(value_after("\xe2\x82\xac" "alice@example.com\xe2\x82\xac"), "****");
+	assert_string_equal(file_after("/home/\xc3\xa9lise/x"), "/home/*/x");
+	char text[600] = "/home/";
+	for (size_t i = 6; i < 306; i += 3)
+		memcpy(text + i, "\xe2\x82\xac", 4);
+	const char *out = file_after(text);
+	struct view rest = view_of(out);
+	for (size_t i = 0; i < rest.len; i++)
+		if (rest.at[i] == '*')
+			assert_true(i + 1 == rest.len || (rest.at[i + 1] & 0xc0) != 0x80);
+}
+
+static void the_operators_patterns_are_used_and_their_cost_is_checked(void **state)
+{
+	(void)state;
+	open_policy("patterns: {employee: {pattern: 'EMP-[0-9]{6}', roles: [value]}}");
+	assert_string_equal(value_after("by EMP-123456!"), "by ****!");
+	assert_string_equal(file_after("EMP-123456"), "EMP-123456");
+	assert_int_equal(policy_count(&policy, "otelcol_processor_pii_masked_strings", "detector",
+				      "employee"), 1);
+}
+
+static void bad_configurations_are_refused(void **state)
+{
+	(void)state;
+	static const char *const rows[][2] = {
+		{ "action: hash", "hmac_key of at least 32 bytes" },
+		{ "{action: hash, hmac_key: short}", "hmac_key must have at least 32 bytes" },
+		{ "detectors: {email: {action: hash}}", "detectors::email: action hash needs an hmac_key" },
+		{ "patterns: {x: {pattern: 'a*'}}", "patterns::x: the pattern matches the empty text" },
+		{ "patterns: {x: {pattern: '\\w+[.-]?\\w+@'}}", "patterns::x: the pattern is too costly" },
+		{ "patterns: {x: {pattern: '('}}", "patterns::x: not a regular expression" },
+		{ "patterns: {x: {pattern: 'a', action: hash}}", "patterns::x: action hash" },
+		{ "roles: [key]", "unknown role \"key\"" },
+		{ "detectors: {email: {roles: [names]}}", "unknown role \"names\"" },
+		{ "detectors: {mail: {}}", "mail" },
+		{ "action: erase", "erase" },
+	};
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		assert_false(policy_open(&policy, &pii_processor, rows[i][0]));
+		if (!strstr(policy.err.text, rows[i][1]))
+			fail_msg("row %zu: %s", i, policy.err.text);
+		if (i + 1 < COUNT(rows))
+			close_policy(state);
+	}
+}
+
+static void verdicts_survive_a_full_cache(void **state)
+{
+	(void)state;
+	open_policy("{}");
+	for (int round = 0; round < 2; round++)
+		for (int i = 0; i < 70000; i += 100) {
+			tables_init(&p, NULL, 100);
+			for (int n = 0; n < 100; n++) {
+				char text[80];
+				snprintf(text, sizeof text, "%s%d%s", n % 2 ? "user" : "fine", i + n,
+					 n % 2 ? "@example.com and more and more" : "");
+				p.samples.at[n].attributes =
+					tables_list(&p, tables_attribute(&p, "k", text), 0);
+			}
+			run();
+			assert_false(tables_reach(&p, "@example"));
+			assert_true(tables_reach(&p, "fine"));
+		}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(specimens_are_masked_and_near_misses_stay),
+		TEST(every_text_site_is_scanned),
+		TEST(values_units_nested_values_numbers_and_bytes_are_scanned),
+		TEST(ids_are_never_touched),
+		TEST(uuid_is_off_until_named),
+		TEST(detectors_can_be_switched_off),
+		TEST(hash_gives_the_same_token_for_the_same_text),
+		TEST(drop_removes_attributes_and_empties_texts),
+		TEST(a_detector_has_its_own_roles_and_action),
+		TEST(one_text_in_two_roles_gets_what_each_role_demands),
+		TEST(workspaces_are_normalised_in_paths_only),
+		TEST(a_long_text_is_masked_whole_if_anything_could_match),
+		TEST(many_hits_in_one_text_are_masked_whole),
+		TEST(masks_keep_utf8_whole),
+		TEST(the_operators_patterns_are_used_and_their_cost_is_checked),
+		TEST(bad_configurations_are_refused),
+		TEST(verdicts_survive_a_full_cache),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdio.h>
+
+#include "base/memory.h"
+#include "config/load.h"
+#include "processors/pii_config.h"
+#include "tests/processors/specimens.h"
+
+/*
+ * The selection of detectors must never change what is found: each text is scanned with the selection, without
+ * it, and through the remembered verdicts, and all three must agree.
+ */
+#define TEXTS 40000
+
+static struct pii_engine engine;
+static struct pii_scratch *scratch;
+static struct pii_config config;
+static struct node *tree;
+
+static uint64_t state_of_random = 0x5eed;
+
+static uint32_t draw(uint32_t below)
+{
+	state_of_random = state_of_random * 6364136223846793005u + 1442695040888963407u;
+	return (uint32_t)(state_of_random >> 33) % below;
+}
+
+static int open_engine(void **state)
+{
+	(void)state;
+	static const char yaml[] = "detectors: {uuid: {}}";
+	struct error err;
+	scratch = memory_new(sizeof *scratch);
+	tree = config_parse("test", yaml, sizeof yaml - 1, &err);
+	assert_non_null(tree);
+	assert_true(config_bind(&pii_config_table, tree, "pii", &config, &err));
+	assert_true(pii_config_engine(&config, &engine, &err));
+	return 0;
+}
+
+static int close_engine(void **state)
+{
+	(void)state;
+	pii_engine_fini(&engine);
+	pii_scratch_fini(scratch);
+	memory_free(scratch);
+	config_release(&pii_config_table, &config);
+	node_unref(&tree);
+	return 0;
+}
+
+static const char *any_specimen(void)
+{
+	switch (draw(4)) {
+	case 0:
+		return misses[draw(COUNT(misses))];
+	case 1:
+		return shortest[draw(COUNT(shortest))];
+	case 2:
+		return paths[draw(COUNT(paths))][0];
+	default:
+		return hits[draw(COUNT(hits))].in;
+	}
+}
+
+/* Two specimens, or parts of them, glued with something, then changed in a few places. */
+static size_t make_text(char *out, size_t room)
+{
+	static const char *const glue[] = { "", " ", "/", ":", "_", "-", ".", "\n", "?", "=", "0", "a" };
+	static const char alphabet[] = "@.:-/\\?=+_~% \tAZaz09bBfF*\x80\xff";
+	size_t len = 0;
+	for (uint32_t n = 1 + draw(3); n; n--) {
+		struct view part = view_of(any_specimen());
+		if (draw(4) == 0)
+			part.len = draw((uint32_t)part.len + 1);
+		struct view join = view_of(glue[draw(COUNT(glue))]);
+		if (len + part.len + join.len + 8 > room)
+			break;
+		memcpy(out + len, part.at, part.len);
+		memcpy(out + len + part.len, join.at, join.len);
+		len += part.len + join.len;
+	}
+	for (uint32_t n = draw(5); n && len; n--) {
+		uint32_t at = draw((uint32_t)len);
+		if (draw(3) == 0)
+			memmove(out + at, out + at + 1, --len - at);
+		else
+			out[at] = alphabet[draw(sizeof alphabet - 1)];
+	}
+	return len;
+}
+
+static void same_verdict(const struct pii_verdict *a, const struct pii_verdict *b,
+			 const uint8_t *text_of_a, struct view text)
+{
+	if (a->hits == b->hits && a->outcome == b->outcome && a->text.len == b->text.len &&
+	    (!a->text.len || memcmp(text_of_a, b->text.at, a->text.len) == 0))
+		return;
+	fail_msg("hits %llx and %llx on: %.*s", (unsigned long long)a->hits,
+		 (unsigned long long)b->hits, (int)text.len, text.at);
+}
+
+static void selection_and_memory_change_no_verdict(void **state)
+{
+	(void)state;
+	static const enum site_role roles[] = { ROLE_FILE, ROLE_VALUE };
+	static uint8_t first[1 << 17];
+	char room[1024];
+	uint32_t found = 0;
+	for (int i = 0; i < TEXTS; i++) {
+		struct view text = { (uint8_t *)room, make_text(room, sizeof room) };
+		enum site_role role = roles[i % 2];
+		struct pii_verdict all = pii_scan_plain(&engine, scratch, role, text, false);
+		assert_true(all.text.len <= sizeof first);
+		memcpy(first, all.text.at ? all.text.at : (uint8_t *)"", all.text.len);
+		found += all.hits != 0;
+		struct pii_verdict chosen = pii_scan_plain(&engine, scratch, role, text, true);
+		same_verdict(&all, &chosen, first, text);
+		for (int again = 0; again < 2; again++) {
+			struct pii_verdict kept = pii_scan(&engine, scratch, role, text);
+			same_verdict(&all, &kept, first, text);
+		}
+	}
+	/* The texts are worth something: many hit, many do not. */
+	assert_in_range(found, TEXTS / 4, TEXTS * 9 / 10);
+}
+
+static void the_shortest_matches_are_found(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < COUNT(shortest); i++)
+		if (!pii_scan_plain(&engine, scratch, ROLE_FILE, view_of(shortest[i]), true).hits)
+			fail_msg("%s", shortest[i]);
+}
+
+static void every_specimen_is_found_between_other_words(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < COUNT(hits); i++) {
+		char text[400];
+		size_t len = (size_t)snprintf(text, sizeof text, "see %s (ok)", hits[i].in);
+		struct view view = { (uint8_t *)text, len };
+		struct pii_verdict verdict = pii_scan_plain(&engine, scratch, ROLE_VALUE, view, true);
+		if (!verdict.hits)
+			fail_msg("%s", text);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(selection_and_memory_change_no_verdict),
+		cmocka_unit_test(the_shortest_matches_are_found),
+		cmocka_unit_test(every_specimen_is_found_between_other_words),
+	};
+	return cmocka_run_group_tests(tests, open_engine, close_engine);
+}
