@@ -219,6 +219,21 @@ static void a_key_stands_once_in_a_list_and_the_first_stays(void **state)
 		"  profile type=cpu/ns {other=\"3\" k=\"1\"}\n   0:main {k=\"2\" other=\"3\"} 1\n");
 }
 
+static void lists_that_begin_alike_stay_different(void **state)
+{
+	struct fixture *f = *state;
+	struct profiles *p = &f->p;
+	uint32_t a = open_attribute(p, "a", "1"), b = open_attribute(p, "b", "2");
+	uint32_t one = open_location(p, open_mapping(p, "m", LIST(a)), 1, 0, LIST(a));
+	uint32_t two = open_location(p, open_mapping(p, "m", LIST(a, b)), 1, 0, LIST(a, b));
+	collecting_profile(f);
+	open_value(p, open_stack(p, LIST(one, two)), LIST(a), 1);
+	open_value(p, open_stack(p, LIST(two)), LIST(a, b), 1);
+	assert_collects(f, HEAD "   1!m {a=\"1\"} {a=\"1\"};1!m {a=\"1\" b=\"2\"} {a=\"1\" b=\"2\"}"
+				" {a=\"1\"} 1\n"
+				"   1!m {a=\"1\" b=\"2\"} {a=\"1\" b=\"2\"} {a=\"1\" b=\"2\"} 1\n");
+}
+
 static void entities_without_id_keys_go(void **state)
 {
 	struct fixture *f = *state;
@@ -387,6 +402,7 @@ int main(void)
 		TEST(a_line_without_function_has_none),
 		TEST(a_link_without_ids_is_none),
 		TEST(a_key_stands_once_in_a_list_and_the_first_stays),
+		TEST(lists_that_begin_alike_stay_different),
 		TEST(entities_without_id_keys_go),
 		TEST(resources_and_scopes_without_profiles_do_not_appear),
 		TEST(nothing_left_is_nothing),

@@ -50,6 +50,20 @@ static void refused_requests_leave_no_trace(void **state)
 	collect_unref(&without);
 }
 
+static void refused_requests_keep_no_memory(void **state)
+{
+	struct fixture *f = *state;
+	size_t held = 0;
+	collecting_limit(f, (struct collect_limits){.max_bytes = 1000, .hard_bytes = 1 << 20});
+	for (uint32_t i = 0; i < 50; i++) {
+		varied_request(f, 1, i ? 500 : 10);
+		assert_int_equal(collecting_add(f), i ? COLLECT_FULL : COLLECT_ADDED);
+		if (i == 2)
+			held = collect_footprint(f->c);
+	}
+	assert_int_equal(collect_footprint(f->c), held);
+}
+
 static void requests_after_a_refused_one_are_collected_as_ever(void **state)
 {
 	struct fixture *f = *state;
@@ -270,6 +284,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(refused_requests_leave_no_trace),
+		TEST(refused_requests_keep_no_memory),
 		TEST(requests_after_a_refused_one_are_collected_as_ever),
 		TEST(max_samples_counts_what_leaves),
 		TEST(a_request_over_the_hard_limit_fails),

@@ -10,8 +10,9 @@
  *	collect_tool [-d key] [-b batch] OUT FILE...
  *
  * Takes OTLP messages through decode and collect, for the oracle of test_collect_oracle.py: writes
- *OUT.0, OUT.1 ..., each a packet of so many requests, and prints "FILE: what became of it". -d
- *removes the attributes of that key from samples, locations and resources, as a policy does.
+ * files OUT.0, OUT.1 and so on, each a packet of so many requests, and prints what became of each
+ * FILE. -d removes the attributes of that key from samples, locations and resources, as a policy
+ * does.
  */
 #define TABLES_MAX ((size_t)1 << 30)
 
