@@ -10,6 +10,7 @@
 #include "profile/decode_otlp.h"
 #include "profile/encode_json.h"
 #include "profile/encode_pprof.h"
+#include "profile/pprof_manual.h"
 
 /*
  * Writes what leaves to disk: requests one after the other into one file (file_log.c), as the
@@ -358,19 +359,12 @@ const struct component_factory file_exporter = {
 	.type = "file",
 	.help = "Writes profiles to disk: OTLP requests into one file, or pprof files into a "
 		"directory.",
-	.manual = "A line or message is in the file whole or not at all: what a failed write left "
-		  "is cut off, and a "
-		  "file that an earlier run left torn is set aside like a rotated one. SIGHUP "
-		  "opens the file again, "
-		  "so it may be moved away before. While the disk is full, packets are retried "
-		  "like those for a "
-		  "destination that is down.\n\n"
-		  "With `pprof`, neighbouring profiles of a scope that differ in nothing but "
-		  "sample type and values "
-		  "become one pprof again, as their sender made it. File names are the time of "
-		  "writing and a counter. "
-		  "What pprof has no place for (timestamps, resource and scope attributes) is not "
-		  "written.",
+	.manual = "A line or message is in the file whole or not at all: what a failed write left is "
+		  "cut off, and a file that an earlier run left torn is set aside like a "
+		  "rotated one. SIGHUP opens the file again, so it may be moved away before. "
+		  "While the disk is full, packets are retried like those for a destination that is down.\n\n"
+		  "Names of pprof files are the time of writing and a counter. Without `rotation` "
+		  "their number is not bounded.\n\n" PPROF_MANUAL,
 	.kind = COMPONENT_EXPORTER,
 	.size = sizeof(struct file),
 	.config = &file_table,

@@ -6,7 +6,7 @@
 
 /*
  * perftools.profiles.Profile (google/pprof profile.proto), already inflated -> open tables: one
- * resource, one scope, one Profile per sample type, by the table in docs/MANUAL.md, "pprof".
+ * resource, one scope, one Profile per sample type, by the table in profile/pprof_manual.h.
  *
  * The default sample type, when it is named, comes first, as OTLP wants it; the scope attributes
  * pprof.scope.default_sample_type and pprof.scope.sample_type_order tell encode_pprof the way back,

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/exporters/exporter.h"
 
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <sys/resource.h>
 
@@ -247,6 +249,29 @@ static void a_reload_that_fails_keeps_the_file(void **state)
 	assert_lines("y/a.jsonl", 1);
 }
 
+static void *reload_often(void *done)
+{
+	for (int i = 0; i < 300; i++)
+		if (!file_exporter.reload(e.self, NULL))
+			abort();
+	atomic_store((_Atomic bool *)done, true);
+	return NULL;
+}
+
+static void reload_and_send_meet(void **state)
+{
+	(void)state;
+	_Atomic bool done = false;
+	pthread_t thread;
+	int sent = 0;
+	start("{path: a.jsonl}");
+	assert_int_equal(pthread_create(&thread, NULL, reload_often, &done), 0);
+	for (; !atomic_load(&done); sent++)
+		send_ok(packet_of("f", 1));
+	pthread_join(thread, NULL);
+	assert_lines("a.jsonl", sent);
+}
+
 /* pprof */
 
 static void each_pprof_is_a_file_named_by_time_and_counter(void **state)
@@ -361,6 +386,7 @@ int main(void)
 		TEST(names_that_are_not_ours_stay),
 		TEST(reload_opens_a_file_that_was_moved_away),
 		TEST(a_reload_that_fails_keeps_the_file),
+		TEST(reload_and_send_meet),
 		TEST(each_pprof_is_a_file_named_by_time_and_counter),
 		TEST(the_oldest_pprofs_go_those_of_earlier_runs_first),
 		TEST(half_written_pprofs_of_earlier_runs_are_removed),
