@@ -1,0 +1,160 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""The house rules that a program can check: layers, library doors, banned calls, lengths, complexity, words."""
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+
+# A folder may include itself and these (docs/ARCHITECTURE.md, "Folders").
+LAYERS = {
+    "base": [],
+    "profile": ["base"],
+    "config": ["base"],
+    "net": ["base", "config", "profile", "proto"],
+    "pipeline": ["base", "config", "profile", "net"],
+    "receivers": ["base", "config", "profile", "net", "pipeline", "proto"],
+    "processors": ["base", "config", "profile", "net", "pipeline"],
+    "exporters": ["base", "config", "profile", "net", "pipeline", "proto"],
+    "extensions": ["base", "config", "profile", "net", "pipeline"],
+    "gateway": ["base", "config", "profile", "net", "pipeline"],
+}
+
+# Foreign header -> the files that may include it.
+DOORS = {
+    r"grpc/": r"net/(grpc|rpc)_\w+\.[ch]",
+    r"yaml\.h": r"config/yaml\.c",
+    r"uv\.h": r"net/loop\.c",
+    r"microhttpd\.h": r"net/http_\w+\.[ch]",
+    r"curl/": r"net/http_client\.c",
+    r"zstd\.h|libdeflate\.h": r"net/compress\.c",
+    r"pcre2\.h": r"processors/regex\.c",
+    r"xxhash\.h": r"base/hash\.c",
+    r"gnutls/": r"net/(http_\w+|tls)\.[ch]",
+    r"openssl/": r"(net/tls|processors/\w+)\.[ch]",
+    r"elfutils/|libunwind\.h": r"extensions/\w+\.[ch]",
+}
+
+BANNED = r"\b(strcpy|strcat|sprintf|vsprintf|gets|strtok|atoi|atol|atof|alloca|system|popen|mktemp|tmpnam)\s*\("
+ALLOCATOR = r"(?<![\w.>])(malloc|calloc|realloc|free|strdup|strndup|asprintf)\s*\("
+# /work/-like paths, registries and unfinished work have no place in a file.
+WORDS = r"\b(TODO|FIXME|XXX|HACK)\b|/(work|farm)/|/tmp/wt"
+
+FUNCTION_LINES_MAX, FUNCTION_P50, FUNCTION_P90 = 80, 12, 40
+COMPLEXITY_MAX, COMPLEXITY_P90 = 20, 8
+FILE_LINES_MAX, LINE_COLUMNS_MAX = 600, 120
+
+
+def tracked(*patterns):
+    out = subprocess.run(["git", "ls-files", "--", *patterns], cwd=ROOT, capture_output=True, text=True, check=True)
+    return [ROOT / line for line in out.stdout.splitlines()]
+
+
+def relative(path):
+    return str(path.relative_to(ROOT))
+
+
+def check_includes(path, text):
+    layer = path.relative_to(ROOT).parts[0]
+    for quoted, angled in re.findall(r'^#include (?:"([^"]+)"|<([^>]+)>)', text, re.M):
+        name = quoted or angled
+        if quoted and "/" not in quoted and not quoted.endswith(".pb-c.h"):
+            yield "%s: include from the root: %s" % (relative(path), quoted)
+        target = quoted.split("/")[0] if "/" in quoted else "proto" if quoted else None
+        if layer in LAYERS and target and target != layer and target not in LAYERS[layer]:
+            yield "%s: %s may not include %s" % (relative(path), layer, quoted)
+        for header, door in DOORS.items():
+            if layer in LAYERS and re.match(header, name) and not re.fullmatch(door, relative(path)):
+                yield "%s: only %s may include %s" % (relative(path), door, name)
+
+
+def strip_comments(text):
+    return re.sub(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"', lambda m: "\n" * m[0].count("\n"), text, flags=re.S)
+
+
+def check_text(path, text):
+    layer = path.relative_to(ROOT).parts[0]
+    code = strip_comments(text)
+    if "SPDX-License-Identifier: Apache-2.0" not in text[:200]:
+        yield "%s: no SPDX line" % relative(path)
+    for number, line in enumerate(code.splitlines(), 1):
+        if re.search(BANNED, line):
+            yield "%s:%d: banned call: %s" % (relative(path), number, line.strip())
+        if layer in LAYERS and relative(path) != "base/memory.c" and re.search(ALLOCATOR, line):
+            yield "%s:%d: allocate through base/memory.h: %s" % (relative(path), number, line.strip())
+    for number, line in enumerate(text.splitlines(), 1):
+        if len(line.expandtabs(8)) > LINE_COLUMNS_MAX + 12:
+            yield "%s:%d: over %d columns" % (relative(path), number, LINE_COLUMNS_MAX)
+        if line.rstrip() != line:
+            yield "%s:%d: blanks at the end" % (relative(path), number)
+
+
+def check_length(path, text):
+    lines = text.count("\n")
+    if path.suffix == ".c" and lines > FILE_LINES_MAX:
+        yield "%s: %d lines, more than %d" % (relative(path), lines, FILE_LINES_MAX)
+
+
+def percentile(values, share):
+    values = sorted(values)
+    return values[min(len(values) - 1, int(len(values) * share))] if values else 0
+
+
+def functions(paths):
+    """(place, lines) of every function, by ctags."""
+    run = subprocess.run(["ctags", "-L", "-", "--fields=+neK", "--c-kinds=f", "-f", "-"], cwd=ROOT, text=True,
+                         input="\n".join(relative(p) for p in paths), capture_output=True, check=True)
+    for line in run.stdout.splitlines():
+        fields = dict(f.split(":", 1) for f in line.split("\t")[3:] if ":" in f)
+        if "line" in fields and "end" in fields:
+            name, file = line.split("\t")[:2]
+            yield "%s:%s %s" % (file, fields["line"], name), int(fields["end"]) - int(fields["line"]) + 1
+
+
+def complexities(paths):
+    """(place, complexity) of every function, by pmccabe."""
+    run = subprocess.run(["pmccabe", *[relative(p) for p in paths]], cwd=ROOT, text=True, capture_output=True,
+                         check=True)
+    for line in run.stdout.splitlines():
+        fields = line.split("\t")
+        if len(fields) >= 6:
+            yield fields[5].strip(), int(fields[1])
+
+
+def check_shape(what, measured, p50, p90, most):
+    values = [v for _, v in measured]
+    print("%s: %d functions, p50 %d, p90 %d, most %d" % (
+        what, len(values), percentile(values, .5), percentile(values, .9), max(values, default=0)))
+    for place, value in measured:
+        if value > most:
+            yield "%s: %s %d, more than %d" % (place, what, value, most)
+    if p50 and percentile(values, .5) > p50:
+        yield "%s: median %d, more than %d" % (what, percentile(values, .5), p50)
+    if percentile(values, .9) > p90:
+        yield "%s: 90th percentile %d, more than %d" % (what, percentile(values, .9), p90)
+
+
+def main():
+    wrong = []
+    sources = [p for p in tracked("*.c", "*.h") if p.exists()]
+    product = [p for p in sources if p.suffix == ".c" and p.relative_to(ROOT).parts[0] in LAYERS]
+    for path in sources:
+        text = path.read_text()
+        wrong += check_includes(path, text)
+        wrong += check_text(path, text)
+        wrong += check_length(path, text)
+    for path in tracked("."):
+        if path.suffix in (".c", ".h", ".py", ".sh", ".md", ".yaml", "") and path.is_file() and path != pathlib.Path(__file__):
+            for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1):
+                if re.search(WORDS, line):
+                    wrong.append("%s:%d: %s" % (relative(path), number, re.search(WORDS, line)[0]))
+    wrong += check_shape("length", list(functions(product)), FUNCTION_P50, FUNCTION_P90, FUNCTION_LINES_MAX)
+    wrong += check_shape("complexity", list(complexities(product)), 0, COMPLEXITY_P90, COMPLEXITY_MAX)
+    print("\n".join(wrong))
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
