@@ -359,10 +359,10 @@ const struct component_factory file_exporter = {
 	.type = "file",
 	.help = "Writes profiles to disk: OTLP requests into one file, or pprof files into a "
 		"directory.",
-	.manual = "A line or message is in the file whole or not at all: what a failed write left is "
-		  "cut off, and a file that an earlier run left torn is set aside like a "
-		  "rotated one. SIGHUP opens the file again, so it may be moved away before. "
-		  "While the disk is full, packets are retried like those for a destination that is down.\n\n"
+	.manual = "A line or message is in the file whole or not at all: what a failed write left "
+		  "is cut off, and a file that an earlier run left torn is set aside like a rotated "
+		  "one. SIGHUP opens the file again, so it may be moved away before. While the disk "
+		  "is full, packets are retried like those for a destination that is down.\n\n"
 		  "Names of pprof files are the time of writing and a counter. Without `rotation` "
 		  "their number is not bounded.\n\n" PPROF_MANUAL,
 	.kind = COMPONENT_EXPORTER,
