@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The independent reader: python3-protobuf resolves every index of a message and compares multisets of samples."""
+import base64
+import json
 from collections import Counter
 
 import otlp_collector_pb2 as collector
+from google.protobuf import json_format
 
 METHOD = "/opentelemetry.proto.collector.profiles.v1development.ProfilesService/Export"
 Request = collector.ExportProfilesServiceRequest
@@ -15,20 +18,49 @@ def parse(data):
     return message
 
 
+def _ids_to_base64(node):
+    """OTLP/JSON writes ids in hex where protobuf's JSON has base64."""
+    for key, value in node.items() if isinstance(node, dict) else enumerate(node):
+        if key in ("traceId", "spanId", "profileId"):
+            node[key] = base64.b64encode(bytes.fromhex(value)).decode()
+        elif isinstance(value, (dict, list)):
+            _ids_to_base64(value)
+
+
+def parse_json(line):
+    """A request in OTLP/JSON; unknown names are errors."""
+    node = json.loads(line)
+    _ids_to_base64(node)
+    return json_format.ParseDict(node, Request())
+
+
 class Reader:
-    """Resolves the indices of one message."""
+    """Resolves the indices of one message. Entry 0 of every table is the zero value, whatever stands there."""
 
     def __init__(self, message):
         self.message = message
         self.d = message.dictionary
+        self.known = {}
+
+    def once(self, resolve, index):
+        """Resolved entries are compared often and made once."""
+        if (resolve, index) not in self.known:
+            self.known[resolve, index] = resolve(self, index)
+        return self.known[resolve, index]
+
+    def at(self, table, index):
+        """Like other languages, and unlike python, a negative index is an error."""
+        if index < 0:
+            raise IndexError("%s[%d]" % (table, index))
+        return getattr(self.d, table)[index]
 
     def text(self, index):
-        return self.d.string_table[index]
+        return self.at("string_table", index) if index else ""
 
     def value(self, v):
         kind = v.WhichOneof("value")
         if kind == "string_value_strindex":
-            return ("string_value", self.text(v.string_value_strindex))
+            return ("string_value", repr(self.text(v.string_value_strindex)))
         if kind == "array_value":
             return (kind, tuple(self.value(x) for x in v.array_value.values))
         if kind == "kvlist_value":
@@ -45,41 +77,48 @@ class Reader:
             seen.setdefault(self.key(kv), self.value(kv.value))
         return frozenset(seen.items())
 
+    def attribute(self, index):
+        a = self.at("attribute_table", index)
+        return self.text(a.key_strindex), (self.value(a.value), self.text(a.unit_strindex))
+
     def attributes(self, indices):
         seen = {}
-        for i in indices:
-            a = self.d.attribute_table[i]
-            seen.setdefault(self.text(a.key_strindex), (self.value(a.value), self.text(a.unit_strindex)))
+        for key, value in (self.once(Reader.attribute, i) for i in indices if i):
+            seen.setdefault(key, value)
         return frozenset(seen.items())
 
     def mapping(self, index):
         if not index:
             return None
-        m = self.d.mapping_table[index]
+        m = self.at("mapping_table", index)
         return (m.memory_start, m.memory_limit, m.file_offset, self.text(m.filename_strindex),
                 self.attributes(m.attribute_indices))
 
     def function(self, index):
         if not index:
             return None
-        f = self.d.function_table[index]
+        f = self.at("function_table", index)
         return (self.text(f.name_strindex), self.text(f.system_name_strindex), self.text(f.filename_strindex),
                 f.start_line)
 
     def location(self, index):
-        x = self.d.location_table[index]
-        return (self.mapping(x.mapping_index), x.address,
-                tuple((self.function(n.function_index), n.line, n.column) for n in x.lines),
+        if not index:
+            return (None, 0, (), frozenset())
+        x = self.at("location_table", index)
+        return (self.once(Reader.mapping, x.mapping_index), x.address,
+                tuple((self.once(Reader.function, n.function_index), n.line, n.column) for n in x.lines),
                 self.attributes(x.attribute_indices))
 
     def stack(self, index):
-        return tuple(self.location(i) for i in self.d.stack_table[index].location_indices)
+        if not index:
+            return ()
+        return tuple(self.once(Reader.location, i) for i in self.at("stack_table", index).location_indices)
 
     def link(self, index):
         if not index:
             return None
-        x = self.d.link_table[index]
-        return (x.trace_id, x.span_id)
+        x = self.at("link_table", index)
+        return (x.trace_id, x.span_id) if any(x.trace_id) or any(x.span_id) else None
 
     def kind(self, message, name):
         if not message.HasField(name):
@@ -92,7 +131,7 @@ class Reader:
                 p.period, bytes(p.profile_id), p.dropped_attributes_count, self.attributes(p.attribute_indices))
 
     def sample(self, s):
-        return (self.stack(s.stack_index), self.attributes(s.attribute_indices), self.link(s.link_index),
+        return (self.once(Reader.stack, s.stack_index), self.attributes(s.attribute_indices), self.link(s.link_index),
                 tuple(s.values), tuple(s.timestamps_unix_nano))
 
     def each_profile(self):

@@ -4,7 +4,6 @@
 The oracle knows nothing of our code: it resolves every index and id with protoc's own classes of
 tests/proto/pprof.proto. Profiles: the corpus when it is there, and random ones made here.
 """
-import collections
 import random
 import struct
 import subprocess
@@ -12,7 +11,7 @@ import subprocess
 import pprof_pb2 as pb
 import pytest
 
-from harness import corpus
+from harness import corpus, pprof
 
 
 def pipe(build, how, body):
@@ -27,66 +26,10 @@ def pipe(build, how, body):
     return blocks[0], blocks[2:]
 
 
-def parse(data):
-    profile = pb.Profile()
-    profile.ParseFromString(data)
-    return profile
-
-
-def resolve(profile):
-    """Everything that the profile says, without an id or an index."""
-    strings = profile.string_table
-    text = lambda i: strings[i] if i else ""
-    kind = lambda t: (text(t.type), text(t.unit))
-    table = lambda entries: {e.id or n + 1: e for n, e in enumerate(entries)}
-    functions = {i: (text(f.name), text(f.system_name), text(f.filename), f.start_line)
-                 for i, f in table(profile.function).items()}
-    mappings = {i: (m.memory_start, m.memory_limit, m.file_offset, text(m.filename),
-                    text(m.build_id), m.has_functions, m.has_filenames, m.has_line_numbers,
-                    m.has_inline_frames)
-                for i, m in table(profile.mapping).items()}
-    locations = {i: (mappings.get(l.mapping_id), l.address, l.is_folded,
-                     tuple((functions.get(x.function_id), x.line, x.column) for x in l.line))
-                 for i, l in table(profile.location).items()}
-    samples = []
-    for s in profile.sample:
-        labels = collections.defaultdict(list)
-        for x in s.label:
-            labels[text(x.key)].append(("text", text(x.str)) if x.str else
-                                       ("number", x.num, text(x.num_unit)))
-        samples.append((tuple(locations[i] for i in s.location_id), tuple(s.value),
-                        tuple(sorted((k, tuple(v)) for k, v in labels.items()))))
-    return {
-        "sample types": [kind(t) for t in profile.sample_type],
-        "samples": samples,
-        "drop_frames": text(profile.drop_frames),
-        "keep_frames": text(profile.keep_frames),
-        "time": profile.time_nanos,
-        "duration": profile.duration_nanos,
-        "has period type": profile.HasField("period_type"),
-        "period type": kind(profile.period_type),
-        "period": profile.period,
-        "comments": [text(i) for i in profile.comment],
-        "default sample type": text(profile.default_sample_type),
-        "doc_url": text(profile.doc_url),
-    }
-
-
-def check_tables(profile):
-    """What Parca and the format itself demand of a writer."""
-    assert profile.string_table[0] == ""
-    for entries in (profile.mapping, profile.location, profile.function):
-        assert [e.id for e in entries] == list(range(1, len(entries) + 1))
-
-
 def check_roundtrip(build, how, body):
     inflated, pprofs = pipe(build, how, body)
     assert len(pprofs) == 1, "one pprof became %d" % len(pprofs)
-    back = parse(pprofs[0])
-    check_tables(back)
-    was, now = resolve(parse(inflated)), resolve(back)
-    for field in was:
-        assert now[field] == was[field], field
+    pprof.check_equal(pprof.parse(inflated), pprof.parse(pprofs[0]))
 
 
 HOW = pytest.mark.parametrize("how", ["open", "sealed"])
