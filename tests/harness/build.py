@@ -149,3 +149,212 @@ def pprof(seed=1, samples=30, functions=20, labels=("thread",), types=(("samples
     p.time_nanos, p.duration_nanos, p.period = 10 ** 18 + seed, 10 ** 9, 10 ** 7
     p.period_type.type, p.period_type.unit = text("cpu"), text("nanoseconds")
     return p
+
+
+VALUE_TYPES = ["string_value", "bool_value", "int_value", "double_value", "bytes_value", "array_value",
+               "kvlist_value"]
+
+
+class RandomRequest:
+    """Random requests that are valid and use every field."""
+
+    def __init__(self, seed):
+        self.random = random.Random(seed)
+        self.request = collector.ExportProfilesServiceRequest()
+
+    def index(self, table):
+        return self.random.randrange(max(1, len(getattr(self.request.dictionary, table))))
+
+    def indices(self, table, most):
+        return [self.index(table) for _ in range(self.random.randrange(most + 1))]
+
+    def text(self):
+        return "".join(self.random.choice("abc.é€😀 /") for _ in range(self.random.randrange(40)))
+
+    def number(self):
+        return self.random.choice([0, 1, -1, 300, 2**31, -2**63, 2**63 - 1])
+
+    def value(self, v, depth=0):
+        kind = self.random.choice(VALUE_TYPES[:5] if depth > 3 else VALUE_TYPES + ["string_value_strindex"])
+        if kind == "array_value":
+            v.array_value.SetInParent()
+            for _ in range(self.random.randrange(4)):
+                self.value(v.array_value.values.add(), depth + 1)
+        elif kind == "kvlist_value":
+            v.kvlist_value.SetInParent()
+            for _ in range(self.random.randrange(4)):
+                self.key_value(v.kvlist_value.values.add(), depth + 1)
+        else:
+            setattr(v, kind, {"string_value": self.text, "bool_value": lambda: True,
+                              "int_value": self.number, "double_value": self.random.random,
+                              "bytes_value": lambda: self.text().encode(),
+                              "string_value_strindex": lambda: self.index("string_table")}[kind]())
+
+    def key_value(self, kv, depth=0):
+        if self.random.random() < .5:
+            kv.key_strindex = self.index("string_table")
+        else:
+            kv.key = self.text()
+        if self.random.random() < .9:
+            self.value(kv.value, depth)
+
+    def dictionary(self):
+        d = self.request.dictionary
+        d.string_table.extend(["", *(self.text() for _ in range(self.random.randrange(200)))])
+        for table in ("attribute_table", "function_table", "mapping_table", "link_table",
+                      "location_table", "stack_table"):
+            getattr(d, table).add()
+            for _ in range(self.random.randrange(150)):
+                getattr(self, table)(getattr(d, table).add())
+
+    def attribute_table(self, a):
+        a.key_strindex, a.unit_strindex = self.index("string_table"), self.index("string_table")
+        self.value(a.value)
+
+    def function_table(self, f):
+        f.name_strindex, f.system_name_strindex = self.index("string_table"), self.index("string_table")
+        f.filename_strindex, f.start_line = self.index("string_table"), self.number()
+
+    def mapping_table(self, m):
+        m.memory_start, m.memory_limit = self.random.getrandbits(64), self.random.getrandbits(40)
+        m.file_offset, m.filename_strindex = self.random.getrandbits(20), self.index("string_table")
+        m.attribute_indices.extend(self.indices("attribute_table", 3))
+
+    def link_table(self, l):
+        if self.random.random() < .8:
+            l.trace_id, l.span_id = self.random.randbytes(16), self.random.randbytes(8)
+
+    def location_table(self, l):
+        l.mapping_index, l.address = self.index("mapping_table"), self.random.getrandbits(64)
+        l.attribute_indices.extend(self.indices("attribute_table", 3))
+        for _ in range(self.random.randrange(4)):
+            l.lines.add(function_index=self.index("function_table"), line=self.number(),
+                        column=self.number())
+
+    def stack_table(self, s):
+        s.location_indices.extend(self.indices("location_table", 60))
+
+    def profile(self, f):
+        for kind in (f.sample_type, f.period_type):
+            if self.random.random() < .8:
+                kind.type_strindex, kind.unit_strindex = self.index("string_table"), 0
+        f.time_unix_nano, f.duration_nano = self.random.getrandbits(64), self.random.getrandbits(64)
+        f.period, f.dropped_attributes_count = self.number(), self.random.getrandbits(32)
+        f.profile_id = self.random.choice([b"", self.random.randbytes(16)])
+        f.original_payload = self.random.randbytes(50)
+        f.attribute_indices.extend(self.indices("attribute_table", 4))
+        for _ in range(self.random.randrange(30)):
+            s = f.samples.add(stack_index=self.index("stack_table"), link_index=self.index("link_table"),
+                              attribute_indices=self.indices("attribute_table", 5))
+            s.values.extend([self.number() for _ in range(1 + self.random.randrange(3))])
+            s.timestamps_unix_nano.extend([self.random.getrandbits(64)] * self.random.randrange(3))
+
+    def make(self):
+        self.dictionary()
+        for _ in range(self.random.randrange(4)):
+            r = self.request.resource_profiles.add(schema_url=self.text())
+            r.resource.dropped_attributes_count = self.random.getrandbits(32)
+            for _ in range(self.random.randrange(5)):
+                self.key_value(r.resource.attributes.add())
+            for _ in range(self.random.randrange(3)):
+                r.resource.entity_refs.add(type=self.text(), schema_url=self.text(),
+                                           id_keys=[self.text()], description_keys=[self.text()] * 2)
+            for _ in range(self.random.randrange(3)):
+                s = r.scope_profiles.add(schema_url=self.text())
+                s.scope.name, s.scope.version = self.text(), self.text()
+                self.key_value(s.scope.attributes.add())
+                for _ in range(self.random.randrange(4)):
+                    self.profile(s.profiles.add())
+        return self.request.SerializeToString()
+
+
+class RandomPprof:
+    """A random profile that uses every field, with all liberties that writers take."""
+
+    def __init__(self, seed):
+        self.random = random.Random(seed)
+        self.p = pprof_pb2.Profile()
+        self.p.string_table.append("")
+        self.texts = ["", "a", "cpu", "samples", "count", "ns", "thread", "trace_id", "span_id",
+                      "0123456789abcdef0123456789abcdef", "0123456789abcdef", "f" * 32,
+                      "F" * 16, "0" * 32, "bytes", "\u00e9", "/usr/lib/x.so", "G/o-_/id/9"]
+
+    def text(self, empty=True):
+        """An index; the same text may stand in the table more than once, the empty one too."""
+        r = self.random
+        if empty and r.random() < 0.2:
+            return 0
+        value = r.choice(self.texts if empty else self.texts[1:])
+        if r.random() < 0.7 and value in self.p.string_table:
+            return list(self.p.string_table).index(value)
+        self.p.string_table.append(value)
+        return len(self.p.string_table) - 1
+
+    def index(self, value):
+        if value not in self.p.string_table:
+            self.p.string_table.append(value)
+        return list(self.p.string_table).index(value)
+
+    def number(self):
+        return self.random.choice([0, 1, 2, 127, 128, 2**31, 2**63 - 1, -1, -(2**63)])
+
+    def natural(self):
+        return self.random.choice([0, 1, 4096, 2**32, 2**64 - 1])
+
+    def ids(self, count):
+        r = self.random
+        return r.choice([lambda: list(range(1, count + 1)), lambda: [0] * count,
+                         lambda: r.sample(range(1, 10 * count + 1), count),
+                         lambda: [2**64 - 1 - i for i in range(count)]])()
+
+    def label(self, label):
+        r = self.random
+        label.key = self.text()
+        if r.random() < 0.5:
+            label.str = self.text(empty=False)
+        else:
+            label.num = self.number()
+            label.num_unit = self.text()
+
+    def tables(self):
+        r, p = self.random, self.p
+        functions, mappings = self.ids(r.randrange(1, 8)), self.ids(r.randrange(1, 5))
+        for i in functions:
+            p.function.add(id=i, name=self.text(), system_name=self.text(), filename=self.text(),
+                           start_line=self.number())
+        for i in mappings:
+            p.mapping.add(id=i, memory_start=self.natural(), memory_limit=self.natural(),
+                          file_offset=self.natural(), filename=self.text(), build_id=self.text(),
+                          has_functions=r.random() < .3, has_filenames=r.random() < .3,
+                          has_line_numbers=r.random() < .3, has_inline_frames=r.random() < .3)
+        for i in self.ids(r.randrange(1, 10)):
+            location = p.location.add(id=i, address=self.natural(), is_folded=r.random() < .2)
+            location.mapping_id = r.choice([0] + [m or n + 1 for n, m in enumerate(mappings)])
+            for _ in range(r.randrange(4)):
+                location.line.add(line=self.number(), column=self.number(), function_id=r.choice(
+                    [0] + [f or n + 1 for n, f in enumerate(functions)]))
+
+    def make(self):
+        r, p = self.random, self.p
+        self.tables()
+        types = r.randrange(1, 5)
+        for _ in range(types):
+            p.sample_type.add(type=self.text(), unit=self.text())
+        locations = [x.id or n + 1 for n, x in enumerate(p.location)]
+        for _ in range(r.randrange(12)):
+            sample = p.sample.add(location_id=r.choices(locations, k=r.randrange(6)),
+                                  value=[self.number() for _ in range(types)])
+            for _ in range(r.choice([0, 0, 1, 2, 5])):
+                self.label(sample.label.add())
+            if r.random() < .3:  # a Link, sometimes almost
+                sample.label.add(key=self.index("trace_id"), str=self.index("%032x" % r.randrange(3)))
+                sample.label.add(key=self.index("span_id"), str=self.index("%016x" % r.randrange(3)))
+        for _ in range(r.randrange(3)):
+            p.sample.extend(r.choices(p.sample) if p.sample else [])  # duplicates
+        p.time_nanos, p.duration_nanos, p.period = self.number(), self.number(), self.number()
+        p.drop_frames, p.keep_frames, p.doc_url = self.text(), self.text(), self.text()
+        p.comment.extend(self.text() for _ in range(r.randrange(4)))
+        if r.random() < .7:
+            p.period_type.type, p.period_type.unit = self.text(), self.text()
+        p.default_sample_type = r.choice([0, self.text(), r.choice(p.sample_type).type])
+        return p

@@ -9,8 +9,7 @@ import subprocess
 import otlp_profiles_pb2 as otlp
 import pytest
 
-TYPES = ["string_value", "bool_value", "int_value", "double_value", "bytes_value", "array_value",
-         "kvlist_value"]
+from harness import build as make
 
 
 def hexed(text):
@@ -144,119 +143,6 @@ def real(corpus):
     return corpus / "otlp"
 
 
-class Maker:
-    """Random requests that are valid and use every field."""
-
-    def __init__(self, seed):
-        self.random = random.Random(seed)
-        self.request = otlp.ProfilesData()
-
-    def index(self, table):
-        return self.random.randrange(max(1, len(getattr(self.request.dictionary, table))))
-
-    def indices(self, table, most):
-        return [self.index(table) for _ in range(self.random.randrange(most + 1))]
-
-    def text(self):
-        return "".join(self.random.choice("abc.é€😀 /") for _ in range(self.random.randrange(40)))
-
-    def number(self):
-        return self.random.choice([0, 1, -1, 300, 2**31, -2**63, 2**63 - 1])
-
-    def value(self, v, depth=0):
-        kind = self.random.choice(TYPES[:5] if depth > 3 else TYPES + ["string_value_strindex"])
-        if kind == "array_value":
-            v.array_value.SetInParent()
-            for _ in range(self.random.randrange(4)):
-                self.value(v.array_value.values.add(), depth + 1)
-        elif kind == "kvlist_value":
-            v.kvlist_value.SetInParent()
-            for _ in range(self.random.randrange(4)):
-                self.key_value(v.kvlist_value.values.add(), depth + 1)
-        else:
-            setattr(v, kind, {"string_value": self.text, "bool_value": lambda: True,
-                              "int_value": self.number, "double_value": self.random.random,
-                              "bytes_value": lambda: self.text().encode(),
-                              "string_value_strindex": lambda: self.index("string_table")}[kind]())
-
-    def key_value(self, kv, depth=0):
-        if self.random.random() < .5:
-            kv.key_strindex = self.index("string_table")
-        else:
-            kv.key = self.text()
-        if self.random.random() < .9:
-            self.value(kv.value, depth)
-
-    def dictionary(self):
-        d = self.request.dictionary
-        d.string_table.extend(["", *(self.text() for _ in range(self.random.randrange(200)))])
-        for table in ("attribute_table", "function_table", "mapping_table", "link_table",
-                      "location_table", "stack_table"):
-            getattr(d, table).add()
-            for _ in range(self.random.randrange(150)):
-                getattr(self, table)(getattr(d, table).add())
-
-    def attribute_table(self, a):
-        a.key_strindex, a.unit_strindex = self.index("string_table"), self.index("string_table")
-        self.value(a.value)
-
-    def function_table(self, f):
-        f.name_strindex, f.system_name_strindex = self.index("string_table"), self.index("string_table")
-        f.filename_strindex, f.start_line = self.index("string_table"), self.number()
-
-    def mapping_table(self, m):
-        m.memory_start, m.memory_limit = self.random.getrandbits(64), self.random.getrandbits(40)
-        m.file_offset, m.filename_strindex = self.random.getrandbits(20), self.index("string_table")
-        m.attribute_indices.extend(self.indices("attribute_table", 3))
-
-    def link_table(self, l):
-        if self.random.random() < .8:
-            l.trace_id, l.span_id = self.random.randbytes(16), self.random.randbytes(8)
-
-    def location_table(self, l):
-        l.mapping_index, l.address = self.index("mapping_table"), self.random.getrandbits(64)
-        l.attribute_indices.extend(self.indices("attribute_table", 3))
-        for _ in range(self.random.randrange(4)):
-            l.lines.add(function_index=self.index("function_table"), line=self.number(),
-                        column=self.number())
-
-    def stack_table(self, s):
-        s.location_indices.extend(self.indices("location_table", 60))
-
-    def profile(self, f):
-        for kind in (f.sample_type, f.period_type):
-            if self.random.random() < .8:
-                kind.type_strindex, kind.unit_strindex = self.index("string_table"), 0
-        f.time_unix_nano, f.duration_nano = self.random.getrandbits(64), self.random.getrandbits(64)
-        f.period, f.dropped_attributes_count = self.number(), self.random.getrandbits(32)
-        f.profile_id = self.random.choice([b"", self.random.randbytes(16)])
-        f.original_payload = self.random.randbytes(50)
-        f.attribute_indices.extend(self.indices("attribute_table", 4))
-        for _ in range(self.random.randrange(30)):
-            s = f.samples.add(stack_index=self.index("stack_table"), link_index=self.index("link_table"),
-                              attribute_indices=self.indices("attribute_table", 5))
-            s.values.extend([self.number() for _ in range(1 + self.random.randrange(3))])
-            s.timestamps_unix_nano.extend([self.random.getrandbits(64)] * self.random.randrange(3))
-
-    def make(self):
-        self.dictionary()
-        for _ in range(self.random.randrange(4)):
-            r = self.request.resource_profiles.add(schema_url=self.text())
-            r.resource.dropped_attributes_count = self.random.getrandbits(32)
-            for _ in range(self.random.randrange(5)):
-                self.key_value(r.resource.attributes.add())
-            for _ in range(self.random.randrange(3)):
-                r.resource.entity_refs.add(type=self.text(), schema_url=self.text(),
-                                           id_keys=[self.text()], description_keys=[self.text()] * 2)
-            for _ in range(self.random.randrange(3)):
-                s = r.scope_profiles.add(schema_url=self.text())
-                s.scope.name, s.scope.version = self.text(), self.text()
-                self.key_value(s.scope.attributes.add())
-                for _ in range(self.random.randrange(4)):
-                    self.profile(s.profiles.add())
-        return self.request.SerializeToString()
-
-
 def mutated(message, dice):
     data = bytearray(message)
     for _ in range(dice.randrange(1, 4)):
@@ -274,7 +160,7 @@ def mutated(message, dice):
 
 
 def test_random_requests_are_decoded_as_others_do(dump):
-    messages = [Maker(seed).make() for seed in range(100)]
+    messages = [make.RandomRequest(seed).make() for seed in range(100)]
     for message, ours in zip(messages, dump(messages)):
         assert "error" not in ours and ours["rejected"] == 0, ours
         assert differences(message, ours) is None
@@ -282,7 +168,7 @@ def test_random_requests_are_decoded_as_others_do(dump):
 
 def test_a_mutated_request_is_refused_or_decoded_as_others_do(dump):
     dice = random.Random(1)
-    sources = [Maker(seed).make() for seed in range(20)]
+    sources = [make.RandomRequest(seed).make() for seed in range(20)]
     messages = [mutated(source, dice) for source in sources for _ in range(50)]
     agreed = 0
     for message, ours in zip(messages, dump(messages)):
