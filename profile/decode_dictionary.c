@@ -54,38 +54,45 @@ static bool measure(struct decoder *d, struct view v, struct extent extents[stat
 	return decoder_end(d, &w, tag, &dictionary);
 }
 
-static bool decode_string(struct decoder *d, struct view v, uint32_t i)
+static inline bool decode_string(struct decoder *d, struct view v, uint32_t i)
 {
-	return decoder_string(d, v, &d->p->strings.at[i]);
+	struct string *string = &d->p->strings.at[i];
+	const uint8_t *end = v.at + v.len;
+	if (end > d->ascii)
+		d->ascii = wire_ascii(v.at, d->p->input.at + d->p->input.len);
+	if (__builtin_expect(end > d->ascii, 0))
+		return decoder_string(d, v, string);
+	*string = (struct string){ .text = decoder_span(d, v) };
+	return true;
 }
 
-static bool decode_function(struct decoder *d, struct view v, uint32_t i)
+static inline bool decode_function(struct decoder *d, struct view v, uint32_t i)
 {
-	struct function f = { 0 };
+	struct function *f = &d->p->functions.at[i];
+	*f = (struct function){ 0 };
 	struct wire w = wire_of(v);
 	uint32_t tag = 0;
 	while (wire_more(&w)) {
 		tag = wire_tag(&w);
 		switch (tag) {
 		case WIRE_TAG(1, WIRE_VARINT):
-			f.name = decoder_index(d, "name_strindex", TABLE_STRING, wire_varint(&w), &f.fault);
-			break;
+			f->name = decoder_index(d, "name_strindex", TABLE_STRING, wire_varint(&w), &f->fault);
+			WIRE_THEN(&w, WIRE_TAG(2, WIRE_VARINT));
 		case WIRE_TAG(2, WIRE_VARINT):
-			f.system_name = decoder_index(d, "system_name_strindex", TABLE_STRING,
-						      wire_varint(&w), &f.fault);
-			break;
+			f->system_name = decoder_index(d, "system_name_strindex", TABLE_STRING,
+						      wire_varint(&w), &f->fault);
+			WIRE_THEN(&w, WIRE_TAG(3, WIRE_VARINT));
 		case WIRE_TAG(3, WIRE_VARINT):
-			f.filename = decoder_index(d, "filename_strindex", TABLE_STRING,
-						   wire_varint(&w), &f.fault);
-			break;
+			f->filename = decoder_index(d, "filename_strindex", TABLE_STRING,
+						   wire_varint(&w), &f->fault);
+			WIRE_THEN(&w, WIRE_TAG(4, WIRE_VARINT));
 		case WIRE_TAG(4, WIRE_VARINT):
-			f.start_line = (int64_t)wire_varint(&w);
+			f->start_line = (int64_t)wire_varint(&w);
 			break;
 		default:
 			decoder_other(&w, tag, &function);
 		}
 	}
-	d->p->functions.at[i] = f;
 	return decoder_end(d, &w, tag, &function);
 }
 
@@ -145,10 +152,10 @@ static bool decode_line(struct decoder *d, struct view v, uint8_t *fault)
 		case WIRE_TAG(1, WIRE_VARINT):
 			l->function = decoder_index(d, "lines.function_index", TABLE_FUNCTION,
 						    wire_varint(&w), fault);
-			break;
+			WIRE_THEN(&w, WIRE_TAG(2, WIRE_VARINT));
 		case WIRE_TAG(2, WIRE_VARINT):
 			l->line = (int64_t)wire_varint(&w);
-			break;
+			WIRE_THEN(&w, WIRE_TAG(3, WIRE_VARINT));
 		case WIRE_TAG(3, WIRE_VARINT):
 			l->column = (int64_t)wire_varint(&w);
 			break;
@@ -156,74 +163,74 @@ static bool decode_line(struct decoder *d, struct view v, uint8_t *fault)
 			decoder_other(&w, tag, &line);
 		}
 	}
-	if (p->functions.at[l->function].fault)
+	if (d->bad[TABLE_FUNCTION] && p->functions.at[l->function].fault)
 		*fault = decoder_bad_index(d, "lines.function_index", TABLE_FUNCTION, l->function);
 	return decoder_end(d, &w, tag, &line);
 }
 
-static bool decode_location(struct decoder *d, struct view v, uint32_t i)
+static inline bool decode_location(struct decoder *d, struct view v, uint32_t i)
 {
 	struct profiles *p = d->p;
-	struct location l = { .lines.first = p->lines.count, .attributes.first = p->indices.count };
+	struct location *l = &p->locations.at[i];
+	*l = (struct location){ .lines.first = p->lines.count, .attributes.first = p->indices.count };
 	struct wire w = wire_of(v);
 	uint32_t tag = 0;
 	while (wire_more(&w)) {
 		tag = wire_tag(&w);
 		switch (tag) {
 		case WIRE_TAG(1, WIRE_VARINT):
-			l.mapping = decoder_index(d, "mapping_index", TABLE_MAPPING, wire_varint(&w),
-						  &l.fault);
-			break;
+			l->mapping = decoder_index(d, "mapping_index", TABLE_MAPPING, wire_varint(&w),
+						  &l->fault);
+			WIRE_THEN(&w, WIRE_TAG(2, WIRE_VARINT));
 		case WIRE_TAG(2, WIRE_VARINT):
-			l.address = wire_varint(&w);
-			break;
+			l->address = wire_varint(&w);
+			WIRE_THEN(&w, WIRE_TAG(3, WIRE_LEN));
 		case WIRE_TAG(3, WIRE_LEN):
-			if (!decode_line(d, wire_len(&w), &l.fault))
+			if (!decode_line(d, wire_len(&w), &l->fault))
 				return false;
-			break;
+			WIRE_THEN(&w, WIRE_TAG(4, WIRE_LEN));
 		case WIRE_TAG(4, WIRE_LEN):
 			if (!decoder_indices(d, "attribute_indices", TABLE_ATTRIBUTE, wire_len(&w),
-					     &l.fault))
+					     &l->fault))
 				return false;
 			break;
 		case WIRE_TAG(4, WIRE_VARINT):
 			if (!decoder_one_index(d, "attribute_indices", TABLE_ATTRIBUTE,
-					       wire_varint(&w), &l.fault))
+					       wire_varint(&w), &l->fault))
 				return false;
 			break;
 		default:
 			decoder_other(&w, tag, &location);
 		}
 	}
-	if (p->mappings.at[l.mapping].fault)
-		l.fault = decoder_bad_index(d, "mapping_index", TABLE_MAPPING, l.mapping);
-	l.lines.count = p->lines.count - l.lines.first;
-	l.attributes.count = p->indices.count - l.attributes.first;
-	p->locations.at[i] = l;
+	if (d->bad[TABLE_MAPPING] && p->mappings.at[l->mapping].fault)
+		l->fault = decoder_bad_index(d, "mapping_index", TABLE_MAPPING, l->mapping);
+	l->lines.count = p->lines.count - l->lines.first;
+	l->attributes.count = p->indices.count - l->attributes.first;
 	return decoder_end(d, &w, tag, &location);
 }
 
 static bool decode_stack(struct decoder *d, struct view v, uint32_t i)
 {
 	struct profiles *p = d->p;
-	struct stack s = { .locations.first = p->indices.count };
+	struct stack *s = &p->stacks.at[i];
+	*s = (struct stack){ .locations.first = p->indices.count };
 	struct wire w = wire_of(v);
 	uint32_t tag = 0;
 	while (wire_more(&w)) {
 		tag = wire_tag(&w);
 		if (tag == WIRE_TAG(1, WIRE_LEN)) {
-			if (!decoder_indices(d, "location_indices", TABLE_LOCATION, wire_len(&w), &s.fault))
+			if (!decoder_indices(d, "location_indices", TABLE_LOCATION, wire_len(&w), &s->fault))
 				return false;
 		} else if (tag == WIRE_TAG(1, WIRE_VARINT)) {
 			if (!decoder_one_index(d, "location_indices", TABLE_LOCATION,
-					       wire_varint(&w), &s.fault))
+					       wire_varint(&w), &s->fault))
 				return false;
 		} else {
 			decoder_other(&w, tag, &stack);
 		}
 	}
-	s.locations.count = p->indices.count - s.locations.first;
-	p->stacks.at[i] = s;
+	s->locations.count = p->indices.count - s->locations.first;
 	return decoder_end(d, &w, tag, &stack);
 }
 
@@ -255,24 +262,14 @@ static bool decode_link(struct decoder *d, struct view v, uint32_t i)
 	return decoder_end(d, &w, tag, &link);
 }
 
-static const struct {
-	enum table table;
-	bool (*decode)(struct decoder *d, struct view entry, uint32_t i);
-} steps[] = {
-	{ TABLE_STRING, decode_string },     { TABLE_ATTRIBUTE, decode_value_table_entry },
-	{ TABLE_FUNCTION, decode_function }, { TABLE_MAPPING, decode_mapping },
-	{ TABLE_LOCATION, decode_location }, { TABLE_STACK, decode_stack },
-	{ TABLE_LINK, decode_link },
-};
-
-/* One table in one occurrence of the dictionary; entries before it are already there. */
-static bool decode_table(struct decoder *d, struct wire w, bool (*decode)(struct decoder *, struct view,
-									    uint32_t))
+/* One table in one occurrence of the dictionary; entries of earlier ones are already there. Each table gets
+ * a loop of its own with its decoder in it. */
+WIRE_HOT bool decode_table(struct decoder *d, struct wire w, enum table table,
+			   bool (*decode)(struct decoder *, struct view, uint32_t))
 {
-	uint32_t wanted = WIRE_TAG(d->table, WIRE_LEN);
 	while (wire_more(&w)) {
 		uint32_t tag = wire_tag(&w);
-		if (tag != wanted) {
+		if (tag != WIRE_TAG(table, WIRE_LEN)) {
 			wire_skip(&w, tag);
 			continue;
 		}
@@ -283,6 +280,30 @@ static bool decode_table(struct decoder *d, struct wire w, bool (*decode)(struct
 	}
 	return true;
 }
+
+#define STEP(name, table, decode) \
+	static bool name(struct decoder *d, struct wire w) \
+	{ \
+		return decode_table(d, w, table, decode); \
+	}
+
+STEP(decode_strings, TABLE_STRING, decode_string)
+STEP(decode_attributes, TABLE_ATTRIBUTE, decode_value_table_entry)
+STEP(decode_functions, TABLE_FUNCTION, decode_function)
+STEP(decode_mappings, TABLE_MAPPING, decode_mapping)
+STEP(decode_locations, TABLE_LOCATION, decode_location)
+STEP(decode_stacks, TABLE_STACK, decode_stack)
+STEP(decode_links, TABLE_LINK, decode_link)
+
+static const struct {
+	enum table table;
+	bool (*decode)(struct decoder *d, struct wire w);
+} steps[] = {
+	{ TABLE_STRING, decode_strings },     { TABLE_ATTRIBUTE, decode_attributes },
+	{ TABLE_FUNCTION, decode_functions }, { TABLE_MAPPING, decode_mappings },
+	{ TABLE_LOCATION, decode_locations }, { TABLE_STACK, decode_stacks },
+	{ TABLE_LINK, decode_links },
+};
 
 static bool make_room(struct decoder *d)
 {
@@ -323,7 +344,7 @@ bool decode_dictionary(struct decoder *d, const struct view *dictionaries, uint3
 		d->table = steps[s].table;
 		d->entry = 0;
 		for (uint32_t i = 0; i < count; i++)
-			if (!decode_table(d, extents[i][d->table].wire, steps[s].decode))
+			if (!steps[s].decode(d, extents[i][d->table].wire))
 				return false;
 	}
 	d->level = LEVEL_REQUEST;

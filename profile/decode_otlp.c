@@ -381,7 +381,7 @@ static bool decode_request(struct decoder *d)
 bool decode_otlp(struct profiles *p, struct error *err)
 {
 	struct error mine;
-	struct decoder d = { .p = p, .err = err ? err : &mine };
+	struct decoder d = { .p = p, .err = err ? err : &mine, .ascii = p->input.at };
 	if (!decode_request(&d)) {
 		if (!p->over_cap)
 			decode_layout_explain(p->input, d.err);

@@ -42,12 +42,11 @@ bool decoder_malformed(struct decoder *d, const char *field, const char *what)
 	return error_set(d->err, ERROR_INVALID, "%s %s", at[0] ? at : "the request", what);
 }
 
-bool decoder_broken(struct decoder *d, const struct wire *w, uint32_t tag,
-		    const struct message *message)
+bool decoder_broken(struct decoder *d, struct wire w, uint32_t tag, const struct message *message)
 {
 	uint32_t number = tag >> 3;
 	return decoder_malformed(d, number && number < message->count ? message->names[number] : NULL,
-				 wire_fault_text(w->fault));
+				 wire_fault_text(w.fault));
 }
 
 /* Writes down the first fault of the dictionary and the first of a Profile. */
@@ -139,19 +138,11 @@ static void reach_beyond(struct decoder *d, const char *field, enum table table,
 	}
 }
 
-typedef uint8_t v8x4 __attribute__((vector_size(4)));
 typedef uint16_t v16x4 __attribute__((vector_size(8)));
 typedef uint32_t v32x4 __attribute__((vector_size(16)));
 
-#define ENDS 0x8080808080808080u
-#define ENDS_OF_PAIRS 0x0080008000800080u /* the continuation bits of four two-byte varints */
-
-static v32x4 four_bytes(uint32_t word)
-{
-	v8x4 lanes;
-	memcpy(&lanes, &word, sizeof lanes);
-	return __builtin_convertvector(lanes, v32x4);
-}
+#define ENDS 0x8080808080808080u /* the continuation bits */
+#define ENDS_OF_PAIRS 0x0080008000800080u /* those of four two-byte varints */
 
 static v32x4 four_pairs(uint64_t word)
 {
@@ -161,59 +152,89 @@ static v32x4 four_pairs(uint64_t word)
 	return __builtin_convertvector(lanes, v32x4);
 }
 
-/*
- * Unpacks to `out` with room for as many as there are bytes, and returns the end. What is no
- * int32, or negative, becomes INDEX_NONE. *beyond gets its top bit when one is not below limit:
- * limit - 1 - index is then negative.
- */
-static uint32_t *unpack(struct wire *w, uint32_t *out, uint32_t limit, uint32_t *beyond)
+/* Four varints of one or two bytes each, as the first 4 to 8 bytes of the word have them. */
+static v32x4 four_mixed(uint64_t word, size_t *len)
 {
-	uint32_t last = limit - 1;
-	v32x4 lasts = { last, last, last, last }, wild = { 0 };
-	while (w->end - w->at >= 8) {
-		uint64_t word = wire_load(w->at);
-		if ((word & ENDS) == ENDS_OF_PAIRS) {
-			v32x4 four = four_pairs(word);
-			memcpy(out, &four, sizeof four);
-			wild |= lasts - four;
-			out += 4;
-			w->at += 8;
-		} else if (!((uint32_t)word & (uint32_t)ENDS)) {
-			v32x4 four = four_bytes((uint32_t)word);
-			memcpy(out, &four, sizeof four);
-			wild |= lasts - four;
-			out += 4;
-			w->at += 4;
-		} else {
-			uint64_t index = wire_varint(w);
-			*out = index < INDEX_NONE ? (uint32_t)index : INDEX_NONE;
-			*beyond |= last - *out++;
-		}
+	uint32_t lanes[4];
+	*len = 4;
+	for (int i = 0; i < 4; i++) {
+		uint64_t more = word >> 7 & 1;
+		lanes[i] = (uint32_t)((word & 0x7f) | (word >> 1 & 0x3f80 & -more));
+		word >>= 8 + 8 * more;
+		*len += more;
 	}
-	while (wire_more(w)) {
-		uint64_t index = wire_varint(w);
-		*out = index < INDEX_NONE ? (uint32_t)index : INDEX_NONE;
-		*beyond |= last - *out++;
-	}
-	*beyond |= wild[0] | wild[1] | wild[2] | wild[3];
-	return out;
+	v32x4 four;
+	memcpy(&four, lanes, sizeof four);
+	return four;
 }
 
-bool decoder_indices(struct decoder *d, const char *field, enum table table, struct view packed,
-		     uint8_t *fault)
+/* Where indices are unpacked to. *beyond gets its top bit when one is not below the limit: last - index is
+ * then negative. */
+struct unpacking {
+	uint32_t *out, last, beyond;
+	v32x4 beyonds;
+};
+
+static inline void unpack_four(struct unpacking *u, v32x4 four, size_t count)
+{
+	v32x4 lasts = { u->last, u->last, u->last, u->last };
+	memcpy(u->out, &four, sizeof four);
+	u->beyonds |= lasts - four;
+	u->out += count;
+}
+
+/* What is no int32, or negative, becomes INDEX_NONE. */
+static inline void unpack_one(struct unpacking *u, uint64_t index)
+{
+	*u->out = index < INDEX_NONE ? (uint32_t)index : INDEX_NONE;
+	u->beyond |= u->last - *u->out++;
+}
+
+/* Most are one or two bytes long; `out` has room for as many as there are bytes, and three more. */
+static inline void unpack(struct unpacking *u, struct wire *w)
+{
+	while (w->end - w->at >= 8) {
+		uint64_t word = wire_load(w->at), more = word & ENDS;
+		size_t len = 8;
+		if (more == ENDS_OF_PAIRS) {
+			unpack_four(u, four_pairs(word), 4);
+		} else if (more & more >> 8) {
+			unpack_one(u, wire_varint(w));
+			continue;
+		} else {
+			unpack_four(u, four_mixed(word, &len), 4);
+		}
+		w->at += len;
+	}
+	if (!wire_more(w))
+		return;
+	size_t left = (size_t)(w->end - w->at);
+	uint64_t mask = ~(UINT64_MAX << 8 * left), word = wire_load(w->at) & mask;
+	if (!(left & 1) && (word & ENDS) == (ENDS_OF_PAIRS & mask)) {
+		unpack_four(u, four_pairs(word), left / 2);
+		w->at += left;
+	}
+	while (wire_more(w))
+		unpack_one(u, wire_varint(w));
+}
+
+bool decoder_many_indices(struct decoder *d, const char *field, enum table table, struct view packed,
+			  uint8_t *fault)
 {
 	struct profiles *p = d->p;
-	if (!profiles_room(p, &p->indices, packed.len))
+	if (!profiles_room(p, &p->indices, packed.len + 3))
 		return decoder_full(d);
-	uint32_t first = p->indices.count, beyond = 0;
+	uint32_t first = p->indices.count;
+	struct unpacking u = { .out = p->indices.at + first, .last = d->limit[table] - 1 };
 	struct wire w = wire_of(packed);
-	uint32_t *end = unpack(&w, p->indices.at + first, d->limit[table], &beyond);
+	unpack(&u, &w);
 	if (__builtin_expect(!wire_done(&w), 0)) {
 		*fault = decoder_fault(d, FAULT_VALUE, field, wire_fault_text(w.fault));
 		return true;
 	}
-	p->indices.count = (uint32_t)(end - p->indices.at);
-	if (__builtin_expect(beyond >> 31, 0))
+	p->indices.count = (uint32_t)(u.out - p->indices.at);
+	u.beyond |= u.beyonds[0] | u.beyonds[1] | u.beyonds[2] | u.beyonds[3];
+	if (__builtin_expect(u.beyond >> 31, 0))
 		reach_beyond(d, field, table, first, fault);
 	if (__builtin_expect(d->bad[table], 0))
 		reach_bad(d, field, table, first, fault);

@@ -45,7 +45,8 @@ struct decoder {
 	enum table table;
 	uint32_t entry, resource, scope, profile, first_sample;
 
-	uint32_t evidence;   /* of the layout: see decode_layout.h */
+	const uint8_t *ascii; /* all from the last string read up to here is ASCII */
+	uint32_t evidence;    /* of the layout: see decode_layout.h */
 	char bad_entry[144]; /* the first bad entry of the dictionary */
 	char reason[360];    /* the first fault of a Profile */
 };
@@ -74,13 +75,12 @@ static inline void decoder_other(struct wire *w, uint32_t tag, const struct mess
 }
 
 /* The end of a message: true when it was well-formed. `tag` is the last one. */
-bool decoder_broken(struct decoder *d, const struct wire *w, uint32_t tag,
-		    const struct message *message);
+bool decoder_broken(struct decoder *d, struct wire w, uint32_t tag, const struct message *message);
 
 static inline bool decoder_end(struct decoder *d, struct wire *w, uint32_t tag,
 			       const struct message *message)
 {
-	return __builtin_expect(wire_done(w), 1) || decoder_broken(d, w, tag, message);
+	return __builtin_expect(wire_done(w), 1) || decoder_broken(d, *w, tag, message);
 }
 
 /* Notes a fault where the decoder stands and returns it: for an index, for anything else. */
@@ -112,8 +112,21 @@ static inline uint32_t decoder_index(struct decoder *d, const char *field, enum 
 }
 
 /* Appends packed indices to `indices`; false only when full. Faults go to *fault. */
-bool decoder_indices(struct decoder *d, const char *field, enum table table, struct view packed,
-		     uint8_t *fault);
+bool decoder_many_indices(struct decoder *d, const char *field, enum table table, struct view packed,
+			  uint8_t *fault);
+
+static inline bool decoder_indices(struct decoder *d, const char *field, enum table table,
+				   struct view packed, uint8_t *fault)
+{
+	struct profiles *p = d->p;
+	bool plain = packed.len == 1 && *packed.at < 0x80 && *packed.at < d->limit[table] &&
+		     !d->bad[table] && p->indices.count < p->indices.room;
+	if (!plain)
+		return decoder_many_indices(d, field, table, packed, fault);
+	p->indices.at[p->indices.count++] = *packed.at;
+	return true;
+}
+
 /* The same for a single unpacked one. */
 bool decoder_one_index(struct decoder *d, const char *field, enum table table, uint64_t index,
 		       uint8_t *fault);

@@ -14,30 +14,49 @@ const char *wire_fault_text(enum wire_fault fault)
 	return fault_texts[fault];
 }
 
-uint32_t wire_tag_long(struct wire *w)
+struct wire_long wire_varint_long(const uint8_t *at)
 {
-	uint64_t tag = wire_varint(w);
-	return tag > UINT32_MAX ? 0 : (uint32_t)tag;
+	uint64_t word = wire_load(at);
+	if (at[2] < 0x80)
+		return (struct wire_long){ (word & 0x7f) | (word >> 1 & 0x3f80) | (word >> 2 & 0x1fc000),
+					   at + 3 };
+	if (at[3] < 0x80)
+		return (struct wire_long){ (word & 0x7f) | (word >> 1 & 0x3f80) | (word >> 2 & 0x1fc000) |
+						   (word >> 3 & 0xfe00000),
+					   at + 4 };
+	uint64_t ends = ~word & 0x8080808080808080;
+	if (__builtin_expect(ends != 0, 1)) {
+		word &= ends ^ (ends - 1);
+		return (struct wire_long){ wire_squeeze(word & 0x7f7f7f7f7f7f7f7f),
+					   at + (__builtin_ctzll(ends) >> 3) + 1 };
+	}
+	uint64_t value = wire_squeeze(word & 0x7f7f7f7f7f7f7f7f);
+	uint64_t ninth = at[8], tenth = at[9];
+	value |= (ninth & 0x7f) << 56;
+	if (ninth < 0x80)
+		return (struct wire_long){ value, at + 9 };
+	return (struct wire_long){ value | tenth << 63, tenth > 1 ? NULL : at + 10 };
 }
 
-void wire_skip(struct wire *w, uint32_t tag)
+struct wire wire_skipped(struct wire w, uint32_t tag)
 {
 	switch (tag < 8 ? 3 : tag & 7) {
 	case WIRE_VARINT:
-		wire_varint(w);
+		wire_varint(&w);
 		break;
 	case WIRE_FIXED64:
-		w->at += 8;
+		w.at += 8;
 		break;
 	case WIRE_LEN:
-		wire_len(w);
+		wire_len(&w);
 		break;
 	case WIRE_FIXED32:
-		w->at += 4;
+		w.at += 4;
 		break;
 	default:
-		wire_fail(w, WIRE_BAD_TAG);
+		wire_fail(&w, WIRE_BAD_TAG);
 	}
+	return w;
 }
 
 bool wire_next(struct wire *w, struct wire_field *field)
@@ -104,6 +123,18 @@ static size_t sequence(const uint8_t *at, const uint8_t *end, size_t *bad)
 		*bad = i + 1;
 	}
 	return len;
+}
+
+const uint8_t *wire_ascii(const uint8_t *at, const uint8_t *end)
+{
+	for (; end - at >= 64; at += 64) {
+		uint64_t high = 0;
+		for (int i = 0; i < 64; i += 8)
+			high |= wire_load(at + i);
+		if (high & 0x8080808080808080)
+			break;
+	}
+	return at;
 }
 
 bool wire_utf8_slow(const uint8_t *at, size_t len)

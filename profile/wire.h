@@ -90,52 +90,48 @@ static inline uint64_t wire_load(const uint8_t *at)
 	return __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? __builtin_bswap64(word) : word;
 }
 
-/* Varints of three bytes and more. */
-static inline uint64_t wire_varint_long(struct wire *w)
-{
-	uint64_t word = wire_load(w->at);
-	uint64_t ends = ~word & 0x8080808080808080;
-	if (__builtin_expect(ends != 0, 1)) {
-		word &= ends ^ (ends - 1);
-		w->at += (__builtin_ctzll(ends) >> 3) + 1;
-		return wire_squeeze(word & 0x7f7f7f7f7f7f7f7f);
-	}
-	uint64_t value = wire_squeeze(word & 0x7f7f7f7f7f7f7f7f);
-	uint8_t ninth = w->at[8], tenth = w->at[9];
-	value |= (uint64_t)(ninth & 0x7f) << 56;
-	if (ninth < 0x80) {
-		w->at += 9;
-	} else if (tenth > 1) {
-		wire_fail(w, WIRE_LONG);
-	} else {
-		value |= (uint64_t)tenth << 63;
-		w->at += 10;
-	}
-	return value;
-}
+/*
+ * The hot readers are inlined and the rest takes and returns values, so that a reader's state stays in
+ * registers.
+ */
+#define WIRE_HOT static inline __attribute__((always_inline))
 
-static inline uint64_t wire_varint(struct wire *w)
+/* A varint of three bytes and more, with the byte behind it; NULL if it has more than 64 bits. */
+struct wire_long {
+	uint64_t value;
+	const uint8_t *end;
+};
+
+struct wire_long wire_varint_long(const uint8_t *at);
+
+WIRE_HOT uint64_t wire_varint(struct wire *w)
 {
 	const uint8_t *at = w->at;
-	if (at[0] < 0x80) {
+	uint64_t first = at[0];
+	if (first < 0x80) {
 		w->at = at + 1;
-		return at[0];
+		return first;
 	}
 	if (at[1] < 0x80) {
 		w->at = at + 2;
-		return (at[0] & 0x7f) | (uint64_t)at[1] << 7;
+		return (first & 0x7f) | (uint64_t)at[1] << 7;
 	}
-	return wire_varint_long(w);
+	struct wire_long more = wire_varint_long(at);
+	if (__builtin_expect(!more.end, 0))
+		wire_fail(w, WIRE_LONG);
+	else
+		w->at = more.end;
+	return more.value;
 }
 
-static inline uint64_t wire_fixed64(struct wire *w)
+WIRE_HOT uint64_t wire_fixed64(struct wire *w)
 {
 	uint64_t value = wire_load(w->at);
 	w->at += 8;
 	return value;
 }
 
-static inline uint32_t wire_fixed32(struct wire *w)
+WIRE_HOT uint32_t wire_fixed32(struct wire *w)
 {
 	uint32_t value = (uint32_t)wire_load(w->at);
 	w->at += 4;
@@ -143,11 +139,15 @@ static inline uint32_t wire_fixed32(struct wire *w)
 }
 
 /* A payload; empty (and the reader failed) when it would pass the end. */
-static inline struct view wire_len(struct wire *w)
+WIRE_HOT struct view wire_len(struct wire *w)
 {
-	uint64_t len = wire_varint(w);
+	uint64_t len = *w->at;
+	if (len < 0x80)
+		w->at++;
+	else
+		len = wire_varint(w);
 	const uint8_t *at = w->at;
-	if (__builtin_expect((int64_t)len < 0 || (int64_t)len > w->end - at, 0)) {
+	if (__builtin_expect(len > INT32_MAX || at + len > w->end, 0)) {
 		wire_fail(w, WIRE_TRUNCATED);
 		return (struct view){ w->end, 0 };
 	}
@@ -155,25 +155,46 @@ static inline struct view wire_len(struct wire *w)
 	return (struct view){ at, (size_t)len };
 }
 
-static inline struct wire wire_sub(struct wire *w)
+WIRE_HOT struct wire wire_sub(struct wire *w)
 {
 	return wire_of(wire_len(w));
 }
 
-uint32_t wire_tag_long(struct wire *w);
-
-/* The next tag. One that is none is left to wire_skip, which refuses it. */
-static inline uint32_t wire_tag(struct wire *w)
+/* The next tag; 0 when it is too large. One that is none is left to wire_skip, which refuses it. */
+WIRE_HOT uint32_t wire_tag(struct wire *w)
 {
 	uint32_t first = *w->at;
-	if (__builtin_expect(first >= 0x80, 0))
-		return wire_tag_long(w);
-	w->at++;
-	return first;
+	if (__builtin_expect(first < 0x80, 1)) {
+		w->at++;
+		return first;
+	}
+	uint64_t tag = wire_varint(w);
+	return tag > UINT32_MAX ? 0 : (uint32_t)tag;
 }
 
+/* Is this tag, of one byte, the next one? Then it is read. */
+WIRE_HOT bool wire_is(struct wire *w, uint32_t tag)
+{
+	if (w->at >= w->end || *w->at != tag)
+		return false;
+	w->at++;
+	return true;
+}
+
+/* Ends a case of a switch over tags, before that of the next field: writers send fields in their order,
+ * and falling through to the next one saves its dispatch. */
+#define WIRE_THEN(w, tag) \
+	if (!wire_is(w, tag)) \
+		break; \
+	__attribute__((fallthrough))
+
 /* Passes over the value of an unknown field. */
-void wire_skip(struct wire *w, uint32_t tag);
+struct wire wire_skipped(struct wire w, uint32_t tag);
+
+static inline void wire_skip(struct wire *w, uint32_t tag)
+{
+	*w = wire_skipped(*w, tag);
+}
 
 /* For cold messages: one field at a time, whatever its type. False at the end or on a fault. */
 struct wire_field {
@@ -209,6 +230,9 @@ static inline bool wire_utf8_ok(struct view text)
 	return __builtin_expect(!(high & 0x8080808080808080), 1) ||
 	       wire_utf8_slow(text.at, text.len);
 }
+
+/* How far the bytes from `at` on are surely ASCII: some multiple of 64 bytes, and not past the end. */
+const uint8_t *wire_ascii(const uint8_t *at, const uint8_t *end);
 
 /* Appends the text with each maximal bad part replaced by U+FFFD; false when out is full. */
 bool wire_utf8_repair(struct bytes *out, struct view text);
