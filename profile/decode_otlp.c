@@ -62,8 +62,10 @@ static bool decode_profile_fields(struct decoder *d, struct wire w, struct profi
 				return false;
 			break;
 		case WIRE_TAG(2, WIRE_LEN):
-			wire_len(&w);
-			++*samples;
+			do {
+				wire_len(&w);
+				++*samples;
+			} while (wire_is(&w, WIRE_TAG(2, WIRE_LEN)));
 			break;
 		case WIRE_TAG(3, WIRE_FIXED64):
 			f->time = wire_fixed64(&w);
@@ -113,24 +115,14 @@ static bool decode_profile(struct decoder *d, struct view v, void *inherited)
 	struct profile f = { .fault = *(uint8_t *)inherited, .attributes.first = p->indices.count };
 	uint32_t samples = 0;
 	d->level = LEVEL_PROFILE;
-	d->first_sample = f.samples.first = p->samples.count;
+	f.samples.first = p->samples.count;
 	if (!decode_profile_fields(d, wire_of(v), &f, &samples))
 		return false;
 	f.attributes.count = p->indices.count - f.attributes.first;
-	if (!profiles_room(p, &p->samples, samples) || !profiles_room(p, &p->profiles, 1))
+	if (!decode_samples(d, v, samples, &f.fault))
+		return false;
+	if (!profiles_room(p, &p->profiles, 1))
 		return decoder_full(d);
-	d->level = LEVEL_SAMPLE;
-	struct wire w = wire_of(v);
-	while (samples) {
-		uint32_t tag = wire_tag(&w);
-		if (tag != WIRE_TAG(2, WIRE_LEN)) {
-			wire_skip(&w, tag);
-			continue;
-		}
-		if (!decode_sample(d, wire_len(&w), &f.fault))
-			return false;
-		samples--;
-	}
 	f.samples.count = p->samples.count - f.samples.first;
 	if (f.fault) {
 		p->rejected_profiles++;

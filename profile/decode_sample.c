@@ -5,37 +5,47 @@
 /* A known field with a wrong wire type belongs to an older layout: see decode_layout.h. */
 MESSAGE(sample, "stack_index", "attribute_indices", "link_index", "values", "timestamps_unix_nano");
 
-/* Repeated numbers of a sample that come as one chunk are used where they lie. What comes in more, or
- * unpacked, is gathered in `added`. */
+/* Repeated numbers that come as one packed chunk are used where they lie; what comes otherwise is gathered
+ * in `added`. */
 static bool gather(struct decoder *d, struct view message, uint32_t number, struct span *span)
 {
 	struct bytes *added = &d->p->added;
 	size_t start = added->len;
+	uint32_t chunks = 0;
 	struct wire w = wire_of(message);
 	while (wire_more(&w)) {
 		uint32_t tag = wire_tag(&w);
 		const uint8_t *at = w.at;
 		wire_skip(&w, tag);
+		if (tag >> 3 != number)
+			continue;
+		struct wire value = { at, w.at, WIRE_OK };
 		struct view chunk = { at, (size_t)(w.at - at) };
-		if (tag == WIRE_TAG(number, WIRE_LEN)) {
-			struct wire len = { at, w.at, WIRE_OK };
-			chunk = wire_len(&len);
-		}
-		if (tag >> 3 == number && !bytes_add(added, chunk.at, chunk.len))
+		if ((tag & 7) == WIRE_LEN)
+			chunk = wire_len(&value);
+		*span = decoder_span(d, chunk);
+		if (!bytes_add(added, chunk.at, chunk.len))
 			return decoder_full(d);
+		chunks++;
 	}
-	*span = (struct span){ (uint32_t)start | SPAN_ADDED, (uint32_t)(added->len - start) };
+	if (chunks < 2)
+		added->len = start;
+	else
+		*span = (struct span){ (uint32_t)start | SPAN_ADDED, (uint32_t)(added->len - start) };
 	return true;
 }
 
-static void check_values(struct decoder *d, struct view values, uint8_t *fault)
+WIRE_HOT void check_values(struct decoder *d, struct view values, uint8_t *fault)
 {
+	/* Up to nine bytes only the last can be wrong. */
 	uint32_t count;
-	if (!wire_packed_ok(values, &count))
-		*fault = decoder_fault(d, FAULT_VALUE, "values", "holds a malformed varint");
+	if (values.len <= 9 ? !values.len || values.at[values.len - 1] < 0x80 :
+			      wire_packed_ok(values, &count))
+		return;
+	*fault = decoder_fault(d, FAULT_VALUE, "values", "holds a malformed varint");
 }
 
-static void check_timestamps(struct decoder *d, struct view timestamps, uint8_t *fault)
+WIRE_HOT void check_timestamps(struct decoder *d, struct view timestamps, uint8_t *fault)
 {
 	if (timestamps.len % 8)
 		*fault = decoder_fault(d, FAULT_VALUE, "timestamps_unix_nano",
@@ -43,105 +53,156 @@ static void check_timestamps(struct decoder *d, struct view timestamps, uint8_t 
 }
 
 /* What the sample refers to must be there and good. */
-static void check_references(struct decoder *d, struct sample *s, uint64_t stack, uint64_t link)
+WIRE_HOT void check_references(struct decoder *d, struct sample *s, uint64_t stack, uint64_t link)
 {
 	const struct profiles *p = d->p;
-	if (stack >= d->limit[TABLE_STACK] || p->stacks.at[stack].fault)
+	s->stack = (uint32_t)stack;
+	s->link = (uint32_t)link;
+	if (__builtin_expect(stack >= d->limit[TABLE_STACK] ||
+			     (d->bad[TABLE_STACK] && p->stacks.at[stack].fault), 0)) {
 		s->fault = decoder_bad_index(d, "stack_index", TABLE_STACK, stack);
-	else
-		s->stack = (uint32_t)stack;
-	if (link >= d->limit[TABLE_LINK] || p->links.at[link].fault)
+		s->stack = 0;
+	}
+	if (__builtin_expect(link >= d->limit[TABLE_LINK] ||
+			     (d->bad[TABLE_LINK] && p->links.at[link].fault), 0)) {
 		s->fault = decoder_bad_index(d, "link_index", TABLE_LINK, link);
-	else
-		s->link = (uint32_t)link;
+		s->link = 0;
+	}
 }
 
-/* What the fields of one sample leave for after the loop. */
-struct loose {
+/* A sample's fields. */
+struct parts {
 	uint64_t stack, link;
-	struct view values, timestamps;
-	uint32_t seen; /* enum evidence */
-	bool gather_values, gather_timestamps;
+	struct view attributes, values, timestamps; /* attributes: only of a usual sample */
+	uint32_t seen;                              /* enum evidence */
+	bool more_values, more_timestamps;          /* they need gathering */
 };
 
-/* The rare forms: unpacked numbers, fields of older layouts, unknown ones. */
-static bool decode_sample_rarity(struct decoder *d, struct wire *w, uint32_t tag, struct sample *s,
-				 struct loose *l)
+/* What writers send: each field at most once, packed, in order. False: it is not such a sample. */
+WIRE_HOT bool usual_sample(struct wire w, struct parts *x)
 {
-	l->seen |= decode_layout_bit(tag);
-	switch (tag) {
-	case WIRE_TAG(2, WIRE_VARINT):
-		return decoder_one_index(d, "attribute_indices", TABLE_ATTRIBUTE, wire_varint(w),
-					 &s->fault);
-	case WIRE_TAG(4, WIRE_VARINT):
-		if (l->gather_values)
-			l->seen |= SEEN_4_TWICE;
-		l->gather_values = true;
-		break;
-	case WIRE_TAG(5, WIRE_FIXED64):
-		l->gather_timestamps = true;
-		break;
+	if (wire_is(&w, WIRE_TAG(1, WIRE_VARINT)))
+		x->stack = wire_varint(&w);
+	if (wire_is(&w, WIRE_TAG(2, WIRE_LEN))) {
+		x->attributes = wire_len(&w);
+		x->seen |= SEEN_2_LEN;
 	}
-	wire_skip(w, tag);
-	return true;
+	if (wire_is(&w, WIRE_TAG(3, WIRE_VARINT))) {
+		x->link = wire_varint(&w);
+		x->seen |= SEEN_3_VARINT;
+	}
+	if (wire_is(&w, WIRE_TAG(4, WIRE_LEN))) {
+		x->values = wire_len(&w);
+		x->seen |= SEEN_4_LEN;
+	}
+	if (wire_is(&w, WIRE_TAG(5, WIRE_LEN))) {
+		x->timestamps = wire_len(&w);
+		x->seen |= SEEN_5;
+	}
+	return wire_done(&w);
 }
 
-static bool decode_sample_fields(struct decoder *d, struct wire w, struct sample *s, struct loose *l)
+/* Any other: chunks, unpacked numbers, older layouts, unknown fields. */
+static bool unusual_sample(struct decoder *d, struct wire w, struct sample *s, struct parts *x)
 {
+	static const char indices[] = "attribute_indices";
 	uint32_t tag = 0;
 	while (wire_more(&w)) {
 		tag = wire_tag(&w);
+		uint32_t bit = decode_layout_bit(tag);
+		x->seen |= bit == SEEN_4_VARINT && (x->seen & bit) ? SEEN_4_TWICE : bit;
 		switch (tag) {
 		case WIRE_TAG(1, WIRE_VARINT):
-			l->stack = wire_varint(&w);
+			x->stack = wire_varint(&w);
 			break;
 		case WIRE_TAG(2, WIRE_LEN):
-			l->seen |= SEEN_2_LEN;
-			if (!decoder_indices(d, "attribute_indices", TABLE_ATTRIBUTE, wire_len(&w),
-					     &s->fault))
+			if (!decoder_indices(d, indices, TABLE_ATTRIBUTE, wire_len(&w), &s->fault))
+				return false;
+			break;
+		case WIRE_TAG(2, WIRE_VARINT):
+			if (!decoder_one_index(d, indices, TABLE_ATTRIBUTE, wire_varint(&w), &s->fault))
 				return false;
 			break;
 		case WIRE_TAG(3, WIRE_VARINT):
-			l->seen |= SEEN_3_VARINT;
-			l->link = wire_varint(&w);
+			x->link = wire_varint(&w);
 			break;
 		case WIRE_TAG(4, WIRE_LEN):
-			l->seen |= SEEN_4_LEN;
-			l->gather_values |= l->values.len > 0;
-			l->values = wire_len(&w);
-			check_values(d, l->values, &s->fault);
+		case WIRE_TAG(4, WIRE_VARINT):
+			x->more_values = true;
+			wire_skip(&w, tag);
 			break;
 		case WIRE_TAG(5, WIRE_LEN):
-			l->seen |= SEEN_5;
-			l->gather_timestamps |= l->timestamps.len > 0;
-			l->timestamps = wire_len(&w);
-			check_timestamps(d, l->timestamps, &s->fault);
+		case WIRE_TAG(5, WIRE_FIXED64):
+			x->more_timestamps = true;
+			wire_skip(&w, tag);
 			break;
 		default:
-			if (!decode_sample_rarity(d, &w, tag, s, l))
-				return false;
+			wire_skip(&w, tag);
 		}
 	}
 	return decoder_end(d, &w, tag, &sample);
 }
 
-bool decode_sample(struct decoder *d, struct view v, uint8_t *fault)
+/* The end of both; the parts' values and timestamps are the sample's. */
+WIRE_HOT void finish(struct decoder *d, struct sample *s, const struct parts *x)
+{
+	check_values(d, x->values, &s->fault);
+	check_timestamps(d, x->timestamps, &s->fault);
+	check_references(d, s, x->stack, x->link);
+	s->attributes.count = d->p->indices.count - s->attributes.first;
+	d->evidence |= decode_layout_of_sample(x->seen);
+}
+
+static __attribute__((noinline)) bool decode_unusual(struct decoder *d, struct view message,
+						     struct sample *s)
+{
+	struct parts x = { 0 };
+	if (!unusual_sample(d, wire_of(message), s, &x) ||
+	    (x.more_values && !gather(d, message, 4, &s->values)) ||
+	    (x.more_timestamps && !gather(d, message, 5, &s->timestamps)))
+		return false;
+	x.values = span_view(d->p, s->values);
+	x.timestamps = span_view(d->p, s->timestamps);
+	finish(d, s, &x);
+	return true;
+}
+
+WIRE_HOT bool decode_sample(struct decoder *d, struct view message, struct sample *s)
+{
+	struct parts x = { 0 };
+	*s = (struct sample){ .attributes.first = d->p->indices.count };
+	if (!usual_sample(wire_of(message), &x))
+		return decode_unusual(d, message, s);
+	if (x.attributes.len &&
+	    !decoder_indices(d, "attribute_indices", TABLE_ATTRIBUTE, x.attributes, &s->fault))
+		return false;
+	s->values = decoder_span(d, x.values);
+	s->timestamps = decoder_span(d, x.timestamps);
+	finish(d, s, &x);
+	return true;
+}
+
+bool decode_samples(struct decoder *d, struct view profile, uint32_t count, uint8_t *fault)
 {
 	struct profiles *p = d->p;
-	struct sample s = { .attributes.first = p->indices.count };
-	struct loose l = { 0 };
-	if (!decode_sample_fields(d, wire_of(v), &s, &l))
-		return false;
-	s.attributes.count = p->indices.count - s.attributes.first;
-	s.values = decoder_span(d, l.values);
-	s.timestamps = decoder_span(d, l.timestamps);
-	if ((l.gather_values && !gather(d, v, 4, &s.values)) ||
-	    (l.gather_timestamps && !gather(d, v, 5, &s.timestamps)))
-		return false;
-	d->evidence |= decode_layout_of_sample(l.seen);
-	check_references(d, &s, l.stack, l.link);
-	if (s.fault && !*fault)
-		*fault = s.fault;
-	p->samples.at[p->samples.count++] = s;
+	struct wire w = wire_of(profile);
+	d->level = LEVEL_SAMPLE;
+	d->first_sample = p->samples.count;
+	if (!profiles_room(p, &p->samples, count))
+		return decoder_full(d);
+	for (struct sample *s = p->samples.at + p->samples.count; count;) {
+		uint32_t tag = wire_tag(&w);
+		if (tag != WIRE_TAG(2, WIRE_LEN)) {
+			wire_skip(&w, tag);
+			continue;
+		}
+		if (!decode_sample(d, wire_len(&w), s))
+			return false;
+		if (!*fault)
+			*fault = s->fault;
+		p->samples.count++;
+		s++;
+		count--;
+	}
 	return true;
 }

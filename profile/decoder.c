@@ -144,78 +144,95 @@ typedef uint32_t v32x4 __attribute__((vector_size(16)));
 #define ENDS 0x8080808080808080u /* the continuation bits */
 #define ENDS_OF_PAIRS 0x0080008000800080u /* those of four two-byte varints */
 
-static v32x4 four_pairs(uint64_t word)
+/* Four varints of two bytes each. */
+static inline void four_pairs(uint32_t *out, uint64_t word)
 {
 	word = (word & 0x007f007f007f007f) | (word & 0x7f007f007f007f00) >> 1;
-	v16x4 lanes;
-	memcpy(&lanes, &word, sizeof lanes);
-	return __builtin_convertvector(lanes, v32x4);
+	v16x4 narrow;
+	memcpy(&narrow, &word, sizeof narrow);
+	v32x4 wide = __builtin_convertvector(narrow, v32x4);
+	memcpy(out, &wide, sizeof wide);
 }
 
-/* Four varints of one or two bytes each, as the first 4 to 8 bytes of the word have them. */
-static v32x4 four_mixed(uint64_t word, size_t *len)
+/* Four varints of one or two bytes each, the first 4 to 8 bytes of the word; returns how many. */
+static inline size_t four_mixed(uint32_t *out, uint64_t word)
 {
-	uint32_t lanes[4];
-	*len = 4;
+	size_t len = 4;
+#pragma GCC unroll 4
 	for (int i = 0; i < 4; i++) {
 		uint64_t more = word >> 7 & 1;
-		lanes[i] = (uint32_t)((word & 0x7f) | (word >> 1 & 0x3f80 & -more));
+		out[i] = (uint32_t)((word & 0x7f) | (word >> 1 & 0x3f80 & -more));
 		word >>= 8 + 8 * more;
-		*len += more;
+		len += more;
 	}
-	v32x4 four;
-	memcpy(&four, lanes, sizeof four);
-	return four;
-}
-
-/* Where indices are unpacked to. *beyond gets its top bit when one is not below the limit: last - index is
- * then negative. */
-struct unpacking {
-	uint32_t *out, last, beyond;
-	v32x4 beyonds;
-};
-
-static inline void unpack_four(struct unpacking *u, v32x4 four, size_t count)
-{
-	v32x4 lasts = { u->last, u->last, u->last, u->last };
-	memcpy(u->out, &four, sizeof four);
-	u->beyonds |= lasts - four;
-	u->out += count;
+	return len;
 }
 
 /* What is no int32, or negative, becomes INDEX_NONE. */
-static inline void unpack_one(struct unpacking *u, uint64_t index)
+static inline uint32_t one_index(struct wire *w)
 {
-	*u->out = index < INDEX_NONE ? (uint32_t)index : INDEX_NONE;
-	u->beyond |= u->last - *u->out++;
+	const uint8_t *at = w->at;
+	if (at[0] < 0x80) {
+		w->at = at + 1;
+		return at[0];
+	}
+	uint32_t index = (at[0] & 0x7fu) | (at[1] & 0x7fu) << 7;
+	if (at[1] < 0x80) {
+		w->at = at + 2;
+		return index;
+	}
+	if (at[2] < 0x80) {
+		w->at = at + 3;
+		return index | (uint32_t)at[2] << 14;
+	}
+	uint64_t big = wire_varint(w);
+	return big < INDEX_NONE ? (uint32_t)big : INDEX_NONE;
 }
 
-/* Most are one or two bytes long; `out` has room for as many as there are bytes, and three more. */
-static inline void unpack(struct unpacking *u, struct wire *w)
+/* Unpacks to `out`, which has room for as many as there are bytes, and three more; returns the end. Most
+ * indices have one or two bytes. */
+static inline uint32_t *unpack(uint32_t *out, struct wire *w)
 {
 	while (w->end - w->at >= 8) {
 		uint64_t word = wire_load(w->at), more = word & ENDS;
-		size_t len = 8;
 		if (more == ENDS_OF_PAIRS) {
-			unpack_four(u, four_pairs(word), 4);
+			four_pairs(out, word);
+			out += 4;
+			w->at += 8;
 		} else if (more & more >> 8) {
-			unpack_one(u, wire_varint(w));
-			continue;
+			*out++ = one_index(w);
+			if (wire_more(w))
+				*out++ = one_index(w);
 		} else {
-			unpack_four(u, four_mixed(word, &len), 4);
+			w->at += four_mixed(out, word);
+			out += 4;
 		}
-		w->at += len;
 	}
 	if (!wire_more(w))
-		return;
+		return out;
 	size_t left = (size_t)(w->end - w->at);
 	uint64_t mask = ~(UINT64_MAX << 8 * left), word = wire_load(w->at) & mask;
 	if (!(left & 1) && (word & ENDS) == (ENDS_OF_PAIRS & mask)) {
-		unpack_four(u, four_pairs(word), left / 2);
+		four_pairs(out, word);
+		out += left / 2;
 		w->at += left;
 	}
 	while (wire_more(w))
-		unpack_one(u, wire_varint(w));
+		*out++ = one_index(w);
+	return out;
+}
+
+/* Is any index not below limit? Writes three zeros behind the end. */
+static inline bool any_beyond(uint32_t *at, uint32_t *end, uint32_t limit)
+{
+	v32x4 lasts = { limit - 1, limit - 1, limit - 1, limit - 1 }, signs = { 0 };
+	memset(end, 0, 3 * sizeof *end);
+	for (; at < end; at += 4) {
+		v32x4 four;
+		memcpy(&four, at, sizeof four);
+		signs |= lasts - four; /* negative if it is */
+	}
+	return (signs[0] | signs[1] | signs[2] | signs[3]) >> 31;
 }
 
 bool decoder_many_indices(struct decoder *d, const char *field, enum table table, struct view packed,
@@ -224,17 +241,15 @@ bool decoder_many_indices(struct decoder *d, const char *field, enum table table
 	struct profiles *p = d->p;
 	if (!profiles_room(p, &p->indices, packed.len + 3))
 		return decoder_full(d);
-	uint32_t first = p->indices.count;
-	struct unpacking u = { .out = p->indices.at + first, .last = d->limit[table] - 1 };
+	uint32_t first = p->indices.count, *start = p->indices.at + first;
 	struct wire w = wire_of(packed);
-	unpack(&u, &w);
+	uint32_t *end = unpack(start, &w);
 	if (__builtin_expect(!wire_done(&w), 0)) {
 		*fault = decoder_fault(d, FAULT_VALUE, field, wire_fault_text(w.fault));
 		return true;
 	}
-	p->indices.count = (uint32_t)(u.out - p->indices.at);
-	u.beyond |= u.beyonds[0] | u.beyonds[1] | u.beyonds[2] | u.beyonds[3];
-	if (__builtin_expect(u.beyond >> 31, 0))
+	p->indices.count = (uint32_t)(end - p->indices.at);
+	if (__builtin_expect(any_beyond(start, end, d->limit[table]), 0))
 		reach_beyond(d, field, table, first, fault);
 	if (__builtin_expect(d->bad[table], 0))
 		reach_bad(d, field, table, first, fault);

@@ -119,11 +119,14 @@ static inline bool decoder_indices(struct decoder *d, const char *field, enum ta
 				   struct view packed, uint8_t *fault)
 {
 	struct profiles *p = d->p;
-	bool plain = packed.len == 1 && *packed.at < 0x80 && *packed.at < d->limit[table] &&
-		     !d->bad[table] && p->indices.count < p->indices.room;
-	if (!plain)
+	uint32_t index = packed.at[0], more = packed.at[1];
+	if (packed.len == 2 && index >= 0x80 && more < 0x80)
+		index = (index & 0x7f) | more << 7;
+	else if (packed.len != 1 || index >= 0x80)
 		return decoder_many_indices(d, field, table, packed, fault);
-	p->indices.at[p->indices.count++] = *packed.at;
+	if (index >= d->limit[table] || d->bad[table] || p->indices.count >= p->indices.room)
+		return decoder_many_indices(d, field, table, packed, fault);
+	p->indices.at[p->indices.count++] = index;
 	return true;
 }
 
@@ -140,8 +143,8 @@ bool decoder_string(struct decoder *d, struct view text, struct string *string);
 bool decode_value_key_value(struct decoder *d, struct view message, uint32_t slot, unsigned depth);
 bool decode_value_table_entry(struct decoder *d, struct view message, uint32_t slot);
 
-/* decode_sample.c: the next entry of `samples`, which has room; its fault, if any, goes to *fault too. */
-bool decode_sample(struct decoder *d, struct view message, uint8_t *fault);
+/* decode_sample.c: the samples of a Profile found well-formed; their first fault goes to *fault. */
+bool decode_samples(struct decoder *d, struct view profile, uint32_t count, uint8_t *fault);
 
 /* decode_dictionary.c: all occurrences of the dictionary, as if they were one. */
 #define DICTIONARIES_MAX 16
