@@ -101,7 +101,7 @@ static const char *const shortest[] = {
 	"sk_live_01234567890123456789", "glpat-01234567890123456789",
 	"AccountKey=01234567890123456789012345678901", "aB~1Q~0123456789012345678901234567890",
 	"4222222222222", "4111111111111111", "219-09-9999", "+12025550", "202 555-0143", "234123412346",
-	"bearer 1234567x", "BEARER=1234567x", "/home/a", "\\users\\a", "c:/users/a", "?a=b", "://a?b",
+	"AAAAImFsZyIAAAAA.ab.", "bearer 1234567x", "BEARER=1234567x", "/home/a", "\\users\\a", "c:/users/a", "?a=b", "://a?b",
 	"/__w/a/b/", "/agent/work/a/", "/_bazel_a", "/go-build1234", "C:/a/b/c/", "c:\\a\\b\\c\\",
 };
 
