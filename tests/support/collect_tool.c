@@ -5,20 +5,22 @@
 
 #include "profile/collect.h"
 #include "profile/decode_otlp.h"
+#include "profile/encode_json.h"
 
 /*
- *	collect_tool [-d key] [-b batch] OUT FILE...
+ *	collect_tool [-j] [-d key] [-b batch] OUT FILE...
  *
  * Takes OTLP messages through decode and collect, for the oracle of test_collect_oracle.py: writes
  * files OUT.0, OUT.1 and so on, each a packet of so many requests, and prints what became of each
  * FILE. -d removes the attributes of that key from samples, locations and resources, as a policy
- * does.
+ * does. -j writes each packet as OTLP/JSON instead, for test_encode_json.py.
  */
 #define TABLES_MAX ((size_t)1 << 30)
 
 struct run {
 	const char *out, *denied;
 	int batch, packets, collected;
+	bool json;
 	struct profiles p;
 	struct collect *c;
 };
@@ -67,9 +69,16 @@ static void seal(struct run *r)
 	struct packet *packet = collect_seal(r->c);
 	snprintf(path, sizeof path, "%s.%d", r->out, r->packets++);
 	FILE *file = fopen(path, "wb");
-	if (!file || packet->otlp.len != bytes || fwrite(packet->otlp.at, 1, bytes, file) != bytes)
+	struct bytes json;
+	struct error err;
+	bytes_init(&json, TABLES_MAX);
+	if (!file || packet->otlp.len != bytes || (r->json && !encode_json(packet, &json, &err)))
+		exit(1);
+	const struct bytes *out = r->json ? &json : &packet->otlp;
+	if (fwrite(out->at, 1, out->len, file) != out->len)
 		exit(1);
 	fclose(file);
+	bytes_fini(&json);
 	packet_unref(&packet);
 	r->collected = 0;
 }
@@ -96,8 +105,10 @@ static const char *take(struct run *r, const struct bytes *file, struct error *e
 int main(int argc, char **argv)
 {
 	struct run r = {.batch = 1};
-	for (int option; (option = getopt(argc, argv, "d:b:")) != -1;) {
-		if (option == 'd')
+	for (int option; (option = getopt(argc, argv, "jd:b:")) != -1;) {
+		if (option == 'j')
+			r.json = true;
+		else if (option == 'd')
 			r.denied = optarg;
 		else if (option == 'b')
 			r.batch = (int)strtol(optarg, NULL, 10);
