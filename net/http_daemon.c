@@ -100,6 +100,17 @@ static enum MHD_Result send_answer(struct http_exchange *x, struct MHD_Connectio
 	return result;
 }
 
+/*
+ * The library waits for edges and believes a short read to be the last: a peer's end that came together with its
+ * last bytes is never seen. Ending our reading side too makes another edge; a reply can still be sent.
+ */
+static void notice_end(const struct http_connection *c)
+{
+	uint8_t byte;
+	if (recv(c->deadline.socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
+		shutdown(c->deadline.socket, SHUT_RD);
+}
+
 static enum MHD_Result open_request(struct http_exchange *x, struct MHD_Connection *mhd, const char *method,
 				    const char *version)
 {
@@ -114,8 +125,10 @@ static enum MHD_Result open_request(struct http_exchange *x, struct MHD_Connecti
 	bool accepted = http_exchange_open(x, &sound);
 	if (accepted || x->content_length)
 		enter(x, HTTP_PHASE_BODY);
-	if (accepted)
+	if (accepted) {
+		notice_end(x->connection);
 		return MHD_YES;
+	}
 	x->stage = HTTP_STAGE_SWALLOW;
 	bool small = x->content_length >= 0 && x->content_length <= HTTP_SWALLOW_MAX && !x->expects_continue;
 	if (sound && small)
@@ -204,7 +217,10 @@ static enum MHD_Result handle(void *context, struct MHD_Connection *mhd, const c
 	case HTTP_STAGE_BODY:
 		if (!got)
 			return deliver(x, mhd);
-		return http_exchange_feed(x, data, got) ? MHD_YES : break_off(x, mhd);
+		if (!http_exchange_feed(x, data, got))
+			return break_off(x, mhd);
+		notice_end(x->connection);
+		return MHD_YES;
 	case HTTP_STAGE_SWALLOW:
 		return got ? MHD_YES : send_answer(x, mhd);
 	case HTTP_STAGE_HANDED:
@@ -224,8 +240,10 @@ static void end_request(void *context, struct MHD_Connection *mhd, void **reques
 	if (!x)
 		return;
 	*request = NULL;
-	if (why == MHD_REQUEST_TERMINATED_COMPLETED_OK)
+	if (why == MHD_REQUEST_TERMINATED_COMPLETED_OK) {
 		enter(x, HTTP_PHASE_IDLE);
+		notice_end(x->connection);
+	}
 	if (x->stage == HTTP_STAGE_BODY)
 		x->route->lost(x->route->context, x, false);
 	pthread_mutex_lock(&server->mutex);

@@ -128,11 +128,11 @@ static int bind_unix(const struct http_endpoint *e, struct error *err)
 	return s;
 }
 
-/* Of a name's addresses the first that works, IPv4 first; of no name all of both families at once. */
+/* Of a name's addresses the first that works, IPv4 first; without a name, or of ::, both families at once. */
 static int bind_tcp(const struct http_endpoint *e, struct error *err)
 {
 	static const int order[] = { AF_INET, AF_INET6 };
-	bool all = !*e->host;
+	bool all = !*e->host, both = e->family == AF_UNSPEC && (all || !strcmp(e->host, "::"));
 	struct addrinfo hints = { .ai_family = e->family, .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE };
 	struct addrinfo *found;
 	int code = getaddrinfo(all ? NULL : e->host, e->port, &hints, &found);
@@ -146,7 +146,7 @@ static int bind_tcp(const struct http_endpoint *e, struct error *err)
 		for (struct addrinfo *a = found; a && s < 0; a = a->ai_next) {
 			if (a->ai_family != family)
 				continue;
-			s = bind_one(family, a->ai_addr, a->ai_addrlen, all && e->family == AF_UNSPEC);
+			s = bind_one(family, a->ai_addr, a->ai_addrlen, both);
 			number = s < 0 && (number == EAFNOSUPPORT || errno != EAFNOSUPPORT) ? errno : number;
 		}
 	}

@@ -10,9 +10,9 @@
 #include "config/load.h"
 
 /*
- * An HTTP server for tests/net/test_http_server.py: http_driver YAML. It prints "listening ADDRESS", then one
- * line per event, and obeys lines on stdin: release (replies to all that /hold holds), reload, metrics,
- * stop MILLISECONDS, quit.
+ * An HTTP server for tests/net/test_http_server.py: http_serve YAML. It prints "listening ADDRESS", then one
+ * line per event, and obeys lines on stdin: release (replies to all that /hold holds), release-soon (a thread
+ * does it while the next command runs), reload, metrics, stop MILLISECONDS.
  */
 enum { BODY_MAX = 1 << 20, BIG = 16 << 20, GROW_MAX = 200000, HELD_MAX = 64 };
 
@@ -131,6 +131,13 @@ static void release(void)
 	pthread_mutex_unlock(&mutex);
 }
 
+static void *release_soon(void *argument)
+{
+	usleep(300000);
+	release();
+	return argument;
+}
+
 static void print_metrics(struct metrics *metrics)
 {
 	struct bytes text;
@@ -148,6 +155,10 @@ static void obey(const char *line, struct http_server **server, struct metrics *
 	if (!strcmp(line, "release")) {
 		release();
 		say("released");
+	} else if (!strcmp(line, "release-soon")) {
+		pthread_t thread;
+		pthread_create(&thread, NULL, release_soon, NULL);
+		pthread_detach(thread);
 	} else if (!strcmp(line, "reload")) {
 		say(http_server_reload(*server, &err) ? "reloaded" : err.text);
 	} else if (!strcmp(line, "metrics")) {
@@ -183,7 +194,7 @@ int main(int argc, char **argv)
 	} else {
 		printf("listening %s\n", http_server_address(server));
 		fflush(stdout);
-		while (fgets(line, sizeof line, stdin) && strcmp(line, "quit\n") != 0) {
+		while (fgets(line, sizeof line, stdin)) {
 			line[strcspn(line, "\n")] = '\0';
 			obey(line, &server, metrics);
 		}
