@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "net/http_internal.h"
+#include "net/multipart.h"
+
+#include <stdlib.h>
+
+#include "base/memory.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
+
+static const struct fields_limits limits = { .count = 64, .name = 256, .value = 4096, .total = 16384 };
+
+static void list(bool (*add)(struct fields *, const char *, struct error *), const char *text)
+{
+	struct fields f;
+	struct error err;
+	fields_init(&f, &limits);
+	if (add(&f, text, &err) && fields_unique(&f, &err) && f.count > limits.count)
+		abort();
+	fields_fini(&f);
+}
+
+/* "target\nName: value\nName: value" as libmicrohttpd would hand it over. */
+static void judge(char *text)
+{
+	struct http_server server = { .holds = 2 };
+	char *next = strchr(text, '\n');
+	if (next)
+		*next++ = '\0';
+	struct http_exchange *x = http_exchange_new(&server, NULL, text);
+	for (char *line = next; line; line = next) {
+		if ((next = strchr(line, '\n')))
+			*next++ = '\0';
+		char *value = strchr(line, ':');
+		if (value)
+			*value++ = '\0';
+		if (!fields_add(&x->headers, view_of(line), view_of(value ? value : ""), NULL))
+			x->headers_over = true;
+	}
+	fields_lower(&x->headers);
+	const struct http_fault *fault = http_judge(x);
+	if (!fault && (http_exchange_header(x, "content-length") && http_exchange_header(x, "transfer-encoding")))
+		abort();
+	http_exchange_free(x);
+}
+
+/* The content type is the first line. A part may end at the body's end, never behind it. */
+static void form(const uint8_t *data, size_t len)
+{
+	const uint8_t *end = memchr(data, '\n', len);
+	struct multipart m;
+	struct multipart_part part;
+	struct error err;
+	if (!end)
+		return;
+	char *type = memory_text_of(data, (size_t)(end - data));
+	struct view body = { end + 1, len - (size_t)(end - data) - 1 };
+	if (multipart_begin(&m, type, body, &err))
+		while (multipart_next(&m, &part, &err) == MULTIPART_PART)
+			if (part.content.at < body.at || part.content.at + part.content.len > body.at + body.len)
+				abort();
+	memory_free(type);
+}
+
+/* The first byte chooses the parser. */
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
+{
+	if (!len)
+		return 0;
+	char *text = memory_text_of(data + 1, len - 1);
+	switch (data[0] % 4) {
+	case 0:
+		list(fields_add_query, text);
+		break;
+	case 1:
+		list(fields_add_pairs, text);
+		break;
+	case 2:
+		judge(text);
+		break;
+	default:
+		form(data + 1, len - 1);
+	}
+	memory_free(text);
+	return 0;
+}
