@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <pthread.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "extensions/pprof_profile.h"
+#include "net/compress.h"
+#include "net/http_server.h"
+#include "pipeline/component.h"
+
+/*
+ * Serves the gateway's own CPU profile. A request starts a thread of its own, which takes the profile and answers;
+ * there is one at a time.
+ */
+enum {
+	SECONDS_DEFAULT = 30,
+	SECONDS_MAX = 60,
+	DEPTH_MAX = 128,
+	PROFILE_MAX = 64 << 20,
+	CONNECTIONS_MAX = 16
+};
+#define SECOND_NS UINT64_C(1000000000)
+#define DRAIN_NS UINT64_C(20000000)
+#define STOP_GRACE_NS SECOND_NS
+
+struct pprof_config {
+	char *endpoint, *save_to_file;
+	int64_t block_profile_fraction, mutex_profile_fraction;
+	const struct node *dialer;
+};
+
+struct pprof {
+	const struct host *host;
+	struct http_server_config http;
+	struct http_server *server;
+	pthread_mutex_t lock; /* guards what follows */
+	pthread_cond_t wake;  /* stopping became true */
+	bool running, stopping, joinable;
+	pthread_t thread;
+	/* Of the run under way; the thread's own while it runs. */
+	struct http_exchange *exchange;
+	uint64_t duration_ns;
+};
+
+struct run {
+	struct symbols *symbols;
+	struct own_profile *profile;
+};
+
+static void take_sample(const struct snapshot *snapshot, void *context)
+{
+	struct run *run = context;
+	uint64_t pcs[DEPTH_MAX];
+	own_profile_add(run->profile, pcs, symbols_unwind(run->symbols, snapshot, pcs, DEPTH_MAX));
+}
+
+static struct timespec timespec_of(uint64_t ns)
+{
+	return (struct timespec){ (time_t)(ns / SECOND_NS), (long)(ns % SECOND_NS) };
+}
+
+/* False: the extension is being stopped. */
+static bool sleep_until(struct pprof *self, uint64_t when)
+{
+	struct timespec until = timespec_of(when);
+	pthread_mutex_lock(&self->lock);
+	while (!self->stopping && pthread_cond_timedwait(&self->wake, &self->lock, &until) == 0)
+		;
+	bool stopping = self->stopping;
+	pthread_mutex_unlock(&self->lock);
+	return !stopping;
+}
+
+static bool sample(struct pprof *self, struct run *run, struct error *err)
+{
+	if (!sampler_start(err))
+		return false;
+	uint64_t end = clock_now() + self->duration_ns;
+	bool going_on = true;
+	for (uint64_t now; going_on && (now = clock_now()) < end;) {
+		going_on = sleep_until(self, now + DRAIN_NS < end ? now + DRAIN_NS : end);
+		sampler_drain(take_sample, run);
+	}
+	sampler_stop();
+	return going_on || error_set(err, ERROR_BUSY, "the gateway is stopping");
+}
+
+static bool take_profile(struct pprof *self, struct run *run, struct bytes *gzip, struct error *err)
+{
+	struct bytes plain;
+	uint64_t begun = clock_wall();
+	run->symbols = symbols_new(err);
+	if (!run->symbols || !sample(self, run, err))
+		return false;
+	bytes_init(&plain, PROFILE_MAX);
+	bool ok = own_profile_write(run->profile, run->symbols, begun, self->duration_ns, &plain) ||
+		  error_set(err, ERROR_INTERNAL, "the profile is too large");
+	ok = ok && compress_deflate(CODING_GZIP, 0, bytes_view(&plain), gzip, err);
+	bytes_fini(&plain);
+	return ok;
+}
+
+static void *profile_and_reply(void *argument)
+{
+	struct pprof *self = argument;
+	struct run run = { .profile = own_profile_new() };
+	struct bytes gzip;
+	struct error err = { 0 };
+	bytes_init(&gzip, PROFILE_MAX);
+	if (take_profile(self, &run, &gzip, &err))
+		http_exchange_reply(self->exchange, &(struct http_reply){
+			.status = 200, .content_type = "application/octet-stream", .body = bytes_view(&gzip) });
+	else
+		http_exchange_refuse(self->exchange, &err);
+	bytes_fini(&gzip);
+	own_profile_unref(&run.profile);
+	symbols_unref(&run.symbols);
+	pthread_mutex_lock(&self->lock);
+	self->running = false;
+	pthread_mutex_unlock(&self->lock);
+	return NULL;
+}
+
+/* Under the lock. */
+static bool begin_run(struct pprof *self, struct http_exchange *exchange, uint64_t seconds, struct error *err)
+{
+	if (self->running || self->stopping) {
+		error_set(err, ERROR_BUSY, "another profile is being taken");
+		err->retry_after_ms = (uint32_t)(self->duration_ns / 1000000);
+		return false;
+	}
+	if (self->joinable)
+		pthread_join(self->thread, NULL);
+	self->exchange = exchange;
+	self->duration_ns = seconds * SECOND_NS;
+	self->joinable = self->running = pthread_create(&self->thread, NULL, profile_and_reply, self) == 0;
+	return self->running || error_set(err, ERROR_INTERNAL, "cannot start a thread");
+}
+
+/* 1 to SECONDS_MAX; 0 for anything else. */
+static uint64_t parse_seconds(const char *text)
+{
+	uint64_t seconds = 0;
+	for (; *text; text++) {
+		if (*text < '0' || *text > '9')
+			return 0;
+		seconds = seconds * 10 + (uint64_t)(*text - '0');
+		if (seconds > SECONDS_MAX)
+			return 0;
+	}
+	return seconds;
+}
+
+static bool read_seconds(struct http_exchange *exchange, uint64_t *seconds, struct error *err)
+{
+	const struct metadatum *query;
+	*seconds = SECONDS_DEFAULT;
+	if (!http_exchange_query(exchange, &query, err))
+		return false;
+	for (; query->name; query++)
+		if (!strcmp(query->name, "seconds"))
+			*seconds = parse_seconds(query->value);
+	return *seconds || error_set(err, ERROR_INVALID, "seconds: not a whole number from 1 to %d", SECONDS_MAX);
+}
+
+/* An answer that takes its time may only be given once the (empty) body is there. */
+static void accept_request(void *context, struct http_exchange *exchange)
+{
+	(void)context;
+	http_exchange_accept(exchange, 0);
+}
+
+static void forget_request(void *context, struct http_exchange *exchange, bool too_large)
+{
+	(void)context, (void)exchange, (void)too_large;
+}
+
+static void serve_profile(void *context, struct http_exchange *exchange, struct view body)
+{
+	(void)body;
+	struct pprof *self = context;
+	struct error err = { 0 };
+	uint64_t seconds;
+	bool ok = read_seconds(exchange, &seconds, &err);
+	if (ok) {
+		pthread_mutex_lock(&self->lock);
+		ok = begin_run(self, exchange, seconds, &err);
+		pthread_mutex_unlock(&self->lock);
+	}
+	if (!ok)
+		http_exchange_refuse(exchange, &err);
+}
+
+static void serve_index(void *context, struct http_exchange *exchange)
+{
+	static const char page[] =
+		"<!doctype html><title>portcullis: profiles</title>\n"
+		"<p><a href=\"/debug/pprof/profile?seconds=10\">/debug/pprof/profile?seconds=N</a>: the gateway's own CPU "
+		"profile over N seconds (1 to 60, 30 if not given) as gzip'ed pprof.\n"
+		"<p>An idle process uses no CPU time and gives an empty profile.\n";
+	(void)context;
+	http_exchange_reply(exchange, &(struct http_reply){
+		.status = 200, .content_type = "text/html; charset=utf-8", .body = view_of(page) });
+}
+
+static bool create(void *instance, const void *settings, const struct host *host, struct error *err)
+{
+	struct pprof *self = instance;
+	const struct pprof_config *config = settings;
+	(void)err;
+	self->host = host;
+	self->http = (struct http_server_config){
+		.endpoint = config->endpoint, .transport = (char *)"tcp", .keep_alives_enabled = true,
+		.read_header_timeout.ns = 10 * (int64_t)SECOND_NS, .read_timeout.ns = 10 * (int64_t)SECOND_NS,
+		.write_timeout.ns = 30 * (int64_t)SECOND_NS, .idle_timeout.ns = 60 * (int64_t)SECOND_NS,
+		.max_connections = CONNECTIONS_MAX,
+	};
+	pthread_condattr_t monotonic;
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&self->wake, &monotonic);
+	pthread_condattr_destroy(&monotonic);
+	pthread_mutex_init(&self->lock, NULL);
+	return true;
+}
+
+static bool start(void *instance, struct error *err)
+{
+	struct pprof *self = instance;
+	const struct http_route routes[] = {
+		{ .path = "/debug/pprof/profile", .methods = "GET", .headers = accept_request, .body = serve_profile,
+		  .lost = forget_request, .context = self },
+		{ .path = "/debug/pprof/", .methods = "GET,HEAD", .headers = serve_index, .context = self },
+	};
+	self->server = http_server_start(&(struct http_server_options){
+		.config = &self->http, .routes = routes, .route_count = sizeof routes / sizeof *routes,
+		.log = &self->host->log, .metrics = self->host->metrics,
+	}, err);
+	return self->server != NULL;
+}
+
+static void stop(void *instance)
+{
+	struct pprof *self = instance;
+	pthread_mutex_lock(&self->lock);
+	self->stopping = true;
+	pthread_cond_signal(&self->wake);
+	bool joinable = self->joinable;
+	self->joinable = false;
+	pthread_mutex_unlock(&self->lock);
+	if (joinable)
+		pthread_join(self->thread, NULL);
+	if (self->server)
+		http_server_stop(&self->server, STOP_GRACE_NS);
+}
+
+static void destroy(void *instance)
+{
+	struct pprof *self = instance;
+	pthread_cond_destroy(&self->wake);
+	pthread_mutex_destroy(&self->lock);
+}
+
+static bool check(const void *config, struct error *err)
+{
+	const struct pprof_config *c = config;
+	const struct http_server_config http = { .endpoint = c->endpoint, .transport = (char *)"tcp" };
+	if (c->save_to_file && *c->save_to_file)
+		return error_set(err, ERROR_CONFIG, "save_to_file: not supported; fetch /debug/pprof/profile instead");
+	return http_server_check(&http, err);
+}
+
+static const struct config_row rows[] = {
+	CONFIG_ROW(struct pprof_config, endpoint, .key = "endpoint", .def = "localhost:1777",
+		   .help = "Where to listen. Whoever reaches it may profile the gateway: keep it local."),
+	CONFIG_ROW(struct pprof_config, save_to_file, .key = "save_to_file",
+		   .help = "An error: fetch the profile instead."),
+	CONFIG_ROW(struct pprof_config, block_profile_fraction, .key = "block_profile_fraction", .def = "0",
+		   .inert = true, .help = "Without effect: a matter of Go's runtime."),
+	CONFIG_ROW(struct pprof_config, mutex_profile_fraction, .key = "mutex_profile_fraction", .def = "0",
+		   .inert = true, .help = "Without effect, too."),
+	CONFIG_ROW(struct pprof_config, dialer, .key = "dialer", .inert = true,
+		   .help = "Without effect on a server."),
+	{ 0 }
+};
+static const struct config_table table = { sizeof(struct pprof_config), rows, check, false };
+
+const struct component_factory pprof_extension = {
+	.type = "pprof",
+	.help = "Serves the gateway's own CPU profile in pprof format.",
+	.manual = "`GET /debug/pprof/profile?seconds=N` answers after N seconds (1 to 60, 30 if not given) with gzip'ed pprof: "
+		  "samples and nanoseconds of CPU, one sample for each 10 ms used, with function names, files and lines, "
+		  "inlined functions included. One profile at a time: a second request is answered with 503. Any "
+		  "pprof viewer opens it; so does the gateway's own `pprof` receiver.\n",
+	.kind = COMPONENT_EXTENSION,
+	.size = sizeof(struct pprof),
+	.config = &table,
+	.create = create,
+	.start = start,
+	.stop = stop,
+	.destroy = destroy,
+};
