@@ -1,259 +1,298 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "profile/encode_json.h"
-
-#include <inttypes.h>
-#include <math.h>
-#include <string.h>
-
-#include "base/quote.h"
 #include "profile/wire.h"
 
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
 /*
- * One table for each message (opentelemetry-proto 1.11), one walker for all. It relies on the sealed
- * bytes being canonical: a repeated field stands in one piece, and numbers that repeat are packed.
+ * One walk over the sealed bytes, led by tables of the messages' fields. In sealed bytes the elements of
+ * a repeated field stand together, so an array opens with its first element and closes at the next field.
+ * Fields that no table names (original_payload) are passed over.
  */
-enum kind {
-	KIND_STRING,
-	KIND_BASE64,
-	KIND_HEX,
-	KIND_NUMBER, /* 32 bits */
-	KIND_TEXT_SIGNED, /* 64 bits: a string in JSON */
-	KIND_TEXT_UNSIGNED,
-	KIND_TEXT_FIXED,
-	KIND_BOOL,
-	KIND_DOUBLE,
-	KIND_MESSAGE
+enum json_kind {
+	JSON_NONE,
+	JSON_TEXT,
+	JSON_HEX,     /* bytes: trace, span and profile ids */
+	JSON_BASE64,  /* bytes: all others */
+	JSON_INTEGER, /* of up to 32 bits: a number */
+	JSON_INT64,   /* of 64 bits: decimal strings */
+	JSON_UINT64,
+	JSON_FIXED64,
+	JSON_BOOL,
+	JSON_DOUBLE,
+	JSON_MESSAGE
 };
 
-struct field {
-	uint32_t number;
+struct json_field {
 	const char *name;
-	enum kind kind;
+	enum json_kind kind;
 	bool repeated;
-	const struct field *message;
+	const struct json_message *message;
 };
 
-/* Deeper than any value that the decoders let in. */
-#define DEPTH_MAX 64
-
-#define ONE(number, name, kind) { number, name, KIND_##kind, false, NULL }
-#define MANY(number, name, kind) { number, name, KIND_##kind, true, NULL }
-#define SUB(number, name, table) { number, name, KIND_MESSAGE, false, table }
-#define SUBS(number, name, table) { number, name, KIND_MESSAGE, true, table }
-
-static const struct field value_fields[];
-
-static const struct field key_value_fields[] = {
-	ONE(1, "key", STRING), SUB(2, "value", value_fields), ONE(3, "keyStrindex", NUMBER), { 0 }
-};
-static const struct field array_fields[] = { SUBS(1, "values", value_fields), { 0 } };
-static const struct field kvlist_fields[] = { SUBS(1, "values", key_value_fields), { 0 } };
-static const struct field value_fields[] = {
-	ONE(1, "stringValue", STRING),
-	ONE(2, "boolValue", BOOL),
-	ONE(3, "intValue", TEXT_SIGNED),
-	ONE(4, "doubleValue", DOUBLE),
-	SUB(5, "arrayValue", array_fields),
-	SUB(6, "kvlistValue", kvlist_fields),
-	ONE(7, "bytesValue", BASE64),
-	ONE(8, "stringValueStrindex", NUMBER),
-	{ 0 }
-};
-static const struct field entity_fields[] = {
-	ONE(1, "schemaUrl", STRING), ONE(2, "type", STRING), MANY(3, "idKeys", STRING),
-	MANY(4, "descriptionKeys", STRING), { 0 }
-};
-static const struct field resource_fields[] = {
-	SUBS(1, "attributes", key_value_fields), ONE(2, "droppedAttributesCount", NUMBER),
-	SUBS(3, "entityRefs", entity_fields), { 0 }
-};
-static const struct field scope_fields[] = {
-	ONE(1, "name", STRING), ONE(2, "version", STRING), SUBS(3, "attributes", key_value_fields),
-	ONE(4, "droppedAttributesCount", NUMBER), { 0 }
-};
-static const struct field value_type_fields[] = {
-	ONE(1, "typeStrindex", NUMBER), ONE(2, "unitStrindex", NUMBER), { 0 }
-};
-static const struct field sample_fields[] = {
-	ONE(1, "stackIndex", NUMBER), MANY(2, "attributeIndices", NUMBER), ONE(3, "linkIndex", NUMBER),
-	MANY(4, "values", TEXT_SIGNED), MANY(5, "timestampsUnixNano", TEXT_FIXED), { 0 }
-};
-static const struct field profile_fields[] = {
-	SUB(1, "sampleType", value_type_fields),
-	SUBS(2, "samples", sample_fields),
-	ONE(3, "timeUnixNano", TEXT_FIXED),
-	ONE(4, "durationNano", TEXT_UNSIGNED),
-	SUB(5, "periodType", value_type_fields),
-	ONE(6, "period", TEXT_SIGNED),
-	ONE(7, "profileId", HEX),
-	ONE(8, "droppedAttributesCount", NUMBER),
-	MANY(11, "attributeIndices", NUMBER),
-	{ 0 }
-};
-static const struct field scope_profiles_fields[] = {
-	SUB(1, "scope", scope_fields), SUBS(2, "profiles", profile_fields), ONE(3, "schemaUrl", STRING), { 0 }
-};
-static const struct field resource_profiles_fields[] = {
-	SUB(1, "resource", resource_fields), SUBS(2, "scopeProfiles", scope_profiles_fields),
-	ONE(3, "schemaUrl", STRING), { 0 }
-};
-static const struct field mapping_fields[] = {
-	ONE(1, "memoryStart", TEXT_UNSIGNED), ONE(2, "memoryLimit", TEXT_UNSIGNED),
-	ONE(3, "fileOffset", TEXT_UNSIGNED), ONE(4, "filenameStrindex", NUMBER),
-	MANY(5, "attributeIndices", NUMBER), { 0 }
-};
-static const struct field line_fields[] = {
-	ONE(1, "functionIndex", NUMBER), ONE(2, "line", TEXT_SIGNED), ONE(3, "column", TEXT_SIGNED), { 0 }
-};
-static const struct field location_fields[] = {
-	ONE(1, "mappingIndex", NUMBER), ONE(2, "address", TEXT_UNSIGNED), SUBS(3, "lines", line_fields),
-	MANY(4, "attributeIndices", NUMBER), { 0 }
-};
-static const struct field function_fields[] = {
-	ONE(1, "nameStrindex", NUMBER), ONE(2, "systemNameStrindex", NUMBER),
-	ONE(3, "filenameStrindex", NUMBER), ONE(4, "startLine", TEXT_SIGNED), { 0 }
-};
-static const struct field link_fields[] = { ONE(1, "traceId", HEX), ONE(2, "spanId", HEX), { 0 } };
-static const struct field attribute_fields[] = {
-	ONE(1, "keyStrindex", NUMBER), SUB(2, "value", value_fields), ONE(3, "unitStrindex", NUMBER), { 0 }
-};
-static const struct field stack_fields[] = { MANY(1, "locationIndices", NUMBER), { 0 } };
-static const struct field dictionary_fields[] = {
-	SUBS(1, "mappingTable", mapping_fields),
-	SUBS(2, "locationTable", location_fields),
-	SUBS(3, "functionTable", function_fields),
-	SUBS(4, "linkTable", link_fields),
-	MANY(5, "stringTable", STRING),
-	SUBS(6, "attributeTable", attribute_fields),
-	SUBS(7, "stackTable", stack_fields),
-	{ 0 }
-};
-static const struct field request_fields[] = {
-	SUBS(1, "resourceProfiles", resource_profiles_fields), SUB(2, "dictionary", dictionary_fields), { 0 }
+/* Fields by number. */
+struct json_message {
+	const struct json_field *fields;
+	uint32_t count;
 };
 
-static bool put_message(struct bytes *out, struct view message, const struct field *fields, int depth);
+#define MESSAGE(name, ...) \
+	static const struct json_field name##_fields[] = { { 0 }, __VA_ARGS__ }; \
+	static const struct json_message name = { name##_fields, \
+						  sizeof name##_fields / sizeof *name##_fields }
+#define ONE(name, kind) { name, kind, false, NULL }
+#define MANY(name, kind) { name, kind, true, NULL }
+#define SUB(name, message) { name, JSON_MESSAGE, false, &message }
+#define SUBS(name, message) { name, JSON_MESSAGE, true, &message }
 
-static bool put_hex(struct bytes *out, struct view v)
+/* Names and numbers: opentelemetry-proto 1.11. AnyValue comes round to itself. */
+static const struct json_message any_value;
+MESSAGE(key_value, ONE("key", JSON_TEXT), SUB("value", any_value), ONE("keyStrindex", JSON_INTEGER));
+MESSAGE(array_value, SUBS("values", any_value));
+MESSAGE(kvlist_value, SUBS("values", key_value));
+MESSAGE(any_value, ONE("stringValue", JSON_TEXT), ONE("boolValue", JSON_BOOL),
+	ONE("intValue", JSON_INT64), ONE("doubleValue", JSON_DOUBLE), SUB("arrayValue", array_value),
+	SUB("kvlistValue", kvlist_value), ONE("bytesValue", JSON_BASE64),
+	ONE("stringValueStrindex", JSON_INTEGER));
+MESSAGE(entity_ref, ONE("schemaUrl", JSON_TEXT), ONE("type", JSON_TEXT), MANY("idKeys", JSON_TEXT),
+	MANY("descriptionKeys", JSON_TEXT));
+MESSAGE(resource, SUBS("attributes", key_value), ONE("droppedAttributesCount", JSON_INTEGER),
+	SUBS("entityRefs", entity_ref));
+MESSAGE(scope, ONE("name", JSON_TEXT), ONE("version", JSON_TEXT), SUBS("attributes", key_value),
+	ONE("droppedAttributesCount", JSON_INTEGER));
+MESSAGE(value_type, ONE("typeStrindex", JSON_INTEGER), ONE("unitStrindex", JSON_INTEGER));
+MESSAGE(sample, ONE("stackIndex", JSON_INTEGER), MANY("attributeIndices", JSON_INTEGER),
+	ONE("linkIndex", JSON_INTEGER), MANY("values", JSON_INT64),
+	MANY("timestampsUnixNano", JSON_FIXED64));
+MESSAGE(profile, SUB("sampleType", value_type), SUBS("samples", sample), ONE("timeUnixNano", JSON_FIXED64),
+	ONE("durationNano", JSON_UINT64), SUB("periodType", value_type), ONE("period", JSON_INT64),
+	ONE("profileId", JSON_HEX), ONE("droppedAttributesCount", JSON_INTEGER), { 0 }, { 0 },
+	MANY("attributeIndices", JSON_INTEGER));
+MESSAGE(scope_profiles, SUB("scope", scope), SUBS("profiles", profile), ONE("schemaUrl", JSON_TEXT));
+MESSAGE(resource_profiles, SUB("resource", resource), SUBS("scopeProfiles", scope_profiles),
+	ONE("schemaUrl", JSON_TEXT));
+MESSAGE(mapping, ONE("memoryStart", JSON_UINT64), ONE("memoryLimit", JSON_UINT64),
+	ONE("fileOffset", JSON_UINT64), ONE("filenameStrindex", JSON_INTEGER),
+	MANY("attributeIndices", JSON_INTEGER));
+MESSAGE(line, ONE("functionIndex", JSON_INTEGER), ONE("line", JSON_INT64), ONE("column", JSON_INT64));
+MESSAGE(location, ONE("mappingIndex", JSON_INTEGER), ONE("address", JSON_UINT64), SUBS("lines", line),
+	MANY("attributeIndices", JSON_INTEGER));
+MESSAGE(function, ONE("nameStrindex", JSON_INTEGER), ONE("systemNameStrindex", JSON_INTEGER),
+	ONE("filenameStrindex", JSON_INTEGER), ONE("startLine", JSON_INT64));
+MESSAGE(link, ONE("traceId", JSON_HEX), ONE("spanId", JSON_HEX));
+MESSAGE(table_attribute, ONE("keyStrindex", JSON_INTEGER), SUB("value", any_value),
+	ONE("unitStrindex", JSON_INTEGER));
+MESSAGE(stack, MANY("locationIndices", JSON_INTEGER));
+MESSAGE(dictionary, SUBS("mappingTable", mapping), SUBS("locationTable", location),
+	SUBS("functionTable", function), SUBS("linkTable", link), MANY("stringTable", JSON_TEXT),
+	SUBS("attributeTable", table_attribute), SUBS("stackTable", stack));
+MESSAGE(request, SUBS("resourceProfiles", resource_profiles), SUB("dictionary", dictionary));
+
+/* The writers return nothing: a buffer that is full stays full, and encode_json looks at the end. */
+struct json {
+	struct bytes *out;
+	bool full;
+	bool disordered; /* elements of a repeated field do not stand together */
+};
+
+static void put(struct json *j, const void *data, size_t len)
+{
+	if (!bytes_add(j->out, data, len))
+		j->full = true;
+}
+
+static void put_byte(struct json *j, char byte)
+{
+	put(j, &byte, 1);
+}
+
+static void put_name(struct json *j, const char *name)
+{
+	put_byte(j, '"');
+	put(j, name, strlen(name));
+	put(j, "\":", 2);
+}
+
+static void put_escape(struct json *j, uint8_t byte)
+{
+	static const char shorts[] = "\bb\tt\nn\ff\rr\"\"\\\\";
+	for (const char *s = shorts; *s; s += 2)
+		if ((uint8_t)*s == byte) {
+			put(j, (char[]){ '\\', s[1] }, 2);
+			return;
+		}
+	char text[7];
+	put(j, text, (size_t)snprintf(text, sizeof text, "\\u%04x", byte));
+}
+
+static void put_text(struct json *j, struct view text)
+{
+	const uint8_t *at = text.at, *end = at + text.len, *plain = at;
+	put_byte(j, '"');
+	for (; at < end; at++) {
+		if (*at >= 0x20 && *at != '"' && *at != '\\')
+			continue;
+		put(j, plain, (size_t)(at - plain));
+		put_escape(j, *at);
+		plain = at + 1;
+	}
+	put(j, plain, (size_t)(end - plain));
+	put_byte(j, '"');
+}
+
+static void put_hex(struct json *j, struct view bytes)
 {
 	static const char digits[] = "0123456789abcdef";
-	bool ok = bytes_add_byte(out, '"');
-	for (size_t i = 0; ok && i < v.len; i++)
-		ok = bytes_add_byte(out, (uint8_t)digits[v.at[i] >> 4]) &&
-		     bytes_add_byte(out, (uint8_t)digits[v.at[i] & 15]);
-	return ok && bytes_add_byte(out, '"');
+	put_byte(j, '"');
+	for (size_t i = 0; i < bytes.len; i++)
+		put(j, (char[]){ digits[bytes.at[i] >> 4], digits[bytes.at[i] & 15] }, 2);
+	put_byte(j, '"');
 }
 
-static bool put_base64(struct bytes *out, struct view v)
+/* RFC 4648, section 4. */
+static void put_base64(struct json *j, struct view bytes)
 {
 	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-	bool ok = bytes_add_byte(out, '"');
-	for (size_t i = 0; ok && i < v.len; i += 3) {
-		size_t left = v.len - i;
-		uint32_t bits = (uint32_t)v.at[i] << 16 | (uint32_t)(left > 1 ? v.at[i + 1] : 0) << 8 |
-				(left > 2 ? v.at[i + 2] : 0);
-		char four[4] = { digits[bits >> 18], digits[bits >> 12 & 63],
-				 left > 1 ? digits[bits >> 6 & 63] : '=', left > 2 ? digits[bits & 63] : '=' };
-		ok = bytes_add(out, four, 4);
+	put_byte(j, '"');
+	for (size_t i = 0; i < bytes.len; i += 3) {
+		size_t left = bytes.len - i;
+		uint32_t three = (uint32_t)bytes.at[i] << 16;
+		three |= left > 1 ? (uint32_t)bytes.at[i + 1] << 8 : 0;
+		three |= left > 2 ? bytes.at[i + 2] : 0;
+		char four[] = { digits[three >> 18], digits[three >> 12 & 63], digits[three >> 6 & 63],
+				digits[three & 63] };
+		if (left < 3)
+			four[3] = '=';
+		if (left < 2)
+			four[2] = '=';
+		put(j, four, 4);
 	}
-	return ok && bytes_add_byte(out, '"');
+	put_byte(j, '"');
 }
 
-static bool put_double(struct bytes *out, uint64_t bits)
+static void put_number(struct json *j, uint64_t value, bool negative)
 {
-	double number;
-	memcpy(&number, &bits, sizeof number);
-	if (isnan(number))
-		return bytes_add_text(out, "\"NaN\"");
-	if (isinf(number))
-		return bytes_add_text(out, number > 0 ? "\"Infinity\"" : "\"-Infinity\"");
-	return bytes_format(out, "%.17g", number);
+	char text[21], *at = text + sizeof text;
+	do
+		*--at = (char)('0' + value % 10);
+	while (value /= 10);
+	if (negative)
+		*--at = '-';
+	put(j, at, (size_t)(text + sizeof text - at));
 }
 
-static bool put_scalar(struct bytes *out, enum kind kind, uint64_t value)
+static void put_signed(struct json *j, int64_t value)
 {
-	switch (kind) {
-	case KIND_NUMBER:
-		return bytes_format(out, "%" PRIi32, (int32_t)value);
-	case KIND_BOOL:
-		return bytes_add_text(out, value ? "true" : "false");
-	case KIND_DOUBLE:
-		return put_double(out, value);
-	case KIND_TEXT_SIGNED:
-		return bytes_format(out, "\"%" PRIi64 "\"", (int64_t)value);
-	default:
-		return bytes_format(out, "\"%" PRIu64 "\"", value);
-	}
+	put_number(j, value < 0 ? -(uint64_t)value : (uint64_t)value, value < 0);
 }
 
-static bool put_view(struct bytes *out, const struct field *field, struct view v, int depth)
+/* The shortest text that reads back as the same number. */
+static void put_double(struct json *j, uint64_t bits)
 {
-	switch (field->kind) {
-	case KIND_STRING:
-		return quote_json(out, v.at, v.len);
-	case KIND_BASE64:
-		return put_base64(out, v);
-	case KIND_HEX:
-		return put_hex(out, v);
-	default:
-		return put_message(out, v, field->message, depth + 1);
-	}
-}
-
-/* The elements of a packed field. */
-static bool put_packed(struct bytes *out, enum kind kind, struct view packed)
-{
-	struct wire w = wire_of(packed);
-	bool ok = true;
-	for (bool first = true; ok && wire_more(&w); first = false) {
-		uint64_t value = kind == KIND_TEXT_FIXED ? wire_fixed64(&w) : wire_varint(&w);
-		ok = (first || bytes_add_byte(out, ',')) && put_scalar(out, kind, value);
-	}
-	return ok && wire_done(&w);
-}
-
-static bool put_field(struct bytes *out, const struct field *field, const struct wire_field *got, int depth)
-{
-	bool text = field->kind <= KIND_HEX || field->kind == KIND_MESSAGE;
-	if (text)
-		return got->type == WIRE_LEN && put_view(out, field, got->view, depth);
-	if (got->type == WIRE_LEN)
-		return field->repeated && put_packed(out, field->kind, got->view);
-	return put_scalar(out, field->kind, got->value);
-}
-
-static const struct field *find(const struct field *fields, uint32_t number)
-{
-	while (fields->name && fields->number != number)
-		fields++;
-	return fields->name ? fields : NULL;
-}
-
-static bool put_message(struct bytes *out, struct view message, const struct field *fields, int depth)
-{
-	struct wire w = wire_of(message);
-	struct wire_field got;
-	const struct field *open = NULL; /* the repeated field whose array is open */
-	bool ok = depth < DEPTH_MAX && bytes_add_byte(out, '{');
-	for (bool first = true; ok && wire_next(&w, &got); first = false) {
-		const struct field *field = find(fields, got.number);
-		if (!field)
-			return false;
-		if (field != open) {
-			ok = (!open || bytes_add_byte(out, ']')) && (first || bytes_add_byte(out, ',')) &&
-			     bytes_format(out, "\"%s\":%s", field->name, field->repeated ? "[" : "");
-			open = field->repeated ? field : NULL;
-		} else {
-			ok = bytes_add_byte(out, ',');
+	double value;
+	char text[32];
+	memcpy(&value, &bits, sizeof value);
+	if (isnan(value)) {
+		put(j, "\"NaN\"", 5);
+	} else if (isinf(value)) {
+		put(j, value < 0 ? "\"-Infinity\"" : "\"Infinity\"", value < 0 ? 11 : 10);
+	} else if (value == 0 && signbit(value)) {
+		put(j, "-0.0", 4); /* "-0" is an integer to many readers, and they have none */
+	} else {
+		int len = 0;
+		for (int digits = 15; digits <= 17; digits++) {
+			len = snprintf(text, sizeof text, "%.*g", digits, value);
+			if (strtod(text, NULL) == value)
+				break;
 		}
-		ok = ok && put_field(out, field, &got, depth);
+		put(j, text, (size_t)len);
 	}
-	return ok && wire_done(&w) && (!open || bytes_add_byte(out, ']')) && bytes_add_byte(out, '}');
+}
+
+static void put_scalar(struct json *j, enum json_kind kind, uint64_t value)
+{
+	bool quoted = kind == JSON_INT64 || kind == JSON_UINT64 || kind == JSON_FIXED64;
+	if (quoted)
+		put_byte(j, '"');
+	if (kind == JSON_BOOL)
+		put(j, value ? "true" : "false", value ? 4 : 5);
+	else if (kind == JSON_DOUBLE)
+		put_double(j, value);
+	else if (kind == JSON_UINT64 || kind == JSON_FIXED64)
+		put_number(j, value, false);
+	else
+		put_signed(j, (int64_t)value);
+	if (quoted)
+		put_byte(j, '"');
+}
+
+static void put_packed(struct json *j, enum json_kind kind, struct wire w)
+{
+	for (bool first = true; wire_more(&w); first = false) {
+		if (!first)
+			put_byte(j, ',');
+		put_scalar(j, kind, kind == JSON_FIXED64 ? wire_fixed64(&w) : wire_varint(&w));
+	}
+}
+
+static void put_message(struct json *j, struct view v, const struct json_message *message);
+
+static void put_value(struct json *j, const struct json_field *field, const struct wire_field *value)
+{
+	if (field->kind == JSON_MESSAGE)
+		put_message(j, value->view, field->message);
+	else if (field->kind == JSON_TEXT)
+		put_text(j, value->view);
+	else if (field->kind == JSON_HEX)
+		put_hex(j, value->view);
+	else if (field->kind == JSON_BASE64)
+		put_base64(j, value->view);
+	else if (value->type == WIRE_LEN)
+		put_packed(j, field->kind, wire_of(value->view));
+	else
+		put_scalar(j, field->kind, value->value);
+}
+
+static void put_message(struct json *j, struct view v, const struct json_message *message)
+{
+	struct wire w = wire_of(v);
+	struct wire_field value;
+	uint32_t last = 0, seen = 0;
+	put_byte(j, '{');
+	while (wire_next(&w, &value)) {
+		if (value.number >= message->count || !message->fields[value.number].name)
+			continue;
+		const struct json_field *field = &message->fields[value.number];
+		bool goes_on = value.number == last && field->repeated;
+		if (last && !goes_on && message->fields[last].repeated)
+			put_byte(j, ']');
+		if (last)
+			put_byte(j, ',');
+		if (!goes_on) {
+			j->disordered |= seen >> value.number & 1;
+			put_name(j, field->name);
+			if (field->repeated)
+				put_byte(j, '[');
+		}
+		put_value(j, field, &value);
+		last = value.number;
+		seen |= 1u << last;
+	}
+	if (last && message->fields[last].repeated)
+		put_byte(j, ']');
+	put_byte(j, '}');
+	j->disordered |= !wire_done(&w);
 }
 
 bool encode_json(const struct packet *packet, struct bytes *out, struct error *err)
 {
-	if (put_message(out, bytes_view(&packet->otlp), request_fields, 0))
-		return true;
-	return error_set(err, ERROR_INTERNAL, "the packet cannot be written as JSON");
+	struct json j = { .out = out };
+	put_message(&j, bytes_view(&packet->otlp), &request);
+	if (j.full)
+		return error_set(err, ERROR_TOO_LARGE, "the JSON needs more than %zu bytes", out->max);
+	if (j.disordered)
+		return error_set(err, ERROR_INTERNAL, "the packet's bytes are not in order");
+	return true;
 }
