@@ -42,10 +42,10 @@ struct http_listener {
 static bool split_address(const char *text, struct http_endpoint *out)
 {
 	const char *colon = strrchr(text, ':');
-	if (!colon || strlen(colon + 1) > 5 || strspn(colon + 1, "0123456789") != strlen(colon + 1) ||
-	    !colon[1] || atol(colon + 1) > 65535)
+	size_t digits = colon ? strspn(colon + 1, "0123456789") : 0;
+	if (!digits || digits > 5 || colon[1 + digits] || strtol(colon + 1, NULL, 10) > 65535)
 		return false;
-	memcpy(out->port, colon + 1, strlen(colon + 1) + 1);
+	memcpy(out->port, colon + 1, digits + 1);
 	size_t len = (size_t)(colon - text);
 	if (*text == '[') {
 		if (len < 2 || text[len - 1] != ']')
