@@ -4,7 +4,6 @@
 #include <dwarf.h>
 #include <elfutils/libdw.h>
 #include <elfutils/libdwfl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -211,11 +210,11 @@ static size_t read_debug_lines(Dwfl_Module *module, uint64_t pc, struct symbol_l
 		return 0;
 	/* These lead outwards through the text of the innermost function; its own parents lead through the code. */
 	int count = dwarf_getscopes_die(&around[0], &scopes);
-	free(around);
+	memory_free(around); /* malloc'ed by libdw */
 	if (count <= 0)
 		return 0;
 	size_t used = read_scopes(unit, scopes, count, out, max);
-	free(scopes);
+	memory_free(scopes);
 	return used;
 }
 

@@ -13,6 +13,7 @@
 #include "config/load.h"
 #include "pipeline/delivery.h"
 #include "tests/support/grpc_peer.h"
+#include "tests/support/shell.h"
 
 #define SAID "a-text-of-the-peer"
 
@@ -338,42 +339,35 @@ static void reload_takes_the_new_ca(void **state)
 	struct fixture f;
 	struct error err = { 0 };
 	char *cert = memory_format("%s/server.pem", certificates), *key = memory_format("%s/server.key", certificates);
-	char *copy = memory_format("cd %s && cp other-ca.pem current.pem", certificates);
-	char *fix = memory_format("cd %s && cp ca.pem current.pem", certificates);
 	grpc_peer_run(&secure, "--tls", cert, key);
-	assert_int_equal(system(copy), 0);
+	assert_int_equal(shell("cd %s && cp other-ca.pem current.pem", certificates), 0);
 	begin(&f, "endpoint: %s\ntls: {ca_file: %s/current.pem}\nretry_on_failure: {enabled: false}\n"
 	      "headers: {x-script: large 0}\n", secure.endpoint, certificates);
 	deliver(&f, "body");
 	assert_int_equal(dropped(&f, "no_retry"), 5);
-	assert_int_equal(system(fix), 0);
+	assert_int_equal(shell("cd %s && cp ca.pem current.pem", certificates), 0);
 	assert_true(otlp_grpc_exporter.reload(f.self, &err));
 	deliver(&f, "body");
 	assert_int_equal(metric(&f, "otelcol_exporter_sent_profile_samples", ""), 5);
 	end(&f);
 	grpc_peer_kill(&secure);
-	char *texts[] = { cert, key, copy, fix };
-	for (int i = 0; i < 4; i++)
-		memory_free(texts[i]);
+	memory_free(cert);
+	memory_free(key);
 }
 
 static void certificates_are_read_again_at_the_interval(void **state)
 {
 	(void)state;
 	struct fixture f;
-	char *copy = memory_format("cp %s/ca.pem %s/timed.pem", certificates, certificates);
-	char *spoil = memory_format(": > %s/timed.pem", certificates);
-	assert_int_equal(system(copy), 0);
+	assert_int_equal(shell("cd %s && cp ca.pem timed.pem", certificates), 0);
 	begin(&f, "endpoint: %s\ntls: {ca_file: %s/timed.pem, reload_interval: 1ms}\nretry_on_failure: {enabled: false}\n",
 	      peer.endpoint, certificates);
 	assert_false(log_has("Certificates are broken; keeping the old ones"));
-	assert_int_equal(system(spoil), 0);
+	assert_int_equal(shell(": > %s/timed.pem", certificates), 0);
 	for (int i = 0; i < 1000 && !log_has("Certificates are broken; keeping the old ones"); i++)
 		deliver(&f, "body");
 	assert_true(log_has("Certificates are broken; keeping the old ones"));
 	end(&f);
-	memory_free(copy);
-	memory_free(spoil);
 }
 
 static void bad_configurations_are_refused(void **state)

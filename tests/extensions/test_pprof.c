@@ -18,6 +18,7 @@
 #include "net/compress.h"
 #include "pipeline/component.h"
 #include "pprof.pb-c.h"
+#include "tests/support/shell.h"
 
 typedef Perftools__Profiles__Profile Profile;
 
@@ -233,14 +234,12 @@ static void check_mappings(const Profile *p)
 static void check_with_go(const struct fetch *fetch)
 {
 	char path[] = "/tmp/portcullis-profile-XXXXXX";
-	if (system("command -v go >/dev/null") != 0)
+	if (shell("command -v go >/dev/null") != 0)
 		return;
 	int file = mkstemp(path);
 	assert_int_equal(write(file, fetch->body.at, fetch->body.len), fetch->body.len);
 	close(file);
-	char *command = memory_format("go tool pprof -top %s 2>/dev/null | grep -q burn_the_cpu", path);
-	assert_int_equal(system(command), 0);
-	memory_free(command);
+	assert_int_equal(shell("go tool pprof -top %s 2>/dev/null | grep -q burn_the_cpu", path), 0);
 	remove(path);
 }
 

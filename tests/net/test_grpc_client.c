@@ -1,119 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "net/grpc_client.h"
 
-#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <time.h>
 
 #include <cmocka.h>
 
-#include "base/clock.h"
 #include "base/memory.h"
 #include "net/compress.h"
+#include "tests/support/grpc_call.h"
 #include "tests/support/grpc_peer.h"
-
-#define SECOND UINT64_C(1000000000)
-#define METHOD "/opentelemetry.proto.collector.profiles.v1development.ProfilesService/Export"
-
-/* What became of one call. */
-struct answer {
-	pthread_mutex_t lock;
-	pthread_cond_t there;
-	bool done;
-	_Atomic int released;
-	int status;
-	int64_t retry_delay_ms;
-	char message[200];
-	char response[4096];
-	size_t length;
-};
 
 static struct grpc_peer peer;
 static char *certificates;
 
-static void on_done(void *argument, const struct grpc_result *result)
-{
-	struct answer *a = argument;
-	pthread_mutex_lock(&a->lock);
-	a->status = result->status;
-	a->retry_delay_ms = result->retry_delay_ms;
-	snprintf(a->message, sizeof a->message, "%s", result->message);
-	a->length = result->response.len;
-	snprintf(a->response, sizeof a->response, "%.*s", (int)result->response.len,
-		 a->length ? (const char *)result->response.at : "");
-	a->done = true;
-	pthread_cond_signal(&a->there);
-	pthread_mutex_unlock(&a->lock);
-}
-
-static void on_release(void *owner)
-{
-	struct answer *a = owner;
-	pthread_mutex_lock(&a->lock);
-	a->released++;
-	pthread_cond_signal(&a->there);
-	pthread_mutex_unlock(&a->lock);
-}
-
-static void begin(struct grpc_client *client, struct view bytes, bool gzip, uint64_t timeout, struct answer *a)
-{
-	*a = (struct answer){ .lock = PTHREAD_MUTEX_INITIALIZER, .there = PTHREAD_COND_INITIALIZER };
-	struct grpc_message message = { .bytes = bytes, .gzip = gzip, .release = on_release, .owner = a };
-	grpc_client_call(client, &message, timeout, on_done, a);
-}
-
-static void wait_for_done(struct answer *a)
-{
-	pthread_mutex_lock(&a->lock);
-	while (!a->done)
-		pthread_cond_wait(&a->there, &a->lock);
-	pthread_mutex_unlock(&a->lock);
-}
-
-static void wait_for(struct answer *a)
-{
-	wait_for_done(a);
-	pthread_mutex_lock(&a->lock);
-	while (!a->released)
-		pthread_cond_wait(&a->there, &a->lock);
-	pthread_mutex_unlock(&a->lock);
-}
-
-static void ask_within(struct grpc_client *client, const char *script, uint64_t timeout, struct answer *a)
-{
-	begin(client, view_of(script), false, timeout, a);
-	wait_for(a);
-}
-
-static void ask(struct grpc_client *client, const char *script, struct answer *a)
-{
-	ask_within(client, script, 20 * SECOND, a);
-}
-
-static struct grpc_client *client_with(struct grpc_client_options options)
-{
-	struct error err = { 0 };
-	if (!options.endpoint)
-		options.endpoint = peer.endpoint;
-	options.method = METHOD;
-	struct grpc_client *client = grpc_client_new(&options, &err);
-	if (!client)
-		fail_msg("%s", err.text);
-	return client;
-}
-
 static struct grpc_client *client_of(const char *endpoint)
 {
-	return client_with((struct grpc_client_options){ .endpoint = endpoint });
-}
-
-static bool answer_has(const struct answer *a, const char *line)
-{
-	return strstr(a->response, line) != NULL;
+	return client_with((struct grpc_client_options){ .endpoint = endpoint ? endpoint : peer.endpoint });
 }
 
 static void pause_briefly(void)
@@ -198,7 +104,7 @@ static void unref_cancels_calls_in_flight(void **state)
 	struct answer a[20];
 	struct grpc_client *client = client_of(NULL), *other = client_of(NULL);
 	for (int i = 0; i < 20; i++)
-		begin(client, view_of("hang"), false, 0, &a[i]);
+		answer_begin(&a[i], client, view_of("hang"), false, 0);
 	grpc_client_unref(&client);
 	for (int i = 0; i < 20; i++) {
 		assert_true(a[i].done);
@@ -217,7 +123,7 @@ static void headers_are_sent_in_lower_case(void **state)
 	struct pairs headers = { rows, 2 };
 	struct answer a;
 	struct grpc_client *client = client_with((struct grpc_client_options){
-		.headers = &headers, .user_agent = "portcullis/test" });
+		.endpoint = peer.endpoint, .headers = &headers, .user_agent = "portcullis/test" });
 	ask(client, "echo", &a);
 	assert_true(answer_has(&a, "x-scope-orgid=team-a\n"));
 	assert_true(answer_has(&a, "x-raw-bin=b'\\x01\\xff'\n"));
@@ -254,15 +160,15 @@ static void gzip_is_on_the_wire_and_declared(void **state)
 
 	grpc_peer_run(&raw, "--raw");
 	struct grpc_client *client = client_of(raw.endpoint);
-	begin(client, bytes_view(&packed), true, 20 * SECOND, &a);
-	wait_for(&a);
+	answer_begin(&a, client, bytes_view(&packed), true, 20 * SECOND);
+	answer_wait(&a);
 	assert_true(answer_has(&a, "packed=True"));
 	grpc_client_unref(&client);
 	grpc_peer_kill(&raw);
 
 	client = client_of(NULL);
-	begin(client, bytes_view(&packed), true, 20 * SECOND, &a);
-	wait_for(&a);
+	answer_begin(&a, client, bytes_view(&packed), true, 20 * SECOND);
+	answer_wait(&a);
 	assert_int_equal(a.status, 0);
 	assert_true(answer_has(&a, "packed=False"));
 	assert_true(answer_has(&a, "length=4\n"));
@@ -316,9 +222,9 @@ static void a_dead_server_is_unavailable_and_a_restarted_one_is_found_again(void
 	ask(client, "echo", &a);
 	assert_int_equal(a.status, 0);
 	snprintf(port, sizeof port, "%d", mortal.port);
-	begin(client, view_of("hang"), false, 0, &a);
+	answer_begin(&a, client, view_of("hang"), false, 0);
 	grpc_peer_kill(&mortal);
-	wait_for(&a);
+	answer_wait(&a);
 	assert_int_equal(a.status, 14);
 	ask(client, "echo", &a);
 	assert_int_equal(a.status, 14);
@@ -342,8 +248,8 @@ static struct bytes send_to_frozen(struct grpc_peer *frozen, struct grpc_client 
 	bytes_init(&big, 64 << 20);
 	bytes_reserve(&big, big.max);
 	big.len = big.max;
-	begin(client, bytes_view(&big), false, SECOND / 5, a);
-	wait_for_done(a);
+	answer_begin(a, client, bytes_view(&big), false, SECOND / 5);
+	answer_wait_done(a);
 	assert_int_equal(a->status, 4);
 	return big;
 }
@@ -391,9 +297,9 @@ static void wait_for_ready_waits_until_the_server_is_there(void **state)
 	grpc_peer_kill(&late);
 	struct grpc_client *client = client_with((struct grpc_client_options){
 		.endpoint = endpoint, .wait_for_ready = true });
-	begin(client, view_of("echo"), false, 60 * SECOND, &a);
+	answer_begin(&a, client, view_of("echo"), false, 60 * SECOND);
 	grpc_peer_run(&late, "--port", port);
-	wait_for(&a);
+	answer_wait(&a);
 	assert_int_equal(a.status, 0);
 	grpc_client_unref(&client);
 	grpc_peer_kill(&late);
@@ -435,163 +341,6 @@ static void a_unix_socket_is_dialled(void **state)
 	grpc_client_unref(&client);
 	grpc_peer_kill(&local);
 	memory_free(path);
-}
-
-static char *in_directory(const char *file)
-{
-	return memory_format("%s/%s", certificates, file);
-}
-
-struct secure {
-	struct grpc_peer peer;
-	char *ca, *other_ca, *cert, *key, *client_cert, *client_key;
-};
-
-static void secure_begin(struct secure *s, bool mutual)
-{
-	*s = (struct secure){ .ca = in_directory("ca.pem"), .other_ca = in_directory("other-ca.pem"),
-			      .cert = in_directory("server.pem"), .key = in_directory("server.key"),
-			      .client_cert = in_directory("client.pem"), .client_key = in_directory("client.key") };
-	if (mutual)
-		grpc_peer_run(&s->peer, "--tls", s->cert, s->key, "--client-ca", s->ca);
-	else
-		grpc_peer_run(&s->peer, "--tls", s->cert, s->key);
-}
-
-static void secure_end(struct secure *s)
-{
-	grpc_peer_kill(&s->peer);
-	char *paths[] = { s->ca, s->other_ca, s->cert, s->key, s->client_cert, s->client_key };
-	for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
-		memory_free(paths[i]);
-}
-
-static int status_over_tls(const struct secure *s, const struct tls_client_config *tls, struct answer *a)
-{
-	struct grpc_client *client = client_with((struct grpc_client_options){
-		.endpoint = s->peer.endpoint, .tls = tls });
-	ask(client, "echo", a);
-	grpc_client_unref(&client);
-	return a->status;
-}
-
-static void tls_believes_the_configured_ca_only(void **state)
-{
-	(void)state;
-	struct secure s;
-	struct answer a;
-	secure_begin(&s, false);
-	assert_int_equal(status_over_tls(&s, &(struct tls_client_config){ .ca_file = s.ca }, &a), 0);
-	assert_int_equal(status_over_tls(&s, &(struct tls_client_config){ .ca_file = s.ca, .insecure = true }, &a), 0);
-	assert_int_equal(status_over_tls(&s, &(struct tls_client_config){ .ca_file = s.other_ca }, &a), 14);
-	assert_int_equal(status_over_tls(&s, &(struct tls_client_config){ 0 }, &a), 14);
-	assert_int_equal(status_over_tls(&s, &(struct tls_client_config){ .insecure = true }, &a), 14);
-	secure_end(&s);
-}
-
-static void tls_checks_the_name(void **state)
-{
-	(void)state;
-	struct secure s;
-	struct answer a;
-	secure_begin(&s, false);
-	struct tls_client_config tls = { .ca_file = s.ca, .server_name_override = (char *)"elsewhere.test" };
-	assert_int_equal(status_over_tls(&s, &tls, &a), 14);
-	tls.server_name_override = (char *)"localhost";
-	assert_int_equal(status_over_tls(&s, &tls, &a), 0);
-	secure_end(&s);
-}
-
-static void insecure_skip_verify_takes_any_certificate(void **state)
-{
-	(void)state;
-	struct secure s;
-	struct answer a;
-	secure_begin(&s, false);
-	struct tls_client_config tls = { .insecure_skip_verify = true,
-					 .server_name_override = (char *)"elsewhere.test" };
-	assert_int_equal(status_over_tls(&s, &tls, &a), 0);
-	secure_end(&s);
-}
-
-static void https_forces_tls(void **state)
-{
-	(void)state;
-	struct secure s;
-	struct answer a;
-	char endpoint[80];
-	secure_begin(&s, false);
-	snprintf(endpoint, sizeof endpoint, "https://%s", s.peer.endpoint);
-	struct tls_client_config tls = { .insecure = true, .insecure_skip_verify = true };
-	struct grpc_client *client = client_with((struct grpc_client_options){ .endpoint = endpoint, .tls = &tls });
-	ask(client, "echo", &a);
-	assert_int_equal(a.status, 0);
-	grpc_client_unref(&client);
-	secure_end(&s);
-}
-
-static void mutual_tls_shows_the_clients_certificate(void **state)
-{
-	(void)state;
-	struct secure s;
-	struct answer a;
-	secure_begin(&s, true);
-	struct tls_client_config tls = { .ca_file = s.ca };
-	assert_int_equal(status_over_tls(&s, &tls, &a), 14);
-	tls.cert_file = s.client_cert;
-	tls.key_file = s.client_key;
-	assert_int_equal(status_over_tls(&s, &tls, &a), 0);
-	assert_true(answer_has(&a, "x509_common_name=sensor"));
-	tls.insecure_skip_verify = true;
-	tls.ca_file = NULL;
-	assert_int_equal(status_over_tls(&s, &tls, &a), 0);
-	assert_true(answer_has(&a, "x509_common_name=sensor"));
-	secure_end(&s);
-}
-
-static void copy_file(const char *from, const char *to)
-{
-	char *command = memory_format("cp '%s' '%s'", from, to);
-	assert_int_equal(system(command), 0);
-	memory_free(command);
-}
-
-static void reload_takes_a_new_ca_and_keeps_the_old_one_when_the_new_is_broken(void **state)
-{
-	(void)state;
-	struct secure s;
-	struct answer a, slow;
-	struct error err = { 0 };
-	bool changed;
-	secure_begin(&s, false);
-	char *file = in_directory("current-ca.pem");
-	struct tls_client_config tls = { .ca_file = file };
-	copy_file(s.ca, file);
-	struct grpc_client *client = client_with((struct grpc_client_options){
-		.endpoint = s.peer.endpoint, .tls = &tls });
-	ask(client, "echo", &a);
-	assert_int_equal(a.status, 0);
-	begin(client, view_of("hang"), false, 2 * SECOND, &slow);
-
-	copy_file("/dev/null", file);
-	assert_false(grpc_client_reload(client, &changed, &err));
-	ask(client, "echo", &a);
-	assert_int_equal(a.status, 0);
-
-	copy_file(s.ca, file);
-	assert_true(grpc_client_reload(client, &changed, &err));
-	assert_false(changed);
-	copy_file(s.other_ca, file);
-	assert_true(grpc_client_reload(client, &changed, &err));
-	assert_true(changed);
-	ask(client, "echo", &a);
-	assert_int_equal(a.status, 14);
-
-	wait_for(&slow);
-	assert_int_equal(slow.status, 4); /* not cut by the reload */
-	grpc_client_unref(&client);
-	memory_free(file);
-	secure_end(&s);
 }
 
 static void endpoints_are_understood(void **state)
@@ -662,12 +411,6 @@ int main(void)
 		cmocka_unit_test(wait_for_ready_waits_until_the_server_is_there),
 		cmocka_unit_test(round_robin_uses_both_servers),
 		cmocka_unit_test(a_unix_socket_is_dialled),
-		cmocka_unit_test(tls_believes_the_configured_ca_only),
-		cmocka_unit_test(tls_checks_the_name),
-		cmocka_unit_test(insecure_skip_verify_takes_any_certificate),
-		cmocka_unit_test(https_forces_tls),
-		cmocka_unit_test(mutual_tls_shows_the_clients_certificate),
-		cmocka_unit_test(reload_takes_a_new_ca_and_keeps_the_old_one_when_the_new_is_broken),
 		cmocka_unit_test(endpoints_are_understood),
 		cmocka_unit_test(bad_endpoints_are_refused),
 	};
