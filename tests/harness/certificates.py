@@ -14,10 +14,11 @@ def make_ca(directory, name):
             "-subj", "/CN=" + name, "-keyout", name + ".key", "-out", name + ".pem")
 
 
-def make_leaf(directory, ca, name, subject):
-    """NAME.pem and NAME.key, signed by the CA, valid for localhost."""
+def make_leaf(directory, ca, name, subject, usage=None):
+    """NAME.pem and NAME.key, signed by the CA, valid for localhost; usage: "serverAuth" or "clientAuth" alone."""
     directory = pathlib.Path(directory)
-    (directory / "extensions").write_text("subjectAltName=DNS:localhost,IP:127.0.0.1\n")
+    (directory / "extensions").write_text("subjectAltName=DNS:localhost,IP:127.0.0.1\n"
+                                          + ("extendedKeyUsage=%s\n" % usage if usage else ""))
     openssl(directory, "req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", subject,
             "-keyout", name + ".key", "-out", name + ".csr")
     openssl(directory, "x509", "-req", "-in", name + ".csr", "-CA", ca + ".pem", "-CAkey", ca + ".key",

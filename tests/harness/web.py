@@ -1,22 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Builds and drives a small test program that serves HTTP and takes commands on stdin; raw sockets to talk to it."""
-import os
-import pathlib
 import queue
 import socket
 import subprocess
 import threading
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-MODE = os.environ.get("MODE", "release")
+from harness.served import build  # noqa: F401 (for those who import this)
+
 WAIT_S = 60
-
-
-def build(program):
-    """The path of build/MODE/tests/PROGRAM, made if need be."""
-    path = "build/%s/tests/%s" % (MODE, program)
-    subprocess.run(["make", "-s", "MODE=" + MODE, path], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
-    return str(ROOT / path)
 
 
 class Program:

@@ -5,12 +5,12 @@ import json
 import resource
 import socket
 import ssl
-import subprocess
 import threading
 import time
 
 import pytest
 
+from harness.certificates import make_ca, make_leaf
 from harness.web import Program, ask, build, chunked, connect, ended, read_answer, request
 
 MIB = 1 << 20
@@ -525,24 +525,6 @@ def test_stop_ends_idle_connections_and_refuses_new_ones(program):
 
 # ---- TLS
 
-def openssl(*arguments, **keywords):
-    subprocess.run(["openssl", *arguments], check=True, capture_output=True, **keywords)
-
-
-def make_ca(directory, name):
-    openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
-            "-keyout", directory / (name + ".key"), "-out", directory / (name + ".crt"), "-subj", "/CN=" + name)
-
-
-def make_leaf(directory, ca, name, subject, usage):
-    key, csr, crt = (directory / (name + e) for e in (".key", ".csr", ".crt"))
-    openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", key, "-out", csr,
-            "-subj", subject)
-    text = "subjectAltName=DNS:localhost,IP:127.0.0.1\nextendedKeyUsage=%s\n" % usage
-    openssl("x509", "-req", "-in", csr, "-CA", directory / (ca + ".crt"), "-CAkey", directory / (ca + ".key"),
-            "-CAcreateserial", "-days", "2", "-out", crt, "-extfile", "/dev/stdin", input=text.encode())
-
-
 @pytest.fixture(scope="module")
 def certs(tmp_path_factory):
     d = tmp_path_factory.mktemp("certs")
@@ -557,14 +539,14 @@ def certs(tmp_path_factory):
 
 
 def tls_keys(directory, mutual=False):
-    keys = {"cert_file": str(directory / "server.crt"), "key_file": str(directory / "server.key")}
-    return dict(keys, client_ca_file=str(directory / "client-ca.crt")) if mutual else keys
+    keys = {"cert_file": str(directory / "server.pem"), "key_file": str(directory / "server.key")}
+    return dict(keys, client_ca_file=str(directory / "client-ca.pem")) if mutual else keys
 
 
 def tls_connect(port, certs, ca="ca", client=None):
-    context = ssl.create_default_context(cafile=str(certs / (ca + ".crt")))
+    context = ssl.create_default_context(cafile=str(certs / (ca + ".pem")))
     if client:
-        context.load_cert_chain(str(certs / (client + ".crt")), str(certs / (client + ".key")))
+        context.load_cert_chain(str(certs / (client + ".pem")), str(certs / (client + ".key")))
     return context.wrap_socket(connect(port), server_hostname="localhost")
 
 
@@ -617,9 +599,9 @@ def test_a_handshake_that_does_not_end_is_ended(program, certs):
 
 @pytest.fixture
 def mutual(certs, tmp_path):
-    for name in ("server.crt", "server.key"):
+    for name in ("server.pem", "server.key"):
         (tmp_path / name).write_bytes((certs / name).read_bytes())
-    (tmp_path / "client-ca.crt").write_bytes((certs / "ca.crt").read_bytes())
+    (tmp_path / "client-ca.pem").write_bytes((certs / "ca.pem").read_bytes())
     return tmp_path
 
 
@@ -649,7 +631,7 @@ def test_reload_serves_the_new_certificate_and_lets_the_old_connection_finish(pr
         old = tls_connect(s.port, certs)
         old.sendall(request(path="/hold", body=b"x"))
         s.wait("held")
-        replace(mutual, certs, "server2.crt", "server.crt")
+        replace(mutual, certs, "server2.pem", "server.pem")
         replace(mutual, certs, "server2.key", "server.key")
         s.ask("reload", "reloaded")
         assert "method GET" in served_by_tls(s.port, certs, ca="foreign")
@@ -663,11 +645,11 @@ def test_reload_serves_the_new_certificate_and_lets_the_old_connection_finish(pr
 
 def test_reload_keeps_what_works_when_the_new_file_is_broken(program, certs, mutual):
     with serve(program, tls=tls_keys(mutual)) as s:
-        (mutual / "server.crt").write_text("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
+        (mutual / "server.pem").write_text("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
         s.tell("reload")
         assert s.line().startswith("tls: ")
         assert "method GET" in served_by_tls(s.port, certs)
-        replace(mutual, certs, "server2.crt", "server.crt")
+        replace(mutual, certs, "server2.pem", "server.pem")
         s.tell("reload")
         assert s.line().startswith("tls: "), "the key does not fit"
         assert "method GET" in served_by_tls(s.port, certs)
@@ -676,7 +658,7 @@ def test_reload_keeps_what_works_when_the_new_file_is_broken(program, certs, mut
 def test_reload_takes_a_changed_client_ca(program, certs, mutual):
     with serve(program, tls=tls_keys(mutual, True)) as s:
         assert "agent-7" in served_by_tls(s.port, certs, client="client")
-        replace(mutual, certs, "foreign.crt", "client-ca.crt")
+        replace(mutual, certs, "foreign.pem", "client-ca.pem")
         s.ask("reload", "reloaded")
         assert "stranger" in served_by_tls(s.port, certs, client="stranger")
         try:
@@ -687,7 +669,7 @@ def test_reload_takes_a_changed_client_ca(program, certs, mutual):
 
 def test_files_are_read_again_at_the_interval(program, certs, mutual):
     with serve(program, tls=dict(tls_keys(mutual), reload_interval="100ms")) as s:
-        replace(mutual, certs, "server2.crt", "server.crt")
+        replace(mutual, certs, "server2.pem", "server.pem")
         replace(mutual, certs, "server2.key", "server.key")
 
         def changed():
