@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "gateway/files.h"
 #include "gateway/service.h"
 #include "net/compress.h"
 #include "profile/collect.h"
@@ -66,20 +67,6 @@ static void print_report(struct report *report)
 	memory_free(report->at);
 }
 
-static bool read_file(const char *path, struct bytes *out, struct error *err)
-{
-	FILE *file = fopen(path, "re");
-	uint8_t part[65536];
-	size_t got;
-	if (!file)
-		return error_set(err, ERROR_CONFIG, "%s: cannot be opened: %m", path);
-	while ((got = fread(part, 1, sizeof part, file)) > 0 && bytes_add(out, part, got))
-		;
-	bool whole = feof(file);
-	fclose(file);
-	return (whole && bytes_reserve(out, 1)) || error_set(err, ERROR_CONFIG, "%s: too large or unreadable", path);
-}
-
 /* Neither format names itself; a pprof is tried first because its first field cannot be OTLP's. */
 static bool decode_any(struct profiles *p, struct request *request, struct view body, struct error *err)
 {
@@ -140,7 +127,7 @@ bool command_explain(const struct options *options, struct error *err)
 		return error_set(err, ERROR_CONFIG, "explain needs a file");
 	bytes_init(&raw, FILE_MAX_BYTES);
 	bytes_init(&inflated, FILE_MAX_BYTES);
-	bool ok = service_open(&service, options, err) && read_file(options->arguments[0], &raw, err);
+	bool ok = service_open(&service, options, err) && file_read(options->arguments[0], &raw, err);
 	if (ok) {
 		enum coding coding = compress_sniff(bytes_view(&raw));
 		ok = coding == CODING_IDENTITY || compress_inflate(coding, bytes_view(&raw), &inflated, err);

@@ -29,7 +29,8 @@ static void usage(FILE *out)
 	      "  --set KEY=VALUE            overrides one setting (a.b=c); repeatable\n"
 	      "  --feature-gates LIST       accepted for compatibility; service.profilesSupport is always on\n"
 	      "  --shutdown-timeout TIME    how long SIGTERM may drain (20s)\n"
-	      "  --mode redacted|unredacted of print-config\n"
+	      "  --mode redacted|unredacted  of print-config\n"
+	      "  --repeat N                 of send: post it so many times\n"
 	      "  --version, --help\n",
 	      out);
 }

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gateway/files.h"
+
+#include <stdio.h>
+
+bool file_read(const char *path, struct bytes *out, struct error *err)
+{
+	FILE *file = fopen(path, "re");
+	uint8_t part[65536];
+	size_t got;
+	if (!file)
+		return error_set(err, ERROR_CONFIG, "%s: cannot be opened: %m", path);
+	while ((got = fread(part, 1, sizeof part, file)) > 0 && bytes_add(out, part, got))
+		;
+	bool whole = feof(file);
+	fclose(file);
+	return (whole && bytes_reserve(out, 1)) ||
+	       error_set(err, ERROR_CONFIG, "%s: too large or unreadable", path);
+}
+
+bool file_write(const char *path, struct view bytes, struct error *err)
+{
+	FILE *file = fopen(path, "we");
+	if (!file)
+		return error_set(err, ERROR_CONFIG, "%s: cannot be opened: %m", path);
+	bool ok = fwrite(bytes.at, 1, bytes.len, file) == bytes.len;
+	ok = fclose(file) == 0 && ok;
+	return ok || error_set(err, ERROR_CONFIG, "%s: cannot be written: %m", path);
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gateway/commands.h"
+
+#include "gateway/files.h"
+#include "net/http_client.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/*
+ * `portcullis send FROM TO`: carries one profile. FROM is read (a URL by GET), TO is written (a URL by
+ * POST); --repeat posts it again and again.
+ */
+#define BODY_MAX ((size_t)256 << 20)
+#define TIMEOUT_NS (120 * UINT64_C(1000000000))
+
+static bool is_url(const char *place)
+{
+	return strstr(place, "://") != NULL;
+}
+
+static bool check_status(const char *url, int status, const struct bytes *reply, struct error *err)
+{
+	if (status >= 200 && status < 300)
+		return true;
+	size_t len = reply->len < 200 ? reply->len : 200;
+	while (len && (reply->at[len - 1] == '\n' || reply->at[len - 1] == '\r'))
+		len--;
+	return error_set(err, ERROR_INVALID, "%s: status %d: %.*s", url, status, (int)len,
+			 len ? (char *)reply->at : "");
+}
+
+static bool take(const char *from, struct bytes *body, struct error *err)
+{
+	int status;
+	if (!is_url(from))
+		return file_read(from, body, err);
+	return http_call(&(struct http_call){ .url = from, .timeout_ns = TIMEOUT_NS }, &status, body, err) &&
+	       check_status(from, status, body, err);
+}
+
+static bool post(const char *url, struct view body, long times, struct error *err)
+{
+	struct bytes reply;
+	bool ok = true;
+	bytes_init(&reply, BODY_MAX);
+	for (long i = 0; ok && i < times; i++) {
+		int status = 0;
+		reply.len = 0;
+		ok = http_call(&(struct http_call){ .url = url, .body = body, .timeout_ns = TIMEOUT_NS }, &status,
+			       &reply, err) &&
+		     check_status(url, status, &reply, err);
+	}
+	bytes_fini(&reply);
+	return ok;
+}
+
+bool command_send(const struct options *options, struct error *err)
+{
+	const char **places = options->arguments;
+	long times = options->repeat ? strtol(options->repeat, NULL, 10) : 1;
+	struct bytes body;
+	if (!places || !places[1] || places[2])
+		return error_set(err, ERROR_CONFIG, "send needs two places: FROM TO");
+	if (times < 1)
+		return error_set(err, ERROR_CONFIG, "--repeat: not a positive number: \"%s\"", options->repeat);
+	bytes_init(&body, BODY_MAX);
+	bool ok = take(places[0], &body, err);
+	if (ok && is_url(places[1]))
+		ok = post(places[1], bytes_view(&body), times, err);
+	else if (ok)
+		ok = file_write(places[1], bytes_view(&body), err);
+	bytes_fini(&body);
+	return ok;
+}
