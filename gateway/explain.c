@@ -127,7 +127,7 @@ bool command_explain(const struct options *options, struct error *err)
 		return error_set(err, ERROR_CONFIG, "explain needs a file");
 	bytes_init(&raw, FILE_MAX_BYTES);
 	bytes_init(&inflated, FILE_MAX_BYTES);
-	bool ok = service_open(&service, options, err) && file_read(options->arguments[0], &raw, err);
+	bool ok = service_open(&service, options, err) && files_read(options->arguments[0], &raw, err);
 	if (ok) {
 		enum coding coding = compress_sniff(bytes_view(&raw));
 		ok = coding == CODING_IDENTITY || compress_inflate(coding, bytes_view(&raw), &inflated, err);

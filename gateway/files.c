@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-bool file_read(const char *path, struct bytes *out, struct error *err)
+bool files_read(const char *path, struct bytes *out, struct error *err)
 {
 	FILE *file = fopen(path, "re");
 	uint8_t part[65536];
@@ -18,7 +18,7 @@ bool file_read(const char *path, struct bytes *out, struct error *err)
 	       error_set(err, ERROR_CONFIG, "%s: too large or unreadable", path);
 }
 
-bool file_write(const char *path, struct view bytes, struct error *err)
+bool files_write(const char *path, struct view bytes, struct error *err)
 {
 	FILE *file = fopen(path, "we");
 	if (!file)

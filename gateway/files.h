@@ -6,7 +6,7 @@
 #include "base/error.h"
 
 /* Whole files for the commands. The bytes keep their slack. */
-bool file_read(const char *path, struct bytes *out, struct error *err);
-bool file_write(const char *path, struct view bytes, struct error *err);
+bool files_read(const char *path, struct bytes *out, struct error *err);
+bool files_write(const char *path, struct view bytes, struct error *err);
 
 #endif

@@ -35,7 +35,7 @@ static bool take(const char *from, struct bytes *body, struct error *err)
 {
 	int status;
 	if (!is_url(from))
-		return file_read(from, body, err);
+		return files_read(from, body, err);
 	return http_call(&(struct http_call){ .url = from, .timeout_ns = TIMEOUT_NS }, &status, body, err) &&
 	       check_status(from, status, body, err);
 }
@@ -70,7 +70,7 @@ bool command_send(const struct options *options, struct error *err)
 	if (ok && is_url(places[1]))
 		ok = post(places[1], bytes_view(&body), times, err);
 	else if (ok)
-		ok = file_write(places[1], bytes_view(&body), err);
+		ok = files_write(places[1], bytes_view(&body), err);
 	bytes_fini(&body);
 	return ok;
 }
