@@ -123,7 +123,7 @@ struct component_factory {
 	/* On return: flushed, no thread or timer of it left. May be NULL. Receivers and exporters are stopped on a pool
 	 * thread, so they may wait there for what needs the loop. */
 	void (*stop)(void *self);
-	void (*destroy)(void *self);
+	void (*destroy)(void *self); /* may be NULL */
 	/* SIGHUP: read certificates again, reopen files. What is broken stays as it was, and err says why. May be NULL. */
 	bool (*reload)(void *self, struct error *err);
 	/* Prints what the manual's tables cannot hold (`portcullis components TYPE`); may be NULL. */

@@ -457,7 +457,8 @@ void graph_stop(struct graph *g, uint64_t grace_ns, void (*stopped)(void *argume
 static void free_instance(struct instance *instance)
 {
 	delivery_unref(&instance->delivery);
-	instance->declared->factory->destroy(instance->self);
+	if (instance->declared->factory->destroy)
+		instance->declared->factory->destroy(instance->self);
 	if (instance->gate)
 		gate_unref(&instance->gate);
 	memory_free(instance->paths);

@@ -203,6 +203,9 @@ void inventory_print(const struct inventory *inventory, bool redact, struct byte
 			config_print(d->factory->config, d->config, 4, redact, out);
 		}
 	}
+	/* Bound and printed by whoever reads it: gateway/telemetry.c. */
+	struct service_config service = inventory->service;
+	service.telemetry = NULL;
 	bytes_add_text(out, "service:\n");
-	config_print(&service_table, &inventory->service, 2, redact, out);
+	config_print(&service_table, &service, 2, redact, out);
 }

@@ -56,7 +56,9 @@ def test_a_dead_destination_costs_the_other_nothing_and_catches_up_within_its_qu
         b.start()
         gateway.until(lambda: sum(a.samples().values()) == 80 * 20)
         gateway.until(lambda: gateway.total("otelcol_ledger_queued_samples", exporter="otlp_grpc/b") == 0)
-        assert b.samples() == a.samples(), "what was queued while it was dead arrived"
+        # At least once: a request whose answer died with the server is sent again.
+        assert not a.samples() - b.samples(), "what was queued while it was dead arrived"
+        assert set(a.samples()) == set(b.samples())
         for exporter in ("otlp_grpc/a", "otlp_grpc/b"):
             assert gateway.balanced("profiles", exporter), gateway.ledger("profiles", exporter)
         # Twenty times would be the destination's timeout showing through.

@@ -69,7 +69,7 @@ def test_an_unknown_key_is_named_with_line_and_column(build, tmp_path):
 
 
 def test_environment_sets_and_several_files_are_merged(build, tmp_path):
-    text = MINIMAL.replace("{port:pprof}", "${env:THE_PORT}").replace("{port:health}", "1")
+    text = MINIMAL.replace("127.0.0.1:{port:pprof}", '"127.0.0.1:${env:THE_PORT}"').replace("{port:health}", "1")
     (tmp_path / "a.yaml").write_text(text)
     (tmp_path / "b.yaml").write_text("exporters: {file: {path: second.jsonl}}\n")
     done = subprocess.run([str(build / "portcullis"), "print-config", "--config", str(tmp_path / "a.yaml"), "--config",
