@@ -63,6 +63,18 @@ static void count_hit(struct pii *self, int detector, enum site_role role)
 	series_add(series, 1);
 }
 
+static void tell(struct pass *pass, enum site_role role, uint64_t hits, struct view key)
+{
+	for (int i = 0; hits >> i; i++) {
+		if (!(hits >> i & 1))
+			continue;
+		count_hit(pass->self, i, role);
+		if (pass->p->audit)
+			pass->p->audit->note(pass->p->audit, pass->site,
+					     detector_name(pass->self, i), key);
+	}
+}
+
 static struct pii_verdict scan(struct pass *pass, enum site_role role, struct view text,
 			       struct view key)
 {
@@ -70,17 +82,10 @@ static struct pii_verdict scan(struct pass *pass, enum site_role role, struct vi
 	struct pii_verdict verdict = { .outcome = PII_CLEAN };
 	if (text.len && engine->active[engine->class_of[role]])
 		verdict = pii_scan(engine, &pass->scratch->scan, role, text);
-	for (int i = 0; verdict.hits >> i; i++) {
-		if (!(verdict.hits >> i & 1))
-			continue;
-		count_hit(pass->self, i, role);
-		if (pass->p->audit)
-			pass->p->audit->note(pass->p->audit, pass->site,
-					     detector_name(pass->self, i), key);
-	}
+	if (verdict.outcome != PII_CLEAN)
+		tell(pass, role, verdict.hits, key);
 	return verdict;
 }
-
 /* The string that stands for this one: itself, a masked one, or "" for a dropped one. */
 static uint32_t scrub_string(struct pass *pass, enum site_role role, uint32_t string,
 			     struct view key)

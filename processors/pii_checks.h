@@ -14,7 +14,7 @@ bool pii_check_to_end(struct view text, struct regex_span *span); /* takes all t
 bool pii_check_email(struct view text, struct regex_span *span);  /* begins at the @ */
 bool pii_check_ipv4(struct view text, struct regex_span *span);
 bool pii_check_ipv6(struct view text, struct regex_span *span);
-bool pii_check_jwt(struct view text, struct regex_span *span);    /* begins at the first dot */
+bool pii_check_jwt(struct view text, struct regex_span *span);    /* is inside the header */
 bool pii_check_aws(struct view text, struct regex_span *span);
 bool pii_check_card(struct view text, struct regex_span *span);
 bool pii_check_ssn(struct view text, struct regex_span *span);

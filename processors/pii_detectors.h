@@ -9,7 +9,8 @@
  * What the `pii` processor looks for. A detector has one rule or more; a rule is a strict, look-around-free
  * pattern, whose hits a function of pii_checks.h confirms (check digits, boundaries, structure), and what a
  * text must hold for the pattern to match at all. One scalar pass over a text (pii_summary) thus selects
- * the rules that are worth running. tests/processors/test_pii.c compares this with running all rules on all texts.
+ * the rules that are worth running. tests/processors/test_pii_select.c compares this with running all rules
+ * on all texts.
  */
 enum pii_detector {
 	PII_EMAIL,
@@ -56,6 +57,7 @@ enum pii_class {
 };
 
 struct pii_summary {
+	uint64_t pairs; /* a bit for each kind of neighbouring bytes; kinds collide, so it can only say no */
 	uint32_t classes;
 	uint32_t digits, dots, colons, dashes;
 	size_t length;
@@ -64,6 +66,7 @@ struct pii_summary {
 struct pii_rule {
 	enum pii_detector detector;
 	const char *pattern;      /* group 1, if there is one, is the part that is masked */
+	const char *literal;      /* stands in every match, as it is here; may be NULL */
 	struct pii_summary needs; /* at least all of this */
 	/* May move the ends; false: no hit. NULL: every match is one. */
 	bool (*confirm)(struct view text, struct regex_span *span);
@@ -76,7 +79,8 @@ struct pii_summary pii_summary(struct view text);
 
 static inline bool pii_can_match(const struct pii_summary *text, const struct pii_summary *needs)
 {
-	return (text->classes & needs->classes) == needs->classes && text->digits >= needs->digits &&
+	return (text->pairs & needs->pairs) == needs->pairs &&
+	       (text->classes & needs->classes) == needs->classes && text->digits >= needs->digits &&
 	       text->dots >= needs->dots && text->colons >= needs->colons &&
 	       text->dashes >= needs->dashes && text->length >= needs->length;
 }

@@ -32,6 +32,10 @@ static bool compile(struct pii_engine *engine, enum pii_detector detector,
 	compiled->regex = regex_new(pattern, rule ? REGEX_BYTES : 0, err);
 	compiled->detector = detector;
 	compiled->rule = rule;
+	if (rule)
+		compiled->needs = rule->needs;
+	if (rule && rule->literal)
+		compiled->needs.pairs = pii_summary(view_of(rule->literal)).pairs;
 	if (!compiled->regex)
 		return false;
 	engine->rule_count++;
@@ -131,7 +135,7 @@ static void run_rules(const struct pii_engine *engine, struct pii_scratch *scrat
 		const struct pii_compiled *rule = &engine->rules[i];
 		uint8_t action = actions[rule->detector];
 		if (action == PII_LEAVE ||
-		    (select && rule->rule && !pii_can_match(&summary, &rule->rule->needs)))
+		    (select && !pii_can_match(&summary, &rule->needs)))
 			continue;
 		if (text.len <= REGEX_TEXT_MAX) {
 			run_rule(rule, scratch->regex, text, action, found);
@@ -280,14 +284,17 @@ struct pii_verdict pii_scan(const struct pii_engine *engine, struct pii_scratch 
 {
 	struct hash128 key = hash_bytes_128(text.at, text.len);
 	key.high ^= engine->class_of[role] * 0x9e3779b97f4a7c15;
-	struct pii_entry *set = scratch->entries[key.low % PII_SETS];
-	struct pii_entry *victim = &set[key.high % PII_WAYS];
-	for (int i = 0; i < PII_WAYS; i++) {
-		if (!set[i].hits)
-			victim = &set[i];
-		else if (set[i].key.low == key.low && set[i].key.high == key.high)
-			return recall(scratch, &set[i]);
+	struct pii_entry *set = scratch->entries[key.low % PII_SETS], *victim = NULL;
+	/* Each key has its favourite place, which is mostly the only one that is looked at. */
+	for (unsigned i = 0; i < PII_WAYS; i++) {
+		struct pii_entry *entry = &set[(key.high + i) % PII_WAYS];
+		if (entry->hits && entry->key.low == key.low && entry->key.high == key.high)
+			return recall(scratch, entry);
+		if (!entry->hits && !victim)
+			victim = entry;
 	}
+	if (!victim)
+		victim = &set[key.high % PII_WAYS];
 	struct pii_verdict verdict = pii_scan_plain(engine, scratch, role, text, true);
 	remember(scratch, victim, key, &verdict);
 	return verdict;

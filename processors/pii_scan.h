@@ -24,6 +24,7 @@ struct pii_engine {
 		struct regex *regex;
 		enum pii_detector detector;
 		const struct pii_rule *rule; /* NULL: a pattern of the operator's */
+		struct pii_summary needs; /* the rule's, with the pairs of its literal */
 	} *rules;
 	size_t rule_count;
 	uint8_t actions[ROLE_COUNT][PII_DETECTORS_MAX]; /* enum pii_action; by class */
