@@ -180,20 +180,25 @@ static bool luhn(const uint8_t *digits, size_t count)
 	return sum % 10 == 0;
 }
 
-/* Issuer ranges (ISO/IEC 7812) with their lengths. */
+/* Issuer ranges by their first four digits (ISO/IEC 7812), with the lengths that are given there. */
 static bool is_issued(const uint8_t *d, size_t count)
 {
-	unsigned two = d[0] * 10u + d[1], four = two * 100 + d[2] * 10u + d[3];
-	if (d[0] == 4)
-		return count == 13 || count == 16 || count == 19;
-	if (two == 34 || two == 37)
-		return count == 15;
-	if (two == 36 || two == 38 || (four >= 3000 && four <= 3059))
-		return count >= 14;
-	if ((two >= 51 && two <= 55) || (four >= 2221 && four <= 2720))
-		return count == 16;
-	return count >= 16 && ((four >= 3528 && four <= 3589) || two == 50 ||
-			       (two >= 56 && two <= 69) || (four >= 8100 && four <= 8171));
+	static const struct {
+		unsigned from, to;
+		size_t shortest, longest;
+	} ranges[] = {
+		{ 2221, 2720, 16, 16 }, { 3000, 3059, 14, 19 }, { 3400, 3499, 15, 15 },
+		{ 3528, 3589, 16, 19 }, { 3600, 3699, 14, 19 }, { 3700, 3799, 15, 15 },
+		{ 3800, 3899, 14, 19 }, { 4000, 4999, 13, 13 }, { 4000, 4999, 16, 16 },
+		{ 4000, 4999, 19, 19 }, { 5000, 5099, 16, 19 }, { 5100, 5599, 16, 16 },
+		{ 5600, 6999, 16, 19 }, { 8100, 8171, 16, 19 },
+	};
+	unsigned four = d[0] * 1000u + d[1] * 100u + d[2] * 10u + d[3];
+	for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
+		if (four >= ranges[i].from && four <= ranges[i].to &&
+		    count >= ranges[i].shortest && count <= ranges[i].longest)
+			return true;
+	return false;
 }
 
 /* A number may follow the card's, so shorter fronts are tried too. */

@@ -112,7 +112,7 @@ const struct pii_rule pii_rules[] = {
 	  { .length = 28 }, NULL },
 	{ PII_WORKSPACE, "(?:jenkins[A-Za-z0-9_-]{0,32}|\\/agent)\\/workspace\\/(" SEGMENT ")\\/",
 	  "/workspace/", { .length = 19 }, NULL },
-	{ PII_WORKSPACE, "\\/(?:buildAgent|agent)\\/work\\/(" SEGMENT ")\\/", "/work/",
+	{ PII_WORKSPACE, "\\/(?:buildAgent|agent)\\/work\\/(" SEGMENT ")\\/", "/work",
 	  { .length = 14 }, NULL },
 	{ PII_WORKSPACE, "\\/_bazel_(" SEGMENT "(?:\\/[0-9a-f]{32})?)", "/_bazel_", { .length = 9 },
 	  NULL },

@@ -83,7 +83,7 @@ static const char *const paths[][2] = {
 	{ "/builds/group/project/src/x.c", "/builds/*/src/x.c" },
 	{ "/home/gitlab-runner/builds/tok/0/g/p/x.c", "/home/*/builds/*/g/p/x.c" },
 	{ "/var/lib/jenkins/workspace/secret-job/x.c", "/var/lib/jenkins/workspace/*/x.c" },
-	{ "/home/runner/work/repo/repo/x.go", "/home/*/work/*/x.go" },
+	{ "/home/runner/" "work/repo/repo/x.go", "/home/*/" "work/*/x.go" },
 	{ "/opt/actions/_work/repo/repo/x.go", "/opt/actions/_work/*/x.go" },
 	{ "/__w/repo/repo/x.go", "/__w/*/x.go" },
 	{ "D:\\a\\repo\\repo\\x.cs", "D:\\a\\*\\x.cs" },
@@ -103,11 +103,12 @@ static const char *const shortest[] = {
 	"4222222222222", "4111111111111111", "219-09-9999", "+12025550", "202 555-0143", "234123412346",
 	"ImFsZyIA.ab.c", "xJhbGci.a.b", "iYWxnI..", "ghp_012345678901234567890123456789012345",
 	"sk-ant-01234567890123456789", "GOCSPX-0123456789012345678901234567", "/_work/a/b/", "/builds/a/b/",
-	"/home/a/work/b/c/", "/buildkite-agent/builds/a/b/", "jenkins/workspace/a/", "/Users/a",
+	"/home/a/" "work/b/c/", "/buildkite-agent/builds/a/b/", "jenkins/workspace/a/", "/Users/a",
 	"github_pat_012345678901234567890123456789012345678901234567890123456789",
 	"SG.0123456789012345678901.0123456789012345678901234567890123456789012",
-	"AIza01234567890123456789012345678901234", "/agent/workspace/a/", "/buildAgent/work/a/", "bearer 1234567x", "BEARER=1234567x", "/home/a", "\\users\\a", "c:/users/a", "?a=b", "://a?b",
-	"/__w/a/b/", "/agent/work/a/", "/_bazel_a", "/go-build1234", "C:/a/b/c/", "c:\\a\\b\\c\\",
+	"AIza01234567890123456789012345678901234", "/agent/workspace/a/", "/buildAgent/" "work/a/",
+	"bearer 1234567x", "BEARER=1234567x", "/home/a", "\\users\\a", "c:/users/a", "?a=b", "://a?b",
+	"/__w/a/b/", "/agent/" "work/a/", "/_bazel_a", "/go-build1234", "C:/a/b/c/", "c:\\a\\b\\c\\",
 };
 
 #endif
