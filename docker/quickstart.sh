@@ -7,7 +7,7 @@ config=docker/quickstart.yaml
 pprof="http://127.0.0.1:${QUICKSTART_PPROF_PORT:-4040}/v1/pprof"
 self="http://127.0.0.1:${QUICKSTART_SELF_PORT:-1777}/debug/pprof/profile"
 health="http://127.0.0.1:${QUICKSTART_HEALTH_PORT:-13133}/"
-who="service.name=portcullis&service.version=quickstart&host.name=$(hostname)"
+host=$(hostname)
 mkdir -p out
 
 "$gateway" --config "$config" 2>out/gateway.log &
@@ -42,11 +42,13 @@ echo "profile:  3 seconds of the gateway under that load"
 kill "$load" 2>/dev/null || true
 wait "$load" 2>/dev/null || true
 load=
-"$gateway" send out/portcullis.pb.gz "$pprof?$who"
+"$gateway" send out/portcullis.pb.gz \
+	"$pprof?service.name=portcullis&service.version=quickstart&host.name=$host&build.directory=$PWD"
 
 echo
 echo "What the policy of $config does to it (keys and counts, never values):"
-"$gateway" explain --config "$config" out/portcullis.pb.gz 2>/dev/null
+"$gateway" explain --config "$config" out/portcullis.pb.gz \
+	service.name=portcullis service.version=quickstart "host.name=$host" "build.directory=$PWD" 2>/dev/null
 
 trap - EXIT
 finish

@@ -16,7 +16,8 @@
 
 /*
  * `portcullis explain`: what the policy of the first pipeline would do to one profile. It runs on the
- * operator's own terminal, so it may name keys; values are never printed.
+ * operator's own terminal, so it may name keys; values are never printed. Further arguments NAME=VALUE
+ * are resource attributes, as the pprof receiver takes them from the query.
  */
 #define FILE_MAX_BYTES ((size_t)256 << 20)
 #define TABLE_FACTOR 64
@@ -68,10 +69,11 @@ static void print_report(struct report *report)
 }
 
 /* Neither format names itself; a pprof is tried first because its first field cannot be OTLP's. */
-static bool decode_any(struct profiles *p, struct request *request, struct view body, struct error *err)
+static bool decode_any(struct profiles *p, struct request *request, struct view body,
+		       const struct metadatum *attributes, struct error *err)
 {
 	size_t cap = body.len * TABLE_FACTOR + 65536;
-	if (profiles_reset(p, request, body, cap) && decode_pprof(p, NULL, err)) {
+	if (profiles_reset(p, request, body, cap) && decode_pprof(p, attributes, err)) {
 		printf("in:  pprof, %zu bytes", body.len);
 		return true;
 	}
@@ -94,13 +96,14 @@ static void print_out(struct collect *collect, const struct collect_added *added
 	packet_unref(&packet);
 }
 
-static bool explain_body(struct service *service, struct view body, struct error *err)
+static bool explain_body(struct service *service, struct view body, const struct metadatum *attributes,
+			 struct error *err)
 {
 	struct request request = { .receiver = "explain", .transport = "file", .arrival = clock_now() };
 	struct profiles p = { 0 };
 	struct report report = { .audit = { note } };
 	struct collect_added added = { 0 };
-	bool ok = decode_any(&p, &request, body, err);
+	bool ok = decode_any(&p, &request, body, attributes, err);
 	if (ok) {
 		printf(", %u profiles, %u samples\n", p.profiles.count, p.samples.count);
 		p.audit = &report.audit;
@@ -119,23 +122,49 @@ static bool explain_body(struct service *service, struct view body, struct error
 	return ok;
 }
 
-bool command_explain(const struct options *options, struct error *err)
+/* NAME=VALUE arguments; the caller frees the array and the names in it. */
+static struct metadatum *read_attributes(const char *const *arguments)
 {
-	struct service service;
+	size_t count = 0;
+	while (arguments[count])
+		count++;
+	struct metadatum *attributes = memory_array(count + 1, sizeof *attributes);
+	for (size_t i = 0; i < count; i++) {
+		const char *equals = strchrnul(arguments[i], '=');
+		attributes[i].name = memory_text_of(arguments[i], (size_t)(equals - arguments[i]));
+		attributes[i].value = *equals ? equals + 1 : equals;
+	}
+	return attributes;
+}
+
+static bool explain_file(struct service *service, const char *const *arguments, struct error *err)
+{
 	struct bytes raw, inflated;
-	if (!options->arguments)
-		return error_set(err, ERROR_CONFIG, "explain needs a file");
 	bytes_init(&raw, FILE_MAX_BYTES);
 	bytes_init(&inflated, FILE_MAX_BYTES);
-	bool ok = service_open(&service, options, err) && files_read(options->arguments[0], &raw, err);
+	struct metadatum *attributes = read_attributes(arguments + 1);
+	bool ok = files_read(arguments[0], &raw, err);
 	if (ok) {
 		enum coding coding = compress_sniff(bytes_view(&raw));
 		ok = coding == CODING_IDENTITY || compress_inflate(coding, bytes_view(&raw), &inflated, err);
 		ok = ok && bytes_reserve(&inflated, 1) &&
-		     explain_body(&service, bytes_view(coding == CODING_IDENTITY ? &raw : &inflated), err);
+		     explain_body(service, bytes_view(coding == CODING_IDENTITY ? &raw : &inflated), attributes,
+				  err);
 	}
-	service_close(&service);
+	for (struct metadatum *a = attributes; a->name; a++)
+		memory_free((char *)a->name);
+	memory_free(attributes);
 	bytes_fini(&raw);
 	bytes_fini(&inflated);
+	return ok;
+}
+
+bool command_explain(const struct options *options, struct error *err)
+{
+	struct service service;
+	if (!options->arguments)
+		return error_set(err, ERROR_CONFIG, "explain needs a file");
+	bool ok = service_open(&service, options, err) && explain_file(&service, options->arguments, err);
+	service_close(&service);
 	return ok;
 }
