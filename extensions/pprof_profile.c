@@ -205,6 +205,7 @@ bool own_profile_write(const struct own_profile *profile, struct symbols *symbol
 	add(&w, out, PPROF_PERIOD, SAMPLER_PERIOD_NS);
 	add(&w, out, PPROF_TIME, time);
 	add(&w, out, PPROF_DURATION, duration);
+	mapping(&w, (uintptr_t)own_profile_write); /* readers take the first mapping for the program */
 	for (uint32_t i = 0; i < profile->stacks.count; i++)
 		add_sample(&w, profile, &profile->stacks.at[i]);
 	memo_fini(&w.memo);

@@ -8,6 +8,8 @@
 
 #include "base/memory.h"
 
+enum { ROUNDS_MAX = 16 };
+
 struct post {
 	struct post *next;
 	void (*run)(void *argument);
@@ -28,7 +30,9 @@ struct loop {
 	struct post *first, **last;
 	_Atomic pthread_t thread;    /* 0: not running */
 	_Atomic bool stopping;
-	unsigned working;            /* loop_work not done yet; loop thread */
+	/* Loop thread: */
+	unsigned working;            /* loop_work not done yet */
+	bool dispatching;            /* on_door will look again before it returns */
 	struct watcher *watchers;
 };
 
@@ -81,14 +85,27 @@ static void stop_when_drained(struct loop *loop)
 		uv_stop(&loop->uv);
 }
 
-static void on_door(uv_async_t *door)
+static bool run_posted(struct loop *loop)
 {
-	struct loop *loop = door->data;
-	for (struct post *post = take_all(loop), *next; post; post = next) {
+	struct post *first = take_all(loop);
+	for (struct post *post = first, *next; post; post = next) {
 		next = post->next;
 		post->run(post->argument);
 		memory_free(post);
 	}
+	return first != NULL;
+}
+
+/* What posts post is run at once, without another wake-up; but timers and signals get their turn. */
+static void on_door(uv_async_t *door)
+{
+	struct loop *loop = door->data;
+	loop->dispatching = true;
+	for (int round = 0; round < ROUNDS_MAX && run_posted(loop); round++)
+		;
+	loop->dispatching = false;
+	if (!nothing_posted(loop))
+		uv_async_send(door);
 	stop_when_drained(loop);
 }
 
@@ -175,7 +192,7 @@ void loop_post(struct loop *loop, void (*run)(void *argument), void *argument)
 	*loop->last = post;
 	loop->last = &post->next;
 	pthread_mutex_unlock(&loop->lock);
-	if (asleep)
+	if (asleep && !(loop_here(loop) && loop->dispatching))
 		uv_async_send(&loop->door);
 }
 
@@ -302,7 +319,10 @@ void loop_work(struct loop *loop, void (*work)(void *argument), void (*done)(voi
 	job->work = work;
 	job->done = done;
 	job->argument = argument;
-	loop_post(loop, begin_work, job);
+	if (loop_here(loop))
+		begin_work(job);
+	else
+		loop_post(loop, begin_work, job);
 }
 
 static void on_signal(uv_signal_t *uv, int number)

@@ -218,6 +218,7 @@ static void check_head(const Profile *p)
 static void check_mappings(const Profile *p)
 {
 	assert_true(p->n_mapping > 0);
+	assert_non_null(strstr(p->string_table[p->mapping[0]->filename], "test_pprof"));
 	for (size_t i = 0; i < p->n_mapping; i++) {
 		const Perftools__Profiles__Mapping *m = p->mapping[i];
 		assert_int_equal(m->id, i + 1);

@@ -104,6 +104,36 @@ static void what_is_posted_after_stop_still_runs(void **state)
 	loop_unref(&s.loop);
 }
 
+static void post_itself(void *argument)
+{
+	struct scene *s = argument;
+	s->posted++;
+	if (!s->fired)
+		loop_post(s->loop, post_itself, s);
+	else
+		loop_stop(s->loop);
+}
+
+static void count_fire(void *argument)
+{
+	((struct scene *)argument)->fired++;
+}
+
+static void posts_that_never_end_leave_timers_their_turn(void **state)
+{
+	(void)state;
+	struct scene s;
+	begin(&s);
+	s.timer = loop_timer_new(s.loop, count_fire, &s);
+	loop_timer_start(s.timer, 2000000);
+	loop_post(s.loop, post_itself, &s);
+	loop_run(s.loop);
+	assert_int_equal(s.fired, 1);
+	assert_true(s.posted > 1);
+	loop_timer_unref(&s.timer);
+	loop_unref(&s.loop);
+}
+
 static void what_is_posted_after_run_is_released(void **state)
 {
 	(void)state;
@@ -155,11 +185,6 @@ static void a_timer_can_free_itself(void **state)
 	assert_true(s.freed_itself);
 	loop_timer_unref(&s.timer);
 	loop_unref(&s.loop);
-}
-
-static void count_fire(void *argument)
-{
-	((struct scene *)argument)->fired++;
 }
 
 static void a_cancelled_timer_does_not_fire_and_a_moved_one_fires_once(void **state)
@@ -279,6 +304,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(posts_of_many_threads_run_in_each_threads_order),
 		cmocka_unit_test(what_is_posted_after_stop_still_runs),
+		cmocka_unit_test(posts_that_never_end_leave_timers_their_turn),
 		cmocka_unit_test(what_is_posted_after_run_is_released),
 		cmocka_unit_test(a_timer_can_start_itself_again),
 		cmocka_unit_test(a_timer_can_free_itself),
