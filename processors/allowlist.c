@@ -346,15 +346,26 @@ static const struct config_row rows[] = {
 
 static const struct config_table table = { sizeof(struct allowlist_config), rows, check, false };
 
+static const char *what_passes(enum site site)
+{
+	if (!sites[site].has_keys)
+		return "always (see `pii`)";
+	if (site == SITE_LINK)
+		return "if both keys are permitted";
+	if (site == SITE_ENTITY)
+		return "if all its keys are permitted and the resource has them";
+	for (const struct structural *s = structurals; s->key; s++)
+		if (s->site == site)
+			return "permitted keys, structural attributes";
+	return "permitted keys";
+}
+
 static void describe(struct bytes *out)
 {
 	bytes_add_text(out, "| site | what stands there | what passes |\n|---|---|---|\n");
 	for (enum site site = SITE_NONE + 1; site < SITE_COUNT; site++)
 		bytes_format(out, "| `%s` | %s | %s |\n", sites[site].name, sites[site].help,
-			     !sites[site].has_keys ? "always (see `pii`)" :
-			     site == SITE_LINK     ? "if both keys are permitted" :
-			     site == SITE_ENTITY   ? "if all its keys are permitted" :
-						     "permitted keys, structural attributes");
+			     what_passes(site));
 	bytes_add_text(out, "\nStructural attributes, each only at its site, of at most 128 bytes and "
 			    "without unit:\n\n| site | key | value |\n|---|---|---|\n");
 	for (const struct structural *s = structurals; s->key; s++)
