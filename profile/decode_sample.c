@@ -146,6 +146,9 @@ static bool unusual_sample(struct decoder *d, struct wire w, struct sample *s, s
 /* The end of both; the parts' values and timestamps are the sample's. */
 WIRE_HOT void finish(struct decoder *d, struct sample *s, const struct parts *x)
 {
+	/* The protocol demands one of them; stores refuse whole requests for a sample without. */
+	if (__builtin_expect(!x->values.len && !x->timestamps.len, 0))
+		s->fault = decoder_fault(d, FAULT_VALUE, "values", "and timestamps are both empty");
 	check_values(d, x->values, &s->fault);
 	check_timestamps(d, x->timestamps, &s->fault);
 	check_references(d, s, x->stack, x->link);

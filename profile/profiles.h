@@ -73,7 +73,7 @@ enum fault {
 	FAULT_NONE,
 	FAULT_INDEX, /* refers out of range, or to a bad entry */
 	FAULT_ID,    /* trace, span or profile id of a wrong length */
-	FAULT_VALUE  /* a number out of its range */
+	FAULT_VALUE  /* numbers malformed or missing */
 };
 
 /* One key with its value (KeyValue, KeyValueAndUnit), and the elements of arrays. 24 bytes. */

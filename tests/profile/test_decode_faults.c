@@ -104,6 +104,16 @@ static void numbers_that_do_not_fill_their_field_cost_their_profile(void **state
 	costs_one("", "2{2{2#80 4[1]}}", AT "samples[0].attribute_indices is cut short");
 }
 
+static void a_sample_without_values_and_timestamps_costs_its_profile(void **state)
+{
+	(void)state;
+	costs_one("", "2{2{4[1]} 2{1=1}}", AT "samples[1].values and timestamps are both empty");
+	costs_one("", "2{2{}}", "both empty");
+	costs_one("", "2{2{1=1 2[1] 4[]}}", "both empty");
+	expect_decoded(DICTIONARY REQUEST("2{2{4[0]}} 2{2{5<0>}}"));
+	assert_int_equal(tables.rejected_profiles, 0);
+}
+
 static void a_profile_id_has_16_bytes_or_none(void **state)
 {
 	(void)state;
@@ -239,6 +249,7 @@ int main(void)
 		cmocka_unit_test(a_bad_entry_costs_who_reaches_it),
 		cmocka_unit_test(a_bad_entry_that_nobody_reaches_costs_nothing),
 		cmocka_unit_test(numbers_that_do_not_fill_their_field_cost_their_profile),
+		cmocka_unit_test(a_sample_without_values_and_timestamps_costs_its_profile),
 		cmocka_unit_test(a_profile_id_has_16_bytes_or_none),
 		cmocka_unit_test(a_bad_resource_or_scope_costs_its_profiles),
 		cmocka_unit_test(a_request_of_only_bad_profiles_is_refused),

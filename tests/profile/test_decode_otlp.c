@@ -10,7 +10,7 @@ static void a_request_becomes_tables(void **state)
 	expect_decoded(DICTIONARY
 		       "1{1{1{1'service.name' 2{1'shop'}} 2=3} 3'schema-r'"
 		       " 2{1{1'scope' 2'v1' 3{1'k' 2{2=1}} 4=4} 3'schema-s'"
-		       "  2{1{1=1 2=2} 2{1=1 2[1 2] 3=1 4[5 300] 5<1000 2000>} 2{1=2}"
+		       "  2{1{1=1 2=2} 2{1=1 2[1 2] 3=1 4[5 300] 5<1000 2000>} 2{1=2 4[1]}"
 		       "    3@1700 4=60 5{1=2 2=1} 6=-9 7#000102030405060708090a0b0c0d0e0f 8=2 11[2]}}}");
 	const struct resource *r = &tables.resources.at[0];
 	const struct scope *s = &tables.scopes.at[0];
