@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "config/load.h"
+#include "pipeline/delivery.h"
+
+/* The last words of the error, "" if the section is right; the result is valid until the next call. */
+static const char *bind(const struct config_table *table, const char *yaml)
+{
+	static struct error err;
+	char config[256] = { 0 };
+	assert_true(table->size <= sizeof config);
+	error_clear(&err);
+	struct node *node = config_parse("test", yaml, strlen(yaml), &err);
+	assert_non_null(node);
+	bool ok = config_bind(table, node, "section", config, &err);
+	config_release(table, config);
+	node_unref(&node);
+	const char *last = strstr(err.text, "section: ");
+	return ok ? "" : last ? last + strlen("section: ") : err.text;
+}
+
+static void a_queue_is_checked_in_the_collectors_words(void **state)
+{
+	(void)state;
+	assert_string_equal(bind(&queue_table, "{num_consumers: 0}"), "`num_consumers` must be positive");
+	assert_string_equal(bind(&queue_table, "{num_consumers: -1}"), "`num_consumers` must be positive");
+	assert_string_equal(bind(&queue_table, "{queue_size: 0}"), "`queue_size` must be positive");
+	assert_string_equal(bind(&queue_table, "{queue_size: 9223372036854775807, sizer: bytes}"), "");
+	assert_string_equal(bind(&queue_table, "{num_consumers: 10000}"), "");
+	assert_string_equal(bind(&queue_table, "{num_consumers: 10001}"), "`num_consumers` must be at most 10000");
+}
+
+static void what_is_wrong_in_a_queue_that_is_off_does_not_matter(void **state)
+{
+	(void)state;
+	assert_string_equal(bind(&queue_table, "{enabled: false, queue_size: 0}"), "");
+	assert_string_equal(bind(&retry_table, "{enabled: false, initial_interval: -5s}"), "");
+}
+
+static void batching_in_the_queue_is_refused_unless_it_is_off(void **state)
+{
+	(void)state;
+	assert_string_equal(bind(&queue_table, "{batch: {enabled: false}}"), "");
+	assert_string_equal(bind(&queue_table, "batch:"), "");
+	assert_string_not_equal(bind(&queue_table, "{batch: {}}"), "");
+	assert_string_not_equal(bind(&queue_table, "{batch: {min_size: 1}}"), "");
+}
+
+static void retries_are_checked_in_the_collectors_words(void **state)
+{
+	static const char *const cases[][2] = {
+		{ "{initial_interval: -5s}", "'initial_interval' must be non-negative" },
+		{ "{randomization_factor: 1.5}", "'randomization_factor' must be within [0, 1]" },
+		{ "{multiplier: -1}", "'multiplier' must be non-negative" },
+		{ "{max_interval: -1ns}", "'max_interval' must be non-negative" },
+		{ "{max_elapsed_time: -1h}", "'max_elapsed_time' must be non-negative" },
+		{ "{max_elapsed_time: 1s}", "'max_elapsed_time' must not be less than 'initial_interval'" },
+		{ "{max_elapsed_time: 6s}", "'max_elapsed_time' must not be less than 'max_interval'" },
+		{ "{max_elapsed_time: 0s}", "" },
+		{ "{initial_interval: 0s, multiplier: 1, max_interval: 0s}", "" },
+		{ "{max_interval: 2562047h, max_elapsed_time: 0s}", "" },
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+		assert_string_equal(bind(&retry_table, cases[i][0]), cases[i][1]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_queue_is_checked_in_the_collectors_words),
+		cmocka_unit_test(what_is_wrong_in_a_queue_that_is_off_does_not_matter),
+		cmocka_unit_test(batching_in_the_queue_is_refused_unless_it_is_off),
+		cmocka_unit_test(retries_are_checked_in_the_collectors_words),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
