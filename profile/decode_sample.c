@@ -5,9 +5,30 @@
 /* A known field with a wrong wire type belongs to an older layout: see decode_layout.h. */
 MESSAGE(sample, "stack_index", "attribute_indices", "link_index", "values", "timestamps_unix_nano");
 
-/* Repeated numbers that come as one packed chunk are used where they lie; what comes otherwise is gathered
- * in `added`. */
-static bool gather(struct decoder *d, struct view message, uint32_t number, struct span *span)
+static inline void check_values(struct decoder *d, struct view values, uint8_t *fault)
+{
+	/* Up to nine bytes only the last can be wrong. */
+	uint32_t count;
+	if (values.len <= 9 ? !values.len || values.at[values.len - 1] < 0x80 :
+			      wire_packed_ok(values, &count))
+		return;
+	*fault = decoder_fault(d, FAULT_VALUE, "values", "holds a malformed varint");
+}
+
+static inline void check_timestamps(struct decoder *d, struct view timestamps, uint8_t *fault)
+{
+	if (timestamps.len % 8)
+		*fault = decoder_fault(d, FAULT_VALUE, "timestamps_unix_nano",
+				       "is no multiple of 8 bytes");
+}
+
+/*
+ * Repeated numbers that come as one packed chunk are used where they lie; what comes in several, or unpacked
+ * (as `plain`), is gathered in `added`. Each chunk must be whole by itself.
+ */
+static bool gather(struct decoder *d, struct view message, uint32_t packed, uint32_t plain,
+		   void (*check)(struct decoder *, struct view, uint8_t *), struct sample *s,
+		   struct span *span)
 {
 	struct bytes *added = &d->p->added;
 	size_t start = added->len;
@@ -15,14 +36,14 @@ static bool gather(struct decoder *d, struct view message, uint32_t number, stru
 	struct wire w = wire_of(message);
 	while (wire_more(&w)) {
 		uint32_t tag = wire_tag(&w);
-		const uint8_t *at = w.at;
+		struct wire value = w;
 		wire_skip(&w, tag);
-		if (tag >> 3 != number)
+		if (tag != packed && tag != plain)
 			continue;
-		struct wire value = { at, w.at, WIRE_OK };
-		struct view chunk = { at, (size_t)(w.at - at) };
-		if ((tag & 7) == WIRE_LEN)
+		struct view chunk = { value.at, (size_t)(w.at - value.at) };
+		if (tag == packed)
 			chunk = wire_len(&value);
+		check(d, chunk, &s->fault);
 		*span = decoder_span(d, chunk);
 		if (!bytes_add(added, chunk.at, chunk.len))
 			return decoder_full(d);
@@ -33,23 +54,6 @@ static bool gather(struct decoder *d, struct view message, uint32_t number, stru
 	else
 		*span = (struct span){ (uint32_t)start | SPAN_ADDED, (uint32_t)(added->len - start) };
 	return true;
-}
-
-WIRE_HOT void check_values(struct decoder *d, struct view values, uint8_t *fault)
-{
-	/* Up to nine bytes only the last can be wrong. */
-	uint32_t count;
-	if (values.len <= 9 ? !values.len || values.at[values.len - 1] < 0x80 :
-			      wire_packed_ok(values, &count))
-		return;
-	*fault = decoder_fault(d, FAULT_VALUE, "values", "holds a malformed varint");
-}
-
-WIRE_HOT void check_timestamps(struct decoder *d, struct view timestamps, uint8_t *fault)
-{
-	if (timestamps.len % 8)
-		*fault = decoder_fault(d, FAULT_VALUE, "timestamps_unix_nano",
-				       "is no multiple of 8 bytes");
 }
 
 /* What the sample refers to must be there and good. */
@@ -137,20 +141,21 @@ static bool unusual_sample(struct decoder *d, struct wire w, struct sample *s, s
 			wire_skip(&w, tag);
 			break;
 		default:
-			wire_skip(&w, tag);
+			if (bit) /* of an older layout, which will be the reason */
+				wire_skip(&w, tag);
+			else
+				decoder_other(&w, tag, &sample);
 		}
 	}
 	return decoder_end(d, &w, tag, &sample);
 }
 
-/* The end of both; the parts' values and timestamps are the sample's. */
+/* The end of both. */
 WIRE_HOT void finish(struct decoder *d, struct sample *s, const struct parts *x)
 {
 	/* The protocol demands one of them; stores refuse whole requests for a sample without. */
-	if (__builtin_expect(!x->values.len && !x->timestamps.len, 0))
+	if (__builtin_expect(!s->values.len && !s->timestamps.len, 0))
 		s->fault = decoder_fault(d, FAULT_VALUE, "values", "and timestamps are both empty");
-	check_values(d, x->values, &s->fault);
-	check_timestamps(d, x->timestamps, &s->fault);
 	check_references(d, s, x->stack, x->link);
 	s->attributes.count = d->p->indices.count - s->attributes.first;
 	d->evidence |= decode_layout_of_sample(x->seen);
@@ -161,11 +166,11 @@ static __attribute__((noinline)) bool decode_unusual(struct decoder *d, struct v
 {
 	struct parts x = { 0 };
 	if (!unusual_sample(d, wire_of(message), s, &x) ||
-	    (x.more_values && !gather(d, message, 4, &s->values)) ||
-	    (x.more_timestamps && !gather(d, message, 5, &s->timestamps)))
+	    (x.more_values && !gather(d, message, WIRE_TAG(4, WIRE_LEN), WIRE_TAG(4, WIRE_VARINT),
+				      check_values, s, &s->values)) ||
+	    (x.more_timestamps && !gather(d, message, WIRE_TAG(5, WIRE_LEN), WIRE_TAG(5, WIRE_FIXED64),
+					  check_timestamps, s, &s->timestamps)))
 		return false;
-	x.values = span_view(d->p, s->values);
-	x.timestamps = span_view(d->p, s->timestamps);
 	finish(d, s, &x);
 	return true;
 }
@@ -181,6 +186,8 @@ WIRE_HOT bool decode_sample(struct decoder *d, struct view message, struct sampl
 		return false;
 	s->values = decoder_span(d, x.values);
 	s->timestamps = decoder_span(d, x.timestamps);
+	check_values(d, x.values, &s->fault);
+	check_timestamps(d, x.timestamps, &s->fault);
 	finish(d, s, &x);
 	return true;
 }

@@ -101,6 +101,9 @@ static void numbers_that_do_not_fill_their_field_cost_their_profile(void **state
 		  AT "samples[0].timestamps_unix_nano is no multiple of 8 bytes");
 	costs_one("", "2{2{4#0180}}", AT "samples[0].values holds a malformed varint");
 	costs_one("", "2{2{4#ffffffffffffffffff02}}", AT "samples[0].values holds a malformed varint");
+	/* Not whole by themselves, only together. */
+	costs_one("", "2{2{4#80 4#01}}", AT "samples[0].values holds a malformed varint");
+	costs_one("", "2{2{4[1] 5#00112233445566 5#77}}", "is no multiple of 8 bytes");
 	costs_one("", "2{2{2#80 4[1]}}", AT "samples[0].attribute_indices is cut short");
 }
 
@@ -160,6 +163,7 @@ static void malformed_bytes_refuse_the_request(void **state)
 		{ "1{1{1{1=5}}}", "resource_profiles[0].key holds a known field with a wrong wire type" },
 		{ "1{2{} 2{1{1=5}}}", "resource_profiles[0].scope_profiles[1].name holds a known" },
 		{ "1{2{2{} 2{3=5}}}", "profiles[1].time_unix_nano holds a known field with a wrong" },
+		{ "1{2{2{2{4[1] 4@5}}}}", "profiles[0].samples[0].values holds a known field with a wrong" },
 		{ "1{2{2{2{} 2{~22}}}}", "profiles[0].samples[1].values is cut short" },
 		{ "1{1{3{3=1}}}", "resource_profiles[0].id_keys holds a known field" },
 		{ "1%5", "resource_profiles holds a known field with a wrong wire type" },
