@@ -198,6 +198,8 @@ bool decode_samples(struct decoder *d, struct view profile, uint32_t count, uint
 	struct wire w = wire_of(profile);
 	d->level = LEVEL_SAMPLE;
 	d->first_sample = p->samples.count;
+	if (!count)
+		return true;
 	if (!profiles_room(p, &p->samples, count))
 		return decoder_full(d);
 	for (struct sample *s = p->samples.at + p->samples.count; count;) {

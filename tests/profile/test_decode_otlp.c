@@ -71,6 +71,8 @@ static void a_dictionary_becomes_tables(void **state)
 static void nothing_is_a_valid_request(void **state)
 {
 	(void)state;
+	profiles_fini(&tables); /* no table has any memory yet */
+	expect_decoded(REQUEST("2{}"));
 	expect_decoded("");
 	expect_decoded(DICTIONARY);
 	expect_decoded("1{}");
