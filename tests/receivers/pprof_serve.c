@@ -132,9 +132,10 @@ static void *work(void *argument)
 static void obey(const char *line, struct gate *gate, void *receiver)
 {
 	pthread_mutex_lock(&mutex);
-	if (!strncmp(line, "limit ", 6))
+	if (!strncmp(line, "limit ", 6)) {
 		gate->limit = strtoll(line + 6, NULL, 10);
-	else if (!strcmp(line, "last"))
+		puts("limited");
+	} else if (!strcmp(line, "last"))
 		printf("%s\n", last);
 	else if (!strcmp(line, "charged"))
 		printf("now=%ld most=%ld%s\n", (long)gate->now, (long)gate->most, reasons);

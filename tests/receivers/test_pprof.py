@@ -193,7 +193,7 @@ def test_a_full_gate_refuses_from_the_headers_with_a_hint(program, profile):
         sock.sendall(request(path=PATH, headers=["Content-Length: 100000", "Expect: 100-continue"], length=False))
         answer = read_answer(sock)
         assert answer.status == 503 and int(answer.headers["retry-after"]) >= 1 and not answer.interim
-        r.tell("limit 100000000")
+        r.ask("limit 100000000", "limited")
         assert r.post(profile).status == 204
 
 
