@@ -41,11 +41,16 @@ const struct metric *const delivery_metrics[] = {
 	&queue_capacity, &in_flight, &retries, NULL
 };
 
+/* A destination that always answers at once must not keep us busy. */
+#define DELAY_LEAST_NS 10000000
+#define DELAY_MOST_NS (INT64_C(1) << 62)
+
 struct item { /* a packet of one pipeline, waiting or being delivered */
 	struct item *next;
 	struct packet *packet;
 	struct ledger_destination *ledger;
 	int64_t bytes, units;
+	uint64_t left; /* samples that the ledger has as queued */
 };
 
 struct book { /* the ledger of one pipeline at this destination */
@@ -70,16 +75,21 @@ struct delivery {
 	struct delivery_options options;
 	struct sending *consumers;
 	uint32_t consumer_count;
+	enum queue_sizer sizer;
 	int64_t capacity;
 	bool waits;
 
-	pthread_mutex_t lock; /* guards the queue and the books */
+	pthread_mutex_t lock; /* guards the queue, the books and full */
 	struct item *head, **tail;
 	struct book *books;
 	_Atomic int64_t units, bytes; /* waiting and being delivered; written under the lock */
 	_Atomic bool pump_posted;
 
-	bool draining, failing;
+	bool full; /* since something found no room; under the lock */
+
+	bool draining;
+	uint64_t lost; /* samples given up since then */
+	enum { WORKING, RETRYING, DROPPING } state; /* as the log knows it */
 	void (*drained)(void *argument);
 	void *argument;
 	struct series *sent, *failed, *enqueue_failed, *rejected, *size, *flights, *retried;
@@ -115,6 +125,7 @@ struct delivery *delivery_new(const struct delivery_options *options)
 	d->options = *options;
 	/* Without a queue the sender waits for the result, as in the Collector, and little may wait. */
 	d->waits = !q->present.enabled || q->wait_for_result;
+	d->sizer = q->present.enabled ? (enum queue_sizer)q->sizer.index : SIZER_REQUESTS;
 	d->capacity = q->present.enabled ? q->queue_size : 64;
 	d->consumer_count = (uint32_t)(q->present.enabled ? q->num_consumers : 10);
 	if (options->factory->max_in_flight && d->consumer_count > options->factory->max_in_flight)
@@ -132,9 +143,9 @@ struct delivery *delivery_new(const struct delivery_options *options)
 
 static int64_t units_of(const struct delivery *d, const struct packet *packet)
 {
-	switch (d->options.config->sending_queue.sizer.index) {
+	switch (d->sizer) {
 	case SIZER_ITEMS:
-		return (int64_t)packet->samples;
+		return packet->samples ? (int64_t)packet->samples : 1;
 	case SIZER_BYTES:
 		return (int64_t)packet->otlp.len;
 	default:
@@ -149,16 +160,17 @@ static struct ledger_destination *book_of(struct delivery *d, const struct ledge
 		if (book->ledger.pipeline == pipeline->pipeline)
 			return &book->ledger;
 	struct book *book = memory_new(sizeof *book);
-	ledger_destination_init(&book->ledger, pipeline->metrics, pipeline->pipeline, d->options.id);
+	ledger_destination_init(&book->ledger, pipeline, d->options.id);
 	book->next = d->books;
 	d->books = book;
 	return &book->ledger;
 }
 
+/* One packet always: what is larger than the whole queue would never fit. */
 static bool fits(const struct delivery *d, int64_t units, int64_t bytes)
 {
 	uint64_t max = d->options.max_bytes;
-	return d->units + units <= d->capacity && (!max || (uint64_t)(d->bytes + bytes) <= max);
+	return !d->bytes || (d->units + units <= d->capacity && (!max || (uint64_t)(d->bytes + bytes) <= max));
 }
 
 static void pump(void *argument);
@@ -169,39 +181,53 @@ static void want_pump(struct delivery *d)
 		loop_post(d->options.loop, pump, d);
 }
 
+/* Under the lock. */
+static void append(struct delivery *d, struct item *item)
+{
+	series_add(item->ledger->queued, (int64_t)item->left);
+	d->units += item->units;
+	d->bytes += item->bytes;
+	series_set(d->size, d->units);
+	*d->tail = item;
+	d->tail = &item->next;
+}
+
+static void overflow(struct delivery *d, struct item *item, bool told)
+{
+	series_add(d->enqueue_failed, (int64_t)item->left);
+	series_add(item->ledger->dropped[LEDGER_QUEUE_FULL], (int64_t)item->left);
+	if (!told)
+		log_warn(d->options.log, "Sending queue is full. Dropping data.", log_number("queue_size", d->units));
+	if (d->waits)
+		packet_release_acks(item->packet, true);
+	packet_unref(&item->packet);
+	memory_free(item);
+}
+
 bool delivery_enqueue(struct delivery *d, struct packet *packet, const struct ledger *pipeline)
 {
 	struct item *item = memory_new(sizeof *item);
+	item->packet = packet_ref(packet);
 	item->bytes = (int64_t)packet_footprint(packet);
 	item->units = units_of(d, packet);
+	item->left = packet->samples;
 	if (d->waits)
 		packet_hold_acks(packet);
 
 	pthread_mutex_lock(&d->lock);
 	item->ledger = book_of(d, pipeline);
 	bool taken = fits(d, item->units, item->bytes);
-	if (taken) {
-		item->packet = packet_ref(packet);
-		series_add(item->ledger->queued, (int64_t)packet->samples);
-		d->units += item->units;
-		d->bytes += item->bytes;
-		series_set(d->size, d->units);
-		*d->tail = item;
-		d->tail = &item->next;
-	}
+	bool told = d->full;
+	d->full = d->full || !taken;
+	if (taken)
+		append(d, item);
 	pthread_mutex_unlock(&d->lock);
 
-	if (taken) {
+	if (taken)
 		want_pump(d);
-		return true;
-	}
-	series_add(d->enqueue_failed, (int64_t)packet->samples);
-	ledger_destination_drop(item->ledger, "queue_full", (int64_t)packet->samples);
-	log_warn(d->options.log, "Sending queue is full. Dropping data.", log_number("dropped_items", packet->samples));
-	if (d->waits)
-		packet_release_acks(packet, true);
-	memory_free(item);
-	return false;
+	else
+		overflow(d, item, told);
+	return taken;
 }
 
 bool delivery_has_room(struct delivery *d)
@@ -234,13 +260,25 @@ static struct item *take_item(struct delivery *d)
 	return item;
 }
 
+/* Under the lock. Half empty, so that the log does not follow every packet. */
+static bool has_recovered(struct delivery *d)
+{
+	uint64_t max = d->options.max_bytes;
+	bool recovered = d->full && d->units <= d->capacity / 2 && (!max || (uint64_t)d->bytes <= max / 2);
+	d->full = d->full && !recovered;
+	return recovered;
+}
+
 static void free_item(struct delivery *d, struct item *item, bool failed)
 {
 	pthread_mutex_lock(&d->lock);
 	d->units -= item->units;
 	d->bytes -= item->bytes;
 	series_set(d->size, d->units);
+	bool recovered = has_recovered(d);
 	pthread_mutex_unlock(&d->lock);
+	if (recovered)
+		log_info(d->options.log, "Sending queue has room again.");
 	if (d->waits)
 		packet_release_acks(item->packet, failed);
 	packet_unref(&item->packet);
@@ -269,7 +307,8 @@ static void send_part(void *argument)
 	struct sending *s = argument;
 	struct error err;
 	error_clear(&err);
-	if (!s->parts.count && !make_plan(s, &err)) {
+	if (!s->parts.count && (!make_plan(s, &err) || !s->parts.count)) {
+		s->parts.count = 0;
 		sending_done(s, &(struct send_result){ .outcome = SEND_PERMANENT, .retry_after_ms = -1, .reason = "plan" });
 		return;
 	}
@@ -295,15 +334,16 @@ static void begin_part(struct sending *s, uint32_t part)
 
 static void settle(struct delivery *d)
 {
-	if (!d->draining || d->head)
+	if (!d->drained || d->head)
 		return;
 	for (uint32_t i = 0; i < d->consumer_count; i++)
 		if (d->consumers[i].item)
 			return;
+	if (d->lost)
+		log_error(d->options.log, "Shutdown dropped data.", log_number("dropped_items", d->lost));
 	void (*drained)(void *) = d->drained;
 	d->drained = NULL;
-	if (drained)
-		drained(d->argument);
+	drained(d->argument);
 }
 
 static void pump(void *argument)
@@ -324,23 +364,22 @@ static void pump(void *argument)
 	settle(d);
 }
 
+static void drop_samples(struct delivery *d, struct item *item, uint64_t samples, enum ledger_reason reason)
+{
+	item->left -= samples;
+	d->lost += d->draining ? samples : 0;
+	series_add(d->failed, (int64_t)samples);
+	series_add(item->ledger->queued, -(int64_t)samples);
+	series_add(item->ledger->dropped[reason], (int64_t)samples);
+}
+
 static void finish_item(struct sending *s)
 {
 	struct item *item = s->item;
 	s->item = NULL;
+	drop_samples(s->delivery, item, item->left, LEDGER_PLAN);
 	free_item(s->delivery, item, s->failed);
 	want_pump(s->delivery);
-}
-
-/* Samples of the parts from the current one on; all of the packet's when there is no plan. */
-static uint64_t samples_left(const struct sending *s)
-{
-	uint64_t samples = 0;
-	if (!s->parts.count)
-		return s->item->packet->samples;
-	for (uint32_t i = s->part; i < s->parts.count; i++)
-		samples += s->parts.at[i].samples;
-	return samples;
 }
 
 static void next_part(struct sending *s)
@@ -351,34 +390,32 @@ static void next_part(struct sending *s)
 		finish_item(s);
 }
 
-static void drop_part(struct sending *s, const char *reason)
+/* Without a plan the item goes as a whole. */
+static void drop_part(struct sending *s, enum ledger_reason reason)
 {
 	struct delivery *d = s->delivery;
-	bool planned = s->parts.count > 0;
-	uint64_t samples = planned ? s->parts.at[s->part].samples : samples_left(s);
-	series_add(d->failed, (int64_t)samples);
-	series_add(s->item->ledger->queued, -(int64_t)samples);
-	ledger_destination_drop(s->item->ledger, reason, (int64_t)samples);
-	log_error(d->options.log, "Exporting failed. Dropping data.", log_text("reason", reason),
-		  log_text("error", s->result.reason), log_number("dropped_items", samples));
+	uint64_t samples = s->parts.count ? s->parts.at[s->part].samples : s->item->left;
+	drop_samples(d, s->item, samples, reason);
+	if (d->state != DROPPING)
+		log_error(d->options.log, "Exporting failed. Dropping data.", log_text("reason", ledger_reasons[reason]),
+			  log_text("error", s->result.reason), log_number("dropped_items", samples));
+	d->state = DROPPING;
 	s->failed = true;
-	if (planned)
-		next_part(s);
-	else
-		finish_item(s);
+	next_part(s);
 }
 
 static void count_sent(struct sending *s)
 {
 	struct delivery *d = s->delivery;
-	int64_t samples = (int64_t)s->parts.at[s->part].samples;
-	series_add(d->sent, samples);
-	series_add(s->item->ledger->queued, -samples);
-	series_add(s->item->ledger->out, samples);
+	uint64_t samples = s->parts.at[s->part].samples;
+	s->item->left -= samples;
+	series_add(d->sent, (int64_t)samples);
+	series_add(s->item->ledger->queued, -(int64_t)samples);
+	series_add(s->item->ledger->out, (int64_t)samples);
 	series_add(d->rejected, (int64_t)s->result.rejected_profiles);
-	if (d->failing)
+	if (d->state != WORKING)
 		log_info(d->options.log, "Exporting works again.");
-	d->failing = false;
+	d->state = WORKING;
 }
 
 /* interval * [1 - f, 1 + f], never before what the destination asked for. */
@@ -389,7 +426,11 @@ static uint64_t draw_delay(const struct sending *s)
 	hash_random(&random, sizeof random);
 	double delay = (double)s->interval_ns * (1 + factor * (2.0 * random / UINT32_MAX - 1));
 	double asked = (double)s->result.retry_after_ms * 1e6;
-	return (uint64_t)(asked > delay ? asked : delay);
+	if (delay < asked)
+		delay = asked;
+	if (delay < DELAY_LEAST_NS)
+		delay = DELAY_LEAST_NS;
+	return delay < (double)DELAY_MOST_NS ? (uint64_t)delay : DELAY_MOST_NS;
 }
 
 static void retry_part(struct sending *s)
@@ -399,17 +440,18 @@ static void retry_part(struct sending *s)
 	uint64_t delay = draw_delay(s);
 	uint64_t elapsed = clock_now() - s->begun;
 	if (!r->present.enabled || d->draining) {
-		drop_part(s, d->draining ? "shutdown" : "no_retry");
+		drop_part(s, d->draining ? LEDGER_SHUTDOWN : LEDGER_NO_RETRY);
 		return;
 	}
 	if (r->max_elapsed_time.ns > 0 && elapsed + delay > (uint64_t)r->max_elapsed_time.ns) {
-		drop_part(s, "retries_exhausted");
+		drop_part(s, LEDGER_RETRIES_EXHAUSTED);
 		return;
 	}
-	if (!d->failing)
+	if (d->state == WORKING) {
 		log_warn(d->options.log, "Exporting failed. Will retry the request after interval.",
 			 log_text("error", s->result.reason), log_number("interval_ms", delay / 1000000));
-	d->failing = true;
+		d->state = RETRYING;
+	}
 	series_add(d->retried, 1);
 	double next = (double)s->interval_ns * (r->multiplier > 0 ? r->multiplier : 1);
 	s->interval_ns = next < (double)r->max_interval.ns ? (int64_t)next : r->max_interval.ns;
@@ -437,10 +479,10 @@ static void conclude(void *argument)
 		retry_part(s);
 		return;
 	case SEND_PERMANENT:
-		drop_part(s, "permanent");
+		drop_part(s, LEDGER_PERMANENT);
 		return;
 	case SEND_TOO_LARGE:
-		drop_part(s, "too_large");
+		drop_part(s, LEDGER_TOO_LARGE);
 		return;
 	}
 }
@@ -451,11 +493,9 @@ void sending_done(struct sending *s, const struct send_result *result)
 	loop_post(s->delivery->options.loop, conclude, s);
 }
 
-void delivery_drain(struct delivery *d, void (*drained)(void *argument), void *argument)
+void delivery_hasten(struct delivery *d)
 {
 	d->draining = true;
-	d->drained = drained;
-	d->argument = argument;
 	for (uint32_t i = 0; i < d->consumer_count; i++) {
 		struct sending *s = &d->consumers[i];
 		if (s->waiting) {
@@ -463,23 +503,24 @@ void delivery_drain(struct delivery *d, void (*drained)(void *argument), void *a
 			attempt(s);
 		}
 	}
+}
+
+void delivery_drain(struct delivery *d, void (*drained)(void *argument), void *argument)
+{
+	d->drained = drained;
+	d->argument = argument;
+	delivery_hasten(d);
 	want_pump(d);
 }
 
 void delivery_abandon(struct delivery *d)
 {
 	struct item *item;
-	uint64_t samples = 0;
+	delivery_hasten(d);
 	while ((item = take_item(d))) {
-		samples += item->packet->samples;
-		series_add(d->failed, (int64_t)item->packet->samples);
-		series_add(item->ledger->queued, -(int64_t)item->packet->samples);
-		ledger_destination_drop(item->ledger, "shutdown", (int64_t)item->packet->samples);
+		drop_samples(d, item, item->left, LEDGER_SHUTDOWN);
 		free_item(d, item, true);
 	}
-	if (samples)
-		log_error(d->options.log, "Shutdown deadline passed. Dropping data.",
-			  log_number("dropped_items", samples));
 	want_pump(d);
 }
 

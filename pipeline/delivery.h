@@ -74,10 +74,12 @@ bool delivery_must_block(const struct delivery *delivery);
 bool delivery_waits(const struct delivery *delivery); /* wait_for_result */
 
 /*
- * [loop thread] From now on each packet gets one more attempt and no retry; `drained` runs when nothing is
- * left. delivery_abandon gives up what still waits (reason shutdown); what is in flight ends when the
- * exporter's stop cancels it. delivery_unref only after drained ran.
+ * [loop thread] delivery_hasten: from now on each packet gets one more attempt and no retry. delivery_drain says that
+ * too, and that nothing is enqueued any more: `drained` runs when nothing is left. delivery_abandon gives up what still
+ * waits (reason shutdown); what is in flight ends when the exporter's stop cancels it. delivery_unref only after
+ * drained ran, or when nothing was ever enqueued.
  */
+void delivery_hasten(struct delivery *delivery);
 void delivery_drain(struct delivery *delivery, void (*drained)(void *argument), void *argument);
 void delivery_abandon(struct delivery *delivery);
 void delivery_unref(struct delivery **delivery);

@@ -30,43 +30,50 @@ const struct metric *const ledger_metrics[] = {
 	&in_samples, &merged_samples, &batched_samples, &dropped_samples, &out_samples, &queued_samples, NULL
 };
 
+const char *const ledger_reasons[LEDGER_REASONS] = {
+	[LEDGER_REFUSED] = "refused",
+	[LEDGER_POLICY] = "policy",
+	[LEDGER_QUEUE_FULL] = "queue_full",
+	[LEDGER_PERMANENT] = "permanent",
+	[LEDGER_TOO_LARGE] = "too_large",
+	[LEDGER_NO_RETRY] = "no_retry",
+	[LEDGER_RETRIES_EXHAUSTED] = "retries_exhausted",
+	[LEDGER_SHUTDOWN] = "shutdown",
+	[LEDGER_PLAN] = "plan",
+};
+
+/* labels: reason first. */
+static void make_dropped(struct metrics *metrics, struct metric_label *labels, enum ledger_reason first,
+			 enum ledger_reason end, struct series **dropped)
+{
+	for (enum ledger_reason r = first; r < end; r++) {
+		labels[0] = (struct metric_label){ "reason", ledger_reasons[r] };
+		dropped[r] = metrics_series(metrics, &dropped_samples, labels);
+	}
+}
+
 void ledger_init(struct ledger *ledger, struct metrics *metrics, const char *pipeline)
 {
-	const struct metric_label labels[] = { { "pipeline", pipeline }, { 0 } };
+	struct metric_label labels[] = { { "reason", NULL }, { "pipeline", pipeline }, { 0 } };
 	*ledger = (struct ledger){
-		.in = metrics_series(metrics, &in_samples, labels),
-		.merged = metrics_series(metrics, &merged_samples, labels),
-		.batched = metrics_series(metrics, &batched_samples, labels),
+		.in = metrics_series(metrics, &in_samples, labels + 1),
+		.merged = metrics_series(metrics, &merged_samples, labels + 1),
+		.batched = metrics_series(metrics, &batched_samples, labels + 1),
 		.metrics = metrics,
 		.pipeline = pipeline,
 	};
+	make_dropped(metrics, labels, LEDGER_REFUSED, LEDGER_QUEUE_FULL, ledger->dropped);
 }
 
-void ledger_drop(struct ledger *ledger, const char *reason, int64_t samples)
+void ledger_destination_init(struct ledger_destination *d, const struct ledger *pipeline, const char *exporter)
 {
-	const struct metric_label labels[] = { { "pipeline", ledger->pipeline }, { "reason", reason }, { 0 } };
-	if (samples)
-		series_add(metrics_series(ledger->metrics, &dropped_samples, labels), samples);
-}
-
-void ledger_destination_init(struct ledger_destination *d, struct metrics *metrics, const char *pipeline,
-			     const char *exporter)
-{
-	const struct metric_label labels[] = { { "exporter", exporter }, { "pipeline", pipeline }, { 0 } };
+	struct metric_label labels[] = {
+		{ "reason", NULL }, { "pipeline", pipeline->pipeline }, { "exporter", exporter }, { 0 }
+	};
 	*d = (struct ledger_destination){
-		.out = metrics_series(metrics, &out_samples, labels),
-		.queued = metrics_series(metrics, &queued_samples, labels),
-		.metrics = metrics,
-		.pipeline = pipeline,
-		.exporter = exporter,
+		.out = metrics_series(pipeline->metrics, &out_samples, labels + 1),
+		.queued = metrics_series(pipeline->metrics, &queued_samples, labels + 1),
+		.pipeline = pipeline->pipeline,
 	};
-}
-
-void ledger_destination_drop(struct ledger_destination *d, const char *reason, int64_t samples)
-{
-	const struct metric_label labels[] = {
-		{ "exporter", d->exporter }, { "pipeline", d->pipeline }, { "reason", reason }, { 0 }
-	};
-	if (samples)
-		series_add(metrics_series(d->metrics, &dropped_samples, labels), samples);
+	make_dropped(pipeline->metrics, labels, LEDGER_QUEUE_FULL, LEDGER_REASONS, d->dropped);
 }

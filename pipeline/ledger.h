@@ -10,27 +10,43 @@
  *	in = merged + dropped + batched        (ledger of the pipeline)
  *	     + out + dropped + queued          (ledger of the destination in that pipeline)
  *
- * `in` counts what decoded and was handed to the pipeline. Reasons are fixed words.
+ * `in` counts what decoded and was handed to the pipeline. All series are made by init, so that counting is one
+ * atomic addition; any thread.
  */
+enum ledger_reason {
+	/* of the pipeline */
+	LEDGER_REFUSED, /* a processor or the collector refused the request: it was told */
+	LEDGER_POLICY,  /* taken out on purpose */
+	/* of a destination */
+	LEDGER_QUEUE_FULL,
+	LEDGER_PERMANENT,
+	LEDGER_TOO_LARGE,
+	LEDGER_NO_RETRY,
+	LEDGER_RETRIES_EXHAUSTED,
+	LEDGER_SHUTDOWN,
+	LEDGER_PLAN, /* the exporter's plan has no place for it */
+	LEDGER_REASONS
+};
+
+extern const char *const ledger_reasons[LEDGER_REASONS]; /* the label's values */
+
 struct ledger {
 	struct series *in, *merged, *batched;
+	struct series *dropped[LEDGER_REASONS]; /* the pipeline's */
 	struct metrics *metrics;
 	const char *pipeline;
 };
 
 struct ledger_destination {
 	struct series *out, *queued;
-	struct metrics *metrics;
-	const char *pipeline, *exporter;
+	struct series *dropped[LEDGER_REASONS]; /* the destination's */
+	const char *pipeline;
 };
 
 extern const struct metric *const ledger_metrics[]; /* for the manual; NULL-terminated */
 
+/* The texts are borrowed and outlive the ledger. */
 void ledger_init(struct ledger *ledger, struct metrics *metrics, const char *pipeline);
-void ledger_drop(struct ledger *ledger, const char *reason, int64_t samples);
-
-void ledger_destination_init(struct ledger_destination *d, struct metrics *metrics, const char *pipeline,
-			     const char *exporter);
-void ledger_destination_drop(struct ledger_destination *d, const char *reason, int64_t samples);
+void ledger_destination_init(struct ledger_destination *d, const struct ledger *pipeline, const char *exporter);
 
 #endif

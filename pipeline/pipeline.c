@@ -53,11 +53,11 @@ bool pipeline_run(struct pipeline *path, struct profiles *profiles, void **scrat
 	series_add(path->ledger.in, (int64_t)in);
 	if (!process(path, profiles, scratch, err) ||
 	    !batcher_add(path->batcher, profiles, &added, err)) {
-		ledger_drop(&path->ledger, "refused", (int64_t)in);
+		series_add(path->ledger.dropped[LEDGER_REFUSED], (int64_t)in);
 		return false;
 	}
 	series_add(path->ledger.merged, (int64_t)added.samples_merged);
-	ledger_drop(&path->ledger, "policy", (int64_t)(in - added.samples_in));
+	series_add(path->ledger.dropped[LEDGER_POLICY], (int64_t)(in - added.samples_in));
 	return true;
 }
 

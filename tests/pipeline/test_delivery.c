@@ -2,8 +2,10 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -21,6 +23,7 @@ struct fixture {
 	struct log log;
 	struct ledger pipeline;
 	struct delivery_config config;
+	uint64_t max_bytes;
 	struct component_factory factory;
 	struct delivery *delivery;
 	struct send_result script[16];
@@ -51,6 +54,15 @@ static bool plan_three(void *self, struct packet *packet, const struct limits *l
 	parts->room = parts->count = 3;
 	for (uint32_t i = 0; i < 3; i++)
 		parts->at[i] = (struct part){ .packet = packet, .index = i, .samples = packet->samples / 3 };
+	return true;
+}
+
+/* A plan that has no place for some of the samples, or for any. */
+static bool plan_a_part(void *self, struct packet *packet, const struct limits *limits, struct parts *parts,
+			struct error *err)
+{
+	plan_three(self, packet, limits, parts, err);
+	parts->count = packet->samples > 100 ? 1 : 0;
 	return true;
 }
 
@@ -86,7 +98,7 @@ static void begin(struct fixture *f)
 	self = f;
 	f->delivery = delivery_new(&(struct delivery_options){
 		.factory = &f->factory, .exporter = &self, .config = &f->config, .id = "fake", .log = &f->log,
-		.metrics = f->metrics, .loop = f->loop,
+		.metrics = f->metrics, .loop = f->loop, .max_bytes = f->max_bytes,
 	});
 }
 
@@ -163,6 +175,30 @@ static int64_t read_metric(struct fixture *f, const char *line)
 #define QUEUED "otelcol_ledger_queued_samples{exporter=\"fake\",pipeline=\"profiles\"} "
 #define DROPPED(reason) "otelcol_ledger_dropped_samples{exporter=\"fake\",pipeline=\"profiles\",reason=\"" reason "\"} "
 
+/* How often the text stands in what was logged since log_to_file. */
+static char log_path[] = "/tmp/portcullis-log-XXXXXX";
+
+static void log_to_file(void)
+{
+	static const char *const paths[] = { log_path, NULL };
+	snprintf(log_path, sizeof log_path, "/tmp/portcullis-log-XXXXXX");
+	close(mkstemp(log_path));
+	assert_true(log_configure(&(struct log_config){ .level = LOG_INFO, .output_paths = paths }, NULL));
+}
+
+static int logged(const char *text)
+{
+	char line[1024];
+	int count = 0;
+	log_close();
+	FILE *file = fopen(log_path, "re");
+	while (fgets(line, sizeof line, file))
+		count += strstr(line, text) != NULL;
+	fclose(file);
+	unlink(log_path);
+	return count;
+}
+
 static void what_the_destination_takes_is_out(void **state)
 {
 	struct fixture *f = *state;
@@ -185,6 +221,54 @@ static void a_full_queue_drops_for_this_destination_and_counts(void **state)
 	run_until_sends(f, 3);
 	assert_int_equal(read_metric(f, DROPPED("queue_full")), 10);
 	assert_int_equal(read_metric(f, OUT), 3);
+}
+
+static void a_full_queue_is_one_line_and_its_end_another(void **state)
+{
+	struct fixture *f = *state;
+	log_to_file();
+	begin(f);
+	for (int i = 0; i < 3; i++)
+		assert_true(enqueue(f, 1));
+	for (int i = 0; i < 50; i++)
+		assert_false(enqueue(f, 1));
+	run_until_sends(f, 3);
+	assert_int_equal(logged("Sending queue"), 2);
+}
+
+static void an_empty_queue_takes_what_is_larger_than_its_share_of_memory(void **state)
+{
+	struct fixture *f = *state;
+	f->max_bytes = 1;
+	begin(f);
+	assert_true(enqueue(f, 5));
+	assert_false(enqueue(f, 7));
+	run_until_sends(f, 1);
+	assert_int_equal(read_metric(f, OUT), 5);
+	assert_int_equal(read_metric(f, DROPPED("queue_full")), 7);
+}
+
+static void an_empty_queue_takes_what_is_larger_than_queue_size(void **state)
+{
+	struct fixture *f = *state;
+	f->config.sending_queue.sizer.index = SIZER_ITEMS;
+	begin(f);
+	assert_true(enqueue(f, 5));
+	run_until_sends(f, 1);
+	assert_int_equal(read_metric(f, OUT), 5);
+}
+
+static void without_a_queue_its_sizer_does_not_count(void **state)
+{
+	struct fixture *f = *state;
+	f->config.sending_queue.present.enabled = false;
+	f->config.sending_queue.sizer.index = SIZER_BYTES;
+	begin(f);
+	for (int i = 0; i < 64; i++)
+		assert_true(enqueue(f, 1));
+	assert_false(delivery_has_room(f->delivery));
+	run_until_sends(f, 64);
+	assert_int_equal(read_metric(f, OUT), 64);
 }
 
 static void a_retry_is_made_until_it_is_taken(void **state)
@@ -248,6 +332,60 @@ static void parts_are_sent_in_order_and_a_lost_one_costs_only_itself(void **stat
 	assert_int_equal(f->sends, 3);
 	assert_int_equal(read_metric(f, OUT), 20);
 	assert_int_equal(read_metric(f, DROPPED("permanent")), 10);
+}
+
+static void what_a_plan_leaves_out_is_dropped_and_counted(void **state)
+{
+	struct fixture *f = *state;
+	f->factory.plan = plan_a_part;
+	begin(f);
+	assert_true(enqueue(f, 300));
+	assert_true(enqueue(f, 50));
+	run_until(f, 1, DROPPED("permanent"));
+	assert_int_equal(read_metric(f, OUT), 100);
+	assert_int_equal(read_metric(f, DROPPED("plan")), 200);
+	assert_int_equal(read_metric(f, DROPPED("permanent")), 50);
+	assert_int_equal(read_metric(f, QUEUED), 0);
+}
+
+static void a_retry_interval_of_zero_does_not_spin(void **state)
+{
+	struct fixture *f = *state;
+	f->config.retry_on_failure.initial_interval.ns = 0;
+	f->config.retry_on_failure.max_interval.ns = 0;
+	f->config.retry_on_failure.max_elapsed_time.ns = 30000000;
+	begin(f);
+	for (int i = 0; i < 16; i++)
+		f->script[i] = (struct send_result){ .outcome = SEND_RETRY, .retry_after_ms = -1, .reason = "unavailable" };
+	assert_true(enqueue(f, 6));
+	run_until(f, 1, DROPPED("retries_exhausted"));
+	assert_in_range(f->sends, 1, 4);
+}
+
+static void a_destination_that_asks_for_ever_is_not_waited_for_at_the_end(void **state)
+{
+	struct fixture *f = *state;
+	begin(f);
+	f->script[0] = (struct send_result){ .outcome = SEND_RETRY, .retry_after_ms = INT64_MAX, .reason = "unavailable" };
+	assert_true(enqueue(f, 6));
+	run_until_sends(f, 1);
+	assert_int_equal(f->sends, 2);
+	assert_int_equal(read_metric(f, OUT), 6);
+}
+
+static void a_destination_that_fails_is_one_line_and_its_recovery_another(void **state)
+{
+	struct fixture *f = *state;
+	log_to_file();
+	f->config.sending_queue.num_consumers = 1;
+	f->factory.plan = plan_three;
+	begin(f);
+	for (int i = 0; i < 5; i++)
+		f->script[i] = (struct send_result){ .outcome = SEND_PERMANENT, .retry_after_ms = -1, .reason = "invalid" };
+	assert_true(enqueue(f, 9));
+	assert_true(enqueue(f, 9));
+	run_until_sends(f, 6);
+	assert_int_equal(logged("Exporting"), 2);
 }
 
 static void release_held(void *argument)
@@ -327,11 +465,19 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(what_the_destination_takes_is_out),
 		TEST(a_full_queue_drops_for_this_destination_and_counts),
+		TEST(a_full_queue_is_one_line_and_its_end_another),
+		TEST(an_empty_queue_takes_what_is_larger_than_its_share_of_memory),
+		TEST(an_empty_queue_takes_what_is_larger_than_queue_size),
+		TEST(without_a_queue_its_sizer_does_not_count),
 		TEST(a_retry_is_made_until_it_is_taken),
 		TEST(what_is_refused_for_good_is_dropped_and_counted),
 		TEST(retries_end_after_max_elapsed_time),
 		TEST(draining_gives_what_waits_one_more_attempt_and_no_retry),
 		TEST(parts_are_sent_in_order_and_a_lost_one_costs_only_itself),
+		TEST(what_a_plan_leaves_out_is_dropped_and_counted),
+		TEST(a_retry_interval_of_zero_does_not_spin),
+		TEST(a_destination_that_asks_for_ever_is_not_waited_for_at_the_end),
+		TEST(a_destination_that_fails_is_one_line_and_its_recovery_another),
 		TEST(the_deadline_drops_what_waits_and_what_hangs),
 		TEST(the_sender_hears_when_a_destination_that_it_waits_for_refuses),
 	};
