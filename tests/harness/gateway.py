@@ -12,7 +12,7 @@ import time
 import urllib.request
 
 READY = "Everything is ready"
-WAIT_S = 60
+WAIT_S = float(os.environ.get("WAIT_S", "60"))
 
 
 def free_port():

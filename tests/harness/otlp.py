@@ -18,6 +18,34 @@ def parse(data):
     return message
 
 
+class Node:
+    """A part of a profile, resolved. Equal ones are the same one, so that comparing and hashing two costs nothing: frames
+    and stacks stand by the hundred thousand."""
+
+    __slots__ = ("items",)
+    all = {}
+
+    def __iter__(self):
+        return iter(self.items)
+
+    def __getitem__(self, place):
+        return self.items[place]
+
+    def __len__(self):
+        return len(self.items)
+
+    def __repr__(self):
+        return repr(self.items)
+
+
+def node(*items):
+    found = Node.all.get(items)
+    if found is None:
+        found = Node.all[items] = Node()
+        found.items = items
+    return found
+
+
 def _ids_to_base64(node):
     """OTLP/JSON writes ids in hex where protobuf's JSON has base64."""
     for key, value in node.items() if isinstance(node, dict) else enumerate(node):
@@ -91,28 +119,28 @@ class Reader:
         if not index:
             return None
         m = self.at("mapping_table", index)
-        return (m.memory_start, m.memory_limit, m.file_offset, self.text(m.filename_strindex),
-                self.attributes(m.attribute_indices))
+        return node(m.memory_start, m.memory_limit, m.file_offset, self.text(m.filename_strindex),
+                    self.attributes(m.attribute_indices))
 
     def function(self, index):
         if not index:
             return None
         f = self.at("function_table", index)
-        return (self.text(f.name_strindex), self.text(f.system_name_strindex), self.text(f.filename_strindex),
-                f.start_line)
+        return node(self.text(f.name_strindex), self.text(f.system_name_strindex), self.text(f.filename_strindex),
+                    f.start_line)
 
     def location(self, index):
         if not index:
-            return (None, 0, (), frozenset())
+            return node(None, 0, (), frozenset())
         x = self.at("location_table", index)
-        return (self.once(Reader.mapping, x.mapping_index), x.address,
-                tuple((self.once(Reader.function, n.function_index), n.line, n.column) for n in x.lines),
-                self.attributes(x.attribute_indices))
+        return node(self.once(Reader.mapping, x.mapping_index), x.address,
+                    tuple((self.once(Reader.function, n.function_index), n.line, n.column) for n in x.lines),
+                    self.attributes(x.attribute_indices))
 
     def stack(self, index):
         if not index:
-            return ()
-        return tuple(self.once(Reader.location, i) for i in self.at("stack_table", index).location_indices)
+            return node()
+        return node(*(self.once(Reader.location, i) for i in self.at("stack_table", index).location_indices))
 
     def link(self, index):
         if not index:

@@ -6,6 +6,7 @@ import re
 import pprof_pb2
 
 from harness.corpus import inflate
+from harness.otlp import node
 
 BUILD_ID_GO = re.compile(r"[0-9A-Za-z_/-]*/[0-9A-Za-z_/-]*")
 FLAGS = ("has_functions", "has_filenames", "has_line_numbers", "has_inline_frames")
@@ -37,18 +38,19 @@ class Reader:
         return (self.text(t.type), self.text(t.unit))
 
     def function(self, f):
-        return (self.text(f.name), self.text(f.system_name), self.text(f.filename), f.start_line)
+        return node(self.text(f.name), self.text(f.system_name), self.text(f.filename), f.start_line)
 
     def mapping(self, m):
-        return (m.memory_start, m.memory_limit, m.file_offset, self.text(m.filename), self.text(m.build_id),
-                *(getattr(m, flag) for flag in FLAGS))
+        return node(m.memory_start, m.memory_limit, m.file_offset, self.text(m.filename), self.text(m.build_id),
+                    *(getattr(m, flag) for flag in FLAGS))
 
     def location(self, x):
-        return (self.mappings[x.mapping_id] if x.mapping_id else None, x.address, x.is_folded,
-                tuple((self.functions[n.function_id] if n.function_id else None, n.line, n.column) for n in x.line))
+        return node(
+            self.mappings[x.mapping_id] if x.mapping_id else None, x.address, x.is_folded,
+            tuple((self.functions[n.function_id] if n.function_id else None, n.line, n.column) for n in x.line))
 
     def stack(self, sample):
-        return tuple(self.locations[i] for i in sample.location_id)
+        return node(*(self.locations[i] for i in sample.location_id))
 
     def labels(self, sample):
         """{key: [text or (number, unit)]}, each key's in order."""
@@ -128,13 +130,13 @@ def _mapping(m):
     if build_id:
         key = "go" if BUILD_ID_GO.fullmatch(build_id) else "gnu"
         attributes["process.executable.build_id." + key] = (("string_value", repr(build_id)), "")
-    return (start, limit, offset, filename, frozenset(attributes.items()))
+    return node(start, limit, offset, filename, frozenset(attributes.items()))
 
 
 def _location(x):
     mapping, address, folded, lines = x
     attributes = {"pprof.location.is_folded": (("bool_value", "True"), "")} if folded else {}
-    return (_mapping(mapping), address, lines, frozenset(attributes.items()))
+    return node(_mapping(mapping), address, lines, frozenset(attributes.items()))
 
 
 def as_otlp(profile):
@@ -146,7 +148,7 @@ def as_otlp(profile):
     for s in profile.sample:
         labels = dict(reader.labels(s))
         link = _link(labels)
-        rows.append((tuple(locations[x] for x in reader.stack(s)),
+        rows.append((node(*(locations[x] for x in reader.stack(s))),
                      frozenset((k, _attribute(v)) for k, v in labels.items()), link, s.value))
     period_type = reader.kind(profile.period_type) if profile.HasField("period_type") else None
     return [(reader.kind(t), period_type, profile.time_nanos % 2**64, profile.duration_nanos % 2**64, profile.period,
