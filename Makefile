@@ -32,8 +32,12 @@ LINK += -fsanitize=thread
 else ifeq ($(MODE),cov)
 OURS += -O0 --coverage
 LINK += --coverage
+else ifeq ($(MODE),fuzz)
+CC := clang
+OURS += -w -O1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined
+LINK += -fsanitize=fuzzer,address,undefined
 else
-$(error MODE must be release, dev, asan, tsan or cov)
+$(error MODE must be release, dev, asan, tsan, cov or fuzz)
 endif
 
 LAYERS := base profile config net pipeline receivers processors exporters extensions
@@ -134,16 +138,19 @@ manual: $(B)/portcullis
 manual-check: $(B)/portcullis
 	$(B)/portcullis manual | diff -u docs/MANUAL.md - || { echo "docs/MANUAL.md is stale: make manual"; exit 1; }
 
-FUZZ_RUNS ?= 10000000
-FUZZ_FLAGS ?= -runs=$(FUZZ_RUNS)
-build/fuzz/%: tests/fuzz/fuzz_%.c $(SOURCES) $(PROTO_C)
+FUZZ_FLAGS ?= -runs=10000000
+$(B)/fuzzers/%: tests/fuzz/fuzz_%.c $(B)/libportcullis.a
 	@mkdir -p $(@D)
-	clang -g -O1 -std=gnu11 -D_GNU_SOURCE -w -I. -I$(B)/proto -fsanitize=fuzzer,address,undefined \
-		-fno-sanitize-recover=undefined -o $@ $< $(SOURCES) $(PROTO_C) $(LIBS)
+	$(CC) $(OURS) $(LINK) -o $@ $< $(B)/libportcullis.a $(LIBS)
 
-fuzz: install-test $(FUZZERS:%=build/fuzz/%)
-	@set -e; for f in $(FUZZERS); do mkdir -p build/fuzz/corpus/$$f; \
-		build/fuzz/$$f $(FUZZ_FLAGS) -rss_limit_mb=4096 -print_final_stats=1 build/fuzz/corpus/$$f tests/fuzz/seeds/$$f; done
+fuzzers: $(FUZZERS:%=$(B)/fuzzers/%)
+
+# Explores: ten million inputs for each parser of foreign bytes, or what FUZZ_FLAGS says.
+fuzz: install-test
+	$(MAKE) MODE=fuzz fuzzers
+	@set -e; for f in $(FUZZERS); do echo "== $$f"; mkdir -p build/fuzz/corpus/$$f; \
+		build/fuzz/fuzzers/$$f $(FUZZ_FLAGS) -rss_limit_mb=4096 -print_final_stats=1 \
+			build/fuzz/corpus/$$f tests/fuzz/seeds/$$f; done
 
 bench: install-test
 	$(MAKE) MODE=release build-tests
@@ -163,6 +170,6 @@ run: install-build
 clean:
 	rm -rf build out
 
-.PHONY: all build-tests unit replay python test tsan lint manual manual-check fuzz bench install-build install-test run clean
+.PHONY: all build-tests unit replay python test tsan lint manual manual-check fuzz fuzzers bench install-build install-test run clean
 .SECONDARY: $(PROTO_C) $(TEST_PROTO_C)
 -include $(shell find $(B) -name '*.d' 2>/dev/null)
