@@ -262,6 +262,15 @@ static bool file_start(void *instance, struct error *err)
 	return false;
 }
 
+/* What was removed under way, the directory with it, is made again. */
+static bool restore(struct file *self, struct error *err)
+{
+	if (is_spool(self))
+		return make_directory(self->config, err);
+	return !file_log_removed(&self->lines) ||
+	       (make_directory(self->config, err) && file_log_reopen(&self->lines, err));
+}
+
 static bool write_record(struct file *self, struct packet *packet, struct error *err)
 {
 	const struct file_config *c = self->config;
@@ -327,8 +336,8 @@ static void file_send(void *instance, const struct part *part, uint64_t timeout_
 	struct error err = { 0 };
 	struct send_result result = { .outcome = SEND_OK, .retry_after_ms = -1 };
 	(void)timeout_ns;
-	bool ok = is_spool(self) ? write_pprofs(self, part->packet, &err) :
-				   write_record(self, part->packet, &err);
+	bool ok = restore(self, &err) && (is_spool(self) ? write_pprofs(self, part->packet, &err) :
+							   write_record(self, part->packet, &err));
 	if (!ok) {
 		bool disk = err.kind == ERROR_BUSY;
 		result.outcome = disk ? SEND_RETRY : SEND_PERMANENT;
@@ -341,7 +350,8 @@ static void file_send(void *instance, const struct part *part, uint64_t timeout_
 static bool file_reload(void *instance, struct error *err)
 {
 	struct file *self = instance;
-	return is_spool(self) || file_log_reopen(&self->lines, err);
+	return make_directory(self->config, err) &&
+	       (is_spool(self) || file_log_reopen(&self->lines, err));
 }
 
 static void file_destroy(void *instance)
@@ -361,8 +371,8 @@ const struct component_factory file_exporter = {
 		"directory.",
 	.manual = "A line or message is in the file whole or not at all: what a failed write left "
 		  "is cut off, and a file that an earlier run left torn is set aside like a rotated "
-		  "one. SIGHUP opens the file again, so it may be moved away before. While the disk "
-		  "is full, packets are retried like those for a destination that is down.\n\n"
+		  "one. SIGHUP opens the file again, so it may be moved away before; a file or "
+		  "directory that was removed is made again by itself. While the disk is full, packets are retried like those for a destination that is down.\n\n"
 		  "Names of pprof files are the time of writing and a counter. Without `rotation` "
 		  "their number is not bounded.\n\n" PPROF_MANUAL,
 	.kind = COMPONENT_EXPORTER,

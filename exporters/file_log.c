@@ -148,6 +148,12 @@ bool file_log_reopen(struct file_log *log, struct error *err)
 	return fd >= 0;
 }
 
+bool file_log_removed(const struct file_log *log)
+{
+	struct stat st;
+	return fstat(log->fd, &st) == 0 && S_ISREG(st.st_mode) && !st.st_nlink;
+}
+
 /* Writing. */
 
 static void take_next(struct file_log *log)

@@ -42,6 +42,8 @@ struct file_log {
 bool file_log_open(struct file_log *log, const struct file_log_options *options, struct error *err);
 void file_log_close(struct file_log *log); /* also after a failed open */
 bool file_log_add(struct file_log *log, struct view record, struct error *err);
+/* Somebody removed the file: what is written now would be lost. */
+bool file_log_removed(const struct file_log *log);
 /* [any thread] The next record goes to a file opened now under the path. */
 bool file_log_reopen(struct file_log *log, struct error *err);
 

@@ -204,7 +204,7 @@ static bool read_mapping(struct pprof_reader *r, struct view message, uint32_t o
 {
 	uint64_t fields[PPROF_MAPPING_FIELDS] = { 0 };
 	struct profiles *p = r->p;
-	uint32_t build_id;
+	uint32_t build_id = 0;
 	if (!read_fields(r, message, fields, PPROF_MAPPING_FIELDS - 1) ||
 	    !remember_id(r, PPROF_MEMO_MAPPING, fields[PPROF_MAPPING_ID], ordinal + 1))
 		return false;

@@ -242,11 +242,26 @@ static void reload_opens_a_file_that_was_moved_away(void **state)
 static void a_reload_that_fails_keeps_the_file(void **state)
 {
 	(void)state;
-	start("{path: x/a.jsonl}");
+	mkdir("x", 0755);
+	start("{path: x/a.jsonl, create_directory: false}");
 	rename("x", "y");
 	assert_false(file_exporter.reload(e.self, &e.err));
 	send_ok(packet_of("f", 1));
 	assert_lines("y/a.jsonl", 1);
+}
+
+static void what_was_removed_is_made_again(void **state)
+{
+	(void)state;
+	start("{path: x/y/a.jsonl}");
+	send_ok(packet_of("f", 1));
+	assert_int_equal(nftw("x", remove_entry, 8, FTW_DEPTH | FTW_PHYS), 0);
+	send_ok(packet_of("f", 1));
+	assert_lines("x/y/a.jsonl", 1);
+	assert_int_equal(nftw("x", remove_entry, 8, FTW_DEPTH | FTW_PHYS), 0);
+	assert_true(file_exporter.reload(e.self, &e.err));
+	send_ok(packet_of("f", 1));
+	assert_lines("x/y/a.jsonl", 1);
 }
 
 static void *reload_often(void *done)
@@ -300,6 +315,15 @@ static void each_pprof_is_a_file_named_by_time_and_counter(void **state)
 	profiles_fini(&p);
 	bytes_fini(&body);
 	bytes_fini(&b);
+}
+
+static void the_directory_of_pprofs_is_made_again(void **state)
+{
+	(void)state;
+	start("{directory: out/pprof, format: pprof}");
+	assert_int_equal(nftw("out", remove_entry, 8, FTW_DEPTH | FTW_PHYS), 0);
+	send_ok(packet_of("f", 1));
+	assert_int_equal(count_files("out/pprof", NULL), 1);
 }
 
 static void the_oldest_pprofs_go_those_of_earlier_runs_first(void **state)
@@ -386,8 +410,10 @@ int main(void)
 		TEST(names_that_are_not_ours_stay),
 		TEST(reload_opens_a_file_that_was_moved_away),
 		TEST(a_reload_that_fails_keeps_the_file),
+		TEST(what_was_removed_is_made_again),
 		TEST(reload_and_send_meet),
 		TEST(each_pprof_is_a_file_named_by_time_and_counter),
+		TEST(the_directory_of_pprofs_is_made_again),
 		TEST(the_oldest_pprofs_go_those_of_earlier_runs_first),
 		TEST(half_written_pprofs_of_earlier_runs_are_removed),
 		TEST(configurations_that_cannot_be_kept_are_errors),
