@@ -224,7 +224,7 @@ static bool read_comments(struct pprof_reader *r, struct view indices, uint32_t 
 	(void)ordinal;
 	struct wire w = wire_of(indices);
 	while (wire_more(&w)) {
-		uint32_t string;
+		uint32_t string = 0;
 		if (!refer_string(r, wire_varint(&w), "index", &string))
 			return false;
 		if (!bytes_add(&r->comments, &string, sizeof string))
@@ -477,7 +477,7 @@ static bool refer_texts(struct pprof_reader *r)
 	static const uint8_t texts[] = { PPROF_DROP_FRAMES, PPROF_KEEP_FRAMES,
 					 PPROF_DEFAULT_SAMPLE_TYPE, PPROF_DOC_URL };
 	for (size_t i = 0; i < sizeof texts; i++) {
-		uint32_t string;
+		uint32_t string = 0;
 		if (!refer_string(r, r->number[texts[i]], steps[texts[i]].name, &string))
 			return false;
 	}
