@@ -14,14 +14,12 @@
 
 struct instance { /* of a component */
 	const struct declared *declared;
-	const struct pipeline *path; /* of a processor; else NULL */
 	void *self;
 	struct host host;
 	bool started;
 	struct delivery *delivery; /* of an exporter */
 	struct gate *gate;         /* of a receiver */
-	struct pipeline **paths;       /* of a receiver */
-	uint32_t pipeline_count;
+	struct pipeline **paths;   /* of a receiver */
 };
 
 struct graph {
@@ -40,8 +38,8 @@ struct graph {
 	struct workers *workers;
 	/* Stopping. */
 	struct loop_timer *deadline;
-	uint64_t deadline_ns;
 	uint32_t undrained;
+	bool late; /* the deadline has passed */
 	bool draining, exporters_stopping, exporters_stopped;
 	void (*stopped)(void *argument);
 	void *argument;
@@ -66,13 +64,17 @@ static struct instance *add_instance(struct graph *g, const struct declared *dec
 	const struct component_factory *factory = declared->factory;
 	struct instance *instance = memory_new(sizeof *instance);
 	instance->declared = declared;
-	instance->path = path;
 	instance->gate = gate;
 	instance->self = memory_new(factory->size);
 	instance->host = (struct host){
 		.id = declared->id,
 		.pipeline = path ? path->id : NULL,
-		.log = { component_kind_names[factory->kind], declared->id },
+		.log = {
+			.component_kind = component_kind_names[factory->kind],
+			.component_id = declared->id,
+			.pipeline_id = path ? path->id : NULL,
+			.signal = factory->kind == COMPONENT_EXTENSION ? NULL : "profiles",
+		},
 		.metrics = g->options.metrics,
 		.loop = g->options.loop,
 		.gate = gate,
@@ -86,13 +88,11 @@ static struct instance *add_instance(struct graph *g, const struct declared *dec
 	return NULL;
 }
 
-static const struct declared *resolve(struct graph *g, enum component_kind kind, const char *pipeline, const char *id,
-				      struct error *err)
+/* inventory_read has seen to it that the name is declared. */
+static const struct declared *resolve(const struct graph *g, enum component_kind kind, const char *id)
 {
 	const struct declared *declared = inventory_find(&g->inventory, kind, id);
-	if (!declared)
-		error_set(err, ERROR_CONFIG, "service::pipelines::%s: references %s \"%s\" which is not configured",
-			  pipeline, component_kind_names[kind], id);
+	assert(declared);
 	return declared;
 }
 
@@ -101,49 +101,12 @@ static const struct pipeline_config *pipeline_at(const struct graph *g, size_t i
 	return (const struct pipeline_config *)g->inventory.service.pipelines.at + i;
 }
 
-static bool check_pipeline(const char *id, const struct pipeline_config *p, struct error *err)
+static bool build_once(struct graph *g, enum component_kind kind, const struct strings *list, struct error *err)
 {
-	if (strcmp(id, "profiles") != 0 && strncmp(id, "profiles/", 9) != 0)
-		return error_set(err, ERROR_CONFIG, "service::pipelines: pipeline \"%s\": only the profiles signal is supported", id);
-	if (!p->receivers.count || !p->exporters.count)
-		return error_set(err, ERROR_CONFIG, "service::pipelines::%s: must have at least one %s", id,
-				 p->receivers.count ? "exporter" : "receiver");
-	for (size_t i = 0; i < p->processors.count; i++)
-		for (size_t k = i + 1; k < p->processors.count; k++)
-			if (!strcmp(p->processors.at[i], p->processors.at[k]))
-				return error_set(err, ERROR_CONFIG,
-						 "service::pipelines::%s: references processor \"%s\" multiple times", id,
-						 p->processors.at[i]);
-	return true;
-}
-
-static bool build_extensions(struct graph *g, struct error *err)
-{
-	const struct strings *list = &g->inventory.service.extensions;
-	for (size_t i = 0; i < list->count; i++) {
-		const struct declared *d = inventory_find(&g->inventory, COMPONENT_EXTENSION, list->at[i]);
-		if (!d)
-			return error_set(err, ERROR_CONFIG,
-					 "service::extensions: references extension \"%s\" which is not configured",
-					 list->at[i]);
-		if (!find_instance(g, COMPONENT_EXTENSION, d->id) && !add_instance(g, d, NULL, NULL, err))
+	for (size_t i = 0; i < list->count; i++)
+		if (!find_instance(g, kind, list->at[i]) &&
+		    !add_instance(g, resolve(g, kind, list->at[i]), NULL, NULL, err))
 			return false;
-	}
-	return true;
-}
-
-static bool build_exporters(struct graph *g, struct error *err)
-{
-	for (uint32_t i = 0; i < g->pipeline_count; i++) {
-		const struct strings *list = &pipeline_at(g, i)->exporters;
-		for (size_t k = 0; k < list->count; k++) {
-			const struct declared *d = resolve(g, COMPONENT_EXPORTER, g->paths[i].id, list->at[k], err);
-			if (!d)
-				return false;
-			if (!find_instance(g, COMPONENT_EXPORTER, d->id) && !add_instance(g, d, NULL, NULL, err))
-				return false;
-		}
-	}
 	return true;
 }
 
@@ -151,8 +114,8 @@ static bool build_stages(struct graph *g, struct pipeline *path, const struct st
 {
 	path->stages = memory_array(list->count, sizeof *path->stages);
 	for (size_t k = 0; k < list->count; k++) {
-		const struct declared *d = resolve(g, COMPONENT_PROCESSOR, path->id, list->at[k], err);
-		struct instance *instance = d ? add_instance(g, d, path, NULL, err) : NULL;
+		const struct declared *d = resolve(g, COMPONENT_PROCESSOR, list->at[k]);
+		struct instance *instance = add_instance(g, d, path, NULL, err);
 		if (!instance)
 			return false;
 		struct stage *stage = &path->stages[path->stage_count++];
@@ -169,17 +132,18 @@ static bool build_stages(struct graph *g, struct pipeline *path, const struct st
 /* The lowest limit that any pipeline asks for is the program's: there is one heap. */
 static void settle_memory(struct graph *g)
 {
-	int64_t limit = memory_ceiling(), spike = -1;
-	g->check_interval_ns = 1000000000;
+	struct path_settings settled = { .memory_check_interval = { 1000000000 } };
 	for (uint32_t i = 0; i < g->pipeline_count; i++) {
 		const struct path_settings *s = &g->paths[i].settings;
-		if (!s->memory_limit || (int64_t)s->memory_limit > limit)
-			continue;
-		limit = (int64_t)s->memory_limit;
-		spike = (int64_t)s->memory_spike;
-		g->check_interval_ns = (uint64_t)s->memory_check_interval.ns;
+		if (s->memory_limit && (!settled.memory_limit || s->memory_limit < settled.memory_limit))
+			settled = *s;
 	}
-	memory_init(&g->memory, limit, spike < 0 ? limit / 5 : spike);
+	if (!settled.memory_limit) {
+		settled.memory_limit = (uint64_t)memory_ceiling();
+		settled.memory_spike = settled.memory_limit / 5;
+	}
+	g->check_interval_ns = (uint64_t)settled.memory_check_interval.ns;
+	memory_init(&g->memory, (int64_t)settled.memory_limit, (int64_t)settled.memory_spike);
 }
 
 static void build_deliveries(struct graph *g)
@@ -206,21 +170,27 @@ static void build_deliveries(struct graph *g)
 	}
 }
 
+/* A set: an exporter that is named twice gets everything once. */
+static void add_destination(struct pipeline *path, struct delivery *delivery)
+{
+	for (uint32_t i = 0; i < path->delivery_count; i++)
+		if (path->deliveries[i] == delivery)
+			return;
+	path->deliveries[path->delivery_count++] = delivery;
+	path->waits = path->waits || delivery_waits(delivery);
+}
+
 static void finish_path(struct graph *g, struct pipeline *path, const struct strings *exporters)
 {
-	bool waits = false;
 	path->deliveries = memory_array(exporters->count, sizeof *path->deliveries);
-	for (size_t k = 0; k < exporters->count; k++) {
-		struct delivery *d = find_instance(g, COMPONENT_EXPORTER, exporters->at[k])->delivery;
-		path->deliveries[path->delivery_count++] = d;
-		waits = waits || delivery_waits(d);
-	}
+	for (size_t k = 0; k < exporters->count; k++)
+		add_destination(path, find_instance(g, COMPONENT_EXPORTER, exporters->at[k])->delivery);
 	ledger_init(&path->ledger, g->options.metrics, path->id);
 	path->memory = &g->memory;
 	path->batcher = batcher_new(&(struct batcher_options){
 		.settings = &path->settings,
 		.shards = g->options.workers,
-		.hold_acks = waits,
+		.hold_acks = path->waits,
 		.loop = g->options.loop,
 		.memory = &g->memory,
 		.ledger = &path->ledger,
@@ -258,9 +228,7 @@ static bool build_receivers(struct graph *g, struct error *err)
 	for (uint32_t i = 0; i < g->pipeline_count; i++) {
 		const struct strings *list = &pipeline_at(g, i)->receivers;
 		for (size_t k = 0; k < list->count; k++) {
-			const struct declared *d = resolve(g, COMPONENT_RECEIVER, g->paths[i].id, list->at[k], err);
-			if (!d)
-				return false;
+			const struct declared *d = resolve(g, COMPONENT_RECEIVER, list->at[k]);
 			if (!find_instance(g, COMPONENT_RECEIVER, d->id) && !build_receiver(g, d, err))
 				return false;
 		}
@@ -271,17 +239,15 @@ static bool build_receivers(struct graph *g, struct error *err)
 static bool build_paths(struct graph *g, struct error *err)
 {
 	const struct config_items *pipelines = &g->inventory.service.pipelines;
-	if (!pipelines->count)
-		return error_set(err, ERROR_CONFIG, "service::pipelines: service must have at least one pipeline");
 	g->paths = memory_array(pipelines->count, sizeof *g->paths);
 	g->pipeline_count = (uint32_t)pipelines->count;
-	for (uint32_t i = 0; i < g->pipeline_count; i++) {
+	for (uint32_t i = 0; i < g->pipeline_count; i++)
 		g->paths[i].id = pipelines->names[i];
-		if (!check_pipeline(g->paths[i].id, pipeline_at(g, i), err))
-			return false;
-	}
-	if (!build_extensions(g, err) || !build_exporters(g, err))
+	if (!build_once(g, COMPONENT_EXTENSION, &g->inventory.service.extensions, err))
 		return false;
+	for (uint32_t i = 0; i < g->pipeline_count; i++)
+		if (!build_once(g, COMPONENT_EXPORTER, &pipeline_at(g, i)->exporters, err))
+			return false;
 	for (uint32_t i = 0; i < g->pipeline_count; i++)
 		if (!build_stages(g, &g->paths[i], &pipeline_at(g, i)->processors, err))
 			return false;
@@ -309,6 +275,20 @@ struct graph *graph_build(const struct graph_options *options, struct error *err
 	return g;
 }
 
+static bool start_instance(struct instance *instance, struct error *err)
+{
+	const struct component_factory *factory = instance->declared->factory;
+	bool extension = factory->kind == COMPONENT_EXTENSION;
+	if (extension)
+		log_info(&instance->host.log, "Extension is starting...");
+	instance->started = true;
+	if (factory->start && !factory->start(instance->self, err))
+		return error_prefix(err, "%s", instance->declared->path);
+	if (extension)
+		log_info(&instance->host.log, "Extension started.");
+	return true;
+}
+
 bool graph_start(struct graph *g, struct error *err)
 {
 	inventory_log(&g->inventory, &g->log);
@@ -319,20 +299,19 @@ bool graph_start(struct graph *g, struct error *err)
 		.slot_count = g->slot_count,
 		.memory = &g->memory,
 		.run = gate_run,
-	});
-	for (uint32_t i = 0; i < g->instance_count; i++) {
-		struct instance *instance = g->instances[i];
-		const struct component_factory *factory = instance->declared->factory;
-		instance->started = true;
-		if (factory->start && !factory->start(instance->self, err))
-			return error_prefix(err, "%s", instance->declared->path);
-	}
-	return true;
+	}, err);
+	for (uint32_t i = 0; i < g->instance_count && g->workers; i++)
+		if (!start_instance(g->instances[i], err))
+			return false;
+	return g->workers != NULL;
 }
 
 void graph_ready(struct graph *g)
 {
 	memory_ready(&g->memory);
+	if (g->memory.baseline >= g->memory.soft)
+		log_warn(&g->log, "The memory limit is below what the program needs at rest: every request will be refused",
+			 log_number("resident_bytes", g->memory.baseline), log_number("soft_limit_bytes", g->memory.soft));
 	loop_timer_start(g->check, g->check_interval_ns);
 }
 
@@ -381,7 +360,7 @@ static void stop_exporters(void *argument)
 
 static void finish_stop(struct graph *g)
 {
-	if (g->undrained || !g->exporters_stopped)
+	if (!g->draining || g->undrained || !g->exporters_stopped)
 		return;
 	stop_kind(g, COMPONENT_PROCESSOR);
 	stop_kind(g, COMPONENT_EXTENSION);
@@ -413,9 +392,14 @@ static void exporter_drained(void *argument)
 	}
 }
 
+/*
+ * Also while receivers still stop: perhaps one of them waits for a sender that waits for a destination. What is
+ * enqueued later finds its exporter stopped.
+ */
 static void deadline_passed(void *argument)
 {
 	struct graph *g = argument;
+	g->late = true;
 	for (uint32_t i = 0; i < g->instance_count; i++)
 		if (g->instances[i]->delivery)
 			delivery_abandon(g->instances[i]->delivery);
@@ -424,33 +408,49 @@ static void deadline_passed(void *argument)
 
 void graph_hurry(struct graph *g)
 {
-	if (g->draining)
-		loop_timer_start(g->deadline, 0);
-	g->deadline_ns = 0;
+	loop_timer_start(g->deadline, 0);
 }
 
 static void drain(void *argument)
 {
 	struct graph *g = argument;
 	g->draining = true;
-	loop_timer_start(g->deadline, g->deadline_ns);
 	for (uint32_t i = 0; i < g->instance_count; i++)
 		g->undrained += g->instances[i]->delivery != NULL;
-	for (uint32_t i = 0; i < g->instance_count; i++)
-		if (g->instances[i]->delivery)
-			delivery_drain(g->instances[i]->delivery, exporter_drained, g);
+	for (uint32_t i = 0; i < g->instance_count; i++) {
+		struct delivery *d = g->instances[i]->delivery;
+		if (!d)
+			continue;
+		delivery_drain(d, exporter_drained, g);
+		if (g->late)
+			delivery_abandon(d);
+	}
+}
+
+/* A receiver does not stop before its senders are answered: those who wait for a result are not kept waiting. */
+static void release_senders(struct graph *g)
+{
+	for (uint32_t i = 0; i < g->pipeline_count; i++) {
+		struct pipeline *path = &g->paths[i];
+		for (uint32_t k = 0; k < path->delivery_count; k++)
+			if (delivery_waits(path->deliveries[k]))
+				delivery_hasten(path->deliveries[k]);
+		if (path->waits)
+			batcher_flush(path->batcher);
+	}
 }
 
 void graph_stop(struct graph *g, uint64_t grace_ns, void (*stopped)(void *argument), void *argument)
 {
 	g->stopped = stopped;
 	g->argument = argument;
-	g->deadline_ns = grace_ns;
 	g->deadline = loop_timer_new(g->options.loop, deadline_passed, g);
+	loop_timer_start(g->deadline, grace_ns);
 	loop_timer_cancel(g->check);
 	for (uint32_t i = 0; i < g->instance_count; i++)
 		if (g->instances[i]->gate)
 			gate_close(g->instances[i]->gate);
+	release_senders(g);
 	loop_work(g->options.loop, stop_intake, drain, g);
 }
 

@@ -31,11 +31,11 @@ void graph_reload(struct graph *graph);
 /* The resident size at this moment becomes the budget's baseline. */
 void graph_ready(struct graph *graph);
 /*
- * Receivers, then workers, open batches, queues (each packet one more attempt, until grace_ns has passed),
- * exporters, extensions. `stopped` runs on the loop thread when all is done.
+ * Receivers, then workers, open batches, queues (each packet one more attempt), exporters, extensions. grace_ns from
+ * now, what still waits is dropped and counted. `stopped` runs on the loop thread when all is done.
  */
 void graph_stop(struct graph *graph, uint64_t grace_ns, void (*stopped)(void *argument), void *argument);
-/* The deadline is now: what still waits is dropped and counted. */
+/* The deadline is now; only while stopping. */
 void graph_hurry(struct graph *graph);
 void graph_unref(struct graph **graph);
 

@@ -5,6 +5,7 @@
 #include "config/id.h"
 #include "config/print.h"
 
+#include <stdio.h>
 #include <string.h>
 
 const char *const component_kind_names[] = { "receiver", "processor", "exporter", "extension" };
@@ -43,6 +44,9 @@ static bool unknown_type(const struct node *node, enum component_kind kind, cons
 {
 	struct bytes valid;
 	bytes_init(&valid, 4096);
+	if (kind == COMPONENT_EXPORTER && !strcmp(type, "logging"))
+		return node_error(node, component_section_names[kind], err,
+				  "the logging exporter has been deprecated, use the debug exporter instead");
 	for (; *factories; factories++)
 		if ((*factories)->kind == kind)
 			bytes_format(&valid, "%s%s", valid.len ? " " : "", (*factories)->type);
@@ -112,7 +116,7 @@ static bool check_top(const struct node *root, struct error *err)
 	static const char *const known[] = { "receivers", "processors", "exporters", "connectors", "extensions",
 					     "service", NULL };
 	if (!root || root->kind == NODE_NULL || (root->kind == NODE_MAP && !root->count))
-		return error_set(err, ERROR_CONFIG, "empty configuration file");
+		return node_error(root, "", err, "empty configuration file");
 	if (root->kind != NODE_MAP)
 		return node_error(root, "", err, "the configuration must be a map");
 	for (size_t i = 0; i < root->count; i++) {
@@ -129,6 +133,92 @@ static bool check_top(const struct node *root, struct error *err)
 	return true;
 }
 
+/* Where the n-th name of a list stands, as well as it can be said. */
+static const struct node *place_of(const struct node *section, const char *list, size_t n)
+{
+	const struct node *node = node_get(section, list);
+	if (!node)
+		return section;
+	return node->kind == NODE_LIST && n < node->count ? node->children[n] : node;
+}
+
+/* Every name must be that of a declared component; it is trimmed as the declaration's was. */
+static bool check_names(const struct inventory *inventory, struct strings *names, enum component_kind kind,
+			const struct node *section, const char *path, struct error *err)
+{
+	const char *list = component_section_names[kind];
+	for (size_t i = 0; i < names->count; i++) {
+		struct config_id id;
+		struct error why;
+		if (!config_id_parse(names->at[i], &id, &why))
+			return node_error(place_of(section, list, i), path, err, "%s", why.text);
+		memory_free(names->at[i]);
+		names->at[i] = memory_text(id.text);
+		config_id_fini(&id);
+		if (!inventory_find(inventory, kind, names->at[i]))
+			return node_error(place_of(section, list, i), path, err,
+					  "references %s \"%s\" which is not configured", component_kind_names[kind],
+					  names->at[i]);
+	}
+	return true;
+}
+
+static bool check_twice(const struct strings *names, const struct node *section, const char *path, struct error *err)
+{
+	for (size_t i = 1; i < names->count; i++)
+		for (size_t k = 0; k < i; k++)
+			if (!strcmp(names->at[i], names->at[k]))
+				return node_error(place_of(section, "processors", i), path, err,
+						  "references processor \"%s\" multiple times", names->at[i]);
+	return true;
+}
+
+static bool check_signal(const char *id, const struct node *node, struct error *err)
+{
+	static const char *const known[] = { "traces", "metrics", "logs", NULL };
+	size_t len = strcspn(id, "/"), i = 0;
+	if (len == strlen("profiles") && !strncmp(id, "profiles", len))
+		return true;
+	while (known[i] && (strlen(known[i]) != len || strncmp(known[i], id, len) != 0))
+		i++;
+	if (known[i])
+		return node_error(node, "service::pipelines", err,
+				  "pipeline \"%s\": telemetry type is not supported; this gateway is for profiles", id);
+	return node_error(node, "service::pipelines", err, "unknown pipeline signal: \"%.*s\"", (int)len, id);
+}
+
+static bool check_pipeline(const struct inventory *inventory, const char *id, struct pipeline_config *p,
+			   const struct node *node, struct error *err)
+{
+	char path[PATH_TEXT];
+	snprintf(path, sizeof path, "service::pipelines::%s", id);
+	if (!check_signal(id, node, err))
+		return false;
+	if (!p->receivers.count || !p->exporters.count)
+		return node_error(node, path, err, "must have at least one %s", p->receivers.count ? "exporter" : "receiver");
+	return check_names(inventory, &p->receivers, COMPONENT_RECEIVER, node, path, err) &&
+	       check_names(inventory, &p->processors, COMPONENT_PROCESSOR, node, path, err) &&
+	       check_names(inventory, &p->exporters, COMPONENT_EXPORTER, node, path, err) &&
+	       check_twice(&p->processors, node, path, err);
+}
+
+static bool check_service(struct inventory *inventory, const struct node *root, struct error *err)
+{
+	struct service_config *service = &inventory->service;
+	struct pipeline_config *pipelines = service->pipelines.at;
+	const struct node *node = node_get(root, "service");
+	const struct node *section = node_get(node, "pipelines");
+	if (!service->pipelines.count)
+		return node_error(section ? section : node ? node : root, "service::pipelines", err,
+				  "service must have at least one pipeline");
+	for (size_t i = 0; i < service->pipelines.count; i++) {
+		const char *id = service->pipelines.names[i];
+		if (!check_pipeline(inventory, id, &pipelines[i], node_get(section, id), err))
+			return false;
+	}
+	return check_names(inventory, &service->extensions, COMPONENT_EXTENSION, node, "service::extensions", err);
+}
+
 bool inventory_read(struct inventory *inventory, const struct node *root,
 		    const struct component_factory *const *factories, struct error *err)
 {
@@ -142,10 +232,11 @@ bool inventory_read(struct inventory *inventory, const struct node *root,
 		while (i < inventory->count && inventory->at[i].factory->kind != kind)
 			i++;
 		if (i == inventory->count)
-			return error_set(err, ERROR_CONFIG, "no %s configuration specified in config",
-					 component_kind_names[kind]);
+			return node_error(root, "", err, "no %s configuration specified in config",
+					  component_kind_names[kind]);
 	}
-	return config_bind(&service_table, node_get(root, "service"), "service", &inventory->service, err);
+	return config_bind(&service_table, node_get(root, "service"), "service", &inventory->service, err) &&
+	       check_service(inventory, root, err);
 }
 
 void inventory_fini(struct inventory *inventory)
@@ -176,14 +267,21 @@ static void log_inert(void *context, const char *path, const struct config_row *
 		 log_text("why", row->help));
 }
 
+static void log_alias(const struct declared *d)
+{
+	const struct log own = { .component_kind = component_kind_names[d->factory->kind], .component_id = d->id };
+	char *text = memory_format("\"%s\" alias is deprecated; use \"%s\" instead", d->factory->alias, d->factory->type);
+	log_warn(&own, text);
+	memory_free(text);
+}
+
 void inventory_log(const struct inventory *inventory, const struct log *log)
 {
 	for (size_t i = 0; i < inventory->count; i++) {
 		const struct declared *d = &inventory->at[i];
 		size_t len = strcspn(d->id, "/");
 		if (d->factory->alias && strlen(d->factory->alias) == len && !strncmp(d->id, d->factory->alias, len))
-			log_warn(log, "Alias is deprecated", log_text("alias", d->factory->alias),
-				 log_text("use", d->factory->type));
+			log_alias(d);
 		config_each_inert(d->factory->config, d->node, d->path, log_inert, (void *)log);
 	}
 }

@@ -36,7 +36,10 @@ extern const struct config_table service_table;
 extern const char *const component_kind_names[]; /* "receiver" ...; by enum component_kind */
 extern const char *const component_section_names[]; /* "receivers" ... */
 
-/* root: the whole tree. On failure what was read is released by inventory_fini all the same. */
+/*
+ * root: the whole tree. Everything that can be wrong without building anything is checked: afterwards every name of the
+ * service section is that of a declared component. On failure what was read is released by inventory_fini all the same.
+ */
 bool inventory_read(struct inventory *inventory, const struct node *root,
 		    const struct component_factory *const *factories, struct error *err);
 void inventory_fini(struct inventory *inventory);

@@ -30,7 +30,9 @@ void memory_init(struct memory *m, int64_t limit, int64_t spike)
 
 void memory_ready(struct memory *m)
 {
-	atomic_store(&m->baseline, memory_resident());
+	/* Receivers may have begun: what is charged already counts once. */
+	int64_t resident = memory_resident(), charged = atomic_load(&m->charged);
+	atomic_store(&m->baseline, resident > charged ? resident - charged : 0);
 }
 
 void memory_check(struct memory *m)

@@ -24,6 +24,7 @@ struct pipeline {
 	uint32_t stage_count;
 	struct delivery **deliveries;
 	uint32_t delivery_count;
+	bool waits; /* some destination has wait_for_result, or no queue */
 	struct path_settings settings;
 	struct ledger ledger;
 	struct batcher *batcher;

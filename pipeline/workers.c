@@ -5,7 +5,7 @@
 
 #include <pthread.h>
 #include <signal.h>
-#include <stdlib.h>
+#include <string.h>
 
 /* What a worker keeps between requests; more is given back. */
 #define KEEP_TABLES ((size_t)4 << 20)
@@ -93,7 +93,7 @@ static void *work(void *argument)
 	return NULL;
 }
 
-struct workers *workers_start(const struct workers_options *options)
+struct workers *workers_start(const struct workers_options *options, struct error *err)
 {
 	struct workers *w = memory_new(sizeof *w);
 	w->options = *options;
@@ -107,12 +107,18 @@ struct workers *workers_start(const struct workers_options *options)
 	sigfillset(&all);
 	sigdelset(&all, SIGPROF);
 	pthread_sigmask(SIG_BLOCK, &all, &old);
-	for (uint32_t i = 0; i < options->count; i++) {
+	int code = 0;
+	w->options.count = 0; /* those that run */
+	for (uint32_t i = 0; i < options->count && !code; i++) {
 		w->worker[i].workers = w;
-		if (pthread_create(&w->threads[i], NULL, work, &w->worker[i]) != 0)
-			abort();
+		code = pthread_create(&w->threads[i], NULL, work, &w->worker[i]);
+		w->options.count += code == 0;
 	}
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (code) {
+		error_set(err, ERROR_INTERNAL, "cannot start a worker thread: %s", strerror(code));
+		workers_stop(&w);
+	}
 	return w;
 }
 

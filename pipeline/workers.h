@@ -34,7 +34,7 @@ struct workers_options {
 	void (*run)(struct worker *worker, struct inbound *in);
 };
 
-struct workers *workers_start(const struct workers_options *options);
+struct workers *workers_start(const struct workers_options *options, struct error *err);
 /* [any thread] False when the queue is full. */
 bool workers_submit(struct workers *workers, struct inbound *in);
 bool workers_full(struct workers *workers);

@@ -53,6 +53,8 @@ static void destroy(void *instance)
 static void settle(void *instance, struct path_settings *settings)
 {
 	const struct limiter *self = instance;
+	if (settings->memory_limit && settings->memory_limit <= self->limit)
+		return; /* of two, the lower one holds */
 	settings->memory_limit = self->limit;
 	settings->memory_spike = self->spike;
 	settings->memory_check_interval = self->check_interval;

@@ -51,6 +51,7 @@ def test_a_dead_destination_costs_the_other_nothing_and_catches_up_within_its_qu
     with a, gateway:
         b.start()
         with_both = send_many(gateway, 40)
+        gateway.until(lambda: sum(b.samples().values()) == 40 * 20)
         b.stop()
         with_one = send_many(gateway, 40, first=100)
         b.start()
@@ -113,3 +114,60 @@ def test_sigterm_drains_what_is_queued_and_batched(build):
         assert not a.received
         assert gateway.stop() == 0
         assert sum(a.samples().values()) == sum(b.samples().values()) == 10 * 20
+
+
+def send_in_background(gateway, count):
+    """Requests that wait for their answers; the list fills with the status of each."""
+    answers, threads = [], []
+
+    def send(seed):
+        with peers.Client(gateway.port["otlp"]) as client:
+            try:
+                client.send(make.request(seed, samples=20))
+                answers.append(grpc.StatusCode.OK)
+            except grpc.RpcError as error:
+                answers.append(error.code())
+
+    for seed in range(count):
+        threads.append(threading.Thread(target=send, args=(seed,)))
+        threads[-1].start()
+    return answers, threads
+
+
+WAITING = CONFIG.replace("exporters:\n  otlp_grpc/a", "processors:\n  batch: {timeout: 1h}\nexporters:\n  otlp_grpc/a", 1).replace(
+    "receivers: [otlp], exporters: [otlp_grpc/a, otlp_grpc/b]", "receivers: [otlp], processors: [batch], exporters: [otlp_grpc/b]"
+).replace("queue_size: 50", "queue_size: 50, wait_for_result: true")
+
+
+@pytest.mark.parametrize("alive", [True, False])
+def test_senders_that_wait_for_the_result_are_answered_when_the_gateway_stops(build, alive):
+    gateway = Gateway(build / "portcullis", WAITING)
+    b = peers.Sink(gateway.port["b"])
+    with gateway:
+        if alive:
+            b.start()
+        answers, threads = send_in_background(gateway, 5)
+        gateway.until(lambda: gateway.total("otelcol_ledger_in_samples") == 5 * 20)
+        assert not answers, "the batch is open"
+        assert gateway.stop() == 0
+    for thread in threads:
+        thread.join()
+    assert answers == 5 * [grpc.StatusCode.OK if alive else grpc.StatusCode.UNAVAILABLE]
+    assert sum(b.samples().values()) == (5 * 20 if alive else 0)
+    b.stop()
+
+
+def test_a_second_signal_ends_the_wait(build):
+    gateway = Gateway(build / "portcullis", CONFIG, arguments=["--shutdown-timeout", "1h"])
+    gone = threading.Event()
+    with peers.Sink(gateway.port["a"]), peers.Sink(gateway.port["b"]) as b:
+        b.answer = lambda data, context: gone.wait(60) and b""
+        text = gateway.config.read_text().replace("timeout: 500ms", "timeout: 0s")
+        gateway.config.write_text(text)
+        with gateway:
+            send_many(gateway, 5)
+            gateway.process.terminate()
+            gateway.until(lambda: "Starting shutdown..." in gateway.log())
+            assert gateway.stop() == 0
+            gone.set()
+    assert "Shutdown dropped data." in gateway.log()

@@ -94,7 +94,7 @@ static int setup(void **state)
 		.ledger = &f->pipeline.ledger, .emit = keep, .context = f });
 	f->pipelines[0] = f->pipelines[1] = &f->pipeline;
 	f->workers = workers_start(&(struct workers_options){
-		.count = 2, .queue_max = 4, .memory = &f->memory, .run = gate_run });
+		.count = 2, .queue_max = 4, .memory = &f->memory, .run = gate_run }, NULL);
 	*state = f;
 	return 0;
 }

@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/memory.h"
+#include "config/load.h"
+#include "pipeline/delivery.h"
+#include "pipeline/graph.h"
+#include "tests/support/open.h"
+
+/*
+ * Graphs of scripted components: a receiver that submits requests when it is started, a processor that does
+ * nothing, an exporter that keeps or refuses, an extension. Each counts its life.
+ */
+static pthread_mutex_t held_lock = PTHREAD_MUTEX_INITIALIZER; /* guards holds, stops, held */
+static struct {
+	_Atomic int created, started, stopped, destroyed;
+	const char *start_fails; /* the component that does not start */
+	bool holds;              /* the exporter does not answer before its stop */
+	bool stops;              /* it has */
+	int requests;            /* that the receiver submits */
+	_Atomic int sent, replied, refused;
+	struct sending *held[8];
+	int held_count;
+	int64_t memory_limit;
+} world;
+
+struct fake {
+	const struct host *host;
+	struct inbound in[4];
+};
+
+struct fake_config {
+	struct delivery_config delivery;
+};
+
+static bool create(void *self, const void *config, const struct host *host, struct error *err)
+{
+	(void)config;
+	(void)err;
+	((struct fake *)self)->host = host;
+	world.created++;
+	return true;
+}
+
+static bool start(void *self, struct error *err)
+{
+	struct fake *fake = self;
+	world.started++;
+	if (world.start_fails && !strcmp(world.start_fails, fake->host->id))
+		return error_set(err, ERROR_CONFIG, "scripted");
+	return true;
+}
+
+static void stop(void *self)
+{
+	(void)self;
+	world.stopped++;
+}
+
+static void destroy(void *self)
+{
+	(void)self;
+	world.destroyed++;
+}
+
+static bool load(struct inbound *in, struct body *body, struct view *out, struct error *err)
+{
+	(void)in;
+	(void)err;
+	body->raw.len = 0;
+	body->raw.max = 4096;
+	bytes_reserve(&body->raw, 1);
+	*out = bytes_view(&body->raw);
+	return true;
+}
+
+static bool decode(struct inbound *in, struct profiles *p, struct error *err)
+{
+	(void)in;
+	(void)err;
+	uint32_t stack = open_frame(p, "main");
+	open_resource(p, (struct list){ 0 });
+	open_scope(p, "");
+	open_profile(p, "cpu", "ns");
+	open_value(p, stack, (struct list){ 0 }, 7);
+	return true;
+}
+
+static void reply(struct inbound *in, const struct outcome *outcome)
+{
+	(void)in;
+	world.replied++;
+	world.refused += outcome->error != NULL;
+}
+
+static const struct inbound_ops ops = { load, decode, reply };
+
+static bool start_receiver(void *self, struct error *err)
+{
+	struct fake *fake = self;
+	for (int i = 0; i < world.requests; i++) {
+		fake->in[i] = (struct inbound){ .ops = &ops, .request = { .transport = "grpc" } };
+		gate_submit(fake->host->gate, &fake->in[i]);
+	}
+	world.memory_limit = (int64_t)gate_memory_limit(fake->host->gate);
+	return start(self, err);
+}
+
+/* A receiver's stop waits until its senders are answered. */
+static void stop_receiver(void *self)
+{
+	while (world.replied < world.requests)
+		usleep(1000);
+	stop(self);
+}
+
+static void send_part(void *self, const struct part *part, uint64_t timeout_ns, struct sending *sending)
+{
+	(void)self;
+	(void)part;
+	(void)timeout_ns;
+	world.sent++;
+	pthread_mutex_lock(&held_lock);
+	bool holds = world.holds;
+	const struct send_result result = { .outcome = world.stops ? SEND_RETRY : SEND_OK, .retry_after_ms = -1,
+					    .reason = "stopped" };
+	if (holds)
+		world.held[world.held_count++] = sending;
+	pthread_mutex_unlock(&held_lock);
+	if (!holds)
+		sending_done(sending, &result);
+}
+
+static void stop_exporter(void *self)
+{
+	const struct send_result cancelled = { .outcome = SEND_RETRY, .retry_after_ms = -1, .reason = "cancelled" };
+	pthread_mutex_lock(&held_lock);
+	world.holds = false;
+	for (int i = 0; i < world.held_count; i++)
+		sending_done(world.held[i], &cancelled);
+	world.stops = true;
+	pthread_mutex_unlock(&held_lock);
+	stop(self);
+}
+
+static void settle(void *self, struct path_settings *settings)
+{
+	(void)self;
+	settings->batching = true;
+	settings->batch_timeout.ns = INT64_C(3600000000000);
+	settings->batch_size = 1000000;
+}
+
+static const struct config_row rows[] = { { 0 } };
+static const struct config_table table = { sizeof(struct fake_config), rows };
+static const struct config_row exporter_rows[] = { DELIVERY_ROWS(struct fake_config, delivery, "5s"), { 0 } };
+static const struct config_table exporter_table = { sizeof(struct fake_config), exporter_rows };
+
+#define LIFE .size = sizeof(struct fake), .create = create, .destroy = destroy
+
+static const struct component_factory fake_receiver = {
+	.type = "fake", .kind = COMPONENT_RECEIVER, .config = &table, LIFE, .start = start_receiver, .stop = stop_receiver
+};
+static const struct component_factory fake_processor = {
+	.type = "fake", .kind = COMPONENT_PROCESSOR, .config = &table, LIFE, .start = start, .stop = stop
+};
+static const struct component_factory fake_batch = {
+	.type = "batch", .kind = COMPONENT_PROCESSOR, .config = &table, LIFE, .settle = settle
+};
+static const struct component_factory fake_exporter = {
+	.type = "fake", .alias = "old", .kind = COMPONENT_EXPORTER, .config = &exporter_table, LIFE, .start = start,
+	.stop = stop_exporter, .delivery_offset = offsetof(struct fake_config, delivery), .send = send_part
+};
+static const struct component_factory fake_extension = {
+	.type = "fake", .kind = COMPONENT_EXTENSION, .config = &table, LIFE, .start = start, .stop = stop
+};
+extern const struct component_factory memory_limiter_processor;
+static const struct component_factory *const factories[] = {
+	&fake_receiver, &fake_processor, &fake_batch, &memory_limiter_processor, &fake_exporter, &fake_extension, NULL
+};
+
+struct fixture {
+	struct loop *loop;
+	struct metrics *metrics;
+	struct node *root;
+	struct graph *graph;
+	struct error err;
+};
+
+static int setup(void **state)
+{
+	struct fixture *f = memory_new(sizeof *f);
+	memset(&world, 0, sizeof world);
+	f->loop = loop_new(NULL);
+	f->metrics = metrics_new();
+	*state = f;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+	graph_unref(&f->graph);
+	node_unref(&f->root);
+	loop_unref(&f->loop);
+	metrics_unref(&f->metrics);
+	memory_free(f);
+	assert_int_equal(world.created, world.destroyed);
+	return 0;
+}
+
+static bool build(struct fixture *f, const char *yaml)
+{
+	f->root = config_parse("c.yaml", yaml, strlen(yaml), &f->err);
+	assert_non_null(f->root);
+	f->graph = graph_build(&(struct graph_options){
+		.root = f->root, .factories = factories, .loop = f->loop, .metrics = f->metrics, .workers = 2,
+	}, &f->err);
+	return f->graph != NULL;
+}
+
+static void ended(void *argument)
+{
+	loop_stop(((struct fixture *)argument)->loop);
+}
+
+/* Starts, and stops at once with the grace. */
+static bool run(struct fixture *f, uint64_t grace_ns)
+{
+	bool ok = graph_start(f->graph, &f->err);
+	if (ok)
+		graph_ready(f->graph);
+	graph_stop(f->graph, grace_ns, ended, f);
+	loop_run(f->loop);
+	return ok;
+}
+
+#define PARTS "receivers: {fake: }\nprocessors: {fake: , batch: }\nexporters: {fake: }\nextensions: {fake: }\n"
+#define SECOND UINT64_C(1000000000)
+
+static void what_is_wrong_is_named_with_file_line_and_column(void **state)
+{
+	static const char *const cases[][2] = {
+		{ "{}", "empty configuration file" },
+		{ "receivers: {fake: }", "c.yaml:1:1: no exporter configuration specified in config" },
+		{ PARTS, "c.yaml:1:1: service::pipelines: service must have at least one pipeline" },
+		{ PARTS "service: {pipelines: {}}",
+		  "c.yaml:5:11: service::pipelines: service must have at least one pipeline" },
+		{ PARTS "service:\n  pipelines:\n    profiles: {exporters: [fake]}",
+		  "c.yaml:7:5: service::pipelines::profiles: must have at least one receiver" },
+		{ PARTS "service:\n  pipelines:\n    profiles: {receivers: [fake]}",
+		  "c.yaml:7:5: service::pipelines::profiles: must have at least one exporter" },
+		{ PARTS "service:\n  pipelines:\n    profiles: {receivers: [fake, fake/2], exporters: [fake]}",
+		  "c.yaml:7:34: service::pipelines::profiles: references receiver \"fake/2\" which is not configured" },
+		{ PARTS "service:\n  pipelines:\n    profiles/x:\n      receivers: [fake]\n      exporters: [fake]\n"
+			"      processors: [fake, batch, fake]",
+		  "c.yaml:10:33: service::pipelines::profiles/x: references processor \"fake\" multiple times" },
+		{ PARTS "service:\n  extensions: [nope]\n  pipelines: {profiles: {receivers: [fake], exporters: [fake]}}",
+		  "c.yaml:6:16: service::extensions: references extension \"nope\" which is not configured" },
+		{ PARTS "service: {pipelines: {profile: {receivers: [fake], exporters: [fake]}}}",
+		  "c.yaml:5:23: service::pipelines: unknown pipeline signal: \"profile\"" },
+		{ "exporters: {logging: }", "c.yaml:1:13: exporters: the logging exporter has been deprecated, use the debug "
+					    "exporter instead" },
+		{ "exporters: {fake/a b: }", "c.yaml:1:13: exporters: invalid character(s) in name \"a b\"" },
+	};
+	struct fixture *f = *state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		error_clear(&f->err);
+		assert_false(build(f, cases[i][0]));
+		const char *at = strstr(f->err.text, cases[i][1]);
+		if (!at)
+			fail_msg("\"%s\" is not \"%s\"", f->err.text, cases[i][1]);
+		node_unref(&f->root);
+	}
+}
+
+static void unused_components_are_checked_but_not_built(void **state)
+{
+	struct fixture *f = *state;
+	assert_true(build(f, PARTS "service: {pipelines: {profiles: {receivers: [fake], exporters: [fake]}}}"));
+	assert_int_equal(world.created, 2);
+}
+
+static void an_exporter_named_twice_gets_everything_once(void **state)
+{
+	struct fixture *f = *state;
+	world.requests = 1;
+	assert_true(build(f, PARTS "service: {pipelines: {profiles: {receivers: [fake, fake], exporters: [fake, ' fake']}}}"));
+	assert_true(run(f, 60 * SECOND));
+	assert_int_equal(world.sent, 1);
+	assert_int_equal(world.replied, 1);
+}
+
+static void a_failed_start_stops_what_was_started(void **state)
+{
+	struct fixture *f = *state;
+	world.start_fails = "fake/b";
+	assert_true(build(f, "receivers: {fake: }\nexporters: {fake/a: , fake/b: , fake/c: }\nextensions: {fake: }\n"
+			     "service: {extensions: [fake], pipelines: {profiles: {receivers: [fake], "
+			     "exporters: [fake/a, fake/b, fake/c]}}}"));
+	assert_false(run(f, 60 * SECOND));
+	assert_string_equal(f->err.text, "exporters::fake/b: scripted");
+	assert_int_equal(world.started, 3);
+	assert_int_equal(world.stopped, 3);
+}
+
+static void open_batches_and_queues_are_emptied_at_the_end(void **state)
+{
+	struct fixture *f = *state;
+	world.requests = 4;
+	assert_true(build(f, PARTS "service: {pipelines: {profiles: {receivers: [fake], processors: [batch], "
+			     "exporters: [fake]}}}"));
+	assert_true(run(f, 60 * SECOND));
+	assert_in_range(world.sent, 1, 2); /* one batch for each worker's shard, at most */
+	assert_int_equal(world.replied, 4);
+	assert_int_equal(world.refused, 0);
+}
+
+#define WAITING "receivers: {fake: }\nprocessors: {batch: }\nexporters: {fake: {sending_queue: {wait_for_result: true}}}\n" \
+		"service: {pipelines: {profiles: {receivers: [fake], processors: [batch], exporters: [fake]}}}"
+
+static void senders_that_wait_for_a_batch_are_not_kept_waiting_by_the_end(void **state)
+{
+	struct fixture *f = *state;
+	world.requests = 4;
+	assert_true(build(f, WAITING));
+	assert_true(run(f, 60 * SECOND));
+	assert_int_equal(world.replied, 4);
+	assert_int_equal(world.refused, 0);
+}
+
+static void senders_that_wait_for_a_hanging_destination_hear_at_the_deadline(void **state)
+{
+	struct fixture *f = *state;
+	world.requests = 4;
+	world.holds = true;
+	assert_true(build(f, WAITING));
+	assert_true(run(f, SECOND / 10));
+	assert_int_equal(world.replied, 4);
+	assert_int_equal(world.refused, 4);
+}
+
+static void the_lowest_memory_limit_holds_also_above_the_default(void **state)
+{
+	struct fixture *f = *state;
+	assert_true(build(f, "receivers: {fake: }\nexporters: {fake: }\nprocessors:\n"
+			     "  memory_limiter: {check_interval: 1s, limit_mib: 1000000000}\n"
+			     "  memory_limiter/2: {check_interval: 1s, limit_mib: 900000000}\n"
+			     "service: {pipelines: {profiles: {receivers: [fake], processors: [memory_limiter/2, memory_limiter], "
+			     "exporters: [fake]}}}"));
+	assert_true(run(f, 60 * SECOND));
+	assert_int_equal(world.memory_limit, INT64_C(900000000) << 20);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(what_is_wrong_is_named_with_file_line_and_column),
+		TEST(unused_components_are_checked_but_not_built),
+		TEST(an_exporter_named_twice_gets_everything_once),
+		TEST(the_lowest_memory_limit_holds_also_above_the_default),
+		TEST(a_failed_start_stops_what_was_started),
+		TEST(open_batches_and_queues_are_emptied_at_the_end),
+		TEST(senders_that_wait_for_a_batch_are_not_kept_waiting_by_the_end),
+		TEST(senders_that_wait_for_a_hanging_destination_hear_at_the_deadline),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
