@@ -13,14 +13,15 @@ class Maker:
         self.message = collector.ExportProfilesServiceRequest()
         self.d = self.message.dictionary
         self.d.string_table.append("")
+        self.places = {"": 0}
         for name in ("mapping", "location", "function", "link", "attribute", "stack"):
             getattr(self.d, name + "_table").add()
 
     def text(self, text):
-        if text in self.d.string_table:
-            return list(self.d.string_table).index(text)
-        self.d.string_table.append(text)
-        return len(self.d.string_table) - 1
+        if text not in self.places:
+            self.places[text] = len(self.d.string_table)
+            self.d.string_table.append(text)
+        return self.places[text]
 
     def attribute(self, key, value, unit=""):
         a = self.d.attribute_table.add(key_strindex=self.text(key), unit_strindex=self.text(unit))
