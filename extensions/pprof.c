@@ -109,17 +109,20 @@ static void *profile_and_reply(void *argument)
 	struct bytes gzip;
 	struct error err = { 0 };
 	bytes_init(&gzip, PROFILE_MAX);
-	if (take_profile(self, &run, &gzip, &err))
-		http_exchange_reply(self->exchange, &(struct http_reply){
+	bool ok = take_profile(self, &run, &gzip, &err);
+	/* Before the reply: who has it may ask for the next one at once. */
+	pthread_mutex_lock(&self->lock);
+	struct http_exchange *exchange = self->exchange;
+	self->running = false;
+	pthread_mutex_unlock(&self->lock);
+	if (ok)
+		http_exchange_reply(exchange, &(struct http_reply){
 			.status = 200, .content_type = "application/octet-stream", .body = bytes_view(&gzip) });
 	else
-		http_exchange_refuse(self->exchange, &err);
+		http_exchange_refuse(exchange, &err);
 	bytes_fini(&gzip);
 	own_profile_unref(&run.profile);
 	symbols_unref(&run.symbols);
-	pthread_mutex_lock(&self->lock);
-	self->running = false;
-	pthread_mutex_unlock(&self->lock);
 	return NULL;
 }
 

@@ -170,9 +170,11 @@ static uint32_t function_new(struct dictionary *d, uint32_t function)
 	uint8_t *start = intern_room(&d->tables[FUNCTIONS], 4 * PUT_MOST);
 	if (!start)
 		return 0;
+	/* Files first: a file has many functions, and the first entries have the short indices. */
+	uint32_t filename = dictionary_string(d, f->filename);
 	uint8_t *at = put_number(start, PUT_VARINT(1), dictionary_string(d, f->name));
 	at = put_number(at, PUT_VARINT(2), dictionary_string(d, f->system_name));
-	at = put_number(at, PUT_VARINT(3), dictionary_string(d, f->filename));
+	at = put_number(at, PUT_VARINT(3), filename);
 	at = put_number(at, PUT_VARINT(4), (uint64_t)f->start_line);
 	return remember(d, FUNCTIONS, function, put_entry(d, FUNCTIONS, start, at),
 			changed_if(f->changed));
@@ -254,11 +256,13 @@ uint32_t dictionary_stack_new(struct dictionary *d, uint32_t stack)
 		       *end = theirs + s->locations.count;
 	const uint32_t *known = d->maps[LOCATIONS];
 	uint32_t changed = changed_if(s->changed);
+	/* From the root: its frames are in most stacks, and the first entries have the short indices. */
+	for (const uint32_t *root = end; root-- > theirs;)
+		if (__builtin_expect(!known[*root], 0))
+			location_new(d, *root);
 	uint8_t *at = start + PUT_HEADER;
 	for (; theirs < end; theirs++) {
 		uint32_t ours = known[*theirs];
-		if (__builtin_expect(!ours, 0))
-			ours = location_new(d, *theirs);
 		changed |= ours;
 		at = put_index(at, DICTIONARY_INDEX(ours));
 	}

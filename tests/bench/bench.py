@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -17,7 +18,7 @@ BUILD = ROOT / "build/release"
 sys.path[:0] = [str(ROOT / "build/python"), str(ROOT / "tests")]
 
 from harness import build as make  # noqa: E402
-from harness import corpus, otlp  # noqa: E402
+from harness import corpus, otlp, peers  # noqa: E402
 from harness.gateway import Gateway  # noqa: E402
 
 RATIO_MAX, PIPELINE_MAX, RSS_MAX, READY_CPU_MAX, SIZE_MAX = 0.33, 65.0, 32 << 20, 0.050, 1.02
@@ -109,15 +110,67 @@ def bench_start():
         row("resident memory, idle", gateway.rss()["VmRSS"] / (1 << 20), RSS_MAX / (1 << 20), "MiB")
 
 
+def record(gateway, count):
+    """Consecutive profiles of the gateway under load, taken by itself, a second each."""
+    body = make.pprof(1, samples=2000, functions=500).SerializeToString()
+    loading = True
+
+    def load():
+        while loading:
+            peers.post(gateway.port["pprof"], body, path="/v1/pprof?service.name=load")
+    threads = [threading.Thread(target=load) for _ in range(2)]
+    for t in threads:
+        t.start()
+    try:
+        for _ in range(count):
+            status, _, profile = peers.post(gateway.port["self"], None, path="/debug/pprof/profile?seconds=1",
+                                            method="GET")
+            assert status == 200, (status, profile)
+            yield profile
+    finally:
+        loading = False
+        for t in threads:
+            t.join()
+
+
+PLAIN = """
+receivers:
+  pprof: {server: {endpoint: 127.0.0.1:{port:pprof}}}
+exporters:
+  otlp_grpc: {endpoint: 127.0.0.1:{port:sink}, tls: {insecure: true}, compression: none}
+service:
+  pipelines:
+    profiles: {receivers: [pprof], exporters: [otlp_grpc]}
+"""
+
+
+def bench_series(directory, count=100):
+    """A series of profiles as OTLP files: what the whole way costs on it, and how small a batch of it is."""
+    with Gateway(BUILD / "portcullis", CONFIG) as gateway:
+        profiles = list(record(gateway, count))
+    gateway = Gateway(BUILD / "portcullis", PLAIN)
+    with peers.Sink(gateway.port["sink"]) as sink, gateway:
+        for profile in profiles:
+            assert peers.post(gateway.port["pprof"], profile, path="/v1/pprof?service.name=portcullis")[0] == 204
+        gateway.until(lambda: len(sink.received) == count)
+    paths = []
+    for i, data in enumerate(sink.received):
+        paths.append(directory / ("series-%03d.pb" % i))
+        paths[-1].write_bytes(data)
+    bench_pipeline(paths)
+    subprocess.run([BUILD / "tests/support/collect_tool", "-b", str(count), directory / "batch", *paths], check=True,
+                   stdout=subprocess.DEVNULL)
+    message = otlp.parse((directory / "batch.0").read_bytes())
+    alone = sum(p.stat().st_size for p in paths)
+    row("a batch of %d recorded profiles / its smallest encoding" % count, message.ByteSize() / otlp.smallest(message),
+        SIZE_MAX, "(%.2f of alone)" % (message.ByteSize() / alone))
+
+
 def main():
     with tempfile.TemporaryDirectory() as scratch:
         directory = pathlib.Path(scratch)
         bench_codec(five_files(directory))
-        series = []
-        for i in range(100):
-            series.append(directory / ("series-%d.pb" % i))
-            series[-1].write_bytes(make.request(i, samples=290, functions=400).SerializeToString())
-        bench_pipeline(series)
+        bench_series(directory)
         bench_start()
     if missed:
         print("missed: " + "; ".join(missed))

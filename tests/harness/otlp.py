@@ -276,3 +276,48 @@ def check(data):
                     keys = [d.attribute_table[i].key_strindex for i in s.attribute_indices]
                     rule(len(set(keys)) == len(keys), "a key twice on a sample")
     return wrong
+
+
+TABLES = ("mapping", "location", "function", "link", "string", "attribute", "stack")
+
+
+def _uses(message):
+    """How often each entry of each table is referred to."""
+    d, used = message.dictionary, {t: Counter() for t in TABLES}
+    for rp in message.resource_profiles:
+        for sp in rp.scope_profiles:
+            for p in sp.profiles:
+                used["attribute"].update(p.attribute_indices)
+                for t in (p.sample_type, p.period_type):
+                    used["string"].update((t.type_strindex, t.unit_strindex))
+                for s in p.samples:
+                    used["stack"][s.stack_index] += 1
+                    used["link"][s.link_index] += 1
+                    used["attribute"].update(s.attribute_indices)
+    for s in d.stack_table:
+        used["location"].update(s.location_indices)
+    for x in d.location_table:
+        used["mapping"][x.mapping_index] += 1
+        used["function"].update(n.function_index for n in x.lines)
+        used["attribute"].update(x.attribute_indices)
+    for m in d.mapping_table:
+        used["string"][m.filename_strindex] += 1
+        used["attribute"].update(m.attribute_indices)
+    for f in d.function_table:
+        used["string"].update((f.name_strindex, f.system_name_strindex, f.filename_strindex))
+    for a in d.attribute_table:
+        used["string"].update((a.key_strindex, a.unit_strindex))
+    return used
+
+
+def smallest(message):
+    """The size that the message would have with its most used entries first in every table."""
+    def cost(index):
+        return 1 if index < 128 else 2 if index < 16384 else 3
+
+    saved = 0
+    for counter in _uses(message).values():
+        counter.pop(0, None)
+        ranked = sorted(counter.items(), key=lambda kv: -kv[1])
+        saved += sum(n * (cost(index) - cost(rank + 1)) for rank, (index, n) in enumerate(ranked))
+    return message.ByteSize() - saved

@@ -9,6 +9,8 @@ import subprocess
 import otlp_profiles_pb2 as pb
 import pytest
 
+from harness import otlp
+
 TABLES = ("mapping", "location", "function", "link", "string", "attribute", "stack")
 
 
@@ -425,38 +427,6 @@ def test_made_messages_merge_and_conserve(program, tmp_path):
 
 # ---- the smallest encoding ----
 
-def smallest(packet):
-    """The size with the same content and the most used entries first in every table."""
-    d = packet.dictionary
-    used = {t: collections.Counter() for t in TABLES}
-    for rp in packet.resource_profiles:
-        for sp in rp.scope_profiles:
-            for p in sp.profiles:
-                used["attribute"].update(p.attribute_indices)
-                for s in p.samples:
-                    used["stack"][s.stack_index] += 1
-                    used["link"][s.link_index] += 1
-                    used["attribute"].update(s.attribute_indices)
-    for s in d.stack_table:
-        used["location"].update(s.location_indices)
-    for l in d.location_table:
-        used["mapping"][l.mapping_index] += 1
-        used["function"].update(line.function_index for line in l.lines)
-        used["attribute"].update(l.attribute_indices)
-    for f in d.function_table:
-        used["string"].update((f.name_strindex, f.system_name_strindex, f.filename_strindex))
-
-    def cost(index):
-        return 1 if index < 128 else 2 if index < 16384 else 3
-
-    saved = 0
-    for counter in used.values():
-        counter.pop(0, None)
-        ranked = sorted(counter.items(), key=lambda kv: -kv[1])
-        saved += sum(n * (cost(index) - cost(rank + 1)) for rank, (index, n) in enumerate(ranked))
-    return packet.ByteSize() - saved
-
-
 def series():
     """A hundred consecutive requests of one service, which differ as such requests do."""
     r = random.Random(1)
@@ -491,4 +461,4 @@ def series():
 
 def test_a_batch_of_a_hundred_is_near_the_smallest_encoding(program, tmp_path):
     [packet] = collect(program, tmp_path, series(), 100)
-    assert packet.ByteSize() <= 1.02 * smallest(packet)
+    assert packet.ByteSize() <= 1.02 * otlp.smallest(packet)
