@@ -30,6 +30,7 @@ struct batcher {
 	struct batcher_options options;
 	struct shard *shards;
 	uint32_t batches_max; /* in a shard */
+	size_t keep_max;      /* capacity that an empty batch may keep */
 	struct loop_timer *timer;
 	_Atomic bool armed, flushed;
 };
@@ -47,6 +48,7 @@ struct batcher *batcher_new(const struct batcher_options *options)
 	b->batches_max = options->settings->batch_metadata_keys.count == 0
 				 ? 1
 				 : (uint32_t)((limit > 0 ? limit : 1000) + options->shards - 1) / options->shards;
+	b->keep_max = options->idle_bytes / options->shards / b->batches_max;
 	b->timer = loop_timer_new(options->loop, close_old, b);
 	return b;
 }
@@ -126,8 +128,9 @@ static struct packet *seal(struct batcher *b, struct batch *batch)
 	struct packet *packet = collect_seal(batch->collect);
 	packet->tenant = memory_text(batch->tenant);
 	batch->opened = 0;
-	/* What this size of batch needs stays; what one giant needed does not. */
-	collect_shrink(batch->collect, packet->otlp.len * 4 + IDLE_KEEP);
+	/* What this size of batch needs stays; what one giant needed does not, nor what would starve the budget. */
+	size_t keep = packet->otlp.len * 4 + IDLE_KEEP;
+	collect_shrink(batch->collect, keep < b->keep_max ? keep : b->keep_max);
 	charge(b, batch);
 	return packet;
 }
@@ -136,6 +139,8 @@ static struct packet *seal(struct batcher *b, struct batch *batch)
 struct sealed {
 	struct packet *at[4];
 	uint32_t count;
+	bool own;  /* the last one has the request that is being added */
+	bool open; /* that request is in an open batch */
 };
 
 static void keep(struct sealed *sealed, struct packet *packet)
@@ -145,10 +150,13 @@ static void keep(struct sealed *sealed, struct packet *packet)
 		sealed->at[sealed->count++] = packet;
 }
 
-static void emit(struct batcher *b, struct sealed *sealed)
+/* False: the request that is being added found no destination. */
+static bool emit(struct batcher *b, struct sealed *sealed)
 {
+	bool kept = true;
 	for (uint32_t i = 0; i < sealed->count; i++)
-		b->options.emit(b->options.context, sealed->at[i]);
+		kept = b->options.emit(b->options.context, sealed->at[i]);
+	return kept || !sealed->own;
 }
 
 static struct batch *evict_oldest(struct batcher *b, struct shard *shard, struct sealed *sealed)
@@ -185,8 +193,9 @@ static struct batch *find_batch(struct batcher *b, struct shard *shard, char *te
 static bool is_due(const struct batcher *b, const struct batch *batch)
 {
 	const struct path_settings *s = b->options.settings;
-	return !s->batching || b->flushed ||
-	       (s->batch_size && collect_samples(batch->collect) >= s->batch_size);
+	/* Without a timeout or a size nothing is waited for. */
+	return !s->batching || b->flushed || !s->batch_timeout.ns ||
+	       collect_samples(batch->collect) >= s->batch_size;
 }
 
 static bool add_locked(struct batcher *b, struct shard *shard, char *tenant, const struct profiles *p,
@@ -206,13 +215,16 @@ static bool add_locked(struct batcher *b, struct shard *shard, char *tenant, con
 		series_add(b->options.ledger->batched, (int64_t)(added->samples_in - added->samples_merged));
 		if (!batch->opened)
 			batch->opened = clock_now();
-		if (is_due(b, batch))
+		sealed->own = is_due(b, batch);
+		sealed->open = !sealed->own;
+		if (sealed->own)
 			keep(sealed, seal(b, batch));
 	}
 	return true;
 }
 
-bool batcher_add(struct batcher *b, const struct profiles *p, struct collect_added *added, struct error *err)
+enum batcher_result batcher_add(struct batcher *b, const struct profiles *p, struct collect_added *added,
+				struct error *err)
 {
 	size_t len;
 	char *tenant = tenant_of(b, p->request, &len);
@@ -222,13 +234,12 @@ bool batcher_add(struct batcher *b, const struct profiles *p, struct collect_add
 
 	pthread_mutex_lock(&shard->lock);
 	bool taken = add_locked(b, shard, tenant, p, added, &sealed, err);
-	bool open = b->options.settings->batching && !b->flushed;
 	pthread_mutex_unlock(&shard->lock);
 
-	emit(b, &sealed);
-	if (open && !atomic_exchange(&b->armed, true))
+	bool kept = emit(b, &sealed);
+	if (sealed.open && !atomic_exchange(&b->armed, true))
 		loop_post(b->options.loop, close_old, b);
-	return taken;
+	return !taken ? BATCHER_FAILED : kept ? BATCHER_TAKEN : BATCHER_LOST;
 }
 
 /* Seals the shard's batches that were opened at or before `until`, one at a time, and returns the age of the next. */

@@ -13,7 +13,7 @@
  * chosen by the hash of its tenant and of its first resource's service.name, so that dictionaries stay
  * warm. Within a shard there is one open batch per tenant (the values of batch_metadata_keys), up to a
  * limit beyond which the oldest closes. A batch closes when it is large enough, old enough, or when the next
- * request would pass a maximum; without batching, after every request.
+ * request would pass a maximum; without batching, timeout or size, after every request.
  *
  * batcher_add may be called from any worker; closed packets go to `emit` on the caller's thread (a worker,
  * or the loop when a batch is old enough), outside the shard's lock, with the reference.
@@ -27,13 +27,21 @@ struct batcher_options {
 	struct loop *loop;
 	struct memory *memory;
 	struct ledger *ledger;
-	void (*emit)(void *context, struct packet *packet);
+	size_t idle_bytes; /* capacity that all empty batches together may keep */
+	bool (*emit)(void *context, struct packet *packet); /* false: no destination took it */
 	void *context;
 };
 
 struct batcher *batcher_new(const struct batcher_options *options);
-/* True: taken (perhaps nothing was left to take). False: err says why, and nothing of it was taken. */
-bool batcher_add(struct batcher *b, const struct profiles *p, struct collect_added *added, struct error *err);
+
+enum batcher_result {
+	BATCHER_TAKEN, /* perhaps nothing was left to take */
+	BATCHER_LOST,  /* it left at once, and no destination had room: counted as dropped at each of them */
+	BATCHER_FAILED /* err says why, and nothing of it was taken */
+};
+
+enum batcher_result batcher_add(struct batcher *b, const struct profiles *p, struct collect_added *added,
+				struct error *err);
 /* Closes every open batch. After it returned nothing is open; requests that come later are batches of one. */
 void batcher_flush(struct batcher *b);
 /* On the loop thread, after batcher_flush and with no batcher_add running. */

@@ -27,8 +27,8 @@
  *   exporters: every packet goes to each exporter's delivery (pipeline/delivery.h), which alone queues,
  *	retries and counts, and calls plan and send.
  *
- * Counting and timing happen at these edges (pipeline/observe.h), so components need not count, except
- * what only they can see (their own metrics).
+ * Counting happens at these edges (gate_metrics.c, pipeline.c, ledger.c, delivery.c), so components need not count,
+ * except what only they can see (their own metrics).
  */
 enum component_kind {
 	COMPONENT_RECEIVER,
@@ -184,6 +184,8 @@ struct inbound {
 	_Atomic int64_t charged;  /* bytes taken from the budget for this request: gate_admit, gate_charge */
 	struct outcome outcome;   /* the pipeline's, kept until the ack is done */
 	struct error error;
+	uint64_t samples;         /* decoded, of Profiles that are no rejections */
+	const char *refusal;      /* why the gate refused, until it is counted */
 	char rejection[160];
 };
 
@@ -193,11 +195,11 @@ struct inbound {
  * [any thread]
  */
 bool gate_admit(struct gate *gate, struct inbound *in, size_t bytes, struct error *err);
-/* The real size is known, or more is needed: corrects the charge to `bytes`; ERROR_BUSY, counted, when over the limit.
- * [any thread] */
+/* The real size is known, or more is needed: corrects the charge to `bytes`; ERROR_BUSY when over the limit, counted
+ * when the request ends. [any thread] */
 bool gate_charge(struct gate *gate, struct inbound *in, size_t bytes, struct error *err);
-/* The request will not be submitted: gives the charge back and counts the reason, a fixed word; NULL: counted already
- * (gate_admit and gate_charge count their refusals). [any thread] */
+/* The request will not be submitted: gives the charge back and counts the reason, one of the words of gate_metrics.c;
+ * NULL: gate_admit or gate_charge refused it. [any thread] */
 void gate_forget(struct gate *gate, struct inbound *in, const char *transport, const char *reason);
 /* The hard limit in bytes, by which receivers bound what their libraries hold of messages that are still arriving.
  * [any thread] */

@@ -1,56 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pipeline/gate.h"
 
-#include "base/clock.h"
 #include "base/hash.h"
 #include "base/memory.h"
 
-#include <assert.h>
+#include <pthread.h>
 #include <stdio.h>
+#include <string.h>
 
-static const struct metric accepted_samples = {
-	"otelcol_receiver_accepted_profile_samples", METRIC_COUNTER, "{samples}",
-	"Samples that were taken; those that policy drops on purpose are among them."
-};
-static const struct metric refused_samples = {
-	"otelcol_receiver_refused_profile_samples", METRIC_COUNTER, "{samples}",
-	"Decoded samples that were refused: of bad Profiles, or of requests that no pipeline took."
-};
-static const struct metric failed_samples = {
-	"otelcol_receiver_failed_profile_samples", METRIC_COUNTER, "{samples}",
-	"Decoded samples of requests that failed for an internal reason."
-};
-static const struct metric requests = {
-	"otelcol_receiver_requests", METRIC_COUNTER, "{requests}",
-	"Requests by outcome: success, partial, refused, failure."
-};
-static const struct metric refused_requests = {
-	"otelcol_receiver_refused_requests", METRIC_COUNTER, "{requests}",
-	"Requests refused, by reason."
-};
-static const struct metric refused_profiles = {
-	"otelcol_receiver_refused_profiles", METRIC_COUNTER, "{profiles}",
-	"Bad Profiles that were rejected alone, their requests being accepted."
-};
-static const struct metric repaired_strings = {
-	"otelcol_receiver_repaired_strings", METRIC_COUNTER, "{strings}",
-	"Strings with invalid UTF-8, replaced by U+FFFD."
-};
-
-const struct metric *const gate_metrics[] = {
-	&accepted_samples, &refused_samples, &failed_samples, &requests, &refused_requests,
-	&refused_profiles, &repaired_strings, NULL
-};
+enum { TRANSPORTS = 2 };
 
 struct gate {
 	struct gate_options options;
 	_Atomic bool closed;
+	pthread_mutex_t lock; /* while counters are made */
+	struct {
+		const char *transport;
+		struct gate_counters *_Atomic counters; /* NULL: it has not come by this transport yet */
+	} seen[TRANSPORTS];
 };
 
 struct gate *gate_new(const struct gate_options *options)
 {
 	struct gate *gate = memory_new(sizeof *gate);
 	gate->options = *options;
+	gate->seen[0].transport = "grpc";
+	gate->seen[1].transport = "http";
+	pthread_mutex_init(&gate->lock, NULL);
 	return gate;
 }
 
@@ -59,39 +35,74 @@ void gate_close(struct gate *gate)
 	gate->closed = true;
 }
 
-void gate_unref(struct gate **gate)
+void gate_unref(struct gate **slot)
 {
-	memory_free(*gate);
-	*gate = NULL;
+	struct gate *gate = *slot;
+	*slot = NULL;
+	if (!gate)
+		return;
+	for (int i = 0; i < TRANSPORTS; i++)
+		memory_free(gate->seen[i].counters);
+	pthread_mutex_destroy(&gate->lock);
+	memory_free(gate);
 }
 
-static void count(const struct gate *gate, const struct metric *metric, const char *transport,
-		  const char *name, const char *value, int64_t n)
+static struct gate_counters *counters_of(struct gate *gate, const char *transport)
 {
-	const struct metric_label labels[] = {
-		{ "receiver", gate->options.receiver }, { "transport", transport }, { name, value }, { 0 }
-	};
-	if (n)
-		series_add(metrics_series(gate->options.metrics, metric, labels), n);
+	int i = 0;
+	while (i < TRANSPORTS - 1 && strcmp(gate->seen[i].transport, transport) != 0)
+		i++;
+	struct gate_counters *c = gate->seen[i].counters;
+	if (c)
+		return c;
+	pthread_mutex_lock(&gate->lock);
+	c = gate->seen[i].counters;
+	if (!c) {
+		c = memory_new(sizeof *c);
+		gate_counters_init(c, gate->options.metrics, gate->options.receiver, transport);
+		gate->seen[i].counters = c;
+	}
+	pthread_mutex_unlock(&gate->lock);
+	return c;
+}
+
+static void count_refusal(struct gate *gate, const char *transport, const char *reason)
+{
+	struct gate_counters *c = counters_of(gate, transport);
+	series_add(c->refusal, 1);
+	gate_count_reason(c, reason);
 }
 
 /* One to two seconds, so that refused senders do not come back together. */
-static bool busy(const struct gate *gate, const struct inbound *in, struct error *err, const char *reason,
-		 const char *text)
+static uint32_t retry_hint(void)
 {
 	uint32_t random;
 	hash_random(&random, sizeof random);
-	count(gate, &refused_requests, in->request.transport, "reason", reason, 1);
+	return 1000 + random % 1000;
+}
+
+/* The reason is counted when the request ends. */
+static bool busy(struct inbound *in, struct error *err, const char *reason, const char *text)
+{
+	in->refusal = reason;
 	error_set(err, ERROR_BUSY, "%s", text);
-	err->retry_after_ms = 1000 + random % 1000;
+	err->retry_after_ms = retry_hint();
 	return false;
+}
+
+static bool out_of_memory(struct inbound *in, struct error *err)
+{
+	return busy(in, err, "memory", "data refused due to high memory usage");
 }
 
 static bool has_room(const struct gate *gate)
 {
 	bool room = gate->options.pipeline_count == 0;
-	for (uint32_t i = 0; i < gate->options.pipeline_count; i++)
-		room = pipeline_has_room(gate->options.paths[i]) || room;
+	for (uint32_t i = 0; i < gate->options.pipeline_count; i++) {
+		if (pipeline_blocks(gate->options.paths[i]))
+			return false;
+		room = room || pipeline_has_room(gate->options.paths[i]);
+	}
 	return room;
 }
 
@@ -104,32 +115,38 @@ static bool charge_to(struct gate *gate, struct inbound *in, int64_t bytes)
 	return true;
 }
 
-bool gate_admit(struct gate *gate, struct inbound *in, size_t bytes, struct error *err)
+static bool admit(struct gate *gate, struct inbound *in, size_t bytes, struct error *err)
 {
 	if (gate->closed)
-		return busy(gate, in, err, "stopping", "the gateway is shutting down");
+		return busy(in, err, "stopping", "the gateway is shutting down");
 	if (!has_room(gate))
-		return busy(gate, in, err, "queue_full", "the queues of all destinations are full");
+		return busy(in, err, "queue_full", "the queues of all destinations are full");
 	if (workers_full(*gate->options.workers))
-		return busy(gate, in, err, "workers_busy", "too many requests are waiting");
-	if (!charge_to(gate, in, (int64_t)bytes))
-		return busy(gate, in, err, "memory", "data refused due to high memory usage");
-	return true;
+		return busy(in, err, "workers_busy", "too many requests are waiting");
+	return charge_to(gate, in, (int64_t)bytes) || out_of_memory(in, err);
+}
+
+bool gate_admit(struct gate *gate, struct inbound *in, size_t bytes, struct error *err)
+{
+	if (admit(gate, in, bytes, err))
+		return true;
+	count_refusal(gate, in->request.transport, in->refusal);
+	in->refusal = NULL;
+	return false;
 }
 
 bool gate_charge(struct gate *gate, struct inbound *in, size_t bytes, struct error *err)
 {
-	if (charge_to(gate, in, (int64_t)bytes))
-		return true;
-	return busy(gate, in, err, "memory", "data refused due to high memory usage");
+	return charge_to(gate, in, (int64_t)bytes) || out_of_memory(in, err);
 }
 
 void gate_forget(struct gate *gate, struct inbound *in, const char *transport, const char *reason)
 {
 	memory_give(gate->options.memory, in->charged);
 	in->charged = 0;
-	if (reason)
-		count(gate, &refused_requests, transport, "reason", reason, 1);
+	if (reason || in->refusal)
+		count_refusal(gate, transport, reason ? reason : in->refusal);
+	in->refusal = NULL;
 }
 
 uint64_t gate_memory_limit(const struct gate *gate)
@@ -142,14 +159,47 @@ static struct inbound *inbound_of(struct ack *ack)
 	return (struct inbound *)((char *)ack - offsetof(struct inbound, ack));
 }
 
+static const char *reason_of(enum error_kind kind)
+{
+	switch (kind) {
+	case ERROR_INVALID:
+		return "invalid";
+	case ERROR_TOO_LARGE:
+		return "too_large";
+	case ERROR_UNSUPPORTED:
+		return "unsupported";
+	case ERROR_BUSY:
+		return "queue_full";
+	case ERROR_INTERNAL:
+		return "internal";
+	default:
+		return "refused";
+	}
+}
+
+static void count_outcome(struct gate *gate, const struct inbound *in)
+{
+	struct gate_counters *c = counters_of(gate, in->request.transport);
+	const struct error *err = in->outcome.error;
+	bool ours = err && err->kind == ERROR_INTERNAL;
+	series_add(!err ? c->accepted : ours ? c->failed : c->refused, (int64_t)in->samples);
+	if (!err) {
+		series_add(in->outcome.rejected_profiles ? c->partial : c->success, 1);
+		return;
+	}
+	series_add(ours ? c->failure : c->refusal, 1);
+	gate_count_reason(c, in->refusal ? in->refusal : reason_of(err->kind));
+}
+
 static void answer(struct ack *ack, bool failed)
 {
 	struct inbound *in = inbound_of(ack);
 	struct gate *gate = in->gate;
 	if (failed && !in->outcome.error) {
-		busy(gate, in, &in->error, "delivery", "a destination did not take the data");
+		busy(in, &in->error, "delivery", "a destination did not take the data");
 		in->outcome.error = &in->error;
 	}
+	count_outcome(gate, in);
 	memory_give(gate->options.memory, in->charged);
 	in->charged = 0;
 	in->ops->reply(in, &in->outcome);
@@ -159,13 +209,15 @@ void gate_submit(struct gate *gate, struct inbound *in)
 {
 	in->gate = gate;
 	in->outcome = (struct outcome){ 0 };
+	in->samples = 0;
+	in->refusal = NULL;
 	error_clear(&in->error);
 	ack_init(&in->ack, answer);
 	in->request.ack = &in->ack;
 	in->request.receiver = gate->options.receiver;
 	if (workers_submit(*gate->options.workers, in))
 		return;
-	busy(gate, in, &in->error, "workers_busy", "too many requests are waiting");
+	busy(in, &in->error, "workers_busy", "too many requests are waiting");
 	in->outcome.error = &in->error;
 	ack_release(&in->ack, false);
 }
@@ -188,89 +240,50 @@ static size_t charge_tables(struct gate *gate, struct inbound *in, size_t body, 
 
 static void note_rejections(struct gate *gate, struct inbound *in, const struct profiles *p)
 {
-	const char *transport = in->request.transport;
-	const struct metric_label labels[] = {
-		{ "receiver", gate->options.receiver }, { "transport", transport }, { 0 }
-	};
-	struct metrics *m = gate->options.metrics;
+	struct gate_counters *c = counters_of(gate, in->request.transport);
 	in->outcome.rejected_profiles = p->rejected_profiles;
 	if (p->rejected_profiles) {
 		snprintf(in->rejection, sizeof in->rejection, "%s", p->rejection);
 		in->outcome.rejection = in->rejection;
-		series_add(metrics_series(m, &refused_profiles, labels), p->rejected_profiles);
-		series_add(metrics_series(m, &refused_samples, labels), p->rejected_samples);
+		series_add(c->bad_profiles, p->rejected_profiles);
+		series_add(c->refused, p->rejected_samples);
 	}
 	if (p->repaired_strings)
-		series_add(metrics_series(m, &repaired_strings, labels), p->repaired_strings);
+		series_add(c->repaired_strings, p->repaired_strings);
 }
 
 /* Decodes for one path and runs it. What cannot be decoded is told and counted with the first path only. */
 static bool run_path(struct worker *worker, struct inbound *in, struct view body, size_t cap, uint32_t i,
-		     uint64_t *samples, bool *decoded, struct error *err)
+		     bool *decoded, struct error *err)
 {
 	struct gate *gate = in->gate;
 	struct profiles *p = &worker->profiles;
 	if (!profiles_reset(p, &in->request, body, cap))
 		return profiles_over_cap(p, err);
 	*decoded = in->ops->decode(in, p, err);
-	if (!*decoded)
-		return false;
 	if (i == 0)
 		note_rejections(gate, in, p);
-	*samples = pipeline_count(p);
+	if (!*decoded)
+		return false;
+	in->samples = pipeline_count(p);
 	return pipeline_run(gate->options.paths[i], p, worker->scratch, err);
 }
 
-static const char *reason_of(enum error_kind kind)
-{
-	switch (kind) {
-	case ERROR_INVALID:
-		return "invalid";
-	case ERROR_TOO_LARGE:
-		return "too_large";
-	case ERROR_UNSUPPORTED:
-		return "unsupported";
-	case ERROR_BUSY:
-		return "busy";
-	default:
-		return "internal";
-	}
-}
-
-static void count_outcome(struct gate *gate, struct inbound *in, bool taken, uint64_t samples,
-			  const struct error *err)
-{
-	const char *transport = in->request.transport;
-	const struct metric_label labels[] = {
-		{ "receiver", gate->options.receiver }, { "transport", transport }, { 0 }
-	};
-	bool ours = !taken && err->kind == ERROR_INTERNAL;
-	const struct metric *metric = taken ? &accepted_samples : ours ? &failed_samples : &refused_samples;
-	series_add(metrics_series(gate->options.metrics, metric, labels), (int64_t)samples);
-	count(gate, &requests, transport, "outcome",
-	      !taken ? (ours ? "failure" : "refused") : in->outcome.rejected_profiles ? "partial" : "success", 1);
-	/* Refusals for want of room were counted where they were made. */
-	if (!taken && err->kind != ERROR_BUSY)
-		count(gate, &refused_requests, transport, "reason", reason_of(err->kind), 1);
-}
-
 /* All paths of the receiver. Taken when any path took it; the first refusal is told only if none did. */
-static bool run_paths(struct worker *worker, struct inbound *in, struct view body, size_t cap, uint64_t *samples,
-		      struct error *first)
+static bool run_paths(struct worker *worker, struct inbound *in, struct view body, size_t cap, struct error *first)
 {
 	struct gate *gate = in->gate;
-	bool taken = false;
-	for (uint32_t i = 0; i < gate->options.pipeline_count; i++) {
+	bool taken = false, decoded = true;
+	for (uint32_t i = 0; i < gate->options.pipeline_count && decoded; i++) {
 		struct error err;
-		bool decoded = true;
 		error_clear(&err);
-		bool ok = run_path(worker, in, body, cap, i, samples, &decoded, &err);
+		bool ok = run_path(worker, in, body, cap, i, &decoded, &err);
 		taken = taken || ok;
 		if (!ok && first->kind == ERROR_NONE)
 			*first = err;
-		if (!decoded)
-			break;
 	}
+	if (!taken && first->kind == ERROR_BUSY)
+		first->retry_after_ms = retry_hint();
 	return taken;
 }
 
@@ -278,19 +291,18 @@ static bool run(struct worker *worker, struct inbound *in, struct error *err)
 {
 	struct gate *gate = in->gate;
 	struct view body;
-	uint64_t samples = 0;
 	bool squeezed = false;
-	bool taken = in->ops->load(in, &worker->body, &body, err);
-	if (taken) {
-		size_t cap = charge_tables(gate, in, body.len, &squeezed);
-		if (cap)
-			taken = run_paths(worker, in, body, cap, &samples, err);
-		else
-			taken = busy(gate, in, err, "memory", "data refused due to high memory usage");
-		if (!taken && err->kind == ERROR_TOO_LARGE && squeezed)
-			taken = busy(gate, in, err, "memory", "data refused due to high memory usage");
-	}
-	count_outcome(gate, in, taken, samples, err);
+	if (!in->ops->load(in, &worker->body, &body, err))
+		return false;
+	int64_t held = in->charged;
+	size_t cap = charge_tables(gate, in, body.len, &squeezed);
+	if (!cap)
+		return out_of_memory(in, err);
+	bool taken = run_paths(worker, in, body, cap, err);
+	/* The tables are free again, though the sender may still have to wait for a destination. */
+	charge_to(gate, in, held);
+	if (!taken && err->kind == ERROR_TOO_LARGE && squeezed)
+		return out_of_memory(in, err);
 	return taken;
 }
 

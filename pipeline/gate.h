@@ -2,6 +2,7 @@
 #ifndef PIPELINE_GATE_H
 #define PIPELINE_GATE_H
 
+#include "pipeline/gate_metrics.h"
 #include "pipeline/pipeline.h"
 #include "pipeline/workers.h"
 
@@ -18,8 +19,6 @@ struct gate_options {
 	struct metrics *metrics;
 	struct log *log;
 };
-
-extern const struct metric *const gate_metrics[]; /* for the manual; NULL-terminated */
 
 struct gate *gate_new(const struct gate_options *options);
 /* [any thread] From now on everything is refused with a retry hint. */

@@ -11,6 +11,9 @@
 #include <string.h>
 
 #define WORKER_QUEUE 1024
+/* What workers, and open batches, may keep while they are empty: these parts of the soft limit each. More would starve
+ * the requests for whose sake it is kept. */
+#define IDLE_SHARE 8
 
 struct instance { /* of a component */
 	const struct declared *declared;
@@ -193,6 +196,7 @@ static void finish_path(struct graph *g, struct pipeline *path, const struct str
 		.hold_acks = path->waits,
 		.loop = g->options.loop,
 		.memory = &g->memory,
+		.idle_bytes = (size_t)(g->memory.soft / IDLE_SHARE / g->pipeline_count),
 		.ledger = &path->ledger,
 		.emit = pipeline_emit,
 		.context = path,
@@ -298,6 +302,7 @@ bool graph_start(struct graph *g, struct error *err)
 		.slots = g->slots,
 		.slot_count = g->slot_count,
 		.memory = &g->memory,
+		.idle_bytes = (size_t)(g->memory.soft / IDLE_SHARE),
 		.run = gate_run,
 	}, err);
 	for (uint32_t i = 0; i < g->instance_count && g->workers; i++)
@@ -459,8 +464,7 @@ static void free_instance(struct instance *instance)
 	delivery_unref(&instance->delivery);
 	if (instance->declared->factory->destroy)
 		instance->declared->factory->destroy(instance->self);
-	if (instance->gate)
-		gate_unref(&instance->gate);
+	gate_unref(&instance->gate);
 	memory_free(instance->paths);
 	memory_free(instance->self);
 	memory_free(instance);

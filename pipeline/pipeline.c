@@ -50,15 +50,17 @@ bool pipeline_run(struct pipeline *path, struct profiles *profiles, void **scrat
 {
 	uint64_t in = pipeline_count(profiles);
 	struct collect_added added = { 0 };
+	enum batcher_result result = BATCHER_FAILED;
 	series_add(path->ledger.in, (int64_t)in);
-	if (!process(path, profiles, scratch, err) ||
-	    !batcher_add(path->batcher, profiles, &added, err)) {
+	if (process(path, profiles, scratch, err))
+		result = batcher_add(path->batcher, profiles, &added, err);
+	if (result == BATCHER_FAILED) {
 		series_add(path->ledger.dropped[LEDGER_REFUSED], (int64_t)in);
 		return false;
 	}
 	series_add(path->ledger.merged, (int64_t)added.samples_merged);
 	series_add(path->ledger.dropped[LEDGER_POLICY], (int64_t)(in - added.samples_in));
-	return true;
+	return result == BATCHER_TAKEN || error_set(err, ERROR_BUSY, "the queues of all destinations are full");
 }
 
 static void charge(void *memory, int64_t bytes)
@@ -66,24 +68,30 @@ static void charge(void *memory, int64_t bytes)
 	memory_add(memory, bytes);
 }
 
-void pipeline_emit(void *context, struct packet *packet)
+bool pipeline_emit(void *context, struct packet *packet)
 {
 	struct pipeline *path = context;
+	bool taken = false;
 	packet_charge_to(packet, charge, path->memory);
 	for (uint32_t i = 0; i < path->delivery_count; i++)
-		delivery_enqueue(path->deliveries[i], packet, &path->ledger);
+		taken = delivery_enqueue(path->deliveries[i], packet, &path->ledger) || taken;
 	packet_release_acks(packet, false);
 	packet_unref(&packet);
+	return taken;
 }
 
 bool pipeline_has_room(const struct pipeline *path)
 {
-	bool room = false;
-	for (uint32_t i = 0; i < path->delivery_count; i++) {
-		bool has = delivery_has_room(path->deliveries[i]);
-		if (!has && delivery_must_block(path->deliveries[i]))
-			return false;
-		room = room || has;
-	}
-	return room;
+	for (uint32_t i = 0; i < path->delivery_count; i++)
+		if (delivery_has_room(path->deliveries[i]))
+			return true;
+	return false;
+}
+
+bool pipeline_blocks(const struct pipeline *path)
+{
+	for (uint32_t i = 0; i < path->delivery_count; i++)
+		if (delivery_must_block(path->deliveries[i]) && !delivery_has_room(path->deliveries[i]))
+			return true;
+	return false;
 }

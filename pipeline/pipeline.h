@@ -36,16 +36,17 @@ extern const struct metric *const pipeline_metrics[]; /* for the manual; NULL-te
 void pipeline_stage_metrics(struct stage *stage, struct metrics *metrics, const char *processor, const char *pipeline);
 
 /*
- * Takes a decoded request through processors, collect and fan-out, on a worker's thread. scratch is the
- * worker's table. False: refused, err says why, and none of it left.
+ * Takes a decoded request through processors, collect and fan-out, on a worker's thread. scratch is the worker's table.
+ * False: refused, err says why, and none of it left.
  */
 bool pipeline_run(struct pipeline *path, struct profiles *profiles, void **scratch, struct error *err);
 
-/* The batcher's emit: hands the packet to every destination and drops the caller's reference. */
-void pipeline_emit(void *path, struct packet *packet);
+/* The batcher's emit: hands the packet to every destination and drops the caller's reference. False: none had room. */
+bool pipeline_emit(void *path, struct packet *packet);
 
-/* Can any destination take more, and does none with block_on_overflow object? */
+/* Can any destination take more? Is one full that has block_on_overflow, or that senders wait for? */
 bool pipeline_has_room(const struct pipeline *path);
+bool pipeline_blocks(const struct pipeline *path);
 
 /* Samples of Profiles that are neither faulty nor dropped. */
 uint64_t pipeline_count(const struct profiles *profiles);

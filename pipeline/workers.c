@@ -8,12 +8,12 @@
 #include <string.h>
 
 /* What a worker keeps between requests; more is given back. */
-#define KEEP_TABLES ((size_t)4 << 20)
-#define KEEP_BODY ((size_t)2 << 20)
+enum { KEEP_TABLES = 4 << 20, KEEP_BODY = 2 << 20 };
 
 struct workers {
 	struct workers_options options;
 	pthread_t *threads;
+	uint32_t running; /* of them */
 	struct worker *worker;
 	pthread_mutex_t lock; /* guards the queue and stopping */
 	pthread_cond_t wake;
@@ -38,18 +38,26 @@ static struct inbound *wait_for_work(struct workers *w)
 	return in;
 }
 
-static void shrink_body(struct bytes *b)
+static size_t least(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
+
+static void shrink_body(struct bytes *b, size_t keep)
 {
 	b->len = 0;
-	if (b->room > KEEP_BODY)
+	if (b->room > keep)
 		bytes_fini(b);
 }
 
+/* Half of a worker's share is for its tables, a quarter for each buffer. */
 static void tidy(struct worker *worker)
 {
-	shrink_body(&worker->body.raw);
-	shrink_body(&worker->body.inflated);
-	profiles_shrink(&worker->profiles, KEEP_TABLES);
+	const struct workers_options *o = &worker->workers->options;
+	size_t share = o->idle_bytes / o->count;
+	shrink_body(&worker->body.raw, least(KEEP_BODY, share / 4));
+	shrink_body(&worker->body.inflated, least(KEEP_BODY, share / 4));
+	profiles_shrink(&worker->profiles, least(KEEP_TABLES, share / 2));
 	int64_t held = (int64_t)(worker->body.raw.room + worker->body.inflated.room +
 				 profiles_capacity(&worker->profiles));
 	memory_add(worker->workers->options.memory, held - worker->held);
@@ -108,11 +116,10 @@ struct workers *workers_start(const struct workers_options *options, struct erro
 	sigdelset(&all, SIGPROF);
 	pthread_sigmask(SIG_BLOCK, &all, &old);
 	int code = 0;
-	w->options.count = 0; /* those that run */
 	for (uint32_t i = 0; i < options->count && !code; i++) {
 		w->worker[i].workers = w;
 		code = pthread_create(&w->threads[i], NULL, work, &w->worker[i]);
-		w->options.count += code == 0;
+		w->running += code == 0;
 	}
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (code) {
@@ -154,7 +161,7 @@ void workers_stop(struct workers **workers)
 	w->stopping = true;
 	pthread_cond_broadcast(&w->wake);
 	pthread_mutex_unlock(&w->lock);
-	for (uint32_t i = 0; i < w->options.count; i++)
+	for (uint32_t i = 0; i < w->running; i++)
 		pthread_join(w->threads[i], NULL);
 	pthread_cond_destroy(&w->wake);
 	pthread_mutex_destroy(&w->lock);

@@ -31,6 +31,7 @@ struct workers_options {
 	const struct scratch_slot *slots; /* borrowed */
 	uint32_t slot_count;
 	struct memory *memory;
+	size_t idle_bytes;    /* that all workers together may keep between requests */
 	void (*run)(struct worker *worker, struct inbound *in);
 };
 

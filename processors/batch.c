@@ -91,7 +91,7 @@ static const struct config_row rows[] = {
 			   "`send_batch_size` says."),
 	CONFIG_ROW(struct batch_config, send_batch_size, .key = "send_batch_size", .def = "8192",
 		   .unit = "samples", .limited = true, .max = UINT32_MAX,
-		   .help = "A batch closes when it has at least so many; 0: no such trigger."),
+		   .help = "A batch closes when it has at least so many; 0: at once, as in the Collector."),
 	CONFIG_ROW(struct batch_config, send_batch_max_size, .key = "send_batch_max_size",
 		   .def = "0", .unit = "samples", .limited = true, .max = UINT32_MAX,
 		   .help = "A batch closes before it would have more; 0: no limit. A single larger "
@@ -108,7 +108,8 @@ static const struct config_row rows[] = {
 		   .key = "metadata_cardinality_limit", .def = "1000", .limited = true,
 		   .max = UINT32_MAX,
 		   .help = "At most so many different combinations of metadata are batched at a "
-			   "time; beyond, the oldest batch closes. 0: no limit."),
+			   "time; beyond, the oldest batch closes. 0: 1000, for what senders name never "
+			   "grows without bound."),
 	{ 0 }
 };
 

@@ -19,15 +19,18 @@ struct fixture {
 	struct batcher *batcher;
 	struct packet *packets[16];
 	uint32_t count, stop_at;
+	size_t idle_bytes;
+	bool full; /* no destination has room */
 	struct profiles p;
 };
 
-static void keep(void *context, struct packet *packet)
+static bool keep(void *context, struct packet *packet)
 {
 	struct fixture *f = context;
 	f->packets[f->count++] = packet;
 	if (f->count == f->stop_at)
 		loop_stop(f->loop);
+	return !f->full;
 }
 
 static int setup(void **state)
@@ -36,8 +39,10 @@ static int setup(void **state)
 	f->loop = loop_new(NULL);
 	f->metrics = metrics_new();
 	memory_init(&f->memory, INT64_C(1) << 40, 0);
+	f->idle_bytes = 1 << 30;
 	ledger_init(&f->ledger, f->metrics, "profiles");
-	f->settings = (struct path_settings){ .batching = true, .batch_timeout = { INT64_C(3600000000000) } };
+	f->settings = (struct path_settings){ .batching = true, .batch_timeout = { INT64_C(3600000000000) },
+					     .batch_size = 1000000 };
 	*state = f;
 	return 0;
 }
@@ -60,12 +65,12 @@ static void begin(struct fixture *f)
 {
 	f->batcher = batcher_new(&(struct batcher_options){
 		.settings = &f->settings, .shards = 1, .loop = f->loop, .memory = &f->memory, .ledger = &f->ledger,
-		.emit = keep, .context = f,
+		.idle_bytes = f->idle_bytes, .emit = keep, .context = f,
 	});
 }
 
 /* A request of so many different samples. */
-static void add(struct fixture *f, uint32_t samples, const struct metadatum *metadata)
+static enum batcher_result add_as(struct fixture *f, uint32_t samples, const struct metadatum *metadata)
 {
 	struct request request = { .receiver = "otlp", .arrival = 1, .metadata = metadata };
 	struct collect_added added = { 0 };
@@ -77,7 +82,12 @@ static void add(struct fixture *f, uint32_t samples, const struct metadatum *met
 	open_profile(&f->p, "cpu", "ns");
 	for (uint32_t i = 0; i < samples; i++)
 		open_value(&f->p, stack, (struct list){ 0 }, i + 1);
-	assert_true(batcher_add(f->batcher, &f->p, &added, &err));
+	return batcher_add(f->batcher, &f->p, &added, &err);
+}
+
+static void add(struct fixture *f, uint32_t samples, const struct metadatum *metadata)
+{
+	assert_int_equal(add_as(f, samples, metadata), BATCHER_TAKEN);
 }
 
 static void without_batching_every_request_leaves_at_once(void **state)
@@ -192,6 +202,51 @@ static void after_a_flush_nothing_stays_open(void **state)
 	assert_int_equal(f->count, 2);
 }
 
+static void without_a_timeout_every_request_leaves_at_once(void **state)
+{
+	struct fixture *f = *state;
+	f->settings.batch_timeout.ns = 0;
+	begin(f);
+	add(f, 2, NULL);
+	assert_int_equal(f->count, 1);
+}
+
+static void without_a_size_every_request_leaves_at_once(void **state)
+{
+	struct fixture *f = *state;
+	f->settings.batch_size = 0;
+	begin(f);
+	add(f, 2, NULL);
+	assert_int_equal(f->count, 1);
+}
+
+static void a_request_that_no_destination_takes_is_told_so(void **state)
+{
+	struct fixture *f = *state;
+	f->settings.batching = false;
+	f->full = true;
+	begin(f);
+	assert_int_equal(add_as(f, 2, NULL), BATCHER_LOST);
+	assert_int_equal(f->count, 1);
+}
+
+/* A budget smaller than what closed batches keep would refuse everything for ever. */
+static void empty_batches_keep_no_more_than_their_share(void **state)
+{
+	struct fixture *f = *state;
+	char *keys[] = { (char *)"x-tenant" };
+	f->settings.batch_metadata_keys = (struct strings){ keys, 1 };
+	f->settings.batch_metadata_limit = 20;
+	f->idle_bytes = 100 << 10;
+	begin(f);
+	for (char name[2] = "a"; name[0] < 'a' + 10; name[0]++)
+		add(f, 10000, (const struct metadatum[]){ { "x-tenant", name }, { 0 } });
+	assert_true(f->memory.charged > 1 << 20);
+	batcher_flush(f->batcher);
+	assert_int_equal(f->count, 10);
+	assert_true(f->memory.charged < 200 << 10);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -205,6 +260,10 @@ int main(void)
 		TEST(tenants_never_share_a_batch),
 		TEST(beyond_the_limit_of_tenants_the_oldest_batch_closes),
 		TEST(after_a_flush_nothing_stays_open),
+		TEST(without_a_timeout_every_request_leaves_at_once),
+		TEST(without_a_size_every_request_leaves_at_once),
+		TEST(a_request_that_no_destination_takes_is_told_so),
+		TEST(empty_batches_keep_no_more_than_their_share),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,8 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -20,6 +22,11 @@ struct fixture {
 	struct workers *workers;
 	struct gate *gate;
 	_Atomic uint32_t packets;
+	bool full;           /* no destination has room */
+	bool hold;           /* the sender waits for the packet */
+	struct packet *held;
+	struct delivery *deliveries[2];
+	int draining;
 };
 
 struct fake { /* a receiver's request */
@@ -32,11 +39,15 @@ struct fake { /* a receiver's request */
 	uint32_t retry_after_ms, rejected;
 };
 
-static void keep(void *context, struct packet *packet)
+static bool keep(void *context, struct packet *packet)
 {
 	struct fixture *f = context;
 	f->packets++;
-	packet_unref(&packet);
+	if (f->hold)
+		f->held = packet;
+	else
+		packet_unref(&packet);
+	return !f->full;
 }
 
 static bool load(struct inbound *in, struct body *body, struct view *out, struct error *err)
@@ -61,6 +72,7 @@ static bool decode(struct inbound *in, struct profiles *p, struct error *err)
 	open_profile(p, "cpu", "ns");
 	open_value(p, stack, (struct list){ 0 }, 7);
 	p->rejected_profiles = fake->bad;
+	p->rejected_samples = fake->bad * 2;
 	return true;
 }
 
@@ -81,6 +93,12 @@ static struct fake fake_request(size_t body)
 	return (struct fake){ .in = { .ops = &ops, .request = { .transport = "grpc" } }, .body = body };
 }
 
+static struct workers *start_workers(struct fixture *f)
+{
+	return workers_start(&(struct workers_options){
+		.count = 2, .queue_max = 4, .memory = &f->memory, .run = gate_run }, NULL);
+}
+
 static int setup(void **state)
 {
 	struct fixture *f = memory_new(sizeof *f);
@@ -89,23 +107,46 @@ static int setup(void **state)
 	memory_init(&f->memory, 8 << 20, 0);
 	f->pipeline.id = "profiles";
 	ledger_init(&f->pipeline.ledger, f->metrics, "profiles");
-	f->pipeline.batcher = batcher_new(&(struct batcher_options){
-		.settings = &f->pipeline.settings, .shards = 1, .loop = f->loop, .memory = &f->memory,
-		.ledger = &f->pipeline.ledger, .emit = keep, .context = f });
 	f->pipelines[0] = f->pipelines[1] = &f->pipeline;
-	f->workers = workers_start(&(struct workers_options){
-		.count = 2, .queue_max = 4, .memory = &f->memory, .run = gate_run }, NULL);
+	f->workers = start_workers(f);
 	*state = f;
 	return 0;
+}
+
+static void make_batcher(struct fixture *f)
+{
+	f->pipeline.batcher = batcher_new(&(struct batcher_options){
+		.settings = &f->pipeline.settings, .shards = 1, .loop = f->loop, .memory = &f->memory,
+		.ledger = &f->pipeline.ledger, .hold_acks = f->hold, .emit = keep, .context = f });
 }
 
 /* pipelines 0: admission does not ask destinations, of which there are none here. */
 static void open_gate(struct fixture *f, uint32_t pipelines)
 {
+	if (!f->pipeline.batcher)
+		make_batcher(f);
 	f->gate = gate_new(&(struct gate_options){
 		.receiver = "fake", .paths = f->pipelines, .pipeline_count = pipelines, .memory = &f->memory,
 		.workers = &f->workers, .metrics = f->metrics, .log = &f->log });
 }
+
+static int64_t read_metric(struct fixture *f, const char *line)
+{
+	struct bytes text;
+	bytes_init(&text, 1 << 20);
+	metrics_write(f->metrics, &text);
+	bytes_add_byte(&text, 0);
+	const char *at = strstr((char *)text.at, line);
+	int64_t value = at ? strtoll(at + strlen(line), NULL, 10) : -1;
+	bytes_fini(&text);
+	return value;
+}
+
+#define LABELS "{receiver=\"fake\",transport=\"grpc\"} "
+#define REASON(reason) \
+	"otelcol_receiver_refused_requests{reason=\"" reason "\",receiver=\"fake\",transport=\"grpc\"} "
+#define OUTCOME(outcome) \
+	"otelcol_receiver_requests{outcome=\"" outcome "\",receiver=\"fake\",transport=\"grpc\"} "
 
 static int teardown(void **state)
 {
@@ -219,6 +260,136 @@ static void a_closed_gate_refuses(void **state)
 	assert_int_equal(err.kind, ERROR_BUSY);
 }
 
+static void what_no_destination_takes_is_refused_with_a_retry_hint(void **state)
+{
+	struct fixture *f = *state;
+	struct fake fake = fake_request(100);
+	f->full = true;
+	open_gate(f, 1);
+	run(f, &fake);
+	assert_true(fake.refused);
+	assert_int_equal(fake.kind, ERROR_BUSY);
+	assert_in_range(fake.retry_after_ms, 1000, 2000);
+	assert_int_equal(read_metric(f, REASON("queue_full")), 1);
+}
+
+static void every_request_is_counted_once(void **state)
+{
+	struct fixture *f = *state;
+	struct fake good = fake_request(100), partly = fake_request(100), bad = fake_request(100);
+	struct fake large = fake_request(0), lost = fake_request(0), full = fake_request(0);
+	struct error err;
+	open_gate(f, 1);
+	partly.bad = 3;
+	bad.fails = ERROR_INVALID;
+	gate_submit(f->gate, &good.in);
+	gate_submit(f->gate, &partly.in);
+	gate_submit(f->gate, &bad.in);
+	workers_stop(&f->workers);
+	gate_unref(&f->gate);
+	f->workers = start_workers(f);
+	open_gate(f, 0);
+	assert_false(gate_admit(f->gate, &full.in, 9 << 20, &err));
+	gate_forget(f->gate, &full.in, "grpc", NULL);
+	assert_true(gate_admit(f->gate, &large.in, 10, &err));
+	assert_false(gate_charge(f->gate, &large.in, 9 << 20, &err));
+	gate_forget(f->gate, &large.in, "grpc", NULL);
+	assert_true(gate_admit(f->gate, &lost.in, 10, &err));
+	gate_forget(f->gate, &lost.in, "grpc", "cancelled");
+	assert_int_equal(read_metric(f, OUTCOME("success")), 1);
+	assert_int_equal(read_metric(f, OUTCOME("partial")), 1);
+	assert_int_equal(read_metric(f, OUTCOME("refused")), 4);
+	assert_int_equal(read_metric(f, REASON("memory")), 2);
+	assert_int_equal(read_metric(f, REASON("cancelled")), 1);
+	assert_int_equal(read_metric(f, REASON("invalid")), 1);
+	assert_int_equal(read_metric(f, "otelcol_receiver_accepted_profile_samples" LABELS), 2);
+	assert_int_equal(read_metric(f, "otelcol_receiver_refused_profile_samples" LABELS), 6);
+}
+
+static void a_sender_that_waits_holds_no_memory_of_tables(void **state)
+{
+	struct fixture *f = *state;
+	struct fake fake = fake_request(100000);
+	f->hold = true;
+	open_gate(f, 1);
+	gate_submit(f->gate, &fake.in);
+	workers_stop(&f->workers);
+	assert_false(fake.replied);
+	assert_int_equal(fake.in.charged, 100000);
+	packet_release_acks(f->held, true);
+	packet_unref(&f->held);
+	assert_true(fake.replied);
+	assert_int_equal(fake.kind, ERROR_BUSY);
+	assert_int_equal(read_metric(f, REASON("delivery")), 1);
+	assert_int_equal(read_metric(f, "otelcol_receiver_accepted_profile_samples" LABELS), 0);
+	assert_int_equal(read_metric(f, "otelcol_receiver_refused_profile_samples" LABELS), 1);
+}
+
+static void take(void *self, const struct part *part, uint64_t timeout_ns, struct sending *sending)
+{
+	(void)self;
+	(void)part;
+	(void)timeout_ns;
+	sending_done(sending, &(struct send_result){ .outcome = SEND_OK, .retry_after_ms = -1 });
+}
+
+static void drained(void *argument)
+{
+	struct fixture *f = argument;
+	if (!--f->draining)
+		loop_stop(f->loop);
+}
+
+static void drain(void *argument)
+{
+	struct fixture *f = argument;
+	f->draining = 2;
+	for (int i = 0; i < 2; i++)
+		delivery_drain(f->deliveries[i], drained, f);
+}
+
+/* Two destinations, of which the first is full: with how many pipelines are they reached, and does it block? */
+static bool admitted(struct fixture *f, uint32_t pipelines, bool blocks)
+{
+	static const struct component_factory factory = { .type = "fake", .send = take };
+	struct delivery_config config[2] = {
+		{ .sending_queue = { .present = { true }, .num_consumers = 1, .queue_size = 1, .block_on_overflow = blocks } },
+		{ .sending_queue = { .present = { true }, .num_consumers = 1, .queue_size = 1 } },
+	};
+	struct pipeline paths[2] = { { .deliveries = f->deliveries, .delivery_count = pipelines == 1 ? 2 : 1 },
+				     { .deliveries = f->deliveries + 1, .delivery_count = 1 } };
+	struct fake fake = fake_request(0);
+	struct error err;
+	struct packet *packet = packet_new(10, 0);
+	for (int i = 0; i < 2; i++)
+		f->deliveries[i] = delivery_new(&(struct delivery_options){
+			.factory = &factory, .config = &config[i], .id = "fake", .log = &f->log, .metrics = f->metrics,
+			.loop = f->loop });
+	assert_true(delivery_enqueue(f->deliveries[0], packet, &f->pipeline.ledger));
+	packet_unref(&packet);
+	f->pipelines[0] = &paths[0];
+	f->pipelines[1] = &paths[1];
+	open_gate(f, pipelines);
+	bool ok = gate_admit(f->gate, &fake.in, 10, &err);
+	gate_forget(f->gate, &fake.in, "grpc", NULL);
+	loop_post(f->loop, drain, f);
+	loop_run(f->loop);
+	delivery_unref(&f->deliveries[0]);
+	delivery_unref(&f->deliveries[1]);
+	gate_unref(&f->gate);
+	return ok;
+}
+
+static void a_full_queue_refuses_only_when_it_blocks_or_no_other_has_room(void **state)
+{
+	struct fixture *f = *state;
+	assert_true(admitted(f, 1, false));
+	assert_true(admitted(f, 2, false));
+	assert_false(admitted(f, 1, true));
+	assert_false(admitted(f, 2, true));
+	open_gate(f, 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -232,6 +403,10 @@ int main(void)
 		TEST(what_was_admitted_is_charged_until_it_is_forgotten),
 		TEST(a_body_that_leaves_no_room_for_tables_is_refused_with_a_retry_hint),
 		TEST(a_closed_gate_refuses),
+		TEST(what_no_destination_takes_is_refused_with_a_retry_hint),
+		TEST(every_request_is_counted_once),
+		TEST(a_sender_that_waits_holds_no_memory_of_tables),
+		TEST(a_full_queue_refuses_only_when_it_blocks_or_no_other_has_room),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

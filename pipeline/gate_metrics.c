@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pipeline/gate_metrics.h"
+
+#include <assert.h>
+#include <string.h>
+
+static const struct metric accepted_samples = {
+	"otelcol_receiver_accepted_profile_samples", METRIC_COUNTER, "{samples}",
+	"Samples that were taken; those that policy drops on purpose are among them."
+};
+static const struct metric refused_samples = {
+	"otelcol_receiver_refused_profile_samples", METRIC_COUNTER, "{samples}",
+	"Decoded samples that were refused: of bad Profiles, or of requests that no pipeline took."
+};
+static const struct metric failed_samples = {
+	"otelcol_receiver_failed_profile_samples", METRIC_COUNTER, "{samples}",
+	"Decoded samples of requests that failed for an internal reason."
+};
+static const struct metric requests = {
+	"otelcol_receiver_requests", METRIC_COUNTER, "{requests}",
+	"Requests by outcome: success, partial, refused, failure."
+};
+static const struct metric refused_requests = {
+	"otelcol_receiver_refused_requests", METRIC_COUNTER, "{requests}",
+	"Requests refused or failed, by reason."
+};
+static const struct metric refused_profiles = {
+	"otelcol_receiver_refused_profiles", METRIC_COUNTER, "{profiles}",
+	"Bad Profiles; the others of their requests were taken, if there were any."
+};
+static const struct metric repaired_strings = {
+	"otelcol_receiver_repaired_strings", METRIC_COUNTER, "{strings}",
+	"Strings with invalid UTF-8, replaced by U+FFFD."
+};
+
+const struct metric *const gate_metrics[] = {
+	&accepted_samples, &refused_samples, &failed_samples, &requests, &refused_requests,
+	&refused_profiles, &repaired_strings, NULL
+};
+
+static const char *const reasons[GATE_REASONS] = {
+	"stopping", "queue_full", "workers_busy", "memory", "delivery", "invalid",
+	"too_large", "unsupported", "cancelled", "refused", "internal",
+};
+
+void gate_counters_init(struct gate_counters *c, struct metrics *metrics, const char *receiver, const char *transport)
+{
+	struct metric_label labels[] = { { "receiver", receiver }, { "transport", transport }, { 0 }, { 0 } };
+	*c = (struct gate_counters){
+		.accepted = metrics_series(metrics, &accepted_samples, labels),
+		.refused = metrics_series(metrics, &refused_samples, labels),
+		.failed = metrics_series(metrics, &failed_samples, labels),
+		.bad_profiles = metrics_series(metrics, &refused_profiles, labels),
+		.repaired_strings = metrics_series(metrics, &repaired_strings, labels),
+	};
+	const struct {
+		const char *outcome;
+		struct series **series;
+	} outcomes[] = {
+		{ "success", &c->success }, { "partial", &c->partial }, { "refused", &c->refusal },
+		{ "failure", &c->failure },
+	};
+	for (size_t i = 0; i < sizeof outcomes / sizeof *outcomes; i++) {
+		labels[2] = (struct metric_label){ "outcome", outcomes[i].outcome };
+		*outcomes[i].series = metrics_series(metrics, &requests, labels);
+	}
+	for (size_t i = 0; i < GATE_REASONS; i++) {
+		labels[2] = (struct metric_label){ "reason", reasons[i] };
+		c->reasons[i] = metrics_series(metrics, &refused_requests, labels);
+	}
+}
+
+void gate_count_reason(struct gate_counters *c, const char *reason)
+{
+	size_t i = 0;
+	while (i < GATE_REASONS - 1 && strcmp(reasons[i], reason) != 0)
+		i++;
+	assert(!strcmp(reasons[i], reason));
+	series_add(c->reasons[i], 1);
+}

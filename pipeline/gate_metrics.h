@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PIPELINE_GATE_METRICS_H
+#define PIPELINE_GATE_METRICS_H
+
+#include "base/metrics.h"
+
+#include <stdbool.h>
+
+/*
+ * What a gate counts, of one receiver and one transport. All series are made at once, so that counting, refusals
+ * from the headers above all, is one atomic addition. Each request is counted once, when it ends.
+ */
+enum { GATE_REASONS = 11 };
+
+struct gate_counters {
+	struct series *accepted, *refused, *failed; /* samples */
+	struct series *bad_profiles, *repaired_strings;
+	struct series *success, *partial, *refusal, *failure; /* requests */
+	struct series *reasons[GATE_REASONS];
+};
+
+extern const struct metric *const gate_metrics[]; /* for the manual; NULL-terminated */
+
+void gate_counters_init(struct gate_counters *c, struct metrics *metrics, const char *receiver, const char *transport);
+/* A request that was refused; reason is one of a few fixed words. */
+void gate_count_reason(struct gate_counters *c, const char *reason);
+
+#endif
