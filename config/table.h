@@ -136,7 +136,9 @@ struct config_table {
 	{ .type = CONFIG_TABLE, .offset = offsetof(struct_type, member) + 0 * sizeof(char[sizeof(((struct_type *)0)->member)]), \
 	  .table = &(sub_table), __VA_ARGS__ }
 #define CONFIG_ITEMS(struct_type, member, kind, sub_table, ...) \
-	{ .type = (kind), .offset = offsetof(struct_type, member) + 0 * _Generic(((struct_type *)0)->member, struct config_items: 1), \
+	{ .type = (kind), \
+	  .offset = offsetof(struct_type, member) + \
+		    0 * _Generic(((struct_type *)0)->member, struct config_items: 1), \
 	  .table = &(sub_table), __VA_ARGS__ }
 
 /*

@@ -78,9 +78,9 @@ static const struct config_row group_rows[] = {
 	CONFIG_ROW(struct group_config, enabled, .key = "enabled", .def = "false",
 		   .help = "Only `false` is supported."),
 	CONFIG_ROW(struct group_config, resource_attribute, .key = "resource_attribute",
-		   .def = "fileexporter.path_segment", .help = "Of no effect unless enabled."),
+		   .def = "fileexporter.path_segment", .inert = true, .help = "For grouping."),
 	CONFIG_ROW(struct group_config, max_open_files, .key = "max_open_files", .def = "100",
-		   .help = "Of no effect unless enabled."),
+		   .inert = true, .help = "For grouping."),
 	{ 0 }
 };
 static const struct config_table group_table = { sizeof(struct group_config), group_rows };
@@ -114,7 +114,7 @@ static const struct config_row file_rows[] = {
 	CONFIG_ROW(struct file_config, encoding, .key = "encoding",
 		   .help = "Encoding extensions are not supported: setting it is an error."),
 	CONFIG_ROW(struct file_config, flush_interval, .key = "flush_interval", .def = "1s",
-		   .inert = true, .help = "Without effect: every request is written at once."),
+		   .inert = true, .help = "Every request is written at once."),
 	CONFIG_ROW(struct file_config, create_directory, .key = "create_directory", .def = "true",
 		   .help = "Make missing directories."),
 	CONFIG_ROW(struct file_config, directory_permissions, .key = "directory_permissions",
@@ -372,7 +372,8 @@ const struct component_factory file_exporter = {
 	.manual = "A line or message is in the file whole or not at all: what a failed write left "
 		  "is cut off, and a file that an earlier run left torn is set aside like a rotated "
 		  "one. SIGHUP opens the file again, so it may be moved away before; a file or "
-		  "directory that was removed is made again by itself. While the disk is full, packets are retried like those for a destination that is down.\n\n"
+		  "directory that was removed is made again by itself. While the disk is full, "
+		  "packets are retried like those for a destination that is down.\n\n"
 		  "Names of pprof files are the time of writing and a counter. Without `rotation` "
 		  "their number is not bounded.\n\n" PPROF_MANUAL,
 	.kind = COMPONENT_EXPORTER,

@@ -349,9 +349,9 @@ static const struct config_row rows[] = {
 	CONFIG_ROW(struct otlp_grpc_config, middlewares, .key = "middlewares",
 		   .help = "Naming one is an error: this build has none."),
 	CONFIG_ROW(struct otlp_grpc_config, read_buffer_size, .key = "read_buffer_size", .def = "0", .inert = true,
-		   .help = "Without effect: the library sizes its buffers itself."),
+		   .help = "The gRPC library chooses its buffers."),
 	CONFIG_ROW(struct otlp_grpc_config, write_buffer_size, .key = "write_buffer_size", .def = "524288",
-		   .inert = true, .help = "Without effect, too."),
+		   .inert = true, .help = "The gRPC library chooses its buffers."),
 	DELIVERY_ROWS(struct otlp_grpc_config, delivery, "5s"),
 	{ 0 }
 };

@@ -134,7 +134,7 @@ static const struct config_row rows[] = {
 	CONFIG_SECTION(struct health_config, response_body, response_table, .key = "response_body",
 		       .help = "Texts instead of the JSON status."),
 	CONFIG_ROW(struct health_config, check_collector_pipeline, .key = "check_collector_pipeline", .inert = true,
-		   .help = "Without effect, as in the Collector."),
+		   .help = "Nor has it in the Collector."),
 	{ 0 }
 };
 

@@ -281,11 +281,11 @@ static const struct config_row rows[] = {
 	CONFIG_ROW(struct pprof_config, save_to_file, .key = "save_to_file",
 		   .help = "An error: fetch the profile instead."),
 	CONFIG_ROW(struct pprof_config, block_profile_fraction, .key = "block_profile_fraction", .def = "0",
-		   .inert = true, .help = "Without effect: a matter of Go's runtime."),
+		   .inert = true, .help = "A matter of Go's runtime."),
 	CONFIG_ROW(struct pprof_config, mutex_profile_fraction, .key = "mutex_profile_fraction", .def = "0",
-		   .inert = true, .help = "Without effect, too."),
+		   .inert = true, .help = "A matter of Go's runtime."),
 	CONFIG_ROW(struct pprof_config, dialer, .key = "dialer", .inert = true,
-		   .help = "Without effect on a server."),
+		   .help = "A server does not dial."),
 	{ 0 }
 };
 static const struct config_table table = { sizeof(struct pprof_config), rows, check, false };

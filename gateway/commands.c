@@ -57,15 +57,11 @@ static bool describe(const char *type, struct error *err)
 	bool found = false;
 	for (const struct component_factory *const *f = components; *f; f++) {
 		struct bytes out;
-		if (strcmp((*f)->type, type) != 0)
+		if (strcmp((*f)->type, type) != 0 && !((*f)->alias && strcmp((*f)->alias, type) == 0))
 			continue;
 		found = true;
 		bytes_init(&out, SIZE_MAX / 2);
-		bytes_format(&out, "%s %s: %s\n", component_kind_names[(*f)->kind], (*f)->type, (*f)->help);
-		if ((*f)->describe) {
-			bytes_add_text(&out, "\n");
-			(*f)->describe(&out);
-		}
+		manual_component(*f, &out);
 		fwrite(out.at, 1, out.len, stdout);
 		bytes_fini(&out);
 	}

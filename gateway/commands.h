@@ -2,15 +2,22 @@
 #ifndef GATEWAY_COMMANDS_H
 #define GATEWAY_COMMANDS_H
 
+#include "base/bytes.h"
 #include "gateway/options.h"
 
 /* One subcommand. run returns false with err set; its exit status is then 1. */
 struct command {
-	const char *name, *arguments, *help;
+	const char *name, *arguments, *help; /* name "": without a subcommand */
 	bool (*run)(const struct options *options, struct error *err);
 };
 
 extern const struct command commands[]; /* name == NULL ends */
+
+/* What --help and the manual say of commands and flags. */
+void command_usage(struct bytes *out);
+/* What the manual says of one component. */
+struct component_factory;
+void manual_component(const struct component_factory *factory, struct bytes *out);
 
 bool command_run(const struct options *options, struct error *err);
 bool command_validate(const struct options *options, struct error *err);

@@ -79,7 +79,7 @@ static bool decode_any(struct profiles *p, struct request *request, struct view 
 	}
 	error_clear(err);
 	if (!profiles_reset(p, request, body, cap) || !decode_otlp(p, err))
-		return false;
+		return error_prefix(err, "neither pprof nor OTLP");
 	printf("in:  OTLP, %zu bytes", body.len);
 	return true;
 }
@@ -150,6 +150,7 @@ static bool explain_file(struct service *service, const char *const *arguments, 
 		ok = ok && bytes_reserve(&inflated, 1) &&
 		     explain_body(service, bytes_view(coding == CODING_IDENTITY ? &raw : &inflated), attributes,
 				  err);
+		ok = ok || error_prefix(err, "%s", arguments[0]);
 	}
 	for (struct metadatum *a = attributes; a->name; a++)
 		memory_free((char *)a->name);
@@ -163,7 +164,7 @@ bool command_explain(const struct options *options, struct error *err)
 {
 	struct service service;
 	if (!options->arguments)
-		return error_set(err, ERROR_CONFIG, "explain needs a file");
+		return error_set(err, ERROR_CONFIG, "explain needs a profile in a file");
 	bool ok = service_open(&service, options, err) && explain_file(&service, options->arguments, err);
 	service_close(&service);
 	return ok;

@@ -6,42 +6,52 @@
 #include <string.h>
 
 const struct command commands[] = {
-	{ "validate", "", "Checks the configuration without starting anything.", command_validate },
-	{ "print-config", "", "Prints the effective configuration, secrets redacted.", command_print_config },
-	{ "components", "[TYPE]", "Lists what this build has, or describes one component.", command_components },
-	{ "explain", "FILE [NAME=VALUE ...]", "Shows what the first pipeline's policy does to a profile: keys and counts.",
-	  command_explain },
-	{ "send", "FROM TO", "Carries a profile from a file or URL to a file or URL (--repeat N times).", command_send },
+	{ "", "--config FILE", "Runs the gateway.", command_run },
+	{ "validate", "--config FILE", "Checks the configuration without starting anything; silent when it is right.",
+	  command_validate },
+	{ "print-config", "--config FILE", "Prints the effective configuration, secrets redacted.", command_print_config },
+	{ "components", "[TYPE]", "Lists what this build has, or prints the manual of one component.", command_components },
+	{ "explain", "--config FILE PROFILE [NAME=VALUE ...]",
+	  "Shows what the policy of the first pipeline does to a profile in a file: keys and counts.\n"
+	  "        NAME=VALUE are resource attributes, as a receiver would add them.", command_explain },
+	{ "send", "FROM TO", "Carries a profile: a file, or a URL that is read by GET, to a file, or a URL by POST.",
+	  command_send },
 	{ "featuregate", "[ID]", "Lists the feature gates that are accepted.", command_feature_gate },
-	{ "manual", "", "Prints docs/MANUAL.md.", command_manual },
+	{ "manual", "", "Prints this and everything else: docs/MANUAL.md.", command_manual },
 	{ 0 }
 };
 
-static void usage(FILE *out)
+void command_usage(struct bytes *out)
 {
-	fputs("portcullis: a gateway for profiles, compatible with the OpenTelemetry Collector\n\n"
-	      "Usage:\n"
-	      "  portcullis --config FILE [flags]\n",
-	      out);
 	for (const struct command *c = commands; c->name; c++)
-		fprintf(out, "  portcullis %s %s\n        %s\n", c->name, c->arguments, c->help);
-	fputs("\nFlags:\n"
-	      "  --config LOCATION          file, file:, env: or yaml: location; repeatable, merged in order\n"
-	      "  --set KEY=VALUE            overrides one setting (a.b=c); repeatable\n"
-	      "  --feature-gates LIST       accepted for compatibility; service.profilesSupport is always on\n"
-	      "  --shutdown-timeout TIME    how long SIGTERM may drain (20s)\n"
-	      "  --mode redacted|unredacted  of print-config\n"
-	      "  --repeat N                 of send: post it so many times\n"
-	      "  --version, --help\n",
-	      out);
+		bytes_format(out, "portcullis%s%s%s%s\n        %s\n", *c->name ? " " : "", c->name,
+			     *c->arguments ? " " : "", c->arguments, c->help);
+	bytes_add_text(out, "\n"
+		"--config LOCATION           a file, file:, env: or yaml: location; repeatable, merged in order\n"
+		"--set KEY=VALUE             overrides one setting (a.b=c); repeatable\n"
+		"--shutdown-timeout TIME     how long SIGTERM may drain (20s)\n"
+		"--mode redacted|unredacted  of print-config\n"
+		"--repeat N                  of send: posts it so many times\n"
+		"--feature-gates LIST        accepted for compatibility; service.profilesSupport is always on\n"
+		"--version, --help\n");
+}
+
+static bool print_usage(void)
+{
+	struct bytes out;
+	bytes_init(&out, SIZE_MAX / 2);
+	bytes_add_text(&out, "A gateway for profiles, compatible with the OpenTelemetry Collector.\n\n");
+	command_usage(&out);
+	bool ok = fwrite(out.at, 1, out.len, stdout) == out.len;
+	bytes_fini(&out);
+	return ok;
 }
 
 static const struct command *find(const char *name)
 {
-	static const struct command run = { "", "", "", command_run };
 	const struct command *c = commands;
 	if (!name)
-		return &run;
+		name = "";
 	if (!strcmp(name, "print-initial-config"))
 		name = "print-config";
 	while (c->name && strcmp(c->name, name) != 0)
@@ -52,10 +62,8 @@ static const struct command *find(const char *name)
 static bool dispatch(const struct options *options, struct error *err)
 {
 	const struct command *command = find(options->command);
-	if (options->help) {
-		usage(stdout);
-		return true;
-	}
+	if (options->help)
+		return print_usage();
 	if (options->version) {
 		puts("portcullis version " PORTCULLIS_VERSION);
 		return true;

@@ -28,12 +28,8 @@ static bool take_switch(struct options *o, const char *flag)
 		o->help = true;
 	else if (!strcmp(flag, "--version") || !strcmp(flag, "-v"))
 		o->version = true;
-	else if (!strcmp(flag, "--validate") || !strcmp(flag, "--validate=true"))
-		o->no_validate = false;
-	else if (!strcmp(flag, "--validate=false"))
-		o->no_validate = true;
 	else
-		return false;
+		return !strcmp(flag, "--validate") || !strcmp(flag, "--validate=true"); /* always */
 	return true;
 }
 
@@ -78,6 +74,25 @@ static int take_flag(struct options *o, const char *flag, const char *next, stru
 	return equals ? 1 : 2;
 }
 
+/* What cannot be had is refused, never ignored. */
+static bool check_choices(const struct options *o, struct error *err)
+{
+	static const char gate[] = "service.profilesSupport";
+	if (o->mode && strcmp(o->mode, "redacted") != 0 && strcmp(o->mode, "unredacted") != 0)
+		return error_set(err, ERROR_CONFIG, "--mode: neither redacted nor unredacted: \"%s\"", o->mode);
+	if (o->format && strcmp(o->format, "yaml") != 0)
+		return error_set(err, ERROR_CONFIG, "--format: only yaml is supported, not \"%s\"", o->format);
+	for (const char *id = o->feature_gates; id && *id;) {
+		const char *name = id + (*id == '+');
+		size_t len = strcspn(name, ",");
+		if (len != strlen(gate) || strncmp(name, gate, len) != 0)
+			return error_set(err, ERROR_CONFIG, "--feature-gates: this build has no gate \"%.*s\"", (int)len,
+					 name);
+		id = name + len + (name[len] == ',');
+	}
+	return true;
+}
+
 bool options_parse(struct options *o, int argc, char **argv, struct error *err)
 {
 	*o = (struct options){ 0 };
@@ -95,7 +110,7 @@ bool options_parse(struct options *o, int argc, char **argv, struct error *err)
 			o->command = argv[i];
 		i++;
 	}
-	return true;
+	return check_choices(o, err);
 }
 
 void options_fini(struct options *o)

@@ -10,7 +10,7 @@ struct options {
 	const char *command; /* NULL: run */
 	const char **configs, **sets, **arguments; /* NULL-terminated; arguments: what is no flag */
 	const char *feature_gates, *format, *mode, *shutdown_timeout, *repeat;
-	bool help, version, no_validate;
+	bool help, version;
 };
 
 bool options_parse(struct options *options, int argc, char **argv, struct error *err);

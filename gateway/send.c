@@ -36,8 +36,9 @@ static bool take(const char *from, struct bytes *body, struct error *err)
 	int status;
 	if (!is_url(from))
 		return files_read(from, body, err);
-	return http_call(&(struct http_call){ .url = from, .timeout_ns = TIMEOUT_NS }, &status, body, err) &&
-	       check_status(from, status, body, err);
+	if (!http_call(&(struct http_call){ .url = from, .timeout_ns = TIMEOUT_NS }, &status, body, err))
+		return error_prefix(err, "%s", from);
+	return check_status(from, status, body, err);
 }
 
 static bool post(const char *url, struct view body, long times, struct error *err)
@@ -48,9 +49,9 @@ static bool post(const char *url, struct view body, long times, struct error *er
 	for (long i = 0; ok && i < times; i++) {
 		int status = 0;
 		reply.len = 0;
-		ok = http_call(&(struct http_call){ .url = url, .body = body, .timeout_ns = TIMEOUT_NS }, &status,
-			       &reply, err) &&
-		     check_status(url, status, &reply, err);
+		const struct http_call call = { .url = url, .body = body, .timeout_ns = TIMEOUT_NS };
+		ok = http_call(&call, &status, &reply, err) ? check_status(url, status, &reply, err) :
+							      error_prefix(err, "%s", url);
 	}
 	bytes_fini(&reply);
 	return ok;

@@ -87,8 +87,10 @@ static bool check_logs(const void *config, struct error *err)
 }
 
 static const struct config_row logs_rows[] = {
-	CONFIG_ROW(struct logs_config, level, .key = "level", .def = "info", .choices = log_levels, .help = "Lowest level written."),
-	CONFIG_ROW(struct logs_config, encoding, .key = "encoding", .def = "console", .choices = encodings, .help = "Form of a line."),
+	CONFIG_ROW(struct logs_config, level, .key = "level", .def = "info", .choices = log_levels,
+		   .help = "Lowest level written."),
+	CONFIG_ROW(struct logs_config, encoding, .key = "encoding", .def = "console", .choices = encodings,
+		   .help = "Form of a line."),
 	CONFIG_SECTION(struct logs_config, sampling, sampling_table, .key = "sampling", .presence = PRESENCE_SOME,
 		       .help = "Thins out repeated lines."),
 	CONFIG_ROW(struct logs_config, output_paths, .key = "output_paths", .def = "[stderr]",

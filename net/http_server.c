@@ -11,16 +11,17 @@
 #define WATCH_CA_NS (10 * SECOND_NS)
 
 static const struct metric connections_metric = {
-	"otelcol_portcullis_http_connections", METRIC_GAUGE, "{connections}", "Open connections of an HTTP server."
+	"otelcol_http_connections", METRIC_GAUGE, "{connections}", "Open connections of an HTTP server."
 };
 static const struct metric refused_metric = {
-	"otelcol_portcullis_http_connections_refused", METRIC_COUNTER, "{connections}",
+	"otelcol_http_connections_refused", METRIC_COUNTER, "{connections}",
 	"Connections closed unanswered, by reason: limit (max_connections), files (no file descriptor was left)."
 };
 static const struct metric ended_metric = {
-	"otelcol_portcullis_http_connections_ended", METRIC_COUNTER, "{connections}",
+	"otelcol_http_connections_ended", METRIC_COUNTER, "{connections}",
 	"Connections ended by a deadline, by reason: header, body, write, idle."
 };
+const struct metric *const http_server_metrics[] = { &connections_metric, &refused_metric, &ended_metric, NULL };
 
 static void accepted(void *context, int socket, const struct sockaddr *address, socklen_t len)
 {
@@ -125,8 +126,10 @@ static void make_series(struct http_server *server, struct metrics *metrics, str
 		[HTTP_PHASE_HEADER] = "header", [HTTP_PHASE_BODY] = "body",
 		[HTTP_PHASE_WRITE] = "write", [HTTP_PHASE_IDLE] = "idle"
 	};
-	const char *component = server->log->component_id ? server->log->component_id : "";
-	struct metric_label labels[] = { { "component", component }, { NULL, NULL }, { NULL, NULL } };
+	const struct log *log = server->log;
+	struct metric_label labels[] = { { "service", "telemetry" }, { NULL, NULL }, { NULL, NULL } };
+	if (log->component_id)
+		labels[0] = (struct metric_label){ log->component_kind, log->component_id };
 	server->connections = metrics_series(metrics, &connections_metric, labels);
 	labels[1] = (struct metric_label){ "reason", "limit" };
 	server->over_limit = metrics_series(metrics, &refused_metric, labels);

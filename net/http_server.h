@@ -93,7 +93,7 @@ struct http_server_config {
 	CONFIG_ROW(type, member.middlewares, .key = "middlewares", \
 		   .help = "Middleware extensions; none exists in this build, so that naming one is an error."), \
 	CONFIG_ROW(type, member.cors, .key = "cors", .inert = true, \
-		   .help = "Without effect: no CORS header is ever sent, so that browsers of other origins stay refused."), \
+		   .help = "No CORS header is ever sent, so that browsers of other origins stay refused."), \
 	CONFIG_ROW(type, member.max_connections, .key = "max_connections", .def = "4096", .limited = true, \
 		   .min = 1, .max = 1000000, .help = "Ours. Connections at once; one more is closed unanswered."), \
 	CONFIG_ROW(type, member.max_connections_per_client, .key = "max_connections_per_client", .def = "0", \
@@ -118,6 +118,8 @@ struct http_server_options {
 };
 
 struct http_server;
+
+extern const struct metric *const http_server_metrics[]; /* for the manual; NULL-terminated */
 
 /* config, log and metrics are borrowed until http_server_stop; the routes are copied. */
 struct http_server *http_server_start(const struct http_server_options *options, struct error *err);

@@ -100,7 +100,7 @@ static bool check_client(const void *config, struct error *err)
 	CONFIG_ROW(type, cipher_suites, .key = "cipher_suites", \
 		   .help = "Cannot be chosen: setting it is an error."), \
 	CONFIG_ROW(type, include_insecure_cipher_suites, .key = "include_insecure_cipher_suites", \
-		   .inert = true, .help = "Without effect: insecure suites are never offered."), \
+		   .inert = true, .help = "Insecure suites are never offered."), \
 	CONFIG_ROW(type, curve_preferences, .key = "curve_preferences", \
 		   .help = "Cannot be chosen: setting it is an error."), \
 	CONFIG_ROW(type, tpm, .key = "tpm", .help = "Not supported: enabling it is an error.")
@@ -123,12 +123,12 @@ static const struct config_row server_rows[] = {
 		   .help = "How often the files are read again; 0: only on SIGHUP. What is broken "
 			   "is logged, and the old certificate stays."),
 	CONFIG_ROW(struct tls_server_config, ca_file, .key = "ca_file", .inert = true,
-		   .help = "Without effect on servers, as in the Collector; see client_ca_file."),
+		   .help = "A server does not use it, nor does the Collector's; see client_ca_file."),
 	CONFIG_ROW(struct tls_server_config, ca_pem, .key = "ca_pem", .inert = true,
-		   .help = "Without effect on servers."),
+		   .help = "A server does not use it."),
 	CONFIG_ROW(struct tls_server_config, include_system_ca_certs_pool,
 		   .key = "include_system_ca_certs_pool", .inert = true,
-		   .help = "Without effect on servers."),
+		   .help = "A server does not use it."),
 	PROMISE_ROWS(struct tls_server_config),
 	{ 0 }
 };

@@ -29,7 +29,7 @@ static const struct config_row keepalive_enforcement_rows[] = {
 		   .help = "Clients that ping more often than this are cut off; 0: 5m."),
 	CONFIG_ROW(struct keepalive_enforcement, permit_without_stream, .key = "permit_without_stream",
 		   .def = "false", .inert = true,
-		   .help = "Without effect: pings without calls are permitted, within min_time."),
+		   .help = "Pings without calls are permitted, within min_time."),
 	{ 0 }
 };
 
@@ -52,7 +52,7 @@ static const struct config_table keepalive_table = {
 
 static const struct config_row dialer_rows[] = {
 	CONFIG_ROW(struct dialer, timeout, .key = "timeout", .def = "0s", .inert = true,
-		   .help = "Without effect on servers."),
+		   .help = "A server does not dial."),
 	{ 0 }
 };
 
@@ -100,9 +100,9 @@ static const struct config_row grpc_rows[] = {
 	CONFIG_ROW(struct grpc_protocol, middlewares, .key = "middlewares",
 		   .help = "Refused unless empty: this build has no such extension."),
 	CONFIG_ROW(struct grpc_protocol, read_buffer_size, .key = "read_buffer_size", .def = "524288",
-		   .unit = "By", .inert = true, .help = "Without effect: core chooses its buffers."),
+		   .unit = "By", .inert = true, .help = "The gRPC library chooses its buffers."),
 	CONFIG_ROW(struct grpc_protocol, write_buffer_size, .key = "write_buffer_size", .def = "0",
-		   .unit = "By", .inert = true, .help = "Without effect: core chooses its buffers."),
+		   .unit = "By", .inert = true, .help = "The gRPC library chooses its buffers."),
 	CONFIG_SECTION(struct grpc_protocol, dialer, dialer_table, .key = "dialer",
 		       .help = "Of clients."),
 	{ 0 }

@@ -129,12 +129,50 @@ def test_json_logs_are_json(build):
     assert lines and all({"level", "ts", "msg"} <= set(json.loads(line)) for line in lines)
 
 
+def test_every_metric_that_is_served_stands_in_the_manual(build, root):
+    manual = (root / "docs/MANUAL.md").read_text()
+    with Gateway(build / "portcullis", MINIMAL) as gateway:
+        served = set(re.findall(r"^# HELP (\w+)", gateway.metrics_text(), re.M))
+    assert len(served) >= 19
+    assert [name for name in sorted(served) if "| `%s` |" % name not in manual] == []
+
+
+def run_in(build, *arguments):
+    return subprocess.run([str(build / "portcullis"), *arguments], capture_output=True, text=True)
+
+
+@pytest.mark.parametrize("arguments,expected", [
+    (["--mode", "loud", "--config", "x"], '--mode: neither redacted nor unredacted: "loud"'),
+    (["print-config", "--format=json"], '--format: only yaml is supported, not "json"'),
+    (["--feature-gates=+service.profilesSupport,other.gate"], '--feature-gates: this build has no gate "other.gate"'),
+    (["--feature-gates=-service.profilesSupport"], "this build has no gate"),
+    (["--colour"], "unknown flag: --colour"),
+    (["send", "/nowhere", "x"], "/nowhere: cannot be opened: No such file or directory"),
+    (["send", "/dev/null", "http://127.0.0.1:1/"], "http://127.0.0.1:1/: "),
+    (["components", "nonsense"], 'this build has no component of type "nonsense"'),
+])
+def test_a_wrong_command_line_is_named(build, arguments, expected):
+    done = run_in(build, *arguments)
+    assert done.returncode == 1 and done.stdout == ""
+    assert done.stderr.startswith("Error: ") and expected in done.stderr
+
+
+def test_explain_names_the_file_that_it_cannot_read(build, tmp_path):
+    (tmp_path / "c.yaml").write_text(MINIMAL.replace("{port:pprof}", "1").replace("{port:health}", "2"))
+    (tmp_path / "garbage").write_bytes(b"no profile")
+    done = run_in(build, "explain", "--config", str(tmp_path / "c.yaml"), str(tmp_path / "garbage"))
+    assert done.returncode == 1
+    assert done.stderr.startswith("Error: %s: neither pprof nor OTLP: " % (tmp_path / "garbage"))
+
+
 def test_the_commands_answer(build):
     def run(*arguments):
-        return subprocess.run([str(build / "portcullis"), *arguments], capture_output=True, text=True)
+        return run_in(build, *arguments)
     assert run("--version").stdout.startswith("portcullis version ")
     assert "allowlist" in run("components").stdout
-    assert "resource" in run("components", "allowlist").stdout
+    assert "| `mapping` | `process.executable.build_id.gnu` | hex |" in run("components", "allowlist").stdout
+    assert "### exporter `otlp_grpc`" in run("components", "otlp").stdout
+    assert "portcullis explain --config FILE" in run("--help").stdout
     assert "service.profilesSupport" in run("featuregate").stdout
     assert run("nonsense").returncode == 1
     assert run("--feature-gates=service.profilesSupport", "--help").returncode == 0

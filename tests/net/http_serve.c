@@ -181,7 +181,7 @@ int main(int argc, char **argv)
 {
 	struct http_server_config config = { 0 };
 	struct error err;
-	const struct log log = { .component_id = "driver" };
+	const struct log log = { .component_kind = "receiver", .component_id = "driver" };
 	struct metrics *metrics = metrics_new();
 	struct http_server *server = NULL;
 	char line[200];

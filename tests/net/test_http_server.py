@@ -296,7 +296,7 @@ TINY = "300ms"
 
 
 def end_reason(s, reason):
-    return s.metric('otelcol_portcullis_http_connections_ended{component="driver",reason="%s"}' % reason)
+    return s.metric('otelcol_http_connections_ended{reason="%s",receiver="driver"}' % reason)
 
 
 def drip(sock, data):
@@ -391,9 +391,9 @@ def test_one_connection_more_than_permitted_is_closed(program):
             assert read_one(sock) == b"x"
         with connect(s.port) as third:
             assert ended(third)
-        assert s.metric('otelcol_portcullis_http_connections_refused{component="driver",reason="limit"}') == 1
+        assert s.metric('otelcol_http_connections_refused{reason="limit",receiver="driver"}') == 1
         socks.pop().close()
-        wait_for(lambda: s.metric('otelcol_portcullis_http_connections{component="driver"}') == 1)
+        wait_for(lambda: s.metric('otelcol_http_connections{receiver="driver"}') == 1)
         assert answers(s.port)
 
 
@@ -415,7 +415,7 @@ def test_clients_that_vanish_leave_nothing_behind(program):
         for data in (b"POST", request(headers=["Content-Length: 9"], length=False) + b"x", request("GET", "/big")):
             with connect(s.port) as sock:
                 sock.sendall(data)
-        wait_for(lambda: s.metric('otelcol_portcullis_http_connections{component="driver"}') == 0)
+        wait_for(lambda: s.metric('otelcol_http_connections{receiver="driver"}') == 0)
 
 
 def test_running_out_of_file_descriptors_is_survived(program):
@@ -424,10 +424,10 @@ def test_running_out_of_file_descriptors_is_survived(program):
 
     with serve(program, before=few) as s:
         socks = [connect(s.port) for _ in range(60)]
-        wait_for(lambda: s.metric('otelcol_portcullis_http_connections_refused{component="driver",reason="files"}') > 0)
+        wait_for(lambda: s.metric('otelcol_http_connections_refused{reason="files",receiver="driver"}') > 0)
         for sock in socks:
             sock.close()
-        wait_for(lambda: s.metric('otelcol_portcullis_http_connections{component="driver"}') == 0)
+        wait_for(lambda: s.metric('otelcol_http_connections{receiver="driver"}') == 0)
         assert answers(s.port)
 
 
