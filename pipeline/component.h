@@ -137,7 +137,8 @@ struct component_factory {
 	/*
 	 * Exporters. plan is pure: same packet and limits, same parts in the same order; NULL means one part, the packet.
 	 * send runs on a pool thread, may compress and write but not wait for a peer, and says through
-	 * sending_done what happened; also after stop, when a shutdown has passed its deadline. At most max_in_flight sends run at once (0: the queue's num_consumers).
+	 * sending_done what happened; also after stop, when a shutdown has passed its deadline. At most
+	 * max_in_flight sends run at once (0: the queue's num_consumers).
 	 */
 	size_t delivery_offset; /* of struct delivery_config in the config struct */
 	uint32_t max_in_flight;
