@@ -28,7 +28,7 @@ struct fixture {
 	struct delivery *delivery;
 	struct send_result script[16];
 	_Atomic int sends;
-	struct sending *held; /* the send that the exporter does not answer */
+	struct sending *_Atomic held; /* the send that the exporter does not answer */
 	bool hold;
 };
 
