@@ -1,27 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gateway/components.h"
 
-extern const struct component_factory otlp_receiver, pprof_receiver;
-extern const struct component_factory memory_limiter_processor, resource_processor, allowlist_processor;
-extern const struct component_factory pii_processor, batch_processor;
-extern const struct component_factory otlp_grpc_exporter, file_exporter, debug_exporter;
-extern const struct component_factory health_check_extension, pprof_extension;
+/* What this build has: for each component the constant in which its file ends. */
+#define COMPONENTS(_)               \
+	_(otlp_receiver)            \
+	_(pprof_receiver)           \
+	_(memory_limiter_processor) \
+	_(resource_processor)       \
+	_(allowlist_processor)      \
+	_(pii_processor)            \
+	_(batch_processor)          \
+	_(otlp_grpc_exporter)       \
+	_(file_exporter)            \
+	_(debug_exporter)           \
+	_(health_check_extension)   \
+	_(pprof_extension)
 
-const struct component_factory *const components[] = {
-	&otlp_receiver,
-	&pprof_receiver,
+#define DECLARE(name) extern const struct component_factory name;
+#define ENTRY(name) &(name),
 
-	&memory_limiter_processor,
-	&resource_processor,
-	&allowlist_processor,
-	&pii_processor,
-	&batch_processor,
+COMPONENTS(DECLARE)
 
-	&otlp_grpc_exporter,
-	&file_exporter,
-	&debug_exporter,
-
-	&health_check_extension,
-	&pprof_extension,
-	NULL
-};
+const struct component_factory *const components[] = { COMPONENTS(ENTRY) NULL };
