@@ -182,6 +182,11 @@ static void send_part(void *instance, const struct part *part, uint64_t timeout_
 	sending_done(sending, &failure);
 }
 
+static bool is_prompt(void *instance)
+{
+	return ((struct otlp_grpc *)instance)->form == FORM_OTLP;
+}
+
 static bool reload(void *instance, struct error *err)
 {
 	struct otlp_grpc *self = instance;
@@ -383,5 +388,6 @@ const struct component_factory otlp_grpc_exporter = {
 	.reload = reload,
 	.delivery_offset = offsetof(struct otlp_grpc_config, delivery),
 	.destination = destination,
+	.prompt = is_prompt,
 	.send = send_part,
 };

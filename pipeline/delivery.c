@@ -58,17 +58,19 @@ struct book { /* the ledger of one pipeline at this destination */
 	struct ledger_destination ledger;
 };
 
-struct sending { /* one consumer; loop thread, except while in flight */
+struct sending { /* one consumer; belongs to whoever took it from the idle ones, or was told the result */
 	struct delivery *delivery;
-	struct item *item; /* NULL: idle */
+	struct sending *next; /* idle */
+	struct item *item;    /* NULL: idle */
 	struct parts parts;
 	uint32_t part;
 	struct loop_timer *timer;
 	struct send_result result;
 	uint64_t begun; /* of the part's first attempt, clock_now */
 	int64_t interval_ns;
-	bool flying, waiting;
-	bool failed; /* some part of the item was given up */
+	bool flying;
+	bool waiting; /* for its retry; loop thread */
+	bool failed;  /* some part of the item was given up */
 };
 
 struct delivery {
@@ -77,21 +79,21 @@ struct delivery {
 	uint32_t consumer_count;
 	enum queue_sizer sizer;
 	int64_t capacity;
-	bool waits;
+	bool waits, prompt;
 
-	pthread_mutex_t lock; /* guards the queue, the books and full */
+	pthread_mutex_t lock; /* guards all of this; something waits in the queue only while no consumer is idle */
 	struct item *head, **tail;
+	struct sending *idle;
+	uint32_t busy; /* consumers */
 	struct book *books;
 	_Atomic int64_t units, bytes; /* waiting and being delivered; written under the lock */
-	_Atomic bool pump_posted;
-
-	bool full; /* since something found no room; under the lock */
-
-	bool draining;
-	uint64_t lost; /* samples given up since then */
-	enum { WORKING, RETRYING, DROPPING } state; /* as the log knows it */
+	bool full;     /* since something found no room */
 	void (*drained)(void *argument);
 	void *argument;
+
+	_Atomic bool draining;
+	_Atomic uint64_t lost; /* samples given up since then */
+	_Atomic enum { WORKING, RETRYING, DROPPING } state; /* as the log knows it */
 	struct series *sent, *failed, *enqueue_failed, *rejected, *size, *flights, *retried;
 };
 
@@ -134,7 +136,10 @@ struct delivery *delivery_new(const struct delivery_options *options)
 	for (uint32_t i = 0; i < d->consumer_count; i++) {
 		d->consumers[i].delivery = d;
 		d->consumers[i].timer = loop_timer_new(options->loop, retry_due, &d->consumers[i]);
+		d->consumers[i].next = d->idle;
+		d->idle = &d->consumers[i];
 	}
+	d->prompt = options->factory->prompt && options->factory->prompt(options->exporter);
 	pthread_mutex_init(&d->lock, NULL);
 	d->tail = &d->head;
 	make_series(d);
@@ -173,13 +178,32 @@ static bool fits(const struct delivery *d, int64_t units, int64_t bytes)
 	return !d->bytes || (d->units + units <= d->capacity && (!max || (uint64_t)(d->bytes + bytes) <= max));
 }
 
-static void pump(void *argument);
-
-static void want_pump(struct delivery *d)
+/* Under the lock. */
+static struct item *take_item(struct delivery *d)
 {
-	if (!atomic_exchange(&d->pump_posted, true))
-		loop_post(d->options.loop, pump, d);
+	struct item *item = d->head;
+	if (item) {
+		d->head = item->next;
+		if (!d->head)
+			d->tail = &d->head;
+		item->next = NULL;
+	}
+	return item;
 }
+
+/* Under the lock. An idle consumer with the next item, if there are both. */
+static struct sending *take_consumer(struct delivery *d)
+{
+	struct sending *s = d->idle;
+	if (!s || !d->head)
+		return NULL;
+	d->idle = s->next;
+	d->busy++;
+	s->item = take_item(d);
+	return s;
+}
+
+static void begin_item(struct sending *s);
 
 /* Under the lock. */
 static void append(struct delivery *d, struct item *item)
@@ -221,11 +245,12 @@ bool delivery_enqueue(struct delivery *d, struct packet *packet, const struct le
 	d->full = d->full || !taken;
 	if (taken)
 		append(d, item);
+	struct sending *s = take_consumer(d);
 	pthread_mutex_unlock(&d->lock);
 
-	if (taken)
-		want_pump(d);
-	else
+	if (s)
+		begin_item(s);
+	if (!taken)
 		overflow(d, item, told);
 	return taken;
 }
@@ -244,20 +269,6 @@ bool delivery_must_block(const struct delivery *d)
 bool delivery_waits(const struct delivery *d)
 {
 	return d->waits;
-}
-
-static struct item *take_item(struct delivery *d)
-{
-	pthread_mutex_lock(&d->lock);
-	struct item *item = d->head;
-	if (item) {
-		d->head = item->next;
-		if (!d->head)
-			d->tail = &d->head;
-		item->next = NULL;
-	}
-	pthread_mutex_unlock(&d->lock);
-	return item;
 }
 
 /* Under the lock. Half empty, so that the log does not follow every packet. */
@@ -301,7 +312,6 @@ static bool make_plan(struct sending *s, struct error *err)
 	return true;
 }
 
-/* On a pool thread. */
 static void send_part(void *argument)
 {
 	struct sending *s = argument;
@@ -319,9 +329,11 @@ static void send_part(void *argument)
 static void attempt(struct sending *s)
 {
 	s->flying = true;
-	s->waiting = false;
 	series_add(s->delivery->flights, 1);
-	loop_work(s->delivery->options.loop, send_part, NULL, s);
+	if (s->delivery->prompt)
+		send_part(s);
+	else
+		loop_work(s->delivery->options.loop, send_part, NULL, s);
 }
 
 static void begin_part(struct sending *s, uint32_t part)
@@ -332,36 +344,20 @@ static void begin_part(struct sending *s, uint32_t part)
 	attempt(s);
 }
 
-static void settle(struct delivery *d)
+static void begin_item(struct sending *s)
 {
-	if (!d->drained || d->head)
-		return;
-	for (uint32_t i = 0; i < d->consumer_count; i++)
-		if (d->consumers[i].item)
-			return;
-	if (d->lost)
-		log_error(d->options.log, "Shutdown dropped data.", log_number("dropped_items", d->lost));
-	void (*drained)(void *) = d->drained;
-	d->drained = NULL;
-	drained(d->argument);
+	s->parts.count = 0;
+	s->failed = false;
+	begin_part(s, 0);
 }
 
-static void pump(void *argument)
+/* On the loop thread. Posted once, by whoever saw that nothing is left; nobody else has a hand on the delivery then. */
+static void settle(void *argument)
 {
 	struct delivery *d = argument;
-	atomic_store(&d->pump_posted, false);
-	for (uint32_t i = 0; i < d->consumer_count; i++) {
-		struct sending *s = &d->consumers[i];
-		if (s->item)
-			continue;
-		s->item = take_item(d);
-		if (!s->item)
-			break;
-		s->parts.count = 0;
-		s->failed = false;
-		begin_part(s, 0);
-	}
-	settle(d);
+	if (d->lost)
+		log_error(d->options.log, "Shutdown dropped data.", log_number("dropped_items", d->lost));
+	d->drained(d->argument);
 }
 
 static void drop_samples(struct delivery *d, struct item *item, uint64_t samples, enum ledger_reason reason)
@@ -375,11 +371,25 @@ static void drop_samples(struct delivery *d, struct item *item, uint64_t samples
 
 static void finish_item(struct sending *s)
 {
-	struct item *item = s->item;
-	s->item = NULL;
-	drop_samples(s->delivery, item, item->left, LEDGER_PLAN);
-	free_item(s->delivery, item, s->failed);
-	want_pump(s->delivery);
+	struct delivery *d = s->delivery;
+	struct loop *loop = d->options.loop;
+	drop_samples(d, s->item, s->item->left, LEDGER_PLAN);
+	free_item(d, s->item, s->failed);
+
+	pthread_mutex_lock(&d->lock);
+	struct item *item = s->item = take_item(d);
+	if (!item) {
+		s->next = d->idle;
+		d->idle = s;
+		d->busy--;
+	}
+	bool settled = !d->busy && d->drained;
+	pthread_mutex_unlock(&d->lock);
+
+	if (item)
+		begin_item(s);
+	else if (settled)
+		loop_post(loop, settle, d);
 }
 
 static void next_part(struct sending *s)
@@ -413,9 +423,8 @@ static void count_sent(struct sending *s)
 	series_add(s->item->ledger->queued, -(int64_t)samples);
 	series_add(s->item->ledger->out, (int64_t)samples);
 	series_add(d->rejected, (int64_t)s->result.rejected_profiles);
-	if (d->state != WORKING)
+	if (d->state != WORKING && atomic_exchange(&d->state, WORKING) != WORKING)
 		log_info(d->options.log, "Exporting works again.");
-	d->state = WORKING;
 }
 
 /* interval * [1 - f, 1 + f], never before what the destination asked for. */
@@ -461,36 +470,41 @@ static void retry_part(struct sending *s)
 
 static void retry_due(void *argument)
 {
-	attempt(argument);
+	struct sending *s = argument;
+	s->waiting = false;
+	attempt(s);
 }
 
-static void conclude(void *argument)
+/* On the loop thread, which has the timers. */
+static void conclude_failure(void *argument)
 {
 	struct sending *s = argument;
-	assert(s->flying);
-	s->flying = false;
-	series_add(s->delivery->flights, -1);
 	switch (s->result.outcome) {
-	case SEND_OK:
-		count_sent(s);
-		next_part(s);
-		return;
 	case SEND_RETRY:
 		retry_part(s);
-		return;
-	case SEND_PERMANENT:
-		drop_part(s, LEDGER_PERMANENT);
 		return;
 	case SEND_TOO_LARGE:
 		drop_part(s, LEDGER_TOO_LARGE);
 		return;
+	default:
+		drop_part(s, LEDGER_PERMANENT);
+		return;
 	}
 }
 
+/* Success needs no other thread than the one that learned of it. */
 void sending_done(struct sending *s, const struct send_result *result)
 {
+	assert(s->flying);
+	s->flying = false;
 	s->result = *result;
-	loop_post(s->delivery->options.loop, conclude, s);
+	series_add(s->delivery->flights, -1);
+	if (result->outcome != SEND_OK) {
+		loop_post(s->delivery->options.loop, conclude_failure, s);
+		return;
+	}
+	count_sent(s);
+	next_part(s);
 }
 
 void delivery_hasten(struct delivery *d)
@@ -500,6 +514,7 @@ void delivery_hasten(struct delivery *d)
 		struct sending *s = &d->consumers[i];
 		if (s->waiting) {
 			loop_timer_cancel(s->timer);
+			s->waiting = false;
 			attempt(s);
 		}
 	}
@@ -507,21 +522,28 @@ void delivery_hasten(struct delivery *d)
 
 void delivery_drain(struct delivery *d, void (*drained)(void *argument), void *argument)
 {
+	delivery_hasten(d);
+	pthread_mutex_lock(&d->lock);
 	d->drained = drained;
 	d->argument = argument;
-	delivery_hasten(d);
-	want_pump(d);
+	bool settled = !d->busy;
+	pthread_mutex_unlock(&d->lock);
+	if (settled)
+		loop_post(d->options.loop, settle, d);
 }
 
 void delivery_abandon(struct delivery *d)
 {
-	struct item *item;
 	delivery_hasten(d);
-	while ((item = take_item(d))) {
+	for (;;) {
+		pthread_mutex_lock(&d->lock);
+		struct item *item = take_item(d);
+		pthread_mutex_unlock(&d->lock);
+		if (!item)
+			return;
 		drop_samples(d, item, item->left, LEDGER_SHUTDOWN);
 		free_item(d, item, true);
 	}
-	want_pump(d);
 }
 
 void delivery_unref(struct delivery **delivery)

@@ -11,8 +11,9 @@
  * its own queue and harms nobody else's.
  *
  * At most num_consumers packets are being delivered at once; one that waits for its retry keeps its place,
- * as in the Collector. Sends run on pool threads, all other state lives on the loop thread; only the queue
- * itself is shared, under its mutex.
+ * as in the Collector. A packet that finds a consumer idle is sent at once: by the thread that brought it when the
+ * exporter's send is prompt, else by a pool thread. Whoever learns that a packet was taken sends the next one;
+ * failures, and with them all waiting, are the loop thread's.
  */
 
 /* The Collector's exporterhelper keys (collector-compat §3.4, §3.5), for embedding in an exporter's config. */

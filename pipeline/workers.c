@@ -138,9 +138,10 @@ bool workers_submit(struct workers *w, struct inbound *in)
 		*w->tail = in;
 		w->tail = &in->next;
 		w->queued++;
-		pthread_cond_signal(&w->wake);
 	}
 	pthread_mutex_unlock(&w->lock);
+	if (taken) /* without the lock, for which the woken would wait at once */
+		pthread_cond_signal(&w->wake);
 	return taken;
 }
 

@@ -458,6 +458,33 @@ static void the_sender_hears_when_a_destination_that_it_waits_for_refuses(void *
 	assert_int_equal(acks_failed, 1);
 }
 
+static bool always_prompt(void *self)
+{
+	(void)self;
+	return true;
+}
+
+/* The loop runs only at the end. */
+static void a_prompt_exporter_sends_on_the_thread_at_hand(void **state)
+{
+	struct fixture *f = *state;
+	const struct send_result ok = { .outcome = SEND_OK };
+	f->hold = true;
+	f->factory.prompt = always_prompt;
+	f->config.sending_queue.num_consumers = 1;
+	begin(f);
+	assert_true(enqueue(f, 3));
+	assert_true(enqueue(f, 4));
+	assert_int_equal(f->sends, 1);
+	sending_done(f->held, &ok);
+	assert_int_equal(read_metric(f, OUT), 3);
+	assert_int_equal(f->sends, 2);
+	sending_done(f->held, &ok);
+	assert_int_equal(read_metric(f, OUT), 7);
+	assert_int_equal(read_metric(f, QUEUED), 0);
+	run_until_sends(f, 2);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -479,6 +506,7 @@ int main(void)
 		TEST(a_destination_that_asks_for_ever_is_not_waited_for_at_the_end),
 		TEST(a_destination_that_fails_is_one_line_and_its_recovery_another),
 		TEST(the_deadline_drops_what_waits_and_what_hangs),
+		TEST(a_prompt_exporter_sends_on_the_thread_at_hand),
 		TEST(the_sender_hears_when_a_destination_that_it_waits_for_refuses),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
