@@ -11,11 +11,13 @@
 #include "base/memory.h"
 #include "net/compress.h"
 #include "net/grpc_core.h"
+#include "net/grpc_queue.h"
 #include "net/rpc_channel.h"
 #include "status.pb-c.h"
 
 struct grpc_client {
 	struct grpc_client_options options; /* with texts of its own */
+	grpc_completion_queue *queue;
 	struct grpc_endpoint endpoint;
 	struct tls_material material;
 	grpc_metadata *metadata;  /* the headers, then grpc-encoding: gzip */
@@ -34,10 +36,7 @@ struct grpc_client {
  * ended by a deadline, but the answer can; so `done` waits for the answer alone, and the call for both.
  */
 struct call {
-	struct event { /* a tag. `happened` is written last and read first: see struct owner */
-		struct call *call;
-		void (*_Atomic happened)(struct call *call);
-	} sent, answered;
+	struct grpc_tag sent, answered;
 	int pending; /* events; on the queue's thread */
 	struct grpc_client *client;
 	struct rpc_channel *channel;
@@ -50,13 +49,6 @@ struct call {
 	grpc_status_code status;
 	grpc_slice details;
 };
-
-static struct {
-	pthread_mutex_t lock; /* guards all; the queue's thread never takes it */
-	unsigned clients;
-	grpc_completion_queue *queue;
-	pthread_t thread;
-} shared = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 /* ---- answers: on the queue's thread ---- */
 
@@ -169,9 +161,11 @@ static void call_free(struct call *call)
 	memory_free(call);
 }
 
-static void call_over(struct call *call)
+static void call_over(void *owner, bool ok)
 {
+	struct call *call = owner;
 	struct grpc_client *client = call->client;
+	(void)ok;
 	if (--call->pending)
 		return;
 	call_unlink(call);
@@ -179,8 +173,9 @@ static void call_over(struct call *call)
 	client_leave(client);
 }
 
-static void on_answer(struct call *call)
+static void on_answer(void *owner, bool ok)
 {
+	struct call *call = owner;
 	struct bytes response;
 	char *message = grpc_slice_to_c_string(call->details);
 	read_response(call->response, &response);
@@ -190,43 +185,7 @@ static void on_answer(struct call *call)
 	call->done(call->argument, &result);
 	bytes_fini(&response);
 	gpr_free(message);
-	call_over(call);
-}
-
-static void *serve_queue(void *queue)
-{
-	for (;;) {
-		grpc_event event =
-			grpc_completion_queue_next(queue, gpr_inf_future(GPR_CLOCK_REALTIME), NULL);
-		if (event.type == GRPC_QUEUE_SHUTDOWN)
-			return NULL;
-		struct event *what = event.tag;
-		void (*happened)(struct call *) = atomic_load(&what->happened);
-		happened(what->call);
-	}
-}
-
-static void shared_hold(void)
-{
-	pthread_mutex_lock(&shared.lock);
-	if (!shared.clients++) {
-		grpc_core_init();
-		shared.queue = grpc_completion_queue_create_for_next(NULL);
-		pthread_create(&shared.thread, NULL, serve_queue, shared.queue);
-	}
-	pthread_mutex_unlock(&shared.lock);
-}
-
-static void shared_release(void)
-{
-	pthread_mutex_lock(&shared.lock);
-	if (!--shared.clients) {
-		grpc_completion_queue_shutdown(shared.queue);
-		pthread_join(shared.thread, NULL);
-		grpc_completion_queue_destroy(shared.queue);
-		grpc_core_shutdown();
-	}
-	pthread_mutex_unlock(&shared.lock);
+	call_over(call, ok);
 }
 
 /* ---- headers ---- */
@@ -343,7 +302,7 @@ struct grpc_client *grpc_client_new(const struct grpc_client_options *options, s
 		client_free(client);
 		return NULL;
 	}
-	shared_hold();
+	client->queue = grpc_queue_hold();
 	build_metadata(client, options->headers);
 	client->channel = rpc_channel_new(&client->endpoint, &client->options, &client->material);
 	return client;
@@ -385,7 +344,7 @@ void grpc_client_unref(struct grpc_client **slot)
 	*slot = NULL;
 	if (!client)
 		return;
-	assert(!pthread_equal(pthread_self(), shared.thread));
+	assert(!grpc_queue_here());
 	cancel_all(client);
 	rpc_channel_unref(&client->channel);
 	pthread_mutex_lock(&client->busy_lock);
@@ -393,7 +352,7 @@ void grpc_client_unref(struct grpc_client **slot)
 		pthread_cond_wait(&client->idle, &client->busy_lock);
 	pthread_mutex_unlock(&client->busy_lock);
 	client_free(client);
-	shared_release();
+	grpc_queue_release();
 }
 
 /* ---- calls ---- */
@@ -448,7 +407,7 @@ static void call_join(struct call *call, uint64_t timeout_ns)
 	pthread_mutex_lock(&client->lock);
 	call->channel = rpc_channel_ref(client->channel);
 	call->core = grpc_channel_create_registered_call(call->channel->core, NULL, GRPC_PROPAGATE_DEFAULTS,
-							 shared.queue, call->channel->method,
+							 client->queue, call->channel->method,
 							 deadline_after(timeout_ns), NULL);
 	call->next = client->calls;
 	call->slot = &client->calls;
@@ -458,9 +417,9 @@ static void call_join(struct call *call, uint64_t timeout_ns)
 	pthread_mutex_unlock(&client->lock);
 }
 
-static void start_batch(struct call *call, const grpc_op *ops, size_t count, struct event *event)
+static void start_batch(struct call *call, const grpc_op *ops, size_t count, struct grpc_tag *tag)
 {
-	grpc_call_error code = grpc_call_start_batch(call->core, ops, count, event, NULL);
+	grpc_call_error code = grpc_call_start_batch(call->core, ops, count, tag, NULL);
 	assert(code == GRPC_CALL_OK);
 	(void)code;
 }
@@ -506,11 +465,10 @@ void grpc_client_call(struct grpc_client *client, const struct grpc_message *mes
 	call->details = grpc_empty_slice();
 	grpc_metadata_array_init(&call->initial);
 	grpc_metadata_array_init(&call->trailing);
-	call->sent.call = call->answered.call = call;
 	call->pending = 2;
 	call_join(call, timeout_ns);
-	atomic_store(&call->sent.happened, call_over);
-	atomic_store(&call->answered.happened, on_answer);
+	grpc_tag_init(&call->sent, call_over, call);
+	grpc_tag_init(&call->answered, on_answer, call);
 	start_sending(call, message->gzip);
 	start_receiving(call);
 }

@@ -14,7 +14,7 @@
 #include <string.h>
 
 static void start_batch(struct rpc_call *call, const grpc_op *ops, size_t count,
-			struct rpc_tag *tag)
+			struct grpc_tag *tag)
 {
 	grpc_call_error code = grpc_call_start_batch(call->core, ops, count, tag, NULL);
 	assert(code == GRPC_CALL_OK);
@@ -151,10 +151,10 @@ static struct rpc_call *call_new(struct rpc_listener *listener, const struct rpc
 	call->method = method;
 	call->pending = 1;
 	call->status_text = grpc_empty_slice();
-	call->arrived = (struct rpc_tag){ arrived, call };
-	call->message = (struct rpc_tag){ message_came, call };
-	call->closed = (struct rpc_tag){ closed, call };
-	call->sent = (struct rpc_tag){ sent, call };
+	grpc_tag_init(&call->arrived, arrived, call);
+	grpc_tag_init(&call->message, message_came, call);
+	grpc_tag_init(&call->closed, closed, call);
+	grpc_tag_init(&call->sent, sent, call);
 	grpc_metadata_array_init(&call->headers);
 	grpc_call_details_init(&call->details);
 	listener->calls++;

@@ -111,7 +111,8 @@ static void gone_if_done(struct rpc_listener *l)
 	grpc_server_destroy(l->core);
 	memory_free(l->registered);
 	memory_free(l);
-	rpc_server_end_if_idle(s);
+	if (!s->listeners)
+		pthread_cond_broadcast(&s->changed);
 	pthread_mutex_unlock(&s->mutex);
 }
 
@@ -172,9 +173,9 @@ static struct rpc_listener *listener_new(struct rpc_server *s)
 	*l = (struct rpc_listener){
 		.server = s,
 		.view.tls = s->options.tls ? &s->tls : NULL,
-		.drained = { drained, l },
 		.registered = memory_array(s->method_count, sizeof *l->registered),
 	};
+	grpc_tag_init(&l->drained, drained, l);
 	l->core = core_new(&s->options);
 	grpc_server_register_completion_queue(l->core, s->queue, NULL);
 	for (size_t i = 0; i < s->method_count; i++)

@@ -2,6 +2,7 @@
 #ifndef NET_RPC_PRIVATE_H
 #define NET_RPC_PRIVATE_H
 
+#include "net/grpc_queue.h"
 #include "net/rpc_server.h"
 
 #include <grpc/grpc.h>
@@ -10,21 +11,15 @@
 #include <stdatomic.h>
 
 /*
- * Inside the server (rpc_*.c). One completion queue and one thread, the queue's; every struct below belongs to that
- * thread unless a field says otherwise.
+ * Inside the server (rpc_*.c). Every struct below belongs to the queue's thread (net/grpc_queue.h) unless a field says
+ * otherwise.
  *
- *	rpc_server    the queue, its thread, and the listeners
+ *	rpc_server    the listeners, and a tick that looks after them
  *	rpc_listener  one server of core on the port. A second one takes over when core's accept has died (EMFILE);
  *	              the first drains meanwhile.
  *	rpc_call      a slot that waits for a call, then the call. Freed when its last tag has come back.
  *	rpc_tls       the published certificate, which every handshake looks at
  */
-
-/* What core's queue gives back: every batch that was started comes back exactly once. */
-struct rpc_tag {
-	void (*happened)(void *owner, bool ok);
-	void *owner;
-};
 
 enum { RPC_ADDRESSES_MAX = 8 };
 
@@ -64,13 +59,14 @@ struct rpc_listener {
 	grpc_server *core;
 	void **registered;     /* core's handle of each of the server's methods */
 	struct rpc_tls_view view;
-	struct rpc_tag drained;
-	size_t calls;          /* slots and calls */
+	struct grpc_tag drained;
+	_Atomic size_t calls;  /* slots and calls */
 	bool draining;         /* [server->mutex] */
 	bool core_done;
 };
 
-/* Adds a listener to the server's, in front. On failure one may be there that drains. [holding server->mutex] */
+/* Adds a listener to the server's, in front. On failure one may be there that drains. [any thread, holding
+ * server->mutex] */
 bool rpc_listener_open(struct rpc_server *server, struct error *err);
 /* Refuses new connections and says GOAWAY; the listener goes when its last call has. [holding server->mutex] */
 void rpc_listener_drain(struct rpc_listener *listener);
@@ -85,23 +81,17 @@ struct rpc_server {
 	struct rpc_tls tls;
 	struct loop_timer *reload_timer; /* [loop thread] */
 	grpc_completion_queue *queue;
-	pthread_t thread;
+	struct grpc_tick tick;
 	uint64_t message_timeout;
 	struct rpc_call *oldest, *newest; /* calls that wait for their message, by age */
-	uint64_t ticked_at;
 	uint64_t failures_seen;  /* of grpc_core_accept_failures */
 	bool accept_is_dead;
 	_Atomic bool serving;
 	pthread_mutex_t mutex;   /* guards what follows: start and stop run on another thread */
-	pthread_cond_t changed;  /* phase */
-	enum { RPC_STARTING, RPC_LISTENING, RPC_FINISHED } phase;
-	struct error start_error;
+	pthread_cond_t changed;  /* listeners became none */
 	struct rpc_listener *listeners; /* newest first */
-	bool stopping, queue_ended;
+	bool stopping;
 };
-
-/* The queue ends when no listener is left and none will come. [holding server->mutex] */
-void rpc_server_end_if_idle(struct rpc_server *server);
 
 struct rpc_call {
 	struct rpc_listener *listener;
@@ -112,7 +102,7 @@ struct rpc_call {
 	gpr_timespec deadline;
 	grpc_byte_buffer *payload;
 	int cancelled;
-	struct rpc_tag arrived, message, closed, sent;
+	struct grpc_tag arrived, message, closed, sent;
 	int pending;              /* tags that have not come back; the reply's counts from the start */
 	struct rpc_call *older, *newer;
 	bool waiting;             /* is in the server's list */

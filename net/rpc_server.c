@@ -7,13 +7,11 @@
 
 #include <fcntl.h>
 #include <grpc/support/time.h>
-#include <signal.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #define SECOND UINT64_C(1000000000)
-#define TICK_NS (SECOND / 2)
 #define MESSAGE_TIMEOUT_NS (60 * SECOND)
 #define CA_WATCH_NS (5 * SECOND) /* client_ca_file_reload without reload_interval */
 
@@ -22,14 +20,6 @@ enum { SPARE_FDS = 16 };
 static bool is_unix(const struct rpc_server *s)
 {
 	return strncmp(s->addresses.at[0], "unix:", 5) == 0;
-}
-
-void rpc_server_end_if_idle(struct rpc_server *s)
-{
-	if (!s->stopping || s->listeners || s->queue_ended)
-		return;
-	s->queue_ended = true;
-	grpc_completion_queue_shutdown(s->queue);
 }
 
 static bool spare_fds(void)
@@ -79,63 +69,11 @@ static void revive_accept(struct rpc_server *s)
 	log_info(s->options.log, "Listening again", log_text("endpoint", s->options.endpoint));
 }
 
-static void tick(struct rpc_server *s)
+static void tick(void *context)
 {
-	uint64_t now = clock_now();
-	if (now - s->ticked_at < TICK_NS)
-		return;
-	s->ticked_at = now;
-	rpc_call_expire(s, now);
+	struct rpc_server *s = context;
+	rpc_call_expire(s, clock_now());
 	revive_accept(s);
-}
-
-static void serve(struct rpc_server *s)
-{
-	for (;;) {
-		gpr_timespec until =
-			gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
-				     gpr_time_from_nanos((int64_t)TICK_NS, GPR_TIMESPAN));
-		grpc_event event = grpc_completion_queue_next(s->queue, until, NULL);
-		if (event.type == GRPC_QUEUE_SHUTDOWN)
-			return;
-		if (event.type == GRPC_OP_COMPLETE) {
-			struct rpc_tag *tag = event.tag;
-			tag->happened(tag->owner, event.success);
-		}
-		tick(s);
-	}
-}
-
-static void set_phase(struct rpc_server *s, int phase)
-{
-	s->phase = phase;
-	pthread_cond_broadcast(&s->changed);
-}
-
-static void *run(void *argument)
-{
-	struct rpc_server *s = argument;
-	pthread_mutex_lock(&s->mutex);
-	if (rpc_listener_open(s, &s->start_error))
-		set_phase(s, RPC_LISTENING);
-	else
-		s->stopping = true;
-	pthread_mutex_unlock(&s->mutex);
-	serve(s);
-	pthread_mutex_lock(&s->mutex);
-	set_phase(s, RPC_FINISHED);
-	pthread_mutex_unlock(&s->mutex);
-	return NULL;
-}
-
-static void start_thread(struct rpc_server *s)
-{
-	sigset_t all, before;
-	sigfillset(&all); /* signals are the loop's */
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	pthread_create(&s->thread, NULL, run, s);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	pthread_setname_np(s->thread, "grpc");
 }
 
 static void copy_methods(struct rpc_server *s)
@@ -196,38 +134,21 @@ static struct rpc_server *server_new(const struct rpc_server_options *options)
 	pthread_condattr_destroy(&monotonic);
 	atomic_init(&s->serving, true);
 	copy_methods(s);
-	grpc_core_init();
+	s->queue = grpc_queue_hold();
 	s->failures_seen = grpc_core_accept_failures();
-	s->queue = grpc_completion_queue_create_for_next(NULL);
+	s->tick = (struct grpc_tick){ tick, s, NULL };
 	return s;
 }
 
-/* After the thread has ended and the queue is empty. */
 static void server_free(struct rpc_server *s)
 {
-	grpc_completion_queue_destroy(s->queue);
-	grpc_core_shutdown();
+	grpc_queue_untick(&s->tick);
+	grpc_queue_release();
 	rpc_tls_fini(&s->tls);
 	pthread_cond_destroy(&s->changed);
 	pthread_mutex_destroy(&s->mutex);
 	memory_free(s->methods);
 	memory_free(s);
-}
-
-/* False: there is no thread any more. */
-static bool listen_on_thread(struct rpc_server *s, struct error *err)
-{
-	start_thread(s);
-	pthread_mutex_lock(&s->mutex);
-	while (s->phase == RPC_STARTING)
-		pthread_cond_wait(&s->changed, &s->mutex);
-	bool ok = s->phase == RPC_LISTENING;
-	pthread_mutex_unlock(&s->mutex);
-	if (!ok) {
-		pthread_join(s->thread, NULL);
-		*err = s->start_error;
-	}
-	return ok;
 }
 
 static bool prepare(struct rpc_server *s, struct error *err)
@@ -238,24 +159,34 @@ static bool prepare(struct rpc_server *s, struct error *err)
 	       (s->addresses.any_port || rpc_address_probe(&s->addresses, err));
 }
 
-/* The queue has to be shut down before it can go. */
-static void abandon(struct rpc_server *s)
+/* Until no listener is left, hence no tag, or the deadline. [holding the mutex] */
+static bool wait_for_end(struct rpc_server *s, uint64_t deadline)
 {
-	grpc_completion_queue_shutdown(s->queue);
-	server_free(s);
+	struct timespec at = { (time_t)(deadline / SECOND), (long)(deadline % SECOND) };
+	int code = 0;
+	while (s->listeners && code == 0)
+		code = pthread_cond_timedwait(&s->changed, &s->mutex, &at);
+	return !s->listeners;
+}
+
+static bool listen_first(struct rpc_server *s, struct error *err)
+{
+	pthread_mutex_lock(&s->mutex);
+	bool ok = rpc_listener_open(s, err);
+	while (!ok && s->listeners)
+		pthread_cond_wait(&s->changed, &s->mutex);
+	pthread_mutex_unlock(&s->mutex);
+	return ok;
 }
 
 struct rpc_server *rpc_server_start(const struct rpc_server_options *options, struct error *err)
 {
 	struct rpc_server *s = server_new(options);
-	if (!prepare(s, err)) {
-		abandon(s);
-		return NULL;
-	}
-	if (!listen_on_thread(s, err)) {
+	if (!prepare(s, err) || !listen_first(s, err)) {
 		server_free(s);
 		return NULL;
 	}
+	grpc_queue_tick(&s->tick);
 	start_reloading(s);
 	return s;
 }
@@ -285,20 +216,11 @@ static void drain_all(struct rpc_server *s)
 	s->stopping = true;
 	for (struct rpc_listener *l = s->listeners; l; l = l->next)
 		rpc_listener_drain(l);
-	rpc_server_end_if_idle(s);
-}
-
-static void wait_until(struct rpc_server *s, uint64_t deadline)
-{
-	struct timespec at = { (time_t)(deadline / SECOND), (long)(deadline % SECOND) };
-	int code = 0;
-	while (s->phase != RPC_FINISHED && code == 0)
-		code = pthread_cond_timedwait(&s->changed, &s->mutex, &at);
 }
 
 /*
  * Cancelled calls may still sit with a worker, and to start a batch on a queue that was shut down aborts the process:
- * the queue ends only with the last call's last tag, however long that takes.
+ * the server ends only with the last call's last tag, however long that takes.
  */
 void rpc_server_stop(struct rpc_server **server, uint64_t grace_ns)
 {
@@ -311,10 +233,11 @@ void rpc_server_stop(struct rpc_server **server, uint64_t grace_ns)
 	rpc_server_set_serving(s, false);
 	pthread_mutex_lock(&s->mutex);
 	drain_all(s);
-	wait_until(s, clock_now() + grace_ns);
-	for (struct rpc_listener *l = s->listeners; l; l = l->next)
-		grpc_server_cancel_all_calls(l->core);
+	if (!wait_for_end(s, clock_now() + grace_ns))
+		for (struct rpc_listener *l = s->listeners; l; l = l->next)
+			grpc_server_cancel_all_calls(l->core);
+	while (s->listeners)
+		pthread_cond_wait(&s->changed, &s->mutex);
 	pthread_mutex_unlock(&s->mutex);
-	pthread_join(s->thread, NULL);
 	server_free(s);
 }

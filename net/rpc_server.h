@@ -13,7 +13,7 @@
  * anything of its message is asked for. (The names say rpc because grpc_server_start and its like are
  * C core's.) The facts behind every setting stand in docs/GRPC.md.
  *
- * Threads: `headers`, `message` and `lost` run on the server's one completion-queue thread, which also answers
+ * Threads: `headers`, `message` and `lost` run on the one completion-queue thread (net/grpc_queue.h), which also answers
  * pings and opens windows for every connection: they must not block or decode. rpc_call_read and
  * rpc_call_reply may be called from any thread. Each accepted call gets exactly one rpc_call_reply, also after
  * a cancel, or one `lost`. A call and everything got from it are valid until then.
@@ -66,7 +66,7 @@ void rpc_server_set_serving(struct rpc_server *server, bool serving);
 bool rpc_server_reload(struct rpc_server *server, struct error *err);
 /*
  * Refuses new connections, lets calls finish until the deadline, then cancels them, waits until each has been
- * replied to, and joins its thread. [any thread but the queue's] Whoever holds calls must not need this thread to
+ * replied to. [any thread but the queue's] Whoever holds calls must not need this thread to
  * reply; nobody may reload meanwhile.
  */
 void rpc_server_stop(struct rpc_server **server, uint64_t grace_ns);
