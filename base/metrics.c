@@ -203,13 +203,32 @@ static bool write_head(const struct metric *metric, struct bytes *out)
 	return false;
 }
 
+static bool write_value(struct bytes *out, int64_t value, int decimals)
+{
+	uint64_t size = value < 0 ? -(uint64_t)value : (uint64_t)value, scale = 1;
+	for (int i = 0; i < decimals; i++)
+		scale *= 10;
+	if (scale == 1)
+		return bytes_format(out, "%lld", (long long)value);
+	return bytes_format(out, "%s%llu.%0*llu", value < 0 ? "-" : "", (unsigned long long)(size / scale), decimals,
+			    (unsigned long long)(size % scale));
+}
+
+static bool write_line(const struct metric *metric, struct line *line, struct bytes *out)
+{
+	size_t mark = out->len;
+	if (bytes_format(out, "%s%s ", metric->name, line->labels) &&
+	    write_value(out, series_get(&line->series), metric->decimals) && bytes_add_byte(out, '\n'))
+		return true;
+	out->len = mark;
+	return false;
+}
+
 static bool write_family(const struct family *family, struct bytes *out)
 {
 	bool ok = write_head(family->metric, out);
 	for (size_t i = 0; ok && i < family->count; i++)
-		ok = bytes_format(out, "%s%s %lld\n", family->metric->name,
-				  family->lines[i]->labels,
-				  (long long)series_get(&family->lines[i]->series));
+		ok = write_line(family->metric, family->lines[i], out);
 	return ok;
 }
 

@@ -23,6 +23,7 @@ struct metric {
 	enum metric_kind kind;
 	const char *unit; /* for the manual: "{samples}", "By", "s" */
 	const char *help;
+	int decimals; /* a series counts in 10^-decimals of the unit, and is written with a decimal point */
 };
 
 struct metric_label {

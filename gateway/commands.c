@@ -26,20 +26,31 @@ bool command_validate(const struct options *options, struct error *err)
 	return ok;
 }
 
+static void print_whole(const struct service *service, bool redact, bool json)
+{
+	struct bytes out;
+	bytes_init(&out, SIZE_MAX / 2);
+	graph_print(service->graph, redact, json, &out);
+	if (json) {
+		out.len -= 2; /* into the last object, service */
+		bytes_add_text(&out, ",\"telemetry\":");
+	} else {
+		bytes_add_text(&out, "  telemetry:\n");
+	}
+	telemetry_print(service->telemetry, json, &out);
+	bytes_add_text(&out, json ? "}}\n" : "");
+	fwrite(out.at, 1, out.len, stdout);
+	bytes_fini(&out);
+}
+
 bool command_print_config(const struct options *options, struct error *err)
 {
 	struct service service;
-	struct bytes out;
-	bool redact = !options->mode || strcmp(options->mode, "unredacted") != 0;
+	bool json = options->format && !strcmp(options->format, "json");
+	bool redact = !options->mode || !strcmp(options->mode, "redacted");
 	bool ok = service_open(&service, options, err);
-	if (ok) {
-		bytes_init(&out, SIZE_MAX / 2);
-		graph_print(service.graph, redact, &out);
-		bytes_add_text(&out, "  telemetry:\n");
-		telemetry_print(service.telemetry, &out);
-		fwrite(out.at, 1, out.len, stdout);
-		bytes_fini(&out);
-	}
+	if (ok)
+		print_whole(&service, redact, json);
 	service_close(&service);
 	return ok;
 }
@@ -85,10 +96,9 @@ bool command_components(const struct options *options, struct error *err)
 
 bool command_feature_gate(const struct options *options, struct error *err)
 {
-	static const char gate[] = "service.profilesSupport";
-	if (options->arguments && strcmp(options->arguments[0], gate) != 0)
+	if (options->arguments && strcmp(options->arguments[0], options_gate) != 0)
 		return error_set(err, ERROR_CONFIG, "feature \"%s\" not found", options->arguments[0]);
 	printf("ID\tEnabled\tStage\tDescription\n%s\ttrue\tStable\tProfiles are what this gateway is for; always on.\n",
-	       gate);
+	       options_gate);
 	return true;
 }

@@ -30,7 +30,8 @@ void command_usage(struct bytes *out)
 		"--config LOCATION           a file, file:, env: or yaml: location; repeatable, merged in order\n"
 		"--set KEY=VALUE             overrides one setting (a.b=c); repeatable\n"
 		"--shutdown-timeout TIME     how long SIGTERM may drain (20s)\n"
-		"--mode redacted|unredacted  of print-config\n"
+		"--mode redacted|unredacted, --format yaml|json\n"
+		"                            of print-config\n"
 		"--repeat N                  of send: posts it so many times\n"
 		"--feature-gates LIST        accepted for compatibility; service.profilesSupport is always on\n"
 		"--version, --help\n");

@@ -74,23 +74,43 @@ static int take_flag(struct options *o, const char *flag, const char *next, stru
 	return equals ? 1 : 2;
 }
 
+const char options_gate[] = "service.profilesSupport";
+
+static bool check_gate(const char *name, size_t len, struct error *err)
+{
+	bool off = len && *name == '-';
+	size_t sign = len && (off || *name == '+');
+	if (len - sign != strlen(options_gate) || memcmp(name + sign, options_gate, len - sign) != 0)
+		return error_set(err, ERROR_CONFIG, "no such feature gate \"%.*s\", valid gates: [%s]", (int)(len - sign),
+				 name + sign, options_gate);
+	if (off)
+		return error_set(err, ERROR_CONFIG, "feature gate \"%s\" is stable, can not be disabled", options_gate);
+	return true;
+}
+
+static bool check_gates(const char *gates, struct error *err)
+{
+	for (const char *at = gates; at && *at;) {
+		size_t len = strcspn(at, ",");
+		if (len && !check_gate(at, len, err))
+			return false;
+		at += len + (at[len] == ',');
+	}
+	return true;
+}
+
+static bool is_one_of(const char *flag, const char *value, const char *one, const char *other, struct error *err)
+{
+	if (!value || !strcmp(value, one) || !strcmp(value, other))
+		return true;
+	return error_set(err, ERROR_CONFIG, "--%s: neither %s nor %s: \"%s\"", flag, one, other, value);
+}
+
 /* What cannot be had is refused, never ignored. */
 static bool check_choices(const struct options *o, struct error *err)
 {
-	static const char gate[] = "service.profilesSupport";
-	if (o->mode && strcmp(o->mode, "redacted") != 0 && strcmp(o->mode, "unredacted") != 0)
-		return error_set(err, ERROR_CONFIG, "--mode: neither redacted nor unredacted: \"%s\"", o->mode);
-	if (o->format && strcmp(o->format, "yaml") != 0)
-		return error_set(err, ERROR_CONFIG, "--format: only yaml is supported, not \"%s\"", o->format);
-	for (const char *id = o->feature_gates; id && *id;) {
-		const char *name = id + (*id == '+');
-		size_t len = strcspn(name, ",");
-		if (len != strlen(gate) || strncmp(name, gate, len) != 0)
-			return error_set(err, ERROR_CONFIG, "--feature-gates: this build has no gate \"%.*s\"", (int)len,
-					 name);
-		id = name + len + (name[len] == ',');
-	}
-	return true;
+	return is_one_of("mode", o->mode, "redacted", "unredacted", err) &&
+	       is_one_of("format", o->format, "yaml", "json", err) && check_gates(o->feature_gates, err);
 }
 
 bool options_parse(struct options *o, int argc, char **argv, struct error *err)

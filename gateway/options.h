@@ -16,6 +16,8 @@ struct options {
 bool options_parse(struct options *options, int argc, char **argv, struct error *err);
 void options_fini(struct options *options);
 
+extern const char options_gate[]; /* the only feature gate */
+
 /* The merged and expanded tree of --config and --set. */
 struct node *options_load(const struct options *options, struct error *err);
 

@@ -89,7 +89,8 @@ static void caught(void *argument, int number)
 {
 	struct service *s = argument;
 	struct error err;
-	log_info(&s->log, "Received signal from OS", log_number("signal", number));
+	const char *name = number == SIGHUP ? "hangup" : number == SIGINT ? "interrupt" : "terminated";
+	log_info(&s->log, "Received signal from OS", log_text("signal", name));
 	if (number != SIGHUP) {
 		begin_stop(s);
 		return;
@@ -122,6 +123,8 @@ static void raise_descriptor_limit(void)
 
 static bool start(struct service *s, struct error *err)
 {
+	if (!telemetry_open_log(s->telemetry, err))
+		return false;
 	log_info(&s->log, "Starting portcullis...", log_text("Version", PORTCULLIS_VERSION),
 		 log_number("NumCPU", core_count()));
 	raise_descriptor_limit();

@@ -7,14 +7,15 @@
 #include "config/print.h"
 #include "base/version.h"
 #include "net/http_server.h"
+#include "pipeline/inventory.h"
 #include "pipeline/memory.h"
 
 #include <stdio.h>
+#include <string.h>
+#include <strings.h>
 #include <sys/resource.h>
 
 #define METRICS_MAX ((size_t)16 << 20)
-
-enum metrics_level { METRICS_NONE, METRICS_BASIC, METRICS_NORMAL, METRICS_DETAILED };
 
 struct sampling_config {
 	struct optional present;
@@ -23,7 +24,8 @@ struct sampling_config {
 };
 
 struct logs_config {
-	struct choice level, encoding;
+	char *level;
+	struct choice encoding;
 	struct sampling_config sampling;
 	struct strings output_paths, error_output_paths;
 	bool development, disable_caller, disable_stacktrace, disable_zap_resource;
@@ -51,7 +53,7 @@ struct reader_config {
 };
 
 struct metrics_config {
-	struct choice level;
+	char *level;
 	struct config_items readers; /* of struct reader_config */
 	const struct node *views;
 };
@@ -62,9 +64,19 @@ struct telemetry_config {
 	const struct node *traces, *resource;
 };
 
-static const char *const log_levels[] = { "debug", "info", "warn", "error", NULL };
+/* Those above error have no lines here: they turn the log off. */
+static const char *const log_levels[] = { "debug", "info", "warn", "error", "dpanic", "panic", "fatal", NULL };
+static const char *const metrics_levels[] = { "none", "basic", "normal", "detailed", NULL };
 static const char *const encodings[] = { "console", "json", NULL };
-static const char *const metric_levels[] = { "none", "basic", "normal", "detailed", NULL };
+
+/* Levels are read in any case, as the Collector does. -1: none of them. */
+static int find_level(const char *const *levels, const char *text)
+{
+	for (int i = 0; levels[i]; i++)
+		if (!strcasecmp(levels[i], text))
+			return i;
+	return -1;
+}
 
 static const struct config_row sampling_rows[] = {
 	CONFIG_ROW(struct sampling_config, tick, .key = "tick", .def = "10s", .help = "Period of the sampling."),
@@ -81,14 +93,17 @@ static const struct config_table sampling_table = {
 static bool check_logs(const void *config, struct error *err)
 {
 	const struct logs_config *logs = config;
+	if (find_level(log_levels, logs->level) < 0)
+		return error_set(err, ERROR_CONFIG, "unrecognized level: \"%.60s\"", logs->level);
 	if (logs->processors && logs->processors->kind != NODE_NULL)
 		return error_set(err, ERROR_CONFIG, "`processors`: this build does not export its logs");
 	return true;
 }
 
 static const struct config_row logs_rows[] = {
-	CONFIG_ROW(struct logs_config, level, .key = "level", .def = "info", .choices = log_levels,
-		   .help = "Lowest level written."),
+	CONFIG_ROW(struct logs_config, level, .key = "level", .def = "info",
+		   .help = "Lowest level written: `debug`, `info`, `warn`, `error`; `dpanic`, `panic` and `fatal` write "
+			   "nothing."),
 	CONFIG_ROW(struct logs_config, encoding, .key = "encoding", .def = "console", .choices = encodings,
 		   .help = "Form of a line."),
 	CONFIG_SECTION(struct logs_config, sampling, sampling_table, .key = "sampling", .presence = PRESENCE_SOME,
@@ -162,16 +177,24 @@ static const struct config_table reader_table = {
 static bool check_metrics(const void *config, struct error *err)
 {
 	const struct metrics_config *m = config;
+	if (find_level(metrics_levels, m->level) < 0)
+		return error_set(err, ERROR_CONFIG, "unknown metrics level \"%.60s\"", m->level);
+	if (!m->readers.count && strcasecmp(m->level, "none") != 0)
+		return error_set(err, ERROR_CONFIG,
+				 "collector telemetry metrics reader should exist when metric level is not none");
 	if (m->readers.count > 1)
 		return error_set(err, ERROR_CONFIG, "`readers`: one reader is supported");
+	if (m->views && m->views->count && strcasecmp(m->level, "detailed") != 0)
+		return error_set(err, ERROR_CONFIG, "service::telemetry::metrics::views can only be set when "
+						    "service::telemetry::metrics::level is detailed");
 	return true;
 }
 
 static const struct config_row metrics_rows[] = {
-	CONFIG_ROW(struct metrics_config, level, .key = "level", .def = "normal", .choices = metric_levels,
-		   .help = "`none` closes the listener; all others serve every metric."),
+	CONFIG_ROW(struct metrics_config, level, .key = "level", .def = "normal",
+		   .help = "`none` closes the listener; `basic`, `normal` and `detailed` serve every metric."),
 	CONFIG_ITEMS(struct metrics_config, readers, CONFIG_LIST, reader_table, .key = "readers",
-		     .help = "One pull reader; by default Prometheus on localhost:8888."),
+		     .def = "[{pull: {exporter: {prometheus: {}}}}]", .help = "One pull reader."),
 	CONFIG_ROW(struct metrics_config, views, .key = "views", .inert = true, .help = "There are no histograms to reshape."),
 	{ 0 }
 };
@@ -190,10 +213,10 @@ static const struct config_row telemetry_rows[] = {
 const struct config_table telemetry_table = { .size = sizeof(struct telemetry_config), .rows = telemetry_rows };
 
 static const struct metric uptime = {
-	"otelcol_process_uptime", METRIC_COUNTER, "s", "Seconds since the process started."
+	"otelcol_process_uptime", METRIC_COUNTER, "s", "Seconds since the process started.", .decimals = 3
 };
 static const struct metric cpu_seconds = {
-	"otelcol_process_cpu_seconds", METRIC_COUNTER, "s", "Whole CPU seconds, user and system."
+	"otelcol_process_cpu_seconds", METRIC_COUNTER, "s", "CPU seconds, user and system.", .decimals = 6
 };
 static const struct metric memory_rss = {
 	"otelcol_process_memory_rss", METRIC_GAUGE, "By", "Resident memory."
@@ -205,6 +228,7 @@ const struct metric *const telemetry_metrics[] = { &uptime, &cpu_seconds, &memor
 
 struct telemetry {
 	struct telemetry_config config;
+	const struct node *node; /* borrowed */
 	struct metrics *metrics;
 	struct log log;
 	struct http_server_config http; /* borrowed by the server */
@@ -213,14 +237,18 @@ struct telemetry {
 	struct series *uptime, *cpu, *rss;
 };
 
+static int64_t microseconds(struct timeval time)
+{
+	return time.tv_sec * INT64_C(1000000) + time.tv_usec;
+}
+
 static void refresh(void *context)
 {
 	struct telemetry *t = context;
 	struct rusage usage;
 	getrusage(RUSAGE_SELF, &usage);
-	series_set(t->uptime, (int64_t)((clock_now() - t->started) / 1000000000));
-	series_set(t->cpu, usage.ru_utime.tv_sec + usage.ru_stime.tv_sec +
-			(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1000000);
+	series_set(t->uptime, (int64_t)((clock_now() - t->started) / 1000000));
+	series_set(t->cpu, microseconds(usage.ru_utime) + microseconds(usage.ru_stime));
 	series_set(t->rss, memory_resident());
 }
 
@@ -253,7 +281,7 @@ static bool configure_log(const struct logs_config *logs, struct error *err)
 	for (size_t i = 0; i < logs->output_paths.count; i++)
 		paths[i] = logs->output_paths.at[i];
 	bool ok = log_configure(&(struct log_config){
-		.level = (enum log_level)logs->level.index,
+		.level = (enum log_level)find_level(log_levels, logs->level),
 		.json = logs->encoding.index == 1,
 		.sampling = logs->sampling.present.enabled,
 		.sampling_initial = (int)logs->sampling.initial,
@@ -270,10 +298,10 @@ static bool configure_log(const struct logs_config *logs, struct error *err)
 struct telemetry *telemetry_new(const struct node *node, struct metrics *metrics, struct error *err)
 {
 	struct telemetry *t = memory_new(sizeof *t);
+	t->node = node;
 	t->metrics = metrics;
 	t->started = clock_now();
-	if (!config_bind(&telemetry_table, node, "service::telemetry", &t->config, err) ||
-	    !configure_log(&t->config.logs, err)) {
+	if (!config_bind(&telemetry_table, node, "service::telemetry", &t->config, err)) {
 		telemetry_unref(&t);
 		return NULL;
 	}
@@ -295,19 +323,32 @@ static void serve(void *context, struct http_exchange *exchange)
 	bytes_fini(&text);
 }
 
+bool telemetry_open_log(struct telemetry *t, struct error *err)
+{
+	if (!configure_log(&t->config.logs, err))
+		return error_prefix(err, "service::telemetry::logs");
+	inventory_log_inert(&telemetry_table, t->node, "service::telemetry", &t->log);
+	return true;
+}
+
+/* IPv6 addresses go in brackets. */
+static char *listen_endpoint(const struct prometheus_config *p)
+{
+	bool bare = strchr(p->host, ':') && *p->host != '[';
+	return memory_format("%s%s%s:%ld", bare ? "[" : "", p->host, bare ? "]" : "", p->port);
+}
+
 bool telemetry_start(struct telemetry *t, struct error *err)
 {
-	const struct config_items *readers = &t->config.metrics.readers;
-	const struct reader_config *reader = readers->at;
-	const struct prometheus_config *p = readers->count ? &reader->pull.exporter.prometheus : NULL;
 	const struct http_route route = { .path = "/metrics", .methods = "GET,HEAD", .headers = serve, .context = t };
 	struct http_server_config *http = &t->http;
-	if (t->config.metrics.level.index == METRICS_NONE)
+	if (!strcasecmp(t->config.metrics.level, "none"))
 		return true;
+	const struct reader_config *reader = t->config.metrics.readers.at; /* there is one: check_metrics */
 	if (!config_bind(&http_server_table, NULL, "service::telemetry::metrics", http, err))
 		return false;
 	memory_free(http->endpoint);
-	http->endpoint = memory_format("%s:%ld", p && p->host ? p->host : "localhost", p ? p->port : 8888);
+	http->endpoint = listen_endpoint(&reader->pull.exporter.prometheus);
 	t->server = http_server_start(&(struct http_server_options){
 		.config = http, .routes = &route, .route_count = 1, .log = &t->log, .metrics = t->metrics,
 	}, err);
@@ -328,7 +369,10 @@ void telemetry_unref(struct telemetry **telemetry)
 	*telemetry = NULL;
 }
 
-void telemetry_print(const struct telemetry *t, struct bytes *out)
+void telemetry_print(const struct telemetry *t, bool json, struct bytes *out)
 {
-	config_print(&telemetry_table, &t->config, 4, true, out);
+	if (json)
+		config_print_json(&telemetry_table, &t->config, true, out);
+	else
+		config_print(&telemetry_table, &t->config, 4, true, out);
 }

@@ -12,11 +12,13 @@ extern const struct metric *const telemetry_metrics[]; /* for the manual; NULL-t
 
 struct telemetry;
 
-/* node: service.telemetry, may be NULL. Binds it and configures the log. */
+/* node: service.telemetry, borrowed, may be NULL. Binds and checks it, and opens nothing. */
 struct telemetry *telemetry_new(const struct node *node, struct metrics *metrics, struct error *err);
+/* Opens the log's outputs; says which keys are without effect. */
+bool telemetry_open_log(struct telemetry *telemetry, struct error *err);
 /* Opens the metrics listener. */
 bool telemetry_start(struct telemetry *telemetry, struct error *err);
 void telemetry_unref(struct telemetry **telemetry);
-void telemetry_print(const struct telemetry *telemetry, struct bytes *out);
+void telemetry_print(const struct telemetry *telemetry, bool json, struct bytes *out);
 
 #endif

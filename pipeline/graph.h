@@ -40,7 +40,7 @@ void graph_hurry(struct graph *graph);
 void graph_unref(struct graph **graph);
 
 /* The effective configuration of all components and pipelines, secrets redacted unless told. */
-void graph_print(const struct graph *graph, bool redact, struct bytes *out);
+void graph_print(const struct graph *graph, bool redact, bool json, struct bytes *out);
 
 /* For `explain`: the processors of the first pipeline, run on one thread over p. False: refused. */
 bool graph_process_once(struct graph *graph, struct profiles *p, struct error *err);

@@ -2,6 +2,7 @@
 #include "pipeline/inventory.h"
 
 #include "base/memory.h"
+#include "base/quote.h"
 #include "config/id.h"
 #include "config/print.h"
 
@@ -282,28 +283,57 @@ void inventory_log(const struct inventory *inventory, const struct log *log)
 		size_t len = strcspn(d->id, "/");
 		if (d->factory->alias && strlen(d->factory->alias) == len && !strncmp(d->id, d->factory->alias, len))
 			log_alias(d);
-		config_each_inert(d->factory->config, d->node, d->path, log_inert, (void *)log);
+		inventory_log_inert(d->factory->config, d->node, d->path, log);
 	}
 }
 
-void inventory_print(const struct inventory *inventory, bool redact, struct bytes *out)
+void inventory_log_inert(const struct config_table *table, const struct node *node, const char *path,
+			 const struct log *log)
 {
-	for (enum component_kind kind = COMPONENT_RECEIVER; kind <= COMPONENT_EXTENSION; kind++) {
-		bool any = false;
-		for (size_t i = 0; i < inventory->count; i++) {
-			const struct declared *d = &inventory->at[i];
-			if (d->factory->kind != kind)
-				continue;
-			if (!any)
-				bytes_format(out, "%s:\n", component_section_names[kind]);
-			any = true;
-			bytes_format(out, "  %s:\n", d->id);
-			config_print(d->factory->config, d->config, 4, redact, out);
-		}
+	config_each_inert(table, node, path, log_inert, (void *)log);
+}
+
+static void print_declared(const struct declared *d, bool redact, bool json, bool first, struct bytes *out)
+{
+	if (json) {
+		bytes_add_text(out, first ? "" : ",");
+		quote_json(out, d->id, strlen(d->id));
+		bytes_add_text(out, ":");
+		config_print_json(d->factory->config, d->config, redact, out);
+	} else {
+		bytes_format(out, "  %s:\n", d->id);
+		config_print(d->factory->config, d->config, 4, redact, out);
 	}
+}
+
+static void print_section(const struct inventory *inventory, enum component_kind kind, bool redact, bool json,
+			  struct bytes *out)
+{
+	bool first = true;
+	for (size_t i = 0; i < inventory->count; i++) {
+		if (inventory->at[i].factory->kind != kind)
+			continue;
+		if (first)
+			bytes_format(out, json ? "\"%s\":{" : "%s:\n", component_section_names[kind]);
+		print_declared(&inventory->at[i], redact, json, first, out);
+		first = false;
+	}
+	if (json && !first)
+		bytes_add_text(out, "},");
+}
+
+void inventory_print(const struct inventory *inventory, bool redact, bool json, struct bytes *out)
+{
 	/* Bound and printed by whoever reads it: gateway/telemetry.c. */
 	struct service_config service = inventory->service;
 	service.telemetry = NULL;
-	bytes_add_text(out, "service:\n");
-	config_print(&service_table, &service, 2, redact, out);
+	bytes_add_text(out, json ? "{" : "");
+	for (enum component_kind kind = COMPONENT_RECEIVER; kind <= COMPONENT_EXTENSION; kind++)
+		print_section(inventory, kind, redact, json, out);
+	bytes_add_text(out, json ? "\"service\":" : "service:\n");
+	if (json)
+		config_print_json(&service_table, &service, redact, out);
+	else
+		config_print(&service_table, &service, 2, redact, out);
+	bytes_add_text(out, json ? "}" : "");
 }

@@ -54,6 +54,11 @@ const struct component_factory *factory_find(const struct component_factory *con
 /* Logs aliases that are deprecated and keys that are without effect, once each. */
 void inventory_log(const struct inventory *inventory, const struct log *log);
 
-void inventory_print(const struct inventory *inventory, bool redact, struct bytes *out);
+/* The keys of one section that are accepted and without effect. */
+void inventory_log_inert(const struct config_table *table, const struct node *node, const char *path,
+			 const struct log *log);
+
+/* Everything but service::telemetry, as YAML or as a JSON object; service stands last. */
+void inventory_print(const struct inventory *inventory, bool redact, bool json, struct bytes *out);
 
 #endif

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include <cmocka.h>
 
@@ -51,6 +52,26 @@ static void output_is_sorted_and_escaped(void **state)
 	metrics_unref(&m);
 	assert_null(m);
 	metrics_unref(&m);
+}
+
+static void decimals_move_the_point(void **state)
+{
+	static const struct metric seconds = { "otelcol_seconds", METRIC_COUNTER, "s", "Seconds.", .decimals = 3 };
+	static const char head[] = "# HELP otelcol_seconds Seconds.\n# TYPE otelcol_seconds counter\n";
+	static const struct {
+		int64_t value;
+		const char *text;
+	} cases[] = { { 0, "0.000" }, { 42, "0.042" }, { 12345, "12.345" }, { -7, "-0.007" },
+		      { INT64_MIN, "-9223372036854775.808" } };
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct metrics *m = metrics_new();
+		char text[200];
+		series_set(metrics_series(m, &seconds, none), cases[i].value);
+		snprintf(text, sizeof text, "%sotelcol_seconds %s\n", head, cases[i].text);
+		expect(m, text);
+		metrics_unref(&m);
+	}
 }
 
 static void the_same_labels_are_the_same_series(void **state)
@@ -141,6 +162,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(output_is_sorted_and_escaped),
+		cmocka_unit_test(decimals_move_the_point),
 		cmocka_unit_test(the_same_labels_are_the_same_series),
 		cmocka_unit_test(a_full_buffer_ends_with_a_whole_line),
 		cmocka_unit_test(callbacks_run_before_writing_until_taken_off),

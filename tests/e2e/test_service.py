@@ -143,9 +143,9 @@ def run_in(build, *arguments):
 
 @pytest.mark.parametrize("arguments,expected", [
     (["--mode", "loud", "--config", "x"], '--mode: neither redacted nor unredacted: "loud"'),
-    (["print-config", "--format=json"], '--format: only yaml is supported, not "json"'),
-    (["--feature-gates=+service.profilesSupport,other.gate"], '--feature-gates: this build has no gate "other.gate"'),
-    (["--feature-gates=-service.profilesSupport"], "this build has no gate"),
+    (["print-config", "--format=xml"], '--format: neither yaml nor json: "xml"'),
+    (["--feature-gates=+service.profilesSupport,other.gate"], 'no such feature gate "other.gate", valid gates: [service.profilesSupport]'),
+    (["--feature-gates=-service.profilesSupport"], "is stable, can not be disabled"),
     (["--colour"], "unknown flag: --colour"),
     (["send", "/nowhere", "x"], "/nowhere: cannot be opened: No such file or directory"),
     (["send", "/dev/null", "http://127.0.0.1:1/"], "http://127.0.0.1:1/: "),
@@ -176,6 +176,76 @@ def test_the_commands_answer(build):
     assert "service.profilesSupport" in run("featuregate").stdout
     assert run("nonsense").returncode == 1
     assert run("--feature-gates=service.profilesSupport", "--help").returncode == 0
+
+
+TELEMETRY = [
+    ("logs: {level: INFO}", ""),
+    ("logs: {level: dpanic}", ""),
+    ("logs: {level: loud}", 'unrecognized level: "loud"'),
+    ("metrics: {level: Detailed, views: [{}]}", ""),
+    ("metrics: {level: loud}", 'unknown metrics level "loud"'),
+    ("metrics: {views: [{}]}", "views can only be set when service::telemetry::metrics::level is detailed"),
+    ("metrics: {readers: []}", "metrics reader should exist when metric level is not none"),
+    ("metrics: {readers: [], level: none}", ""),
+]
+
+
+@pytest.mark.parametrize("section,expected", TELEMETRY)
+def test_telemetry_is_checked_in_the_collectors_words(build, section, expected):
+    text = MINIMAL.replace("{port:pprof}", "1").replace("{port:health}", "2")
+    status, stderr = validate(build, text + "  telemetry: {%s}\n" % section)
+    assert (status, expected in stderr) == (1 if expected else 0, True), stderr
+
+
+def test_validation_leaves_nothing_behind(build, tmp_path):
+    text = MINIMAL.replace("{port:pprof}", "1").replace("{port:health}", "2").replace("out.jsonl", str(tmp_path / "out"))
+    assert validate(build, text + "  telemetry: {logs: {output_paths: [%s]}}\n" % (tmp_path / "log")) == (0, "")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_print_config_prints_can_be_loaded_again(build, tmp_path):
+    def show(path, *arguments):
+        done = subprocess.run([str(build / "portcullis"), "print-config", "--config", str(path), *arguments],
+                              capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+    first, second = tmp_path / "a.yaml", tmp_path / "b.yaml"
+    first.write_text(MINIMAL.replace("{port:pprof}", "1").replace("{port:health}", "2"))
+    second.write_text(show(first))
+    assert show(second) == second.read_text()
+    whole = json.loads(show(first, "--format", "json"))
+    assert whole["service"]["pipelines"]["profiles"]["exporters"] == ["file"]
+    assert whole["service"]["telemetry"]["logs"]["level"] == "info"
+    assert whole["receivers"]["pprof"]["server"]["endpoint"] == "127.0.0.1:1"
+
+
+def test_aliases_and_keys_without_effect_are_told_once(build):
+    text = MINIMAL.replace("exporters:\n", "exporters:\n  otlp: {endpoint: 'localhost:1', read_buffer_size: 7}\n", 1)
+    with Gateway(build / "portcullis", text + "  telemetry: {logs: {disable_caller: true}}\n") as gateway:
+        gateway.stop()
+    log = gateway.log()
+    assert log.count('"otlp" alias is deprecated; use "otlp_grpc" instead') == 1
+    for key in ("exporters::otlp::read_buffer_size", "service::telemetry::logs::disable_caller"):
+        assert len([line for line in log.splitlines() if "no effect" in line and '"%s"' % key in line]) == 1, log
+
+
+def test_the_log_tells_the_stations_of_a_life(build):
+    with Gateway(build / "portcullis", MINIMAL) as gateway:
+        gateway.stop(signal.SIGINT)
+    stations = ["Starting portcullis...", "Extension is starting...", "Extension started.", "Starting HTTP server",
+                "Everything is ready. Begin running and processing data.", "Received signal from OS",
+                "Starting shutdown...", "Shutdown complete."]
+    places = [gateway.log().rindex(text) for text in stations if text != "Starting HTTP server"]
+    assert places == sorted(places) and '"signal": "interrupt"' in gateway.log()
+    assert "Starting HTTP server" in gateway.log()
+
+
+def test_a_failed_start_ends_with_status_1_and_everything_stopped(build):
+    text = MINIMAL.replace("127.0.0.1:{port:pprof}", "no-such-host.invalid:1")
+    gateway = Gateway(build / "portcullis", text, ready=False)
+    with gateway:
+        assert gateway.process.wait(60) == 1
+    assert "Shutdown complete." in gateway.log() and "Error: receivers::pprof" in gateway.log()
 
 
 def test_every_shipped_configuration_is_valid(build, root):
