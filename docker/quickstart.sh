@@ -6,55 +6,64 @@ gateway=$1
 config=docker/quickstart.yaml
 pprof="http://127.0.0.1:${QUICKSTART_PPROF_PORT:-4040}/v1/pprof"
 self="http://127.0.0.1:${QUICKSTART_SELF_PORT:-1777}/debug/pprof/profile"
-health="http://127.0.0.1:${QUICKSTART_HEALTH_PORT:-13133}/"
-host=$(hostname)
+metrics="http://127.0.0.1:${QUICKSTART_METRICS_PORT:-8888}/metrics"
+host=$(uname -n)
+user=$(id -un 2>/dev/null || id -u)
+profile=out/portcullis.pb.gz
 mkdir -p out
 
 "$gateway" --config "$config" 2>out/gateway.log &
 process=$!
 load=
+end() {
+	[ -z "$1" ] || kill "$1" 2>/dev/null || true
+	[ -z "$1" ] || wait "$1" 2>/dev/null || true
+}
 finish() {
-	[ -z "$load" ] || kill "$load" 2>/dev/null || true
-	kill "$process" 2>/dev/null || true
-	wait "$process" 2>/dev/null || true
+	end "$load"
+	end "$process"
 }
 trap finish EXIT
 trap 'exit 1' INT TERM
 
 tries=0
-until "$gateway" send "$health" /dev/null 2>/dev/null; do
+until grep -q 'Everything is ready' out/gateway.log; do
 	tries=$((tries + 1))
 	if ! kill -0 "$process" 2>/dev/null || [ "$tries" -gt 100 ]; then
 		echo "the gateway did not start:" >&2
-		tail -n 5 out/gateway.log >&2
+		grep '^Error: ' out/gateway.log >&2 || tail -n 5 out/gateway.log >&2
 		exit 1
 	fi
 	sleep 0.1
 done
 echo "gateway:  $gateway --config $config (process $process, log in out/gateway.log)"
 
-echo "load:     its own first profile, sent again and again"
-"$gateway" send "$self?seconds=1" out/first.pb.gz
-while "$gateway" send --repeat 2000 out/first.pb.gz "$pprof?service.name=load"; do :; done 2>/dev/null &
-load=$!
-echo "profile:  3 seconds of the gateway under that load"
-"$gateway" send "$self?seconds=3" out/portcullis.pb.gz
-kill "$load" 2>/dev/null || true
-wait "$load" 2>/dev/null || true
-load=
-"$gateway" send out/portcullis.pb.gz \
-	"$pprof?service.name=portcullis&service.version=quickstart&host.name=$host&build.directory=$PWD"
+# An idle process uses no CPU time, so each profile is taken while the one before is sent again and again.
+echo "profile:  5 seconds of itself under load, into $profile"
+for seconds in 1 1 3; do
+	"$gateway" send "$self?seconds=$seconds" "$profile"
+	end "$load"
+	load=
+	if [ "$seconds" != 3 ]; then
+		"$gateway" send --repeat 1000000 "$profile" "$pprof?service.name=load" 2>/dev/null &
+		load=$!
+	fi
+done
+"$gateway" send "$profile" "$pprof?service.name=portcullis&service.version=quickstart&host.name=$host&user.name=$user"
+received=$("$gateway" send "$metrics" /dev/stdout |
+	sed -n 's/^otelcol_receiver_accepted_profile_samples{receiver="pprof".*} //p')
+echo "received: $received samples by pprof over HTTP"
 
 echo
 echo "What the policy of $config does to it (keys and counts, never values):"
-"$gateway" explain --config "$config" out/portcullis.pb.gz \
-	service.name=portcullis service.version=quickstart "host.name=$host" "build.directory=$PWD" 2>/dev/null
+"$gateway" explain --config "$config" "$profile" \
+	service.name=portcullis service.version=quickstart "host.name=$host" "user.name=$user"
 
 trap - EXIT
 finish
 newest=$(find out/pprof -name '*.pb.gz' | sort | tail -n 1)
 echo
 echo "What arrived:"
-echo "  out/profiles.jsonl   $(wc -l <out/profiles.jsonl) OTLP requests as JSON, one a line"
+echo "  out/profiles*.jsonl  $(cat out/profiles*.jsonl | wc -l) OTLP requests as JSON, one a line"
 echo "  out/pprof/           $(find out/pprof -name '*.pb.gz' | wc -l) pprof files; the newest is $newest"
 echo "Look at it:  go tool pprof -top $newest"
