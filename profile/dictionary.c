@@ -257,9 +257,9 @@ uint32_t dictionary_stack_new(struct dictionary *d, uint32_t stack)
 	const uint32_t *known = d->maps[LOCATIONS];
 	uint32_t changed = changed_if(s->changed);
 	/* From the root: its frames are in most stacks, and the first entries have the short indices. */
-	for (const uint32_t *root = end; root-- > theirs;)
-		if (__builtin_expect(!known[*root], 0))
-			location_new(d, *root);
+	for (uint32_t i = s->locations.count; i-- > 0;)
+		if (__builtin_expect(!known[theirs[i]], 0))
+			location_new(d, theirs[i]);
 	uint8_t *at = start + PUT_HEADER;
 	for (; theirs < end; theirs++) {
 		uint32_t ours = known[*theirs];
