@@ -139,6 +139,7 @@ WAITING = CONFIG.replace("exporters:\n  otlp_grpc/a", "processors:\n  batch: {ti
 ).replace("queue_size: 50", "queue_size: 50, wait_for_result: true")
 
 
+@pytest.mark.threads
 @pytest.mark.parametrize("alive", [True, False])
 def test_senders_that_wait_for_the_result_are_answered_when_the_gateway_stops(build, alive):
     gateway = Gateway(build / "portcullis", WAITING)
@@ -157,6 +158,7 @@ def test_senders_that_wait_for_the_result_are_answered_when_the_gateway_stops(bu
     b.stop()
 
 
+@pytest.mark.threads
 def test_a_second_signal_ends_the_wait(build):
     gateway = Gateway(build / "portcullis", CONFIG, arguments=["--shutdown-timeout", "1h"])
     gone = threading.Event()

@@ -63,6 +63,8 @@ class Gateway:
                 self.process.kill()
                 self.process.wait()
                 raise AssertionError("did not stop:\n" + self.log())
+        log = self.log()
+        assert "Sanitizer" not in log and "runtime error:" not in log, log
 
     def log(self):
         return self.log_path.read_text(errors="replace")
