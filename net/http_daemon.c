@@ -376,6 +376,7 @@ struct http_daemon *http_daemon_new(struct http_server *server, const struct tls
 		POINTER(material->cert ? MHD_OPTION_ARRAY : MHD_OPTION_END, tls),
 		{ MHD_OPTION_END, 0, NULL }
 	};
+	http_tls_silence();
 	errno = 0;
 	daemon->library = MHD_start_daemon(flags, 0, NULL, NULL, handle, daemon, MHD_OPTION_ARRAY, options,
 				       MHD_OPTION_END);

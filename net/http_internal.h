@@ -105,6 +105,7 @@ void http_listener_stop(struct http_listener *listener);
 void http_listener_unref(struct http_listener **listener);
 
 /* net/http_tls.c; session is a gnutls_session_t. */
+void http_tls_silence(void);
 void http_tls_require(void *session);
 /* The subject of the verified client certificate, to be freed; NULL if there is none. */
 char *http_tls_identity(void *session);

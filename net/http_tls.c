@@ -5,6 +5,12 @@
 #include "base/memory.h"
 #include "net/http_internal.h"
 
+/* With GNUTLS_DEBUG_LEVEL in the environment the library writes to stderr what peers sent: names, certificates. */
+void http_tls_silence(void)
+{
+	gnutls_global_set_log_level(0);
+}
+
 /*
  * Called before the handshake: a client without a certificate, or with one that the daemon's trust list does not
  * vouch for as a client's, then fails in the handshake and never gets to send a request.

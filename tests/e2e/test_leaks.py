@@ -61,8 +61,9 @@ service:
 """
 EXPORTERS = ("otlp_grpc/a", "otlp_grpc/b", "file/json", "file/proto", "file/zstd", "file/pprof", "debug/basic",
              "debug/normal", "debug/detailed")
-# What gpr_log says when an operator asks for it: peers' bytes among it.
-NOISY = {"GRPC_VERBOSITY": "debug", "GRPC_TRACE": "api,http,channel,call_error,tcp,tsi,server_channel"}
+# What libraries say when an operator asks them to: peers' bytes among it.
+NOISY = {"GRPC_VERBOSITY": "debug", "GRPC_TRACE": "api,http,channel,call_error,tcp,tsi,server_channel",
+         "GNUTLS_DEBUG_LEVEL": "9"}
 
 
 class Run:
