@@ -31,8 +31,8 @@ receivers:
   pprof/tls: {server: {endpoint: 127.0.0.1:{port:pprof_tls}, tls: TLS}}
 processors:
   allowlist:
-    keys: [service.name, region, tier, note, open.bytes]
-    key_patterns: ['^open\\..{1,24}$']
+    keys: [service.name, region, tier, note]
+    key_patterns: ['^open\\..{1,24}$', 'part\\.[a-z]+']
     values: {tier: [gold, silver]}
     link: LINK
   pii: {}
