@@ -35,7 +35,11 @@ static struct http_connection *connection_of(struct MHD_Connection *mhd)
 	return info->socket_context;
 }
 
-/* The request line is there: makes the exchange, which then is the request's context. */
+/*
+ * The request line is there: makes the exchange, which then is the request's context. The exchange has a copy of the
+ * query, and the library, in whose buffer the target stands, gets none to see: it would parse it into its own memory, and
+ * a query that does not fit there is never answered.
+ */
 static void *begin_request(void *context, const char *target, struct MHD_Connection *mhd)
 {
 	struct http_daemon *daemon = context;
@@ -45,7 +49,11 @@ static void *begin_request(void *context, const char *target, struct MHD_Connect
 	pthread_mutex_lock(&server->mutex);
 	server->open++;
 	pthread_mutex_unlock(&server->mutex);
-	return http_exchange_new(server, connection, target);
+	struct http_exchange *x = http_exchange_new(server, connection, target);
+	char *query = strchr(target, '?');
+	if (query)
+		query[1] = '\0';
+	return x;
 }
 
 static enum MHD_Result take_header(void *context, enum MHD_ValueKind kind, const char *name, size_t name_len,
