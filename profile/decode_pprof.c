@@ -162,9 +162,10 @@ static bool make_room(struct pprof_reader *r)
 
 /* Pass 2: what refers to strings only. */
 
+/* What comes twice is merged, as protobuf says. */
 static bool read_value_type(struct pprof_reader *r, struct view message, struct value_kind *kind)
 {
-	uint64_t fields[PPROF_TYPE_FIELDS] = { 0 };
+	uint64_t fields[PPROF_TYPE_FIELDS] = { [PPROF_TYPE_TYPE] = kind->type, [PPROF_TYPE_UNIT] = kind->unit };
 	return read_fields(r, message, fields, PPROF_TYPE_FIELDS - 1) &&
 	       refer_string(r, fields[PPROF_TYPE_TYPE], "type", &kind->type) &&
 	       refer_string(r, fields[PPROF_TYPE_UNIT], "unit", &kind->unit);
