@@ -179,31 +179,10 @@ def test_otlp_arrives_with_the_same_samples(plain, name):
     assert otlp.parse_json(json_line) == otlp.parse(sent)
 
 
-def without_denied_flags(location):
-    """`has_functions: false` is a note of the translation to itself: no flag of the pprof was set."""
-    mapping, address, lines, attributes = location
-    note = ("pprof.mapping.has_functions", (("bool_value", "False"), ""))
-    return otlp.node(mapping and otlp.node(*mapping[:4], mapping[4] - {note}), address, lines, attributes)
-
-
-def translated(data):
-    """Counter of (sample type, period type, time, duration, period, sample) of OTLP that was a pprof."""
-    found, known = Counter(), {}
-    for _, _, head, samples in otlp.profiles(data):
-        for stack, *rest in samples:
-            if stack not in known:
-                known[stack] = otlp.node(*(without_denied_flags(x) for x in stack))
-            found[(head[:5], known[stack], *rest)] += 1
-    return found
-
-
 @pytest.mark.parametrize("name", PPROF)
 def test_pprof_arrives_as_the_otlp_that_it_means(plain, name):
     sent, json_line, frame, _ = plain.carry(name)
-    expected = Counter()
-    for *head, samples in pprof.as_otlp(pprof.parse(BODIES[name])):
-        expected.update({(tuple(head), *sample): n for sample, n in samples.items()})
-    assert translated(sent) == expected
+    pprof.check_translated(pprof.parse(BODIES[name]), sent)
     assert frame == sent
     assert otlp.parse_json(json_line) == otlp.parse(sent)
 

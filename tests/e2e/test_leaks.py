@@ -19,7 +19,7 @@ import subprocess
 import grpc
 import pytest
 
-from harness import canaries, otlp, peers, poison
+from harness import canaries, h2, otlp, peers, poison
 from harness.certificates import make_ca, make_leaf
 from harness.gateway import Gateway
 
@@ -233,20 +233,15 @@ class Run:
 
     def garbage_http2(self):
         word = lambda what: self.c.deny("malformed HTTP/2: " + what).encode()
-        start = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(4, 0, b"", stream=0)
-        own = [(b":method", b"POST"), (b":scheme", b"http"), (b":path", otlp.METHOD.encode()), (b":authority", b"x"),
-               (b"te", b"trailers"), (b"content-type", b"application/grpc")]
         self.talk("otlp", b"PRI * " + word("preface") + b"\r\n\r\n")
-        self.talk("otlp", start + frame(7, 0, b"\0\0\0\0\0\0\0\2" + word("GOAWAY"), stream=0))
-        self.talk("otlp", start + word("frame"))
+        self.talk("otlp", h2.PREFACE + h2.frame(h2.GOAWAY, 0, b"\0\0\0\0\0\0\0\2" + word("GOAWAY"), stream=0))
+        self.talk("otlp", h2.PREFACE + word("frame"))
         for name, value in ((b":path", b"/" + word("path")), (b":method", word("method")), (b":scheme", word("scheme")),
                             (b"content-type", b"application/" + word("content type")), (b"te", word("te")),
                             (b"grpc-timeout", word("timeout")), (b"grpc-encoding", word("coding")),
                             (word("header").upper(), b"x"), (word("header"), b"\xff" + word("header")),
-                            (b"a" * 20000, word("header")), (b"grpc-trace-bin", word("binary"))):
-            changed = [(n, v) for n, v in own if n != name] + [(name, value)]
-            body = b"\0\0\0\0\x20" + word("message") * 2
-            self.talk("otlp", start + frame(1, 4, hpack(changed)) + frame(0, 1, body))
+                            (b"a" * 16000, word("header")), (b"grpc-trace-bin", word("binary"))):
+            self.talk("otlp", h2.export(b"\0\0\0\0\x20" + word("message") * 2, h2.changed(name, value)))
 
     def tls(self):
         """Handshakes that fail and one that succeeds, with secret names."""
@@ -321,20 +316,6 @@ def records(path):
         found.append(data[4:4 + size])
         data = data[4 + size:]
     return found
-
-
-def frame(kind, flags, payload, stream=1):
-    return len(payload).to_bytes(3, "big") + bytes([kind, flags]) + stream.to_bytes(4, "big") + payload
-
-
-def hpack(headers):
-    """Literals without indexing and without Huffman coding (RFC 7541, 6.2.2)."""
-    def text(data):
-        if len(data) < 127:
-            return bytes([len(data)]) + data
-        rest = len(data) - 127
-        return b"\x7f" + canaries.varint(rest) + data
-    return b"".join(b"\0" + text(name) + text(value) for name, value in headers)
 
 
 @pytest.fixture(scope="module", params=["batched", "unbatched"])

@@ -5,6 +5,7 @@ import re
 
 import pprof_pb2
 
+from harness import otlp
 from harness.corpus import inflate
 from harness.otlp import node
 
@@ -154,3 +155,23 @@ def as_otlp(profile):
     return [(reader.kind(t), period_type, profile.time_nanos % 2**64, profile.duration_nanos % 2**64, profile.period,
              collections.Counter((*row[:3], (row[3][k],), ()) for row in rows))
             for k, t in enumerate(profile.sample_type)]
+
+
+def _without_notes(location):
+    """`has_functions: false` is a note of the translation to itself: no flag of the pprof was set."""
+    mapping, address, lines, attributes = location
+    note = ("pprof.mapping.has_functions", (("bool_value", "False"), ""))
+    return node(mapping and node(*mapping[:4], mapping[4] - {note}), address, lines, attributes)
+
+
+def check_translated(profile, data):
+    """The request must be what OTLP makes of this pprof; in any order of the samples."""
+    expected, found, known = collections.Counter(), collections.Counter(), {}
+    for *head, samples in as_otlp(profile):
+        expected.update({(tuple(head), *sample): n for sample, n in samples.items()})
+    for _, _, head, samples in otlp.profiles(data):
+        for stack, *rest in samples:
+            if stack not in known:
+                known[stack] = node(*(_without_notes(x) for x in stack))
+            found[(head[:5], known[stack], *rest)] += 1
+    assert found == expected
