@@ -29,35 +29,33 @@ __attribute__((constructor)) static void draw_secret(void)
 
 /* One function for each class of lengths, with the library's code for that class alone in it: most of what
  * is hashed is short, and should not pay for the frame of the loop over long input. */
-#define CLASS __attribute__((noinline, flatten)) static uint64_t
+#define CLASS(name, type, least, most, hash) \
+	__attribute__((noinline, flatten)) static type name(const void *data, size_t len) \
+	{ \
+		if (len - (least) > (most) - (least)) \
+			__builtin_unreachable(); \
+		return hash(data, len, secret, sizeof secret); \
+	}
+#define SHORT 16
+#define MIDDLE 128
 
-CLASS hash_long(const void *data, size_t len)
-{
-	return XXH3_64bits_withSecret(data, len, secret, sizeof secret);
-}
-
-CLASS hash_middle(const void *data, size_t len)
-{
-	if (len <= 16 || len > 128)
-		__builtin_unreachable();
-	return XXH3_64bits_withSecret(data, len, secret, sizeof secret);
-}
-
-CLASS hash_short(const void *data, size_t len)
-{
-	if (len > 16)
-		__builtin_unreachable();
-	return XXH3_64bits_withSecret(data, len, secret, sizeof secret);
-}
+CLASS(hash_short, uint64_t, 0, SHORT, XXH3_64bits_withSecret)
+CLASS(hash_middle, uint64_t, SHORT + 1, MIDDLE, XXH3_64bits_withSecret)
+CLASS(hash_long, uint64_t, MIDDLE + 1, SIZE_MAX, XXH3_64bits_withSecret)
+CLASS(hash_short_128, XXH128_hash_t, 0, SHORT, XXH3_128bits_withSecret)
+CLASS(hash_middle_128, XXH128_hash_t, SHORT + 1, MIDDLE, XXH3_128bits_withSecret)
+CLASS(hash_long_128, XXH128_hash_t, MIDDLE + 1, SIZE_MAX, XXH3_128bits_withSecret)
 
 uint64_t hash_bytes(const void *data, size_t len)
 {
-	return len <= 16 ? hash_short(data, len) : len <= 128 ? hash_middle(data, len) :
-							       hash_long(data, len);
+	return len <= SHORT ? hash_short(data, len) : len <= MIDDLE ? hash_middle(data, len) :
+								      hash_long(data, len);
 }
 
 struct hash128 hash_bytes_128(const void *data, size_t len)
 {
-	XXH128_hash_t h = XXH3_128bits_withSecret(data, len, secret, sizeof secret);
+	XXH128_hash_t h = len <= SHORT	? hash_short_128(data, len) :
+			  len <= MIDDLE ? hash_middle_128(data, len) :
+					  hash_long_128(data, len);
 	return (struct hash128){ h.low64, h.high64 };
 }

@@ -90,7 +90,10 @@ static struct pii_verdict scan(struct pass *pass, enum site_role role, struct vi
 static uint32_t scrub_string(struct pass *pass, enum site_role role, uint32_t string,
 			     struct view key)
 {
-	struct pii_verdict verdict = scan(pass, role, string_view(pass->p, string), key);
+	struct view text = string_view(pass->p, string);
+	if (pii_known_clean(&pass->self->engine, &pass->scratch->scan, role, text))
+		return string;
+	struct pii_verdict verdict = scan(pass, role, text, key);
 	if (verdict.outcome == PII_CLEAN)
 		return string;
 	return verdict.outcome == PII_DROPPED ?
@@ -119,11 +122,13 @@ static void scrub_texts(struct pass *pass)
 	for (int class = 0; class < ROLE_COUNT; class++) {
 		if (!engine->active[class])
 			continue;
-		value_memo_clear(&pass->scratch->memo, pass->p->strings.count);
+		struct value_memo *memo = &pass->scratch->memo;
+		value_memo_clear(memo, pass->p->strings.count);
+		struct sites_settled settled = { memo->at, memo->count };
 		for (enum site site = SITE_SCOPE_NAME; site < SITE_COUNT; site++) {
 			pass->site = site;
 			if (engine->class_of[sites[site].role] == class)
-				sites_each_text(pass->p, site, scrub_text, pass);
+				sites_each_text(pass->p, site, settled, scrub_text, pass);
 		}
 	}
 }

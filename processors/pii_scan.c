@@ -279,11 +279,26 @@ static void remember(struct pii_scratch *scratch, struct pii_entry *entry, struc
 		bytes_add(&scratch->texts, verdict->text.at, verdict->text.len);
 }
 
-struct pii_verdict pii_scan(const struct pii_engine *engine, struct pii_scratch *scratch,
-			    enum site_role role, struct view text)
+static inline struct hash128 key_of(const struct pii_engine *engine, enum site_role role,
+				    struct view text)
 {
 	struct hash128 key = hash_bytes_128(text.at, text.len);
 	key.high ^= engine->class_of[role] * 0x9e3779b97f4a7c15;
+	return key;
+}
+
+bool pii_known_clean(const struct pii_engine *engine, const struct pii_scratch *scratch,
+		     enum site_role role, struct view text)
+{
+	struct hash128 key = key_of(engine, role, text);
+	const struct pii_entry *entry = &scratch->entries[key.low % PII_SETS][key.high % PII_WAYS];
+	return entry->hits == KNOWN && entry->key.low == key.low && entry->key.high == key.high;
+}
+
+struct pii_verdict pii_scan(const struct pii_engine *engine, struct pii_scratch *scratch,
+			    enum site_role role, struct view text)
+{
+	struct hash128 key = key_of(engine, role, text);
 	struct pii_entry *set = scratch->entries[key.low % PII_SETS], *victim = NULL;
 	/* Each key has its favourite place, which is mostly the only one that is looked at. */
 	for (unsigned i = 0; i < PII_WAYS; i++) {

@@ -68,6 +68,10 @@ void pii_engine_fini(struct pii_engine *engine);
 struct pii_verdict pii_scan(const struct pii_engine *engine, struct pii_scratch *scratch,
 			    enum site_role role, struct view text);
 
+/* Is it remembered that nothing was found in this text? False says nothing. */
+bool pii_known_clean(const struct pii_engine *engine, const struct pii_scratch *scratch,
+		     enum site_role role, struct view text);
+
 /* Without; `select` false runs every rule, for the test that compares. */
 struct pii_verdict pii_scan_plain(const struct pii_engine *engine, struct pii_scratch *scratch,
 				  enum site_role role, struct view text, bool select);

@@ -102,15 +102,21 @@ static void each_sample_list(struct profiles *p, visit_list *visit, void *contex
 	}
 }
 
-/* The lists (or texts) of all entries of a table, from `from` on, that satisfy the condition. */
+/* The lists (or texts) of all entries of a table, from `from` on. The table itself stays where it is. */
 #define EACH_LIST(table, from, condition) \
 	for (uint32_t i = (from); i < p->table.count; i++) \
 		if ((condition) && p->table.at[i].attributes.count) \
 			visit(p, &p->table.at[i].attributes, &p->table.at[i].changed, context)
-#define EACH_TEXT(table, from, condition, member, owner) \
-	for (uint32_t i = (from); i < p->table.count; i++) \
-		if ((condition) && p->table.at[i].member) \
-			visit(p, &p->table.at[i].member, (owner), context)
+#define EACH_TEXT(table, from, member) \
+	for (__typeof__(p->table.at) entry = p->table.at + (from), end = p->table.at + p->table.count; \
+	     entry < end; entry++) \
+		if (is_open(settled, entry->member)) \
+			visit(p, &entry->member, &entry->changed, context)
+
+static inline bool is_open(struct sites_settled settled, uint32_t text)
+{
+	return text && !(text < settled.count && settled.at[text] == text + 1);
+}
 
 void sites_each_list(struct profiles *p, enum site site, visit_list *visit, void *context)
 {
@@ -138,7 +144,8 @@ void sites_each_list(struct profiles *p, enum site site, visit_list *visit, void
 	}
 }
 
-static void each_entity_text(struct profiles *p, enum site site, visit_text *visit, void *context)
+static void each_entity_text(struct profiles *p, enum site site, struct sites_settled settled,
+			     visit_text *visit, void *context)
 {
 	for (uint32_t r = 0; r < p->resources.count; r++) {
 		struct resource *resource = &p->resources.at[r];
@@ -146,13 +153,14 @@ static void each_entity_text(struct profiles *p, enum site site, visit_text *vis
 		for (uint32_t n = resource->entities.count; n; n--, entity++) {
 			uint32_t *text = site == SITE_ENTITY_TYPE ? &entity->type :
 								    &entity->schema_url;
-			if (*text)
+			if (is_open(settled, *text))
 				visit(p, text, &resource->changed, context);
 		}
 	}
 }
 
-static void each_profile_text(struct profiles *p, enum site site, visit_text *visit, void *context)
+static void each_profile_text(struct profiles *p, enum site site, struct sites_settled settled,
+			      visit_text *visit, void *context)
 {
 	for (uint32_t i = 0; i < p->profiles.count; i++) {
 		struct profile *profile = &p->profiles.at[i];
@@ -164,47 +172,48 @@ static void each_profile_text(struct profiles *p, enum site site, visit_text *vi
 		uint32_t *text = site == SITE_SAMPLE_TYPE || site == SITE_PERIOD_TYPE ?
 					 &kind->type :
 					 &kind->unit;
-		if (*text)
+		if (is_open(settled, *text))
 			visit(p, text, &profile->changed, context);
 	}
 }
 
-void sites_each_text(struct profiles *p, enum site site, visit_text *visit, void *context)
+void sites_each_text(struct profiles *p, enum site site, struct sites_settled settled,
+		     visit_text *visit, void *context)
 {
 	switch (site) {
 	case SITE_SCOPE_NAME:
-		EACH_TEXT(scopes, 0, true, name, &p->scopes.at[i].changed);
+		EACH_TEXT(scopes, 0, name);
 		break;
 	case SITE_SCOPE_VERSION:
-		EACH_TEXT(scopes, 0, true, version, &p->scopes.at[i].changed);
+		EACH_TEXT(scopes, 0, version);
 		break;
 	case SITE_RESOURCE_SCHEMA_URL:
-		EACH_TEXT(resources, 0, true, schema_url, &p->resources.at[i].changed);
+		EACH_TEXT(resources, 0, schema_url);
 		break;
 	case SITE_SCOPE_SCHEMA_URL:
-		EACH_TEXT(scopes, 0, true, schema_url, &p->scopes.at[i].changed);
+		EACH_TEXT(scopes, 0, schema_url);
 		break;
 	case SITE_FUNCTION_NAME:
-		EACH_TEXT(functions, 1, true, name, &p->functions.at[i].changed);
+		EACH_TEXT(functions, 1, name);
 		break;
 	case SITE_FUNCTION_SYSTEM_NAME:
-		EACH_TEXT(functions, 1, true, system_name, &p->functions.at[i].changed);
+		EACH_TEXT(functions, 1, system_name);
 		break;
 	case SITE_FUNCTION_FILENAME:
-		EACH_TEXT(functions, 1, true, filename, &p->functions.at[i].changed);
+		EACH_TEXT(functions, 1, filename);
 		break;
 	case SITE_MAPPING_FILENAME:
-		EACH_TEXT(mappings, 1, true, filename, &p->mappings.at[i].changed);
+		EACH_TEXT(mappings, 1, filename);
 		break;
 	case SITE_ENTITY_SCHEMA_URL:
 	case SITE_ENTITY_TYPE:
-		each_entity_text(p, site, visit, context);
+		each_entity_text(p, site, settled, visit, context);
 		break;
 	case SITE_SAMPLE_TYPE:
 	case SITE_SAMPLE_UNIT:
 	case SITE_PERIOD_TYPE:
 	case SITE_PERIOD_UNIT:
-		each_profile_text(p, site, visit, context);
+		each_profile_text(p, site, settled, visit, context);
 		break;
 	default:
 		assert(!"a site with texts");

@@ -84,8 +84,15 @@ void sites_each_list(struct profiles *p, enum site site,
 		     void (*visit)(struct profiles *p, struct list *list, uint8_t *changed, void *context),
 		     void *context);
 
-/* Walks every text but "" at a keyless site; the callback may store another string index through the pointer. */
-void sites_each_text(struct profiles *p, enum site site,
+/* Strings that the visitor has settled, and need not see again: those with at[string] == string + 1. */
+struct sites_settled {
+	const uint32_t *at;
+	uint32_t count;
+};
+
+/* Walks every text at a keyless site but "" and what is settled, which may become more during the walk; the
+ * callback may store another string index through the pointer. */
+void sites_each_text(struct profiles *p, enum site site, struct sites_settled settled,
 		     void (*visit)(struct profiles *p, uint32_t *string, uint8_t *changed, void *context),
 		     void *context);
 

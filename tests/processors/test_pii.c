@@ -101,7 +101,7 @@ static void every_text_site_is_scanned(void **state)
 	for (enum site site = SITE_SCOPE_NAME; site < SITE_COUNT; site++) {
 		struct bytes seen;
 		bytes_init(&seen, 1 << 20);
-		sites_each_text(&p, site, collect_text, &seen);
+		sites_each_text(&p, site, (struct sites_settled){ 0 }, collect_text, &seen);
 		assert_non_null(memmem(seen.at, seen.len, "CANARY", 6));
 		bytes_fini(&seen);
 	}

@@ -225,7 +225,7 @@ void tables_dump(struct profiles *p, struct bytes *out)
 	for (enum site site = SITE_RESOURCE; site <= SITE_MAPPING; site++)
 		sites_each_list(p, site, dump_list, out);
 	for (enum site site = SITE_SCOPE_NAME; site < SITE_COUNT; site++)
-		sites_each_text(p, site, dump_site_text, out);
+		sites_each_text(p, site, (struct sites_settled){ 0 }, dump_site_text, out);
 	dump_entities(p, out);
 	for (uint32_t i = 0; i < p->samples.count; i++)
 		if (p->samples.at[i].link)
