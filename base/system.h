@@ -10,4 +10,7 @@
  */
 uint64_t system_memory(void);
 
+/* The cgroup's part of it: `groups` is as /proc/self/cgroup, `root` as /sys/fs/cgroup. UINT64_MAX: no limit. */
+uint64_t system_group_memory(const char *groups, const char *root);
+
 #endif

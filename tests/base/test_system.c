@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <cmocka.h>
+
+#include "base/system.h"
+
+/* A tree as the kernel shows it, in a directory of our own. */
+static char root[] = "/tmp/portcullis-cgroup-XXXXXX";
+
+static void put(const char *path, const char *text)
+{
+	char full[256];
+	snprintf(full, sizeof full, "%s/%s", root, path);
+	for (char *slash = full + sizeof root; (slash = strchr(slash, '/')); slash++) {
+		*slash = '\0';
+		mkdir(full, 0700);
+		*slash = '/';
+	}
+	FILE *file = fopen(full, "we");
+	assert_non_null(file);
+	fputs(text, file);
+	fclose(file);
+}
+
+static uint64_t limit_with(const char *groups)
+{
+	char path[256];
+	put("groups", groups);
+	snprintf(path, sizeof path, "%s/groups", root);
+	return system_group_memory(path, root);
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	snprintf(root, sizeof root, "/tmp/portcullis-cgroup-XXXXXX");
+	return mkdtemp(root) ? 0 : -1;
+}
+
+static int drop(const char *path, const struct stat *status, int kind, struct FTW *walk)
+{
+	(void)status;
+	(void)kind;
+	(void)walk;
+	return remove(path);
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	return nftw(root, drop, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+static void without_a_group_or_a_limit_there_is_none(void **state)
+{
+	(void)state;
+	assert_int_equal(system_group_memory("/nowhere", root), UINT64_MAX);
+	assert_int_equal(limit_with(""), UINT64_MAX);
+	assert_int_equal(limit_with("0::/\n"), UINT64_MAX);
+	put("a/memory.max", "max\n");
+	assert_int_equal(limit_with("0::/a\n"), UINT64_MAX);
+	put("a/memory.max", "");
+	assert_int_equal(limit_with("0::/a\n"), UINT64_MAX);
+}
+
+static void the_lowest_limit_on_the_way_up_holds(void **state)
+{
+	(void)state;
+	put("a/b/memory.max", "3000\n");
+	put("a/memory.max", "2000\n");
+	put("memory.max", "9000\n");
+	assert_int_equal(limit_with("0::/a/b\n"), 2000);
+	assert_int_equal(limit_with("0::/a/b/gone\n"), 2000);
+	assert_int_equal(limit_with("0::/\n"), 9000);
+	assert_int_equal(limit_with("0::/elsewhere\n"), 9000);
+}
+
+static void a_group_of_version_1_is_found_by_its_controller(void **state)
+{
+	(void)state;
+	put("memory/docker/x/memory.limit_in_bytes", "5000\n");
+	put("memory/memory.limit_in_bytes", "9223372036854771712\n");
+	assert_int_equal(limit_with("12:pids:/docker/x\n4:cpu,memory:/docker/x\n0::/\n"), 5000);
+	assert_int_equal(limit_with("4:cpu,memory:/seen/from/outside\n"), 9223372036854771712u);
+	assert_int_equal(limit_with("no colon\n1:one\n"), UINT64_MAX);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(without_a_group_or_a_limit_there_is_none),
+		TEST(the_lowest_limit_on_the_way_up_holds),
+		TEST(a_group_of_version_1_is_found_by_its_controller),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "pipeline/memory.h"
+
+static void nothing_is_taken_beyond_the_soft_limit(void **state)
+{
+	struct memory m;
+	(void)state;
+	memory_init(&m, 100, 20);
+	assert_true(memory_take(&m, 80, m.soft));
+	assert_false(memory_take(&m, 1, m.soft));
+	assert_int_equal(m.charged, 80);
+	memory_give(&m, 30);
+	assert_true(memory_take(&m, 30, m.soft));
+}
+
+static void giving_back_never_fails(void **state)
+{
+	struct memory m;
+	(void)state;
+	memory_init(&m, 100, 20);
+	memory_add(&m, 500);
+	assert_true(memory_take(&m, -400, m.soft));
+	assert_int_equal(m.charged, 100);
+}
+
+static void what_is_resident_at_rest_counts_and_what_is_charged_counts_once(void **state)
+{
+	struct memory m;
+	(void)state;
+	memory_init(&m, INT64_C(1) << 40, 0);
+	memory_add(&m, 4096);
+	memory_ready(&m);
+	int64_t resident = memory_resident();
+	assert_true(resident > 0);
+	assert_in_range(m.baseline, resident / 2, resident);
+	assert_true(m.baseline + m.charged <= resident + 65536);
+	assert_false(memory_take(&m, m.soft - m.baseline - m.charged + 1, m.soft));
+	assert_true(memory_take(&m, m.soft - m.baseline - m.charged, m.soft));
+}
+
+static void a_process_that_is_really_larger_than_the_limit_takes_nothing(void **state)
+{
+	struct memory m;
+	(void)state;
+	memory_init(&m, 4096, 0);
+	memory_check(&m);
+	assert_false(memory_take(&m, 1, m.soft));
+	m.limit = m.soft = INT64_C(1) << 40;
+	memory_check(&m);
+	assert_true(memory_take(&m, 1, m.soft));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(nothing_is_taken_beyond_the_soft_limit),
+		cmocka_unit_test(giving_back_never_fails),
+		cmocka_unit_test(what_is_resident_at_rest_counts_and_what_is_charged_counts_once),
+		cmocka_unit_test(a_process_that_is_really_larger_than_the_limit_takes_nothing),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
