@@ -2,35 +2,81 @@
 #include "base/system.h"
 
 #include <limits.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-/* The number in a file; "max", none, or no file: no limit. */
-static uint64_t read_limit(const char *path)
+#define GROUPS "/proc/self/cgroup"
+#define ROOT "/sys/fs/cgroup"
+
+/* The numbers in a file of a group; false: "max", none, or no file. */
+static bool read_numbers(const char *group, const char *file, long long *first, long long *second)
 {
-	char text[32];
-	FILE *file = fopen(path, "re");
-	if (!file)
-		return UINT64_MAX;
-	char *got = fgets(text, sizeof text, file);
-	fclose(file);
-	char *end = text;
-	uint64_t limit = got ? strtoull(text, &end, 10) : 0;
-	return end == text ? UINT64_MAX : limit;
+	char path[PATH_MAX], text[64];
+	snprintf(path, sizeof path, "%s/%s", group, file);
+	FILE *stream = fopen(path, "re");
+	if (!stream)
+		return false;
+	char *got = fgets(text, sizeof text, stream), *end = text;
+	fclose(stream);
+	*first = got ? strtoll(text, &end, 10) : 0;
+	*second = got ? strtoll(end, NULL, 10) : 0;
+	return end != text;
 }
 
+/* What a group allows; UINT64_MAX: no limit. */
+typedef uint64_t read_limit(const char *group);
+
+static uint64_t read_memory_v2(const char *group)
+{
+	long long limit, none;
+	return read_numbers(group, "memory.max", &limit, &none) ? (uint64_t)limit : UINT64_MAX;
+}
+
+static uint64_t read_memory_v1(const char *group)
+{
+	long long limit, none;
+	return read_numbers(group, "memory.limit_in_bytes", &limit, &none) ? (uint64_t)limit : UINT64_MAX;
+}
+
+/* Whole cores: what is begun counts. */
+static uint64_t cores_of(long long quota, long long period)
+{
+	return quota > 0 && period > 0 ? (uint64_t)((quota + period - 1) / period) : UINT64_MAX;
+}
+
+static uint64_t read_cores_v2(const char *group)
+{
+	long long quota, period;
+	return read_numbers(group, "cpu.max", &quota, &period) ? cores_of(quota, period) : UINT64_MAX;
+}
+
+static uint64_t read_cores_v1(const char *group)
+{
+	long long quota, period, none;
+	return read_numbers(group, "cpu.cfs_quota_us", &quota, &none) &&
+			       read_numbers(group, "cpu.cfs_period_us", &period, &none)
+		       ? cores_of(quota, period)
+		       : UINT64_MAX;
+}
+
+static const struct resource {
+	const char *controller;
+	read_limit *v1, *v2;
+} memory = { "memory", read_memory_v1, read_memory_v2 }, cores = { "cpu", read_cores_v1, read_cores_v2 };
+
 /* The smallest limit from the group of this path up to the root. */
-static uint64_t climb(const char *root, const char *controller, const char *file, const char *group)
+static uint64_t climb(const char *root, const char *controller, const char *group, read_limit *read)
 {
 	char path[PATH_MAX], below[PATH_MAX];
 	uint64_t least = UINT64_MAX;
 	snprintf(below, sizeof below, "%s", group);
 	for (;;) {
-		snprintf(path, sizeof path, "%s%s%s/%s", root, controller, below, file);
-		uint64_t limit = read_limit(path);
+		snprintf(path, sizeof path, "%s%s%s%s", root, *controller ? "/" : "", controller, below);
+		uint64_t limit = read(path);
 		least = limit < least ? limit : least;
 		char *slash = strrchr(below, '/');
 		if (!slash)
@@ -39,8 +85,19 @@ static uint64_t climb(const char *root, const char *controller, const char *file
 	}
 }
 
+static bool names(const char *controllers, const char *controller)
+{
+	for (const char *at = controllers; *at;) {
+		size_t len = strcspn(at, ",");
+		if (len == strlen(controller) && !memcmp(at, controller, len))
+			return true;
+		at += len + (at[len] == ',');
+	}
+	return false;
+}
+
 /* "0::/a/b" is the group of cgroup v2, "5:cpu,memory:/a" one of v1 (cgroups(7), "/proc files"). */
-static uint64_t limit_of_line(char *line, const char *root)
+static uint64_t limit_of_line(char *line, const char *root, const struct resource *resource)
 {
 	line[strcspn(line, "\n")] = '\0';
 	char *controllers = strchr(line, ':');
@@ -48,20 +105,18 @@ static uint64_t limit_of_line(char *line, const char *root)
 	if (!group)
 		return UINT64_MAX;
 	*group++ = '\0';
-	if (!controllers[1])
-		return climb(root, "", "memory.max", group);
-	if (strstr(controllers, "memory"))
-		return climb(root, "/memory", "memory.limit_in_bytes", group);
-	return UINT64_MAX;
+	if (!*++controllers)
+		return climb(root, "", group, resource->v2);
+	return names(controllers, resource->controller) ? climb(root, resource->controller, group, resource->v1) : UINT64_MAX;
 }
 
-uint64_t system_group_memory(const char *groups, const char *root)
+static uint64_t group_limit(const char *groups, const char *root, const struct resource *resource)
 {
 	uint64_t least = UINT64_MAX;
 	char line[PATH_MAX];
 	FILE *file = fopen(groups, "re");
 	while (file && fgets(line, sizeof line, file)) {
-		uint64_t limit = limit_of_line(line, root);
+		uint64_t limit = limit_of_line(line, root, resource);
 		least = limit < least ? limit : least;
 	}
 	if (file)
@@ -69,9 +124,28 @@ uint64_t system_group_memory(const char *groups, const char *root)
 	return least;
 }
 
+uint64_t system_group_memory(const char *groups, const char *root)
+{
+	return group_limit(groups, root, &memory);
+}
+
+uint64_t system_group_cores(const char *groups, const char *root)
+{
+	return group_limit(groups, root, &cores);
+}
+
 uint64_t system_memory(void)
 {
 	uint64_t machine = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
-	uint64_t group = system_group_memory("/proc/self/cgroup", "/sys/fs/cgroup");
+	uint64_t group = system_group_memory(GROUPS, ROOT);
 	return group < machine ? group : machine;
+}
+
+uint32_t system_cores(void)
+{
+	cpu_set_t set;
+	long online = sysconf(_SC_NPROCESSORS_ONLN);
+	int allowed = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : (int)(online > 0 ? online : 1);
+	uint64_t group = system_group_cores(GROUPS, ROOT);
+	return group < (uint64_t)allowed ? (uint32_t)group : (uint32_t)allowed;
 }

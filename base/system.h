@@ -10,7 +10,11 @@
  */
 uint64_t system_memory(void);
 
-/* The cgroup's part of it: `groups` is as /proc/self/cgroup, `root` as /sys/fs/cgroup. UINT64_MAX: no limit. */
+/* Cores that it may use, at least 1: those of its affinity, or what the quotas of its cgroups come to, rounded up. */
+uint32_t system_cores(void);
+
+/* The cgroups' parts of them: `groups` is as /proc/self/cgroup, `root` as /sys/fs/cgroup. UINT64_MAX: no limit. */
 uint64_t system_group_memory(const char *groups, const char *root);
+uint64_t system_group_cores(const char *groups, const char *root);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/system.h"
 #include "config/scalar.h"
 #include "gateway/components.h"
 #include "base/version.h"
@@ -10,8 +11,8 @@
 
 #include <signal.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
+enum { CORES_MAX = 64 };
 #define SHUTDOWN_NS (20 * INT64_C(1000000000))
 
 static bool is_ready(void *context)
@@ -26,8 +27,8 @@ static uint64_t up_since(void *context)
 
 static uint32_t core_count(void)
 {
-	long cores = sysconf(_SC_NPROCESSORS_ONLN);
-	return cores < 1 ? 1 : cores > 64 ? 64 : (uint32_t)cores;
+	uint32_t cores = system_cores();
+	return cores < CORES_MAX ? cores : CORES_MAX;
 }
 
 static bool read_timeout(struct service *s, const struct options *options, struct error *err)

@@ -30,12 +30,22 @@ static void put(const char *path, const char *text)
 	fclose(file);
 }
 
-static uint64_t limit_with(const char *groups)
+static const char *groups_file(const char *groups)
 {
-	char path[256];
+	static char path[256];
 	put("groups", groups);
 	snprintf(path, sizeof path, "%s/groups", root);
-	return system_group_memory(path, root);
+	return path;
+}
+
+static uint64_t limit_with(const char *groups)
+{
+	return system_group_memory(groups_file(groups), root);
+}
+
+static uint64_t cores_with(const char *groups)
+{
+	return system_group_cores(groups_file(groups), root);
 }
 
 static int setup(void **state)
@@ -93,6 +103,30 @@ static void a_group_of_version_1_is_found_by_its_controller(void **state)
 	assert_int_equal(limit_with("no colon\n1:one\n"), UINT64_MAX);
 }
 
+static void a_quota_is_so_many_cores_rounded_up(void **state)
+{
+	(void)state;
+	assert_int_equal(cores_with("0::/\n"), UINT64_MAX);
+	put("a/cpu.max", "max 100000\n");
+	assert_int_equal(cores_with("0::/a\n"), UINT64_MAX);
+	put("a/cpu.max", "150000 100000\n");
+	assert_int_equal(cores_with("0::/a\n"), 2);
+	put("a/b/cpu.max", "1000 100000\n");
+	assert_int_equal(cores_with("0::/a/b\n"), 1);
+	put("cpu/x/cpu.cfs_quota_us", "-1\n");
+	put("cpu/x/cpu.cfs_period_us", "100000\n");
+	assert_int_equal(cores_with("4:cpu,cpuacct:/x\n"), UINT64_MAX);
+	put("cpu/x/cpu.cfs_quota_us", "300000\n");
+	assert_int_equal(cores_with("5:cpuset:/y\n4:cpu,cpuacct:/x\n"), 3);
+}
+
+static void this_process_has_at_least_one_core_and_some_memory(void **state)
+{
+	(void)state;
+	assert_true(system_cores() >= 1);
+	assert_true(system_memory() > 1 << 20);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -101,6 +135,8 @@ int main(void)
 		TEST(without_a_group_or_a_limit_there_is_none),
 		TEST(the_lowest_limit_on_the_way_up_holds),
 		TEST(a_group_of_version_1_is_found_by_its_controller),
+		TEST(a_quota_is_so_many_cores_rounded_up),
+		TEST(this_process_has_at_least_one_core_and_some_memory),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
