@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-# make            build/release/portcullis
+# make            build/release/portcullis; make V=1 shows the commands
 # make MODE=asan  also tsan, cov, dev; each beside the others in build/MODE
 # make run        install what is missing, build, run the gateway on its own profile
 # make test       the same for all tests; make lint | fuzz | bench | manual
 
+Q = $(if $(V),,@echo '  $@' &&)
 MODE ?= release
 B := build/$(MODE)
+JOBS := $(shell nproc)
 CC := gcc
 PYTHON := /usr/bin/python3
 
-PACKAGES := grpc libprotobuf-c yaml-0.1 libuv libmicrohttpd libcurl libzstd libdeflate libcrypto libssl \
-	libpcre2-8 libxxhash jansson libdw
 # libgrpc's pkg-config names every absl library; a C program needs these two only.
 LIBS := -lgrpc -lgpr -lprotobuf-c -lyaml -luv -lmicrohttpd -lgnutls -lcurl -lzstd -ldeflate -lssl -lcrypto \
 	-lpcre2-8 -lxxhash -ljansson -ldw -lelf -lpthread -lm -ldl
@@ -56,51 +56,51 @@ PYTEST := MODE=$(MODE) $(PYTHON) -m pytest -q -p no:cacheprovider
 all: $(B)/portcullis
 
 $(B)/portcullis: $(B)/gateway/main.o $(B)/libportcullis.a
-	$(CC) $(LINK) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+	$(Q)$(CC) $(LINK) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
 $(B)/libportcullis.a: $(OBJECTS)
-	rm -f $@ && ar rcs $@ $^
+	$(Q)rm -f $@ && ar rcs $@ $^
 
 $(B)/%.o: %.c | $(PROTO_C)
 	@mkdir -p $(@D)
-	$(CC) $(OURS) $(CFLAGS) -c -o $@ $<
+	$(Q)$(CC) $(OURS) $(CFLAGS) -c -o $@ $<
 
 $(B)/proto/%.pb-c.c: proto/%.proto
 	@mkdir -p $(@D)
-	protoc-c --c_out=$(B)/proto -Iproto $<
+	$(Q)protoc-c --c_out=$(B)/proto -Iproto $<
 
 $(B)/proto/%.pb-c.o: $(B)/proto/%.pb-c.c
-	$(CC) $(OURS) -w $(CFLAGS) -c -o $@ $<
+	$(Q)$(CC) $(OURS) -w $(CFLAGS) -c -o $@ $<
 
 # ---- tests
 
 # The oracle's messages, for C and for python: never linked into the program.
 $(B)/tests/proto/%.pb-c.c: tests/proto/%.proto
 	@mkdir -p $(@D)
-	protoc-c --c_out=$(@D) -Itests/proto $<
+	$(Q)protoc-c --c_out=$(@D) -Itests/proto $<
 
 $(B)/tests/proto/%.pb-c.o: $(B)/tests/proto/%.pb-c.c $(TEST_PROTO_C)
-	$(CC) $(OURS) -w -I$(B)/tests/proto $(CFLAGS) -c -o $@ $<
+	$(Q)$(CC) $(OURS) -w -I$(B)/tests/proto $(CFLAGS) -c -o $@ $<
 
 $(B)/tests/support/%.o: tests/support/%.c $(TEST_PROTO_C)
 	@mkdir -p $(@D)
-	$(CC) $(OURS) -I$(B)/tests/proto $(CFLAGS) -c -o $@ $<
+	$(Q)$(CC) $(OURS) -I$(B)/tests/proto $(CFLAGS) -c -o $@ $<
 
 $(B)/liboracle.a: $(TEST_PROTO_C:.c=.o)
-	rm -f $@ && ar rcs $@ $^
+	$(Q)rm -f $@ && ar rcs $@ $^
 
 $(PYTHON_PROTO): $(wildcard tests/proto/*.proto)
 	@mkdir -p $(@D)
-	protoc --python_out=$(@D) -Itests/proto $^ && touch $@
+	$(Q)protoc --python_out=$(@D) -Itests/proto $^ && touch $@
 
 $(B)/tests/%: tests/%.c $(TEST_HELP) $(B)/libportcullis.a $(B)/liboracle.a
 	@mkdir -p $(@D)
-	$(CC) $(OURS) -I$(B)/tests/proto $(LINK) $(CFLAGS) $(LDFLAGS) -o $@ $< $(TEST_HELP) \
+	$(Q)$(CC) $(OURS) -I$(B)/tests/proto $(LINK) $(CFLAGS) $(LDFLAGS) -o $@ $< $(TEST_HELP) \
 		$(B)/libportcullis.a $(B)/liboracle.a $(LIBS) -lcmocka
 
 $(B)/replay/%: tests/fuzz/fuzz_%.c tests/fuzz/replay.c $(B)/libportcullis.a
 	@mkdir -p $(@D)
-	$(CC) $(OURS) $(LINK) $(CFLAGS) $(LDFLAGS) -o $@ $< tests/fuzz/replay.c $(B)/libportcullis.a $(LIBS)
+	$(Q)$(CC) $(OURS) $(LINK) $(CFLAGS) $(LDFLAGS) -o $@ $< tests/fuzz/replay.c $(B)/libportcullis.a $(LIBS)
 
 build-tests: $(B)/portcullis $(UNIT_TESTS) $(TEST_TOOLS) $(FUZZERS:%=$(B)/replay/%) $(PYTHON_PROTO)
 
@@ -115,8 +115,8 @@ python: build-tests
 
 # Everything, on a fresh machine: optimised for what is counted, ASan+UBSan for what is hostile, TSan where threads meet.
 test: install-test
-	$(MAKE) MODE=release build-tests
-	$(MAKE) MODE=asan build-tests
+	$(MAKE) -j$(JOBS) MODE=release build-tests
+	$(MAKE) -j$(JOBS) MODE=asan build-tests
 	$(MAKE) MODE=asan unit replay
 	$(MAKE) MODE=asan python
 	$(MAKE) MODE=release manual-check
@@ -124,7 +124,7 @@ test: install-test
 
 TSAN := TSAN_OPTIONS=ignore_noninstrumented_modules=1:halt_on_error=1
 tsan:
-	$(MAKE) MODE=tsan build-tests
+	$(MAKE) -j$(JOBS) MODE=tsan build-tests
 	$(TSAN) $(MAKE) MODE=tsan unit
 	$(TSAN) MODE=tsan $(PYTHON) -m pytest -q -p no:cacheprovider -m threads tests
 
@@ -141,19 +141,19 @@ manual-check: $(B)/portcullis
 FUZZ_FLAGS ?= -runs=10000000
 $(B)/fuzzers/%: tests/fuzz/fuzz_%.c $(B)/libportcullis.a
 	@mkdir -p $(@D)
-	$(CC) $(OURS) $(LINK) -o $@ $< $(B)/libportcullis.a $(LIBS)
+	$(Q)$(CC) $(OURS) $(LINK) -o $@ $< $(B)/libportcullis.a $(LIBS)
 
 fuzzers: $(FUZZERS:%=$(B)/fuzzers/%)
 
 # Explores: ten million inputs for each parser of foreign bytes, or what FUZZ_FLAGS says.
 fuzz: install-test
-	$(MAKE) MODE=fuzz fuzzers
+	$(MAKE) -j$(JOBS) MODE=fuzz fuzzers
 	@set -e; for f in $(FUZZERS); do echo "== $$f"; mkdir -p build/fuzz/corpus/$$f; \
 		build/fuzz/fuzzers/$$f $(FUZZ_FLAGS) -rss_limit_mb=4096 -print_final_stats=1 \
 			build/fuzz/corpus/$$f tests/fuzz/seeds/$$f; done
 
 bench: install-test
-	$(MAKE) MODE=release build-tests
+	$(MAKE) -j$(JOBS) MODE=release build-tests
 	$(PYTHON) tests/bench/bench.py
 
 # ---- for a stranger
@@ -164,7 +164,7 @@ install-test:
 	@docker/install.sh build test
 
 run: install-build
-	$(MAKE) MODE=release all
+	$(MAKE) -j$(JOBS) MODE=release all
 	docker/quickstart.sh build/release/portcullis
 
 clean:
