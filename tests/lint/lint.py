@@ -40,7 +40,7 @@ DOORS = {
 BANNED = r"\b(strcpy|strcat|sprintf|vsprintf|gets|strtok|atoi|atol|atof|alloca|system|popen|mktemp|tmpnam)\s*\("
 ALLOCATOR = r"(?<![\w.>])(malloc|calloc|realloc|free|strdup|strndup|asprintf)\s*\("
 # Paths of the machine where it was written, and unfinished work, have no place in a file.
-WORDS = r"\b(TODO|FIXME|XXX|HACK)\b|/(work|farm)/|/tmp/wt"
+WORDS = r"\b(TODO|FIXME|XXX|HACK)\b|/(work|farm)/"
 
 FUNCTION_LINES_MAX, FUNCTION_P50, FUNCTION_P90 = 80, 12, 40
 COMPLEXITY_MAX, COMPLEXITY_P90 = 20, 8
