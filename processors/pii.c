@@ -86,14 +86,12 @@ static struct pii_verdict scan(struct pass *pass, enum site_role role, struct vi
 		tell(pass, role, verdict.hits, key);
 	return verdict;
 }
+
 /* The string that stands for this one: itself, a masked one, or "" for a dropped one. */
-static uint32_t scrub_string(struct pass *pass, enum site_role role, uint32_t string,
-			     struct view key)
+static __attribute__((noinline)) uint32_t scrub_string(struct pass *pass, enum site_role role,
+						       uint32_t string, struct view key)
 {
-	struct view text = string_view(pass->p, string);
-	if (pii_known_clean(&pass->self->engine, &pass->scratch->scan, role, text))
-		return string;
-	struct pii_verdict verdict = scan(pass, role, text, key);
+	struct pii_verdict verdict = scan(pass, role, string_view(pass->p, string), key);
 	if (verdict.outcome == PII_CLEAN)
 		return string;
 	return verdict.outcome == PII_DROPPED ?
@@ -107,6 +105,11 @@ static void scrub_text(struct profiles *p, uint32_t *string, uint8_t *changed, v
 	struct pass *pass = context;
 	enum site_role role = sites[pass->site].role;
 	uint32_t fresh = 0, *memo = value_memo_at(&pass->scratch->memo, *string, &fresh);
+	if (!*memo && pii_known_clean(&pass->self->engine, &pass->scratch->scan, role,
+				      string_view(pass->p, *string))) {
+		*memo = *string + 1;
+		return;
+	}
 	if (!*memo)
 		*memo = scrub_string(pass, role, *string, view_of("")) + 1;
 	uint32_t stays = *memo - 1;

@@ -137,6 +137,46 @@ static bool decode_mapping(struct decoder *d, struct view v, uint32_t i)
 	return decoder_end(d, &w, tag, &mapping);
 }
 
+/* What writers send, of entries without fault: each field at most once, in order. False: it is not such a line. */
+WIRE_HOT bool usual_line(struct decoder *d, struct wire w)
+{
+	struct profiles *p = d->p;
+	struct line *l = &p->lines.at[p->lines.count];
+	uint64_t number = 0;
+	if (p->lines.count == p->lines.room)
+		return false;
+	*l = (struct line){ 0 };
+	if (wire_is(&w, WIRE_TAG(1, WIRE_VARINT)))
+		number = wire_varint(&w);
+	if (wire_is(&w, WIRE_TAG(2, WIRE_VARINT)))
+		l->line = (int64_t)wire_varint(&w);
+	if (wire_is(&w, WIRE_TAG(3, WIRE_VARINT)))
+		l->column = (int64_t)wire_varint(&w);
+	l->function = (uint32_t)number;
+	p->lines.count++;
+	return wire_done(&w) && number < d->limit[TABLE_FUNCTION] && !d->bad[TABLE_FUNCTION];
+}
+
+/* The same of a location. */
+WIRE_HOT bool usual_location(struct decoder *d, struct wire w, struct location *l)
+{
+	uint64_t number = 0;
+	struct view attributes = { 0 };
+	if (wire_is(&w, WIRE_TAG(1, WIRE_VARINT)))
+		number = wire_varint(&w);
+	if (wire_is(&w, WIRE_TAG(2, WIRE_VARINT)))
+		l->address = wire_varint(&w);
+	while (wire_is(&w, WIRE_TAG(3, WIRE_LEN)))
+		if (!usual_line(d, wire_sub(&w)))
+			return false;
+	if (wire_is(&w, WIRE_TAG(4, WIRE_LEN)))
+		attributes = wire_len(&w);
+	l->mapping = (uint32_t)number;
+	return wire_done(&w) && number < d->limit[TABLE_MAPPING] && !d->bad[TABLE_MAPPING] &&
+	       (!attributes.len || decoder_indices(d, "attribute_indices", TABLE_ATTRIBUTE, attributes,
+						   &l->fault));
+}
+
 static bool decode_line(struct decoder *d, struct view v, uint8_t *fault)
 {
 	struct profiles *p = d->p;
@@ -152,10 +192,10 @@ static bool decode_line(struct decoder *d, struct view v, uint8_t *fault)
 		case WIRE_TAG(1, WIRE_VARINT):
 			l->function = decoder_index(d, "lines.function_index", TABLE_FUNCTION,
 						    wire_varint(&w), fault);
-			WIRE_THEN(&w, WIRE_TAG(2, WIRE_VARINT));
+			break;
 		case WIRE_TAG(2, WIRE_VARINT):
 			l->line = (int64_t)wire_varint(&w);
-			WIRE_THEN(&w, WIRE_TAG(3, WIRE_VARINT));
+			break;
 		case WIRE_TAG(3, WIRE_VARINT):
 			l->column = (int64_t)wire_varint(&w);
 			break;
@@ -168,12 +208,9 @@ static bool decode_line(struct decoder *d, struct view v, uint8_t *fault)
 	return decoder_end(d, &w, tag, &line);
 }
 
-static inline bool decode_location(struct decoder *d, struct view v, uint32_t i)
+static __attribute__((noinline)) bool unusual_location(struct decoder *d, struct wire w,
+						       struct location *l)
 {
-	struct profiles *p = d->p;
-	struct location *l = &p->locations.at[i];
-	*l = (struct location){ .lines.first = p->lines.count, .attributes.first = p->indices.count };
-	struct wire w = wire_of(v);
 	uint32_t tag = 0;
 	while (wire_more(&w)) {
 		tag = wire_tag(&w);
@@ -181,14 +218,14 @@ static inline bool decode_location(struct decoder *d, struct view v, uint32_t i)
 		case WIRE_TAG(1, WIRE_VARINT):
 			l->mapping = decoder_index(d, "mapping_index", TABLE_MAPPING, wire_varint(&w),
 						  &l->fault);
-			WIRE_THEN(&w, WIRE_TAG(2, WIRE_VARINT));
+			break;
 		case WIRE_TAG(2, WIRE_VARINT):
 			l->address = wire_varint(&w);
-			WIRE_THEN(&w, WIRE_TAG(3, WIRE_LEN));
+			break;
 		case WIRE_TAG(3, WIRE_LEN):
 			if (!decode_line(d, wire_len(&w), &l->fault))
 				return false;
-			WIRE_THEN(&w, WIRE_TAG(4, WIRE_LEN));
+			break;
 		case WIRE_TAG(4, WIRE_LEN):
 			if (!decoder_indices(d, "attribute_indices", TABLE_ATTRIBUTE, wire_len(&w),
 					     &l->fault))
@@ -203,11 +240,27 @@ static inline bool decode_location(struct decoder *d, struct view v, uint32_t i)
 			decoder_other(&w, tag, &location);
 		}
 	}
-	if (d->bad[TABLE_MAPPING] && p->mappings.at[l->mapping].fault)
+	if (d->bad[TABLE_MAPPING] && d->p->mappings.at[l->mapping].fault)
 		l->fault = decoder_bad_index(d, "mapping_index", TABLE_MAPPING, l->mapping);
+	return decoder_end(d, &w, tag, &location);
+}
+
+WIRE_HOT bool decode_location(struct decoder *d, struct view v, uint32_t i)
+{
+	struct profiles *p = d->p;
+	struct location *l = &p->locations.at[i];
+	struct location begun = { .lines.first = p->lines.count,
+				  .attributes.first = p->indices.count };
+	*l = begun;
+	if (!usual_location(d, wire_of(v), l)) {
+		p->lines.count = begun.lines.first;
+		*l = begun;
+		if (!unusual_location(d, wire_of(v), l))
+			return false;
+	}
 	l->lines.count = p->lines.count - l->lines.first;
 	l->attributes.count = p->indices.count - l->attributes.first;
-	return decoder_end(d, &w, tag, &location);
+	return true;
 }
 
 static bool decode_stack(struct decoder *d, struct view v, uint32_t i)

@@ -138,6 +138,8 @@ static void reach_beyond(struct decoder *d, const char *field, enum table table,
 	}
 }
 
+typedef uint8_t v8x8 __attribute__((vector_size(8)));
+typedef uint32_t v32x8 __attribute__((vector_size(32)));
 typedef uint16_t v16x4 __attribute__((vector_size(8)));
 typedef uint32_t v32x4 __attribute__((vector_size(16)));
 
@@ -151,6 +153,15 @@ static inline void four_pairs(uint32_t *out, uint64_t word)
 	v16x4 narrow;
 	memcpy(&narrow, &word, sizeof narrow);
 	v32x4 wide = __builtin_convertvector(narrow, v32x4);
+	memcpy(out, &wide, sizeof wide);
+}
+
+/* Eight varints of one byte each. */
+static inline void eight_single(uint32_t *out, uint64_t word)
+{
+	v8x8 narrow;
+	memcpy(&narrow, &word, sizeof narrow);
+	v32x8 wide = __builtin_convertvector(narrow, v32x8);
 	memcpy(out, &wide, sizeof wide);
 }
 
@@ -189,13 +200,17 @@ static inline uint32_t one_index(struct wire *w)
 	return big < INDEX_NONE ? (uint32_t)big : INDEX_NONE;
 }
 
-/* Unpacks to `out`, which has room for as many as there are bytes, and three more; returns the end. Most
+/* Unpacks to `out`, which has room for as many as there are bytes, and seven more; returns the end. Most
  * indices have one or two bytes. */
 static inline uint32_t *unpack(uint32_t *out, struct wire *w)
 {
 	while (w->end - w->at >= 8) {
 		uint64_t word = wire_load(w->at), more = word & ENDS;
-		if (more == ENDS_OF_PAIRS) {
+		if (!more) {
+			eight_single(out, word);
+			out += 8;
+			w->at += 8;
+		} else if (more == ENDS_OF_PAIRS) {
 			four_pairs(out, word);
 			out += 4;
 			w->at += 8;
@@ -212,7 +227,11 @@ static inline uint32_t *unpack(uint32_t *out, struct wire *w)
 		return out;
 	size_t left = (size_t)(w->end - w->at);
 	uint64_t mask = ~(UINT64_MAX << 8 * left), word = wire_load(w->at) & mask;
-	if (!(left & 1) && (word & ENDS) == (ENDS_OF_PAIRS & mask)) {
+	if (!(word & ENDS)) {
+		eight_single(out, word);
+		out += left;
+		w->at += left;
+	} else if (!(left & 1) && (word & ENDS) == (ENDS_OF_PAIRS & mask)) {
 		four_pairs(out, word);
 		out += left / 2;
 		w->at += left;
@@ -239,7 +258,7 @@ bool decoder_many_indices(struct decoder *d, const char *field, enum table table
 			  uint8_t *fault)
 {
 	struct profiles *p = d->p;
-	if (!profiles_room(p, &p->indices, packed.len + 3))
+	if (!profiles_room(p, &p->indices, packed.len + 7))
 		return decoder_full(d);
 	uint32_t first = p->indices.count, *start = p->indices.at + first;
 	struct wire w = wire_of(packed);
