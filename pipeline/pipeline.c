@@ -71,10 +71,15 @@ static void charge(void *memory, int64_t bytes)
 bool pipeline_emit(void *context, struct packet *packet)
 {
 	struct pipeline *path = context;
-	bool taken = false;
+	/* The senders of a batch have their answers: when no queue has room, all stretch rather than lose it. The gate
+	 * lets nobody in meanwhile, so that they stretch by what was open and on its way. */
+	bool promised = path->settings.batching && !path->waits, taken = false;
+	bool anyway = promised && !pipeline_has_room(path);
 	packet_charge_to(packet, charge, path->memory);
-	for (uint32_t i = 0; i < path->delivery_count; i++)
-		taken = delivery_enqueue(path->deliveries[i], packet, &path->ledger) || taken;
+	for (uint32_t i = 0; i < path->delivery_count; i++) {
+		bool last = promised && !taken && i + 1 == path->delivery_count;
+		taken = delivery_enqueue(path->deliveries[i], packet, &path->ledger, anyway || last) || taken;
+	}
 	packet_release_acks(packet, false);
 	packet_unref(&packet);
 	return taken;

@@ -116,6 +116,24 @@ def test_sigterm_drains_what_is_queued_and_batched(build):
         assert sum(a.samples().values()) == sum(b.samples().values()) == 10 * 20
 
 
+def test_batches_whose_senders_have_their_answers_are_not_lost_to_a_full_queue(build):
+    text = CONFIG.replace("exporters:\n  otlp_grpc/a", "processors:\n  batch: {timeout: 500ms}\nexporters:\n  otlp_grpc/a", 1)
+    text = text.replace("queue_size: 50", "queue_size: 1").replace(
+        "receivers: [otlp], exporters: [otlp_grpc/a, otlp_grpc/b]",
+        "receivers: [otlp], processors: [batch], exporters: [otlp_grpc/b]")
+    gateway = Gateway(build / "portcullis", text)
+    with gateway, peers.Client(gateway.port["otlp"]) as client:
+        for i in range(16):  # so many that there is an open batch in more than one shard
+            client.send(make.request(i, samples=20, service="service-%d" % i))
+        gateway.until(lambda: gateway.total("otelcol_ledger_batched_samples") == 0)
+        assert gateway.total("otelcol_ledger_queued_samples") == 16 * 20
+        assert gateway.total("otelcol_exporter_enqueue_failed_profile_samples") == 0
+        assert peers.refused(client, make.request(1)).code() == grpc.StatusCode.UNAVAILABLE
+        with peers.Sink(gateway.port["b"]) as b:
+            gateway.until(lambda: gateway.total("otelcol_ledger_queued_samples") == 0)
+            assert sum(b.samples().values()) == 16 * 20
+
+
 def send_in_background(gateway, count):
     """Requests that wait for their answers; the list fills with the status of each."""
     answers, threads = [], []

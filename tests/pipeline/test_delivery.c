@@ -106,7 +106,7 @@ static bool enqueue(struct fixture *f, uint64_t samples)
 {
 	struct packet *packet = packet_new(10, 0);
 	packet->samples = samples;
-	bool taken = delivery_enqueue(f->delivery, packet, &f->pipeline);
+	bool taken = delivery_enqueue(f->delivery, packet, &f->pipeline, false);
 	packet_unref(&packet);
 	return taken;
 }
@@ -449,7 +449,7 @@ static void the_sender_hears_when_a_destination_that_it_waits_for_refuses(void *
 	struct packet *packet = packet_new(10, 1);
 	packet->samples = 1;
 	packet->contributions[0].ack = &ack;
-	assert_true(delivery_enqueue(f->delivery, packet, &f->pipeline));
+	assert_true(delivery_enqueue(f->delivery, packet, &f->pipeline, false));
 	packet_release_acks(packet, false); /* the fan-out is done */
 	packet_unref(&packet);
 	assert_int_equal(acks_done, 0);
