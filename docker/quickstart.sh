@@ -49,6 +49,7 @@ for seconds in 1 1 3; do
 		load=$!
 	fi
 done
+sleep 1.2 # the load's last batch closes before, so that the newest file is the profile
 "$gateway" send "$profile" "$pprof?service.name=portcullis&service.version=quickstart&host.name=$host&user.name=$user"
 received=$("$gateway" send "$metrics" /dev/stdout |
 	sed -n 's/^otelcol_receiver_accepted_profile_samples{receiver="pprof".*} //p')
