@@ -9,7 +9,7 @@
 #include <pthread.h>
 
 #define HARD_BYTES ((size_t)1 << 30)
-#define IDLE_KEEP ((size_t)256 << 10) /* capacity that a closed batch keeps */
+#define IDLE_KEEP ((size_t)2 << 20) /* capacity that a closed batch keeps */
 #define TENANT_MAX 4096
 
 struct batch { /* open, of one tenant */

@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* What a worker keeps between requests; more is given back. */
-enum { KEEP_TABLES = 4 << 20, KEEP_BODY = 2 << 20 };
+enum { KEEP_TABLES = 16 << 20, KEEP_BODY = 4 << 20 };
 
 struct workers {
 	struct workers_options options;

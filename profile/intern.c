@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #define SLOTS_MIN 16
+#define SPARSE_MAX 64 /* resets after which slots that are far too many are halved */
 
 static void use_slots(struct intern *t, uint32_t slots)
 {
@@ -16,15 +17,18 @@ static void use_slots(struct intern *t, uint32_t slots)
 	t->base = 0;
 }
 
-/* Stamps go on from the highest in use. Slots far too many would only cost cache misses. */
+/* Stamps go on from the highest in use. Slots far too many only cost cache misses, growing again costs more. */
 static void forget(struct intern *t)
 {
 	uint32_t slots = t->mask + 1;
 	bool wraps = t->base > UINT32_MAX - t->count - slots;
+	bool sparse = slots > SLOTS_MIN && t->count < slots / 32;
 	t->base += t->count;
-	if (wraps || (slots > SLOTS_MIN && t->count < slots / 32)) {
+	t->sparse = sparse ? t->sparse + 1 : 0;
+	if (wraps || t->sparse > SPARSE_MAX) {
 		memory_free(t->slots);
-		use_slots(t, slots > SLOTS_MIN ? slots / 2 : SLOTS_MIN);
+		use_slots(t, sparse ? slots / 2 : slots);
+		t->sparse = 0;
 	}
 }
 

@@ -24,6 +24,7 @@ struct intern {
 	struct intern_slot *slots; /* open addressing, linear probing, at most 3/4 full */
 	uint32_t mask;             /* the slots are mask + 1 */
 	uint32_t base;             /* see intern_slot */
+	uint32_t sparse;           /* resets in a row with hardly any slot in use */
 	uint32_t count,
 		limit; /* entries, the zero entry included; with more than limit the slots grow */
 	uint32_t mark;
@@ -36,7 +37,7 @@ struct intern {
 void intern_init(struct intern *t, uint8_t tag, size_t max);
 void intern_fini(struct intern *t);
 
-/* Forgets all entries; costs nothing, and keeps the capacity unless hardly any of it was used. */
+/* Forgets all entries; costs nothing, and keeps the capacity unless hardly any of it was used for long. */
 void intern_reset(struct intern *t);
 
 void intern_mark(struct intern *t);
