@@ -36,7 +36,7 @@ void dictionary_begin(struct dictionary *d, const struct profiles *p)
 		[STRINGS] = p->strings.count,     [ATTRIBUTES] = p->attributes.count,
 		[STACKS] = p->stacks.count,
 	};
-	uint64_t total = 0;
+	uint64_t total = counts[ATTRIBUTES]; /* keys */
 	for (unsigned t = 0; t < DICTIONARY_TABLES; t++)
 		total += counts[t];
 	d->block.count = 0;
@@ -48,6 +48,7 @@ void dictionary_begin(struct dictionary *d, const struct profiles *p)
 		at += counts[t];
 		intern_mark(&d->tables[t]);
 	}
+	d->keys = at;
 	d->p = p;
 	d->canonical.left = d->canonical.out.max;
 }
@@ -89,9 +90,9 @@ uint32_t dictionary_attribute_new(struct dictionary *d, uint32_t attribute)
 	assert(attribute < d->p->attributes.count);
 	const struct attribute *a = &d->p->attributes.at[attribute];
 	struct intern *table = &d->tables[ATTRIBUTES];
+	uint32_t key = d->keys[attribute] = dictionary_string(d, a->key);
 	if (table->full ||
-	    !canonical_attribute(&d->canonical, d->p, a, dictionary_string(d, a->key),
-				 dictionary_string(d, a->unit))) {
+	    !canonical_attribute(&d->canonical, d->p, a, key, dictionary_string(d, a->unit))) {
 		table->full = true;
 		return 0;
 	}
@@ -100,41 +101,50 @@ uint32_t dictionary_attribute_new(struct dictionary *d, uint32_t attribute)
 			changed_if(a->changed));
 }
 
-/* Is this string a key of the list of number d->stamp for the first time? */
-static bool first_with_key(struct dictionary *d, uint32_t key)
+/* A stamp for each of our strings. */
+static void add_stamps(struct dictionary *d)
 {
-	if (key >= d->stamps.count) {
-		uint32_t more = d->tables[STRINGS].count - d->stamps.count;
-		array_reserve(&d->stamps, more);
-		memset(d->stamps.at + d->stamps.count, 0, more * sizeof *d->stamps.at);
-		d->stamps.count += more;
+	if (d->stamps.count >= d->tables[STRINGS].count)
+		return;
+	uint32_t more = d->tables[STRINGS].count - d->stamps.count;
+	array_reserve(&d->stamps, more);
+	memset(d->stamps.at + d->stamps.count, 0, more * sizeof *d->stamps.at);
+	d->stamps.count += more;
+}
+
+static uint32_t next_stamp(struct dictionary *d)
+{
+	if (++d->stamp == 0) {
+		memset(d->stamps.at, 0, d->stamps.count * sizeof *d->stamps.at);
+		d->stamp = 1;
 	}
-	bool first = d->stamps.at[key] != d->stamp;
-	d->stamps.at[key] = d->stamp;
-	return first;
+	return d->stamp;
 }
 
 uint32_t dictionary_attributes_new(struct dictionary *d, struct list list, struct indices *out)
 {
-	const uint32_t *theirs = d->p->indices.at + list.first;
-	uint32_t changed = 0;
+	const uint32_t *theirs = d->p->indices.at + list.first, *end = theirs + list.count;
+	const uint32_t *known = d->maps[ATTRIBUTES], *keys = d->keys;
+	uint32_t *stamps = d->stamps.at, stamp = next_stamp(d), changed = 0;
 	array_reserve(out, list.count);
-	if (++d->stamp == 0) {
-		d->stamps.count = 0;
-		d->stamp = 1;
+	uint32_t *at = out->at + out->count;
+	for (; theirs < end; theirs++) {
+		uint32_t ours = known[*theirs];
+		if (__builtin_expect(!ours, 0)) {
+			if (!*theirs)
+				continue;
+			ours = dictionary_attribute_new(d, *theirs);
+			add_stamps(d);
+			stamps = d->stamps.at;
+		}
+		uint32_t key = keys[*theirs];
+		changed |= ours;
+		*at = DICTIONARY_INDEX(ours);
+		at += stamps[key] != stamp;
+		stamps[key] = stamp;
 	}
-	for (uint32_t i = 0; i < list.count; i++) {
-		uint32_t ours = d->maps[ATTRIBUTES][theirs[i]];
-		if (!theirs[i])
-			continue;
-		if (!ours)
-			ours = dictionary_attribute_new(d, theirs[i]);
-		uint32_t key = d->maps[STRINGS][d->p->attributes.at[theirs[i]].key];
-		changed |= ours & DICTIONARY_CHANGED;
-		if (list.count == 1 || first_with_key(d, key))
-			out->at[out->count++] = DICTIONARY_INDEX(ours);
-	}
-	return changed;
+	out->count = (uint32_t)(at - out->at);
+	return changed & DICTIONARY_CHANGED;
 }
 
 static __attribute__((noinline)) uint8_t *
@@ -245,30 +255,49 @@ static __attribute__((noinline)) uint32_t location_new(struct dictionary *d, uin
 	return remember(d, LOCATIONS, location, put_entry(d, LOCATIONS, start, at), changed);
 }
 
+/* From the root: its frames are in most stacks, and the first entries have the short indices. */
+static void locations_new(struct dictionary *d, const uint32_t *theirs, uint32_t count)
+{
+	const uint32_t *known = d->maps[LOCATIONS];
+	while (count--)
+		if (!known[theirs[count]])
+			location_new(d, theirs[count]);
+}
+
+/* False if a location is not known yet. */
+static inline bool put_frames(const uint32_t *known, const uint32_t *theirs, uint32_t count, uint8_t **to,
+			      uint32_t *changed)
+{
+	uint8_t *at = *to;
+	uint32_t unknown = 0;
+	for (const uint32_t *end = theirs + count; theirs < end; theirs++) {
+		uint32_t ours = known[*theirs];
+		unknown |= !ours;
+		*changed |= ours & DICTIONARY_CHANGED;
+		at = put_index(at, DICTIONARY_INDEX(ours));
+	}
+	*to = at;
+	return !unknown;
+}
+
 uint32_t dictionary_stack_new(struct dictionary *d, uint32_t stack)
 {
 	assert(stack < d->p->stacks.count);
 	const struct stack *s = &d->p->stacks.at[stack];
-	uint8_t *start = intern_room(&d->tables[STACKS], list_room(s->locations));
+	struct list list = s->locations;
+	uint8_t *start = intern_room(&d->tables[STACKS], list_room(list));
 	if (!start)
 		return 0;
-	const uint32_t *theirs = d->p->indices.at + s->locations.first,
-		       *end = theirs + s->locations.count;
-	const uint32_t *known = d->maps[LOCATIONS];
+	const uint32_t *theirs = d->p->indices.at + list.first, *known = d->maps[LOCATIONS];
 	uint32_t changed = changed_if(s->changed);
-	/* From the root: its frames are in most stacks, and the first entries have the short indices. */
-	for (uint32_t i = s->locations.count; i-- > 0;)
-		if (__builtin_expect(!known[theirs[i]], 0))
-			location_new(d, theirs[i]);
 	uint8_t *at = start + PUT_HEADER;
-	for (; theirs < end; theirs++) {
-		uint32_t ours = known[*theirs];
-		changed |= ours;
-		at = put_index(at, DICTIONARY_INDEX(ours));
+	if (!put_frames(known, theirs, list.count, &at, &changed)) {
+		locations_new(d, theirs, list.count);
+		at = start + PUT_HEADER;
+		put_frames(known, theirs, list.count, &at, &changed);
 	}
-	at = s->locations.count ? put_close(start, PUT_LEN(1), at) : start;
-	return remember(d, STACKS, stack, put_entry(d, STACKS, start, at),
-			changed & DICTIONARY_CHANGED);
+	at = list.count ? put_close(start, PUT_LEN(1), at) : start;
+	return remember(d, STACKS, stack, put_entry(d, STACKS, start, at), changed);
 }
 
 uint32_t dictionary_link_new(struct dictionary *d, uint32_t link)

@@ -40,6 +40,7 @@ struct dictionary {
 	uint32_t *maps[DICTIONARY_TABLES];
 	struct indices block;
 	struct indices list; /* of the record that is being copied */
+	uint32_t *keys; /* of the request's attributes: our strings, once the attribute is known; in `block` */
 	/* For each of our strings the last list in which it was a key: it stands there once. */
 	struct indices stamps;
 	uint32_t stamp;

@@ -19,15 +19,12 @@
 /* An index: a varint of mostly one or two bytes. */
 static inline uint8_t *put_index(uint8_t *at, uint32_t index)
 {
-	if (index < 0x80) {
-		*at = (uint8_t)index;
-		return at + 1;
-	}
-	if (index >= 0x4000)
+	if (__builtin_expect(index >= 0x4000, 0))
 		return wire_put_varint(at, index);
-	at[0] = (uint8_t)(index | 0x80);
+	uint32_t second = index >= 0x80; /* written in any case: a branch would be a guess */
+	at[0] = (uint8_t)(index | second << 7);
 	at[1] = (uint8_t)(index >> 7);
-	return at + 2;
+	return at + 1 + second;
 }
 
 /* A varint field; the default value is left out. */

@@ -27,11 +27,10 @@ size_t samples_footprint(const struct samples *m)
 	       intern_footprint(&m->identities);
 }
 
-/* Copies what the samples refer to; was anything of it changed? */
-static bool copy_references(struct samples *m, struct dictionary *d, struct list list)
+/* Copies what the samples refer to. */
+static void copy_references(struct samples *m, struct dictionary *d, struct list list)
 {
 	const struct sample *samples = d->p->samples.at + list.first;
-	uint32_t changed = 0;
 	m->outs.count = m->attributes.count = 0;
 	array_reserve(&m->outs, list.count);
 	for (uint32_t i = 0; i < list.count; i++) {
@@ -39,9 +38,8 @@ static bool copy_references(struct samples *m, struct dictionary *d, struct list
 		uint32_t first = m->attributes.count;
 		uint32_t stack = dictionary_stack(d, s->stack);
 		if (s->attributes.count)
-			changed |= dictionary_attributes(d, s->attributes, &m->attributes);
+			dictionary_attributes(d, s->attributes, &m->attributes);
 		uint32_t link = dictionary_link(d, s->link);
-		changed |= stack | link | (s->changed ? DICTIONARY_CHANGED : 0);
 		m->outs.at[i] = (struct sample_out){
 			.source = list.first + i,
 			.stack = DICTIONARY_INDEX(stack),
@@ -50,7 +48,6 @@ static bool copy_references(struct samples *m, struct dictionary *d, struct list
 		};
 	}
 	m->outs.count = list.count;
-	return changed & DICTIONARY_CHANGED;
 }
 
 enum shape { SHAPE_OTHER, SHAPE_TIMES, SHAPE_PAIRS, SHAPE_VALUES };
@@ -256,12 +253,57 @@ static bool put_sample(const struct samples *m, const struct profiles *p, uint32
 	return true;
 }
 
+/* Its references and the sample, in one go; DICTIONARY_CHANGED, and nothing that counts, if it was changed. */
+static inline uint32_t put_unchanged(struct samples *m, struct dictionary *d, const struct sample *s,
+				     struct bytes *out)
+{
+	uint32_t stack = dictionary_stack(d, s->stack), link = dictionary_link(d, s->link);
+	uint32_t changed = stack | link | (s->changed ? DICTIONARY_CHANGED : 0);
+	m->attributes.count = 0;
+	if (s->attributes.count)
+		changed |= dictionary_attributes(d, s->attributes, &m->attributes);
+	uint8_t *start = out->at + out->len, *at = start + PUT_HEADER;
+	*at++ = PUT_VARINT(1);
+	at = put_index(at, DICTIONARY_INDEX(stack));
+	at = put_packed(at, PUT_LEN(2), m->attributes.at, m->attributes.count);
+	at = put_number(at, PUT_VARINT(3), DICTIONARY_INDEX(link));
+	if (s->values.len)
+		at = put_bytes(at, PUT_LEN(4), span_view(d->p, s->values));
+	if (s->timestamps.len)
+		at = put_bytes(at, PUT_LEN(5), span_view(d->p, s->timestamps));
+	at = put_close(start, PUT_LEN(2), at);
+	out->len = (size_t)(at - out->at);
+	return changed & DICTIONARY_CHANGED;
+}
+
+enum outcome { ALL_PUT, FOUND_CHANGED, OUT_FULL };
+
+/* Most Profiles leave as they came, and need no table of what is to be written. */
+static enum outcome put_all_unchanged(struct samples *m, struct dictionary *d, struct list list, struct bytes *out)
+{
+	const struct sample *s = d->p->samples.at + list.first, *end = s + list.count;
+	size_t mark = out->len;
+	for (; s < end; s++) {
+		size_t most = (size_t)s->values.len + s->timestamps.len + 5 * (size_t)s->attributes.count;
+		if (!bytes_reserve(out, most + 6 * PUT_MOST))
+			return OUT_FULL;
+		if (put_unchanged(m, d, s, out)) {
+			out->len = mark;
+			return FOUND_CHANGED;
+		}
+	}
+	return ALL_PUT;
+}
+
 bool samples_put(struct samples *m, struct dictionary *d, const struct profile *profile,
 		 struct bytes *out, uint64_t *merged)
 {
-	bool changed = copy_references(m, d, profile->samples);
-	if (changed || profile->changed)
-		*merged += merge(m, d->p);
+	enum outcome unchanged =
+		profile->changed ? FOUND_CHANGED : put_all_unchanged(m, d, profile->samples, out);
+	if (unchanged != FOUND_CHANGED)
+		return unchanged == ALL_PUT;
+	copy_references(m, d, profile->samples);
+	*merged += merge(m, d->p);
 	for (uint32_t i = 0; i < m->outs.count; i++)
 		if (!m->outs.at[i].joined && !put_sample(m, d->p, i, out))
 			return false;
