@@ -36,8 +36,9 @@ static const struct config_row queue_rows[] = {
 	CONFIG_ROW(struct queue_config, num_consumers, .key = "num_consumers", .def = "10",
 		   .help = "Packets being delivered at once, those waiting for a retry included; 1 to 10000."),
 	CONFIG_ROW(struct queue_config, queue_size, .key = "queue_size", .def = "1000",
-		   .help = "Capacity in units of `sizer`, at least 1; the queue's share of memory bounds it too. An empty "
-			   "queue takes one packet of any size, and a batch that was answered for stretches it where all are full."),
+		   .help = "Capacity in units of `sizer`, at least 1; the queue's share of memory bounds it too. "
+			   "An empty queue takes one packet of any size, and a batch that was answered for "
+			   "stretches it where all are full."),
 	CONFIG_ROW(struct queue_config, sizer, .key = "sizer", .def = "requests", .choices = sizers,
 		   .help = "What `queue_size` counts: `requests`, `items` (samples) or `bytes`."),
 	CONFIG_ROW(struct queue_config, wait_for_result, .key = "wait_for_result", .def = "false",

@@ -63,15 +63,23 @@ static void count_hit(struct pii *self, int detector, enum site_role role)
 	series_add(series, 1);
 }
 
+static void note(struct pass *pass, const char *detector, struct view key)
+{
+	struct audit *audit = pass->p->audit;
+	char what[80];
+	if (!audit)
+		return;
+	snprintf(what, sizeof what, "pii: %s", detector);
+	audit->note(audit, pass->site, what, key);
+}
+
 static void tell(struct pass *pass, enum site_role role, uint64_t hits, struct view key)
 {
 	for (int i = 0; hits >> i; i++) {
 		if (!(hits >> i & 1))
 			continue;
 		count_hit(pass->self, i, role);
-		if (pass->p->audit)
-			pass->p->audit->note(pass->p->audit, pass->site,
-					     detector_name(pass->self, i), key);
+		note(pass, detector_name(pass->self, i), key);
 	}
 }
 
