@@ -96,8 +96,8 @@ static struct pii_verdict scan(struct pass *pass, enum site_role role, struct vi
 }
 
 /* The string that stands for this one: itself, a masked one, or "" for a dropped one. */
-static __attribute__((noinline)) uint32_t scrub_string(struct pass *pass, enum site_role role,
-						       uint32_t string, struct view key)
+static uint32_t scrub_string(struct pass *pass, enum site_role role, uint32_t string,
+			     struct view key)
 {
 	struct pii_verdict verdict = scan(pass, role, string_view(pass->p, string), key);
 	if (verdict.outcome == PII_CLEAN)
@@ -107,23 +107,29 @@ static __attribute__((noinline)) uint32_t scrub_string(struct pass *pass, enum s
 		       profiles_text_new(pass->p, verdict.text.at, verdict.text.len);
 }
 
-static void scrub_text(struct profiles *p, uint32_t *string, uint8_t *changed, void *context)
+static __attribute__((noinline)) void scrub_doubtful(struct pass *pass, uint32_t *string,
+						     uint8_t *changed)
 {
-	(void)p;
-	struct pass *pass = context;
-	enum site_role role = sites[pass->site].role;
 	uint32_t fresh = 0, *memo = value_memo_at(&pass->scratch->memo, *string, &fresh);
-	if (!*memo && pii_known_clean(&pass->self->engine, &pass->scratch->scan, role,
-				      string_view(pass->p, *string))) {
-		*memo = *string + 1;
-		return;
-	}
 	if (!*memo)
-		*memo = scrub_string(pass, role, *string, view_of("")) + 1;
+		*memo = scrub_string(pass, sites[pass->site].role, *string, view_of("")) + 1;
 	uint32_t stays = *memo - 1;
 	if (stays != *string)
 		*changed = 1;
 	*string = stays;
+}
+
+static void scrub_text(struct profiles *p, uint32_t *string, uint8_t *changed, void *context)
+{
+	struct pass *pass = context;
+	struct scratch *scratch = pass->scratch;
+	uint32_t text = *string;
+	if (text < scratch->memo.count && !scratch->memo.at[text] &&
+	    pii_known_clean(&pass->self->engine, &scratch->scan, sites[pass->site].role,
+			    string_view(p, text)))
+		scratch->memo.at[text] = text + 1;
+	else
+		scrub_doubtful(pass, string, changed);
 }
 
 /* Class by class, for one text may mean different things as a file and as a unit. */
