@@ -112,6 +112,7 @@ static void print_all_metrics(struct bytes *out)
 	print_metrics(pipeline_metrics, out);
 	print_metrics(delivery_metrics, out);
 	print_metrics(ledger_metrics, out);
+	print_metrics(memory_metrics, out);
 	for (const struct component_factory *const *f = components; *f; f++)
 		print_metrics((*f)->metrics, out);
 	print_metrics(telemetry_metrics, out);

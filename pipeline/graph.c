@@ -305,6 +305,7 @@ bool graph_start(struct graph *g, struct error *err)
 		.idle_bytes = (size_t)(g->memory.soft / IDLE_SHARE),
 		.run = gate_run,
 	}, err);
+	memory_show(&g->memory, g->options.metrics);
 	for (uint32_t i = 0; i < g->instance_count && g->workers; i++)
 		if (!start_instance(g->instances[i], err))
 			return false;
@@ -476,6 +477,7 @@ void graph_unref(struct graph **graph)
 	if (!g)
 		return;
 	assert(!g->workers);
+	memory_hide(&g->memory, g->options.metrics);
 	for (uint32_t i = 0; i < g->pipeline_count; i++)
 		batcher_unref(&g->paths[i].batcher);
 	for (uint32_t i = g->instance_count; i-- > 0;)

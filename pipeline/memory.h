@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/metrics.h"
+
 /*
  * The budget, in bytes. What is in use is the resident size when the program became ready plus everything
  * charged since: bodies, tables, open batches, queued packets. A charge is taken before the memory is used
@@ -18,6 +20,7 @@ struct memory {
 	_Atomic int64_t baseline; /* resident bytes at ready */
 	_Atomic bool over;        /* the last reading of the real resident size passed the limit */
 	int64_t limit, soft;      /* set before the first request */
+	struct series *charged_now, *at_rest;
 };
 
 /* 80 % of the cgroup's limit (v2, then v1), or of the machine's memory without one. */
@@ -35,5 +38,10 @@ bool memory_take(struct memory *m, int64_t bytes, int64_t soft);
 /* Charges without asking: for what is already there (a batch that grew). */
 void memory_add(struct memory *m, int64_t bytes);
 void memory_give(struct memory *m, int64_t bytes);
+
+/* Shows the budget as metrics until memory_hide. */
+extern const struct metric *const memory_metrics[]; /* for the manual; NULL-terminated */
+void memory_show(struct memory *m, struct metrics *metrics);
+void memory_hide(struct memory *m, struct metrics *metrics);
 
 #endif

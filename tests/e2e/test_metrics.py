@@ -138,6 +138,18 @@ def test_names_and_labels_are_the_collectors(build):
                 if n == "otelcol_receiver_accepted_profile_samples"} == {"grpc", "http"}
 
 
+def test_every_charge_is_given_back(build):
+    gateway = Gateway(build / "portcullis", CONFIG % ("allowlist, batch", "otlp_grpc, otlp_grpc/dead"))
+    with peers.Sink(gateway.port["a"]), gateway:
+        for _ in range(3):
+            load(gateway)
+        gateway.until(lambda: gateway.total("otelcol_ledger_queued_samples") == 0)
+        gateway.until(lambda: gateway.total("otelcol_ledger_batched_samples") == 0)
+        # Each of the 180 requests was charged more than 64 KiB for its tables alone; buffers that are kept are less.
+        assert 0 < gateway.total("otelcol_memory_charged_bytes") < 4 << 20
+        assert gateway.total("otelcol_memory_resting_bytes") > 1 << 20
+
+
 def test_every_metric_has_help_and_type_and_cpu_has_its_fraction(build):
     gateway = Gateway(build / "portcullis", CONFIG % ("allowlist", "debug"))
     with gateway:
