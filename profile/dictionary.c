@@ -47,6 +47,7 @@ void dictionary_begin(struct dictionary *d, const struct profiles *p)
 		d->maps[t] = at;
 		at += counts[t];
 		intern_mark(&d->tables[t]);
+		intern_warm(&d->tables[t], counts[t]);
 	}
 	d->keys = at;
 	d->p = p;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #define SLOTS_MIN 16
-#define SPARSE_MAX 64 /* resets after which slots that are far too many are halved */
+#define SPARSE_MAX 1000 /* resets after which slots that are far too many are halved */
 
 static void use_slots(struct intern *t, uint32_t slots)
 {
@@ -144,6 +144,16 @@ uint32_t intern_put(struct intern *t, const uint8_t *at, size_t len)
 			return slot->stamp - t->base;
 	}
 	return append(t, &t->slots[i], hash, at, len);
+}
+
+void intern_warm(const struct intern *t, uint32_t expected)
+{
+	enum { LINE = 64 };
+	size_t slots = (size_t)t->mask + 1, per_line = LINE / sizeof *t->slots;
+	if (expected < slots / per_line / 8)
+		return;
+	for (size_t i = 0; i < slots; i += per_line)
+		__builtin_prefetch(&t->slots[i], 0, 2);
 }
 
 size_t intern_footprint(const struct intern *t)

@@ -60,6 +60,12 @@ static inline uint8_t *intern_room(struct intern *t, size_t most)
 	return t->wire.at + t->wire.len + PUT_HEADER;
 }
 
+/*
+ * To be called before about `expected` entries are put: reads the slots in their order into the cache. Each lookup
+ * would else wait for a slot of its own, for since the last request much else has passed through the cache.
+ */
+void intern_warm(const struct intern *t, uint32_t expected);
+
 size_t intern_footprint(const struct intern *t);
 
 #endif

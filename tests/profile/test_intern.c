@@ -144,7 +144,7 @@ static void slots_shrink_when_hardly_any_is_used(void **state)
 	for (uint32_t i = 0; i < 10000; i++)
 		put(&t, i);
 	size_t large = intern_footprint(&t);
-	for (uint32_t round = 0; round < 200; round++) {
+	for (uint32_t round = 0; round < 3000; round++) {
 		for (uint32_t i = 0; i < 10; i++)
 			put(&t, i);
 		intern_reset(&t);
