@@ -304,7 +304,7 @@ def otlp(c, by_reference):
 
 
 def partly_bad(c, by_reference):
-    """A good Profile, and two that are not: (bytes, how many bad)."""
+    """A good Profile, and three that are not: (bytes, how many bad)."""
     p = Poisoner(c, by_reference)
     sp = p.scope(p.resource())
     p.profile(sp)
@@ -313,7 +313,10 @@ def partly_bad(c, by_reference):
     link = p.m.link(c.deny("trace id of a wrong length", 15).encode(), b"12345678")
     bad = p.m.profile(sp, attributes=[p.m.attribute("region", c.deny("rejected profile"))])
     bad.samples.add(stack_index=1, link_index=link, values=[1])
-    return p.bytes(), 2
+    bad = p.m.profile(sp)
+    bad.profile_id = c.deny("profile id of a wrong length", 15).encode()
+    bad.samples.add(stack_index=1, values=[1])
+    return p.bytes(), 3
 
 
 def specimens(c, by_reference):
@@ -406,7 +409,7 @@ def pprof(c, detectors=True):
     deny("orphan string")
     if detectors:
         _pprof_specimens(c, p, text)
-    p.string_table[0] = c.deny("entry 0 of a pprof's string_table")
+    p.string_table[0] = c.deny("entry 0 of string_table of a pprof")
     shadow = deny("overwritten string")
     return serialize(c, p, dict.fromkeys(PPROF_TEXTS, shadow))
 
