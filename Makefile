@@ -149,7 +149,7 @@ fuzzers: $(FUZZERS:%=$(B)/fuzzers/%)
 fuzz: install-test
 	$(MAKE) -j$(JOBS) MODE=fuzz fuzzers
 	@set -e; for f in $(FUZZERS); do echo "== $$f"; mkdir -p build/fuzz/corpus/$$f; \
-		build/fuzz/fuzzers/$$f $(FUZZ_FLAGS) -rss_limit_mb=4096 -print_final_stats=1 \
+		build/fuzz/fuzzers/$$f $(FUZZ_FLAGS) -rss_limit_mb=4096 -print_final_stats=1 -artifact_prefix=build/fuzz/ \
 			build/fuzz/corpus/$$f tests/fuzz/seeds/$$f; done
 
 bench: install-test

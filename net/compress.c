@@ -112,10 +112,11 @@ static bool grow(struct bytes *out)
 	return true;
 }
 
+/* Never 0: there must be a buffer, if only to inflate nothing into. */
 static size_t guess_size(struct view in, uint64_t claimed)
 {
 	uint64_t most = (uint64_t)in.len * GUESS_RATIO + GUESS_LEAST;
-	return claimed < most ? claimed : most;
+	return !claimed ? 1 : claimed < most ? claimed : most;
 }
 
 /* Inflates one stream at the start of `in`; *used tells where the next may begin. */
