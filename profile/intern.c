@@ -150,7 +150,7 @@ void intern_warm(const struct intern *t, uint32_t expected)
 {
 	enum { LINE = 64 };
 	size_t slots = (size_t)t->mask + 1, per_line = LINE / sizeof *t->slots;
-	if (expected < slots / per_line / 8)
+	if (expected < slots / per_line)
 		return;
 	for (size_t i = 0; i < slots; i += per_line)
 		__builtin_prefetch(&t->slots[i], 0, 2);

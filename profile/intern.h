@@ -63,6 +63,7 @@ static inline uint8_t *intern_room(struct intern *t, size_t most)
 /*
  * To be called before about `expected` entries are put: reads the slots in their order into the cache. Each lookup
  * would else wait for a slot of its own, for since the last request much else has passed through the cache.
+ * With fewer lookups than lines to read it does nothing.
  */
 void intern_warm(const struct intern *t, uint32_t expected);
 
