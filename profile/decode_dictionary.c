@@ -141,10 +141,10 @@ static bool decode_mapping(struct decoder *d, struct view v, uint32_t i)
 WIRE_HOT bool usual_line(struct decoder *d, struct wire w)
 {
 	struct profiles *p = d->p;
-	struct line *l = &p->lines.at[p->lines.count];
 	uint64_t number = 0;
 	if (p->lines.count == p->lines.room)
 		return false;
+	struct line *l = &p->lines.at[p->lines.count];
 	*l = (struct line){ 0 };
 	if (wire_is(&w, WIRE_TAG(1, WIRE_VARINT)))
 		number = wire_varint(&w);
