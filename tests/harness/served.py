@@ -22,13 +22,20 @@ def build(program):
     return str(ROOT / path)
 
 
+def limited(command, descriptors):
+    """The command with so many file descriptors. By the shell: a process with gRPC in it must not fork for itself."""
+    if not descriptors:
+        return command
+    return ["/bin/sh", "-c", 'ulimit -n %d && exec "$@"' % descriptors, "sh", *command]
+
+
 class Served:
     """with Served(program, endpoint="127.0.0.1:0") as s: s.call("/x.Y/Z", b"...")"""
 
-    def __init__(self, program, before=None, log=None, endpoint="127.0.0.1:0", **options):
+    def __init__(self, program, descriptors=None, log=None, endpoint="127.0.0.1:0", **options):
         arguments = ["%s=%s" % option for option in dict(options, endpoint=endpoint).items()]
-        self.process = subprocess.Popen([program, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        stderr=log, text=True, preexec_fn=before)
+        self.process = subprocess.Popen(limited([program, *arguments], descriptors), stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, stderr=log, text=True)
         self.greeting = self.process.stdout.readline().strip()
         port = re.search(r'port"?:? (\d+)|port"?:(\d+)', self.greeting)
         self.port = int(port[1] or port[2]) if port else None

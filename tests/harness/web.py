@@ -5,7 +5,7 @@ import socket
 import subprocess
 import threading
 
-from harness.served import build  # noqa: F401 (for those who import this)
+from harness.served import build, limited  # noqa: F401 (build: for those who import this)
 
 WAIT_S = 60
 
@@ -13,9 +13,9 @@ WAIT_S = 60
 class Program:
     """with Program(path, argument) as p: p.port; p.ask("stop 0", "stopped")"""
 
-    def __init__(self, path, *arguments, before=None):
-        self.process = subprocess.Popen([path, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        stderr=subprocess.PIPE, text=True, preexec_fn=before)
+    def __init__(self, path, *arguments, descriptors=None):
+        self.process = subprocess.Popen(limited([path, *arguments], descriptors), stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.lines, self.log = queue.Queue(), []
         threading.Thread(target=self._read, daemon=True).start()
         self.logger = threading.Thread(target=lambda: self.log.extend(self.process.stderr), daemon=True)

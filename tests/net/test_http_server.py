@@ -2,7 +2,6 @@
 """The HTTP server over real sockets. MODE picks the build (asan and tsan too)."""
 import http.client
 import json
-import resource
 import socket
 import ssl
 import threading
@@ -21,8 +20,8 @@ def program():
     return build("net/http_serve")
 
 
-def serve(program, endpoint="127.0.0.1:0", before=None, **keys):
-    return Program(program, json.dumps(dict(keys, endpoint=endpoint)), before=before)
+def serve(program, endpoint="127.0.0.1:0", descriptors=None, **keys):
+    return Program(program, json.dumps(dict(keys, endpoint=endpoint)), descriptors=descriptors)
 
 
 def answers(port):
@@ -419,10 +418,7 @@ def test_clients_that_vanish_leave_nothing_behind(program):
 
 
 def test_running_out_of_file_descriptors_is_survived(program):
-    def few():
-        resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40))
-
-    with serve(program, before=few) as s:
+    with serve(program, descriptors=40) as s:
         socks = [connect(s.port) for _ in range(60)]
         wait_for(lambda: s.metric('otelcol_http_connections_refused{reason="files",receiver="driver"}') > 0)
         for sock in socks:

@@ -3,7 +3,6 @@
 import concurrent.futures
 import os
 import random
-import resource
 import socket
 import struct
 import subprocess
@@ -289,10 +288,6 @@ def test_a_stop_refuses_new_connections_at_once(program):
         assert b"len=1" in futures[0].result()
 
 
-def limit_files():
-    resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
-
-
 def exhaust(connect):
     """More connections than there are descriptors, all closed at last."""
     crowd = []
@@ -308,7 +303,7 @@ def exhaust(connect):
 
 @pytest.mark.parametrize("rounds", [1, 2])
 def test_accepting_survives_a_want_of_descriptors(program, tmp_path, rounds):
-    with open(tmp_path / "log", "wb") as log, Served(program, before=limit_files, log=log) as s:
+    with open(tmp_path / "log", "wb") as log, Served(program, descriptors=64, log=log) as s:
         for _ in range(rounds):
             exhaust(lambda: socket.create_connection(("127.0.0.1", s.port)))
             assert b"len=5" in s.call(ECHO, b"hello", timeout=30, wait_for_ready=True)
@@ -324,7 +319,7 @@ def test_accepting_on_a_unix_socket_survives_it_too(program, tmp_path):
         c.connect(path)
         return c
 
-    with Served(program, before=limit_files, endpoint=path, transport="unix") as s:
+    with Served(program, descriptors=64, endpoint=path, transport="unix") as s:
         s.target = "unix:" + path
         assert b"peer= " in s.call(ECHO, b"hello")
         exhaust(connect)
@@ -332,7 +327,7 @@ def test_accepting_on_a_unix_socket_survives_it_too(program, tmp_path):
 
 
 def test_a_call_in_flight_survives_the_change_of_listeners(program):
-    with Served(program, before=limit_files) as s, s.channel() as channel:
+    with Served(program, descriptors=64) as s, s.channel() as channel:
         futures = hold(s, channel, 1)
         exhaust(lambda: socket.create_connection(("127.0.0.1", s.port)))
         assert b"len=5" in s.call(ECHO, b"hello", timeout=30, wait_for_ready=True)

@@ -9,7 +9,7 @@ import pytest
 
 from harness.certificates import make_ca, make_leaf
 from harness.served import Served, build, refusal
-from test_rpc_server import ECHO, exhaust, limit_files, wait_for
+from test_rpc_server import ECHO, exhaust, wait_for
 
 
 @pytest.fixture(scope="module")
@@ -141,7 +141,7 @@ def test_files_are_read_again_at_the_interval(program, files, tmp_path):
 
 
 def test_accepting_survives_a_want_of_descriptors_with_tls_too(program, files):
-    with serve(program, files, before=limit_files) as s:
+    with serve(program, files, descriptors=64) as s:
         renew(files, "renewed")
         assert s.ask("reload") == "ok"
         exhaust(lambda: socket.create_connection(("127.0.0.1", s.port)))
