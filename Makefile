@@ -89,9 +89,9 @@ $(B)/tests/support/%.o: tests/support/%.c $(TEST_PROTO_C)
 $(B)/liboracle.a: $(TEST_PROTO_C:.c=.o)
 	$(Q)rm -f $@ && ar rcs $@ $^
 
-$(PYTHON_PROTO): $(wildcard tests/proto/*.proto)
+$(PYTHON_PROTO): $(wildcard tests/proto/*.proto tests/interop/proto/*.proto)
 	@mkdir -p $(@D)
-	$(Q)protoc --python_out=$(@D) -Itests/proto $^ && touch $@
+	$(Q)protoc --python_out=$(@D) -Itests/proto -Itests/interop/proto $^ && touch $@
 
 $(B)/tests/%: tests/%.c $(TEST_HELP) $(B)/libportcullis.a $(B)/liboracle.a
 	@mkdir -p $(@D)

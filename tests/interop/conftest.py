@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The partners as fixtures, and the table of what was shown with each.
+
+A test belongs to the partners among its fixtures. Where one cannot be had, the test is skipped with the reason, and the
+table says so. A fixture lasts for one file of tests, which therefore starts with empty stores.
+"""
+import os
+import signal
+
+import pytest
+
+from interop import partners, process, table
+from interop.pyroscope import ROOMY
+
+
+def pytest_configure(config):
+    # A runner that is asked to end unwinds, and its partners and directories go with it.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    config.pluginmanager.register(table.Table(config, os.environ.get("INTEROP_TABLE")))
+
+
+def started(partner, **options):
+    """A running partner for `with`, or a skip with the reason."""
+    try:
+        partner.installed()
+    except process.Absent as reason:
+        pytest.skip(str(reason))
+    return partner(**options)
+
+
+@pytest.fixture(scope="module")
+def pyroscope():
+    with started(partners.Pyroscope, options=ROOMY) as partner:
+        yield partner
+
+
+@pytest.fixture(scope="module")
+def parca():
+    with started(partners.Parca) as partner:
+        yield partner

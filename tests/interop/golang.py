@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Builds partners that are Go programs.
+
+A store is built from a wrapper module that is made here and not committed: a copy of the store's own go.mod and go.sum
+with another name, which requires the store (its `replace` lines count only in the main module, so `go install` cannot).
+What is committed is the recipe: module, version and the checksum of its source. The go.sum in that source pins all
+that it needs, so one line pins everything, and no file of the store is in this repository.
+"""
+import functools
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import tomllib
+
+from interop import cache, process
+
+# Two compilers at once, in the background: the machine has other work.
+FLAGS = "-p=2 -mod=mod -buildvcs=false"
+BUILD_S, DOWNLOAD_S = 1200, 300
+
+
+@functools.lru_cache(maxsize=None)
+def version():
+    """Of the compiler; Absent where there is none."""
+    if not shutil.which("go"):
+        raise process.Absent("there is no go on the PATH")
+    return subprocess.run(["go", "env", "GOVERSION"], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def environment():
+    """Modules and objects in our cache; where modules come from is the machine's affair."""
+    version()
+    go = cache.place() / "go"
+    return dict(os.environ, GOMODCACHE=str(go / "mod"), GOCACHE=str(go / "build"), GOFLAGS=FLAGS, GOTOOLCHAIN="local",
+                GOBIN="", GOWORK="off", CGO_ENABLED="0")
+
+
+def go(directory, *arguments, seconds=BUILD_S):
+    """Runs the go command; its output."""
+    return process.run(["nice", "-n", "10", "go", *arguments], directory / "go.log", seconds, directory, environment())
+
+
+def recipe(name):
+    return tomllib.loads((cache.RECIPES / name).read_text())
+
+
+def source(directory, module, version, checksum):
+    """The directory of a module's source, which must have this checksum."""
+    (directory / "go.log").unlink(missing_ok=True)
+    found = json.loads(go(directory, "mod", "download", "-json", "%s@%s" % (module, version), seconds=DOWNLOAD_S))
+    if found["Sum"] != checksum:
+        raise AssertionError("%s@%s has the checksum %s, and the recipe says %s" % (
+            module, version, found["Sum"], checksum))
+    return pathlib.Path(found["Dir"])
+
+
+def _wrapper(directory, r):
+    """go.mod and go.sum of a module whose main program is the store's."""
+    store = source(directory, r["module"], r["version"], r["checksum"])
+    lines = (store / "go.mod").read_text().splitlines()
+    (directory / "go.mod").write_text("\n".join(
+        "module portcullis.test/" + r["name"] if line.startswith("module ") else line for line in lines) + "\n")
+    sums = {line for name in r["sums"] for line in (store / name).read_text().splitlines()}
+    (directory / "go.sum").write_text("\n".join(sorted(sums)) + "\n")
+    edits = ["-require=%s@%s" % (r["module"], r["version"])]
+    edits += ["-replace=%s=%s" % pair for pair in r.get("replace", {}).items()]
+    go(directory, "mod", "edit", *edits)
+
+
+def store(name):
+    """The path of the store's program, built if need be."""
+    r = dict(recipe(name + ".toml"), name=name)
+
+    def make(directory):
+        _wrapper(directory, r)
+        go(directory, "build", "-ldflags=" + r["ldflags"], "-o", name, r["module"] + "/" + r["program"])
+
+    return cache.product(name, r["version"].lstrip("v"), name + ".toml", make, version()) / name

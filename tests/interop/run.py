@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Starts one partner by hand, built if need be, until Ctrl-C. From the root of the repository:
+
+    make build/python/made    # the messages, once
+    /usr/bin/python3 -m tests.interop.run pyroscope http=4040
+    /usr/bin/python3 -m tests.interop.run parca http=7070
+
+Ports that are not named are chosen. `build` instead of a name builds them all and starts none.
+"""
+import pathlib
+import signal
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path[:0] = [str(ROOT / "build" / "python"), str(ROOT / "tests")]
+
+from interop import partners, process  # noqa: E402 (the paths come first)
+
+
+def build():
+    status = 0
+    for name, partner in partners.ALL.items():
+        try:
+            print("%s: %s" % (name, partner.installed()), flush=True)
+        except process.Absent as reason:
+            print("%s: %s" % (name, reason), flush=True)
+            status = 1
+    return status
+
+
+def main():
+    if len(sys.argv) < 2 or sys.argv[1] not in [*partners.ALL, "build"]:
+        sys.exit(__doc__)
+    if sys.argv[1] == "build":
+        return build()
+    ports = {name: int(port) for name, port in (argument.split("=") for argument in sys.argv[2:])}
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        with partners.ALL[sys.argv[1]](**ports) as partner:
+            print("%s %s, process %d: %s" % (partner.name, partner.version, partner.process.pid,
+                                             ", ".join("%s 127.0.0.1:%d" % p for p in partner.port.items())), flush=True)
+            partner.process.popen.wait()
+            print(partner.log())
+            return 1
+    except KeyboardInterrupt:
+        return 0
+    except (process.Absent, process.Unready) as reason:
+        print(reason, file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

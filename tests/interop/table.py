@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which tests passed, failed and were skipped with which partner."""
+import pathlib
+
+from interop import partners
+
+HEAD = """<!-- Written by `make interop`. -->
+
+# Beside real peers
+
+What `make interop` showed: the gateway between and in front of other people's programs, each built or installed from its
+published release, started on loopback, and read back through its own query interface. `tests/interop` has the tests; a
+partner that cannot be had on a machine is skipped, with the reason in this table.
+
+| Partner | Version | Passed | Failed | Skipped | Why skipped |
+|---|---|---|---|---|---|
+"""
+
+
+class Table:
+    """A plugin: counts every test for each partner among its fixtures."""
+
+    def __init__(self, config, path):
+        self.config, self.path = config, path
+        self.counts = {name: {"passed": 0, "failed": 0, "skipped": 0} for name in partners.ALL}
+        self.reasons = {name: set() for name in partners.ALL}
+        self.members = {}
+
+    def pytest_collection_modifyitems(self, items):
+        for item in items:
+            self.members[item.nodeid] = [name for name in partners.ALL if name in item.fixturenames]
+
+    def pytest_runtest_logreport(self, report):
+        if report.when != "call" and report.passed:
+            return
+        for name in self.members.get(report.nodeid, []):
+            self.counts[name][report.outcome] += 1
+            if report.skipped:
+                self.reasons[name].add(report.longrepr[2].removeprefix("Skipped: "))
+
+    def lines(self):
+        for name, partner in partners.ALL.items():
+            counts = self.counts[name]
+            yield "| %s | %s | %d | %d | %d | %s |" % (
+                partner.name, partner.version, counts["passed"], counts["failed"], counts["skipped"],
+                "; ".join(sorted(self.reasons[name])).replace("\n", " ").replace("|", "\\|"))
+
+    def pytest_terminal_summary(self, terminalreporter):
+        text = HEAD + "\n".join(self.lines()) + "\n"
+        terminalreporter.write_line("\n" + text[text.index("| Partner"):])
+        if self.path:
+            pathlib.Path(self.path).write_text(text)
