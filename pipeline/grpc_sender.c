@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pipeline/grpc_sender.h"
+
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/version.h"
+
+#if defined(__x86_64__)
+#define MACHINE "amd64"
+#elif defined(__aarch64__)
+#define MACHINE "arm64"
+#else
+#define MACHINE "unknown"
+#endif
+#define USER_AGENT "Portcullis/" PORTCULLIS_VERSION " (linux/" MACHINE ")"
+
+/* One call. */
+struct flight {
+	struct grpc_sender *sender;
+	struct sending *sending;
+	uint64_t profiles;
+};
+
+static const struct answer {
+	const char *reason;
+	enum send_outcome outcome;
+} answers[] = {
+	{ "ok", SEND_OK },
+	{ "cancelled", SEND_RETRY },
+	{ "unknown", SEND_PERMANENT },
+	{ "invalid_argument", SEND_PERMANENT },
+	{ "deadline_exceeded", SEND_RETRY },
+	{ "not_found", SEND_PERMANENT },
+	{ "already_exists", SEND_PERMANENT },
+	{ "permission_denied", SEND_PERMANENT },
+	{ "resource_exhausted", SEND_PERMANENT }, /* with RetryInfo: judge_exhausted */
+	{ "failed_precondition", SEND_PERMANENT },
+	{ "aborted", SEND_RETRY },
+	{ "out_of_range", SEND_RETRY },
+	{ "unimplemented", SEND_PERMANENT },
+	{ "internal", SEND_PERMANENT },
+	{ "unavailable", SEND_RETRY },
+	{ "data_loss", SEND_RETRY },
+	{ "unauthenticated", SEND_PERMANENT },
+};
+enum { UNKNOWN = 2, RESOURCE_EXHAUSTED = 8, STATUS_COUNT = sizeof answers / sizeof *answers };
+
+/* What gRPC libraries say of a message over their limit; a status of its own for that does not exist. */
+static bool says_too_large(const char *message)
+{
+	static const char *const words[] = { "larger than max", "exceeds maximum", "exceeds the maximum", "too large" };
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+		if (strcasestr(message, words[i]))
+			return true;
+	return false;
+}
+
+static struct send_result judge(const struct grpc_result *result)
+{
+	int status = result->status >= 0 && result->status < STATUS_COUNT ? result->status : UNKNOWN;
+	struct send_result verdict = { .outcome = answers[status].outcome, .reason = answers[status].reason,
+				       .retry_after_ms = result->retry_delay_ms };
+	if (status != RESOURCE_EXHAUSTED)
+		return verdict;
+	if (result->retry_delay_ms >= 0) {
+		verdict.outcome = SEND_RETRY;
+	} else if (says_too_large(result->message)) {
+		verdict.outcome = SEND_TOO_LARGE;
+		verdict.reason = "too_large";
+	}
+	return verdict;
+}
+
+/* On the client's queue thread. */
+static void on_answer(void *argument, const struct grpc_result *result)
+{
+	struct flight *flight = argument;
+	const struct grpc_sender *sender = flight->sender;
+	struct send_result verdict = judge(result);
+	if (sender->method->answered)
+		sender->method->answered(sender->exporter, result, flight->profiles, &verdict);
+	sending_done(flight->sending, &verdict);
+	memory_free(flight);
+}
+
+static bool begin_call(struct grpc_sender *sender, const struct grpc_message *message, uint64_t timeout_ns,
+		       struct flight *flight)
+{
+	pthread_rwlock_rdlock(&sender->lock);
+	bool running = sender->client != NULL;
+	if (running)
+		grpc_client_call(sender->client, message, timeout_ns, on_answer, flight);
+	pthread_rwlock_unlock(&sender->lock);
+	return running;
+}
+
+void grpc_sender_send(struct grpc_sender *sender, const struct grpc_message *message, uint64_t profiles,
+		      uint64_t timeout_ns, struct sending *sending)
+{
+	struct flight *flight = memory_new(sizeof *flight);
+	*flight = (struct flight){ sender, sending, profiles };
+	if (begin_call(sender, message, timeout_ns, flight))
+		return;
+	message->release(message->owner);
+	memory_free(flight);
+	sending_done(sending, &(struct send_result){ .outcome = SEND_RETRY, .retry_after_ms = -1, .reason = "stopped" });
+}
+
+/* ---- life ---- */
+
+bool grpc_sender_reload(struct grpc_sender *sender, struct error *err)
+{
+	bool ok = true, changed = false;
+	pthread_rwlock_rdlock(&sender->lock);
+	if (sender->client)
+		ok = grpc_client_reload(sender->client, &changed, err);
+	pthread_rwlock_unlock(&sender->lock);
+	if (changed)
+		log_info(&sender->host->log, "Certificates reloaded");
+	return ok;
+}
+
+static void reload_is_due(void *argument)
+{
+	struct grpc_sender *sender = argument;
+	struct error err = { 0 };
+	if (!grpc_sender_reload(sender, &err))
+		log_error(&sender->host->log, "Certificates are broken; keeping the old ones",
+			  log_text("error", err.text));
+	loop_timer_start(sender->reload_timer, (uint64_t)sender->config->tls.reload_interval.ns);
+}
+
+static const char *or_default(const char *text, const char *otherwise)
+{
+	return text && *text ? text : otherwise;
+}
+
+bool grpc_sender_gzips(const struct grpc_sender_config *config)
+{
+	return !strcmp(or_default(config->compression, "none"), "gzip");
+}
+
+bool grpc_sender_init(struct grpc_sender *sender, const struct grpc_sender_config *config,
+		      const struct grpc_method *method, void *exporter, const struct host *host, struct error *err)
+{
+	*sender = (struct grpc_sender){ .config = config, .method = method, .exporter = exporter, .host = host };
+	pthread_rwlock_init(&sender->lock, NULL);
+	return grpc_endpoint_parse(config->endpoint, &sender->endpoint, err);
+}
+
+bool grpc_sender_start(struct grpc_sender *sender, const struct pairs *headers, struct error *err)
+{
+	const struct grpc_sender_config *c = sender->config;
+	sender->client = grpc_client_new(&(struct grpc_client_options){
+		.endpoint = c->endpoint,
+		.method = sender->method->path,
+		.tls = &c->tls,
+		.headers = headers ? headers : &c->headers,
+		.user_agent = or_default(c->user_agent, USER_AGENT),
+		.authority = or_default(c->authority, NULL),
+		.balancer = c->balancer_name,
+		.wait_for_ready = c->wait_for_ready,
+		.keepalive = c->keepalive.present.enabled,
+		.keepalive_time = c->keepalive.time,
+		.keepalive_timeout = c->keepalive.timeout,
+		.permit_without_stream = c->keepalive.permit_without_stream,
+	}, err);
+	if (sender->client && c->tls.reload_interval.ns > 0) {
+		sender->reload_timer = loop_timer_new(sender->host->loop, reload_is_due, sender);
+		loop_timer_start(sender->reload_timer, (uint64_t)c->tls.reload_interval.ns);
+	}
+	return sender->client != NULL;
+}
+
+void grpc_sender_stop(struct grpc_sender *sender)
+{
+	pthread_rwlock_wrlock(&sender->lock);
+	struct grpc_client *client = sender->client;
+	sender->client = NULL;
+	pthread_rwlock_unlock(&sender->lock);
+	grpc_client_unref(&client);
+}
+
+void grpc_sender_fini(struct grpc_sender *sender)
+{
+	loop_timer_unref(&sender->reload_timer);
+	grpc_endpoint_fini(&sender->endpoint);
+	pthread_rwlock_destroy(&sender->lock);
+}
+
+/* ---- configuration ---- */
+
+static bool check_compression(const char *name, struct error *err)
+{
+	static const char *const impossible[] = { "snappy", "zstd", NULL };
+	if (!name || !*name || !strcmp(name, "gzip") || !strcmp(name, "none"))
+		return true;
+	for (const char *const *i = impossible; *i; i++)
+		if (!strcmp(name, *i))
+			return error_set(err, ERROR_CONFIG, "compression: the gRPC library here cannot send %s; use gzip "
+					 "or none", name);
+	return error_set(err, ERROR_CONFIG, "unsupported compression type \"%s\"", name);
+}
+
+static bool check_balancer(const char *name, struct error *err)
+{
+	if (!strcmp(name, "round_robin") || !strcmp(name, "pick_first"))
+		return true;
+	return error_set(err, ERROR_CONFIG, "invalid balancer_name: %s", name);
+}
+
+static bool check_extensions(const struct grpc_sender_config *c, struct error *err)
+{
+	const struct node *name = c->auth ? node_get(c->auth, "authenticator") : NULL;
+	if (name && name->kind == NODE_SCALAR)
+		return error_set(err, ERROR_CONFIG, "auth: failed to resolve authenticator \"%s\": authenticator not found",
+				 name->text);
+	if (c->middlewares && c->middlewares->count)
+		return error_set(err, ERROR_CONFIG, "middlewares: this build has no middleware extension");
+	return true;
+}
+
+bool grpc_sender_check(const struct grpc_sender_config *c, struct error *err)
+{
+	struct grpc_endpoint endpoint;
+	bool ok = grpc_endpoint_parse(c->endpoint, &endpoint, err);
+	grpc_endpoint_fini(&endpoint);
+	return ok && check_compression(c->compression, err) && check_balancer(c->balancer_name, err) &&
+	       grpc_client_check_headers(&c->headers, err) && check_extensions(c, err);
+}
+
+static const struct config_row keepalive_rows[] = {
+	CONFIG_ROW(struct keepalive_config, time, .key = "time", .def = "10s",
+		   .help = "Without traffic for so long, the connection is pinged."),
+	CONFIG_ROW(struct keepalive_config, timeout, .key = "timeout", .def = "10s",
+		   .help = "Without an answer, or without progress in sending, for so long, it is given up."),
+	CONFIG_ROW(struct keepalive_config, permit_without_stream, .key = "permit_without_stream", .def = "false",
+		   .help = "Pings also while no request is under way."),
+	{ 0 }
+};
+const struct config_table grpc_keepalive_table = {
+	.size = sizeof(struct keepalive_config), .rows = keepalive_rows, .optional = true
+};

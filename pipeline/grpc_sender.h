@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PIPELINE_GRPC_SENDER_H
+#define PIPELINE_GRPC_SENDER_H
+
+#include <pthread.h>
+
+#include "net/grpc_client.h"
+#include "pipeline/component.h"
+
+/*
+ * What all exporters over gRPC have in common: the Collector's keys of a client (collector-compat §3.1), one client
+ * with its life, and what each status means for the data (§3.3). The exporter brings the method, the bodies, and what
+ * is special about its answers.
+ */
+struct keepalive_config {
+	struct optional present;
+	struct duration time, timeout;
+	bool permit_without_stream;
+};
+
+struct grpc_sender_config {
+	char *endpoint, *compression, *user_agent, *balancer_name, *authority;
+	struct tls_client_config tls;
+	struct keepalive_config keepalive;
+	struct pairs headers;
+	bool wait_for_ready;
+	int64_t read_buffer_size, write_buffer_size;
+	const struct node *auth, *middlewares;
+};
+
+extern const struct config_table grpc_keepalive_table;
+
+/* The rows of an exporter's table: GRPC_SENDER_ROWS(struct parca_config, client). */
+#define GRPC_SENDER_ROWS(type, member) \
+	CONFIG_ROW(type, member.endpoint, .key = "endpoint", \
+		   .help = "`host:port` of the gRPC server. `https://` forces TLS, `http://` is ignored; also " \
+			   "`dns:///host:port`, `unix:///path`, `ipv4:address:port,address:port`."), \
+	CONFIG_SECTION(type, member.tls, tls_client_table, .key = "tls", \
+		       .help = "TLS is on unless `insecure: true`."), \
+	CONFIG_ROW(type, member.compression, .key = "compression", .def = "gzip", \
+		   .help = "`gzip` (level 1) or `none`; `snappy` and `zstd` are errors: the gRPC library cannot send " \
+			   "them."), \
+	CONFIG_ROW(type, member.headers, .key = "headers", \
+		   .help = "Sent with each request; names in lower case. Those that gRPC itself writes are errors."), \
+	CONFIG_ROW(type, member.user_agent, .key = "user_agent", \
+		   .help = "Default: `Portcullis/<version> (linux/<arch>)`; the library appends its own name."), \
+	CONFIG_ROW(type, member.wait_for_ready, .key = "wait_for_ready", .def = "false", \
+		   .help = "While there is no connection, requests wait until their timeout instead of failing at " \
+			   "once."), \
+	CONFIG_ROW(type, member.balancer_name, .key = "balancer_name", .def = "round_robin", \
+		   .help = "`round_robin` over all addresses of the endpoint, or `pick_first`."), \
+	CONFIG_ROW(type, member.authority, .key = "authority", \
+		   .help = "The `:authority` to send; under TLS it must be a name of the server's certificate."), \
+	CONFIG_SECTION(type, member.keepalive, grpc_keepalive_table, .key = "keepalive", \
+		       .presence = PRESENCE_NONE, .help = "HTTP/2 pings."), \
+	CONFIG_ROW(type, member.auth, .key = "auth", \
+		   .help = "Naming an `authenticator` is an error: this build has none."), \
+	CONFIG_ROW(type, member.middlewares, .key = "middlewares", \
+		   .help = "Naming one is an error: this build has none."), \
+	CONFIG_ROW(type, member.read_buffer_size, .key = "read_buffer_size", .def = "0", .inert = true, \
+		   .help = "The gRPC library chooses its buffers."), \
+	CONFIG_ROW(type, member.write_buffer_size, .key = "write_buffer_size", .def = "524288", .inert = true, \
+		   .help = "The gRPC library chooses its buffers.")
+
+/* What the manual says of all of them. */
+#define GRPC_SENDER_MANUAL \
+	"Answers are classified as OTLP says: CANCELLED, DEADLINE_EXCEEDED, ABORTED, OUT_OF_RANGE, UNAVAILABLE and " \
+	"DATA_LOSS are tried again, RESOURCE_EXHAUSTED only with RetryInfo, whose delay is kept; everything else drops " \
+	"the data. "
+#define GRPC_SENDER_MANUAL_END \
+	"A server that stops reading in the middle of a request is given up after 10 s (with `keepalive`: after its " \
+	"`timeout`); a stop of the gateway waits for that.\n\n" \
+	"The proxy variables of the environment (`grpc_proxy`, `https_proxy`, `http_proxy`, `no_grpc_proxy`, `no_proxy`) " \
+	"are honoured."
+
+bool grpc_sender_check(const struct grpc_sender_config *config, struct error *err);
+bool grpc_sender_gzips(const struct grpc_sender_config *config);
+
+/* An exporter's method, and what it makes of an answer. */
+struct grpc_method {
+	const char *path; /* "/package.Service/Method" */
+	/* On the client's queue thread, once for each request: may change the verdict that its status gave. NULL: none. */
+	void (*answered)(void *exporter, const struct grpc_result *result, uint64_t profiles,
+			 struct send_result *verdict);
+};
+
+/* Part of an exporter's instance. */
+struct grpc_sender {
+	const struct grpc_sender_config *config;
+	const struct grpc_method *method;
+	void *exporter;
+	const struct host *host;
+	struct grpc_endpoint endpoint;
+	struct loop_timer *reload_timer; /* NULL: certificates are read again on SIGHUP only */
+	pthread_rwlock_t lock;           /* guards client: a send that was begun late finds it gone after stop */
+	struct grpc_client *client;
+};
+
+/* All borrowed, for the life of the exporter. grpc_sender_fini follows also a failed init. */
+bool grpc_sender_init(struct grpc_sender *sender, const struct grpc_sender_config *config,
+		      const struct grpc_method *method, void *exporter, const struct host *host, struct error *err);
+void grpc_sender_fini(struct grpc_sender *sender);
+/* headers: instead of the configured ones, borrowed during the call; NULL: those. */
+bool grpc_sender_start(struct grpc_sender *sender, const struct pairs *headers, struct error *err);
+void grpc_sender_stop(struct grpc_sender *sender);
+/* [any thread] As component_factory's reload. */
+bool grpc_sender_reload(struct grpc_sender *sender, struct error *err);
+
+/* [any thread] Calls, and tells `sending` what became of it; message->release always runs. */
+void grpc_sender_send(struct grpc_sender *sender, const struct grpc_message *message, uint64_t profiles,
+		      uint64_t timeout_ns, struct sending *sending);
+
+#endif
