@@ -24,6 +24,8 @@ static void start_batch(struct rpc_call *call, const grpc_op *ops, size_t count,
 static void call_free(struct rpc_call *call)
 {
 	struct rpc_listener *listener = call->listener;
+	if (call->accepted_at)
+		rpc_server_call_done(listener->server);
 	if (call->payload)
 		grpc_byte_buffer_destroy(call->payload);
 	grpc_metadata_array_destroy(&call->headers);
@@ -50,6 +52,7 @@ static void wait_begin(struct rpc_call *call)
 {
 	struct rpc_server *s = call->listener->server;
 	call->accepted_at = clock_now();
+	s->accepted++;
 	call->waiting = true;
 	call->older = s->newest;
 	*(s->newest ? &s->newest->newer : &s->oldest) = call;

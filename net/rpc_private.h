@@ -86,11 +86,11 @@ struct rpc_server {
 	struct rpc_call *oldest, *newest; /* calls that wait for their message, by age */
 	uint64_t failures_seen;  /* of grpc_core_accept_failures */
 	bool accept_is_dead;
-	_Atomic bool serving;
+	_Atomic bool serving, stopping;
+	_Atomic size_t accepted; /* calls that a stop waits for */
 	pthread_mutex_t mutex;   /* guards what follows: start and stop run on another thread */
-	pthread_cond_t changed;  /* listeners became none */
+	pthread_cond_t changed;  /* no call is accepted any more, or no listener left */
 	struct rpc_listener *listeners; /* newest first */
-	bool stopping;
 };
 
 struct rpc_call {
@@ -115,6 +115,9 @@ struct rpc_call {
 	grpc_metadata trailer;
 	bool has_trailer;
 };
+
+/* An accepted call has ended. */
+void rpc_server_call_done(struct rpc_server *server);
 
 /* Puts up `count` slots for the method (by index; method_count: whatever is unknown). */
 void rpc_call_await(struct rpc_listener *listener, size_t method, size_t count);

@@ -159,16 +159,6 @@ static bool prepare(struct rpc_server *s, struct error *err)
 	       (s->addresses.any_port || rpc_address_probe(&s->addresses, err));
 }
 
-/* Until no listener is left, hence no tag, or the deadline. [holding the mutex] */
-static bool wait_for_end(struct rpc_server *s, uint64_t deadline)
-{
-	struct timespec at = { (time_t)(deadline / SECOND), (long)(deadline % SECOND) };
-	int code = 0;
-	while (s->listeners && code == 0)
-		code = pthread_cond_timedwait(&s->changed, &s->mutex, &at);
-	return !s->listeners;
-}
-
 static bool listen_first(struct rpc_server *s, struct error *err)
 {
 	pthread_mutex_lock(&s->mutex);
@@ -211,20 +201,48 @@ bool rpc_server_reload(struct rpc_server *s, struct error *err)
 	return true;
 }
 
-static void drain_all(struct rpc_server *s)
+void rpc_server_call_done(struct rpc_server *s)
 {
-	s->stopping = true;
-	for (struct rpc_listener *l = s->listeners; l; l = l->next)
-		rpc_listener_drain(l);
+	if (--s->accepted || !s->stopping)
+		return;
+	pthread_mutex_lock(&s->mutex);
+	pthread_cond_broadcast(&s->changed);
+	pthread_mutex_unlock(&s->mutex);
+}
+
+static bool none_accepted(const struct rpc_server *s)
+{
+	return !s->accepted;
+}
+
+/* Hence no tag is out either. */
+static bool none_listening(const struct rpc_server *s)
+{
+	return !s->listeners;
+}
+
+/* False: the deadline has passed. [holding the mutex] */
+static bool wait_until(struct rpc_server *s, bool (*done)(const struct rpc_server *), uint64_t deadline)
+{
+	struct timespec at = { (time_t)(deadline / SECOND), (long)(deadline % SECOND) };
+	int code = 0;
+	while (!done(s) && code == 0)
+		code = pthread_cond_timedwait(&s->changed, &s->mutex, &at);
+	return done(s);
 }
 
 /*
+ * With the last call of a connection that was told GOAWAY core closes it, and what the client still sends then makes
+ * the kernel reset it, the last replies perhaps unread. So GOAWAY follows the replies: core closes when the ping that
+ * it sends along was answered, by a client that has therefore read all.
+ *
  * Cancelled calls may still sit with a worker, and to start a batch on a queue that was shut down aborts the process:
  * the server ends only with the last call's last tag, however long that takes.
  */
 void rpc_server_stop(struct rpc_server **server, uint64_t grace_ns)
 {
 	struct rpc_server *s = *server;
+	uint64_t deadline = clock_now() + grace_ns;
 	if (!s)
 		return;
 	*server = NULL;
@@ -232,8 +250,11 @@ void rpc_server_stop(struct rpc_server **server, uint64_t grace_ns)
 		loop_call(s->options.loop, end_reloading, s);
 	rpc_server_set_serving(s, false);
 	pthread_mutex_lock(&s->mutex);
-	drain_all(s);
-	if (!wait_for_end(s, clock_now() + grace_ns))
+	s->stopping = true;
+	wait_until(s, none_accepted, deadline);
+	for (struct rpc_listener *l = s->listeners; l; l = l->next)
+		rpc_listener_drain(l);
+	if (!wait_until(s, none_listening, deadline))
 		for (struct rpc_listener *l = s->listeners; l; l = l->next)
 			grpc_server_cancel_all_calls(l->core);
 	while (s->listeners)

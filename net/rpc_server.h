@@ -65,9 +65,10 @@ void rpc_server_set_serving(struct rpc_server *server, bool serving);
 /* Reads the certificate files again; the old certificate stays if the new one is broken (err says so). [loop thread] */
 bool rpc_server_reload(struct rpc_server *server, struct error *err);
 /*
- * Refuses new connections, lets calls finish until the deadline, then cancels them, waits until each has been
- * replied to. [any thread but the queue's] Whoever holds calls must not need this thread to
- * reply; nobody may reload meanwhile.
+ * Lets accepted calls finish, then closes the listeners and says GOAWAY, and waits until every client has read that;
+ * at the deadline cancels what is left, and waits until each call has been replied to. New calls come until the
+ * GOAWAY: `headers` refuses them. [any thread but the queue's] Whoever holds calls must not need this thread to reply;
+ * nobody may reload meanwhile.
  */
 void rpc_server_stop(struct rpc_server **server, uint64_t grace_ns);
 

@@ -32,6 +32,7 @@ static struct tls_server_config tls;
 static struct rpc_server_options options = { .max_message_bytes = 4 << 20 };
 static struct rpc_server *server;
 static _Atomic int seen_headers, seen_messages, seen_lost, seen_too_large, replied;
+static _Atomic bool stopping;
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* guards what follows */
 static pthread_cond_t more = PTHREAD_COND_INITIALIZER;
@@ -85,10 +86,22 @@ static void *work(void *argument)
 	return NULL;
 }
 
+static void refuse(struct rpc_call *call, const char *why)
+{
+	struct error err;
+	error_set(&err, ERROR_BUSY, "%s", why);
+	err.retry_after_ms = 1500;
+	rpc_call_reply(call, &err, (struct view){ 0 });
+}
+
 static void on_headers(void *context, struct rpc_call *call)
 {
 	(void)context;
 	atomic_fetch_add(&seen_headers, 1);
+	if (stopping) {
+		refuse(call, "stopping");
+		return;
+	}
 	rpc_call_set_user(call, &queue);
 	rpc_call_peer(call);
 	rpc_call_identity(call);
@@ -96,14 +109,11 @@ static void on_headers(void *context, struct rpc_call *call)
 	rpc_call_accept(call);
 }
 
-static void refuse(void *context, struct rpc_call *call)
+static void be_busy(void *context, struct rpc_call *call)
 {
 	(void)context;
-	struct error err;
-	error_set(&err, ERROR_BUSY, "the memory limit is reached");
-	err.retry_after_ms = 1500;
 	atomic_fetch_add(&seen_headers, 1);
-	rpc_call_reply(call, &err, (struct view){ 0 });
+	refuse(call, "the memory limit is reached");
 }
 
 static void on_message(void *context, struct rpc_call *call, size_t len)
@@ -126,7 +136,7 @@ static void on_lost(void *context, struct rpc_call *call, bool too_large)
 
 static const struct rpc_method methods[] = {
 	{ "/test.Test/Echo", on_headers, on_message, on_lost, NULL },
-	{ "/test.Test/Busy", refuse, NULL, NULL, NULL },
+	{ "/test.Test/Busy", be_busy, NULL, NULL, NULL },
 	{ "/test.Test/Hold", on_headers, on_message, on_lost, &held },
 };
 
@@ -193,6 +203,7 @@ static void *release_later(void *argument)
 static void stop(const char *grace_ms, bool overdue)
 {
 	pthread_t later;
+	stopping = true;
 	if (overdue)
 		pthread_create(&later, NULL, release_later, NULL);
 	rpc_server_stop(&server, strtoull(grace_ms, NULL, 10) * 1000000);
