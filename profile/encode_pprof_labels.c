@@ -1,108 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/quote.h"
 #include "profile/pprof_writer.h"
+#include "profile/value_text.h"
 #include "profile/wire.h"
 
-#include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 
-/* A label is text or number; everything else becomes text, as the Collector's AsString would have
- * it. */
-
-static bool add_base64(struct bytes *out, struct view data)
-{
-	static const char digits[] =
-		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-	for (size_t i = 0; i < data.len; i += 3) {
-		size_t left = data.len - i;
-		uint32_t group = (uint32_t)data.at[i] << 16 | (left > 1 ? data.at[i + 1] << 8 : 0) |
-				 (left > 2 ? data.at[i + 2] : 0);
-		char text[4] = { digits[group >> 18], digits[group >> 12 & 63],
-				 left > 1 ? digits[group >> 6 & 63] : '=',
-				 left > 2 ? digits[group & 63] : '=' };
-		if (!bytes_add(out, text, sizeof text))
-			return false;
-	}
-	return true;
-}
-
-/* The shortest of the spellings that read back as the same number. */
-static bool add_double(struct bytes *out, double number)
-{
-	char text[32];
-	for (int digits = 15; digits <= 17; digits++) {
-		snprintf(text, sizeof text, "%.*g", digits, number);
-		if (strtod(text, NULL) == number)
-			break;
-	}
-	return bytes_add_text(out, isnan(number) ? "NaN" : text);
-}
-
-static bool add_json(struct pprof_writer *w, const struct attribute *a);
-
-static bool add_json_children(struct pprof_writer *w, const struct attribute *a, bool keys)
-{
-	const struct profiles *p = w->p;
-	bool ok = bytes_add_byte(&w->text, keys ? '{' : '[');
-	for (uint32_t i = 0; i < a->children.count && ok; i++) {
-		const struct attribute *child = &p->attributes.at[a->children.first + i];
-		struct view key = string_view(p, child->key);
-		ok = (!i || bytes_add_byte(&w->text, ',')) &&
-		     (!keys ||
-		      (quote_json(&w->text, key.at, key.len) && bytes_add_byte(&w->text, ':'))) &&
-		     add_json(w, child);
-	}
-	return ok && bytes_add_byte(&w->text, keys ? '}' : ']');
-}
-
-/* Recursion ends at VALUE_DEPTH_MAX: decoders refuse what is deeper. */
-static bool add_json(struct pprof_writer *w, const struct attribute *a)
-{
-	struct view text =
-		a->type == VALUE_STRING ? string_view(w->p, a->string) : (struct view){ 0 };
-	switch ((enum value_type)a->type) {
-	case VALUE_STRING:
-		return quote_json(&w->text, text.at, text.len);
-	case VALUE_BOOL:
-		return bytes_add_text(&w->text, a->boolean ? "true" : "false");
-	case VALUE_INT:
-		return bytes_format(&w->text, "%lld", (long long)attribute_integer(a));
-	case VALUE_DOUBLE:
-		return isfinite(attribute_number(a)) ? add_double(&w->text, attribute_number(a)) :
-						       bytes_add_text(&w->text, "null");
-	case VALUE_BYTES:
-		return bytes_add_byte(&w->text, '"') &&
-		       add_base64(&w->text, span_view(w->p, a->bytes)) &&
-		       bytes_add_byte(&w->text, '"');
-	case VALUE_ARRAY:
-	case VALUE_KVLIST:
-		return add_json_children(w, a, a->type == VALUE_KVLIST);
-	case VALUE_EMPTY:
-		break;
-	}
-	return bytes_add_text(&w->text, "null");
-}
+/* A label is text or number; everything else becomes text. */
 
 static uint32_t text_of(struct pprof_writer *w, const struct attribute *a)
 {
-	bool ok = true;
-	w->text.len = 0;
-	switch ((enum value_type)a->type) {
-	case VALUE_STRING:
+	if (a->type == VALUE_STRING)
 		return pprof_string(w, a->string);
-	case VALUE_DOUBLE:
-		ok = add_double(&w->text, attribute_number(a));
-		break;
-	case VALUE_BYTES:
-		ok = add_base64(&w->text, span_view(w->p, a->bytes));
-		break;
-	case VALUE_EMPTY:
-		break;
-	default:
-		ok = add_json(w, a);
-	}
-	w->full |= !ok;
+	w->text.len = 0;
+	w->full |= !value_text(w->p, a, &w->text);
 	return pprof_text(w, bytes_view(&w->text));
 }
 
