@@ -38,3 +38,21 @@ def pyroscope():
 def parca():
     with started(partners.Parca) as partner:
         yield partner
+
+
+@pytest.fixture(scope="module")
+def collector():
+    """The class: each test configures its own."""
+    started(partners.Collector, text="")
+    return partners.Collector
+
+
+@pytest.fixture(scope="module")
+def foreign():
+    with started(partners.Foreign) as partner:
+        yield partner
+
+
+@pytest.fixture(scope="module")
+def gotool():
+    return started(partners.GoPprof)

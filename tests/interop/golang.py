@@ -34,12 +34,22 @@ def environment():
     version()
     go = cache.place() / "go"
     return dict(os.environ, GOMODCACHE=str(go / "mod"), GOCACHE=str(go / "build"), GOFLAGS=FLAGS, GOTOOLCHAIN="local",
-                GOBIN="", GOWORK="off", CGO_ENABLED="0")
+                GOWORK="off", CGO_ENABLED="0")
+
+
+def run(directory, *command, seconds=BUILD_S):
+    """A command that builds or downloads; its output."""
+    with process.directory() as scratch:
+        return process.run(["nice", "-n", "10", *command], scratch / "log", seconds, directory, environment())
 
 
 def go(directory, *arguments, seconds=BUILD_S):
-    """Runs the go command; its output."""
-    return process.run(["nice", "-n", "10", "go", *arguments], directory / "go.log", seconds, directory, environment())
+    return run(directory, "go", *arguments, seconds=seconds)
+
+
+def install(directory, package, version):
+    """A program that can be had without a wrapper, into the directory."""
+    return run(directory, "env", "GOBIN=%s" % directory, "go", "install", "%s@%s" % (package, version))
 
 
 def recipe(name):
@@ -48,7 +58,6 @@ def recipe(name):
 
 def source(directory, module, version, checksum):
     """The directory of a module's source, which must have this checksum."""
-    (directory / "go.log").unlink(missing_ok=True)
     found = json.loads(go(directory, "mod", "download", "-json", "%s@%s" % (module, version), seconds=DOWNLOAD_S))
     if found["Sum"] != checksum:
         raise AssertionError("%s@%s has the checksum %s, and the recipe says %s" % (

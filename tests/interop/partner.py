@@ -24,6 +24,10 @@ class Partner:
     def installed(cls):
         raise NotImplementedError
 
+    @classmethod
+    def shown_version(cls):
+        return cls.version
+
     def command(self, program):
         raise NotImplementedError
 

@@ -83,7 +83,8 @@ class Process:
         self.pid = self.popen.pid
 
     def log(self, most=4000):
-        return self.log_path.read_text(errors="replace")[-most:]
+        """The end of what it wrote; all of it if `most` is None."""
+        return self.log_path.read_text(errors="replace")[-most if most else 0:]
 
     def ended(self):
         """The exit status, or None while it runs."""
@@ -115,15 +116,20 @@ class Process:
             time.sleep(0.02)
 
 
+def _short(command):
+    """The program and its verb, without the paths of this machine."""
+    return " ".join(pathlib.PurePath(str(word)).name for word in command if not str(word).startswith("-"))[:80]
+
+
 def run(command, log, seconds, cwd=None, env=None):
     """A program to its end; its log is in the error if it fails or takes too long."""
     process = Process(command, log, cwd, env)
     try:
         status = process.popen.wait(seconds)
     except subprocess.TimeoutExpired:
-        raise Absent("%s took more than %d s" % (" ".join(map(str, command[:3])), seconds)) from None
+        raise Absent("%s: more than %d s" % (_short(command), seconds)) from None
     finally:
         process.kill()
     if status:
-        raise Absent("%s failed: %s" % (" ".join(map(str, command[:3])), process.log(600).strip()))
+        raise Absent("%s failed: %s" % (_short(command), process.log(600).strip()))
     return process.log_path.read_text(errors="replace")

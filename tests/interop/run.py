@@ -4,6 +4,7 @@
     make build/python/made    # the messages, once
     /usr/bin/python3 -m tests.interop.run pyroscope http=4040
     /usr/bin/python3 -m tests.interop.run parca http=7070
+    /usr/bin/python3 -m tests.interop.run collector otlp=4317
 
 Ports that are not named are chosen. `build` instead of a name builds them all and starts none.
 """
@@ -15,6 +16,9 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(ROOT / "build" / "python"), str(ROOT / "tests")]
 
 from interop import partners, process  # noqa: E402 (the paths come first)
+
+
+SERVERS = {name: partner for name, partner in partners.ALL.items() if hasattr(partner, "PORTS")}
 
 
 def build():
@@ -29,14 +33,14 @@ def build():
 
 
 def main():
-    if len(sys.argv) < 2 or sys.argv[1] not in [*partners.ALL, "build"]:
+    if len(sys.argv) < 2 or sys.argv[1] not in [*SERVERS, "build"]:
         sys.exit(__doc__)
     if sys.argv[1] == "build":
         return build()
     ports = {name: int(port) for name, port in (argument.split("=") for argument in sys.argv[2:])}
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        with partners.ALL[sys.argv[1]](**ports) as partner:
+        with SERVERS[sys.argv[1]](**ports) as partner:
             print("%s %s, process %d: %s" % (partner.name, partner.version, partner.process.pid,
                                              ", ".join("%s 127.0.0.1:%d" % p for p in partner.port.items())), flush=True)
             partner.process.popen.wait()

@@ -2,7 +2,7 @@
 """Which tests passed, failed and were skipped with which partner."""
 import pathlib
 
-from interop import partners
+from interop import partners, process
 
 HEAD = """<!-- Written by `make interop`. -->
 
@@ -15,6 +15,13 @@ partner that cannot be had on a machine is skipped, with the reason in this tabl
 | Partner | Version | Passed | Failed | Skipped | Why skipped |
 |---|---|---|---|---|---|
 """
+
+
+def _version(partner):
+    try:
+        return partner.shown_version()
+    except process.Absent:
+        return "-"
 
 
 class Table:
@@ -42,7 +49,7 @@ class Table:
         for name, partner in partners.ALL.items():
             counts = self.counts[name]
             yield "| %s | %s | %d | %d | %d | %s |" % (
-                partner.name, partner.version, counts["passed"], counts["failed"], counts["skipped"],
+                partner.name, _version(partner), counts["passed"], counts["failed"], counts["skipped"],
                 "; ".join(sorted(self.reasons[name])).replace("\n", " ").replace("|", "\\|"))
 
     def pytest_terminal_summary(self, terminalreporter):

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The OpenTelemetry Collector, in front of the gateway or behind it."""
+import re
+import textwrap
+
+from interop import cache, golang, partner
+
+BUILDER = ("go.opentelemetry.io/collector/cmd/builder", "v0.161.0")
+# Its own metrics have a fixed port; nobody asks for them here.
+QUIET = "service: {telemetry: {metrics: {level: none}}}\n"
+
+
+class Collector(partner.Partner):
+    """Collector(text): {port:NAME} in its configuration becomes a free port, port[NAME]; it runs in `directory`."""
+
+    name, version = "OpenTelemetry Collector", "0.161.0"
+    PORTS = ("otlp",)
+    TEXT = """
+        receivers: {otlp: {protocols: {grpc: {endpoint: "127.0.0.1:{port:otlp}"}}}}
+        exporters: {debug: {verbosity: detailed}}
+        service: {pipelines: {profiles: {receivers: [otlp], exporters: [debug]}}}
+        """
+
+    def __init__(self, text=TEXT, **ports):
+        self.text = textwrap.dedent(text)
+        self.PORTS = sorted(set(re.findall(r"\{port:(\w+)\}", text)) - set(ports)) + sorted(ports)
+        super().__init__(**ports)
+
+    @classmethod
+    def installed(cls):
+        def make(directory):
+            golang.install(directory, *BUILDER)
+            golang.run(directory, directory / "builder", "--config", cache.RECIPES / "collector.yaml")
+
+        return cache.product("collector", cls.version, "collector.yaml", make, golang.version()) / "collector"
+
+    def command(self, program):
+        body = self.text
+        for name, port in self.port.items():
+            body = body.replace("{port:%s}" % name, str(port))
+        (self.directory / "collector.yaml").write_text(body)
+        (self.directory / "quiet.yaml").write_text(QUIET)
+        return [program, "--config=collector.yaml", "--config=quiet.yaml", "--feature-gates=service.profilesSupport"]
+
+    def ready(self):
+        return "Everything is ready" in self.process.log(None)
