@@ -12,7 +12,7 @@ static uint32_t text_of(struct pprof_writer *w, const struct attribute *a)
 	if (a->type == VALUE_STRING)
 		return pprof_string(w, a->string);
 	w->text.len = 0;
-	w->full |= !value_text(w->p, a, &w->text);
+	w->full |= !value_text_add(w->p, a, &w->text);
 	return pprof_text(w, bytes_view(&w->text));
 }
 

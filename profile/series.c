@@ -109,7 +109,7 @@ static uint32_t value_of(struct series *s, const struct attribute *a, bool *cut)
 	if (a->type == VALUE_ARRAY && a->children.count == 1)
 		a = &s->p->attributes.at[a->children.first];
 	s->text.len = 0;
-	if (!value_text(s->p, a, &s->text))
+	if (!value_text_add(s->p, a, &s->text))
 		s->p->over_cap = true;
 	*cut = most && s->text.len > most;
 	if (*cut)

@@ -80,7 +80,7 @@ static bool add_json(const struct profiles *p, const struct attribute *a, struct
 	return bytes_add_text(out, "null");
 }
 
-bool value_text(const struct profiles *p, const struct attribute *a, struct bytes *out)
+bool value_text_add(const struct profiles *p, const struct attribute *a, struct bytes *out)
 {
 	switch ((enum value_type)a->type) {
 	case VALUE_STRING:

@@ -6,6 +6,6 @@
 
 /* Appends any value as text, as the Collector's AsString would have it: texts as they are, numbers in decimal, bytes in
  * base64, lists as JSON, nothing for an empty one. False when out is full. */
-bool value_text(const struct profiles *p, const struct attribute *a, struct bytes *out);
+bool value_text_add(const struct profiles *p, const struct attribute *a, struct bytes *out);
 
 #endif

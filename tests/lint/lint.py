@@ -113,6 +113,18 @@ def functions(paths):
             yield "%s:%s %s" % (file, fields["line"], name), int(fields["end"]) - int(fields["line"]) + 1
 
 
+def check_names(paths):
+    """A static library lets two functions have one name, and whoever links takes either."""
+    run = subprocess.run(["ctags", "-L", "-", "--c-kinds=f", "-x", "--_xformat=%N %{file} %F"],
+                         cwd=ROOT, text=True, input="\n".join(relative(p) for p in paths), capture_output=True, check=True)
+    seen = {}
+    for name, scope, file in (line.split(" ") for line in run.stdout.splitlines()):
+        if scope != "file":
+            if name in seen:
+                yield "%s: %s is in %s too" % (file, name, seen[name])
+            seen.setdefault(name, file)
+
+
 def complexities(paths):
     """(place, complexity) of every function, by pmccabe."""
     run = subprocess.run(["pmccabe", *[relative(p) for p in paths]], cwd=ROOT, text=True, capture_output=True,
@@ -152,6 +164,7 @@ def main():
                     wrong.append("%s:%d: %s" % (relative(path), number, re.search(WORDS, line)[0]))
     wrong += check_shape("length", list(functions(product)), FUNCTION_P50, FUNCTION_P90, FUNCTION_LINES_MAX)
     wrong += check_shape("complexity", list(complexities(product)), 0, COMPLEXITY_P90, COMPLEXITY_MAX)
+    wrong += check_names(product)
     print("\n".join(wrong))
     return 1 if wrong else 0
 
