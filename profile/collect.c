@@ -201,6 +201,8 @@ static void end_at(struct bytes *out, const uint8_t *end)
 	out->len = (size_t)(end - out->at);
 }
 
+/* The strings of the period type come before those of the frames: most Profiles name them, and the
+ * first entries have the short indices. */
 static bool put_profile_head(struct collect *c, const struct profile *f)
 {
 	if (!bytes_reserve(&c->body, 4 * PUT_MOST))
@@ -208,6 +210,10 @@ static bool put_profile_head(struct collect *c, const struct profile *f)
 	uint8_t *at = c->body.at + c->body.len;
 	if (f->has_sample_type)
 		at = put_kind(&c->dictionary, at, PUT_LEN(1), f->sample_type);
+	if (f->has_period_type) {
+		dictionary_string(&c->dictionary, f->period_type.type);
+		dictionary_string(&c->dictionary, f->period_type.unit);
+	}
 	end_at(&c->body, at);
 	return true;
 }

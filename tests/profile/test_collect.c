@@ -388,6 +388,49 @@ static void long_messages_have_long_lengths(void **state)
 	packet_unref(&packet);
 }
 
+/* Indices of one, two and three bytes. */
+static void frames_keep_their_order_whatever_their_indices(void **state)
+{
+	struct fixture *f = *state;
+	struct profiles *p = &f->p;
+	static const uint32_t count = 0x4000 + 100;
+	struct list locations = profiles_list_copy(p, NONE, count);
+	struct bytes expected;
+	bytes_init(&expected, 1 << 20);
+	bytes_add_text(&expected, HEAD "   ");
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t location = open_location(p, 0, i + 1, 0, NONE);
+		p->indices.at[locations.first + locations.count++] = location;
+		bytes_format(&expected, "%s%x", i ? ";" : "", i + 1);
+	}
+	bytes_add(&expected, " 1\n", sizeof " 1\n");
+	collecting_profile(f);
+	open_sample(p, open_stack(p, locations), NONE, 0, TIMES(1), NULL);
+	assert_collects(f, (const char *)expected.at);
+	bytes_fini(&expected);
+}
+
+/* They stand before what the stacks name, for most Profiles name them. */
+static void period_types_have_short_indices(void **state)
+{
+	struct fixture *f = *state;
+	struct profiles *p = &f->p;
+	collecting_profile(f);
+	p->profiles.at[0].has_period_type = 1;
+	p->profiles.at[0].period_type = (struct value_kind){open_text(p, "wall"), open_text(p, "ms")};
+	for (uint32_t i = 0; i < 200; i++) {
+		char name[16];
+		snprintf(name, sizeof name, "f%u", i);
+		uint32_t location = open_location(p, 0, i, open_function(p, name), NONE);
+		open_sample(p, open_stack(p, LIST(location)), NONE, 0, TIMES(1), NULL);
+	}
+	assert_int_equal(collecting_add(f), COLLECT_ADDED);
+	struct packet *packet = collect_seal(f->c);
+	static const uint8_t period_type[] = {5 << 3 | 2, 4, 1 << 3, 3, 2 << 3, 4};
+	assert_non_null(memmem(packet->otlp.at, packet->otlp.len, period_type, sizeof period_type));
+	packet_unref(&packet);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -410,6 +453,8 @@ int main(void)
 		TEST(a_hundred_requests_share_every_entry),
 		TEST(equal_scopes_of_different_resources_stay_apart),
 		TEST(long_messages_have_long_lengths),
+		TEST(frames_keep_their_order_whatever_their_indices),
+		TEST(period_types_have_short_indices),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
