@@ -34,17 +34,28 @@ __attribute__((constructor)) static void draw_secret(void)
 	{ \
 		if (len - (least) > (most) - (least)) \
 			__builtin_unreachable(); \
-		return hash(data, len, secret, sizeof secret); \
+		return hash(data, len); \
 	}
 #define SHORT 16
 #define MIDDLE 128
 
-CLASS(hash_short, uint64_t, 0, SHORT, XXH3_64bits_withSecret)
-CLASS(hash_middle, uint64_t, SHORT + 1, MIDDLE, XXH3_64bits_withSecret)
-CLASS(hash_long, uint64_t, MIDDLE + 1, SIZE_MAX, XXH3_64bits_withSecret)
-CLASS(hash_short_128, XXH128_hash_t, 0, SHORT, XXH3_128bits_withSecret)
-CLASS(hash_middle_128, XXH128_hash_t, SHORT + 1, MIDDLE, XXH3_128bits_withSecret)
-CLASS(hash_long_128, XXH128_hash_t, MIDDLE + 1, SIZE_MAX, XXH3_128bits_withSecret)
+static inline uint64_t hash_64(const void *data, size_t len)
+{
+	return XXH3_64bits_withSecret(data, len, secret, sizeof secret);
+}
+
+static inline struct hash128 hash_128(const void *data, size_t len)
+{
+	XXH128_hash_t h = XXH3_128bits_withSecret(data, len, secret, sizeof secret);
+	return (struct hash128){ h.low64, h.high64 };
+}
+
+CLASS(hash_short, uint64_t, 0, SHORT, hash_64)
+CLASS(hash_middle, uint64_t, SHORT + 1, MIDDLE, hash_64)
+CLASS(hash_long, uint64_t, MIDDLE + 1, SIZE_MAX, hash_64)
+CLASS(hash_short_128, struct hash128, 0, SHORT, hash_128)
+CLASS(hash_middle_128, struct hash128, SHORT + 1, MIDDLE, hash_128)
+CLASS(hash_long_128, struct hash128, MIDDLE + 1, SIZE_MAX, hash_128)
 
 uint64_t hash_bytes(const void *data, size_t len)
 {
@@ -54,8 +65,7 @@ uint64_t hash_bytes(const void *data, size_t len)
 
 struct hash128 hash_bytes_128(const void *data, size_t len)
 {
-	XXH128_hash_t h = len <= SHORT	? hash_short_128(data, len) :
-			  len <= MIDDLE ? hash_middle_128(data, len) :
-					  hash_long_128(data, len);
-	return (struct hash128){ h.low64, h.high64 };
+	return len <= SHORT  ? hash_short_128(data, len) :
+	       len <= MIDDLE ? hash_middle_128(data, len) :
+			       hash_long_128(data, len);
 }

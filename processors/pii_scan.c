@@ -247,14 +247,13 @@ struct pii_verdict pii_scan_plain(const struct pii_engine *engine, struct pii_sc
 	return (struct pii_verdict){ PII_CHANGED, found->hits, bytes_view(&scratch->out) };
 }
 
-#define KNOWN (1ull << 63)
 #define LEN_DROPPED UINT32_MAX
 
 static_assert(PII_DETECTORS_MAX < 63, "a bit for each detector");
 
 static struct pii_verdict recall(const struct pii_scratch *scratch, const struct pii_entry *entry)
 {
-	uint64_t hits = entry->hits & ~KNOWN;
+	uint64_t hits = entry->hits & ~PII_KNOWN;
 	if (!hits)
 		return (struct pii_verdict){ .outcome = PII_CLEAN };
 	if (entry->len == LEN_DROPPED)
@@ -271,7 +270,7 @@ static void remember(struct pii_scratch *scratch, struct pii_entry *entry, struc
 		scratch->texts.len = 0;
 		memset(scratch->entries, 0, sizeof scratch->entries);
 	}
-	*entry = (struct pii_entry){ key, verdict->hits | KNOWN, (uint32_t)scratch->texts.len,
+	*entry = (struct pii_entry){ key, verdict->hits | PII_KNOWN, (uint32_t)scratch->texts.len,
 				     (uint32_t)verdict->text.len };
 	if (verdict->outcome == PII_DROPPED)
 		entry->len = LEN_DROPPED;
@@ -279,26 +278,10 @@ static void remember(struct pii_scratch *scratch, struct pii_entry *entry, struc
 		bytes_add(&scratch->texts, verdict->text.at, verdict->text.len);
 }
 
-static inline struct hash128 key_of(const struct pii_engine *engine, enum site_role role,
-				    struct view text)
-{
-	struct hash128 key = hash_bytes_128(text.at, text.len);
-	key.high ^= engine->class_of[role] * 0x9e3779b97f4a7c15;
-	return key;
-}
-
-bool pii_known_clean(const struct pii_engine *engine, const struct pii_scratch *scratch,
-		     enum site_role role, struct view text)
-{
-	struct hash128 key = key_of(engine, role, text);
-	const struct pii_entry *entry = &scratch->entries[key.low % PII_SETS][key.high % PII_WAYS];
-	return entry->hits == KNOWN && entry->key.low == key.low && entry->key.high == key.high;
-}
-
 struct pii_verdict pii_scan(const struct pii_engine *engine, struct pii_scratch *scratch,
 			    enum site_role role, struct view text)
 {
-	struct hash128 key = key_of(engine, role, text);
+	struct hash128 key = pii_key(engine, role, text);
 	struct pii_entry *set = scratch->entries[key.low % PII_SETS], *victim = NULL;
 	/* Each key has its favourite place, which is mostly the only one that is looked at. */
 	for (unsigned i = 0; i < PII_WAYS; i++) {

@@ -44,10 +44,11 @@ struct pii_verdict {
 struct pii_found;
 struct pii_entry { /* a remembered verdict */
 	struct hash128 key;
-	uint64_t hits;
+	uint64_t hits; /* with PII_KNOWN; 0: unused */
 	uint32_t at, len; /* of the changed text in `texts` */
 };
 
+#define PII_KNOWN (1ull << 63)
 #define PII_SETS 16384
 #define PII_WAYS 4
 #define PII_TEXTS_MAX (1 << 20)
@@ -68,9 +69,22 @@ void pii_engine_fini(struct pii_engine *engine);
 struct pii_verdict pii_scan(const struct pii_engine *engine, struct pii_scratch *scratch,
 			    enum site_role role, struct view text);
 
+static inline struct hash128 pii_key(const struct pii_engine *engine, enum site_role role,
+				     struct view text)
+{
+	struct hash128 key = hash_bytes_128(text.at, text.len);
+	key.high ^= engine->class_of[role] * 0x9e3779b97f4a7c15;
+	return key;
+}
+
 /* Is it remembered that nothing was found in this text? False says nothing. */
-bool pii_known_clean(const struct pii_engine *engine, const struct pii_scratch *scratch,
-		     enum site_role role, struct view text);
+static inline bool pii_known_clean(const struct pii_engine *engine, const struct pii_scratch *scratch,
+				   enum site_role role, struct view text)
+{
+	struct hash128 key = pii_key(engine, role, text);
+	const struct pii_entry *entry = &scratch->entries[key.low % PII_SETS][key.high % PII_WAYS];
+	return entry->hits == PII_KNOWN && entry->key.low == key.low && entry->key.high == key.high;
+}
 
 /* Without; `select` false runs every rule, for the test that compares. */
 struct pii_verdict pii_scan_plain(const struct pii_engine *engine, struct pii_scratch *scratch,
