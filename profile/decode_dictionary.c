@@ -146,15 +146,15 @@ WIRE_HOT bool usual_line(struct decoder *d, struct wire w)
 		return false;
 	struct line *l = &p->lines.at[p->lines.count];
 	*l = (struct line){ 0 };
-	if (wire_is(&w, WIRE_TAG(1, WIRE_VARINT)))
+	if (wire_seems(&w, WIRE_TAG(1, WIRE_VARINT)))
 		number = wire_varint(&w);
-	if (wire_is(&w, WIRE_TAG(2, WIRE_VARINT)))
+	if (wire_seems(&w, WIRE_TAG(2, WIRE_VARINT)))
 		l->line = (int64_t)wire_varint(&w);
 	if (wire_is(&w, WIRE_TAG(3, WIRE_VARINT)))
 		l->column = (int64_t)wire_varint(&w);
 	l->function = (uint32_t)number;
 	p->lines.count++;
-	return wire_done(&w) && number < d->limit[TABLE_FUNCTION] && !d->bad[TABLE_FUNCTION];
+	return wire_at_end(&w) && number < d->limit[TABLE_FUNCTION] && !d->bad[TABLE_FUNCTION];
 }
 
 /* The same of a location. */
@@ -162,9 +162,9 @@ WIRE_HOT bool usual_location(struct decoder *d, struct wire w, struct location *
 {
 	uint64_t number = 0;
 	struct view attributes = { 0 };
-	if (wire_is(&w, WIRE_TAG(1, WIRE_VARINT)))
+	if (wire_seems(&w, WIRE_TAG(1, WIRE_VARINT)))
 		number = wire_varint(&w);
-	if (wire_is(&w, WIRE_TAG(2, WIRE_VARINT)))
+	if (wire_seems(&w, WIRE_TAG(2, WIRE_VARINT)))
 		l->address = wire_varint(&w);
 	while (wire_is(&w, WIRE_TAG(3, WIRE_LEN)))
 		if (!usual_line(d, wire_sub(&w)))
@@ -172,7 +172,7 @@ WIRE_HOT bool usual_location(struct decoder *d, struct wire w, struct location *
 	if (wire_is(&w, WIRE_TAG(4, WIRE_LEN)))
 		attributes = wire_len(&w);
 	l->mapping = (uint32_t)number;
-	return wire_done(&w) && number < d->limit[TABLE_MAPPING] && !d->bad[TABLE_MAPPING] &&
+	return wire_at_end(&w) && number < d->limit[TABLE_MAPPING] && !d->bad[TABLE_MAPPING] &&
 	       (!attributes.len || decoder_indices(d, "attribute_indices", TABLE_ATTRIBUTE, attributes,
 						   &l->fault));
 }

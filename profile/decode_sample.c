@@ -85,9 +85,9 @@ struct parts {
 /* What writers send: each field at most once, packed, in order. False: it is not such a sample. */
 WIRE_HOT bool usual_sample(struct wire w, struct parts *x)
 {
-	if (wire_is(&w, WIRE_TAG(1, WIRE_VARINT)))
+	if (wire_seems(&w, WIRE_TAG(1, WIRE_VARINT)))
 		x->stack = wire_varint(&w);
-	if (wire_is(&w, WIRE_TAG(2, WIRE_LEN))) {
+	if (wire_seems(&w, WIRE_TAG(2, WIRE_LEN))) {
 		x->attributes = wire_len(&w);
 		x->seen |= SEEN_2_LEN;
 	}
@@ -95,15 +95,15 @@ WIRE_HOT bool usual_sample(struct wire w, struct parts *x)
 		x->link = wire_varint(&w);
 		x->seen |= SEEN_3_VARINT;
 	}
-	if (wire_is(&w, WIRE_TAG(4, WIRE_LEN))) {
+	if (wire_seems(&w, WIRE_TAG(4, WIRE_LEN))) {
 		x->values = wire_len(&w);
 		x->seen |= SEEN_4_LEN;
 	}
-	if (wire_is(&w, WIRE_TAG(5, WIRE_LEN))) {
+	if (wire_seems(&w, WIRE_TAG(5, WIRE_LEN))) {
 		x->timestamps = wire_len(&w);
 		x->seen |= SEEN_5;
 	}
-	return wire_done(&w);
+	return wire_at_end(&w);
 }
 
 /* Any other: chunks, unpacked numbers, older layouts, unknown fields. */

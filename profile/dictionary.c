@@ -224,16 +224,14 @@ static uint32_t mapping_of(struct dictionary *d, uint32_t mapping)
 }
 
 #define LINE_MOST (PUT_HEADER + 3 * PUT_MOST)
+static_assert(LINE_MOST < PUT_HEADER + 0x80, "a line is a short message");
 
-static uint8_t *put_line(struct dictionary *d, uint8_t *header, const struct line *l,
-			 uint32_t *changed)
+static inline uint8_t *put_line(uint8_t *header, const struct line *l, uint32_t function)
 {
-	uint32_t function = function_of(d, l->function);
-	*changed |= function & DICTIONARY_CHANGED;
-	uint8_t *at = put_number(header + PUT_HEADER, PUT_VARINT(1), DICTIONARY_INDEX(function));
+	uint8_t *at = put_number(header + PUT_HEADER, PUT_VARINT(1), function);
 	at = put_number(at, PUT_VARINT(2), (uint64_t)l->line);
 	at = put_number(at, PUT_VARINT(3), (uint64_t)l->column);
-	return put_close(header, PUT_LEN(3), at);
+	return put_close_short(header, PUT_LEN(3), at);
 }
 
 /* Location 0 too is copied, as an entry that says nothing: it keeps its place in the stack. */
@@ -246,59 +244,48 @@ static __attribute__((noinline)) uint32_t location_new(struct dictionary *d, uin
 					     list_room(l->attributes));
 	if (!start)
 		return 0;
-	uint32_t mapping = mapping_of(d, l->mapping);
-	uint32_t changed = changed_if(l->changed) | (mapping & DICTIONARY_CHANGED);
+	uint32_t mapping = mapping_of(d, l->mapping), changed = changed_if(l->changed) | mapping;
 	uint8_t *at = put_number(start, PUT_VARINT(1), DICTIONARY_INDEX(mapping));
 	at = put_number(at, PUT_VARINT(2), l->address);
-	for (uint32_t i = 0; i < l->lines.count; i++)
-		at = put_line(d, at, &d->p->lines.at[l->lines.first + i], &changed);
-	at = put_list(d, at, PUT_LEN(4), l->attributes, &changed);
-	return remember(d, LOCATIONS, location, put_entry(d, LOCATIONS, start, at), changed);
-}
-
-/* From the root: its frames are in most stacks, and the first entries have the short indices. */
-static void locations_new(struct dictionary *d, const uint32_t *theirs, uint32_t count)
-{
-	const uint32_t *known = d->maps[LOCATIONS];
-	while (count--)
-		if (!known[theirs[count]])
-			location_new(d, theirs[count]);
-}
-
-/* False if a location is not known yet. */
-static inline bool put_frames(const uint32_t *known, const uint32_t *theirs, uint32_t count, uint8_t **to,
-			      uint32_t *changed)
-{
-	uint8_t *at = *to;
-	uint32_t unknown = 0;
-	for (const uint32_t *end = theirs + count; theirs < end; theirs++) {
-		uint32_t ours = known[*theirs];
-		unknown |= !ours;
-		*changed |= ours & DICTIONARY_CHANGED;
-		at = put_index(at, DICTIONARY_INDEX(ours));
+	const struct line *line = d->p->lines.at + l->lines.first, *end = line + l->lines.count;
+	for (; line < end; line++) {
+		uint32_t function = function_of(d, line->function);
+		changed |= function;
+		at = put_line(at, line, DICTIONARY_INDEX(function));
 	}
-	*to = at;
-	return !unknown;
+	at = put_list(d, at, PUT_LEN(4), l->attributes, &changed);
+	return remember(d, LOCATIONS, location, put_entry(d, LOCATIONS, start, at),
+			changed & DICTIONARY_CHANGED);
 }
 
+/*
+ * Written from its end, for that is where the root is: its frames are in most stacks, and the first
+ * entries of a table have the short indices.
+ */
 uint32_t dictionary_stack_new(struct dictionary *d, uint32_t stack)
 {
 	assert(stack < d->p->stacks.count);
 	const struct stack *s = &d->p->stacks.at[stack];
-	struct list list = s->locations;
-	uint8_t *start = intern_room(&d->tables[STACKS], list_room(list));
-	if (!start)
+	size_t room = list_room(s->locations);
+	uint8_t *end = intern_room(&d->tables[STACKS], room);
+	if (!end)
 		return 0;
-	const uint32_t *theirs = d->p->indices.at + list.first, *known = d->maps[LOCATIONS];
+	end += room;
+	const uint32_t *leaf = d->p->indices.at + s->locations.first, *known = d->maps[LOCATIONS];
+	const uint32_t *theirs = leaf + s->locations.count;
 	uint32_t changed = changed_if(s->changed);
-	uint8_t *at = start + PUT_HEADER;
-	if (!put_frames(known, theirs, list.count, &at, &changed)) {
-		locations_new(d, theirs, list.count);
-		at = start + PUT_HEADER;
-		put_frames(known, theirs, list.count, &at, &changed);
+	uint8_t *at = end;
+	while (theirs > leaf) {
+		uint32_t ours = known[*--theirs];
+		if (__builtin_expect(!ours, 0))
+			ours = location_new(d, *theirs);
+		changed |= ours;
+		at = put_index_before(at, DICTIONARY_INDEX(ours));
 	}
-	at = list.count ? put_close(start, PUT_LEN(1), at) : start;
-	return remember(d, STACKS, stack, put_entry(d, STACKS, start, at), changed);
+	if (at < end)
+		at = put_header_before(at, PUT_LEN(1), (size_t)(end - at));
+	return remember(d, STACKS, stack, put_entry(d, STACKS, at, end),
+			changed & DICTIONARY_CHANGED);
 }
 
 uint32_t dictionary_link_new(struct dictionary *d, uint32_t link)

@@ -27,13 +27,34 @@ static inline uint8_t *put_index(uint8_t *at, uint32_t index)
 	return at + 1 + second;
 }
 
+/* The same before `end`, behind bytes that are still to be written; returns its start. */
+static inline uint8_t *put_index_before(uint8_t *end, uint32_t index)
+{
+	if (__builtin_expect(index >= 0x4000, 0)) {
+		uint8_t *at = end - wire_varint_len(index);
+		wire_put_varint(at, index);
+		return at;
+	}
+	uint32_t second = index >= 0x80;
+	end[-2] = (uint8_t)(index | 0x80);
+	end[-1] = (uint8_t)(second ? index >> 7 : index);
+	return end - 1 - second;
+}
+
 /* A varint field; the default value is left out. */
 static inline uint8_t *put_number(uint8_t *at, uint8_t tag, uint64_t v)
 {
 	if (!v)
 		return at;
 	*at++ = tag;
-	return wire_put_varint(at, v);
+	if (v >= 0x4000)
+		return wire_put_long(at, v);
+	at[0] = (uint8_t)v;
+	if (v < 0x80)
+		return at + 1;
+	at[0] |= 0x80;
+	at[1] = (uint8_t)(v >> 7);
+	return at + 2;
 }
 
 static inline uint8_t *put_fixed64(uint8_t *at, uint8_t tag, uint64_t v)
@@ -48,6 +69,14 @@ static inline uint8_t *put_header(uint8_t *at, uint8_t tag, size_t len)
 {
 	*at++ = tag;
 	return wire_put_varint(at, len);
+}
+
+/* The same before its content; returns its start. */
+static inline uint8_t *put_header_before(uint8_t *content, uint8_t tag, size_t len)
+{
+	uint8_t *at = content - wire_varint_len(len) - 1;
+	put_header(at, tag, len);
+	return at;
 }
 
 /* Short copies move 32 bytes through registers. They may overlap. */
@@ -88,13 +117,18 @@ static inline uint8_t *put_close(uint8_t *header, uint8_t tag, uint8_t *end)
 	return end;
 }
 
+/* A submessage that is surely shorter than 128 bytes. */
+static inline uint8_t *put_close_short(uint8_t *header, uint8_t tag, uint8_t *end)
+{
+	header[0] = tag;
+	header[1] = (uint8_t)(end - header - PUT_HEADER);
+	return end;
+}
+
 /* One packed number; most lists of attributes have one. */
 static inline uint8_t *put_packed_one(uint8_t *at, uint8_t tag, uint32_t number)
 {
-	uint8_t *end = put_index(at + PUT_HEADER, number);
-	at[0] = tag;
-	at[1] = (uint8_t)(end - at - PUT_HEADER);
-	return end;
+	return put_close_short(at, tag, put_index(at + PUT_HEADER, number));
 }
 
 /* Packed varints: reserve 5 bytes for each and PUT_MOST. */

@@ -38,6 +38,16 @@ struct wire_long wire_varint_long(const uint8_t *at)
 	return (struct wire_long){ value | tenth << 63, tenth > 1 ? NULL : at + 10 };
 }
 
+uint8_t *wire_put_long(uint8_t *at, uint64_t value)
+{
+	if (value >> 56)
+		return wire_put_varint(at, value);
+	size_t len = wire_varint_len(value);
+	uint64_t more = 0x8080808080808080 & (((uint64_t)1 << (8 * len - 8)) - 1);
+	wire_store(at, wire_spread(value) | more);
+	return at + len;
+}
+
 struct wire wire_skipped(struct wire w, uint32_t tag)
 {
 	switch (tag < 8 ? 3 : tag & 7) {

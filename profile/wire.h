@@ -75,6 +75,12 @@ static inline bool wire_done(struct wire *w)
 	return !w->fault;
 }
 
+/* The same without the reason why not: for who then reads the message again, with more care. */
+static inline bool wire_at_end(const struct wire *w)
+{
+	return w->at == w->end;
+}
+
 /* The 7-bit groups of up to 8 bytes (little-endian, continuation bits cleared) as one number. */
 static inline uint64_t wire_squeeze(uint64_t x)
 {
@@ -83,11 +89,26 @@ static inline uint64_t wire_squeeze(uint64_t x)
 	return (x & 0x000000000fffffff) | (x & 0x0fffffff00000000) >> 4;
 }
 
+/* The other way: a number below 2^56. */
+static inline uint64_t wire_spread(uint64_t x)
+{
+	x = (x & 0x000000000fffffff) | (x & 0x00fffffff0000000) << 4;
+	x = (x & 0x00003fff00003fff) | (x & 0x0fffc0000fffc000) << 2;
+	return (x & 0x007f007f007f007f) | (x & 0x3f803f803f803f80) << 1;
+}
+
 static inline uint64_t wire_load(const uint8_t *at)
 {
 	uint64_t word;
 	memcpy(&word, at, sizeof word);
 	return __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? __builtin_bswap64(word) : word;
+}
+
+static inline void wire_store(uint8_t *at, uint64_t word)
+{
+	if (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__)
+		word = __builtin_bswap64(word);
+	memcpy(at, &word, sizeof word);
 }
 
 /*
@@ -181,6 +202,18 @@ WIRE_HOT bool wire_is(struct wire *w, uint32_t tag)
 	return true;
 }
 
+/*
+ * The same without a look at the end: for who uses nothing of a message before wire_at_end says that it was not
+ * passed. After two of them the third must look: no more fields than that may be read in the slack.
+ */
+WIRE_HOT bool wire_seems(struct wire *w, uint32_t tag)
+{
+	if (*w->at != tag)
+		return false;
+	w->at++;
+	return true;
+}
+
 /* Ends a case of a switch over tags, before that of the next field: writers send fields in their order,
  * and falling through to the next one saves its dispatch. */
 #define WIRE_THEN(w, tag) \
@@ -240,7 +273,7 @@ bool wire_utf8_repair(struct bytes *out, struct view text);
 /* Writers. `wire_put_*` write where there is room (10 bytes for a varint) and return the end. */
 static inline size_t wire_varint_len(uint64_t value)
 {
-	return (size_t)(63 - __builtin_clzll(value | 1)) / 7 + 1;
+	return (size_t)((63 - __builtin_clzll(value | 1)) * 9 + 73) / 64; /* bits / 7, rounded up */
 }
 
 static inline size_t wire_len_len(uint32_t number, size_t len)
@@ -257,6 +290,9 @@ static inline uint8_t *wire_put_varint(uint8_t *at, uint64_t value)
 	*at++ = (uint8_t)value;
 	return at;
 }
+
+/* The same, faster for a long one; it may write into the bytes behind, ten in all. */
+uint8_t *wire_put_long(uint8_t *at, uint64_t value);
 
 static inline uint8_t *wire_put_tag(uint8_t *at, uint32_t number, enum wire_type type)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/profile/otlp_fixture.h"
+#include "base/memory.h"
 #include "profile/wire.h"
 
 #include <stdio.h>
@@ -403,6 +404,37 @@ static void repaired_text_counts_against_the_cap(void **state)
 	assert_int_equal(error.kind, ERROR_TOO_LARGE);
 }
 
+/* The fast readers look at the tags behind a message that ends the input: they must neither use nor pass the slack,
+ * whatever stands there. */
+static void nothing_behind_the_input_is_read_as_a_field(void **state)
+{
+	static const char *const lasts[] = {
+		REQUEST("2{2{4[5]}}") "2{" STRINGS "2{} 2{}}",
+		REQUEST("2{2{4[5]}}") "2{" STRINGS "2{} 2{3{}}}",
+		DICTIONARY REQUEST("2{2{4[5]}}"),
+	};
+	(void)state;
+	for (size_t i = 0; i < COUNT(lasts); i++) {
+		for (uint8_t tag = 1; tag < 6 * 8; tag++) {
+			assert_true(decode(lasts[i]));
+			struct location location = tables.locations.at[1];
+			uint32_t lines = tables.lines.count, indices = tables.indices.count;
+			uint8_t *exact = memory_resize(NULL, input.len + BYTES_SLACK);
+			memcpy(exact, input.at, input.len);
+			for (size_t n = 0; n < BYTES_SLACK; n++)
+				exact[input.len + n] = n % 11 == 0  ? tag + n / 11 * 8 :
+						       n % 11 < 10 ? 0x80 :
+								      1;
+			assert_true(decode_bytes((struct view){ exact, input.len }, 1 << 30));
+			assert_int_equal(tables.locations.at[1].address, location.address);
+			assert_int_equal(tables.locations.at[1].mapping, location.mapping);
+			assert_int_equal(tables.lines.count, lines);
+			assert_int_equal(tables.indices.count, indices);
+			memory_free(exact);
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -427,6 +459,7 @@ int main(void)
 		cmocka_unit_test(location_indices_of_every_shape_decode),
 		cmocka_unit_test(unknown_fields_and_payloads_are_not_read),
 		cmocka_unit_test(invalid_utf8_is_repaired_and_counted),
+		cmocka_unit_test(nothing_behind_the_input_is_read_as_a_field),
 		cmocka_unit_test(tables_have_a_cap),
 		cmocka_unit_test(repaired_text_counts_against_the_cap),
 	};

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "profile/wire.h"
+#include "profile/put.h"
 
 static const uint64_t numbers[] = { 0, 1, 127, 128, 300, 16383, 16384, 1u << 21, 1u << 28,
 				    UINT32_MAX, 1ull << 35, 1ull << 42, 1ull << 49, 1ull << 56,
@@ -32,6 +32,26 @@ static void varints_of_every_length_come_back(void **state)
 		struct wire w = wire_of(with_slack(written, len));
 		assert_true(wire_varint(&w) == numbers[i]);
 		assert_true(wire_done(&w));
+	}
+}
+
+static void every_writer_of_varints_writes_the_same(void **state)
+{
+	(void)state;
+	for (unsigned bit = 0; bit < 64; bit++) {
+		for (uint64_t number = (1ull << bit) - 1; number <= 1ull << bit; number++) {
+			uint8_t plain[10], fast[10], before[16];
+			size_t len = (size_t)(wire_put_varint(plain, number) - plain);
+			assert_int_equal(wire_put_long(fast, number) - fast, len);
+			assert_memory_equal(fast, plain, len);
+			assert_int_equal(wire_varint_len(number), len);
+			if (number > UINT32_MAX)
+				continue;
+			assert_ptr_equal(put_index_before(before + 16, (uint32_t)number), before + 16 - len);
+			assert_memory_equal(before + 16 - len, plain, len);
+			assert_int_equal(put_index(fast, (uint32_t)number) - fast, len);
+			assert_memory_equal(fast, plain, len);
+		}
 	}
 }
 
@@ -193,6 +213,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(varints_of_every_length_come_back),
+		cmocka_unit_test(every_writer_of_varints_writes_the_same),
 		cmocka_unit_test(a_varint_cut_anywhere_is_a_fault),
 		cmocka_unit_test(a_varint_of_more_than_64_bits_is_a_fault),
 		cmocka_unit_test(padded_varints_are_read),
