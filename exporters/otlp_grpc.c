@@ -71,7 +71,7 @@ static void send_part(void *instance, const struct part *part, uint64_t timeout_
 	/* A reference of its own, until core lets go of the bytes. */
 	const struct grpc_message message = { .bytes = bytes_view(body), .gzip = self->form == FORM_OTLP_GZIP,
 					      .release = release_packet, .owner = packet_ref(part->packet) };
-	grpc_sender_send(&self->sender, &message, part->profiles, timeout_ns, sending);
+	grpc_sender_send(&self->sender, &message, part->packet->profiles, timeout_ns, sending);
 }
 
 static bool is_prompt(void *instance)

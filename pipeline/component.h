@@ -7,6 +7,7 @@
 #include "config/table.h"
 #include "net/loop.h"
 #include "profile/packet.h"
+#include "profile/parts.h"
 #include "profile/profiles.h"
 
 /*
@@ -72,21 +73,6 @@ struct path_settings {
 	struct duration memory_check_interval;
 };
 
-struct part { /* one request to a destination, made from a packet by plan */
-	struct packet *packet; /* borrowed by plan; delivery holds the reference */
-	uint32_t index;        /* of the part in the plan */
-	uint64_t samples, profiles;
-};
-
-struct limits { /* what the destination takes; 0: not limited. Learned limits come with the splitter */
-	uint64_t bytes, samples;
-};
-
-struct parts {
-	struct part *at;
-	uint32_t count, room;
-};
-
 /* One send in progress. The exporter calls sending_done exactly once, from any thread. */
 struct sending;
 
@@ -94,13 +80,17 @@ enum send_outcome {
 	SEND_OK,
 	SEND_RETRY,     /* try again, after retry_after_ms if >= 0 */
 	SEND_PERMANENT, /* will never be taken: dropped */
-	SEND_TOO_LARGE  /* the destination's limit: dropped until there is a splitter */
+	SEND_TOO_LARGE  /* over a limit of the destination: split once more, by a smaller limit; dropped if nothing is left
+			 * to split */
 };
 
 struct send_result {
 	enum send_outcome outcome;
 	int64_t retry_after_ms;     /* -1: none was sent */
 	uint64_t rejected_profiles; /* of SEND_OK: partial_success */
+	/* Of SEND_TOO_LARGE: the limits that the destination named, by the arithmetic of struct part; 0: none, so half of
+	 * what was refused is tried. */
+	uint64_t stated_bytes, stated_samples;
 	const char *reason;         /* one of a few fixed words for metrics and logs: "unavailable", "invalid" ... */
 };
 
@@ -135,7 +125,12 @@ struct component_factory {
 	void (*settle)(void *self, struct path_settings *settings);
 
 	/*
-	 * Exporters. plan is pure: same packet and limits, same parts in the same order; NULL means one part, the packet.
+	 * Exporters. plan is pure: same packet and limits, same parts in the same order. It appends to parts and says there
+	 * what it drops itself; false only when it has no answer at all. It is called again, with smaller limits, for the
+	 * packet of a part that was refused as too large, so it must be able to split its own parts. It runs on a pool
+	 * thread; for a packet within the limits that are known without decoding, NULL and prompt ones on any.
+	 * NULL means split_packet (profile/split.h) by the limits, with the arithmetic of OTLP.
+	 * preset: what is known of the destination, where the configuration says nothing; NULL: nothing is.
 	 * send runs on a pool thread, may compress and write but not wait for a peer, and says through
 	 * sending_done what happened; also after stop, when a shutdown has passed its deadline. At most
 	 * max_in_flight sends run at once (0: the queue's num_consumers).
@@ -144,6 +139,7 @@ struct component_factory {
 	 */
 	size_t delivery_offset; /* of struct delivery_config in the config struct */
 	uint32_t max_in_flight;
+	void (*preset)(void *self, struct limits *limits);
 	bool (*plan)(void *self, struct packet *packet, const struct limits *limits, struct parts *parts,
 		     struct error *err);
 	/* Where it sends, for the labels server_address and server_port; texts of the instance. NULL: nowhere on a network. */

@@ -2,7 +2,6 @@
 #include "pipeline/delivery.h"
 
 #include "base/clock.h"
-#include "base/hash.h"
 #include "base/memory.h"
 
 #include <assert.h>
@@ -38,12 +37,8 @@ static const struct metric retries = {
 
 const struct metric *const delivery_metrics[] = {
 	&sent_samples, &failed_samples, &enqueue_failed_samples, &rejected_samples, &queue_size,
-	&queue_capacity, &in_flight, &retries, NULL
+	&queue_capacity, &in_flight, &retries, &plan_learned_bytes, &plan_learned_samples, NULL
 };
-
-/* A destination that always answers at once must not keep us busy. */
-#define DELAY_LEAST_NS 10000000
-#define DELAY_MOST_NS (INT64_C(1) << 62)
 
 struct item { /* a packet of one pipeline, waiting or being delivered */
 	struct item *next;
@@ -69,6 +64,8 @@ struct sending { /* one consumer; belongs to whoever took it from the idle ones,
 	uint64_t begun; /* of the part's first attempt, clock_now */
 	int64_t interval_ns;
 	bool flying;
+	bool planned; /* the item */
+	bool again;   /* the part is to be split, by what its refusal taught */
 	bool waiting; /* for its retry; loop thread */
 	bool failed;  /* some part of the item was given up */
 };
@@ -80,6 +77,7 @@ struct delivery {
 	enum queue_sizer sizer;
 	int64_t capacity;
 	bool waits, prompt;
+	struct plan plan;
 
 	pthread_mutex_t lock; /* guards all of this; something waits in the queue only while no consumer is idle */
 	struct item *head, **tail;
@@ -92,6 +90,7 @@ struct delivery {
 	void *argument;
 
 	_Atomic bool draining;
+	_Atomic bool told[PART_DROPPED]; /* that plan drops for this reason, the log knows */
 	_Atomic uint64_t lost; /* samples given up since then */
 	_Atomic enum { WORKING, RETRYING, DROPPING } state; /* as the log knows it */
 	struct series *sent, *failed, *enqueue_failed, *rejected, *size, *flights, *retried;
@@ -142,6 +141,7 @@ struct delivery *delivery_new(const struct delivery_options *options)
 	d->prompt = options->factory->prompt && options->factory->prompt(options->exporter);
 	pthread_mutex_init(&d->lock, NULL);
 	d->tail = &d->head;
+	plan_init(&d->plan, options);
 	make_series(d);
 	return d;
 }
@@ -296,44 +296,75 @@ static void free_item(struct delivery *d, struct item *item, bool failed)
 	memory_free(item);
 }
 
-static bool make_plan(struct sending *s, struct error *err)
+static void drop_samples(struct delivery *d, struct item *item, uint64_t samples, enum ledger_reason reason);
+static void finish_item(struct sending *s);
+
+/* What plan has no part for. */
+static void count_dropped(struct sending *s)
 {
-	const struct component_factory *factory = s->delivery->options.factory;
-	struct packet *packet = s->item->packet;
-	const struct limits limits = { 0 };
-	if (factory->plan)
-		return factory->plan(s->delivery->options.exporter, packet, &limits, &s->parts, err);
-	if (!s->parts.room) {
-		s->parts.at = memory_new(sizeof *s->parts.at);
-		s->parts.room = 1;
+	static const enum ledger_reason reasons[PART_DROPPED] = {
+		[PART_TOO_LARGE] = LEDGER_TOO_LARGE,
+		[PART_TOO_OLD] = LEDGER_TOO_OLD,
+		[PART_TOO_NEW] = LEDGER_TOO_NEW,
+	};
+	struct delivery *d = s->delivery;
+	for (unsigned r = 0; r < PART_DROPPED; r++) {
+		uint64_t samples = s->parts.dropped[r];
+		if (!samples)
+			continue;
+		s->parts.dropped[r] = 0;
+		s->failed = true;
+		drop_samples(d, s->item, samples, reasons[r]);
+		if (!atomic_exchange(&d->told[r], true))
+			log_warn(d->options.log, "Dropping what the destination will not take. Said once, counted always.",
+				 log_text("reason", ledger_reasons[reasons[r]]), log_number("dropped_items", samples));
 	}
-	s->parts.at[0] = (struct part){ .packet = packet, .samples = packet->samples, .profiles = packet->profiles };
-	s->parts.count = 1;
-	return true;
+}
+
+static bool prepare(struct sending *s)
+{
+	struct delivery *d = s->delivery;
+	struct error err;
+	error_clear(&err);
+	if (s->planned && !s->again)
+		return true;
+	bool ok = true;
+	if (s->again)
+		plan_again(&d->plan, &s->parts, s->part);
+	else
+		ok = plan_packet(&d->plan, s->item->packet, &s->parts, &err);
+	s->again = false;
+	s->planned = true;
+	count_dropped(s);
+	return ok;
 }
 
 static void send_part(void *argument)
 {
 	struct sending *s = argument;
-	struct error err;
-	error_clear(&err);
-	if (!s->parts.count && (!make_plan(s, &err) || !s->parts.count)) {
-		s->parts.count = 0;
+	struct delivery *d = s->delivery;
+	if (!prepare(s)) {
 		sending_done(s, &(struct send_result){ .outcome = SEND_PERMANENT, .retry_after_ms = -1, .reason = "plan" });
-		return;
+	} else if (s->part < s->parts.count) {
+		d->options.factory->send(d->options.exporter, &s->parts.at[s->part],
+					 (uint64_t)d->options.config->timeout.ns, s);
+	} else {
+		s->flying = false;
+		series_add(d->flights, -1);
+		finish_item(s);
 	}
-	s->delivery->options.factory->send(s->delivery->options.exporter, &s->parts.at[s->part],
-					   (uint64_t)s->delivery->options.config->timeout.ns, s);
 }
 
+/* Where the exporter only hands on and nothing is to be split, the thread at hand does it. */
 static void attempt(struct sending *s)
 {
+	struct delivery *d = s->delivery;
 	s->flying = true;
-	series_add(s->delivery->flights, 1);
-	if (s->delivery->prompt)
+	series_add(d->flights, 1);
+	if (d->prompt && !s->again && (s->planned || plan_is_plain(&d->plan, s->item->packet)))
 		send_part(s);
 	else
-		loop_work(s->delivery->options.loop, send_part, NULL, s);
+		loop_work(d->options.loop, send_part, NULL, s);
 }
 
 static void begin_part(struct sending *s, uint32_t part)
@@ -346,8 +377,7 @@ static void begin_part(struct sending *s, uint32_t part)
 
 static void begin_item(struct sending *s)
 {
-	s->parts.count = 0;
-	s->failed = false;
+	s->planned = s->again = s->failed = false;
 	begin_part(s, 0);
 }
 
@@ -373,7 +403,9 @@ static void finish_item(struct sending *s)
 {
 	struct delivery *d = s->delivery;
 	struct loop *loop = d->options.loop;
+	s->failed = s->failed || s->item->left;
 	drop_samples(d, s->item, s->item->left, LEDGER_PLAN);
+	parts_clear(&s->parts);
 	free_item(d, s->item, s->failed);
 
 	pthread_mutex_lock(&d->lock);
@@ -423,30 +455,16 @@ static void count_sent(struct sending *s)
 	series_add(s->item->ledger->queued, -(int64_t)samples);
 	series_add(s->item->ledger->out, (int64_t)samples);
 	series_add(d->rejected, (int64_t)s->result.rejected_profiles);
+	plan_taken(&d->plan);
 	if (d->state != WORKING && atomic_exchange(&d->state, WORKING) != WORKING)
 		log_info(d->options.log, "Exporting works again.");
-}
-
-/* interval * [1 - f, 1 + f], never before what the destination asked for. */
-static uint64_t draw_delay(const struct sending *s)
-{
-	double factor = s->delivery->options.config->retry_on_failure.randomization_factor;
-	uint32_t random;
-	hash_random(&random, sizeof random);
-	double delay = (double)s->interval_ns * (1 + factor * (2.0 * random / UINT32_MAX - 1));
-	double asked = (double)s->result.retry_after_ms * 1e6;
-	if (delay < asked)
-		delay = asked;
-	if (delay < DELAY_LEAST_NS)
-		delay = DELAY_LEAST_NS;
-	return delay < (double)DELAY_MOST_NS ? (uint64_t)delay : DELAY_MOST_NS;
 }
 
 static void retry_part(struct sending *s)
 {
 	struct delivery *d = s->delivery;
 	const struct retry_config *r = &d->options.config->retry_on_failure;
-	uint64_t delay = draw_delay(s);
+	uint64_t delay = retry_delay(r, s->interval_ns, s->result.retry_after_ms);
 	uint64_t elapsed = clock_now() - s->begun;
 	if (!r->present.enabled || d->draining) {
 		drop_part(s, d->draining ? LEDGER_SHUTDOWN : LEDGER_NO_RETRY);
@@ -462,8 +480,7 @@ static void retry_part(struct sending *s)
 		d->state = RETRYING;
 	}
 	series_add(d->retried, 1);
-	double next = (double)s->interval_ns * (r->multiplier > 0 ? r->multiplier : 1);
-	s->interval_ns = next < (double)r->max_interval.ns ? (int64_t)next : r->max_interval.ns;
+	s->interval_ns = retry_next_interval(r, s->interval_ns);
 	s->waiting = true;
 	loop_timer_start(s->timer, delay);
 }
@@ -475,6 +492,15 @@ static void retry_due(void *argument)
 	attempt(s);
 }
 
+static void split_part(struct sending *s)
+{
+	s->again = plan_learn(&s->delivery->plan, &s->parts.at[s->part], &s->result);
+	if (s->again)
+		begin_part(s, s->part);
+	else
+		drop_part(s, LEDGER_TOO_LARGE);
+}
+
 /* On the loop thread, which has the timers. */
 static void conclude_failure(void *argument)
 {
@@ -484,7 +510,7 @@ static void conclude_failure(void *argument)
 		retry_part(s);
 		return;
 	case SEND_TOO_LARGE:
-		drop_part(s, LEDGER_TOO_LARGE);
+		split_part(s);
 		return;
 	default:
 		drop_part(s, LEDGER_PERMANENT);
@@ -554,7 +580,7 @@ void delivery_unref(struct delivery **delivery)
 	assert(!d->head);
 	for (uint32_t i = 0; i < d->consumer_count; i++) {
 		loop_timer_unref(&d->consumers[i].timer);
-		memory_free(d->consumers[i].parts.at);
+		parts_fini(&d->consumers[i].parts);
 	}
 	while (d->books) {
 		struct book *next = d->books->next;
@@ -562,6 +588,7 @@ void delivery_unref(struct delivery **delivery)
 		d->books = next;
 	}
 	pthread_mutex_destroy(&d->lock);
+	plan_fini(&d->plan);
 	memory_free(d->consumers);
 	memory_free(d);
 	*delivery = NULL;

@@ -4,6 +4,7 @@
 
 #include "pipeline/component.h"
 #include "pipeline/ledger.h"
+#include "pipeline/plan.h"
 
 /*
  * What stands between the pipelines and one exporter: a bounded queue, retries, and the counting of what
@@ -37,18 +38,27 @@ struct retry_config {
 struct delivery_config {
 	struct queue_config sending_queue;
 	struct retry_config retry_on_failure;
+	struct limits_config limits;
 	struct duration timeout;
 };
 
 extern const struct config_table queue_table, retry_table;
+/* The wait before a retry: drawn from interval * [1 - f, 1 + f], never before what the destination asked for (-1 ms: it did
+ * not). And the interval of the next one. */
+uint64_t retry_delay(const struct retry_config *r, int64_t interval_ns, int64_t asked_ms);
+int64_t retry_next_interval(const struct retry_config *r, int64_t interval_ns);
+
 extern const struct metric *const delivery_metrics[]; /* for the manual; NULL-terminated */
 
-/* The three rows of every exporter's table: DELIVERY_ROWS(struct file_config, delivery, "5s"). */
+/* The four rows of every exporter's table: DELIVERY_ROWS(struct file_config, delivery, "5s"). */
 #define DELIVERY_ROWS(type, member, default_timeout) \
 	CONFIG_SECTION(type, member.sending_queue, queue_table, .key = "sending_queue", .presence = PRESENCE_SOME, \
 		       .help = "The exporter's own queue; what does not fit is dropped for this destination alone."), \
 	CONFIG_SECTION(type, member.retry_on_failure, retry_table, .key = "retry_on_failure", \
 		       .presence = PRESENCE_SOME, .help = "Retries with exponential backoff."), \
+	CONFIG_SECTION(type, member.limits, limits_table, .key = "limits", \
+		       .help = "What the destination takes in one request; more is split, inside a Profile where needed. " \
+			       "Ours, not the Collector's."), \
 	CONFIG_ROW(type, member.timeout, .key = "timeout", .def = default_timeout, \
 		   .help = "Of one attempt.")
 

@@ -3,8 +3,14 @@
 
 #include <string.h>
 
+#include "base/hash.h"
+
 /* The rules and their words are the Collector's (config/configretry, exporterhelper), where it has them. */
 enum { CONSUMERS_MAX = 10000 };
+
+/* A destination that always answers at once must not keep us busy. */
+#define DELAY_LEAST_NS 10000000
+#define DELAY_MOST_NS (INT64_C(1) << 62)
 
 static const char *const sizers[] = { "requests", "items", "bytes", NULL };
 
@@ -93,3 +99,22 @@ static const struct config_row retry_rows[] = {
 const struct config_table retry_table = {
 	.size = sizeof(struct retry_config), .rows = retry_rows, .check = check_retry, .optional = true
 };
+
+uint64_t retry_delay(const struct retry_config *r, int64_t interval_ns, int64_t asked_ms)
+{
+	uint32_t random;
+	hash_random(&random, sizeof random);
+	double delay = (double)interval_ns * (1 + r->randomization_factor * (2.0 * random / UINT32_MAX - 1));
+	double asked = (double)asked_ms * 1e6;
+	if (delay < asked)
+		delay = asked;
+	if (delay < DELAY_LEAST_NS)
+		delay = DELAY_LEAST_NS;
+	return delay < (double)DELAY_MOST_NS ? (uint64_t)delay : DELAY_MOST_NS;
+}
+
+int64_t retry_next_interval(const struct retry_config *r, int64_t interval_ns)
+{
+	double next = (double)interval_ns * (r->multiplier > 0 ? r->multiplier : 1);
+	return next < (double)r->max_interval.ns ? (int64_t)next : r->max_interval.ns;
+}

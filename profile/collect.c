@@ -41,6 +41,7 @@ struct counts {
 	size_t body, message; /* message: the size of all fields resource_profiles */
 	uint32_t chunks, profiles;
 	uint64_t samples;
+	uint64_t oldest, newest; /* of the Profiles' times */
 };
 
 struct collect {
@@ -73,7 +74,7 @@ static void reset(struct collect *c)
 	c->chunks.count = 1;
 	c->contributions.count = 0;
 	c->body.len = 0;
-	c->counts = (struct counts){.chunks = 1};
+	c->counts = (struct counts){.chunks = 1, .oldest = UINT64_MAX};
 	c->full = false;
 }
 
@@ -82,6 +83,7 @@ static void init(struct collect *c, const struct collect_limits *limits)
 	size_t max = table_max(limits);
 	*c = (struct collect){.limits = *limits};
 	dictionary_init(&c->dictionary, max);
+	c->dictionary.same_tables = limits->same_tables;
 	intern_init(&c->resource_table, 0, max);
 	intern_init(&c->scope_table, 0, max);
 	bytes_init(&c->body, max);
@@ -92,11 +94,16 @@ static void init(struct collect *c, const struct collect_limits *limits)
 	reset(c);
 }
 
-static void fini(struct collect *c)
+static void release_acks(struct collect *c)
 {
 	for (uint32_t i = 0; i < c->contributions.count; i++)
 		if (c->contributions.at[i].ack)
 			ack_release(c->contributions.at[i].ack, true);
+}
+
+static void fini(struct collect *c)
+{
+	release_acks(c);
 	dictionary_fini(&c->dictionary);
 	intern_fini(&c->resource_table);
 	intern_fini(&c->scope_table);
@@ -290,6 +297,14 @@ static bool hopeless(const struct collect *c)
 	return over(c, c->body.len + dictionary_size(&c->dictionary), bytes_allowed(c));
 }
 
+static void note_time(struct counts *counts, uint64_t time)
+{
+	if (time && time < counts->oldest)
+		counts->oldest = time;
+	if (time > counts->newest)
+		counts->newest = time;
+}
+
 static bool add_profile(struct collect *c, const struct profiles *p, const struct profile *f,
 			struct collect_added *added)
 {
@@ -303,6 +318,7 @@ static bool add_profile(struct collect *c, const struct profiles *p, const struc
 	added->samples_merged += merged;
 	c->counts.samples += f->samples.count - merged;
 	c->counts.profiles++;
+	note_time(&c->counts, f->time);
 	return !hopeless(c);
 }
 
@@ -516,8 +532,16 @@ struct packet *collect_seal(struct collect *c)
 	packet->resources = c->resources.count - 1;
 	packet->profiles = c->counts.profiles;
 	packet->samples = c->counts.samples;
+	packet->newest = c->counts.newest;
+	packet->oldest = packet->newest ? c->counts.oldest : 0;
 	reset(c);
 	return packet;
+}
+
+void collect_discard(struct collect *c)
+{
+	release_acks(c);
+	reset(c);
 }
 
 void collect_shrink(struct collect *c, size_t keep)

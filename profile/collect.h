@@ -28,6 +28,9 @@ struct collect_limits {
 	size_t max_bytes; /* of the sealed packet; a first request may exceed it (hard cap below) */
 	uint64_t max_samples; /* 0: none */
 	size_t hard_bytes;    /* no packet ever exceeds it: ERROR_TOO_LARGE */
+	/* All requests are cuts of one: the same tables but for resources, scopes and Profiles. Adding one then costs what
+	 * it refers to, not what the tables hold. */
+	bool same_tables;
 };
 
 /* What one request became. */
@@ -62,6 +65,9 @@ size_t collect_footprint(const struct collect *c); /* memory held */
 
 /* The sealed packet, with one reference; the collector is empty then and keeps its capacity. */
 struct packet *collect_seal(struct collect *c);
+
+/* Forgets what was added, as collect_unref does; keeps the capacity. */
+void collect_discard(struct collect *c);
 
 /* Gives back capacity above `keep` bytes; only while empty. */
 void collect_shrink(struct collect *c, size_t keep);

@@ -18,6 +18,7 @@ void dictionary_fini(struct dictionary *d)
 		intern_fini(&d->tables[t]);
 	canonical_fini(&d->canonical);
 	memory_free(d->block.at);
+	memory_free(d->touched.at);
 	memory_free(d->list.at);
 	memory_free(d->stamps.at);
 }
@@ -28,7 +29,7 @@ void dictionary_reset(struct dictionary *d)
 		intern_reset(&d->tables[t]);
 }
 
-void dictionary_begin(struct dictionary *d, const struct profiles *p)
+static void open_maps(struct dictionary *d, const struct profiles *p)
 {
 	const uint32_t counts[DICTIONARY_TABLES] = {
 		[MAPPINGS] = p->mappings.count,   [LOCATIONS] = p->locations.count,
@@ -46,10 +47,26 @@ void dictionary_begin(struct dictionary *d, const struct profiles *p)
 	for (unsigned t = 0; t < DICTIONARY_TABLES; t++) {
 		d->maps[t] = at;
 		at += counts[t];
-		intern_mark(&d->tables[t]);
 		intern_warm(&d->tables[t], counts[t]);
 	}
 	d->keys = at;
+}
+
+static void wipe_touched(struct dictionary *d)
+{
+	for (uint32_t i = 0; i < d->touched.count; i++)
+		d->block.at[d->touched.at[i]] = 0;
+	d->touched.count = 0;
+}
+
+void dictionary_begin(struct dictionary *d, const struct profiles *p)
+{
+	if (d->same_tables && d->p)
+		wipe_touched(d);
+	else
+		open_maps(d, p);
+	for (unsigned t = 0; t < DICTIONARY_TABLES; t++)
+		intern_mark(&d->tables[t]);
 	d->p = p;
 	d->canonical.left = d->canonical.out.max;
 }
@@ -63,6 +80,8 @@ void dictionary_rollback(struct dictionary *d)
 static uint32_t remember(struct dictionary *d, enum dictionary_table t, uint32_t theirs,
 			 uint32_t ours, uint32_t changed)
 {
+	if (__builtin_expect(d->same_tables, 0))
+		array_push(&d->touched) = (uint32_t)(&d->maps[t][theirs] - d->block.at);
 	return d->maps[t][theirs] = ours ? ours | changed : 0;
 }
 
@@ -327,7 +346,7 @@ uint8_t *dictionary_put(const struct dictionary *d, uint8_t *at)
 size_t dictionary_footprint(const struct dictionary *d)
 {
 	size_t held = d->canonical.out.room + intern_footprint(&d->canonical.keys) +
-		      ((size_t)d->block.room + d->list.room + d->stamps.room) * sizeof(uint32_t);
+		      ((size_t)d->block.room + d->touched.room + d->list.room + d->stamps.room) * sizeof(uint32_t);
 	for (unsigned t = 0; t < DICTIONARY_TABLES; t++)
 		held += intern_footprint(&d->tables[t]);
 	return held;

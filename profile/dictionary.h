@@ -39,6 +39,8 @@ struct dictionary {
 	/* The request's index -> ours, with DICTIONARY_CHANGED; 0: not seen yet. In `block`. */
 	uint32_t *maps[DICTIONARY_TABLES];
 	struct indices block;
+	bool same_tables;       /* set by the owner: every dictionary_begin but the first is for the tables of the first */
+	struct indices touched; /* then: what was written in block since the last one */
 	struct indices list; /* of the record that is being copied */
 	uint32_t *keys; /* of the request's attributes: our strings, once the attribute is known; in `block` */
 	/* For each of our strings the last list in which it was a key: it stands there once. */

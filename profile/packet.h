@@ -27,7 +27,11 @@ struct contribution {
 	struct ack *ack;
 };
 
-enum packet_form { FORM_OTLP, FORM_OTLP_GZIP, FORM_OTLP_ZSTD, FORM_JSON, FORM_COUNT };
+/*
+ * FORM_REQUEST is the body of the request that an exporter makes of a packet that its own plan has made, so that
+ * measuring it and sending it, however often, encode it once. Never of a packet that other exporters share.
+ */
+enum packet_form { FORM_OTLP, FORM_OTLP_GZIP, FORM_OTLP_ZSTD, FORM_JSON, FORM_REQUEST, FORM_COUNT };
 
 struct packet {
 	_Atomic uint32_t refs;
@@ -36,6 +40,7 @@ struct packet {
 	uint64_t oldest_arrival; /* clock_now */
 	uint32_t resources, profiles;
 	uint64_t samples; /* as they leave */
+	uint64_t oldest, newest; /* of its Profiles' times, ns since the epoch; 0: none has one */
 	struct contribution *contributions;
 	uint32_t contribution_count;
 	void (*charge)(void *context, int64_t bytes);

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pipeline/plan.h"
+
+#include "base/array.h"
+#include "base/clock.h"
+#include "pipeline/delivery.h"
+#include "profile/split.h"
+
+#include <string.h>
+
+#define LEARNED_LEAST 1024 /* bytes: no destination is worth smaller requests */
+#define LEARNED_FOR_NS (UINT64_C(600) * 1000000000)
+#define FUTILE_MOST 4
+
+const struct metric plan_learned_bytes = {
+	"otelcol_exporter_learned_max_bytes", METRIC_GAUGE, "By",
+	"The size of a request that the destination's refusals have taught; 0: none."
+};
+const struct metric plan_learned_samples = {
+	"otelcol_exporter_learned_max_samples", METRIC_GAUGE, "{samples}",
+	"The samples of a request that the destination's refusals have taught; 0: none."
+};
+
+#define COUNT_ROW(name, text) \
+	CONFIG_ROW(struct limits_config, name, .key = #name, .def = "0", .limited = true, .min = 0, .max = INT64_MAX, \
+		   .help = text)
+
+static const struct config_row limits_rows[] = {
+	COUNT_ROW(max_bytes, "Bytes of one request, not compressed, by the destination's own arithmetic."),
+	COUNT_ROW(max_samples, "Samples of one request."),
+	COUNT_ROW(max_profiles, "Profiles of one request; parts of one Profile count each in its request."),
+	COUNT_ROW(max_resources, "Resources of one request."),
+	COUNT_ROW(max_series, "Series of one request: distinct scopes, sample types and Profile attributes."),
+	CONFIG_ROW(struct limits_config, max_age, .key = "max_age", .def = "0s",
+		   .help = "Profiles older than that when they are sent are dropped, reason `too_old`."),
+	CONFIG_ROW(struct limits_config, max_ahead, .key = "max_ahead", .def = "0s",
+		   .help = "Profiles that much ahead of our clock are dropped, reason `too_new`."),
+	{ 0 }
+};
+
+static bool check_limits(const void *config, struct error *err)
+{
+	const struct limits_config *c = config;
+	if (c->max_age.ns < 0 || c->max_ahead.ns < 0)
+		return error_set(err, ERROR_CONFIG, "`max_age` and `max_ahead` must be non-negative");
+	return true;
+}
+
+const struct config_table limits_table = {
+	.size = sizeof(struct limits_config), .rows = limits_rows, .check = check_limits
+};
+
+void plan_init(struct plan *plan, const struct delivery_options *options)
+{
+	const struct metric_label labels[] = { { "exporter", options->id }, { 0 } };
+	*plan = (struct plan){
+		.factory = options->factory,
+		.exporter = options->exporter,
+		.config = &options->config->limits,
+		.log = options->log,
+		.bytes_gauge = metrics_series(options->metrics, &plan_learned_bytes, labels),
+		.samples_gauge = metrics_series(options->metrics, &plan_learned_samples, labels),
+	};
+	pthread_mutex_init(&plan->lock, NULL);
+}
+
+void plan_fini(struct plan *plan)
+{
+	pthread_mutex_destroy(&plan->lock);
+}
+
+static void take(uint64_t *limit, int64_t configured)
+{
+	if (configured)
+		*limit = (uint64_t)configured;
+}
+
+static uint64_t minus(uint64_t time, uint64_t by)
+{
+	return time > by ? time - by : 0;
+}
+
+static struct limits configured(const struct plan *plan)
+{
+	const struct limits_config *c = plan->config;
+	struct limits limits = { 0 };
+	if (plan->factory->preset)
+		plan->factory->preset(plan->exporter, &limits);
+	take(&limits.bytes, c->max_bytes);
+	take(&limits.samples, c->max_samples);
+	take(&limits.profiles, c->max_profiles);
+	take(&limits.resources, c->max_resources);
+	take(&limits.series, c->max_series);
+	if (c->max_age.ns)
+		limits.oldest = minus(clock_wall(), (uint64_t)c->max_age.ns);
+	if (c->max_ahead.ns)
+		limits.newest = clock_wall() + (uint64_t)c->max_ahead.ns;
+	return limits;
+}
+
+static bool is_less(uint64_t learned, uint64_t limit)
+{
+	return learned && (!limit || learned < limit);
+}
+
+/* Under the lock. */
+static void show(struct plan *plan)
+{
+	series_set(plan->bytes_gauge, (int64_t)plan->bytes);
+	series_set(plan->samples_gauge, (int64_t)plan->samples);
+}
+
+/* Under the lock. */
+static void forget_old(struct plan *plan)
+{
+	if ((!plan->bytes && !plan->samples) || clock_now() < plan->until)
+		return;
+	plan->bytes = plan->samples = 0;
+	show(plan);
+}
+
+static struct limits limits_now(struct plan *plan)
+{
+	struct limits limits = configured(plan);
+	pthread_mutex_lock(&plan->lock);
+	forget_old(plan);
+	if (is_less(plan->bytes, limits.bytes)) {
+		limits.bytes = plan->bytes;
+		limits.guessed = plan->guessed;
+	}
+	if (is_less(plan->samples, limits.samples))
+		limits.samples = plan->samples;
+	pthread_mutex_unlock(&plan->lock);
+	return limits;
+}
+
+bool plan_is_plain(struct plan *plan, const struct packet *packet)
+{
+	struct limits limits = limits_now(plan);
+	return !plan->factory->plan && split_is_whole(packet, &limits);
+}
+
+static bool ask(struct plan *plan, struct packet *packet, struct parts *parts, struct error *err)
+{
+	struct limits limits = limits_now(plan);
+	return plan->factory->plan ? plan->factory->plan(plan->exporter, packet, &limits, parts, err) :
+				     split_packet(packet, &limits, NULL, parts, err);
+}
+
+bool plan_packet(struct plan *plan, struct packet *packet, struct parts *parts, struct error *err)
+{
+	return ask(plan, packet, parts, err);
+}
+
+static uint64_t bytes_of(const struct part *part)
+{
+	return part->bytes ? part->bytes : part->packet->otlp.len;
+}
+
+/* Under the lock. What a destination names counts only if it explains the refusal. */
+static void lower(struct plan *plan, const struct part *refused, const struct send_result *result)
+{
+	uint64_t was = bytes_of(refused), half = was / 2 > LEARNED_LEAST ? was / 2 : LEARNED_LEAST;
+	if (result->stated_samples && result->stated_samples < refused->samples) {
+		plan->samples = result->stated_samples;
+	} else if (result->stated_bytes >= LEARNED_LEAST && result->stated_bytes < was) {
+		plan->bytes = result->stated_bytes;
+		plan->guessed = false;
+	} else if (is_less(half, plan->bytes)) {
+		plan->bytes = half;
+		plan->guessed = true;
+	}
+	plan->until = clock_now() + LEARNED_FOR_NS;
+	show(plan);
+}
+
+bool plan_learn(struct plan *plan, const struct part *refused, const struct send_result *result)
+{
+	if (refused->samples <= 1 || bytes_of(refused) <= LEARNED_LEAST || plan->futile >= FUTILE_MOST) {
+		plan->futile++;
+		return false;
+	}
+	pthread_mutex_lock(&plan->lock);
+	lower(plan, refused, result);
+	uint64_t bytes = plan->bytes, samples = plan->samples;
+	bool news = bytes + samples != plan->told;
+	plan->told = bytes + samples;
+	pthread_mutex_unlock(&plan->lock);
+	if (news)
+		log_info(plan->log, "The destination takes less than was sent. Splitting requests.",
+			 log_number("max_bytes", bytes), log_number("max_samples", samples));
+	return true;
+}
+
+void plan_taken(struct plan *plan)
+{
+	if (plan->futile)
+		plan->futile = 0;
+}
+
+/* Of the part that they are made of: identical samples may have been merged in it. */
+static void account(struct parts *fresh, uint64_t samples)
+{
+	uint64_t known = 0;
+	for (uint32_t i = 0; i < fresh->count; i++)
+		known += fresh->at[i].samples;
+	for (unsigned r = 0; r < PART_DROPPED; r++)
+		known += fresh->dropped[r];
+	if (fresh->count && known < samples)
+		fresh->at[0].samples += samples - known;
+}
+
+static void replace(struct parts *parts, uint32_t at, struct parts *fresh)
+{
+	packet_unref(&parts->at[at].packet);
+	array_reserve(parts, fresh->count);
+	memmove(parts->at + at + fresh->count, parts->at + at + 1, (parts->count - at - 1) * sizeof *parts->at);
+	if (fresh->count)
+		memcpy(parts->at + at, fresh->at, fresh->count * sizeof *parts->at);
+	parts->count += fresh->count - 1;
+	for (unsigned r = 0; r < PART_DROPPED; r++)
+		parts->dropped[r] += fresh->dropped[r];
+	fresh->count = 0;
+	parts_fini(fresh);
+}
+
+void plan_again(struct plan *plan, struct parts *parts, uint32_t refused)
+{
+	struct part part = parts->at[refused];
+	struct parts fresh = { 0 };
+	struct error err;
+	error_clear(&err);
+	bool smaller = ask(plan, part.packet, &fresh, &err) &&
+		       !(fresh.count == 1 && bytes_of(&fresh.at[0]) >= bytes_of(&part));
+	if (!smaller) {
+		parts_clear(&fresh);
+		fresh.dropped[PART_TOO_LARGE] = part.samples;
+	}
+	account(&fresh, part.samples);
+	replace(parts, refused, &fresh);
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PIPELINE_PLAN_H
+#define PIPELINE_PLAN_H
+
+#include <pthread.h>
+
+#include "pipeline/component.h"
+
+/*
+ * Which requests a packet becomes at one destination: what is known of the destination's limits, and the exporter's plan,
+ * or the splitter, asked with them. Of delivery.c.
+ *
+ * A limit comes from the configuration, else from the exporter's preset. A destination that refuses a request as too large
+ * teaches a smaller one for some time: what it named, else half of what it refused. When again and again not even the
+ * smallest request is taken, size is not what is wrong, and nothing is split until something was taken.
+ */
+struct limits_config { /* 0: as the exporter has it */
+	int64_t max_bytes, max_samples, max_profiles, max_resources, max_series;
+	struct duration max_age, max_ahead;
+};
+
+extern const struct config_table limits_table;
+extern const struct metric plan_learned_bytes, plan_learned_samples;
+
+struct plan {
+	const struct component_factory *factory;
+	void *exporter;
+	const struct limits_config *config;
+	struct log *log;
+	struct series *bytes_gauge, *samples_gauge;
+
+	pthread_mutex_t lock; /* guards what was learned */
+	uint64_t bytes, samples; /* 0: nothing */
+	bool guessed;            /* bytes: nobody named it */
+	uint64_t until;          /* clock_now */
+	uint64_t told;           /* the last bytes in the log */
+	_Atomic uint32_t futile; /* refusals of what cannot be split, since something was taken */
+};
+
+struct delivery_options;
+void plan_init(struct plan *plan, const struct delivery_options *options);
+void plan_fini(struct plan *plan);
+
+/* The packet itself is the request, and to find that out costs nothing. [any thread] */
+bool plan_is_plain(struct plan *plan, const struct packet *packet);
+/* May decode and encode, unless it is plain. [any thread] */
+bool plan_packet(struct plan *plan, struct packet *packet, struct parts *parts, struct error *err);
+
+/* The destination refused the part as too large. False: it cannot be split, or that would not help. [any thread] */
+bool plan_learn(struct plan *plan, const struct part *refused, const struct send_result *result);
+/* Then: puts what the part becomes by the smaller limit in its place; what nothing can be made of is in parts->dropped.
+ * [pool thread] */
+void plan_again(struct plan *plan, struct parts *parts, uint32_t refused);
+/* The destination took something. [any thread] */
+void plan_taken(struct plan *plan);
+
+#endif

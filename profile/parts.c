@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "profile/parts.h"
+#include "base/array.h"
+#include "base/memory.h"
+
+void parts_add(struct parts *parts, struct packet *packet, uint64_t samples, uint64_t bytes)
+{
+	array_push(parts) = (struct part){ .packet = packet, .samples = samples, .bytes = bytes };
+}
+
+void parts_clear(struct parts *parts)
+{
+	for (uint32_t i = 0; i < parts->count; i++)
+		packet_unref(&parts->at[i].packet);
+	*parts = (struct parts){ .at = parts->at, .room = parts->room };
+}
+
+void parts_fini(struct parts *parts)
+{
+	parts_clear(parts);
+	memory_free(parts->at);
+	*parts = (struct parts){ 0 };
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PROFILE_PARTS_H
+#define PROFILE_PARTS_H
+
+#include "profile/packet.h"
+
+/* The requests that a packet becomes at one destination, and the limits that say so. profile/split.h makes them. */
+struct limits { /* what a destination takes in one request; 0: not limited */
+	uint64_t bytes;
+	uint64_t samples, profiles, resources;
+	uint64_t series;         /* distinct (scope, sample type, Profile attributes) */
+	uint64_t oldest, newest; /* of a Profile's time, ns since the epoch; one without time is never too old */
+	bool guessed;            /* nobody named `bytes`: what cannot be made smaller is sent all the same */
+};
+
+enum part_dropped { PART_TOO_LARGE, PART_TOO_OLD, PART_TOO_NEW, PART_DROPPED };
+
+struct part { /* one request to a destination */
+	struct packet *packet; /* holds exactly what this request sends; a reference of the parts' */
+	uint64_t samples;      /* of the packet that was planned */
+	uint64_t bytes;        /* by the destination's arithmetic; 0: not known */
+};
+
+struct parts {
+	struct part *at;
+	uint32_t count, room;
+	uint64_t dropped[PART_DROPPED]; /* samples that are in no part, by reason */
+};
+
+/* Takes over the reference. */
+void parts_add(struct parts *parts, struct packet *packet, uint64_t samples, uint64_t bytes);
+void parts_clear(struct parts *parts); /* keeps the room */
+void parts_fini(struct parts *parts);
+
+#endif

@@ -1,0 +1,535 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "profile/split.h"
+#include "base/array.h"
+#include "base/memory.h"
+#include "profile/collect.h"
+#include "profile/decode_otlp.h"
+#include "profile/intern.h"
+
+/*
+ * First the limits that can be counted cut the sequence, greedily and exactly. Then each range is sealed and measured;
+ * one that is over is cut again, by how much it is over, into ranges of about equal weight. A Profile weighs its samples
+ * and one more, so that one without samples has a place too.
+ *
+ * What several parts repeat (resources, dictionaries) can be made to be most of them. The work is therefore
+ * bounded by a multiple of the packet, and so that a range cannot use up what those behind it need: each
+ * weight brings its share.
+ */
+#define RATIO_SPARE 1.05       /* for what the parts repeat */
+#define WORK_MOST 64           /* bytes encoded for one byte of the packet */
+#define WORK_SPARE (1 << 20)   /* and so many more */
+#define TABLES_PER_BYTE 16     /* of open tables for each byte of a packet, about */
+
+struct unit { /* a Profile that leaves */
+	uint32_t resource, scope, profile; /* in the tables */
+	uint64_t before;                   /* the weight of those to its left */
+};
+
+struct place {
+	uint32_t unit, sample;
+};
+
+struct range {
+	struct place from, to;
+};
+
+struct tally { /* of the range that grows */
+	uint64_t samples, profiles, resources;
+	struct place from;
+};
+
+struct splitter {
+	const struct profiles *p;
+	const struct packet *whole;
+	const struct limits *limits;
+	const struct split_measure *measure;
+	struct parts *parts;
+	struct error *err;
+	ARRAY(struct unit) units; /* and one that ends them */
+	struct tally tally;
+	struct intern series; /* of the range that grows */
+	ARRAY(uint32_t) key;
+	struct collect *collect;
+	struct profiles cut; /* p, but for resources, scopes and profiles */
+	uint64_t spent;      /* bytes of all candidates */
+};
+
+struct candidate {
+	struct packet *packet; /* NULL when it is over */
+	uint64_t samples, bytes;
+	double ratio; /* how many times the limit */
+};
+
+static uint32_t samples_of(const struct splitter *s, uint32_t unit)
+{
+	return s->p->profiles.at[s->units.at[unit].profile].samples.count;
+}
+
+static uint64_t weight_before(const struct splitter *s, struct place place)
+{
+	return s->units.at[place.unit].before + place.sample;
+}
+
+static uint64_t weight_of(const struct splitter *s, struct range r)
+{
+	return weight_before(s, r.to) - weight_before(s, r.from);
+}
+
+static uint64_t total_weight(const struct splitter *s)
+{
+	return s->units.at[s->units.count - 1].before;
+}
+
+/* Past the last unit that has a place in the range. */
+static uint32_t end_of(struct range r)
+{
+	return r.to.unit + (r.to.sample > 0);
+}
+
+static uint64_t samples_between(const struct splitter *s, struct range r)
+{
+	return weight_of(s, r) - (r.to.unit - r.from.unit);
+}
+
+/* ---- the sequence ---- */
+
+static bool is_out_of_time(struct splitter *s, const struct profile *f)
+{
+	bool old = f->time && f->time < s->limits->oldest;
+	bool new = s->limits->newest && f->time > s->limits->newest;
+	if (old || new)
+		s->parts->dropped[old ? PART_TOO_OLD : PART_TOO_NEW] += f->samples.count;
+	return old || new;
+}
+
+static void list_scope(struct splitter *s, uint32_t resource, uint32_t scope, uint64_t *weight)
+{
+	struct list profiles = s->p->scopes.at[scope].profiles;
+	for (uint32_t i = profiles.first; i < profiles.first + profiles.count; i++) {
+		const struct profile *f = &s->p->profiles.at[i];
+		if (f->fault || f->dropped || is_out_of_time(s, f))
+			continue;
+		array_push(&s->units) = (struct unit){ resource, scope, i, *weight };
+		*weight += (uint64_t)f->samples.count + 1;
+	}
+}
+
+static void list_units(struct splitter *s)
+{
+	uint64_t weight = 0;
+	for (uint32_t i = 0; i < s->p->resources.count; i++) {
+		const struct resource *r = &s->p->resources.at[i];
+		for (uint32_t j = 0; j < r->scopes.count && !r->fault; j++)
+			list_scope(s, i, r->scopes.first + j, &weight);
+	}
+	array_push(&s->units) = (struct unit){ .before = weight };
+}
+
+/* ---- a range as a packet ---- */
+
+static struct list samples_in(const struct splitter *s, struct range r, uint32_t unit)
+{
+	struct list list = s->p->profiles.at[s->units.at[unit].profile].samples;
+	uint32_t first = unit == r.from.unit ? r.from.sample : 0;
+	uint32_t end = unit == r.to.unit ? r.to.sample : list.count;
+	return (struct list){ list.first + first, end - first };
+}
+
+/* Puts the unit's Profile, with these samples, behind what the cut has. */
+static void copy_unit(struct splitter *s, uint32_t unit, struct list samples)
+{
+	struct profiles *cut = &s->cut;
+	const struct unit *u = &s->units.at[unit], *last = cut->profiles.count ? u - 1 : NULL;
+	bool opens = !last || last->resource != u->resource;
+	if (opens) {
+		cut->resources.at[cut->resources.count] = s->p->resources.at[u->resource];
+		cut->resources.at[cut->resources.count++].scopes = (struct list){ cut->scopes.count, 0 };
+	}
+	if (opens || last->scope != u->scope) {
+		cut->scopes.at[cut->scopes.count] = s->p->scopes.at[u->scope];
+		cut->scopes.at[cut->scopes.count++].profiles = (struct list){ cut->profiles.count, 0 };
+		cut->resources.at[cut->resources.count - 1].scopes.count++;
+	}
+	cut->profiles.at[cut->profiles.count] = s->p->profiles.at[u->profile];
+	cut->profiles.at[cut->profiles.count++].samples = samples;
+	cut->scopes.at[cut->scopes.count - 1].profiles.count++;
+}
+
+static void copy_range(struct splitter *s, struct range r)
+{
+	s->cut.resources.count = s->cut.scopes.count = s->cut.profiles.count = 0;
+	for (uint32_t unit = r.from.unit; unit < end_of(r); unit++)
+		copy_unit(s, unit, samples_in(s, r, unit));
+}
+
+static struct packet *seal(struct splitter *s)
+{
+	struct packet *packet = collect_seal(s->collect);
+	packet->contribution_count = 0; /* they are the whole's */
+	packet->oldest_arrival = s->whole->oldest_arrival;
+	packet->tenant = memory_text(s->whole->tenant);
+	if (s->whole->charge)
+		packet_charge_to(packet, s->whole->charge, s->whole->charge_context);
+	return packet;
+}
+
+static double ratio_of(uint64_t is, uint64_t limit)
+{
+	return limit ? (double)is / (double)limit : 0;
+}
+
+static bool weigh(struct splitter *s, struct candidate *c)
+{
+	struct split_size size = { collect_bytes(s->collect), collect_samples(s->collect) };
+	s->spent += size.bytes;
+	if (s->measure) {
+		c->packet = seal(s);
+		if (!s->measure->measure(s->measure->context, c->packet, &size, s->err))
+			return false;
+	}
+	double samples = ratio_of(size.samples, s->limits->samples);
+	c->bytes = size.bytes;
+	c->ratio = ratio_of(size.bytes, s->limits->bytes);
+	c->ratio = c->ratio < samples ? samples : c->ratio;
+	return true;
+}
+
+/* Of what was copied; its packet is there if it is within the limits, or `anyway`. */
+static bool make_candidate(struct splitter *s, bool anyway, struct candidate *c)
+{
+	struct collect_added added;
+	*c = (struct candidate){ .ratio = 2 };
+	if (collect_add(s->collect, &s->cut, false, &added, s->err) != COLLECT_ADDED) {
+		s->spent += INT32_MAX; /* it is more than any message may be */
+		return true;
+	}
+	c->samples = added.samples_in;
+	bool measured = weigh(s, c);
+	bool keep = measured && (c->ratio <= 1 || anyway);
+	if (keep && !c->packet)
+		c->packet = seal(s);
+	if (!keep)
+		packet_unref(&c->packet);
+	collect_discard(s->collect);
+	return measured;
+}
+
+static void keep(struct splitter *s, const struct candidate *c)
+{
+	parts_add(s->parts, c->packet, c->samples, c->bytes);
+}
+
+/* ---- cutting what is over ---- */
+
+static bool is_one_unit(struct range r)
+{
+	return end_of(r) == r.from.unit + 1;
+}
+
+/* Into how many ranges it could be cut at most. */
+static uint64_t divisions_of(const struct splitter *s, struct range r)
+{
+	return is_one_unit(r) ? samples_in(s, r, r.from.unit).count : end_of(r) - r.from.unit;
+}
+
+/* The unit in which a weight lies. */
+static uint32_t unit_at(const struct splitter *s, struct range r, uint64_t weight)
+{
+	uint32_t low = r.from.unit, high = end_of(r);
+	while (high - low > 1) {
+		uint32_t middle = low + (high - low) / 2;
+		if (s->units.at[middle].before <= weight)
+			low = middle;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* Near the i-th of `count` equal ranges: between samples if there is only one Profile, else between Profiles, never at
+ * an end. */
+static struct place border_of(const struct splitter *s, struct range r, uint64_t i, uint64_t count)
+{
+	if (is_one_unit(r)) {
+		uint64_t samples = samples_in(s, r, r.from.unit).count;
+		return (struct place){ r.from.unit, r.from.sample + (uint32_t)(samples * i / count) };
+	}
+	uint64_t share = (uint64_t)((double)weight_of(s, r) * (double)i / (double)count);
+	uint64_t weight = weight_before(s, r.from) + share;
+	uint32_t unit = unit_at(s, r, weight), least = r.from.unit + 1, most = end_of(r) - 1;
+	unit += weight - s->units.at[unit].before > s->units.at[unit + 1].before - weight;
+	return (struct place){ unit < least ? least : unit > most ? most : unit, 0 };
+}
+
+static bool put_range(struct splitter *s, struct range r);
+
+static bool cut_range(struct splitter *s, struct range r, double ratio)
+{
+	uint64_t most = divisions_of(s, r);
+	double wanted = ratio * RATIO_SPARE + 1;
+	uint64_t count = wanted < (double)most ? (uint64_t)wanted : most;
+	struct place from = r.from;
+	for (uint64_t i = 1; i < count; i++) {
+		struct place to = border_of(s, r, i, count);
+		if (weight_before(s, to) <= weight_before(s, from))
+			continue;
+		if (!put_range(s, (struct range){ from, to }))
+			return false;
+		from = to;
+	}
+	return put_range(s, (struct range){ from, r.to });
+}
+
+/* Is it over the limits even without its samples, and if there are several Profiles without anything of them? Then
+ * cutting it would only repeat that. Only within one scope can this be said. */
+static bool is_hopeless(struct splitter *s, struct range r, bool *hopeless)
+{
+	const struct unit *first = &s->units.at[r.from.unit], *last = &s->units.at[end_of(r) - 1];
+	struct candidate c;
+	*hopeless = false;
+	if (first->resource != last->resource || first->scope != last->scope)
+		return true;
+	copy_range(s, (struct range){ r.from, { r.from.unit, r.from.sample + 1 } });
+	s->cut.profiles.at[0].samples.count = 0;
+	if (!is_one_unit(r))
+		s->cut.profiles.at[0] = (struct profile){ 0 };
+	bool made = make_candidate(s, false, &c);
+	*hopeless = made && !c.packet;
+	packet_unref(&c.packet);
+	return made;
+}
+
+/* Nothing smaller can be made of it. */
+static bool put_indivisible(struct splitter *s, struct range r)
+{
+	struct candidate c = { 0 };
+	copy_range(s, r);
+	if (s->limits->guessed && !make_candidate(s, true, &c))
+		return false;
+	if (c.packet)
+		keep(s, &c);
+	else
+		s->parts->dropped[PART_TOO_LARGE] += samples_between(s, r);
+	return true;
+}
+
+static bool put_smaller(struct splitter *s, struct range r, double ratio)
+{
+	bool hopeless = true;
+	if (divisions_of(s, r) > 1 && !is_hopeless(s, r, &hopeless))
+		return false;
+	return hopeless ? put_indivisible(s, r) : cut_range(s, r, ratio);
+}
+
+/* What the packet's own bytes let expect; 0: nothing. */
+static double expected_ratio(const struct splitter *s, struct range r)
+{
+	double share = (double)weight_of(s, r) / (double)total_weight(s);
+	return s->measure ? 0 : share * ratio_of(s->whole->otlp.len, s->limits->bytes);
+}
+
+static bool has_work_left(const struct splitter *s, struct range r)
+{
+	double share = (double)weight_before(s, r.to) / (double)total_weight(s);
+	return (double)s->spent <= share * WORK_MOST * (double)s->whole->otlp.len + WORK_SPARE;
+}
+
+static bool put_range(struct splitter *s, struct range r)
+{
+	struct candidate c;
+	double expected = expected_ratio(s, r);
+	if (!has_work_left(s, r)) {
+		s->parts->dropped[PART_TOO_LARGE] += samples_between(s, r);
+		return true;
+	}
+	if (expected > 1 && divisions_of(s, r) > 1)
+		return cut_range(s, r, expected);
+	copy_range(s, r);
+	if (!make_candidate(s, false, &c))
+		return false;
+	if (!c.packet)
+		return put_smaller(s, r, c.ratio);
+	keep(s, &c);
+	return true;
+}
+
+/* ---- what can be counted ---- */
+
+/* Distinct series in the growing range, with the unit's. */
+static uint64_t count_series(struct splitter *s, uint32_t unit)
+{
+	const struct unit *u = &s->units.at[unit];
+	const struct profile *f = &s->p->profiles.at[u->profile];
+	struct list attributes = f->attributes;
+	s->key.count = 0;
+	array_reserve(&s->key, 3 + (uint64_t)attributes.count + BYTES_SLACK / sizeof *s->key.at);
+	s->key.at[0] = u->scope;
+	s->key.at[1] = f->sample_type.type;
+	s->key.at[2] = f->sample_type.unit;
+	for (uint32_t i = 0; i < attributes.count; i++)
+		s->key.at[3 + i] = s->p->indices.at[attributes.first + i];
+	intern_put(&s->series, (const uint8_t *)s->key.at, (3 + (size_t)attributes.count) * sizeof *s->key.at);
+	return s->series.count - 1;
+}
+
+static bool opens_resource(const struct splitter *s, uint32_t unit)
+{
+	return !s->tally.profiles || s->units.at[unit].resource != s->units.at[unit - 1].resource;
+}
+
+static bool within(uint64_t is, uint64_t limit)
+{
+	return !limit || is <= limit;
+}
+
+static bool has_place_for(struct splitter *s, uint32_t unit)
+{
+	const struct limits *limits = s->limits;
+	return within(s->tally.samples + samples_of(s, unit), limits->samples) &&
+	       within(s->tally.profiles + 1, limits->profiles) &&
+	       within(s->tally.resources + opens_resource(s, unit), limits->resources) &&
+	       (!limits->series || count_series(s, unit) <= limits->series);
+}
+
+static bool end_range(struct splitter *s, struct place to)
+{
+	struct range r = { s->tally.from, to };
+	s->tally = (struct tally){ .from = to };
+	intern_reset(&s->series);
+	return put_range(s, r);
+}
+
+static bool count_unit(struct splitter *s, uint32_t unit)
+{
+	uint64_t left = samples_of(s, unit);
+	struct place at = { unit, 0 };
+	if (s->tally.profiles && !has_place_for(s, unit) && !end_range(s, at))
+		return false;
+	for (; !within(left, s->limits->samples); left -= s->limits->samples) {
+		at.sample += (uint32_t)s->limits->samples;
+		if (!end_range(s, at))
+			return false;
+	}
+	if (s->limits->series)
+		count_series(s, unit);
+	s->tally.samples += left;
+	s->tally.resources += opens_resource(s, unit);
+	s->tally.profiles++;
+	return true;
+}
+
+static bool put_all(struct splitter *s)
+{
+	uint32_t count = s->units.count - 1;
+	for (uint32_t unit = 0; unit < count; unit++)
+		if (!count_unit(s, unit))
+			return false;
+	return !count || end_range(s, (struct place){ count, 0 });
+}
+
+/* ---- the interface ---- */
+
+static void init(struct splitter *s)
+{
+	const struct profiles *p = s->p;
+	s->cut = *p;
+	s->cut.request = NULL;
+	s->cut.resources.at = memory_array(p->resources.count, sizeof *p->resources.at);
+	s->cut.scopes.at = memory_array(p->scopes.count, sizeof *p->scopes.at);
+	s->cut.profiles.at = memory_array(p->profiles.count, sizeof *p->profiles.at);
+	s->collect = collect_new(&(struct collect_limits){ .hard_bytes = INT32_MAX, .same_tables = true });
+	intern_init(&s->series, 0, INT32_MAX);
+}
+
+static void fini(struct splitter *s)
+{
+	memory_free(s->cut.resources.at);
+	memory_free(s->cut.scopes.at);
+	memory_free(s->cut.profiles.at);
+	memory_free(s->units.at);
+	memory_free(s->key.at);
+	intern_fini(&s->series);
+	collect_unref(&s->collect);
+}
+
+/* Back to what it was. */
+static void forget_parts(struct parts *parts, const struct parts *before)
+{
+	while (parts->count > before->count)
+		packet_unref(&parts->at[--parts->count].packet);
+	memcpy(parts->dropped, before->dropped, sizeof parts->dropped);
+}
+
+bool split_profiles(const struct profiles *p, const struct packet *whole, const struct limits *limits,
+		    const struct split_measure *measure, struct parts *parts, struct error *err)
+{
+	const struct parts before = *parts;
+	struct splitter s = { .p = p, .whole = whole, .limits = limits, .measure = measure, .parts = parts,
+			      .err = err };
+	init(&s);
+	list_units(&s);
+	bool ok = put_all(&s);
+	fini(&s);
+	if (!ok)
+		forget_parts(parts, &before);
+	return ok;
+}
+
+static size_t tables_size(const struct packet *packet)
+{
+	return packet->otlp.len * TABLES_PER_BYTE;
+}
+
+bool split_open(struct packet *packet, struct profiles *p, struct error *err)
+{
+	if (!profiles_reset(p, NULL, bytes_view(&packet->otlp), SIZE_MAX / 2))
+		return profiles_over_cap(p, err);
+	if (packet->charge)
+		packet->charge(packet->charge_context, (int64_t)tables_size(packet));
+	if (decode_otlp(p, err))
+		return true;
+	split_close(packet, p);
+	return false;
+}
+
+void split_close(struct packet *packet, struct profiles *p)
+{
+	if (packet->charge)
+		packet->charge(packet->charge_context, -(int64_t)tables_size(packet));
+	p->input = (struct view){ 0 };
+}
+
+/* Without opening it: does the packet keep what can be counted? */
+static bool counts_within(const struct packet *packet, const struct limits *limits)
+{
+	return within(packet->samples, limits->samples) && within(packet->profiles, limits->profiles) &&
+	       within(packet->resources, limits->resources) && within(packet->profiles, limits->series) &&
+	       (!packet->oldest || packet->oldest >= limits->oldest) && within(packet->newest, limits->newest);
+}
+
+bool split_is_whole(const struct packet *packet, const struct limits *limits)
+{
+	return counts_within(packet, limits) && within(packet->otlp.len, limits->bytes);
+}
+
+bool split_packet(struct packet *packet, const struct limits *limits, const struct split_measure *measure,
+		  struct parts *parts, struct error *err)
+{
+	struct split_size size = { packet->otlp.len, packet->samples };
+	if (counts_within(packet, limits)) {
+		if (measure && !measure->measure(measure->context, packet, &size, err))
+			return false;
+		if (within(size.bytes, limits->bytes) && within(size.samples, limits->samples)) {
+			parts_add(parts, packet_ref(packet), packet->samples, size.bytes);
+			return true;
+		}
+	}
+	struct profiles p = { 0 };
+	bool ok = split_open(packet, &p, err);
+	if (ok) {
+		ok = split_profiles(&p, packet, limits, measure, parts, err);
+		split_close(packet, &p);
+	}
+	profiles_fini(&p);
+	return ok;
+}
