@@ -77,11 +77,16 @@ void dictionary_rollback(struct dictionary *d)
 		intern_rollback(&d->tables[t]);
 }
 
+static __attribute__((noinline)) void touch(struct dictionary *d, enum dictionary_table t, uint32_t theirs)
+{
+	array_push(&d->touched) = (uint32_t)(&d->maps[t][theirs] - d->block.at);
+}
+
 static uint32_t remember(struct dictionary *d, enum dictionary_table t, uint32_t theirs,
 			 uint32_t ours, uint32_t changed)
 {
 	if (__builtin_expect(d->same_tables, 0))
-		array_push(&d->touched) = (uint32_t)(&d->maps[t][theirs] - d->block.at);
+		touch(d, t, theirs);
 	return d->maps[t][theirs] = ours ? ours | changed : 0;
 }
 
