@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The programs under test and the tools around them: started pinned, measured from outside, ended."""
+import contextlib
+import json
+import os
+import pathlib
+import subprocess
+import time
+
+from harness.gateway import Gateway
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent.parent
+BUILD = ROOT / "build/release"
+TOOLS = BUILD / "tests/bench/peers"
+GATEWAY = BUILD / "portcullis"
+# One processor for what is measured, another for what measures.
+SUBJECT_CPU, TOOL_CPU = sorted(os.sched_getaffinity(0))[0], sorted(os.sched_getaffinity(0))[-1]
+
+CONFIG = """
+receivers: {otlp: {protocols: {grpc: {endpoint: 127.0.0.1:{port:otlp}, max_recv_msg_size_mib: 64}}}}
+processors:
+  memory_limiter: {check_interval: 1s, limit_mib: 1024, spike_limit_mib: 128}
+  resource: {attributes: [{key: deployment.environment, value: prod, action: upsert}]}
+POLICY
+exporters: {otlp_grpc: {endpoint: 127.0.0.1:SINK, tls: {insecure: true}, compression: CODING}}
+service: {pipelines: {profiles: {receivers: [otlp], processors: [PROCESSORS], exporters: [otlp_grpc]}}}
+"""
+POLICY = """  allowlist:
+    keys: [service.name, service.version, service.namespace, deployment.environment, region, container.id, thread.name,
+      process.executable.name, cpu.logical_number, endpoint]
+    key_patterns: ['^k8s\\.(namespace|deployment|pod)\\.name$']
+  pii: {}
+  batch: {timeout: 200ms, send_batch_size: 8192}
+"""
+LIMITED = "memory_limiter, resource"
+
+
+@contextlib.contextmanager
+def on_cpu(number):
+    """What is started here stays on this processor."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {number})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+def cpu_seconds(pid):
+    """User and system time of a process, all threads, those that ended too: its CPU clock (clock_getcpuclockid)."""
+    return time.clock_gettime((~pid << 3) | 2)
+
+
+class Sink:
+    """tests/bench/peers/sink.c"""
+
+    def __enter__(self):
+        with on_cpu(TOOL_CPU):
+            self.process = subprocess.Popen([TOOLS / "sink"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.port = int(self.process.stdout.readline().split()[1])
+        return self
+
+    def __exit__(self, *_):
+        self.process.stdin.close()
+        self.process.wait()
+
+    def _ask(self, what):
+        self.process.stdin.write(what + "\n")
+        self.process.stdin.flush()
+        return json.loads(self.process.stdout.readline())
+
+    def look(self):
+        return self._ask("look")
+
+    def take(self):
+        """The same, and begin anew."""
+        return self._ask("take")
+
+
+def load(port, files, requests, calls, rate=0, zipped=False):
+    """tests/bench/peers/load.c"""
+    command = [TOOLS / "load", "-p", port, "-k", requests, "-c", calls, "-n", min(calls, 4), "-r", rate, *["-z"] * zipped, *files]
+    with on_cpu(TOOL_CPU):
+        done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
+    if done.returncode:
+        raise AssertionError("load: " + done.stderr)
+    return json.loads(done.stdout)
+
+
+class Subject:
+    """A program of a kind ("collector" or "portcullis") with a way through ("bare", "limited", "policy")."""
+
+    def __init__(self, binary, kind, way, sink, coding):
+        self.kind, self.way, self.sink = kind, way, sink
+        processors = {"bare": "", "limited": LIMITED, "policy": LIMITED + ", allowlist, pii, batch"}[way]
+        text = CONFIG.replace("POLICY\n", POLICY if way == "policy" else "").replace("PROCESSORS", processors)
+        text = text.replace("SINK", str(sink.port)).replace("CODING", coding)
+        arguments = ["--feature-gates=service.profilesSupport"] if kind == "collector" else []
+        self.gateway = Gateway(binary, text, arguments=arguments)
+
+    def __enter__(self):
+        with on_cpu(SUBJECT_CPU):
+            self.gateway.__enter__()
+        self.start_cpu = cpu_seconds(self.pid)
+        return self
+
+    def __exit__(self, *problem):
+        self.gateway.__exit__(*problem)
+
+    @property
+    def pid(self):
+        return self.gateway.process.pid
+
+    @property
+    def port(self):
+        return self.gateway.port["otlp"]
+
+    def cpu(self):
+        return cpu_seconds(self.pid)
+
+    def settled_cpu(self):
+        """When the collection of garbage and the like is over, or after a second."""
+        before = self.cpu()
+        for _ in range(10):
+            time.sleep(.1)
+            after = self.cpu()
+            if after - before < .002:
+                break
+            before = after
+        return after
+
+    def merged(self):
+        return self.gateway.total("otelcol_ledger_merged_samples") if self.kind == "portcullis" else 0

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What bench_peers.py measured, as the section of docs/BENCHMARKS.md, with the bars."""
+import statistics
+
+import report
+
+THEIRS, OURS, POLICY = ("collector", "bare"), ("portcullis", "bare"), ("portcullis", "policy")
+NAMES = {THEIRS: "Collector", OURS: "Portcullis", POLICY: "Portcullis, all policy",
+         ("collector", "limited"): "Collector, limiter, resource", ("portcullis", "limited"): "Portcullis, limiter, resource"}
+# A share of the load generator's own best above which a program may have been faster than we could see.
+NEAR = .8
+
+METHOD = """## What it costs
+
+A load generator sends OTLP requests over gRPC to the program under test, which sends them on to a sink; both tools are the
+same for both programs (`load.c`, `sink.c`, on gRPC's C core), and their own best, without a program between, stands below.
+The program has one processor, the tools another. In a row all programs run, and get the same bodies in turn, %d times, a
+burst as fast as they take it; its cost is the program's user and system time until all is delivered. Every body of a set is
+different. All samples, timestamps and values that went in must be counted at the sink, or the run fails; what policy makes
+equal is merged, and counted by the program. *bare*: OTLP in, OTLP out. *limiter, resource*: `memory_limiter` and
+`resource`. *all policy*: these, an allow-list, PII detection and `batch`, of which the Collector has none for
+profiles. gzip: in and out. Ratios are the Collector's CPU seconds per GB (uncompressed) divided by those of Portcullis: median of the
+repeats (least–most)."""
+
+
+def cost(figures):
+    return statistics.median(b["cpu_gb"] for b in figures["bursts"])
+
+
+def ratios(found, theirs, ours):
+    return [t["cpu_gb"] / o["cpu_gb"] for t, o in zip(found[theirs]["bursts"], found[ours]["bursts"])]
+
+
+def spread(values):
+    return "%.2f (%.2f–%.2f)" % (statistics.median(values), min(values), max(values))
+
+
+def median(figures, what):
+    return statistics.median(b[what] for b in figures["bursts"])
+
+
+def progress(bodies, direct, found):
+    parts = ["%s %.2f s/GB, %.0f/s, %.0f MB" % (NAMES[way], cost(f), median(f, "rate"), f["peak"] / 1e6) for way, f in found.items()]
+    parts += ["%s %s" % (NAMES[way], spread(ratios(found, THEIRS, way))) for way in (OURS, POLICY)]
+    return "%s, %s (direct %.0f/s): %s" % (bodies.name, bodies.coding, direct["rate"], "; ".join(parts))
+
+
+class Bars:
+    """What must hold, and whether it does."""
+
+    def __init__(self):
+        self.rows, self.missed = [], []
+
+    def add(self, what, measured, bar, ok):
+        self.rows.append((what, measured, bar, "yes" if ok else "**no**"))
+        if not ok:
+            self.missed.append(what)
+
+    def five(self, what, values, bar):
+        middle, least = statistics.median(values), min(values)
+        self.add(what, "%.2f, least %.2f" % (middle, least), "%g, none below %.2f" % (bar, bar * 2 / 3),
+                 middle >= bar and least >= bar * 2 / 3)
+
+
+def named_table(rows, bars):
+    """The five sets that the bars are judged by."""
+    named = {(b.name, b.coding): f for b, _, f in rows if not b.ladder}
+    sizes = {b.name: b.mean for b, _, _ in rows if not b.ladder}
+    columns = [("bare", "none", OURS, 3), ("all policy / bare", "none", POLICY, 2), ("gzip, bare", "gzip", OURS, 6),
+               ("gzip, all policy / bare", "gzip", POLICY, None)]
+    yield from report.table(["Set", "Mean KB", *(c[0] for c in columns)], [
+        [name, "%.0f" % (size / 1e3), *(spread(ratios(named[name, coding], THEIRS, way)) for _, coding, way, _ in columns)]
+        for name, size in sizes.items()])
+    for what, coding, way, bar in columns:
+        if bar and sizes:
+            bars.five("Five sets, %s: times cheaper" % what,
+                      [statistics.median(ratios(named[name, coding], THEIRS, way)) for name in sizes], bar)
+
+
+def ladder_table(rows, bars):
+    limited = [(who, "limited") for who in ("collector", "portcullis")]
+    columns = [(THEIRS, OURS), limited, (limited[0], POLICY), (THEIRS, POLICY)]
+    ladder = [(b, f) for b, _, f in rows if b.ladder]
+    yield from report.table(
+        ["Made eBPF agent", "Coding", "bare / bare", "limiter / limiter", "limiter / all policy", "bare / all policy"],
+        [[b.name, b.coding, *(spread(ratios(f, *pair)) for pair in columns)] for b, f in ladder], 2)
+    for b, f in ladder:
+        if b.name == "9 KB" and b.coding == "none":
+            value = statistics.median(ratios(f, THEIRS, OURS))
+            bars.add("9 KB, bare: times cheaper", "%.2f" % value, "2.5", value >= 2.5)
+
+
+def notes_table(rows):
+    for b, _, found in rows:
+        for way, f in found.items():
+            late = f.get("latency")
+            yield [b.name, b.coding, NAMES[way], "%.2f" % cost(f), "%.0f" % median(f, "rate"),
+                   "%.1f / %.1f" % (late["p50_ms"], late["p99_ms"]) if late else "", "%.0f" % (f["peak"] / 1e6),
+                   "%.3f" % median(f, "out"), "%.3f" % median(f, "samples"), "%d" % sum(x["refused"] for x in f["bursts"])]
+
+
+def tools_table(rows):
+    for b, direct, found in rows:
+        best = max(median(f, "rate") for f in found.values())
+        yield [b.name, b.coding, "%.0f" % direct["rate"], "%.2f" % direct["cpu_gb"], "%.0f" % best,
+               "%.2f" % (best / direct["rate"]) + (" (near the tools' best)" if best > NEAR * direct["rate"] else "")]
+
+
+def idle_table(rows, bars):
+    def of(kind, what):
+        return [v for _, _, found in rows for way, f in found.items() if way[0] == kind for v in f[what]]
+    idle = {kind: statistics.median(of(kind, "idle")) / 1e6 for kind in ("collector", "portcullis")}
+    yield from report.table(["", "CPU from start to ready, ms", "Resident when idle, MB"], [
+        [name, "%.0f (%.0f–%.0f)" % (statistics.median(start), min(start), max(start)), "%.1f" % idle[kind]]
+        for kind, name in (("collector", "Collector"), ("portcullis", "Portcullis"))
+        for start in [[1e3 * v for v in of(kind, "start")]]])
+    bars.add("Resident when idle, MB", "%.1f" % idle["portcullis"], "below %.1f" % idle["collector"], idle["portcullis"] < idle["collector"])
+
+
+def other_bars(rows, bars):
+    worst = max((f[way]["peak"] / f[THEIRS]["peak"], b.name, b.coding) for b, _, f in rows for way in f if way[0] == "portcullis")
+    bars.add("Peak resident, worst row (%s, %s): share of the Collector's" % worst[1:], "%.2f" % worst[0], "1", worst[0] <= 1)
+    zipped = [(median(f[OURS], "out") / median(f[THEIRS], "out"), b.name) for b, _, f in rows if b.coding == "gzip"]
+    if zipped:
+        bars.add("Bytes out, gzip, worst row (%s): share of the Collector's" % max(zipped)[1], "%.2f" % max(zipped)[0], "1.12",
+                 max(zipped)[0] <= 1.12)
+
+
+def section(circumstances, rows, repeats, seconds):
+    """(lines, what missed its bar)"""
+    bars = Bars()
+    named, ladder, idle = (list(made(rows, bars)) for made in (named_table, ladder_table, idle_table))
+    other_bars(rows, bars)
+    lines = [*(METHOD % repeats).split("\n"), "", *circumstances, "- The run took %.0f minutes." % (seconds / 60), ""]
+    lines += [*report.table(["Bar", "Measured", "Wanted", "Holds"], bars.rows), ""]
+    lines += ["### How many times cheaper: five sets of bodies", "", *named, ""]
+    lines += ["### How many times cheaper: by size, resources and way", "", *ladder, ""]
+    lines += ["### Start and idleness", "", *idle, ""]
+    lines += ["### Notes: absolute figures of this machine", "",
+              "CPU seconds per GB; requests a second when saturated; latency at half of the Collector's bare saturation, median and 99th",
+              "percentile, ms; peak resident MB; bytes out per byte in, as they stand on the wire; samples out per sample in (merged ones are",
+              "counted by the program); requests refused, and sent again.", ""]
+    lines += [*report.table(["Set", "Coding", "Program", "CPU-s/GB", "Requests/s", "Latency", "Peak", "Out", "Samples", "Refused"],
+                            list(notes_table(rows)), 3), ""]
+    lines += ["### The tools themselves: from the load generator straight into the sink", "",
+              *report.table(["Set", "Coding", "Requests/s", "CPU-s/GB, both", "Most of a program", "Share"], list(tools_table(rows)), 2)]
+    return lines, bars.missed

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""docs/BENCHMARKS.md: each bench writes its own section and leaves the others as they are."""
+import datetime
+import os
+import pathlib
+import platform
+import re
+import subprocess
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+PAGE = ROOT / "docs/BENCHMARKS.md"
+SECTIONS = {"peers": "make bench-peers", "leak": "make bench-leak"}
+HEAD = """# Beside the Collector
+
+Portcullis and the OpenTelemetry Collector on the same requests, on the same machine, in one run. Every word and number below
+this paragraph was written by the two commands that make it; to repeat them, on Debian 12 with Go on the path:
+
+    make bench-peers        # what it costs; QUICK=1 for a first look
+    make bench-leak         # what gets through
+
+Nothing else is needed: the Collector is built from its published modules (`tests/interop/recipes/collector.yaml`) and kept in
+`~/.cache/portcullis`. The method stands with each table, the code in `tests/bench/peers` and `tests/bench/leak`.
+Ratios are the result; absolute times are notes about one machine on one day.
+"""
+
+
+def _marks(name):
+    return "<!-- %s: written by `%s` -->" % (name, SECTIONS[name]), "<!-- end of %s -->" % name
+
+
+def _find(name, text):
+    begin, end = _marks(name)
+    found = re.search(re.escape(begin) + "\n(.*?)\n" + re.escape(end), text, re.S)
+    return found[1] if found else "\nNot run yet.\n"
+
+
+def write(name, lines):
+    """Replaces the section of this name."""
+    old = PAGE.read_text() if PAGE.exists() else ""
+    texts = {section: _find(section, old) for section in SECTIONS}
+    texts[name] = "\n" + "\n".join(lines) + "\n"
+    parts = [HEAD]
+    for section, text in texts.items():
+        begin, end = _marks(section)
+        parts.append("%s\n%s\n%s\n" % (begin, text, end))
+    PAGE.write_text("\n".join(parts))
+
+
+def table(head, rows, left=1):
+    """Lines of a table; columns but the first `left` are numbers."""
+    yield "| " + " | ".join(head) + " |"
+    yield "|" + "---|" * left + "---:|" * (len(head) - left)
+    for row in rows:
+        yield "| " + " | ".join(str(cell) for cell in row) + " |"
+
+
+def _first(pattern, text, default="unknown"):
+    found = re.search(pattern, text, re.M)
+    return found[1].strip() if found else default
+
+
+def _output(*command):
+    try:
+        return subprocess.run([str(c) for c in command], capture_output=True, text=True, cwd=ROOT).stdout.strip()
+    except OSError:
+        return ""
+
+
+def circumstances(gateway, collector):
+    """When, where and with what: the programs' paths are given."""
+    cpu = _first(r"model name\s*: (.*)", pathlib.Path("/proc/cpuinfo").read_text(), platform.machine())
+    memory = int(_first(r"MemTotal:\s+(\d+)", pathlib.Path("/proc/meminfo").read_text(), "0")) / (1 << 20)
+    system = _first(r'PRETTY_NAME="(.*)"', pathlib.Path("/etc/os-release").read_text())
+    changed = ", with changes" if _output("git", "status", "--porcelain", "--untracked-files=no", "--", ".", ":!docs") else ""
+    return [
+        "- Date: %s UTC; load average before: %.1f" % (datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M"),
+                                                       os.getloadavg()[0]),
+        "- Machine: %s, %d processors, %.0f GB; %s, Linux %s" % (cpu, os.cpu_count(), memory, system, platform.release()),
+        "- Portcullis: %s at %s%s" % (_output(gateway, "--version") or "unknown", _output("git", "rev-parse", "--short", "HEAD"), changed),
+        "- Collector: %s, %s" % (_output(collector, "--version"), _first(r": (go[\d.]+)", _output("go", "version", collector))),
+    ]
