@@ -156,6 +156,14 @@ bench: install-test
 	$(MAKE) -j$(JOBS) MODE=release build-tests
 	$(PYTHON) tests/bench/bench.py
 
+# Beside the Collector; each writes its section of docs/BENCHMARKS.md. QUICK=1: a first look at the costs.
+BENCH_PEERS := $(B)/portcullis $(B)/tests/bench/peers/load $(B)/tests/bench/peers/sink $(B)/tests/support/pprof_tool
+bench-peers bench-leak: bench-%: install-test
+	$(MAKE) -j$(JOBS) MODE=release build-bench
+	$(PYTHON) tests/bench/$*/bench_$*.py
+
+build-bench: $(BENCH_PEERS) $(PYTHON_PROTO)
+
 # ---- for a stranger
 
 install-build:
@@ -170,6 +178,6 @@ run: install-build
 clean:
 	rm -rf build out
 
-.PHONY: all build-tests unit replay python test tsan lint manual manual-check fuzz fuzzers bench install-build install-test run clean
+.PHONY: all build-tests unit replay python test tsan lint manual manual-check fuzz fuzzers bench bench-peers bench-leak build-bench install-build install-test run clean
 .SECONDARY: $(PROTO_C) $(TEST_PROTO_C)
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

@@ -8,6 +8,7 @@ Copies the checkout into a temporary directory, and there, for each row: replace
 to fail by its own assertion, puts the text back. A row whose text is not found exactly once is an error: the code has moved on,
 and the row must follow it. Prints a table, and what each loss showed; exits with 1 if any was not noticed.
 """
+import contextlib
 import os
 import pathlib
 import re
@@ -113,9 +114,38 @@ MUTATIONS = [
 ]
 
 
+class Failed(Exception):
+    """A row that cannot be applied any more, or does not build."""
+
+
 def run(scratch, *command, **environment):
-    return subprocess.run(command, cwd=scratch, env=dict(os.environ, MODE="dev", **environment), capture_output=True,
+    return subprocess.run(command, cwd=scratch, env={**os.environ, "MODE": "dev", **environment}, capture_output=True,
                           text=True, errors="replace")
+
+
+def copy(directory, mode="dev"):
+    """The checkout with its build of this mode."""
+    modes = {"dev", "asan", "tsan", "cov", "release", "fuzz"} - {mode}
+    return shutil.copytree(ROOT, directory / "checkout", symlinks=True,
+                           ignore=shutil.ignore_patterns(".git", "bench-bodies", *modes))
+
+
+@contextlib.contextmanager
+def without(scratch, name, mode="dev"):
+    """The copy, built without the protection of this name."""
+    path, old, new = next(row[1:] for row in MUTATIONS if row[0] == name)
+    file = scratch / path
+    text = file.read_text()
+    if text.count(old) != 1:
+        raise Failed("the text is there %d times" % text.count(old))
+    file.write_text(text.replace(old, new))
+    try:
+        built = run(scratch, "make", "-s", "-j2", "all", MODE=mode)
+        if built.returncode:
+            raise Failed("does not build: " + built.stderr[-800:])
+        yield
+    finally:
+        file.write_text(text)
 
 
 def test(scratch):
@@ -130,32 +160,23 @@ def test(scratch):
     return "; ".join(dict.fromkeys(kinds)) if kinds else ""
 
 
-def mutate(scratch, name, path, old, new):
-    file = scratch / path
-    text = file.read_text()
-    if text.count(old) != 1:
-        return "the text is there %d times" % text.count(old)
-    file.write_text(text.replace(old, new))
+def mutate(scratch, name):
     try:
-        built = run(scratch, "make", "-s", "-j2", "all")
-        if built.returncode:
-            return "does not build: " + built.stderr[-800:]
-        said = test(scratch)
-    finally:
-        file.write_text(text)
+        with without(scratch, name):
+            said = test(scratch)
+    except Failed as why:
+        return str(why)
     return {None: "NOT NOTICED", "": "fails otherwise"}.get(said, "noticed: " + str(said))
 
 
 def main(wanted):
     with tempfile.TemporaryDirectory(prefix="mutations-") as directory:
-        scratch = pathlib.Path(directory) / "checkout"
-        shutil.copytree(ROOT, scratch, ignore=shutil.ignore_patterns(".git", "asan", "tsan", "cov", "release", "fuzz"),
-                        symlinks=True)
+        scratch = copy(pathlib.Path(directory))
         assert test(scratch) is None, "fails without any mutation"
         bad = 0
-        for name, *mutation in MUTATIONS:
+        for name, *_ in MUTATIONS:
             if not wanted or any(w in name for w in wanted):
-                said = mutate(scratch, name, *mutation)
+                said = mutate(scratch, name)
                 bad += not said.startswith("noticed")
                 print("%-44s %s" % (name, said[:160]), flush=True)
     return 1 if bad else 0
