@@ -146,6 +146,14 @@ static uint32_t next_stamp(struct dictionary *d)
 	return d->stamp;
 }
 
+/* Whether the list has the key already: then this attribute is not copied, for nothing would refer to it. */
+static bool key_stands(struct dictionary *d, uint32_t attribute, uint32_t stamp)
+{
+	uint32_t key = dictionary_string(d, d->p->attributes.at[attribute].key);
+	add_stamps(d);
+	return d->stamps.at[key] == stamp;
+}
+
 uint32_t dictionary_attributes_new(struct dictionary *d, struct list list, struct indices *out)
 {
 	const uint32_t *theirs = d->p->indices.at + list.first, *end = theirs + list.count;
@@ -156,10 +164,9 @@ uint32_t dictionary_attributes_new(struct dictionary *d, struct list list, struc
 	for (; theirs < end; theirs++) {
 		uint32_t ours = known[*theirs];
 		if (__builtin_expect(!ours, 0)) {
-			if (!*theirs)
+			if (!*theirs || key_stands(d, *theirs, stamp))
 				continue;
 			ours = dictionary_attribute_new(d, *theirs);
-			add_stamps(d);
 			stamps = d->stamps.at;
 		}
 		uint32_t key = keys[*theirs];

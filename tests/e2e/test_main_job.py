@@ -5,7 +5,7 @@ import json
 import pytest
 
 from harness import build as make
-from harness import otlp, peers
+from harness import otlp, peers, profcheck
 from harness.gateway import Gateway
 
 CONFIG = r"""
@@ -63,7 +63,7 @@ def test_profiles_come_in_are_stamped_stripped_batched_and_arrive_everywhere(bui
         assert gateway.total("otelcol_receiver_accepted_profile_samples") == total
         assert a.samples() == b.samples()
         for data in a.received:
-            assert otlp.check(data) == []
+            assert profcheck.check(data) == []
             for resource, _, _, samples in otlp.profiles(data):
                 keys = dict(resource[0])
                 assert keys["service.namespace"] == ("string_value", "'payments'")
