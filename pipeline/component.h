@@ -88,9 +88,9 @@ struct send_result {
 	enum send_outcome outcome;
 	int64_t retry_after_ms;     /* -1: none was sent */
 	uint64_t rejected_profiles; /* of SEND_OK: partial_success */
-	/* Of SEND_TOO_LARGE: the limits that the destination named, by the arithmetic of struct part; 0: none, so half of
-	 * what was refused is tried. */
-	uint64_t stated_bytes, stated_samples;
+	/* Of SEND_TOO_LARGE, 0 where it was not said: the limits that the destination named, and what it took this request
+	 * for when it counts otherwise than struct part (compressed bytes). Without any, half of it is tried. */
+	uint64_t stated_bytes, stated_samples, seen_bytes;
 	const char *reason;         /* one of a few fixed words for metrics and logs: "unavailable", "invalid" ... */
 };
 

@@ -37,7 +37,8 @@ static const struct metric retries = {
 
 const struct metric *const delivery_metrics[] = {
 	&sent_samples, &failed_samples, &enqueue_failed_samples, &rejected_samples, &queue_size,
-	&queue_capacity, &in_flight, &retries, &plan_learned_bytes, &plan_learned_samples, NULL
+	&queue_capacity, &in_flight, &retries, &plan_learned_bytes, &plan_learned_samples, &plan_refused,
+	NULL
 };
 
 struct item { /* a packet of one pipeline, waiting or being delivered */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pipeline/grpc_sender.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -44,16 +45,34 @@ static const struct answer {
 	{ "data_loss", SEND_RETRY },
 	{ "unauthenticated", SEND_PERMANENT },
 };
-enum { UNKNOWN = 2, RESOURCE_EXHAUSTED = 8, STATUS_COUNT = sizeof answers / sizeof *answers };
+enum { UNKNOWN = 2, RESOURCE_EXHAUSTED = 8, OUT_OF_RANGE = 11, STATUS_COUNT = sizeof answers / sizeof *answers };
 
-/* What gRPC libraries say of a message over their limit; a status of its own for that does not exist. */
-static bool says_too_large(const char *message)
+/* What gRPC libraries say of a message over their limit; a status of its own for that does not exist. NULL, or what
+ * follows the words. */
+static const char *find_too_large(const char *message)
 {
 	static const char *const words[] = { "larger than max", "exceeds maximum", "exceeds the maximum", "too large" };
-	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-		if (strcasestr(message, words[i]))
-			return true;
-	return false;
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+		const char *found = strcasestr(message, words[i]);
+		if (found)
+			return found + strlen(words[i]);
+	}
+	return NULL;
+}
+
+/* They name two numbers in either order, and the limit is the smaller: "(5000 vs. 4096)", "size 4096: 5000". */
+static void read_limit(const char *text, struct send_result *verdict)
+{
+	uint64_t numbers[2] = { 0, 0 };
+	for (int i = 0; i < 2; i++) {
+		char *end;
+		text += strcspn(text, "0123456789");
+		numbers[i] = strtoull(text, &end, 10);
+		text = end;
+	}
+	bool swapped = numbers[1] && numbers[1] < numbers[0];
+	verdict->stated_bytes = numbers[swapped];
+	verdict->seen_bytes = numbers[!swapped];
 }
 
 static struct send_result judge(const struct grpc_result *result)
@@ -61,13 +80,15 @@ static struct send_result judge(const struct grpc_result *result)
 	int status = result->status >= 0 && result->status < STATUS_COUNT ? result->status : UNKNOWN;
 	struct send_result verdict = { .outcome = answers[status].outcome, .reason = answers[status].reason,
 				       .retry_after_ms = result->retry_delay_ms };
-	if (status != RESOURCE_EXHAUSTED)
+	if (status != RESOURCE_EXHAUSTED && status != OUT_OF_RANGE)
 		return verdict;
+	const char *limit = find_too_large(result->message);
 	if (result->retry_delay_ms >= 0) {
 		verdict.outcome = SEND_RETRY;
-	} else if (says_too_large(result->message)) {
+	} else if (limit) {
 		verdict.outcome = SEND_TOO_LARGE;
 		verdict.reason = "too_large";
+		read_limit(limit, &verdict);
 	}
 	return verdict;
 }

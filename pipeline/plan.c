@@ -21,6 +21,11 @@ const struct metric plan_learned_samples = {
 	"The samples of a request that the destination's refusals have taught; 0: none."
 };
 
+const struct metric plan_refused = {
+	"otelcol_exporter_refused_as_too_large", METRIC_COUNTER, "{requests}",
+	"Requests that the destination refused as too large; what can be split is sent again in parts."
+};
+
 #define COUNT_ROW(name, text) \
 	CONFIG_ROW(struct limits_config, name, .key = #name, .def = "0", .limited = true, .min = 0, .max = INT64_MAX, \
 		   .help = text)
@@ -59,6 +64,7 @@ void plan_init(struct plan *plan, const struct delivery_options *options)
 		.config = &options->config->limits,
 		.log = options->log,
 		.bytes_gauge = metrics_series(options->metrics, &plan_learned_bytes, labels),
+		.refused = metrics_series(options->metrics, &plan_refused, labels),
 		.samples_gauge = metrics_series(options->metrics, &plan_learned_samples, labels),
 	};
 	pthread_mutex_init(&plan->lock, NULL);
@@ -157,14 +163,23 @@ static uint64_t bytes_of(const struct part *part)
 	return part->bytes ? part->bytes : part->packet->otlp.len;
 }
 
+/* The limit that the destination named, by the arithmetic of the part. */
+static uint64_t stated_bytes(uint64_t was, const struct send_result *result)
+{
+	if (!result->seen_bytes || result->seen_bytes == was)
+		return result->stated_bytes;
+	return (uint64_t)((double)result->stated_bytes * ((double)was / (double)result->seen_bytes));
+}
+
 /* Under the lock. What a destination names counts only if it explains the refusal. */
 static void lower(struct plan *plan, const struct part *refused, const struct send_result *result)
 {
-	uint64_t was = bytes_of(refused), half = was / 2 > LEARNED_LEAST ? was / 2 : LEARNED_LEAST;
+	uint64_t was = bytes_of(refused), stated = stated_bytes(was, result);
+	uint64_t half = was / 2 > LEARNED_LEAST ? was / 2 : LEARNED_LEAST;
 	if (result->stated_samples && result->stated_samples < refused->samples) {
 		plan->samples = result->stated_samples;
-	} else if (result->stated_bytes >= LEARNED_LEAST && result->stated_bytes < was) {
-		plan->bytes = result->stated_bytes;
+	} else if (stated >= LEARNED_LEAST && stated < was) {
+		plan->bytes = stated;
 		plan->guessed = false;
 	} else if (is_less(half, plan->bytes)) {
 		plan->bytes = half;
@@ -176,6 +191,7 @@ static void lower(struct plan *plan, const struct part *refused, const struct se
 
 bool plan_learn(struct plan *plan, const struct part *refused, const struct send_result *result)
 {
+	series_add(plan->refused, 1);
 	if (refused->samples <= 1 || bytes_of(refused) <= LEARNED_LEAST || plan->futile >= FUTILE_MOST) {
 		plan->futile++;
 		return false;

@@ -20,14 +20,14 @@ struct limits_config { /* 0: as the exporter has it */
 };
 
 extern const struct config_table limits_table;
-extern const struct metric plan_learned_bytes, plan_learned_samples;
+extern const struct metric plan_learned_bytes, plan_learned_samples, plan_refused;
 
 struct plan {
 	const struct component_factory *factory;
 	void *exporter;
 	const struct limits_config *config;
 	struct log *log;
-	struct series *bytes_gauge, *samples_gauge;
+	struct series *bytes_gauge, *samples_gauge, *refused;
 
 	pthread_mutex_t lock; /* guards what was learned */
 	uint64_t bytes, samples; /* 0: nothing */

@@ -81,7 +81,7 @@ static inline void exporter_stop(void)
 static inline struct send_result exporter_send(struct packet *packet)
 {
 	struct send_result result = { .outcome = (enum send_outcome) - 1 };
-	struct part part = { packet, 0, packet->samples, packet->profiles };
+	const struct part part = { .packet = packet, .samples = packet->samples };
 	e.factory->send(e.self, &part, 0, (struct sending *)&result);
 	packet_unref(&packet);
 	return result;

@@ -201,6 +201,7 @@ static void each_status_is_classified(void **state)
 		{ "status 3 retry 10 " SAID, "permanent" },
 		{ "status 8 grpc: received message larger than max (5 vs. 4)", "too_large" },
 		{ "status 8 gRPC message exceeds maximum size 4: 5", "too_large" },
+		{ "status 11 Error, decoded message length too large: found 5 bytes, the limit is: 4 bytes", "too_large" },
 		{ "status 8 retry 10 larger than max", "no_retry" },
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

@@ -13,10 +13,11 @@ LIMIT = [("grpc.max_receive_message_length", 1 << 30), ("grpc.max_send_message_l
 
 
 class Sink:
-    """An OTLP server that keeps what it gets. `answer` may be replaced: it gets (request bytes, context)."""
+    """An OTLP server that keeps what it gets. `answer` may be replaced: it gets (request bytes, context). `limit`: the
+    largest message in bytes, None: the library's own 4 MiB."""
 
-    def __init__(self, port=0, threads=8):
-        self.port, self.threads = port, threads
+    def __init__(self, port=0, threads=8, limit=1 << 30):
+        self.port, self.threads, self.limit = port, threads, limit
         self.lock = threading.Lock()
         self.received, self.metadata = [], []
         self.answer = lambda data, context: b""
@@ -24,11 +25,15 @@ class Sink:
 
     def start(self):
         self.server = grpc.server(futures.ThreadPoolExecutor(self.threads),
-                                  options=LIMIT + [("grpc.so_reuseport", 0)])
+                                  options=self.options())
         self.server.add_generic_rpc_handlers((_Handler(self),))
         self.port = self.server.add_insecure_port("127.0.0.1:%d" % self.port)
         self.server.start()
         return self
+
+    def options(self):
+        limit = [("grpc.max_receive_message_length", self.limit)] if self.limit else []
+        return limit + [("grpc.so_reuseport", 0)]
 
     def stop(self):
         if self.server:
