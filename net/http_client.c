@@ -2,9 +2,14 @@
 #include "net/http_client.h"
 
 #include <curl/curl.h>
+#include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/memory.h"
+#include "net/compress.h"
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
@@ -79,4 +84,432 @@ bool http_call(const struct http_call *call, int *status, struct bytes *out, str
 	curl_easy_cleanup(curl);
 	*status = (int)code;
 	return result == CURLE_OK || failed(result, err);
+}
+
+/* ---- for exporters ---- */
+
+/* libcurl's GnuTLS takes certificates as files only: what was read and checked lies in memory files. Shared by the
+ * requests that began with it. */
+struct identity {
+	_Atomic uint32_t refs;
+	struct tls_material material;
+	int files[3]; /* -1: none */
+	char *paths[3];
+};
+enum { CA, CERTIFICATE, KEY };
+
+struct http_client {
+	struct http_client_options options;
+	char *url, *connect_to, *host; /* with server_name_override: what to connect to instead, the Host to send */
+	_Atomic uint32_t refs;      /* the owner's, and one of each request */
+	pthread_mutex_t lock;       /* guards identity */
+	struct identity *identity;
+	/* Loop thread: */
+	CURLM *multi;
+	struct loop_timer *timer;
+	struct flight *flights;
+	bool closed;
+};
+
+/* One request. */
+struct flight {
+	struct http_client *client;
+	struct identity *identity;
+	struct flight *next, **link; /* among client->flights; link NULL: not there */
+	CURL *curl;
+	struct curl_slist *headers, *connect_to;
+	struct bytes answer;
+	bool headed; /* the head of the answer came whole: libcurl takes a cut one for an empty answer */
+	bool full;   /* the answer had more than is taken */
+	void (*done)(void *argument, const struct http_result *result);
+	void *argument;
+};
+
+static void identity_unref(struct identity **slot)
+{
+	struct identity *identity = *slot;
+	*slot = NULL;
+	if (!identity || atomic_fetch_sub(&identity->refs, 1) != 1)
+		return;
+	for (int i = 0; i < 3; i++) {
+		if (identity->files[i] >= 0)
+			close(identity->files[i]);
+		memory_free(identity->paths[i]);
+	}
+	tls_release(&identity->material);
+	memory_free(identity);
+}
+
+static bool put_file(struct identity *identity, int i, const char *pem, struct error *err)
+{
+	if (!pem)
+		return true;
+	size_t len = strlen(pem);
+	identity->files[i] = memfd_create("pem", MFD_CLOEXEC);
+	if (identity->files[i] < 0 || write(identity->files[i], pem, len) != (ssize_t)len)
+		return error_set(err, ERROR_CONFIG, "cannot keep a certificate in memory: %s", strerror(errno));
+	identity->paths[i] = memory_format("/proc/self/fd/%d", identity->files[i]);
+	return true;
+}
+
+static struct identity *identity_new(const struct tls_client_config *tls, struct error *err)
+{
+	struct identity *identity = memory_new(sizeof *identity);
+	struct tls_material *m = &identity->material;
+	identity->refs = 1;
+	identity->files[CA] = identity->files[CERTIFICATE] = identity->files[KEY] = -1;
+	bool ok = !tls || (tls_load_client(tls, m, err) && put_file(identity, CA, m->ca, err) &&
+			   put_file(identity, CERTIFICATE, m->cert, err) && put_file(identity, KEY, m->key, err));
+	if (!ok)
+		identity_unref(&identity);
+	return identity;
+}
+
+static void client_unref(struct http_client *client)
+{
+	if (atomic_fetch_sub(&client->refs, 1) != 1)
+		return;
+	identity_unref(&client->identity);
+	pthread_mutex_destroy(&client->lock);
+	memory_free(client->url);
+	memory_free(client->connect_to);
+	memory_free(client->host);
+	memory_free(client);
+}
+
+static void flight_free(struct flight *flight)
+{
+	curl_easy_cleanup(flight->curl);
+	curl_slist_free_all(flight->headers);
+	curl_slist_free_all(flight->connect_to);
+	identity_unref(&flight->identity);
+	bytes_fini(&flight->answer);
+	client_unref(flight->client);
+	memory_free(flight);
+}
+
+static const char *failure_of(CURLcode code)
+{
+	switch (code) {
+	case CURLE_OPERATION_TIMEDOUT:
+		return "deadline_exceeded";
+	case CURLE_PEER_FAILED_VERIFICATION:
+	case CURLE_SSL_CONNECT_ERROR:
+	case CURLE_SSL_CERTPROBLEM:
+	case CURLE_SSL_CACERT_BADFILE:
+		return "tls";
+	case CURLE_COULDNT_RESOLVE_HOST:
+		return "unresolved";
+	case CURLE_PARTIAL_FILE:
+	case CURLE_GOT_NOTHING:
+	case CURLE_RECV_ERROR:
+		return "cut";
+	default:
+		return "unavailable";
+	}
+}
+
+/* Servers compress answers that nobody asked them to. One that cannot be inflated says nothing. */
+static void inflate_answer(struct flight *flight, struct http_result *result)
+{
+	struct curl_header *header;
+	struct bytes plain;
+	if (curl_easy_header(flight->curl, "Content-Encoding", 0, CURLH_HEADER, -1, &header) != CURLHE_OK)
+		return;
+	bytes_init(&plain, HTTP_ANSWER_MAX);
+	if (!compress_inflate(compress_named(header->value), result->body, &plain, NULL))
+		plain.len = 0;
+	bytes_fini(&flight->answer);
+	flight->answer = plain;
+	result->body = bytes_view(&plain);
+}
+
+static void conclude(struct flight *flight, CURLcode code)
+{
+	long status = 0;
+	curl_off_t seconds = 0;
+	struct http_result result = { .body = bytes_view(&flight->answer), .retry_after_ms = -1 };
+	curl_easy_getinfo(flight->curl, CURLINFO_RESPONSE_CODE, &status);
+	curl_easy_getinfo(flight->curl, CURLINFO_RETRY_AFTER, &seconds);
+	result.status = (int)status;
+	if (!flight->headed)
+		result.status = 0;
+	if ((code != CURLE_OK && !flight->full) || !flight->headed)
+		result.failure = failure_of(code == CURLE_OK ? CURLE_PARTIAL_FILE : code);
+	if (seconds > 0)
+		result.retry_after_ms = seconds < INT32_MAX ? (int64_t)seconds * 1000 : INT32_MAX;
+	inflate_answer(flight, &result);
+	flight->done(flight->argument, &result);
+	flight_free(flight);
+}
+
+static void unlink_flight(struct flight *flight)
+{
+	curl_multi_remove_handle(flight->client->multi, flight->curl);
+	*flight->link = flight->next;
+	if (flight->next)
+		flight->next->link = flight->link;
+}
+
+static void cancel(struct flight *flight)
+{
+	const struct http_result result = { .failure = "cancelled", .retry_after_ms = -1 };
+	flight->done(flight->argument, &result);
+	flight_free(flight);
+}
+
+static void reap(struct http_client *client)
+{
+	int left;
+	CURLMsg *message;
+	while ((message = curl_multi_info_read(client->multi, &left))) {
+		struct flight *flight;
+		CURLcode code = message->data.result;
+		curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, (char **)&flight);
+		unlink_flight(flight);
+		conclude(flight, code);
+	}
+}
+
+static void on_socket_ready(void *context, int fd, unsigned events)
+{
+	struct http_client *client = context;
+	int running, mask = (events & LOOP_READABLE ? CURL_CSELECT_IN : 0) | (events & LOOP_WRITABLE ? CURL_CSELECT_OUT : 0);
+	curl_multi_socket_action(client->multi, fd, mask, &running);
+	reap(client);
+}
+
+static int on_socket(CURL *curl, curl_socket_t fd, int what, void *context, void *known)
+{
+	struct http_client *client = context;
+	struct loop_socket *socket = known;
+	(void)curl;
+	if (what == CURL_POLL_REMOVE) {
+		loop_socket_unref(&socket);
+		return 0;
+	}
+	if (!socket) {
+		socket = loop_socket_new(client->options.loop, fd, on_socket_ready, client);
+		curl_multi_assign(client->multi, fd, socket);
+	}
+	loop_socket_watch(socket, (what & CURL_POLL_IN ? LOOP_READABLE : 0) | (what & CURL_POLL_OUT ? LOOP_WRITABLE : 0));
+	return 0;
+}
+
+static int on_timer_wanted(CURLM *multi, long ms, void *context)
+{
+	struct http_client *client = context;
+	(void)multi;
+	if (ms < 0)
+		loop_timer_cancel(client->timer);
+	else
+		loop_timer_start(client->timer, (uint64_t)ms * 1000000);
+	return 0;
+}
+
+static void on_timeout(void *context)
+{
+	struct http_client *client = context;
+	int running;
+	curl_multi_socket_action(client->multi, CURL_SOCKET_TIMEOUT, 0, &running);
+	reap(client);
+}
+
+/* The server's name is checked, and told to it, by the URL: so the URL gets the overriding name, and CONNECT_TO the way
+ * back to the real host. */
+static void override_name(struct http_client *client, const char *name)
+{
+	CURLU *url = curl_url();
+	char *host = NULL, *port = NULL, *whole = NULL;
+	if (!curl_url_set(url, CURLUPART_URL, client->options.url, 0) && !curl_url_get(url, CURLUPART_HOST, &host, 0) &&
+	    !curl_url_get(url, CURLUPART_PORT, &port, CURLU_DEFAULT_PORT) && !curl_url_set(url, CURLUPART_HOST, name, 0) &&
+	    !curl_url_get(url, CURLUPART_URL, &whole, 0)) {
+		memory_free(client->url);
+		client->url = memory_text(whole);
+		client->connect_to = memory_format("%s:%s:%s:%s", name, port, host, port);
+		client->host = memory_format("Host: %s:%s", host, port);
+	}
+	curl_free(host);
+	curl_free(port);
+	curl_free(whole);
+	curl_url_cleanup(url);
+}
+
+struct http_client *http_client_new(const struct http_client_options *options, struct error *err)
+{
+	pthread_once(&once, start_library);
+	struct identity *identity = identity_new(options->tls, err);
+	if (!identity)
+		return NULL;
+	struct http_client *client = memory_new(sizeof *client);
+	client->options = *options;
+	client->identity = identity;
+	client->refs = 1;
+	client->url = memory_text(options->url);
+	if (options->tls && options->tls->server_name_override && *options->tls->server_name_override)
+		override_name(client, options->tls->server_name_override);
+	pthread_mutex_init(&client->lock, NULL);
+	client->timer = loop_timer_new(options->loop, on_timeout, client);
+	client->multi = curl_multi_init();
+	curl_multi_setopt(client->multi, CURLMOPT_SOCKETFUNCTION, on_socket);
+	curl_multi_setopt(client->multi, CURLMOPT_SOCKETDATA, client);
+	curl_multi_setopt(client->multi, CURLMOPT_TIMERFUNCTION, on_timer_wanted);
+	curl_multi_setopt(client->multi, CURLMOPT_TIMERDATA, client);
+	return client;
+}
+
+/* More than is taken ends the transfer: the status has been seen. */
+static size_t take_answer(char *data, size_t size, size_t count, void *context)
+{
+	struct flight *flight = context;
+	flight->full = !bytes_add(&flight->answer, data, size * count);
+	return flight->full ? 0 : size * count;
+}
+
+static size_t see_header(char *line, size_t size, size_t count, void *context)
+{
+	struct flight *flight = context;
+	flight->headed = size * count <= 2 && (*line == '\r' || *line == '\n');
+	return size * count;
+}
+
+static void set_headers(struct flight *flight, const struct http_post *post)
+{
+	const struct http_client_options *o = &flight->client->options;
+	struct curl_slist *list = curl_slist_append(NULL, "Expect:");
+	list = add_header(list, "Content-Type", o->content_type);
+	if (flight->client->host)
+		list = curl_slist_append(list, flight->client->host);
+	if (post->content_encoding)
+		list = add_header(list, "Content-Encoding", post->content_encoding);
+	for (size_t i = 0; o->headers && i < o->headers->count; i++)
+		list = add_header(list, o->headers->at[i].name, o->headers->at[i].value.text);
+	for (const struct metadatum *h = post->headers; h && h->name; h++)
+		list = add_header(list, h->name, h->value);
+	flight->headers = list;
+	curl_easy_setopt(flight->curl, CURLOPT_HTTPHEADER, list);
+}
+
+static void set_security(struct flight *flight)
+{
+	const struct http_client_options *o = &flight->client->options;
+	CURL *curl = flight->curl;
+	bool trusting = o->tls && o->tls->insecure_skip_verify;
+	curl_easy_setopt(curl, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+	curl_easy_setopt(curl, CURLOPT_SSL_VERIFYPEER, trusting ? 0L : 1L);
+	curl_easy_setopt(curl, CURLOPT_SSL_VERIFYHOST, trusting ? 0L : 2L);
+	if (flight->identity->paths[CA])
+		curl_easy_setopt(curl, CURLOPT_CAINFO, flight->identity->paths[CA]);
+	if (flight->identity->paths[CERTIFICATE]) {
+		curl_easy_setopt(curl, CURLOPT_SSLCERT, flight->identity->paths[CERTIFICATE]);
+		curl_easy_setopt(curl, CURLOPT_SSLKEY, flight->identity->paths[KEY]);
+	}
+	if (o->username) {
+		curl_easy_setopt(curl, CURLOPT_HTTPAUTH, CURLAUTH_BASIC);
+		curl_easy_setopt(curl, CURLOPT_USERNAME, o->username);
+		curl_easy_setopt(curl, CURLOPT_PASSWORD, o->password ? o->password : "");
+	} else if (o->bearer) {
+		curl_easy_setopt(curl, CURLOPT_HTTPAUTH, CURLAUTH_BEARER);
+		curl_easy_setopt(curl, CURLOPT_XOAUTH2_BEARER, o->bearer);
+	}
+}
+
+static void set_post(struct flight *flight, const struct http_post *post)
+{
+	const struct http_client *client = flight->client;
+	CURL *curl = flight->curl;
+	curl_easy_setopt(curl, CURLOPT_PRIVATE, flight);
+	curl_easy_setopt(curl, CURLOPT_URL, client->url);
+	curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
+	curl_easy_setopt(curl, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+	curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+	curl_easy_setopt(curl, CURLOPT_USERAGENT, client->options.user_agent);
+	curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)((post->timeout_ns + 999999) / 1000000));
+	curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take_answer);
+	curl_easy_setopt(curl, CURLOPT_WRITEDATA, flight);
+	curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, see_header);
+	curl_easy_setopt(curl, CURLOPT_HEADERDATA, flight);
+	curl_easy_setopt(curl, CURLOPT_POST, 1L);
+	curl_easy_setopt(curl, CURLOPT_POSTFIELDS, post->body.len ? (const void *)post->body.at : "");
+	curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)post->body.len);
+	if (client->options.proxy)
+		curl_easy_setopt(curl, CURLOPT_PROXY, client->options.proxy);
+	if (client->connect_to) {
+		flight->connect_to = curl_slist_append(NULL, client->connect_to);
+		curl_easy_setopt(curl, CURLOPT_CONNECT_TO, flight->connect_to);
+	}
+}
+
+static void begin_flight(void *argument)
+{
+	struct flight *flight = argument;
+	struct http_client *client = flight->client;
+	if (client->closed) {
+		cancel(flight);
+		return;
+	}
+	flight->next = client->flights;
+	flight->link = &client->flights;
+	if (flight->next)
+		flight->next->link = &flight->next;
+	client->flights = flight;
+	curl_multi_add_handle(client->multi, flight->curl);
+}
+
+void http_client_post(struct http_client *client, const struct http_post *post,
+		      void (*done)(void *argument, const struct http_result *result), void *argument)
+{
+	struct flight *flight = memory_new(sizeof *flight);
+	atomic_fetch_add(&client->refs, 1);
+	*flight = (struct flight){ .client = client, .curl = curl_easy_init(), .done = done, .argument = argument };
+	bytes_init(&flight->answer, HTTP_ANSWER_MAX);
+	pthread_mutex_lock(&client->lock);
+	flight->identity = client->identity;
+	atomic_fetch_add(&flight->identity->refs, 1);
+	pthread_mutex_unlock(&client->lock);
+	set_post(flight, post);
+	set_headers(flight, post);
+	set_security(flight);
+	loop_post(client->options.loop, begin_flight, flight);
+}
+
+bool http_client_reload(struct http_client *client, bool *changed, struct error *err)
+{
+	struct identity *fresh = identity_new(client->options.tls, err);
+	*changed = false;
+	if (!fresh)
+		return false;
+	pthread_mutex_lock(&client->lock);
+	*changed = !tls_equal(&fresh->material, &client->identity->material);
+	if (*changed) {
+		struct identity *old = client->identity;
+		client->identity = fresh;
+		fresh = old;
+	}
+	pthread_mutex_unlock(&client->lock);
+	identity_unref(&fresh);
+	return true;
+}
+
+static void close_client(void *argument)
+{
+	struct http_client *client = argument;
+	client->closed = true;
+	while (client->flights) {
+		struct flight *flight = client->flights;
+		unlink_flight(flight);
+		cancel(flight);
+	}
+	curl_multi_cleanup(client->multi);
+	loop_timer_unref(&client->timer);
+}
+
+void http_client_unref(struct http_client **slot)
+{
+	struct http_client *client = *slot;
+	*slot = NULL;
+	if (!client)
+		return;
+	loop_call(client->options.loop, close_client, client);
+	client_unref(client);
 }

@@ -4,6 +4,9 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "config/table.h"
+#include "net/loop.h"
+#include "net/tls.h"
 #include "profile/request.h"
 
 /*
@@ -23,5 +26,56 @@ struct http_call {
  * ERROR_CONFIG (a bad URL), ERROR_BUSY (no connection, too late) or ERROR_TOO_LARGE.
  */
 bool http_call(const struct http_call *call, int *status, struct bytes *out, struct error *err);
+
+/*
+ * For exporters: posts to one URL, many at once, on the program's loop; connections are kept and used again. The texts
+ * and the TLS section of the options are borrowed for the client's life.
+ */
+struct http_client_options {
+	struct loop *loop;
+	const char *url;
+	const struct tls_client_config *tls; /* NULL: the system's CAs, no certificate of our own */
+	const struct pairs *headers;         /* with each request; may be NULL */
+	const char *content_type, *user_agent;
+	const char *username, *password;     /* basic authentication; NULL: none */
+	const char *bearer;                  /* a token; NULL: none */
+	const char *proxy;                   /* NULL: by the environment */
+};
+
+struct http_post {
+	struct view body;                  /* until done */
+	const char *content_encoding;      /* NULL: none */
+	const struct metadatum *headers;   /* of this request; ends with name == NULL; may be NULL; copied */
+	uint64_t timeout_ns;               /* for everything; 0: none */
+};
+
+#define HTTP_ANSWER_MAX 65536
+
+/* Valid during done. */
+struct http_result {
+	int status;             /* 0: no answer came, `failure` says why */
+	const char *failure;    /* one of a few fixed words; NULL: the answer came whole, or more than is taken of it */
+	struct view body;       /* inflated; at most HTTP_ANSWER_MAX bytes: for classification only, never logged */
+	int64_t retry_after_ms; /* of Retry-After; -1: none was sent */
+};
+
+struct http_client;
+
+/* Can requests be sent so? URL, and names and values of headers; err names keys, never values. */
+bool http_client_check(const char *url, const struct pairs *headers, struct error *err);
+/* "host" and "port" of a good URL, the scheme's port where it names none; freed by the caller. */
+void http_client_place(const char *url, char **host, char **port);
+
+/* [loop thread, or before it runs] ERROR_CONFIG: the TLS files. */
+struct http_client *http_client_new(const struct http_client_options *options, struct error *err);
+/* [any thread] done is called once, on the loop thread, and must not block. */
+void http_client_post(struct http_client *client, const struct http_post *post,
+		      void (*done)(void *argument, const struct http_result *result), void *argument);
+/* [any thread] Reads the TLS files again; if they changed, later requests use connections of their own. What is broken
+ * stays as it was, and err says why. */
+bool http_client_reload(struct http_client *client, bool *changed, struct error *err);
+/* [any thread but done's] Requests that are under way are done, with the failure "cancelled", when it returns; nobody
+ * posts any more. */
+void http_client_unref(struct http_client **client);
 
 #endif

@@ -42,6 +42,13 @@ struct loop_timer {
 	void *argument;
 };
 
+struct loop_socket {
+	uv_poll_t uv;
+	int fd;
+	void (*ready)(void *argument, int fd, unsigned events);
+	void *argument;
+};
+
 struct work {
 	uv_work_t uv;
 	struct loop *loop;
@@ -284,6 +291,50 @@ void loop_timer_unref(struct loop_timer **slot)
 	*slot = NULL;
 	if (timer)
 		loop_call(loop_of(timer), close_timer, timer);
+}
+
+struct loop_socket *loop_socket_new(struct loop *loop, int fd, void (*ready)(void *argument, int fd, unsigned events),
+				    void *argument)
+{
+	assert(allowed(loop));
+	struct loop_socket *socket = memory_new(sizeof *socket);
+	*socket = (struct loop_socket){ .fd = fd, .ready = ready, .argument = argument };
+	int code = uv_poll_init(&loop->uv, &socket->uv, fd);
+	assert(!code);
+	(void)code;
+	uv_unref((uv_handle_t *)&socket->uv);
+	socket->uv.data = socket;
+	return socket;
+}
+
+/* A socket with an error is ready for everything: who uses it sees the error then. */
+static void on_ready(uv_poll_t *uv, int status, int events)
+{
+	struct loop_socket *socket = uv->data;
+	unsigned ready = (events & UV_READABLE ? LOOP_READABLE : 0) | (events & UV_WRITABLE ? LOOP_WRITABLE : 0);
+	socket->ready(socket->argument, socket->fd, status ? LOOP_READABLE | LOOP_WRITABLE : ready);
+}
+
+void loop_socket_watch(struct loop_socket *socket, unsigned events)
+{
+	int wanted = (events & LOOP_READABLE ? UV_READABLE : 0) | (events & LOOP_WRITABLE ? UV_WRITABLE : 0);
+	if (wanted)
+		uv_poll_start(&socket->uv, wanted, on_ready);
+	else
+		uv_poll_stop(&socket->uv);
+}
+
+static void free_socket(uv_handle_t *handle)
+{
+	memory_free(handle->data);
+}
+
+void loop_socket_unref(struct loop_socket **slot)
+{
+	struct loop_socket *socket = *slot;
+	*slot = NULL;
+	if (socket)
+		uv_close((uv_handle_t *)&socket->uv, free_socket);
 }
 
 static void on_work(uv_work_t *uv)

@@ -34,6 +34,15 @@ void loop_timer_cancel(struct loop_timer *timer);
 /* [any] The timer will not fire any more when it returns. */
 void loop_timer_unref(struct loop_timer **timer);
 
+/* A socket that somebody else owns, watched: ready(argument, fd, events) whenever it is what was asked for, until the
+ * unref, which comes before the socket is closed. */
+enum { LOOP_READABLE = 1, LOOP_WRITABLE = 2 };
+struct loop_socket;
+struct loop_socket *loop_socket_new(struct loop *loop, int fd, void (*ready)(void *argument, int fd, unsigned events),
+				    void *argument);
+void loop_socket_watch(struct loop_socket *socket, unsigned events);
+void loop_socket_unref(struct loop_socket **socket);
+
 /* [any] work(argument) on a pool thread, then done(argument) on the loop thread (done may be NULL). */
 void loop_work(struct loop *loop, void (*work)(void *argument), void (*done)(void *argument), void *argument);
 

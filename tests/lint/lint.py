@@ -28,7 +28,7 @@ DOORS = {
     r"yaml\.h": r"config/yaml\.c",
     r"uv\.h": r"net/loop\.c",
     r"microhttpd\.h": r"net/http_\w+\.[ch]",
-    r"curl/": r"net/http_client\.c",
+    r"curl/": r"net/http_(client|check)\.c",
     r"zstd\.h|libdeflate\.h": r"net/compress\.c",
     r"pcre2\.h": r"processors/regex\.c",
     r"xxhash\.h": r"base/hash\.c",

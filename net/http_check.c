@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "net/http_client.h"
+
+#include <ctype.h>
+#include <curl/curl.h>
+#include <strings.h>
+
+#include "base/memory.h"
+
+/* What can be said of an endpoint and its headers before anything is sent. */
+
+static bool is_token(const char *text)
+{
+	static const char more[] = "!#$%&'*+-.^_`|~";
+	size_t len = strlen(text);
+	for (size_t i = 0; i < len; i++)
+		if (!isalnum((unsigned char)text[i]) && !strchr(more, text[i]))
+			return false;
+	return len > 0;
+}
+
+static bool is_field_value(const char *text)
+{
+	for (; *text; text++)
+		if ((unsigned char)*text < ' ' && *text != '\t')
+			return false;
+	return true;
+}
+
+static bool check_header(const struct pair *header, struct error *err)
+{
+	static const char *const ours[] = { "content-type", "content-encoding", "content-length", "transfer-encoding",
+					    "host", "connection", "expect" };
+	if (!is_token(header->name))
+		return error_set(err, ERROR_CONFIG, "headers: \"%s\" is no name of a header", header->name);
+	for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
+		if (!strcasecmp(header->name, ours[i]))
+			return error_set(err, ERROR_CONFIG, "headers: %s cannot be set", header->name);
+	return is_field_value(header->value.text ? header->value.text : "") ||
+	       error_set(err, ERROR_CONFIG, "headers: the value of %s has control characters", header->name);
+}
+
+static bool has_part(CURLU *url, CURLUPart part)
+{
+	char *text = NULL;
+	bool has = !curl_url_get(url, part, &text, 0) && *text;
+	curl_free(text);
+	return has;
+}
+
+static bool check_url(const char *text, struct error *err)
+{
+	CURLU *url = curl_url();
+	bool good = text && !curl_url_set(url, CURLUPART_URL, text, 0) && has_part(url, CURLUPART_HOST) &&
+		    (!strncasecmp(text, "http://", 7) || !strncasecmp(text, "https://", 8));
+	bool bare = good && !has_part(url, CURLUPART_USER) && !has_part(url, CURLUPART_QUERY) &&
+		    !has_part(url, CURLUPART_FRAGMENT);
+	curl_url_cleanup(url);
+	if (!good)
+		return error_set(err, ERROR_CONFIG, "endpoint must be an http:// or https:// URL");
+	return bare || error_set(err, ERROR_CONFIG, "endpoint must have no user, query or fragment");
+}
+
+bool http_client_check(const char *url, const struct pairs *headers, struct error *err)
+{
+	if (!check_url(url, err))
+		return false;
+	for (size_t i = 0; headers && i < headers->count; i++)
+		if (!check_header(&headers->at[i], err))
+			return false;
+	return true;
+}
+
+void http_client_place(const char *text, char **host, char **port)
+{
+	CURLU *url = curl_url();
+	char *name = NULL, *number = NULL;
+	curl_url_set(url, CURLUPART_URL, text, 0);
+	curl_url_get(url, CURLUPART_HOST, &name, 0);
+	curl_url_get(url, CURLUPART_PORT, &number, CURLU_DEFAULT_PORT);
+	*host = memory_text(name ? name : "");
+	*port = memory_text(number ? number : "");
+	curl_free(name);
+	curl_free(number);
+	curl_url_cleanup(url);
+}
