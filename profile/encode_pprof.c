@@ -4,13 +4,6 @@
 #include "profile/pprof_writer.h"
 #include "profile/wire.h"
 
-/* Neighbouring Profiles that become one pprof. */
-struct run {
-	const struct profile *profiles;
-	uint32_t count;
-	uint16_t place[PPROF_TYPES_MAX]; /* of each sample type in the pprof: its Profile */
-};
-
 /* What the attributes of a scope say about its runs. */
 struct scope_says {
 	uint32_t default_type; /* string */
@@ -214,7 +207,7 @@ static void pack(struct pprof_writer *w, uint64_t number)
 					 w->packed.at);
 }
 
-static void add_sample(struct pprof_writer *w, const struct run *run, uint32_t i)
+static void add_sample(struct pprof_writer *w, const struct pprof_run *run, uint32_t i)
 {
 	const struct profiles *p = w->p;
 	const struct sample *sample = &p->samples.at[run->profiles->samples.first + i];
@@ -232,6 +225,8 @@ static void add_sample(struct pprof_writer *w, const struct run *run, uint32_t i
 		const struct profile *profile = &run->profiles[run->place[k]];
 		pack(w, value_of(p, &p->samples.at[profile->samples.first + i]));
 	}
+	if (w->cpu_period)
+		pack(w, value_of(p, sample) * w->cpu_period);
 	w->full |= !wire_add_len(&w->part, PPROF_SAMPLE_VALUES, bytes_view(&w->packed));
 	pprof_add_labels(w, sample);
 	w->full |= !wire_add_len(&w->table[PPROF_SAMPLE], PPROF_SAMPLE, bytes_view(&w->part));
@@ -239,12 +234,47 @@ static void add_sample(struct pprof_writer *w, const struct run *run, uint32_t i
 
 /* The rest of the profile. */
 
-static void add_type(struct pprof_writer *w, uint32_t number, struct value_kind kind)
+static void add_type_numbers(struct pprof_writer *w, uint32_t number, uint32_t type, uint32_t unit)
 {
 	struct pprof_plain message = { .len = 0 };
-	pprof_put(&message, PPROF_TYPE_TYPE, pprof_string(w, kind.type));
-	pprof_put(&message, PPROF_TYPE_UNIT, pprof_string(w, kind.unit));
+	pprof_put(&message, PPROF_TYPE_TYPE, type);
+	pprof_put(&message, PPROF_TYPE_UNIT, unit);
 	add_plain(w, &w->table[number], number, &message);
+}
+
+static void add_type(struct pprof_writer *w, uint32_t number, struct value_kind kind)
+{
+	add_type_numbers(w, number, pprof_string(w, kind.type), pprof_string(w, kind.unit));
+}
+
+static bool kind_is(const struct profiles *p, struct value_kind kind, const char *type, const char *unit)
+{
+	return string_is(p, kind.type, type) && string_is(p, kind.unit, unit);
+}
+
+static bool wants_cpu_time(const struct profiles *p, const struct profile *profile)
+{
+	for (uint32_t i = 0; i < profile->attributes.count; i++)
+		if (string_is(p, attribute_in(p, profile->attributes, i)->key, PPROF_CPU_TIME))
+			return true;
+	return false;
+}
+
+/* The factor from samples to nanoseconds of CPU; 0: none is to be added, or it would not fit. */
+static uint64_t cpu_period(const struct pprof_writer *w, const struct pprof_run *run)
+{
+	const struct profiles *p = w->p;
+	const struct profile *f = run->profiles;
+	if (run->count != 1 || f->period <= 0 || !kind_is(p, f->sample_type, "samples", "count") ||
+	    !kind_is(p, f->period_type, "cpu", "nanoseconds") || !wants_cpu_time(p, f))
+		return 0;
+	for (uint32_t i = 0; i < f->samples.count; i++) {
+		int64_t product;
+		if (__builtin_mul_overflow((int64_t)value_of(p, &p->samples.at[f->samples.first + i]), f->period,
+					   &product))
+			return 0;
+	}
+	return (uint64_t)f->period;
 }
 
 static void add_number(struct pprof_writer *w, uint32_t number, uint64_t value)
@@ -291,11 +321,15 @@ static void add_profile_attributes(struct pprof_writer *w, const struct profile 
 	}
 }
 
-static void write_run(struct pprof_writer *w, const struct run *run, const struct scope_says *says)
+static void write_run(struct pprof_writer *w, const struct pprof_run *run, const struct scope_says *says)
 {
 	const struct profile *first = run->profiles;
 	for (uint32_t i = 0; i < run->count; i++)
 		add_type(w, PPROF_SAMPLE_TYPE, run->profiles[run->place[i]].sample_type);
+	w->cpu_period = cpu_period(w, run);
+	if (w->cpu_period)
+		add_type_numbers(w, PPROF_SAMPLE_TYPE, pprof_text(w, view_of("cpu")),
+				 pprof_text(w, view_of("nanoseconds")));
 	for (uint32_t i = 0; i < first->samples.count && !w->full; i++)
 		add_sample(w, run, i);
 	for (uint32_t i = 1; i <= w->mapping_count; i++)
@@ -357,7 +391,7 @@ static bool goes_with(const struct profiles *p, const struct profile *a, const s
 	return true;
 }
 
-static bool repeats_type(const struct profiles *p, const struct run *run)
+static bool repeats_type(const struct profiles *p, const struct pprof_run *run)
 {
 	for (uint32_t i = 0; i < run->count; i++)
 		if (same_kind(p, run->profiles[i].sample_type,
@@ -383,7 +417,7 @@ static struct scope_says read_scope(const struct profiles *p, const struct scope
 
 /* The order tells where each Profile's type stood; it counts when it is a permutation of the run.
  */
-static void settle_order(const struct profiles *p, struct run *run, struct list order)
+static void settle_order(const struct profiles *p, struct pprof_run *run, struct list order)
 {
 	bool taken[PPROF_TYPES_MAX] = { false };
 	bool good = order.count == run->count;
@@ -401,7 +435,7 @@ static void settle_order(const struct profiles *p, struct run *run, struct list 
 }
 
 static void find_run(const struct profiles *p, struct list profiles, uint32_t start,
-		     struct list order, struct run *run)
+		     struct list order, struct pprof_run *run)
 {
 	uint32_t most = order.count ? order.count : PPROF_TYPES_MAX;
 	run->profiles = &p->profiles.at[profiles.first + start];
@@ -410,6 +444,12 @@ static void find_run(const struct profiles *p, struct list profiles, uint32_t st
 		    (!order.count && repeats_type(p, run)))
 			break;
 	settle_order(p, run, order);
+}
+
+void encode_pprof_run(const struct profiles *p, const struct scope *scope, uint32_t start,
+		      struct pprof_run *run)
+{
+	find_run(p, scope->profiles, start, read_scope(p, scope).order, run);
 }
 
 struct emitter {
@@ -424,7 +464,7 @@ static bool encode_scope(struct pprof_writer *w, uint32_t resource, uint32_t sco
 	const struct profiles *p = w->p;
 	struct list profiles = p->scopes.at[scope].profiles;
 	struct scope_says says = read_scope(p, &p->scopes.at[scope]);
-	struct run run;
+	struct pprof_run run;
 	for (uint32_t i = 0; i < profiles.count; i += run.count) {
 		find_run(p, profiles, i, says.order, &run);
 		begin_run(w);

@@ -2,6 +2,7 @@
 #ifndef PROFILE_ENCODE_PPROF_H
 #define PROFILE_ENCODE_PPROF_H
 
+#include "profile/pprof.h"
 #include "profile/profiles.h"
 
 /*
@@ -33,5 +34,21 @@ struct pprof_out {
 bool encode_pprof(const struct profiles *p,
 		  bool (*emit)(const struct pprof_out *out, void *context), void *context,
 		  struct error *err);
+
+/*
+ * A Profile samples/count of a period cpu/nanoseconds with this attribute gets a second sample type cpu/nanoseconds, the
+ * count times the period, unless a product would overflow: the shape of Go's CPU profiles, which stores know.
+ */
+#define PPROF_CPU_TIME "pprof.profile.with_cpu_time"
+
+/* The run that starts with the scope's Profile `start`. */
+struct pprof_run {
+	const struct profile *profiles; /* neighbours */
+	uint32_t count;
+	uint16_t place[PPROF_TYPES_MAX]; /* of each sample type in the pprof: its Profile */
+};
+
+void encode_pprof_run(const struct profiles *p, const struct scope *scope, uint32_t start,
+		      struct pprof_run *run);
 
 #endif

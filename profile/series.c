@@ -13,13 +13,13 @@ const char *const series_losses[SERIES_LOSSES] = {
 
 enum known_state { UNSEEN, LABEL, NOTHING, RESERVED, TOO_LONG };
 
-void series_init(struct series *s, const struct series_rules *rules)
+void series_init(struct series_labels *s, const struct series_rules *rules)
 {
-	*s = (struct series){ .rules = rules };
+	*s = (struct series_labels){ .rules = rules };
 	bytes_init(&s->text, PROFILES_INPUT_MAX);
 }
 
-void series_fini(struct series *s)
+void series_fini(struct series_labels *s)
 {
 	memo_fini(&s->texts);
 	memory_free(s->known);
@@ -27,7 +27,7 @@ void series_fini(struct series *s)
 	bytes_fini(&s->text);
 }
 
-void series_open(struct series *s, struct profiles *p)
+void series_open(struct series_labels *s, struct profiles *p)
 {
 	size_t most = 64 * (size_t)p->input.len;
 	s->p = p;
@@ -41,8 +41,8 @@ void series_open(struct series *s, struct profiles *p)
 	s->stamp_room = s->stamp = s->set = s->count = s->fixed = 0;
 }
 
-/* One string for equal texts. */
-static uint32_t intern(struct series *s, struct view text)
+/* The one string of a text; `own` has it too, 0: none does yet. */
+static uint32_t intern(struct series_labels *s, struct view text, uint32_t own)
 {
 	struct memo_entry *entry = text.len ? memo_enter(&s->texts, 0, text.at, text.len) : NULL;
 	if (!entry) {
@@ -50,12 +50,17 @@ static uint32_t intern(struct series *s, struct view text)
 		return 0;
 	}
 	if (!entry->first)
-		entry->first = profiles_text_new(s->p, text.at, text.len);
+		entry->first = own ? own : profiles_text_new(s->p, text.at, text.len);
 	return entry->first;
 }
 
+uint32_t series_text(struct series_labels *s, struct view text)
+{
+	return intern(s, text, 0);
+}
+
 /* The set or sample in which the string is a name; strings come into being under way. */
-static uint32_t *stamp_of(struct series *s, uint32_t string)
+static uint32_t *stamp_of(struct series_labels *s, uint32_t string)
 {
 	if (string >= s->stamp_room) {
 		uint32_t room = s->p->strings.count + s->p->strings.count / 2 + 16;
@@ -83,7 +88,7 @@ static void add_plain_name(struct bytes *out, struct view key)
 			ok = bytes_add_byte(out, is_plain(key.at[i]) ? key.at[i] : '_');
 }
 
-uint32_t series_name(struct series *s, struct view key)
+uint32_t series_name(struct series_labels *s, struct view key)
 {
 	s->text.len = 0;
 	if (s->rules->utf8)
@@ -92,7 +97,7 @@ uint32_t series_name(struct series *s, struct view key)
 		add_plain_name(&s->text, key);
 	if (s->rules->name_max && s->text.len > s->rules->name_max)
 		return 0;
-	return intern(s, bytes_view(&s->text));
+	return series_text(s, bytes_view(&s->text));
 }
 
 /* Not in the middle of a character. */
@@ -103,18 +108,21 @@ static size_t cut_length(struct view text, size_t most)
 	return most;
 }
 
-static uint32_t value_of(struct series *s, const struct attribute *a, bool *cut)
+static uint32_t value_of(struct series_labels *s, const struct attribute *a, bool *cut)
 {
 	size_t most = s->rules->value_max;
 	if (a->type == VALUE_ARRAY && a->children.count == 1)
 		a = &s->p->attributes.at[a->children.first];
+	*cut = false;
+	if (a->type == VALUE_STRING && (!most || string_view(s->p, a->string).len <= most))
+		return intern(s, string_view(s->p, a->string), a->string);
 	s->text.len = 0;
 	if (!value_text_add(s->p, a, &s->text))
 		s->p->over_cap = true;
 	*cut = most && s->text.len > most;
 	if (*cut)
 		s->text.len = cut_length(bytes_view(&s->text), most);
-	return intern(s, bytes_view(&s->text));
+	return series_text(s, bytes_view(&s->text));
 }
 
 static bool begins(struct view text, const char *prefix)
@@ -124,7 +132,7 @@ static bool begins(struct view text, const char *prefix)
 }
 
 /* What the attribute becomes: worked out once for a packet. */
-static struct series_known *known_of(struct series *s, uint32_t index)
+static struct series_known *known_of(struct series_labels *s, uint32_t index)
 {
 	struct series_known *known = &s->known[index];
 	assert(index < s->known_room);
@@ -145,21 +153,23 @@ static struct series_known *known_of(struct series *s, uint32_t index)
 
 /* Sets of labels. */
 
-void series_begin(struct series *s)
+void series_begin(struct series_labels *s)
 {
 	s->set = ++s->stamp;
 	s->count = s->fixed = 0;
 }
 
-static uint32_t names_max(const struct series *s)
+static uint32_t names_max(const struct series_labels *s)
 {
 	uint32_t most = s->rules->names_max;
 	return most && most < SERIES_LABELS_MAX ? most : SERIES_LABELS_MAX;
 }
 
-void series_set(struct series *s, const char *name, struct view value)
+void series_put(struct series_labels *s, const char *name, struct view value)
 {
-	struct label label = { intern(s, view_of(name)), intern(s, value) };
+	s->text.len = 0;
+	bytes_add(&s->text, value.at, value.len); /* growing the tables may move what it points to */
+	struct label label = { series_text(s, view_of(name)), series_text(s, bytes_view(&s->text)) };
 	if (!label.value || *stamp_of(s, label.name) == s->set || s->count == names_max(s))
 		return;
 	*stamp_of(s, label.name) = s->set;
@@ -168,7 +178,7 @@ void series_set(struct series *s, const char *name, struct view value)
 }
 
 /* Another attribute has the name: that is a loss unless it says the same. */
-static bool says_same(const struct series *s, struct label label)
+static bool says_same(const struct series_labels *s, struct label label)
 {
 	for (uint32_t i = 0; i < s->count; i++)
 		if (s->labels[i].name == label.name)
@@ -176,7 +186,7 @@ static bool says_same(const struct series *s, struct label label)
 	return false;
 }
 
-static void take(struct series *s, uint32_t attribute)
+static void take(struct series_labels *s, uint32_t attribute)
 {
 	const struct series_known *known = known_of(s, attribute);
 	if (known->state == RESERVED || known->state == TOO_LONG)
@@ -195,7 +205,7 @@ static void take(struct series *s, uint32_t attribute)
 	}
 }
 
-void series_take(struct series *s, struct list attributes)
+void series_take(struct series_labels *s, struct list attributes)
 {
 	for (uint32_t i = 0; i < attributes.count; i++)
 		take(s, s->p->indices.at[attributes.first + i]);
@@ -203,19 +213,19 @@ void series_take(struct series *s, struct list attributes)
 
 static int by_name(const void *left, const void *right, void *context)
 {
-	const struct series *s = context;
+	const struct series_labels *s = context;
 	struct view a = string_view(s->p, ((const struct label *)left)->name);
 	struct view b = string_view(s->p, ((const struct label *)right)->name);
 	int order = memcmp(a.at, b.at, a.len < b.len ? a.len : b.len);
 	return order ? order : (a.len > b.len) - (a.len < b.len);
 }
 
-void series_end(struct series *s)
+void series_end(struct series_labels *s)
 {
 	qsort_r(s->labels, s->count, sizeof *s->labels, by_name, s);
 }
 
-struct list series_attributes(struct series *s)
+struct list series_attributes(struct series_labels *s)
 {
 	struct profiles *p = s->p;
 	struct list list = { p->indices.count, 0 };
@@ -239,7 +249,7 @@ static bool is_number(const struct profiles *p, const struct attribute *a)
 }
 
 /* The attribute as a text with a clean name; itself if it is that already. */
-static uint32_t clean_of(struct series *s, uint32_t index, struct series_known *known)
+static uint32_t clean_of(struct series_labels *s, uint32_t index, struct series_known *known)
 {
 	struct profiles *p = s->p;
 	const struct attribute *a = &p->attributes.at[index];
@@ -256,7 +266,7 @@ static uint32_t clean_of(struct series *s, uint32_t index, struct series_known *
 }
 
 /* The index of what the sample may have instead of the attribute; 0: nothing. */
-static uint32_t sample_label(struct series *s, uint32_t index, uint32_t room)
+static uint32_t sample_label(struct series_labels *s, uint32_t index, uint32_t room)
 {
 	struct series_known *known = known_of(s, index);
 	enum series_loss loss = SERIES_LOSSES;
@@ -284,14 +294,14 @@ static uint32_t sample_label(struct series *s, uint32_t index, uint32_t room)
 }
 
 /* The ids become labels too, and their names are taken then. How many names they need: 0 if there is no room for them. */
-static uint32_t settle_link(struct series *s, struct sample *sample)
+static uint32_t settle_link(struct series_labels *s, struct sample *sample)
 {
 	static const char *const names[] = { "trace_id", "span_id" };
 	if (!sample->link)
 		return 0;
 	bool fits = names_max(s) - s->count >= 2;
 	for (int i = 0; i < 2; i++) {
-		uint32_t *stamp = stamp_of(s, intern(s, view_of(names[i])));
+		uint32_t *stamp = stamp_of(s, series_text(s, view_of(names[i])));
 		fits = fits && *stamp != s->set;
 		*stamp = *stamp == s->set ? *stamp : s->stamp;
 	}
@@ -302,7 +312,7 @@ static uint32_t settle_link(struct series *s, struct sample *sample)
 	return 0;
 }
 
-bool series_clean_sample(struct series *s, struct sample *sample)
+bool series_clean_sample(struct series_labels *s, struct sample *sample)
 {
 	struct profiles *p = s->p;
 	uint32_t link = sample->link;

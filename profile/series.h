@@ -11,7 +11,7 @@
  *
  *	series_open(s, p);                        once for the tables of a packet
  *	series_begin(s);                          once for each set of labels
- *	series_set(s, "__name__", view);          what must be there; nothing pushes it out
+ *	series_put(s, "__name__", view);          what must be there; nothing pushes it out
  *	series_take(s, resource->attributes);     by falling precedence: of equal names the first stays
  *	series_take(s, profile->attributes);
  *	series_end(s);                            now s->labels is the set, sorted by name
@@ -53,14 +53,14 @@ struct series_known { /* what an attribute becomes */
 	bool cut;
 };
 
-struct series {
+struct series_labels {
 	const struct series_rules *rules;
 	struct profiles *p;
 	struct label labels[SERIES_LABELS_MAX];
 	uint32_t count;
 	uint64_t lost[SERIES_LOSSES]; /* since series_init */
 	/* own */
-	uint32_t fixed;               /* labels made by series_set */
+	uint32_t fixed;               /* labels made by series_put */
 	struct memo texts;            /* first: string */
 	struct series_known *known;   /* by attribute */
 	uint32_t known_room;
@@ -69,23 +69,26 @@ struct series {
 	struct bytes text;
 };
 
-void series_init(struct series *s, const struct series_rules *rules);
-void series_fini(struct series *s);
+void series_init(struct series_labels *s, const struct series_rules *rules);
+void series_fini(struct series_labels *s);
 
-void series_open(struct series *s, struct profiles *p);
-void series_begin(struct series *s);
-void series_set(struct series *s, const char *name, struct view value);
-void series_take(struct series *s, struct list attributes);
-void series_end(struct series *s);
+void series_open(struct series_labels *s, struct profiles *p);
+void series_begin(struct series_labels *s);
+void series_put(struct series_labels *s, const char *name, struct view value);
+void series_take(struct series_labels *s, struct list attributes);
+void series_end(struct series_labels *s);
 
 /* Gives the sample texts with clean names that are not among s->labels, as many as there is room for. True when
  * something changed: the caller says so in the Profile. The names trace_id and span_id of a link count. */
-bool series_clean_sample(struct series *s, struct sample *sample);
+bool series_clean_sample(struct series_labels *s, struct sample *sample);
 
 /* The string of a text in the form of a label's name: what series_take makes of a key. 0: it cannot be one. */
-uint32_t series_name(struct series *s, struct view key);
+uint32_t series_name(struct series_labels *s, struct view key);
+
+/* A string for a text, which is not one of the tables'; equal texts get the same. */
+uint32_t series_text(struct series_labels *s, struct view text);
 
 /* The labels as attributes (text) of the tables, in their order: a list for a resource of its own. */
-struct list series_attributes(struct series *s);
+struct list series_attributes(struct series_labels *s);
 
 #endif

@@ -382,10 +382,16 @@ static bool within(uint64_t is, uint64_t limit)
 	return !limit || is <= limit;
 }
 
+/* A destination that counts samples in its own way is asked, not anticipated. */
+static uint64_t counted_samples(const struct splitter *s)
+{
+	return s->measure ? 0 : s->limits->samples;
+}
+
 static bool has_place_for(struct splitter *s, uint32_t unit)
 {
 	const struct limits *limits = s->limits;
-	return within(s->tally.samples + samples_of(s, unit), limits->samples) &&
+	return within(s->tally.samples + samples_of(s, unit), counted_samples(s)) &&
 	       within(s->tally.profiles + 1, limits->profiles) &&
 	       within(s->tally.resources + opens_resource(s, unit), limits->resources) &&
 	       (!limits->series || count_series(s, unit) <= limits->series);
@@ -405,8 +411,8 @@ static bool count_unit(struct splitter *s, uint32_t unit)
 	struct place at = { unit, 0 };
 	if (s->tally.profiles && !has_place_for(s, unit) && !end_range(s, at))
 		return false;
-	for (; !within(left, s->limits->samples); left -= s->limits->samples) {
-		at.sample += (uint32_t)s->limits->samples;
+	for (uint64_t most = counted_samples(s); !within(left, most); left -= most) {
+		at.sample += (uint32_t)most;
 		if (!end_range(s, at))
 			return false;
 	}

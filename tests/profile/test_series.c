@@ -11,7 +11,7 @@
 
 static struct profiles p;
 static struct series_rules rules;
-static struct series s;
+static struct series_labels s;
 
 static int setup(void **state)
 {
@@ -40,7 +40,7 @@ static const char *labels_of(const struct list *lists, int count)
 	size_t len = 0;
 	series_open(&s, &p);
 	series_begin(&s);
-	series_set(&s, "service_name", view_of("shop"));
+	series_put(&s, "service_name", view_of("shop"));
 	for (int i = 0; i < count; i++)
 		series_take(&s, lists[i]);
 	series_end(&s);
@@ -59,7 +59,8 @@ static const char *labels_of(const struct list *lists, int count)
 static void names_take_the_plain_form(void **state)
 {
 	(void)state;
-	struct list list = LIST(TEXT("k8s.pod-name", "a"), TEXT("two words", "b"), TEXT("9lives", "c"), TEXT("gr\xc3\xbc\xc3\x9f" "e", "d"));
+	struct list list = LIST(TEXT("k8s.pod-name", "a"), TEXT("two words", "b"), TEXT("9lives", "c"),
+				TEXT("gr\xc3\xbc\xc3\x9f" "e", "d"));
 	assert_string_equal(LABELS(list), "_9lives=c,gr__e=d,k8s_pod_name=a,service_name=shop,two_words=b");
 }
 

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "profile/encode_push.h"
+
+#include "profile/decode_otlp.h"
+#include "profile/encode_pprof.h"
+#include "profile/wire.h"
+
+enum push { PUSH_SERIES = 1 };
+enum raw_series { SERIES_LABEL = 1, SERIES_SAMPLE };
+enum label_pair { LABEL_NAME = 1, LABEL_VALUE };
+enum raw_sample { SAMPLE_PROFILE = 1 };
+
+struct request_writer {
+	const struct profiles *p;
+	struct bytes series, scratch;
+	struct error *err;
+};
+
+static bool add_label(struct request_writer *w, const struct attribute *a)
+{
+	w->scratch.len = 0;
+	return wire_add_len(&w->scratch, LABEL_NAME, string_view(w->p, a->key)) &&
+	       wire_add_len(&w->scratch, LABEL_VALUE, string_view(w->p, a->string)) &&
+	       wire_add_len(&w->series, SERIES_LABEL, bytes_view(&w->scratch));
+}
+
+static bool add_labels(struct request_writer *w, const struct resource *resource)
+{
+	const struct profiles *p = w->p;
+	for (uint32_t i = 0; i < resource->attributes.count; i++)
+		if (!add_label(w, &p->attributes.at[p->indices.at[resource->attributes.first + i]]))
+			return error_set(w->err, ERROR_TOO_LARGE, "the labels of the series are too large");
+	return true;
+}
+
+static bool add_profile(const struct pprof_out *out, void *context)
+{
+	struct request_writer *w = context;
+	w->scratch.len = 0;
+	return (wire_add_len(&w->scratch, SAMPLE_PROFILE, out->bytes) &&
+		wire_add_len(&w->series, SERIES_SAMPLE, bytes_view(&w->scratch))) ||
+	       error_set(w->err, ERROR_TOO_LARGE, "the pprofs of the series are too large");
+}
+
+static bool write_request(const struct profiles *p, struct bytes *out, struct error *err)
+{
+	struct request_writer w = { .p = p, .err = err };
+	bytes_init(&w.series, PROFILES_INPUT_MAX);
+	bytes_init(&w.scratch, PROFILES_INPUT_MAX);
+	bool ok = p->resources.count == 1 && add_labels(&w, p->resources.at) &&
+		  encode_pprof(p, add_profile, &w, err) && wire_add_len(out, PUSH_SERIES, bytes_view(&w.series));
+	bytes_fini(&w.series);
+	bytes_fini(&w.scratch);
+	return ok;
+}
+
+bool encode_push(const struct packet *packet, struct bytes *out, struct error *err)
+{
+	struct profiles p = { 0 };
+	out->max = PROFILES_INPUT_MAX;
+	bool ok = profiles_reset(&p, NULL, bytes_view(&packet->otlp), SIZE_MAX / 2) && decode_otlp(&p, err) &&
+		  write_request(&p, out, err);
+	profiles_fini(&p);
+	return ok;
+}
+
+/* The first field of that number. */
+static struct view field(struct view message, uint32_t number)
+{
+	struct wire w = wire_of(message);
+	struct wire_field f;
+	while (wire_next(&w, &f))
+		if (f.number == number && f.type == WIRE_LEN)
+			return f.view;
+	return (struct view){ 0 };
+}
+
+static uint64_t count_fields(struct view message, uint32_t number)
+{
+	struct wire w = wire_of(message);
+	struct wire_field f;
+	uint64_t count = 0;
+	while (wire_next(&w, &f))
+		count += f.number == number;
+	return count;
+}
+
+uint64_t encode_push_samples(struct view request)
+{
+	struct wire w = wire_of(field(request, PUSH_SERIES));
+	struct wire_field f;
+	uint64_t most = 0;
+	while (wire_next(&w, &f)) {
+		uint64_t count = f.number == SERIES_SAMPLE ? count_fields(field(f.view, SAMPLE_PROFILE), PPROF_SAMPLE) : 0;
+		most = count > most ? count : most;
+	}
+	return most;
+}
+
+struct view encode_push_labels(struct view request)
+{
+	struct view series = field(request, PUSH_SERIES);
+	struct wire w = wire_of(series);
+	struct wire_field f;
+	series.len = 0;
+	while (wire_next(&w, &f) && f.number == SERIES_LABEL)
+		series.len = (size_t)(w.at - series.at);
+	return series;
+}

@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "profile/regroup.h"
+#include "base/array.h"
+#include "base/memory.h"
+#include "profile/encode_pprof.h"
+
+#include <stdlib.h>
+
+#define MS UINT64_C(1000000)
+
+struct group { /* a series */
+	struct list labels; /* attributes, in indices */
+	uint64_t key;       /* for slots */
+};
+
+struct run { /* one pprof */
+	uint32_t group, scope; /* the scope that it comes from */
+	uint32_t first, count; /* in profiles */
+	uint32_t order;        /* in the packet */
+	uint64_t time;
+};
+
+struct work {
+	struct regroup *r;
+	struct profiles *p;
+	uint32_t cpu_time; /* the string PPROF_CPU_TIME */
+	struct memo memo; /* a set of labels: first is the group, + 1 */
+	ARRAY(struct group) groups;
+	ARRAY(struct run) runs;
+};
+
+/* ---- names ---- */
+
+/* By which word of a type's name the store's clients choose the name of a profile (backends of Pyroscope's /ingest);
+ * lock profiles of Go are taken for mutex's, as there. */
+static const struct name_rule {
+	const char *word, *name;
+	bool whole;
+} name_rules[] = {
+	{ "wall", "wall", true },           { "off_cpu", "off_cpu", true },   { "cpu", "process_cpu", false },
+	{ "alloc_", "memory", false },      { "inuse_", "memory", false },    { "space", "memory", true },
+	{ "objects", "memory", true },      { "mutex_", "mutex", false },     { "block_", "block", false },
+	{ "contentions", "mutex", true },   { "delay", "mutex", true },       { "goroutine", "goroutines", false },
+};
+
+static bool fits(const struct name_rule *rule, struct view type)
+{
+	if (rule->whole)
+		return view_is(type, rule->word);
+	return type.len && memmem(type.at, type.len, rule->word, strlen(rule->word));
+}
+
+static const char *name_by_rule(struct view type)
+{
+	for (size_t i = 0; i < sizeof name_rules / sizeof *name_rules; i++)
+		if (fits(&name_rules[i], type))
+			return name_rules[i].name;
+	return NULL;
+}
+
+static struct view type_of(const struct profiles *p, const struct pprof_run *run, uint32_t i)
+{
+	return string_view(p, run->profiles[run->place[i]].sample_type.type);
+}
+
+/* "samples" alone says nothing, so the period is asked first. */
+static struct view name_of(const struct work *w, const struct pprof_run *run)
+{
+	const struct profiles *p = w->p;
+	struct view period = string_view(p, run->profiles->period_type.type), last = type_of(p, run, run->count - 1);
+	const char *name = NULL;
+	for (uint32_t i = 0; i < run->count; i++)
+		if (view_is(type_of(p, run, i), "wall"))
+			return view_of("wall");
+	for (uint32_t i = 0; i < run->count && !name; i++)
+		name = name_by_rule(type_of(p, run, i));
+	name = name ? name : name_by_rule(period);
+	if (!name && view_is(last, "samples"))
+		name = "process_cpu";
+	if (name)
+		return view_of(name);
+	uint32_t plain = series_name(w->r->series, last);
+	return plain ? string_view(p, plain) : view_of("unknown");
+}
+
+/* ---- what the store would refuse ---- */
+
+static uint32_t without_dashes(struct work *w, uint32_t string)
+{
+	struct view text = string_view(w->p, string);
+	if (!text.len)
+		return series_text(w->r->series, view_of("unknown"));
+	if (!memchr(text.at, '-', text.len))
+		return string;
+	char *clean = memory_text_of(text.at, text.len);
+	for (size_t i = 0; i < text.len; i++)
+		clean[i] = clean[i] == '-' ? '_' : clean[i];
+	uint32_t made = series_text(w->r->series, (struct view){ (const uint8_t *)clean, text.len });
+	memory_free(clean);
+	return made;
+}
+
+static void mend_types(struct work *w)
+{
+	struct profiles *p = w->p;
+	for (uint32_t i = 0; i < p->profiles.count; i++) {
+		struct profile *f = &p->profiles.at[i];
+		f->sample_type.type = without_dashes(w, f->sample_type.type);
+		f->has_sample_type = 1;
+		f->time = f->time ? f->time : w->r->now;
+	}
+}
+
+/* One of a run: they stay a run only with one period type. */
+static void mend_period_types(struct work *w, const struct pprof_run *run)
+{
+	const struct profile *first = run->profiles;
+	struct profile *f = &w->p->profiles.at[first - w->p->profiles.at];
+	bool named = first->has_period_type && string_view(w->p, first->period_type.type).len;
+	struct value_kind kind = named ? first->period_type : first->sample_type;
+	for (uint32_t i = 0; i < run->count; i++) {
+		f[i].period_type = kind;
+		f[i].has_period_type = 1;
+	}
+}
+
+/* A count of CPU samples alone is not what clients of the store send: they add the time. */
+static void mark_cpu_time(struct work *w, const struct pprof_run *run)
+{
+	struct profiles *p = w->p;
+	struct profile *f = &p->profiles.at[run->profiles - p->profiles.at];
+	struct attribute mark = { .key = w->cpu_time, .type = VALUE_BOOL, .boolean = 1 };
+	if (run->count != 1 || !string_is(p, f->sample_type.type, "samples") ||
+	    !string_is(p, f->period_type.type, "cpu"))
+		return;
+	struct list marked = profiles_list_copy(p, f->attributes, 1);
+	if (p->over_cap)
+		return;
+	p->indices.at[marked.first + marked.count++] = profiles_attribute_new(p, mark);
+	f->attributes = marked;
+}
+
+/* The frames next to the leaf stay: they are what samples are attributed to. */
+static void cut_stacks(struct work *w)
+{
+	uint32_t most = w->r->stack_max;
+	for (uint32_t i = 0; i < w->p->stacks.count && most; i++) {
+		struct stack *stack = &w->p->stacks.at[i];
+		if (stack->locations.count <= most)
+			continue;
+		stack->locations.count = most;
+		stack->changed = 1;
+		w->r->stacks_cut++;
+	}
+}
+
+/* ---- labels ---- */
+
+static struct view service_in(const struct profiles *p, struct list attributes, const char *key)
+{
+	for (uint32_t i = 0; i < attributes.count; i++) {
+		const struct attribute *a = &p->attributes.at[p->indices.at[attributes.first + i]];
+		if (a->type == VALUE_STRING && string_is(p, a->key, key))
+			return string_view(p, a->string);
+	}
+	return (struct view){ 0 };
+}
+
+static void set_service(struct work *w, const struct list *levels, size_t count)
+{
+	static const char *const keys[] = { "service.name", "service_name" };
+	struct view service = { 0 };
+	for (size_t k = 0; k < 2; k++)
+		for (size_t i = 0; i < count && !service.len; i++)
+			service = service_in(w->p, levels[i], keys[k]);
+	struct view executable = service_in(w->p, levels[0], "process.executable.name");
+	char *unknown = memory_format("unknown_service%s%.*s", executable.len ? ":" : "", (int)executable.len,
+				      (const char *)executable.at);
+	series_put(w->r->series, "service_name", service.len ? service : view_of(unknown));
+	memory_free(unknown);
+}
+
+/* Of the texts, for they stay the same from packet to packet, in whatever order. */
+static uint64_t key_of(const struct profiles *p, const struct label *labels, uint32_t count)
+{
+	uint64_t key = 0;
+	for (uint32_t i = 0; i < count; i++) {
+		struct view name = string_view(p, labels[i].name), value = string_view(p, labels[i].value);
+		uint64_t pair[2] = { hash_bytes(name.at, name.len), hash_bytes(value.at, value.len) };
+		key += hash_bytes(pair, sizeof pair);
+	}
+	return key;
+}
+
+static uint32_t group_of(struct work *w)
+{
+	struct series_labels *s = w->r->series;
+	struct memo_entry *entry = memo_enter(&w->memo, 0, s->labels, s->count * sizeof *s->labels);
+	if (!entry) {
+		w->p->over_cap = true;
+		return 0;
+	}
+	if (!entry->first) {
+		array_push(&w->groups) = (struct group){ series_attributes(s), key_of(w->p, s->labels, s->count) };
+		entry->first = w->groups.count;
+	}
+	return entry->first - 1;
+}
+
+static void clean_samples(struct work *w, const struct pprof_run *run)
+{
+	struct profile *f = &w->p->profiles.at[run->profiles - w->p->profiles.at];
+	for (uint32_t i = 0; i < run->count; i++)
+		for (uint32_t k = 0; k < f[i].samples.count; k++)
+			if (series_clean_sample(w->r->series, &w->p->samples.at[f[i].samples.first + k]))
+				f[i].changed = 1;
+}
+
+static void take_run(struct work *w, const struct resource *resource, uint32_t scope, const struct pprof_run *run)
+{
+	struct series_labels *s = w->r->series;
+	const struct list levels[] = { resource->attributes, w->p->scopes.at[scope].attributes,
+				       run->profiles->attributes };
+	mend_period_types(w, run);
+	series_begin(s);
+	series_put(s, "__name__", name_of(w, run));
+	set_service(w, levels, 3);
+	if (!w->r->cumulative)
+		series_put(s, "__delta__", view_of("false"));
+	for (size_t i = 0; i < 3; i++)
+		series_take(s, levels[i]);
+	series_end(s);
+	array_push(&w->runs) = (struct run){ group_of(w), scope, (uint32_t)(run->profiles - w->p->profiles.at),
+					     run->count, w->runs.count, run->profiles->time };
+	clean_samples(w, run);
+	mark_cpu_time(w, run);
+}
+
+static void take_scope(struct work *w, const struct resource *resource, uint32_t scope)
+{
+	const struct scope *from = &w->p->scopes.at[scope];
+	struct pprof_run run;
+	for (uint32_t i = 0; i < from->profiles.count; i += run.count) {
+		encode_pprof_run(w->p, from, i, &run);
+		take_run(w, resource, scope, &run);
+	}
+}
+
+/* ---- one resource for each series ---- */
+
+static int by_group_and_time(const void *left, const void *right)
+{
+	const struct run *a = left, *b = right;
+	if (a->group != b->group)
+		return a->group < b->group ? -1 : 1;
+	if (a->time != b->time)
+		return a->time < b->time ? -1 : 1;
+	return a->order < b->order ? -1 : 1;
+}
+
+static bool same_kind(const struct profiles *p, struct value_kind a, struct value_kind b)
+{
+	return view_equal(string_view(p, a.type), string_view(p, b.type)) &&
+	       view_equal(string_view(p, a.unit), string_view(p, b.unit));
+}
+
+static bool can_merge(const struct profiles *p, const struct run *a, const struct run *b)
+{
+	if (a->group != b->group || a->time / MS != b->time / MS || a->count != b->count)
+		return false;
+	for (uint32_t i = 0; i < a->count; i++) {
+		const struct profile *x = &p->profiles.at[a->first + i], *y = &p->profiles.at[b->first + i];
+		if (!same_kind(p, x->sample_type, y->sample_type) || !same_kind(p, x->period_type, y->period_type) ||
+		    x->period != y->period)
+			return false;
+	}
+	return true;
+}
+
+/* Appends the samples of the i-th Profile of each run: they stand side by side then. */
+static void join_profile(struct profiles *p, const struct run *runs, uint32_t count, uint32_t i)
+{
+	struct profile *into = &p->profiles.at[runs->first + i];
+	struct list joined = { p->samples.count, 0 };
+	for (uint32_t k = 0; k < count; k++) {
+		const struct profile *f = &p->profiles.at[runs[k].first + i];
+		uint64_t end = f->time + f->duration;
+		if (!profiles_room(p, &p->samples, f->samples.count))
+			return;
+		memcpy(&p->samples.at[p->samples.count], &p->samples.at[f->samples.first],
+		       f->samples.count * sizeof *p->samples.at);
+		p->samples.count += f->samples.count;
+		if (end > into->time + into->duration)
+			into->duration = end - into->time;
+	}
+	joined.count = p->samples.count - joined.first;
+	into->samples = joined;
+	into->changed = 1;
+}
+
+/* Puts the runs that become one pprof at the end of the series' last scope; returns how many they were. */
+static uint32_t put_run(struct work *w, const struct run *runs, uint32_t left, struct scope *scope)
+{
+	struct profiles *p = w->p;
+	uint32_t count = 1;
+	while (count < left && can_merge(p, runs, runs + count))
+		count++;
+	for (uint32_t i = 0; i < runs->count && count > 1; i++)
+		join_profile(p, runs, count, i);
+	w->r->merged += count - 1;
+	uint64_t time = slots_take(w->r->slots, w->groups.at[runs->group].key, runs->time);
+	w->r->moved += time != runs->time;
+	for (uint32_t i = 0; i < runs->count && profiles_room(p, &p->profiles, 1); i++) {
+		p->profiles.at[p->profiles.count] = p->profiles.at[runs->first + i];
+		p->profiles.at[p->profiles.count++].time = time;
+		scope->profiles.count++;
+	}
+	return count;
+}
+
+/* Scopes say how the types of their pprofs stood, so each stays with its own. */
+static uint32_t put_scope(struct work *w, const struct run *runs, uint32_t left)
+{
+	struct profiles *p = w->p;
+	struct scope scope = p->scopes.at[runs->scope];
+	scope.profiles = (struct list){ p->profiles.count, 0 };
+	uint32_t i = 0;
+	while (i < left && runs[i].group == runs->group && runs[i].scope == runs->scope)
+		i += put_run(w, runs + i, left - i, &scope);
+	if (profiles_room(p, &p->scopes, 1))
+		p->scopes.at[p->scopes.count++] = scope;
+	return i;
+}
+
+static void put_groups(struct work *w)
+{
+	struct profiles *p = w->p;
+	p->resources.count = 0;
+	for (uint32_t i = 0; i < w->runs.count && !p->over_cap;) {
+		const struct run *first = &w->runs.at[i];
+		struct resource resource = { .attributes = w->groups.at[first->group].labels,
+					     .scopes = { p->scopes.count, 0 } };
+		while (i < w->runs.count && w->runs.at[i].group == first->group)
+			i += put_scope(w, &w->runs.at[i], w->runs.count - i);
+		resource.scopes.count = p->scopes.count - resource.scopes.first;
+		if (profiles_room(p, &p->resources, 1))
+			p->resources.at[p->resources.count++] = resource;
+	}
+}
+
+bool regroup_by_series(struct regroup *r, struct profiles *p, struct error *err)
+{
+	struct work w = { .r = r, .p = p, .memo.max_bytes = PROFILES_INPUT_MAX };
+	series_open(r->series, p);
+	w.cpu_time = series_text(r->series, view_of(PPROF_CPU_TIME));
+	mend_types(&w);
+	cut_stacks(&w);
+	for (uint32_t i = 0; i < p->resources.count && !p->over_cap; i++)
+		for (uint32_t k = 0; k < p->resources.at[i].scopes.count; k++)
+			take_scope(&w, &p->resources.at[i], p->resources.at[i].scopes.first + k);
+	if (w.runs.count)
+		qsort(w.runs.at, w.runs.count, sizeof *w.runs.at, by_group_and_time);
+	put_groups(&w);
+	memo_fini(&w.memo);
+	memory_free(w.groups.at);
+	memory_free(w.runs.at);
+	return !p->over_cap || profiles_over_cap(p, err);
+}
+
+/* The labels are as they were made: each a text. */
+static uint64_t key_of_resource(const struct profiles *p, struct list attributes)
+{
+	struct label labels[SERIES_LABELS_MAX];
+	uint32_t count = attributes.count < SERIES_LABELS_MAX ? attributes.count : SERIES_LABELS_MAX;
+	for (uint32_t i = 0; i < count; i++) {
+		const struct attribute *a = &p->attributes.at[p->indices.at[attributes.first + i]];
+		labels[i] = (struct label){ a->key, a->type == VALUE_STRING ? a->string : 0 };
+	}
+	return key_of(p, labels, count);
+}
+
+static void move_scope(struct regroup *r, struct profiles *p, uint64_t key, struct list profiles, uint64_t until)
+{
+	uint64_t was = 0, now = 0;
+	for (uint32_t i = 0; i < profiles.count; i++) {
+		struct profile *f = &p->profiles.at[profiles.first + i];
+		if (f->time / MS > until / MS)
+			return;
+		if (!i || f->time != was) {
+			was = f->time;
+			now = slots_take(r->slots, key, was);
+			r->moved++;
+		}
+		f->time = now;
+	}
+}
+
+void regroup_move(struct regroup *r, struct profiles *p, uint64_t until)
+{
+	for (uint32_t i = 0; i < p->resources.count; i++) {
+		const struct resource *resource = &p->resources.at[i];
+		uint64_t key = key_of_resource(p, resource->attributes);
+		for (uint32_t k = 0; k < resource->scopes.count; k++)
+			move_scope(r, p, key, p->scopes.at[resource->scopes.first + k].profiles, until);
+	}
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PROFILE_REGROUP_H
+#define PROFILE_REGROUP_H
+
+#include "profile/series.h"
+#include "profile/slots.h"
+
+/*
+ * Open tables put into the order of a store that keeps pprofs by series, as Pyroscope does: each series becomes one
+ * resource, whose attributes are its labels, with its Profiles in order of time.
+ *
+ * Labels are, by falling precedence: __name__ (what the pprof measures, named as the store's own clients name it),
+ * service_name (the attribute service.name, else service_name, else unknown_service), __delta__=false unless values are
+ * cumulative, then the attributes of resource, scope and Profile, as profile/series.h says; samples keep what is left.
+ *
+ * What such a store refuses, or misreads in silence, is mended: "-" in sample types becomes "_", an absent one "unknown";
+ * an absent period type becomes the sample type; stacks lose their root side over stack_max; a time that is missing is
+ * `now`. Profiles of one series and millisecond with the same types become one, with the samples of all; of others the
+ * later one moves to the series' next free millisecond.
+ */
+struct regroup {
+	struct series_labels *series;
+	struct slots *slots;
+	bool cumulative;       /* no __delta__ */
+	uint32_t stack_max;    /* frames; 0: none */
+	uint64_t now;          /* ns since the epoch */
+	uint64_t stacks_cut, merged, moved; /* counted, never reset */
+};
+
+/* False: the tables would grow past their cap. */
+bool regroup_by_series(struct regroup *r, struct profiles *p, struct error *err);
+
+/* For tables of one series that were regrouped and then cut: those Profiles whose millisecond a part before has too, which
+ * ends with the one of `until` (ns), move to free ones. */
+void regroup_move(struct regroup *r, struct profiles *p, uint64_t until);
+
+#endif
