@@ -11,6 +11,7 @@
 	_(pii_processor)            \
 	_(batch_processor)          \
 	_(otlp_grpc_exporter)       \
+	_(pyroscope_exporter)       \
 	_(file_exporter)            \
 	_(debug_exporter)           \
 	_(health_check_extension)   \

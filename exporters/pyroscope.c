@@ -1,0 +1,571 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <ctype.h>
+#include <pthread.h>
+#include <strings.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "base/version.h"
+#include "exporters/pyroscope_manual.h"
+#include "net/compress.h"
+#include "net/http_client.h"
+#include "pipeline/delivery.h"
+#include "profile/encode_push.h"
+#include "profile/regroup.h"
+#include "profile/split.h"
+
+/*
+ * push.v1.PusherService/Push of Pyroscope, over Connect (protobuf by HTTP). A request has one series: with several, the
+ * store may take some and refuse the others, which no retry can mend. So plan makes a resource of each series
+ * (profile/regroup.h), and cuts the series where they are over a limit; send makes no decision of its own.
+ */
+#define PATH "/push.v1.PusherService/Push"
+
+enum preset { PRESET_V1, PRESET_V2 };
+enum label_names { NAMES_PRESET, NAMES_LEGACY, NAMES_UTF8 };
+enum delta { DELTA_VALUES, DELTA_CUMULATIVE };
+
+/* A store takes nothing at once that is larger than its burst, 2 MiB where nobody has changed it; it tells so by a 429
+ * that no waiting heals. What it counts is a little more than what is sent. */
+#define BURST (UINT64_C(1920) << 10)
+#define SAMPLES_MAX 16000
+#define WINDOW_BEFORE (UINT64_C(3600) * 1000000000)
+#define WINDOW_AHEAD (UINT64_C(600) * 1000000000)
+
+struct label_config {
+	int64_t max_names, max_name_length, max_value_length;
+};
+
+struct basic_config {
+	char *username;
+	struct secret password;
+};
+
+struct pyroscope_config {
+	char *endpoint, *tenant, *compression, *proxy_url;
+	struct choice preset, labels, delta;
+	struct label_config label_limits;
+	bool numeric_sample_labels;
+	int64_t max_stack_depth;
+	struct basic_config basic_auth;
+	struct secret bearer_token;
+	struct pairs headers;
+	struct tls_client_config tls;
+	struct delivery_config delivery;
+};
+
+struct pyroscope {
+	const struct pyroscope_config *config;
+	const struct host *host;
+	char *url, *address, *port;
+	struct series_rules rules;
+	struct slots *slots;
+	bool gzip;
+	struct series *lost[SERIES_LOSSES], *merged, *moved, *cut;
+	struct loop_timer *reload_timer; /* NULL: certificates are read again on SIGHUP only */
+	pthread_rwlock_t lock;           /* guards client: a send that was begun late finds it gone after stop */
+	struct http_client *client;
+};
+
+/* ---- plan ---- */
+
+static bool measure(void *context, struct packet *candidate, struct split_size *size, struct error *err)
+{
+	(void)context;
+	const struct bytes *request = packet_form(candidate, FORM_REQUEST, encode_push, err);
+	if (!request && err->kind == ERROR_TOO_LARGE) {
+		size->bytes = PROFILES_INPUT_MAX;
+		return true;
+	}
+	if (!request)
+		return false;
+	size->bytes = request->len;
+	size->samples = encode_push_samples(bytes_view(request));
+	return true;
+}
+
+static const struct split_measure arithmetic = { .measure = measure };
+
+static void preset(void *instance, struct limits *limits)
+{
+	uint64_t now = clock_wall();
+	(void)instance;
+	*limits = (struct limits){ .bytes = BURST, .samples = SAMPLES_MAX, .oldest = now - WINDOW_BEFORE,
+				   .newest = now + WINDOW_AHEAD };
+}
+
+static void count(struct pyroscope *self, const struct regroup *r)
+{
+	for (unsigned i = 0; i < SERIES_LOSSES; i++)
+		if (r->series->lost[i])
+			series_add(self->lost[i], (int64_t)r->series->lost[i]);
+	series_add(self->merged, (int64_t)r->merged);
+	series_add(self->moved, (int64_t)r->moved);
+	series_add(self->cut, (int64_t)r->stacks_cut);
+}
+
+/* The part's labels as they stand in its request. */
+static struct view labels_of(const struct part *part)
+{
+	const struct bytes *request = packet_form(part->packet, FORM_REQUEST, encode_push, NULL);
+	return request ? encode_push_labels(bytes_view(request)) : (struct view){ 0 };
+}
+
+/* Seals the part anew, with the times of what it shares with the part before moved. */
+static bool move_part(struct regroup *r, struct part *part, uint64_t until, struct error *err)
+{
+	static const struct limits none;
+	struct profiles p = { 0 };
+	struct parts fresh = { 0 };
+	bool ok = split_open(part->packet, &p, err);
+	if (ok) {
+		regroup_move(r, &p, until);
+		ok = split_profiles(&p, part->packet, &none, NULL, &fresh, err) && fresh.count == 1;
+		split_close(part->packet, &p);
+	}
+	if (ok) {
+		packet_unref(&part->packet);
+		part->packet = packet_ref(fresh.at[0].packet);
+	}
+	parts_fini(&fresh);
+	profiles_fini(&p);
+	return ok;
+}
+
+/* A Profile that was cut would be one profile sent twice, for its parts have its time. */
+static bool part_times(struct regroup *r, struct parts *parts, uint32_t first, struct error *err)
+{
+	for (uint32_t i = first + 1; i < parts->count; i++) {
+		const struct packet *before = parts->at[i - 1].packet;
+		if (before->newest / 1000000 >= parts->at[i].packet->oldest / 1000000 &&
+		    view_equal(labels_of(&parts->at[i - 1]), labels_of(&parts->at[i])) &&
+		    !move_part(r, &parts->at[i], before->newest, err))
+			return false;
+	}
+	return true;
+}
+
+static bool is_ours(const struct packet *packet)
+{
+	return packet->forms[FORM_REQUEST].made;
+}
+
+static bool plan_fresh(struct regroup *r, struct packet *packet, const struct limits *limits, struct parts *parts,
+		       struct error *err)
+{
+	struct profiles p = { 0 };
+	bool ok = split_open(packet, &p, err);
+	if (ok) {
+		ok = regroup_by_series(r, &p, err) && split_profiles(&p, packet, limits, &arithmetic, parts, err);
+		split_close(packet, &p);
+	}
+	profiles_fini(&p);
+	return ok;
+}
+
+static bool plan(void *instance, struct packet *packet, const struct limits *wanted, struct parts *parts,
+		 struct error *err)
+{
+	struct pyroscope *self = instance;
+	struct limits limits = *wanted;
+	struct series_labels series;
+	struct regroup r = { .series = &series, .slots = self->slots, .now = clock_wall(),
+			     .cumulative = self->config->delta.index == DELTA_CUMULATIVE,
+			     .stack_max = (uint32_t)self->config->max_stack_depth };
+	uint32_t first = parts->count;
+	limits.resources = 1;
+	series_init(&series, &self->rules);
+	bool ok = (is_ours(packet) ? split_packet(packet, &limits, &arithmetic, parts, err) :
+				     plan_fresh(&r, packet, &limits, parts, err)) &&
+		  part_times(&r, parts, first, err);
+	count(self, &r);
+	series_fini(&series);
+	return ok;
+}
+
+/* ---- send ---- */
+
+/* One attempt: its body lives until the answer. */
+struct flight {
+	struct pyroscope *self;
+	struct sending *sending;
+	struct packet *packet;
+	struct bytes zipped;
+	uint64_t bytes; /* not compressed */
+};
+
+static bool says(struct view text, const char *words)
+{
+	return text.len && memmem(text.at, text.len, words, strlen(words));
+}
+
+/* "(max_profile_size_byte, actual: 5242880, limit: 4194304)": the number behind the last word; 0: there is none. */
+static uint64_t stated_limit(struct view text)
+{
+	static const char word[] = "limit: ";
+	const uint8_t *at = text.len ? memmem(text.at, text.len, word, strlen(word)) : NULL;
+	uint64_t limit = 0;
+	for (at = at ? at + strlen(word) : NULL; at && at < text.at + text.len && *at >= '0' && *at <= '9'; at++)
+		limit = limit < UINT32_MAX ? limit * 10 + (*at - '0') : limit;
+	return limit;
+}
+
+/* The stores' own texts for what is too large, and the 429 that is one. */
+static bool judge_size(const struct http_result *result, uint64_t bytes, struct send_result *verdict)
+{
+	struct view text = result->body;
+	bool over_bytes = says(text, "exceeds the size limit"), over_samples = says(text, "exceeds the samples count limit");
+	bool over_burst = result->status == 429 && bytes > BURST && says(text, "rate limit");
+	if (result->status != 413 && !over_bytes && !over_samples && !over_burst)
+		return false;
+	verdict->outcome = SEND_TOO_LARGE;
+	verdict->reason = "too_large";
+	verdict->stated_bytes = over_burst ? BURST : over_bytes ? stated_limit(text) : 0;
+	verdict->stated_samples = over_samples ? stated_limit(text) : 0;
+	return true;
+}
+
+static const struct answer {
+	int status;
+	enum send_outcome outcome;
+	const char *reason;
+} answers[] = {
+	{ 400, SEND_PERMANENT, "invalid" },           { 401, SEND_PERMANENT, "unauthenticated" },
+	{ 403, SEND_PERMANENT, "permission_denied" }, { 404, SEND_PERMANENT, "not_found" },
+	{ 422, SEND_PERMANENT, "invalid" },           { 429, SEND_RETRY, "resource_exhausted" },
+	{ 500, SEND_PERMANENT, "internal" },          { 502, SEND_RETRY, "bad_gateway" },
+	{ 503, SEND_RETRY, "unavailable" },           { 504, SEND_RETRY, "gateway_timeout" },
+};
+
+/* As the Collector's HTTP exporters do: 429, 502, 503 and 504 are tried again, and what has no answer. */
+static struct send_result judge(const struct http_result *result, uint64_t bytes)
+{
+	struct send_result verdict = { .outcome = SEND_PERMANENT, .retry_after_ms = -1, .reason = "refused" };
+	bool good = result->status >= 200 && result->status < 300;
+	if (!result->status || (good && result->failure))
+		return (struct send_result){ .outcome = SEND_RETRY, .retry_after_ms = -1, .reason = result->failure };
+	if (good)
+		return (struct send_result){ .outcome = SEND_OK, .retry_after_ms = -1, .reason = "ok" };
+	if (judge_size(result, bytes, &verdict))
+		return verdict;
+	for (size_t i = 0; i < sizeof answers / sizeof *answers; i++)
+		if (answers[i].status == result->status) {
+			verdict.outcome = answers[i].outcome;
+			verdict.reason = answers[i].reason;
+		}
+	if (result->status == 429 || result->status == 503)
+		verdict.retry_after_ms = result->retry_after_ms;
+	return verdict;
+}
+
+static void flight_free(struct flight *flight)
+{
+	packet_unref(&flight->packet);
+	bytes_fini(&flight->zipped);
+	memory_free(flight);
+}
+
+static void on_answer(void *argument, const struct http_result *result)
+{
+	struct flight *flight = argument;
+	struct send_result verdict = judge(result, flight->bytes);
+	struct sending *sending = flight->sending;
+	flight_free(flight);
+	sending_done(sending, &verdict);
+}
+
+static bool begin_call(struct pyroscope *self, const struct http_post *post, struct flight *flight)
+{
+	pthread_rwlock_rdlock(&self->lock);
+	bool running = self->client != NULL;
+	if (running)
+		http_client_post(self->client, post, on_answer, flight);
+	pthread_rwlock_unlock(&self->lock);
+	return running;
+}
+
+static bool begin_flight(struct flight *flight, uint64_t timeout_ns, struct send_result *failure)
+{
+	struct pyroscope *self = flight->self;
+	const struct bytes *request = packet_form(flight->packet, FORM_REQUEST, encode_push, NULL);
+	const struct metadatum headers[] = {
+		{ self->config->tenant ? "X-Scope-OrgID" : NULL, self->config->tenant }, { 0 }
+	};
+	struct http_post post = { .headers = headers, .timeout_ns = timeout_ns,
+				  .content_encoding = self->gzip ? "gzip" : NULL };
+	bytes_init(&flight->zipped, PROFILES_INPUT_MAX);
+	if (!request || (self->gzip && !compress_deflate(CODING_GZIP, 0, bytes_view(request), &flight->zipped, NULL)))
+		return false;
+	flight->bytes = request->len;
+	post.body = bytes_view(self->gzip ? &flight->zipped : request);
+	failure->outcome = SEND_RETRY;
+	failure->reason = "stopped";
+	return begin_call(self, &post, flight);
+}
+
+static void send_part(void *instance, const struct part *part, uint64_t timeout_ns, struct sending *sending)
+{
+	struct flight *flight = memory_new(sizeof *flight);
+	struct send_result failure = { .outcome = SEND_PERMANENT, .retry_after_ms = -1, .reason = "encoding" };
+	*flight = (struct flight){ .self = instance, .sending = sending, .packet = packet_ref(part->packet) };
+	if (begin_flight(flight, timeout_ns, &failure))
+		return;
+	flight_free(flight);
+	sending_done(sending, &failure);
+}
+
+/* ---- life ---- */
+
+static const struct metric labels_dropped = {
+	"otelcol_exporter_pyroscope_labels_dropped", METRIC_COUNTER, "{labels}",
+	"Labels of series and samples that the store could not have kept, by reason."
+};
+static const struct metric profiles_merged = {
+	"otelcol_exporter_pyroscope_profiles_merged", METRIC_COUNTER, "{profiles}",
+	"Profiles that went into another one of their series and millisecond."
+};
+static const struct metric profiles_moved = {
+	"otelcol_exporter_pyroscope_profiles_moved", METRIC_COUNTER, "{profiles}",
+	"Profiles, and parts of profiles, that were given the next free millisecond of their series."
+};
+static const struct metric stacks_cut = {
+	"otelcol_exporter_pyroscope_stacks_cut", METRIC_COUNTER, "{stacks}",
+	"Stacks that lost their root side."
+};
+static const struct metric *const metrics[] = { &labels_dropped, &profiles_merged, &profiles_moved, &stacks_cut, NULL };
+
+static void make_series(struct pyroscope *self)
+{
+	struct metrics *m = self->host->metrics;
+	for (unsigned i = 0; i < SERIES_LOSSES; i++)
+		self->lost[i] = metrics_series(m, &labels_dropped, (const struct metric_label[]){
+			{ "exporter", self->host->id }, { "reason", series_losses[i] }, { 0 } });
+	const struct metric_label labels[] = { { "exporter", self->host->id }, { 0 } };
+	self->merged = metrics_series(m, &profiles_merged, labels);
+	self->moved = metrics_series(m, &profiles_moved, labels);
+	self->cut = metrics_series(m, &stacks_cut, labels);
+}
+
+static bool create(void *instance, const void *settings, const struct host *host, struct error *err)
+{
+	struct pyroscope *self = instance;
+	const struct pyroscope_config *c = self->config = settings;
+	size_t len = strlen(c->endpoint);
+	(void)err;
+	self->host = host;
+	while (len && c->endpoint[len - 1] == '/')
+		len--;
+	self->url = memory_format("%.*s" PATH, (int)len, c->endpoint);
+	http_client_place(self->url, &self->address, &self->port);
+	self->gzip = !c->compression || !*c->compression || !strcmp(c->compression, "gzip");
+	self->rules = (struct series_rules){
+		.utf8 = c->labels.index == NAMES_UTF8 ||
+			(c->labels.index == NAMES_PRESET && c->preset.index == PRESET_V2),
+		.numbers = c->numeric_sample_labels,
+		.names_max = (uint32_t)c->label_limits.max_names,
+		.name_max = (uint32_t)c->label_limits.max_name_length,
+		.value_max = (uint32_t)c->label_limits.max_value_length,
+	};
+	self->slots = slots_new();
+	pthread_rwlock_init(&self->lock, NULL);
+	make_series(self);
+	return true;
+}
+
+static bool reload(void *instance, struct error *err)
+{
+	struct pyroscope *self = instance;
+	bool ok = true, changed = false;
+	pthread_rwlock_rdlock(&self->lock);
+	if (self->client)
+		ok = http_client_reload(self->client, &changed, err);
+	pthread_rwlock_unlock(&self->lock);
+	if (changed)
+		log_info(&self->host->log, "Certificates reloaded");
+	return ok;
+}
+
+static void reload_is_due(void *instance)
+{
+	struct pyroscope *self = instance;
+	struct error err = { 0 };
+	if (!reload(self, &err))
+		log_error(&self->host->log, "Certificates are broken; keeping the old ones", log_text("error", err.text));
+	loop_timer_start(self->reload_timer, (uint64_t)self->config->tls.reload_interval.ns);
+}
+
+static const char *given(const char *text)
+{
+	return text && *text ? text : NULL;
+}
+
+static bool start(void *instance, struct error *err)
+{
+	struct pyroscope *self = instance;
+	const struct pyroscope_config *c = self->config;
+	self->client = http_client_new(&(struct http_client_options){
+		.loop = self->host->loop,
+		.url = self->url,
+		.tls = &c->tls,
+		.headers = &c->headers,
+		.content_type = "application/proto",
+		.user_agent = "Portcullis/" PORTCULLIS_VERSION,
+		.username = given(c->basic_auth.username),
+		.password = c->basic_auth.password.text,
+		.bearer = given(c->bearer_token.text),
+		.proxy = given(c->proxy_url),
+	}, err);
+	if (self->client && c->tls.reload_interval.ns > 0) {
+		self->reload_timer = loop_timer_new(self->host->loop, reload_is_due, self);
+		loop_timer_start(self->reload_timer, (uint64_t)c->tls.reload_interval.ns);
+	}
+	return self->client != NULL;
+}
+
+static void stop(void *instance)
+{
+	struct pyroscope *self = instance;
+	pthread_rwlock_wrlock(&self->lock);
+	struct http_client *client = self->client;
+	self->client = NULL;
+	pthread_rwlock_unlock(&self->lock);
+	http_client_unref(&client);
+}
+
+static void destroy(void *instance)
+{
+	struct pyroscope *self = instance;
+	loop_timer_unref(&self->reload_timer);
+	slots_unref(&self->slots);
+	memory_free(self->url);
+	memory_free(self->address);
+	memory_free(self->port);
+	pthread_rwlock_destroy(&self->lock);
+}
+
+static void destination(void *instance, const char **address, const char **port)
+{
+	const struct pyroscope *self = instance;
+	*address = self->address;
+	*port = self->port;
+}
+
+/* ---- configuration ---- */
+
+/* The characters that the store takes in a tenant's name; some answer others with 500. */
+static bool check_tenant(const char *tenant, struct error *err)
+{
+	static const char others[] = "!-_.*'()";
+	size_t len = strlen(tenant);
+	bool good = len <= 150 && strcmp(tenant, ".") && strcmp(tenant, "..");
+	for (size_t i = 0; i < len && good; i++)
+		good = isalnum((unsigned char)tenant[i]) || strchr(others, tenant[i]);
+	return good || error_set(err, ERROR_CONFIG, "tenant: at most 150 letters, digits and %s, and neither \".\" nor \"..\"",
+				 others);
+}
+
+static bool check_headers(const struct pyroscope_config *c, struct error *err)
+{
+	bool authorised = given(c->basic_auth.username) || given(c->bearer_token.text);
+	for (size_t i = 0; i < c->headers.count; i++) {
+		const char *name = c->headers.at[i].name, *value = c->headers.at[i].value.text;
+		if (authorised && !strcasecmp(name, "authorization"))
+			return error_set(err, ERROR_CONFIG, "headers: Authorization comes from basic_auth or bearer_token");
+		if (strcasecmp(name, "x-scope-orgid"))
+			continue;
+		if (given(c->tenant))
+			return error_set(err, ERROR_CONFIG, "headers: X-Scope-OrgID comes from tenant");
+		if (!check_tenant(value ? value : "", err))
+			return error_prefix(err, "headers: X-Scope-OrgID");
+	}
+	return true;
+}
+
+static bool check(const void *config, struct error *err)
+{
+	const struct pyroscope_config *c = config;
+	bool gzip = !given(c->compression) || !strcmp(c->compression, "gzip") || !strcmp(c->compression, "none");
+	if (!given(c->endpoint))
+		return error_set(err, ERROR_CONFIG, "endpoint must be specified");
+	if (!http_client_check(c->endpoint, &c->headers, err))
+		return false;
+	if (!gzip)
+		return error_set(err, ERROR_CONFIG, "unsupported compression type \"%s\": the store takes gzip or none",
+				 c->compression);
+	if (given(c->basic_auth.username) && given(c->bearer_token.text))
+		return error_set(err, ERROR_CONFIG, "provide either basic_auth or bearer_token, but not both");
+	return check_tenant(c->tenant ? c->tenant : "", err) && check_headers(c, err);
+}
+
+static const char *const presets[] = { "v1", "v2", NULL };
+static const char *const names[] = { "preset", "legacy", "utf8", NULL };
+static const char *const deltas[] = { "delta", "cumulative", NULL };
+
+#define LABEL_ROW(member, name, value, least, most, text) \
+	CONFIG_ROW(struct label_config, member, .key = name, .def = value, .limited = true, .min = least, .max = most, \
+		   .help = text)
+
+static const struct config_row label_rows[] = {
+	LABEL_ROW(max_names, "max_names", "30", 3, SERIES_LABELS_MAX,
+		  "Labels of a series, with those of its samples; of more, those of lowest precedence go."),
+	LABEL_ROW(max_name_length, "max_name_length", "1024", 16, 65536, "Bytes; a label with a longer name goes."),
+	LABEL_ROW(max_value_length, "max_value_length", "2048", 16, 65536, "Bytes; a longer value is cut."),
+	{ 0 }
+};
+static const struct config_table label_table = { sizeof(struct label_config), label_rows };
+
+static const struct config_row basic_rows[] = {
+	CONFIG_ROW(struct basic_config, username, .key = "username", .help = "With Grafana Cloud: the number of the user."),
+	CONFIG_ROW(struct basic_config, password, .key = "password", .help = "Or a token."),
+	{ 0 }
+};
+static const struct config_table basic_table = { sizeof(struct basic_config), basic_rows };
+
+#define ROW(member, ...) CONFIG_ROW(struct pyroscope_config, member, .key = #member, __VA_ARGS__)
+
+static const struct config_row rows[] = {
+	ROW(endpoint, .help = "Where Pyroscope listens: `http://host:4040`. The path of the API is added."),
+	ROW(preset, .def = "v1", .choices = presets,
+	    .help = "`v1`: what Pyroscope 1.x takes, which the newest takes too. `v2`: what only the newest takes."),
+	ROW(labels, .def = "preset", .choices = names,
+	    .help = "Names of labels: `legacy`, letters, digits and `_` (of `v1`), or `utf8`, as they are (of `v2`)."),
+	CONFIG_SECTION(struct pyroscope_config, label_limits, label_table, .key = "label_limits",
+		       .help = "What the store takes of labels; they are the store's defaults."),
+	ROW(numeric_sample_labels, .def = "false",
+	    .help = "Numbers on samples become texts; else they are dropped, as the store would."),
+	ROW(delta, .def = "delta", .choices = deltas,
+	    .help = "`delta`: values are of their profile's duration. `cumulative`: they are since the start of the process, and "
+		    "the store is to subtract (Pyroscope 1.x, memory `alloc_*` only)."),
+	ROW(max_stack_depth, .def = "1000", .limited = true, .min = 0, .max = 1000000,
+	    .help = "Deeper stacks lose their root side; 0: none do. The store would cut the leaf."),
+	ROW(tenant, .help = "Sent as `X-Scope-OrgID`."),
+	CONFIG_SECTION(struct pyroscope_config, basic_auth, basic_table, .key = "basic_auth", .help = "Basic authentication."),
+	ROW(bearer_token, .help = "Sent as `Authorization: Bearer`."),
+	ROW(headers, .help = "Sent with each request."),
+	CONFIG_SECTION(struct pyroscope_config, tls, tls_client_table, .key = "tls", .help = "For `https://` endpoints."),
+	ROW(compression, .def = "gzip", .help = "Of requests: `gzip` (level 1) or `none`."),
+	ROW(proxy_url, .help = "Default: what `http_proxy`, `https_proxy` and `no_proxy` of the environment say."),
+	DELIVERY_ROWS(struct pyroscope_config, delivery, "30s"),
+	{ 0 }
+};
+static const struct config_table table = { sizeof(struct pyroscope_config), rows, check };
+
+const struct component_factory pyroscope_exporter = {
+	.type = "pyroscope",
+	.help = "Sends profiles to Grafana Pyroscope, as its own SDKs do.",
+	.manual = PYROSCOPE_MANUAL,
+	.kind = COMPONENT_EXPORTER,
+	.size = sizeof(struct pyroscope),
+	.config = &table,
+	.metrics = metrics,
+	.create = create,
+	.start = start,
+	.stop = stop,
+	.destroy = destroy,
+	.reload = reload,
+	.delivery_offset = offsetof(struct pyroscope_config, delivery),
+	.preset = preset,
+	.plan = plan,
+	.destination = destination,
+	.send = send_part,
+};

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A Pyroscope that does what it is told: takes push.v1, keeps what it gets, and answers as the test says."""
+import collections
+import gzip
+import http.server
+import ssl
+import threading
+import time
+
+import interop_stores_pb2 as messages
+
+from harness import pprof
+
+PATH = "/push.v1.PusherService/Push"
+
+
+class Taken:
+    """One request: headers, and the series (labels, pprofs) that it holds."""
+
+    def __init__(self, path, headers, body):
+        self.path, self.headers, self.at = path, headers, time.monotonic()
+        self.size = len(body)
+        if headers.get("Content-Encoding") == "gzip":
+            body = gzip.decompress(body)
+        self.plain_size = len(body)
+        self.series = [({x.name: x.value for x in row.labels}, [pprof.parse(s.raw_profile) for s in row.samples])
+                       for row in messages.PushRequest.FromString(body).series]
+        self.label_lists = [[(x.name, x.value) for x in row.labels]
+                            for row in messages.PushRequest.FromString(body).series]
+
+    @property
+    def labels(self):
+        return self.series[0][0]
+
+    @property
+    def profiles(self):
+        return self.series[0][1]
+
+
+def reply(status, body=b"", headers=()):
+    """An answer: the bytes that go out, so that a test may spoil them."""
+    lines = ["HTTP/1.1 %d X" % status, "Content-Length: %d" % len(body), *("%s: %s" % h for h in dict(headers).items())]
+    return ("\r\n".join(lines) + "\r\n\r\n").encode() + body
+
+
+OK = reply(200, gzip.compress(b""), {"Content-Type": "application/proto", "Content-Encoding": "gzip"})
+
+
+def refusal(status, code, text, **headers):
+    """As Connect says it."""
+    body = ('{"code":"%s","message":"%s"}' % (code, text)).encode()
+    return reply(status, body, dict({"Content-Type": "application/json"}, **headers))
+
+
+class PushSink:
+    """with PushSink() as sink: sink.port, sink.taken. `answer(taken, number)` gives the bytes of an answer, None hangs up;
+    it runs before the request counts as taken, which it does for the answers 200 alone."""
+
+    def __init__(self, certificates=None, client_ca=None, address="127.0.0.1"):
+        self.answer = lambda taken, number: OK
+        self.seen, self.taken = [], []
+        self.lock = threading.Lock()
+        sink = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self):
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                request = Taken(self.path, self.headers, body)
+                with sink.lock:
+                    sink.seen.append(request)
+                    number = len(sink.seen)
+                answer = sink.answer(request, number)
+                if answer is None or not answer.startswith(b"HTTP/1.1 200") or answer != OK:
+                    self.close_connection = True
+                if answer and answer.startswith(b"HTTP/1.1 200"):
+                    with sink.lock:
+                        sink.taken.append(request)
+                if answer:
+                    self.wfile.write(answer)
+
+            def log_message(self, *_):
+                pass
+
+        class Server(http.server.ThreadingHTTPServer):
+            daemon_threads = True
+
+            def handle_error(self, *_):
+                pass
+
+        self.server = Server((address, 0), Handler)
+        if certificates:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(*certificates)
+            if client_ca:
+                context.load_verify_locations(client_ca)
+                context.verify_mode = ssl.CERT_REQUIRED
+            self.server.socket = context.wrap_socket(self.server.socket, server_side=True,
+                                                     do_handshake_on_connect=False)
+        self.port = self.server.server_address[1]
+
+    def __enter__(self):
+        threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+        return self
+
+    def __exit__(self, *_):
+        self.server.shutdown()
+        self.server.server_close()
+
+    def values(self, kind):
+        """{stack: sum} of a sample type ("cpu", "nanoseconds") over all that was taken."""
+        total = collections.Counter()
+        for request in list(self.taken):
+            for profile in request.profiles:
+                kinds = [pprof.Reader(profile).kind(t) for t in profile.sample_type]
+                if kind in kinds:
+                    total += pprof.values(profile, kinds.index(kind))
+        return total
