@@ -7,7 +7,6 @@ must get what policy.py, written from the manual, leaves of it).
 """
 import gc
 import gzip
-import struct
 from collections import Counter
 
 import grpc
@@ -72,18 +71,9 @@ OTLP = [name for name in BODIES if name.endswith(".otlp")]
 PPROF = [name for name in BODIES if name.endswith(".pprof")]
 
 
-def framed(data):
-    """Messages behind their lengths, as the file exporter and some recorders write them."""
-    while data:
-        (size,) = struct.unpack_from(">I", data)
-        assert size <= len(data) - 4
-        yield data[4:4 + size]
-        data = data[4 + size:]
-
-
 def old_messages():
     for path in corpus.files("otlp/*-v18.*"):
-        parts = [path.read_bytes()] if path.suffix == ".pb" else list(framed(path.read_bytes()))
+        parts = [path.read_bytes()] if path.suffix == ".pb" else list(otlp.framed(path.read_bytes()))
         yield from (("%s#%d" % (path.name, i), part) for i, part in enumerate(parts))
 
 
@@ -155,7 +145,7 @@ class Plain(Passage):
             self.gateway.until(lambda: len(self.sink.received) > count)
             self.flushed(["otlp_grpc", "file/json", "file/proto", "file/pprof"])
             assert len(self.sink.received) == count + 1
-            (line,), (frame,) = self.lines.read().splitlines(), framed(self.frames.read())
+            (line,), (frame,) = self.lines.read().splitlines(), otlp.framed(self.frames.read())
             self.became[name] = (self.sink.received[count], line, frame,
                                  [gzip.decompress(p.read_bytes()) for p in self.spool.iterdir() if p not in known])
         return self.became[name]

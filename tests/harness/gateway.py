@@ -23,9 +23,10 @@ def free_port():
 
 
 class Gateway:
-    """with Gateway(binary, yaml_text) as g: ... — {name} in the text becomes a free port, g.port[name]."""
+    """with Gateway(binary, yaml_text) as g: ... — {port:name} in the text becomes a free port, g.port[name]. `guard` is a
+    command that runs the program."""
 
-    def __init__(self, binary, text, env=None, arguments=(), ready=True, cwd=None):
+    def __init__(self, binary, text, env=None, arguments=(), ready=True, cwd=None, guard=()):
         self.port = {}
         self.directory = pathlib.Path(cwd or tempfile.mkdtemp(prefix="gateway-"))
         self.binary, self.wait_ready = str(binary), ready
@@ -42,13 +43,13 @@ class Gateway:
             "{host: 127.0.0.1, port: %d}}}}]}}}\n" % self.port["metrics"])
         self.log_path = self.directory / "gateway.log"
         self.env = dict(os.environ, **(env or {}))
-        self.arguments = list(arguments)
+        self.arguments, self.guard = list(arguments), list(guard)
         self.process = None
 
     def __enter__(self):
         with open(self.log_path, "wb") as log:
             self.process = subprocess.Popen(
-                [self.binary, "--config", str(self.config), "--config", str(self.telemetry), *self.arguments],
+                [*self.guard, self.binary, "--config", str(self.config), "--config", str(self.telemetry), *self.arguments],
                 stdout=log, stderr=subprocess.STDOUT, env=self.env, cwd=self.directory)
         if self.wait_ready:
             self.until(lambda: READY in self.log())

@@ -2,6 +2,7 @@
 """The independent reader: python3-protobuf resolves every index of a message and compares multisets of samples."""
 import base64
 import json
+import struct
 from collections import Counter
 
 import otlp_collector_pb2 as collector
@@ -16,6 +17,15 @@ def parse(data):
     message = Request()
     message.ParseFromString(data)
     return message
+
+
+def framed(data):
+    """Messages behind their lengths, as the file exporter and some recorders write them."""
+    while data:
+        (size,) = struct.unpack_from(">I", data)
+        assert size <= len(data) - 4
+        yield data[4:4 + size]
+        data = data[4 + size:]
 
 
 class Node:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`go tool pprof`, the reference reader of pprof, as the judge of what we write."""
+import functools
 import re
 
 from harness import corpus
@@ -19,12 +20,19 @@ class GoPprof:
     def installed(cls):
         return golang.version()
 
+    @functools.cached_property
+    def program(self):
+        """Built by the first use, and kept in the cache of builds."""
+        with process.directory() as scratch:
+            golang.go(scratch, "tool", "pprof", "-help")
+            return golang.go(scratch, "tool", "-n", "pprof").split()[-1]
+
     def ask(self, question, body):
         """What it prints about this pprof."""
         with process.directory() as scratch:
             (scratch / "profile.pb").write_bytes(corpus.inflate(body))
-            return golang.run(scratch, "env", "PPROF_TMPDIR=%s" % scratch, "go", "tool", "pprof", "-symbolize=none",
-                              question, str(scratch / "profile.pb"), seconds=60)
+            return process.run([self.program, "-symbolize=none", question, scratch / "profile.pb"], scratch / "log", 60,
+                               env=dict(golang.environment(), PPROF_TMPDIR=str(scratch)))
 
     def top(self, body):
         """Its table of functions, without the names of the file."""

@@ -18,6 +18,7 @@ import time
 
 WAIT_S = float(os.environ.get("WAIT_S", "60"))
 PREFIX = "portcullis-interop-"
+GUARD = ["setpriv", "--pdeathsig", "KILL", "--"]
 
 
 class Unready(Exception):
@@ -78,7 +79,7 @@ class Process:
         self.log_path = pathlib.Path(log)
         with open(self.log_path, "ab") as out:
             self.popen = subprocess.Popen(
-                ["setpriv", "--pdeathsig", "KILL", "--", *map(str, command)], stdin=subprocess.DEVNULL, stdout=out,
+                [*GUARD, *map(str, command)], stdin=subprocess.DEVNULL, stdout=out,
                 stderr=subprocess.STDOUT, cwd=cwd, env=env, start_new_session=True)
         self.pid = self.popen.pid
 
