@@ -164,12 +164,20 @@ bench-peers bench-leak: bench-%: install-test
 
 build-bench: $(BENCH_PEERS) $(PYTHON_PROTO)
 
+# Beside real peers (tests/interop); writes docs/INTEROP.md. What cannot be had is skipped, with the reason.
+interop: install-test install-interop
+	$(MAKE) -j$(JOBS) MODE=release build/release/portcullis $(PYTHON_PROTO)
+	$(PYTHON) -m tests.interop.run build
+	INTEROP_TABLE=docs/INTEROP.md MODE=release $(PYTHON) -m pytest -q -p no:cacheprovider tests/interop
+
 # ---- for a stranger
 
 install-build:
 	@docker/install.sh build
 install-test:
 	@docker/install.sh build test
+install-interop:
+	@docker/install.sh interop
 
 run: install-build
 	$(MAKE) -j$(JOBS) MODE=release all
@@ -178,6 +186,6 @@ run: install-build
 clean:
 	rm -rf build out
 
-.PHONY: all build-tests unit replay python test tsan lint manual manual-check fuzz fuzzers bench bench-peers bench-leak build-bench install-build install-test run clean
+.PHONY: all build-tests unit replay python test tsan lint manual manual-check fuzz fuzzers bench bench-peers bench-leak build-bench interop install-build install-test install-interop run clean
 .SECONDARY: $(PROTO_C) $(TEST_PROTO_C)
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

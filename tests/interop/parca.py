@@ -59,7 +59,8 @@ class Parca(partner.Partner):
 
     def call(self, method, request, answer=None):
         """The decoded answer; grpc.RpcError where it is refused."""
-        data = self.channel.unary_unary(SERVICES[method] + method)(request.SerializeToString(), timeout=60)
+        with self.explained():
+            data = self.channel.unary_unary(SERVICES[method] + method)(request.SerializeToString(), timeout=60)
         return answer and answer.FromString(data)
 
     def write(self, *series):

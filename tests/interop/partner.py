@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What all partners have in common: they are installed, started on free loopback ports, made ready, stopped."""
 import contextlib
+import http.client
+import subprocess
+
+import grpc
 
 from interop import process
 
@@ -53,5 +57,15 @@ class Partner:
         self.process.stop()
         self.held.close()
 
-    def log(self):
-        return self.process.log()
+    @contextlib.contextmanager
+    def explained(self):
+        """A request that fails because the partner has died says so."""
+        try:
+            yield
+        except (OSError, http.client.HTTPException, grpc.RpcError) as error:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.popen.wait(0.2)
+            if self.process.ended() is None:
+                raise
+            raise process.Unready("%s %s ended with status %s\n%s" % (
+                self.name, self.version, self.process.ended(), self.process.log())) from error

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Processes that cannot outlive the test run, and directories that go with them.
 
-Each process leads a group of its own and is ended by its id. The kernel kills it when the runner dies (setpriv's
-parent-death signal: python itself must not fork once gRPC is in the process). A directory carries the id of its
-runner in its name; what a killed runner left is removed by the next one.
+Each process leads a group of its own, and the group is ended by its id, also when the runner dies. A directory carries
+the id of its runner in its name; what a killed runner left is removed by the next one.
 """
 import contextlib
 import os
@@ -18,6 +17,7 @@ import time
 
 WAIT_S = float(os.environ.get("WAIT_S", "60"))
 PREFIX = "portcullis-interop-"
+# For a program without children: the kernel kills it when the runner dies.
 GUARD = ["setpriv", "--pdeathsig", "KILL", "--"]
 
 
@@ -73,15 +73,17 @@ def free_ports(count):
 
 
 class Process:
-    """One program in a group of its own, its output in a file."""
+    """One program in a group of its own, its output in a file. A second process of the group, the keeper, sees the
+    runner's end of a pipe close and kills the group."""
 
     def __init__(self, command, log, cwd=None, env=None):
         self.log_path = pathlib.Path(log)
         with open(self.log_path, "ab") as out:
-            self.popen = subprocess.Popen(
-                [*GUARD, *map(str, command)], stdin=subprocess.DEVNULL, stdout=out,
-                stderr=subprocess.STDOUT, cwd=cwd, env=env, start_new_session=True)
+            self.popen = subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=out,
+                                          stderr=subprocess.STDOUT, cwd=cwd, env=env, process_group=0)
         self.pid = self.popen.pid
+        self.keeper = subprocess.Popen(["/bin/sh", "-c", "read _; kill -9 0"], stdin=subprocess.PIPE,
+                                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, process_group=self.pid)
 
     def log(self, most=4000):
         """The end of what it wrote; all of it if `most` is None."""
@@ -96,6 +98,8 @@ class Process:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
         self.popen.wait()
+        self.keeper.wait()
+        self.keeper.stdin.close()
 
     def stop(self, seconds=WAIT_S):
         """Politely, then not."""

@@ -4,6 +4,7 @@
 A profile type is NAME:TYPE:UNIT:PERIOD_TYPE:PERIOD_UNIT, times are whole milliseconds since the epoch, and what is
 written is visible at once. Sample labels of a pprof come back as labels of the series.
 """
+import contextlib
 import http.client
 import json
 from collections import Counter
@@ -53,18 +54,16 @@ class Pyroscope(partner.Partner):
     def ready(self):
         try:
             return self.request("GET", "/ready")[0] == 200
-        except OSError:
+        except (OSError, http.client.HTTPException):
             return False
 
     def request(self, method, path, body=None, headers=None):
         """(status, body)"""
         connection = http.client.HTTPConnection("127.0.0.1", self.port["http"], timeout=60)
-        try:
+        with self.explained(), contextlib.closing(connection):
             connection.request(method, path, body=body, headers=headers or {})
             answer = connection.getresponse()
             return answer.status, answer.read()
-        finally:
-            connection.close()
 
     def push(self, *series, headers=None):
         """Series are (labels, pprof bytes); (status, text) of one request for all of them."""

@@ -17,7 +17,7 @@ partner that cannot be had on a machine is skipped, with the reason in this tabl
 """
 
 
-def _version(partner):
+def version(partner):
     try:
         return partner.shown_version()
     except process.Absent:
@@ -49,7 +49,7 @@ class Table:
         for name, partner in partners.ALL.items():
             counts = self.counts[name]
             yield "| %s | %s | %d | %d | %d | %s |" % (
-                partner.name, _version(partner), counts["passed"], counts["failed"], counts["skipped"],
+                partner.name, version(partner), counts["passed"], counts["failed"], counts["skipped"],
                 "; ".join(sorted(self.reasons[name])).replace("\n", " ").replace("|", "\\|"))
 
     def pytest_terminal_summary(self, terminalreporter):
