@@ -14,6 +14,7 @@ static void use_slots(struct intern *t, uint32_t slots)
 	t->slots = memory_array(slots, sizeof *t->slots);
 	t->mask = slots - 1;
 	t->limit = slots / 4 * 3;
+	t->entries = memory_resize(t->entries, ((size_t)t->limit + 1) * sizeof *t->entries);
 	t->base = 0;
 }
 
@@ -58,6 +59,7 @@ void intern_fini(struct intern *t)
 {
 	bytes_fini(&t->wire);
 	memory_free(t->slots);
+	memory_free(t->entries);
 	*t = (struct intern){0};
 }
 
@@ -116,10 +118,10 @@ static uint32_t append(struct intern *t, struct intern_slot *slot, uint32_t hash
 	if (len)
 		put_copy(content, from, len);
 	put_header(start, t->tag, len);
-	*slot = (struct intern_slot){hash, t->base + t->count, (uint32_t)(content - t->wire.at),
-				     (uint32_t)len};
-	t->wire.len = (size_t)(content - t->wire.at) + len;
 	uint32_t index = t->count++;
+	*slot = (struct intern_slot){hash, t->base + index};
+	t->entries[index] = (struct intern_entry){(uint32_t)(content - t->wire.at), (uint32_t)len};
+	t->wire.len = (size_t)(content - t->wire.at) + len;
 	if (t->count > t->limit)
 		grow(t);
 	return index;
@@ -138,25 +140,29 @@ uint32_t intern_put(struct intern *t, const uint8_t *at, size_t len)
 	uint32_t hash = (uint32_t)hash_bytes(at, len);
 	uint32_t i = hash & t->mask;
 	for (; t->slots[i].stamp > t->base; i = (i + 1) & t->mask) {
-		const struct intern_slot *slot = &t->slots[i];
-		if (slot->hash == hash && slot->len == len &&
-		    same_bytes(t->wire.at + slot->at, at, len))
-			return slot->stamp - t->base;
+		if (t->slots[i].hash != hash)
+			continue;
+		uint32_t index = t->slots[i].stamp - t->base;
+		struct intern_entry entry = t->entries[index];
+		if (entry.len == len && same_bytes(t->wire.at + entry.at, at, len))
+			return index;
 	}
 	return append(t, &t->slots[i], hash, at, len);
 }
 
 void intern_warm(const struct intern *t, uint32_t expected)
 {
-	enum { LINE = 64 };
+	enum { LINE = 64, FAR = 16 }; /* a miss takes as long as some sixteen lines read in their order */
 	size_t slots = (size_t)t->mask + 1, per_line = LINE / sizeof *t->slots;
-	if (expected < slots / per_line)
+	if (expected < slots / per_line / FAR)
 		return;
-	for (size_t i = 0; i < slots; i += per_line)
-		__builtin_prefetch(&t->slots[i], 0, 2);
+#pragma GCC unroll 8
+	for (const struct intern_slot *slot = t->slots, *end = slot + slots; slot < end; slot += per_line)
+		__builtin_prefetch(slot, 0, 2);
 }
 
 size_t intern_footprint(const struct intern *t)
 {
-	return t->wire.room + ((size_t)t->mask + 1) * sizeof *t->slots;
+	return t->wire.room + ((size_t)t->mask + 1) * sizeof *t->slots +
+	       ((size_t)t->limit + 1) * sizeof *t->entries;
 }

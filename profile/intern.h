@@ -12,16 +12,20 @@
  *
  * intern_mark and intern_rollback undo everything that was interned since the mark.
  */
-struct intern_slot {
+struct intern_slot { /* small, for most lookups wait for one */
 	uint32_t hash;
-	uint32_t stamp;   /* base + index; up to base: free, for what was there before a reset has
-			     lower stamps */
+	uint32_t stamp; /* base + index; up to base: free, for what was there before a reset has
+			   lower stamps */
+};
+
+struct intern_entry {
 	uint32_t at, len; /* of the bytes, in wire */
 };
 
 struct intern {
 	struct bytes wire;
 	struct intern_slot *slots; /* open addressing, linear probing, at most 3/4 full */
+	struct intern_entry *entries; /* by index; room for limit + 1 */
 	uint32_t mask;             /* the slots are mask + 1 */
 	uint32_t base;             /* see intern_slot */
 	uint32_t sparse;           /* resets in a row with hardly any slot in use */
