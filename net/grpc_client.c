@@ -124,6 +124,20 @@ static void read_response(grpc_byte_buffer *buffer, struct bytes *out)
 	grpc_slice_unref(all);
 }
 
+/*
+ * What core's balancers and resolvers say when they have no connection to give a call to. They are texts, and may change;
+ * then nothing is known to be unsent any more, which is the safe side.
+ */
+static bool never_left(int status, const char *message)
+{
+	static const char *const words[] = { "failed to connect to all addresses", "connections to all backends failing",
+					     "DNS resolution failed", "empty address list" };
+	for (size_t i = 0; status == GRPC_STATUS_UNAVAILABLE && i < sizeof words / sizeof *words; i++)
+		if (!strncmp(message, words[i], strlen(words[i])))
+			return true;
+	return false;
+}
+
 static void call_unlink(struct call *call)
 {
 	pthread_mutex_lock(&call->client->lock);
@@ -181,7 +195,8 @@ static void on_answer(void *owner, bool ok)
 	read_response(call->response, &response);
 	struct grpc_result result = { .status = (int)call->status, .message = message,
 				      .response = bytes_view(&response),
-				      .retry_delay_ms = find_retry_delay(&call->trailing) };
+				      .retry_delay_ms = find_retry_delay(&call->trailing),
+				      .unsent = never_left((int)call->status, message) };
 	call->done(call->argument, &result);
 	bytes_fini(&response);
 	gpr_free(message);
@@ -290,7 +305,7 @@ static bool load_material(const struct grpc_client *client, struct tls_material 
 {
 	*out = (struct tls_material){ 0 };
 	const struct tls_client_config *tls = client->options.tls;
-	return !tls || rpc_channel_is_plaintext(&client->endpoint, tls) || tls_load_client(tls, out, err);
+	return !tls || grpc_endpoint_is_plaintext(&client->endpoint, tls) || tls_load_client(tls, out, err);
 }
 
 struct grpc_client *grpc_client_new(const struct grpc_client_options *options, struct error *err)

@@ -27,6 +27,8 @@ struct grpc_endpoint {
  */
 bool grpc_endpoint_parse(const char *text, struct grpc_endpoint *out, struct error *err);
 void grpc_endpoint_fini(struct grpc_endpoint *endpoint);
+/* Would a client with this section (NULL: none) send in clear text? */
+bool grpc_endpoint_is_plaintext(const struct grpc_endpoint *endpoint, const struct tls_client_config *tls);
 
 /* All texts are borrowed until grpc_client_new returns; `tls` until the client is gone (it names files to reload). */
 struct grpc_client_options {
@@ -55,6 +57,7 @@ struct grpc_result {
 	const char *message; /* the peer's text: for classification only, never logged */
 	struct view response; /* inflated; at most GRPC_CLIENT_ANSWER_MAX bytes */
 	int64_t retry_delay_ms; /* of RetryInfo; -1: none was sent */
+	bool unsent;         /* surely: no connection ever took the request, so nobody can have acted on it */
 };
 
 #define GRPC_CLIENT_ANSWER_MAX 65536

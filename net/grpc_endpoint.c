@@ -94,3 +94,9 @@ void grpc_endpoint_fini(struct grpc_endpoint *endpoint)
 	memory_free(endpoint->port);
 	*endpoint = (struct grpc_endpoint){ 0 };
 }
+
+bool grpc_endpoint_is_plaintext(const struct grpc_endpoint *endpoint, const struct tls_client_config *tls)
+{
+	bool has_ca = tls && ((tls->ca_file && *tls->ca_file) || (tls->ca_pem.text && *tls->ca_pem.text));
+	return !endpoint->tls && (!tls || (tls->insecure && !has_ca));
+}

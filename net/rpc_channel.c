@@ -15,12 +15,6 @@ enum {
 	ARGS_MAX = 24
 };
 
-bool rpc_channel_is_plaintext(const struct grpc_endpoint *endpoint, const struct tls_client_config *tls)
-{
-	bool has_ca = tls && ((tls->ca_file && *tls->ca_file) || (tls->ca_pem.text && *tls->ca_pem.text));
-	return !endpoint->tls && (!tls || (tls->insecure && !has_ca));
-}
-
 /* TLS without looking at the server's certificate: only the newer interface of core can do that. */
 static grpc_channel_credentials *unverified_credentials(const struct tls_material *m)
 {
@@ -46,7 +40,7 @@ static grpc_channel_credentials *credentials_of(const struct grpc_endpoint *endp
 						const struct tls_client_config *tls,
 						const struct tls_material *m)
 {
-	if (rpc_channel_is_plaintext(endpoint, tls))
+	if (grpc_endpoint_is_plaintext(endpoint, tls))
 		return grpc_insecure_credentials_create();
 	if (tls && tls->insecure_skip_verify)
 		return unverified_credentials(m);

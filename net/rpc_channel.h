@@ -19,7 +19,6 @@ struct rpc_channel {
 
 #define RPC_METADATA_MAX 65536
 
-bool rpc_channel_is_plaintext(const struct grpc_endpoint *endpoint, const struct tls_client_config *tls);
 /* Nothing is connected before the first call. The texts are only read. */
 struct rpc_channel *rpc_channel_new(const struct grpc_endpoint *endpoint, const struct grpc_client_options *options,
 				    const struct tls_material *material);

@@ -239,6 +239,54 @@ static void a_dead_server_is_unavailable_and_a_restarted_one_is_found_again(void
 	grpc_peer_kill(&mortal);
 }
 
+static void what_no_connection_took_is_known_to_be_unsent(void **state)
+{
+	(void)state;
+	struct grpc_peer mortal;
+	struct answer a;
+	grpc_peer_run(&mortal);
+	struct grpc_client *client = client_of(mortal.endpoint);
+	ask(client, "status 14 here is an answer", &a);
+	assert_int_equal(a.status, 14);
+	assert_false(a.unsent);
+	ask_within(client, "hang", SECOND / 5, &a);
+	assert_int_equal(a.status, 4);
+	assert_false(a.unsent);
+	answer_begin(&a, client, view_of("hang"), false, 0);
+	pause_briefly();
+	grpc_peer_kill(&mortal);
+	answer_wait(&a);
+	assert_int_equal(a.status, 14);
+	assert_false(a.unsent);
+	for (int i = 0; i < 3000 && !a.unsent; i++) {
+		pause_briefly();
+		ask(client, "echo", &a);
+		assert_int_equal(a.status, 14);
+	}
+	assert_true(a.unsent);
+	grpc_client_unref(&client);
+}
+
+static void what_no_balancer_could_place_is_unsent(void **state)
+{
+	(void)state;
+	static const char *const balancers[] = { "pick_first", "round_robin" };
+	struct answer a;
+	for (size_t i = 0; i < sizeof balancers / sizeof *balancers; i++) {
+		struct grpc_client *client = client_with((struct grpc_client_options){
+			.endpoint = "127.0.0.1:1", .balancer = balancers[i] });
+		ask(client, "echo", &a);
+		assert_int_equal(a.status, 14);
+		assert_true(a.unsent);
+		grpc_client_unref(&client);
+	}
+	struct grpc_client *client = client_of("name.invalid:1");
+	ask(client, "echo", &a);
+	assert_int_equal(a.status, 14);
+	assert_true(a.unsent);
+	grpc_client_unref(&client);
+}
+
 /* More than any socket buffer takes, sent to a server that no longer reads: core cannot finish writing. */
 static struct bytes send_to_frozen(struct grpc_peer *frozen, struct grpc_client *client, struct answer *a)
 {
@@ -406,6 +454,8 @@ int main(void)
 		cmocka_unit_test(long_answers_are_not_kept),
 		cmocka_unit_test(http_status_without_grpc_status_becomes_a_code),
 		cmocka_unit_test(a_dead_server_is_unavailable_and_a_restarted_one_is_found_again),
+		cmocka_unit_test(what_no_connection_took_is_known_to_be_unsent),
+		cmocka_unit_test(what_no_balancer_could_place_is_unsent),
 		cmocka_unit_test(a_server_that_stops_reading_runs_into_the_deadline),
 		cmocka_unit_test(a_server_that_stops_reading_cannot_hold_up_unref_for_ever),
 		cmocka_unit_test(wait_for_ready_waits_until_the_server_is_there),

@@ -14,6 +14,7 @@ static void on_done(void *argument, const struct grpc_result *result)
 	pthread_mutex_lock(&a->lock);
 	a->status = result->status;
 	a->retry_delay_ms = result->retry_delay_ms;
+	a->unsent = result->unsent;
 	snprintf(a->message, sizeof a->message, "%s", result->message);
 	a->length = result->response.len;
 	snprintf(a->response, sizeof a->response, "%.*s", (int)result->response.len,

@@ -17,6 +17,7 @@ struct answer {
 	_Atomic int released;
 	int status;
 	int64_t retry_delay_ms;
+	bool unsent;
 	char message[200];
 	char response[4096];
 	size_t length;
