@@ -187,8 +187,7 @@ static uint32_t number_location(struct pprof_writer *w, uint32_t location)
 
 /* Samples. */
 
-/* Values without timestamps are one number; timestamps without values count 1 each. */
-static uint64_t value_of(const struct profiles *p, const struct sample *sample)
+uint64_t encode_pprof_value(const struct profiles *p, const struct sample *sample)
 {
 	if (!sample->values.len)
 		return sample->timestamps.len / 8;
@@ -223,10 +222,10 @@ static void add_sample(struct pprof_writer *w, const struct pprof_run *run, uint
 	w->packed.len = 0;
 	for (uint32_t k = 0; k < run->count; k++) {
 		const struct profile *profile = &run->profiles[run->place[k]];
-		pack(w, value_of(p, &p->samples.at[profile->samples.first + i]));
+		pack(w, encode_pprof_value(p, &p->samples.at[profile->samples.first + i]));
 	}
 	if (w->cpu_period)
-		pack(w, value_of(p, sample) * w->cpu_period);
+		pack(w, encode_pprof_value(p, sample) * w->cpu_period);
 	w->full |= !wire_add_len(&w->part, PPROF_SAMPLE_VALUES, bytes_view(&w->packed));
 	pprof_add_labels(w, sample);
 	w->full |= !wire_add_len(&w->table[PPROF_SAMPLE], PPROF_SAMPLE, bytes_view(&w->part));
@@ -270,7 +269,7 @@ static uint64_t cpu_period(const struct pprof_writer *w, const struct pprof_run 
 		return 0;
 	for (uint32_t i = 0; i < f->samples.count; i++) {
 		int64_t product;
-		if (__builtin_mul_overflow((int64_t)value_of(p, &p->samples.at[f->samples.first + i]), f->period,
+		if (__builtin_mul_overflow((int64_t)encode_pprof_value(p, &p->samples.at[f->samples.first + i]), f->period,
 					   &product))
 			return 0;
 	}

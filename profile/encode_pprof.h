@@ -51,4 +51,7 @@ struct pprof_run {
 void encode_pprof_run(const struct profiles *p, const struct scope *scope, uint32_t start,
 		      struct pprof_run *run);
 
+/* The one number that pprof has for a sample: the sum of its values, or how many timestamps it has. */
+uint64_t encode_pprof_value(const struct profiles *p, const struct sample *sample);
+
 #endif

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PROFILE_KINDS_H
+#define PROFILE_KINDS_H
+
+#include "profile/profiles.h"
+
+/*
+ * Makes the sample and period types of open tables such that stores can name and select them: their texts consist of
+ * letters, digits and "_" (each other character becomes one "_"), none is empty, and each Profile has a period type:
+ * its sample type where it had none. Stores that build a type's name from these texts refuse anything else, take it
+ * and can never select it, or fail for everybody.
+ *
+ * A growth past the tables' cap sets p->over_cap.
+ */
+#define KINDS_UNKNOWN "unknown" /* what becomes of an empty text */
+
+void kinds_guard(struct profiles *p);
+
+#endif
