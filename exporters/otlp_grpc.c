@@ -130,6 +130,7 @@ static const char manual[] =
 	GRPC_SENDER_MANUAL
 	"A partial success is logged and counted in `otelcol_exporter_partial_rejected_profiles`; the server's text "
 	"appears nowhere.\n\n"
+	"Do not send to Parca with this exporter but with `parca`: Parca stores wrong function names from OTLP.\n\n"
 	"Several exporters with `compression: gzip` share one compressed copy of a request. "
 	GRPC_SENDER_MANUAL_END;
 

@@ -12,6 +12,7 @@
 	_(batch_processor)          \
 	_(otlp_grpc_exporter)       \
 	_(pyroscope_exporter)       \
+	_(parca_exporter)           \
 	_(file_exporter)            \
 	_(debug_exporter)           \
 	_(health_check_extension)   \

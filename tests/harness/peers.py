@@ -13,11 +13,11 @@ LIMIT = [("grpc.max_receive_message_length", 1 << 30), ("grpc.max_send_message_l
 
 
 class Sink:
-    """An OTLP server that keeps what it gets. `answer` may be replaced: it gets (request bytes, context). `limit`: the
-    largest message in bytes, None: the library's own 4 MiB."""
+    """A server of one method, OTLP's unless told otherwise, that keeps what it gets. `answer` may be replaced: it gets
+    (request bytes, context)."""
 
-    def __init__(self, port=0, threads=8, limit=1 << 30):
-        self.port, self.threads, self.limit = port, threads, limit
+    def __init__(self, port=0, threads=8, method=otlp.METHOD, credentials=None):
+        self.port, self.threads, self.method, self.credentials = port, threads, method, credentials
         self.lock = threading.Lock()
         self.received, self.metadata = [], []
         self.answer = lambda data, context: b""
@@ -25,15 +25,13 @@ class Sink:
 
     def start(self):
         self.server = grpc.server(futures.ThreadPoolExecutor(self.threads),
-                                  options=self.options())
+                                  options=LIMIT + [("grpc.so_reuseport", 0)])
         self.server.add_generic_rpc_handlers((_Handler(self),))
-        self.port = self.server.add_insecure_port("127.0.0.1:%d" % self.port)
+        address = "127.0.0.1:%d" % self.port
+        self.port = (self.server.add_secure_port(address, self.credentials) if self.credentials
+                     else self.server.add_insecure_port(address))
         self.server.start()
         return self
-
-    def options(self):
-        limit = [("grpc.max_receive_message_length", self.limit)] if self.limit else []
-        return limit + [("grpc.so_reuseport", 0)]
 
     def stop(self):
         if self.server:
@@ -64,7 +62,7 @@ class _Handler(grpc.GenericRpcHandler):
         self.sink = sink
 
     def service(self, details):
-        if details.method != otlp.METHOD:
+        if details.method != self.sink.method:
             return None
         return grpc.unary_unary_rpc_method_handler(self.sink.export)
 

@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <ctype.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "net/compress.h"
+#include "pipeline/delivery.h"
+#include "pipeline/grpc_sender.h"
+#include "profile/split.h"
+#include "profile/write_raw.h"
+
+/*
+ * Parca's WriteRaw over gRPC. A packet is rewritten so that each of its resources is one series (profile/write_raw.h),
+ * cut by what Parca takes, and each part encoded once, while it is measured.
+ */
+#define METHOD_PATH "/parca.profilestore.v1alpha1.ProfileStoreService/WriteRaw"
+/* Parca takes 64 MiB, but within 5 s. */
+#define REQUEST_BYTES ((uint64_t)16 << 20)
+/* More than any packet of that many bytes needs; what needs more is measured as too large, and cut. */
+#define ENCODED_MAX ((size_t)64 << 20)
+
+enum names { NAMES_LEGACY, NAMES_UTF8 };
+static const char *const label_names[] = { "legacy", "utf8", NULL };
+
+struct parca_config {
+	struct grpc_sender_config client;
+	struct secret bearer_token;
+	struct choice labels; /* enum names */
+	char *name;
+	struct strings lift_labels;
+	bool normalized_addresses, retry_unknown;
+	struct delivery_config delivery;
+};
+
+struct parca {
+	struct grpc_sender sender;
+	const struct parca_config *config;
+	struct write_raw_rules rules;
+	const char **lift; /* of the rules */
+	bool (*encode)(const struct packet *packet, struct bytes *out, struct error *err);
+	bool gzip;
+	struct series *lost[WRITE_RAW_LOSSES];
+};
+
+static const struct metric lost_labels = {
+	"otelcol_exporter_parca_labels_dropped", METRIC_COUNTER, "{labels}",
+	"Attributes that did not become labels of a series as they were, by reason."
+};
+
+/* ---- requests: FORM_REQUEST of the packets that plan makes */
+
+static bool encode_plain(const struct packet *packet, struct bytes *out, struct error *err)
+{
+	return write_raw_encode(packet, false, out, err);
+}
+
+static bool encode_plain_normalized(const struct packet *packet, struct bytes *out, struct error *err)
+{
+	return write_raw_encode(packet, true, out, err);
+}
+
+static bool zip(const struct packet *packet, bool normalized, struct bytes *out, struct error *err)
+{
+	struct bytes plain;
+	bytes_init(&plain, out->max < ENCODED_MAX ? out->max : ENCODED_MAX);
+	bool ok = write_raw_encode(packet, normalized, &plain, err) &&
+		  (compress_deflate(CODING_GZIP, 0, bytes_view(&plain), out, err) ||
+		   error_set(err, ERROR_TOO_LARGE, "the compressed request would have more than %zu bytes", out->max));
+	bytes_fini(&plain);
+	return ok;
+}
+
+static bool encode_gzip(const struct packet *packet, struct bytes *out, struct error *err)
+{
+	return zip(packet, false, out, err);
+}
+
+static bool encode_gzip_normalized(const struct packet *packet, struct bytes *out, struct error *err)
+{
+	return zip(packet, true, out, err);
+}
+
+/* Parca counts what it inflates; a gzip member ends with that (RFC 1952, ISIZE). */
+static uint64_t plain_bytes(const struct parca *self, struct view body)
+{
+	if (!self->gzip)
+		return body.len;
+	const uint8_t *end = body.at + body.len;
+	return end[-4] | end[-3] << 8 | end[-2] << 16 | (uint32_t)end[-1] << 24;
+}
+
+/* What cannot be encoded is too large: it is tried in halves. */
+static bool measure(void *context, struct packet *candidate, struct split_size *size, struct error *err)
+{
+	struct parca *self = context;
+	const struct bytes *body = packet_form(candidate, FORM_REQUEST, self->encode, err);
+	if (!body && err->kind != ERROR_TOO_LARGE)
+		return false;
+	size->bytes = body ? plain_bytes(self, bytes_view(body)) : 2 * ENCODED_MAX;
+	size->samples = candidate->samples;
+	return true;
+}
+
+static void count_lost(struct parca *self, const uint64_t lost[WRITE_RAW_LOSSES])
+{
+	for (int i = 0; i < WRITE_RAW_LOSSES; i++)
+		if (lost[i])
+			series_add(self->lost[i], (int64_t)lost[i]);
+}
+
+static bool rewrite_and_split(struct parca *self, struct packet *packet, struct profiles *p,
+			      const struct limits *limits, struct parts *parts, struct error *err)
+{
+	const struct split_measure by = { measure, self };
+	struct write_raw_rules rules = self->rules;
+	uint64_t lost[WRITE_RAW_LOSSES] = { 0 };
+	rules.arrival = clock_wall() - (clock_now() - packet->oldest_arrival);
+	if (!write_raw_prepare(p, &rules, lost, err) || !split_profiles(p, packet, limits, &by, parts, err))
+		return false;
+	count_lost(self, lost);
+	return true;
+}
+
+static bool plan(void *instance, struct packet *packet, const struct limits *limits, struct parts *parts,
+		 struct error *err)
+{
+	struct parca *self = instance;
+	struct profiles p = { 0 };
+	/* Only a part of ours has a request: it was refused, and is as it must be but for its size. */
+	if (packet->forms[FORM_REQUEST].made)
+		return split_packet(packet, limits, &(struct split_measure){ measure, self }, parts, err);
+	bool ok = split_open(packet, &p, err) && rewrite_and_split(self, packet, &p, limits, parts, err);
+	split_close(packet, &p);
+	profiles_fini(&p);
+	return ok;
+}
+
+static void preset(void *instance, struct limits *limits)
+{
+	(void)instance;
+	limits->bytes = REQUEST_BYTES;
+}
+
+/* ---- sending */
+
+/* Parca adds up what it gets twice. Without retry_unknown nothing goes out again that may have been taken. */
+static void answered(void *instance, const struct grpc_result *result, uint64_t profiles, struct send_result *verdict)
+{
+	const struct parca *self = instance;
+	(void)profiles;
+	if (self->config->retry_unknown || verdict->outcome != SEND_RETRY || result->unsent ||
+	    result->retry_delay_ms >= 0)
+		return;
+	verdict->outcome = SEND_PERMANENT;
+	verdict->reason = "unanswered";
+}
+
+static const struct grpc_method method = { METHOD_PATH, answered };
+
+static void release_packet(void *owner)
+{
+	struct packet *packet = owner;
+	packet_unref(&packet);
+}
+
+static void send_part(void *instance, const struct part *part, uint64_t timeout_ns, struct sending *sending)
+{
+	struct parca *self = instance;
+	const struct bytes *body = packet_form(part->packet, FORM_REQUEST, self->encode, NULL);
+	if (!body) {
+		sending_done(sending, &(struct send_result){ .outcome = SEND_PERMANENT, .retry_after_ms = -1,
+							     .reason = "encoding" });
+		return;
+	}
+	const struct grpc_message message = { .bytes = bytes_view(body), .gzip = self->gzip,
+					      .release = release_packet, .owner = packet_ref(part->packet) };
+	grpc_sender_send(&self->sender, &message, part->packet->profiles, timeout_ns, sending);
+}
+
+/* ---- life */
+
+static void make_rules(struct parca *self)
+{
+	const struct parca_config *c = self->config;
+	self->lift = memory_array(c->lift_labels.count + 1, sizeof *self->lift);
+	for (size_t i = 0; i < c->lift_labels.count; i++)
+		self->lift[i] = c->lift_labels.at[i];
+	self->rules = (struct write_raw_rules){
+		.series = { .utf8 = c->labels.index == NAMES_UTF8, .numbers = true },
+		.name = c->name && *c->name ? c->name : NULL,
+		.lift = self->lift,
+	};
+}
+
+static bool create(void *instance, const void *settings, const struct host *host, struct error *err)
+{
+	static bool (*const encoders[2][2])(const struct packet *, struct bytes *, struct error *) = {
+		{ encode_plain, encode_plain_normalized }, { encode_gzip, encode_gzip_normalized }
+	};
+	struct parca *self = instance;
+	const struct parca_config *config = self->config = settings;
+	self->gzip = grpc_sender_gzips(&config->client);
+	self->encode = encoders[self->gzip][config->normalized_addresses];
+	make_rules(self);
+	for (int i = 0; i < WRITE_RAW_LOSSES; i++) {
+		const struct metric_label labels[] = { { "exporter", host->id }, { "reason", write_raw_loss(i) }, { 0 } };
+		self->lost[i] = metrics_series(host->metrics, &lost_labels, labels);
+	}
+	return grpc_sender_init(&self->sender, &config->client, &method, self, host, err);
+}
+
+/* The configured headers, and one for the token behind them; what memory_free gets. */
+static char *add_token(const struct parca_config *config, struct pairs *headers)
+{
+	char *value = memory_format("Bearer %s", config->bearer_token.text);
+	headers->at = memory_array(config->client.headers.count + 1, sizeof *headers->at);
+	for (; headers->count < config->client.headers.count; headers->count++)
+		headers->at[headers->count] = config->client.headers.at[headers->count];
+	headers->at[headers->count++] = (struct pair){ (char *)"authorization", { value } };
+	return value;
+}
+
+static bool has_token(const struct parca_config *config)
+{
+	return config->bearer_token.text && *config->bearer_token.text;
+}
+
+static bool start(void *instance, struct error *err)
+{
+	struct parca *self = instance;
+	struct pairs headers = { 0 };
+	if (!has_token(self->config))
+		return grpc_sender_start(&self->sender, NULL, err);
+	char *value = add_token(self->config, &headers);
+	bool ok = grpc_sender_start(&self->sender, &headers, err);
+	memory_free(value);
+	memory_free(headers.at);
+	return ok;
+}
+
+static void stop(void *instance)
+{
+	grpc_sender_stop(&((struct parca *)instance)->sender);
+}
+
+static void destroy(void *instance)
+{
+	struct parca *self = instance;
+	grpc_sender_fini(&self->sender);
+	memory_free(self->lift);
+}
+
+static bool reload(void *instance, struct error *err)
+{
+	return grpc_sender_reload(&((struct parca *)instance)->sender, err);
+}
+
+static void destination(void *instance, const char **address, const char **port)
+{
+	const struct parca *self = instance;
+	*address = self->sender.endpoint.host;
+	*port = self->sender.endpoint.port;
+}
+
+/* ---- configuration */
+
+static bool check_name(const char *name, struct error *err)
+{
+	bool ok = !isdigit((unsigned char)*name);
+	for (const char *c = name; *c && ok; c++)
+		ok = isalnum((unsigned char)*c) || *c == '_';
+	return ok || error_set(err, ERROR_CONFIG, "name: \"%s\" is not of the form [A-Za-z_][A-Za-z0-9_]*", name);
+}
+
+static bool check_token(const struct parca_config *config, struct error *err)
+{
+	struct grpc_endpoint endpoint;
+	struct pairs headers = { 0 };
+	if (!has_token(config))
+		return true;
+	bool plain = grpc_endpoint_parse(config->client.endpoint, &endpoint, err) &&
+		     grpc_endpoint_is_plaintext(&endpoint, &config->client.tls);
+	grpc_endpoint_fini(&endpoint);
+	if (plain)
+		return error_set(err, ERROR_CONFIG, "bearer_token: would be sent in clear text; use TLS");
+	char *value = add_token(config, &headers);
+	bool ok = grpc_client_check_headers(&headers, err);
+	memory_free(value);
+	memory_free(headers.at);
+	return ok;
+}
+
+static bool check(const void *settings, struct error *err)
+{
+	const struct parca_config *c = settings;
+	return grpc_sender_check(&c->client, err) && check_name(c->name ? c->name : "", err) && check_token(c, err);
+}
+
+static const struct config_row rows[] = {
+	GRPC_SENDER_ROWS(struct parca_config, client),
+	CONFIG_ROW(struct parca_config, bearer_token, .key = "bearer_token",
+		   .help = "Sent as `authorization: Bearer ...`, as Polar Signals Cloud wants it; an error without TLS."),
+	CONFIG_ROW(struct parca_config, labels, .key = "labels", .def = "legacy", .choices = label_names,
+		   .help = "Names of labels: `legacy` makes them `[A-Za-z_][A-Za-z0-9_]*`, which every Parca takes; `utf8` "
+			   "keeps the keys, which the newest takes and Parca up to 0.21 refuses."),
+	CONFIG_ROW(struct parca_config, name, .key = "name",
+		   .help = "The `__name__` of all series. Default: after the period type, as Parca's scraper names them "
+			   "(`process_cpu`, `memory`, `mutex`, `goroutine`)."),
+	CONFIG_ROW(struct parca_config, lift_labels, .key = "lift_labels",
+		   .help = "Keys of sample attributes that become labels of series; each combination of their values is a "
+			   "series of its own. All others are lost in Parca."),
+	CONFIG_ROW(struct parca_config, normalized_addresses, .key = "normalized_addresses", .def = "false",
+		   .help = "Addresses are those in the executable already, as the OpenTelemetry eBPF profiler sends them; "
+			   "false: Parca subtracts the start of the mapping."),
+	CONFIG_ROW(struct parca_config, retry_unknown, .key = "retry_unknown", .def = "true",
+		   .help = "Tries again what was sent and not answered: at least once, and what Parca had stored counts "
+			   "twice. `false`: at most once, and what was not stored is lost."),
+	DELIVERY_ROWS(struct parca_config, delivery, "5s"),
+	{ 0 }
+};
+static const struct config_table table = { sizeof(struct parca_config), rows, check };
+
+static const char manual[] =
+	"Each Profile becomes a sample of a series. The labels of a series are `__name__`, then the attributes of resource, "
+	"scope and Profile; of equal names the first stays, an empty value and a key that begins with `__` or `pprof.` are no "
+	"label. What did not become a label as it was is counted in `otelcol_exporter_parca_labels_dropped`. Parca's name of a type "
+	"is `NAME:TYPE:UNIT:PERIOD_TYPE:PERIOD_UNIT`, and `:delta` where the Profile has a duration.\n\n"
+	"What Parca does not survive, or what makes its list of types fail for everybody, is mended before it is sent: a "
+	"series always has labels, a missing period type becomes the sample type, an empty type or unit becomes `unknown`, "
+	"each character of them that no query could name (`-`, `.` and the like) becomes `_`, a missing time becomes that of "
+	"the arrival.\n\n"
+	"What Parca cannot keep:\n\n"
+	"- attributes of samples, which are the labels of pprof, and links to traces (counted as `sample_label`). Name those "
+	"that matter in `lift_labels`, and their values become labels of series. Each combination of values is a series with "
+	"profiles of its own, so do not lift what has many values;\n"
+	"- the times of single samples: they are counted, at the time of their Profile;\n"
+	"- negative values, which read back as huge numbers: such samples are dropped (reason `plan`); zeros;\n"
+	"- profile ids, names of scopes, and the period, which it answers as 0: `samples`/`count` with the period type "
+	"`cpu`/`nanoseconds` reads back as nanoseconds, the value times the period.\n\n"
+	"Parca adds up what it gets, also what it gets twice. By default a request whose answer did not come is sent again, so "
+	"nothing is lost and what Parca had already stored counts twice. With `retry_unknown: false` only what surely was not "
+	"stored is sent again: where no connection could be made, or Parca asked for it with RetryInfo; the rest is dropped "
+	"(reason `permanent`, error `unanswered`).\n\n"
+	"Parca takes requests of up to 64 MiB, and only if they have arrived completely within 5 s; a request is therefore "
+	"kept below 16 MiB (`limits: {max_bytes: ...}` says otherwise).\n\n"
+	GRPC_SENDER_MANUAL "\n\n" GRPC_SENDER_MANUAL_END "\n\n"
+	"Do not send OTLP (`otlp_grpc`) to Parca: up to 0.21 it has no such service, and the newest stores each frame under "
+	"the name of the function before it in the dictionary.\n\n"
+	"For Polar Signals Cloud: `{endpoint: 'grpc.polarsignals.com:443', bearer_token: ...}`.";
+
+static const struct metric *const metrics[] = { &lost_labels, NULL };
+
+const struct component_factory parca_exporter = {
+	.type = "parca",
+	.help = "Sends profiles to Parca or Polar Signals Cloud (WriteRaw over gRPC).",
+	.manual = manual,
+	.kind = COMPONENT_EXPORTER,
+	.size = sizeof(struct parca),
+	.config = &table,
+	.metrics = metrics,
+	.create = create,
+	.start = start,
+	.stop = stop,
+	.destroy = destroy,
+	.reload = reload,
+	.delivery_offset = offsetof(struct parca_config, delivery),
+	.preset = preset,
+	.plan = plan,
+	.destination = destination,
+	.send = send_part,
+};
