@@ -1,10 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Runs the gateway on docker/quickstart.yaml and feeds it with a real profile: its own, taken while it is under load.
+# Runs the gateway on docker/quickstart.yaml, or on CONFIG, and feeds it with a real profile: its own, taken while it is
+# under load.
 set -eu
 gateway=$1
-config=docker/quickstart.yaml
-pprof="http://127.0.0.1:${QUICKSTART_PPROF_PORT:-4040}/v1/pprof"
+config=${CONFIG:-docker/quickstart.yaml}
+port=$(sed -n 's/.*{env:QUICKSTART_PPROF_PORT:-\([0-9]*\)}.*/\1/p' "$config")
+pprof="http://127.0.0.1:${QUICKSTART_PPROF_PORT:-$port}/v1/pprof"
 self="http://127.0.0.1:${QUICKSTART_SELF_PORT:-1777}/debug/pprof/profile"
 metrics="http://127.0.0.1:${QUICKSTART_METRICS_PORT:-8888}/metrics"
 host=$(uname -n)
@@ -68,3 +70,9 @@ echo "What arrived:"
 echo "  out/profiles*.jsonl  $(cat out/profiles*.jsonl | wc -l) OTLP requests as JSON, one a line"
 echo "  out/pprof/           $(find out/pprof -name '*.pb.gz' | wc -l) pprof files; the newest is $newest"
 echo "Look at it:  go tool pprof -top $newest"
+if grep -q '^  pyroscope:' "$config"; then
+	store=${PYROSCOPE_URL:-http://127.0.0.1:4040}
+	echo "  or in Pyroscope at $store, service portcullis, type process_cpu / cpu"
+	grep -q 'Exporting failed' out/gateway.log && echo "  (it did not take everything: see out/gateway.log)"
+fi
+exit 0

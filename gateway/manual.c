@@ -71,6 +71,35 @@ static const char *const behaviour[] = {
 	NULL
 };
 
+static const char *const flame_graph[] = {
+	"## See your first flame graph",
+	"",
+	"1. Have a Pyroscope at hand: one that runs already, or a new one on port 4040",
+	"   (`docker run -p 4040:4040 grafana/pyroscope`).",
+	"2. `make run CONFIG=docker/pyroscope.yaml`, or with the store elsewhere",
+	"   `PYROSCOPE_URL=http://store:4040 make run CONFIG=docker/pyroscope.yaml`. The gateway starts, profiles itself",
+	"   for five seconds under load, sends that profile through its own pipeline, and says what its policy did to it.",
+	"3. Open `http://127.0.0.1:4040` and choose the service `portcullis` and the type `process_cpu / cpu`. That is the",
+	"   gateway's own CPU, by function; `deployment_environment=dev` and `service_namespace=quickstart` are what the",
+	"   pipeline stamped on it, and `host.name` and `user.name`, which were sent too, are what it did not let through.",
+	"",
+	"Without a browser, the same by the store's API; the answer is a pprof for `go tool pprof`:",
+	"",
+	"```",
+	"now=$(date +%s)000",
+	"curl -s http://127.0.0.1:4040/querier.v1.QuerierService/SelectMergeStacktraces -H 'Content-Type: application/json' \\",
+	"  -d '{\"profileTypeID\":\"process_cpu:cpu:nanoseconds:cpu:nanoseconds\",' \\",
+	"    '\"labelSelector\":\"{service_name=\\\"portcullis\\\"}\",\"start\":'$((now - 3600000))',\"end\":'$now'}'",
+	"go tool pprof -top out/pprof/*.pb.gz    # what was sent, from the file exporter beside it",
+	"```",
+	"",
+	"Your own programs next: anything that writes pprof can send it,",
+	"`curl --data-binary @cpu.pb.gz 'http://127.0.0.1:4041/v1/pprof?service.name=cart'`, and OpenTelemetry profilers send",
+	"to port 4317. For Grafana Cloud see the comment in `docker/pyroscope.yaml`.",
+	"",
+	NULL
+};
+
 static void print_lines(const char *const *lines, struct bytes *out)
 {
 	for (; *lines; lines++)
@@ -128,6 +157,7 @@ bool command_manual(const struct options *options, struct error *err)
 	bytes_add_text(&out, "## Command line\n\n```\n");
 	command_usage(&out);
 	bytes_add_text(&out, "```\n\n");
+	print_lines(flame_graph, &out);
 	print_lines(behaviour, &out);
 	bytes_add_text(&out, "## Components\n\n");
 	for (const struct component_factory *const *f = components; *f; f++)
