@@ -13,7 +13,6 @@ static inline double seconds_of(clockid_t clock)
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* CLOCK_MONOTONIC is the same in all processes. */
 static inline double now(void)
 {
 	return seconds_of(CLOCK_MONOTONIC);

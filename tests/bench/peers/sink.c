@@ -21,8 +21,7 @@
 /*
  * An OTLP server over gRPC that takes everything and counts it. Prints "port N". Then each line on its input is answered
  * with a line of JSON: requests, their bytes as they came (gzip or not), own CPU seconds, and what they held: samples,
- * timestamps, the sum of all values (mod 2^64); and since when (CLOCK_MONOTONIC) a tenth and nine tenths of the samples
- * were there. The line "take" also begins anew. It ends with its input.
+ * timestamps, the sum of all values (mod 2^64). The line "take" also begins anew. It ends with its input.
  */
 enum { CALLS = 64, BODY_MAX = 256 << 20 };
 
@@ -39,20 +38,13 @@ struct counts {
 	uint64_t requests, bytes, samples, timestamps, values;
 };
 
-struct arrival {
-	double at;
-	uint64_t samples; /* up to and with this request */
-};
-
 static struct sink {
 	grpc_server *server;
 	grpc_completion_queue *queue;
 	void *method;
 	struct bytes body, inflated;
-	pthread_mutex_t lock; /* guards what follows */
+	pthread_mutex_t lock; /* guards counts */
 	struct counts counts;
-	struct arrival *arrivals;
-	size_t arrivals_room;
 } sink = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 __attribute__((noreturn)) static void die(const char *why)
@@ -140,25 +132,12 @@ static void take(grpc_byte_buffer *body)
 	struct counts counts = { .requests = 1, .bytes = sink.body.len };
 	count_in(inflate(), 0, &counts);
 	pthread_mutex_lock(&sink.lock);
-	if (sink.counts.requests == sink.arrivals_room) {
-		sink.arrivals_room = sink.arrivals_room ? 2 * sink.arrivals_room : 4096;
-		sink.arrivals = memory_resize(sink.arrivals, sink.arrivals_room * sizeof *sink.arrivals);
-	}
+	sink.counts.requests += counts.requests;
 	sink.counts.bytes += counts.bytes;
 	sink.counts.samples += counts.samples;
 	sink.counts.timestamps += counts.timestamps;
 	sink.counts.values += counts.values;
-	sink.arrivals[sink.counts.requests++] = (struct arrival){ now(), sink.counts.samples };
 	pthread_mutex_unlock(&sink.lock);
-}
-
-/* When this share of the samples was there. */
-static double since(double share)
-{
-	size_t i = 0;
-	while (i + 1 < sink.counts.requests && sink.arrivals[i].samples < share * (double)sink.counts.samples)
-		i++;
-	return sink.counts.requests ? sink.arrivals[i].at : 0;
 }
 
 static void *talk(void *unused)
@@ -169,8 +148,7 @@ static void *talk(void *unused)
 		pthread_mutex_lock(&sink.lock);
 		const struct counts *c = &sink.counts;
 		printf("{\"requests\": %" PRIu64 ", \"bytes\": %" PRIu64 ", \"samples\": %" PRIu64 ", \"timestamps\": %" PRIu64
-		       ", \"values\": %" PRIu64 ", \"cpu\": %.6f, \"tenth\": %.6f, \"nine_tenths\": %.6f}\n", c->requests, c->bytes,
-		       c->samples, c->timestamps, c->values, cpu_used(), since(.1), since(.9));
+		       ", \"values\": %" PRIu64 ", \"cpu\": %.6f}\n", c->requests, c->bytes, c->samples, c->timestamps, c->values, cpu_used());
 		if (!strcmp(line, "take\n"))
 			sink.counts = (struct counts){ 0 };
 		pthread_mutex_unlock(&sink.lock);

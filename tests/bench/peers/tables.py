@@ -137,7 +137,8 @@ def section(circumstances, rows, repeats, seconds):
     lines += ["### How many times cheaper: by size, resources and way", "", *ladder, ""]
     lines += ["### Start and idleness", "", *idle, ""]
     lines += ["### Notes: absolute figures of this machine", "",
-              "CPU seconds per GB; requests a second when saturated; latency at half of the Collector's bare saturation, median and 99th",
+              "CPU seconds per GB; requests a second when saturated (by the longer of the time until all were taken and the program's own time",
+              "until all were delivered, for it has one processor); latency at half of the Collector's bare saturation, median and 99th",
               "percentile, ms; peak resident MB; bytes out per byte in, as they stand on the wire; samples out per sample in (merged ones are",
               "counted by the program); requests refused, and sent again.", ""]
     lines += [*report.table(["Set", "Coding", "Program", "CPU-s/GB", "Requests/s", "Latency", "Peak", "Out", "Samples", "Refused"],
