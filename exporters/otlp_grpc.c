@@ -54,7 +54,7 @@ static void release_packet(void *owner)
 	packet_unref(&packet);
 }
 
-static bool encode_gzip(const struct packet *packet, struct bytes *out, struct error *err)
+static bool deflate(const struct packet *packet, struct bytes *out, struct error *err)
 {
 	return compress_deflate(CODING_GZIP, 0, bytes_view(&packet->otlp), out, err);
 }
@@ -62,7 +62,7 @@ static bool encode_gzip(const struct packet *packet, struct bytes *out, struct e
 static void send_part(void *instance, const struct part *part, uint64_t timeout_ns, struct sending *sending)
 {
 	struct otlp_grpc *self = instance;
-	const struct bytes *body = packet_form(part->packet, self->form, encode_gzip, NULL);
+	const struct bytes *body = packet_form(part->packet, self->form, deflate, NULL);
 	if (!body) {
 		sending_done(sending, &(struct send_result){ .outcome = SEND_PERMANENT, .retry_after_ms = -1,
 							     .reason = "compression" });
@@ -74,9 +74,14 @@ static void send_part(void *instance, const struct part *part, uint64_t timeout_
 	grpc_sender_send(&self->sender, &message, part->packet->profiles, timeout_ns, sending);
 }
 
-static bool is_prompt(void *instance)
+static bool is_prompt(void *instance, const struct packet *packet)
 {
-	return ((struct otlp_grpc *)instance)->form == FORM_OTLP;
+	return packet_has(packet, ((struct otlp_grpc *)instance)->form);
+}
+
+static void encode(void *instance, struct packet *packet)
+{
+	packet_form(packet, ((struct otlp_grpc *)instance)->form, deflate, NULL);
 }
 
 static bool reload(void *instance, struct error *err)
@@ -150,5 +155,6 @@ const struct component_factory otlp_grpc_exporter = {
 	.delivery_offset = offsetof(struct otlp_grpc_config, delivery),
 	.destination = destination,
 	.prompt = is_prompt,
+	.encode = encode,
 	.send = send_part,
 };

@@ -134,8 +134,10 @@ struct component_factory {
 	 * send runs on a pool thread, may compress and write but not wait for a peer, and says through
 	 * sending_done what happened; also after stop, when a shutdown has passed its deadline. At most
 	 * max_in_flight sends run at once (0: the queue's num_consumers).
-	 * prompt: does send only hand the packet on? Then it may run on any thread, and success comes later, from
+	 * prompt: would send only hand this packet on? Then it may run on any thread, and success comes later, from
 	 * another; NULL means no.
+	 * encode: makes what send would have to make first, so that it becomes prompt. Called for small packets on the
+	 * worker that brings them; NULL: nothing can be made beforehand.
 	 */
 	size_t delivery_offset; /* of struct delivery_config in the config struct */
 	uint32_t max_in_flight;
@@ -144,7 +146,8 @@ struct component_factory {
 		     struct error *err);
 	/* Where it sends, for the labels server_address and server_port; texts of the instance. NULL: nowhere on a network. */
 	void (*destination)(void *self, const char **address, const char **port);
-	bool (*prompt)(void *self);
+	bool (*prompt)(void *self, const struct packet *packet);
+	void (*encode)(void *self, struct packet *packet);
 	void (*send)(void *self, const struct part *part, uint64_t timeout_ns, struct sending *sending);
 };
 

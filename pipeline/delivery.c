@@ -77,7 +77,7 @@ struct delivery {
 	uint32_t consumer_count;
 	enum queue_sizer sizer;
 	int64_t capacity;
-	bool waits, prompt;
+	bool waits;
 	struct plan plan;
 
 	pthread_mutex_t lock; /* guards all of this; something waits in the queue only while no consumer is idle */
@@ -139,7 +139,6 @@ struct delivery *delivery_new(const struct delivery_options *options)
 		d->consumers[i].next = d->idle;
 		d->idle = &d->consumers[i];
 	}
-	d->prompt = options->factory->prompt && options->factory->prompt(options->exporter);
 	pthread_mutex_init(&d->lock, NULL);
 	d->tail = &d->head;
 	plan_init(&d->plan, options);
@@ -231,6 +230,8 @@ static void overflow(struct delivery *d, struct item *item, bool told)
 
 bool delivery_enqueue(struct delivery *d, struct packet *packet, const struct ledger *pipeline, bool anyway)
 {
+	if (!loop_here(d->options.loop))
+		plan_encode_small(&d->plan, packet);
 	struct item *item = memory_new(sizeof *item);
 	item->packet = packet_ref(packet);
 	item->bytes = (int64_t)packet_footprint(packet);
@@ -362,7 +363,8 @@ static void attempt(struct sending *s)
 	struct delivery *d = s->delivery;
 	s->flying = true;
 	series_add(d->flights, 1);
-	if (d->prompt && !s->again && (s->planned || plan_is_plain(&d->plan, s->item->packet)))
+	const struct packet *packet = s->planned ? s->parts.at[s->part].packet : s->item->packet;
+	if (!s->again && (s->planned || plan_is_plain(&d->plan, packet)) && plan_is_prompt(&d->plan, packet))
 		send_part(s);
 	else
 		loop_work(d->options.loop, send_part, NULL, s);

@@ -11,6 +11,7 @@
 #define LEARNED_LEAST 1024 /* bytes: no destination is worth smaller requests */
 #define LEARNED_FOR_NS (UINT64_C(600) * 1000000000)
 #define FUTILE_MOST 4
+#define ENCODE_SMALL_MAX (256 << 10) /* a few milliseconds of gzip */
 
 const struct metric plan_learned_bytes = {
 	"otelcol_exporter_learned_max_bytes", METRIC_GAUGE, "By",
@@ -144,6 +145,17 @@ bool plan_is_plain(struct plan *plan, const struct packet *packet)
 {
 	struct limits limits = limits_now(plan);
 	return !plan->factory->plan && split_is_whole(packet, &limits);
+}
+
+bool plan_is_prompt(const struct plan *plan, const struct packet *packet)
+{
+	return plan->factory->prompt && plan->factory->prompt(plan->exporter, packet);
+}
+
+void plan_encode_small(struct plan *plan, struct packet *packet)
+{
+	if (plan->factory->encode && packet->otlp.len <= ENCODE_SMALL_MAX && plan_is_plain(plan, packet))
+		plan->factory->encode(plan->exporter, packet);
 }
 
 static bool ask(struct plan *plan, struct packet *packet, struct parts *parts, struct error *err)

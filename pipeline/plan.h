@@ -43,6 +43,10 @@ void plan_fini(struct plan *plan);
 
 /* The packet itself is the request, and to find that out costs nothing. [any thread] */
 bool plan_is_plain(struct plan *plan, const struct packet *packet);
+/* Would the exporter only hand it on? [any thread] */
+bool plan_is_prompt(const struct plan *plan, const struct packet *packet);
+/* Has a plain and small packet encoded, so that it is prompt: the way to a pool thread costs more. [a worker] */
+void plan_encode_small(struct plan *plan, struct packet *packet);
 /* May decode and encode, unless it is plain. [any thread] */
 bool plan_packet(struct plan *plan, struct packet *packet, struct parts *parts, struct error *err);
 

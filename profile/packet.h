@@ -85,4 +85,10 @@ const struct bytes *packet_form(struct packet *packet, enum packet_form form,
 					       struct error *err),
 				struct error *err);
 
+/* Is it there already? */
+static inline bool packet_has(const struct packet *packet, enum packet_form form)
+{
+	return form == FORM_OTLP || packet->forms[form].made;
+}
+
 #endif

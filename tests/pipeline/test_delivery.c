@@ -458,10 +458,48 @@ static void the_sender_hears_when_a_destination_that_it_waits_for_refuses(void *
 	assert_int_equal(acks_failed, 1);
 }
 
-static bool always_prompt(void *self)
+static bool always_prompt(void *self, const struct packet *packet)
 {
 	(void)self;
+	(void)packet;
 	return true;
+}
+
+static bool one_byte(const struct packet *packet, struct bytes *out, struct error *err)
+{
+	(void)packet;
+	(void)err;
+	return bytes_add_byte(out, 'z');
+}
+
+static bool prompt_if_encoded(void *self, const struct packet *packet)
+{
+	(void)self;
+	return packet_has(packet, FORM_OTLP_GZIP);
+}
+
+static void encode(void *self, struct packet *packet)
+{
+	(void)self;
+	packet_form(packet, FORM_OTLP_GZIP, one_byte, NULL);
+}
+
+/* The loop runs only at the end. */
+static void a_small_packet_is_encoded_by_whoever_brings_it(void **state)
+{
+	struct fixture *f = *state;
+	f->factory.prompt = prompt_if_encoded;
+	f->factory.encode = encode;
+	begin(f);
+	struct packet *large = packet_new(1 << 20, 0);
+	large->otlp.len = 1 << 20;
+	large->samples = 5;
+	assert_true(delivery_enqueue(f->delivery, large, &f->pipeline, false));
+	packet_unref(&large);
+	assert_int_equal(f->sends, 0);
+	assert_true(enqueue(f, 3));
+	assert_int_equal(f->sends, 1);
+	run_until_sends(f, 2);
 }
 
 /* The loop runs only at the end. */
@@ -507,6 +545,7 @@ int main(void)
 		TEST(a_destination_that_fails_is_one_line_and_its_recovery_another),
 		TEST(the_deadline_drops_what_waits_and_what_hangs),
 		TEST(a_prompt_exporter_sends_on_the_thread_at_hand),
+		TEST(a_small_packet_is_encoded_by_whoever_brings_it),
 		TEST(the_sender_hears_when_a_destination_that_it_waits_for_refuses),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -148,7 +148,8 @@ static void *talk(void *unused)
 		pthread_mutex_lock(&sink.lock);
 		const struct counts *c = &sink.counts;
 		printf("{\"requests\": %" PRIu64 ", \"bytes\": %" PRIu64 ", \"samples\": %" PRIu64 ", \"timestamps\": %" PRIu64
-		       ", \"values\": %" PRIu64 ", \"cpu\": %.6f}\n", c->requests, c->bytes, c->samples, c->timestamps, c->values, cpu_used());
+		       ", \"values\": %" PRIu64 ", \"cpu\": %.6f}\n",
+		       c->requests, c->bytes, c->samples, c->timestamps, c->values, cpu_used());
 		if (!strcmp(line, "take\n"))
 			sink.counts = (struct counts){ 0 };
 		pthread_mutex_unlock(&sink.lock);
