@@ -9,6 +9,7 @@
 #include "net/http_server.h"
 #include "pipeline/inventory.h"
 #include "pipeline/memory.h"
+#include "profile/packet.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -224,7 +225,13 @@ static const struct metric memory_rss = {
 static const struct metric target_info = {
 	"target_info", METRIC_GAUGE, "1", "Name, version and instance of this process."
 };
-const struct metric *const telemetry_metrics[] = { &uptime, &cpu_seconds, &memory_rss, &target_info, NULL };
+static const struct metric packets_encoded = {
+	"otelcol_packet_encodings", METRIC_COUNTER, "{packets}",
+	"Packets, or parts of them, encoded or compressed, by form: once for all destinations that send it so."
+};
+const struct metric *const telemetry_metrics[] = {
+	&uptime, &cpu_seconds, &memory_rss, &packets_encoded, &target_info, NULL
+};
 
 struct telemetry {
 	struct telemetry_config config;
@@ -234,7 +241,7 @@ struct telemetry {
 	struct http_server_config http; /* borrowed by the server */
 	struct http_server *server;
 	uint64_t started;
-	struct series *uptime, *cpu, *rss;
+	struct series *uptime, *cpu, *rss, *encodings[FORM_COUNT];
 };
 
 static int64_t microseconds(struct timeval time)
@@ -250,6 +257,8 @@ static void refresh(void *context)
 	series_set(t->uptime, (int64_t)((clock_now() - t->started) / 1000000));
 	series_set(t->cpu, microseconds(usage.ru_utime) + microseconds(usage.ru_stime));
 	series_set(t->rss, memory_resident());
+	for (enum packet_form form = FORM_OTLP + 1; form < FORM_COUNT; form++)
+		series_set(t->encodings[form], (int64_t)packet_encodings(form));
 }
 
 static void make_series(struct telemetry *t)
@@ -267,6 +276,10 @@ static void make_series(struct telemetry *t)
 	t->cpu = metrics_series(t->metrics, &cpu_seconds, none);
 	t->rss = metrics_series(t->metrics, &memory_rss, none);
 	series_set(metrics_series(t->metrics, &target_info, target), 1);
+	for (enum packet_form form = FORM_OTLP + 1; form < FORM_COUNT; form++) {
+		const struct metric_label formed[] = { { "form", packet_form_names[form] }, { 0 } };
+		t->encodings[form] = metrics_series(t->metrics, &packets_encoded, formed);
+	}
 	metrics_on_scrape(t->metrics, refresh, t);
 }
 

@@ -429,6 +429,8 @@ static void finish_item(struct sending *s)
 
 static void next_part(struct sending *s)
 {
+	if (s->parts.count)
+		packet_unref(&s->parts.at[s->part].packet);
 	if (s->part + 1 < s->parts.count)
 		begin_part(s, s->part + 1);
 	else

@@ -8,8 +8,9 @@
 
 #include <string.h>
 
-#define LEARNED_LEAST 1024 /* bytes: no destination is worth smaller requests */
-#define LEARNED_FOR_NS (UINT64_C(600) * 1000000000)
+#define LEARNED_LEAST 16384 /* bytes: smaller ones would cost many times what they carry */
+#define STATED_FOR_NS (UINT64_C(600) * 1000000000)
+#define GUESSED_FOR_NS (UINT64_C(60) * 1000000000)
 #define FUTILE_MOST 4
 #define ENCODE_SMALL_MAX (256 << 10) /* a few milliseconds of gzip */
 
@@ -110,27 +111,29 @@ static bool is_less(uint64_t learned, uint64_t limit)
 	return learned && (!limit || learned < limit);
 }
 
-/* Under the lock. */
-static void show(struct plan *plan)
+/* Under the lock. What was learned is for some time: a guess may be too small, and destinations change. */
+static void keep(struct plan *plan)
 {
+	bool any = plan->bytes || plan->samples;
+	plan->until = any ? clock_now() + (plan->guessed ? GUESSED_FOR_NS : STATED_FOR_NS) : 0;
 	series_set(plan->bytes_gauge, (int64_t)plan->bytes);
 	series_set(plan->samples_gauge, (int64_t)plan->samples);
 }
 
 /* Under the lock. */
-static void forget_old(struct plan *plan)
+static void forget(struct plan *plan)
 {
-	if ((!plan->bytes && !plan->samples) || clock_now() < plan->until)
-		return;
 	plan->bytes = plan->samples = 0;
-	show(plan);
+	plan->guessed = false;
+	keep(plan);
 }
 
 static struct limits limits_now(struct plan *plan)
 {
 	struct limits limits = configured(plan);
 	pthread_mutex_lock(&plan->lock);
-	forget_old(plan);
+	if (plan->until && clock_now() >= plan->until)
+		forget(plan);
 	if (is_less(plan->bytes, limits.bytes)) {
 		limits.bytes = plan->bytes;
 		limits.guessed = plan->guessed;
@@ -143,8 +146,10 @@ static struct limits limits_now(struct plan *plan)
 
 bool plan_is_plain(struct plan *plan, const struct packet *packet)
 {
+	if (plan->factory->plan)
+		return false;
 	struct limits limits = limits_now(plan);
-	return !plan->factory->plan && split_is_whole(packet, &limits);
+	return split_is_whole(packet, &limits);
 }
 
 bool plan_is_prompt(const struct plan *plan, const struct packet *packet)
@@ -197,15 +202,24 @@ static void lower(struct plan *plan, const struct part *refused, const struct se
 		plan->bytes = half;
 		plan->guessed = true;
 	}
-	plan->until = clock_now() + LEARNED_FOR_NS;
-	show(plan);
+	keep(plan);
+}
+
+/* Not even this was taken. When it happens again and again, size is not what is wrong. */
+static void give_up(struct plan *plan)
+{
+	if (plan->futile >= FUTILE_MOST || ++plan->futile < FUTILE_MOST)
+		return;
+	pthread_mutex_lock(&plan->lock);
+	forget(plan);
+	pthread_mutex_unlock(&plan->lock);
 }
 
 bool plan_learn(struct plan *plan, const struct part *refused, const struct send_result *result)
 {
 	series_add(plan->refused, 1);
 	if (refused->samples <= 1 || bytes_of(refused) <= LEARNED_LEAST || plan->futile >= FUTILE_MOST) {
-		plan->futile++;
+		give_up(plan);
 		return false;
 	}
 	pthread_mutex_lock(&plan->lock);

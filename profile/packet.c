@@ -4,6 +4,21 @@
 
 #include <assert.h>
 
+static _Atomic uint64_t encodings[FORM_COUNT];
+
+const char *const packet_form_names[FORM_COUNT] = {
+	[FORM_OTLP] = "otlp",
+	[FORM_OTLP_GZIP] = "otlp_gzip",
+	[FORM_OTLP_ZSTD] = "otlp_zstd",
+	[FORM_JSON] = "json",
+	[FORM_REQUEST] = "request",
+};
+
+uint64_t packet_encodings(enum packet_form form)
+{
+	return encodings[form];
+}
+
 struct packet *packet_new(size_t bytes, uint32_t contributions)
 {
 	struct packet *packet = memory_new(sizeof *packet);
@@ -124,6 +139,7 @@ const struct bytes *packet_form(struct packet *packet, enum packet_form form,
 	made = packet->forms[form].made;
 	if (!made) {
 		made = make_form(packet, encode, err);
+		atomic_fetch_add_explicit(&encodings[form], made != NULL, memory_order_relaxed);
 		packet->forms[form].made = made;
 		if (made && packet->charge)
 			packet->charge(packet->charge_context, (int64_t)form_footprint(made));

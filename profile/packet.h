@@ -91,4 +91,8 @@ static inline bool packet_has(const struct packet *packet, enum packet_form form
 	return form == FORM_OTLP || packet->forms[form].made;
 }
 
+/* How many times, in this process, a packet was brought into a form. FORM_OTLP is never. */
+uint64_t packet_encodings(enum packet_form form);
+extern const char *const packet_form_names[FORM_COUNT]; /* for metrics */
+
 #endif

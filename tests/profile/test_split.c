@@ -2,178 +2,495 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "net/compress.h"
 #include "profile/decode_otlp.h"
 #include "profile/decode_pprof.h"
 #include "profile/split.h"
-#include "base/array.h"
-#include "base/hash.h"
 #include "tests/support/collecting.h"
 #include "tests/support/corpus.h"
+#include "tests/support/sequence.h"
 
 /*
  * What the splitter promises, for any packet and any limits: the parts, one behind the other, have the samples of the packet
  * in their order, each with all that it refers to and belongs to; each part is a sound message that keeps all limits; what
  * is in no part was counted. The judge is protobuf-c (tests/support/oracle.h).
  */
-struct sequence { /* a digest for each sample with its Profile, scope and resource, and for each Profile without any */
-	uint64_t *at;
-	uint32_t count, room;
-};
-
-struct reader {
-	struct sequence *out;
-	uint64_t heads[3]; /* resource, scope, profile */
-	bool bare;         /* the profile has no sample yet */
-};
-
-static void put(struct reader *r, uint64_t sample)
+static struct packet *seal(const struct profiles *p)
 {
-	uint64_t all[] = { r->heads[0], r->heads[1], r->heads[2], sample };
-	array_push(r->out) = hash_bytes(all, sizeof all);
+	struct collect_added added;
+	struct error err = { 0 };
+	struct collect *c = collect_new(&(struct collect_limits){ .max_bytes = 1 << 30, .hard_bytes = 1 << 30 });
+	struct packet *packet = collect_add(c, p, false, &added, &err) == COLLECT_ADDED ? collect_seal(c) : NULL;
+	collect_unref(&c);
+	return packet;
 }
 
-static void read_line(struct reader *r, const char *line, size_t len)
+static struct packet *seal_open(struct fixture *f)
 {
-	size_t level = strspn(line, " ");
-	uint64_t digest = hash_bytes(line, len);
-	if (level == 3) {
-		r->bare = false;
-		put(r, digest);
-		return;
-	}
-	if (r->bare)
-		put(r, 0);
-	r->bare = level == 2;
-	r->heads[level] = digest;
-}
-
-static void read_sequence(struct view otlp, struct sequence *out)
-{
-	struct reader r = { .out = out };
-	char *text = oracle_text(otlp), *line = text;
-	for (char *end; (end = strchr(line, '\n')); line = end + 1)
-		read_line(&r, line, (size_t)(end - line));
-	if (r.bare)
-		put(&r, 0);
-	memory_free(text);
-}
-
-/* Every one of `some` stands in `all`, in that order; returns how many do not stand in `some`. */
-static uint32_t missing(const struct sequence *all, const struct sequence *some)
-{
-	uint32_t found = 0;
-	for (uint32_t i = 0; i < all->count && found < some->count; i++)
-		found += all->at[i] == some->at[found];
-	assert_int_equal(found, some->count);
-	return all->count - some->count;
+	struct packet *packet = seal(&f->p);
+	assert_non_null(packet);
+	return packet;
 }
 
 static void assert_within(const struct part *part, const struct limits *limits)
 {
 	const struct packet *p = part->packet;
 	const char *breach = oracle_breach(bytes_view(&p->otlp));
-	assert_null(breach);
+	if (breach)
+		fail_msg("%s", breach);
 	assert_int_equal(part->bytes, p->otlp.len);
 	assert_int_equal(part->samples, p->samples);
-	if (limits->bytes && !(limits->guessed && p->samples <= 1))
-		assert_in_range(p->otlp.len, 1, limits->bytes);
-	if (limits->samples)
-		assert_in_range(p->samples, 0, limits->samples);
-	if (limits->profiles)
-		assert_in_range(p->profiles, 1, limits->profiles);
-	if (limits->resources)
-		assert_in_range(p->resources, 1, limits->resources);
+	assert_int_equal(p->contribution_count, 0);
+	assert_true(!limits->bytes || p->otlp.len <= limits->bytes || (limits->guessed && p->samples <= 1));
+	assert_true(!limits->samples || p->samples <= limits->samples);
+	assert_true(!limits->profiles || p->profiles <= limits->profiles);
+	assert_true(!limits->resources || p->resources <= limits->resources);
 }
 
-/* Splits and checks everything; returns the number of parts. */
-static uint32_t check(struct packet *packet, const struct limits *limits, struct parts *parts)
+static void split(struct packet *packet, const struct limits *limits, struct parts *parts)
 {
 	struct error err = { 0 };
-	struct sequence whole = { 0 }, found = { 0 };
-	uint64_t samples = 0;
 	if (!split_packet(packet, limits, NULL, parts, &err))
 		fail_msg("%s", err.text);
-	read_sequence(bytes_view(&packet->otlp), &whole);
+}
+
+static uint64_t dropped(const struct parts *parts)
+{
+	return parts->dropped[PART_TOO_LARGE] + parts->dropped[PART_TOO_OLD] + parts->dropped[PART_TOO_NEW];
+}
+
+/* Splits and checks everything. */
+static void check_against(const struct sequence *whole, struct packet *packet, const struct limits *limits,
+			  struct parts *parts)
+{
+	struct sequence found = { 0 };
+	uint64_t samples = 0;
+	split(packet, limits, parts);
 	for (uint32_t i = 0; i < parts->count; i++) {
-		assert_within(&parts->at[i], limits);
-		read_sequence(bytes_view(&parts->at[i].packet->otlp), &found);
+		if (parts->at[i].packet != packet)
+			assert_within(&parts->at[i], limits);
+		sequence_read(bytes_view(&parts->at[i].packet->otlp), &found);
 		samples += parts->at[i].samples;
 	}
-	uint32_t lost = missing(&whole, &found);
-	uint64_t dropped = 0;
-	for (unsigned r = 0; r < PART_DROPPED; r++)
-		dropped += parts->dropped[r];
-	assert_int_equal(samples + dropped, packet->samples);
-	if (!dropped && !limits->bytes)
-		assert_int_equal(lost, 0);
-	memory_free(whole.at);
+	int64_t missing = sequence_missing(whole, &found);
+	assert_true(missing >= (int64_t)dropped(parts));
+	assert_int_equal(samples + dropped(parts), packet->samples);
+	if (!limits->bytes && !limits->oldest)
+		assert_int_equal(missing, 0);
 	memory_free(found.at);
-	return parts->count;
 }
 
-static struct packet *seal(const struct profiles *p)
+static void check(struct packet *packet, const struct limits *limits, struct parts *parts)
 {
-	struct collect_added added;
-	struct error err = { 0 };
-	struct collect *c = collect_new(&collecting_wide);
-	struct packet *packet = collect_add(c, p, false, &added, &err) == COLLECT_ADDED ? collect_seal(c) : NULL;
-	collect_unref(&c);
-	return packet;
+	struct sequence whole = { 0 };
+	sequence_read(bytes_view(&packet->otlp), &whole);
+	check_against(&whole, packet, limits, parts);
+	memory_free(whole.at);
 }
 
-static uint32_t splits_into(struct packet *packet, const struct limits *limits)
+/* ---- any packet, any limits ---- */
+
+static uint64_t one_in(int chance, uint64_t value)
 {
-	struct parts parts = { 0 };
-	uint32_t count = check(packet, limits, &parts);
-	parts_fini(&parts);
-	return count;
+	return random() % chance ? 0 : value;
 }
 
-static void random_limits(const char *name, struct packet *packet)
+static struct limits random_limits(const struct packet *packet)
 {
-	(void)name;
+	uint64_t divisor = 1 + (uint64_t)random() % 20;
+	return (struct limits){
+		.bytes = one_in(2, packet->otlp.len / divisor + (uint64_t)random() % 300 + 1),
+		.samples = one_in(3, packet->samples / divisor + 1),
+		.profiles = one_in(4, 1 + (uint64_t)random() % 5),
+		.resources = one_in(4, 1 + (uint64_t)random() % 3),
+		.series = one_in(4, 1 + (uint64_t)random() % 3),
+		.oldest = one_in(6, packet->oldest + (packet->newest - packet->oldest) / divisor),
+		.guessed = random() % 4 == 0,
+	};
+}
+
+static void check_random_limits(struct packet *packet)
+{
+	struct sequence whole = { 0 };
+	size_t rounds = 400000 / packet->otlp.len + 1; /* the oracle takes its time */
 	srandom((unsigned)packet->otlp.len);
-	for (int i = 0; i < 12; i++) {
-		uint64_t divisor = 1 + (uint64_t)random() % 20;
-		struct limits limits = { .guessed = random() % 4 == 0 };
-		if (random() % 2)
-			limits.bytes = packet->otlp.len / divisor + (uint64_t)random() % 300 + 1;
-		if (random() % 3 == 0)
-			limits.samples = packet->samples / divisor + 1;
-		if (random() % 4 == 0)
-			limits.profiles = 1 + (uint64_t)random() % 5;
-		if (random() % 4 == 0)
-			limits.resources = 1 + (uint64_t)random() % 3;
-		splits_into(packet, &limits);
+	sequence_read(bytes_view(&packet->otlp), &whole);
+	for (size_t i = 0; i < (rounds < 8 ? rounds : 8); i++) {
+		struct parts parts = { 0 };
+		const struct limits limits = random_limits(packet);
+		check_against(&whole, packet, &limits, &parts);
+		parts_fini(&parts);
 	}
+	memory_free(whole.at);
 }
 
 static int files;
 
-static void split_otlp(const char *name, struct view file)
+static void check_tables(struct profiles *p, bool decoded)
 {
-	struct profiles p = { 0 };
-	struct error err = { 0 };
-	if (profiles_reset(&p, NULL, file, SIZE_MAX / 2) && decode_otlp(&p, &err)) {
-		struct packet *packet = seal(&p);
-		random_limits(name, packet);
+	if (decoded) {
+		struct packet *packet = seal(p);
+		check_random_limits(packet);
 		packet_unref(&packet);
 		files++;
 	}
-	profiles_fini(&p);
+	profiles_fini(p);
+}
+
+static void check_otlp(const char *name, struct view file)
+{
+	struct profiles p = { 0 };
+	struct error err = { 0 };
+	(void)name;
+	check_tables(&p, profiles_reset(&p, NULL, file, SIZE_MAX / 2) && decode_otlp(&p, &err));
+}
+
+static void check_pprof(const char *name, struct view file)
+{
+	struct profiles p = { 0 };
+	struct error err = { 0 };
+	struct bytes out;
+	(void)name;
+	bytes_init(&out, 16 << 20);
+	assert_true(bytes_reserve(&out, 1));
+	check_tables(&p, compress_inflate(compress_sniff(file), file, &out, &err) &&
+			 profiles_reset(&p, NULL, bytes_view(&out), SIZE_MAX / 2) && decode_pprof(&p, NULL, &err));
+	bytes_fini(&out);
 }
 
 static void the_corpus_survives_random_limits(void **state)
 {
 	(void)state;
-	if (!corpus_each("otlp", 1 << 20, split_otlp))
+	if (!corpus_each("otlp", 1 << 20, check_otlp) || !corpus_each("pprof", 1 << 20, check_pprof))
 		skip();
-	assert_in_range(files, 5, 10000);
+	assert_true(files > 5);
+}
+
+/* Many resources, scopes and Profiles, some of them empty, with shared and own entries. */
+static void open_varied(struct fixture *f, uint32_t profiles, uint32_t most)
+{
+	char text[40];
+	for (uint32_t i = 0; i < profiles; i++) {
+		if (i % 7 == 0)
+			open_resource(&f->p, LIST(open_integer(&f->p, "pid", i, "")));
+		if (i % 7 == 0 || i % 3 == 0)
+			open_scope(&f->p, i % 2 ? "agent" : "other");
+		struct profile *profile = open_profile(&f->p, i % 4 ? "cpu" : "wall", "ns");
+		profile->time = 1000 + i;
+		for (uint32_t j = 0; j < (i * 5) % (most + 1); j++) {
+			snprintf(text, sizeof text, "function %u", (i * 31 + j * 7) % 97);
+			uint32_t stack = open_frame(&f->p, text);
+			snprintf(text, sizeof text, "thread %u", j % 11);
+			open_value(&f->p, stack, LIST(open_attribute(&f->p, "thread", text)), j);
+		}
+	}
+}
+
+static void made_packets_survive_random_limits(void **state)
+{
+	struct fixture *f = *state;
+	for (uint32_t i = 1; i < 40; i += 6) {
+		open_begin(&f->p, NULL);
+		open_varied(f, i, 5 * i);
+		struct packet *packet = seal_open(f);
+		check_random_limits(packet);
+		packet_unref(&packet);
+	}
+}
+
+/* ---- what is cut where ---- */
+
+/* "3+2 0|5": the samples of the Profiles of each part. */
+static char *shape_of(const struct parts *parts)
+{
+	struct bytes out;
+	bytes_init(&out, 1 << 20);
+	for (uint32_t i = 0; i < parts->count; i++) {
+		struct profiles p = { 0 };
+		struct error err = { 0 };
+		assert_true(split_open(parts->at[i].packet, &p, &err));
+		for (uint32_t j = 0; j < p.profiles.count; j++)
+			bytes_format(&out, "%s%u", j ? "+" : i ? " " : "", p.profiles.at[j].samples.count);
+		split_close(parts->at[i].packet, &p);
+		profiles_fini(&p);
+	}
+	bytes_add_byte(&out, 0);
+	return (char *)out.at;
+}
+
+/* Profiles of one scope with so many samples each; ends with -1. */
+static struct packet *packet_of(struct fixture *f, const int *samples)
+{
+	open_resource(&f->p, NONE);
+	open_scope(&f->p, "scope");
+	for (; *samples >= 0; samples++) {
+		open_profile(&f->p, "cpu", "ns")->time = 5;
+		for (int i = 0; i < *samples; i++)
+			open_value(&f->p, open_frame(&f->p, "main"), NONE, i);
+	}
+	return seal_open(f);
+}
+#define SAMPLES(...) ((const int[]){ __VA_ARGS__, -1 })
+
+static void assert_shape(struct packet *packet, struct limits limits, const char *expected)
+{
+	struct parts parts = { 0 };
+	check(packet, &limits, &parts);
+	char *shape = shape_of(&parts);
+	assert_string_equal(shape, expected);
+	memory_free(shape);
+	parts_fini(&parts);
+}
+
+static void profiles_are_cut_only_when_one_alone_is_over(void **state)
+{
+	struct packet *packet = packet_of(*state, SAMPLES(3, 3, 3, 10, 1, 0, 2));
+	assert_shape(packet, (struct limits){ .samples = 100 }, "3+3+3+10+1+0+2");
+	assert_shape(packet, (struct limits){ .samples = 7 }, "3+3 3 7 3+1+0+2");
+	assert_shape(packet, (struct limits){ .samples = 10 }, "3+3+3 10 1+0+2");
+	assert_shape(packet, (struct limits){ .samples = 4, .profiles = 2 }, "3 3 3 4 4 2+1 0+2");
+	assert_shape(packet, (struct limits){ .profiles = 3 }, "3+3+3 10+1+0 2");
+	packet_unref(&packet);
+}
+
+static void resources_and_series_are_counted(void **state)
+{
+	struct fixture *f = *state;
+	static const char *const types[] = { "cpu", "wall", "cpu", "wall", "alloc", "cpu" };
+	for (int r = 0; r < 2; r++) {
+		open_resource(&f->p, LIST(open_integer(&f->p, "pid", r, "")));
+		open_scope(&f->p, "");
+		for (int i = 0; i < 6; i++) {
+			open_profile(&f->p, types[i], "ns");
+			open_value(&f->p, open_frame(&f->p, "main"), NONE, i);
+		}
+	}
+	struct packet *packet = seal_open(f);
+	assert_shape(packet, (struct limits){ .resources = 1 }, "1+1+1+1+1+1 1+1+1+1+1+1");
+	assert_shape(packet, (struct limits){ .series = 2 }, "1+1+1+1 1+1 1+1+1+1 1+1");
+	assert_shape(packet, (struct limits){ .series = 5 }, "1+1+1+1+1+1+1+1+1+1 1+1");
+	packet_unref(&packet);
+}
+
+static void profiles_out_of_time_are_dropped_by_reason(void **state)
+{
+	struct fixture *f = *state;
+	struct parts parts = { 0 };
+	open_varied(f, 20, 9); /* times 1000 to 1019 */
+	struct packet *packet = seal_open(f);
+	assert_int_equal(packet->oldest, 1000);
+	assert_int_equal(packet->newest, 1019);
+	split(packet, &(struct limits){ .oldest = 1002, .newest = 1017 }, &parts);
+	assert_int_equal(parts.count, 1);
+	assert_int_equal(parts.at[0].packet->oldest, 1002);
+	assert_int_equal(parts.at[0].packet->newest, 1017);
+	assert_int_equal(parts.dropped[PART_TOO_OLD], 0 + 5);
+	assert_int_equal(parts.dropped[PART_TOO_NEW], (18 * 5) % 10 + (19 * 5) % 10);
+	assert_int_equal(parts.at[0].samples + dropped(&parts), packet->samples);
+	parts_fini(&parts);
+	packet_unref(&packet);
+}
+
+static void what_keeps_the_limits_is_not_decoded(void **state)
+{
+	(void)state;
+	struct packet *packet = packet_new(100, 0);
+	struct parts parts = { 0 };
+	packet->otlp.len = 100; /* zeros: no message */
+	packet->samples = 7;
+	packet->profiles = packet->resources = 1;
+	split(packet, &(struct limits){ .bytes = 100, .samples = 7, .profiles = 1, .resources = 1, .series = 1 }, &parts);
+	assert_int_equal(parts.count, 1);
+	assert_ptr_equal(parts.at[0].packet, packet);
+	assert_false(split_packet(packet, &(struct limits){ .bytes = 99 }, NULL, &parts, &(struct error){ 0 }));
+	assert_int_equal(parts.count, 1);
+	parts_fini(&parts);
+	packet_unref(&packet);
+}
+
+/* ---- what is too large however small ---- */
+
+static void open_giant(struct fixture *f, uint32_t samples, uint32_t giant)
+{
+	char large[3000];
+	memset(large, 'x', sizeof large - 1);
+	large[sizeof large - 1] = 0;
+	open_resource(&f->p, NONE);
+	open_scope(&f->p, "");
+	open_profile(&f->p, "cpu", "ns");
+	for (uint32_t i = 0; i < samples; i++)
+		open_value(&f->p, open_frame(&f->p, "main"),
+			   i == giant ? LIST(open_attribute(&f->p, "key", large)) : NONE, i);
+}
+
+static void one_sample_over_the_limit_is_dropped_and_its_neighbours_stay(void **state)
+{
+	struct fixture *f = *state;
+	struct parts parts = { 0 };
+	open_giant(f, 100, 40);
+	struct packet *packet = seal_open(f);
+	check(packet, &(struct limits){ .bytes = 500 }, &parts);
+	assert_int_equal(parts.dropped[PART_TOO_LARGE], 1);
+	parts_fini(&parts);
+	check(packet, &(struct limits){ .bytes = 500, .guessed = true }, &parts);
+	assert_int_equal(dropped(&parts), 0);
+	parts_fini(&parts);
+	packet_unref(&packet);
+}
+
+/* A resource that fills a part by itself costs itself, and little work; not those behind it. */
+static void what_would_only_be_repeated_is_not_tried(void **state)
+{
+	struct fixture *f = *state;
+	struct parts parts = { 0 };
+	char large[3000];
+	memset(large, 'x', sizeof large - 1);
+	large[sizeof large - 1] = 0;
+	for (int r = 0; r < 2; r++) {
+		open_resource(&f->p, r ? NONE : LIST(open_attribute(&f->p, "large", large)));
+		open_scope(&f->p, "");
+		for (int i = 0; i < 300; i++) {
+			open_profile(&f->p, "cpu", "ns")->time = 1;
+			open_value(&f->p, open_frame(&f->p, "main"), NONE, i);
+			open_value(&f->p, open_frame(&f->p, "main"), NONE, i);
+		}
+	}
+	struct packet *packet = seal_open(f);
+	check(packet, &(struct limits){ .bytes = 2500 }, &parts);
+	assert_int_equal(parts.dropped[PART_TOO_LARGE], 600);
+	parts_fini(&parts);
+	packet_unref(&packet);
+}
+
+/* Every sample fits alone, with a stack that all of them need: the parts would be thousands of times the packet. */
+static void parts_are_never_many_times_the_packet(void **state)
+{
+	struct fixture *f = *state;
+	struct parts parts = { 0 };
+	struct list frames = { f->p.indices.count, 0 };
+	uint32_t locations[1000];
+	uint64_t made = 0;
+	for (uint32_t i = 0; i < 1000; i++)
+		locations[i] = open_location(&f->p, 0, 0x10000 + i, open_function(&f->p, "f"), NONE);
+	for (uint32_t i = 0; i < 1000; i++)
+		frames = open_list(&f->p, locations[i], OPEN_END);
+	frames = (struct list){ frames.first + 1 - 1000, 1000 };
+	uint32_t stack = open_stack(&f->p, frames);
+	collecting_profile(f);
+	for (uint32_t i = 0; i < 20000; i++)
+		open_value(&f->p, stack, NONE, i);
+	struct packet *packet = seal_open(f);
+	split(packet, &(struct limits){ .samples = 1 }, &parts);
+	for (uint32_t i = 0; i < parts.count; i++)
+		made += parts.at[i].packet->otlp.len;
+	assert_true(made < 100 * packet->otlp.len);
+	assert_true(parts.dropped[PART_TOO_LARGE] > 0);
+	parts_fini(&parts);
+	packet_unref(&packet);
+}
+
+/* ---- what parts inherit, and other arithmetic ---- */
+
+static int64_t charged;
+
+static void charge(void *context, int64_t bytes)
+{
+	(void)context;
+	charged += bytes;
+}
+
+static void parts_inherit_and_are_charged(void **state)
+{
+	struct fixture *f = *state;
+	struct parts parts = { 0 };
+	struct packet *packet = packet_of(f, SAMPLES(10, 10));
+	packet->tenant = memory_text("tenant");
+	packet->oldest_arrival = 42;
+	packet_charge_to(packet, charge, NULL);
+	int64_t before = charged;
+	check(packet, &(struct limits){ .samples = 5 }, &parts);
+	assert_int_equal(parts.count, 4);
+	assert_true(charged > before);
+	for (uint32_t i = 0; i < parts.count; i++) {
+		assert_string_equal(parts.at[i].packet->tenant, "tenant");
+		assert_int_equal(parts.at[i].packet->oldest_arrival, 42);
+	}
+	parts_fini(&parts);
+	assert_int_equal(charged, before);
+	packet_unref(&packet);
+	assert_int_equal(charged, 0);
+}
+
+/* A destination that counts a thousand bytes for each sample, and takes two samples for one. */
+static bool measure(void *context, struct packet *candidate, struct split_size *size, struct error *err)
+{
+	(void)err;
+	*size = (struct split_size){ 1000 * candidate->samples, (candidate->samples + 1) / 2 };
+	return !context || candidate->samples > 3;
+}
+
+static void a_destination_may_count_otherwise(void **state)
+{
+	struct packet *packet = packet_of(*state, SAMPLES(7, 30));
+	const struct split_measure own = { measure, NULL };
+	struct parts parts = { 0 };
+	struct error err = { 0 };
+	assert_true(split_packet(packet, &(struct limits){ .bytes = 8000 }, &own, &parts, &err));
+	for (uint32_t i = 0; i < parts.count; i++) {
+		assert_int_equal(parts.at[i].bytes, 1000 * parts.at[i].samples);
+		assert_in_range(parts.at[i].samples, 1, 8);
+	}
+	assert_in_range(parts.count, 5, 7);
+	parts_fini(&parts);
+	packet_unref(&packet);
+}
+
+static void a_failed_measure_leaves_the_parts_as_they_were(void **state)
+{
+	struct packet *packet = packet_of(*state, SAMPLES(7, 30));
+	const struct split_measure failing = { measure, packet };
+	struct parts parts = { .dropped = { 1, 2, 3 } };
+	struct error err = { 0 };
+	parts_add(&parts, packet_ref(packet), 37, 0);
+	assert_false(split_packet(packet, &(struct limits){ .bytes = 6000 }, &failing, &parts, &err));
+	assert_int_equal(parts.count, 1);
+	assert_int_equal(parts.dropped[PART_TOO_OLD], 2);
+	parts_fini(&parts);
+	packet_unref(&packet);
+}
+
+static void the_same_input_makes_the_same_parts(void **state)
+{
+	struct fixture *f = *state;
+	struct parts a = { 0 }, b = { 0 };
+	open_varied(f, 30, 40);
+	struct packet *packet = seal_open(f);
+	const struct limits limits = { .bytes = packet->otlp.len / 7, .samples = 50 };
+	split(packet, &limits, &a);
+	split(packet, &limits, &b);
+	assert_int_equal(a.count, b.count);
+	for (uint32_t i = 0; i < a.count; i++)
+		assert_true(view_equal(bytes_view(&a.at[i].packet->otlp), bytes_view(&b.at[i].packet->otlp)));
+	parts_fini(&a);
+	parts_fini(&b);
+	packet_unref(&packet);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		TEST(profiles_are_cut_only_when_one_alone_is_over),
+		TEST(resources_and_series_are_counted),
+		TEST(profiles_out_of_time_are_dropped_by_reason),
+		TEST(what_keeps_the_limits_is_not_decoded),
+		TEST(one_sample_over_the_limit_is_dropped_and_its_neighbours_stay),
+		TEST(what_would_only_be_repeated_is_not_tried),
+		TEST(parts_are_never_many_times_the_packet),
+		TEST(parts_inherit_and_are_charged),
+		TEST(a_destination_may_count_otherwise),
+		TEST(a_failed_measure_leaves_the_parts_as_they_were),
+		TEST(the_same_input_makes_the_same_parts),
+		TEST(made_packets_survive_random_limits),
 		cmocka_unit_test(the_corpus_survives_random_limits),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

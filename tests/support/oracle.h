@@ -21,5 +21,7 @@ const char *oracle_breach(struct view otlp);
  * indented. Fields that are absent or zero are not printed. The caller frees it with memory_free.
  */
 char *oracle_text(struct view otlp);
+/* The same, line by line, without the newlines. */
+void oracle_lines(struct view otlp, void (*visit)(void *context, const char *line, size_t len), void *context);
 
 #endif
