@@ -324,7 +324,8 @@ static const struct config_table table = { sizeof(struct parca_config), rows, ch
 static const char manual[] =
 	"Each Profile becomes a sample of a series. The labels of a series are `__name__`, then the attributes of resource, "
 	"scope and Profile; of equal names the first stays, an empty value and a key that begins with `__` or `pprof.` are no "
-	"label. What did not become a label as it was is counted in `otelcol_exporter_parca_labels_dropped`. Parca's name of a type "
+	"label. What did not become a label as it was is counted in `otelcol_exporter_parca_labels_dropped`. "
+	"Parca's name of a type "
 	"is `NAME:TYPE:UNIT:PERIOD_TYPE:PERIOD_UNIT`, and `:delta` where the Profile has a duration.\n\n"
 	"What Parca does not survive, or what makes its list of types fail for everybody, is mended before it is sent: a "
 	"series always has labels, a missing period type becomes the sample type, an empty type or unit becomes `unknown`, "
