@@ -97,6 +97,7 @@ class Parca(partner.Partner):
         """The pprof that all profiles of this type and these labels add up to in [start, end]; of one time where there
         is no end."""
         request = messages.QueryRequest(report_type=PPROF)
+        request.runtime_filter.show_python = request.runtime_filter.show_ruby = True
         if end is None:
             request.mode, request.single.query = SINGLE, selector(kind, labels)
             request.single.time.CopyFrom(stamp(start))

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every real pprof through the gateway into Parca, and back: functions, values, labels, times."""
+import re
+import time
+
+import pytest
+
+from harness import corpus, peers, pprof
+from harness.gateway import Gateway
+
+CONFIG = """
+receivers:
+  otlp: {protocols: {grpc: {endpoint: 127.0.0.1:{port:otlp}}}}
+  pprof: {server: {endpoint: 127.0.0.1:{port:pprof}, max_request_body_size: 67108864}}
+exporters:
+  parca:
+    endpoint: 127.0.0.1:PARCA
+    tls: {insecure: true}
+    normalized_addresses: true
+    lift_labels: [thread.name]
+    timeout: 60s
+    retry_on_failure: {enabled: false}
+service:
+  pipelines:
+    profiles: {receivers: [otlp, pprof], exporters: [parca]}
+"""
+NOW_MS = time.time_ns() // 10 ** 9 * 1000
+
+
+# What Parca 0.21 answers otherwise when it is written to directly, too; sums, labels and times are right.
+MERGES = "its answers add up different stacks of profiles with many"
+UNFAITHFUL = {
+    "cairo-steps-protostar-profile.pb.gz": MERGES,
+    "go-cpu-googlepprof-large.pb.gz": MERGES,
+    "go-cpu-pprofutils-anon-out.pb.gz": MERGES,
+    "julia-alloc-swarmmakie-alloc-profile.pb.gz": MERGES,
+    "ebpf-cpu-parca-profile.pb.gz": "the address of a location without a mapping is answered as 0",
+    "go-unsymbolized-cpu-parca-stripped-cpu.pb.gz": "no stack is answered where no location has a function",
+    "go-unsymbolized-cpu-parca-without-dwarf-cpu.pb.gz": "no stack is answered where no location has a function",
+}
+
+
+@pytest.fixture(scope="module")
+def gateway(build, parca):
+    with Gateway(build / "portcullis", CONFIG.replace("PARCA", str(parca.port["http"]))) as gateway:
+        yield gateway
+
+
+def dropped(gateway):
+    return gateway.total("otelcol_ledger_dropped_samples")
+
+
+def push(gateway, profile, name):
+    """What was dropped of it is what Parca cannot hold."""
+    before = dropped(gateway)
+    status, _, text = peers.post(gateway.port["pprof"], profile.SerializeToString(), path="/v1/pprof?service.name=" + name)
+    assert status == 204, text
+    gateway.until(lambda: gateway.total("otelcol_ledger_queued_samples") == 0)
+    assert gateway.balanced("profiles", "parca"), gateway.ledger("profiles", "parca")
+    assert dropped(gateway) - before == sum(v < 0 for s in profile.sample for v in s.value)
+
+
+def plain(text):
+    return re.sub(r"[^A-Za-z0-9_]", "_", text) or "unknown"
+
+
+def types_of(profile):
+    """[(place, period type and unit as they are stored)] of the sample types."""
+    reader = pprof.Reader(profile)
+    for place, kind in enumerate(profile.sample_type):
+        kind = tuple(map(plain, reader.kind(kind)))
+        period = tuple(map(plain, reader.kind(profile.period_type))) if profile.HasField("period_type") else kind
+        yield place, kind, period
+
+
+def find_type(listed, kind, period, delta):
+    """The one type of the list that has these parts, whatever its name is."""
+    tail = ":".join([*kind, *period]) + (":delta" if delta else "")
+    (found,) = {t for t in listed if t.split(":", 1)[1] == tail}
+    return found
+
+
+def scale(profile, kind, period):
+    """Sums over time of a CPU profile's samples are told in its period's unit."""
+    return profile.period if kind == ("samples", "count") and period[1] == "nanoseconds" else 1
+
+
+def positive(profile, place):
+    """What pprof.values has, of the samples that Parca can hold."""
+    kept = pprof.pprof_pb2.Profile()
+    kept.CopyFrom(profile)
+    del kept.sample[:]
+    kept.sample.extend(s for s in profile.sample if s.value[place] > 0)
+    return pprof.values(kept, place)
+
+
+@pytest.mark.parametrize("path", corpus.files("pprof/*"), ids=lambda p: p.name)
+def test_a_real_pprof_comes_back(gateway, parca, path):
+    profile = pprof.parse(path.read_bytes())
+    profile.time_nanos, name = NOW_MS * 10 ** 6, re.sub(r"[^a-z0-9]", "-", path.name)
+    push(gateway, profile, name)
+    listed = parca.profile_types()
+    for place, kind, period in types_of(profile):
+        expected = positive(profile, place)
+        if expected:
+            full = find_type(listed, kind, period, profile.duration_nanos)
+            assert path.name in UNFAITHFUL or parca.values(full, {"service_name": name}, NOW_MS) == expected, kind
+            ((labels, times),) = parca.series(full, {"service_name": name}, NOW_MS - 1000, NOW_MS + 1000)
+            assert labels["service_name"] == name
+            assert times == {NOW_MS: sum(expected.values()) * scale(profile, kind, period)}
