@@ -28,6 +28,17 @@ static bool add_zero_entries(struct profiles *p)
 	return true;
 }
 
+/* So that a place in them can be computed even when nothing is there. */
+static bool make_tables(struct profiles *p)
+{
+#define X(t) \
+	if (!profiles_room(p, &p->t, 1)) \
+		return false;
+	EACH_TABLE(X)
+#undef X
+	return true;
+}
+
 bool profiles_reset(struct profiles *p, struct request *request, struct view input,
 		    size_t table_bytes_max)
 {
@@ -43,7 +54,7 @@ bool profiles_reset(struct profiles *p, struct request *request, struct view inp
 	p->rejection[0] = '\0';
 	p->table_bytes_max = table_bytes_max;
 	p->over_cap = false;
-	return input.len <= PROFILES_INPUT_MAX && add_zero_entries(p);
+	return input.len <= PROFILES_INPUT_MAX && make_tables(p) && add_zero_entries(p);
 }
 
 size_t profiles_capacity(const struct profiles *p)

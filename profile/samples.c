@@ -239,8 +239,9 @@ static bool put_sample(const struct samples *m, const struct profiles *p, uint32
 		return false;
 	uint8_t *start = out->at + out->len, *head = start + PUT_MOST;
 	uint8_t *end = put_number(head, PUT_VARINT(1), o->stack);
-	end = put_packed(end, PUT_LEN(2), m->attributes.at + o->attributes.first,
-			 o->attributes.count);
+	if (o->attributes.count)
+		end = put_packed(end, PUT_LEN(2), m->attributes.at + o->attributes.first,
+				 o->attributes.count);
 	end = put_number(end, PUT_VARINT(3), o->link);
 	size_t len = (size_t)(end - head);
 	uint8_t *at = put_header(start, PUT_LEN(2), len + field_size(values) + field_size(times));

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The exporter pyroscope against a store that answers as it is told: what a request is, and what becomes of each answer."""
 import base64
+import email.utils
 import gzip
 import signal
 import subprocess
@@ -279,6 +280,10 @@ RETRIED = {
     "hung up": None,
     "cut in the head": b"HTTP/1.1 200 OK\r\nContent-Le",
     "cut in the body": b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{",
+    "a length below 0": b"HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n{}",
+    "a length of terabytes": b"HTTP/1.1 200 OK\r\nContent-Length: 9999999999999\r\n\r\n{}",
+    "no chunks": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nwhat\r\n",
+    "a cut chunk": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n10\r\n{}",
     "no http": b"\x16\x03\x01 what is this\r\n\r\n",
 }
 DROPPED = {str(status): reply(status) for status in (300, 301, 400, 401, 403, 404, 405, 408, 415, 422, 500, 501)}
@@ -319,9 +324,11 @@ def test_answers_that_drop_and_answers_that_do_not(build):
         assert "no org id" not in rig.gateway.log()
 
 
-def test_a_wait_that_the_store_asks_for_is_kept(build):
+@pytest.mark.parametrize("status, wait", [(503, lambda: "1"), (429, lambda: "1"),
+                                          (503, lambda: email.utils.formatdate(time.time() + 3, usegmt=True))])
+def test_a_wait_that_the_store_asks_for_is_kept(build, status, wait):
     with PushSink() as sink, Rig(build, sink) as rig:
-        sink.answer = lambda _, number: reply(503, headers={"Retry-After": "1"}) if number == 1 else OK
+        sink.answer = lambda _, number: reply(status, headers={"Retry-After": wait()}) if number == 1 else OK
         rig.send()
         rig.settle(60)
         assert sink.seen[1].at - sink.seen[0].at > 0.9
@@ -418,6 +425,11 @@ def test_configurations_that_cannot_work(build, tmp_path, more, text):
 @pytest.mark.parametrize("endpoint", ["", "127.0.0.1:4040", "ftp://x", "http://", "http://u:p@x", "http://x/?a=b"])
 def test_endpoints_that_are_none(build, tmp_path, endpoint):
     assert "endpoint must" in validate(build, tmp_path, "endpoint: '%s'" % endpoint)
+
+
+def test_the_configuration_of_the_first_flame_graph_is_good(build, root):
+    run = subprocess.run([build / "portcullis", "validate", "--config", root / "docker/pyroscope.yaml"])
+    assert run.returncode == 0
 
 
 def validate(build, tmp_path, exporter):

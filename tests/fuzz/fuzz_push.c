@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/memory.h"
+#include "profile/collect.h"
+#include "profile/decode_otlp.h"
+#include "profile/encode_push.h"
+#include "profile/regroup.h"
+#include "profile/split.h"
+
+#include <stdlib.h>
+
+/* Whatever leaves becomes requests of one series each that such a store takes, and no sample is lost on the way. */
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
+
+enum { CAP = 16 << 20, SAMPLES = 5 };
+
+static void must(bool ok)
+{
+	if (!ok)
+		abort();
+}
+
+static uint64_t check_part(const struct part *part)
+{
+	struct bytes request;
+	struct error err = { 0 };
+	bytes_init(&request, PROFILES_INPUT_MAX);
+	must(part->packet->resources == 1 && part->packet->samples <= SAMPLES);
+	must(encode_push(part->packet, &request, &err) && encode_push_labels(bytes_view(&request)).len > 0);
+	must(encode_push_samples(bytes_view(&request)) <= SAMPLES);
+	bytes_fini(&request);
+	return part->samples;
+}
+
+static void regroup_and_split(struct packet *packet, bool utf8)
+{
+	static struct slots *slots;
+	static struct profiles p;
+	const struct series_rules rules = { .utf8 = utf8, .names_max = 6, .name_max = 16, .value_max = 16 };
+	const struct limits limits = { .resources = 1, .samples = SAMPLES };
+	struct series_labels labels;
+	struct parts parts = { 0 };
+	struct error err = { 0 };
+	uint64_t samples = 0;
+	slots = slots ? slots : slots_new();
+	series_init(&labels, &rules);
+	struct regroup r = { .series = &labels, .slots = slots, .stack_max = 3, .now = 1 };
+	must(split_open(packet, &p, &err) && regroup_by_series(&r, &p, &err));
+	must(split_profiles(&p, packet, &limits, NULL, &parts, &err));
+	for (uint32_t i = 0; i < parts.count; i++)
+		samples += check_part(&parts.at[i]);
+	must(samples == packet->samples);
+	split_close(packet, &p);
+	parts_fini(&parts);
+	series_fini(&labels);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
+{
+	static struct profiles p;
+	static struct collect *collect;
+	struct request request = { .receiver = "fuzz" };
+	struct collect_added added;
+	uint8_t *input = memory_new(len + BYTES_SLACK);
+	memcpy(input, data, len);
+	if (!collect)
+		collect = collect_new(&(struct collect_limits){ .max_bytes = CAP, .hard_bytes = CAP });
+	if (profiles_reset(&p, &request, (struct view){ input, len }, CAP) && decode_otlp(&p, NULL) &&
+	    collect_add(collect, &p, false, &added, NULL) == COLLECT_ADDED) {
+		struct packet *packet = collect_seal(collect);
+		regroup_and_split(packet, len & 1);
+		packet_unref(&packet);
+	}
+	memory_free(input);
+	return 0;
+}
