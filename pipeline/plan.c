@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pipeline/plan.h"
 
-#include "base/array.h"
 #include "base/clock.h"
 #include "pipeline/delivery.h"
 #include "profile/split.h"
@@ -240,44 +239,59 @@ void plan_taken(struct plan *plan)
 		plan->futile = 0;
 }
 
-/* Of the part that they are made of: identical samples may have been merged in it. */
-static void account(struct parts *fresh, uint64_t samples)
+static uint64_t accounted(const struct parts *parts, uint32_t from)
 {
-	uint64_t known = 0;
-	for (uint32_t i = 0; i < fresh->count; i++)
-		known += fresh->at[i].samples;
+	uint64_t samples = 0;
+	for (uint32_t i = from; i < parts->count; i++)
+		samples += parts->at[i].samples;
 	for (unsigned r = 0; r < PART_DROPPED; r++)
-		known += fresh->dropped[r];
-	if (fresh->count && known < samples)
-		fresh->at[0].samples += samples - known;
+		samples += parts->dropped[r];
+	return samples;
 }
 
-static void replace(struct parts *parts, uint32_t at, struct parts *fresh)
+/* Appends what the part becomes by the limits of now; false, and nothing, if that is nothing smaller. */
+static bool split_again(struct plan *plan, const struct part *part, struct parts *into)
 {
-	packet_unref(&parts->at[at].packet);
-	array_reserve(parts, fresh->count);
-	memmove(parts->at + at + fresh->count, parts->at + at + 1, (parts->count - at - 1) * sizeof *parts->at);
-	if (fresh->count)
-		memcpy(parts->at + at, fresh->at, fresh->count * sizeof *parts->at);
-	parts->count += fresh->count - 1;
-	for (unsigned r = 0; r < PART_DROPPED; r++)
-		parts->dropped[r] += fresh->dropped[r];
-	fresh->count = 0;
-	parts_fini(fresh);
+	const struct parts before = *into;
+	struct error err;
+	error_clear(&err);
+	uint64_t known = accounted(into, before.count);
+	bool ok = ask(plan, part->packet, into, &err);
+	struct part *first = &into->at[before.count];
+	if (!ok || (into->count == before.count + 1 && bytes_of(first) >= bytes_of(part))) {
+		while (into->count > before.count)
+			packet_unref(&into->at[--into->count].packet);
+		memcpy(into->dropped, before.dropped, sizeof into->dropped);
+		return false;
+	}
+	/* Identical samples may have been merged in the part: it accounts for more than it has. */
+	uint64_t found = accounted(into, before.count) - known;
+	if (into->count > before.count && found < part->samples)
+		first->samples += part->samples - found;
+	return true;
+}
+
+static bool is_over(const struct part *part, const struct limits *limits)
+{
+	return is_less(limits->bytes, bytes_of(part)) || is_less(limits->samples, part->samples);
 }
 
 void plan_again(struct plan *plan, struct parts *parts, uint32_t refused)
 {
-	struct part part = parts->at[refused];
+	const struct limits limits = limits_now(plan);
 	struct parts fresh = { 0 };
-	struct error err;
-	error_clear(&err);
-	bool smaller = ask(plan, part.packet, &fresh, &err) &&
-		       !(fresh.count == 1 && bytes_of(&fresh.at[0]) >= bytes_of(&part));
-	if (!smaller) {
-		parts_clear(&fresh);
-		fresh.dropped[PART_TOO_LARGE] = part.samples;
+	for (uint32_t i = 0; i < parts->count; i++) {
+		struct part *part = &parts->at[i];
+		bool due = i == refused || (i > refused && is_over(part, &limits));
+		if (due && split_again(plan, part, &fresh))
+			packet_unref(&part->packet);
+		else if (i != refused)
+			parts_add(&fresh, part->packet, part->samples, part->bytes);
+		else
+			fresh.dropped[PART_TOO_LARGE] += part->samples;
 	}
-	account(&fresh, part.samples);
-	replace(parts, refused, &fresh);
+	packet_unref(&parts->at[refused].packet);
+	parts->count = 0;
+	parts_fini(parts);
+	*parts = fresh;
 }

@@ -52,8 +52,8 @@ bool plan_packet(struct plan *plan, struct packet *packet, struct parts *parts, 
 
 /* The destination refused the part as too large. False: it cannot be split, or that would not help. [any thread] */
 bool plan_learn(struct plan *plan, const struct part *refused, const struct send_result *result);
-/* Then: puts what the part becomes by the smaller limit in its place; what nothing can be made of is in parts->dropped.
- * [pool thread] */
+/* Then: puts what the part becomes by the smaller limit in its place, and splits those behind it that are over it as well.
+ * What nothing can be made of is in parts->dropped. [pool thread] */
 void plan_again(struct plan *plan, struct parts *parts, uint32_t refused);
 /* The destination took something. [any thread] */
 void plan_taken(struct plan *plan);
