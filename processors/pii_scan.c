@@ -249,20 +249,15 @@ struct pii_verdict pii_scan_plain(const struct pii_engine *engine, struct pii_sc
 
 #define LEN_DROPPED UINT32_MAX
 
-static_assert(PII_DETECTORS_MAX < 63, "a bit for each detector");
-
 static struct pii_verdict recall(const struct pii_scratch *scratch, const struct pii_entry *entry)
 {
-	uint64_t hits = entry->hits & ~PII_KNOWN;
-	if (!hits)
-		return (struct pii_verdict){ .outcome = PII_CLEAN };
 	if (entry->len == LEN_DROPPED)
-		return (struct pii_verdict){ PII_DROPPED, hits, { 0 } };
-	return (struct pii_verdict){ PII_CHANGED, hits,
+		return (struct pii_verdict){ PII_DROPPED, entry->hits, { 0 } };
+	return (struct pii_verdict){ PII_CHANGED, entry->hits,
 				     { scratch->texts.at + entry->at, entry->len } };
 }
 
-/* When the changed texts fill their room, all is forgotten. */
+/* When the changed texts fill their room, all of them are forgotten. */
 static void remember(struct pii_scratch *scratch, struct pii_entry *entry, struct hash128 key,
 		     const struct pii_verdict *verdict)
 {
@@ -270,7 +265,7 @@ static void remember(struct pii_scratch *scratch, struct pii_entry *entry, struc
 		scratch->texts.len = 0;
 		memset(scratch->entries, 0, sizeof scratch->entries);
 	}
-	*entry = (struct pii_entry){ key, verdict->hits | PII_KNOWN, (uint32_t)scratch->texts.len,
+	*entry = (struct pii_entry){ key, verdict->hits, (uint32_t)scratch->texts.len,
 				     (uint32_t)verdict->text.len };
 	if (verdict->outcome == PII_DROPPED)
 		entry->len = LEN_DROPPED;
@@ -278,23 +273,52 @@ static void remember(struct pii_scratch *scratch, struct pii_entry *entry, struc
 		bytes_add(&scratch->texts, verdict->text.at, verdict->text.len);
 }
 
+/* The entry of the key; else one for it, whose key is another. */
+static struct pii_entry *entry_of(struct pii_scratch *scratch, struct hash128 key)
+{
+	struct pii_entry *set = scratch->entries[key.low % PII_SETS];
+	struct pii_entry *victim = &set[key.high / 2 % PII_WAYS];
+	for (struct pii_entry *entry = set; entry < set + PII_WAYS; entry++) {
+		if (entry->key.low == key.low && entry->key.high == key.high)
+			return entry;
+		if (!entry->hits)
+			victim = entry;
+	}
+	return victim;
+}
+
+static bool is_clean(const uint64_t *set, uint64_t digest)
+{
+	bool found = false;
+	for (unsigned way = 0; way < PII_CLEAN_WAYS; way++)
+		found |= set[way] == digest;
+	return found;
+}
+
+/* In its favourite place, or the next free one; if there is none, another has to leave. */
+static void remember_clean(uint64_t *set, struct hash128 key)
+{
+	unsigned way = pii_clean_way(key);
+	for (unsigned i = 0; set[way] && i < PII_CLEAN_WAYS; i++)
+		way = (way + 1) % PII_CLEAN_WAYS;
+	set[way] = key.high;
+}
+
 struct pii_verdict pii_scan(const struct pii_engine *engine, struct pii_scratch *scratch,
 			    enum site_role role, struct view text)
 {
 	struct hash128 key = pii_key(engine, role, text);
-	struct pii_entry *set = scratch->entries[key.low % PII_SETS], *victim = NULL;
-	/* Each key has its favourite place, which is mostly the only one that is looked at. */
-	for (unsigned i = 0; i < PII_WAYS; i++) {
-		struct pii_entry *entry = &set[(key.high + i) % PII_WAYS];
-		if (entry->hits && entry->key.low == key.low && entry->key.high == key.high)
-			return recall(scratch, entry);
-		if (!entry->hits && !victim)
-			victim = entry;
-	}
-	if (!victim)
-		victim = &set[key.high % PII_WAYS];
+	uint64_t *clean = scratch->clean[key.low % PII_CLEAN_SETS];
+	if (is_clean(clean, key.high))
+		return (struct pii_verdict){ .outcome = PII_CLEAN };
+	struct pii_entry *entry = entry_of(scratch, key);
+	if (entry->key.low == key.low && entry->key.high == key.high)
+		return recall(scratch, entry);
 	struct pii_verdict verdict = pii_scan_plain(engine, scratch, role, text, true);
-	remember(scratch, victim, key, &verdict);
+	if (verdict.outcome == PII_CLEAN)
+		remember_clean(clean, key);
+	else
+		remember(scratch, entry, key, &verdict);
 	return verdict;
 }
 

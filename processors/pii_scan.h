@@ -42,14 +42,19 @@ struct pii_verdict {
 };
 
 struct pii_found;
-struct pii_entry { /* a remembered verdict */
+struct pii_entry { /* what was found in a text */
 	struct hash128 key;
-	uint64_t hits; /* with PII_KNOWN; 0: unused */
+	uint64_t hits;    /* 0: unused */
 	uint32_t at, len; /* of the changed text in `texts` */
 };
 
-#define PII_KNOWN (1ull << 63)
-#define PII_SETS 16384
+/*
+ * Texts in which nothing was found, which are most, are known by half of their digest, in sets of a line of cache
+ * each; the other half chooses the set.
+ */
+#define PII_CLEAN_SETS 16384
+#define PII_CLEAN_WAYS 8
+#define PII_SETS 4096
 #define PII_WAYS 4
 #define PII_TEXTS_MAX (1 << 20)
 
@@ -57,6 +62,7 @@ struct pii_scratch { /* zeroed memory is an empty one; touched as it fills */
 	struct regex_memory *regex;
 	struct pii_found *found;
 	struct bytes out, texts;
+	uint64_t clean[PII_CLEAN_SETS][PII_CLEAN_WAYS]; /* 0: unused */
 	struct pii_entry entries[PII_SETS][PII_WAYS];
 };
 
@@ -69,12 +75,19 @@ void pii_engine_fini(struct pii_engine *engine);
 struct pii_verdict pii_scan(const struct pii_engine *engine, struct pii_scratch *scratch,
 			    enum site_role role, struct view text);
 
+/* Its half `high` is never 0. */
 static inline struct hash128 pii_key(const struct pii_engine *engine, enum site_role role,
 				     struct view text)
 {
 	struct hash128 key = hash_bytes_128(text.at, text.len);
-	key.high ^= engine->class_of[role] * 0x9e3779b97f4a7c15;
+	key.high = (key.high ^ engine->class_of[role] * 0x9e3779b97f4a7c15) | 1;
 	return key;
+}
+
+/* Where a digest stands that has found its favourite place free: mostly the only one that is looked at. */
+static inline unsigned pii_clean_way(struct hash128 key)
+{
+	return (unsigned)(key.low / PII_CLEAN_SETS) % PII_CLEAN_WAYS;
 }
 
 /* Is it remembered that nothing was found in this text? False says nothing. */
@@ -82,8 +95,7 @@ static inline bool pii_known_clean(const struct pii_engine *engine, const struct
 				   enum site_role role, struct view text)
 {
 	struct hash128 key = pii_key(engine, role, text);
-	const struct pii_entry *entry = &scratch->entries[key.low % PII_SETS][key.high % PII_WAYS];
-	return entry->hits == PII_KNOWN && entry->key.low == key.low && entry->key.high == key.high;
+	return scratch->clean[key.low % PII_CLEAN_SETS][pii_clean_way(key)] == key.high;
 }
 
 /* Without; `select` false runs every rule, for the test that compares. */
