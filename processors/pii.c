@@ -44,7 +44,7 @@ struct pass {
 	struct scratch *scratch;
 	struct profiles *p;
 	enum site site;
-	bool id; /* the attribute is an id: its value stays */
+	unsigned class; /* of the site's role */
 };
 
 static void count_hit(struct pii *self, int detector, enum site_role role)
@@ -124,21 +124,25 @@ static void scrub_text(struct profiles *p, uint32_t *string, uint8_t *changed, v
 	struct pass *pass = context;
 	struct scratch *scratch = pass->scratch;
 	uint32_t text = *string;
-	if (text < scratch->memo.count && !scratch->memo.at[text] &&
-	    pii_known_clean(&pass->self->engine, &scratch->scan, sites[pass->site].role,
-			    string_view(p, text)))
-		scratch->memo.at[text] = text + 1;
-	else
-		scrub_doubtful(pass, string, changed);
+	if (text < scratch->memo.count && !scratch->memo.at[text]) {
+		struct hash128 key = pii_key(pass->class, string_view(p, text));
+		p->strings.at[text].hash = (uint32_t)key.low;
+		if (pii_known_clean(&scratch->scan, key)) {
+			scratch->memo.at[text] = text + 1;
+			return;
+		}
+	}
+	scrub_doubtful(pass, string, changed);
 }
 
 /* Class by class, for one text may mean different things as a file and as a unit. */
 static void scrub_texts(struct pass *pass)
 {
 	const struct pii_engine *engine = &pass->self->engine;
-	for (int class = 0; class < ROLE_COUNT; class++) {
+	for (unsigned class = 0; class < ROLE_COUNT; class++) {
 		if (!engine->active[class])
 			continue;
+		pass->class = class;
 		struct value_memo *memo = &pass->scratch->memo;
 		value_memo_clear(memo, pass->p->strings.count);
 		struct sites_settled settled = { memo->at, memo->count };

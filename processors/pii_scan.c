@@ -307,7 +307,7 @@ static void remember_clean(uint64_t *set, struct hash128 key)
 struct pii_verdict pii_scan(const struct pii_engine *engine, struct pii_scratch *scratch,
 			    enum site_role role, struct view text)
 {
-	struct hash128 key = pii_key(engine, role, text);
+	struct hash128 key = pii_key(engine->class_of[role], text);
 	uint64_t *clean = scratch->clean[key.low % PII_CLEAN_SETS];
 	if (is_clean(clean, key.high))
 		return (struct pii_verdict){ .outcome = PII_CLEAN };

@@ -75,26 +75,23 @@ void pii_engine_fini(struct pii_engine *engine);
 struct pii_verdict pii_scan(const struct pii_engine *engine, struct pii_scratch *scratch,
 			    enum site_role role, struct view text);
 
-/* Its half `high` is never 0. */
-static inline struct hash128 pii_key(const struct pii_engine *engine, enum site_role role,
-				     struct view text)
+/* By which a verdict is remembered: the text's digest, its half `high` changed by the class and never 0. */
+static inline struct hash128 pii_key(unsigned class, struct view text)
 {
 	struct hash128 key = hash_bytes_128(text.at, text.len);
-	key.high = (key.high ^ engine->class_of[role] * 0x9e3779b97f4a7c15) | 1;
+	key.high = (key.high ^ class * 0x9e3779b97f4a7c15) | 1;
 	return key;
 }
 
-/* Where a digest stands that has found its favourite place free: mostly the only one that is looked at. */
+/* Where a key stands that found its favourite place free: mostly the only one that is looked at. */
 static inline unsigned pii_clean_way(struct hash128 key)
 {
 	return (unsigned)(key.low / PII_CLEAN_SETS) % PII_CLEAN_WAYS;
 }
 
-/* Is it remembered that nothing was found in this text? False says nothing. */
-static inline bool pii_known_clean(const struct pii_engine *engine, const struct pii_scratch *scratch,
-				   enum site_role role, struct view text)
+/* Is it remembered that nothing was found in the text of this key? False says nothing. */
+static inline bool pii_known_clean(const struct pii_scratch *scratch, struct hash128 key)
 {
-	struct hash128 key = pii_key(engine, role, text);
 	return scratch->clean[key.low % PII_CLEAN_SETS][pii_clean_way(key)] == key.high;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "profile/dictionary.h"
+#include "base/hash.h"
 #include "base/memory.h"
 
 #include <assert.h>
@@ -101,13 +102,25 @@ static uint32_t changed_if(bool changed)
 	return changed ? DICTIONARY_CHANGED : 0;
 }
 
+static inline uint32_t put_string(struct dictionary *d, uint32_t string, struct view v, uint32_t hash)
+{
+	return remember(d, STRINGS, string,
+			intern_put_hashed(&d->tables[STRINGS], hash, v.at, v.len), 0);
+}
+
+static __attribute__((noinline)) uint32_t put_unhashed(struct dictionary *d, uint32_t string, struct view v)
+{
+	return put_string(d, string, v, (uint32_t)hash_bytes_128(v.at, v.len).low);
+}
+
 uint32_t dictionary_string_new(struct dictionary *d, uint32_t string)
 {
 	assert(string < d->p->strings.count);
-	struct view v = string_view(d->p, string);
+	const struct string *s = &d->p->strings.at[string];
+	struct view v = span_view(d->p, s->text);
 	if (!v.len)
 		return 0;
-	return remember(d, STRINGS, string, intern_put(&d->tables[STRINGS], v.at, v.len), 0);
+	return s->hash ? put_string(d, string, v, s->hash) : put_unhashed(d, string, v);
 }
 
 uint32_t dictionary_attribute_new(struct dictionary *d, uint32_t attribute)

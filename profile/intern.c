@@ -135,9 +135,8 @@ static inline bool same_bytes(const uint8_t *a, const uint8_t *b, size_t len)
 	return len == 0 || (wire_load(a) ^ wire_load(b)) << (64 - 8 * len) == 0;
 }
 
-uint32_t intern_put(struct intern *t, const uint8_t *at, size_t len)
+static inline uint32_t put(struct intern *t, uint32_t hash, const uint8_t *at, size_t len)
 {
-	uint32_t hash = (uint32_t)hash_bytes(at, len);
 	uint32_t i = hash & t->mask;
 	for (; t->slots[i].stamp > t->base; i = (i + 1) & t->mask) {
 		if (t->slots[i].hash != hash)
@@ -148,6 +147,16 @@ uint32_t intern_put(struct intern *t, const uint8_t *at, size_t len)
 			return index;
 	}
 	return append(t, &t->slots[i], hash, at, len);
+}
+
+uint32_t intern_put(struct intern *t, const uint8_t *at, size_t len)
+{
+	return put(t, (uint32_t)hash_bytes(at, len), at, len);
+}
+
+uint32_t intern_put_hashed(struct intern *t, uint32_t hash, const uint8_t *at, size_t len)
+{
+	return put(t, hash, at, len);
 }
 
 void intern_warm(const struct intern *t, uint32_t expected)

@@ -53,6 +53,9 @@ void intern_rollback(struct intern *t);
  */
 uint32_t intern_put(struct intern *t, const uint8_t *at, size_t len);
 
+/* The same for who knows the hash of the bytes; in one table all of one kind. */
+uint32_t intern_put_hashed(struct intern *t, uint32_t hash, const uint8_t *at, size_t len);
+
 /* Where an entry of at most `most` bytes may be built for intern_put, which then need not copy it;
  * NULL when full. */
 static inline uint8_t *intern_room(struct intern *t, size_t most)

@@ -52,6 +52,7 @@ struct list {
 struct string {
 	struct span text;
 	uint32_t repaired; /* 1: was invalid UTF-8, and the text holds U+FFFD instead */
+	uint32_t hash;     /* the lower half of hash_bytes_128(text).low, left by who made it; 0: unknown */
 };
 
 enum value_type {

@@ -103,13 +103,15 @@ static void each_sample_list(struct profiles *p, visit_list *visit, void *contex
 }
 
 /* The lists (or texts) of all entries of a table, from `from` on. The table itself stays where it is. */
-#define EACH_LIST(table, from, condition) \
-	for (uint32_t i = (from); i < p->table.count; i++) \
-		if ((condition) && p->table.at[i].attributes.count) \
-			visit(p, &p->table.at[i].attributes, &p->table.at[i].changed, context)
-#define EACH_TEXT(table, from, member) \
+#define EACH(table, from) \
 	for (__typeof__(p->table.at) entry = p->table.at + (from), end = p->table.at + p->table.count; \
-	     entry < end; entry++) \
+	     entry < end; entry++)
+#define EACH_LIST(table, from, condition) \
+	EACH(table, from) \
+		if (entry->attributes.count && (condition)) \
+			visit(p, &entry->attributes, &entry->changed, context)
+#define EACH_TEXT(table, from, member) \
+	EACH(table, from) \
 		if (is_open(settled, entry->member)) \
 			visit(p, &entry->member, &entry->changed, context)
 
@@ -128,7 +130,7 @@ void sites_each_list(struct profiles *p, enum site site, visit_list *visit, void
 		EACH_LIST(scopes, 0, true);
 		break;
 	case SITE_PROFILE:
-		EACH_LIST(profiles, 0, leaves(&p->profiles.at[i]));
+		EACH_LIST(profiles, 0, leaves(entry));
 		break;
 	case SITE_SAMPLE:
 		each_sample_list(p, visit, context);

@@ -6,6 +6,7 @@
 #include <cmocka.h>
 #include <stdio.h>
 
+#include "base/hash.h"
 #include "tests/processors/specimens.h"
 #include "tests/support/policy.h"
 
@@ -362,6 +363,28 @@ static void verdicts_survive_a_full_cache(void **state)
 		}
 }
 
+/* Collect uses them instead of hashing the texts again. */
+static void hashes_left_behind_are_those_of_the_texts(void **state)
+{
+	(void)state;
+	open_policy("{}");
+	for (int again = 0; again < 2; again++) {
+		uint32_t left = 0;
+		tables_init(&p, NULL, 1);
+		tables_function(&p, "main", "a.c");
+		tables_function(&p, "a name that is longer than sixteen bytes", "mail@example.com");
+		run();
+		for (uint32_t i = 0; i < p.strings.count; i++) {
+			struct view text = string_view(&p, i);
+			uint32_t hash = (uint32_t)hash_bytes_128(text.at, text.len).low;
+			if (p.strings.at[i].hash)
+				assert_int_equal(p.strings.at[i].hash, hash);
+			left += p.strings.at[i].hash != 0;
+		}
+		assert_true(left >= 4);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -382,6 +405,7 @@ int main(void)
 		TEST(the_operators_patterns_are_used_and_their_cost_is_checked),
 		TEST(bad_configurations_are_refused),
 		TEST(verdicts_survive_a_full_cache),
+		TEST(hashes_left_behind_are_those_of_the_texts),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -125,7 +125,7 @@ static void selection_and_memory_change_no_verdict(void **state)
 			struct pii_verdict kept = pii_scan(&engine, scratch, role, text);
 			same_verdict(&all, &kept, first, text);
 		}
-		bool clean = pii_known_clean(&engine, scratch, role, text);
+		bool clean = pii_known_clean(scratch, pii_key(engine.class_of[role], text));
 		assert_false(clean && all.outcome != PII_CLEAN);
 		known += clean;
 	}
@@ -133,6 +133,25 @@ static void selection_and_memory_change_no_verdict(void **state)
 	assert_in_range(known, (TEXTS - found) / 2, TEXTS - found);
 	/* The texts are worth something: many hit, many do not. */
 	assert_in_range(found, TEXTS / 4, TEXTS * 9 / 10);
+}
+
+/* Half as many again as there is room for, twice: what is forgotten is scanned again. */
+static void verdicts_hold_when_more_is_clean_than_fits(void **state)
+{
+	(void)state;
+	enum { CLEAN = PII_CLEAN_SETS * PII_CLEAN_WAYS / 2 * 3 };
+	uint32_t known = 0;
+	for (int i = 0; i < 2 * CLEAN; i++) {
+		char room[40 + BYTES_SLACK];
+		bool hit = i % 64 == 0;
+		int len = snprintf(room, sizeof room, hit ? "user%d@example.com" : "function%d", i % CLEAN);
+		struct view text = { (uint8_t *)room, (size_t)len };
+		known += pii_known_clean(scratch, pii_key(engine.class_of[ROLE_FUNCTION], text));
+		struct pii_verdict verdict = pii_scan(&engine, scratch, ROLE_FUNCTION, text);
+		assert_int_equal(verdict.outcome, hit ? PII_CHANGED : PII_CLEAN);
+	}
+	/* In the second round not all are known. */
+	assert_in_range(known, CLEAN / 16, CLEAN * 3 / 4);
 }
 
 static void the_shortest_matches_are_found(void **state)
@@ -160,6 +179,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(selection_and_memory_change_no_verdict),
+		cmocka_unit_test(verdicts_hold_when_more_is_clean_than_fits),
 		cmocka_unit_test(the_shortest_matches_are_found),
 		cmocka_unit_test(every_specimen_is_found_between_other_words),
 	};

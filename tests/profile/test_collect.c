@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/hash.h"
 #include "tests/support/collecting.h"
 
 static void everything_that_is_named_leaves(void **state)
@@ -338,6 +339,21 @@ static void a_hundred_requests_share_every_entry(void **state)
 	packet_unref(&packet);
 }
 
+/* As pii leaves them: see struct string. */
+static void texts_with_and_without_a_known_hash_are_the_same(void **state)
+{
+	struct fixture *f = *state;
+	request_of_service(f, "a", "cpu", 1);
+	for (uint32_t i = 0; i < f->p.strings.count; i++) {
+		struct view text = string_view(&f->p, i);
+		f->p.strings.at[i].hash = (uint32_t)hash_bytes_128(text.at, text.len).low;
+	}
+	assert_int_equal(collecting_add(f), COLLECT_ADDED);
+	struct packet *packet = collect_seal(f->c);
+	assert_null(oracle_breach(bytes_view(&packet->otlp)));
+	packet_unref(&packet);
+}
+
 static void equal_scopes_of_different_resources_stay_apart(void **state)
 {
 	struct fixture *f = *state;
@@ -451,6 +467,7 @@ int main(void)
 		TEST(nothing_left_is_nothing),
 		TEST(requests_of_one_service_become_one_resource),
 		TEST(a_hundred_requests_share_every_entry),
+		TEST(texts_with_and_without_a_known_hash_are_the_same),
 		TEST(equal_scopes_of_different_resources_stay_apart),
 		TEST(long_messages_have_long_lengths),
 		TEST(frames_keep_their_order_whatever_their_indices),
