@@ -23,7 +23,7 @@
  */
 enum { FORMAT_JSON, FORMAT_PROTO, FORMAT_PPROF };
 enum { COMPRESSION_NONE, COMPRESSION_ZSTD };
-enum { KEEP_TABLES = 16 << 20 }; /* bytes of open tables kept between packets */
+enum { KEEP_BYTES = 1 << 20 }; /* of each buffer, between packets */
 
 struct rotation_config {
 	struct optional present;
@@ -304,7 +304,7 @@ static bool write_pprof(const struct pprof_out *out, void *context)
 	       file_spool_add(&self->spool, bytes_view(&self->scratch), w->err);
 }
 
-static bool write_pprofs(struct file *self, struct packet *packet, struct error *err)
+static bool encode_pprofs(struct file *self, struct packet *packet, struct error *err)
 {
 	struct profiles *p = &self->tables;
 	struct writing writing = { self, err };
@@ -315,7 +315,19 @@ static bool write_pprofs(struct file *self, struct packet *packet, struct error 
 		return false;
 	bool ok = encode_pprof(p, write_pprof, &writing, err);
 	file_spool_end(&self->spool, ok);
-	profiles_shrink(p, KEEP_TABLES);
+	return ok;
+}
+
+/* Tables, encoder and compressor take up to twelve times the packet. */
+static bool write_pprofs(struct file *self, struct packet *packet, struct error *err)
+{
+	int64_t needed = (int64_t)packet->otlp.len * 12;
+	packet_claim(packet, needed);
+	bool ok = encode_pprofs(self, packet, err);
+	profiles_shrink(&self->tables, KEEP_BYTES);
+	if (self->scratch.room > KEEP_BYTES)
+		bytes_fini(&self->scratch);
+	packet_claim(packet, -needed);
 	return ok;
 }
 

@@ -8,7 +8,6 @@
 #include <grpc/grpc.h>
 #include <grpc/status.h>
 #include <grpc/support/log.h>
-#include <malloc.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -69,14 +68,6 @@ static void take_log(gpr_log_func_args *args)
 			 log_number("line", args->line), log_number("count", count));
 }
 
-static void tune_malloc(void)
-{
-	/* 32 MiB is the most that glibc takes for the first. */
-	mallopt(M_MMAP_THRESHOLD, 32 << 20);
-	mallopt(M_TRIM_THRESHOLD, 256 << 20);
-	mallopt(M_TOP_PAD, 4 << 20);
-}
-
 /* absl::SetMutexDeadlockDetectionMode(OnDeadlockCycle::kIgnore) of Debian 12's absl 20220623. */
 static void switch_off_deadlock_detector(void)
 {
@@ -89,7 +80,6 @@ static void switch_off_deadlock_detector(void)
 
 static void prepare(void)
 {
-	tune_malloc();
 	switch_off_deadlock_detector();
 	gpr_set_log_function(take_log);
 }

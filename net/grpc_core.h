@@ -9,11 +9,10 @@
 /*
  * What the gRPC server and client share: C core's life in the process. [any thread]
  *
- * The first grpc_core_init also tunes malloc (core gives its read buffers back to the kernel and
- * faults them in again otherwise: half of the transport's cost at 300 KB a message), switches off
- * the deadlock detector that Debian's libabsl runs in every lock (12 % of the instructions; left on
- * if the library has no such switch), and takes over core's log: a line may hold a peer's bytes, so
- * what reaches our log is the library, the source location and a count.
+ * The first grpc_core_init also switches off the deadlock detector that Debian's libabsl runs in
+ * every lock (12 % of the instructions; left on if the library has no such switch), and takes over
+ * core's log: a line may hold a peer's bytes, so what reaches our log is the library, the source
+ * location and a count.
  *
  * After it a child of fork() cannot use gRPC; fork and exec is fine.
  */

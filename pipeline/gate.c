@@ -8,7 +8,10 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { TRANSPORTS = 2 };
+enum {
+	TRANSPORTS = 2,
+	COLLECTED = 3 /* bytes that collect takes for each of a body, about */
+};
 
 struct gate {
 	struct gate_options options;
@@ -224,7 +227,8 @@ void gate_submit(struct gate *gate, struct inbound *in)
 
 /*
  * The tables are charged before anything is decoded: sixteen times the body if the budget allows, for that
- * is what the densest legitimate table needs, else eight or four times. What is charged is the cap.
+ * is what the densest legitimate table needs, else eight or four times. What is charged is the cap, and what the batch
+ * may grow by until it is charged itself.
  */
 static size_t charge_tables(struct gate *gate, struct inbound *in, size_t body, bool *squeezed)
 {
@@ -232,7 +236,7 @@ static size_t charge_tables(struct gate *gate, struct inbound *in, size_t body, 
 	for (size_t factor = 16; factor >= 4; factor /= 2) {
 		size_t cap = body * factor + 65536;
 		*squeezed = factor < 16;
-		if (charge_to(gate, in, base + (int64_t)cap))
+		if (charge_to(gate, in, base + (int64_t)(cap + COLLECTED * body)))
 			return cap;
 	}
 	return 0;

@@ -13,6 +13,7 @@
 #define WORKER_QUEUE 1024
 /* What workers, and open batches, may keep while they are empty: these parts of the soft limit each. More would starve
  * the requests for whose sake it is kept. */
+#define PACKET_SHARE 32 /* of the soft limit: what a batch may have */
 #define IDLE_SHARE 8
 
 struct instance { /* of a component */
@@ -147,6 +148,7 @@ static void settle_memory(struct graph *g)
 	}
 	g->check_interval_ns = (uint64_t)settled.memory_check_interval.ns;
 	memory_init(&g->memory, (int64_t)settled.memory_limit, (int64_t)settled.memory_spike);
+	memory_tune(&g->memory);
 }
 
 static void build_deliveries(struct graph *g)
@@ -183,6 +185,14 @@ static void add_destination(struct pipeline *path, struct delivery *delivery)
 	path->waits = path->waits || delivery_waits(delivery);
 }
 
+/* What exporters make of a packet is a multiple of it: where memory is short, batches close earlier. */
+static void bound_batches(const struct graph *g, struct path_settings *s)
+{
+	uint64_t most = (uint64_t)(g->memory.soft / PACKET_SHARE);
+	if (s->batching && (!s->batch_max_bytes || s->batch_max_bytes > most))
+		s->batch_max_bytes = most;
+}
+
 static void finish_path(struct graph *g, struct pipeline *path, const struct strings *exporters)
 {
 	path->deliveries = memory_array(exporters->count, sizeof *path->deliveries);
@@ -190,6 +200,7 @@ static void finish_path(struct graph *g, struct pipeline *path, const struct str
 		add_destination(path, find_instance(g, COMPONENT_EXPORTER, exporters->at[k])->delivery);
 	ledger_init(&path->ledger, g->options.metrics, path->id);
 	path->memory = &g->memory;
+	bound_batches(g, &path->settings);
 	path->batcher = batcher_new(&(struct batcher_options){
 		.settings = &path->settings,
 		.shards = g->options.workers,

@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pipeline/memory.h"
+#include "base/clock.h"
 #include "base/system.h"
 
 #include <malloc.h>
 #include <stdio.h>
+#include <time.h>
 #include <unistd.h>
+
+#define MIB ((int64_t)1 << 20)
+#define LARGE_BYTES MIB /* a request for so much is worth a look at the real size */
+#define CLAIM_WAIT_NS UINT64_C(1000000000)
 
 static const struct metric charged_bytes = {
 	"otelcol_memory_charged_bytes", METRIC_GAUGE, "By",
@@ -38,7 +44,21 @@ int64_t memory_resident(void)
 
 void memory_init(struct memory *m, int64_t limit, int64_t spike)
 {
-	*m = (struct memory){ .limit = limit, .soft = limit - spike };
+	*m = (struct memory){ .limit = limit, .soft = limit - spike, .claiming = PTHREAD_MUTEX_INITIALIZER };
+}
+
+static int between(int64_t least, int64_t value, int64_t most)
+{
+	return (int)(value < least ? least : value > most ? most : value);
+}
+
+/* gRPC core gives its read buffers back and faults them in again with every message if malloc trims early: half of the
+ * transport's cost. Where memory is short that is the better half. 32 MiB is the most that glibc takes for the first. */
+void memory_tune(const struct memory *m)
+{
+	mallopt(M_MMAP_THRESHOLD, between(MIB / 4, m->limit / 256, 32 * MIB));
+	mallopt(M_TRIM_THRESHOLD, between(MIB / 4, m->limit / 256, 256 * MIB));
+	mallopt(M_TOP_PAD, between(MIB / 4, m->limit / 256, 4 * MIB));
 }
 
 void memory_ready(struct memory *m)
@@ -58,15 +78,40 @@ void memory_check(struct memory *m)
 	atomic_store(&m->over, resident > m->limit);
 }
 
+/* What was freed and is still resident is charged to nobody. */
+static bool really_fits(const struct memory *m, int64_t bytes)
+{
+	if (!atomic_load(&m->baseline) || memory_resident() + bytes <= m->limit)
+		return true;
+	malloc_trim(0);
+	return memory_resident() + bytes <= m->limit;
+}
+
 bool memory_take(struct memory *m, int64_t bytes, int64_t soft)
 {
 	int64_t before = atomic_fetch_add(&m->charged, bytes);
 	if (bytes <= 0)
 		return true;
-	if (!atomic_load(&m->over) && before + bytes + atomic_load(&m->baseline) <= soft)
+	int64_t used = before + bytes + atomic_load(&m->baseline) + atomic_load(&m->claimed);
+	bool short_of = bytes >= LARGE_BYTES && used > soft / 2;
+	if (!atomic_load(&m->over) && used <= soft && (!short_of || really_fits(m, bytes)))
 		return true;
 	atomic_fetch_sub(&m->charged, bytes);
 	return false;
+}
+
+void memory_claim(struct memory *m, int64_t bytes)
+{
+	static const struct timespec pause = { 0, 1000000 };
+	uint64_t until = clock_now() + CLAIM_WAIT_NS;
+	pthread_mutex_lock(&m->claiming);
+	atomic_store(&m->claimed, bytes);
+	while (atomic_load(&m->charged) + atomic_load(&m->baseline) + bytes > m->soft && clock_now() < until)
+		nanosleep(&pause, NULL);
+	really_fits(m, bytes); /* gives back what is nobody's */
+	atomic_fetch_add(&m->charged, bytes);
+	atomic_store(&m->claimed, 0);
+	pthread_mutex_unlock(&m->claiming);
 }
 
 void memory_add(struct memory *m, int64_t bytes)

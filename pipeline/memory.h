@@ -2,6 +2,7 @@
 #ifndef PIPELINE_MEMORY_H
 #define PIPELINE_MEMORY_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -19,6 +20,8 @@ struct memory {
 	_Atomic int64_t charged;
 	_Atomic int64_t baseline; /* resident bytes at ready */
 	_Atomic bool over;        /* the last reading of the real resident size passed the limit */
+	_Atomic int64_t claimed;  /* by a memory_claim that waits for it */
+	pthread_mutex_t claiming; /* held by that claim; others wait for their turn */
 	int64_t limit, soft;      /* set before the first request */
 	struct series *charged_now, *at_rest;
 };
@@ -29,14 +32,20 @@ int64_t memory_ceiling(void);
 int64_t memory_resident(void);
 
 void memory_init(struct memory *m, int64_t limit, int64_t spike);
+/* Tells malloc what it may keep of what was freed, for all threads together a fraction of the limit: the more it keeps,
+ * the less it faults in again, and what it keeps is nobody's. Once, before the first request. */
+void memory_tune(const struct memory *m);
 void memory_ready(struct memory *m); /* takes the baseline */
 /* Reads the real size; gives freed pages back to the kernel when it is above the soft limit. */
 void memory_check(struct memory *m);
 
-/* Charges bytes unless that would pass `soft`. */
+/* Charges bytes unless that would pass `soft`, or, when they are many and the budget is short, the real size the limit. */
 bool memory_take(struct memory *m, int64_t bytes, int64_t soft);
 /* Charges without asking: for what is already there (a batch that grew). */
 void memory_add(struct memory *m, int64_t bytes);
+/* Charges for what must be done with what was taken already (an encoding): waits for room, at most a second, and meanwhile
+ * nobody else is given any. [pool threads] */
+void memory_claim(struct memory *m, int64_t bytes);
 void memory_give(struct memory *m, int64_t bytes);
 
 /* Shows the budget as metrics until memory_hide. */

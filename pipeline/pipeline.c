@@ -63,9 +63,12 @@ bool pipeline_run(struct pipeline *path, struct profiles *profiles, void **scrat
 	return result == BATCHER_TAKEN || error_set(err, ERROR_BUSY, "the queues of all destinations are full");
 }
 
-static void charge(void *memory, int64_t bytes)
+static void charge(void *memory, int64_t bytes, bool claim)
 {
-	memory_add(memory, bytes);
+	if (claim)
+		memory_claim(memory, bytes);
+	else
+		memory_add(memory, bytes);
 }
 
 bool pipeline_emit(void *context, struct packet *packet)

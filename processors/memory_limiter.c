@@ -121,7 +121,10 @@ const struct component_factory memory_limiter_processor = {
 	.type = "memory_limiter",
 	.help = "Sets the memory above which requests are refused with a retry hint.",
 	.manual = "Memory is charged before a request is decompressed and decoded, so its place in "
-		  "the list does not matter. Without it the hard limit is 80 % of the cgroup.",
+		  "the list does not matter. Without it the hard limit is 80 % of the cgroup.\n\n"
+		  "What exporters make of a packet (JSON, pprof, compressed bodies) is charged too and waits for room, for a "
+		  "second at most; batches close at a thirty-second of the soft limit if that comes first. Choose "
+		  "the limit at twenty times the largest message or more: below that, large requests wait for each other.\n",
 	.kind = COMPONENT_PROCESSOR,
 	.size = sizeof(struct limiter),
 	.config = &table,

@@ -447,6 +447,23 @@ static uint32_t known(uint32_t number)
 	return number < PPROF_PROFILE_FIELDS ? number : 0;
 }
 
+/* What the one takes the others cannot have: all together stay within what was charged. */
+static void share_budget(struct pprof_reader *r)
+{
+	struct profiles *p = r->p;
+	size_t scratch = r->memo.room * sizeof *r->memo.at + r->labels.room + r->label_sets.room +
+			 r->comments.room;
+	if (scratch == r->scratch)
+		return;
+	size_t taken = scratch + profiles_used(p), left = r->budget > taken ? r->budget - taken : 0;
+	r->scratch = scratch;
+	r->memo.max_bytes = r->memo.room * sizeof *r->memo.at + left;
+	r->labels.max = r->labels.room + left;
+	r->label_sets.max = r->label_sets.room + left;
+	r->comments.max = r->comments.room + left;
+	p->table_bytes_max = profiles_used(p) + left;
+}
+
 static bool walk(struct pprof_reader *r, int pass)
 {
 	uint32_t count[PPROF_PROFILE_FIELDS] = { 0 }, number = 0;
@@ -465,6 +482,7 @@ static bool walk(struct pprof_reader *r, int pass)
 			uint32_t ordinal = count[number]++;
 			if (step->pass == pass && !w.fault && !step->read(r, view, ordinal))
 				return error_prefix(r->err, "%s %u", step->name, ordinal);
+			share_budget(r);
 		}
 	}
 	memcpy(r->count, count, sizeof count);
@@ -549,7 +567,7 @@ static bool decode(struct pprof_reader *r, const struct metadatum *attributes)
 bool decode_pprof(struct profiles *p, const struct metadatum *attributes, struct error *err)
 {
 	size_t max = p->table_bytes_max;
-	struct pprof_reader r = { .p = p, .err = err, .memo.max_bytes = max };
+	struct pprof_reader r = { .p = p, .err = err, .memo.max_bytes = max, .budget = max };
 	bytes_init(&r.labels, max);
 	bytes_init(&r.label_sets, max);
 	bytes_init(&r.comments, max);
@@ -558,5 +576,6 @@ bool decode_pprof(struct profiles *p, const struct metadatum *attributes, struct
 	bytes_fini(&r.labels);
 	bytes_fini(&r.label_sets);
 	bytes_fini(&r.comments);
+	p->table_bytes_max = max;
 	return ok;
 }

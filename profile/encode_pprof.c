@@ -342,8 +342,15 @@ static void write_run(struct pprof_writer *w, const struct pprof_run *run, const
 	add_number(w, PPROF_DEFAULT_SAMPLE_TYPE, pprof_string(w, says->default_type));
 }
 
+/* One allocation of the right size: growing would need up to twice as much. */
 static bool join_tables(struct pprof_writer *w)
 {
+	size_t total = 0, max = w->table[0].max;
+	for (int i = 1; i < PPROF_PROFILE_FIELDS; i++)
+		total += w->table[i].len;
+	w->table[0].max = total < max ? total : max;
+	w->full |= total > w->table[0].room && !bytes_reserve(&w->table[0], total);
+	w->table[0].max = max;
 	for (int i = 1; i < PPROF_PROFILE_FIELDS; i++)
 		w->full |= !bytes_add(&w->table[0], w->table[i].at, w->table[i].len);
 	return !w->full;

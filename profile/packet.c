@@ -56,12 +56,17 @@ void packet_release_acks(struct packet *packet, bool failed)
 			ack_release(packet->contributions[i].ack, failed);
 }
 
-void packet_charge_to(struct packet *packet, void (*charge)(void *context, int64_t bytes),
-		      void *context)
+void packet_charge_to(struct packet *packet, packet_charge *charge, void *context)
 {
 	packet->charge = charge;
 	packet->charge_context = context;
-	charge(context, (int64_t)packet_footprint(packet));
+	charge(context, (int64_t)packet_footprint(packet), false);
+}
+
+void packet_claim(struct packet *packet, int64_t bytes)
+{
+	if (packet->charge)
+		packet->charge(packet->charge_context, bytes, bytes > 0);
 }
 
 static size_t form_footprint(const struct bytes *form)
@@ -83,7 +88,7 @@ void packet_unref(struct packet **slot)
 	if (!packet || atomic_fetch_sub_explicit(&packet->refs, 1, memory_order_acq_rel) != 1)
 		return;
 	if (packet->charge)
-		packet->charge(packet->charge_context, -(int64_t)packet_footprint(packet));
+		packet->charge(packet->charge_context, -(int64_t)packet_footprint(packet), false);
 	for (unsigned f = 0; f < FORM_COUNT; f++) {
 		drop_form(packet->forms[f].made);
 		pthread_mutex_destroy(&packet->forms[f].lock);
@@ -108,6 +113,12 @@ size_t packet_footprint(struct packet *packet)
 static size_t form_max(const struct packet *packet)
 {
 	return packet->otlp.len * 32 + 4096;
+}
+
+/* JSON of real profiles is three to four times as long, and grows by doubling. */
+static int64_t form_expected(const struct packet *packet, enum packet_form form)
+{
+	return (int64_t)packet->otlp.len * (form == FORM_JSON ? 6 : 1);
 }
 
 static struct bytes *
@@ -138,11 +149,13 @@ const struct bytes *packet_form(struct packet *packet, enum packet_form form,
 	pthread_mutex_lock(&packet->forms[form].lock);
 	made = packet->forms[form].made;
 	if (!made) {
+		int64_t expected = form_expected(packet, form);
+		packet_claim(packet, expected);
 		made = make_form(packet, encode, err);
 		atomic_fetch_add_explicit(&encodings[form], made != NULL, memory_order_relaxed);
 		packet->forms[form].made = made;
-		if (made && packet->charge)
-			packet->charge(packet->charge_context, (int64_t)form_footprint(made));
+		if (packet->charge)
+			packet->charge(packet->charge_context, (int64_t)form_footprint(made) - expected, false);
 	}
 	pthread_mutex_unlock(&packet->forms[form].lock);
 	return made;

@@ -33,6 +33,9 @@ struct contribution {
  */
 enum packet_form { FORM_OTLP, FORM_OTLP_GZIP, FORM_OTLP_ZSTD, FORM_JSON, FORM_REQUEST, FORM_COUNT };
 
+/* Bytes that are there or, with `claim`, will be in a moment: then it may wait for room. Negative: they are gone. */
+typedef void packet_charge(void *context, int64_t bytes, bool claim);
+
 struct packet {
 	_Atomic uint32_t refs;
 	struct bytes otlp; /* ExportProfilesServiceRequest == ProfilesData on the wire */
@@ -43,7 +46,7 @@ struct packet {
 	uint64_t oldest, newest; /* of its Profiles' times, ns since the epoch; 0: none has one */
 	struct contribution *contributions;
 	uint32_t contribution_count;
-	void (*charge)(void *context, int64_t bytes);
+	packet_charge *charge;
 	void *charge_context;
 	/* Encodings made from it. Each is made under its own lock and published once; then it never
 	 * changes. */
@@ -64,11 +67,12 @@ void packet_hold_acks(struct packet *packet);
 void packet_release_acks(struct packet *packet, bool failed);
 
 /*
- * From now on charge(context, bytes) hears of every change of the footprint, and at the last
- * packet_unref of its end (negative). Called once, before the packet is shared.
+ * From now on `charge` hears of every change of the footprint, and at the last packet_unref of its
+ * end (negative). Called once, before the packet is shared.
  */
-void packet_charge_to(struct packet *packet, void (*charge)(void *context, int64_t bytes),
-		      void *context);
+void packet_charge_to(struct packet *packet, packet_charge *charge, void *context);
+/* What encoding the packet needs for a while, until it is given back as a negative number. [pool thread] */
+void packet_claim(struct packet *packet, int64_t bytes);
 
 /* All memory that it holds, encodings included: what a queue accounts. */
 size_t packet_footprint(struct packet *packet);

@@ -54,6 +54,7 @@ struct pprof_reader {
 	struct bytes labels;                 /* of the sample being read: struct pprof_label */
 	struct bytes label_sets;             /* struct pprof_label_set */
 	struct bytes comments;               /* uint32_t: strings */
+	size_t budget, scratch;              /* of tables and scratch together; what scratch has taken of it */
 };
 
 /* All return false, so that `return pprof_refuse(...)` reads well. */

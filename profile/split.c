@@ -490,8 +490,7 @@ bool split_open(struct packet *packet, struct profiles *p, struct error *err)
 {
 	if (!profiles_reset(p, NULL, bytes_view(&packet->otlp), SIZE_MAX / 2))
 		return profiles_over_cap(p, err);
-	if (packet->charge)
-		packet->charge(packet->charge_context, (int64_t)tables_size(packet));
+	packet_claim(packet, (int64_t)tables_size(packet));
 	if (decode_otlp(p, err))
 		return true;
 	split_close(packet, p);
@@ -500,8 +499,7 @@ bool split_open(struct packet *packet, struct profiles *p, struct error *err)
 
 void split_close(struct packet *packet, struct profiles *p)
 {
-	if (packet->charge)
-		packet->charge(packet->charge_context, -(int64_t)tables_size(packet));
+	packet_claim(packet, -(int64_t)tables_size(packet));
 	p->input = (struct view){ 0 };
 }
 

@@ -19,7 +19,8 @@
 
 enum {
 	DEFAULT_MESSAGE_MIB = 4, /* grpc-go's */
-	ESTIMATE_LEAST = 65536
+	ESTIMATE_LEAST = 65536,
+	ESTIMATE_FIRST = 262144
 };
 
 struct otlp_receiver {
@@ -27,7 +28,7 @@ struct otlp_receiver {
 	const struct grpc_protocol *config;
 	struct rpc_server *server;
 	size_t message_max; /* on the wire, and inflated */
-	size_t expected;    /* moving average of sizes [completion-queue thread] */
+	size_t expected;    /* of the next message [completion-queue thread] */
 };
 
 /* One call. Freed by the reply, or when the call is refused or lost. */
@@ -35,6 +36,7 @@ struct otlp_call {
 	struct inbound in;
 	struct otlp_receiver *receiver;
 	struct rpc_call *call;
+	size_t len; /* of the message, as sent */
 };
 
 static const struct inbound_ops ops;
@@ -56,9 +58,11 @@ static size_t estimate(const struct otlp_receiver *r)
 	return r->expected > ESTIMATE_LEAST ? r->expected : ESTIMATE_LEAST;
 }
 
+/* Large ones come in company: up at once, down slowly. */
 static void learn_size(struct otlp_receiver *r, size_t len)
 {
-	r->expected = r->expected - r->expected / 8 + len / 8;
+	size_t lower = r->expected - r->expected / 8;
+	r->expected = len > lower ? len : lower;
 }
 
 static void headers(void *context, struct rpc_call *call)
@@ -92,6 +96,7 @@ static void message(void *context, struct rpc_call *call, size_t len)
 	struct otlp_call *c = rpc_call_user(call);
 	struct error err = { 0 };
 	learn_size(r, len);
+	c->len = len;
 	if (gate_charge(r->host->gate, &c->in, len, &err)) {
 		gate_submit(r->host->gate, &c->in);
 		return;
@@ -116,15 +121,26 @@ static enum coding coding_of(struct view body, int told)
 	return (enum coding)told;
 }
 
+/* Until it has been read the message is there twice. */
+static bool linearise(struct otlp_call *c, struct bytes *raw, struct error *err)
+{
+	struct inbound *in = &c->in;
+	raw->len = 0;
+	raw->max = c->receiver->message_max;
+	if (!gate_charge(in->gate, in, 2 * c->len, err))
+		return false;
+	if (!bytes_reserve(raw, c->len ? c->len : 1) || !rpc_call_read(c->call, raw))
+		return error_set(err, ERROR_TOO_LARGE, "the message has more than %zu bytes", raw->max);
+	return gate_charge(in->gate, in, c->len, err);
+}
+
 static bool load(struct inbound *in, struct body *body, struct view *out, struct error *err)
 {
 	struct otlp_call *c = call_of(in);
 	int told = rpc_call_coding(c->call);
 	size_t cap = c->receiver->message_max;
-	body->raw.len = 0;
-	body->raw.max = cap;
-	if (!bytes_reserve(&body->raw, 1) || !rpc_call_read(c->call, &body->raw))
-		return error_set(err, ERROR_TOO_LARGE, "the message has more than %zu bytes", cap);
+	if (!linearise(c, &body->raw, err))
+		return false;
 	*out = bytes_view(&body->raw);
 	enum coding coding = coding_of(*out, told);
 	size_t held = out->len;
@@ -184,6 +200,7 @@ static bool create(void *self, const void *config, const struct host *host, stru
 	r->config = &((const struct otlp_config *)config)->protocols.grpc;
 	int64_t mib = r->config->max_recv_msg_size_mib;
 	r->message_max = (size_t)(mib ? mib : DEFAULT_MESSAGE_MIB) << 20;
+	r->expected = ESTIMATE_FIRST;
 	return true;
 }
 

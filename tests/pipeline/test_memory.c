@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <pthread.h>
+#include <sched.h>
 #include <stddef.h>
 
 #include <cmocka.h>
@@ -33,7 +35,7 @@ static void what_is_resident_at_rest_counts_and_what_is_charged_counts_once(void
 {
 	struct memory m;
 	(void)state;
-	memory_init(&m, INT64_C(1) << 40, 0);
+	memory_init(&m, INT64_C(1) << 40, 1 << 30);
 	memory_add(&m, 4096);
 	memory_ready(&m);
 	int64_t resident = memory_resident();
@@ -56,6 +58,50 @@ static void a_process_that_is_really_larger_than_the_limit_takes_nothing(void **
 	assert_true(memory_take(&m, 1, m.soft));
 }
 
+static void what_is_much_must_fit_the_real_size_too(void **state)
+{
+	struct memory m;
+	(void)state;
+	memory_init(&m, memory_resident() + (4 << 20), 0);
+	memory_ready(&m);
+	atomic_store(&m.baseline, 1); /* as if all that is resident had come since, and nobody had charged it */
+	assert_true(memory_take(&m, 1 << 19, m.soft));
+	assert_false(memory_take(&m, 8 << 20, m.soft));
+}
+
+static void *give_later(void *argument)
+{
+	struct memory *m = argument;
+	while (!atomic_load(&m->claimed))
+		sched_yield();
+	assert_false(memory_take(m, 1, m->soft));
+	memory_give(m, 60);
+	return NULL;
+}
+
+static void a_claim_goes_before_those_who_ask_later(void **state)
+{
+	struct memory m;
+	pthread_t other;
+	(void)state;
+	memory_init(&m, 100, 20);
+	memory_add(&m, 60);
+	pthread_create(&other, NULL, give_later, &m);
+	memory_claim(&m, 50);
+	pthread_join(other, NULL);
+	assert_int_equal(m.charged, 50);
+	assert_int_equal(m.claimed, 0);
+}
+
+static void a_claim_that_finds_no_room_is_charged_all_the_same(void **state)
+{
+	struct memory m;
+	(void)state;
+	memory_init(&m, 100, 20);
+	memory_claim(&m, 500);
+	assert_int_equal(m.charged, 500);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -63,6 +109,9 @@ int main(void)
 		cmocka_unit_test(giving_back_never_fails),
 		cmocka_unit_test(what_is_resident_at_rest_counts_and_what_is_charged_counts_once),
 		cmocka_unit_test(a_process_that_is_really_larger_than_the_limit_takes_nothing),
+		cmocka_unit_test(what_is_much_must_fit_the_real_size_too),
+		cmocka_unit_test(a_claim_goes_before_those_who_ask_later),
+		cmocka_unit_test(a_claim_that_finds_no_room_is_charged_all_the_same),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
