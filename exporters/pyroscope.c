@@ -171,7 +171,8 @@ static bool plan(void *instance, struct packet *packet, const struct limits *wan
 	struct series_labels series;
 	struct regroup r = { .series = &series, .slots = self->slots, .now = clock_wall(),
 			     .cumulative = self->config->delta.index == DELTA_CUMULATIVE,
-			     .stack_max = (uint32_t)self->config->max_stack_depth };
+			     .stack_max = (uint32_t)self->config->max_stack_depth,
+			     .samples_max = limits.samples < UINT32_MAX ? (uint32_t)limits.samples : 0 };
 	uint32_t first = parts->count;
 	limits.resources = 1;
 	series_init(&series, &self->rules);

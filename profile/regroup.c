@@ -298,6 +298,24 @@ static void join_profile(struct profiles *p, const struct run *runs, uint32_t co
 	into->changed = 1;
 }
 
+/* As many samples as one pprof may have, from one on, of all Profiles of the run; returns where the next part begins. */
+static uint32_t put_part(struct work *w, const struct run *run, uint32_t from, struct scope *scope)
+{
+	struct profiles *p = w->p;
+	uint32_t left = p->profiles.at[run->first].samples.count - from, most = w->r->samples_max;
+	uint32_t count = most && left > most ? most : left;
+	uint64_t time = slots_take(w->r->slots, w->groups.at[run->group].key, run->time);
+	w->r->moved += time != run->time;
+	for (uint32_t i = 0; i < run->count && profiles_room(p, &p->profiles, 1); i++) {
+		struct profile *part = &p->profiles.at[p->profiles.count++];
+		*part = p->profiles.at[run->first + i];
+		part->time = time;
+		part->samples = (struct list){ part->samples.first + from, count };
+		scope->profiles.count++;
+	}
+	return from + count;
+}
+
 /* Puts the runs that become one pprof at the end of the series' last scope; returns how many they were. */
 static uint32_t put_run(struct work *w, const struct run *runs, uint32_t left, struct scope *scope)
 {
@@ -308,13 +326,10 @@ static uint32_t put_run(struct work *w, const struct run *runs, uint32_t left, s
 	for (uint32_t i = 0; i < runs->count && count > 1; i++)
 		join_profile(p, runs, count, i);
 	w->r->merged += count - 1;
-	uint64_t time = slots_take(w->r->slots, w->groups.at[runs->group].key, runs->time);
-	w->r->moved += time != runs->time;
-	for (uint32_t i = 0; i < runs->count && profiles_room(p, &p->profiles, 1); i++) {
-		p->profiles.at[p->profiles.count] = p->profiles.at[runs->first + i];
-		p->profiles.at[p->profiles.count++].time = time;
-		scope->profiles.count++;
-	}
+	uint32_t samples = p->profiles.at[runs->first].samples.count, at = 0;
+	do
+		at = put_part(w, runs, at, scope);
+	while (at < samples && !p->over_cap);
 	return count;
 }
 

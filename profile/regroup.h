@@ -23,6 +23,7 @@ struct regroup {
 	struct slots *slots;
 	bool cumulative;       /* no __delta__ */
 	uint32_t stack_max;    /* frames; 0: none */
+	uint32_t samples_max;  /* of one pprof: more become several, a millisecond apart; 0: none */
 	uint64_t now;          /* ns since the epoch */
 	uint64_t stacks_cut, merged, moved; /* counted, never reset */
 };

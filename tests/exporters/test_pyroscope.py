@@ -200,7 +200,7 @@ def test_a_profile_over_the_limits_goes_in_parts_a_millisecond_apart(build):
         sent = rig.send(make.pprof(1, samples=20000, functions=200))
         rig.settle(40000)
         profiles = [p for request in sink.taken for p in request.profiles]
-        assert len(sink.taken) > 1 and all(len(request.series) == 1 for request in sink.taken)
+        assert len(profiles) > 1 and all(len(request.series) == 1 for request in sink.taken)
         assert max(len(p.sample) for p in profiles) <= 16000
         assert max(request.plain_size for request in sink.taken) <= 2 << 20
         assert len({p.time_nanos // 10 ** 6 for p in profiles}) == len(profiles)
@@ -241,23 +241,28 @@ def test_what_the_store_would_refuse_by_its_age_is_dropped_with_the_reason(build
 @pytest.mark.parametrize("answer", [
     reply(413),
     refusal(400, "invalid_argument", "the profile with labels 'x' exceeds the size limit "
-                                     "(max_profile_size_byte, actual: 9, limit: 5000)"),
-    reply(400, gzip.compress(b"the profile exceeds the size limit (max_profile_size_byte, actual: 9, limit: 5000)"),
+                                     "(max_profile_size_byte, actual: 99999, limit: 50000)"),
+    reply(400, gzip.compress(b"the profile exceeds the size limit (max_profile_size_byte, actual: 99999, limit: 50000)"),
           {"Content-Encoding": "gzip"}),
     refusal(400, "invalid_argument", "the profile with labels 'x' exceeds the samples count limit "
-                                     "(max_profile_stacktrace_samples, actual: 9, limit: 100)"),
+                                     "(max_profile_stacktrace_samples, actual: 99999, limit: 1000)"),
 ])
 def test_a_refusal_for_size_teaches_a_smaller_one(build, answer):
     with PushSink() as sink, Rig(build, sink) as rig:
-        sink.answer = lambda taken, _: OK if taken.plain_size <= 6000 else answer
-        sent = rig.send(make.pprof(1, samples=500, functions=40))
-        rig.settle(1000)
-        assert rig.total("out") == 1000 and len(sink.taken) > 2
+        def takes(taken):
+            if b"samples count" in answer:
+                return max(len(p.sample) for p in taken.profiles) <= 1000
+            return taken.plain_size <= 60000
+
+        sink.answer = lambda taken, _: OK if takes(taken) else answer
+        sent = rig.send(make.pprof(1, samples=5000, functions=40))
+        rig.settle(10000)
+        assert rig.total("out") == 10000 and len(sink.taken) > 2
         assert sink.values(CPU) == pprof.values(sent, 1)
         assert len(set(times(sink))) == len(times(sink))
         refused = len(sink.seen) - len(sink.taken)
-        rig.send(make.pprof(2, samples=500, functions=40), at=10 ** 9)
-        rig.settle(2000)
+        rig.send(make.pprof(2, samples=5000, functions=40), at=10 ** 9)
+        rig.settle(20000)
         assert len(sink.seen) - len(sink.taken) == refused, "what was learned is kept"
 
 

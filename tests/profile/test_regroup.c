@@ -218,6 +218,23 @@ static void deep_stacks_keep_the_leaf(void **state)
 	assert_int_equal(r.stacks_cut, 1);
 }
 
+static void too_many_samples_become_pprofs_with_all_types(void **state)
+{
+	(void)state;
+	r.samples_max = 2;
+	uint32_t stacks[5];
+	for (int i = 0; i < 5; i++)
+		stacks[i] = open_frame(&p, "main");
+	resource("a");
+	for (int type = 0; type < 2; type++) {
+		open_profile(&p, type ? "cpu" : "samples", "count")->time = 5 * MS;
+		for (int i = 0; i < 5; i++)
+			open_value(&p, stacks[i], NONE, 1);
+	}
+	regroup();
+	assert_string_equal(profiles_of(0), "samples:5:2 cpu:5:2 samples:6:2 cpu:6:2 samples:7:1 cpu:7:1");
+}
+
 static void a_cut_profile_moves_behind_what_its_series_has(void **state)
 {
 	(void)state;
@@ -259,6 +276,7 @@ int main(void)
 		TEST(a_profile_without_type_is_unknown),
 		TEST(services_without_a_name_have_that_of_their_program),
 		TEST(deep_stacks_keep_the_leaf),
+		TEST(too_many_samples_become_pprofs_with_all_types),
 		TEST(a_cut_profile_moves_behind_what_its_series_has),
 		TEST(the_same_series_of_another_request_is_the_same),
 	};
