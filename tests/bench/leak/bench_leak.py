@@ -13,6 +13,7 @@ protection is missing: it takes some out of a copy of the code, builds that, and
 import collections
 import pathlib
 import random
+import signal
 import sys
 import tempfile
 import time
@@ -216,4 +217,5 @@ def main():
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # unwinds, and ends what was started
     sys.exit(main())

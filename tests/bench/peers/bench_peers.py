@@ -9,6 +9,7 @@ QUICK=1: fewer sets and repeats. ROWS=PART OF A NAME: only such sets; nothing is
 import contextlib
 import os
 import pathlib
+import signal
 import statistics
 import sys
 import tempfile
@@ -149,4 +150,5 @@ def main():
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # unwinds, and ends what was started
     sys.exit(main())

@@ -17,10 +17,13 @@ same for both programs (`load.c`, `sink.c`, on gRPC's C core), and their own bes
 The program has one processor, the tools another. In a row all programs run, and get the same bodies in turn, %d times, a
 burst as fast as they take it; its cost is the program's user and system time until all is delivered. Every body of a set is
 different. All samples, timestamps and values that went in must be counted at the sink, or the run fails; what policy makes
-equal is merged, and counted by the program. *bare*: OTLP in, OTLP out. *limiter, resource*: `memory_limiter` and
-`resource`. *all policy*: these, an allow-list, PII detection and `batch`, of which the Collector has none for
-profiles. gzip: in and out. Ratios are the Collector's CPU seconds per GB (uncompressed) divided by those of Portcullis: median of the
-repeats (least–most)."""
+equal is merged, and counted by the program.
+
+*bare*: OTLP in, OTLP out. *limiter*: `memory_limiter` and `resource`. *all policy*: these, an allow-list, PII detection and
+`batch`, none of which the Collector has for profiles. gzip: in and out. The five sets that the bars are judged by are real
+profiles with names, times and values varied; where the collection of them does not lie beside the checkout, made ones,
+and called so (`bodies.py`). A ratio is the Collector's CPU seconds per GB (uncompressed) divided by those of Portcullis: median
+of the repeats (least–most)."""
 
 
 def cost(figures):
