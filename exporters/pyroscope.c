@@ -488,7 +488,7 @@ static bool check(const void *config, struct error *err)
 	bool gzip = !given(c->compression) || !strcmp(c->compression, "gzip") || !strcmp(c->compression, "none");
 	if (!given(c->endpoint))
 		return error_set(err, ERROR_CONFIG, "endpoint must be specified");
-	if (!http_client_check(c->endpoint, &c->headers, err))
+	if (!http_client_check(c->endpoint, &c->headers, err) || !http_client_check_proxy(c->proxy_url, err))
 		return false;
 	if (!gzip)
 		return error_set(err, ERROR_CONFIG, "unsupported compression type \"%s\": the store takes gzip or none",
@@ -507,7 +507,7 @@ static const char *const deltas[] = { "delta", "cumulative", NULL };
 		   .help = text)
 
 static const struct config_row label_rows[] = {
-	LABEL_ROW(max_names, "max_names", "30", 3, SERIES_LABELS_MAX,
+	LABEL_ROW(max_names, "max_names", "30", 3, 100,
 		  "Labels of a series, with those of its samples; of more, those of lowest precedence go."),
 	LABEL_ROW(max_name_length, "max_name_length", "1024", 16, 65536, "Bytes; a label with a longer name goes."),
 	LABEL_ROW(max_value_length, "max_value_length", "2048", 16, 65536, "Bytes; a longer value is cut."),

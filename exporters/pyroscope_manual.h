@@ -44,7 +44,9 @@
 	"millisecond. A part " \
 	"keeps its time over retries, so that a request whose answer was lost does not count twice " \
 	"(with the newest store: once it " \
-	"has compacted). Profiles older than an hour, or ten minutes ahead, are dropped as the store " \
+	"has compacted). Two gateways do not know of each other's times: where both carry profiles of one " \
+	"service, give them a label that tells them apart (`resource`). Profiles older than an " \
+	"hour, or ten minutes ahead, are dropped as the store " \
 	"would drop them (reasons " \
 	"`too_old`, `too_new`); `limits` changes that.\n\n" \
 	"**Size.** A profile is cut into parts of at most 16000 samples and 1920 KiB, not compressed, " \

@@ -71,6 +71,15 @@ bool http_client_check(const char *url, const struct pairs *headers, struct erro
 	return true;
 }
 
+bool http_client_check_proxy(const char *text, struct error *err)
+{
+	CURLU *url = curl_url();
+	bool good = !text || !*text ||
+		    (!curl_url_set(url, CURLUPART_URL, text, CURLU_NON_SUPPORT_SCHEME) && has_part(url, CURLUPART_HOST));
+	curl_url_cleanup(url);
+	return good || error_set(err, ERROR_CONFIG, "proxy_url must be a URL with a scheme and a host");
+}
+
 void http_client_place(const char *text, char **host, char **port)
 {
 	CURLU *url = curl_url();

@@ -63,6 +63,7 @@ struct http_client;
 
 /* Can requests be sent so? URL, and names and values of headers; err names keys, never values. */
 bool http_client_check(const char *url, const struct pairs *headers, struct error *err);
+bool http_client_check_proxy(const char *url, struct error *err); /* NULL and "" are good */
 /* "host" and "port" of a good URL, the scheme's port where it names none; freed by the caller. */
 void http_client_place(const char *url, char **host, char **port);
 

@@ -406,6 +406,14 @@ def test_headers(build, more, header, value):
         assert "s3cret" not in rig.gateway.log()
 
 
+def test_requests_go_through_the_proxy(build):
+    with PushSink() as sink, Rig(build, sink, "proxy_url: http://127.0.0.1:%d" % sink.port,
+                                 endpoint="http://store.invalid:4040") as rig:
+        rig.send()
+        rig.settle(60)
+        assert sink.taken[0].path == "http://store.invalid:4040" + PATH
+
+
 @pytest.mark.parametrize("more, text", [
     ("tenant: a|b", "tenant: at most 150 letters"),
     ("tenant: 'two words'", "tenant: at most 150 letters"),
@@ -419,6 +427,8 @@ def test_headers(build, more, header, value):
     ("bearer_token: y, basic_auth: {username: z}", "not both"),
     ("compression: zstd", "the store takes gzip or none"),
     ("preset: v3", "preset"),
+    ("proxy_url: 'no proxy'", "proxy_url must be a URL"),
+    ("label_limits: {max_names: 2}", "max_names"),
     ("labels: ascii", "labels"),
     ("tls: {cert_file: x}", "provide both certificate and key"),
 ])
