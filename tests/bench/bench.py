@@ -22,6 +22,7 @@ from harness import corpus, otlp, peers  # noqa: E402
 from harness.gateway import Gateway  # noqa: E402
 
 RATIO_MAX, PIPELINE_MAX, RSS_MAX, READY_CPU_MAX, SIZE_MAX = 0.33, 65.0, 32 << 20, 0.050, 1.02
+SPLIT_GROWTH_MAX = 1.1
 missed = []
 
 
@@ -32,7 +33,7 @@ def row(name, value, limit, unit):
         missed.append(name)
 
 
-def instructions(program, *arguments):
+def instructions(program, *arguments, passes=2):
     """(instructions of one pass, its printed line); a difference of two runs is free of what surrounds the pass."""
     def run(passes):
         with tempfile.NamedTemporaryFile() as out:
@@ -41,8 +42,8 @@ def instructions(program, *arguments):
                  str(BUILD / "tests/bench" / program), "-n", str(passes), *map(str, arguments)],
                 capture_output=True, text=True, check=True)
         return int(re.search(r"Collected : (\d+)", done.stderr)[1]), done.stdout
-    two, line = run(2)
-    return two / 2, dict(re.findall(r"(\w+) ([\d.e+]+)", line))
+    counted, line = run(passes)
+    return counted / passes, dict(re.findall(r"(\w+) ([\d.e+]+)", line))
 
 
 def five_files(directory):
@@ -74,6 +75,17 @@ def bench_pipeline(series):
     ours, line = instructions("bench_pipeline", *series)
     row("gzip, allowlist, pii, batch 10, zstd-1: %d requests" % len(series), ours / int(line["in"]), PIPELINE_MAX,
         "Ir/B")
+
+
+def bench_split():
+    """Parts stay as they are while packet and tables grow tenfold and hundredfold: so must the cost of each byte."""
+    for limit in ("-b8000", "-s150", "-p1"):
+        each = []
+        for scale in (1, 10, 100):
+            counted, line = instructions("bench_split", limit, scale, passes=1)
+            each.append(counted / int(line["in"]))
+        row("splitting by %s: 10x / 1x" % limit, each[1] / each[0], SPLIT_GROWTH_MAX, "(%.0f Ir/B)" % each[0])
+        row("splitting by %s: 100x / 1x" % limit, each[2] / each[0], SPLIT_GROWTH_MAX, "(%s parts)" % line["parts"])
 
 
 def cpu_seconds(pid):
@@ -170,6 +182,7 @@ def main():
     with tempfile.TemporaryDirectory() as scratch:
         directory = pathlib.Path(scratch)
         bench_codec(five_files(directory))
+        bench_split()
         bench_series(directory)
         bench_start()
     if missed:
