@@ -83,6 +83,7 @@ static void headers(void *context, struct rpc_call *call)
 		.ack = &c->in.ack,
 	};
 	if (!gate_admit(r->host->gate, &c->in, estimate(r), &err)) {
+		learn_size(r, 0); /* if the estimate was the reason, it must not stay one */
 		refuse(c, &err);
 		return;
 	}

@@ -126,7 +126,18 @@ def test_a_message_larger_than_its_estimate_is_charged_before_it_is_read(program
     with serve(program, limit=280000) as s:
         assert refusal(lambda: s.call(EXPORT, BODY))[0] == CODE.UNAVAILABLE
         assert charged(s) == (0, 262144, ["memory"])
-        assert s.call(EXPORT, b"x") == b""
+
+
+def test_a_large_message_does_not_shut_out_the_small_ones_behind_it(program):
+    with serve(program, limit=200000) as s:
+        refused = 0
+        while refused < 20:
+            try:
+                assert s.call(EXPORT, b"x") == b""
+                break
+            except grpc.RpcError:
+                refused += 1
+        assert 0 < refused < 20
 
 
 def test_the_estimate_follows_the_sizes(program):
