@@ -93,9 +93,13 @@ static bool busy(struct inbound *in, struct error *err, const char *reason, cons
 	return false;
 }
 
-static bool out_of_memory(struct inbound *in, struct error *err)
+/* For want of `bytes` in all. To come back with what could never fit would be in vain. */
+static bool out_of_memory(const struct gate *gate, struct inbound *in, int64_t bytes, struct error *err)
 {
-	return busy(in, err, "memory", "data refused due to high memory usage");
+	if (memory_could_take(gate->options.memory, bytes))
+		return busy(in, err, "memory", "data refused due to high memory usage");
+	in->refusal = "too_large";
+	return error_set(err, ERROR_TOO_LARGE, "the request needs more memory than the limit leaves for requests");
 }
 
 static bool has_room(const struct gate *gate)
@@ -126,7 +130,7 @@ static bool admit(struct gate *gate, struct inbound *in, size_t bytes, struct er
 		return busy(in, err, "queue_full", "the queues of all destinations are full");
 	if (workers_full(*gate->options.workers))
 		return busy(in, err, "workers_busy", "too many requests are waiting");
-	return charge_to(gate, in, (int64_t)bytes) || out_of_memory(in, err);
+	return charge_to(gate, in, (int64_t)bytes) || out_of_memory(gate, in, (int64_t)bytes, err);
 }
 
 bool gate_admit(struct gate *gate, struct inbound *in, size_t bytes, struct error *err)
@@ -140,7 +144,7 @@ bool gate_admit(struct gate *gate, struct inbound *in, size_t bytes, struct erro
 
 bool gate_charge(struct gate *gate, struct inbound *in, size_t bytes, struct error *err)
 {
-	return charge_to(gate, in, (int64_t)bytes) || out_of_memory(in, err);
+	return charge_to(gate, in, (int64_t)bytes) || out_of_memory(gate, in, (int64_t)bytes, err);
 }
 
 void gate_forget(struct gate *gate, struct inbound *in, const char *transport, const char *reason)
@@ -227,17 +231,20 @@ void gate_submit(struct gate *gate, struct inbound *in)
 
 /*
  * The tables are charged before anything is decoded: sixteen times the body if the budget allows, for that
- * is what the densest legitimate table needs, else eight or four times. What is charged is the cap, and what the batch
+ * is what the densest legitimate table needs, else eight or four times; *more is what the next larger would have cost,
+ * 0: nothing. What is charged is the cap, and what the batch
  * may grow by until it is charged itself.
  */
-static size_t charge_tables(struct gate *gate, struct inbound *in, size_t body, bool *squeezed)
+static size_t charge_tables(struct gate *gate, struct inbound *in, size_t body, int64_t *more)
 {
 	int64_t base = in->charged;
+	*more = 0;
 	for (size_t factor = 16; factor >= 4; factor /= 2) {
 		size_t cap = body * factor + 65536;
-		*squeezed = factor < 16;
-		if (charge_to(gate, in, base + (int64_t)(cap + COLLECTED * body)))
+		int64_t needed = base + (int64_t)(cap + COLLECTED * body);
+		if (charge_to(gate, in, needed))
 			return cap;
+		*more = needed;
 	}
 	return 0;
 }
@@ -295,18 +302,18 @@ static bool run(struct worker *worker, struct inbound *in, struct error *err)
 {
 	struct gate *gate = in->gate;
 	struct view body;
-	bool squeezed = false;
+	int64_t more;
 	if (!in->ops->load(in, &worker->body, &body, err))
 		return false;
 	int64_t held = in->charged;
-	size_t cap = charge_tables(gate, in, body.len, &squeezed);
+	size_t cap = charge_tables(gate, in, body.len, &more);
 	if (!cap)
-		return out_of_memory(in, err);
+		return out_of_memory(gate, in, more, err);
 	bool taken = run_paths(worker, in, body, cap, err);
 	/* The tables are free again, though the sender may still have to wait for a destination. */
 	charge_to(gate, in, held);
-	if (!taken && err->kind == ERROR_TOO_LARGE && squeezed)
-		return out_of_memory(in, err);
+	if (!taken && err->kind == ERROR_TOO_LARGE && more)
+		return out_of_memory(gate, in, more, err);
 	return taken;
 }
 

@@ -11,9 +11,9 @@
 #include <string.h>
 
 #define WORKER_QUEUE 1024
+#define PACKET_SHARE 32 /* of the soft limit: what a batch may have */
 /* What workers, and open batches, may keep while they are empty: these parts of the soft limit each. More would starve
  * the requests for whose sake it is kept. */
-#define PACKET_SHARE 32 /* of the soft limit: what a batch may have */
 #define IDLE_SHARE 8
 
 struct instance { /* of a component */

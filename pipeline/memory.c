@@ -100,6 +100,11 @@ bool memory_take(struct memory *m, int64_t bytes, int64_t soft)
 	return false;
 }
 
+bool memory_could_take(const struct memory *m, int64_t bytes)
+{
+	return bytes + atomic_load(&m->baseline) <= m->soft;
+}
+
 void memory_claim(struct memory *m, int64_t bytes)
 {
 	static const struct timespec pause = { 0, 1000000 };

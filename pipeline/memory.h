@@ -41,6 +41,8 @@ void memory_check(struct memory *m);
 
 /* Charges bytes unless that would pass `soft`, or, when they are many and the budget is short, the real size the limit. */
 bool memory_take(struct memory *m, int64_t bytes, int64_t soft);
+/* Would the bytes fit if nothing else were charged? */
+bool memory_could_take(const struct memory *m, int64_t bytes);
 /* Charges without asking: for what is already there (a batch that grew). */
 void memory_add(struct memory *m, int64_t bytes);
 /* Charges for what must be done with what was taken already (an encoding): waits for room, at most a second, and meanwhile

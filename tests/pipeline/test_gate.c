@@ -217,10 +217,27 @@ static void memory_is_refused_before_the_body_with_a_retry_hint(void **state)
 	struct fake fake = fake_request(0);
 	struct error err;
 	open_gate(f, 0);
-	assert_false(gate_admit(f->gate, &fake.in, 9 << 20, &err));
+	memory_add(&f->memory, 5 << 20);
+	assert_false(gate_admit(f->gate, &fake.in, 4 << 20, &err));
 	assert_int_equal(err.kind, ERROR_BUSY);
 	assert_in_range(err.retry_after_ms, 1000, 2000);
-	assert_int_equal(f->memory.charged, 0);
+	assert_int_equal(f->memory.charged, 5 << 20);
+	memory_give(&f->memory, 5 << 20);
+}
+
+static void what_could_never_fit_is_refused_for_good(void **state)
+{
+	struct fixture *f = *state;
+	struct fake headers = fake_request(0), body = fake_request((1 << 20) - 1);
+	struct error err;
+	open_gate(f, 1);
+	assert_false(gate_charge(f->gate, &headers.in, 9 << 20, &err));
+	assert_int_equal(err.kind, ERROR_TOO_LARGE);
+	gate_forget(f->gate, &headers.in, "grpc", NULL);
+	run(f, &body);
+	assert_true(body.refused);
+	assert_int_equal(body.kind, ERROR_TOO_LARGE);
+	assert_int_equal(read_metric(f, REASON("too_large")), 2);
 }
 
 static void what_was_admitted_is_charged_until_it_is_forgotten(void **state)
@@ -239,7 +256,7 @@ static void what_was_admitted_is_charged_until_it_is_forgotten(void **state)
 static void a_body_that_leaves_no_room_for_tables_is_refused_with_a_retry_hint(void **state)
 {
 	struct fixture *f = *state;
-	struct fake fake = fake_request((1 << 20) - 1);
+	struct fake fake = fake_request(1 << 19);
 	open_gate(f, 1);
 	memory_add(&f->memory, 6 << 20);
 	run(f, &fake);
@@ -289,11 +306,13 @@ static void every_request_is_counted_once(void **state)
 	gate_unref(&f->gate);
 	f->workers = start_workers(f);
 	open_gate(f, 0);
-	assert_false(gate_admit(f->gate, &full.in, 9 << 20, &err));
+	memory_add(&f->memory, 5 << 20);
+	assert_false(gate_admit(f->gate, &full.in, 4 << 20, &err));
 	gate_forget(f->gate, &full.in, "grpc", NULL);
 	assert_true(gate_admit(f->gate, &large.in, 10, &err));
-	assert_false(gate_charge(f->gate, &large.in, 9 << 20, &err));
+	assert_false(gate_charge(f->gate, &large.in, 4 << 20, &err));
 	gate_forget(f->gate, &large.in, "grpc", NULL);
+	memory_give(&f->memory, 5 << 20);
 	assert_true(gate_admit(f->gate, &lost.in, 10, &err));
 	gate_forget(f->gate, &lost.in, "grpc", "cancelled");
 	assert_int_equal(read_metric(f, OUTCOME("success")), 1);
@@ -400,6 +419,7 @@ int main(void)
 		TEST(what_cannot_be_decoded_is_told_and_nothing_leaves),
 		TEST(bad_profiles_are_told_beside_success),
 		TEST(memory_is_refused_before_the_body_with_a_retry_hint),
+		TEST(what_could_never_fit_is_refused_for_good),
 		TEST(what_was_admitted_is_charged_until_it_is_forgotten),
 		TEST(a_body_that_leaves_no_room_for_tables_is_refused_with_a_retry_hint),
 		TEST(a_closed_gate_refuses),
