@@ -65,8 +65,9 @@ extern const struct config_table grpc_keepalive_table;
 /* What the manual says of all of them. */
 #define GRPC_SENDER_MANUAL \
 	"Answers are classified as OTLP says: CANCELLED, DEADLINE_EXCEEDED, ABORTED, OUT_OF_RANGE, UNAVAILABLE and " \
-	"DATA_LOSS are tried again, RESOURCE_EXHAUSTED only with RetryInfo, whose delay is kept; everything else drops " \
-	"the data. "
+	"DATA_LOSS are tried again, RESOURCE_EXHAUSTED only with RetryInfo, whose delay is kept. A request that the " \
+	"server calls too large is split and sent in parts, by the limit that it names or by half, and so is what comes " \
+	"after (`limits`); everything else drops the data. "
 #define GRPC_SENDER_MANUAL_END \
 	"A server that stops reading in the middle of a request is given up after 10 s (with `keepalive`: after its " \
 	"`timeout`); a stop of the gateway waits for that.\n\n" \

@@ -95,12 +95,13 @@ static const struct config_row rows[] = {
 	CONFIG_ROW(struct batch_config, send_batch_max_size, .key = "send_batch_max_size",
 		   .def = "0", .unit = "samples", .limited = true, .max = UINT32_MAX,
 		   .help = "A batch closes before it would have more; 0: no limit. A single larger "
-			   "request leaves alone."),
+			   "request leaves alone; an exporter's `limits` split it."),
 	CONFIG_ROW(struct batch_config, send_batch_max_bytes, .key = "send_batch_max_bytes",
 		   .def = "3145728", .unit = "bytes", .limited = true, .max = UINT32_MAX,
 		   .help = "A batch closes before its encoded size would pass this, so that requests "
 			   "that passed alone never become one that a 4 MiB receiver refuses; 0: no "
-			   "limit. A single larger request leaves alone."),
+			   "limit. A single larger request leaves alone; an exporter splits it "
+			   "where its destination takes less."),
 	CONFIG_ROW(struct batch_config, metadata_keys, .key = "metadata_keys",
 		   .help = "Requests are batched together only if these metadata are equal; the "
 			   "receiver must have `include_metadata`. Case does not matter."),

@@ -200,7 +200,7 @@ static bool make_candidate(struct splitter *s, bool anyway, struct candidate *c)
 	struct collect_added added;
 	*c = (struct candidate){ .ratio = 2 };
 	if (collect_add(s->collect, &s->cut, false, &added, s->err) != COLLECT_ADDED) {
-		s->spent += INT32_MAX; /* it is more than any message may be */
+		s->spent += s->whole->otlp.len; /* it is more than any message may be */
 		return true;
 	}
 	c->samples = added.samples_in;
@@ -488,18 +488,18 @@ static size_t tables_size(const struct packet *packet)
 
 bool split_open(struct packet *packet, struct profiles *p, struct error *err)
 {
-	if (!profiles_reset(p, NULL, bytes_view(&packet->otlp), SIZE_MAX / 2))
-		return profiles_over_cap(p, err);
+	bool fits = profiles_reset(p, NULL, bytes_view(&packet->otlp), SIZE_MAX / 2);
 	packet_claim(packet, (int64_t)tables_size(packet));
-	if (decode_otlp(p, err))
+	if (fits && decode_otlp(p, err))
 		return true;
 	split_close(packet, p);
-	return false;
+	return fits ? false : profiles_over_cap(p, err);
 }
 
 void split_close(struct packet *packet, struct profiles *p)
 {
-	packet_claim(packet, -(int64_t)tables_size(packet));
+	if (p->input.at)
+		packet_claim(packet, -(int64_t)tables_size(packet));
 	p->input = (struct view){ 0 };
 }
 
