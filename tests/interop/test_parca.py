@@ -3,9 +3,11 @@
 import re
 import time
 
+import grpc
 import pytest
 
-from harness import corpus, peers, pprof
+from harness import build as make
+from harness import corpus, otlp, peers, pprof
 from harness.gateway import Gateway
 
 CONFIG = """
@@ -108,3 +110,90 @@ def test_a_real_pprof_comes_back(gateway, parca, path):
             ((labels, times),) = parca.series(full, {"service_name": name}, NOW_MS - 1000, NOW_MS + 1000)
             assert labels["service_name"] == name
             assert times == {NOW_MS: sum(expected.values()) * scale(profile, kind, period)}
+
+
+# ---- what ends Parca's process, or spoils its answers for everybody, does not reach it
+
+def send(gateway, message):
+    """By OTLP; not every random request is one that the gateway takes."""
+    with peers.Client(gateway.port["otlp"]) as client:
+        try:
+            client.send(message)
+        except grpc.RpcError as error:
+            assert error.code() == grpc.StatusCode.INVALID_ARGUMENT
+    gateway.until(lambda: gateway.total("otelcol_ledger_queued_samples") == 0)
+    assert gateway.balanced("profiles", "parca"), gateway.ledger("profiles", "parca")
+
+
+def refused(gateway):
+    return gateway.total("otelcol_ledger_dropped_samples", exporter="parca", reason="permanent")
+
+
+def odd(kind=("cpu", "nanoseconds"), period_type=("cpu", "nanoseconds"), resource=None, **keywords):
+    m = make.Maker()
+    p = m.profile(m.scope(m.resource(resource)), kind, period_type, **keywords)
+    p.samples.add(stack_index=m.stack([m.location([m.function("main")])]), values=[1])
+    p.samples.add(values=[1])
+    return m.message
+
+
+def bare():
+    """Neither Resource nor Scope, a location with nothing, a line without a function."""
+    message = odd()
+    message.dictionary.location_table.add(lines=[{}])
+    message.dictionary.stack_table.add(location_indices=[2, 1, 2])
+    message.resource_profiles[0].ClearField("resource")
+    message.resource_profiles[0].scope_profiles[0].ClearField("scope")
+    message.resource_profiles[0].scope_profiles[0].profiles[0].samples.add(stack_index=2, values=[5])
+    return message
+
+
+ODD = {
+    "no period type": odd(period_type=None),
+    "empty period type": odd(period_type=("", "")),
+    "empty unit": odd(kind=("cpu", ""), period_type=("cpu", "")),
+    "empty type": odd(kind=("", ""), period_type=None),
+    "dashes and dots": odd(kind=("a-b.c", "d e"), period_type=("f/g", "h:i")),
+    "other alphabets": odd(kind=("时间", "é"), period_type=("😀", "1")),
+    "bare": bare(),
+    "odd keys": odd(resource={"": "a", "a.b": "c", "a-b": "d", "__name__": "e", "0": "f", "x": ""}),
+    "a long value": odd(resource={"k": "v" * 100000}),
+    "line breaks": odd(resource={"k\n": "v\n\0"}),
+    "time 0": odd(time=0),
+    "the last time": odd(time=2 ** 64 - 1),
+    "the last signed time": odd(time=2 ** 63 - 1),
+}
+
+
+def is_well(parca):
+    assert parca.process.popen.poll() is None, parca.log()
+    return parca.profile_types()
+
+
+@pytest.mark.parametrize("what", ODD)
+def test_parca_stays_well(gateway, parca, what):
+    before = refused(gateway)
+    send(gateway, ODD[what])
+    assert is_well(parca)
+    assert refused(gateway) == before
+
+
+def test_parca_stays_well_whatever_comes(gateway, parca):
+    before = refused(gateway)
+    for seed in range(150):
+        send(gateway, make.RandomRequest(seed).make())
+    assert is_well(parca)
+    assert refused(gateway) == before
+
+
+def test_lifted_labels_can_be_queried(gateway, parca):
+    message = make.request(1, samples=40, service="lifted")
+    message.resource_profiles[0].scope_profiles[0].profiles[0].time_unix_nano = NOW_MS * 10 ** 6
+    send(gateway, message)
+    reader, want = otlp.Reader(message), {}
+    for s in message.resource_profiles[0].scope_profiles[0].profiles[0].samples:
+        thread = dict(reader.attributes(s.attribute_indices))["thread.name"][0][1].strip("'")
+        want[thread] = want.get(thread, 0) + s.values[0]
+    kind = "process_cpu:cpu:nanoseconds:cpu:nanoseconds:delta"
+    assert {thread: sum(parca.values(kind, {"service_name": "lifted", "thread_name": thread}, NOW_MS).values())
+            for thread in want} == want
