@@ -3,6 +3,7 @@
 #include "base/memory.h"
 #include "profile/encode_pprof.h"
 #include "profile/kinds.h"
+#include "profile/wire.h"
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -90,13 +91,25 @@ static void find_group(struct prepare *w, struct member *member, struct list lif
 	member->lifted = (struct list){ entry->second, lifted.count };
 }
 
-/* Takes off the labels that Parca would not store. */
+/* One value stands for several and for timestamps: samples that differ by them alone then add up without overflowing. */
+static bool settle_value(struct profiles *p, struct sample *sample)
+{
+	uint8_t text[10];
+	size_t len = (size_t)(wire_put_varint(text, encode_pprof_value(p, sample)) - text);
+	if (!sample->timestamps.len && view_equal(span_view(p, sample->values), (struct view){ text, len }))
+		return false;
+	sample->values = profiles_bytes_new(p, text, len);
+	sample->timestamps.len = 0;
+	return true;
+}
+
+/* Takes off what Parca would not store; false if there was nothing. */
 static bool strip(struct prepare *w, struct sample *sample, uint32_t lifted)
 {
-	const uint32_t labels = sample->attributes.count + (sample->link ? 2 : 0);
+	uint32_t labels = sample->attributes.count + (sample->link ? 2 : 0);
 	w->lost[WRITE_RAW_SAMPLE_LABEL] += labels - lifted;
 	sample->attributes.count = sample->link = 0;
-	return labels > 0;
+	return settle_value(w->p, sample) || labels;
 }
 
 /* ---- rows */

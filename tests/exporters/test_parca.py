@@ -96,17 +96,17 @@ def test_a_request_is_split_by_what_parca_inflates(build):
 
 
 def test_a_refusal_teaches_the_limit_and_nothing_is_lost(build):
-    message = make.request(3, samples=3000)
+    message = make.request(3, samples=6000, functions=2000)
     with Running(build) as running:
         def answer(data, context):
-            if len(data) > 8000:
+            if len(data) > 30000:
                 context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED,
-                              "grpc: received message larger than max (%d vs. 8000)" % len(data))
+                              "grpc: received message larger than max (%d vs. 30000)" % len(data))
             return b""
         running.sink.answer = answer
         requests = running.send(message)
         assert sum(arrived(requests).values()) == total(message)
-        assert running.gateway.total("otelcol_exporter_learned_max_bytes") == 8000
+        assert running.gateway.total("otelcol_exporter_learned_max_bytes") == 30000
 
 
 def test_lifted_labels_and_a_name_are_configured(build):

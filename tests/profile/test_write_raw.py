@@ -9,7 +9,7 @@ from collections import Counter
 import pytest
 
 from harness import build as make
-from harness import corpus, parca, pprof
+from harness import corpus, otlp, parca, pprof
 
 
 def lines(text):
@@ -218,3 +218,21 @@ def test_a_corpus_pprof_arrives_whole(build, path):
     for (_, kind, time, stack), value in parca.samples(data).items():
         got[tuple(kind.split(":")[1:3]), time, stack] += value
     assert got == want
+
+
+def value_of(sample):
+    """As pprof has it: the sum, as 64 bits hold it, or the number of timestamps."""
+    if not sample.values:
+        return len(sample.timestamps_unix_nano)
+    return (sum(sample.values) + 2 ** 63) % 2 ** 64 - 2 ** 63
+
+
+@pytest.mark.parametrize("options", [(), ("-l", "a", "-l", "b"), ("-u",)], ids=["plain", "lifted", "utf8"])
+def test_whatever_comes_every_rule_is_kept_and_every_value_arrives(build, options):
+    for seed in range(120):
+        message = otlp.parse(make.RandomRequest(seed).make())
+        profiles = [p for rp in message.resource_profiles for sp in rp.scope_profiles for p in sp.profiles]
+        values = [value_of(s) for p in profiles for s in p.samples]
+        if otlp.samples(message):
+            got = parca.samples(convert(build, message, *options)[0], utf8="-u" in options)
+            assert sum(got.values()) == sum(v for v in values if v > 0), seed
