@@ -149,7 +149,7 @@ static uint32_t find_members(struct prepare *w, const struct profile *profile)
 			find_group(w, &w->members[count], find_lifted(w, &p->samples.at[sample]));
 		count++;
 	}
-	if (w->lifts)
+	if (w->lifts && count)
 		qsort(w->members, count, sizeof *w->members, by_group);
 	return count;
 }
