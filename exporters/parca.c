@@ -90,11 +90,21 @@ static uint64_t plain_bytes(const struct parca *self, struct view body)
 	return end[-4] | end[-3] << 8 | end[-2] << 16 | (uint32_t)end[-1] << 24;
 }
 
+/* Tables, encoder and compressor take up to twelve times the packet while it is made. */
+static const struct bytes *request_of(const struct parca *self, struct packet *packet, struct error *err)
+{
+	int64_t needed = packet_has(packet, FORM_REQUEST) ? 0 : (int64_t)packet->otlp.len * 12;
+	packet_claim(packet, needed);
+	const struct bytes *request = packet_form(packet, FORM_REQUEST, self->encode, err);
+	packet_claim(packet, -needed);
+	return request;
+}
+
 /* What cannot be encoded is too large: it is tried in halves. */
 static bool measure(void *context, struct packet *candidate, struct split_size *size, struct error *err)
 {
 	struct parca *self = context;
-	const struct bytes *body = packet_form(candidate, FORM_REQUEST, self->encode, err);
+	const struct bytes *body = request_of(self, candidate, err);
 	if (!body && err->kind != ERROR_TOO_LARGE)
 		return false;
 	size->bytes = body ? plain_bytes(self, bytes_view(body)) : 2 * ENCODED_MAX;
@@ -128,9 +138,13 @@ static bool plan(void *instance, struct packet *packet, const struct limits *lim
 	struct parca *self = instance;
 	struct profiles p = { 0 };
 	/* Only a part of ours has a request: it was refused, and is as it must be but for its size. */
-	if (packet->forms[FORM_REQUEST].made)
+	if (packet_has(packet, FORM_REQUEST))
 		return split_packet(packet, limits, &(struct split_measure){ measure, self }, parts, err);
-	bool ok = split_open(packet, &p, err) && rewrite_and_split(self, packet, &p, limits, parts, err);
+	if (!split_open(packet, &p, err)) {
+		profiles_fini(&p);
+		return false;
+	}
+	bool ok = rewrite_and_split(self, packet, &p, limits, parts, err);
 	split_close(packet, &p);
 	profiles_fini(&p);
 	return ok;
@@ -167,7 +181,7 @@ static void release_packet(void *owner)
 static void send_part(void *instance, const struct part *part, uint64_t timeout_ns, struct sending *sending)
 {
 	struct parca *self = instance;
-	const struct bytes *body = packet_form(part->packet, FORM_REQUEST, self->encode, NULL);
+	const struct bytes *body = request_of(self, part->packet, NULL);
 	if (!body) {
 		sending_done(sending, &(struct send_result){ .outcome = SEND_PERMANENT, .retry_after_ms = -1,
 							     .reason = "encoding" });
