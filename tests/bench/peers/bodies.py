@@ -5,6 +5,8 @@ Made ones imitate what profilers send: an eBPF agent (timestamps, no values, thr
 frames), Go's heap and CPU profiles, a JVM (deep stacks, long names). Every body belongs to another process of another
 service: some frames are everybody's (kernel, runtime), the rest its own, so that merging bodies saves what it would in a fleet
 and not more. Real ones are the corpus's, where it is present, each body with names, values and times of its own.
+
+A set has more bodies than a batch of Portcullis can hold of them (8192 samples, 3 MiB), so that none meets its copy there.
 """
 import copy
 import random
@@ -218,9 +220,9 @@ def real(tool):
         return {}
     runtimes = pprofs("python*", "ruby*", "rust-cpu*8ab3*", "php*", "node*", "ebpf*", "julia*", "cairo*")
     return {
-        "eBPF agent, 6 KB": list(varied(rng, agents, 96)),
-        "eBPF node, 60 KB": list(varied(rng, nodes, 48)),
+        "eBPF agent, 6 KB": list(varied(rng, agents, 1024)),
+        "eBPF node, 60 KB": list(varied(rng, nodes, 128)),
         "eBPF node, 300 KB": list(varied(rng, nodes[-1:], 24, 300000)),
-        "Go CPU and heap": list(varied(rng, pprofs("go-cpu-parca-series*", "go-heap-parca-heapseries*", "go-heap-ddtracego-big*"), 48)),
-        "other runtimes": list(varied(rng, runtimes, 48)),
+        "Go CPU and heap": list(varied(rng, pprofs("go-cpu-parca-series*", "go-heap-parca-heapseries*", "go-heap-ddtracego-big*"), 192)),
+        "other runtimes": list(varied(rng, runtimes, 96)),
     }
