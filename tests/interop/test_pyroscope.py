@@ -12,7 +12,7 @@ import pytest
 from harness import build as make
 from harness import corpus, peers, pprof
 from interop import gate
-from interop.pyroscope import Pyroscope
+from interop.pyroscope import ROOMY, Pyroscope
 
 GATEWAY = """
 receivers:
@@ -157,3 +157,63 @@ def test_labels_that_the_store_refuses_do_not_cost_the_profile(path):
     gate.flushed(g, "pyroscope")
     window = (now // 10 ** 6 - 1000, now // 10 ** 6 + 60000)
     assert store.values(CPU, {"service_name": service}, *window) == pprof.values(profile, 1)
+
+
+# ---- what the store says, and what is asked of it
+
+def gateway_before(store, *more):
+    return gate.gateway(GATEWAY.replace("300ms}", "300ms}" + "".join(", " + m for m in more)), store=store.port["http"])
+
+
+def send(g, profile, query):
+    assert peers.post(g.port["pprof"], profile.SerializeToString(), "/v1/pprof?" + query)[0] == 204
+    gate.flushed(g, "pyroscope")
+
+
+@pytest.mark.parametrize("options, limits, large", [
+    ([], "max_bytes: 8000000", dict(samples=15000, functions=60000)),
+    (ROOMY, "max_bytes: 20000000", dict(samples=15000, functions=60000, prefix="package." * 10)),
+    (ROOMY, "max_samples: 100000", dict(samples=20000, functions=50)),
+])
+def test_what_the_store_says_of_size_is_understood(pyroscope, options, limits, large):
+    """Over the burst, the size limit, the samples limit: refused as configured, split by what the store says."""
+    now = time.time_ns() // 10 ** 6 * 10 ** 6
+    profile = make.pprof(1, labels=(), **large)
+    profile.time_nanos = now
+    with Pyroscope(options=options) as store, gateway_before(store, "limits: {%s}" % limits) as g:
+        send(g, profile, "service.name=large")
+        assert not g.total("otelcol_ledger_dropped_samples")
+        assert g.total("otelcol_exporter_refused_as_too_large")
+        window = (now // 10 ** 6 - 1000, now // 10 ** 6 + 60000)
+        assert store.values(CPU, {"service_name": "large"}, *window) == pprof.values(profile, 1)
+
+
+def test_tenants_are_apart_and_nobody_is_refused(pyroscope):
+    now = time.time_ns() // 10 ** 6 * 10 ** 6
+    window = (now // 10 ** 6 - 1000, now // 10 ** 6 + 60000)
+    profile = make.pprof(1, labels=())
+    profile.time_nanos = now
+    with Pyroscope(options=["-auth.multitenancy-enabled=true"]) as store:
+        with gateway_before(store, "tenant: team-a") as g:
+            send(g, profile, "service.name=shop")
+            assert not g.total("otelcol_ledger_dropped_samples")
+        with gateway_before(store) as g:
+            send(g, profile, "service.name=shop")
+            assert g.total("otelcol_ledger_dropped_samples", reason="permanent") == 60
+        for tenant, there in ("team-a", True), ("team-b", False):
+            types = store.profile_types(*window, headers={"X-Scope-OrgID": tenant})
+            assert (CPU in types) == there
+
+
+def test_deltas_count_whole_and_cumulative_values_are_subtracted(pyroscope):
+    now = time.time_ns() // 10 ** 9 * 10 ** 9
+    window = (now // 10 ** 6 - 10000, now // 10 ** 6 + 60000)
+    kind = "memory:alloc_objects:count:cpu:nanoseconds"
+    for delta, expected in ("delta", 10 + 14 + 21), ("cumulative", 21 - 10):
+        with gateway_before(pyroscope, "delta: " + delta) as g:
+            for i, value in enumerate((10, 14, 21)):
+                profile = make.pprof(1, samples=1, labels=(), types=(("alloc_objects", "count"),))
+                profile.sample[0].value[0] = value
+                profile.time_nanos = now - (3 - i) * 10 ** 9
+                send(g, profile, "service.name=" + delta)
+        assert sum(pyroscope.values(kind, {"service_name": delta}, *window).values()) == expected
