@@ -17,6 +17,7 @@
  */
 #define RATIO_SPARE 1.05       /* for what the parts repeat */
 #define WORK_MOST 64           /* bytes encoded for one byte of the packet */
+#define WORK_AHEAD 16          /* and before the first part, for larger candidates come first */
 #define WORK_SPARE (1 << 20)   /* and so many more */
 #define TABLES_PER_BYTE 16     /* of open tables for each byte of a packet, about */
 
@@ -331,7 +332,7 @@ static double expected_ratio(const struct splitter *s, struct range r)
 static bool has_work_left(const struct splitter *s, struct range r)
 {
 	double share = (double)weight_before(s, r.to) / (double)total_weight(s);
-	return (double)s->spent <= share * WORK_MOST * (double)s->whole->otlp.len + WORK_SPARE;
+	return (double)s->spent <= (share * WORK_MOST + WORK_AHEAD) * (double)s->whole->otlp.len + WORK_SPARE;
 }
 
 static bool put_range(struct splitter *s, struct range r)

@@ -446,6 +446,29 @@ static void a_destination_may_count_otherwise(void **state)
 	packet_unref(&packet);
 }
 
+/* Nothing is known of the size before it is asked, so the whole is measured before the first small part. */
+static void large_packets_of_such_a_destination_lose_nothing(void **state)
+{
+	struct fixture *f = *state;
+	const struct split_measure own = { measure, NULL };
+	struct parts parts = { 0 };
+	struct error err = { 0 };
+	char name[300];
+	collecting_profile(f);
+	for (int i = 0; i < 10000; i++) {
+		snprintf(name, sizeof name, "%0299d", i);
+		open_value(&f->p, open_frame(&f->p, name), NONE, i);
+	}
+	struct packet *packet = seal_open(f);
+	assert_true(split_packet(packet, &(struct limits){ .samples = 20 }, &own, &parts, &err));
+	assert_int_equal(parts.dropped[PART_TOO_LARGE], 0);
+	assert_in_range(parts.count, 250, 300);
+	for (uint32_t i = 0; i < parts.count; i++)
+		assert_in_range(parts.at[i].samples, 1, 40);
+	parts_fini(&parts);
+	packet_unref(&packet);
+}
+
 static void a_failed_measure_leaves_the_parts_as_they_were(void **state)
 {
 	struct packet *packet = packet_of(*state, SAMPLES(7, 30));
@@ -489,6 +512,7 @@ int main(void)
 		TEST(parts_are_never_many_times_the_packet),
 		TEST(parts_inherit_and_are_charged),
 		TEST(a_destination_may_count_otherwise),
+		TEST(large_packets_of_such_a_destination_lose_nothing),
 		TEST(a_failed_measure_leaves_the_parts_as_they_were),
 		TEST(the_same_input_makes_the_same_parts),
 		TEST(made_packets_survive_random_limits),
