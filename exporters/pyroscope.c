@@ -69,10 +69,20 @@ struct pyroscope {
 
 /* ---- plan ---- */
 
+/* The body of the part's request. Tables and writer take some twelve times the packet while it is made. */
+static const struct bytes *request_of(struct packet *packet, struct error *err)
+{
+	int64_t needed = packet->forms[FORM_REQUEST].made ? 0 : (int64_t)packet->otlp.len * 12;
+	packet_claim(packet, needed);
+	const struct bytes *request = packet_form(packet, FORM_REQUEST, encode_push, err);
+	packet_claim(packet, -needed);
+	return request;
+}
+
 static bool measure(void *context, struct packet *candidate, struct split_size *size, struct error *err)
 {
 	(void)context;
-	const struct bytes *request = packet_form(candidate, FORM_REQUEST, encode_push, err);
+	const struct bytes *request = request_of(candidate, err);
 	if (!request && err->kind == ERROR_TOO_LARGE) {
 		size->bytes = PROFILES_INPUT_MAX;
 		return true;
@@ -107,7 +117,7 @@ static void count(struct pyroscope *self, const struct regroup *r)
 /* The part's labels as they stand in its request. */
 static struct view labels_of(const struct part *part)
 {
-	const struct bytes *request = packet_form(part->packet, FORM_REQUEST, encode_push, NULL);
+	const struct bytes *request = request_of(part->packet, NULL);
 	return request ? encode_push_labels(bytes_view(request)) : (struct view){ 0 };
 }
 
@@ -259,8 +269,19 @@ static struct send_result judge(const struct http_result *result, uint64_t bytes
 	return verdict;
 }
 
+static bool zip(struct flight *flight, const struct bytes *request)
+{
+	bytes_init(&flight->zipped, PROFILES_INPUT_MAX);
+	packet_claim(flight->packet, (int64_t)request->len);
+	bool ok = compress_deflate(CODING_GZIP, 0, bytes_view(request), &flight->zipped, NULL);
+	bytes_trim(&flight->zipped);
+	packet_claim(flight->packet, (int64_t)flight->zipped.room - (int64_t)request->len);
+	return ok;
+}
+
 static void flight_free(struct flight *flight)
 {
+	packet_claim(flight->packet, -(int64_t)flight->zipped.room);
 	packet_unref(&flight->packet);
 	bytes_fini(&flight->zipped);
 	memory_free(flight);
@@ -288,14 +309,13 @@ static bool begin_call(struct pyroscope *self, const struct http_post *post, str
 static bool begin_flight(struct flight *flight, uint64_t timeout_ns, struct send_result *failure)
 {
 	struct pyroscope *self = flight->self;
-	const struct bytes *request = packet_form(flight->packet, FORM_REQUEST, encode_push, NULL);
+	const struct bytes *request = request_of(flight->packet, NULL);
 	const struct metadatum headers[] = {
 		{ self->config->tenant ? "X-Scope-OrgID" : NULL, self->config->tenant }, { 0 }
 	};
 	struct http_post post = { .headers = headers, .timeout_ns = timeout_ns,
 				  .content_encoding = self->gzip ? "gzip" : NULL };
-	bytes_init(&flight->zipped, PROFILES_INPUT_MAX);
-	if (!request || (self->gzip && !compress_deflate(CODING_GZIP, 0, bytes_view(request), &flight->zipped, NULL)))
+	if (!request || (self->gzip && !zip(flight, request)))
 		return false;
 	flight->bytes = request->len;
 	post.body = bytes_view(self->gzip ? &flight->zipped : request);
