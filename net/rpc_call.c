@@ -107,8 +107,20 @@ void rpc_call_accept(struct rpc_call *call)
 
 static void closed(void *owner, bool ok)
 {
+	struct rpc_call *call = owner;
 	(void)ok;
-	came_back(owner);
+	call->over = true;
+	if (call->ended)
+		call->ended(call);
+	came_back(call);
+}
+
+static void pushed(void *owner, bool ok)
+{
+	struct rpc_call *call = owner;
+	(void)ok;
+	call->pushing = false;
+	came_back(call);
 }
 
 static void sent(void *owner, bool ok)
@@ -158,6 +170,7 @@ static struct rpc_call *call_new(struct rpc_listener *listener, const struct rpc
 	grpc_tag_init(&call->message, message_came, call);
 	grpc_tag_init(&call->closed, closed, call);
 	grpc_tag_init(&call->sent, sent, call);
+	grpc_tag_init(&call->pushed, pushed, call);
 	grpc_metadata_array_init(&call->headers);
 	grpc_call_details_init(&call->details);
 	listener->calls++;

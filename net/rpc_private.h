@@ -61,7 +61,7 @@ struct rpc_listener {
 	struct rpc_tls_view view;
 	struct grpc_tag drained;
 	_Atomic size_t calls;  /* slots and calls */
-	bool draining;         /* [server->mutex] */
+	_Atomic bool draining; /* written holding server->mutex */
 	bool core_done;
 };
 
@@ -84,6 +84,7 @@ struct rpc_server {
 	struct grpc_tick tick;
 	uint64_t message_timeout;
 	struct rpc_call *oldest, *newest; /* calls that wait for their message, by age */
+	struct rpc_watcher *watchers;     /* of the health service */
 	uint64_t failures_seen;  /* of grpc_core_accept_failures */
 	bool accept_is_dead;
 	_Atomic bool serving, stopping;
@@ -102,10 +103,13 @@ struct rpc_call {
 	gpr_timespec deadline;
 	grpc_byte_buffer *payload;
 	int cancelled;
-	struct grpc_tag arrived, message, closed, sent;
+	struct grpc_tag arrived, message, closed, sent, pushed;
 	int pending;              /* tags that have not come back; the reply's counts from the start */
 	struct rpc_call *older, *newer;
 	bool waiting;             /* is in the server's list */
+	bool begun, pushing;      /* of a stream: something was sent; and has not come back */
+	bool over;                /* cancelled, or ended by both */
+	void (*ended)(struct rpc_call *call); /* hears of that, if set */
 	uint64_t accepted_at;
 	_Atomic bool replied;     /* hands the call over from the replying thread */
 	void *user;
@@ -127,6 +131,12 @@ void rpc_call_expire(struct rpc_server *server, uint64_t now);
 void rpc_call_finish(struct rpc_call *call, int status, const char *text, int64_t retry_ms,
 		     const struct view *response);
 
-struct rpc_method rpc_health_method(struct rpc_server *server);
+/* A stream's next message, when none is on its way; rpc_call_finish may send the last one. [queue's thread] */
+void rpc_call_push(struct rpc_call *call, const struct view *message);
+
+enum { RPC_HEALTH_METHODS = 2 };
+void rpc_health_methods(struct rpc_server *server, struct rpc_method *out);
+/* Tells watchers what has changed, and ends those whose listener does. [queue's thread, from time to time] */
+void rpc_health_tick(struct rpc_server *server);
 
 #endif

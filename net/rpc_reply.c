@@ -54,21 +54,37 @@ static void fill_status(struct rpc_call *call, grpc_op *op, int status, const ch
 	op->data.send_status_from_server.trailing_metadata_count = 1;
 }
 
+static grpc_byte_buffer *add_message(grpc_op *ops, size_t *count, const struct view *message)
+{
+	grpc_slice slice = grpc_slice_from_copied_buffer((const char *)message->at, message->len);
+	grpc_byte_buffer *buffer = grpc_raw_byte_buffer_create(&slice, 1);
+	grpc_slice_unref(slice);
+	ops[*count].op = GRPC_OP_SEND_MESSAGE;
+	ops[(*count)++].data.send_message.send_message = buffer;
+	return buffer;
+}
+
+void rpc_call_push(struct rpc_call *call, const struct view *message)
+{
+	grpc_op ops[2] = { { .op = GRPC_OP_SEND_INITIAL_METADATA } };
+	size_t count = !call->begun;
+	assert(!call->pushing);
+	grpc_byte_buffer *buffer = add_message(ops, &count, message);
+	call->begun = call->pushing = true;
+	call->pending++;
+	grpc_call_error code = grpc_call_start_batch(call->core, ops, count, &call->pushed, NULL);
+	assert(code == GRPC_CALL_OK);
+	(void)code;
+	grpc_byte_buffer_destroy(buffer);
+}
+
 /* Once the batch has started the call belongs to the queue's thread, which may free it at once. */
 void rpc_call_finish(struct rpc_call *call, int status, const char *text, int64_t retry_ms,
 		     const struct view *response)
 {
 	grpc_op ops[3] = { { .op = GRPC_OP_SEND_INITIAL_METADATA } };
-	grpc_byte_buffer *message = NULL;
-	size_t count = 1;
-	if (response) {
-		grpc_slice slice = grpc_slice_from_copied_buffer((const char *)response->at,
-								 response->len);
-		message = grpc_raw_byte_buffer_create(&slice, 1);
-		grpc_slice_unref(slice);
-		ops[count].op = GRPC_OP_SEND_MESSAGE;
-		ops[count++].data.send_message.send_message = message;
-	}
+	size_t count = !call->begun;
+	grpc_byte_buffer *message = response ? add_message(ops, &count, response) : NULL;
 	fill_status(call, &ops[count++], status, text, retry_ms);
 	bool twice = atomic_exchange_explicit(&call->replied, true, memory_order_release);
 	assert(!twice);

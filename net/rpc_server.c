@@ -73,17 +73,18 @@ static void tick(void *context)
 {
 	struct rpc_server *s = context;
 	rpc_call_expire(s, clock_now());
+	rpc_health_tick(s);
 	revive_accept(s);
 }
 
 static void copy_methods(struct rpc_server *s)
 {
 	size_t count = s->options.method_count;
-	s->methods = memory_array(count + 1, sizeof *s->methods);
+	s->methods = memory_array(count + RPC_HEALTH_METHODS, sizeof *s->methods);
 	if (count)
 		memcpy(s->methods, s->options.methods, count * sizeof *s->methods);
-	s->methods[count] = rpc_health_method(s);
-	s->method_count = count + 1;
+	rpc_health_methods(s, s->methods + count);
+	s->method_count = count + RPC_HEALTH_METHODS;
 	s->options.methods = NULL;
 }
 

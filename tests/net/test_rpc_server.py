@@ -17,6 +17,7 @@ from harness.served import (ROOT, Served, build, frame, raw_call, raw_connection
 
 ECHO, BUSY, HOLD = "/test.Test/Echo", "/test.Test/Busy", "/test.Test/Hold"
 HEALTH = "/grpc.health.v1.Health/Check"
+WATCH = "/grpc.health.v1.Health/Watch"
 SECOND = 10 ** 9
 ZSTD = bytes.fromhex("28b52ffd")
 
@@ -190,8 +191,58 @@ def test_health(program):
         assert refusal(lambda: s.call(HEALTH, b"x" * 5000))[0] == grpc.StatusCode.INVALID_ARGUMENT
         s.ask("serving 0")
         assert s.call(HEALTH, b"") == b"\x08\x02"
-        watch = refusal(lambda: s.call("/grpc.health.v1.Health/Watch", b""))
-        assert watch[0] == grpc.StatusCode.UNIMPLEMENTED
+
+
+def test_a_watcher_of_health_hears_of_it_at_once_and_of_every_change(program):
+    with Served(program) as s, s.channel() as channel:
+        statuses = channel.unary_stream(WATCH)(b"\x0a\x09test.Test", timeout=30)
+        unknown = channel.unary_stream(WATCH)(b"\x0a\x04test", timeout=30)
+        assert next(statuses) == b"\x08\x01"
+        assert next(unknown) == b"\x08\x03"
+        s.ask("serving 0")
+        assert next(statuses) == b"\x08\x02"
+        s.ask("serving 1")
+        assert next(statuses) == b"\x08\x01"
+        unknown.cancel()
+        assert channel.unary_unary(HEALTH)(b"") == b"\x08\x01"
+
+
+def test_a_stop_tells_watchers_and_ends_them(program):
+    with Served(program) as s, s.channel() as channel:
+        statuses = channel.unary_stream(WATCH)(b"", timeout=30)
+        assert next(statuses) == b"\x08\x01"
+        s.tell("stop 20000")
+        assert next(statuses) == b"\x08\x02"
+        assert refusal(lambda: next(statuses))[0] == grpc.StatusCode.UNAVAILABLE
+        assert s.process.wait(30) == 0
+
+
+def test_watchers_are_bounded_and_their_places_come_free(program):
+    with Served(program, streams=200) as s, s.channel() as channel:
+        watchers = [channel.unary_stream(WATCH)(b"", timeout=60) for _ in range(100)]
+        assert all(next(w) == b"\x08\x01" for w in watchers)
+        code, *_ = refusal(lambda: next(channel.unary_stream(WATCH)(b"", timeout=30)))
+        assert code == grpc.StatusCode.RESOURCE_EXHAUSTED
+        watchers[0].cancel()
+
+        def watches():
+            try:
+                return next(channel.unary_stream(WATCH)(b"", timeout=30)) == b"\x08\x01"
+            except grpc.RpcError:
+                return False
+
+        wait_for(watches)
+
+
+def test_watchers_that_vanish_do_no_harm(program):
+    with Served(program) as s:
+        for _ in range(5):
+            with s.channel() as channel:
+                watchers = [channel.unary_stream(WATCH)(b"", timeout=30) for _ in range(20)]
+                assert next(watchers[0]) == b"\x08\x01"
+                s.ask("serving 0")
+                s.ask("serving 1")
+        assert s.call(HEALTH, b"") == b"\x08\x01"
 
 
 def test_an_unknown_method_is_unimplemented_and_not_repeated(program):
