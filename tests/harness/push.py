@@ -22,7 +22,7 @@ class Taken:
         self.size = len(body)
         if headers.get("Content-Encoding") == "gzip":
             body = gzip.decompress(body)
-        self.plain_size = len(body)
+        self.body, self.plain_size = body, len(body)
         self.series = [({x.name: x.value for x in row.labels}, [pprof.parse(s.raw_profile) for s in row.samples])
                        for row in messages.PushRequest.FromString(body).series]
         self.label_lists = [[(x.name, x.value) for x in row.labels]
