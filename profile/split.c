@@ -16,9 +16,9 @@
  * weight brings its share.
  */
 #define RATIO_SPARE 1.05       /* for what the parts repeat */
-#define WORK_MOST 64           /* bytes encoded for one byte of the packet */
+#define WORK_MOST 32           /* bytes encoded for one byte of the packet */
 #define WORK_AHEAD 16          /* and before the first part, for larger candidates come first */
-#define WORK_SPARE (1 << 20)   /* and so many more */
+#define WORK_SPARE (32 << 20)  /* and so many more */
 #define TABLES_PER_BYTE 16     /* of open tables for each byte of a packet, about */
 
 struct unit { /* a Profile that leaves */
