@@ -452,10 +452,15 @@ static void find_run(const struct profiles *p, struct list profiles, uint32_t st
 	settle_order(p, run, order);
 }
 
-void encode_pprof_run(const struct profiles *p, const struct scope *scope, uint32_t start,
-		      struct pprof_run *run)
+struct list encode_pprof_order(const struct profiles *p, const struct scope *scope)
 {
-	find_run(p, scope->profiles, start, read_scope(p, scope).order, run);
+	return read_scope(p, scope).order;
+}
+
+void encode_pprof_run(const struct profiles *p, const struct scope *scope, struct list order,
+		      uint32_t start, struct pprof_run *run)
+{
+	find_run(p, scope->profiles, start, order, run);
 }
 
 struct emitter {

@@ -41,15 +41,16 @@ bool encode_pprof(const struct profiles *p,
  */
 #define PPROF_CPU_TIME "pprof.profile.with_cpu_time"
 
-/* The run that starts with the scope's Profile `start`. */
+/* The run that starts with the scope's Profile `start`; `order` is what encode_pprof_order says of the scope. */
 struct pprof_run {
 	const struct profile *profiles; /* neighbours */
 	uint32_t count;
 	uint16_t place[PPROF_TYPES_MAX]; /* of each sample type in the pprof: its Profile */
 };
 
-void encode_pprof_run(const struct profiles *p, const struct scope *scope, uint32_t start,
-		      struct pprof_run *run);
+struct list encode_pprof_order(const struct profiles *p, const struct scope *scope);
+void encode_pprof_run(const struct profiles *p, const struct scope *scope, struct list order,
+		      uint32_t start, struct pprof_run *run);
 
 /* The one number that pprof has for a sample: the sum of its values, or how many timestamps it has. */
 uint64_t encode_pprof_value(const struct profiles *p, const struct sample *sample);

@@ -158,7 +158,7 @@ static void cut_stacks(struct work *w)
 
 static struct view service_in(const struct profiles *p, struct list attributes, const char *key)
 {
-	for (uint32_t i = 0; i < attributes.count; i++) {
+	for (uint32_t i = 0; i < attributes.count && i < SERIES_LABELS_MAX; i++) {
 		const struct attribute *a = &p->attributes.at[p->indices.at[attributes.first + i]];
 		if (a->type == VALUE_STRING && string_is(p, a->key, key))
 			return string_view(p, a->string);
@@ -239,9 +239,10 @@ static void take_run(struct work *w, const struct resource *resource, uint32_t s
 static void take_scope(struct work *w, const struct resource *resource, uint32_t scope)
 {
 	const struct scope *from = &w->p->scopes.at[scope];
+	struct list order = encode_pprof_order(w->p, from);
 	struct pprof_run run;
 	for (uint32_t i = 0; i < from->profiles.count; i += run.count) {
-		encode_pprof_run(w->p, from, i, &run);
+		encode_pprof_run(w->p, from, order, i, &run);
 		take_run(w, resource, scope, &run);
 	}
 }

@@ -205,10 +205,13 @@ static void take(struct series_labels *s, uint32_t attribute)
 	}
 }
 
+/* No further than a set can be long: one resource may have as many attributes as it has Profiles. */
 void series_take(struct series_labels *s, struct list attributes)
 {
-	for (uint32_t i = 0; i < attributes.count; i++)
+	uint32_t count = attributes.count < SERIES_LABELS_MAX ? attributes.count : SERIES_LABELS_MAX;
+	for (uint32_t i = 0; i < count; i++)
 		take(s, s->p->indices.at[attributes.first + i]);
+	s->lost[SERIES_TOO_MANY] += attributes.count - count;
 }
 
 static int by_name(const void *left, const void *right, void *context)

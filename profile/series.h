@@ -33,7 +33,7 @@ enum series_loss {
 
 extern const char *const series_losses[SERIES_LOSSES]; /* a metric label's values */
 
-enum { SERIES_LABELS_MAX = 256 }; /* of one set, whatever names_max says */
+enum { SERIES_LABELS_MAX = 256 }; /* of one set, whatever names_max says; and the attributes that are looked at in one list */
 
 struct series_rules {
 	bool utf8;              /* names stay as they are; else they become [A-Za-z_][A-Za-z0-9_]* */

@@ -123,6 +123,22 @@ static void labels_over_the_limit_go_by_precedence(void **state)
 	assert_int_equal(s.lost[SERIES_TOO_MANY], 1);
 }
 
+static void of_very_many_attributes_the_rest_is_counted_at_once(void **state)
+{
+	(void)state;
+	char key[16];
+	struct list list = { 0 };
+	for (int i = 0; i < 1000; i++) {
+		snprintf(key, sizeof key, "key%d", i);
+		uint32_t attribute = TEXT(key, "x");
+		struct list one = LIST(attribute);
+		list = (struct list){ i ? list.first : one.first, list.count + 1 };
+	}
+	LABELS(list);
+	assert_int_equal(s.count, 30);
+	assert_int_equal(s.lost[SERIES_TOO_MANY], 1000 - 29);
+}
+
 /* A sample's attributes after cleaning, as "a=1,b=2". */
 static const char *sample_of(struct sample *sample, bool *changed)
 {
@@ -226,6 +242,7 @@ int main(void)
 		TEST(keys_of_the_store_are_no_labels),
 		TEST(long_names_go_and_long_values_are_cut_between_characters),
 		TEST(labels_over_the_limit_go_by_precedence),
+		TEST(of_very_many_attributes_the_rest_is_counted_at_once),
 		TEST(sample_labels_are_cleaned_below_those_of_the_series),
 		TEST(clean_samples_stay_untouched),
 		TEST(numbers_on_samples_become_text_where_wanted),
