@@ -20,7 +20,8 @@
 	"(`__session_id__` is one). " \
 	"Texts stay as they are, other values become text. A Link becomes `trace_id` and `span_id`. " \
 	"Everything counts towards the " \
-	"store's limit of series: keep labels few with `allowlist`.\n\n" \
+	"store's limit of series: keep labels few with `allowlist`. Of more than 4096 series in one request of ours the rest " \
+	"becomes one, `service_name=overflow`.\n\n" \
 	"**Types** are named as the store's own clients name them:\n\n" \
 	"| A sample type of the pprof, else its period type | `__name__` |\n" \
 	"|---|---|\n" \

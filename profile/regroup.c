@@ -7,6 +7,8 @@
 #include <stdlib.h>
 
 #define MS UINT64_C(1000000)
+/* Each series of a packet is a request: more of them than this only somebody makes who means harm, or erred. */
+enum { GROUPS_MAX = 4096, LEVELS = 3 };
 
 struct group { /* a series */
 	struct list labels; /* attributes, in indices */
@@ -192,7 +194,8 @@ static uint64_t key_of(const struct profiles *p, const struct label *labels, uin
 	return key;
 }
 
-static uint32_t group_of(struct work *w)
+/* The group of these labels, a new one only up to so many in all; UINT32_MAX: there is none. */
+static uint32_t group_of(struct work *w, uint32_t most)
 {
 	struct series_labels *s = w->r->series;
 	struct memo_entry *entry = memo_enter(&w->memo, 0, s->labels, s->count * sizeof *s->labels);
@@ -200,6 +203,8 @@ static uint32_t group_of(struct work *w)
 		w->p->over_cap = true;
 		return 0;
 	}
+	if (!entry->first && w->groups.count >= most)
+		return UINT32_MAX;
 	if (!entry->first) {
 		array_push(&w->groups) = (struct group){ series_attributes(s), key_of(w->p, s->labels, s->count) };
 		entry->first = w->groups.count;
@@ -216,22 +221,46 @@ static void clean_samples(struct work *w, const struct pprof_run *run)
 				f[i].changed = 1;
 }
 
-static void take_run(struct work *w, const struct resource *resource, uint32_t scope, const struct pprof_run *run)
+static uint32_t labelled_group(struct work *w, const struct pprof_run *run, const struct list *levels)
 {
 	struct series_labels *s = w->r->series;
-	const struct list levels[] = { resource->attributes, w->p->scopes.at[scope].attributes,
-				       run->profiles->attributes };
-	mend_period_types(w, run);
 	series_begin(s);
 	series_put(s, "__name__", name_of(w, run));
-	set_service(w, levels, 3);
+	set_service(w, levels, LEVELS);
 	if (!w->r->cumulative)
 		series_put(s, "__delta__", view_of("false"));
-	for (size_t i = 0; i < 3; i++)
+	for (size_t i = 0; i < LEVELS; i++)
 		series_take(s, levels[i]);
 	series_end(s);
-	array_push(&w->runs) = (struct run){ group_of(w), scope, (uint32_t)(run->profiles - w->p->profiles.at),
-					     run->count, w->runs.count, run->profiles->time };
+	return group_of(w, GROUPS_MAX);
+}
+
+/* What every store of series does with too many of them. */
+static uint32_t overflow_group(struct work *w, const struct pprof_run *run, const struct list *levels)
+{
+	struct series_labels *s = w->r->series;
+	const char *name = name_by_rule(string_view(w->p, run->profiles->sample_type.type));
+	series_begin(s);
+	series_put(s, "__name__", view_of(name ? name : "unknown"));
+	series_put(s, "service_name", view_of("overflow"));
+	if (!w->r->cumulative)
+		series_put(s, "__delta__", view_of("false"));
+	for (size_t i = 0; i < LEVELS; i++)
+		s->lost[SERIES_TOO_MANY] += levels[i].count;
+	series_end(s);
+	return group_of(w, UINT32_MAX);
+}
+
+static void take_run(struct work *w, const struct resource *resource, uint32_t scope, const struct pprof_run *run)
+{
+	const struct list levels[LEVELS] = { resource->attributes, w->p->scopes.at[scope].attributes,
+					     run->profiles->attributes };
+	mend_period_types(w, run);
+	uint32_t group = labelled_group(w, run, levels);
+	if (group == UINT32_MAX)
+		group = overflow_group(w, run, levels);
+	array_push(&w->runs) = (struct run){ group, scope, (uint32_t)(run->profiles - w->p->profiles.at), run->count,
+					     w->runs.count, run->profiles->time };
 	clean_samples(w, run);
 	mark_cpu_time(w, run);
 }

@@ -13,6 +13,8 @@
  * service_name (the attribute service.name, else service_name, else unknown_service), __delta__=false unless values are
  * cumulative, then the attributes of resource, scope and Profile, as profile/series.h says; samples keep what is left.
  *
+ * Of more than 4096 series of one packet the rest become service_name=overflow, without attributes: each is a request.
+ *
  * What such a store refuses, or misreads in silence, is mended: "-" in sample types becomes "_", an absent one "unknown";
  * an absent period type becomes the sample type; stacks lose their root side over stack_max; a time that is missing is
  * `now`. Profiles of one series and millisecond with the same types become one, with the samples of all; of others the

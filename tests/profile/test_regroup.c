@@ -203,6 +203,25 @@ static void services_without_a_name_have_that_of_their_program(void **state)
 	assert_string_equal(label(1, "service_name"), "unknown_service");
 }
 
+static void the_series_of_one_packet_are_bounded(void **state)
+{
+	(void)state;
+	char service[20];
+	for (int i = 0; i < 5000; i++) {
+		snprintf(service, sizeof service, "s%d", i);
+		resource(service);
+		profile_at("cpu", "nanoseconds", 5 * MS, 1);
+	}
+	resource("s7");
+	profile_at("cpu", "nanoseconds", 6 * MS, 1);
+	regroup();
+	assert_int_equal(p.resources.count, 4097);
+	assert_string_equal(label(4096, "service_name"), "overflow");
+	assert_string_equal(profiles_of(4096), "cpu:5:904");
+	assert_string_equal(profiles_of(7), "cpu:5:1 cpu:6:1");
+	assert_int_equal(labels.lost[SERIES_TOO_MANY], 904);
+}
+
 static void deep_stacks_keep_the_leaf(void **state)
 {
 	(void)state;
@@ -275,6 +294,7 @@ int main(void)
 		TEST(missing_times_are_now_and_missing_types_are_mended),
 		TEST(a_profile_without_type_is_unknown),
 		TEST(services_without_a_name_have_that_of_their_program),
+		TEST(the_series_of_one_packet_are_bounded),
 		TEST(deep_stacks_keep_the_leaf),
 		TEST(too_many_samples_become_pprofs_with_all_types),
 		TEST(a_cut_profile_moves_behind_what_its_series_has),
