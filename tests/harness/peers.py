@@ -14,10 +14,13 @@ LIMIT = [("grpc.max_receive_message_length", 1 << 30), ("grpc.max_send_message_l
 
 class Sink:
     """A server of one method, OTLP's unless told otherwise, that keeps what it gets. `answer` may be replaced: it gets
-    (request bytes, context)."""
+    (request bytes, context). `limit`: the largest message in bytes, None: the library's own 4 MiB."""
 
-    def __init__(self, port=0, threads=8, method=otlp.METHOD, credentials=None):
+    def __init__(self, port=0, threads=8, method=otlp.METHOD, credentials=None, limit=1 << 30):
         self.port, self.threads, self.method, self.credentials = port, threads, method, credentials
+        self.options = [("grpc.so_reuseport", 0)]
+        if limit:
+            self.options.append(("grpc.max_receive_message_length", limit))
         self.lock = threading.Lock()
         self.received, self.metadata = [], []
         self.answer = lambda data, context: b""
@@ -25,7 +28,7 @@ class Sink:
 
     def start(self):
         self.server = grpc.server(futures.ThreadPoolExecutor(self.threads),
-                                  options=LIMIT + [("grpc.so_reuseport", 0)])
+                                  options=self.options)
         self.server.add_generic_rpc_handlers((_Handler(self),))
         address = "127.0.0.1:%d" % self.port
         self.port = (self.server.add_secure_port(address, self.credentials) if self.credentials

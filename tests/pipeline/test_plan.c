@@ -317,6 +317,44 @@ static void what_a_part_accounts_for_is_kept_when_it_is_split(void **state)
 	assert_int_equal(metric(d, QUEUED), 0);
 }
 
+/* Refuses each part once for a while, and remembers what it was. */
+static void send_hesitantly(void *self, const struct part *part, uint64_t timeout_ns, struct sending *sending)
+{
+	static const struct packet *last;
+	struct destination *d = *(struct destination **)self;
+	(void)timeout_ns;
+	bool again = d->sends++ % 2;
+	assert_true(!again || part->packet == last);
+	last = part->packet;
+	if (again)
+		take(d, part);
+	sending_done(sending, &(struct send_result){ .outcome = again ? SEND_OK : SEND_RETRY, .retry_after_ms = -1,
+						     .reason = "unavailable" });
+}
+
+static void drain_when_taken(void *argument)
+{
+	struct destination *d = argument;
+	if (metric(d, QUEUED))
+		loop_post(d->loop, drain_when_taken, d);
+	else
+		drain(d);
+}
+
+static void a_part_is_the_same_packet_over_retries(void **state)
+{
+	struct destination *d = *state;
+	d->factory.send = send_hesitantly;
+	d->config.limits.max_bytes = 100000;
+	d->config.retry_on_failure.present.enabled = true;
+	begin(d);
+	enqueue(d, 5000, NO_GIANT);
+	loop_post(d->loop, drain_when_taken, d);
+	loop_run(d->loop);
+	assert_arrived(d, 0);
+	assert_in_range(d->sends, 8, 20);
+}
+
 static void preset(void *self, struct limits *limits)
 {
 	(void)self;
@@ -352,6 +390,7 @@ int main(void)
 		TEST(one_sample_over_a_guessed_limit_is_sent_all_the_same),
 		TEST(one_that_refuses_whatever_the_size_is_not_sent_crumbs),
 		TEST(what_a_part_accounts_for_is_kept_when_it_is_split),
+		TEST(a_part_is_the_same_packet_over_retries),
 		TEST(an_exporters_preset_holds_where_nothing_is_configured),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
