@@ -11,8 +11,8 @@
 /* A Profile, or those of its samples that have the same lifted attributes. */
 struct row {
 	struct profile profile;
-	struct list lifted;    /* in indices */
-	uint32_t group, order; /* rows are sorted by them; group 0: nothing is lifted */
+	struct list lifted; /* in indices */
+	uint32_t group;     /* of those that have the same; 0: nothing is lifted */
 };
 
 struct member { /* a sample of a Profile that is being parted */
@@ -50,13 +50,7 @@ static void mark_lifted(struct prepare *w)
 			w->lifts[i] |= string_is(p, p->attributes.at[i].key, *key);
 }
 
-static int by_index(const void *left, const void *right)
-{
-	uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
-	return (a > b) - (a < b);
-}
-
-/* The lifted ones of a sample's attributes, sorted, behind the end of the indices: the caller may keep them. */
+/* The lifted ones of a sample's attributes, behind the end of the indices: the caller may keep them. */
 static struct list find_lifted(struct prepare *w, const struct sample *sample)
 {
 	struct profiles *p = w->p;
@@ -68,8 +62,6 @@ static struct list find_lifted(struct prepare *w, const struct sample *sample)
 		if (w->lifts[attribute])
 			p->indices.at[found.first + found.count++] = attribute;
 	}
-	if (found.count > 1)
-		qsort(&p->indices.at[found.first], found.count, sizeof *p->indices.at, by_index);
 	return found;
 }
 
@@ -120,8 +112,7 @@ static void add_row(struct prepare *w, const struct profile *profile, const stru
 		w->row_room = w->row_room * 2 + 64;
 		w->rows = memory_resize(w->rows, w->row_room * sizeof *w->rows);
 	}
-	w->rows[w->row_count] = (struct row){ *profile, member->lifted, member->group, w->row_count };
-	w->row_count++;
+	w->rows[w->row_count++] = (struct row){ *profile, member->lifted, member->group };
 }
 
 static int by_group(const void *left, const void *right)
@@ -174,13 +165,6 @@ static void part_profile(struct prepare *w, struct profile profile)
 		}
 		add_row(w, &profile, first);
 	}
-}
-
-static int by_row(const void *left, const void *right)
-{
-	const struct row *a = left, *b = right;
-	return a->group == b->group ? (a->order > b->order) - (a->order < b->order) :
-				      (a->group > b->group) - (a->group < b->group);
 }
 
 /* ---- series */
@@ -236,7 +220,7 @@ static struct list labels_of(struct prepare *w, struct list resource, struct lis
 	return series_attributes(s);
 }
 
-/* A resource of its own for rows that have the same labels. */
+/* A resource of its own for rows that have the same labels; collect puts equal ones together. */
 static void add_series(struct prepare *w, struct list resource, struct scope scope, const struct row *rows, uint32_t count)
 {
 	struct profiles *p = w->p;
@@ -259,8 +243,6 @@ static void part_scope(struct prepare *w, struct list resource, struct scope sco
 	w->groups.max_bytes = PROFILES_INPUT_MAX;
 	for (uint32_t i = 0; i < scope.profiles.count; i++)
 		part_profile(w, w->p->profiles.at[scope.profiles.first + i]);
-	if (w->group_count)
-		qsort(w->rows, w->row_count, sizeof *w->rows, by_row);
 	for (uint32_t i = 0, end; i < w->row_count; i = end) {
 		for (end = i + 1; end < w->row_count && same_labels(w, &w->rows[i], &w->rows[end]);)
 			end++;
