@@ -109,6 +109,21 @@ def test_a_refusal_teaches_the_limit_and_nothing_is_lost(build):
         assert running.gateway.total("otelcol_exporter_learned_max_bytes") == 30000
 
 
+def test_what_grows_beyond_measure_is_split_and_all_of_it_arrives(build):
+    """60 KB, which as pprofs of their own would be 20 MB: each Profile has its own time, and all have one deep stack."""
+    m = make.Maker()
+    scope = m.scope(m.resource({"service.name": "deep"}))
+    stack = m.stack([m.location([m.function("a.function.with.a.long.name.%d" % i, "src/file%d.go" % i)]) for i in range(400)])
+    for i in range(700):
+        m.profile(scope, time=10 ** 18 + i).samples.add(stack_index=stack, values=[1])
+    with Running(build, ONCE + ", timeout: 60s") as running:
+        requests = running.send(m.message)
+        assert len(requests) > 1
+        times = [profile.time_nanos for data in requests for _, profile in parca.read(data)]
+        assert sorted(times) == [10 ** 18 + i for i in range(700)]
+        assert running.out() == 700
+
+
 def test_lifted_labels_and_a_name_are_configured(build):
     with Running(build, ONCE + ", lift_labels: [thread.name], name: prod") as running:
         samples = arrived(running.send(make.request(4)))
