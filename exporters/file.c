@@ -23,7 +23,10 @@
  */
 enum { FORMAT_JSON, FORMAT_PROTO, FORMAT_PPROF };
 enum { COMPRESSION_NONE, COMPRESSION_ZSTD };
-enum { KEEP_BYTES = 1 << 20 }; /* of each buffer, between packets */
+enum {
+	KEEP_BYTES = 1 << 20, /* of each buffer, between packets */
+	SPOOL_FILES = 10000   /* without `rotation` */
+};
 
 struct rotation_config {
 	struct optional present;
@@ -121,9 +124,8 @@ static const struct config_row file_rows[] = {
 		   .def = "\"0755\"", .help = "Of directories that are made, in octal."),
 	CONFIG_SECTION(struct file_config, rotation, rotation_table, .key = "rotation",
 		       .presence = PRESENCE_DEFAULT,
-		       .help = "Absent: one file that grows, and any number of pprof files. With "
-			       "it, an existing file "
-			       "is added to."),
+		       .help = "Absent: one file that grows, and the newest 10000 pprof files. "
+			       "With it, an existing file is added to."),
 	CONFIG_SECTION(struct file_config, group_by, group_table, .key = "group_by",
 		       .help = "One file per value of a resource attribute: not supported."),
 	DELIVERY_ROWS(struct file_config, delivery, "5s"),
@@ -242,7 +244,7 @@ static bool open_lines(struct file *self, struct error *err)
 static bool open_spool(struct file *self, struct error *err)
 {
 	const struct rotation_config *r = &self->config->rotation;
-	struct file_spool_options options = { .directory = self->config->directory };
+	struct file_spool_options options = { .directory = self->config->directory, .max_files = SPOOL_FILES };
 	if (r->present.enabled) {
 		options.max_age_ns = (uint64_t)r->max_days * 86400 * 1000000000;
 		options.max_files = r->max_backups;
@@ -387,7 +389,9 @@ const struct component_factory file_exporter = {
 		  "directory that was removed is made again by itself. While the disk is full, "
 		  "packets are retried like those for a destination that is down.\n\n"
 		  "Names of pprof files are the time of writing and a counter. Without `rotation` "
-		  "their number is not bounded.\n\n" PPROF_MANUAL,
+		  "the newest 10000 stay; `rotation: {max_backups: 0}` keeps all. A write that the "
+		  "kernel does not end (a hung network disk) holds up this exporter alone, and a "
+		  "shutdown.\n\n" PPROF_MANUAL,
 	.kind = COMPONENT_EXPORTER,
 	.size = sizeof(struct file),
 	.config = &file_table,

@@ -222,6 +222,13 @@ static const struct metric cpu_seconds = {
 static const struct metric memory_rss = {
 	"otelcol_process_memory_rss", METRIC_GAUGE, "By", "Resident memory."
 };
+static const struct metric heap_alloc = {
+	"otelcol_process_runtime_heap_alloc_bytes", METRIC_GAUGE, "By", "Bytes of the heap in use."
+};
+static const struct metric heap_system = {
+	"otelcol_process_runtime_total_sys_memory_bytes", METRIC_GAUGE, "By",
+	"Bytes that the heap has from the system, free ones included."
+};
 static const struct metric target_info = {
 	"target_info", METRIC_GAUGE, "1", "Name, version and instance of this process."
 };
@@ -230,7 +237,7 @@ static const struct metric packets_encoded = {
 	"Packets, or parts of them, encoded or compressed, by form: once for all destinations that send it so."
 };
 const struct metric *const telemetry_metrics[] = {
-	&uptime, &cpu_seconds, &memory_rss, &packets_encoded, &target_info, NULL
+	&uptime, &cpu_seconds, &memory_rss, &heap_alloc, &heap_system, &packets_encoded, &target_info, NULL
 };
 
 struct telemetry {
@@ -241,7 +248,7 @@ struct telemetry {
 	struct http_server_config http; /* borrowed by the server */
 	struct http_server *server;
 	uint64_t started;
-	struct series *uptime, *cpu, *rss, *encodings[FORM_COUNT];
+	struct series *uptime, *cpu, *rss, *heap, *heap_system, *encodings[FORM_COUNT];
 };
 
 static int64_t microseconds(struct timeval time)
@@ -253,10 +260,13 @@ static void refresh(void *context)
 {
 	struct telemetry *t = context;
 	struct rusage usage;
+	int64_t from_system;
 	getrusage(RUSAGE_SELF, &usage);
 	series_set(t->uptime, (int64_t)((clock_now() - t->started) / 1000000));
 	series_set(t->cpu, microseconds(usage.ru_utime) + microseconds(usage.ru_stime));
 	series_set(t->rss, memory_resident());
+	series_set(t->heap, memory_heap(&from_system));
+	series_set(t->heap_system, from_system);
 	for (enum packet_form form = FORM_OTLP + 1; form < FORM_COUNT; form++)
 		series_set(t->encodings[form], (int64_t)packet_encodings(form));
 }
@@ -275,6 +285,8 @@ static void make_series(struct telemetry *t)
 	t->uptime = metrics_series(t->metrics, &uptime, none);
 	t->cpu = metrics_series(t->metrics, &cpu_seconds, none);
 	t->rss = metrics_series(t->metrics, &memory_rss, none);
+	t->heap = metrics_series(t->metrics, &heap_alloc, none);
+	t->heap_system = metrics_series(t->metrics, &heap_system, none);
 	series_set(metrics_series(t->metrics, &target_info, target), 1);
 	for (enum packet_form form = FORM_OTLP + 1; form < FORM_COUNT; form++) {
 		const struct metric_label formed[] = { { "form", packet_form_names[form] }, { 0 } };

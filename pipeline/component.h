@@ -123,6 +123,7 @@ struct component_factory {
 	bool (*process)(void *self, void *scratch, struct profiles *profiles, struct error *err);
 	void (*scratch_fini)(void *self, void *scratch);
 	void (*settle)(void *self, struct path_settings *settings);
+	bool once; /* a pipeline may have one of the type: two would contradict each other */
 
 	/*
 	 * Exporters. plan is pure: same packet and limits, same parts in the same order. It appends to parts and says there

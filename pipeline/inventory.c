@@ -164,13 +164,25 @@ static bool check_names(const struct inventory *inventory, struct strings *names
 	return true;
 }
 
-static bool check_twice(const struct strings *names, const struct node *section, const char *path, struct error *err)
+static bool contradict(const struct inventory *inventory, const char *a, const char *b)
+{
+	const struct component_factory *factory = inventory_find(inventory, COMPONENT_PROCESSOR, a)->factory;
+	return factory->once && factory == inventory_find(inventory, COMPONENT_PROCESSOR, b)->factory;
+}
+
+static bool check_twice(const struct inventory *inventory, const struct strings *names, const struct node *section,
+			const char *path, struct error *err)
 {
 	for (size_t i = 1; i < names->count; i++)
-		for (size_t k = 0; k < i; k++)
-			if (!strcmp(names->at[i], names->at[k]))
-				return node_error(place_of(section, "processors", i), path, err,
-						  "references processor \"%s\" multiple times", names->at[i]);
+		for (size_t k = 0; k < i; k++) {
+			const char *a = names->at[k], *b = names->at[i], *fault = NULL;
+			if (!strcmp(a, b))
+				fault = "references processor \"%s\" multiple times";
+			else if (contradict(inventory, a, b))
+				fault = "processor \"%s\" is the second of its type, of which a pipeline has at most one";
+			if (fault)
+				return node_error(place_of(section, "processors", i), path, err, fault, b);
+		}
 	return true;
 }
 
@@ -200,7 +212,7 @@ static bool check_pipeline(const struct inventory *inventory, const char *id, st
 	return check_names(inventory, &p->receivers, COMPONENT_RECEIVER, node, path, err) &&
 	       check_names(inventory, &p->processors, COMPONENT_PROCESSOR, node, path, err) &&
 	       check_names(inventory, &p->exporters, COMPONENT_EXPORTER, node, path, err) &&
-	       check_twice(&p->processors, node, path, err);
+	       check_twice(inventory, &p->processors, node, path, err);
 }
 
 static bool check_service(struct inventory *inventory, const struct node *root, struct error *err)

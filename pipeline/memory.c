@@ -42,6 +42,13 @@ int64_t memory_resident(void)
 	return (int64_t)resident * sysconf(_SC_PAGESIZE);
 }
 
+int64_t memory_heap(int64_t *from_system)
+{
+	struct mallinfo2 info = mallinfo2();
+	*from_system = (int64_t)(info.arena + info.hblkhd);
+	return (int64_t)(info.uordblks + info.hblkhd);
+}
+
 void memory_init(struct memory *m, int64_t limit, int64_t spike)
 {
 	*m = (struct memory){ .limit = limit, .soft = limit - spike, .claiming = PTHREAD_MUTEX_INITIALIZER };

@@ -30,6 +30,8 @@ struct memory {
 int64_t memory_ceiling(void);
 /* The process's resident size now. */
 int64_t memory_resident(void);
+/* The heap in use, and all that it has from the system. */
+int64_t memory_heap(int64_t *from_system);
 
 void memory_init(struct memory *m, int64_t limit, int64_t spike);
 /* Tells malloc what it may keep of what was freed, for all threads together a fraction of the limit: the more it keeps,

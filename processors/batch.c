@@ -120,11 +120,12 @@ const struct component_factory batch_processor = {
 	.type = "batch",
 	.help = "Joins requests into larger ones with one shared dictionary.",
 	.manual = "Its place in the list does not change what leaves: requests are joined after the "
-		  "last processor. Sizes are counted in samples.",
+		  "last processor. Sizes are counted in samples. A pipeline has at most one.",
 	.kind = COMPONENT_PROCESSOR,
 	.size = sizeof(struct batch),
 	.config = &table,
 	.create = create,
 	.destroy = destroy,
 	.settle = settle,
+	.once = true,
 };

@@ -122,7 +122,8 @@ static const struct config_row detectors_rows[] = {
 	DETECTOR(PII_EMAIL, "email", PRESENCE_SOME,
 		 "E-mail addresses; not module versions (`a@v1.2`) or systemd units."),
 	DETECTOR(PII_IPV4, "ipv4", PRESENCE_SOME,
-		 "IPv4 addresses; four-part version numbers look the same."),
+		 "IPv4 addresses; four-part version numbers (`1.2.3.4`) look the same and are masked too: "
+		 "where versions are such, set `enabled: false`."),
 	DETECTOR(PII_IPV6, "ipv6", PRESENCE_SOME,
 		 "IPv6 addresses, whole or shortened ones of assigned ranges; not C++ names."),
 	DETECTOR(PII_JWT, "jwt", PRESENCE_SOME,

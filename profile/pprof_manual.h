@@ -6,7 +6,9 @@
 #define PPROF_MANUAL \
 	"How pprof and OTLP profiles become each other. pprof to OTLP to pprof, with " \
 	"nothing between, changes only ids, the order of tables, and leaves out what " \
-	"nothing refers to.\n\n" \
+	"nothing refers to. Mappings stand in the order in which samples use them: the " \
+	"first, which viewers show as the program's name, need not be its main binary " \
+	"any more, for OTLP has no place that says which one is.\n\n" \
 	"| pprof | OTLP |\n" \
 	"|---|---|\n" \
 	"| sample types | one Profile each, in one scope; each sample is in all of " \

@@ -256,7 +256,8 @@ const struct component_factory otlp_receiver = {
 		  "A refusal comes before the body where it can: UNAVAILABLE with RetryInfo when memory or all "
 		  "queues are full. INVALID_ARGUMENT names the field that cannot be decoded; when only some "
 		  "profiles of a request cannot, the reply is OK with `partial_success`.\n\n"
-		  "The same port answers `grpc.health.v1.Health/Check` and `Watch`.\n",
+		  "The same port answers `grpc.health.v1.Health/Check` and `Watch`.\n\n"
+		  "A stop gives accepted calls 10 s, within `--shutdown-timeout`; new ones are refused meanwhile.\n",
 	.kind = COMPONENT_RECEIVER,
 	.size = sizeof(struct otlp_receiver),
 	.config = &otlp_config_table,

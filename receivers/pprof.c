@@ -327,7 +327,8 @@ const struct component_factory pprof_receiver = {
 		"| 404, 405 | another path or method |\n"
 		"| 413 | larger than `max_request_body_size`, as sent or inflated |\n"
 		"| 415 | another media type or Content-Encoding |\n"
-		"| 503 | memory or all queues are full, or stopping; `Retry-After` says when to come back |\n",
+		"| 503 | memory or all queues are full, or stopping; `Retry-After` says when to come back |\n\n"
+		"A stop gives accepted requests 10 s, within `--shutdown-timeout`; new ones are refused meanwhile.\n",
 	.kind = COMPONENT_RECEIVER,
 	.size = sizeof(struct pprof_receiver),
 	.config = &table,

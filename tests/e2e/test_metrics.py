@@ -116,6 +116,8 @@ LABELS = {
     "processor_outgoing_items": {"processor", "otel_signal", "pipeline"},
     "process_cpu_seconds": set(),
     "process_memory_rss": set(),
+    "process_runtime_heap_alloc_bytes": set(),
+    "process_runtime_total_sys_memory_bytes": set(),
     "process_uptime": set(),
 }
 

@@ -173,7 +173,7 @@ static const struct component_factory fake_processor = {
 	.type = "fake", .kind = COMPONENT_PROCESSOR, .config = &table, LIFE, .start = start, .stop = stop
 };
 static const struct component_factory fake_batch = {
-	.type = "batch", .kind = COMPONENT_PROCESSOR, .config = &table, LIFE, .settle = settle
+	.type = "batch", .kind = COMPONENT_PROCESSOR, .config = &table, LIFE, .settle = settle, .once = true
 };
 static const struct component_factory fake_exporter = {
 	.type = "fake", .alias = "old", .kind = COMPONENT_EXPORTER, .config = &exporter_table, LIFE, .start = start,
@@ -263,6 +263,10 @@ static void what_is_wrong_is_named_with_file_line_and_column(void **state)
 		{ PARTS "service:\n  pipelines:\n    profiles/x:\n      receivers: [fake]\n      exporters: [fake]\n"
 			"      processors: [fake, batch, fake]",
 		  "c.yaml:10:33: service::pipelines::profiles/x: references processor \"fake\" multiple times" },
+		{ "receivers: {fake: }\nprocessors: {batch: , batch/2: }\nexporters: {fake: }\nservice:\n  pipelines:\n"
+		  "    profiles: {receivers: [fake], exporters: [fake], processors: [batch, batch/2]}",
+		  "c.yaml:6:74: service::pipelines::profiles: processor \"batch/2\" is the second of its type, of which a "
+		  "pipeline has at most one" },
 		{ PARTS "service:\n  extensions: [nope]\n  pipelines: {profiles: {receivers: [fake], exporters: [fake]}}",
 		  "c.yaml:6:16: service::extensions: references extension \"nope\" which is not configured" },
 		{ PARTS "service: {pipelines: {profile: {receivers: [fake], exporters: [fake]}}}",
