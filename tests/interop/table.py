@@ -31,7 +31,7 @@ class Table:
         self.config, self.path = config, path
         self.counts = {name: {"passed": 0, "failed": 0, "skipped": 0} for name in partners.ALL}
         self.reasons = {name: set() for name in partners.ALL}
-        self.members = {}
+        self.members, self.otherwise = {}, set()
 
     def pytest_collection_modifyitems(self, items):
         for item in items:
@@ -40,6 +40,9 @@ class Table:
     def pytest_runtest_logreport(self, report):
         if report.when != "call" and report.passed:
             return
+        for key, text in report.user_properties:
+            if key == "otherwise":
+                self.otherwise.update((name, text) for name in self.members.get(report.nodeid, []))
         for name in self.members.get(report.nodeid, []):
             self.counts[name][report.outcome] += 1
             if report.skipped:
@@ -52,8 +55,16 @@ class Table:
                 partner.name, version(partner), counts["passed"], counts["failed"], counts["skipped"],
                 "; ".join(sorted(self.reasons[name])).replace("\n", " ").replace("|", "\\|"))
 
+    def notes(self):
+        """What tests said with record_property("otherwise", text)."""
+        if self.otherwise:
+            yield "\n## What a partner keeps or answers otherwise\n"
+            yield "Not by the gateway's doing: written to directly, it does the same.\n"
+        for name, text in sorted(self.otherwise):
+            yield "- %s: %s" % (partners.ALL[name].name, text)
+
     def pytest_terminal_summary(self, terminalreporter):
-        text = HEAD + "\n".join(self.lines()) + "\n"
+        text = HEAD + "\n".join([*self.lines(), *self.notes()]) + "\n"
         terminalreporter.write_line("\n" + text[text.index("| Partner"):])
         if self.path:
             pathlib.Path(self.path).write_text(text)
