@@ -5,6 +5,7 @@
 #include "processors/resource_actions.h"
 #include "processors/value.h"
 #include "profile/sites.h"
+#include "profile/value_text.h"
 #include "profile/wire.h"
 
 #include <errno.h>
@@ -374,10 +375,16 @@ static bool to_text(struct profiles *p, const struct attribute *a, struct attrib
 {
 	char room[VALUE_TEXT_ROOM];
 	struct view text;
-	if (a->type == VALUE_STRING || !value_text(p, a, room, &text))
-		return false;
-	out->string = profiles_text_new(p, text.at, text.len);
-	return true;
+	struct bytes other; /* of what is not simple: base64 or JSON */
+	bytes_init(&other, p->table_bytes_max);
+	bool simple = value_text(p, a, room, &text);
+	bool ok = a->type != VALUE_STRING && (simple || value_text_add(p, a, &other));
+	if (ok && !simple)
+		text = bytes_view(&other);
+	if (ok)
+		out->string = profiles_text_new(p, text.at, text.len);
+	bytes_fini(&other);
+	return ok;
 }
 
 static void convert(struct edit *e, const struct resource_action *action, struct made *made)

@@ -22,7 +22,8 @@ static const struct config_row rows[] = {
 		   .help = "Instead of `value`: another attribute of the resource; if it is absent, "
 			   "nothing is done."),
 	CONFIG_ROW(struct resource_action_config, from_context, .key = "from_context",
-		   .help = "Instead of `value`: `metadata.<header>` (several are joined with `;`), "
+		   .help = "Instead of `value`: `metadata.<header>` (several are joined with `;`; not gRPC's binary ones, "
+			   "`-bin`, which are no text), "
 			   "`auth.subject` (of the verified client certificate) or "
 			   "`client.address`; if it is absent, nothing is done."),
 	CONFIG_ROW(struct resource_action_config, pattern, .key = "pattern",
@@ -30,8 +31,8 @@ static const struct config_row rows[] = {
 			   "extract: one with named groups, searched in the value of `key`; each "
 			   "group becomes an attribute of its name."),
 	CONFIG_ROW(struct resource_action_config, converted_type, .key = "converted_type",
-		   .help = "For convert: `int`, `double` or `string`; what cannot be converted "
-			   "stays as it is."),
+		   .help = "For convert: `int`, `double` or `string` (bytes in base64, lists and maps "
+			   "as JSON); what cannot be converted stays as it is."),
 	{ 0 }
 };
 

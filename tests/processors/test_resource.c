@@ -202,6 +202,27 @@ static void doubles_become_text_as_in_json(void **state)
 	}
 }
 
+static void what_is_not_simple_becomes_base64_or_json(void **state)
+{
+	(void)state;
+	open_policy("attributes: [{key: b, action: convert, converted_type: string},"
+		    "{key: l, action: convert, converted_type: string},"
+		    "{key: m, action: convert, converted_type: string}]");
+	uint32_t bytes = tables_integer(&p, "b", 0), list = tables_integer(&p, "l", 0);
+	uint32_t map = tables_integer(&p, "m", 0);
+	uint32_t child = tables_integer(&p, "k\"", 7);
+	p.attributes.at[bytes].type = VALUE_BYTES;
+	p.attributes.at[bytes].bytes = profiles_bytes_new(&p, "\0\1\xff\2", 4);
+	p.attributes.at[list].type = VALUE_ARRAY;
+	p.attributes.at[map].type = VALUE_KVLIST;
+	p.attributes.at[list].children = p.attributes.at[map].children = (struct list){ child, 1 };
+	p.resources.at[0].attributes = tables_list(&p, bytes, list, map, 0);
+	run();
+	assert_string_equal(value("b"), "AAH/Ag==");
+	assert_string_equal(value("l"), "[7]");
+	assert_string_equal(value("m"), "{\"k\\\"\":7}");
+}
+
 static void values_come_from_attributes_and_from_the_request(void **state)
 {
 	(void)state;
@@ -312,6 +333,7 @@ int main(void)
 		TEST(extract_makes_an_attribute_of_each_group),
 		TEST(convert_changes_types_or_leaves_them),
 		TEST(doubles_become_text_as_in_json),
+		TEST(what_is_not_simple_becomes_base64_or_json),
 		TEST(values_come_from_attributes_and_from_the_request),
 		TEST(the_next_request_gets_its_own_context),
 		TEST(other_sites_are_left_alone),
