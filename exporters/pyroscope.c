@@ -72,7 +72,7 @@ struct pyroscope {
 /* The body of the part's request. Tables and writer take some twelve times the packet while it is made. */
 static const struct bytes *request_of(struct packet *packet, struct error *err)
 {
-	int64_t needed = packet->forms[FORM_REQUEST].made ? 0 : (int64_t)packet->otlp.len * 12;
+	int64_t needed = packet_has(packet, FORM_REQUEST) ? 0 : (int64_t)packet->otlp.len * 12;
 	packet_claim(packet, needed);
 	const struct bytes *request = packet_form(packet, FORM_REQUEST, encode_push, err);
 	packet_claim(packet, -needed);
@@ -155,11 +155,6 @@ static bool part_times(struct regroup *r, struct parts *parts, uint32_t first, s
 	return true;
 }
 
-static bool is_ours(const struct packet *packet)
-{
-	return packet->forms[FORM_REQUEST].made;
-}
-
 static bool plan_fresh(struct regroup *r, struct packet *packet, const struct limits *limits, struct parts *parts,
 		       struct error *err)
 {
@@ -186,7 +181,8 @@ static bool plan(void *instance, struct packet *packet, const struct limits *wan
 	uint32_t first = parts->count;
 	limits.resources = 1;
 	series_init(&series, &self->rules);
-	bool ok = (is_ours(packet) ? split_packet(packet, &limits, &arithmetic, parts, err) :
+	/* A packet with a request is one of ours, refused: it keeps its labels. */
+	bool ok = (packet_has(packet, FORM_REQUEST) ? split_packet(packet, &limits, &arithmetic, parts, err) :
 				     plan_fresh(&r, packet, &limits, parts, err)) &&
 		  part_times(&r, parts, first, err);
 	count(self, &r);

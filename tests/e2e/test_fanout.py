@@ -7,8 +7,9 @@ import grpc
 import pytest
 
 from harness import build as make
-from harness import peers
+from harness import parca, peers
 from harness.gateway import Gateway
+from harness.push import OK, PushSink, reply
 
 CONFIG = """
 receivers:
@@ -114,24 +115,90 @@ def ratio(sick, well, which):
     return min(phase[which] for phase in sick) / min(phase[which] for phase in well)
 
 
+def in_turn(gateway, requests, fall_ill, recover):
+    """(CPU, latency) of a destination's illness, as ratios. Rounds of both kinds in turn, until their costs are told apart
+    from the noise. To find out that parts are never small enough costs something once, which is why there are two ill
+    rounds each time."""
+    well, sick = [], []
+    with peers.Client(gateway.port["otlp"]) as client:
+        run_phase(gateway, client, requests)
+        while len(well) < 3 or (len(well) < ROUNDS_MOST and max(ratio(sick, well, 0), ratio(sick, well, 1)) > 1.1):
+            well.append(run_phase(gateway, client, requests))
+            fall_ill()
+            sick += [run_phase(gateway, client, requests), run_phase(gateway, client, requests)]
+            recover()
+    return ratio(sick, well, 0), ratio(sick, well, 1)
+
+
+def large_requests():
+    return [make.request(seed, samples=2000, functions=400).SerializeToString() for seed in range(40)]
+
+
 @pytest.mark.parametrize("ill", ILLS)
 def test_one_that_is_ill_costs_the_others_nothing(build, ill):
-    """Rounds of both kinds in turn, until their costs are told apart from the noise. To find out that parts are never
-    small enough costs something once, which is why there are two ill rounds each time."""
-    requests = [make.request(seed, samples=2000, functions=400).SerializeToString() for seed in range(40)]
     gateway = Gateway(build / "portcullis", CONFIG)
-    b, well, sick = peers.Sink(gateway.port["b"]), [], []
+    b = peers.Sink(gateway.port["b"])
     with peers.Sink(gateway.port["a"]), peers.Sink(gateway.port["c"]), b, gateway:
-        with peers.Client(gateway.port["otlp"]) as client:
-            run_phase(gateway, client, requests)
-            while len(well) < 3 or (len(well) < ROUNDS_MOST and max(ratio(sick, well, 0), ratio(sick, well, 1)) > 1.1):
-                well.append(run_phase(gateway, client, requests))
-                fall_ill(b, ill)
-                sick += [run_phase(gateway, client, requests), run_phase(gateway, client, requests)]
-                recover(b, ill)
-        print("%s: CPU %.2f, latency %.2f of all well" % (ill, ratio(sick, well, 0), ratio(sick, well, 1)))
-        assert ratio(sick, well, 0) <= 1.1 and ratio(sick, well, 1) <= 1.1
+        cpu, latency = in_turn(gateway, large_requests(), lambda: fall_ill(b, ill), lambda: recover(b, ill))
+        print("%s: CPU %.2f, latency %.2f of all well" % (ill, cpu, latency))
+        assert cpu <= 1.1 and latency <= 1.1
         for exporter in EXPORTERS:
             assert gateway.balanced("profiles", exporter), gateway.ledger("profiles", exporter)
             if exporter != "otlp_grpc/b":
                 assert gateway.total("otelcol_ledger_dropped_samples", exporter=exporter) == 0
+
+
+# ---- stores with protocols of their own beside them ----
+
+STORES = """
+receivers:
+  otlp: {protocols: {grpc: {endpoint: 127.0.0.1:{port:otlp}}}}
+exporters:
+  otlp_grpc: {endpoint: 127.0.0.1:{port:a}, tls: {insecure: true}}
+  pyroscope: {endpoint: "http://127.0.0.1:PUSH", limits: {max_age: 876000h}, retry_on_failure: {enabled: false}}
+  parca: {endpoint: 127.0.0.1:{port:parca}, tls: {insecure: true}}
+  file: {path: out/profiles.jsonl, format: json}
+service:
+  pipelines:
+    profiles: {receivers: [otlp], exporters: [otlp_grpc, pyroscope, parca, file]}
+"""
+
+
+def test_otlp_pyroscope_parca_and_a_file_at_once_encode_once_each(build):
+    with PushSink() as push:
+        gateway = Gateway(build / "portcullis", STORES.replace("PUSH", str(push.port)))
+        raw = peers.Sink(gateway.port["parca"], method=parca.METHOD)
+        with peers.Sink(gateway.port["a"]) as a, raw, gateway:
+            with peers.Client(gateway.port["otlp"]) as client:
+                for seed in range(30):
+                    client.send(make.request(seed))
+            gateway.until(lambda: gateway.total("otelcol_ledger_queued_samples") == 0)
+            assert encodings(gateway) == {"otlp_gzip": 30, "otlp_zstd": 0, "json": 30, "request": 60}
+            for exporter in "otlp_grpc", "pyroscope", "parca", "file":
+                assert gateway.balanced("profiles", exporter), gateway.ledger("profiles", exporter)
+                assert not gateway.total("otelcol_ledger_dropped_samples", exporter=exporter)
+            assert len(a.received) == len(push.taken) == len(raw.received) == 30
+
+
+STORE_ILLS = {
+    "dead": lambda *_: None,
+    "slow": lambda *_: time.sleep(0.5) or OK,
+    "refusing": lambda *_: reply(400),
+    "never small enough": lambda *_: reply(413),
+}
+
+
+@pytest.mark.parametrize("ill", STORE_ILLS)
+def test_a_store_that_is_ill_costs_the_others_nothing(build, ill):
+    with PushSink() as push:
+        gateway = Gateway(build / "portcullis", STORES.replace("PUSH", str(push.port)))
+        raw = peers.Sink(gateway.port["parca"], method=parca.METHOD)
+        with peers.Sink(gateway.port["a"]), raw, gateway:
+            cpu, latency = in_turn(gateway, large_requests(), lambda: setattr(push, "answer", STORE_ILLS[ill]),
+                                   lambda: setattr(push, "answer", lambda *_: OK))
+            print("%s: CPU %.2f, latency %.2f of all well" % (ill, cpu, latency))
+            assert cpu <= 1.1 and latency <= 1.1
+            for exporter in "otlp_grpc", "pyroscope", "parca", "file":
+                assert gateway.balanced("profiles", exporter), gateway.ledger("profiles", exporter)
+                if exporter != "pyroscope":
+                    assert not gateway.total("otelcol_ledger_dropped_samples", exporter=exporter)

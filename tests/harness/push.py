@@ -37,10 +37,13 @@ class Taken:
         return self.series[0][1]
 
 
+class Answer(bytes):
+    """The bytes of a good answer. After any others the connection is closed."""
+
+
 def reply(status, body=b"", headers=()):
-    """An answer: the bytes that go out, so that a test may spoil them."""
     lines = ["HTTP/1.1 %d X" % status, "Content-Length: %d" % len(body), *("%s: %s" % h for h in dict(headers).items())]
-    return ("\r\n".join(lines) + "\r\n\r\n").encode() + body
+    return Answer(("\r\n".join(lines) + "\r\n\r\n").encode() + body)
 
 
 OK = reply(200, gzip.compress(b""), {"Content-Type": "application/proto", "Content-Encoding": "gzip"})
@@ -72,8 +75,7 @@ class PushSink:
                     sink.seen.append(request)
                     number = len(sink.seen)
                 answer = sink.answer(request, number)
-                if answer is None or not answer.startswith(b"HTTP/1.1 200") or answer != OK:
-                    self.close_connection = True
+                self.close_connection = not isinstance(answer, Answer)
                 if answer and answer.startswith(b"HTTP/1.1 200"):
                     with sink.lock:
                         sink.taken.append(request)
