@@ -1,6 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""make bench-leak: which words that policy forbids come out of the Collector, and which of Portcullis; writes docs/BENCHMARKS.md.
+"""make bench-leak: which words that policy forbids come out of the Collector, and which of Portcullis.
+
+Writes its section of docs/BENCHMARKS.md.
 
 The requests of the leak oracle (tests/harness/poison.py): a random word, a canary, at every place where text can stand and
 may not leave, once inline and once by reference, and a valid specimen of each kind of personal data wherever text stands
@@ -50,12 +52,13 @@ processors:
 # keys are known beforehand; the payload emptied; known keys deleted; each kind of personal data replaced in every value and
 # every text that a path leads to.
 KEEP = r"^(service\\.name|region|tier|note|open\\..{1,24}|part\\.[a-z]+)$"
-PERSONAL = [r"[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+\\.[A-Za-z]{2,}", r"[0-9]{1,3}(\\.[0-9]{1,3}){3}", r"([0-9a-f]{1,4}:){7}[0-9a-f]{1,4}",
-            r"eyJ[A-Za-z0-9_-]+\\.[A-Za-z0-9_-]+\\.[A-Za-z0-9_-]+", r"AKIA[A-Z2-7]{16}", r"[0-9]{12,19}", r"[0-9]{3}-[0-9]{2}-[0-9]{4}",
-            r"\\+[0-9]{8,15}", r"[A-Z]{5}[0-9]{4}[A-Z]", r"[0-9]{4} [0-9]{4} [0-9]{4}", r"Bearer [A-Za-z0-9._-]+", r"/home/[^/]+",
+PERSONAL = [r"[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+\\.[A-Za-z]{2,}", r"[0-9]{1,3}(\\.[0-9]{1,3}){3}",
+            r"([0-9a-f]{1,4}:){7}[0-9a-f]{1,4}", r"eyJ[A-Za-z0-9_-]+\\.[A-Za-z0-9_-]+\\.[A-Za-z0-9_-]+",
+            r"AKIA[A-Z2-7]{16}", r"[0-9]{12,19}", r"[0-9]{3}-[0-9]{2}-[0-9]{4}", r"\\+[0-9]{8,15}",
+            r"[A-Z]{5}[0-9]{4}[A-Z]", r"[0-9]{4} [0-9]{4} [0-9]{4}", r"Bearer [A-Za-z0-9._-]+", r"/home/[^/]+",
             r"\\?[^ ]+"]
 TEXTS = {"resource": [], "scope": ["scope.name", "scope.version"],
-         "profile": ["profile.sample_type.type", "profile.sample_type.unit", "profile.period_type.type", "profile.period_type.unit"]}
+         "profile": ["profile.%s.%s" % (kind, part) for kind in ("sample_type", "period_type") for part in ("type", "unit")]}
 
 
 def statements(context):
@@ -74,8 +77,9 @@ def statements(context):
 
 
 def theirs():
-    lines = ["processors:", "  resource: {attributes: [{pattern: '^denied\\..*', action: delete}, {key: service.name.x, action: delete}]}",
-             "  transform:", "    error_mode: ignore", "    profile_statements:"]
+    deletions = "{pattern: '^denied\\..*', action: delete}, {key: service.name.x, action: delete}"
+    lines = ["processors:", "  resource: {attributes: [%s]}" % deletions, "  transform:",
+             "    error_mode: ignore", "    profile_statements:"]
     for context in ("resource", "scope", "profile"):
         lines += ["      - context: " + context, "        statements:"]
         lines += ["          - '%s'" % s for s in statements(context)]
@@ -117,6 +121,10 @@ class Seen:
         return sum(len(found) for found in self.found.values())
 
 
+PLACES = {"overwritten": "fields that are overwritten later in the message", "unknown field": "unknown fields",
+          "orphan": "dictionary entries that nothing refers to", "entry 0": "entry 0 of the tables",
+          "second dictionary": "dictionary entries that nothing refers to", "original_payload": "`original_payload`",
+          "link": "links (trace and span ids)"}
 DETECTORS = canaries.specimens(random.Random(1), lambda: "word")
 KEYLESS = ("schema", "name", "version", "type", "file", "system name")
 
@@ -132,10 +140,7 @@ def place(kind):
         return "personal data: permitted values at resource"
     if where in SITES:
         return "what is denied at " + where
-    for start, row in (("overwritten", "fields that are overwritten later in the message"), ("unknown field", "unknown fields"),
-                       ("orphan", "dictionary entries that nothing refers to"), ("entry 0", "entry 0 of the tables"),
-                       ("second dictionary", "dictionary entries that nothing refers to"), ("original_payload", "`original_payload`"),
-                       ("link", "links (trace and span ids)")):
+    for start, row in PLACES.items():
         if kind.startswith(start):
             return row
     return "denied entities" if kind.endswith("entity") else kind
@@ -179,23 +184,25 @@ def section(circumstances, them, us, removed, seconds):
     lines = [*METHOD.split("\n"), "", *circumstances, "- The run took %.0f seconds." % seconds, "", *summary(them, us), ""]
     head = ["Where", *("%s: %s" % (form, what) for form in FORMS for what in ("canaries", "Collector", "Portcullis"))]
     lines += [*report.table(head, list(table_rows(them, us))), ""]
-    lines += ["Each row below is a build of Portcullis without one of its protections, to show that this bench would notice:", "",
+    lines += ["Each row is a build of Portcullis without one of its protections, to show that this bench would notice:", "",
               *report.table(["Taken out", "Canaries that pass"], removed)]
     return lines
 
 
 METHOD = """## What gets through
 
-The requests are those of the leak oracle (`tests/harness/poison.py`): a random word, a canary, at every place where text can stand
-and may not leave, once inline and once by reference; and a specimen of each kind of personal data wherever text stands without a
-key, and in permitted values. Both programs get the same bytes and the same policy: an allow-list of keys and values, and no
-personal data. What then reaches the destination is searched for every canary, in plain, hexadecimal, base64 and binary.
+The requests are those of the leak oracle (`tests/harness/poison.py`): a random word, a canary, at every place where text
+can stand and may not leave, once inline and once by reference; and a specimen of each kind of personal data wherever text
+stands without a key, and in permitted values. Both programs get the same bytes and the same policy: an allow-list of keys
+and values, and no personal data. What then reaches the destination is searched for every canary, in plain, hexadecimal,
+base64 and binary.
 
-Portcullis has it as `allowlist` and `pii`. The Collector has it as far as its processors go for profiles: `resource` (delete by key
-and pattern) and `transform` in each of the contexts that profiles have there (resource, scope, profile: `keep_matching_keys`, also
-in maps whose place is known, `delete_key`, `replace_all_patterns` over all values, `replace_pattern` over scope names, types and
-units, `set` to empty the original payload). No processor of it reaches samples, locations, mappings, functions or the dictionary;
-`filter` only drops whole Profiles; `redaction`, `attributes` and `batch` refuse to run in a profiles pipeline."""
+Portcullis has it as `allowlist` and `pii`. The Collector has it as far as its processors go for profiles: `resource`
+(delete by key and pattern) and `transform` in each of the contexts that profiles have there (resource, scope, profile:
+`keep_matching_keys`, also in maps whose place is known, `delete_key`, `replace_all_patterns` over all values,
+`replace_pattern` over scope names, types and units, `set` to empty the original payload). No processor of it reaches
+samples, locations, mappings, functions or the dictionary; `filter` only drops whole Profiles; `redaction`, `attributes`
+and `batch` refuse to run in a profiles pipeline."""
 
 
 def main():

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """make bench-peers: the same bytes through Portcullis and through the Collector, in turn; writes docs/BENCHMARKS.md.
 
-A row is a set of bodies and a coding. All programs of a row run at once, idle but one, which gets a burst as fast as it takes
-it; then the next, and so on, several times. Everything that went in must have come out at the sink, or the bench fails.
+A row is a set of bodies and a coding. All programs of a row run at once, idle but one, which gets a burst as fast as it
+takes it; then the next, and so on, several times. Everything that went in must have come out at the sink, or the bench
+fails.
 QUICK=1: fewer sets and repeats. ROWS=PART OF A NAME: only such sets; nothing is written then, nor with QUICK=1.
 """
 import contextlib
@@ -79,8 +80,8 @@ def run_row(collector, bodies, ways, repeats, with_latency):
     """{(kind, way): figures}, each a list with an entry a repeat."""
     with contextlib.ExitStack() as held:
         sink = held.enter_context(Sink())
-        subjects = {way: held.enter_context(Subject(collector if way[0] == "collector" else GATEWAY, *way, sink, bodies.coding))
-                    for way in ways}
+        binaries = {"collector": collector, "portcullis": GATEWAY}
+        subjects = {way: held.enter_context(Subject(binaries[way[0]], *way, sink, bodies.coding)) for way in ways}
         found = {way: {"start": [s.start_cpu], "bursts": []} for way, s in subjects.items()}
         time.sleep(1)
         for way, s in subjects.items():

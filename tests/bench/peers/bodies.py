@@ -3,8 +3,8 @@
 
 Made ones imitate what profilers send: an eBPF agent (timestamps, no values, thread and process on every sample, kernel
 frames), Go's heap and CPU profiles, a JVM (deep stacks, long names). Every body belongs to another process of another
-service: some frames are everybody's (kernel, runtime), the rest its own, so that merging bodies saves what it would in a fleet
-and not more. Real ones are the corpus's, where it is present, each body with names, values and times of its own.
+service: some frames are everybody's (kernel, runtime), the rest its own, so that merging bodies saves what it would in a
+fleet and not more. Real ones are the corpus's, where it is present, each body with names, values and times of its own.
 
 A set has more bodies than a batch of Portcullis can hold of them (8192 samples, 3 MiB), so that none meets its copy there.
 """
@@ -19,7 +19,8 @@ WORDS = ("cart order price stock user token route batch frame shard quota index 
          "event state group rule match score sample ledger invoice basket session upload replica tenant window").split()
 VERBS = "get put load store parse merge flush apply encode decode handle resolve collect observe acquire release".split()
 ORGANISATIONS = "acme globex initech umbrella hooli stark wayne cyberdyne".split()
-KERNEL = ["%s%s_%s" % (p, v, n) for p in ("", "__", "do_", "__x64_sys_") for v in ("read", "write", "poll", "futex", "send", "map")
+KERNEL = ["%s%s_%s" % (p, v, n) for p in ("", "__", "do_", "__x64_sys_")
+          for v in ("read", "write", "poll", "futex", "send", "map")
           for n in ("fault", "wait", "wake", "page", "slab", "queue")]
 RUNTIME = ["runtime.%s%s" % (a, b) for a in ("gc", "malloc", "sched", "chan", "map", "find") for b in
            ("Drain", "Object", "Runnable", "assign", "send", "recv", "sweep", "mark")]
@@ -32,7 +33,8 @@ def camel(rng, count):
 def go_frame(rng, service):
     package = "%s/%s" % (service, rng.choice(WORDS))
     name = rng.choice(("%s.(*%s).%s", "%s.%s.%s.func1")) % (package, camel(rng, 2), camel(rng, 2))
-    return name, "%s@v1.%d.%d/%s_%s.go" % (package, rng.randrange(30), rng.randrange(9), rng.choice(WORDS), rng.choice(VERBS))
+    return name, "%s@v1.%d.%d/%s_%s.go" % (
+        package, rng.randrange(30), rng.randrange(9), rng.choice(WORDS), rng.choice(VERBS))
 
 
 def jvm_frame(rng, service):
@@ -46,7 +48,8 @@ class Process:
 
     def __init__(self, maker, rng, functions, frame, depth, common=.3):
         self.m, self.rng, self.depth = maker, rng, depth
-        self.service = "%s.example/%s-%s-%d" % (rng.choice(ORGANISATIONS), rng.choice(WORDS), rng.choice(WORDS), rng.randrange(1000))
+        self.service = "%s.example/%s-%s-%d" % (
+            rng.choice(ORGANISATIONS), rng.choice(WORDS), rng.choice(WORDS), rng.randrange(1000))
         self.native = maker.attribute("profile.frame.type", "native")
         self.kernel = maker.attribute("profile.frame.type", "kernel")
         self.mapping = maker.mapping("/usr/bin/" + self.service.split("/")[1], 0x400000, 0x4000000, [
@@ -93,7 +96,8 @@ class Shape:
     """How requests of one kind are made. names: the share of the bytes that goes to functions and their names."""
 
     def __init__(self, frame, depth, names, kinds, labels, stamped):
-        self.frame, self.depth, self.names, self.kinds, self.labels, self.stamped = frame, depth, names, kinds, labels, stamped
+        self.frame, self.depth, self.names = frame, depth, names
+        self.kinds, self.labels, self.stamped = kinds, labels, stamped
 
     def request(self, rng, size, resources=1):
         m = build.Maker()
@@ -105,7 +109,8 @@ class Shape:
     def resource(self, m, rng, process, size, resources):
         rp = m.resource(attributes(rng, process))
         scope = m.scope(rp, "example/profiler", "0.%d" % rng.randrange(9))
-        profiles = [m.profile(scope, kind, ("cpu", "nanoseconds"), 1763042778 * 10 ** 9 + rng.getrandbits(40)) for kind in self.kinds]
+        profiles = [m.profile(scope, kind, ("cpu", "nanoseconds"), 1763042778 * 10 ** 9 + rng.getrandbits(40))
+                    for kind in self.kinds]
         tags = [[m.attribute(key, value(rng)) for _ in range(max(2, count // resources))]
                 for key, value, count in self.labels]
         left = size - size * self.names
@@ -122,14 +127,16 @@ class Shape:
         for p in profiles:
             s = p.samples.add(stack_index=stack, attribute_indices=indices)
             if self.stamped:
-                s.timestamps_unix_nano.extend(p.time_unix_nano + rng.randrange(10 ** 9) for _ in range(1 + (rng.random() < .1)))
+                s.timestamps_unix_nano.extend(
+                    p.time_unix_nano + rng.randrange(10 ** 9) for _ in range(1 + (rng.random() < .1)))
             else:
                 s.values.append(int(rng.paretovariate(.7) * 1000) % 10 ** 9)
         return len(profiles) * (before[-1].ByteSize() + 2)
 
 
-THREAD = [("thread.name", lambda r: "%s-%d" % (r.choice(WORDS), r.randrange(64)), 24), ("thread.id", lambda r: r.randrange(1 << 22), 24),
-          ("process.pid", lambda r: r.randrange(1 << 22), 2), ("cpu.logical_number", lambda r: r.randrange(64), 16),
+THREAD = [("thread.name", lambda r: "%s-%d" % (r.choice(WORDS), r.randrange(64)), 24),
+          ("thread.id", lambda r: r.randrange(1 << 22), 24), ("process.pid", lambda r: r.randrange(1 << 22), 2),
+          ("cpu.logical_number", lambda r: r.randrange(64), 16),
           ("process.executable.name", lambda r: r.choice(WORDS), 2)]
 LABELS = [("endpoint", lambda r: "/api/v1/%s/%s" % (r.choice(WORDS), r.choice(VERBS)), 12)]
 HEAP = [("alloc_objects", "count"), ("alloc_space", "bytes"), ("inuse_objects", "count"), ("inuse_space", "bytes")]
@@ -152,8 +159,8 @@ def made(name, size, count, resources=1, seed=1):
 
 # ---- real ones
 
-FIXED = ("process.", "thread.", "profile.", "container.", "host.", "cpu", "service.", "samples", "nanoseconds", "count", "bytes",
-         "pprof.", "alloc_", "inuse_", "wall", "telemetry.")
+FIXED = ("process.", "thread.", "profile.", "container.", "host.", "cpu", "service.", "samples", "nanoseconds", "count",
+         "bytes", "pprof.", "alloc_", "inuse_", "wall", "telemetry.")
 
 
 def rename(rng, m, share):
@@ -223,6 +230,7 @@ def real(tool):
         "eBPF agent, 6 KB": list(varied(rng, agents, 1024)),
         "eBPF node, 60 KB": list(varied(rng, nodes, 128)),
         "eBPF node, 300 KB": list(varied(rng, nodes[-1:], 24, 300000)),
-        "Go CPU and heap": list(varied(rng, pprofs("go-cpu-parca-series*", "go-heap-parca-heapseries*", "go-heap-ddtracego-big*"), 192)),
+        "Go CPU and heap": list(varied(rng, pprofs("go-cpu-parca-series*", "go-heap-parca-heapseries*",
+                                                   "go-heap-ddtracego-big*"), 192)),
         "other runtimes": list(varied(rng, runtimes, 96)),
     }

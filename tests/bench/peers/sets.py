@@ -53,7 +53,7 @@ def save(directory, made):
 
 def cache():
     """The directory of all sets, made if need be; another one when the code that makes them changes."""
-    code = b"".join(pathlib.Path(module.__file__).read_bytes() for module in (bodies, build)) + pathlib.Path(__file__).read_bytes()
+    code = b"".join(pathlib.Path(file).read_bytes() for file in (bodies.__file__, build.__file__, __file__))
     place = ROOT / "build/bench-bodies" / hashlib.sha256(code + str(corpus.directory()).encode()).hexdigest()[:16]
     if not place.is_dir():
         shutil.rmtree(place.parent, ignore_errors=True)

@@ -79,7 +79,8 @@ class Sink:
 
 def load(port, files, requests, calls, rate=0, zipped=False):
     """tests/bench/peers/load.c"""
-    command = [TOOLS / "load", "-p", port, "-k", requests, "-c", calls, "-n", min(calls, 4), "-r", rate, *["-z"] * zipped, *files]
+    command = [TOOLS / "load", "-p", port, "-k", requests, "-c", calls, "-n", min(calls, 4), "-r", rate, *["-z"] * zipped,
+               *files]
     with on_cpu(TOOL_CPU):
         done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
     if done.returncode:

@@ -6,7 +6,7 @@ import report
 
 THEIRS, OURS, POLICY = ("collector", "bare"), ("portcullis", "bare"), ("portcullis", "policy")
 NAMES = {THEIRS: "Collector", OURS: "Portcullis", POLICY: "Portcullis, all policy",
-         ("collector", "limited"): "Collector, limiter, resource", ("portcullis", "limited"): "Portcullis, limiter, resource"}
+         ("collector", "limited"): "Collector, limiter", ("portcullis", "limited"): "Portcullis, limiter"}
 # A share of the load generator's own best above which a program may have been faster than we could see.
 NEAR = .8
 
@@ -22,8 +22,13 @@ equal is merged, and counted by the program.
 *bare*: OTLP in, OTLP out. *limiter*: `memory_limiter` and `resource`. *all policy*: these, an allow-list, PII detection and
 `batch`, none of which the Collector has for profiles. gzip: in and out. The five sets that the bars are judged by are real
 profiles with names, times and values varied; where the collection of them does not lie beside the checkout, made ones,
-and called so (`bodies.py`). A ratio is the Collector's CPU seconds per GB (uncompressed) divided by those of Portcullis: median
-of the repeats (least–most)."""
+and called so (`bodies.py`). A ratio is the Collector's CPU seconds per GB (uncompressed) divided by those of
+Portcullis: median of the repeats (least–most)."""
+
+NOTES = """CPU seconds per GB; requests a second when saturated (by the longer of the time until all were taken and the program's
+own time until all were delivered, for it has one processor); latency at half of the Collector's bare saturation, median
+and 99th percentile, ms; peak resident MB; bytes out per byte in, as they stand on the wire; samples out per sample in (merged
+ones are counted by the program); requests refused, and sent again."""
 
 
 def cost(figures):
@@ -43,7 +48,8 @@ def median(figures, what):
 
 
 def progress(bodies, direct, found):
-    parts = ["%s %.2f s/GB, %.0f/s, %.0f MB" % (NAMES[way], cost(f), median(f, "rate"), f["peak"] / 1e6) for way, f in found.items()]
+    parts = ["%s %.2f s/GB, %.0f/s, %.0f MB" % (NAMES[way], cost(f), median(f, "rate"), f["peak"] / 1e6)
+             for way, f in found.items()]
     parts += ["%s %s" % (NAMES[way], spread(ratios(found, THEIRS, way))) for way in (OURS, POLICY)]
     return "%s, %s (direct %.0f/s): %s" % (bodies.name, bodies.coding, direct["rate"], "; ".join(parts))
 
@@ -117,16 +123,19 @@ def idle_table(rows, bars):
         [name, "%.0f (%.0f–%.0f)" % (statistics.median(start), min(start), max(start)), "%.1f" % idle[kind]]
         for kind, name in (("collector", "Collector"), ("portcullis", "Portcullis"))
         for start in [[1e3 * v for v in of(kind, "start")]]])
-    bars.add("Resident when idle, MB", "%.1f" % idle["portcullis"], "below %.1f" % idle["collector"], idle["portcullis"] < idle["collector"])
+    bars.add("Resident when idle, MB", "%.1f" % idle["portcullis"], "below %.1f" % idle["collector"],
+             idle["portcullis"] < idle["collector"])
 
 
 def other_bars(rows, bars):
-    worst = max((f[way]["peak"] / f[THEIRS]["peak"], b.name, b.coding) for b, _, f in rows for way in f if way[0] == "portcullis")
-    bars.add("Peak resident, worst row (%s, %s): share of the Collector's" % worst[1:], "%.2f" % worst[0], "1", worst[0] <= 1)
+    worst = max((f[way]["peak"] / f[THEIRS]["peak"], b.name, b.coding)
+                for b, _, f in rows for way in f if way[0] == "portcullis")
+    bars.add("Peak resident, worst row (%s, %s): share of the Collector's" % worst[1:], "%.2f" % worst[0], "1",
+             worst[0] <= 1)
     zipped = [(median(f[OURS], "out") / median(f[THEIRS], "out"), b.name) for b, _, f in rows if b.coding == "gzip"]
     if zipped:
-        bars.add("Bytes out, gzip, worst row (%s): share of the Collector's" % max(zipped)[1], "%.2f" % max(zipped)[0], "1.12",
-                 max(zipped)[0] <= 1.12)
+        most, name = max(zipped)
+        bars.add("Bytes out, gzip, worst row (%s): share of the Collector's" % name, "%.2f" % most, "1.12", most <= 1.12)
 
 
 def section(circumstances, rows, repeats, seconds):
@@ -139,13 +148,10 @@ def section(circumstances, rows, repeats, seconds):
     lines += ["### How many times cheaper: five sets of bodies", "", *named, ""]
     lines += ["### How many times cheaper: by size, resources and way", "", *ladder, ""]
     lines += ["### Start and idleness", "", *idle, ""]
-    lines += ["### Notes: absolute figures of this machine", "",
-              "CPU seconds per GB; requests a second when saturated (by the longer of the time until all were taken and the program's own time",
-              "until all were delivered, for it has one processor); latency at half of the Collector's bare saturation, median and 99th",
-              "percentile, ms; peak resident MB; bytes out per byte in, as they stand on the wire; samples out per sample in (merged ones are",
-              "counted by the program); requests refused, and sent again.", ""]
-    lines += [*report.table(["Set", "Coding", "Program", "CPU-s/GB", "Requests/s", "Latency", "Peak", "Out", "Samples", "Refused"],
-                            list(notes_table(rows)), 3), ""]
+    lines += ["### Notes: absolute figures of this machine", "", *NOTES.split("\n"), ""]
+    head = ["Set", "Coding", "Program", "CPU-s/GB", "Requests/s", "Latency", "Peak", "Out", "Samples", "Refused"]
+    lines += [*report.table(head, list(notes_table(rows)), 3), ""]
+    head = ["Set", "Coding", "Requests/s", "CPU-s/GB, both", "Most of a program", "Share"]
     lines += ["### The tools themselves: from the load generator straight into the sink", "",
-              *report.table(["Set", "Coding", "Requests/s", "CPU-s/GB, both", "Most of a program", "Share"], list(tools_table(rows)), 2)]
+              *report.table(head, list(tools_table(rows)), 2)]
     return lines, bars.missed
