@@ -87,7 +87,8 @@ def run_row(collector, bodies, ways, repeats, with_latency):
         for way, s in subjects.items():
             found[way]["idle"] = [s.gateway.rss()["VmRSS"]]
         first = burst(subjects[ways[0]], bodies, max(8, int(8e6 / bodies.mean)))
-        requests = max(8, int(first["rate"] * BURST_S))
+        whole = len(bodies.files)  # times all bodies, so that every burst has the same mixture
+        requests = max(1, round(first["rate"] * BURST_S / whole)) * whole
         for way in ways[1:]:
             burst(subjects[way], bodies, max(8, requests // 4))
         for _ in range(repeats):
