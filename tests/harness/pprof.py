@@ -81,24 +81,29 @@ def resolve(profile):
     }
 
 
-def values(profile, place=0, where=lambda labels: True):
+def values_of(reader, samples, place=0):
     """{stack: sum of the values}, a stack as its (function, file, line)s from the leaf, of what is not 0; a location
     without functions is ("", file of its mapping, address). Stores that regroup samples keep this."""
-    reader, found, known = Reader(profile), collections.Counter(), {}
-    for sample in profile.sample:
+    found, known = collections.Counter(), {}
+    for sample in samples:
         ids = tuple(sample.location_id)
         if ids not in known:
-            known[ids] = tuple(frame for i in ids for frame in _frames(reader.locations[i]))
-        if sample.value[place] and where(reader.labels(sample)):
+            known[ids] = node(*(frame for i in ids for frame in _frames(reader.locations[i])))
+        if sample.value[place]:
             found[known[ids]] += sample.value[place]
     return found
+
+
+def values(profile, place=0):
+    """The same of a whole profile."""
+    return values_of(Reader(profile), profile.sample, place)
 
 
 def _frames(location):
     mapping, address, _, lines = location
     if not lines:
-        return [("", mapping and mapping[3], address)]
-    return [(f[0], f[2], line) if f else ("", "", line) for f, line, _ in lines]
+        return [node("", mapping[3] if mapping else "", address)]
+    return [node(f[0], f[2], line) if f else node("", "", line) for f, line, _ in lines]
 
 
 def check_tables(profile):

@@ -60,7 +60,7 @@ class Parca(partner.Partner):
     def call(self, method, request, answer=None):
         """The decoded answer; grpc.RpcError where it is refused."""
         with self.explained():
-            data = self.channel.unary_unary(SERVICES[method] + method)(request.SerializeToString(), timeout=60)
+            data = self.channel.unary_unary(SERVICES[method] + method)(request.SerializeToString(), timeout=300)
         return answer and answer.FromString(data)
 
     def write(self, *series):

@@ -22,6 +22,11 @@ def profile(seed, at=NOW, **more):
     return made
 
 
+def of_thread(p, thread):
+    reader = pprof.Reader(p)
+    return pprof.values_of(reader, [s for s in p.sample if reader.labels(s)["thread"] == [thread]], 1)
+
+
 def test_pyroscope_gives_back_stacks_values_labels_and_times(pyroscope):
     labels = {"__name__": "process_cpu", "service_name": "direct", "region": "eu-1"}
     sent = [profile(seed, NOW - seed * 10 ** 9, labels=("thread",)) for seed in range(3)]
@@ -31,8 +36,7 @@ def test_pyroscope_gives_back_stacks_values_labels_and_times(pyroscope):
     mine = {"service_name": "direct"}
     for seed, p in enumerate(sent):
         for thread in "v1", "v2", "v3":
-            assert pyroscope.values(CPU, dict(mine, thread=thread), MS - seed * 1000) == pprof.values(
-                p, 1, lambda labels: labels["thread"] == [thread])
+            assert pyroscope.values(CPU, dict(mine, thread=thread), MS - seed * 1000) == of_thread(p, thread)
     assert pyroscope.values(CPU, mine, *WINDOW) == sum((pprof.values(p, 1) for p in sent), Counter())
     assert {row["thread"] for row in pyroscope.series(mine, *WINDOW)} == {"v1", "v2", "v3"}
     assert {"region", "thread", "service_name"} <= set(pyroscope.label_names(mine, *WINDOW))
