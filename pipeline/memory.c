@@ -63,8 +63,8 @@ static int between(int64_t least, int64_t value, int64_t most)
  * transport's cost. Where memory is short that is the better half. 32 MiB is the most that glibc takes for the first. */
 void memory_tune(const struct memory *m)
 {
-	mallopt(M_MMAP_THRESHOLD, between(MIB / 4, m->limit / 256, 32 * MIB));
-	mallopt(M_TRIM_THRESHOLD, between(MIB / 4, m->limit / 256, 256 * MIB));
+	mallopt(M_MMAP_THRESHOLD, between(MIB / 4, m->limit / 128, 32 * MIB));
+	mallopt(M_TRIM_THRESHOLD, between(MIB / 4, m->limit / 128, 256 * MIB));
 	mallopt(M_TOP_PAD, between(MIB / 4, m->limit / 256, 4 * MIB));
 }
 
