@@ -66,7 +66,7 @@ static void what_is_much_must_fit_the_real_size_too(void **state)
 	memory_ready(&m);
 	atomic_store(&m.baseline, 1); /* as if all that is resident had come since, and nobody had charged it */
 	assert_true(memory_take(&m, 1 << 19, m.soft));
-	assert_false(memory_take(&m, 8 << 20, m.soft));
+	assert_false(memory_take(&m, m.soft / 4 * 3, m.soft));
 }
 
 static void *give_later(void *argument)
