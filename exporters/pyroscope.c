@@ -79,12 +79,14 @@ static const struct bytes *request_of(struct packet *packet, struct error *err)
 	return request;
 }
 
+/* What cannot be encoded is over the limit, whatever that is. */
 static bool measure(void *context, struct packet *candidate, struct split_size *size, struct error *err)
 {
-	(void)context;
+	const struct limits *limits = context;
 	const struct bytes *request = request_of(candidate, err);
 	if (!request && err->kind == ERROR_TOO_LARGE) {
-		size->bytes = PROFILES_INPUT_MAX;
+		uint64_t most = encode_push_most(candidate);
+		size->bytes = 2 * (most > limits->bytes ? most : limits->bytes);
 		return true;
 	}
 	if (!request)
@@ -93,8 +95,6 @@ static bool measure(void *context, struct packet *candidate, struct split_size *
 	size->samples = encode_push_samples(bytes_view(request));
 	return true;
 }
-
-static const struct split_measure arithmetic = { .measure = measure };
 
 static void preset(void *instance, struct limits *limits)
 {
@@ -130,7 +130,8 @@ static bool move_part(struct regroup *r, struct part *part, uint64_t until, stru
 	bool ok = split_open(part->packet, &p, err);
 	if (ok) {
 		regroup_move(r, &p, until);
-		ok = split_profiles(&p, part->packet, &none, NULL, &fresh, err) && fresh.count == 1;
+		ok = split_profiles(&p, part->packet, &none, NULL, &fresh, err) && fresh.count == 1 &&
+		     request_of(fresh.at[0].packet, err);
 		split_close(part->packet, &p);
 	}
 	if (ok) {
@@ -158,10 +159,11 @@ static bool part_times(struct regroup *r, struct parts *parts, uint32_t first, s
 static bool plan_fresh(struct regroup *r, struct packet *packet, const struct limits *limits, struct parts *parts,
 		       struct error *err)
 {
+	const struct split_measure by = { measure, (void *)limits };
 	struct profiles p = { 0 };
 	bool ok = split_open(packet, &p, err);
 	if (ok) {
-		ok = regroup_by_series(r, &p, err) && split_profiles(&p, packet, limits, &arithmetic, parts, err);
+		ok = regroup_by_series(r, &p, err) && split_profiles(&p, packet, limits, &by, parts, err);
 		split_close(packet, &p);
 	}
 	profiles_fini(&p);
@@ -181,9 +183,10 @@ static bool plan(void *instance, struct packet *packet, const struct limits *wan
 	uint32_t first = parts->count;
 	limits.resources = 1;
 	series_init(&series, &self->rules);
+	const struct split_measure by = { measure, &limits };
 	/* A packet with a request is one of ours, refused: it keeps its labels. */
-	bool ok = (packet_has(packet, FORM_REQUEST) ? split_packet(packet, &limits, &arithmetic, parts, err) :
-				     plan_fresh(&r, packet, &limits, parts, err)) &&
+	bool ok = (packet_has(packet, FORM_REQUEST) ? split_packet(packet, &limits, &by, parts, err) :
+						      plan_fresh(&r, packet, &limits, parts, err)) &&
 		  part_times(&r, parts, first, err);
 	count(self, &r);
 	series_fini(&series);

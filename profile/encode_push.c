@@ -10,6 +10,10 @@ enum raw_series { SERIES_LABEL = 1, SERIES_SAMPLE };
 enum label_pair { LABEL_NAME = 1, LABEL_VALUE };
 enum raw_sample { SAMPLE_PROFILE = 1 };
 
+/* Each pprof repeats what a packet says once: a packet of a megabyte can be made to become gigabytes. */
+#define MOST_LEAST ((size_t)8 << 20)
+#define MOST_TIMES 4
+
 struct request_writer {
 	const struct profiles *p;
 	struct bytes series, scratch;
@@ -45,19 +49,27 @@ static bool add_profile(const struct pprof_out *out, void *context)
 static bool write_request(const struct profiles *p, struct bytes *out, struct error *err)
 {
 	struct request_writer w = { .p = p, .err = err };
-	bytes_init(&w.series, PROFILES_INPUT_MAX);
-	bytes_init(&w.scratch, PROFILES_INPUT_MAX);
+	bytes_init(&w.series, out->max);
+	bytes_init(&w.scratch, out->max);
 	bool ok = p->resources.count == 1 && add_labels(&w, p->resources.at) &&
-		  encode_pprof(p, add_profile, &w, err) && wire_add_len(out, PUSH_SERIES, bytes_view(&w.series));
+		  encode_pprof(p, add_profile, &w, err) &&
+		  (wire_add_len(out, PUSH_SERIES, bytes_view(&w.series)) ||
+		   error_set(err, ERROR_TOO_LARGE, "the series is too large"));
 	bytes_fini(&w.series);
 	bytes_fini(&w.scratch);
 	return ok;
 }
 
+size_t encode_push_most(const struct packet *packet)
+{
+	size_t most = MOST_LEAST + MOST_TIMES * packet->otlp.len;
+	return most < PROFILES_INPUT_MAX ? most : PROFILES_INPUT_MAX;
+}
+
 bool encode_push(const struct packet *packet, struct bytes *out, struct error *err)
 {
 	struct profiles p = { 0 };
-	out->max = PROFILES_INPUT_MAX;
+	out->max = encode_push_most(packet);
 	bool ok = profiles_reset(&p, NULL, bytes_view(&packet->otlp), SIZE_MAX / 2) && decode_otlp(&p, err) &&
 		  write_request(&p, out, err);
 	profiles_fini(&p);
