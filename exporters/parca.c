@@ -145,19 +145,21 @@ static bool rewrite_and_split(struct parca *self, struct packet *packet, struct 
 	return true;
 }
 
-static bool plan(void *instance, struct packet *packet, const struct limits *limits, struct parts *parts,
+static bool plan(void *instance, struct packet *packet, const struct limits *wanted, struct parts *parts,
 		 struct error *err)
 {
 	struct parca *self = instance;
 	struct profiles p = { 0 };
+	struct limits limits = *wanted;
+	limits.bytes = limits.bytes < ENCODED_MAX ? limits.bytes : ENCODED_MAX; /* which it could not measure */
 	/* Only a part of ours has a request: it was refused, and is as it must be but for its size. */
 	if (packet_has(packet, FORM_REQUEST))
-		return split_packet(packet, limits, &(struct split_measure){ measure, self }, parts, err);
+		return split_packet(packet, &limits, &(struct split_measure){ measure, self }, parts, err);
 	if (!split_open(packet, &p, err)) {
 		profiles_fini(&p);
 		return false;
 	}
-	bool ok = rewrite_and_split(self, packet, &p, limits, parts, err);
+	bool ok = rewrite_and_split(self, packet, &p, &limits, parts, err);
 	split_close(packet, &p);
 	profiles_fini(&p);
 	return ok;
