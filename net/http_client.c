@@ -231,10 +231,9 @@ static void conclude(struct flight *flight, CURLcode code)
 	struct http_result result = { .body = bytes_view(&flight->answer), .retry_after_ms = -1 };
 	curl_easy_getinfo(flight->curl, CURLINFO_RESPONSE_CODE, &status);
 	curl_easy_getinfo(flight->curl, CURLINFO_RETRY_AFTER, &seconds);
-	result.status = (int)status;
-	if (!flight->headed)
-		result.status = 0;
-	if ((code != CURLE_OK && !flight->full) || !flight->headed)
+	bool answered = flight->headed && status >= 200; /* those below only announce an answer */
+	result.status = answered ? (int)status : 0;
+	if ((code != CURLE_OK && !flight->full) || !answered)
 		result.failure = failure_of(code == CURLE_OK ? CURLE_PARTIAL_FILE : code);
 	if (seconds > 0)
 		result.retry_after_ms = seconds < INT32_MAX ? (int64_t)seconds * 1000 : INT32_MAX;
