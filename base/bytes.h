@@ -82,7 +82,7 @@ static inline bool view_is(struct view v, const char *text)
 
 static inline bool view_equal(struct view a, struct view b)
 {
-	return a.len == b.len && (!a.len || memcmp(a.at, b.at, a.len) == 0);
+	return a.len == b.len && (!a.len || a.at == b.at || memcmp(a.at, b.at, a.len) == 0);
 }
 
 #endif

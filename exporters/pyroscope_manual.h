@@ -37,8 +37,9 @@
 	"`samples`/`count` alone with a period of `cpu`/`nanoseconds`, as profilers of OTLP send it, " \
 	"gets a second type " \
 	"`cpu`/`nanoseconds`, the count times the period. `-` in a sample type becomes `_`, for the " \
-	"store refuses it; a type without a " \
-	"name becomes `unknown`, an absent period type the sample type.\n\n" \
+	"store refuses it, and so does `:` in any type or unit, for with two of them its list of types " \
+	"fails for everybody; a type without a name, or with one over 1024 bytes, " \
+	"becomes `unknown`, an absent period type the sample type.\n\n" \
 	"**Times.** The store takes profiles of one series in the same millisecond for one. Those of " \
 	"one request are therefore " \
 	"merged, and a later one, or the next part of a large profile, gets the series' next free " \

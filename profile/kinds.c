@@ -38,7 +38,8 @@ static bool is_fit(struct view text)
 
 static void fit(struct guard *g, uint32_t *string)
 {
-	if (!string_view(g->p, *string).len) {
+	size_t len = string_view(g->p, *string).len;
+	if (!len || len > KINDS_LONGEST) {
 		if (!g->unknown)
 			g->unknown = profiles_text_new(g->p, KINDS_UNKNOWN, strlen(KINDS_UNKNOWN));
 		*string = g->unknown;

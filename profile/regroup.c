@@ -3,6 +3,7 @@
 #include "base/array.h"
 #include "base/memory.h"
 #include "profile/encode_pprof.h"
+#include "profile/kinds.h"
 
 #include <stdlib.h>
 
@@ -82,24 +83,32 @@ static struct view name_of(const struct work *w, const struct pprof_run *run)
 	if (name)
 		return view_of(name);
 	uint32_t plain = series_name(w->r->series, last);
-	return plain ? string_view(p, plain) : view_of("unknown");
+	return plain ? string_view(p, plain) : view_of(KINDS_UNKNOWN);
 }
 
 /* ---- what the store would refuse ---- */
 
-static uint32_t without_dashes(struct work *w, uint32_t string)
+/* Without ":", which parts a type's texts: with more of them the store's list of types fails for everybody; and without
+ * "-", where it refuses that. */
+static uint32_t mended(struct work *w, uint32_t string, bool dashes)
 {
 	struct view text = string_view(w->p, string);
-	if (!text.len)
-		return series_text(w->r->series, view_of("unknown"));
-	if (!memchr(text.at, '-', text.len))
-		return string;
-	char *clean = memory_text_of(text.at, text.len);
-	for (size_t i = 0; i < text.len; i++)
-		clean[i] = clean[i] == '-' ? '_' : clean[i];
-	uint32_t made = series_text(w->r->series, (struct view){ (const uint8_t *)clean, text.len });
-	memory_free(clean);
-	return made;
+	uint8_t clean[KINDS_LONGEST];
+	bool fit = true;
+	if (text.len > sizeof clean)
+		return series_text(w->r->series, view_of(KINDS_UNKNOWN));
+	for (size_t i = 0; i < text.len; i++) {
+		bool bad = text.at[i] == ':' || (text.at[i] == '-' && !dashes);
+		clean[i] = bad ? '_' : text.at[i];
+		fit = fit && !bad;
+	}
+	return fit ? string : series_text(w->r->series, (struct view){ clean, text.len });
+}
+
+static void mend_kind(struct work *w, struct value_kind *kind, bool dashes)
+{
+	kind->type = mended(w, kind->type, dashes);
+	kind->unit = mended(w, kind->unit, true);
 }
 
 static void mend_types(struct work *w)
@@ -107,7 +116,10 @@ static void mend_types(struct work *w)
 	struct profiles *p = w->p;
 	for (uint32_t i = 0; i < p->profiles.count; i++) {
 		struct profile *f = &p->profiles.at[i];
-		f->sample_type.type = without_dashes(w, f->sample_type.type);
+		if (!string_view(p, f->sample_type.type).len)
+			f->sample_type.type = series_text(w->r->series, view_of(KINDS_UNKNOWN));
+		mend_kind(w, &f->sample_type, false);
+		mend_kind(w, &f->period_type, true);
 		f->has_sample_type = 1;
 		f->time = f->time ? f->time : w->r->now;
 	}
@@ -176,6 +188,8 @@ static void set_service(struct work *w, const struct list *levels, size_t count)
 		for (size_t i = 0; i < count && !service.len; i++)
 			service = service_in(w->p, levels[i], keys[k]);
 	struct view executable = service_in(w->p, levels[0], "process.executable.name");
+	if (service.len || executable.len > UINT16_MAX) /* longer than any label */
+		executable.len = 0;
 	char *unknown = memory_format("unknown_service%s%.*s", executable.len ? ":" : "", (int)executable.len,
 				      (const char *)executable.at);
 	series_put(w->r->series, "service_name", service.len ? service : view_of(unknown));
@@ -241,7 +255,7 @@ static uint32_t overflow_group(struct work *w, const struct pprof_run *run, cons
 	struct series_labels *s = w->r->series;
 	const char *name = name_by_rule(string_view(w->p, run->profiles->sample_type.type));
 	series_begin(s);
-	series_put(s, "__name__", view_of(name ? name : "unknown"));
+	series_put(s, "__name__", view_of(name ? name : KINDS_UNKNOWN));
 	series_put(s, "service_name", view_of("overflow"));
 	if (!w->r->cumulative)
 		series_put(s, "__delta__", view_of("false"));
@@ -424,16 +438,17 @@ static uint64_t key_of_resource(const struct profiles *p, struct list attributes
 	return key_of(p, labels, count);
 }
 
+/* Asks for what comes after `until` and after the last one that was moved, for the table may have forgotten theirs. */
 static void move_scope(struct regroup *r, struct profiles *p, uint64_t key, struct list profiles, uint64_t until)
 {
-	uint64_t was = 0, now = 0;
+	uint64_t was = 0, now = until;
 	for (uint32_t i = 0; i < profiles.count; i++) {
 		struct profile *f = &p->profiles.at[profiles.first + i];
-		if (f->time / MS > until / MS)
-			return;
 		if (!i || f->time != was) {
+			if (f->time / MS > until / MS && f->time / MS != now / MS)
+				return;
 			was = f->time;
-			now = slots_take(r->slots, key, was);
+			now = slots_take(r->slots, key, (now / MS + 1) * MS + was % MS);
 			r->moved++;
 		}
 		f->time = now;

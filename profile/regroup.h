@@ -15,7 +15,8 @@
  *
  * Of more than 4096 series of one packet the rest become service_name=overflow, without attributes: each is a request.
  *
- * What such a store refuses, or misreads in silence, is mended: "-" in sample types becomes "_", an absent one "unknown";
+ * What such a store refuses, or misreads in silence, is mended: "-" in sample types and ":" in all types and units become
+ * "_", an absent or long one "unknown";
  * an absent period type becomes the sample type; stacks lose their root side over stack_max; a time that is missing is
  * `now`. Profiles of one series and millisecond with the same types become one, with the samples of all; of others the
  * later one moves to the series' next free millisecond.

@@ -78,14 +78,23 @@ static bool is_plain(uint8_t c)
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-/* Each character that is not allowed, of however many bytes, becomes one "_". */
+static bool begins(struct view text, const char *prefix)
+{
+	size_t len = strlen(prefix);
+	return text.len >= len && memcmp(text.at, prefix, len) == 0;
+}
+
+/* Each character that is not allowed, of however many bytes, becomes one "_"; but no name of the store's own comes of it. */
 static void add_plain_name(struct bytes *out, struct view key)
 {
-	bool digit = key.len && key.at[0] >= '0' && key.at[0] <= '9';
+	bool digit = key.len && key.at[0] >= '0' && key.at[0] <= '9', own = begins(key, "__");
 	bool ok = !digit || bytes_add_byte(out, '_');
-	for (size_t i = 0; i < key.len && ok; i++)
-		if ((key.at[i] & 0xc0) != 0x80)
-			ok = bytes_add_byte(out, is_plain(key.at[i]) ? key.at[i] : '_');
+	for (size_t i = 0; i < key.len && ok; i++) {
+		uint8_t c = is_plain(key.at[i]) ? key.at[i] : '_';
+		bool second = c == '_' && out->len == 1 && out->at[0] == '_';
+		if ((key.at[i] & 0xc0) != 0x80 && (own || !second))
+			ok = bytes_add_byte(out, c);
+	}
 }
 
 uint32_t series_name(struct series_labels *s, struct view key)
@@ -125,12 +134,6 @@ static uint32_t value_of(struct series_labels *s, const struct attribute *a, boo
 	return series_text(s, bytes_view(&s->text));
 }
 
-static bool begins(struct view text, const char *prefix)
-{
-	size_t len = strlen(prefix);
-	return text.len >= len && memcmp(text.at, prefix, len) == 0;
-}
-
 /* What the attribute becomes: worked out once for a packet. */
 static struct series_known *known_of(struct series_labels *s, uint32_t index)
 {
@@ -167,12 +170,16 @@ static uint32_t names_max(const struct series_labels *s)
 
 void series_put(struct series_labels *s, const char *name, struct view value)
 {
+	size_t most = s->rules->value_max;
+	bool cut = most && value.len > most;
 	s->text.len = 0;
-	bytes_add(&s->text, value.at, value.len); /* growing the tables may move what it points to */
+	/* Growing the tables may move what it points to. */
+	bytes_add(&s->text, value.at, cut ? cut_length(value, most) : value.len);
 	struct label label = { series_text(s, view_of(name)), series_text(s, bytes_view(&s->text)) };
 	if (!label.value || *stamp_of(s, label.name) == s->set || s->count == names_max(s))
 		return;
 	*stamp_of(s, label.name) = s->set;
+	s->lost[SERIES_CUT] += cut;
 	s->labels[s->count++] = label;
 	s->fixed = s->count;
 }

@@ -216,6 +216,29 @@ def test_a_small_limit_splits_and_loses_nothing(build):
         assert sink.values(CPU) == pprof.values(sent, 1)
 
 
+def test_a_name_that_each_profile_repeats_is_sent_in_many_requests(build):
+    """300 KB that would become 30 MB."""
+    with PushSink() as sink, Rig(build, sink) as rig:
+        message = make.Maker()
+        stack = message.stack([message.location([message.function("x" * 300000)])])
+        scope = message.scope(message.resource({"service.name": "shop"}))
+        for i in range(100):
+            message.profile(scope, time=rig.now + i * 10 ** 9).samples.add(stack_index=stack, values=[i])
+        rig.send_otlp(message.message)
+        rig.settle(100)
+        assert rig.total("out") == 100
+        assert sum(sink.values(CPU).values()) == sum(range(100))
+        assert max(request.plain_size for request in sink.taken) <= 2 << 20
+        assert 16 < len(sink.taken) < 40
+
+
+def test_names_longer_than_the_store_takes_are_cut(build):
+    with PushSink() as sink, Rig(build, sink) as rig:
+        rig.send(query="?service.name=" + "s" * 3000)
+        rig.settle(60)
+        assert sink.taken[0].labels["service_name"] == "s" * 2048
+
+
 def test_later_profiles_of_a_series_and_millisecond_move_to_the_next_free_one(build):
     with PushSink() as sink, Rig(build, sink) as rig:
         for seed in range(4):
@@ -283,6 +306,7 @@ def test_a_429_over_the_burst_is_split_and_a_429_below_it_is_tried_again(build):
 RETRIED = {
     "429": reply(429), "502": reply(502), "503": reply(503), "504": reply(504),
     "hung up": None,
+    "an announcement alone": b"HTTP/1.1 100 Continue\r\n\r\n",
     "cut in the head": b"HTTP/1.1 200 OK\r\nContent-Le",
     "cut in the body": b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{",
     "a length below 0": b"HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n{}",

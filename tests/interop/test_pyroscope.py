@@ -113,6 +113,17 @@ def test_types_are_those_of_the_stores_own_clients(path, types, period, expected
     assert sorted(types_of(store, {"service_name": service}, window).values()) == expected
 
 
+def test_no_type_breaks_the_list_of_them(path):
+    """With two more ":" in one, the store's list fails for everybody."""
+    g, store = path
+    made = make.pprof(1, types=[("a:b", "c:d")])
+    made.time_nanos = now = time.time_ns()
+    peers.post(g.port["pprof"], made.SerializeToString(), "/v1/pprof?service.name=colons")
+    gate.flushed(g, "pyroscope")
+    kinds = store.profile_types(now // 10 ** 6 - 1000, now // 10 ** 6 + 60000)
+    assert any(kind.split(":")[1:3] == ["a_b", "c_d"] for kind in kinds)
+
+
 def test_otlp_of_a_profiler_arrives_as_cpu_time(path):
     g, store = path
     message = make.Maker()

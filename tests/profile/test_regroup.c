@@ -267,6 +267,40 @@ static void a_cut_profile_moves_behind_what_its_series_has(void **state)
 	assert_string_equal(profiles_of(0), "cpu:8:1 cpu:9:1");
 }
 
+/* Of seven runs of milliseconds the table has forgotten the first. */
+static void a_cut_profile_never_keeps_its_time(void **state)
+{
+	(void)state;
+	resource("a");
+	profile_at("cpu", "nanoseconds", 5 * MS + 3, 1);
+	profile_at("cpu", "nanoseconds", 6 * MS, 1);
+	for (uint64_t i = 1; i < 8; i++)
+		profile_at("cpu", "nanoseconds", i * 100 * MS, 1);
+	regroup();
+	regroup_move(&r, &p, 5 * MS);
+	assert_string_equal(profiles_of(0), "cpu:6:1 cpu:7:1 cpu:100:1 cpu:200:1 cpu:300:1 cpu:400:1 cpu:500:1 "
+					    "cpu:600:1 cpu:700:1");
+}
+
+static void types_cannot_break_the_list_of_them(void **state)
+{
+	(void)state;
+	static char longest[1026];
+	memset(longest, 'x', sizeof longest - 1);
+	resource("a");
+	struct profile *f = profile_at("a:b-c", "d:e", 5 * MS, 1);
+	f->period_type = (struct value_kind){ open_text(&p, "f-g:h"), open_text(&p, ":") };
+	f->has_period_type = 1;
+	profile_at(longest, "count", 6 * MS, 1);
+	regroup();
+	const struct profile *mended = &p.profiles.at[p.profiles.count - 2];
+	assert_true(string_is(&p, mended->sample_type.type, "a_b_c"));
+	assert_true(string_is(&p, mended->sample_type.unit, "d_e"));
+	assert_true(string_is(&p, mended->period_type.type, "f-g_h"));
+	assert_true(string_is(&p, mended->period_type.unit, "_"));
+	assert_true(string_is(&p, mended[1].sample_type.type, "unknown"));
+}
+
 static void the_same_series_of_another_request_is_the_same(void **state)
 {
 	(void)state;
@@ -298,6 +332,8 @@ int main(void)
 		TEST(deep_stacks_keep_the_leaf),
 		TEST(too_many_samples_become_pprofs_with_all_types),
 		TEST(a_cut_profile_moves_behind_what_its_series_has),
+		TEST(a_cut_profile_never_keeps_its_time),
+		TEST(types_cannot_break_the_list_of_them),
 		TEST(the_same_series_of_another_request_is_the_same),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -103,6 +103,22 @@ static void keys_of_the_store_are_no_labels(void **state)
 	assert_int_equal(s.lost[SERIES_RESERVED], 1);
 }
 
+static void no_key_becomes_a_name_of_the_store(void **state)
+{
+	(void)state;
+	struct list list = LIST(TEXT("..delta..", "x"), TEXT("_.", "y"), TEXT("__session_id__", "z"));
+	assert_string_equal(LABELS(list), "_=y,__session_id__=z,_delta__=x,service_name=shop");
+	assert_int_equal(s.lost[SERIES_RESERVED], 0);
+}
+
+static void what_must_be_there_is_cut_too(void **state)
+{
+	(void)state;
+	rules.value_max = 3;
+	assert_string_equal(LABELS((struct list){ 0 }), "service_name=sho");
+	assert_int_equal(s.lost[SERIES_CUT], 1);
+}
+
 static void long_names_go_and_long_values_are_cut_between_characters(void **state)
 {
 	(void)state;
@@ -240,6 +256,8 @@ int main(void)
 		TEST(a_name_that_says_the_same_is_no_loss),
 		TEST(values_become_text),
 		TEST(keys_of_the_store_are_no_labels),
+		TEST(no_key_becomes_a_name_of_the_store),
+		TEST(what_must_be_there_is_cut_too),
 		TEST(long_names_go_and_long_values_are_cut_between_characters),
 		TEST(labels_over_the_limit_go_by_precedence),
 		TEST(of_very_many_attributes_the_rest_is_counted_at_once),

@@ -58,6 +58,7 @@ def labels_of(data, **keywords):
     (("wall-time", "nano.seconds"), ("my-type", "a b"), "my_type:wall_time:nano_seconds:my_type:a_b:delta"),
     (("wäll:time", "%"), ("", ""), "unknown:w_ll_time:_:unknown:unknown:delta"),
     (("", ""), None, "unknown:unknown:unknown:unknown:unknown:delta"),
+    (("x" * 1025, "x" * 1024), None, "unknown:unknown:%s:unknown:%s:delta" % ("x" * 1024, "x" * 1024)),
     (("5min", "count"), None, "_5min:5min:count:5min:count:delta"),
 ])
 def test_a_type_is_one_that_queries_can_name(build, kind, period_type, expected):
