@@ -166,6 +166,27 @@ def test_or_at_most_once(build):
         assert "unanswered" in running.gateway.log()
 
 
+def conflict_once(running):
+    running.seen = []
+    running.sink.answer = lambda data, context: running.seen.append(data) or (
+        context.abort(grpc.StatusCode.UNKNOWN, "write: Transaction Conflict. Please retry")
+        if len(running.seen) == 1 else b"")
+
+
+def test_a_conflict_of_two_requests_is_tried_again(build):
+    with Running(build, RETRIES) as running:
+        conflict_once(running)
+        running.send(make.request(6))
+        assert len(running.seen) == 2 and running.out() == 50
+
+
+def test_but_not_at_most_once(build):
+    with Running(build, RETRIES + ", retry_unknown: false") as running:
+        conflict_once(running)
+        running.send(make.request(6))
+        assert len(running.seen) == 1 and running.dropped("permanent") == 50
+
+
 def test_what_never_left_is_sent_again_in_any_case(build):
     with Running(build, RETRIES + ", retry_unknown: false") as running:
         running.sink.stop()
