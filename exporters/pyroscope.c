@@ -42,7 +42,8 @@ struct basic_config {
 };
 
 struct pyroscope_config {
-	char *endpoint, *tenant, *compression, *proxy_url;
+	char *endpoint, *tenant, *compression;
+	struct secret proxy_url; /* it may have a password */
 	struct choice preset, labels, delta;
 	struct label_config label_limits;
 	bool numeric_sample_labels;
@@ -433,7 +434,7 @@ static bool start(void *instance, struct error *err)
 		.username = given(c->basic_auth.username),
 		.password = c->basic_auth.password.text,
 		.bearer = given(c->bearer_token.text),
-		.proxy = given(c->proxy_url),
+		.proxy = given(c->proxy_url.text),
 	}, err);
 	if (self->client && c->tls.reload_interval.ns > 0) {
 		self->reload_timer = loop_timer_new(self->host->loop, reload_is_due, self);
@@ -507,7 +508,7 @@ static bool check(const void *config, struct error *err)
 	bool gzip = !given(c->compression) || !strcmp(c->compression, "gzip") || !strcmp(c->compression, "none");
 	if (!given(c->endpoint))
 		return error_set(err, ERROR_CONFIG, "endpoint must be specified");
-	if (!http_client_check(c->endpoint, &c->headers, err) || !http_client_check_proxy(c->proxy_url, err))
+	if (!http_client_check(c->endpoint, &c->headers, err) || !http_client_check_proxy(c->proxy_url.text, err))
 		return false;
 	if (!gzip)
 		return error_set(err, ERROR_CONFIG, "unsupported compression type \"%s\": the store takes gzip or none",

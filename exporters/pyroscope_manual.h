@@ -55,7 +55,8 @@
 	"which the store takes where " \
 	"nobody has changed it: its burst is 2 MiB, and what is larger gets a 429 for ever. `limits: " \
 	"{max_bytes: 4000000}` suits a " \
-	"store with a larger burst. A 413, `exceeds the size limit`, and a 429 for more than the burst " \
+	"store with a larger burst; " \
+	"`max_resources` is 1 whatever it says. A 413, `exceeds the size limit`, and a 429 for more than the burst " \
 	"teach a smaller size.\n\n" \
 	"| Answer | What becomes of the data |\n" \
 	"|---|---|\n" \

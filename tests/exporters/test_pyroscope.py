@@ -461,6 +461,12 @@ def test_configurations_that_cannot_work(build, tmp_path, more, text):
     assert text in said, said
 
 
+def test_no_secret_is_printed(build, tmp_path):
+    more = "proxy_url: 'http://u:hunter@p:1', headers: {cookie: hunter}, basic_auth: {username: u, password: hunter}"
+    done = command(build, tmp_path, "print-config", "endpoint: 'http://127.0.0.1:1', " + more)
+    assert done.returncode == 0 and done.stdout.count("[REDACTED]") == 3 and "hunter" not in done.stdout
+
+
 @pytest.mark.parametrize("endpoint", ["", "127.0.0.1:4040", "ftp://x", "http://", "http://u:p@x", "http://x/?a=b"])
 def test_endpoints_that_are_none(build, tmp_path, endpoint):
     assert "endpoint must" in validate(build, tmp_path, "endpoint: '%s'" % endpoint)
@@ -471,11 +477,15 @@ def test_the_configuration_of_the_first_flame_graph_is_good(build, root):
     assert run.returncode == 0
 
 
-def validate(build, tmp_path, exporter):
+def command(build, tmp_path, name, exporter):
     path = tmp_path / "config.yaml"
     path.write_text("receivers: {pprof: {server: {endpoint: 127.0.0.1:0}}}\nexporters: {pyroscope: {%s}}\n"
                     "service: {pipelines: {profiles: {receivers: [pprof], exporters: [pyroscope]}}}\n" % exporter)
-    run = subprocess.run([build / "portcullis", "validate", "--config", path], capture_output=True, text=True)
+    return subprocess.run([build / "portcullis", name, "--config", path], capture_output=True, text=True)
+
+
+def validate(build, tmp_path, exporter):
+    run = command(build, tmp_path, "validate", exporter)
     assert run.returncode != 0
     return run.stdout + run.stderr
 
