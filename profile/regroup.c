@@ -66,24 +66,26 @@ static struct view type_of(const struct profiles *p, const struct pprof_run *run
 	return string_view(p, run->profiles[run->place[i]].sample_type.type);
 }
 
-/* "samples" alone says nothing, so the period is asked first. */
-static struct view name_of(const struct work *w, const struct pprof_run *run)
+/* "samples" alone says nothing, so the period is asked first. NULL: none that clients of the store know. */
+static const char *known_name(const struct profiles *p, const struct pprof_run *run)
 {
-	const struct profiles *p = w->p;
-	struct view period = string_view(p, run->profiles->period_type.type), last = type_of(p, run, run->count - 1);
 	const char *name = NULL;
 	for (uint32_t i = 0; i < run->count; i++)
 		if (view_is(type_of(p, run, i), "wall"))
-			return view_of("wall");
+			return "wall";
 	for (uint32_t i = 0; i < run->count && !name; i++)
 		name = name_by_rule(type_of(p, run, i));
-	name = name ? name : name_by_rule(period);
-	if (!name && view_is(last, "samples"))
-		name = "process_cpu";
+	name = name ? name : name_by_rule(string_view(p, run->profiles->period_type.type));
+	return name || !view_is(type_of(p, run, run->count - 1), "samples") ? name : "process_cpu";
+}
+
+static struct view name_of(const struct work *w, const struct pprof_run *run)
+{
+	const char *name = known_name(w->p, run);
 	if (name)
 		return view_of(name);
-	uint32_t plain = series_name(w->r->series, last);
-	return plain ? string_view(p, plain) : view_of(KINDS_UNKNOWN);
+	uint32_t plain = series_plain_name(w->r->series, type_of(w->p, run, run->count - 1));
+	return plain ? string_view(w->p, plain) : view_of(KINDS_UNKNOWN);
 }
 
 /* ---- what the store would refuse ---- */
@@ -253,7 +255,7 @@ static uint32_t labelled_group(struct work *w, const struct pprof_run *run, cons
 static uint32_t overflow_group(struct work *w, const struct pprof_run *run, const struct list *levels)
 {
 	struct series_labels *s = w->r->series;
-	const char *name = name_by_rule(string_view(w->p, run->profiles->sample_type.type));
+	const char *name = known_name(w->p, run);
 	series_begin(s);
 	series_put(s, "__name__", view_of(name ? name : KINDS_UNKNOWN));
 	series_put(s, "service_name", view_of("overflow"));

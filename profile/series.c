@@ -97,16 +97,26 @@ static void add_plain_name(struct bytes *out, struct view key)
 	}
 }
 
-uint32_t series_name(struct series_labels *s, struct view key)
+static uint32_t name_in_text(struct series_labels *s)
+{
+	bool fits = !s->rules->name_max || s->text.len <= s->rules->name_max;
+	return fits ? series_text(s, bytes_view(&s->text)) : 0;
+}
+
+uint32_t series_plain_name(struct series_labels *s, struct view key)
 {
 	s->text.len = 0;
-	if (s->rules->utf8)
-		bytes_add(&s->text, key.at, key.len);
-	else
-		add_plain_name(&s->text, key);
-	if (s->rules->name_max && s->text.len > s->rules->name_max)
-		return 0;
-	return series_text(s, bytes_view(&s->text));
+	add_plain_name(&s->text, key);
+	return name_in_text(s);
+}
+
+static uint32_t name_of(struct series_labels *s, struct view key)
+{
+	if (!s->rules->utf8)
+		return series_plain_name(s, key);
+	s->text.len = 0;
+	bytes_add(&s->text, key.at, key.len);
+	return name_in_text(s);
 }
 
 /* Not in the middle of a character. */
@@ -149,7 +159,7 @@ static struct series_known *known_of(struct series_labels *s, uint32_t index)
 		known->state = RESERVED;
 	else if (!key.len || !known->label.value || begins(key, "pprof."))
 		known->state = NOTHING;
-	else if (!(known->label.name = series_name(s, key)))
+	else if (!(known->label.name = name_of(s, key)))
 		known->state = TOO_LONG;
 	return known;
 }

@@ -82,8 +82,8 @@ void series_end(struct series_labels *s);
  * something changed: the caller says so in the Profile. The names trace_id and span_id of a link count. */
 bool series_clean_sample(struct series_labels *s, struct sample *sample);
 
-/* The string of a text in the form of a label's name: what series_take makes of a key. 0: it cannot be one. */
-uint32_t series_name(struct series_labels *s, struct view key);
+/* The string of a text in the plain form of a name, whatever the rules say of labels. 0: it cannot be one. */
+uint32_t series_plain_name(struct series_labels *s, struct view key);
 
 /* A string for a text, which is not one of the tables'; equal texts get the same. */
 uint32_t series_text(struct series_labels *s, struct view text);

@@ -179,6 +179,18 @@ static void missing_times_are_now_and_missing_types_are_mended(void **state)
 	assert_string_equal(label(0, "__name__"), "lock_count");
 }
 
+/* The store takes no other, also where it takes any name of a label. */
+static void the_name_of_a_series_is_plain_always(void **state)
+{
+	(void)state;
+	rules.utf8 = true;
+	resource("a");
+	profile_at("my.type", "count", 5 * MS, 1);
+	regroup();
+	assert_string_equal(profiles_of(0), "my.type:5:1");
+	assert_string_equal(label(0, "__name__"), "my_type");
+}
+
 static void a_profile_without_type_is_unknown(void **state)
 {
 	(void)state;
@@ -214,12 +226,15 @@ static void the_series_of_one_packet_are_bounded(void **state)
 	}
 	resource("s7");
 	profile_at("cpu", "nanoseconds", 6 * MS, 1);
+	resource("another");
+	profile_at("samples", "count", 7 * MS, 1);
 	regroup();
 	assert_int_equal(p.resources.count, 4097);
 	assert_string_equal(label(4096, "service_name"), "overflow");
-	assert_string_equal(profiles_of(4096), "cpu:5:904");
+	assert_string_equal(label(4096, "__name__"), "process_cpu");
+	assert_string_equal(profiles_of(4096), "cpu:5:904 samples:7:1");
 	assert_string_equal(profiles_of(7), "cpu:5:1 cpu:6:1");
-	assert_int_equal(labels.lost[SERIES_TOO_MANY], 904);
+	assert_int_equal(labels.lost[SERIES_TOO_MANY], 905);
 }
 
 static void deep_stacks_keep_the_leaf(void **state)
@@ -326,6 +341,7 @@ int main(void)
 		TEST(equal_times_of_other_types_and_periods_move),
 		TEST(the_types_of_one_pprof_move_together),
 		TEST(missing_times_are_now_and_missing_types_are_mended),
+		TEST(the_name_of_a_series_is_plain_always),
 		TEST(a_profile_without_type_is_unknown),
 		TEST(services_without_a_name_have_that_of_their_program),
 		TEST(the_series_of_one_packet_are_bounded),
