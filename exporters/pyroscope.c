@@ -11,7 +11,7 @@
 #include "net/http_client.h"
 #include "pipeline/delivery.h"
 #include "profile/encode_push.h"
-#include "profile/regroup.h"
+#include "profile/pieces.h"
 #include "profile/split.h"
 
 /*
@@ -115,45 +115,12 @@ static void count(struct pyroscope *self, const struct regroup *r)
 	series_add(self->cut, (int64_t)r->stacks_cut);
 }
 
-/* The part's labels as they stand in its request. */
-static struct view labels_of(const struct part *part)
+/* Those that were sealed anew; and a packet with a request is known as one of ours. */
+static bool encode_parts(const struct parts *parts, uint32_t first, struct error *err)
 {
-	const struct bytes *request = request_of(part->packet, NULL);
-	return request ? encode_push_labels(bytes_view(request)) : (struct view){ 0 };
-}
-
-/* Seals the part anew, with the times of what it shares with the part before moved. */
-static bool move_part(struct regroup *r, struct part *part, uint64_t until, struct error *err)
-{
-	static const struct limits none;
-	struct profiles p = { 0 };
-	struct parts fresh = { 0 };
-	bool ok = split_open(part->packet, &p, err);
-	if (ok) {
-		regroup_move(r, &p, until);
-		ok = split_profiles(&p, part->packet, &none, NULL, &fresh, err) && fresh.count == 1 &&
-		     request_of(fresh.at[0].packet, err);
-		split_close(part->packet, &p);
-	}
-	if (ok) {
-		packet_unref(&part->packet);
-		part->packet = packet_ref(fresh.at[0].packet);
-	}
-	parts_fini(&fresh);
-	profiles_fini(&p);
-	return ok;
-}
-
-/* A Profile that was cut would be one profile sent twice, for its parts have its time. */
-static bool part_times(struct regroup *r, struct parts *parts, uint32_t first, struct error *err)
-{
-	for (uint32_t i = first + 1; i < parts->count; i++) {
-		const struct packet *before = parts->at[i - 1].packet;
-		if (before->newest / 1000000 >= parts->at[i].packet->oldest / 1000000 &&
-		    view_equal(labels_of(&parts->at[i - 1]), labels_of(&parts->at[i])) &&
-		    !move_part(r, &parts->at[i], before->newest, err))
+	for (uint32_t i = first; i < parts->count; i++)
+		if (!request_of(parts->at[i].packet, err))
 			return false;
-	}
 	return true;
 }
 
@@ -188,7 +155,7 @@ static bool plan(void *instance, struct packet *packet, const struct limits *wan
 	/* A packet with a request is one of ours, refused: it keeps its labels. */
 	bool ok = (packet_has(packet, FORM_REQUEST) ? split_packet(packet, &limits, &by, parts, err) :
 						      plan_fresh(&r, packet, &limits, parts, err)) &&
-		  part_times(&r, parts, first, err);
+		  pieces_move(&r, parts, first, err) && encode_parts(parts, first, err);
 	count(self, &r);
 	series_fini(&series);
 	return ok;

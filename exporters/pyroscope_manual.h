@@ -42,8 +42,8 @@
 	"becomes `unknown`, an absent period type the sample type.\n\n" \
 	"**Times.** The store takes profiles of one series in the same millisecond for one. Those of " \
 	"one request are therefore " \
-	"merged, and a later one, or the next part of a large profile, gets the series' next free " \
-	"millisecond. A part " \
+	"merged, and a later one gets the series' next free millisecond. Of a large profile the first part has " \
+	"its time, the next ones free milliseconds behind it. A part " \
 	"keeps its time over retries, so that a request whose answer was lost does not count twice " \
 	"(with the newest store: once it " \
 	"has compacted). Two gateways do not know of each other's times: where both carry profiles of one " \

@@ -19,6 +19,7 @@ struct part { /* one request to a destination */
 	struct packet *packet; /* holds exactly what this request sends; a reference of the parts' */
 	uint64_t samples;      /* of the packet that was planned */
 	uint64_t bytes;        /* by the destination's arithmetic; 0: not known */
+	bool continues;        /* begins in the Profile of which the part before has a piece; as planned, not kept */
 };
 
 struct parts {

@@ -429,8 +429,9 @@ bool regroup_by_series(struct regroup *r, struct profiles *p, struct error *err)
 }
 
 /* The labels are as they were made: each a text. */
-static uint64_t key_of_resource(const struct profiles *p, struct list attributes)
+uint64_t regroup_key(const struct profiles *p)
 {
+	struct list attributes = p->resources.count ? p->resources.at->attributes : (struct list){ 0 };
 	struct label labels[SERIES_LABELS_MAX];
 	uint32_t count = attributes.count < SERIES_LABELS_MAX ? attributes.count : SERIES_LABELS_MAX;
 	for (uint32_t i = 0; i < count; i++) {
@@ -438,31 +439,4 @@ static uint64_t key_of_resource(const struct profiles *p, struct list attributes
 		labels[i] = (struct label){ a->key, a->type == VALUE_STRING ? a->string : 0 };
 	}
 	return key_of(p, labels, count);
-}
-
-/* Asks for what comes after `until` and after the last one that was moved, for the table may have forgotten theirs. */
-static void move_scope(struct regroup *r, struct profiles *p, uint64_t key, struct list profiles, uint64_t until)
-{
-	uint64_t was = 0, now = until;
-	for (uint32_t i = 0; i < profiles.count; i++) {
-		struct profile *f = &p->profiles.at[profiles.first + i];
-		if (!i || f->time != was) {
-			if (f->time / MS > until / MS && f->time / MS != now / MS)
-				return;
-			was = f->time;
-			now = slots_take(r->slots, key, (now / MS + 1) * MS + was % MS);
-			r->moved++;
-		}
-		f->time = now;
-	}
-}
-
-void regroup_move(struct regroup *r, struct profiles *p, uint64_t until)
-{
-	for (uint32_t i = 0; i < p->resources.count; i++) {
-		const struct resource *resource = &p->resources.at[i];
-		uint64_t key = key_of_resource(p, resource->attributes);
-		for (uint32_t k = 0; k < resource->scopes.count; k++)
-			move_scope(r, p, key, p->scopes.at[resource->scopes.first + k].profiles, until);
-	}
 }

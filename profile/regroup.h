@@ -34,8 +34,7 @@ struct regroup {
 /* False: the tables would grow past their cap. */
 bool regroup_by_series(struct regroup *r, struct profiles *p, struct error *err);
 
-/* For tables of one series that were regrouped and then cut: those Profiles whose millisecond a part before has too, which
- * ends with the one of `until` (ns), move to free ones. */
-void regroup_move(struct regroup *r, struct profiles *p, uint64_t until);
+/* For slots: the series of tables that were regrouped and then cut into those of one. */
+uint64_t regroup_key(const struct profiles *p);
 
 #endif

@@ -53,6 +53,7 @@ struct splitter {
 	struct collect *collect;
 	struct profiles cut; /* p, but for resources, scopes and profiles */
 	uint64_t spent;      /* bytes of all candidates */
+	uint32_t past;       /* the unit behind the last one of which a part has something */
 };
 
 struct candidate {
@@ -215,9 +216,12 @@ static bool make_candidate(struct splitter *s, bool anyway, struct candidate *c)
 	return measured;
 }
 
-static void keep(struct splitter *s, const struct candidate *c)
+
+static void keep(struct splitter *s, struct range r, const struct candidate *c)
 {
 	parts_add(s->parts, c->packet, c->samples, c->bytes);
+	s->parts->at[s->parts->count - 1].continues = r.from.unit < s->past;
+	s->past = end_of(r);
 }
 
 /* ---- cutting what is over ---- */
@@ -308,7 +312,7 @@ static bool put_indivisible(struct splitter *s, struct range r)
 	if (s->limits->guessed && !make_candidate(s, true, &c))
 		return false;
 	if (c.packet)
-		keep(s, &c);
+		keep(s, r, &c);
 	else
 		s->parts->dropped[PART_TOO_LARGE] += samples_between(s, r);
 	return true;
@@ -350,7 +354,7 @@ static bool put_range(struct splitter *s, struct range r)
 		return false;
 	if (!c.packet)
 		return put_smaller(s, r, c.ratio);
-	keep(s, &c);
+	keep(s, r, &c);
 	return true;
 }
 

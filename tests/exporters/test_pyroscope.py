@@ -75,8 +75,10 @@ class Rig:
         return self.gateway.total("otelcol_exporter_pyroscope_labels_dropped", exporter="pyroscope", reason=reason)
 
 
-def times(sink):
-    return [p.time_nanos for request in sink.taken for p in request.profiles]
+def times(sink, kind=CPU):
+    """Those of a type, in the order of arrival."""
+    return [p.time_nanos for request in sink.taken for p in request.profiles
+            if kind in map(pprof.Reader(p).kind, p.sample_type)]
 
 
 def test_a_profile_becomes_one_series_as_the_stores_own_clients_send_it(build):
@@ -212,8 +214,24 @@ def test_a_small_limit_splits_and_loses_nothing(build):
         sent = rig.send(make.pprof(1, samples=500, functions=40))
         rig.settle(1000)
         assert len(sink.taken) > 5 and max(request.plain_size for request in sink.taken) <= 4000
-        assert len(set(times(sink))) == len(times(sink))
         assert sink.values(CPU) == pprof.values(sent, 1)
+        for kind in CPU, SAMPLES:
+            assert times(sink, kind) == [rig.now + i * 10 ** 6 for i in range(len(times(sink, kind)))], kind
+
+
+def test_pieces_of_a_refused_piece_begin_at_its_time_also_after_retries(build):
+    with PushSink() as sink, Rig(build, sink, "limits: {max_bytes: 120000}") as rig:
+        busy = iter([reply(503)] * 3)
+        sink.answer = lambda taken, _: reply(413) if taken.plain_size > 50000 else next(busy, OK)
+        sent = rig.send(make.pprof(1, samples=9000, functions=900))
+        rig.settle(18000)
+        refused = [r for r in sink.seen if r.plain_size > 50000]
+        assert refused and next(busy, None) is None
+        assert sink.values(CPU) == pprof.values(sent, 1) and sink.values(SAMPLES) == pprof.values(sent, 0)
+        for kind in CPU, SAMPLES:
+            assert min(times(sink, kind)) == rig.now
+            assert len(set(times(sink, kind))) == len(times(sink, kind))
+        assert {p.time_nanos for r in refused for p in r.profiles} <= set(times(sink) + times(sink, SAMPLES))
 
 
 def test_a_name_that_each_profile_repeats_is_sent_in_many_requests(build):

@@ -269,34 +269,7 @@ static void too_many_samples_become_pprofs_with_all_types(void **state)
 	assert_string_equal(profiles_of(0), "samples:5:2 cpu:5:2 samples:6:2 cpu:6:2 samples:7:1 cpu:7:1");
 }
 
-static void a_cut_profile_moves_behind_what_its_series_has(void **state)
-{
-	(void)state;
-	resource("a");
-	profile_at("cpu", "nanoseconds", 5 * MS, 1);
-	profile_at("cpu", "nanoseconds", 6 * MS, 1);
-	regroup();
-	regroup_move(&r, &p, 5 * MS);
-	assert_string_equal(profiles_of(0), "cpu:7:1 cpu:6:1");
-	regroup_move(&r, &p, 7 * MS);
-	assert_string_equal(profiles_of(0), "cpu:8:1 cpu:9:1");
-}
-
 /* Of seven runs of milliseconds the table has forgotten the first. */
-static void a_cut_profile_never_keeps_its_time(void **state)
-{
-	(void)state;
-	resource("a");
-	profile_at("cpu", "nanoseconds", 5 * MS + 3, 1);
-	profile_at("cpu", "nanoseconds", 6 * MS, 1);
-	for (uint64_t i = 1; i < 8; i++)
-		profile_at("cpu", "nanoseconds", i * 100 * MS, 1);
-	regroup();
-	regroup_move(&r, &p, 5 * MS);
-	assert_string_equal(profiles_of(0), "cpu:6:1 cpu:7:1 cpu:100:1 cpu:200:1 cpu:300:1 cpu:400:1 cpu:500:1 "
-					    "cpu:600:1 cpu:700:1");
-}
-
 static void types_cannot_break_the_list_of_them(void **state)
 {
 	(void)state;
@@ -347,8 +320,6 @@ int main(void)
 		TEST(the_series_of_one_packet_are_bounded),
 		TEST(deep_stacks_keep_the_leaf),
 		TEST(too_many_samples_become_pprofs_with_all_types),
-		TEST(a_cut_profile_moves_behind_what_its_series_has),
-		TEST(a_cut_profile_never_keeps_its_time),
 		TEST(types_cannot_break_the_list_of_them),
 		TEST(the_same_series_of_another_request_is_the_same),
 	};
