@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #define MIB ((int64_t)1 << 20)
-#define LARGE_BYTES MIB /* a request for so much is worth a look at the real size */
+#define LARGE_BYTES MIB /* so much is worth a wait, and a look at the real size */
 #define CLAIM_WAIT_NS UINT64_C(1000000000)
 
 static const struct metric charged_bytes = {
@@ -116,6 +116,10 @@ void memory_claim(struct memory *m, int64_t bytes)
 {
 	static const struct timespec pause = { 0, 1000000 };
 	uint64_t until = clock_now() + CLAIM_WAIT_NS;
+	if (bytes < LARGE_BYTES) {
+		memory_add(m, bytes);
+		return;
+	}
 	pthread_mutex_lock(&m->claiming);
 	atomic_store(&m->claimed, bytes);
 	while (atomic_load(&m->charged) + atomic_load(&m->baseline) + bytes > m->soft && clock_now() < until)

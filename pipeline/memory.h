@@ -47,8 +47,8 @@ bool memory_take(struct memory *m, int64_t bytes, int64_t soft);
 bool memory_could_take(const struct memory *m, int64_t bytes);
 /* Charges without asking: for what is already there (a batch that grew). */
 void memory_add(struct memory *m, int64_t bytes);
-/* Charges for what must be done with what was taken already (an encoding): waits for room, at most a second, and meanwhile
- * nobody else is given any. [pool threads] */
+/* Charges for what must be done with what was taken already (an encoding): where it is much, waits for room, at most a
+ * second, and meanwhile nobody else is given any. [pool threads] */
 void memory_claim(struct memory *m, int64_t bytes);
 void memory_give(struct memory *m, int64_t bytes);
 

@@ -19,7 +19,7 @@ import subprocess
 import grpc
 import pytest
 
-from harness import canaries, h2, otlp, peers, poison, profcheck
+from harness import canaries, h2, otlp, parca, peers, poison, profcheck
 from harness.certificates import make_ca, make_leaf
 from harness.gateway import Gateway
 from harness.push import PushSink, refusal, reply
@@ -46,6 +46,8 @@ exporters:
   file/zstd: {path: out/profiles.zst, format: proto, compression: zstd}
   file/pprof: {directory: out/pprof, format: pprof}
   pyroscope: {endpoint: "http://127.0.0.1:PUSH", limits: {max_age: 876000h, max_ahead: 876000h}}
+  parca: {endpoint: 127.0.0.1:{port:parca}, tls: {insecure: true}, lift_labels: [region, tier, open.label],
+    retry_on_failure: {enabled: false}}
   debug/basic: {verbosity: basic}
   debug/normal: {verbosity: normal, output_paths: [out/normal.txt]}
   debug/detailed: {verbosity: detailed, sampling_initial: 1000, output_paths: [out/detailed.txt]}
@@ -58,11 +60,11 @@ service:
     profiles:
       receivers: [otlp, otlp/tls, pprof, pprof/tls]
       processors: [PROCESSORS]
-      exporters: [otlp_grpc/a, otlp_grpc/b, file/json, file/proto, file/zstd, file/pprof, pyroscope, debug/basic,
-        debug/normal, debug/detailed]
+      exporters: [otlp_grpc/a, otlp_grpc/b, file/json, file/proto, file/zstd, file/pprof, pyroscope, parca,
+        debug/basic, debug/normal, debug/detailed]
 """
 EXPORTERS = ("otlp_grpc/a", "otlp_grpc/b", "file/json", "file/proto", "file/zstd", "file/pprof", "pyroscope",
-             "debug/basic", "debug/normal", "debug/detailed")
+             "parca", "debug/basic", "debug/normal", "debug/detailed")
 # What libraries say when an operator asks them to: peers' bytes among it.
 NOISY = {"GRPC_VERBOSITY": "debug", "GRPC_TRACE": "api,http,channel,call_error,tcp,tsi,server_channel",
          "GNUTLS_DEBUG_LEVEL": "9"}
@@ -86,7 +88,8 @@ class Run:
         text = text.replace("PUSH", str(self.push.port))
         self.gateway = Gateway(build / "portcullis", text, env=NOISY, cwd=directory)
         self.a, self.b = (peers.Sink(self.gateway.port[name]) for name in "ab")
-        self.b.answer = self.nasty
+        self.parca = peers.Sink(self.gateway.port["parca"], method=parca.METHOD)
+        self.b.answer, self.parca.answer = self.nasty("otlp_grpc/b"), self.nasty("parca")
 
     def certificates(self):
         c = self.c
@@ -100,17 +103,19 @@ class Run:
         data = data if isinstance(data, bytes) else str(data).encode()
         self.seen[place] = self.seen.get(place, b"") + b"\n" + data
 
-    def nasty(self, data, context):
+    def nasty(self, place):
         """A destination that repeats what it got, in all that it says."""
-        self.see("otlp_grpc/b", data)
-        self.turn += 1
-        name = self.c.deny("text of a destination")
-        context.set_trailing_metadata(((self.c.deny("key of a destination"), name),))
-        if self.turn % 3 == 0:
-            context.abort(grpc.StatusCode.INVALID_ARGUMENT, "label %s of %s" % (name, " ".join(self.c.permitted)[:2000]))
-        if self.turn % 3 == 1:
-            return otlp.Response(partial_success={"rejected_profiles": 1, "error_message": name}).SerializeToString()
-        return b"\xff" + name.encode()
+        def answer(data, context):
+            self.see(place, data)
+            self.turn += 1
+            name = self.c.deny("text of a destination")
+            context.set_trailing_metadata(((self.c.deny("key of a destination"), name),))
+            if self.turn % 3 == 0:
+                context.abort(grpc.StatusCode.INVALID_ARGUMENT, "label %s of %s" % (name, " ".join(self.c.permitted)[:2000]))
+            if self.turn % 3 == 1:
+                return otlp.Response(partial_success={"rejected_profiles": 1, "error_message": name}).SerializeToString()
+            return b"\xff" + name.encode()
+        return answer
 
     def nasty_push(self, taken, number):
         """The same by HTTP."""
@@ -290,7 +295,7 @@ class Run:
         self.gateway.until(lambda: not self.gateway.total("otelcol_ledger_batched_samples") and all(map(done, EXPORTERS)))
 
     def all(self):
-        with self.a, self.b, self.push, self.gateway:
+        with self.a, self.b, self.push, self.parca, self.gateway:
             self.grpc_good()
             self.http_good()
             self.c.refusing = True
@@ -304,7 +309,7 @@ class Run:
             assert self.gateway.stop() == 0, self.gateway.log()
         for data in self.a.received:
             self.see("otlp_grpc/a", data)
-        self.see("metadata to destinations", self.a.metadata + self.b.metadata)
+        self.see("metadata to destinations", self.a.metadata + self.b.metadata + self.parca.metadata)
         self.see("metadata to destinations", [str(taken.headers) + taken.path for taken in self.push.seen])
         self.see("logs", self.gateway.log_path.read_bytes())
         self.files()
@@ -339,7 +344,7 @@ def run(request, build, tmp_path_factory):
 
 
 FULL = ("otlp_grpc/a", "profiles.jsonl", "profiles.binpb", "profiles.zst", "detailed.txt")
-DESTINATIONS = (*FULL, "otlp_grpc/b", "file/pprof", "pyroscope", "normal.txt")
+DESTINATIONS = (*FULL, "otlp_grpc/b", "file/pprof", "pyroscope", "parca", "normal.txt")
 SILENT = ("logs", "metrics", "replies", "file names", "metadata to destinations")
 
 
@@ -357,7 +362,8 @@ def test_everything_permitted_arrives(run, place):
 
 
 # A series that has the label already, and numbers: the store would not take them either.
-NO_PLACE = {"file/pprof": set(), "pyroscope": {"pprof label", "pprof label unit"}}
+NO_PLACE = {"file/pprof": set(), "pyroscope": {"pprof label", "pprof label unit"},
+            "parca": {"pprof label", "pprof label unit", "pprof trace_id", "pprof span_id"}}
 
 
 @pytest.mark.parametrize("place", NO_PLACE)

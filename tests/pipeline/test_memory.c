@@ -75,7 +75,7 @@ static void *give_later(void *argument)
 	while (!atomic_load(&m->claimed))
 		sched_yield();
 	assert_false(memory_take(m, 1, m->soft));
-	memory_give(m, 60);
+	memory_give(m, 60 << 20);
 	return NULL;
 }
 
@@ -84,12 +84,12 @@ static void a_claim_goes_before_those_who_ask_later(void **state)
 	struct memory m;
 	pthread_t other;
 	(void)state;
-	memory_init(&m, 100, 20);
-	memory_add(&m, 60);
+	memory_init(&m, 100 << 20, 20 << 20);
+	memory_add(&m, 60 << 20);
 	pthread_create(&other, NULL, give_later, &m);
-	memory_claim(&m, 50);
+	memory_claim(&m, 50 << 20);
 	pthread_join(other, NULL);
-	assert_int_equal(m.charged, 50);
+	assert_int_equal(m.charged, 50 << 20);
 	assert_int_equal(m.claimed, 0);
 }
 
@@ -97,9 +97,20 @@ static void a_claim_that_finds_no_room_is_charged_all_the_same(void **state)
 {
 	struct memory m;
 	(void)state;
+	memory_init(&m, 100 << 20, 20 << 20);
+	memory_claim(&m, 500 << 20);
+	assert_int_equal(m.charged, 500 << 20);
+}
+
+static void a_small_claim_waits_for_nobody(void **state)
+{
+	struct memory m;
+	(void)state;
 	memory_init(&m, 100, 20);
+	pthread_mutex_lock(&m.claiming); /* as while a large one waits */
 	memory_claim(&m, 500);
 	assert_int_equal(m.charged, 500);
+	pthread_mutex_unlock(&m.claiming);
 }
 
 int main(void)
@@ -112,6 +123,7 @@ int main(void)
 		cmocka_unit_test(what_is_much_must_fit_the_real_size_too),
 		cmocka_unit_test(a_claim_goes_before_those_who_ask_later),
 		cmocka_unit_test(a_claim_that_finds_no_room_is_charged_all_the_same),
+		cmocka_unit_test(a_small_claim_waits_for_nobody),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
