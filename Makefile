@@ -145,12 +145,15 @@ $(B)/fuzzers/%: tests/fuzz/fuzz_%.c $(B)/libportcullis.a
 
 fuzzers: $(FUZZERS:%=$(B)/fuzzers/%)
 
-# Explores: ten million inputs for each parser of foreign bytes, or what FUZZ_FLAGS says.
+# Explores: ten million inputs for each parser of foreign bytes, or what FUZZ_FLAGS says; as many at once as there are cores.
 fuzz: install-test
 	$(MAKE) -j$(JOBS) MODE=fuzz fuzzers
-	@set -e; for f in $(FUZZERS); do echo "== $$f"; mkdir -p build/fuzz/corpus/$$f; \
-		build/fuzz/fuzzers/$$f $(FUZZ_FLAGS) -rss_limit_mb=4096 -print_final_stats=1 -artifact_prefix=build/fuzz/ \
-			build/fuzz/corpus/$$f tests/fuzz/seeds/$$f; done
+	$(MAKE) -j$(JOBS) -k MODE=fuzz $(FUZZERS:%=explore-%)
+
+explore-%: build/fuzz/fuzzers/%
+	@mkdir -p build/fuzz/corpus/$*
+	@$< $(FUZZ_FLAGS) -rss_limit_mb=4096 -print_final_stats=1 -artifact_prefix=build/fuzz/ build/fuzz/corpus/$* \
+		tests/fuzz/seeds/$* >build/fuzz/$*.log 2>&1 && e=0 || e=$$?; echo "== $*"; tail -n 30 build/fuzz/$*.log; exit $$e
 
 bench: install-test
 	$(MAKE) -j$(JOBS) MODE=release build-tests
