@@ -168,7 +168,6 @@ struct flight {
 	struct pyroscope *self;
 	struct sending *sending;
 	struct packet *packet;
-	struct bytes zipped;
 	uint64_t bytes; /* not compressed */
 };
 
@@ -236,21 +235,28 @@ static struct send_result judge(const struct http_result *result, uint64_t bytes
 	return verdict;
 }
 
-static bool zip(struct flight *flight, const struct bytes *request)
+static bool zip(const struct packet *packet, struct bytes *out, struct error *err)
 {
-	bytes_init(&flight->zipped, PROFILES_INPUT_MAX);
-	packet_claim(flight->packet, (int64_t)request->len);
-	bool ok = compress_deflate(CODING_GZIP, 0, bytes_view(request), &flight->zipped, NULL);
-	bytes_trim(&flight->zipped);
-	packet_claim(flight->packet, (int64_t)flight->zipped.room - (int64_t)request->len);
-	return ok;
+	const struct bytes *request = packet->forms[FORM_REQUEST].made;
+	out->max = PROFILES_INPUT_MAX;
+	return compress_deflate(CODING_GZIP, 0, bytes_view(request), out, err);
+}
+
+/* What goes out: a retry finds it made. */
+static const struct bytes *body_of(const struct pyroscope *self, struct packet *packet, const struct bytes *request)
+{
+	if (!request || !self->gzip)
+		return request;
+	int64_t needed = packet_has(packet, FORM_REQUEST_GZIP) ? 0 : (int64_t)request->len;
+	packet_claim(packet, needed);
+	const struct bytes *zipped = packet_form(packet, FORM_REQUEST_GZIP, zip, NULL);
+	packet_claim(packet, -needed);
+	return zipped;
 }
 
 static void flight_free(struct flight *flight)
 {
-	packet_claim(flight->packet, -(int64_t)flight->zipped.room);
 	packet_unref(&flight->packet);
-	bytes_fini(&flight->zipped);
 	memory_free(flight);
 }
 
@@ -277,15 +283,16 @@ static bool begin_flight(struct flight *flight, uint64_t timeout_ns, struct send
 {
 	struct pyroscope *self = flight->self;
 	const struct bytes *request = request_of(flight->packet, NULL);
+	const struct bytes *body = body_of(self, flight->packet, request);
 	const struct metadatum headers[] = {
 		{ self->config->tenant ? "X-Scope-OrgID" : NULL, self->config->tenant }, { 0 }
 	};
 	struct http_post post = { .headers = headers, .timeout_ns = timeout_ns,
 				  .content_encoding = self->gzip ? "gzip" : NULL };
-	if (!request || (self->gzip && !zip(flight, request)))
+	if (!body)
 		return false;
 	flight->bytes = request->len;
-	post.body = bytes_view(self->gzip ? &flight->zipped : request);
+	post.body = bytes_view(body);
 	failure->outcome = SEND_RETRY;
 	failure->reason = "stopped";
 	return begin_call(self, &post, flight);

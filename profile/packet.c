@@ -12,6 +12,7 @@ const char *const packet_form_names[FORM_COUNT] = {
 	[FORM_OTLP_ZSTD] = "otlp_zstd",
 	[FORM_JSON] = "json",
 	[FORM_REQUEST] = "request",
+	[FORM_REQUEST_GZIP] = "request_gzip",
 };
 
 uint64_t packet_encodings(enum packet_form form)

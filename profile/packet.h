@@ -29,9 +29,12 @@ struct contribution {
 
 /*
  * FORM_REQUEST is the body of the request that an exporter makes of a packet that its own plan has made, so that
- * measuring it and sending it, however often, encode it once. Never of a packet that other exporters share.
+ * measuring it and sending it, however often, encode it once; FORM_REQUEST_GZIP is it compressed, where both are
+ * needed. Never of a packet that other exporters share.
  */
-enum packet_form { FORM_OTLP, FORM_OTLP_GZIP, FORM_OTLP_ZSTD, FORM_JSON, FORM_REQUEST, FORM_COUNT };
+enum packet_form {
+	FORM_OTLP, FORM_OTLP_GZIP, FORM_OTLP_ZSTD, FORM_JSON, FORM_REQUEST, FORM_REQUEST_GZIP, FORM_COUNT
+};
 
 /* Bytes that are there or, with `claim`, will be in a moment: then it may wait for room. Negative: they are gone. */
 typedef void packet_charge(void *context, int64_t bytes, bool claim);

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """A Pyroscope that does what it is told: takes push.v1, keeps what it gets, and answers as the test says."""
 import collections
+import contextlib
+import functools
 import gzip
 import http.server
+import socket
 import ssl
 import threading
 import time
@@ -15,18 +18,28 @@ PATH = "/push.v1.PusherService/Push"
 
 
 class Taken:
-    """One request: headers, and the series (labels, pprofs) that it holds."""
+    """One request: headers, and the series (labels, pprofs) that it holds; decoded when a test asks."""
 
-    def __init__(self, path, headers, body):
+    def __init__(self, path, headers, wire):
         self.path, self.headers, self.at = path, headers, time.monotonic()
-        self.size = len(body)
-        if headers.get("Content-Encoding") == "gzip":
-            body = gzip.decompress(body)
-        self.body, self.plain_size = body, len(body)
-        self.series = [({x.name: x.value for x in row.labels}, [pprof.parse(s.raw_profile) for s in row.samples])
-                       for row in messages.PushRequest.FromString(body).series]
-        self.label_lists = [[(x.name, x.value) for x in row.labels]
-                            for row in messages.PushRequest.FromString(body).series]
+        self.wire, self.size = wire, len(wire)
+
+    @functools.cached_property
+    def body(self):
+        return gzip.decompress(self.wire) if self.headers.get("Content-Encoding") == "gzip" else self.wire
+
+    @property
+    def plain_size(self):
+        return len(self.body)
+
+    @functools.cached_property
+    def series(self):
+        return [({x.name: x.value for x in row.labels}, [pprof.parse(s.raw_profile) for s in row.samples])
+                for row in messages.PushRequest.FromString(self.body).series]
+
+    @property
+    def label_lists(self):
+        return [[(x.name, x.value) for x in row.labels] for row in messages.PushRequest.FromString(self.body).series]
 
     @property
     def labels(self):
@@ -61,12 +74,24 @@ class PushSink:
 
     def __init__(self, certificates=None, client_ca=None, address="127.0.0.1"):
         self.answer = lambda taken, number: OK
-        self.seen, self.taken = [], []
+        self.seen, self.taken, self.connections = [], [], set()
         self.lock = threading.Lock()
+        self.certificates, self.client_ca, self.address, self.port = certificates, client_ca, address, 0
+        self.server = self.bind()
+
+    def bind(self):
         sink = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+
+            def setup(self):
+                super().setup()
+                sink.connections.add(self.connection)
+
+            def finish(self):
+                sink.connections.discard(self.connection)
+                super().finish()
 
             def do_POST(self):
                 body = self.rfile.read(int(self.headers["Content-Length"]))
@@ -91,24 +116,39 @@ class PushSink:
             def handle_error(self, *_):
                 pass
 
-        self.server = Server((address, 0), Handler)
-        if certificates:
+        server = Server((self.address, self.port), Handler)
+        self.port = server.server_address[1]
+        if self.certificates:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            context.load_cert_chain(*certificates)
-            if client_ca:
-                context.load_verify_locations(client_ca)
+            context.load_cert_chain(*self.certificates)
+            if self.client_ca:
+                context.load_verify_locations(self.client_ca)
                 context.verify_mode = ssl.CERT_REQUIRED
-            self.server.socket = context.wrap_socket(self.server.socket, server_side=True,
-                                                     do_handshake_on_connect=False)
-        self.port = self.server.server_address[1]
+            server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+        return server
 
-    def __enter__(self):
+    def start(self):
+        """On the port that it had before."""
+        self.server = self.server or self.bind()
         threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
         return self
 
-    def __exit__(self, *_):
+    def stop(self):
+        """As if its process had ended: its connections end too."""
+        if not self.server:
+            return
         self.server.shutdown()
         self.server.server_close()
+        self.server = None
+        for connection in list(self.connections):
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+
+    def __enter__(self):
+        return self.start()
+
+    def __exit__(self, *_):
+        self.stop()
 
     def values(self, kind):
         """{stack: sum} of a sample type ("cpu", "nanoseconds") over all that was taken."""

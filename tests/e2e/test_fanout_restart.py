@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: Apache-2.0
+"""OTLP, Pyroscope, Parca and a file at once: each form is made once, also when one was killed."""
+import itertools
+import os
+import pathlib
+import select
+import signal
+import threading
+import time
+from collections import Counter
+
+import grpc
+import pytest
+
+from harness import build as make
+from harness import otlp, parca, peers, pprof
+from harness.gateway import Gateway
+from harness.push import OK, PushSink, reply
+
+CONFIG = """
+receivers:
+  otlp: {protocols: {grpc: {endpoint: 127.0.0.1:{port:otlp}}}}
+exporters:
+  otlp_grpc: {endpoint: 127.0.0.1:{port:otlp_grpc}, tls: {insecure: true}, timeout: 2s, RETRIES}
+  pyroscope: {endpoint: 'http://127.0.0.1:{port:pyroscope}', timeout: 2s, RETRIES}
+  parca: {endpoint: 127.0.0.1:{port:parca}, tls: {insecure: true}, timeout: 2s, RETRIES}
+  file: {path: out/profiles.jsonl, format: json, RETRIES}
+MORE
+service:
+  pipelines:
+    profiles: {receivers: [otlp], exporters: [otlp_grpc, pyroscope, parca, file, THEM]}
+"""
+KINDS = ("otlp_grpc", "pyroscope", "parca", "file")
+SHARERS = """  otlp_grpc/gzip: {endpoint: 127.0.0.1:{port:otlp_grpc}, tls: {insecure: true}}
+  otlp_grpc/plain: {endpoint: 127.0.0.1:{port:otlp_grpc}, tls: {insecure: true}, compression: none}
+  file/otlp: {path: out/profiles.otlp, format: proto}
+  debug: {verbosity: detailed}
+"""
+SHARER_IDS = ("otlp_grpc/gzip", "otlp_grpc/plain", "file/otlp", "debug")
+SHORT = "initial_interval: 100ms, max_interval: 100ms, max_elapsed_time: 200ms"
+LONG = "initial_interval: 100ms, max_interval: 200ms, max_elapsed_time: 10m"
+CLOCK = itertools.count(time.time_ns() // 10 ** 9 * 10 ** 9, 10 ** 7)
+
+
+def now(message):
+    """The request in bytes, at a time that no other has: Pyroscope looks at it."""
+    for rp in message.resource_profiles:
+        for sp in rp.scope_profiles:
+            for p in sp.profiles:
+                p.time_unix_nano = next(CLOCK)
+    return message.SerializeToString()
+
+
+# ---- the four kinds, each of which can be killed, started again, slow, or refuse
+
+class Grpc(peers.Sink):
+    def refuse(self, code=grpc.StatusCode.INVALID_ARGUMENT, text="no"):
+        self.answer = lambda data, context: context.abort(code, text)
+
+    def refuse_as_too_large(self):
+        self.refuse(grpc.StatusCode.RESOURCE_EXHAUSTED, "message larger than max")
+
+    def slow_down(self):
+        def answer(data, context):
+            time.sleep(0.5)
+            return b""
+        self.answer = answer
+
+    def recover(self):
+        self.answer = lambda data, context: b""
+
+
+class Push(PushSink):
+    def refuse(self):
+        self.answer = lambda taken, number: reply(400)
+
+    def refuse_as_too_large(self):
+        self.answer = lambda taken, number: reply(413)
+
+    def slow_down(self):
+        def answer(taken, number):
+            time.sleep(0.5)
+            return OK
+        self.answer = answer
+
+    def recover(self):
+        self.answer = lambda taken, number: OK
+
+
+class Pipe:
+    """What the exporter `file` writes to: a pipe, or a disk that is full. Each line is an answer."""
+
+    def __init__(self, gateway):
+        self.gateway, self.received, self.delay, self.fd = gateway, 0, 0, None
+        (gateway.directory / "out").mkdir()
+        self.path, self.pipe = gateway.directory / "out/profiles.jsonl", gateway.directory / "out/pipe"
+        os.mkfifo(self.pipe)
+        self.path.symlink_to(self.pipe)
+
+    def start(self):
+        self.fd = os.open(self.pipe, os.O_RDONLY | os.O_NONBLOCK)
+        self.running = True
+        self.thread = threading.Thread(target=self.read, daemon=True)
+        self.thread.start()
+
+    def stop(self):
+        if self.fd is not None:
+            self.running = False
+            self.thread.join()
+            os.close(self.fd)
+            self.fd = None
+
+    def read(self):
+        while self.running:
+            data = os.read(self.fd, 1 << 20) if select.select([self.fd], [], [], 0.05)[0] else b""
+            self.received += data.count(b"\n")
+            time.sleep(self.delay * data.count(b"\n") if data else 0.02)
+
+    def slow_down(self):
+        self.delay = 0.5
+
+    def lead_to(self, target):
+        """As a disk that was mounted elsewhere; the gateway opens it again when told."""
+        opened = self.opened()
+        self.path.unlink()
+        self.path.symlink_to(target)
+        self.gateway.process.send_signal(signal.SIGHUP)
+        self.gateway.until(lambda: self.opened() - opened)
+
+    def opened(self):
+        """The files under their descriptors."""
+        found = set()
+        for fd in pathlib.Path("/proc/%d/fd" % self.gateway.process.pid).iterdir():
+            try:
+                found.add((fd.name, os.readlink(fd)))
+            except OSError:
+                pass
+        return {x for x in found if x[1] in ("/dev/full", str(self.pipe))}
+
+    def refuse(self):
+        self.lead_to("/dev/full")
+
+    def recover(self):
+        self.delay = 0
+        if os.readlink(self.path) != str(self.pipe):
+            self.lead_to(self.pipe)
+
+
+class Fan:
+    """The gateway before all four."""
+
+    def __init__(self, build, retries, more="", ids=()):
+        text = CONFIG.replace("RETRIES", "retry_on_failure: {%s}" % retries).replace("MORE", more)
+        push = Push()
+        text = text.replace("{port:pyroscope}", str(push.port)).replace(", THEM", "".join(", " + i for i in ids))
+        self.gateway, self.ids = Gateway(build / "portcullis", text), KINDS + tuple(ids)
+        self.sinks = {"otlp_grpc": Grpc(self.gateway.port["otlp_grpc"]), "pyroscope": push,
+                      "parca": Grpc(self.gateway.port["parca"], method=parca.METHOD), "file": Pipe(self.gateway)}
+
+    def __enter__(self):
+        for sink in self.sinks.values():
+            sink.start()
+        self.gateway.__enter__()
+        self.client = peers.Client(self.gateway.port["otlp"])
+        return self
+
+    def __exit__(self, *failure):
+        self.client.close()
+        self.gateway.__exit__(*failure)
+        for sink in self.sinks.values():
+            sink.stop()
+
+    def total(self, what, exporter):
+        return self.gateway.total("otelcol_ledger_%s_samples" % what, exporter=exporter)
+
+    def wait(self, pause=0.05):
+        """Until no queue has anything. Reading the metrics costs the gateway something too: seldom, where that counts."""
+        while True:
+            time.sleep(pause)
+            if self.gateway.total("otelcol_ledger_queued_samples") == 0:
+                return
+
+    def encodings(self):
+        """{form: how often}, of those that were made."""
+        return {dict(labels)["form"]: int(n) for (name, labels), n in self.gateway.metrics().items()
+                if name == "otelcol_packet_encodings" and n}
+
+    def check_ledger(self, sent):
+        """Every sample that went in is accounted for at every destination; what was lost, lost the one alone."""
+        for exporter in self.ids:
+            terms = self.gateway.ledger("profiles", exporter)
+            assert terms["in"] == sent and terms["queued"] == 0, terms
+            assert self.gateway.balanced("profiles", exporter), (exporter, terms)
+
+    def arrived(self):
+        """The sum of all values, at each of the stores."""
+        pushed = self.sinks["pyroscope"].values(("cpu", "nanoseconds"))
+        stored = sum((parca.samples(data) for data in self.sinks["parca"].received), start=Counter())
+        return {"pyroscope": sum(pushed.values()), "parca": sum(stored.values())}
+
+
+def values(messages):
+    return sum(v for m in messages for rp in m.resource_profiles for sp in rp.scope_profiles for p in sp.profiles
+               for s in p.samples for v in s.values)
+
+
+def test_each_form_is_made_once_for_all_destinations(build):
+    """Of each packet: gzip for two, JSON for two, its own bytes for two; and a request for each store, one compressed apart."""
+    messages = [make.request(seed) for seed in range(30)]
+    with Fan(build, SHORT, SHARERS, SHARER_IDS) as fan:
+        for message in messages:
+            fan.client.send(now(message))
+        fan.wait()
+        assert fan.encodings() == {"otlp_gzip": 30, "json": 30, "request": 60, "request_gzip": 30}
+        fan.check_ledger(sum(map(otlp.count, messages)))
+        assert all(fan.total("dropped", exporter) == 0 for exporter in fan.ids)
+        assert len(fan.sinks["otlp_grpc"].received) == 90
+        assert fan.arrived() == {"pyroscope": values(messages), "parca": values(messages)}
+        fan.gateway.until(lambda: fan.sinks["file"].received == 30)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_that_is_killed_and_restarted_gets_everything_and_each_form_is_made_once(build, kind):
+    """However often it is tried, nothing is encoded or compressed again, and nobody else waits."""
+    with Fan(build, LONG) as fan:
+        fan.client.send(now(make.request(0)))
+        fan.wait()
+        fan.sinks[kind].stop()
+        for seed in range(1, 16):
+            fan.client.send(now(make.request(seed)))
+        others = [k for k in KINDS if k != kind]
+        fan.gateway.until(lambda: all(fan.total("out", k) == 16 * 50 for k in others))
+        fan.gateway.until(lambda: fan.gateway.total("otelcol_exporter_retries", exporter=kind) > 20)
+        assert fan.total("queued", kind) >= 14 * 50
+        fan.sinks[kind].start()
+        fan.wait()
+        fan.check_ledger(16 * 50)
+        assert all(fan.total("out", k) == 16 * 50 for k in KINDS)
+        assert fan.encodings() == {"otlp_gzip": 16, "json": 16, "request": 32, "request_gzip": 16}
