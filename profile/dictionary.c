@@ -177,10 +177,11 @@ uint32_t dictionary_attributes_new(struct dictionary *d, struct list list, struc
 	for (; theirs < end; theirs++) {
 		uint32_t ours = known[*theirs];
 		if (__builtin_expect(!ours, 0)) {
-			if (!*theirs || key_stands(d, *theirs, stamp))
+			bool passed = !*theirs || key_stands(d, *theirs, stamp);
+			stamps = d->stamps.at;
+			if (passed)
 				continue;
 			ours = dictionary_attribute_new(d, *theirs);
-			stamps = d->stamps.at;
 		}
 		uint32_t key = keys[*theirs];
 		changed |= ours;

@@ -220,6 +220,30 @@ static void a_key_stands_once_in_a_list_and_the_first_stays(void **state)
 		"  profile type=cpu/ns {other=\"3\" k=\"1\"}\n   0:main {k=\"2\" other=\"3\"} 1\n");
 }
 
+/* What is kept of the keys grows with the strings, and may move in the middle of a list. */
+static void a_key_stands_once_however_many_strings_came_between(void **state)
+{
+	struct fixture *f = *state;
+	struct profiles *p = &f->p;
+	uint32_t a = open_attribute(p, "k", "1"), b = open_attribute(p, "k", "2"),
+		 c = open_attribute(p, "other", "3"), d = open_attribute(p, "other", "4");
+	struct bytes expected;
+	bytes_init(&expected, 1 << 20);
+	bytes_add_text(&expected, HEAD "   0:first {k=\"1\" other=\"3\"} 1\n");
+	collecting_profile(f);
+	open_value(p, open_frame(p, "first"), LIST(a, c), 1);
+	for (int i = 0; i < 1000; i++) {
+		char name[16];
+		snprintf(name, sizeof name, "f%d", i);
+		open_value(p, open_frame(p, name), NONE, 1);
+		bytes_format(&expected, "   0:%s 1\n", name);
+	}
+	open_value(p, open_frame(p, "last"), LIST(a, b, c, d), 1);
+	bytes_add(&expected, "   0:last {k=\"1\" other=\"3\"} 1\n", sizeof "   0:last {k=\"1\" other=\"3\"} 1\n");
+	assert_collects(f, (const char *)expected.at);
+	bytes_fini(&expected);
+}
+
 static void lists_that_begin_alike_stay_different(void **state)
 {
 	struct fixture *f = *state;
@@ -461,6 +485,7 @@ int main(void)
 		TEST(a_line_without_function_has_none),
 		TEST(a_link_without_ids_is_none),
 		TEST(a_key_stands_once_in_a_list_and_the_first_stays),
+		TEST(a_key_stands_once_however_many_strings_came_between),
 		TEST(lists_that_begin_alike_stay_different),
 		TEST(entities_without_id_keys_go),
 		TEST(resources_and_scopes_without_profiles_do_not_appear),
