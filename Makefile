@@ -158,6 +158,7 @@ explore-%: build/fuzz/fuzzers/%
 bench: install-test
 	$(MAKE) -j$(JOBS) MODE=release build-tests
 	$(PYTHON) tests/bench/bench.py
+	MODE=release $(PYTHON) -m pytest -q -s -p no:cacheprovider -m costs tests/e2e
 
 # Beside the Collector; each writes its section of docs/BENCHMARKS.md. QUICK=1: a first look at the costs.
 BENCH_PEERS := $(B)/portcullis $(B)/tests/bench/peers/load $(B)/tests/bench/peers/sink $(B)/tests/support/pprof_tool

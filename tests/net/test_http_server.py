@@ -390,7 +390,7 @@ def test_one_connection_more_than_permitted_is_closed(program):
             assert read_one(sock) == b"x"
         with connect(s.port) as third:
             assert ended(third)
-        assert s.metric('otelcol_http_connections_refused{reason="limit",receiver="driver"}') == 1
+        wait_for(lambda: s.metric('otelcol_http_connections_refused{reason="limit",receiver="driver"}') == 1)
         socks.pop().close()
         wait_for(lambda: s.metric('otelcol_http_connections{receiver="driver"}') == 1)
         assert answers(s.port)
