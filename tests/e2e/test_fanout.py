@@ -116,8 +116,8 @@ def ratio(sick, well, which):
 
 
 def in_turn(gateway, requests, fall_ill, recover):
-    """(CPU, latency) of a destination's illness, as ratios. Rounds of both kinds in turn. To find out that parts are never small enough costs something once, which is why there are two ill
-    rounds each time."""
+    """(CPU, latency) of a destination's illness, as ratios. Rounds of both kinds in turn. To find out that
+    parts are never small enough costs something once, which is why there are two ill rounds each time."""
     well, sick = [], []
     with peers.Client(gateway.port["otlp"]) as client:
         run_phase(gateway, client, requests)
