@@ -76,19 +76,29 @@ def _labels(raw, numbers):
             yield legacy(key), first if isinstance(first, str) else str(first[0])
 
 
-def values(profile, place, numbers=False):
-    """{labels as a store has them: {stack: sum}} of one sample type: by the permitted labels, which make some samples
-    equal; of their sums what is above 0, for no store keeps more."""
+def _sums(profile, place, numbers):
+    """{labels: {location ids: sum}}, by the permitted labels, which make some samples equal."""
     reader, sums = pprof.Reader(profile), {}
     for sample in profile.sample:
         labels = frozenset(_labels(reader.labels(sample), numbers))
         sums.setdefault(labels, Counter())[tuple(sample.location_id)] += sample.value[place]
-    found = {}
-    for labels, group in sums.items():
+    return sums
+
+
+def values(profile, place, numbers=False):
+    """{labels as a store has them: {stack: sum}} of one sample type, of what is above 0, for no store keeps more."""
+    reader, found = pprof.Reader(profile), {}
+    for labels, group in _sums(profile, place, numbers).items():
         one = [type(profile.sample[0])(location_id=ids, value=[n]) for ids, n in group.items() if n > 0]
         if one:
             found[labels] = pprof.values_of(reader, one)
     return found
+
+
+def below_zero(profile, numbers=False):
+    """How many samples policy leaves that are below 0, of all types."""
+    return sum(n < 0 for place in range(len(profile.sample_type))
+               for group in _sums(profile, place, numbers).values() for n in group.values())
 
 
 def exactly(labels, among):

@@ -59,7 +59,7 @@ class Table:
         """What tests said with record_property("otherwise", text)."""
         if self.otherwise:
             yield "\n## What a partner keeps or answers otherwise\n"
-            yield "Not by the gateway's doing: written to directly, it does the same.\n"
+            yield "What is not said here arrived as it was sent; sums, labels and times of these did, too.\n"
         for name, text in sorted(self.otherwise):
             yield "- %s: %s" % (partners.ALL[name].name, text)
 
