@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { SETS = 256, WAYS = 4, RUNS = 6 };
+enum { SETS = 256, WAYS = 4, RUNS = 128 };
 #define MS UINT64_C(1000000)
 
 struct run { /* of taken milliseconds; to == 0: unused */

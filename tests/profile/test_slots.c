@@ -67,6 +67,14 @@ static void two_runs_that_meet_are_passed_together(void **state)
 	assert_int_equal(slots_take(slots, 1, 5 * MS), 8 * MS);
 }
 
+static void a_hundred_times_apart_are_remembered(void **state)
+{
+	(void)state;
+	for (uint64_t i = 1; i <= 100; i++)
+		assert_int_equal(slots_take(slots, 1, i * 10 * MS), i * 10 * MS);
+	assert_int_equal(slots_take(slots, 1, 10 * MS), 11 * MS);
+}
+
 static void the_series_used_longest_ago_is_forgotten_first(void **state)
 {
 	(void)state;
@@ -88,6 +96,7 @@ int main(void)
 		TEST(series_have_times_of_their_own),
 		TEST(a_long_run_is_remembered_whole),
 		TEST(two_runs_that_meet_are_passed_together),
+		TEST(a_hundred_times_apart_are_remembered),
 		TEST(the_series_used_longest_ago_is_forgotten_first),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
