@@ -46,8 +46,10 @@
 	"its time, the next ones free milliseconds behind it. A part " \
 	"keeps its time over retries, so that a request whose answer was lost does not count twice " \
 	"(with the newest store: once it " \
-	"has compacted); what a sender sends twice counts twice. The last 128 times of each of about 1000 series are known; a " \
-	"service whose instances all have the same labels should keep one that tells them apart. Two gateways do not know of each other's times: where both carry profiles of one " \
+	"has compacted); what a sender sends twice counts twice. The last 128 times of each of about 1000 series are " \
+	"known; a service whose " \
+	"instances all have the same labels should keep one that tells them apart. " \
+	"Two gateways do not know of each other's times: where both carry profiles of one " \
 	"service, give them a label that tells them apart (`resource`). Profiles older than an " \
 	"hour, or ten minutes ahead, are dropped as the store " \
 	"would drop them (reasons " \
