@@ -39,8 +39,11 @@ DOORS = {
 
 BANNED = r"\b(strcpy|strcat|sprintf|vsprintf|gets|strtok|atoi|atol|atof|alloca|system|popen|mktemp|tmpnam)\s*\("
 ALLOCATOR = r"(?<![\w.>])(malloc|calloc|realloc|free|strdup|strndup|asprintf)\s*\("
-# Paths of the machine where it was written, and unfinished work, have no place in a file.
-WORDS = r"\b(TODO|FIXME|XXX|HACK)\b|/(work|farm)/"
+# Unfinished work, and paths of the machine where it was written, have no place in a file: of this checkout, and of what
+# stands beside it where that is no directory that every machine has.
+EVERYWHERE = {"home", "opt", "root", "srv", "tmp", "usr", "var"}
+PLACES = {re.escape(str(ROOT)), "" if ROOT.parts[1] in EVERYWHERE else "/%s/" % re.escape(ROOT.parts[1])} - {""}
+WORDS = r"\b(TODO|FIXME|XXX|HACK)\b|" + "|".join(PLACES)
 
 FUNCTION_LINES_MAX, FUNCTION_P50, FUNCTION_P90 = 80, 12, 40
 COMPLEXITY_MAX, COMPLEXITY_P90 = 20, 8
