@@ -232,8 +232,7 @@ void gate_submit(struct gate *gate, struct inbound *in)
 /*
  * The tables are charged before anything is decoded: sixteen times the body if the budget allows, for that
  * is what the densest legitimate table needs, else eight or four times; *more is what the next larger would have cost,
- * 0: nothing. What is charged is the cap, and what the batch
- * may grow by until it is charged itself.
+ * 0: nothing. What is charged is the cap, and what the batch may grow by until it is charged itself.
  */
 static size_t charge_tables(struct gate *gate, struct inbound *in, size_t body, int64_t *more)
 {
