@@ -2,6 +2,7 @@
 """Starts the real program, waits until it is ready, talks to it, ends it by its own process id."""
 import os
 import pathlib
+import random
 import re
 import signal
 import socket
@@ -15,11 +16,23 @@ READY = "Everything is ready"
 WAIT_S = float(os.environ.get("WAIT_S", "60"))
 
 
+GIVEN = set()
+
+
 def free_port():
-    """A loopback port that nobody has now."""
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+    """A loopback port that nobody has now, and nobody gets by chance until it is used: the kernel draws from higher ones
+    for whoever connects, and none is given twice."""
+    highest = int(pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0]) - 1
+    while True:
+        port = random.SystemRandom().randint(10240, max(highest, 20480))
+        with socket.socket() as s:
+            try:
+                s.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        if port not in GIVEN:
+            GIVEN.add(port)
+            return port
 
 
 class Gateway:

@@ -15,6 +15,8 @@ import subprocess
 import tempfile
 import time
 
+from harness.gateway import free_port
+
 WAIT_S = float(os.environ.get("WAIT_S", "60"))
 PREFIX = "portcullis-interop-"
 # For a program without children: the kernel kills it when the runner dies.
@@ -65,11 +67,7 @@ def taken(port):
 
 def free_ports(count):
     """So many different loopback ports that nobody has now."""
-    with contextlib.ExitStack() as held:
-        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
-        for s in sockets:
-            s.bind(("127.0.0.1", 0))
-        return [s.getsockname()[1] for s in sockets]
+    return [free_port() for _ in range(count)]
 
 
 class Process:
