@@ -434,7 +434,7 @@ def refused(c):
     """(name, bytes) of requests of which nothing may be taken."""
     good = otlp(c, True)
     yield "cut off", good[:len(good) * 3 // 5]
-    yield "no protobuf", c.deny("body of text").encode() * 10
+    yield "no protobuf", b"\x07" + c.deny("body of text").encode() * 10  # some words are unknown fields, and sound
     yield "only bad Profiles", _only_bad(c)
     yield "older layout", _older(c)
     yield "too deep", _deep(c)
