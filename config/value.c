@@ -90,7 +90,7 @@ static bool bind_double(const struct value_spot *spot, void *member)
 	if (!isfinite(number))
 		return value_error(spot, "must be a finite number");
 	const struct config_row *row = spot->row;
-	*(double *)member = number;
+	*(double *)member = number == 0 ? 0 : number; /* -0 prints as what reads as the integer 0 */
 	bool open = row->max < row->min;
 	if (!row->limited || (number >= (double)row->min && (open || number <= (double)row->max)))
 		return true;
