@@ -30,6 +30,18 @@ static char *effective(const char *yaml, bool json)
 	return text;
 }
 
+/* YAML reads a key without "?" only up to 1024 characters: longer ones are JSON, but not YAML. */
+static bool reads_as_yaml(const char *json)
+{
+	for (const char *open; (open = strchr(json, '"')); json++) {
+		for (json = open + 1; *json != '"'; json++)
+			json += *json == '\\';
+		if (json - open > 1000)
+			return false;
+	}
+	return true;
+}
+
 /* What binds must print as YAML that binds to the same, and as JSON that loads. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -40,7 +52,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	char *twice = once ? effective(once, false) : NULL;
 	char *json = once ? effective(once, true) : NULL;
 	char *back = json ? effective(json, false) : NULL;
-	if (once && (!twice || !back || strcmp(once, twice) != 0))
+	if (once && (!twice || (!back && reads_as_yaml(json)) || strcmp(once, twice) != 0))
 		abort();
 	char *const texts[] = { input, once, twice, json, back };
 	for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
