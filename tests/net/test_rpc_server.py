@@ -2,6 +2,7 @@
 """The gRPC server against Debian's Python client and raw sockets. MODE picks the build (asan and tsan too)."""
 import concurrent.futures
 import os
+import pathlib
 import random
 import socket
 import struct
@@ -50,6 +51,13 @@ def test_a_call_is_answered_by_another_thread_with_what_is_known_of_it(program):
         text = s.call(ECHO, b"hello", metadata=[("x-tenant", "a"), ("x-raw-bin", b"\0\1")]).decode()
         assert "len=5 first=68 peer=127.0.0.1 identity=none" in text
         assert "\nx-tenant=a" in text and "x-raw-bin" not in text
+
+
+def test_the_queues_thread_takes_turns_with_the_workers(program):
+    with Served(program) as s:
+        threads = pathlib.Path("/proc/%d/task" % s.process.pid)
+        named = {(t / "comm").read_text().strip(): os.sched_getscheduler(int(t.name)) for t in threads.iterdir()}
+        assert named["grpc"] == os.SCHED_BATCH and named["rpc_serve"] == os.SCHED_OTHER, named
 
 
 def test_the_empty_message_is_a_message(program):
