@@ -12,7 +12,7 @@ CC := gcc
 PYTHON := /usr/bin/python3
 
 # libgrpc's pkg-config names every absl library; a C program needs these two only.
-LIBS := -lgrpc -lgpr -lprotobuf-c -lyaml -luv -lmicrohttpd -lgnutls -lcurl -lzstd -ldeflate -lssl -lcrypto \
+LIBS := -lgrpc -lgpr -lprotobuf-c -lyaml -luv -lmicrohttpd -lgnutls -lcurl -lzstd -ldeflate -lisal -lssl -lcrypto \
 	-lpcre2-8 -lxxhash -ljansson -ldw -lelf -lpthread -lm -ldl
 
 OURS := -std=gnu11 -D_GNU_SOURCE -I. -I$(B)/proto -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes \

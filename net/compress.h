@@ -6,7 +6,7 @@
 #include "base/error.h"
 
 /*
- * Whole bodies in, whole bodies out: libdeflate for gzip and zlib (all members), libzstd. The output
+ * Whole bodies in, whole bodies out: libdeflate and ISA-L for gzip and zlib (all members), libzstd. The output
  * buffer's maximum is the cap: a bomb stops there with ERROR_TOO_LARGE, whatever sizes it claims; a
  * damaged stream is ERROR_INVALID. [any thread; no state is shared]
  */

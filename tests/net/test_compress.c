@@ -124,7 +124,7 @@ static void knows_the_names(void **state)
 static void round_trips_at_every_size(void **state)
 {
 	(void)state;
-	static const size_t sizes[] = { 0, 1, 2, 1023, 1024, 1025, 65536, 300000 };
+	static const size_t sizes[] = { 0, 1, 2, 1023, 1024, 1025, 65536, 98304, 98305, 300000 };
 	for (int c = 0; c < CODINGS; c++) {
 		for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
 			struct bytes plain = sample(sizes[i]), packed = deflated(codings[c], &plain);
@@ -302,6 +302,27 @@ static void foreign_formats_are_refused(void **state)
 	check_fails(CODING_GZIP, view_of("not gzip at all, not at all"), MIB, ERROR_INVALID);
 }
 
+/* What cannot be made smaller still fits the bound that is reserved, at the sizes on both sides of the quick coder's. */
+static void noise_and_runs_round_trip(void **state)
+{
+	(void)state;
+	for (size_t len = 90000; len < 110000; len += 1999) {
+		struct bytes made[] = { zeros(len), zeros(len) };
+		uint64_t noise = 88172645463325252u;
+		for (size_t i = 0; i < len; i++) {
+			noise ^= noise << 13, noise ^= noise >> 7, noise ^= noise << 17;
+			made[1].at[i] = (uint8_t)(noise >> 11);
+		}
+		for (int k = 0; k < 2; k++) {
+			struct bytes packed = deflated(CODING_GZIP, &made[k]);
+			assert_true(packed.len < (k ? len + 100 : len / 50));
+			check_inflates_to(CODING_GZIP, bytes_view(&packed), &made[k], len);
+			bytes_fini(&packed);
+			bytes_fini(&made[k]);
+		}
+	}
+}
+
 static void deflating_respects_the_maximum(void **state)
 {
 	(void)state;
@@ -376,6 +397,7 @@ int main(void)
 		cmocka_unit_test(every_truncation_is_an_error),
 		cmocka_unit_test(trailing_bytes_are_an_error),
 		cmocka_unit_test(foreign_formats_are_refused),
+		cmocka_unit_test(noise_and_runs_round_trip),
 		cmocka_unit_test(deflating_respects_the_maximum),
 		cmocka_unit_test(levels_are_heeded),
 		cmocka_unit_test(each_thread_has_its_own_tools),
