@@ -158,11 +158,10 @@ explore-%: build/fuzz/fuzzers/%
 bench: install-test
 	$(MAKE) -j$(JOBS) MODE=release build-tests
 	$(PYTHON) tests/bench/bench.py
-	MODE=release $(PYTHON) -m pytest -q -s -p no:cacheprovider -m costs tests/e2e
 
-# Beside the Collector; each writes its section of docs/BENCHMARKS.md. QUICK=1: a first look at the costs.
+# Beside the Collector, and with an ill destination; each writes its section of docs/BENCHMARKS.md. QUICK=1: a first look.
 BENCH_PEERS := $(B)/portcullis $(B)/tests/bench/peers/load $(B)/tests/bench/peers/sink $(B)/tests/support/pprof_tool
-bench-peers bench-leak: bench-%: install-test
+bench-peers bench-leak bench-ill: bench-%: install-test
 	$(MAKE) -j$(JOBS) MODE=release build-bench
 	$(PYTHON) tests/bench/$*/bench_$*.py
 
@@ -190,6 +189,6 @@ run: install-build
 clean:
 	rm -rf build out
 
-.PHONY: all build-tests unit replay python test tsan lint manual manual-check fuzz fuzzers bench bench-peers bench-leak build-bench interop install-build install-test install-interop run clean
+.PHONY: all build-tests unit replay python test tsan lint manual manual-check fuzz fuzzers bench bench-peers bench-leak bench-ill build-bench interop install-build install-test install-interop run clean
 .SECONDARY: $(PROTO_C) $(TEST_PROTO_C)
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

@@ -9,17 +9,18 @@ import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 PAGE = ROOT / "docs/BENCHMARKS.md"
-SECTIONS = {"peers": "make bench-peers", "leak": "make bench-leak"}
+SECTIONS = {"peers": "make bench-peers", "leak": "make bench-leak", "ill": "make bench-ill"}
 HEAD = """# Beside the Collector
 
 Portcullis and the OpenTelemetry Collector on the same requests, on the same machine, in one run. Every word and number
-below this paragraph was written by the two commands that make it; to repeat them, on Debian 12 with Go on the path:
+below this paragraph was written by the commands that make it; to repeat them, on Debian 12 with Go on the path:
 
     make bench-peers        # what it costs; QUICK=1 for a first look
     make bench-leak         # what gets through
+    make bench-ill          # what a destination that is ill costs the others (without the Collector)
 
 Nothing else is needed: the Collector is built from its published modules (`tests/interop/recipes/collector.yaml`) and kept
-in `~/.cache/portcullis`. The method stands with each table, the code in `tests/bench/peers` and `tests/bench/leak`.
+in `~/.cache/portcullis`. The method stands with each table, the code in `tests/bench`.
 Ratios are the result; absolute times are notes about one machine on one day.
 """
 
@@ -66,19 +67,21 @@ def _output(*command):
         return ""
 
 
-def circumstances(gateway, collector):
+def circumstances(gateway, collector=None):
     """When, where and with what: the programs' paths are given."""
     cpu = _first(r"model name\s*: (.*)", pathlib.Path("/proc/cpuinfo").read_text(), platform.machine())
     memory = int(_first(r"MemTotal:\s+(\d+)", pathlib.Path("/proc/meminfo").read_text(), "0")) / (1 << 20)
     system = _first(r'PRETTY_NAME="(.*)"', pathlib.Path("/etc/os-release").read_text())
     changed = _output("git", "status", "--porcelain", "--untracked-files=no", "--", ".", ":!docs")
     now = datetime.datetime.now(datetime.timezone.utc)
-    return [
+    lines = [
         "- Date: %s UTC; load average before: %.1f" % (now.strftime("%Y-%m-%d %H:%M"), os.getloadavg()[0]),
         "- Machine: %s, %d processors, %.0f GB; %s, Linux %s" % (
             cpu, os.cpu_count(), memory, system, platform.release()),
         "- Portcullis: %s at %s%s" % (
             _output(gateway, "--version"), _output("git", "rev-parse", "--short", "HEAD"), ", with changes" * bool(changed)),
-        "- Collector: %s, %s" % (
-            _output(collector, "--version"), _first(r": (go[\d.]+)", _output("go", "version", collector))),
     ]
+    if collector:
+        lines.append("- Collector: %s, %s" % (
+            _output(collector, "--version"), _first(r": (go[\d.]+)", _output("go", "version", collector))))
+    return lines

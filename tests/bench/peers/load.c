@@ -23,8 +23,8 @@
  * from that time. -z: the files are gzip, and sent as such. A refusal (UNAVAILABLE, RESOURCE_EXHAUSTED) is tried again
  * 20 ms later, the latency goes on; any other failure ends the run with exit 1.
  *
- * Prints one line of JSON: seconds, own CPU seconds, bytes, refusals, and the latency (median and 99th percentile,
- * milliseconds).
+ * Prints one line of JSON: when it began (CLOCK_MONOTONIC), seconds, own CPU seconds, bytes, refusals, and the latency
+ * (median and 99th percentile, milliseconds).
  */
 enum { CONNECTIONS_MAX = 64, PARKED_S = 1, RETRY_MS = 20 };
 
@@ -210,8 +210,8 @@ static void print(void)
 {
 	double seconds = now() - load.start;
 	qsort(load.latencies, (size_t)load.taken, sizeof *load.latencies, ascending);
-	printf("{\"seconds\": %.6f, \"cpu\": %.6f, \"bytes\": %zu, \"refused\": %d, \"p50_ms\": %.3f, "
-	       "\"p99_ms\": %.3f}\n", seconds, cpu_used(), load.bytes, load.refusals,
+	printf("{\"began\": %.6f, \"seconds\": %.6f, \"cpu\": %.6f, \"bytes\": %zu, \"refused\": %d, "
+	       "\"p50_ms\": %.3f, \"p99_ms\": %.3f}\n", load.start, seconds, cpu_used(), load.bytes, load.refusals,
 	       load.latencies[load.taken / 2] * 1e3, load.latencies[load.taken * 99 / 100] * 1e3);
 }
 

@@ -20,8 +20,9 @@
 
 /*
  * An OTLP server over gRPC that takes everything and counts it. Prints "port N". Then each line on its input is answered
- * with a line of JSON: requests, their bytes as they came (gzip or not), own CPU seconds, and what they held: samples,
- * timestamps, the sum of all values (mod 2^64). The line "take" also begins anew. It ends with its input.
+ * with a line of JSON: requests, their bytes as they came (gzip or not), own CPU seconds, when they came (the mean, on
+ * CLOCK_MONOTONIC), and what they held: samples, timestamps, the sum of all values (mod 2^64). The line "take" also begins
+ * anew. It ends with its input.
  */
 enum { CALLS = 64, BODY_MAX = 256 << 20 };
 
@@ -36,6 +37,7 @@ struct call {
 
 struct counts {
 	uint64_t requests, bytes, samples, timestamps, values;
+	double came; /* the sum of the times */
 };
 
 static struct sink {
@@ -129,7 +131,7 @@ static struct view inflate(void)
 static void take(grpc_byte_buffer *body)
 {
 	copy_body(body);
-	struct counts counts = { .requests = 1, .bytes = sink.body.len };
+	struct counts counts = { .requests = 1, .bytes = sink.body.len, .came = now() };
 	count_in(inflate(), 0, &counts);
 	pthread_mutex_lock(&sink.lock);
 	sink.counts.requests += counts.requests;
@@ -137,6 +139,7 @@ static void take(grpc_byte_buffer *body)
 	sink.counts.samples += counts.samples;
 	sink.counts.timestamps += counts.timestamps;
 	sink.counts.values += counts.values;
+	sink.counts.came += counts.came;
 	pthread_mutex_unlock(&sink.lock);
 }
 
@@ -148,8 +151,9 @@ static void *talk(void *unused)
 		pthread_mutex_lock(&sink.lock);
 		const struct counts *c = &sink.counts;
 		printf("{\"requests\": %" PRIu64 ", \"bytes\": %" PRIu64 ", \"samples\": %" PRIu64 ", \"timestamps\": %" PRIu64
-		       ", \"values\": %" PRIu64 ", \"cpu\": %.6f}\n",
-		       c->requests, c->bytes, c->samples, c->timestamps, c->values, cpu_used());
+		       ", \"values\": %" PRIu64 ", \"came\": %.6f, \"cpu\": %.6f}\n",
+		       c->requests, c->bytes, c->samples, c->timestamps, c->values,
+		       c->requests ? c->came / (double)c->requests : 0, cpu_used());
 		if (!strcmp(line, "take\n"))
 			sink.counts = (struct counts){ 0 };
 		pthread_mutex_unlock(&sink.lock);

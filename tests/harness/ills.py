@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Destinations of the four kinds, each of which can be killed, started again, be slow, or refuse.
+
+As a program, python -m harness.ills KIND STATE: one in a process of its own, that keeps nothing; it prints its port and ends
+with its input. States are names of methods here.
+"""
+import os
+import pathlib
+import select
+import signal
+import sys
+import threading
+import time
+
+import grpc
+
+from harness import parca, peers
+from harness.push import OK, PushSink, reply
+
+
+class Grpc(peers.Sink):
+    def refuse(self, code=grpc.StatusCode.INVALID_ARGUMENT, text="no"):
+        self.answer = lambda data, context: context.abort(code, text)
+
+    def refuse_as_too_large(self):
+        self.refuse(grpc.StatusCode.RESOURCE_EXHAUSTED, "message larger than max")
+
+    def slow_down(self):
+        def answer(data, context):
+            time.sleep(0.5)
+            return b""
+        self.answer = answer
+
+    def recover(self):
+        self.answer = lambda data, context: b""
+
+
+class Push(PushSink):
+    def refuse(self):
+        self.answer = lambda taken, number: reply(400)
+
+    def refuse_as_too_large(self):
+        self.answer = lambda taken, number: reply(413)
+
+    def slow_down(self):
+        def answer(taken, number):
+            time.sleep(0.5)
+            return OK
+        self.answer = answer
+
+    def recover(self):
+        self.answer = lambda taken, number: OK
+
+
+class Pipe:
+    """What the exporter `file` writes to: a pipe, or a disk that is full. Each line is an answer."""
+
+    def __init__(self, gateway):
+        self.gateway, self.received, self.delay, self.fd = gateway, 0, 0, None
+        (gateway.directory / "out").mkdir()
+        self.path, self.pipe = gateway.directory / "out/profiles.jsonl", gateway.directory / "out/pipe"
+        os.mkfifo(self.pipe)
+        self.path.symlink_to(self.pipe)
+
+    def start(self):
+        self.fd = os.open(self.pipe, os.O_RDONLY | os.O_NONBLOCK)
+        self.running = True
+        self.thread = threading.Thread(target=self.read, daemon=True)
+        self.thread.start()
+
+    def stop(self):
+        if self.fd is not None:
+            self.running = False
+            self.thread.join()
+            os.close(self.fd)
+            self.fd = None
+
+    def read(self):
+        while self.running:
+            data = os.read(self.fd, 1 << 20) if select.select([self.fd], [], [], 0.05)[0] else b""
+            self.received += data.count(b"\n")
+            time.sleep(self.delay * data.count(b"\n") if data else 0.02)
+
+    def slow_down(self):
+        self.delay = 0.5
+
+    def lead_to(self, target):
+        """As a disk that was mounted elsewhere; the gateway opens it again when told."""
+        opened = self.opened()
+        self.path.unlink()
+        self.path.symlink_to(target)
+        self.gateway.process.send_signal(signal.SIGHUP)
+        self.gateway.until(lambda: self.opened() - opened)
+
+    def opened(self):
+        """The files under their descriptors."""
+        found = set()
+        for fd in pathlib.Path("/proc/%d/fd" % self.gateway.process.pid).iterdir():
+            try:
+                found.add((fd.name, os.readlink(fd)))
+            except OSError:
+                pass
+        return {x for x in found if x[1] in ("/dev/full", str(self.pipe))}
+
+    def refuse(self):
+        self.lead_to("/dev/full")
+
+    def recover(self):
+        self.delay = 0
+        if os.readlink(self.path) != str(self.pipe):
+            self.lead_to(self.pipe)
+
+
+class Forgetful(list):
+    def append(self, _):
+        pass
+
+
+def main(kind, state):
+    sink = Push() if kind == "pyroscope" else Grpc(**{"method": parca.METHOD} if kind == "parca" else {})
+    sink.received = sink.metadata = sink.seen = sink.taken = Forgetful()
+    sink.start()
+    getattr(sink, state)()
+    print(sink.port, flush=True)
+    sys.stdin.read()
+    sink.stop()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
