@@ -15,6 +15,7 @@ const struct structural structurals[] = {
 	{ "pprof.mapping.has_filenames", SITE_MAPPING, STRUCTURAL_BOOL, "boolean" },
 	{ "pprof.mapping.has_line_numbers", SITE_MAPPING, STRUCTURAL_BOOL, "boolean" },
 	{ "pprof.mapping.has_inline_frames", SITE_MAPPING, STRUCTURAL_BOOL, "boolean" },
+	{ "pprof.mapping.is_main", SITE_MAPPING, STRUCTURAL_BOOL, "boolean" },
 	{ "profile.frame.type", SITE_LOCATION, STRUCTURAL_FRAME_TYPE, FRAME_HELP },
 	{ "pprof.location.is_folded", SITE_LOCATION, STRUCTURAL_BOOL, "boolean" },
 	{ "pprof.scope.sample_type_order", SITE_SCOPE, STRUCTURAL_TYPE_ORDER,

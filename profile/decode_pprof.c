@@ -217,7 +217,8 @@ static bool read_mapping(struct pprof_reader *r, struct view message, uint32_t o
 	};
 	return refer_string(r, fields[PPROF_MAPPING_FILENAME], "filename", &mapping->filename) &&
 	       refer_string(r, fields[PPROF_MAPPING_BUILD_ID], "build_id", &build_id) &&
-	       pprof_attach_mapping(r, mapping, build_id, fields + PPROF_MAPPING_HAS_FUNCTIONS);
+	       pprof_attach_mapping(r, mapping, build_id, fields + PPROF_MAPPING_HAS_FUNCTIONS) &&
+	       (ordinal || r->count[PPROF_MAPPING] == 1 || pprof_attach_main(r, mapping));
 }
 
 static bool read_comments(struct pprof_reader *r, struct view indices, uint32_t ordinal)

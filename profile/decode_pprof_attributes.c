@@ -277,6 +277,12 @@ bool pprof_attach_mapping(struct pprof_reader *r, struct mapping *mapping, uint3
 	return true;
 }
 
+bool pprof_attach_main(struct pprof_reader *r, struct mapping *mapping)
+{
+	struct attribute is_main = { .key = key_of(r, PPROF_KEY_IS_MAIN), .type = VALUE_BOOL, .boolean = 1 };
+	return list_add(r, &mapping->attributes, profiles_attribute_new(r->p, is_main));
+}
+
 bool pprof_deny_flags(struct pprof_reader *r, struct mapping *mapping)
 {
 	struct profiles *p = r->p;

@@ -68,6 +68,16 @@ static const struct attribute *attribute_in(const struct profiles *p, struct lis
 	return &p->attributes.at[p->indices.at[list.first + i]];
 }
 
+static bool has_true(const struct profiles *p, struct list attributes, enum pprof_key key)
+{
+	for (uint32_t i = 0; i < attributes.count; i++) {
+		const struct attribute *a = attribute_in(p, attributes, i);
+		if (a->type == VALUE_BOOL && a->boolean && key_of(p, a) == key)
+			return true;
+	}
+	return false;
+}
+
 /* Mappings, functions, locations. */
 
 static void add_mapping(struct pprof_writer *w, uint32_t number)
@@ -116,6 +126,34 @@ static uint32_t number_mapping(struct pprof_writer *w, uint32_t mapping)
 	return known->number;
 }
 
+/* pprof's first mapping is the program's own. */
+static void number_main_first(struct pprof_writer *w, struct list samples)
+{
+	const struct profiles *p = w->p;
+	for (uint32_t i = 0; w->main_mappings && i < samples.count; i++) {
+		struct list stack = p->stacks.at[p->samples.at[samples.first + i].stack].locations;
+		for (uint32_t k = 0; k < stack.count; k++) {
+			uint32_t mapping = p->locations.at[p->indices.at[stack.first + k]].mapping;
+			if (w->main_mappings[mapping]) {
+				number_mapping(w, mapping);
+				return;
+			}
+		}
+	}
+}
+
+static void find_main_mappings(struct pprof_writer *w)
+{
+	const struct profiles *p = w->p;
+	for (uint32_t i = 1; i < p->mappings.count; i++) {
+		if (!has_true(p, p->mappings.at[i].attributes, PPROF_KEY_IS_MAIN))
+			continue;
+		if (!w->main_mappings)
+			w->main_mappings = memory_array(p->mappings.count, sizeof *w->main_mappings);
+		w->main_mappings[i] = true;
+	}
+}
+
 static uint32_t number_function(struct pprof_writer *w, uint32_t function)
 {
 	struct pprof_number *known = &w->functions[function];
@@ -131,16 +169,6 @@ static uint32_t number_function(struct pprof_writer *w, uint32_t function)
 	pprof_put(&message, PPROF_FUNCTION_START_LINE, (uint64_t)f->start_line);
 	add_plain(w, &w->table[PPROF_FUNCTION], PPROF_FUNCTION, &message);
 	return known->number;
-}
-
-static bool is_folded(const struct profiles *p, struct list attributes)
-{
-	for (uint32_t i = 0; i < attributes.count; i++) {
-		const struct attribute *a = attribute_in(p, attributes, i);
-		if (key_of(p, a) == PPROF_KEY_IS_FOLDED && a->type == VALUE_BOOL && a->boolean)
-			return true;
-	}
-	return false;
 }
 
 /* OTLP has no flags on mappings; what lines show stands in for those that nobody set. */
@@ -174,7 +202,7 @@ static uint32_t number_location(struct pprof_writer *w, uint32_t location)
 	pprof_put(&head, PPROF_LOCATION_ID, known->number);
 	pprof_put(&head, PPROF_LOCATION_MAPPING, mapping);
 	pprof_put(&head, PPROF_LOCATION_ADDRESS, l->address);
-	pprof_put(&tail, PPROF_LOCATION_FOLDED, is_folded(w->p, l->attributes));
+	pprof_put(&tail, PPROF_LOCATION_FOLDED, has_true(w->p, l->attributes, PPROF_KEY_IS_FOLDED));
 	w->packed.len = 0;
 	w->full |= !bytes_add(&w->packed, head.at, head.len);
 	uint8_t flags = add_lines(w, l->lines);
@@ -329,6 +357,7 @@ static void write_run(struct pprof_writer *w, const struct pprof_run *run, const
 	if (w->cpu_period)
 		add_type_numbers(w, PPROF_SAMPLE_TYPE, pprof_text(w, view_of("cpu")),
 				 pprof_text(w, view_of("nanoseconds")));
+	number_main_first(w, first->samples);
 	for (uint32_t i = 0; i < first->samples.count && !w->full; i++)
 		add_sample(w, run, i);
 	for (uint32_t i = 1; i <= w->mapping_count; i++)
@@ -535,6 +564,7 @@ bool encode_pprof(const struct profiles *p,
 	w.locations = memory_array(p->locations.count, sizeof *w.locations);
 	w.used_mappings = memory_array(p->mappings.count, sizeof *w.used_mappings);
 	w.mapping_flags = memory_array(p->mappings.count, sizeof *w.mapping_flags);
+	find_main_mappings(&w);
 	bool ok = encode_all(&w, &(struct emitter){ emit, context, err });
 	for (int i = 0; i < PPROF_PROFILE_FIELDS; i++)
 		bytes_fini(&w.table[i]);
@@ -548,5 +578,6 @@ bool encode_pprof(const struct profiles *p,
 	memory_free(w.locations);
 	memory_free(w.used_mappings);
 	memory_free(w.mapping_flags);
+	memory_free(w.main_mappings);
 	return ok;
 }

@@ -6,6 +6,7 @@ const char *const pprof_keys[PPROF_KEY_COUNT] = {
 	[PPROF_KEY_HAS_FILENAMES] = "pprof.mapping.has_filenames",
 	[PPROF_KEY_HAS_LINE_NUMBERS] = "pprof.mapping.has_line_numbers",
 	[PPROF_KEY_HAS_INLINE_FRAMES] = "pprof.mapping.has_inline_frames",
+	[PPROF_KEY_IS_MAIN] = "pprof.mapping.is_main",
 	[PPROF_KEY_IS_FOLDED] = "pprof.location.is_folded",
 	[PPROF_KEY_COMMENT] = "pprof.profile.comment",
 	[PPROF_KEY_DROP_FRAMES] = "pprof.profile.drop_frames",

@@ -6,9 +6,8 @@
 #define PPROF_MANUAL \
 	"How pprof and OTLP profiles become each other. pprof to OTLP to pprof, with " \
 	"nothing between, changes only ids, the order of tables, and leaves out what " \
-	"nothing refers to. Mappings stand in the order in which samples use them: the " \
-	"first, which viewers show as the program's name, need not be its main binary " \
-	"any more, for OTLP has no place that says which one is.\n\n" \
+	"nothing refers to. The mapping that stood first, which viewers show as the " \
+	"program's name, stands first again.\n\n" \
 	"| pprof | OTLP |\n" \
 	"|---|---|\n" \
 	"| sample types | one Profile each, in one scope; each sample is in all of " \
@@ -28,6 +27,8 @@
 	"`pprof.profile.*`, unless empty |\n" \
 	"| mapping: `has_*` | mapping attributes `pprof.mapping.has_*` where true; a " \
 	"mapping without any of them gets on the way back what its lines show |\n" \
+	"| mapping: the first of several, which is the program's own | mapping attribute " \
+	"`pprof.mapping.is_main` |\n" \
 	"| mapping: `build_id` | `process.executable.build_id.gnu`, or `.go` when it " \
 	"has Go's form; on the way back `.gnu`, else `.htlhash`, else `.go` |\n" \
 	"| location: `is_folded` | location attribute `pprof.location.is_folded` |\n" \

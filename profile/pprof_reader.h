@@ -69,6 +69,8 @@ bool pprof_attach_labels(struct pprof_reader *r, struct pprof_label_set *set);
 bool pprof_attach_folded(struct pprof_reader *r, struct location *location);
 bool pprof_attach_mapping(struct pprof_reader *r, struct mapping *mapping, uint32_t build_id,
 			  const uint64_t *flags);
+/* After these: the mapping is the first of several, which pprof defines as the program's own. */
+bool pprof_attach_main(struct pprof_reader *r, struct mapping *mapping);
 /* The mapping's flags are all false although its locations have lines: says so. */
 bool pprof_deny_flags(struct pprof_reader *r, struct mapping *mapping);
 bool pprof_attach_profile(struct pprof_reader *r, struct profile *profile);

@@ -28,6 +28,7 @@ struct pprof_writer {
 	uint32_t string_count, function_count, mapping_count, location_count, blank;
 	struct pprof_number *strings, *functions, *mappings, *locations;
 	uint32_t *used_mappings; /* by number - 1 */
+	bool *main_mappings;     /* by index; NULL: none says that it is its program's own */
 	uint8_t *mapping_flags;  /* by number - 1: what its locations show */
 	struct memo texts;       /* first: number; second: run */
 };

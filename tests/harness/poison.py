@@ -143,6 +143,7 @@ class Poisoner:
                 ("process.executable.build_id.go", "/" + c.deny("build id that is a path" + at) + "/x"),
                 ("profile.frame.type", c.deny("unknown frame type" + at)),
                 ("pprof.mapping.has_functions", c.deny("flag that is text" + at)),
+                ("pprof.mapping.is_main", c.deny("flag that is text" + at)),
                 ("pprof.location.is_folded", c.deny("flag that is text" + at)),
                 ("pprof.scope.default_sample_type", c.deny("default type that is none of the scope's" + at)),
                 ("pprof.profile.comment", c.deny("comment" + at)),

@@ -41,8 +41,8 @@ STRUCTURAL = {
         "process.executable.build_id.gnu": _matches("[0-9a-fA-F]+"),
         "process.executable.build_id.htlhash": _matches("[0-9a-fA-F]+"),
         "process.executable.build_id.go": _matches("[0-9A-Za-z_-]+(/[0-9A-Za-z_-]+)*"),
-        **{"pprof.mapping.has_" + flag: _is_bool
-           for flag in ("functions", "filenames", "line_numbers", "inline_frames")}},
+        **{"pprof.mapping." + flag: _is_bool
+           for flag in ("has_functions", "has_filenames", "has_line_numbers", "has_inline_frames", "is_main")}},
     "location": {"profile.frame.type": lambda value, _: _text(value) in FRAME_TYPES,
                  "pprof.location.is_folded": _is_bool},
     "scope": {"pprof.scope.sample_type_order": _is_order, "pprof.scope.default_sample_type": _is_type},

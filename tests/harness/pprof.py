@@ -23,8 +23,9 @@ def parse(data):
 class Reader:
     """Resolves the ids of one pprof; an id of 0 is the place in the table (.NET leaves them out)."""
 
-    def __init__(self, profile):
-        self.profile = profile
+    def __init__(self, profile, mark_main=False):
+        """mark_main: a mapping says last whether it is the first of several."""
+        self.profile, self.mark_main = profile, mark_main
         table = lambda entries: {e.id or n + 1: e for n, e in enumerate(entries)}
         self.functions = {i: self.function(f) for i, f in table(profile.function).items()}
         self.mappings = {i: self.mapping(m) for i, m in table(profile.mapping).items()}
@@ -43,7 +44,8 @@ class Reader:
 
     def mapping(self, m):
         return node(m.memory_start, m.memory_limit, m.file_offset, self.text(m.filename), self.text(m.build_id),
-                    *(getattr(m, flag) for flag in FLAGS))
+                    *(getattr(m, flag) for flag in FLAGS),
+                    *[len(self.profile.mapping) > 1 and m is self.profile.mapping[0]] * self.mark_main)
 
     def location(self, x):
         return node(
@@ -119,6 +121,16 @@ def check_equal(original, back):
     was, now = resolve(original), resolve(back)
     for field in was:
         assert now[field] == was[field], field
+    if _main_is_used(original):
+        assert Reader(back).mapping(back.mapping[0]) == Reader(original).mapping(original.mapping[0])
+
+
+def _main_is_used(profile):
+    """Some sample leads to the first mapping. An id of 0 is the place in the table."""
+    if not profile.mapping:
+        return False
+    locations = {x.id or n + 1: x for n, x in enumerate(profile.location)}
+    return any(locations[i].mapping_id == (profile.mapping[0].id or 1) for s in profile.sample for i in s.location_id)
 
 
 # ---- what OTLP makes of it (reference: the semantic conventions' registries pprof, process)
@@ -152,7 +164,7 @@ def _mapping(m):
     if m is None:
         return None
     start, limit, offset, filename, build_id, *flags = m
-    attributes = {"pprof.mapping." + name: (("bool_value", "True"), "") for name, on in zip(FLAGS, flags) if on}
+    attributes = {"pprof.mapping." + name: (("bool_value", "True"), "") for name, on in zip((*FLAGS, "is_main"), flags) if on}
     if build_id:
         key = "go" if BUILD_ID_GO.fullmatch(build_id) else "gnu"
         attributes["process.executable.build_id." + key] = (("string_value", repr(build_id)), "")
@@ -168,7 +180,7 @@ def _location(x):
 def as_otlp(profile):
     """[(sample type, period type, time, duration, period, Counter of samples as otlp.Reader has them)], unordered
     where a default sample type moves one to the front."""
-    reader = Reader(profile)
+    reader = Reader(profile, mark_main=True)
     locations = {x: _location(x) for x in set(reader.locations.values())}
     rows = []
     for s in profile.sample:
