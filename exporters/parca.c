@@ -104,14 +104,9 @@ static uint64_t plain_bytes(const struct parca *self, struct view body)
 	return end[-4] | end[-3] << 8 | end[-2] << 16 | (uint32_t)end[-1] << 24;
 }
 
-/* Tables, encoder and compressor take up to twelve times the packet while it is made. */
 static const struct bytes *request_of(const struct parca *self, struct packet *packet, struct error *err)
 {
-	int64_t needed = packet_has(packet, FORM_REQUEST) ? 0 : (int64_t)packet->otlp.len * 12;
-	packet_claim(packet, needed);
-	const struct bytes *request = packet_form(packet, FORM_REQUEST, self->encode, err);
-	packet_claim(packet, -needed);
-	return request;
+	return packet_form(packet, FORM_REQUEST, self->encode, err);
 }
 
 /* What cannot be encoded is too large: it is tried in halves. */
@@ -156,12 +151,7 @@ static bool plan(void *instance, struct packet *packet, const struct limits *wan
 	/* Only a part of ours has a request: it was refused, and is as it must be but for its size. */
 	if (packet_has(packet, FORM_REQUEST))
 		return split_packet(packet, &limits, &(struct split_measure){ measure, self }, parts, err);
-	if (!split_open(packet, &p, err)) {
-		profiles_fini(&p);
-		return false;
-	}
-	bool ok = rewrite_and_split(self, packet, &p, &limits, parts, err);
-	split_close(packet, &p);
+	bool ok = split_open(packet, &p, err) && rewrite_and_split(self, packet, &p, &limits, parts, err);
 	profiles_fini(&p);
 	return ok;
 }

@@ -70,14 +70,10 @@ struct pyroscope {
 
 /* ---- plan ---- */
 
-/* The body of the part's request. Tables and writer take some twelve times the packet while it is made. */
+/* The body of the part's request. */
 static const struct bytes *request_of(struct packet *packet, struct error *err)
 {
-	int64_t needed = packet_has(packet, FORM_REQUEST) ? 0 : (int64_t)packet->otlp.len * 12;
-	packet_claim(packet, needed);
-	const struct bytes *request = packet_form(packet, FORM_REQUEST, encode_push, err);
-	packet_claim(packet, -needed);
-	return request;
+	return packet_form(packet, FORM_REQUEST, encode_push, err);
 }
 
 /* What cannot be encoded is over the limit, whatever that is. */
@@ -129,11 +125,8 @@ static bool plan_fresh(struct regroup *r, struct packet *packet, const struct li
 {
 	const struct split_measure by = { measure, (void *)limits };
 	struct profiles p = { 0 };
-	bool ok = split_open(packet, &p, err);
-	if (ok) {
-		ok = regroup_by_series(r, &p, err) && split_profiles(&p, packet, limits, &by, parts, err);
-		split_close(packet, &p);
-	}
+	bool ok = split_open(packet, &p, err) && regroup_by_series(r, &p, err) &&
+		  split_profiles(&p, packet, limits, &by, parts, err);
 	profiles_fini(&p);
 	return ok;
 }

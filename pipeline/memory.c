@@ -10,7 +10,10 @@
 
 #define MIB ((int64_t)1 << 20)
 #define LARGE_BYTES MIB /* so much is worth a wait, and a look at the real size */
-#define CLAIM_WAIT_NS UINT64_C(1000000000)
+#define CLAIM_PATIENCE_NS UINT64_C(100000000) /* for what others give back who claim nothing */
+#define CLAIM_WAIT_NS UINT64_C(10000000000)   /* for those who claim: they end by themselves */
+
+static _Thread_local unsigned held_here; /* large claims of this thread */
 
 static const struct metric charged_bytes = {
 	"otelcol_memory_charged_bytes", METRIC_GAUGE, "By",
@@ -112,22 +115,40 @@ bool memory_could_take(const struct memory *m, int64_t bytes)
 	return bytes + atomic_load(&m->baseline) <= m->soft;
 }
 
-void memory_claim(struct memory *m, int64_t bytes)
+static bool has_room(const struct memory *m, int64_t bytes)
+{
+	return atomic_load(&m->charged) + atomic_load(&m->baseline) + bytes <= m->soft;
+}
+
+/* The turn of the first who came; until then and meanwhile nobody else is let in. */
+static void wait_for_room(struct memory *m, int64_t bytes)
 {
 	static const struct timespec pause = { 0, 1000000 };
-	uint64_t until = clock_now() + CLAIM_WAIT_NS;
-	if (bytes < LARGE_BYTES) {
-		memory_add(m, bytes);
-		return;
-	}
 	pthread_mutex_lock(&m->claiming);
-	atomic_store(&m->claimed, bytes);
-	while (atomic_load(&m->charged) + atomic_load(&m->baseline) + bytes > m->soft && clock_now() < until)
+	uint64_t begun = clock_now();
+	while (!has_room(m, bytes) &&
+	       clock_now() - begun < (atomic_load(&m->holders) ? CLAIM_WAIT_NS : CLAIM_PATIENCE_NS))
 		nanosleep(&pause, NULL);
 	really_fits(m, bytes); /* gives back what is nobody's */
-	atomic_fetch_add(&m->charged, bytes);
-	atomic_store(&m->claimed, 0);
+	atomic_fetch_add(&m->holders, 1);
 	pthread_mutex_unlock(&m->claiming);
+}
+
+void memory_claim(struct memory *m, int64_t bytes)
+{
+	if (bytes >= LARGE_BYTES && !held_here++) {
+		atomic_fetch_add(&m->claimed, bytes);
+		wait_for_room(m, bytes);
+		atomic_fetch_sub(&m->claimed, bytes);
+	}
+	memory_add(m, bytes);
+}
+
+void memory_release(struct memory *m, int64_t bytes)
+{
+	memory_give(m, bytes);
+	if (bytes >= LARGE_BYTES && !--held_here)
+		atomic_fetch_sub(&m->holders, 1);
 }
 
 void memory_add(struct memory *m, int64_t bytes)

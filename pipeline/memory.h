@@ -20,8 +20,9 @@ struct memory {
 	_Atomic int64_t charged;
 	_Atomic int64_t baseline; /* resident bytes at ready */
 	_Atomic bool over;        /* the last reading of the real resident size passed the limit */
-	_Atomic int64_t claimed;  /* by a memory_claim that waits for it */
-	pthread_mutex_t claiming; /* held by that claim; others wait for their turn */
+	_Atomic int64_t claimed;  /* by those who wait in memory_claim */
+	_Atomic unsigned holders; /* threads with a large claim */
+	pthread_mutex_t claiming; /* held by the claim whose turn it is */
 	int64_t limit, soft;      /* set before the first request */
 	struct series *charged_now, *at_rest;
 };
@@ -47,9 +48,14 @@ bool memory_take(struct memory *m, int64_t bytes, int64_t soft);
 bool memory_could_take(const struct memory *m, int64_t bytes);
 /* Charges without asking: for what is already there (a batch that grew). */
 void memory_add(struct memory *m, int64_t bytes);
-/* Charges for what must be done with what was taken already (an encoding): where it is much, waits for room, at most a
- * second, and meanwhile nobody else is given any. [pool threads] */
+/*
+ * Charges for what must be done with what was taken already (a plan, an encoding), until the same thread releases as much.
+ * From 1 MiB on a claim waits for room as long as others hold claims, and a moment longer; meanwhile nobody is let in.
+ * Then it goes ahead: it alone may be more than there is. A claim within one of the same thread waits for nobody.
+ * [pool threads]
+ */
 void memory_claim(struct memory *m, int64_t bytes);
+void memory_release(struct memory *m, int64_t bytes);
 void memory_give(struct memory *m, int64_t bytes);
 
 /* Shows the budget as metrics until memory_hide. */

@@ -65,10 +65,12 @@ bool pipeline_run(struct pipeline *path, struct profiles *profiles, void **scrat
 
 static void charge(void *memory, int64_t bytes, bool claim)
 {
-	if (claim)
+	if (!claim)
+		memory_add(memory, bytes);
+	else if (bytes > 0)
 		memory_claim(memory, bytes);
 	else
-		memory_add(memory, bytes);
+		memory_release(memory, -bytes);
 }
 
 bool pipeline_emit(void *context, struct packet *packet)

@@ -11,6 +11,8 @@
 #define STATED_FOR_NS (UINT64_C(600) * 1000000000)
 #define GUESSED_FOR_NS (UINT64_C(60) * 1000000000)
 #define FUTILE_MOST 4
+/* Times the packet: what its open tables take, the part that is being made, and the tables and writer of its request. */
+#define PLAN_MEMORY 20
 #define ENCODE_SMALL_MAX (256 << 10) /* a few milliseconds of gzip */
 
 const struct metric plan_learned_bytes = {
@@ -165,8 +167,12 @@ void plan_encode_small(struct plan *plan, struct packet *packet)
 static bool ask(struct plan *plan, struct packet *packet, struct parts *parts, struct error *err)
 {
 	struct limits limits = limits_now(plan);
-	return plan->factory->plan ? plan->factory->plan(plan->exporter, packet, &limits, parts, err) :
-				     split_packet(packet, &limits, NULL, parts, err);
+	int64_t needed = (int64_t)packet->otlp.len * PLAN_MEMORY;
+	packet_claim(packet, needed);
+	bool ok = plan->factory->plan ? plan->factory->plan(plan->exporter, packet, &limits, parts, err) :
+					split_packet(packet, &limits, NULL, parts, err);
+	packet_claim(packet, -needed);
+	return ok;
 }
 
 bool plan_packet(struct plan *plan, struct packet *packet, struct parts *parts, struct error *err)

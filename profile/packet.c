@@ -67,7 +67,7 @@ void packet_charge_to(struct packet *packet, packet_charge *charge, void *contex
 void packet_claim(struct packet *packet, int64_t bytes)
 {
 	if (packet->charge)
-		packet->charge(packet->charge_context, bytes, bytes > 0);
+		packet->charge(packet->charge_context, bytes, true);
 }
 
 static size_t form_footprint(const struct bytes *form)
@@ -156,7 +156,8 @@ const struct bytes *packet_form(struct packet *packet, enum packet_form form,
 		atomic_fetch_add_explicit(&encodings[form], made != NULL, memory_order_relaxed);
 		packet->forms[form].made = made;
 		if (packet->charge)
-			packet->charge(packet->charge_context, (int64_t)form_footprint(made) - expected, false);
+			packet->charge(packet->charge_context, (int64_t)form_footprint(made), false);
+		packet_claim(packet, -expected);
 	}
 	pthread_mutex_unlock(&packet->forms[form].lock);
 	return made;

@@ -36,7 +36,8 @@ enum packet_form {
 	FORM_OTLP, FORM_OTLP_GZIP, FORM_OTLP_ZSTD, FORM_JSON, FORM_REQUEST, FORM_REQUEST_GZIP, FORM_COUNT
 };
 
-/* Bytes that are there or, with `claim`, will be in a moment: then it may wait for room. Negative: they are gone. */
+/* Bytes that are there (negative: that are gone) or, with `claim`, will be in a moment, which may wait for room, until the
+ * same thread gives as many back. */
 typedef void packet_charge(void *context, int64_t bytes, bool claim);
 
 struct packet {
@@ -74,7 +75,7 @@ void packet_release_acks(struct packet *packet, bool failed);
  * end (negative). Called once, before the packet is shared.
  */
 void packet_charge_to(struct packet *packet, packet_charge *charge, void *context);
-/* What encoding the packet needs for a while, until it is given back as a negative number. [pool thread] */
+/* What working on the packet needs for a while, until the same thread gives it back as a negative number. [pool thread] */
 void packet_claim(struct packet *packet, int64_t bytes);
 
 /* All memory that it holds, encodings included: what a queue accounts. */

@@ -49,7 +49,6 @@ static bool move(struct regroup *r, struct part *part, struct pieces *pieces, st
 			begin(pieces, part - 1, regroup_key(&p));
 		set_time(r, &p, next_time(pieces, r->slots));
 		ok = split_profiles(&p, part->packet, &none, NULL, &fresh, err) && fresh.count == 1;
-		split_close(part->packet, &p);
 	}
 	if (ok) {
 		packet_unref(&part->packet);

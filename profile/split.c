@@ -19,7 +19,6 @@
 #define WORK_MOST 32           /* bytes encoded for one byte of the packet */
 #define WORK_AHEAD 16          /* and before the first part, for larger candidates come first */
 #define WORK_SPARE (32 << 20)  /* and so many more */
-#define TABLES_PER_BYTE 16     /* of open tables for each byte of a packet, about */
 
 struct unit { /* a Profile that leaves */
 	uint32_t resource, scope, profile; /* in the tables */
@@ -486,26 +485,10 @@ bool split_profiles(const struct profiles *p, const struct packet *whole, const 
 	return ok;
 }
 
-static size_t tables_size(const struct packet *packet)
+bool split_open(const struct packet *packet, struct profiles *p, struct error *err)
 {
-	return packet->otlp.len * TABLES_PER_BYTE;
-}
-
-bool split_open(struct packet *packet, struct profiles *p, struct error *err)
-{
-	bool fits = profiles_reset(p, NULL, bytes_view(&packet->otlp), SIZE_MAX / 2);
-	packet_claim(packet, (int64_t)tables_size(packet));
-	if (fits && decode_otlp(p, err))
-		return true;
-	split_close(packet, p);
-	return fits ? false : profiles_over_cap(p, err);
-}
-
-void split_close(struct packet *packet, struct profiles *p)
-{
-	if (p->input.at)
-		packet_claim(packet, -(int64_t)tables_size(packet));
-	p->input = (struct view){ 0 };
+	return profiles_reset(p, NULL, bytes_view(&packet->otlp), SIZE_MAX / 2) ? decode_otlp(p, err) :
+										 profiles_over_cap(p, err);
 }
 
 /* Without opening it: does the packet keep what can be counted? */
@@ -534,11 +517,7 @@ bool split_packet(struct packet *packet, const struct limits *limits, const stru
 		}
 	}
 	struct profiles p = { 0 };
-	bool ok = split_open(packet, &p, err);
-	if (ok) {
-		ok = split_profiles(&p, packet, limits, measure, parts, err);
-		split_close(packet, &p);
-	}
+	bool ok = split_open(packet, &p, err) && split_profiles(&p, packet, limits, measure, parts, err);
 	profiles_fini(&p);
 	return ok;
 }

@@ -39,11 +39,9 @@ bool split_packet(struct packet *packet, const struct limits *limits, const stru
 
 /*
  * For exporters that rewrite before they split: the packet's open tables (zeroed before the first open; request is
- * NULL), which the caller may change as processors do, and may keep for the next. Their memory is charged to the
- * packet's account until split_close, which keeps the capacity and may follow a failed open; profiles_fini ends it.
+ * NULL), which the caller may change as processors do, and may keep for the next.
  */
-bool split_open(struct packet *packet, struct profiles *p, struct error *err);
-void split_close(struct packet *packet, struct profiles *p);
+bool split_open(const struct packet *packet, struct profiles *p, struct error *err);
 
 /* As split_packet, of tables that were made from `whole`, whose tenant, arrival and account the parts inherit. A part's
  * `samples` count what went in: identical samples of a Profile marked as changed are merged, as always. */

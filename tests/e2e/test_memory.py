@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The ceiling: many large requests at once into a small limit. The peak stays below it, and what is refused comes back."""
+import contextlib
 import gzip
 import http.client
 import os
@@ -10,8 +11,9 @@ import grpc
 import pytest
 
 from harness import build as make
-from harness import peers
+from harness import parca, peers
 from harness.gateway import Gateway
+from harness.push import PushSink
 
 MIB = 1 << 20
 LIMIT_MIB = 64
@@ -27,9 +29,11 @@ exporters:
   otlp_grpc: {endpoint: 127.0.0.1:{port:sink}, tls: {insecure: true}}
   file: {path: out/profiles.jsonl}
   file/pprof: {directory: out/pprof, format: pprof}
+  pyroscope: {endpoint: "http://127.0.0.1:PUSH", limits: {max_age: 876000h}}
+  parca: {endpoint: 127.0.0.1:{port:parca}, tls: {insecure: true}}
 service:
   pipelines:
-    profiles: {receivers: [otlp, pprof], processors: [memory_limiter, batch], exporters: [otlp_grpc, file, file/pprof]}
+    profiles: {receivers: [otlp, pprof], processors: [memory_limiter, batch], exporters: [EXPORTERS]}
 """ % LIMIT_MIB
 
 
@@ -72,10 +76,19 @@ def send_pprof(gateway, body, packed):
         connection.close()
 
 
+@contextlib.contextmanager
+def running(build, exporters):
+    with PushSink() as push:
+        gateway = Gateway(build / "portcullis", CONFIG.replace("PUSH", str(push.port)).replace("EXPORTERS", exporters))
+        with peers.Sink(gateway.port["sink"]), peers.Sink(gateway.port["parca"], method=parca.METHOD), gateway:
+            yield gateway
+
+
 @pytest.mark.skipif(os.environ.get("MODE") in ("asan", "tsan"), reason="the sanitizers' memory is not ours to bound")
+@pytest.mark.parametrize("exporters", ["otlp_grpc, file, file/pprof", "pyroscope", "parca"])
 @pytest.mark.parametrize("packed", [False, True], ids=["plain", "gzip"])
 @pytest.mark.parametrize("kind,send", [("otlp", send_otlp), ("pprof", send_pprof)], ids=["otlp", "pprof"])
-def test_the_peak_stays_below_the_limit(build, bodies, kind, send, packed):
+def test_the_peak_stays_below_the_limit(build, bodies, kind, send, packed, exporters):
     failures, refused = [], []
 
     def work():
@@ -87,15 +100,16 @@ def test_the_peak_stays_below_the_limit(build, bodies, kind, send, packed):
         except Exception as error:
             failures.append(error)
 
-    with Gateway(build / "portcullis", CONFIG) as gateway, peers.Sink(gateway.port["sink"]):
+    with running(build, exporters) as gateway:
         threads = [threading.Thread(target=work) for _ in range(SENDERS)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        gateway.until(lambda: gateway.balanced("profiles", "file/pprof")
+        gateway.until(lambda: gateway.balanced("profiles", exporters.split(", ")[-1])
                       and not gateway.total("otelcol_ledger_queued_samples"))
         peak = gateway.rss()["VmHWM"]
         assert not failures
         assert not gateway.total("otelcol_ledger_dropped_samples")
+        print("peak %.1f MiB" % (peak / MIB))
         assert peak < LIMIT_MIB * MIB

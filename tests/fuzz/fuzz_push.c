@@ -49,7 +49,6 @@ static void regroup_and_split(struct packet *packet, bool utf8)
 	for (uint32_t i = 0; i < parts.count; i++)
 		samples += check_part(&parts.at[i]);
 	must(samples == packet->samples);
-	split_close(packet, &p);
 	parts_fini(&parts);
 	series_fini(&labels);
 }

@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 #include <cmocka.h>
+#include <unistd.h>
 
 #include "pipeline/memory.h"
 
@@ -91,6 +92,7 @@ static void a_claim_goes_before_those_who_ask_later(void **state)
 	pthread_join(other, NULL);
 	assert_int_equal(m.charged, 50 << 20);
 	assert_int_equal(m.claimed, 0);
+	memory_release(&m, 50 << 20);
 }
 
 static void a_claim_that_finds_no_room_is_charged_all_the_same(void **state)
@@ -100,6 +102,38 @@ static void a_claim_that_finds_no_room_is_charged_all_the_same(void **state)
 	memory_init(&m, 100 << 20, 20 << 20);
 	memory_claim(&m, 500 << 20);
 	assert_int_equal(m.charged, 500 << 20);
+	memory_release(&m, 500 << 20);
+}
+
+static void *release_later(void *argument)
+{
+	struct memory *m = argument;
+	memory_claim(m, 60 << 20);
+	memory_claim(m, 60 << 20); /* within the other: it waits for nobody */
+	while (atomic_load(&m->claimed) == 0)
+		sched_yield();
+	usleep(300000); /* longer than anyone waits without holders */
+	memory_release(m, 60 << 20);
+	memory_release(m, 60 << 20);
+	return NULL;
+}
+
+static void claims_that_do_not_fit_together_take_turns(void **state)
+{
+	struct memory m;
+	pthread_t other;
+	(void)state;
+	memory_init(&m, 100 << 20, 20 << 20);
+	pthread_create(&other, NULL, release_later, &m);
+	while (atomic_load(&m.charged) < 120 << 20)
+		sched_yield();
+	memory_claim(&m, 50 << 20);
+	assert_int_equal(m.charged, 50 << 20);
+	assert_int_equal(m.holders, 1);
+	pthread_join(other, NULL);
+	memory_release(&m, 50 << 20);
+	assert_int_equal(m.holders, 0);
+	assert_int_equal(m.charged, 0);
 }
 
 static void a_small_claim_waits_for_nobody(void **state)
@@ -123,6 +157,7 @@ int main(void)
 		cmocka_unit_test(what_is_much_must_fit_the_real_size_too),
 		cmocka_unit_test(a_claim_goes_before_those_who_ask_later),
 		cmocka_unit_test(a_claim_that_finds_no_room_is_charged_all_the_same),
+		cmocka_unit_test(claims_that_do_not_fit_together_take_turns),
 		cmocka_unit_test(a_small_claim_waits_for_nobody),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

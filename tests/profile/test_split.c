@@ -211,7 +211,6 @@ static char *shape_of(const struct parts *parts)
 		assert_true(split_open(parts->at[i].packet, &p, &err));
 		for (uint32_t j = 0; j < p.profiles.count; j++)
 			bytes_format(&out, "%s%u", j ? "+" : i ? " " : "", p.profiles.at[j].samples.count);
-		split_close(parts->at[i].packet, &p);
 		profiles_fini(&p);
 	}
 	bytes_add_byte(&out, 0);
