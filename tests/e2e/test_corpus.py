@@ -257,3 +257,28 @@ def test_a_message_of_an_older_layout_is_refused_with_the_layout_named(plain, na
 @pytest.mark.parametrize("path", corpus.files("otlp/*.json*"), ids=lambda path: path.name)
 def test_otlp_json_is_not_taken_yet(path):
     pytest.skip(path.name + ": OTLP/JSON is for the OTLP/HTTP receiver, which is not there yet")
+
+
+PROGRAMS = ("cart", "order", "price")
+
+
+def of_program(name):
+    """Its samples use a library that all programs have, and more often than the program itself."""
+    p = make.pprof(samples=30, functions=4, prefix=name)
+    p.string_table.extend(["/usr/bin/" + name, "/lib/libc.so.6"])
+    p.mapping[0].filename = len(p.string_table) - 2
+    p.mapping.add(id=2, memory_start=0x7f0000, memory_limit=0x800000, filename=len(p.string_table) - 1)
+    for location in p.location[:3]:
+        location.mapping_id = 2
+    return p.SerializeToString()
+
+
+def test_each_program_of_a_batch_stays_the_first_mapping_of_its_pprof(build):
+    text = POLICED.replace("PROCESSORS", "allowlist, pii, batch").replace("exporters: [otlp_grpc]", "exporters: [file]")
+    text = text.replace("exporters:\n", "exporters:\n  file: {directory: out/pprof, format: pprof}\n", 1)
+    with Gateway(build / "portcullis", text) as gateway:
+        for name in PROGRAMS:
+            assert peers.post(gateway.port["pprof"], of_program(name), path="/v1/pprof")[0] == 204
+        gateway.until(lambda: gateway.total("otelcol_exporter_sent_profile_samples", exporter="file") == 180)
+        pprofs = [pprof.parse(gzip.decompress(p.read_bytes())) for p in (gateway.directory / "out/pprof").iterdir()]
+    assert sorted(p.string_table[p.mapping[0].filename] for p in pprofs) == ["/usr/bin/" + name for name in PROGRAMS]
