@@ -44,7 +44,8 @@ static grpc_event wait_for_event(grpc_completion_queue *queue)
  */
 static void take_turns(void)
 {
-	sched_setscheduler(0, SCHED_BATCH, &(struct sched_param){ 0 });
+	if (sched_getscheduler(0) == SCHED_OTHER) /* else somebody has decided otherwise, for all threads */
+		sched_setscheduler(0, SCHED_BATCH, &(struct sched_param){ 0 });
 }
 
 static void *serve(void *queue)

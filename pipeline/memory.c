@@ -11,7 +11,7 @@
 #define MIB ((int64_t)1 << 20)
 #define LARGE_BYTES MIB /* so much is worth a wait, and a look at the real size */
 #define CLAIM_PATIENCE_NS UINT64_C(100000000) /* for what others give back who claim nothing */
-#define CLAIM_WAIT_NS UINT64_C(10000000000)   /* for those who claim: they end by themselves */
+#define CLAIM_WAIT_NS UINT64_C(1000000000)    /* for the next release of those who claim: one may hang on a disk */
 
 static _Thread_local unsigned held_here; /* large claims of this thread */
 
@@ -126,11 +126,16 @@ static void wait_for_room(struct memory *m, int64_t bytes)
 	static const struct timespec pause = { 0, 1000000 };
 	pthread_mutex_lock(&m->claiming);
 	uint64_t begun = clock_now();
-	while (!has_room(m, bytes) &&
-	       clock_now() - begun < (atomic_load(&m->holders) ? CLAIM_WAIT_NS : CLAIM_PATIENCE_NS))
+	while (!has_room(m, bytes)) {
+		uint64_t released = atomic_load(&m->released), now = clock_now();
+		uint64_t since = now - (released > begun && released < now ? released : begun);
+		if (since >= (atomic_load(&m->holders) ? CLAIM_WAIT_NS : CLAIM_PATIENCE_NS))
+			break;
 		nanosleep(&pause, NULL);
+	}
 	really_fits(m, bytes); /* gives back what is nobody's */
 	atomic_fetch_add(&m->holders, 1);
+	memory_add(m, bytes);
 	pthread_mutex_unlock(&m->claiming);
 }
 
@@ -140,15 +145,18 @@ void memory_claim(struct memory *m, int64_t bytes)
 		atomic_fetch_add(&m->claimed, bytes);
 		wait_for_room(m, bytes);
 		atomic_fetch_sub(&m->claimed, bytes);
+	} else {
+		memory_add(m, bytes);
 	}
-	memory_add(m, bytes);
 }
 
 void memory_release(struct memory *m, int64_t bytes)
 {
-	memory_give(m, bytes);
-	if (bytes >= LARGE_BYTES && !--held_here)
+	if (bytes >= LARGE_BYTES && !--held_here) {
+		atomic_store(&m->released, clock_now());
 		atomic_fetch_sub(&m->holders, 1);
+	}
+	memory_give(m, bytes);
 }
 
 void memory_add(struct memory *m, int64_t bytes)

@@ -22,6 +22,7 @@ struct memory {
 	_Atomic bool over;        /* the last reading of the real resident size passed the limit */
 	_Atomic int64_t claimed;  /* by those who wait in memory_claim */
 	_Atomic unsigned holders; /* threads with a large claim */
+	_Atomic uint64_t released; /* clock_now of the last release of one */
 	pthread_mutex_t claiming; /* held by the claim whose turn it is */
 	int64_t limit, soft;      /* set before the first request */
 	struct series *charged_now, *at_rest;
@@ -50,9 +51,9 @@ bool memory_could_take(const struct memory *m, int64_t bytes);
 void memory_add(struct memory *m, int64_t bytes);
 /*
  * Charges for what must be done with what was taken already (a plan, an encoding), until the same thread releases as much.
- * From 1 MiB on a claim waits for room as long as others hold claims, and a moment longer; meanwhile nobody is let in.
- * Then it goes ahead: it alone may be more than there is. A claim within one of the same thread waits for nobody.
- * [pool threads]
+ * From 1 MiB on a claim waits for room as long as others hold claims and release one a second, or a tenth of a second
+ * when nobody does; meanwhile nobody is let in. Then it goes ahead: it alone may be more than there is. A claim within
+ * one of the same thread waits for nobody. [pool threads]
  */
 void memory_claim(struct memory *m, int64_t bytes);
 void memory_release(struct memory *m, int64_t bytes);

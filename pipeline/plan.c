@@ -167,7 +167,8 @@ void plan_encode_small(struct plan *plan, struct packet *packet)
 static bool ask(struct plan *plan, struct packet *packet, struct parts *parts, struct error *err)
 {
 	struct limits limits = limits_now(plan);
-	int64_t needed = (int64_t)packet->otlp.len * PLAN_MEMORY;
+	bool nothing_to_do = !plan->factory->plan && split_is_whole(packet, &limits);
+	int64_t needed = nothing_to_do ? 0 : (int64_t)packet->otlp.len * PLAN_MEMORY;
 	packet_claim(packet, needed);
 	bool ok = plan->factory->plan ? plan->factory->plan(plan->exporter, packet, &limits, parts, err) :
 					split_packet(packet, &limits, NULL, parts, err);

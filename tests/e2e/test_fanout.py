@@ -138,7 +138,7 @@ def test_one_that_is_killed_and_restarted_gets_everything_and_each_form_is_made_
 @pytest.mark.parametrize("ill", ["slow_down", "refuse", "refuse_as_too_large"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_one_that_is_ill_takes_nothing_from_the_others(build, kind, ill):
-    """What it costs them is measured by `make bench`."""
+    """What it costs them is measured by `make bench-ill`."""
     with Fan(build, SHORT) as fan:
         if not hasattr(fan.sinks[kind], ill):
             pytest.skip("a file refuses no size")

@@ -36,7 +36,7 @@ static bool reads_as_yaml(const char *json)
 	for (const char *open; (open = strchr(json, '"')); json++) {
 		for (json = open + 1; *json != '"'; json++)
 			json += *json == '\\';
-		if (json - open > 1000)
+		if (json - open > 1000 && json[1] == ':')
 			return false;
 	}
 	return true;

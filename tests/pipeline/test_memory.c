@@ -128,9 +128,9 @@ static void claims_that_do_not_fit_together_take_turns(void **state)
 	while (atomic_load(&m.charged) < 120 << 20)
 		sched_yield();
 	memory_claim(&m, 50 << 20);
+	pthread_join(other, NULL);
 	assert_int_equal(m.charged, 50 << 20);
 	assert_int_equal(m.holders, 1);
-	pthread_join(other, NULL);
 	memory_release(&m, 50 << 20);
 	assert_int_equal(m.holders, 0);
 	assert_int_equal(m.charged, 0);

@@ -28,7 +28,14 @@ struct destination {
 	pthread_mutex_t lock;     /* guards taken */
 	struct sequence taken, sent;
 	size_t largest;           /* that it took */
+	_Atomic int64_t claims;   /* of all packets: bytes claimed */
 };
+
+static void charge(void *context, int64_t bytes, bool claim)
+{
+	struct destination *d = context;
+	d->claims += claim && bytes > 0 ? bytes : 0;
+}
 
 static void take(struct destination *d, const struct part *part)
 {
@@ -135,6 +142,7 @@ static void enqueue(struct destination *d, uint32_t samples, uint32_t giant)
 	assert_int_equal(collect_add(c, &p, false, &added, &err), COLLECT_ADDED);
 	struct packet *packet = collect_seal(c);
 	sequence_read(bytes_view(&packet->otlp), &d->sent);
+	packet_charge_to(packet, charge, d);
 	assert_true(delivery_enqueue(d->delivery, packet, &d->pipeline, false));
 	packet_unref(&packet);
 	collect_unref(&c);
@@ -374,6 +382,22 @@ static void an_exporters_preset_holds_where_nothing_is_configured(void **state)
 	assert_in_range(d->sends, 6, 20);
 }
 
+/* A claim may wait, and what needs no plan is sent by whoever comes by. */
+static void only_what_must_be_split_claims_memory(void **state)
+{
+	struct destination *d = *state;
+	begin(d);
+	enqueue(d, 5000, NO_GIANT);
+	run(d);
+	assert_int_equal(d->claims, 0);
+	d->config.limits.max_samples = 1000;
+	begin(d);
+	enqueue(d, 5000, NO_GIANT);
+	run(d);
+	assert_arrived(d, 0);
+	assert_true(d->claims > 1000000);
+}
+
 #undef TEST
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
@@ -392,6 +416,7 @@ int main(void)
 		TEST(what_a_part_accounts_for_is_kept_when_it_is_split),
 		TEST(a_part_is_the_same_packet_over_retries),
 		TEST(an_exporters_preset_holds_where_nothing_is_configured),
+		TEST(only_what_must_be_split_claims_memory),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

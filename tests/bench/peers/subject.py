@@ -82,7 +82,7 @@ def load(port, files, requests, calls, rate=0, zipped=False):
     command = [TOOLS / "load", "-p", port, "-k", requests, "-c", calls, "-n", min(calls, 4), "-r", rate, *["-z"] * zipped,
                *files]
     with on_cpu(TOOL_CPU):
-        done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
+        done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=600)
     if done.returncode:
         raise AssertionError("load: " + done.stderr)
     return json.loads(done.stdout)
