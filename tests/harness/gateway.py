@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Starts the real program, waits until it is ready, talks to it, ends it by its own process id."""
+import atexit
 import os
 import pathlib
 import random
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -37,11 +39,13 @@ def free_port():
 
 class Gateway:
     """with Gateway(binary, yaml_text) as g: ... — {port:name} in the text becomes a free port, g.port[name]. `guard` is a
-    command that runs the program."""
+    command that runs the program. Its directory lives as long as this process; KEEP=1 in the environment leaves it."""
 
     def __init__(self, binary, text, env=None, arguments=(), ready=True, cwd=None, guard=()):
         self.port = {}
         self.directory = pathlib.Path(cwd or tempfile.mkdtemp(prefix="gateway-"))
+        if not cwd and not os.environ.get("KEEP"):
+            atexit.register(shutil.rmtree, self.directory, ignore_errors=True)
         self.binary, self.wait_ready = str(binary), ready
         body = textwrap.dedent(text)
         for name in sorted(set(re.findall(r"\{port:(\w+)\}", body)) | {"metrics"}):

@@ -38,7 +38,7 @@ exporters:
   otlp_grpc: {endpoint: 127.0.0.1:OTLP, tls: {insecure: true}, sending_queue: {queue_size: 50}}
   pyroscope: {endpoint: "http://127.0.0.1:PYROSCOPE", limits: {max_age: 876000h}, sending_queue: {queue_size: 50}}
   parca: {endpoint: 127.0.0.1:PARCA, tls: {insecure: true}, sending_queue: {queue_size: 50}}
-  file: {path: out/profiles.jsonl, format: json, sending_queue: {queue_size: 50}}
+  file: {path: out/profiles.jsonl, format: json, rotation: {max_megabytes: 100, max_backups: 1}, sending_queue: {queue_size: 50}}
 service:
   pipelines:
     profiles: {receivers: [otlp], exporters: [otlp_grpc/well, otlp_grpc, pyroscope, parca, file]}
@@ -74,7 +74,7 @@ class Fan:
             ports[kind] = held.enter_context(destination(kind, STATES[state]))
         text = CONFIG.replace("WELL", str(self.sink.port)).replace("OTLP", str(ports["otlp_grpc"]))
         text = text.replace("PYROSCOPE", str(ports["pyroscope"])).replace("PARCA", str(ports["parca"]))
-        self.gateway = Gateway(GATEWAY, text)
+        self.gateway = Gateway(GATEWAY, text, cwd=held.enter_context(tempfile.TemporaryDirectory()))
         if kind == "file":
             self.pipe = Pipe(self.gateway)
             with on_cpu(TOOL_CPU):
