@@ -113,12 +113,13 @@ replay: $(FUZZERS:%=$(B)/replay/%)
 python: build-tests
 	$(PYTEST) tests
 
-# Everything, on a fresh machine: optimised for what is counted, ASan+UBSan for what is hostile, TSan where threads meet.
+# Everything, on a fresh machine: optimised for what is counted (memory too), ASan+UBSan for what is hostile, TSan where threads meet.
 test: install-test
 	$(MAKE) -j$(JOBS) MODE=release build-tests
 	$(MAKE) -j$(JOBS) MODE=asan build-tests
 	$(MAKE) MODE=asan unit replay
 	$(MAKE) MODE=asan python
+	MODE=release $(PYTHON) -m pytest -q -p no:cacheprovider tests/e2e/test_memory.py
 	$(MAKE) MODE=release manual-check
 	$(MAKE) tsan
 
