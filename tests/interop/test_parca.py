@@ -80,10 +80,10 @@ def positive(profile, place):
 
 @pytest.fixture(scope="module")
 def arrived(parca):
-    """A store of its own with everything in it, sent by one consumer: after conflicts between several it may not find stacks
-    that it took. What it has stored changes how it reads what comes next: those that are MIXED come last."""
+    """A store of its own with everything in it, sent by one consumer in this order: after conflicts between several it may
+    not find stacks that it took, and what it has stored changes how it reads what comes next (MIXED)."""
     with Parca() as store, gate.gateway(CORPUS_GATEWAY, store=store.port["http"]) as g:
-        for name, profile in sorted(BODIES.items(), key=lambda item: item[0] in MIXED):
+        for name, profile in BODIES.items():
             status, _, text = peers.post(g.port["pprof"], profile.SerializeToString(),
                                          path="/v1/pprof?service.name=" + SERVICE[name])
             assert status == 204, (name, text)
