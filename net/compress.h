@@ -6,8 +6,8 @@
 #include "base/error.h"
 
 /*
- * Whole bodies in, whole bodies out: libdeflate for gzip and zlib (all members; small bodies of gzip level 1 are made by
- * ISA-L), libzstd. The output buffer's maximum is the cap: a bomb stops there with ERROR_TOO_LARGE, whatever sizes it claims; a
+ * Whole bodies in, whole bodies out: libdeflate for gzip and zlib (all members), ISA-L to make small gzip bodies of level 1,
+ * libzstd. The output buffer's maximum is the cap: a bomb stops there with ERROR_TOO_LARGE, whatever sizes it claims; a
  * damaged stream is ERROR_INVALID. [any thread; no state is shared]
  */
 enum coding { CODING_IDENTITY, CODING_GZIP, CODING_ZLIB, CODING_ZSTD, CODING_SNAPPY, CODING_UNKNOWN };

@@ -111,5 +111,4 @@ def test_the_peak_stays_below_the_limit(build, bodies, kind, send, packed, expor
         peak = gateway.rss()["VmHWM"]
         assert not failures
         assert not gateway.total("otelcol_ledger_dropped_samples")
-        print("peak %.1f MiB" % (peak / MIB))
-        assert peak < LIMIT_MIB * MIB * 1.05, "a busy machine may add what malloc keeps for a moment"
+        assert peak < LIMIT_MIB * MIB
