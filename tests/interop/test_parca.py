@@ -80,14 +80,15 @@ def positive(profile, place):
 
 @pytest.fixture(scope="module")
 def arrived(parca):
-    """A store of its own with everything in it, sent by one consumer in this order: after conflicts between several it may
-    not find stacks that it took, and what it has stored changes how it reads what comes next (MIXED)."""
+    """A store of its own with everything in it, sent by one consumer in this order, each when the last one is taken: after
+    conflicts between several it may not find stacks that it took, and what it has stored changes how it reads what comes
+    next (MIXED)."""
     with Parca() as store, gate.gateway(CORPUS_GATEWAY, store=store.port["http"]) as g:
         for name, profile in BODIES.items():
             status, _, text = peers.post(g.port["pprof"], profile.SerializeToString(),
                                          path="/v1/pprof?service.name=" + SERVICE[name])
             assert status == 204, (name, text)
-        gate.flushed(g, "parca")
+            gate.flushed(g, "parca")
         below_zero = sum(pprofs.below_zero(profile, numbers=True) for profile in BODIES.values())
         assert dropped(g) == below_zero, g.log()
         assert not refused(g), g.log()
