@@ -36,6 +36,16 @@ static const Dwfl_Callbacks callbacks = {
 	.find_debuginfo = no_debug_file,
 };
 
+/* libdwfl takes what lies behind the last module for a part of it, and what follows one up to the next page. */
+static Dwfl_Module *module_at(const struct symbols *symbols, uint64_t pc)
+{
+	Dwarf_Addr start = 0, end = 0;
+	Dwfl_Module *module = dwfl_addrmodule(symbols->dwfl, pc);
+	if (module)
+		dwfl_module_info(module, NULL, &start, &end, NULL, NULL, NULL, NULL);
+	return start <= pc && pc < end ? module : NULL;
+}
+
 /* ---- unwinding: one thread, whose registers and memory are the snapshot's ---- */
 
 static pid_t next_thread(Dwfl *dwfl, void *symbols, void **thread)
@@ -89,7 +99,10 @@ static int note_frame(Dwfl_Frame *frame, void *argument)
 	if (!dwfl_frame_pc(frame, &pc, &interrupted) || !pc || symbols->count == symbols->max)
 		return DWARF_CB_ABORT;
 	/* A return address may already belong to the next function. */
-	symbols->pcs[symbols->count++] = interrupted ? pc : pc - 1;
+	pc -= !interrupted;
+	if (symbols->count && !module_at(symbols, pc))
+		return DWARF_CB_ABORT; /* the caller cannot be told: what stands there is no return address */
+	symbols->pcs[symbols->count++] = pc;
 	return DWARF_CB_OK;
 }
 
@@ -153,7 +166,7 @@ bool symbols_module(struct symbols *symbols, uint64_t pc, struct symbol_module *
 	GElf_Addr where;
 	Dwarf_Addr start, end, bias;
 	const char *file = NULL;
-	Dwfl_Module *module = dwfl_addrmodule(symbols->dwfl, pc);
+	Dwfl_Module *module = module_at(symbols, pc);
 	if (!module)
 		return false;
 	const char *name = dwfl_module_info(module, NULL, &start, &end, NULL, NULL, &file, NULL);
@@ -222,7 +235,7 @@ size_t symbols_lines(struct symbols *symbols, uint64_t pc, struct symbol_line *o
 {
 	GElf_Off offset;
 	GElf_Sym symbol;
-	Dwfl_Module *module = dwfl_addrmodule(symbols->dwfl, pc);
+	Dwfl_Module *module = module_at(symbols, pc);
 	if (!module || !max)
 		return 0;
 	size_t used = read_debug_lines(module, pc, out, max);

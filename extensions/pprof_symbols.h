@@ -15,7 +15,10 @@ struct symbols;
 struct symbols *symbols_new(struct error *err);
 void symbols_unref(struct symbols **symbols);
 
-/* The stack, innermost first: addresses inside the instruction that runs, then of each call. */
+/*
+ * The stack, innermost first: addresses inside the instruction that runs, then of each call. It ends where the caller
+ * cannot be told: what would come next lies in no file.
+ */
 size_t symbols_unwind(struct symbols *symbols, const struct snapshot *snapshot, uint64_t *pcs, size_t max);
 
 struct symbol_module {

@@ -15,6 +15,7 @@
 
 #include "base/memory.h"
 #include "config/load.h"
+#include "extensions/pprof_symbols.h"
 #include "net/compress.h"
 #include "pipeline/component.h"
 #include "pprof.pb-c.h"
@@ -261,6 +262,49 @@ static void what_burns_the_cpu_is_found_by_name_with_its_caller(void **state)
 	bytes_fini(&fetch.reply);
 }
 
+/* At the first instruction of a function, whose return address is this. */
+static size_t unwind_from_entry(struct symbols *symbols, uint64_t return_address, uint64_t *pcs, size_t max)
+{
+	struct snapshot *s = memory_new(sizeof *s);
+	s->pc = (uintptr_t)burn_the_cpu;
+	s->sp = 0x10000;
+#if defined(__x86_64__)
+	s->registers[7] = s->sp;
+	s->registers[16] = s->pc;
+	memcpy(s->stack, &return_address, sizeof return_address);
+#else
+	s->registers[30] = return_address;
+	s->registers[31] = s->sp;
+#endif
+	s->stack_len = 64;
+	size_t count = symbols_unwind(symbols, s, pcs, max);
+	memory_free(s);
+	return count;
+}
+
+static void what_is_no_return_address_ends_the_stack(void **state)
+{
+	(void)state;
+	uint64_t pcs[8];
+	struct error err = { 0 };
+	struct symbol_module module;
+	struct symbol_line line;
+	struct symbols *symbols = symbols_new(&err);
+	const uint64_t none[] = { UINT64_MAX, UINT64_MAX - 1, 8, 4096, (uintptr_t)symbols, (uintptr_t)&err };
+	assert_non_null(symbols);
+	for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
+		assert_int_equal(unwind_from_entry(symbols, none[i], pcs, 8), 1);
+		assert_int_equal(pcs[0], (uintptr_t)burn_the_cpu);
+		assert_false(symbols_module(symbols, none[i], &module));
+		assert_int_equal(symbols_lines(symbols, none[i], &line, 1), 0);
+	}
+	uint64_t after_call = (uintptr_t)caller_of_burn_the_cpu + 8;
+	assert_true(unwind_from_entry(symbols, after_call, pcs, 8) >= 2);
+	assert_int_equal(pcs[1], after_call - 1);
+	assert_true(symbols_module(symbols, pcs[1], &module) && module.start <= pcs[1] && pcs[1] < module.end);
+	symbols_unref(&symbols);
+}
+
 static void an_idle_process_gives_a_valid_profile(void **state)
 {
 	struct fetch fetch;
@@ -343,6 +387,7 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 	const struct CMUnitTest tests[] = {
+		TEST(what_is_no_return_address_ends_the_stack),
 		TEST(what_burns_the_cpu_is_found_by_name_with_its_caller),
 		TEST(an_idle_process_gives_a_valid_profile),
 		TEST(there_is_one_profile_at_a_time),
