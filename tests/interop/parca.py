@@ -9,7 +9,7 @@ import interop_stores_pb2 as messages
 import pprof_pb2
 
 from harness import corpus, peers, pprof
-from interop import golang, partner
+from interop import golang, partner, process
 
 SERVICES = {"WriteRaw": "/parca.profilestore.v1alpha1.ProfileStoreService/",
             **dict.fromkeys(["Query", "QueryRange", "ProfileTypes", "Labels", "Values"],
@@ -49,6 +49,8 @@ class Parca(partner.Partner):
                 "--debuginfo-cache-dir=" + str(self.directory / "debuginfo"), "--debuginfod-upstream-servers="]
 
     def ready(self):
+        if not process.taken(self.port["http"]):
+            return False # a channel that was refused once waits before it tries again
         if not self.channel:
             self.channel = grpc.insecure_channel("127.0.0.1:%d" % self.port["http"], peers.LIMIT)
             self.held.callback(self.channel.close)

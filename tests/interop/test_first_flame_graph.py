@@ -23,7 +23,7 @@ def test_the_gateways_own_profile_is_seen_under_its_name(pyroscope, gotool):
     stacks = pyroscope.values(CPU, mine, *window)
     assert sum(stacks.values()) > 0
     functions = {frame[0] for stack in stacks for frame in stack}
-    assert "main" in functions
+    assert "file_send" in functions # the thread of main() mostly sleeps
     names = pyroscope.label_names(mine, *window)
     assert {"deployment_environment", "service_namespace"} <= set(names) and not {"host_name", "user_name"} & set(names)
     shown = [line.split()[5] for line in gotool.top(pyroscope.profile(CPU, mine, *window).SerializeToString())

@@ -84,11 +84,8 @@ def forgotten(profile):
 def arrived(pyroscope):
     """The store with everything in it."""
     with Pyroscope() as store, gate.gateway(CORPUS_GATEWAY, store=store.port["http"]) as g:
-        for name, profile in BODIES.items():
-            status, _, text = peers.post(g.port["pprof"], profile.SerializeToString(),
-                                         path="/v1/pprof?service.name=" + SERVICE[name])
-            assert status == 204, (name, text)
-            gate.flushed(g, "pyroscope")
+        for name in BODIES:
+            pprofs.send(g, name, "pyroscope")
         assert g.total("otelcol_ledger_dropped_samples") == 0
         yield store
 
