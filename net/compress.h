@@ -6,7 +6,7 @@
 #include "base/error.h"
 
 /*
- * Whole bodies in, whole bodies out: libdeflate for gzip and zlib (all members), ISA-L to make small gzip bodies of level 1,
+ * Whole bodies in, whole bodies out: libdeflate for gzip and zlib (all members), ISA-L to make most of gzip of level 1,
  * libzstd. The output buffer's maximum is the cap: a bomb stops there with ERROR_TOO_LARGE, whatever sizes it claims; a
  * damaged stream is ERROR_INVALID. [any thread; no state is shared]
  */
@@ -20,5 +20,14 @@ enum coding compress_named(const char *name);
 bool compress_inflate(enum coding coding, struct view in, struct bytes *out, struct error *err);
 /* level 0: the default (gzip 1, zstd 1). */
 bool compress_deflate(enum coding coding, int level, struct view in, struct bytes *out, struct error *err);
+
+/* Where one kind of content ends in a body and the next begins, ascending. */
+struct cuts {
+	const size_t *at;
+	size_t count;
+};
+
+/* Gzip of level 1, by what the body consists of. */
+bool compress_gzip(struct view in, const struct cuts *cuts, struct bytes *out, struct error *err);
 
 #endif

@@ -519,6 +519,14 @@ static void put_message(struct collect *c, struct bytes *out)
 	end_at(out, dictionary_put(&c->dictionary, at));
 }
 
+static void note_tables(const struct dictionary *d, struct packet *packet)
+{
+	_Static_assert(PACKET_TABLES == (int)DICTIONARY_TABLES, "a place for each");
+	size_t at = packet->otlp.len;
+	for (unsigned t = DICTIONARY_TABLES; t-- > 0;)
+		packet->tables[t] = at -= d->tables[t].wire.len;
+}
+
 struct packet *collect_seal(struct collect *c)
 {
 	assert(c->contributions.count);
@@ -526,6 +534,7 @@ struct packet *collect_seal(struct collect *c)
 	struct packet *packet = packet_new(size, c->contributions.count);
 	put_message(c, &packet->otlp);
 	assert(packet->otlp.len == size);
+	note_tables(&c->dictionary, packet);
 	memcpy(packet->contributions, c->contributions.at,
 	       c->contributions.count * sizeof *packet->contributions);
 	packet->oldest_arrival = c->oldest_arrival;

@@ -40,9 +40,12 @@ enum packet_form {
  * same thread gives as many back. */
 typedef void packet_charge(void *context, int64_t bytes, bool claim);
 
+enum { PACKET_TABLES = 7 };
+
 struct packet {
 	_Atomic uint32_t refs;
 	struct bytes otlp; /* ExportProfilesServiceRequest == ProfilesData on the wire */
+	size_t tables[PACKET_TABLES]; /* where in otlp each table of the dictionary begins, in the order of its fields */
 	char *tenant; /* of its batch, or NULL; set by who seals, before sharing; freed with it */
 	uint64_t oldest_arrival; /* clock_now */
 	uint32_t resources, profiles;

@@ -5,11 +5,15 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 #include <zstd.h>
 
 #include "base/memory.h"
+#include "tests/support/shell.h"
 
 #define MIB ((size_t)1 << 20)
 
@@ -302,7 +306,7 @@ static void foreign_formats_are_refused(void **state)
 	check_fails(CODING_GZIP, view_of("not gzip at all, not at all"), MIB, ERROR_INVALID);
 }
 
-/* What cannot be made smaller still fits the bound that is reserved, at the sizes on both sides of the quick coder's. */
+/* What cannot be made smaller still fits the bound that is reserved, at the sizes on both sides of a single run's. */
 static void noise_and_runs_round_trip(void **state)
 {
 	(void)state;
@@ -321,6 +325,63 @@ static void noise_and_runs_round_trip(void **state)
 			bytes_fini(&made[k]);
 		}
 	}
+}
+
+/* Wherever the sections are said to be, the body comes back; `gzip` agrees. */
+static void check_sections(const struct bytes *body, const size_t *cuts, size_t count)
+{
+	struct error err;
+	struct bytes out;
+	char path[] = "/tmp/portcullis-gzip-XXXXXX";
+	bytes_init(&out, body->len * 2 + 1024);
+	assert_true(compress_gzip(bytes_view(body), &(struct cuts){ cuts, count }, &out, &err));
+	check_inflates_to(CODING_GZIP, bytes_view(&out), body, body->len + 1);
+	int file = mkstemp(path);
+	assert_int_equal(write(file, out.at, out.len), out.len);
+	close(file);
+	assert_int_equal(shell("test $(gzip -dc <%s | wc -c) = %zu", path, body->len), 0);
+	remove(path);
+	bytes_fini(&out);
+}
+
+static void sections_are_coded_one_by_one(void **state)
+{
+	(void)state;
+	static const size_t sizes[] = { 0, 5000, 96 << 10, (96 << 10) + 1, 300000, 700000 };
+	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+		size_t len = sizes[i];
+		const size_t cuts[][7] = { { 0 }, { len, len, len, len, len, len, len },
+			{ 0, 1, len / 9, len / 9, len / 8, len / 2, len - len / 9 },
+			{ len / 7, len / 6, len / 5, len / 4, len / 3, len / 2, len - len / 200 } };
+		struct bytes bodies[] = { sample(len), zeros(len) };
+		for (size_t k = 0; k < sizeof cuts / sizeof *cuts; k++)
+			for (int b = 0; b < 2; b++)
+				check_sections(&bodies[b], cuts[k], 7);
+		bytes_fini(&bodies[0]);
+		bytes_fini(&bodies[1]);
+	}
+}
+
+/* Text of letters, then of digits: codes of its own for each pay more than the flush between them costs. */
+static void sections_make_fewer_bytes(void **state)
+{
+	(void)state;
+	struct error err;
+	struct bytes body, cut, whole;
+	uint64_t noise = 88172645463325252u;
+	bytes_init(&body, MIB);
+	bytes_init(&cut, MIB);
+	bytes_init(&whole, MIB);
+	for (size_t i = 0; i < 200000; i++) {
+		noise ^= noise << 13, noise ^= noise >> 7, noise ^= noise << 17;
+		bytes_add_byte(&body, (uint8_t)(i < 100100 ? 'a' + noise % 16 : '0' + noise % 8));
+	}
+	assert_true(compress_gzip(bytes_view(&body), &(struct cuts){ (size_t[]){ 100100 }, 1 }, &cut, &err));
+	assert_true(compress_gzip(bytes_view(&body), &(struct cuts){ (size_t[]){ 150000 }, 1 }, &whole, &err));
+	assert_true(cut.len < whole.len);
+	bytes_fini(&body);
+	bytes_fini(&cut);
+	bytes_fini(&whole);
 }
 
 static void deflating_respects_the_maximum(void **state)
@@ -398,6 +459,8 @@ int main(void)
 		cmocka_unit_test(trailing_bytes_are_an_error),
 		cmocka_unit_test(foreign_formats_are_refused),
 		cmocka_unit_test(noise_and_runs_round_trip),
+		cmocka_unit_test(sections_are_coded_one_by_one),
+		cmocka_unit_test(sections_make_fewer_bytes),
 		cmocka_unit_test(deflating_respects_the_maximum),
 		cmocka_unit_test(levels_are_heeded),
 		cmocka_unit_test(each_thread_has_its_own_tools),

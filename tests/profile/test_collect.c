@@ -133,6 +133,21 @@ static void what_nothing_refers_to_stays_behind(void **state)
 	packet_unref(&packet);
 }
 
+/* Each begins with its entry 0, under its own field. */
+static void a_packet_says_where_its_tables_begin(void **state)
+{
+	struct fixture *f = *state;
+	collecting_profile(f);
+	open_value(&f->p, open_frame(&f->p, "main"), LIST(open_attribute(&f->p, "thread.name", "x")), 1);
+	assert_int_equal(collecting_add(f), COLLECT_ADDED);
+	struct packet *packet = collect_seal(f->c);
+	for (int t = 0; t < PACKET_TABLES; t++) {
+		assert_true(packet->tables[t] > (t ? packet->tables[t - 1] : 0) && packet->tables[t] < packet->otlp.len);
+		assert_int_equal(packet->otlp.at[packet->tables[t]], (t + 1) << 3 | 2);
+	}
+	packet_unref(&packet);
+}
+
 /* The next packet starts from nothing, although buffers are used again. */
 static void a_packet_keeps_nothing_of_the_one_before(void **state)
 {
@@ -478,6 +493,7 @@ int main(void)
 		TEST(nothing_is_invented),
 		TEST(values_of_all_types_leave_inline),
 		TEST(what_nothing_refers_to_stays_behind),
+		TEST(a_packet_says_where_its_tables_begin),
 		TEST(a_packet_keeps_nothing_of_the_one_before),
 		TEST(a_changed_request_becomes_the_same_bytes_in_any_collector),
 		TEST(empty_stacks_and_stack_0_get_an_index_of_their_own),
