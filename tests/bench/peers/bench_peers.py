@@ -76,6 +76,12 @@ def burst(subject, bodies, requests, rate=0):
             "out": seen["bytes"] / sent["bytes"], "samples": seen["samples"] / expected["samples"]}
 
 
+def burst_size(subject, bodies):
+    """What takes it BURST_S; all bodies so many times, so that every burst has the same mixture."""
+    rate = burst(subject, bodies, max(8, int(8e6 / bodies.mean)))["rate"]
+    return max(1, round(rate * BURST_S / len(bodies.files))) * len(bodies.files)
+
+
 def run_row(collector, bodies, ways, repeats, with_latency):
     """{(kind, way): figures}, each a list with an entry a repeat."""
     with contextlib.ExitStack() as held:
@@ -86,14 +92,10 @@ def run_row(collector, bodies, ways, repeats, with_latency):
         time.sleep(1)
         for way, s in subjects.items():
             found[way]["idle"] = [s.gateway.rss()["VmRSS"]]
-        first = burst(subjects[ways[0]], bodies, max(8, int(8e6 / bodies.mean)))
-        whole = len(bodies.files)  # times all bodies, so that every burst has the same mixture
-        requests = max(1, round(first["rate"] * BURST_S / whole)) * whole
-        for way in ways[1:]:
-            burst(subjects[way], bodies, max(8, requests // 4))
+        requests = {way: burst_size(s, bodies) for way, s in subjects.items()}
         for _ in range(repeats):
             for way, s in subjects.items():
-                found[way]["bursts"].append(burst(s, bodies, requests))
+                found[way]["bursts"].append(burst(s, bodies, requests[way]))
         half = statistics.median(b["rate"] for b in found[ways[0]]["bursts"]) / 2
         for way, s in subjects.items():
             if with_latency:

@@ -15,8 +15,8 @@ METHOD = """## What it costs
 A load generator sends OTLP requests over gRPC to the program under test, which sends them on to a sink; both tools are the
 same for both programs (`load.c`, `sink.c`, on gRPC's C core), and their own best, without a program between, stands below.
 The program has one processor, the tools another. In a row all programs run, and get the same bodies in turn, %d times, a
-burst as fast as they take it; its cost is the program's user and system time until all is delivered. Every body of a set is
-different. All samples, timestamps and values that went in must be counted at the sink, or the run fails; what policy makes
+burst of about a second as fast as they take it; its cost is the program's user and system time until all is delivered. Every
+body of a set is different. All samples, timestamps and values that went in must be counted at the sink, or the run fails; what policy makes
 equal is merged, and counted by the program.
 
 *bare*: OTLP in, OTLP out. *limiter*: `memory_limiter` and `resource`. *all policy*: these, an allow-list, PII detection and
