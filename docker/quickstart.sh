@@ -5,6 +5,10 @@
 set -eu
 gateway=$1
 config=${CONFIG:-docker/quickstart.yaml}
+if [ ! -r "$config" ]; then
+	echo "CONFIG: cannot read $config" >&2
+	exit 1
+fi
 port=$(sed -n 's/.*{env:QUICKSTART_PPROF_PORT:-\([0-9]*\)}.*/\1/p' "$config")
 pprof="http://127.0.0.1:${QUICKSTART_PPROF_PORT:-$port}/v1/pprof"
 self="http://127.0.0.1:${QUICKSTART_SELF_PORT:-1777}/debug/pprof/profile"
@@ -13,6 +17,7 @@ host=$(uname -n)
 user=$(id -un 2>/dev/null || id -u)
 profile=out/portcullis.pb.gz
 mkdir -p out
+rm -f out/gateway.log # what an earlier run said is no sign of this one
 
 "$gateway" --config "$config" 2>out/gateway.log &
 process=$!

@@ -120,7 +120,8 @@ bool file_log_open(struct file_log *log, const struct file_log_options *options,
 	split_path(log);
 	if (options->append && !is_whole(log) && !set_aside(log, err))
 		return false;
-	log->fd = open_file(log, options->append ? 0 : O_TRUNC, err);
+	log->stale = !options->append;
+	log->fd = open_file(log, 0, err);
 	return log->fd >= 0;
 }
 
@@ -166,7 +167,7 @@ static void take_next(struct file_log *log)
 	log->cut = -1;
 }
 
-/* Cuts off what a failed write left; pipes and devices have nothing to cut. */
+/* Cuts off what a failed write or an earlier run left; pipes and devices have nothing to cut. */
 static bool repair(struct file_log *log, struct error *err)
 {
 	if (log->cut >= 0 && ftruncate(log->fd, log->cut) != 0 && errno != EINVAL)
@@ -188,8 +189,10 @@ bool file_log_add(struct file_log *log, struct view record, struct error *err)
 	}
 	struct stat st;
 	take_next(log);
+	log->cut = log->stale ? 0 : log->cut;
 	if (!repair(log, err))
 		return false;
+	log->stale = false;
 	if (fstat(log->fd, &st) != 0)
 		return file_failed(err, "look at", o->path);
 	uint64_t size = (uint64_t)st.st_size;

@@ -34,6 +34,8 @@ struct file_log {
 	int fd;           /* -1: closed */
 	_Atomic int next; /* opened by file_log_reopen, not yet in use; -1: none */
 	int64_t cut;      /* where a torn record still is to be cut off; -1: none */
+	bool stale;       /* what an earlier run wrote goes when the first record comes: a start that
+			     fails must take nothing from another that runs */
 	char *directory;
 	char *stem, *extension; /* of the file's name: NAME-2026-01-02T15-04-05.000.EXT are its
 				   backups */

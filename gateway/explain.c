@@ -160,11 +160,21 @@ static bool explain_file(struct service *service, const char *const *arguments, 
 	return ok;
 }
 
+static bool check_attributes(const char *const *arguments, struct error *err)
+{
+	for (; *arguments; arguments++)
+		if (**arguments == '=' || !strchr(*arguments, '='))
+			return error_set(err, ERROR_CONFIG, "\"%s\" is not NAME=VALUE", *arguments);
+	return true;
+}
+
 bool command_explain(const struct options *options, struct error *err)
 {
 	struct service service;
 	if (!options->arguments)
 		return error_set(err, ERROR_CONFIG, "explain needs a profile in a file");
+	if (!check_attributes(options->arguments + 1, err))
+		return false;
 	bool ok = service_open(&service, options, err) && explain_file(&service, options->arguments, err);
 	service_close(&service);
 	return ok;

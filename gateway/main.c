@@ -10,13 +10,13 @@ const struct command commands[] = {
 	{ "validate", "--config FILE", "Checks the configuration without starting anything; silent when it is right.",
 	  command_validate },
 	{ "print-config", "--config FILE", "Prints the effective configuration, secrets redacted.", command_print_config },
-	{ "components", "[TYPE]", "Lists what this build has, or prints the manual of one component.", command_components },
+	{ "components", "[TYPE]", "Lists what this build has, or prints the manual of one component.", command_components, 1 },
 	{ "explain", "--config FILE PROFILE [NAME=VALUE ...]",
 	  "Shows what the policy of the first pipeline does to a profile in a file: keys and counts.\n"
-	  "        NAME=VALUE are resource attributes, as a receiver would add them.", command_explain },
+	  "        NAME=VALUE are resource attributes, as a receiver would add them.", command_explain, SIZE_MAX },
 	{ "send", "FROM TO", "Carries a profile: a file, or a URL that is read by GET, to a file, or a URL by POST.",
-	  command_send },
-	{ "featuregate", "[ID]", "Lists the feature gates that are accepted.", command_feature_gate },
+	  command_send, 2 },
+	{ "featuregate", "[ID]", "Lists the feature gates that are accepted.", command_feature_gate, 1 },
 	{ "manual", "", "Prints this and everything else: docs/MANUAL.md.", command_manual },
 	{ 0 }
 };
@@ -60,6 +60,15 @@ static const struct command *find(const char *name)
 	return c->name ? c : NULL;
 }
 
+static bool check_arguments(const struct command *command, const char *const *arguments, struct error *err)
+{
+	for (size_t i = 0; arguments && arguments[i]; i++)
+		if (i == command->most)
+			return error_set(err, ERROR_CONFIG, "\"%s\": one argument too many for \"portcullis %s\"",
+					 arguments[i], command->name);
+	return true;
+}
+
 static bool dispatch(const struct options *options, struct error *err)
 {
 	const struct command *command = find(options->command);
@@ -71,7 +80,7 @@ static bool dispatch(const struct options *options, struct error *err)
 	}
 	if (!command)
 		return error_set(err, ERROR_CONFIG, "unknown command \"%s\" for \"portcullis\"", options->command);
-	return command->run(options, err);
+	return check_arguments(command, options->arguments, err) && command->run(options, err);
 }
 
 int main(int argc, char **argv)

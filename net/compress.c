@@ -19,13 +19,14 @@ enum { GUESS_RATIO = 32, GUESS_LEAST = 1024, GZIP_END = 8, GZIP_LEAST = 18, ZSTD
  * libdeflate's time, for at most 4 % more bytes. Larger profiles repeat themselves more, and it would make up to 7 % more
  * bytes of them; so each of their sections is a run of its own, whose codes fit its content, ISA-L looks for repeats the
  * harder the larger the body is, and the last section, which repeats itself over the longest distances (the stacks), is
- * libdeflate's. Together that makes no more than 1.5 % more bytes of any set of tests/bench/peers than libdeflate alone.
+ * libdeflate's unless it is small. Together that makes no more than 1.5 % more bytes of any set of tests/bench/peers than
+ * libdeflate alone.
  */
 enum {
 	SINGLE_MAX = 96 << 10, MIDDLE_MAX = 512 << 10, /* bytes of a body */
 	SECTION_LEAST = 2 << 10,                       /* a smaller one goes with the next */
 	LAST_QUICK_MAX = 16 << 10,
-	QUICK_TOKENS = 32 << 10                        /* of one block */
+	QUICK_TOKENS = 32 << 10                        /* of one block, at least */
 };
 
 struct quick {
@@ -299,6 +300,8 @@ static uint32_t quick_level(size_t body)
 static size_t deflate_quick(uint32_t level, struct view in, bool last, uint8_t *to, size_t room)
 {
 	struct tools *tools = tools_here();
+	if (in.len > INT32_MAX)
+		return 0; /* it counts in 32 bits */
 	if (!tools->quick)
 		tools->quick = memory_new(sizeof *tools->quick);
 	struct isal_zstream *s = &tools->quick->stream;

@@ -6,7 +6,7 @@
 #include "base/error.h"
 
 /*
- * Whole bodies in, whole bodies out: libdeflate for gzip and zlib (all members), ISA-L to make most of gzip of level 1,
+ * Whole bodies in, whole bodies out: libdeflate for gzip and zlib (all members), with ISA-L to make gzip of level 1,
  * libzstd. The output buffer's maximum is the cap: a bomb stops there with ERROR_TOO_LARGE, whatever sizes it claims; a
  * damaged stream is ERROR_INVALID. [any thread; no state is shared]
  */

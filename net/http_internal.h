@@ -163,6 +163,9 @@ bool http_exchange_feed(struct http_exchange *exchange, const void *data, size_t
 void http_exchange_print(const struct http_exchange *exchange, struct bytes *out);
 
 /* net/http_judge.c */
+/* What no route was asked about. */
+enum { HTTP_MALFORMED, HTTP_NO_PATH, HTTP_NO_METHOD, HTTP_MISDIRECTIONS };
+
 struct http_fault {
 	int status;
 	const char *text;
@@ -192,7 +195,7 @@ struct http_server {
 	_Atomic int64_t connected;
 	_Atomic uint32_t complaints; /* lines of libmicrohttpd that were swallowed */
 	uint64_t complain_next;   /* listener thread: not told before */
-	struct series *connections, *over_limit;
+	struct series *connections, *over_limit, *misdirected[HTTP_MISDIRECTIONS];
 };
 
 void http_server_unref(struct http_server *server);

@@ -21,7 +21,13 @@ static const struct metric ended_metric = {
 	"otelcol_http_connections_ended", METRIC_COUNTER, "{connections}",
 	"Connections ended by a deadline, by reason: header, body, write, idle."
 };
-const struct metric *const http_server_metrics[] = { &connections_metric, &refused_metric, &ended_metric, NULL };
+static const struct metric misdirected_metric = {
+	"otelcol_http_requests_refused", METRIC_COUNTER, "{requests}",
+	"Requests refused before anybody was asked, by reason: malformed, path (404), method (405)."
+};
+const struct metric *const http_server_metrics[] = {
+	&connections_metric, &refused_metric, &ended_metric, &misdirected_metric, NULL
+};
 
 static void accepted(void *context, int socket, const struct sockaddr *address, socklen_t len)
 {
@@ -126,6 +132,9 @@ static void make_series(struct http_server *server, struct metrics *metrics, str
 		[HTTP_PHASE_HEADER] = "header", [HTTP_PHASE_BODY] = "body",
 		[HTTP_PHASE_WRITE] = "write", [HTTP_PHASE_IDLE] = "idle"
 	};
+	static const char *const misdirections[] = {
+		[HTTP_MALFORMED] = "malformed", [HTTP_NO_PATH] = "path", [HTTP_NO_METHOD] = "method"
+	};
 	const struct log *log = server->log;
 	struct metric_label labels[] = { { "service", "telemetry" }, { NULL, NULL }, { NULL, NULL } };
 	if (log->component_id)
@@ -138,6 +147,10 @@ static void make_series(struct http_server *server, struct metrics *metrics, str
 	for (int i = 0; i < HTTP_PHASES; i++) {
 		labels[1].value = phases[i];
 		server->deadlines.count[i] = metrics_series(metrics, &ended_metric, labels);
+	}
+	for (int i = 0; i < HTTP_MISDIRECTIONS; i++) {
+		labels[1].value = misdirections[i];
+		server->misdirected[i] = metrics_series(metrics, &misdirected_metric, labels);
 	}
 }
 

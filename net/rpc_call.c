@@ -152,11 +152,13 @@ static void arrived(void *owner, bool ok)
 	rpc_call_await(call->listener, m ? (size_t)(m - s->methods) : s->method_count, 1);
 	call->pending = 2; /* closed and sent */
 	watch_close(call);
-	if (m)
+	if (m) {
 		m->headers(m->context, call);
-	else
-		rpc_call_finish(call, GRPC_STATUS_UNIMPLEMENTED,
-				"this server has no such method", -1, NULL);
+		return;
+	}
+	if (s->options.unknown)
+		series_add(s->options.unknown, 1);
+	rpc_call_finish(call, GRPC_STATUS_UNIMPLEMENTED, "this server has no such method", -1, NULL);
 }
 
 static struct rpc_call *call_new(struct rpc_listener *listener, const struct rpc_method *method)

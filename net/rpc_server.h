@@ -4,6 +4,7 @@
 
 #include "base/bytes.h"
 #include "base/log.h"
+#include "base/metrics.h"
 #include "net/loop.h"
 #include "net/tls.h"
 #include "profile/request.h"
@@ -52,6 +53,7 @@ struct rpc_server_options {
 	size_t method_count;
 	const struct log *log;  /* outlives the server */
 	struct loop *loop;      /* for reload_interval; NULL: no reload by time */
+	struct series *unknown; /* counts calls of methods that it does not have; may be NULL */
 };
 
 struct rpc_server;

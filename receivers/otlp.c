@@ -41,6 +41,12 @@ struct otlp_call {
 
 static const struct inbound_ops ops;
 
+static const struct metric unknown_metric = {
+	"otelcol_grpc_requests_refused", METRIC_COUNTER, "{requests}",
+	"Calls of methods that there are not (UNIMPLEMENTED), like those of another version of OTLP."
+};
+static const struct metric *const metrics[] = { &unknown_metric, NULL };
+
 static struct otlp_call *call_of(struct inbound *in)
 {
 	return (struct otlp_call *)((char *)in - offsetof(struct otlp_call, in));
@@ -227,6 +233,8 @@ static bool start(void *self, struct error *err)
 		.method_count = 1,
 		.log = &r->host->log,
 		.loop = r->host->loop,
+		.unknown = metrics_series(r->host->metrics, &unknown_metric, (struct metric_label[]){
+			{ "receiver", r->host->log.component_id }, { NULL, NULL } }),
 	};
 	r->server = rpc_server_start(&options, err);
 	if (r->server)
@@ -249,6 +257,7 @@ static bool reload(void *self, struct error *err)
 
 const struct component_factory otlp_receiver = {
 	.type = "otlp",
+	.metrics = metrics,
 	.help = "Takes profiles by OTLP over gRPC.",
 	.manual = "Messages may be plain, gzip, deflate or zstd, whatever `grpc-encoding` says: what they are is "
 		  "seen from their first bytes. `max_recv_msg_size_mib` holds for the message as sent and for "

@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 
+import grpc
 import pytest
 
 from harness import build as make
@@ -149,12 +150,18 @@ def run_in(build, *arguments):
     (["--colour"], "unknown flag: --colour"),
     (["send", "/nowhere", "x"], "/nowhere: cannot be opened: No such file or directory"),
     (["send", "/dev/null", "http://127.0.0.1:1/"], "http://127.0.0.1:1/: "),
+    (["send", "/dev/null", "http://user:secret@127.0.0.1:1/x?token=secret"], "Error: http://127.0.0.1:1/x: "),
     (["components", "nonsense"], 'this build has no component of type "nonsense"'),
+    (["components", "pii", "x"], '"x": one argument too many'),
+    (["validate", "--config", "x", "y"], '"y": one argument too many'),
+    (["explain", "--config", "x", "y", "z"], '"z" is not NAME=VALUE'),
+    (["explain", "--config", "x", "y", "=z"], '"=z" is not NAME=VALUE'),
 ])
 def test_a_wrong_command_line_is_named(build, arguments, expected):
     done = run_in(build, *arguments)
     assert done.returncode == 1 and done.stdout == ""
     assert done.stderr.startswith("Error: ") and expected in done.stderr
+    assert "secret" not in done.stderr
 
 
 def test_explain_names_the_file_that_it_cannot_read(build, tmp_path):
@@ -246,6 +253,33 @@ def test_a_failed_start_ends_with_status_1_and_everything_stopped(build):
     with gateway:
         assert gateway.process.wait(60) == 1
     assert "Shutdown complete." in gateway.log() and "Error: receivers::pprof" in gateway.log()
+
+
+def test_a_failed_start_takes_nothing_from_the_one_that_runs(build):
+    with Gateway(build / "portcullis", MINIMAL) as first:
+        assert peers.post(first.port["pprof"], make.pprof(1).SerializeToString())[0] == 204
+        out = first.directory / "out.jsonl"
+        first.until(lambda: out.exists() and out.read_text().count("\n") == 1)
+        second = Gateway(build / "portcullis", MINIMAL, ready=False)
+        second.config.write_text(first.config.read_text().replace("path: out.jsonl", "path: %s" % out))
+        with second:
+            assert second.process.wait(60) == 1
+        assert out.read_text().count("\n") == 1
+
+
+def test_what_goes_to_the_wrong_place_is_counted(build):
+    text = MINIMAL.replace("receivers:", "receivers:\n  otlp: {protocols: {grpc: {endpoint: 127.0.0.1:{port:otlp}}}}", 1)
+    with Gateway(build / "portcullis", text.replace("[pprof]", "[pprof, otlp]")) as gateway:
+        assert peers.post(gateway.port["pprof"], b"", path="/ingest")[0] == 404
+        assert peers.post(gateway.port["pprof"], None, method="GET")[0] == 405
+        assert peers.post(gateway.port["pprof"], b"", path="/" + "x" * 9000)[0] == 414
+        with grpc.insecure_channel("127.0.0.1:%d" % gateway.port["otlp"]) as channel:
+            with pytest.raises(grpc.RpcError) as error:
+                channel.unary_unary("/opentelemetry.proto.collector.profiles.v1experimental.ProfilesService/Export")(b"")
+        assert error.value.code() == grpc.StatusCode.UNIMPLEMENTED
+        for reason in "path", "method", "malformed":
+            assert gateway.total("otelcol_http_requests_refused", receiver="pprof", reason=reason) == 1
+        assert gateway.total("otelcol_grpc_requests_refused", receiver="otlp") == 1
 
 
 def test_every_shipped_configuration_is_valid(build, root):

@@ -339,7 +339,7 @@ static void check_sections(const struct bytes *body, const size_t *cuts, size_t 
 	int file = mkstemp(path);
 	assert_int_equal(write(file, out.at, out.len), out.len);
 	close(file);
-	assert_int_equal(shell("test $(gzip -dc <%s | wc -c) = %zu", path, body->len), 0);
+	assert_int_equal(shell("gzip -t <%s && test $(gzip -dc <%s | wc -c) = %zu", path, path, body->len), 0);
 	remove(path);
 	bytes_fini(&out);
 }
@@ -362,26 +362,56 @@ static void sections_are_coded_one_by_one(void **state)
 	}
 }
 
+static size_t cut_at(const struct bytes *body, size_t cut)
+{
+	struct error err;
+	struct bytes out;
+	bytes_init(&out, body->len);
+	assert_true(compress_gzip(bytes_view(body), &(struct cuts){ &cut, 1 }, &out, &err));
+	size_t made = out.len;
+	bytes_fini(&out);
+	return made;
+}
+
 /* Text of letters, then of digits: codes of its own for each pay more than the flush between them costs. */
 static void sections_make_fewer_bytes(void **state)
 {
 	(void)state;
-	struct error err;
-	struct bytes body, cut, whole;
-	uint64_t noise = 88172645463325252u;
-	bytes_init(&body, MIB);
-	bytes_init(&cut, MIB);
-	bytes_init(&whole, MIB);
-	for (size_t i = 0; i < 200000; i++) {
-		noise ^= noise << 13, noise ^= noise >> 7, noise ^= noise << 17;
-		bytes_add_byte(&body, (uint8_t)(i < 100100 ? 'a' + noise % 16 : '0' + noise % 8));
+	for (size_t len = 200000; len < MIB; len += 500000) {
+		uint64_t noise = 88172645463325252u;
+		struct bytes body;
+		bytes_init(&body, len);
+		for (size_t i = 0; i < len; i++) {
+			noise ^= noise << 13, noise ^= noise >> 7, noise ^= noise << 17;
+			bytes_add_byte(&body, (uint8_t)(i < len / 2 ? 'a' + noise % 16 : '0' + noise % 8));
+		}
+		assert_true(cut_at(&body, len / 2) < cut_at(&body, len / 2 + 12000));
+		bytes_fini(&body);
 	}
-	assert_true(compress_gzip(bytes_view(&body), &(struct cuts){ (size_t[]){ 100100 }, 1 }, &cut, &err));
-	assert_true(compress_gzip(bytes_view(&body), &(struct cuts){ (size_t[]){ 150000 }, 1 }, &whole, &err));
-	assert_true(cut.len < whole.len);
+}
+
+/* Whatever room there is: all of it comes back, or nothing is made; and nothing is written behind it. */
+static void sections_keep_to_the_maximum(void **state)
+{
+	(void)state;
+	enum { LEN = 100000, GUARD = 64 };
+	static const size_t cut = 60000;
+	struct bytes body = sample(LEN);
+	size_t whole = cut_at(&body, cut);
+	for (size_t max = 0, made = 0; max < LEN + 2000; max += max < 200 || max / 100 == whole / 100 ? 1 : 97) {
+		struct error err;
+		struct bytes out = { memory_new(max + GUARD + BYTES_SLACK), 0, max, max };
+		memset(out.at + max, 0xa5, GUARD);
+		bool ok = compress_gzip(bytes_view(&body), &(struct cuts){ &cut, 1 }, &out, &err);
+		for (int i = 0; i < GUARD; i++)
+			assert_int_equal(out.at[max + (size_t)i], 0xa5);
+		assert_true(ok >= !!made && out.len <= max);
+		made = out.len;
+		if (ok)
+			check_inflates_to(CODING_GZIP, bytes_view(&out), &body, LEN);
+		memory_free(out.at);
+	}
 	bytes_fini(&body);
-	bytes_fini(&cut);
-	bytes_fini(&whole);
 }
 
 static void deflating_respects_the_maximum(void **state)
@@ -461,6 +491,7 @@ int main(void)
 		cmocka_unit_test(noise_and_runs_round_trip),
 		cmocka_unit_test(sections_are_coded_one_by_one),
 		cmocka_unit_test(sections_make_fewer_bytes),
+		cmocka_unit_test(sections_keep_to_the_maximum),
 		cmocka_unit_test(deflating_respects_the_maximum),
 		cmocka_unit_test(levels_are_heeded),
 		cmocka_unit_test(each_thread_has_its_own_tools),
