@@ -62,13 +62,13 @@ def five_files(directory):
 
 def bench_codec(files):
     for path in files:
-        ours, line = instructions("bench_collect", path)
         theirs, _ = instructions("bench_collect", "-p", path)
-        size = int(line["in"])
-        row("decode+collect / protobuf-c: %s" % path.name[:32], ours / theirs, RATIO_MAX,
-            "(%.1f Ir/B)" % (ours / size))
         resources = len(otlp.parse(path.read_bytes()).resource_profiles)
-        row("  heap allocations a request", float(line["allocations"]), 8 + resources, "")
+        for what, options in ("decode+collect", []), ("decode+policy+collect", ["-a"]):
+            ours, line = instructions("bench_collect", *options, path)
+            row("%s / protobuf-c: %s" % (what, path.name[:22]), ours / theirs, RATIO_MAX,
+                "(%.1f Ir/B)" % (ours / int(line["in"])))
+            row("  heap allocations a request", float(line["allocations"]), 8 + resources, "")
 
 
 def bench_pipeline(series):

@@ -3,18 +3,18 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/memory.h"
 #include "otlp_profiles.pb-c.h"
 #include "profile/collect.h"
 #include "profile/decode_otlp.h"
+#include "tests/bench/policy.h"
 
 /*
  * What it costs to decode, collect and seal OTLP messages, for callgrind:
  *
- *	bench_collect [-p] [-n passes] [-b batch] FILE...
+ *	bench_collect [-p | -a] [-n passes] [-b batch] FILE...
  *
- * A pass takes each file once; -b seals after so many requests; -p unpacks and packs with
- *protobuf-c instead. Everything is warmed up before; only bench_pass is to be counted
+ * A pass takes each file once; -b seals after so many requests; -a applies policy between; -p unpacks
+ *and packs with protobuf-c instead. Everything is warmed up before; only bench_pass is to be counted
  *(--toggle-collect=bench_pass). It prints bytes in and out of a pass, and the heap allocations of a
  *pass.
  */
@@ -50,7 +50,8 @@ void *realloc(void *old, size_t size)
 struct bench {
 	struct bytes *files;
 	int file_count, batch;
-	bool protobuf;
+	bool protobuf, applies;
+	struct policy policy;
 	struct profiles p;
 	struct collect *c;
 	size_t in, out;
@@ -92,7 +93,7 @@ static void collect_file(struct bench *b, const struct bytes *file)
 	struct error err = {0};
 	struct collect_added added;
 	if (!profiles_reset(&b->p, NULL, bytes_view(file), TABLES_MAX) ||
-	    !decode_otlp(&b->p, &err) ||
+	    !decode_otlp(&b->p, &err) || (b->applies && !policy_apply(&b->policy, &b->p, &err)) ||
 	    collect_add(b->c, &b->p, false, &added, &err) != COLLECT_ADDED)
 		die("a file", err.text);
 	if (++b->collected >= b->batch)
@@ -138,10 +139,13 @@ __attribute__((noinline)) void bench_pass(struct bench *b)
 int main(int argc, char **argv)
 {
 	struct bench b = {.batch = 1};
+	struct error err;
 	int passes = 1;
-	for (int option; (option = getopt(argc, argv, "pn:b:")) != -1;) {
+	for (int option; (option = getopt(argc, argv, "pan:b:")) != -1;) {
 		if (option == 'p')
 			b.protobuf = true;
+		else if (option == 'a')
+			b.applies = true;
 		else if (option == 'n')
 			passes = (int)strtol(optarg, NULL, 10);
 		else if (option == 'b')
@@ -149,6 +153,8 @@ int main(int argc, char **argv)
 		else
 			return 2;
 	}
+	if (b.applies && !policy_open(&b.policy, &err))
+		die("policy", err.text);
 	b.file_count = argc - optind;
 	b.files = memory_array((size_t)b.file_count, sizeof *b.files);
 	for (int i = 0; i < b.file_count; i++)

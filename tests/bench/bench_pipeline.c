@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include "base/memory.h"
-#include "config/load.h"
 #include "net/compress.h"
-#include "pipeline/component.h"
 #include "profile/collect.h"
 #include "profile/decode_otlp.h"
+#include "tests/bench/policy.h"
 
 /*
  * What the whole way costs without transport, for callgrind: gzip in, decode, allow-list, PII, collect, a batch of
@@ -21,21 +18,8 @@
  */
 #define BYTES_MAX ((size_t)1 << 30)
 
-extern const struct component_factory allowlist_processor, pii_processor;
-
-static const char policy[] =
-	"allowlist: {keys: [service.name, service.version, service.namespace, deployment.environment, region, thread.name, "
-	"process.executable.name, container.id]}\n"
-	"pii: {}\n";
-
-struct stage {
-	const struct component_factory *factory;
-	void *config, *self, *scratch;
-	struct host host;
-};
-
 struct bench {
-	struct stage stages[2];
+	struct policy policy;
 	struct bytes *files; /* gzip */
 	int file_count, batch, collected;
 	struct profiles p;
@@ -48,20 +32,6 @@ __attribute__((noreturn)) static void die(const char *what, const char *why)
 {
 	fprintf(stderr, "bench_pipeline: %s: %s\n", what, why);
 	exit(1);
-}
-
-static void open_stage(struct stage *stage, const struct component_factory *factory, const struct node *root,
-		       struct metrics *metrics)
-{
-	struct error err;
-	stage->factory = factory;
-	stage->config = memory_new(factory->config->size);
-	stage->self = memory_new(factory->size);
-	stage->scratch = memory_new(factory->scratch_size);
-	stage->host = (struct host){ .id = factory->type, .pipeline = "profiles", .metrics = metrics };
-	if (!config_bind(factory->config, node_get(root, factory->type), factory->type, stage->config, &err) ||
-	    !factory->create(stage->self, stage->config, &stage->host, &err))
-		die(factory->type, err.text);
 }
 
 static void read_zipped(const char *path, struct bytes *out)
@@ -106,9 +76,8 @@ static void run_file(struct bench *b, const struct bytes *file)
 	b->in += b->inflated.len;
 	if (!profiles_reset(&b->p, NULL, bytes_view(&b->inflated), BYTES_MAX) || !decode_otlp(&b->p, &err))
 		die("decode", err.text);
-	for (int i = 0; i < 2; i++)
-		if (!b->stages[i].factory->process(b->stages[i].self, b->stages[i].scratch, &b->p, &err))
-			die("process", err.text);
+	if (!policy_apply(&b->policy, &b->p, &err))
+		die("policy", err.text);
 	if (collect_add(b->c, &b->p, false, &added, &err) != COLLECT_ADDED)
 		die("collect", err.text);
 	if (++b->collected >= b->batch)
@@ -144,12 +113,8 @@ int main(int argc, char **argv)
 		else
 			return 2;
 	}
-	struct metrics *metrics = metrics_new();
-	struct node *root = config_parse("policy", policy, sizeof policy - 1, &err);
-	if (!root)
+	if (!policy_open(&b.policy, &err))
 		die("policy", err.text);
-	open_stage(&b.stages[0], &allowlist_processor, root, metrics);
-	open_stage(&b.stages[1], &pii_processor, root, metrics);
 	b.file_count = argc - optind;
 	b.files = memory_array((size_t)b.file_count, sizeof *b.files);
 	for (int i = 0; i < b.file_count; i++)
