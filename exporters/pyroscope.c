@@ -514,7 +514,9 @@ static const struct config_table basic_table = { sizeof(struct basic_config), ba
 static const struct config_row rows[] = {
 	ROW(endpoint, .help = "Where Pyroscope listens: `http://host:4040`. The path of the API is added."),
 	ROW(preset, .def = "v1", .choices = presets,
-	    .help = "`v1`: what Pyroscope 1.x takes, which the newest takes too. `v2`: what only the newest takes."),
+	    .help = "`v1`: what Pyroscope 1.x takes, which the newest takes too. `v2`: what only the newest takes. "
+		    "Both keep a request below 1920 KiB, for a default burst of 2 MiB holds for either; a store with "
+		    "a larger one takes up to 4 MiB: `limits: {max_bytes: 4000000}`."),
 	ROW(labels, .def = "preset", .choices = names,
 	    .help = "Names of labels: `legacy`, letters, digits and `_` (of `v1`), or `utf8`, as they are (of `v2`)."),
 	CONFIG_SECTION(struct pyroscope_config, label_limits, label_table, .key = "label_limits",

@@ -70,7 +70,7 @@
 	"**What the store does not keep:** numbers on samples (`numeric_sample_labels` makes texts of " \
 	"them), timestamps of samples, " \
 	"columns of lines, `doc_url`; samples of the value 0; negative values; addresses of symbolised " \
-	"mappings. Stacks deeper " \
+	"mappings. It keeps the labels `profile_id` and `span_id`, but does not show them. Stacks deeper " \
 	"than `max_stack_depth` lose their root side here, because the store would cut off the leaf.\n"
 
 #endif

@@ -485,9 +485,8 @@ const struct component_factory resource_processor = {
 	.help = "Changes the attributes of resources.",
 	.manual = "Acts on resource attributes only, never on those of scopes, Profiles, samples, "
 		  "mappings or locations. A key that stands several times counts as its first "
-		  "attribute. `convert` to string leaves arrays, maps and bytes as they are. Texts "
-		  "above 8 KiB are not searched: `delete` and `hash` take them, `extract` leaves "
-		  "them.",
+		  "attribute. Texts above 8 KiB are not searched: `delete` and `hash` take them, "
+		  "`extract` leaves them.",
 	.kind = COMPONENT_PROCESSOR,
 	.size = sizeof(struct processor),
 	.scratch_size = sizeof(struct scratch),

@@ -16,7 +16,7 @@ receivers:
   pprof:
     server: {endpoint: 127.0.0.1:{port:pprof}, max_request_body_size: 67108864}
 processors:
-  memory_limiter: {check_interval: 1s, limit_mib: 2048, spike_limit_mib: 128}
+  memory_limiter: {check_interval: 1s, limit_mib: LIMIT, spike_limit_mib: 128}
   resource:
     attributes:
       - {key: service.namespace, value: payments, action: upsert}
@@ -25,7 +25,7 @@ processors:
     keys: [service.name, service.version, service.namespace, deployment.environment, region, thread.name]
     key_patterns: ['^k8s\.(namespace|deployment)\.name$']
   pii: {}
-  batch: {timeout: 100ms, send_batch_size: 8192}
+  batch: {timeout: 1s, send_batch_size: 8192}
 exporters:
   otlp_grpc/a: {endpoint: 127.0.0.1:{port:a}, tls: {insecure: true}, compression: gzip}
   otlp_grpc/b: {endpoint: 127.0.0.1:{port:b}, tls: {insecure: true}}
@@ -42,12 +42,18 @@ service:
       processors: [memory_limiter, resource, allowlist, pii, batch]
       exporters: [otlp_grpc/a, otlp_grpc/b, file, file/pprof, debug]
 """
+@pytest.fixture
+def config(build):
+    """As in the README; sanitizers need more memory."""
+    return CONFIG.replace("LIMIT", "2048" if build.name in ("asan", "tsan") else "512")
+
+
 EXPORTERS = ("otlp_grpc/a", "otlp_grpc/b", "file", "file/pprof", "debug")
 
 
 @pytest.mark.threads
-def test_profiles_come_in_are_stamped_stripped_batched_and_arrive_everywhere(build):
-    gateway = Gateway(build / "portcullis", CONFIG)
+def test_profiles_come_in_are_stamped_stripped_batched_and_arrive_everywhere(build, config):
+    gateway = Gateway(build / "portcullis", config)
     with peers.Sink(gateway.port["a"]) as a, peers.Sink(gateway.port["b"]) as b, gateway:
         with peers.Client(gateway.port["otlp"]) as client:
             for seed in range(20):
@@ -80,10 +86,10 @@ def test_profiles_come_in_are_stamped_stripped_batched_and_arrive_everywhere(bui
     assert "canary" not in gateway.log()
 
 
-def test_the_whole_configuration_is_valid_and_prints_itself(build, tmp_path):
+def test_the_whole_configuration_is_valid_and_prints_itself(build, config, tmp_path):
     import subprocess
 
-    text = CONFIG
+    text = config
     for name in ("otlp", "pprof", "a", "b", "health"):
         text = text.replace("{port:%s}" % name, "1234")
     (tmp_path / "c.yaml").write_text(text)
