@@ -45,7 +45,7 @@ static const struct answer {
 	{ "data_loss", SEND_RETRY },
 	{ "unauthenticated", SEND_PERMANENT },
 };
-enum { UNKNOWN = 2, RESOURCE_EXHAUSTED = 8, OUT_OF_RANGE = 11, STATUS_COUNT = sizeof answers / sizeof *answers };
+enum { UNKNOWN = 2, RESOURCE_EXHAUSTED = 8, OUT_OF_RANGE = 11, UNAVAILABLE = 14, STATUS_COUNT = sizeof answers / sizeof *answers };
 
 /* What gRPC libraries say of a message over their limit; a status of its own for that does not exist. NULL, or what
  * follows the words. */
@@ -75,11 +75,23 @@ static void read_limit(const char *text, struct send_result *verdict)
 	verdict->seen_bytes = numbers[!swapped];
 }
 
+/* Why no connection took it. Core says that itself, in the same words to everybody. */
+static const char *unsent_reason(const char *message)
+{
+	static const char *const words[][2] = { { "DNS resolution failed", "unresolved" }, { "handshak", "tls" } };
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+		if (strcasestr(message, words[i][0]))
+			return words[i][1];
+	return "unavailable";
+}
+
 static struct send_result judge(const struct grpc_result *result)
 {
 	int status = result->status >= 0 && result->status < STATUS_COUNT ? result->status : UNKNOWN;
 	struct send_result verdict = { .outcome = answers[status].outcome, .reason = answers[status].reason,
 				       .retry_after_ms = result->retry_delay_ms };
+	if (status == UNAVAILABLE && result->unsent)
+		verdict.reason = unsent_reason(result->message);
 	if (status != RESOURCE_EXHAUSTED && status != OUT_OF_RANGE)
 		return verdict;
 	const char *limit = find_too_large(result->message);

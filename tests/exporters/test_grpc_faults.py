@@ -250,3 +250,16 @@ def test_a_port_where_no_grpc_is_spoken_is_tried_again(bed, greeting):
     got = bed.outcome(greeting=greeting)
     bed.recover()
     assert got == RETRY
+
+
+@pytest.mark.parametrize("endpoint, tls, reason", [
+    ("127.0.0.1:1", "{insecure: true}", "unavailable"),
+    ("no..name:4317", "{insecure: true}", "unresolved"), # no query leaves for it
+    ("127.0.0.1:{port:otlp}", "{insecure_skip_verify: true}", "tls"),
+])
+def test_why_there_is_no_connection_is_told(build, endpoint, tls, reason):
+    text = CONFIG.replace("EXPORTER", "otlp_grpc").replace("127.0.0.1:PORT", endpoint).replace("{insecure: true}", tls)
+    with Gateway(build / "portcullis", text) as gateway, peers.Client(gateway.port["otlp"]) as client:
+        client.send(make.request(1))
+        gateway.until(lambda: "Exporting failed." in gateway.log())
+        assert '"error": "%s"' % reason in gateway.log()
