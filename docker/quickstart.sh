@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Runs the gateway on docker/quickstart.yaml, or on CONFIG, and feeds it with a real profile: its own, taken while it is
-# under load.
+# under load. QUICKSTART_OTLP_PORT, _PPROF_PORT, _HEALTH_PORT, _SELF_PORT and _METRICS_PORT choose other ports.
 set -eu
 gateway=$1
 config=${CONFIG:-docker/quickstart.yaml}
@@ -39,6 +39,7 @@ until grep -q 'Everything is ready' out/gateway.log; do
 	if ! kill -0 "$process" 2>/dev/null || [ "$tries" -gt 100 ]; then
 		echo "the gateway did not start:" >&2
 		grep '^Error: ' out/gateway.log >&2 || tail -n 5 out/gateway.log >&2
+		echo "(QUICKSTART_{OTLP,PPROF,HEALTH,SELF,METRICS}_PORT choose other ports)" >&2
 		exit 1
 	fi
 	sleep 0.1
@@ -77,7 +78,10 @@ echo "  out/pprof/           $(find out/pprof -name '*.pb.gz' | wc -l) pprof fil
 echo "Look at it:  go tool pprof -top $newest"
 if grep -q '^  pyroscope:' "$config"; then
 	store=${PYROSCOPE_URL:-http://127.0.0.1:4040}
-	echo "  or in Pyroscope at $store, service portcullis, type process_cpu / cpu"
-	grep -q 'Exporting failed' out/gateway.log && echo "  (it did not take everything: see out/gateway.log)"
+	if grep -q 'Exporting failed' out/gateway.log; then
+		echo "  (Pyroscope at $store did not take it, or not all of it: see out/gateway.log)"
+	else
+		echo "  or in Pyroscope at $store, service portcullis, type process_cpu / cpu"
+	fi
 fi
 exit 0

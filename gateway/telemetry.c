@@ -82,7 +82,7 @@ static int find_level(const char *const *levels, const char *text)
 static const struct config_row sampling_rows[] = {
 	CONFIG_ROW(struct sampling_config, tick, .key = "tick", .def = "10s", .help = "Period of the sampling."),
 	CONFIG_ROW(struct sampling_config, initial, .key = "initial", .def = "10", .limited = true, .min = 0, .max = 1000000,
-		   .help = "Equal lines written in each period before sampling begins."),
+		   .help = "Lines of the same message written in each period before sampling begins."),
 	CONFIG_ROW(struct sampling_config, thereafter, .key = "thereafter", .def = "100", .limited = true, .min = 0,
 		   .max = 1000000, .help = "Then every so many-th; 0: none."),
 	{ 0 }
@@ -108,7 +108,7 @@ static const struct config_row logs_rows[] = {
 	CONFIG_ROW(struct logs_config, encoding, .key = "encoding", .def = "console", .choices = encodings,
 		   .help = "Form of a line."),
 	CONFIG_SECTION(struct logs_config, sampling, sampling_table, .key = "sampling", .presence = PRESENCE_SOME,
-		       .help = "Thins out repeated lines."),
+		       .help = "Thins out lines with the same message, whatever their fields say."),
 	CONFIG_ROW(struct logs_config, output_paths, .key = "output_paths", .def = "[stderr]",
 		   .help = "`stderr`, `stdout` or files (opened again at SIGHUP)."),
 	CONFIG_ROW(struct logs_config, error_output_paths, .key = "error_output_paths", .def = "[stderr]", .inert = true,

@@ -17,7 +17,7 @@ static const struct config_row rows[] = {
 		   .help = "`insert` (if absent), `update` (if present), `upsert`, `delete`, `hash` "
 			   "(SHA-256 in hex), `extract` or `convert`."),
 	CONFIG_ROW(struct resource_action_config, value, .key = "value",
-		   .help = "For insert, update, upsert: a value of any type."),
+		   .help = "For insert, update, upsert: a text, a number or a boolean."),
 	CONFIG_ROW(struct resource_action_config, from_attribute, .key = "from_attribute",
 		   .help = "Instead of `value`: another attribute of the resource; if it is absent, "
 			   "nothing is done."),
