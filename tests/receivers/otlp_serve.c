@@ -219,7 +219,7 @@ int main(int argc, char **argv)
 	struct log_config logging = { .level = LOG_INFO, .json = true,
 				      .output_paths = outputs };
 	void *config = bind(yaml);
-	struct host host = { .id = "otlp", .gate = &gate };
+	struct host host = { .id = "otlp", .metrics = metrics_new(), .gate = &gate };
 	void *self = memory_new(otlp_receiver.size);
 	struct error err = { 0 };
 	bool ok = log_configure(&logging, &err) &&
@@ -231,6 +231,7 @@ int main(int argc, char **argv)
 		run(&gate);
 	otlp_receiver.stop(self);
 	otlp_receiver.destroy(self);
+	metrics_unref(&host.metrics);
 	config_release(otlp_receiver.config, config);
 	memory_free(config);
 	memory_free(self);
