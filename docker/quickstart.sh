@@ -39,7 +39,8 @@ until grep -q 'Everything is ready' out/gateway.log; do
 	if ! kill -0 "$process" 2>/dev/null || [ "$tries" -gt 100 ]; then
 		echo "the gateway did not start:" >&2
 		grep '^Error: ' out/gateway.log >&2 || tail -n 5 out/gateway.log >&2
-		echo "(QUICKSTART_{OTLP,PPROF,HEALTH,SELF,METRICS}_PORT choose other ports)" >&2
+		! grep -q 'already in use' out/gateway.log ||
+			echo "(QUICKSTART_{OTLP,PPROF,HEALTH,SELF,METRICS}_PORT choose other ports)" >&2
 		exit 1
 	fi
 	sleep 0.1

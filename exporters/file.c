@@ -107,7 +107,7 @@ static const struct config_row file_rows[] = {
 			   "in 4 bytes, big-endian. `pprof`: each profile a gzip-compressed file "
 			   "in `directory`."),
 	CONFIG_ROW(struct file_config, append, .key = "append", .def = "false",
-		   .help = "Add to the file instead of emptying it at the start."),
+		   .help = "Add to the file instead of emptying it before the first record."),
 	CONFIG_ROW(struct file_config, compression, .key = "compression", .def = "none",
 		   .choices = compressions,
 		   .help = "`zstd`: each request compressed by itself, behind its length as with "

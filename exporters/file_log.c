@@ -171,7 +171,7 @@ static void take_next(struct file_log *log)
 static bool repair(struct file_log *log, struct error *err)
 {
 	if (log->cut >= 0 && ftruncate(log->fd, log->cut) != 0 && errno != EINVAL)
-		return file_failed(err, "cut a torn record off", log->options.path);
+		return file_failed(err, "truncate", log->options.path);
 	log->cut = -1;
 	return true;
 }

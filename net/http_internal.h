@@ -163,9 +163,6 @@ bool http_exchange_feed(struct http_exchange *exchange, const void *data, size_t
 void http_exchange_print(const struct http_exchange *exchange, struct bytes *out);
 
 /* net/http_judge.c */
-/* What no route was asked about. */
-enum { HTTP_MALFORMED, HTTP_NO_PATH, HTTP_NO_METHOD, HTTP_MISDIRECTIONS };
-
 struct http_fault {
 	int status;
 	const char *text;
@@ -176,6 +173,9 @@ bool http_is_token(const char *text);
 
 /* net/http_server.c */
 struct http_daemon;
+
+/* Requests that no route was asked about. */
+enum { HTTP_MALFORMED, HTTP_NO_PATH, HTTP_NO_METHOD, HTTP_MISDIRECTIONS };
 
 struct http_server {
 	_Atomic uint32_t holds; /* its owner, and each exchange */

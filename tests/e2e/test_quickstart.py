@@ -51,6 +51,7 @@ def test_a_taken_port_is_told_whatever_an_earlier_run_left(build, place):
         done = run(build, place, **ports)
     assert done.returncode == 1
     assert "the gateway did not start:\nError: " in done.stderr and "Address already in use" in done.stderr
+    assert "QUICKSTART_{OTLP,PPROF,HEALTH,SELF,METRICS}_PORT choose other ports" in done.stderr
 
 
 def test_a_configuration_that_is_not_there_is_named(build, place):

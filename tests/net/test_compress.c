@@ -20,6 +20,13 @@
 static const enum coding codings[] = { CODING_GZIP, CODING_ZLIB, CODING_ZSTD };
 enum { CODINGS = sizeof codings / sizeof *codings };
 
+static uint64_t next_noise(uint64_t *noise)
+{
+	*noise ^= *noise << 13;
+	*noise ^= *noise >> 7;
+	return *noise ^= *noise << 17;
+}
+
 /* Half text, half noise: what inflates in several steps and is not one run. */
 static struct bytes sample(size_t len)
 {
@@ -27,7 +34,7 @@ static struct bytes sample(size_t len)
 	uint64_t noise = 88172645463325252u;
 	bytes_init(&b, len);
 	for (size_t i = 0; i < len; i++) {
-		noise ^= noise << 13, noise ^= noise >> 7, noise ^= noise << 17;
+		next_noise(&noise);
 		bytes_add_byte(&b, i / 64 % 2 ? (uint8_t)noise : (uint8_t)('a' + i % 7));
 	}
 	return b;
@@ -313,10 +320,8 @@ static void noise_and_runs_round_trip(void **state)
 	for (size_t len = 90000; len < 110000; len += 1999) {
 		struct bytes made[] = { zeros(len), zeros(len) };
 		uint64_t noise = 88172645463325252u;
-		for (size_t i = 0; i < len; i++) {
-			noise ^= noise << 13, noise ^= noise >> 7, noise ^= noise << 17;
-			made[1].at[i] = (uint8_t)(noise >> 11);
-		}
+		for (size_t i = 0; i < len; i++)
+			made[1].at[i] = (uint8_t)(next_noise(&noise) >> 11);
 		for (int k = 0; k < 2; k++) {
 			struct bytes packed = deflated(CODING_GZIP, &made[k]);
 			assert_true(packed.len < (k ? len + 100 : len / 50));
@@ -382,7 +387,7 @@ static void sections_make_fewer_bytes(void **state)
 		struct bytes body;
 		bytes_init(&body, len);
 		for (size_t i = 0; i < len; i++) {
-			noise ^= noise << 13, noise ^= noise >> 7, noise ^= noise << 17;
+			next_noise(&noise);
 			bytes_add_byte(&body, (uint8_t)(i < len / 2 ? 'a' + noise % 16 : '0' + noise % 8));
 		}
 		assert_true(cut_at(&body, len / 2) < cut_at(&body, len / 2 + 12000));
