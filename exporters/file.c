@@ -7,6 +7,7 @@
 #include "net/compress.h"
 #include "pipeline/component.h"
 #include "pipeline/delivery.h"
+#include "pipeline/not_kept.h"
 #include "profile/decode_otlp.h"
 #include "profile/encode_json.h"
 #include "profile/encode_pprof.h"
@@ -187,7 +188,13 @@ struct file {
 	struct file_spool spool; /* pprof */
 	struct profiles tables;  /* pprof: the packet, decoded */
 	struct bytes scratch;    /* compressed */
+	struct not_kept not_kept;
 };
+
+/* Of pprof files. */
+#define NOT_KEPT \
+	(NOT_KEPT_BY_PPROF | 1u << NOT_KEPT_RESOURCE_ATTRIBUTE | 1u << NOT_KEPT_SCOPE_ATTRIBUTE | \
+	 1u << NOT_KEPT_PROFILE_ATTRIBUTE)
 
 static bool is_spool(const struct file *self)
 {
@@ -201,6 +208,8 @@ static bool file_create(void *instance, const void *config, const struct host *h
 	(void)err;
 	self->config = config;
 	self->log = host->log;
+	if (is_spool(self))
+		not_kept_init(&self->not_kept, NOT_KEPT, host->metrics, host->id);
 	bytes_init(&self->scratch, PROFILES_INPUT_MAX);
 	return true;
 }
@@ -317,6 +326,8 @@ static bool encode_pprofs(struct file *self, struct packet *packet, struct error
 		return false;
 	bool ok = encode_pprof(p, write_pprof, &writing, err);
 	file_spool_end(&self->spool, ok);
+	if (ok)
+		not_kept_count(&self->not_kept, p);
 	return ok;
 }
 
@@ -379,6 +390,8 @@ static void file_destroy(void *instance)
 	bytes_fini(&self->scratch);
 }
 
+static const struct metric *const metrics[] = { &not_kept_metric, NULL };
+
 const struct component_factory file_exporter = {
 	.type = "file",
 	.help = "Writes profiles to disk: OTLP requests into one file, or pprof files into a "
@@ -391,10 +404,12 @@ const struct component_factory file_exporter = {
 		  "Names of pprof files are the time of writing and a counter. Without `rotation` "
 		  "the newest 10000 stay; `rotation: {max_backups: 0}` keeps all. A write that the "
 		  "kernel does not end (a hung network disk) holds up this exporter alone, and a "
-		  "shutdown.\n\n" PPROF_MANUAL,
+		  "shutdown. What profiles had and pprof has no place for is counted in "
+		  "`otelcol_exporter_not_kept`.\n\n" PPROF_MANUAL,
 	.kind = COMPONENT_EXPORTER,
 	.size = sizeof(struct file),
 	.config = &file_table,
+	.metrics = metrics,
 	.create = file_create,
 	.start = file_start,
 	.destroy = file_destroy,

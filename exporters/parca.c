@@ -7,6 +7,7 @@
 #include "net/compress.h"
 #include "pipeline/delivery.h"
 #include "pipeline/grpc_sender.h"
+#include "pipeline/not_kept.h"
 #include "profile/split.h"
 #include "profile/write_raw.h"
 
@@ -43,12 +44,16 @@ struct parca {
 	bool (*encode)(const struct packet *packet, struct bytes *out, struct error *err);
 	bool gzip;
 	struct series *lost[WRITE_RAW_LOSSES];
+	struct not_kept not_kept;
 };
 
 static const struct metric lost_labels = {
 	"otelcol_exporter_parca_labels_dropped", METRIC_COUNTER, "{labels}",
 	"Attributes that did not become labels of a series as they were, by reason."
 };
+
+#define NOT_KEPT \
+	(NOT_KEPT_BY_PPROF | 1u << NOT_KEPT_ZERO | 1u << NOT_KEPT_COLUMN | 1u << NOT_KEPT_DOC_URL | 1u << NOT_KEPT_PERIOD)
 
 /* ---- requests: FORM_REQUEST of the packets that plan makes */
 
@@ -134,6 +139,7 @@ static bool rewrite_and_split(struct parca *self, struct packet *packet, struct 
 	const struct split_measure by = { measure, self };
 	struct write_raw_rules rules = self->rules;
 	uint64_t lost[WRITE_RAW_LOSSES] = { 0 };
+	not_kept_count(&self->not_kept, p);
 	rules.arrival = clock_wall() - (clock_now() - packet->oldest_arrival);
 	if (!write_raw_prepare(p, &rules, lost, err) || !split_profiles(p, packet, limits, &by, parts, err))
 		return false;
@@ -237,6 +243,7 @@ static bool create(void *instance, const void *settings, const struct host *host
 		const struct metric_label labels[] = { { "exporter", host->id }, { "reason", write_raw_loss(i) }, { 0 } };
 		self->lost[i] = metrics_series(host->metrics, &lost_labels, labels);
 	}
+	not_kept_init(&self->not_kept, NOT_KEPT, host->metrics, host->id);
 	return grpc_sender_init(&self->sender, &config->client, &method, self, host, err);
 }
 
@@ -361,12 +368,13 @@ static const char manual[] =
 	"series always has labels, a missing period type becomes the sample type, an empty type or unit becomes `unknown`, "
 	"each character of them that no query could name (`-`, `.` and the like) becomes `_`, a missing time becomes that of "
 	"the arrival.\n\n"
-	"What Parca cannot keep:\n\n"
+	"What Parca cannot keep; what no other counter is named for is counted in `otelcol_exporter_not_kept`:\n\n"
 	"- attributes of samples, which are the labels of pprof, and links to traces (counted as `sample_label`). Name "
 	"the attributes that matter in `lift_labels`, and their values become labels of series (links cannot be lifted). Each "
 	"combination of values is a series with profiles of its own, so do not lift what has many values;\n"
 	"- the times of single samples: they are counted, at the time of their Profile;\n"
 	"- negative values, which read back as huge numbers: such samples are dropped (reason `plan`); zeros;\n"
+	"- columns of lines, `doc_url`, attributes of mappings and locations that pprof has no field for;\n"
 	"- profile ids, names of scopes, and the period, which it answers as 0: `samples`/`count` with the period type "
 	"`cpu`/`nanoseconds` reads back as nanoseconds, the value times the period.\n\n"
 	"Parca adds up what it gets, also what it gets twice. By default a request whose answer did not come is sent again, so "
@@ -383,7 +391,7 @@ static const char manual[] =
 	"the name of the function before it in the dictionary.\n\n"
 	"For Polar Signals Cloud: `{endpoint: 'grpc.polarsignals.com:443', bearer_token: ...}`.";
 
-static const struct metric *const metrics[] = { &lost_labels, NULL };
+static const struct metric *const metrics[] = { &lost_labels, &not_kept_metric, NULL };
 
 const struct component_factory parca_exporter = {
 	.type = "parca",

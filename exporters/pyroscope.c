@@ -10,6 +10,7 @@
 #include "net/compress.h"
 #include "net/http_client.h"
 #include "pipeline/delivery.h"
+#include "pipeline/not_kept.h"
 #include "profile/encode_push.h"
 #include "profile/pieces.h"
 #include "profile/split.h"
@@ -63,6 +64,7 @@ struct pyroscope {
 	struct slots *slots;
 	bool gzip;
 	struct series *lost[SERIES_LOSSES], *merged, *moved, *cut;
+	struct not_kept not_kept;
 	struct loop_timer *reload_timer; /* NULL: certificates are read again on SIGHUP only */
 	pthread_rwlock_t lock;           /* guards client: a send that was begun late finds it gone after stop */
 	struct http_client *client;
@@ -120,12 +122,18 @@ static bool encode_parts(const struct parts *parts, uint32_t first, struct error
 	return true;
 }
 
-static bool plan_fresh(struct regroup *r, struct packet *packet, const struct limits *limits, struct parts *parts,
-		       struct error *err)
+static bool regroup(const struct pyroscope *self, struct regroup *r, struct profiles *p, struct error *err)
+{
+	not_kept_count(&self->not_kept, p);
+	return regroup_by_series(r, p, err);
+}
+
+static bool plan_fresh(const struct pyroscope *self, struct regroup *r, struct packet *packet, const struct limits *limits,
+		       struct parts *parts, struct error *err)
 {
 	const struct split_measure by = { measure, (void *)limits };
 	struct profiles p = { 0 };
-	bool ok = split_open(packet, &p, err) && regroup_by_series(r, &p, err) &&
+	bool ok = split_open(packet, &p, err) && regroup(self, r, &p, err) &&
 		  split_profiles(&p, packet, limits, &by, parts, err);
 	profiles_fini(&p);
 	return ok;
@@ -147,7 +155,7 @@ static bool plan(void *instance, struct packet *packet, const struct limits *wan
 	const struct split_measure by = { measure, &limits };
 	/* A packet with a request is one of ours, refused: it keeps its labels. */
 	bool ok = (packet_has(packet, FORM_REQUEST) ? split_packet(packet, &limits, &by, parts, err) :
-						      plan_fresh(&r, packet, &limits, parts, err)) &&
+						      plan_fresh(self, &r, packet, &limits, parts, err)) &&
 		  pieces_move(&r, parts, first, err) && encode_parts(parts, first, err);
 	count(self, &r);
 	series_fini(&series);
@@ -320,7 +328,12 @@ static const struct metric stacks_cut = {
 	"otelcol_exporter_pyroscope_stacks_cut", METRIC_COUNTER, "{stacks}",
 	"Stacks that lost their root side."
 };
-static const struct metric *const metrics[] = { &labels_dropped, &profiles_merged, &profiles_moved, &stacks_cut, NULL };
+static const struct metric *const metrics[] = { &labels_dropped, &profiles_merged, &profiles_moved, &stacks_cut,
+						&not_kept_metric, NULL };
+
+#define NOT_KEPT \
+	(NOT_KEPT_BY_PPROF | 1u << NOT_KEPT_NEGATIVE | 1u << NOT_KEPT_ZERO | 1u << NOT_KEPT_ADDRESS | \
+	 1u << NOT_KEPT_COLUMN | 1u << NOT_KEPT_DOC_URL)
 
 static void make_series(struct pyroscope *self)
 {
@@ -332,6 +345,7 @@ static void make_series(struct pyroscope *self)
 	self->merged = metrics_series(m, &profiles_merged, labels);
 	self->moved = metrics_series(m, &profiles_moved, labels);
 	self->cut = metrics_series(m, &stacks_cut, labels);
+	not_kept_init(&self->not_kept, NOT_KEPT, m, self->host->id);
 }
 
 static bool create(void *instance, const void *settings, const struct host *host, struct error *err)

@@ -67,10 +67,12 @@
 	"| none, or cut; 429, 502, 503, 504 | tried again; a `Retry-After` of 429 and 503 is kept |\n" \
 	"| 413, and the texts above | cut into smaller parts, and tried again |\n" \
 	"| any other | dropped |\n\n" \
-	"**What the store does not keep:** numbers on samples (`numeric_sample_labels` makes texts of " \
-	"them), timestamps of samples, " \
-	"columns of lines, `doc_url`; samples of the value 0; negative values; addresses of symbolised " \
-	"mappings. It keeps the labels `profile_id` and `span_id`, but does not show them. Stacks deeper " \
+	"**What the store does not keep**, each counted in `otelcol_exporter_not_kept`: timestamps of samples, " \
+	"columns of lines, `doc_url`, profile ids, names of scopes, attributes of mappings and locations that pprof has no " \
+	"field for, samples of the value 0, negative values, addresses of symbolised " \
+	"mappings; and numbers on samples (`numeric_sample_labels` makes texts of " \
+	"them; counted with the labels). " \
+	"It keeps the labels `profile_id` and `span_id`, but does not show them. Stacks deeper " \
 	"than `max_stack_depth` lose their root side here, because the store would cut off the leaf.\n"
 
 #endif

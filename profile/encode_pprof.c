@@ -55,12 +55,7 @@ uint32_t pprof_string(struct pprof_writer *w, uint32_t string)
 
 static enum pprof_key key_of(const struct profiles *p, const struct attribute *a)
 {
-	struct view key = string_view(p, a->key);
-	if (key.len > 1 && key.at[0] == 'p' && (key.at[1] == 'p' || key.at[1] == 'r'))
-		for (enum pprof_key i = 0; i < PPROF_KEY_COUNT; i++)
-			if (view_is(key, pprof_keys[i]))
-				return i;
-	return PPROF_KEY_COUNT;
+	return pprof_key_of(string_view(p, a->key));
 }
 
 static const struct attribute *attribute_in(const struct profiles *p, struct list list, uint32_t i)
@@ -310,15 +305,6 @@ static void add_number(struct pprof_writer *w, uint32_t number, uint64_t value)
 		w->full |= !wire_add_varint(&w->table[number], number, value);
 }
 
-/* The convention has one list of comments; some translators write a numbered attribute for each. */
-static bool is_numbered_comment(const struct profiles *p, const struct attribute *a)
-{
-	const char *prefix = pprof_keys[PPROF_KEY_COMMENT];
-	struct view key = string_view(p, a->key);
-	size_t len = strlen(prefix);
-	return key.len > len + 1 && memcmp(key.at, prefix, len) == 0 && key.at[len] == '.';
-}
-
 static void add_comment(struct pprof_writer *w, const struct attribute *a)
 {
 	if (a->type == VALUE_STRING)
@@ -341,7 +327,7 @@ static void add_profile_attributes(struct pprof_writer *w, const struct profile 
 	for (uint32_t i = 0; i < profile->attributes.count; i++) {
 		const struct attribute *a = attribute_in(w->p, profile->attributes, i);
 		enum pprof_key key = key_of(w->p, a);
-		if (key == PPROF_KEY_COMMENT || is_numbered_comment(w->p, a))
+		if (key == PPROF_KEY_COMMENT)
 			add_comment(w, a);
 		else if (key < PPROF_KEY_COUNT && fields[key] && a->type == VALUE_STRING)
 			add_number(w, fields[key], pprof_string(w, a->string));

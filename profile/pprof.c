@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "profile/pprof.h"
 
+#include <string.h>
+
 const char *const pprof_keys[PPROF_KEY_COUNT] = {
 	[PPROF_KEY_HAS_FUNCTIONS] = "pprof.mapping.has_functions",
 	[PPROF_KEY_HAS_FILENAMES] = "pprof.mapping.has_filenames",
@@ -18,3 +20,21 @@ const char *const pprof_keys[PPROF_KEY_COUNT] = {
 	[PPROF_KEY_BUILD_ID_HTLHASH] = "process.executable.build_id.htlhash",
 	[PPROF_KEY_BUILD_ID_GO] = "process.executable.build_id.go",
 };
+
+static bool is_numbered_comment(struct view key)
+{
+	const char *prefix = pprof_keys[PPROF_KEY_COMMENT];
+	size_t len = strlen(prefix);
+	return key.len > len + 1 && memcmp(key.at, prefix, len) == 0 && key.at[len] == '.';
+}
+
+/* Most keys are not ours: the first letters tell. */
+enum pprof_key pprof_key_of(struct view key)
+{
+	if (key.len < 2 || key.at[0] != 'p' || (key.at[1] != 'p' && key.at[1] != 'r'))
+		return PPROF_KEY_COUNT;
+	for (enum pprof_key i = 0; i < PPROF_KEY_COUNT; i++)
+		if (view_is(key, pprof_keys[i]))
+			return i;
+	return is_numbered_comment(key) ? PPROF_KEY_COMMENT : PPROF_KEY_COUNT;
+}

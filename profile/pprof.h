@@ -2,6 +2,8 @@
 #ifndef PROFILE_PPROF_H
 #define PROFILE_PPROF_H
 
+#include "base/bytes.h"
+
 /*
  * What the pprof decoder and encoder share. Field numbers: google/pprof, proto/profile.proto; keys:
  * OpenTelemetry semantic conventions, registries "pprof", "profile" and "process".
@@ -95,5 +97,9 @@ enum {
 };
 
 extern const char *const pprof_keys[PPROF_KEY_COUNT];
+
+/* PPROF_KEY_COUNT: none of them. The convention has one list of comments; some translators write a numbered attribute for
+ * each, and PPROF_KEY_COMMENT is what they are, too. */
+enum pprof_key pprof_key_of(struct view key);
 
 #endif

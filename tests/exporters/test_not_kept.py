@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a destination has no place for is counted: by exporter and kind, against a count of what left for a file."""
+import time
+from collections import Counter
+
+import pytest
+
+from harness import build as make
+from harness import otlp, parca, peers
+from harness.gateway import Gateway
+from harness.push import PushSink
+
+CONFIG = """
+receivers: {otlp: {protocols: {grpc: {endpoint: 127.0.0.1:{port:otlp}}}}}
+exporters:
+  file: {path: out/all.bin, format: proto}
+  file/pprof: {directory: out/pprof, format: pprof}
+  parca: {endpoint: 127.0.0.1:{port:parca}, tls: {insecure: true}}
+  pyroscope: {endpoint: "http://127.0.0.1:PYROSCOPE", limits: {max_age: 876000h}}
+service: {pipelines: {profiles: {receivers: [otlp], exporters: [file, file/pprof, parca, pyroscope]}}}
+"""
+PPROF = {"timestamp", "profile_id", "scope", "mapping_attribute", "location_attribute"}
+LOST = {"file/pprof": PPROF | {"resource_attribute", "scope_attribute", "profile_attribute"},
+        "parca": PPROF | {"zero", "column", "doc_url", "period"},
+        "pyroscope": PPROF | {"zero", "negative", "address", "column", "doc_url"}}
+KEPT = ("pprof.", "process.executable.build_id.")
+
+
+def others(keys):
+    return sum(not key.startswith(KEPT) for key in keys)
+
+
+def what_is_in(message):
+    """What of it a pprof, or a store of pprofs, may have no place for."""
+    r, d, found = otlp.Reader(message), message.dictionary, Counter()
+
+    def keys(entry):
+        return [r.attribute(i)[0] for i in entry.attribute_indices]
+
+    for location in d.location_table[1:]:
+        found["address"] += bool(location.address and location.lines)
+        found["column"] += sum(bool(line.column) for line in location.lines)
+        found["location_attribute"] += others(keys(location))
+    for mapping in d.mapping_table[1:]:
+        found["mapping_attribute"] += others(keys(mapping))
+    for rp in message.resource_profiles:
+        found["resource_attribute"] += others(r.key(kv) for kv in rp.resource.attributes)
+        for sp in rp.scope_profiles:
+            found["scope"] += bool(sp.scope.name or sp.scope.version)
+            found["scope_attribute"] += others(r.key(kv) for kv in sp.scope.attributes)
+            for p in sp.profiles:
+                found["period"] += bool(p.period)
+                found["profile_id"] += bool(p.profile_id)
+                found["doc_url"] += "pprof.profile.doc_url" in keys(p)
+                found["profile_attribute"] += others(keys(p))
+                for s in p.samples:
+                    found["timestamp"] += len(s.timestamps_unix_nano)
+                    value = (sum(s.values) + 2 ** 63) % 2 ** 64 - 2 ** 63 if s.values else len(s.timestamps_unix_nano)
+                    found["zero"] += value == 0
+                    found["negative"] += value < 0
+    return found
+
+
+def everything():
+    """A request that has each of them."""
+    m = make.Maker()
+    mark = m.attribute("x", "y")
+    comment, doc = m.attribute("pprof.profile.comment.0", "c"), m.attribute("pprof.profile.doc_url", "http://d")
+    build = m.attribute("process.executable.build_id.gnu", "ab")
+    mapping = m.mapping("app", attributes=[mark, build])
+    location = m.location([m.function("f")], 0x1010, mapping, [mark, m.attribute("profile.frame.type", "native")])
+    m.message.dictionary.location_table[location].lines[0].column = 7
+    stack = m.stack([location, m.location([], 0x1020, mapping)])
+    scope = m.scope(m.resource({"service.name": "shop", "host.name": "h"}), "profiler", "1")
+    make.set_value(scope.scope.attributes.add(key="k").value, "v")
+    now = time.time_ns()
+    profile = m.profile(scope, time=now)
+    profile.profile_id, profile.period = bytes(range(16)), 10
+    profile.attribute_indices.extend([mark, comment, doc])
+    profile.samples.add(stack_index=stack, timestamps_unix_nano=[now, now + 1, now + 2])
+    for value in (5, 0, -3):
+        profile.samples.add(stack_index=stack, values=[value])
+    return m.message
+
+
+def random_requests():
+    return [otlp.parse(make.RandomRequest(seed).make()) for seed in range(40)]
+
+
+@pytest.mark.parametrize("requests", [lambda: [everything()], random_requests], ids=["each", "random"])
+def test_what_is_not_kept_is_counted_by_exporter_and_kind(build, requests):
+    with PushSink() as store:
+        gateway = Gateway(build / "portcullis", CONFIG.replace("PYROSCOPE", str(store.port)))
+        with peers.Sink(gateway.port["parca"], method=parca.METHOD), gateway, peers.Client(gateway.port["otlp"]) as client:
+            for message in requests():
+                client.send(message)
+            gateway.until(lambda: not gateway.total("otelcol_ledger_queued_samples"))
+            left = sum((what_is_in(otlp.parse(data)) for data in
+                        otlp.framed((gateway.directory / "out/all.bin").read_bytes())), Counter())
+            assert all(left[what] for what in set().union(*LOST.values()) - {"doc_url"}), left
+            for exporter, lost in LOST.items():
+                counted = {what: gateway.total("otelcol_exporter_not_kept", exporter=exporter, what=what) for what in left}
+                assert counted == {what: n if what in lost else 0 for what, n in left.items()}, exporter
