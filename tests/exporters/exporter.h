@@ -53,7 +53,8 @@ static inline bool exporter_begin(const struct component_factory *factory, const
 {
 	if (!exporter_bind(factory, yaml))
 		fail_msg("%s", e.err.text);
-	e.host = (struct host){ .id = factory->type, .log = { "exporter", factory->type } };
+	e.host = (struct host){ .id = factory->type, .log = { "exporter", factory->type },
+				 .metrics = metrics_new() };
 	e.self = memory_new(factory->size);
 	return factory->create(e.self, e.config, &e.host, &e.err) && factory->start(e.self, &e.err);
 }
@@ -75,6 +76,7 @@ static inline void exporter_stop(void)
 	memory_free(e.self);
 	memory_free(e.config);
 	node_unref(&e.node);
+	metrics_unref(&e.host.metrics);
 	e.self = e.config = NULL;
 }
 
