@@ -25,7 +25,8 @@ from subject import GATEWAY, SUBJECT_CPU, TOOL_CPU, Sink, cpu_seconds, load, on_
 METHOD = """## What a destination that is ill costs the others
 
 OTLP, Pyroscope, Parca and a file behind one gateway, one of them ill. Two gateways of one configuration share a processor,
-their load generator and destinations another; of the one all destinations are well, of the other one is ill, and has been
+their load generator and destinations another; there the destinations give way (SCHED_IDLE) to the load generator and to
+the well OTLP destination, which take the times. Of the one all destinations are well, of the other one is ill, and has been
 for a while. They get the same requests in turn, at two fifths of what the first can take. For each pair of turns: all CPU
 that each gateway used in both, the median latency of the sender, the mean time until a request is at a well OTLP
 destination. A figure is the median over the pairs of ill / well (and its quartiles).
@@ -49,7 +50,7 @@ STATES = {"dead": None, "slow": "slow_down", "refusing": "refuse", "never small 
 
 @contextlib.contextmanager
 def destination(kind, state):
-    """Its port."""
+    """Its port. What takes the times never waits for it: else it mattered how many destinations have something to do."""
     if state is None:
         yield free_port()
         return
@@ -57,6 +58,7 @@ def destination(kind, state):
     with on_cpu(TOOL_CPU):
         process = subprocess.Popen([sys.executable, "-m", "harness.ills", kind, state], stdin=subprocess.PIPE,
                                    stdout=subprocess.PIPE, env=environment)
+    os.sched_setscheduler(process.pid, os.SCHED_IDLE, os.sched_param(0))  # before it has threads, which inherit it
     try:
         yield int(process.stdout.readline())
     finally:
