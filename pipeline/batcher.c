@@ -44,8 +44,8 @@ struct batcher *batcher_new(const struct batcher_options *options)
 	b->shards = memory_array(options->shards, sizeof *b->shards);
 	for (uint32_t i = 0; i < options->shards; i++)
 		pthread_mutex_init(&b->shards[i].lock, NULL);
-	int64_t limit = options->settings->batch_metadata_limit;
-	b->batches_max = options->settings->batch_metadata_keys.count == 0
+	int64_t limit = options->settings->metadata_limit;
+	b->batches_max = options->settings->metadata_keys.count == 0
 				 ? 1
 				 : (uint32_t)((limit > 0 ? limit : 1000) + options->shards - 1) / options->shards;
 	b->keep_max = options->idle_bytes / options->shards / b->batches_max;
@@ -56,7 +56,7 @@ struct batcher *batcher_new(const struct batcher_options *options)
 /* The values of the metadata keys, each behind its length. A value too long to keep is its hash. */
 static char *tenant_of(const struct batcher *b, const struct request *request, size_t *len)
 {
-	const struct strings *keys = &b->options.settings->batch_metadata_keys;
+	const struct strings *keys = &b->options.settings->metadata_keys;
 	struct bytes text;
 	bytes_init(&text, TENANT_MAX * (keys->count + 1));
 	for (size_t i = 0; i < keys->count; i++) {
@@ -93,12 +93,12 @@ static uint64_t service_hash(const struct profiles *p)
 
 static struct batch *batch_new(const struct batcher *b, char *tenant)
 {
-	const struct path_settings *s = b->options.settings;
+	const struct batch_settings *s = b->options.settings;
 	struct batch *batch = memory_new(sizeof *batch);
 	batch->tenant = tenant;
 	batch->collect = collect_new(&(struct collect_limits){
-		.max_bytes = s->batching && s->batch_max_bytes ? s->batch_max_bytes : HARD_BYTES,
-		.max_samples = s->batching ? s->batch_max_size : 0,
+		.max_bytes = s->on && s->max_bytes ? s->max_bytes : HARD_BYTES,
+		.max_samples = s->on ? s->max_size : 0,
 		.hard_bytes = HARD_BYTES,
 	});
 	return batch;
@@ -124,7 +124,7 @@ static struct packet *seal(struct batcher *b, struct batch *batch)
 {
 	if (collect_empty(batch->collect))
 		return NULL;
-	series_add(b->options.ledger->batched, -(int64_t)collect_samples(batch->collect));
+	series_add(b->options.batched, -(int64_t)collect_samples(batch->collect));
 	struct packet *packet = collect_seal(batch->collect);
 	packet->tenant = memory_text(batch->tenant);
 	batch->opened = 0;
@@ -192,10 +192,11 @@ static struct batch *find_batch(struct batcher *b, struct shard *shard, char *te
 
 static bool is_due(const struct batcher *b, const struct batch *batch)
 {
-	const struct path_settings *s = b->options.settings;
+	const struct batch_settings *s = b->options.settings;
 	/* Without a timeout or a size nothing is waited for. */
-	return !s->batching || b->flushed || !s->batch_timeout.ns ||
-	       collect_samples(batch->collect) >= s->batch_size;
+	if (!s->on || b->flushed || !s->timeout.ns)
+		return true;
+	return s->bytes ? collect_bytes(batch->collect) >= s->bytes : collect_samples(batch->collect) >= s->size;
 }
 
 static bool add_locked(struct batcher *b, struct shard *shard, char *tenant, const struct profiles *p,
@@ -212,7 +213,7 @@ static bool add_locked(struct batcher *b, struct shard *shard, char *tenant, con
 	if (result == COLLECT_FAILED)
 		return false;
 	if (result == COLLECT_ADDED) {
-		series_add(b->options.ledger->batched, (int64_t)(added->samples_in - added->samples_merged));
+		series_add(b->options.batched, (int64_t)(added->samples_in - added->samples_merged));
 		if (!batch->opened)
 			batch->opened = clock_now();
 		sealed->own = is_due(b, batch);
@@ -265,7 +266,7 @@ static uint64_t close_shard(struct batcher *b, struct shard *shard, uint64_t unt
 static void close_old(void *argument)
 {
 	struct batcher *b = argument;
-	uint64_t timeout = (uint64_t)b->options.settings->batch_timeout.ns;
+	uint64_t timeout = (uint64_t)b->options.settings->timeout.ns;
 	uint64_t now = clock_now(), next = UINT64_MAX;
 	/* Cleared first: a batch opened while we look arms the timer again itself. */
 	atomic_store(&b->armed, false);

@@ -9,9 +9,9 @@
 #include "profile/collect.h"
 
 /*
- * The open batches of one pipeline. There are as many shards as workers; a request goes whole into the one
+ * The open batches of one route (pipeline/pipeline.h). There are as many shards as workers; a request goes whole into the one
  * chosen by the hash of its tenant and of its first resource's service.name, so that dictionaries stay
- * warm. Within a shard there is one open batch per tenant (the values of batch_metadata_keys), up to a
+ * warm. Within a shard there is one open batch per tenant (the values of metadata_keys), up to a
  * limit beyond which the oldest closes. A batch closes when it is large enough, old enough, or when the next
  * request would pass a maximum; without batching, timeout or size, after every request.
  *
@@ -21,12 +21,12 @@
 struct batcher;
 
 struct batcher_options {
-	const struct path_settings *settings;
+	const struct batch_settings *settings;
 	uint32_t shards;
 	bool hold_acks; /* some destination wants the sender to wait */
 	struct loop *loop;
 	struct memory *memory;
-	struct ledger *ledger;
+	struct series *batched; /* gauge: samples in open batches */
 	size_t idle_bytes; /* capacity that all empty batches together may keep */
 	bool (*emit)(void *context, struct packet *packet); /* false: no destination took it */
 	void *context;

@@ -56,18 +56,23 @@ struct service_view {
 	uint64_t (*up_since)(void *context);    /* wall clock, ns */
 };
 
+/* How requests are joined: of a path (the processor batch), or of one exporter (sending_queue.batch). */
+struct batch_settings {
+	bool on; /* false: every request leaves by itself */
+	struct duration timeout;
+	uint64_t size, max_size; /* samples; 0: at once, and none */
+	uint64_t bytes;          /* closes at so many, and `size` does not matter; 0: `size` does */
+	uint64_t max_bytes;      /* 0: none */
+	struct strings metadata_keys; /* in any case; borrowed */
+	int64_t metadata_limit;
+};
+
 /*
  * Settings of a path that processors contribute instead of (or besides) a function on profiles: their place in the
  * list does not matter. One struct per path; each processor's settle may change it.
  */
 struct path_settings {
-	/* batch */
-	bool batching;
-	struct duration batch_timeout;
-	uint64_t batch_size, batch_max_size; /* samples; 0: none */
-	uint64_t batch_max_bytes;
-	struct strings batch_metadata_keys;
-	int64_t batch_metadata_limit;
+	struct batch_settings batch;
 	/* memory_limiter: bytes; 0: the program's default (80 % of the cgroup) */
 	uint64_t memory_limit, memory_spike;
 	struct duration memory_check_interval;

@@ -257,7 +257,7 @@ bool delivery_enqueue(struct delivery *d, struct packet *packet, const struct le
 	return taken;
 }
 
-bool delivery_has_room(struct delivery *d)
+bool delivery_has_room(const struct delivery *d)
 {
 	uint64_t max = d->options.max_bytes;
 	return d->units < d->capacity && (!max || (uint64_t)d->bytes < max);

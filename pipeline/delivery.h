@@ -18,16 +18,32 @@
  */
 
 /* The Collector's exporterhelper keys (collector-compat §3.4, §3.5), for embedding in an exporter's config. */
+struct queue_partition_config {
+	struct strings metadata_keys;
+};
+
+struct queue_batch_config {
+	struct optional present;
+	struct duration flush_timeout;
+	int64_t min_size, max_size;
+	struct choice sizer; /* enum batch_sizer */
+	struct queue_partition_config partition;
+};
+
 struct queue_config {
 	struct optional present;
 	int64_t num_consumers, queue_size;
 	struct choice sizer; /* enum queue_sizer */
 	bool wait_for_result, block_on_overflow;
 	char *storage;
-	const struct node *batch;
+	struct queue_batch_config batch;
 };
 
 enum queue_sizer { SIZER_REQUESTS, SIZER_ITEMS, SIZER_BYTES };
+enum batch_sizer { BATCH_SIZER_OF_QUEUE, BATCH_SIZER_ITEMS, BATCH_SIZER_BYTES };
+
+/* How the exporter wants to have requests joined; `on` is false where it leaves that to its pipelines. */
+struct batch_settings queue_batching(const struct queue_config *config);
 
 struct retry_config {
 	struct optional present;
@@ -81,7 +97,7 @@ struct delivery *delivery_new(const struct delivery_options *options);
  * taken also when the queue is full, for nobody else would keep it. */
 bool delivery_enqueue(struct delivery *delivery, struct packet *packet, const struct ledger *pipeline, bool anyway);
 /* [any thread] Is there room for one more packet; and must the gate refuse when there is none? */
-bool delivery_has_room(struct delivery *delivery);
+bool delivery_has_room(const struct delivery *delivery);
 bool delivery_must_block(const struct delivery *delivery);
 bool delivery_waits(const struct delivery *delivery); /* wait_for_result */
 

@@ -1,25 +1,67 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pipeline/delivery.h"
 
-#include <string.h>
+#include <inttypes.h>
 
 #include "base/hash.h"
 
 /* The rules and their words are the Collector's (config/configretry, exporterhelper), where it has them. */
-enum { CONSUMERS_MAX = 10000 };
+enum {
+	CONSUMERS_MAX = 10000,
+	PARTITIONS_MAX = 10000,
+	BATCH_BYTES = 3 << 20 /* as the processor batch has it: below the 4 MiB of a receiver */
+};
 
 /* A destination that always answers at once must not keep us busy. */
 #define DELAY_LEAST_NS 10000000
 #define DELAY_MOST_NS (INT64_C(1) << 62)
 
 static const char *const sizers[] = { "requests", "items", "bytes", NULL };
+static const char *const batch_sizers[] = { "queue", "items", "bytes", NULL };
 
-/* `batch: {enabled: false}` says what is so here anyway. */
-static bool wants_batch(const struct node *batch)
+static bool batches_bytes(const struct queue_config *q)
 {
-	const struct node *enabled = batch ? node_get(batch, "enabled") : NULL;
-	bool off = enabled && enabled->kind == NODE_SCALAR && !strcmp(enabled->text, "false");
-	return batch && batch->kind != NODE_NULL && !off;
+	return q->batch.sizer.index == BATCH_SIZER_BYTES ||
+	       (q->batch.sizer.index == BATCH_SIZER_OF_QUEUE && q->sizer.index == SIZER_BYTES);
+}
+
+static bool check_batch(const void *config, struct error *err)
+{
+	const struct queue_batch_config *b = config;
+	if (b->flush_timeout.ns <= 0)
+		return error_set(err, ERROR_CONFIG, "`flush_timeout` must be positive, found %" PRId64, b->flush_timeout.ns);
+	if (b->min_size < 0 || b->max_size < 0)
+		return error_set(err, ERROR_CONFIG, "`%s` must be non-negative", b->min_size < 0 ? "min_size" : "max_size");
+	if (b->max_size && b->max_size < b->min_size)
+		return error_set(err, ERROR_CONFIG,
+				 "`max_size` (%" PRId64 ") must be greater or equal to `min_size` (%" PRId64 ")", b->max_size,
+				 b->min_size);
+	return true;
+}
+
+/* A queue that counts something else holds batches of any size. */
+static bool holds_a_batch(const struct queue_config *q)
+{
+	bool same_sizer = q->sizer.index == (batches_bytes(q) ? SIZER_BYTES : SIZER_ITEMS);
+	return !q->batch.present.enabled || !same_sizer || q->batch.min_size <= q->queue_size;
+}
+
+struct batch_settings queue_batching(const struct queue_config *q)
+{
+	const struct queue_batch_config *b = &q->batch;
+	bool by_bytes = batches_bytes(q);
+	uint64_t min = (uint64_t)b->min_size, max = (uint64_t)b->max_size;
+	uint64_t room = by_bytes && max ? max : by_bytes && min > BATCH_BYTES ? min : BATCH_BYTES;
+	return (struct batch_settings){
+		.on = q->present.enabled && b->present.enabled,
+		.timeout = b->flush_timeout,
+		.size = min,
+		.max_size = by_bytes ? 0 : max,
+		.bytes = by_bytes ? min : 0,
+		.max_bytes = room,
+		.metadata_keys = b->partition.metadata_keys,
+		.metadata_limit = PARTITIONS_MAX,
+	};
 }
 
 static bool check_queue(const void *config, struct error *err)
@@ -33,10 +75,35 @@ static bool check_queue(const void *config, struct error *err)
 		return error_set(err, ERROR_CONFIG, "`queue_size` must be positive");
 	if (q->storage)
 		return error_set(err, ERROR_CONFIG, "`storage`: this build has no persistent queue");
-	if (wants_batch(q->batch))
-		return error_set(err, ERROR_CONFIG, "`batch`: use the batch processor; this build batches there");
-	return true;
+	return holds_a_batch(q) ||
+	       error_set(err, ERROR_CONFIG, "batch: `min_size` must be less than or equal to `queue_size`");
 }
+
+static const struct config_row partition_rows[] = {
+	CONFIG_ROW(struct queue_partition_config, metadata_keys, .key = "metadata_keys",
+		   .help = "Requests are joined only if these metadata are equal; the receiver must have `include_metadata`. "
+			   "At most 10000 combinations have open batches at a time; beyond, the oldest closes."),
+	{ 0 }
+};
+static const struct config_table partition_table = { sizeof(struct queue_partition_config), partition_rows };
+
+static const struct config_row batch_rows[] = {
+	CONFIG_ROW(struct queue_batch_config, flush_timeout, .key = "flush_timeout", .def = "200ms", .limited = true,
+		   .min = INT64_MIN, .max = INT64_MAX, .help = "A batch closes so long after its first request."),
+	CONFIG_ROW(struct queue_batch_config, min_size, .key = "min_size", .def = "8192",
+		   .help = "A batch closes when it has at least so much; 0: at once."),
+	CONFIG_ROW(struct queue_batch_config, max_size, .key = "max_size", .def = "0",
+		   .help = "What would have more is closed before, and a larger request is cut; 0: no limit."),
+	CONFIG_ROW(struct queue_batch_config, sizer, .key = "sizer", .def = "queue", .choices = batch_sizers,
+		   .help = "What these sizes count: `items` (samples) or `bytes`. `queue`: what the queue's `sizer` says, "
+			   "`items` where that is `requests`."),
+	CONFIG_SECTION(struct queue_batch_config, partition, partition_table, .key = "partition",
+		       .help = "What must not be joined."),
+	{ 0 }
+};
+static const struct config_table batch_table = {
+	.size = sizeof(struct queue_batch_config), .rows = batch_rows, .check = check_batch, .optional = true
+};
 
 static const struct config_row queue_rows[] = {
 	CONFIG_ROW(struct queue_config, num_consumers, .key = "num_consumers", .def = "10",
@@ -53,8 +120,10 @@ static const struct config_row queue_rows[] = {
 		   .help = "A full queue makes the receivers refuse (with a retry hint) instead of dropping."),
 	CONFIG_ROW(struct queue_config, storage, .key = "storage",
 		   .help = "Extension for a persistent queue; an error in this build, which has none."),
-	CONFIG_ROW(struct queue_config, batch, .key = "batch",
-		   .help = "Batching in the queue; an error in this build: use the `batch` processor."),
+	CONFIG_SECTION(struct queue_config, batch, batch_table, .key = "batch", .presence = PRESENCE_DEFAULT,
+		       .help = "Requests are joined for this exporter alone, instead of as the pipeline's `batch` says: each "
+			       "pipeline's by themselves, before they are queued. A batch counted in samples closes also before it "
+			       "would have over 3 MiB, so that no receiver of 4 MiB refuses what it would have taken apart."),
 	{ 0 }
 };
 const struct config_table queue_table = {

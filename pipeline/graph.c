@@ -33,7 +33,7 @@ struct graph {
 	struct instance **instances; /* in start order: extensions, exporters, processors, receivers */
 	uint32_t instance_count;
 	struct pipeline *paths;
-	uint32_t pipeline_count;
+	uint32_t pipeline_count, route_count; /* routes of all pipelines */
 	struct memory memory;
 	uint64_t check_interval_ns;
 	struct loop_timer *check;
@@ -151,6 +151,12 @@ static void settle_memory(struct graph *g)
 	memory_tune(&g->memory);
 }
 
+static const struct delivery_config *delivery_config_of(const struct instance *exporter)
+{
+	const char *config = exporter->declared->config;
+	return (const struct delivery_config *)(config + exporter->declared->factory->delivery_offset);
+}
+
 static void build_deliveries(struct graph *g)
 {
 	uint32_t count = 0;
@@ -160,12 +166,10 @@ static void build_deliveries(struct graph *g)
 		struct instance *e = g->instances[i];
 		if (kind_of(e) != COMPONENT_EXPORTER)
 			continue;
-		const struct component_factory *factory = e->declared->factory;
-		const char *config = e->declared->config;
 		e->delivery = delivery_new(&(struct delivery_options){
-			.factory = factory,
+			.factory = e->declared->factory,
 			.exporter = e->self,
-			.config = (const struct delivery_config *)(config + factory->delivery_offset),
+			.config = delivery_config_of(e),
 			.id = e->declared->id,
 			.log = &e->host.log,
 			.metrics = g->options.metrics,
@@ -175,42 +179,77 @@ static void build_deliveries(struct graph *g)
 	}
 }
 
-/* A set: an exporter that is named twice gets everything once. */
-static void add_destination(struct pipeline *path, struct delivery *delivery)
+/* The route of exporters that batch alike: those that leave it to the pipeline share the first that there is. */
+static struct route *find_route(struct pipeline *path, const struct batch_settings *own)
 {
-	for (uint32_t i = 0; i < path->delivery_count; i++)
-		if (path->deliveries[i] == delivery)
-			return;
-	path->deliveries[path->delivery_count++] = delivery;
-	path->waits = path->waits || delivery_waits(delivery);
+	for (uint32_t i = 0; i < path->route_count && !own->on; i++)
+		if (!path->routes[i].own)
+			return &path->routes[i];
+	struct route *route = &path->routes[path->route_count++];
+	*route = (struct route){ .path = path, .own = own->on, .settings = own->on ? *own : path->settings.batch };
+	return route;
+}
+
+/* A set: an exporter that is named twice gets everything once. */
+static bool has_destination(const struct pipeline *path, const struct delivery *delivery)
+{
+	for (uint32_t i = 0; i < path->route_count; i++)
+		for (uint32_t k = 0; k < path->routes[i].delivery_count; k++)
+			if (path->routes[i].deliveries[k] == delivery)
+				return true;
+	return false;
+}
+
+static void add_destination(struct pipeline *path, const struct instance *exporter)
+{
+	struct batch_settings own = queue_batching(&delivery_config_of(exporter)->sending_queue);
+	if (has_destination(path, exporter->delivery))
+		return;
+	struct route *route = find_route(path, &own);
+	size_t size = (route->delivery_count + 1) * sizeof *route->deliveries;
+	route->deliveries = memory_resize(route->deliveries, size);
+	route->deliveries[route->delivery_count++] = exporter->delivery;
+	route->waits = route->waits || delivery_waits(exporter->delivery);
+	route->batched = path->ledger.batched;
+	if (own.on) {
+		/* What waits in a batch of its own is part of what waits for it. */
+		struct ledger_destination ledger;
+		ledger_destination_init(&ledger, &path->ledger, exporter->declared->id);
+		route->batched = ledger.queued;
+	}
 }
 
 /* What exporters make of a packet is a multiple of it: where memory is short, batches close earlier. */
-static void bound_batches(const struct graph *g, struct path_settings *s)
+static void bound_batches(const struct graph *g, struct batch_settings *s)
 {
 	uint64_t most = (uint64_t)(g->memory.soft / PACKET_SHARE);
-	if (s->batching && (!s->batch_max_bytes || s->batch_max_bytes > most))
-		s->batch_max_bytes = most;
+	if (s->on && (!s->max_bytes || s->max_bytes > most))
+		s->max_bytes = most;
 }
 
-static void finish_path(struct graph *g, struct pipeline *path, const struct strings *exporters)
+static void build_routes(struct graph *g, struct pipeline *path, const struct strings *exporters)
 {
-	path->deliveries = memory_array(exporters->count, sizeof *path->deliveries);
-	for (size_t k = 0; k < exporters->count; k++)
-		add_destination(path, find_instance(g, COMPONENT_EXPORTER, exporters->at[k])->delivery);
-	ledger_init(&path->ledger, g->options.metrics, path->id);
+	path->routes = memory_array(exporters->count, sizeof *path->routes);
 	path->memory = &g->memory;
-	bound_batches(g, &path->settings);
-	path->batcher = batcher_new(&(struct batcher_options){
-		.settings = &path->settings,
+	ledger_init(&path->ledger, g->options.metrics, path->id);
+	for (size_t k = 0; k < exporters->count; k++)
+		add_destination(path, find_instance(g, COMPONENT_EXPORTER, exporters->at[k]));
+	g->route_count += path->route_count;
+}
+
+static void open_batches(struct graph *g, struct route *route)
+{
+	bound_batches(g, &route->settings);
+	route->batcher = batcher_new(&(struct batcher_options){
+		.settings = &route->settings,
 		.shards = g->options.workers,
-		.hold_acks = path->waits,
+		.hold_acks = route->waits,
 		.loop = g->options.loop,
 		.memory = &g->memory,
-		.idle_bytes = (size_t)(g->memory.soft / IDLE_SHARE / g->pipeline_count),
-		.ledger = &path->ledger,
+		.idle_bytes = (size_t)(g->memory.soft / IDLE_SHARE / g->route_count),
+		.batched = route->batched,
 		.emit = pipeline_emit,
-		.context = path,
+		.context = route,
 	});
 }
 
@@ -269,7 +308,10 @@ static bool build_paths(struct graph *g, struct error *err)
 	settle_memory(g);
 	build_deliveries(g);
 	for (uint32_t i = 0; i < g->pipeline_count; i++)
-		finish_path(g, &g->paths[i], &pipeline_at(g, i)->exporters);
+		build_routes(g, &g->paths[i], &pipeline_at(g, i)->exporters);
+	for (uint32_t i = 0; i < g->pipeline_count; i++)
+		for (uint32_t k = 0; k < g->paths[i].route_count; k++)
+			open_batches(g, &g->paths[i].routes[k]);
 	return build_receivers(g, err);
 }
 
@@ -367,7 +409,8 @@ static void stop_intake(void *argument)
 	stop_kind(g, COMPONENT_RECEIVER);
 	workers_stop(&g->workers);
 	for (uint32_t i = 0; i < g->pipeline_count; i++)
-		batcher_flush(g->paths[i].batcher);
+		for (uint32_t k = 0; k < g->paths[i].route_count; k++)
+			batcher_flush(g->paths[i].routes[k].batcher);
 }
 
 static void stop_exporters(void *argument)
@@ -444,17 +487,21 @@ static void drain(void *argument)
 	}
 }
 
+static void release_senders_of(const struct route *route)
+{
+	for (uint32_t k = 0; k < route->delivery_count; k++)
+		if (delivery_waits(route->deliveries[k]))
+			delivery_hasten(route->deliveries[k]);
+	if (route->waits)
+		batcher_flush(route->batcher);
+}
+
 /* A receiver does not stop before its senders are answered: those who wait for a result are not kept waiting. */
 static void release_senders(struct graph *g)
 {
-	for (uint32_t i = 0; i < g->pipeline_count; i++) {
-		struct pipeline *path = &g->paths[i];
-		for (uint32_t k = 0; k < path->delivery_count; k++)
-			if (delivery_waits(path->deliveries[k]))
-				delivery_hasten(path->deliveries[k]);
-		if (path->waits)
-			batcher_flush(path->batcher);
-	}
+	for (uint32_t i = 0; i < g->pipeline_count; i++)
+		for (uint32_t k = 0; k < g->paths[i].route_count; k++)
+			release_senders_of(&g->paths[i].routes[k]);
 }
 
 void graph_stop(struct graph *g, uint64_t grace_ns, void (*stopped)(void *argument), void *argument)
@@ -482,6 +529,15 @@ static void free_instance(struct instance *instance)
 	memory_free(instance);
 }
 
+static void close_routes(struct pipeline *path)
+{
+	for (uint32_t k = 0; k < path->route_count; k++) {
+		batcher_unref(&path->routes[k].batcher);
+		memory_free(path->routes[k].deliveries);
+	}
+	memory_free(path->routes);
+}
+
 void graph_unref(struct graph **graph)
 {
 	struct graph *g = *graph;
@@ -490,13 +546,11 @@ void graph_unref(struct graph **graph)
 	assert(!g->workers);
 	memory_hide(&g->memory, g->options.metrics);
 	for (uint32_t i = 0; i < g->pipeline_count; i++)
-		batcher_unref(&g->paths[i].batcher);
+		close_routes(&g->paths[i]);
 	for (uint32_t i = g->instance_count; i-- > 0;)
 		free_instance(g->instances[i]);
-	for (uint32_t i = 0; i < g->pipeline_count; i++) {
+	for (uint32_t i = 0; i < g->pipeline_count; i++)
 		memory_free(g->paths[i].stages);
-		memory_free(g->paths[i].deliveries);
-	}
 	memory_free(g->instances);
 	memory_free(g->paths);
 	memory_free(g->slots);

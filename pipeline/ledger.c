@@ -11,7 +11,7 @@ static const struct metric merged_samples = {
 };
 static const struct metric batched_samples = {
 	"otelcol_ledger_batched_samples", METRIC_GAUGE, "{samples}",
-	"Samples in open batches."
+	"Samples in open batches of the pipeline."
 };
 static const struct metric dropped_samples = {
 	"otelcol_ledger_dropped_samples", METRIC_COUNTER, "{samples}",

@@ -10,6 +10,7 @@
  *	in = merged + dropped + batched        (ledger of the pipeline)
  *	     + out + dropped + queued          (ledger of the destination in that pipeline)
  *
+ * At a destination that batches for itself, what waits in its batches is `queued`, and `batched` does not count.
  * `in` counts what decoded and was handed to the pipeline. All series are made by init, so that counting is one
  * atomic addition; any thread.
  */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pipeline/pipeline.h"
 
+#include <assert.h>
+
 static const struct metric incoming_items = {
 	"otelcol_processor_incoming_items", METRIC_COUNTER, "{items}", "Samples passed to the processor."
 };
@@ -46,6 +48,20 @@ static bool process(struct pipeline *path, struct profiles *profiles, void **scr
 	return true;
 }
 
+/* Taken when any route took it. What one route cannot hold, none can: only the first one fails. */
+static enum batcher_result add_to_routes(const struct pipeline *path, const struct profiles *profiles,
+					 struct collect_added *added, struct error *err)
+{
+	enum batcher_result result = batcher_add(path->routes[0].batcher, profiles, added, err);
+	for (uint32_t i = 1; i < path->route_count && result != BATCHER_FAILED; i++) {
+		struct collect_added same = { 0 };
+		enum batcher_result also = batcher_add(path->routes[i].batcher, profiles, &same, err);
+		assert(also != BATCHER_FAILED);
+		result = also == BATCHER_TAKEN ? also : result;
+	}
+	return result;
+}
+
 bool pipeline_run(struct pipeline *path, struct profiles *profiles, void **scratch, struct error *err)
 {
 	uint64_t in = pipeline_count(profiles);
@@ -53,7 +69,7 @@ bool pipeline_run(struct pipeline *path, struct profiles *profiles, void **scrat
 	enum batcher_result result = BATCHER_FAILED;
 	series_add(path->ledger.in, (int64_t)in);
 	if (process(path, profiles, scratch, err))
-		result = batcher_add(path->batcher, profiles, &added, err);
+		result = add_to_routes(path, profiles, &added, err);
 	if (result == BATCHER_FAILED) {
 		series_add(path->ledger.dropped[LEDGER_REFUSED], (int64_t)in);
 		return false;
@@ -75,15 +91,16 @@ static void charge(void *memory, int64_t bytes, bool claim)
 
 bool pipeline_emit(void *context, struct packet *packet)
 {
-	struct pipeline *path = context;
+	const struct route *route = context;
+	const struct pipeline *path = route->path;
 	/* The senders of a batch have their answers: when no queue has room, all stretch rather than lose it. The gate
 	 * lets nobody in meanwhile, so that they stretch by what was open and on its way. */
-	bool promised = path->settings.batching && !path->waits, taken = false;
+	bool promised = route->settings.on && !route->waits, taken = false;
 	bool anyway = promised && !pipeline_has_room(path);
 	packet_charge_to(packet, charge, path->memory);
-	for (uint32_t i = 0; i < path->delivery_count; i++) {
-		bool last = promised && !taken && i + 1 == path->delivery_count;
-		taken = delivery_enqueue(path->deliveries[i], packet, &path->ledger, anyway || last) || taken;
+	for (uint32_t i = 0; i < route->delivery_count; i++) {
+		bool last = promised && !taken && i + 1 == route->delivery_count && path->route_count == 1;
+		taken = delivery_enqueue(route->deliveries[i], packet, &path->ledger, anyway || last) || taken;
 	}
 	packet_release_acks(packet, false);
 	packet_unref(&packet);
@@ -92,16 +109,23 @@ bool pipeline_emit(void *context, struct packet *packet)
 
 bool pipeline_has_room(const struct pipeline *path)
 {
-	for (uint32_t i = 0; i < path->delivery_count; i++)
-		if (delivery_has_room(path->deliveries[i]))
-			return true;
+	for (uint32_t i = 0; i < path->route_count; i++)
+		for (uint32_t k = 0; k < path->routes[i].delivery_count; k++)
+			if (delivery_has_room(path->routes[i].deliveries[k]))
+				return true;
 	return false;
+}
+
+static bool blocks(const struct delivery *delivery)
+{
+	return delivery_must_block(delivery) && !delivery_has_room(delivery);
 }
 
 bool pipeline_blocks(const struct pipeline *path)
 {
-	for (uint32_t i = 0; i < path->delivery_count; i++)
-		if (delivery_must_block(path->deliveries[i]) && !delivery_has_room(path->deliveries[i]))
-			return true;
+	for (uint32_t i = 0; i < path->route_count; i++)
+		for (uint32_t k = 0; k < path->routes[i].delivery_count; k++)
+			if (blocks(path->routes[i].deliveries[k]))
+				return true;
 	return false;
 }

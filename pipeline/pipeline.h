@@ -8,8 +8,8 @@
 #include "pipeline/ledger.h"
 
 /*
- * One pipeline, compiled: an array of processors, the open batches, an array of destinations. Built by the
- * graph, read-only while it runs.
+ * One pipeline, compiled: an array of processors, then the routes: open batches and the destinations that get them. What
+ * the processors left goes into the open batches of every route. Built by the graph, read-only while it runs.
  */
 struct stage { /* a processor in a pipeline */
 	const struct component_factory *factory;
@@ -18,16 +18,26 @@ struct stage { /* a processor in a pipeline */
 	struct series *incoming, *outgoing;
 };
 
+/* An exporter with sending_queue.batch has a route of its own; all others share one, batched as the pipeline says. */
+struct route {
+	const struct pipeline *path;
+	bool own; /* of one exporter */
+	struct batch_settings settings;
+	struct series *batched; /* gauge: the pipeline's, or what is queued for the exporter */
+	struct delivery **deliveries;
+	uint32_t delivery_count;
+	bool waits; /* some destination has wait_for_result, or no queue */
+	struct batcher *batcher;
+};
+
 struct pipeline {
 	const char *id; /* "profiles/x" */
 	struct stage *stages;
 	uint32_t stage_count;
-	struct delivery **deliveries;
-	uint32_t delivery_count;
-	bool waits; /* some destination has wait_for_result, or no queue */
+	struct route *routes;
+	uint32_t route_count;
 	struct path_settings settings;
 	struct ledger ledger;
-	struct batcher *batcher;
 	struct memory *memory;
 };
 
@@ -41,8 +51,9 @@ void pipeline_stage_metrics(struct stage *stage, struct metrics *metrics, const 
  */
 bool pipeline_run(struct pipeline *path, struct profiles *profiles, void **scratch, struct error *err);
 
-/* The batcher's emit: hands the packet to every destination and drops the caller's reference. False: none had room. */
-bool pipeline_emit(void *path, struct packet *packet);
+/* The batcher's emit: hands the packet to every destination of the route and drops the caller's reference. False: none had
+ * room. */
+bool pipeline_emit(void *route, struct packet *packet);
 
 /* Can any destination take more? Is one full that has block_on_overflow, or that senders wait for? */
 bool pipeline_has_room(const struct pipeline *path);

@@ -70,6 +70,12 @@ void plan_init(struct plan *plan, const struct delivery_options *options)
 		.refused = metrics_series(options->metrics, &plan_refused, labels),
 		.samples_gauge = metrics_series(options->metrics, &plan_learned_samples, labels),
 	};
+	const struct queue_config *queue = &options->config->sending_queue;
+	struct batch_settings batch = queue_batching(queue);
+	if (batch.on && queue->batch.max_size) {
+		plan->batch_samples = batch.max_size;
+		plan->batch_bytes = batch.max_size ? 0 : batch.max_bytes;
+	}
 	pthread_mutex_init(&plan->lock, NULL);
 }
 
@@ -82,6 +88,12 @@ static void take(uint64_t *limit, int64_t configured)
 {
 	if (configured)
 		*limit = (uint64_t)configured;
+}
+
+static void bound(uint64_t *limit, uint64_t most)
+{
+	if (most && (!*limit || most < *limit))
+		*limit = most;
 }
 
 static uint64_t minus(uint64_t time, uint64_t by)
@@ -100,6 +112,8 @@ static struct limits configured(const struct plan *plan)
 	take(&limits.profiles, c->max_profiles);
 	take(&limits.resources, c->max_resources);
 	take(&limits.series, c->max_series);
+	bound(&limits.bytes, plan->batch_bytes);
+	bound(&limits.samples, plan->batch_samples);
 	if (c->max_age.ns)
 		limits.oldest = minus(clock_wall(), (uint64_t)c->max_age.ns);
 	if (c->max_ahead.ns)

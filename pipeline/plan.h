@@ -26,6 +26,7 @@ struct plan {
 	const struct component_factory *factory;
 	void *exporter;
 	const struct limits_config *config;
+	uint64_t batch_bytes, batch_samples; /* the exporter's own batches have no more; 0: any number */
 	struct log *log;
 	struct series *bytes_gauge, *samples_gauge, *refused;
 

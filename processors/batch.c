@@ -14,7 +14,6 @@ struct batch_config {
 
 struct batch {
 	const struct batch_config *config;
-	struct strings metadata_keys; /* in lower case, as requests carry them */
 };
 
 static char *lower(const char *text)
@@ -30,33 +29,22 @@ static bool create(void *instance, const void *settings, const struct host *host
 {
 	(void)host;
 	(void)err;
-	struct batch *self = instance;
-	self->config = settings;
-	const struct strings *keys = &self->config->metadata_keys;
-	self->metadata_keys.at = memory_array(keys->count, sizeof *self->metadata_keys.at);
-	for (size_t i = 0; i < keys->count; i++)
-		self->metadata_keys.at[self->metadata_keys.count++] = lower(keys->at[i]);
+	((struct batch *)instance)->config = settings;
 	return true;
-}
-
-static void destroy(void *instance)
-{
-	struct batch *self = instance;
-	for (size_t i = 0; i < self->metadata_keys.count; i++)
-		memory_free(self->metadata_keys.at[i]);
-	memory_free(self->metadata_keys.at);
 }
 
 static void settle(void *instance, struct path_settings *settings)
 {
-	const struct batch *self = instance;
-	settings->batching = true;
-	settings->batch_timeout = self->config->timeout;
-	settings->batch_size = (uint64_t)self->config->send_batch_size;
-	settings->batch_max_size = (uint64_t)self->config->send_batch_max_size;
-	settings->batch_max_bytes = (uint64_t)self->config->send_batch_max_bytes;
-	settings->batch_metadata_keys = self->metadata_keys;
-	settings->batch_metadata_limit = self->config->metadata_cardinality_limit;
+	const struct batch_config *c = ((const struct batch *)instance)->config;
+	settings->batch = (struct batch_settings){
+		.on = true,
+		.timeout = c->timeout,
+		.size = (uint64_t)c->send_batch_size,
+		.max_size = (uint64_t)c->send_batch_max_size,
+		.max_bytes = (uint64_t)c->send_batch_max_bytes,
+		.metadata_keys = c->metadata_keys,
+		.metadata_limit = c->metadata_cardinality_limit,
+	};
 }
 
 static bool refuse_duplicate(const char *key, struct error *err)
@@ -125,7 +113,6 @@ const struct component_factory batch_processor = {
 	.size = sizeof(struct batch),
 	.config = &table,
 	.create = create,
-	.destroy = destroy,
 	.settle = settle,
 	.once = true,
 };

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "profile/request.h"
 
-#include <string.h>
+#include <strings.h>
 
 const char *request_metadata(const struct request *request, const char *name)
 {
 	const struct metadatum *m = request ? request->metadata : NULL;
 	for (; m && m->name; m++)
-		if (strcmp(m->name, name) == 0)
+		if (strcasecmp(m->name, name) == 0)
 			return m->value;
 	return NULL;
 }

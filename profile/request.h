@@ -26,7 +26,7 @@ struct request {
 	struct ack *ack;       /* held by whoever must finish before the sender is told */
 };
 
-/* The value of a metadatum, NULL if there is none. */
+/* The value of a metadatum, NULL if there is none. The case of the name does not matter. */
 const char *request_metadata(const struct request *request, const char *name);
 
 /*

@@ -18,11 +18,6 @@
  * One exporter without a pipeline: configured from YAML in an empty working directory of its own,
  * given packets one by one. This file stands in for pipeline/delivery.c.
  */
-const struct config_table queue_table = { sizeof(struct queue_config),
-					  (const struct config_row[]){ { 0 } }, .optional = true };
-const struct config_table retry_table = { sizeof(struct retry_config),
-					  (const struct config_row[]){ { 0 } }, .optional = true };
-
 void sending_done(struct sending *sending, const struct send_result *result)
 {
 	*(struct send_result *)sending = *result;

@@ -15,7 +15,7 @@ struct fixture {
 	struct metrics *metrics;
 	struct memory memory;
 	struct ledger ledger;
-	struct path_settings settings;
+	struct batch_settings settings;
 	struct batcher *batcher;
 	struct packet *packets[16];
 	uint32_t count, stop_at;
@@ -41,8 +41,7 @@ static int setup(void **state)
 	memory_init(&f->memory, INT64_C(1) << 40, 0);
 	f->idle_bytes = 1 << 30;
 	ledger_init(&f->ledger, f->metrics, "profiles");
-	f->settings = (struct path_settings){ .batching = true, .batch_timeout = { INT64_C(3600000000000) },
-					     .batch_size = 1000000 };
+	f->settings = (struct batch_settings){ .on = true, .timeout = { INT64_C(3600000000000) }, .size = 1000000 };
 	*state = f;
 	return 0;
 }
@@ -64,7 +63,7 @@ static int teardown(void **state)
 static void begin(struct fixture *f)
 {
 	f->batcher = batcher_new(&(struct batcher_options){
-		.settings = &f->settings, .shards = 1, .loop = f->loop, .memory = &f->memory, .ledger = &f->ledger,
+		.settings = &f->settings, .shards = 1, .loop = f->loop, .memory = &f->memory, .batched = f->ledger.batched,
 		.idle_bytes = f->idle_bytes, .emit = keep, .context = f,
 	});
 }
@@ -93,7 +92,7 @@ static void add(struct fixture *f, uint32_t samples, const struct metadatum *met
 static void without_batching_every_request_leaves_at_once(void **state)
 {
 	struct fixture *f = *state;
-	f->settings.batching = false;
+	f->settings.on = false;
 	begin(f);
 	add(f, 2, NULL);
 	add(f, 3, NULL);
@@ -104,7 +103,7 @@ static void without_batching_every_request_leaves_at_once(void **state)
 static void a_batch_closes_when_it_has_send_batch_size_samples(void **state)
 {
 	struct fixture *f = *state;
-	f->settings.batch_size = 5;
+	f->settings.size = 5;
 	begin(f);
 	add(f, 4, NULL);
 	assert_int_equal(f->count, 0);
@@ -119,7 +118,7 @@ static void a_batch_closes_when_it_has_send_batch_size_samples(void **state)
 static void a_batch_closes_before_it_passes_the_maximum(void **state)
 {
 	struct fixture *f = *state;
-	f->settings.batch_max_size = 5;
+	f->settings.max_size = 5;
 	begin(f);
 	add(f, 4, NULL);
 	add(f, 2, NULL);
@@ -138,7 +137,7 @@ static void a_batch_closes_before_its_bytes_pass_the_maximum(void **state)
 	batcher_flush(f->batcher);
 	size_t one = f->packets[0]->otlp.len;
 	batcher_unref(&f->batcher);
-	f->settings.batch_max_bytes = one + 10;
+	f->settings.max_bytes = one + 10;
 	begin(f);
 	add(f, 100, NULL);
 	add(f, 100, NULL);
@@ -149,7 +148,7 @@ static void a_batch_closes_before_its_bytes_pass_the_maximum(void **state)
 static void an_old_batch_closes_by_itself(void **state)
 {
 	struct fixture *f = *state;
-	f->settings.batch_timeout.ns = 1000000;
+	f->settings.timeout.ns = 1000000;
 	f->stop_at = 1;
 	begin(f);
 	add(f, 1, NULL);
@@ -157,13 +156,30 @@ static void an_old_batch_closes_by_itself(void **state)
 	assert_int_equal(f->count, 1);
 }
 
+static void a_batch_closes_when_it_has_so_many_bytes(void **state)
+{
+	struct fixture *f = *state;
+	f->settings.size = 1; /* does not matter then */
+	begin(f);
+	add(f, 100, NULL);
+	uint64_t one = f->packets[0]->otlp.len;
+	batcher_unref(&f->batcher);
+	f->settings.bytes = one * 2;
+	begin(f);
+	for (int i = 0; i < 8 && f->count < 2; i++)
+		add(f, 100, NULL);
+	assert_int_equal(f->count, 2);
+	assert_true(f->packets[1]->otlp.len >= one * 2);
+	assert_true(f->packets[1]->otlp.len < one * 4);
+}
+
 static void tenants_never_share_a_batch(void **state)
 {
 	struct fixture *f = *state;
-	char *keys[] = { (char *)"x-tenant" };
+	char *keys[] = { (char *)"X-Tenant" };
 	const struct metadatum a[] = { { "x-tenant", "a" }, { 0 } }, b[] = { { "x-tenant", "b" }, { 0 } };
-	f->settings.batch_metadata_keys = (struct strings){ keys, 1 };
-	f->settings.batch_metadata_limit = 10;
+	f->settings.metadata_keys = (struct strings){ keys, 1 };
+	f->settings.metadata_limit = 10;
 	begin(f);
 	add(f, 1, a);
 	add(f, 2, b);
@@ -181,8 +197,8 @@ static void beyond_the_limit_of_tenants_the_oldest_batch_closes(void **state)
 {
 	struct fixture *f = *state;
 	char *keys[] = { (char *)"x-tenant" };
-	f->settings.batch_metadata_keys = (struct strings){ keys, 1 };
-	f->settings.batch_metadata_limit = 2;
+	f->settings.metadata_keys = (struct strings){ keys, 1 };
+	f->settings.metadata_limit = 2;
 	begin(f);
 	for (char name[2] = "a"; name[0] <= 'd'; name[0]++)
 		add(f, (uint32_t)(name[0] - 'a' + 1), (const struct metadatum[]){ { "x-tenant", name }, { 0 } });
@@ -205,7 +221,7 @@ static void after_a_flush_nothing_stays_open(void **state)
 static void without_a_timeout_every_request_leaves_at_once(void **state)
 {
 	struct fixture *f = *state;
-	f->settings.batch_timeout.ns = 0;
+	f->settings.timeout.ns = 0;
 	begin(f);
 	add(f, 2, NULL);
 	assert_int_equal(f->count, 1);
@@ -214,7 +230,7 @@ static void without_a_timeout_every_request_leaves_at_once(void **state)
 static void without_a_size_every_request_leaves_at_once(void **state)
 {
 	struct fixture *f = *state;
-	f->settings.batch_size = 0;
+	f->settings.size = 0;
 	begin(f);
 	add(f, 2, NULL);
 	assert_int_equal(f->count, 1);
@@ -223,7 +239,7 @@ static void without_a_size_every_request_leaves_at_once(void **state)
 static void a_request_that_no_destination_takes_is_told_so(void **state)
 {
 	struct fixture *f = *state;
-	f->settings.batching = false;
+	f->settings.on = false;
 	f->full = true;
 	begin(f);
 	assert_int_equal(add_as(f, 2, NULL), BATCHER_LOST);
@@ -235,8 +251,8 @@ static void empty_batches_keep_no_more_than_their_share(void **state)
 {
 	struct fixture *f = *state;
 	char *keys[] = { (char *)"x-tenant" };
-	f->settings.batch_metadata_keys = (struct strings){ keys, 1 };
-	f->settings.batch_metadata_limit = 20;
+	f->settings.metadata_keys = (struct strings){ keys, 1 };
+	f->settings.metadata_limit = 20;
 	f->idle_bytes = 100 << 10;
 	begin(f);
 	for (char name[2] = "a"; name[0] < 'a' + 10; name[0]++)
@@ -257,6 +273,7 @@ int main(void)
 		TEST(a_batch_closes_before_it_passes_the_maximum),
 		TEST(a_batch_closes_before_its_bytes_pass_the_maximum),
 		TEST(an_old_batch_closes_by_itself),
+		TEST(a_batch_closes_when_it_has_so_many_bytes),
 		TEST(tenants_never_share_a_batch),
 		TEST(beyond_the_limit_of_tenants_the_oldest_batch_closes),
 		TEST(after_a_flush_nothing_stays_open),

@@ -18,6 +18,7 @@ struct fixture {
 	struct log log;
 	struct memory memory;
 	struct pipeline pipeline;
+	struct route route; /* of it */
 	struct pipeline *pipelines[2];
 	struct workers *workers;
 	struct gate *gate;
@@ -106,6 +107,9 @@ static int setup(void **state)
 	f->metrics = metrics_new();
 	memory_init(&f->memory, 8 << 20, 0);
 	f->pipeline.id = "profiles";
+	f->pipeline.routes = &f->route;
+	f->pipeline.route_count = 1;
+	f->route.path = &f->pipeline;
 	ledger_init(&f->pipeline.ledger, f->metrics, "profiles");
 	f->pipelines[0] = f->pipelines[1] = &f->pipeline;
 	f->workers = start_workers(f);
@@ -115,15 +119,15 @@ static int setup(void **state)
 
 static void make_batcher(struct fixture *f)
 {
-	f->pipeline.batcher = batcher_new(&(struct batcher_options){
-		.settings = &f->pipeline.settings, .shards = 1, .loop = f->loop, .memory = &f->memory,
-		.ledger = &f->pipeline.ledger, .hold_acks = f->hold, .emit = keep, .context = f });
+	f->route.batcher = batcher_new(&(struct batcher_options){
+		.settings = &f->route.settings, .shards = 1, .loop = f->loop, .memory = &f->memory,
+		.batched = f->pipeline.ledger.batched, .hold_acks = f->hold, .emit = keep, .context = f });
 }
 
 /* pipelines 0: admission does not ask destinations, of which there are none here. */
 static void open_gate(struct fixture *f, uint32_t pipelines)
 {
-	if (!f->pipeline.batcher)
+	if (!f->route.batcher)
 		make_batcher(f);
 	f->gate = gate_new(&(struct gate_options){
 		.receiver = "fake", .paths = f->pipelines, .pipeline_count = pipelines, .memory = &f->memory,
@@ -153,7 +157,7 @@ static int teardown(void **state)
 	struct fixture *f = *state;
 	workers_stop(&f->workers);
 	gate_unref(&f->gate);
-	batcher_unref(&f->pipeline.batcher);
+	batcher_unref(&f->route.batcher);
 	assert_int_equal(f->memory.charged, 0);
 	loop_unref(&f->loop);
 	metrics_unref(&f->metrics);
@@ -375,8 +379,9 @@ static bool admitted(struct fixture *f, uint32_t pipelines, bool blocks)
 		{ .sending_queue = { .present = { true }, .num_consumers = 1, .queue_size = 1, .block_on_overflow = blocks } },
 		{ .sending_queue = { .present = { true }, .num_consumers = 1, .queue_size = 1 } },
 	};
-	struct pipeline paths[2] = { { .deliveries = f->deliveries, .delivery_count = pipelines == 1 ? 2 : 1 },
-				     { .deliveries = f->deliveries + 1, .delivery_count = 1 } };
+	struct route routes[2] = { { .deliveries = f->deliveries, .delivery_count = pipelines == 1 ? 2 : 1 },
+				   { .deliveries = f->deliveries + 1, .delivery_count = 1 } };
+	struct pipeline paths[2] = { { .routes = &routes[0], .route_count = 1 }, { .routes = &routes[1], .route_count = 1 } };
 	struct fake fake = fake_request(0);
 	struct error err;
 	struct packet *packet = packet_new(10, 0);

@@ -154,9 +154,9 @@ static void stop_exporter(void *self)
 static void settle(void *self, struct path_settings *settings)
 {
 	(void)self;
-	settings->batching = true;
-	settings->batch_timeout.ns = INT64_C(3600000000000);
-	settings->batch_size = 1000000;
+	settings->batch.on = true;
+	settings->batch.timeout.ns = INT64_C(3600000000000);
+	settings->batch.size = 1000000;
 }
 
 static const struct config_row rows[] = { { 0 } };

@@ -17,9 +17,9 @@ static struct path_settings settle(const struct component_factory *factory, cons
 	struct path_settings settings = { 0 };
 	policy_must_open(&policy, factory, yaml);
 	factory->settle(policy.self, &settings);
-	assert_true(settings.batch_metadata_keys.count < 3);
-	for (size_t i = 0; i < settings.batch_metadata_keys.count; i++)
-		assert_string_equal(settings.batch_metadata_keys.at[i], i ? "other" : "x-tenant");
+	assert_true(settings.batch.metadata_keys.count < 3);
+	for (size_t i = 0; i < settings.batch.metadata_keys.count; i++)
+		assert_string_equal(settings.batch.metadata_keys.at[i], i ? "other" : "X-Tenant");
 	policy_close(&policy);
 	return settings;
 }
@@ -37,13 +37,13 @@ static void batch_has_the_collectors_defaults(void **state)
 {
 	(void)state;
 	struct path_settings s = settle(&batch_processor, "{}");
-	assert_true(s.batching);
-	assert_int_equal(s.batch_timeout.ns, 200000000);
-	assert_int_equal(s.batch_size, 8192);
-	assert_int_equal(s.batch_max_size, 0);
-	assert_int_equal(s.batch_max_bytes, 3 << 20);
-	assert_int_equal(s.batch_metadata_limit, 1000);
-	assert_int_equal(s.batch_metadata_keys.count, 0);
+	assert_true(s.batch.on);
+	assert_int_equal(s.batch.timeout.ns, 200000000);
+	assert_int_equal(s.batch.size, 8192);
+	assert_int_equal(s.batch.max_size, 0);
+	assert_int_equal(s.batch.max_bytes, 3 << 20);
+	assert_int_equal(s.batch.metadata_limit, 1000);
+	assert_int_equal(s.batch.metadata_keys.count, 0);
 }
 
 static void batch_takes_its_keys(void **state)
@@ -53,12 +53,12 @@ static void batch_takes_its_keys(void **state)
 					"{timeout: 1s, send_batch_size: 10, send_batch_max_size: 20, "
 					"metadata_keys: [X-Tenant, other], send_batch_max_bytes: 5, "
 					"metadata_cardinality_limit: 7}");
-	assert_int_equal(s.batch_timeout.ns, 1000000000);
-	assert_int_equal(s.batch_size, 10);
-	assert_int_equal(s.batch_max_size, 20);
-	assert_int_equal(s.batch_max_bytes, 5);
-	assert_int_equal(s.batch_metadata_limit, 7);
-	assert_int_equal(s.batch_metadata_keys.count, 2);
+	assert_int_equal(s.batch.timeout.ns, 1000000000);
+	assert_int_equal(s.batch.size, 10);
+	assert_int_equal(s.batch.max_size, 20);
+	assert_int_equal(s.batch.max_bytes, 5);
+	assert_int_equal(s.batch.metadata_limit, 7);
+	assert_int_equal(s.batch.metadata_keys.count, 2);
 }
 
 static void batch_refuses_what_the_collector_refuses(void **state)

@@ -35,7 +35,8 @@ void policy_close(struct policy *policy)
 {
 	if (policy->factory->scratch_fini)
 		policy->factory->scratch_fini(policy->self, policy->scratch);
-	policy->factory->destroy(policy->self);
+	if (policy->factory->destroy)
+		policy->factory->destroy(policy->self);
 	config_release(policy->factory->config, policy->config);
 	node_unref(&policy->tree);
 	metrics_unref(&policy->host.metrics);
