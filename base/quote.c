@@ -2,6 +2,9 @@
 #include "base/quote.h"
 
 #include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
 
 static size_t sequence_length(uint8_t lead)
 {
@@ -100,4 +103,16 @@ bool quote_plain(struct bytes *out, const void *text, size_t len)
 		return true;
 	out->len = mark;
 	return false;
+}
+
+char *quote_place(const char *place)
+{
+	const char *scheme_end = strstr(place, "://");
+	if (!scheme_end)
+		return memory_text(place);
+	const char *host = scheme_end + strlen("://");
+	size_t authority = strcspn(host, "/?#");
+	const char *at = memrchr(host, '@', authority);
+	const char *rest = at ? at + 1 : host;
+	return memory_format("%.*s%.*s", (int)(host - place), place, (int)strcspn(rest, "?#"), rest);
 }

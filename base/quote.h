@@ -20,6 +20,10 @@ bool quote_json(struct bytes *out, const void *text, size_t len);
 /* The same escapes without the quotes; quotes and backslashes stay as they are. */
 bool quote_plain(struct bytes *out, const void *text, size_t len);
 
+/* A place as errors may name it: of a URL without user, password, query and fragment, which may be secret; anything else
+ * as it is. Freed by the caller. */
+char *quote_place(const char *place);
+
 /* Length of the UTF-8 sequence at the front of len > 0 bytes, 0 if there is none; code gets its
  * number. */
 size_t quote_utf8(const void *text, size_t len, uint32_t *code);

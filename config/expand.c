@@ -86,18 +86,19 @@ static char *read_reference(struct expansion *e, const struct node *at, const st
 	struct error why = { 0 };
 	struct bytes text;
 	bytes_init(&text, SOURCE_MAX);
-	char *uri = reference_uri(reference, len), *copy = NULL;
+	char *uri = reference_uri(reference, len), *shown = quote_place(uri), *copy = NULL;
 	if (strchr(uri, '$'))
 		error_set(&why, ERROR_CONFIG,
-			  "the uri \"%.100s\" contains unsupported characters ('$')", uri);
+			  "the uri \"%.100s\" contains unsupported characters ('$')", shown);
 	else if (source_read(e->reader, uri, &text, unset, &why) && !is_text(&text))
-		error_set(&why, ERROR_CONFIG, "the text of \"%.100s\" is not UTF-8", uri);
+		error_set(&why, ERROR_CONFIG, "the text of \"%.100s\" is not UTF-8", shown);
 	e->bytes += text.len;
 	if (why.kind != ERROR_NONE)
 		fail(e, at, v, why.text);
 	else
 		copy = memory_text_of(text.at, text.len);
 	memory_free(uri);
+	memory_free(shown);
 	bytes_fini(&text);
 	return copy;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/quote.h"
 #include "config/expand.h"
 #include "config/source.h"
 
@@ -108,7 +109,8 @@ static bool load_location(struct node *root, struct source_reader *reader, const
 	bytes_init(&text, SOURCE_MAX);
 	char *uri = source_scheme(location) ? memory_text(location)
 					    : memory_format("file:%s", location);
-	char *name = source_name(uri);
+	char *given = source_name(uri), *name = quote_place(given);
+	memory_free(given);
 	bool ok =
 		source_read(reader, uri, &text, &unset, err) && merge_text(root, name, &text, err);
 	memory_free(name);

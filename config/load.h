@@ -2,11 +2,12 @@
 #ifndef CONFIG_LOAD_H
 #define CONFIG_LOAD_H
 
+#include "base/bytes.h"
 #include "config/node.h"
 
 /*
  * Sources -> one tree, as the Collector's confmap does it: every --config location (file:, env:,
- * yaml:, or a plain path; http: and https: are refused with a message), merged left to right (maps
+ * yaml:, http:, https:, or a plain path), merged left to right (maps
  * deep, lists and scalars replaced, a later null wipes), then the --set items, then ${env:X}, ${X},
  * ${X:-default},
  * ${file:...}, ${yaml:...} expanded, $$ -> $. At most 1000 expansions; files at most 16 MiB; depth
@@ -19,6 +20,8 @@ struct config_sources {
 	size_t set_count;
 	/* Told once per unset environment variable without default; may be NULL. */
 	void (*unset)(void *context, const char *variable);
+	/* Appends what is behind an http or https URL; NULL: that is refused. */
+	bool (*fetch)(void *context, const char *url, struct bytes *out, struct error *err);
 	void *context;
 };
 

@@ -109,16 +109,11 @@ static bool read_yaml(struct source_reader *reader, const char *text, struct byt
 	       error_set(err, ERROR_CONFIG, "yaml: larger than 16 MiB");
 }
 
-static bool refuse_http(struct source_reader *reader, const char *rest, struct bytes *out,
-			bool *unset, struct error *err)
+static bool read_url(struct source_reader *reader, const char *uri, struct bytes *out, struct error *err)
 {
-	(void)reader;
-	(void)rest;
-	(void)out;
-	(void)unset;
-	return error_set(
-		err, ERROR_CONFIG,
-		"configuration is not loaded over http or https: fetch it to a file first");
+	if (reader->sources->fetch)
+		return reader->sources->fetch(reader->sources->context, uri, out, err);
+	return error_set(err, ERROR_CONFIG, "nothing is loaded over http or https here");
 }
 
 static const struct {
@@ -126,9 +121,13 @@ static const struct {
 	bool (*read)(struct source_reader *reader, const char *rest, struct bytes *out, bool *unset,
 		     struct error *err);
 } schemes[] = {
-	{ "env", read_env },     { "file", read_file },    { "yaml", read_yaml },
-	{ "http", refuse_http }, { "https", refuse_http },
+	{ "env", read_env }, { "file", read_file }, { "yaml", read_yaml },
 };
+
+static bool is_url(const char *uri, size_t scheme)
+{
+	return (scheme == 4 && !memcmp(uri, "http", 4)) || (scheme == 5 && !memcmp(uri, "https", 5));
+}
 
 bool source_read(struct source_reader *reader, const char *uri, struct bytes *out, bool *unset,
 		 struct error *err)
@@ -137,6 +136,8 @@ bool source_read(struct source_reader *reader, const char *uri, struct bytes *ou
 	for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++)
 		if (strlen(schemes[i].scheme) == len && memcmp(schemes[i].scheme, uri, len) == 0)
 			return schemes[i].read(reader, uri + len + 1, out, unset, err);
+	if (is_url(uri, len))
+		return read_url(reader, uri, out, err);
 	return error_set(err, ERROR_CONFIG, "unsupported scheme on URI \"%.100s\"", uri);
 }
 

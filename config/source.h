@@ -6,8 +6,8 @@
 #include "config/load.h"
 
 /*
- * Where configuration text comes from: env:NAME[:-default], file:PATH, yaml:TEXT. http: and https:
- * are known and refused.
+ * Where configuration text comes from: env:NAME[:-default], file:PATH, yaml:TEXT, and http: and
+ * https: URLs, which whoever loads the configuration fetches.
  */
 struct source_reader {
 	const struct config_sources *sources; /* for its callback */

@@ -3,8 +3,12 @@
 
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/quote.h"
+#include "net/http_client.h"
 
 #include <string.h>
+
+#define FETCH_NS (30 * UINT64_C(1000000000))
 
 static size_t count(const char *const *list)
 {
@@ -145,6 +149,22 @@ static void warn_unset(void *context, const char *variable)
 	log_warn(context, "Configuration references unset environment variable", log_text("name", variable));
 }
 
+/* Once at start: a server that is slow must not keep us from saying so. */
+static bool fetch(void *context, const char *url, struct bytes *out, struct error *err)
+{
+	int status = 0;
+	char *shown = quote_place(url);
+	(void)context;
+	bool ok = http_call(&(struct http_call){ .url = url, .timeout_ns = FETCH_NS }, &status, out, err);
+	if (!ok)
+		error_prefix(err, "unable to fetch \"%.200s\"", shown);
+	else if (status != 200)
+		ok = error_set(err, ERROR_CONFIG, "failed to load resource from uri \"%.200s\". status code: %d", shown,
+			       status);
+	memory_free(shown);
+	return ok;
+}
+
 struct node *options_load(const struct options *o, struct error *err)
 {
 	struct log log = { 0 };
@@ -158,6 +178,7 @@ struct node *options_load(const struct options *o, struct error *err)
 		.sets = o->sets,
 		.set_count = count(o->sets),
 		.unset = warn_unset,
+		.fetch = fetch,
 		.context = &log,
 	}, err);
 }

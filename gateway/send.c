@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gateway/commands.h"
 
+#include "base/memory.h"
+#include "base/quote.h"
 #include "gateway/files.h"
 #include "net/http_client.h"
 
@@ -20,19 +22,12 @@ static bool is_url(const char *place)
 	return strstr(place, "://") != NULL;
 }
 
-/* A place as errors name it: of a URL without user, password and query, which may be secret. */
-static const char *shown(const char *place)
+static bool fail_at(const char *place, struct error *err)
 {
-	static char text[1000];
-	const char *host = strstr(place, "://");
-	if (!host)
-		return place;
-	host += 3;
-	size_t len = strcspn(host, "?#"), authority = strcspn(host, "/?#");
-	const char *at = memrchr(host, '@', authority);
-	size_t skip = at ? (size_t)(at + 1 - host) : 0;
-	snprintf(text, sizeof text, "%.*s%.*s", (int)(host - place), place, (int)(len - skip), host + skip);
-	return text;
+	char *shown = quote_place(place);
+	error_prefix(err, "%s", shown);
+	memory_free(shown);
+	return false;
 }
 
 static bool check_status(const char *url, int status, const struct bytes *reply, struct error *err)
@@ -42,8 +37,8 @@ static bool check_status(const char *url, int status, const struct bytes *reply,
 	size_t len = reply->len < 200 ? reply->len : 200;
 	while (len && (reply->at[len - 1] == '\n' || reply->at[len - 1] == '\r'))
 		len--;
-	return error_set(err, ERROR_INVALID, "%s: status %d: %.*s", shown(url), status, (int)len,
-			 len ? (char *)reply->at : "");
+	error_set(err, ERROR_INVALID, "status %d: %.*s", status, (int)len, len ? (char *)reply->at : "");
+	return fail_at(url, err);
 }
 
 static bool take(const char *from, struct bytes *body, struct error *err)
@@ -52,7 +47,7 @@ static bool take(const char *from, struct bytes *body, struct error *err)
 	if (!is_url(from))
 		return files_read(from, body, err);
 	if (!http_call(&(struct http_call){ .url = from, .timeout_ns = TIMEOUT_NS }, &status, body, err))
-		return error_prefix(err, "%s", shown(from));
+		return fail_at(from, err);
 	return check_status(from, status, body, err);
 }
 
@@ -66,7 +61,7 @@ static bool post(const char *url, struct view body, long times, struct error *er
 		reply.len = 0;
 		const struct http_call call = { .url = url, .body = body, .timeout_ns = TIMEOUT_NS };
 		ok = http_call(&call, &status, &reply, err) ? check_status(url, status, &reply, err) :
-							      error_prefix(err, "%s", shown(url));
+							      fail_at(url, err);
 	}
 	bytes_fini(&reply);
 	return ok;

@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "base/memory.h"
 #include "base/quote.h"
 
 static void texts_become_json(void **state)
@@ -62,12 +63,31 @@ static void texts_are_cut_between_sequences(void **state)
 		assert_int_equal(quote_fit(text, 7, max), fits[max]);
 }
 
+static void of_a_url_only_what_is_no_secret_is_shown(void **state)
+{
+	static const char *const cases[][2] = {
+		{ "out/a.pb.gz", "out/a.pb.gz" },
+		{ "http://host:1/x", "http://host:1/x" },
+		{ "http://user:secret@host/a/b?token=secret#secret", "http://host/a/b" },
+		{ "https://host?secret@x", "https://host" },
+		{ "https://secret@secret@host/a@b", "https://host/a@b" },
+		{ "http://", "http://" },
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		char *shown = quote_place(cases[i][0]);
+		assert_string_equal(shown, cases[i][1]);
+		memory_free(shown);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(texts_become_json),
 		cmocka_unit_test(a_full_buffer_stays_as_it_was),
 		cmocka_unit_test(texts_are_cut_between_sequences),
+		cmocka_unit_test(of_a_url_only_what_is_no_secret_is_shown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -88,7 +88,7 @@ static void later_sources_win(void **state)
 		{ "yaml:{a: 1}", "yaml:[1]",
 		  "yaml:1:1: retrieved value (type=[]interface {}) cannot be used as a Conf" },
 		{ "yaml:{a: 1}", "https://example.com/x",
-		  "configuration is not loaded over http or https: fetch it to a file first" },
+		  "nothing is loaded over http or https here" },
 		{ "yaml:{a: 1}", "s3:bucket", "unsupported scheme on URI \"s3:bucket\"" },
 		{ "yaml:{a: 1}", "/nonexistent/x.yaml",
 		  "unable to read the file file:/nonexistent/x.yaml: No such file or directory" },
@@ -186,8 +186,7 @@ static void bad_references_are_refused(void **state)
 		  "^[a-zA-Z_][a-zA-Z0-9_]*$" },
 		{ "a: ${s3:x}", "yaml:1:1: a: unsupported scheme on URI \"s3:x\"" },
 		{ "a: ${http://x/y}",
-		  "yaml:1:1: a: configuration is not loaded over http or https: fetch it "
-		  "to a file first" },
+		  "yaml:1:1: a: nothing is loaded over http or https here" },
 		{ "a: ${env:A$B}",
 		  "yaml:1:1: a: the uri \"env:A$B\" contains unsupported characters ('$')" },
 		{ "a: ${env:PC_SELF}", "yaml:1:1: a: too many recursive expansions" },
