@@ -372,8 +372,8 @@ static void print_row(struct printer *p, const struct config_row *row, const cha
 		print_items(p, row, (const void *)member);
 	} else if (row->type == CONFIG_STRINGS) {
 		print_strings(p, (const void *)member);
-	} else if (row->type == CONFIG_ANY && any->kind == ANY_STRINGS) {
-		print_strings(p, &any->strings);
+	} else if (row->type == CONFIG_ANY && any->kind == ANY_TREE) {
+		print_node(p, any->tree, false);
 	} else if (row->type == CONFIG_PAIRS) {
 		print_pairs(p, (const void *)member);
 	} else if (row->type == CONFIG_NODE) {

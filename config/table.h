@@ -74,15 +74,15 @@ enum config_type {
 	CONFIG_TABLE,    /* a nested struct */
 	CONFIG_LIST,     /* struct config_items: a list of structs */
 	CONFIG_MAP,      /* struct config_items: a map of name -> struct */
-	CONFIG_ANY       /* struct config_any: a scalar of any type, for attribute values */
+	CONFIG_ANY       /* struct config_any: a scalar, list or map of any types, for attribute values */
 };
 
 struct config_any {
-	enum { ANY_ABSENT, ANY_STRING, ANY_INT, ANY_DOUBLE, ANY_BOOL, ANY_STRINGS } kind;
+	enum { ANY_ABSENT, ANY_STRING, ANY_INT, ANY_DOUBLE, ANY_BOOL, ANY_TREE } kind;
 	char *text;
 	int64_t integer; /* also the bool */
 	double number;
-	struct strings strings;
+	const struct node *tree; /* a list or map; borrowed */
 };
 
 struct config_items {

@@ -267,15 +267,12 @@ static bool bind_node(const struct value_spot *spot, void *member)
 static bool bind_any(const struct value_spot *spot, void *member)
 {
 	struct config_any *any = member;
-	if (spot->node->kind == NODE_LIST) {
-		any->kind = ANY_STRINGS;
-		return bind_strings(spot, &any->strings);
-	}
 	if (is_unset(spot))
 		return true;
-	if (spot->node->kind != NODE_SCALAR)
-		return value_error(spot, "expected a scalar or a list of strings, got %s",
-				   scalar_type_name(spot->node));
+	if (spot->node->kind != NODE_SCALAR) {
+		*any = (struct config_any){ .kind = ANY_TREE, .tree = spot->node };
+		return true;
+	}
 	struct scalar s = scalar_of(spot->node);
 	switch (s.kind) {
 	case SCALAR_INT:
@@ -345,7 +342,6 @@ void value_release(enum config_type type, void *member)
 		break;
 	case CONFIG_ANY:
 		memory_free(any->text);
-		release_strings(&any->strings);
 		*any = (struct config_any){ 0 };
 		break;
 	default:

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/digest.h"
 #include "base/memory.h"
+#include "config/scalar.h"
 #include "pipeline/component.h"
 #include "processors/resource_actions.h"
 #include "processors/value.h"
@@ -11,6 +12,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <strings.h>
 
 /*
  * The Collector's `resource` processor: a list of actions on the attributes of each resource, in order. A key
@@ -103,44 +105,81 @@ static void put(struct edit *e, uint32_t attribute)
 	e->resource->changed = 1;
 }
 
-static struct attribute array_of(struct profiles *p, const struct strings *strings)
+static struct attribute text_of(struct profiles *p, const char *text)
 {
-	struct attribute a = { .type = VALUE_ARRAY };
-	if (!profiles_room(p, &p->attributes, strings->count))
+	return (struct attribute){ .type = VALUE_STRING, .string = profiles_text_new(p, text, strlen(text)) };
+}
+
+static struct attribute integer_of(int64_t integer)
+{
+	struct attribute a = { .type = VALUE_INT };
+	attribute_set_integer(&a, integer);
+	return a;
+}
+
+static struct attribute number_of(double number)
+{
+	struct attribute a = { .type = VALUE_DOUBLE };
+	attribute_set_number(&a, number);
+	return a;
+}
+
+static struct attribute bool_of(bool truth)
+{
+	return (struct attribute){ .type = VALUE_BOOL, .boolean = truth };
+}
+
+static struct attribute scalar_value(struct profiles *p, const struct node *node)
+{
+	struct scalar s = scalar_of(node);
+	switch (s.kind) {
+	case SCALAR_INT:
+		return integer_of(s.integer);
+	case SCALAR_FLOAT:
+		return number_of(s.number);
+	case SCALAR_BOOL:
+		return bool_of(s.truth);
+	default:
+		return text_of(p, node->text);
+	}
+}
+
+/* Children stand side by side, and what they hold behind them. resource_actions.c has seen to the depth. */
+static struct attribute tree_value(struct profiles *p, const struct node *node)
+{
+	if (node->kind == NODE_NULL)
+		return (struct attribute){ .type = VALUE_EMPTY };
+	if (node->kind == NODE_SCALAR)
+		return scalar_value(p, node);
+	struct attribute a = { .type = node->kind == NODE_LIST ? VALUE_ARRAY : VALUE_KVLIST };
+	if (!profiles_room(p, &p->attributes, node->count))
 		return a;
-	a.children = (struct list){ p->attributes.count, (uint32_t)strings->count };
-	p->attributes.count += (uint32_t)strings->count;
-	for (uint32_t i = 0; i < a.children.count; i++) {
-		uint32_t text = profiles_text_new(p, strings->at[i], strlen(strings->at[i]));
-		p->attributes.at[a.children.first + i] =
-			(struct attribute){ .type = VALUE_STRING, .string = text };
+	a.children = (struct list){ p->attributes.count, (uint32_t)node->count };
+	p->attributes.count += (uint32_t)node->count;
+	memset(&p->attributes.at[a.children.first], 0, node->count * sizeof *p->attributes.at);
+	for (uint32_t i = 0; i < a.children.count && !p->over_cap; i++) {
+		struct attribute child = tree_value(p, node->children[i]);
+		const char *key = node->children[i]->key;
+		child.key = a.type == VALUE_KVLIST ? profiles_text_new(p, key, strlen(key)) : 0;
+		p->attributes.at[a.children.first + i] = child;
 	}
 	return a;
 }
 
 static struct attribute constant_of(struct profiles *p, const struct config_any *value)
 {
-	struct attribute a = { 0 };
 	switch (value->kind) {
 	case ANY_INT:
-		a.type = VALUE_INT;
-		attribute_set_integer(&a, value->integer);
-		break;
+		return integer_of(value->integer);
 	case ANY_BOOL:
-		a.type = VALUE_BOOL;
-		a.boolean = value->integer != 0;
-		break;
+		return bool_of(value->integer != 0);
 	case ANY_DOUBLE:
-		a.type = VALUE_DOUBLE;
-		attribute_set_number(&a, value->number);
-		break;
-	case ANY_STRINGS:
-		return array_of(p, &value->strings);
+		return number_of(value->number);
+	case ANY_TREE:
+		return tree_value(p, value->tree);
 	default:
-		a.type = VALUE_STRING;
-		a.string = profiles_text_new(p, value->text, strlen(value->text));
+		return text_of(p, value->text);
 	}
-	return a;
 }
 
 /* All values of a header, joined with ";"; false if there is none. */
@@ -149,7 +188,7 @@ static bool join_metadata(const struct request *request, const char *name, struc
 	bool found = false;
 	const struct metadatum *m = request ? request->metadata : NULL;
 	for (; m && m->name; m++) {
-		if (strcmp(m->name, name) != 0)
+		if (strcasecmp(m->name, name) != 0)
 			continue;
 		if (found)
 			bytes_add_text(out, ";");

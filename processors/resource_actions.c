@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "processors/resource_actions.h"
-#include "base/memory.h"
+#include "config/node.h"
+#include "profile/profiles.h"
 
-#include <ctype.h>
 #include <string.h>
 #include <strings.h>
 
@@ -17,7 +17,7 @@ static const struct config_row rows[] = {
 		   .help = "`insert` (if absent), `update` (if present), `upsert`, `delete`, `hash` "
 			   "(SHA-256 in hex), `extract` or `convert`."),
 	CONFIG_ROW(struct resource_action_config, value, .key = "value",
-		   .help = "For insert, update, upsert: a text, a number or a boolean."),
+		   .help = "For insert, update, upsert: a text, a number, a boolean, or a list or map of them."),
 	CONFIG_ROW(struct resource_action_config, from_attribute, .key = "from_attribute",
 		   .help = "Instead of `value`: another attribute of the resource; if it is absent, "
 			   "nothing is done."),
@@ -92,11 +92,18 @@ static void init_context(struct resource_action *action, const char *from)
 		/* Without prefix it is metadata too, as in the Collector. */
 		bool prefixed = strncmp(from, metadata, sizeof metadata - 1) == 0;
 		action->source = SOURCE_METADATA;
-		action->lower = memory_text(prefixed ? from + sizeof metadata - 1 : from);
-		for (char *c = action->lower; *c; c++)
-			*c = (char)tolower((unsigned char)*c);
-		action->from = action->lower;
+		action->from = prefixed ? from + sizeof metadata - 1 : from;
 	}
+}
+
+static int depth_of(const struct node *node)
+{
+	int deepest = 0;
+	for (size_t i = 0; i < node->count; i++) {
+		int depth = depth_of(node->children[i]);
+		deepest = depth > deepest ? depth : deepest;
+	}
+	return deepest + (node->kind == NODE_LIST || node->kind == NODE_MAP);
 }
 
 static bool init_setter(const struct draft *d, struct resource_action *action)
@@ -118,6 +125,8 @@ static bool init_setter(const struct draft *d, struct resource_action *action)
 		return REFUSE(d, ". Field \"from_context\" knows \"auth.subject\" only, at the %zu-th "
 				 "actions",
 			      d->index);
+	if (c->value.kind == ANY_TREE && depth_of(c->value.tree) > VALUE_DEPTH_MAX)
+		return REFUSE(d, ". Field \"value\" is nested deeper than %d at the %zu-th actions", VALUE_DEPTH_MAX, d->index);
 	action->source = given(c->from_attribute) ? SOURCE_ATTRIBUTE : SOURCE_VALUE;
 	action->from = c->from_attribute;
 	action->value = &c->value;
@@ -217,5 +226,4 @@ bool resource_action_init(struct resource_action *action, const struct resource_
 void resource_action_fini(struct resource_action *action)
 {
 	regex_unref(&action->pattern);
-	memory_free(action->lower);
 }

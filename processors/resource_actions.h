@@ -33,8 +33,7 @@ struct resource_action {
 	enum resource_source source;     /* of insert, update, upsert */
 	const char *key;                 /* may be NULL for delete and hash */
 	const struct config_any *value;
-	const char *from;                /* attribute, or metadata in lower case */
-	char *lower;                     /* owns `from` of SOURCE_METADATA */
+	const char *from;                /* attribute, or metadata in any case */
 	struct regex *pattern;
 };
 

@@ -120,6 +120,37 @@ static void values_keep_their_types(void **state)
 	assert_true(tables_reach(&p, "y"));
 }
 
+static const struct attribute *child(const struct attribute *a, uint32_t i)
+{
+	assert_true(i < a->children.count);
+	return &p.attributes.at[a->children.first + i];
+}
+
+static void lists_and_maps_keep_theirs(void **state)
+{
+	(void)state;
+	open_policy("attributes: [{key: l, value: [1, x, [], 2.5, {k: true}], action: insert},"
+		    "{key: m, value: {a: 1, b: {c: [y, ~]}}, action: insert}]");
+	run();
+	const struct attribute *l = get("l"), *m = get("m");
+	assert_int_equal(l->type, VALUE_ARRAY);
+	assert_int_equal(l->children.count, 5);
+	assert_int_equal(attribute_integer(child(l, 0)), 1);
+	assert_true(view_is(string_view(&p, child(l, 1)->string), "x"));
+	assert_int_equal(child(l, 2)->type, VALUE_ARRAY);
+	assert_int_equal(child(l, 2)->children.count, 0);
+	assert_true(attribute_number(child(l, 3)) == 2.5);
+	assert_int_equal(child(l, 4)->type, VALUE_KVLIST);
+	assert_true(view_is(string_view(&p, child(child(l, 4), 0)->key), "k"));
+	assert_int_equal(child(child(l, 4), 0)->boolean, 1);
+	assert_int_equal(m->type, VALUE_KVLIST);
+	assert_int_equal(m->children.count, 2);
+	const struct attribute *c = child(child(m, 1), 0);
+	assert_true(view_is(string_view(&p, c->key), "c"));
+	assert_int_equal(child(c, 0)->type, VALUE_STRING);
+	assert_int_equal(child(c, 1)->type, VALUE_EMPTY);
+}
+
 static void delete_takes_a_key_and_what_a_pattern_finds(void **state)
 {
 	(void)state;
@@ -284,6 +315,8 @@ static void errors_are_the_collectors(void **state)
 		  "error creating AttrProc due to missing required field \"key\" at the 1-th actions" },
 		{ "{key: a, action: invalid}",
 		  "error creating AttrProc due to unsupported action \"invalid\" at the 1-th actions" },
+		{ "{key: a, action: insert, value: [[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]}",
+		  "Field \"value\" is nested deeper than 16 at the 1-th actions" },
 		{ "{action: delete}", "(at least one of \"key\" and \"pattern\" have to be used) at the "
 				      "1-th actions" },
 		{ "{key: a, action: UPSERT}", "Either field \"value\", \"from_attribute\" or "
@@ -328,6 +361,7 @@ int main(void)
 		TEST(many_insertions_grow_the_list),
 		TEST(a_repeated_key_becomes_one_when_set),
 		TEST(values_keep_their_types),
+		TEST(lists_and_maps_keep_theirs),
 		TEST(delete_takes_a_key_and_what_a_pattern_finds),
 		TEST(hash_is_sha256_in_hex),
 		TEST(extract_makes_an_attribute_of_each_group),
