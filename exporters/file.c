@@ -326,8 +326,11 @@ static bool encode_pprofs(struct file *self, struct packet *packet, struct error
 		return false;
 	bool ok = encode_pprof(p, write_pprof, &writing, err);
 	file_spool_end(&self->spool, ok);
-	if (ok)
-		not_kept_count(&self->not_kept, p);
+	if (ok) {
+		struct not_kept_counts not_kept;
+		not_kept_look(p, &not_kept);
+		not_kept_count(&self->not_kept, &not_kept);
+	}
 	return ok;
 }
 

@@ -139,11 +139,13 @@ static bool rewrite_and_split(struct parca *self, struct packet *packet, struct 
 	const struct split_measure by = { measure, self };
 	struct write_raw_rules rules = self->rules;
 	uint64_t lost[WRITE_RAW_LOSSES] = { 0 };
-	not_kept_count(&self->not_kept, p);
+	struct not_kept_counts not_kept;
+	not_kept_look(p, &not_kept);
 	rules.arrival = clock_wall() - (clock_now() - packet->oldest_arrival);
 	if (!write_raw_prepare(p, &rules, lost, err) || !split_profiles(p, packet, limits, &by, parts, err))
 		return false;
 	count_lost(self, lost);
+	not_kept_count(&self->not_kept, &not_kept);
 	return true;
 }
 

@@ -122,19 +122,19 @@ static bool encode_parts(const struct parts *parts, uint32_t first, struct error
 	return true;
 }
 
-static bool regroup(const struct pyroscope *self, struct regroup *r, struct profiles *p, struct error *err)
-{
-	not_kept_count(&self->not_kept, p);
-	return regroup_by_series(r, p, err);
-}
-
 static bool plan_fresh(const struct pyroscope *self, struct regroup *r, struct packet *packet, const struct limits *limits,
 		       struct parts *parts, struct error *err)
 {
 	const struct split_measure by = { measure, (void *)limits };
 	struct profiles p = { 0 };
-	bool ok = split_open(packet, &p, err) && regroup(self, r, &p, err) &&
-		  split_profiles(&p, packet, limits, &by, parts, err);
+	struct not_kept_counts not_kept;
+	bool ok = split_open(packet, &p, err);
+	if (ok) {
+		not_kept_look(&p, &not_kept);
+		ok = regroup_by_series(r, &p, err) && split_profiles(&p, packet, limits, &by, parts, err);
+	}
+	if (ok)
+		not_kept_count(&self->not_kept, &not_kept);
 	profiles_fini(&p);
 	return ok;
 }

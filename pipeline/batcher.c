@@ -6,11 +6,14 @@
 #include "base/memory.h"
 
 #include <assert.h>
+#include <ctype.h>
 #include <pthread.h>
+#include <strings.h>
 
 #define HARD_BYTES ((size_t)1 << 30)
 #define IDLE_KEEP ((size_t)2 << 20) /* capacity that a closed batch keeps */
 #define TENANT_MAX 4096
+enum { CLOSE_AT_ONCE = 64 };
 
 struct batch { /* open, of one tenant */
 	struct batch *next; /* newest first */
@@ -36,6 +39,26 @@ struct batcher {
 };
 
 static void close_old(void *argument);
+
+/* The words are the Collector's. */
+static bool refuse_duplicate(const char *key, struct error *err)
+{
+	char *name = memory_text(key);
+	for (char *c = name; *c; c++)
+		*c = (char)tolower((unsigned char)*c);
+	error_set(err, ERROR_CONFIG, "duplicate entry in metadata_keys: \"%s\" (case-insensitive)", name);
+	memory_free(name);
+	return false;
+}
+
+bool batcher_check_keys(const struct strings *keys, struct error *err)
+{
+	for (size_t i = 0; i < keys->count; i++)
+		for (size_t n = 0; n < i; n++)
+			if (strcasecmp(keys->at[i], keys->at[n]) == 0)
+				return refuse_duplicate(keys->at[i], err);
+	return true;
+}
 
 struct batcher *batcher_new(const struct batcher_options *options)
 {
@@ -119,12 +142,28 @@ static void charge(struct batcher *b, struct batch *batch)
 	batch->charged = now;
 }
 
+static void forget(struct batcher *b, struct shard *shard, struct batch *gone)
+{
+	struct batch **at = &shard->batches;
+	while (*at != gone)
+		at = &(*at)->next;
+	*at = gone->next;
+	shard->count--;
+	batch_free(b, gone);
+}
+
+/* Of many tenants, one that has nothing and would keep more than its share is forgotten. */
+static void tidy(struct batcher *b, struct shard *shard, struct batch *batch)
+{
+	if (batch->tenant && collect_empty(batch->collect) && batch->charged > b->keep_max)
+		forget(b, shard, batch);
+}
+
 /* Under the shard's lock. NULL if it was empty. */
 static struct packet *seal(struct batcher *b, struct batch *batch)
 {
 	if (collect_empty(batch->collect))
 		return NULL;
-	series_add(b->options.batched, -(int64_t)collect_samples(batch->collect));
 	struct packet *packet = collect_seal(batch->collect);
 	packet->tenant = memory_text(batch->tenant);
 	batch->opened = 0;
@@ -133,6 +172,15 @@ static struct packet *seal(struct batcher *b, struct batch *batch)
 	collect_shrink(batch->collect, keep < b->keep_max ? keep : b->keep_max);
 	charge(b, batch);
 	return packet;
+}
+
+/* Outside the lock. Meanwhile its samples count as batched still, so that they are never out of sight. */
+static bool emit_one(struct batcher *b, struct packet *packet)
+{
+	int64_t samples = (int64_t)packet->samples;
+	bool kept = b->options.emit(b->options.context, packet);
+	series_add(b->options.batched, -samples);
+	return kept;
 }
 
 /* A list of packets sealed under the lock and emitted outside it. */
@@ -155,21 +203,18 @@ static bool emit(struct batcher *b, struct sealed *sealed)
 {
 	bool kept = true;
 	for (uint32_t i = 0; i < sealed->count; i++)
-		kept = b->options.emit(b->options.context, sealed->at[i]);
+		kept = emit_one(b, sealed->at[i]);
 	return kept || !sealed->own;
 }
 
-static struct batch *evict_oldest(struct batcher *b, struct shard *shard, struct sealed *sealed)
+static void evict_oldest(struct batcher *b, struct shard *shard, struct sealed *sealed)
 {
-	struct batch **oldest = &shard->batches;
-	for (struct batch **at = &shard->batches; *at; at = &(*at)->next)
-		if ((*at)->opened < (*oldest)->opened)
-			oldest = at;
-	struct batch *gone = *oldest;
-	*oldest = gone->next;
-	shard->count--;
-	keep(sealed, seal(b, gone));
-	return gone;
+	struct batch *oldest = shard->batches;
+	for (struct batch *batch = oldest; batch; batch = batch->next)
+		if (batch->opened < oldest->opened)
+			oldest = batch;
+	keep(sealed, seal(b, oldest));
+	forget(b, shard, oldest);
 }
 
 /* Takes the tenant's text. */
@@ -182,7 +227,7 @@ static struct batch *find_batch(struct batcher *b, struct shard *shard, char *te
 		}
 	}
 	if (shard->count >= b->batches_max)
-		batch_free(b, evict_oldest(b, shard, sealed));
+		evict_oldest(b, shard, sealed);
 	struct batch *batch = batch_new(b, tenant);
 	batch->next = shard->batches;
 	shard->batches = batch;
@@ -210,8 +255,6 @@ static bool add_locked(struct batcher *b, struct shard *shard, char *tenant, con
 	}
 	assert(result != COLLECT_FULL);
 	charge(b, batch);
-	if (result == COLLECT_FAILED)
-		return false;
 	if (result == COLLECT_ADDED) {
 		series_add(b->options.batched, (int64_t)(added->samples_in - added->samples_merged));
 		if (!batch->opened)
@@ -221,7 +264,8 @@ static bool add_locked(struct batcher *b, struct shard *shard, char *tenant, con
 		if (sealed->own)
 			keep(sealed, seal(b, batch));
 	}
-	return true;
+	tidy(b, shard, batch);
+	return result != COLLECT_FAILED;
 }
 
 enum batcher_result batcher_add(struct batcher *b, const struct profiles *p, struct collect_added *added,
@@ -243,24 +287,38 @@ enum batcher_result batcher_add(struct batcher *b, const struct profiles *p, str
 	return !taken ? BATCHER_FAILED : kept ? BATCHER_TAKEN : BATCHER_LOST;
 }
 
-/* Seals the shard's batches that were opened at or before `until`, one at a time, and returns the age of the next. */
+/* Seals some of the shard's batches that were opened at or before `until`; *next: the age of the oldest other one. */
+static uint32_t seal_old(struct batcher *b, struct shard *shard, uint64_t until, struct packet *packets[CLOSE_AT_ONCE],
+			 uint64_t *next)
+{
+	uint32_t count = 0;
+	*next = UINT64_MAX;
+	pthread_mutex_lock(&shard->lock);
+	for (struct batch *batch = shard->batches, *after; batch && count < CLOSE_AT_ONCE; batch = after) {
+		after = batch->next;
+		if (batch->opened && batch->opened <= until) {
+			packets[count++] = seal(b, batch);
+			tidy(b, shard, batch);
+		} else if (batch->opened && batch->opened < *next) {
+			*next = batch->opened;
+		}
+	}
+	pthread_mutex_unlock(&shard->lock);
+	return count;
+}
+
+/* All of them; returns the age of the oldest that stays open. */
 static uint64_t close_shard(struct batcher *b, struct shard *shard, uint64_t until)
 {
-	for (;;) {
-		struct packet *packet = NULL;
-		uint64_t next = UINT64_MAX;
-		pthread_mutex_lock(&shard->lock);
-		for (struct batch *batch = shard->batches; batch && !packet; batch = batch->next) {
-			if (batch->opened && batch->opened <= until)
-				packet = seal(b, batch);
-			else if (batch->opened && batch->opened < next)
-				next = batch->opened;
-		}
-		pthread_mutex_unlock(&shard->lock);
-		if (!packet)
-			return next;
-		b->options.emit(b->options.context, packet);
-	}
+	struct packet *packets[CLOSE_AT_ONCE];
+	uint64_t next;
+	uint32_t count;
+	do {
+		count = seal_old(b, shard, until, packets, &next);
+		for (uint32_t i = 0; i < count; i++)
+			emit_one(b, packets[i]);
+	} while (count == CLOSE_AT_ONCE);
+	return next;
 }
 
 static void close_old(void *argument)

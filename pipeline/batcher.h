@@ -32,6 +32,9 @@ struct batcher_options {
 	void *context;
 };
 
+/* Keys that differ in case alone are the same. */
+bool batcher_check_keys(const struct strings *keys, struct error *err);
+
 struct batcher *batcher_new(const struct batcher_options *options);
 
 enum batcher_result {

@@ -3,43 +3,10 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "pipeline/delivery_metrics.h"
 
 #include <assert.h>
 #include <pthread.h>
-
-static const struct metric sent_samples = {
-	"otelcol_exporter_sent_profile_samples", METRIC_COUNTER, "{samples}", "Samples that the destination took."
-};
-static const struct metric failed_samples = {
-	"otelcol_exporter_send_failed_profile_samples", METRIC_COUNTER, "{samples}",
-	"Samples given up after sending failed for good."
-};
-static const struct metric enqueue_failed_samples = {
-	"otelcol_exporter_enqueue_failed_profile_samples", METRIC_COUNTER, "{samples}",
-	"Samples that found the destination's queue full."
-};
-static const struct metric rejected_samples = {
-	"otelcol_exporter_partial_rejected_profiles", METRIC_COUNTER, "{profiles}",
-	"Profiles that the destination rejected while accepting their request (partial_success)."
-};
-static const struct metric queue_size = {
-	"otelcol_exporter_queue_size", METRIC_GAUGE, "{units}", "Content of the queue, in units of its sizer."
-};
-static const struct metric queue_capacity = {
-	"otelcol_exporter_queue_capacity", METRIC_GAUGE, "{units}", "Capacity of the queue, in units of its sizer."
-};
-static const struct metric in_flight = {
-	"otelcol_exporter_in_flight_requests", METRIC_GAUGE, "{requests}", "Requests being sent."
-};
-static const struct metric retries = {
-	"otelcol_exporter_retries", METRIC_COUNTER, "{requests}", "Attempts that will be repeated."
-};
-
-const struct metric *const delivery_metrics[] = {
-	&sent_samples, &failed_samples, &enqueue_failed_samples, &rejected_samples, &queue_size,
-	&queue_capacity, &in_flight, &retries, &plan_learned_bytes, &plan_learned_samples, &plan_refused,
-	NULL
-};
 
 struct item { /* a packet of one pipeline, waiting or being delivered */
 	struct item *next;
@@ -94,31 +61,10 @@ struct delivery {
 	_Atomic bool told[PART_DROPPED]; /* that plan drops for this reason, the log knows */
 	_Atomic uint64_t lost; /* samples given up since then */
 	_Atomic enum { WORKING, RETRYING, DROPPING } state; /* as the log knows it */
-	struct series *sent, *failed, *enqueue_failed, *rejected, *size, *flights, *retried;
+	struct delivery_counters count;
 };
 
 static void retry_due(void *argument);
-
-static void make_series(struct delivery *d)
-{
-	const struct metric_label labels[] = { { "exporter", d->options.id }, { 0 } };
-	const struct metric_label typed[] = { { "data_type", "profiles" }, { "exporter", d->options.id }, { 0 } };
-	struct metric_label addressed[] = { labels[0], { 0 }, { 0 }, { 0 } };
-	struct metrics *m = d->options.metrics;
-	if (d->options.factory->destination) {
-		addressed[1].name = "server_address";
-		addressed[2].name = "server_port";
-		d->options.factory->destination(d->options.exporter, &addressed[1].value, &addressed[2].value);
-	}
-	d->sent = metrics_series(m, &sent_samples, addressed);
-	d->failed = metrics_series(m, &failed_samples, addressed);
-	d->enqueue_failed = metrics_series(m, &enqueue_failed_samples, labels);
-	d->rejected = metrics_series(m, &rejected_samples, labels);
-	d->retried = metrics_series(m, &retries, labels);
-	d->size = metrics_series(m, &queue_size, typed);
-	d->flights = metrics_series(m, &in_flight, typed);
-	series_set(metrics_series(m, &queue_capacity, typed), d->capacity);
-}
 
 struct delivery *delivery_new(const struct delivery_options *options)
 {
@@ -142,7 +88,7 @@ struct delivery *delivery_new(const struct delivery_options *options)
 	pthread_mutex_init(&d->lock, NULL);
 	d->tail = &d->head;
 	plan_init(&d->plan, options);
-	make_series(d);
+	delivery_counters_init(&d->count, options, d->capacity);
 	return d;
 }
 
@@ -211,14 +157,14 @@ static void append(struct delivery *d, struct item *item)
 	series_add(item->ledger->queued, (int64_t)item->left);
 	d->units += item->units;
 	d->bytes += item->bytes;
-	series_set(d->size, d->units);
+	series_set(d->count.size, d->units);
 	*d->tail = item;
 	d->tail = &item->next;
 }
 
 static void overflow(struct delivery *d, struct item *item, bool told)
 {
-	series_add(d->enqueue_failed, (int64_t)item->left);
+	series_add(d->count.enqueue_failed, (int64_t)item->left);
 	series_add(item->ledger->dropped[LEDGER_QUEUE_FULL], (int64_t)item->left);
 	if (!told)
 		log_warn(d->options.log, "Sending queue is full. Dropping data.", log_number("queue_size", d->units));
@@ -257,6 +203,16 @@ bool delivery_enqueue(struct delivery *d, struct packet *packet, const struct le
 	return taken;
 }
 
+void delivery_drop(struct delivery *d, uint64_t samples, const struct ledger *pipeline, enum ledger_reason reason)
+{
+	pthread_mutex_lock(&d->lock);
+	struct ledger_destination *ledger = book_of(d, pipeline);
+	pthread_mutex_unlock(&d->lock);
+	series_add(d->count.enqueue_failed, (int64_t)samples);
+	series_add(ledger->dropped[reason], (int64_t)samples);
+	log_warn(d->options.log, "Dropping a request that no batch can hold.", log_number("dropped_items", (int64_t)samples));
+}
+
 bool delivery_has_room(const struct delivery *d)
 {
 	uint64_t max = d->options.max_bytes;
@@ -287,7 +243,7 @@ static void free_item(struct delivery *d, struct item *item, bool failed)
 	pthread_mutex_lock(&d->lock);
 	d->units -= item->units;
 	d->bytes -= item->bytes;
-	series_set(d->size, d->units);
+	series_set(d->count.size, d->units);
 	bool recovered = has_recovered(d);
 	pthread_mutex_unlock(&d->lock);
 	if (recovered)
@@ -352,7 +308,7 @@ static void send_part(void *argument)
 					 (uint64_t)d->options.config->timeout.ns, s);
 	} else {
 		s->flying = false;
-		series_add(d->flights, -1);
+		series_add(d->count.flights, -1);
 		finish_item(s);
 	}
 }
@@ -362,7 +318,7 @@ static void attempt(struct sending *s)
 {
 	struct delivery *d = s->delivery;
 	s->flying = true;
-	series_add(d->flights, 1);
+	series_add(d->count.flights, 1);
 	const struct packet *packet = s->planned ? s->parts.at[s->part].packet : s->item->packet;
 	if (!s->again && (s->planned || plan_is_plain(&d->plan, packet)) && plan_is_prompt(&d->plan, packet))
 		send_part(s);
@@ -397,7 +353,7 @@ static void drop_samples(struct delivery *d, struct item *item, uint64_t samples
 {
 	item->left -= samples;
 	d->lost += d->draining ? samples : 0;
-	series_add(d->failed, (int64_t)samples);
+	series_add(d->count.failed, (int64_t)samples);
 	series_add(item->ledger->queued, -(int64_t)samples);
 	series_add(item->ledger->dropped[reason], (int64_t)samples);
 }
@@ -456,10 +412,10 @@ static void count_sent(struct sending *s)
 	struct delivery *d = s->delivery;
 	uint64_t samples = s->parts.at[s->part].samples;
 	s->item->left -= samples;
-	series_add(d->sent, (int64_t)samples);
+	series_add(d->count.sent, (int64_t)samples);
 	series_add(s->item->ledger->queued, -(int64_t)samples);
 	series_add(s->item->ledger->out, (int64_t)samples);
-	series_add(d->rejected, (int64_t)s->result.rejected_profiles);
+	series_add(d->count.rejected, (int64_t)s->result.rejected_profiles);
 	plan_taken(&d->plan);
 	if (d->state != WORKING && atomic_exchange(&d->state, WORKING) != WORKING)
 		log_info(d->options.log, "Exporting works again.");
@@ -484,7 +440,7 @@ static void retry_part(struct sending *s)
 			 log_text("error", s->result.reason), log_number("interval_ms", delay / 1000000));
 		d->state = RETRYING;
 	}
-	series_add(d->retried, 1);
+	series_add(d->count.retried, 1);
 	s->interval_ns = retry_next_interval(r, s->interval_ns);
 	s->waiting = true;
 	loop_timer_start(s->timer, delay);
@@ -529,7 +485,7 @@ void sending_done(struct sending *s, const struct send_result *result)
 	assert(s->flying);
 	s->flying = false;
 	s->result = *result;
-	series_add(s->delivery->flights, -1);
+	series_add(s->delivery->count.flights, -1);
 	if (result->outcome != SEND_OK) {
 		loop_post(s->delivery->options.loop, conclude_failure, s);
 		return;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "pipeline/batcher.h"
 #include "pipeline/delivery.h"
 
 #include <inttypes.h>
@@ -29,14 +30,16 @@ static bool check_batch(const void *config, struct error *err)
 {
 	const struct queue_batch_config *b = config;
 	if (b->flush_timeout.ns <= 0)
-		return error_set(err, ERROR_CONFIG, "`flush_timeout` must be positive, found %" PRId64, b->flush_timeout.ns);
+		return error_set(err, ERROR_CONFIG, "`flush_timeout` must be positive, found %" PRId64,
+				 b->flush_timeout.ns);
 	if (b->min_size < 0 || b->max_size < 0)
-		return error_set(err, ERROR_CONFIG, "`%s` must be non-negative", b->min_size < 0 ? "min_size" : "max_size");
+		return error_set(err, ERROR_CONFIG, "`%s` must be non-negative",
+				 b->min_size < 0 ? "min_size" : "max_size");
 	if (b->max_size && b->max_size < b->min_size)
 		return error_set(err, ERROR_CONFIG,
 				 "`max_size` (%" PRId64 ") must be greater or equal to `min_size` (%" PRId64 ")", b->max_size,
 				 b->min_size);
-	return true;
+	return batcher_check_keys(&b->partition.metadata_keys, err);
 }
 
 /* A queue that counts something else holds batches of any size. */
@@ -51,14 +54,13 @@ struct batch_settings queue_batching(const struct queue_config *q)
 	const struct queue_batch_config *b = &q->batch;
 	bool by_bytes = batches_bytes(q);
 	uint64_t min = (uint64_t)b->min_size, max = (uint64_t)b->max_size;
-	uint64_t room = by_bytes && max ? max : by_bytes && min > BATCH_BYTES ? min : BATCH_BYTES;
 	return (struct batch_settings){
 		.on = q->present.enabled && b->present.enabled,
 		.timeout = b->flush_timeout,
 		.size = min,
 		.max_size = by_bytes ? 0 : max,
 		.bytes = by_bytes ? min : 0,
-		.max_bytes = room,
+		.max_bytes = by_bytes ? max : BATCH_BYTES,
 		.metadata_keys = b->partition.metadata_keys,
 		.metadata_limit = PARTITIONS_MAX,
 	};
@@ -93,7 +95,8 @@ static const struct config_row batch_rows[] = {
 	CONFIG_ROW(struct queue_batch_config, min_size, .key = "min_size", .def = "8192",
 		   .help = "A batch closes when it has at least so much; 0: at once."),
 	CONFIG_ROW(struct queue_batch_config, max_size, .key = "max_size", .def = "0",
-		   .help = "What would have more is closed before, and a larger request is cut; 0: no limit."),
+		   .help = "What would have more is closed before, and a larger request is cut; a sample that is too large "
+			   "alone is dropped. 0: no limit but a share of the memory limit."),
 	CONFIG_ROW(struct queue_batch_config, sizer, .key = "sizer", .def = "queue", .choices = batch_sizers,
 		   .help = "What these sizes count: `items` (samples) or `bytes`. `queue`: what the queue's `sizer` says, "
 			   "`items` where that is `requests`."),
@@ -109,9 +112,10 @@ static const struct config_row queue_rows[] = {
 	CONFIG_ROW(struct queue_config, num_consumers, .key = "num_consumers", .def = "10",
 		   .help = "Packets being delivered at once, those waiting for a retry included; 1 to 10000."),
 	CONFIG_ROW(struct queue_config, queue_size, .key = "queue_size", .def = "1000",
-		   .help = "Capacity in units of `sizer`, at least 1; the queue's share of memory bounds it too. "
-			   "An empty queue takes one packet of any size, and a batch that was answered for "
-			   "stretches it where all are full."),
+		   .help = "Capacity in units of `sizer`, at least 1; with `batch`, of closed batches. The queue's share of "
+			   "memory bounds it too. An empty queue takes one packet of any size. A batch that was answered for "
+			   "enters every queue that is not full, whatever its size, and stretches them where all are, or where "
+			   "`block_on_overflow` is set."),
 	CONFIG_ROW(struct queue_config, sizer, .key = "sizer", .def = "requests", .choices = sizers,
 		   .help = "What `queue_size` counts: `requests`, `items` (samples) or `bytes`."),
 	CONFIG_ROW(struct queue_config, wait_for_result, .key = "wait_for_result", .def = "false",

@@ -10,11 +10,12 @@
 
 enum {
 	TRANSPORTS = 2,
-	COLLECTED = 3 /* bytes that collect takes for each of a body, about */
+	COLLECTED = 3 /* bytes that collect takes for each of a body, about; in each route */
 };
 
 struct gate {
 	struct gate_options options;
+	uint32_t routes; /* of the path that has most */
 	_Atomic bool closed;
 	pthread_mutex_t lock; /* while counters are made */
 	struct {
@@ -27,6 +28,10 @@ struct gate *gate_new(const struct gate_options *options)
 {
 	struct gate *gate = memory_new(sizeof *gate);
 	gate->options = *options;
+	gate->routes = 1;
+	for (uint32_t i = 0; i < options->pipeline_count; i++)
+		if (options->paths[i]->route_count > gate->routes)
+			gate->routes = options->paths[i]->route_count;
 	gate->seen[0].transport = "grpc";
 	gate->seen[1].transport = "http";
 	pthread_mutex_init(&gate->lock, NULL);
@@ -240,7 +245,7 @@ static size_t charge_tables(struct gate *gate, struct inbound *in, size_t body, 
 	*more = 0;
 	for (size_t factor = 16; factor >= 4; factor /= 2) {
 		size_t cap = body * factor + 65536;
-		int64_t needed = base + (int64_t)(cap + COLLECTED * body);
+		int64_t needed = base + (int64_t)(cap + COLLECTED * body * gate->routes);
 		if (charge_to(gate, in, needed))
 			return cap;
 		*more = needed;

@@ -23,7 +23,7 @@ static const struct metric out_samples = {
 };
 static const struct metric queued_samples = {
 	"otelcol_ledger_queued_samples", METRIC_GAUGE, "{samples}",
-	"Samples of the pipeline that wait for a destination or are on their way to it."
+	"Samples of the pipeline that wait for a destination, in batches of its own too, or are on their way to it."
 };
 
 const struct metric *const ledger_metrics[] = {

@@ -34,18 +34,47 @@ void not_kept_init(struct not_kept *n, uint32_t kinds, struct metrics *metrics, 
 				{ "exporter", exporter }, { "what", words[i] }, { 0 } });
 }
 
-/* PPROF_KEY_COUNT: those that pprof has no field for. */
-static uint64_t count_key(const struct profiles *p, struct list attributes, enum pprof_key key)
+/* Which attributes the encoder has a field for (profile/encode_pprof.c), by the type of their values. */
+struct fields {
+	uint32_t bools, strings, arrays; /* bits by enum pprof_key */
+};
+
+#define KEY(name) (1u << PPROF_KEY_##name)
+
+static const struct fields no_fields;
+static const struct fields mapping_fields = {
+	.bools = KEY(HAS_FUNCTIONS) | KEY(HAS_FILENAMES) | KEY(HAS_LINE_NUMBERS) | KEY(HAS_INLINE_FRAMES) | KEY(IS_MAIN),
+	.strings = KEY(BUILD_ID_GNU) | KEY(BUILD_ID_HTLHASH) | KEY(BUILD_ID_GO),
+};
+static const struct fields location_fields = { .bools = KEY(IS_FOLDED) };
+static const struct fields profile_fields = {
+	.strings = KEY(COMMENT) | KEY(DROP_FRAMES) | KEY(KEEP_FRAMES) | KEY(DOC_URL), .arrays = KEY(COMMENT)
+};
+static const struct fields scope_fields = { .strings = KEY(DEFAULT_SAMPLE_TYPE), .arrays = KEY(SAMPLE_TYPE_ORDER) };
+
+static uint32_t keys_of_type(const struct fields *fields, enum value_type type)
 {
-	uint64_t count = 0;
-	for (uint32_t i = 0; i < attributes.count; i++)
-		count += pprof_key_of(string_view(p, p->attributes.at[p->indices.at[attributes.first + i]].key)) == key;
-	return count;
+	return type == VALUE_BOOL ? fields->bools : type == VALUE_STRING ? fields->strings :
+					    type == VALUE_ARRAY ? fields->arrays : 0;
 }
 
-static uint64_t others(const struct profiles *p, struct list attributes)
+static uint32_t key_bit(const struct profiles *p, const struct attribute *a)
 {
-	return count_key(p, attributes, PPROF_KEY_COUNT);
+	return 1u << pprof_key_of(string_view(p, a->key));
+}
+
+/* The bits of the keys that have a field; *others: how many attributes have none. */
+static uint32_t look_at_attributes(const struct profiles *p, struct list attributes, const struct fields *fields,
+				   uint64_t *others)
+{
+	uint32_t kept = 0;
+	for (uint32_t i = 0; i < attributes.count; i++) {
+		const struct attribute *a = &p->attributes.at[p->indices.at[attributes.first + i]];
+		uint32_t bit = keys_of_type(fields, a->type) & key_bit(p, a);
+		kept |= bit;
+		*others += !bit;
+	}
+	return kept;
 }
 
 static void look_at_samples(const struct profiles *p, uint64_t counts[])
@@ -65,36 +94,48 @@ static void look_at_frames(const struct profiles *p, uint64_t counts[])
 		counts[NOT_KEPT_COLUMN] += p->lines.at[i].column != 0;
 	for (uint32_t i = 1; i < p->locations.count; i++) {
 		counts[NOT_KEPT_ADDRESS] += p->locations.at[i].address && p->locations.at[i].lines.count;
-		counts[NOT_KEPT_LOCATION_ATTRIBUTE] += others(p, p->locations.at[i].attributes);
+		look_at_attributes(p, p->locations.at[i].attributes, &location_fields,
+				   &counts[NOT_KEPT_LOCATION_ATTRIBUTE]);
 	}
-	for (uint32_t i = 1; i < p->mappings.count; i++)
-		counts[NOT_KEPT_MAPPING_ATTRIBUTE] += others(p, p->mappings.at[i].attributes);
+	for (uint32_t i = 1; i < p->mappings.count; i++) {
+		uint64_t *others = &counts[NOT_KEPT_MAPPING_ATTRIBUTE];
+		uint32_t kept = look_at_attributes(p, p->mappings.at[i].attributes, &mapping_fields, others);
+		int build_ids = __builtin_popcount(kept & mapping_fields.strings);
+		*others += build_ids > 1 ? (uint64_t)build_ids - 1 : 0; /* there is one field for them */
+	}
+}
+
+static void look_at_profile(const struct profiles *p, const struct profile *profile, uint64_t counts[])
+{
+	uint32_t kept = look_at_attributes(p, profile->attributes, &profile_fields, &counts[NOT_KEPT_PROFILE_ATTRIBUTE]);
+	counts[NOT_KEPT_DOC_URL] += (kept & KEY(DOC_URL)) != 0;
+	counts[NOT_KEPT_PERIOD] += profile->period != 0;
+	counts[NOT_KEPT_PROFILE_ID] += profile->profile_id.len != 0;
 }
 
 static void look_at_owners(const struct profiles *p, uint64_t counts[])
 {
-	for (uint32_t i = 0; i < p->profiles.count; i++) {
-		const struct profile *profile = &p->profiles.at[i];
-		counts[NOT_KEPT_DOC_URL] += count_key(p, profile->attributes, PPROF_KEY_DOC_URL);
-		counts[NOT_KEPT_PERIOD] += profile->period != 0;
-		counts[NOT_KEPT_PROFILE_ID] += profile->profile_id.len != 0;
-		counts[NOT_KEPT_PROFILE_ATTRIBUTE] += others(p, profile->attributes);
-	}
+	for (uint32_t i = 0; i < p->profiles.count; i++)
+		look_at_profile(p, &p->profiles.at[i], counts);
 	for (uint32_t i = 0; i < p->scopes.count; i++) {
 		counts[NOT_KEPT_SCOPE] += p->scopes.at[i].name || p->scopes.at[i].version;
-		counts[NOT_KEPT_SCOPE_ATTRIBUTE] += others(p, p->scopes.at[i].attributes);
+		look_at_attributes(p, p->scopes.at[i].attributes, &scope_fields, &counts[NOT_KEPT_SCOPE_ATTRIBUTE]);
 	}
 	for (uint32_t i = 0; i < p->resources.count; i++)
-		counts[NOT_KEPT_RESOURCE_ATTRIBUTE] += others(p, p->resources.at[i].attributes);
+		look_at_attributes(p, p->resources.at[i].attributes, &no_fields, &counts[NOT_KEPT_RESOURCE_ATTRIBUTE]);
 }
 
-void not_kept_count(const struct not_kept *n, const struct profiles *p)
+void not_kept_look(const struct profiles *p, struct not_kept_counts *counts)
 {
-	uint64_t counts[NOT_KEPT_KINDS] = { 0 };
-	look_at_samples(p, counts);
-	look_at_frames(p, counts);
-	look_at_owners(p, counts);
+	*counts = (struct not_kept_counts){ 0 };
+	look_at_samples(p, counts->at);
+	look_at_frames(p, counts->at);
+	look_at_owners(p, counts->at);
+}
+
+void not_kept_count(const struct not_kept *n, const struct not_kept_counts *counts)
+{
 	for (unsigned i = 0; i < NOT_KEPT_KINDS; i++)
-		if (n->series[i] && counts[i])
-			series_add(n->series[i], (int64_t)counts[i]);
+		if (n->series[i] && counts->at[i])
+			series_add(n->series[i], (int64_t)counts->at[i]);
 }

@@ -41,7 +41,12 @@ extern const struct metric not_kept_metric;
 /* kinds: a set of bits by enum not_kept_what. */
 void not_kept_init(struct not_kept *n, uint32_t kinds, struct metrics *metrics, const char *exporter);
 
-/* p: the open tables of a sealed packet, as they were. Any thread. */
-void not_kept_count(const struct not_kept *n, const struct profiles *p);
+struct not_kept_counts {
+	uint64_t at[NOT_KEPT_KINDS];
+};
+
+/* p: the open tables of a sealed packet, as they were; then, when it was prepared. Any thread. */
+void not_kept_look(const struct profiles *p, struct not_kept_counts *counts);
+void not_kept_count(const struct not_kept *n, const struct not_kept_counts *counts);
 
 #endif

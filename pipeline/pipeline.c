@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pipeline/pipeline.h"
 
-#include <assert.h>
-
 static const struct metric incoming_items = {
 	"otelcol_processor_incoming_items", METRIC_COUNTER, "{items}", "Samples passed to the processor."
 };
@@ -48,15 +46,25 @@ static bool process(struct pipeline *path, struct profiles *profiles, void **scr
 	return true;
 }
 
-/* Taken when any route took it. What one route cannot hold, none can: only the first one fails. */
+/* One that holds for itself alone what another route could hold: a batch that is open may fit what a new one does not. */
+static void drop_at(const struct route *route, const struct collect_added *added)
+{
+	for (uint32_t i = 0; i < route->delivery_count; i++)
+		delivery_drop(route->deliveries[i], added->samples_in - added->samples_merged, &route->path->ledger,
+			      LEDGER_TOO_LARGE);
+}
+
+/* Taken when any route took it; what the first one cannot hold is refused. */
 static enum batcher_result add_to_routes(const struct pipeline *path, const struct profiles *profiles,
 					 struct collect_added *added, struct error *err)
 {
 	enum batcher_result result = batcher_add(path->routes[0].batcher, profiles, added, err);
 	for (uint32_t i = 1; i < path->route_count && result != BATCHER_FAILED; i++) {
 		struct collect_added same = { 0 };
-		enum batcher_result also = batcher_add(path->routes[i].batcher, profiles, &same, err);
-		assert(also != BATCHER_FAILED);
+		struct error ignored;
+		enum batcher_result also = batcher_add(path->routes[i].batcher, profiles, &same, &ignored);
+		if (also == BATCHER_FAILED)
+			drop_at(&path->routes[i], added);
 		result = also == BATCHER_TAKEN ? also : result;
 	}
 	return result;
@@ -93,14 +101,17 @@ bool pipeline_emit(void *context, struct packet *packet)
 {
 	const struct route *route = context;
 	const struct pipeline *path = route->path;
-	/* The senders of a batch have their answers: when no queue has room, all stretch rather than lose it. The gate
-	 * lets nobody in meanwhile, so that they stretch by what was open and on its way. */
+	/* The senders of a batch have their answers. So a queue that is not full takes it whatever its size, and one that
+	 * must not drop takes it always; when no queue has room, all do: the gate lets nobody in meanwhile, so that they
+	 * stretch by what was open and on its way. */
 	bool promised = route->settings.on && !route->waits, taken = false;
 	bool anyway = promised && !pipeline_has_room(path);
 	packet_charge_to(packet, charge, path->memory);
 	for (uint32_t i = 0; i < route->delivery_count; i++) {
-		bool last = promised && !taken && i + 1 == route->delivery_count && path->route_count == 1;
-		taken = delivery_enqueue(route->deliveries[i], packet, &path->ledger, anyway || last) || taken;
+		struct delivery *d = route->deliveries[i];
+		bool last = !taken && i + 1 == route->delivery_count && path->route_count == 1;
+		bool stretch = promised && (last || delivery_must_block(d) || delivery_has_room(d));
+		taken = delivery_enqueue(d, packet, &path->ledger, anyway || stretch) || taken;
 	}
 	packet_release_acks(packet, false);
 	packet_unref(&packet);

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/memory.h"
-#include "pipeline/component.h"
-
-#include <strings.h>
+#include "pipeline/batcher.h"
 
 /* Only settings: the path's batches are kept by the pipeline. */
 struct batch_config {
@@ -15,15 +12,6 @@ struct batch_config {
 struct batch {
 	const struct batch_config *config;
 };
-
-static char *lower(const char *text)
-{
-	char *copy = memory_text(text);
-	for (char *c = copy; *c; c++)
-		if (*c >= 'A' && *c <= 'Z')
-			*c = (char)(*c - 'A' + 'a');
-	return copy;
-}
 
 static bool create(void *instance, const void *settings, const struct host *host, struct error *err)
 {
@@ -47,15 +35,6 @@ static void settle(void *instance, struct path_settings *settings)
 	};
 }
 
-static bool refuse_duplicate(const char *key, struct error *err)
-{
-	char *name = lower(key);
-	error_set(err, ERROR_CONFIG, "duplicate entry in metadata_keys: \"%s\" (case-insensitive)",
-		  name);
-	memory_free(name);
-	return false;
-}
-
 /* The order and the words are the Collector's. */
 static bool check(const void *settings, struct error *err)
 {
@@ -63,10 +42,8 @@ static bool check(const void *settings, struct error *err)
 	if (c->send_batch_max_size && c->send_batch_max_size < c->send_batch_size)
 		return error_set(err, ERROR_CONFIG,
 				 "send_batch_max_size must be greater or equal to send_batch_size");
-	for (size_t i = 0; i < c->metadata_keys.count; i++)
-		for (size_t n = 0; n < i; n++)
-			if (strcasecmp(c->metadata_keys.at[i], c->metadata_keys.at[n]) == 0)
-				return refuse_duplicate(c->metadata_keys.at[i], err);
+	if (!batcher_check_keys(&c->metadata_keys, err))
+		return false;
 	if (c->timeout.ns < 0)
 		return error_set(err, ERROR_CONFIG, "timeout must be greater or equal to 0");
 	return true;

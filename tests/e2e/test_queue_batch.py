@@ -3,6 +3,7 @@
 import threading
 import time
 
+import grpc
 import pytest
 
 from harness import build as make
@@ -47,10 +48,10 @@ class Fan:
             for seed in range(count):
                 client.send(make.request(seed, samples=samples), metadata=metadata)
 
-    def settle(self):
-        """Until nothing waits; then both have the same, and the ledger says so."""
-        self.gateway.until(lambda: not self.gateway.total("otelcol_ledger_queued_samples") +
-                           self.gateway.total("otelcol_ledger_batched_samples"))
+    def settle(self, samples):
+        """Until both have so many samples and nothing waits; then they are the same, and the ledger says so."""
+        self.gateway.until(lambda: sum(sizes(self.own)) == sum(sizes(self.plain)) == samples and not
+                           self.gateway.total("otelcol_ledger_queued_samples"))
         for exporter in ("otlp_grpc/plain", "otlp_grpc/own"):
             assert self.gateway.balanced("profiles", exporter), exporter
         assert self.own.samples() == self.plain.samples()
@@ -67,8 +68,7 @@ def sizes(sink):
 def test_one_exporter_gets_batches_and_the_other_every_request(build):
     with Fan(build, "batch: {flush_timeout: 1h, min_size: 400}") as fan:
         fan.send(20)
-        fan.gateway.until(lambda: fan.own.received)
-        fan.settle()
+        fan.settle(400)
         assert sizes(fan.own) == [400] and sizes(fan.plain) == [SIZE] * 20
 
 
@@ -77,8 +77,7 @@ def test_what_waits_in_a_batch_is_queued_for_the_exporter_until_its_time_comes(b
         fan.send(3)
         fan.gateway.until(lambda: len(fan.plain.received) == 3)
         assert fan.queued() == 3 * SIZE or fan.own.received
-        fan.settle()
-        assert sum(sizes(fan.own)) == 3 * SIZE
+        fan.settle(3 * SIZE)
 
 
 def test_the_exporters_batch_is_in_place_of_the_pipelines(build):
@@ -94,19 +93,32 @@ def test_the_exporters_batch_is_in_place_of_the_pipelines(build):
 def test_what_is_larger_than_max_size_is_cut(build):
     with Fan(build, "batch: {flush_timeout: 50ms, min_size: 50, max_size: 70}") as fan:
         fan.send(2, samples=300)
-        fan.settle()
-        assert max(sizes(fan.own)) <= 70 and sum(sizes(fan.own)) == 600
+        fan.settle(600)
+        assert max(sizes(fan.own)) <= 70
 
 
 def test_sizes_may_be_bytes(build):
-    with Fan(build, "batch: {flush_timeout: 1s, sizer: bytes, min_size: 20000, max_size: 30000}") as fan:
-        fan.send(30)
-        fan.settle()
-        assert all(len(data) <= 30000 for data in fan.own.received)
-        assert sum(len(data) >= 20000 for data in fan.own.received) >= len(fan.own.received) - 1
+    with Fan(build, "batch: {flush_timeout: 1h, sizer: bytes, min_size: 20000, max_size: 30000}") as fan:
+        fan.send(100)
+        fan.gateway.until(lambda: len(fan.plain.received) == 100 and len(fan.own.received) > 1)
+        assert fan.gateway.stop() == 0
+        assert sum(len(data) >= 20000 for data in fan.own.received) == len(fan.own.received) - 1
+        assert fan.own.samples() == fan.plain.samples()
+
+
+def test_a_request_of_more_bytes_is_cut(build):
+    with Fan(build, "batch: {flush_timeout: 50ms, sizer: bytes, min_size: 20000, max_size: 30000}") as fan:
         fan.send(1, samples=5000)
-        fan.settle()
+        fan.settle(5000)
         assert all(len(data) <= 30000 for data in fan.own.received)
+
+
+def test_without_max_size_a_batch_has_min_size_bytes(build):
+    with Fan(build, "sizer: bytes, queue_size: 100000000, batch: {flush_timeout: 1h, min_size: 4000000}") as fan:
+        with peers.Client(fan.gateway.port["otlp"]) as client:
+            while not fan.own.received:
+                client.send(make.request(len(fan.plain.received), samples=30000, functions=10000))
+        assert len(fan.own.received[0]) >= 4000000 > len(fan.plain.received[0])
 
 
 def test_partitions_are_not_joined(build):
@@ -116,7 +128,7 @@ def test_partitions_are_not_joined(build):
                 fan.send(1, samples=samples, metadata=[("x-tenant", tenant)])
         fan.gateway.until(lambda: len(fan.own.received) == 2)
         assert sorted(sizes(fan.own)) == [60, 60]
-        assert fan.queued() == 30
+        fan.gateway.until(lambda: fan.queued() == 30)
 
 
 def test_a_sender_may_wait_for_a_batch(build):
@@ -147,12 +159,51 @@ def test_what_is_open_leaves_at_the_end(build):
         assert sizes(fan.own) == [3 * SIZE]
 
 
+FULL = "sizer: items, queue_size: 100, num_consumers: 1, %s batch: {flush_timeout: 1h, min_size: 40}"
+
+
 def test_a_full_queue_of_batches_costs_the_other_nothing(build):
-    queue = "sizer: items, queue_size: 100, num_consumers: 1, batch: {flush_timeout: 1h, min_size: 40}"
-    with Fan(build, queue) as fan:
+    with Fan(build, FULL % "") as fan:
         fan.own.stop()
         fan.send(20)
         fan.gateway.until(lambda: len(fan.plain.received) == 20)
-        assert fan.gateway.total("otelcol_ledger_dropped_samples", exporter="otlp_grpc/own", reason="queue_full") == 320
-        assert fan.queued() == 80
+        assert fan.gateway.total("otelcol_ledger_dropped_samples", exporter="otlp_grpc/own", reason="queue_full") == 280
+        assert fan.queued() == 120
         assert fan.gateway.balanced("profiles", "otlp_grpc/own")
+
+
+def send_until_refused(fan):
+    """How many were taken."""
+    with peers.Client(fan.gateway.port["otlp"]) as client:
+        for taken in range(100):
+            try:
+                client.send(make.request(taken, samples=SIZE))
+            except grpc.RpcError as error:
+                assert error.code() == grpc.StatusCode.UNAVAILABLE
+                return taken
+    raise AssertionError("never refused")
+
+
+def test_what_was_answered_for_is_not_dropped_where_overflow_blocks(build):
+    with Fan(build, FULL % "block_on_overflow: true,") as fan:
+        fan.own.stop()
+        taken = send_until_refused(fan)
+        fan.gateway.until(lambda: len(fan.plain.received) == taken)
+        assert not fan.gateway.total("otelcol_ledger_dropped_samples", exporter="otlp_grpc/own")
+        assert fan.queued() == taken * SIZE
+
+
+@pytest.mark.parametrize("processors", ["", "batch"])
+def test_what_was_answered_for_is_kept_somewhere(build, processors):
+    """Both are dead: what is not refused waits for one of them at least."""
+    text = CONFIG.replace("timeout: 1h, send_batch_size: 1000000", "timeout: 1h, send_batch_size: 40")
+    text = text.replace("{port:plain}, tls: {insecure: true}", "{port:plain}, tls: {insecure: true}, sending_queue: {OTHER}")
+    other = FULL % "" if not processors else "sizer: items, queue_size: 100, num_consumers: 1"
+    text = text.replace("OTHER", other).replace("QUEUE", FULL % "").replace("PROCESSORS", processors)
+    gateway = Gateway(build / "portcullis", text)
+    with gateway:
+        fan = Fan.__new__(Fan)
+        fan.gateway = gateway
+        taken = send_until_refused(fan)
+        lost = min(gateway.total("otelcol_ledger_dropped_samples", exporter="otlp_grpc/" + e) for e in ("plain", "own"))
+        assert taken * SIZE >= 120 and not lost

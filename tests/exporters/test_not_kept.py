@@ -23,36 +23,47 @@ PPROF = {"timestamp", "profile_id", "scope", "mapping_attribute", "location_attr
 LOST = {"file/pprof": PPROF | {"resource_attribute", "scope_attribute", "profile_attribute"},
         "parca": PPROF | {"zero", "column", "doc_url", "period"},
         "pyroscope": PPROF | {"zero", "negative", "address", "column", "doc_url"}}
-KEPT = ("pprof.", "process.executable.build_id.")
-
-
-def others(keys):
-    return sum(not key.startswith(KEPT) for key in keys)
+BUILD_IDS = ["process.executable.build_id." + kind for kind in ("gnu", "htlhash", "go")]
+FLAGS = ["pprof.mapping." + flag for flag in ("has_functions", "has_filenames", "has_line_numbers", "has_inline_frames",
+                                              "is_main")]
+TEXTS = ["pprof.profile." + field for field in ("comment", "comment.0", "drop_frames", "keep_frames", "doc_url")]
+# What pprof has a field for: (key, kind of value), by place.
+FIELDS = {"resource": set(), "location": {("pprof.location.is_folded", "bool_value")},
+          "mapping": {(key, "bool_value") for key in FLAGS} | {(key, "string_value") for key in BUILD_IDS},
+          "profile": {(key, "string_value") for key in TEXTS} | {("pprof.profile.comment", "array_value")},
+          "scope": {("pprof.scope.default_sample_type", "string_value"), ("pprof.scope.sample_type_order", "array_value")}}
 
 
 def what_is_in(message):
     """What of it a pprof, or a store of pprofs, may have no place for."""
     r, d, found = otlp.Reader(message), message.dictionary, Counter()
 
-    def keys(entry):
-        return [r.attribute(i)[0] for i in entry.attribute_indices]
+    def attributes(entry):
+        """(key, kind of value); a reference is a text."""
+        for a in (d.attribute_table[i] for i in entry.attribute_indices):
+            yield r.text(a.key_strindex), (a.value.WhichOneof("value") or "").replace("_strindex", "")
+
+    def look(place, pairs):
+        pairs = list(pairs)
+        found[place + "_attribute"] += sum(pair not in FIELDS[place] for pair in pairs)
+        return pairs
 
     for location in d.location_table[1:]:
         found["address"] += bool(location.address and location.lines)
         found["column"] += sum(bool(line.column) for line in location.lines)
-        found["location_attribute"] += others(keys(location))
+        look("location", attributes(location))
     for mapping in d.mapping_table[1:]:
-        found["mapping_attribute"] += others(keys(mapping))
+        kinds = {key for key, kind in look("mapping", attributes(mapping)) if key in BUILD_IDS and kind == "string_value"}
+        found["mapping_attribute"] += max(0, len(kinds) - 1)  # there is one field for them
     for rp in message.resource_profiles:
-        found["resource_attribute"] += others(r.key(kv) for kv in rp.resource.attributes)
+        look("resource", ((r.key(kv), kv.value.WhichOneof("value")) for kv in rp.resource.attributes))
         for sp in rp.scope_profiles:
             found["scope"] += bool(sp.scope.name or sp.scope.version)
-            found["scope_attribute"] += others(r.key(kv) for kv in sp.scope.attributes)
+            look("scope", ((r.key(kv), kv.value.WhichOneof("value")) for kv in sp.scope.attributes))
             for p in sp.profiles:
                 found["period"] += bool(p.period)
                 found["profile_id"] += bool(p.profile_id)
-                found["doc_url"] += "pprof.profile.doc_url" in keys(p)
-                found["profile_attribute"] += others(keys(p))
+                found["doc_url"] += ("pprof.profile.doc_url", "string_value") in look("profile", attributes(p))
                 for s in p.samples:
                     found["timestamp"] += len(s.timestamps_unix_nano)
                     value = (sum(s.values) + 2 ** 63) % 2 ** 64 - 2 ** 63 if s.values else len(s.timestamps_unix_nano)
@@ -67,16 +78,17 @@ def everything():
     mark = m.attribute("x", "y")
     comment, doc = m.attribute("pprof.profile.comment.0", "c"), m.attribute("pprof.profile.doc_url", "http://d")
     build = m.attribute("process.executable.build_id.gnu", "ab")
-    mapping = m.mapping("app", attributes=[mark, build])
-    location = m.location([m.function("f")], 0x1010, mapping, [mark, m.attribute("profile.frame.type", "native")])
+    go, flag = m.attribute("process.executable.build_id.go", "cd"), m.attribute("pprof.mapping.has_functions", True)
+    mapping = m.mapping("app", attributes=[mark, build, go, flag, comment])
+    location = m.location([m.function("f")], 0x1010, mapping, [mark, m.attribute("profile.frame.type", "native"), flag])
     m.message.dictionary.location_table[location].lines[0].column = 7
     stack = m.stack([location, m.location([], 0x1020, mapping)])
-    scope = m.scope(m.resource({"service.name": "shop", "host.name": "h"}), "profiler", "1")
+    scope = m.scope(m.resource({"service.name": "shop", "pprof.profile.comment": "h"}), "profiler", "1")
     make.set_value(scope.scope.attributes.add(key="k").value, "v")
     now = time.time_ns()
     profile = m.profile(scope, time=now)
     profile.profile_id, profile.period = bytes(range(16)), 10
-    profile.attribute_indices.extend([mark, comment, doc])
+    profile.attribute_indices.extend([mark, comment, doc, m.attribute("pprof.profile.drop_frames", 7), build])
     profile.samples.add(stack_index=stack, timestamps_unix_nano=[now, now + 1, now + 2])
     for value in (5, 0, -3):
         profile.samples.add(stack_index=stack, values=[value])

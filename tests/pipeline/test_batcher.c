@@ -193,6 +193,24 @@ static void tenants_never_share_a_batch(void **state)
 	assert_int_equal(sizes, 1 << 5 | 1 << 2 | 1 << 8);
 }
 
+static void tenants_that_have_nothing_keep_no_more_than_their_share(void **state)
+{
+	struct fixture *f = *state;
+	char *keys[] = { (char *)"x-tenant" };
+	f->settings.metadata_keys = (struct strings){ keys, 1 };
+	f->settings.metadata_limit = 1000;
+	f->settings.size = 2;
+	f->idle_bytes = 1000 * 100; /* an empty batch cannot do with so little */
+	begin(f);
+	for (char name[2] = "a"; name[0] <= 'n'; name[0]++)
+		add(f, name[0] % 2 + 1, (const struct metadatum[]){ { "x-tenant", name }, { 0 } });
+	assert_int_equal(f->count, 7); /* large enough */
+	assert_true(f->memory.charged > 0);
+	batcher_flush(f->batcher);
+	assert_int_equal(f->count, 14);
+	assert_int_equal(f->memory.charged, 0);
+}
+
 static void beyond_the_limit_of_tenants_the_oldest_batch_closes(void **state)
 {
 	struct fixture *f = *state;
@@ -275,6 +293,7 @@ int main(void)
 		TEST(an_old_batch_closes_by_itself),
 		TEST(a_batch_closes_when_it_has_so_many_bytes),
 		TEST(tenants_never_share_a_batch),
+		TEST(tenants_that_have_nothing_keep_no_more_than_their_share),
 		TEST(beyond_the_limit_of_tenants_the_oldest_batch_closes),
 		TEST(after_a_flush_nothing_stays_open),
 		TEST(without_a_timeout_every_request_leaves_at_once),

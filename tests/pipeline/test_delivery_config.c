@@ -62,6 +62,8 @@ static void a_batch_of_the_queue_is_checked_in_the_collectors_words(void **state
 	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
 		assert_string_equal(bind(&queue_table, cases[i][0]), cases[i][1]);
+	assert_string_equal(bind(&queue_table, "{batch: {partition: {metadata_keys: [X-a, x-A]}}}"),
+			    "duplicate entry in metadata_keys: \"x-a\" (case-insensitive)");
 	assert_string_not_equal(bind(&queue_table, "{batch: {sizer: requests}}"), "");
 	assert_string_not_equal(bind(&queue_table, "{batch: {partition: {keys: [a]}}}"), "");
 }
@@ -103,7 +105,7 @@ static void a_batch_is_counted_in_what_its_sizer_says_or_the_queues(void **state
 	assert_int_equal(s.max_size, 0);
 	s = batching("{sizer: bytes, queue_size: 100000000, batch: {min_size: 5000000}}");
 	assert_int_equal(s.bytes, 5000000);
-	assert_int_equal(s.max_bytes, 5000000);
+	assert_int_equal(s.max_bytes, 0);
 	s = batching("{sizer: bytes, batch: {min_size: 10, max_size: 20, sizer: items}}");
 	assert_int_equal(s.bytes, 0);
 	assert_int_equal(s.size, 10);

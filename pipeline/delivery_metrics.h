@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PIPELINE_DELIVERY_METRICS_H
+#define PIPELINE_DELIVERY_METRICS_H
+
+#include "pipeline/delivery.h"
+
+/* What a delivery counts, besides its ledgers. */
+struct delivery_counters {
+	struct series *sent, *failed, *enqueue_failed, *rejected, *size, *flights, *retried;
+};
+
+/* capacity: of the queue, in units of its sizer. */
+void delivery_counters_init(struct delivery_counters *c, const struct delivery_options *options, int64_t capacity);
+
+#endif

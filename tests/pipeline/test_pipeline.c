@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "base/memory.h"
+#include "pipeline/pipeline.h"
+
+/* Routes and destinations that answer as they are told: this file stands in for batcher.c and delivery.c. */
+struct batcher {
+	enum batcher_result result;
+	uint32_t asked;
+};
+
+struct delivery {
+	bool room, blocks;      /* it has room; it must not drop */
+	bool tight;             /* it has room, and the packet does not fit */
+	uint32_t taken, missed; /* packets */
+	uint64_t dropped;       /* samples */
+};
+
+enum batcher_result batcher_add(struct batcher *b, const struct profiles *p, struct collect_added *added, struct error *err)
+{
+	(void)p;
+	b->asked++;
+	*added = (struct collect_added){ .samples_in = 10, .samples_merged = 3 };
+	if (b->result == BATCHER_FAILED)
+		error_set(err, ERROR_TOO_LARGE, "scripted");
+	return b->result;
+}
+
+bool delivery_enqueue(struct delivery *d, struct packet *packet, const struct ledger *pipeline, bool anyway)
+{
+	(void)packet;
+	(void)pipeline;
+	bool taken = anyway || (d->room && !d->tight);
+	d->taken += taken;
+	d->missed += !taken;
+	return taken;
+}
+
+void delivery_drop(struct delivery *d, uint64_t samples, const struct ledger *pipeline, enum ledger_reason reason)
+{
+	(void)pipeline;
+	assert_int_equal(reason, LEDGER_TOO_LARGE);
+	d->dropped += samples;
+}
+
+bool delivery_has_room(const struct delivery *d)
+{
+	return d->room;
+}
+
+bool delivery_must_block(const struct delivery *d)
+{
+	return d->blocks;
+}
+
+struct fixture {
+	struct metrics *metrics;
+	struct memory memory;
+	struct pipeline path;
+	struct route routes[2];
+	struct batcher batchers[2];
+	struct delivery destinations[3];
+	struct delivery *first[2], *second[1];
+};
+
+/* The first route has two destinations and no batches, the second one has one and batches. */
+static int setup(void **state)
+{
+	struct fixture *f = memory_new(sizeof *f);
+	f->metrics = metrics_new();
+	memory_init(&f->memory, INT64_C(1) << 40, 0);
+	ledger_init(&f->path.ledger, f->metrics, "profiles");
+	f->path.memory = &f->memory;
+	f->path.routes = f->routes;
+	f->path.route_count = 2;
+	f->first[0] = &f->destinations[0];
+	f->first[1] = &f->destinations[1];
+	f->second[0] = &f->destinations[2];
+	f->routes[0] = (struct route){ .path = &f->path, .deliveries = f->first, .delivery_count = 2,
+				       .batcher = &f->batchers[0] };
+	f->routes[1] = (struct route){ .path = &f->path, .deliveries = f->second, .delivery_count = 1,
+				       .batcher = &f->batchers[1], .settings.on = true };
+	*state = f;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+	metrics_unref(&f->metrics);
+	memory_free(f);
+	return 0;
+}
+
+static bool run(struct fixture *f, enum batcher_result first, enum batcher_result second, struct error *err)
+{
+	struct profiles p = { 0 };
+	f->batchers[0] = (struct batcher){ .result = first };
+	f->batchers[1] = (struct batcher){ .result = second };
+	return pipeline_run(&f->path, &p, NULL, err);
+}
+
+static void a_request_goes_into_the_batches_of_every_route(void **state)
+{
+	struct fixture *f = *state;
+	struct error err;
+	assert_true(run(f, BATCHER_TAKEN, BATCHER_TAKEN, &err));
+	assert_int_equal(f->batchers[0].asked + f->batchers[1].asked, 2);
+	assert_int_equal(series_get(f->path.ledger.merged), 3);
+}
+
+static void it_is_taken_when_any_route_took_it(void **state)
+{
+	struct fixture *f = *state;
+	struct error err;
+	assert_true(run(f, BATCHER_LOST, BATCHER_TAKEN, &err));
+	assert_true(run(f, BATCHER_TAKEN, BATCHER_LOST, &err));
+	assert_false(run(f, BATCHER_LOST, BATCHER_LOST, &err));
+	assert_int_equal(err.kind, ERROR_BUSY);
+}
+
+static void what_the_first_route_cannot_hold_is_refused(void **state)
+{
+	struct fixture *f = *state;
+	struct error err;
+	assert_false(run(f, BATCHER_FAILED, BATCHER_TAKEN, &err));
+	assert_int_equal(err.kind, ERROR_TOO_LARGE);
+	assert_int_equal(f->batchers[1].asked, 0);
+}
+
+/* How much one request may make of a dictionary depends on what is in an open batch already: a sender can do this. */
+static void what_another_route_cannot_hold_is_dropped_there(void **state)
+{
+	struct fixture *f = *state;
+	struct error err;
+	assert_true(run(f, BATCHER_TAKEN, BATCHER_FAILED, &err));
+	assert_int_equal(f->destinations[2].dropped, 7);
+	assert_int_equal(f->destinations[0].dropped + f->destinations[1].dropped, 0);
+}
+
+static bool emit(struct fixture *f, int route)
+{
+	for (int i = 0; i < 3; i++)
+		f->destinations[i].taken = f->destinations[i].missed = 0;
+	return pipeline_emit(&f->routes[route], packet_new(1, 0));
+}
+
+static void what_was_not_answered_for_is_taken_where_it_fits(void **state)
+{
+	struct fixture *f = *state;
+	f->destinations[0].room = f->destinations[1].room = f->destinations[1].tight = true;
+	assert_true(emit(f, 0));
+	assert_int_equal(f->destinations[0].taken, 1);
+	assert_int_equal(f->destinations[1].missed, 1);
+	f->destinations[0].room = false;
+	assert_false(emit(f, 0));
+}
+
+static void what_was_answered_for_is_taken_by_a_queue_that_is_not_full(void **state)
+{
+	struct fixture *f = *state;
+	f->destinations[2].room = f->destinations[2].tight = true;
+	assert_true(emit(f, 1));
+	f->destinations[2].room = false;
+	f->destinations[0].room = true;
+	assert_false(emit(f, 1)); /* full, and others have room */
+	f->destinations[2].blocks = true;
+	assert_true(emit(f, 1));
+}
+
+static void what_was_answered_for_is_taken_by_all_when_all_are_full(void **state)
+{
+	struct fixture *f = *state;
+	assert_true(emit(f, 1));
+	assert_int_equal(f->destinations[2].taken, 1);
+	assert_false(emit(f, 0)); /* its sender is told */
+	f->routes[1].waits = true;
+	assert_false(emit(f, 1)); /* so is that one */
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_request_goes_into_the_batches_of_every_route),
+		TEST(it_is_taken_when_any_route_took_it),
+		TEST(what_the_first_route_cannot_hold_is_refused),
+		TEST(what_another_route_cannot_hold_is_dropped_there),
+		TEST(what_was_not_answered_for_is_taken_where_it_fits),
+		TEST(what_was_answered_for_is_taken_by_a_queue_that_is_not_full),
+		TEST(what_was_answered_for_is_taken_by_all_when_all_are_full),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
