@@ -5,6 +5,8 @@
 
 #include <assert.h>
 
+enum { COMMON_LEAST = 8 }; /* frames: fewer are as soon written as copied */
+
 void dictionary_init(struct dictionary *d, size_t max)
 {
 	*d = (struct dictionary){0};
@@ -69,6 +71,7 @@ void dictionary_begin(struct dictionary *d, const struct profiles *p)
 	for (unsigned t = 0; t < DICTIONARY_TABLES; t++)
 		intern_mark(&d->tables[t]);
 	d->p = p;
+	d->last_stack.count = 0;
 	d->canonical.left = d->canonical.out.max;
 }
 
@@ -303,6 +306,43 @@ static __attribute__((noinline)) uint32_t location_new(struct dictionary *d, uin
 			changed & DICTIONARY_CHANGED);
 }
 
+/* How many frames next to the root two stacks have in common; 0 when they are fewer than would be worth it. */
+static inline uint32_t common_frames(const uint32_t *indices, struct list a, struct list b)
+{
+	uint32_t most = a.count < b.count ? a.count : b.count, n = COMMON_LEAST;
+	const uint32_t *x = indices + a.first + a.count, *y = indices + b.first + b.count;
+	if (most < COMMON_LEAST || memcmp(x - COMMON_LEAST, y - COMMON_LEAST, COMMON_LEAST * sizeof *x) != 0)
+		return 0;
+	while (n < most && x[-1 - (ptrdiff_t)n] == y[-1 - (ptrdiff_t)n])
+		n++;
+	return n;
+}
+
+/* The bytes of a stack of ours without those of its first frames. */
+static struct view frames_behind(const struct intern *t, uint32_t ours, uint32_t first)
+{
+	const struct intern_entry *entry = &t->entries[ours];
+	const uint8_t *at = t->wire.at + entry->at, *end = at + entry->len;
+	for (first += 2; first; at++) /* the tag and the length are varints too */
+		first -= *at < 0x80;
+	return (struct view){ at, (size_t)(end - at) };
+}
+
+/*
+ * Stacks that follow one another are often those of one tree, walked: what they have in common is in its bytes already.
+ * Copies them before `end`, and takes their frames off the list; returns where they begin.
+ */
+static inline uint8_t *put_common(struct dictionary *d, struct list *locations, uint8_t *end)
+{
+	uint32_t common = common_frames(d->p->indices.at, d->last_stack, *locations);
+	uint32_t others = d->last_stack.count - common;
+	if (!common || others > common)
+		return end;
+	struct view bytes = frames_behind(&d->tables[STACKS], d->last_stack_ours, others);
+	locations->count -= common;
+	return memcpy(end - bytes.len, bytes.at, bytes.len);
+}
+
 /*
  * Written from its end, for that is where the root is: its frames are in most stacks, and the first
  * entries of a table have the short indices.
@@ -316,10 +356,11 @@ uint32_t dictionary_stack_new(struct dictionary *d, uint32_t stack)
 	if (!end)
 		return 0;
 	end += room;
-	const uint32_t *leaf = d->p->indices.at + s->locations.first, *known = d->maps[LOCATIONS];
-	const uint32_t *theirs = leaf + s->locations.count;
+	struct list left = s->locations;
+	uint8_t *at = put_common(d, &left, end);
+	const uint32_t *leaf = d->p->indices.at + left.first, *known = d->maps[LOCATIONS];
+	const uint32_t *theirs = leaf + left.count;
 	uint32_t changed = changed_if(s->changed);
-	uint8_t *at = end;
 	while (theirs > leaf) {
 		uint32_t ours = known[*--theirs];
 		if (__builtin_expect(!ours, 0))
@@ -329,8 +370,10 @@ uint32_t dictionary_stack_new(struct dictionary *d, uint32_t stack)
 	}
 	if (at < end)
 		at = put_header_before(at, PUT_LEN(1), (size_t)(end - at));
-	return remember(d, STACKS, stack, put_entry(d, STACKS, at, end),
-			changed & DICTIONARY_CHANGED);
+	uint32_t ours = put_entry(d, STACKS, at, end);
+	d->last_stack = ours && !(changed & DICTIONARY_CHANGED) ? s->locations : (struct list){ 0 };
+	d->last_stack_ours = ours;
+	return remember(d, STACKS, stack, ours, changed & DICTIONARY_CHANGED);
 }
 
 uint32_t dictionary_link_new(struct dictionary *d, uint32_t link)

@@ -42,6 +42,8 @@ struct dictionary {
 	bool same_tables;       /* set by the owner: every dictionary_begin but the first is for the tables of the first */
 	struct indices touched; /* then: what was written in block since the last one */
 	struct indices list; /* of the record that is being copied */
+	struct list last_stack; /* of the request, when nothing in it was changed; empty: there is none */
+	uint32_t last_stack_ours;
 	uint32_t *keys; /* of the request's attributes: our strings, once the attribute is known; in `block` */
 	/* For each of our strings the last list in which it was a key: it stands there once. */
 	struct indices stamps;
