@@ -172,9 +172,9 @@ def test_a_full_queue_of_batches_costs_the_other_nothing(build):
         assert fan.gateway.balanced("profiles", "otlp_grpc/own")
 
 
-def send_until_refused(fan):
+def send_until_refused(gateway):
     """How many were taken."""
-    with peers.Client(fan.gateway.port["otlp"]) as client:
+    with peers.Client(gateway.port["otlp"]) as client:
         for taken in range(100):
             try:
                 client.send(make.request(taken, samples=SIZE))
@@ -187,7 +187,7 @@ def send_until_refused(fan):
 def test_what_was_answered_for_is_not_dropped_where_overflow_blocks(build):
     with Fan(build, FULL % "block_on_overflow: true,") as fan:
         fan.own.stop()
-        taken = send_until_refused(fan)
+        taken = send_until_refused(fan.gateway)
         fan.gateway.until(lambda: len(fan.plain.received) == taken)
         assert not fan.gateway.total("otelcol_ledger_dropped_samples", exporter="otlp_grpc/own")
         assert fan.queued() == taken * SIZE
@@ -200,10 +200,7 @@ def test_what_was_answered_for_is_kept_somewhere(build, processors):
     text = text.replace("{port:plain}, tls: {insecure: true}", "{port:plain}, tls: {insecure: true}, sending_queue: {OTHER}")
     other = FULL % "" if not processors else "sizer: items, queue_size: 100, num_consumers: 1"
     text = text.replace("OTHER", other).replace("QUEUE", FULL % "").replace("PROCESSORS", processors)
-    gateway = Gateway(build / "portcullis", text)
-    with gateway:
-        fan = Fan.__new__(Fan)
-        fan.gateway = gateway
-        taken = send_until_refused(fan)
+    with Gateway(build / "portcullis", text) as gateway:
+        taken = send_until_refused(gateway)
         lost = min(gateway.total("otelcol_ledger_dropped_samples", exporter="otlp_grpc/" + e) for e in ("plain", "own"))
         assert taken * SIZE >= 120 and not lost
