@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/memory.h"
 
@@ -105,14 +106,21 @@ bool quote_plain(struct bytes *out, const void *text, size_t len)
 	return false;
 }
 
+/* libcurl takes an http URL with any number of slashes. */
+static bool is_url(const char *place)
+{
+	const char *colon = strchr(place, ':'), *slash = strchr(place, '/');
+	bool http = strncasecmp(place, "http:", 5) == 0 || strncasecmp(place, "https:", 6) == 0;
+	return colon && (!slash || colon < slash) && (http || strstr(place, "://"));
+}
+
 char *quote_place(const char *place)
 {
-	const char *scheme_end = strstr(place, "://");
-	if (!scheme_end)
+	if (!is_url(place))
 		return memory_text(place);
-	const char *host = scheme_end + strlen("://");
-	size_t authority = strcspn(host, "/?#");
-	const char *at = memrchr(host, '@', authority);
+	const char *host = strchr(place, ':') + 1;
+	host += strspn(host, "/");
+	const char *at = memrchr(host, '@', strcspn(host, "/?#"));
 	const char *rest = at ? at + 1 : host;
 	return memory_format("%.*s%.*s", (int)(host - place), place, (int)strcspn(rest, "?#"), rest);
 }

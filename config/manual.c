@@ -17,7 +17,7 @@ static const char *const type_names[] = {
 	[CONFIG_TABLE] = "section",
 	[CONFIG_LIST] = "list of sections",
 	[CONFIG_MAP] = "map of sections",
-	[CONFIG_ANY] = "scalar or list of strings",
+	[CONFIG_ANY] = "scalar, list or map",
 };
 
 /* A table cell: "|" would end it. */

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/quote.h"
 
 size_t source_scheme(const char *uri)
 {
@@ -111,9 +112,19 @@ static bool read_yaml(struct source_reader *reader, const char *text, struct byt
 
 static bool read_url(struct source_reader *reader, const char *uri, struct bytes *out, struct error *err)
 {
+	if (!strstr(uri, "://"))
+		return error_set(err, ERROR_CONFIG, "a URL begins with http:// or https://");
 	if (reader->sources->fetch)
 		return reader->sources->fetch(reader->sources->context, uri, out, err);
 	return error_set(err, ERROR_CONFIG, "nothing is loaded over http or https here");
+}
+
+static bool refuse_scheme(const char *uri, struct error *err)
+{
+	char *shown = quote_place(uri);
+	error_set(err, ERROR_CONFIG, "unsupported scheme on URI \"%.100s\"", shown);
+	memory_free(shown);
+	return false;
 }
 
 static const struct {
@@ -138,7 +149,7 @@ bool source_read(struct source_reader *reader, const char *uri, struct bytes *ou
 			return schemes[i].read(reader, uri + len + 1, out, unset, err);
 	if (is_url(uri, len))
 		return read_url(reader, uri, out, err);
-	return error_set(err, ERROR_CONFIG, "unsupported scheme on URI \"%.100s\"", uri);
+	return refuse_scheme(uri, err);
 }
 
 void source_reader_fini(struct source_reader *reader)

@@ -27,7 +27,8 @@ void command_usage(struct bytes *out)
 		bytes_format(out, "portcullis%s%s%s%s\n        %s\n", *c->name ? " " : "", c->name,
 			     *c->arguments ? " " : "", c->arguments, c->help);
 	bytes_add_text(out, "\n"
-		"--config LOCATION           a file, file:, env: or yaml: location; repeatable, merged in order\n"
+		"--config LOCATION           a file, or a file:, env:, yaml:, http: or https: location;\n"
+		"                            repeatable, merged in order\n"
 		"--set KEY=VALUE             overrides one setting (a.b=c); repeatable\n"
 		"--shutdown-timeout TIME     how long SIGTERM may drain (20s)\n"
 		"--mode redacted|unredacted, --format yaml|json\n"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gateway/options.h"
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/quote.h"
@@ -144,30 +145,45 @@ void options_fini(struct options *o)
 	memory_free(o->arguments);
 }
 
+struct loading {
+	struct log log;
+	uint64_t until; /* clock_now: all that is fetched */
+};
+
 static void warn_unset(void *context, const char *variable)
 {
-	log_warn(context, "Configuration references unset environment variable", log_text("name", variable));
+	struct loading *loading = context;
+	log_warn(&loading->log, "Configuration references unset environment variable", log_text("name", variable));
 }
 
-/* Once at start: a server that is slow must not keep us from saying so. */
+/* What is no URL is not repeated: nobody knows which part of it is the password. */
+static bool explain_fetch(const char *url, bool answered, int status, struct error *err)
+{
+	if (!answered && err->kind == ERROR_CONFIG)
+		return error_prefix(err, "unable to fetch what \"%.*s://\" begins", (int)strcspn(url, ":"), url);
+	char *shown = quote_place(url);
+	if (answered)
+		error_set(err, ERROR_CONFIG, "failed to load resource from uri \"%.200s\". status code: %d", shown, status);
+	else
+		error_prefix(err, "unable to fetch \"%.200s\"", shown);
+	memory_free(shown);
+	return false;
+}
+
+/* A server that is slow must not keep us from saying so. */
 static bool fetch(void *context, const char *url, struct bytes *out, struct error *err)
 {
+	const struct loading *loading = context;
+	uint64_t now = clock_now();
 	int status = 0;
-	char *shown = quote_place(url);
-	(void)context;
-	bool ok = http_call(&(struct http_call){ .url = url, .timeout_ns = FETCH_NS }, &status, out, err);
-	if (!ok)
-		error_prefix(err, "unable to fetch \"%.200s\"", shown);
-	else if (status != 200)
-		ok = error_set(err, ERROR_CONFIG, "failed to load resource from uri \"%.200s\". status code: %d", shown,
-			       status);
-	memory_free(shown);
-	return ok;
+	const struct http_call call = { .url = url, .timeout_ns = now < loading->until ? loading->until - now : 1 };
+	bool answered = http_call(&call, &status, out, err);
+	return (answered && status == 200) || explain_fetch(url, answered, status, err);
 }
 
 struct node *options_load(const struct options *o, struct error *err)
 {
-	struct log log = { 0 };
+	struct loading loading = { .until = clock_now() + FETCH_NS };
 	if (!o->configs) {
 		error_set(err, ERROR_CONFIG, "at least one config flag must be provided");
 		return NULL;
@@ -179,6 +195,6 @@ struct node *options_load(const struct options *o, struct error *err)
 		.set_count = count(o->sets),
 		.unset = warn_unset,
 		.fetch = fetch,
-		.context = &log,
+		.context = &loading,
 	}, err);
 }

@@ -22,8 +22,11 @@ static bool is_url(const char *place)
 	return strstr(place, "://") != NULL;
 }
 
+/* What is no URL is not repeated: nobody knows which part of it is the password. */
 static bool fail_at(const char *place, struct error *err)
 {
+	if (is_url(place) && err->kind == ERROR_CONFIG)
+		return false;
 	char *shown = quote_place(place);
 	error_prefix(err, "%s", shown);
 	memory_free(shown);

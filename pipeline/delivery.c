@@ -203,14 +203,21 @@ bool delivery_enqueue(struct delivery *d, struct packet *packet, const struct le
 	return taken;
 }
 
-void delivery_drop(struct delivery *d, uint64_t samples, const struct ledger *pipeline, enum ledger_reason reason)
+static void tell_dropped(struct delivery *d, enum part_dropped r, enum ledger_reason reason, uint64_t samples)
+{
+	if (!atomic_exchange(&d->told[r], true))
+		log_warn(d->options.log, "Dropping what the destination will not take. Said once, counted always.",
+			 log_text("reason", ledger_reasons[reason]), log_number("dropped_items", (int64_t)samples));
+}
+
+void delivery_drop(struct delivery *d, uint64_t samples, const struct ledger *pipeline)
 {
 	pthread_mutex_lock(&d->lock);
 	struct ledger_destination *ledger = book_of(d, pipeline);
 	pthread_mutex_unlock(&d->lock);
 	series_add(d->count.enqueue_failed, (int64_t)samples);
-	series_add(ledger->dropped[reason], (int64_t)samples);
-	log_warn(d->options.log, "Dropping a request that no batch can hold.", log_number("dropped_items", (int64_t)samples));
+	series_add(ledger->dropped[LEDGER_TOO_LARGE], (int64_t)samples);
+	tell_dropped(d, PART_TOO_LARGE, LEDGER_TOO_LARGE, samples);
 }
 
 bool delivery_has_room(const struct delivery *d)
@@ -273,9 +280,7 @@ static void count_dropped(struct sending *s)
 		s->parts.dropped[r] = 0;
 		s->failed = true;
 		drop_samples(d, s->item, samples, reasons[r]);
-		if (!atomic_exchange(&d->told[r], true))
-			log_warn(d->options.log, "Dropping what the destination will not take. Said once, counted always.",
-				 log_text("reason", ledger_reasons[reasons[r]]), log_number("dropped_items", samples));
+		tell_dropped(d, r, reasons[r], samples);
 	}
 }
 

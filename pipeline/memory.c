@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #define MIB ((int64_t)1 << 20)
+#define UNKNOWN_SHARE 8
 #define LARGE_BYTES MIB /* so much is worth a wait, and a look at the real size */
 #define CLAIM_PATIENCE_NS UINT64_C(100000000) /* for what others give back who claim nothing */
 #define CLAIM_WAIT_NS UINT64_C(1000000000)    /* for the next release of those who claim: one may hang on a disk */
@@ -88,13 +89,15 @@ void memory_check(struct memory *m)
 	atomic_store(&m->over, resident > m->limit);
 }
 
-/* What was freed and is still resident is charged to nobody. */
+/* What was freed and is still resident is charged to nobody, nor is what the allocator loses between blocks, or what core
+ * holds of messages that are not complete. */
 static bool really_fits(const struct memory *m, int64_t bytes)
 {
-	if (!atomic_load(&m->baseline) || memory_resident() + bytes <= m->limit)
+	int64_t most = m->limit - m->limit / UNKNOWN_SHARE;
+	if (!atomic_load(&m->baseline) || memory_resident() + bytes <= most)
 		return true;
 	malloc_trim(0);
-	return memory_resident() + bytes <= m->limit;
+	return memory_resident() + bytes <= most;
 }
 
 bool memory_take(struct memory *m, int64_t bytes, int64_t soft)

@@ -47,11 +47,14 @@ static bool process(struct pipeline *path, struct profiles *profiles, void **scr
 }
 
 /* One that holds for itself alone what another route could hold: a batch that is open may fit what a new one does not. */
-static void drop_at(const struct route *route, const struct collect_added *added)
+static void drop_at(const struct route *route, const struct request *request, const struct collect_added *added)
 {
+	if (route->waits && request && request->ack) {
+		ack_hold(request->ack);
+		ack_release(request->ack, true);
+	}
 	for (uint32_t i = 0; i < route->delivery_count; i++)
-		delivery_drop(route->deliveries[i], added->samples_in - added->samples_merged, &route->path->ledger,
-			      LEDGER_TOO_LARGE);
+		delivery_drop(route->deliveries[i], added->samples_in - added->samples_merged, &route->path->ledger);
 }
 
 /* Taken when any route took it; what the first one cannot hold is refused. */
@@ -64,7 +67,7 @@ static enum batcher_result add_to_routes(const struct pipeline *path, const stru
 		struct error ignored;
 		enum batcher_result also = batcher_add(path->routes[i].batcher, profiles, &same, &ignored);
 		if (also == BATCHER_FAILED)
-			drop_at(&path->routes[i], added);
+			drop_at(&path->routes[i], profiles->request, added);
 		result = also == BATCHER_TAKEN ? also : result;
 	}
 	return result;

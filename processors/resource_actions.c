@@ -6,6 +6,8 @@
 #include <string.h>
 #include <strings.h>
 
+enum { VALUES_MAX = 500, BYTES_MAX = 16384 };
+
 static const char *const verbs[VERB_COUNT] = { "insert", "update",  "upsert", "delete",
 					       "hash",	 "extract", "convert" };
 static const char *const types[TYPE_COUNT] = { "int", "double", "string" };
@@ -106,6 +108,27 @@ static int depth_of(const struct node *node)
 	return deepest + (node->kind == NODE_LIST || node->kind == NODE_MAP);
 }
 
+/* Of each request's tables the constants are a part. */
+static bool fits(const struct node *node, int *values, size_t *bytes)
+{
+	++*values;
+	*bytes += (node->key ? strlen(node->key) : 0) + (node->text ? strlen(node->text) : 0);
+	for (size_t i = 0; i < node->count && *values <= VALUES_MAX; i++)
+		fits(node->children[i], values, bytes);
+	return *values <= VALUES_MAX && *bytes <= BYTES_MAX;
+}
+
+static bool check_tree(const struct draft *d, const struct node *tree)
+{
+	int values = 0;
+	size_t bytes = 0;
+	if (depth_of(tree) > VALUE_DEPTH_MAX)
+		return REFUSE(d, ". Field \"value\" is nested deeper than %d at the %zu-th actions", VALUE_DEPTH_MAX, d->index);
+	return fits(tree, &values, &bytes) ||
+	       REFUSE(d, ". Field \"value\" has more than %d values or %d bytes at the %zu-th actions", VALUES_MAX, BYTES_MAX,
+		      d->index);
+}
+
 static bool init_setter(const struct draft *d, struct resource_action *action)
 {
 	const struct resource_action_config *c = d->config;
@@ -125,8 +148,8 @@ static bool init_setter(const struct draft *d, struct resource_action *action)
 		return REFUSE(d, ". Field \"from_context\" knows \"auth.subject\" only, at the %zu-th "
 				 "actions",
 			      d->index);
-	if (c->value.kind == ANY_TREE && depth_of(c->value.tree) > VALUE_DEPTH_MAX)
-		return REFUSE(d, ". Field \"value\" is nested deeper than %d at the %zu-th actions", VALUE_DEPTH_MAX, d->index);
+	if (c->value.kind == ANY_TREE && !check_tree(d, c->value.tree))
+		return false;
 	action->source = given(c->from_attribute) ? SOURCE_ATTRIBUTE : SOURCE_VALUE;
 	action->from = c->from_attribute;
 	action->value = &c->value;

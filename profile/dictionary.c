@@ -71,7 +71,7 @@ void dictionary_begin(struct dictionary *d, const struct profiles *p)
 	for (unsigned t = 0; t < DICTIONARY_TABLES; t++)
 		intern_mark(&d->tables[t]);
 	d->p = p;
-	d->last_stack.count = 0;
+	d->last_stack = (struct list){ 0 };
 	d->canonical.left = d->canonical.out.max;
 }
 

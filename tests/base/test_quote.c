@@ -72,6 +72,11 @@ static void of_a_url_only_what_is_no_secret_is_shown(void **state)
 		{ "https://host?secret@x", "https://host" },
 		{ "https://secret@secret@host/a@b", "https://host/a@b" },
 		{ "http://", "http://" },
+		{ "http:/user:secret@host/x?secret", "http:/host/x" },
+		{ "http:user:secret@host/x?secret", "http:host/x" },
+		{ "HTTPS:///user:secret@host/x#secret", "HTTPS:///host/x" },
+		{ "s3://user:secret@host/x?secret", "s3://host/x" },
+		{ "./a?b:c", "./a?b:c" },
 	};
 	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

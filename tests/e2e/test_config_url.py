@@ -66,6 +66,17 @@ def test_what_is_wrong_is_told(build, server, path, text):
     assert text.replace("PORT", server.rsplit(":", 1)[1]) in errors
 
 
+@pytest.mark.parametrize("location", [
+    "http:/user:secret@127.0.0.1:1/x?secret", "http:user:secret@127.0.0.1:1/x", "http:///user:secret@127.0.0.1:1/x?secret",
+    "HTTP://user:secret@127.0.0.1:1/x", "s3://user:secret@bucket/x?secret", "http://user:sec/secret@127.0.0.1:1/x",
+    "http://user:a?secret@127.0.0.1:1/x", "yaml:a: ${http:/user:secret@127.0.0.1:1/x}",
+    "yaml:a: ${HTTP://user:secret@127.0.0.1:1/x}", "yaml:a: ${http://user:a/secret@127.0.0.1:1/x}",
+    "yaml:a: ${http://user:$$secret@127.0.0.1:1/x?k=secret}"])
+def test_what_is_wrong_with_a_url_is_told_without_its_secrets(build, location):
+    status, _, errors = run(build, "validate", location)
+    assert status == 1 and errors.startswith("Error: ")
+
+
 def test_nobody_there_is_told(build):
     status, _, errors = run(build, "validate", "http://user:secret@127.0.0.1:1/x")
     assert status == 1

@@ -41,10 +41,9 @@ bool delivery_enqueue(struct delivery *d, struct packet *packet, const struct le
 	return taken;
 }
 
-void delivery_drop(struct delivery *d, uint64_t samples, const struct ledger *pipeline, enum ledger_reason reason)
+void delivery_drop(struct delivery *d, uint64_t samples, const struct ledger *pipeline)
 {
 	(void)pipeline;
-	assert_int_equal(reason, LEDGER_TOO_LARGE);
 	d->dropped += samples;
 }
 
@@ -143,6 +142,32 @@ static void what_another_route_cannot_hold_is_dropped_there(void **state)
 	assert_int_equal(f->destinations[0].dropped + f->destinations[1].dropped, 0);
 }
 
+static int answered;
+
+static void answer(struct ack *ack, bool failed)
+{
+	(void)ack;
+	answered = failed ? -1 : 1;
+}
+
+static void who_waits_for_that_route_is_told(void **state)
+{
+	struct fixture *f = *state;
+	struct ack ack;
+	struct request request = { .ack = &ack };
+	struct profiles p = { .request = &request };
+	struct error err;
+	for (int waits = 0; waits < 2; waits++) {
+		f->routes[1].waits = waits;
+		f->batchers[0].result = BATCHER_TAKEN;
+		f->batchers[1].result = BATCHER_FAILED;
+		ack_init(&ack, answer);
+		assert_true(pipeline_run(&f->path, &p, NULL, &err));
+		ack_release(&ack, false);
+		assert_int_equal(answered, waits ? -1 : 1);
+	}
+}
+
 static bool emit(struct fixture *f, int route)
 {
 	for (int i = 0; i < 3; i++)
@@ -192,6 +217,7 @@ int main(void)
 		TEST(it_is_taken_when_any_route_took_it),
 		TEST(what_the_first_route_cannot_hold_is_refused),
 		TEST(what_another_route_cannot_hold_is_dropped_there),
+		TEST(who_waits_for_that_route_is_told),
 		TEST(what_was_not_answered_for_is_taken_where_it_fits),
 		TEST(what_was_answered_for_is_taken_by_a_queue_that_is_not_full),
 		TEST(what_was_answered_for_is_taken_by_all_when_all_are_full),

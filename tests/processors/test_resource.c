@@ -307,6 +307,24 @@ static void other_sites_are_left_alone(void **state)
 	assert_int_equal(p.samples.at[0].changed, 0);
 }
 
+/* Constants are part of every request's tables. */
+static void values_have_a_limit(void **state)
+{
+	struct bytes yaml;
+	(void)state;
+	bytes_init(&yaml, 1 << 20);
+	bytes_add_text(&yaml, "attributes: [{key: a, action: insert, value: [");
+	for (int i = 0; i < 500; i++)
+		bytes_format(&yaml, "%d,", i);
+	bytes_add_text(&yaml, "]}]");
+	bytes_add_byte(&yaml, 0);
+	struct policy wrong;
+	assert_false(policy_open(&wrong, &resource_processor, (char *)yaml.at));
+	assert_non_null(strstr(wrong.err.text, "has more than 500 values or 16384 bytes at the 0-th actions"));
+	policy_close(&wrong);
+	bytes_fini(&yaml);
+}
+
 static void errors_are_the_collectors(void **state)
 {
 	(void)state;
@@ -371,6 +389,7 @@ int main(void)
 		TEST(values_come_from_attributes_and_from_the_request),
 		TEST(the_next_request_gets_its_own_context),
 		TEST(other_sites_are_left_alone),
+		TEST(values_have_a_limit),
 		TEST(errors_are_the_collectors),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
