@@ -26,7 +26,7 @@ METHOD = """## What a destination that is ill costs the others
 
 OTLP, Pyroscope, Parca and a file behind one gateway, one of them ill. Two gateways of one configuration share a processor,
 their load generator and destinations another; there the destinations give way (SCHED_IDLE) to the load generator and to
-the well OTLP destination, which take the times. Of the one all destinations are well, of the other one is ill, and has been
+the well OTLP destination, which take the times, and of which the latter looks into no request. Of the one all destinations are well, of the other one is ill, and has been
 for a while. They get the same requests in turn, at two fifths of what the first can take. For each pair of turns: all CPU
 that each gateway used in both, the median latency of the sender, the mean time until a request is at a well OTLP
 destination. A figure is the median over the pairs of ill / well (and its quartiles).
@@ -70,7 +70,7 @@ class Fan:
     """A gateway with its own first destination; of the others one may be ill."""
 
     def __init__(self, held, wells, kind=None, state=None):
-        self.sink, self.ill, self.state = held.enter_context(Sink()), kind, state
+        self.sink, self.ill, self.state = held.enter_context(Sink("-t")), kind, state
         ports = dict(wells)
         if kind in NETWORK:
             ports[kind] = held.enter_context(destination(kind, STATES[state]))

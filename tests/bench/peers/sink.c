@@ -19,7 +19,10 @@
 #include "tests/bench/peers/clock.h"
 
 /*
- * An OTLP server over gRPC that takes everything and counts it. Prints "port N". Then each line on its input is answered
+ * sink [-t]
+ *
+ * An OTLP server over gRPC that takes everything and counts it; -t: not what requests hold, for who looks at times only
+ * shares a processor with it. Prints "port N". Then each line on its input is answered
  * with a line of JSON: requests, their bytes as they came (gzip or not), own CPU seconds, when they came (the mean, on
  * CLOCK_MONOTONIC), and what they held: samples, timestamps, the sum of all values (mod 2^64). The line "take" also begins
  * anew. It ends with its input.
@@ -47,6 +50,7 @@ static struct sink {
 	struct bytes body, inflated;
 	pthread_mutex_t lock; /* guards counts */
 	struct counts counts;
+	bool times_only;
 } sink = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 __attribute__((noreturn)) static void die(const char *why)
@@ -132,7 +136,8 @@ static void take(grpc_byte_buffer *body)
 {
 	copy_body(body);
 	struct counts counts = { .requests = 1, .bytes = sink.body.len, .came = now() };
-	count_in(inflate(), 0, &counts);
+	if (!sink.times_only)
+		count_in(inflate(), 0, &counts);
 	pthread_mutex_lock(&sink.lock);
 	sink.counts.requests += counts.requests;
 	sink.counts.bytes += counts.bytes;
@@ -223,9 +228,10 @@ static int listen_on_any(void)
 	return port;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	pthread_t talker;
+	sink.times_only = argc > 1 && !strcmp(argv[1], "-t");
 	grpc_core_init();
 	bytes_init(&sink.body, BODY_MAX);
 	bytes_init(&sink.inflated, BODY_MAX);

@@ -54,9 +54,13 @@ def cpu_seconds(pid):
 class Sink:
     """tests/bench/peers/sink.c"""
 
+    def __init__(self, *arguments):
+        self.arguments = arguments
+
     def __enter__(self):
         with on_cpu(TOOL_CPU):
-            self.process = subprocess.Popen([TOOLS / "sink"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            self.process = subprocess.Popen([TOOLS / "sink", *self.arguments], stdin=subprocess.PIPE,
+                                            stdout=subprocess.PIPE, text=True)
         self.port = int(self.process.stdout.readline().split()[1])
         return self
 
