@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #define MIB ((int64_t)1 << 20)
-#define UNKNOWN_SHARE 8
 #define LARGE_BYTES MIB /* so much is worth a wait, and a look at the real size */
 #define CLAIM_PATIENCE_NS UINT64_C(100000000) /* for what others give back who claim nothing */
 #define CLAIM_WAIT_NS UINT64_C(1000000000)    /* for the next release of those who claim: one may hang on a disk */
@@ -89,11 +88,11 @@ void memory_check(struct memory *m)
 	atomic_store(&m->over, resident > m->limit);
 }
 
-/* What was freed and is still resident is charged to nobody, nor is what the allocator loses between blocks, or what core
- * holds of messages that are not complete. */
+/* What was freed and is still resident is charged to nobody. Nor is what the allocator loses between blocks, and what core
+ * holds of messages that are not complete: most of the spike is for them. */
 static bool really_fits(const struct memory *m, int64_t bytes)
 {
-	int64_t most = m->limit - m->limit / UNKNOWN_SHARE;
+	int64_t most = m->soft + (m->limit - m->soft) / 4;
 	if (!atomic_load(&m->baseline) || memory_resident() + bytes <= most)
 		return true;
 	malloc_trim(0);

@@ -318,10 +318,8 @@ static void values_have_a_limit(void **state)
 		bytes_format(&yaml, "%d,", i);
 	bytes_add_text(&yaml, "]}]");
 	bytes_add_byte(&yaml, 0);
-	struct policy wrong;
-	assert_false(policy_open(&wrong, &resource_processor, (char *)yaml.at));
-	assert_non_null(strstr(wrong.err.text, "has more than 500 values or 16384 bytes at the 0-th actions"));
-	policy_close(&wrong);
+	assert_false(policy_open(&policy, &resource_processor, (char *)yaml.at));
+	assert_non_null(strstr(policy.err.text, "has more than 500 values or 16384 bytes at the 0-th actions"));
 	bytes_fini(&yaml);
 }
 
