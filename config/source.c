@@ -110,13 +110,31 @@ static bool read_yaml(struct source_reader *reader, const char *text, struct byt
 	       error_set(err, ERROR_CONFIG, "yaml: larger than 16 MiB");
 }
 
-static bool read_url(struct source_reader *reader, const char *uri, struct bytes *out, struct error *err)
+static bool read_url(struct source_reader *reader, const char *scheme, const char *rest, struct bytes *out,
+		     struct error *err)
 {
-	if (!strstr(uri, "://"))
+	if (strncmp(rest, "//", 2) != 0)
 		return error_set(err, ERROR_CONFIG, "a URL begins with http:// or https://");
-	if (reader->sources->fetch)
-		return reader->sources->fetch(reader->sources->context, uri, out, err);
-	return error_set(err, ERROR_CONFIG, "nothing is loaded over http or https here");
+	if (!reader->sources->fetch)
+		return error_set(err, ERROR_CONFIG, "nothing is loaded over http or https here");
+	char *url = memory_format("%s:%s", scheme, rest);
+	bool ok = reader->sources->fetch(reader->sources->context, url, out, err);
+	memory_free(url);
+	return ok;
+}
+
+static bool read_http(struct source_reader *reader, const char *rest, struct bytes *out, bool *unset,
+		      struct error *err)
+{
+	(void)unset;
+	return read_url(reader, "http", rest, out, err);
+}
+
+static bool read_https(struct source_reader *reader, const char *rest, struct bytes *out, bool *unset,
+		       struct error *err)
+{
+	(void)unset;
+	return read_url(reader, "https", rest, out, err);
 }
 
 static bool refuse_scheme(const char *uri, struct error *err)
@@ -132,13 +150,9 @@ static const struct {
 	bool (*read)(struct source_reader *reader, const char *rest, struct bytes *out, bool *unset,
 		     struct error *err);
 } schemes[] = {
-	{ "env", read_env }, { "file", read_file }, { "yaml", read_yaml },
+	{ "env", read_env },   { "file", read_file },   { "yaml", read_yaml },
+	{ "http", read_http }, { "https", read_https },
 };
-
-static bool is_url(const char *uri, size_t scheme)
-{
-	return (scheme == 4 && !memcmp(uri, "http", 4)) || (scheme == 5 && !memcmp(uri, "https", 5));
-}
 
 bool source_read(struct source_reader *reader, const char *uri, struct bytes *out, bool *unset,
 		 struct error *err)
@@ -147,8 +161,6 @@ bool source_read(struct source_reader *reader, const char *uri, struct bytes *ou
 	for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++)
 		if (strlen(schemes[i].scheme) == len && memcmp(schemes[i].scheme, uri, len) == 0)
 			return schemes[i].read(reader, uri + len + 1, out, unset, err);
-	if (is_url(uri, len))
-		return read_url(reader, uri, out, err);
 	return refuse_scheme(uri, err);
 }
 
