@@ -107,7 +107,7 @@ bool quote_plain(struct bytes *out, const void *text, size_t len)
 }
 
 /* libcurl takes an http URL with any number of slashes. */
-static bool is_url(const char *place)
+bool quote_is_url(const char *place)
 {
 	const char *colon = strchr(place, ':'), *slash = strchr(place, '/');
 	bool http = strncasecmp(place, "http:", 5) == 0 || strncasecmp(place, "https:", 6) == 0;
@@ -116,7 +116,7 @@ static bool is_url(const char *place)
 
 char *quote_place(const char *place)
 {
-	if (!is_url(place))
+	if (!quote_is_url(place))
 		return memory_text(place);
 	const char *host = strchr(place, ':') + 1;
 	host += strspn(host, "/");

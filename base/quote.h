@@ -20,6 +20,9 @@ bool quote_json(struct bytes *out, const void *text, size_t len);
 /* The same escapes without the quotes; quotes and backslashes stay as they are. */
 bool quote_plain(struct bytes *out, const void *text, size_t len);
 
+/* Is a place, as users write it, a URL and no file? */
+bool quote_is_url(const char *place);
+
 /* A place as errors may name it: of a URL without user, password, query and fragment, which may be secret; anything else
  * as it is. Freed by the caller. */
 char *quote_place(const char *place);

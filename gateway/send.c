@@ -17,15 +17,10 @@
 #define BODY_MAX ((size_t)256 << 20)
 #define TIMEOUT_NS (120 * UINT64_C(1000000000))
 
-static bool is_url(const char *place)
-{
-	return strstr(place, "://") != NULL;
-}
-
 /* What is no URL is not repeated: nobody knows which part of it is the password. */
 static bool fail_at(const char *place, struct error *err)
 {
-	if (is_url(place) && err->kind == ERROR_CONFIG)
+	if (quote_is_url(place) && err->kind == ERROR_CONFIG)
 		return false;
 	char *shown = quote_place(place);
 	error_prefix(err, "%s", shown);
@@ -47,7 +42,7 @@ static bool check_status(const char *url, int status, const struct bytes *reply,
 static bool take(const char *from, struct bytes *body, struct error *err)
 {
 	int status;
-	if (!is_url(from))
+	if (!quote_is_url(from))
 		return files_read(from, body, err);
 	if (!http_call(&(struct http_call){ .url = from, .timeout_ns = TIMEOUT_NS }, &status, body, err))
 		return fail_at(from, err);
@@ -81,7 +76,7 @@ bool command_send(const struct options *options, struct error *err)
 		return error_set(err, ERROR_CONFIG, "--repeat: not a positive number: \"%s\"", options->repeat);
 	bytes_init(&body, BODY_MAX);
 	bool ok = take(places[0], &body, err);
-	if (ok && is_url(places[1]))
+	if (ok && quote_is_url(places[1]))
 		ok = post(places[1], bytes_view(&body), times, err);
 	else if (ok)
 		ok = files_write(places[1], bytes_view(&body), err);

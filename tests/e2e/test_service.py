@@ -151,6 +151,7 @@ def run_in(build, *arguments):
     (["send", "/nowhere", "x"], "/nowhere: cannot be opened: No such file or directory"),
     (["send", "/dev/null", "http://127.0.0.1:1/"], "http://127.0.0.1:1/: "),
     (["send", "/dev/null", "http://user:secret@127.0.0.1:1/x?token=secret"], "Error: http://127.0.0.1:1/x: "),
+    (["send", "http:/user:secret@127.0.0.1:1/x?token=secret", "/dev/null"], "Error: http:/127.0.0.1:1/x: "),
     (["components", "nonsense"], 'this build has no component of type "nonsense"'),
     (["components", "pii", "x"], '"x": one argument too many'),
     (["validate", "--config", "x", "y"], '"y": one argument too many'),
