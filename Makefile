@@ -153,8 +153,11 @@ fuzz: install-test
 
 explore-%: build/fuzz/fuzzers/%
 	@mkdir -p build/fuzz/corpus/$*
-	@$< $(FUZZ_FLAGS) -rss_limit_mb=4096 -print_final_stats=1 -artifact_prefix=build/fuzz/ build/fuzz/corpus/$* \
-		tests/fuzz/seeds/$* >build/fuzz/$*.log 2>&1 && e=0 || e=$$?; echo "== $*"; tail -n 30 build/fuzz/$*.log; exit $$e
+	@rm -f build/fuzz/$*-found-*
+	@$< $(FUZZ_FLAGS) -rss_limit_mb=4096 -print_final_stats=1 -artifact_prefix=build/fuzz/$*-found- build/fuzz/corpus/$* \
+		tests/fuzz/seeds/$* >build/fuzz/$*.log 2>&1 && e=0 || e=$$?; \
+		echo "== $*"; grep -v '^#[0-9#]\|# Uses: \|NEW_FUNC' build/fuzz/$*.log | tail -n 80; \
+		for f in build/fuzz/$*-found-*; do [ ! -e "$$f" ] || { echo "== $$f, in base64:"; base64 "$$f"; }; done; exit $$e
 
 bench: install-test
 	$(MAKE) -j$(JOBS) MODE=release build-tests

@@ -10,7 +10,7 @@ struct limits { /* what a destination takes in one request; 0: not limited */
 	uint64_t samples, profiles, resources;
 	uint64_t series;         /* distinct (scope, sample type, Profile attributes) */
 	uint64_t oldest, newest; /* of a Profile's time, ns since the epoch; one without time is never too old */
-	bool guessed;            /* nobody named `bytes`: what cannot be made smaller is sent all the same */
+	bool guessed;            /* nobody named `bytes`: what no cut would bring below it is sent uncut */
 };
 
 enum part_dropped { PART_TOO_LARGE, PART_TOO_OLD, PART_TOO_NEW, PART_DROPPED };

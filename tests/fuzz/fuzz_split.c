@@ -30,6 +30,18 @@ static uint32_t follow(const struct part *p, uint32_t at)
 	return at;
 }
 
+/* Only a guess may be passed, and only by what no cut would bring below it. */
+static bool keeps(struct packet *packet, const struct limits *limits)
+{
+	struct parts smaller = { 0 };
+	if (!limits->bytes || packet->otlp.len <= limits->bytes)
+		return true;
+	must(split_packet(packet, &(struct limits){ .bytes = limits->bytes }, NULL, &smaller, NULL));
+	bool none = smaller.count == 0;
+	parts_fini(&smaller);
+	return limits->guessed && none;
+}
+
 static void check(struct packet *packet, const struct limits *limits)
 {
 	struct parts parts = { 0 };
@@ -38,8 +50,8 @@ static void check(struct packet *packet, const struct limits *limits)
 	must(profiles_reset(&whole, NULL, bytes_view(&packet->otlp), 64 * CAP) && decode_otlp(&whole, NULL));
 	must(split_packet(packet, limits, NULL, &parts, NULL));
 	for (uint32_t i = 0; i < parts.count; i++) {
-		const struct packet *p = parts.at[i].packet;
-		must(!limits->bytes || p->otlp.len <= limits->bytes || (limits->guessed && p->samples <= 1));
+		struct packet *p = parts.at[i].packet;
+		must(keeps(p, limits));
 		must(!limits->samples || p->samples <= limits->samples);
 		must(!limits->profiles || p->profiles <= limits->profiles);
 		must(!limits->resources || p->resources <= limits->resources);
