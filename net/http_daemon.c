@@ -126,7 +126,8 @@ static enum MHD_Result open_request(struct http_exchange *x, struct MHD_Connecti
 	bool sound;
 	x->method = memory_text(method);
 	x->peer = memory_text(x->connection->peer);
-	x->identity = session ? http_tls_identity(session) : NULL;
+	if (session)
+		http_tls_owner(session, &x->auth);
 	x->http_1_0 = !strcmp(version, "HTTP/1.0");
 	MHD_get_connection_values_n(mhd, MHD_HEADER_KIND, take_header, x);
 	fields_lower(&x->headers);

@@ -40,6 +40,7 @@ struct http_exchange *http_exchange_new(struct http_server *server, struct http_
 		*x->query_text++ = '\0';
 	fields_init(&x->headers, &header_limits);
 	fields_init(&x->query, &query_limits);
+	fields_init(&x->auth, &tls_owner_limits);
 	return x;
 }
 
@@ -49,9 +50,9 @@ void http_exchange_free(struct http_exchange *x)
 	memory_free(x->target);
 	memory_free(x->method);
 	memory_free(x->peer);
-	memory_free(x->identity);
 	fields_fini(&x->headers);
 	fields_fini(&x->query);
+	fields_fini(&x->auth);
 	bytes_fini(&x->body);
 	memory_free(x->answer.content_type);
 	memory_free(x->answer.allow);
@@ -260,9 +261,11 @@ const char *http_exchange_peer(struct http_exchange *x)
 	return x->peer;
 }
 
-const char *http_exchange_identity(struct http_exchange *x)
+const struct metadatum *http_exchange_auth(struct http_exchange *x)
 {
-	return x->identity;
+	if (!x->auth.count)
+		return NULL;
+	return x->auth.at ? x->auth.at : fields_list(&x->auth);
 }
 
 const char *http_exchange_header(struct http_exchange *x, const char *name)

@@ -107,8 +107,8 @@ void http_listener_unref(struct http_listener **listener);
 /* net/http_tls.c; session is a gnutls_session_t. */
 void http_tls_silence(void);
 void http_tls_require(void *session);
-/* The subject of the verified client certificate, to be freed; NULL if there is none. */
-char *http_tls_identity(void *session);
+/* Fills the empty list, if the client's certificate was verified. */
+void http_tls_owner(void *session, struct fields *auth);
 void http_tls_send(void *session, const void *data, size_t len);
 
 /* net/http_exchange.c */
@@ -141,9 +141,9 @@ struct http_exchange {
 	struct http_exchange *previous, *next; /* the server's suspended ones, its mutex */
 	char *target, *query_text; /* path; text behind '?', or NULL */
 	bool target_too_long;
-	char *method, *peer, *identity;
+	char *method, *peer;
 	bool http_1_0;
-	struct fields headers, query;
+	struct fields headers, query, auth;
 	bool headers_over;
 	int64_t content_length;
 	bool expects_continue;

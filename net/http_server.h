@@ -142,7 +142,8 @@ void http_exchange_set_user(struct http_exchange *exchange, void *user);
 void *http_exchange_user(struct http_exchange *exchange);
 const char *http_exchange_method(struct http_exchange *exchange);
 const char *http_exchange_peer(struct http_exchange *exchange);
-const char *http_exchange_identity(struct http_exchange *exchange);
+/* What the verified client certificate says (net/tls.h), NULL without mTLS. */
+const struct metadatum *http_exchange_auth(struct http_exchange *exchange);
 /* A request header, NULL if absent; names are case-insensitive. */
 const char *http_exchange_header(struct http_exchange *exchange, const char *name);
 /* 0 without body, -1: unknown (chunked). */

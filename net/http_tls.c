@@ -25,29 +25,51 @@ void http_tls_require(void *session)
 	gnutls_session_set_verify_cert2(session, &purpose, 1, 0);
 }
 
-static char *subject_of(gnutls_x509_crt_t certificate)
+static void add_subject(struct fields *auth, gnutls_x509_crt_t certificate)
 {
 	gnutls_datum_t dn = { 0 };
 	if (gnutls_x509_crt_get_dn3(certificate, &dn, 0) < 0)
-		return NULL;
-	char *text = memory_text_of(dn.data, dn.size);
+		return;
+	fields_add(auth, view_of("subject"), (struct view){ dn.data, dn.size }, NULL);
 	gnutls_free(dn.data);
-	return text;
 }
 
-char *http_tls_identity(void *session)
+static void add_common_name(struct fields *auth, gnutls_x509_crt_t certificate)
+{
+	char name[256]; /* X.520 allows 64 characters */
+	size_t len = sizeof name;
+	if (gnutls_x509_crt_get_dn_by_oid(certificate, GNUTLS_OID_X520_COMMON_NAME, 0, 0, name, &len) >= 0)
+		fields_add(auth, view_of("common_name"), (struct view){ (const uint8_t *)name, len }, NULL);
+}
+
+static void add_alternative_names(struct fields *auth, gnutls_x509_crt_t certificate)
+{
+	static const char *const kinds[] = { [GNUTLS_SAN_DNSNAME] = "dns", [GNUTLS_SAN_RFC822NAME] = "email",
+					     [GNUTLS_SAN_URI] = "uri" };
+	char name[1024];
+	size_t len = sizeof name;
+	int kind = 0;
+	for (unsigned i = 0; kind >= 0 || kind == GNUTLS_E_SHORT_MEMORY_BUFFER; i++, len = sizeof name) {
+		kind = gnutls_x509_crt_get_subject_alt_name(certificate, i, name, &len, NULL);
+		if (kind >= 0 && (size_t)kind < sizeof kinds / sizeof *kinds && kinds[kind])
+			fields_add(auth, view_of(kinds[kind]), (struct view){ (const uint8_t *)name, len }, NULL);
+	}
+}
+
+void http_tls_owner(void *session, struct fields *auth)
 {
 	unsigned count = 0;
 	const gnutls_datum_t *chain = gnutls_certificate_get_peers(session, &count);
 	gnutls_x509_crt_t certificate;
 	if (!chain || !count || gnutls_session_get_verify_cert_status(session) != 0 ||
 	    gnutls_x509_crt_init(&certificate) < 0)
-		return NULL;
-	char *text = NULL;
-	if (gnutls_x509_crt_import(certificate, &chain[0], GNUTLS_X509_FMT_DER) >= 0)
-		text = subject_of(certificate);
+		return;
+	if (gnutls_x509_crt_import(certificate, &chain[0], GNUTLS_X509_FMT_DER) >= 0) {
+		add_subject(auth, certificate);
+		add_common_name(auth, certificate);
+		add_alternative_names(auth, certificate);
+	}
 	gnutls_x509_crt_deinit(certificate);
-	return text;
 }
 
 /* The socket does not block; what it does not take at once is lost, and the connection is closed anyhow. */

@@ -36,7 +36,7 @@ static void call_free(struct rpc_call *call)
 	if (call->core)
 		grpc_call_unref(call->core);
 	memory_free(call->peer);
-	memory_free(call->identity);
+	fields_fini(&call->auth);
 	memory_free(call->metadata);
 	memory_free(call);
 	rpc_listener_call_gone(listener);
@@ -231,20 +231,37 @@ const char *rpc_call_peer(struct rpc_call *call)
 	return call->peer;
 }
 
-const char *rpc_call_identity(struct rpc_call *call)
+static void add_owner(struct fields *auth, const grpc_auth_context *context, const char *property, const char *name)
 {
-	if (call->identity || !call->listener->view.tls)
-		return call->identity;
+	const grpc_auth_property *found;
+	grpc_auth_property_iterator all = grpc_auth_context_find_properties_by_name(context, property);
+	while ((found = grpc_auth_property_iterator_next(&all)))
+		fields_add(auth, view_of(name), (struct view){ (const uint8_t *)found->value, found->value_length }, NULL);
+}
+
+static void read_owner(struct fields *auth, const grpc_auth_context *context)
+{
+	fields_init(auth, &tls_owner_limits);
+	add_owner(auth, context, GRPC_X509_SUBJECT_PROPERTY_NAME, "subject");
+	add_owner(auth, context, GRPC_X509_CN_PROPERTY_NAME, "common_name");
+	add_owner(auth, context, GRPC_PEER_DNS_PROPERTY_NAME, "dns");
+	add_owner(auth, context, GRPC_PEER_URI_PROPERTY_NAME, "uri");
+	add_owner(auth, context, GRPC_PEER_EMAIL_PROPERTY_NAME, "email");
+}
+
+const struct metadatum *rpc_call_auth(struct rpc_call *call)
+{
+	if (call->auth.at || !call->listener->view.tls)
+		return call->auth.at;
 	grpc_auth_context *context = grpc_call_auth_context(call->core);
 	if (!context)
 		return NULL;
-	grpc_auth_property_iterator found =
-		grpc_auth_context_find_properties_by_name(context, "x509_subject");
-	const grpc_auth_property *subject = grpc_auth_property_iterator_next(&found);
-	if (subject && grpc_auth_context_peer_is_authenticated(context))
-		call->identity = memory_text_of(subject->value, subject->value_length);
+	if (grpc_auth_context_peer_is_authenticated(context)) {
+		read_owner(&call->auth, context);
+		fields_list(&call->auth);
+	}
 	grpc_auth_context_release(context);
-	return call->identity;
+	return call->auth.at;
 }
 
 static bool is_text(const grpc_metadata *m)

@@ -113,7 +113,8 @@ struct rpc_call {
 	uint64_t accepted_at;
 	_Atomic bool replied;     /* hands the call over from the replying thread */
 	void *user;
-	char *peer, *identity;    /* made when first asked for, as is metadata */
+	char *peer;               /* made when first asked for, as are auth and metadata */
+	struct fields auth;
 	struct metadatum *metadata;
 	grpc_slice status_text;
 	grpc_metadata trailer;

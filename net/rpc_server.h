@@ -80,8 +80,8 @@ void rpc_call_set_user(struct rpc_call *call, void *user);
 void *rpc_call_user(struct rpc_call *call);
 /* Without the port ("127.0.0.1"; "" for unix sockets). First asked for on the completion-queue thread. */
 const char *rpc_call_peer(struct rpc_call *call);
-/* Subject of the verified client certificate, NULL without mTLS. First asked for as above. */
-const char *rpc_call_identity(struct rpc_call *call);
+/* What the verified client certificate says (net/tls.h), NULL without mTLS. First asked for as above. */
+const struct metadatum *rpc_call_auth(struct rpc_call *call);
 /* All request metadata but the binary ones (-bin); ends with name == NULL. First asked for as above. */
 const struct metadatum *rpc_call_metadata(struct rpc_call *call);
 /* Copies the message, as sent, to the end of out, and frees core's buffers. False: does not fit out's maximum. */

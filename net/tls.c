@@ -295,6 +295,8 @@ bool tls_load_client(const struct tls_client_config *config, struct tls_material
 	return keep_or_release(ok && check_material(out, err), out);
 }
 
+const struct fields_limits tls_owner_limits = { .count = 32, .name = 16, .value = 1023, .total = 16384 };
+
 static bool same(const char *a, const char *b)
 {
 	return a && b ? strcmp(a, b) == 0 : a == b;

@@ -3,6 +3,7 @@
 #define NET_TLS_H
 
 #include "config/table.h"
+#include "net/fields.h"
 
 /*
  * The Collector's TLS sections (collector-compat §2.3) and the loading of what they name. Keys that
@@ -48,5 +49,12 @@ bool tls_load_client(const struct tls_client_config *config, struct tls_material
 /* Are these the same files' contents? A reload that finds them equal changes nothing. */
 bool tls_equal(const struct tls_material *a, const struct tls_material *b);
 void tls_release(struct tls_material *material);
+
+/*
+ * What a verified client certificate says of its owner, for the Collector's `auth.<attr>`: `subject` (RFC 4514),
+ * `common_name` and, of the subject alternative names, `dns`, `uri` and `email`; several of a kind are several entries.
+ * A text over these limits, or with a NUL byte, is left out.
+ */
+extern const struct fields_limits tls_owner_limits;
 
 #endif

@@ -182,11 +182,10 @@ static struct attribute constant_of(struct profiles *p, const struct config_any 
 	}
 }
 
-/* All values of a header, joined with ";"; false if there is none. */
-static bool join_metadata(const struct request *request, const char *name, struct bytes *out)
+/* All values of a name, joined with ";"; false if there is none. */
+static bool join(const struct metadatum *m, const char *name, struct bytes *out)
 {
 	bool found = false;
-	const struct metadatum *m = request ? request->metadata : NULL;
 	for (; m && m->name; m++) {
 		if (strcasecmp(m->name, name) != 0)
 			continue;
@@ -201,12 +200,11 @@ static bool join_metadata(const struct request *request, const char *name, struc
 static bool context_text(const struct request *request, const struct resource_action *action,
 			 struct bytes *out)
 {
-	const char *text = NULL;
-	if (action->source == SOURCE_METADATA)
-		return join_metadata(request, action->from, out);
-	if (request)
-		text = action->source == SOURCE_SUBJECT ? request->identity : request->peer;
-	return text && bytes_add_text(out, text);
+	if (!request)
+		return false;
+	if (action->source == SOURCE_CLIENT_ADDRESS)
+		return request->peer && bytes_add_text(out, request->peer);
+	return join(action->source == SOURCE_AUTH ? request->auth : request->metadata, action->from, out);
 }
 
 /* False if the request has no such value. */

@@ -26,8 +26,9 @@ static const struct config_row rows[] = {
 	CONFIG_ROW(struct resource_action_config, from_context, .key = "from_context",
 		   .help = "Instead of `value`: `metadata.<header>` (several are joined with `;`; not gRPC's binary ones, "
 			   "`-bin`, which are no text), "
-			   "`auth.subject` (of the verified client certificate) or "
-			   "`client.address`; if it is absent, nothing is done."),
+			   "`client.address`, or `auth.<attr>` of the verified client certificate: `auth.subject` (RFC 4514), "
+			   "`auth.common_name` and, of its alternative names, `auth.dns`, `auth.uri` (there SPIFFE has its ID) and "
+			   "`auth.email` (several are joined too; no other is ever there). If it is absent, nothing is done."),
 	CONFIG_ROW(struct resource_action_config, pattern, .key = "pattern",
 		   .help = "For delete and hash: a regular expression that is searched in keys. For "
 			   "extract: one with named groups, searched in the value of `key`; each "
@@ -85,11 +86,12 @@ static bool compile(const struct draft *d, struct resource_action *action)
 
 static void init_context(struct resource_action *action, const char *from)
 {
-	static const char metadata[] = "metadata.", subject[] = "auth.subject";
+	static const char metadata[] = "metadata.", auth[] = "auth.";
 	if (strcmp(from, "client.address") == 0) {
 		action->source = SOURCE_CLIENT_ADDRESS;
-	} else if (strcmp(from, subject) == 0) {
-		action->source = SOURCE_SUBJECT;
+	} else if (strncmp(from, auth, sizeof auth - 1) == 0) {
+		action->source = SOURCE_AUTH;
+		action->from = from + sizeof auth - 1;
 	} else {
 		/* Without prefix it is metadata too, as in the Collector. */
 		bool prefixed = strncmp(from, metadata, sizeof metadata - 1) == 0;
@@ -143,11 +145,6 @@ static bool init_setter(const struct draft *d, struct resource_action *action)
 		return REFUSE(d, ". Action \"%s\" does not use the \"pattern\" field. This must not be "
 				 "specified for %zu-th action",
 			      d->action, d->index);
-	if (given(c->from_context) && strncmp(c->from_context, "auth.", 5) == 0 &&
-	    strcmp(c->from_context, "auth.subject") != 0)
-		return REFUSE(d, ". Field \"from_context\" knows \"auth.subject\" only, at the %zu-th "
-				 "actions",
-			      d->index);
 	if (c->value.kind == ANY_TREE && !check_tree(d, c->value.tree))
 		return false;
 	action->source = given(c->from_attribute) ? SOURCE_ATTRIBUTE : SOURCE_VALUE;

@@ -19,7 +19,7 @@ enum resource_verb {
 
 enum resource_type { TYPE_INT, TYPE_DOUBLE, TYPE_STRING, TYPE_COUNT };
 
-enum resource_source { SOURCE_VALUE, SOURCE_ATTRIBUTE, SOURCE_CLIENT_ADDRESS, SOURCE_SUBJECT, SOURCE_METADATA };
+enum resource_source { SOURCE_VALUE, SOURCE_ATTRIBUTE, SOURCE_CLIENT_ADDRESS, SOURCE_AUTH, SOURCE_METADATA };
 
 struct resource_action_config {
 	char *key, *action, *pattern;
@@ -33,7 +33,7 @@ struct resource_action {
 	enum resource_source source;     /* of insert, update, upsert */
 	const char *key;                 /* may be NULL for delete and hash */
 	const struct config_any *value;
-	const char *from;                /* attribute, or metadata in any case */
+	const char *from;                /* an attribute; of the sender or its metadata in any case */
 	struct regex *pattern;
 };
 

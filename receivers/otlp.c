@@ -83,7 +83,7 @@ static void headers(void *context, struct rpc_call *call)
 		.receiver = r->host->id,
 		.transport = "grpc",
 		.peer = rpc_call_peer(call),
-		.identity = rpc_call_identity(call),
+		.auth = rpc_call_auth(call),
 		.metadata = r->config->include_metadata ? rpc_call_metadata(call) : NULL,
 		.arrival = clock_now(),
 		.ack = &c->in.ack,

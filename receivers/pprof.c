@@ -124,7 +124,7 @@ static struct pprof_request *request_new(struct pprof_receiver *receiver, struct
 		.receiver = receiver->host->id,
 		.transport = "http",
 		.peer = http_exchange_peer(x),
-		.identity = http_exchange_identity(x),
+		.auth = http_exchange_auth(x),
 		.metadata = receiver->config->server.include_metadata ? http_exchange_headers(x) : NULL,
 		.arrival = clock_now(),
 		.ack = &r->in.ack,

@@ -14,12 +14,25 @@ def make_ca(directory, name):
             "-subj", "/CN=" + name, "-keyout", name + ".key", "-out", name + ".pem")
 
 
-def make_leaf(directory, ca, name, subject, usage=None):
-    """NAME.pem and NAME.key, signed by the CA, valid for localhost; usage: "serverAuth" or "clientAuth" alone."""
+def make_leaf(directory, ca, name, subject, usage=None, names=""):
+    """NAME.pem and NAME.key, signed by the CA, valid for localhost; usage: "serverAuth" or "clientAuth" alone; names: more
+    subject alternative names."""
     directory = pathlib.Path(directory)
-    (directory / "extensions").write_text("subjectAltName=DNS:localhost,IP:127.0.0.1\n"
+    (directory / "extensions").write_text("subjectAltName=DNS:localhost,IP:127.0.0.1%s\n" % names
                                           + ("extendedKeyUsage=%s\n" % usage if usage else ""))
     openssl(directory, "req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", subject,
             "-keyout", name + ".key", "-out", name + ".csr")
     openssl(directory, "x509", "-req", "-in", name + ".csr", "-CA", ca + ".pem", "-CAkey", ca + ".key",
             "-CAcreateserial", "-days", "2", "-extfile", "extensions", "-out", name + ".pem")
+
+
+# An agent's certificate with all that `auth.<attr>` can tell, and how the test servers write that.
+OWNER_SUBJECT = "/O=Fleet, Inc./CN=agent-7"
+OWNER_NAMES = ",DNS:agent-7.fleet.example,URI:spiffe://fleet.example/agent-7,email:ops@fleet.example"
+OWNER_SHOWN = ["auth.common_name=agent-7", "auth.dns=agent-7.fleet.example", "auth.dns=localhost",
+               "auth.email=ops@fleet.example", "auth.subject=CN=agent-7,O=Fleet\\, Inc.",
+               "auth.uri=spiffe://fleet.example/agent-7"]
+
+
+def owner_shown(text):
+    return sorted(line for line in text.splitlines() if line.startswith("auth."))

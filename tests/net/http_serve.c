@@ -105,9 +105,9 @@ static void who(void *context, struct http_exchange *x)
 		http_exchange_refuse(x, &err);
 		return;
 	}
-	const char *identity = http_exchange_identity(x);
-	bytes_format(&out, "method %s peer %s identity %s coding %d\n", http_exchange_method(x),
-		     http_exchange_peer(x), identity ? identity : "none", coding);
+	bytes_format(&out, "method %s peer %s coding %d\n", http_exchange_method(x), http_exchange_peer(x), coding);
+	for (const struct metadatum *m = http_exchange_auth(x); m && m->name; m++)
+		bytes_format(&out, "auth.%s=%s\n", m->name, m->value);
 	show(&out, query);
 	show(&out, http_exchange_headers(x));
 	reply(x, 200, bytes_view(&out));

@@ -55,9 +55,10 @@ static void answer(struct rpc_call *call)
 	bytes_init(&text, 1 << 20);
 	int coding = rpc_call_coding(call);
 	bool ok = rpc_call_read(call, &body);
-	const char *identity = rpc_call_identity(call);
-	bytes_format(&text, "coding=%d len=%zu first=%02x peer=%s identity=%s", coding, body.len,
-		     body.len ? body.at[0] : 0, rpc_call_peer(call), identity ? identity : "none");
+	bytes_format(&text, "coding=%d len=%zu first=%02x peer=%s", coding, body.len, body.len ? body.at[0] : 0,
+		     rpc_call_peer(call));
+	for (const struct metadatum *m = rpc_call_auth(call); m && m->name; m++)
+		bytes_format(&text, "\nauth.%s=%s", m->name, m->value);
 	for (const struct metadatum *m = rpc_call_metadata(call); m->name; m++)
 		bytes_format(&text, "\n%s=%s", m->name, m->value);
 	struct error err;
@@ -104,7 +105,7 @@ static void on_headers(void *context, struct rpc_call *call)
 	}
 	rpc_call_set_user(call, &queue);
 	rpc_call_peer(call);
-	rpc_call_identity(call);
+	rpc_call_auth(call);
 	rpc_call_metadata(call);
 	rpc_call_accept(call);
 }

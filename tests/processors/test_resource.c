@@ -259,14 +259,19 @@ static void values_come_from_attributes_and_from_the_request(void **state)
 	(void)state;
 	static const struct metadatum metadata[] = { { "x-team", "a" }, { "x-other", "b" },
 						     { "x-team", "c\xff" }, { 0 } };
-	request = (struct request){ .peer = "192.0.2.1", .identity = "CN=agent", .metadata = metadata };
+	static const struct metadatum auth[] = { { "subject", "CN=agent" }, { "uri", "spiffe://x/a" }, { "dns", "b" },
+						 { "uri", "spiffe://x/b" }, { 0 } };
+	request = (struct request){ .peer = "192.0.2.1", .auth = auth, .metadata = metadata };
 	open_policy("attributes: [{key: a, from_attribute: src, action: upsert},"
 		    "{key: b, from_attribute: none, action: upsert},"
 		    "{key: c, from_context: metadata.X-Team, action: upsert},"
 		    "{key: d, from_context: metadata.none, action: upsert},"
 		    "{key: e, from_context: client.address, action: upsert},"
 		    "{key: f, from_context: auth.subject, action: upsert},"
-		    "{key: g, from_context: x-other, action: upsert}]");
+		    "{key: g, from_context: x-other, action: upsert},"
+		    "{key: h, from_context: auth.uri, action: upsert},"
+		    "{key: i, from_context: auth.x-other, action: upsert},"
+		    "{key: j, from_context: metadata.subject, action: upsert}]");
 	give(tables_integer(&p, "src", 5), 0);
 	run();
 	assert_int_equal(attribute_integer(get("a")), 5);
@@ -276,6 +281,9 @@ static void values_come_from_attributes_and_from_the_request(void **state)
 	assert_string_equal(value("e"), "192.0.2.1");
 	assert_string_equal(value("f"), "CN=agent");
 	assert_string_equal(value("g"), "b");
+	assert_string_equal(value("h"), "spiffe://x/a;spiffe://x/b");
+	assert_null(get("i"));
+	assert_null(get("j"));
 	request = (struct request){ 0 };
 }
 
@@ -354,7 +362,6 @@ static void errors_are_the_collectors(void **state)
 		{ "{key: a, action: convert, converted_type: bool}", "due to invalid value \"bool\"" },
 		{ "{key: a, action: convert, converted_type: int, value: 1}",
 		  "does not use value sources or \"pattern\" field" },
-		{ "{key: a, action: insert, from_context: auth.tenant}", "\"auth.subject\" only" },
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		char yaml[300];

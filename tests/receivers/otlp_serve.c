@@ -7,7 +7,7 @@
  *	"partial N" N profiles rejected
  *	else        taken; remembered for the command `last`
  *
- *	last      length, hash, metadata x-tenant, peer and identity of the last body
+ *	last      length, hash, metadata x-tenant, peer and subject of the last body
  *	charged   now, at most, and the refusals and losses by reason
  *	limit N   sets the limit
  *	stop      stops the receiver and exits
@@ -111,11 +111,11 @@ bool decode_otlp(struct profiles *p, struct error *err)
 static void remember(const struct inbound *in, struct view body)
 {
 	const struct request *r = &in->request;
-	const char *tenant = request_metadata(r, "x-tenant");
+	const char *tenant = request_metadata(r, "x-tenant"), *subject = r->auth ? r->auth->value : "none";
 	pthread_mutex_lock(&mutex);
-	snprintf(last, sizeof last, "%s %s len=%zu first=%02x tenant=%s peer=%s identity=%s",
+	snprintf(last, sizeof last, "%s %s len=%zu first=%02x tenant=%s peer=%s subject=%s",
 		 r->receiver, r->transport, body.len, body.len ? body.at[0] : 0,
-		 tenant ? tenant : "none", r->peer, r->identity ? r->identity : "none");
+		 tenant ? tenant : "none", r->peer, subject);
 	pthread_mutex_unlock(&mutex);
 }
 

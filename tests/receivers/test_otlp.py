@@ -46,7 +46,7 @@ BODY = b"0123456789" * 30000
 def test_an_accepted_request_is_answered_with_an_empty_message(program):
     with serve(program) as s:
         assert s.call(EXPORT, BODY) == b""
-        assert s.ask("last") == "otlp grpc len=300000 first=30 tenant=none peer=127.0.0.1 identity=none"
+        assert s.ask("last") == "otlp grpc len=300000 first=30 tenant=none peer=127.0.0.1 subject=none"
         assert charged(s) == (0, 600000, [])  # twice while it is copied
 
 
