@@ -324,7 +324,7 @@ static bool encode_pprofs(struct file *self, struct packet *packet, struct error
 		return false;
 	if (!file_spool_begin(&self->spool, err))
 		return false;
-	bool ok = encode_pprof(p, write_pprof, &writing, err);
+	bool ok = encode_pprof(p, false, write_pprof, &writing, err);
 	file_spool_end(&self->spool, ok);
 	if (ok) {
 		struct not_kept_counts not_kept;

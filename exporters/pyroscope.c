@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <ctype.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <strings.h>
 
 #include "base/clock.h"
@@ -177,29 +178,38 @@ static bool says(struct view text, const char *words)
 	return text.len && memmem(text.at, text.len, words, strlen(words));
 }
 
-/* "(max_profile_size_byte, actual: 5242880, limit: 4194304)": the number behind the last word; 0: there is none. */
-static uint64_t stated_limit(struct view text)
+/* The number behind the words, "4194304" or "4.2 MB"; that one is rounded: the least that it can mean. 0: none is there. */
+static uint64_t limit_behind(struct view text, const char *words)
 {
-	static const char word[] = "limit: ";
-	const uint8_t *at = text.len ? memmem(text.at, text.len, word, strlen(word)) : NULL;
-	uint64_t limit = 0;
-	for (at = at ? at + strlen(word) : NULL; at && at < text.at + text.len && *at >= '0' && *at <= '9'; at++)
-		limit = limit < UINT32_MAX ? limit * 10 + (*at - '0') : limit;
-	return limit;
+	char shown[24] = { 0 }, *end;
+	const uint8_t *found = text.len ? memmem(text.at, text.len, words, strlen(words)) : NULL;
+	if (!found)
+		return 0;
+	const uint8_t *at = found + strlen(words);
+	size_t left = (size_t)(text.at + text.len - at);
+	memcpy(shown, at, left < sizeof shown - 1 ? left : sizeof shown - 1);
+	double number = strtod(shown, &end), digit = memchr(shown, '.', (size_t)(end - shown)) ? .1 : 1;
+	char prefix = end[0] == ' ' ? end[1] : 0;
+	double unit = prefix == 'k' ? 1e3 : prefix == 'M' ? 1e6 : prefix == 'G' ? 1e9 : 1;
+	double least = unit > 1 ? (number - digit / 2) * unit : number;
+	return least > 0 && least < 1e15 ? (uint64_t)least : 0;
 }
 
 /* The stores' own texts for what is too large, and the 429 that is one. */
 static bool judge_size(const struct http_result *result, uint64_t bytes, struct send_result *verdict)
 {
+	static const char newer[] = "payload size exceeds limit of "; /* 1.21: of a profile, of a request */
 	struct view text = result->body;
-	bool over_bytes = says(text, "exceeds the size limit"), over_samples = says(text, "exceeds the samples count limit");
+	bool over_bytes = says(text, "exceeds the size limit"), over_newer = says(text, newer);
+	bool over_samples = says(text, "exceeds the samples count limit");
 	bool over_burst = result->status == 429 && bytes > BURST && says(text, "rate limit");
-	if (result->status != 413 && !over_bytes && !over_samples && !over_burst)
+	if (result->status != 413 && !over_bytes && !over_newer && !over_samples && !over_burst)
 		return false;
 	verdict->outcome = SEND_TOO_LARGE;
 	verdict->reason = "too_large";
-	verdict->stated_bytes = over_burst ? BURST : over_bytes ? stated_limit(text) : 0;
-	verdict->stated_samples = over_samples ? stated_limit(text) : 0;
+	verdict->stated_bytes = over_burst ? BURST : over_newer ? limit_behind(text, newer) :
+						     over_bytes ? limit_behind(text, "limit: ") : 0;
+	verdict->stated_samples = over_samples ? limit_behind(text, "limit: ") : 0;
 	return true;
 }
 
@@ -539,7 +549,8 @@ static const struct config_row rows[] = {
 	    .help = "Numbers on samples become texts; else they are dropped, as the store would."),
 	ROW(delta, .def = "delta", .choices = deltas,
 	    .help = "`delta`: values are of their profile's duration. `cumulative`: they are since the start of the process, and "
-		    "the store is to subtract (Pyroscope 1.x, memory `alloc_*` only)."),
+		    "the store is to subtract (memory `alloc_*` only, and only with its first storage: the newer one would add "
+		    "them up)."),
 	ROW(max_stack_depth, .def = "1000", .limited = true, .min = 0, .max = 1000000,
 	    .help = "Deeper stacks lose their root side; 0: none do. The store would cut the leaf."),
 	ROW(tenant, .help = "Sent as `X-Scope-OrgID`."),

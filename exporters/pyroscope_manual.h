@@ -59,8 +59,8 @@
 	"nobody has changed it: its burst is 2 MiB, and what is larger gets a 429 for ever. `limits: " \
 	"{max_bytes: 4000000}` suits a " \
 	"store with a larger burst; " \
-	"`max_resources` is 1 whatever it says. A 413, `exceeds the size limit`, and a 429 for more than the burst " \
-	"teach a smaller size.\n\n" \
+	"`max_resources` is 1 whatever it says. A 413, `exceeds the size limit`, `payload size exceeds limit`, and a 429 " \
+	"for more than the burst teach a smaller size.\n\n" \
 	"| Answer | What becomes of the data |\n" \
 	"|---|---|\n" \
 	"| 2xx, whole | sent |\n" \
@@ -69,7 +69,8 @@
 	"| any other | dropped |\n\n" \
 	"**What the store does not keep**, each counted in `otelcol_exporter_not_kept`: timestamps of samples, " \
 	"columns of lines, `doc_url`, profile ids, names of scopes, attributes of mappings and locations that pprof has no " \
-	"field for, samples of the value 0, negative values, addresses of symbolised " \
+	"field for, samples of the value 0, negative values (1.12 keeps them; newer ones drop the whole sample, so one with " \
+	"values of both signs is sent as two, and the others stay), addresses of symbolised " \
 	"mappings; and numbers on samples (`numeric_sample_labels` makes texts of " \
 	"them; counted with the labels). " \
 	"It keeps the labels `profile_id` and `span_id`, but does not show them. Stacks deeper " \

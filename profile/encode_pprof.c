@@ -229,7 +229,28 @@ static void pack(struct pprof_writer *w, uint64_t number)
 					 w->packed.at);
 }
 
-static void add_sample(struct pprof_writer *w, const struct pprof_run *run, uint32_t i)
+enum sign { SIGN_ANY, SIGN_NEGATIVE, SIGN_OTHER };
+
+/* Of the sample i, as the run's Profile in that place has it; 0 if it is of another sign. */
+static uint64_t value_of(const struct pprof_writer *w, const struct pprof_run *run, uint32_t place, uint32_t i, enum sign sign)
+{
+	const struct profile *profile = &run->profiles[run->place[place]];
+	uint64_t value = encode_pprof_value(w->p, &w->p->samples.at[profile->samples.first + i]);
+	return sign == SIGN_ANY || (sign == SIGN_NEGATIVE) == ((int64_t)value < 0) ? value : 0;
+}
+
+static bool has_both_signs(const struct pprof_writer *w, const struct pprof_run *run, uint32_t i)
+{
+	bool negative = false, positive = false;
+	for (uint32_t k = 0; k < run->count; k++) {
+		int64_t value = (int64_t)value_of(w, run, k, i, SIGN_ANY);
+		negative |= value < 0;
+		positive |= value > 0;
+	}
+	return negative && positive;
+}
+
+static void add_values(struct pprof_writer *w, const struct pprof_run *run, uint32_t i, enum sign sign)
 {
 	const struct profiles *p = w->p;
 	const struct sample *sample = &p->samples.at[run->profiles->samples.first + i];
@@ -243,15 +264,23 @@ static void add_sample(struct pprof_writer *w, const struct pprof_run *run, uint
 	if (locations.count)
 		w->full |= !wire_add_len(&w->part, PPROF_SAMPLE_LOCATIONS, bytes_view(&w->packed));
 	w->packed.len = 0;
-	for (uint32_t k = 0; k < run->count; k++) {
-		const struct profile *profile = &run->profiles[run->place[k]];
-		pack(w, encode_pprof_value(p, &p->samples.at[profile->samples.first + i]));
-	}
+	for (uint32_t k = 0; k < run->count; k++)
+		pack(w, value_of(w, run, k, i, sign));
 	if (w->cpu_period)
 		pack(w, encode_pprof_value(p, sample) * w->cpu_period);
 	w->full |= !wire_add_len(&w->part, PPROF_SAMPLE_VALUES, bytes_view(&w->packed));
 	pprof_add_labels(w, sample);
 	w->full |= !wire_add_len(&w->table[PPROF_SAMPLE], PPROF_SAMPLE, bytes_view(&w->part));
+}
+
+static void add_sample(struct pprof_writer *w, const struct pprof_run *run, uint32_t i)
+{
+	if (!w->signs_apart || !has_both_signs(w, run, i)) {
+		add_values(w, run, i, SIGN_ANY);
+		return;
+	}
+	add_values(w, run, i, SIGN_OTHER);
+	add_values(w, run, i, SIGN_NEGATIVE);
 }
 
 /* The rest of the profile. */
@@ -534,11 +563,11 @@ static size_t most_bytes(const struct profiles *p)
 	return most < PROFILES_INPUT_MAX ? most : PROFILES_INPUT_MAX;
 }
 
-bool encode_pprof(const struct profiles *p,
+bool encode_pprof(const struct profiles *p, bool signs_apart,
 		  bool (*emit)(const struct pprof_out *out, void *context), void *context,
 		  struct error *err)
 {
-	struct pprof_writer w = { .p = p, .texts.max_bytes = most_bytes(p) };
+	struct pprof_writer w = { .p = p, .signs_apart = signs_apart, .texts.max_bytes = most_bytes(p) };
 	for (int i = 0; i < PPROF_PROFILE_FIELDS; i++)
 		bytes_init(&w.table[i], most_bytes(p));
 	bytes_init(&w.part, most_bytes(p));

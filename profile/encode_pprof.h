@@ -22,7 +22,7 @@
  * Calls `emit` once for each pprof (uncompressed; the bytes are valid during the call). p are the
  * open tables of a sealed packet (decode_otlp of packet->otlp). False when emit returned false, or
  * with ERROR_TOO_LARGE when one pprof would have more than 1 MiB and 32 times the bytes of the
- * packet.
+ * packet. signs_apart: a sample with values of both signs becomes two, for readers that drop a sample with a negative value.
  */
 struct pprof_out {
 	struct view bytes;
@@ -31,7 +31,7 @@ struct pprof_out {
 	uint64_t samples;            /* as OTLP counts them: of all Profiles of the run */
 };
 
-bool encode_pprof(const struct profiles *p,
+bool encode_pprof(const struct profiles *p, bool signs_apart,
 		  bool (*emit)(const struct pprof_out *out, void *context), void *context,
 		  struct error *err);
 

@@ -52,7 +52,7 @@ static bool write_request(const struct profiles *p, struct bytes *out, struct er
 	bytes_init(&w.series, out->max);
 	bytes_init(&w.scratch, out->max);
 	bool ok = p->resources.count == 1 && add_labels(&w, p->resources.at) &&
-		  encode_pprof(p, add_profile, &w, err) &&
+		  encode_pprof(p, true, add_profile, &w, err) &&
 		  (wire_add_len(out, PUSH_SERIES, bytes_view(&w.series)) ||
 		   error_set(err, ERROR_TOO_LARGE, "the series is too large"));
 	bytes_fini(&w.series);

@@ -21,7 +21,7 @@ struct pprof_number { /* of an entry of the open tables */
 struct pprof_writer {
 	const struct profiles *p;
 	uint32_t run; /* from 1 */
-	bool full;
+	bool full, signs_apart;
 	uint64_t cpu_period; /* of this run: each sample gets its count times this, too; 0: not */
 	struct bytes table[PPROF_PROFILE_FIELDS]; /* by field; [0] is the whole */
 	struct bytes part, packed, text;          /* scratch: a nested message, numbers, a text */

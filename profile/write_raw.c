@@ -63,7 +63,7 @@ bool write_raw_encode(const struct packet *packet, bool normalized, struct bytes
 	struct writing w = { .p = &p, .out = out };
 	bytes_init(&w.labels, out->max);
 	bool ok = profiles_reset(&p, NULL, bytes_view(&packet->otlp), PROFILES_INPUT_MAX) && decode_otlp(&p, err);
-	if (ok && !(encode_pprof(&p, add_series, &w, err) &&
+	if (ok && !(encode_pprof(&p, false, add_series, &w, err) &&
 		    (!normalized || wire_add_varint(out, REQUEST_NORMALIZED, 1))))
 		ok = error_set(err, ERROR_TOO_LARGE, "the request would have more than %zu bytes", out->max);
 	bytes_fini(&w.labels);

@@ -269,6 +269,20 @@ def test_later_profiles_of_a_series_and_millisecond_move_to_the_next_free_one(bu
         assert rig.gateway.total("otelcol_exporter_pyroscope_profiles_moved") == 3
 
 
+def test_a_sample_of_both_signs_becomes_two(build):
+    """Newer stores drop a sample with a negative value, and with it what is not negative."""
+    sent = make.pprof(1, samples=3, labels=("thread",), types=(("alloc_space", "bytes"), ("inuse_space", "bytes")))
+    for sample, values in zip(sent.sample, [(5, -3), (7, 9), (-1, -2)]):
+        sample.value[:] = values
+    with PushSink() as sink, Rig(build, sink) as rig:
+        rig.send(sent)
+        rig.settle(6)
+        (taken,) = sink.taken[0].profiles
+        assert sorted(tuple(s.value) for s in taken.sample) == [(-1, -2), (0, -3), (5, 0), (7, 9)]
+        assert [pprof.values(taken, i) for i in (0, 1)] == [pprof.values(sent, i) for i in (0, 1)]
+        assert {len(s.label) for s in taken.sample} == {1}
+
+
 def test_what_the_store_would_refuse_by_its_age_is_dropped_with_the_reason(build):
     hour = 3600 * 10 ** 9
     with PushSink() as sink, Rig(build, sink) as rig:
@@ -285,6 +299,8 @@ def test_what_the_store_would_refuse_by_its_age_is_dropped_with_the_reason(build
                                      "(max_profile_size_byte, actual: 99999, limit: 50000)"),
     reply(400, gzip.compress(b"the profile exceeds the size limit (max_profile_size_byte, actual: 99999, limit: 50000)"),
           {"Content-Encoding": "gzip"}),
+    refusal(400, "invalid_argument", "uncompressed profile payload size exceeds limit of 60 kB"),
+    refusal(400, "invalid_argument", "uncompressed profile payload size exceeds limit of 0.1 MB"),
     refusal(400, "invalid_argument", "the profile with labels 'x' exceeds the samples count limit "
                                      "(max_profile_stacktrace_samples, actual: 99999, limit: 1000)"),
 ])

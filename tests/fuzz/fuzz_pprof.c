@@ -31,7 +31,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	bytes_reserve(&input, len + 1);
 	bytes_add(&input, data, len);
 	if (profiles_reset(&p, NULL, bytes_view(&input), CAP) && decode_pprof(&p, NULL, NULL) &&
-	    encode_pprof(&p, count_samples, &samples, NULL) && samples != p.samples.count)
+	    encode_pprof(&p, false, count_samples, &samples, NULL) && samples != p.samples.count)
 		abort();
 	bytes_fini(&input);
 	return 0;

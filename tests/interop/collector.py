@@ -13,7 +13,7 @@ QUIET = "service: {telemetry: {metrics: {level: none}}}\n"
 class Collector(partner.Partner):
     """Collector(text): {port:NAME} in its configuration becomes a free port, port[NAME]; it runs in `directory`."""
 
-    name, version = "OpenTelemetry Collector", "0.161.0"
+    name, version, fixture = "OpenTelemetry Collector", "0.161.0", "collector"
     PORTS = ("otlp",)
     TEXT = """
         receivers: {otlp: {protocols: {grpc: {endpoint: "127.0.0.1:{port:otlp}"}}}}

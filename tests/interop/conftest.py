@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The partners as fixtures, and the table of what was shown with each.
+"""The partners as fixtures, each version in turn, and the table of what was shown with each.
 
 A test belongs to the partners among its fixtures. Where one cannot be had, the test is skipped with the reason, and the
 table says so. A fixture lasts for one file of tests, which therefore starts with empty stores.
@@ -28,15 +28,19 @@ def started(partner, **options):
     return partner(**options)
 
 
-@pytest.fixture(scope="module")
-def pyroscope():
-    with started(partners.Pyroscope, options=ROOMY) as partner:
+def versions(fixture):
+    return {"params": partners.versions(fixture), "ids": lambda partner: partner.version}
+
+
+@pytest.fixture(scope="module", **versions("pyroscope"))
+def pyroscope(request):
+    with started(request.param, options=ROOMY) as partner:
         yield partner
 
 
-@pytest.fixture(scope="module")
-def parca():
-    with started(partners.Parca) as partner:
+@pytest.fixture(scope="module", **versions("parca"))
+def parca(request):
+    with started(request.param) as partner:
         yield partner
 
 

@@ -13,7 +13,7 @@ SCRIPTS = pathlib.Path(__file__).resolve().parent / "scripts"
 class Foreign(partner.Partner):
     """The server; `send` is the client."""
 
-    name, version = "opentelemetry-proto with grpcio", "1.45.2"
+    name, version, fixture = "opentelemetry-proto with grpcio", "1.45.2", "foreign"
     PORTS = ("otlp",)
 
     @classmethod

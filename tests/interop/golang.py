@@ -3,7 +3,7 @@
 
 A store is built from a wrapper module that is made here and not committed: a copy of the store's own go.mod and go.sum
 with another name, which requires the store (its `replace` lines count only in the main module, so `go install` cannot).
-What is committed is the recipe: module, version and the checksum of its source. The go.sum in that source pins all
+What is committed is the recipe, NAME-VERSION.toml: module and the checksum of its source. The go.sum in that source pins all
 that it needs, so one line pins everything, and no file of the store is in this repository.
 """
 import functools
@@ -78,12 +78,13 @@ def _wrapper(directory, r):
     go(directory, "mod", "edit", *edits)
 
 
-def store(name):
+def store(name, version_of_it):
     """The path of the store's program, built if need be."""
-    r = dict(recipe(name + ".toml"), name=name)
+    file = "%s-%s.toml" % (name, version_of_it)
+    r = dict(recipe(file), name=name, version="v" + version_of_it)
 
     def make(directory):
         _wrapper(directory, r)
         go(directory, "build", "-ldflags=" + r["ldflags"], "-o", name, r["module"] + "/" + r["program"])
 
-    return cache.product(name, r["version"].lstrip("v"), name + ".toml", make, version()) / name
+    return cache.product(name, version_of_it, file, make, version()) / name

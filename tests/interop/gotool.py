@@ -10,7 +10,7 @@ from interop import golang, process
 class GoPprof:
     """No server: each question is one run. It reads the file alone, and looks for no program on this machine."""
 
-    name = "go tool pprof"
+    name, fixture = "go tool pprof", "gotool"
 
     @classmethod
     def shown_version(cls):

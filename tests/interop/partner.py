@@ -17,6 +17,7 @@ class Partner:
     """
 
     name, version = None, None
+    fixture = None # several versions of a partner are one fixture, which takes each in turn
     PORTS = ("http",)
 
     def __init__(self, **ports):

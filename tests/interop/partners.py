@@ -1,9 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The one visible list of partners, by the names of their fixtures."""
+"""The one visible list of partners; several of one fixture are versions of it, the oldest first."""
 from interop.collector import Collector
 from interop.foreign import Foreign
 from interop.gotool import GoPprof
-from interop.parca import Parca
-from interop.pyroscope import Pyroscope
+from interop.parca import NewParca, Parca
+from interop.pyroscope import NewPyroscope, Pyroscope
 
-ALL = {"collector": Collector, "pyroscope": Pyroscope, "parca": Parca, "foreign": Foreign, "gotool": GoPprof}
+ALL = [Collector, Pyroscope, NewPyroscope, Parca, NewParca, Foreign, GoPprof]
+
+
+def versions(fixture):
+    return [partner for partner in ALL if partner.fixture == fixture]
+
+
+def of(item):
+    """Those that a test is about: of several versions, the one that its fixture has taken."""
+    taken = item.callspec.params if hasattr(item, "callspec") else {}
+    return [partner for partner in ALL
+            if partner.fixture in item.fixturenames and taken.get(partner.fixture, partner) is partner]

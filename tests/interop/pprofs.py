@@ -78,26 +78,31 @@ def legacy(key):
     return re.sub("[^A-Za-z0-9_]", "_", key)
 
 
-def _labels(raw, numbers):
+def spelled(key, names):
+    """A label's name as a store has it that knows these names: "legacy" or "utf8"."""
+    return legacy(key) if names == "legacy" else key
+
+
+def _labels(raw, numbers, names):
     """What becomes labels of a series: texts, and numbers as texts where the destination takes them."""
     for key, (first, *_) in raw.items():
         if key in KEYS and first and (numbers or isinstance(first, str)):
-            yield legacy(key), first if isinstance(first, str) else str(first[0])
+            yield spelled(key, names), first if isinstance(first, str) else str(first[0])
 
 
-def _sums(profile, place, numbers):
+def _sums(profile, place, numbers, names):
     """{labels: {location ids: sum}}, by the permitted labels, which make some samples equal."""
     reader, sums = pprof.Reader(profile), {}
     for sample in profile.sample:
-        labels = frozenset(_labels(reader.labels(sample), numbers))
+        labels = frozenset(_labels(reader.labels(sample), numbers, names))
         sums.setdefault(labels, Counter())[tuple(sample.location_id)] += sample.value[place]
     return sums
 
 
-def values(profile, place, numbers=False):
+def values(profile, place, names, numbers=False):
     """{labels as a store has them: {stack: sum}} of one sample type, of what is above 0, for no store keeps more."""
     reader, found = pprof.Reader(profile), {}
-    for labels, group in _sums(profile, place, numbers).items():
+    for labels, group in _sums(profile, place, numbers, names).items():
         one = [type(profile.sample[0])(location_id=ids, value=[n]) for ids, n in group.items() if n > 0]
         if one:
             found[labels] = pprof.values_of(reader, one)
@@ -107,7 +112,7 @@ def values(profile, place, numbers=False):
 def below_zero(profile, numbers=False):
     """How many samples policy leaves that are below 0, of all types."""
     return sum(n < 0 for place in range(len(profile.sample_type))
-               for group in _sums(profile, place, numbers).values() for n in group.values())
+               for group in _sums(profile, place, numbers, "utf8").values() for n in group.values())
 
 
 def exactly(labels, among):

@@ -34,8 +34,18 @@ def selector(labels):
 class Pyroscope(partner.Partner):
     """Pyroscope(options=[...]) with its own limits, or with `ROOMY` ones."""
 
-    name, version = "Pyroscope", "1.12.0"
+    name, version, fixture = "Pyroscope", "1.12.0", "pyroscope"
     PORTS = ("http", "grpc", "gossip")
+
+    @staticmethod
+    def cumulative(*values):
+        """What it makes of values that are sent as cumulative ones."""
+        return values[-1] - values[0]
+
+    @staticmethod
+    def negative(value):
+        """What it adds for such a value."""
+        return value
 
     def __init__(self, options=(), **ports):
         super().__init__(**ports)
@@ -43,7 +53,7 @@ class Pyroscope(partner.Partner):
 
     @classmethod
     def installed(cls):
-        return golang.store("pyroscope")
+        return golang.store("pyroscope", cls.version)
 
     def command(self, program):
         return [program, *QUIET, *("-%s=127.0.0.1" % name for name in LOOPBACK),
@@ -117,3 +127,30 @@ class Pyroscope(partner.Partner):
         found.update(self.values(kind, labels, start, start + 1, headers))
         found.subtract(self.values(kind, labels, start - 1, start + 1, headers))
         return Counter({stack: value for stack, value in found.items() if value})
+
+
+class NewPyroscope(Pyroscope):
+    """With the storage that became the default after it."""
+
+    version = "1.21.0"
+    PORTS = ("http", "grpc", "gossip", "raft")
+
+    @staticmethod
+    def cumulative(*values):
+        return sum(values)
+
+    @staticmethod
+    def negative(_):
+        return 0
+
+    def command(self, program):
+        at = {name: "127.0.0.1:%d" % port for name, port in self.port.items()}
+        words = {"metastore.address": at["grpc"], "metastore.raft.bind-address": at["raft"],
+                 "metastore.raft.advertise-address": at["raft"], "metastore.raft.server-id": at["raft"],
+                 "metastore.data-dir": self.directory / "metastore", "metastore.raft.dir": self.directory / "raft",
+                 "metastore.raft.snapshots-dir": self.directory / "snapshots", "metastore.min-ready-duration": "0s",
+                 "query-backend.address": at["grpc"], "segment-writer.lifecycler.addr": "127.0.0.1",
+                 "segment-writer.min-ready-duration": "0s", "segment-writer.segment-duration": "50ms",
+                 "compaction-worker.temp-dir": self.directory, "write-path": "segment-writer",
+                 "enable-query-backend": "true", "all.enable-v1-write-path": "false", "all.enable-v1-read-path": "false"}
+        return ["env", "PYROSCOPE_V2=1", *super().command(program), *("-%s=%s" % word for word in words.items())]

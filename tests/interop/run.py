@@ -6,7 +6,8 @@
     /usr/bin/python3 -m tests.interop.run parca http=7070
     /usr/bin/python3 -m tests.interop.run collector otlp=4317
 
-Ports that are not named are chosen. `build` instead of a name builds them all and starts none.
+Of several versions the newest is started; pyroscope-1.12.0 is that one. Ports that are not named are chosen. `build`
+instead of a name builds them all and starts none.
 """
 import pathlib
 import signal
@@ -18,11 +19,12 @@ sys.path[:0] = [str(ROOT / "build" / "python"), str(ROOT / "tests")]
 from interop import partners, process, table  # noqa: E402 (the paths come first)
 
 
-SERVERS = {name: partner for name, partner in partners.ALL.items() if hasattr(partner, "PORTS")}
+SERVERS = {name: partner for partner in partners.ALL if hasattr(partner, "PORTS")
+           for name in (partner.fixture, "%s-%s" % (partner.fixture, partner.version))}
 
 
 def build():
-    for name, partner in partners.ALL.items():
+    for partner in partners.ALL:
         print("%s %s: " % (partner.name, table.version(partner)), end="", flush=True)
         try:
             partner.installed()

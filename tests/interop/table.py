@@ -29,31 +29,32 @@ class Table:
 
     def __init__(self, config, path):
         self.config, self.path = config, path
-        self.counts = {name: {"passed": 0, "failed": 0, "skipped": 0} for name in partners.ALL}
-        self.reasons = {name: set() for name in partners.ALL}
+        self.counts = {partner: {"passed": 0, "failed": 0, "skipped": 0} for partner in partners.ALL}
+        self.reasons = {partner: set() for partner in partners.ALL}
         self.members, self.otherwise = {}, set()
 
     def pytest_collection_modifyitems(self, items):
         for item in items:
-            self.members[item.nodeid] = [name for name in partners.ALL if name in item.fixturenames]
+            self.members[item.nodeid] = partners.of(item)
 
     def pytest_runtest_logreport(self, report):
         if report.when != "call" and report.passed:
             return
         for key, text in report.user_properties:
             if key == "otherwise":
-                self.otherwise.update((name, text) for name in self.members.get(report.nodeid, []))
-        for name in self.members.get(report.nodeid, []):
-            self.counts[name][report.outcome] += 1
+                self.otherwise.update(("%s %s" % (partner.name, version(partner)), text)
+                                      for partner in self.members.get(report.nodeid, []))
+        for partner in self.members.get(report.nodeid, []):
+            self.counts[partner][report.outcome] += 1
             if report.skipped:
-                self.reasons[name].add(report.longrepr[2].removeprefix("Skipped: "))
+                self.reasons[partner].add(report.longrepr[2].removeprefix("Skipped: "))
 
     def lines(self):
-        for name, partner in partners.ALL.items():
-            counts = self.counts[name]
+        for partner in partners.ALL:
+            counts = self.counts[partner]
             yield "| %s | %s | %d | %d | %d | %s |" % (
                 partner.name, version(partner), counts["passed"], counts["failed"], counts["skipped"],
-                "; ".join(sorted(self.reasons[name])).replace("\n", " ").replace("|", "\\|"))
+                "; ".join(sorted(self.reasons[partner])).replace("\n", " ").replace("|", "\\|"))
 
     def notes(self):
         """What tests said with record_property("otherwise", text)."""
@@ -61,7 +62,7 @@ class Table:
             yield "\n## What a partner keeps or answers otherwise\n"
             yield "What is not said here arrived as it was sent; sums, labels and times of these did, too.\n"
         for name, text in sorted(self.otherwise):
-            yield "- %s: %s" % (partners.ALL[name].name, text)
+            yield "- %s: %s" % (name, text)
 
     def pytest_terminal_summary(self, terminalreporter):
         text = HEAD + "\n".join([*self.lines(), *self.notes()]) + "\n"

@@ -3,7 +3,7 @@
 values, labels and times are those of the input after policy. What it refuses as sent arrives complete through the gateway;
 of what it takes as sent, it has the same from the gateway.
 
-What Pyroscope 1.12 itself changes of what it is given, also when it is given the original, is said in OTHERWISE. Besides, the
+What Pyroscope itself changes of what it is given, also when it is given the original, is said in OTHERWISE. Besides, the
 label `profile_id` (as `span_id`) does not become a label of the series.
 """
 import collections
@@ -15,7 +15,7 @@ from harness import build as make
 from harness import peers, pprof
 from interop import gate, pprofs
 from interop.pprofs import BODIES, MS, SERVICE, WINDOW
-from interop.pyroscope import ROOMY, Pyroscope
+from interop.pyroscope import ROOMY
 
 CORPUS_GATEWAY = pprofs.RECEIVER + """
 exporters:
@@ -29,6 +29,7 @@ REPAIRED = {"go-heap-ddtracego-big-heap.pb", "go-heap-parca-alloc-space-delta.pb
 OTHERWISE = {
     "forgotten": "a location without functions whose mapping says that it has them loses its address",
     "repaired": "stacks of Go's heap profiles, which the runtime cuts at 32 frames, are completed",
+    "dropped": "negative values are dropped, of what is written to it directly the whole sample",
 }
 # As sent, the store refuses these, with these words.
 REFUSED = {"made-many": "16000", "made-labels": "some-key", "made-dashes": "contains -",
@@ -62,12 +63,12 @@ def expected(profile):
     period = pprofs.period_type(profile)
     if not profile.HasField("period_type") or not period[0]:
         period = mended(kinds[0])
-    found = {":".join([name_of(profile), *mended(kind), *period]): pprofs.values(profile, i)
+    found = {":".join([name_of(profile), *mended(kind), *period]): pprofs.values(profile, i, "legacy")
              for i, kind in enumerate(kinds)}
     if kinds == [("samples", "count")] and period == ("cpu", "nanoseconds"):
         found["process_cpu:cpu:nanoseconds:cpu:nanoseconds"] = {
             labels: collections.Counter({stack: n * profile.period for stack, n in stacks.items()})
-            for labels, stacks in pprofs.values(profile, 0).items()}
+            for labels, stacks in pprofs.values(profile, 0, "legacy").items()}
     return found
 
 
@@ -85,7 +86,7 @@ def forgotten(profile):
 @pytest.fixture(scope="module")
 def arrived(pyroscope):
     """The store with everything in it."""
-    with Pyroscope() as store, gate.gateway(CORPUS_GATEWAY, store=store.port["http"]) as g:
+    with type(pyroscope)() as store, gate.gateway(CORPUS_GATEWAY, store=store.port["http"]) as g:
         for name in BODIES:
             pprofs.send(g, name, "pyroscope")
         assert g.total("otelcol_ledger_dropped_samples") == 0
@@ -112,6 +113,12 @@ def check_parts(store, name, want):
             assert store.values(kind, matchers, *WINDOW) == stacks, (kind, sorted(labels))
 
 
+def check_sums(store, name, want):
+    for kind, parts in want.items():
+        found = store.values(kind, {"service_name": SERVICE[name]}, *WINDOW)
+        assert sum(found.values()) == sum(total(parts).values()), kind
+
+
 def check_times(store, name, kind):
     """To the millisecond; of a profile that was too large the first part has its time, and the others follow by one."""
     def between(start, end):
@@ -134,19 +141,28 @@ def check_as_sent(store, roomy, name, want):
     taken = {tuple(kind.split(":")[1:3]): kind for kind in series(roomy, labels["service_name"])}
     for through, kind in zip(want, pprofs.kinds(profile)):
         sent = roomy.values(taken[kind], labels, *WINDOW) if kind in taken else {}
-        assert sent == (store.values(through, {"service_name": SERVICE[name]}, *WINDOW) if name in REPAIRED
-                        else total(want[through])), kind
+        has = store.values(through, {"service_name": SERVICE[name]}, *WINDOW) if name in REPAIRED else total(want[through])
+        assert (sent == has) != drops_some(store, profile), kind
+
+
+def drops_some(store, profile):
+    """Of what is sent as it is: a sample with a negative value goes whole."""
+    return not store.negative(-1) and any(n < 0 for s in profile.sample for n in s.value)
 
 
 @pytest.mark.parametrize("name", BODIES)
 def test_every_profile_arrives(arrived, pyroscope, name, record_property):
     want = expected(forgotten(BODIES[name]))
-    for what, so in ("forgotten", want != expected(BODIES[name])), ("repaired", name in REPAIRED):
+    for what, so in (("forgotten", want != expected(BODIES[name])), ("repaired", name in REPAIRED),
+                     ("dropped", drops_some(arrived, BODIES[name]))):
         if so:
-            record_property("otherwise", "%s (`%s`; written to directly, it does the same)" % (OTHERWISE[what], name))
+            record_property("otherwise", "%s (`%s`%s)" % (
+                OTHERWISE[what], name, "" if what == "dropped" else "; written to directly, it does the same"))
     assert series(arrived, SERVICE[name]) == {kind: set(parts) for kind, parts in want.items()}
     if name not in REPAIRED:
         check_parts(arrived, name, want)
+    elif not arrived.negative(-1):
+        check_sums(arrived, name, want)
     check_times(arrived, name, min(want))
     check_as_sent(arrived, pyroscope, name, want)
 
@@ -168,7 +184,7 @@ service:
 @pytest.fixture(scope="module")
 def path(pyroscope):
     """The gateway before a store of its own, which has the limits that it is released with."""
-    with Pyroscope() as store, gate.gateway(GATEWAY, store=store.port["http"]) as g:
+    with type(pyroscope)() as store, gate.gateway(GATEWAY, store=store.port["http"]) as g:
         yield g, store
 
 
@@ -286,7 +302,7 @@ def test_what_the_store_says_of_size_is_understood(pyroscope, options, limits, l
     now = time.time_ns() // 10 ** 6 * 10 ** 6
     profile = make.pprof(1, labels=(), **large)
     profile.time_nanos = now
-    with Pyroscope(options=options) as store, gateway_before(store, "limits: {%s}" % limits) as g:
+    with type(pyroscope)(options=options) as store, gateway_before(store, "limits: {%s}" % limits) as g:
         send(g, profile, "service.name=large")
         assert not g.total("otelcol_ledger_dropped_samples")
         assert g.total("otelcol_exporter_refused_as_too_large")
@@ -299,7 +315,7 @@ def test_tenants_are_apart_and_nobody_is_refused(pyroscope):
     window = (now // 10 ** 6 - 1000, now // 10 ** 6 + 60000)
     profile = make.pprof(1, labels=())
     profile.time_nanos = now
-    with Pyroscope(options=["-auth.multitenancy-enabled=true"]) as store:
+    with type(pyroscope)(options=["-auth.multitenancy-enabled=true"]) as store:
         with gateway_before(store, "tenant: team-a") as g:
             send(g, profile, "service.name=shop")
             assert not g.total("otelcol_ledger_dropped_samples")
@@ -311,15 +327,31 @@ def test_tenants_are_apart_and_nobody_is_refused(pyroscope):
             assert (CPU in types) == there
 
 
-def test_deltas_count_whole_and_cumulative_values_are_subtracted(pyroscope):
+def pushed(g, service, types, values):
+    """One stack with these values, a second apart, until now."""
     now = time.time_ns() // 10 ** 9 * 10 ** 9
-    window = (now // 10 ** 6 - 10000, now // 10 ** 6 + 60000)
-    kind = "memory:alloc_objects:count:cpu:nanoseconds"
-    for delta, expected in ("delta", 10 + 14 + 21), ("cumulative", 21 - 10):
+    for i, row in enumerate(values):
+        profile = make.pprof(1, samples=1, labels=(), types=types)
+        profile.sample[0].value[:] = row
+        profile.time_nanos = now - (len(values) - i) * 10 ** 9
+        send(g, profile, "service.name=" + service)
+    return now // 10 ** 6 - 10000, now // 10 ** 6 + 60000
+
+
+def sums(store, service, window, *types):
+    return [sum(store.values("memory:%s:count:cpu:nanoseconds" % kind, {"service_name": service}, *window).values())
+            for kind in types]
+
+
+def test_deltas_count_whole_and_cumulative_values_are_subtracted_by_old_stores(pyroscope):
+    for delta, expected in ("delta", 10 + 14 + 21), ("cumulative", pyroscope.cumulative(10, 14, 21)):
         with gateway_before(pyroscope, "delta: " + delta) as g:
-            for i, value in enumerate((10, 14, 21)):
-                profile = make.pprof(1, samples=1, labels=(), types=(("alloc_objects", "count"),))
-                profile.sample[0].value[0] = value
-                profile.time_nanos = now - (3 - i) * 10 ** 9
-                send(g, profile, "service.name=" + delta)
-        assert sum(pyroscope.values(kind, {"service_name": delta}, *window).values()) == expected
+            window = pushed(g, delta, (("alloc_objects", "count"),), [[10], [14], [21]])
+        assert sums(pyroscope, delta, window, "alloc_objects") == [expected]
+
+
+def test_a_negative_value_costs_no_other(pyroscope):
+    """As sent, newer stores drop the whole sample."""
+    with gateway_before(pyroscope) as g:
+        window = pushed(g, "signs", (("alloc_objects", "count"), ("inuse_objects", "count")), [[5, -3], [1, 10]])
+    assert sums(pyroscope, "signs", window, "alloc_objects", "inuse_objects") == [6, 10 + pyroscope.negative(-3)]

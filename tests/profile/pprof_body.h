@@ -202,7 +202,7 @@ static inline void encode(void)
 	bytes_init(&out.pprof, CAP);
 	out.count = 0;
 	out.samples = 0;
-	if (!encode_pprof(&p, keep, NULL, &err))
+	if (!encode_pprof(&p, false, keep, NULL, &err))
 		fail_msg("%s", err.text);
 }
 

@@ -188,7 +188,7 @@ static void blown_up_labels_are_refused(void **state)
 	uint32_t big = profiles_attribute_new(&p, array);
 	for (uint32_t i = 0; i < p.samples.count; i++)
 		p.indices.at[p.samples.at[i].attributes.first] = big;
-	assert_false(encode_pprof(&p, keep, NULL, &err));
+	assert_false(encode_pprof(&p, false, keep, NULL, &err));
 	assert_int_equal(err.kind, ERROR_TOO_LARGE);
 }
 

@@ -52,7 +52,7 @@ static bool encode_sealed(const struct profiles *p, struct error *err)
 		packet = collect_seal(collect);
 		ok = put(bytes_view(&packet->otlp)) &&
 		     profiles_reset(&again, NULL, bytes_view(&packet->otlp), MOST) &&
-		     decode_otlp(&again, err) && encode_pprof(&again, put_pprof, NULL, err);
+		     decode_otlp(&again, err) && encode_pprof(&again, false, put_pprof, NULL, err);
 	}
 	profiles_fini(&again);
 	packet_unref(&packet);
@@ -69,7 +69,7 @@ static bool run(bool sealed, struct bytes *in, struct bytes *body, struct profil
 	    !decode_pprof(p, NULL, err))
 		return false;
 	return sealed ? encode_sealed(p, err) :
-			put((struct view){ NULL, 0 }) && encode_pprof(p, put_pprof, NULL, err);
+			put((struct view){ NULL, 0 }) && encode_pprof(p, false, put_pprof, NULL, err);
 }
 
 int main(int argc, char **argv)
