@@ -35,6 +35,7 @@ class Pyroscope(partner.Partner):
     """Pyroscope(options=[...]) with its own limits, or with `ROOMY` ones."""
 
     name, version, fixture = "Pyroscope", "1.12.0", "pyroscope"
+    takes_otlp = False
     PORTS = ("http", "grpc", "gossip")
 
     @staticmethod
@@ -133,6 +134,7 @@ class NewPyroscope(Pyroscope):
     """With the storage that became the default after it."""
 
     version = "1.21.0"
+    takes_otlp = True
     PORTS = ("http", "grpc", "gossip", "raft")
 
     @staticmethod

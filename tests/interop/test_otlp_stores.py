@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""OTLP to the stores that take it in today's layout: they read what we write. They resolve no references, and one that is
+not there ends Parca, so what leaves has its texts inline and its Resource and Scope always."""
+import time
+
+import pytest
+
+from harness import build as make
+from harness import corpus, otlp, peers
+from interop import gate
+
+GATEWAY = """
+receivers:
+  otlp: {protocols: {grpc: {endpoint: "127.0.0.1:{port:otlp}", max_recv_msg_size_mib: 64}}}
+exporters:
+  otlp_grpc: {endpoint: "127.0.0.1:{port:next}", tls: {insecure: true}, retry_on_failure: {enabled: false}}
+service:
+  pipelines:
+    profiles: {receivers: [otlp], exporters: [otlp_grpc]}
+"""
+NOW = time.time_ns() // 10 ** 9 * 10 ** 9
+WINDOW = (NOW // 10 ** 6 - 100000, NOW // 10 ** 6 + 100000)
+
+
+def moved(message, service):
+    """To this hour, which stores want, and to a service of its own."""
+    for rp in message.resource_profiles:
+        others = [a for a in rp.resource.attributes if a.key != "service.name"]
+        del rp.resource.attributes[:]
+        rp.resource.attributes.extend(others)
+        rp.resource.attributes.add(key="service.name").value.string_value = service
+        for p in (p for sp in rp.scope_profiles for p in sp.profiles):
+            by, p.time_unix_nano = NOW - p.time_unix_nano, NOW
+            for s in p.samples:
+                s.timestamps_unix_nano[:] = [t + by for t in s.timestamps_unix_nano]
+    return message
+
+
+def bodies():
+    """{service: request}, made ones always, recorded ones where they are."""
+    found = {"made-%d" % seed: make.request(seed, samples=60, profiles=2) for seed in range(4)}
+    found["made-by-reference"] = make.request(9, samples=60)
+    for rp in found["made-by-reference"].resource_profiles:
+        strings = found["made-by-reference"].dictionary.string_table
+        strings.extend(["region", "eu-1"])
+        rp.resource.attributes.add(key_strindex=len(strings) - 2).value.string_value_strindex = len(strings) - 1
+    for path in corpus.files("otlp/*-v111.pb"):
+        found[path.stem] = otlp.parse(path.read_bytes())
+    return {service: moved(message, service) for service, message in found.items()}
+
+
+BODIES = bodies()
+
+
+def nanoseconds(message):
+    """All CPU time in it."""
+    strings = message.dictionary.string_table
+    return sum((sum(s.values) or len(s.timestamps_unix_nano)) * (p.period if strings[p.sample_type.unit_strindex] == "count"
+                                                                else 1)
+               for rp in message.resource_profiles for sp in rp.scope_profiles for p in sp.profiles for s in p.samples)
+
+
+def send_all(store):
+    with gate.gateway(GATEWAY, next=store.port["http"]) as g, peers.Client(g.port["otlp"]) as client:
+        for message in BODIES.values():
+            client.send(message)
+        gate.flushed(g, "otlp_grpc")
+        assert not g.total("otelcol_ledger_dropped_samples"), g.log()
+
+
+@pytest.fixture(scope="module")
+def full(pyroscope):
+    if not pyroscope.takes_otlp:
+        pytest.skip("its OTLP is of an older layout")
+    send_all(pyroscope)
+    return pyroscope
+
+
+@pytest.mark.parametrize("service", BODIES)
+def test_pyroscope_has_all_cpu_time(full, service):
+    kinds = {row["__profile_type__"] for row in full.series({"service_name": service}, *WINDOW)}
+    assert sum(sum(full.values(kind, {"service_name": service}, *WINDOW).values()) for kind in kinds) == nanoseconds(
+        BODIES[service])
+
+
+def test_pyroscope_has_what_was_sent_by_reference(full):
+    (row, *_) = full.series({"service_name": "made-by-reference"}, *WINDOW)
+    assert row["region"] == "eu-1"
+
+
+def test_parca_takes_all_and_stays_well(parca):
+    """It stores wrong functions of it; they are not ours."""
+    if not parca.takes_otlp:
+        pytest.skip("it has no OTLP")
+    send_all(parca)
+    assert parca.process.popen.poll() is None and parca.profile_types()
