@@ -170,8 +170,8 @@ def test_without_go_its_partners_are_skipped_and_the_table_says_why(tmp_path):
                          cwd=ROOT, env=dict(no_go(tmp_path), INTEROP_TABLE=str(table)), capture_output=True, text=True)
     assert run.returncode == 0, run.stdout
     for text in run.stdout, table.read_text():
-        assert "| Pyroscope | 1.12.0 | 0 | 0 | 2 | there is no go on the PATH |" in text
-        assert "| Parca | 0.21.0 | 0 | 0 | 2 | there is no go on the PATH |" in text
+        assert "| Pyroscope | 1.21.0 | 0 | 0 | 2 | there is no go on the PATH |" in text
+        assert "| Parca | 0.28.0 | 0 | 0 | 2 | there is no go on the PATH |" in text
     assert not list((tmp_path).glob("portcullis/*"))
 
 
