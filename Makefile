@@ -153,11 +153,11 @@ fuzz: install-test
 
 explore-%: build/fuzz/fuzzers/%
 	@mkdir -p build/fuzz/corpus/$*
-	@rm -f build/fuzz/$*-found-*
+	@touch build/fuzz/$*.begun
 	@$< $(FUZZ_FLAGS) -rss_limit_mb=4096 -print_final_stats=1 -artifact_prefix=build/fuzz/$*-found- build/fuzz/corpus/$* \
 		tests/fuzz/seeds/$* >build/fuzz/$*.log 2>&1 && e=0 || e=$$?; \
 		echo "== $*"; grep -v '^#[0-9#]\|# Uses: \|NEW_FUNC' build/fuzz/$*.log | tail -n 80; \
-		for f in build/fuzz/$*-found-*; do [ ! -e "$$f" ] || { echo "== $$f, in base64:"; base64 "$$f"; }; done; exit $$e
+		find build/fuzz -maxdepth 1 -name '$*-found-*' -newer build/fuzz/$*.begun -print -exec base64 {} \;; exit $$e
 
 bench: install-test
 	$(MAKE) -j$(JOBS) MODE=release build-tests
@@ -171,11 +171,12 @@ bench-peers bench-leak bench-ill: bench-%: install-test
 
 build-bench: $(BENCH_PEERS) $(PYTHON_PROTO)
 
-# Beside real peers (tests/interop); writes docs/INTEROP.md. What cannot be had is skipped, with the reason.
+# Beside real peers (tests/interop); writes docs/INTEROP.md, unless of the newest alone (INTEROP_NEWEST=1). What cannot be
+# had is skipped, with the reason.
 interop: install-test install-interop
 	$(MAKE) -j$(JOBS) MODE=release build/release/portcullis $(PYTHON_PROTO)
 	$(PYTHON) -m tests.interop.run build
-	INTEROP_TABLE=docs/INTEROP.md MODE=release $(PYTHON) -m pytest -q -p no:cacheprovider tests/interop
+	INTEROP_TABLE=$(if $(INTEROP_NEWEST),,docs/INTEROP.md) MODE=release $(PYTHON) -m pytest -q -p no:cacheprovider tests/interop
 
 # ---- for a stranger
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <ctype.h>
 #include <pthread.h>
-#include <stdlib.h>
 #include <strings.h>
 
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/version.h"
+#include "exporters/pyroscope_answer.h"
 #include "exporters/pyroscope_manual.h"
 #include "net/compress.h"
 #include "net/http_client.h"
@@ -17,9 +17,9 @@
 #include "profile/split.h"
 
 /*
- * push.v1.PusherService/Push of Pyroscope, over Connect (protobuf by HTTP). A request has one series: with several, the
- * store may take some and refuse the others, which no retry can mend. So plan makes a resource of each series
- * (profile/regroup.h), and cuts the series where they are over a limit; send makes no decision of its own.
+ * push.v1.PusherService/Push of Pyroscope, over Connect (protobuf by HTTP). A request has one pprof: with several, the
+ * store may take some and refuse the others, which no retry can mend. So plan makes a resource of each pprof
+ * (profile/regroup.h), and cuts those that are over a limit; send makes no decision of its own.
  */
 #define PATH "/push.v1.PusherService/Push"
 
@@ -27,9 +27,6 @@ enum preset { PRESET_V1, PRESET_V2 };
 enum label_names { NAMES_PRESET, NAMES_LEGACY, NAMES_UTF8 };
 enum delta { DELTA_VALUES, DELTA_CUMULATIVE };
 
-/* A store takes nothing at once that is larger than its burst, 2 MiB where nobody has changed it; it tells so by a 429
- * that no waiting heals. What it counts is a little more than what is sent. */
-#define BURST (UINT64_C(1920) << 10)
 #define SAMPLES_MAX 16000
 #define WINDOW_BEFORE (UINT64_C(3600) * 1000000000)
 #define WINDOW_AHEAD (UINT64_C(600) * 1000000000)
@@ -100,7 +97,7 @@ static void preset(void *instance, struct limits *limits)
 {
 	uint64_t now = clock_wall();
 	(void)instance;
-	*limits = (struct limits){ .bytes = BURST, .samples = SAMPLES_MAX, .oldest = now - WINDOW_BEFORE,
+	*limits = (struct limits){ .bytes = PYROSCOPE_BURST, .samples = SAMPLES_MAX, .oldest = now - WINDOW_BEFORE,
 				   .newest = now + WINDOW_AHEAD };
 }
 
@@ -173,79 +170,6 @@ struct flight {
 	uint64_t bytes; /* not compressed */
 };
 
-static bool says(struct view text, const char *words)
-{
-	return text.len && memmem(text.at, text.len, words, strlen(words));
-}
-
-/* The number behind the words, "4194304" or "4.2 MB"; that one is rounded: the least that it can mean. 0: none is there. */
-static uint64_t limit_behind(struct view text, const char *words)
-{
-	char shown[24] = { 0 }, *end;
-	const uint8_t *found = text.len ? memmem(text.at, text.len, words, strlen(words)) : NULL;
-	if (!found)
-		return 0;
-	const uint8_t *at = found + strlen(words);
-	size_t left = (size_t)(text.at + text.len - at);
-	memcpy(shown, at, left < sizeof shown - 1 ? left : sizeof shown - 1);
-	double number = strtod(shown, &end), digit = memchr(shown, '.', (size_t)(end - shown)) ? .1 : 1;
-	char prefix = end[0] == ' ' ? end[1] : 0;
-	double unit = prefix == 'k' ? 1e3 : prefix == 'M' ? 1e6 : prefix == 'G' ? 1e9 : 1;
-	double least = unit > 1 ? (number - digit / 2) * unit : number;
-	return least > 0 && least < 1e15 ? (uint64_t)least : 0;
-}
-
-/* The stores' own texts for what is too large, and the 429 that is one. */
-static bool judge_size(const struct http_result *result, uint64_t bytes, struct send_result *verdict)
-{
-	static const char newer[] = "payload size exceeds limit of "; /* 1.21: of a profile, of a request */
-	struct view text = result->body;
-	bool over_bytes = says(text, "exceeds the size limit"), over_newer = says(text, newer);
-	bool over_samples = says(text, "exceeds the samples count limit");
-	bool over_burst = result->status == 429 && bytes > BURST && says(text, "rate limit");
-	if (result->status != 413 && !over_bytes && !over_newer && !over_samples && !over_burst)
-		return false;
-	verdict->outcome = SEND_TOO_LARGE;
-	verdict->reason = "too_large";
-	verdict->stated_bytes = over_burst ? BURST : over_newer ? limit_behind(text, newer) :
-						     over_bytes ? limit_behind(text, "limit: ") : 0;
-	verdict->stated_samples = over_samples ? limit_behind(text, "limit: ") : 0;
-	return true;
-}
-
-static const struct answer {
-	int status;
-	enum send_outcome outcome;
-	const char *reason;
-} answers[] = {
-	{ 400, SEND_PERMANENT, "invalid" },           { 401, SEND_PERMANENT, "unauthenticated" },
-	{ 403, SEND_PERMANENT, "permission_denied" }, { 404, SEND_PERMANENT, "not_found" },
-	{ 422, SEND_PERMANENT, "invalid" },           { 429, SEND_RETRY, "resource_exhausted" },
-	{ 500, SEND_PERMANENT, "internal" },          { 502, SEND_RETRY, "bad_gateway" },
-	{ 503, SEND_RETRY, "unavailable" },           { 504, SEND_RETRY, "gateway_timeout" },
-};
-
-/* As the Collector's HTTP exporters do: 429, 502, 503 and 504 are tried again, and what has no answer. */
-static struct send_result judge(const struct http_result *result, uint64_t bytes)
-{
-	struct send_result verdict = { .outcome = SEND_PERMANENT, .retry_after_ms = -1, .reason = "refused" };
-	bool good = result->status >= 200 && result->status < 300;
-	if (!result->status || (good && result->failure))
-		return (struct send_result){ .outcome = SEND_RETRY, .retry_after_ms = -1, .reason = result->failure };
-	if (good)
-		return (struct send_result){ .outcome = SEND_OK, .retry_after_ms = -1, .reason = "ok" };
-	if (judge_size(result, bytes, &verdict))
-		return verdict;
-	for (size_t i = 0; i < sizeof answers / sizeof *answers; i++)
-		if (answers[i].status == result->status) {
-			verdict.outcome = answers[i].outcome;
-			verdict.reason = answers[i].reason;
-		}
-	if (result->status == 429 || result->status == 503)
-		verdict.retry_after_ms = result->retry_after_ms;
-	return verdict;
-}
-
 static bool zip(const struct packet *packet, struct bytes *out, struct error *err)
 {
 	const struct bytes *request = packet->forms[FORM_REQUEST].made;
@@ -274,7 +198,7 @@ static void flight_free(struct flight *flight)
 static void on_answer(void *argument, const struct http_result *result)
 {
 	struct flight *flight = argument;
-	struct send_result verdict = judge(result, flight->bytes);
+	struct send_result verdict = pyroscope_judge(result, flight->bytes);
 	struct sending *sending = flight->sending;
 	flight_free(flight);
 	sending_done(sending, &verdict);

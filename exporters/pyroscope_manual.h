@@ -4,8 +4,8 @@
 
 /* What the manual says of the exporter pyroscope. */
 #define PYROSCOPE_MANUAL \
-	"`push.v1.PusherService/Push`, one series per request: with several, the store may take some " \
-	"and refuse the others. " \
+	"`push.v1.PusherService/Push`, one pprof per request: with several, the store may take some " \
+	"and refuse the others, which no retry can mend. " \
 	"Works with Pyroscope 1.x, the newest, and Grafana Cloud (`basic_auth`).\n\n" \
 	"**Series.** Labels, by falling precedence: `__name__`, `service_name`, `__delta__`, then the " \
 	"attributes of the " \
@@ -69,8 +69,8 @@
 	"| any other | dropped |\n\n" \
 	"**What the store does not keep**, each counted in `otelcol_exporter_not_kept`: timestamps of samples, " \
 	"columns of lines, `doc_url`, profile ids, names of scopes, attributes of mappings and locations that pprof has no " \
-	"field for, samples of the value 0, negative values (1.12 keeps them; newer ones drop the whole sample, so one with " \
-	"values of both signs is sent as two, and the others stay), addresses of symbolised " \
+	"field for, samples of the value 0, negative values (1.12 keeps one beside a positive value of the same sample; newer " \
+	"ones drop that whole sample, so it is sent as two, and the positive value stays), addresses of symbolised " \
 	"mappings; and numbers on samples (`numeric_sample_labels` makes texts of " \
 	"them; counted with the labels). " \
 	"It keeps the labels `profile_id` and `span_id`, but does not show them. Stacks deeper " \

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <gnutls/gnutls.h>
 #include <gnutls/x509.h>
+#include <string.h>
 
-#include "base/memory.h"
 #include "net/http_internal.h"
+#include "net/tls.h"
 
 /* With GNUTLS_DEBUG_LEVEL in the environment the library writes to stderr what peers sent: names, certificates. */
 void http_tls_silence(void)
@@ -30,29 +31,40 @@ static void add_subject(struct fields *auth, gnutls_x509_crt_t certificate)
 	gnutls_datum_t dn = { 0 };
 	if (gnutls_x509_crt_get_dn3(certificate, &dn, 0) < 0)
 		return;
-	fields_add(auth, view_of("subject"), (struct view){ dn.data, dn.size }, NULL);
+	tls_owner_add(auth, "subject", dn.data, dn.size);
 	gnutls_free(dn.data);
 }
 
-static void add_common_name(struct fields *auth, gnutls_x509_crt_t certificate)
+/* Of a DirectoryString, those that are UTF-8 (X.680: UTF8String, PrintableString, IA5String). */
+static bool is_text(unsigned long tag)
 {
-	char name[256]; /* X.520 allows 64 characters */
-	size_t len = sizeof name;
-	if (gnutls_x509_crt_get_dn_by_oid(certificate, GNUTLS_OID_X520_COMMON_NAME, 0, 0, name, &len) >= 0)
-		fields_add(auth, view_of("common_name"), (struct view){ (const uint8_t *)name, len }, NULL);
+	return tag == 12 || tag == 19 || tag == 22;
 }
 
-static void add_alternative_names(struct fields *auth, gnutls_x509_crt_t certificate)
+/* The first one, as it is: the function that gives it by its OID escapes it. */
+static void add_common_name(struct fields *auth, gnutls_x509_crt_t certificate)
 {
-	static const char *const kinds[] = { [GNUTLS_SAN_DNSNAME] = "dns", [GNUTLS_SAN_RFC822NAME] = "email",
-					     [GNUTLS_SAN_URI] = "uri" };
+	gnutls_x509_dn_t dn;
+	gnutls_x509_ava_st part;
+	if (gnutls_x509_crt_get_subject(certificate, &dn) < 0)
+		return;
+	for (int i = 0; gnutls_x509_dn_get_rdn_ava(dn, i, 0, &part) >= 0; i++)
+		if (part.oid.size >= strlen(GNUTLS_OID_X520_COMMON_NAME) && is_text(part.value_tag) &&
+		    !strncmp((const char *)part.oid.data, GNUTLS_OID_X520_COMMON_NAME, part.oid.size)) {
+			tls_owner_add(auth, "common_name", part.value.data, part.value.size);
+			return;
+		}
+}
+
+static void add_alternative_names(struct fields *auth, gnutls_x509_crt_t certificate, int wanted, const char *as)
+{
 	char name[1024];
 	size_t len = sizeof name;
 	int kind = 0;
 	for (unsigned i = 0; kind >= 0 || kind == GNUTLS_E_SHORT_MEMORY_BUFFER; i++, len = sizeof name) {
 		kind = gnutls_x509_crt_get_subject_alt_name(certificate, i, name, &len, NULL);
-		if (kind >= 0 && (size_t)kind < sizeof kinds / sizeof *kinds && kinds[kind])
-			fields_add(auth, view_of(kinds[kind]), (struct view){ (const uint8_t *)name, len }, NULL);
+		if (kind == wanted)
+			tls_owner_add(auth, as, name, len);
 	}
 }
 
@@ -67,7 +79,9 @@ void http_tls_owner(void *session, struct fields *auth)
 	if (gnutls_x509_crt_import(certificate, &chain[0], GNUTLS_X509_FMT_DER) >= 0) {
 		add_subject(auth, certificate);
 		add_common_name(auth, certificate);
-		add_alternative_names(auth, certificate);
+		add_alternative_names(auth, certificate, GNUTLS_SAN_URI, "uri");
+		add_alternative_names(auth, certificate, GNUTLS_SAN_RFC822NAME, "email");
+		add_alternative_names(auth, certificate, GNUTLS_SAN_DNSNAME, "dns");
 	}
 	gnutls_x509_crt_deinit(certificate);
 }

@@ -236,7 +236,7 @@ static void add_owner(struct fields *auth, const grpc_auth_context *context, con
 	const grpc_auth_property *found;
 	grpc_auth_property_iterator all = grpc_auth_context_find_properties_by_name(context, property);
 	while ((found = grpc_auth_property_iterator_next(&all)))
-		fields_add(auth, view_of(name), (struct view){ (const uint8_t *)found->value, found->value_length }, NULL);
+		tls_owner_add(auth, name, found->value, found->value_length);
 }
 
 static void read_owner(struct fields *auth, const grpc_auth_context *context)
@@ -244,9 +244,9 @@ static void read_owner(struct fields *auth, const grpc_auth_context *context)
 	fields_init(auth, &tls_owner_limits);
 	add_owner(auth, context, GRPC_X509_SUBJECT_PROPERTY_NAME, "subject");
 	add_owner(auth, context, GRPC_X509_CN_PROPERTY_NAME, "common_name");
-	add_owner(auth, context, GRPC_PEER_DNS_PROPERTY_NAME, "dns");
 	add_owner(auth, context, GRPC_PEER_URI_PROPERTY_NAME, "uri");
 	add_owner(auth, context, GRPC_PEER_EMAIL_PROPERTY_NAME, "email");
+	add_owner(auth, context, GRPC_PEER_DNS_PROPERTY_NAME, "dns");
 }
 
 const struct metadatum *rpc_call_auth(struct rpc_call *call)

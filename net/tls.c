@@ -141,7 +141,9 @@ static const struct config_row client_rows[] = {
 	CONFIG_ROW(struct tls_client_config, insecure, .key = "insecure", .def = "false",
 		   .help = "Plaintext instead of TLS."),
 	CONFIG_ROW(struct tls_client_config, insecure_skip_verify, .key = "insecure_skip_verify",
-		   .def = "false", .help = "TLS without looking at the server's certificate."),
+		   .def = "false",
+		   .help = "TLS without looking at the server's certificate. Over gRPC a server with a malformed one can end "
+			   "the program: for tests only."),
 	CONFIG_ROW(struct tls_client_config, server_name_override, .key = "server_name_override",
 		   .help = "The name that the server's certificate must have."),
 	CONFIG_ROW(struct tls_client_config, ca_file, .key = "ca_file",
@@ -296,6 +298,12 @@ bool tls_load_client(const struct tls_client_config *config, struct tls_material
 }
 
 const struct fields_limits tls_owner_limits = { .count = 32, .name = 16, .value = 1023, .total = 16384 };
+
+void tls_owner_add(struct fields *auth, const char *name, const void *value, size_t len)
+{
+	if (len)
+		fields_add(auth, view_of(name), (struct view){ value, len }, NULL);
+}
 
 static bool same(const char *a, const char *b)
 {

@@ -52,9 +52,11 @@ void tls_release(struct tls_material *material);
 
 /*
  * What a verified client certificate says of its owner, for the Collector's `auth.<attr>`: `subject` (RFC 4514),
- * `common_name` and, of the subject alternative names, `dns`, `uri` and `email`; several of a kind are several entries.
- * A text over these limits, or with a NUL byte, is left out.
+ * `common_name` and, of the subject alternative names, `uri`, `email` and `dns`; several of a kind are several entries.
+ * A text that is empty, over these limits, or has a NUL byte is left out. gRPC core and GnuTLS spell a subject that is not
+ * ASCII differently.
  */
 extern const struct fields_limits tls_owner_limits;
+void tls_owner_add(struct fields *auth, const char *name, const void *value, size_t len);
 
 #endif

@@ -232,7 +232,8 @@ static void pack(struct pprof_writer *w, uint64_t number)
 enum sign { SIGN_ANY, SIGN_NEGATIVE, SIGN_OTHER };
 
 /* Of the sample i, as the run's Profile in that place has it; 0 if it is of another sign. */
-static uint64_t value_of(const struct pprof_writer *w, const struct pprof_run *run, uint32_t place, uint32_t i, enum sign sign)
+static uint64_t value_of(const struct pprof_writer *w, const struct pprof_run *run, uint32_t place, uint32_t i,
+			 enum sign sign)
 {
 	const struct profile *profile = &run->profiles[run->place[place]];
 	uint64_t value = encode_pprof_value(w->p, &w->p->samples.at[profile->samples.first + i]);
@@ -242,7 +243,7 @@ static uint64_t value_of(const struct pprof_writer *w, const struct pprof_run *r
 static bool has_both_signs(const struct pprof_writer *w, const struct pprof_run *run, uint32_t i)
 {
 	bool negative = false, positive = false;
-	for (uint32_t k = 0; k < run->count; k++) {
+	for (uint32_t k = 0; k < run->count && run->count > 1; k++) {
 		int64_t value = (int64_t)value_of(w, run, k, i, SIGN_ANY);
 		negative |= value < 0;
 		positive |= value > 0;

@@ -8,8 +8,9 @@
 #include <stdlib.h>
 
 #define MS UINT64_C(1000000)
-/* Each series of a packet is a request: more of them than this only somebody makes who means harm, or erred. */
-enum { GROUPS_MAX = 4096, LEVELS = 3 };
+/* Each pprof of a packet is a request, unless there are more series, or more in all, than anybody makes who does not mean
+ * harm or has erred. */
+enum { GROUPS_MAX = 4096, REQUESTS_MAX = 8192, LEVELS = 3 };
 
 struct group { /* a series */
 	struct list labels; /* attributes, in indices */
@@ -28,6 +29,7 @@ struct work {
 	struct profiles *p;
 	uint32_t cpu_time; /* the string PPROF_CPU_TIME */
 	struct memo memo; /* a set of labels: first is the group, + 1 */
+	uint32_t last;    /* the group of the last resource */
 	ARRAY(struct group) groups;
 	ARRAY(struct run) runs;
 };
@@ -292,7 +294,7 @@ static void take_scope(struct work *w, const struct resource *resource, uint32_t
 	}
 }
 
-/* ---- one resource for each series ---- */
+/* ---- one resource for each pprof ---- */
 
 static int by_group_and_time(const void *left, const void *right)
 {
@@ -344,26 +346,45 @@ static void join_profile(struct profiles *p, const struct run *runs, uint32_t co
 	into->changed = 1;
 }
 
+/* For one more pprof. */
+static void open_request(struct work *w, const struct run *run)
+{
+	struct profiles *p = w->p;
+	bool shared = p->resources.count >= REQUESTS_MAX && w->last == run->group;
+	if (!profiles_room(p, &p->resources, 1) || !profiles_room(p, &p->scopes, 1))
+		return;
+	if (!shared)
+		p->resources.at[p->resources.count++] = (struct resource){ .attributes = w->groups.at[run->group].labels,
+									   .scopes = { p->scopes.count, 0 } };
+	/* Scopes say how the types of their pprofs stood, so each has its own. */
+	struct scope scope = p->scopes.at[run->scope];
+	scope.profiles = (struct list){ p->profiles.count, 0 };
+	p->scopes.at[p->scopes.count++] = scope;
+	p->resources.at[p->resources.count - 1].scopes.count++;
+	w->last = run->group;
+}
+
 /* As many samples as one pprof may have, from one on, of all Profiles of the run; returns where the next part begins. */
-static uint32_t put_part(struct work *w, const struct run *run, uint32_t from, struct scope *scope)
+static uint32_t put_part(struct work *w, const struct run *run, uint32_t from)
 {
 	struct profiles *p = w->p;
 	uint32_t left = p->profiles.at[run->first].samples.count - from, most = w->r->samples_max;
 	uint32_t count = most && left > most ? most : left;
 	uint64_t time = slots_take(w->r->slots, w->groups.at[run->group].key, run->time);
 	w->r->moved += time != run->time;
+	open_request(w, run);
 	for (uint32_t i = 0; i < run->count && profiles_room(p, &p->profiles, 1); i++) {
 		struct profile *part = &p->profiles.at[p->profiles.count++];
 		*part = p->profiles.at[run->first + i];
 		part->time = time;
 		part->samples = (struct list){ part->samples.first + from, count };
-		scope->profiles.count++;
+		p->scopes.at[p->scopes.count - 1].profiles.count++;
 	}
 	return from + count;
 }
 
-/* Puts the runs that become one pprof at the end of the series' last scope; returns how many they were. */
-static uint32_t put_run(struct work *w, const struct run *runs, uint32_t left, struct scope *scope)
+/* Puts the runs that become one pprof; returns how many they were. */
+static uint32_t put_run(struct work *w, const struct run *runs, uint32_t left)
 {
 	struct profiles *p = w->p;
 	uint32_t count = 1;
@@ -374,39 +395,16 @@ static uint32_t put_run(struct work *w, const struct run *runs, uint32_t left, s
 	w->r->merged += count - 1;
 	uint32_t samples = p->profiles.at[runs->first].samples.count, at = 0;
 	do
-		at = put_part(w, runs, at, scope);
+		at = put_part(w, runs, at);
 	while (at < samples && !p->over_cap);
 	return count;
 }
 
-/* Scopes say how the types of their pprofs stood, so each stays with its own. */
-static uint32_t put_scope(struct work *w, const struct run *runs, uint32_t left)
+static void put_runs(struct work *w)
 {
-	struct profiles *p = w->p;
-	struct scope scope = p->scopes.at[runs->scope];
-	scope.profiles = (struct list){ p->profiles.count, 0 };
-	uint32_t i = 0;
-	while (i < left && runs[i].group == runs->group && runs[i].scope == runs->scope)
-		i += put_run(w, runs + i, left - i, &scope);
-	if (profiles_room(p, &p->scopes, 1))
-		p->scopes.at[p->scopes.count++] = scope;
-	return i;
-}
-
-static void put_groups(struct work *w)
-{
-	struct profiles *p = w->p;
-	p->resources.count = 0;
-	for (uint32_t i = 0; i < w->runs.count && !p->over_cap;) {
-		const struct run *first = &w->runs.at[i];
-		struct resource resource = { .attributes = w->groups.at[first->group].labels,
-					     .scopes = { p->scopes.count, 0 } };
-		while (i < w->runs.count && w->runs.at[i].group == first->group)
-			i += put_scope(w, &w->runs.at[i], w->runs.count - i);
-		resource.scopes.count = p->scopes.count - resource.scopes.first;
-		if (profiles_room(p, &p->resources, 1))
-			p->resources.at[p->resources.count++] = resource;
-	}
+	w->p->resources.count = 0;
+	for (uint32_t i = 0; i < w->runs.count && !w->p->over_cap;)
+		i += put_run(w, &w->runs.at[i], w->runs.count - i);
 }
 
 bool regroup_by_series(struct regroup *r, struct profiles *p, struct error *err)
@@ -421,7 +419,7 @@ bool regroup_by_series(struct regroup *r, struct profiles *p, struct error *err)
 			take_scope(&w, &p->resources.at[i], p->resources.at[i].scopes.first + k);
 	if (w.runs.count)
 		qsort(w.runs.at, w.runs.count, sizeof *w.runs.at, by_group_and_time);
-	put_groups(&w);
+	put_runs(&w);
 	memo_fini(&w.memo);
 	memory_free(w.groups.at);
 	memory_free(w.runs.at);

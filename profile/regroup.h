@@ -6,14 +6,15 @@
 #include "profile/slots.h"
 
 /*
- * Open tables put into the order of a store that keeps pprofs by series, as Pyroscope does: each series becomes one
- * resource, whose attributes are its labels, with its Profiles in order of time.
+ * Open tables put into the order of a store that keeps pprofs by series, as Pyroscope does: each pprof becomes one
+ * resource, whose attributes are the labels of its series; those of a series stand together, in order of time.
  *
  * Labels are, by falling precedence: __name__ (what the pprof measures, named as the store's own clients name it),
  * service_name (the attribute service.name, else service_name, else unknown_service), __delta__=false unless values are
  * cumulative, then the attributes of resource, scope and Profile, as profile/series.h says; samples keep what is left.
  *
- * Of more than 4096 series of one packet the rest become service_name=overflow, without attributes: each is a request.
+ * Each is a request. Of more than 4096 series of one packet the rest become service_name=overflow, without attributes;
+ * and of more than 8192 pprofs those of one series become one resource.
  *
  * What such a store refuses, or misreads in silence, is mended: "-" in sample types and ":" in all types and units become
  * "_", an absent or long one "unknown";

@@ -246,8 +246,7 @@ def test_a_name_that_each_profile_repeats_is_sent_in_many_requests(build):
         rig.settle(100)
         assert rig.total("out") == 100
         assert sum(sink.values(CPU).values()) == sum(range(100))
-        assert max(request.plain_size for request in sink.taken) <= 2 << 20
-        assert 16 < len(sink.taken) < 40
+        assert len(sink.taken) == 100 and max(request.plain_size for request in sink.taken) <= 2 << 20
 
 
 def test_names_longer_than_the_store_takes_are_cut(build):
@@ -297,10 +296,9 @@ def test_what_the_store_would_refuse_by_its_age_is_dropped_with_the_reason(build
     reply(413),
     refusal(400, "invalid_argument", "the profile with labels 'x' exceeds the size limit "
                                      "(max_profile_size_byte, actual: 99999, limit: 50000)"),
-    reply(400, gzip.compress(b"the profile exceeds the size limit (max_profile_size_byte, actual: 99999, limit: 50000)"),
-          {"Content-Encoding": "gzip"}),
+    reply(400, gzip.compress(b'{"code":"invalid_argument","message":"the profile with labels \'x\' exceeds the size limit '
+                             b'(max_profile_size_byte, actual: 99999, limit: 50000)"}'), {"Content-Encoding": "gzip"}),
     refusal(400, "invalid_argument", "uncompressed profile payload size exceeds limit of 60 kB"),
-    refusal(400, "invalid_argument", "uncompressed profile payload size exceeds limit of 0.1 MB"),
     refusal(400, "invalid_argument", "the profile with labels 'x' exceeds the samples count limit "
                                      "(max_profile_stacktrace_samples, actual: 99999, limit: 1000)"),
 ])

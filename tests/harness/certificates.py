@@ -27,11 +27,12 @@ def make_leaf(directory, ca, name, subject, usage=None, names=""):
 
 
 # An agent's certificate with all that `auth.<attr>` can tell, and how the test servers write that.
-OWNER_SUBJECT = "/O=Fleet, Inc./CN=agent-7"
-OWNER_NAMES = ",DNS:agent-7.fleet.example,URI:spiffe://fleet.example/agent-7,email:ops@fleet.example"
-OWNER_SHOWN = ["auth.common_name=agent-7", "auth.dns=agent-7.fleet.example", "auth.dns=localhost",
-               "auth.email=ops@fleet.example", "auth.subject=CN=agent-7,O=Fleet\\, Inc.",
-               "auth.uri=spiffe://fleet.example/agent-7"]
+OWNER_SUBJECT = "/O=Fleet, Inc./CN=agent-7, #1"
+OWNER_NAMES = "".join(",DNS:%d.fleet.example" % i for i in range(40)) + (
+    ",URI:spiffe://fleet.example/agent-7,URI:http://%s,email:ops@fleet.example" % ("x" * 1100))
+OWNER_SHOWN = sorted(["auth.common_name=agent-7, #1", "auth.dns=localhost", "auth.email=ops@fleet.example",
+                      "auth.subject=CN=agent-7\\, #1,O=Fleet\\, Inc.", "auth.uri=spiffe://fleet.example/agent-7",
+                      *("auth.dns=%d.fleet.example" % i for i in range(27))])
 
 
 def owner_shown(text):

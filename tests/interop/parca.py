@@ -42,7 +42,7 @@ class Parca(partner.Partner):
 
     name, version, fixture = "Parca", "0.21.0", "parca"
     names, service = "legacy", "service_name" # how our exporter is to write labels
-    takes_otlp = False
+    takes_otlp = ends_untyped = False
     channel = None
 
     @classmethod
@@ -126,7 +126,7 @@ class NewParca(Parca):
 
     version = "0.28.0"
     names, service = "utf8", "service.name"
-    takes_otlp = True
+    takes_otlp = ends_untyped = True
 
     def series(self, *question):
         """Now and then its list leaves values out, of a store with much in it; the same question answered again has them."""

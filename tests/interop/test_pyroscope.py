@@ -310,6 +310,23 @@ def test_what_the_store_says_of_size_is_understood(pyroscope, options, limits, l
         assert store.values(CPU, {"service_name": "large"}, *window) == pprof.values(profile, 1)
 
 
+def test_one_that_is_too_large_makes_no_other_count_twice(pyroscope):
+    """Newer stores keep what is good of a refused request, so a request holds one pprof."""
+    now = time.time_ns() // 10 ** 6 * 10 ** 6
+    sent = [make.pprof(1, labels=()), make.pprof(2, labels=(), samples=3000, functions=3000)]
+    with type(pyroscope)(options=["-validation.max-profile-size-bytes=100000"]) as store, \
+            gate.gateway(GATEWAY.replace("receivers: [otlp, pprof]", "receivers: [otlp, pprof], processors: [batch]")
+                         + "processors: {batch: {timeout: 1s}}\n", store=store.port["http"]) as g:
+        for i, profile in enumerate(sent):
+            profile.time_nanos = now + i * 10 ** 6
+            peers.post(g.port["pprof"], profile.SerializeToString(), "/v1/pprof?service.name=beside")
+        gate.flushed(g, "pyroscope")
+        assert g.total("otelcol_exporter_refused_as_too_large") and not g.total("otelcol_ledger_dropped_samples")
+        window = (now // 10 ** 6 - 1000, now // 10 ** 6 + 60000)
+        assert store.values(CPU, {"service_name": "beside"}, *window) == sum(
+            (pprof.values(p, 1) for p in sent), collections.Counter())
+
+
 def test_tenants_are_apart_and_nobody_is_refused(pyroscope):
     now = time.time_ns() // 10 ** 6 * 10 ** 6
     window = (now // 10 ** 6 - 1000, now // 10 ** 6 + 60000)

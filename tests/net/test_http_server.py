@@ -529,6 +529,7 @@ def certs(tmp_path_factory):
     make_leaf(d, "ca", "server", "/CN=localhost", "serverAuth")
     make_leaf(d, "foreign", "server2", "/CN=localhost", "serverAuth")
     make_leaf(d, "ca", "client", OWNER_SUBJECT, "clientAuth", OWNER_NAMES)
+    make_leaf(d, "ca", "nameless", "/O=Fleet", "clientAuth")
     make_leaf(d, "ca", "notclient", "/CN=web", "serverAuth")
     make_leaf(d, "foreign", "stranger", "/CN=stranger", "clientAuth")
     return d
@@ -604,6 +605,7 @@ def mutual(certs, tmp_path):
 def test_a_verified_client_is_known_by_its_certificate(program, certs, mutual):
     with serve(program, tls=tls_keys(mutual, True)) as s:
         assert owner_shown(served_by_tls(s.port, certs, client="client")) == OWNER_SHOWN
+        assert owner_shown(served_by_tls(s.port, certs, client="nameless")) == ["auth.dns=localhost", "auth.subject=O=Fleet"]
 
 
 @pytest.mark.parametrize("client", [None, "stranger", "notclient"])

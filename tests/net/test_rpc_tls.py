@@ -26,6 +26,7 @@ def made(tmp_path_factory):
     make_leaf(directory, "ca", "server", "/CN=localhost")
     make_leaf(directory, "ca", "renewed", "/CN=localhost")
     make_leaf(directory, "ca", "client", OWNER_SUBJECT, names=OWNER_NAMES)
+    make_leaf(directory, "ca", "nameless", "/O=Fleet")
     make_leaf(directory, "other", "stranger", "/CN=agent-7")
     return directory
 
@@ -79,6 +80,8 @@ def test_a_plaintext_client_is_refused(program, files):
 def test_a_client_certificate_names_the_caller(program, files):
     with serve(program, files, client_ca=files / "ca.pem") as s:
         assert owner_shown(call(s, credentials(files, "client")).decode()) == OWNER_SHOWN
+        assert owner_shown(call(s, credentials(files, "nameless")).decode()) == ["auth.dns=localhost",
+                                                                                 "auth.subject=O=Fleet"]
 
 
 @pytest.mark.parametrize("client", [None, "stranger"])

@@ -95,7 +95,7 @@ static const char *profiles_of(uint32_t resource)
 	return text;
 }
 
-static void each_series_becomes_a_resource_in_order_of_time(void **state)
+static void each_pprof_becomes_a_resource_by_series_and_time(void **state)
 {
 	(void)state;
 	resource("a");
@@ -105,10 +105,13 @@ static void each_series_becomes_a_resource_in_order_of_time(void **state)
 	resource("a");
 	profile_at("cpu", "nanoseconds", 7 * MS, 1);
 	regroup();
-	assert_int_equal(p.resources.count, 2);
+	assert_int_equal(p.resources.count, 3);
 	assert_string_equal(label(0, "service_name"), "a");
-	assert_string_equal(profiles_of(0), "cpu:7:1 cpu:9:1");
-	assert_string_equal(profiles_of(1), "cpu:5:1");
+	assert_string_equal(profiles_of(0), "cpu:7:1");
+	assert_string_equal(label(1, "service_name"), "a");
+	assert_string_equal(profiles_of(1), "cpu:9:1");
+	assert_string_equal(label(2, "service_name"), "b");
+	assert_string_equal(profiles_of(2), "cpu:5:1");
 }
 
 static void a_scope_with_two_kinds_becomes_two_series(void **state)
@@ -145,7 +148,9 @@ static void equal_times_of_other_types_and_periods_move(void **state)
 	profile_at("cpu", "seconds", 5 * MS + 1, 1);
 	profile_at("cpu", "seconds", 5 * MS + 2, 1)->period = 7;
 	regroup();
-	assert_string_equal(profiles_of(0), "cpu:5:1 cpu:6:1 cpu:7:1");
+	assert_string_equal(profiles_of(0), "cpu:5:1");
+	assert_string_equal(profiles_of(1), "cpu:6:1");
+	assert_string_equal(profiles_of(2), "cpu:7:1");
 	assert_int_equal(r.moved, 2);
 }
 
@@ -162,7 +167,8 @@ static void the_types_of_one_pprof_move_together(void **state)
 		open_value(&p, stack, NONE, 1);
 	}
 	regroup();
-	assert_string_equal(profiles_of(0), "samples:5:1 cpu:5:1 samples:6:1 cpu:6:1");
+	assert_string_equal(profiles_of(0), "samples:5:1 cpu:5:1");
+	assert_string_equal(profiles_of(1), "samples:6:1 cpu:6:1");
 }
 
 static void missing_times_are_now_and_missing_types_are_mended(void **state)
@@ -229,12 +235,30 @@ static void the_series_of_one_packet_are_bounded(void **state)
 	resource("another");
 	profile_at("samples", "count", 7 * MS, 1);
 	regroup();
-	assert_int_equal(p.resources.count, 4097);
-	assert_string_equal(label(4096, "service_name"), "overflow");
-	assert_string_equal(label(4096, "__name__"), "process_cpu");
-	assert_string_equal(profiles_of(4096), "cpu:5:904 samples:7:1");
-	assert_string_equal(profiles_of(7), "cpu:5:1 cpu:6:1");
+	assert_int_equal(p.resources.count, 4099);
+	assert_string_equal(label(4097, "service_name"), "overflow");
+	assert_string_equal(label(4097, "__name__"), "process_cpu");
+	assert_string_equal(profiles_of(4097), "cpu:5:904");
+	assert_string_equal(profiles_of(4098), "samples:7:1");
+	assert_string_equal(profiles_of(7), "cpu:5:1");
+	assert_string_equal(profiles_of(8), "cpu:6:1");
 	assert_int_equal(labels.lost[SERIES_TOO_MANY], 905);
+}
+
+static void the_requests_of_one_packet_are_bounded(void **state)
+{
+	(void)state;
+	resource("a");
+	for (uint64_t i = 0; i < 9000; i++)
+		profile_at("cpu", "nanoseconds", (i + 1) * MS, 1);
+	resource("b");
+	profile_at("cpu", "nanoseconds", 5 * MS, 1);
+	regroup();
+	assert_int_equal(p.resources.count, 8193);
+	assert_int_equal(p.resources.at[8190].scopes.count, 1);
+	assert_int_equal(p.resources.at[8191].scopes.count, 9000 - 8191);
+	assert_string_equal(label(8192, "service_name"), "b");
+	assert_string_equal(profiles_of(8192), "cpu:5:1");
 }
 
 static void deep_stacks_keep_the_leaf(void **state)
@@ -266,7 +290,9 @@ static void too_many_samples_become_pprofs_with_all_types(void **state)
 			open_value(&p, stacks[i], NONE, 1);
 	}
 	regroup();
-	assert_string_equal(profiles_of(0), "samples:5:2 cpu:5:2 samples:6:2 cpu:6:2 samples:7:1 cpu:7:1");
+	assert_string_equal(profiles_of(0), "samples:5:2 cpu:5:2");
+	assert_string_equal(profiles_of(1), "samples:6:2 cpu:6:2");
+	assert_string_equal(profiles_of(2), "samples:7:1 cpu:7:1");
 }
 
 /* Of seven runs of milliseconds the table has forgotten the first. */
@@ -308,7 +334,7 @@ static void the_same_series_of_another_request_is_the_same(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(each_series_becomes_a_resource_in_order_of_time),
+		TEST(each_pprof_becomes_a_resource_by_series_and_time),
 		TEST(a_scope_with_two_kinds_becomes_two_series),
 		TEST(equal_times_of_equal_types_are_merged),
 		TEST(equal_times_of_other_types_and_periods_move),
@@ -318,6 +344,7 @@ int main(void)
 		TEST(a_profile_without_type_is_unknown),
 		TEST(services_without_a_name_have_that_of_their_program),
 		TEST(the_series_of_one_packet_are_bounded),
+		TEST(the_requests_of_one_packet_are_bounded),
 		TEST(deep_stacks_keep_the_leaf),
 		TEST(too_many_samples_become_pprofs_with_all_types),
 		TEST(types_cannot_break_the_list_of_them),

@@ -111,7 +111,9 @@ bool decode_otlp(struct profiles *p, struct error *err)
 static void remember(const struct inbound *in, struct view body)
 {
 	const struct request *r = &in->request;
-	const char *tenant = request_metadata(r, "x-tenant"), *subject = r->auth ? r->auth->value : "none";
+	const char *tenant = request_metadata(r, "x-tenant"), *subject = "none";
+	for (const struct metadatum *m = r->auth; m && m->name; m++)
+		subject = strcmp(m->name, "subject") ? subject : m->value;
 	pthread_mutex_lock(&mutex);
 	snprintf(last, sizeof last, "%s %s len=%zu first=%02x tenant=%s peer=%s subject=%s",
 		 r->receiver, r->transport, body.len, body.len ? body.at[0] : 0,

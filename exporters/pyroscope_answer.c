@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "exporters/pyroscope_answer.h"
+
+#include <ctype.h>
+#include <string.h>
+
+static bool says(struct view text, const char *words)
+{
+	return text.len && memmem(text.at, text.len, words, strlen(words));
+}
+
+/* What stands behind the last of these words; empty if there are none. */
+static struct view behind(struct view text, const char *words)
+{
+	struct view rest = { 0 };
+	for (uint8_t *at; text.len && (at = memmem(text.at, text.len, words, strlen(words)));) {
+		size_t past = (size_t)(at - text.at) + strlen(words);
+		text = rest = (struct view){ text.at + past, text.len - past };
+	}
+	return rest;
+}
+
+static bool begins(struct view text, const char *words)
+{
+	return text.len >= strlen(words) && !memcmp(text.at, words, strlen(words));
+}
+
+static double unit_of(struct view rest)
+{
+	return begins(rest, " kB") ? 1e3 : begins(rest, " MB") ? 1e6 : begins(rest, " GB") ? 1e9 : 1;
+}
+
+/* "4194304", or "4.2 MB": that one was rounded, to a tenth and then perhaps to a whole: less than it can mean. 0: none. */
+static uint64_t number_in(struct view text)
+{
+	uint64_t number = 0, tenths = 0;
+	size_t i = 0;
+	for (; i < text.len && i < 15 && isdigit(text.at[i]); i++)
+		number = number * 10 + (uint64_t)(text.at[i] - '0');
+	bool fraction = i + 1 < text.len && text.at[i] == '.' && isdigit(text.at[i + 1]);
+	if (fraction)
+		tenths = (uint64_t)(text.at[i + 1] - '0');
+	i += fraction ? 2 : 0;
+	double unit = unit_of((struct view){ text.at + i, text.len - i });
+	double least = ((double)number + (double)tenths / 10 - (unit == 1 ? 0 : fraction ? .05 : .55)) * unit;
+	return least > 0 && least < 1e18 ? (uint64_t)least : 0;
+}
+
+/*
+ * The stores' own texts for what is too large, and the 429 that is one. The older ones quote labels, which a sender chose:
+ * what counts is how the message begins, where no label can stand, and its last words.
+ */
+static bool judge_size(const struct http_result *result, uint64_t bytes, struct send_result *verdict)
+{
+	static const char labelled[] = "\"message\":\"the profile with labels '";
+	static const char *const newer[] = { "\"message\":\"uncompressed profile payload size exceeds limit of ",
+					     "\"message\":\"uncompressed batched profile payload size exceeds limit of " };
+	struct view text = result->body, last = says(text, labelled) ? behind(text, " exceeds the ") : (struct view){ 0 };
+	bool over_bytes = begins(last, "size limit ("), over_samples = begins(last, "samples count limit (");
+	struct view shown = behind(text, newer[says(text, newer[1])]);
+	bool over_burst = result->status == 429 && bytes > PYROSCOPE_BURST && says(text, "rate limit");
+	if (result->status != 413 && !over_bytes && !over_samples && !shown.len && !over_burst)
+		return false;
+	uint64_t limit = number_in(shown.len ? shown : behind(last, "limit: "));
+	verdict->outcome = SEND_TOO_LARGE;
+	verdict->reason = "too_large";
+	verdict->stated_bytes = over_burst ? PYROSCOPE_BURST : over_bytes || shown.len ? limit : 0;
+	verdict->stated_samples = over_samples ? limit : 0;
+	return true;
+}
+
+static const struct answer {
+	int status;
+	enum send_outcome outcome;
+	const char *reason;
+} answers[] = {
+	{ 400, SEND_PERMANENT, "invalid" },           { 401, SEND_PERMANENT, "unauthenticated" },
+	{ 403, SEND_PERMANENT, "permission_denied" }, { 404, SEND_PERMANENT, "not_found" },
+	{ 422, SEND_PERMANENT, "invalid" },           { 429, SEND_RETRY, "resource_exhausted" },
+	{ 500, SEND_PERMANENT, "internal" },          { 502, SEND_RETRY, "bad_gateway" },
+	{ 503, SEND_RETRY, "unavailable" },           { 504, SEND_RETRY, "gateway_timeout" },
+};
+
+struct send_result pyroscope_judge(const struct http_result *result, uint64_t bytes)
+{
+	struct send_result verdict = { .outcome = SEND_PERMANENT, .retry_after_ms = -1, .reason = "refused" };
+	bool good = result->status >= 200 && result->status < 300;
+	if (!result->status || (good && result->failure))
+		return (struct send_result){ .outcome = SEND_RETRY, .retry_after_ms = -1, .reason = result->failure };
+	if (good)
+		return (struct send_result){ .outcome = SEND_OK, .retry_after_ms = -1, .reason = "ok" };
+	if (judge_size(result, bytes, &verdict))
+		return verdict;
+	for (size_t i = 0; i < sizeof answers / sizeof *answers; i++)
+		if (answers[i].status == result->status) {
+			verdict.outcome = answers[i].outcome;
+			verdict.reason = answers[i].reason;
+		}
+	if (result->status == 429 || result->status == 503)
+		verdict.retry_after_ms = result->retry_after_ms;
+	return verdict;
+}
