@@ -282,6 +282,18 @@ def test_a_sample_of_both_signs_becomes_two(build):
         assert {len(s.label) for s in taken.sample} == {1}
 
 
+def test_samples_that_became_two_keep_the_stores_limit(build):
+    sent = make.pprof(1, samples=9000, functions=200, types=(("alloc_space", "bytes"), ("inuse_space", "bytes")))
+    for sample in sent.sample:
+        sample.value[:] = 5, -3
+    with PushSink() as sink, Rig(build, sink) as rig:
+        rig.send(sent)
+        rig.settle(18000)
+        taken = [p for request in sink.taken for p in request.profiles]
+        assert max(len(p.sample) for p in taken) <= 16000 and rig.total("out") == 18000
+        assert sum(v for p in taken for s in p.sample for v in s.value) == 9000 * (5 - 3)
+
+
 def test_what_the_store_would_refuse_by_its_age_is_dropped_with_the_reason(build):
     hour = 3600 * 10 ** 9
     with PushSink() as sink, Rig(build, sink) as rig:
