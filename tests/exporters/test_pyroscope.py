@@ -67,9 +67,11 @@ class Rig:
         return self.gateway.total("otelcol_ledger_%s_samples" % what, exporter="pyroscope", **labels)
 
     def settle(self, samples):
-        """Until so many samples are out or dropped; then nothing may be missing from the ledger."""
+        """Until so many samples are out or dropped; then nothing may be missing from the ledger, and no request may have
+        had two pprofs."""
         self.gateway.until(lambda: self.total("out") + self.total("dropped") == samples and not self.total("queued"))
         assert self.gateway.balanced("profiles", "pyroscope")
+        assert all(len(request.profiles) == 1 for request in self.sink.taken)
 
     def lost(self, reason):
         return self.gateway.total("otelcol_exporter_pyroscope_labels_dropped", exporter="pyroscope", reason=reason)

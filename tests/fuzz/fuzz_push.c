@@ -5,6 +5,7 @@
 #include "profile/encode_push.h"
 #include "profile/regroup.h"
 #include "profile/split.h"
+#include "profile/wire.h"
 
 #include <stdlib.h>
 
@@ -19,6 +20,19 @@ static void must(bool ok)
 		abort();
 }
 
+/* One series with one pprof: the store may take some of several and refuse the others. */
+static bool has_one_pprof(struct view request)
+{
+	enum { SERIES = 1, SAMPLE = 2 };
+	struct wire w = wire_of(request), series;
+	struct wire_field f;
+	uint32_t pprofs = 0;
+	must(wire_next(&w, &f) && f.number == SERIES && !wire_more(&w));
+	for (series = wire_of(f.view); wire_next(&series, &f);)
+		pprofs += f.number == SAMPLE;
+	return pprofs == 1;
+}
+
 static uint64_t check_part(const struct part *part)
 {
 	struct bytes request;
@@ -26,7 +40,7 @@ static uint64_t check_part(const struct part *part)
 	bytes_init(&request, PROFILES_INPUT_MAX);
 	must(part->packet->resources == 1 && part->packet->samples <= SAMPLES);
 	must(encode_push(part->packet, &request, &err) && encode_push_labels(bytes_view(&request)).len > 0);
-	must(encode_push_samples(bytes_view(&request)) <= SAMPLES);
+	must(encode_push_samples(bytes_view(&request)) <= SAMPLES && has_one_pprof(bytes_view(&request)));
 	bytes_fini(&request);
 	return part->samples;
 }
