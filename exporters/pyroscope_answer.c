@@ -41,7 +41,7 @@ static uint64_t number_in(struct view text)
 	if (fraction)
 		tenths = (uint64_t)(text.at[i + 1] - '0');
 	i += fraction ? 2 : 0;
-	double unit = unit_of((struct view){ text.at + i, text.len - i });
+	double unit = i < text.len ? unit_of((struct view){ text.at + i, text.len - i }) : 1;
 	double least = ((double)number + (double)tenths / 10 - (unit == 1 ? 0 : fraction ? .05 : .55)) * unit;
 	return least > 0 && least < 1e18 ? (uint64_t)least : 0;
 }

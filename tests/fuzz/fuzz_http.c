@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "exporters/pyroscope_answer.h"
 #include "net/http_internal.h"
 #include "net/multipart.h"
 
@@ -62,13 +63,21 @@ static void form(const uint8_t *data, size_t len)
 	memory_free(type);
 }
 
+static void answer(const uint8_t *data, size_t len)
+{
+	const struct http_result result = { .status = 400, .body = { len ? data : NULL, len }, .retry_after_ms = -1 };
+	struct send_result verdict = pyroscope_judge(&result, len);
+	if (verdict.outcome != SEND_TOO_LARGE && (verdict.stated_bytes || verdict.stated_samples))
+		abort();
+}
+
 /* The first byte chooses the parser. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
 	if (!len)
 		return 0;
 	char *text = memory_text_of(data + 1, len - 1);
-	switch (data[0] % 4) {
+	switch (data[0] % 8) {
 	case 0:
 		list(fields_add_query, text);
 		break;
@@ -78,8 +87,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	case 2:
 		judge(text);
 		break;
-	default:
+	case 3:
 		form(data + 1, len - 1);
+		break;
+	default:
+		answer(data + 1, len - 1);
 	}
 	memory_free(text);
 	return 0;
