@@ -5,7 +5,8 @@
 /* What the manual says of the exporter pyroscope. */
 #define PYROSCOPE_MANUAL \
 	"`push.v1.PusherService/Push`, one pprof per request: with several, the store may take some " \
-	"and refuse the others, which no retry can mend. " \
+	"and refuse the others, which no retry can mend. (Of more than 256 pprofs in one packet of ours the later " \
+	"ones of a series share one.) " \
 	"Works with Pyroscope 1.x, the newest, and Grafana Cloud (`basic_auth`).\n\n" \
 	"**Series.** Labels, by falling precedence: `__name__`, `service_name`, `__delta__`, then the " \
 	"attributes of the " \

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <gnutls/gnutls.h>
 #include <gnutls/x509.h>
+#include <gnutls/x509-ext.h>
 #include <string.h>
 
 #include "net/http_internal.h"
@@ -56,16 +57,31 @@ static void add_common_name(struct fields *auth, gnutls_x509_crt_t certificate)
 		}
 }
 
-static void add_alternative_names(struct fields *auth, gnutls_x509_crt_t certificate, int wanted, const char *as)
+static void add_names(struct fields *auth, gnutls_subject_alt_names_t names, unsigned wanted, const char *as)
 {
-	char name[1024];
-	size_t len = sizeof name;
-	int kind = 0;
-	for (unsigned i = 0; kind >= 0 || kind == GNUTLS_E_SHORT_MEMORY_BUFFER; i++, len = sizeof name) {
-		kind = gnutls_x509_crt_get_subject_alt_name(certificate, i, name, &len, NULL);
+	gnutls_datum_t name;
+	unsigned kind;
+	for (unsigned i = 0; gnutls_subject_alt_names_get(names, i, &kind, &name, NULL) >= 0; i++)
 		if (kind == wanted)
-			tls_owner_add(auth, as, name, len);
+			tls_owner_add(auth, as, name.data, name.size);
+}
+
+/* Decoded once: the function that gives them one by one decodes all of them each time, and there may be thousands. */
+static void add_alternative_names(struct fields *auth, gnutls_x509_crt_t certificate)
+{
+	gnutls_datum_t extension = { 0 };
+	gnutls_subject_alt_names_t names;
+	if (gnutls_x509_crt_get_extension_by_oid2(certificate, GNUTLS_X509EXT_OID_SAN, 0, &extension, NULL) < 0)
+		return;
+	if (gnutls_subject_alt_names_init(&names) >= 0) {
+		if (gnutls_x509_ext_import_subject_alt_names(&extension, names, 0) >= 0) {
+			add_names(auth, names, GNUTLS_SAN_URI, "uri");
+			add_names(auth, names, GNUTLS_SAN_RFC822NAME, "email");
+			add_names(auth, names, GNUTLS_SAN_DNSNAME, "dns");
+		}
+		gnutls_subject_alt_names_deinit(names);
 	}
+	gnutls_free(extension.data);
 }
 
 void http_tls_owner(void *session, struct fields *auth)
@@ -79,9 +95,7 @@ void http_tls_owner(void *session, struct fields *auth)
 	if (gnutls_x509_crt_import(certificate, &chain[0], GNUTLS_X509_FMT_DER) >= 0) {
 		add_subject(auth, certificate);
 		add_common_name(auth, certificate);
-		add_alternative_names(auth, certificate, GNUTLS_SAN_URI, "uri");
-		add_alternative_names(auth, certificate, GNUTLS_SAN_RFC822NAME, "email");
-		add_alternative_names(auth, certificate, GNUTLS_SAN_DNSNAME, "dns");
+		add_alternative_names(auth, certificate);
 	}
 	gnutls_x509_crt_deinit(certificate);
 }

@@ -8,9 +8,10 @@
 #include <stdlib.h>
 
 #define MS UINT64_C(1000000)
-/* Each pprof of a packet is a request, unless there are more series, or more in all, than anybody makes who does not mean
- * harm or has erred. */
-enum { GROUPS_MAX = 4096, REQUESTS_MAX = 8192, LEVELS = 3 };
+/* Each pprof of a packet is a request. But each repeats its dictionary: thousands of them would be more than splitting may
+ * make of a packet, so those behind the first ones share requests by series. More series than this only somebody makes who
+ * means harm, or erred. */
+enum { GROUPS_MAX = 4096, ALONE_MAX = 256, LEVELS = 3 };
 
 struct group { /* a series */
 	struct list labels; /* attributes, in indices */
@@ -350,7 +351,7 @@ static void join_profile(struct profiles *p, const struct run *runs, uint32_t co
 static void open_request(struct work *w, const struct run *run)
 {
 	struct profiles *p = w->p;
-	bool shared = p->resources.count >= REQUESTS_MAX && w->last == run->group;
+	bool shared = p->resources.count >= ALONE_MAX && w->last == run->group;
 	if (!profiles_room(p, &p->resources, 1) || !profiles_room(p, &p->scopes, 1))
 		return;
 	if (!shared)

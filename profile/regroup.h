@@ -14,7 +14,7 @@
  * cumulative, then the attributes of resource, scope and Profile, as profile/series.h says; samples keep what is left.
  *
  * Each is a request. Of more than 4096 series of one packet the rest become service_name=overflow, without attributes;
- * and of more than 8192 pprofs those of one series become one resource.
+ * and of more than 256 pprofs the later ones of a series share a resource.
  *
  * What such a store refuses, or misreads in silence, is mended: "-" in sample types and ":" in all types and units become
  * "_", an absent or long one "unknown";

@@ -251,6 +251,21 @@ def test_a_name_that_each_profile_repeats_is_sent_in_many_requests(build):
         assert len(sink.taken) == 100 and max(request.plain_size for request in sink.taken) <= 2 << 20
 
 
+def test_thousands_of_pprofs_in_one_request_all_arrive(build):
+    """Each alone they would be a hundred times what came."""
+    with PushSink() as sink, Rig(build, sink) as rig:
+        message = make.Maker()
+        frames = [message.location([message.function("package.(*Type).function%d" % i, "dir/file%d.go" % i)], 4096 + i)
+                  for i in range(400)]
+        stacks = [message.stack([frames[i * (k + 1) % 400] for i in range(200)]) for k in range(500)]
+        scope = message.scope(message.resource({"service.name": "shop"}))
+        for i in range(8000):
+            message.profile(scope, time=rig.now + i * 10 ** 6).samples.add(stack_index=stacks[i % 500], values=[1])
+        rig.send_otlp(message.message)
+        rig.gateway.until(lambda: rig.total("out") + rig.total("dropped") == 8000)
+        assert rig.total("dropped") == 0 and sum(sink.values(CPU).values()) == 8000
+
+
 def test_names_longer_than_the_store_takes_are_cut(build):
     with PushSink() as sink, Rig(build, sink) as rig:
         rig.send(query="?service.name=" + "s" * 3000)

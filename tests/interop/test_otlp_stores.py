@@ -7,7 +7,7 @@ import pytest
 
 from harness import build as make
 from harness import corpus, otlp, peers
-from interop import gate
+from interop import gate, partners
 
 GATEWAY = """
 receivers:
@@ -68,14 +68,19 @@ def send_all(store):
         assert not g.total("otelcol_ledger_dropped_samples"), g.log()
 
 
+def taking_otlp(fixture):
+    """Each version that takes today's layout, for the fixture: the old ones have none, or an older one."""
+    taking = [partner for partner in partners.versions(fixture) if partner.takes_otlp]
+    return pytest.mark.parametrize(fixture, taking, indirect=True, scope="module", ids=lambda partner: partner.version)
+
+
 @pytest.fixture(scope="module")
 def full(pyroscope):
-    if not pyroscope.takes_otlp:
-        pytest.skip("its OTLP is of an older layout")
     send_all(pyroscope)
     return pyroscope
 
 
+@taking_otlp("pyroscope")
 @pytest.mark.parametrize("service", BODIES)
 def test_pyroscope_has_all_cpu_time(full, service):
     kinds = {row["__profile_type__"] for row in full.series({"service_name": service}, *WINDOW)}
@@ -83,14 +88,14 @@ def test_pyroscope_has_all_cpu_time(full, service):
         BODIES[service])
 
 
+@taking_otlp("pyroscope")
 def test_pyroscope_has_what_was_sent_by_reference(full):
     (row, *_) = full.series({"service_name": "made-by-reference"}, *WINDOW)
     assert row["region"] == "eu-1"
 
 
+@taking_otlp("parca")
 def test_parca_takes_all_and_stays_well(parca):
     """It stores wrong functions of it; they are not ours."""
-    if not parca.takes_otlp:
-        pytest.skip("it has no OTLP")
     send_all(parca)
     assert parca.process.popen.poll() is None and parca.profile_types()

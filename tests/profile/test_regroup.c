@@ -235,11 +235,10 @@ static void the_series_of_one_packet_are_bounded(void **state)
 	resource("another");
 	profile_at("samples", "count", 7 * MS, 1);
 	regroup();
-	assert_int_equal(p.resources.count, 4099);
+	assert_int_equal(p.resources.count, 4098);
 	assert_string_equal(label(4097, "service_name"), "overflow");
 	assert_string_equal(label(4097, "__name__"), "process_cpu");
-	assert_string_equal(profiles_of(4097), "cpu:5:904");
-	assert_string_equal(profiles_of(4098), "samples:7:1");
+	assert_string_equal(profiles_of(4097), "cpu:5:904 samples:7:1");
 	assert_string_equal(profiles_of(7), "cpu:5:1");
 	assert_string_equal(profiles_of(8), "cpu:6:1");
 	assert_int_equal(labels.lost[SERIES_TOO_MANY], 905);
@@ -254,11 +253,11 @@ static void the_requests_of_one_packet_are_bounded(void **state)
 	resource("b");
 	profile_at("cpu", "nanoseconds", 5 * MS, 1);
 	regroup();
-	assert_int_equal(p.resources.count, 8193);
-	assert_int_equal(p.resources.at[8190].scopes.count, 1);
-	assert_int_equal(p.resources.at[8191].scopes.count, 9000 - 8191);
-	assert_string_equal(label(8192, "service_name"), "b");
-	assert_string_equal(profiles_of(8192), "cpu:5:1");
+	assert_int_equal(p.resources.count, 257);
+	assert_int_equal(p.resources.at[254].scopes.count, 1);
+	assert_int_equal(p.resources.at[255].scopes.count, 9000 - 255);
+	assert_string_equal(label(256, "service_name"), "b");
+	assert_string_equal(profiles_of(256), "cpu:5:1");
 }
 
 static void deep_stacks_keep_the_leaf(void **state)
