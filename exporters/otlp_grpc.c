@@ -56,7 +56,8 @@ static void release_packet(void *owner)
 
 static bool deflate(const struct packet *packet, struct bytes *out, struct error *err)
 {
-	return compress_gzip(bytes_view(&packet->otlp), &(struct cuts){ packet->tables, PACKET_TABLES }, out, err);
+	const struct cuts cuts = { packet->tables, PACKET_TABLES, PACKET_STRINGS };
+	return compress_gzip(bytes_view(&packet->otlp), &cuts, out, err);
 }
 
 static void send_part(void *instance, const struct part *part, uint64_t timeout_ns, struct sending *sending)

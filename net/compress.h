@@ -21,10 +21,10 @@ bool compress_inflate(enum coding coding, struct view in, struct bytes *out, str
 /* level 0: the default (gzip 1, zstd 1). */
 bool compress_deflate(enum coding coding, int level, struct view in, struct bytes *out, struct error *err);
 
-/* Where one kind of content ends in a body and the next begins, ascending. */
+/* Where one kind of content ends in a body and the next begins, ascending; one of them, but not the last, begins the text. */
 struct cuts {
 	const size_t *at;
-	size_t count;
+	size_t count, text;
 };
 
 /* Gzip of level 1, by what the body consists of. */

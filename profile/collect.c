@@ -521,7 +521,7 @@ static void put_message(struct collect *c, struct bytes *out)
 
 static void note_tables(const struct dictionary *d, struct packet *packet)
 {
-	_Static_assert(PACKET_TABLES == (int)DICTIONARY_TABLES, "a place for each");
+	_Static_assert(PACKET_TABLES == (int)DICTIONARY_TABLES && PACKET_STRINGS == (int)STRINGS, "a place for each");
 	size_t at = packet->otlp.len;
 	for (unsigned t = DICTIONARY_TABLES; t-- > 0;)
 		packet->tables[t] = at -= d->tables[t].wire.len;

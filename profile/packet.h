@@ -40,7 +40,7 @@ enum packet_form {
  * same thread gives as many back. */
 typedef void packet_charge(void *context, int64_t bytes, bool claim);
 
-enum { PACKET_TABLES = 7 };
+enum { PACKET_TABLES = 7, PACKET_STRINGS = 4 /* its place among them */ };
 
 struct packet {
 	_Atomic uint32_t refs;

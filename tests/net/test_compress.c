@@ -2,61 +2,15 @@
 #include "net/compress.h"
 
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
-
-#include <cmocka.h>
 #include <zstd.h>
 
 #include "base/memory.h"
-#include "tests/support/shell.h"
+#include "tests/support/packed.h"
 
 #define MIB ((size_t)1 << 20)
 
 static const enum coding codings[] = { CODING_GZIP, CODING_ZLIB, CODING_ZSTD };
 enum { CODINGS = sizeof codings / sizeof *codings };
-
-static uint64_t next_noise(uint64_t *noise)
-{
-	*noise ^= *noise << 13;
-	*noise ^= *noise >> 7;
-	return *noise ^= *noise << 17;
-}
-
-/* Half text, half noise: what inflates in several steps and is not one run. */
-static struct bytes sample(size_t len)
-{
-	struct bytes b;
-	uint64_t noise = 88172645463325252u;
-	bytes_init(&b, len);
-	for (size_t i = 0; i < len; i++) {
-		next_noise(&noise);
-		bytes_add_byte(&b, i / 64 % 2 ? (uint8_t)noise : (uint8_t)('a' + i % 7));
-	}
-	return b;
-}
-
-static struct bytes zeros(size_t len)
-{
-	struct bytes b;
-	bytes_init(&b, len);
-	bytes_reserve(&b, len);
-	b.len = len;
-	return b;
-}
-
-static struct bytes deflated(enum coding coding, const struct bytes *in)
-{
-	struct bytes out;
-	struct error err;
-	bytes_init(&out, in->len * 2 + 1024);
-	assert_true(compress_deflate(coding, 0, bytes_view(in), &out, &err));
-	return out;
-}
 
 /* zstd in streaming mode writes neither the content size nor the window it would need for one. */
 static struct bytes streamed_zstd(const struct bytes *in, int window_log)
@@ -74,27 +28,6 @@ static struct bytes streamed_zstd(const struct bytes *in, int window_log)
 	out.len = to.pos;
 	ZSTD_freeCCtx(c);
 	return out;
-}
-
-static bool inflates(enum coding coding, struct view in, size_t max, struct bytes *out, enum error_kind *kind)
-{
-	struct error err;
-	error_clear(&err);
-	bytes_init(out, max);
-	bool ok = compress_inflate(coding, in, out, &err);
-	assert_true(out->room <= max);
-	*kind = err.kind;
-	return ok;
-}
-
-static void check_inflates_to(enum coding coding, struct view in, const struct bytes *want, size_t max)
-{
-	struct bytes out;
-	enum error_kind kind;
-	assert_true(inflates(coding, in, max, &out, &kind));
-	assert_int_equal(out.len, want->len);
-	assert_memory_equal(out.at, want->at, want->len);
-	bytes_fini(&out);
 }
 
 static void check_fails(enum coding coding, struct view in, size_t max, enum error_kind want)
@@ -332,93 +265,6 @@ static void noise_and_runs_round_trip(void **state)
 	}
 }
 
-/* Wherever the sections are said to be, the body comes back; `gzip` agrees. */
-static void check_sections(const struct bytes *body, const size_t *cuts, size_t count)
-{
-	struct error err;
-	struct bytes out;
-	char path[] = "/tmp/portcullis-gzip-XXXXXX";
-	bytes_init(&out, body->len * 2 + 1024);
-	assert_true(compress_gzip(bytes_view(body), &(struct cuts){ cuts, count }, &out, &err));
-	check_inflates_to(CODING_GZIP, bytes_view(&out), body, body->len + 1);
-	int file = mkstemp(path);
-	assert_int_equal(write(file, out.at, out.len), out.len);
-	close(file);
-	assert_int_equal(shell("gzip -t <%s && test $(gzip -dc <%s | wc -c) = %zu", path, path, body->len), 0);
-	remove(path);
-	bytes_fini(&out);
-}
-
-static void sections_are_coded_one_by_one(void **state)
-{
-	(void)state;
-	static const size_t sizes[] = { 0, 5000, 96 << 10, (96 << 10) + 1, 300000, 700000 };
-	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-		size_t len = sizes[i];
-		const size_t cuts[][7] = { { 0 }, { len, len, len, len, len, len, len },
-			{ 0, 1, len / 9, len / 9, len / 8, len / 2, len - len / 9 },
-			{ len / 7, len / 6, len / 5, len / 4, len / 3, len / 2, len - len / 200 } };
-		struct bytes bodies[] = { sample(len), zeros(len) };
-		for (size_t k = 0; k < sizeof cuts / sizeof *cuts; k++)
-			for (int b = 0; b < 2; b++)
-				check_sections(&bodies[b], cuts[k], 7);
-		bytes_fini(&bodies[0]);
-		bytes_fini(&bodies[1]);
-	}
-}
-
-static size_t cut_at(const struct bytes *body, size_t cut)
-{
-	struct error err;
-	struct bytes out;
-	bytes_init(&out, body->len);
-	assert_true(compress_gzip(bytes_view(body), &(struct cuts){ &cut, 1 }, &out, &err));
-	size_t made = out.len;
-	bytes_fini(&out);
-	return made;
-}
-
-/* Text of letters, then of digits: codes of its own for each pay more than the flush between them costs. */
-static void sections_make_fewer_bytes(void **state)
-{
-	(void)state;
-	for (size_t len = 200000; len < MIB; len += 500000) {
-		uint64_t noise = 88172645463325252u;
-		struct bytes body;
-		bytes_init(&body, len);
-		for (size_t i = 0; i < len; i++) {
-			next_noise(&noise);
-			bytes_add_byte(&body, (uint8_t)(i < len / 2 ? 'a' + noise % 16 : '0' + noise % 8));
-		}
-		assert_true(cut_at(&body, len / 2) < cut_at(&body, len / 2 + 12000));
-		bytes_fini(&body);
-	}
-}
-
-/* Whatever room there is: all of it comes back, or nothing is made; and nothing is written behind it. */
-static void sections_keep_to_the_maximum(void **state)
-{
-	(void)state;
-	enum { LEN = 100000, GUARD = 64 };
-	static const size_t cut = 60000;
-	struct bytes body = sample(LEN);
-	size_t whole = cut_at(&body, cut);
-	for (size_t max = 0, made = 0; max < LEN + 2000; max += max < 200 || max / 100 == whole / 100 ? 1 : 97) {
-		struct error err;
-		struct bytes out = { memory_new(max + GUARD + BYTES_SLACK), 0, max, max };
-		memset(out.at + max, 0xa5, GUARD);
-		bool ok = compress_gzip(bytes_view(&body), &(struct cuts){ &cut, 1 }, &out, &err);
-		for (int i = 0; i < GUARD; i++)
-			assert_int_equal(out.at[max + (size_t)i], 0xa5);
-		assert_true(ok >= !!made && out.len <= max);
-		made = out.len;
-		if (ok)
-			check_inflates_to(CODING_GZIP, bytes_view(&out), &body, LEN);
-		memory_free(out.at);
-	}
-	bytes_fini(&body);
-}
-
 static void deflating_respects_the_maximum(void **state)
 {
 	(void)state;
@@ -494,9 +340,6 @@ int main(void)
 		cmocka_unit_test(trailing_bytes_are_an_error),
 		cmocka_unit_test(foreign_formats_are_refused),
 		cmocka_unit_test(noise_and_runs_round_trip),
-		cmocka_unit_test(sections_are_coded_one_by_one),
-		cmocka_unit_test(sections_make_fewer_bytes),
-		cmocka_unit_test(sections_keep_to_the_maximum),
 		cmocka_unit_test(deflating_respects_the_maximum),
 		cmocka_unit_test(levels_are_heeded),
 		cmocka_unit_test(each_thread_has_its_own_tools),
