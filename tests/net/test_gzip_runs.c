@@ -108,12 +108,11 @@ static void add_names(struct bytes *b, size_t until, uint64_t *noise)
 					     "read", "Object", "write", "/usr/lib/", "internal/", ".func1", "::operator()",
 					     "get", "Stream", ".go", "Request", "_start" };
 	while (b->len < until) {
-		char name[128] = "";
+		bytes_add(b, "\x2a", 2);
+		size_t name = b->len;
 		for (unsigned left = 2 + next_noise(noise) % 4; left; left--)
-			strcat(name, words[next_noise(noise) % (sizeof words / sizeof *words)]);
-		bytes_add_byte(b, 0x2a);
-		bytes_add_byte(b, (uint8_t)strlen(name));
-		bytes_add_text(b, name);
+			bytes_add_text(b, words[next_noise(noise) % (sizeof words / sizeof *words)]);
+		b->at[name - 1] = (uint8_t)(b->len - name);
 	}
 }
 
