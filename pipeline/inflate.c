@@ -25,6 +25,7 @@ bool inbound_inflate(struct inbound *in, enum coding coding, struct view raw, si
 			if (out->len > cap)
 				return error_set(err, ERROR_TOO_LARGE,
 						 "the body inflates to more than %zu bytes", cap);
+			error_clear(err); /* of a first guess that was too small */
 			*held += out->len;
 			return gate_charge(in->gate, in, *held, err);
 		}
