@@ -3,6 +3,7 @@
 #define BASE_ERROR_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /*
@@ -27,6 +28,7 @@ enum error_kind {
 struct error {
 	enum error_kind kind;
 	uint32_t retry_after_ms; /* of ERROR_BUSY; 0 means one second */
+	const char *reason;      /* NULL, or a constant word for metrics, where the kind says too little */
 	char text[400];
 };
 
@@ -41,6 +43,7 @@ static inline void error_clear(struct error *err)
 {
 	err->kind = ERROR_NONE;
 	err->retry_after_ms = 0;
+	err->reason = NULL;
 	err->text[0] = '\0';
 }
 

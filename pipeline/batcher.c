@@ -13,7 +13,7 @@
 #define HARD_BYTES ((size_t)1 << 30)
 #define IDLE_KEEP ((size_t)2 << 20) /* capacity that a closed batch keeps */
 #define TENANT_MAX 4096
-enum { CLOSE_AT_ONCE = 64 };
+enum { CLOSE_AT_ONCE = 64, GROWTH_STEP = 8 };
 
 struct batch { /* open, of one tenant */
 	struct batch *next; /* newest first */
@@ -244,17 +244,42 @@ static bool is_due(const struct batcher *b, const struct batch *batch)
 	return s->bytes ? collect_bytes(batch->collect) >= s->bytes : collect_samples(batch->collect) >= s->size;
 }
 
+/* Larger than it was charged for: more is charged, by and by, before more is taken. The batch is charged when it has it. */
+static enum collect_result add_charged(struct batcher *b, struct batch *batch, const struct profiles *p,
+				       struct collect_added *added, struct error *err)
+{
+	enum collect_result result;
+	int64_t taken = 0;
+	for (size_t growth = BATCHER_GROWTH(p->input.len);; growth *= GROWTH_STEP) {
+		collect_allow(batch->collect, growth < HARD_BYTES ? growth : SIZE_MAX);
+		result = collect_add(batch->collect, p, b->options.hold_acks, added, err);
+		if (result != COLLECT_OUTGROWN)
+			break;
+		int64_t needed = (int64_t)(growth * GROWTH_STEP * BATCHER_FOOTPRINT);
+		if (!memory_take(b->options.memory, needed - taken, b->options.memory->soft)) {
+			memory_refuse(b->options.memory, needed, err);
+			result = COLLECT_FAILED;
+			break;
+		}
+		taken = needed;
+	}
+	if (collect_empty(batch->collect))
+		collect_shrink(batch->collect, IDLE_KEEP < b->keep_max ? IDLE_KEEP : b->keep_max);
+	charge(b, batch);
+	memory_give(b->options.memory, taken);
+	return result;
+}
+
 static bool add_locked(struct batcher *b, struct shard *shard, char *tenant, const struct profiles *p,
 		       struct collect_added *added, struct sealed *sealed, struct error *err)
 {
 	struct batch *batch = find_batch(b, shard, tenant, sealed);
-	enum collect_result result = collect_add(batch->collect, p, b->options.hold_acks, added, err);
+	enum collect_result result = add_charged(b, batch, p, added, err);
 	if (result == COLLECT_FULL) {
 		keep(sealed, seal(b, batch));
-		result = collect_add(batch->collect, p, b->options.hold_acks, added, err);
+		result = add_charged(b, batch, p, added, err);
 	}
 	assert(result != COLLECT_FULL);
-	charge(b, batch);
 	if (result == COLLECT_ADDED) {
 		series_add(b->options.batched, (int64_t)(added->samples_in - added->samples_merged));
 		if (!batch->opened)

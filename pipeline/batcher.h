@@ -20,6 +20,13 @@
  */
 struct batcher;
 
+/*
+ * By how many bytes a request makes a packet larger, unless it refers to the same texts over and over or processors add
+ * much; and how much memory an open batch takes for each of them, about. Who calls batcher_add has charged their product.
+ */
+#define BATCHER_GROWTH(body) ((size_t)(body) * 2 + ((size_t)32 << 10))
+#define BATCHER_FOOTPRINT 3
+
 struct batcher_options {
 	const struct batch_settings *settings;
 	uint32_t shards;

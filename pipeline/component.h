@@ -182,6 +182,9 @@ struct inbound_ops {
 	bool (*decode)(struct inbound *in, struct profiles *profiles, struct error *err);
 	/* Any thread, once, last: tells the sender and frees the inbound. */
 	void (*reply)(struct inbound *in, const struct outcome *outcome);
+	/* How many bytes of tables the densest legitimate body needs for each of its own: this much is charged before
+	 * decode, down to a quarter of it where the budget is short. */
+	uint32_t tables_factor;
 };
 
 struct inbound {

@@ -35,7 +35,7 @@ struct sending { /* one consumer; belongs to whoever took it from the idle ones,
 	bool planned; /* the item */
 	bool again;   /* the part is to be split, by what its refusal taught */
 	bool waiting; /* for its retry; loop thread */
-	bool failed;  /* some part of the item was given up */
+	enum ack_outcome outcome; /* of the item: the worst of its parts */
 };
 
 struct delivery {
@@ -169,7 +169,7 @@ static void overflow(struct delivery *d, struct item *item, bool told)
 	if (!told)
 		log_warn(d->options.log, "Sending queue is full. Dropping data.", log_number("queue_size", d->units));
 	if (d->waits)
-		packet_release_acks(item->packet, true);
+		packet_release_acks(item->packet, ACK_FAILED);
 	packet_unref(&item->packet);
 	memory_free(item);
 }
@@ -245,7 +245,7 @@ static bool has_recovered(struct delivery *d)
 	return recovered;
 }
 
-static void free_item(struct delivery *d, struct item *item, bool failed)
+static void free_item(struct delivery *d, struct item *item, enum ack_outcome outcome)
 {
 	pthread_mutex_lock(&d->lock);
 	d->units -= item->units;
@@ -256,12 +256,12 @@ static void free_item(struct delivery *d, struct item *item, bool failed)
 	if (recovered)
 		log_info(d->options.log, "Sending queue has room again.");
 	if (d->waits)
-		packet_release_acks(item->packet, failed);
+		packet_release_acks(item->packet, outcome);
 	packet_unref(&item->packet);
 	memory_free(item);
 }
 
-static void drop_samples(struct delivery *d, struct item *item, uint64_t samples, enum ledger_reason reason);
+static void give_up(struct sending *s, uint64_t samples, enum ledger_reason reason);
 static void finish_item(struct sending *s);
 
 /* What plan has no part for. */
@@ -278,8 +278,7 @@ static void count_dropped(struct sending *s)
 		if (!samples)
 			continue;
 		s->parts.dropped[r] = 0;
-		s->failed = true;
-		drop_samples(d, s->item, samples, reasons[r]);
+		give_up(s, samples, reasons[r]);
 		tell_dropped(d, r, reasons[r], samples);
 	}
 }
@@ -341,7 +340,8 @@ static void begin_part(struct sending *s, uint32_t part)
 
 static void begin_item(struct sending *s)
 {
-	s->planned = s->again = s->failed = false;
+	s->planned = s->again = false;
+	s->outcome = ACK_TAKEN;
 	begin_part(s, 0);
 }
 
@@ -363,14 +363,28 @@ static void drop_samples(struct delivery *d, struct item *item, uint64_t samples
 	series_add(item->ledger->dropped[reason], (int64_t)samples);
 }
 
+/* The sender may try again what time may mend, and nothing else. */
+static enum ack_outcome outcome_of(enum ledger_reason reason)
+{
+	bool passes = reason == LEDGER_NO_RETRY || reason == LEDGER_RETRIES_EXHAUSTED || reason == LEDGER_SHUTDOWN;
+	return passes ? ACK_FAILED : ACK_REFUSED;
+}
+
+static void give_up(struct sending *s, uint64_t samples, enum ledger_reason reason)
+{
+	if (outcome_of(reason) > s->outcome)
+		s->outcome = outcome_of(reason);
+	drop_samples(s->delivery, s->item, samples, reason);
+}
+
 static void finish_item(struct sending *s)
 {
 	struct delivery *d = s->delivery;
 	struct loop *loop = d->options.loop;
-	s->failed = s->failed || s->item->left;
-	drop_samples(d, s->item, s->item->left, LEDGER_PLAN);
+	if (s->item->left)
+		give_up(s, s->item->left, LEDGER_PLAN);
 	parts_clear(&s->parts);
-	free_item(d, s->item, s->failed);
+	free_item(d, s->item, s->outcome);
 
 	pthread_mutex_lock(&d->lock);
 	struct item *item = s->item = take_item(d);
@@ -403,12 +417,11 @@ static void drop_part(struct sending *s, enum ledger_reason reason)
 {
 	struct delivery *d = s->delivery;
 	uint64_t samples = s->parts.count ? s->parts.at[s->part].samples : s->item->left;
-	drop_samples(d, s->item, samples, reason);
+	give_up(s, samples, reason);
 	if (d->state != DROPPING)
 		log_error(d->options.log, "Exporting failed. Dropping data.", log_text("reason", ledger_reasons[reason]),
 			  log_text("error", s->result.reason), log_number("dropped_items", samples));
 	d->state = DROPPING;
-	s->failed = true;
 	next_part(s);
 }
 
@@ -534,7 +547,7 @@ void delivery_abandon(struct delivery *d)
 		if (!item)
 			return;
 		drop_samples(d, item, item->left, LEDGER_SHUTDOWN);
-		free_item(d, item, true);
+		free_item(d, item, ACK_FAILED);
 	}
 }
 

@@ -8,10 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum {
-	TRANSPORTS = 2,
-	COLLECTED = 3 /* bytes that collect takes for each of a body, about; in each route */
-};
+enum { TRANSPORTS = 2 };
 
 struct gate {
 	struct gate_options options;
@@ -98,13 +95,13 @@ static bool busy(struct inbound *in, struct error *err, const char *reason, cons
 	return false;
 }
 
-/* For want of `bytes` in all. To come back with what could never fit would be in vain. */
+/* For want of `bytes` in all. */
 static bool out_of_memory(const struct gate *gate, struct inbound *in, int64_t bytes, struct error *err)
 {
-	if (memory_could_take(gate->options.memory, bytes))
-		return busy(in, err, "memory", "data refused due to high memory usage");
-	in->refusal = "too_large";
-	return error_set(err, ERROR_TOO_LARGE, "the request needs more memory than the limit leaves for requests");
+	memory_refuse(gate->options.memory, bytes, err);
+	in->refusal = err->reason ? err->reason : "too_large";
+	err->retry_after_ms = retry_hint();
+	return false;
 }
 
 static bool has_room(const struct gate *gate)
@@ -193,24 +190,33 @@ static void count_outcome(struct gate *gate, const struct inbound *in)
 {
 	struct gate_counters *c = counters_of(gate, in->request.transport);
 	const struct error *err = in->outcome.error;
-	bool ours = err && err->kind == ERROR_INTERNAL;
+	bool ours = err && err->kind == ERROR_INTERNAL && !in->refusal;
 	series_add(!err ? c->accepted : ours ? c->failed : c->refused, (int64_t)in->samples);
 	if (!err) {
 		series_add(in->outcome.rejected_profiles ? c->partial : c->success, 1);
 		return;
 	}
 	series_add(ours ? c->failure : c->refusal, 1);
-	gate_count_reason(c, in->refusal ? in->refusal : reason_of(err->kind));
+	gate_count_reason(c, in->refusal ? in->refusal : err->reason ? err->reason : reason_of(err->kind));
 }
 
-static void answer(struct ack *ack, bool failed)
+/* Why no destination that the sender waits for has it. */
+static void tell_delivery(struct inbound *in, enum ack_outcome outcome)
+{
+	if (outcome == ACK_FAILED)
+		busy(in, &in->error, "delivery", "a destination did not take the data");
+	else
+		error_set(&in->error, ERROR_INTERNAL, "a destination refused the data for good");
+	in->refusal = "delivery";
+	in->outcome.error = &in->error;
+}
+
+static void answer(struct ack *ack, enum ack_outcome outcome)
 {
 	struct inbound *in = inbound_of(ack);
 	struct gate *gate = in->gate;
-	if (failed && !in->outcome.error) {
-		busy(in, &in->error, "delivery", "a destination did not take the data");
-		in->outcome.error = &in->error;
-	}
+	if (outcome != ACK_TAKEN && !in->outcome.error)
+		tell_delivery(in, outcome);
 	count_outcome(gate, in);
 	memory_give(gate->options.memory, in->charged);
 	in->charged = 0;
@@ -231,21 +237,22 @@ void gate_submit(struct gate *gate, struct inbound *in)
 		return;
 	busy(in, &in->error, "workers_busy", "too many requests are waiting");
 	in->outcome.error = &in->error;
-	ack_release(&in->ack, false);
+	ack_release(&in->ack, ACK_TAKEN);
 }
 
 /*
- * The tables are charged before anything is decoded: sixteen times the body if the budget allows, for that
- * is what the densest legitimate table needs, else eight or four times; *more is what the next larger would have cost,
- * 0: nothing. What is charged is the cap, and what the batch may grow by until it is charged itself.
+ * The tables are charged before anything is decoded: what the densest legitimate body needs if the budget allows, else
+ * down to a quarter of that; *more is what the next larger would have cost, 0: nothing. What is charged is the cap, and what
+ * the batch may grow by until it is charged itself.
  */
 static size_t charge_tables(struct gate *gate, struct inbound *in, size_t body, int64_t *more)
 {
 	int64_t base = in->charged;
 	*more = 0;
-	for (size_t factor = 16; factor >= 4; factor /= 2) {
+	size_t most = in->ops->tables_factor;
+	for (size_t factor = most; factor >= most / 4; factor /= 2) {
 		size_t cap = body * factor + 65536;
-		int64_t needed = base + (int64_t)(cap + COLLECTED * body * gate->routes);
+		int64_t needed = base + (int64_t)(cap + BATCHER_FOOTPRINT * BATCHER_GROWTH(body) * gate->routes);
 		if (charge_to(gate, in, needed))
 			return cap;
 		*more = needed;
@@ -328,5 +335,5 @@ void gate_run(struct worker *worker, struct inbound *in)
 		log_debug(in->gate->options.log, "Request refused", log_text("error", in->error.text));
 	}
 	worker->profiles.request = NULL;
-	ack_release(&in->ack, false);
+	ack_release(&in->ack, ACK_TAKEN);
 }

@@ -117,6 +117,15 @@ bool memory_could_take(const struct memory *m, int64_t bytes)
 	return bytes + atomic_load(&m->baseline) <= m->soft;
 }
 
+bool memory_refuse(const struct memory *m, int64_t bytes, struct error *err)
+{
+	if (!memory_could_take(m, bytes))
+		return error_set(err, ERROR_TOO_LARGE, "the request needs more memory than the limit leaves for requests");
+	error_set(err, ERROR_BUSY, "data refused due to high memory usage");
+	err->reason = "memory";
+	return false;
+}
+
 static bool has_room(const struct memory *m, int64_t bytes)
 {
 	return atomic_load(&m->charged) + atomic_load(&m->baseline) + bytes <= m->soft;

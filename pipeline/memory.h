@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/error.h"
 #include "base/metrics.h"
 
 /*
@@ -47,6 +48,8 @@ void memory_check(struct memory *m);
 bool memory_take(struct memory *m, int64_t bytes, int64_t soft);
 /* Would the bytes fit if nothing else were charged? */
 bool memory_could_take(const struct memory *m, int64_t bytes);
+/* Why it does not: ERROR_BUSY, or ERROR_TOO_LARGE when to come back would be in vain; false. */
+bool memory_refuse(const struct memory *m, int64_t bytes, struct error *err);
 /* Charges without asking: for what is already there (a batch that grew). */
 void memory_add(struct memory *m, int64_t bytes);
 /*

@@ -51,7 +51,7 @@ static void drop_at(const struct route *route, const struct request *request, co
 {
 	if (route->waits && request && request->ack) {
 		ack_hold(request->ack);
-		ack_release(request->ack, true);
+		ack_release(request->ack, ACK_FAILED);
 	}
 	for (uint32_t i = 0; i < route->delivery_count; i++)
 		delivery_drop(route->deliveries[i], added->samples_in - added->samples_merged, &route->path->ledger);
@@ -116,7 +116,7 @@ bool pipeline_emit(void *context, struct packet *packet)
 		bool stretch = promised && (last || delivery_must_block(d) || delivery_has_room(d));
 		taken = delivery_enqueue(d, packet, &path->ledger, anyway || stretch) || taken;
 	}
-	packet_release_acks(packet, false);
+	packet_release_acks(packet, ACK_TAKEN);
 	packet_unref(&packet);
 	return taken;
 }

@@ -3,7 +3,7 @@
 
 void canonical_init(struct canonical *k, size_t max)
 {
-	*k = (struct canonical){0};
+	*k = (struct canonical){.max = max};
 	bytes_init(&k->out, max);
 	intern_init(&k->keys, 0, max);
 }
@@ -12,6 +12,11 @@ void canonical_fini(struct canonical *k)
 {
 	bytes_fini(&k->out);
 	intern_fini(&k->keys);
+}
+
+void canonical_begin(struct canonical *k, size_t most)
+{
+	k->left = k->out.max = most < k->max ? most : k->max;
 }
 
 static bool add_number(struct bytes *out, uint8_t tag, uint64_t v)

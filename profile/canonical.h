@@ -14,6 +14,7 @@
  */
 struct canonical {
 	struct bytes out;
+	size_t max;         /* of out, at most */
 	struct intern keys; /* of the list that is being written */
 	/*
 	 * How many bytes may still be written for this request. References let a few bytes of input
@@ -30,6 +31,9 @@ static inline bool canonical_spent(const struct canonical *k)
 
 void canonical_init(struct canonical *k, size_t max);
 void canonical_fini(struct canonical *k);
+
+/* A request begins, of which at most so many bytes are written. */
+void canonical_begin(struct canonical *k, size_t most);
 
 /*
  * KeyValueAndUnit of the dictionary, key and unit being indices of the packet's string table. `out`

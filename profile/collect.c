@@ -56,6 +56,7 @@ struct collect {
 	struct samples samples;
 	struct counts counts, mark;
 	uint64_t oldest_arrival;
+	size_t growth, before; /* see collect_allow; bytes of the packet without the request that is being added */
 	bool full; /* the body was */
 };
 
@@ -81,7 +82,7 @@ static void reset(struct collect *c)
 static void init(struct collect *c, const struct collect_limits *limits)
 {
 	size_t max = table_max(limits);
-	*c = (struct collect){.limits = *limits};
+	*c = (struct collect){.limits = *limits, .growth = SIZE_MAX};
 	dictionary_init(&c->dictionary, max);
 	c->dictionary.same_tables = limits->same_tables;
 	intern_init(&c->resource_table, 0, max);
@@ -98,7 +99,7 @@ static void release_acks(struct collect *c)
 {
 	for (uint32_t i = 0; i < c->contributions.count; i++)
 		if (c->contributions.at[i].ack)
-			ack_release(c->contributions.at[i].ack, true);
+			ack_release(c->contributions.at[i].ack, ACK_FAILED);
 }
 
 static void fini(struct collect *c)
@@ -271,9 +272,15 @@ static size_t message_size(const struct collect *c)
 	return c->counts.message + framed(dictionary_size(&c->dictionary));
 }
 
+static bool outgrown(const struct collect *c, size_t bytes)
+{
+	return c->growth != SIZE_MAX && (canonical_spent(&c->dictionary.canonical) ||
+					 (bytes > c->before && bytes - c->before > c->growth));
+}
+
 static bool over(const struct collect *c, size_t bytes, size_t limit)
 {
-	return c->full || canonical_spent(&c->dictionary.canonical) || bytes > limit;
+	return c->full || canonical_spent(&c->dictionary.canonical) || bytes > limit || outgrown(c, bytes);
 }
 
 /* What a request may bring the packet to: the first one may exceed the soft limits. */
@@ -292,9 +299,14 @@ static bool samples_allowed(const struct collect *c)
 
 /* Before the exact sizes are known: the packet will not be smaller than this, so a hopeless request
  * ends early. */
+static size_t least_size(const struct collect *c)
+{
+	return c->body.len + dictionary_size(&c->dictionary);
+}
+
 static bool hopeless(const struct collect *c)
 {
-	return over(c, c->body.len + dictionary_size(&c->dictionary), bytes_allowed(c));
+	return over(c, least_size(c), bytes_allowed(c));
 }
 
 static void note_time(struct counts *counts, uint64_t time)
@@ -380,7 +392,8 @@ static bool add_resources(struct collect *c, const struct profiles *p, struct co
 
 static void begin(struct collect *c, const struct profiles *p)
 {
-	dictionary_begin(&c->dictionary, p);
+	dictionary_begin(&c->dictionary, p, c->growth);
+	c->before = message_size(c);
 	intern_mark(&c->resource_table);
 	intern_mark(&c->scope_table);
 	c->counts.body = c->body.len;
@@ -436,15 +449,23 @@ enum collect_result collect_add(struct collect *c, const struct profiles *p, boo
 		contribute(c, p->request, hold_ack, added);
 		return COLLECT_ADDED;
 	}
+	bool more = outgrown(c, message_size(c)) || outgrown(c, least_size(c));
 	rollback(c);
 	if (fits)
 		return COLLECT_NOTHING;
+	if (more)
+		return COLLECT_OUTGROWN;
 	if (c->contributions.count)
 		return COLLECT_FULL;
 	error_set(err, ERROR_TOO_LARGE,
 		  "the request would leave as a message of more than %zu bytes",
 		  c->limits.hard_bytes);
 	return COLLECT_FAILED;
+}
+
+void collect_allow(struct collect *c, size_t growth)
+{
+	c->growth = growth;
 }
 
 bool collect_empty(const struct collect *c)

@@ -44,6 +44,7 @@ enum collect_result {
 	COLLECT_ADDED,
 	COLLECT_NOTHING, /* nothing was left to collect */
 	COLLECT_FULL,    /* would pass max_bytes or max_samples: rolled back; seal and try again */
+	COLLECT_OUTGROWN, /* would need more than collect_allow says: rolled back */
 	COLLECT_FAILED   /* err says why: rolled back */
 };
 
@@ -57,6 +58,12 @@ void collect_unref(struct collect **collect);
  */
 enum collect_result collect_add(struct collect *c, const struct profiles *p, bool hold_ack,
 				struct collect_added *added, struct error *err);
+
+/*
+ * By how many bytes each request from now on may make the packet larger; without this call, or with SIZE_MAX, by any
+ * number. A text to which a request refers a thousand times stands in the packet a thousand times.
+ */
+void collect_allow(struct collect *c, size_t growth);
 
 bool collect_empty(const struct collect *c);
 uint64_t collect_samples(const struct collect *c);

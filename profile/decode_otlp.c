@@ -381,7 +381,7 @@ bool decode_otlp(struct profiles *p, struct error *err)
 	}
 	if (!decode_layout_accept(d.evidence, d.err))
 		return false;
-	if (profiles_used(p) > p->table_bytes_max)
+	if (!profiles_within_cap(p))
 		return decoder_full(&d);
 	if (p->profiles.count && p->rejected_profiles == p->profiles.count)
 		return error_set(d.err, ERROR_INVALID, "%s", d.reason);

@@ -554,7 +554,7 @@ static bool finish(struct pprof_reader *r, const struct metadatum *attributes)
 		return pprof_too_large(r);
 	p->scopes.at[p->scopes.count++] = scope;
 	p->resources.at[p->resources.count++] = resource;
-	return (!p->over_cap && profiles_used(p) <= p->table_bytes_max) || pprof_too_large(r);
+	return profiles_within_cap(p) || pprof_too_large(r);
 }
 
 static bool decode(struct pprof_reader *r, const struct metadatum *attributes)

@@ -62,7 +62,7 @@ static void wipe_touched(struct dictionary *d)
 	d->touched.count = 0;
 }
 
-void dictionary_begin(struct dictionary *d, const struct profiles *p)
+void dictionary_begin(struct dictionary *d, const struct profiles *p, size_t inline_max)
 {
 	if (d->same_tables && d->p)
 		wipe_touched(d);
@@ -72,7 +72,7 @@ void dictionary_begin(struct dictionary *d, const struct profiles *p)
 		intern_mark(&d->tables[t]);
 	d->p = p;
 	d->last_stack = (struct list){ 0 };
-	d->canonical.left = d->canonical.out.max;
+	canonical_begin(&d->canonical, inline_max);
 }
 
 void dictionary_rollback(struct dictionary *d)

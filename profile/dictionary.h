@@ -54,7 +54,8 @@ void dictionary_init(struct dictionary *d, size_t max);
 void dictionary_fini(struct dictionary *d);
 void dictionary_reset(struct dictionary *d);
 
-void dictionary_begin(struct dictionary *d, const struct profiles *p);
+/* inline_max: bytes that may stand inline, in all its attributes, resources and scopes. */
+void dictionary_begin(struct dictionary *d, const struct profiles *p, size_t inline_max);
 void dictionary_rollback(struct dictionary *d);
 
 uint32_t dictionary_string_new(struct dictionary *d, uint32_t string);

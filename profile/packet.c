@@ -50,11 +50,11 @@ void packet_hold_acks(struct packet *packet)
 			ack_hold(packet->contributions[i].ack);
 }
 
-void packet_release_acks(struct packet *packet, bool failed)
+void packet_release_acks(struct packet *packet, enum ack_outcome outcome)
 {
 	for (uint32_t i = 0; i < packet->contribution_count; i++)
 		if (packet->contributions[i].ack)
-			ack_release(packet->contributions[i].ack, failed);
+			ack_release(packet->contributions[i].ack, outcome);
 }
 
 void packet_charge_to(struct packet *packet, packet_charge *charge, void *context)

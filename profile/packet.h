@@ -71,7 +71,7 @@ void packet_unref(struct packet **packet); /* clears; accepts NULL */
 
 /* Each contribution's ack, where there is one: another hold, or the end of one. */
 void packet_hold_acks(struct packet *packet);
-void packet_release_acks(struct packet *packet, bool failed);
+void packet_release_acks(struct packet *packet, enum ack_outcome outcome);
 
 /*
  * From now on `charge` hears of every change of the footprint, and at the last packet_unref of its

@@ -84,6 +84,23 @@ size_t profiles_used(const struct profiles *p)
 	return used;
 }
 
+static size_t texts_referred_to(const struct profiles *p)
+{
+	const struct string *strings = p->strings.at;
+	size_t bytes = 0;
+	for (const struct attribute *a = p->attributes.at, *end = a + p->attributes.count; a < end; a++) {
+		bytes += strings[a->key].text.len + strings[a->unit].text.len;
+		if (a->type == VALUE_STRING)
+			bytes += strings[a->string].text.len;
+	}
+	return bytes;
+}
+
+bool profiles_within_cap(const struct profiles *p)
+{
+	return !p->over_cap && profiles_used(p) <= p->table_bytes_max && texts_referred_to(p) <= p->table_bytes_max;
+}
+
 bool profiles_grow(struct profiles *p, void *at_member, uint32_t count, uint32_t *room,
 		   uint32_t more, size_t size)
 {
@@ -164,6 +181,6 @@ struct list profiles_list_copy(struct profiles *p, struct list list, uint32_t mo
 bool profiles_over_cap(const struct profiles *p, struct error *err)
 {
 	return error_set(err, ERROR_TOO_LARGE,
-			 "the request's tables would need more than %zu bytes of memory",
+			 "the request's tables, and the texts that they refer to, would need more than %zu bytes of memory",
 			 p->table_bytes_max);
 }

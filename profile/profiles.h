@@ -239,8 +239,14 @@ bool profiles_reset(struct profiles *p, struct request *request, struct view inp
 		    size_t table_bytes_max);
 
 /* What the request takes in all tables and added. A growth past the cap is refused at once; within the
- * capacity kept from earlier requests nothing is, so decoders compare this with the cap at their end. */
+ * capacity kept from earlier requests nothing is, so decoders ask profiles_within_cap at their end. */
 size_t profiles_used(const struct profiles *p);
+
+/*
+ * Whether this, and the length of all texts that attributes refer to, each as often as it is referred to, are within the
+ * cap: what stands inline when the request leaves, and what processors look at, is then no more than that.
+ */
+bool profiles_within_cap(const struct profiles *p);
 
 /* Memory held, used or not. */
 size_t profiles_capacity(const struct profiles *p);

@@ -12,9 +12,10 @@ const char *request_metadata(const struct request *request, const char *name)
 	return NULL;
 }
 
-void ack_init(struct ack *ack, void (*done)(struct ack *ack, bool failed))
+void ack_init(struct ack *ack, void (*done)(struct ack *ack, enum ack_outcome outcome))
 {
 	atomic_init(&ack->holds, 1);
+	atomic_init(&ack->refused, false);
 	atomic_init(&ack->failed, false);
 	ack->done = done;
 }
@@ -24,10 +25,17 @@ void ack_hold(struct ack *ack)
 	atomic_fetch_add_explicit(&ack->holds, 1, memory_order_relaxed);
 }
 
-void ack_release(struct ack *ack, bool failed)
+static enum ack_outcome outcome_of(struct ack *ack)
 {
-	if (failed)
-		atomic_store_explicit(&ack->failed, true, memory_order_relaxed);
+	if (atomic_load_explicit(&ack->failed, memory_order_relaxed))
+		return ACK_FAILED;
+	return atomic_load_explicit(&ack->refused, memory_order_relaxed) ? ACK_REFUSED : ACK_TAKEN;
+}
+
+void ack_release(struct ack *ack, enum ack_outcome outcome)
+{
+	if (outcome)
+		atomic_store_explicit(outcome == ACK_REFUSED ? &ack->refused : &ack->failed, true, memory_order_relaxed);
 	if (atomic_fetch_sub_explicit(&ack->holds, 1, memory_order_acq_rel) == 1)
-		ack->done(ack, atomic_load_explicit(&ack->failed, memory_order_relaxed));
+		ack->done(ack, outcome_of(ack));
 }

@@ -29,19 +29,25 @@ struct request {
 /* The value of a metadatum, NULL if there is none. The case of the name does not matter. */
 const char *request_metadata(const struct request *request, const char *name);
 
+enum ack_outcome {
+	ACK_TAKEN,
+	ACK_REFUSED, /* for good: to send it again would be in vain */
+	ACK_FAILED   /* for now */
+};
+
 /*
  * Held by everybody who must finish before the sender may be told. It starts with one hold, the
- * pipeline's. The last release calls done once, on the releasing thread; `failed` is true if any
- * holder released it with failed = true.
+ * pipeline's. The last release calls done once, on the releasing thread, with the outcome that is
+ * last in the list of all with which it was released.
  */
 struct ack {
 	_Atomic uint32_t holds;
-	_Atomic bool failed;
-	void (*done)(struct ack *ack, bool failed);
+	_Atomic bool refused, failed;
+	void (*done)(struct ack *ack, enum ack_outcome outcome);
 };
 
-void ack_init(struct ack *ack, void (*done)(struct ack *ack, bool failed));
+void ack_init(struct ack *ack, void (*done)(struct ack *ack, enum ack_outcome outcome));
 void ack_hold(struct ack *ack);
-void ack_release(struct ack *ack, bool failed);
+void ack_release(struct ack *ack, enum ack_outcome outcome);
 
 #endif

@@ -197,7 +197,8 @@ static void reply(struct inbound *in, const struct outcome *outcome)
 	memory_free(c);
 }
 
-static const struct inbound_ops ops = { load, decode, reply };
+/* A string of some letters or a sample of few numbers is densest. */
+static const struct inbound_ops ops = { load, decode, reply, .tables_factor = 16 };
 
 static bool create(void *self, const void *config, const struct host *host, struct error *err)
 {

@@ -238,7 +238,8 @@ static void reply(struct inbound *in, const struct outcome *outcome)
 	request_free(r);
 }
 
-static const struct inbound_ops ops = { load, decode, reply };
+/* A zero among many values is a byte, and becomes a sample. */
+static const struct inbound_ops ops = { load, decode, reply, .tables_factor = sizeof(struct sample) + 4 };
 
 static bool create(void *self, const void *config, const struct host *host, struct error *err)
 {

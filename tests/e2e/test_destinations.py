@@ -176,6 +176,21 @@ def test_senders_that_wait_for_the_result_are_answered_when_the_gateway_stops(bu
     b.stop()
 
 
+@pytest.mark.parametrize("status, told", [(grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.INTERNAL),
+                                          (grpc.StatusCode.UNIMPLEMENTED, grpc.StatusCode.INTERNAL),
+                                          (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.UNAVAILABLE)])
+def test_a_sender_that_waits_is_told_whether_to_come_back(build, status, told):
+    text = WAITING.replace("timeout: 1h", "timeout: 10ms").replace("max_elapsed_time:", "enabled: false, max_elapsed_time:")
+    assert "enabled: false" in text
+    gateway = Gateway(build / "portcullis", text)
+    with peers.Sink(gateway.port["b"]) as b, gateway, peers.Client(gateway.port["otlp"]) as client:
+        b.answer = lambda data, context: context.abort(status, "no")
+        with pytest.raises(grpc.RpcError) as refusal:
+            client.send(make.request(1, samples=20))
+    assert refusal.value.code() == told
+    assert ("grpc-status-details-bin" in dict(refusal.value.trailing_metadata())) == (told == grpc.StatusCode.UNAVAILABLE)
+
+
 @pytest.mark.threads
 def test_a_second_signal_ends_the_wait(build):
     gateway = Gateway(build / "portcullis", CONFIG, arguments=["--shutdown-timeout", "1h"])

@@ -451,6 +451,71 @@ EMPTY = {"resource_profiles": [1], "scope_profiles": [1, 2], "profiles": [1, 2, 
          "attribute_indices": [1, 2, 2, 11], "unpacked indices": None, "unpacked values": None}
 
 
+def referring(where):
+    """Two megabytes of text and a few bytes that refer to it 600 times: 1.2 GB, if it stood where it is referred to."""
+    m = make.Maker()
+    text = m.text("x" * 2 * MIB)
+    many(m, 1)
+    rp = m.message.resource_profiles[0]
+    if where == "an array":
+        values = rp.resource.attributes.add(key="k").value.array_value.values
+        for _ in range(600):
+            values.add().string_value_strindex = text
+    elif where == "resources":
+        for _ in range(600):
+            again = m.message.resource_profiles.add()
+            again.CopyFrom(rp)
+            again.resource.attributes.add(key="k").value.string_value_strindex = text
+    elif where == "keys":
+        for _ in range(600):
+            rp.resource.attributes.add(key_strindex=text).value.int_value = 1
+    else:
+        for i in range(600):
+            a = m.d.attribute_table.add(key_strindex=m.text("k%d" % i))
+            a.value.string_value_strindex = text
+    return m.message.SerializeToString()
+
+
+@pytest.mark.parametrize("where", ["an array", "resources", "keys", "the attribute table"])
+def test_texts_that_are_referred_to_over_and_over_are_refused(target, where):
+    data = referring(where)
+    assert len(data) < 2.1 * MIB
+    for _ in range(3):
+        target.check_otlp(data, taken=False)
+        target.good()
+    target.settle()
+    assert target.gateway.total("otelcol_memory_charged_bytes") < 8 * MIB, "nothing of it is kept"
+
+
+def test_a_label_that_refers_to_a_text_over_and_over_is_refused(target):
+    p = pprof.parse(MADE_PPROF)
+    p.string_table.extend(["k", "x" * 2 * MIB])
+    for _ in range(600):
+        p.sample[0].label.add(key=len(p.string_table) - 2, str=len(p.string_table) - 1)
+    target.check_pprof(p.SerializeToString(), taken=False)
+    target.check_pprof(gzip.compress(p.SerializeToString()), taken=False)
+
+
+def test_a_fault_is_told_the_same_of_what_is_compressed(target):
+    """Well compressed, so that the first guess of its size is too small."""
+    m = make.Maker()
+    many(m, 1)
+    m.text("x" * 300000)
+    m.message.resource_profiles[0].scope_profiles[0].profiles[0].samples[0].stack_index = 7
+    data = m.message.SerializeToString()
+    plain = target.otlp(data)
+    for packed in (gzip.compress(data), zstd(data)):
+        error = target.otlp(packed)
+        assert (error.code(), error.details()) == (plain.code(), plain.details())
+    assert "stack_index" in plain.details()
+    p = pprof.parse(MADE_PPROF)
+    p.string_table.append("x" * 300000)
+    p.sample[0].location_id[0] = 999
+    data = p.SerializeToString()
+    assert target.pprof(data) == target.pprof(gzip.compress(data))
+    assert target.pprof(data)[0] == 400
+
+
 @pytest.mark.parametrize("name", EMPTY)
 def test_a_megabyte_of_empty_entries(target, name):
     if EMPTY[name]:
@@ -476,6 +541,15 @@ def many(m, count, values=1):
     for _ in range(count):
         p.samples.add(stack_index=stack, values=[1] * values)
     return m.message.SerializeToString()
+
+
+@pytest.mark.parametrize("types, samples", [(8, 5000), (24, 2000), (100, 500)])
+def test_a_pprof_of_many_types_that_are_mostly_zero_is_taken(target, types, samples):
+    """A zero is a byte in it, and a sample of its own in OTLP."""
+    p = make.pprof(types=[("t%d" % i, "count") for i in range(types)], samples=0, labels=())
+    for i in range(samples):
+        p.sample.add(location_id=[1 + i % 3], value=[0] * types).value[i % types] = i
+    target.check_pprof(p.SerializeToString(), taken=True)
 
 
 def test_many_samples_of_one_stack(target):

@@ -281,6 +281,37 @@ static void empty_batches_keep_no_more_than_their_share(void **state)
 	assert_true(f->memory.charged < 200 << 10);
 }
 
+/* Many times what its body lets expect, as with references or what processors add: charged first, and given back. */
+static void what_outgrows_its_charge_is_charged_first(void **state)
+{
+	struct fixture *f = *state;
+	begin(f);
+	f->memory.limit = f->memory.soft = 3 << 20;
+	assert_int_equal(add_as(f, 100000, NULL), BATCHER_FAILED);
+	assert_true(f->memory.charged < 9 << 18); /* the capacity that an empty batch may keep */
+	add(f, 100, NULL);
+	assert_int_equal(add_as(f, 100000, NULL), BATCHER_FAILED);
+	f->memory.limit = f->memory.soft = 300 << 20;
+	add(f, 100000, NULL);
+	batcher_flush(f->batcher);
+	assert_int_equal(f->count, 1);
+	assert_int_equal(f->packets[0]->samples, 100100);
+}
+
+static void want_of_memory_is_told_as_such(void **state)
+{
+	struct error err;
+	struct memory m;
+	(void)state;
+	memory_init(&m, 1 << 20, 0);
+	assert_false(memory_refuse(&m, 1 << 19, &err));
+	assert_int_equal(err.kind, ERROR_BUSY);
+	assert_string_equal(err.reason, "memory");
+	assert_false(memory_refuse(&m, 1 << 21, &err));
+	assert_int_equal(err.kind, ERROR_TOO_LARGE);
+	assert_null(err.reason);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -300,6 +331,8 @@ int main(void)
 		TEST(without_a_size_every_request_leaves_at_once),
 		TEST(a_request_that_no_destination_takes_is_told_so),
 		TEST(empty_batches_keep_no_more_than_their_share),
+		TEST(what_outgrows_its_charge_is_charged_first),
+		TEST(want_of_memory_is_told_as_such),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -428,34 +428,45 @@ static void the_deadline_drops_what_waits_and_what_hangs(void **state)
 	assert_int_equal(read_metric(f, QUEUED), 0);
 }
 
-static int acks_done, acks_failed;
+static int acks_done;
+static enum ack_outcome acked;
 
-static void note_ack(struct ack *ack, bool failed)
+static void note_ack(struct ack *ack, enum ack_outcome outcome)
 {
 	(void)ack;
 	acks_done++;
-	acks_failed += failed;
+	acked = outcome;
 }
 
-static void the_sender_hears_when_a_destination_that_it_waits_for_refuses(void **state)
+static void check_ack(struct fixture *f, enum send_outcome outcome, enum ack_outcome expected)
 {
-	struct fixture *f = *state;
 	struct ack ack;
-	acks_done = acks_failed = 0;
+	acks_done = 0;
 	f->config.sending_queue.wait_for_result = true;
+	f->config.retry_on_failure.present.enabled = false;
 	begin(f);
-	f->script[0] = (struct send_result){ .outcome = SEND_PERMANENT, .retry_after_ms = -1, .reason = "invalid" };
+	f->script[0] = (struct send_result){ .outcome = outcome, .retry_after_ms = -1, .reason = "invalid" };
 	ack_init(&ack, note_ack);
 	struct packet *packet = packet_new(10, 1);
 	packet->samples = 1;
 	packet->contributions[0].ack = &ack;
 	assert_true(delivery_enqueue(f->delivery, packet, &f->pipeline, false));
-	packet_release_acks(packet, false); /* the fan-out is done */
+	packet_release_acks(packet, ACK_TAKEN); /* the fan-out is done */
 	packet_unref(&packet);
 	assert_int_equal(acks_done, 0);
 	run_until_sends(f, 1);
 	assert_int_equal(acks_done, 1);
-	assert_int_equal(acks_failed, 1);
+	assert_int_equal(acked, expected);
+}
+
+static void the_sender_hears_of_a_refusal_for_good(void **state)
+{
+	check_ack(*state, SEND_PERMANENT, ACK_REFUSED);
+}
+
+static void the_sender_hears_of_a_failure_that_may_pass(void **state)
+{
+	check_ack(*state, SEND_RETRY, ACK_FAILED);
 }
 
 static bool always_prompt(void *self, const struct packet *packet)
@@ -546,7 +557,8 @@ int main(void)
 		TEST(the_deadline_drops_what_waits_and_what_hangs),
 		TEST(a_prompt_exporter_sends_on_the_thread_at_hand),
 		TEST(a_small_packet_is_encoded_by_whoever_brings_it),
-		TEST(the_sender_hears_when_a_destination_that_it_waits_for_refuses),
+		TEST(the_sender_hears_of_a_refusal_for_good),
+		TEST(the_sender_hears_of_a_failure_that_may_pass),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -87,7 +87,7 @@ static void reply(struct inbound *in, const struct outcome *outcome)
 	fake->rejected = outcome->rejected_profiles;
 }
 
-static const struct inbound_ops ops = { .load = load, .decode = decode, .reply = reply };
+static const struct inbound_ops ops = { .load = load, .decode = decode, .reply = reply, .tables_factor = 16 };
 
 static struct fake fake_request(size_t body)
 {
@@ -329,9 +329,8 @@ static void every_request_is_counted_once(void **state)
 	assert_int_equal(read_metric(f, "otelcol_receiver_refused_profile_samples" LABELS), 6);
 }
 
-static void a_sender_that_waits_holds_no_memory_of_tables(void **state)
+static void check_waiting(struct fixture *f, enum ack_outcome outcome, enum error_kind told)
 {
-	struct fixture *f = *state;
 	struct fake fake = fake_request(100000);
 	f->hold = true;
 	open_gate(f, 1);
@@ -339,13 +338,23 @@ static void a_sender_that_waits_holds_no_memory_of_tables(void **state)
 	workers_stop(&f->workers);
 	assert_false(fake.replied);
 	assert_int_equal(fake.in.charged, 100000);
-	packet_release_acks(f->held, true);
+	packet_release_acks(f->held, outcome);
 	packet_unref(&f->held);
 	assert_true(fake.replied);
-	assert_int_equal(fake.kind, ERROR_BUSY);
+	assert_int_equal(fake.kind, told);
 	assert_int_equal(read_metric(f, REASON("delivery")), 1);
 	assert_int_equal(read_metric(f, "otelcol_receiver_accepted_profile_samples" LABELS), 0);
 	assert_int_equal(read_metric(f, "otelcol_receiver_refused_profile_samples" LABELS), 1);
+}
+
+static void a_sender_that_waits_holds_no_memory_of_tables(void **state)
+{
+	check_waiting(*state, ACK_FAILED, ERROR_BUSY);
+}
+
+static void a_sender_that_waits_is_not_called_back_in_vain(void **state)
+{
+	check_waiting(*state, ACK_REFUSED, ERROR_INTERNAL);
 }
 
 static void take(void *self, const struct part *part, uint64_t timeout_ns, struct sending *sending)
@@ -431,6 +440,7 @@ int main(void)
 		TEST(what_no_destination_takes_is_refused_with_a_retry_hint),
 		TEST(every_request_is_counted_once),
 		TEST(a_sender_that_waits_holds_no_memory_of_tables),
+		TEST(a_sender_that_waits_is_not_called_back_in_vain),
 		TEST(a_full_queue_refuses_only_when_it_blocks_or_no_other_has_room),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -101,7 +101,7 @@ static void reply(struct inbound *in, const struct outcome *outcome)
 	world.refused += outcome->error != NULL;
 }
 
-static const struct inbound_ops ops = { load, decode, reply };
+static const struct inbound_ops ops = { load, decode, reply, .tables_factor = 16 };
 
 static bool start_receiver(void *self, struct error *err)
 {

@@ -144,10 +144,10 @@ static void what_another_route_cannot_hold_is_dropped_there(void **state)
 
 static int answered;
 
-static void answer(struct ack *ack, bool failed)
+static void answer(struct ack *ack, enum ack_outcome outcome)
 {
 	(void)ack;
-	answered = failed ? -1 : 1;
+	answered = outcome ? -1 : 1;
 }
 
 static void who_waits_for_that_route_is_told(void **state)
@@ -163,7 +163,7 @@ static void who_waits_for_that_route_is_told(void **state)
 		f->batchers[1].result = BATCHER_FAILED;
 		ack_init(&ack, answer);
 		assert_true(pipeline_run(&f->path, &p, NULL, &err));
-		ack_release(&ack, false);
+		ack_release(&ack, ACK_TAKEN);
 		assert_int_equal(answered, waits ? -1 : 1);
 	}
 }

@@ -124,6 +124,30 @@ static void a_request_over_the_hard_limit_fails(void **state)
 	packet_unref(&packet);
 }
 
+static void a_request_that_outgrows_what_is_allowed_leaves_no_trace(void **state)
+{
+	struct fixture *f = *state;
+	struct collect *without = collect_new(&collecting_wide);
+	collecting_limit(f, collecting_wide);
+	for (uint32_t i = 0; i < 12; i++) {
+		varied_request(f, i, 200);
+		if (i % 3 == 1)
+			open_resource(&f->p, LIST(open_attribute(&f->p, "service.name", "shop")));
+		collect_allow(f->c, 300);
+		assert_int_equal(collecting_add(f), COLLECT_OUTGROWN);
+		assert_int_equal(collect_bytes(f->c), collect_bytes(without));
+		collect_allow(f->c, i % 2 ? SIZE_MAX : 1 << 20);
+		assert_int_equal(collecting_add(f), COLLECT_ADDED);
+		assert_int_equal(collect_add(without, &f->p, false, &f->added, NULL), COLLECT_ADDED);
+	}
+	struct packet *a = collect_seal(f->c), *b = collect_seal(without);
+	assert_int_equal(a->otlp.len, b->otlp.len);
+	assert_memory_equal(a->otlp.at, b->otlp.at, a->otlp.len);
+	packet_unref(&a);
+	packet_unref(&b);
+	collect_unref(&without);
+}
+
 /* References repeat a long text in few bytes of input: the work is bounded, even where all copies
  * are equal. */
 static void repeating_a_long_text_by_reference_is_refused(void **state)
@@ -160,11 +184,11 @@ static void repeating_a_long_text_by_reference_is_refused(void **state)
 
 static int done_calls, done_failed;
 
-static void note_done(struct ack *ack, bool failed)
+static void note_done(struct ack *ack, enum ack_outcome outcome)
 {
 	(void)ack;
 	done_calls++;
-	done_failed += failed;
+	done_failed += outcome == ACK_FAILED;
 }
 
 static void contributions_tell_where_it_came_from(void **state)
@@ -203,7 +227,7 @@ static void collect_one_with_ack(struct fixture *f, struct ack *ack, bool hold)
 	collecting_profile(f);
 	open_value(&f->p, 0, NONE, 1);
 	assert_int_equal(collect_add(f->c, &f->p, hold, &f->added, &f->err), COLLECT_ADDED);
-	ack_release(ack, false); /* the pipeline's hold */
+	ack_release(ack, ACK_TAKEN); /* the pipeline's hold */
 }
 
 static void acks_wait_for_every_hold(void **state)
@@ -213,9 +237,9 @@ static void acks_wait_for_every_hold(void **state)
 	collect_one_with_ack(f, &ack, true);
 	struct packet *packet = collect_seal(f->c);
 	packet_hold_acks(packet); /* a destination's */
-	packet_release_acks(packet, false);
+	packet_release_acks(packet, ACK_TAKEN);
 	assert_int_equal(done_calls, 0);
-	packet_release_acks(packet, false);
+	packet_release_acks(packet, ACK_TAKEN);
 	assert_int_equal(done_calls, 1);
 	assert_int_equal(done_failed, 0);
 	packet_unref(&packet);
@@ -228,7 +252,7 @@ static void acks_tell_a_failure(void **state)
 	struct ack ack;
 	collect_one_with_ack(f, &ack, true);
 	struct packet *packet = collect_seal(f->c);
-	packet_release_acks(packet, true);
+	packet_release_acks(packet, ACK_FAILED);
 	assert_int_equal(done_failed, 1);
 	packet_unref(&packet);
 }
@@ -288,6 +312,7 @@ int main(void)
 		TEST(requests_after_a_refused_one_are_collected_as_ever),
 		TEST(max_samples_counts_what_leaves),
 		TEST(a_request_over_the_hard_limit_fails),
+		TEST(a_request_that_outgrows_what_is_allowed_leaves_no_trace),
 		TEST(repeating_a_long_text_by_reference_is_refused),
 		TEST(contributions_tell_where_it_came_from),
 		TEST(acks_wait_for_every_hold),
