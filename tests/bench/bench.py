@@ -18,7 +18,7 @@ BUILD = ROOT / "build/release"
 sys.path[:0] = [str(ROOT / "build/python"), str(ROOT / "tests")]
 
 from harness import build as make  # noqa: E402
-from harness import corpus, otlp, peers  # noqa: E402
+from harness import corpus, otlp, peers, profcheck  # noqa: E402
 from harness.gateway import Gateway  # noqa: E402
 
 RATIO_MAX, PIPELINE_MAX, RSS_MAX, READY_CPU_MAX, SIZE_MAX = 0.33, 65.0, 32 << 20, 0.050, 1.02
@@ -173,6 +173,8 @@ def bench_series(directory, count=100):
     subprocess.run([BUILD / "tests/support/collect_tool", "-b", str(count), directory / "batch", *paths], check=True,
                    stdout=subprocess.DEVNULL)
     message = otlp.parse((directory / "batch.0").read_bytes())
+    if faults := profcheck.structure(message):
+        sys.exit("the batch is not sound: %s" % faults)
     alone = sum(p.stat().st_size for p in paths)
     row("a batch of %d recorded profiles / its smallest encoding" % count, message.ByteSize() / otlp.smallest(message),
         SIZE_MAX, "(%.2f of alone)" % (message.ByteSize() / alone))

@@ -9,7 +9,7 @@ import subprocess
 import otlp_profiles_pb2 as pb
 import pytest
 
-from harness import otlp
+from harness import otlp, profcheck
 
 TABLES = ("mapping", "location", "function", "link", "string", "attribute", "stack")
 
@@ -461,4 +461,5 @@ def series():
 
 def test_a_batch_of_a_hundred_is_near_the_smallest_encoding(program, tmp_path):
     [packet] = collect(program, tmp_path, series(), 100)
+    assert not profcheck.structure(packet.SerializeToString()), "nothing twice, and nothing that nobody refers to"
     assert packet.ByteSize() <= 1.02 * otlp.smallest(packet)
