@@ -104,15 +104,20 @@ static bool out_of_memory(const struct gate *gate, struct inbound *in, int64_t b
 	return false;
 }
 
+static bool is_blocked(const struct gate *gate)
+{
+	for (uint32_t i = 0; i < gate->options.pipeline_count; i++)
+		if (pipeline_blocks(gate->options.paths[i]))
+			return true;
+	return false;
+}
+
 static bool has_room(const struct gate *gate)
 {
-	bool room = gate->options.pipeline_count == 0;
-	for (uint32_t i = 0; i < gate->options.pipeline_count; i++) {
-		if (pipeline_blocks(gate->options.paths[i]))
-			return false;
-		room = room || pipeline_has_room(gate->options.paths[i]);
-	}
-	return room;
+	for (uint32_t i = 0; i < gate->options.pipeline_count; i++)
+		if (pipeline_has_room(gate->options.paths[i]))
+			return true;
+	return gate->options.pipeline_count == 0;
 }
 
 static bool charge_to(struct gate *gate, struct inbound *in, int64_t bytes)
@@ -128,6 +133,8 @@ static bool admit(struct gate *gate, struct inbound *in, size_t bytes, struct er
 {
 	if (gate->closed)
 		return busy(in, err, "stopping", "the gateway is shutting down");
+	if (is_blocked(gate))
+		return busy(in, err, "queue_full", "the queue of a destination is full and blocks");
 	if (!has_room(gate))
 		return busy(in, err, "queue_full", "the queues of all destinations are full");
 	if (workers_full(*gate->options.workers))

@@ -186,18 +186,34 @@ static bool check_twice(const struct inventory *inventory, const struct strings 
 	return true;
 }
 
-static bool check_signal(const char *id, const struct node *node, struct error *err)
+static bool is_type(const struct config_id *id, const char *type)
+{
+	return strlen(type) == id->type_len && strncmp(id->text, type, id->type_len) == 0;
+}
+
+static bool check_signal(const struct config_id *id, const struct node *node, struct error *err)
 {
 	static const char *const known[] = { "traces", "metrics", "logs", NULL };
-	size_t len = strcspn(id, "/"), i = 0;
-	if (len == strlen("profiles") && !strncmp(id, "profiles", len))
+	size_t i = 0;
+	if (is_type(id, "profiles"))
 		return true;
-	while (known[i] && (strlen(known[i]) != len || strncmp(known[i], id, len) != 0))
+	while (known[i] && !is_type(id, known[i]))
 		i++;
 	if (known[i])
 		return node_error(node, "service::pipelines", err,
-				  "pipeline \"%s\": telemetry type is not supported; this gateway is for profiles", id);
-	return node_error(node, "service::pipelines", err, "unknown pipeline signal: \"%.*s\"", (int)len, id);
+				  "pipeline \"%s\": telemetry type is not supported; this gateway is for profiles", id->text);
+	return node_error(node, "service::pipelines", err, "unknown pipeline signal: \"%.*s\"", (int)id->type_len, id->text);
+}
+
+static bool check_id(const char *text, const struct node *node, struct error *err)
+{
+	struct config_id id;
+	struct error why;
+	if (!config_id_parse(text, &id, &why))
+		return node_error(node, "service::pipelines", err, "%s", why.text);
+	bool ok = check_signal(&id, node, err);
+	config_id_fini(&id);
+	return ok;
 }
 
 static bool check_pipeline(const struct inventory *inventory, const char *id, struct pipeline_config *p,
@@ -205,7 +221,7 @@ static bool check_pipeline(const struct inventory *inventory, const char *id, st
 {
 	char path[PATH_TEXT];
 	snprintf(path, sizeof path, "service::pipelines::%s", id);
-	if (!check_signal(id, node, err))
+	if (!check_id(id, node, err))
 		return false;
 	if (!p->receivers.count || !p->exporters.count)
 		return node_error(node, path, err, "must have at least one %s", p->receivers.count ? "exporter" : "receiver");

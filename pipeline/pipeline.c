@@ -34,10 +34,9 @@ static bool process(struct pipeline *path, struct profiles *profiles, void **scr
 {
 	for (uint32_t i = 0; i < path->stage_count; i++) {
 		struct stage *stage = &path->stages[i];
-		if (!stage->factory->process)
-			continue;
 		series_add(stage->incoming, (int64_t)pipeline_count(profiles));
-		if (!stage->factory->process(stage->self, scratch[stage->scratch], profiles, err))
+		/* What is a setting of the pipeline, whatever its place, lets all through here. */
+		if (stage->factory->process && !stage->factory->process(stage->self, scratch[stage->scratch], profiles, err))
 			return false;
 		if (profiles->over_cap)
 			return profiles_over_cap(profiles, err);

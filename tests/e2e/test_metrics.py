@@ -122,6 +122,16 @@ LABELS = {
 }
 
 
+def test_every_processor_counts_what_passes(build):
+    """Those too that are a setting of the pipeline."""
+    gateway = Gateway(build / "portcullis", CONFIG % ("allowlist, batch", "debug"))
+    with gateway, peers.Client(gateway.port["otlp"]) as client:
+        client.send(make.request(1, samples=20))
+        for processor in ("allowlist", "batch"):
+            for what in ("incoming", "outgoing"):
+                assert gateway.total("otelcol_processor_%s_items" % what, processor=processor) == 20, (processor, what)
+
+
 def test_names_and_labels_are_the_collectors(build):
     gateway = Gateway(build / "portcullis", CONFIG % ("allowlist, batch", "otlp_grpc, debug"))
     with peers.Sink(gateway.port["a"]), gateway:
