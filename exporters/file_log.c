@@ -32,7 +32,8 @@ static void format_backup(const struct file_log *log, uint64_t wall_ns, char *pa
 		 (unsigned)(wall_ns / 1000000 % 1000), log->extension);
 }
 
-/* Moves the file out of the way, under a name that nothing has yet. */
+/* Moves the file out of the way, under a name that nothing has yet. One that is not there is out of the way: somebody
+ * moved it, or the rotation before this one got no further. */
 static bool set_aside(const struct file_log *log, struct error *err)
 {
 	char backup[4096];
@@ -41,7 +42,7 @@ static bool set_aside(const struct file_log *log, struct error *err)
 		format_backup(log, now, backup, sizeof backup);
 		now += 1000000;
 	} while (access(backup, F_OK) == 0);
-	return rename(log->options.path, backup) == 0 ||
+	return rename(log->options.path, backup) == 0 || errno == ENOENT ||
 	       file_failed(err, "rotate", log->options.path);
 }
 

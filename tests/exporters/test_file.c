@@ -222,6 +222,37 @@ static void names_that_are_not_ours_stay(void **state)
 	assert_int_equal(count_files(".", NULL), 3);
 }
 
+static void a_rotation_that_could_not_open_its_file_is_made_good(void **state)
+{
+	(void)state;
+	struct rlimit usual, none;
+	start("{path: a.jsonl, rotation: {max_megabytes: 1, max_backups: 5}}");
+	char *text = text_of_length(700000);
+	send_ok(packet_of(text, 1));
+	getrlimit(RLIMIT_NOFILE, &usual);
+	none = (struct rlimit){ 0, usual.rlim_max };
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	assert_int_equal(exporter_send(packet_of(text, 1)).outcome, SEND_RETRY);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &usual), 0);
+	send_ok(packet_of(text, 1));
+	memory_free(text);
+	assert_lines("a.jsonl", 1);
+	assert_int_equal(count_files(".", NULL), 2);
+}
+
+static void a_file_that_was_moved_away_needs_no_rotation(void **state)
+{
+	(void)state;
+	start("{path: a.jsonl, rotation: {max_megabytes: 1, max_backups: 5}}");
+	char *text = text_of_length(700000);
+	send_ok(packet_of(text, 1));
+	rename("a.jsonl", "moved.jsonl");
+	send_ok(packet_of(text, 1));
+	memory_free(text);
+	assert_lines("moved.jsonl", 1);
+	assert_lines("a.jsonl", 1);
+}
+
 static void reload_opens_a_file_that_was_moved_away(void **state)
 {
 	(void)state;
@@ -408,6 +439,8 @@ int main(void)
 		TEST(whole_files_are_added_to),
 		TEST(files_rotate_by_size_and_old_ones_go),
 		TEST(names_that_are_not_ours_stay),
+		TEST(a_rotation_that_could_not_open_its_file_is_made_good),
+		TEST(a_file_that_was_moved_away_needs_no_rotation),
 		TEST(reload_opens_a_file_that_was_moved_away),
 		TEST(a_reload_that_fails_keeps_the_file),
 		TEST(what_was_removed_is_made_again),
