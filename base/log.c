@@ -2,7 +2,6 @@
 #include "base/log.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -15,6 +14,7 @@
 #include "base/hash.h"
 #include "base/memory.h"
 #include "base/quote.h"
+#include "base/system.h"
 
 enum {
 	LINE_MAX_BYTES = 64 * 1024,
@@ -250,7 +250,7 @@ static bool open_output(struct output *output, const char *path, struct error *e
 		output->fd = STDOUT_FILENO;
 	if (output->fd >= 0)
 		return true;
-	output->fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0640);
+	output->fd = system_open_output(path);
 	if (output->fd < 0)
 		return error_set(err, ERROR_CONFIG, "cannot open the log file %s: %s", path,
 				 strerror(errno));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/system.h"
 
+#include <fcntl.h>
 #include <limits.h>
 #include <sched.h>
 #include <stdbool.h>
@@ -148,4 +149,13 @@ uint32_t system_cores(void)
 	int allowed = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : (int)(online > 0 ? online : 1);
 	uint64_t group = system_group_cores(GROUPS, ROOT);
 	return group < (uint64_t)allowed ? (uint32_t)group : (uint32_t)allowed;
+}
+
+int system_open_output(const char *path)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0640);
+	int flags = fd < 0 ? -1 : fcntl(fd, F_GETFL);
+	if (flags >= 0)
+		fcntl(fd, F_SETFL, flags & ~O_NONBLOCK);
+	return fd;
 }

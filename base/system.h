@@ -17,4 +17,8 @@ uint32_t system_cores(void);
 uint64_t system_group_memory(const char *groups, const char *root);
 uint64_t system_group_cores(const char *groups, const char *root);
 
+/* A file, made if it is missing and then added to, or a device or pipe. -1 with errno, ENXIO for a pipe that nobody reads:
+ * the open waits for nobody, for it may be the loop's. Writes wait as usual. */
+int system_open_output(const char *path);
+
 #endif

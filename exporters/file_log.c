@@ -10,12 +10,13 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/system.h"
 
 static const char backup_digits[] = "0000-00-00T00-00-00.000";
 
-static int open_file(const struct file_log *log, int flags, struct error *err)
+static int open_file(const struct file_log *log, struct error *err)
 {
-	int fd = open(log->options.path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | flags, 0640);
+	int fd = system_open_output(log->options.path);
 	if (fd < 0)
 		file_failed(err, "open", log->options.path);
 	return fd;
@@ -60,7 +61,7 @@ static bool rotate(struct file_log *log, struct error *err)
 {
 	if (!set_aside(log, err))
 		return false;
-	int fd = open_file(log, 0, err);
+	int fd = open_file(log, err);
 	if (fd < 0)
 		return false;
 	close(log->fd);
@@ -122,7 +123,7 @@ bool file_log_open(struct file_log *log, const struct file_log_options *options,
 	if (options->append && !is_whole(log) && !set_aside(log, err))
 		return false;
 	log->stale = !options->append;
-	log->fd = open_file(log, 0, err);
+	log->fd = open_file(log, err);
 	return log->fd >= 0;
 }
 
@@ -144,7 +145,7 @@ void file_log_close(struct file_log *log)
 
 bool file_log_reopen(struct file_log *log, struct error *err)
 {
-	int fd = open_file(log, 0, err);
+	int fd = open_file(log, err);
 	if (fd >= 0)
 		close_fd(atomic_exchange(&log->next, fd));
 	return fd >= 0;

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -127,6 +130,21 @@ static void this_process_has_at_least_one_core_and_some_memory(void **state)
 	assert_true(system_memory() > 1 << 20);
 }
 
+static void an_output_waits_for_nobody_when_it_is_opened(void **state)
+{
+	(void)state;
+	char path[256];
+	snprintf(path, sizeof path, "%s/pipe", root);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	assert_int_equal(system_open_output(path), -1);
+	assert_int_equal(errno, ENXIO);
+	int reader = open(path, O_RDONLY | O_NONBLOCK), fd = system_open_output(path);
+	assert_true(fd >= 0);
+	assert_false(fcntl(fd, F_GETFL) & O_NONBLOCK);
+	close(fd);
+	close(reader);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -137,6 +155,7 @@ int main(void)
 		TEST(a_group_of_version_1_is_found_by_its_controller),
 		TEST(a_quota_is_so_many_cores_rounded_up),
 		TEST(this_process_has_at_least_one_core_and_some_memory),
+		TEST(an_output_waits_for_nobody_when_it_is_opened),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -281,6 +281,21 @@ static void a_reload_that_fails_keeps_the_file(void **state)
 	assert_lines("y/a.jsonl", 1);
 }
 
+/* The reload is the loop's: it waits for nobody. */
+static void a_pipe_that_nobody_reads_is_an_error(void **state)
+{
+	(void)state;
+	mkfifo("pipe", 0600);
+	assert_false(exporter_begin(&file_exporter, "{path: pipe}"));
+	assert_string_equal(e.err.text, "cannot open pipe: No such device or address");
+	exporter_stop();
+	int reader = open("pipe", O_RDONLY | O_NONBLOCK);
+	start("{path: pipe}");
+	send_ok(packet_of("f", 1));
+	close(reader);
+	assert_false(file_exporter.reload(e.self, &e.err));
+}
+
 static void what_was_removed_is_made_again(void **state)
 {
 	(void)state;
@@ -443,6 +458,7 @@ int main(void)
 		TEST(a_file_that_was_moved_away_needs_no_rotation),
 		TEST(reload_opens_a_file_that_was_moved_away),
 		TEST(a_reload_that_fails_keeps_the_file),
+		TEST(a_pipe_that_nobody_reads_is_an_error),
 		TEST(what_was_removed_is_made_again),
 		TEST(reload_and_send_meet),
 		TEST(each_pprof_is_a_file_named_by_time_and_counter),
