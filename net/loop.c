@@ -4,11 +4,16 @@
 #include <assert.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <uv.h>
 
 #include "base/memory.h"
 
-enum { ROUNDS_MAX = 16 };
+enum {
+	ROUNDS_MAX = 16,
+	POOL_THREADS = 4 /* as libuv has it */
+};
 
 struct post {
 	struct post *next;
@@ -374,6 +379,14 @@ void loop_work(struct loop *loop, void (*work)(void *argument), void (*done)(voi
 		begin_work(job);
 	else
 		loop_post(loop, begin_work, job);
+}
+
+/* One pool for the process, whose size libuv takes from the environment. */
+void loop_widen_pool(uint32_t threads)
+{
+	char text[16];
+	snprintf(text, sizeof text, "%u", POOL_THREADS + threads);
+	setenv("UV_THREADPOOL_SIZE", text, 0);
 }
 
 static void on_signal(uv_signal_t *uv, int number)

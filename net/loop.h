@@ -46,6 +46,10 @@ void loop_socket_unref(struct loop_socket **socket);
 /* [any] work(argument) on a pool thread, then done(argument) on the loop thread (done may be NULL). */
 void loop_work(struct loop *loop, void (*work)(void *argument), void (*done)(void *argument), void *argument);
 
+/* The pool gets so many threads more than it usually has, for work that may hang in the kernel. Before the first
+ * loop_work, and before any other thread runs; UV_THREADPOOL_SIZE in the environment stays what it is. */
+void loop_widen_pool(uint32_t threads);
+
 /* Calls back on the loop thread for each delivery of the signal. */
 bool loop_signal(struct loop *loop, int number, void (*caught)(void *argument, int number), void *argument,
 		 struct error *err);

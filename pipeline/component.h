@@ -139,7 +139,8 @@ struct component_factory {
 	 * preset: what is known of the destination, where the configuration says nothing; NULL: nothing is.
 	 * send runs on a pool thread, may compress and write but not wait for a peer, and says through
 	 * sending_done what happened; also after stop, when a shutdown has passed its deadline. At most
-	 * max_in_flight sends run at once (0: the queue's num_consumers).
+	 * max_in_flight sends run at once (0: the queue's num_consumers). Where sends may hang, as writes do, there is no
+	 * prompt and max_in_flight is set: the pool has so many threads more.
 	 * prompt: would send only hand this packet on? Then it may run on any thread, and success comes later, from
 	 * another; NULL means no.
 	 * encode: makes what send would have to make first, so that it becomes prompt. Called for small packets on the

@@ -327,7 +327,10 @@ struct graph *graph_build(const struct graph_options *options, struct error *err
 	struct graph *g = memory_new(sizeof *g);
 	g->options = *options;
 	g->check = loop_timer_new(options->loop, check_memory, g);
-	if (!inventory_read(&g->inventory, options->root, options->factories, err) || !build_paths(g, err))
+	bool ok = inventory_read(&g->inventory, options->root, options->factories, err);
+	if (ok)
+		loop_widen_pool(inventory_blocking_sends(&g->inventory));
+	if (!ok || !build_paths(g, err))
 		graph_unref(&g);
 	return g;
 }

@@ -290,6 +290,17 @@ const struct declared *inventory_find(const struct inventory *inventory, enum co
 	return NULL;
 }
 
+uint32_t inventory_blocking_sends(const struct inventory *inventory)
+{
+	uint32_t sends = 0;
+	for (size_t i = 0; i < inventory->count; i++) {
+		const struct component_factory *factory = inventory->at[i].factory;
+		if (factory->kind == COMPONENT_EXPORTER && !factory->prompt)
+			sends += factory->max_in_flight;
+	}
+	return sends;
+}
+
 static void log_inert(void *context, const char *path, const struct config_row *row)
 {
 	log_info(context, "Configuration key is accepted and has no effect here", log_text("key", path),

@@ -47,6 +47,9 @@ void inventory_fini(struct inventory *inventory);
 /* NULL if it is not declared. */
 const struct declared *inventory_find(const struct inventory *inventory, enum component_kind kind, const char *id);
 
+/* How many sends may hang at once, each in a thread of the pool: those of exporters that are not prompt. */
+uint32_t inventory_blocking_sends(const struct inventory *inventory);
+
 /* By type or alias; NULL if there is none of that kind. */
 const struct component_factory *factory_find(const struct component_factory *const *factories,
 					     enum component_kind kind, const char *type);

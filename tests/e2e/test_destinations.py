@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A destination that dies, hangs or refuses harms itself alone, and every sample is accounted for."""
+import os
 import threading
 import time
 
@@ -206,3 +207,52 @@ def test_a_second_signal_ends_the_wait(build):
             assert gateway.stop() == 0
             gone.set()
     assert "Shutdown dropped data." in gateway.log()
+
+
+HUNG = 6  # more than the pool has threads for everybody
+
+
+@pytest.fixture
+def pipes(tmp_path):
+    """Named pipes whose reader is there and never reads: writes hang when they are full."""
+    paths = [tmp_path / ("pipe%d" % i) for i in range(HUNG)]
+    readers = []
+    for path in paths:
+        os.mkfifo(path)
+        readers.append(os.open(path, os.O_RDONLY | os.O_NONBLOCK))
+    yield paths
+    for reader in readers:
+        os.close(reader)
+
+
+def beside(pipes):
+    """One good destination and the pipes."""
+    names = ["file/%d" % i for i in range(len(pipes))]
+    return """
+receivers:
+  otlp: {protocols: {grpc: {endpoint: 127.0.0.1:{port:otlp}}}}
+exporters:
+  file: {path: good.jsonl}
+%s
+service:
+  pipelines:
+    profiles: {receivers: [otlp], exporters: [file, %s]}
+""" % ("\n".join("  %s: {path: %s}" % pair for pair in zip(names, pipes)), ", ".join(names))
+
+
+def fill(gateway, count=10):
+    """Requests that are more than a pipe holds; all of them arrive where nothing hangs."""
+    with peers.Client(gateway.port["otlp"]) as client:
+        for seed in range(count):
+            client.send(make.request(seed, samples=1000))
+    gateway.until(lambda: gateway.total("otelcol_ledger_out_samples", exporter="file") == count * 1000)
+    assert gateway.total("otelcol_ledger_queued_samples", exporter="file/0") > 0
+
+
+def test_writes_that_hang_cost_the_other_destinations_nothing(build, pipes):
+    with Gateway(build / "portcullis", beside(pipes)) as gateway:
+        try:
+            fill(gateway)
+        finally:
+            gateway.process.kill()
+            gateway.process.wait()
