@@ -406,8 +406,8 @@ const struct component_factory file_exporter = {
 		  "packets are retried like those for a destination that is down.\n\n"
 		  "Names of pprof files are the time of writing and a counter. Without `rotation` "
 		  "the newest 10000 stay; `rotation: {max_backups: 0}` keeps all. A write that the "
-		  "kernel does not end (a hung network disk) holds up this exporter alone, and a "
-		  "shutdown. What profiles had and pprof has no place for is counted in "
+		  "kernel does not end (a hung network disk) holds up this exporter alone; a "
+		  "shutdown leaves it behind 5 s after its deadline. What profiles had and pprof has no place for is counted in "
 		  "`otelcol_exporter_not_kept`.\n\n" PPROF_MANUAL,
 	.kind = COMPONENT_EXPORTER,
 	.size = sizeof(struct file),

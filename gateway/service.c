@@ -11,9 +11,11 @@
 
 #include <signal.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 enum { CORES_MAX = 64 };
 #define SHUTDOWN_NS (20 * INT64_C(1000000000))
+#define LAST_GRACE_NS (5 * UINT64_C(1000000000)) /* behind the deadline, for what is cancelled to end */
 
 static bool is_ready(void *context)
 {
@@ -74,16 +76,36 @@ static void stopped(void *argument)
 	loop_stop(s->loop);
 }
 
+/* A thread that hangs in the kernel cannot be ended, and whoever wants it joined waits as long. The log has no buffer. */
+static void give_up(void *argument)
+{
+	struct service *s = argument;
+	graph_log_stuck(s->graph);
+	log_error(&s->log, "Shutdown does not come to an end. Exiting all the same.", log_text("error", s->failure));
+	_exit(s->failure ? 1 : 0);
+}
+
+static void hurry_stop(struct service *s)
+{
+	if (s->hurried)
+		return;
+	s->hurried = true;
+	graph_hurry(s->graph);
+	loop_timer_start(s->last, LAST_GRACE_NS);
+}
+
 static void begin_stop(struct service *s)
 {
 	if (s->stopping) {
-		graph_hurry(s->graph);
+		hurry_stop(s);
 		return;
 	}
 	s->stopping = true;
 	s->ready = false;
 	log_info(&s->log, "Starting shutdown...");
 	graph_stop(s->graph, s->shutdown_ns, stopped, s);
+	s->last = loop_timer_new(s->loop, give_up, s);
+	loop_timer_start(s->last, s->shutdown_ns + LAST_GRACE_NS);
 }
 
 static void caught(void *argument, int number)
@@ -142,6 +164,7 @@ bool service_run(struct service *s, struct error *err)
 		s->ready = true;
 		log_info(&s->log, "Everything is ready. Begin running and processing data.");
 	} else {
+		s->failure = err->text;
 		begin_stop(s);
 	}
 	loop_run(s->loop);
@@ -151,6 +174,7 @@ bool service_run(struct service *s, struct error *err)
 
 void service_close(struct service *s)
 {
+	loop_timer_unref(&s->last);
 	graph_unref(&s->graph);
 	telemetry_unref(&s->telemetry);
 	loop_unref(&s->loop);

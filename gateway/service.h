@@ -20,7 +20,10 @@ struct service {
 	struct service_view view;
 	uint64_t shutdown_ns, started;
 	_Atomic bool ready;
-	bool stopping;
+	/* Loop thread: */
+	bool stopping, hurried;
+	const char *failure; /* why the start failed */
+	struct loop_timer *last; /* the shutdown has had its time, and more */
 };
 
 bool service_open(struct service *service, const struct options *options, struct error *err);

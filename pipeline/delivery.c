@@ -551,6 +551,18 @@ void delivery_abandon(struct delivery *d)
 	}
 }
 
+void delivery_log_stuck(struct delivery *d)
+{
+	uint64_t lost = d->lost;
+	pthread_mutex_lock(&d->lock);
+	bool stuck = d->busy;
+	for (const struct book *book = d->books; book; book = book->next)
+		lost += (uint64_t)series_get(book->ledger.queued);
+	pthread_mutex_unlock(&d->lock);
+	if (stuck)
+		log_error(d->options.log, "Shutdown dropped data: a send does not end.", log_number("dropped_items", lost));
+}
+
 void delivery_unref(struct delivery **delivery)
 {
 	struct delivery *d = *delivery;

@@ -107,11 +107,13 @@ bool delivery_waits(const struct delivery *delivery); /* wait_for_result */
  * [loop thread] delivery_hasten: from now on each packet gets one more attempt and no retry. delivery_drain says that
  * too, and that nothing is enqueued any more: `drained` runs when nothing is left. delivery_abandon gives up what still
  * waits (reason shutdown); what is in flight ends when the exporter's stop cancels it. delivery_unref only after
- * drained ran, or when nothing was ever enqueued.
+ * drained ran, or when nothing was ever enqueued. delivery_log_stuck: the program ends now; if a send is still under
+ * way, the log gets to know, with all that is lost.
  */
 void delivery_hasten(struct delivery *delivery);
 void delivery_drain(struct delivery *delivery, void (*drained)(void *argument), void *argument);
 void delivery_abandon(struct delivery *delivery);
+void delivery_log_stuck(struct delivery *delivery);
 void delivery_unref(struct delivery **delivery);
 
 #endif

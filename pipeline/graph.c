@@ -474,6 +474,13 @@ void graph_hurry(struct graph *g)
 	loop_timer_start(g->deadline, 0);
 }
 
+void graph_log_stuck(const struct graph *g)
+{
+	for (uint32_t i = 0; i < g->instance_count; i++)
+		if (g->instances[i]->delivery)
+			delivery_log_stuck(g->instances[i]->delivery);
+}
+
 static void drain(void *argument)
 {
 	struct graph *g = argument;

@@ -37,6 +37,8 @@ void graph_ready(struct graph *graph);
 void graph_stop(struct graph *graph, uint64_t grace_ns, void (*stopped)(void *argument), void *argument);
 /* The deadline is now; only while stopping. */
 void graph_hurry(struct graph *graph);
+/* The program ends without waiting for the stop: says which exporters hold it up. */
+void graph_log_stuck(const struct graph *graph);
 void graph_unref(struct graph **graph);
 
 /* The effective configuration of all components and pipelines, secrets redacted unless told. */

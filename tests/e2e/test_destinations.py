@@ -249,6 +249,18 @@ def fill(gateway, count=10):
     assert gateway.total("otelcol_ledger_queued_samples", exporter="file/0") > 0
 
 
+@pytest.mark.parametrize("timeout, signals", [("1s", 1), ("1h", 2)])
+def test_a_write_that_hangs_does_not_hold_up_the_end(build, pipes, timeout, signals):
+    with Gateway(build / "portcullis", beside(pipes), arguments=["--shutdown-timeout", timeout]) as gateway:
+        fill(gateway)
+        for i in range(signals):
+            gateway.process.terminate()
+            gateway.until(lambda: gateway.log().count("Received signal from OS") == i + 1)
+        assert gateway.process.wait(30) == 0
+    assert gateway.log().count("Shutdown dropped data: a send does not end.") == HUNG
+    assert "Shutdown does not come to an end." in gateway.log()
+
+
 def test_writes_that_hang_cost_the_other_destinations_nothing(build, pipes):
     with Gateway(build / "portcullis", beside(pipes)) as gateway:
         try:
