@@ -2,8 +2,10 @@
 #include "gateway/commands.h"
 #include "base/version.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 const struct command commands[] = {
 	{ "", "--config FILE", "Runs the gateway.", command_run },
@@ -84,8 +86,20 @@ static bool dispatch(const struct options *options, struct error *err)
 	return check_arguments(command, options->arguments, err) && command->run(options, err);
 }
 
+/* Where a standard stream is missing, the next file or socket would take its number, and get what is meant for it. */
+static void fill_standard_streams(void)
+{
+	int fd;
+	do {
+		fd = open("/dev/null", O_RDWR);
+	} while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd >= 0)
+		close(fd);
+}
+
 int main(int argc, char **argv)
 {
+	fill_standard_streams();
 	struct options options;
 	struct error err;
 	error_clear(&err);

@@ -112,6 +112,26 @@ def test_sigterm_ends_it_in_order_and_with_status_0(build):
     assert sorted(order, key=log.index) == order
 
 
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_standard_stream_that_is_closed_is_nobodys(build, closed):
+    text = MINIMAL.replace("file: {path: out.jsonl, flush_interval: 10ms}", "debug: {verbosity: detailed}").replace(
+        "exporters: [file]", "exporters: [debug]")
+    shell = ["sh", "-c", 'exec "$@" %s' % closed, "sh"]
+
+    def healthy():
+        try:
+            return peers.post(gateway.port["health"], None, path="/", method="GET")[0] == 200
+        except OSError:
+            return False
+
+    with Gateway(build / "portcullis", text, guard=shell, ready=False) as gateway:
+        gateway.until(healthy)
+        for fd in re.findall(r"([12]?)>", closed):
+            assert os.readlink("/proc/%d/fd/%s" % (gateway.process.pid, fd or 1)) == "/dev/null"
+        assert peers.post(gateway.port["pprof"], make.pprof(1).SerializeToString())[0] == 204
+        assert gateway.stop() == 0
+
+
 def test_a_taken_port_is_a_clear_error(build):
     with Gateway(build / "portcullis", MINIMAL) as first:
         second = Gateway(build / "portcullis", MINIMAL, ready=False)
