@@ -99,9 +99,10 @@ static const struct config_table compression_table = { sizeof(struct compression
 
 static const struct config_row file_rows[] = {
 	CONFIG_ROW(struct file_config, path, .key = "path",
-		   .help = "The file, for `json` and `proto`."),
+		   .help = "The file, for `json` and `proto`. No other exporter may have it."),
 	CONFIG_ROW(struct file_config, directory, .key = "directory",
-		   .help = "Where the files go, for `pprof`. Not a key of the Collector's."),
+		   .help = "Where the files go, for `pprof`. No other exporter may have it. Not a "
+			   "key of the Collector's."),
 	CONFIG_ROW(struct file_config, format, .key = "format", .def = "json", .choices = formats,
 		   .help = "`json`: one request per line (OTLP/JSON). `proto`: OTLP requests, each "
 			   "behind its length "
@@ -199,6 +200,14 @@ struct file {
 static bool is_spool(const struct file *self)
 {
 	return self->config->format.index == FORMAT_PPROF;
+}
+
+/* Two would cut and rotate each other's records; a device has room for many. */
+static const char *owned_path(const void *config)
+{
+	const struct file_config *c = config;
+	const char *path = c->format.index == FORMAT_PPROF ? c->directory : c->path;
+	return strncmp(path, "/dev/", strlen("/dev/")) == 0 ? NULL : path;
 }
 
 static bool file_create(void *instance, const void *config, const struct host *host,
@@ -417,6 +426,7 @@ const struct component_factory file_exporter = {
 	.start = file_start,
 	.destroy = file_destroy,
 	.reload = file_reload,
+	.owned_path = owned_path,
 	.delivery_offset = offsetof(struct file_config, delivery),
 	.max_in_flight = 1,
 	.send = file_send,

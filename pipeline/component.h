@@ -146,6 +146,8 @@ struct component_factory {
 	 * encode: makes what send would have to make first, so that it becomes prompt. Called for small packets on the
 	 * worker that brings them; NULL: nothing can be made beforehand.
 	 */
+	/* The file or directory of this configuration that no other exporter may write to: two are an error. NULL: none. */
+	const char *(*owned_path)(const void *config);
 	size_t delivery_offset; /* of struct delivery_config in the config struct */
 	uint32_t max_in_flight;
 	void (*preset)(void *self, struct limits *limits);

@@ -2,6 +2,7 @@
 #include "pipeline/inventory.h"
 
 #include "base/memory.h"
+#include "base/path.h"
 #include "base/quote.h"
 #include "config/id.h"
 #include "config/print.h"
@@ -231,6 +232,45 @@ static bool check_pipeline(const struct inventory *inventory, const char *id, st
 	       check_twice(inventory, &p->processors, node, path, err);
 }
 
+static bool is_named(const struct strings *names, const char *id)
+{
+	size_t i = 0;
+	while (i < names->count && strcmp(names->at[i], id) != 0)
+		i++;
+	return i < names->count;
+}
+
+/* The path that only this exporter may write to, normal; NULL: none, or no pipeline uses it. */
+static char *owned_path(const struct inventory *inventory, const struct declared *d)
+{
+	const struct config_items *pipelines = &inventory->service.pipelines;
+	const struct pipeline_config *p = pipelines->at;
+	bool used = false;
+	for (size_t i = 0; i < pipelines->count && d->factory->owned_path; i++)
+		used = used || is_named(&p[i].exporters, d->id);
+	const char *path = used ? d->factory->owned_path(d->config) : NULL;
+	return path ? path_normal(path) : NULL;
+}
+
+/* Two that write to one place destroy what the other wrote. */
+static bool check_owned_paths(const struct inventory *inventory, struct error *err)
+{
+	char **paths = memory_array(inventory->count, sizeof *paths);
+	bool ok = true;
+	for (size_t i = 0; i < inventory->count; i++) {
+		const struct declared *d = &inventory->at[i];
+		paths[i] = owned_path(inventory, d);
+		for (size_t k = 0; k < i && ok && paths[i]; k++)
+			ok = !paths[k] || strcmp(paths[k], paths[i]) != 0 ||
+			     node_error(d->node, d->path, err, "writes to \"%s\", as exporter \"%s\" does: each needs its own",
+					paths[i], inventory->at[k].id);
+	}
+	for (size_t i = 0; i < inventory->count; i++)
+		memory_free(paths[i]);
+	memory_free(paths);
+	return ok;
+}
+
 static bool check_service(struct inventory *inventory, const struct node *root, struct error *err)
 {
 	struct service_config *service = &inventory->service;
@@ -245,7 +285,8 @@ static bool check_service(struct inventory *inventory, const struct node *root, 
 		if (!check_pipeline(inventory, id, &pipelines[i], node_get(section, id), err))
 			return false;
 	}
-	return check_names(inventory, &service->extensions, COMPONENT_EXTENSION, node, "service::extensions", err);
+	return check_names(inventory, &service->extensions, COMPONENT_EXTENSION, node, "service::extensions", err) &&
+	       check_owned_paths(inventory, err);
 }
 
 bool inventory_read(struct inventory *inventory, const struct node *root,

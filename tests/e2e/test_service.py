@@ -61,6 +61,25 @@ def test_what_is_wrong_is_named_with_its_place(build, text, expected):
     assert stderr.startswith("Error: ") and expected in stderr, stderr
 
 
+@pytest.mark.parametrize("first, second, shared", [
+    ("path: out/a.jsonl", "path: ./out//x/../a.jsonl", "out/a.jsonl"),
+    ("format: pprof, directory: /out/", "format: pprof, directory: /out", "/out"),
+    ("path: a.jsonl", "path: b.jsonl", None),
+    ("path: /dev/stdout", "path: /dev/stdout", None),
+])
+def test_two_exporters_cannot_write_to_one_place(build, first, second, shared):
+    text = MINIMAL.replace("{port:pprof}", "1").replace("{port:health}", "2").replace(
+        "  file: {path: out.jsonl, flush_interval: 10ms}", "  file/a: {%s}\n  file/b: {%s}" % (first, second))
+    status, stderr = validate(build, text.replace("exporters: [file]", "exporters: [file/a, file/b]"))
+    if shared:
+        assert status == 1
+        assert 'exporters::file/b: writes to "%s", as exporter "file/a" does: each needs its own' % shared in stderr
+    else:
+        assert status == 0, stderr
+    status, stderr = validate(build, text.replace("exporters: [file]", "exporters: [file/b]"))
+    assert status == 0, "what no pipeline uses harms nobody: " + stderr
+
+
 def test_an_unknown_key_is_named_with_line_and_column(build, tmp_path):
     (tmp_path / "c.yaml").write_text("receivers:\n  pprof:\n    server:\n      endpoint: localhost:1\n      colour: blue\n")
     done = subprocess.run([str(build / "portcullis"), "validate", "--config", str(tmp_path / "c.yaml")],
