@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdio.h>
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/system.h"
 #include "pipeline/component.h"
 #include "pipeline/delivery.h"
 #include "profile/decode_otlp.h"
@@ -51,11 +53,16 @@ static const struct config_row debug_rows[] = {
 
 static const struct config_table debug_table = { sizeof(struct debug_config), debug_rows };
 
+struct output {
+	FILE *file;
+	_Atomic(FILE *) next; /* opened, and not yet in use */
+};
+
 struct debug {
 	const struct debug_config *config;
 	struct log log;
-	FILE **outputs;  /* one for each of output_paths */
-	uint64_t second; /* being sampled, and how many requests it had */
+	struct output *outputs; /* one for each of output_paths */
+	uint64_t second;        /* being sampled, and how many requests it had */
 	int64_t requests;
 	struct profiles tables; /* normal: the packet, decoded */
 };
@@ -70,21 +77,44 @@ static bool debug_create(void *instance, const void *config, const struct host *
 	return true;
 }
 
-static bool debug_start(void *instance, struct error *err)
+static FILE *open_file(const char *path)
+{
+	if (strcmp(path, "stdout") == 0)
+		return stdout;
+	if (strcmp(path, "stderr") == 0)
+		return stderr;
+	int fd = system_open_output(path);
+	return fd < 0 ? NULL : fdopen(fd, "a");
+}
+
+static void close_file(FILE *file)
+{
+	if (file && file != stdout && file != stderr)
+		fclose(file);
+}
+
+/* On the loop thread; the sends' thread may be writing to the old ones, and takes these the next time. */
+static bool debug_reload(void *instance, struct error *err)
 {
 	struct debug *self = instance;
 	const struct strings *paths = &self->config->output_paths;
-	self->outputs = memory_array(paths->count, sizeof *self->outputs);
+	bool ok = true;
 	for (size_t i = 0; i < paths->count; i++) {
-		const char *path = paths->at[i];
-		self->outputs[i] = strcmp(path, "stdout") == 0 ? stdout :
-				   strcmp(path, "stderr") == 0 ? stderr :
-								 fopen(path, "ae");
-		if (!self->outputs[i])
-			return error_set(err, ERROR_CONFIG, "cannot open %s: %s", path,
-					 strerror(errno));
+		FILE *file = open_file(paths->at[i]);
+		if (file)
+			close_file(atomic_exchange(&self->outputs[i].next, file));
+		else
+			ok = error_set(err, ERROR_CONFIG, "cannot open %s: %s", paths->at[i],
+				       strerror(errno));
 	}
-	return true;
+	return ok;
+}
+
+static bool debug_start(void *instance, struct error *err)
+{
+	struct debug *self = instance;
+	self->outputs = memory_array(self->config->output_paths.count, sizeof *self->outputs);
+	return debug_reload(self, err);
 }
 
 /* The n-th request of this second: is it shown? */
@@ -119,12 +149,22 @@ static bool add_json(struct packet *packet, struct bytes *text, struct error *er
 	return json && bytes_add(text, json->at, json->len) && bytes_add_byte(text, '\n');
 }
 
+static FILE *current_file(struct output *output)
+{
+	FILE *next = atomic_exchange(&output->next, NULL);
+	if (next) {
+		close_file(output->file);
+		output->file = next;
+	}
+	return output->file;
+}
+
 static bool print(struct debug *self, struct view text)
 {
 	bool ok = true;
 	for (size_t i = 0; i < self->config->output_paths.count; i++) {
-		FILE *output = self->outputs[i];
-		ok &= fwrite(text.at, 1, text.len, output) == text.len && fflush(output) == 0;
+		FILE *file = current_file(&self->outputs[i]);
+		ok &= fwrite(text.at, 1, text.len, file) == text.len && fflush(file) == 0;
 	}
 	return ok;
 }
@@ -167,9 +207,10 @@ static void debug_send(void *instance, const struct part *part, uint64_t timeout
 static void debug_destroy(void *instance)
 {
 	struct debug *self = instance;
-	for (size_t i = 0; self->outputs && i < self->config->output_paths.count; i++)
-		if (self->outputs[i] && self->outputs[i] != stdout && self->outputs[i] != stderr)
-			fclose(self->outputs[i]);
+	for (size_t i = 0; self->outputs && i < self->config->output_paths.count; i++) {
+		close_file(self->outputs[i].file);
+		close_file(self->outputs[i].next);
+	}
 	memory_free(self->outputs);
 	profiles_fini(&self->tables);
 }
@@ -184,6 +225,7 @@ const struct component_factory debug_exporter = {
 	.create = debug_create,
 	.start = debug_start,
 	.destroy = debug_destroy,
+	.reload = debug_reload,
 	.delivery_offset = offsetof(struct debug_config, delivery),
 	.max_in_flight = 1,
 	.send = debug_send,

@@ -101,6 +101,35 @@ static void an_output_that_cannot_be_opened_is_the_operators(void **state)
 	assert_string_equal(e.err.text, "cannot open none/out: No such file or directory");
 }
 
+static void reload_opens_the_outputs_again(void **state)
+{
+	(void)state;
+	start("{use_internal_logger: false, output_paths: [out, too, stderr]}");
+	send_ok(packet_of("f", 1));
+	rename("out", "moved");
+	send_ok(packet_of("f", 1));
+	assert_true(debug_exporter.reload(e.self, &e.err));
+	assert_true(debug_exporter.reload(e.self, &e.err));
+	send_ok(packet_of("f", 1));
+	assert_int_equal(count("moved", "\n"), 2);
+	assert_int_equal(count("out", "\n"), 1);
+	assert_int_equal(count("too", "\n"), 3);
+}
+
+static void a_reload_that_fails_keeps_the_output(void **state)
+{
+	(void)state;
+	mkdir("x", 0755);
+	start("{use_internal_logger: false, output_paths: [x/out, too]}");
+	rename("x", "y");
+	rename("too", "moved");
+	assert_false(debug_exporter.reload(e.self, &e.err));
+	assert_string_equal(e.err.text, "cannot open x/out: No such file or directory");
+	send_ok(packet_of("f", 1));
+	assert_int_equal(count("y/out", "\n"), 1);
+	assert_int_equal(count("too", "\n"), 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -111,6 +140,8 @@ int main(void)
 		TEST(sampling_shows_the_first_and_then_every_nth),
 		TEST(an_output_that_fails_is_counted),
 		TEST(an_output_that_cannot_be_opened_is_the_operators),
+		TEST(reload_opens_the_outputs_again),
+		TEST(a_reload_that_fails_keeps_the_output),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
