@@ -47,7 +47,7 @@ static const struct config_row debug_rows[] = {
 		   .help = "The line of counts goes to the log; false: to the outputs."),
 	CONFIG_ROW(struct debug_config, output_paths, .key = "output_paths", .def = "[stdout]",
 		   .help = "`stdout`, `stderr` or files, which are added to."),
-	DELIVERY_ROWS(struct debug_config, delivery, "5s"),
+	DELIVERY_ROWS_UNTIMED(struct debug_config, delivery),
 	{ 0 }
 };
 

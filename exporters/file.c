@@ -130,7 +130,7 @@ static const struct config_row file_rows[] = {
 			       "With it, an existing file is added to."),
 	CONFIG_SECTION(struct file_config, group_by, group_table, .key = "group_by",
 		       .help = "One file per value of a resource attribute: not supported."),
-	DELIVERY_ROWS(struct file_config, delivery, "5s"),
+	DELIVERY_ROWS_UNTIMED(struct file_config, delivery),
 	{ 0 }
 };
 

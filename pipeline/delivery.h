@@ -66,17 +66,23 @@ int64_t retry_next_interval(const struct retry_config *r, int64_t interval_ns);
 
 extern const struct metric *const delivery_metrics[]; /* for the manual; NULL-terminated */
 
-/* The four rows of every exporter's table: DELIVERY_ROWS(struct file_config, delivery, "5s"). */
+/* The four rows of every exporter's table: DELIVERY_ROWS(struct parca_config, delivery, "5s"). _UNTIMED is for
+ * those whose attempts cannot be ended. */
 #define DELIVERY_ROWS(type, member, default_timeout) \
+	DELIVERY_ROWS_BUT_TIMEOUT(type, member), \
+	CONFIG_ROW(type, member.timeout, .key = "timeout", .def = default_timeout, .help = "Of one attempt.")
+#define DELIVERY_ROWS_UNTIMED(type, member) \
+	DELIVERY_ROWS_BUT_TIMEOUT(type, member), \
+	CONFIG_ROW(type, member.timeout, .key = "timeout", .def = "5s", .inert = true, \
+		   .help = "A write ends when the kernel ends it.")
+#define DELIVERY_ROWS_BUT_TIMEOUT(type, member) \
 	CONFIG_SECTION(type, member.sending_queue, queue_table, .key = "sending_queue", .presence = PRESENCE_SOME, \
 		       .help = "The exporter's own queue; what does not fit is dropped for this destination alone."), \
 	CONFIG_SECTION(type, member.retry_on_failure, retry_table, .key = "retry_on_failure", \
 		       .presence = PRESENCE_SOME, .help = "Retries with exponential backoff."), \
 	CONFIG_SECTION(type, member.limits, limits_table, .key = "limits", \
 		       .help = "What the destination takes in one request; more is split, inside a Profile where needed. " \
-			       "Ours, not the Collector's."), \
-	CONFIG_ROW(type, member.timeout, .key = "timeout", .def = default_timeout, \
-		   .help = "Of one attempt.")
+			       "Ours, not the Collector's.")
 
 struct delivery;
 

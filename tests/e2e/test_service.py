@@ -268,11 +268,12 @@ def test_what_print_config_prints_can_be_loaded_again(build, tmp_path):
 
 def test_aliases_and_keys_without_effect_are_told_once(build):
     text = MINIMAL.replace("exporters:\n", "exporters:\n  otlp: {endpoint: 'localhost:1', read_buffer_size: 7}\n", 1)
+    text = text.replace("flush_interval: 10ms}", "timeout: 1s}")
     with Gateway(build / "portcullis", text + "  telemetry: {logs: {disable_caller: true}}\n") as gateway:
         gateway.stop()
     log = gateway.log()
     assert log.count('"otlp" alias is deprecated; use "otlp_grpc" instead') == 1
-    for key in ("exporters::otlp::read_buffer_size", "service::telemetry::logs::disable_caller"):
+    for key in ("exporters::otlp::read_buffer_size", "exporters::file::timeout", "service::telemetry::logs::disable_caller"):
         assert len([line for line in log.splitlines() if "no effect" in line and '"%s"' % key in line]) == 1, log
 
 
