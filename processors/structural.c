@@ -10,7 +10,7 @@ const struct structural structurals[] = {
 	{ "process.executable.build_id.gnu", SITE_MAPPING, STRUCTURAL_HEX, "hex" },
 	{ "process.executable.build_id.htlhash", SITE_MAPPING, STRUCTURAL_HEX, "hex" },
 	{ "process.executable.build_id.go", SITE_MAPPING, STRUCTURAL_GO_BUILD_ID,
-	  "base64url parts joined by `/`" },
+	  "two or more base64url parts joined by `/`" },
 	{ "pprof.mapping.has_functions", SITE_MAPPING, STRUCTURAL_BOOL, "boolean" },
 	{ "pprof.mapping.has_filenames", SITE_MAPPING, STRUCTURAL_BOOL, "boolean" },
 	{ "pprof.mapping.has_line_numbers", SITE_MAPPING, STRUCTURAL_BOOL, "boolean" },
@@ -41,16 +41,20 @@ static bool is_hex(struct view text)
 	return text.len > 0;
 }
 
-/* Parts must not be empty: "a//b" and "/a" are paths, not build ids. */
+/*
+ * Go's have two parts or four; one word could be anything. Parts must not be empty: "a//b" and "/a" are paths,
+ * not build ids.
+ */
 static bool is_go_build_id(struct view text)
 {
-	bool slash = true;
+	bool slash = true, parted = false;
 	for (size_t i = 0; i < text.len; i++) {
 		if (text.at[i] == '/' && slash)
 			return false;
 		slash = text.at[i] == '/';
+		parted |= slash;
 	}
-	return !slash && all_of(text, "-_/");
+	return parted && !slash && all_of(text, "-_/");
 }
 
 static bool is_frame_type(struct view text)

@@ -14,7 +14,7 @@
 
 enum structural_grammar {
 	STRUCTURAL_HEX,
-	STRUCTURAL_GO_BUILD_ID,  /* base64url parts joined by "/" */
+	STRUCTURAL_GO_BUILD_ID,  /* two or more base64url parts joined by "/" */
 	STRUCTURAL_FRAME_TYPE,   /* a word of the convention, "unknown", "abort-marker" */
 	STRUCTURAL_BOOL,
 	STRUCTURAL_TYPE_ORDER,   /* different integers below the number of the scope's Profiles */

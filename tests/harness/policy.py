@@ -40,7 +40,7 @@ STRUCTURAL = {
     "mapping": {
         "process.executable.build_id.gnu": _matches("[0-9a-fA-F]+"),
         "process.executable.build_id.htlhash": _matches("[0-9a-fA-F]+"),
-        "process.executable.build_id.go": _matches("[0-9A-Za-z_-]+(/[0-9A-Za-z_-]+)*"),
+        "process.executable.build_id.go": _matches("[0-9A-Za-z_-]+(/[0-9A-Za-z_-]+)+"),
         **{"pprof.mapping." + flag: _is_bool
            for flag in ("has_functions", "has_filenames", "has_line_numbers", "has_inline_frames", "is_main")}},
     "location": {"profile.frame.type": lambda value, _: _text(value) in FRAME_TYPES,
