@@ -124,7 +124,8 @@ static uint32_t filter(struct pass *pass, uint32_t index, const struct scope *sc
 	struct attribute a = p->attributes.at[index];
 	uint16_t values;
 	if (!key_passes(pass, &a, &values)) {
-		if (pass->self->structural && structural_passes(p, pass->site, &a, scope))
+		if (pass->self->structural && structural_passes(p, pass->site, &a, scope) &&
+		    value_passes(pass, &a, values))
 			return index;
 		note(pass, "denied", string_view(p, a.key));
 		return 0;
@@ -335,7 +336,9 @@ static const struct config_row rows[] = {
 			   "whole."),
 	CONFIG_ROW(struct allowlist_config, keys.values, .key = "values",
 		   .help = "Map of a key to the list of its permitted values (as text); any other "
-			   "value becomes `overflow_value`. Permits no key by itself."),
+			   "value becomes `overflow_value`. Permits no key by itself. Holds for "
+			   "structural attributes too: where none of the lists above permits the "
+			   "key, one with another value goes."),
 	CONFIG_ROW(struct allowlist_config, overflow_value, .key = "overflow_value", .def = "other",
 		   .help = "What stands for a value that `values` does not list."),
 	CONFIG_ROW(struct allowlist_config, structural, .key = "structural", .def = "allow",

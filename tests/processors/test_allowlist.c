@@ -293,6 +293,30 @@ static void structural_deny_takes_them_out(void **state)
 	assert_int_equal(structural_sites(tables_attribute(&p, "profile.frame.type", "go")), 0);
 }
 
+static void listed_values_hold_for_structural_attributes(void **state)
+{
+	(void)state;
+	open_policy("values: {profile.frame.type: [go], pprof.mapping.has_functions: [true]}");
+	assert_int_equal(structural_sites(tables_attribute(&p, "profile.frame.type", "go")), LOCATION);
+	assert_int_equal(structural_sites(tables_attribute(&p, "profile.frame.type", "kernel")), 0);
+	for (int value = 0; value <= 1; value++) {
+		uint32_t flag = tables_integer(&p, "pprof.mapping.has_functions", value);
+		p.attributes.at[flag].type = VALUE_BOOL;
+		assert_int_equal(structural_sites(flag), value ? MAPPING : 0);
+	}
+}
+
+static void a_permitted_structural_attribute_gets_the_overflow_value(void **state)
+{
+	(void)state;
+	open_policy("{location: [profile.frame.type], values: {profile.frame.type: [go]}}");
+	assert_true(profiles_room(&p, &p.locations, 1));
+	p.locations.at[p.locations.count++] = (struct location){
+		.attributes = tables_list(&p, tables_attribute(&p, "profile.frame.type", "kernel"), 0) };
+	assert_true(policy_run(&policy, &p));
+	assert_string_equal(tables_value(&p, p.locations.at[1].attributes, "profile.frame.type"), "other");
+}
+
 static void add_link(void)
 {
 	assert_true(profiles_room(&p, &p.links, 1));
@@ -435,6 +459,8 @@ int main(void)
 		TEST(structural_booleans_and_orders_pass),
 		TEST(a_structural_attribute_with_a_unit_is_denied),
 		TEST(structural_deny_takes_them_out),
+		TEST(listed_values_hold_for_structural_attributes),
+		TEST(a_permitted_structural_attribute_gets_the_overflow_value),
 		TEST(links_pass_only_with_both_keys),
 		TEST(an_entity_with_any_denied_or_absent_key_goes_as_a_whole),
 		TEST(the_audit_is_told_once_per_entry),
