@@ -22,8 +22,6 @@ struct allowlist_config {
 
 enum { STRUCTURAL_ALLOW, STRUCTURAL_DENY };
 
-#define COMPARISONS_MAX (1u << 22) /* of entity keys with attributes, per request */
-
 struct allowlist {
 	struct allowlist_keys keys;
 	const char *overflow_value;
@@ -214,23 +212,14 @@ static void filter_links(struct pass *pass)
 	finish(pass);
 }
 
-/* Permitted, and still among the resource's attributes. */
-static bool entity_keys_pass(struct pass *pass, const struct resource *resource, struct list keys,
-			     uint32_t *comparisons)
+static bool entity_keys_pass(struct pass *pass, struct list keys)
 {
 	const struct profiles *p = pass->p;
 	for (uint32_t i = 0; i < keys.count; i++) {
 		struct view key = string_view(p, p->indices.at[keys.first + i]);
 		struct allowlist_verdict v =
 			allowlist_verdict(&pass->self->keys, &pass->scratch->cache, key);
-		bool found = false;
-		for (uint32_t n = 0; n < resource->attributes.count && !found; n++) {
-			uint32_t index = p->indices.at[resource->attributes.first + n];
-			if (++*comparisons > COMPARISONS_MAX)
-				return false;
-			found = view_equal(key, string_view(p, p->attributes.at[index].key));
-		}
-		if (!found || !(v.sites >> SITE_ENTITY & 1)) {
+		if (!(v.sites >> SITE_ENTITY & 1)) {
 			note(pass, "denied", key);
 			return false;
 		}
@@ -241,7 +230,6 @@ static bool entity_keys_pass(struct pass *pass, const struct resource *resource,
 static void filter_entities(struct pass *pass)
 {
 	struct profiles *p = pass->p;
-	uint32_t comparisons = 0;
 	pass->site = SITE_ENTITY;
 	for (uint32_t i = 0; i < p->resources.count; i++) {
 		struct resource *resource = &p->resources.at[i];
@@ -249,10 +237,8 @@ static void filter_entities(struct pass *pass)
 		uint32_t kept = 0;
 		for (uint32_t n = 0; n < old.count; n++) {
 			struct entity entity = p->entities.at[old.first + n];
-			if (entity.id_keys.count &&
-			    entity_keys_pass(pass, resource, entity.id_keys, &comparisons) &&
-			    entity_keys_pass(pass, resource, entity.description_keys,
-					     &comparisons))
+			if (entity.id_keys.count && entity_keys_pass(pass, entity.id_keys) &&
+			    entity_keys_pass(pass, entity.description_keys))
 				p->entities.at[old.first + kept++] = entity;
 		}
 		resource->entities.count = kept;
@@ -332,8 +318,8 @@ static const struct config_row rows[] = {
 			   "`span_id` are permitted."),
 	CONFIG_ROW(struct allowlist_config, keys.sites[SITE_ENTITY], .key = "entity",
 		   .help = "Keys that entity references may name, besides `keys`. A reference with "
-			   "any other key, or with one that the resource no longer has, goes as a "
-			   "whole."),
+			   "any other key, or with one that the resource does not have as it "
+			   "leaves, goes as a whole."),
 	CONFIG_ROW(struct allowlist_config, keys.values, .key = "values",
 		   .help = "Map of a key to the list of its permitted values (as text); any other "
 			   "value becomes `overflow_value`. Permits no key by itself. Holds for "

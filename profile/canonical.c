@@ -165,13 +165,46 @@ static bool add_entity_keys(struct bytes *out, uint8_t tag, const struct profile
 	return true;
 }
 
-static bool add_entities(struct bytes *out, uint8_t tag, const struct profiles *p,
-			 struct list entities)
+/* False: no room. Unknown keys get an index too, all of them above those of `known`. */
+static bool find_keys(struct canonical *k, const struct profiles *p, struct list keys,
+		      uint32_t known, bool *found)
 {
-	for (uint32_t i = 0; i < entities.count; i++) {
-		const struct entity *e = &p->entities.at[entities.first + i];
+	for (uint32_t i = 0; i < keys.count && *found; i++) {
+		struct view key = string_view(p, p->indices.at[keys.first + i]);
+		uint32_t index = intern_put(&k->keys, key.at, key.len);
+		if (!index)
+			return false;
+		*found = index < known;
+	}
+	return true;
+}
+
+/*
+ * Here and not where keys are removed: whichever processor did, and wherever it stands in the list, what leaves
+ * names no key that did not.
+ */
+static bool add_entities(struct canonical *k, uint8_t tag, const struct profiles *p,
+			 const struct resource *r)
+{
+	struct bytes *out = &k->out;
+	if (!r->entities.count)
+		return true;
+	intern_reset(&k->keys);
+	for (uint32_t i = 0; i < r->attributes.count; i++) {
+		bool repeated;
+		uint32_t key = p->attributes.at[p->indices.at[r->attributes.first + i]].key;
+		if (!add_key(k, string_view(p, key), &repeated))
+			return false;
+	}
+	uint32_t known = k->keys.count;
+	for (uint32_t i = 0; i < r->entities.count; i++) {
+		const struct entity *e = &p->entities.at[r->entities.first + i];
+		bool found = e->id_keys.count > 0;
 		size_t header;
-		if (e->id_keys.count == 0)
+		if (!find_keys(k, p, e->id_keys, known, &found) ||
+		    !find_keys(k, p, e->description_keys, known, &found))
+			return false;
+		if (!found)
 			continue;
 		if (!open_field(out, &header) || !add_text(out, PUT_LEN(1), p, e->schema_url) ||
 		    !add_text(out, PUT_LEN(2), p, e->type) ||
@@ -207,7 +240,7 @@ static bool add_resource(struct canonical *k, const struct profiles *p, const st
 	size_t header;
 	if (!open_field(out, &header) || !add_attributes(k, PUT_LEN(1), p, r->attributes) ||
 	    !add_number(out, PUT_VARINT(2), r->dropped_attributes) ||
-	    !add_entities(out, PUT_LEN(3), p, r->entities) || !close_field(out, PUT_LEN(1), header))
+	    !add_entities(k, PUT_LEN(3), p, r) || !close_field(out, PUT_LEN(1), header))
 		return false;
 	*split = out->len;
 	return add_text(out, PUT_LEN(3), p, r->schema_url);

@@ -257,9 +257,10 @@ class RandomRequest:
             r.resource.dropped_attributes_count = self.random.getrandbits(32)
             for _ in range(self.random.randrange(5)):
                 self.key_value(r.resource.attributes.add())
-            for _ in range(self.random.randrange(3)):
-                r.resource.entity_refs.add(type=self.text(), schema_url=self.text(),
-                                           id_keys=[self.text()], description_keys=[self.text()] * 2)
+            keys = [kv.key for kv in r.resource.attributes if kv.key]
+            for _ in range(self.random.randrange(3) if keys else 0):
+                r.resource.entity_refs.add(type=self.text(), schema_url=self.text(), id_keys=[self.random.choice(keys)],
+                                           description_keys=[self.random.choice(keys)] * 2)
             for _ in range(self.random.randrange(3)):
                 s = r.scope_profiles.add(schema_url=self.text())
                 s.scope.name, s.scope.version = self.text(), self.text()

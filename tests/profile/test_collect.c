@@ -274,24 +274,29 @@ static void lists_that_begin_alike_stay_different(void **state)
 				"   1!m {a=\"1\" b=\"2\"} {a=\"1\" b=\"2\"} {a=\"1\" b=\"2\"} 1\n");
 }
 
-static void entities_without_id_keys_go(void **state)
+static void entities_without_id_keys_or_with_keys_of_no_attribute_go(void **state)
 {
 	struct fixture *f = *state;
 	struct profiles *p = &f->p;
-	struct resource *r = open_resource(p, LIST(open_attribute(p, "host.id", "h")));
-	assert_true(profiles_room(p, &p->entities, 2));
-	r->entities = (struct list){0, 2};
-	p->entities.count = 2;
+	struct resource *r = open_resource(p, LIST(open_attribute(p, "host.id", "h"),
+						   open_attribute(p, "host.name", "n")));
+	uint32_t id = open_text(p, "host.id"), gone = open_text(p, "CANARY.gone");
+	assert_true(profiles_room(p, &p->entities, 5));
+	r->entities = (struct list){0, 5};
+	p->entities.count = 5;
 	p->entities.at[0] = (struct entity){.type = open_text(p, "CANARY"),
 					    .description_keys = LIST(open_text(p, "CANARY.key"))};
 	p->entities.at[1] = (struct entity){.type = open_text(p, "host"),
 					    .schema_url = open_text(p, "u"),
 					    .id_keys = LIST(open_text(p, "host.id")),
 					    .description_keys = LIST(open_text(p, "host.name"))};
+	p->entities.at[2] = (struct entity){.id_keys = LIST(gone)};
+	p->entities.at[3] = (struct entity){.id_keys = LIST(id, gone)};
+	p->entities.at[4] = (struct entity){.id_keys = LIST(id), .description_keys = LIST(gone)};
 	open_scope(p, "");
 	open_profile(p, "cpu", "ns");
 	assert_collects(f,
-			"resource {host.id=\"h\"} entity=host/u id=host.id description=host.name\n"
+			"resource {host.id=\"h\" host.name=\"n\"} entity=host/u id=host.id description=host.name\n"
 			" scope\n  profile type=cpu/ns\n");
 }
 
@@ -503,7 +508,7 @@ int main(void)
 		TEST(a_key_stands_once_in_a_list_and_the_first_stays),
 		TEST(a_key_stands_once_however_many_strings_came_between),
 		TEST(lists_that_begin_alike_stay_different),
-		TEST(entities_without_id_keys_go),
+		TEST(entities_without_id_keys_or_with_keys_of_no_attribute_go),
 		TEST(resources_and_scopes_without_profiles_do_not_appear),
 		TEST(nothing_left_is_nothing),
 		TEST(requests_of_one_service_become_one_resource),

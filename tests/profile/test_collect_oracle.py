@@ -133,7 +133,7 @@ class Resolver:
         attributes = tuple(kv for kv in resolve_key_values(self.d, r.attributes)
                            if kv[0] != self.denied)
         entities = tuple((e.schema_url, e.type, tuple(e.id_keys), tuple(e.description_keys))
-                         for e in r.entity_refs if e.id_keys)
+                         for e in r.entity_refs if e.id_keys and {*e.id_keys, *e.description_keys} <= {a[0] for a in attributes})
         return (attributes, r.dropped_attributes_count, entities, rp.schema_url, s.name, s.version,
                 resolve_key_values(self.d, s.attributes), s.dropped_attributes_count, sp.schema_url)
 
