@@ -21,7 +21,7 @@ const struct structural structurals[] = {
 	{ "pprof.scope.sample_type_order", SITE_SCOPE, STRUCTURAL_TYPE_ORDER,
 	  "different integers, each below the number of the scope's Profiles" },
 	{ "pprof.scope.default_sample_type", SITE_SCOPE, STRUCTURAL_SAMPLE_TYPE,
-	  "equal to a sample type of the scope" },
+	  "equal to the sample type of a Profile of the scope that is not rejected" },
 	{ 0 }
 };
 
@@ -85,11 +85,13 @@ static bool is_type_order(const struct profiles *p, const struct attribute *a,
 	return true;
 }
 
+/* Of a Profile that leaves: the word of one that does not must not leave either. */
 static bool is_sample_type(const struct profiles *p, struct view text, const struct scope *scope)
 {
 	for (uint32_t i = 0; scope && i < scope->profiles.count; i++) {
 		const struct profile *profile = &p->profiles.at[scope->profiles.first + i];
-		if (view_equal(text, string_view(p, profile->sample_type.type)))
+		if (!profile->fault && !profile->dropped &&
+		    view_equal(text, string_view(p, profile->sample_type.type)))
 			return true;
 	}
 	return false;

@@ -18,7 +18,7 @@ enum structural_grammar {
 	STRUCTURAL_FRAME_TYPE,   /* a word of the convention, "unknown", "abort-marker" */
 	STRUCTURAL_BOOL,
 	STRUCTURAL_TYPE_ORDER,   /* different integers below the number of the scope's Profiles */
-	STRUCTURAL_SAMPLE_TYPE   /* equal to a sample type of the scope */
+	STRUCTURAL_SAMPLE_TYPE   /* equal to the sample type of a Profile of the scope */
 };
 
 struct structural {

@@ -277,6 +277,24 @@ static void structural_booleans_and_orders_pass(void **state)
 	}
 }
 
+static void the_type_of_a_profile_that_does_not_leave_is_no_sample_type(void **state)
+{
+	(void)state;
+	static const struct { uint8_t fault, dropped; unsigned sites; } rows[] = {
+		{ 0, 0, SCOPE }, { FAULT_INDEX, 0, 0 }, { 0, 1, 0 },
+	};
+	open_policy("{}");
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		assert_true(profiles_room(&p, &p.profiles, 1));
+		struct profile *second = &p.profiles.at[p.profiles.count++];
+		*second = (struct profile){ .fault = rows[i].fault, .dropped = rows[i].dropped };
+		second->sample_type.type = tables_text(&p, "second");
+		p.scopes.at[0].profiles.count = 2;
+		uint32_t said = tables_attribute(&p, "pprof.scope.default_sample_type", "second");
+		assert_int_equal(structural_sites(said), rows[i].sites);
+	}
+}
+
 static void a_structural_attribute_with_a_unit_is_denied(void **state)
 {
 	(void)state;
@@ -456,6 +474,7 @@ int main(void)
 		TEST(listed_values_permit_no_key),
 		TEST(structural_attributes_pass_at_their_site_with_their_grammar),
 		TEST(structural_booleans_and_orders_pass),
+		TEST(the_type_of_a_profile_that_does_not_leave_is_no_sample_type),
 		TEST(a_structural_attribute_with_a_unit_is_denied),
 		TEST(structural_deny_takes_them_out),
 		TEST(listed_values_hold_for_structural_attributes),
