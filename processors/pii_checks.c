@@ -116,9 +116,25 @@ static bool looks_assigned(struct view address)
 	       (first == 'f' && (second == 'c' || second == 'd' || second == 'e'));
 }
 
+/* "%5B": what is behind it begins anew. */
+static bool ends_in_escape(struct view text)
+{
+	return text.len >= 3 && text.at[text.len - 3] == '%' && isxdigit(text.at[text.len - 2]) &&
+	       isxdigit(text.at[text.len - 1]);
+}
+
+/* One colon is a separator ("peer:2001:db8::1"), two are an address's own or a name's. */
+static bool may_begin_ipv6(struct view front)
+{
+	uint8_t last = front.len ? front.at[front.len - 1] : 0;
+	if (last == ':')
+		return front.len < 2 || front.at[front.len - 2] != ':';
+	return ends_in_escape(front) || !(isalnum(last) || last == '_');
+}
+
 bool pii_check_ipv6(struct view text, struct regex_span *span)
 {
-	if (isalnum(before(text, span)) || before(text, span) == ':' || before(text, span) == '_')
+	if (!may_begin_ipv6((struct view){ text.at, span->start }))
 		return false;
 	/* A name or a port may have been taken for the last group: give groups back. */
 	for (;;) {

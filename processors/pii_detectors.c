@@ -21,11 +21,16 @@ const char *const pii_detector_names[PII_PATTERNS] = {
 	[PII_TOO_LONG] = "too_long",
 };
 
-/* A user's directory: below the root, or below a mount, container root or export. */
+/*
+ * A user's directory: below the root, or below a mount, container root or export, and there also below one
+ * directory of any name where the path begins. Deeper ones are as often a program's own ("src/app/home/page.tsx").
+ */
 #define HOME_ROOTS                                                                                   \
-	"root|rootfs|host|hostfs|hostroot|merged|diff|upper|snapshot|data|export|var|usr|mnt|nfs|net" \
-	"|private|srv|media|[a-zA-Z]"
-#define HOME_FRONT "(?:^|[^A-Za-z0-9_-]|\\/(?:" HOME_ROOTS "))"
+	"root|rootfs|host|hostfs|hostroot|merged|diff|upper|snapshot|[dD]ata|export|var|usr|mnt|nfs|net" \
+	"|private|srv|media|[a-zA-Z]|(?:Volumes|mnt|media|net|nfs|gpfs|lustre)\\/[^\\/]{1,64}"
+#define PATH_BEGINS "(?:^|file:\\/\\/|[\\s:=,;\"'(<|])"
+#define HOME_FRONT \
+	"(?:^|[^A-Za-z0-9_-]|\\/(?:" HOME_ROOTS ")|" PATH_BEGINS "\\/[^\\/\\s]{1,64})"
 #define NAME "[^\\/\\\\\\s:;,\"'<>|*?()\\[\\]{}]{1,256}"
 #define SEGMENT "[^\\/\\\\\\s*]{1,256}"
 /* The rest of a header, which is read once, and the next part. */
@@ -61,8 +66,10 @@ const struct pii_rule pii_rules[] = {
 	{ PII_ACCESS_KEY, "xox[abeoprs]-[A-Za-z0-9-]{10,}", "xox", { .dashes = 1, .length = 15 },
 	  pii_check_prefix },
 	{ PII_ACCESS_KEY, "glpat-[A-Za-z0-9_-]{20,}", "glpat-", { .length = 26 }, pii_check_prefix },
-	{ PII_ACCESS_KEY, "sk-(?:ant|proj)-[A-Za-z0-9_-]{20,}", "sk-", { .dashes = 2, .length = 27 },
-	  pii_check_prefix },
+	{ PII_ACCESS_KEY, "sk-(?:ant|proj|svcacct|admin)-[A-Za-z0-9_-]{20,}", "sk-",
+	  { .dashes = 2, .length = 27 }, pii_check_prefix },
+	{ PII_ACCESS_KEY, "sk-[A-Za-z0-9]{48}", "sk-", { .dashes = 1, .length = 51 },
+	  pii_check_alone },
 	{ PII_ACCESS_KEY, "GOCSPX-[A-Za-z0-9_-]{28,}", "GOCSPX-", { .length = 35 },
 	  pii_check_prefix },
 	{ PII_ACCESS_KEY, "ya29\\.[A-Za-z0-9_-]{20,}", "ya29.", { .length = 25 }, pii_check_prefix },
@@ -93,8 +100,8 @@ const struct pii_rule pii_rules[] = {
 	  { .dashes = 4, .length = 36 }, pii_check_alone },
 	{ PII_BEARER, "(?i)bearer(?:[ \\t:=+]|%20){1,8}([A-Za-z0-9._~+\\/=-]{8,})", NULL,
 	  { .classes = PII_HAS_B | PII_HAS_GAP, .length = 15 }, pii_check_bearer },
-	{ PII_HOME_DIRECTORY, HOME_FRONT "\\/home\\/(" NAME ")", "/home/", { .length = 7 }, NULL },
-	{ PII_HOME_DIRECTORY, HOME_FRONT "\\/Users\\/(" NAME ")", "/Users/", { .length = 8 }, NULL },
+	{ PII_HOME_DIRECTORY, HOME_FRONT "\\/home\\/{1,4}(" NAME ")", "/home/", { .length = 7 }, NULL },
+	{ PII_HOME_DIRECTORY, HOME_FRONT "\\/Users\\/{1,4}(" NAME ")", "/Users/", { .length = 8 }, NULL },
 	{ PII_HOME_DIRECTORY, WINDOWS_HOME, NULL, { .classes = PII_HAS_BACKSLASH, .length = 8 }, NULL },
 	{ PII_HOME_DIRECTORY, WINDOWS_HOME, ":/",
 	  { .classes = PII_HAS_COLON | PII_HAS_SLASH, .length = 10 }, NULL },
