@@ -185,14 +185,28 @@ static void write_all(int fd, const uint8_t *at, size_t len)
 	}
 }
 
+static uint64_t add_to_key(uint64_t key, const char *text)
+{
+	return key * 31 + (text ? hash_bytes(text, strlen(text)) : 0);
+}
+
+/* What repeats: each component has its own share, or what many do at once would hide what happens to one. */
+static uint64_t sample_key(const struct log *log, const char *file, int line, const char *message)
+{
+	uint64_t key = add_to_key(add_to_key((uint64_t)line, file), message);
+	if (log)
+		key = add_to_key(add_to_key(add_to_key(key, log->component_kind), log->component_id),
+				 log->pipeline_id);
+	return key;
+}
+
 /* The first `initial` of a tick pass, then every thereafter-th; two keys in one slot only reset it.
  */
-static bool is_sampled_out(const char *file, int line, const char *message)
+static bool is_sampled_out(const struct log *log, const char *file, int line, const char *message)
 {
 	if (!state.sampling)
 		return false;
-	uint64_t key = hash_bytes(message, strlen(message)) ^ hash_bytes(file, strlen(file)) ^
-		       (uint64_t)line;
+	uint64_t key = sample_key(log, file, line, message);
 	struct sample *s = &state.samples[key % SAMPLE_SLOTS];
 	uint64_t tick = state.tick_ns ? clock_now() / state.tick_ns : 0;
 	if (s->key != key || s->tick != tick)
@@ -236,7 +250,7 @@ void log_write(const struct log *log, enum log_level level, const char *file, in
 	snprintf(caller, sizeof caller, "%s:%d", short_path(file), line);
 	message = message ? message : "";
 	pthread_mutex_lock(&lock);
-	if (!is_sampled_out(file, line, message))
+	if (!is_sampled_out(log, file, line, message))
 		emit(log, level, state.hide_caller ? NULL : caller, message, fields, count);
 	pthread_mutex_unlock(&lock);
 }

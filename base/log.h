@@ -14,7 +14,7 @@
  *
  * Values that come from a sender never enter a line. A field value is the operator's text (component
  * IDs, endpoints), a number, or a struct error's text. Any thread may log; a line is one write(2).
- * Repeats of one (caller, message) are sampled as the Collector does (initial, thereafter, tick).
+ * Repeats of one (component, caller, message) are sampled as the Collector does (initial, thereafter, tick).
  */
 enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR };
 

@@ -82,7 +82,7 @@ static int find_level(const char *const *levels, const char *text)
 static const struct config_row sampling_rows[] = {
 	CONFIG_ROW(struct sampling_config, tick, .key = "tick", .def = "10s", .help = "Period of the sampling."),
 	CONFIG_ROW(struct sampling_config, initial, .key = "initial", .def = "10", .limited = true, .min = 0, .max = 1000000,
-		   .help = "Lines of the same message written in each period before sampling begins."),
+		   .help = "Lines of the same component and message written in each period before sampling begins."),
 	CONFIG_ROW(struct sampling_config, thereafter, .key = "thereafter", .def = "100", .limited = true, .min = 0,
 		   .max = 1000000, .help = "Then every so many-th; 0: none."),
 	{ 0 }

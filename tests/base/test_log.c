@@ -172,6 +172,25 @@ static void repeats_are_sampled(void **state)
 	assert_int_equal(count_lines("often"), 2);
 }
 
+static void each_component_is_sampled_by_itself(void **state)
+{
+	(void)state;
+	static const struct log speakers[] = {
+		{ .component_kind = "exporter", .component_id = "file/1" },
+		{ .component_kind = "exporter", .component_id = "file/2" },
+		{ .component_kind = "extension", .component_id = "file/2" },
+		{ .component_kind = "processor", .component_id = "file/2", .pipeline_id = "profiles" },
+	};
+	enum { SPEAKERS = sizeof speakers / sizeof *speakers };
+	configure((struct log_config){ .level = LOG_INFO,
+				       .sampling = true,
+				       .sampling_initial = 1,
+				       .sampling_tick_ns = UINT64_MAX });
+	for (int i = 0; i < 3 * SPEAKERS; i++)
+		log_warn(&speakers[i % SPEAKERS], "failed");
+	assert_int_equal(count_lines("failed"), SPEAKERS);
+}
+
 static void a_full_line_stays_whole(void **state)
 {
 	(void)state;
@@ -267,6 +286,7 @@ int main(void)
 		cmocka_unit_test(the_macro_names_this_file),
 		cmocka_unit_test(lower_levels_are_left_out),
 		cmocka_unit_test(repeats_are_sampled),
+		cmocka_unit_test(each_component_is_sampled_by_itself),
 		cmocka_unit_test(a_full_line_stays_whole),
 		cmocka_unit_test(reopening_follows_the_path),
 		cmocka_unit_test(a_bad_path_is_an_error_and_changes_nothing),
