@@ -214,11 +214,11 @@ uint64_t encode_pprof_value(const struct profiles *p, const struct sample *sampl
 {
 	if (!sample->values.len)
 		return sample->timestamps.len / 8;
-	uint64_t sum = 0;
+	__int128 sum = 0; /* values may cancel out, so only the end of it is bounded */
 	struct wire w = wire_of(span_view(p, sample->values));
 	while (wire_more(&w))
-		sum += wire_varint(&w);
-	return sum;
+		sum += (int64_t)wire_varint(&w);
+	return (uint64_t)(sum > INT64_MAX ? INT64_MAX : sum < INT64_MIN ? INT64_MIN : (int64_t)sum);
 }
 
 static void pack(struct pprof_writer *w, uint64_t number)
@@ -466,8 +466,7 @@ static struct scope_says read_scope(const struct profiles *p, const struct scope
 	return says;
 }
 
-/* The order tells where each Profile's type stood; it counts when it is a permutation of the run.
- */
+/* The order tells where each Profile's type stood; it counts when it is a permutation of the run. */
 static void settle_order(const struct profiles *p, struct pprof_run *run, struct list order)
 {
 	bool taken[PPROF_TYPES_MAX] = { false };
@@ -555,8 +554,7 @@ static bool encode_all(struct pprof_writer *w, const struct emitter *emitter)
 	return true;
 }
 
-/* One attribute may stand for many labels on many samples, so what a packet can become is bounded.
- */
+/* One attribute may stand for many labels on many samples, so what a packet can become is bounded. */
 static size_t most_bytes(const struct profiles *p)
 {
 	size_t most = (size_t)1 << 20;

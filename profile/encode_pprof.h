@@ -52,7 +52,8 @@ struct list encode_pprof_order(const struct profiles *p, const struct scope *sco
 void encode_pprof_run(const struct profiles *p, const struct scope *scope, struct list order,
 		      uint32_t start, struct pprof_run *run);
 
-/* The one number that pprof has for a sample: the sum of its values, or how many timestamps it has. */
+/* The one number that pprof has for a sample: the sum of its values, or the nearest that an int64 can hold; without
+ * values how many timestamps it has. */
 uint64_t encode_pprof_value(const struct profiles *p, const struct sample *sample);
 
 #endif

@@ -66,7 +66,7 @@ def what_is_in(message):
                 found["doc_url"] += ("pprof.profile.doc_url", "string_value") in look("profile", attributes(p))
                 for s in p.samples:
                     found["timestamp"] += len(s.timestamps_unix_nano)
-                    value = (sum(s.values) + 2 ** 63) % 2 ** 64 - 2 ** 63 if s.values else len(s.timestamps_unix_nano)
+                    value = max(-2 ** 63, min(sum(s.values), 2 ** 63 - 1)) if s.values else len(s.timestamps_unix_nano)
                     found["zero"] += value == 0
                     found["negative"] += value < 0
     return found

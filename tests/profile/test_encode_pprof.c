@@ -102,6 +102,26 @@ static void several_values_are_added(void **state)
 	assert_int_equal(value_of(sample_of(0, 0)), 311);
 }
 
+#define MOST "\xff\xff\xff\xff\xff\xff\xff\xff\x7f"
+#define LEAST "\x80\x80\x80\x80\x80\x80\x80\x80\x80\x01"
+#define MINUS_ONE "\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"
+
+static void a_sum_that_does_not_fit_is_the_nearest_that_does(void **state)
+{
+	(void)state;
+	static const struct { const char *values; size_t len; int64_t sum; } rows[] = {
+		{ MOST MOST, 18, INT64_MAX },
+		{ LEAST MINUS_ONE, 20, INT64_MIN },
+		{ MOST "\x02" MINUS_ONE MINUS_ONE, 30, INT64_MAX },
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		decoded_pair();
+		p.samples.at[0].values = packed(rows[i].values, rows[i].len);
+		again();
+		assert_int_equal(value_of(sample_of(0, 0)), rows[i].sum);
+	}
+}
+
 static void timestamps_without_values_count(void **state)
 {
 	(void)state;
@@ -202,6 +222,7 @@ int main(void)
 		cmocka_unit_test(flags_that_a_sender_left_off_stay_off),
 		cmocka_unit_test(unreferenced_entries_do_not_leave),
 		cmocka_unit_test(several_values_are_added),
+		cmocka_unit_test(a_sum_that_does_not_fit_is_the_nearest_that_does),
 		cmocka_unit_test(timestamps_without_values_count),
 		cmocka_unit_test(other_values_become_text),
 		cmocka_unit_test(both_forms_of_comments_come_back),

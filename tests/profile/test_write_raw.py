@@ -222,10 +222,10 @@ def test_a_corpus_pprof_arrives_whole(build, path):
 
 
 def value_of(sample):
-    """As pprof has it: the sum, as 64 bits hold it, or the number of timestamps."""
+    """As pprof has it: the sum, or the nearest that 64 bits hold, or the number of timestamps."""
     if not sample.values:
         return len(sample.timestamps_unix_nano)
-    return (sum(sample.values) + 2 ** 63) % 2 ** 64 - 2 ** 63
+    return max(-2 ** 63, min(sum(sample.values), 2 ** 63 - 1))
 
 
 @pytest.mark.parametrize("options", [(), ("-l", "a", "-l", "b"), ("-u",)], ids=["plain", "lifted", "utf8"])
