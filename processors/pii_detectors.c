@@ -21,16 +21,12 @@ const char *const pii_detector_names[PII_PATTERNS] = {
 	[PII_TOO_LONG] = "too_long",
 };
 
-/*
- * A user's directory: below the root, or below a mount, container root or export, and there also below one
- * directory of any name where the path begins. Deeper ones are as often a program's own ("src/app/home/page.tsx").
- */
+/* A user's directory: below the root, or below a mount, container root or export; "/app/home" is a program's own. */
 #define HOME_ROOTS                                                                                   \
 	"root|rootfs|host|hostfs|hostroot|merged|diff|upper|snapshot|[dD]ata|export|var|usr|mnt|nfs|net" \
-	"|private|srv|media|[a-zA-Z]|(?:Volumes|mnt|media|net|nfs|gpfs|lustre)\\/[^\\/]{1,64}"
-#define PATH_BEGINS "(?:^|file:\\/\\/|[\\s:=,;\"'(<|])"
-#define HOME_FRONT \
-	"(?:^|[^A-Za-z0-9_-]|\\/(?:" HOME_ROOTS ")|" PATH_BEGINS "\\/[^\\/\\s]{1,64})"
+	"|private|srv|media|opt|gpfs|lustre|(?:data|disk|vol|nas|fs)[0-9]{1,3}|[a-zA-Z]" \
+	"|(?:Volumes|mnt|media|net|nfs|gpfs|lustre)\\/[^\\/]{1,64}"
+#define HOME_FRONT "(?:^|[^A-Za-z0-9_-]|\\/(?:" HOME_ROOTS "))"
 #define NAME "[^\\/\\\\\\s:;,\"'<>|*?()\\[\\]{}]{1,256}"
 #define SEGMENT "[^\\/\\\\\\s*]{1,256}"
 /* The rest of a header, which is read once, and the next part. */
