@@ -402,8 +402,6 @@ static void file_destroy(void *instance)
 	bytes_fini(&self->scratch);
 }
 
-static const struct metric *const metrics[] = { &not_kept_metric, NULL };
-
 const struct component_factory file_exporter = {
 	.type = "file",
 	.help = "Writes profiles to disk: OTLP requests into one file, or pprof files into a "
@@ -421,7 +419,6 @@ const struct component_factory file_exporter = {
 	.kind = COMPONENT_EXPORTER,
 	.size = sizeof(struct file),
 	.config = &file_table,
-	.metrics = metrics,
 	.create = file_create,
 	.start = file_start,
 	.destroy = file_destroy,

@@ -262,8 +262,7 @@ static const struct metric stacks_cut = {
 	"otelcol_exporter_pyroscope_stacks_cut", METRIC_COUNTER, "{stacks}",
 	"Stacks that lost their root side."
 };
-static const struct metric *const metrics[] = { &labels_dropped, &profiles_merged, &profiles_moved, &stacks_cut,
-						&not_kept_metric, NULL };
+static const struct metric *const metrics[] = { &labels_dropped, &profiles_merged, &profiles_moved, &stacks_cut, NULL };
 
 #define NOT_KEPT \
 	(NOT_KEPT_BY_PPROF | 1u << NOT_KEPT_NEGATIVE | 1u << NOT_KEPT_ZERO | 1u << NOT_KEPT_ADDRESS | \

@@ -7,6 +7,7 @@
 #include "net/http_server.h"
 #include "pipeline/gate.h"
 #include "pipeline/inventory.h"
+#include "pipeline/not_kept.h"
 
 #include <stdio.h>
 
@@ -23,10 +24,14 @@ static const char *const introduction[] = {
 	NULL
 };
 
-static const char *const behaviour[] = {
+static const char *const errors[] = {
 	"Errors go to stderr as `Error: ...`, with file, line and column where a configuration",
 	"is to blame; the exit status is 1.",
 	"",
+	NULL
+};
+
+static const char *const behaviour[] = {
 	"## Configuration language",
 	"",
 	"The Collector's. Several `--config` locations are merged from left to right (maps",
@@ -62,7 +67,8 @@ static const char *const behaviour[] = {
 	"added. Profiles that no processor touched leave as they came.",
 	"",
 	"A bad Profile is rejected alone and told with `partial_success`; a body that cannot be",
-	"decoded is INVALID_ARGUMENT (400) with the field named; a message in the layout of",
+	"decoded is INVALID_ARGUMENT (400) with the field named, and so is one with a value",
+	"nested deeper than 16 or with more than 16 dictionaries; a message in the layout of",
 	"OTLP 1.9 or older is recognised and refused. What policy drops on purpose is counted,",
 	"not reported.",
 	"",
@@ -143,6 +149,7 @@ static void print_all_metrics(struct bytes *out)
 	print_metrics(http_server_metrics, out);
 	print_metrics(pipeline_metrics, out);
 	print_metrics(delivery_metrics, out);
+	print_metrics((const struct metric *const[]){ &not_kept_metric, NULL }, out);
 	print_metrics(ledger_metrics, out);
 	print_metrics(memory_metrics, out);
 	for (const struct component_factory *const *f = components; *f; f++)
@@ -160,6 +167,7 @@ bool command_manual(const struct options *options, struct error *err)
 	bytes_add_text(&out, "## Command line\n\n```\n");
 	command_usage(&out);
 	bytes_add_text(&out, "```\n\n");
+	print_lines(errors, &out);
 	print_lines(flame_graph, &out);
 	print_lines(behaviour, &out);
 	bytes_add_text(&out, "## Components\n\n");

@@ -93,8 +93,8 @@ static const struct config_row grpc_rows[] = {
 	CONFIG_SECTION(struct grpc_protocol, keepalive, keepalive_table, .key = "keepalive",
 		       .presence = PRESENCE_SOME, .help = "Connections that are silent or old."),
 	CONFIG_ROW(struct grpc_protocol, include_metadata, .key = "include_metadata", .def = "false",
-		   .help = "Makes the request's metadata (but -bin keys) known to the processors: `resource`'s "
-			   "from_context, `batch`'s metadata_keys."),
+		   .help = "Makes the request's metadata (but -bin keys, `host` and `:authority`) known to the processors: "
+			   "`resource`'s from_context, `batch`'s metadata_keys."),
 	CONFIG_ROW(struct grpc_protocol, auth, .key = "auth",
 		   .help = "Refused: this build has no extension that authenticates."),
 	CONFIG_ROW(struct grpc_protocol, middlewares, .key = "middlewares",
