@@ -22,6 +22,18 @@ static void varied_request(struct fixture *f, uint32_t seed, uint32_t samples)
 	}
 }
 
+/* Ends `other`. */
+static void assert_seals_alike(struct collect *c, struct collect *other)
+{
+	struct packet *a = collect_seal(c), *b = collect_seal(other);
+	assert_null(oracle_breach(bytes_view(&a->otlp)));
+	assert_int_equal(a->otlp.len, b->otlp.len);
+	assert_memory_equal(a->otlp.at, b->otlp.at, a->otlp.len);
+	packet_unref(&a);
+	packet_unref(&b);
+	collect_unref(&other);
+}
+
 /* A refused request leaves no trace: what is sealed then equals what would have been sealed without
  * it. */
 static void refused_requests_leave_no_trace(void **state)
@@ -42,12 +54,7 @@ static void refused_requests_leave_no_trace(void **state)
 		assert_int_equal(collect_bytes(f->c), collect_bytes(without));
 		assert_int_equal(collect_samples(f->c), collect_samples(without));
 	}
-	struct packet *a = collect_seal(f->c), *b = collect_seal(without);
-	assert_int_equal(a->otlp.len, b->otlp.len);
-	assert_memory_equal(a->otlp.at, b->otlp.at, a->otlp.len);
-	packet_unref(&a);
-	packet_unref(&b);
-	collect_unref(&without);
+	assert_seals_alike(f->c, without);
 }
 
 static void refused_requests_keep_no_memory(void **state)
@@ -82,13 +89,7 @@ static void requests_after_a_refused_one_are_collected_as_ever(void **state)
 		assert_int_equal(collect_bytes(f->c), collect_bytes(without));
 	}
 	assert_in_range(refused, 5, 35);
-	struct packet *a = collect_seal(f->c), *b = collect_seal(without);
-	assert_null(oracle_breach(bytes_view(&a->otlp)));
-	assert_int_equal(a->otlp.len, b->otlp.len);
-	assert_memory_equal(a->otlp.at, b->otlp.at, a->otlp.len);
-	packet_unref(&a);
-	packet_unref(&b);
-	collect_unref(&without);
+	assert_seals_alike(f->c, without);
 }
 
 static void max_samples_counts_what_leaves(void **state)
@@ -140,12 +141,7 @@ static void a_request_that_outgrows_what_is_allowed_leaves_no_trace(void **state
 		assert_int_equal(collecting_add(f), COLLECT_ADDED);
 		assert_int_equal(collect_add(without, &f->p, false, &f->added, NULL), COLLECT_ADDED);
 	}
-	struct packet *a = collect_seal(f->c), *b = collect_seal(without);
-	assert_int_equal(a->otlp.len, b->otlp.len);
-	assert_memory_equal(a->otlp.at, b->otlp.at, a->otlp.len);
-	packet_unref(&a);
-	packet_unref(&b);
-	collect_unref(&without);
+	assert_seals_alike(f->c, without);
 }
 
 /* References repeat a long text in few bytes of input: the work is bounded, even where all copies
