@@ -8,7 +8,7 @@ import grpc
 import pytest
 
 from harness import build as make
-from harness import peers
+from harness import otlp, peers
 from harness.gateway import Gateway
 
 CONFIG = """
@@ -65,6 +65,67 @@ def test_a_dead_destination_costs_the_other_nothing_and_catches_up_within_its_qu
             assert gateway.balanced("profiles", exporter), gateway.ledger("profiles", exporter)
         # Twenty times would be the destination's timeout showing through.
         assert median(with_one) < 20 * median(with_both)
+        b.stop()
+
+
+class Load:
+    """Three senders at once, until told to stop; how long each request took to the sink that is watched."""
+
+    def __init__(self, gateway, sink):
+        self.gateway, self.over, self.sent, self.delays = gateway, threading.Event(), {}, {}
+        sink.answer = self.arrived
+        self.threads = [threading.Thread(target=self.send, args=(i,)) for i in range(3)]
+
+    def arrived(self, data, context):
+        service = otlp.parse(data).resource_profiles[0].resource.attributes[0].value.string_value
+        self.delays.setdefault(service, time.monotonic() - self.sent[service])
+        return b""
+
+    def send(self, number):
+        with peers.Client(self.gateway.port["otlp"]) as client:
+            seed = number
+            while not self.over.wait(.02):
+                seed += 3
+                service = "service-%d" % seed
+                message = make.request(seed, samples=20, service=service)
+                self.sent[service] = time.monotonic()
+                client.send(message)
+
+    def __enter__(self):
+        for thread in self.threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.over.set()
+        for thread in self.threads:
+            thread.join()
+
+
+@pytest.mark.threads
+def test_a_destination_is_killed_under_load_again_and_again(build):
+    gateway = Gateway(build / "portcullis", CONFIG.replace("queue_size: 50", "queue_size: 1000"))
+    a, b = peers.Sink(gateway.port["a"]), peers.Sink(gateway.port["b"])
+    with a, gateway:
+        b.start()
+        with Load(gateway, a) as load:
+            gateway.until(lambda: len(load.delays) > 60)
+            well = len(load.delays)
+            for _ in range(4):
+                b.stop()
+                goal = len(load.delays) + 30
+                gateway.until(lambda: len(load.delays) > goal)
+                b.start()
+                gateway.until(lambda: gateway.total("otelcol_ledger_queued_samples", exporter="otlp_grpc/b") < 10 * 20)
+        gateway.until(lambda: not gateway.total("otelcol_ledger_queued_samples"))
+        assert sum(a.samples().values()) == 20 * len(load.sent), "all of it, once"
+        assert not a.samples() - b.samples(), "and at least once"
+        for exporter in ("otlp_grpc/a", "otlp_grpc/b"):
+            assert gateway.balanced("profiles", exporter), gateway.ledger("profiles", exporter)
+            assert gateway.total("otelcol_ledger_dropped_samples", exporter=exporter) == 0
+        delays = list(load.delays.values())
+        # Twenty times would be the destination's timeout showing through.
+        assert median(delays[well:]) < 20 * median(delays[:well])
         b.stop()
 
 
