@@ -24,14 +24,14 @@ DICTIONARY, OTLP, PPROF = "profile/decode_dictionary.c", "profile/decode_otlp.c"
 MUTATIONS = [
     # name, file, text, replacement
     ("entry 0 is read", DICTIONARY, "if (d->entry && !decode(", "if (!decode("),
-    ("orphans are copied: strings", "profile/collect.c", "	dictionary_begin(&c->dictionary, p);\n",
-     "	dictionary_begin(&c->dictionary, p);\n"
+    ("orphans are copied: strings", "profile/collect.c", "	dictionary_begin(&c->dictionary, p, c->growth);\n",
+     "	dictionary_begin(&c->dictionary, p, c->growth);\n"
      "	for (uint32_t i = 1; i < p->strings.count; i++)\n		dictionary_string(&c->dictionary, i);\n"),
-    ("orphans are copied: stacks", "profile/collect.c", "	dictionary_begin(&c->dictionary, p);\n",
-     "	dictionary_begin(&c->dictionary, p);\n"
+    ("orphans are copied: stacks", "profile/collect.c", "	dictionary_begin(&c->dictionary, p, c->growth);\n",
+     "	dictionary_begin(&c->dictionary, p, c->growth);\n"
      "	for (uint32_t i = 1; i < p->stacks.count; i++)\n		dictionary_stack(&c->dictionary, i);\n"),
-    ("orphans are copied: links", "profile/collect.c", "	dictionary_begin(&c->dictionary, p);\n",
-     "	dictionary_begin(&c->dictionary, p);\n"
+    ("orphans are copied: links", "profile/collect.c", "	dictionary_begin(&c->dictionary, p, c->growth);\n",
+     "	dictionary_begin(&c->dictionary, p, c->growth);\n"
      "	for (uint32_t i = 1; i < p->links.count; i++)\n		dictionary_link(&c->dictionary, i);\n"),
     ("an unknown field is kept", OTLP, "			decoder_other(&w, tag, &profile);\n",
      "			if (tag == WIRE_TAG(1000, WIRE_LEN))\n				f->profile_id = decoder_span(d, wire_len(&w));\n"
@@ -65,9 +65,7 @@ MUTATIONS = [
      "	return order ? order : (x->len > y->len) - (x->len < y->len);", "	return order;"),
     ("links pass", ALLOWLIST, "	filter_links(&pass);\n", ""),
     ("entities pass", ALLOWLIST, "	filter_entities(&pass);\n", ""),
-    ("an entity's other keys are not looked at", ALLOWLIST, "entity_keys_pass(pass, resource, entity.description_keys,\n",
-     "entity_keys_pass(pass, resource, entity.id_keys,\n"),
-    ("an entity may name lost keys", ALLOWLIST, "bool found = false;", "bool found = true;"),
+    ("an entity may name lost keys", "profile/canonical.c", "*found = index < known;", "*found = true;"),
     ("structure: hex is anything", "processors/structural.c", "return is_hex(text);", "return true;"),
     ("structure: a Go build id is anything", "processors/structural.c", "return is_go_build_id(text);", "return true;"),
     ("structure: a frame type is anything", "processors/structural.c", "return is_frame_type(text);", "return true;"),
