@@ -99,9 +99,10 @@ static const struct config_table compression_table = { sizeof(struct compression
 
 static const struct config_row file_rows[] = {
 	CONFIG_ROW(struct file_config, path, .key = "path",
-		   .help = "The file, for `json` and `proto`. No other exporter may have it."),
+		   .help = "The file, for `json` and `proto`. No other `file` exporter may have it. A pipe "
+			   "must have its reader at start."),
 	CONFIG_ROW(struct file_config, directory, .key = "directory",
-		   .help = "Where the files go, for `pprof`. No other exporter may have it. Not a "
+		   .help = "Where the files go, for `pprof`. No other `file` exporter may have it. Not a "
 			   "key of the Collector's."),
 	CONFIG_ROW(struct file_config, format, .key = "format", .def = "json", .choices = formats,
 		   .help = "`json`: one request per line (OTLP/JSON). `proto`: OTLP requests, each "
@@ -202,12 +203,11 @@ static bool is_spool(const struct file *self)
 	return self->config->format.index == FORMAT_PPROF;
 }
 
-/* Two would cut and rotate each other's records; a device has room for many. */
+/* Two would cut and rotate each other's records. */
 static const char *owned_path(const void *config)
 {
 	const struct file_config *c = config;
-	const char *path = c->format.index == FORMAT_PPROF ? c->directory : c->path;
-	return strncmp(path, "/dev/", strlen("/dev/")) == 0 ? NULL : path;
+	return c->format.index == FORMAT_PPROF ? c->directory : c->path;
 }
 
 static bool file_create(void *instance, const void *config, const struct host *host,

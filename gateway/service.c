@@ -85,13 +85,24 @@ static void give_up(void *argument)
 	_exit(s->failure ? 1 : 0);
 }
 
+/* When the process ends at the latest; only ever earlier. Should even the log or the loop hang, the kernel sees to it. */
+static void end_in(struct service *s, uint64_t ns)
+{
+	uint64_t end = clock_now() + ns;
+	if (s->end && s->end <= end)
+		return;
+	s->end = end;
+	loop_timer_start(s->last, ns);
+	alarm((unsigned)(ns / 1000000000) + 2);
+}
+
 static void hurry_stop(struct service *s)
 {
 	if (s->hurried)
 		return;
 	s->hurried = true;
+	end_in(s, LAST_GRACE_NS);
 	graph_hurry(s->graph);
-	loop_timer_start(s->last, LAST_GRACE_NS);
 }
 
 static void begin_stop(struct service *s)
@@ -102,10 +113,9 @@ static void begin_stop(struct service *s)
 	}
 	s->stopping = true;
 	s->ready = false;
+	end_in(s, s->shutdown_ns + LAST_GRACE_NS);
 	log_info(&s->log, "Starting shutdown...");
 	graph_stop(s->graph, s->shutdown_ns, stopped, s);
-	s->last = loop_timer_new(s->loop, give_up, s);
-	loop_timer_start(s->last, s->shutdown_ns + LAST_GRACE_NS);
 }
 
 static void caught(void *argument, int number)
@@ -113,6 +123,8 @@ static void caught(void *argument, int number)
 	struct service *s = argument;
 	struct error err;
 	const char *name = number == SIGHUP ? "hangup" : number == SIGINT ? "interrupt" : "terminated";
+	if (number != SIGHUP)
+		end_in(s, (s->stopping ? 0 : s->shutdown_ns) + LAST_GRACE_NS); /* before the log, which may hang */
 	log_info(&s->log, "Received signal from OS", log_text("signal", name));
 	if (number != SIGHUP) {
 		begin_stop(s);
@@ -158,6 +170,7 @@ static bool start(struct service *s, struct error *err)
 
 bool service_run(struct service *s, struct error *err)
 {
+	s->last = loop_timer_new(s->loop, give_up, s);
 	bool ok = start(s, err);
 	if (ok) {
 		graph_ready(s->graph);
@@ -176,6 +189,7 @@ void service_close(struct service *s)
 {
 	loop_timer_unref(&s->last);
 	graph_unref(&s->graph);
+	alarm(0);
 	telemetry_unref(&s->telemetry);
 	loop_unref(&s->loop);
 	metrics_unref(&s->metrics);

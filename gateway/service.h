@@ -24,6 +24,7 @@ struct service {
 	bool stopping, hurried;
 	const char *failure; /* why the start failed */
 	struct loop_timer *last; /* the shutdown has had its time, and more */
+	uint64_t end;            /* clock_now of that; 0: nothing stops */
 };
 
 bool service_open(struct service *service, const struct options *options, struct error *err);

@@ -13,7 +13,7 @@
 #define HARD_BYTES ((size_t)1 << 30)
 #define IDLE_KEEP ((size_t)2 << 20) /* capacity that a closed batch keeps */
 #define TENANT_MAX 4096
-enum { CLOSE_AT_ONCE = 64, GROWTH_STEP = 8 };
+enum { CLOSE_AT_ONCE = 64, GROWTH_STEP = 2 };
 
 struct batch { /* open, of one tenant */
 	struct batch *next; /* newest first */
@@ -249,7 +249,7 @@ static enum collect_result add_charged(struct batcher *b, struct batch *batch, c
 				       struct collect_added *added, struct error *err)
 {
 	enum collect_result result;
-	int64_t taken = 0;
+	int64_t taken = 0, held = (int64_t)(p->table_bytes_max + 2 * p->input.len); /* by the request itself, about */
 	for (size_t growth = BATCHER_GROWTH(p->input.len);; growth *= GROWTH_STEP) {
 		collect_allow(batch->collect, growth < HARD_BYTES ? growth : SIZE_MAX);
 		result = collect_add(batch->collect, p, b->options.hold_acks, added, err);
@@ -257,13 +257,13 @@ static enum collect_result add_charged(struct batcher *b, struct batch *batch, c
 			break;
 		int64_t needed = (int64_t)(growth * GROWTH_STEP * BATCHER_FOOTPRINT);
 		if (!memory_take(b->options.memory, needed - taken, b->options.memory->soft)) {
-			memory_refuse(b->options.memory, needed, err);
+			memory_refuse(b->options.memory, needed + held, err);
 			result = COLLECT_FAILED;
 			break;
 		}
 		taken = needed;
 	}
-	if (collect_empty(batch->collect))
+	if (taken && collect_empty(batch->collect))
 		collect_shrink(batch->collect, IDLE_KEEP < b->keep_max ? IDLE_KEEP : b->keep_max);
 	charge(b, batch);
 	memory_give(b->options.memory, taken);

@@ -36,6 +36,7 @@ struct sending { /* one consumer; belongs to whoever took it from the idle ones,
 	bool again;   /* the part is to be split, by what its refusal taught */
 	bool waiting; /* for its retry; loop thread */
 	enum ack_outcome outcome; /* of the item: the worst of its parts */
+	bool took;    /* the destination has some part of it */
 };
 
 struct delivery {
@@ -210,14 +211,17 @@ static void tell_dropped(struct delivery *d, enum part_dropped r, enum ledger_re
 			 log_text("reason", ledger_reasons[reason]), log_number("dropped_items", (int64_t)samples));
 }
 
-void delivery_drop(struct delivery *d, uint64_t samples, const struct ledger *pipeline)
+void delivery_drop(struct delivery *d, uint64_t samples, const struct ledger *pipeline, enum ledger_reason reason)
 {
 	pthread_mutex_lock(&d->lock);
 	struct ledger_destination *ledger = book_of(d, pipeline);
 	pthread_mutex_unlock(&d->lock);
 	series_add(d->count.enqueue_failed, (int64_t)samples);
-	series_add(ledger->dropped[LEDGER_TOO_LARGE], (int64_t)samples);
-	tell_dropped(d, PART_TOO_LARGE, LEDGER_TOO_LARGE, samples);
+	series_add(ledger->dropped[reason], (int64_t)samples);
+	if (reason == LEDGER_TOO_LARGE)
+		tell_dropped(d, PART_TOO_LARGE, reason, samples);
+	else
+		log_warn(d->options.log, "No memory for a batch. Dropping data.", log_number("dropped_items", samples));
 }
 
 bool delivery_has_room(const struct delivery *d)
@@ -340,7 +344,7 @@ static void begin_part(struct sending *s, uint32_t part)
 
 static void begin_item(struct sending *s)
 {
-	s->planned = s->again = false;
+	s->planned = s->again = s->took = false;
 	s->outcome = ACK_TAKEN;
 	begin_part(s, 0);
 }
@@ -370,6 +374,14 @@ static enum ack_outcome outcome_of(enum ledger_reason reason)
 	return passes ? ACK_FAILED : ACK_REFUSED;
 }
 
+/* What of the item was taken would be sent twice; and one sender's refusal is not another's. */
+static enum ack_outcome told(const struct sending *s)
+{
+	if (s->outcome != ACK_REFUSED)
+		return s->outcome;
+	return s->took ? ACK_TAKEN : s->item->packet->contribution_count == 1 ? ACK_REFUSED : ACK_FAILED;
+}
+
 static void give_up(struct sending *s, uint64_t samples, enum ledger_reason reason)
 {
 	if (outcome_of(reason) > s->outcome)
@@ -384,7 +396,7 @@ static void finish_item(struct sending *s)
 	if (s->item->left)
 		give_up(s, s->item->left, LEDGER_PLAN);
 	parts_clear(&s->parts);
-	free_item(d, s->item, s->outcome);
+	free_item(d, s->item, told(s));
 
 	pthread_mutex_lock(&d->lock);
 	struct item *item = s->item = take_item(d);
@@ -429,6 +441,7 @@ static void count_sent(struct sending *s)
 {
 	struct delivery *d = s->delivery;
 	uint64_t samples = s->parts.at[s->part].samples;
+	s->took = true;
 	s->item->left -= samples;
 	series_add(d->count.sent, (int64_t)samples);
 	series_add(s->item->ledger->queued, -(int64_t)samples);

@@ -249,7 +249,11 @@ static char *owned_path(const struct inventory *inventory, const struct declared
 	for (size_t i = 0; i < pipelines->count && d->factory->owned_path; i++)
 		used = used || is_named(&p[i].exporters, d->id);
 	const char *path = used ? d->factory->owned_path(d->config) : NULL;
-	return path ? path_normal(path) : NULL;
+	char *normal = path ? path_normal(path) : NULL;
+	bool is_device = normal && !strncmp(normal, "/dev/", 5) && strncmp(normal, "/dev/shm/", 9) != 0;
+	if (is_device) /* which has room for many */
+		memory_free(normal);
+	return is_device ? NULL : normal;
 }
 
 /* Two that write to one place destroy what the other wrote. */

@@ -46,14 +46,17 @@ static bool process(struct pipeline *path, struct profiles *profiles, void **scr
 }
 
 /* One that holds for itself alone what another route could hold: a batch that is open may fit what a new one does not. */
-static void drop_at(const struct route *route, const struct request *request, const struct collect_added *added)
+static void drop_at(const struct route *route, const struct request *request, const struct collect_added *added,
+		    const struct error *why)
 {
+	bool passes = why->kind == ERROR_BUSY;
 	if (route->waits && request && request->ack) {
 		ack_hold(request->ack);
-		ack_release(request->ack, ACK_FAILED);
+		ack_release(request->ack, passes ? ACK_FAILED : ACK_REFUSED);
 	}
 	for (uint32_t i = 0; i < route->delivery_count; i++)
-		delivery_drop(route->deliveries[i], added->samples_in - added->samples_merged, &route->path->ledger);
+		delivery_drop(route->deliveries[i], added->samples_in - added->samples_merged, &route->path->ledger,
+			      passes ? LEDGER_QUEUE_FULL : LEDGER_TOO_LARGE);
 }
 
 /* Taken when any route took it; what the first one cannot hold is refused. */
@@ -63,10 +66,11 @@ static enum batcher_result add_to_routes(const struct pipeline *path, const stru
 	enum batcher_result result = batcher_add(path->routes[0].batcher, profiles, added, err);
 	for (uint32_t i = 1; i < path->route_count && result != BATCHER_FAILED; i++) {
 		struct collect_added same = { 0 };
-		struct error ignored;
-		enum batcher_result also = batcher_add(path->routes[i].batcher, profiles, &same, &ignored);
+		struct error why;
+		error_clear(&why);
+		enum batcher_result also = batcher_add(path->routes[i].batcher, profiles, &same, &why);
 		if (also == BATCHER_FAILED)
-			drop_at(&path->routes[i], profiles->request, added);
+			drop_at(&path->routes[i], profiles->request, added, &why);
 		result = also == BATCHER_TAKEN ? also : result;
 	}
 	return result;

@@ -286,7 +286,7 @@ static void what_outgrows_its_charge_is_charged_first(void **state)
 {
 	struct fixture *f = *state;
 	begin(f);
-	f->memory.limit = f->memory.soft = 3 << 20;
+	f->memory.limit = f->memory.soft = 1 << 20;
 	assert_int_equal(add_as(f, 100000, NULL), BATCHER_FAILED);
 	assert_true(f->memory.charged < 9 << 18); /* the capacity that an empty batch may keep */
 	add(f, 100, NULL);

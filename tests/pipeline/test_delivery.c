@@ -438,7 +438,7 @@ static void note_ack(struct ack *ack, enum ack_outcome outcome)
 	acked = outcome;
 }
 
-static void check_ack(struct fixture *f, enum send_outcome outcome, enum ack_outcome expected)
+static void check_ack(struct fixture *f, enum send_outcome outcome, uint32_t senders, enum ack_outcome expected)
 {
 	struct ack ack;
 	acks_done = 0;
@@ -447,7 +447,7 @@ static void check_ack(struct fixture *f, enum send_outcome outcome, enum ack_out
 	begin(f);
 	f->script[0] = (struct send_result){ .outcome = outcome, .retry_after_ms = -1, .reason = "invalid" };
 	ack_init(&ack, note_ack);
-	struct packet *packet = packet_new(10, 1);
+	struct packet *packet = packet_new(10, senders);
 	packet->samples = 1;
 	packet->contributions[0].ack = &ack;
 	assert_true(delivery_enqueue(f->delivery, packet, &f->pipeline, false));
@@ -461,12 +461,17 @@ static void check_ack(struct fixture *f, enum send_outcome outcome, enum ack_out
 
 static void the_sender_hears_of_a_refusal_for_good(void **state)
 {
-	check_ack(*state, SEND_PERMANENT, ACK_REFUSED);
+	check_ack(*state, SEND_PERMANENT, 1, ACK_REFUSED);
 }
 
 static void the_sender_hears_of_a_failure_that_may_pass(void **state)
 {
-	check_ack(*state, SEND_RETRY, ACK_FAILED);
+	check_ack(*state, SEND_RETRY, 1, ACK_FAILED);
+}
+
+static void one_senders_refusal_is_not_anothers(void **state)
+{
+	check_ack(*state, SEND_PERMANENT, 2, ACK_FAILED);
 }
 
 static bool always_prompt(void *self, const struct packet *packet)
@@ -559,6 +564,7 @@ int main(void)
 		TEST(a_small_packet_is_encoded_by_whoever_brings_it),
 		TEST(the_sender_hears_of_a_refusal_for_good),
 		TEST(the_sender_hears_of_a_failure_that_may_pass),
+		TEST(one_senders_refusal_is_not_anothers),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

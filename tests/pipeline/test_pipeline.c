@@ -11,6 +11,7 @@
 /* Routes and destinations that answer as they are told: this file stands in for batcher.c and delivery.c. */
 struct batcher {
 	enum batcher_result result;
+	enum error_kind why;
 	uint32_t asked;
 };
 
@@ -19,6 +20,7 @@ struct delivery {
 	bool tight;             /* it has room, and the packet does not fit */
 	uint32_t taken, missed; /* packets */
 	uint64_t dropped;       /* samples */
+	enum ledger_reason reason;
 };
 
 enum batcher_result batcher_add(struct batcher *b, const struct profiles *p, struct collect_added *added, struct error *err)
@@ -27,7 +29,7 @@ enum batcher_result batcher_add(struct batcher *b, const struct profiles *p, str
 	b->asked++;
 	*added = (struct collect_added){ .samples_in = 10, .samples_merged = 3 };
 	if (b->result == BATCHER_FAILED)
-		error_set(err, ERROR_TOO_LARGE, "scripted");
+		error_set(err, b->why ? b->why : ERROR_TOO_LARGE, "scripted");
 	return b->result;
 }
 
@@ -41,10 +43,11 @@ bool delivery_enqueue(struct delivery *d, struct packet *packet, const struct le
 	return taken;
 }
 
-void delivery_drop(struct delivery *d, uint64_t samples, const struct ledger *pipeline)
+void delivery_drop(struct delivery *d, uint64_t samples, const struct ledger *pipeline, enum ledger_reason reason)
 {
 	(void)pipeline;
 	d->dropped += samples;
+	d->reason = reason;
 }
 
 bool delivery_has_room(const struct delivery *d)
@@ -147,7 +150,7 @@ static int answered;
 static void answer(struct ack *ack, enum ack_outcome outcome)
 {
 	(void)ack;
-	answered = outcome ? -1 : 1;
+	answered = (int)outcome;
 }
 
 static void who_waits_for_that_route_is_told(void **state)
@@ -157,14 +160,17 @@ static void who_waits_for_that_route_is_told(void **state)
 	struct request request = { .ack = &ack };
 	struct profiles p = { .request = &request };
 	struct error err;
-	for (int waits = 0; waits < 2; waits++) {
+	for (int i = 0; i < 4; i++) {
+		bool waits = i % 2, passes = i / 2;
 		f->routes[1].waits = waits;
+		f->batchers[1].why = passes ? ERROR_BUSY : ERROR_TOO_LARGE;
 		f->batchers[0].result = BATCHER_TAKEN;
 		f->batchers[1].result = BATCHER_FAILED;
 		ack_init(&ack, answer);
 		assert_true(pipeline_run(&f->path, &p, NULL, &err));
 		ack_release(&ack, ACK_TAKEN);
-		assert_int_equal(answered, waits ? -1 : 1);
+		assert_int_equal(answered, !waits ? ACK_TAKEN : passes ? ACK_FAILED : ACK_REFUSED);
+		assert_int_equal(f->destinations[2].reason, passes ? LEDGER_QUEUE_FULL : LEDGER_TOO_LARGE);
 	}
 }
 

@@ -61,6 +61,7 @@ static const struct { const char *in, *out; } hits[] = {
 	{ "/mnt/c/Users/alice/x", "/mnt/c/Users/*/x" },
 	{ "/home/alice:/home/bob", "/home/*:/home/*" },
 	{ "/home//alice/x.c", "/home//*/x.c" },
+	{ "/home//////alice/x.c", "/home//////*/x.c" },
 	{ "/data1/home/alice/x.c", "/data1/home/*/x.c" },
 	{ "cwd=/opt/home/alice", "cwd=/opt/home/*" },
 	{ "file:///gpfs/home/alice/x", "file:///gpfs/home/*/x" },
