@@ -36,7 +36,6 @@ struct sending { /* one consumer; belongs to whoever took it from the idle ones,
 	bool again;   /* the part is to be split, by what its refusal taught */
 	bool waiting; /* for its retry; loop thread */
 	enum ack_outcome outcome; /* of the item: the worst of its parts */
-	bool took;    /* the destination has some part of it */
 };
 
 struct delivery {
@@ -344,7 +343,7 @@ static void begin_part(struct sending *s, uint32_t part)
 
 static void begin_item(struct sending *s)
 {
-	s->planned = s->again = s->took = false;
+	s->planned = s->again = false;
 	s->outcome = ACK_TAKEN;
 	begin_part(s, 0);
 }
@@ -374,12 +373,11 @@ static enum ack_outcome outcome_of(enum ledger_reason reason)
 	return passes ? ACK_FAILED : ACK_REFUSED;
 }
 
-/* What of the item was taken would be sent twice; and one sender's refusal is not another's. */
+/* Whose part of the packet was refused is not known: of several senders none is told that to come back is in vain. */
 static enum ack_outcome told(const struct sending *s)
 {
-	if (s->outcome != ACK_REFUSED)
-		return s->outcome;
-	return s->took ? ACK_TAKEN : s->item->packet->contribution_count == 1 ? ACK_REFUSED : ACK_FAILED;
+	bool several = s->item->packet->contribution_count > 1;
+	return s->outcome == ACK_REFUSED && several ? ACK_FAILED : s->outcome;
 }
 
 static void give_up(struct sending *s, uint64_t samples, enum ledger_reason reason)
@@ -441,7 +439,6 @@ static void count_sent(struct sending *s)
 {
 	struct delivery *d = s->delivery;
 	uint64_t samples = s->parts.at[s->part].samples;
-	s->took = true;
 	s->item->left -= samples;
 	series_add(d->count.sent, (int64_t)samples);
 	series_add(s->item->ledger->queued, -(int64_t)samples);

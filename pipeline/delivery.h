@@ -102,7 +102,7 @@ struct delivery *delivery_new(const struct delivery_options *options);
 /* [any thread] Takes its own reference. Full: dropped for this destination alone, counted; false then. `anyway`: it is
  * taken also when the queue is full, for nobody else would keep it. */
 bool delivery_enqueue(struct delivery *delivery, struct packet *packet, const struct ledger *pipeline, bool anyway);
-/* [any thread] Counts the samples of a request that was too large even for a batch. */
+/* [any thread] Counts the samples of a request that no batch could hold: too large, or (queue_full) no memory for now. */
 void delivery_drop(struct delivery *delivery, uint64_t samples, const struct ledger *pipeline, enum ledger_reason reason);
 /* [any thread] Is there room for one more packet; and must the gate refuse when there is none? */
 bool delivery_has_room(const struct delivery *delivery);

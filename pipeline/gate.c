@@ -207,14 +207,12 @@ static void count_outcome(struct gate *gate, const struct inbound *in)
 	gate_count_reason(c, in->refusal ? in->refusal : err->reason ? err->reason : reason_of(err->kind));
 }
 
-/* Why no destination that the sender waits for has it. */
+/* A destination that the sender waits for does not have all of it. */
 static void tell_delivery(struct inbound *in, enum ack_outcome outcome)
 {
-	if (outcome == ACK_FAILED)
-		busy(in, &in->error, "delivery", "a destination did not take the data");
-	else
+	busy(in, &in->error, "delivery", "a destination did not take the data");
+	if (outcome == ACK_REFUSED)
 		error_set(&in->error, ERROR_INTERNAL, "a destination refused the data for good");
-	in->refusal = "delivery";
 	in->outcome.error = &in->error;
 }
 

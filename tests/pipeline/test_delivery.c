@@ -454,7 +454,7 @@ static void check_ack(struct fixture *f, enum send_outcome outcome, uint32_t sen
 	packet_release_acks(packet, ACK_TAKEN); /* the fan-out is done */
 	packet_unref(&packet);
 	assert_int_equal(acks_done, 0);
-	run_until_sends(f, 1);
+	run_until_sends(f, f->factory.plan ? 3 : 1);
 	assert_int_equal(acks_done, 1);
 	assert_int_equal(acked, expected);
 }
@@ -472,6 +472,21 @@ static void the_sender_hears_of_a_failure_that_may_pass(void **state)
 static void one_senders_refusal_is_not_anothers(void **state)
 {
 	check_ack(*state, SEND_PERMANENT, 2, ACK_FAILED);
+}
+
+/* The others were taken; who sent the one that was not must not believe that all is well. */
+static void a_part_that_was_refused_is_never_told_as_taken(void **state)
+{
+	struct fixture *f = *state;
+	f->factory.plan = plan_three;
+	check_ack(f, SEND_PERMANENT, 1, ACK_REFUSED);
+}
+
+static void nor_to_several_senders(void **state)
+{
+	struct fixture *f = *state;
+	f->factory.plan = plan_three;
+	check_ack(f, SEND_PERMANENT, 2, ACK_FAILED);
 }
 
 static bool always_prompt(void *self, const struct packet *packet)
@@ -565,6 +580,8 @@ int main(void)
 		TEST(the_sender_hears_of_a_refusal_for_good),
 		TEST(the_sender_hears_of_a_failure_that_may_pass),
 		TEST(one_senders_refusal_is_not_anothers),
+		TEST(a_part_that_was_refused_is_never_told_as_taken),
+		TEST(nor_to_several_senders),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
