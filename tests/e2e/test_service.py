@@ -65,7 +65,9 @@ def test_what_is_wrong_is_named_with_its_place(build, text, expected):
     ("path: out/a.jsonl", "path: ./out//x/../a.jsonl", "out/a.jsonl"),
     ("format: pprof, directory: /out/", "format: pprof, directory: /out", "/out"),
     ("path: a.jsonl", "path: b.jsonl", None),
-    ("path: /dev/stdout", "path: /dev/stdout", None),
+    ("path: /dev/stdout", "path: //dev/./stdout", None),
+    ("path: /dev/shm/a", "path: /dev/shm/a", "/dev/shm/a"),
+    ("path: /dev/../a", "path: /a", "/a"),
 ])
 def test_two_exporters_cannot_write_to_one_place(build, first, second, shared):
     text = MINIMAL.replace("{port:pprof}", "1").replace("{port:health}", "2").replace(
