@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "config/table.h"
+#include "net/budget.h"
 #include "net/loop.h"
 #include "profile/packet.h"
 #include "profile/parts.h"
@@ -193,9 +194,13 @@ struct inbound_ops {
 struct inbound {
 	const struct inbound_ops *ops;
 	struct request request;
+	size_t overhead;          /* set before gate_admit: what the receiver holds for the request beside its body and
+				   * small structures, such as copies of the headers */
 	struct ack ack;           /* initialised by gate_submit */
 	struct gate *gate;        /* set by gate_submit */
-	struct inbound *next;     /* the gate's queue */
+	struct peer *peer;        /* whose share it is charged to; from gate_admit to the reply or gate_forget */
+	bool favoured;            /* being processed, without regard to the peer's share */
+	struct inbound *next;     /* the workers' queue */
 	_Atomic int64_t charged;  /* bytes taken from the budget for this request: gate_admit, gate_charge */
 	struct outcome outcome;   /* the pipeline's, kept until the ack is done */
 	struct error error;
@@ -204,22 +209,48 @@ struct inbound {
 	char rejection[160];
 };
 
+/* What a request costs before any of its body has arrived: its structures, in the receiver and here. */
+#define GATE_REQUEST_BYTES 4096
+
 /*
- * From the headers, before the body is read: is there room for about `bytes`, does any destination have room, is the
- * program not stopping? Charges the bytes to `in` and returns true, or fails with ERROR_BUSY and a retry hint, counted.
- * [any thread]
+ * From the headers, before the body is read: does any destination have room, may the peer have one more request waiting, is
+ * the program not stopping? Charges GATE_REQUEST_BYTES and in->overhead, nothing for the body. `announced` is the length
+ * of the body that the headers name, 0: they name none; ERROR_TOO_LARGE when it could not fit even if nothing else were
+ * charged. All other refusals are ERROR_BUSY with a retry hint. Refused: counted, nothing is held, and gate_forget is not
+ * called. [any thread]
  */
-bool gate_admit(struct gate *gate, struct inbound *in, size_t bytes, struct error *err);
-/* The real size is known, or more is needed: corrects the charge to `bytes`; ERROR_BUSY when over the limit, counted
- * when the request ends. [any thread] */
+bool gate_admit(struct gate *gate, struct inbound *in, size_t announced, struct error *err);
+/*
+ * The receiver's buffers for this request are about to have `bytes` bytes in all (more or fewer than before): called
+ * before they grow, as the body arrives (gate_grow) and by load. ERROR_BUSY with a retry hint when memory
+ * is short or the peer has its share: nothing changed, the receiver may stop reading and ask again later, or refuse.
+ * ERROR_TOO_LARGE: asking again would be in vain. The refusal is counted when the request ends with gate_forget(NULL) or by
+ * its reply. [any thread, one at a time for a request]
+ */
 bool gate_charge(struct gate *gate, struct inbound *in, size_t bytes, struct error *err);
+/*
+ * The same for the buffer of a body that is arriving, while it is all that the receiver holds for the request: *room bytes
+ * are charged, `need` must fit now, and the buffer will never have more than `limit` bytes (the announced length where there
+ * is one), which is at least `need`. The charge is doubled, at least 16 KiB; when that is too much, the next multiple of
+ * 16 KiB will do. *room is the new charge.
+ */
+bool gate_grow(struct gate *gate, struct inbound *in, size_t need, size_t limit, size_t *room, struct error *err);
 /* The request will not be submitted: gives the charge back and counts the reason, one of the words of gate_metrics.c;
- * NULL: gate_admit or gate_charge refused it. [any thread] */
+ * NULL: gate_charge refused it. Also without gate_admit before it. [any thread] */
 void gate_forget(struct gate *gate, struct inbound *in, const char *transport, const char *reason);
 /* The hard limit in bytes, by which receivers bound what their libraries hold of messages that are still arriving.
  * [any thread] */
 uint64_t gate_memory_limit(const struct gate *gate);
 /* Takes the request; a worker runs it to completion. Always ends in ops->reply. [any thread, does not block] */
 void gate_submit(struct gate *gate, struct inbound *in);
+
+/* Memory that is no request's: what a connection costs. False, and nothing charged, when the budget is short, which it is
+ * before requests are refused. [any thread] */
+bool gate_hold(struct gate *gate, int64_t bytes);
+void gate_release(struct gate *gate, int64_t bytes);
+/* Is less than an eighth of the budget left? Then transports close idle connections, oldest first. [any thread, cheap] */
+bool gate_is_short(const struct gate *gate);
+/* These three for a server in net/. */
+struct net_budget gate_net_budget(struct gate *gate);
 
 #endif

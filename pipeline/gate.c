@@ -4,11 +4,12 @@
 #include "base/hash.h"
 #include "base/memory.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { TRANSPORTS = 2 };
+enum { TRANSPORTS = 2, FIRST_STEP = 16384 };
 
 struct gate {
 	struct gate_options options;
@@ -95,13 +96,12 @@ static bool busy(struct inbound *in, struct error *err, const char *reason, cons
 	return false;
 }
 
-/* For want of `bytes` in all. */
-static bool out_of_memory(const struct gate *gate, struct inbound *in, int64_t bytes, struct error *err)
+/* The queue of the workers has no place for this one. */
+static bool too_many(const struct gate *gate, struct inbound *in, struct error *err)
 {
-	memory_refuse(gate->options.memory, bytes, err);
-	in->refusal = err->reason ? err->reason : "too_large";
-	err->retry_after_ms = retry_hint();
-	return false;
+	if (workers_full(*gate->options.workers))
+		return busy(in, err, "workers_busy", "too many requests are waiting");
+	return busy(in, err, "peer_queue", "too many requests of this sender are waiting");
 }
 
 static bool is_blocked(const struct gate *gate)
@@ -120,16 +120,40 @@ static bool has_room(const struct gate *gate)
 	return gate->options.pipeline_count == 0;
 }
 
+/* What is charged for the request with `bytes` bytes of the receiver's buffers. */
+static int64_t whole(const struct inbound *in, size_t bytes)
+{
+	return (int64_t)(GATE_REQUEST_BYTES + in->overhead + bytes);
+}
+
+/* The rule of pipeline/gate.h: the peer's limit is the soft limit less what the peer would then hold. */
 static bool charge_to(struct gate *gate, struct inbound *in, int64_t bytes)
 {
-	int64_t before = in->charged;
-	if (!memory_take(gate->options.memory, bytes - before, gate->options.memory->soft))
+	struct memory *memory = gate->options.memory;
+	int64_t more = bytes - in->charged, limit = memory->soft;
+	if (!in->favoured)
+		limit -= in->peer->bytes + more;
+	if (!memory_take(memory, more, limit))
 		return false;
 	in->charged = bytes;
+	in->peer->bytes += more;
 	return true;
 }
 
-static bool admit(struct gate *gate, struct inbound *in, size_t bytes, struct error *err)
+/* For want of `bytes` in all. Until it is processed a request can have half of the budget, the share of a peer alone. */
+static bool out_of_memory(const struct gate *gate, struct inbound *in, int64_t bytes, struct error *err)
+{
+	const struct memory *memory = gate->options.memory;
+	int64_t needed = in->gate ? bytes : 2 * bytes;
+	if (!in->favoured && memory_could_take(memory, needed) && memory_room(memory) >= bytes - in->charged)
+		return busy(in, err, "peer_memory", "data refused: the sender holds its share of the memory");
+	memory_refuse(memory, needed, err);
+	in->refusal = err->reason ? err->reason : "too_large";
+	err->retry_after_ms = retry_hint();
+	return false;
+}
+
+static bool admit(struct gate *gate, struct inbound *in, size_t announced, struct error *err)
 {
 	if (gate->closed)
 		return busy(in, err, "stopping", "the gateway is shutting down");
@@ -137,15 +161,29 @@ static bool admit(struct gate *gate, struct inbound *in, size_t bytes, struct er
 		return busy(in, err, "queue_full", "the queue of a destination is full and blocks");
 	if (!has_room(gate))
 		return busy(in, err, "queue_full", "the queues of all destinations are full");
-	if (workers_full(*gate->options.workers))
-		return busy(in, err, "workers_busy", "too many requests are waiting");
-	return charge_to(gate, in, (int64_t)bytes) || out_of_memory(gate, in, (int64_t)bytes, err);
+	if (!memory_could_take(gate->options.memory, 2 * whole(in, announced)))
+		return out_of_memory(gate, in, whole(in, announced), err);
+	in->peer = peers_hold(gate->options.peers, &in->request);
+	if (!workers_has_place(*gate->options.workers, in->peer))
+		return too_many(gate, in, err);
+	return charge_to(gate, in, whole(in, 0)) || out_of_memory(gate, in, whole(in, 0), err);
 }
 
-bool gate_admit(struct gate *gate, struct inbound *in, size_t bytes, struct error *err)
+static void give_back(struct gate *gate, struct inbound *in)
 {
-	if (admit(gate, in, bytes, err))
+	if (!in->peer)
+		return;
+	memory_give(gate->options.memory, in->charged);
+	in->peer->bytes -= in->charged;
+	in->charged = 0;
+	peers_release(gate->options.peers, &in->peer);
+}
+
+bool gate_admit(struct gate *gate, struct inbound *in, size_t announced, struct error *err)
+{
+	if (admit(gate, in, announced, err))
 		return true;
+	give_back(gate, in);
 	count_refusal(gate, in->request.transport, in->refusal);
 	in->refusal = NULL;
 	return false;
@@ -153,16 +191,76 @@ bool gate_admit(struct gate *gate, struct inbound *in, size_t bytes, struct erro
 
 bool gate_charge(struct gate *gate, struct inbound *in, size_t bytes, struct error *err)
 {
-	return charge_to(gate, in, (int64_t)bytes) || out_of_memory(gate, in, (int64_t)bytes, err);
+	if (!charge_to(gate, in, whole(in, bytes)))
+		return out_of_memory(gate, in, whole(in, bytes), err);
+	in->refusal = NULL;
+	return true;
+}
+
+static size_t double_to(size_t room, size_t need, size_t limit)
+{
+	room = room > FIRST_STEP / 2 ? room : FIRST_STEP / 2;
+	do
+		room = room > limit / 2 ? limit : 2 * room;
+	while (room < need && room < limit);
+	return room;
+}
+
+bool gate_grow(struct gate *gate, struct inbound *in, size_t need, size_t limit, size_t *room, struct error *err)
+{
+	size_t rounded = (need + FIRST_STEP - 1) / FIRST_STEP * FIRST_STEP, step = double_to(*room, need, limit);
+	if (need <= *room)
+		return true;
+	if (!gate_charge(gate, in, step, err)) {
+		step = rounded < limit ? rounded : limit;
+		if (!gate_charge(gate, in, step, err))
+			return false;
+	}
+	*room = step;
+	return true;
 }
 
 void gate_forget(struct gate *gate, struct inbound *in, const char *transport, const char *reason)
 {
-	memory_give(gate->options.memory, in->charged);
-	in->charged = 0;
+	give_back(gate, in);
 	if (reason || in->refusal)
 		count_refusal(gate, transport, reason ? reason : in->refusal);
 	in->refusal = NULL;
+}
+
+bool gate_hold(struct gate *gate, int64_t bytes)
+{
+	return memory_take_spare(gate->options.memory, bytes);
+}
+
+void gate_release(struct gate *gate, int64_t bytes)
+{
+	memory_give(gate->options.memory, bytes);
+}
+
+bool gate_is_short(const struct gate *gate)
+{
+	return memory_is_short(gate->options.memory);
+}
+
+static bool hold(void *context, int64_t bytes)
+{
+	return gate_hold(context, bytes);
+}
+
+static void release(void *context, int64_t bytes)
+{
+	gate_release(context, bytes);
+}
+
+static bool is_short(void *context)
+{
+	return gate_is_short(context);
+}
+
+struct net_budget gate_net_budget(struct gate *gate)
+{
+	return (struct net_budget){ hold, release, is_short, gate };
 }
 
 uint64_t gate_memory_limit(const struct gate *gate)
@@ -223,8 +321,7 @@ static void answer(struct ack *ack, enum ack_outcome outcome)
 	if (outcome != ACK_TAKEN && !in->outcome.error)
 		tell_delivery(in, outcome);
 	count_outcome(gate, in);
-	memory_give(gate->options.memory, in->charged);
-	in->charged = 0;
+	give_back(gate, in);
 	in->ops->reply(in, &in->outcome);
 }
 
@@ -238,9 +335,10 @@ void gate_submit(struct gate *gate, struct inbound *in)
 	ack_init(&in->ack, answer);
 	in->request.ack = &in->ack;
 	in->request.receiver = gate->options.receiver;
+	assert(in->peer);
 	if (workers_submit(*gate->options.workers, in))
 		return;
-	busy(in, &in->error, "workers_busy", "too many requests are waiting");
+	too_many(gate, in, &in->error);
 	in->outcome.error = &in->error;
 	ack_release(&in->ack, ACK_TAKEN);
 }
@@ -335,10 +433,15 @@ static bool run(struct worker *worker, struct inbound *in, struct error *err)
 
 void gate_run(struct worker *worker, struct inbound *in)
 {
+	struct peer *peer = in->peer;
+	in->favoured = !atomic_exchange(&peer->favoured, true);
 	if (!run(worker, in, &in->error)) {
 		in->outcome.error = &in->error;
 		log_debug(in->gate->options.log, "Request refused", log_text("error", in->error.text));
 	}
 	worker->profiles.request = NULL;
+	if (in->favoured)
+		atomic_store(&peer->favoured, false);
+	in->favoured = false;
 	ack_release(&in->ack, ACK_TAKEN);
 }

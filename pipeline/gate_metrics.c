@@ -22,7 +22,8 @@ static const struct metric requests = {
 };
 static const struct metric refused_requests = {
 	"otelcol_receiver_refused_requests", METRIC_COUNTER, "{requests}",
-	"Requests refused or failed, by reason."
+	"Requests refused or failed, by reason; peer_memory and peer_queue: the sender holds its share of the memory, or has its "
+	"share of the places in the queue of requests, while there is room for others."
 };
 static const struct metric refused_profiles = {
 	"otelcol_receiver_refused_profiles", METRIC_COUNTER, "{profiles}",
@@ -39,7 +40,7 @@ const struct metric *const gate_metrics[] = {
 };
 
 static const char *const reasons[GATE_REASONS] = {
-	"stopping", "queue_full", "workers_busy", "memory", "delivery", "invalid",
+	"stopping", "queue_full", "workers_busy", "memory", "peer_memory", "peer_queue", "delivery", "invalid",
 	"too_large", "unsupported", "cancelled", "refused", "internal",
 };
 

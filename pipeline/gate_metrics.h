@@ -10,7 +10,7 @@
  * What a gate counts, of one receiver and one transport. All series are made at once, so that counting, refusals
  * from the headers above all, is one atomic addition. Each request is counted once, when it ends.
  */
-enum { GATE_REASONS = 11 };
+enum { GATE_REASONS = 13 };
 
 struct gate_counters {
 	struct series *accepted, *refused, *failed; /* samples */

@@ -10,7 +10,7 @@
 #include <assert.h>
 #include <string.h>
 
-#define WORKER_QUEUE 1024
+#define WORKER_QUEUE 2048 /* of which a peer alone may take half */
 #define PACKET_SHARE 32 /* of the soft limit: what a batch may have */
 /* What workers, and open batches, may keep while they are empty: these parts of the soft limit each. More would starve
  * the requests for whose sake it is kept. */
@@ -35,6 +35,7 @@ struct graph {
 	struct pipeline *paths;
 	uint32_t pipeline_count, route_count; /* routes of all pipelines */
 	struct memory memory;
+	struct peers peers;
 	uint64_t check_interval_ns;
 	struct loop_timer *check;
 	struct scratch_slot *slots;
@@ -268,6 +269,7 @@ static bool build_receiver(struct graph *g, const struct declared *d, struct err
 		.paths = paths,
 		.pipeline_count = count,
 		.memory = &g->memory,
+		.peers = &g->peers,
 		.workers = &g->workers,
 		.metrics = g->options.metrics,
 		.log = &g->log,
@@ -326,6 +328,7 @@ struct graph *graph_build(const struct graph_options *options, struct error *err
 {
 	struct graph *g = memory_new(sizeof *g);
 	g->options = *options;
+	peers_init(&g->peers);
 	g->check = loop_timer_new(options->loop, check_memory, g);
 	bool ok = inventory_read(&g->inventory, options->root, options->factories, err);
 	if (ok)
@@ -567,6 +570,7 @@ void graph_unref(struct graph **graph)
 	loop_timer_unref(&g->check);
 	loop_timer_unref(&g->deadline);
 	inventory_fini(&g->inventory);
+	peers_fini(&g->peers);
 	memory_free(g);
 	*graph = NULL;
 }

@@ -10,6 +10,7 @@
 
 #define MIB ((int64_t)1 << 20)
 #define LARGE_BYTES MIB /* so much is worth a wait, and a look at the real size */
+#define RESERVE_SHARE 8 /* the part of the budget that idle connections leave to requests */
 #define CLAIM_PATIENCE_NS UINT64_C(100000000) /* for what others give back who claim nothing */
 #define CLAIM_WAIT_NS UINT64_C(1000000000)    /* for the next release of those who claim: one may hang on a disk */
 
@@ -110,6 +111,26 @@ bool memory_take(struct memory *m, int64_t bytes, int64_t soft)
 		return true;
 	atomic_fetch_sub(&m->charged, bytes);
 	return false;
+}
+
+int64_t memory_room(const struct memory *m)
+{
+	return m->soft - atomic_load(&m->charged) - atomic_load(&m->baseline) - atomic_load(&m->claimed);
+}
+
+static int64_t reserve(const struct memory *m)
+{
+	return (m->soft - atomic_load(&m->baseline)) / RESERVE_SHARE;
+}
+
+bool memory_is_short(const struct memory *m)
+{
+	return atomic_load(&m->over) || memory_room(m) < reserve(m);
+}
+
+bool memory_take_spare(struct memory *m, int64_t bytes)
+{
+	return memory_take(m, bytes, m->soft - reserve(m));
 }
 
 bool memory_could_take(const struct memory *m, int64_t bytes)

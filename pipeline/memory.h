@@ -46,6 +46,12 @@ void memory_check(struct memory *m);
 
 /* Charges bytes unless that would pass `soft`, or, when they are many and the budget is short, the real size the limit. */
 bool memory_take(struct memory *m, int64_t bytes, int64_t soft);
+/* What can still be charged before the soft limit; negative when it is passed. */
+int64_t memory_room(const struct memory *m);
+/* Is less than an eighth of what requests can have left, or the real size over the limit? */
+bool memory_is_short(const struct memory *m);
+/* Charges bytes unless that would make the budget short. */
+bool memory_take_spare(struct memory *m, int64_t bytes);
 /* Would the bytes fit if nothing else were charged? */
 bool memory_could_take(const struct memory *m, int64_t bytes);
 /* Why it does not: ERROR_BUSY, or ERROR_TOO_LARGE when to come back would be in vain; false. */

@@ -12,31 +12,100 @@ enum { KEEP_TABLES = 16 << 20, KEEP_BODY = 4 << 20 };
 
 struct workers {
 	struct workers_options options;
+	_Atomic uint32_t sharers; /* of idle_bytes */
 	pthread_t *threads;
 	uint32_t running; /* of them */
-	struct worker *worker;
-	pthread_mutex_t lock; /* guards the queue and stopping */
+	pthread_mutex_t lock; /* guards the ring, the queues of its peers and stopping */
 	pthread_cond_t wake;
-	struct inbound *head, **tail;
-	uint32_t queued;
+	struct peer *head, **tail; /* the ring: peers that have requests waiting, in the order of their turns */
+	uint32_t queued;           /* requests of all */
 	bool stopping;
 };
+
+/* -- the queue -- */
+
+static void join_ring(struct workers *w, struct peer *peer)
+{
+	peer->queue.next = NULL;
+	*w->tail = peer;
+	w->tail = &peer->queue.next;
+}
+
+static void push(struct workers *w, struct inbound *in)
+{
+	struct peer_queue *q = &in->peer->queue;
+	in->next = NULL;
+	*q->tail = in;
+	q->tail = &in->next;
+	w->queued++;
+	if (!q->length++)
+		join_ring(w, in->peer);
+}
+
+/* The oldest request of the peer whose turn it is, which then waits for its next turn; NULL: none waits. */
+static struct inbound *pop(struct workers *w)
+{
+	struct peer *peer = w->head;
+	if (!peer)
+		return NULL;
+	struct peer_queue *q = &peer->queue;
+	struct inbound *in = q->head;
+	w->head = q->next;
+	if (!w->head)
+		w->tail = &w->head;
+	q->head = in->next;
+	if (!q->head)
+		q->tail = &q->head;
+	w->queued--;
+	if (--q->length)
+		join_ring(w, peer);
+	return in;
+}
+
+static bool has_place(const struct workers *w, const struct peer *peer)
+{
+	return !w->stopping && w->queued < w->options.queue_max && peer->queue.length < w->options.queue_max - w->queued;
+}
 
 static struct inbound *wait_for_work(struct workers *w)
 {
 	pthread_mutex_lock(&w->lock);
 	while (!w->head && !w->stopping)
 		pthread_cond_wait(&w->wake, &w->lock);
-	struct inbound *in = w->head;
-	if (in) {
-		w->head = in->next;
-		if (!w->head)
-			w->tail = &w->head;
-		w->queued--;
-	}
+	struct inbound *in = pop(w);
 	pthread_mutex_unlock(&w->lock);
 	return in;
 }
+
+bool workers_submit(struct workers *w, struct inbound *in)
+{
+	pthread_mutex_lock(&w->lock);
+	bool taken = has_place(w, in->peer);
+	if (taken)
+		push(w, in);
+	pthread_mutex_unlock(&w->lock);
+	if (taken) /* without the lock, for which the woken would wait at once */
+		pthread_cond_signal(&w->wake);
+	return taken;
+}
+
+bool workers_has_place(struct workers *w, const struct peer *peer)
+{
+	pthread_mutex_lock(&w->lock);
+	bool place = has_place(w, peer);
+	pthread_mutex_unlock(&w->lock);
+	return place;
+}
+
+bool workers_full(struct workers *w)
+{
+	pthread_mutex_lock(&w->lock);
+	bool full = w->queued >= w->options.queue_max;
+	pthread_mutex_unlock(&w->lock);
+	return full;
+}
+
+/* -- a worker -- */
 
 static size_t least(size_t a, size_t b)
 {
@@ -53,28 +122,42 @@ static void shrink_body(struct bytes *b, size_t keep)
 /* Half of a worker's share is for its tables, a quarter for each buffer. */
 static void tidy(struct worker *worker)
 {
-	const struct workers_options *o = &worker->workers->options;
-	size_t share = o->idle_bytes / o->count;
+	struct workers *w = worker->workers;
+	size_t share = w->options.idle_bytes / atomic_load(&w->sharers);
 	shrink_body(&worker->body.raw, least(KEEP_BODY, share / 4));
 	shrink_body(&worker->body.inflated, least(KEEP_BODY, share / 4));
 	profiles_shrink(&worker->profiles, least(KEEP_TABLES, share / 2));
 	int64_t held = (int64_t)(worker->body.raw.room + worker->body.inflated.room +
 				 profiles_capacity(&worker->profiles));
-	memory_add(worker->workers->options.memory, held - worker->held);
+	memory_add(w->options.memory, held - worker->held);
 	worker->held = held;
 }
 
-static void make_scratch(struct worker *worker)
+struct worker *worker_new(struct workers *workers)
 {
-	const struct workers_options *o = &worker->workers->options;
+	const struct workers_options *o = &workers->options;
+	struct worker *worker = memory_new(sizeof *worker);
+	worker->workers = workers;
 	worker->scratch = memory_array(o->slot_count, sizeof *worker->scratch);
 	for (uint32_t i = 0; i < o->slot_count; i++)
 		if (o->slots[i].factory->scratch_size)
 			worker->scratch[i] = memory_new(o->slots[i].factory->scratch_size);
+	atomic_fetch_add(&workers->sharers, 1);
+	return worker;
 }
 
-static void free_scratch(struct worker *worker)
+void worker_run(struct worker *worker, struct inbound *in)
 {
+	worker->workers->options.run(worker, in);
+	tidy(worker);
+}
+
+void worker_unref(struct worker **slot)
+{
+	struct worker *worker = *slot;
+	*slot = NULL;
+	if (!worker)
+		return;
 	const struct workers_options *o = &worker->workers->options;
 	for (uint32_t i = 0; i < o->slot_count; i++) {
 		if (worker->scratch[i] && o->slots[i].factory->scratch_fini)
@@ -82,22 +165,24 @@ static void free_scratch(struct worker *worker)
 		memory_free(worker->scratch[i]);
 	}
 	memory_free(worker->scratch);
-}
-
-static void *work(void *argument)
-{
-	struct worker *worker = argument;
-	struct inbound *in;
-	make_scratch(worker);
-	while ((in = wait_for_work(worker->workers))) {
-		worker->workers->options.run(worker, in);
-		tidy(worker);
-	}
-	free_scratch(worker);
 	bytes_fini(&worker->body.raw);
 	bytes_fini(&worker->body.inflated);
 	profiles_fini(&worker->profiles);
-	memory_give(worker->workers->options.memory, worker->held);
+	memory_give(o->memory, worker->held);
+	atomic_fetch_sub(&worker->workers->sharers, 1);
+	memory_free(worker);
+}
+
+/* -- the threads -- */
+
+static void *work(void *argument)
+{
+	struct workers *w = argument;
+	struct worker *worker = worker_new(w);
+	struct inbound *in;
+	while ((in = wait_for_work(w)))
+		worker_run(worker, in);
+	worker_unref(&worker);
 	return NULL;
 }
 
@@ -106,7 +191,6 @@ struct workers *workers_start(const struct workers_options *options, struct erro
 	struct workers *w = memory_new(sizeof *w);
 	w->options = *options;
 	w->threads = memory_array(options->count, sizeof *w->threads);
-	w->worker = memory_array(options->count, sizeof *w->worker);
 	w->tail = &w->head;
 	pthread_mutex_init(&w->lock, NULL);
 	pthread_cond_init(&w->wake, NULL);
@@ -117,8 +201,7 @@ struct workers *workers_start(const struct workers_options *options, struct erro
 	pthread_sigmask(SIG_BLOCK, &all, &old);
 	int code = 0;
 	for (uint32_t i = 0; i < options->count && !code; i++) {
-		w->worker[i].workers = w;
-		code = pthread_create(&w->threads[i], NULL, work, &w->worker[i]);
+		code = pthread_create(&w->threads[i], NULL, work, w);
 		w->running += code == 0;
 	}
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
@@ -127,30 +210,6 @@ struct workers *workers_start(const struct workers_options *options, struct erro
 		workers_stop(&w);
 	}
 	return w;
-}
-
-bool workers_submit(struct workers *w, struct inbound *in)
-{
-	pthread_mutex_lock(&w->lock);
-	bool taken = w->queued < w->options.queue_max && !w->stopping;
-	if (taken) {
-		in->next = NULL;
-		*w->tail = in;
-		w->tail = &in->next;
-		w->queued++;
-	}
-	pthread_mutex_unlock(&w->lock);
-	if (taken) /* without the lock, for which the woken would wait at once */
-		pthread_cond_signal(&w->wake);
-	return taken;
-}
-
-bool workers_full(struct workers *w)
-{
-	pthread_mutex_lock(&w->lock);
-	bool full = w->queued >= w->options.queue_max;
-	pthread_mutex_unlock(&w->lock);
-	return full;
 }
 
 void workers_stop(struct workers **workers)
@@ -167,7 +226,6 @@ void workers_stop(struct workers **workers)
 	pthread_cond_destroy(&w->wake);
 	pthread_mutex_destroy(&w->lock);
 	memory_free(w->threads);
-	memory_free(w->worker);
 	memory_free(w);
 	*workers = NULL;
 }

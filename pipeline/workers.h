@@ -4,11 +4,17 @@
 
 #include "pipeline/component.h"
 #include "pipeline/memory.h"
+#include "pipeline/peers.h"
 
 /*
  * N threads (= cores) on one bounded queue. Each takes a request and runs it to completion, and owns its open
  * tables, its buffers and its processors' scratch; nothing of it is shared.
+ *
+ * Requests are taken round robin over peers, each peer's in order of arrival, so what one has waiting delays another's by
+ * one request at most for each peer. A peer may have at most as many requests waiting as there are places left for all.
  */
+
+/* What running requests takes: one for each thread that does. It belongs to that thread. */
 struct worker {
 	struct profiles profiles;
 	struct body body;
@@ -36,10 +42,21 @@ struct workers_options {
 };
 
 struct workers *workers_start(const struct workers_options *options, struct error *err);
-/* [any thread] False when the queue is full. */
+/* [any thread] False when the queue is full, or the peer (in->peer) has its share of it. */
 bool workers_submit(struct workers *workers, struct inbound *in);
+/* [any thread] Would a request of the peer be taken now? */
+bool workers_has_place(struct workers *workers, const struct peer *peer);
 bool workers_full(struct workers *workers);
-/* Runs what is queued, then ends the threads; nothing may be submitted any more. */
+/* Runs what is queued, then ends the threads; nothing may be submitted any more. Workers of others are gone by then. */
 void workers_stop(struct workers **workers);
+
+/*
+ * A worker for a thread of somebody else, who runs requests on it without the queue; it shares idle_bytes with the others.
+ * Made, used and freed on that thread.
+ */
+struct worker *worker_new(struct workers *workers);
+/* Runs the request to completion, then gives back what is not kept for the next. */
+void worker_run(struct worker *worker, struct inbound *in);
+void worker_unref(struct worker **worker);
 
 #endif

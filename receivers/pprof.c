@@ -141,7 +141,8 @@ static void headers(void *context, struct http_exchange *x)
 	int64_t length = http_exchange_content_length(x);
 	if (!examine(r, &reason, &err)) {
 		refuse(r, &err, reason);
-	} else if (!gate_admit(receiver->host->gate, &r->in, length < 0 ? CHUNKED_ESTIMATE : (size_t)length, &err)) {
+	} else if (!gate_admit(receiver->host->gate, &r->in, length < 0 ? 0 : (size_t)length, &err) ||
+		   !gate_charge(receiver->host->gate, &r->in, length < 0 ? CHUNKED_ESTIMATE : (size_t)length, &err)) {
 		refuse(r, &err, NULL);
 	} else {
 		http_exchange_set_user(x, r);

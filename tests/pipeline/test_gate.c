@@ -1,176 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-#include "base/memory.h"
-#include "pipeline/gate.h"
-#include "tests/support/open.h"
-
-/* A gate with real workers, one pipeline without destinations but a packet keeper, and a scripted receiver. */
-struct fixture {
-	struct loop *loop;
-	struct metrics *metrics;
-	struct log log;
-	struct memory memory;
-	struct pipeline pipeline;
-	struct route route; /* of it */
-	struct pipeline *pipelines[2];
-	struct workers *workers;
-	struct gate *gate;
-	_Atomic uint32_t packets;
-	bool full;           /* no destination has room */
-	bool hold;           /* the sender waits for the packet */
-	struct packet *held;
-	struct delivery *deliveries[2];
-	int draining;
-};
-
-struct fake { /* a receiver's request */
-	struct inbound in;
-	size_t body;
-	uint32_t bad; /* Profiles that the decoder rejects */
-	enum error_kind fails;
-	bool replied, refused;
-	enum error_kind kind;
-	uint32_t retry_after_ms, rejected;
-};
-
-static bool keep(void *context, struct packet *packet)
-{
-	struct fixture *f = context;
-	f->packets++;
-	if (f->hold)
-		f->held = packet;
-	else
-		packet_unref(&packet);
-	return !f->full;
-}
-
-static bool load(struct inbound *in, struct body *body, struct view *out, struct error *err)
-{
-	struct fake *fake = (struct fake *)in;
-	bytes_init(&body->raw, 1 << 20);
-	if (!bytes_reserve(&body->raw, fake->body) || !gate_charge(in->gate, in, fake->body, err))
-		return false;
-	body->raw.len = fake->body;
-	*out = bytes_view(&body->raw);
-	return true;
-}
-
-static bool decode(struct inbound *in, struct profiles *p, struct error *err)
-{
-	struct fake *fake = (struct fake *)in;
-	if (fake->fails)
-		return error_set(err, fake->fails, "scripted");
-	uint32_t stack = open_frame(p, "main");
-	open_resource(p, (struct list){ 0 });
-	open_scope(p, "");
-	open_profile(p, "cpu", "ns");
-	open_value(p, stack, (struct list){ 0 }, 7);
-	p->rejected_profiles = fake->bad;
-	p->rejected_samples = fake->bad * 2;
-	return true;
-}
-
-static void reply(struct inbound *in, const struct outcome *outcome)
-{
-	struct fake *fake = (struct fake *)in;
-	fake->replied = true;
-	fake->refused = outcome->error != NULL;
-	fake->kind = outcome->error ? outcome->error->kind : ERROR_NONE;
-	fake->retry_after_ms = outcome->error ? outcome->error->retry_after_ms : 0;
-	fake->rejected = outcome->rejected_profiles;
-}
-
-static const struct inbound_ops ops = { .load = load, .decode = decode, .reply = reply, .tables_factor = 16 };
-
-static struct fake fake_request(size_t body)
-{
-	return (struct fake){ .in = { .ops = &ops, .request = { .transport = "grpc" } }, .body = body };
-}
-
-static struct workers *start_workers(struct fixture *f)
-{
-	return workers_start(&(struct workers_options){
-		.count = 2, .queue_max = 4, .memory = &f->memory, .run = gate_run }, NULL);
-}
-
-static int setup(void **state)
-{
-	struct fixture *f = memory_new(sizeof *f);
-	f->loop = loop_new(NULL);
-	f->metrics = metrics_new();
-	memory_init(&f->memory, 8 << 20, 0);
-	f->pipeline.id = "profiles";
-	f->pipeline.routes = &f->route;
-	f->pipeline.route_count = 1;
-	f->route.path = &f->pipeline;
-	ledger_init(&f->pipeline.ledger, f->metrics, "profiles");
-	f->pipelines[0] = f->pipelines[1] = &f->pipeline;
-	f->workers = start_workers(f);
-	*state = f;
-	return 0;
-}
-
-static void make_batcher(struct fixture *f)
-{
-	f->route.batcher = batcher_new(&(struct batcher_options){
-		.settings = &f->route.settings, .shards = 1, .loop = f->loop, .memory = &f->memory,
-		.batched = f->pipeline.ledger.batched, .hold_acks = f->hold, .emit = keep, .context = f });
-}
-
-/* pipelines 0: admission does not ask destinations, of which there are none here. */
-static void open_gate(struct fixture *f, uint32_t pipelines)
-{
-	if (!f->route.batcher)
-		make_batcher(f);
-	f->gate = gate_new(&(struct gate_options){
-		.receiver = "fake", .paths = f->pipelines, .pipeline_count = pipelines, .memory = &f->memory,
-		.workers = &f->workers, .metrics = f->metrics, .log = &f->log });
-}
-
-static int64_t read_metric(struct fixture *f, const char *line)
-{
-	struct bytes text;
-	bytes_init(&text, 1 << 20);
-	metrics_write(f->metrics, &text);
-	bytes_add_byte(&text, 0);
-	const char *at = strstr((char *)text.at, line);
-	int64_t value = at ? strtoll(at + strlen(line), NULL, 10) : -1;
-	bytes_fini(&text);
-	return value;
-}
-
-#define LABELS "{receiver=\"fake\",transport=\"grpc\"} "
-#define REASON(reason) \
-	"otelcol_receiver_refused_requests{reason=\"" reason "\",receiver=\"fake\",transport=\"grpc\"} "
-#define OUTCOME(outcome) \
-	"otelcol_receiver_requests{outcome=\"" outcome "\",receiver=\"fake\",transport=\"grpc\"} "
-
-static int teardown(void **state)
-{
-	struct fixture *f = *state;
-	workers_stop(&f->workers);
-	gate_unref(&f->gate);
-	batcher_unref(&f->route.batcher);
-	assert_int_equal(f->memory.charged, 0);
-	loop_unref(&f->loop);
-	metrics_unref(&f->metrics);
-	memory_free(f);
-	return 0;
-}
-
-static void run(struct fixture *f, struct fake *fake)
-{
-	gate_submit(f->gate, &fake->in);
-	workers_stop(&f->workers);
-	assert_true(fake->replied);
-}
+#include "tests/pipeline/gate_fixture.h"
 
 static void a_request_is_answered_after_it_was_taken(void **state)
 {
@@ -213,48 +42,6 @@ static void bad_profiles_are_told_beside_success(void **state)
 	run(f, &fake);
 	assert_false(fake.refused);
 	assert_int_equal(fake.rejected, 3);
-}
-
-static void memory_is_refused_before_the_body_with_a_retry_hint(void **state)
-{
-	struct fixture *f = *state;
-	struct fake fake = fake_request(0);
-	struct error err;
-	open_gate(f, 0);
-	memory_add(&f->memory, 5 << 20);
-	assert_false(gate_admit(f->gate, &fake.in, 4 << 20, &err));
-	assert_int_equal(err.kind, ERROR_BUSY);
-	assert_in_range(err.retry_after_ms, 1000, 2000);
-	assert_int_equal(f->memory.charged, 5 << 20);
-	memory_give(&f->memory, 5 << 20);
-}
-
-static void what_could_never_fit_is_refused_for_good(void **state)
-{
-	struct fixture *f = *state;
-	struct fake headers = fake_request(0), body = fake_request((1 << 20) - 1);
-	struct error err;
-	open_gate(f, 1);
-	assert_false(gate_charge(f->gate, &headers.in, 9 << 20, &err));
-	assert_int_equal(err.kind, ERROR_TOO_LARGE);
-	gate_forget(f->gate, &headers.in, "grpc", NULL);
-	run(f, &body);
-	assert_true(body.refused);
-	assert_int_equal(body.kind, ERROR_TOO_LARGE);
-	assert_int_equal(read_metric(f, REASON("too_large")), 2);
-}
-
-static void what_was_admitted_is_charged_until_it_is_forgotten(void **state)
-{
-	struct fixture *f = *state;
-	struct fake fake = fake_request(0), other = fake_request(0);
-	struct error err;
-	open_gate(f, 0);
-	assert_true(gate_admit(f->gate, &fake.in, 6 << 20, &err));
-	assert_false(gate_admit(f->gate, &other.in, 6 << 20, &err));
-	gate_forget(f->gate, &fake.in, "grpc", "cancelled");
-	assert_true(gate_admit(f->gate, &other.in, 6 << 20, &err));
-	gate_forget(f->gate, &other.in, "grpc", NULL);
 }
 
 static void a_body_that_leaves_no_room_for_tables_is_refused_with_a_retry_hint(void **state)
@@ -303,20 +90,18 @@ static void every_request_is_counted_once(void **state)
 	open_gate(f, 1);
 	partly.bad = 3;
 	bad.fails = ERROR_INVALID;
-	gate_submit(f->gate, &good.in);
-	gate_submit(f->gate, &partly.in);
-	gate_submit(f->gate, &bad.in);
+	submit(f, &good);
+	submit(f, &partly);
+	submit(f, &bad);
 	workers_stop(&f->workers);
-	gate_unref(&f->gate);
 	f->workers = start_workers(f);
-	open_gate(f, 0);
-	memory_add(&f->memory, 5 << 20);
-	assert_false(gate_admit(f->gate, &full.in, 4 << 20, &err));
-	gate_forget(f->gate, &full.in, "grpc", NULL);
+	reopen_gate(f, 0);
 	assert_true(gate_admit(f->gate, &large.in, 10, &err));
-	assert_false(gate_charge(f->gate, &large.in, 4 << 20, &err));
+	memory_add(&f->memory, 8 << 20);
+	assert_false(gate_admit(f->gate, &full.in, 10, &err));
+	assert_false(gate_charge(f->gate, &large.in, 1 << 20, &err));
 	gate_forget(f->gate, &large.in, "grpc", NULL);
-	memory_give(&f->memory, 5 << 20);
+	memory_give(&f->memory, 8 << 20);
 	assert_true(gate_admit(f->gate, &lost.in, 10, &err));
 	gate_forget(f->gate, &lost.in, "grpc", "cancelled");
 	assert_int_equal(read_metric(f, OUTCOME("success")), 1);
@@ -334,10 +119,10 @@ static void check_waiting(struct fixture *f, enum ack_outcome outcome, enum erro
 	struct fake fake = fake_request(100000);
 	f->hold = true;
 	open_gate(f, 1);
-	gate_submit(f->gate, &fake.in);
+	submit(f, &fake);
 	workers_stop(&f->workers);
 	assert_false(fake.replied);
-	assert_int_equal(fake.in.charged, 100000);
+	assert_int_equal(fake.in.charged, GATE_REQUEST_BYTES + 100000);
 	packet_release_acks(f->held, outcome);
 	packet_unref(&f->held);
 	assert_true(fake.replied);
@@ -432,9 +217,6 @@ int main(void)
 		TEST(a_request_goes_through_every_pipeline_of_its_receiver),
 		TEST(what_cannot_be_decoded_is_told_and_nothing_leaves),
 		TEST(bad_profiles_are_told_beside_success),
-		TEST(memory_is_refused_before_the_body_with_a_retry_hint),
-		TEST(what_could_never_fit_is_refused_for_good),
-		TEST(what_was_admitted_is_charged_until_it_is_forgotten),
 		TEST(a_body_that_leaves_no_room_for_tables_is_refused_with_a_retry_hint),
 		TEST(a_closed_gate_refuses),
 		TEST(what_no_destination_takes_is_refused_with_a_retry_hint),

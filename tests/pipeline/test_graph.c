@@ -108,6 +108,8 @@ static bool start_receiver(void *self, struct error *err)
 	struct fake *fake = self;
 	for (int i = 0; i < world.requests; i++) {
 		fake->in[i] = (struct inbound){ .ops = &ops, .request = { .transport = "grpc" } };
+		if (!gate_admit(fake->host->gate, &fake->in[i], 0, err))
+			return false;
 		gate_submit(fake->host->gate, &fake->in[i]);
 	}
 	world.memory_limit = (int64_t)gate_memory_limit(fake->host->gate);

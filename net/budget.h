@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NET_BUDGET_H
+#define NET_BUDGET_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/*
+ * How a server charges what its connections cost to the program's memory budget (pipeline/gate.h has the one of a
+ * receiver). All functions: any thread, they do not block. All NULL: nothing is charged.
+ */
+struct net_budget {
+	/* Charges the bytes until release; false when memory is short: the connection is not taken. */
+	bool (*hold)(void *context, int64_t bytes);
+	void (*release)(void *context, int64_t bytes);
+	/* Is memory so short that idle connections are to be closed, oldest first? Cheap. */
+	bool (*is_short)(void *context);
+	void *context;
+};
+
+static inline bool net_budget_hold(const struct net_budget *b, int64_t bytes)
+{
+	return !b->hold || b->hold(b->context, bytes);
+}
+
+static inline void net_budget_release(const struct net_budget *b, int64_t bytes)
+{
+	if (b->release)
+		b->release(b->context, bytes);
+}
+
+static inline bool net_budget_is_short(const struct net_budget *b)
+{
+	return b->is_short && b->is_short(b->context);
+}
+
+#endif

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TESTS_PIPELINE_GATE_FIXTURE_H
+#define TESTS_PIPELINE_GATE_FIXTURE_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/memory.h"
+#include "pipeline/gate.h"
+#include "tests/support/open.h"
+
+/* A gate with real workers, one pipeline without destinations but a packet keeper, and a scripted receiver. */
+struct fixture {
+	struct loop *loop;
+	struct metrics *metrics;
+	struct log log;
+	struct memory memory;
+	struct peers peers;
+	struct pipeline pipeline;
+	struct route route; /* of it */
+	struct pipeline *pipelines[2];
+	struct workers *workers;
+	struct gate *gate;
+	_Atomic uint32_t packets;
+	bool full;           /* no destination has room */
+	bool hold;           /* the sender waits for the packet */
+	struct packet *held;
+	struct delivery *deliveries[2];
+	int draining;
+};
+
+struct fake { /* a receiver's request */
+	struct inbound in;
+	size_t body;
+	uint32_t bad; /* Profiles that the decoder rejects */
+	enum error_kind fails;
+	bool replied, refused;
+	enum error_kind kind;
+	uint32_t retry_after_ms, rejected;
+};
+
+static inline bool keep(void *context, struct packet *packet)
+{
+	struct fixture *f = context;
+	f->packets++;
+	if (f->hold)
+		f->held = packet;
+	else
+		packet_unref(&packet);
+	return !f->full;
+}
+
+static bool load(struct inbound *in, struct body *body, struct view *out, struct error *err)
+{
+	struct fake *fake = (struct fake *)in;
+	bytes_init(&body->raw, 1 << 20);
+	if (!bytes_reserve(&body->raw, fake->body) || !gate_charge(in->gate, in, fake->body, err))
+		return false;
+	body->raw.len = fake->body;
+	*out = bytes_view(&body->raw);
+	return true;
+}
+
+static bool decode(struct inbound *in, struct profiles *p, struct error *err)
+{
+	struct fake *fake = (struct fake *)in;
+	if (fake->fails)
+		return error_set(err, fake->fails, "scripted");
+	uint32_t stack = open_frame(p, "main");
+	open_resource(p, (struct list){ 0 });
+	open_scope(p, "");
+	open_profile(p, "cpu", "ns");
+	open_value(p, stack, (struct list){ 0 }, 7);
+	p->rejected_profiles = fake->bad;
+	p->rejected_samples = fake->bad * 2;
+	return true;
+}
+
+static void reply(struct inbound *in, const struct outcome *outcome)
+{
+	struct fake *fake = (struct fake *)in;
+	fake->replied = true;
+	fake->refused = outcome->error != NULL;
+	fake->kind = outcome->error ? outcome->error->kind : ERROR_NONE;
+	fake->retry_after_ms = outcome->error ? outcome->error->retry_after_ms : 0;
+	fake->rejected = outcome->rejected_profiles;
+}
+
+static const struct inbound_ops ops = { .load = load, .decode = decode, .reply = reply, .tables_factor = 16 };
+
+static inline struct fake fake_request(size_t body)
+{
+	return (struct fake){ .in = { .ops = &ops, .request = { .transport = "grpc" } }, .body = body };
+}
+
+static inline struct workers *start_workers(struct fixture *f)
+{
+	return workers_start(&(struct workers_options){
+		.count = 2, .queue_max = 64, .memory = &f->memory, .run = gate_run }, NULL);
+}
+
+static inline int setup(void **state)
+{
+	struct fixture *f = memory_new(sizeof *f);
+	f->loop = loop_new(NULL);
+	f->metrics = metrics_new();
+	memory_init(&f->memory, 8 << 20, 0);
+	peers_init(&f->peers);
+	f->pipeline.id = "profiles";
+	f->pipeline.routes = &f->route;
+	f->pipeline.route_count = 1;
+	f->route.path = &f->pipeline;
+	ledger_init(&f->pipeline.ledger, f->metrics, "profiles");
+	f->pipelines[0] = f->pipelines[1] = &f->pipeline;
+	f->workers = start_workers(f);
+	*state = f;
+	return 0;
+}
+
+static inline void make_batcher(struct fixture *f)
+{
+	f->route.batcher = batcher_new(&(struct batcher_options){
+		.settings = &f->route.settings, .shards = 1, .loop = f->loop, .memory = &f->memory,
+		.batched = f->pipeline.ledger.batched, .hold_acks = f->hold, .emit = keep, .context = f });
+}
+
+/* pipelines 0: admission does not ask destinations, of which there are none here. */
+static inline void open_gate(struct fixture *f, uint32_t pipelines)
+{
+	if (!f->route.batcher)
+		make_batcher(f);
+	f->gate = gate_new(&(struct gate_options){
+		.receiver = "fake", .paths = f->pipelines, .pipeline_count = pipelines, .memory = &f->memory,
+		.peers = &f->peers, .workers = &f->workers, .metrics = f->metrics, .log = &f->log });
+}
+
+static inline void reopen_gate(struct fixture *f, uint32_t pipelines)
+{
+	gate_unref(&f->gate);
+	open_gate(f, pipelines);
+}
+
+static inline int64_t read_metric(struct fixture *f, const char *line)
+{
+	struct bytes text;
+	bytes_init(&text, 1 << 20);
+	metrics_write(f->metrics, &text);
+	bytes_add_byte(&text, 0);
+	const char *at = strstr((char *)text.at, line);
+	int64_t value = at ? strtoll(at + strlen(line), NULL, 10) : -1;
+	bytes_fini(&text);
+	return value;
+}
+
+#define LABELS "{receiver=\"fake\",transport=\"grpc\"} "
+#define REASON(reason) \
+	"otelcol_receiver_refused_requests{reason=\"" reason "\",receiver=\"fake\",transport=\"grpc\"} "
+#define OUTCOME(outcome) \
+	"otelcol_receiver_requests{outcome=\"" outcome "\",receiver=\"fake\",transport=\"grpc\"} "
+
+static inline int teardown(void **state)
+{
+	struct fixture *f = *state;
+	workers_stop(&f->workers);
+	gate_unref(&f->gate);
+	batcher_unref(&f->route.batcher);
+	assert_int_equal(f->memory.charged, 0);
+	peers_fini(&f->peers);
+	loop_unref(&f->loop);
+	metrics_unref(&f->metrics);
+	memory_free(f);
+	return 0;
+}
+
+/* All paths but admission, for which there may be no room. */
+static inline void submit(struct fixture *f, struct fake *fake)
+{
+	fake->in.peer = peers_hold(&f->peers, &fake->in.request);
+	gate_submit(f->gate, &fake->in);
+}
+
+static inline void run(struct fixture *f, struct fake *fake)
+{
+	submit(f, fake);
+	workers_stop(&f->workers);
+	assert_true(fake->replied);
+}
+
+#endif
