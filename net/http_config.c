@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <strings.h>
 
+#include "base/memory.h"
 #include "net/http_internal.h"
+#include "net/tls_choice.h"
 
 /* Gives HTTP_SERVER_ROWS a member to name; the offsets are those of the config itself. */
 struct section {
@@ -61,6 +63,14 @@ static bool check_headers(const struct pairs *headers, struct error *err)
 	return true;
 }
 
+static bool check_tls(const struct tls_server_config *tls, struct error *err)
+{
+	char *priorities = tls->present.enabled ? tls_choice_gnutls(tls, err) : NULL;
+	bool ok = priorities || !tls->present.enabled;
+	memory_free(priorities);
+	return ok || error_prefix(err, "tls");
+}
+
 static bool named(const struct node *node)
 {
 	return node && node->kind != NODE_NULL && (node->kind == NODE_SCALAR || node->count);
@@ -77,7 +87,7 @@ bool http_server_check(const struct http_server_config *config, struct error *er
 		return error_set(err, ERROR_CONFIG, "auth: this build has no authenticator extension");
 	if (named(config->middlewares))
 		return error_set(err, ERROR_CONFIG, "middlewares: this build has no middleware extension");
-	return check_compression(&config->compression_algorithms, err) &&
+	return check_tls(&config->tls, err) && check_compression(&config->compression_algorithms, err) &&
 	       check_headers(&config->response_headers, err);
 }
 

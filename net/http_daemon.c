@@ -9,9 +9,7 @@
 
 #include "base/memory.h"
 #include "net/http_internal.h"
-
-/* TLS 1.2 and 1.3 with GnuTLS's normal choice of ciphers. */
-#define PRIORITIES "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
+#include "net/tls_choice.h"
 
 struct http_connection {
 	struct http_daemon *daemon;
@@ -364,12 +362,17 @@ struct http_daemon *http_daemon_new(struct http_server *server, const struct tls
 	struct http_daemon *daemon = memory_new(sizeof *daemon);
 	daemon->server = server;
 	daemon->material = *material;
+	char *priorities = tls_choice_gnutls(&config->tls, err);
+	if (!priorities) {
+		http_daemon_unref(&daemon);
+		return NULL;
+	}
 	unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_NO_LISTEN_SOCKET |
 			 MHD_USE_ERROR_LOG | (material->cert ? MHD_USE_TLS : 0);
 	struct MHD_OptionItem tls[] = {
 		POINTER(MHD_OPTION_HTTPS_MEM_CERT, daemon->material.cert),
 		POINTER(MHD_OPTION_HTTPS_MEM_KEY, daemon->material.key),
-		POINTER(MHD_OPTION_HTTPS_PRIORITIES, PRIORITIES),
+		POINTER(MHD_OPTION_HTTPS_PRIORITIES, priorities),
 		POINTER(material->ca ? MHD_OPTION_HTTPS_MEM_TRUST : MHD_OPTION_END, daemon->material.ca),
 		{ MHD_OPTION_END, 0, NULL }
 	};
@@ -389,6 +392,7 @@ struct http_daemon *http_daemon_new(struct http_server *server, const struct tls
 	errno = 0;
 	daemon->library = MHD_start_daemon(flags, 0, NULL, NULL, handle, daemon, MHD_OPTION_ARRAY, options,
 				       MHD_OPTION_END);
+	memory_free(priorities);
 	if (!daemon->library) {
 		error_set(err, ERROR_CONFIG, "libmicrohttpd does not start: %s", errno ? strerror(errno) :
 			  "it does not take the certificate or the key");

@@ -1,12 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "net/rpc_private.h"
+#include "net/tls_choice.h"
+
+/* gRPC core has no setter for any of them. */
+static bool check_choice(const struct tls_server_config *config, struct error *err)
+{
+	struct tls_choice choice;
+	if (!tls_choice_openssl(config, &choice, err))
+		return false;
+	if (choice.ordered || choice.min_version != 0x0303 || choice.max_version != 0x0304)
+		return error_set(err, ERROR_CONFIG, "min_version, max_version, cipher_suites and curve_preferences cannot be "
+				 "set for the gRPC server of this build");
+	return true;
+}
 
 bool rpc_tls_init(struct rpc_tls *tls, const struct tls_server_config *config, struct error *err)
 {
 	*tls = (struct rpc_tls){ .config = config };
 	pthread_mutex_init(&tls->mutex, NULL);
 	bool changed;
-	return !config || rpc_tls_reload(tls, &changed, err);
+	return !config || (check_choice(config, err) && rpc_tls_reload(tls, &changed, err));
 }
 
 void rpc_tls_fini(struct rpc_tls *tls)

@@ -3,6 +3,7 @@
 
 #include "base/bytes.h"
 #include "base/memory.h"
+#include "net/tls_choice.h"
 
 #include <errno.h>
 #include <openssl/crypto.h>
@@ -15,13 +16,6 @@
 #define PEM_MAX (4 << 20) /* the system's CA bundle has 220 KB */
 #define SYSTEM_CA "/etc/ssl/certs/ca-certificates.crt"
 
-/* Keys that the libraries behind TLS here cannot keep; one list for servers and clients. */
-struct promises {
-	const char *min_version, *max_version;
-	const struct strings *cipher_suites, *curve_preferences;
-	const struct node *tpm;
-};
-
 static bool tpm_wanted(const struct node *tpm)
 {
 	if (!tpm || tpm->kind == NODE_NULL)
@@ -30,26 +24,25 @@ static bool tpm_wanted(const struct node *tpm)
 	return !enabled || enabled->kind != NODE_SCALAR || strcmp(enabled->text, "false") != 0;
 }
 
-static bool check_promises(const struct promises *p, struct error *err)
+static bool check_tpm(const struct node *tpm, struct error *err)
 {
-	if (p->min_version && *p->min_version && strcmp(p->min_version, "1.2") != 0)
-		return error_set(err, ERROR_CONFIG,
-				 "min_version: only \"1.2\" can be kept, not \"%s\"", p->min_version);
-	if (p->max_version && *p->max_version && strcmp(p->max_version, "1.3") != 0)
-		return error_set(err, ERROR_CONFIG,
-				 "max_version: TLS 1.3 cannot be switched off here");
-	if (p->cipher_suites->count)
-		return error_set(err, ERROR_CONFIG, "cipher_suites: cannot be chosen here");
-	if (p->curve_preferences->count)
-		return error_set(err, ERROR_CONFIG, "curve_preferences: cannot be chosen here");
-	if (tpm_wanted(p->tpm))
-		return error_set(err, ERROR_CONFIG, "tpm: keys in a TPM are not supported");
-	return true;
+	return !tpm_wanted(tpm) || error_set(err, ERROR_CONFIG, "tpm: keys in a TPM are not supported");
 }
 
-#define PROMISES(config) \
-	(&(struct promises){ (config)->min_version, (config)->max_version, &(config)->cipher_suites, \
-			     &(config)->curve_preferences, (config)->tpm })
+/* libcurl and gRPC core, which send, offer no common way to set them. */
+static bool check_client_choice(const struct tls_client_config *c, struct error *err)
+{
+	if (c->min_version && *c->min_version && strcmp(c->min_version, "1.2") != 0)
+		return error_set(err, ERROR_CONFIG, "min_version: clients support only \"1.2\", not \"%s\"",
+				 c->min_version);
+	if (c->max_version && *c->max_version && strcmp(c->max_version, "1.3") != 0)
+		return error_set(err, ERROR_CONFIG, "max_version: clients cannot switch TLS 1.3 off");
+	if (c->cipher_suites.count)
+		return error_set(err, ERROR_CONFIG, "cipher_suites: not supported for clients");
+	if (c->curve_preferences.count)
+		return error_set(err, ERROR_CONFIG, "curve_preferences: not supported for clients");
+	return true;
+}
 
 static bool given(const char *file, const struct secret *pem)
 {
@@ -68,7 +61,8 @@ static bool check_one_source(const char *what, const char *file, const struct se
 static bool check_server(const void *config, struct error *err)
 {
 	const struct tls_server_config *c = config;
-	if (!check_promises(PROMISES(c), err) ||
+	struct tls_choice choice;
+	if (!tls_choice_openssl(c, &choice, err) || !check_tpm(c->tpm, err) ||
 	    !check_one_source("cert", c->cert_file, &c->cert_pem, err) ||
 	    !check_one_source("key", c->key_file, &c->key_pem, err))
 		return false;
@@ -81,7 +75,7 @@ static bool check_server(const void *config, struct error *err)
 static bool check_client(const void *config, struct error *err)
 {
 	const struct tls_client_config *c = config;
-	if (!check_promises(PROMISES(c), err) ||
+	if (!check_client_choice(c, err) || !check_tpm(c->tpm, err) ||
 	    !check_one_source("ca", c->ca_file, &c->ca_pem, err) ||
 	    !check_one_source("cert", c->cert_file, &c->cert_pem, err) ||
 	    !check_one_source("key", c->key_file, &c->key_pem, err))
@@ -92,17 +86,9 @@ static bool check_client(const void *config, struct error *err)
 	return true;
 }
 
-#define PROMISE_ROWS(type) \
-	CONFIG_ROW(type, min_version, .key = "min_version", .def = "\"1.2\"", \
-		   .help = "TLS 1.2 and 1.3 are offered; only 1.2 can be asked for."), \
-	CONFIG_ROW(type, max_version, .key = "max_version", \
-		   .help = "Empty or 1.3: TLS 1.3 cannot be switched off."), \
-	CONFIG_ROW(type, cipher_suites, .key = "cipher_suites", \
-		   .help = "Cannot be chosen: setting it is an error."), \
+#define COMMON_ROWS(type) \
 	CONFIG_ROW(type, include_insecure_cipher_suites, .key = "include_insecure_cipher_suites", \
 		   .inert = true, .help = "Insecure suites are never offered."), \
-	CONFIG_ROW(type, curve_preferences, .key = "curve_preferences", \
-		   .help = "Cannot be chosen: setting it is an error."), \
 	CONFIG_ROW(type, tpm, .key = "tpm", .help = "Not supported: enabling it is an error.")
 
 #define OWN_CERTIFICATE_ROWS(type, whose) \
@@ -129,7 +115,20 @@ static const struct config_row server_rows[] = {
 	CONFIG_ROW(struct tls_server_config, include_system_ca_certs_pool,
 		   .key = "include_system_ca_certs_pool", .inert = true,
 		   .help = "A server does not use it."),
-	PROMISE_ROWS(struct tls_server_config),
+	CONFIG_ROW(struct tls_server_config, min_version, .key = "min_version", .def = "\"1.2\"",
+		   .help = "1.2 or 1.3. TLS 1.0 and 1.1 are errors: the libraries' security level excludes them."),
+	CONFIG_ROW(struct tls_server_config, max_version, .key = "max_version",
+		   .help = "1.2 or 1.3; empty: 1.3."),
+	CONFIG_ROW(struct tls_server_config, cipher_suites, .key = "cipher_suites",
+		   .help = "In the order of preference, by their TLS names: ECDHE suites with AES-GCM, ChaCha20-Poly1305 or "
+			   "AES-CBC and SHA, and those of TLS 1.3. Empty: all but CBC. TLS 1.3 keeps all its suites unless one "
+			   "is named; where only those of TLS 1.3 are named, TLS 1.2 is off. Over HTTP/1.1 (GnuTLS) the list must "
+			   "hold every suite that its ciphers and key exchanges form, and without a suite of TLS 1.3 in it "
+			   "TLS 1.3 is limited to the ciphers of the list; with an empty list GnuTLS's defaults hold."),
+	CONFIG_ROW(struct tls_server_config, curve_preferences, .key = "curve_preferences",
+		   .help = "For the key exchange, in the order of preference: X25519, P256, P384, P521. Empty: all four (over "
+			   "HTTP/1.1 GnuTLS's defaults)."),
+	COMMON_ROWS(struct tls_server_config),
 	{ 0 }
 };
 
@@ -156,7 +155,15 @@ static const struct config_row client_rows[] = {
 	OWN_CERTIFICATE_ROWS(struct tls_client_config, "client"),
 	CONFIG_ROW(struct tls_client_config, reload_interval, .key = "reload_interval",
 		   .def = "0s", .help = "How often the files are read again; 0: only on SIGHUP."),
-	PROMISE_ROWS(struct tls_client_config),
+	CONFIG_ROW(struct tls_client_config, min_version, .key = "min_version", .def = "\"1.2\"",
+		   .help = "TLS 1.2 and 1.3 are offered; only 1.2 can be set."),
+	CONFIG_ROW(struct tls_client_config, max_version, .key = "max_version",
+		   .help = "Empty or 1.3: TLS 1.3 cannot be switched off."),
+	CONFIG_ROW(struct tls_client_config, cipher_suites, .key = "cipher_suites",
+		   .help = "Not supported for clients: setting it is an error."),
+	CONFIG_ROW(struct tls_client_config, curve_preferences, .key = "curve_preferences",
+		   .help = "Not supported for clients: setting it is an error."),
+	COMMON_ROWS(struct tls_client_config),
 	{ 0 }
 };
 
@@ -295,14 +302,6 @@ bool tls_load_client(const struct tls_client_config *config, struct tls_material
 	if (ok && out->ca && config->include_system_ca_certs_pool)
 		ok = add_file(SYSTEM_CA, &out->ca, err);
 	return keep_or_release(ok && check_material(out, err), out);
-}
-
-const struct fields_limits tls_owner_limits = { .count = 32, .name = 16, .value = 1023, .total = 16384 };
-
-void tls_owner_add(struct fields *auth, const char *name, const void *value, size_t len)
-{
-	if (len)
-		fields_add(auth, view_of(name), (struct view){ value, len }, NULL);
 }
 
 static bool same(const char *a, const char *b)

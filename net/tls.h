@@ -6,9 +6,9 @@
 #include "net/fields.h"
 
 /*
- * The Collector's TLS sections (collector-compat §2.3) and the loading of what they name. Keys that
- * promise what cannot be kept here (min_version other than 1.2, max_version, cipher_suites, curve_preferences, tpm) are
- * errors at validate.
+ * The Collector's TLS sections (collector-compat §2.3) and the loading of what they name. Servers honour min_version,
+ * max_version, cipher_suites and curve_preferences (net/tls_choice.h); for clients they are errors at validate, and a tpm is one
+ * for both.
  */
 struct tls_server_config {
 	struct optional present;
@@ -51,12 +51,13 @@ bool tls_equal(const struct tls_material *a, const struct tls_material *b);
 void tls_release(struct tls_material *material);
 
 /*
- * What a verified client certificate says of its owner, for the Collector's `auth.<attr>`: `subject` (RFC 4514),
- * `common_name` and, of the subject alternative names, `uri`, `email` and `dns`; several of a kind are several entries.
- * A text that is empty, over these limits, or has a NUL byte is left out. gRPC core and GnuTLS spell a subject that is not
- * ASCII differently.
+ * What a verified client certificate says of its owner, for the Collector's `auth.<attr>`: `subject` (RFC 4514, in UTF-8),
+ * `common_name` (the first one) and, of the subject alternative names, `uri`, `email` and `dns`; several of a kind are several
+ * entries. A value that is empty, over these limits, or has a NUL byte is left out.
  */
 extern const struct fields_limits tls_owner_limits;
 void tls_owner_add(struct fields *auth, const char *name, const void *value, size_t len);
+/* Adds all of them from the certificate in DER; nothing if it cannot be parsed. */
+void tls_owner_read(struct fields *auth, struct view der);
 
 #endif

@@ -49,7 +49,7 @@ WRONG = [
     ("receivers: {pprof: {server: {endpoint: 'localhost:1'}}}\nexporters: {debug: {}}\n"
      "service: {pipelines: {traces: {receivers: [pprof], exporters: [debug]}}}", "profiles"),
     ("receivers: {otlp: {}}\nexporters: {debug: {}}", "must specify at least one protocol"),
-    ("receivers: {otlp: {protocols: {grpc: {tls: {cert_file: a, key_file: b, min_version: '1.3'}}}}}\n"
+    ("receivers: {otlp: {protocols: {grpc: {tls: {cert_file: a, key_file: b, min_version: '1.1'}}}}}\n"
      "exporters: {debug: {}}", "min_version"),
 ]
 

@@ -33,7 +33,7 @@ DOORS = {
     r"pcre2\.h": r"processors/regex\.c",
     r"xxhash\.h": r"base/hash\.c",
     r"gnutls/": r"net/(http_\w+|tls)\.[ch]",
-    r"openssl/": r"(net/tls(_server)?|base/digest)\.[ch]",
+    r"openssl/": r"(net/tls(_\w+)?|base/digest)\.[ch]",
     r"elfutils/|libunwind\.h": r"extensions/\w+\.[ch]",
 }
 

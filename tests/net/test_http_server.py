@@ -466,6 +466,7 @@ def test_a_unix_socket_serves_and_replaces_what_a_killed_process_left(program, t
     ({"middlewares": [{"id": "x"}]}, "middlewares"), ({"compression_algorithms": ["gzip", "snappy"]}, "snappy"),
     ({"response_headers": {"a b": "c"}}, "response_headers"), ({"max_connections": 0}, "max_connections"),
     ({"read_timeout": "-1s"}, "read_timeout"), ({"tls": {"cert_file": "/nonexistent"}}, "tls"),
+    ({"tls": {"cert_file": "a", "key_file": "b", "cipher_suites": ["TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA"]}}, "over HTTP"),
 ])
 def test_what_cannot_be_kept_is_an_error(program, keys, text):
     with serve(program, **keys) as s:
@@ -571,6 +572,43 @@ def test_tls_1_1_is_refused(program, certs):
     context.set_ciphers("DEFAULT:@SECLEVEL=0")
     with serve(program, tls=tls_keys(certs)) as s, pytest.raises(OSError):
         context.wrap_socket(connect(s.port))
+
+
+ECDSA_128, ECDSA_256 = "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384"
+
+
+@pytest.mark.parametrize("keys,version,ciphers,curve,agreed", [
+    ({"max_version": "1.2"}, "TLSv1_3", None, None, None),
+    ({"max_version": "1.2"}, "TLSv1_2", None, None, "TLSv1.2"),
+    ({"min_version": "1.3"}, "TLSv1_2", None, None, None),
+    ({"min_version": "1.3"}, "TLSv1_3", None, None, "TLSv1.3"),
+    ({"cipher_suites": [ECDSA_256]}, "TLSv1_2", "ECDHE-ECDSA-AES128-GCM-SHA256", None, None),
+    ({"cipher_suites": [ECDSA_256]}, "TLSv1_2", None, None, "ECDHE-ECDSA-AES256-GCM-SHA384"),
+    ({"cipher_suites": [ECDSA_256, ECDSA_128]}, "TLSv1_2", "ECDHE-ECDSA-AES128-GCM-SHA256", None,
+     "ECDHE-ECDSA-AES128-GCM-SHA256"),
+    ({"cipher_suites": [ECDSA_256]}, "TLSv1_3", None, None, "TLS_AES_256_GCM_SHA384"),
+    ({"cipher_suites": ["TLS_AES_128_GCM_SHA256"]}, "TLSv1_3", None, None, "TLS_AES_128_GCM_SHA256"),
+    ({"cipher_suites": ["TLS_AES_128_GCM_SHA256"]}, "TLSv1_2", None, None, None),
+    ({"curve_preferences": ["X25519"]}, "TLSv1_3", None, "prime256v1", None),
+    ({"curve_preferences": ["X25519"]}, "TLSv1_3", None, None, "TLSv1.3"),
+    ({"curve_preferences": ["P384"]}, "TLSv1_3", None, "secp384r1", "TLSv1.3"),
+    ({"curve_preferences": ["P384"]}, "TLSv1_2", None, "prime256v1", None),
+])
+def test_versions_suites_and_curves_are_honoured(program, certs, keys, version, ciphers, curve, agreed):
+    context = ssl.create_default_context(cafile=str(certs / "ca.pem"))
+    context.minimum_version = context.maximum_version = getattr(ssl.TLSVersion, version)
+    if ciphers:
+        context.set_ciphers(ciphers)
+    if curve:
+        context.set_ecdh_curve(curve)
+    with serve(program, tls=dict(tls_keys(certs), **keys)) as s:
+        try:
+            with context.wrap_socket(connect(s.port), server_hostname="localhost") as sock:
+                sock.sendall(request("GET", "/who"))
+                assert b"method GET" in read_answer(sock).body
+                assert agreed in (sock.version(), sock.cipher()[0])
+        except OSError:
+            assert agreed is None
 
 
 def test_plaintext_at_a_tls_port_gets_nothing_and_hurts_nobody(program, certs):

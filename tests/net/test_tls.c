@@ -125,21 +125,39 @@ static bool server_check(struct tls_server_config config, struct error *err)
 	return tls_server_table.check(&config, err);
 }
 
-static void promises_that_cannot_be_kept_are_errors(void **state)
+static void what_a_client_cannot_choose_is_an_error(void **state)
+{
+	(void)state;
+	char *one[] = { T("P256") };
+	struct strings list = { one, 1 };
+	struct node enabled = { .kind = NODE_MAP };
+	const struct { struct tls_client_config config; const char *error; } rows[] = {
+		{ { .min_version = T("1.2"), .max_version = T("1.3") }, NULL },
+		{ { .min_version = T("1.3") }, "min_version" }, { { .max_version = T("1.2") }, "max_version" },
+		{ { .cipher_suites = list }, "cipher_suites" }, { { .curve_preferences = list }, "curve_preferences" },
+		{ { .tpm = &enabled }, "tpm" },
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct error err = { 0 };
+		assert_int_equal(tls_client_table.check(&rows[i].config, &err), !rows[i].error);
+		assert_true(!rows[i].error || strstr(err.text, rows[i].error));
+	}
+}
+
+static void what_a_server_cannot_honour_is_an_error(void **state)
 {
 	(void)state;
 	struct error err = { 0 };
 	char *one[] = { T("X") };
 	struct strings list = { one, 1 };
 	struct node enabled = { .kind = NODE_MAP };
-	assert_true(server_check((struct tls_server_config){ .min_version = T("1.2") }, &err));
-	assert_true(server_check((struct tls_server_config){ .max_version = T("1.3") }, &err));
-	assert_false(server_check((struct tls_server_config){ .min_version = T("1.3") }, &err));
+	assert_true(server_check((struct tls_server_config){ .min_version = T("1.3"), .max_version = T("1.3") }, &err));
+	assert_false(server_check((struct tls_server_config){ .min_version = T("1.1") }, &err));
 	assert_non_null(strstr(err.text, "min_version"));
-	assert_false(server_check((struct tls_server_config){ .max_version = T("1.2") }, &err));
 	assert_false(server_check((struct tls_server_config){ .cipher_suites = list }, &err));
 	assert_false(server_check((struct tls_server_config){ .curve_preferences = list }, &err));
 	assert_false(server_check((struct tls_server_config){ .tpm = &enabled }, &err));
+	assert_non_null(strstr(err.text, "tpm"));
 }
 
 static void server_needs_certificate_and_key_once(void **state)
@@ -162,7 +180,8 @@ int main(void)
 		cmocka_unit_test(server_refuses_what_does_not_fit),
 		cmocka_unit_test(client_without_files_uses_the_system),
 		cmocka_unit_test(pem_texts_replace_files),
-		cmocka_unit_test(promises_that_cannot_be_kept_are_errors),
+		cmocka_unit_test(what_a_client_cannot_choose_is_an_error),
+		cmocka_unit_test(what_a_server_cannot_honour_is_an_error),
 		cmocka_unit_test(server_needs_certificate_and_key_once),
 	};
 	return cmocka_run_group_tests(tests, make_files, remove_files);

@@ -111,10 +111,10 @@ static void what_cannot_be_kept_is_an_error(void **state)
 		{ "protocols: {grpc: {max_recv_msg_size_mib: -1}}", "max_recv_msg_size_mib" },
 		{ "protocols: {grpc: {transport: udp}}", "transport" },
 		{ "protocols: {grpc: {tls: {}}}", "must include both certificate and key" },
-		{ "protocols: {grpc: {tls: {cert_file: a, key_file: b, min_version: '1.3'}}}", "min_version" },
+		{ "protocols: {grpc: {tls: {cert_file: a, key_file: b, min_version: '1.1'}}}", "min_version" },
 		{ "protocols: {grpc: {tls: {cert_file: a, key_file: b, cipher_suites: [X]}}}", "cipher_suites" },
 		{ "protocols: {grpc: {tls: {cert_file: a, key_file: b, tpm: {enabled: true}}}}", "tpm" },
-		{ "protocols: {grpc: {tls: {cert_file: a, key_file: b, curve_preferences: [P256]}}}", "curve" },
+		{ "protocols: {grpc: {tls: {cert_file: a, key_file: b, curve_preferences: [P224]}}}", "curve" },
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		assert_false(bind(rows[i].yaml));
