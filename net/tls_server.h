@@ -33,7 +33,11 @@ bool tls_server_reload(struct tls_server *server, bool *changed, struct error *e
 /* Accepts NULL; sessions may outlive their server. */
 void tls_server_unref(struct tls_server **server);
 
-/* One connection. [one thread at a time] */
+/*
+ * One connection. [one thread at a time] Measured with OpenSSL 3.0: 9 KB when new, some 75 KB from the first byte to the end of the
+ * handshake, and 14 KB while idle (mTLS: and the client's certificates, at most 64 KB on the wire). A handshake takes 0.25 ms
+ * of CPU with a P-256 certificate, 0.55 ms with RSA 2048; bounding their number and their time is the caller's part.
+ */
 struct tls_session;
 
 /* Bytes that may wait for the socket. A peer that makes us answer and does not read what we say ends here. */
@@ -46,7 +50,8 @@ void tls_session_free(struct tls_session **session);            /* accepts NULL 
  * Takes all of `wire`, also during the handshake. plain() is called for each stretch of decrypted bytes (at most 16 KiB, valid
  * during the call); it may call tls_session_send, and returns false to stop.
  * False: the connection is to be closed, because plain() said so, the peer closed its side (close_notify) or the session
- * failed; the output is still to be sent, for it may end in an alert. Then only output, sent, close, failure and free may be called.
+ * failed; the output is still to be sent, for it may end in an alert. Nothing more is received then. Until it has failed,
+ * more may be sent.
  */
 bool tls_session_receive(struct tls_session *s, struct view wire, bool (*plain)(void *context, struct view data),
 			 void *context);
@@ -55,13 +60,16 @@ bool tls_session_ready(const struct tls_session *s);
 /* Why the session failed: a constant string of ours or OpenSSL's, nothing of the peer's. NULL: it has not. */
 const char *tls_session_failure(const struct tls_session *s);
 
-/* Encrypts all of it, or nothing: false if more than TLS_OUTPUT_MAX would wait, or the session has failed or not begun. */
+/*
+ * Encrypts all of it, or nothing: false if more than TLS_OUTPUT_MAX would wait (then it may be tried again), or the session is
+ * not ready, closed or has failed.
+ */
 bool tls_session_send(struct tls_session *s, struct view plain);
 /* What the socket has to send; valid until the next call for this session. */
 struct view tls_session_output(const struct tls_session *s);
 /* The socket took the first `len` bytes of it. */
 void tls_session_sent(struct tls_session *s, size_t len);
-/* Adds close_notify to the output, once; nothing may be sent afterwards. Receiving goes on if the caller wants it. */
+/* Adds close_notify to the output, once; nothing is sent afterwards. More may be received. */
 void tls_session_close(struct tls_session *s);
 
 /* Adds what the verified client certificate says of its owner (net/tls.h). False: there is none. */
