@@ -12,7 +12,7 @@ CC := gcc
 PYTHON := /usr/bin/python3
 
 # libgrpc's pkg-config names every absl library; a C program needs these two only.
-LIBS := -lgrpc -lgpr -lprotobuf-c -lyaml -luv -lmicrohttpd -lgnutls -lcurl -lzstd -ldeflate -lisal -lssl -lcrypto \
+LIBS := -lgrpc -lgpr -lnghttp2 -lprotobuf-c -lyaml -luv -lmicrohttpd -lgnutls -lcurl -lzstd -ldeflate -lisal -lssl -lcrypto \
 	-lpcre2-8 -lxxhash -ljansson -ldw -lelf -lpthread -lm -ldl
 
 OURS := -std=gnu11 -D_GNU_SOURCE -I. -I$(B)/proto -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
@@ -43,7 +43,7 @@ endif
 LAYERS := base profile config net pipeline receivers processors exporters extensions
 PROTOS := $(wildcard proto/*.proto)
 PROTO_C := $(PROTOS:proto/%.proto=$(B)/proto/%.pb-c.c)
-SOURCES := $(foreach d,$(LAYERS),$(wildcard $(d)/*.c)) $(filter-out gateway/main.c,$(wildcard gateway/*.c))
+SOURCES := $(foreach d,$(LAYERS),$(wildcard $(d)/*.c $(d)/*/*.c)) $(filter-out gateway/main.c,$(wildcard gateway/*.c))
 OBJECTS := $(SOURCES:%.c=$(B)/%.o) $(PROTO_C:.c=.o)
 UNIT_TESTS := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/*/test_*.c))
 TEST_TOOLS := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/support/*_tool.c tests/bench/*.c tests/bench/peers/*.c))

@@ -97,6 +97,26 @@ enum coding compress_sniff(struct view body)
 	return CODING_IDENTITY;
 }
 
+static size_t gzip_stated_size(struct view body)
+{
+	if (body.len < 18) /* RFC 1952: header and trailer */
+		return SIZE_MAX;
+	const uint8_t *end = body.at + body.len;
+	return end[-4] | (size_t)end[-3] << 8 | (size_t)end[-2] << 16 | (size_t)end[-1] << 24;
+}
+
+size_t compress_stated_size(enum coding coding, struct view body)
+{
+	if (coding == CODING_IDENTITY)
+		return body.len;
+	if (coding == CODING_GZIP)
+		return gzip_stated_size(body);
+	if (coding != CODING_ZSTD)
+		return SIZE_MAX;
+	unsigned long long size = ZSTD_getFrameContentSize(body.at, body.len);
+	return size > SIZE_MAX / 2 ? SIZE_MAX : (size_t)size; /* unknown and error are the largest numbers */
+}
+
 enum coding compress_named(const char *name)
 {
 	static const struct {

@@ -17,6 +17,9 @@ enum coding compress_sniff(struct view body);
 /* HTTP Content-Encoding / grpc-encoding token: "", identity, gzip, x-gzip, deflate, zlib, zstd. */
 enum coding compress_named(const char *name);
 
+/* What the body says that it inflates to: only a claim. SIZE_MAX: it says nothing. */
+size_t compress_stated_size(enum coding coding, struct view body);
+
 bool compress_inflate(enum coding coding, struct view in, struct bytes *out, struct error *err);
 /* level 0: the default (gzip 1, zstd 1). */
 bool compress_deflate(enum coding coding, int level, struct view in, struct bytes *out, struct error *err);

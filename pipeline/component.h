@@ -6,6 +6,7 @@
 #include "base/metrics.h"
 #include "config/table.h"
 #include "net/budget.h"
+#include "net/io.h"
 #include "net/loop.h"
 #include "profile/packet.h"
 #include "profile/parts.h"
@@ -46,6 +47,7 @@ struct host {
 	struct log log;      /* already carries the component's fields */
 	struct metrics *metrics;
 	struct loop *loop;
+	struct io *io;       /* receivers: the threads of their connections; from start on */
 	struct gate *gate;   /* receivers: the way in */
 	const struct service_view *service; /* extensions: what they may ask of the program */
 };
@@ -243,6 +245,8 @@ void gate_forget(struct gate *gate, struct inbound *in, const char *transport, c
 uint64_t gate_memory_limit(const struct gate *gate);
 /* Takes the request; a worker runs it to completion. Always ends in ops->reply. [any thread, does not block] */
 void gate_submit(struct gate *gate, struct inbound *in);
+/* The same for a request that is too small to delay others: runs it at once. [I/O thread of that index] */
+void gate_run_here(struct gate *gate, struct inbound *in, uint32_t io_thread);
 
 /* Memory that is no request's: what a connection costs. False, and nothing charged, when the budget is short, which it is
  * before requests are refused. [any thread] */

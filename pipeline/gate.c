@@ -325,7 +325,7 @@ static void answer(struct ack *ack, enum ack_outcome outcome)
 	in->ops->reply(in, &in->outcome);
 }
 
-void gate_submit(struct gate *gate, struct inbound *in)
+static void begin(struct gate *gate, struct inbound *in)
 {
 	in->gate = gate;
 	in->outcome = (struct outcome){ 0 };
@@ -336,6 +336,20 @@ void gate_submit(struct gate *gate, struct inbound *in)
 	in->request.ack = &in->ack;
 	in->request.receiver = gate->options.receiver;
 	assert(in->peer);
+}
+
+void gate_run_here(struct gate *gate, struct inbound *in, uint32_t io_thread)
+{
+	struct worker **seat = &gate->options.seats[io_thread];
+	begin(gate, in);
+	if (!*seat)
+		*seat = worker_new(*gate->options.workers);
+	worker_run(*seat, in);
+}
+
+void gate_submit(struct gate *gate, struct inbound *in)
+{
+	begin(gate, in);
 	if (workers_submit(*gate->options.workers, in))
 		return;
 	too_many(gate, in, &in->error);

@@ -24,6 +24,7 @@ struct gate_options {
 	struct memory *memory;
 	struct peers *peers;       /* of all gates */
 	struct workers **workers;  /* filled before the first request */
+	struct worker **seats;     /* by I/O thread: made when first needed, there; unref there before workers_stop */
 	struct metrics *metrics;
 	struct log *log;
 };

@@ -41,6 +41,8 @@ struct graph {
 	struct scratch_slot *slots;
 	uint32_t slot_count;
 	struct workers *workers;
+	struct io *io;
+	struct worker **seats; /* of the I/O threads */
 	/* Stopping. */
 	struct loop_timer *deadline;
 	uint32_t undrained;
@@ -271,6 +273,7 @@ static bool build_receiver(struct graph *g, const struct declared *d, struct err
 		.memory = &g->memory,
 		.peers = &g->peers,
 		.workers = &g->workers,
+		.seats = g->seats,
 		.metrics = g->options.metrics,
 		.log = &g->log,
 	});
@@ -329,6 +332,7 @@ struct graph *graph_build(const struct graph_options *options, struct error *err
 	struct graph *g = memory_new(sizeof *g);
 	g->options = *options;
 	peers_init(&g->peers);
+	g->seats = memory_array(options->workers, sizeof *g->seats);
 	g->check = loop_timer_new(options->loop, check_memory, g);
 	bool ok = inventory_read(&g->inventory, options->root, options->factories, err);
 	if (ok)
@@ -355,6 +359,9 @@ static bool start_instance(struct instance *instance, struct error *err)
 bool graph_start(struct graph *g, struct error *err)
 {
 	inventory_log(&g->inventory, &g->log);
+	g->io = io_start(g->options.workers, err);
+	if (!g->io)
+		return false;
 	g->workers = workers_start(&(struct workers_options){
 		.count = g->options.workers,
 		.queue_max = WORKER_QUEUE,
@@ -365,6 +372,8 @@ bool graph_start(struct graph *g, struct error *err)
 		.run = gate_run,
 	}, err);
 	memory_show(&g->memory, g->options.metrics);
+	for (uint32_t i = 0; i < g->instance_count; i++)
+		g->instances[i]->host.io = g->io;
 	for (uint32_t i = 0; i < g->instance_count && g->workers; i++)
 		if (!start_instance(g->instances[i], err))
 			return false;
@@ -408,11 +417,19 @@ static void stop_kind(struct graph *g, enum component_kind kind)
 	}
 }
 
+static void free_seat(void *seat)
+{
+	worker_unref(seat);
+}
+
 /* On a pool thread: these wait for threads of their own. */
 static void stop_intake(void *argument)
 {
 	struct graph *g = argument;
 	stop_kind(g, COMPONENT_RECEIVER);
+	for (uint32_t i = 0; g->io && i < io_count(g->io); i++)
+		io_call(io_thread_at(g->io, i), free_seat, &g->seats[i]);
+	io_stop(&g->io);
 	workers_stop(&g->workers);
 	for (uint32_t i = 0; i < g->pipeline_count; i++)
 		for (uint32_t k = 0; k < g->paths[i].route_count; k++)
@@ -571,6 +588,7 @@ void graph_unref(struct graph **graph)
 	loop_timer_unref(&g->deadline);
 	inventory_fini(&g->inventory);
 	peers_fini(&g->peers);
+	memory_free(g->seats);
 	memory_free(g);
 	*graph = NULL;
 }

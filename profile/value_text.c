@@ -1,27 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "profile/value_text.h"
+#include "base/base64.h"
 #include "base/quote.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-static bool add_base64(struct bytes *out, struct view data)
-{
-	static const char digits[] =
-		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-	for (size_t i = 0; i < data.len; i += 3) {
-		size_t left = data.len - i;
-		uint32_t group = (uint32_t)data.at[i] << 16 | (left > 1 ? data.at[i + 1] << 8 : 0) |
-				 (left > 2 ? data.at[i + 2] : 0);
-		char text[4] = { digits[group >> 18], digits[group >> 12 & 63],
-				 left > 1 ? digits[group >> 6 & 63] : '=',
-				 left > 2 ? digits[group & 63] : '=' };
-		if (!bytes_add(out, text, sizeof text))
-			return false;
-	}
-	return true;
-}
 
 /* The shortest of the spellings that read back as the same number. */
 static bool add_double(struct bytes *out, double number)
@@ -69,7 +53,7 @@ static bool add_json(const struct profiles *p, const struct attribute *a, struct
 						       bytes_add_text(out, "null");
 	case VALUE_BYTES:
 		return bytes_add_byte(out, '"') &&
-		       add_base64(out, span_view(p, a->bytes)) &&
+		       base64_add(out, span_view(p, a->bytes), true) &&
 		       bytes_add_byte(out, '"');
 	case VALUE_ARRAY:
 	case VALUE_KVLIST:
@@ -88,7 +72,7 @@ bool value_text_add(const struct profiles *p, const struct attribute *a, struct 
 	case VALUE_DOUBLE:
 		return add_double(out, attribute_number(a));
 	case VALUE_BYTES:
-		return add_base64(out, span_view(p, a->bytes));
+		return base64_add(out, span_view(p, a->bytes), true);
 	case VALUE_EMPTY:
 		return true;
 	default:

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
 #include "base/memory.h"
-#include "net/rpc_server.h"
+#include "net/compress.h"
+#include "net/h2/rpc.h"
 #include "otlp_service.pb-c.h"
 #include "pipeline/component.h"
 #include "pipeline/inflate.h"
@@ -11,16 +12,19 @@
 #include <assert.h>
 
 /*
- * OTLP over gRPC: ProfilesService/Export. The gate sees a call's headers, then its size; a worker inflates and
- * decodes. HTTP is not there yet.
+ * OTLP over gRPC: ProfilesService/Export. The gate sees a call's headers, then each step by which its message grows. A small
+ * message is run to completion on its I/O thread, a large one by a worker. HTTP is not there yet.
  */
 #define EXPORT "/opentelemetry.proto.collector.profiles.v1development.ProfilesService/Export"
 #define STOP_GRACE_NS (10 * UINT64_C(1000000000))
 
 enum {
 	DEFAULT_MESSAGE_MIB = 4, /* grpc-go's */
-	ESTIMATE_LEAST = 65536,
-	ESTIMATE_FIRST = 262144
+	/* What an I/O thread runs itself: so much inflated takes less than a millisecond with every processor
+	 * (docs/GRPC.md), and after so much of one connection it is the turn of others. */
+	INLINE_BYTES = 65536,
+	INLINE_TURN_BYTES = 131072,
+	CALL_BYTES = 2048 /* of a call's structures, beside GATE_REQUEST_BYTES; its headers come on top */
 };
 
 struct otlp_receiver {
@@ -28,7 +32,6 @@ struct otlp_receiver {
 	const struct grpc_protocol *config;
 	struct rpc_server *server;
 	size_t message_max; /* on the wire, and inflated */
-	size_t expected;    /* of the next message [completion-queue thread] */
 };
 
 /* One call. Freed by the reply, or when the call is refused or lost. */
@@ -36,16 +39,15 @@ struct otlp_call {
 	struct inbound in;
 	struct otlp_receiver *receiver;
 	struct rpc_call *call;
-	size_t len; /* of the message, as sent */
 };
 
 static const struct inbound_ops ops;
 
 static const struct metric unknown_metric = {
 	"otelcol_grpc_requests_refused", METRIC_COUNTER, "{requests}",
-	"Calls of methods that there are not (UNIMPLEMENTED), like those of another version of OTLP."
+	"Calls of unknown methods (UNIMPLEMENTED), such as those of another version of OTLP."
 };
-static const struct metric *const metrics[] = { &unknown_metric, NULL };
+static const struct metric *const metrics[] = { &unknown_metric, H2_METRICS, NULL };
 
 static struct otlp_call *call_of(struct inbound *in)
 {
@@ -58,19 +60,6 @@ static void refuse(struct otlp_call *c, const struct error *err)
 	memory_free(c);
 }
 
-/* gRPC has no content-length: what this receiver's messages have been like must do until the message is there. */
-static size_t estimate(const struct otlp_receiver *r)
-{
-	return r->expected > ESTIMATE_LEAST ? r->expected : ESTIMATE_LEAST;
-}
-
-/* Large ones come in company: up at once, down slowly. */
-static void learn_size(struct otlp_receiver *r, size_t len)
-{
-	size_t lower = r->expected - r->expected / 8;
-	r->expected = len > lower ? len : lower;
-}
-
 static void headers(void *context, struct rpc_call *call)
 {
 	struct otlp_receiver *r = context;
@@ -79,6 +68,7 @@ static void headers(void *context, struct rpc_call *call)
 	c->receiver = r;
 	c->call = call;
 	c->in.ops = &ops;
+	c->in.overhead = CALL_BYTES + rpc_call_header_bytes(call);
 	c->in.request = (struct request){
 		.receiver = r->host->id,
 		.transport = "grpc",
@@ -88,8 +78,7 @@ static void headers(void *context, struct rpc_call *call)
 		.arrival = clock_now(),
 		.ack = &c->in.ack,
 	};
-	if (!gate_admit(r->host->gate, &c->in, estimate(r), &err)) {
-		learn_size(r, 0); /* if the estimate was the reason, it must not stay one */
+	if (!gate_admit(r->host->gate, &c->in, 0, &err)) {
 		refuse(c, &err);
 		return;
 	}
@@ -97,63 +86,69 @@ static void headers(void *context, struct rpc_call *call)
 	rpc_call_accept(call);
 }
 
-static void message(void *context, struct rpc_call *call, size_t len)
+static bool grow(void *context, struct rpc_call *call, size_t bytes, struct error *err)
 {
 	struct otlp_receiver *r = context;
 	struct otlp_call *c = rpc_call_user(call);
-	struct error err = { 0 };
-	learn_size(r, len);
-	c->len = len;
-	if (gate_charge(r->host->gate, &c->in, len, &err)) {
+	return gate_charge(r->host->gate, &c->in, bytes, err);
+}
+
+/* The first bytes are believed rather than the header: senders name the wrong one. */
+static bool find_coding(struct view body, int said, enum coding *out, struct error *err)
+{
+	*out = compress_sniff(body);
+	if (*out == CODING_IDENTITY && said == CODING_UNKNOWN)
+		return error_set(err, ERROR_UNSUPPORTED, "grpc-encoding: not one of identity, deflate, gzip, zstd");
+	if (*out == CODING_IDENTITY)
+		*out = (enum coding)said;
+	return true;
+}
+
+static bool is_small(struct otlp_call *c)
+{
+	struct view body = bytes_view(rpc_call_body(c->call));
+	enum coding coding;
+	return rpc_call_turn_bytes(c->call) <= INLINE_TURN_BYTES && body.len <= INLINE_BYTES &&
+	       find_coding(body, rpc_call_coding(c->call), &coding, NULL) &&
+	       compress_stated_size(coding, body) <= INLINE_BYTES;
+}
+
+static void message(void *context, struct rpc_call *call)
+{
+	struct otlp_receiver *r = context;
+	struct otlp_call *c = rpc_call_user(call);
+	if (is_small(c))
+		gate_run_here(r->host->gate, &c->in, rpc_call_thread(call));
+	else
 		gate_submit(r->host->gate, &c->in);
-		return;
-	}
-	gate_forget(r->host->gate, &c->in, "grpc", NULL);
-	refuse(c, &err);
 }
 
-static void lost(void *context, struct rpc_call *call, bool too_large)
+static void lost(void *context, struct rpc_call *call, enum rpc_loss why)
 {
+	static const char *const reasons[] = {
+		[RPC_TOO_LARGE] = "too_large",
+		[RPC_CANCELLED] = "cancelled",
+		[RPC_LATE] = "cancelled",
+		[RPC_INVALID] = "invalid",
+		[RPC_REFUSED] = NULL, /* by gate_charge */
+	};
 	struct otlp_receiver *r = context;
 	struct otlp_call *c = rpc_call_user(call);
-	gate_forget(r->host->gate, &c->in, "grpc", too_large ? "too_large" : "cancelled");
+	gate_forget(r->host->gate, &c->in, "grpc", reasons[why]);
 	memory_free(c);
-}
-
-static enum coding coding_of(struct view body, int told)
-{
-	enum coding sniffed = compress_sniff(body);
-	if (sniffed != CODING_IDENTITY || told == CODING_UNKNOWN)
-		return sniffed;
-	return (enum coding)told;
-}
-
-/* Until it has been read the message is there twice. */
-static bool linearise(struct otlp_call *c, struct bytes *raw, struct error *err)
-{
-	struct inbound *in = &c->in;
-	raw->len = 0;
-	raw->max = c->receiver->message_max;
-	if (!gate_charge(in->gate, in, 2 * c->len, err))
-		return false;
-	if (!bytes_reserve(raw, c->len ? c->len : 1) || !rpc_call_read(c->call, raw))
-		return error_set(err, ERROR_TOO_LARGE, "the message has more than %zu bytes", raw->max);
-	return gate_charge(in->gate, in, c->len, err);
 }
 
 static bool load(struct inbound *in, struct body *body, struct view *out, struct error *err)
 {
 	struct otlp_call *c = call_of(in);
-	int told = rpc_call_coding(c->call);
-	size_t cap = c->receiver->message_max;
-	if (!linearise(c, &body->raw, err))
-		return false;
-	*out = bytes_view(&body->raw);
-	enum coding coding = coding_of(*out, told);
+	enum coding coding;
+	*out = bytes_view(rpc_call_body(c->call));
 	size_t held = out->len;
+	if (!find_coding(*out, rpc_call_coding(c->call), &coding, err))
+		return false;
 	if (coding == CODING_IDENTITY)
 		return true;
-	if (!inbound_inflate(in, coding, *out, cap, &held, &body->inflated, err))
+	if (!inbound_inflate(in, coding, *out, c->receiver->message_max, &held, &body->inflated, err))
 		return false;
 	*out = bytes_view(&body->inflated);
 	return true;
@@ -208,7 +203,6 @@ static bool create(void *self, const void *config, const struct host *host, stru
 	r->config = &((const struct otlp_config *)config)->protocols.grpc;
 	int64_t mib = r->config->max_recv_msg_size_mib;
 	r->message_max = (size_t)(mib ? mib : DEFAULT_MESSAGE_MIB) << 20;
-	r->expected = ESTIMATE_FIRST;
 	return true;
 }
 
@@ -216,24 +210,34 @@ static bool start(void *self, struct error *err)
 {
 	struct otlp_receiver *r = self;
 	const struct grpc_protocol *config = r->config;
-	const struct rpc_method export = { EXPORT, headers, message, lost, r };
+	const struct rpc_method export = { EXPORT, headers, grow, message, lost, r };
+	const struct keepalive_server *server = &config->keepalive.server;
 	struct rpc_server_options options = {
-		.endpoint = config->endpoint,
-		.transport = otlp_transports[config->transport.index],
-		.tls = config->tls.present.enabled ? &config->tls : NULL,
+		.h2 = {
+			.endpoint = config->endpoint,
+			.transport = otlp_transports[config->transport.index],
+			.tls = config->tls.present.enabled ? &config->tls : NULL,
+			.limits = config->limits,
+			.max_concurrent_streams = config->max_concurrent_streams,
+			.read_buffer_bytes = (size_t)config->read_buffer_size,
+			.write_buffer_bytes = (size_t)config->write_buffer_size,
+			.max_connection_idle = server->max_connection_idle,
+			.max_connection_age = server->max_connection_age,
+			.max_connection_age_grace = server->max_connection_age_grace,
+			.keepalive_time = server->time,
+			.keepalive_timeout = server->timeout,
+			.min_ping_interval = config->keepalive.enforcement.min_time,
+			.pings_without_streams = config->keepalive.enforcement.permit_without_stream,
+			.budget = gate_net_budget(r->host->gate),
+			.io = r->host->io,
+			.loop = r->host->loop,
+			.log = &r->host->log,
+			.metrics = r->host->metrics,
+			.name = r->host->log.component_id,
+		},
 		.max_message_bytes = (int64_t)r->message_max,
-		.max_core_bytes = (int64_t)gate_memory_limit(r->host->gate),
-		.max_concurrent_streams = config->max_concurrent_streams,
-		.max_connection_idle = config->keepalive.server.max_connection_idle,
-		.max_connection_age = config->keepalive.server.max_connection_age,
-		.max_connection_age_grace = config->keepalive.server.max_connection_age_grace,
-		.keepalive_time = config->keepalive.server.time,
-		.keepalive_timeout = config->keepalive.server.timeout,
-		.min_ping_interval = config->keepalive.enforcement.min_time,
 		.methods = &export,
 		.method_count = 1,
-		.log = &r->host->log,
-		.loop = r->host->loop,
 		.unknown = metrics_series(r->host->metrics, &unknown_metric, (struct metric_label[]){
 			{ "receiver", r->host->log.component_id }, { NULL, NULL } }),
 	};

@@ -28,8 +28,8 @@ static const struct config_row keepalive_enforcement_rows[] = {
 	CONFIG_ROW(struct keepalive_enforcement, min_time, .key = "min_time", .def = "0s",
 		   .help = "Clients that ping more often than this are cut off; 0: 5m."),
 	CONFIG_ROW(struct keepalive_enforcement, permit_without_stream, .key = "permit_without_stream",
-		   .def = "false", .inert = true,
-		   .help = "Pings without calls are permitted, within min_time."),
+		   .def = "false",
+		   .help = "Permits pings while no call is open, within min_time; else one in 2h at most."),
 	{ 0 }
 };
 
@@ -93,16 +93,21 @@ static const struct config_row grpc_rows[] = {
 	CONFIG_SECTION(struct grpc_protocol, keepalive, keepalive_table, .key = "keepalive",
 		       .presence = PRESENCE_SOME, .help = "Connections that are silent or old."),
 	CONFIG_ROW(struct grpc_protocol, include_metadata, .key = "include_metadata", .def = "false",
-		   .help = "Makes the request's metadata (but -bin keys, `host` and `:authority`) known to the processors: "
-			   "`resource`'s from_context, `batch`'s metadata_keys."),
+		   .help = "Makes the request's metadata known to the processors (`resource`'s from_context, `batch`'s "
+			   "metadata_keys), with `:authority`, also as `host`. Keys that end in -bin are decoded, and left out if "
+			   "they are not UTF-8 text."),
 	CONFIG_ROW(struct grpc_protocol, auth, .key = "auth",
 		   .help = "Refused: this build has no extension that authenticates."),
 	CONFIG_ROW(struct grpc_protocol, middlewares, .key = "middlewares",
 		   .help = "Refused unless empty: this build has no such extension."),
+	CONFIG_SECTION(struct grpc_protocol, limits, h2_limits_table, .key = "limits",
+		       .help = "What one client may cost. Who passes a limit is disconnected and counted."),
 	CONFIG_ROW(struct grpc_protocol, read_buffer_size, .key = "read_buffer_size", .def = "524288",
-		   .unit = "By", .inert = true, .help = "The gRPC library chooses its buffers."),
+		   .unit = "By", .limited = true, .min = 0, .max = INT32_MAX,
+		   .help = "Read from one connection at a time, at most 262144; 0: as much."),
 	CONFIG_ROW(struct grpc_protocol, write_buffer_size, .key = "write_buffer_size", .def = "0",
-		   .unit = "By", .inert = true, .help = "The gRPC library chooses its buffers."),
+		   .unit = "By", .limited = true, .min = 0, .max = INT32_MAX,
+		   .help = "Written to one connection with one call, at most 262144; 0: as much."),
 	CONFIG_SECTION(struct grpc_protocol, dialer, dialer_table, .key = "dialer",
 		       .help = "Of clients."),
 	{ 0 }

@@ -3,6 +3,7 @@
 #define RECEIVERS_OTLP_CONFIG_H
 
 #include "config/table.h"
+#include "net/h2/bounds.h"
 #include "net/tls.h"
 
 /* The Collector's keys of the otlp receiver. */
@@ -37,6 +38,7 @@ struct grpc_protocol {
 	int64_t max_recv_msg_size_mib, max_concurrent_streams;
 	int64_t read_buffer_size, write_buffer_size;
 	struct keepalive keepalive;
+	struct h2_limits limits;
 	bool include_metadata;
 	const struct node *auth, *middlewares;
 };

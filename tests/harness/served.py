@@ -131,3 +131,18 @@ def read_until_closed(connection):
         if not part:
             return received
         received += part
+
+
+def read_frames(connection):
+    """(kind, flags, stream) of each frame until the peer closes."""
+    with connection.makefile("rb") as stream:
+        while head := stream.read(9):
+            size, kind, flags, number = struct.unpack(">I", b"\0" + head[:3])[0], head[3], head[4], head[5:]
+            yield kind, flags, struct.unpack(">I", number)[0], stream.read(size)
+
+
+def status_of(connection):
+    """The grpc-status of the first response, by a decoder of the same library that wrote it."""
+    block = next(payload for kind, _, stream, payload in read_frames(connection) if kind == 1 and stream == 1)
+    lines = subprocess.run([build("net/hpack_tool")], input=block, capture_output=True, check=True).stdout
+    return int(dict(line.split(b"=", 1) for line in lines.splitlines())[b"grpc-status"])

@@ -11,13 +11,16 @@
  *	release        answers all held calls
  *	reload         reads the certificates again
  *	serving 0|1    what the health service says
+ *	budget BYTES   what each call may hold of its message
  *	rss            resident KiB
  *	stop MS        stops with this grace and exits
  *	stop_held MS   the same, but releases held calls only when the stop is overdue
  */
 #include "base/clock.h"
 #include "base/memory.h"
-#include "net/rpc_server.h"
+#include "config/load.h"
+#include "config/node.h"
+#include "net/h2/rpc.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -30,9 +33,12 @@ enum { HELD_MAX = 4096 };
 
 static struct tls_server_config tls;
 static struct rpc_server_options options = { .max_message_bytes = 4 << 20 };
+static struct io *io;
+static const char *limits = "{}";
 static struct rpc_server *server;
 static _Atomic int seen_headers, seen_messages, seen_lost, seen_too_large, replied;
 static _Atomic bool stopping;
+static _Atomic long budget = 1L << 40;
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* guards what follows */
 static pthread_cond_t more = PTHREAD_COND_INITIALIZER;
@@ -50,22 +56,17 @@ static void put(struct rpc_call **list, size_t *count, struct rpc_call *call)
 
 static void answer(struct rpc_call *call)
 {
-	struct bytes body, text;
-	bytes_init(&body, 64 << 20);
+	struct bytes text;
+	const struct bytes *body = rpc_call_body(call);
 	bytes_init(&text, 1 << 20);
-	int coding = rpc_call_coding(call);
-	bool ok = rpc_call_read(call, &body);
-	bytes_format(&text, "coding=%d len=%zu first=%02x peer=%s", coding, body.len, body.len ? body.at[0] : 0,
-		     rpc_call_peer(call));
+	bytes_format(&text, "coding=%d len=%zu first=%02x peer=%s", rpc_call_coding(call), body->len,
+		     body->len ? body->at[0] : 0, rpc_call_peer(call));
 	for (const struct metadatum *m = rpc_call_auth(call); m && m->name; m++)
 		bytes_format(&text, "\nauth.%s=%s", m->name, m->value);
 	for (const struct metadatum *m = rpc_call_metadata(call); m->name; m++)
 		bytes_format(&text, "\n%s=%s", m->name, m->value);
-	struct error err;
-	error_set(&err, ERROR_INTERNAL, "unreadable");
 	atomic_fetch_add(&replied, 1);
-	rpc_call_reply(call, ok ? NULL : &err, bytes_view(&text));
-	bytes_fini(&body);
+	rpc_call_reply(call, NULL, bytes_view(&text));
 	bytes_fini(&text);
 }
 
@@ -117,9 +118,15 @@ static void be_busy(void *context, struct rpc_call *call)
 	refuse(call, "the memory limit is reached");
 }
 
-static void on_message(void *context, struct rpc_call *call, size_t len)
+/* Until `budget` bytes are granted, to all calls together. */
+static bool grow(void *context, struct rpc_call *call, size_t bytes, struct error *err)
 {
-	(void)len;
+	(void)context, (void)call;
+	return bytes <= (size_t)budget || error_set(err, ERROR_BUSY, "the memory limit is reached");
+}
+
+static void on_message(void *context, struct rpc_call *call)
+{
 	if (rpc_call_user(call) != &queue)
 		abort();
 	atomic_fetch_add(&seen_messages, 1);
@@ -129,35 +136,35 @@ static void on_message(void *context, struct rpc_call *call, size_t len)
 		put(queue, &queued, call);
 }
 
-static void on_lost(void *context, struct rpc_call *call, bool too_large)
+static void on_lost(void *context, struct rpc_call *call, enum rpc_loss why)
 {
 	(void)context, (void)call;
-	atomic_fetch_add(too_large ? &seen_too_large : &seen_lost, 1);
+	atomic_fetch_add(why == RPC_TOO_LARGE ? &seen_too_large : &seen_lost, 1);
 }
 
 static const struct rpc_method methods[] = {
-	{ "/test.Test/Echo", on_headers, on_message, on_lost, NULL },
-	{ "/test.Test/Busy", be_busy, NULL, NULL, NULL },
-	{ "/test.Test/Hold", on_headers, on_message, on_lost, &held },
+	{ "/test.Test/Echo", on_headers, grow, on_message, on_lost, NULL },
+	{ "/test.Test/Busy", be_busy, NULL, NULL, NULL, NULL },
+	{ "/test.Test/Hold", on_headers, grow, on_message, on_lost, &held },
 };
 
 static void set_option(const char *key, char *value)
 {
 	const struct { const char *key; char **text; int64_t *number; } rows[] = {
-		{ "endpoint", (char **)&options.endpoint, NULL },
-		{ "transport", (char **)&options.transport, NULL },
+		{ "endpoint", (char **)&options.h2.endpoint, NULL },
+		{ "transport", (char **)&options.h2.transport, NULL },
+		{ "limits", (char **)&limits, NULL },
 		{ "cert", &tls.cert_file, NULL },
 		{ "key", &tls.key_file, NULL },
 		{ "client_ca", &tls.client_ca_file, NULL },
 		{ "max_message", NULL, &options.max_message_bytes },
-		{ "core", NULL, &options.max_core_bytes },
-		{ "streams", NULL, &options.max_concurrent_streams },
-		{ "age", NULL, &options.max_connection_age.ns },
-		{ "idle", NULL, &options.max_connection_idle.ns },
-		{ "age_grace", NULL, &options.max_connection_age_grace.ns },
-		{ "keepalive_time", NULL, &options.keepalive_time.ns },
-		{ "keepalive_timeout", NULL, &options.keepalive_timeout.ns },
-		{ "min_ping", NULL, &options.min_ping_interval.ns },
+		{ "streams", NULL, &options.h2.max_concurrent_streams },
+		{ "age", NULL, &options.h2.max_connection_age.ns },
+		{ "idle", NULL, &options.h2.max_connection_idle.ns },
+		{ "age_grace", NULL, &options.h2.max_connection_age_grace.ns },
+		{ "keepalive_time", NULL, &options.h2.keepalive_time.ns },
+		{ "keepalive_timeout", NULL, &options.h2.keepalive_timeout.ns },
+		{ "min_ping", NULL, &options.h2.min_ping_interval.ns },
 		{ "reload_interval", NULL, &tls.reload_interval.ns },
 		{ "message_timeout", NULL, &options.message_timeout.ns },
 	};
@@ -171,6 +178,17 @@ static void set_option(const char *key, char *value)
 		}
 	fprintf(stderr, "unknown option %s\n", key);
 	exit(2);
+}
+
+static void set_limits(void)
+{
+	struct error err = { 0 };
+	struct node *node = config_parse("limits", limits, strlen(limits), &err);
+	if (!node || !config_bind(&h2_limits_table, node, "limits", &options.h2.limits, &err)) {
+		printf("error %s\n", err.text);
+		exit(1);
+	}
+	node_unref(&node);
 }
 
 static void release(void)
@@ -224,6 +242,8 @@ static void obey(char *line)
 		puts(rpc_server_reload(server, &err) ? "ok" : err.text);
 	else if (strncmp(line, "serving ", 8) == 0)
 		rpc_server_set_serving(server, line[8] == '1'), puts("ok");
+	else if (strncmp(line, "budget ", 7) == 0)
+		puts("ok"), budget = atol(line + 7);
 	else if (strcmp(line, "rss") == 0)
 		printf("%ld\n", resident());
 	else if (strncmp(line, "stop ", 5) == 0)
@@ -259,16 +279,22 @@ int main(int argc, char **argv)
 		set_option(argv[i], value);
 	}
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	options.tls = tls.cert_file ? &tls : NULL;
+	set_limits();
+	options.h2.tls = tls.cert_file ? &tls : NULL;
+	options.h2.pings_without_streams = true;
 	options.methods = methods;
 	options.method_count = sizeof methods / sizeof *methods;
-	options.log = &log;
+	options.h2.log = &log;
 	struct error err;
 	struct loop *loop = loop_new(&err);
-	options.loop = loop;
+	options.h2.loop = loop;
+	io = io_start(2, &err);
+	options.h2.io = io;
 	server = rpc_server_start(&options, &err);
 	if (!server) {
 		printf("error %s\n", err.text);
+		io_stop(&io);
+		loop_unref(&loop);
 		return 1;
 	}
 	pthread_t worker, looper;
@@ -286,6 +312,7 @@ int main(int argc, char **argv)
 		pthread_join(looper, NULL);
 	}
 	end(worker);
+	io_stop(&io);
 	loop_unref(&loop);
 	puts("stopped");
 	return 0;

@@ -8,6 +8,7 @@
  *	else        taken; remembered for the command `last`
  *
  *	last      length, hash, metadata x-tenant, peer and subject of the last body
+ *	here      how many requests an I/O thread has run itself
  *	charged   now, at most, and the refusals and losses by reason
  *	limit N   sets the limit
  *	stop      stops the receiver and exits
@@ -28,6 +29,11 @@
 struct gate {
 	_Atomic int64_t limit, now, most;
 };
+
+enum { IO_THREADS = 2 };
+static _Atomic int runs_here;
+
+static void process(struct inbound *in, struct body *body);
 
 extern const struct component_factory otlp_receiver;
 
@@ -59,33 +65,30 @@ static void note(const char *reason)
 	pthread_mutex_unlock(&mutex);
 }
 
-bool gate_admit(struct gate *gate, struct inbound *in, size_t bytes, struct error *err)
+bool gate_admit(struct gate *gate, struct inbound *in, size_t announced, struct error *err)
 {
-	bool ok = charge(gate, in, (int64_t)bytes, err);
+	bool ok = !announced && charge(gate, in, GATE_REQUEST_BYTES, err);
 	if (!ok)
 		note("refused");
 	return ok;
 }
 
+struct net_budget gate_net_budget(struct gate *gate)
+{
+	(void)gate;
+	return (struct net_budget){ 0 };
+}
+
 bool gate_charge(struct gate *gate, struct inbound *in, size_t bytes, struct error *err)
 {
-	bool ok = charge(gate, in, (int64_t)bytes, err);
-	if (!ok)
-		note("memory");
-	return ok;
+	return charge(gate, in, GATE_REQUEST_BYTES + (int64_t)bytes, err);
 }
 
 void gate_forget(struct gate *gate, struct inbound *in, const char *transport, const char *reason)
 {
 	(void)transport;
 	gate->now -= in->charged;
-	if (reason)
-		note(reason);
-}
-
-uint64_t gate_memory_limit(const struct gate *gate)
-{
-	return (uint64_t)gate->limit + (64 << 20);
+	note(reason ? reason : "memory");
 }
 
 void gate_submit(struct gate *gate, struct inbound *in)
@@ -96,6 +99,15 @@ void gate_submit(struct gate *gate, struct inbound *in)
 	queue = in;
 	pthread_cond_signal(&more);
 	pthread_mutex_unlock(&mutex);
+}
+
+void gate_run_here(struct gate *gate, struct inbound *in, uint32_t io_thread)
+{
+	static struct body bodies[IO_THREADS];
+	in->gate = gate;
+	process(in, &bodies[io_thread]);
+	runs_here++;
+	bytes_fini(&bodies[io_thread].inflated);
 }
 
 bool decode_otlp(struct profiles *p, struct error *err)
@@ -111,20 +123,20 @@ bool decode_otlp(struct profiles *p, struct error *err)
 static void remember(const struct inbound *in, struct view body)
 {
 	const struct request *r = &in->request;
-	const char *tenant = request_metadata(r, "x-tenant"), *subject = "none";
+	const char *tenant = request_metadata(r, "x-tenant"), *host = request_metadata(r, "host"), *subject = "none";
 	for (const struct metadatum *m = r->auth; m && m->name; m++)
 		subject = strcmp(m->name, "subject") ? subject : m->value;
 	pthread_mutex_lock(&mutex);
-	snprintf(last, sizeof last, "%s %s len=%zu first=%02x tenant=%s peer=%s subject=%s",
+	snprintf(last, sizeof last, "%s %s len=%zu first=%02x tenant=%s peer=%s subject=%s host=%s",
 		 r->receiver, r->transport, body.len, body.len ? body.at[0] : 0,
-		 tenant ? tenant : "none", r->peer, subject);
+		 tenant ? tenant : "none", r->peer, subject, host ? host : "none");
 	pthread_mutex_unlock(&mutex);
 }
 
 /* What the pipeline does, as far as a receiver sees it. */
 static void process(struct inbound *in, struct body *body)
 {
-	static struct profiles profiles;
+	static _Thread_local struct profiles profiles;
 	struct view view;
 	struct gate *gate = in->gate;
 	bool ok = in->ops->load(in, body, &view, &in->error);
@@ -172,6 +184,8 @@ static void obey(struct gate *gate, const char *line)
 		puts(last);
 	else if (strcmp(line, "charged") == 0)
 		printf("%lld %lld%s\n", (long long)gate->now, (long long)gate->most, reasons);
+	else if (strcmp(line, "here") == 0)
+		printf("%d\n", runs_here);
 	else if (strncmp(line, "limit ", 6) == 0)
 		printf("%lld\n", (long long)(gate->limit = atoll(line + 6)));
 	pthread_mutex_unlock(&mutex);
@@ -221,9 +235,10 @@ int main(int argc, char **argv)
 	struct log_config logging = { .level = LOG_INFO, .json = true,
 				      .output_paths = outputs };
 	void *config = bind(yaml);
-	struct host host = { .id = "otlp", .metrics = metrics_new(), .gate = &gate };
-	void *self = memory_new(otlp_receiver.size);
 	struct error err = { 0 };
+	struct host host = { .id = "otlp", .metrics = metrics_new(), .gate = &gate, .io = io_start(IO_THREADS, &err) };
+	host.log.component_id = "otlp";
+	void *self = memory_new(otlp_receiver.size);
 	bool ok = log_configure(&logging, &err) &&
 		  otlp_receiver.create(self, config, &host, &err) &&
 		  otlp_receiver.start(self, &err);
@@ -233,6 +248,7 @@ int main(int argc, char **argv)
 		run(&gate);
 	otlp_receiver.stop(self);
 	otlp_receiver.destroy(self);
+	io_stop(&host.io);
 	metrics_unref(&host.metrics);
 	config_release(otlp_receiver.config, config);
 	memory_free(config);

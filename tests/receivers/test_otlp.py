@@ -3,13 +3,14 @@
 import gzip
 import shutil
 import subprocess
+import time
 
 import grpc
 import pytest
 
 from harness import otlp
 from harness.certificates import make_ca, make_leaf
-from harness.served import Served, build, refusal
+from harness.served import Served, build, frame, raw_call, raw_connection, refusal, status_of
 
 EXPORT = "/opentelemetry.proto.collector.profiles.v1development.ProfilesService/Export"
 CODE = grpc.StatusCode
@@ -46,8 +47,8 @@ BODY = b"0123456789" * 30000
 def test_an_accepted_request_is_answered_with_an_empty_message(program):
     with serve(program) as s:
         assert s.call(EXPORT, BODY) == b""
-        assert s.ask("last") == "otlp grpc len=300000 first=30 tenant=none peer=127.0.0.1 subject=none"
-        assert charged(s) == (0, 600000, [])  # twice while it is copied
+        assert s.ask("last") == "otlp grpc len=300000 first=30 tenant=none peer=127.0.0.1 subject=none host=none"
+        assert charged(s) == (0, 4096 + 300000, [])  # once: it is decoded from where it arrived
 
 
 def test_the_empty_request_is_a_request(program):
@@ -122,31 +123,67 @@ def test_a_full_gate_refuses_from_the_headers(program):
         assert charged(s) == (0, 0, ["refused"])
 
 
-def test_a_message_larger_than_its_estimate_is_charged_before_it_is_read(program):
+def test_a_message_for_which_there_is_no_memory_is_refused_in_the_end(program):
     with serve(program, limit=280000) as s:
-        assert refusal(lambda: s.call(EXPORT, BODY))[0] == CODE.UNAVAILABLE
-        assert charged(s) == (0, 262144, ["memory"])
+        code, _, error = refusal(lambda: s.call(EXPORT, BODY))
+        assert code == CODE.UNAVAILABLE
+        assert [m for m in error.trailing_metadata() if m.key == "grpc-status-details-bin"]
+        now, most, reasons = charged(s)
+        assert now == 0 and most <= 280000 and reasons == ["memory"]
+
+
+def test_a_message_waits_for_memory_that_comes_soon(program):
+    with serve(program, limit=150000) as s, s.channel() as channel:
+        future = channel.unary_unary(EXPORT).future(BODY, timeout=30)
+        while charged(s)[1] < 60000:
+            time.sleep(0.01)
+        assert not future.done()
+        s.ask("limit 1000000")
+        assert future.result() == b"" and charged(s)[2] == []
 
 
 def test_a_large_message_does_not_shut_out_the_small_ones_behind_it(program):
-    with serve(program, limit=200000) as s:
-        refused = 0
-        while refused < 20:
-            try:
-                assert s.call(EXPORT, b"x") == b""
-                break
-            except grpc.RpcError:
-                refused += 1
-        assert 0 < refused < 20
+    with serve(program, limit=200000) as s, s.channel() as channel:
+        channel.unary_unary(EXPORT).future(BODY, timeout=30)
+        for _ in range(20):
+            assert s.call(EXPORT, b"x") == b""
 
 
-def test_the_estimate_follows_the_sizes(program):
+def test_headers_alone_reserve_nothing(program):
+    """A prefix that announces 4 MiB is charged like any call, until its bytes come."""
     with serve(program) as s:
-        for _ in range(30):
-            s.call(EXPORT, BODY)
-        s.ask("limit 200000")
-        assert refusal(lambda: s.call(EXPORT, b"x"))[0] == CODE.UNAVAILABLE
-        assert charged(s)[2] == ["refused"]
+        connections = []
+        for _ in range(5):
+            c = raw_connection(s.port)
+            for stream in range(1, 200, 2):
+                raw_call(c, EXPORT, stream)
+                c.sendall(frame(0, 0, stream, b"\0\0\x3f\0\0"))
+            connections.append(c)
+        assert s.call(EXPORT, b"x") == b""
+        assert charged(s)[1] <= 501 * (4096 + 16384)
+        for c in connections:
+            c.close()
+
+
+def test_small_messages_are_run_by_the_thread_that_read_them(program):
+    with serve(program) as s:
+        s.call(EXPORT, BODY)
+        compressed_call(s, BODY)
+        assert s.ask("here") == "0"
+        s.call(EXPORT, BODY[:60000])
+        compressed_call(s, BODY[:60000])
+        assert s.ask("here") == "2"
+        s.call(EXPORT, zstd(BODY[:60000]))  # from a pipe: says nothing of its size
+        assert s.ask("here") == "2"
+
+
+def test_an_encoding_that_nobody_knows_is_unimplemented(program):
+    with serve(program) as s:
+        c = raw_connection(s.port)
+        raw_call(c, EXPORT, more=[(b"grpc-encoding", b"canary")])
+        c.sendall(frame(0, 1, 1, b"\1\0\0\0\1x"))
+        assert status_of(c) == 12
+        c.close()
 
 
 def test_what_is_too_large_is_counted_and_gives_its_charge_back(program):
@@ -160,6 +197,7 @@ def test_metadata_is_known_only_where_it_is_asked_for(program):
     with serve(program, "include_metadata: true") as s:
         s.call(EXPORT, b"x", metadata=[("x-tenant", "a")])
         assert "tenant=a" in s.ask("last")
+        assert "host=127.0.0.1:%d" % s.port in s.ask("last")
     with serve(program) as s:
         s.call(EXPORT, b"x", metadata=[("x-tenant", "a")])
         assert "tenant=none" in s.ask("last")

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "net/rpc_private.h"
+#include "net/h2/rpc_private.h"
 
 #include "base/memory.h"
 #include "health.pb-c.h"
 
 #include <string.h>
+
+/* grpc.health.v1 (grpc/doc/health-checking.md). The watchers of an I/O thread belong to it. */
 
 enum {
 	REQUEST_MAX = 1024,
@@ -14,11 +16,11 @@ enum {
 	SERVICE_UNKNOWN = GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__SERVING_STATUS__SERVICE_UNKNOWN
 };
 
-struct rpc_watcher { /* an open Watch; freed when its call has its status */
+struct rpc_watcher { /* an open Watch; freed when its call has ended */
 	struct rpc_watcher *next;
 	struct rpc_call *call;
 	bool known;
-	int told; /* the last status; -1: none */
+	int reported; /* the last status; -1: none */
 };
 
 /* "" or the service of one of the methods: "/package.Service/Method". */
@@ -51,22 +53,25 @@ static void headers(void *context, struct rpc_call *call)
 	rpc_call_accept(call);
 }
 
-static void lost(void *context, struct rpc_call *call, bool too_large)
+static bool grow(void *context, struct rpc_call *call, size_t bytes, struct error *err)
 {
-	(void)context, (void)call, (void)too_large;
+	(void)context, (void)call;
+	return bytes <= REQUEST_MAX || error_set(err, ERROR_INVALID, "a HealthCheckRequest has at most %d bytes", REQUEST_MAX);
+}
+
+static void lost(void *context, struct rpc_call *call, enum rpc_loss why)
+{
+	(void)context, (void)call, (void)why;
 }
 
 /* False: the call has its answer. */
 static bool read_request(struct rpc_server *s, struct rpc_call *call, bool *known)
 {
-	struct bytes body;
-	bytes_init(&body, REQUEST_MAX);
-	Grpc__Health__V1__HealthCheckRequest *request = NULL;
-	if (rpc_call_read(call, &body))
-		request = grpc__health__v1__health_check_request__unpack(NULL, body.len, body.at);
-	bytes_fini(&body);
+	const struct bytes *body = rpc_call_body(call);
+	Grpc__Health__V1__HealthCheckRequest *request =
+		grpc__health__v1__health_check_request__unpack(NULL, body->len, body->at);
 	if (!request) {
-		rpc_call_finish(call, GRPC_STATUS_INVALID_ARGUMENT, "not a HealthCheckRequest", -1, NULL);
+		rpc_call_finish(call, RPC_INVALID_ARGUMENT, "not a HealthCheckRequest", -1, NULL);
 		return false;
 	}
 	*known = is_known(s, request->service);
@@ -74,27 +79,31 @@ static bool read_request(struct rpc_server *s, struct rpc_call *call, bool *know
 	return true;
 }
 
-static void check(void *context, struct rpc_call *call, size_t len)
+static void check(void *context, struct rpc_call *call)
 {
 	bool known;
 	uint8_t packed[16];
-	(void)len;
 	if (!read_request(context, call, &known))
 		return;
 	struct view view = pack(status_now(context), packed);
 	if (known)
-		rpc_call_finish(call, GRPC_STATUS_OK, "", -1, &view);
+		rpc_call_finish(call, RPC_OK, "", -1, &view);
 	else
-		rpc_call_finish(call, GRPC_STATUS_NOT_FOUND, "unknown service", -1, NULL);
+		rpc_call_finish(call, RPC_NOT_FOUND, "unknown service", -1, NULL);
+}
+
+static struct rpc_watcher **list_of(struct rpc_call *call)
+{
+	return &call->server->threads[rpc_call_thread(call)].watchers;
 }
 
 static void remove_watcher(struct rpc_watcher *watcher)
 {
-	struct rpc_server *s = watcher->call->listener->server;
-	struct rpc_watcher **at = &s->watchers;
+	struct rpc_watcher **at = list_of(watcher->call);
 	while (*at != watcher)
 		at = &(*at)->next;
 	*at = watcher->next;
+	atomic_fetch_sub(&watcher->call->server->watchers, 1);
 	watcher->call->ended = NULL;
 	memory_free(watcher);
 }
@@ -102,67 +111,60 @@ static void remove_watcher(struct rpc_watcher *watcher)
 static void gone(struct rpc_call *call)
 {
 	remove_watcher(rpc_call_user(call));
-	rpc_call_finish(call, GRPC_STATUS_CANCELLED, "", -1, NULL);
+	rpc_call_finish(call, RPC_CANCELLED_STATUS, "", -1, NULL);
 }
 
-/* What changes while a message is on its way is told by a later tick, if it still holds then. */
-static void tell(struct rpc_watcher *watcher)
+/* What changes while a message is on its way is reported by a later change, if it still holds then. */
+static void report(struct rpc_watcher *watcher)
 {
 	struct rpc_call *call = watcher->call;
-	int status = watcher->known ? status_now(call->listener->server) : SERVICE_UNKNOWN;
-	bool ends = call->listener->server->stopping || call->listener->draining;
-	bool news = status != watcher->told;
+	int status = watcher->known ? status_now(call->server) : SERVICE_UNKNOWN;
+	bool ends = atomic_load(&call->server->stopping), news = status != watcher->reported;
 	uint8_t packed[16];
 	struct view view = pack(status, packed);
-	if (call->pushing || (!news && !ends))
+	if (!ends && (!news || !h2_stream_drained(&call->stream)))
 		return;
-	watcher->told = status;
+	watcher->reported = status;
 	if (!ends) {
-		rpc_call_push(call, &view);
+		rpc_call_push(call, view);
+		h2_stream_flush(&call->stream);
 		return;
 	}
 	remove_watcher(watcher);
-	rpc_call_finish(call, GRPC_STATUS_UNAVAILABLE, "the server is stopping", -1, news ? &view : NULL);
+	rpc_call_finish(call, RPC_UNAVAILABLE, "the server is stopping", -1, news ? &view : NULL);
 }
 
-static bool has_room(const struct rpc_server *s)
-{
-	size_t count = 0;
-	for (const struct rpc_watcher *w = s->watchers; w; w = w->next)
-		count++;
-	return count < WATCHERS_MAX;
-}
-
-static void watch(void *context, struct rpc_call *call, size_t len)
+static void watch(void *context, struct rpc_call *call)
 {
 	struct rpc_server *s = context;
 	bool known;
-	(void)len;
 	if (!read_request(s, call, &known))
 		return;
-	if (call->over || !has_room(s)) {
-		rpc_call_finish(call, GRPC_STATUS_RESOURCE_EXHAUSTED, "too many watchers", -1, NULL);
+	if (atomic_fetch_add(&s->watchers, 1) >= WATCHERS_MAX) {
+		atomic_fetch_sub(&s->watchers, 1);
+		rpc_call_finish(call, RPC_RESOURCE_EXHAUSTED, "too many watchers", -1, NULL);
 		return;
 	}
 	struct rpc_watcher *watcher = memory_new(sizeof *watcher);
-	*watcher = (struct rpc_watcher){ .next = s->watchers, .call = call, .known = known, .told = -1 };
-	s->watchers = watcher;
+	*watcher = (struct rpc_watcher){ .next = *list_of(call), .call = call, .known = known, .reported = -1 };
+	*list_of(call) = watcher;
 	rpc_call_set_user(call, watcher);
 	call->ended = gone;
-	tell(watcher);
+	report(watcher);
 }
 
-void rpc_health_tick(struct rpc_server *s)
+void rpc_health_report(void *server, uint32_t index)
 {
+	struct rpc_server *s = server;
 	struct rpc_watcher *next;
-	for (struct rpc_watcher *w = s->watchers; w; w = next) {
+	for (struct rpc_watcher *w = s->threads[index].watchers; w; w = next) {
 		next = w->next;
-		tell(w);
+		report(w);
 	}
 }
 
 void rpc_health_methods(struct rpc_server *server, struct rpc_method *out)
 {
-	out[0] = (struct rpc_method){ "/grpc.health.v1.Health/Check", headers, check, lost, server };
-	out[1] = (struct rpc_method){ "/grpc.health.v1.Health/Watch", headers, watch, lost, server };
+	out[0] = (struct rpc_method){ "/grpc.health.v1.Health/Check", headers, grow, check, lost, server };
+	out[1] = (struct rpc_method){ "/grpc.health.v1.Health/Watch", headers, grow, watch, lost, server };
 }

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NET_H2_BOUNDS_H
+#define NET_H2_BOUNDS_H
+
+#include "base/metrics.h"
+#include "config/table.h"
+
+/*
+ * What one client may cost before it has proved to be useful. Every bound is on by default, is a key of the
+ * configuration, and has a reason in otelcol_receiver_connections_closed or _refused. A connection that passes one of the
+ * first group gets GOAWAY with ENHANCE_YOUR_CALM (RFC 9113, section 7) and is closed; others notice nothing.
+ */
+struct h2_limits {
+	int64_t max_header_bytes; /* of one request: names, values and 32 for each (RFC 9113, section 6.5.2) */
+	int64_t max_headers;      /* fields of one request */
+	int64_t max_continuations; /* CONTINUATION frames of one header block */
+	int64_t max_resets_per_second, max_settings_per_second, max_control_frames_per_second, max_errors_per_second;
+	int64_t max_outbound_bytes; /* replies that one connection does not read */
+	int64_t max_connections, max_connections_per_peer;
+	struct duration handshake_timeout; /* from accept to the client's SETTINGS, TLS included */
+	struct duration header_timeout;    /* from the first to the last byte of a header block */
+	struct duration write_timeout;     /* without one byte of output read by the client */
+	struct duration idle_timeout;      /* without a request */
+	int64_t min_body_rate;             /* bytes per second, averaged since the headers */
+};
+
+extern const struct config_table h2_limits_table;
+
+/* Why a connection was closed; the words of the metric stand in bounds.c. */
+enum h2_reason {
+	H2_REASON_NONE,
+	H2_HEADERS,
+	H2_CONTINUATIONS,
+	H2_STREAMS,
+	H2_RESETS,
+	H2_SETTINGS_FLOOD,
+	H2_PINGS,
+	H2_CONTROL_FRAMES,
+	H2_OUTBOUND,
+	H2_ERRORS,
+	H2_HANDSHAKE_TIMEOUT,
+	H2_HEADER_TIMEOUT,
+	H2_BODY_RATE,
+	H2_IDLE,
+	H2_KEEPALIVE,
+	H2_AGE,
+	H2_PROTOCOL_ERROR,
+	H2_MEMORY,
+	H2_REASONS
+};
+
+/* Why a connection was not taken. */
+enum h2_refusal { H2_MAX_CONNECTIONS, H2_MAX_CONNECTIONS_PER_PEER, H2_NO_MEMORY, H2_REFUSALS };
+
+/* What GOAWAY says of it, as grpc-go does where clients heed that ("too_many_pings"). */
+const char *h2_reason_text(enum h2_reason reason);
+
+struct h2_counters {
+	struct series *open, *closed[H2_REASONS], *refused[H2_REFUSALS];
+};
+
+/* For a component's list of metrics. */
+extern const struct metric h2_connections_metric, h2_closed_metric, h2_refused_metric;
+#define H2_METRICS &h2_connections_metric, &h2_closed_metric, &h2_refused_metric
+/* metrics may be NULL: counted in vain. */
+void h2_counters_init(struct h2_counters *counters, struct metrics *metrics, const char *receiver);
+
+enum { H2_BURST = 10 }; /* times the rate: what a bucket holds */
+
+/* A token bucket that starts full: zeroed memory is one. */
+struct h2_bucket {
+	int64_t spent;  /* in thousandths */
+	uint64_t at;    /* clock_now of the last change */
+};
+
+/* Takes one token of a bucket of `burst` that gets `rate` a second; false: it is empty. */
+bool h2_bucket_take(struct h2_bucket *bucket, uint64_t now, int64_t rate, int64_t burst);
+/* Gives tokens back, up to a full bucket. */
+void h2_bucket_earn(struct h2_bucket *bucket, int64_t tokens);
+
+#endif

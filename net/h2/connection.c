@@ -1,0 +1,532 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "net/h2/private.h"
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/memory.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SECOND UINT64_C(1000000000)
+#define LINGER_NS (1 * SECOND)  /* for the client to read what was said last */
+
+enum { FRAME_HEAD = 9, PAYLOAD_MAX = 40, PENDING_MAX = 4 << 20, IDLE_TO_CLOSE = 8 };
+
+static const uint8_t ending_ping[8] = "goodbye";
+
+static void become_idle(struct h2_connection *c)
+{
+	struct h2_shard *shard = c->shard;
+	if (c->idle || c->stream_count)
+		return;
+	c->idle = true;
+	c->idle_since = clock_now();
+	c->idle_next = NULL;
+	c->idle_prev = shard->idle_last;
+	*(shard->idle_last ? &shard->idle_last->idle_next : &shard->idle_first) = c;
+	shard->idle_last = c;
+	h2_connection_watch(c);
+}
+
+static void stop_idling(struct h2_connection *c)
+{
+	struct h2_shard *shard = c->shard;
+	if (!c->idle)
+		return;
+	c->idle = false;
+	*(c->idle_prev ? &c->idle_prev->idle_next : &shard->idle_first) = c->idle_next;
+	*(c->idle_next ? &c->idle_next->idle_prev : &shard->idle_last) = c->idle_prev;
+}
+
+bool h2_shard_close_idle(struct h2_shard *shard, int count)
+{
+	bool any = false;
+	for (struct h2_connection *c = shard->idle_first, *next; c && count > 0; c = next) {
+		next = c->idle_next;
+		if (c->ending != H2_OPEN)
+			continue;
+		h2_connection_close(c, H2_MEMORY);
+		any = true;
+		count--;
+	}
+	return any;
+}
+
+static void close_idle(struct io_post *post)
+{
+	struct h2_shard *shard = (struct h2_shard *)((char *)post - offsetof(struct h2_shard, close_idle));
+	atomic_store(&shard->asked, false);
+	h2_shard_close_idle(shard, IDLE_TO_CLOSE);
+}
+
+void h2_shard_ask_to_close_idle(struct h2_shard *shard)
+{
+	if (atomic_exchange(&shard->asked, true))
+		return;
+	shard->close_idle.run = close_idle;
+	io_post(shard->thread, &shard->close_idle);
+}
+
+int64_t h2_connection_cost(const struct h2_server *s)
+{
+	return H2_CONNECTION_COST + (s->tls ? H2_TLS_COST : 0);
+}
+
+static void watch_socket(struct h2_connection *c);
+
+static void free_connection(struct h2_connection *c)
+{
+	struct h2_shard *shard = c->shard;
+	struct h2_server *s = shard->server;
+	close(c->fd);
+	nghttp2_session_del(c->session);
+	tls_session_free(&c->tls);
+	bytes_fini(&c->pending);
+	h2_peer_unref(c->peer);
+	memory_free(c);
+	h2_server_left(s);
+}
+
+static void handle_gone(uv_handle_t *handle)
+{
+	struct h2_connection *c = handle->data;
+	if (--c->handles == 0)
+		free_connection(c);
+}
+
+static void end_streams(struct h2_connection *c)
+{
+	while (c->streams)
+		h2_stream_close(c->streams);
+}
+
+static void forget(struct h2_connection *c)
+{
+	struct h2_shard *shard = c->shard;
+	struct h2_server *s = shard->server;
+	stop_idling(c);
+	*(c->prev ? &c->prev->next : &shard->connections) = c->next;
+	if (c->next)
+		c->next->prev = c->prev;
+	atomic_fetch_sub(&shard->count, 1);
+	atomic_fetch_sub(&s->connections, 1);
+	series_add(s->counters.open, -1);
+	h2_peers_leave(s->peers, c->key);
+	net_budget_release(&s->options.budget, h2_connection_cost(s));
+}
+
+/* At once: the sockets' handles go when libuv has let go of them. */
+static void destroy(struct h2_connection *c)
+{
+	if (c->ending == H2_CLOSED)
+		return;
+	c->ending = H2_CLOSED;
+	end_streams(c);
+	forget(c);
+	c->handles = 2;
+	uv_close((uv_handle_t *)&c->poll, handle_gone);
+	uv_close((uv_handle_t *)&c->timer, handle_gone);
+}
+
+/* False: the socket takes no more now, or is dead (c->hung_up). */
+static bool write_some(struct h2_connection *c, struct view *data)
+{
+	while (data->len) {
+		ssize_t sent = send(c->fd, data->at, data->len, MSG_NOSIGNAL);
+		if (sent < 0 && errno == EINTR)
+			continue;
+		if (sent < 0) {
+			c->hung_up = errno != EAGAIN && errno != EWOULDBLOCK;
+			return false;
+		}
+		data->at += sent;
+		data->len -= (size_t)sent;
+	}
+	return true;
+}
+
+static bool keep(struct h2_connection *c, struct view rest)
+{
+	if (!c->stalled_since)
+		c->stalled_since = clock_now();
+	return bytes_add(&c->pending, rest.at, rest.len);
+}
+
+static bool write_pending(struct h2_connection *c)
+{
+	struct view rest = { c->pending.at + c->pending_taken, c->pending.len - c->pending_taken };
+	if (!rest.len)
+		return true;
+	size_t before = rest.len;
+	bool all = write_some(c, &rest);
+	c->pending_taken = c->pending.len - rest.len;
+	if (rest.len < before)
+		c->stalled_since = all ? 0 : clock_now();
+	if (all) {
+		bytes_fini(&c->pending);
+		bytes_init(&c->pending, PENDING_MAX);
+		c->pending_taken = 0;
+	}
+	return all;
+}
+
+/* Whole frames, to the socket or behind what it has not taken yet. */
+static void put_wire(struct h2_connection *c, struct view data)
+{
+	bool behind = c->pending.len > 0;
+	if (!behind && write_some(c, &data))
+		return;
+	if (!c->hung_up && !keep(c, data))
+		c->fault = H2_OUTBOUND;
+}
+
+static void put_tls_output(struct h2_connection *c)
+{
+	struct view out = tls_session_output(c->tls);
+	size_t len = out.len;
+	if (!len)
+		return;
+	put_wire(c, out);
+	tls_session_sent(c->tls, len);
+}
+
+static void put(struct h2_connection *c, struct view frames)
+{
+	if (!c->tls) {
+		put_wire(c, frames);
+		return;
+	}
+	if (!tls_session_send(c->tls, frames))
+		c->hung_up = true;
+	put_tls_output(c);
+}
+
+static bool can_speak(const struct h2_connection *c)
+{
+	return !c->tls || tls_session_ready(c->tls);
+}
+
+/* A frame of the connection by hand (RFC 9113, section 4.1): nghttp2 answers nothing any more once it has said GOAWAY. */
+static void put_frame(struct h2_connection *c, uint8_t type, uint8_t flags, const void *payload, size_t len)
+{
+	uint8_t frame[FRAME_HEAD + PAYLOAD_MAX] = { 0, 0, (uint8_t)len, type, flags };
+	assert(len <= PAYLOAD_MAX);
+	memcpy(frame + FRAME_HEAD, payload, len);
+	if (can_speak(c) && !c->hung_up)
+		put(c, (struct view){ frame, FRAME_HEAD + len });
+}
+
+static uint32_t last_stream(const struct h2_connection *c)
+{
+	return (uint32_t)nghttp2_session_get_last_proc_stream_id(c->session);
+}
+
+static void put_goaway(struct h2_connection *c, uint32_t last, uint32_t code)
+{
+	uint8_t payload[PAYLOAD_MAX] = { (uint8_t)(last >> 24), (uint8_t)(last >> 16), (uint8_t)(last >> 8), (uint8_t)last,
+					 0, 0, 0, (uint8_t)code };
+	const char *text = h2_reason_text(c->why);
+	size_t len = strnlen(text, PAYLOAD_MAX - 8);
+	memcpy(payload + 8, text, len);
+	put_frame(c, NGHTTP2_GOAWAY, 0, payload, 8 + len);
+}
+
+/* What the session has to say, gathered so that it leaves with one call. */
+static void put_frames(struct h2_connection *c)
+{
+	uint8_t *buffer = io_write_buffer(c->shard->thread);
+	size_t room = c->shard->server->options.write_buffer_bytes, used = 0;
+	const uint8_t *frame;
+	ssize_t len;
+	while (!c->pending.len && !c->hung_up && (len = nghttp2_session_mem_send(c->session, &frame)) > 0) {
+		if (used && used + (size_t)len > room) {
+			put(c, (struct view){ buffer, used });
+			used = 0;
+		}
+		if ((size_t)len > room) {
+			put(c, (struct view){ frame, (size_t)len });
+			continue;
+		}
+		memcpy(buffer + used, frame, (size_t)len);
+		used += (size_t)len;
+	}
+	if (used)
+		put(c, (struct view){ buffer, used });
+}
+
+/* Our side is shut; the client's last bytes are dropped, so that the kernel does not reset what it has not read yet. */
+static void shut(struct h2_connection *c)
+{
+	if (c->tls) {
+		tls_session_close(c->tls);
+		put_tls_output(c);
+	}
+	if (c->hung_up || shutdown(c->fd, SHUT_WR) != 0) {
+		destroy(c);
+		return;
+	}
+	c->ending = H2_SHUT;
+	end_streams(c);
+	stop_idling(c);
+	c->ends_at = clock_now() + LINGER_NS;
+	h2_connection_watch(c);
+	watch_socket(c);
+}
+
+void h2_connection_close(struct h2_connection *c, enum h2_reason reason)
+{
+	if (c->ending >= H2_SHUT)
+		return;
+	bool calm = reason < H2_IDLE;
+	c->why = c->why ? c->why : reason;
+	if (reason != H2_REASON_NONE)
+		series_add(c->shard->server->counters.closed[reason], 1);
+	if (reason != H2_REASON_NONE && reason != H2_PROTOCOL_ERROR)
+		put_goaway(c, last_stream(c), calm ? NGHTTP2_ENHANCE_YOUR_CALM : NGHTTP2_NO_ERROR);
+	shut(c);
+}
+
+void h2_connection_abort(struct h2_connection *c)
+{
+	if (c->ending < H2_ASKED)
+		put_goaway(c, last_stream(c), NGHTTP2_NO_ERROR);
+	destroy(c);
+}
+
+static void ask_whether_read(struct h2_connection *c)
+{
+	c->ending = H2_ASKED;
+	c->ends_at = clock_now() + H2_ENDING_NS;
+	c->owes_ping = true;
+	h2_connection_watch(c);
+}
+
+static void say_last(struct h2_connection *c)
+{
+	c->ending = H2_LEAVING;
+	c->owes_goaway = true;
+}
+
+/*
+ * The GOAWAYs of a graceful end, behind all replies; the answer to the ping says that the client has read them. After the
+ * first one two answers are waited for: C core answers a ping before it writes the headers of a call that had begun.
+ */
+static void put_ending(struct h2_connection *c)
+{
+	if (c->owes_goaway)
+		put_goaway(c, c->ending == H2_NOTICED ? INT32_MAX : last_stream(c), NGHTTP2_NO_ERROR);
+	c->owes_ping = c->owes_ping || (c->owes_goaway && c->ending == H2_NOTICED);
+	c->owes_goaway = false;
+	if (c->ending == H2_LEAVING && !c->stream_count)
+		ask_whether_read(c);
+	if (c->owes_ping)
+		put_frame(c, NGHTTP2_PING, 0, ending_ping, sizeof ending_ping);
+	c->owes_ping = false;
+}
+
+void h2_connection_end(struct h2_connection *c, enum h2_reason reason, bool last, uint64_t deadline)
+{
+	if (c->ending >= H2_LEAVING || (c->ending == H2_NOTICED && !last))
+		return;
+	if (c->ending == H2_OPEN && reason != H2_REASON_NONE)
+		series_add(c->shard->server->counters.closed[reason], 1);
+	if (!c->settled) { /* it has not spoken HTTP/2 yet */
+		destroy(c);
+		return;
+	}
+	c->ends_at = deadline;
+	c->why = reason;
+	if (last) {
+		say_last(c);
+	} else {
+		c->ending = H2_NOTICED;
+		c->owes_goaway = true;
+	}
+	h2_connection_watch(c);
+	h2_connection_touch(c);
+}
+
+void h2_connection_answered(struct h2_connection *c, const uint8_t opaque[8])
+{
+	c->ping_at = 0;
+	if (memcmp(opaque, ending_ping, sizeof ending_ping) != 0)
+		return;
+	if (c->ending == H2_NOTICED && !c->noticed_twice)
+		c->noticed_twice = c->owes_ping = true;
+	else if (c->ending == H2_NOTICED)
+		say_last(c);
+	else if (c->ending == H2_ASKED)
+		c->ending_pinged = true;
+}
+
+void h2_connection_stream_opened(struct h2_connection *c)
+{
+	c->stream_count++;
+	stop_idling(c);
+}
+
+void h2_connection_stream_closed(struct h2_connection *c)
+{
+	if (--c->stream_count || c->ending >= H2_SHUT)
+		return;
+	become_idle(c);
+}
+
+static bool is_done(const struct h2_connection *c)
+{
+	return c->ending_pinged || (!nghttp2_session_want_read(c->session) && !nghttp2_session_want_write(c->session) &&
+				    c->ending == H2_OPEN);
+}
+
+static bool unread_too_much(const struct h2_connection *c)
+{
+	return c->unread + c->pending.len > (size_t)c->shard->server->options.limits.max_outbound_bytes;
+}
+
+void h2_connection_flush(struct h2_connection *c)
+{
+	if (c->ending >= H2_SHUT)
+		return;
+	if (write_pending(c) && !c->fault && can_speak(c)) {
+		put_frames(c);
+		put_ending(c);
+	}
+	if (!c->fault && unread_too_much(c))
+		c->fault = H2_OUTBOUND;
+	if (c->hung_up)
+		destroy(c);
+	else if (c->fault)
+		h2_connection_close(c, c->fault);
+	else if (is_done(c) && !c->pending.len)
+		h2_connection_close(c, c->ending == H2_OPEN ? H2_PROTOCOL_ERROR : H2_REASON_NONE);
+	else
+		watch_socket(c);
+}
+
+void h2_connection_touch(struct h2_connection *c)
+{
+	if (!c->in_turn)
+		h2_connection_flush(c);
+}
+
+static bool take_plain(void *context, struct view data)
+{
+	return h2_session_receive(context, data);
+}
+
+static void list_owner(struct h2_connection *c)
+{
+	if (tls_session_owner(c->tls, &c->peer->auth))
+		fields_list(&c->peer->auth);
+}
+
+static void take_tls(struct h2_connection *c, struct view data)
+{
+	bool was_ready = tls_session_ready(c->tls);
+	bool ok = tls_session_receive(c->tls, data, take_plain, c);
+	put_tls_output(c);
+	if (!was_ready && tls_session_ready(c->tls))
+		list_owner(c);
+	if (!ok && !c->fault && c->ending < H2_SHUT)
+		c->hung_up = true;
+}
+
+static void read_once(struct h2_connection *c)
+{
+	uint8_t *buffer = io_read_buffer(c->shard->thread);
+	size_t room = c->shard->server->options.read_buffer_bytes;
+	ssize_t len = recv(c->fd, buffer, room, 0);
+	if (len < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (len <= 0) {
+		c->hung_up = true;
+		return;
+	}
+	c->read_at = clock_now();
+	c->turn_bytes = 0;
+	if (c->ending == H2_SHUT)
+		return;
+	struct view data = { buffer, (size_t)len };
+	c->in_turn = true;
+	if (c->tls)
+		take_tls(c, data);
+	else
+		h2_session_receive(c, data);
+	c->in_turn = false;
+	if (c->header_since)
+		h2_connection_watch(c);
+}
+
+static void turn(uv_poll_t *poll, int status, int events)
+{
+	struct h2_connection *c = poll->data;
+	if (status < 0)
+		c->hung_up = true;
+	if (events & UV_READABLE)
+		read_once(c);
+	if (c->ending == H2_SHUT && c->hung_up)
+		destroy(c);
+	else
+		h2_connection_flush(c);
+}
+
+/* Who does not read what we say is not listened to. */
+static void watch_socket(struct h2_connection *c)
+{
+	int events = c->pending.len ? UV_WRITABLE : UV_READABLE;
+	if (c->ending == H2_SHUT)
+		events = UV_READABLE;
+	if (events == c->events || c->ending == H2_CLOSED)
+		return;
+	c->events = events;
+	uv_poll_start(&c->poll, events, turn);
+}
+
+/* Give or take a tenth, so that those who came together do not leave together. */
+static uint64_t end_of_age(uint64_t now, struct duration age)
+{
+	uint32_t random;
+	if (age.ns <= 0)
+		return 0;
+	hash_random(&random, sizeof random);
+	return now + (uint64_t)age.ns / 10 * 9 + (uint64_t)((double)age.ns / 5 * random / UINT32_MAX);
+}
+
+static struct h2_peer *peer_new(const char *address)
+{
+	struct h2_peer *peer = memory_new(sizeof *peer);
+	peer->holds = 1;
+	fields_init(&peer->auth, &tls_owner_limits);
+	snprintf(peer->address, sizeof peer->address, "%s", address);
+	return peer;
+}
+
+void h2_connection_open(struct h2_shard *shard, int fd, const char *address, struct hash128 key)
+{
+	struct h2_server *s = shard->server;
+	struct h2_connection *c = memory_new(sizeof *c);
+	*c = (struct h2_connection){ .shard = shard, .fd = fd, .key = key, .peer = peer_new(address) };
+	c->opened_at = c->read_at = clock_now();
+	c->ages_at = end_of_age(c->opened_at, s->options.max_connection_age);
+	bytes_init(&c->pending, PENDING_MAX);
+	c->next = shard->connections;
+	if (c->next)
+		c->next->prev = c;
+	shard->connections = c;
+	series_add(s->counters.open, 1);
+	uv_poll_init(io_loop(shard->thread), &c->poll, fd);
+	uv_timer_init(io_loop(shard->thread), &c->timer);
+	c->poll.data = c->timer.data = c;
+	c->tls = s->tls ? tls_session_new(s->tls) : NULL;
+	if (!h2_session_open(c) || shard->draining) {
+		destroy(c);
+		return;
+	}
+	become_idle(c);
+	h2_connection_touch(c);
+	h2_connection_watch(c);
+}

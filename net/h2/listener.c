@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "net/h2/private.h"
+
+#include "base/memory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <unistd.h>
+
+enum {
+	ACCEPTS_PER_TURN = 64,
+	SPARE_FDS = 16,
+	RETRY_MS = 100,
+	IDLE_TO_CLOSE = 8 /* for one new connection where the budget is short */
+};
+
+struct arrival { /* an accepted socket on its way to its thread */
+	struct io_post post;
+	struct h2_shard *shard;
+	int fd;
+	char address[64];
+	struct hash128 key;
+};
+
+static bool listen_on(struct h2_server *s, const struct h2_address *address, struct error *err)
+{
+	int port = s->port;
+	int fd = h2_address_listen(address, &port, err);
+	if (fd < 0)
+		return false;
+	s->port = port;
+	s->listeners.at[s->listeners.count++] = (struct h2_listener){ .server = s, .fd = fd };
+	return true;
+}
+
+bool h2_listeners_open(struct h2_server *s, struct error *err)
+{
+	bool ok = true;
+	for (size_t i = 0; i < s->addresses.count && ok; i++) {
+		ok = listen_on(s, &s->addresses.at[i], err);
+		/* A name may have addresses of a family that this system does not have. */
+		ok = ok || (errno == EAFNOSUPPORT && s->listeners.count + (s->addresses.count - i - 1) > 0);
+	}
+	for (size_t i = 0; i < s->listeners.count && !ok; i++)
+		close(s->listeners.at[i].fd);
+	return ok;
+}
+
+static void arrive(struct io_post *post)
+{
+	struct arrival *a = (struct arrival *)post;
+	h2_connection_open(a->shard, a->fd, a->address, a->key);
+	memory_free(a);
+}
+
+static struct h2_shard *least_busy(struct h2_server *s)
+{
+	struct h2_shard *best = &s->shards[0];
+	for (uint32_t i = 1; i < s->shard_count; i++)
+		if (atomic_load(&s->shards[i].count) < atomic_load(&best->count))
+			best = &s->shards[i];
+	return best;
+}
+
+/* Idle connections give way, on other threads soon. */
+static bool afford(struct h2_server *s)
+{
+	const struct net_budget *budget = &s->options.budget;
+	int64_t cost = h2_connection_cost(s);
+	if (net_budget_hold(budget, cost))
+		return true;
+	bool closed = h2_shard_close_idle(&s->shards[0], IDLE_TO_CLOSE);
+	for (uint32_t i = 1; i < s->shard_count; i++)
+		h2_shard_ask_to_close_idle(&s->shards[i]);
+	return closed && net_budget_hold(budget, cost);
+}
+
+static bool may_enter(struct h2_server *s, struct hash128 key, enum h2_refusal *why)
+{
+	*why = H2_MAX_CONNECTIONS;
+	if (atomic_load(&s->connections) >= s->options.limits.max_connections)
+		return false;
+	*why = H2_MAX_CONNECTIONS_PER_PEER;
+	if (!h2_peers_enter(s->peers, key, s->options.limits.max_connections_per_peer))
+		return false;
+	*why = H2_NO_MEMORY;
+	if (afford(s))
+		return true;
+	h2_peers_leave(s->peers, key);
+	return false;
+}
+
+/* [first I/O thread] */
+static void take(struct h2_server *s, int fd, const struct sockaddr_storage *from)
+{
+	struct arrival *a = memory_new(sizeof *a);
+	enum h2_refusal why;
+	int yes = 1;
+	h2_address_host(from, a->address, sizeof a->address);
+	a->key = peer_key_of_address(a->address);
+	if (!may_enter(s, a->key, &why)) {
+		series_add(s->counters.refused[why], 1);
+		close(fd);
+		memory_free(a);
+		return;
+	}
+	if (from->ss_family != AF_UNIX)
+		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+	a->fd = fd;
+	a->shard = least_busy(s);
+	a->post.run = arrive;
+	atomic_fetch_add(&a->shard->count, 1);
+	atomic_fetch_add(&s->connections, 1);
+	h2_server_entered(s);
+	if (io_here(a->shard->thread))
+		arrive(&a->post);
+	else
+		io_post(a->shard->thread, &a->post);
+}
+
+static bool out_of_descriptors(int code)
+{
+	return code == EMFILE || code == ENFILE || code == ENOBUFS || code == ENOMEM;
+}
+
+static void retry(uv_timer_t *timer);
+
+static void pause_accepting(struct h2_listener *l)
+{
+	struct h2_server *s = l->server;
+	bool first = true;
+	for (size_t i = 0; i < s->listeners.count; i++)
+		first = first && !s->listeners.at[i].paused;
+	l->paused = true;
+	uv_poll_stop(&l->poll);
+	uv_timer_start(&s->listeners.retry, retry, RETRY_MS, RETRY_MS);
+	if (first)
+		log_warn(s->options.log, "Out of file descriptors: no connection is accepted until some are free");
+}
+
+static void accept_ready(uv_poll_t *poll, int status, int events)
+{
+	struct h2_listener *l = poll->data;
+	(void)status, (void)events;
+	for (int i = 0; i < ACCEPTS_PER_TURN; i++) {
+		struct sockaddr_storage from = { 0 };
+		socklen_t len = sizeof from;
+		int fd = accept4(l->fd, (struct sockaddr *)&from, &len, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		if (fd >= 0)
+			take(l->server, fd, &from);
+		else if (out_of_descriptors(errno)) {
+			pause_accepting(l);
+			return;
+		} else if (errno != EINTR && errno != ECONNABORTED)
+			return;
+	}
+}
+
+static bool spare_fds(void)
+{
+	int fds[SPARE_FDS], count = 0;
+	while (count < SPARE_FDS && (fds[count] = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0)
+		count++;
+	for (int i = 0; i < count; i++)
+		close(fds[i]);
+	return count == SPARE_FDS;
+}
+
+static void retry(uv_timer_t *timer)
+{
+	struct h2_server *s = timer->data;
+	if (!spare_fds())
+		return;
+	uv_timer_stop(timer);
+	for (size_t i = 0; i < s->listeners.count; i++) {
+		s->listeners.at[i].paused = false;
+		uv_poll_start(&s->listeners.at[i].poll, UV_READABLE, accept_ready);
+	}
+	log_info(s->options.log, "Listening again", log_text("endpoint", s->options.endpoint));
+}
+
+void h2_listeners_start(void *argument)
+{
+	struct h2_server *s = argument;
+	uv_loop_t *loop = io_loop(s->shards[0].thread);
+	for (size_t i = 0; i < s->listeners.count; i++) {
+		struct h2_listener *l = &s->listeners.at[i];
+		uv_poll_init(loop, &l->poll, l->fd);
+		l->poll.data = l;
+		uv_poll_start(&l->poll, UV_READABLE, accept_ready);
+	}
+	uv_timer_init(loop, &s->listeners.retry);
+	s->listeners.retry.data = s;
+	s->listeners.handles = (int)s->listeners.count + 1;
+	s->listeners.open = true;
+	h2_server_entered(s);
+}
+
+static void handle_gone(struct h2_server *s)
+{
+	if (--s->listeners.handles == 0)
+		h2_server_left(s);
+}
+
+static void listener_gone(uv_handle_t *handle)
+{
+	struct h2_listener *l = handle->data;
+	close(l->fd);
+	handle_gone(l->server);
+}
+
+static void timer_gone(uv_handle_t *handle)
+{
+	handle_gone(handle->data);
+}
+
+void h2_listeners_close(void *argument)
+{
+	struct h2_server *s = argument;
+	if (!s->listeners.open)
+		return;
+	s->listeners.open = false;
+	if (s->addresses.unix_path)
+		unlink(s->addresses.unix_path);
+	for (size_t i = 0; i < s->listeners.count; i++)
+		uv_close((uv_handle_t *)&s->listeners.at[i].poll, listener_gone);
+	uv_close((uv_handle_t *)&s->listeners.retry, timer_gone);
+}

@@ -1,0 +1,539 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "net/h2/rpc_private.h"
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "net/compress.h"
+
+#include <assert.h>
+#include <string.h>
+
+#define SECOND UINT64_C(1000000000)
+#define RATE_GRACE_NS (10 * SECOND) /* before the rate of a body is judged, and between two judgements */
+#define BUSY_RETRY_NS (20 * UINT64_C(1000000))
+#define BUSY_MAX_NS (2 * SECOND)
+
+enum {
+	PREFIX = sizeof ((struct rpc_call *)0)->prefix,
+	FIRST_GRANT = 16384,
+	WINDOW_SLACK = 1024,  /* so that what is too much comes, and is refused */
+	SPARE_MAX = 1 << 19
+};
+
+void rpc_call_set_user(struct rpc_call *call, void *user)
+{
+	call->user = user;
+}
+
+void *rpc_call_user(struct rpc_call *call)
+{
+	return call->user;
+}
+
+const char *rpc_call_peer(const struct rpc_call *call)
+{
+	return call->stream.peer->address;
+}
+
+const struct metadatum *rpc_call_auth(const struct rpc_call *call)
+{
+	return call->stream.peer->auth.at;
+}
+
+struct bytes *rpc_call_body(struct rpc_call *call)
+{
+	return &call->body;
+}
+
+uint32_t rpc_call_thread(const struct rpc_call *call)
+{
+	return io_thread_index(call->stream.thread);
+}
+
+size_t rpc_call_turn_bytes(const struct rpc_call *call)
+{
+	return h2_stream_turn_bytes(&call->stream);
+}
+
+size_t rpc_call_header_bytes(const struct rpc_call *call)
+{
+	return call->stream.header_bytes;
+}
+
+int rpc_call_coding(const struct rpc_call *call)
+{
+	const char *name = h2_stream_header(&call->stream, "grpc-encoding");
+	if (!call->prefix[0])
+		return CODING_IDENTITY;
+	return name ? (int)compress_named(name) : CODING_UNKNOWN;
+}
+
+/* ---- the life of a call */
+
+static void done(struct rpc_call *call)
+{
+	if (!call->accepted)
+		return;
+	call->accepted = false;
+	rpc_server_call_done(call->server);
+}
+
+/* No message will come: the receiver hears of it once. What was handed over ends with its reply. */
+static void lose(struct rpc_call *call, enum rpc_loss why)
+{
+	if (call->handed_over || call->over)
+		return;
+	if (call->accepted)
+		call->method->lost(call->method->context, call, why);
+	call->over = true;
+	done(call);
+}
+
+static void refuse(struct rpc_call *call, enum rpc_loss why, int status, const char *text)
+{
+	lose(call, why);
+	rpc_reply_write(call, status, text, -1, NULL);
+}
+
+static const struct rpc_method *find_method(const struct rpc_server *s, const char *path)
+{
+	for (size_t i = 0; i < s->method_count && path; i++)
+		if (strcmp(s->methods[i].path, path) == 0)
+			return &s->methods[i];
+	return NULL;
+}
+
+/* PROTOCOL-HTTP2.md: at most 8 digits and a unit. 0: none, or not one. */
+static uint64_t client_timeout(const struct rpc_call *call)
+{
+	const char *text = h2_stream_header(&call->stream, "grpc-timeout");
+	static const struct { char unit; uint64_t ns; } units[] = {
+		{ 'H', 3600 * SECOND }, { 'M', 60 * SECOND }, { 'S', SECOND }, { 'm', SECOND / 1000 },
+		{ 'u', SECOND / 1000000 }, { 'n', 1 },
+	};
+	uint64_t number = 0;
+	int digits = 0;
+	for (; text && *text >= '0' && *text <= '9' && digits < 8; text++, digits++)
+		number = number * 10 + (uint64_t)(*text - '0');
+	for (size_t i = 0; digits && i < sizeof units / sizeof *units; i++)
+		if (text[0] == units[i].unit && !text[1])
+			return number * units[i].ns + 1;
+	return 0;
+}
+
+static void at_earliest(uint64_t *when, uint64_t candidate)
+{
+	if (candidate && (!*when || candidate < *when))
+		*when = candidate;
+}
+
+static void set_deadline(struct rpc_call *call)
+{
+	uint64_t when = 0;
+	at_earliest(&when, call->client_by);
+	if (!call->handed_over) {
+		at_earliest(&when, call->message_by);
+		at_earliest(&when, call->rate_at);
+		at_earliest(&when, call->busy ? clock_now() + BUSY_RETRY_NS : 0);
+	}
+	h2_stream_set_deadline(&call->stream, when);
+}
+
+void rpc_call_accept(struct rpc_call *call)
+{
+	struct rpc_server *s = call->server;
+	call->accepted = true;
+	call->accepted_at = clock_now();
+	call->message_by = call->accepted_at + s->message_timeout;
+	call->rate_at = s->options.h2.limits.min_body_rate > 0 ? call->accepted_at + RATE_GRACE_NS : 0;
+	atomic_fetch_add(&s->accepted, 1);
+	set_deadline(call);
+}
+
+static void on_headers(struct h2_stream *stream)
+{
+	struct rpc_call *call = rpc_call_of(stream);
+	struct rpc_server *s = stream->context;
+	call->server = s;
+	uint64_t timeout = client_timeout(call);
+	call->client_by = timeout ? clock_now() + timeout : 0;
+	if (stream->headers_too_large) {
+		rpc_reply_write(call, RPC_RESOURCE_EXHAUSTED, "the headers are over the limit", -1, NULL);
+		return;
+	}
+	call->method = find_method(s, h2_stream_header(stream, ":path"));
+	if (call->method) {
+		call->method->headers(call->method->context, call);
+		return;
+	}
+	if (s->options.unknown)
+		series_add(s->options.unknown, 1);
+	rpc_reply_write(call, RPC_UNIMPLEMENTED, "this server has no such method", -1, NULL);
+}
+
+/* ---- the message */
+
+static struct bytes *spare_of(const struct rpc_call *call)
+{
+	return &call->server->threads[rpc_call_thread(call)].spare;
+}
+
+static void take_spare(struct rpc_call *call)
+{
+	struct bytes *spare = spare_of(call);
+	if (call->body.room || !spare->room)
+		return;
+	call->body = *spare;
+	*spare = (struct bytes){ 0 };
+}
+
+static void release_body(struct rpc_call *call)
+{
+	struct bytes *spare = spare_of(call);
+	if (call->body.room > spare->room && call->body.room <= SPARE_MAX) {
+		bytes_fini(spare);
+		*spare = call->body;
+		spare->len = 0;
+		call->body = (struct bytes){ 0 };
+	}
+	bytes_fini(&call->body);
+}
+
+static size_t min_size(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
+
+/*
+ * Grants more of the message before what was granted has come: four times of what is there, so that few steps are
+ * needed and the sender need not wait. False: the call is over.
+ */
+static bool grant(struct rpc_call *call, size_t arrived)
+{
+	size_t wanted = arrived < FIRST_GRANT / 4 ? FIRST_GRANT : arrived * 4;
+	wanted = min_size(wanted, call->length);
+	if (call->granted == call->length || (call->granted && arrived <= call->granted / 2))
+		return true;
+	const struct rpc_method *m = call->method;
+	error_clear(&call->busy_error);
+	if (!m->grow || m->grow(m->context, call, wanted, &call->busy_error)) {
+		call->granted = wanted;
+		call->busy = false;
+		h2_stream_window(&call->stream, wanted + PREFIX + WINDOW_SLACK);
+		return true;
+	}
+	if (call->busy_error.kind != ERROR_BUSY) {
+		struct error err = call->busy_error;
+		lose(call, RPC_REFUSED);
+		rpc_reply_write(call, rpc_status(err.kind), err.text, -1, NULL);
+		return false;
+	}
+	if (!call->busy)
+		call->busy_until = clock_now() + BUSY_MAX_NS;
+	call->busy = true;
+	set_deadline(call);
+	return true;
+}
+
+static bool begin_message(struct rpc_call *call)
+{
+	const uint8_t *p = call->prefix;
+	call->length = (size_t)p[1] << 24 | (size_t)p[2] << 16 | (size_t)p[3] << 8 | p[4];
+	if (p[0] > 1) {
+		refuse(call, RPC_INVALID, RPC_INTERNAL, "the message's compressed flag is neither 0 nor 1");
+		return false;
+	}
+	if (call->length > (size_t)call->server->options.max_message_bytes) {
+		refuse(call, RPC_TOO_LARGE, RPC_RESOURCE_EXHAUSTED, "the message is over the size limit");
+		return false;
+	}
+	take_spare(call);
+	return true;
+}
+
+static bool take_prefix(struct rpc_call *call, struct view *data)
+{
+	while (call->prefix_len < PREFIX && data->len) {
+		call->prefix[call->prefix_len++] = *data->at++;
+		data->len--;
+		if (call->prefix_len == PREFIX && !begin_message(call))
+			return false;
+	}
+	return true;
+}
+
+static void add_to_body(struct rpc_call *call, struct view data)
+{
+	size_t arrived = call->body.len + data.len;
+	if (!grant(call, arrived))
+		return;
+	size_t room = call->granted > arrived ? call->granted : arrived;
+	call->body.max = call->body.room > room ? call->body.room : room;
+	bytes_reserve(&call->body, room - call->body.len);
+	bytes_add(&call->body, data.at, data.len);
+	call->complete = call->body.len == call->length;
+}
+
+static void on_data(struct h2_stream *stream, struct view data)
+{
+	struct rpc_call *call = rpc_call_of(stream);
+	if (!call->accepted || call->over || !take_prefix(call, &data))
+		return;
+	if (call->prefix_len < PREFIX)
+		return;
+	size_t missing = call->length - call->body.len;
+	if (data.len > missing) {
+		refuse(call, RPC_INVALID, RPC_UNIMPLEMENTED, "the call has more than one message");
+		return;
+	}
+	add_to_body(call, data);
+}
+
+static void hand_over(struct rpc_call *call)
+{
+	call->handed_over = true;
+	h2_stream_hold(&call->stream);
+	set_deadline(call);
+	call->method->message(call->method->context, call);
+}
+
+static void on_end(struct h2_stream *stream)
+{
+	struct rpc_call *call = rpc_call_of(stream);
+	if (!call->accepted || call->over)
+		return;
+	if (call->prefix_len < PREFIX || call->body.len < call->length) {
+		refuse(call, RPC_INVALID, RPC_INVALID_ARGUMENT, "the call has no complete message");
+		return;
+	}
+	if (!call->body.room)
+		bytes_init(&call->body, 64);
+	bytes_reserve(&call->body, 1);
+	call->complete = true;
+	if (call->granted >= call->length)
+		hand_over(call);
+}
+
+/* ---- time */
+
+static bool passed(uint64_t when, uint64_t now)
+{
+	return when && now >= when;
+}
+
+static void ask_again(struct rpc_call *call, uint64_t now)
+{
+	if (!grant(call, call->body.len))
+		return;
+	if (call->busy && now >= call->busy_until) {
+		struct error err = call->busy_error;
+		lose(call, RPC_REFUSED);
+		rpc_reply_write(call, RPC_UNAVAILABLE, err.text, err.retry_after_ms ? err.retry_after_ms : 1000, NULL);
+	} else if (!call->busy && call->complete && call->stream.ended) {
+		hand_over(call);
+	}
+}
+
+static bool too_slow(struct rpc_call *call, uint64_t now)
+{
+	uint64_t ms = (now - call->accepted_at) / 1000000;
+	size_t arrived = call->body.len + call->prefix_len;
+	return !call->busy && arrived < ms * (uint64_t)call->server->options.h2.limits.min_body_rate / 1000;
+}
+
+static void on_late(struct h2_stream *stream, uint64_t now)
+{
+	struct rpc_call *call = rpc_call_of(stream);
+	if (passed(call->client_by, now)) {
+		call->client_by = 0;
+		refuse(call, RPC_CANCELLED, RPC_DEADLINE_EXCEEDED, "the deadline has passed");
+	} else if (!call->handed_over && passed(call->message_by, now)) {
+		refuse(call, RPC_LATE, RPC_DEADLINE_EXCEEDED, "the message did not arrive in time");
+	} else if (!call->handed_over && passed(call->rate_at, now) && too_slow(call, now)) {
+		lose(call, RPC_LATE);
+		h2_stream_abuse(stream, H2_BODY_RATE);
+	} else {
+		if (passed(call->rate_at, now))
+			call->rate_at = now + RATE_GRACE_NS;
+		if (call->busy)
+			ask_again(call, now);
+		if (!call->over && !call->stream.finished)
+			set_deadline(call);
+	}
+}
+
+static void on_closed(struct h2_stream *stream)
+{
+	struct rpc_call *call = rpc_call_of(stream);
+	if (!call->handed_over)
+		lose(call, RPC_CANCELLED);
+	call->over = true;
+	if (call->ended)
+		call->ended(call);
+}
+
+static void on_fini(struct h2_stream *stream)
+{
+	struct rpc_call *call = rpc_call_of(stream);
+	release_body(call);
+	fields_fini(&call->fields);
+	bytes_fini(&call->response);
+}
+
+static const struct h2_service service = {
+	.size = sizeof(struct rpc_call),
+	.headers = on_headers,
+	.data = on_data,
+	.end = on_end,
+	.late = on_late,
+	.closed = on_closed,
+	.fini = on_fini,
+};
+
+/* ---- replies */
+
+/* A server that stops is freed when its last accepted call is done: that comes last. */
+static void finish_here(struct rpc_call *call, int status, const char *text, int64_t retry_ms, const struct view *response)
+{
+	struct rpc_server *s = call->server;
+	bool held = call->handed_over, accepted = call->accepted;
+	if (!call->stream.finished)
+		rpc_reply_write(call, status, text, retry_ms, response);
+	call->over = true;
+	call->accepted = false;
+	if (held)
+		h2_stream_unref(&call->stream);
+	if (accepted)
+		rpc_server_call_done(s);
+}
+
+static void finish_posted(struct io_post *post)
+{
+	struct rpc_call *call = (struct rpc_call *)((char *)post - offsetof(struct rpc_call, post));
+	struct view response = bytes_view(&call->response);
+	finish_here(call, call->status, call->text, call->retry_ms, call->has_response ? &response : NULL);
+}
+
+void rpc_call_finish(struct rpc_call *call, int status, const char *text, int64_t retry_ms, const struct view *response)
+{
+	if (io_here(call->stream.thread)) {
+		finish_here(call, status, text, retry_ms, response);
+		return;
+	}
+	call->status = status;
+	call->retry_ms = retry_ms;
+	call->has_response = response != NULL;
+	strncpy(call->text, text, sizeof call->text - 1);
+	bytes_init(&call->response, response ? response->len : 0);
+	if (response)
+		bytes_add(&call->response, response->at, response->len);
+	call->post.run = finish_posted;
+	io_post(call->stream.thread, &call->post);
+}
+
+/* ---- the server */
+
+static void copy_methods(struct rpc_server *s)
+{
+	size_t count = s->options.method_count;
+	s->methods = memory_array(count + RPC_HEALTH_METHODS, sizeof *s->methods);
+	if (count)
+		memcpy(s->methods, s->options.methods, count * sizeof *s->methods);
+	rpc_health_methods(s, s->methods + count);
+	s->method_count = count + RPC_HEALTH_METHODS;
+	s->options.methods = NULL;
+}
+
+static struct rpc_server *server_new(const struct rpc_server_options *options)
+{
+	struct rpc_server *s = memory_new(sizeof *s);
+	s->options = *options;
+	s->message_timeout = options->message_timeout.ns > 0 ? (uint64_t)options->message_timeout.ns : 60 * SECOND;
+	s->threads = memory_array(io_count(options->h2.io), sizeof *s->threads);
+	pthread_mutex_init(&s->mutex, NULL);
+	pthread_condattr_t monotonic;
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&s->changed, &monotonic);
+	pthread_condattr_destroy(&monotonic);
+	atomic_init(&s->serving, true);
+	copy_methods(s);
+	return s;
+}
+
+static void server_free(struct rpc_server *s)
+{
+	h2_server_unref(&s->h2);
+	for (uint32_t i = 0; i < io_count(s->options.h2.io); i++)
+		bytes_fini(&s->threads[i].spare);
+	pthread_cond_destroy(&s->changed);
+	pthread_mutex_destroy(&s->mutex);
+	memory_free(s->threads);
+	memory_free(s->methods);
+	memory_free(s);
+}
+
+struct rpc_server *rpc_server_start(const struct rpc_server_options *options, struct error *err)
+{
+	struct rpc_server *s = server_new(options);
+	const struct h2_route route = { NULL, "application/grpc", &service, s };
+	struct h2_options h2 = options->h2;
+	h2.routes = &route;
+	h2.route_count = 1;
+	s->h2 = h2_server_start(&h2, err);
+	if (!s->h2)
+		server_free(s);
+	return s->h2 ? s : NULL;
+}
+
+int rpc_server_port(const struct rpc_server *s)
+{
+	return h2_server_port(s->h2);
+}
+
+void rpc_server_set_serving(struct rpc_server *s, bool serving)
+{
+	if (atomic_exchange(&s->serving, serving) != serving)
+		h2_server_each_thread(s->h2, rpc_health_report, s);
+}
+
+bool rpc_server_reload(struct rpc_server *s, struct error *err)
+{
+	return h2_server_reload(s->h2, err);
+}
+
+void rpc_server_call_done(struct rpc_server *s)
+{
+	pthread_mutex_lock(&s->mutex);
+	if (--s->accepted == 0)
+		pthread_cond_broadcast(&s->changed);
+	pthread_mutex_unlock(&s->mutex);
+}
+
+/* Also past the deadline (0: none) no call is left behind: whoever holds one still uses it. */
+static void wait_for_calls(struct rpc_server *s, uint64_t deadline)
+{
+	struct timespec at = { (time_t)(deadline / SECOND), (long)(deadline % SECOND) };
+	int code = 0;
+	pthread_mutex_lock(&s->mutex);
+	while (s->accepted && code == 0)
+		code = deadline ? pthread_cond_timedwait(&s->changed, &s->mutex, &at) :
+				  pthread_cond_wait(&s->changed, &s->mutex);
+	pthread_mutex_unlock(&s->mutex);
+}
+
+void rpc_server_stop(struct rpc_server **slot, uint64_t grace_ns)
+{
+	struct rpc_server *s = *slot;
+	uint64_t deadline = clock_now() + grace_ns;
+	if (!s)
+		return;
+	*slot = NULL;
+	rpc_server_set_serving(s, false);
+	atomic_store(&s->stopping, true);
+	h2_server_each_thread(s->h2, rpc_health_report, s);
+	wait_for_calls(s, deadline);
+	h2_server_drain(s->h2, deadline);
+	wait_for_calls(s, 0);
+	server_free(s);
+}

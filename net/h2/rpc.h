@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NET_H2_RPC_H
+#define NET_H2_RPC_H
+
+#include "net/h2/server.h"
+
+/*
+ * Unary gRPC methods on the HTTP/2 server (gRPC over HTTP/2: grpc/doc/PROTOCOL-HTTP2.md), with the gate before the body:
+ * `headers` sees each call before anything of its message is read, and `grow` is asked before more of it may come.
+ *
+ * Threads: `headers`, `grow`, `message` and `lost` run on the connection's I/O thread and must not block. rpc_call_reply may be
+ * called from any thread, also from within `headers` and `message`. Each accepted call gets exactly one rpc_call_reply
+ * after `message`, also when the client has gone meanwhile, or one `lost` before. What is got from a call is valid until then.
+ */
+struct rpc_call;
+
+enum rpc_loss {
+	RPC_TOO_LARGE, /* over the message limit */
+	RPC_CANCELLED, /* by the client, its deadline, or the end of the connection */
+	RPC_LATE,      /* the message took too long */
+	RPC_INVALID,   /* no complete message, or no message of gRPC */
+	RPC_REFUSED    /* `grow` had an error, or said no until the call could wait no longer */
+};
+
+struct rpc_method {
+	const char *path; /* "/package.Service/Method" */
+	/* Takes the call: rpc_call_accept, or rpc_call_reply with a refusal. */
+	void (*headers)(void *context, struct rpc_call *call);
+	/*
+	 * The call will hold `bytes` of its message. False with ERROR_BUSY: not now; the client is held back and `grow` asked
+	 * again for up to two seconds. Any other error ends the call. NULL: always.
+	 */
+	bool (*grow)(void *context, struct rpc_call *call, size_t bytes, struct error *err);
+	/* The whole message is there, as it was sent. */
+	void (*message)(void *context, struct rpc_call *call);
+	/* There will be no message, and no reply is wanted; the call is gone on return. */
+	void (*lost)(void *context, struct rpc_call *call, enum rpc_loss why);
+	void *context;
+};
+
+struct rpc_server_options {
+	struct h2_options h2;     /* its routes are the server's */
+	int64_t max_message_bytes; /* on the wire, compressed */
+	struct duration message_timeout; /* from the headers to the whole message; 0: 60 s */
+	const struct rpc_method *methods; /* copied; the paths outlive the server */
+	size_t method_count;
+	struct series *unknown;   /* counts calls of methods that it does not have; may be NULL */
+};
+
+struct rpc_server;
+
+/* As h2_server_start; the health service (grpc.health.v1) comes with it. */
+struct rpc_server *rpc_server_start(const struct rpc_server_options *options, struct error *err);
+int rpc_server_port(const struct rpc_server *server);
+/* The health service's answer ("" and each method's service): serving or not. At first: serving. [any] */
+void rpc_server_set_serving(struct rpc_server *server, bool serving);
+bool rpc_server_reload(struct rpc_server *server, struct error *err); /* as h2_server_reload */
+/*
+ * Lets accepted calls finish, then says GOAWAY, and waits until every client has read that; at the deadline the rest is
+ * closed, and it waits until each call has been replied to. New calls come until the GOAWAY: `headers` refuses them.
+ * [any thread but an I/O thread] Whoever holds calls must not need this thread to reply; nobody may reload meanwhile.
+ */
+void rpc_server_stop(struct rpc_server **server, uint64_t grace_ns);
+
+/* [from `headers`] */
+void rpc_call_accept(struct rpc_call *call);
+void rpc_call_set_user(struct rpc_call *call, void *user);
+void *rpc_call_user(struct rpc_call *call);
+/* Without the port ("127.0.0.1"; "" for unix sockets). */
+const char *rpc_call_peer(const struct rpc_call *call);
+/* What the verified client certificate says (net/tls.h), NULL without mTLS. */
+const struct metadatum *rpc_call_auth(const struct rpc_call *call);
+/*
+ * The request metadata, made when first asked for on the I/O thread; ends with name == NULL. Of the pseudo-headers it has
+ * :authority, also as `host`; none that gRPC reserves. Binary ones (-bin) are decoded, and left out if they are not UTF-8 text.
+ */
+const struct metadatum *rpc_call_metadata(struct rpc_call *call);
+/* The message as sent, with BYTES_SLACK behind it; the caller may take it away, or change it. */
+struct bytes *rpc_call_body(struct rpc_call *call);
+/* What the compressed flag and grpc-encoding said, an enum coding (net/compress.h); CODING_UNKNOWN: compressed by what we
+ * do not know. */
+int rpc_call_coding(const struct rpc_call *call);
+/* The I/O thread that serves it, and what this turn of the thread has read of bodies on its connection already. */
+uint32_t rpc_call_thread(const struct rpc_call *call);
+size_t rpc_call_turn_bytes(const struct rpc_call *call);
+/* What its headers take. */
+size_t rpc_call_header_bytes(const struct rpc_call *call);
+
+/*
+ * err NULL: OK with `response`, the serialized reply. Otherwise err's kind gives the code (rpc_status) and its text the
+ * message; ERROR_BUSY carries RetryInfo, with jitter, in grpc-status-details-bin.
+ */
+void rpc_call_reply(struct rpc_call *call, const struct error *err, struct view response);
+
+/* The gRPC status code of an error kind: 3, 8, 12, 16, 14, 13. */
+int rpc_status(enum error_kind kind);
+
+#endif

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "net/h2/rpc_private.h"
+
+#include "base/base64.h"
+#include "base/clock.h"
+#include "status.pb-c.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { RETRY_MS = 1000, TEXT_MAX = sizeof ((struct error *)0)->text };
+
+int rpc_status(enum error_kind kind)
+{
+	static const int status[] = {
+		[ERROR_NONE] = RPC_OK,
+		[ERROR_CONFIG] = RPC_INTERNAL,
+		[ERROR_INVALID] = RPC_INVALID_ARGUMENT,
+		[ERROR_TOO_LARGE] = RPC_RESOURCE_EXHAUSTED,
+		[ERROR_UNSUPPORTED] = RPC_UNIMPLEMENTED,
+		[ERROR_UNAUTHENTICATED] = RPC_UNAUTHENTICATED,
+		[ERROR_BUSY] = RPC_UNAVAILABLE,
+		[ERROR_INTERNAL] = RPC_INTERNAL,
+	};
+	return status[kind];
+}
+
+/* google.rpc.Status with RetryInfo, serialized: 80 bytes and the text. */
+static size_t pack_details(int status, const char *text, int64_t retry_ms, uint8_t *out, size_t room)
+{
+	Google__Rpc__Duration delay = GOOGLE__RPC__DURATION__INIT;
+	delay.seconds = retry_ms / 1000;
+	delay.nanos = (int32_t)(retry_ms % 1000) * 1000000;
+	Google__Rpc__RetryInfo retry = GOOGLE__RPC__RETRY_INFO__INIT;
+	retry.retry_delay = &delay;
+	uint8_t packed[64];
+	assert(google__rpc__retry_info__get_packed_size(&retry) <= sizeof packed);
+	Google__Rpc__Any any = GOOGLE__RPC__ANY__INIT;
+	any.type_url = (char *)"type.googleapis.com/google.rpc.RetryInfo";
+	any.value.data = packed;
+	any.value.len = google__rpc__retry_info__pack(&retry, packed);
+	Google__Rpc__Any *details[] = { &any };
+	Google__Rpc__Status message = GOOGLE__RPC__STATUS__INIT;
+	message.code = status;
+	message.message = (char *)text;
+	message.n_details = 1;
+	message.details = details;
+	assert(google__rpc__status__get_packed_size(&message) <= room);
+	(void)room;
+	return google__rpc__status__pack(&message, out);
+}
+
+/* PROTOCOL-HTTP2.md, Status-Message: what is not printable ASCII, and '%', is percent-encoded. */
+static size_t percent_encode(const char *text, char *out)
+{
+	static const char digits[] = "0123456789ABCDEF";
+	char *at = out;
+	for (; *text; text++) {
+		uint8_t c = (uint8_t)*text;
+		if (c >= 0x20 && c <= 0x7e && c != '%') {
+			*at++ = (char)c;
+			continue;
+		}
+		*at++ = '%';
+		*at++ = digits[c >> 4];
+		*at++ = digits[c & 15];
+	}
+	return (size_t)(at - out);
+}
+
+static const struct h2_header content_type = { "content-type", { (const uint8_t *)"application/grpc", 16 } };
+static const struct h2_header accept_encoding = { "grpc-accept-encoding",
+						   { (const uint8_t *)"identity,deflate,gzip,zstd", 26 } };
+
+static void begin(struct rpc_call *call)
+{
+	if (!call->begun)
+		h2_stream_respond(&call->stream, "200", (const struct h2_header[]){ content_type, accept_encoding }, 2);
+	call->begun = true;
+}
+
+void rpc_call_push(struct rpc_call *call, struct view message)
+{
+	const uint8_t prefix[5] = { 0, (uint8_t)(message.len >> 24), (uint8_t)(message.len >> 16),
+				    (uint8_t)(message.len >> 8), (uint8_t)message.len };
+	begin(call);
+	h2_stream_send(&call->stream, (struct view){ prefix, sizeof prefix });
+	h2_stream_send(&call->stream, message);
+}
+
+void rpc_reply_write(struct rpc_call *call, int status, const char *text, int64_t retry_ms, const struct view *response)
+{
+	uint8_t packed[TEXT_MAX + 128];
+	char number[12], message[3 * TEXT_MAX];
+	struct bytes details;
+	struct h2_header fields[5];
+	size_t count = 0;
+	if (response)
+		rpc_call_push(call, *response);
+	if (!call->begun) {
+		fields[count++] = content_type;
+		fields[count++] = accept_encoding;
+	}
+	int len = snprintf(number, sizeof number, "%d", status);
+	fields[count++] = (struct h2_header){ "grpc-status", { (const uint8_t *)number, (size_t)len } };
+	if (*text)
+		fields[count++] = (struct h2_header){
+			"grpc-message", { (const uint8_t *)message, percent_encode(text, message) } };
+	bytes_init(&details, 2 * sizeof packed);
+	if (retry_ms >= 0) {
+		base64_add(&details, (struct view){ packed, pack_details(status, text, retry_ms, packed, sizeof packed) },
+			   false);
+		fields[count++] = (struct h2_header){ "grpc-status-details-bin", bytes_view(&details) };
+	}
+	if (status != RPC_OK)
+		h2_stream_count_error(&call->stream);
+	h2_stream_finish(&call->stream, "200", fields, count);
+	bytes_fini(&details);
+}
+
+/* Up to half as long again, so that those who were refused together do not come back together. */
+static int64_t with_jitter(int64_t ms)
+{
+	return ms + (int64_t)(clock_now() / 1000 % (uint64_t)(ms / 2 + 1));
+}
+
+void rpc_call_reply(struct rpc_call *call, const struct error *err, struct view response)
+{
+	if (!err) {
+		rpc_call_finish(call, RPC_OK, "", -1, &response);
+		return;
+	}
+	int64_t retry_ms = -1;
+	if (err->kind == ERROR_BUSY)
+		retry_ms = with_jitter(err->retry_after_ms ? err->retry_after_ms : RETRY_MS);
+	rpc_call_finish(call, rpc_status(err->kind), err->text, retry_ms, NULL);
+}

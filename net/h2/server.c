@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "net/h2/private.h"
+
+#include "base/clock.h"
+#include "base/memory.h"
+
+#include <string.h>
+#include <time.h>
+
+#define SECOND UINT64_C(1000000000)
+#define CA_WATCH_NS (5 * SECOND) /* client_ca_file_reload without reload_interval */
+
+static uint64_t reload_period(const struct tls_server_config *tls)
+{
+	if (tls->reload_interval.ns > 0)
+		return (uint64_t)tls->reload_interval.ns;
+	return tls->client_ca_file_reload ? CA_WATCH_NS : 0;
+}
+
+static void reload_by_time(void *argument)
+{
+	struct h2_server *s = argument;
+	struct error err;
+	if (!h2_server_reload(s, &err))
+		log_error(s->options.log, "Certificates are broken; keeping the old ones", log_text("error", err.text));
+	loop_timer_start(s->reload_timer, reload_period(s->options.tls));
+}
+
+static void start_reloading(struct h2_server *s)
+{
+	const struct h2_options *o = &s->options;
+	if (!o->tls || !o->loop || !reload_period(o->tls))
+		return;
+	s->reload_timer = loop_timer_new(o->loop, reload_by_time, s);
+	loop_timer_start(s->reload_timer, reload_period(o->tls));
+}
+
+/* On the loop thread, so that it is not firing meanwhile. */
+static void end_reloading(void *argument)
+{
+	struct h2_server *s = argument;
+	loop_timer_unref(&s->reload_timer);
+}
+
+bool h2_server_reload(struct h2_server *s, struct error *err)
+{
+	bool changed = false;
+	if (s->tls && !tls_server_reload(s->tls, &changed, err))
+		return false;
+	if (changed)
+		log_info(s->options.log, "Certificates reloaded");
+	return true;
+}
+
+static void copy_routes(struct h2_server *s)
+{
+	const struct h2_options *o = &s->options;
+	s->routes = memory_array(o->route_count + 1, sizeof *s->routes);
+	memcpy(s->routes, o->routes, o->route_count * sizeof *s->routes);
+	s->stream_size = sizeof(struct h2_stream);
+	for (size_t i = 0; i < o->route_count; i++)
+		if (o->routes[i].service->size > s->stream_size)
+			s->stream_size = o->routes[i].service->size;
+	s->options.routes = NULL;
+}
+
+static size_t buffer_size(size_t wanted)
+{
+	return wanted && wanted < IO_BUFFER_BYTES ? wanted : IO_BUFFER_BYTES;
+}
+
+static void make_shards(struct h2_server *s)
+{
+	s->shard_count = io_count(s->options.io);
+	s->shards = memory_array(s->shard_count, sizeof *s->shards);
+	for (uint32_t i = 0; i < s->shard_count; i++) {
+		s->shards[i].server = s;
+		s->shards[i].thread = io_thread_at(s->options.io, i);
+	}
+}
+
+static struct h2_server *server_new(const struct h2_options *options)
+{
+	struct h2_server *s = memory_new(sizeof *s);
+	s->options = *options;
+	s->options.read_buffer_bytes = buffer_size(options->read_buffer_bytes);
+	s->options.write_buffer_bytes = buffer_size(options->write_buffer_bytes);
+	pthread_mutex_init(&s->lock, NULL);
+	pthread_condattr_t monotonic;
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&s->changed, &monotonic);
+	pthread_condattr_destroy(&monotonic);
+	h2_counters_init(&s->counters, options->metrics, options->name);
+	s->peers = h2_peers_new();
+	s->callbacks = h2_session_callbacks();
+	s->session_options = h2_session_options(&options->limits);
+	copy_routes(s);
+	make_shards(s);
+	return s;
+}
+
+static bool prepare(struct h2_server *s, struct error *err)
+{
+	const struct h2_options *o = &s->options;
+	if (!s->callbacks || !s->session_options)
+		return error_set(err, ERROR_INTERNAL, "nghttp2 cannot be set up");
+	if (o->tls && !(s->tls = tls_server_new(o->tls, "h2", err)))
+		return false;
+	return h2_address_resolve(o->endpoint, o->transport, &s->addresses, err) && h2_listeners_open(s, err);
+}
+
+struct h2_server *h2_server_start(const struct h2_options *options, struct error *err)
+{
+	struct h2_server *s = server_new(options);
+	if (!prepare(s, err)) {
+		h2_server_unref(&s);
+		return NULL;
+	}
+	io_call(s->shards[0].thread, h2_listeners_start, s);
+	start_reloading(s);
+	return s;
+}
+
+int h2_server_port(const struct h2_server *s)
+{
+	return s->port;
+}
+
+void h2_server_entered(struct h2_server *s)
+{
+	pthread_mutex_lock(&s->lock);
+	s->open++;
+	pthread_mutex_unlock(&s->lock);
+}
+
+void h2_server_left(struct h2_server *s)
+{
+	pthread_mutex_lock(&s->lock);
+	if (--s->open == 0)
+		pthread_cond_broadcast(&s->changed);
+	pthread_mutex_unlock(&s->lock);
+}
+
+struct each {
+	void (*run)(void *context, uint32_t index);
+	void *context;
+	uint32_t index;
+};
+
+static void run_each(void *argument)
+{
+	struct each *each = argument;
+	each->run(each->context, each->index);
+}
+
+void h2_server_each_thread(struct h2_server *s, void (*run)(void *context, uint32_t index), void *context)
+{
+	for (uint32_t i = 0; i < s->shard_count; i++)
+		io_call(s->shards[i].thread, run_each, &(struct each){ run, context, i });
+}
+
+static void drain_shard(void *context, uint32_t index)
+{
+	struct h2_server *s = context;
+	struct h2_shard *shard = &s->shards[index];
+	struct h2_connection *next;
+	shard->draining = true;
+	for (struct h2_connection *c = shard->connections; c; c = next) {
+		next = c->next;
+		h2_connection_end(c, H2_REASON_NONE, true, shard->drain_deadline);
+	}
+}
+
+/* The connections close themselves at the deadline, so the wait has an end. */
+static void wait_until_empty(struct h2_server *s)
+{
+	pthread_mutex_lock(&s->lock);
+	while (s->open)
+		pthread_cond_wait(&s->changed, &s->lock);
+	pthread_mutex_unlock(&s->lock);
+}
+
+void h2_server_drain(struct h2_server *s, uint64_t deadline)
+{
+	if (s->options.loop)
+		loop_call(s->options.loop, end_reloading, s);
+	io_call(s->shards[0].thread, h2_listeners_close, s);
+	for (uint32_t i = 0; i < s->shard_count; i++)
+		s->shards[i].drain_deadline = deadline;
+	h2_server_each_thread(s, drain_shard, s);
+	wait_until_empty(s);
+}
+
+void h2_server_unref(struct h2_server **slot)
+{
+	struct h2_server *s = *slot;
+	*slot = NULL;
+	if (!s)
+		return;
+	tls_server_unref(&s->tls);
+	nghttp2_session_callbacks_del(s->callbacks);
+	nghttp2_option_del(s->session_options);
+	h2_peers_unref(&s->peers);
+	pthread_cond_destroy(&s->changed);
+	pthread_mutex_destroy(&s->lock);
+	memory_free(s->routes);
+	memory_free(s->shards);
+	memory_free(s);
+}

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "net/h2/private.h"
+
+#include "base/clock.h"
+#include "base/memory.h"
+
+#include <string.h>
+
+/* What nghttp2 sees: each callback counts what a frame costs, then hands on what it means. */
+
+#define PING_QUIET_NS (7200 * UINT64_C(1000000000)) /* grpc-go: pings without streams, unless they are permitted */
+#define PING_APART_NS (300 * UINT64_C(1000000000))
+
+enum {
+	SMALL_DATA = 64,
+	EARNED_BY_REQUEST = 6,
+	PING_STRIKES = 2, /* grpc-go: a third too early ping ends the connection */
+	HARD_HEADERS = 4, /* times the limits: not answered any more */
+	STREAMS = 100
+};
+
+static int fail(struct h2_connection *c, enum h2_reason reason)
+{
+	if (!c->fault)
+		c->fault = reason;
+	return NGHTTP2_ERR_CALLBACK_FAILURE;
+}
+
+static const struct h2_limits *limits_of(const struct h2_connection *c)
+{
+	return &c->shard->server->options.limits;
+}
+
+/* The policy of grpc-go's server: a ping that comes too early is a strike, until the server has said something. */
+static int judge_ping(struct h2_connection *c)
+{
+	const struct h2_options *o = &c->shard->server->options;
+	uint64_t now = c->read_at;
+	uint64_t apart = o->min_ping_interval.ns > 0 ? (uint64_t)o->min_ping_interval.ns : PING_APART_NS;
+	if (!c->stream_count && !o->pings_without_streams)
+		apart = PING_QUIET_NS;
+	if (c->last_ping_at && now - c->last_ping_at < apart && ++c->ping_strikes > PING_STRIKES)
+		return fail(c, H2_PINGS);
+	c->last_ping_at = now;
+	return 0;
+}
+
+static bool take(struct h2_bucket *bucket, const struct h2_connection *c, int64_t rate)
+{
+	return h2_bucket_take(bucket, c->read_at, rate, rate * H2_BURST);
+}
+
+static int judge_continuation(struct h2_connection *c)
+{
+	return ++c->continuations > limits_of(c)->max_continuations ? fail(c, H2_CONTINUATIONS) : 0;
+}
+
+static int judge_control(struct h2_connection *c, enum h2_reason reason)
+{
+	return take(&c->control, c, limits_of(c)->max_control_frames_per_second) ? 0 : fail(c, reason);
+}
+
+static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, void *user)
+{
+	struct h2_connection *c = user;
+	const struct h2_limits *l = limits_of(c);
+	(void)session;
+	switch (hd->type) {
+	case NGHTTP2_DATA:
+		if (hd->length >= SMALL_DATA || hd->flags & NGHTTP2_FLAG_END_STREAM)
+			return 0;
+		return judge_control(c, H2_CONTROL_FRAMES);
+	case NGHTTP2_HEADERS: /* those of requests are bounded by the number of streams and by what becomes of them */
+		c->continuations = 0;
+		c->header_since = c->read_at;
+		return 0;
+	case NGHTTP2_CONTINUATION:
+		return judge_continuation(c);
+	case NGHTTP2_RST_STREAM:
+		return take(&c->resets, c, l->max_resets_per_second) ? judge_control(c, H2_RESETS) : fail(c, H2_RESETS);
+	case NGHTTP2_SETTINGS:
+		if (hd->flags & NGHTTP2_FLAG_ACK)
+			return judge_control(c, H2_CONTROL_FRAMES);
+		return take(&c->settings, c, l->max_settings_per_second) ? 0 : fail(c, H2_SETTINGS_FLOOD);
+	case NGHTTP2_PING:
+		return judge_control(c, H2_PINGS);
+	default:
+		return judge_control(c, H2_CONTROL_FRAMES);
+	}
+}
+
+static struct h2_stream *stream_of(nghttp2_session *session, int32_t id)
+{
+	return nghttp2_session_get_stream_user_data(session, id);
+}
+
+static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *user)
+{
+	struct h2_connection *c = user;
+	if (frame->hd.type != NGHTTP2_HEADERS || frame->headers.cat != NGHTTP2_HCAT_REQUEST)
+		return judge_control(c, H2_CONTROL_FRAMES);
+	if (c->ending >= H2_LEAVING) /* the client makes it anew elsewhere: RFC 9113, section 8.7 */
+		return nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, frame->hd.stream_id, NGHTTP2_REFUSED_STREAM);
+	struct h2_stream *stream = h2_stream_new(c, frame->hd.stream_id);
+	nghttp2_session_set_stream_user_data(session, stream->id, stream);
+	return 0;
+}
+
+static bool over(const struct h2_stream *s, const struct h2_limits *l, size_t times)
+{
+	return s->header_bytes > (size_t)l->max_header_bytes * times || s->header_count > (size_t)l->max_headers * times;
+}
+
+/* RFC 9113, section 6.5.2: a field counts with 32 bytes beside its name and value. Trailers count too. */
+static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name, size_t name_len,
+		     const uint8_t *value, size_t value_len, uint8_t flags, void *user)
+{
+	struct h2_connection *c = user;
+	struct h2_stream *stream = stream_of(session, frame->hd.stream_id);
+	(void)flags;
+	if (!stream)
+		return 0;
+	stream->header_bytes += name_len + value_len + 32;
+	stream->header_count++;
+	if (over(stream, limits_of(c), HARD_HEADERS))
+		return fail(c, H2_HEADERS);
+	stream->headers_too_large = stream->headers_too_large || over(stream, limits_of(c), 1);
+	if (frame->headers.cat == NGHTTP2_HCAT_REQUEST && !stream->headers_too_large)
+		h2_stream_add_header(stream, (struct view){ name, name_len }, (struct view){ value, value_len });
+	return 0;
+}
+
+static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *user)
+{
+	struct h2_connection *c = user;
+	struct h2_stream *stream = frame->hd.stream_id ? stream_of(session, frame->hd.stream_id) : NULL;
+	switch (frame->hd.type) {
+	case NGHTTP2_HEADERS:
+		c->header_since = 0;
+		if (stream && frame->headers.cat == NGHTTP2_HCAT_REQUEST)
+			h2_stream_headers_done(stream);
+		/* fall through */
+	case NGHTTP2_DATA:
+		if (stream && frame->hd.flags & NGHTTP2_FLAG_END_STREAM)
+			h2_stream_end(stream);
+		break;
+	case NGHTTP2_SETTINGS:
+		c->settled = c->settled || !(frame->hd.flags & NGHTTP2_FLAG_ACK);
+		break;
+	case NGHTTP2_PING:
+		if (!(frame->hd.flags & NGHTTP2_FLAG_ACK))
+			return judge_ping(c);
+		h2_connection_answered(c, frame->ping.opaque_data);
+		break;
+	default:
+		break;
+	}
+	return c->fault ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
+}
+
+static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const uint8_t *data, size_t len, void *user)
+{
+	struct h2_connection *c = user;
+	struct h2_stream *stream = stream_of(session, id);
+	(void)flags;
+	nghttp2_session_consume_connection(session, len);
+	if (!stream || stream->finished || stream->ended)
+		return 0;
+	c->turn_bytes += len;
+	stream->service->data(stream, (struct view){ data, len });
+	return c->fault ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
+}
+
+static int on_close(nghttp2_session *session, int32_t id, uint32_t code, void *user)
+{
+	struct h2_stream *stream = stream_of(session, id);
+	(void)code, (void)user;
+	if (stream)
+		h2_stream_close(stream);
+	return 0;
+}
+
+/* What the client waits for is said: its pings are no strikes any more. A response that has ended while the client
+ * still sends makes it stop (RFC 9113, section 8.1). */
+static int on_sent(nghttp2_session *session, const nghttp2_frame *frame, void *user)
+{
+	struct h2_connection *c = user;
+	bool speaks = frame->hd.type == NGHTTP2_HEADERS || frame->hd.type == NGHTTP2_DATA;
+	if (speaks)
+		c->ping_strikes = 0;
+	if (!speaks || !(frame->hd.flags & NGHTTP2_FLAG_END_STREAM))
+		return 0;
+	h2_bucket_earn(&c->control, EARNED_BY_REQUEST);
+	h2_bucket_earn(&c->resets, 1);
+	struct h2_stream *stream = stream_of(session, frame->hd.stream_id);
+	if (stream && !stream->ended)
+		nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, frame->hd.stream_id, NGHTTP2_NO_ERROR);
+	return 0;
+}
+
+/* Streams over the limit, and what breaks the rules. */
+static int on_invalid_frame(nghttp2_session *session, const nghttp2_frame *frame, int code, void *user)
+{
+	struct h2_connection *c = user;
+	(void)session;
+	if (frame->hd.type == NGHTTP2_HEADERS)
+		c->header_since = 0;
+	return judge_control(c, code == NGHTTP2_ERR_REFUSED_STREAM ? H2_STREAMS : H2_CONTROL_FRAMES);
+}
+
+nghttp2_session_callbacks *h2_session_callbacks(void)
+{
+	nghttp2_session_callbacks *callbacks;
+	if (nghttp2_session_callbacks_new(&callbacks) != 0)
+		return NULL;
+	nghttp2_session_callbacks_set_on_begin_frame_callback(callbacks, on_begin_frame);
+	nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, on_begin_headers);
+	nghttp2_session_callbacks_set_on_header_callback(callbacks, on_header);
+	nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, on_frame);
+	nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, on_data);
+	nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, on_close);
+	nghttp2_session_callbacks_set_on_frame_send_callback(callbacks, on_sent);
+	nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(callbacks, on_invalid_frame);
+	return callbacks;
+}
+
+/* The library's own bounds stand behind ours. */
+nghttp2_option *h2_session_options(const struct h2_limits *limits)
+{
+	nghttp2_option *option;
+	if (nghttp2_option_new(&option) != 0)
+		return NULL;
+	nghttp2_option_set_no_auto_window_update(option, 1);
+	nghttp2_option_set_no_closed_streams(option, 1);
+	nghttp2_option_set_server_fallback_rfc7540_priorities(option, 0);
+	nghttp2_option_set_max_outbound_ack(option, 100);
+	nghttp2_option_set_max_settings(option, 32);
+	nghttp2_option_set_max_continuations(option, (size_t)limits->max_continuations);
+	nghttp2_option_set_stream_reset_rate_limit(option, (uint64_t)limits->max_resets_per_second * H2_BURST * 2,
+						   (uint64_t)limits->max_resets_per_second * 2);
+	return option;
+}
+
+bool h2_session_open(struct h2_connection *c)
+{
+	struct h2_server *s = c->shard->server;
+	const struct h2_options *o = &s->options;
+	if (nghttp2_session_server_new2(&c->session, s->callbacks, c, s->session_options) != 0)
+		return false;
+	const nghttp2_settings_entry settings[] = {
+		{ NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS,
+		  o->max_concurrent_streams > 0 ? (uint32_t)o->max_concurrent_streams : STREAMS },
+		{ NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, (uint32_t)o->limits.max_header_bytes },
+		{ NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES, 1 },
+	};
+	return nghttp2_submit_settings(c->session, NGHTTP2_FLAG_NONE, settings, sizeof settings / sizeof *settings) == 0 &&
+	       nghttp2_session_set_local_window_size(c->session, NGHTTP2_FLAG_NONE, 0, H2_CONNECTION_WINDOW) == 0;
+}
+
+/* What the library says when one of its own bounds is passed. */
+static enum h2_reason reason_of(ssize_t code)
+{
+	switch (code) {
+	case NGHTTP2_ERR_FLOODED:
+		return H2_CONTROL_FRAMES;
+	case NGHTTP2_ERR_TOO_MANY_SETTINGS:
+		return H2_SETTINGS_FLOOD;
+	case NGHTTP2_ERR_TOO_MANY_CONTINUATIONS:
+		return H2_CONTINUATIONS;
+	default:
+		return H2_PROTOCOL_ERROR;
+	}
+}
+
+bool h2_session_receive(struct h2_connection *c, struct view data)
+{
+	ssize_t taken = nghttp2_session_mem_recv(c->session, data.at, data.len);
+	if (taken < 0 && !c->fault)
+		c->fault = reason_of(taken);
+	return !c->fault;
+}

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "net/io.h"
+
+#include "base/memory.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <uv.h>
+
+struct io_thread {
+	uv_loop_t loop;
+	uv_async_t wake;
+	pthread_t thread;
+	_Atomic pthread_t running; /* 0: not yet */
+	uint32_t index;
+	pthread_mutex_t lock;      /* guards first, last */
+	struct io_post *first, **last;
+	_Atomic bool stopping;
+	uint8_t *read_buffer, *write_buffer; /* made when first asked for */
+};
+
+struct io {
+	uint32_t count;
+	struct io_thread *threads;
+};
+
+struct sync {
+	struct io_post post;
+	void (*run)(void *argument);
+	void *argument;
+	pthread_mutex_t lock; /* guards done */
+	pthread_cond_t wake;
+	bool done;
+};
+
+static void run_posted(uv_async_t *async)
+{
+	struct io_thread *t = async->data;
+	pthread_mutex_lock(&t->lock);
+	struct io_post *post = t->first;
+	t->first = NULL;
+	t->last = &t->first;
+	pthread_mutex_unlock(&t->lock);
+	while (post) {
+		struct io_post *next = post->next;
+		post->run(post);
+		post = next;
+	}
+	if (atomic_load(&t->stopping) && !uv_is_closing((uv_handle_t *)&t->wake))
+		uv_close((uv_handle_t *)&t->wake, NULL);
+}
+
+static void *run_thread(void *argument)
+{
+	struct io_thread *t = argument;
+	atomic_store(&t->running, pthread_self());
+	pthread_setname_np(pthread_self(), "io");
+	uv_run(&t->loop, UV_RUN_DEFAULT);
+	return NULL;
+}
+
+static bool thread_init(struct io_thread *t, uint32_t index, struct error *err)
+{
+	t->index = index;
+	t->last = &t->first;
+	int code = uv_loop_init(&t->loop);
+	if (code)
+		return error_set(err, ERROR_INTERNAL, "cannot make an event loop: %s", uv_strerror(code));
+	code = uv_async_init(&t->loop, &t->wake, run_posted);
+	if (code) {
+		uv_loop_close(&t->loop);
+		return error_set(err, ERROR_INTERNAL, "cannot make an event loop's wake-up: %s", uv_strerror(code));
+	}
+	t->wake.data = t;
+	pthread_mutex_init(&t->lock, NULL);
+	code = pthread_create(&t->thread, NULL, run_thread, t);
+	if (!code)
+		return true;
+	uv_close((uv_handle_t *)&t->wake, NULL);
+	uv_run(&t->loop, UV_RUN_DEFAULT);
+	uv_loop_close(&t->loop);
+	pthread_mutex_destroy(&t->lock);
+	return error_set(err, ERROR_INTERNAL, "cannot start an I/O thread: %s", strerror(code));
+}
+
+/* Signals are the main loop's; SIGPROF is the thread's own sampling timer. */
+static void block_signals(sigset_t *old)
+{
+	sigset_t all;
+	sigfillset(&all);
+	sigdelset(&all, SIGPROF);
+	pthread_sigmask(SIG_BLOCK, &all, old);
+}
+
+struct io *io_start(uint32_t count, struct error *err)
+{
+	struct io *io = memory_new(sizeof *io);
+	sigset_t old;
+	bool ok = true;
+	io->threads = memory_array(count, sizeof *io->threads);
+	block_signals(&old);
+	while (ok && io->count < count) {
+		ok = thread_init(&io->threads[io->count], io->count, err);
+		io->count += ok;
+	}
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (!ok)
+		io_stop(&io);
+	return io;
+}
+
+static void thread_stop(struct io_thread *t)
+{
+	atomic_store(&t->stopping, true);
+	uv_async_send(&t->wake);
+	pthread_join(t->thread, NULL);
+	uv_loop_close(&t->loop);
+	pthread_mutex_destroy(&t->lock);
+	memory_free(t->read_buffer);
+	memory_free(t->write_buffer);
+}
+
+void io_stop(struct io **slot)
+{
+	struct io *io = *slot;
+	*slot = NULL;
+	if (!io)
+		return;
+	for (uint32_t i = 0; i < io->count; i++)
+		thread_stop(&io->threads[i]);
+	memory_free(io->threads);
+	memory_free(io);
+}
+
+uint32_t io_count(const struct io *io)
+{
+	return io->count;
+}
+
+struct io_thread *io_thread_at(struct io *io, uint32_t index)
+{
+	return &io->threads[index];
+}
+
+uint32_t io_thread_index(const struct io_thread *t)
+{
+	return t->index;
+}
+
+bool io_here(const struct io_thread *t)
+{
+	return atomic_load(&t->running) == pthread_self();
+}
+
+struct uv_loop_s *io_loop(struct io_thread *t)
+{
+	return &t->loop;
+}
+
+void io_post(struct io_thread *t, struct io_post *post)
+{
+	post->next = NULL;
+	pthread_mutex_lock(&t->lock);
+	bool asleep = !t->first;
+	*t->last = post;
+	t->last = &post->next;
+	pthread_mutex_unlock(&t->lock);
+	if (asleep)
+		uv_async_send(&t->wake);
+}
+
+static void run_sync(struct io_post *post)
+{
+	struct sync *sync = (struct sync *)post;
+	sync->run(sync->argument);
+	pthread_mutex_lock(&sync->lock);
+	sync->done = true;
+	pthread_cond_signal(&sync->wake);
+	pthread_mutex_unlock(&sync->lock);
+}
+
+void io_call(struct io_thread *t, void (*run)(void *argument), void *argument)
+{
+	struct sync sync = { .post.run = run_sync, .run = run, .argument = argument,
+			     .lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER };
+	if (io_here(t)) {
+		run(argument);
+		return;
+	}
+	io_post(t, &sync.post);
+	pthread_mutex_lock(&sync.lock);
+	while (!sync.done)
+		pthread_cond_wait(&sync.wake, &sync.lock);
+	pthread_mutex_unlock(&sync.lock);
+	pthread_cond_destroy(&sync.wake);
+	pthread_mutex_destroy(&sync.lock);
+}
+
+static uint8_t *buffer(uint8_t **slot)
+{
+	if (!*slot)
+		*slot = memory_new(IO_BUFFER_BYTES);
+	return *slot;
+}
+
+uint8_t *io_read_buffer(struct io_thread *t)
+{
+	return buffer(&t->read_buffer);
+}
+
+uint8_t *io_write_buffer(struct io_thread *t)
+{
+	return buffer(&t->write_buffer);
+}
