@@ -150,6 +150,27 @@ def test_an_attack_costs_others_nothing(build, name):
     assert not wrong, text
 
 
+@pytest.mark.parametrize("name", ["rapid reset", "CONTINUATION flood of small headers", "header string of 1 GB",
+                                  "headers of 60 MB a call out of the dynamic table"])
+def test_an_attacker_who_comes_back_at_once_costs_others_nothing(build, name):
+    """As often as the connection is closed, for three seconds. How much CPU time that takes is for him to choose."""
+    attack = ATTACKS[name]
+
+    def action():
+        sent, end = [], time.monotonic() + ATTACK_S
+        while time.monotonic() < end:
+            with contextlib.suppress(OSError), Connection(g.port["otlp"], THERE, attack.greeting) as c:
+                attacks.run(attack, c, end - time.monotonic(), ATTACK_BYTES)
+                sent.append(c.sent)
+        return sum(sent)
+
+    with gateway(build) as g:
+        figures = watched(g, action)
+        print("%s: %s; counted %s" % (name, shown(figures), by_reason(g, CLOSED)))
+        assert not set(faults_of(figures)) - {"cpu"}, shown(figures)
+        assert sum(by_reason(g, CLOSED).get(reason, 0) for reason in attack.reasons) > 1
+
+
 # ---- many connections
 
 @pytest.fixture

@@ -47,13 +47,14 @@ def again_and_again(unit):
         yield piece
 
 
-def on_streams(*frames, first=1):
-    """These frames, (kind, flags, payload), on one stream of a client's after the other."""
+def on_streams(*frames, first=1, most=0):
+    """These frames, (kind, flags, payload), on one stream of a client's after the other. `most`: so many at a time, and a
+    pause, so that the server can close streams before their number is over its limit."""
     unit, places = b"", []
     for kind, flags, payload in frames:
         places.append(len(unit) + 5)
         unit += frame(kind, flags, payload, stream=0)
-    count = max(1, PIECE // len(unit))
+    count = most or max(1, PIECE // len(unit))
     while first + 2 * count < 2 ** 31:
         numbers = array.array("I", range(first, first + 2 * count, 2))
         if sys.byteorder == "little":
@@ -62,13 +63,14 @@ def on_streams(*frames, first=1):
         for place, i in itertools.product(places, range(4)):
             piece[place + i::len(unit)] = octets[i::4]
         yield bytes(piece)
+        time.sleep(.001 if most else 0)
         first += 2 * count
 
 
-def opened(*frames):
+def opened(*frames, most=0):
     """A call with the headers of an Export, then others whose headers are an octet each."""
     yield OPENED
-    yield from on_streams(*frames, first=3)
+    yield from on_streams(*frames, first=3, most=most)
 
 
 def repeated(unit, before=b""):
@@ -134,8 +136,8 @@ def rapid_reset(_):
 
 
 def resets_by_the_server(_):
-    """The server is made to reset each call itself, by a window that is widened by nothing (RFC 9113, 6.9)."""
-    yield from opened((HEADERS, END_HEADERS, AGAIN), (WINDOW_UPDATE, 0, bytes(4)))
+    """The server is made to reset each call itself, by a window that becomes too large (RFC 9113, 6.9.1)."""
+    yield from opened((HEADERS, END_HEADERS, AGAIN), (WINDOW_UPDATE, 0, h2.WINDOW_MAX.to_bytes(4, "big")), most=50)
 
 
 def calls_that_stay_open(_):
@@ -145,7 +147,7 @@ def calls_that_stay_open(_):
 def health_checks(_):
     """Calls that are answered with a message."""
     yield frame(HEADERS, END_HEADERS, h2.headers(h2.HEALTH, h2.INDEXING)) + frame(DATA, END_STREAM, EMPTY_MESSAGE)
-    yield from on_streams((HEADERS, END_HEADERS, h2.again(h2.HEALTH)), (DATA, END_STREAM, EMPTY_MESSAGE), first=3)
+    yield from on_streams((HEADERS, END_HEADERS, h2.again(h2.HEALTH)), (DATA, END_STREAM, EMPTY_MESSAGE), first=3, most=50)
 
 
 # ---- bodies
@@ -155,7 +157,7 @@ def within_windows(connection, unit, cost, first=b""):
     for stream in itertools.count(1, 2):
         yield (frame(HEADERS, END_HEADERS, h2.headers(h2.EXPORT), stream)
                + frame(DATA, 0, first, stream) * bool(first))
-        spent, count = len(first), 256
+        spent, count = len(first), max(1, 32768 // cost // 8)
         connection.window -= len(first)
         piece = (unit[:5] + stream.to_bytes(4, "big") + unit[9:]) * count
         while stream not in connection.finished and stream not in connection.reset:

@@ -69,6 +69,7 @@ def connected(port, source, receive_buffer=0):
     s = socket.socket()
     if receive_buffer:
         s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+    s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     s.bind((source, 0))
     s.settimeout(10)
     s.connect(("127.0.0.1", port))
