@@ -51,7 +51,7 @@ def gateway(build, keys="", limit_mib=256):
 
 
 def by_reason(g, metric):
-    """{reason: number} of the receiver's connections, without those that there are none of."""
+    """{reason: number} of the receiver's connections; a reason that no connection has is left out."""
     return {dict(labels)["reason"]: int(value) for (name, labels), value in g.metrics().items()
             if name == metric and ("receiver", "otlp") in labels and value}
 

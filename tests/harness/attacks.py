@@ -48,8 +48,8 @@ def again_and_again(unit):
 
 
 def on_streams(*frames, first=1, most=0):
-    """These frames, (kind, flags, payload), on one stream of a client's after the other. `most`: so many at a time, and a
-    pause, so that the server can close streams before their number is over its limit."""
+    """These frames, (kind, flags, payload), on one stream of a client's after the other. `most`: this number at a time,
+    and a pause, so that the server can close streams before their number is over its limit."""
     unit, places = b"", []
     for kind, flags, payload in frames:
         places.append(len(unit) + 5)
@@ -278,7 +278,7 @@ ATTACKS = {
 
 
 def run(attack, connection, seconds, bytes_max):
-    """Attacks until the connection is closed, or the time is over or so much is sent. How long it took."""
+    """Attacks until the connection is closed, the time is over, or bytes_max are sent. How long it took."""
     begun = time.monotonic()
     end = begun + seconds
     for piece in attack.run(connection):

@@ -34,16 +34,16 @@ class Neighbour:
         self.process.stdin.close()
         self.process.wait()
 
-    def _tell(self, word):
+    def _say(self, word):
         self.process.stdin.write(word + "\n")
         self.process.stdin.flush()
 
     def begin(self):
-        self._tell("begin")
+        self._say("begin")
 
     def end(self):
         """{calls, errors: a list, p50_ms, max_ms}; waits until all are answered."""
-        self._tell("end")
+        self._say("end")
         return json.loads(self.process.stdout.readline())
 
 

@@ -179,7 +179,7 @@ def measure_idle(collector, directory):
 
 
 def idle(subject, connections):
-    """Of a program: bytes resident before, and with so many connections after two seconds."""
+    """Of a program: bytes resident before, and with this number of connections after two seconds."""
     before = subject.gateway.rss()["VmRSS"]
     with Load(subject.port, calls=1, connections=connections):
         time.sleep(2)
