@@ -119,7 +119,7 @@ test: install-test
 	$(MAKE) -j$(JOBS) MODE=asan build-tests
 	$(MAKE) MODE=asan unit replay
 	$(MAKE) MODE=asan python
-	MODE=release $(PYTHON) -m pytest -q -p no:cacheprovider tests/e2e/test_memory.py tests/e2e/test_main_job.py
+	MODE=release $(PYTHON) -m pytest -q -p no:cacheprovider tests/e2e/test_memory.py tests/e2e/test_main_job.py tests/e2e/test_front_door.py
 	$(MAKE) MODE=release manual-check
 	$(MAKE) tsan
 
@@ -168,6 +168,8 @@ BENCH_PEERS := $(B)/portcullis $(B)/tests/bench/peers/load $(B)/tests/bench/peer
 bench-peers bench-leak bench-ill: bench-%: install-test
 	$(MAKE) -j$(JOBS) MODE=release build-bench
 	$(PYTHON) tests/bench/$*/bench_$*.py
+
+$(B)/tests/bench/peers/load: LIBS += -lnghttp2
 
 build-bench: $(BENCH_PEERS) $(PYTHON_PROTO)
 

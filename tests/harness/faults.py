@@ -8,9 +8,7 @@ import threading
 import time
 
 from harness import h2
-
-WINDOW_UPDATE, RST_STREAM, PING = 8, 3, 6
-ACK = 1
+from harness.h2 import ACK, PING, RST_STREAM, WINDOW_UPDATE
 
 
 # ---- steps of an answer: functions of (connection, stream)

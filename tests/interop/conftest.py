@@ -60,3 +60,28 @@ def foreign():
 @pytest.fixture(scope="module")
 def gotool():
     return started(partners.GoPprof)
+
+
+@pytest.fixture(scope="module")
+def grpcurl():
+    return started(partners.Grpcurl)
+
+
+@pytest.fixture(scope="module")
+def grpcjava():
+    return started(partners.GrpcJava)
+
+
+@pytest.fixture(scope="module")
+def grpcjs():
+    return started(partners.GrpcJs)
+
+
+@pytest.fixture(scope="module")
+def nghttp2():
+    return started(partners.Nghttp2)
+
+
+@pytest.fixture(scope="module")
+def h2spec():
+    return started(partners.H2spec)

@@ -88,3 +88,12 @@ def store(name, version_of_it):
         go(directory, "build", "-ldflags=" + r["ldflags"], "-o", name, r["module"] + "/" + r["program"])
 
     return cache.product(name, version_of_it, file, make, version()) / name
+
+
+def program(name, version_of_it, package):
+    """The path of a program whose recipe is a whole go.mod, NAME.mod."""
+    def make(directory):
+        (directory / "go.mod").write_bytes((cache.RECIPES / (name + ".mod")).read_bytes())
+        go(directory, "build", "-o", name, package)
+
+    return cache.product(name, version_of_it, name + ".mod", make, version()) / name

@@ -3,13 +3,14 @@
 each the newest only, which builds and runs in half the time."""
 import os
 
+from interop.clients import GrpcJava, GrpcJs, Grpcurl, H2spec, Nghttp2
 from interop.collector import Collector
 from interop.foreign import Foreign
 from interop.gotool import GoPprof
 from interop.parca import NewParca, Parca
 from interop.pyroscope import NewPyroscope, Pyroscope
 
-ALL = [Collector, Pyroscope, NewPyroscope, Parca, NewParca, Foreign, GoPprof]
+ALL = [Collector, Pyroscope, NewPyroscope, Parca, NewParca, Foreign, GoPprof, Grpcurl, GrpcJava, GrpcJs, Nghttp2, H2spec]
 if os.environ.get("INTEROP_NEWEST"):
     ALL = list({partner.fixture: partner for partner in ALL}.values())
 

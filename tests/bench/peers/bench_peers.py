@@ -5,7 +5,9 @@
 A row is a set of bodies and a coding. All programs of a row run at once, idle but one, which gets a burst as fast as it
 takes it; then the next, and so on, several times. Everything that went in must have come out at the sink, or the bench
 fails.
+After these rows: the same by the number of connections, and what idle connections take.
 QUICK=1: fewer sets and repeats. ROWS=PART OF A NAME: only such sets; nothing is written then, nor with QUICK=1.
+PARTS=sets,connections,idle: only these parts of it; nothing is written then either.
 """
 import contextlib
 import os
@@ -24,13 +26,16 @@ import sets  # noqa: E402
 import tables  # noqa: E402
 from interop import process  # noqa: E402
 from interop.collector import Collector  # noqa: E402
-from subject import GATEWAY, Sink, Subject, load  # noqa: E402
+from subject import GATEWAY, Load, Sink, Subject  # noqa: E402
 
 QUICK, ONLY = bool(os.environ.get("QUICK")), os.environ.get("ROWS", "")
+ALL_PARTS = ("sets", "connections", "idle")
+PARTS = os.environ.get("PARTS", ",".join(ALL_PARTS)).split(",")
 REPEATS, BURST_S, LATENCY_S = (2, .5, 1) if QUICK else (3, 1, 2)
 WAIT_S = 30
 ALL_WAYS = [("collector", "bare"), ("portcullis", "bare"), ("collector", "limited"), ("portcullis", "limited"),
             ("portcullis", "policy")]
+BARE_WAYS = [("collector", "bare"), ("portcullis", "bare")]
 MAIN_WAYS = [("collector", "bare"), ("portcullis", "bare"), ("portcullis", "policy")]
 
 
@@ -63,43 +68,51 @@ def check(subject, expected, seen, merged):
             subject.kind, subject.way, expected["samples"], seen["samples"], merged))
 
 
-def burst(subject, bodies, requests, rate=0):
+def burst(subject, sender, bodies, requests, rate=0):
     """Sends so many; what came out, and what it cost."""
     expected = bodies.expected(requests)
     subject.sink.take()
     before, merged = subject.cpu(), subject.merged()
-    sent = load(subject.port, bodies.files, requests, in_flight(bodies), rate, bodies.zipped)
+    sent = sender.burst(requests, rate)
     seen, after = await_all(subject, expected)
     check(subject, expected, seen, subject.merged() - merged)
     used = after - before
-    return {**sent, "cpu_gb": used / expected["bytes"] * 1e9, "rate": requests / max(sent["seconds"], used),
+    return {**sent, "cpu_gb": used / expected["bytes"] * 1e9, "cpu_request": used / requests, "rate": requests / max(sent["seconds"], used),
             "out": seen["bytes"] / sent["bytes"], "samples": seen["samples"] / expected["samples"]}
 
 
-def burst_size(subject, bodies):
+def burst_size(subject, sender, bodies):
     """What takes it BURST_S; all bodies so many times, so that every burst has the same mixture."""
-    rate = burst(subject, bodies, max(8, int(8e6 / bodies.mean)))["rate"]
+    rate = burst(subject, sender, bodies, max(8, int(8e6 / bodies.mean)))["rate"]
     return max(1, round(rate * BURST_S / len(bodies.files))) * len(bodies.files)
 
 
-def run_row(collector, bodies, ways, repeats, with_latency):
-    """{(kind, way): figures}, each a list with an entry a repeat."""
+@contextlib.contextmanager
+def started(collector, bodies, ways, **options):
+    """{way: subject} of programs before one sink."""
     with contextlib.ExitStack() as held:
         sink = held.enter_context(Sink())
         binaries = {"collector": collector, "portcullis": GATEWAY}
-        subjects = {way: held.enter_context(Subject(binaries[way[0]], *way, sink, bodies.coding)) for way in ways}
+        yield {way: held.enter_context(Subject(binaries[way[0]], *way, sink, bodies.coding, **options)) for way in ways}
+
+
+def run_row(collector, bodies, ways, repeats, with_latency=False, calls=None, connections=None, **options):
+    """{(kind, way): figures}, each a list with an entry a repeat."""
+    with started(collector, bodies, ways, **options) as subjects, contextlib.ExitStack() as held:
         found = {way: {"start": [s.start_cpu], "bursts": []} for way, s in subjects.items()}
         time.sleep(1)
         for way, s in subjects.items():
             found[way]["idle"] = [s.gateway.rss()["VmRSS"]]
-        requests = {way: burst_size(s, bodies) for way, s in subjects.items()}
+        senders = {way: held.enter_context(Load(s.port, bodies.files, bodies.zipped, calls or in_flight(bodies), connections))
+                   for way, s in subjects.items()}
+        requests = {way: max(calls or 0, burst_size(s, senders[way], bodies)) for way, s in subjects.items()}
         for _ in range(repeats):
             for way, s in subjects.items():
-                found[way]["bursts"].append(burst(s, bodies, requests[way]))
+                found[way]["bursts"].append(burst(s, senders[way], bodies, requests[way]))
         half = statistics.median(b["rate"] for b in found[ways[0]]["bursts"]) / 2
         for way, s in subjects.items():
             if with_latency:
-                found[way]["latency"] = burst(s, bodies, max(8, int(half * LATENCY_S)), half)
+                found[way]["latency"] = burst(s, senders[way], bodies, max(8, int(half * LATENCY_S)), half)
             found[way]["peak"] = s.gateway.rss()["VmHWM"]
         return found
 
@@ -111,7 +124,8 @@ def run_direct(bodies):
         best = {"rate": 0}
         for _ in range(2):
             before = sink.take()["cpu"]
-            sent = load(sink.port, bodies.files, requests, in_flight(bodies), zipped=bodies.zipped)
+            with Load(sink.port, bodies.files, bodies.zipped, in_flight(bodies)) as sender:
+                sent = sender.burst(requests)
             seen = sink.take()
             if any(seen[what] != n for what, n in bodies.expected(requests).items() if what != "bytes"):
                 raise Lost("the sink does not count what was sent to it")
@@ -135,6 +149,43 @@ def measure(collector, directory):
     return rows
 
 
+# (connections, calls under way)
+SHAPES = [(1, 8), (1, 1), (8, 8), (64, 64), (1000, 1000)]
+# Nobody is refused for a burst, and waits: what is compared is the cost of the same requests.
+ROOMY_QUEUE = 100000
+
+
+def measure_connections(collector, directory):
+    """[(bodies, connections, calls, found)]"""
+    rows = []
+    for bodies in sets.of_connections(directory):
+        for connections, calls in SHAPES:
+            if ONLY in bodies.name:
+                found = run_row(collector, bodies, BARE_WAYS, REPEATS, calls=calls, connections=connections, queue=ROOMY_QUEUE)
+                rows.append((bodies, connections, calls, found))
+                print(tables.connection_progress(*rows[-1]), flush=True)
+    return rows
+
+
+def measure_idle(collector, directory):
+    """{connections: {way: (resident before, resident with them)}}"""
+    bodies = next(sets.of_connections(directory))
+    found = {}
+    for connections in (1000, 10000):
+        with started(collector, bodies, BARE_WAYS) as subjects:
+            time.sleep(1)
+            found[connections] = {way: idle(s, connections) for way, s in subjects.items()}
+    return found
+
+
+def idle(subject, connections):
+    """Of a program: bytes resident before, and with this number of connections after two seconds."""
+    before = subject.gateway.rss()["VmRSS"]
+    with Load(subject.port, calls=1, connections=connections):
+        time.sleep(2)
+        return before, subject.gateway.rss()["VmRSS"]
+
+
 def main():
     try:
         collector = Collector.installed()
@@ -145,10 +196,11 @@ def main():
     begun = time.monotonic()
     with tempfile.TemporaryDirectory() as scratch:
         tempfile.tempdir = scratch
-        rows = measure(collector, sets.cache())
-    lines, missed = tables.section(circumstances, rows, REPEATS, time.monotonic() - begun)
+        parts = {"sets": measure, "connections": measure_connections, "idle": measure_idle}
+        found = {part: parts[part](collector, sets.cache()) for part in PARTS}
+    lines, missed = tables.section(circumstances, found, REPEATS, time.monotonic() - begun)
     print("\n".join(lines))
-    if not QUICK and not ONLY:
+    if not QUICK and not ONLY and set(PARTS) == set(ALL_PARTS):
         report.write("peers", lines)
     return 1 if missed else 0
 

@@ -1,63 +1,97 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <grpc/byte_buffer.h>
-#include <grpc/grpc.h>
-#include <grpc/grpc_security.h>
-#include <grpc/support/time.h>
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/tcp.h>
+#include <nghttp2/nghttp2.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "net/grpc_core.h"
 #include "tests/bench/peers/clock.h"
 
 /*
- * A sender of OTLP requests over gRPC that costs little.
+ * A sender of OTLP requests over gRPC that costs little, on one thread, also with thousands of connections.
  *
- *	load -p PORT -k REQUESTS [-c CALLS] [-n CONNECTIONS] [-r REQUESTS_A_SECOND] [-z] FILE...
+ *	load -p PORT [-c CALLS] [-n CONNECTIONS] [-a CONNECTIONS] [-z] [FILE...]
  *
- * Sends the files in turn, from the first on, until so many requests were taken. Without a rate: as fast as it goes with
- * so many calls under way. With one: each request at its own time, however late the answers are, and the latency counts
- * from that time. -z: the files are gzip, and sent as such. A refusal (UNAVAILABLE, RESOURCE_EXHAUSTED) is tried again
- * 20 ms later, the latency goes on; any other failure ends the run with exit 1.
+ * Opens the connections (of each address of 127.0.1.0/24 as many as -a says; without it all from 127.0.0.1), prints
+ * "ready" when the server's SETTINGS are there on each, and then answers each line "REQUESTS RATE" of its input with a run
+ * and a line of JSON. It ends with its input.
  *
- * Prints one line of JSON: when it began (CLOCK_MONOTONIC), seconds, own CPU seconds, bytes, refusals, and the latency
- * (median and 99th percentile, milliseconds).
+ * A run sends the files in turn, from the first on, until that number of requests was taken. With a rate of 0: as fast as
+ * it goes with CALLS under way, each call's place on a connection of its own as far as there are enough. Otherwise: each
+ * request at its own time, however late the answers are, and the latency counts from that time. -z: the files are gzip, and
+ * sent as such. A refusal (UNAVAILABLE, RESOURCE_EXHAUSTED, REFUSED_STREAM) is tried again 20 ms later, the latency goes on;
+ * any other failure ends the program with exit 1.
+ *
+ * The JSON says when the run began (CLOCK_MONOTONIC), seconds, own CPU seconds, bytes, refusals, and the latency (median
+ * and 99th percentile, milliseconds).
  */
-enum { CONNECTIONS_MAX = 64, PARKED_S = 1, RETRY_MS = 20 };
+enum {
+	PREFIX = 5, /* of a gRPC message: a flag and its length */
+	OUT_MAX = 256 << 10,
+	FRAME_MAX = 16384 + 9,
+	EVENTS = 256,
+	ADDRESSES_MAX = 254,
+	GREETING_S = 30,
+	RETRY_MS = 20,
+	UNAVAILABLE = 14,
+	RESOURCE_EXHAUSTED = 8
+};
 
+struct body {
+	uint8_t *data; /* with the prefix */
+	size_t len;
+};
+
+struct link {
+	int fd;
+	nghttp2_session *session;
+	uint8_t *rest; /* what the kernel did not take */
+	size_t rest_len;
+	bool greeted, dirty, watched; /* watched: for room to write */
+};
+
+/* A place for a call, used again when that is over. */
 struct call {
-	grpc_call *call;
-	grpc_metadata_array initial, trailing;
-	grpc_byte_buffer *sent, *answer;
-	grpc_status_code status;
-	grpc_slice details;
-	int number;       /* of the request: its place in the order */
-	double due;       /* when it should have been sent */
-	struct call *next; /* of those that wait to be tried again */
+	struct link *link;
+	int number;  /* of the request: its place in the order */
+	int status;  /* of gRPC; -1 until it is there */
+	double due;  /* when it should have been sent */
+	size_t sent; /* of the body */
+	struct call *next; /* in its queue */
+};
+
+/* First in, first out. */
+struct queue {
+	struct call *first, *last;
 };
 
 static struct options {
-	int port, requests, calls, connections;
-	double rate;
+	int port, calls, connections, per_address;
 	bool zipped;
 } options = { .calls = 8, .connections = 1 };
 
 static struct load {
-	grpc_slice *bodies;
-	int body_count, connections;
-	grpc_channel *channels[CONNECTIONS_MAX];
-	void *methods[CONNECTIONS_MAX];
-	grpc_completion_queue *queue;
-	grpc_metadata encoding;
-	struct call *refused;
-	double retry_at, start;
-	int begun, live, taken, refusals;
+	struct body *bodies;
+	struct link *links, **dirty;
+	int body_count, dirty_count, greeted, poll;
+	struct queue free, refused; /* refused: to be tried again */
+	uint8_t out[OUT_MAX];
+} load;
+
+static struct run {
+	int requests, begun, taken, refusals;
+	double rate, start, cpu, retry_at;
 	size_t bytes;
 	double *latencies;
-} load;
+} run;
 
 __attribute__((noreturn)) static void die(const char *what, const char *why)
 {
@@ -65,139 +99,323 @@ __attribute__((noreturn)) static void die(const char *what, const char *why)
 	exit(1);
 }
 
-static grpc_slice read_body(const char *path)
+static struct body read_body(const char *path)
 {
 	FILE *file = fopen(path, "rb");
 	if (!file || fseek(file, 0, SEEK_END))
 		die(path, "cannot be read");
-	long size = ftell(file);
+	size_t size = (size_t)ftell(file);
 	rewind(file);
-	grpc_slice body = grpc_slice_malloc((size_t)size);
-	if (fread(GRPC_SLICE_START_PTR(body), 1, (size_t)size, file) != (size_t)size)
+	struct body body = { memory_new(PREFIX + size), PREFIX + size };
+	uint32_t length = htonl((uint32_t)size);
+	body.data[0] = options.zipped;
+	memcpy(body.data + 1, &length, sizeof length);
+	if (fread(body.data + PREFIX, 1, size, file) != size)
 		die(path, "cannot be read");
 	fclose(file);
 	return body;
 }
 
-static void open_channels(void)
+static void push(struct queue *q, struct call *c)
 {
-	char address[32];
-	snprintf(address, sizeof address, "127.0.0.1:%d", options.port);
-	grpc_arg own_pool = { .type = GRPC_ARG_INTEGER, .key = (char *)GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL,
-			      .value.integer = 1 };
-	grpc_channel_args arguments = { 1, &own_pool };
-	grpc_channel_credentials *insecure = grpc_insecure_credentials_create();
-	for (int i = 0; i < options.connections; i++) {
-		load.channels[i] = grpc_channel_create(address, insecure, &arguments);
-		load.methods[i] = grpc_channel_register_call(load.channels[i], EXPORT_METHOD, NULL, NULL);
-	}
-	load.encoding.key = grpc_slice_from_static_string("grpc-encoding");
-	load.encoding.value = grpc_slice_from_static_string("gzip");
-	load.queue = grpc_completion_queue_create_for_next(NULL);
+	c->next = NULL;
+	*(q->first ? &q->last->next : &q->first) = c;
+	q->last = c;
+}
+
+/* NULL if there is none. */
+static struct call *pop(struct queue *q)
+{
+	struct call *c = q->first;
+	if (c)
+		q->first = c->next;
+	return c;
+}
+
+static const struct body *body_of(const struct call *c)
+{
+	return &load.bodies[c->number % load.body_count];
+}
+
+/* ---- calls */
+
+static ssize_t give(nghttp2_session *session, int32_t stream, uint8_t *to, size_t room, uint32_t *flags,
+		    nghttp2_data_source *source, void *context)
+{
+	(void)session, (void)stream, (void)context;
+	struct call *c = source->ptr;
+	const struct body *body = body_of(c);
+	size_t left = body->len - c->sent, n = left < room ? left : room;
+	memcpy(to, body->data + c->sent, n);
+	c->sent += n;
+	if (c->sent == body->len)
+		*flags |= NGHTTP2_DATA_FLAG_EOF;
+	return (ssize_t)n;
+}
+
+#define HEADER(name, value) \
+	{ (uint8_t *)(name), (uint8_t *)(value), sizeof(name) - 1, sizeof(value) - 1, \
+	  NGHTTP2_NV_FLAG_NO_COPY_NAME | NGHTTP2_NV_FLAG_NO_COPY_VALUE }
+
+static void mark_dirty(struct link *l)
+{
+	if (!l->dirty)
+		load.dirty[load.dirty_count++] = l;
+	l->dirty = true;
 }
 
 static void send_request(struct call *c)
 {
-	int connection = c->number % options.connections;
-	grpc_slice *body = &load.bodies[c->number % load.body_count];
-	c->call = grpc_channel_create_registered_call(load.channels[connection], NULL, GRPC_PROPAGATE_DEFAULTS, load.queue,
-						      load.methods[connection], gpr_inf_future(GPR_CLOCK_MONOTONIC), NULL);
-	grpc_metadata_array_init(&c->initial);
-	grpc_metadata_array_init(&c->trailing);
-	c->sent = options.zipped ? grpc_raw_compressed_byte_buffer_create(body, 1, GRPC_COMPRESS_GZIP)
-				 : grpc_raw_byte_buffer_create(body, 1);
-	grpc_op ops[] = {
-		{ .op = GRPC_OP_SEND_INITIAL_METADATA,
-		  .flags = GRPC_INITIAL_METADATA_WAIT_FOR_READY | GRPC_INITIAL_METADATA_WAIT_FOR_READY_EXPLICITLY_SET,
-		  .data.send_initial_metadata = { .count = options.zipped, .metadata = &load.encoding } },
-		{ .op = GRPC_OP_SEND_MESSAGE, .data.send_message.send_message = c->sent },
-		{ .op = GRPC_OP_SEND_CLOSE_FROM_CLIENT },
-		{ .op = GRPC_OP_RECV_INITIAL_METADATA, .data.recv_initial_metadata.recv_initial_metadata = &c->initial },
-		{ .op = GRPC_OP_RECV_MESSAGE, .data.recv_message.recv_message = &c->answer },
-		{ .op = GRPC_OP_RECV_STATUS_ON_CLIENT,
-		  .data.recv_status_on_client = { .trailing_metadata = &c->trailing, .status = &c->status,
-						  .status_details = &c->details } },
+	static const nghttp2_nv headers[] = {
+		HEADER(":method", "POST"), HEADER(":scheme", "http"), HEADER(":path", EXPORT_METHOD),
+		HEADER(":authority", "127.0.0.1"), HEADER("content-type", "application/grpc"), HEADER("te", "trailers"),
+		HEADER("user-agent", "load"), HEADER("grpc-encoding", "gzip"),
 	};
-	if (grpc_call_start_batch(c->call, ops, sizeof ops / sizeof *ops, c, NULL) != GRPC_CALL_OK)
+	size_t count = sizeof headers / sizeof *headers - !options.zipped;
+	nghttp2_data_provider body = { .source.ptr = c, .read_callback = give };
+	c->status = -1;
+	c->sent = 0;
+	if (nghttp2_submit_request(c->link->session, NULL, headers, count, &body, c) < 0)
 		die("call", "cannot be started");
-	load.live++;
+	mark_dirty(c->link);
 }
 
-static void release(struct call *c)
+static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name, size_t name_len,
+		     const uint8_t *value, size_t value_len, uint8_t flags, void *context)
 {
-	grpc_byte_buffer_destroy(c->sent);
-	if (c->answer)
-		grpc_byte_buffer_destroy(c->answer);
-	c->answer = NULL;
-	grpc_metadata_array_destroy(&c->initial);
-	grpc_metadata_array_destroy(&c->trailing);
-	grpc_slice_unref(c->details);
-	grpc_call_unref(c->call);
+	(void)flags, (void)context;
+	struct call *c = nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
+	if (c && name_len == strlen("grpc-status") && !memcmp(name, "grpc-status", name_len) && value_len < 3)
+		c->status = (int)strtol((const char *)value, NULL, 10);
+	return 0;
 }
 
-static void finish(struct call *c)
+static int on_close(nghttp2_session *session, int32_t stream, uint32_t error, void *context)
 {
-	load.live--;
-	if (c->status == GRPC_STATUS_OK) {
-		load.latencies[load.taken++] = now() - c->due;
-		load.bytes += GRPC_SLICE_LENGTH(load.bodies[c->number % load.body_count]);
-		release(c);
-		memory_free(c);
-		return;
+	(void)context;
+	struct call *c = nghttp2_session_get_stream_user_data(session, stream);
+	bool refused = false;
+	if (c->status == 0) {
+		run.latencies[run.taken++] = now() - c->due;
+		run.bytes += body_of(c)->len - PREFIX;
+	} else if (c->status == UNAVAILABLE || c->status == RESOURCE_EXHAUSTED || error == NGHTTP2_REFUSED_STREAM) {
+		run.refusals++;
+		run.retry_at = now() + RETRY_MS * 1e-3;
+		refused = true;
+	} else {
+		fprintf(stderr, "load: a call ended with status %d, error %u\n", c->status, error);
+		exit(1);
 	}
-	if (c->status != GRPC_STATUS_UNAVAILABLE && c->status != GRPC_STATUS_RESOURCE_EXHAUSTED)
-		die("status", grpc_slice_to_c_string(c->details));
-	release(c);
-	load.refusals++;
-	load.retry_at = now() + RETRY_MS * 1e-3;
-	c->next = load.refused;
-	load.refused = c;
+	push(refused ? &load.refused : &load.free, c);
+	return 0;
+}
+
+static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *context)
+{
+	(void)session;
+	struct link *l = context;
+	if (frame->hd.type == NGHTTP2_GOAWAY)
+		die("connection", "the server said GOAWAY");
+	if (frame->hd.type == NGHTTP2_SETTINGS && !(frame->hd.flags & NGHTTP2_FLAG_ACK) && !l->greeted) {
+		l->greeted = true;
+		load.greeted++;
+	}
+	return 0;
+}
+
+/* ---- connections */
+
+/* What the session has to send, as much as fits. */
+static size_t collect(struct link *l)
+{
+	size_t len = 0;
+	while (len + FRAME_MAX <= OUT_MAX) {
+		const uint8_t *data;
+		ssize_t n = nghttp2_session_mem_send(l->session, &data);
+		if (n < 0 || (size_t)n > OUT_MAX - len)
+			die("connection", "cannot make frames");
+		if (n == 0)
+			break;
+		memcpy(load.out + len, data, (size_t)n);
+		len += (size_t)n;
+	}
+	return len;
+}
+
+static void watch(struct link *l, bool room)
+{
+	if (l->watched == room)
+		return;
+	struct epoll_event event = { .events = EPOLLIN | (room ? EPOLLOUT : 0), .data.ptr = l };
+	l->watched = room;
+	if (epoll_ctl(load.poll, EPOLL_CTL_MOD, l->fd, &event))
+		die("epoll", strerror(errno));
+}
+
+/* How much of it the kernel took. */
+static size_t put(struct link *l, const uint8_t *data, size_t len)
+{
+	ssize_t n = send(l->fd, data, len, MSG_NOSIGNAL | MSG_DONTWAIT);
+	if (n < 0 && errno != EAGAIN)
+		die("connection", strerror(errno));
+	return n < 0 ? 0 : (size_t)n;
+}
+
+static bool put_rest(struct link *l)
+{
+	size_t n = l->rest_len ? put(l, l->rest, l->rest_len) : 0;
+	l->rest_len -= n;
+	if (l->rest_len) {
+		memmove(l->rest, l->rest + n, l->rest_len);
+		return false;
+	}
+	memory_free(l->rest);
+	l->rest = NULL;
+	return true;
+}
+
+static void flush(struct link *l)
+{
+	l->dirty = false;
+	for (size_t len; put_rest(l) && (len = collect(l));) {
+		size_t n = put(l, load.out, len);
+		if (n < len) {
+			l->rest_len = len - n;
+			l->rest = memory_new(l->rest_len);
+			memcpy(l->rest, load.out + n, l->rest_len);
+			break;
+		}
+	}
+	watch(l, l->rest_len > 0);
+}
+
+static void take(struct link *l)
+{
+	static uint8_t in[65536];
+	ssize_t n = recv(l->fd, in, sizeof in, MSG_DONTWAIT);
+	if (n < 0 && errno == EAGAIN)
+		return;
+	if (n <= 0)
+		die("connection", n ? strerror(errno) : "closed by the server");
+	if (nghttp2_session_mem_recv(l->session, in, (size_t)n) != n)
+		die("connection", "the server breaks the protocol");
+	mark_dirty(l);
+}
+
+static void flush_all(void)
+{
+	for (int i = 0; i < load.dirty_count; i++)
+		flush(load.dirty[i]);
+	load.dirty_count = 0;
+}
+
+/* One turn: sends what there is, waits that long at most, takes what has come. */
+static void turn(double wait)
+{
+	struct epoll_event events[EVENTS];
+	struct timespec timeout = { (time_t)wait, (long)((wait - (double)(time_t)wait) * 1e9) };
+	flush_all();
+	int count = epoll_pwait2(load.poll, events, EVENTS, &timeout, NULL);
+	for (int i = 0; i < count; i++) {
+		struct link *l = events[i].data.ptr;
+		if (events[i].events & ~EPOLLOUT)
+			take(l);
+		if (events[i].events & EPOLLOUT)
+			mark_dirty(l);
+	}
+}
+
+static int connected(int number)
+{
+	struct sockaddr_in own = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) }, there = own;
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
+	there.sin_port = htons((uint16_t)options.port);
+	if (options.per_address)
+		own.sin_addr.s_addr = htonl((INADDR_LOOPBACK | 256) + (uint32_t)(number / options.per_address));
+	setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof on);
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+	if (bind(fd, (struct sockaddr *)&own, sizeof own) || connect(fd, (struct sockaddr *)&there, sizeof there))
+		die("connect", strerror(errno));
+	return fd;
+}
+
+static void open_link(struct link *l, int number, const nghttp2_session_callbacks *callbacks)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.ptr = l };
+	l->fd = connected(number);
+	if (nghttp2_session_client_new(&l->session, callbacks, l) ||
+	    nghttp2_submit_settings(l->session, NGHTTP2_FLAG_NONE, NULL, 0) ||
+	    epoll_ctl(load.poll, EPOLL_CTL_ADD, l->fd, &event))
+		die("connection", "cannot be set up");
+	mark_dirty(l);
+	flush_all();
+}
+
+static void open_links(void)
+{
+	nghttp2_session_callbacks *callbacks;
+	nghttp2_session_callbacks_new(&callbacks);
+	nghttp2_session_callbacks_set_on_header_callback(callbacks, on_header);
+	nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, on_close);
+	nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, on_frame);
+	load.poll = epoll_create1(EPOLL_CLOEXEC);
+	load.links = memory_array((size_t)options.connections, sizeof *load.links);
+	load.dirty = memory_array((size_t)options.connections, sizeof(struct link *));
+	double end = now() + GREETING_S;
+	for (int i = 0; i < options.connections; i++) {
+		open_link(&load.links[i], i, callbacks);
+		while (load.greeted < i && now() < end) /* the server's backlog is not to overflow */
+			turn(.1);
+	}
+	while (load.greeted < options.connections && now() < end)
+		turn(.1);
+	if (load.greeted < options.connections)
+		die("connection", "the server does not greet");
+	flush_all();
+	nghttp2_session_callbacks_del(callbacks);
+}
+
+/* ---- a run */
+
+static struct call *new_call(int connection)
+{
+	struct call *c = memory_new(sizeof *c);
+	c->link = &load.links[connection];
+	return c;
 }
 
 static double due(int number)
 {
-	return options.rate > 0 ? load.start + number / options.rate : now();
+	return run.rate > 0 ? run.start + number / run.rate : now();
+}
+
+static void begin(struct call *c)
+{
+	c->number = run.begun++;
+	c->due = due(c->number);
+	send_request(c);
 }
 
 /* Sends what may be sent now. */
 static void send_some(void)
 {
-	bool open = options.rate > 0;
-	while (load.refused && (open || load.live < options.calls) && now() >= load.retry_at) {
-		struct call *c = load.refused;
-		load.refused = c->next;
-		send_request(c);
-	}
-	while (load.begun < options.requests && (open ? due(load.begun) <= now() : !load.refused && load.live < options.calls)) {
-		struct call *c = memory_new(sizeof *c);
-		c->number = load.begun++;
-		c->due = due(c->number);
-		send_request(c);
+	while (load.refused.first && now() >= run.retry_at)
+		send_request(pop(&load.refused));
+	while (run.begun < run.requests && (run.rate > 0 ? due(run.begun) <= now() : load.free.first && !load.refused.first)) {
+		struct call *c = pop(&load.free);
+		begin(c ? c : new_call(run.begun % options.connections));
 	}
 }
 
-/* Until when nothing is to be sent. */
-static gpr_timespec pause_end(void)
+static double pause_s(void)
 {
-	double until = now() + PARKED_S;
-	if (load.refused)
-		until = load.retry_at;
-	else if (options.rate > 0 && load.begun < options.requests)
-		until = due(load.begun);
+	double until = now() + 1;
+	if (load.refused.first)
+		until = run.retry_at;
+	else if (run.rate > 0 && run.begun < run.requests)
+		until = due(run.begun);
 	double wait = until - now();
-	return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
-			    gpr_time_from_micros(wait > 0 ? (int64_t)(wait * 1e6) : 0, GPR_TIMESPAN));
-}
-
-static void run(void)
-{
-	load.start = now();
-	while (load.taken < options.requests) {
-		send_some();
-		grpc_event event = grpc_completion_queue_next(load.queue, pause_end(), NULL);
-		if (event.type == GRPC_OP_COMPLETE)
-			finish(event.tag);
-	}
+	return wait > 0 ? wait : 0;
 }
 
 static int ascending(const void *a, const void *b)
@@ -208,42 +426,71 @@ static int ascending(const void *a, const void *b)
 
 static void print(void)
 {
-	double seconds = now() - load.start;
-	qsort(load.latencies, (size_t)load.taken, sizeof *load.latencies, ascending);
+	double seconds = now() - run.start;
+	qsort(run.latencies, (size_t)run.taken, sizeof *run.latencies, ascending);
 	printf("{\"began\": %.6f, \"seconds\": %.6f, \"cpu\": %.6f, \"bytes\": %zu, \"refused\": %d, "
-	       "\"p50_ms\": %.3f, \"p99_ms\": %.3f}\n", load.start, seconds, cpu_used(), load.bytes, load.refusals,
-	       load.latencies[load.taken / 2] * 1e3, load.latencies[load.taken * 99 / 100] * 1e3);
+	       "\"p50_ms\": %.3f, \"p99_ms\": %.3f}\n", run.start, seconds, cpu_used() - run.cpu, run.bytes, run.refusals,
+	       run.latencies[run.taken / 2] * 1e3, run.latencies[run.taken * 99 / 100] * 1e3);
+	fflush(stdout);
+}
+
+static void run_once(int requests, double rate)
+{
+	run = (struct run){ .requests = requests, .rate = rate, .start = now(), .cpu = cpu_used() };
+	run.latencies = memory_array((size_t)requests, sizeof *run.latencies);
+	while (run.taken < requests) {
+		send_some();
+		turn(pause_s());
+	}
+	flush_all();
+	print();
+	memory_free(run.latencies);
 }
 
 static void parse(int argc, char **argv)
 {
-	for (int option; (option = getopt(argc, argv, "p:k:c:n:r:z")) != -1;) {
+	for (int option; (option = getopt(argc, argv, "p:c:n:a:z")) != -1;) {
 		switch (option) {
 		case 'p': options.port = (int)strtol(optarg, NULL, 10); break;
-		case 'k': options.requests = (int)strtol(optarg, NULL, 10); break;
 		case 'c': options.calls = (int)strtol(optarg, NULL, 10); break;
 		case 'n': options.connections = (int)strtol(optarg, NULL, 10); break;
-		case 'r': options.rate = strtod(optarg, NULL); break;
+		case 'a': options.per_address = (int)strtol(optarg, NULL, 10); break;
 		case 'z': options.zipped = true; break;
-		default: die("usage", "load -p PORT -k REQUESTS [-c CALLS] [-n CONNECTIONS] [-r RATE] [-z] FILE...");
+		default: die("usage", "load -p PORT [-c CALLS] [-n CONNECTIONS] [-a CONNECTIONS] [-z] [FILE...]");
 		}
 	}
-	if (optind == argc || options.requests < 1 || options.connections < 1 || options.connections > CONNECTIONS_MAX)
-		die("usage", "no file, or a number out of range");
+	if (options.connections < 1 || options.calls < 1 || options.per_address < 0 ||
+	    (options.per_address && options.connections > options.per_address * ADDRESSES_MAX))
+		die("usage", "a number is out of range");
+}
+
+static void raise_descriptor_limit(void)
+{
+	struct rlimit limit;
+	getrlimit(RLIMIT_NOFILE, &limit);
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 int main(int argc, char **argv)
 {
+	char line[128], *end;
 	parse(argc, argv);
-	grpc_core_init();
+	raise_descriptor_limit();
 	load.body_count = argc - optind;
-	load.bodies = memory_array((size_t)load.body_count, sizeof *load.bodies);
+	load.bodies = memory_array((size_t)load.body_count + 1, sizeof *load.bodies);
 	for (int i = 0; i < load.body_count; i++)
 		load.bodies[i] = read_body(argv[optind + i]);
-	load.latencies = memory_array((size_t)options.requests, sizeof *load.latencies);
-	open_channels();
-	run();
-	print();
+	open_links();
+	for (int i = 0; i < options.calls; i++)
+		push(&load.free, new_call(i % options.connections));
+	puts("ready");
 	fflush(stdout);
-	_exit(0); /* what core still holds is nobody's business */
+	while (fgets(line, sizeof line, stdin)) {
+		int requests = (int)strtol(line, &end, 10);
+		if (requests < 1 || !load.body_count)
+			die("input", "requests and a rate are wanted, and files to send");
+		run_once(requests, strtod(end, NULL));
+	}
+	return 0;
 }

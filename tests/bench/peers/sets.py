@@ -13,7 +13,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent.parent
 TOOL = ROOT / "build/release/tests/support/pprof_tool"
 AGENT = "made eBPF agent"
 # name: size, number of bodies, resources
-LADDER = {"9 KB": (9000, 96, 1), "30 KB": (30000, 48, 1), "300 KB": (300000, 16, 1), "3 MB": (3000000, 5, 1),
+LADDER = {"9 KB": (9000, 96, 1), "60 KB": (60000, 48, 1), "300 KB": (300000, 16, 1), "3 MB": (3000000, 5, 1),
           "300 KB, 10 resources": (300000, 16, 10), "300 KB, 100 resources": (300000, 16, 100)}
 NAMED_SIZE, NAMED_COUNT = 300000, 12
 
@@ -76,3 +76,9 @@ def all(directory, quick):
             yield Bodies(directory / "ladder" / name, name, coding, True)
         for name in named[:2] if quick else named:
             yield Bodies(directory / "named" / name, name, coding, False)
+
+
+def of_connections(directory):
+    """What is measured by the number of connections."""
+    for name in ("9 KB", "60 KB", "300 KB"):
+        yield Bodies(directory / "ladder" / name, name, "none", True)

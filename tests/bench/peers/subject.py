@@ -22,7 +22,7 @@ processors:
   memory_limiter: {check_interval: 1s, limit_mib: 1024, spike_limit_mib: 128}
   resource: {attributes: [{key: deployment.environment, value: prod, action: upsert}]}
 POLICY
-exporters: {otlp_grpc: {endpoint: 127.0.0.1:SINK, tls: {insecure: true}, compression: CODING}}
+exporters: {otlp_grpc: {endpoint: 127.0.0.1:SINK, tls: {insecure: true}, compression: CODING, sending_queue: {queue_size: QUEUE}}}
 service: {pipelines: {profiles: {receivers: [otlp], processors: [PROCESSORS], exporters: [otlp_grpc]}}}
 """
 POLICY = """  allowlist:
@@ -33,6 +33,8 @@ POLICY = """  allowlist:
   batch: {timeout: 200ms, send_batch_size: 8192}
 """
 LIMITED = "memory_limiter, resource"
+# Connections of the load generator from one address: a gateway may limit them.
+PER_ADDRESS = 64
 
 
 @contextlib.contextmanager
@@ -81,25 +83,56 @@ class Sink:
         return self._ask("take")
 
 
-def load(port, files, requests, calls, rate=0, zipped=False):
-    """tests/bench/peers/load.c"""
-    command = [TOOLS / "load", "-p", port, "-k", requests, "-c", calls, "-n", min(calls, 4), "-r", rate, *["-z"] * zipped,
-               *files]
-    with on_cpu(TOOL_CPU):
-        done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=600)
-    if done.returncode:
-        raise AssertionError("load: " + done.stderr)
-    return json.loads(done.stdout)
+class Load:
+    """tests/bench/peers/load.c: connections that stay open, and bursts over them."""
+
+    def __init__(self, port, files=(), zipped=False, calls=8, connections=None):
+        connections = connections or min(calls, 4)
+        self.command = [TOOLS / "load", "-p", port, "-c", calls, "-n", connections, *["-z"] * zipped]
+        if connections > PER_ADDRESS:
+            self.command += ["-a", PER_ADDRESS]
+        self.command += files
+
+    def __enter__(self):
+        with on_cpu(TOOL_CPU):
+            self.process = subprocess.Popen([str(word) for word in self.command], stdin=subprocess.PIPE,
+                                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self._line()
+        return self
+
+    def __exit__(self, *_):
+        self.process.stdin.close()
+        self.process.wait()
+        self.process.stdout.close()
+        self.process.stderr.close()
+
+    def _line(self):
+        line = self.process.stdout.readline()
+        if not line:
+            raise AssertionError(self.process.stderr.read())
+        return line
+
+    def burst(self, requests, rate=0):
+        self.process.stdin.write("%d %g\n" % (requests, rate))
+        self.process.stdin.flush()
+        return json.loads(self._line())
+
+
+def load(port, files, requests, calls, rate=0):
+    """One burst over connections of its own."""
+    with Load(port, files, calls=calls) as one:
+        return one.burst(requests, rate)
 
 
 class Subject:
-    """A program of a kind ("collector" or "portcullis") with a way through ("bare", "limited", "policy")."""
+    """A program of a kind ("collector" or "portcullis") with a way through ("bare", "limited", "policy"). queue: what its
+    sending queue holds, by default what both programs have by default."""
 
-    def __init__(self, binary, kind, way, sink, coding):
+    def __init__(self, binary, kind, way, sink, coding, queue=1000):
         self.kind, self.way, self.sink = kind, way, sink
         processors = {"bare": "", "limited": LIMITED, "policy": LIMITED + ", allowlist, pii, batch"}[way]
         text = CONFIG.replace("POLICY\n", POLICY if way == "policy" else "").replace("PROCESSORS", processors)
-        text = text.replace("SINK", str(sink.port)).replace("CODING", coding)
+        text = text.replace("SINK", str(sink.port)).replace("CODING", coding).replace("QUEUE", str(queue))
         arguments = ["--feature-gates=service.profilesSupport"] if kind == "collector" else []
         self.gateway = Gateway(binary, text, arguments=arguments)
 
