@@ -7,7 +7,6 @@ binary=$1
 root=$2
 mkdir -p "$root/usr/bin" "$root/etc/ssl/certs" "$root/etc/portcullis" "$root/tmp" "$root/var/lib/portcullis"
 cp "$binary" "$root/usr/bin/portcullis"
-strip --strip-debug "$root/usr/bin/portcullis" # function names stay: the gateway profiles itself
 ldd "$binary" | sed -n 's/.*=> \(\/[^ ]*\).*/\1/p; s/^[[:space:]]*\(\/[^ ]*ld-linux[^ ]*\).*/\1/p' | sort -u |
 	while read -r library; do
 		mkdir -p "$root$(dirname "$library")"

@@ -77,8 +77,6 @@ struct regex *regex_new(const char *pattern, unsigned flags, struct error *err)
 	regex->code = code;
 	regex->groups = groups;
 	find_names(regex);
-	/* Without executable memory this fails, and the interpreter does the work. */
-	pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);
 	return regex;
 }
 
