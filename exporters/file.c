@@ -100,7 +100,8 @@ static const struct config_table compression_table = { sizeof(struct compression
 static const struct config_row file_rows[] = {
 	CONFIG_ROW(struct file_config, path, .key = "path",
 		   .help = "The file, for `json` and `proto`. No other `file` exporter may have it. A pipe "
-			   "must have its reader at start."),
+			   "must have its reader at start. A symbolic link is an error, unless it is "
+			   "one of the system's (`/dev/stdout`, `/proc/self/fd/1`)."),
 	CONFIG_ROW(struct file_config, directory, .key = "directory",
 		   .help = "Where the files go, for `pprof`. No other `file` exporter may have it. Not a "
 			   "key of the Collector's."),

@@ -281,6 +281,43 @@ static void a_reload_that_fails_keeps_the_file(void **state)
 	assert_lines("y/a.jsonl", 1);
 }
 
+/* It could lead to a file of somebody else's, and be put there by somebody else. */
+static void a_symbolic_link_is_not_followed(void **state)
+{
+	(void)state;
+	static const char *const yaml[] = { "{path: a.jsonl}", "{path: a.jsonl, append: true}",
+					    "{path: a.jsonl, rotation: {max_backups: 1}}" };
+	fclose(fopen("others", "w"));
+	assert_int_equal(symlink("others", "a.jsonl"), 0);
+	for (size_t i = 0; i < sizeof yaml / sizeof *yaml; i++) {
+		assert_false(exporter_begin(&file_exporter, yaml[i]));
+		assert_int_equal(e.err.kind, ERROR_CONFIG);
+		assert_string_equal(e.err.text, "cannot open a.jsonl: it is a symbolic link, and outputs follow none");
+		exporter_stop();
+	}
+	assert_int_equal(count_files(".", NULL), 2);
+}
+
+static void a_symbolic_link_that_comes_later_is_not_followed(void **state)
+{
+	(void)state;
+	start("{path: a.jsonl}");
+	send_ok(packet_of("f", 1));
+	rename("a.jsonl", "moved.jsonl");
+	assert_int_equal(symlink("others", "a.jsonl"), 0);
+	assert_false(file_exporter.reload(e.self, &e.err));
+	send_ok(packet_of("f", 1));
+	assert_lines("moved.jsonl", 2);
+	remove("moved.jsonl"); /* the exporter opens another, and cannot */
+	struct send_result result = exporter_send(packet_of("f", 1));
+	assert_int_equal(result.outcome, SEND_RETRY);
+	assert_string_equal(result.reason, "disk");
+	assert_int_equal(access("others", F_OK), -1);
+	remove("a.jsonl");
+	send_ok(packet_of("f", 1));
+	assert_lines("a.jsonl", 1);
+}
+
 /* The reload is the loop's: it waits for nobody. */
 static void a_pipe_that_nobody_reads_is_an_error(void **state)
 {
@@ -458,6 +495,8 @@ int main(void)
 		TEST(a_file_that_was_moved_away_needs_no_rotation),
 		TEST(reload_opens_a_file_that_was_moved_away),
 		TEST(a_reload_that_fails_keeps_the_file),
+		TEST(a_symbolic_link_is_not_followed),
+		TEST(a_symbolic_link_that_comes_later_is_not_followed),
 		TEST(a_pipe_that_nobody_reads_is_an_error),
 		TEST(what_was_removed_is_made_again),
 		TEST(reload_and_send_meet),
