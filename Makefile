@@ -153,6 +153,11 @@ manual: $(B)/portcullis
 manual-check: $(B)/portcullis
 	$(B)/portcullis manual | diff -u docs/MANUAL.md - || { echo "docs/MANUAL.md is stale: make manual"; exit 1; }
 
+# The bill of materials: what the program is linked with here, as SPDX. The image has one of its own (docker/stage.sh).
+sbom: $(B)/portcullis.spdx.json
+$(B)/portcullis.spdx.json: $(B)/portcullis docker/sbom.sh
+	$(Q)docker/sbom.sh $< >$@.new && mv $@.new $@
+
 FUZZ_FLAGS ?= -runs=10000000
 $(B)/fuzzers/%: tests/fuzz/fuzz_%.c $(B)/libportcullis.a
 	@mkdir -p $(@D)
@@ -208,7 +213,7 @@ run: install-build
 clean:
 	rm -rf build out
 
-.PHONY: all build-tests unit replay python test tsan lint manual manual-check fuzz fuzzers bench bench-peers bench-leak bench-ill build-bench interop install-build install-test install-interop run clean
+.PHONY: all build-tests unit replay python test tsan lint manual manual-check sbom fuzz fuzzers bench bench-peers bench-leak bench-ill build-bench interop install-build install-test install-interop run clean
 .SECONDARY: $(PROTO_C) $(TEST_PROTO_C)
 .INTERMEDIATE: $(B)/portcullis.full
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

@@ -22,7 +22,7 @@ X86 = pytest.mark.skipif(platform.machine() != "x86_64", reason="of x86-64")
 
 
 def shown(*command):
-    return subprocess.run([str(c) for c in command], capture_output=True, text=True, check=True).stdout
+    return subprocess.run([str(c) for c in command], capture_output=True, errors="replace", check=True).stdout
 
 
 def readelf(*options, path=BINARY):
