@@ -2,6 +2,7 @@
 #include "base/log.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -264,10 +265,9 @@ static bool open_output(struct output *output, const char *path, struct error *e
 		output->fd = STDOUT_FILENO;
 	if (output->fd >= 0)
 		return true;
-	output->fd = system_open_output(path);
+	output->fd = system_open_output(path, O_APPEND, err);
 	if (output->fd < 0)
-		return error_set(err, ERROR_CONFIG, "cannot open the log file %s: %s", path,
-				 strerror(errno));
+		return error_prefix(err, "the log");
 	output->path = memory_text(path);
 	return true;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/path.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -52,4 +51,26 @@ char *path_normal(const char *path)
 					memory_text_of(names.text + 1, names.len - 1);
 	memory_free(names.text);
 	return normal;
+}
+
+static const char *after(const char *path, const char *start)
+{
+	size_t len = strlen(start);
+	return strncmp(path, start, len) == 0 ? path + len : NULL;
+}
+
+static bool is_open_file(const char *path)
+{
+	const char *process = after(path, "/proc/"), *number = NULL;
+	if (process)
+		number = after(process + strcspn(process, "/"), "/fd/");
+	return number && *number && !strchr(number, '/');
+}
+
+bool path_is_device(const char *path)
+{
+	char *normal = path_normal(path);
+	bool device = (after(normal, "/dev/") && !after(normal, "/dev/shm/")) || is_open_file(normal);
+	memory_free(normal);
+	return device;
 }

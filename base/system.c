@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/system.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <sched.h>
@@ -9,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "base/path.h"
 
 #define GROUPS "/proc/self/cgroup"
 #define ROOT "/sys/fs/cgroup"
@@ -151,10 +154,22 @@ uint32_t system_cores(void)
 	return group < (uint64_t)allowed ? (uint32_t)group : (uint32_t)allowed;
 }
 
-int system_open_output(const char *path)
+static const char *reason_of(const char *path, int number)
 {
-	int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0640);
-	int flags = fd < 0 ? -1 : fcntl(fd, F_GETFL);
+	char target;
+	return number == ELOOP && readlink(path, &target, 1) > 0 ? "it is a symbolic link, and outputs follow none" :
+								   strerror(number);
+}
+
+int system_open_output(const char *path, int how, struct error *err)
+{
+	int follow = path_is_device(path) ? 0 : O_NOFOLLOW;
+	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK | how | follow, 0640);
+	if (fd < 0) {
+		error_set(err, ERROR_CONFIG, "cannot open %s: %s", path, reason_of(path, errno));
+		return -1;
+	}
+	int flags = fcntl(fd, F_GETFL);
 	if (flags >= 0)
 		fcntl(fd, F_SETFL, flags & ~O_NONBLOCK);
 	return fd;

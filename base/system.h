@@ -4,6 +4,8 @@
 
 #include <stdint.h>
 
+#include "base/error.h"
+
 /*
  * Bytes of memory that this process may use: the smallest limit of its cgroup and of those above it (v2 or
  * v1), else what the machine has. Reads files; for start-up.
@@ -17,8 +19,12 @@ uint32_t system_cores(void);
 uint64_t system_group_memory(const char *groups, const char *root);
 uint64_t system_group_cores(const char *groups, const char *root);
 
-/* A file, made if it is missing and then added to, or a device or pipe. -1 with errno, ENXIO for a pipe that nobody reads:
- * the open waits for nobody, for it may be the loop's. Writes wait as usual. */
-int system_open_output(const char *path);
+/*
+ * A file, made if it is missing, or a device or pipe; `how` is O_APPEND or O_TRUNC. No symbolic link is followed in place
+ * of the file (one in a directory that others can write to would lead us elsewhere), unless path_is_device. A pipe that
+ * nobody reads is an error: the open waits for nobody, for it may be the loop's. Writes wait as usual.
+ * -1 with ERROR_CONFIG, "cannot open PATH: REASON".
+ */
+int system_open_output(const char *path, int how, struct error *err);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <errno.h>
+#include <fcntl.h>
 #include <stdatomic.h>
 #include <stdio.h>
 
@@ -46,7 +46,7 @@ static const struct config_row debug_rows[] = {
 		   .def = "true",
 		   .help = "The line of counts goes to the log; false: to the outputs."),
 	CONFIG_ROW(struct debug_config, output_paths, .key = "output_paths", .def = "[stdout]",
-		   .help = "`stdout`, `stderr` or files, which are added to."),
+		   .help = "`stdout`, `stderr` or files, which are added to; no symbolic links."),
 	DELIVERY_ROWS_UNTIMED(struct debug_config, delivery),
 	{ 0 }
 };
@@ -77,13 +77,13 @@ static bool debug_create(void *instance, const void *config, const struct host *
 	return true;
 }
 
-static FILE *open_file(const char *path)
+static FILE *open_file(const char *path, struct error *err)
 {
 	if (strcmp(path, "stdout") == 0)
 		return stdout;
 	if (strcmp(path, "stderr") == 0)
 		return stderr;
-	int fd = system_open_output(path);
+	int fd = system_open_output(path, O_APPEND, err);
 	return fd < 0 ? NULL : fdopen(fd, "a");
 }
 
@@ -100,12 +100,10 @@ static bool debug_reload(void *instance, struct error *err)
 	const struct strings *paths = &self->config->output_paths;
 	bool ok = true;
 	for (size_t i = 0; i < paths->count; i++) {
-		FILE *file = open_file(paths->at[i]);
+		FILE *file = open_file(paths->at[i], err);
 		if (file)
 			close_file(atomic_exchange(&self->outputs[i].next, file));
-		else
-			ok = error_set(err, ERROR_CONFIG, "cannot open %s: %s", paths->at[i],
-				       strerror(errno));
+		ok = ok && file;
 	}
 	return ok;
 }

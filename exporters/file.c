@@ -26,12 +26,13 @@ enum { FORMAT_JSON, FORMAT_PROTO, FORMAT_PPROF };
 enum { COMPRESSION_NONE, COMPRESSION_ZSTD };
 enum {
 	KEEP_BYTES = 1 << 20, /* of each buffer, between packets */
-	SPOOL_FILES = 10000   /* without `rotation` */
+	SPOOL_FILES = 10000,  /* without `rotation` */
+	SPOOL_MEGABYTES = 1024
 };
 
 struct rotation_config {
 	struct optional present;
-	int64_t max_megabytes, max_days, max_backups;
+	int64_t max_megabytes, max_days, max_backups, max_total_megabytes;
 	bool localtime;
 };
 
@@ -71,6 +72,10 @@ static const struct config_row rotation_rows[] = {
 		   .limited = true, .min = 0, .max = 1000000,
 		   .help = "So many rotated files (with `pprof`: profiles) stay, the newest; 0 "
 			   "keeps all."),
+	CONFIG_ROW(struct rotation_config, max_total_megabytes, .key = "max_total_megabytes",
+		   .def = "1024", .unit = "MiB", .limited = true, .min = 0, .max = 1 << 30,
+		   .help = "Of all `pprof` files in the directory: the oldest are removed when "
+			   "they take more; 0 is no limit. Not a key of the Collector's."),
 	CONFIG_ROW(struct rotation_config, localtime, .key = "localtime", .def = "false",
 		   .help = "Names carry local time instead of UTC."),
 	{ 0 }
@@ -100,7 +105,8 @@ static const struct config_table compression_table = { sizeof(struct compression
 static const struct config_row file_rows[] = {
 	CONFIG_ROW(struct file_config, path, .key = "path",
 		   .help = "The file, for `json` and `proto`. No other `file` exporter may have it. A pipe "
-			   "must have its reader at start."),
+			   "must have its reader at start. A symbolic link is an error, unless it is "
+			   "one of the system's (`/dev/stdout`, `/proc/self/fd/1`)."),
 	CONFIG_ROW(struct file_config, directory, .key = "directory",
 		   .help = "Where the files go, for `pprof`. No other `file` exporter may have it. Not a "
 			   "key of the Collector's."),
@@ -127,7 +133,7 @@ static const struct config_row file_rows[] = {
 		   .def = "\"0755\"", .help = "Of directories that are made, in octal."),
 	CONFIG_SECTION(struct file_config, rotation, rotation_table, .key = "rotation",
 		       .presence = PRESENCE_DEFAULT,
-		       .help = "Absent: one file that grows, and the newest 10000 pprof files. "
+		       .help = "Absent: one file that grows; of pprof files the newest 10000, up to 1024 MiB. "
 			       "With it, an existing file is added to."),
 	CONFIG_SECTION(struct file_config, group_by, group_table, .key = "group_by",
 		       .help = "One file per value of a resource attribute: not supported."),
@@ -191,6 +197,7 @@ struct file {
 	struct profiles tables;  /* pprof: the packet, decoded */
 	struct bytes scratch;    /* compressed */
 	struct not_kept not_kept;
+	struct series *removed[FILE_SURPLUS_KINDS]; /* pprof */
 };
 
 /* Of pprof files. */
@@ -210,6 +217,26 @@ static const char *owned_path(const void *config)
 	return c->format.index == FORMAT_PPROF ? c->directory : c->path;
 }
 
+static const struct metric removed_metric = {
+	"otelcol_exporter_removed_files", METRIC_COUNTER, "{files}",
+	"pprof files of earlier profiles that the `file` exporter removed, by the limit of `rotation` that they exceeded."
+};
+
+static const struct metric *const file_metrics[] = { &removed_metric, NULL };
+
+static void make_series(struct file *self, const struct host *host)
+{
+	static const char *const limits[FILE_SURPLUS_KINDS] = {
+		[FILE_TOO_MANY] = "max_backups",
+		[FILE_TOO_OLD] = "max_days",
+		[FILE_TOO_LARGE] = "max_total_megabytes",
+	};
+	not_kept_init(&self->not_kept, NOT_KEPT, host->metrics, host->id);
+	for (int i = FILE_TOO_MANY; i < FILE_SURPLUS_KINDS; i++)
+		self->removed[i] = metrics_series(host->metrics, &removed_metric, (const struct metric_label[]){
+			{ "exporter", host->id }, { "limit", limits[i] }, { 0 } });
+}
+
 static bool file_create(void *instance, const void *config, const struct host *host,
 			struct error *err)
 {
@@ -218,7 +245,7 @@ static bool file_create(void *instance, const void *config, const struct host *h
 	self->config = config;
 	self->log = host->log;
 	if (is_spool(self))
-		not_kept_init(&self->not_kept, NOT_KEPT, host->metrics, host->id);
+		make_series(self, host);
 	bytes_init(&self->scratch, PROFILES_INPUT_MAX);
 	return true;
 }
@@ -259,16 +286,32 @@ static bool open_lines(struct file *self, struct error *err)
 	return file_log_open(&self->lines, &options, err);
 }
 
+/* What goes for its size is gone sooner than the operator may expect. */
+static void note_removed(struct file *self)
+{
+	const uint64_t *files = self->spool.removed.files;
+	for (int i = FILE_TOO_MANY; i < FILE_SURPLUS_KINDS; i++)
+		series_add(self->removed[i], (int64_t)files[i]);
+	if (files[FILE_TOO_LARGE])
+		log_warn(&self->log, "Removed the oldest pprof files to stay within rotation::max_total_megabytes",
+			 log_number("files", files[FILE_TOO_LARGE]), log_number("files left", files[FILE_KEPT]));
+}
+
 static bool open_spool(struct file *self, struct error *err)
 {
 	const struct rotation_config *r = &self->config->rotation;
-	struct file_spool_options options = { .directory = self->config->directory, .max_files = SPOOL_FILES };
+	struct file_spool_options options = { .directory = self->config->directory, .max_files = SPOOL_FILES,
+					     .max_bytes = (uint64_t)SPOOL_MEGABYTES << 20 };
 	if (r->present.enabled) {
 		options.max_age_ns = (uint64_t)r->max_days * 86400 * 1000000000;
 		options.max_files = r->max_backups;
+		options.max_bytes = (uint64_t)r->max_total_megabytes << 20;
 		options.local_time = r->localtime;
 	}
-	return file_spool_open(&self->spool, &options, err);
+	if (!file_spool_open(&self->spool, &options, err))
+		return false;
+	note_removed(self);
+	return true;
 }
 
 static bool file_start(void *instance, struct error *err)
@@ -335,6 +378,7 @@ static bool encode_pprofs(struct file *self, struct packet *packet, struct error
 		return false;
 	bool ok = encode_pprof(p, false, write_pprof, &writing, err);
 	file_spool_end(&self->spool, ok);
+	note_removed(self);
 	if (ok) {
 		struct not_kept_counts not_kept;
 		not_kept_look(p, &not_kept);
@@ -412,13 +456,15 @@ const struct component_factory file_exporter = {
 		  "directory that was removed is made again by itself. While the disk is full, "
 		  "packets are retried like those for a destination that is down.\n\n"
 		  "Names of pprof files are the time of writing and a counter. Without `rotation` "
-		  "the newest 10000 stay; `rotation: {max_backups: 0}` keeps all. A write that the "
+		  "the newest 10000 stay, up to 1024 MiB of them; `rotation: {max_backups: 0, "
+		  "max_total_megabytes: 0}` keeps all. A write that the "
 		  "kernel does not end (a hung network disk) holds up this exporter alone; a "
 		  "shutdown leaves it behind 5 s after its deadline. What profiles had and pprof has no place for is counted in "
 		  "`otelcol_exporter_not_kept`.\n\n" PPROF_MANUAL,
 	.kind = COMPONENT_EXPORTER,
 	.size = sizeof(struct file),
 	.config = &file_table,
+	.metrics = file_metrics,
 	.create = file_create,
 	.start = file_start,
 	.destroy = file_destroy,

@@ -75,39 +75,76 @@ struct tm file_time(uint64_t wall_ns, bool local)
 	return local ? *localtime_r(&seconds, &tm) : *gmtime_r(&seconds, &tm);
 }
 
-static int by_name(const void *a, const void *b)
+struct entry {
+	char *name;
+	uint64_t bytes, seconds; /* looked up where the rule needs them */
+};
+
+struct entries {
+	struct entry *at;
+	size_t count;
+	uint64_t bytes;
+};
+
+static int newest_first(const void *a, const void *b)
 {
-	return strcmp(*(char *const *)a, *(char *const *)b);
+	return strcmp(((const struct entry *)b)->name, ((const struct entry *)a)->name);
 }
 
-static bool is_old(int directory, const char *name, uint64_t not_before_ns)
+static struct entries list(DIR *dir, const struct file_names *names, bool look)
 {
-	struct stat st;
-	return not_before_ns && fstatat(directory, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-	       (uint64_t)st.st_mtime < not_before_ns / 1000000000;
-}
-
-void file_prune(const char *directory, const struct file_names *names, const struct file_keep *keep)
-{
-	DIR *dir = opendir(directory);
-	char **found = NULL;
-	size_t count = 0;
-	if (!dir)
-		return;
-	for (struct dirent *entry; (entry = readdir(dir));) {
-		if (!file_name_fits(names, entry->d_name))
+	struct entries found = { 0 };
+	for (struct dirent *file; (file = readdir(dir));) {
+		struct stat st;
+		if (!file_name_fits(names, file->d_name))
 			continue;
-		found = memory_resize(found, (count + 1) * sizeof *found);
-		found[count++] = memory_text(entry->d_name);
+		if (!look || fstatat(dirfd(dir), file->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+			st = (struct stat){ .st_mtime = INT64_MAX };
+		found.at = memory_resize(found.at, (found.count + 1) * sizeof *found.at);
+		found.at[found.count++] = (struct entry){ memory_text(file->d_name), (uint64_t)st.st_size,
+							  (uint64_t)st.st_mtime };
+		found.bytes += (uint64_t)st.st_size;
 	}
-	if (count)
-		qsort(found, count, sizeof *found, by_name);
-	for (size_t i = 0; i < count; i++) {
-		bool surplus = keep->files && count - i > (size_t)keep->files;
-		if (surplus || is_old(dirfd(dir), found[i], keep->not_before_ns))
-			unlinkat(dirfd(dir), found[i], 0);
-		memory_free(found[i]);
+	if (found.count)
+		qsort(found.at, found.count, sizeof *found.at, newest_first);
+	return found;
+}
+
+/* max_bytes: of this one and the newer ones. */
+static enum file_surplus judge(const struct entry *entry, const struct file_pruned *newer,
+			       const struct file_keep *keep, uint64_t max_bytes)
+{
+	uint64_t files = newer->files[FILE_KEPT];
+	if (keep->files && files >= (uint64_t)keep->files)
+		return FILE_TOO_MANY;
+	if (entry->seconds < keep->not_before_ns / 1000000000)
+		return FILE_TOO_OLD;
+	/* Once one had to go, all older ones do. */
+	if (files && (newer->files[FILE_TOO_LARGE] || newer->bytes + entry->bytes > max_bytes))
+		return FILE_TOO_LARGE;
+	return FILE_KEPT;
+}
+
+struct file_pruned file_prune(const char *directory, const struct file_names *names,
+			      const struct file_keep *keep)
+{
+	struct file_pruned pruned = { 0 };
+	DIR *dir = opendir(directory);
+	if (!dir)
+		return (struct file_pruned){ .bytes = INT64_MAX };
+	struct entries found = list(dir, names, keep->bytes || keep->not_before_ns);
+	bool fits = !keep->bytes || found.bytes <= keep->bytes;
+	uint64_t max_bytes = fits ? UINT64_MAX : keep->bytes - keep->bytes / 16;
+	for (size_t i = 0; i < found.count; i++) {
+		struct entry *entry = &found.at[i];
+		enum file_surplus surplus = judge(entry, &pruned, keep, max_bytes);
+		if (surplus != FILE_KEPT && unlinkat(dirfd(dir), entry->name, 0) != 0)
+			surplus = FILE_KEPT;
+		pruned.files[surplus]++;
+		pruned.bytes += surplus == FILE_KEPT ? entry->bytes : 0;
+		memory_free(entry->name);
 	}
-	memory_free(found);
+	memory_free(found.at);
 	closedir(dir);
+	return pruned;
 }

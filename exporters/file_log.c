@@ -16,9 +16,9 @@ static const char backup_digits[] = "0000-00-00T00-00-00.000";
 
 static int open_file(const struct file_log *log, struct error *err)
 {
-	int fd = system_open_output(log->options.path);
-	if (fd < 0)
-		file_failed(err, "open", log->options.path);
+	int fd = system_open_output(log->options.path, O_APPEND, err);
+	if (fd < 0 && err)
+		err->kind = ERROR_BUSY;
 	return fd;
 }
 
@@ -92,7 +92,7 @@ static bool ends_in_line(int fd, off_t size)
 static bool is_whole(const struct file_log *log)
 {
 	struct stat st;
-	int fd = open(log->options.path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	int fd = open(log->options.path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
 	bool whole = true;
 	if (fd < 0)
 		return true;

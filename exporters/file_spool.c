@@ -36,7 +36,7 @@ static struct name next_name(struct file_spool *spool)
 bool file_spool_open(struct file_spool *spool, const struct file_spool_options *options,
 		     struct error *err)
 {
-	*spool = (struct file_spool){ .options = *options, .directory = -1 };
+	*spool = (struct file_spool){ .options = *options, .directory = -1, .bytes = INT64_MAX };
 	bytes_init(&spool->added, NAMES_MAX);
 	if (!file_spool_begin(spool, err))
 		return false;
@@ -75,16 +75,33 @@ bool file_spool_add(struct file_spool *spool, struct view document, struct error
 	if (!bytes_add(&spool->added, name.whole, strlen(name.whole) + 1))
 		return error_set(err, ERROR_TOO_LARGE, "more profiles than one request may become");
 	if (write_file(spool->directory, name.part, document) &&
-	    renameat(spool->directory, name.part, spool->directory, name.whole) == 0)
+	    renameat(spool->directory, name.part, spool->directory, name.whole) == 0) {
+		spool->bytes += document.len;
 		return true;
+	}
 	file_failed(err, "write a profile into", spool->options.directory);
 	unlinkat(spool->directory, name.part, 0);
 	return false;
 }
 
-void file_spool_end(struct file_spool *spool, bool keep)
+/* Sizes are looked up only when what was written since may have passed the bound. */
+static void prune(struct file_spool *spool)
 {
 	const struct file_spool_options *o = &spool->options;
+	struct file_keep keep = {
+		.files = o->max_files,
+		.not_before_ns = o->max_age_ns ? clock_wall() - o->max_age_ns : 0,
+		.bytes = spool->bytes > o->max_bytes ? o->max_bytes : 0,
+	};
+	spool->removed = (struct file_pruned){ 0 };
+	if (keep.files || keep.not_before_ns || keep.bytes)
+		spool->removed = file_prune(o->directory, &whole_names, &keep);
+	if (keep.bytes)
+		spool->bytes = spool->removed.bytes;
+}
+
+void file_spool_end(struct file_spool *spool, bool keep)
+{
 	for (size_t at = 0; at < spool->added.len && !keep;) {
 		const char *name = (const char *)spool->added.at + at;
 		unlinkat(spool->directory, name, 0);
@@ -92,8 +109,5 @@ void file_spool_end(struct file_spool *spool, bool keep)
 	}
 	close(spool->directory);
 	spool->directory = -1;
-	if (o->max_files || o->max_age_ns)
-		file_prune(o->directory, &whole_names,
-			   &(struct file_keep){ o->max_files,
-						o->max_age_ns ? clock_wall() - o->max_age_ns : 0 });
+	prune(spool);
 }

@@ -3,7 +3,9 @@
 
 #include <dwarf.h>
 #include <elfutils/libdw.h>
+#include <elfutils/libdwelf.h>
 #include <elfutils/libdwfl.h>
+#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -23,17 +25,43 @@ struct symbols {
 	size_t count, max;
 };
 
-/* No searching for debug files elsewhere: a library without its own has the names that it exports. */
-static int no_debug_file(Dwfl_Module *module, void **user, const char *name, Dwarf_Addr base, const char *file,
-			 const char *link, GElf_Word crc, char **found)
+/* By its build id: the program may have been replaced since it was started. */
+static bool is_debug_of(Dwfl_Module *module, int fd)
 {
-	(void)module, (void)user, (void)name, (void)base, (void)file, (void)link, (void)crc, (void)found;
+	const void *id;
+	const unsigned char *wanted;
+	GElf_Addr where;
+	Elf *elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
+	ssize_t len = elf ? dwelf_elf_gnu_build_id(elf, &id) : -1;
+	bool same = len > 0 && len == dwfl_module_build_id(module, &wanted, &where) && memcmp(id, wanted, (size_t)len) == 0;
+	elf_end(elf);
+	return same;
+}
+
+/* The file that .gnu_debuglink names, in the directory of the module's own. None is looked for elsewhere, least of all on
+ * a server: a library without has the names that it exports. libdwfl closes the descriptor and frees the path. */
+static int open_debug_file(Dwfl_Module *module, void **user, const char *name, Dwarf_Addr base, const char *file,
+			   const char *link, GElf_Word crc, char **found)
+{
+	(void)user, (void)name, (void)base, (void)crc;
+	const char *slash = file && link ? strrchr(file, '/') : NULL;
+	if (!slash)
+		return -1;
+	char *path = memory_format("%.*s/%s", (int)(slash - file), file, link);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0 && is_debug_of(module, fd)) {
+		*found = path;
+		return fd;
+	}
+	memory_free(path);
+	if (fd >= 0)
+		close(fd);
 	return -1;
 }
 
 static const Dwfl_Callbacks callbacks = {
 	.find_elf = dwfl_linux_proc_find_elf,
-	.find_debuginfo = no_debug_file,
+	.find_debuginfo = open_debug_file,
 };
 
 /* libdwfl takes what lies behind the last module for a part of it, and what follows one up to the next page. */

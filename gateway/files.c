@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gateway/files.h"
 
+#include <fcntl.h>
 #include <stdio.h>
+
+#include "base/system.h"
 
 bool files_read(const char *path, struct bytes *out, struct error *err)
 {
@@ -20,9 +23,10 @@ bool files_read(const char *path, struct bytes *out, struct error *err)
 
 bool files_write(const char *path, struct view bytes, struct error *err)
 {
-	FILE *file = fopen(path, "we");
+	int fd = system_open_output(path, O_TRUNC, err);
+	FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
 	if (!file)
-		return error_set(err, ERROR_CONFIG, "%s: cannot be opened: %m", path);
+		return false;
 	bool ok = fwrite(bytes.at, 1, bytes.len, file) == bytes.len;
 	ok = fclose(file) == 0 && ok;
 	return ok || error_set(err, ERROR_CONFIG, "%s: cannot be written: %m", path);

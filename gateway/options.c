@@ -7,6 +7,7 @@
 #include "base/quote.h"
 #include "net/http_client.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define FETCH_NS (30 * UINT64_C(1000000000))
@@ -33,6 +34,8 @@ static bool take_switch(struct options *o, const char *flag)
 		o->help = true;
 	else if (!strcmp(flag, "--version") || !strcmp(flag, "-v"))
 		o->version = true;
+	else if (!strcmp(flag, "--insecure-listen"))
+		o->insecure_listen = true;
 	else
 		return !strcmp(flag, "--validate") || !strcmp(flag, "--validate=true"); /* always */
 	return true;
@@ -188,6 +191,8 @@ struct node *options_load(const struct options *o, struct error *err)
 		error_set(err, ERROR_CONFIG, "at least one config flag must be provided");
 		return NULL;
 	}
+	if (o->insecure_listen)
+		setenv("PORTCULLIS_INSECURE_LISTEN", "0.0.0.0", false);
 	return config_load(&(struct config_sources){
 		.locations = o->configs,
 		.location_count = count(o->configs),

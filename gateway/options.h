@@ -10,7 +10,7 @@ struct options {
 	const char *command; /* NULL: run */
 	const char **configs, **sets, **arguments; /* NULL-terminated; arguments: what is no flag */
 	const char *feature_gates, *format, *mode, *shutdown_timeout, *repeat;
-	bool help, version;
+	bool help, version, insecure_listen;
 };
 
 bool options_parse(struct options *options, int argc, char **argv, struct error *err);
@@ -18,7 +18,7 @@ void options_fini(struct options *options);
 
 extern const char options_gate[]; /* the only feature gate */
 
-/* The merged and expanded tree of --config and --set. */
+/* The merged and expanded tree of --config and --set. With --insecure-listen, changes the environment first. */
 struct node *options_load(const struct options *options, struct error *err);
 
 #endif

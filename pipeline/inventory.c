@@ -240,13 +240,6 @@ static bool is_named(const struct strings *names, const char *id)
 	return i < names->count;
 }
 
-/* A device has room for many; what lies in shared memory is a file. */
-static bool is_device(const char *path)
-{
-	static const char devices[] = "/dev/", files[] = "/dev/shm/";
-	return !strncmp(path, devices, strlen(devices)) && strncmp(path, files, strlen(files)) != 0;
-}
-
 /* The path that only this exporter may write to, normal; NULL: none, or no pipeline uses it. */
 static char *owned_path(const struct inventory *inventory, const struct declared *d)
 {
@@ -256,11 +249,7 @@ static char *owned_path(const struct inventory *inventory, const struct declared
 	for (size_t i = 0; i < pipelines->count && d->factory->owned_path; i++)
 		used = used || is_named(&p[i].exporters, d->id);
 	const char *path = used ? d->factory->owned_path(d->config) : NULL;
-	char *normal = path ? path_normal(path) : NULL;
-	if (!normal || !is_device(normal))
-		return normal;
-	memory_free(normal);
-	return NULL;
+	return path && !path_is_device(path) ? path_normal(path) : NULL;
 }
 
 /* Two that write to one place destroy what the other wrote. */

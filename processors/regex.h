@@ -9,8 +9,8 @@
 #include "base/error.h"
 
 /*
- * Regular expressions (PCRE2) under limits; this is the one file that includes the library. JIT is used where
- * the process may map executable memory, the interpreter elsewhere.
+ * Regular expressions (PCRE2) under limits; this is the one file that includes the library. The library's
+ * interpreter runs them, not its JIT: that would need memory which is writable and executable at once.
  *
  * A struct regex is immutable and shared by all threads; a struct regex_memory belongs to one thread.
  * A search that hits a limit, or a text above REGEX_TEXT_MAX, is REGEX_ERROR: the caller decides which

@@ -233,7 +233,7 @@ static void a_bad_path_is_an_error_and_changes_nothing(void **state)
 	assert_false(log_configure(&(struct log_config){ .level = LOG_ERROR, .output_paths = bad },
 				   &err));
 	assert_string_equal(
-		err.text, "cannot open the log file /nonexistent/x.log: No such file or directory");
+		err.text, "the log: cannot open /nonexistent/x.log: No such file or directory");
 	log_info(NULL, "still here");
 	assert_non_null(strstr(logged(), "still here"));
 }

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -134,15 +133,79 @@ static void an_output_waits_for_nobody_when_it_is_opened(void **state)
 {
 	(void)state;
 	char path[256];
+	struct error err;
 	snprintf(path, sizeof path, "%s/pipe", root);
 	assert_int_equal(mkfifo(path, 0600), 0);
-	assert_int_equal(system_open_output(path), -1);
-	assert_int_equal(errno, ENXIO);
-	int reader = open(path, O_RDONLY | O_NONBLOCK), fd = system_open_output(path);
+	assert_int_equal(system_open_output(path, O_APPEND, &err), -1);
+	assert_non_null(strstr(err.text, "/pipe: No such device or address"));
+	int reader = open(path, O_RDONLY | O_NONBLOCK), fd = system_open_output(path, O_APPEND, &err);
 	assert_true(fd >= 0);
 	assert_false(fcntl(fd, F_GETFL) & O_NONBLOCK);
 	close(fd);
 	close(reader);
+}
+
+static void no_link_is_followed_in_place_of_an_output(void **state)
+{
+	(void)state;
+	char target[256], path[256], missing[256];
+	struct error err = { 0 };
+	put("target", "as it was");
+	snprintf(target, sizeof target, "%s/target", root);
+	snprintf(missing, sizeof missing, "%s/missing", root);
+	snprintf(path, sizeof path, "%s/link", root);
+	const char *const targets[] = { target, missing, "/proc/self/fd/2", "/dev/null" };
+	for (size_t i = 0; i < sizeof targets / sizeof *targets; i++) {
+		assert_int_equal(symlink(targets[i], path), 0);
+		assert_int_equal(system_open_output(path, i % 2 ? O_APPEND : O_TRUNC, &err), -1);
+		assert_int_equal(err.kind, ERROR_CONFIG);
+		assert_non_null(strstr(err.text, "/link: it is a symbolic link, and outputs follow none"));
+		unlink(path);
+	}
+	struct stat st;
+	assert_int_equal(stat(target, &st), 0);
+	assert_int_equal(st.st_size, strlen("as it was"));
+	assert_int_equal(access(missing, F_OK), -1);
+}
+
+static void directories_on_the_way_may_be_links(void **state)
+{
+	(void)state;
+	char link[256], path[512];
+	struct error err;
+	put("a/b", "");
+	snprintf(link, sizeof link, "%s/link", root);
+	snprintf(path, sizeof path, "%s/b", link);
+	assert_int_equal(symlink("a", link), 0);
+	int fd = system_open_output(path, O_APPEND, &err);
+	assert_true(fd >= 0);
+	close(fd);
+}
+
+/* The names of standard streams are links; they lead to what this process has open. */
+static void devices_and_open_files_may_be_links(void **state)
+{
+	(void)state;
+	char path[256], by_number[64], by_process[64];
+	struct error err;
+	put("a", "");
+	snprintf(path, sizeof path, "%s/a", root);
+	int file = open(path, O_WRONLY);
+	assert_true(file >= 0);
+	snprintf(by_number, sizeof by_number, "/dev/fd/%d", file);
+	snprintf(by_process, sizeof by_process, "/proc/%d/fd/%d", (int)getpid(), file);
+	const char *const names[] = { by_number, by_process };
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		int fd = system_open_output(names[i], O_APPEND, &err);
+		if (fd < 0)
+			fail_msg("%s", err.text);
+		assert_int_equal(write(fd, "x", 1), 1);
+		close(fd);
+	}
+	struct stat st;
+	assert_int_equal(fstat(file, &st), 0);
+	assert_int_equal(st.st_size, 2);
+	close(file);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -156,6 +219,9 @@ int main(void)
 		TEST(a_quota_is_so_many_cores_rounded_up),
 		TEST(this_process_has_at_least_one_core_and_some_memory),
 		TEST(an_output_waits_for_nobody_when_it_is_opened),
+		TEST(no_link_is_followed_in_place_of_an_output),
+		TEST(directories_on_the_way_may_be_links),
+		TEST(devices_and_open_files_may_be_links),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,7 +18,7 @@ exporters:
   otlp_grpc: {endpoint: 127.0.0.1:{port:otlp_grpc}, tls: {insecure: true}, timeout: 2s, RETRIES}
   pyroscope: {endpoint: 'http://127.0.0.1:{port:pyroscope}', timeout: 2s, RETRIES}
   parca: {endpoint: 127.0.0.1:{port:parca}, tls: {insecure: true}, timeout: 2s, RETRIES}
-  file: {path: out/profiles.jsonl, format: json, RETRIES}
+  file: {path: out/full, format: json, RETRIES}
 MORE
 service:
   pipelines:

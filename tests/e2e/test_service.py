@@ -153,6 +153,26 @@ def test_a_standard_stream_that_is_closed_is_nobodys(build, closed):
         assert gateway.stop() == 0
 
 
+@pytest.mark.parametrize("path", ["/dev/stdout", "/dev/stderr", "/dev/fd/2", "/proc/self/fd/1"])
+def test_standard_streams_are_outputs_though_their_names_are_links(build, path):
+    text = MINIMAL.replace("path: out.jsonl", "append: true, path: " + path) + "  telemetry: {logs: {output_paths: [stderr, %s]}}\n" % path
+    with Gateway(build / "portcullis", text) as gateway:
+        assert peers.post(gateway.port["pprof"], make.pprof(1).SerializeToString())[0] == 204
+        gateway.until(lambda: '{"resourceProfiles"' in gateway.log())
+        assert gateway.log().count("Everything is ready") == 2
+
+
+@pytest.mark.parametrize("where", ["path: link", "output_paths: [link]"])
+def test_no_link_that_somebody_made_is_followed(build, where):
+    text = MINIMAL.replace("path: out.jsonl", where) if where == "path: link" else MINIMAL + "  telemetry: {logs: {%s}}\n" % where
+    gateway = Gateway(build / "portcullis", text, ready=False)
+    (gateway.directory / "link").symlink_to("elsewhere")
+    with gateway:
+        assert gateway.process.wait(60) == 1
+    assert "cannot open link: it is a symbolic link, and outputs follow none" in gateway.log()
+    assert not (gateway.directory / "elsewhere").exists()
+
+
 def test_a_taken_port_is_a_clear_error(build):
     with Gateway(build / "portcullis", MINIMAL) as first:
         second = Gateway(build / "portcullis", MINIMAL, ready=False)
@@ -190,6 +210,7 @@ def run_in(build, *arguments):
     (["--feature-gates=-service.profilesSupport"], "is stable, can not be disabled"),
     (["--colour"], "unknown flag: --colour"),
     (["send", "/nowhere", "x"], "/nowhere: cannot be opened: No such file or directory"),
+    (["send", "/dev/null", "/dev/../nowhere/x"], "cannot open /dev/../nowhere/x: No such file or directory"),
     (["send", "/dev/null", "http://127.0.0.1:1/"], "http://127.0.0.1:1/: "),
     (["send", "/dev/null", "http://user:secret@127.0.0.1:1/x?token=secret"], "Error: http://127.0.0.1:1/x: "),
     (["send", "http:/user:secret@127.0.0.1:1/x?token=secret", "/dev/null"], "Error: http:/127.0.0.1:1/x: "),

@@ -281,6 +281,43 @@ static void a_reload_that_fails_keeps_the_file(void **state)
 	assert_lines("y/a.jsonl", 1);
 }
 
+/* It could lead to a file of somebody else's, and be put there by somebody else. */
+static void a_symbolic_link_is_not_followed(void **state)
+{
+	(void)state;
+	static const char *const yaml[] = { "{path: a.jsonl}", "{path: a.jsonl, append: true}",
+					    "{path: a.jsonl, rotation: {max_backups: 1}}" };
+	fclose(fopen("others", "w"));
+	assert_int_equal(symlink("others", "a.jsonl"), 0);
+	for (size_t i = 0; i < sizeof yaml / sizeof *yaml; i++) {
+		assert_false(exporter_begin(&file_exporter, yaml[i]));
+		assert_int_equal(e.err.kind, ERROR_CONFIG);
+		assert_string_equal(e.err.text, "cannot open a.jsonl: it is a symbolic link, and outputs follow none");
+		exporter_stop();
+	}
+	assert_int_equal(count_files(".", NULL), 2);
+}
+
+static void a_symbolic_link_that_comes_later_is_not_followed(void **state)
+{
+	(void)state;
+	start("{path: a.jsonl}");
+	send_ok(packet_of("f", 1));
+	rename("a.jsonl", "moved.jsonl");
+	assert_int_equal(symlink("others", "a.jsonl"), 0);
+	assert_false(file_exporter.reload(e.self, &e.err));
+	send_ok(packet_of("f", 1));
+	assert_lines("moved.jsonl", 2);
+	remove("moved.jsonl"); /* the exporter opens another, and cannot */
+	struct send_result result = exporter_send(packet_of("f", 1));
+	assert_int_equal(result.outcome, SEND_RETRY);
+	assert_string_equal(result.reason, "disk");
+	assert_int_equal(access("others", F_OK), -1);
+	remove("a.jsonl");
+	send_ok(packet_of("f", 1));
+	assert_lines("a.jsonl", 1);
+}
+
 /* The reload is the loop's: it waits for nobody. */
 static void a_pipe_that_nobody_reads_is_an_error(void **state)
 {
@@ -398,6 +435,86 @@ static void half_written_pprofs_of_earlier_runs_are_removed(void **state)
 	assert_int_equal(count_files("out", NULL), 1);
 }
 
+static void put_old_pprof(int number, off_t bytes)
+{
+	char path[80];
+	mkdir("out", 0755);
+	snprintf(path, sizeof path, "out/20260102T150405.123456789-%06d.pb.gz", number);
+	int fd = open(path, O_WRONLY | O_CREAT, 0600);
+	assert_int_equal(ftruncate(fd, bytes), 0); /* sparse */
+	close(fd);
+}
+
+static int64_t removed(const char *limit)
+{
+	static const struct metric metric = { "otelcol_exporter_removed_files", METRIC_COUNTER, "", "" };
+	return series_get(metrics_series(e.host.metrics, &metric, (const struct metric_label[]){
+		{ "exporter", "file" }, { "limit", limit }, { 0 } }));
+}
+
+static void pprofs_have_a_bound_in_bytes_by_default(void **state)
+{
+	(void)state;
+	char last[256];
+	for (int i = 0; i < 5; i++)
+		put_old_pprof(i, 400 << 20);
+	start("{directory: out, format: pprof}");
+	assert_int_equal(count_files("out", last), 2);
+	assert_non_null(strstr(last, "-000004.pb.gz"));
+	assert_int_equal(removed("max_total_megabytes"), 3);
+	exporter_stop();
+	for (int i = 0; i < 5; i++)
+		put_old_pprof(i, 400 << 20);
+	start("{directory: out, format: pprof, rotation: {max_backups: 0, max_total_megabytes: 0}}");
+	assert_int_equal(count_files("out", NULL), 5);
+}
+
+static void the_oldest_pprofs_go_when_a_new_one_passes_the_bound(void **state)
+{
+	(void)state;
+	char last[256];
+	for (int i = 0; i < 16; i++)
+		put_old_pprof(i, 64 << 10); /* 1 MiB */
+	fclose(fopen("out/notes", "w"));
+	start("{directory: out, format: pprof, rotation: {max_total_megabytes: 1}}");
+	assert_int_equal(removed("max_total_megabytes"), 0);
+	send_ok(packet_of("f", 1));
+	assert_int_equal(count_files("out", last), 16); /* notes, and the new one with what a sixteenth less has room for */
+	assert_true(strcmp(last, "notes") == 0 && access("out/20260102T150405.123456789-000001.pb.gz", F_OK) != 0);
+	assert_int_equal(access("out/20260102T150405.123456789-000002.pb.gz", F_OK), 0);
+	assert_int_equal(removed("max_total_megabytes"), 2);
+	send_ok(packet_of("f", 3)); /* there is room again */
+	assert_int_equal(count_files("out", NULL), 19);
+	assert_int_equal(removed("max_total_megabytes"), 2);
+}
+
+static void the_newest_pprof_stays_whatever_its_size(void **state)
+{
+	(void)state;
+	put_old_pprof(1, 1000);
+	put_old_pprof(2, 4 << 20);
+	start("{directory: out, format: pprof, rotation: {max_total_megabytes: 1}}");
+	assert_int_equal(count_files("out", NULL), 1);
+	send_ok(packet_of("f", 1));
+	assert_int_equal(count_files("out", NULL), 1);
+	assert_int_equal(access("out/20260102T150405.123456789-000002.pb.gz", F_OK), -1);
+}
+
+static void each_limit_counts_what_it_removes(void **state)
+{
+	(void)state;
+	start("{directory: out, format: pprof, rotation: {max_backups: 2, max_days: 1}}");
+	send_ok(packet_of("f", 5));
+	assert_int_equal(removed("max_backups"), 3);
+	put_old_pprof(1, 10);
+	assert_int_equal(utimensat(AT_FDCWD, "out/20260102T150405.123456789-000001.pb.gz",
+				   (const struct timespec[2]){ { 1, 0 }, { 1, 0 } }, 0), 0);
+	exporter_stop();
+	start("{directory: out, format: pprof, rotation: {max_days: 1}}");
+	assert_int_equal(count_files("out", NULL), 2);
+	assert_int_equal(removed("max_days"), 1);
+}
+
 /* Configuration */
 
 static void configurations_that_cannot_be_kept_are_errors(void **state)
@@ -458,6 +575,8 @@ int main(void)
 		TEST(a_file_that_was_moved_away_needs_no_rotation),
 		TEST(reload_opens_a_file_that_was_moved_away),
 		TEST(a_reload_that_fails_keeps_the_file),
+		TEST(a_symbolic_link_is_not_followed),
+		TEST(a_symbolic_link_that_comes_later_is_not_followed),
 		TEST(a_pipe_that_nobody_reads_is_an_error),
 		TEST(what_was_removed_is_made_again),
 		TEST(reload_and_send_meet),
@@ -465,6 +584,10 @@ int main(void)
 		TEST(the_directory_of_pprofs_is_made_again),
 		TEST(the_oldest_pprofs_go_those_of_earlier_runs_first),
 		TEST(half_written_pprofs_of_earlier_runs_are_removed),
+		TEST(pprofs_have_a_bound_in_bytes_by_default),
+		TEST(the_oldest_pprofs_go_when_a_new_one_passes_the_bound),
+		TEST(the_newest_pprof_stays_whatever_its_size),
+		TEST(each_limit_counts_what_it_removes),
 		TEST(configurations_that_cannot_be_kept_are_errors),
 		TEST(the_collectors_keys_are_accepted),
 	};

@@ -53,14 +53,15 @@ class Push(PushSink):
 
 
 class Pipe:
-    """What the exporter `file` writes to: a pipe, or a disk that is full. Each line is an answer."""
+    """What the exporter `file` writes to as out/full: a pipe, or where `out` leads to /dev, a disk that is full. Each line is
+    an answer."""
 
     def __init__(self, gateway):
         self.gateway, self.received, self.delay, self.fd = gateway, 0, 0, None
-        (gateway.directory / "out").mkdir()
-        self.path, self.pipe = gateway.directory / "out/profiles.jsonl", gateway.directory / "out/pipe"
+        self.link, self.pipe = gateway.directory / "out", gateway.directory / "pipe/full"
+        self.pipe.parent.mkdir()
         os.mkfifo(self.pipe)
-        self.path.symlink_to(self.pipe)
+        self.link.symlink_to(self.pipe.parent)
 
     def start(self):
         self.fd = os.open(self.pipe, os.O_RDONLY | os.O_NONBLOCK)
@@ -84,11 +85,11 @@ class Pipe:
     def slow_down(self):
         self.delay = 0.5
 
-    def lead_to(self, target):
+    def lead_to(self, directory):
         """As a disk that was mounted elsewhere; the gateway opens it again when told."""
         opened = self.opened()
-        self.path.unlink()
-        self.path.symlink_to(target)
+        self.link.unlink()
+        self.link.symlink_to(directory)
         self.gateway.process.send_signal(signal.SIGHUP)
         self.gateway.until(lambda: self.opened() - opened)
 
@@ -103,12 +104,12 @@ class Pipe:
         return {x for x in found if x[1] in ("/dev/full", str(self.pipe))}
 
     def refuse(self):
-        self.lead_to("/dev/full")
+        self.lead_to("/dev")
 
     def recover(self):
         self.delay = 0
-        if os.readlink(self.path) != str(self.pipe):
-            self.lead_to(self.pipe)
+        if os.readlink(self.link) == "/dev":
+            self.lead_to(self.pipe.parent)
 
 
 class Forgetful(list):

@@ -39,7 +39,7 @@ exporters:
   otlp_grpc: {endpoint: 127.0.0.1:OTLP, tls: {insecure: true}, sending_queue: {queue_size: 50}}
   pyroscope: {endpoint: "http://127.0.0.1:PYROSCOPE", limits: {max_age: 876000h}, sending_queue: {queue_size: 50}}
   parca: {endpoint: 127.0.0.1:PARCA, tls: {insecure: true}, sending_queue: {queue_size: 50}}
-  file: {path: out/profiles.jsonl, format: json, rotation: {max_megabytes: 100, max_backups: 1}, sending_queue: {queue_size: 50}}
+  file: {path: out/full, format: json, rotation: {max_megabytes: 100, max_backups: 1}, sending_queue: {queue_size: 50}}
 service:
   pipelines:
     profiles: {receivers: [otlp], exporters: [otlp_grpc/well, otlp_grpc, pyroscope, parca, file]}
