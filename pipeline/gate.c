@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { TRANSPORTS = 2, FIRST_STEP = 16384 };
+enum { TRANSPORTS = 2 };
 
 struct gate {
 	struct gate_options options;
@@ -143,7 +143,7 @@ static bool charge_to(struct gate *gate, struct inbound *in, int64_t bytes)
 /* For want of `bytes` in all. Until it is processed a request can have half of the budget, the share of a peer alone. */
 static bool out_of_memory(const struct gate *gate, struct inbound *in, int64_t bytes, struct error *err)
 {
-	const struct memory *memory = gate->options.memory;
+	struct memory *memory = gate->options.memory;
 	int64_t needed = in->gate ? bytes : 2 * bytes;
 	if (!in->favoured && memory_could_take(memory, needed) && memory_room(memory) >= bytes - in->charged)
 		return busy(in, err, "peer_memory", "data refused: the sender holds its share of the memory");
@@ -194,29 +194,6 @@ bool gate_charge(struct gate *gate, struct inbound *in, size_t bytes, struct err
 	if (!charge_to(gate, in, whole(in, bytes)))
 		return out_of_memory(gate, in, whole(in, bytes), err);
 	in->refusal = NULL;
-	return true;
-}
-
-static size_t double_to(size_t room, size_t need, size_t limit)
-{
-	room = room > FIRST_STEP / 2 ? room : FIRST_STEP / 2;
-	do
-		room = room > limit / 2 ? limit : 2 * room;
-	while (room < need && room < limit);
-	return room;
-}
-
-bool gate_grow(struct gate *gate, struct inbound *in, size_t need, size_t limit, size_t *room, struct error *err)
-{
-	size_t rounded = (need + FIRST_STEP - 1) / FIRST_STEP * FIRST_STEP, step = double_to(*room, need, limit);
-	if (need <= *room)
-		return true;
-	if (!gate_charge(gate, in, step, err)) {
-		step = rounded < limit ? rounded : limit;
-		if (!gate_charge(gate, in, step, err))
-			return false;
-	}
-	*room = step;
 	return true;
 }
 
