@@ -231,7 +231,8 @@ struct http_server {
 	_Atomic uint32_t complaints; /* lines of libmicrohttpd that were swallowed */
 	uint64_t complain_next;   /* listener thread: not told before */
 	uint64_t reload_ns;       /* between two readings of the certificates; 0: none */
-	uint64_t reload_next, ask_next, look_next; /* listener thread: when to read certificates, ask for memory, see if it is short */
+	/* Listener thread: when to read certificates again, to ask for memory for bodies, to see whether it is short. */
+	uint64_t reload_next, ask_next, look_next;
 	_Atomic uint32_t waiting; /* exchanges whose body waits for memory */
 	struct series *connections, *paused, *over[HTTP_OVER_REASONS], *misdirected[HTTP_MISDIRECTIONS];
 };

@@ -11,15 +11,15 @@
 #define WATCH_CA_NS (10 * SECOND_NS)
 /* What libmicrohttpd and we have for a connection beside the memory of its headers, and what GnuTLS has. */
 #define CONNECTION_BYTES 4096
-#define TLS_BYTES 40960
+#define TLS_BYTES 24576
 
 static const struct metric connections_metric = {
 	"otelcol_http_connections", METRIC_GAUGE, "{connections}", "Open connections of an HTTP server."
 };
 static const struct metric refused_metric = {
 	"otelcol_http_connections_refused", METRIC_COUNTER, "{connections}",
-	"Connections closed unanswered, by reason: limit (max_connections), peer_limit (max_connections_per_peer), memory (the budget "
-	"is short, and no connection is idle), files (no file descriptor was left)."
+	"Connections closed unanswered, by reason: limit (max_connections), peer_limit (max_connections_per_peer), memory "
+	"(the budget is short, and no connection is idle), files (no file descriptor was left)."
 };
 static const struct metric ended_metric = {
 	"otelcol_http_connections_ended", METRIC_COUNTER, "{connections}",

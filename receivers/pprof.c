@@ -332,8 +332,8 @@ const struct component_factory pprof_receiver = {
 		"| 413 | larger than `max_request_body_size`, as sent or inflated |\n"
 		"| 415 | another media type or Content-Encoding |\n"
 		"| 431 | the headers are larger or more than `max_header_bytes` and `max_header_count` |\n"
-		"| 503 | memory or all queues are full, the sender holds its share of them, or stopping; `Retry-After` says when to "
-		"come back |\n\n"
+		"| 503 | memory or all queues are full, the sender holds its share of the memory, or stopping; `Retry-After` says "
+		"when to come back |\n\n"
 		"Memory is charged as a body arrives. When there is none for the next part, the receiver stops reading for one to "
 		"three seconds before it refuses.\n\n"
 		"A stop gives accepted requests 10 s, within `--shutdown-timeout`; new ones are refused meanwhile.\n",
