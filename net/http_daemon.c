@@ -129,6 +129,7 @@ static enum MHD_Result open_request(struct http_exchange *x, struct MHD_Connecti
 		return MHD_YES;
 	}
 	x->stage = HTTP_STAGE_SWALLOW;
+	http_exchange_forget_headers(x);
 	bool small = x->content_length >= 0 && x->content_length <= HTTP_SWALLOW_MAX && !x->expects_continue;
 	if (sound && small)
 		return MHD_YES;

@@ -9,6 +9,7 @@
 #define RATE_CHECK_NS SECOND_NS
 /* A connection that waits for its first byte longer than this is as idle as one that waits for its next request. */
 #define FIRST_BYTE_NS SECOND_NS
+#define IDLE_NS SECOND_NS /* a client that sends one request after the other is not idle between two of them */
 
 void http_deadlines_init(struct http_deadlines *d, const struct http_server_config *config, int wake)
 {
@@ -172,30 +173,42 @@ void http_deadlines_end_idle(struct http_deadlines *d)
 	pthread_mutex_unlock(&d->mutex);
 }
 
-/* The connection that has waited longest for a request, or long enough for its first byte. */
-static struct http_deadline *find_idle(const struct http_deadlines *d, uint64_t now)
+/* The connection that has waited longest for a request, at least idle_ns, or long enough for its first byte. */
+static struct http_deadline *find_idle(const struct http_deadlines *d, uint64_t idle_ns)
 {
-	static const enum http_phase young[] = { HTTP_PHASE_HEADER, HTTP_PHASE_HANDSHAKE };
-	struct http_deadline *oldest = d->head[HTTP_PHASE_IDLE];
-	for (int i = 0; i < 2; i++) {
-		struct http_deadline *x = d->head[young[i]];
-		if (x && x->since + FIRST_BYTE_NS <= now && (!oldest || x->since < oldest->since))
+	static const enum http_phase phases[] = { HTTP_PHASE_IDLE, HTTP_PHASE_HEADER, HTTP_PHASE_HANDSHAKE };
+	uint64_t now = clock_now();
+	struct http_deadline *oldest = NULL;
+	for (size_t i = 0; i < sizeof phases / sizeof *phases; i++) {
+		struct http_deadline *x = d->head[phases[i]];
+		uint64_t wait = phases[i] == HTTP_PHASE_IDLE ? idle_ns : FIRST_BYTE_NS;
+		if (x && x->since + wait <= now && (!oldest || x->since < oldest->since))
 			oldest = x;
 	}
 	return oldest;
 }
 
-uint32_t http_deadlines_end_oldest(struct http_deadlines *d, uint32_t count, bool replaced)
+uint32_t http_deadlines_end_oldest(struct http_deadlines *d, uint32_t count)
 {
-	uint64_t now = clock_now();
 	uint32_t ended = 0;
 	struct http_deadline *x;
 	pthread_mutex_lock(&d->mutex);
-	while (ended < count && (x = find_idle(d, now))) {
-		x->replaced = replaced;
+	while (ended < count && (x = find_idle(d, IDLE_NS))) {
 		end(d, x, d->unwanted);
 		ended++;
 	}
 	pthread_mutex_unlock(&d->mutex);
 	return ended;
+}
+
+bool http_deadlines_replace_oldest(struct http_deadlines *d)
+{
+	pthread_mutex_lock(&d->mutex);
+	struct http_deadline *x = find_idle(d, 0);
+	if (x) {
+		x->replaced = true;
+		end(d, x, d->unwanted);
+	}
+	pthread_mutex_unlock(&d->mutex);
+	return x != NULL;
 }

@@ -41,15 +41,20 @@ struct http_exchange *http_exchange_new(struct http_server *server, struct http_
 	return x;
 }
 
+void http_exchange_forget_headers(struct http_exchange *x)
+{
+	fields_fini(&x->headers);
+	fields_fini(&x->query);
+	fields_fini(&x->auth);
+}
+
 void http_exchange_free(struct http_exchange *x)
 {
 	struct http_server *server = x->server;
 	memory_free(x->target);
 	memory_free(x->method);
 	memory_free(x->peer);
-	fields_fini(&x->headers);
-	fields_fini(&x->query);
-	fields_fini(&x->auth);
+	http_exchange_forget_headers(x);
 	bytes_fini(&x->body);
 	memory_free(x->answer.content_type);
 	memory_free(x->answer.allow);

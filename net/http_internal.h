@@ -84,8 +84,10 @@ bool http_deadline_leave(struct http_deadlines *d, struct http_deadline *x);
 uint64_t http_deadlines_pass(struct http_deadlines *d, uint64_t now);
 /* Ends all connections that wait for a next request. */
 void http_deadlines_end_idle(struct http_deadlines *d);
-/* Ends up to `count` connections that have waited longest for a request; returns how many. */
-uint32_t http_deadlines_end_oldest(struct http_deadlines *d, uint32_t count, bool replaced);
+/* Ends up to `count` connections that have waited longest for a request, and longer than for a moment; returns how many. */
+uint32_t http_deadlines_end_oldest(struct http_deadlines *d, uint32_t count);
+/* Ends the one that has waited longest, for another one that gets its charge; false: none waits. */
+bool http_deadlines_replace_oldest(struct http_deadlines *d);
 
 /* net/http_listener.c */
 struct http_listener;
@@ -178,6 +180,8 @@ struct http_exchange {
 struct http_exchange *http_exchange_new(struct http_server *server, struct http_connection *connection,
 					const char *target);
 void http_exchange_free(struct http_exchange *exchange);
+/* It is refused: while its body is still coming it needs no headers. */
+void http_exchange_forget_headers(struct http_exchange *exchange);
 /* Judges, finds the route and asks it. True: accepted. Else there is an answer; *sound: its framing can be trusted. */
 bool http_exchange_open(struct http_exchange *exchange, bool *sound);
 enum http_feed {
@@ -273,8 +277,9 @@ void http_server_suspend(struct http_exchange *exchange);
 void http_server_resume(struct http_exchange *exchange);
 
 /* net/http_memory.c */
-/* Charges a connection that was accepted; it may replace one that is idle. */
-bool http_memory_hold(struct http_server *server);
+/* Charges a connection that was accepted, with which its peer has `count`: as long as these hold less than is left, or
+ * else in the place of one that is idle. */
+bool http_memory_hold(struct http_server *server, uint32_t count);
 /* The connection is closed. */
 void http_memory_release(struct http_server *server, bool replaced);
 /* There is no memory for the next part of the body: suspends the connection for a moment; false: the server ends them. */

@@ -10,10 +10,12 @@
 #define CLOSE_SHARE 8              /* of all connections, that are closed at once */
 #define CLOSE_MIN 16
 
-bool http_memory_hold(struct http_server *server)
+bool http_memory_hold(struct http_server *server, uint32_t count)
 {
-	return net_budget_hold(&server->budget, server->connection_cost) ||
-	       http_deadlines_end_oldest(&server->deadlines, 1, true);
+	int64_t cost = server->connection_cost;
+	if (count * cost <= net_budget_room(&server->budget) && net_budget_hold(&server->budget, cost))
+		return true;
+	return http_deadlines_replace_oldest(&server->deadlines);
 }
 
 void http_memory_release(struct http_server *server, bool replaced)
@@ -94,7 +96,7 @@ uint64_t http_memory_relieve(struct http_server *server, uint64_t now)
 		bool is_short = net_budget_is_short(&server->budget);
 		uint32_t share = (uint32_t)(connected / CLOSE_SHARE);
 		if (is_short)
-			http_deadlines_end_oldest(&server->deadlines, share > CLOSE_MIN ? share : CLOSE_MIN, false);
+			http_deadlines_end_oldest(&server->deadlines, share > CLOSE_MIN ? share : CLOSE_MIN);
 		server->look_next = now + (is_short ? SHORT_LOOK_NS : LOOK_NS);
 	}
 	return earlier(next, server->look_next);

@@ -19,7 +19,7 @@ static const struct metric connections_metric = {
 static const struct metric refused_metric = {
 	"otelcol_http_connections_refused", METRIC_COUNTER, "{connections}",
 	"Connections closed unanswered, by reason: limit (max_connections), peer_limit (max_connections_per_peer), memory "
-	"(the budget is short, and no connection is idle), files (no file descriptor was left)."
+	"(it is short, or the client's connections hold their share, and none is idle), files (no file descriptor was left)."
 };
 static const struct metric ended_metric = {
 	"otelcol_http_connections_ended", METRIC_COUNTER, "{connections}",
@@ -45,9 +45,10 @@ static int let_in(struct http_server *server, struct hash128 peer)
 	const struct http_server_config *config = server->config;
 	if (atomic_load(&server->connected) >= config->max_connections)
 		return HTTP_OVER_LIMIT;
-	if (!peer_count_add(server->peers, peer, server->peer_limit))
+	uint32_t count = peer_count_add(server->peers, peer, server->peer_limit);
+	if (!count)
 		return HTTP_OVER_PEER_LIMIT;
-	if (http_memory_hold(server))
+	if (http_memory_hold(server, count))
 		return HTTP_OVER_REASONS;
 	peer_count_remove(server->peers, peer);
 	return HTTP_OVER_MEMORY;
@@ -312,6 +313,14 @@ static void cut(struct http_server *server)
 	}
 }
 
+/* The library says nothing of a connection that it was given and has not looked at before it was stopped. */
+static void forget_connections(struct http_server *server)
+{
+	int64_t count = atomic_exchange(&server->connected, 0);
+	net_budget_release(&server->budget, count * server->connection_cost);
+	series_add(server->connections, -count);
+}
+
 void http_server_stop(struct http_server **own, uint64_t grace_ns)
 {
 	struct http_server *server = *own;
@@ -331,6 +340,7 @@ void http_server_stop(struct http_server **own, uint64_t grace_ns)
 		server->daemons = daemon->next;
 		http_daemon_unref(&daemon);
 	}
+	forget_connections(server);
 	http_listener_unref(&server->listener);
 	close(server->deadlines.wake);
 	http_server_unref(server);

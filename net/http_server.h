@@ -79,8 +79,8 @@ struct http_server_config {
 #define HTTP_HEADER_BYTES 16384
 #define HTTP_HEADER_COUNT 100
 
-/* The rows of a table whose struct holds a struct http_server_config as `member`. */
-#define HTTP_SERVER_ROWS(type, member, default_endpoint) \
+/* The rows of a table whose struct holds a struct http_server_config as `member`, with the defaults of three of them. */
+#define HTTP_SERVER_ROWS(type, member, default_endpoint, connections, of_a_peer) \
 	CONFIG_ROW(type, member.endpoint, .key = "endpoint", .def = default_endpoint, \
 		   .help = "Where to listen: host:port, [v6]:port, :port (all addresses), or a path with transport: unix."), \
 	CONFIG_ROW(type, member.transport, .key = "transport", .def = "tcp", \
@@ -117,9 +117,9 @@ struct http_server_config {
 		   .help = "Middleware extensions; none exists in this build, so that naming one is an error."), \
 	CONFIG_ROW(type, member.cors, .key = "cors", .inert = true, \
 		   .help = "No CORS header is ever sent, so that browsers of other origins stay refused."), \
-	CONFIG_ROW(type, member.max_connections, .key = "max_connections", .def = "4096", .limited = true, \
+	CONFIG_ROW(type, member.max_connections, .key = "max_connections", .def = connections, .limited = true, \
 		   .min = 1, .max = 1000000, .help = "Ours. Connections at once; one more is closed unanswered."), \
-	CONFIG_ROW(type, member.max_connections_per_peer, .key = "max_connections_per_peer", .def = "1024", \
+	CONFIG_ROW(type, member.max_connections_per_peer, .key = "max_connections_per_peer", .def = of_a_peer, \
 		   .limited = true, .min = 0, .max = 1000000, \
 		   .help = "Ours. The same for one client address (of IPv6: one /64 network); 0: no limit of its own."), \
 	CONFIG_ROW(type, member.max_header_bytes, .key = "max_header_bytes", .def = HTTP_STRING(HTTP_HEADER_BYTES), \

@@ -32,8 +32,12 @@ void peer_count_unref(struct peer_count **slot)
 	*slot = NULL;
 	if (!c)
 		return;
-	for (int i = 0; i < BUCKETS; i++)
-		assert(!c->buckets[i]);
+	for (int i = 0; i < BUCKETS; i++) {
+		for (struct entry *e; (e = c->buckets[i]);) {
+			c->buckets[i] = e->next;
+			memory_free(e);
+		}
+	}
 	pthread_mutex_destroy(&c->lock);
 	memory_free(c);
 }
@@ -47,18 +51,19 @@ static struct entry **find(struct peer_count *c, struct hash128 peer)
 	return at;
 }
 
-bool peer_count_add(struct peer_count *c, struct hash128 peer, uint32_t limit)
+uint32_t peer_count_add(struct peer_count *c, struct hash128 peer, uint32_t limit)
 {
+	uint32_t now = 0;
 	pthread_mutex_lock(&c->lock);
 	struct entry **at = find(c, peer);
-	bool fits = !*at || !limit || (*at)->count < limit;
 	if (!*at) {
 		*at = memory_new(sizeof **at);
 		(*at)->peer = peer;
 	}
-	(*at)->count += fits;
+	if (!limit || (*at)->count < limit)
+		now = ++(*at)->count;
 	pthread_mutex_unlock(&c->lock);
-	return fits;
+	return now;
 }
 
 void peer_count_remove(struct peer_count *c, struct hash128 peer)

@@ -12,8 +12,8 @@ struct peer_count;
 
 struct peer_count *peer_count_new(void);
 void peer_count_unref(struct peer_count **count);
-/* One more, unless the peer has `limit` already (0: none); false then. */
-bool peer_count_add(struct peer_count *count, struct hash128 peer, uint32_t limit);
+/* One more, unless the peer has `limit` already (0: none). How many it has then; 0: it has the limit. */
+uint32_t peer_count_add(struct peer_count *count, struct hash128 peer, uint32_t limit);
 void peer_count_remove(struct peer_count *count, struct hash128 peer);
 
 #endif

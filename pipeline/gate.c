@@ -215,6 +215,11 @@ void gate_release(struct gate *gate, int64_t bytes)
 	memory_give(gate->options.memory, bytes);
 }
 
+int64_t gate_spare(const struct gate *gate)
+{
+	return memory_spare(gate->options.memory);
+}
+
 bool gate_is_short(const struct gate *gate)
 {
 	return memory_is_short(gate->options.memory);
@@ -230,6 +235,11 @@ static void release(void *context, int64_t bytes)
 	gate_release(context, bytes);
 }
 
+static int64_t spare(void *context)
+{
+	return gate_spare(context);
+}
+
 static bool is_short(void *context)
 {
 	return gate_is_short(context);
@@ -237,7 +247,7 @@ static bool is_short(void *context)
 
 struct net_budget gate_net_budget(struct gate *gate)
 {
-	return (struct net_budget){ hold, release, is_short, gate };
+	return (struct net_budget){ hold, release, spare, is_short, gate };
 }
 
 uint64_t gate_memory_limit(const struct gate *gate)

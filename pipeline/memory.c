@@ -130,6 +130,11 @@ bool memory_is_short(const struct memory *m)
 	return atomic_load(&m->over) || memory_room(m) < reserve(m) || (refused && clock_now() < refused + REFUSED_NS);
 }
 
+int64_t memory_spare(const struct memory *m)
+{
+	return memory_room(m) - reserve(m);
+}
+
 bool memory_take_spare(struct memory *m, int64_t bytes)
 {
 	return memory_take(m, bytes, m->soft - reserve(m));

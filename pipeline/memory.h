@@ -52,6 +52,8 @@ int64_t memory_room(const struct memory *m);
 /* Is less than an eighth of what requests can have left, or the real size over the limit, or was something refused a moment
  * ago that was larger than what is left? */
 bool memory_is_short(const struct memory *m);
+/* What can still be charged before the budget is short. */
+int64_t memory_spare(const struct memory *m);
 /* Charges bytes unless that would make the budget short. */
 bool memory_take_spare(struct memory *m, int64_t bytes);
 /* Would the bytes fit if nothing else were charged? */

@@ -24,6 +24,7 @@ service:
   pipelines:
     profiles: {receivers: [pprof], processors: [memory_limiter], exporters: [file]}
 """
+GUARD = ["/bin/sh", "-c", 'ulimit -n 10000 && exec "$@"', "sh"]
 measured = pytest.mark.skipif(os.environ.get("MODE") in ("asan", "tsan"), reason="the sanitizers' memory is not ours to bound")
 
 
@@ -126,6 +127,21 @@ def test_slow_large_bodies_of_one_peer_do_not_shut_out_another(build, small, lar
         assert post_until_taken(gateway, "127.0.0.2", large) <= 3
 
 
+@measured
+def test_many_connections_of_one_peer_with_slow_bodies_do_not_shut_out_another(build, descriptors, small, large):
+    """None of them is idle. One that is refused is opened again."""
+    with running(build, 64, GUARD) as gateway:
+        socks = [begin(gateway, "127.0.0.2", 100000, b"x" * 100) for _ in range(1500)]
+        for _ in range(30):
+            assert post(gateway, "127.0.0.3", small) == 204
+            socks.append(begin(gateway, "127.0.0.2", 100000, b"x" * 100))
+        assert post_until_taken(gateway, "127.0.0.3", large) <= 10
+        assert gateway.total("otelcol_http_connections_refused", reason="memory") > 0
+        assert gateway.rss()["VmHWM"] < 64 * MIB
+        for sock in socks:
+            sock.close()
+
+
 @pytest.fixture
 def descriptors():
     old = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -147,8 +163,7 @@ def use(sock):
 
 @measured
 def test_four_thousand_idle_connections_leave_room_for_others(build, descriptors, small, large):
-    guard = ["/bin/sh", "-c", 'ulimit -n 10000 && exec "$@"', "sh"]
-    with running(build, 64, guard) as gateway:
+    with running(build, 64, GUARD) as gateway:
         socks = []
         for i in range(4000):
             socks.append(connect(gateway, "127.0.0.%d" % (2 + i % 40)))

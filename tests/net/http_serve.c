@@ -149,6 +149,12 @@ static void release_budget(void *context, int64_t bytes)
 	budget_used -= bytes;
 }
 
+static int64_t budget_room(void *context)
+{
+	(void)context;
+	return budget_max - budget_used;
+}
+
 static bool budget_is_short(void *context)
 {
 	(void)context;
@@ -200,6 +206,7 @@ static void obey(const char *line, struct http_server **server, struct metrics *
 		fflush(stdout);
 	} else if (!strncmp(line, "budget ", 7)) {
 		budget_max = strtoll(line + 7, NULL, 10);
+		say("budgeted");
 	} else if (!strncmp(line, "grow ", 5)) {
 		pthread_mutex_lock(&mutex);
 		grow_max = strtoull(line + 5, NULL, 10);
@@ -230,7 +237,7 @@ int main(int argc, char **argv)
 		server = http_server_start(&(struct http_server_options){
 			.config = &config, .routes = routes, .route_count = sizeof routes / sizeof *routes,
 			.log = &log, .metrics = metrics,
-			.budget = { hold_budget, release_budget, budget_is_short, NULL } }, &err);
+			.budget = { hold_budget, release_budget, budget_room, budget_is_short, NULL } }, &err);
 	if (!server) {
 		printf("error %s\n", argc == 2 ? err.text : "usage");
 	} else {

@@ -466,8 +466,8 @@ def budget(s):
     return int(s.line())
 
 
-def idle(s):
-    sock = connect(s.port)
+def idle(s, source="127.0.0.1"):
+    sock = socket.create_connection(("127.0.0.1", s.port), 60, source_address=(source, 0))
     sock.sendall(request(body=b"x"))
     assert read_one(sock) == b"x"
     return sock
@@ -487,13 +487,13 @@ def test_a_connection_is_charged_what_it_costs_until_it_closes(program):
 @pytest.mark.threads
 def test_when_memory_is_short_a_new_connection_replaces_the_oldest_idle_one(program):
     with serve(program) as s:
-        s.tell("budget %d" % (4 * COST))
+        s.ask("budget %d" % (4 * COST), "budgeted")
         busy = connect(s.port)
         busy.sendall(request(headers=["Content-Length: 2"], length=False) + b"a")
         wait_for(lambda: budget(s) == COST)
-        old = [idle(s) for _ in range(3)]
+        old = [idle(s, "127.0.0.%d" % i) for i in (2, 3, 4)]
         for number in range(3):
-            new = idle(s)
+            new = idle(s, "127.0.0.%d" % (5 + number))
             assert ended(old[number])
             assert budget(s) <= 4 * COST
             old.append(new)
@@ -502,14 +502,35 @@ def test_when_memory_is_short_a_new_connection_replaces_the_oldest_idle_one(prog
         assert read_one(busy) == b"ab"
 
 
+def working(s, source):
+    """A connection with a request that does not end; None when it is refused."""
+    sock = socket.create_connection(("127.0.0.1", s.port), 60, source_address=(source, 0))
+    sock.sendall(request(headers=["Expect: 100-continue", "Content-Length: 2"], length=False))
+    try:
+        return sock if sock.recv(1000) else None
+    except ConnectionResetError:
+        return None
+
+
+def test_the_connections_of_one_peer_hold_at_most_as_much_as_is_left(program):
+    with serve(program) as s:
+        s.ask("budget %d" % (10 * COST), "budgeted")
+        first = [working(s, "127.0.0.2") for _ in range(7)]
+        assert [bool(sock) for sock in first] == [True] * 5 + [False] * 2
+        second = [working(s, "127.0.0.3") for _ in range(4)]
+        assert [bool(sock) for sock in second] == [True] * 3 + [False]
+        wait_for(lambda: refusals(s, "memory") == 3)
+
+
 def test_without_an_idle_connection_to_replace_a_new_one_is_refused(program):
     with serve(program) as s, connect(s.port) as busy:
         busy.sendall(request(headers=["Content-Length: 2"], length=False) + b"a")
         wait_for(lambda: budget(s) == COST)
-        s.tell("budget %d" % COST)
+        s.ask("budget %d" % COST, "budgeted")
         with connect(s.port) as second:
             assert ended(second)
-        assert refusals(s, "memory") == 1 and budget(s) == COST
+        wait_for(lambda: refusals(s, "memory") == 1)
+        assert budget(s) == COST
         busy.sendall(b"b")
         assert read_one(busy) == b"ab"
 
@@ -517,7 +538,7 @@ def test_without_an_idle_connection_to_replace_a_new_one_is_refused(program):
 def test_idle_connections_are_closed_when_memory_becomes_short(program):
     with serve(program) as s, connect(s.port) as silent:
         socks = [idle(s) for _ in range(20)]
-        s.tell("budget 0")
+        s.ask("budget 0", "budgeted")
         for sock in [silent, *socks]:
             assert ended(sock)
         wait_for(lambda: budget(s) == 0)

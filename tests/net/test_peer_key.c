@@ -41,13 +41,13 @@ static void a_peer_has_as_many_as_it_may(void **state)
 	struct peer_count *count = peer_count_new();
 	struct hash128 a = peer_key_of_address("10.0.0.1"), b = peer_key_of_address("10.0.0.2");
 	(void)state;
-	assert_true(peer_count_add(count, a, 2));
-	assert_true(peer_count_add(count, a, 2));
-	assert_false(peer_count_add(count, a, 2));
-	assert_true(peer_count_add(count, b, 2));
+	assert_int_equal(peer_count_add(count, a, 2), 1);
+	assert_int_equal(peer_count_add(count, a, 2), 2);
+	assert_int_equal(peer_count_add(count, a, 2), 0);
+	assert_int_equal(peer_count_add(count, b, 2), 1);
 	peer_count_remove(count, a);
-	assert_true(peer_count_add(count, a, 2));
-	assert_true(peer_count_add(count, a, 0)); /* no limit */
+	assert_int_equal(peer_count_add(count, a, 2), 2);
+	assert_int_equal(peer_count_add(count, a, 0), 3); /* no limit */
 	peer_count_remove(count, b);
 	for (int i = 0; i < 3; i++)
 		peer_count_remove(count, a);

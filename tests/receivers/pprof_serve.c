@@ -71,7 +71,7 @@ static bool is_short(void *context)
 
 struct net_budget gate_net_budget(struct gate *gate)
 {
-	return (struct net_budget){ hold, release, is_short, gate };
+	return (struct net_budget){ .hold = hold, .release = release, .is_short = is_short, .context = gate };
 }
 
 void gate_forget(struct gate *gate, struct inbound *in, const char *transport, const char *reason)
