@@ -129,7 +129,7 @@ static const struct config_row response_rows[] = {
 static const struct config_table response_table = { sizeof(struct response_body), response_rows, NULL, false };
 
 static const struct config_row rows[] = {
-	HTTP_SERVER_ROWS(struct health_config, http, "localhost:13133"),
+	HTTP_SERVER_ROWS(struct health_config, http, "localhost:13133", "128", "64"),
 	CONFIG_ROW(struct health_config, path, .key = "path", .def = "/", .help = "The path that is answered."),
 	CONFIG_SECTION(struct health_config, response_body, response_table, .key = "response_body",
 		       .help = "Texts instead of the JSON status."),

@@ -17,6 +17,7 @@
 #include <sys/resource.h>
 
 #define METRICS_MAX ((size_t)16 << 20)
+#define CONNECTIONS_MAX 64 /* they are not charged to the memory budget */
 
 struct sampling_config {
 	struct optional present;
@@ -374,6 +375,8 @@ bool telemetry_start(struct telemetry *t, struct error *err)
 		return false;
 	memory_free(http->endpoint);
 	http->endpoint = listen_endpoint(&reader->pull.exporter.prometheus);
+	http->max_connections = CONNECTIONS_MAX;
+	http->max_connections_per_peer = CONNECTIONS_MAX / 2;
 	t->server = http_server_start(&(struct http_server_options){
 		.config = http, .routes = &route, .route_count = 1, .log = &t->log, .metrics = t->metrics,
 	}, err);

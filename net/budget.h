@@ -13,6 +13,8 @@ struct net_budget {
 	/* Charges the bytes until release; false when memory is short: the connection is not taken. */
 	bool (*hold)(void *context, int64_t bytes);
 	void (*release)(void *context, int64_t bytes);
+	/* How many bytes hold would still take. What the connections of one peer hold is to stay below it. */
+	int64_t (*room)(void *context);
 	/* Is memory so short that idle connections are to be closed, oldest first? Cheap. */
 	bool (*is_short)(void *context);
 	void *context;
@@ -27,6 +29,11 @@ static inline void net_budget_release(const struct net_budget *b, int64_t bytes)
 {
 	if (b->release)
 		b->release(b->context, bytes);
+}
+
+static inline int64_t net_budget_room(const struct net_budget *b)
+{
+	return b->room ? b->room(b->context) : INT64_MAX;
 }
 
 static inline bool net_budget_is_short(const struct net_budget *b)

@@ -16,7 +16,7 @@ static bool check_section(const void *config, struct error *err)
 }
 
 static const struct config_row section_rows[] = {
-	HTTP_SERVER_ROWS(struct section, http, NULL),
+	HTTP_SERVER_ROWS(struct section, http, NULL, "4096", "1024"),
 	{ 0 }
 };
 

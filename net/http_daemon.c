@@ -11,14 +11,6 @@
 #include "net/http_internal.h"
 #include "net/tls_choice.h"
 
-struct http_connection {
-	struct http_daemon *daemon;
-	struct MHD_Connection *mhd;
-	struct http_deadline deadline;
-	bool linger; /* the peer may still be sending what nobody wants */
-	char peer[NI_MAXHOST];
-};
-
 /* -- one request, on the daemon's thread -- */
 
 static void *session_of(struct MHD_Connection *mhd)
@@ -137,6 +129,7 @@ static enum MHD_Result open_request(struct http_exchange *x, struct MHD_Connecti
 		return MHD_YES;
 	}
 	x->stage = HTTP_STAGE_SWALLOW;
+	http_exchange_forget_headers(x);
 	bool small = x->content_length >= 0 && x->content_length <= HTTP_SWALLOW_MAX && !x->expects_continue;
 	if (sound && small)
 		return MHD_YES;
@@ -160,7 +153,7 @@ static enum MHD_Result break_off(struct http_exchange *x, struct MHD_Connection 
 	return MHD_NO;
 }
 
-static void link_suspended(struct http_exchange *x)
+void http_server_suspend(struct http_exchange *x)
 {
 	struct http_server *server = x->server;
 	x->suspended = true;
@@ -169,19 +162,15 @@ static void link_suspended(struct http_exchange *x)
 	if (x->next)
 		x->next->previous = x;
 	server->suspended = x;
+	MHD_suspend_connection(x->connection->mhd);
 }
 
-static void unlink_suspended(struct http_exchange *x)
+void http_server_resume(struct http_exchange *x)
 {
 	x->suspended = false;
 	*(x->previous ? &x->previous->next : &x->server->suspended) = x->next;
 	if (x->next)
 		x->next->previous = x->previous;
-}
-
-void http_server_resume(struct http_exchange *x)
-{
-	unlink_suspended(x);
 	MHD_resume_connection(x->connection->mhd);
 }
 
@@ -195,8 +184,7 @@ static enum MHD_Result settle(struct http_exchange *x, struct MHD_Connection *mh
 	if (lost) {
 		x->stage = HTTP_STAGE_LOST;
 	} else if (!answered) {
-		link_suspended(x);
-		MHD_suspend_connection(mhd);
+		http_server_suspend(x);
 	}
 	pthread_mutex_unlock(&server->mutex);
 	return answered ? send_answer(x, mhd) : lost ? MHD_NO : MHD_YES;
@@ -209,6 +197,21 @@ static enum MHD_Result deliver(struct http_exchange *x, struct MHD_Connection *m
 	return settle(x, mhd);
 }
 
+/* A piece of the body; what is not taken the library brings again. */
+static enum MHD_Result feed(struct http_exchange *x, struct MHD_Connection *mhd, const char *data, size_t *len)
+{
+	enum http_feed fed = http_exchange_feed(x, data, *len);
+	if (fed == HTTP_FEED_LATER)
+		return http_memory_wait(x) ? MHD_YES : MHD_NO;
+	http_memory_waited(x);
+	if (fed == HTTP_FEED_OVER)
+		return break_off(x, mhd);
+	atomic_fetch_add(&x->connection->deadline.received, *len);
+	*len = 0;
+	notice_end(x->connection);
+	return MHD_YES;
+}
+
 /* libmicrohttpd calls this when the headers are there, for each piece of the body, at its end, and when resumed. */
 static enum MHD_Result handle(void *context, struct MHD_Connection *mhd, const char *url, const char *method,
 			      const char *version, const char *data, size_t *len, void **request)
@@ -217,18 +220,16 @@ static enum MHD_Result handle(void *context, struct MHD_Connection *mhd, const c
 	size_t got = *len;
 	(void)context;
 	(void)url;
+	if (x->stage == HTTP_STAGE_BODY && got)
+		return feed(x, mhd, data, len);
 	*len = 0;
 	switch (x->stage) {
 	case HTTP_STAGE_HEADERS:
 		return open_request(x, mhd, method, version);
 	case HTTP_STAGE_BODY:
-		if (!got)
-			return deliver(x, mhd);
-		if (!http_exchange_feed(x, data, got))
-			return break_off(x, mhd);
-		notice_end(x->connection);
-		return MHD_YES;
+		return deliver(x, mhd);
 	case HTTP_STAGE_SWALLOW:
+		atomic_fetch_add(&x->connection->deadline.received, got);
 		return got ? MHD_YES : send_answer(x, mhd);
 	case HTTP_STAGE_HANDED:
 		return settle(x, mhd);
@@ -237,16 +238,26 @@ static enum MHD_Result handle(void *context, struct MHD_Connection *mhd, const c
 	}
 }
 
+/* The library has answered by itself: headers that do not fit into its memory, or that it cannot read. */
+static void count_rejection(struct http_server *server, struct MHD_Connection *mhd)
+{
+	const union MHD_ConnectionInfo *info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_HTTP_STATUS);
+	if (info)
+		series_add(server->misdirected[info->http_status == 400 ? HTTP_MALFORMED : HTTP_HEADER_SIZE], 1);
+}
+
 static void end_request(void *context, struct MHD_Connection *mhd, void **request,
 			enum MHD_RequestTerminationCode why)
 {
 	struct http_exchange *x = *request;
 	struct http_daemon *daemon = context;
 	struct http_server *server = daemon->server;
-	(void)mhd;
 	if (!x)
 		return;
 	*request = NULL;
+	http_memory_waited(x);
+	if (x->stage == HTTP_STAGE_HEADERS)
+		count_rejection(server, mhd);
 	if (why == MHD_REQUEST_TERMINATED_COMPLETED_OK) {
 		enter(x, HTTP_PHASE_IDLE);
 		notice_end(x->connection);
@@ -265,37 +276,52 @@ static void end_request(void *context, struct MHD_Connection *mhd, void **reques
 
 /* -- connections -- */
 
+void http_peer_text(const struct sockaddr *address, socklen_t len, char *out, size_t room)
+{
+	static const char mapped[] = "::ffff:";
+	if (address->sa_family == AF_UNIX || getnameinfo(address, len, out, (socklen_t)room, NULL, 0, NI_NUMERICHOST) != 0)
+		out[0] = '\0';
+	if (!strncmp(out, mapped, sizeof mapped - 1) && strchr(out, '.'))
+		memmove(out, out + sizeof mapped - 1, strlen(out) - sizeof mapped + 2);
+}
+
 static void describe_peer(struct http_connection *c)
 {
 	const union MHD_ConnectionInfo *info = MHD_get_connection_info(c->mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
 	const struct sockaddr *address = info->client_addr;
 	socklen_t len = address->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
-	static const char mapped[] = "::ffff:";
-	if (address->sa_family == AF_UNIX ||
-	    getnameinfo(address, len, c->peer, sizeof c->peer, NULL, 0, NI_NUMERICHOST) != 0)
-		c->peer[0] = '\0';
-	if (!strncmp(c->peer, mapped, sizeof mapped - 1) && strchr(c->peer, '.'))
-		memmove(c->peer, c->peer + sizeof mapped - 1, strlen(c->peer) - sizeof mapped + 2);
+	http_peer_text(address, len, c->peer, sizeof c->peer);
+}
+
+void http_daemon_secured(void *mhd)
+{
+	struct http_connection *c = connection_of(mhd);
+	if (!c->secured)
+		http_deadline_enter(&c->daemon->server->deadlines, &c->deadline, HTTP_PHASE_HEADER);
+	c->secured = true;
 }
 
 static struct http_connection *open_connection(struct http_daemon *daemon, struct MHD_Connection *mhd)
 {
 	struct http_connection *c = memory_new(sizeof *c);
+	void *session = session_of(mhd);
 	c->daemon = daemon;
 	c->mhd = mhd;
 	describe_peer(c);
 	if (daemon->material.ca)
-		http_tls_require(session_of(mhd));
+		http_tls_require(session);
+	if (session)
+		http_tls_watch(session);
 	http_deadline_join(&daemon->server->deadlines, &c->deadline,
-			   MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd);
+			   MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd,
+			   session ? HTTP_PHASE_HANDSHAKE : HTTP_PHASE_HEADER);
 	return c;
 }
 
-static void count_closed(struct http_daemon *daemon)
+static void count_closed(struct http_daemon *daemon, const char *peer, bool replaced)
 {
 	struct http_server *server = daemon->server;
-	atomic_fetch_sub(&server->connected, 1);
-	series_add(server->connections, -1);
+	http_server_closed(server, peer, replaced);
 	if (atomic_fetch_sub(&daemon->connections, 1) == 1 && atomic_load(&daemon->draining))
 		http_listener_wake(server->listener);
 }
@@ -311,8 +337,8 @@ static void close_connection(struct http_daemon *daemon, struct http_connection 
 		if (copy >= 0)
 			http_listener_linger(server->listener, copy);
 	}
+	count_closed(daemon, c->peer, c->deadline.replaced);
 	memory_free(c);
-	count_closed(daemon);
 }
 
 static void notify(void *context, struct MHD_Connection *mhd, void **own,
@@ -382,9 +408,8 @@ struct http_daemon *http_daemon_new(struct http_server *server, const struct tls
 		CALLBACK(MHD_OPTION_URI_LOG_CALLBACK, begin_request, daemon),
 		CALLBACK(MHD_OPTION_NOTIFY_COMPLETED, end_request, daemon),
 		CALLBACK(MHD_OPTION_UNESCAPE_CALLBACK, leave_escaped, NULL),
-		{ MHD_OPTION_CONNECTION_MEMORY_LIMIT, HTTP_CONNECTION_MEMORY, NULL },
+		{ MHD_OPTION_CONNECTION_MEMORY_LIMIT, HTTP_CONNECTION_MEMORY + (intptr_t)server->header_limits.total, NULL },
 		{ MHD_OPTION_CONNECTION_LIMIT, config->max_connections + 1, NULL },
-		{ MHD_OPTION_PER_IP_CONNECTION_LIMIT, config->max_connections_per_client, NULL },
 		POINTER(material->cert ? MHD_OPTION_ARRAY : MHD_OPTION_END, tls),
 		{ MHD_OPTION_END, 0, NULL }
 	};
@@ -404,12 +429,14 @@ struct http_daemon *http_daemon_new(struct http_server *server, const struct tls
 bool http_daemon_add(struct http_daemon *daemon, int socket, const struct sockaddr *address, socklen_t len)
 {
 	struct http_server *server = daemon->server;
+	char peer[HTTP_PEER_MAX];
 	atomic_fetch_add(&server->connected, 1);
 	atomic_fetch_add(&daemon->connections, 1);
 	series_add(server->connections, 1);
-	/* Refuses, and closes the socket, when the client has too many connections already. */
+	/* Where there is no memory for it, it closes the socket. */
 	if (MHD_add_connection(daemon->library, socket, address, len) == MHD_YES)
 		return true;
-	count_closed(daemon);
+	http_peer_text(address, len, peer, sizeof peer);
+	count_closed(daemon, peer, false);
 	return false;
 }

@@ -4,11 +4,20 @@
 #include "base/clock.h"
 #include "net/http_internal.h"
 
+#define SECOND_NS UINT64_C(1000000000)
+#define RATE_GRACE_NS (5 * SECOND_NS) /* a body may begin slowly */
+#define RATE_CHECK_NS SECOND_NS
+/* A connection that waits for its first byte longer than this is as idle as one that waits for its next request. */
+#define FIRST_BYTE_NS SECOND_NS
+#define IDLE_NS SECOND_NS /* a client that sends one request after the other is not idle between two of them */
+
 void http_deadlines_init(struct http_deadlines *d, const struct http_server_config *config, int wake)
 {
 	pthread_mutex_init(&d->mutex, NULL);
 	d->wake = wake;
 	d->next = UINT64_MAX;
+	d->min_rate = (uint64_t)config->min_body_rate;
+	d->timeout[HTTP_PHASE_HANDSHAKE] = (uint64_t)config->tls_handshake_timeout.ns;
 	d->timeout[HTTP_PHASE_HEADER] = (uint64_t)config->read_header_timeout.ns;
 	d->timeout[HTTP_PHASE_BODY] = (uint64_t)config->read_timeout.ns;
 	d->timeout[HTTP_PHASE_WRITE] = (uint64_t)config->write_timeout.ns;
@@ -26,26 +35,45 @@ static void unlink_from(struct http_deadlines *d, struct http_deadline *x)
 	*(x->next ? &x->next->previous : &d->tail[x->phase]) = x->previous;
 }
 
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static uint64_t later(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* When something may have to be done about the first of a list. */
+static uint64_t due(const struct http_deadlines *d, const struct http_deadline *x)
+{
+	bool measured = x->phase == HTTP_PHASE_BODY && d->min_rate;
+	return measured ? earlier(x->at, x->since + RATE_GRACE_NS) : x->at;
+}
+
 static void append(struct http_deadlines *d, struct http_deadline *x, enum http_phase phase)
 {
 	uint64_t timeout = d->timeout[phase];
 	x->phase = phase;
-	x->at = timeout ? clock_now() + timeout : UINT64_MAX;
+	x->since = clock_now();
+	x->at = timeout ? x->since + timeout : UINT64_MAX;
+	atomic_store(&x->received, 0);
 	x->previous = d->tail[phase];
 	x->next = NULL;
 	*(x->previous ? &x->previous->next : &d->head[phase]) = x;
 	d->tail[phase] = x;
-	if (x->at < d->next) {
-		d->next = x->at;
+	if (due(d, x) < d->next) {
+		d->next = due(d, x);
 		eventfd_write(d->wake, 1);
 	}
 }
 
-void http_deadline_join(struct http_deadlines *d, struct http_deadline *x, int socket)
+void http_deadline_join(struct http_deadlines *d, struct http_deadline *x, int socket, enum http_phase phase)
 {
 	pthread_mutex_lock(&d->mutex);
 	x->socket = socket;
-	append(d, x, HTTP_PHASE_HEADER);
+	append(d, x, phase);
 	pthread_mutex_unlock(&d->mutex);
 }
 
@@ -53,10 +81,25 @@ void http_deadline_enter(struct http_deadlines *d, struct http_deadline *x, enum
 {
 	pthread_mutex_lock(&d->mutex);
 	/* The first request's headers keep the deadline of the connection's start. */
-	if (x->phase != phase) {
+	if (x->phase != phase && !x->ended) {
 		unlink_from(d, x);
 		append(d, x, phase);
 	}
+	pthread_mutex_unlock(&d->mutex);
+}
+
+void http_deadline_pause(struct http_deadlines *d, struct http_deadline *x)
+{
+	pthread_mutex_lock(&d->mutex);
+	x->paused_since = clock_now();
+	pthread_mutex_unlock(&d->mutex);
+}
+
+void http_deadline_resume(struct http_deadlines *d, struct http_deadline *x)
+{
+	pthread_mutex_lock(&d->mutex);
+	x->since += clock_now() - x->paused_since;
+	x->paused_since = 0;
 	pthread_mutex_unlock(&d->mutex);
 }
 
@@ -69,12 +112,41 @@ bool http_deadline_leave(struct http_deadlines *d, struct http_deadline *x)
 }
 
 /* The library sees the end of the connection and cleans it up. The socket is open: its owner has not left. */
-static void end(struct http_deadlines *d, struct http_deadline *x)
+static void end(struct http_deadlines *d, struct http_deadline *x, struct series *count)
 {
 	unlink_from(d, x);
 	append(d, x, HTTP_PHASE_NONE);
 	x->ended = true;
+	if (count)
+		series_add(count, 1);
 	shutdown(x->socket, SHUT_RDWR);
+}
+
+static bool is_slow(const struct http_deadlines *d, struct http_deadline *x, uint64_t now)
+{
+	if (x->paused_since || now < x->since + RATE_GRACE_NS)
+		return false;
+	return atomic_load(&x->received) < (now - x->since - RATE_GRACE_NS) / 1000 * d->min_rate / 1000000;
+}
+
+/* Ends bodies that are too slow; returns when to look again. */
+static uint64_t pass_bodies(struct http_deadlines *d, uint64_t now)
+{
+	struct http_deadline *next;
+	if (!d->min_rate || !d->head[HTTP_PHASE_BODY])
+		return UINT64_MAX;
+	if (now >= d->measure_next) {
+		d->measure_next = now + RATE_CHECK_NS;
+		for (struct http_deadline *x = d->head[HTTP_PHASE_BODY]; x; x = next) {
+			next = x->next;
+			if (is_slow(d, x, now))
+				end(d, x, d->slow);
+		}
+	}
+	const struct http_deadline *oldest = d->head[HTTP_PHASE_BODY];
+	if (!oldest)
+		return UINT64_MAX;
+	return later(d->measure_next, oldest->since + RATE_GRACE_NS);
 }
 
 uint64_t http_deadlines_pass(struct http_deadlines *d, uint64_t now)
@@ -82,13 +154,12 @@ uint64_t http_deadlines_pass(struct http_deadlines *d, uint64_t now)
 	pthread_mutex_lock(&d->mutex);
 	d->next = UINT64_MAX;
 	for (enum http_phase phase = 0; phase < HTTP_PHASES; phase++) {
-		for (struct http_deadline *x; (x = d->head[phase]) && x->at <= now;) {
-			series_add(d->count[phase], 1);
-			end(d, x);
-		}
-		if (d->head[phase] && d->head[phase]->at < d->next)
-			d->next = d->head[phase]->at;
+		for (struct http_deadline *x; (x = d->head[phase]) && x->at <= now;)
+			end(d, x, d->count[phase]);
+		if (d->head[phase])
+			d->next = earlier(d->next, d->head[phase]->at);
 	}
+	d->next = earlier(d->next, pass_bodies(d, now));
 	uint64_t next = d->next;
 	pthread_mutex_unlock(&d->mutex);
 	return next;
@@ -98,6 +169,46 @@ void http_deadlines_end_idle(struct http_deadlines *d)
 {
 	pthread_mutex_lock(&d->mutex);
 	for (struct http_deadline *x; (x = d->head[HTTP_PHASE_IDLE]);)
-		end(d, x);
+		end(d, x, NULL);
 	pthread_mutex_unlock(&d->mutex);
+}
+
+/* The connection that has waited longest for a request, at least idle_ns, or long enough for its first byte. */
+static struct http_deadline *find_idle(const struct http_deadlines *d, uint64_t idle_ns)
+{
+	static const enum http_phase phases[] = { HTTP_PHASE_IDLE, HTTP_PHASE_HEADER, HTTP_PHASE_HANDSHAKE };
+	uint64_t now = clock_now();
+	struct http_deadline *oldest = NULL;
+	for (size_t i = 0; i < sizeof phases / sizeof *phases; i++) {
+		struct http_deadline *x = d->head[phases[i]];
+		uint64_t wait = phases[i] == HTTP_PHASE_IDLE ? idle_ns : FIRST_BYTE_NS;
+		if (x && x->since + wait <= now && (!oldest || x->since < oldest->since))
+			oldest = x;
+	}
+	return oldest;
+}
+
+uint32_t http_deadlines_end_oldest(struct http_deadlines *d, uint32_t count)
+{
+	uint32_t ended = 0;
+	struct http_deadline *x;
+	pthread_mutex_lock(&d->mutex);
+	while (ended < count && (x = find_idle(d, IDLE_NS))) {
+		end(d, x, d->unwanted);
+		ended++;
+	}
+	pthread_mutex_unlock(&d->mutex);
+	return ended;
+}
+
+bool http_deadlines_replace_oldest(struct http_deadlines *d)
+{
+	pthread_mutex_lock(&d->mutex);
+	struct http_deadline *x = find_idle(d, 0);
+	if (x) {
+		x->replaced = true;
+		end(d, x, d->unwanted);
+	}
+	pthread_mutex_unlock(&d->mutex);
+	return x != NULL;
 }

@@ -3,13 +3,10 @@
 #include <stdio.h>
 #include <strings.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "net/http_internal.h"
 
-static const struct fields_limits header_limits = {
-	.count = HTTP_HEADERS_MAX, .name = HTTP_CONNECTION_MEMORY, .value = HTTP_CONNECTION_MEMORY,
-	.total = HTTP_CONNECTION_MEMORY
-};
 static const struct fields_limits query_limits = {
 	.count = 1000, .name = HTTP_TARGET_MAX, .value = HTTP_TARGET_MAX, .total = HTTP_TARGET_MAX
 };
@@ -38,10 +35,17 @@ struct http_exchange *http_exchange_new(struct http_server *server, struct http_
 	}
 	if (x->query_text)
 		*x->query_text++ = '\0';
-	fields_init(&x->headers, &header_limits);
+	fields_init(&x->headers, &server->header_limits);
 	fields_init(&x->query, &query_limits);
 	fields_init(&x->auth, &tls_owner_limits);
 	return x;
+}
+
+void http_exchange_forget_headers(struct http_exchange *x)
+{
+	fields_fini(&x->headers);
+	fields_fini(&x->query);
+	fields_fini(&x->auth);
 }
 
 void http_exchange_free(struct http_exchange *x)
@@ -50,9 +54,7 @@ void http_exchange_free(struct http_exchange *x)
 	memory_free(x->target);
 	memory_free(x->method);
 	memory_free(x->peer);
-	fields_fini(&x->headers);
-	fields_fini(&x->query);
-	fields_fini(&x->auth);
+	http_exchange_forget_headers(x);
 	bytes_fini(&x->body);
 	memory_free(x->answer.content_type);
 	memory_free(x->answer.allow);
@@ -124,7 +126,7 @@ bool http_exchange_open(struct http_exchange *x, bool *sound)
 	const struct http_fault *fault = http_judge(x);
 	*sound = !fault;
 	if (fault) {
-		series_add(x->server->misdirected[HTTP_MALFORMED], 1);
+		series_add(x->server->misdirected[fault->status == 400 ? HTTP_MALFORMED : HTTP_HEADER_SIZE], 1);
 		answer_text(x, fault->status, fault->text);
 	} else if (!(x->route = find_route(x->server, x->target))) {
 		series_add(x->server->misdirected[HTTP_NO_PATH], 1);
@@ -146,36 +148,56 @@ void http_exchange_accept(struct http_exchange *x, size_t limit)
 	assert(x->stage == HTTP_STAGE_HEADERS && !x->answer.status);
 	x->stage = HTTP_STAGE_BODY;
 	x->body_limit = limit;
-	x->body_told = HTTP_BODY_FIRST;
-	bytes_init(&x->body, limit);
+	bytes_init(&x->body, 0);
 }
 
-/* A body of unknown length may take the memory only when the route agrees. */
-static bool may_grow(struct http_exchange *x, size_t need)
+/* What a route without `grow` has. */
+static enum http_grow grow_always(struct http_growth *growth)
+{
+	size_t twice = 2 * growth->room > growth->need ? 2 * growth->room : growth->need;
+	growth->room = twice < growth->limit ? twice : growth->limit;
+	return HTTP_GROW_YES;
+}
+
+/* The body's buffer is never larger than what the route has agreed to. */
+static enum http_grow make_room(struct http_exchange *x, size_t need)
 {
 	const struct http_route *route = x->route;
-	while (x->content_length < 0 && need > x->body_told) {
-		x->body_told = x->body_told > x->body_limit / 2 ? x->body_limit : 2 * x->body_told;
-		if (route->grow && !route->grow(route->context, x, x->body_told))
-			return false;
+	struct http_growth growth = {
+		.need = need,
+		.limit = x->content_length >= 0 ? (size_t)x->content_length : x->body_limit,
+		.room = x->body_room,
+		.last = x->waiting_since && clock_now() - x->waiting_since >= x->patience_ns,
+	};
+	if (need <= x->body_room)
+		return HTTP_GROW_YES;
+	enum http_grow answer = route->grow ? route->grow(route->context, x, &growth) : grow_always(&growth);
+	if (answer == HTTP_GROW_YES) {
+		assert(growth.room >= need);
+		x->body_room = x->body.max = growth.room;
 	}
-	return true;
+	return answer;
 }
 
-bool http_exchange_feed(struct http_exchange *x, const void *data, size_t len)
+enum http_feed http_exchange_feed(struct http_exchange *x, const void *data, size_t len)
 {
 	if (len > x->body_limit - x->body.len) {
 		x->stage = HTTP_STAGE_REPLYING;
 		answer_text(x, 413, "the body is larger than the server takes");
 		x->route->lost(x->route->context, x, true);
-		return false;
+		return HTTP_FEED_OVER;
 	}
-	if (!may_grow(x, x->body.len + len)) {
+	switch (make_room(x, x->body.len + len)) {
+	case HTTP_GROW_YES:
+		bytes_add(&x->body, data, len);
+		return HTTP_FEED_TAKEN;
+	case HTTP_GROW_LATER:
+		return HTTP_FEED_LATER;
+	default:
 		assert(x->answer.status);
 		x->stage = HTTP_STAGE_REPLYING;
-		return false;
+		return HTTP_FEED_OVER;
 	}
-	return bytes_add(&x->body, data, len);
 }
 
 void http_exchange_print(const struct http_exchange *x, struct bytes *out)
@@ -254,6 +276,16 @@ void *http_exchange_user(struct http_exchange *x)
 const char *http_exchange_method(struct http_exchange *x)
 {
 	return x->method;
+}
+
+static size_t cost_of(const struct fields *f)
+{
+	return f->text.room + (f->count + 1) * sizeof *f->at;
+}
+
+size_t http_exchange_cost(const struct http_exchange *x)
+{
+	return sizeof *x + (x->target ? strlen(x->target) : 0) + cost_of(&x->headers) + cost_of(&x->query) + cost_of(&x->auth);
 }
 
 const char *http_exchange_peer(struct http_exchange *x)

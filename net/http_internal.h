@@ -8,6 +8,7 @@
 
 #include "net/fields.h"
 #include "net/http_server.h"
+#include "net/peer_count.h"
 
 /*
  * What the files of the HTTP server share:
@@ -15,6 +16,7 @@
  *   http_config.c    the keys and their rules
  *   http_listener.c  the socket, and the thread that accepts, keeps deadlines and lingers
  *   http_deadline.c  what each connection may take its time for
+ *   http_memory.c    what connections cost, and what happens when memory is short
  *   http_judge.c     what is refused whatever the route
  *   http_exchange.c  one request and its reply
  *   http_tls.c       client certificates (GnuTLS)
@@ -22,14 +24,12 @@
  *   http_server.c    the life of the server
  */
 
-#define HTTP_HEADERS_MAX 100
 #define HTTP_TARGET_MAX 8192
-/* Of a connection, for headers and read buffer: what does not fit is 431. */
-#define HTTP_CONNECTION_MEMORY 32768
+#define HTTP_PEER_MAX 64 /* a numeric address with its scope */
+/* Of a connection, for reading and bookkeeping, beside its headers: what does not fit is 431. */
+#define HTTP_CONNECTION_MEMORY 16384
 /* A refused body up to this size is read and thrown away, so that the connection can stay. */
 #define HTTP_SWALLOW_MAX (256 << 10)
-/* A body of unknown length is announced to the route's `grow` from here on, in doubling steps. */
-#define HTTP_BODY_FIRST (64 << 10)
 
 /* net/http_listener.c */
 struct http_endpoint {
@@ -42,15 +42,20 @@ struct http_endpoint {
 bool http_endpoint_parse(const char *transport, const char *text, struct http_endpoint *out, struct error *err);
 
 /* net/http_deadline.c: the phases of a connection that may end it. Any thread. */
-enum http_phase { HTTP_PHASE_HEADER, HTTP_PHASE_BODY, HTTP_PHASE_WRITE, HTTP_PHASE_IDLE, HTTP_PHASES };
+enum http_phase {
+	HTTP_PHASE_HANDSHAKE, HTTP_PHASE_HEADER, HTTP_PHASE_BODY, HTTP_PHASE_WRITE, HTTP_PHASE_IDLE, HTTP_PHASES
+};
 #define HTTP_PHASE_NONE HTTP_PHASES
 
 struct http_deadline {
 	struct http_deadline *previous, *next;
 	enum http_phase phase;
-	uint64_t at;
+	uint64_t at, since;         /* since: the phase began, later by the time that the connection was paused */
+	uint64_t paused_since;      /* 0: it is not */
+	_Atomic uint64_t received;  /* bytes in this phase, of a body */
 	int socket;
-	bool ended; /* by us */
+	bool ended;    /* by us */
+	bool replaced; /* ended for another connection, which has its charge now */
 };
 
 /* One list per phase: as each phase has one timeout, a list in order of entry is in order of time. */
@@ -58,21 +63,31 @@ struct http_deadlines {
 	pthread_mutex_t mutex;
 	struct http_deadline *head[HTTP_PHASES + 1], *tail[HTTP_PHASES + 1];
 	uint64_t timeout[HTTP_PHASES + 1]; /* ns; 0: none */
+	uint64_t min_rate;                 /* of bodies, bytes a second; 0: none */
+	uint64_t measure_next;             /* when the rate of bodies will be looked at again */
 	uint64_t next;                     /* when the thread will look again */
 	int wake;                          /* eventfd of that thread */
-	struct series *count[HTTP_PHASES + 1]; /* connections ended */
+	struct series *count[HTTP_PHASES]; /* connections ended by their deadline */
+	struct series *slow, *unwanted;    /* ended by min_rate, by http_deadlines_end_oldest */
 };
 
 void http_deadlines_init(struct http_deadlines *d, const struct http_server_config *config, int wake);
 void http_deadlines_fini(struct http_deadlines *d);
-void http_deadline_join(struct http_deadlines *d, struct http_deadline *x, int socket);
+void http_deadline_join(struct http_deadlines *d, struct http_deadline *x, int socket, enum http_phase phase);
 void http_deadline_enter(struct http_deadlines *d, struct http_deadline *x, enum http_phase phase);
+/* We do not read from the connection until http_deadline_resume: the time does not count for the rate of its body. */
+void http_deadline_pause(struct http_deadlines *d, struct http_deadline *x);
+void http_deadline_resume(struct http_deadlines *d, struct http_deadline *x);
 /* Before the socket is closed. Was the connection ended by its deadline? */
 bool http_deadline_leave(struct http_deadlines *d, struct http_deadline *x);
 /* Ends what is over its time; returns when to look again. */
 uint64_t http_deadlines_pass(struct http_deadlines *d, uint64_t now);
 /* Ends all connections that wait for a next request. */
 void http_deadlines_end_idle(struct http_deadlines *d);
+/* Ends up to `count` connections that have waited longest for a request, and longer than for a moment; returns how many. */
+uint32_t http_deadlines_end_oldest(struct http_deadlines *d, uint32_t count);
+/* Ends the one that has waited longest, for another one that gets its charge; false: none waits. */
+bool http_deadlines_replace_oldest(struct http_deadlines *d);
 
 /* net/http_listener.c */
 struct http_listener;
@@ -81,9 +96,8 @@ struct http_listener_options {
 	struct http_deadlines *deadlines; /* its wake is the listener's */
 	/* On the listener's thread. The socket is the callee's. */
 	void (*accepted)(void *context, int socket, const struct sockaddr *address, socklen_t len);
-	/* On the listener's thread: after each wake-up, and every tick_ns (0: never) with due = true. */
-	void (*turn)(void *context, bool due);
-	uint64_t tick_ns;
+	/* On the listener's thread, after each wake-up; returns when to be called again at the latest. */
+	uint64_t (*turn)(void *context, uint64_t now);
 	void *context;
 	struct series *no_files; /* connections closed because no file descriptor was left */
 };
@@ -107,6 +121,8 @@ void http_listener_unref(struct http_listener **listener);
 /* net/http_tls.c; session is a gnutls_session_t. */
 void http_tls_silence(void);
 void http_tls_require(void *session);
+/* Has http_daemon_secured called when the handshake is complete. */
+void http_tls_watch(void *session);
 /* Fills the empty list, if the client's certificate was verified. */
 void http_tls_owner(void *session, struct fields *auth);
 void http_tls_send(void *session, const void *data, size_t len);
@@ -129,7 +145,14 @@ struct http_answer {
 	uint32_t retry_after_s;
 };
 
-struct http_connection;
+struct http_connection {
+	struct http_daemon *daemon;
+	struct MHD_Connection *mhd;
+	struct http_deadline deadline;
+	bool linger; /* the peer may still be sending what nobody wants */
+	bool secured; /* the TLS handshake is complete */
+	char peer[HTTP_PEER_MAX];
+};
 
 struct http_exchange {
 	struct http_server *server;         /* holds a reference */
@@ -147,7 +170,9 @@ struct http_exchange {
 	bool headers_over;
 	int64_t content_length;
 	bool expects_continue;
-	size_t body_limit, body_told; /* body_told: what the route's grow has agreed to */
+	size_t body_limit, body_room; /* body_room: what the route's grow has agreed to */
+	uint64_t waiting_since;       /* the body waits for memory; 0: it does not */
+	uint64_t patience_ns;         /* for which it may */
 	struct bytes body;
 	struct http_answer answer; /* server's mutex in HANDED */
 };
@@ -155,10 +180,16 @@ struct http_exchange {
 struct http_exchange *http_exchange_new(struct http_server *server, struct http_connection *connection,
 					const char *target);
 void http_exchange_free(struct http_exchange *exchange);
+/* It is refused: while its body is still coming it needs no headers. */
+void http_exchange_forget_headers(struct http_exchange *exchange);
 /* Judges, finds the route and asks it. True: accepted. Else there is an answer; *sound: its framing can be trusted. */
 bool http_exchange_open(struct http_exchange *exchange, bool *sound);
-/* False: over the limit, or refused by `grow`; there is an answer. */
-bool http_exchange_feed(struct http_exchange *exchange, const void *data, size_t len);
+enum http_feed {
+	HTTP_FEED_TAKEN,
+	HTTP_FEED_LATER, /* there is no memory for it now */
+	HTTP_FEED_OVER   /* over the limit, or refused by `grow`: there is an answer */
+};
+enum http_feed http_exchange_feed(struct http_exchange *exchange, const void *data, size_t len);
 /* The reply as bytes of HTTP/1.1 with Connection: close, for when libmicrohttpd cannot answer. */
 void http_exchange_print(const struct http_exchange *exchange, struct bytes *out);
 
@@ -175,7 +206,10 @@ bool http_is_token(const char *text);
 struct http_daemon;
 
 /* Requests that no route was asked about. */
-enum { HTTP_MALFORMED, HTTP_NO_PATH, HTTP_NO_METHOD, HTTP_MISDIRECTIONS };
+enum { HTTP_MALFORMED, HTTP_HEADER_SIZE, HTTP_NO_PATH, HTTP_NO_METHOD, HTTP_MISDIRECTIONS };
+
+/* Why a connection is closed before it is served. */
+enum { HTTP_OVER_LIMIT, HTTP_OVER_PEER_LIMIT, HTTP_OVER_MEMORY, HTTP_OVER_REASONS };
 
 struct http_server {
 	_Atomic uint32_t holds; /* its owner, and each exchange */
@@ -183,8 +217,13 @@ struct http_server {
 	struct http_route *routes;
 	size_t route_count;
 	const struct log *log;
+	struct net_budget budget;
+	int64_t connection_cost; /* charged for each */
+	struct fields_limits header_limits;
 	struct http_listener *listener;
 	struct http_deadlines deadlines;
+	struct peer_count *peers;
+	uint32_t peer_limit; /* connections of each; 0: none */
 	pthread_mutex_t mutex;
 	pthread_cond_t quiet; /* open became 0 */
 	struct http_daemon *daemons; /* mutex; the first is the current one, others drain */
@@ -195,10 +234,18 @@ struct http_server {
 	_Atomic int64_t connected;
 	_Atomic uint32_t complaints; /* lines of libmicrohttpd that were swallowed */
 	uint64_t complain_next;   /* listener thread: not told before */
-	struct series *connections, *over_limit, *misdirected[HTTP_MISDIRECTIONS];
+	uint64_t reload_ns;       /* between two readings of the certificates; 0: none */
+	/* Listener thread: when to read certificates again, to ask for memory for bodies, to see whether it is short. */
+	uint64_t reload_next, ask_next, look_next;
+	_Atomic uint32_t waiting; /* exchanges whose body waits for memory */
+	struct series *connections, *paused, *over[HTTP_OVER_REASONS], *misdirected[HTTP_MISDIRECTIONS];
 };
 
 void http_server_unref(struct http_server *server);
+/* Fills header_limits from the configuration, or without one with the defaults. */
+void http_server_limit_headers(struct http_server *server);
+/* A connection that was let in is closed; replaced: another one has its charge. */
+void http_server_closed(struct http_server *server, const char *peer, bool replaced);
 
 /*
  * net/http_daemon.c. One libmicrohttpd daemon: it has one set of certificates and one thread. Changed certificates
@@ -218,9 +265,28 @@ struct http_daemon *http_daemon_new(struct http_server *server, const struct tls
 				    struct error *err);
 /* Closes its connections. None may be suspended. */
 void http_daemon_unref(struct http_daemon **daemon);
-/* Takes the socket; false: closed it, because the client has too many. */
+/* The numeric address, "" of a unix socket; an IPv4 address that came by IPv6 is one of IPv4. */
+void http_peer_text(const struct sockaddr *address, socklen_t len, char *out, size_t room);
+/* Takes the socket; false: closed it, for want of memory. */
 bool http_daemon_add(struct http_daemon *daemon, int socket, const struct sockaddr *address, socklen_t len);
-/* The answer of a HANDED exchange is there: under the server's mutex. */
+/* The TLS handshake of a connection is complete; mhd is its struct MHD_Connection. On the daemon's thread. */
+void http_daemon_secured(void *mhd);
+/* The exchange's connection is suspended until http_server_resume. Both under the server's mutex. */
+void http_server_suspend(struct http_exchange *exchange);
+/* Its answer is there, or there may be memory for its body. */
 void http_server_resume(struct http_exchange *exchange);
+
+/* net/http_memory.c */
+/* Charges a connection that was accepted, with which its peer has `count`: as long as these hold less than is left, or
+ * else in the place of one that is idle. */
+bool http_memory_hold(struct http_server *server, uint32_t count);
+/* The connection is closed. */
+void http_memory_release(struct http_server *server, bool replaced);
+/* There is no memory for the next part of the body: suspends the connection for a moment; false: the server ends them. */
+bool http_memory_wait(struct http_exchange *exchange);
+/* It has been read further, or ends. */
+void http_memory_waited(struct http_exchange *exchange);
+/* Listener thread: closes idle connections while memory is short, lets bodies ask again; returns when to look again. */
+uint64_t http_memory_relieve(struct http_server *server, uint64_t now);
 
 #endif

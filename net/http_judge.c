@@ -100,7 +100,7 @@ const struct http_fault *http_judge(struct http_exchange *x)
 {
 	static const struct http_fault long_target = { 414, "the request target is longer than 8192 bytes" };
 	static const struct http_fault target = { 400, "the request target holds a blank or control character" };
-	static const struct http_fault many = { 431, "more than 100 headers" };
+	static const struct http_fault many = { 431, "more headers than the server takes" };
 	static const struct http_fault name = { 400, "a header name is not a token" };
 	static const struct http_fault value = { 400, "a header value holds a control character" };
 	struct framing framing = { 0 };

@@ -36,7 +36,7 @@ struct http_listener {
 	size_t lingering;
 	int spare; /* a descriptor to give up when there is none left */
 	bool starved; /* accept failed and there was no spare: look again a moment later */
-	uint64_t next_tick;
+	uint64_t turn_next; /* what the owner's turn has asked for */
 };
 
 static bool split_address(const char *text, struct http_endpoint *out)
@@ -308,8 +308,7 @@ static bool turn(struct http_listener *l)
 	next = earlier(next, pass_lingerers(l, now));
 	if (l->starved)
 		next = earlier(next, now + RETRY_MS * (uint64_t)NS_PER_MS);
-	if (l->options.tick_ns)
-		next = earlier(next, l->next_tick);
+	next = earlier(next, l->turn_next);
 	nfds_t count = watch(l, set);
 	bool closing = l->closing;
 	pthread_mutex_unlock(&l->mutex);
@@ -323,10 +322,7 @@ static bool turn(struct http_listener *l)
 		eventfd_read(l->options.deadlines->wake, &ignored);
 	if (set[1].revents)
 		accept_all(l);
-	bool due = l->options.tick_ns && clock_now() >= l->next_tick;
-	if (due)
-		l->next_tick = clock_now() + l->options.tick_ns;
-	l->options.turn(l->options.context, due);
+	l->turn_next = l->options.turn(l->options.context, clock_now());
 	return true;
 }
 
@@ -334,7 +330,6 @@ static void *run(void *argument)
 {
 	struct http_listener *l = argument;
 	pthread_setname_np(pthread_self(), "http-listener");
-	l->next_tick = clock_now() + l->options.tick_ns;
 	while (turn(l))
 		;
 	return NULL;

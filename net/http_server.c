@@ -9,37 +9,74 @@
 #define SECOND_NS 1000000000ull
 #define COMPLAIN_EVERY_NS (60 * SECOND_NS)
 #define WATCH_CA_NS (10 * SECOND_NS)
+/* What libmicrohttpd and we have for a connection beside the memory of its headers, and what GnuTLS has. */
+#define CONNECTION_BYTES 4096
+#define TLS_BYTES 24576
 
 static const struct metric connections_metric = {
 	"otelcol_http_connections", METRIC_GAUGE, "{connections}", "Open connections of an HTTP server."
 };
 static const struct metric refused_metric = {
 	"otelcol_http_connections_refused", METRIC_COUNTER, "{connections}",
-	"Connections closed unanswered, by reason: limit (max_connections), files (no file descriptor was left)."
+	"Connections closed unanswered, by reason: limit (max_connections), peer_limit (max_connections_per_peer), memory "
+	"(it is short, or the client's connections hold their share, and none is idle), files (no file descriptor was left)."
 };
 static const struct metric ended_metric = {
 	"otelcol_http_connections_ended", METRIC_COUNTER, "{connections}",
-	"Connections ended by a deadline, by reason: header, body, write, idle."
+	"Connections ended by us, by reason: the time limit that has passed (handshake, header, body, write, idle), rate "
+	"(min_body_rate), memory (idle longest when memory was short)."
 };
 static const struct metric misdirected_metric = {
 	"otelcol_http_requests_refused", METRIC_COUNTER, "{requests}",
-	"Requests refused before anybody was asked, by reason: malformed, path (404), method (405)."
+	"Requests refused before anybody was asked, by reason: malformed, header (414, 431: too large or too many), path (404), "
+	"method (405)."
+};
+static const struct metric paused_metric = {
+	"otelcol_http_requests_paused", METRIC_COUNTER, "{requests}",
+	"Requests whose body was not read for a while because there was no memory for it."
 };
 const struct metric *const http_server_metrics[] = {
-	&connections_metric, &refused_metric, &ended_metric, &misdirected_metric, NULL
+	&connections_metric, &refused_metric, &ended_metric, &misdirected_metric, &paused_metric, NULL
 };
+
+/* Charges and counts the connection. HTTP_OVER_REASONS: it may come in. */
+static int let_in(struct http_server *server, struct hash128 peer)
+{
+	const struct http_server_config *config = server->config;
+	if (atomic_load(&server->connected) >= config->max_connections)
+		return HTTP_OVER_LIMIT;
+	uint32_t count = peer_count_add(server->peers, peer, server->peer_limit);
+	if (!count)
+		return HTTP_OVER_PEER_LIMIT;
+	if (http_memory_hold(server, count))
+		return HTTP_OVER_REASONS;
+	peer_count_remove(server->peers, peer);
+	return HTTP_OVER_MEMORY;
+}
+
+void http_server_closed(struct http_server *server, const char *peer, bool replaced)
+{
+	atomic_fetch_sub(&server->connected, 1);
+	series_add(server->connections, -1);
+	peer_count_remove(server->peers, peer_key_of_address(peer));
+	http_memory_release(server, replaced);
+}
 
 static void accepted(void *context, int socket, const struct sockaddr *address, socklen_t len)
 {
 	struct http_server *server = context;
+	char peer[HTTP_PEER_MAX];
 	pthread_mutex_lock(&server->mutex);
 	struct http_daemon *daemon = server->daemons; /* only this thread frees daemons now */
 	pthread_mutex_unlock(&server->mutex);
-	bool full = atomic_load(&server->connected) >= server->config->max_connections;
-	if (full)
+	http_peer_text(address, len, peer, sizeof peer);
+	int over = let_in(server, peer_key_of_address(peer));
+	if (over != HTTP_OVER_REASONS)
 		close(socket);
-	if (full || !http_daemon_add(daemon, socket, address, len))
-		series_add(server->over_limit, 1);
+	else if (!http_daemon_add(daemon, socket, address, len))
+		over = HTTP_OVER_MEMORY;
+	if (over != HTTP_OVER_REASONS)
+		series_add(server->over[over], 1);
 }
 
 static struct http_daemon *daemon_load(struct http_server *server, struct error *err)
@@ -87,16 +124,21 @@ static void tell_complaints(struct http_server *server)
 		  log_text("library", "libmicrohttpd"), log_number("count", atomic_exchange(&server->complaints, 0)));
 }
 
-static void turn(void *context, bool due)
+static uint64_t turn(void *context, uint64_t now)
 {
 	struct http_server *server = context;
 	struct http_daemon *drained;
 	struct error err;
-	if (due && !http_server_reload(server, &err))
-		log_error(server->log, "Certificates are broken; keeping the old ones", log_text("error", err.text));
+	if (now >= server->reload_next) {
+		server->reload_next = now + server->reload_ns;
+		if (!http_server_reload(server, &err))
+			log_error(server->log, "Certificates are broken; keeping the old ones", log_text("error", err.text));
+	}
 	while ((drained = take_drained(server)))
 		http_daemon_unref(&drained);
 	tell_complaints(server);
+	uint64_t next = http_memory_relieve(server, now);
+	return next < server->reload_next ? next : server->reload_next;
 }
 
 bool http_server_reload(struct http_server *server, struct error *err)
@@ -129,25 +171,36 @@ bool http_server_reload(struct http_server *server, struct error *err)
 static void make_series(struct http_server *server, struct metrics *metrics, struct series **no_files)
 {
 	static const char *const phases[] = {
-		[HTTP_PHASE_HEADER] = "header", [HTTP_PHASE_BODY] = "body",
+		[HTTP_PHASE_HANDSHAKE] = "handshake", [HTTP_PHASE_HEADER] = "header", [HTTP_PHASE_BODY] = "body",
 		[HTTP_PHASE_WRITE] = "write", [HTTP_PHASE_IDLE] = "idle"
 	};
 	static const char *const misdirections[] = {
-		[HTTP_MALFORMED] = "malformed", [HTTP_NO_PATH] = "path", [HTTP_NO_METHOD] = "method"
+		[HTTP_MALFORMED] = "malformed", [HTTP_HEADER_SIZE] = "header", [HTTP_NO_PATH] = "path", [HTTP_NO_METHOD] = "method"
+	};
+	static const char *const overs[] = {
+		[HTTP_OVER_LIMIT] = "limit", [HTTP_OVER_PEER_LIMIT] = "peer_limit", [HTTP_OVER_MEMORY] = "memory"
 	};
 	const struct log *log = server->log;
 	struct metric_label labels[] = { { "service", "telemetry" }, { NULL, NULL }, { NULL, NULL } };
 	if (log->component_id)
 		labels[0] = (struct metric_label){ log->component_kind, log->component_id };
 	server->connections = metrics_series(metrics, &connections_metric, labels);
-	labels[1] = (struct metric_label){ "reason", "limit" };
-	server->over_limit = metrics_series(metrics, &refused_metric, labels);
+	server->paused = metrics_series(metrics, &paused_metric, labels);
+	labels[1].name = "reason";
+	for (int i = 0; i < HTTP_OVER_REASONS; i++) {
+		labels[1].value = overs[i];
+		server->over[i] = metrics_series(metrics, &refused_metric, labels);
+	}
 	labels[1].value = "files";
 	*no_files = metrics_series(metrics, &refused_metric, labels);
 	for (int i = 0; i < HTTP_PHASES; i++) {
 		labels[1].value = phases[i];
 		server->deadlines.count[i] = metrics_series(metrics, &ended_metric, labels);
 	}
+	labels[1].value = "rate";
+	server->deadlines.slow = metrics_series(metrics, &ended_metric, labels);
+	labels[1].value = "memory";
+	server->deadlines.unwanted = metrics_series(metrics, &ended_metric, labels);
 	for (int i = 0; i < HTTP_MISDIRECTIONS; i++) {
 		labels[1].value = misdirections[i];
 		server->misdirected[i] = metrics_series(metrics, &misdirected_metric, labels);
@@ -161,12 +214,29 @@ static uint64_t watch_interval(const struct tls_server_config *tls)
 	return tls->client_ca_file_reload ? WATCH_CA_NS : 0;
 }
 
+void http_server_limit_headers(struct http_server *server)
+{
+	const struct http_server_config *config = server->config;
+	int64_t bytes = config && config->max_header_bytes ? config->max_header_bytes : HTTP_HEADER_BYTES;
+	int64_t count = config && config->max_header_count ? config->max_header_count : HTTP_HEADER_COUNT;
+	server->header_limits = (struct fields_limits){
+		.count = (size_t)count, .name = (size_t)bytes, .value = (size_t)bytes, .total = (size_t)bytes };
+}
+
 static struct http_server *server_new(const struct http_server_options *options)
 {
 	struct http_server *server = memory_new(sizeof *server);
 	atomic_store(&server->holds, 1);
-	server->config = options->config;
+	const struct http_server_config *config = options->config;
+	server->config = config;
 	server->log = options->log;
+	server->budget = options->budget;
+	server->peers = peer_count_new();
+	http_server_limit_headers(server);
+	server->connection_cost = CONNECTION_BYTES + HTTP_CONNECTION_MEMORY + (int64_t)server->header_limits.total +
+				  (config->tls.present.enabled ? TLS_BYTES : 0);
+	server->reload_ns = watch_interval(&config->tls);
+	server->reload_next = server->reload_ns ? clock_now() + server->reload_ns : UINT64_MAX;
 	server->route_count = options->route_count;
 	server->routes = memory_array(options->route_count, sizeof *server->routes);
 	memcpy(server->routes, options->routes, options->route_count * sizeof *server->routes);
@@ -185,6 +255,7 @@ void http_server_unref(struct http_server *server)
 	if (atomic_fetch_sub(&server->holds, 1) != 1)
 		return;
 	http_deadlines_fini(&server->deadlines);
+	peer_count_unref(&server->peers);
 	pthread_cond_destroy(&server->quiet);
 	pthread_mutex_destroy(&server->mutex);
 	memory_free(server->routes);
@@ -203,8 +274,8 @@ struct http_server *http_server_start(const struct http_server_options *options,
 		return NULL;
 	struct http_server *server = server_new(options);
 	make_series(server, options->metrics, &listener.no_files);
+	server->peer_limit = listener.endpoint.is_unix ? 0 : (uint32_t)config->max_connections_per_peer;
 	listener.deadlines = &server->deadlines;
-	listener.tick_ns = watch_interval(&config->tls);
 	listener.context = server;
 	server->listener = http_listener_new(&listener, err);
 	struct http_daemon *daemon = server->listener ? daemon_load(server, err) : NULL;
@@ -236,9 +307,18 @@ static void cut(struct http_server *server)
 {
 	server->cutting = true;
 	for (struct http_exchange *x; (x = server->suspended);) {
-		x->stage = HTTP_STAGE_LOST;
+		if (x->stage == HTTP_STAGE_HANDED)
+			x->stage = HTTP_STAGE_LOST;
 		http_server_resume(x);
 	}
+}
+
+/* The library says nothing of a connection that it was given and has not looked at before it was stopped. */
+static void forget_connections(struct http_server *server)
+{
+	int64_t count = atomic_exchange(&server->connected, 0);
+	net_budget_release(&server->budget, count * server->connection_cost);
+	series_add(server->connections, -count);
 }
 
 void http_server_stop(struct http_server **own, uint64_t grace_ns)
@@ -260,6 +340,7 @@ void http_server_stop(struct http_server **own, uint64_t grace_ns)
 		server->daemons = daemon->next;
 		http_daemon_unref(&daemon);
 	}
+	forget_connections(server);
 	http_listener_unref(&server->listener);
 	close(server->deadlines.wake);
 	http_server_unref(server);

@@ -5,6 +5,7 @@
 #include "base/bytes.h"
 #include "base/log.h"
 #include "base/metrics.h"
+#include "net/budget.h"
 #include "net/compress.h"
 #include "net/tls.h"
 #include "profile/request.h"
@@ -15,8 +16,9 @@
  * http_exchange_reply may be called from any thread, exactly once per exchange (also after the client went
  * away), but not after `lost`. An exchange and everything got from it are valid until its reply.
  *
- * One thread of ours listens, accepts and keeps the deadlines; one of libmicrohttpd reads and writes. Connections
- * are suspended while a worker has their request.
+ * One thread of ours listens, accepts, keeps the deadlines and closes idle connections when memory is short; one of
+ * libmicrohttpd reads and writes. Connections are suspended while a worker has their request, and for a few seconds at most
+ * while there is no memory for the next part of their body.
  *
  * Facts about libmicrohttpd 0.9.75 that shape this: its connection timeout never ends a dripping body
  * (net/http_deadline.c does), HTTPS_MEM_TRUST alone lets in clients without or with a foreign certificate
@@ -27,16 +29,27 @@
  */
 struct http_exchange;
 
+/* The memory of a body: `need` bytes must fit now, `limit` is the most that it can become (its length, where that is
+ * announced), and `room` is what the route has agreed to, which it raises to at least `need`. */
+struct http_growth {
+	size_t need, limit, room;
+	bool last; /* the body has waited long enough: HTTP_GROW_LATER is no answer any more */
+};
+
+enum http_grow {
+	HTTP_GROW_YES,
+	HTTP_GROW_LATER, /* not now: the server stops reading, and asks again a moment later */
+	HTTP_GROW_REFUSED
+};
+
 struct http_route {
 	const char *path;    /* exact; NULL matches the rest */
 	const char *methods; /* "POST" or "GET" or "GET,HEAD"; others are 405 with Allow */
 	/* Headers are complete. Calls http_exchange_accept to read the body, or replies, before it returns. */
 	void (*headers)(void *context, struct http_exchange *exchange);
-	/*
-	 * A body of unknown length is about to take up to `bytes` bytes of memory: go on? False after a reply that
-	 * refuses; the exchange is gone then, without `lost`. NULL: always true.
-	 */
-	bool (*grow)(void *context, struct http_exchange *exchange, size_t bytes);
+	/* The body is about to take more memory: go on? With HTTP_GROW_REFUSED after a reply that refuses; the exchange is
+	 * gone then, without `lost`. NULL: always. */
+	enum http_grow (*grow)(void *context, struct http_exchange *exchange, struct http_growth *growth);
 	/* The body is complete, as sent, and stays until the reply. Replies now or later, from any thread. */
 	void (*body)(void *context, struct http_exchange *exchange, struct view body);
 	/*
@@ -55,14 +68,19 @@ struct http_server_config {
 	int64_t max_request_body_size; /* of the body as sent, and again of what it inflates to */
 	bool include_metadata, keep_alives_enabled;
 	struct strings compression_algorithms;
-	struct duration read_timeout, read_header_timeout, write_timeout, idle_timeout;
+	struct duration read_timeout, read_header_timeout, write_timeout, idle_timeout, tls_handshake_timeout;
 	struct pairs response_headers;
 	const struct node *auth, *cors, *middlewares;
-	int64_t max_connections, max_connections_per_client; /* ours; 0: no limit of its own */
+	/* Ours. 0: no limit. */
+	int64_t max_connections, max_connections_per_peer, min_body_rate;
+	int64_t max_header_bytes, max_header_count; /* 0: the defaults */
 };
 
-/* The rows of a table whose struct holds a struct http_server_config as `member`. */
-#define HTTP_SERVER_ROWS(type, member, default_endpoint) \
+#define HTTP_HEADER_BYTES 16384
+#define HTTP_HEADER_COUNT 100
+
+/* The rows of a table whose struct holds a struct http_server_config as `member`, with the defaults of three of them. */
+#define HTTP_SERVER_ROWS(type, member, default_endpoint, connections, of_a_peer) \
 	CONFIG_ROW(type, member.endpoint, .key = "endpoint", .def = default_endpoint, \
 		   .help = "Where to listen: host:port, [v6]:port, :port (all addresses), or a path with transport: unix."), \
 	CONFIG_ROW(type, member.transport, .key = "transport", .def = "tcp", \
@@ -79,9 +97,14 @@ struct http_server_config {
 		   .def = "[\"\", gzip, zstd, zlib, deflate]", \
 		   .help = "Content-Encoding values that are accepted; \"\" is none. Others are answered with 415."), \
 	CONFIG_ROW(type, member.read_header_timeout, .key = "read_header_timeout", .def = "10s", \
-		   HTTP_TIMEOUT_LIMITS, .help = "For the headers of a request, TLS handshake included; 0: none."), \
+		   HTTP_TIMEOUT_LIMITS, .help = "For the headers of a request; 0: none."), \
+	CONFIG_ROW(type, member.tls_handshake_timeout, .key = "tls_handshake_timeout", .def = "10s", \
+		   HTTP_TIMEOUT_LIMITS, .help = "Ours. For the TLS handshake of a connection; 0: none."), \
 	CONFIG_ROW(type, member.read_timeout, .key = "read_timeout", .def = "60s", HTTP_TIMEOUT_LIMITS, \
 		   .help = "For the whole body of a request; 0: none."), \
+	CONFIG_ROW(type, member.min_body_rate, .key = "min_body_rate", .def = "500", .unit = "bytes/s", .limited = true, \
+		   .min = 0, .max = 1000000000, \
+		   .help = "Ours. A body that arrives more slowly, on average after its first 5 seconds, is cut off; 0: none."), \
 	CONFIG_ROW(type, member.write_timeout, .key = "write_timeout", .def = "30s", HTTP_TIMEOUT_LIMITS, \
 		   .help = "For the whole reply to be taken; 0: none."), \
 	CONFIG_ROW(type, member.idle_timeout, .key = "idle_timeout", .def = "60s", HTTP_TIMEOUT_LIMITS, \
@@ -94,12 +117,19 @@ struct http_server_config {
 		   .help = "Middleware extensions; none exists in this build, so that naming one is an error."), \
 	CONFIG_ROW(type, member.cors, .key = "cors", .inert = true, \
 		   .help = "No CORS header is ever sent, so that browsers of other origins stay refused."), \
-	CONFIG_ROW(type, member.max_connections, .key = "max_connections", .def = "4096", .limited = true, \
+	CONFIG_ROW(type, member.max_connections, .key = "max_connections", .def = connections, .limited = true, \
 		   .min = 1, .max = 1000000, .help = "Ours. Connections at once; one more is closed unanswered."), \
-	CONFIG_ROW(type, member.max_connections_per_client, .key = "max_connections_per_client", .def = "0", \
+	CONFIG_ROW(type, member.max_connections_per_peer, .key = "max_connections_per_peer", .def = of_a_peer, \
 		   .limited = true, .min = 0, .max = 1000000, \
-		   .help = "Ours. The same per client address; 0: no limit of its own.")
+		   .help = "Ours. The same for one client address (of IPv6: one /64 network); 0: no limit of its own."), \
+	CONFIG_ROW(type, member.max_header_bytes, .key = "max_header_bytes", .def = HTTP_STRING(HTTP_HEADER_BYTES), \
+		   .unit = "bytes", .limited = true, .min = 1024, .max = 1048576, \
+		   .help = "Ours. Names and values of a request's headers together; a larger request is answered with 431."), \
+	CONFIG_ROW(type, member.max_header_count, .key = "max_header_count", .def = HTTP_STRING(HTTP_HEADER_COUNT), \
+		   .limited = true, .min = 1, .max = 10000, .help = "Ours. Headers of a request; more are answered with 431.")
 
+#define HTTP_STRING(number) HTTP_STRING_OF(number)
+#define HTTP_STRING_OF(number) #number
 #define HTTP_TIMEOUT_LIMITS .limited = true, .min = 0, .max = INT64_MAX
 
 /* A section of its own, optional, without default endpoint: its user demands or sets one. */
@@ -115,6 +145,7 @@ struct http_server_options {
 	size_t route_count;
 	const struct log *log;
 	struct metrics *metrics;
+	struct net_budget budget; /* what connections cost is charged to it */
 };
 
 struct http_server;
@@ -146,6 +177,8 @@ const char *http_exchange_peer(struct http_exchange *exchange);
 const struct metadatum *http_exchange_auth(struct http_exchange *exchange);
 /* A request header, NULL if absent; names are case-insensitive. */
 const char *http_exchange_header(struct http_exchange *exchange, const char *name);
+/* What the exchange holds: itself and its copies of the headers. */
+size_t http_exchange_cost(const struct http_exchange *exchange);
 /* 0 without body, -1: unknown (chunked). */
 int64_t http_exchange_content_length(struct http_exchange *exchange);
 /* All headers, names in lower case, in order; ends with name == NULL. */

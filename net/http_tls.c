@@ -25,6 +25,24 @@ void http_tls_require(void *session)
 	gnutls_session_set_verify_cert2(session, &purpose, 1, 0);
 }
 
+/* The client's Finished is what a server waits for last. */
+static int after_finished(gnutls_session_t session, unsigned type, unsigned when, unsigned incoming,
+			  const gnutls_datum_t *message)
+{
+	(void)type;
+	(void)when;
+	(void)message;
+	if (incoming)
+		http_daemon_secured(gnutls_session_get_ptr(session));
+	return 0;
+}
+
+/* libmicrohttpd has set the session's pointer to its connection. */
+void http_tls_watch(void *session)
+{
+	gnutls_handshake_set_hook_function(session, GNUTLS_HANDSHAKE_FINISHED, GNUTLS_HOOK_POST, after_finished);
+}
+
 void http_tls_owner(void *session, struct fields *auth)
 {
 	unsigned count = 0;

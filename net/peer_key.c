@@ -24,7 +24,7 @@ struct hash128 peer_key_of_address(const char *address)
 {
 	uint8_t binary[sizeof(struct in6_addr)];
 	if (!address)
-		return key_of('4', NULL, 0);
+		return key_of('4', "", 0);
 	if (inet_pton(AF_INET6, address, binary) == 1)
 		return key_of('6', binary, IPV6_PREFIX);
 	return key_of('4', address, strlen(address));

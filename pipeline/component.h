@@ -252,9 +252,12 @@ void gate_run_here(struct gate *gate, struct inbound *in, uint32_t io_thread);
  * before requests are refused. [any thread] */
 bool gate_hold(struct gate *gate, int64_t bytes);
 void gate_release(struct gate *gate, int64_t bytes);
+/* How much gate_hold would still take; what the connections of one peer hold is to stay below it, so that one cannot have
+ * all. [any thread] */
+int64_t gate_spare(const struct gate *gate);
 /* Is less than an eighth of the budget left? Then transports close idle connections, oldest first. [any thread, cheap] */
 bool gate_is_short(const struct gate *gate);
-/* These three for a server in net/. */
+/* These four for a server in net/. */
 struct net_budget gate_net_budget(struct gate *gate);
 
 #endif

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { TRANSPORTS = 2, FIRST_STEP = 16384 };
+enum { TRANSPORTS = 2 };
 
 struct gate {
 	struct gate_options options;
@@ -143,7 +143,7 @@ static bool charge_to(struct gate *gate, struct inbound *in, int64_t bytes)
 /* For want of `bytes` in all. Until it is processed a request can have half of the budget, the share of a peer alone. */
 static bool out_of_memory(const struct gate *gate, struct inbound *in, int64_t bytes, struct error *err)
 {
-	const struct memory *memory = gate->options.memory;
+	struct memory *memory = gate->options.memory;
 	int64_t needed = in->gate ? bytes : 2 * bytes;
 	if (!in->favoured && memory_could_take(memory, needed) && memory_room(memory) >= bytes - in->charged)
 		return busy(in, err, "peer_memory", "data refused: the sender holds its share of the memory");
@@ -197,29 +197,6 @@ bool gate_charge(struct gate *gate, struct inbound *in, size_t bytes, struct err
 	return true;
 }
 
-static size_t double_to(size_t room, size_t need, size_t limit)
-{
-	room = room > FIRST_STEP / 2 ? room : FIRST_STEP / 2;
-	do
-		room = room > limit / 2 ? limit : 2 * room;
-	while (room < need && room < limit);
-	return room;
-}
-
-bool gate_grow(struct gate *gate, struct inbound *in, size_t need, size_t limit, size_t *room, struct error *err)
-{
-	size_t rounded = (need + FIRST_STEP - 1) / FIRST_STEP * FIRST_STEP, step = double_to(*room, need, limit);
-	if (need <= *room)
-		return true;
-	if (!gate_charge(gate, in, step, err)) {
-		step = rounded < limit ? rounded : limit;
-		if (!gate_charge(gate, in, step, err))
-			return false;
-	}
-	*room = step;
-	return true;
-}
-
 void gate_forget(struct gate *gate, struct inbound *in, const char *transport, const char *reason)
 {
 	give_back(gate, in);
@@ -238,6 +215,11 @@ void gate_release(struct gate *gate, int64_t bytes)
 	memory_give(gate->options.memory, bytes);
 }
 
+int64_t gate_spare(const struct gate *gate)
+{
+	return memory_spare(gate->options.memory);
+}
+
 bool gate_is_short(const struct gate *gate)
 {
 	return memory_is_short(gate->options.memory);
@@ -253,6 +235,11 @@ static void release(void *context, int64_t bytes)
 	gate_release(context, bytes);
 }
 
+static int64_t spare(void *context)
+{
+	return gate_spare(context);
+}
+
 static bool is_short(void *context)
 {
 	return gate_is_short(context);
@@ -260,7 +247,7 @@ static bool is_short(void *context)
 
 struct net_budget gate_net_budget(struct gate *gate)
 {
-	return (struct net_budget){ hold, release, is_short, gate };
+	return (struct net_budget){ hold, release, spare, is_short, gate };
 }
 
 uint64_t gate_memory_limit(const struct gate *gate)

@@ -15,7 +15,7 @@
  * what would then be free. So a peer alone gets half of the budget, each of N that want all of it a share of 1/(N+1), and
  * one that holds little always finds room; who holds most is refused first. The same rule bounds the requests that wait
  * for a worker (pipeline/workers.h). Of each peer one request at a time is processed without regard to the share, so that
- * no request is too large for its peer that is not too large for the budget.
+ * a request that fits into the budget is never too large for its peer.
  */
 struct gate_options {
 	const char *receiver;      /* component ID */

@@ -11,6 +11,7 @@
 #define MIB ((int64_t)1 << 20)
 #define LARGE_BYTES MIB /* so much is worth a wait, and a look at the real size */
 #define RESERVE_SHARE 8 /* the part of the budget that idle connections leave to requests */
+#define REFUSED_NS UINT64_C(2000000000) /* for which a refusal means that memory is short: it will be sent again */
 #define CLAIM_PATIENCE_NS UINT64_C(100000000) /* for what others give back who claim nothing */
 #define CLAIM_WAIT_NS UINT64_C(1000000000)    /* for the next release of those who claim: one may hang on a disk */
 
@@ -125,7 +126,13 @@ static int64_t reserve(const struct memory *m)
 
 bool memory_is_short(const struct memory *m)
 {
-	return atomic_load(&m->over) || memory_room(m) < reserve(m);
+	uint64_t refused = atomic_load(&m->refused);
+	return atomic_load(&m->over) || memory_room(m) < reserve(m) || (refused && clock_now() < refused + REFUSED_NS);
+}
+
+int64_t memory_spare(const struct memory *m)
+{
+	return memory_room(m) - reserve(m);
 }
 
 bool memory_take_spare(struct memory *m, int64_t bytes)
@@ -138,10 +145,11 @@ bool memory_could_take(const struct memory *m, int64_t bytes)
 	return bytes + atomic_load(&m->baseline) <= m->soft;
 }
 
-bool memory_refuse(const struct memory *m, int64_t bytes, struct error *err)
+bool memory_refuse(struct memory *m, int64_t bytes, struct error *err)
 {
 	if (!memory_could_take(m, bytes))
 		return error_set(err, ERROR_TOO_LARGE, "the request needs more memory than the limit leaves for requests");
+	atomic_store(&m->refused, clock_now());
 	error_set(err, ERROR_BUSY, "data refused due to high memory usage");
 	err->reason = "memory";
 	return false;

@@ -24,6 +24,7 @@ struct memory {
 	_Atomic int64_t claimed;  /* by those who wait in memory_claim */
 	_Atomic unsigned holders; /* threads with a large claim */
 	_Atomic uint64_t released; /* clock_now of the last release of one */
+	_Atomic uint64_t refused;  /* clock_now of the last memory_refuse for want of room; 0: none yet */
 	pthread_mutex_t claiming; /* held by the claim whose turn it is */
 	int64_t limit, soft;      /* set before the first request */
 	struct series *charged_now, *at_rest;
@@ -48,14 +49,17 @@ void memory_check(struct memory *m);
 bool memory_take(struct memory *m, int64_t bytes, int64_t soft);
 /* What can still be charged before the soft limit; negative when it is passed. */
 int64_t memory_room(const struct memory *m);
-/* Is less than an eighth of what requests can have left, or the real size over the limit? */
+/* Is less than an eighth of what requests can have left, or the real size over the limit, or was something refused a moment
+ * ago that was larger than what is left? */
 bool memory_is_short(const struct memory *m);
+/* What can still be charged before the budget is short. */
+int64_t memory_spare(const struct memory *m);
 /* Charges bytes unless that would make the budget short. */
 bool memory_take_spare(struct memory *m, int64_t bytes);
 /* Would the bytes fit if nothing else were charged? */
 bool memory_could_take(const struct memory *m, int64_t bytes);
 /* Why it does not: ERROR_BUSY, or ERROR_TOO_LARGE when to come back would be in vain; false. */
-bool memory_refuse(const struct memory *m, int64_t bytes, struct error *err);
+bool memory_refuse(struct memory *m, int64_t bytes, struct error *err);
 /* Charges without asking: for what is already there (a batch that grew). */
 void memory_add(struct memory *m, int64_t bytes);
 /*

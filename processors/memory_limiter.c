@@ -122,6 +122,11 @@ const struct component_factory memory_limiter_processor = {
 	.help = "Sets the memory above which requests are refused with a retry hint.",
 	.manual = "Memory is charged before a request is decompressed and decoded, so its place in "
 		  "the list does not matter. Without it the hard limit is 80 % of the cgroup.\n\n"
+		  "Bodies are charged as they arrive, never from the length that a header announces. A peer (the subject of its "
+		  "client certificate, else its address; of IPv6 a /64 network) may hold at most as much as is left for all: "
+		  "half of the budget alone, 1/(N+1) where N peers want all of it. So the peer that holds most is refused first, "
+		  "counted under the reason `peer_memory`. Connections are charged too; when memory is short, idle ones are "
+		  "closed, oldest first.\n\n"
 		  "What exporters make of a packet (JSON, pprof, compressed bodies) is charged too and waits for room, for a "
 		  "second at most; batches close at a thirty-second of the soft limit if that comes first. Choose "
 		  "the limit at twenty times the largest message or more: below that, large requests wait for each other.\n",

@@ -16,7 +16,6 @@
  */
 #define RESOURCE_HEADER "x-portcullis-resource"
 #define STOP_GRACE_NS (10 * UINT64_C(1000000000))
-#define CHUNKED_ESTIMATE (64 << 10) /* what the server reads of an unknown length before it asks `grow` */
 
 static const struct fields_limits attribute_limits = { .count = 64, .name = 256, .value = 4096, .total = 16384 };
 
@@ -139,10 +138,11 @@ static void headers(void *context, struct http_exchange *x)
 	struct error err = { 0 };
 	const char *reason;
 	int64_t length = http_exchange_content_length(x);
-	if (!examine(r, &reason, &err)) {
+	bool sound = examine(r, &reason, &err);
+	r->in.overhead = http_exchange_cost(x) + r->attributes.text.room;
+	if (!sound) {
 		refuse(r, &err, reason);
-	} else if (!gate_admit(receiver->host->gate, &r->in, length < 0 ? 0 : (size_t)length, &err) ||
-		   !gate_charge(receiver->host->gate, &r->in, length < 0 ? CHUNKED_ESTIMATE : (size_t)length, &err)) {
+	} else if (!gate_admit(receiver->host->gate, &r->in, length < 0 ? 0 : (size_t)length, &err)) {
 		refuse(r, &err, NULL);
 	} else {
 		http_exchange_set_user(x, r);
@@ -150,15 +150,17 @@ static void headers(void *context, struct http_exchange *x)
 	}
 }
 
-static bool grow(void *context, struct http_exchange *x, size_t bytes)
+static enum http_grow grow(void *context, struct http_exchange *x, struct http_growth *growth)
 {
 	struct pprof_receiver *receiver = context;
 	struct pprof_request *r = http_exchange_user(x);
 	struct error err = { 0 };
-	if (gate_charge(receiver->host->gate, &r->in, bytes, &err))
-		return true;
+	if (gate_grow(receiver->host->gate, &r->in, growth->need, growth->limit, &growth->room, &err))
+		return HTTP_GROW_YES;
+	if (err.kind == ERROR_BUSY && !growth->last)
+		return HTTP_GROW_LATER;
 	refuse(r, &err, NULL);
-	return false;
+	return HTTP_GROW_REFUSED;
 }
 
 static void body(void *context, struct http_exchange *x, struct view view)
@@ -261,7 +263,7 @@ static bool start(void *self, struct error *err)
 	};
 	r->server = http_server_start(&(struct http_server_options){
 		.config = &r->config->server, .routes = &route, .route_count = 1,
-		.log = &r->host->log, .metrics = r->host->metrics,
+		.log = &r->host->log, .metrics = r->host->metrics, .budget = gate_net_budget(r->host->gate),
 	}, err);
 	return r->server != NULL;
 }
@@ -329,7 +331,11 @@ const struct component_factory pprof_receiver = {
 		"| 404, 405 | another path or method |\n"
 		"| 413 | larger than `max_request_body_size`, as sent or inflated |\n"
 		"| 415 | another media type or Content-Encoding |\n"
-		"| 503 | memory or all queues are full, or stopping; `Retry-After` says when to come back |\n\n"
+		"| 431 | the headers are larger or more than `max_header_bytes` and `max_header_count` |\n"
+		"| 503 | memory or all queues are full, the sender holds its share of the memory, or stopping; `Retry-After` says "
+		"when to come back |\n\n"
+		"Memory is charged as a body arrives. When there is none for the next part, the receiver stops reading for one to "
+		"three seconds before it refuses.\n\n"
 		"A stop gives accepted requests 10 s, within `--shutdown-timeout`; new ones are refused meanwhile.\n",
 	.kind = COMPONENT_RECEIVER,
 	.size = sizeof(struct pprof_receiver),

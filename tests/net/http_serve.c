@@ -12,9 +12,14 @@
 /*
  * An HTTP server for tests/net/test_http_server.py: http_serve YAML. It prints "listening ADDRESS", then one
  * line per event, and obeys lines on stdin: release (replies to all that /hold holds), release-soon (a thread
- * does it while the next command runs), reload, metrics, stop MILLISECONDS.
+ * does it while the next command runs), reload, metrics, budget (what connections are charged), budget BYTES (what they may
+ * be), grow BYTES (what a body of /grow may have), stop MILLISECONDS.
  */
 enum { BODY_MAX = 1 << 20, BIG = 16 << 20, GROW_MAX = 200000, HELD_MAX = 64 };
+
+/* What connections may be charged, and are; the rest is the gateway's business. */
+static _Atomic int64_t budget_max = INT64_MAX, budget_used;
+static size_t grow_max = GROW_MAX; /* mutex */
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct http_exchange *held[HELD_MAX]; /* mutex */
@@ -71,12 +76,18 @@ static void refuse(void *context, struct http_exchange *x)
 	http_exchange_refuse(x, &err);
 }
 
-static bool grow(void *context, struct http_exchange *x, size_t bytes)
+static enum http_grow grow(void *context, struct http_exchange *x, struct http_growth *growth)
 {
-	if (bytes <= GROW_MAX)
-		return true;
+	pthread_mutex_lock(&mutex);
+	bool has_memory = growth->need <= grow_max;
+	pthread_mutex_unlock(&mutex);
+	growth->room = growth->need + 1000 < growth->limit ? growth->need + 1000 : growth->limit;
+	if (has_memory)
+		return HTTP_GROW_YES;
+	if (!growth->last)
+		return HTTP_GROW_LATER;
 	refuse(context, x);
-	return false;
+	return HTTP_GROW_REFUSED;
 }
 
 static void big(void *context, struct http_exchange *x)
@@ -123,6 +134,33 @@ static const struct http_route routes[] = {
 	{ .path = "/who", .methods = "GET,HEAD,POST", .headers = who },
 };
 
+static bool hold_budget(void *context, int64_t bytes)
+{
+	(void)context;
+	if (budget_used + bytes > budget_max)
+		return false;
+	budget_used += bytes;
+	return true;
+}
+
+static void release_budget(void *context, int64_t bytes)
+{
+	(void)context;
+	budget_used -= bytes;
+}
+
+static int64_t budget_room(void *context)
+{
+	(void)context;
+	return budget_max - budget_used;
+}
+
+static bool budget_is_short(void *context)
+{
+	(void)context;
+	return budget_used > budget_max;
+}
+
 static void release(void)
 {
 	pthread_mutex_lock(&mutex);
@@ -163,6 +201,16 @@ static void obey(const char *line, struct http_server **server, struct metrics *
 		say(http_server_reload(*server, &err) ? "reloaded" : err.text);
 	} else if (!strcmp(line, "metrics")) {
 		print_metrics(metrics);
+	} else if (!strcmp(line, "budget")) {
+		printf("%ld\n", (long)budget_used);
+		fflush(stdout);
+	} else if (!strncmp(line, "budget ", 7)) {
+		budget_max = strtoll(line + 7, NULL, 10);
+		say("budgeted");
+	} else if (!strncmp(line, "grow ", 5)) {
+		pthread_mutex_lock(&mutex);
+		grow_max = strtoull(line + 5, NULL, 10);
+		pthread_mutex_unlock(&mutex);
 	} else if (!strncmp(line, "stop ", 5)) {
 		http_server_stop(server, strtoull(line + 5, NULL, 10) * 1000000);
 		say("stopped");
@@ -188,7 +236,8 @@ int main(int argc, char **argv)
 	if (argc == 2 && bind(argv[1], &config, &err))
 		server = http_server_start(&(struct http_server_options){
 			.config = &config, .routes = routes, .route_count = sizeof routes / sizeof *routes,
-			.log = &log, .metrics = metrics }, &err);
+			.log = &log, .metrics = metrics,
+			.budget = { hold_budget, release_budget, budget_room, budget_is_short, NULL } }, &err);
 	if (!server) {
 		printf("error %s\n", argc == 2 ? err.text : "usage");
 	} else {

@@ -161,7 +161,7 @@ REFUSED = [
     (505, None, b"GET /who HTTP/2.0\r\nHost: x\r\n\r\n"),
     (417, "Expect", request("GET", "/who", headers=["Expect: wonders"])),
     (414, "longer than 8192", request("GET", "/who?" + "q" * 9000)),
-    (431, "more than 100 headers", request("GET", "/who", headers=["A: b"] * 101)),
+    (431, "more headers than", request("GET", "/who", headers=["A: b"] * 101)),
     (431, None, request("GET", "/who", headers=["A: " + "b" * 40000])),
     (413, "larger", request(headers=["Content-Length: %d" % (MIB + 1)], length=False)),
     (400, "percent escape", request("GET", "/who?canary=%4")),
@@ -344,6 +344,33 @@ def test_a_dripping_refused_body_is_ended_too(program):
         assert end_reason(s, "body") == 1
 
 
+def send_slowly(sock, size, seconds, pieces=100):
+    """True when the server took it all."""
+    try:
+        for _ in range(pieces):
+            sock.sendall(b"x" * (size // pieces))
+            time.sleep(seconds / pieces)
+    except OSError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("path", ["/echo", "/refuse"])
+def test_a_body_that_is_too_slow_is_ended(program, path):
+    with serve(program, min_body_rate=100000) as s, connect(s.port) as sock:
+        sock.sendall(request(path=path, headers=["Content-Length: 200000"], length=False))
+        assert not send_slowly(sock, 100000, 20)
+        wait_for(lambda: end_reason(s, "rate") == 1)
+        assert end_reason(s, "body") == 0 and answers(s.port)
+
+
+def test_a_body_that_is_fast_enough_may_take_its_time(program):
+    with serve(program, min_body_rate=5000) as s, connect(s.port) as sock:
+        sock.sendall(request(headers=["Content-Length: 100000"], length=False))
+        assert send_slowly(sock, 100000, 9)
+        assert len(read_answer(sock).body) == 100000
+
+
 def test_a_reader_that_does_not_read_is_ended(program):
     with serve(program, write_timeout=TINY) as s, connect(s.port) as sock:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -397,7 +424,7 @@ def test_one_connection_more_than_permitted_is_closed(program):
 
 
 def test_one_client_cannot_take_all_connections(program):
-    with serve(program, max_connections_per_client=1) as s:
+    with serve(program, max_connections_per_peer=1) as s:
         with connect(s.port) as sock:
             sock.sendall(request(body=b"x"))
             assert read_one(sock) == b"x"
@@ -407,6 +434,167 @@ def test_one_client_cannot_take_all_connections(program):
             other.sendall(request(body=b"y"))
             assert read_one(other) == b"y"
             other.close()
+
+
+def refusals(s, reason):
+    return s.metric('otelcol_http_connections_refused{reason="%s",receiver="driver"}' % reason)
+
+
+@pytest.mark.parametrize("endpoint", ["127.0.0.1:0", "[::1]:0"])
+def test_a_peer_over_its_bound_is_counted_and_forgotten_when_it_leaves(program, endpoint):
+    host = endpoint.rpartition(":")[0].strip("[]")
+    with serve(program, endpoint=endpoint, max_connections_per_peer=3) as s:
+        socks = [socket.create_connection((host, s.port), 60) for _ in range(3)]
+        with socket.create_connection((host, s.port), 60) as fourth:
+            assert ended(fourth)
+        wait_for(lambda: refusals(s, "peer_limit") == 1)
+        for sock in socks:
+            sock.close()
+        wait_for(lambda: s.metric('otelcol_http_connections{receiver="driver"}') == 0)
+        with socket.create_connection((host, s.port), 60) as sock:
+            sock.sendall(request(body=b"x"))
+            assert read_one(sock) == b"x"
+
+
+# ---- memory
+
+COST = 16384 + 16384 + 4096  # of a connection with the default configuration
+
+
+def budget(s):
+    s.tell("budget")
+    return int(s.line())
+
+
+def idle(s, source="127.0.0.1"):
+    sock = socket.create_connection(("127.0.0.1", s.port), 60, source_address=(source, 0))
+    sock.sendall(request(body=b"x"))
+    assert read_one(sock) == b"x"
+    return sock
+
+
+def test_a_connection_is_charged_what_it_costs_until_it_closes(program):
+    with serve(program) as s:
+        socks = [idle(s) for _ in range(5)]
+        assert budget(s) == 5 * COST
+        for sock in socks:
+            sock.close()
+        wait_for(lambda: budget(s) == 0)
+    with serve(program, max_header_bytes=100000) as s, connect(s.port):
+        wait_for(lambda: budget(s) == COST - 16384 + 100000)
+
+
+@pytest.mark.threads
+def test_when_memory_is_short_a_new_connection_replaces_the_oldest_idle_one(program):
+    with serve(program) as s:
+        s.ask("budget %d" % (4 * COST), "budgeted")
+        busy = connect(s.port)
+        busy.sendall(request(headers=["Content-Length: 2"], length=False) + b"a")
+        wait_for(lambda: budget(s) == COST)
+        old = [idle(s, "127.0.0.%d" % i) for i in (2, 3, 4)]
+        for number in range(3):
+            new = idle(s, "127.0.0.%d" % (5 + number))
+            assert ended(old[number])
+            assert budget(s) <= 4 * COST
+            old.append(new)
+        assert end_reason(s, "memory") == 3
+        busy.sendall(b"b")
+        assert read_one(busy) == b"ab"
+
+
+def working(s, source):
+    """A connection with a request that does not end; None when it is refused."""
+    sock = socket.create_connection(("127.0.0.1", s.port), 60, source_address=(source, 0))
+    sock.sendall(request(headers=["Expect: 100-continue", "Content-Length: 2"], length=False))
+    try:
+        return sock if sock.recv(1000) else None
+    except ConnectionResetError:
+        return None
+
+
+def test_the_connections_of_one_peer_hold_at_most_as_much_as_is_left(program):
+    with serve(program) as s:
+        s.ask("budget %d" % (10 * COST), "budgeted")
+        first = [working(s, "127.0.0.2") for _ in range(7)]
+        assert [bool(sock) for sock in first] == [True] * 5 + [False] * 2
+        second = [working(s, "127.0.0.3") for _ in range(4)]
+        assert [bool(sock) for sock in second] == [True] * 3 + [False]
+        wait_for(lambda: refusals(s, "memory") == 3)
+
+
+def test_without_an_idle_connection_to_replace_a_new_one_is_refused(program):
+    with serve(program) as s, connect(s.port) as busy:
+        busy.sendall(request(headers=["Content-Length: 2"], length=False) + b"a")
+        wait_for(lambda: budget(s) == COST)
+        s.ask("budget %d" % COST, "budgeted")
+        with connect(s.port) as second:
+            assert ended(second)
+        wait_for(lambda: refusals(s, "memory") == 1)
+        assert budget(s) == COST
+        busy.sendall(b"b")
+        assert read_one(busy) == b"ab"
+
+
+def test_idle_connections_are_closed_when_memory_becomes_short(program):
+    with serve(program) as s, connect(s.port) as silent:
+        socks = [idle(s) for _ in range(20)]
+        s.ask("budget 0", "budgeted")
+        for sock in [silent, *socks]:
+            assert ended(sock)
+        wait_for(lambda: budget(s) == 0)
+        assert end_reason(s, "memory") == 21
+
+
+@pytest.mark.threads
+@pytest.mark.parametrize("kind", ["Content-Length: 300000", "Transfer-Encoding: chunked"])
+def test_a_body_waits_for_memory_and_goes_on(program, kind):
+    body = bytes(range(250)) * 1200
+    with serve(program) as s, connect(s.port) as sock:
+        sock.sendall(request(path="/grow", headers=[kind], length=False))
+        sock.sendall(chunked(body) if "chunked" in kind else body)
+        wait_for(lambda: s.metric('otelcol_http_requests_paused{receiver="driver"}') == 1)
+        assert answers(s.port)
+        s.tell("grow 1000000")
+        assert read_answer(sock).body == body
+
+
+def test_a_body_that_waits_does_not_hold_up_the_stop(program):
+    with serve(program) as s, connect(s.port) as sock:
+        sock.sendall(request(path="/grow", headers=["Content-Length: 300000"], length=False) + b"x" * 300000)
+        wait_for(lambda: s.metric('otelcol_http_requests_paused{receiver="driver"}') == 1)
+        s.ask("stop 0", "stopped")
+        assert ended(sock)
+
+
+@pytest.mark.threads
+def test_many_bodies_wait_and_each_gets_its_own(program):
+    with serve(program) as s:
+        socks = [connect(s.port) for _ in range(20)]
+        for i, sock in enumerate(socks):
+            sock.sendall(request(path="/grow", headers=["Content-Length: 250000"], length=False) + b"%02d" % i * 100000)
+        wait_for(lambda: s.metric('otelcol_http_requests_paused{receiver="driver"}') == 0)
+        for i, sock in enumerate(socks):
+            sock.sendall(b"%02d" % i * 25000)
+        wait_for(lambda: s.metric('otelcol_http_requests_paused{receiver="driver"}') == 20)
+        s.tell("grow 1000000")
+        for i, sock in enumerate(socks):
+            assert read_answer(sock).body == b"%02d" % i * 125000
+            sock.close()
+
+
+# ---- headers
+
+def test_headers_over_the_bounds_are_refused_and_counted(program):
+    with serve(program, max_header_count=10, max_header_bytes=2000) as s:
+        assert ask(s.port, request("GET", "/who", headers=["A: b"] * 9))[0].status == 200
+        assert ask(s.port, request("GET", "/who", headers=["A: b"] * 10))[0].status == 431
+        assert ask(s.port, request("GET", "/who", headers=["A: " + "b" * 1900]))[0].status == 200
+        assert ask(s.port, request("GET", "/who", headers=["A: " + "b" * 2100]))[0].status == 431
+        assert ask(s.port, request("GET", "/who", headers=["A: " + "b" * 60000]))[0].status == 431  # the library's
+        assert ask(s.port, request("GET", "/who?" + "q" * 9000))[0].status == 414
+        wait_for(lambda: s.metric('otelcol_http_requests_refused{reason="header",receiver="driver"}') == 4)
+        assert s.metric('otelcol_http_requests_refused{reason="malformed",receiver="driver"}') == 0
+        assert answers(s.port)
 
 
 def test_clients_that_vanish_leave_nothing_behind(program):
@@ -626,10 +814,24 @@ def test_plaintext_at_a_tls_port_gets_nothing_and_hurts_nobody(program, certs):
 
 
 def test_a_handshake_that_does_not_end_is_ended(program, certs):
-    with serve(program, tls=tls_keys(certs), read_header_timeout=TINY) as s, connect(s.port) as sock:
+    with serve(program, tls=tls_keys(certs), tls_handshake_timeout=TINY) as s, connect(s.port) as sock:
         sock.sendall(b"\x16\x03\x01")
         assert ended(sock)
-        assert end_reason(s, "header") == 1
+        assert end_reason(s, "handshake") == 1
+        with tls_connect(s.port, certs) as slow:
+            time.sleep(1)
+            slow.sendall(request("GET", "/who"))
+            assert read_answer(slow).status == 200
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3], ids=["1.2", "1.3"])
+def test_the_time_for_headers_begins_after_the_handshake(program, certs, version):
+    context = ssl.create_default_context(cafile=str(certs / "ca.pem"))
+    context.minimum_version = context.maximum_version = version
+    with serve(program, tls=tls_keys(certs), read_header_timeout=TINY) as s:
+        with context.wrap_socket(connect(s.port), server_hostname="localhost") as sock:
+            assert ended(sock)
+        assert end_reason(s, "header") == 1 and end_reason(s, "handshake") == 0
 
 
 @pytest.fixture

@@ -193,6 +193,7 @@ static void connections_leave_a_part_of_the_budget_to_requests(void **state)
 	while (gate_hold(f->gate, 65536))
 		held++;
 	assert_int_equal(held, 7 * 16);
+	assert_in_range(gate_spare(f->gate), 0, 65535);
 	assert_false(gate_is_short(f->gate));
 	assert_true(gate_admit(f->gate, &fake.in, 1000, &err));
 	assert_true(gate_is_short(f->gate));

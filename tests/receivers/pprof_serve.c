@@ -5,6 +5,7 @@
  *
  *	last      what the last request decoded to: profiles, samples, resource attributes, peer, x-tenant
  *	charged   now, at most, and the reasons of refusals
+ *	held      for connections
  *	limit N   sets the limit of what may be charged; 0 refuses from the headers
  *	stop      stops the receiver
  */
@@ -17,7 +18,7 @@
 #include <stdlib.h>
 
 struct gate {
-	_Atomic int64_t limit, now, most;
+	_Atomic int64_t limit, now, most, held;
 };
 
 extern const struct component_factory pprof_receiver;
@@ -42,9 +43,35 @@ bool gate_charge(struct gate *gate, struct inbound *in, size_t bytes, struct err
 	return true;
 }
 
-bool gate_admit(struct gate *gate, struct inbound *in, size_t bytes, struct error *err)
+bool gate_admit(struct gate *gate, struct inbound *in, size_t announced, struct error *err)
 {
-	return gate_charge(gate, in, bytes, err);
+	(void)in;
+	(void)announced;
+	return gate->limit || error_set(err, ERROR_BUSY, "over the memory limit");
+}
+
+/* Each connection is charged to `held`. */
+static bool hold(void *context, int64_t bytes)
+{
+	struct gate *gate = context;
+	gate->held += bytes;
+	return true;
+}
+
+static void release(void *context, int64_t bytes)
+{
+	hold(context, -bytes);
+}
+
+static bool is_short(void *context)
+{
+	(void)context;
+	return false;
+}
+
+struct net_budget gate_net_budget(struct gate *gate)
+{
+	return (struct net_budget){ .hold = hold, .release = release, .is_short = is_short, .context = gate };
 }
 
 void gate_forget(struct gate *gate, struct inbound *in, const char *transport, const char *reason)
@@ -139,6 +166,8 @@ static void obey(const char *line, struct gate *gate, void *receiver)
 		printf("%s\n", last);
 	else if (!strcmp(line, "charged"))
 		printf("now=%ld most=%ld%s\n", (long)gate->now, (long)gate->most, reasons);
+	else if (!strcmp(line, "held"))
+		printf("%ld\n", (long)gate->held);
 	fflush(stdout);
 	pthread_mutex_unlock(&mutex);
 	if (!strcmp(line, "stop"))

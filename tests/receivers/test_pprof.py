@@ -33,6 +33,7 @@ class Receiver(Program):
     def __init__(self, program, limit=1 << 30, **keys):
         keys.setdefault("endpoint", "127.0.0.1:0")
         super().__init__(program, json.dumps({"server": keys}), str(limit))
+        self.sent = 0
         if self.greeting == "started":
             for _ in range(600):
                 found = [m[1] for line in list(self.log) if (m := re.search(r'"endpoint": ?"[^"]*:(\d+)"', line))]
@@ -202,7 +203,24 @@ def test_a_body_of_unknown_length_is_charged_while_it_comes(program):
         sock.sendall(request(path=PATH, headers=["Transfer-Encoding: chunked"], length=False))
         sock.sendall(chunked(b"x" * 400000)[:-5])
         assert read_answer(sock).status == 503 and ended(sock)
-        assert r.read("charged").startswith("now=0 most=131072")
+        assert r.read("charged").startswith("now=0 most=196608")
+
+
+def test_a_body_is_charged_as_it_arrives_never_from_its_announced_length(program):
+    with Receiver(program) as r, connect(r.port) as sock:
+        silent = [connect(r.port) for _ in range(20)]
+        for s in silent:
+            s.sendall(request(path=PATH, headers=["Content-Length: 20000000"], length=False))
+        sock.sendall(request(path=PATH, headers=["Content-Length: 100000"], length=False))
+        for sent, charged in [(1000, 16384), (20000, 32768), (50000, 65536), (99000, 100000)]:
+            sock.sendall(b"x" * (sent - r.sent))
+            r.sent = sent
+            while not r.read("charged").startswith("now=%d " % charged):
+                time.sleep(0.02)
+        assert r.read("charged").startswith("now=100000 most=100000")
+        assert int(r.read("held")) >= 21 * 32768  # their connections
+        for s in silent:
+            s.close()
 
 
 def test_inflating_is_charged_before_it_happens(program):
@@ -216,7 +234,7 @@ def test_a_sender_that_vanishes_gives_its_charge_back(program):
     with Receiver(program) as r:
         with connect(r.port) as sock:
             sock.sendall(request(path=PATH, headers=["Content-Length: 100000"], length=False) + b"x")
-            while "now=100000" not in r.read("charged"):
+            while "now=16384" not in r.read("charged"):
                 time.sleep(0.05)
         while "now=0 " not in r.read("charged"):
             time.sleep(0.05)
