@@ -212,7 +212,7 @@ bool gate_hold(struct gate *gate, int64_t bytes)
 
 void gate_release(struct gate *gate, int64_t bytes)
 {
-	memory_give(gate->options.memory, bytes);
+	memory_give_spare(gate->options.memory, bytes);
 }
 
 int64_t gate_spare(const struct gate *gate)

@@ -132,12 +132,27 @@ bool memory_is_short(const struct memory *m)
 
 int64_t memory_spare(const struct memory *m)
 {
-	return memory_room(m) - reserve(m);
+	int64_t room = memory_room(m) - reserve(m), own = reserve(m) - atomic_load(&m->spare);
+	return room > own ? room : own;
 }
 
 bool memory_take_spare(struct memory *m, int64_t bytes)
 {
-	return memory_take(m, bytes, m->soft - reserve(m));
+	int64_t before = atomic_fetch_add(&m->spare, bytes);
+	if (memory_take(m, bytes, m->soft - reserve(m)))
+		return true;
+	if (before + bytes <= reserve(m) && !atomic_load(&m->over)) {
+		memory_add(m, bytes);
+		return true;
+	}
+	atomic_fetch_sub(&m->spare, bytes);
+	return false;
+}
+
+void memory_give_spare(struct memory *m, int64_t bytes)
+{
+	atomic_fetch_sub(&m->spare, bytes);
+	memory_give(m, bytes);
 }
 
 bool memory_could_take(const struct memory *m, int64_t bytes)

@@ -20,6 +20,7 @@
 struct memory {
 	_Atomic int64_t charged;
 	_Atomic int64_t baseline; /* resident bytes at ready */
+	_Atomic int64_t spare;    /* of charged: by memory_take_spare */
 	_Atomic bool over;        /* the last reading of the real resident size passed the limit */
 	_Atomic int64_t claimed;  /* by those who wait in memory_claim */
 	_Atomic unsigned holders; /* threads with a large claim */
@@ -52,10 +53,14 @@ int64_t memory_room(const struct memory *m);
 /* Is less than an eighth of what requests can have left, or the real size over the limit, or was something refused a moment
  * ago that was larger than what is left? */
 bool memory_is_short(const struct memory *m);
-/* What can still be charged before the budget is short. */
-int64_t memory_spare(const struct memory *m);
-/* Charges bytes unless that would make the budget short. */
+/*
+ * For what can be had again when memory is short, such as connections: charges bytes unless that would make the budget
+ * short. An eighth of what requests can have is theirs even then, lest nobody can come in to hear when to come again.
+ */
 bool memory_take_spare(struct memory *m, int64_t bytes);
+void memory_give_spare(struct memory *m, int64_t bytes);
+/* How much memory_take_spare would still take. */
+int64_t memory_spare(const struct memory *m);
 /* Would the bytes fit if nothing else were charged? */
 bool memory_could_take(const struct memory *m, int64_t bytes);
 /* Why it does not: ERROR_BUSY, or ERROR_TOO_LARGE when to come back would be in vain; false. */

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #define SECOND UINT64_C(1000000000)
+#define NOT_YET_IDLE_NS (2 * SECOND) /* a client that has just come is about to call */
 #define LINGER_NS (1 * SECOND)  /* for the client to read what was said last */
 
 enum { FRAME_HEAD = 9, PAYLOAD_MAX = 40, PENDING_MAX = 4 << 20, IDLE_TO_CLOSE = 8 };
@@ -45,8 +46,11 @@ static void stop_idling(struct h2_connection *c)
 bool h2_shard_close_idle(struct h2_shard *shard, int count)
 {
 	bool any = false;
+	uint64_t now = clock_now();
 	for (struct h2_connection *c = shard->idle_first, *next; c && count > 0; c = next) {
 		next = c->idle_next;
+		if (now - c->idle_since < NOT_YET_IDLE_NS)
+			break;
 		if (c->ending != H2_OPEN)
 			continue;
 		h2_connection_close(c, H2_MEMORY);

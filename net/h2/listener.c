@@ -82,8 +82,11 @@ static bool may_enter(struct h2_server *s, struct hash128 key, enum h2_refusal *
 	*why = H2_MAX_CONNECTIONS;
 	if (atomic_load(&s->connections) >= s->options.limits.max_connections)
 		return false;
-	*why = H2_MAX_CONNECTIONS_PER_PEER;
-	if (!h2_peers_enter(s->peers, key, s->options.limits.max_connections_per_peer))
+	/* A peer's connections hold less than what is left for those of others. */
+	int64_t share = net_budget_room(&s->options.budget) / h2_connection_cost(s);
+	int64_t max = s->options.limits.max_connections_per_peer;
+	*why = share < max ? H2_NO_MEMORY : H2_MAX_CONNECTIONS_PER_PEER;
+	if (!h2_peers_enter(s->peers, key, share < max ? share : max))
 		return false;
 	*why = H2_NO_MEMORY;
 	if (afford(s))
