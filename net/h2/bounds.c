@@ -23,7 +23,7 @@ static const struct config_row rows[] = {
 		   .help = "Replies that a connection does not read."),
 	CONFIG_ROW(struct h2_limits, max_connections, .key = "max_connections", .def = "20000", .limited = true, .min = 1, .max = INT32_MAX,
 		   .help = "Open connections; more are closed at once."),
-	CONFIG_ROW(struct h2_limits, max_connections_per_peer, .key = "max_connections_per_peer", .def = "4096", .limited = true, .min = 1, .max = INT32_MAX,
+	CONFIG_ROW(struct h2_limits, max_connections_per_peer, .key = "max_connections_per_peer", .def = "1024", .limited = true, .min = 1, .max = INT32_MAX,
 		   .help = "Open connections from one IPv4 address or IPv6 network (/64)."),
 	CONFIG_ROW(struct h2_limits, handshake_timeout, .key = "handshake_timeout", .def = "10s",
 		   .help = "From the connection to the client's SETTINGS frame, TLS included."),

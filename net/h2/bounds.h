@@ -50,7 +50,13 @@ enum h2_reason {
 };
 
 /* Why a connection was not taken. */
-enum h2_refusal { H2_MAX_CONNECTIONS, H2_MAX_CONNECTIONS_PER_PEER, H2_NO_MEMORY, H2_REFUSALS };
+enum h2_refusal {
+	H2_MAX_CONNECTIONS,
+	H2_MAX_CONNECTIONS_PER_PEER,
+	H2_NO_MEMORY,
+	H2_REFUSALS,
+	H2_OVER_ITS_SHARE = H2_REFUSALS /* of the memory that is short: counted as H2_NO_MEMORY */
+};
 
 /* What GOAWAY says of it, as grpc-go does where clients heed that ("too_many_pings"). */
 const char *h2_reason_text(enum h2_reason reason);

@@ -12,10 +12,9 @@
 #include <unistd.h>
 
 #define SECOND UINT64_C(1000000000)
-#define NOT_YET_IDLE_NS (2 * SECOND) /* a client that has just come is about to call */
 #define LINGER_NS (1 * SECOND)  /* for the client to read what was said last */
 
-enum { FRAME_HEAD = 9, PAYLOAD_MAX = 40, PENDING_MAX = 4 << 20, IDLE_TO_CLOSE = 8 };
+enum { FRAME_HEAD = 9, PAYLOAD_MAX = 40, PENDING_MAX = 4 << 20 };
 
 static const uint8_t ending_ping[8] = "goodbye";
 
@@ -41,38 +40,6 @@ static void stop_idling(struct h2_connection *c)
 	c->idle = false;
 	*(c->idle_prev ? &c->idle_prev->idle_next : &shard->idle_first) = c->idle_next;
 	*(c->idle_next ? &c->idle_next->idle_prev : &shard->idle_last) = c->idle_prev;
-}
-
-bool h2_shard_close_idle(struct h2_shard *shard, int count)
-{
-	bool any = false;
-	uint64_t now = clock_now();
-	for (struct h2_connection *c = shard->idle_first, *next; c && count > 0; c = next) {
-		next = c->idle_next;
-		if (now - c->idle_since < NOT_YET_IDLE_NS)
-			break;
-		if (c->ending != H2_OPEN)
-			continue;
-		h2_connection_close(c, H2_MEMORY);
-		any = true;
-		count--;
-	}
-	return any;
-}
-
-static void close_idle(struct io_post *post)
-{
-	struct h2_shard *shard = (struct h2_shard *)((char *)post - offsetof(struct h2_shard, close_idle));
-	atomic_store(&shard->asked, false);
-	h2_shard_close_idle(shard, IDLE_TO_CLOSE);
-}
-
-void h2_shard_ask_to_close_idle(struct h2_shard *shard)
-{
-	if (atomic_exchange(&shard->asked, true))
-		return;
-	shard->close_idle.run = close_idle;
-	io_post(shard->thread, &shard->close_idle);
 }
 
 int64_t h2_connection_cost(const struct h2_server *s)
@@ -119,7 +86,7 @@ static void forget(struct h2_connection *c)
 	atomic_fetch_sub(&shard->count, 1);
 	atomic_fetch_sub(&s->connections, 1);
 	series_add(s->counters.open, -1);
-	h2_peers_leave(s->peers, c->key);
+	peer_count_remove(s->peers, c->key);
 	net_budget_release(&s->options.budget, h2_connection_cost(s));
 }
 
@@ -299,6 +266,40 @@ void h2_connection_abort(struct h2_connection *c)
 	if (c->ending < H2_ASKED)
 		put_goaway(c, last_stream(c), NGHTTP2_NO_ERROR);
 	destroy(c);
+}
+
+bool h2_shard_close_idle(struct h2_shard *shard, int count, uint64_t idle_ns)
+{
+	bool any = false;
+	uint64_t now = clock_now();
+	for (struct h2_connection *c = shard->idle_first, *next; c && count > 0; c = next) {
+		next = c->idle_next;
+		if (now - c->idle_since < idle_ns)
+			break;
+		if (c->ending != H2_OPEN)
+			continue;
+		c->why = H2_MEMORY;
+		series_add(shard->server->counters.closed[H2_MEMORY], 1);
+		h2_connection_abort(c); /* it is idle: no answer is on its way that a lingering close would save */
+		any = true;
+		count--;
+	}
+	return any;
+}
+
+static void close_idle(struct io_post *post)
+{
+	struct h2_shard *shard = (struct h2_shard *)((char *)post - offsetof(struct h2_shard, close_idle));
+	atomic_store(&shard->asked, false);
+	h2_shard_close_idle(shard, H2_IDLE_TO_CLOSE, 0);
+}
+
+void h2_shard_ask_to_close_idle(struct h2_shard *shard)
+{
+	if (atomic_exchange(&shard->asked, true))
+		return;
+	shard->close_idle.run = close_idle;
+	io_post(shard->thread, &shard->close_idle);
 }
 
 static void ask_whether_read(struct h2_connection *c)

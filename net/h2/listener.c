@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "net/h2/private.h"
 
+#include "base/clock.h"
 #include "base/memory.h"
 
 #include <errno.h>
@@ -9,15 +10,20 @@
 #include <netinet/tcp.h>
 #include <unistd.h>
 
+#define PATIENCE_NS UINT64_C(2000000000) /* how long a new connection waits for memory */
+
 enum {
 	ACCEPTS_PER_TURN = 64,
 	SPARE_FDS = 16,
-	RETRY_MS = 100,
-	IDLE_TO_CLOSE = 8 /* for one new connection where the budget is short */
+	RETRY_MS = 20,
+	WAITING_MAX = 256,
+	ALWAYS = 8, /* connections that a peer may have however short memory is */
 };
 
 struct arrival { /* an accepted socket on its way to its thread */
 	struct io_post post;
+	struct arrival *next; /* of those that wait */
+	uint64_t since;       /* clock_now */
 	struct h2_shard *shard;
 	int fd;
 	char address[64];
@@ -71,47 +77,33 @@ static bool afford(struct h2_server *s)
 	int64_t cost = h2_connection_cost(s);
 	if (net_budget_hold(budget, cost))
 		return true;
-	bool closed = h2_shard_close_idle(&s->shards[0], IDLE_TO_CLOSE);
+	h2_shard_close_idle(&s->shards[0], H2_IDLE_TO_CLOSE, 0);
 	for (uint32_t i = 1; i < s->shard_count; i++)
 		h2_shard_ask_to_close_idle(&s->shards[i]);
-	return closed && net_budget_hold(budget, cost);
+	return net_budget_hold(budget, cost);
 }
 
+/* A peer's connections hold little more than what is left for those of others. */
 static bool may_enter(struct h2_server *s, struct hash128 key, enum h2_refusal *why)
 {
+	const struct net_budget *budget = &s->options.budget;
+	int64_t cost = h2_connection_cost(s), max = s->options.limits.max_connections_per_peer;
 	*why = H2_MAX_CONNECTIONS;
 	if (atomic_load(&s->connections) >= s->options.limits.max_connections)
 		return false;
-	/* A peer's connections hold less than what is left for those of others. */
-	int64_t share = net_budget_room(&s->options.budget) / h2_connection_cost(s);
-	int64_t max = s->options.limits.max_connections_per_peer;
-	*why = share < max ? H2_NO_MEMORY : H2_MAX_CONNECTIONS_PER_PEER;
-	if (!h2_peers_enter(s->peers, key, share < max ? share : max))
-		return false;
 	*why = H2_NO_MEMORY;
-	if (afford(s))
+	if (!afford(s))
+		return false;
+	int64_t share = net_budget_room(budget) / cost + ALWAYS;
+	*why = share < max ? H2_OVER_ITS_SHARE : H2_MAX_CONNECTIONS_PER_PEER;
+	if (peer_count_add(s->peers, key, (uint32_t)(share < max ? share : max)))
 		return true;
-	h2_peers_leave(s->peers, key);
+	net_budget_release(budget, cost);
 	return false;
 }
 
-/* [first I/O thread] */
-static void take(struct h2_server *s, int fd, const struct sockaddr_storage *from)
+static void admit(struct h2_server *s, struct arrival *a)
 {
-	struct arrival *a = memory_new(sizeof *a);
-	enum h2_refusal why;
-	int yes = 1;
-	h2_address_host(from, a->address, sizeof a->address);
-	a->key = peer_key_of_address(a->address);
-	if (!may_enter(s, a->key, &why)) {
-		series_add(s->counters.refused[why], 1);
-		close(fd);
-		memory_free(a);
-		return;
-	}
-	if (from->ss_family != AF_UNIX)
-		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
-	a->fd = fd;
 	a->shard = least_busy(s);
 	a->post.run = arrive;
 	atomic_fetch_add(&a->shard->count, 1);
@@ -123,22 +115,87 @@ static void take(struct h2_server *s, int fd, const struct sockaddr_storage *fro
 		io_post(a->shard->thread, &a->post);
 }
 
+static void refuse(struct h2_server *s, struct arrival *a, enum h2_refusal why)
+{
+	series_add(s->counters.refused[why], 1);
+	close(a->fd);
+	memory_free(a);
+}
+
+/* False: it must wait for memory. */
+static bool settle(struct h2_server *s, struct arrival *a, bool may_wait)
+{
+	enum h2_refusal why;
+	bool enters = may_enter(s, a->key, &why);
+	if (!enters && why == H2_NO_MEMORY && may_wait)
+		return false;
+	if (enters)
+		admit(s, a);
+	else
+		refuse(s, a, why == H2_OVER_ITS_SHARE ? H2_NO_MEMORY : why);
+	return true;
+}
+
+static void start_retrying(struct h2_server *s);
+
+/* [first I/O thread] */
+static void take(struct h2_server *s, int fd, const struct sockaddr_storage *from)
+{
+	struct arrival *a = memory_new(sizeof *a);
+	int yes = 1;
+	a->fd = fd;
+	a->since = clock_now();
+	h2_address_host(from, a->address, sizeof a->address);
+	a->key = peer_key_of_address(a->address);
+	if (from->ss_family != AF_UNIX)
+		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+	if (!s->listeners.waiting && settle(s, a, true))
+		return;
+	if (s->listeners.waiting_count == WAITING_MAX) {
+		refuse(s, a, H2_NO_MEMORY);
+		return;
+	}
+	*s->listeners.last_waiting = a;
+	s->listeners.last_waiting = &a->next;
+	s->listeners.waiting_count++;
+	start_retrying(s);
+}
+
+/* Those who wait for memory, in the order in which they came. */
+static void settle_waiting(struct h2_server *s, uint64_t patience_ns)
+{
+	uint64_t now = clock_now();
+	struct arrival *a;
+	while ((a = s->listeners.waiting)) {
+		struct arrival *next = a->next;
+		if (!settle(s, a, now - a->since < patience_ns))
+			return;
+		s->listeners.waiting = next;
+		s->listeners.waiting_count--;
+	}
+	s->listeners.last_waiting = &s->listeners.waiting;
+}
+
 static bool out_of_descriptors(int code)
 {
 	return code == EMFILE || code == ENFILE || code == ENOBUFS || code == ENOMEM;
 }
 
-static void retry(uv_timer_t *timer);
+static bool is_paused(const struct h2_server *s)
+{
+	for (size_t i = 0; i < s->listeners.count; i++)
+		if (s->listeners.at[i].paused)
+			return true;
+	return false;
+}
 
 static void pause_accepting(struct h2_listener *l)
 {
 	struct h2_server *s = l->server;
-	bool first = true;
-	for (size_t i = 0; i < s->listeners.count; i++)
-		first = first && !s->listeners.at[i].paused;
+	bool first = !is_paused(s);
 	l->paused = true;
 	uv_poll_stop(&l->poll);
-	uv_timer_start(&s->listeners.retry, retry, RETRY_MS, RETRY_MS);
+	start_retrying(s);
 	if (first)
 		log_warn(s->options.log, "Out of file descriptors: no connection is accepted until some are free");
 }
@@ -171,17 +228,30 @@ static bool spare_fds(void)
 	return count == SPARE_FDS;
 }
 
-static void retry(uv_timer_t *timer)
+static void resume(struct h2_server *s)
 {
-	struct h2_server *s = timer->data;
-	if (!spare_fds())
+	if (!is_paused(s) || !spare_fds())
 		return;
-	uv_timer_stop(timer);
 	for (size_t i = 0; i < s->listeners.count; i++) {
 		s->listeners.at[i].paused = false;
 		uv_poll_start(&s->listeners.at[i].poll, UV_READABLE, accept_ready);
 	}
 	log_info(s->options.log, "Listening again", log_text("endpoint", s->options.endpoint));
+}
+
+static void retry(uv_timer_t *timer)
+{
+	struct h2_server *s = timer->data;
+	settle_waiting(s, PATIENCE_NS);
+	resume(s);
+	if (!is_paused(s) && !s->listeners.waiting)
+		uv_timer_stop(timer);
+}
+
+static void start_retrying(struct h2_server *s)
+{
+	if (!uv_is_active((uv_handle_t *)&s->listeners.retry))
+		uv_timer_start(&s->listeners.retry, retry, RETRY_MS, RETRY_MS);
 }
 
 void h2_listeners_start(void *argument)
@@ -196,6 +266,7 @@ void h2_listeners_start(void *argument)
 	}
 	uv_timer_init(loop, &s->listeners.retry);
 	s->listeners.retry.data = s;
+	s->listeners.last_waiting = &s->listeners.waiting;
 	s->listeners.handles = (int)s->listeners.count + 1;
 	s->listeners.open = true;
 	h2_server_entered(s);
@@ -225,6 +296,7 @@ void h2_listeners_close(void *argument)
 	if (!s->listeners.open)
 		return;
 	s->listeners.open = false;
+	settle_waiting(s, 0);
 	if (s->addresses.unix_path)
 		unlink(s->addresses.unix_path);
 	for (size_t i = 0; i < s->listeners.count; i++)

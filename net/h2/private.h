@@ -3,7 +3,7 @@
 #define NET_H2_PRIVATE_H
 
 #include "net/h2/server.h"
-#include "net/peer_key.h"
+#include "net/peer_count.h"
 #include "net/tls_server.h"
 
 #include <nghttp2/nghttp2.h>
@@ -21,7 +21,12 @@
  *	h2_connection  a socket, its nghttp2 session, its TLS session, its timer
  */
 
-enum { H2_ADDRESSES_MAX = 8, H2_STREAM_WINDOW = 65535, H2_CONNECTION_WINDOW = 1 << 20 };
+enum {
+	H2_ADDRESSES_MAX = 8,
+	H2_STREAM_WINDOW = 65535,
+	H2_CONNECTION_WINDOW = 1 << 20,
+	H2_REPLY_COST = 128 /* of a reply that is not read, beside its bytes */
+};
 
 /* What an idle connection costs: the session with its frame buffer and header tables; TLS about as much again. */
 enum { H2_CONNECTION_COST = 16384, H2_TLS_COST = 32768 };
@@ -45,14 +50,6 @@ int h2_address_listen(const struct h2_address *address, int *port, struct error 
 /* "127.0.0.1", "::1", "" for unix sockets; mapped IPv4 addresses are written as such. */
 void h2_address_host(const struct sockaddr_storage *from, char *out, size_t room);
 
-/* How many connections each peer has, by net/peer_key.h. [any thread] */
-struct h2_peers;
-struct h2_peers *h2_peers_new(void);
-void h2_peers_unref(struct h2_peers **peers);
-/* One more, unless that would be more than max. */
-bool h2_peers_enter(struct h2_peers *peers, struct hash128 key, int64_t max);
-void h2_peers_leave(struct h2_peers *peers, struct hash128 key);
-
 struct h2_listener {
 	struct h2_server *server;
 	int fd;
@@ -60,10 +57,14 @@ struct h2_listener {
 	bool paused; /* no descriptor is free */
 };
 
+enum { H2_IDLE_TO_CLOSE = 8 }; /* for a new connection, where memory is short */
+
 struct h2_listeners {
 	struct h2_listener at[H2_ADDRESSES_MAX];
 	size_t count;
-	uv_timer_t retry;
+	uv_timer_t retry;          /* runs while a socket is paused or somebody waits */
+	struct arrival *waiting, **last_waiting; /* accepted, for want of memory */
+	int waiting_count;
 	bool open;
 	int handles; /* that are not closed yet */
 };
@@ -107,6 +108,7 @@ struct h2_connection {
 	int events;          /* what the poll handle watches */
 	struct h2_bucket resets, settings, control, errors;
 	int continuations, ping_strikes;
+	int32_t last_stream; /* that the client has opened */
 	/* clock_now, 0: not now */
 	uint64_t opened_at, read_at, idle_since, header_since, stalled_since, ping_at, last_ping_at, ages_at, ends_at, wakes_at;
 };
@@ -161,8 +163,8 @@ struct h2_shard {
 	_Atomic bool asked; /* to close idle connections */
 };
 
-/* Closes some of the connections that have been idle for longest; false: there was none. */
-bool h2_shard_close_idle(struct h2_shard *shard, int count);
+/* Closes some of the connections that have been idle for longest, and at least for so long; false: there was none. */
+bool h2_shard_close_idle(struct h2_shard *shard, int count, uint64_t idle_ns);
 void h2_shard_ask_to_close_idle(struct h2_shard *shard); /* [any] */
 
 struct h2_server {
@@ -178,7 +180,7 @@ struct h2_server {
 	struct h2_listeners listeners;
 	struct h2_shard *shards;
 	uint32_t shard_count;
-	struct h2_peers *peers;
+	struct peer_count *peers;
 	struct loop_timer *reload_timer; /* [main loop thread] */
 	_Atomic int64_t connections;
 	pthread_mutex_t lock; /* guards what follows, for h2_server_drain */

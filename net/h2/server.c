@@ -92,7 +92,7 @@ static struct h2_server *server_new(const struct h2_options *options)
 	pthread_cond_init(&s->changed, &monotonic);
 	pthread_condattr_destroy(&monotonic);
 	h2_counters_init(&s->counters, options->metrics, options->name);
-	s->peers = h2_peers_new();
+	s->peers = peer_count_new();
 	s->callbacks = h2_session_callbacks();
 	s->session_options = h2_session_options(&options->limits);
 	copy_routes(s);
@@ -201,7 +201,7 @@ void h2_server_unref(struct h2_server **slot)
 	tls_server_unref(&s->tls);
 	nghttp2_session_callbacks_del(s->callbacks);
 	nghttp2_option_del(s->session_options);
-	h2_peers_unref(&s->peers);
+	peer_count_unref(&s->peers);
 	pthread_cond_destroy(&s->changed);
 	pthread_mutex_destroy(&s->lock);
 	memory_free(s->routes);

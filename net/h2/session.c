@@ -16,7 +16,8 @@ enum {
 	EARNED_BY_REQUEST = 6,
 	PING_STRIKES = 2, /* grpc-go: a third too early ping ends the connection */
 	HARD_HEADERS = 4, /* times the limits: not answered any more */
-	STREAMS = 100
+	STREAMS = 100,
+	FIRST_EXTENSION = 0x0a /* types that RFC 9113, section 6, does not define */
 };
 
 static int fail(struct h2_connection *c, enum h2_reason reason)
@@ -29,6 +30,12 @@ static int fail(struct h2_connection *c, enum h2_reason reason)
 static const struct h2_limits *limits_of(const struct h2_connection *c)
 {
 	return &c->shard->server->options.limits;
+}
+
+static int max_streams(const struct h2_connection *c)
+{
+	int64_t wanted = c->shard->server->options.max_concurrent_streams;
+	return wanted > 0 && wanted < INT32_MAX ? (int)wanted : STREAMS;
 }
 
 /* The policy of grpc-go's server: a ping that comes too early is a strike, until the server has said something. */
@@ -60,19 +67,26 @@ static int judge_control(struct h2_connection *c, enum h2_reason reason)
 	return take(&c->control, c, limits_of(c)->max_control_frames_per_second) ? 0 : fail(c, reason);
 }
 
+static struct h2_stream *stream_of(nghttp2_session *session, int32_t id)
+{
+	return nghttp2_session_get_stream_user_data(session, id);
+}
+
 static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, void *user)
 {
 	struct h2_connection *c = user;
 	const struct h2_limits *l = limits_of(c);
-	(void)session;
 	switch (hd->type) {
-	case NGHTTP2_DATA:
-		if (hd->length >= SMALL_DATA || hd->flags & NGHTTP2_FLAG_END_STREAM)
-			return 0;
-		return judge_control(c, H2_CONTROL_FRAMES);
+	case NGHTTP2_DATA: {
+		bool useful = hd->length >= SMALL_DATA || hd->flags & NGHTTP2_FLAG_END_STREAM;
+		return useful && stream_of(session, hd->stream_id) ? 0 : judge_control(c, H2_CONTROL_FRAMES);
+	}
 	case NGHTTP2_HEADERS: /* those of requests are bounded by the number of streams and by what becomes of them */
 		c->continuations = 0;
 		c->header_since = c->read_at;
+		if (hd->stream_id <= c->last_stream)
+			return judge_control(c, H2_CONTROL_FRAMES);
+		c->last_stream = hd->stream_id;
 		return 0;
 	case NGHTTP2_CONTINUATION:
 		return judge_continuation(c);
@@ -89,16 +103,11 @@ static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, 
 	}
 }
 
-static struct h2_stream *stream_of(nghttp2_session *session, int32_t id)
-{
-	return nghttp2_session_get_stream_user_data(session, id);
-}
-
 static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *user)
 {
 	struct h2_connection *c = user;
 	if (frame->hd.type != NGHTTP2_HEADERS || frame->headers.cat != NGHTTP2_HCAT_REQUEST)
-		return judge_control(c, H2_CONTROL_FRAMES);
+		return 0;
 	if (c->ending >= H2_LEAVING) /* the client makes it anew elsewhere: RFC 9113, section 8.7 */
 		return nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, frame->hd.stream_id, NGHTTP2_REFUSED_STREAM);
 	struct h2_stream *stream = h2_stream_new(c, frame->hd.stream_id);
@@ -205,7 +214,24 @@ static int on_invalid_frame(nghttp2_session *session, const nghttp2_frame *frame
 	(void)session;
 	if (frame->hd.type == NGHTTP2_HEADERS)
 		c->header_since = 0;
-	return judge_control(c, code == NGHTTP2_ERR_REFUSED_STREAM ? H2_STREAMS : H2_CONTROL_FRAMES);
+	if (code == NGHTTP2_ERR_REFUSED_STREAM)
+		return judge_control(c, H2_STREAMS);
+	if (frame->hd.type == NGHTTP2_HEADERS && c->stream_count >= max_streams(c))
+		return fail(c, H2_STREAMS); /* more than our SETTINGS, which it has acknowledged */
+	return judge_control(c, H2_CONTROL_FRAMES);
+}
+
+/* Frames of extensions are counted too, and dropped: RFC 9113, section 5.5. */
+static int on_extension(nghttp2_session *session, const nghttp2_frame_hd *hd, const uint8_t *data, size_t len, void *user)
+{
+	(void)session, (void)hd, (void)data, (void)len, (void)user;
+	return NGHTTP2_ERR_CANCEL;
+}
+
+static int unpack_extension(nghttp2_session *session, void **payload, const nghttp2_frame_hd *hd, void *user)
+{
+	(void)session, (void)payload, (void)hd, (void)user;
+	return NGHTTP2_ERR_CANCEL;
 }
 
 nghttp2_session_callbacks *h2_session_callbacks(void)
@@ -221,6 +247,8 @@ nghttp2_session_callbacks *h2_session_callbacks(void)
 	nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, on_close);
 	nghttp2_session_callbacks_set_on_frame_send_callback(callbacks, on_sent);
 	nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(callbacks, on_invalid_frame);
+	nghttp2_session_callbacks_set_on_extension_chunk_recv_callback(callbacks, on_extension);
+	nghttp2_session_callbacks_set_unpack_extension_callback(callbacks, unpack_extension);
 	return callbacks;
 }
 
@@ -234,6 +262,8 @@ nghttp2_option *h2_session_options(const struct h2_limits *limits)
 	nghttp2_option_set_no_closed_streams(option, 1);
 	nghttp2_option_set_server_fallback_rfc7540_priorities(option, 0);
 	nghttp2_option_set_max_outbound_ack(option, 100);
+	for (int type = FIRST_EXTENSION; type <= UINT8_MAX; type++)
+		nghttp2_option_set_user_recv_extension_type(option, (uint8_t)type);
 	nghttp2_option_set_max_settings(option, 32);
 	nghttp2_option_set_max_continuations(option, (size_t)limits->max_continuations);
 	nghttp2_option_set_stream_reset_rate_limit(option, (uint64_t)limits->max_resets_per_second * H2_BURST * 2,
@@ -248,8 +278,7 @@ bool h2_session_open(struct h2_connection *c)
 	if (nghttp2_session_server_new2(&c->session, s->callbacks, c, s->session_options) != 0)
 		return false;
 	const nghttp2_settings_entry settings[] = {
-		{ NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS,
-		  o->max_concurrent_streams > 0 ? (uint32_t)o->max_concurrent_streams : STREAMS },
+		{ NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, (uint32_t)max_streams(c) },
 		{ NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, (uint32_t)o->limits.max_header_bytes },
 		{ NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES, 1 },
 	};

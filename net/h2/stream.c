@@ -7,6 +7,9 @@
 #include <assert.h>
 #include <string.h>
 
+/* A client that has just come is about to call. */
+#define NOT_YET_IDLE_NS (2 * UINT64_C(1000000000))
+
 enum { OUT_MAX = 1 << 20, FIELDS_MAX = 16, IDLE_TO_CLOSE = 2 };
 
 void h2_peer_unref(struct h2_peer *peer)
@@ -65,7 +68,7 @@ void h2_stream_close(struct h2_stream *stream)
 	*(stream->prev ? &stream->prev->next : &c->streams) = stream->next;
 	if (stream->next)
 		stream->next->prev = stream->prev;
-	c->unread -= stream->out.len - stream->out_taken;
+	c->unread -= stream->out.len - stream->out_taken + (stream->finished ? H2_REPLY_COST : 0);
 	nghttp2_session_set_stream_user_data(c->session, stream->id, NULL);
 	stream->connection = NULL;
 	h2_connection_stream_closed(c);
@@ -116,7 +119,7 @@ static void refuse(struct h2_stream *stream, const char *status, const char *tex
 static void make_room(struct h2_connection *c)
 {
 	if (c->shard->idle_first && net_budget_is_short(&c->shard->server->options.budget))
-		h2_shard_close_idle(c->shard, IDLE_TO_CLOSE);
+		h2_shard_close_idle(c->shard, IDLE_TO_CLOSE, NOT_YET_IDLE_NS);
 }
 
 void h2_stream_headers_done(struct h2_stream *stream)
@@ -267,6 +270,7 @@ void h2_stream_finish(struct h2_stream *stream, const char *status, const struct
 	stream->finished = true;
 	if (!c)
 		return;
+	c->unread += H2_REPLY_COST;
 	h2_stream_set_deadline(stream, clock_now() + (uint64_t)c->shard->server->options.limits.write_timeout.ns);
 	if (stream->responded)
 		keep_trailers(stream, trailers, count);
