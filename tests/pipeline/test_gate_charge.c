@@ -202,6 +202,24 @@ static void connections_leave_a_part_of_the_budget_to_requests(void **state)
 	assert_int_equal(f->memory.charged, 0);
 }
 
+static void a_sender_can_connect_when_requests_have_all_memory(void **state)
+{
+	struct fixture *f = *state;
+	struct fake fake = fake_request(0);
+	struct error err;
+	int held = 0;
+	open_gate(f, 0);
+	memory_add(&f->memory, 8 << 20);
+	assert_false(gate_admit(f->gate, &fake.in, 0, &err));
+	assert_in_range(err.retry_after_ms, 1000, 2000);
+	assert_int_equal(gate_spare(f->gate), 1 << 20);
+	while (gate_hold(f->gate, 65536))
+		held++;
+	assert_int_equal(held, 16); /* an eighth of the budget */
+	gate_release(f->gate, held * 65536);
+	memory_give(&f->memory, 8 << 20);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -217,6 +235,7 @@ int main(void)
 		TEST(a_peer_is_its_identity_where_it_has_one),
 		TEST(the_request_in_work_may_have_more_than_the_share),
 		TEST(connections_leave_a_part_of_the_budget_to_requests),
+		TEST(a_sender_can_connect_when_requests_have_all_memory),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
