@@ -57,23 +57,22 @@ static bool check_keys(const struct section *s)
 			continue;
 		if (used < sizeof keys)
 			used += (size_t)snprintf(keys + used, sizeof keys - used, "%s%s",
-						 first ? ", " : "", child->key);
+						 first ? ", " : "", node_shown_key(child));
 		first = first ? first : child;
 	}
 	return !first || node_error(first, "", s->err, "'%s' has invalid keys: %s",
 				    path_text(s->path, path), keys);
 }
 
-/* The entry for a row, under its own name or an alias; *twice when under both. */
-static const struct node *find_entry(const struct section *s, const struct config_row *row,
-				     const char **twice)
+const struct node *value_find_entry(const struct config_table *table, const struct node *node,
+				    const struct config_row *row, const char **twice)
 {
-	const struct node *found = node_get(s->node, row->key);
+	const struct node *found = node_get(node, row->key);
 	*twice = NULL;
-	for (const struct config_row *alias = s->table->rows; alias->key; alias++) {
+	for (const struct config_row *alias = table->rows; alias->key; alias++) {
 		if (!is_alias(alias) || strcmp(alias->alias_of, row->key) != 0)
 			continue;
-		const struct node *other = node_get(s->node, alias->key);
+		const struct node *other = node_get(node, alias->key);
 		if (other && found)
 			*twice = alias->key;
 		found = found ? found : other;
@@ -137,7 +136,7 @@ static bool bind_items(const struct section *outer, const struct config_row *row
 	items->names = kind == NODE_MAP ? memory_array(entry->count, sizeof *items->names) : NULL;
 	for (size_t i = 0; i < entry->count; i++) {
 		const struct node *child = entry->children[i];
-		struct path below = { path, child->key, i };
+		struct path below = path_step(path, child, i);
 		void *item = (char *)items->at + i * row->table->size;
 		if (items->names)
 			items->names[i] = memory_text(child->key);
@@ -206,7 +205,7 @@ static bool check_required(const struct section *s, const struct config_row *row
 static bool bind_entry(const struct section *s, const struct config_row *row)
 {
 	const char *twice;
-	const struct node *entry = find_entry(s, row, &twice);
+	const struct node *entry = value_find_entry(s->table, s->node, row, &twice);
 	if (twice)
 		return node_error(entry, "", s->err, "\"%s\" and its old name \"%s\" are both set",
 				  row->key, twice);
@@ -231,7 +230,7 @@ static bool check_section(const struct section *s)
 	const char *twice;
 	for (const struct config_row *row = s->table->rows; row->key; row++)
 		if (!is_alias(row) && row->required &&
-		    !check_required(s, row, find_entry(s, row, &twice)))
+		    !check_required(s, row, value_find_entry(s->table, s->node, row, &twice)))
 			return false;
 	struct error why = { 0 };
 	char path[PATH_TEXT];
@@ -310,7 +309,7 @@ static void walk_inert_row(const struct inert_walk *walk, const struct config_ro
 		walk_inert(walk, row->table, node, path);
 	} else if (row->type == CONFIG_LIST || row->type == CONFIG_MAP) {
 		for (size_t i = 0; i < node->count; i++) {
-			struct path item = { path, node->children[i]->key, i };
+			struct path item = path_step(path, node->children[i], i);
 			walk_inert(walk, row->table, node->children[i], &item);
 		}
 	}

@@ -19,6 +19,7 @@ struct visit { /* one value on the way down */
 	struct path path;
 	int depth;
 	int steps; /* references replaced to come here */
+	bool brought; /* the text at hand is not as it was written any more */
 };
 
 static bool fail(struct expansion *e, const struct node *at, const struct visit *v,
@@ -86,11 +87,13 @@ static char *read_reference(struct expansion *e, const struct node *at, const st
 	struct error why = { 0 };
 	struct bytes text;
 	bytes_init(&text, SOURCE_MAX);
-	char *uri = reference_uri(reference, len), *shown = quote_place(uri), *copy = NULL;
+	char *uri = reference_uri(reference, len), *copy = NULL;
+	char *shown = v->brought ? memory_text(at->reference) : quote_place(uri);
 	if (strchr(uri, '$'))
 		error_set(&why, ERROR_CONFIG,
 			  "the uri \"%.100s\" contains unsupported characters ('$')", shown);
-	else if (source_read(e->reader, uri, &text, unset, &why) && !is_text(&text))
+	else if (source_read(e->reader, uri, v->brought ? shown : NULL, &text, unset, &why) &&
+		 !is_text(&text))
 		error_set(&why, ERROR_CONFIG, "the text of \"%.100s\" is not UTF-8", shown);
 	e->bytes += text.len;
 	if (why.kind != ERROR_NONE)
@@ -187,6 +190,8 @@ static bool substitute(struct expansion *e, struct node *node, struct visit *v)
 	struct node old = *node;
 	*node = *value;
 	node->key = old.key;
+	node->brought_key = old.brought_key;
+	node_refer(node, old.reference);
 	*value = old;
 	value->key = NULL;
 	node_unref(&value);
@@ -204,11 +209,65 @@ static bool expand_text(struct expansion *e, const struct node *at, struct visit
 	return true;
 }
 
+enum { SHOWN_MAX = 4096 };
+
+/* Of a URI in ${...}: the scheme with its ":", where what follows may be secret; else 0. */
+static size_t secretive_scheme(const char *uri)
+{
+	size_t len = source_scheme(uri);
+	bool name = !len || uri[len + 1] == '-' || !strncmp(uri, "env:", 4) || !strncmp(uri, "file:", 5);
+	return name ? 0 : len + 1;
+}
+
+/*
+ * The text as messages may show it: in ${...} neither what follows ":-" nor what follows any scheme but env and file, for
+ * defaults, inline text and URLs may be secret.
+ */
+static const char *shown_text(const char *text)
+{
+	struct bytes out;
+	bytes_init(&out, SHOWN_MAX);
+	int depth = 0;
+	bool hidden = false;
+	for (const char *at = text; *at; at++) {
+		if (*at == '}' && depth && --depth == 0 && hidden) {
+			bytes_add_text(&out, "...");
+			hidden = false;
+		}
+		if (depth && !hidden && !strncmp(at, ":-", 2)) {
+			bytes_add_text(&out, ":-");
+			hidden = true;
+		}
+		if (!hidden)
+			bytes_add_byte(&out, (uint8_t)*at);
+		if (*at == '{' && at > text && at[-1] == '$') {
+			size_t scheme = depth++ == 0 ? secretive_scheme(at + 1) : 0;
+			bytes_add(&out, at + 1, scheme);
+			hidden |= scheme > 0;
+		}
+	}
+	char *copy = memory_text_of(out.at, out.len);
+	const char *shown = node_source(copy);
+	memory_free(copy);
+	bytes_fini(&out);
+	return shown;
+}
+
+static void note_reference(struct node *node)
+{
+	const char *shown = shown_text(node->text);
+	node_refer(node, shown);
+	node_source_unref(&shown);
+}
+
 /* Until the scalar holds no reference, or is none any more. */
 static bool expand_scalar(struct expansion *e, struct node *node, struct visit *v)
 {
 	size_t begin, len;
-	while (node->kind == NODE_SCALAR && find_reference(node->text, &begin, &len)) {
+	v->brought = node->reference != NULL;
+	for (; node->kind == NODE_SCALAR && find_reference(node->text, &begin, &len); v->brought = true) {
+		if (!node->reference)
+			note_reference(node);
 		if (!take_step(e, node, v))
 			return false;
 		if (len == strlen(node->text)) {
@@ -249,7 +308,7 @@ static bool expand(struct expansion *e, struct node *node, struct visit *v)
 	unescape(node->verbatim);
 	for (size_t i = 0; i < node->count; i++) {
 		struct node *child = node->children[i];
-		struct visit below = { { &v->path, child->key, i }, v->depth + 1, v->steps };
+		struct visit below = { path_step(&v->path, child, i), v->depth + 1, v->steps, false };
 		if (!expand(e, child, &below))
 			return false;
 	}
@@ -259,6 +318,6 @@ static bool expand(struct expansion *e, struct node *node, struct visit *v)
 bool config_expand(struct node *root, struct source_reader *reader, struct error *err)
 {
 	struct expansion e = { .reader = reader, .err = err };
-	struct visit top = { { NULL, "", 0 }, 0, 0 };
+	struct visit top = { { NULL, "", 0 }, 0, 0, false };
 	return expand(&e, root, &top);
 }

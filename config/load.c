@@ -112,7 +112,7 @@ static bool load_location(struct node *root, struct source_reader *reader, const
 	char *given = source_name(uri), *name = quote_place(given);
 	memory_free(given);
 	bool ok =
-		source_read(reader, uri, &text, &unset, err) && merge_text(root, name, &text, err);
+		source_read(reader, uri, NULL, &text, &unset, err) && merge_text(root, name, &text, err);
 	memory_free(name);
 	memory_free(uri);
 	bytes_fini(&text);
@@ -132,7 +132,7 @@ static bool load_set(struct node *root, const char *set, struct error *err)
 {
 	const char *equal = strchr(set, '=');
 	if (!equal)
-		return error_set(err, ERROR_CONFIG, "--set %.100s: missing equal sign", set);
+		return error_set(err, ERROR_CONFIG, "--set: missing equal sign");
 	const char *key = set, *value = equal + 1;
 	size_t key_len = (size_t)(equal - set), value_len = strlen(value);
 	trim(&key, &key_len);

@@ -69,6 +69,8 @@ struct node *node_copy(const struct node *node)
 	copy->text = memory_text(node->text);
 	copy->verbatim = memory_text(node->verbatim);
 	copy->quoted = node->quoted;
+	copy->reference = source_ref(node->reference);
+	copy->brought_key = node->brought_key;
 	for (size_t i = 0; i < node->count; i++)
 		node_add(copy, node_copy(node->children[i]));
 	return copy;
@@ -85,6 +87,27 @@ void node_place(struct node *node, const struct node *at)
 		node_place(node->children[i], at);
 }
 
+void node_refer(struct node *node, const char *reference)
+{
+	const char *old = node->reference;
+	node->reference = source_ref(reference);
+	node_source_unref(&old);
+	for (size_t i = 0; i < node->count; i++) {
+		node_refer(node->children[i], reference);
+		node->children[i]->brought_key = node->kind == NODE_MAP;
+	}
+}
+
+const char *node_shown(const struct node *node)
+{
+	return node->reference ? node->reference : node->text ? node->text : "";
+}
+
+const char *node_shown_key(const struct node *entry)
+{
+	return entry->brought_key ? entry->reference : entry->key;
+}
+
 void node_unref(struct node **node)
 {
 	struct node *n = *node;
@@ -98,6 +121,7 @@ void node_unref(struct node **node)
 	memory_free(n->text);
 	memory_free(n->verbatim);
 	node_source_unref(&n->source);
+	node_source_unref(&n->reference);
 	memory_free(n);
 }
 
@@ -147,4 +171,9 @@ const char *path_text(const struct path *path, char out[PATH_TEXT])
 	out[0] = '\0';
 	render(path, out, PATH_TEXT);
 	return out;
+}
+
+struct path path_step(const struct path *up, const struct node *entry, size_t index)
+{
+	return (struct path){ up, entry->brought_key ? NULL : entry->key, index };
 }

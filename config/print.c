@@ -10,6 +10,7 @@
 
 #include "base/quote.h"
 #include "config/scalar.h"
+#include "config/value.h"
 
 enum {
 	INDENT_STEP = 2,
@@ -23,7 +24,8 @@ struct printer {
 	bool same_line; /* behind "- ": the next key stands there */
 };
 
-static void print_table(struct printer *p, const struct config_table *table, const char *config);
+static void print_table(struct printer *p, const struct config_table *table, const char *config,
+			const struct node *node);
 
 static void put(struct printer *p, const char *text)
 {
@@ -176,11 +178,30 @@ static void put_dash(struct printer *p)
 	put(p, "-");
 }
 
-static void print_strings(struct printer *p, const struct strings *strings)
+/* Is the node to be shown as what was written? Then it is. */
+static bool print_reference(struct printer *p, const struct node *node)
+{
+	if (!p->redact || !node || !node->reference)
+		return false;
+	before_scalar(p);
+	put_string(p, node->reference);
+	after_scalar(p);
+	return true;
+}
+
+/* The node that the i-th element was bound from; NULL: none, for it is a default, or was split from one text. */
+static const struct node *element_of(const struct node *list, size_t i)
+{
+	return list && i < list->count ? list->children[i] : NULL;
+}
+
+static void print_strings(struct printer *p, const struct strings *strings, const struct node *node)
 {
 	struct mark mark = open_list(p);
 	for (size_t i = 0; i < strings->count; i++) {
 		put_dash(p);
+		if (print_reference(p, element_of(node, i)))
+			continue;
 		before_scalar(p);
 		put_value(p, strings->at[i]);
 		after_scalar(p);
@@ -196,11 +217,18 @@ static void put_secret(struct printer *p, const char *text)
 		put_value(p, text);
 }
 
-static void print_pairs(struct printer *p, const struct pairs *pairs)
+/* Of {name: n, value: v} in a list, too. */
+static const char *shown_name(const struct printer *p, const struct node *entry, const char *name)
+{
+	const struct node *given = entry && !entry->key ? node_get(entry, "name") : NULL;
+	return p->redact && given ? node_shown(given) : name;
+}
+
+static void print_pairs(struct printer *p, const struct pairs *pairs, const struct node *node)
 {
 	struct mark mark = open_map(p, false);
 	for (size_t i = 0; i < pairs->count; i++) {
-		put_key(p, pairs->at[i].name);
+		put_key(p, shown_name(p, element_of(node, i), pairs->at[i].name));
 		before_scalar(p);
 		put_secret(p, pairs->at[i].value.text);
 		after_scalar(p);
@@ -246,6 +274,8 @@ static void put_scalar_node(struct printer *p, const struct node *node)
 
 static void print_node(struct printer *p, const struct node *node, bool in_item)
 {
+	if (print_reference(p, node))
+		return;
 	if (node->kind == NODE_NULL || node->kind == NODE_SCALAR) {
 		before_scalar(p);
 		put_scalar_node(p, node);
@@ -265,7 +295,7 @@ static void print_node(struct printer *p, const struct node *node, bool in_item)
 }
 
 static void print_items(struct printer *p, const struct config_row *row,
-			const struct config_items *items)
+			const struct config_items *items, const struct node *node)
 {
 	bool map = row->type == CONFIG_MAP;
 	struct mark outer = map ? open_map(p, false) : open_list(p);
@@ -274,8 +304,10 @@ static void print_items(struct printer *p, const struct config_row *row,
 			put_key(p, items->names[i]);
 		else
 			put_dash(p);
+		if (print_reference(p, element_of(node, i)))
+			continue;
 		struct mark inner = open_map(p, !map);
-		print_table(p, row->table, (const char *)items->at + i * row->table->size);
+		print_table(p, row->table, (const char *)items->at + i * row->table->size, element_of(node, i));
 		close_collection(p, &inner, "}");
 	}
 	close_collection(p, &outer, map ? "}" : "]");
@@ -349,7 +381,8 @@ static bool is_absent(const struct config_row *row, const void *member)
 	}
 }
 
-static void print_section(struct printer *p, const struct config_row *row, const char *member)
+static void print_section(struct printer *p, const struct config_row *row, const char *member,
+			  const struct node *node)
 {
 	struct mark mark = open_map(p, false);
 	if (row->table->optional && !((const struct optional *)(const void *)member)->enabled) {
@@ -358,24 +391,27 @@ static void print_section(struct printer *p, const struct config_row *row, const
 		put(p, "false");
 		after_scalar(p);
 	}
-	print_table(p, row->table, member);
+	print_table(p, row->table, member, node);
 	close_collection(p, &mark, "}");
 }
 
-static void print_row(struct printer *p, const struct config_row *row, const char *member)
+static void print_row(struct printer *p, const struct config_row *row, const char *member,
+		      const struct node *node)
 {
 	const struct config_any *any = (const void *)member;
 	put_key(p, row->key);
+	if (row->type != CONFIG_SECRET && print_reference(p, node))
+		return;
 	if (row->type == CONFIG_TABLE) {
-		print_section(p, row, member);
+		print_section(p, row, member, node);
 	} else if (row->type == CONFIG_LIST || row->type == CONFIG_MAP) {
-		print_items(p, row, (const void *)member);
+		print_items(p, row, (const void *)member, node);
 	} else if (row->type == CONFIG_STRINGS) {
-		print_strings(p, (const void *)member);
+		print_strings(p, (const void *)member, node);
 	} else if (row->type == CONFIG_ANY && any->kind == ANY_TREE) {
 		print_node(p, any->tree, false);
 	} else if (row->type == CONFIG_PAIRS) {
-		print_pairs(p, (const void *)member);
+		print_pairs(p, (const void *)member, node);
 	} else if (row->type == CONFIG_NODE) {
 		print_node(p, *(const struct node *const *)(const void *)member, false);
 	} else {
@@ -385,25 +421,28 @@ static void print_row(struct printer *p, const struct config_row *row, const cha
 	}
 }
 
-static void print_table(struct printer *p, const struct config_table *table, const char *config)
+static void print_table(struct printer *p, const struct config_table *table, const char *config,
+			const struct node *node)
 {
+	const char *twice;
 	for (const struct config_row *row = table->rows; row->key; row++)
 		if (!row->alias_of && !is_absent(row, config + row->offset))
-			print_row(p, row, config + row->offset);
+			print_row(p, row, config + row->offset,
+				  value_find_entry(table, node, row, &twice));
 }
 
-void config_print(const struct config_table *table, const void *config, int indent, bool redact,
-		  struct bytes *out)
+void config_print(const struct config_table *table, const void *config, const struct node *node,
+		  int indent, bool redact, struct bytes *out)
 {
 	struct printer p = { .out = out, .indent = indent, .redact = redact };
-	print_table(&p, table, config);
+	print_table(&p, table, config, node);
 }
 
-void config_print_json(const struct config_table *table, const void *config, bool redact,
-		       struct bytes *out)
+void config_print_json(const struct config_table *table, const void *config, const struct node *node,
+		       bool redact, struct bytes *out)
 {
 	struct printer p = { .out = out, .json = true, .redact = redact };
 	put(&p, "{");
-	print_table(&p, table, config);
+	print_table(&p, table, config, node);
 	put(&p, "}");
 }

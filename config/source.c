@@ -28,7 +28,7 @@ static bool is_variable_name(const char *name, size_t len)
 	return len > 0;
 }
 
-static void tell_unset(struct source_reader *reader, const char *name)
+static void report_unset(struct source_reader *reader, const char *name)
 {
 	for (size_t i = 0; i < reader->told.count; i++)
 		if (strcmp(reader->told.children[i]->text, name) == 0)
@@ -43,6 +43,7 @@ static void tell_unset(struct source_reader *reader, const char *name)
 static bool read_env(struct source_reader *reader, const char *rest, struct bytes *out, bool *unset,
 		     struct error *err)
 {
+	(void)reader;
 	const char *mark = strstr(rest, ":-");
 	size_t len = mark ? (size_t)(mark - rest) : strlen(rest);
 	if (!is_variable_name(rest, len))
@@ -54,10 +55,7 @@ static bool read_env(struct source_reader *reader, const char *rest, struct byte
 	const char *value = getenv(name);
 	if (!value && mark)
 		value = mark + 2;
-	if (!value) {
-		*unset = true;
-		tell_unset(reader, name);
-	}
+	*unset = !value;
 	bool ok = !value || bytes_add_text(out, value) ||
 		  error_set(err, ERROR_CONFIG,
 			    "environment variable \"%.100s\" is larger than 16 MiB", name);
@@ -154,14 +152,25 @@ static const struct {
 	{ "http", read_http }, { "https", read_https },
 };
 
-bool source_read(struct source_reader *reader, const char *uri, struct bytes *out, bool *unset,
-		 struct error *err)
+static bool read_scheme(struct source_reader *reader, const char *uri, struct bytes *out, bool *unset,
+			struct error *err)
 {
 	size_t len = source_scheme(uri);
 	for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++)
 		if (strlen(schemes[i].scheme) == len && memcmp(schemes[i].scheme, uri, len) == 0)
 			return schemes[i].read(reader, uri + len + 1, out, unset, err);
 	return refuse_scheme(uri, err);
+}
+
+bool source_read(struct source_reader *reader, const char *uri, const char *shown, struct bytes *out,
+		 bool *unset, struct error *err)
+{
+	bool ok = read_scheme(reader, uri, out, unset, err);
+	if (!ok && shown)
+		error_set(err, ERROR_CONFIG, "\"%.200s\" cannot be read", shown);
+	if (*unset)
+		report_unset(reader, shown ? shown : strchr(uri, ':') + 1);
+	return ok;
 }
 
 void source_reader_fini(struct source_reader *reader)

@@ -118,7 +118,8 @@ struct config_row {
 struct config_table {
 	size_t size;
 	const struct config_row *rows; /* key == NULL ends */
-	/* Cross-field rules; the text is prefixed with the section's path. May be NULL. */
+	/* Cross-field rules; the text is prefixed with the section's path. It names keys and limits and never repeats a
+	 * value, which ${...} may have brought. May be NULL. */
 	bool (*check)(const void *config, struct error *err);
 	/* Set when the struct starts with struct optional. */
 	bool optional;

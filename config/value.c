@@ -35,17 +35,33 @@ static const char *string_of(const struct node *node)
 										  : NULL;
 }
 
+enum { NUMBER_TEXT = 32 };
+
+/* A number as messages may show it. */
+static const char *shown_number(const struct value_spot *spot, double number, char room[NUMBER_TEXT])
+{
+	snprintf(room, NUMBER_TEXT, "%.20g", number);
+	return spot->node->reference ? spot->node->reference : room;
+}
+
+static const char *shown_integer(const struct value_spot *spot, int64_t integer, char room[NUMBER_TEXT])
+{
+	snprintf(room, NUMBER_TEXT, "%lld", (long long)integer);
+	return spot->node->reference ? spot->node->reference : room;
+}
+
 static bool check_range(const struct value_spot *spot, int64_t value, const char *unit)
 {
 	const struct config_row *row = spot->row;
+	char room[NUMBER_TEXT];
 	bool open = row->max < row->min || row->max == INT64_MAX;
 	if (!row->limited || (value >= row->min && (value <= row->max || open)))
 		return true;
 	if (open)
-		return value_error(spot, "must be at least %lld%s, got %lld", (long long)row->min,
-				   unit, (long long)value);
-	return value_error(spot, "must be between %lld and %lld%s, got %lld", (long long)row->min,
-			   (long long)row->max, unit, (long long)value);
+		return value_error(spot, "must be at least %lld%s, got %.100s", (long long)row->min, unit,
+				   shown_integer(spot, value, room));
+	return value_error(spot, "must be between %lld and %lld%s, got %.100s", (long long)row->min,
+			   (long long)row->max, unit, shown_integer(spot, value, room));
 }
 
 /* Only an expanded null comes here: an unset variable, the zero value. */
@@ -66,17 +82,18 @@ static bool bind_bool(const struct value_spot *spot, void *member)
 static bool bind_int(const struct value_spot *spot, void *member)
 {
 	struct scalar s = scalar_of(spot->node);
+	char room[NUMBER_TEXT];
 	bool whole = s.kind == SCALAR_FLOAT && s.number == trunc(s.number);
 	if (whole && fabs(s.number) >= 9223372036854775808.0)
-		return value_error(spot, "cannot parse value as 'int64': %.20g overflows int",
-				   s.number);
+		return value_error(spot, "cannot parse value as 'int64': %.100s overflows int",
+				   shown_number(spot, s.number, room));
 	if (whole)
 		s.integer = (int64_t)s.number;
 	else if (s.kind != SCALAR_INT && !is_unset(spot))
 		return value_wrong_type(spot, "int");
 	if (spot->row->limited && spot->row->min >= 0 && s.integer < 0)
-		return value_error(spot, "cannot parse value as 'uint64': %lld overflows uint",
-				   (long long)s.integer);
+		return value_error(spot, "cannot parse value as 'uint64': %.100s overflows uint",
+				   shown_integer(spot, s.integer, room));
 	*(int64_t *)member = s.integer;
 	return check_range(spot, s.integer, "");
 }
@@ -116,7 +133,9 @@ static bool bind_duration(const struct value_spot *spot, void *member)
 	if (!text && (s.kind != SCALAR_INT || s.integer != 0))
 		return value_wrong_type(spot, "time.Duration");
 	if (text && !scalar_duration(text, &ns, &why))
-		return value_error(spot, "%s", why.text);
+		return spot->node->reference ? value_error(spot, "time: invalid duration \"%.100s\"",
+							   spot->node->reference) :
+					       value_error(spot, "%s", why.text);
 	if (ns < 0 && !(spot->row->limited && spot->row->min < 0))
 		return value_error(spot, "must not be negative");
 	((struct duration *)member)->ns = ns;
@@ -158,7 +177,7 @@ static bool bind_strings(const struct value_spot *spot, void *member)
 		return true;
 	}
 	for (size_t i = 0; i < node->count; i++) {
-		struct path path = { spot->path, NULL, i };
+		struct path path = path_step(spot->path, node->children[i], i);
 		struct value_spot item = { spot->row, node->children[i], &path, spot->err };
 		const char *text = string_of(item.node);
 		if (!text)
@@ -197,7 +216,7 @@ static bool bind_listed_pair(const struct value_spot *item, struct pairs *pairs)
 		else if (strcmp(entry->key, "value") == 0)
 			value = entry;
 		else
-			return value_error(item, "has invalid keys: %.100s", entry->key);
+			return value_error(item, "has invalid keys: %.100s", node_shown_key(entry));
 	}
 	const char *text = name ? string_of(name) : NULL;
 	if (!text || !value)
@@ -211,9 +230,8 @@ static bool check_pair_names(const struct value_spot *spot, const struct pairs *
 	for (size_t i = 1; i < pairs->count; i++)
 		for (size_t k = 0; k < i; k++)
 			if (strcmp(pairs->at[i].name, pairs->at[k].name) == 0)
-				return value_error(spot,
-						   "duplicate keys in map-style list: [%.100s]",
-						   pairs->at[i].name);
+				return value_error(spot, "duplicate keys in map-style list: [%.100s]",
+						   node_shown(node_get(spot->node->children[i], "name")));
 	return true;
 }
 
@@ -223,10 +241,10 @@ static bool bind_pairs(const struct value_spot *spot, void *member)
 	if (node->kind != NODE_MAP && node->kind != NODE_LIST && !is_unset(spot))
 		return value_wrong_type(spot, "map[string]interface {}");
 	for (size_t i = 0; i < node->count; i++) {
-		struct path path = { spot->path, node->children[i]->key, i };
+		struct path path = path_step(spot->path, node->children[i], i);
 		struct value_spot item = { spot->row, node->children[i], &path, spot->err };
 		bool ok = node->kind == NODE_LIST ? bind_listed_pair(&item, member)
-						  : bind_pair(&item, path.key, member);
+						  : bind_pair(&item, item.node->key, member);
 		if (!ok)
 			return false;
 	}
@@ -255,7 +273,8 @@ static bool bind_choice(const struct value_spot *spot, void *member)
 	}
 	char valid[160];
 	list_choices(spot->row, valid, sizeof valid);
-	return value_error(spot, "unsupported value \"%.60s\" (valid values: [%s])", text, valid);
+	return value_error(spot, "unsupported value \"%.60s\" (valid values: [%s])",
+			   node_shown(spot->node), valid);
 }
 
 static bool bind_node(const struct value_spot *spot, void *member)

@@ -12,6 +12,10 @@ struct value_spot {
 	struct error *err;
 };
 
+/* The entry for a row, under its own name or an alias; *twice when under both. */
+const struct node *value_find_entry(const struct config_table *table, const struct node *node,
+				    const struct config_row *row, const char **twice);
+
 /* Errors in the Collector's words, with file, line, column and the path in quotes; each returns
  * false. */
 bool value_error(const struct value_spot *spot, const char *format, ...)

@@ -309,7 +309,7 @@ static bool check_name(const char *name, struct error *err)
 	bool ok = !isdigit((unsigned char)*name);
 	for (const char *c = name; *c && ok; c++)
 		ok = isalnum((unsigned char)*c) || *c == '_';
-	return ok || error_set(err, ERROR_CONFIG, "name: \"%s\" is not of the form [A-Za-z_][A-Za-z0-9_]*", name);
+	return ok || error_set(err, ERROR_CONFIG, "name: not of the form [A-Za-z_][A-Za-z0-9_]*");
 }
 
 static bool check_token(const struct parca_config *config, struct error *err)

@@ -425,8 +425,7 @@ static bool check(const void *config, struct error *err)
 	if (!http_client_check(c->endpoint, &c->headers, err) || !http_client_check_proxy(c->proxy_url.text, err))
 		return false;
 	if (!gzip)
-		return error_set(err, ERROR_CONFIG, "unsupported compression type \"%s\": the store takes gzip or none",
-				 c->compression);
+		return error_set(err, ERROR_CONFIG, "compression: unsupported type: the store takes gzip or none");
 	if (given(c->basic_auth.username) && given(c->bearer_token.text))
 		return error_set(err, ERROR_CONFIG, "provide either basic_auth or bearer_token, but not both");
 	return check_tenant(c->tenant ? c->tenant : "", err) && check_headers(c, err);

@@ -28,18 +28,13 @@ bool command_validate(const struct options *options, struct error *err)
 
 static void print_whole(const struct service *service, bool redact, bool json)
 {
-	struct bytes out;
+	struct bytes out, telemetry;
 	bytes_init(&out, SIZE_MAX / 2);
-	graph_print(service->graph, redact, json, &out);
-	if (json) {
-		out.len -= 2; /* into the last object, service */
-		bytes_add_text(&out, ",\"telemetry\":");
-	} else {
-		bytes_add_text(&out, "  telemetry:\n");
-	}
-	telemetry_print(service->telemetry, json, &out);
-	bytes_add_text(&out, json ? "}}\n" : "");
+	bytes_init(&telemetry, SIZE_MAX / 2);
+	telemetry_print(service->telemetry, redact, json, &telemetry);
+	graph_print(service->graph, redact, json, bytes_view(&telemetry), &out);
 	fwrite(out.at, 1, out.len, stdout);
+	bytes_fini(&telemetry);
 	bytes_fini(&out);
 }
 

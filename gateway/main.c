@@ -11,7 +11,7 @@ const struct command commands[] = {
 	{ "", "--config FILE", "Runs the gateway.", command_run },
 	{ "validate", "--config FILE", "Checks the configuration without starting anything; silent when it is right.",
 	  command_validate },
-	{ "print-config", "--config FILE", "Prints the effective configuration, secrets redacted.", command_print_config },
+	{ "print-config", "--config FILE", "Prints the effective configuration without secrets.", command_print_config },
 	{ "components", "[TYPE]", "Lists what this build has, or prints the manual of one component.", command_components, 1 },
 	{ "explain", "--config FILE PROFILE [NAME=VALUE ...]",
 	  "Shows what the policy of the first pipeline does to a profile in a file: keys and counts.\n"

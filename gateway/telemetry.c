@@ -96,7 +96,8 @@ static bool check_logs(const void *config, struct error *err)
 {
 	const struct logs_config *logs = config;
 	if (find_level(log_levels, logs->level) < 0)
-		return error_set(err, ERROR_CONFIG, "unrecognized level: \"%.60s\"", logs->level);
+		return error_set(err, ERROR_CONFIG, "`level`: unrecognized (there are debug, info, warn, error, dpanic, panic, "
+						    "fatal)");
 	if (logs->processors && logs->processors->kind != NODE_NULL)
 		return error_set(err, ERROR_CONFIG, "`processors`: this build does not export its logs");
 	return true;
@@ -180,7 +181,7 @@ static bool check_metrics(const void *config, struct error *err)
 {
 	const struct metrics_config *m = config;
 	if (find_level(metrics_levels, m->level) < 0)
-		return error_set(err, ERROR_CONFIG, "unknown metrics level \"%.60s\"", m->level);
+		return error_set(err, ERROR_CONFIG, "`level`: unknown (there are none, basic, normal, detailed)");
 	if (!m->readers.count && strcasecmp(m->level, "none") != 0)
 		return error_set(err, ERROR_CONFIG,
 				 "collector telemetry metrics reader should exist when metric level is not none");
@@ -397,10 +398,10 @@ void telemetry_unref(struct telemetry **telemetry)
 	*telemetry = NULL;
 }
 
-void telemetry_print(const struct telemetry *t, bool json, struct bytes *out)
+void telemetry_print(const struct telemetry *t, bool redact, bool json, struct bytes *out)
 {
 	if (json)
-		config_print_json(&telemetry_table, &t->config, true, out);
+		config_print_json(&telemetry_table, &t->config, t->node, redact, out);
 	else
-		config_print(&telemetry_table, &t->config, 4, true, out);
+		config_print(&telemetry_table, &t->config, t->node, 4, redact, out);
 }

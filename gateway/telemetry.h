@@ -19,6 +19,7 @@ bool telemetry_open_log(struct telemetry *telemetry, struct error *err);
 /* Opens the metrics listener. */
 bool telemetry_start(struct telemetry *telemetry, struct error *err);
 void telemetry_unref(struct telemetry **telemetry);
-void telemetry_print(const struct telemetry *telemetry, bool json, struct bytes *out);
+/* The section service::telemetry, for graph_print. */
+void telemetry_print(const struct telemetry *telemetry, bool redact, bool json, struct bytes *out);
 
 #endif

@@ -248,8 +248,8 @@ bool grpc_client_check_headers(const struct pairs *headers, struct error *err)
 		bool legal = header_is_legal(&m);
 		header_release(&m);
 		if (!legal)
-			return error_set(err, ERROR_CONFIG, "headers: \"%s\" cannot be sent: the name is reserved, "
-					 "or name or value has bytes that HTTP/2 forbids", headers->at[i].name);
+			return error_set(err, ERROR_CONFIG, "headers[%zu]: cannot be sent: the name is reserved, "
+					 "or name or value has bytes that HTTP/2 forbids", i);
 	}
 	return true;
 }

@@ -50,13 +50,13 @@ static bool parse_host_port(const char *text, struct grpc_endpoint *out, struct 
 {
 	const char *colon = strrchr(text, ':');
 	if (!colon)
-		return error_set(err, ERROR_CONFIG, "endpoint: \"%s\" has no port", text);
+		return error_set(err, ERROR_CONFIG, "endpoint: has no port");
 	if (!port_is_valid(colon + 1))
-		return error_set(err, ERROR_CONFIG, "endpoint: invalid port \"%s\"", colon + 1);
+		return error_set(err, ERROR_CONFIG, "endpoint: invalid port");
 	size_t len = (size_t)(colon - text);
 	bool bracketed = len >= 2 && text[0] == '[' && colon[-1] == ']';
 	if (!bracketed && (memchr(text, ':', len) || memchr(text, '/', len)))
-		return error_set(err, ERROR_CONFIG, "endpoint: \"%s\" is not host:port", text);
+		return error_set(err, ERROR_CONFIG, "endpoint: not host:port");
 	if (bracketed)
 		out->host = memory_text_of(text + 1, len - 2);
 	else

@@ -27,17 +27,17 @@ static bool is_field_value(const char *text)
 	return true;
 }
 
-static bool check_header(const struct pair *header, struct error *err)
+static bool check_header(const struct pair *header, size_t index, struct error *err)
 {
 	static const char *const ours[] = { "content-type", "content-encoding", "content-length", "transfer-encoding",
 					    "host", "connection", "expect" };
 	if (!is_token(header->name))
-		return error_set(err, ERROR_CONFIG, "headers: \"%s\" is no name of a header", header->name);
+		return error_set(err, ERROR_CONFIG, "headers[%zu]: the name is not a header name", index);
 	for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
 		if (!strcasecmp(header->name, ours[i]))
-			return error_set(err, ERROR_CONFIG, "headers: %s cannot be set", header->name);
+			return error_set(err, ERROR_CONFIG, "headers[%zu]: %s cannot be set", index, ours[i]);
 	return is_field_value(header->value.text ? header->value.text : "") ||
-	       error_set(err, ERROR_CONFIG, "headers: the value of %s has control characters", header->name);
+	       error_set(err, ERROR_CONFIG, "headers[%zu]: the value has control characters", index);
 }
 
 static bool has_part(CURLU *url, CURLUPart part)
@@ -66,7 +66,7 @@ bool http_client_check(const char *url, const struct pairs *headers, struct erro
 	if (!check_url(url, err))
 		return false;
 	for (size_t i = 0; headers && i < headers->count; i++)
-		if (!check_header(&headers->at[i], err))
+		if (!check_header(&headers->at[i], i, err))
 			return false;
 	return true;
 }

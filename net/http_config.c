@@ -42,8 +42,8 @@ static bool check_compression(const struct strings *names, struct error *err)
 		enum coding coding = compress_named(names->at[i]);
 		if (coding == CODING_UNKNOWN || coding == CODING_SNAPPY)
 			return error_set(err, ERROR_CONFIG,
-					 "compression_algorithms[%zu]: \"%s\" is not supported by this build; known are "
-					 "\"\", gzip, zstd, zlib and deflate", i, names->at[i]);
+					 "compression_algorithms[%zu]: not supported by this build; known are \"\", "
+					 "gzip, zstd, zlib and deflate", i);
 	}
 	return true;
 }
@@ -54,11 +54,11 @@ static bool check_headers(const struct pairs *headers, struct error *err)
 		const struct pair *pair = &headers->at[i];
 		const char *value = pair->value.text ? pair->value.text : "";
 		if (!http_is_token(pair->name) || strpbrk(value, "\r\n"))
-			return error_set(err, ERROR_CONFIG, "response_headers: \"%s\" is no header name, or its value "
-					 "holds a line break", pair->name);
+			return error_set(err, ERROR_CONFIG, "response_headers[%zu]: the name is not a header name, or the "
+					 "value holds a line break", i);
 		if (!strcasecmp(pair->name, "content-length") || !strcasecmp(pair->name, "transfer-encoding") ||
 		    !strcasecmp(pair->name, "connection"))
-			return error_set(err, ERROR_CONFIG, "response_headers: %s belongs to the server", pair->name);
+			return error_set(err, ERROR_CONFIG, "response_headers[%zu]: belongs to the server", i);
 	}
 	return true;
 }

@@ -73,7 +73,7 @@ bool http_endpoint_parse(const char *transport, const char *text, struct http_en
 	}
 	out->family = !strcmp(transport, "tcp4") ? AF_INET : !strcmp(transport, "tcp6") ? AF_INET6 : AF_UNSPEC;
 	if (!split_address(text, out))
-		return error_set(err, ERROR_CONFIG, "\"%s\" is not host:port, [v6]:port or :port", text);
+		return error_set(err, ERROR_CONFIG, "endpoint: not host:port, [v6]:port or :port");
 	return true;
 }
 
@@ -137,7 +137,7 @@ static int bind_tcp(const struct http_endpoint *e, struct error *err)
 	struct addrinfo *found;
 	int code = getaddrinfo(all ? NULL : e->host, e->port, &hints, &found);
 	if (code) {
-		error_set(err, ERROR_CONFIG, "cannot listen on %s:%s: %s", e->host, e->port, gai_strerror(code));
+		error_set(err, ERROR_CONFIG, "endpoint: cannot look up the host: %s", gai_strerror(code));
 		return -1;
 	}
 	int s = -1, number = EAFNOSUPPORT;

@@ -65,7 +65,7 @@ static bool read_version(const char *key, const char *text, int *version, struct
 	if (strcmp(text, "1.0") == 0 || strcmp(text, "1.1") == 0)
 		return error_set(err, ERROR_CONFIG, "%s: TLS %s is not supported: the security level of the TLS libraries "
 				 "excludes it; use \"1.2\" or \"1.3\"", key, text);
-	return error_set(err, ERROR_CONFIG, "%s: unsupported TLS version \"%.20s\"; use \"1.2\" or \"1.3\"", key, text);
+	return error_set(err, ERROR_CONFIG, "%s: unsupported TLS version; use \"1.2\" or \"1.3\"", key);
 }
 
 static bool read_versions(const struct tls_server_config *config, struct chosen *c, struct error *err)
@@ -107,10 +107,10 @@ static bool read_suites(const struct strings *names, struct chosen *c, struct er
 			at++;
 		if (at == COUNT(all_suites))
 			return error_set(err, ERROR_CONFIG,
-					 "cipher_suites: \"%.60s\" is unknown or insecure; supported are TLS_AES_128_GCM_SHA256, "
+					 "cipher_suites[%zu]: unknown or insecure; supported are TLS_AES_128_GCM_SHA256, "
 					 "TLS_AES_256_GCM_SHA384, TLS_CHACHA20_POLY1305_SHA256 and TLS_ECDHE_{RSA,ECDSA}_WITH_"
 					 "{AES_128_GCM_SHA256,AES_256_GCM_SHA384,CHACHA20_POLY1305_SHA256,AES_128_CBC_SHA,"
-					 "AES_256_CBC_SHA}", names->at[i]);
+					 "AES_256_CBC_SHA}", i);
 		add_suite(c, &all_suites[at]);
 	}
 	if (!c->suite_count || c->exchanges || !c->tls_1_2)
@@ -137,8 +137,7 @@ static bool read_curves(const struct strings *names, struct chosen *c, struct er
 			at++;
 		if (at == COUNT(all_curves))
 			return error_set(err, ERROR_CONFIG,
-					 "curve_preferences: \"%.40s\" is not supported; use X25519, P256, P384 or P521",
-					 names->at[i]);
+					 "curve_preferences[%zu]: not supported; use X25519, P256, P384 or P521", i);
 		add_curve(c, &all_curves[at]);
 	}
 	return true;

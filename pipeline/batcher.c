@@ -40,23 +40,12 @@ struct batcher {
 
 static void close_old(void *argument);
 
-/* The words are the Collector's. */
-static bool refuse_duplicate(const char *key, struct error *err)
-{
-	char *name = memory_text(key);
-	for (char *c = name; *c; c++)
-		*c = (char)tolower((unsigned char)*c);
-	error_set(err, ERROR_CONFIG, "duplicate entry in metadata_keys: \"%s\" (case-insensitive)", name);
-	memory_free(name);
-	return false;
-}
-
 bool batcher_check_keys(const struct strings *keys, struct error *err)
 {
 	for (size_t i = 0; i < keys->count; i++)
 		for (size_t n = 0; n < i; n++)
 			if (strcasecmp(keys->at[i], keys->at[n]) == 0)
-				return refuse_duplicate(keys->at[i], err);
+				return error_set(err, ERROR_CONFIG, "duplicate entry in metadata_keys[%zu] (case-insensitive)", i);
 	return true;
 }
 

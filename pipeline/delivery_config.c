@@ -30,15 +30,12 @@ static bool check_batch(const void *config, struct error *err)
 {
 	const struct queue_batch_config *b = config;
 	if (b->flush_timeout.ns <= 0)
-		return error_set(err, ERROR_CONFIG, "`flush_timeout` must be positive, found %" PRId64,
-				 b->flush_timeout.ns);
+		return error_set(err, ERROR_CONFIG, "`flush_timeout` must be positive");
 	if (b->min_size < 0 || b->max_size < 0)
 		return error_set(err, ERROR_CONFIG, "`%s` must be non-negative",
 				 b->min_size < 0 ? "min_size" : "max_size");
 	if (b->max_size && b->max_size < b->min_size)
-		return error_set(err, ERROR_CONFIG,
-				 "`max_size` (%" PRId64 ") must be greater or equal to `min_size` (%" PRId64 ")", b->max_size,
-				 b->min_size);
+		return error_set(err, ERROR_CONFIG, "`max_size` must be greater or equal to `min_size`");
 	return batcher_check_keys(&b->partition.metadata_keys, err);
 }
 

@@ -593,9 +593,9 @@ void graph_unref(struct graph **graph)
 	*graph = NULL;
 }
 
-void graph_print(const struct graph *g, bool redact, bool json, struct bytes *out)
+void graph_print(const struct graph *g, bool redact, bool json, struct view telemetry, struct bytes *out)
 {
-	inventory_print(&g->inventory, redact, json, out);
+	inventory_print(&g->inventory, redact, json, telemetry, out);
 }
 
 bool graph_process_once(struct graph *g, struct profiles *p, struct error *err)

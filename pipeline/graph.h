@@ -41,8 +41,9 @@ void graph_hurry(struct graph *graph);
 void graph_log_stuck(const struct graph *graph);
 void graph_unref(struct graph **graph);
 
-/* The effective configuration of all components and pipelines, secrets redacted unless told. */
-void graph_print(const struct graph *graph, bool redact, bool json, struct bytes *out);
+/* The effective configuration (pipeline/inventory.h): telemetry is that of service::telemetry, printed alike. redact:
+ * without secrets and what ${...} brought. */
+void graph_print(const struct graph *graph, bool redact, bool json, struct view telemetry, struct bytes *out);
 
 /* For `explain`: the processors of the first pipeline, run on one thread over p. False: refused. */
 bool graph_process_once(struct graph *graph, struct profiles *p, struct error *err);

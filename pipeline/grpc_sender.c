@@ -233,14 +233,14 @@ static bool check_compression(const char *name, struct error *err)
 		if (!strcmp(name, *i))
 			return error_set(err, ERROR_CONFIG, "compression: the gRPC library here cannot send %s; use gzip "
 					 "or none", name);
-	return error_set(err, ERROR_CONFIG, "unsupported compression type \"%s\"", name);
+	return error_set(err, ERROR_CONFIG, "compression: unsupported type");
 }
 
 static bool check_balancer(const char *name, struct error *err)
 {
 	if (!strcmp(name, "round_robin") || !strcmp(name, "pick_first"))
 		return true;
-	return error_set(err, ERROR_CONFIG, "invalid balancer_name: %s", name);
+	return error_set(err, ERROR_CONFIG, "invalid balancer_name: neither round_robin nor pick_first");
 }
 
 static bool check_extensions(const struct grpc_sender_config *c, struct error *err)
@@ -248,7 +248,7 @@ static bool check_extensions(const struct grpc_sender_config *c, struct error *e
 	const struct node *name = c->auth ? node_get(c->auth, "authenticator") : NULL;
 	if (name && name->kind == NODE_SCALAR)
 		return error_set(err, ERROR_CONFIG, "auth: failed to resolve authenticator \"%s\": authenticator not found",
-				 name->text);
+				 node_shown(name));
 	if (c->middlewares && c->middlewares->count)
 		return error_set(err, ERROR_CONFIG, "middlewares: this build has no middleware extension");
 	return true;

@@ -41,7 +41,7 @@ const struct component_factory *factory_find(const struct component_factory *con
 	return NULL;
 }
 
-static bool unknown_type(const struct node *node, enum component_kind kind, const char *type, const char *id,
+static bool unknown_type(const struct node *node, enum component_kind kind, const char *type,
 			 const struct component_factory *const *factories, struct error *err)
 {
 	struct bytes valid;
@@ -53,17 +53,20 @@ static bool unknown_type(const struct node *node, enum component_kind kind, cons
 		if ((*factories)->kind == kind)
 			bytes_format(&valid, "%s%s", valid.len ? " " : "", (*factories)->type);
 	node_error(node, component_section_names[kind], err, "unknown type: \"%s\" for id: \"%s\" (valid values: [%.*s])",
-		   type, id, (int)valid.len, valid.at ? (char *)valid.at : "");
+		   node->brought_key ? "?" : type, node_shown_key(node), (int)valid.len, valid.at ? (char *)valid.at : "");
 	bytes_fini(&valid);
 	return false;
 }
 
 /* Takes the ID's text. */
-static bool declare_id(struct inventory *inventory, enum component_kind kind, const struct node *node, char *id,
-		       const struct component_factory *factory, struct error *err)
+static bool declare_id(struct inventory *inventory, enum component_kind kind, const struct node *node, size_t index,
+		       char *id, const struct component_factory *factory, struct error *err)
 {
+	struct path top = { NULL, component_section_names[kind], 0 }, path = path_step(&top, node, index);
+	char text[PATH_TEXT];
 	if (inventory_find(inventory, kind, id)) {
-		node_error(node, component_section_names[kind], err, "duplicate name \"%s\" after unmarshaling", id);
+		node_error(node, component_section_names[kind], err, "duplicate name \"%s\" after unmarshaling",
+			   node_shown_key(node));
 		memory_free(id);
 		return false;
 	}
@@ -72,27 +75,36 @@ static bool declare_id(struct inventory *inventory, enum component_kind kind, co
 	*d = (struct declared){
 		.factory = factory,
 		.id = id,
-		.path = memory_format("%s::%s", component_section_names[kind], id),
+		.path = memory_text(path_text(&path, text)),
 		.node = node,
 		.config = memory_new(factory->config->size),
 	};
 	return config_bind(factory->config, node, d->path, d->config, err);
 }
 
-static bool declare(struct inventory *inventory, enum component_kind kind, const struct node *node,
+/* The error about an ID shows it. */
+static bool bad_id(const struct node *node, const char *reference, const char *path, const struct error *why,
+		   struct error *err)
+{
+	if (reference)
+		return node_error(node, path, err, "\"%s\" is no valid component ID", reference);
+	return node_error(node, path, err, "%s", why->text);
+}
+
+static bool declare(struct inventory *inventory, enum component_kind kind, const struct node *node, size_t index,
 		    const struct component_factory *const *factories, struct error *err)
 {
 	struct config_id id;
 	struct error why;
 	if (!config_id_parse(node->key, &id, &why))
-		return node_error(node, component_section_names[kind], err, "%s", why.text);
+		return bad_id(node, node->brought_key ? node->reference : NULL, component_section_names[kind], &why, err);
 	char *type = memory_text_of(id.text, id.type_len);
 	const struct component_factory *factory = factory_find(factories, kind, type);
 	bool ok;
 	if (factory) {
-		ok = declare_id(inventory, kind, node, memory_text(id.text), factory, err);
+		ok = declare_id(inventory, kind, node, index, memory_text(id.text), factory, err);
 	} else {
-		ok = unknown_type(node, kind, type, id.text, factories, err);
+		ok = unknown_type(node, kind, type, factories, err);
 	}
 	memory_free(type);
 	config_id_fini(&id);
@@ -108,7 +120,7 @@ static bool declare_section(struct inventory *inventory, const struct node *root
 	if (section->kind != NODE_MAP)
 		return node_error(section, component_section_names[kind], err, "must be a map of component IDs");
 	for (size_t i = 0; i < section->count; i++)
-		if (!declare(inventory, kind, section->children[i], factories, err))
+		if (!declare(inventory, kind, section->children[i], i, factories, err))
 			return false;
 	return true;
 }
@@ -126,12 +138,14 @@ static bool check_top(const struct node *root, struct error *err)
 		while (known[k] && strcmp(known[k], root->children[i]->key) != 0)
 			k++;
 		if (!known[k])
-			return node_error(root->children[i], "", err, "'' has invalid keys: %s", root->children[i]->key);
+			return node_error(root->children[i], "", err, "'' has invalid keys: %s",
+					  node_shown_key(root->children[i]));
 	}
 	const struct node *connectors = node_get(root, "connectors");
 	if (connectors && connectors->kind == NODE_MAP && connectors->count)
 		return node_error(connectors->children[0], "connectors", err,
-				  "unknown type: \"%s\" (this build has no connectors)", connectors->children[0]->key);
+				  "unknown type: \"%s\" (this build has no connectors)",
+				  node_shown_key(connectors->children[0]));
 	return true;
 }
 
@@ -152,15 +166,15 @@ static bool check_names(const struct inventory *inventory, struct strings *names
 	for (size_t i = 0; i < names->count; i++) {
 		struct config_id id;
 		struct error why;
+		const struct node *at = place_of(section, list, i);
 		if (!config_id_parse(names->at[i], &id, &why))
-			return node_error(place_of(section, list, i), path, err, "%s", why.text);
+			return bad_id(at, at->reference, path, &why, err);
 		memory_free(names->at[i]);
 		names->at[i] = memory_text(id.text);
 		config_id_fini(&id);
 		if (!inventory_find(inventory, kind, names->at[i]))
-			return node_error(place_of(section, list, i), path, err,
-					  "references %s \"%s\" which is not configured", component_kind_names[kind],
-					  names->at[i]);
+			return node_error(at, path, err, "references %s \"%s\" which is not configured",
+					  component_kind_names[kind], at->reference ? at->reference : names->at[i]);
 	}
 	return true;
 }
@@ -181,8 +195,9 @@ static bool check_twice(const struct inventory *inventory, const struct strings 
 				fault = "references processor \"%s\" multiple times";
 			else if (contradict(inventory, a, b))
 				fault = "processor \"%s\" is the second of its type, of which a pipeline has at most one";
+			const struct node *at = place_of(section, "processors", i);
 			if (fault)
-				return node_error(place_of(section, "processors", i), path, err, fault, b);
+				return node_error(at, path, err, fault, at->reference ? at->reference : b);
 		}
 	return true;
 }
@@ -202,7 +217,10 @@ static bool check_signal(const struct config_id *id, const struct node *node, st
 		i++;
 	if (known[i])
 		return node_error(node, "service::pipelines", err,
-				  "pipeline \"%s\": telemetry type is not supported; this gateway is for profiles", id->text);
+				  "pipeline \"%s\": telemetry type is not supported; this gateway is for profiles",
+				  node_shown_key(node));
+	if (node->brought_key)
+		return node_error(node, "service::pipelines", err, "unknown pipeline signal: \"%s\"", node->reference);
 	return node_error(node, "service::pipelines", err, "unknown pipeline signal: \"%.*s\"", (int)id->type_len, id->text);
 }
 
@@ -211,18 +229,21 @@ static bool check_id(const char *text, const struct node *node, struct error *er
 	struct config_id id;
 	struct error why;
 	if (!config_id_parse(text, &id, &why))
-		return node_error(node, "service::pipelines", err, "%s", why.text);
+		return bad_id(node, node->brought_key ? node->reference : NULL, "service::pipelines", &why, err);
 	bool ok = check_signal(&id, node, err);
 	config_id_fini(&id);
 	return ok;
 }
 
-static bool check_pipeline(const struct inventory *inventory, const char *id, struct pipeline_config *p,
-			   const struct node *node, struct error *err)
+static bool check_pipeline(const struct inventory *inventory, size_t index, const struct node *node,
+			   struct error *err)
 {
-	char path[PATH_TEXT];
-	snprintf(path, sizeof path, "service::pipelines::%s", id);
-	if (!check_id(id, node, err))
+	const struct config_items *pipelines = &inventory->service.pipelines;
+	struct pipeline_config *p = (struct pipeline_config *)pipelines->at + index;
+	struct path top = { NULL, "service::pipelines", 0 }, step = path_step(&top, node, index);
+	char text[PATH_TEXT];
+	const char *path = path_text(&step, text);
+	if (!check_id(pipelines->names[index], node, err))
 		return false;
 	if (!p->receivers.count || !p->exporters.count)
 		return node_error(node, path, err, "must have at least one %s", p->receivers.count ? "exporter" : "receiver");
@@ -262,8 +283,8 @@ static bool check_owned_paths(const struct inventory *inventory, struct error *e
 		paths[i] = owned_path(inventory, d);
 		for (size_t k = 0; k < i && ok && paths[i]; k++)
 			ok = !paths[k] || strcmp(paths[k], paths[i]) != 0 ||
-			     node_error(d->node, d->path, err, "writes to \"%s\", as exporter \"%s\" does: each needs its own",
-					paths[i], inventory->at[k].id);
+			     node_error(d->node, d->path, err, "writes to the same place as %s does: each needs its own",
+					inventory->at[k].path);
 	}
 	for (size_t i = 0; i < inventory->count; i++)
 		memory_free(paths[i]);
@@ -274,37 +295,39 @@ static bool check_owned_paths(const struct inventory *inventory, struct error *e
 static bool check_service(struct inventory *inventory, const struct node *root, struct error *err)
 {
 	struct service_config *service = &inventory->service;
-	struct pipeline_config *pipelines = service->pipelines.at;
 	const struct node *node = node_get(root, "service");
 	const struct node *section = node_get(node, "pipelines");
 	if (!service->pipelines.count)
 		return node_error(section ? section : node ? node : root, "service::pipelines", err,
 				  "service must have at least one pipeline");
-	for (size_t i = 0; i < service->pipelines.count; i++) {
-		const char *id = service->pipelines.names[i];
-		if (!check_pipeline(inventory, id, &pipelines[i], node_get(section, id), err))
+	for (size_t i = 0; i < service->pipelines.count; i++)
+		if (!check_pipeline(inventory, i, section->children[i], err))
 			return false;
-	}
 	return check_names(inventory, &service->extensions, COMPONENT_EXTENSION, node, "service::extensions", err) &&
 	       check_owned_paths(inventory, err);
+}
+
+static bool has_kind(const struct inventory *inventory, enum component_kind kind)
+{
+	size_t i = 0;
+	while (i < inventory->count && inventory->at[i].factory->kind != kind)
+		i++;
+	return i < inventory->count;
 }
 
 bool inventory_read(struct inventory *inventory, const struct node *root,
 		    const struct component_factory *const *factories, struct error *err)
 {
+	inventory->root = root;
 	if (!check_top(root, err))
 		return false;
 	for (enum component_kind kind = COMPONENT_RECEIVER; kind <= COMPONENT_EXTENSION; kind++)
 		if (!declare_section(inventory, root, kind, factories, err))
 			return false;
-	for (enum component_kind kind = COMPONENT_RECEIVER; kind <= COMPONENT_EXPORTER; kind += 2) {
-		size_t i = 0;
-		while (i < inventory->count && inventory->at[i].factory->kind != kind)
-			i++;
-		if (i == inventory->count)
+	for (enum component_kind kind = COMPONENT_RECEIVER; kind <= COMPONENT_EXPORTER; kind += 2)
+		if (!has_kind(inventory, kind))
 			return node_error(root, "", err, "no %s configuration specified in config",
 					  component_kind_names[kind]);
-	}
 	return config_bind(&service_table, node_get(root, "service"), "service", &inventory->service, err) &&
 	       check_service(inventory, root, err);
 }
@@ -373,47 +396,91 @@ void inventory_log_inert(const struct config_table *table, const struct node *no
 	config_each_inert(table, node, path, log_inert, (void *)log);
 }
 
-static void print_declared(const struct declared *d, bool redact, bool json, bool first, struct bytes *out)
+struct print {
+	bool redact, json;
+	struct bytes *out;
+};
+
+static void put_key(const struct print *p, int indent, const char *key)
 {
-	if (json) {
-		bytes_add_text(out, first ? "" : ",");
-		quote_json(out, d->id, strlen(d->id));
-		bytes_add_text(out, ":");
-		config_print_json(d->factory->config, d->config, redact, out);
-	} else {
-		bytes_format(out, "  %s:\n", d->id);
-		config_print(d->factory->config, d->config, 4, redact, out);
-	}
+	if (p->json)
+		quote_json(p->out, key, strlen(key));
+	else
+		bytes_format(p->out, "%*s%s", indent, "", key);
+	bytes_add_text(p->out, ":");
 }
 
-static void print_section(const struct inventory *inventory, enum component_kind kind, bool redact, bool json,
-			  struct bytes *out)
+/* What ${...} brought as a whole is shown as it was written. */
+static bool print_reference(const struct print *p, const struct node *node)
+{
+	if (!p->redact || !node || !node->reference)
+		return false;
+	bytes_add_text(p->out, p->json ? "" : " ");
+	quote_json(p->out, node->reference, strlen(node->reference));
+	bytes_add_text(p->out, p->json ? "" : "\n");
+	return true;
+}
+
+static void print_table(const struct print *p, const struct config_table *table, const void *config,
+			const struct node *node, int indent)
+{
+	bytes_add_text(p->out, p->json ? "" : "\n");
+	if (p->json)
+		config_print_json(table, config, node, p->redact, p->out);
+	else
+		config_print(table, config, node, indent, p->redact, p->out);
+}
+
+static void print_declared(const struct print *p, const struct inventory *inventory, enum component_kind kind)
 {
 	bool first = true;
+	bytes_add_text(p->out, p->json ? "{" : "\n");
 	for (size_t i = 0; i < inventory->count; i++) {
-		if (inventory->at[i].factory->kind != kind)
+		const struct declared *d = &inventory->at[i];
+		if (d->factory->kind != kind)
 			continue;
-		if (first)
-			bytes_format(out, json ? "\"%s\":{" : "%s:\n", component_section_names[kind]);
-		print_declared(&inventory->at[i], redact, json, first, out);
+		bytes_add_text(p->out, p->json && !first ? "," : "");
 		first = false;
+		put_key(p, 2, d->id);
+		if (!print_reference(p, d->node))
+			print_table(p, d->factory->config, d->config, d->node, 4);
 	}
-	if (json && !first)
-		bytes_add_text(out, "},");
+	bytes_add_text(p->out, p->json ? "}" : "");
 }
 
-void inventory_print(const struct inventory *inventory, bool redact, bool json, struct bytes *out)
+static void print_service(const struct print *p, const struct inventory *inventory, struct view telemetry)
 {
-	/* Bound and printed by whoever reads it: gateway/telemetry.c. */
+	const struct node *node = node_get(inventory->root, "service");
 	struct service_config service = inventory->service;
-	service.telemetry = NULL;
+	service.telemetry = NULL; /* bound by whoever reads it */
+	if (print_reference(p, node))
+		return;
+	print_table(p, &service_table, &service, node, 2);
+	if (p->json)
+		p->out->at[p->out->len - 1] = ','; /* there are pipelines before it */
+	put_key(p, 2, "telemetry");
+	if (!print_reference(p, node_get(node, "telemetry"))) {
+		bytes_add_text(p->out, p->json ? "" : "\n");
+		bytes_add(p->out, telemetry.at, telemetry.len);
+	}
+	bytes_add_text(p->out, p->json ? "}" : "");
+}
+
+void inventory_print(const struct inventory *inventory, bool redact, bool json, struct view telemetry,
+		     struct bytes *out)
+{
+	const struct print p = { redact, json, out };
 	bytes_add_text(out, json ? "{" : "");
-	for (enum component_kind kind = COMPONENT_RECEIVER; kind <= COMPONENT_EXTENSION; kind++)
-		print_section(inventory, kind, redact, json, out);
-	bytes_add_text(out, json ? "\"service\":" : "service:\n");
-	if (json)
-		config_print_json(&service_table, &service, redact, out);
-	else
-		config_print(&service_table, &service, 2, redact, out);
-	bytes_add_text(out, json ? "}" : "");
+	for (enum component_kind kind = COMPONENT_RECEIVER; kind <= COMPONENT_EXTENSION; kind++) {
+		const char *name = component_section_names[kind];
+		if (!has_kind(inventory, kind))
+			continue;
+		put_key(&p, 0, name);
+		if (!print_reference(&p, node_get(inventory->root, name)))
+			print_declared(&p, inventory, kind);
+		bytes_add_text(out, json ? "," : "");
+	}
+	put_key(&p, 0, "service");
+	print_service(&p, inventory, telemetry);
+	bytes_add_text(out, json ? "}\n" : "");
 }

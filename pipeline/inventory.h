@@ -11,7 +11,7 @@
 struct declared {
 	const struct component_factory *factory;
 	char *id;      /* "otlp_grpc/a", as in the YAML */
-	char *path;    /* "exporters::otlp_grpc/a" */
+	char *path;    /* "exporters::otlp_grpc/a"; as errors may show it */
 	const struct node *node;
 	void *config;
 };
@@ -27,6 +27,7 @@ struct service_config {
 };
 
 struct inventory {
+	const struct node *root; /* borrowed */
 	struct declared *at;
 	size_t count;
 	struct service_config service;
@@ -61,7 +62,8 @@ void inventory_log(const struct inventory *inventory, const struct log *log);
 void inventory_log_inert(const struct config_table *table, const struct node *node, const char *path,
 			 const struct log *log);
 
-/* Everything but service::telemetry, as YAML or as a JSON object; service stands last. */
-void inventory_print(const struct inventory *inventory, bool redact, bool json, struct bytes *out);
+/* Everything, as YAML or as a JSON object with a line end. telemetry: service::telemetry printed alike, at indent 4. */
+void inventory_print(const struct inventory *inventory, bool redact, bool json, struct view telemetry,
+		     struct bytes *out);
 
 #endif

@@ -71,12 +71,15 @@ static bool key_passes(struct pass *pass, const struct attribute *a, uint16_t *v
 	return !a->bad_key && (v.sites >> pass->site & 1);
 }
 
+/* The unit too: it could hold anything. */
 static bool value_passes(const struct pass *pass, const struct attribute *a, uint16_t values)
 {
 	char room[VALUE_TEXT_ROOM];
-	struct view text;
+	struct view text, unit = string_view(pass->p, a->unit);
 	if (!values)
 		return true;
+	if (unit.len && !allowlist_value_listed(&pass->self->keys, values, unit))
+		return false;
 	if (value_text(pass->p, a, room, &text))
 		return allowlist_value_listed(&pass->self->keys, values, text);
 	if (a->type != VALUE_ARRAY)
@@ -189,15 +192,38 @@ static void filter_attributes(struct pass *pass, enum site site)
 	finish(pass);
 }
 
+/* A field of bytes counts as a key of its site. A list of values, which are strings, lists none of them. */
+static bool id_passes(const struct pass *pass, const char *key)
+{
+	struct allowlist_verdict v =
+		allowlist_verdict(&pass->self->keys, &pass->scratch->cache, view_of(key));
+	return (v.sites >> pass->site & 1) && !v.values;
+}
+
+static void filter_profile_ids(struct pass *pass)
+{
+	struct profiles *p = pass->p;
+	pass->site = SITE_PROFILE;
+	if (id_passes(pass, "profile_id"))
+		return;
+	for (uint32_t i = 0; i < p->profiles.count; i++) {
+		struct profile *profile = &p->profiles.at[i];
+		if (!profile->profile_id.len)
+			continue;
+		profile->profile_id = (struct span){ 0 };
+		profile->changed = 1;
+		pass->denied++;
+	}
+	if (pass->denied)
+		note(pass, "denied", view_of("profile_id"));
+	finish(pass);
+}
+
 static void filter_links(struct pass *pass)
 {
 	struct profiles *p = pass->p;
-	const struct allowlist_keys *keys = &pass->self->keys;
-	struct allowlist_cache *cache = &pass->scratch->cache;
-	uint16_t both = allowlist_verdict(keys, cache, view_of("trace_id")).sites &
-			allowlist_verdict(keys, cache, view_of("span_id")).sites;
 	pass->site = SITE_LINK;
-	if (both >> SITE_LINK & 1)
+	if (id_passes(pass, "trace_id") && id_passes(pass, "span_id"))
 		return;
 	for (uint32_t i = 0; i < p->samples.count; i++) {
 		struct sample *sample = &p->samples.at[i];
@@ -254,6 +280,7 @@ static bool process(void *self, void *scratch, struct profiles *p, struct error 
 	struct pass pass = { .self = self, .scratch = own, .p = p };
 	for (enum site site = SITE_RESOURCE; site <= SITE_MAPPING; site++)
 		filter_attributes(&pass, site);
+	filter_profile_ids(&pass);
 	filter_links(&pass);
 	filter_entities(&pass);
 	value_memo_trim(&own->memo);
@@ -309,7 +336,9 @@ static const struct config_row rows[] = {
 			   "1024 bytes to permit it, at every site."),
 	SITE_ROW(SITE_RESOURCE, "resource"),
 	SITE_ROW(SITE_SCOPE, "scope"),
-	SITE_ROW(SITE_PROFILE, "profile"),
+	CONFIG_ROW(struct allowlist_config, keys.sites[SITE_PROFILE], .key = "profile",
+		   .help = "Keys permitted at this site, besides `keys`. The field `profile_id` passes if "
+			   "the key `profile_id` is permitted."),
 	SITE_ROW(SITE_SAMPLE, "sample"),
 	SITE_ROW(SITE_LOCATION, "location"),
 	SITE_ROW(SITE_MAPPING, "mapping"),
@@ -321,10 +350,12 @@ static const struct config_row rows[] = {
 			   "any other key, or with one that the resource does not have as it "
 			   "leaves, goes as a whole."),
 	CONFIG_ROW(struct allowlist_config, keys.values, .key = "values",
-		   .help = "Map of a key to the list of its permitted values (as text); any other "
-			   "value becomes `overflow_value`. Permits no key by itself. Holds for "
+		   .help = "Map of a key to the list of its permitted values and units (as strings). An "
+			   "attribute with another value, or with a unit that is not listed, becomes "
+			   "`overflow_value` without unit. Permits no key by itself. Applies to "
 			   "structural attributes too: where none of the lists above permits the "
-			   "key, one with another value goes."),
+			   "key, one with another value is removed. A link or profile id with such a key is "
+			   "removed."),
 	CONFIG_ROW(struct allowlist_config, overflow_value, .key = "overflow_value", .def = "other",
 		   .help = "What stands for a value that `values` does not list."),
 	CONFIG_ROW(struct allowlist_config, structural, .key = "structural", .def = "allow",
@@ -343,6 +374,8 @@ static const char *what_passes(enum site site)
 		return "if both keys are permitted";
 	if (site == SITE_ENTITY)
 		return "if all its keys are permitted and the resource has them";
+	if (site == SITE_PROFILE)
+		return "permitted keys; the id if the key `profile_id` is permitted";
 	for (const struct structural *s = structurals; s->key; s++)
 		if (s->site == site)
 			return "permitted keys, structural attributes";
@@ -359,9 +392,15 @@ static void describe(struct bytes *out)
 			    "without unit:\n\n| site | key | value |\n|---|---|---|\n");
 	for (const struct structural *s = structurals; s->key; s++)
 		bytes_format(out, "| `%s` | `%s` | %s |\n", sites[s->site].name, s->key, s->help);
-	bytes_add_text(out, "\nStacks, values and times always pass. The original payload, unknown "
-			    "fields, and entries of the dictionary that nothing permitted reaches "
-			    "never do.\n");
+	bytes_add_text(out, "\nNumbers that have no key always pass, as do the shape of stacks and the number of "
+			    "samples:");
+	for (const char *const *field = sites_open_fields; *field; field++)
+		bytes_format(out, "%s `%s`", field == sites_open_fields ? "" : ",", *field);
+	bytes_add_text(out, ". So the allow-list stops what an application attaches to its profiles, not a sender that "
+			    "hides data in them on purpose: nanoseconds, values and addresses are its own "
+			    "choice, and so are the hex digits of a build id. The original payload, unknown "
+			    "fields, and entries of the dictionary that nothing permitted reaches never "
+			    "pass.\n");
 }
 
 const struct component_factory allowlist_processor = {

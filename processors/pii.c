@@ -28,7 +28,8 @@ struct scratch {
 
 static const struct metric masked_metric = {
 	"otelcol_processor_pii_masked_strings", METRIC_COUNTER, "{strings}",
-	"Texts in which a detector found something, once for each request, by detector and role."
+	"Strings in which a detector found something, once for each request, of attributes once for each "
+	"site, by detector and role."
 };
 static const struct metric *const metrics[] = { &masked_metric, NULL };
 
@@ -212,7 +213,8 @@ static uint32_t scrub_attribute(struct pass *pass, uint32_t index)
 {
 	struct profiles *p = pass->p;
 	struct attribute a = p->attributes.at[index];
-	enum value_change change = structural_is_id(p, &a) ? VALUE_SAME : scrub_value(pass, &a);
+	enum value_change change =
+		structural_is_id(p, pass->site, &a) ? VALUE_SAME : scrub_value(pass, &a);
 	if (change == VALUE_REMOVED)
 		return 0;
 	uint32_t unit = scrub_string(pass, ROLE_UNIT, a.unit, string_view(p, a.key));
@@ -255,9 +257,10 @@ static bool process(void *instance, void *worker, struct profiles *p, struct err
 	struct scratch *scratch = worker;
 	struct pass pass = { .self = instance, .scratch = scratch, .p = p };
 	scrub_texts(&pass);
-	value_memo_clear(&scratch->memo, p->attributes.count);
-	for (pass.site = SITE_RESOURCE; pass.site <= SITE_MAPPING; pass.site++)
+	for (pass.site = SITE_RESOURCE; pass.site <= SITE_MAPPING; pass.site++) {
+		value_memo_clear(&scratch->memo, p->attributes.count);
 		sites_each_list(p, pass.site, scrub_list, &pass);
+	}
 	value_memo_trim(&scratch->memo);
 	return !p->over_cap || profiles_over_cap(p, err);
 }
@@ -307,7 +310,9 @@ const struct component_factory pii_processor = {
 		"token; `drop` removes the whole attribute (or the element, inside an array or "
 		"map), and makes any other text empty. Where hits overlap, drop goes before mask "
 		"and mask before hash. Whole numbers are scanned as their decimal digits and become "
-		"text when hit. Build ids, trace and span ids are never touched. A text above 8 KiB "
+		"text when hit. Ids are not scanned: build ids of mappings that are structural for "
+		"`allowlist`, and attributes `trace_id` and `span_id` of 16 and 8 bytes in hex; what has "
+		"decimal digits only is no id, as a card number has 16. A text above 8 KiB "
 		"in which something could match is replaced as a whole (`too_long`), and so is one "
 		"on which the regex engine gives up.",
 	.kind = COMPONENT_PROCESSOR,

@@ -20,9 +20,8 @@ static bool read_roles(const struct strings *names, uint32_t all, uint32_t *role
 			role++;
 		if (role == ROLE_COUNT)
 			return error_set(err, ERROR_CONFIG,
-					 "roles: unknown role \"%s\" (there are value, unit, scope, "
-					 "schema, entity, function, file, mapping, type)",
-					 names->at[i]);
+					 "roles[%zu]: unknown role (there are value, unit, scope, "
+					 "schema, entity, function, file, mapping, type)", i);
 		*roles |= 1u << role;
 	}
 	return true;
@@ -68,7 +67,7 @@ static bool set_patterns(const struct pii_config *config, struct pii_engine *eng
 		if (!set_action(config, engine, (int)(PII_PATTERNS + i), &items[i].action,
 				&items[i].roles, err) ||
 		    !regex_check_cost(patterns[i], 0, err))
-			return error_prefix(err, "patterns::%s", config->patterns.names[i]);
+			return error_prefix(err, "patterns[%zu]", i);
 	}
 	return true;
 }

@@ -82,8 +82,7 @@ static bool compile(const struct draft *d, struct resource_action *action)
 	action->pattern = regex_new(d->config->pattern, 0, NULL);
 	if (action->pattern)
 		return true;
-	return REFUSE(d, ". Field \"pattern\" has invalid pattern: \"%s\" to be set at the %zu-th actions",
-		      d->config->pattern, d->index);
+	return REFUSE(d, ". Field \"pattern\" has an invalid pattern at the %zu-th actions", d->index);
 }
 
 static void init_context(struct resource_action *action, const char *from)
@@ -200,9 +199,9 @@ static bool init_convert(const struct draft *d, struct resource_action *action)
 	for (; action->type < TYPE_COUNT; action->type++)
 		if (strcmp(type, types[action->type]) == 0)
 			return true;
-	return REFUSE(d, " due to invalid value \"%s\" in field \"converted_type\" for action \"%s\" at "
+	return REFUSE(d, " due to an invalid value in field \"converted_type\" for action \"%s\" at "
 			 "the %zu-th action",
-		      type, d->action, d->index);
+		      d->action, d->index);
 }
 
 static bool check_key(const struct draft *d, enum resource_verb verb)
@@ -241,7 +240,7 @@ bool resource_action_init(struct resource_action *action, const struct resource_
 	if (!check_key(&d, action->verb))
 		return false;
 	if (action->verb == VERB_COUNT)
-		return REFUSE(&d, " due to unsupported action \"%s\" at the %zu-th actions", name, index);
+		return REFUSE(&d, " due to an unsupported action at the %zu-th actions", index);
 	return inits[action->verb](&d, action);
 }
 

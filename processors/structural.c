@@ -7,10 +7,11 @@
 #define FRAME_HELP "a frame type of the convention, `unknown` or `abort-marker`"
 
 const struct structural structurals[] = {
-	{ "process.executable.build_id.gnu", SITE_MAPPING, STRUCTURAL_HEX, "hex" },
-	{ "process.executable.build_id.htlhash", SITE_MAPPING, STRUCTURAL_HEX, "hex" },
+	{ "process.executable.build_id.gnu", SITE_MAPPING, STRUCTURAL_GNU_BUILD_ID,
+	  "8, 16, 20 or 32 bytes in hex, the lengths that linkers make" },
+	{ "process.executable.build_id.htlhash", SITE_MAPPING, STRUCTURAL_HTLHASH, "16 bytes in hex" },
 	{ "process.executable.build_id.go", SITE_MAPPING, STRUCTURAL_GO_BUILD_ID,
-	  "two or more base64url parts joined by `/`" },
+	  "two or four parts of 20 base64url characters, joined by `/`" },
 	{ "pprof.mapping.has_functions", SITE_MAPPING, STRUCTURAL_BOOL, "boolean" },
 	{ "pprof.mapping.has_filenames", SITE_MAPPING, STRUCTURAL_BOOL, "boolean" },
 	{ "pprof.mapping.has_line_numbers", SITE_MAPPING, STRUCTURAL_BOOL, "boolean" },
@@ -25,36 +26,41 @@ const struct structural structurals[] = {
 	{ 0 }
 };
 
-static bool all_of(struct view text, const char *more)
-{
-	for (size_t i = 0; i < text.len; i++)
-		if (!isalnum(text.at[i]) && !(text.at[i] && strchr(more, text.at[i])))
-			return false;
-	return text.len > 0;
-}
-
-static bool is_hex(struct view text)
+static bool is_hex(struct view text, size_t bytes)
 {
 	for (size_t i = 0; i < text.len; i++)
 		if (!isxdigit(text.at[i]))
 			return false;
-	return text.len > 0;
+	return text.len == 2 * bytes;
 }
 
-/*
- * Go's have two parts or four; one word could be anything. Parts must not be empty: "a//b" and "/a" are paths,
- * not build ids.
- */
+static bool is_decimal(struct view text)
+{
+	for (size_t i = 0; i < text.len; i++)
+		if (!isdigit(text.at[i]))
+			return false;
+	return true;
+}
+
+static bool is_gnu_build_id(struct view text)
+{
+	return is_hex(text, 8) || is_hex(text, 16) || is_hex(text, 20) || is_hex(text, 32);
+}
+
+#define GO_PART 20 /* characters of a part of Go's build ids; a "/" stands between two */
+
 static bool is_go_build_id(struct view text)
 {
-	bool slash = true, parted = false;
+	size_t parts = (text.len + 1) / (GO_PART + 1);
+	if ((text.len + 1) % (GO_PART + 1) || (parts != 2 && parts != 4))
+		return false;
 	for (size_t i = 0; i < text.len; i++) {
-		if (text.at[i] == '/' && slash)
+		uint8_t c = text.at[i];
+		bool slash = i % (GO_PART + 1) == GO_PART;
+		if (slash ? c != '/' : !isalnum(c) && c != '-' && c != '_')
 			return false;
-		slash = text.at[i] == '/';
-		parted |= slash;
 	}
-	return parted && !slash && all_of(text, "-_/");
+	return true;
 }
 
 static bool is_frame_type(struct view text)
@@ -110,8 +116,10 @@ static bool fits(const struct profiles *p, const struct attribute *a,
 	if (!text.len || text.len > STRUCTURAL_MAX)
 		return false;
 	switch (grammar) {
-	case STRUCTURAL_HEX:
-		return is_hex(text);
+	case STRUCTURAL_GNU_BUILD_ID:
+		return is_gnu_build_id(text);
+	case STRUCTURAL_HTLHASH:
+		return is_hex(text, 16);
 	case STRUCTURAL_GO_BUILD_ID:
 		return is_go_build_id(text);
 	case STRUCTURAL_FRAME_TYPE:
@@ -132,19 +140,16 @@ bool structural_passes(const struct profiles *p, enum site site, const struct at
 	return false;
 }
 
-static bool is_id_of(const struct profiles *p, const struct attribute *a, const char *key,
-		     size_t len)
+bool structural_is_id(const struct profiles *p, enum site site, const struct attribute *a)
 {
-	struct view text = string_view(p, a->string);
-	return string_is(p, a->key, key) && text.len == len && is_hex(text);
-}
-
-bool structural_is_id(const struct profiles *p, const struct attribute *a)
-{
-	if (a->type != VALUE_STRING)
+	if (a->type != VALUE_STRING || is_decimal(string_view(p, a->string)))
 		return false;
+	if (string_is(p, a->key, "trace_id"))
+		return is_hex(string_view(p, a->string), 16);
+	if (string_is(p, a->key, "span_id"))
+		return is_hex(string_view(p, a->string), 8);
 	for (const struct structural *s = structurals; s->key; s++)
-		if (s->grammar <= STRUCTURAL_GO_BUILD_ID && string_is(p, a->key, s->key))
+		if (s->site == site && s->grammar <= STRUCTURAL_GO_BUILD_ID && string_is(p, a->key, s->key))
 			return fits(p, a, s->grammar, NULL);
-	return is_id_of(p, a, "trace_id", 32) || is_id_of(p, a, "span_id", 16);
+	return false;
 }

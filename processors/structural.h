@@ -13,8 +13,9 @@
 #define STRUCTURAL_MAX 128
 
 enum structural_grammar {
-	STRUCTURAL_HEX,
-	STRUCTURAL_GO_BUILD_ID,  /* two or more base64url parts joined by "/" */
+	STRUCTURAL_GNU_BUILD_ID, /* hex of 8, 16, 20 or 32 bytes: what linkers make of fast, md5 and uuid, sha1, sha256 */
+	STRUCTURAL_HTLHASH,      /* hex of 16 bytes */
+	STRUCTURAL_GO_BUILD_ID,  /* two or four parts of 20 base64url characters, joined by "/" */
 	STRUCTURAL_FRAME_TYPE,   /* a word of the convention, "unknown", "abort-marker" */
 	STRUCTURAL_BOOL,
 	STRUCTURAL_TYPE_ORDER,   /* different integers below the number of the scope's Profiles */
@@ -34,7 +35,10 @@ extern const struct structural structurals[]; /* key == NULL ends */
 bool structural_passes(const struct profiles *p, enum site site, const struct attribute *a,
 		       const struct scope *scope);
 
-/* Is it a build id, a trace id or a span id by key and value, wherever it stands? */
-bool structural_is_id(const struct profiles *p, const struct attribute *a);
+/*
+ * Is it an id by key and value, which no detector need look at: a build id at its site, or an attribute trace_id or
+ * span_id? What has decimal digits only is none: a card number has 16.
+ */
+bool structural_is_id(const struct profiles *p, enum site site, const struct attribute *a);
 
 #endif

@@ -23,8 +23,9 @@ const struct site_info sites[SITE_COUNT] = {
 			    "attributes of the resource" },
 	[SITE_SCOPE] = { "scope", ROLE_KEY, true, "InstrumentationScope.attributes",
 			 "attributes of the scope" },
-	[SITE_PROFILE] = { "profile", ROLE_KEY, true, "Profile.attribute_indices",
-			   "attributes of a Profile; pprof comments, drop and keep frames, doc_url" },
+	[SITE_PROFILE] = { "profile", ROLE_KEY, true, "Profile.attribute_indices Profile.profile_id",
+			   "attributes of a Profile; its id, as the key profile_id; pprof comments, drop and "
+			   "keep frames, doc_url" },
 	[SITE_SAMPLE] = { "sample", ROLE_KEY, true, "Sample.attribute_indices",
 			  "attributes of a sample; pprof labels" },
 	[SITE_LOCATION] = { "location", ROLE_KEY, true, "Location.attribute_indices",
@@ -72,6 +73,25 @@ const char sites_attribute_fields[] =
 	"KeyValue.key KeyValue.key_strindex KeyValueAndUnit.key_strindex "
 	"KeyValueAndUnit.unit_strindex AnyValue.string_value AnyValue.bytes_value "
 	"AnyValue.string_value_strindex";
+
+const char *const sites_open_fields[] = {
+	"Profile.time_unix_nano",
+	"Profile.duration_nano",
+	"Profile.period",
+	"Sample.values",
+	"Sample.timestamps_unix_nano",
+	"Mapping.memory_start",
+	"Mapping.memory_limit",
+	"Mapping.file_offset",
+	"Location.address",
+	"Line.line",
+	"Line.column",
+	"Function.start_line",
+	"Resource.dropped_attributes_count",
+	"InstrumentationScope.dropped_attributes_count",
+	"Profile.dropped_attributes_count",
+	NULL,
+};
 
 enum site site_find(const char *name)
 {

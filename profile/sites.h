@@ -5,9 +5,10 @@
 #include "profile/profiles.h"
 
 /*
- * The one list of places in a profile where text can stand. The allow-list, PII, explain and leakcheck
- * all walk this list; a test fails when a message field of the protocol that can hold text is missing
- * from it (tests/profile/test_sites.py compares it with the .proto descriptors).
+ * The one list of places in a profile where text or free bytes can stand. The allow-list, PII, explain and
+ * leakcheck all walk this list; a test fails when a message field of the protocol that can hold any is missing
+ * from it, or a number from sites_open_fields (tests/profile/test_sites.py compares both with the .proto
+ * descriptors).
  */
 enum site_role {
 	ROLE_KEY,      /* an attribute key: the allow-list decides */
@@ -28,7 +29,7 @@ enum site {
 	/* with keys */
 	SITE_RESOURCE,
 	SITE_SCOPE,
-	SITE_PROFILE,
+	SITE_PROFILE, /* Profile.profile_id counts as the key profile_id */
 	SITE_SAMPLE,
 	SITE_LOCATION,
 	SITE_MAPPING,
@@ -67,6 +68,9 @@ extern const struct site_info sites[SITE_COUNT];
 /* What an attribute holds at every site with keys: its key, unit and (nested) values. The roles of values and
  * units are ROLE_VALUE and ROLE_UNIT. */
 extern const char sites_attribute_fields[];
+
+/* The numbers that stand at no site: they leave as they came, whatever the policy. Message.field, NULL ends. */
+extern const char *const sites_open_fields[];
 
 extern const char *const site_role_names[ROLE_COUNT];
 

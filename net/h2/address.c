@@ -89,11 +89,11 @@ static bool resolve_name(const char *host, const char *port, int family, struct 
 	struct addrinfo *found = NULL;
 	int code = getaddrinfo(host, port, &hints, &found);
 	if (code != 0)
-		return error_set(err, ERROR_CONFIG, "listen tcp: lookup %s: %s", host, gai_strerror(code));
+		return error_set(err, ERROR_CONFIG, "listen tcp: cannot look up the host: %s", gai_strerror(code));
 	for (const struct addrinfo *f = found; f; f = f->ai_next)
 		add(out, f->ai_addr, f->ai_addrlen, f->ai_family == AF_INET6);
 	freeaddrinfo(found);
-	return out->count || error_set(err, ERROR_CONFIG, "listen tcp: %s has no address", host);
+	return out->count || error_set(err, ERROR_CONFIG, "listen tcp: the host has no address");
 }
 
 static int family_of(const char *transport)
@@ -116,7 +116,7 @@ bool h2_address_resolve(const char *endpoint, const char *transport, struct h2_a
 	if (path)
 		return resolve_unix(path, out, err);
 	if (!split(endpoint, host, sizeof host, &port))
-		return error_set(err, ERROR_CONFIG, "listen tcp: endpoint %s is not host:port", endpoint);
+		return error_set(err, ERROR_CONFIG, "listen tcp: endpoint is not host:port");
 	uint16_t number = (uint16_t)strtoul(port, NULL, 10);
 	out->any_port = !number;
 	if (!is_wildcard(host))

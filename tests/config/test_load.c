@@ -112,7 +112,7 @@ static void sets_come_last(void **state)
 		{ "a.c={d: 1}", "{a: {b: 1, l: [1, 2], c: {d: 1}}}" },
 		{ "a=", "{a: null}" },
 		{ "x.y/z.w=1", "{a: {b: 1, l: [1, 2]}, x: {y/z: {w: 1}}}" },
-		{ "a.b", "--set a.b: missing equal sign" },
+		{ "a.b", "--set: missing equal sign" },
 		{ "a=b: c",
 		  "--set:1:5: not valid YAML: mapping values are not allowed in this context" },
 	};
@@ -272,8 +272,74 @@ static void unset_makes_the_zero_value(void **state)
 	assert_null(c.raw);
 	release(&c, &tree);
 	assert_string_equal(bind_loaded("queue: {queue_size: '${PC_NONE}'}", &c, &tree),
-			    "yaml:1:9: 'queue::queue_size' must be at least 1, got 0");
+			    "yaml:1:9: 'queue::queue_size' must be at least 1, got ${PC_NONE}");
 	release(&c, &tree);
+}
+
+/* "hello", its name, "0123" and what else the variables hold must be in no message. */
+static void messages_show_references_and_not_what_they_brought(void **state)
+{
+	static const struct {
+		const char *yaml, *error;
+	} cases[] = {
+		{ "size: ${env:PC_OCTAL}${env:PC_OCTAL}", "yaml:1:1: 'size' expected type 'int', got unconvertible type 'string'" },
+		{ "size: -${env:PC_OCTAL}", "yaml:1:1: 'size' expected type 'int', got unconvertible type 'string'" },
+		{ "size: ${env:PC_BIG}", "yaml:1:1: 'size' must be between 0 and 100, got ${env:PC_BIG}" },
+		{ "size: ${env:PC_NEGATIVE}",
+		  "yaml:1:1: 'size' cannot parse value as 'uint64': ${env:PC_NEGATIVE} overflows uint" },
+		{ "timeout: ${env:PC_TEXT}", "yaml:1:1: 'timeout' time: invalid duration \"${env:PC_TEXT}\"" },
+		{ "timeout: 1${env:PC_TEXT:-s}", "yaml:1:1: 'timeout' time: invalid duration \"1${env:PC_TEXT:-...}\"" },
+		{ "level: ${env:PC_TEXT}",
+		  "yaml:1:1: 'level' unsupported value \"${env:PC_TEXT}\" (valid values: [\"\" basic detailed])" },
+		{ "deep: ${env:PC_MAP}", "yaml:1:1: 'deep' has invalid keys: ${env:PC_MAP}" },
+		{ "named: ${env:PC_NAMED}", "yaml:1:1: 'named[0]' has invalid keys: ${env:PC_NAMED}" },
+		{ "headers: ${env:PC_NAMED}",
+		  "yaml:1:1: 'headers[0]' expected type 'configopaque.String', got unconvertible type "
+		  "'map[string]interface {}'" },
+		{ "headers: [{name: '${PC_TEXT}', value: a}, {name: hello, value: b}]",
+		  "yaml:1:1: 'headers' duplicate keys in map-style list: [hello]" },
+		{ "path: ${file:/nonexistent/${env:PC_TEXT}}",
+		  "yaml:1:1: path: \"${file:/nonexistent/${env:PC_TEXT}}\" cannot be read" },
+		{ "path: '${env:${env:PC_LIST}}'", "yaml:1:1: path: \"${env:${env:PC_LIST}}\" cannot be read" },
+	};
+	struct whole_config c;
+	struct node *tree;
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		assert_string_equal(bind_loaded(cases[i].yaml, &c, &tree), cases[i].error);
+		release(&c, &tree);
+	}
+	unset_count = 0;
+	load_yaml("a: ${env:${env:PC_TEXT}}");
+	assert_int_equal(unset_count, 1);
+	assert_string_equal(last_unset, "${env:${env:PC_TEXT}}");
+}
+
+static void references_are_shown_without_defaults_inline_text_and_urls(void **state)
+{
+	static const char *const cases[][2] = {
+		{ "a ${env:PC_TEXT} b", "a ${env:PC_TEXT} b" },
+		{ "${PC_TEXT}", "${PC_TEXT}" },
+		{ "${PC_TEXT:-default}", "${PC_TEXT:-...}" },
+		{ "${env:PC_TEXT:-${env:PC_NAME}} b", "${env:PC_TEXT:-...} b" },
+		{ "${env:${env:PC_NAME}}", "${env:${env:PC_NAME}}" },
+		{ "${yaml:inline} ${PC_TEXT}", "${yaml:...} ${PC_TEXT}" },
+		{ "plain", NULL },
+		{ "$${env:PC_TEXT}", NULL },
+	};
+	struct whole_config c;
+	struct node *tree;
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		char *yaml = memory_format("path: '%s'", cases[i][0]);
+		assert_string_equal(bind_loaded(yaml, &c, &tree), "");
+		const char *reference = node_get(tree, "path")->reference;
+		assert_int_equal(!reference, !cases[i][1]);
+		if (reference)
+			assert_string_equal(reference, cases[i][1]);
+		memory_free(yaml);
+		release(&c, &tree);
+	}
 }
 
 static void files_are_read(void **state)
@@ -316,6 +382,9 @@ static int set_variables(void **state)
 		{ "PC_COMMAS", "x,y" },
 		{ "PC_ITEMS", "[{key: k}]" },
 		{ "PC_LINES", "one\ntwo" },
+		{ "PC_BIG", "123456" },
+		{ "PC_NEGATIVE", "-123456" },
+		{ "PC_NAMED", "{secret: {hidden: 1}}" },
 	};
 	for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++)
 		setenv(pairs[i][0], pairs[i][1], 1);
@@ -334,6 +403,8 @@ int main(void)
 		cmocka_unit_test(each_unset_variable_is_told_once),
 		cmocka_unit_test(expanded_values_fit_the_field),
 		cmocka_unit_test(unset_makes_the_zero_value),
+		cmocka_unit_test(messages_show_references_and_not_what_they_brought),
+		cmocka_unit_test(references_are_shown_without_defaults_inline_text_and_urls),
 		cmocka_unit_test(files_are_read),
 	};
 	return cmocka_run_group_tests(tests, set_variables, NULL);

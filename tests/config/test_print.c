@@ -1,17 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/config/fixture.h"
 
-static char *print(const struct whole_config *config, bool json, bool redact)
+#include <stdlib.h>
+
+static char *print_bound(const struct whole_config *config, const struct node *node, bool json, bool redact)
 {
 	struct bytes out;
 	bytes_init(&out, 1 << 20);
 	if (json)
-		config_print_json(&whole_table, config, redact, &out);
+		config_print_json(&whole_table, config, node, redact, &out);
 	else
-		config_print(&whole_table, config, 2, redact, &out);
+		config_print(&whole_table, config, node, 2, redact, &out);
 	char *text = memory_text_of(out.at, out.len);
 	bytes_fini(&out);
 	return text;
+}
+
+static char *print(const struct whole_config *config, bool json, bool redact)
+{
+	return print_bound(config, NULL, json, redact);
 }
 
 static const char full[] =
@@ -115,6 +122,47 @@ static struct node *load_printed(const char *text)
 	assert_string_equal(err.text, "");
 	memory_free(location);
 	return tree;
+}
+
+static void what_was_brought_is_printed_as_it_was_written(void **state)
+{
+	static const char yaml[] =
+		"path: a ${env:PRINT_TEXT}\nsize: ${env:PRINT_NUMBER}\ntoken: ${env:PRINT_TEXT}\n"
+		"keys: [x, '${PRINT_TEXT}']\nheaders: [{name: '${PRINT_TEXT}', value: v}]\n"
+		"raw: {a: '${env:PRINT_TEXT}', b: c}\nany: ${env:PRINT_MAP}\ndeep: {wait: '${env:PRINT_TIME}'}\n"
+		"queue: ${env:PRINT_QUEUE}\nactions: [{key: '${PRINT_TEXT}', value: 1}, '${env:PRINT_ITEM}']\n"
+		"named: ${env:PRINT_NAMED}\n";
+	static const char expected[] =
+		"  \"on\": true\n  size: \"${env:PRINT_NUMBER}\"\n  factor: 0.5\n  path: \"a ${env:PRINT_TEXT}\"\n"
+		"  timeout: 5s\n  offset: 0s\n  token: \"[REDACTED]\"\n  keys:\n    - x\n    - \"${PRINT_TEXT}\"\n"
+		"  headers:\n    \"${PRINT_TEXT}\": \"[REDACTED]\"\n  level: basic\n"
+		"  raw:\n    a: \"${env:PRINT_TEXT}\"\n    b: c\n  any: \"${env:PRINT_MAP}\"\n"
+		"  deep:\n    wait: \"${env:PRINT_TIME}\"\n  queue: \"${env:PRINT_QUEUE}\"\n"
+		"  actions:\n    - key: \"${PRINT_TEXT}\"\n      value: 1\n    - \"${env:PRINT_ITEM}\"\n"
+		"  named: \"${env:PRINT_NAMED}\"\n  buffer: 0\n";
+	struct whole_config c = { 0 };
+	struct error err = { 0 };
+	(void)state;
+	setenv("PRINT_TEXT", "secret", 1);
+	setenv("PRINT_NUMBER", "99", 1);
+	setenv("PRINT_MAP", "{secret: 1}", 1);
+	setenv("PRINT_TIME", "99s", 1);
+	setenv("PRINT_QUEUE", "{queue_size: 99}", 1);
+	setenv("PRINT_ITEM", "{key: secret}", 1);
+	setenv("PRINT_NAMED", "{secret: {key: secret}}", 1);
+	struct node *tree = load_printed(yaml);
+	assert_true(config_bind(&whole_table, tree, "", &c, &err));
+	char *redacted = print_bound(&c, tree, false, true), *all = print_bound(&c, tree, false, false);
+	char *json = print_bound(&c, tree, true, true), *back = print(&c, false, false);
+	assert_string_equal(redacted, expected);
+	assert_string_equal(all, back);
+	assert_null(strstr(json, "secret"));
+	assert_null(strstr(json, "99"));
+	memory_free(redacted);
+	memory_free(all);
+	memory_free(json);
+	memory_free(back);
+	release(&c, &tree);
 }
 
 static void comes_back_the_same(const struct whole_config *config)
@@ -317,6 +365,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_effective_configuration_is_yaml),
 		cmocka_unit_test(json_says_the_same),
+		cmocka_unit_test(what_was_brought_is_printed_as_it_was_written),
 		cmocka_unit_test(what_is_printed_loads_again),
 		cmocka_unit_test(every_string_is_quoted_safely),
 		cmocka_unit_test(long_keys_and_values_come_back),

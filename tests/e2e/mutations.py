@@ -18,7 +18,7 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-ALLOWLIST, PII = "processors/allowlist.c", "processors/pii.c"
+ALLOWLIST, PII, STRUCTURAL = "processors/allowlist.c", "processors/pii.c", "processors/structural.c"
 DICTIONARY, OTLP, PPROF = "profile/decode_dictionary.c", "profile/decode_otlp.c", "profile/decode_pprof.c"
 
 MUTATIONS = [
@@ -63,18 +63,28 @@ MUTATIONS = [
      "PCRE2_ANCHORED | PCRE2_ENDANCHORED | PCRE2_DOLLAR_ENDONLY", "PCRE2_ANCHORED"),
     ("keys are compared by their beginning", "processors/allowlist_keys.c",
      "	return order ? order : (x->len > y->len) - (x->len < y->len);", "	return order;"),
+    ("units are not compared", ALLOWLIST, "	if (unit.len && !allowlist_value_listed", "	if (0 && !allowlist_value_listed"),
     ("links pass", ALLOWLIST, "	filter_links(&pass);\n", ""),
+    ("profile ids pass", ALLOWLIST, "	filter_profile_ids(&pass);\n", ""),
     ("entities pass", ALLOWLIST, "	filter_entities(&pass);\n", ""),
     ("an entity may name lost keys", "profile/canonical.c", "*found = index < known;", "*found = true;"),
-    ("structure: hex is anything", "processors/structural.c", "return is_hex(text);", "return true;"),
-    ("structure: a Go build id is anything", "processors/structural.c", "return is_go_build_id(text);", "return true;"),
-    ("structure: a frame type is anything", "processors/structural.c", "return is_frame_type(text);", "return true;"),
-    ("structure: a sample type is anything", "processors/structural.c", "return is_sample_type(p, text, scope);",
+    ("structure: a GNU build id is anything", STRUCTURAL, "return is_gnu_build_id(text);", "return true;"),
+    ("structure: a GNU build id of any length", STRUCTURAL, "return is_gnu_build_id(text);",
+     "return is_hex(text, text.len / 2);"),
+    ("structure: an htlhash is anything", STRUCTURAL, "		return is_hex(text, 16);\n	case", "		return true;\n	case"),
+    ("structure: an htlhash of any length", STRUCTURAL, "		return is_hex(text, 16);\n	case",
+     "		return is_hex(text, text.len / 2);\n	case"),
+    ("structure: a Go build id is anything", STRUCTURAL, "return is_go_build_id(text);", "return true;"),
+    ("structure: a Go build id of any parts", STRUCTURAL, " || (parts != 2 && parts != 4))", ")"),
+    ("structure: Go's parts of any length", STRUCTURAL, "slash ? c != '/' : !isalnum(c) && c != '-' && c != '_'",
+     "!isalnum(c) && c != '/' && c != '-' && c != '_'"),
+    ("structure: a frame type is anything", STRUCTURAL, "return is_frame_type(text);", "return true;"),
+    ("structure: a sample type is anything", STRUCTURAL, "return is_sample_type(p, text, scope);",
      "return true;"),
-    ("structure: an order is anything", "processors/structural.c", "return is_type_order(p, a, scope);", "return true;"),
-    ("structure: a flag is anything", "processors/structural.c", "return a->type == VALUE_BOOL;", "return true;"),
-    ("structure: at any site", "processors/structural.c", "if (s->site == site && string_is", "if (string_is"),
-    ("structure: with a unit", "processors/structural.c", "	if (string_view(p, a->unit).len)\n", "	if (0)\n"),
+    ("structure: an order is anything", STRUCTURAL, "return is_type_order(p, a, scope);", "return true;"),
+    ("structure: a flag is anything", STRUCTURAL, "return a->type == VALUE_BOOL;", "return true;"),
+    ("structure: at any site", STRUCTURAL, "if (s->site == site && string_is", "if (string_is"),
+    ("structure: with a unit", STRUCTURAL, "	if (string_view(p, a->unit).len)\n", "	if (0)\n"),
     # pii
     *(("no PII at " + site.lower().replace("_", " "), PII, "			pass->site = site;\n",
        "			if (site == SITE_%s)\n				continue;\n			pass->site = site;\n" % site)
@@ -92,6 +102,10 @@ MUTATIONS = [
     ("no PII in bytes", PII, "	else if (a->type == VALUE_BYTES)\n", "	else if (a->type == VALUE_BYTES)\n		return VALUE_SAME;\n	else if (0)\n"),
     ("no PII in numbers", PII, "	else if (!digits_of(a, room, &text))\n", "	else\n"),
     ("no PII in nested values", PII, "	return scrub_value(context, child);\n", "	(void)context;\n	(void)child;\n	return VALUE_SAME;\n"),
+    ("an id at another site is not scanned", STRUCTURAL, "if (s->site == site && s->grammar", "if (s->grammar"),
+    ("an id of decimal digits is not scanned", STRUCTURAL, " || is_decimal(string_view(p, a->string)))", ")"),
+    ("a trace id is anything", STRUCTURAL, "return is_hex(string_view(p, a->string), 16);", "return true;"),
+    ("a span id is anything", STRUCTURAL, "return is_hex(string_view(p, a->string), 8);", "return true;"),
     # pprof
     ("a pprof's string 0 is read", PPROF, "	return ordinal == 0 || pprof_add_string(r, text, span);\n",
      "	if (ordinal == 0)\n		r->p->strings.at[0].text = span;\n	return ordinal == 0 || pprof_add_string(r, text, span);\n"),

@@ -35,15 +35,18 @@ def server():
         httpd.shutdown()
 
 
-def run(build, command, *locations):
+def run(build, command, *locations, mode="redacted"):
     arguments = [word for location in locations for word in ("--config", location)]
-    done = subprocess.run([str(build / "portcullis"), command, *arguments], capture_output=True, text=True)
+    done = subprocess.run([str(build / "portcullis"), command, "--mode", mode, *arguments], capture_output=True, text=True)
     assert "secret" not in done.stdout + done.stderr
     return done.returncode, done.stdout, done.stderr
 
 
 def test_a_configuration_is_fetched_with_what_it_refers_to(build, server):
     status, printed, errors = run(build, "print-config", server + "/gateway.yaml?token=secret")
+    assert status == 0, errors
+    assert 'verbosity: "${http:...}"' in printed
+    status, printed, errors = run(build, "print-config", server + "/gateway.yaml?token=secret", mode="unredacted")
     assert status == 0, errors
     assert "verbosity: normal" in printed
 

@@ -226,6 +226,24 @@ def test_the_permitted_arrives_batched_and_nothing_else(build, plain):
     assert not profcheck.passed_on([plain.carry(name)[0] for name in BODIES], arrived)
 
 
+def build_ids(requests):
+    """{(key, value)} at the mappings that samples use."""
+    return {(key, value) for data in requests for _, _, _, samples in otlp.profiles(data) for stack, *_ in samples
+            for mapping, *_ in stack if mapping for key, (value, _) in mapping[4] if "build_id" in key}
+
+
+@pytest.mark.skipif(not list(real()), reason="no corpus here")
+def test_the_build_ids_of_real_profiles_pass_without_being_permitted(build):
+    with Passage(build, POLICED.replace("PROCESSORS", "allowlist, pii")) as passage:
+        names = [name for name, _ in real() if name in OTLP]
+        for name in names:
+            passage.send(name)
+        passage.flushed(["otlp_grpc"])
+        sent, arrived = build_ids(BODIES[name] for name in names), build_ids(passage.sink.received)
+    assert {key.rpartition(".")[2] for key, _ in sent} == {"gnu", "go", "htlhash"}
+    assert arrived == sent
+
+
 def numbers(requests):
     """What masking and merging must keep: depth of stacks, sums of values, number of timestamps."""
     found = {}

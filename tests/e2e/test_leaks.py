@@ -32,10 +32,13 @@ receivers:
   pprof/tls: {server: {endpoint: 127.0.0.1:{port:pprof_tls}, tls: TLS}}
 processors:
   allowlist:
-    keys: [service.name, region, tier, note]
+    keys: [service.name, region, tier, note, size]
     key_patterns: ['^open\\..{1,24}$', 'part\\.[a-z]+']
-    values: {tier: [gold, silver]}
+    location: [process.executable.build_id.gnu, process.executable.build_id.go, trace_id, span_id]
+    sample: [span_id]
+    values: {tier: [gold, silver], size: ["5", MiB]}
     link: LINK
+    profile: PROFILE
   pii: {}
   batch: {timeout: 100ms}
 exporters:
@@ -76,12 +79,13 @@ class Run:
     def __init__(self, build, directory, batched):
         self.seed = int(os.environ.get("LEAK_SEED") or random.SystemRandom().randrange(10 ** 9))
         self.c = canaries.Canaries(self.seed)
-        self.c.links = not batched
+        self.c.ids = not batched
         self.directory = directory
         self.seen, self.turn = {}, 0
         self.certificates()
         tls = "{cert_file: server.pem, key_file: server.key, client_ca_file: ca.pem}"
         text = CONFIG.replace("TLS", tls).replace("LINK", "[]" if batched else "[trace_id, span_id]")
+        text = text.replace("PROFILE", "[]" if batched else "[profile_id]")
         text = text.replace("PROCESSORS", "allowlist, pii, batch" if batched else "allowlist, pii")
         self.push = PushSink()
         self.push.answer = self.nasty_push

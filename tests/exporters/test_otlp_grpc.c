@@ -378,14 +378,14 @@ static void bad_configurations_are_refused(void **state)
 		const char *yaml, *error;
 	} rows[] = {
 		{ "{}", "requires a non-empty \"endpoint\"" },
-		{ "endpoint: localhost:x", "invalid port \"x\"" },
+		{ "endpoint: localhost:x", "endpoint: invalid port" },
 		{ "{endpoint: 'a:1', compression: zstd}", "cannot send zstd" },
 		{ "{endpoint: 'a:1', compression: snappy}", "cannot send snappy" },
-		{ "{endpoint: 'a:1', compression: lz4}", "unsupported compression type \"lz4\"" },
-		{ "{endpoint: 'a:1', balancer_name: x}", "invalid balancer_name: x" },
+		{ "{endpoint: 'a:1', compression: lz4}", "compression: unsupported type" },
+		{ "{endpoint: 'a:1', balancer_name: x}", "invalid balancer_name: neither" },
 		{ "{endpoint: 'a:1', auth: {authenticator: oidc}}", "failed to resolve authenticator \"oidc\"" },
 		{ "{endpoint: 'a:1', middlewares: [{id: x}]}", "no middleware" },
-		{ "{endpoint: 'a:1', headers: {grpc-encoding: x}}", "\"grpc-encoding\" cannot be sent" },
+		{ "{endpoint: 'a:1', headers: {grpc-encoding: x}}", "headers[0]: cannot be sent" },
 		{ "{endpoint: 'a:1', tls: {min_version: '1.3'}}", "min_version" },
 		{ "{endpoint: 'a:1', endpoints: x}", "has invalid keys: endpoints" },
 	};

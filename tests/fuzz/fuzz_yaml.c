@@ -18,9 +18,9 @@ static char *effective(const char *yaml, bool json)
 	bytes_init(&out, 64 << 20);
 	if (tree && config_bind(&whole_table, tree, "", &config, &err)) {
 		if (json)
-			config_print_json(&whole_table, &config, false, &out);
+			config_print_json(&whole_table, &config, tree, false, &out);
 		else
-			config_print(&whole_table, &config, 0, false, &out);
+			config_print(&whole_table, &config, tree, 0, false, &out);
 		text = memory_text_of(out.at, out.len);
 	}
 	bytes_fini(&out);

@@ -20,7 +20,7 @@ class Canaries:
     def __init__(self, seed):
         self.random = random.Random(seed)
         self.denied, self.permitted, self.keys, self.numbers = {}, {}, set(), {}
-        self.links = False   # are links permitted?
+        self.ids = False  # are links and profile ids permitted?
         self.refusing = False  # is all that is made now to be refused, so that nothing of it may arrive?
 
     def word(self, length=16):

@@ -9,10 +9,14 @@ from google.protobuf.descriptor import FieldDescriptor
 from harness import build, canaries
 
 # The policy that these are made for: an allow-list with
-#     keys: [service.name, region, tier, note]
+#     keys: [service.name, region, tier, note, size]
 #     key_patterns: ['^open\..{1,24}$', 'part\.[a-z]+']
-#     values: {tier: [gold, silver]}
-# and `link: [trace_id, span_id]` where canaries.links says so; then `pii: {}`.
+#     location: [process.executable.build_id.gnu, process.executable.build_id.go, trace_id, span_id]
+#     sample: [span_id]
+#     values: {tier: [gold, silver], size: ["5", MiB]}
+# and, where canaries.ids says so, `link: [trace_id, span_id]` and `profile: [profile_id]`; then `pii: {}`.
+
+BUILD_ID = "process.executable.build_id."
 
 
 # ---- the wire: fields that are overwritten, fields that nobody knows
@@ -136,11 +140,7 @@ class Poisoner:
     def bad_structure(self, new, site):
         """What is structural only with its grammar, at its site, without unit."""
         c, at = self.c, " at " + site + self.how
-        hexed = c.deny_text("build id at a wrong site" + at, "%040x" % c.random.getrandbits(160))
-        rows = [("process.executable.build_id.gnu", c.deny("build id that is not hex" + at)) if site == "mapping" else
-                ("process.executable.build_id.gnu", hexed),
-                ("process.executable.build_id.htlhash", c.deny("build id that is not hex" + at)),
-                ("process.executable.build_id.go", "/" + c.deny("build id that is a path" + at) + "/x"),
+        rows = [*self.bad_build_ids(site),
                 ("profile.frame.type", c.deny("unknown frame type" + at)),
                 ("pprof.mapping.has_functions", c.deny("flag that is text" + at)),
                 ("pprof.mapping.is_main", c.deny("flag that is text" + at)),
@@ -152,6 +152,43 @@ class Poisoner:
             self.pair(new(), key, text)
         order = self.pair(new(), "pprof.scope.sample_type_order").array_value.values
         order.add().int_value = c.deny_number("order of sample types that is none" + at)
+
+    def bad_build_ids(self, site):
+        """One of each kind, for a list has a key once: at mappings with a form that none has, elsewhere with a good one."""
+        c, at = self.c, " at " + site + self.how
+        word = lambda what, length=16: c.deny(what + at, length)
+        if site != "mapping":
+            yield BUILD_ID + "htlhash", word("build id at a wrong site").encode().hex()
+        if site not in ("mapping", "location"):  # at locations the keys are permitted
+            yield BUILD_ID + "go", "/".join(word("Go build id at a wrong site", 20) for _ in range(2))
+            yield BUILD_ID + "gnu", word("build id at a wrong site", 20).encode().hex()
+
+    def mapping_build_ids(self):
+        """[[(key, text)]] for mappings: what is a build id, and what is none."""
+        c, at = self.c, " at mapping" + self.how
+        words = lambda what, length, count: "/".join(c.deny(what + at, length) for _ in range(count))
+        hexed = lambda what, length: c.deny(what + at, length).encode().hex()
+        good = "/".join(c.permit("Go build id" + at, 20) for _ in range(4))
+        gnu, go, htl = BUILD_ID + "gnu", BUILD_ID + "go", BUILD_ID + "htlhash"
+        return [
+            [(gnu, c.permit("build id" + at, 20).encode().hex()), (htl, c.permit("htlhash" + at).encode().hex()), (go, good)],
+            [(gnu, c.permit("build id" + at, 8).encode().hex()), (go, words("Go build id of one part", 20, 1))],
+            [(gnu, c.permit("build id" + at, 32).encode().hex()), (go, words("Go build id of three parts", 20, 3))],
+            [(gnu, c.deny("build id that is not hex" + at)), (go, words("Go build id of short parts", 16, 2))],
+            [(gnu, hexed("build id of a wrong length", 15)), (go, words("Go build id of five parts", 20, 5))],
+            [(gnu, hexed("build id of a wrong length", 24)), (go, "/" + c.deny("build id that is a path" + at) + "/x")],
+            [(htl, hexed("htlhash of a wrong length", 20)), (go, words("Go build id of long parts", 21, 2))],
+            [(htl, c.deny("htlhash that is not hex" + at)),
+             (go, words("Go build id of uneven parts", 16, 1) + "/" + words("Go build id of uneven parts", 24, 1))],
+        ]
+
+    def build_ids(self):
+        """Mappings with them."""
+        for pairs in self.mapping_build_ids():
+            first = len(self.d.attribute_table)
+            for key, text in pairs:
+                self.pair(self.entry(), key, text)
+            yield self.m.mapping("file", attributes=range(first, len(self.d.attribute_table)))
 
     def permitted_attributes(self, new, site):
         at = " at " + site + self.how
@@ -173,6 +210,9 @@ class Poisoner:
         a = self.entry()
         self.pair(a, "note", "fine")
         a.unit_strindex = self.m.text(self.c.permit("unit at " + site + self.how))
+        a = self.entry()
+        self.pair(a, "size", "5")
+        a.unit_strindex = self.m.text(self.c.deny("unit that `values` does not list at " + site + self.how))
         if structure:
             self.bad_structure(self.entry, site)
             a = self.entry()
@@ -251,24 +291,25 @@ class Poisoner:
         self.permitted_attributes(sp.scope.attributes.add, "scope")
         return sp
 
+    def id(self, what, length=16):
+        return (self.c.permit if self.c.ids else self.c.deny)(what + self.how, length).encode()
+
     def link(self):
-        c, what = self.c, "link" + self.how
-        make = c.permit if c.links else c.deny
-        return self.m.link(make(what).encode(), make(what, 8).encode())
+        return self.m.link(self.id("link"), self.id("link", 8))
 
     def profile(self, sp):
         c, m = self.c, self.m
         permit = lambda what: c.permit(what + self.how)
         p = m.profile(sp, (permit("sample type"), permit("sample unit")), (permit("period type"), permit("period unit")),
                       attributes=self.listed("profile"))
-        p.profile_id = bytes(range(16))
+        p.profile_id = self.id("profile id")
         p.original_payload_format = c.deny("original_payload_format")
         p.original_payload = c.deny("original_payload").encode()
         self.samples(p)
         return p
 
     def samples(self, p):
-        stack = self.m.stack([self.frames(), 0])
+        stack = self.m.stack([self.frames(), 0, *(self.m.location([], mapping=m) for m in self.build_ids())])
         p.samples.add(stack_index=stack, values=[1], link_index=self.link(), attribute_indices=self.listed("sample"))
         p.samples.add(stack_index=stack, values=[2, 3])
         p.samples.add(values=[4])
@@ -351,6 +392,7 @@ def _specimens(p, at, detector, detectors):
         _values(p, at, p.entry, site)
         rows[site] = range(first, len(p.d.attribute_table))
     if detector == "card":
+        _ids(p, rows)
         number = int(detectors["card"][0])
         p.c.deny_text("card as a number", str(number))
         p.pair(rp.resource.attributes.add(), "note").int_value = number
@@ -360,6 +402,23 @@ def _specimens(p, at, detector, detectors):
     profile = m.profile(sp, (at("sample type"), at("sample unit")), (at("period type"), at("period unit")),
                         attributes=rows["profile"])
     profile.samples.add(stack_index=stack, values=[1], attribute_indices=rows["sample"])
+
+
+def _ids(p, rows):
+    """What looks like an id, with something to mask: all decimal, of another form, at another site."""
+    def add(site, key, secret, text):
+        p.pair(p.entry(), key, text)
+        p.c.deny_text("%s at %s that is no id%s" % (key, site, p.how), secret)
+        rows[site] = [*rows[site], len(p.d.attribute_table) - 1]
+
+    find = lambda detector: canaries.specimens(p.c.random, p.c.word)[detector]
+    for site, key in (("mapping", BUILD_ID + "gnu"), ("location", BUILD_ID + "gnu"), ("location", "span_id")):
+        number = find("card")[0]
+        add(site, key, number, number)
+    for site, key in (("location", "trace_id"), ("sample", "span_id")):
+        add(site, key, *reversed(find("bearer")))
+    access = find("access_key")[0]
+    add("location", BUILD_ID + "go", access, access + "/" + access)
 
 
 def _values(p, at, new, site):
@@ -388,19 +447,24 @@ def pprof(c, detectors=True):
     p.sample_type.add(type=permit("sample type"), unit=permit("sample unit"))
     p.period_type.type, p.period_type.unit, p.period = permit("period type"), permit("period unit"), 5
     p.time_nanos, p.duration_nanos = 10 ** 18, 10 ** 9
-    p.mapping.add(id=1, memory_start=1, memory_limit=2, filename=permit("mapping file"), build_id=deny("build id"))
+    p.mapping.add(id=1, memory_start=1, memory_limit=2, filename=permit("mapping file"),
+                  build_id=text("%s/%s" % (c.deny("pprof Go build id"), c.deny("pprof Go build id"))))
+    p.mapping.add(id=3, memory_start=3, memory_limit=4, filename=permit("mapping file"), build_id=deny("build id"))
+    p.mapping.add(id=4, memory_start=5, memory_limit=6, filename=permit("mapping file"),
+                  build_id=text(c.permit("pprof build id", 20).encode().hex()))
     p.function.add(id=1, name=permit("function name"), system_name=permit("function system name"),
                    filename=permit("function file"))
-    p.location.add(id=1, mapping_id=1, address=1).line.add(function_id=1, line=3)
+    for i in (1, 3, 4):
+        p.location.add(id=i, mapping_id=i, address=i).line.add(function_id=1, line=3)
     p.mapping.add(id=2, filename=deny("orphan mapping"), build_id=deny("orphan build id"))
     p.function.add(id=2, name=deny("orphan function"), filename=deny("orphan function"))
     p.location.add(id=2, mapping_id=2).line.add(function_id=2)
-    s = p.sample.add(location_id=[1], value=[1, 2])
+    s = p.sample.add(location_id=[1, 3, 4], value=[1, 2])
     s.label.add(key=text(c.deny_key("pprof denied label")), str=deny("value of a denied label"))
     s.label.add(key=text(c.deny_key("pprof denied number label")), num=c.deny_number("pprof number of a denied label"),
                 num_unit=deny("unit of a denied label"))
     for key, length in (("trace_id", 16), ("span_id", 8)):
-        word = (c.permit if c.links else c.deny)("pprof " + key, length)
+        word = (c.permit if c.ids else c.deny)("pprof " + key, length)
         s.label.add(key=text(key), str=text(word.encode().hex()))
     s.label.add(key=text("region"), str=permit("label"))
     s.label.add(key=text("note"), num=5, num_unit=permit("label unit"))
@@ -421,7 +485,7 @@ def _pprof_specimens(c, p, text):
             whole, secret = canaries.specimens(c.random, c.word)[detector]
             c.deny_text("%s at pprof %s" % (detector, site), secret)
             return text(whole)
-        i = len(p.function) + 1
+        i = len(p.mapping) + 1
         p.function.add(id=i, name=at("function name"), system_name=at("system name"), filename=at("function file"))
         p.mapping.add(id=i, filename=at("mapping file"))
         p.location.add(id=i, mapping_id=i, address=i).line.add(function_id=i)

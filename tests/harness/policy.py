@@ -38,9 +38,9 @@ def _is_type(value, types):
 
 STRUCTURAL = {
     "mapping": {
-        "process.executable.build_id.gnu": _matches("[0-9a-fA-F]+"),
-        "process.executable.build_id.htlhash": _matches("[0-9a-fA-F]+"),
-        "process.executable.build_id.go": _matches("[0-9A-Za-z_-]+(/[0-9A-Za-z_-]+)+"),
+        "process.executable.build_id.gnu": _matches("([0-9a-fA-F]{16}){1,2}|[0-9a-fA-F]{40}|[0-9a-fA-F]{64}"),
+        "process.executable.build_id.htlhash": _matches("[0-9a-fA-F]{32}"),
+        "process.executable.build_id.go": _matches("[0-9A-Za-z_-]{20}(/[0-9A-Za-z_-]{20}|(/[0-9A-Za-z_-]{20}){3})"),
         **{"pprof.mapping." + flag: _is_bool
            for flag in ("has_functions", "has_filenames", "has_line_numbers", "has_inline_frames", "is_main")}},
     "location": {"profile.frame.type": lambda value, _: _text(value) in FRAME_TYPES,
@@ -111,7 +111,9 @@ class Allowlist:
         for resource, scope, head, samples in profiles:
             name, version, pairs, dropped, schema_url = scope
             own = (name, version, self.pairs(pairs, "scope", types[resource, scope]), dropped, schema_url)
-            yield (self.resource(resource), own, (*head[:7], self.attributes(head[7], "profile")),
+            profile_id = head[5] if "profile_id" in self.keys else b""
+            yield (self.resource(resource), own,
+                   (*head[:5], profile_id, head[6], self.attributes(head[7], "profile")),
                    [self.sample(s) for s in samples])
 
 

@@ -424,7 +424,7 @@ static void bad_endpoints_are_refused(void **state)
 	(void)state;
 	static const struct { const char *text, *error; } rows[] = {
 		{ NULL, "requires a non-empty \"endpoint\"" }, { "", "requires a non-empty \"endpoint\"" },
-		{ "localhost", "no port" }, { "localhost:", "invalid port \"\"" }, { "localhost:x", "invalid port \"x\"" },
+		{ "localhost", "no port" }, { "localhost:", "invalid port" }, { "localhost:x", "invalid port" },
 		{ "localhost:65536", "invalid port" }, { "localhost:0", "invalid port" }, { "localhost:-1", "invalid port" },
 		{ "::1:4317", "not host:port" }, { "ftp://a:1", "not host:port" },
 		{ "http://a.test:4317/v1", "invalid port" }, { "unix:", "nothing behind" },

@@ -632,7 +632,7 @@ def test_endpoints(program, endpoint):
 @pytest.mark.parametrize("endpoint", ["127.0.0.1", "127.0.0.1:", "127.0.0.1:x", "::1:80", "127.0.0.1:70000", "[::1"])
 def test_what_is_no_endpoint_is_an_error(program, endpoint):
     with serve(program, endpoint=endpoint) as s:
-        assert s.greeting.startswith("error") and "is not host:port" in s.greeting
+        assert s.greeting.startswith("error") and "not host:port" in s.greeting
 
 
 def test_a_unix_socket_serves_and_replaces_what_a_killed_process_left(program, tmp_path):
@@ -651,7 +651,7 @@ def test_a_unix_socket_serves_and_replaces_what_a_killed_process_left(program, t
 
 @pytest.mark.parametrize("keys, text", [
     ({"transport": "udp"}, "transport"), ({"auth": {"authenticator": "x"}}, "auth"),
-    ({"middlewares": [{"id": "x"}]}, "middlewares"), ({"compression_algorithms": ["gzip", "snappy"]}, "snappy"),
+    ({"middlewares": [{"id": "x"}]}, "middlewares"), ({"compression_algorithms": ["gzip", "snappy"]}, "compression_algorithms[1]"),
     ({"response_headers": {"a b": "c"}}, "response_headers"), ({"max_connections": 0}, "max_connections"),
     ({"read_timeout": "-1s"}, "read_timeout"), ({"tls": {"cert_file": "/nonexistent"}}, "tls"),
     ({"tls": {"cert_file": "a", "key_file": "b", "cipher_suites": ["TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA"]}}, "over HTTP"),

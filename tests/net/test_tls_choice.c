@@ -142,14 +142,14 @@ static void what_no_server_can_honour_is_an_error(void **state)
 	static const struct { struct written written; const char *error; } rows[] = {
 		{ { .min = "1.0" }, "min_version: TLS 1.0 is not supported: the security level" },
 		{ { .max = "1.1" }, "max_version: TLS 1.1 is not supported: the security level" },
-		{ { .min = "1.4" }, "min_version: unsupported TLS version \"1.4\"; use \"1.2\" or \"1.3\"" },
+		{ { .min = "1.4" }, "min_version: unsupported TLS version; use \"1.2\" or \"1.3\"" },
 		{ { .max = "TLS1.2" }, "max_version: unsupported TLS version" },
 		{ { .min = "1.3", .max = "1.2" }, "min_version cannot be greater than max_version" },
-		{ { .suites = { "TLS_RSA_WITH_RC4_128_SHA" } }, "\"TLS_RSA_WITH_RC4_128_SHA\" is unknown or insecure; supported" },
+		{ { .suites = { "TLS_RSA_WITH_RC4_128_SHA" } }, "cipher_suites[0]: unknown or insecure; supported" },
 		{ { .suites = { "TLS_AES_128_GCM_SHA256", "ECDHE-RSA-AES128-SHA" } }, "AES_256_CBC_SHA}" },
-		{ { .suites = { "" } }, "cipher_suites: \"\"" },
+		{ { .suites = { "" } }, "cipher_suites[0]: unknown" },
 		{ { .max = "1.2", .suites = { "TLS_AES_128_GCM_SHA256" } }, "none of them is of TLS 1.2" },
-		{ { .curves = { "P256", "X25519MLKEM768" } }, "\"X25519MLKEM768\" is not supported; use X25519, P256" },
+		{ { .curves = { "P256", "X25519MLKEM768" } }, "curve_preferences[1]: not supported; use X25519, P256" },
 		{ { .curves = { "p256" } }, "curve_preferences" },
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

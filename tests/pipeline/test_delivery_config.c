@@ -49,10 +49,10 @@ static void a_batch_of_the_queue_is_checked_in_the_collectors_words(void **state
 		{ "batch:", "" },
 		{ "{batch: {}}", "" },
 		{ "{batch: {enabled: false, flush_timeout: -1s}}", "" },
-		{ "{batch: {flush_timeout: 0s}}", "`flush_timeout` must be positive, found 0" },
+		{ "{batch: {flush_timeout: 0s}}", "`flush_timeout` must be positive" },
 		{ "{batch: {min_size: -1}}", "`min_size` must be non-negative" },
 		{ "{batch: {max_size: -1}}", "`max_size` must be non-negative" },
-		{ "{batch: {max_size: 100}}", "`max_size` (100) must be greater or equal to `min_size` (8192)" },
+		{ "{batch: {max_size: 100}}", "`max_size` must be greater or equal to `min_size`" },
 		{ "{batch: {min_size: 100, max_size: 100}}", "" },
 		{ "{sizer: items, batch: {}}", "batch: `min_size` must be less than or equal to `queue_size`" },
 		{ "{sizer: items, queue_size: 8192, batch: {}}", "" },
@@ -63,7 +63,7 @@ static void a_batch_of_the_queue_is_checked_in_the_collectors_words(void **state
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
 		assert_string_equal(bind(&queue_table, cases[i][0]), cases[i][1]);
 	assert_string_equal(bind(&queue_table, "{batch: {partition: {metadata_keys: [X-a, x-A]}}}"),
-			    "duplicate entry in metadata_keys: \"x-a\" (case-insensitive)");
+			    "duplicate entry in metadata_keys[1] (case-insensitive)");
 	assert_string_not_equal(bind(&queue_table, "{batch: {sizer: requests}}"), "");
 	assert_string_not_equal(bind(&queue_table, "{batch: {partition: {keys: [a]}}}"), "");
 }

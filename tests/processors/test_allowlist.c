@@ -183,6 +183,29 @@ static void values_outside_their_list_become_the_overflow_value(void **state)
 				      "site", "sample"), 3);
 }
 
+static void a_unit_outside_the_list_makes_the_overflow_value(void **state)
+{
+	(void)state;
+	static const struct { const char *value, *unit, *stays, *stays_unit; } rows[] = {
+		{ "eu", "", "eu", "" },
+		{ "eu", "us", "eu", "us" },
+		{ "eu", "CANARY", "other", "" },
+		{ "mars", "us", "other", "" },
+	};
+	open_policy("{keys: [region], values: {region: [eu, us]}}");
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		tables_init(&p, NULL, 1);
+		uint32_t index = tables_attribute(&p, "region", rows[i].value);
+		p.attributes.at[index].unit = tables_text(&p, rows[i].unit);
+		p.samples.at[0].attributes = tables_list(&p, index, 0);
+		assert_true(policy_run(&policy, &p));
+		const struct attribute *a = &p.attributes.at[p.indices.at[p.samples.at[0].attributes.first]];
+		assert_true(string_is(&p, a->string, rows[i].stays));
+		assert_true(string_is(&p, a->unit, rows[i].stays_unit));
+	}
+	assert_int_equal(policy_count(&policy, "otelcol_processor_allowlist_overflowed_values", "site", "sample"), 2);
+}
+
 static void listed_values_permit_no_key(void **state)
 {
 	(void)state;
@@ -212,25 +235,50 @@ static unsigned structural_sites(uint32_t attribute)
 
 enum { MAPPING = 1, LOCATION = 2, SCOPE = 4 };
 
+#define GNU "process.executable.build_id.gnu"
+#define HTLHASH "process.executable.build_id.htlhash"
+#define GO "process.executable.build_id.go"
+#define HEX4 "cafe0123"
+#define HEX8 "cafebabe01234567"
+#define GO20 "Xy_9-zXy_9-zXy_9-z12"
+
 static void structural_attributes_pass_at_their_site_with_their_grammar(void **state)
 {
 	(void)state;
 	static const struct { const char *key, *value; unsigned sites; } rows[] = {
-		{ "process.executable.build_id.gnu", "cafebabe0123", MAPPING },
-		{ "process.executable.build_id.gnu", "CAFE", MAPPING },
-		{ "process.executable.build_id.gnu", "not hex", 0 },
-		{ "process.executable.build_id.gnu", "cafe\n", 0 },
-		{ "process.executable.build_id.gnu", "", 0 },
-		{ "process.executable.build_id.htlhash", "0123456789abcdef0123456789abcdef", MAPPING },
-		{ "process.executable.build_id.htlhash", "alice@example.com", 0 },
-		{ "process.executable.build_id.go", "Xy_9-z/abc/def/ghi", MAPPING },
-		{ "process.executable.build_id.go", "Xy_9-z/abc", MAPPING },
-		{ "process.executable.build_id.go", "ghp_CANARY", 0 },
-		{ "process.executable.build_id.go", "123-45-6789", 0 },
-		{ "process.executable.build_id.go", "/home/alice", 0 },
-		{ "process.executable.build_id.go", "a//b", 0 },
-		{ "process.executable.build_id.go", "a/", 0 },
-		{ "process.executable.build_id.go", "a b", 0 },
+		{ GNU, HEX8, MAPPING },
+		{ GNU, HEX8 HEX8, MAPPING },
+		{ GNU, HEX8 HEX8 HEX4, MAPPING },
+		{ GNU, HEX8 HEX8 HEX8 HEX8, MAPPING },
+		{ GNU, "CAFEBABE01234567", MAPPING },
+		{ GNU, "4111111111111111", MAPPING },
+		{ GNU, HEX4, 0 },
+		{ GNU, HEX8 HEX4, 0 },
+		{ GNU, HEX8 HEX8 "a", 0 },
+		{ GNU, HEX8 HEX8 HEX8, 0 },
+		{ GNU, HEX8 HEX8 HEX8 HEX8 HEX8 HEX8 HEX8 HEX8, 0 },
+		{ GNU, "cafebabe0123456g", 0 },
+		{ GNU, "cafebabe012345\n", 0 },
+		{ GNU, "not hex", 0 },
+		{ GNU, "", 0 },
+		{ HTLHASH, HEX8 HEX8, MAPPING },
+		{ HTLHASH, HEX8, 0 },
+		{ HTLHASH, HEX8 HEX8 HEX4, 0 },
+		{ HTLHASH, "alice@example.com", 0 },
+		{ GO, GO20 "/" GO20, MAPPING },
+		{ GO, GO20 "/" GO20 "/" GO20 "/" GO20, MAPPING },
+		{ GO, GO20, 0 },
+		{ GO, GO20 "/" GO20 "/" GO20, 0 },
+		{ GO, GO20 "/" GO20 "/" GO20 "/" GO20 "/" GO20, 0 },
+		{ GO, GO20 "/" GO20 "/" GO20 "/" GO20 "/" GO20 "/" GO20, 0 },
+		{ GO, GO20 "x/" GO20, 0 },
+		{ GO, GO20 "/" GO20 "/", 0 },
+		{ GO, GO20 "/Xy_9-zXy_9-zXy_9-z1/", 0 },
+		{ GO, GO20 "+" GO20, 0 },
+		{ GO, GO20 "/Xy_9+zXy_9-zXy_9-z12", 0 },
+		{ GO, "Xy_9-z/abc/def/ghi", 0 },
+		{ GO, "Xy_9-z/abc", 0 },
+		{ GO, "/home/alice", 0 },
 		{ "profile.frame.type", "kernel", LOCATION },
 		{ "profile.frame.type", "abort-marker", LOCATION },
 		{ "profile.frame.type", "unknown", LOCATION },
@@ -244,14 +292,6 @@ static void structural_attributes_pass_at_their_site_with_their_grammar(void **s
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
 		if (structural_sites(tables_attribute(&p, rows[i].key, rows[i].value)) != rows[i].sites)
 			fail_msg("row %zu: %s", i, rows[i].value);
-	char long_hex[130];
-	memset(long_hex, 'a', sizeof long_hex);
-	long_hex[129] = '\0';
-	assert_int_equal(structural_sites(tables_attribute(&p, "process.executable.build_id.gnu",
-							   long_hex)), 0);
-	long_hex[128] = '\0';
-	assert_int_equal(structural_sites(tables_attribute(&p, "process.executable.build_id.gnu",
-							   long_hex)), MAPPING);
 }
 
 static void structural_booleans_and_orders_pass(void **state)
@@ -299,7 +339,7 @@ static void a_structural_attribute_with_a_unit_is_denied(void **state)
 {
 	(void)state;
 	open_policy("{}");
-	uint32_t id = tables_attribute(&p, "process.executable.build_id.gnu", "cafe");
+	uint32_t id = tables_attribute(&p, GNU, HEX8);
 	p.attributes.at[id].unit = tables_text(&p, "CANARY");
 	assert_int_equal(structural_sites(id), 0);
 }
@@ -335,6 +375,31 @@ static void a_permitted_structural_attribute_gets_the_overflow_value(void **stat
 	assert_string_equal(tables_value(&p, p.locations.at[1].attributes, "profile.frame.type"), "other");
 }
 
+static void a_profile_id_passes_only_with_its_key(void **state)
+{
+	(void)state;
+	static const struct { const char *yaml; bool stays; } rows[] = {
+		{ "{}", false },
+		{ "keys: [profile_id]", true },
+		{ "profile: [profile_id]", true },
+		{ "sample: [profile_id]", false },
+		{ "key_patterns: ['profile_.*']", true },
+		{ "{profile: [profile_id], values: {profile_id: [CANARY-PROFILE-I]}}", false },
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		open_policy(rows[i].yaml);
+		tables_init(&p, NULL, 1);
+		p.profiles.at[0].profile_id = profiles_bytes_new(&p, "CANARY-PROFILE-I", 16);
+		assert_true(policy_run(&policy, &p));
+		assert_int_equal(p.profiles.at[0].profile_id.len, rows[i].stays ? 16 : 0);
+		assert_int_equal(p.profiles.at[0].changed, !rows[i].stays);
+		assert_int_equal(policy_count(&policy, "otelcol_processor_allowlist_denied_attributes", "site",
+					      "profile"), !rows[i].stays);
+		close_policy(NULL);
+	}
+	open_policy("{}");
+}
+
 static void add_link(void)
 {
 	assert_true(profiles_room(&p, &p.links, 1));
@@ -355,6 +420,7 @@ static void links_pass_only_with_both_keys(void **state)
 		{ "keys: [trace_id, span_id]", true },
 		{ "link: [trace_id, span_id]", true },
 		{ "{key_patterns: ['trace_id'], link: [span_id]}", true },
+		{ "{link: [trace_id, span_id], values: {trace_id: [CANARY-TRACE-ID!]}}", false },
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		open_policy(rows[i].yaml);
@@ -471,6 +537,7 @@ int main(void)
 		TEST(lists_of_sites_add_to_the_common_list),
 		TEST(keys_nested_in_maps_and_in_maps_in_arrays_need_permission),
 		TEST(values_outside_their_list_become_the_overflow_value),
+		TEST(a_unit_outside_the_list_makes_the_overflow_value),
 		TEST(listed_values_permit_no_key),
 		TEST(structural_attributes_pass_at_their_site_with_their_grammar),
 		TEST(structural_booleans_and_orders_pass),
@@ -479,6 +546,7 @@ int main(void)
 		TEST(structural_deny_takes_them_out),
 		TEST(listed_values_hold_for_structural_attributes),
 		TEST(a_permitted_structural_attribute_gets_the_overflow_value),
+		TEST(a_profile_id_passes_only_with_its_key),
 		TEST(links_pass_only_with_both_keys),
 		TEST(an_entity_with_any_denied_key_goes_as_a_whole),
 		TEST(the_audit_is_told_once_per_entry),

@@ -153,28 +153,81 @@ static void values_units_nested_values_numbers_and_bytes_are_scanned(void **stat
 	assert_int_equal(p.resources.at[0].attributes.count, 3);
 }
 
+#define GNU "process.executable.build_id.gnu"
+#define CARD "4111111111111111"
+/* Ids in which the pattern below finds something. */
+#define HEX8 "face" "0123456789ab"
+#define GO20 "facefaceface-facefac"
+
+static void add_mapping(void)
+{
+	assert_true(profiles_room(&p, &p.mappings, 1));
+	p.mappings.at[p.mappings.count++] = (struct mapping){ 0 };
+}
+
+/* The value that stays of one at a sample, or at a mapping. */
+static const char *id_after(const char *key, const char *value, bool at_mapping)
+{
+	tables_init(&p, NULL, 1);
+	struct list list = tables_list(&p, tables_attribute(&p, key, value), 0);
+	add_mapping();
+	*(at_mapping ? &p.mappings.at[1].attributes : &p.samples.at[0].attributes) = list;
+	run();
+	return tables_value(&p, at_mapping ? p.mappings.at[1].attributes : p.samples.at[0].attributes, key);
+}
+
 static void ids_are_never_touched(void **state)
 {
 	(void)state;
-	/* Each holds what a pattern would hit. */
-	static const char *const rows[][2] = {
-		{ "process.executable.build_id.gnu", "4111111111111111" },
-		{ "process.executable.build_id.htlhash", "5555555555554444" },
-		{ "process.executable.build_id.go", "4111111111111111/234123412346" },
-		{ "trace_id", "41111111111111110000000000000000" },
-		{ "span_id", "4111111111111111" },
+	static const struct { const char *key, *value; bool at_mapping; } rows[] = {
+		{ GNU, HEX8, true },
+		{ GNU, HEX8 HEX8 "01234567", true },
+		{ "process.executable.build_id.htlhash", HEX8 HEX8, true },
+		{ "process.executable.build_id.go", GO20 "/" GO20, true },
+		{ "trace_id", HEX8 HEX8, false },
+		{ "span_id", HEX8, false },
+		{ "trace_id", HEX8 HEX8, true },
 	};
-	open_policy("patterns: {trace: {pattern: '^4111[0-9]{28}$'}}");
-	for (size_t i = 0; i < COUNT(rows); i++) {
-		tables_init(&p, NULL, 1);
-		p.samples.at[0].attributes = tables_list(&p, tables_attribute(&p, rows[i][0], rows[i][1]), 0);
-		run();
-		assert_string_equal(tables_value(&p, p.samples.at[0].attributes, rows[i][0]), rows[i][1]);
-	}
+	open_policy("patterns: {word: {pattern: 'face'}}");
+	for (size_t i = 0; i < COUNT(rows); i++)
+		assert_string_equal(id_after(rows[i].key, rows[i].value, rows[i].at_mapping), rows[i].value);
+}
+
+static void what_only_looks_like_an_id_is_scanned(void **state)
+{
+	(void)state;
+	static const struct { const char *key, *value, *after; bool at_mapping; } rows[] = {
+		/* a build id at another site, or of a length that no linker makes */
+		{ GNU, HEX8, "****0123456789ab", false },
+		{ GNU, "face01", "****01", true },
+		{ "process.executable.build_id.go", GO20 "/" GO20, "************-****fac/************-****fac", false },
+		{ "process.executable.build_id.go", "face/face", "****/****", true },
+		{ "process.executable.build_id.htlhash", HEX8, "****0123456789ab", true },
+		/* decimal digits only: a card number */
+		{ GNU, CARD, "****", true },
+		{ "span_id", CARD, "****", false },
+		/* the length of the other id */
+		{ "trace_id", HEX8, "****0123456789ab", false },
+		{ "span_id", HEX8 HEX8, "****0123456789ab****0123456789ab", false },
+		{ "span_id", "alice@example.com", "****", false },
+	};
+	open_policy("patterns: {word: {pattern: 'face'}}");
+	for (size_t i = 0; i < COUNT(rows); i++)
+		assert_string_equal(id_after(rows[i].key, rows[i].value, rows[i].at_mapping), rows[i].after);
+}
+
+static void an_id_of_a_mapping_is_scanned_where_a_sample_has_it_too(void **state)
+{
+	(void)state;
+	open_policy("patterns: {word: {pattern: 'face'}}");
 	tables_init(&p, NULL, 1);
-	p.samples.at[0].attributes = tables_list(&p, tables_attribute(&p, "span_id", "alice@example.com"), 0);
+	uint32_t id = tables_attribute(&p, GNU, HEX8);
+	add_mapping();
+	p.samples.at[0].attributes = tables_list(&p, id, 0);
+	p.mappings.at[1].attributes = tables_list(&p, id, 0);
 	run();
-	assert_string_equal(tables_value(&p, p.samples.at[0].attributes, "span_id"), "****");
+	assert_string_equal(tables_value(&p, p.samples.at[0].attributes, GNU), "****0123456789ab");
+	assert_string_equal(tables_value(&p, p.mappings.at[1].attributes, GNU), HEX8);
 }
 
 static void uuid_is_off_until_named(void **state)
@@ -325,12 +378,12 @@ static void bad_configurations_are_refused(void **state)
 		{ "action: hash", "hmac_key of at least 32 bytes" },
 		{ "{action: hash, hmac_key: short}", "hmac_key must have at least 32 bytes" },
 		{ "detectors: {email: {action: hash}}", "detectors::email: action hash needs an hmac_key" },
-		{ "patterns: {x: {pattern: 'a*'}}", "patterns::x: the pattern matches the empty text" },
-		{ "patterns: {x: {pattern: '\\w+[.-]?\\w+@'}}", "patterns::x: the pattern is too costly" },
-		{ "patterns: {x: {pattern: '('}}", "patterns::x: not a regular expression" },
-		{ "patterns: {x: {pattern: 'a', action: hash}}", "patterns::x: action hash" },
-		{ "roles: [key]", "unknown role \"key\"" },
-		{ "detectors: {email: {roles: [names]}}", "unknown role \"names\"" },
+		{ "patterns: {x: {pattern: 'a*'}}", "patterns[0]: the pattern matches the empty text" },
+		{ "patterns: {x: {pattern: '\\w+[.-]?\\w+@'}}", "patterns[0]: the pattern is too costly" },
+		{ "patterns: {x: {pattern: '('}}", "patterns[0]: not a regular expression" },
+		{ "patterns: {x: {pattern: 'a', action: hash}}", "patterns[0]: action hash" },
+		{ "roles: [key]", "roles[0]: unknown role" },
+		{ "detectors: {email: {roles: [names]}}", "roles[0]: unknown role" },
 		{ "detectors: {mail: {}}", "mail" },
 		{ "action: erase", "erase" },
 	};
@@ -392,6 +445,8 @@ int main(void)
 		TEST(every_text_site_is_scanned),
 		TEST(values_units_nested_values_numbers_and_bytes_are_scanned),
 		TEST(ids_are_never_touched),
+		TEST(what_only_looks_like_an_id_is_scanned),
+		TEST(an_id_of_a_mapping_is_scanned_where_a_sample_has_it_too),
 		TEST(uuid_is_off_until_named),
 		TEST(detectors_can_be_switched_off),
 		TEST(hash_gives_the_same_token_for_the_same_text),

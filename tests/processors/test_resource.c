@@ -338,7 +338,7 @@ static void errors_are_the_collectors(void **state)
 		{ "{action: insert, value: 1}",
 		  "error creating AttrProc due to missing required field \"key\" at the 1-th actions" },
 		{ "{key: a, action: invalid}",
-		  "error creating AttrProc due to unsupported action \"invalid\" at the 1-th actions" },
+		  "error creating AttrProc due to an unsupported action at the 1-th actions" },
 		{ "{key: a, action: insert, value: [[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]}",
 		  "Field \"value\" is nested deeper than 16 at the 1-th actions" },
 		{ "{action: delete}", "(at least one of \"key\" and \"pattern\" have to be used) at the "
@@ -352,14 +352,13 @@ static void errors_are_the_collectors(void **state)
 		{ "{key: a, action: upsert, value: 1, converted_type: int}",
 		  "does not use the \"converted_type\" field" },
 		{ "{key: a, action: delete, value: 1}", "does not use \"value\" or \"from_attribute\" field" },
-		{ "{key: a, action: hash, pattern: '('}", "Field \"pattern\" has invalid pattern: \"(\" to "
-							  "be set at the 1-th actions" },
+		{ "{key: a, action: hash, pattern: '('}", "Field \"pattern\" has an invalid pattern at the" },
 		{ "{key: a, action: extract}", "due to missing required field \"pattern\" for action "
 					       "\"extract\" at the 1-th action" },
 		{ "{key: a, action: extract, pattern: x}", "contains no named matcher groups" },
 		{ "{key: a, action: extract, pattern: '(?P<a>x)(y)'}", "at least one unnamed matcher group" },
 		{ "{key: a, action: convert}", "due to missing required field \"converted_type\"" },
-		{ "{key: a, action: convert, converted_type: bool}", "due to invalid value \"bool\"" },
+		{ "{key: a, action: convert, converted_type: bool}", "due to an invalid value in field" },
 		{ "{key: a, action: convert, converted_type: int, value: 1}",
 		  "does not use value sources or \"pattern\" field" },
 	};

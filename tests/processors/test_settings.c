@@ -67,7 +67,7 @@ static void batch_refuses_what_the_collector_refuses(void **state)
 	refused(&batch_processor, "{send_batch_size: 10, send_batch_max_size: 5}",
 		"send_batch_max_size must be greater or equal to send_batch_size");
 	refused(&batch_processor, "metadata_keys: [A, a]",
-		"duplicate entry in metadata_keys: \"a\" (case-insensitive)");
+		"duplicate entry in metadata_keys[1] (case-insensitive)");
 	refused(&batch_processor, "timeout: -1s", "timeout must be greater or equal to 0");
 	refused(&batch_processor, "send_batch_size: -1", "send_batch_size");
 }

@@ -17,8 +17,6 @@ FD = descriptor_pb2.FieldDescriptorProto
 
 # Never decoded, so never forwarded.
 DROPPED = {"Profile.original_payload", "Profile.original_payload_format"}
-# 16 bytes or absent: checked while decoding.
-IDS = {"Profile.profile_id"}
 # Tables: their entries leave only through the references to them.
 CARRIERS = {"ProfilesDictionary.string_table"}
 
@@ -31,13 +29,15 @@ int main(void)
 		printf("%s\\t%s\\t%d\\t%s\\n", sites[i].name, sites[i].field,
 		       sites[i].has_keys, sites[i].help);
 	printf("attributes\\t%s\\t0\\t-\\n", sites_attribute_fields);
+	for (const char *const *field = sites_open_fields; *field; field++)
+		printf("open\\t%s\\t0\\t-\\n", *field);
 }
 """
 
 
 @pytest.fixture(scope="module")
-def sites(tmp_path_factory):
-    """[(name, fields, has_keys)] as the C table has them."""
+def table(tmp_path_factory):
+    """[(name, fields, has_keys)] as the C tables have them; one row named "open" for each open field."""
     folder = tmp_path_factory.mktemp("sites")
     (folder / "dump.c").write_text(DUMP)
     subprocess.run(
@@ -47,6 +47,16 @@ def sites(tmp_path_factory):
                           capture_output=True).stdout.splitlines()
     return [(name, fields.split(), keys == "1")
             for name, fields, keys, _ in (row.split("\t") for row in rows)]
+
+
+@pytest.fixture(scope="module")
+def sites(table):
+    return [row for row in table if row[0] != "open"]
+
+
+@pytest.fixture(scope="module")
+def open_fields(table):
+    return [field for name, (field,), _ in (row for row in table if row[0] == "open")]
 
 
 @pytest.fixture(scope="module")
@@ -92,8 +102,38 @@ def test_every_text_field_is_named_by_a_site(sites, messages):
     named = {field for _, fields, _ in sites for field in fields}
     missing = sorted(
         long or short for short, long in text_fields(messages)
-        if short not in named | DROPPED | IDS | CARRIERS and long not in named)
+        if short not in named | DROPPED | CARRIERS and long not in named)
     assert missing == []
+
+
+def reachable(messages):
+    """Every field below the request: (message name, field)."""
+    found, todo = {}, [REQUEST]
+    while todo:
+        name = todo.pop()
+        if name in found:
+            continue
+        found[name] = list(messages[name].field)
+        todo.extend(f.type_name.rsplit(".", 1)[1] for f in found[name] if f.type == FD.TYPE_MESSAGE)
+    return [(name, field) for name, fields in found.items() for field in fields]
+
+
+# Numbers that are an attribute's value, and what refers to an entry of a table.
+VALUES = {"AnyValue.bool_value", "AnyValue.int_value", "AnyValue.double_value"}
+REFERENCES = ("_index", "_indices", "_strindex", "_strindices")
+
+
+def test_every_free_byte_field_has_a_site(sites, messages):
+    named = {field for _, fields, _ in sites for field in fields}
+    free = {f"{name}.{field.name}" for name, field in reachable(messages) if field.type == FD.TYPE_BYTES}
+    assert "Profile.profile_id" in free
+    assert free <= named | DROPPED
+
+
+def test_every_other_number_is_said_to_pass(open_fields, messages):
+    numbers = {f"{name}.{field.name}" for name, field in reachable(messages)
+               if field.type not in (FD.TYPE_STRING, FD.TYPE_BYTES, FD.TYPE_MESSAGE) and not field.name.endswith(REFERENCES)}
+    assert sorted(open_fields) == sorted(numbers - VALUES)
 
 
 def test_every_owner_of_attributes_is_a_site_with_keys(sites, messages):

@@ -43,15 +43,17 @@ service: {pipelines: {profiles: {receivers: [otlp], processors: [PROCESSORS], ex
 OURS = """
 processors:
   allowlist:
-    keys: [service.name, region, tier, note]
+    keys: [service.name, region, tier, note, size]
     key_patterns: ['^open\\..{1,24}$', 'part\\.[a-z]+']
-    values: {tier: [gold, silver]}
+    location: [process.executable.build_id.gnu, process.executable.build_id.go, trace_id, span_id]
+    sample: [span_id]
+    values: {tier: [gold, silver], size: ["5", MiB]}
   pii: {}
 """
 # What can be said in the Collector: keep_matching_keys at every context that profiles have there, also in the maps whose
 # keys are known beforehand; the payload emptied; known keys deleted; each kind of personal data replaced in every value and
 # every text that a path leads to.
-KEEP = r"^(service\\.name|region|tier|note|open\\..{1,24}|part\\.[a-z]+)$"
+KEEP = r"^(service\\.name|region|tier|note|size|open\\..{1,24}|part\\.[a-z]+)$"
 PERSONAL = [r"[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+\\.[A-Za-z]{2,}", r"[0-9]{1,3}(\\.[0-9]{1,3}){3}",
             r"([0-9a-f]{1,4}:){7}[0-9a-f]{1,4}", r"eyJ[A-Za-z0-9_-]+\\.[A-Za-z0-9_-]+\\.[A-Za-z0-9_-]+",
             r"AKIA[A-Z2-7]{16}", r"[0-9]{12,19}", r"[0-9]{3}-[0-9]{2}-[0-9]{4}", r"\\+[0-9]{8,15}",
@@ -124,7 +126,7 @@ class Seen:
 PLACES = {"overwritten": "fields that are overwritten later in the message", "unknown field": "unknown fields",
           "orphan": "dictionary entries that nothing refers to", "entry 0": "entry 0 of the tables",
           "second dictionary": "dictionary entries that nothing refers to", "original_payload": "`original_payload`",
-          "link": "links (trace and span ids)"}
+          "link": "links (trace and span ids)", "profile id": "profile ids"}
 DETECTORS = canaries.specimens(random.Random(1), lambda: "word")
 KEYLESS = ("schema", "name", "version", "type", "file", "system name")
 
@@ -138,6 +140,8 @@ def place(kind):
         return "personal data: " + (where if part in KEYLESS or site == "period" else "permitted values at " + site)
     if kind == "card as a number":
         return "personal data: permitted values at resource"
+    if where.endswith("that is no id"):
+        return "personal data: permitted values at " + where.split(" ")[0]
     if where in SITES:
         return "what is denied at " + where
     for start, row in PLACES.items():
