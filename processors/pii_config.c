@@ -67,7 +67,7 @@ static bool set_patterns(const struct pii_config *config, struct pii_engine *eng
 		patterns[i] = items[i].pattern;
 		if (!set_action(config, engine, (int)(PII_PATTERNS + i), &items[i].action,
 				&items[i].roles, err) ||
-		    !regex_check_cost(patterns[i], 0, err))
+		    !regex_check_cost(patterns[i], REGEX_NOT_EMPTY, err))
 			return error_prefix(err, "patterns::%s", config->patterns.names[i]);
 	}
 	return true;
