@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "processors/pii_scan.h"
-#include "base/digest.h"
 #include "base/memory.h"
 #include "processors/pii_text.h"
 
@@ -268,7 +267,7 @@ static void join_parts(struct pii_found *found, struct view text)
 }
 
 /* The same text always becomes the same token, under the same key. */
-static void add_token(struct bytes *out, struct view key, struct view text)
+static void add_token(struct bytes *out, const struct digest_key *key, struct view text)
 {
 	uint8_t digest[DIGEST_SIZE];
 	char hex[2 * TOKEN_BYTES];
@@ -282,7 +281,7 @@ static void add_replacement(const struct pii_engine *engine, struct bytes *out, 
 			    uint8_t action, bool name)
 {
 	if (action == PII_HASH)
-		add_token(out, engine->hmac_key, text);
+		add_token(out, &engine->hmac, text);
 	else
 		bytes_add_text(out, name ? PII_NAME_MASK : PII_MASK_TEXT);
 }

@@ -2,6 +2,7 @@
 #ifndef PROCESSORS_PII_SCAN_H
 #define PROCESSORS_PII_SCAN_H
 
+#include "base/digest.h"
 #include "base/hash.h"
 #include "processors/pii_detectors.h"
 #include "profile/sites.h"
@@ -32,7 +33,7 @@ struct pii_engine {
 	uint8_t actions[ROLE_COUNT][PII_DETECTORS_MAX]; /* enum pii_action; by class */
 	uint8_t class_of[ROLE_COUNT];
 	bool active[ROLE_COUNT]; /* by class: is there anything to do? */
-	struct view hmac_key;
+	struct digest_key hmac; /* of PII_HASH */
 };
 
 enum pii_outcome { PII_CLEAN, PII_CHANGED, PII_DROPPED };
