@@ -309,7 +309,7 @@ const struct component_factory pii_processor = {
 		"and mask before hash. Whole numbers are scanned as their decimal digits and become "
 		"text when hit. Build ids, trace and span ids are never touched. A text above 8 KiB "
 		"in which something could match is replaced as a whole (`too_long`), and so is one "
-		"on which the regex engine gives up.",
+		"on which a search for one of your patterns gives up, and one with more than 512 hits.",
 	.kind = COMPONENT_PROCESSOR,
 	.size = sizeof(struct pii),
 	.scratch_size = sizeof(struct scratch),

@@ -32,6 +32,7 @@ static bool parses_as_ipv6(struct view address)
 struct groups {
 	size_t end, filled, last; /* last: digits of the last group */
 	unsigned colons, pairs;   /* pairs: times that a colon follows another */
+	size_t assigned;          /* where the next group stands that looks as if an address began; 0: nowhere yet */
 };
 
 /* A shortened address that may end here: one "::", which stands for a group at least. */
@@ -45,6 +46,8 @@ static void read_group(struct view text, struct groups *g)
 	g->pairs += g->colons && !g->last;
 	g->colons++;
 	g->last = pii_run(text, g->end + 1, PII_HEX, 4);
+	if (!g->assigned && g->last == 4 && looks_assigned(text.at + g->end + 1))
+		g->assigned = g->end + 1;
 	g->filled += g->last > 0;
 	g->end += 1 + g->last;
 }
@@ -89,7 +92,8 @@ static size_t read_groups(struct view text, struct groups *g, bool assigned)
 
 /*
  * A name or a port may have been taken for the last group, so the longest shortened address in front of a colon counts
- * where the whole is none. What broke off after too few groups did so for each later start too.
+ * where the whole is none. What broke off after too few groups, or at a "::" that does not count, does so for each later
+ * start too, until one for which it counts.
  */
 static bool find_at(struct view text, size_t at, size_t *from, struct regex_span *span)
 {
@@ -100,7 +104,9 @@ static bool find_at(struct view text, size_t at, size_t *from, struct regex_span
 	struct groups g = { .end = at + first, .filled = 1, .last = first };
 	size_t end = read_groups(text, &g, assigned);
 	size_t whole = g.colons > 1 && g.pairs <= assigned ? whole_end(text, at, &g) : 0;
-	if (!g.pairs && g.colons < 7 && pii_byte(text, g.end) != '.')
+	if (g.pairs && !assigned)
+		*from = g.assigned ? g.assigned : g.end;
+	else if (!g.pairs && g.colons < 7 && pii_byte(text, g.end) != '.')
 		*from = g.end;
 	return pii_hit(span, at, whole ? whole : end);
 }

@@ -51,7 +51,7 @@ bool pii_find_ipv4(const struct pii_rule *rule, struct view text, size_t at, siz
 	return !is_alnum(text, i) && !goes_on(text, i, false) && pii_hit(span, at, i);
 }
 
-/* Issuer ranges by their first four digits (ISO/IEC 7812), with the lengths that are given there. */
+/* Issuer ranges in the order of their first four digits (ISO/IEC 7812), with the lengths that are given there. */
 static bool is_issued(const uint8_t *first, size_t count)
 {
 	static const struct {
@@ -67,9 +67,8 @@ static bool is_issued(const uint8_t *first, size_t count)
 	unsigned four = 0;
 	for (int i = 0; i < 4; i++)
 		four = four * 10 + (first[i] - '0');
-	for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
-		if (four >= ranges[i].from && four <= ranges[i].to &&
-		    count >= ranges[i].shortest && count <= ranges[i].longest)
+	for (size_t i = 0; i < sizeof ranges / sizeof *ranges && four >= ranges[i].from; i++)
+		if (four <= ranges[i].to && count >= ranges[i].shortest && count <= ranges[i].longest)
 			return true;
 	return false;
 }
@@ -288,11 +287,12 @@ static unsigned verhoeff(unsigned check, const uint8_t *last, bool odd)
 		{ 6, 5, 9, 8, 7, 1, 0, 4, 3, 2 }, { 7, 6, 5, 9, 8, 2, 1, 0, 4, 3 },
 		{ 8, 7, 6, 5, 9, 3, 2, 1, 0, 4 }, { 9, 8, 7, 6, 5, 4, 3, 2, 1, 0 },
 	};
-	for (size_t i = 0; i < 4; i++) {
-		unsigned digit = *(last - i) - (unsigned)'0';
+	const uint8_t (*row)[16] = turn + 4 * odd;
+	for (const uint8_t *front = last - 4; last > front; last--, row++) {
+		unsigned digit = *last - (unsigned)'0';
 		if (digit > 9)
 			return 255;
-		check = product[check][turn[4 * odd + i][digit]];
+		check = product[check][(*row)[digit]];
 	}
 	return check;
 }

@@ -19,7 +19,7 @@
  * Fails above STEPS_MAX. What the texts among the seeds cost in instructions is counted by
  * tests/processors/test_pii_cost.py.
  */
-#define STEPS_MAX 48 /* per byte */
+#define STEPS_MAX 20 /* per byte */
 #define TEXT_MIN 64  /* below, what each text costs is more than what its bytes do */
 #define LEVELS 4096
 #define LEVELS_PER_STEP 64
