@@ -133,7 +133,8 @@ test: install-test
 	$(MAKE) -j$(JOBS) MODE=asan build-tests
 	$(MAKE) MODE=asan unit replay
 	$(MAKE) MODE=asan python
-	MODE=release $(PYTHON) -m pytest -q -p no:cacheprovider tests/e2e/test_memory.py tests/e2e/test_main_job.py tests/e2e/test_front_door.py
+	MODE=release $(PYTHON) -m pytest -q -p no:cacheprovider tests/e2e/test_memory.py tests/e2e/test_main_job.py tests/e2e/test_front_door.py \
+		tests/processors/test_pii_cost.py
 	$(MAKE) MODE=release manual-check
 	$(MAKE) tsan
 
@@ -173,7 +174,7 @@ fuzz: install-test
 explore-%: build/fuzz/fuzzers/%
 	@mkdir -p build/fuzz/corpus/$*
 	@touch build/fuzz/$*.begun
-	@$< $(FUZZ_FLAGS) -rss_limit_mb=4096 -print_final_stats=1 -artifact_prefix=build/fuzz/$*-found- build/fuzz/corpus/$* \
+	@FUZZ_RECORD=build/fuzz/$*-most-expensive $< $(FUZZ_FLAGS) -rss_limit_mb=4096 -print_final_stats=1 -artifact_prefix=build/fuzz/$*-found- build/fuzz/corpus/$* \
 		tests/fuzz/seeds/$* >build/fuzz/$*.log 2>&1 && e=0 || e=$$?; \
 		echo "== $*"; grep -v '^#[0-9#]\|# Uses: \|NEW_FUNC' build/fuzz/$*.log | tail -n 80; \
 		find build/fuzz -maxdepth 1 -name '$*-found-*' -newer build/fuzz/$*.begun -print -exec base64 {} \;; exit $$e

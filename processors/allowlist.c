@@ -333,7 +333,8 @@ static const struct config_row rows[] = {
 		   .help = "Keys permitted at every site. An empty list permits none."),
 	CONFIG_ROW(struct allowlist_config, keys.patterns, .key = "key_patterns",
 		   .help = "Regular expressions (PCRE2) that must match a whole key of at most "
-			   "1024 bytes to permit it, at every site."),
+			   "1024 bytes to permit it, at every site. One that would be costly on a "
+			   "hostile key is refused."),
 	SITE_ROW(SITE_RESOURCE, "resource"),
 	SITE_ROW(SITE_SCOPE, "scope"),
 	CONFIG_ROW(struct allowlist_config, keys.sites[SITE_PROFILE], .key = "profile",

@@ -186,10 +186,19 @@ static bool check_values(const struct node *values, struct error *err)
 	return true;
 }
 
+static bool check_patterns(const struct strings *patterns, struct error *err)
+{
+	for (size_t i = 0; i < patterns->count; i++)
+		if (!regex_check_cost(patterns->at[i], REGEX_WHOLE, err))
+			return error_prefix(err, "key_patterns[%zu]", i);
+	return true;
+}
+
 bool allowlist_keys_check(const struct allowlist_key_config *config, struct error *err)
 {
 	struct allowlist_keys keys = { 0 };
-	bool ok = check_values(config->values, err) && allowlist_keys_init(&keys, config, err);
+	bool ok = check_values(config->values, err) && check_patterns(&config->patterns, err) &&
+		  allowlist_keys_init(&keys, config, err);
 	allowlist_keys_fini(&keys);
 	return ok;
 }

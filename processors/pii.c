@@ -314,7 +314,7 @@ const struct component_factory pii_processor = {
 		"`allowlist`, and attributes `trace_id` and `span_id` of 16 and 8 bytes in hex; what has "
 		"decimal digits only is no id, as a card number has 16. A text above 8 KiB "
 		"in which something could match is replaced as a whole (`too_long`), and so is one "
-		"on which the regex engine gives up.",
+		"on which a search for one of your patterns gives up, and one with more than 512 hits.",
 	.kind = COMPONENT_PROCESSOR,
 	.size = sizeof(struct pii),
 	.scratch_size = sizeof(struct scratch),

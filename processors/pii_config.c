@@ -66,7 +66,7 @@ static bool set_patterns(const struct pii_config *config, struct pii_engine *eng
 		patterns[i] = items[i].pattern;
 		if (!set_action(config, engine, (int)(PII_PATTERNS + i), &items[i].action,
 				&items[i].roles, err) ||
-		    !regex_check_cost(patterns[i], 0, err))
+		    !regex_check_cost(patterns[i], REGEX_NOT_EMPTY, err))
 			return error_prefix(err, "patterns[%zu]", i);
 	}
 	return true;
@@ -77,10 +77,11 @@ bool pii_config_engine(const struct pii_config *config, struct pii_engine *engin
 	char *patterns[PATTERNS_MAX];
 	*engine = (struct pii_engine){ 0 };
 	if (config->hmac_key.text) {
-		engine->hmac_key = view_of(config->hmac_key.text);
-		if (engine->hmac_key.len < PII_KEY_MIN)
+		struct view key = view_of(config->hmac_key.text);
+		if (key.len < PII_KEY_MIN)
 			return error_set(err, ERROR_CONFIG, "hmac_key must have at least %d bytes",
 					 PII_KEY_MIN);
+		digest_key_init(&engine->hmac, key);
 	}
 	for (int i = 0; i < PII_BUILT_IN; i++) {
 		const struct pii_detector_config *detector = &config->detectors.at[i];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "processors/pii_detectors.h"
-#include "processors/pii_checks.h"
+#include "processors/pii_find.h"
+#include "processors/pii_text.h"
 
 const char *const pii_detector_names[PII_PATTERNS] = {
 	[PII_EMAIL] = "email",
@@ -21,108 +22,94 @@ const char *const pii_detector_names[PII_PATTERNS] = {
 	[PII_TOO_LONG] = "too_long",
 };
 
-/* A user's directory: below the root, or below a mount, container root or export; "/app/home" is a program's own. */
-#define HOME_ROOTS                                                                                   \
-	"root|rootfs|host|hostfs|hostroot|merged|diff|upper|snapshot|[dD]ata|export|var|usr|mnt|nfs|net" \
-	"|private|srv|media|opt|gpfs|lustre|(?:data|disk|vol|nas|fs)[0-9]{1,3}|[a-zA-Z]" \
-	"|(?:Volumes|mnt|media|net|nfs|gpfs|lustre)\\/[^\\/]{1,64}"
-#define HOME_FRONT "(?:^|[^A-Za-z0-9_-]|\\/(?:" HOME_ROOTS "))"
-#define NAME "[^\\/\\\\\\s:;,\"'<>|*?()\\[\\]{}]{1,256}"
-#define SEGMENT "[^\\/\\\\\\s*]{1,256}"
-/* The rest of a header, which is read once, and the next part. */
-#define JWT_PARTS "[A-Za-z0-9_-]*+(*SKIP)\\.[A-Za-z0-9_-]*+\\."
-#define PROJECT "(" SEGMENT "\\/" SEGMENT ")\\/" /* two levels: group and project, or a name twice */
-#define WINDOWS_HOME                                                                                 \
-	"(?i)(?:\\\\{1,4}|[a-z]:[\\\\\\/]{1,4})(?:users|documents and settings)[\\\\\\/]{1,4}"         \
-	"(?|([^\\\\\\/:*?\"<>|\\r\\n]{1,64})[\\\\\\/]|([^\\\\\\/\\s:*?\"<>|]{1,256}))"
+#define NO_ALNUM "^0-9A-Za-z"
+#define HEX "0-9A-Fa-f"
+#define UP_TO(digits) ((PII_RUN(digits) << 1) - 2)
+
+/* A key: its literal, and so many bytes at least. */
+#define KEY(literal_, back_, kinds_, min_)                                                        \
+	{ PII_ACCESS_KEY, .literal = literal_, .back = back_, .needs = { .length = sizeof literal_ - 1 + (min_) }, \
+	  .find = pii_find_key, .kinds = kinds_, .min = min_ }
 
 const struct pii_rule pii_rules[] = {
-	{ PII_EMAIL,
-	  "@(?:[A-Za-z0-9\\x80-\\xff][A-Za-z0-9\\x80-\\xff-]{0,62}\\.){1,8}[A-Za-z\\x80-\\xff]{2,24}",
-	  NULL, { .classes = PII_HAS_AT | PII_HAS_DOT, .dots = 1, .length = 6 }, pii_check_email },
-	{ PII_IPV4, "[0-9]{1,3}(?:\\.[0-9]{1,3}){3}", NULL,
-	  { .digits = 4, .dots = 3, .length = 7 }, pii_check_ipv4 },
-	{ PII_IPV6, "[0-9A-Fa-f]{1,4}(?::[0-9A-Fa-f]{0,4}){2,7}(?:(?:\\.[0-9]{1,3}){3})?", NULL,
-	  { .colons = 2, .length = 6 }, pii_check_ipv6 },
+	{ PII_EMAIL, .first = "@", .find = pii_find_email,
+	  .needs = { .classes = PII_HAS_AT | PII_HAS_DOT, .dots = 1, .length = 6 } },
+	{ PII_IPV4, "^0-9A-Za-z.", "0-9", ".", UP_TO(3), .find = pii_find_ipv4,
+	  .needs = { .digits = 4, .dots = 3, .length = 7 } },
+	{ PII_IPV6, "^0-9A-Za-z_", HEX, ":A-Fa-f", UP_TO(4) | PII_RUN_LONG, .find = pii_find_ipv6,
+	  .needs = { .colons = 2, .length = 6 } },
 	/* "alg" in base64, as it may be shifted: in every header (RFC 7515). */
-	{ PII_JWT, "ImFsZyI" JWT_PARTS, "ImFsZyI", { .dots = 2, .length = 9 }, pii_check_jwt },
-	{ PII_JWT, "JhbGci" JWT_PARTS, "JhbGci", { .dots = 2, .length = 8 }, pii_check_jwt },
-	{ PII_JWT, "iYWxnI" JWT_PARTS, "iYWxnI", { .dots = 2, .length = 8 }, pii_check_jwt },
-	{ PII_ACCESS_KEY,
-	  "(?:AKIA|ASIA|AGPA|AIDA|AROA|AIPA|ANPA|ANVA|ABIA|ACCA|A3T[A-Z0-9])[A-Z0-9]{16}", NULL,
-	  { .classes = PII_HAS_UPPER, .length = 20 }, pii_check_aws },
-	{ PII_ACCESS_KEY, "AIza[A-Za-z0-9_-]{35,}", "AIza", { .length = 39 }, NULL },
-	{ PII_ACCESS_KEY, "gh[opsur]_[A-Za-z0-9]{36,}", "gh",
-	  { .classes = PII_HAS_UNDERSCORE, .length = 40 }, pii_check_prefix },
-	{ PII_ACCESS_KEY, "github_pat_[A-Za-z0-9_]{60,}", "github_pat_", { .length = 71 },
-	  pii_check_prefix },
-	{ PII_ACCESS_KEY, "npm_[A-Za-z0-9]{36,}", "npm_", { .length = 40 }, pii_check_prefix },
-	{ PII_ACCESS_KEY, "[rs]k_(?:live|test)_[A-Za-z0-9]{20,}", "k_",
-	  { .classes = PII_HAS_UNDERSCORE, .length = 28 }, pii_check_prefix },
-	{ PII_ACCESS_KEY, "xox[abeoprs]-[A-Za-z0-9-]{10,}", "xox", { .dashes = 1, .length = 15 },
-	  pii_check_prefix },
-	{ PII_ACCESS_KEY, "glpat-[A-Za-z0-9_-]{20,}", "glpat-", { .length = 26 }, pii_check_prefix },
-	{ PII_ACCESS_KEY, "sk-(?:ant|proj|svcacct|admin)-[A-Za-z0-9_-]{20,}", "sk-",
-	  { .dashes = 2, .length = 27 }, pii_check_prefix },
-	{ PII_ACCESS_KEY, "sk-[A-Za-z0-9]{48}", "sk-", { .dashes = 1, .length = 51 },
-	  pii_check_alone },
-	{ PII_ACCESS_KEY, "GOCSPX-[A-Za-z0-9_-]{28,}", "GOCSPX-", { .length = 35 },
-	  pii_check_prefix },
-	{ PII_ACCESS_KEY, "ya29\\.[A-Za-z0-9_-]{20,}", "ya29.", { .length = 25 }, pii_check_prefix },
-	{ PII_ACCESS_KEY, "SG\\.[A-Za-z0-9_-]{22}\\.[A-Za-z0-9_-]{43}", "SG.",
-	  { .dots = 2, .length = 69 }, pii_check_prefix },
-	{ PII_ACCESS_KEY, "(?:Account|Access)Key=([A-Za-z0-9+\\/]{32,}={0,2})", "Key=",
-	  { .length = 42 }, NULL },
-	{ PII_ACCESS_KEY, "[A-Za-z0-9_~.-]{3}[0-9]Q~[A-Za-z0-9_~.-]{31,34}", "Q~",
-	  { .digits = 1, .length = 37 }, NULL },
-	{ PII_ACCESS_KEY, "-----BEGIN [A-Z ]{0,32}PRIVATE KEY", "PRIVATE KEY",
-	  { .dashes = 5, .length = 22 }, pii_check_to_end },
-	{ PII_CARD,
-	  "(?:3[0-9]{3}[ -]?[0-9]{6}[ -]?[0-9]{4,5}"
-	  "|[2-8][0-9]{3}(?:[ -]?[0-9]{4}){2}[ -]?[0-9]{1,4}(?:[ -]?[0-9]{1,3})?)",
-	  NULL, { .digits = 13, .length = 13 }, pii_check_card },
-	{ PII_SSN, "[0-9]{3}-[0-9]{2}-[0-9]{4}", NULL, { .digits = 9, .dashes = 2, .length = 11 },
-	  pii_check_ssn },
-	{ PII_PHONE, "\\+[1-9][0-9]{0,2}(?:[ .()-]{0,2}[0-9]){6,14}", NULL,
-	  { .classes = PII_HAS_PLUS, .digits = 8, .length = 9 }, pii_check_phone },
-	{ PII_PHONE,
-	  "(?:\\([2-9][0-9]{2}\\) ?|[2-9][0-9]{2}[-. ])[2-9][0-9]{2}[-. ][0-9]{4}", NULL,
-	  { .digits = 10, .length = 12 }, pii_check_phone },
-	{ PII_PAN, "[A-Z]{3}[ABCFGHJLPT][A-Z][0-9]{4}[A-Z]", NULL,
-	  { .classes = PII_HAS_UPPER, .digits = 4, .length = 10 }, pii_check_alone },
-	{ PII_AADHAAR, "[2-9][0-9]{3}(?:[0-9]{8}| [0-9]{4} [0-9]{4}|-[0-9]{4}-[0-9]{4})", NULL,
-	  { .digits = 12, .length = 12 }, pii_check_aadhaar },
-	{ PII_UUID, "[0-9A-Fa-f]{8}-(?:[0-9A-Fa-f]{4}-){3}[0-9A-Fa-f]{12}", NULL,
-	  { .dashes = 4, .length = 36 }, pii_check_alone },
-	{ PII_BEARER, "(?i)bearer(?:[ \\t:=+]|%20){1,8}([A-Za-z0-9._~+\\/=-]{8,})", NULL,
-	  { .classes = PII_HAS_B | PII_HAS_GAP, .length = 15 }, pii_check_bearer },
-	{ PII_HOME_DIRECTORY, HOME_FRONT "\\/home\\/++(" NAME ")", "/home/", { .length = 7 }, NULL },
-	{ PII_HOME_DIRECTORY, HOME_FRONT "\\/Users\\/++(" NAME ")", "/Users/", { .length = 8 }, NULL },
-	{ PII_HOME_DIRECTORY, WINDOWS_HOME, NULL, { .classes = PII_HAS_BACKSLASH, .length = 8 }, NULL },
-	{ PII_HOME_DIRECTORY, WINDOWS_HOME, ":/",
-	  { .classes = PII_HAS_COLON | PII_HAS_SLASH, .length = 10 }, NULL },
-	{ PII_URL_QUERY, "\\?([A-Za-z0-9_.\\[\\]%-]{1,64}=[^\\s\"'<>]+)", NULL,
-	  { .classes = PII_HAS_QUESTION | PII_HAS_EQUALS, .length = 4 }, NULL },
-	{ PII_URL_QUERY, ":\\/\\/[^\\s?\"'<>]++(*SKIP)\\?([^\\s\"'<>]+)", "://",
-	  { .classes = PII_HAS_QUESTION, .length = 6 }, NULL },
-	{ PII_WORKSPACE, "(?:^|[^A-Za-z0-9_.-])\\/builds\\/" PROJECT, "/builds/", { .length = 12 },
-	  NULL },
-	{ PII_WORKSPACE, "\\/_work\\/" PROJECT, "/_work/", { .length = 11 }, NULL },
-	{ PII_WORKSPACE, "\\/__w\\/" PROJECT, "/__w/", { .length = 9 }, NULL },
-	{ PII_WORKSPACE, "\\/home\\/" SEGMENT "\\/(?:work|build|builds)\\/" PROJECT, "/home/",
-	  { .length = 17 }, NULL },
-	{ PII_WORKSPACE, "\\/buildkite-agent\\/builds\\/" PROJECT, "/buildkite-agent/builds/",
-	  { .length = 28 }, NULL },
-	{ PII_WORKSPACE, "(?:jenkins[A-Za-z0-9_-]{0,32}|\\/agent)\\/workspace\\/(" SEGMENT ")\\/",
-	  "/workspace/", { .length = 19 }, NULL },
-	{ PII_WORKSPACE, "\\/(?:buildAgent|agent)\\/work\\/(" SEGMENT ")\\/", "/work",
-	  { .length = 14 }, NULL },
-	{ PII_WORKSPACE, "\\/_bazel_(" SEGMENT "(?:\\/[0-9a-f]{32})?)", "/_bazel_", { .length = 9 },
-	  NULL },
-	{ PII_WORKSPACE, "\\/go-build([0-9]{4,20})", "/go-build", { .digits = 4, .length = 13 },
-	  NULL },
-	{ PII_WORKSPACE, "[A-Za-z]:[\\\\\\/]a[\\\\\\/](" SEGMENT "[\\\\\\/]" SEGMENT ")[\\\\\\/]", NULL,
-	  { .classes = PII_HAS_COLON, .colons = 1, .length = 9 }, NULL },
+	{ PII_JWT, .literal = "ImFsZyI", .back = 1, .find = pii_find_jwt, .needs = { .dots = 2, .length = 9 } },
+	{ PII_JWT, .literal = "JhbGci", .back = 1, .find = pii_find_jwt, .needs = { .dots = 2, .length = 8 } },
+	{ PII_JWT, .literal = "iYWxnI", .back = 1, .find = pii_find_jwt, .needs = { .dots = 2, .length = 8 } },
+	{ PII_ACCESS_KEY, "^0-9A-Z", "A", .find = pii_find_key_aws,
+	  .needs = { .classes = PII_HAS_UPPER, .length = 20 } },
+	{ PII_ACCESS_KEY, .literal = "AIza", .back = 2, .find = pii_find_run, .kinds = PII_BASE64URL, .min = 35,
+	  .needs = { .length = 39 } },
+	{ PII_ACCESS_KEY, .literal = "gh", .back = 1, .find = pii_find_key_github,
+	  .needs = { .classes = PII_HAS_UNDERSCORE, .length = 40 } },
+	KEY("github_pat_", 6, PII_ALNUM | PII_UNDERSCORE, 60),
+	KEY("npm_", 2, PII_ALNUM, 36),
+	{ PII_ACCESS_KEY, .literal = "k_", .back = 1, .find = pii_find_key_stripe,
+	  .needs = { .classes = PII_HAS_UNDERSCORE, .length = 28 } },
+	{ PII_ACCESS_KEY, .literal = "xox", .back = 1, .find = pii_find_key_slack,
+	  .needs = { .dashes = 1, .length = 15 } },
+	KEY("glpat-", 2, PII_BASE64URL, 20),
+	{ PII_ACCESS_KEY, .literal = "sk-", .back = 2, .find = pii_find_key_openai,
+	  .needs = { .dashes = 2, .length = 27 } },
+	{ PII_ACCESS_KEY, .literal = "sk-", .back = 2, .find = pii_find_key_openai_old,
+	  .needs = { .dashes = 1, .length = 51 } },
+	KEY("GOCSPX-", 2, PII_BASE64URL, 28),
+	KEY("ya29.", 2, PII_BASE64URL, 20),
+	{ PII_ACCESS_KEY, .literal = "SG.", .back = 2, .find = pii_find_key_sendgrid,
+	  .needs = { .dots = 2, .length = 69 } },
+	{ PII_ACCESS_KEY, .literal = "Key=", .back = 3, .find = pii_find_key_azure, .needs = { .length = 42 } },
+	{ PII_ACCESS_KEY, .literal = "Q~", .back = 1, .find = pii_find_secret_azure,
+	  .needs = { .digits = 1, .length = 37 } },
+	{ PII_ACCESS_KEY, .literal = "-----BEGIN ", .back = 5, .find = pii_find_pem,
+	  .needs = { .dashes = 5, .length = 22 } },
+	{ PII_CARD, NO_ALNUM, "2-8", " -", PII_RUN(4) | PII_RUN_LONG, .find = pii_find_card,
+	  .needs = { .digits = 13, .length = 13 } },
+	{ PII_SSN, NO_ALNUM "-", "0-9", "-", PII_RUN(3), .find = pii_find_ssn,
+	  .needs = { .digits = 9, .dashes = 2, .length = 11 } },
+	{ PII_PHONE, NO_ALNUM "+-", "+", .find = pii_find_phone,
+	  .needs = { .classes = PII_HAS_PLUS, .digits = 8, .length = 9 } },
+	{ PII_PHONE, NO_ALNUM "+.-", "2-9(", " .-", PII_RUN(3), .find = pii_find_phone_nanp,
+	  .needs = { .digits = 10, .length = 12 } },
+	{ PII_PAN, NO_ALNUM, "A-Z", .find = pii_find_pan,
+	  .needs = { .classes = PII_HAS_UPPER, .digits = 4, .length = 10 } },
+	{ PII_AADHAAR, NO_ALNUM "-", "2-9", " -", PII_RUN(4) | PII_RUN_LONG, .find = pii_find_aadhaar,
+	  .needs = { .digits = 12, .length = 12 } },
+	{ PII_UUID, NO_ALNUM, HEX, "A-Fa-f-", UP_TO(4) | PII_RUN_LONG, .find = pii_find_uuid,
+	  .needs = { .dashes = 4, .length = 36 } },
+	{ PII_BEARER, "bB", "eE", .back = 1, .find = pii_find_bearer,
+	  .needs = { .classes = PII_HAS_B | PII_HAS_GAP, .length = 15 } },
+	{ PII_HOME_DIRECTORY, .literal = "/home/", .back = 1, .find = pii_find_home, .needs = { .length = 7 } },
+	{ PII_HOME_DIRECTORY, .literal = "/Users/", .back = 1, .find = pii_find_home, .needs = { .length = 8 } },
+	{ PII_HOME_DIRECTORY, "\\/", "uUdD", .find = pii_find_home_windows,
+	  .needs = { .classes = PII_HAS_BACKSLASH, .length = 8 } },
+	{ PII_HOME_DIRECTORY, "\\/", "uUdD", .literal = ":/", .find = pii_find_home_windows,
+	  .needs = { .classes = PII_HAS_COLON | PII_HAS_SLASH, .length = 10 } },
+	{ PII_URL_QUERY, .first = "?", .find = pii_find_query,
+	  .needs = { .classes = PII_HAS_QUESTION | PII_HAS_EQUALS, .length = 4 } },
+	{ PII_URL_QUERY, .literal = "://", .back = 1, .find = pii_find_url,
+	  .needs = { .classes = PII_HAS_QUESTION, .length = 6 } },
+	{ PII_WORKSPACE, .literal = "/builds/", .back = 1, .find = pii_find_project_builds,
+	  .needs = { .length = 12 } },
+	{ PII_WORKSPACE, .literal = "/_work/", .back = 2, .find = pii_find_project, .needs = { .length = 11 } },
+	{ PII_WORKSPACE, .literal = "/__w/", .back = 2, .find = pii_find_project, .needs = { .length = 9 } },
+	{ PII_WORKSPACE, .literal = "/home/", .back = 1, .find = pii_find_project_home,
+	  .needs = { .length = 17 } },
+	{ PII_WORKSPACE, .literal = "/buildkite-agent/builds/", .back = 6, .find = pii_find_project,
+	  .needs = { .length = 28 } },
+	{ PII_WORKSPACE, .literal = "/workspace/", .back = 5, .find = pii_find_workspace,
+	  .needs = { .length = 19 } },
+	{ PII_WORKSPACE, .literal = "/" "work/", .back = 5, .find = pii_find_agent_work, .needs = { .length = 14 } },
+	{ PII_WORKSPACE, .literal = "/_bazel_", .back = 2, .find = pii_find_bazel, .needs = { .length = 9 } },
+	{ PII_WORKSPACE, .literal = "/go-build", .back = 4, .find = pii_find_go_build,
+	  .needs = { .digits = 4, .length = 13 } },
+	{ PII_WORKSPACE, ":", "\\/", .find = pii_find_project_windows,
+	  .needs = { .classes = PII_HAS_COLON, .colons = 1, .length = 9 } },
 };
 
 const size_t pii_rule_count = sizeof pii_rules / sizeof *pii_rules;

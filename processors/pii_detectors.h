@@ -6,11 +6,12 @@
 #include "processors/regex.h"
 
 /*
- * What the `pii` processor looks for. A detector has one rule or more; a rule is a strict, look-around-free
- * pattern, whose hits a function of pii_checks.h confirms (check digits, boundaries, structure), and what a
- * text must hold for the pattern to match at all. One scalar pass over a text (pii_summary) thus selects
- * the rules that are worth running. tests/processors/test_pii_select.c compares this with running all rules
- * on all texts.
+ * What the `pii` processor looks for. A detector has one rule or more; a rule is a function that decides whether there is
+ * a hit at a place (pii_find.h), what two neighbouring bytes make such a place, its anchor, and what a text must hold for
+ * the rule to match at all. One pass over a text (pii_summary) selects the rules that are worth a second one, which
+ * calls each where its anchor stands. So the cost of a text does not depend on the number of rules.
+ *
+ * tests/processors/test_pii_select.c compares this with running all rules on all texts, and with regular expressions.
  */
 enum pii_detector {
 	PII_EMAIL,
@@ -63,13 +64,37 @@ struct pii_summary {
 	size_t length;
 };
 
+#define PII_RUN(digits) (1 << (digits))
+#define PII_RUN_MAX 5
+#define PII_RUN_LONG PII_RUN(PII_RUN_MAX) /* or more */
+
+struct pii_rule;
+
+/* See pii_find.h. */
+typedef bool pii_find_function(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
+			       struct regex_span *span);
+
 struct pii_rule {
 	enum pii_detector detector;
-	const char *pattern;      /* group 1, if there is one, is the part that is masked */
-	const char *literal;      /* stands in every match, as it is here; may be NULL */
+	/*
+	 * The anchor: a byte of the set `first` behind one of the set `before`. Sets are written as in regular
+	 * expressions, without brackets, - last; what stands before a text counts as NUL; NULL is any byte. `at` of the
+	 * function is `back` bytes in front of the byte of `first`.
+	 */
+	const char *before, *first;
+	/*
+	 * Of numbers, where a digit is the anchor: how many digits may stand there, PII_RUN(1) to PII_RUN_LONG, and what
+	 * may follow them unless the run is long. The run is measured once for all rules.
+	 */
+	const char *behind;
+	uint8_t runs; /* 0: does not matter */
+	/* Stands in every match. Without `first` it is the anchor, around its byte `back`, and `at` is where it begins. */
+	const char *literal;
+	uint8_t back;
 	struct pii_summary needs; /* at least all of this */
-	/* May move the ends; false: no hit. NULL: every match is one. */
-	bool (*confirm)(struct view text, struct regex_span *span);
+	pii_find_function *find;
+	uint32_t kinds; /* of pii_find_run: what follows the literal, enum pii_kind */
+	size_t min;     /* at least so many */
 };
 
 extern const struct pii_rule pii_rules[];

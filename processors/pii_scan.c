@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "processors/pii_scan.h"
-#include "base/digest.h"
 #include "base/memory.h"
+#include "processors/pii_text.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -25,21 +25,44 @@ struct pii_found {
 	} parts[FOUND_MAX];
 };
 
-static bool compile(struct pii_engine *engine, enum pii_detector detector,
-		    const struct pii_rule *rule, const char *pattern, struct error *err)
+/* Is a byte of a set, as struct pii_rule writes them? */
+static bool is_in_set(const char *set, uint8_t byte)
 {
-	struct pii_compiled *compiled = &engine->rules[engine->rule_count];
-	compiled->regex = regex_new(pattern, rule ? REGEX_BYTES : 0, err);
-	compiled->detector = detector;
-	compiled->rule = rule;
-	if (rule)
-		compiled->needs = rule->needs;
-	if (rule && rule->literal)
-		compiled->needs.pairs = pii_summary(view_of(rule->literal)).pairs;
-	if (!compiled->regex)
-		return false;
-	engine->rule_count++;
-	return true;
+	bool inverted = *set == '^', found = false;
+	for (const char *c = set + inverted; *c && !found; c++) {
+		bool range = c[1] == '-' && c[2];
+		found = byte >= (uint8_t)c[0] && byte <= (uint8_t)c[range ? 2 : 0];
+		c += range ? 2 : 0;
+	}
+	return found != inverted;
+}
+
+/* May the byte stand at a place of the rule's anchor, which is given by a set or by the rule's literal? */
+static bool is_anchor(const struct pii_rule *rule, const char *set, unsigned place, uint8_t byte)
+{
+	if (set || rule->first)
+		return !set || is_in_set(set, byte);
+	return byte == (uint8_t)rule->literal[place];
+}
+
+/* Each rule's bit in the tables that lead to it. */
+static void form_anchors(struct pii_engine *engine)
+{
+	for (size_t r = 0; r < pii_rule_count; r++) {
+		const struct pii_rule *rule = &pii_rules[r];
+		uint64_t bit = 1ull << r;
+		engine->needs[r] = rule->needs;
+		engine->literal_len[r] = rule->literal ? strlen(rule->literal) : 0;
+		if (rule->literal)
+			engine->needs[r].pairs = pii_summary(view_of(rule->literal)).pairs;
+		for (int byte = 0; byte < 256; byte++) {
+			engine->before[byte] |= is_anchor(rule, rule->before, rule->back - 1u, (uint8_t)byte) ? bit : 0;
+			engine->first[byte] |= is_anchor(rule, rule->first, rule->back, (uint8_t)byte) ? bit : 0;
+			engine->behind[byte] |= !rule->runs || is_in_set(rule->behind, (uint8_t)byte) ? bit : 0;
+		}
+		for (int run = 1; run <= PII_RUN_MAX; run++)
+			engine->runs[run] |= !rule->runs || rule->runs & PII_RUN(run) ? bit : 0;
+	}
 }
 
 /* Roles with equal actions share a class, named by the first of them. */
@@ -58,23 +81,24 @@ static void form_classes(struct pii_engine *engine)
 
 bool pii_engine_init(struct pii_engine *engine, char *const *patterns, size_t count, struct error *err)
 {
-	assert(count <= PII_DETECTORS_MAX - PII_PATTERNS);
-	engine->rules = memory_array(pii_rule_count + count, sizeof *engine->rules);
+	assert(count <= PII_DETECTORS_MAX - PII_PATTERNS && pii_rule_count <= PII_RULES_MAX);
+	engine->patterns = memory_array(count, sizeof *engine->patterns);
 	form_classes(engine);
-	for (size_t i = 0; i < pii_rule_count; i++)
-		if (!compile(engine, pii_rules[i].detector, &pii_rules[i], pii_rules[i].pattern, err))
+	form_anchors(engine);
+	for (; engine->pattern_count < count; engine->pattern_count++) {
+		struct regex **pattern = &engine->patterns[engine->pattern_count];
+		*pattern = regex_new(patterns[engine->pattern_count], 0, err);
+		if (!*pattern)
 			return false;
-	for (size_t i = 0; i < count; i++)
-		if (!compile(engine, (enum pii_detector)(PII_PATTERNS + i), NULL, patterns[i], err))
-			return false;
+	}
 	return true;
 }
 
 void pii_engine_fini(struct pii_engine *engine)
 {
-	for (size_t i = 0; i < engine->rule_count; i++)
-		regex_unref(&engine->rules[i].regex);
-	memory_free(engine->rules);
+	for (size_t i = 0; i < engine->pattern_count; i++)
+		regex_unref(&engine->patterns[i]);
+	memory_free(engine->patterns);
 }
 
 static uint8_t stronger(uint8_t a, uint8_t b)
@@ -82,10 +106,9 @@ static uint8_t stronger(uint8_t a, uint8_t b)
 	return a > b ? a : b;
 }
 
-static void add_part(struct pii_found *found, const struct pii_compiled *rule, uint8_t action,
-		     struct regex_span span)
+static void add_part(struct pii_found *found, unsigned detector, uint8_t action, struct regex_span span)
 {
-	found->hits |= 1ull << rule->detector;
+	found->hits |= 1ull << detector;
 	found->action = stronger(action, found->action);
 	if (found->count == FOUND_MAX) {
 		found->whole = true;
@@ -95,56 +118,108 @@ static void add_part(struct pii_found *found, const struct pii_compiled *rule, u
 		.start = span.start,
 		.end = span.end,
 		.action = action,
-		.name = rule->detector == PII_HOME_DIRECTORY || rule->detector == PII_WORKSPACE,
+		.name = detector == PII_HOME_DIRECTORY || detector == PII_WORKSPACE,
 	};
 }
 
-/* All hits of one rule. */
-static void run_rule(const struct pii_compiled *rule, struct regex_memory *memory, struct view text,
-		     uint8_t action, struct pii_found *found)
+/* All hits of one of the operator's patterns. */
+static void run_pattern(const struct regex *pattern, unsigned detector, struct regex_memory *memory, struct view text,
+			uint8_t action, struct pii_found *found)
 {
 	for (size_t from = 0; from < text.len && !found->whole;) {
-		enum regex_result result = regex_find(rule->regex, memory, text, from);
+		enum regex_result result = regex_find(pattern, memory, text, from);
 		if (result == REGEX_NO)
 			return;
-		if (result == REGEX_ERROR) {
-			add_part(found, rule, action, (struct regex_span){ 0 });
+		struct regex_span span = result == REGEX_YES ? regex_group(memory, 0) : (struct regex_span){ 0 };
+		if (result == REGEX_ERROR || span.end > span.start)
+			add_part(found, detector, action, span);
+		if (result == REGEX_ERROR)
 			found->whole = true;
-			return;
-		}
-		struct regex_span whole = regex_group(memory, 0), span = whole;
-		if (rule->rule && regex_group(memory, 1).set)
-			span = regex_group(memory, 1);
-		bool hit = span.end > span.start;
-		if (hit && rule->rule && rule->rule->confirm)
-			hit = rule->rule->confirm(text, &span);
-		if (hit)
-			add_part(found, rule, action, span);
-		/* What was no hit may hide one that begins a little later. */
-		size_t next = hit ? span.end : whole.start + 1;
-		from = next > from ? next : from + 1;
+		from = span.end > from ? span.end : from + 1;
 	}
 }
 
-static void run_rules(const struct pii_engine *engine, struct pii_scratch *scratch,
-		      const uint8_t *actions, struct view text, bool select)
+/* One text and the rules that may match in it; `from` says from where on each may. */
+struct scan {
+	const struct pii_engine *engine;
+	const uint8_t *actions;
+	struct pii_found *found;
+	struct view text;
+	uint64_t rules;
+	size_t from[PII_RULES_MAX];
+};
+
+static void try_rule(struct scan *s, unsigned index, size_t anchor)
 {
-	struct pii_summary summary = pii_summary(text);
-	struct pii_found *found = scratch->found;
-	for (size_t i = 0; i < engine->rule_count && !found->whole; i++) {
-		const struct pii_compiled *rule = &engine->rules[i];
-		uint8_t action = actions[rule->detector];
-		if (action == PII_LEAVE ||
-		    (select && !pii_can_match(&summary, &rule->needs)))
-			continue;
-		if (text.len <= REGEX_TEXT_MAX) {
-			run_rule(rule, scratch->regex, text, action, found);
-		} else {
-			found->hits = 1ull << PII_TOO_LONG;
-			found->action = stronger(action, found->action);
-		}
+	const struct pii_rule *rule = &pii_rules[index];
+	size_t at = anchor - rule->back;
+	struct regex_span span;
+	if (anchor < rule->back || at < s->from[index])
+		return;
+	if (!rule->first && !pii_has_at(s->text, at, rule->literal, s->engine->literal_len[index]))
+		return;
+	if (rule->find(rule, s->text, at, &s->from[index], &span)) {
+		add_part(s->found, rule->detector, s->actions[rule->detector], span);
+		s->from[index] = span.end;
 	}
-	found->whole |= found->hits >> PII_TOO_LONG & 1;
+}
+
+/* Of the rules whose anchor is the digit at `at`, those that its run of digits fits. */
+static uint64_t fit_numbers(const struct scan *s, uint64_t rules, size_t at)
+{
+	size_t run = pii_run(s->text, at, PII_DIGIT, PII_RUN_MAX);
+	rules &= s->engine->runs[run];
+	return run < PII_RUN_MAX ? rules & s->engine->behind[pii_byte(s->text, at + run)] : rules;
+}
+
+static void run_rules(struct scan *s)
+{
+	const struct pii_engine *engine = s->engine;
+	uint64_t before = engine->before[0] & s->rules;
+	for (size_t i = 0; i < s->text.len; i++) {
+		uint8_t byte = s->text.at[i];
+		uint64_t found = before & engine->first[byte];
+		if (found && byte >= '0' && byte <= '9')
+			found = fit_numbers(s, found, i);
+		for (; found; found &= found - 1)
+			try_rule(s, (unsigned)__builtin_ctzll(found), i);
+		before = engine->before[byte] & s->rules;
+	}
+}
+
+/* The rules that are not left alone and could match. */
+static uint64_t select_rules(const struct pii_engine *engine, const uint8_t *actions, struct view text, bool select)
+{
+	uint64_t rules = 0;
+	struct pii_summary summary = pii_summary(text);
+	for (size_t i = 0; i < pii_rule_count; i++)
+		if (actions[pii_rules[i].detector] != PII_LEAVE &&
+		    (!select || pii_can_match(&summary, &engine->needs[i])))
+			rules |= 1ull << i;
+	return rules;
+}
+
+static void search(const struct pii_engine *engine, struct pii_scratch *scratch, const uint8_t *actions,
+		   struct view text, bool select)
+{
+	struct pii_found *found = scratch->found;
+	bool too_long = text.len > REGEX_TEXT_MAX;
+	uint64_t rules = select_rules(engine, actions, text, select);
+	if (rules && !too_long)
+		run_rules(&(struct scan){ engine, actions, found, text, rules, { 0 } });
+	for (; rules && too_long; rules &= rules - 1)
+		found->action = stronger(actions[pii_rules[__builtin_ctzll(rules)].detector], found->action);
+	for (size_t i = 0; i < engine->pattern_count; i++) {
+		unsigned detector = PII_PATTERNS + (unsigned)i;
+		if (actions[detector] != PII_LEAVE && too_long)
+			found->action = stronger(actions[detector], found->action);
+		else if (actions[detector] != PII_LEAVE && !found->whole)
+			run_pattern(engine->patterns[i], detector, scratch->regex, text, actions[detector], found);
+	}
+	if (too_long && found->action != PII_LEAVE) {
+		found->hits = 1ull << PII_TOO_LONG;
+		found->whole = true;
+	}
 }
 
 static int compare_parts(const void *a, const void *b)
@@ -153,6 +228,16 @@ static int compare_parts(const void *a, const void *b)
 	if (x->start != y->start)
 		return x->start < y->start ? -1 : 1;
 	return (x->end < y->end) - (x->end > y->end); /* the longest first */
+}
+
+/* They are found in the order of their anchors, so most often nothing is to be done. */
+static void sort_parts(struct pii_found *found)
+{
+	size_t i = 1;
+	while (i < found->count && compare_parts(&found->parts[i - 1], &found->parts[i]) <= 0)
+		i++;
+	if (i < found->count)
+		qsort(found->parts, found->count, sizeof *found->parts, compare_parts);
 }
 
 /* Sorts, widens to whole characters, and joins what overlaps. */
@@ -166,7 +251,7 @@ static void join_parts(struct pii_found *found, struct view text)
 		while (part->end < text.len && (text.at[part->end] & 0xc0) == 0x80)
 			part->end++;
 	}
-	qsort(found->parts, found->count, sizeof *found->parts, compare_parts);
+	sort_parts(found);
 	for (size_t i = 0; i < found->count; i++) {
 		struct part *part = &found->parts[i];
 		struct part *last = kept ? &found->parts[kept - 1] : NULL;
@@ -182,7 +267,7 @@ static void join_parts(struct pii_found *found, struct view text)
 }
 
 /* The same text always becomes the same token, under the same key. */
-static void add_token(struct bytes *out, struct view key, struct view text)
+static void add_token(struct bytes *out, const struct digest_key *key, struct view text)
 {
 	uint8_t digest[DIGEST_SIZE];
 	char hex[2 * TOKEN_BYTES];
@@ -196,7 +281,7 @@ static void add_replacement(const struct pii_engine *engine, struct bytes *out, 
 			    uint8_t action, bool name)
 {
 	if (action == PII_HASH)
-		add_token(out, engine->hmac_key, text);
+		add_token(out, &engine->hmac, text);
 	else
 		bytes_add_text(out, name ? PII_NAME_MASK : PII_MASK_TEXT);
 }
@@ -238,7 +323,7 @@ struct pii_verdict pii_scan_plain(const struct pii_engine *engine, struct pii_sc
 	found->hits = 0;
 	found->whole = false;
 	found->action = PII_LEAVE;
-	run_rules(engine, scratch, engine->actions[role], text, select);
+	search(engine, scratch, engine->actions[role], text, select);
 	if (!found->hits)
 		return (struct pii_verdict){ .outcome = PII_CLEAN };
 	if (found->action == PII_DROP)

@@ -2,6 +2,7 @@
 #ifndef PROCESSORS_PII_SCAN_H
 #define PROCESSORS_PII_SCAN_H
 
+#include "base/digest.h"
 #include "base/hash.h"
 #include "processors/pii_detectors.h"
 #include "profile/sites.h"
@@ -19,18 +20,20 @@ enum pii_action { PII_LEAVE, PII_HASH, PII_MASK, PII_DROP }; /* the later goes b
 #define PII_NAME_MASK "*" /* in paths */
 #define PII_KEY_MIN 32 /* bytes of hmac_key */
 
+#define PII_RULES_MAX 64 /* built-in ones: a bit each */
+
 struct pii_engine {
-	struct pii_compiled {
-		struct regex *regex;
-		enum pii_detector detector;
-		const struct pii_rule *rule; /* NULL: a pattern of the operator's */
-		struct pii_summary needs; /* the rule's, with the pairs of its literal */
-	} *rules;
-	size_t rule_count;
+	/* The rules whose anchor may have this byte before it and be this byte; of numbers, what may be behind them. */
+	uint64_t before[256], first[256], behind[256];
+	uint64_t runs[PII_RUN_MAX + 1]; /* by the digits of a number */
+	struct pii_summary needs[PII_RULES_MAX]; /* the rules', with the pairs of their literals */
+	size_t literal_len[PII_RULES_MAX];
+	struct regex **patterns; /* the operator's */
+	size_t pattern_count;
 	uint8_t actions[ROLE_COUNT][PII_DETECTORS_MAX]; /* enum pii_action; by class */
 	uint8_t class_of[ROLE_COUNT];
 	bool active[ROLE_COUNT]; /* by class: is there anything to do? */
-	struct view hmac_key;
+	struct digest_key hmac; /* of PII_HASH */
 };
 
 enum pii_outcome { PII_CLEAN, PII_CHANGED, PII_DROPPED };
@@ -66,7 +69,7 @@ struct pii_scratch { /* zeroed memory is an empty one; touched as it fills */
 	struct pii_entry entries[PII_SETS][PII_WAYS];
 };
 
-/* Compiles the built-in rules and the operator's patterns (count <= 32). actions must be set by then, by role;
+/* Compiles the operator's patterns (count <= 32). actions must be set by then, by role;
  * here roles are put into classes. */
 bool pii_engine_init(struct pii_engine *engine, char *const *patterns, size_t count, struct error *err);
 void pii_engine_fini(struct pii_engine *engine);

@@ -9,13 +9,16 @@
 #include <ctype.h>
 #include <string.h>
 
+/* Of a search: so many steps and STEPS_PER_BYTE for each byte of the text, up to the maximum. */
+#define STEPS_MIN 1000
+#define STEPS_PER_BYTE 128
 #define MATCH_LIMIT 100000
 #define DEPTH_LIMIT 10000
 #define HEAP_LIMIT_KIB 1024 /* the library keeps it for the next search; a thread of ours has one */
 
 /* Of one hostile text: quadratic patterns pass COST_TEXT * COST_TEXT / 2 steps. */
 #define COST_TEXT 1024
-#define COST_STEPS (128 * COST_TEXT)
+#define COST_STEPS (STEPS_PER_BYTE * COST_TEXT)
 
 struct regex {
 	pcre2_code *code;
@@ -106,7 +109,6 @@ struct regex_memory *regex_memory_new(void)
 	memory->match = pcre2_match_data_create(REGEX_GROUPS_MAX + 1, NULL);
 	memory->limits = pcre2_match_context_create(NULL);
 	assert(memory->match && memory->limits);
-	pcre2_set_match_limit(memory->limits, MATCH_LIMIT);
 	pcre2_set_depth_limit(memory->limits, DEPTH_LIMIT);
 	pcre2_set_heap_limit(memory->limits, HEAP_LIMIT_KIB);
 	memory->offsets = pcre2_get_ovector_pointer(memory->match);
@@ -128,6 +130,8 @@ enum regex_result regex_find(const struct regex *regex, struct regex_memory *mem
 {
 	if (text.len > REGEX_TEXT_MAX)
 		return REGEX_ERROR;
+	size_t steps = STEPS_MIN + STEPS_PER_BYTE * text.len;
+	pcre2_set_match_limit(memory->limits, steps < MATCH_LIMIT ? (uint32_t)steps : MATCH_LIMIT);
 	int found = pcre2_match(regex->code, text.at, text.len, from, 0, memory->match,
 				memory->limits);
 	memory->groups = found > 0 ? (unsigned)found : 0;
@@ -219,7 +223,7 @@ bool regex_check_cost(const char *pattern, unsigned flags, struct error *err)
 	uint32_t empty = 0;
 	pcre2_pattern_info(code, PCRE2_INFO_MATCHEMPTY, &empty);
 	bool ok = true;
-	if (empty)
+	if (empty && flags & REGEX_NOT_EMPTY)
 		ok = error_set(err, ERROR_CONFIG, "the pattern matches the empty text");
 	else if (!cheap(code, memory, pattern))
 		ok = error_set(err, ERROR_CONFIG,

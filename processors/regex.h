@@ -21,7 +21,8 @@
 
 enum regex_flag {
 	REGEX_WHOLE = 1, /* the whole text must match: no prefix, no suffix, no newline behind */
-	REGEX_BYTES = 2  /* the text is bytes, not UTF-8 */
+	REGEX_BYTES = 2,    /* the text is bytes, not UTF-8 */
+	REGEX_NOT_EMPTY = 4 /* for regex_check_cost: a pattern that matches the empty text is refused */
 };
 
 enum regex_result { REGEX_NO, REGEX_YES, REGEX_ERROR };
@@ -44,16 +45,18 @@ const char *regex_group_name(const struct regex *regex, unsigned group); /* NULL
 struct regex_memory *regex_memory_new(void);
 void regex_memory_unref(struct regex_memory **memory); /* clears; accepts NULL */
 
-/* Searches text from an offset on; what stands before it still counts for \b and ^. */
+/*
+ * Searches text from an offset on; what stands before it still counts for \b and ^. The steps that a search may take
+ * grow with the text, so what it costs per byte is bounded for every pattern.
+ */
 enum regex_result regex_find(const struct regex *regex, struct regex_memory *memory, struct view text,
 			     size_t from);
 /* A group of the last REGEX_YES of this memory; 0 is the whole match. */
 struct regex_span regex_group(const struct regex_memory *memory, unsigned group);
 
 /*
- * Refuses (ERROR_CONFIG) a pattern that matches the empty text, or that takes more than a bounded number of
- * steps per byte on any of a set of hostile texts. Steps are counted, not timed: the same pattern gets the
- * same answer everywhere.
+ * Refuses (ERROR_CONFIG) a pattern that takes more than a bounded number of steps per byte on any of a set of hostile
+ * texts. Steps are counted, not timed: the same pattern gets the same answer everywhere.
  */
 bool regex_check_cost(const char *pattern, unsigned flags, struct error *err);
 

@@ -34,7 +34,8 @@ static const struct config_row rows[] = {
 	CONFIG_ROW(struct resource_action_config, pattern, .key = "pattern",
 		   .help = "For delete and hash: a regular expression that is searched in keys. For "
 			   "extract: one with named groups, searched in the value of `key`; each "
-			   "group becomes an attribute of its name."),
+			   "group becomes an attribute of its name. One that would be costly on a hostile "
+			   "text is refused."),
 	CONFIG_ROW(struct resource_action_config, converted_type, .key = "converted_type",
 		   .help = "For convert: `int`, `double` or `string` (bytes in base64, lists and maps "
 			   "as JSON); what cannot be converted stays as it is."),
@@ -79,10 +80,12 @@ static bool unused_type(const struct draft *d)
 
 static bool compile(const struct draft *d, struct resource_action *action)
 {
+	struct error why;
 	action->pattern = regex_new(d->config->pattern, 0, NULL);
-	if (action->pattern)
-		return true;
-	return REFUSE(d, ". Field \"pattern\" has an invalid pattern at the %zu-th actions", d->index);
+	if (!action->pattern)
+		return REFUSE(d, ". Field \"pattern\" has an invalid pattern at the %zu-th actions", d->index);
+	return regex_check_cost(d->config->pattern, 0, &why) ||
+	       REFUSE(d, ". Field \"pattern\" at the %zu-th actions: %s", d->index, why.text);
 }
 
 static void init_context(struct resource_action *action, const char *from)

@@ -94,7 +94,7 @@ static bool may_enter(struct h2_server *s, struct hash128 key, enum h2_refusal *
 	*why = H2_NO_MEMORY;
 	if (!afford(s))
 		return false;
-	int64_t share = net_budget_room(budget) / cost + ALWAYS;
+	int64_t room = net_budget_room(budget), share = (room > 0 ? room / cost : 0) + ALWAYS;
 	*why = share < max ? H2_OVER_ITS_SHARE : H2_MAX_CONNECTIONS_PER_PEER;
 	if (peer_count_add(s->peers, key, (uint32_t)(share < max ? share : max)))
 		return true;

@@ -2,14 +2,20 @@
 #include "base/memory.h"
 #include "processors/pii_config.h"
 #include "profile/wire.h"
+#include "tests/processors/pii_reference.h"
 
 #include <stdlib.h>
 
-/* The selection of rules changes no verdict; masking keeps valid UTF-8; what is masked does not grow without bound. */
+/*
+ * The selection of rules changes no verdict; a reference made of regular expressions finds the same; masking keeps valid
+ * UTF-8; what is masked does not grow without bound.
+ */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
 static struct pii_engine engine;
 static struct pii_scratch *scratch;
+static struct reference reference;
+static struct bytes expected;
 
 static void start(void)
 {
@@ -18,6 +24,19 @@ static void start(void)
 	    !pii_config_engine(&config, &engine, NULL))
 		abort();
 	scratch = memory_new(sizeof *scratch);
+	bytes_init(&expected, 1 << 20);
+	if (!reference_open(&reference))
+		abort();
+}
+
+/* Of what the reference can hold. */
+static void compare(enum site_role role, struct view text, const struct pii_verdict *verdict)
+{
+	uint64_t hits = reference_mask(&reference, engine.actions[role], text, &expected);
+	if (reference.overflowed)
+		return;
+	if (hits != verdict->hits || !view_equal(bytes_view(&expected), verdict->text))
+		abort();
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
@@ -32,6 +51,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 		enum site_role role = i ? ROLE_FILE : ROLE_VALUE;
 		struct pii_verdict all = pii_scan_plain(&engine, scratch, role, text, false);
 		size_t size = all.text.len;
+		compare(role, text, &all);
 		if (size > sizeof first || size > len + 21 * 512)
 			abort();
 		if (size)

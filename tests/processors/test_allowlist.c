@@ -497,6 +497,7 @@ static void bad_configurations_are_refused(void **state)
 	(void)state;
 	static const struct { const char *yaml, *text; } rows[] = {
 		{ "key_patterns: ['(']", "key_patterns[0]: not a regular expression" },
+		{ "key_patterns: [ok, '^([a-z]+\\.?)+$']", "key_patterns[1]: the pattern is too costly" },
 		{ "values: [a]", "map of keys" },
 		{ "values: {a: b}", "list of permitted values" },
 		{ "values: {a: [[b]]}", "plain value" },

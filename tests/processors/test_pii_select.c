@@ -9,13 +9,16 @@
 #include "base/memory.h"
 #include "config/load.h"
 #include "processors/pii_config.h"
+#include "tests/processors/pii_reference.h"
 #include "tests/processors/specimens.h"
 
 /*
  * The selection of detectors must never change what is found: each text is scanned with the selection, without
- * it, and through the remembered verdicts, and all three must agree.
+ * it, and through the remembered verdicts, and all three must agree. And all must agree with a reference that is
+ * made of regular expressions.
  */
 #define TEXTS 40000
+#define REFERENCE_TEXTS 200000
 
 static struct pii_engine engine;
 static struct pii_scratch *scratch;
@@ -136,6 +139,68 @@ static void selection_and_memory_change_no_verdict(void **state)
 }
 
 /* Half as many again as there is room for, twice: what is forgotten is scanned again. */
+/* Of the characters and words that the rule of an alphabet is about; most are nearly a match. */
+static const char *const alphabets[][12] = {
+	{ "0", "1", "2", "9", "4111", "-", " ", ".", "5555", "000", "34", NULL },
+	{ "2", "3", "7", "-", ".", " ", "(", ")", "+", "202", "555-", NULL },
+	{ ":", "::", "f", "2001", "fe80", "0", "ab", ".1", "%5B", "_", "1.2.3.4", NULL },
+	{ "@", "a", "b.", ".", "-", "co", "v1.2", "\xc3\xa4", "service", "a@b.co", "x1", NULL },
+	{ "/", "home", "Users", "a", "/home/", "mnt", "root", "data1", "*", "-", "Volumes", NULL },
+	{ "\\", "/", "c:", "users", "USERS", "documents and settings", "a", " ", "d:/a/", "x", "?", NULL },
+	{ "/", "builds", "/builds/", "_work", "__w", "work", "jenkins", "agent", "workspace", "a", "-", NULL },
+	{ "?", "=", "://", "a", "%20", " ", "'", "/", "[", "http", "&", NULL },
+	{ "Bearer", "bearer", " ", "=", "+", "%20", ":", "abcdefg", "1", "-", "x", NULL },
+	{ "A", "B", "E", "1234", "0", "AKIA", "ABCPE1234F", "IOSFODNN7EXAMPLE", "-", "Z", "A3T", NULL },
+	{ "ImFsZyI", "JhbGci", "iYWxnI", ".", "a", "_", "-", "/", ".x.", "eyJ", "0", NULL },
+	{ "sk-", "ghp_", "gho", "k_live_", "s", "xoxb-", "0123456789abcdef", "-", "_", "AIza", "ant-", NULL },
+	{ "SG.", "ya29.", "Q~", "1", "0123456789abcdefghijkl", "~", "aaa", ".", "AccountKey=", "=", "glpat-", NULL },
+	{ "-----BEGIN ", "-", "PRIVATE", " ", "KEY", "PRIVATE KEY", "RSA ", "X", "\n", "a", "BEGIN", NULL },
+	{ "go-build", "/go-build", "1234", "_bazel_", "/_bazel_", "0123456789abcdef0123456789abcdef", "/", "A", "a",
+	  "f", "-", NULL },
+	{ "f81d4fae", "-7dec", "-11d0", "-a765", "-00a0c91e6bf6", "-", "f", "0", "_", "g", " ", NULL },
+};
+
+static size_t make_near_match(char *out, size_t room)
+{
+	const char *const *alphabet = alphabets[draw(COUNT(alphabets))];
+	size_t len = 0;
+	for (uint32_t n = 1 + draw(16); n; n--) {
+		struct view part = view_of(alphabet[draw(11)]);
+		if (len + part.len > room)
+			break;
+		memcpy(out + len, part.at, part.len);
+		len += part.len;
+	}
+	return len;
+}
+
+static void the_reference_finds_the_same(void **state)
+{
+	(void)state;
+	static const enum site_role roles[] = { ROLE_FILE, ROLE_VALUE };
+	static struct reference reference;
+	struct bytes expected;
+	char room[1024];
+	uint32_t found = 0;
+	bytes_init(&expected, 1 << 20);
+	assert_true(reference_open(&reference));
+	for (int i = 0; i < REFERENCE_TEXTS; i++) {
+		struct view text = { (uint8_t *)room, i % 4 ? make_near_match(room, sizeof room) :
+							      make_text(room, sizeof room) };
+		const uint8_t *actions = engine.actions[engine.class_of[roles[i % 2]]];
+		struct pii_verdict ours = pii_scan_plain(&engine, scratch, roles[i % 2], text, i % 3);
+		uint64_t expected_hits = reference_mask(&reference, actions, text, &expected);
+		found += expected_hits != 0;
+		if (expected_hits != ours.hits || !view_equal(bytes_view(&expected), ours.text))
+			fail_msg("hits %llx, %llx expected, on: %.*s\n%.*s\n%.*s expected",
+				 (unsigned long long)ours.hits, (unsigned long long)expected_hits, (int)text.len, text.at,
+				 (int)ours.text.len, ours.text.at, (int)expected.len, expected.at);
+	}
+	assert_in_range(found, REFERENCE_TEXTS / 8, REFERENCE_TEXTS * 7 / 8);
+	reference_close(&reference);
+	bytes_fini(&expected);
+}
+
 static void verdicts_hold_when_more_is_clean_than_fits(void **state)
 {
 	(void)state;
@@ -179,6 +244,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(selection_and_memory_change_no_verdict),
+		cmocka_unit_test(the_reference_finds_the_same),
 		cmocka_unit_test(verdicts_hold_when_more_is_clean_than_fits),
 		cmocka_unit_test(the_shortest_matches_are_found),
 		cmocka_unit_test(every_specimen_is_found_between_other_words),

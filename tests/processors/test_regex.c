@@ -81,11 +81,34 @@ static void costly_patterns_are_refused_by_counting(void **state)
 					    "[A-Z]{2}\\d{2}(?: ?\\d{4}){4}", "secret=\\S{1,64}" };
 	struct error err;
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-		if (regex_check_cost(bad[i], 0, &err))
+		if (regex_check_cost(bad[i], REGEX_NOT_EMPTY, &err))
 			fail_msg("accepted: %s", bad[i]);
 	for (size_t i = 0; i < sizeof good / sizeof *good; i++)
-		if (!regex_check_cost(good[i], 0, &err))
+		if (!regex_check_cost(good[i], REGEX_NOT_EMPTY, &err))
 			fail_msg("%s: %s", good[i], err.text);
+}
+
+static void costly_patterns_of_a_whole_text_are_refused(void **state)
+{
+	(void)state;
+	static const char *const bad[] = { "^([a-z]+\\.?)+$", "(?:[a-z]+)*[0-9]", "(a|aa)+", "(.*,)*x" };
+	static const char *const good[] = { ".*", "[a-z]*", "k8s\\..*", "([a-z]+\\.)+[a-z]+", "(?:[a-z_]|\\.)+",
+					    "^open\\..{1,24}$" };
+	struct error err;
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+		if (regex_check_cost(bad[i], REGEX_WHOLE, &err))
+			fail_msg("accepted: %s", bad[i]);
+	for (size_t i = 0; i < sizeof good / sizeof *good; i++)
+		if (!regex_check_cost(good[i], REGEX_WHOLE, &err))
+			fail_msg("%s: %s", good[i], err.text);
+}
+
+/* Patterns that the check lets pass may still be costly on some text: each search is bounded by the text's length. */
+static void what_a_search_may_cost_grows_with_its_text(void **state)
+{
+	(void)state;
+	assert_int_equal(find("(?:a+)*\\d@", 0, "aaa!@"), REGEX_NO);
+	assert_int_equal(find("(?:a+)*\\d@", 0, "aaaaaaaaaaaaa!@"), REGEX_ERROR);
 }
 
 int main(void)
@@ -96,6 +119,8 @@ int main(void)
 		cmocka_unit_test(groups_have_names_and_places),
 		cmocka_unit_test(a_broken_pattern_is_refused),
 		cmocka_unit_test(costly_patterns_are_refused_by_counting),
+		cmocka_unit_test(costly_patterns_of_a_whole_text_are_refused),
+		cmocka_unit_test(what_a_search_may_cost_grows_with_its_text),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

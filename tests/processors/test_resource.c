@@ -353,6 +353,10 @@ static void errors_are_the_collectors(void **state)
 		  "does not use the \"converted_type\" field" },
 		{ "{key: a, action: delete, value: 1}", "does not use \"value\" or \"from_attribute\" field" },
 		{ "{key: a, action: hash, pattern: '('}", "Field \"pattern\" has an invalid pattern at the" },
+		{ "{action: delete, pattern: '^([a-z]+\\.?)+$'}",
+		  "Field \"pattern\" at the 1-th actions: the pattern is too costly" },
+		{ "{action: hash, pattern: '(a|aa)+!'}", "the pattern is too costly" },
+		{ "{key: a, action: extract, pattern: '^(?P<x>([a-z]+-?)+)$'}", "the pattern is too costly" },
 		{ "{key: a, action: extract}", "due to missing required field \"pattern\" for action "
 					       "\"extract\" at the 1-th action" },
 		{ "{key: a, action: extract, pattern: x}", "contains no named matcher groups" },

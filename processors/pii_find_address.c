@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "processors/pii_find.h"
+#include "processors/pii_text.h"
+
+#include <arpa/inet.h>
+
+/* IPv6 addresses. */
+
+/*
+ * "c10::ff" and "be::ad" are names of C++ too: a shortened address counts only if it begins as those do that hosts have
+ * (2000::/3, fc00::/7, fe80::/10), with four digits.
+ */
+static bool looks_assigned(const uint8_t *first)
+{
+	uint8_t a = first[0] | 0x20, b = first[1] | 0x20;
+	return first[0] == '2' || first[0] == '3' || (a == 'f' && (b == 'c' || b == 'd' || b == 'e'));
+}
+
+/* The system's parser decides. */
+static bool parses_as_ipv6(struct view address)
+{
+	char copy[INET6_ADDRSTRLEN];
+	uint8_t parsed[16];
+	if (address.len >= sizeof copy)
+		return false;
+	memcpy(copy, address.at, address.len);
+	copy[address.len] = '\0';
+	return inet_pton(AF_INET6, copy, parsed) == 1;
+}
+
+/* What has been read of an address: groups of up to four digits, empty ones too, and the colons before them. */
+struct groups {
+	size_t end, filled, last; /* last: digits of the last group */
+	unsigned colons, pairs;   /* pairs: times that a colon follows another */
+	size_t assigned;          /* where the next group stands that looks as if an address began; 0: nowhere yet */
+};
+
+/* A shortened address that may end here: one "::", which stands for a group at least. */
+static bool is_shortened(struct view text, const struct groups *g)
+{
+	return g->pairs == 1 && g->filled <= 7 && (g->last || text.at[g->end - 2] == ':');
+}
+
+static void read_group(struct view text, struct groups *g)
+{
+	g->pairs += g->colons && !g->last;
+	g->colons++;
+	g->last = pii_run(text, g->end + 1, PII_HEX, 4);
+	if (!g->assigned && g->last == 4 && looks_assigned(text.at + g->end + 1))
+		g->assigned = g->end + 1;
+	g->filled += g->last > 0;
+	g->end += 1 + g->last;
+}
+
+/* Three more numbers of an IPv4 address behind the last group; 0: none. */
+static size_t dotted_end(struct view text, size_t at)
+{
+	for (int part = 0; part < 3; part++) {
+		size_t n = pii_byte(text, at) == '.' ? pii_run(text, at + 1, PII_DIGIT, 3) : 0;
+		if (!n)
+			return 0;
+		at += 1 + n;
+	}
+	return at;
+}
+
+/* Where an address ends that was read as far as its grammar goes; 0: it is none. */
+static size_t whole_end(struct view text, size_t at, const struct groups *g)
+{
+	size_t dotted = dotted_end(text, g->end), end = dotted ? dotted : g->end;
+	uint8_t back = pii_byte(text, end);
+	if (pii_is(back, PII_ALNUM) || back == '_')
+		return 0;
+	if (!g->pairs && g->colons != (dotted ? 6 : 7))
+		return 0;
+	if (dotted)
+		return parses_as_ipv6((struct view){ text.at + at, end - at }) ? end : 0;
+	return is_shortened(text, g) || (!g->pairs && g->last) ? end : 0;
+}
+
+/* Reads on until no address can follow; where the longest shortened one ends that a colon follows, 0: nowhere. */
+static size_t read_groups(struct view text, struct groups *g, bool assigned)
+{
+	size_t end = 0;
+	while (g->colons < 7 && g->pairs <= assigned && pii_byte(text, g->end) == ':') {
+		if (is_shortened(text, g))
+			end = g->end;
+		read_group(text, g);
+	}
+	return end;
+}
+
+/*
+ * A name or a port may have been taken for the last group, so the longest shortened address in front of a colon counts
+ * where the whole is none. What broke off after too few groups, or at a "::" that does not count, does so for each later
+ * start too, until one for which it counts.
+ */
+static bool find_at(struct view text, size_t at, size_t *from, struct regex_span *span)
+{
+	size_t first = pii_run(text, at, PII_HEX, 5);
+	if (!first || first > 4 || pii_byte(text, at + first) != ':')
+		return false;
+	bool assigned = first == 4 && looks_assigned(text.at + at);
+	struct groups g = { .end = at + first, .filled = 1, .last = first };
+	size_t end = read_groups(text, &g, assigned);
+	size_t whole = g.colons > 1 && g.pairs <= assigned ? whole_end(text, at, &g) : 0;
+	if (g.pairs && !assigned)
+		*from = g.assigned ? g.assigned : g.end;
+	else if (!g.pairs && g.colons < 7 && pii_byte(text, g.end) != '.')
+		*from = g.end;
+	return pii_hit(span, at, whole ? whole : end);
+}
+
+/* One colon in front is a separator ("peer:2001:db8::1"), two are an address's own or a name's. */
+bool pii_find_ipv6(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
+		   struct regex_span *span)
+{
+	(void)rule;
+	uint8_t front = at ? text.at[at - 1] : 0;
+	if (front == ':' && at > 1 && text.at[at - 2] == ':')
+		return false;
+	if (find_at(text, at, from, span))
+		return true;
+	/* "%5B": what is behind it begins anew. */
+	return front == '%' && pii_run(text, at, PII_HEX, 3) == 3 && find_at(text, at + 2, from, span);
+}

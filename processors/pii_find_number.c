@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "processors/pii_find.h"
+#include "processors/pii_text.h"
+
+/* What is made of digits and separators. The anchors see to what stands in front. */
+static bool is_digit(struct view text, size_t at)
+{
+	return pii_is(pii_byte(text, at), PII_DIGIT);
+}
+
+static bool is_alnum(struct view text, size_t at)
+{
+	return pii_is(pii_byte(text, at), PII_ALNUM);
+}
+
+static bool digits_at(struct view text, size_t at, size_t count)
+{
+	return pii_run(text, at, PII_DIGIT, count) == count;
+}
+
+/* "0.4111": the digits behind a decimal point. */
+static bool is_fraction(struct view text, size_t at)
+{
+	return at > 1 && text.at[at - 1] == '.' && is_digit(text, at - 2);
+}
+
+/* Is what ends here only the front of something longer? "-1", ".1" */
+static bool goes_on(struct view text, size_t at, bool dash)
+{
+	uint8_t back = pii_byte(text, at);
+	return (back == '.' || (dash && back == '-')) && is_digit(text, at + 1);
+}
+
+/* Four numbers up to 255, and not part of a longer dotted number. */
+bool pii_find_ipv4(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
+		   struct regex_span *span)
+{
+	(void)rule, (void)from;
+	size_t i = at;
+	for (int part = 0; part < 4; part++) {
+		unsigned number = 0;
+		size_t n = 0;
+		if (part && pii_byte(text, i++) != '.')
+			return false;
+		for (; n < 3 && is_digit(text, i + n); n++)
+			number = number * 10 + (text.at[i + n] - '0');
+		if (!n || number > 255)
+			return false;
+		i += n;
+	}
+	return !is_alnum(text, i) && !goes_on(text, i, false) && pii_hit(span, at, i);
+}
+
+/* Issuer ranges in the order of their first four digits (ISO/IEC 7812), with the lengths that are given there. */
+static bool is_issued(const uint8_t *first, size_t count)
+{
+	static const struct {
+		unsigned from, to;
+		size_t shortest, longest;
+	} ranges[] = {
+		{ 2221, 2720, 16, 16 }, { 3000, 3059, 14, 19 }, { 3400, 3499, 15, 15 },
+		{ 3528, 3589, 16, 19 }, { 3600, 3699, 14, 19 }, { 3700, 3799, 15, 15 },
+		{ 3800, 3899, 14, 19 }, { 4000, 4999, 13, 13 }, { 4000, 4999, 16, 16 },
+		{ 4000, 4999, 19, 19 }, { 5000, 5099, 16, 19 }, { 5100, 5599, 16, 16 },
+		{ 5600, 6999, 16, 19 }, { 8100, 8171, 16, 19 },
+	};
+	unsigned four = 0;
+	for (int i = 0; i < 4; i++)
+		four = four * 10 + (first[i] - '0');
+	for (size_t i = 0; i < sizeof ranges / sizeof *ranges && four >= ranges[i].from; i++)
+		if (four <= ranges[i].to && count >= ranges[i].shortest && count <= ranges[i].longest)
+			return true;
+	return false;
+}
+
+/*
+ * Digits with at most one separator between two of them, in which several cards may begin: each is read once. Luhn's sums
+ * are those of all digits before one, with every other digit doubled: in the lower half those of odd index.
+ */
+#define CHAIN_MAX 64
+#define CARD_MAX 19 /* digits */
+
+struct chain {
+	size_t count;
+	bool open;      /* there may be more of it */
+	uint64_t marks; /* a bit of each digit with a separator before it, and of the end, if a number may end there */
+	uint32_t sums[CHAIN_MAX + 1];
+	uint8_t places[CHAIN_MAX + 1]; /* of the digits and the end, from the start on */
+};
+
+static void read_chain(struct view text, size_t at, struct chain *chain)
+{
+	/* 65536 of the one half, and the other. */
+	static const uint32_t weights[2][10] = {
+		{ 0x00000, 0x20001, 0x40002, 0x60003, 0x80004, 0x10005, 0x30006, 0x50007, 0x70008, 0x90009 },
+		{ 0x00000, 0x10002, 0x20004, 0x30006, 0x40008, 0x50001, 0x60003, 0x70005, 0x80007, 0x90009 },
+	};
+	size_t i = at, count = 0;
+	chain->marks = 0;
+	chain->sums[0] = 0;
+	for (; count < CHAIN_MAX && i < text.len; count++, i++) {
+		if (!pii_is(text.at[i], PII_DIGIT)) {
+			if ((text.at[i] != ' ' && text.at[i] != '-') || !is_digit(text, i + 1))
+				break;
+			chain->marks |= 1ull << count;
+			i++;
+		}
+		chain->places[count] = (uint8_t)(i - at);
+		chain->sums[count + 1] = chain->sums[count] + weights[count & 1][text.at[i] - '0'];
+	}
+	chain->count = count;
+	chain->open = count == CHAIN_MAX;
+	chain->places[count] = (uint8_t)(i - at);
+	if (!chain->open && !is_alnum(text, i))
+		chain->marks |= 1ull << count;
+}
+
+#define MARK(digits) (1ull << (digits))
+
+/* Is there a card of so many digits, from digit `first` on? */
+static bool is_card(const uint8_t *text, const struct chain *chain, size_t first, size_t count)
+{
+	size_t end = first + count;
+	uint32_t sums = chain->sums[end] - chain->sums[first];
+	if (!(chain->marks >> end & 1) || (end & 1 ? sums & 0xffff : sums >> 16) % 10 != 0)
+		return false;
+	uint8_t four[4];
+	for (size_t i = 0; i < 4; i++)
+		four[i] = text[chain->places[first + i]];
+	return is_issued(four, count);
+}
+
+/* Where the digits end that begin behind `front` of a number: at a separator, or after max; of `left` digits. */
+static size_t group_end(uint64_t marks, size_t front, size_t max, size_t left)
+{
+	uint64_t ends = (marks & ~((MARK(front) << 1) - 1)) | MARK(front + max);
+	size_t end = (size_t)__builtin_ctzll(ends);
+	return end < left ? end : left;
+}
+
+/*
+ * The digits of the longest card that begins with digit `first`, for another number may follow; 0: none. It is written in
+ * groups of 4, 6 and 4 or 5 digits, or in three of four, one of up to four and one of up to three.
+ */
+static size_t card_at(const uint8_t *text, const struct chain *chain, size_t first)
+{
+	const uint64_t fifteen = (MARK(14) - 2) & ~(MARK(4) | MARK(10)), fours = (MARK(13) - 2) & ~(MARK(4) | MARK(8) | MARK(12));
+	size_t left = chain->count - first;
+	uint64_t marks = chain->marks >> first;
+	if (text[chain->places[first]] == '3' && left >= 14 && !(marks & fifteen)) {
+		size_t count = group_end(marks, 13, 2, left);
+		return is_card(text, chain, first, count) ? count : 0;
+	}
+	if (left < 13 || marks & fours)
+		return 0;
+	size_t most = group_end(marks, 12, 4, left), more = most < left ? group_end(marks, most, 3, left) : most;
+	if (more > most && is_card(text, chain, first, more))
+		return more;
+	return is_card(text, chain, first, most) ? most : 0;
+}
+
+/* The next digit behind a separator. */
+static size_t next_start(const struct chain *chain, size_t digit)
+{
+	uint64_t marks = chain->marks & ~((MARK(digit) << 1) - 1);
+	return marks ? (size_t)__builtin_ctzll(marks) : CHAIN_MAX;
+}
+
+bool pii_find_card(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
+		   struct regex_span *span)
+{
+	struct chain chain;
+	(void)rule;
+	read_chain(text, at, &chain);
+	size_t known = chain.open ? CHAIN_MAX - CARD_MAX : chain.count, last = chain.open ? CHAIN_MAX - 1 : chain.count;
+	size_t first = is_fraction(text, at) ? next_start(&chain, 0) : 0;
+	for (; first < known; first = next_start(&chain, first)) {
+		size_t start = at + chain.places[first];
+		size_t count = text.at[start] >= '2' && text.at[start] <= '8' ? card_at(text.at + at, &chain, first) : 0;
+		if (count)
+			return pii_hit(span, start, at + chain.places[first + count - 1] + 1);
+	}
+	/* All that was read is settled. */
+	*from = at + chain.places[first < last ? first : last];
+	return false;
+}
+
+/* Area 000, 666, 9xx, group 00 and serial 0000 are never given (SSA, since 2011). */
+bool pii_find_ssn(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
+		  struct regex_span *span)
+{
+	(void)rule, (void)from;
+	if (pii_byte(text, at + 3) != '-' || pii_byte(text, at + 6) != '-' || !digits_at(text, at, 3) ||
+	    !digits_at(text, at + 4, 2) || !digits_at(text, at + 7, 4))
+		return false;
+	if (PII_WORD_AT(text, at, "000") || PII_WORD_AT(text, at, "666") || text.at[at] == '9' ||
+	    PII_WORD_AT(text, at + 4, "00") || PII_WORD_AT(text, at + 7, "0000"))
+		return false;
+	return !is_alnum(text, at + 11) && pii_byte(text, at + 11) != '-' && pii_hit(span, at, at + 11);
+}
+
+static bool is_in_phone(uint8_t byte)
+{
+	return byte == ' ' || byte == '.' || byte == '(' || byte == ')' || byte == '-';
+}
+
+/* +, then 8 to 15 digits (E.164), with up to two separators between them but in the country's code. */
+bool pii_find_phone(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
+		    struct regex_span *span)
+{
+	(void)rule, (void)from;
+	size_t country = pii_run(text, at + 1, PII_DIGIT, 3);
+	if (!country || text.at[at + 1] == '0')
+		return false;
+	size_t count = country, end = at + 1 + country;
+	for (; count < country + 14; count++) {
+		size_t i = end;
+		while (i < end + 2 && is_in_phone(pii_byte(text, i)))
+			i++;
+		if (!is_digit(text, i))
+			break;
+		end = i + 1;
+	}
+	return count >= 8 && count <= 15 && !is_alnum(text, end) && !goes_on(text, end, true) &&
+	       pii_hit(span, at, end);
+}
+
+static bool is_dialled(struct view text, size_t at)
+{
+	uint8_t first = pii_byte(text, at);
+	return first >= '2' && first <= '9' && digits_at(text, at + 1, 2);
+}
+
+static bool is_phone_gap(uint8_t byte)
+{
+	return byte == '-' || byte == '.' || byte == ' ';
+}
+
+/* (202) 555-0143, 202-555-0143 */
+bool pii_find_phone_nanp(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
+			 struct regex_span *span)
+{
+	(void)rule, (void)from;
+	size_t i = at;
+	if (text.at[at] == '(') {
+		if (pii_byte(text, at + 4) != ')' || !is_dialled(text, at + 1))
+			return false;
+		i += pii_byte(text, at + 5) == ' ' ? 6 : 5;
+	} else {
+		if (!is_phone_gap(pii_byte(text, at + 3)) || !is_dialled(text, at))
+			return false;
+		i += 4;
+	}
+	if (!is_dialled(text, i) || !is_phone_gap(pii_byte(text, i + 3)) || !digits_at(text, i + 4, 4))
+		return false;
+	i += 8;
+	return !is_alnum(text, i) && !goes_on(text, i, true) && pii_hit(span, at, i);
+}
+
+/* Three letters, the kind of holder, a letter, four digits, a letter. */
+bool pii_find_pan(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
+		  struct regex_span *span)
+{
+	(void)rule, (void)from;
+	if (pii_run(text, at, PII_UPPER, 6) != 5 || !strchr("ABCFGHJLPT", text.at[at + 3]) ||
+	    !digits_at(text, at + 5, 4) || !pii_is(pii_byte(text, at + 9), PII_UPPER))
+		return false;
+	return !is_alnum(text, at + 10) && pii_hit(span, at, at + 10);
+}
+
+/*
+ * The check digit of Aadhaar numbers (Verhoeff): each digit, turned by its place, is multiplied in the dihedral group D5.
+ * Four digits that end at `last`, in places that begin with an even multiple of four or an odd one; 255: they are none.
+ */
+static unsigned verhoeff(unsigned check, const uint8_t *last, bool odd)
+{
+	static const uint8_t turn[8][16] = {
+		{ 0, 1, 2, 3, 4, 5, 6, 7, 8, 9 }, { 1, 5, 7, 6, 2, 8, 3, 0, 9, 4 },
+		{ 5, 8, 0, 3, 7, 9, 6, 1, 4, 2 }, { 8, 9, 1, 6, 0, 4, 3, 5, 2, 7 },
+		{ 9, 4, 5, 3, 1, 2, 6, 8, 7, 0 }, { 4, 2, 8, 6, 5, 7, 3, 9, 0, 1 },
+		{ 2, 7, 9, 3, 8, 0, 6, 4, 1, 5 }, { 7, 0, 4, 6, 9, 1, 3, 2, 5, 8 },
+	};
+	static const uint8_t product[10][16] = {
+		{ 0, 1, 2, 3, 4, 5, 6, 7, 8, 9 }, { 1, 2, 3, 4, 0, 6, 7, 8, 9, 5 },
+		{ 2, 3, 4, 0, 1, 7, 8, 9, 5, 6 }, { 3, 4, 0, 1, 2, 8, 9, 5, 6, 7 },
+		{ 4, 0, 1, 2, 3, 9, 5, 6, 7, 8 }, { 5, 9, 8, 7, 6, 0, 4, 3, 2, 1 },
+		{ 6, 5, 9, 8, 7, 1, 0, 4, 3, 2 }, { 7, 6, 5, 9, 8, 2, 1, 0, 4, 3 },
+		{ 8, 7, 6, 5, 9, 3, 2, 1, 0, 4 }, { 9, 8, 7, 6, 5, 4, 3, 2, 1, 0 },
+	};
+	const uint8_t (*row)[16] = turn + 4 * odd;
+	for (const uint8_t *front = last - 4; last > front; last--, row++) {
+		unsigned digit = *last - (unsigned)'0';
+		if (digit > 9)
+			return 255;
+		check = product[check][(*row)[digit]];
+	}
+	return check;
+}
+
+/* Twelve digits, or three groups of four with the same separator. */
+bool pii_find_aadhaar(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
+		      struct regex_span *span)
+{
+	(void)rule, (void)from;
+	uint8_t gap = pii_byte(text, at + 4);
+	size_t step = gap == ' ' || gap == '-' ? 5 : 4, end = at + 2 * step + 4;
+	if (pii_byte(text, at + 2 * step - 1) != gap && step == 5)
+		return false;
+	if (is_alnum(text, end) || pii_byte(text, end) == '-' || is_fraction(text, at))
+		return false;
+	if (end > text.len)
+		return false;
+	unsigned check = 0;
+	for (size_t group = 0; group < 3 && check < 10; group++)
+		check = verhoeff(check, text.at + end - 1 - group * step, group == 1);
+	return check == 0 && pii_hit(span, at, end);
+}
+
+bool pii_find_uuid(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
+		   struct regex_span *span)
+{
+	static const uint8_t lengths[] = { 8, 4, 4, 4, 12 };
+	(void)rule, (void)from;
+	size_t i = at;
+	if (pii_byte(text, at + 8) != '-')
+		return false;
+	for (size_t part = 0; part < sizeof lengths; part++) {
+		if (part && pii_byte(text, i++) != '-')
+			return false;
+		if (pii_run(text, i, PII_HEX, lengths[part]) < lengths[part])
+			return false;
+		i += lengths[part];
+	}
+	return !is_alnum(text, i) && pii_hit(span, at, i);
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PROCESSORS_PII_TEXT_H
+#define PROCESSORS_PII_TEXT_H
+
+#include "base/bytes.h"
+
+/* Kinds of bytes, as the detectors' grammars need them. A byte has several. */
+enum pii_kind {
+	PII_DIGIT = 1 << 0,
+	PII_UPPER = 1 << 1,
+	PII_LOWER = 1 << 2,
+	PII_HEX_LETTER = 1 << 3,
+	PII_UNDERSCORE = 1 << 4,
+	PII_DASH = 1 << 5,
+	PII_DOT = 1 << 6,
+	PII_TILDE = 1 << 7,
+	PII_HIGH = 1 << 8,          /* above ASCII */
+	PII_SLASH = 1 << 9,         /* either one */
+	PII_LOCAL = 1 << 10,        /* of an e-mail address, in front of the @ */
+	PII_TOKEN = 1 << 11,        /* RFC 6750 */
+	PII_BASE64 = 1 << 12,
+	PII_QUERY_NAME = 1 << 13,   /* in front of the = in a query */
+	PII_QUERY = 1 << 14,        /* no blank, quote or angle bracket */
+	PII_URL = 1 << 15,          /* the same without ? */
+	PII_SEGMENT = 1 << 16,      /* of a path: no slash, blank or * */
+	PII_NAME = 1 << 17,         /* of a user: what ends a path in prose or code does not belong to it */
+	PII_WINDOWS_NAME = 1 << 18, /* may hold blanks */
+	PII_WINDOWS_WORD = 1 << 19, /* may not */
+	PII_LETTER = PII_UPPER | PII_LOWER,
+	PII_ALNUM = PII_DIGIT | PII_LETTER,
+	PII_HEX = PII_DIGIT | PII_HEX_LETTER,
+	PII_BASE64URL = PII_ALNUM | PII_DASH | PII_UNDERSCORE
+};
+
+extern const uint32_t pii_kinds[256];
+
+static inline bool pii_is(uint8_t byte, uint32_t kinds)
+{
+	return pii_kinds[byte] & kinds;
+}
+
+/* 0 behind the end, and before the start if `at` came below zero: of no kind but those that NUL has. */
+static inline uint8_t pii_byte(struct view text, size_t at)
+{
+	return at < text.len ? text.at[at] : 0;
+}
+
+/* How many bytes from `at` on are of the kinds; at most max. */
+static inline size_t pii_run(struct view text, size_t at, uint32_t kinds, size_t max)
+{
+	size_t n = 0;
+	if (at >= text.len)
+		return 0;
+	if (max > text.len - at)
+		max = text.len - at;
+	while (n < max && pii_is(text.at[at + n], kinds))
+		n++;
+	return n;
+}
+
+/* The same in front of `at`. */
+static inline size_t pii_run_back(struct view text, size_t at, uint32_t kinds, size_t max)
+{
+	size_t n = 0;
+	if (max > at)
+		max = at;
+	while (n < max && pii_is(text.at[at - n - 1], kinds))
+		n++;
+	return n;
+}
+
+/* Inline: most words differ in their first bytes, where a call of memcmp would cost more than the comparison. */
+static inline bool pii_has_at(struct view text, size_t at, const char *word, size_t len)
+{
+	size_t n = 0;
+	if (at > text.len || text.len - at < len)
+		return false;
+	while (n < len && text.at[at + n] == (uint8_t)word[n])
+		n++;
+	return n == len;
+}
+
+/* A string literal. */
+#define PII_WORD_AT(text, at, word) pii_has_at(text, at, word, sizeof(word) - 1)
+/* It ends in front of `at`. */
+#define PII_WORD_BEFORE(text, at, word) \
+	((at) >= sizeof(word) - 1 && pii_has_at(text, (at) - (sizeof(word) - 1), word, sizeof(word) - 1))
+
+#endif

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a hostile string costs the detectors per byte, beside what real strings cost: instructions, counted by callgrind in
+one run. The most expensive inputs that the fuzz target `cost` has found are among its seeds, and so are counted here."""
+import pathlib
+import random
+import re
+import subprocess
+
+import otlp_profiles_pb2 as pb
+import pprof_pb2
+import pytest
+from google.protobuf.message import DecodeError
+
+from harness.corpus import inflate
+
+RATIO_MAX = 3
+# Below so many bytes it is the string that costs, not its bytes: a short one may cost what one of this length may.
+LENGTH_MIN = 64
+SEEDS = pathlib.Path(__file__).resolve().parent.parent / "fuzz" / "seeds" / "cost"
+
+# Repeated, they are what the detectors' grammars are about; most are never quite a match.
+UNITS = [
+    "4", "41", "0", "4111111111111111", "4-", "4 ", "41 ", "411 ", "4111 ", "4111-", "41111 ", "411.", "37828224631000 ",
+    "4111 1111 1111 1112 ", "1.1.1.1.", "256.1.1.1 ", "1.1.1.1 ", "202-555-", "(202)", "+1", "+1 2", "+1 202-555-0143-",
+    "111-11-1111-", "000-00-0000 ", "2341 2341 2346 ", "2341", "ABCPE1234", "ABCPE1234F ", "f81d4fae-",
+    "f81d4fae-7dec-11d0-a765-", ":", "f:", "ffff:", "f::", "abcd:", "2001:db8:", "a:a:a:a:a:a:a:ag ", "a:a:a:a:a:a:: ",
+    "2001:2001::", "deadbeef", "aGVsbG8gd29ybGQ", "@", "a@", "a@b.", "@b.co", "a@b.co ", "a@v1.2 ", "a@b.service ", ".", "/",
+    "/home/", "/home/a", "//home//", "/root/home/", "/Volumes/aaaaaaaa", "/Users/a", "\\users\\a", "c:/users/", "c:/a/b/",
+    "c:", "c:/", "/home/x/build/a/", "/builds/", "/builds/a/", "/__w/a/", "/workspace/", "jenkins/workspace/",
+    "jenkins", "/agent/", "/_bazel_", "/go-build1", "Bearer ", "bearer:x", "bearer ===", "bear", "%20", "%5B", "%2", "?",
+    "?a", "?a=", "://", "://a?", "http://a/?a=b ", "ImFsZyI", "ImFsZyI.", "JhbGci", "iYWxnI", "AKIA", "A", "AIza", "gh",
+    "ghp_", "github_pat_", "npm_", "sk_live_", "xoxb-", "glpat-", "sk-ant-", "sk-", "GOCSPX-", "ya29.", "SG.", "Key=",
+    "AccountKey=", "1Q~", "aaa1Q~", "PRIVATE KEY", "-----BEGIN ", "-", "+", " ", "a", "\u00e9", "\0", "\n", "_",
+    "@a.b:c-d/e\\f?g=h+i_j~A1 %20",
+]
+
+
+def made():
+    """Strings as profiles have them."""
+    draw = random.Random(1)
+    words = ["get", "Handler", "map", "Request", "node", "alloc", "Vec", "string", "value", "run", "Context", "poll", "io"]
+
+    def word():
+        return draw.choice(words)
+    shapes = [
+        lambda: "github.com/%s/%s/%s.(*%s).%s" % tuple(word() for _ in range(5)),
+        lambda: "runtime.%s%s" % (word(), word()),
+        lambda: "com.example.%s.%s$%s.%s" % tuple(word() for _ in range(4)),
+        lambda: "std::%s<%s::%s, std::allocator<%s>>::%s(int)" % tuple(word() for _ in range(5)),
+        lambda: "_ZN4core3ops8function6%s%s17h%016xE" % (word(), word(), draw.getrandbits(64)),
+        lambda: "/usr/lib/go/src/%s/%s_%s.go" % (word(), word(), word()),
+        lambda: "/app/node_modules/%s-%s/dist/%s.js:%d:%d" % (word(), word(), word(), draw.randrange(900), draw.randrange(90)),
+        lambda: "%s_%s_%s" % (word(), word(), word()),
+        lambda: "%040x" % draw.getrandbits(160),
+        lambda: "%s-%s-%08x-%s" % (word(), word(), draw.getrandbits(32), word()),
+        lambda: "v%d.%d.%d" % tuple(draw.randrange(30) for _ in range(3)),
+    ]
+    return sorted({draw.choice(shapes)() for _ in range(3000)})
+
+
+def real(corpus):
+    """All strings of the corpus."""
+    texts = set()
+    for path in sorted((corpus / "otlp").glob("*-v111.pb")):
+        texts.update(pb.ProfilesData.FromString(path.read_bytes()).dictionary.string_table)
+    for path in sorted((corpus / "pprof").glob("*.pb*")):
+        try:
+            texts.update(pprof_pb2.Profile.FromString(inflate(path.read_bytes())).string_table)
+        except (DecodeError, UnicodeDecodeError):
+            continue  # not every one is sound
+    return sorted(texts - {""})
+
+
+def hostile():
+    """(name, text)"""
+    for unit in UNITS:
+        encoded = unit.encode()
+        for length in (8, 24, 64, 512, 4096):
+            yield "%r*%d" % (unit, length), (encoded * length)[:length]
+    for path in sorted(SEEDS.iterdir()):
+        yield path.name, path.read_bytes()
+
+
+def count(tool, groups, directory):
+    """Instructions of each group of texts."""
+    data = b""
+    for i, texts in enumerate(groups):
+        data += b"%d %d\n" % (i, len(texts)) + b"".join(b"%d\n%s\n" % (len(t), t) for t in texts)
+    subprocess.run(["valgrind", "--tool=callgrind", "--collect-atstart=no", f"--callgrind-out-file={directory}/out", tool],
+                   input=data, capture_output=True, check=True)
+    counted = {}
+    for path in directory.glob("out.*"):
+        text = path.read_text(errors="replace")
+        if group := re.search(r"Client Request: (\d+)", text):
+            counted[int(group[1])] = int(re.search(r"^(?:summary|totals): (\d+)", text, re.M)[1])
+    assert len(counted) == len(groups)
+    return [counted[i] for i in range(len(groups))]
+
+
+@pytest.mark.parametrize("kind", ["made", "real"])
+def test_no_text_costs_three_times_the_average_of_each_byte(build, corpus, tmp_path, kind):
+    if build.name != "release":
+        pytest.skip("instructions are counted in the optimised build")
+    if kind == "real" and not corpus:
+        pytest.skip("no corpus")
+    usual = [t.encode() for t in (real(corpus) if kind == "real" else made())]
+    texts = list(hostile())
+    counted = count(build / "tests/support/pii_cost_tool", [usual] + [[text] for _, text in texts], tmp_path)
+    average = counted[0] / sum(map(len, usual))
+    ratios = sorted(((cost / max(len(text), LENGTH_MIN) / average, name) for cost, (name, text) in zip(counted[1:], texts)),
+                    reverse=True)
+    print("%d %s strings, %.1f instructions per byte; worst:" % (len(usual), kind, average))
+    for ratio, name in ratios[:8]:
+        print("%6.2f %s" % (ratio, name))
+    assert ratios[0][0] <= RATIO_MAX, ratios[:5]
