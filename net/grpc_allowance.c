@@ -37,10 +37,10 @@ struct mutator {
 /* Never freed but used again: a descriptor that was closed names its allowance until it is registered anew. */
 struct grpc_allowance {
 	struct mutator mutator; /* first: core's pointer is ours */
-	_Atomic int64_t left;   /* bytes; below 0 it is used up */
+	_Atomic int64_t left;   /* bytes */
 	_Atomic int64_t flying; /* the shares of requests in flight */
 	_Atomic unsigned overruns;
-	_Atomic uint64_t paused_until;
+	_Atomic uint64_t paused_until; /* 0: is not */
 	struct grpc_allowance *next; /* in spare */
 };
 
@@ -68,8 +68,10 @@ static bool register_socket(const struct usage *usage, struct mutator *mutator)
 	struct grpc_allowance *a = (struct grpc_allowance *)mutator;
 	if (usage->fd >= DESCRIPTORS_MAX || clock_now() < atomic_load(&a->paused_until))
 		return false;
-	if (atomic_load(&a->left) < 0)
+	if (atomic_load(&a->paused_until)) {
+		atomic_store(&a->paused_until, 0);
 		atomic_store(&a->left, GRPC_ALLOWANCE_MAX + atomic_load(&a->flying));
+	}
 	struct connection *c = &connections[usage->fd];
 	atomic_store(&c->cookie, cookie_of(usage->fd));
 	atomic_store(&c->allowance, a);
@@ -96,11 +98,9 @@ static const struct mutator_functions functions = { .compare = compare, .destroy
 
 static void overrun(struct grpc_allowance *a)
 {
-	uint64_t now = clock_now(), until = atomic_load(&a->paused_until);
-	if (now < until)
-		return; /* another connection of the same destination */
-	atomic_store(&a->paused_until, now + GRPC_ALLOWANCE_PAUSE_NS);
-	atomic_fetch_add(&a->overruns, 1);
+	uint64_t none = 0; /* else another connection of the same destination was first */
+	if (atomic_compare_exchange_strong(&a->paused_until, &none, clock_now() + GRPC_ALLOWANCE_PAUSE_NS))
+		atomic_fetch_add(&a->overruns, 1);
 }
 
 /* Core has closed the registered socket, and somebody else got its number. */
@@ -116,7 +116,7 @@ static bool may_receive(int fd, int64_t bytes)
 {
 	struct connection *c = &connections[fd];
 	struct grpc_allowance *a = atomic_load_explicit(&c->allowance, memory_order_relaxed);
-	if (!a || atomic_fetch_sub(&a->left, bytes) >= bytes)
+	if (!a || (atomic_fetch_sub(&a->left, bytes) >= bytes && !atomic_load_explicit(&a->paused_until, memory_order_relaxed)))
 		return true;
 	if (is_another_socket(fd, c)) {
 		atomic_fetch_add(&a->left, bytes);
@@ -198,28 +198,36 @@ grpc_arg grpc_allowance_argument(struct grpc_allowance *allowance)
 			   .value.pointer = { allowance, &kept } };
 }
 
-void grpc_allowance_begin(struct grpc_allowance *a, size_t request_bytes)
+static int64_t share_of(size_t request_bytes)
 {
-	int64_t share = (int64_t)(request_bytes / GRPC_ALLOWANCE_SHARE);
-	atomic_fetch_add(&a->flying, share);
-	if (atomic_load(&a->left) >= 0)
-		atomic_fetch_add(&a->left, GRPC_ALLOWANCE_CALL + share);
+	return (int64_t)(request_bytes / GRPC_ALLOWANCE_SHARE);
 }
 
-void grpc_allowance_end(struct grpc_allowance *a, size_t request_bytes)
+void grpc_allowance_begin(struct grpc_allowance *a, size_t request_bytes)
 {
-	int64_t share = (int64_t)(request_bytes / GRPC_ALLOWANCE_SHARE);
-	int64_t most = GRPC_ALLOWANCE_MAX + atomic_fetch_sub(&a->flying, share) - share;
-	int64_t left = atomic_load(&a->left);
+	atomic_fetch_add(&a->flying, share_of(request_bytes));
+	atomic_fetch_add(&a->left, share_of(request_bytes));
+}
+
+static void cap(struct grpc_allowance *a)
+{
+	int64_t left = atomic_load(&a->left), most = GRPC_ALLOWANCE_MAX + atomic_load(&a->flying);
 	while (left > most && !atomic_compare_exchange_weak(&a->left, &left, most))
 		continue;
 }
 
+/* A share that nobody answered for is taken back, or a destination could live on attempts. */
+void grpc_allowance_end(struct grpc_allowance *a, size_t request_bytes, bool answered)
+{
+	atomic_fetch_sub(&a->flying, share_of(request_bytes));
+	atomic_fetch_add(&a->left, answered ? GRPC_ALLOWANCE_REPLY : -share_of(request_bytes));
+	cap(a);
+}
+
 void grpc_allowance_tick(struct grpc_allowance *a)
 {
-	int64_t left = atomic_load(&a->left);
-	if (left >= 0 && left < GRPC_ALLOWANCE_MAX)
-		atomic_fetch_add(&a->left, GRPC_ALLOWANCE_TICK);
+	atomic_fetch_add(&a->left, GRPC_ALLOWANCE_TICK);
+	cap(a);
 }
 
 unsigned grpc_allowance_overruns(const struct grpc_allowance *allowance)

@@ -123,7 +123,7 @@ static void on_answer(void *owner, bool ok)
 	if (call->done)
 		grpc_reply_report(&call->reply, call->overruns != grpc_allowance_overruns(call->client->allowance),
 				  call->done, call->argument);
-	grpc_allowance_end(call->client->allowance, call->bytes);
+	grpc_allowance_end(call->client->allowance, call->bytes, grpc_reply_is_answer(&call->reply));
 	grpc_reply_clear(&call->reply);
 	grpc_byte_buffer_destroy(call->request);
 	grpc_call_unref(call->core);

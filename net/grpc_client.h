@@ -7,10 +7,13 @@
 #include "net/tls.h"
 
 /*
- * One channel to one target, unary calls of one method, over gRPC's C core. [any thread]
+ * One channel to one target, unary calls of one method, over the gRPC C core. [any thread]
  *
  * All clients of the process share one completion-queue thread. It starts with the first client and has
  * ended when the last one is gone. `done` runs on it and must not block, nor drop a client.
+ *
+ * A destination can cost itself alone: what it sends is bounded (net/grpc_allowance.h), and a call has its `done` at most
+ * 0.6 s behind its deadline, whatever the destination reads.
  */
 
 /* An endpoint as users of the Collector write it, taken apart. */

@@ -138,6 +138,11 @@ static struct view read_message(grpc_byte_buffer *buffer, struct bytes *copy)
 
 /* ---- who made the status */
 
+bool grpc_reply_is_answer(const struct grpc_reply *reply)
+{
+	return reply->status == GRPC_STATUS_OK || (reply->origin && strstr(reply->origin, "Error received from peer"));
+}
+
 static bool begins_with_any(const char *text, const char *const *words)
 {
 	for (; *words; words++)
@@ -155,8 +160,7 @@ static bool is_unsent(const struct grpc_reply *reply, const char *message)
 {
 	static const char *const words[] = { "failed to connect to all addresses", "connections to all backends failing",
 					     "DNS resolution failed", "empty address list", NULL };
-	bool brought = reply->origin && strstr(reply->origin, "Error received from peer");
-	return reply->status == GRPC_STATUS_UNAVAILABLE && !brought && begins_with_any(message, words);
+	return reply->status == GRPC_STATUS_UNAVAILABLE && !grpc_reply_is_answer(reply) && begins_with_any(message, words);
 }
 
 /*

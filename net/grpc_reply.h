@@ -30,6 +30,8 @@ void grpc_reply_fini(struct grpc_reply *reply); /* after grpc_reply_clear */
 void grpc_reply_ops(struct grpc_reply *reply, grpc_op *ops);
 /* Lets go of what one call left; before core's call is. */
 void grpc_reply_clear(struct grpc_reply *reply);
+/* Did the destination make the status, or at least its connection? Else core did, with no reply. */
+bool grpc_reply_is_answer(const struct grpc_reply *reply);
 /*
  * Calls done with what the reply says. overrun: since the call began, a connection was closed because its destination had
  * sent too much (net/grpc_allowance.h).

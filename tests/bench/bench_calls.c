@@ -75,7 +75,7 @@ int main(int argc, char **argv)
 		unsigned *const into = option == 'n' ? &calls : option == 'b' ? &bytes : option == 'k' ? &in_flight : NULL;
 		if (!into)
 			return 2;
-		*into = (unsigned)atoi(optarg);
+		*into = (unsigned)strtoul(optarg, NULL, 10);
 	}
 	if (optind != argc - 1)
 		return 2;

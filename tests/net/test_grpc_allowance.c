@@ -83,23 +83,24 @@ static void no_more_is_received_than_is_allowed(void **state)
 	close_both(sockets);
 }
 
-static void calls_in_flight_and_time_add_to_it(void **state)
+static void what_is_in_flight_replies_and_time_add_to_it(void **state)
 {
 	(void)state;
+	enum { REQUEST = 4 * PART * GRPC_ALLOWANCE_SHARE };
 	int sockets[2];
 	struct grpc_allowance *a = make();
 	pair_of(sockets);
 	assert_true(connect_socket(a, sockets[1]));
-	grpc_allowance_begin(a, 64 * GRPC_ALLOWANCE_SHARE * 1024);
-	assert_int_equal(receive(sockets, 6), 6 * PART); /* the call's own */
-	grpc_allowance_end(a, 64 * GRPC_ALLOWANCE_SHARE * 1024);
-	assert_int_equal(receive(sockets, 16), GRPC_ALLOWANCE_MAX);
+	grpc_allowance_begin(a, REQUEST);
+	assert_int_equal(receive(sockets, 4), 4 * PART); /* the call's own */
+	grpc_allowance_end(a, REQUEST, true);
+	assert_int_equal(receive(sockets, 8), GRPC_ALLOWANCE_MAX);
 	grpc_allowance_begin(a, 0);
-	grpc_allowance_end(a, 0); /* what a call did not need stays, up to the most */
-	assert_int_equal(receive(sockets, 2), GRPC_ALLOWANCE_CALL);
-	grpc_allowance_tick(a);
-	grpc_allowance_tick(a);
-	assert_int_equal(receive(sockets, 1), 2 * GRPC_ALLOWANCE_TICK);
+	grpc_allowance_end(a, 0, true);
+	assert_int_equal(receive(sockets, 2), GRPC_ALLOWANCE_REPLY);
+	for (int i = 0; i < PART / GRPC_ALLOWANCE_TICK; i++)
+		grpc_allowance_tick(a);
+	assert_int_equal(receive(sockets, 1), PART);
 	assert_int_equal(grpc_allowance_overruns(a), 0);
 	assert_int_equal(receive(sockets, 1), 0);
 	assert_int_equal(grpc_allowance_overruns(a), 1);
@@ -107,7 +108,24 @@ static void calls_in_flight_and_time_add_to_it(void **state)
 	close_both(sockets);
 }
 
-static void calls_do_not_pile_it_up(void **state)
+static void calls_that_nobody_answers_add_nothing(void **state)
+{
+	(void)state;
+	int sockets[2];
+	struct grpc_allowance *a = make();
+	pair_of(sockets);
+	assert_true(connect_socket(a, sockets[1]));
+	assert_int_equal(receive(sockets, 2), 2 * PART);
+	for (int i = 0; i < 1000; i++) {
+		grpc_allowance_begin(a, 1 << 20);
+		grpc_allowance_end(a, 1 << 20, false);
+	}
+	assert_int_equal(receive(sockets, 100), GRPC_ALLOWANCE_MAX - 2 * PART);
+	grpc_allowance_unref(&a);
+	close_both(sockets);
+}
+
+static void it_does_not_pile_up(void **state)
 {
 	(void)state;
 	int sockets[2];
@@ -117,7 +135,7 @@ static void calls_do_not_pile_it_up(void **state)
 	for (int i = 0; i < 1000; i++) {
 		grpc_allowance_begin(a, 1 << 20);
 		grpc_allowance_tick(a);
-		grpc_allowance_end(a, 1 << 20);
+		grpc_allowance_end(a, 1 << 20, true);
 	}
 	assert_int_equal(receive(sockets, 100), GRPC_ALLOWANCE_MAX);
 	grpc_allowance_unref(&a);
@@ -157,8 +175,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(no_more_is_received_than_is_allowed),
-		cmocka_unit_test(calls_in_flight_and_time_add_to_it),
-		cmocka_unit_test(calls_do_not_pile_it_up),
+		cmocka_unit_test(what_is_in_flight_replies_and_time_add_to_it),
+		cmocka_unit_test(calls_that_nobody_answers_add_nothing),
+		cmocka_unit_test(it_does_not_pile_up),
 		cmocka_unit_test(a_descriptor_that_somebody_else_got_is_let_alone),
 		cmocka_unit_test(sockets_that_were_not_registered_are_not_bounded),
 	};
