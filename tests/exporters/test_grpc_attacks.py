@@ -215,7 +215,7 @@ def test_a_reply_that_is_too_large_says_nothing_about_the_request(build, what):
     with Bed(build) as bed:
         bed.sink.script = TOO_LARGE[what]
         bed.send()
-        bed.gateway.until(lambda: bed.total(REPLY_TOO_LARGE) == 1)
+        bed.gateway.until(lambda: bed.total(REPLY_TOO_LARGE) >= 1)
         assert '"error": "reply_too_large"' in bed.gateway.log()
         bed.sink.script = faults.answer()
         bed.gateway.until(lambda: bed.total("otelcol_ledger_out_samples") == 10 * bed.sent)
