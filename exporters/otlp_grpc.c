@@ -140,6 +140,8 @@ static const char manual[] =
 	"Several exporters with `compression: gzip` share one compressed copy of a request. "
 	GRPC_SENDER_MANUAL_END;
 
+static const struct metric *const metrics[] = { &grpc_sender_replies_too_large, NULL };
+
 const struct component_factory otlp_grpc_exporter = {
 	.type = "otlp_grpc",
 	.alias = "otlp",
@@ -148,6 +150,7 @@ const struct component_factory otlp_grpc_exporter = {
 	.kind = COMPONENT_EXPORTER,
 	.size = sizeof(struct otlp_grpc),
 	.config = &table,
+	.metrics = metrics,
 	.create = create,
 	.start = start,
 	.stop = stop,

@@ -393,7 +393,7 @@ static const char manual[] =
 	"the name of the function before it in the dictionary.\n\n"
 	"For Polar Signals Cloud: `{endpoint: 'grpc.polarsignals.com:443', bearer_token: ...}`.";
 
-static const struct metric *const metrics[] = { &lost_labels, NULL };
+static const struct metric *const metrics[] = { &lost_labels, &grpc_sender_replies_too_large, NULL };
 
 const struct component_factory parca_exporter = {
 	.type = "parca",

@@ -3,139 +3,105 @@
 
 #include <assert.h>
 #include <ctype.h>
-#include <grpc/byte_buffer_reader.h>
 #include <grpc/grpc.h>
 #include <grpc/support/alloc.h>
 #include <pthread.h>
+#include <semaphore.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
-#include "net/compress.h"
-#include "net/grpc_core.h"
+#include "net/grpc_allowance.h"
 #include "net/grpc_queue.h"
+#include "net/grpc_reply.h"
 #include "net/rpc_channel.h"
-#include "status.pb-c.h"
+
+#define OVERDUE_NS UINT64_C(100000000) /* behind the deadline; until then core ends a call itself */
 
 struct grpc_client {
 	struct grpc_client_options options; /* with texts of its own */
 	grpc_completion_queue *queue;
 	struct grpc_endpoint endpoint;
 	struct tls_material material;
+	struct grpc_allowance *allowance;
 	grpc_metadata *metadata;  /* the headers, then grpc-encoding: gzip */
 	size_t header_count;
+	struct grpc_tick tick;
 	pthread_mutex_t lock;     /* guards channel, calls, material */
 	struct rpc_channel *channel;
 	struct call *calls;       /* that can be cancelled */
 	/* A lock of its own, because core may release a message while `lock` is held around one of its functions. */
-	pthread_mutex_t busy_lock; /* guards busy */
-	pthread_cond_t idle;      /* busy became 0 */
-	size_t busy;              /* calls, and messages that core holds */
+	pthread_mutex_t spare_lock; /* guards spare */
+	struct call *spare;
+	_Atomic size_t holds;     /* the owner's, and one for each call */
+	sem_t idle;               /* holds became 0 */
 };
 
 /*
- * Two batches of operations: while a peer does not read, what is being written can neither be cancelled nor
- * ended by a deadline, but the answer can; so `done` waits for the answer alone, and the call for both.
+ * All operations of a call are one batch, so that the queue's thread is woken once, for the reply. While a peer does not
+ * read, what is being written can neither be cancelled nor ended by a deadline, and the batch waits for it: `done` then
+ * comes from end_overdue.
+ *
+ * `users` are the batch and the message's bytes, which core may still write from after a call was cancelled.
  */
 struct call {
-	struct grpc_tag sent, answered;
-	int pending; /* events; on the queue's thread */
+	struct grpc_tag tag;
 	struct grpc_client *client;
 	struct rpc_channel *channel;
-	struct call *next, **slot; /* in client->calls */
+	struct call *next, **slot; /* in client->calls; next also in client->spare */
 	grpc_call *core;
-	void (*done)(void *argument, const struct grpc_result *result);
+	grpc_byte_buffer *request;
+	struct grpc_reply reply;
+	void (*done)(void *argument, const struct grpc_result *result); /* NULL: was called */
 	void *argument;
-	grpc_byte_buffer *request, *response;
-	grpc_metadata_array initial, trailing;
-	grpc_status_code status;
-	grpc_slice details;
+	void *owner; /* of the message */
+	size_t bytes;
+	uint64_t overdue_at;
+	unsigned overruns; /* of the allowance, when the call began */
+	_Atomic unsigned users;
+	/* Written last and read first: core orders what it hands over by means that our thread sanitizer does not see. */
+	void (*_Atomic release)(void *owner);
 };
 
-/* ---- answers: on the queue's thread ---- */
+/* ---- lifetimes ---- */
 
-static int64_t milliseconds(const Google__Rpc__Duration *delay)
+static void client_hold(struct grpc_client *client)
 {
-	if (!delay || delay->seconds < 0 || delay->seconds > INT32_MAX || delay->nanos < 0)
-		return 0;
-	return delay->seconds * 1000 + (delay->nanos + 999999LL) / 1000000;
+	atomic_fetch_add(&client->holds, 1);
 }
 
-/* -1 if it is no RetryInfo. */
-static int64_t retry_delay_of(const Google__Rpc__Any *detail)
+/* The client may be gone on return. */
+static void client_leave(struct grpc_client *client)
 {
-	const char *name = strrchr(detail->type_url, '/');
-	if (!name || strcmp(name, "/google.rpc.RetryInfo"))
-		return -1;
-	Google__Rpc__RetryInfo *info =
-		google__rpc__retry_info__unpack(NULL, detail->value.len, detail->value.data);
-	if (!info)
-		return -1;
-	int64_t delay = milliseconds(info->retry_delay);
-	google__rpc__retry_info__free_unpacked(info, NULL);
-	return delay;
+	if (atomic_fetch_sub(&client->holds, 1) == 1)
+		sem_post(&client->idle);
 }
 
-static int64_t retry_delay_in(grpc_slice details)
+static struct call *take_spare(struct grpc_client *client)
 {
-	int64_t delay = -1;
-	if (GRPC_SLICE_LENGTH(details) > RPC_METADATA_MAX)
-		return -1;
-	Google__Rpc__Status *status = google__rpc__status__unpack(NULL, GRPC_SLICE_LENGTH(details),
-								  GRPC_SLICE_START_PTR(details));
-	for (size_t i = 0; status && i < status->n_details && delay < 0; i++)
-		delay = retry_delay_of(status->details[i]);
-	if (status)
-		google__rpc__status__free_unpacked(status, NULL);
-	return delay;
+	pthread_mutex_lock(&client->spare_lock);
+	struct call *call = client->spare;
+	if (call)
+		client->spare = call->next;
+	pthread_mutex_unlock(&client->spare_lock);
+	if (call)
+		return call;
+	call = memory_new(sizeof *call);
+	call->client = client;
+	grpc_reply_init(&call->reply);
+	return call;
 }
 
-static int64_t find_retry_delay(const grpc_metadata_array *trailing)
+/* When the batch has come back and the bytes have been released: on either's thread. */
+static void call_leave(struct call *call)
 {
-	int64_t delay = -1;
-	for (size_t i = 0; i < trailing->count && delay < 0; i++)
-		if (grpc_slice_str_cmp(trailing->metadata[i].key, "grpc-status-details-bin") == 0)
-			delay = retry_delay_in(trailing->metadata[i].value);
-	return delay;
-}
-
-static enum coding coding_of(const grpc_byte_buffer *buffer)
-{
-	switch (buffer->data.raw.compression) {
-	case GRPC_COMPRESS_GZIP:
-		return CODING_GZIP;
-	case GRPC_COMPRESS_DEFLATE:
-		return CODING_ZLIB;
-	default:
-		return CODING_IDENTITY;
-	}
-}
-
-/* Core inflates nothing for us: it would do so without a limit. */
-static void read_response(grpc_byte_buffer *buffer, struct bytes *out)
-{
-	grpc_byte_buffer_reader reader;
-	bytes_init(out, GRPC_CLIENT_ANSWER_MAX);
-	if (!buffer || !grpc_byte_buffer_reader_init(&reader, buffer))
+	struct grpc_client *client = call->client;
+	if (atomic_fetch_sub(&call->users, 1) > 1)
 		return;
-	grpc_slice all = grpc_byte_buffer_reader_readall(&reader);
-	grpc_byte_buffer_reader_destroy(&reader);
-	struct view in = { GRPC_SLICE_START_PTR(all), GRPC_SLICE_LENGTH(all) };
-	if (!compress_inflate(coding_of(buffer), in, out, NULL))
-		out->len = 0;
-	grpc_slice_unref(all);
-}
-
-/*
- * What core's balancers and resolvers say when they have no connection to give a call to. They are texts, and may change;
- * then nothing is known to be unsent any more, which is the safe side.
- */
-static bool never_left(int status, const char *message)
-{
-	static const char *const words[] = { "failed to connect to all addresses", "connections to all backends failing",
-					     "DNS resolution failed", "empty address list" };
-	for (size_t i = 0; status == GRPC_STATUS_UNAVAILABLE && i < sizeof words / sizeof *words; i++)
-		if (!strncmp(message, words[i], strlen(words[i])))
-			return true;
-	return false;
+	pthread_mutex_lock(&client->spare_lock);
+	call->next = client->spare;
+	client->spare = call;
+	pthread_mutex_unlock(&client->spare_lock);
+	client_leave(client);
 }
 
 static void call_unlink(struct call *call)
@@ -147,60 +113,52 @@ static void call_unlink(struct call *call)
 	pthread_mutex_unlock(&call->client->lock);
 }
 
-static void client_enter(struct grpc_client *client)
-{
-	pthread_mutex_lock(&client->busy_lock);
-	client->busy++;
-	pthread_mutex_unlock(&client->busy_lock);
-}
-
-/* The client may be gone on return. */
-static void client_leave(struct grpc_client *client)
-{
-	pthread_mutex_lock(&client->busy_lock);
-	if (!--client->busy)
-		pthread_cond_signal(&client->idle);
-	pthread_mutex_unlock(&client->busy_lock);
-}
-
-static void call_free(struct call *call)
-{
-	grpc_call_unref(call->core);
-	rpc_channel_unref(&call->channel);
-	grpc_byte_buffer_destroy(call->request);
-	grpc_byte_buffer_destroy(call->response);
-	grpc_metadata_array_destroy(&call->initial);
-	grpc_metadata_array_destroy(&call->trailing);
-	grpc_slice_unref(call->details);
-	memory_free(call);
-}
-
-static void call_over(void *owner, bool ok)
-{
-	struct call *call = owner;
-	struct grpc_client *client = call->client;
-	(void)ok;
-	if (--call->pending)
-		return;
-	call_unlink(call);
-	call_free(call);
-	client_leave(client);
-}
+/* ---- answers: on the queue's thread ---- */
 
 static void on_answer(void *owner, bool ok)
 {
 	struct call *call = owner;
-	struct bytes response;
-	char *message = grpc_slice_to_c_string(call->details);
-	read_response(call->response, &response);
-	struct grpc_result result = { .status = (int)call->status, .message = message,
-				      .response = bytes_view(&response),
-				      .retry_delay_ms = find_retry_delay(&call->trailing),
-				      .unsent = never_left((int)call->status, message) };
-	call->done(call->argument, &result);
-	bytes_fini(&response);
-	gpr_free(message);
-	call_over(call, ok);
+	(void)ok;
+	call_unlink(call);
+	if (call->done)
+		grpc_reply_report(&call->reply, call->overruns != grpc_allowance_overruns(call->client->allowance),
+				  call->done, call->argument);
+	grpc_allowance_end(call->client->allowance, call->bytes, grpc_reply_is_answer(&call->reply));
+	grpc_reply_clear(&call->reply);
+	grpc_byte_buffer_destroy(call->request);
+	grpc_call_unref(call->core);
+	rpc_channel_unref(&call->channel);
+	call_leave(call);
+}
+
+/* A call whose batch does not come back in time, made known as done; NULL: none. */
+static struct call *take_overdue(struct grpc_client *client, uint64_t now)
+{
+	pthread_mutex_lock(&client->lock);
+	struct call *call = client->calls;
+	while (call && (!call->done || now < call->overdue_at))
+		call = call->next;
+	pthread_mutex_unlock(&client->lock);
+	return call;
+}
+
+static void end_overdue(struct grpc_client *client)
+{
+	static const struct grpc_result late = { .status = GRPC_STATUS_DEADLINE_EXCEEDED, .message = "",
+						 .retry_delay_ms = -1 };
+	uint64_t now = clock_now();
+	for (struct call *call; (call = take_overdue(client, now));) {
+		void (*done)(void *, const struct grpc_result *) = call->done;
+		call->done = NULL;
+		done(call->argument, &late);
+	}
+}
+
+static void tick(void *context)
+{
+	struct grpc_client *client = context;
+	grpc_allowance_tick(client->allowance);
+	end_overdue(client);
 }
 
 /* ---- headers ---- */
@@ -279,13 +237,24 @@ static struct grpc_client *client_make(const struct grpc_client_options *options
 	own->endpoint = NULL;
 	own->headers = NULL;
 	pthread_mutex_init(&client->lock, NULL);
-	pthread_mutex_init(&client->busy_lock, NULL);
-	pthread_cond_init(&client->idle, NULL);
+	pthread_mutex_init(&client->spare_lock, NULL);
+	sem_init(&client->idle, 0, 0);
+	atomic_init(&client->holds, 1);
 	return client;
+}
+
+static void free_spare(struct grpc_client *client)
+{
+	for (struct call *call; (call = client->spare);) {
+		client->spare = call->next;
+		grpc_reply_fini(&call->reply);
+		memory_free(call);
+	}
 }
 
 static void client_free(struct grpc_client *client)
 {
+	free_spare(client);
 	for (size_t i = 0; i < client->header_count; i++)
 		header_release(&client->metadata[i]);
 	memory_free(client->metadata);
@@ -295,8 +264,9 @@ static void client_free(struct grpc_client *client)
 	memory_free((char *)client->options.balancer);
 	tls_release(&client->material);
 	grpc_endpoint_fini(&client->endpoint);
-	pthread_cond_destroy(&client->idle);
-	pthread_mutex_destroy(&client->busy_lock);
+	grpc_allowance_unref(&client->allowance);
+	sem_destroy(&client->idle);
+	pthread_mutex_destroy(&client->spare_lock);
 	pthread_mutex_destroy(&client->lock);
 	memory_free(client);
 }
@@ -308,18 +278,25 @@ static bool load_material(const struct grpc_client *client, struct tls_material 
 	return !tls || grpc_endpoint_is_plaintext(&client->endpoint, tls) || tls_load_client(tls, out, err);
 }
 
+static struct rpc_channel *channel_make(const struct grpc_client *client, const struct tls_material *material)
+{
+	return rpc_channel_new(&client->endpoint, &client->options, material, client->allowance);
+}
+
 struct grpc_client *grpc_client_new(const struct grpc_client_options *options, struct error *err)
 {
 	struct grpc_client *client = client_make(options);
 	if (!grpc_endpoint_parse(options->endpoint, &client->endpoint, err) ||
 	    !grpc_client_check_headers(options->headers, err) ||
-	    !load_material(client, &client->material, err)) {
+	    !load_material(client, &client->material, err) || !(client->allowance = grpc_allowance_new(err))) {
 		client_free(client);
 		return NULL;
 	}
 	client->queue = grpc_queue_hold();
 	build_metadata(client, options->headers);
-	client->channel = rpc_channel_new(&client->endpoint, &client->options, &client->material);
+	client->channel = channel_make(client, &client->material);
+	client->tick = (struct grpc_tick){ .tick = tick, .context = client };
+	grpc_queue_tick(&client->tick);
 	return client;
 }
 
@@ -334,7 +311,7 @@ bool grpc_client_reload(struct grpc_client *client, bool *changed, struct error 
 	if (!tls_equal(&fresh, &client->material)) {
 		struct tls_material last = client->material;
 		old = client->channel;
-		client->channel = rpc_channel_new(&client->endpoint, &client->options, &fresh);
+		client->channel = channel_make(client, &fresh);
 		client->material = fresh;
 		fresh = last;
 	}
@@ -362,46 +339,29 @@ void grpc_client_unref(struct grpc_client **slot)
 	assert(!grpc_queue_here());
 	cancel_all(client);
 	rpc_channel_unref(&client->channel);
-	pthread_mutex_lock(&client->busy_lock);
-	while (client->busy)
-		pthread_cond_wait(&client->idle, &client->busy_lock);
-	pthread_mutex_unlock(&client->busy_lock);
+	client_leave(client);
+	while (sem_wait(&client->idle))
+		continue; /* a signal */
+	grpc_queue_untick(&client->tick);
 	client_free(client);
 	grpc_queue_release();
 }
 
 /* ---- calls ---- */
 
-/*
- * What a thread of core hands back to us it has ordered by means that our thread sanitizer does not see. So one
- * atomic member, here `release`, is written last and read first.
- */
-struct owner {
-	struct grpc_client *client;
-	void *owner;
-	void (*_Atomic release)(void *owner);
-};
-
 static void release_bytes(void *argument)
 {
-	struct owner *owner = argument;
-	void (*release)(void *) = atomic_load(&owner->release);
+	struct call *call = argument;
+	void (*release)(void *) = atomic_load(&call->release);
 	if (release)
-		release(owner->owner);
-	client_leave(owner->client);
-	memory_free(owner);
+		release(call->owner);
+	call_leave(call);
 }
 
-/* Core may still write from the bytes after a call has been cancelled: it tells when it lets go of them. */
-static grpc_byte_buffer *buffer_of(struct grpc_client *client, const struct grpc_message *message)
+static grpc_byte_buffer *buffer_of(struct call *call, const struct grpc_message *message)
 {
-	client_enter(client);
-	struct owner *owner = memory_new(sizeof *owner);
-	owner->client = client;
-	owner->owner = message->owner;
-	atomic_store(&owner->release, message->release);
 	grpc_slice slice = grpc_slice_new_with_user_data((void *)message->bytes.at, message->bytes.len,
-							 release_bytes, owner);
+							 release_bytes, call);
 	grpc_byte_buffer *buffer =
 		message->gzip ? grpc_raw_compressed_byte_buffer_create(&slice, 1, GRPC_COMPRESS_GZIP)
 			      : grpc_raw_byte_buffer_create(&slice, 1);
@@ -409,21 +369,21 @@ static grpc_byte_buffer *buffer_of(struct grpc_client *client, const struct grpc
 	return buffer;
 }
 
-static gpr_timespec deadline_after(uint64_t timeout_ns)
+static gpr_timespec deadline_at(uint64_t ns)
 {
-	if (!timeout_ns || timeout_ns > INT64_MAX)
-		return gpr_inf_future(GPR_CLOCK_MONOTONIC);
-	return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_nanos((int64_t)timeout_ns, GPR_TIMESPAN));
+	return ns == UINT64_MAX ? gpr_inf_future(GPR_CLOCK_MONOTONIC)
+				: (gpr_timespec){ .tv_sec = (int64_t)(ns / 1000000000), .tv_nsec = (int32_t)(ns % 1000000000),
+						  .clock_type = GPR_CLOCK_MONOTONIC };
 }
 
-static void call_join(struct call *call, uint64_t timeout_ns)
+static void call_join(struct call *call, uint64_t deadline)
 {
 	struct grpc_client *client = call->client;
 	pthread_mutex_lock(&client->lock);
 	call->channel = rpc_channel_ref(client->channel);
 	call->core = grpc_channel_create_registered_call(call->channel->core, NULL, GRPC_PROPAGATE_DEFAULTS,
-							 client->queue, call->channel->method,
-							 deadline_after(timeout_ns), NULL);
+							 client->queue, call->channel->method, deadline_at(deadline),
+							 NULL);
 	call->next = client->calls;
 	call->slot = &client->calls;
 	if (call->next)
@@ -432,58 +392,42 @@ static void call_join(struct call *call, uint64_t timeout_ns)
 	pthread_mutex_unlock(&client->lock);
 }
 
-static void start_batch(struct call *call, const grpc_op *ops, size_t count, struct grpc_tag *tag)
-{
-	grpc_call_error code = grpc_call_start_batch(call->core, ops, count, tag, NULL);
-	assert(code == GRPC_CALL_OK);
-	(void)code;
-}
-
-static void start_receiving(struct call *call)
-{
-	const grpc_op ops[] = {
-		{ .op = GRPC_OP_RECV_INITIAL_METADATA,
-		  .data.recv_initial_metadata.recv_initial_metadata = &call->initial },
-		{ .op = GRPC_OP_RECV_MESSAGE, .data.recv_message.recv_message = &call->response },
-		{ .op = GRPC_OP_RECV_STATUS_ON_CLIENT,
-		  .data.recv_status_on_client = { .trailing_metadata = &call->trailing,
-						  .status = &call->status,
-						  .status_details = &call->details } },
-	};
-	start_batch(call, ops, sizeof ops / sizeof *ops, &call->answered);
-}
-
-static void start_sending(struct call *call, bool gzip)
+static void call_start(struct call *call, bool gzip)
 {
 	const struct grpc_client *client = call->client;
-	uint32_t flags = GRPC_INITIAL_METADATA_WAIT_FOR_READY_EXPLICITLY_SET |
-			 (client->options.wait_for_ready ? GRPC_INITIAL_METADATA_WAIT_FOR_READY : 0);
-	const grpc_op ops[] = {
-		{ .op = GRPC_OP_SEND_INITIAL_METADATA, .flags = flags,
+	enum { SEND_OPS = 3 };
+	grpc_op ops[SEND_OPS + GRPC_REPLY_OPS] = {
+		{ .op = GRPC_OP_SEND_INITIAL_METADATA,
+		  .flags = GRPC_INITIAL_METADATA_WAIT_FOR_READY_EXPLICITLY_SET |
+			   (client->options.wait_for_ready ? GRPC_INITIAL_METADATA_WAIT_FOR_READY : 0),
 		  .data.send_initial_metadata = { .count = client->header_count + gzip,
 						  .metadata = client->metadata } },
 		{ .op = GRPC_OP_SEND_MESSAGE, .data.send_message.send_message = call->request },
 		{ .op = GRPC_OP_SEND_CLOSE_FROM_CLIENT },
 	};
-	start_batch(call, ops, sizeof ops / sizeof *ops, &call->sent);
+	grpc_reply_ops(&call->reply, ops + SEND_OPS);
+	grpc_tag_init(&call->tag, on_answer, call);
+	grpc_call_error code = grpc_call_start_batch(call->core, ops, sizeof ops / sizeof *ops, &call->tag, NULL);
+	assert(code == GRPC_CALL_OK);
+	(void)code;
 }
 
 void grpc_client_call(struct grpc_client *client, const struct grpc_message *message, uint64_t timeout_ns,
 		      void (*done)(void *argument, const struct grpc_result *result), void *argument)
 {
-	client_enter(client);
-	struct call *call = memory_new(sizeof *call);
-	call->client = client;
+	client_hold(client);
+	uint64_t deadline = timeout_ns && timeout_ns < INT64_MAX ? clock_now() + timeout_ns : UINT64_MAX;
+	struct call *call = take_spare(client);
 	call->done = done;
 	call->argument = argument;
-	call->request = buffer_of(client, message);
-	call->details = grpc_empty_slice();
-	grpc_metadata_array_init(&call->initial);
-	grpc_metadata_array_init(&call->trailing);
-	call->pending = 2;
-	call_join(call, timeout_ns);
-	grpc_tag_init(&call->sent, call_over, call);
-	grpc_tag_init(&call->answered, on_answer, call);
-	start_sending(call, message->gzip);
-	start_receiving(call);
+	call->overdue_at = deadline == UINT64_MAX ? UINT64_MAX : deadline + OVERDUE_NS;
+	call->overruns = grpc_allowance_overruns(client->allowance);
+	call->owner = message->owner;
+	atomic_store(&call->users, 2);
+	atomic_store(&call->release, message->release);
+	call->request = buffer_of(call, message);
+	call->bytes = message->bytes.len;
+	grpc_allowance_begin(client->allowance, call->bytes);
+	call_join(call, deadline);
+	call_start(call, message->gzip);
 }

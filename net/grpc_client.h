@@ -7,10 +7,13 @@
 #include "net/tls.h"
 
 /*
- * One channel to one target, unary calls of one method, over gRPC's C core. [any thread]
+ * One channel to one target, unary calls of one method, over the gRPC C core. [any thread]
  *
  * All clients of the process share one completion-queue thread. It starts with the first client and has
  * ended when the last one is gone. `done` runs on it and must not block, nor drop a client.
+ *
+ * A destination can cost itself alone: what it sends is bounded (net/grpc_allowance.h), and a call has its `done` at most
+ * 0.6 s behind its deadline, whatever the destination reads.
  */
 
 /* An endpoint as users of the Collector write it, taken apart. */
@@ -54,13 +57,16 @@ struct grpc_message {
 /* Valid during done. */
 struct grpc_result {
 	int status;          /* gRPC code, 0 = OK */
-	const char *message; /* the peer's text: for classification only, never logged */
-	struct view response; /* inflated; at most GRPC_CLIENT_ANSWER_MAX bytes */
+	const char *message; /* the peer's text, or its beginning: for classification only, never logged */
+	struct view response; /* of status 0: inflated; empty if it is longer than GRPC_CLIENT_ANSWER_MAX */
 	int64_t retry_delay_ms; /* of RetryInfo; -1: none was sent */
 	bool unsent;         /* surely: no connection ever took the request, so nobody can have acted on it */
+	/* The reply was refused here, by the gRPC C core or the allowance (net/grpc_allowance.h): nobody knows what the peer
+	 * did with the request. */
+	bool reply_too_large;
 };
 
-#define GRPC_CLIENT_ANSWER_MAX 65536
+#define GRPC_CLIENT_ANSWER_MAX 16384
 
 struct grpc_client;
 

@@ -7,7 +7,7 @@
 #include "base/error.h"
 
 /*
- * What the gRPC server and client share: C core's life in the process. [any thread]
+ * The gRPC C core's life in the process. [any thread]
  *
  * The first grpc_core_init also switches off the deadlock detector that Debian's libabsl runs in
  * every lock (12 % of the instructions; left on if the library has no such switch), and takes over

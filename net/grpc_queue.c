@@ -38,9 +38,9 @@ static grpc_event wait_for_event(grpc_completion_queue *queue)
 }
 
 /*
- * On a busy processor what arrives does not stop a worker in mid-body: the thread waits for its turn, and then serves
- * all that has come (sched(7), SCHED_BATCH). Otherwise core wakes for each segment, and a body of 60 KB costs 14
- * switches. A free processor serves it at once, as ever. Where the call is forbidden nothing but that gain is lost.
+ * On a busy processor what arrives does not stop a thread that decodes: this one waits for its turn, and then serves all
+ * that has come (sched(7), SCHED_BATCH). A free processor serves it at once, as ever. Where the call is forbidden nothing
+ * but that gain is lost.
  */
 static void take_turns(void)
 {

@@ -7,10 +7,11 @@
 #include <stdbool.h>
 
 /*
- * C core's completion queue and its thread: one of each for all servers and clients. With two, core passes the polling of
+ * The gRPC C core's completion queue and its thread: one of each for all clients. With two, core passes the polling of
  * sockets from thread to thread with every event, which costs more than a small request.
  *
- * The thread answers pings and opens windows of every connection: nothing that runs on it may block, compress or decode.
+ * The thread reads the sockets of every connection, answers pings and opens windows: nothing that runs on it may block,
+ * compress or decode.
  */
 struct grpc_tag { /* what the queue gives back; every batch that was started comes back exactly once */
 	/* Written last and read first: core orders what it hands over by means that our thread sanitizer does not see. */

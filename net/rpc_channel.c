@@ -5,9 +5,10 @@
 #include <grpc/grpc_security.h>
 
 #include "base/memory.h"
+#include "net/grpc_allowance.h"
+#include "net/grpc_reply.h"
 
 enum {
-	ANSWER_ON_WIRE_MAX = 1 << 20, /* core turns longer answers into status 8, so the limit is generous */
 	BACKOFF_FIRST_MS = 500,
 	BACKOFF_LAST_MS = 10000, /* a store that came back is found again within this time */
 	NEVER_MS = INT32_MAX - 1,
@@ -88,16 +89,17 @@ static void add_keepalive(struct args *args, const struct grpc_client_options *o
 }
 
 struct rpc_channel *rpc_channel_new(const struct grpc_endpoint *endpoint, const struct grpc_client_options *o,
-				    const struct tls_material *material)
+				    const struct tls_material *material, struct grpc_allowance *allowance)
 {
-	struct args args = { .count = 0 };
+	struct args args = { .at = { grpc_allowance_argument(allowance) }, .count = 1 };
 	add_number(&args, GRPC_ARG_ENABLE_RETRIES, 0);
 	add_number(&args, GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
 	add_number(&args, GRPC_ARG_ENABLE_CHANNELZ, 0);
 	add_number(&args, GRPC_ARG_HTTP2_BDP_PROBE, 0);
 	add_number(&args, GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
-	add_number(&args, GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, ANSWER_ON_WIRE_MAX);
-	add_number(&args, GRPC_ARG_MAX_METADATA_SIZE, RPC_METADATA_MAX);
+	/* Core looks at a message's length when it has the whole of it; the allowance bounds what it gets. */
+	add_number(&args, GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, -1);
+	add_number(&args, GRPC_ARG_MAX_METADATA_SIZE, GRPC_REPLY_METADATA_MAX);
 	add_number(&args, GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, BACKOFF_FIRST_MS);
 	add_number(&args, GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, BACKOFF_LAST_MS);
 	add_text(&args, GRPC_ARG_LB_POLICY_NAME, o->balancer);

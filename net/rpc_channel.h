@@ -7,6 +7,8 @@
 
 #include "net/grpc_client.h"
 
+struct grpc_allowance;
+
 /*
  * A channel of core that its calls in flight keep alive after a reload has replaced it. Only the files of
  * net/ that speak to core include this.
@@ -17,11 +19,9 @@ struct rpc_channel {
 	void *method; /* registered with core; belongs to it */
 };
 
-#define RPC_METADATA_MAX 65536
-
 /* Nothing is connected before the first call. The texts are only read. */
 struct rpc_channel *rpc_channel_new(const struct grpc_endpoint *endpoint, const struct grpc_client_options *options,
-				    const struct tls_material *material);
+				    const struct tls_material *material, struct grpc_allowance *allowance);
 struct rpc_channel *rpc_channel_ref(struct rpc_channel *channel);
 void rpc_channel_unref(struct rpc_channel **channel);
 

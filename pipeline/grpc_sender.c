@@ -14,6 +14,7 @@
 #else
 #define MACHINE "unknown"
 #endif
+#define REPLY_TOO_LARGE "reply_too_large" /* the reason */
 #define USER_AGENT "Portcullis/" PORTCULLIS_VERSION " (linux/" MACHINE ")"
 
 /* One call. */
@@ -47,8 +48,8 @@ static const struct answer {
 };
 enum { UNKNOWN = 2, RESOURCE_EXHAUSTED = 8, OUT_OF_RANGE = 11, UNAVAILABLE = 14, STATUS_COUNT = sizeof answers / sizeof *answers };
 
-/* What gRPC libraries say of a message over their limit; a status of its own for that does not exist. NULL, or what
- * follows the words. */
+/* What the gRPC libraries of servers (C core, grpc-go, grpc-java, tonic) say of a message over their limit; a status of its
+ * own for that does not exist. NULL, or what follows the words. */
 static const char *find_too_large(const char *message)
 {
 	static const char *const words[] = { "larger than max", "exceeds maximum", "exceeds the maximum", "too large" };
@@ -75,10 +76,12 @@ static void read_limit(const char *text, struct send_result *verdict)
 	verdict->seen_bytes = numbers[!swapped];
 }
 
-/* Why no connection took it. Core says that itself, in the same words to everybody. */
+/* Why no connection took it. Core says that itself, in the same words to everybody. The socket mutator is ours: it refuses
+ * connections for a while after replies that were too large (net/grpc_allowance.h). */
 static const char *unsent_reason(const char *message)
 {
-	static const char *const words[][2] = { { "DNS resolution failed", "unresolved" }, { "handshak", "tls" } };
+	static const char *const words[][2] = { { "DNS resolution failed", "unresolved" }, { "handshak", "tls" },
+						{ "grpc_socket_mutator failed", REPLY_TOO_LARGE } };
 	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
 		if (strcasestr(message, words[i][0]))
 			return words[i][1];
@@ -90,6 +93,11 @@ static struct send_result judge(const struct grpc_result *result)
 	int status = result->status >= 0 && result->status < STATUS_COUNT ? result->status : UNKNOWN;
 	struct send_result verdict = { .outcome = answers[status].outcome, .reason = answers[status].reason,
 				       .retry_after_ms = result->retry_delay_ms };
+	if (result->reply_too_large) {
+		verdict.outcome = SEND_RETRY;
+		verdict.reason = REPLY_TOO_LARGE;
+		return verdict;
+	}
 	if (status == UNAVAILABLE && result->unsent)
 		verdict.reason = unsent_reason(result->message);
 	if (status != RESOURCE_EXHAUSTED && status != OUT_OF_RANGE)
@@ -111,6 +119,8 @@ static void on_answer(void *argument, const struct grpc_result *result)
 	struct flight *flight = argument;
 	const struct grpc_sender *sender = flight->sender;
 	struct send_result verdict = judge(result);
+	if (result->reply_too_large)
+		series_add(sender->replies_too_large, 1);
 	if (sender->method->answered)
 		sender->method->answered(sender->exporter, result, flight->profiles, &verdict);
 	sending_done(flight->sending, &verdict);
@@ -174,11 +184,18 @@ bool grpc_sender_gzips(const struct grpc_sender_config *config)
 	return !strcmp(or_default(config->compression, "none"), "gzip");
 }
 
+const struct metric grpc_sender_replies_too_large = {
+	"otelcol_exporter_replies_too_large", METRIC_COUNTER, "{requests}",
+	"Requests whose reply was larger than the gRPC client accepts, or was cut off with a connection that brought too much."
+};
+
 bool grpc_sender_init(struct grpc_sender *sender, const struct grpc_sender_config *config,
 		      const struct grpc_method *method, void *exporter, const struct host *host, struct error *err)
 {
 	*sender = (struct grpc_sender){ .config = config, .method = method, .exporter = exporter, .host = host };
 	pthread_rwlock_init(&sender->lock, NULL);
+	const struct metric_label labels[] = { { "exporter", host->id }, { 0 } };
+	sender->replies_too_large = metrics_series(host->metrics, &grpc_sender_replies_too_large, labels);
 	return grpc_endpoint_parse(config->endpoint, &sender->endpoint, err);
 }
 
@@ -231,8 +248,7 @@ static bool check_compression(const char *name, struct error *err)
 		return true;
 	for (const char *const *i = impossible; *i; i++)
 		if (!strcmp(name, *i))
-			return error_set(err, ERROR_CONFIG, "compression: the gRPC library here cannot send %s; use gzip "
-					 "or none", name);
+			return error_set(err, ERROR_CONFIG, "compression: the gRPC C core cannot send %s; use gzip or none", name);
 	return error_set(err, ERROR_CONFIG, "compression: unsupported type");
 }
 

@@ -38,12 +38,12 @@ extern const struct config_table grpc_keepalive_table;
 	CONFIG_SECTION(type, member.tls, tls_client_table, .key = "tls", \
 		       .help = "TLS is on unless `insecure: true`."), \
 	CONFIG_ROW(type, member.compression, .key = "compression", .def = "gzip", \
-		   .help = "`gzip` (level 1) or `none`; `snappy` and `zstd` are errors: the gRPC library cannot send " \
+		   .help = "`gzip` (level 1) or `none`; `snappy` and `zstd` are errors: the gRPC C core cannot send " \
 			   "them."), \
 	CONFIG_ROW(type, member.headers, .key = "headers", \
 		   .help = "Sent with each request; names in lower case. Those that gRPC itself writes are errors."), \
 	CONFIG_ROW(type, member.user_agent, .key = "user_agent", \
-		   .help = "Default: `Portcullis/<version> (linux/<arch>)`; the library appends its own name."), \
+		   .help = "Default: `Portcullis/<version> (linux/<arch>)`; the gRPC C core appends its own name."), \
 	CONFIG_ROW(type, member.wait_for_ready, .key = "wait_for_ready", .def = "false", \
 		   .help = "While there is no connection, requests wait until their timeout instead of failing at " \
 			   "once."), \
@@ -58,9 +58,9 @@ extern const struct config_table grpc_keepalive_table;
 	CONFIG_ROW(type, member.middlewares, .key = "middlewares", \
 		   .help = "Naming one is an error: this build has none."), \
 	CONFIG_ROW(type, member.read_buffer_size, .key = "read_buffer_size", .def = "0", .inert = true, \
-		   .help = "The gRPC library chooses its buffers."), \
+		   .help = "The gRPC C core chooses its buffers."), \
 	CONFIG_ROW(type, member.write_buffer_size, .key = "write_buffer_size", .def = "524288", .inert = true, \
-		   .help = "The gRPC library chooses its buffers.")
+		   .help = "The gRPC C core chooses its buffers.")
 
 /* What the manual says of all of them. */
 #define GRPC_SENDER_MANUAL \
@@ -69,6 +69,11 @@ extern const struct config_table grpc_keepalive_table;
 	"server calls too large is split and sent in parts, by the limit that it names or by half, and so is what comes " \
 	"after (`limits`); everything else drops the data. "
 #define GRPC_SENDER_MANUAL_END \
+	"A reply may have 16 KiB of headers, 16 KiB of trailers, and a message, of which at most 16 KiB are read. All that " \
+	"a server sends is bounded by 128 KiB, to which each reply adds 32 KiB again; beyond that its connections are " \
+	"closed, and no new one is opened for 10 s. What such a server did with a request is unknown, so the request is " \
+	"tried again (`reply_too_large` in the log, counted in `otelcol_exporter_replies_too_large`); it is never split for " \
+	"that.\n\n" \
 	"A server that stops reading in the middle of a request is given up after 10 s (with `keepalive`: after its " \
 	"`timeout`); a stop of the gateway waits for that.\n\n" \
 	"The proxy variables of the environment (`grpc_proxy`, `https_proxy`, `http_proxy`, `no_grpc_proxy`, `no_proxy`) " \
@@ -95,7 +100,10 @@ struct grpc_sender {
 	struct loop_timer *reload_timer; /* NULL: certificates are read again on SIGHUP only */
 	pthread_rwlock_t lock;           /* guards client: a send that was begun late finds it gone after stop */
 	struct grpc_client *client;
+	struct series *replies_too_large;
 };
+
+extern const struct metric grpc_sender_replies_too_large; /* for the manual of each exporter */
 
 /* All borrowed, for the life of the exporter. grpc_sender_fini follows also a failed init. */
 bool grpc_sender_init(struct grpc_sender *sender, const struct grpc_sender_config *config,

@@ -23,6 +23,7 @@ from harness.gateway import Gateway  # noqa: E402
 
 RATIO_MAX, PIPELINE_MAX, RSS_MAX, READY_CPU_MAX, SIZE_MAX = 0.33, 65.0, 32 << 20, 0.050, 1.02
 SPLIT_GROWTH_MAX = 1.1
+CALL_MAX = 48000
 missed = []
 
 
@@ -86,6 +87,21 @@ def bench_split():
             each.append(counted / int(line["in"]))
         row("splitting by %s: 10x / 1x" % limit, each[1] / each[0], SPLIT_GROWTH_MAX, "(%.0f Ir/B)" % each[0])
         row("splitting by %s: 100x / 1x" % limit, each[2] / each[0], SPLIT_GROWTH_MAX, "(%s parts)" % line["parts"])
+
+
+def instructions_of_calls(endpoint, calls):
+    done = subprocess.run(["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", str(BUILD / "tests/bench/bench_calls"),
+                           "-n", str(calls), "-k", "8", "-b", "9000", endpoint], capture_output=True, text=True, check=True)
+    return int(re.search(r"Collected : (\d+)", done.stderr)[1])
+
+
+def bench_calls():
+    """A call of the gRPC client, the C core's part included: the difference of two runs."""
+    with subprocess.Popen([BUILD / "tests/bench/peers/sink", "-t"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as sink:
+        endpoint = "127.0.0.1:" + sink.stdout.readline().split()[1]
+        few, many = (instructions_of_calls(endpoint, calls) for calls in (200, 1200))
+        sink.stdin.close()
+    row("a call of the gRPC client, 9 KB, 8 in flight", (many - few) / 1000, CALL_MAX, "Ir")
 
 
 def cpu_seconds(pid):
@@ -185,6 +201,7 @@ def main():
         directory = pathlib.Path(scratch)
         bench_codec(five_files(directory))
         bench_split()
+        bench_calls()
         bench_series(directory)
         bench_start()
     if missed:
