@@ -57,6 +57,7 @@ static void free_connection(struct h2_connection *c)
 	nghttp2_session_del(c->session);
 	tls_session_free(&c->tls);
 	bytes_fini(&c->pending);
+	bytes_fini(&c->history);
 	h2_peer_unref(c->peer);
 	memory_free(c);
 	h2_server_left(s);
@@ -87,7 +88,8 @@ static void forget(struct h2_connection *c)
 	atomic_fetch_sub(&s->connections, 1);
 	series_add(s->counters.open, -1);
 	peer_count_remove(s->peers, c->key);
-	net_budget_release(&s->options.budget, h2_connection_cost(s));
+	net_budget_release(&s->options.budget,
+			   h2_connection_cost(s) - (c->asleep ? H2_CONNECTION_COST - H2_ASLEEP_COST : 0));
 }
 
 /* At once: the sockets' handles go when libuv has let go of them. */
@@ -193,7 +195,7 @@ static void put_frame(struct h2_connection *c, uint8_t type, uint8_t flags, cons
 
 static uint32_t last_stream(const struct h2_connection *c)
 {
-	return (uint32_t)nghttp2_session_get_last_proc_stream_id(c->session);
+	return c->session ? (uint32_t)nghttp2_session_get_last_proc_stream_id(c->session) : 0;
 }
 
 static void put_goaway(struct h2_connection *c, uint32_t last, uint32_t code)
@@ -339,7 +341,7 @@ void h2_connection_end(struct h2_connection *c, enum h2_reason reason, bool last
 		return;
 	if (c->ending == H2_OPEN && reason != H2_REASON_NONE)
 		series_add(c->shard->server->counters.closed[reason], 1);
-	if (!c->settled) { /* it has not spoken HTTP/2 yet */
+	if (!c->settled || !h2_connection_wake(c)) { /* it has not spoken HTTP/2 yet, or cannot any more */
 		destroy(c);
 		return;
 	}
@@ -383,7 +385,7 @@ void h2_connection_stream_closed(struct h2_connection *c)
 
 static bool is_done(const struct h2_connection *c)
 {
-	return c->ending_pinged || (!nghttp2_session_want_read(c->session) && !nghttp2_session_want_write(c->session) &&
+	return c->ending_pinged || (c->session && !nghttp2_session_want_read(c->session) && !nghttp2_session_want_write(c->session) &&
 				    c->ending == H2_OPEN);
 }
 
@@ -396,7 +398,7 @@ void h2_connection_flush(struct h2_connection *c)
 {
 	if (c->ending >= H2_SHUT)
 		return;
-	if (write_pending(c) && !c->fault && can_speak(c)) {
+	if (c->session && write_pending(c) && !c->fault && can_speak(c)) {
 		put_frames(c);
 		put_ending(c);
 	}
@@ -408,8 +410,10 @@ void h2_connection_flush(struct h2_connection *c)
 		h2_connection_close(c, c->fault);
 	else if (is_done(c) && !c->pending.len)
 		h2_connection_close(c, c->ending == H2_OPEN ? H2_PROTOCOL_ERROR : H2_REASON_NONE);
-	else
+	else {
+		h2_connection_fall_asleep(c);
 		watch_socket(c);
+	}
 }
 
 void h2_connection_touch(struct h2_connection *c)

@@ -92,7 +92,7 @@ static const uint8_t alive_ping[8] = "alive?";
 
 static void send_keepalive(struct h2_connection *c, uint64_t now)
 {
-	if (c->ping_at || !c->settled || !passed(silence_ends(c), now))
+	if (c->ping_at || !c->settled || !passed(silence_ends(c), now) || !h2_connection_wake(c))
 		return;
 	c->ping_at = now;
 	nghttp2_submit_ping(c->session, NGHTTP2_FLAG_NONE, alive_ping);

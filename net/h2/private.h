@@ -28,8 +28,8 @@ enum {
 	H2_REPLY_COST = 128 /* of a reply that is not read, beside its bytes */
 };
 
-/* What an idle connection costs: the session with its frame buffer and header tables; TLS about as much again. */
-enum { H2_CONNECTION_COST = 16384, H2_TLS_COST = 32768 };
+/* What a connection costs that is idle: the session with its frame buffer and header tables; TLS about as much again. */
+enum { H2_CONNECTION_COST = 16384, H2_ASLEEP_COST = 2048, H2_TLS_COST = 32768 };
 
 struct h2_address {
 	struct sockaddr_storage at;
@@ -92,7 +92,8 @@ struct h2_connection {
 	uv_poll_t poll;
 	uv_timer_t timer;
 	int handles; /* that are not closed yet */
-	nghttp2_session *session;
+	nghttp2_session *session; /* NULL: asleep (sleep.c) */
+	struct bytes history;     /* what the client has sent before its first call, to wake up with */
 	struct tls_session *tls;
 	struct bytes pending; /* whole frames (or TLS records) that the socket has not taken */
 	size_t pending_taken;
@@ -104,7 +105,7 @@ struct h2_connection {
 	enum h2_reason fault; /* why it is to be closed at once */
 	enum h2_reason why;   /* what its GOAWAY says */
 	bool settled;        /* the client's SETTINGS have come */
-	bool idle, in_turn, owes_goaway, owes_ping, noticed_twice, ending_pinged, hung_up;
+	bool idle, in_turn, asleep, wakeful, replaying, owes_goaway, owes_ping, noticed_twice, ending_pinged, hung_up;
 	int events;          /* what the poll handle watches */
 	struct h2_bucket resets, settings, control, errors;
 	int continuations, ping_strikes;
@@ -115,7 +116,7 @@ struct h2_connection {
 
 /* Takes the descriptor. */
 void h2_connection_open(struct h2_shard *shard, int fd, const char *address, struct hash128 key);
-/* What a connection of the server holds of the budget. */
+/* What a connection of the server holds of the budget; less while it is asleep. */
 int64_t h2_connection_cost(const struct h2_server *server);
 /* Sends what the session has to send, and closes it when it is done. */
 void h2_connection_flush(struct h2_connection *c);
@@ -135,6 +136,14 @@ void h2_connection_stream_closed(struct h2_connection *c);
 void h2_connection_wake_by(struct h2_connection *c, uint64_t when);
 /* deadlines.c: sets the timer by the connection's deadlines, and its streams'. */
 void h2_connection_watch(struct h2_connection *c);
+
+/*
+ * sleep.c: most connections that cost nothing but memory have never made a call. Theirs is given back: the session is
+ * deleted, and made again of the few bytes that the client has sent so far when it sends more.
+ */
+void h2_connection_remember(struct h2_connection *c, struct view data);
+void h2_connection_fall_asleep(struct h2_connection *c); /* where it can */
+bool h2_connection_wake(struct h2_connection *c);        /* false: the connection must be closed */
 
 /* session.c: the callbacks. */
 bool h2_session_open(struct h2_connection *c);

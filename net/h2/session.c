@@ -76,6 +76,8 @@ static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, 
 {
 	struct h2_connection *c = user;
 	const struct h2_limits *l = limits_of(c);
+	if (c->replaying)
+		return 0;
 	switch (hd->type) {
 	case NGHTTP2_DATA: {
 		bool useful = hd->length >= SMALL_DATA || hd->flags & NGHTTP2_FLAG_END_STREAM;
@@ -157,6 +159,8 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
 		c->settled = c->settled || !(frame->hd.flags & NGHTTP2_FLAG_ACK);
 		break;
 	case NGHTTP2_PING:
+		if (c->replaying)
+			break;
 		if (!(frame->hd.flags & NGHTTP2_FLAG_ACK))
 			return judge_ping(c);
 		h2_connection_answered(c, frame->ping.opaque_data);
@@ -303,7 +307,12 @@ static enum h2_reason reason_of(ssize_t code)
 
 bool h2_session_receive(struct h2_connection *c, struct view data)
 {
+	if (!h2_connection_wake(c)) {
+		c->fault = c->fault ? c->fault : H2_PROTOCOL_ERROR;
+		return false;
+	}
 	ssize_t taken = nghttp2_session_mem_recv(c->session, data.at, data.len);
+	h2_connection_remember(c, data);
 	if (taken < 0 && !c->fault)
 		c->fault = reason_of(taken);
 	return !c->fault;

@@ -460,7 +460,7 @@ def test_a_stale_socket_file_is_no_hindrance(program, tmp_path):
 
 @pytest.mark.parametrize("endpoint,transport,text", [
     ("127.0.0.1", "tcp", "not host:port"), ("127.0.0.1:99999", "tcp", "not host:port"),
-    ("::1:4317", "tcp", "not host:port"), ("no.such.host.invalid:1", "tcp", "lookup"),
+    ("::1:4317", "tcp", "not host:port"), ("no.such.host.invalid:1", "tcp", "cannot look up the host"),
     ("/" + "x" * 200, "unix", "107 bytes"),
     ("198.51.100.7:0", "tcp", "annot assign requested address")])
 def test_what_cannot_be_listened_on_is_an_error(program, endpoint, transport, text):
