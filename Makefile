@@ -53,6 +53,7 @@ SOURCES := $(foreach d,$(LAYERS),$(wildcard $(d)/*.c $(d)/*/*.c)) $(filter-out g
 OBJECTS := $(SOURCES:%.c=$(B)/%.o) $(PROTO_C:.c=.o)
 UNIT_TESTS := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/*/test_*.c))
 TEST_TOOLS := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/support/*_tool.c tests/bench/*.c tests/bench/peers/*.c))
+TEST_PRELOADS := $(patsubst tests/%.c,$(B)/tests/%.so,$(wildcard tests/support/preload/*.c))
 TEST_HELP := $(patsubst %.c,$(B)/%.o,$(filter-out %_tool.c,$(wildcard tests/support/*.c)))
 FUZZERS := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 TEST_PROTO_C := $(patsubst tests/proto/%.proto,$(B)/tests/proto/%.pb-c.c,$(wildcard tests/proto/*.proto))
@@ -116,7 +117,11 @@ $(B)/replay/%: tests/fuzz/fuzz_%.c tests/fuzz/replay.c $(B)/libportcullis.a
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(OURS) $(LINK) $(CFLAGS) $(LDFLAGS) -o $@ $< tests/fuzz/replay.c $(B)/libportcullis.a $(LIBS)
 
-build-tests: $(B)/portcullis $(UNIT_TESTS) $(TEST_TOOLS) $(FUZZERS:%=$(B)/replay/%) $(PYTHON_PROTO)
+$(B)/tests/%.so: tests/%.c
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(OURS) -fPIC -shared -o $@ $<
+
+build-tests: $(B)/portcullis $(UNIT_TESTS) $(TEST_TOOLS) $(TEST_PRELOADS) $(FUZZERS:%=$(B)/replay/%) $(PYTHON_PROTO)
 
 unit: $(UNIT_TESTS)
 	@set -e; for t in $(UNIT_TESTS); do echo "== $$t"; timeout 300 $$t; done
@@ -134,7 +139,7 @@ test: install-test
 	$(MAKE) MODE=asan unit replay
 	$(MAKE) MODE=asan python
 	MODE=release $(PYTHON) -m pytest -q -p no:cacheprovider tests/e2e/test_memory.py tests/e2e/test_main_job.py \
-		tests/e2e/test_front_door.py tests/e2e/test_binary.py tests/exporters/test_grpc_attacks.py tests/processors/test_pii_cost.py
+		tests/e2e/test_front_door.py tests/e2e/test_small.py tests/e2e/test_binary.py tests/exporters/test_grpc_attacks.py tests/processors/test_pii_cost.py
 	$(MAKE) MODE=release manual-check
 	$(MAKE) tsan
 

@@ -141,6 +141,12 @@ static bool add_profiles(struct debug *self, const struct packet *packet, struct
 	return ok;
 }
 
+static enum packet_form debug_reads(void *instance)
+{
+	const struct debug *self = instance;
+	return self->config->verbosity.index == DETAILED ? FORM_JSON : FORM_OTLP;
+}
+
 static bool add_json(struct packet *packet, struct bytes *text, struct error *err)
 {
 	const struct bytes *json = packet_form(packet, FORM_JSON, encode_json, err);
@@ -226,5 +232,6 @@ const struct component_factory debug_exporter = {
 	.reload = debug_reload,
 	.delivery_offset = offsetof(struct debug_config, delivery),
 	.max_in_flight = 1,
+	.reads = debug_reads,
 	.send = debug_send,
 };

@@ -334,12 +334,16 @@ static bool restore(struct file *self, struct error *err)
 	       (make_directory(self->config, err) && file_log_reopen(&self->lines, err));
 }
 
+static enum packet_form file_reads(void *instance)
+{
+	const struct file *self = instance;
+	return self->config->format.index == FORMAT_JSON ? FORM_JSON : FORM_OTLP;
+}
+
 static bool write_record(struct file *self, struct packet *packet, struct error *err)
 {
 	const struct file_config *c = self->config;
-	bool json = c->format.index == FORMAT_JSON;
-	const struct bytes *form =
-		packet_form(packet, json ? FORM_JSON : FORM_OTLP, json ? encode_json : NULL, err);
+	const struct bytes *form = packet_form(packet, file_reads(self), encode_json, err);
 	if (!form)
 		return false;
 	struct view record = bytes_view(form);
@@ -472,5 +476,6 @@ const struct component_factory file_exporter = {
 	.owned_path = owned_path,
 	.delivery_offset = offsetof(struct file_config, delivery),
 	.max_in_flight = 1,
+	.reads = file_reads,
 	.send = file_send,
 };

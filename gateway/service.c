@@ -171,9 +171,8 @@ static bool start(struct service *s, struct error *err)
 bool service_run(struct service *s, struct error *err)
 {
 	s->last = loop_timer_new(s->loop, give_up, s);
-	bool ok = start(s, err);
+	bool ok = start(s, err) && graph_ready(s->graph, err);
 	if (ok) {
-		graph_ready(s->graph);
 		s->ready = true;
 		log_info(&s->log, "Everything is ready. Begin running and processing data.");
 	} else {

@@ -35,6 +35,7 @@ struct batcher {
 	uint32_t batches_max; /* in a shard */
 	size_t keep_max;      /* capacity that an empty batch may keep */
 	struct loop_timer *timer;
+	_Atomic size_t bound; /* bytes of a batch; 0: what the settings say */
 	_Atomic bool armed, flushed;
 };
 
@@ -103,13 +104,25 @@ static uint64_t service_hash(const struct profiles *p)
 	return 0;
 }
 
+void batcher_bound(struct batcher *b, size_t bytes)
+{
+	b->bound = bytes;
+}
+
+static size_t batch_max(const struct batcher *b)
+{
+	const struct batch_settings *s = b->options.settings;
+	size_t max = s->on && s->max_bytes ? s->max_bytes : HARD_BYTES;
+	return s->on && b->bound && b->bound < max ? b->bound : max;
+}
+
 static struct batch *batch_new(const struct batcher *b, char *tenant)
 {
 	const struct batch_settings *s = b->options.settings;
 	struct batch *batch = memory_new(sizeof *batch);
 	batch->tenant = tenant;
 	batch->collect = collect_new(&(struct collect_limits){
-		.max_bytes = s->on && s->max_bytes ? s->max_bytes : HARD_BYTES,
+		.max_bytes = batch_max(b),
 		.max_samples = s->on ? s->max_size : 0,
 		.hard_bytes = HARD_BYTES,
 	});

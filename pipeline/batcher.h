@@ -54,6 +54,8 @@ enum batcher_result batcher_add(struct batcher *b, const struct profiles *p, str
 				struct error *err);
 /* Closes every open batch. After it returned nothing is open; requests that come later are batches of one. */
 void batcher_flush(struct batcher *b);
+/* [any thread] Batches that are opened from now on are no larger, whatever the settings allow. */
+void batcher_bound(struct batcher *b, size_t bytes);
 /* On the loop thread, after batcher_flush and with no batcher_add running. */
 void batcher_unref(struct batcher **b);
 

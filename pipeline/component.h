@@ -146,6 +146,8 @@ struct component_factory {
 	 * prompt and max_in_flight is set: the pool has so many threads more.
 	 * prompt: would send only hand this packet on? Then it may run on any thread, and success comes later, from
 	 * another; NULL means no.
+	 * reads: the encoding of a shared packet that sends ask for and no longer use once sending_done is called. One that
+	 * is large is dropped when the last destination that reads it is done; NULL: none, or it lives as long as the packet.
 	 * encode: makes what send would have to make first, so that it becomes prompt. Called for small packets on the
 	 * worker that brings them; NULL: nothing can be made beforehand.
 	 */
@@ -159,6 +161,7 @@ struct component_factory {
 	/* Where it sends, for the labels server_address and server_port; texts of the instance. NULL: nowhere on a network. */
 	void (*destination)(void *self, const char **address, const char **port);
 	bool (*prompt)(void *self, const struct packet *packet);
+	enum packet_form (*reads)(void *self);
 	void (*encode)(void *self, struct packet *packet);
 	void (*send)(void *self, const struct part *part, uint64_t timeout_ns, struct sending *sending);
 };

@@ -3,18 +3,12 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "pipeline/backlog.h"
 #include "pipeline/delivery_metrics.h"
+#include "pipeline/memory.h"
 
 #include <assert.h>
 #include <pthread.h>
-
-struct item { /* a packet of one pipeline, waiting or being delivered */
-	struct item *next;
-	struct packet *packet;
-	struct ledger_destination *ledger;
-	int64_t bytes, units;
-	uint64_t left; /* samples that the ledger has as queued */
-};
 
 struct book { /* the ledger of one pipeline at this destination */
 	struct book *next;
@@ -25,6 +19,7 @@ struct sending { /* one consumer; belongs to whoever took it from the idle ones,
 	struct delivery *delivery;
 	struct sending *next; /* idle */
 	struct item *item;    /* NULL: idle */
+	int64_t expected;     /* bytes of the parts that are not made yet */
 	struct parts parts;
 	uint32_t part;
 	struct loop_timer *timer;
@@ -42,18 +37,15 @@ struct delivery {
 	struct delivery_options options;
 	struct sending *consumers;
 	uint32_t consumer_count;
-	enum queue_sizer sizer;
-	int64_t capacity;
 	bool waits;
 	struct plan plan;
 
-	pthread_mutex_t lock; /* guards all of this; something waits in the queue only while no consumer is idle */
-	struct item *head, **tail;
+	/* Guards all of this. Something waits only while no consumer is idle, or memory is short and one is busy. */
+	pthread_mutex_t lock;
+	struct backlog backlog;
 	struct sending *idle;
 	uint32_t busy; /* consumers */
 	struct book *books;
-	_Atomic int64_t units, bytes; /* waiting and being delivered; written under the lock */
-	bool full;     /* since something found no room */
 	void (*drained)(void *argument);
 	void *argument;
 
@@ -66,6 +58,21 @@ struct delivery {
 
 static void retry_due(void *argument);
 
+/* Of packets that a plan makes: of the program's budget, and of this destination's share. */
+static void charge_part(void *context, int64_t bytes, bool claim)
+{
+	struct delivery *d = context;
+	if (!claim)
+		backlog_made(&d->backlog, bytes);
+	memory_charge(d->options.memory, bytes, claim);
+}
+
+static void refresh(void *context)
+{
+	struct delivery *d = context;
+	series_set(d->count.held, backlog_bytes(&d->backlog));
+}
+
 struct delivery *delivery_new(const struct delivery_options *options)
 {
 	const struct queue_config *q = &options->config->sending_queue;
@@ -73,8 +80,7 @@ struct delivery *delivery_new(const struct delivery_options *options)
 	d->options = *options;
 	/* Without a queue the sender waits for the result, as in the Collector, and little may wait. */
 	d->waits = !q->present.enabled || q->wait_for_result;
-	d->sizer = q->present.enabled ? (enum queue_sizer)q->sizer.index : SIZER_REQUESTS;
-	d->capacity = q->present.enabled ? q->queue_size : 64;
+	backlog_init(&d->backlog, q, options->factory->plan != NULL);
 	d->consumer_count = (uint32_t)(q->present.enabled ? q->num_consumers : 10);
 	if (options->factory->max_in_flight && d->consumer_count > options->factory->max_in_flight)
 		d->consumer_count = options->factory->max_in_flight;
@@ -82,26 +88,23 @@ struct delivery *delivery_new(const struct delivery_options *options)
 	for (uint32_t i = 0; i < d->consumer_count; i++) {
 		d->consumers[i].delivery = d;
 		d->consumers[i].timer = loop_timer_new(options->loop, retry_due, &d->consumers[i]);
+		d->consumers[i].parts.charge = options->memory ? charge_part : NULL;
+		d->consumers[i].parts.charge_context = d;
 		d->consumers[i].next = d->idle;
 		d->idle = &d->consumers[i];
 	}
 	pthread_mutex_init(&d->lock, NULL);
-	d->tail = &d->head;
 	plan_init(&d->plan, options);
-	delivery_counters_init(&d->count, options, d->capacity);
+	delivery_counters_init(&d->count, options, d->backlog.capacity);
+	delivery_set_share(d, options->max_bytes);
+	metrics_on_scrape(options->metrics, refresh, d);
 	return d;
 }
 
-static int64_t units_of(const struct delivery *d, const struct packet *packet)
+void delivery_set_share(struct delivery *d, int64_t bytes)
 {
-	switch (d->sizer) {
-	case SIZER_ITEMS:
-		return packet->samples ? (int64_t)packet->samples : 1;
-	case SIZER_BYTES:
-		return (int64_t)packet->otlp.len;
-	default:
-		return 1;
-	}
+	backlog_set_share(&d->backlog, bytes);
+	series_set(d->count.share, bytes);
 }
 
 /* Under the lock. */
@@ -117,82 +120,70 @@ static struct ledger_destination *book_of(struct delivery *d, const struct ledge
 	return &book->ledger;
 }
 
-/* One packet always: what is larger than the whole queue would never fit. */
-static bool fits(const struct delivery *d, int64_t units, int64_t bytes)
-{
-	uint64_t max = d->options.max_bytes;
-	return !d->bytes || (d->units + units <= d->capacity && (!max || (uint64_t)(d->bytes + bytes) <= max));
-}
-
-/* Under the lock. */
-static struct item *take_item(struct delivery *d)
-{
-	struct item *item = d->head;
-	if (item) {
-		d->head = item->next;
-		if (!d->head)
-			d->tail = &d->head;
-		item->next = NULL;
-	}
-	return item;
-}
-
-/* Under the lock. An idle consumer with the next item, if there are both. */
+/* Under the lock. An idle consumer with the next item, if there are both, and room for what will be made of it. */
 static struct sending *take_consumer(struct delivery *d)
 {
 	struct sending *s = d->idle;
-	if (!s || !d->head)
+	struct item *item = d->backlog.head;
+	int64_t expected = s && item ? plan_expected(&d->plan, item->packet) : 0;
+	if (!s || !item || (d->busy && !backlog_may_make(&d->backlog, expected)))
 		return NULL;
 	d->idle = s->next;
 	d->busy++;
-	s->item = take_item(d);
+	s->item = backlog_take(&d->backlog);
+	s->expected = expected;
+	backlog_made(&d->backlog, expected);
 	return s;
 }
 
 static void begin_item(struct sending *s);
-
-/* Under the lock. */
-static void append(struct delivery *d, struct item *item)
-{
-	series_add(item->ledger->queued, (int64_t)item->left);
-	d->units += item->units;
-	d->bytes += item->bytes;
-	series_set(d->count.size, d->units);
-	*d->tail = item;
-	d->tail = &item->next;
-}
 
 static void overflow(struct delivery *d, struct item *item, bool told)
 {
 	series_add(d->count.enqueue_failed, (int64_t)item->left);
 	series_add(item->ledger->dropped[LEDGER_QUEUE_FULL], (int64_t)item->left);
 	if (!told)
-		log_warn(d->options.log, "Sending queue is full. Dropping data.", log_number("queue_size", d->units));
+		log_warn(d->options.log, "Sending queue is full. Dropping data.", log_number("queue_size", d->backlog.units),
+			 log_number("queue_bytes", backlog_bytes(&d->backlog)));
 	if (d->waits)
 		packet_release_acks(item->packet, ACK_FAILED);
 	packet_unref(&item->packet);
 	memory_free(item);
 }
 
-bool delivery_enqueue(struct delivery *d, struct packet *packet, const struct ledger *pipeline, bool anyway)
+/* Under the lock. */
+static bool enter(struct delivery *d, struct item *item, enum queue_entry entry)
 {
-	if (!loop_here(d->options.loop))
-		plan_encode_small(&d->plan, packet);
+	if (!backlog_add(&d->backlog, item, entry, d->state == WORKING))
+		return false;
+	series_add(item->ledger->queued, (int64_t)item->left);
+	series_set(d->count.size, d->backlog.units);
+	return true;
+}
+
+static struct item *new_item(struct delivery *d, struct packet *packet)
+{
+	const struct component_factory *factory = d->options.factory;
 	struct item *item = memory_new(sizeof *item);
 	item->packet = packet_ref(packet);
-	item->bytes = (int64_t)packet_footprint(packet);
-	item->units = units_of(d, packet);
+	item->holder.reads = factory->reads ? 1u << factory->reads(d->options.exporter) : 0;
+	item->units = backlog_units_of(&d->backlog, packet);
 	item->left = packet->samples;
+	return item;
+}
+
+bool delivery_enqueue(struct delivery *d, struct packet *packet, const struct ledger *pipeline, enum queue_entry entry)
+{
+	if (!loop_here(d->options.loop) && entry != ENTRY_REFUSED)
+		plan_encode_small(&d->plan, packet);
+	struct item *item = new_item(d, packet);
 	if (d->waits)
 		packet_hold_acks(packet);
 
 	pthread_mutex_lock(&d->lock);
 	item->ledger = book_of(d, pipeline);
-	bool taken = anyway || fits(d, item->units, item->bytes);
-	bool told = d->full;
-	d->full = d->full || !taken;
-	if (taken)
-		append(d, item);
+	bool told = d->backlog.full;
+	bool taken = enter(d, item, entry);
 	struct sending *s = take_consumer(d);
 	pthread_mutex_unlock(&d->lock);
 
@@ -223,15 +214,16 @@ void delivery_drop(struct delivery *d, uint64_t samples, const struct ledger *pi
 		log_warn(d->options.log, "No memory for a batch. Dropping data.", log_number("dropped_items", samples));
 }
 
-bool delivery_has_room(const struct delivery *d)
+int64_t delivery_load(const struct delivery *d)
 {
-	uint64_t max = d->options.max_bytes;
-	return d->units < d->capacity && (!max || (uint64_t)d->bytes < max);
+	return backlog_load(&d->backlog);
 }
 
-bool delivery_must_block(const struct delivery *d)
+enum delivery_room delivery_room(struct delivery *d, struct packet *packet)
 {
-	return d->options.config->sending_queue.block_on_overflow || d->waits;
+	bool blocks = d->options.config->sending_queue.block_on_overflow || d->waits;
+	enum delivery_room room = backlog_room(&d->backlog, packet, d->state == WORKING);
+	return blocks && room == ROOM_NONE ? ROOM_SOON : room;
 }
 
 bool delivery_waits(const struct delivery *d)
@@ -239,22 +231,11 @@ bool delivery_waits(const struct delivery *d)
 	return d->waits;
 }
 
-/* Under the lock. Half empty, so that the log does not follow every packet. */
-static bool has_recovered(struct delivery *d)
-{
-	uint64_t max = d->options.max_bytes;
-	bool recovered = d->full && d->units <= d->capacity / 2 && (!max || (uint64_t)d->bytes <= max / 2);
-	d->full = d->full && !recovered;
-	return recovered;
-}
-
 static void free_item(struct delivery *d, struct item *item, enum ack_outcome outcome)
 {
 	pthread_mutex_lock(&d->lock);
-	d->units -= item->units;
-	d->bytes -= item->bytes;
-	series_set(d->count.size, d->units);
-	bool recovered = has_recovered(d);
+	bool recovered = backlog_remove(&d->backlog, item);
+	series_set(d->count.size, d->backlog.units);
 	pthread_mutex_unlock(&d->lock);
 	if (recovered)
 		log_info(d->options.log, "Sending queue has room again.");
@@ -300,6 +281,8 @@ static bool prepare(struct sending *s)
 		ok = plan_packet(&d->plan, s->item->packet, &s->parts, &err);
 	s->again = false;
 	s->planned = true;
+	backlog_made(&d->backlog, -s->expected);
+	s->expected = 0;
 	count_dropped(s);
 	return ok;
 }
@@ -397,18 +380,20 @@ static void finish_item(struct sending *s)
 	free_item(d, s->item, told(s));
 
 	pthread_mutex_lock(&d->lock);
-	struct item *item = s->item = take_item(d);
-	if (!item) {
-		s->next = d->idle;
-		d->idle = s;
-		d->busy--;
-	}
+	s->item = NULL;
+	s->next = d->idle;
+	d->idle = s;
+	d->busy--;
+	/* Two: when memory was short, there may be room for more of them again. */
+	struct sending *next = take_consumer(d), *another = take_consumer(d);
 	bool settled = !d->busy && d->drained;
 	pthread_mutex_unlock(&d->lock);
 
-	if (item)
-		begin_item(s);
-	else if (settled)
+	if (next)
+		begin_item(next);
+	if (another)
+		begin_item(another);
+	if (settled)
 		loop_post(loop, settle, d);
 }
 
@@ -552,7 +537,7 @@ void delivery_abandon(struct delivery *d)
 	delivery_hasten(d);
 	for (;;) {
 		pthread_mutex_lock(&d->lock);
-		struct item *item = take_item(d);
+		struct item *item = backlog_take(&d->backlog);
 		pthread_mutex_unlock(&d->lock);
 		if (!item)
 			return;
@@ -578,7 +563,8 @@ void delivery_unref(struct delivery **delivery)
 	struct delivery *d = *delivery;
 	if (!d)
 		return;
-	assert(!d->head);
+	assert(!d->backlog.head);
+	metrics_off_scrape(d->options.metrics, d);
 	for (uint32_t i = 0; i < d->consumer_count; i++) {
 		loop_timer_unref(&d->consumers[i].timer);
 		parts_fini(&d->consumers[i].parts);

@@ -85,6 +85,7 @@ extern const struct metric *const delivery_metrics[]; /* for the manual; NULL-te
 			       "Ours, not the Collector's.")
 
 struct delivery;
+struct memory;
 
 struct delivery_options {
 	const struct component_factory *factory;
@@ -94,19 +95,39 @@ struct delivery_options {
 	struct log *log;
 	struct metrics *metrics;
 	struct loop *loop;
-	uint64_t max_bytes;  /* its share of memory; 0: none */
+	struct memory *memory;
+	int64_t max_bytes;   /* until delivery_set_share; 0: any */
 };
 
 struct delivery *delivery_new(const struct delivery_options *options);
 
-/* [any thread] Takes its own reference. Full: dropped for this destination alone, counted; false then. `anyway`: it is
- * taken also when the queue is full, for nobody else would keep it. */
-bool delivery_enqueue(struct delivery *delivery, struct packet *packet, const struct ledger *pipeline, bool anyway);
+/* [any thread] Bytes that packets, encodings and parts may take; 0: any. */
+void delivery_set_share(struct delivery *delivery, int64_t bytes);
+
+enum queue_entry {
+	ENTRY_REFUSED,  /* it is not taken, only counted as dropped: its sender gets an error */
+	ENTRY_IF_FITS,
+	ENTRY_PROMISED, /* if there is any room by the queue's sizer: its senders have their answers */
+	ENTRY_ALWAYS    /* also when the queue is full, for nobody else would keep it */
+};
+
+/* [any thread] Takes its own reference. False: dropped for this destination alone, and counted. */
+bool delivery_enqueue(struct delivery *delivery, struct packet *packet, const struct ledger *pipeline,
+		      enum queue_entry entry);
 /* [any thread] Counts the samples of a request that no batch could hold: too large, or (queue_full) no memory for now. */
 void delivery_drop(struct delivery *delivery, uint64_t samples, const struct ledger *pipeline, enum ledger_reason reason);
-/* [any thread] Is there room for one more packet; and must the gate refuse when there is none? */
-bool delivery_has_room(const struct delivery *delivery);
-bool delivery_must_block(const struct delivery *delivery);
+enum delivery_room {
+	ROOM_NONE, /* it would be dropped */
+	ROOM_SOME,
+	ROOM_SOON  /* none, and it must not be dropped: senders have to retry */
+};
+
+/* [any thread] Is there room for this packet, or (NULL) for one more? After something was dropped there is none until half
+ * of the queue is empty. ROOM_SOON: with `block_on_overflow` or `wait_for_result`, and for a moment when the destination
+ * works and only its share of memory is used up (pipeline/backlog.h). */
+enum delivery_room delivery_room(struct delivery *delivery, struct packet *packet);
+/* [any thread] How full the queue is, in thousandths; above 1000 when it was stretched. */
+int64_t delivery_load(const struct delivery *delivery);
 bool delivery_waits(const struct delivery *delivery); /* wait_for_result */
 
 /*

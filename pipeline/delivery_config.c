@@ -111,8 +111,8 @@ static const struct config_row queue_rows[] = {
 	CONFIG_ROW(struct queue_config, queue_size, .key = "queue_size", .def = "1000",
 		   .help = "Capacity in units of `sizer`, at least 1; with `batch`, of closed batches. The queue's share of "
 			   "memory bounds it too. An empty queue takes one packet of any size. A batch that was answered for "
-			   "enters every queue that is not full, whatever its size, and stretches them where all are, or where "
-			   "`block_on_overflow` is set."),
+			   "enters every queue that is not full, whatever its size, and stretches the least full where all "
+			   "are, and those with `block_on_overflow`."),
 	CONFIG_ROW(struct queue_config, sizer, .key = "sizer", .def = "requests", .choices = sizers,
 		   .help = "What `queue_size` counts: `requests`, `items` (samples) or `bytes`."),
 	CONFIG_ROW(struct queue_config, wait_for_result, .key = "wait_for_result", .def = "false",

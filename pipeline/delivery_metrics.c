@@ -22,6 +22,14 @@ static const struct metric queue_size = {
 static const struct metric queue_capacity = {
 	"otelcol_exporter_queue_capacity", METRIC_GAUGE, "{units}", "Capacity of the queue, in units of its sizer."
 };
+static const struct metric held_bytes = {
+	"otelcol_exporter_queue_memory_bytes", METRIC_GAUGE, "By",
+	"Memory that the destination's packets take, waiting or being sent, with their encodings and parts."
+};
+static const struct metric share_bytes = {
+	"otelcol_exporter_queue_memory_limit_bytes", METRIC_GAUGE, "By",
+	"The destination's share of the memory limit. What does not fit is dropped for it, as when the queue is full."
+};
 static const struct metric in_flight = {
 	"otelcol_exporter_in_flight_requests", METRIC_GAUGE, "{requests}", "Requests being sent."
 };
@@ -31,7 +39,7 @@ static const struct metric retries = {
 
 const struct metric *const delivery_metrics[] = {
 	&sent_samples, &failed_samples, &enqueue_failed_samples, &rejected_samples, &queue_size,
-	&queue_capacity, &in_flight, &retries, &plan_learned_bytes, &plan_learned_samples, &plan_refused,
+	&queue_capacity, &held_bytes, &share_bytes, &in_flight, &retries, &plan_learned_bytes, &plan_learned_samples, &plan_refused,
 	NULL
 };
 
@@ -53,5 +61,7 @@ void delivery_counters_init(struct delivery_counters *c, const struct delivery_o
 	c->retried = metrics_series(m, &retries, labels);
 	c->size = metrics_series(m, &queue_size, typed);
 	c->flights = metrics_series(m, &in_flight, typed);
+	c->held = metrics_series(m, &held_bytes, typed);
+	c->share = metrics_series(m, &share_bytes, typed);
 	series_set(metrics_series(m, &queue_capacity, typed), capacity);
 }

@@ -11,9 +11,8 @@
 #include <string.h>
 
 #define WORKER_QUEUE 2048 /* of which a peer alone may take half */
-#define PACKET_SHARE 32 /* of the soft limit: what a batch may have */
-/* What workers, and open batches, may keep while they are empty: these parts of the soft limit each. More would starve
- * the requests for whose sake it is kept. */
+/* Of what the soft limit leaves above the process at rest, workers, and open batches, may keep this part each while they are
+ * empty. More would starve the requests for whose sake it is kept. */
 #define IDLE_SHARE 8
 
 struct instance { /* of a component */
@@ -31,7 +30,7 @@ struct graph {
 	struct inventory inventory;
 	struct log log;
 	struct instance **instances; /* in start order: extensions, exporters, processors, receivers */
-	uint32_t instance_count;
+	uint32_t instance_count, delivery_count;
 	struct pipeline *paths;
 	uint32_t pipeline_count, route_count; /* routes of all pipelines */
 	struct memory memory;
@@ -160,11 +159,20 @@ static const struct delivery_config *delivery_config_of(const struct instance *e
 	return (const struct delivery_config *)(config + exporter->declared->factory->delivery_offset);
 }
 
+/* To each destination the same, whatever the others leave of theirs: one that dies next has its part too. */
+static void share_memory(struct graph *g)
+{
+	int64_t share = memory_share(&g->memory, g->options.workers, g->delivery_count);
+	for (uint32_t i = 0; i < g->instance_count; i++)
+		if (g->instances[i]->delivery)
+			delivery_set_share(g->instances[i]->delivery, share);
+	for (uint32_t i = 0; i < g->pipeline_count; i++)
+		for (uint32_t k = 0; k < g->paths[i].route_count; k++)
+			batcher_bound(g->paths[i].routes[k].batcher, (size_t)memory_batch_max(&g->memory, share));
+}
+
 static void build_deliveries(struct graph *g)
 {
-	uint32_t count = 0;
-	for (uint32_t i = 0; i < g->instance_count; i++)
-		count += kind_of(g->instances[i]) == COMPONENT_EXPORTER;
 	for (uint32_t i = 0; i < g->instance_count; i++) {
 		struct instance *e = g->instances[i];
 		if (kind_of(e) != COMPONENT_EXPORTER)
@@ -177,57 +185,10 @@ static void build_deliveries(struct graph *g)
 			.log = &e->host.log,
 			.metrics = g->options.metrics,
 			.loop = g->options.loop,
-			.max_bytes = (uint64_t)(g->memory.soft / 2 / count),
+			.memory = &g->memory,
 		});
+		g->delivery_count++;
 	}
-}
-
-/* The route of exporters that batch alike: those that leave it to the pipeline share the first that there is. */
-static struct route *find_route(struct pipeline *path, const struct batch_settings *own)
-{
-	for (uint32_t i = 0; i < path->route_count && !own->on; i++)
-		if (!path->routes[i].own)
-			return &path->routes[i];
-	struct route *route = &path->routes[path->route_count++];
-	*route = (struct route){ .path = path, .own = own->on, .settings = own->on ? *own : path->settings.batch };
-	return route;
-}
-
-/* A set: an exporter that is named twice gets everything once. */
-static bool has_destination(const struct pipeline *path, const struct delivery *delivery)
-{
-	for (uint32_t i = 0; i < path->route_count; i++)
-		for (uint32_t k = 0; k < path->routes[i].delivery_count; k++)
-			if (path->routes[i].deliveries[k] == delivery)
-				return true;
-	return false;
-}
-
-static void add_destination(struct pipeline *path, const struct instance *exporter)
-{
-	struct batch_settings own = queue_batching(&delivery_config_of(exporter)->sending_queue);
-	if (has_destination(path, exporter->delivery))
-		return;
-	struct route *route = find_route(path, &own);
-	size_t size = (route->delivery_count + 1) * sizeof *route->deliveries;
-	route->deliveries = memory_resize(route->deliveries, size);
-	route->deliveries[route->delivery_count++] = exporter->delivery;
-	route->waits = route->waits || delivery_waits(exporter->delivery);
-	route->batched = path->ledger.batched;
-	if (own.on) {
-		/* What waits in a batch of its own is part of what waits for it. */
-		struct ledger_destination ledger;
-		ledger_destination_init(&ledger, &path->ledger, exporter->declared->id);
-		route->batched = ledger.queued;
-	}
-}
-
-/* What exporters make of a packet is a multiple of it: where memory is short, batches close earlier. */
-static void bound_batches(const struct graph *g, struct batch_settings *s)
-{
-	uint64_t most = (uint64_t)(g->memory.soft / PACKET_SHARE);
-	if (s->on && (!s->max_bytes || s->max_bytes > most))
-		s->max_bytes = most;
 }
 
 static void build_routes(struct graph *g, struct pipeline *path, const struct strings *exporters)
@@ -235,21 +196,23 @@ static void build_routes(struct graph *g, struct pipeline *path, const struct st
 	path->routes = memory_array(exporters->count, sizeof *path->routes);
 	path->memory = &g->memory;
 	ledger_init(&path->ledger, g->options.metrics, path->id);
-	for (size_t k = 0; k < exporters->count; k++)
-		add_destination(path, find_instance(g, COMPONENT_EXPORTER, exporters->at[k]));
+	for (size_t k = 0; k < exporters->count; k++) {
+		const struct instance *e = find_instance(g, COMPONENT_EXPORTER, exporters->at[k]);
+		struct batch_settings own = queue_batching(&delivery_config_of(e)->sending_queue);
+		pipeline_add_destination(path, e->delivery, e->declared->id, &own);
+	}
 	g->route_count += path->route_count;
 }
 
 static void open_batches(struct graph *g, struct route *route)
 {
-	bound_batches(g, &route->settings);
 	route->batcher = batcher_new(&(struct batcher_options){
 		.settings = &route->settings,
 		.shards = g->options.workers,
 		.hold_acks = route->waits,
 		.loop = g->options.loop,
 		.memory = &g->memory,
-		.idle_bytes = (size_t)(g->memory.soft / IDLE_SHARE / g->route_count),
+		.idle_bytes = (size_t)(memory_allowance(&g->memory) / IDLE_SHARE / g->route_count),
 		.batched = route->batched,
 		.emit = pipeline_emit,
 		.context = route,
@@ -317,6 +280,7 @@ static bool build_paths(struct graph *g, struct error *err)
 	for (uint32_t i = 0; i < g->pipeline_count; i++)
 		for (uint32_t k = 0; k < g->paths[i].route_count; k++)
 			open_batches(g, &g->paths[i].routes[k]);
+	share_memory(g);
 	return build_receivers(g, err);
 }
 
@@ -368,7 +332,7 @@ bool graph_start(struct graph *g, struct error *err)
 		.slots = g->slots,
 		.slot_count = g->slot_count,
 		.memory = &g->memory,
-		.idle_bytes = (size_t)(g->memory.soft / IDLE_SHARE),
+		.idle_bytes = (size_t)(memory_allowance(&g->memory) / IDLE_SHARE),
 		.run = gate_run,
 	}, err);
 	memory_show(&g->memory, g->options.metrics);
@@ -380,13 +344,12 @@ bool graph_start(struct graph *g, struct error *err)
 	return g->workers != NULL;
 }
 
-void graph_ready(struct graph *g)
+bool graph_ready(struct graph *g, struct error *err)
 {
-	memory_ready(&g->memory);
-	if (g->memory.baseline >= g->memory.soft)
-		log_warn(&g->log, "The memory limit is below what the program needs at rest: every request will be refused",
-			 log_number("resident_bytes", g->memory.baseline), log_number("soft_limit_bytes", g->memory.soft));
+	bool ok = memory_ready(&g->memory, err);
+	share_memory(g);
 	loop_timer_start(g->check, g->check_interval_ns);
+	return ok;
 }
 
 void graph_reload(struct graph *g)

@@ -28,8 +28,9 @@ struct graph *graph_build(const struct graph_options *options, struct error *err
 bool graph_start(struct graph *graph, struct error *err);
 /* SIGHUP: tells every component; failures are logged, the old state stays. */
 void graph_reload(struct graph *graph);
-/* The resident size at this moment becomes the budget's baseline. */
-void graph_ready(struct graph *graph);
+/* The resident size at this moment becomes the budget's baseline, and what is above it is shared out. False: the memory
+ * limit is below what the process needs. */
+bool graph_ready(struct graph *graph, struct error *err);
 /*
  * Receivers, then workers, open batches, queues (each packet one more attempt), exporters, extensions. grace_ns from
  * now, what still waits is dropped and counted. `stopped` runs on the loop thread when all is done.

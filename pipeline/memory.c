@@ -3,12 +3,15 @@
 #include "base/clock.h"
 #include "base/system.h"
 
+#include <inttypes.h>
 #include <malloc.h>
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>
 
 #define MIB ((int64_t)1 << 20)
+#define ROOM_LEAST (4 * MIB)   /* above what is resident at rest: less would refuse most requests */
+#define REQUEST_BYTES (4 * MIB) /* as a pprof of 64 KiB: its tables at forty times, its part of a batch */
 #define LARGE_BYTES MIB /* so much is worth a wait, and a look at the real size */
 #define RESERVE_SHARE 8 /* the part of the budget that idle connections leave to requests */
 #define REFUSED_NS UINT64_C(2000000000) /* for which a refusal means that memory is short: it will be sent again */
@@ -73,11 +76,50 @@ void memory_tune(const struct memory *m)
 	mallopt(M_TOP_PAD, between(MIB / 4, m->limit / 256, 4 * MIB));
 }
 
-void memory_ready(struct memory *m)
+static int64_t mib_above(int64_t bytes)
+{
+	return (bytes + MIB - 1) / MIB;
+}
+
+static bool refuse_limit(const struct memory *m, int64_t baseline, struct error *err)
+{
+	int64_t missing = baseline + ROOM_LEAST - m->soft;
+	/* The spike may be a share of the limit. */
+	int64_t limit = m->limit + (int64_t)((double)missing * ((double)m->limit / (double)m->soft));
+	return error_set(err, ERROR_CONFIG,
+			 "the memory limit is too low: %" PRId64 " MiB, less a spike of %" PRId64 " MiB, and the process needs "
+			 "%" PRId64 " MiB at rest and %" PRId64 " MiB for requests; the limit must be at least %" PRId64 " MiB",
+			 m->limit / MIB, mib_above(m->limit - m->soft), mib_above(baseline), ROOM_LEAST / MIB, mib_above(limit));
+}
+
+bool memory_ready(struct memory *m, struct error *err)
 {
 	/* Receivers may have begun: what is charged already counts once. */
 	int64_t resident = memory_resident(), charged = atomic_load(&m->charged);
-	atomic_store(&m->baseline, resident > charged ? resident - charged : 0);
+	int64_t baseline = resident > charged ? resident - charged : 0;
+	atomic_store(&m->baseline, baseline);
+	return m->soft - baseline >= ROOM_LEAST || refuse_limit(m, baseline, err);
+}
+
+int64_t memory_allowance(const struct memory *m)
+{
+	int64_t baseline = atomic_load(&m->baseline);
+	int64_t room = m->soft - (baseline ? baseline : memory_resident());
+	return room > ROOM_LEAST ? room : ROOM_LEAST;
+}
+
+int64_t memory_share(const struct memory *m, uint32_t workers, uint32_t destinations)
+{
+	int64_t room = memory_allowance(m), reserve = REQUEST_BYTES * workers;
+	if (reserve < room / 4)
+		reserve = room / 4;
+	return (room - (reserve < room / 2 ? reserve : room / 2)) / destinations;
+}
+
+int64_t memory_batch_max(const struct memory *m, int64_t share)
+{
+	int64_t of_room = memory_allowance(m) / 32, of_share = share / 10;
+	return of_room < of_share ? of_room : of_share;
 }
 
 void memory_check(struct memory *m)
@@ -212,6 +254,16 @@ void memory_release(struct memory *m, int64_t bytes)
 		atomic_fetch_sub(&m->holders, 1);
 	}
 	memory_give(m, bytes);
+}
+
+void memory_charge(void *memory, int64_t bytes, bool claim)
+{
+	if (!claim)
+		memory_add(memory, bytes);
+	else if (bytes > 0)
+		memory_claim(memory, bytes);
+	else
+		memory_release(memory, -bytes);
 }
 
 void memory_add(struct memory *m, int64_t bytes)

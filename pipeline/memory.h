@@ -42,7 +42,15 @@ void memory_init(struct memory *m, int64_t limit, int64_t spike);
 /* Tells malloc what it may keep of what was freed, for all threads together a fraction of the limit: the more it keeps,
  * the less it faults in again, and what it keeps is nobody's. Once, before the first request. */
 void memory_tune(const struct memory *m);
-void memory_ready(struct memory *m); /* takes the baseline */
+/* Takes the baseline. False: the limit leaves too little above it for requests; err says how much is missing. */
+bool memory_ready(struct memory *m, struct error *err);
+/* What is left for everything that is charged, by the soft limit; before memory_ready, by what is resident now. */
+int64_t memory_allowance(const struct memory *m);
+/* What the packets of each of so many destinations may take of it. Requests keep a quarter of the room, or what an ordinary
+ * one takes for each worker if that is more, but at most half. */
+int64_t memory_share(const struct memory *m, uint32_t workers, uint32_t destinations);
+/* How large a batch may become: exporters make many times as much of it, one after the other, and some keep a multiple. */
+int64_t memory_batch_max(const struct memory *m, int64_t share);
 /* Reads the real size; gives freed pages back to the kernel when it is above the soft limit. */
 void memory_check(struct memory *m);
 
@@ -76,6 +84,8 @@ void memory_add(struct memory *m, int64_t bytes);
 void memory_claim(struct memory *m, int64_t bytes);
 void memory_release(struct memory *m, int64_t bytes);
 void memory_give(struct memory *m, int64_t bytes);
+/* The same as a packet's account (profile/packet.h): memory_claim or memory_release with `claim`, else memory_add. */
+void memory_charge(void *memory, int64_t bytes, bool claim);
 
 /* Shows the budget as metrics until memory_hide. */
 extern const struct metric *const memory_metrics[]; /* for the manual; NULL-terminated */

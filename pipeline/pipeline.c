@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pipeline/pipeline.h"
 
+#include "base/memory.h"
+
 static const struct metric incoming_items = {
 	"otelcol_processor_incoming_items", METRIC_COUNTER, "{items}", "Samples passed to the processor."
 };
@@ -17,6 +19,45 @@ void pipeline_stage_metrics(struct stage *stage, struct metrics *metrics, const 
 	};
 	stage->incoming = metrics_series(metrics, &incoming_items, labels);
 	stage->outgoing = metrics_series(metrics, &outgoing_items, labels);
+}
+
+/* The route of exporters that batch alike: those that leave it to the pipeline share the first that there is. */
+static struct route *find_route(struct pipeline *path, const struct batch_settings *own)
+{
+	for (uint32_t i = 0; i < path->route_count && !own->on; i++)
+		if (!path->routes[i].own)
+			return &path->routes[i];
+	struct route *route = &path->routes[path->route_count++];
+	*route = (struct route){ .path = path, .own = own->on, .settings = own->on ? *own : path->settings.batch };
+	return route;
+}
+
+static bool has_destination(const struct pipeline *path, const struct delivery *delivery)
+{
+	for (uint32_t i = 0; i < path->route_count; i++)
+		for (uint32_t k = 0; k < path->routes[i].delivery_count; k++)
+			if (path->routes[i].deliveries[k] == delivery)
+				return true;
+	return false;
+}
+
+void pipeline_add_destination(struct pipeline *path, struct delivery *delivery, const char *id,
+			      const struct batch_settings *own)
+{
+	if (has_destination(path, delivery))
+		return;
+	struct route *route = find_route(path, own);
+	size_t size = (route->delivery_count + 1) * sizeof *route->deliveries;
+	route->deliveries = memory_resize(route->deliveries, size);
+	route->deliveries[route->delivery_count++] = delivery;
+	route->waits = route->waits || delivery_waits(delivery);
+	route->batched = path->ledger.batched;
+	if (own->on) {
+		/* What waits in a batch of its own is part of what waits for it. */
+		struct ledger_destination ledger;
+		ledger_destination_init(&ledger, &path->ledger, id);
+		route->batched = ledger.queued;
+	}
 }
 
 uint64_t pipeline_count(const struct profiles *profiles)
@@ -93,56 +134,90 @@ bool pipeline_run(struct pipeline *path, struct profiles *profiles, void **scrat
 	return result == BATCHER_TAKEN || error_set(err, ERROR_BUSY, "the queues of all destinations are full");
 }
 
-static void charge(void *memory, int64_t bytes, bool claim)
+/* Some queue has room for it, and none of those that must not drop lacks it. */
+static bool finds_room(const struct route *route, struct packet *packet)
 {
-	if (!claim)
-		memory_add(memory, bytes);
-	else if (bytes > 0)
-		memory_claim(memory, bytes);
-	else
-		memory_release(memory, -bytes);
+	bool found = false;
+	for (uint32_t i = 0; i < route->delivery_count; i++) {
+		enum delivery_room room = delivery_room(route->deliveries[i], packet);
+		if (room == ROOM_SOON)
+			return false;
+		found = found || room == ROOM_SOME;
+	}
+	return found;
+}
+
+static const struct delivery *least_full(const struct route *route)
+{
+	const struct delivery *least = route->deliveries[0];
+	for (uint32_t i = 1; i < route->delivery_count; i++)
+		if (delivery_load(route->deliveries[i]) < delivery_load(least))
+			least = route->deliveries[i];
+	return least;
+}
+
+/*
+ * The senders of a batch have their answers. So a queue that has any room takes it, and one that must not drop takes it
+ * always. When none has room, the least full is stretched, by what was open and on its way: the gate lets nobody in
+ * meanwhile.
+ */
+static bool emit_promised(const struct route *route, struct packet *packet)
+{
+	const struct pipeline *path = route->path;
+	bool kept = pipeline_has_room(path) || pipeline_blocks(path);
+	const struct delivery *keeper = kept ? NULL : least_full(route);
+	bool taken = false;
+	for (uint32_t i = 0; i < route->delivery_count; i++) {
+		struct delivery *d = route->deliveries[i];
+		bool last = !taken && i + 1 == route->delivery_count && path->route_count == 1;
+		bool always = last || d == keeper || delivery_room(d, packet) == ROOM_SOON;
+		taken = delivery_enqueue(d, packet, &path->ledger, always ? ENTRY_ALWAYS : ENTRY_PROMISED) || taken;
+	}
+	return taken;
+}
+
+/* Where it finds no room, none takes it: the sender retries, and a place that one of them finds meanwhile must not make it a
+ * loss for the others. */
+static bool emit_unanswered(const struct route *route, struct packet *packet)
+{
+	enum queue_entry entry = finds_room(route, packet) ? ENTRY_IF_FITS : ENTRY_REFUSED;
+	bool taken = false;
+	for (uint32_t i = 0; i < route->delivery_count; i++)
+		taken = delivery_enqueue(route->deliveries[i], packet, &route->path->ledger, entry) || taken;
+	return taken;
 }
 
 bool pipeline_emit(void *context, struct packet *packet)
 {
 	const struct route *route = context;
-	const struct pipeline *path = route->path;
-	/* The senders of a batch have their answers. So a queue that is not full takes it whatever its size, and one that
-	 * must not drop takes it always; when no queue has room, all do: the gate lets nobody in meanwhile, so that they
-	 * stretch by what was open and on its way. */
-	bool promised = route->settings.on && !route->waits, taken = false;
-	bool anyway = promised && !pipeline_has_room(path);
-	packet_charge_to(packet, charge, path->memory);
-	for (uint32_t i = 0; i < route->delivery_count; i++) {
-		struct delivery *d = route->deliveries[i];
-		bool last = !taken && i + 1 == route->delivery_count && path->route_count == 1;
-		bool stretch = promised && (last || delivery_must_block(d) || delivery_has_room(d));
-		taken = delivery_enqueue(d, packet, &path->ledger, anyway || stretch) || taken;
-	}
+	_Atomic int64_t bytes = 0;
+	/* An encoding that several destinations read is not dropped before the last of them has the packet. */
+	struct packet_holder all = { .bytes = &bytes, .reads = PACKET_TRANSIENT };
+	packet_charge_to(packet, memory_charge, route->path->memory);
+	packet_attach(packet, &all);
+	bool promised = route->settings.on && !route->waits;
+	bool taken = promised ? emit_promised(route, packet) : emit_unanswered(route, packet);
+	packet_detach(packet, &all);
 	packet_release_acks(packet, ACK_TAKEN);
 	packet_unref(&packet);
 	return taken;
 }
 
-bool pipeline_has_room(const struct pipeline *path)
+static bool any_has(const struct pipeline *path, enum delivery_room room)
 {
 	for (uint32_t i = 0; i < path->route_count; i++)
 		for (uint32_t k = 0; k < path->routes[i].delivery_count; k++)
-			if (delivery_has_room(path->routes[i].deliveries[k]))
+			if (delivery_room(path->routes[i].deliveries[k], NULL) == room)
 				return true;
 	return false;
 }
 
-static bool blocks(const struct delivery *delivery)
+bool pipeline_has_room(const struct pipeline *path)
 {
-	return delivery_must_block(delivery) && !delivery_has_room(delivery);
+	return any_has(path, ROOM_SOME);
 }
 
 bool pipeline_blocks(const struct pipeline *path)
 {
-	for (uint32_t i = 0; i < path->route_count; i++)
-		for (uint32_t k = 0; k < path->routes[i].delivery_count; k++)
-			if (blocks(path->routes[i].deliveries[k]))
-				return true;
-	return false;
+	return any_has(path, ROOM_SOON);
 }

@@ -45,6 +45,11 @@ extern const struct metric *const pipeline_metrics[]; /* for the manual; NULL-te
 
 void pipeline_stage_metrics(struct stage *stage, struct metrics *metrics, const char *processor, const char *pipeline);
 
+/* One exporter's, into path->routes, which has room for a route each, after settings and ledger are there. A set: an exporter
+ * that is named twice gets everything once. `own`: how it batches for itself; the text outlives the pipeline. */
+void pipeline_add_destination(struct pipeline *path, struct delivery *delivery, const char *id,
+			      const struct batch_settings *own);
+
 /*
  * Takes a decoded request through processors, collect and fan-out, on a worker's thread. scratch is the worker's table.
  * False: refused, err says why, and none of it left.
@@ -55,7 +60,7 @@ bool pipeline_run(struct pipeline *path, struct profiles *profiles, void **scrat
  * room. */
 bool pipeline_emit(void *route, struct packet *packet);
 
-/* Can any destination take more? Is one full that has block_on_overflow, or that senders wait for? */
+/* Can any destination take more? Is there one for whose room senders must wait? */
 bool pipeline_has_room(const struct pipeline *path);
 bool pipeline_blocks(const struct pipeline *path);
 

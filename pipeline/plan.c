@@ -13,6 +13,7 @@
 #define FUTILE_MOST 4
 /* Times the packet: what its open tables take, the part that is being made, and the tables and writer of its request. */
 #define PLAN_MEMORY 20
+#define PARTS_MEMORY 3 /* times the packet: what stays of that until the destination has taken the parts */
 #define ENCODE_SMALL_MAX (256 << 10) /* a few milliseconds of gzip */
 
 const struct metric plan_learned_bytes = {
@@ -178,6 +179,11 @@ void plan_encode_small(struct plan *plan, struct packet *packet)
 		plan->factory->encode(plan->exporter, packet);
 }
 
+int64_t plan_expected(struct plan *plan, const struct packet *packet)
+{
+	return plan_is_plain(plan, packet) ? 0 : (int64_t)packet->otlp.len * PARTS_MEMORY;
+}
+
 static bool ask(struct plan *plan, struct packet *packet, struct parts *parts, struct error *err)
 {
 	struct limits limits = limits_now(plan);
@@ -300,7 +306,7 @@ static bool is_over(const struct part *part, const struct limits *limits)
 void plan_again(struct plan *plan, struct parts *parts, uint32_t refused)
 {
 	const struct limits limits = limits_now(plan);
-	struct parts fresh = { 0 };
+	struct parts fresh = { .charge = parts->charge, .charge_context = parts->charge_context };
 	for (uint32_t i = 0; i < parts->count; i++) {
 		struct part *part = &parts->at[i];
 		bool due = i == refused || (i > refused && is_over(part, &limits));

@@ -48,6 +48,8 @@ bool plan_is_plain(struct plan *plan, const struct packet *packet);
 bool plan_is_prompt(const struct plan *plan, const struct packet *packet);
 /* Has a plain and small packet encoded, so that it is prompt: the way to a pool thread costs more. [a worker] */
 void plan_encode_small(struct plan *plan, struct packet *packet);
+/* About how many bytes its parts will hold until they are sent, besides the packet itself. [any thread] */
+int64_t plan_expected(struct plan *plan, const struct packet *packet);
 /* May decode and encode, unless it is plain. [any thread] */
 bool plan_packet(struct plan *plan, struct packet *packet, struct parts *parts, struct error *err);
 

@@ -128,8 +128,13 @@ const struct component_factory memory_limiter_processor = {
 		  "counted under the reason `peer_memory`. Connections are charged too; when memory is short, idle ones are "
 		  "closed, oldest first.\n\n"
 		  "What exporters make of a packet (JSON, pprof, compressed bodies) is charged too and waits for room, for a "
-		  "second at most; batches close at a thirty-second of the soft limit if that comes first. Choose "
-		  "the limit at twenty times the largest message or more: below that, large requests wait for each other.\n",
+		  "second at most; batches close earlier where memory is short. Choose "
+		  "the limit at twenty times the largest message or more: below that, large requests wait for each other.\n\n"
+		  "What lies between the process at rest and the soft limit is shared: a quarter of it, or 4 MiB for each worker "
+		  "if that is more, but at most half, is left to requests; the rest is divided equally among the destinations, "
+		  "for what waits for them (`otelcol_exporter_queue_memory_limit_bytes`). What does not fit into the share of a "
+		  "destination is dropped for it, as when its `queue_size` is reached. The program does not start if the soft "
+		  "limit leaves less than 4 MiB above the process at rest.\n",
 	.kind = COMPONENT_PROCESSOR,
 	.size = sizeof(struct limiter),
 	.config = &table,

@@ -32,6 +32,7 @@ struct packet *packet_new(size_t bytes, uint32_t contributions)
 	memset(packet->otlp.at + bytes, 0, BYTES_SLACK);
 	packet->contributions = memory_array(contributions, sizeof *packet->contributions);
 	packet->contribution_count = contributions;
+	pthread_mutex_init(&packet->lock, NULL);
 	for (unsigned f = 0; f < FORM_COUNT; f++)
 		pthread_mutex_init(&packet->forms[f].lock, NULL);
 	return packet;
@@ -88,12 +89,14 @@ void packet_unref(struct packet **slot)
 	*slot = NULL;
 	if (!packet || atomic_fetch_sub_explicit(&packet->refs, 1, memory_order_acq_rel) != 1)
 		return;
+	assert(!packet->holders);
 	if (packet->charge)
 		packet->charge(packet->charge_context, -(int64_t)packet_footprint(packet), false);
 	for (unsigned f = 0; f < FORM_COUNT; f++) {
 		drop_form(packet->forms[f].made);
 		pthread_mutex_destroy(&packet->forms[f].lock);
 	}
+	pthread_mutex_destroy(&packet->lock);
 	bytes_fini(&packet->otlp);
 	memory_free(packet->contributions);
 	memory_free(packet->tenant);
@@ -102,11 +105,60 @@ void packet_unref(struct packet **slot)
 
 size_t packet_footprint(struct packet *packet)
 {
-	size_t held = sizeof *packet + packet->otlp.room + BYTES_SLACK +
-		      packet->contribution_count * sizeof *packet->contributions;
-	for (unsigned f = 0; f < FORM_COUNT; f++)
-		held += form_footprint(packet->forms[f].made);
-	return held;
+	return sizeof *packet + packet->otlp.room + BYTES_SLACK +
+	       packet->contribution_count * sizeof *packet->contributions + packet->encoded;
+}
+
+/* Under the lock. An encoding has come, or gone. */
+static void count_encoded(struct packet *packet, int64_t bytes)
+{
+	packet->encoded += (size_t)bytes;
+	if (packet->charge)
+		packet->charge(packet->charge_context, bytes, false);
+	for (struct packet_holder *h = packet->holders; h; h = h->next)
+		*h->bytes += bytes;
+}
+
+void packet_attach(struct packet *packet, struct packet_holder *holder)
+{
+	pthread_mutex_lock(&packet->lock);
+	*holder->bytes += (int64_t)packet_footprint(packet);
+	holder->next = packet->holders;
+	packet->holders = holder;
+	pthread_mutex_unlock(&packet->lock);
+}
+
+/* Under the lock. */
+static void drop_unread(struct packet *packet, unsigned forms)
+{
+	for (struct packet_holder *h = packet->holders; h; h = h->next)
+		forms &= ~h->reads;
+	for (unsigned f = 0; f < FORM_COUNT; f++) {
+		struct bytes *form = forms & 1u << f ? atomic_exchange(&packet->forms[f].made, NULL) : NULL;
+		if (form)
+			count_encoded(packet, -(int64_t)form_footprint(form));
+		drop_form(form);
+	}
+}
+
+void packet_detach(struct packet *packet, struct packet_holder *holder)
+{
+	pthread_mutex_lock(&packet->lock);
+	struct packet_holder **at = &packet->holders;
+	while (*at != holder)
+		at = &(*at)->next;
+	*at = holder->next;
+	*holder->bytes -= (int64_t)packet_footprint(packet);
+	drop_unread(packet, holder->reads & PACKET_TRANSIENT);
+	pthread_mutex_unlock(&packet->lock);
+}
+
+static void publish(struct packet *packet, enum packet_form form, struct bytes *made)
+{
+	pthread_mutex_lock(&packet->lock);
+	packet->forms[form].made = made;
+	count_encoded(packet, (int64_t)form_footprint(made));
+	pthread_mutex_unlock(&packet->lock);
 }
 
 /* No encoding of ours is longer than this: the dearest two bytes become some thirty characters of
@@ -154,9 +206,7 @@ const struct bytes *packet_form(struct packet *packet, enum packet_form form,
 		packet_claim(packet, expected);
 		made = make_form(packet, encode, err);
 		atomic_fetch_add_explicit(&encodings[form], made != NULL, memory_order_relaxed);
-		packet->forms[form].made = made;
-		if (packet->charge)
-			packet->charge(packet->charge_context, (int64_t)form_footprint(made), false);
+		publish(packet, form, made);
 		packet_claim(packet, -expected);
 	}
 	pthread_mutex_unlock(&packet->forms[form].lock);

@@ -40,6 +40,19 @@ enum packet_form {
  * same thread gives as many back. */
 typedef void packet_charge(void *context, int64_t bytes, bool claim);
 
+/*
+ * Who keeps the packet for a while, and counts what it holds: *bytes has the packet's footprint in it from packet_attach to
+ * packet_detach, however that changes meanwhile. `reads`: the encodings that it will ask for, 1 << form each. One of
+ * PACKET_TRANSIENT is dropped with the last holder that reads it: it is large, and of no use to those who still wait.
+ */
+struct packet_holder {
+	struct packet_holder *next;
+	_Atomic int64_t *bytes;
+	unsigned reads;
+};
+
+enum { PACKET_TRANSIENT = 1 << FORM_JSON };
+
 enum { PACKET_TABLES = 7, PACKET_STRINGS = 4 /* its place among them */ };
 
 struct packet {
@@ -55,8 +68,11 @@ struct packet {
 	uint32_t contribution_count;
 	packet_charge *charge;
 	void *charge_context;
+	pthread_mutex_t lock; /* guards the holders and changes of `encoded` */
+	struct packet_holder *holders;
+	_Atomic size_t encoded; /* bytes of all forms */
 	/* Encodings made from it. Each is made under its own lock and published once; then it never
-	 * changes. */
+	 * changes, and goes with the packet, or when those who read it are gone (struct packet_holder). */
 	struct {
 		pthread_mutex_t lock;
 		struct bytes *_Atomic made;
@@ -81,14 +97,19 @@ void packet_charge_to(struct packet *packet, packet_charge *charge, void *contex
 /* What working on the packet needs for a while, until the same thread gives it back as a negative number. [pool thread] */
 void packet_claim(struct packet *packet, int64_t bytes);
 
-/* All memory that it holds, encodings included: what a queue accounts. */
+/* All memory that it holds, encodings included. */
 size_t packet_footprint(struct packet *packet);
+
+/* The holder stays where it is until packet_detach; the reference is the caller's. [any thread] */
+void packet_attach(struct packet *packet, struct packet_holder *holder);
+void packet_detach(struct packet *packet, struct packet_holder *holder);
 
 /*
  * The bytes in a form, made at the first call and shared by all later ones; valid as long as the
- * packet. May take long (compression): call it on a pool thread. Two threads that ask for the same
- * form make it once; for different forms they do not wait for each other. `encode` makes it: it
- * appends to out, and when it fails, so does this call, with its error, and the next one tries
+ * packet, and of PACKET_TRANSIENT as long as a holder that reads it. May take long (compression):
+ * call it on a pool thread. Two threads that ask for the same form make it once; for different
+ * forms they do not wait for each other. `encode` makes it: it appends to out, and when it fails,
+ * so does this call, with its error, and the next one tries
  * again. FORM_OTLP is the packet's own bytes and needs no encode.
  */
 const struct bytes *packet_form(struct packet *packet, enum packet_form form,

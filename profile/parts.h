@@ -26,11 +26,13 @@ struct parts {
 	struct part *at;
 	uint32_t count, room;
 	uint64_t dropped[PART_DROPPED]; /* samples that are in no part, by reason */
+	packet_charge *charge; /* of packets that are made for it; NULL: that of the packet they are made of */
+	void *charge_context;
 };
 
 /* Takes over the reference. */
 void parts_add(struct parts *parts, struct packet *packet, uint64_t samples, uint64_t bytes);
-void parts_clear(struct parts *parts); /* keeps the room */
+void parts_clear(struct parts *parts); /* keeps the room and the account */
 void parts_fini(struct parts *parts);
 
 #endif

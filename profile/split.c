@@ -169,7 +169,9 @@ static struct packet *seal(struct splitter *s)
 	packet->contribution_count = 0; /* they are the whole's */
 	packet->oldest_arrival = s->whole->oldest_arrival;
 	packet->tenant = memory_text(s->whole->tenant);
-	if (s->whole->charge)
+	if (s->parts->charge)
+		packet_charge_to(packet, s->parts->charge, s->parts->charge_context);
+	else if (s->whole->charge)
 		packet_charge_to(packet, s->whole->charge, s->whole->charge_context);
 	return packet;
 }

@@ -153,7 +153,7 @@ static void deliver(struct fixture *f, const char *body)
 	bytes_add_text(&packet->otlp, body);
 	packet->samples = 5;
 	packet->profiles = 3;
-	assert_true(delivery_enqueue(f->delivery, packet, &f->pipeline, false));
+	assert_true(delivery_enqueue(f->delivery, packet, &f->pipeline, ENTRY_IF_FITS));
 	packet_unref(&packet);
 	f->timer = loop_timer_new(f->loop, stop_when_idle, f);
 	loop_timer_start(f->timer, 1000000);

@@ -115,6 +115,20 @@ static void a_batch_closes_when_it_has_send_batch_size_samples(void **state)
 	assert_int_equal(series_get(f->ledger.batched), 0);
 }
 
+/* Many requests of one size; each batch that leaves is smaller than the bound. */
+static void where_memory_is_short_batches_are_smaller_than_the_settings_allow(void **state)
+{
+	struct fixture *f = *state;
+	f->settings.max_bytes = 1 << 20;
+	begin(f);
+	batcher_bound(f->batcher, 4096);
+	for (int i = 0; i < 20; i++)
+		add(f, 100, NULL);
+	assert_true(f->count >= 3);
+	for (uint32_t i = 0; i < f->count; i++)
+		assert_in_range(f->packets[i]->otlp.len, 1024, 4096);
+}
+
 static void a_batch_closes_before_it_passes_the_maximum(void **state)
 {
 	struct fixture *f = *state;
@@ -319,6 +333,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(without_batching_every_request_leaves_at_once),
 		TEST(a_batch_closes_when_it_has_send_batch_size_samples),
+		TEST(where_memory_is_short_batches_are_smaller_than_the_settings_allow),
 		TEST(a_batch_closes_before_it_passes_the_maximum),
 		TEST(a_batch_closes_before_its_bytes_pass_the_maximum),
 		TEST(an_old_batch_closes_by_itself),

@@ -107,7 +107,7 @@ static bool enqueue(struct fixture *f, uint64_t samples)
 {
 	struct packet *packet = packet_new(10, 0);
 	packet->samples = samples;
-	bool taken = delivery_enqueue(f->delivery, packet, &f->pipeline, false);
+	bool taken = delivery_enqueue(f->delivery, packet, &f->pipeline, ENTRY_IF_FITS);
 	packet_unref(&packet);
 	return taken;
 }
@@ -217,7 +217,7 @@ static void a_full_queue_drops_for_this_destination_and_counts(void **state)
 	begin(f);
 	for (int i = 0; i < 3; i++)
 		assert_true(enqueue(f, 1));
-	assert_false(delivery_has_room(f->delivery));
+	assert_int_equal(delivery_room(f->delivery, NULL), ROOM_NONE);
 	assert_false(enqueue(f, 10));
 	run_until_sends(f, 3);
 	assert_int_equal(read_metric(f, DROPPED("queue_full")), 10);
@@ -235,18 +235,6 @@ static void a_full_queue_is_one_line_and_its_end_another(void **state)
 		assert_false(enqueue(f, 1));
 	run_until_sends(f, 3);
 	assert_int_equal(logged("Sending queue"), 2);
-}
-
-static void an_empty_queue_takes_what_is_larger_than_its_share_of_memory(void **state)
-{
-	struct fixture *f = *state;
-	f->max_bytes = 1;
-	begin(f);
-	assert_true(enqueue(f, 5));
-	assert_false(enqueue(f, 7));
-	run_until_sends(f, 1);
-	assert_int_equal(read_metric(f, OUT), 5);
-	assert_int_equal(read_metric(f, DROPPED("queue_full")), 7);
 }
 
 static void an_empty_queue_takes_what_is_larger_than_queue_size(void **state)
@@ -267,7 +255,7 @@ static void without_a_queue_its_sizer_does_not_count(void **state)
 	begin(f);
 	for (int i = 0; i < 64; i++)
 		assert_true(enqueue(f, 1));
-	assert_false(delivery_has_room(f->delivery));
+	assert_int_equal(delivery_room(f->delivery, NULL), ROOM_SOON);
 	run_until_sends(f, 64);
 	assert_int_equal(read_metric(f, OUT), 64);
 }
@@ -428,6 +416,28 @@ static void the_deadline_drops_what_waits_and_what_hangs(void **state)
 	assert_int_equal(read_metric(f, QUEUED), 0);
 }
 
+#define FLIGHTS "otelcol_exporter_in_flight_requests{data_type=\"profiles\",exporter=\"fake\"} "
+
+/* What plans make counts, so that fewer are at work where the share is small; nothing is lost by it. */
+static void where_the_share_is_small_fewer_are_planned_at_once(void **state)
+{
+	struct fixture *f = *state;
+	f->factory.plan = plan_three;
+	f->config.sending_queue.num_consumers = 3;
+	f->max_bytes = 20000;
+	begin(f);
+	for (int i = 0; i < 3; i++) {
+		struct packet *packet = packet_new(1000, 0);
+		packet->otlp.len = 1000;
+		packet->samples = 9;
+		assert_true(delivery_enqueue(f->delivery, packet, &f->pipeline, ENTRY_IF_FITS));
+		packet_unref(&packet);
+		assert_int_equal(read_metric(f, FLIGHTS), i < 2 ? i + 1 : 2);
+	}
+	run_until_sends(f, 9);
+	assert_int_equal(read_metric(f, OUT), 27);
+}
+
 static int acks_done;
 static enum ack_outcome acked;
 
@@ -450,7 +460,7 @@ static void check_ack(struct fixture *f, enum send_outcome outcome, uint32_t sen
 	struct packet *packet = packet_new(10, senders);
 	packet->samples = 1;
 	packet->contributions[0].ack = &ack;
-	assert_true(delivery_enqueue(f->delivery, packet, &f->pipeline, false));
+	assert_true(delivery_enqueue(f->delivery, packet, &f->pipeline, ENTRY_IF_FITS));
 	packet_release_acks(packet, ACK_TAKEN); /* the fan-out is done */
 	packet_unref(&packet);
 	assert_int_equal(acks_done, 0);
@@ -525,7 +535,7 @@ static void a_small_packet_is_encoded_by_whoever_brings_it(void **state)
 	struct packet *large = packet_new(1 << 20, 0);
 	large->otlp.len = 1 << 20;
 	large->samples = 5;
-	assert_true(delivery_enqueue(f->delivery, large, &f->pipeline, false));
+	assert_true(delivery_enqueue(f->delivery, large, &f->pipeline, ENTRY_IF_FITS));
 	packet_unref(&large);
 	assert_int_equal(f->sends, 0);
 	assert_true(enqueue(f, 3));
@@ -562,7 +572,6 @@ int main(void)
 		TEST(what_the_destination_takes_is_out),
 		TEST(a_full_queue_drops_for_this_destination_and_counts),
 		TEST(a_full_queue_is_one_line_and_its_end_another),
-		TEST(an_empty_queue_takes_what_is_larger_than_its_share_of_memory),
 		TEST(an_empty_queue_takes_what_is_larger_than_queue_size),
 		TEST(without_a_queue_its_sizer_does_not_count),
 		TEST(a_retry_is_made_until_it_is_taken),
@@ -575,6 +584,7 @@ int main(void)
 		TEST(a_destination_that_asks_for_ever_is_not_waited_for_at_the_end),
 		TEST(a_destination_that_fails_is_one_line_and_its_recovery_another),
 		TEST(the_deadline_drops_what_waits_and_what_hangs),
+		TEST(where_the_share_is_small_fewer_are_planned_at_once),
 		TEST(a_prompt_exporter_sends_on_the_thread_at_hand),
 		TEST(a_small_packet_is_encoded_by_whoever_brings_it),
 		TEST(the_sender_hears_of_a_refusal_for_good),

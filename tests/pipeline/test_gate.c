@@ -183,7 +183,7 @@ static bool admitted(struct fixture *f, uint32_t pipelines, bool blocks)
 		f->deliveries[i] = delivery_new(&(struct delivery_options){
 			.factory = &factory, .config = &config[i], .id = "fake", .log = &f->log, .metrics = f->metrics,
 			.loop = f->loop });
-	assert_true(delivery_enqueue(f->deliveries[0], packet, &f->pipeline.ledger, false));
+	assert_true(delivery_enqueue(f->deliveries[0], packet, &f->pipeline.ledger, ENTRY_IF_FITS));
 	packet_unref(&packet);
 	f->pipelines[0] = &paths[0];
 	f->pipelines[1] = &paths[1];

@@ -238,8 +238,7 @@ static void ended(void *argument)
 static bool run(struct fixture *f, uint64_t grace_ns)
 {
 	bool ok = graph_start(f->graph, &f->err);
-	if (ok)
-		graph_ready(f->graph);
+	ok = ok && graph_ready(f->graph, &f->err);
 	graph_stop(f->graph, grace_ns, ended, f);
 	loop_run(f->loop);
 	return ok;
@@ -366,6 +365,17 @@ static void the_lowest_memory_limit_holds_also_above_the_default(void **state)
 	assert_int_equal(world.memory_limit, INT64_C(900000000) << 20);
 }
 
+static void a_memory_limit_below_what_the_process_needs_is_an_error(void **state)
+{
+	struct fixture *f = *state;
+	assert_true(build(f, "receivers: {fake: }\nexporters: {fake: }\nprocessors:\n"
+			     "  memory_limiter: {check_interval: 1s, limit_mib: 2}\n"
+			     "service: {pipelines: {profiles: {receivers: [fake], processors: [memory_limiter], "
+			     "exporters: [fake]}}}"));
+	assert_false(run(f, 60 * SECOND));
+	assert_non_null(strstr(f->err.text, "the memory limit is too low: 2 MiB"));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -375,6 +385,7 @@ int main(void)
 		TEST(unused_components_are_checked_but_not_built),
 		TEST(an_exporter_named_twice_gets_everything_once),
 		TEST(the_lowest_memory_limit_holds_also_above_the_default),
+		TEST(a_memory_limit_below_what_the_process_needs_is_an_error),
 		TEST(a_failed_start_stops_what_was_started),
 		TEST(open_batches_and_queues_are_emptied_at_the_end),
 		TEST(senders_that_wait_for_a_batch_are_not_kept_waiting_by_the_end),

@@ -18,6 +18,7 @@ struct batcher {
 struct delivery {
 	bool room, blocks;      /* it has room; it must not drop */
 	bool tight;             /* it has room, and the packet does not fit */
+	int64_t load;
 	uint32_t taken, missed; /* packets */
 	uint64_t dropped;       /* samples */
 	enum ledger_reason reason;
@@ -33,11 +34,12 @@ enum batcher_result batcher_add(struct batcher *b, const struct profiles *p, str
 	return b->result;
 }
 
-bool delivery_enqueue(struct delivery *d, struct packet *packet, const struct ledger *pipeline, bool anyway)
+bool delivery_enqueue(struct delivery *d, struct packet *packet, const struct ledger *pipeline, enum queue_entry entry)
 {
 	(void)packet;
 	(void)pipeline;
-	bool taken = anyway || (d->room && !d->tight);
+	bool fits = d->room && (!d->tight || entry == ENTRY_PROMISED);
+	bool taken = entry == ENTRY_ALWAYS || (entry != ENTRY_REFUSED && fits);
 	d->taken += taken;
 	d->missed += !taken;
 	return taken;
@@ -50,12 +52,18 @@ void delivery_drop(struct delivery *d, uint64_t samples, const struct ledger *pi
 	d->reason = reason;
 }
 
-bool delivery_has_room(const struct delivery *d)
+enum delivery_room delivery_room(struct delivery *d, struct packet *packet)
 {
-	return d->room;
+	bool room = d->room && !(packet && d->tight);
+	return room ? ROOM_SOME : d->blocks ? ROOM_SOON : ROOM_NONE;
 }
 
-bool delivery_must_block(const struct delivery *d)
+int64_t delivery_load(const struct delivery *d)
+{
+	return d->load;
+}
+
+bool delivery_waits(const struct delivery *d)
 {
 	return d->blocks;
 }
@@ -192,6 +200,38 @@ static void what_was_not_answered_for_is_taken_where_it_fits(void **state)
 	assert_false(emit(f, 0));
 }
 
+/* As one that is slow has now and then: the others would have lost it. */
+static void what_was_not_answered_for_is_refused_where_one_lacks_room_that_may_not_drop(void **state)
+{
+	struct fixture *f = *state;
+	f->destinations[0].room = f->destinations[1].blocks = true;
+	assert_false(emit(f, 0));
+	assert_int_equal(f->destinations[0].taken + f->destinations[1].taken, 0);
+	assert_int_equal(f->destinations[0].missed + f->destinations[1].missed, 2);
+	f->destinations[1].room = true;
+	assert_true(emit(f, 0));
+	assert_int_equal(f->destinations[0].taken + f->destinations[1].taken, 2);
+}
+
+static void when_all_are_full_the_least_full_takes_what_was_answered_for(void **state)
+{
+	struct fixture *f = *state;
+	f->routes[0].settings.on = true;
+	f->destinations[0].load = 5000; /* dead */
+	f->destinations[1].load = 1300;
+	assert_true(emit(f, 0));
+	assert_int_equal(f->destinations[0].taken, 0);
+	assert_int_equal(f->destinations[1].taken, 1);
+	f->destinations[0].load = 1200;
+	assert_true(emit(f, 0));
+	assert_int_equal(f->destinations[0].taken, 1);
+	assert_int_equal(f->destinations[1].taken, 0);
+	f->destinations[1].blocks = true;
+	assert_true(emit(f, 0));
+	assert_int_equal(f->destinations[0].taken, 0);
+	assert_int_equal(f->destinations[1].taken, 1);
+}
+
 static void what_was_answered_for_is_taken_by_a_queue_that_is_not_full(void **state)
 {
 	struct fixture *f = *state;
@@ -204,7 +244,7 @@ static void what_was_answered_for_is_taken_by_a_queue_that_is_not_full(void **st
 	assert_true(emit(f, 1));
 }
 
-static void what_was_answered_for_is_taken_by_all_when_all_are_full(void **state)
+static void what_was_answered_for_is_taken_also_when_all_are_full(void **state)
 {
 	struct fixture *f = *state;
 	assert_true(emit(f, 1));
@@ -225,8 +265,10 @@ int main(void)
 		TEST(what_another_route_cannot_hold_is_dropped_there),
 		TEST(who_waits_for_that_route_is_told),
 		TEST(what_was_not_answered_for_is_taken_where_it_fits),
+		TEST(what_was_not_answered_for_is_refused_where_one_lacks_room_that_may_not_drop),
+		TEST(when_all_are_full_the_least_full_takes_what_was_answered_for),
 		TEST(what_was_answered_for_is_taken_by_a_queue_that_is_not_full),
-		TEST(what_was_answered_for_is_taken_by_all_when_all_are_full),
+		TEST(what_was_answered_for_is_taken_also_when_all_are_full),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -143,7 +143,7 @@ static void enqueue(struct destination *d, uint32_t samples, uint32_t giant)
 	struct packet *packet = collect_seal(c);
 	sequence_read(bytes_view(&packet->otlp), &d->sent);
 	packet_charge_to(packet, charge, d);
-	assert_true(delivery_enqueue(d->delivery, packet, &d->pipeline, false));
+	assert_true(delivery_enqueue(d->delivery, packet, &d->pipeline, ENTRY_IF_FITS));
 	packet_unref(&packet);
 	collect_unref(&c);
 	profiles_fini(&p);

@@ -119,6 +119,66 @@ static void different_forms_do_not_wait_for_each_other(void **state)
 	packet_unref(&packet);
 }
 
+static _Atomic int64_t charged;
+
+static void charge(void *context, int64_t bytes, bool claim)
+{
+	(void)context;
+	charged += claim ? 0 : bytes;
+}
+
+static void who_holds_it_counts_every_encoding(void **state)
+{
+	(void)state;
+	_Atomic int64_t first = 0, second = 0;
+	struct packet_holder a = { .bytes = &first }, b = { .bytes = &second };
+	struct packet *packet = packet_of("abc");
+	packet_charge_to(packet, charge, NULL);
+	packet_attach(packet, &a);
+	assert_int_equal(first, packet_footprint(packet));
+	packet_form(packet, FORM_OTLP_GZIP, reverse, NULL);
+	packet_attach(packet, &b);
+	assert_int_equal(first, packet_footprint(packet));
+	assert_int_equal(first, second);
+	assert_int_equal(first, charged);
+	packet_detach(packet, &a);
+	assert_int_equal(first, 0);
+	packet_form(packet, FORM_REQUEST, reverse, NULL);
+	assert_int_equal(second, packet_footprint(packet));
+	assert_int_equal(second, charged);
+	packet_detach(packet, &b);
+	assert_int_equal(second, 0);
+	packet_unref(&packet);
+	assert_int_equal(charged, 0);
+}
+
+static void json_goes_with_the_last_who_reads_it(void **state)
+{
+	(void)state;
+	_Atomic int64_t waiting = 0, none = 0;
+	struct packet_holder waits = { .bytes = &waiting }, reader = { .bytes = &none, .reads = 1 << FORM_JSON },
+			     other = { .bytes = &none, .reads = 1 << FORM_JSON | 1 << FORM_OTLP_GZIP };
+	struct packet *packet = packet_of("abc");
+	packet_charge_to(packet, charge, NULL);
+	packet_attach(packet, &waits);
+	packet_attach(packet, &reader);
+	packet_attach(packet, &other);
+	int64_t before = waiting;
+	packet_form(packet, FORM_JSON, reverse, NULL);
+	packet_detach(packet, &reader);
+	assert_true(packet_has(packet, FORM_JSON));
+	assert_true(waiting > before);
+	packet_detach(packet, &other);
+	assert_false(packet_has(packet, FORM_JSON));
+	assert_int_equal(waiting, before);
+	assert_int_equal(charged, before);
+	packet_form(packet, FORM_OTLP_GZIP, reverse, NULL);
+	packet_detach(packet, &waits);
+	assert_true(packet_has(packet, FORM_OTLP_GZIP));
+	packet_unref(&packet);
+	assert_int_equal(charged, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -127,6 +187,8 @@ int main(void)
 		cmocka_unit_test(a_failed_encoding_is_tried_again),
 		cmocka_unit_test(threads_share_one_encoding),
 		cmocka_unit_test(different_forms_do_not_wait_for_each_other),
+		cmocka_unit_test(who_holds_it_counts_every_encoding),
+		cmocka_unit_test(json_goes_with_the_last_who_reads_it),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
