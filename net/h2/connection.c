@@ -129,9 +129,9 @@ static bool keep(struct h2_connection *c, struct view rest)
 
 static bool write_pending(struct h2_connection *c)
 {
-	struct view rest = { c->pending.at + c->pending_taken, c->pending.len - c->pending_taken };
-	if (!rest.len)
+	if (!c->pending.len)
 		return true;
+	struct view rest = { c->pending.at + c->pending_taken, c->pending.len - c->pending_taken };
 	size_t before = rest.len;
 	bool all = write_some(c, &rest);
 	c->pending_taken = c->pending.len - rest.len;
