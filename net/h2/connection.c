@@ -302,12 +302,20 @@ void h2_shard_ask_to_close_idle(struct h2_shard *shard)
 	io_post(shard->thread, &shard->close_idle);
 }
 
+/* Another end of the same connection may have set an earlier one. */
+static void end_by(struct h2_connection *c, uint64_t deadline)
+{
+	if (!deadline || (c->ends_at && c->ends_at <= deadline))
+		return;
+	c->ends_at = deadline;
+	h2_connection_watch(c);
+}
+
 static void ask_whether_read(struct h2_connection *c)
 {
 	c->ending = H2_ASKED;
-	c->ends_at = clock_now() + H2_ENDING_NS;
 	c->owes_ping = true;
-	h2_connection_watch(c);
+	end_by(c, clock_now() + H2_ENDING_NS);
 }
 
 static void say_last(struct h2_connection *c)
@@ -335,8 +343,10 @@ static void put_ending(struct h2_connection *c)
 
 void h2_connection_end(struct h2_connection *c, enum h2_reason reason, bool last, uint64_t deadline)
 {
-	if (c->ending >= H2_LEAVING || (c->ending == H2_NOTICED && !last))
+	if (c->ending >= H2_LEAVING || (c->ending == H2_NOTICED && !last)) {
+		end_by(c, deadline);
 		return;
+	}
 	if (c->ending == H2_OPEN && reason != H2_REASON_NONE)
 		series_add(c->shard->server->counters.closed[reason], 1);
 	if (!c->settled) { /* it has not spoken HTTP/2 yet */
