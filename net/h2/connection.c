@@ -122,8 +122,10 @@ static bool write_some(struct h2_connection *c, struct view *data)
 
 static bool keep(struct h2_connection *c, struct view rest)
 {
-	if (!c->stalled_since)
+	if (!c->stalled_since) {
 		c->stalled_since = clock_now();
+		h2_connection_watch(c);
+	}
 	return bytes_add(&c->pending, rest.at, rest.len);
 }
 
