@@ -393,10 +393,10 @@ void h2_connection_stream_closed(struct h2_connection *c)
 	become_idle(c);
 }
 
+/* Also when nghttp2 has said GOAWAY, or the client has and none of its streams is left. */
 static bool is_done(const struct h2_connection *c)
 {
-	return c->ending_pinged || (!nghttp2_session_want_read(c->session) && !nghttp2_session_want_write(c->session) &&
-				    c->ending == H2_OPEN);
+	return c->ending_pinged || (!nghttp2_session_want_read(c->session) && !nghttp2_session_want_write(c->session));
 }
 
 static bool unread_too_much(const struct h2_connection *c)
@@ -419,7 +419,7 @@ void h2_connection_flush(struct h2_connection *c)
 	else if (c->fault)
 		h2_connection_close(c, c->fault);
 	else if (is_done(c) && !c->pending.len)
-		h2_connection_close(c, c->ending == H2_OPEN ? H2_PROTOCOL_ERROR : H2_REASON_NONE);
+		h2_connection_close(c, c->broken ? H2_PROTOCOL_ERROR : H2_REASON_NONE);
 	else
 		watch_socket(c);
 }

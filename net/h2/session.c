@@ -205,6 +205,7 @@ static int on_close(nghttp2_session *session, int32_t id, uint32_t code, void *u
 static int on_sent(nghttp2_session *session, const nghttp2_frame *frame, void *user)
 {
 	struct h2_connection *c = user;
+	c->broken = c->broken || frame->hd.type == NGHTTP2_GOAWAY;
 	bool speaks = frame->hd.type == NGHTTP2_HEADERS || frame->hd.type == NGHTTP2_DATA;
 	if (speaks)
 		c->ping_strikes = 0;
