@@ -109,11 +109,11 @@ void h2_counters_init(struct h2_counters *c, struct metrics *metrics, const char
 
 bool h2_bucket_take(struct h2_bucket *b, uint64_t now, int64_t rate, int64_t burst)
 {
-	int64_t elapsed_ms = (int64_t)((now - b->at) / 1000000);
+	uint64_t elapsed_ms = now > b->at ? (now - b->at) / 1000000 : 0;
 	if (elapsed_ms > 0) {
-		int64_t earned = elapsed_ms > 3600000 ? INT64_MAX / 2 : elapsed_ms * rate;
+		int64_t earned = elapsed_ms > 3600000 ? INT64_MAX / 2 : (int64_t)elapsed_ms * rate;
 		b->spent = earned > b->spent ? 0 : b->spent - earned;
-		b->at = now;
+		b->at += elapsed_ms * 1000000;
 	}
 	if (b->spent + 1000 > burst * 1000)
 		return false;
