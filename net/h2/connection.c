@@ -430,24 +430,25 @@ void h2_connection_touch(struct h2_connection *c)
 		h2_connection_flush(c);
 }
 
-static bool take_plain(void *context, struct view data)
-{
-	return h2_session_receive(context, data);
-}
-
+/* Before the first request, which may come with the end of the handshake. */
 static void list_owner(struct h2_connection *c)
 {
-	if (tls_session_owner(c->tls, &c->peer->auth))
+	if (!c->owner_listed && tls_session_owner(c->tls, &c->peer->auth))
 		fields_list(&c->peer->auth);
+	c->owner_listed = true;
+}
+
+static bool take_plain(void *context, struct view data)
+{
+	struct h2_connection *c = context;
+	list_owner(c);
+	return h2_session_receive(c, data);
 }
 
 static void take_tls(struct h2_connection *c, struct view data)
 {
-	bool was_ready = tls_session_ready(c->tls);
 	bool ok = tls_session_receive(c->tls, data, take_plain, c);
 	put_tls_output(c);
-	if (!was_ready && tls_session_ready(c->tls))
-		list_owner(c);
 	if (!ok && !c->fault && c->ending < H2_SHUT)
 		c->hung_up = true;
 }
