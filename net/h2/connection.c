@@ -14,7 +14,7 @@
 #define SECOND UINT64_C(1000000000)
 #define LINGER_NS (1 * SECOND)  /* for the client to read what was said last */
 
-enum { FRAME_HEAD = 9, PAYLOAD_MAX = 40, PENDING_MAX = 4 << 20 };
+enum { FRAME_HEAD = 9, PAYLOAD_MAX = 40, PENDING_MAX = 4 << 20, SMALL_RECORD = 5 };
 
 static const uint8_t ending_ping[8] = "goodbye";
 
@@ -442,7 +442,7 @@ static bool take_plain(void *context, struct view data)
 {
 	struct h2_connection *c = context;
 	list_owner(c);
-	return h2_session_receive(c, data);
+	return (data.len >= SMALL_RECORD || h2_session_judge_record(c)) && h2_session_receive(c, data);
 }
 
 static void take_tls(struct h2_connection *c, struct view data)

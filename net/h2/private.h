@@ -143,6 +143,7 @@ bool h2_session_open(struct h2_connection *c);
 nghttp2_session_callbacks *h2_session_callbacks(void);
 nghttp2_option *h2_session_options(const struct h2_limits *limits);
 /* False: the connection must be closed (c->fault says why). */
+bool h2_session_judge_record(struct h2_connection *c); /* a TLS record with next to nothing in it, which counts as a frame */
 bool h2_session_receive(struct h2_connection *c, struct view data);
 
 /* stream.c */

@@ -298,6 +298,11 @@ bool h2_session_open(struct h2_connection *c)
 	       nghttp2_session_set_local_window_size(c->session, NGHTTP2_FLAG_NONE, 0, H2_CONNECTION_WINDOW) == 0;
 }
 
+bool h2_session_judge_record(struct h2_connection *c)
+{
+	return judge_control(c, H2_CONTROL_FRAMES) == 0;
+}
+
 /* What the library says when one of its own bounds is passed. */
 static enum h2_reason reason_of(ssize_t code)
 {
