@@ -98,8 +98,8 @@ static void destroy(struct h2_connection *c)
 	c->ending = H2_CLOSED;
 	end_streams(c);
 	forget(c);
-	c->handles = 2;
-	uv_close((uv_handle_t *)&c->poll, handle_gone);
+	if (c->handles == 2)
+		uv_close((uv_handle_t *)&c->poll, handle_gone);
 	uv_close((uv_handle_t *)&c->timer, handle_gone);
 }
 
@@ -536,11 +536,11 @@ void h2_connection_open(struct h2_shard *shard, int fd, const char *address, str
 		c->next->prev = c;
 	shard->connections = c;
 	series_add(s->counters.open, 1);
-	uv_poll_init(io_loop(shard->thread), &c->poll, fd);
 	uv_timer_init(io_loop(shard->thread), &c->timer);
+	c->handles = 1 + (uv_poll_init(io_loop(shard->thread), &c->poll, fd) == 0); /* epoll may have no room for more */
 	c->poll.data = c->timer.data = c;
 	c->tls = s->tls ? tls_session_new(s->tls) : NULL;
-	if (!h2_session_open(c) || shard->draining) {
+	if (c->handles < 2 || !h2_session_open(c) || shard->draining) {
 		destroy(c);
 		return;
 	}
