@@ -481,9 +481,10 @@ struct rpc_server *rpc_server_start(const struct rpc_server_options *options, st
 	h2.routes = &route;
 	h2.route_count = 1;
 	s->h2 = h2_server_start(&h2, err);
-	if (!s->h2)
-		server_free(s);
-	return s->h2 ? s : NULL;
+	if (s->h2)
+		return s;
+	server_free(s);
+	return NULL;
 }
 
 int rpc_server_port(const struct rpc_server *s)
