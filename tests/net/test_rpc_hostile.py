@@ -75,7 +75,8 @@ def test_a_watcher_whose_deadline_has_passed_is_told_no_more(program):
         c = socket.socket()
         c.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         c.connect(("127.0.0.1", s.port))
-        c.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(SETTINGS, 0, 0, b""))
+        c.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(SETTINGS, 0, 0, b"") +
+                  frame(WINDOW_UPDATE, 0, 0, struct.pack(">I", 1 << 30)))
         call(c, WATCH, 1, b"", more=[(b"grpc-timeout", b"3S")])
         c.settimeout(0.5)
         calls, end = 0, time.monotonic() + 2.5
@@ -91,7 +92,7 @@ def test_a_watcher_whose_deadline_has_passed_is_told_no_more(program):
                 time.sleep(0.01)
             else:
                 break
-        time.sleep(1.5)
+        time.sleep(3)
         assert s.ask("serving 0") == "ok" and s.ask("serving 1") == "ok"
         assert b"len=1" in s.call(ECHO, b"x")
         c.close()
