@@ -27,8 +27,11 @@ bool base64_decode(struct bytes *out, struct view text)
 {
 	uint32_t group = 0;
 	int count = 0;
-	for (size_t pads = 0; pads < 2 && text.len && text.at[text.len - 1] == '='; pads++)
+	size_t padded = text.len;
+	while (text.len && text.at[text.len - 1] == '=' && padded - text.len < 2)
 		text.len--;
+	if (text.len < padded && padded % 4)
+		return false;
 	for (size_t i = 0; i < text.len; i++) {
 		int value = value_of(text.at[i]);
 		if (value < 0)

@@ -14,8 +14,8 @@ static const struct config_row rows[] = {
 	CONFIG_ROW(struct h2_limits, max_settings_per_second, .key = "max_settings_per_second", .def = "2", .limited = true, .min = 1, .max = INT32_MAX,
 		   .help = "SETTINGS frames from one connection, with bursts of ten times as many."),
 	CONFIG_ROW(struct h2_limits, max_control_frames_per_second, .key = "max_control_frames_per_second", .def = "20", .limited = true, .min = 1, .max = INT32_MAX,
-		   .help = "Frames from one connection that are not a request's data (and DATA frames of less than 64 bytes), "
-			   "beside the eight that each answered request may have, with bursts of ten times as many."),
+		   .help = "Frames from one connection that are not a request's data (and DATA frames of less than 64 bytes, and "
+			   "TLS records of less than 5), beside the eight that each answered request may have, with bursts of ten times as many."),
 	CONFIG_ROW(struct h2_limits, max_errors_per_second, .key = "max_errors_per_second", .def = "100", .limited = true, .min = 1,
 		   .max = INT32_MAX,
 		   .help = "Requests of one connection that are answered with an error, with bursts of ten times as many."),
@@ -109,11 +109,11 @@ void h2_counters_init(struct h2_counters *c, struct metrics *metrics, const char
 
 bool h2_bucket_take(struct h2_bucket *b, uint64_t now, int64_t rate, int64_t burst)
 {
-	int64_t elapsed_ms = (int64_t)((now - b->at) / 1000000);
+	uint64_t elapsed_ms = now > b->at ? (now - b->at) / 1000000 : 0;
 	if (elapsed_ms > 0) {
-		int64_t earned = elapsed_ms > 3600000 ? INT64_MAX / 2 : elapsed_ms * rate;
+		int64_t earned = elapsed_ms > 3600000 ? INT64_MAX / 2 : (int64_t)elapsed_ms * rate;
 		b->spent = earned > b->spent ? 0 : b->spent - earned;
-		b->at = now;
+		b->at += elapsed_ms * 1000000;
 	}
 	if (b->spent + 1000 > burst * 1000)
 		return false;

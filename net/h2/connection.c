@@ -14,7 +14,7 @@
 #define SECOND UINT64_C(1000000000)
 #define LINGER_NS (1 * SECOND)  /* for the client to read what was said last */
 
-enum { FRAME_HEAD = 9, PAYLOAD_MAX = 40, PENDING_MAX = 4 << 20 };
+enum { FRAME_HEAD = 9, PAYLOAD_MAX = 40, PENDING_MAX = 4 << 20, SMALL_RECORD = 5 };
 
 static const uint8_t ending_ping[8] = "goodbye";
 
@@ -100,8 +100,8 @@ static void destroy(struct h2_connection *c)
 	c->ending = H2_CLOSED;
 	end_streams(c);
 	forget(c);
-	c->handles = 2;
-	uv_close((uv_handle_t *)&c->poll, handle_gone);
+	if (c->handles == 2)
+		uv_close((uv_handle_t *)&c->poll, handle_gone);
 	uv_close((uv_handle_t *)&c->timer, handle_gone);
 }
 
@@ -124,16 +124,18 @@ static bool write_some(struct h2_connection *c, struct view *data)
 
 static bool keep(struct h2_connection *c, struct view rest)
 {
-	if (!c->stalled_since)
+	if (!c->stalled_since) {
 		c->stalled_since = clock_now();
+		h2_connection_watch(c);
+	}
 	return bytes_add(&c->pending, rest.at, rest.len);
 }
 
 static bool write_pending(struct h2_connection *c)
 {
-	struct view rest = { c->pending.at + c->pending_taken, c->pending.len - c->pending_taken };
-	if (!rest.len)
+	if (!c->pending.len)
 		return true;
+	struct view rest = { c->pending.at + c->pending_taken, c->pending.len - c->pending_taken };
 	size_t before = rest.len;
 	bool all = write_some(c, &rest);
 	c->pending_taken = c->pending.len - rest.len;
@@ -304,12 +306,20 @@ void h2_shard_ask_to_close_idle(struct h2_shard *shard)
 	io_post(shard->thread, &shard->close_idle);
 }
 
+/* Another end of the same connection may have set an earlier one. */
+static void end_by(struct h2_connection *c, uint64_t deadline)
+{
+	if (!deadline || (c->ends_at && c->ends_at <= deadline))
+		return;
+	c->ends_at = deadline;
+	h2_connection_watch(c);
+}
+
 static void ask_whether_read(struct h2_connection *c)
 {
 	c->ending = H2_ASKED;
-	c->ends_at = clock_now() + H2_ENDING_NS;
 	c->owes_ping = true;
-	h2_connection_watch(c);
+	end_by(c, clock_now() + H2_ENDING_NS);
 }
 
 static void say_last(struct h2_connection *c)
@@ -337,8 +347,10 @@ static void put_ending(struct h2_connection *c)
 
 void h2_connection_end(struct h2_connection *c, enum h2_reason reason, bool last, uint64_t deadline)
 {
-	if (c->ending >= H2_LEAVING || (c->ending == H2_NOTICED && !last))
+	if (c->ending >= H2_LEAVING || (c->ending == H2_NOTICED && !last)) {
+		end_by(c, deadline);
 		return;
+	}
 	if (c->ending == H2_OPEN && reason != H2_REASON_NONE)
 		series_add(c->shard->server->counters.closed[reason], 1);
 	if (!c->settled || !h2_connection_wake(c)) { /* it has not spoken HTTP/2 yet, or cannot any more */
@@ -383,10 +395,11 @@ void h2_connection_stream_closed(struct h2_connection *c)
 	become_idle(c);
 }
 
+/* Also when nghttp2 has said GOAWAY, or the client has and none of its streams is left. */
 static bool is_done(const struct h2_connection *c)
 {
-	return c->ending_pinged || (c->session && !nghttp2_session_want_read(c->session) && !nghttp2_session_want_write(c->session) &&
-				    c->ending == H2_OPEN);
+	return c->ending_pinged || (c->session && !nghttp2_session_want_read(c->session) &&
+				    !nghttp2_session_want_write(c->session));
 }
 
 static bool unread_too_much(const struct h2_connection *c)
@@ -409,7 +422,7 @@ void h2_connection_flush(struct h2_connection *c)
 	else if (c->fault)
 		h2_connection_close(c, c->fault);
 	else if (is_done(c) && !c->pending.len)
-		h2_connection_close(c, c->ending == H2_OPEN ? H2_PROTOCOL_ERROR : H2_REASON_NONE);
+		h2_connection_close(c, c->broken ? H2_PROTOCOL_ERROR : H2_REASON_NONE);
 	else {
 		h2_connection_fall_asleep(c);
 		watch_socket(c);
@@ -422,24 +435,25 @@ void h2_connection_touch(struct h2_connection *c)
 		h2_connection_flush(c);
 }
 
-static bool take_plain(void *context, struct view data)
-{
-	return h2_session_receive(context, data);
-}
-
+/* Before the first request, which may come with the end of the handshake. */
 static void list_owner(struct h2_connection *c)
 {
-	if (tls_session_owner(c->tls, &c->peer->auth))
+	if (!c->owner_listed && tls_session_owner(c->tls, &c->peer->auth))
 		fields_list(&c->peer->auth);
+	c->owner_listed = true;
+}
+
+static bool take_plain(void *context, struct view data)
+{
+	struct h2_connection *c = context;
+	list_owner(c);
+	return (data.len >= SMALL_RECORD || h2_session_judge_record(c)) && h2_session_receive(c, data);
 }
 
 static void take_tls(struct h2_connection *c, struct view data)
 {
-	bool was_ready = tls_session_ready(c->tls);
 	bool ok = tls_session_receive(c->tls, data, take_plain, c);
 	put_tls_output(c);
-	if (!was_ready && tls_session_ready(c->tls))
-		list_owner(c);
 	if (!ok && !c->fault && c->ending < H2_SHUT)
 		c->hung_up = true;
 }
@@ -527,11 +541,11 @@ void h2_connection_open(struct h2_shard *shard, int fd, const char *address, str
 		c->next->prev = c;
 	shard->connections = c;
 	series_add(s->counters.open, 1);
-	uv_poll_init(io_loop(shard->thread), &c->poll, fd);
 	uv_timer_init(io_loop(shard->thread), &c->timer);
+	c->handles = 1 + (uv_poll_init(io_loop(shard->thread), &c->poll, fd) == 0); /* epoll may have no room for more */
 	c->poll.data = c->timer.data = c;
 	c->tls = s->tls ? tls_session_new(s->tls) : NULL;
-	if (!h2_session_open(c) || shard->draining) {
+	if (c->handles < 2 || !h2_session_open(c) || shard->draining) {
 		destroy(c);
 		return;
 	}

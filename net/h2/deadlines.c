@@ -46,13 +46,14 @@ static uint64_t next_deadline(const struct h2_connection *c)
 		return when;
 	if (!c->settled)
 		earlier(&when, after(c->opened_at, (uint64_t)o->limits.handshake_timeout.ns));
+	else
+		earlier(&when, silence_ends(c));
 	earlier(&when, after(c->header_since, (uint64_t)o->limits.header_timeout.ns));
 	earlier(&when, after(c->stalled_since, (uint64_t)o->limits.write_timeout.ns));
 	if (c->idle && c->ending == H2_OPEN)
 		earlier(&when, after(c->idle_since, idle_time(o)));
 	if (c->ending == H2_OPEN)
 		earlier(&when, c->ages_at);
-	earlier(&when, silence_ends(c));
 	for (const struct h2_stream *s = c->streams; s; s = s->next)
 		earlier(&when, s->deadline);
 	return when;

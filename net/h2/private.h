@@ -105,6 +105,8 @@ struct h2_connection {
 	enum h2_reason fault; /* why it is to be closed at once */
 	enum h2_reason why;   /* what its GOAWAY says */
 	bool settled;        /* the client's SETTINGS have come */
+	bool broken;         /* nghttp2 has said GOAWAY: the client broke the protocol */
+	bool owner_listed;   /* in the peer's auth */
 	bool idle, in_turn, asleep, wakeful, replaying, owes_goaway, owes_ping, noticed_twice, ending_pinged, hung_up;
 	int events;          /* what the poll handle watches */
 	struct h2_bucket resets, settings, control, errors;
@@ -150,6 +152,7 @@ bool h2_session_open(struct h2_connection *c);
 nghttp2_session_callbacks *h2_session_callbacks(void);
 nghttp2_option *h2_session_options(const struct h2_limits *limits);
 /* False: the connection must be closed (c->fault says why). */
+bool h2_session_judge_record(struct h2_connection *c); /* a TLS record with next to nothing in it, which counts as a frame */
 bool h2_session_receive(struct h2_connection *c, struct view data);
 
 /* stream.c */

@@ -10,6 +10,7 @@
 
 #define SECOND UINT64_C(1000000000)
 #define RATE_GRACE_NS (10 * SECOND) /* before the rate of a body is judged, and between two judgements */
+#define TIMEOUT_MAX_NS (UINT64_MAX / 2)
 #define BUSY_RETRY_NS (20 * UINT64_C(1000000))
 #define BUSY_MAX_NS (2 * SECOND)
 
@@ -103,8 +104,8 @@ static const struct rpc_method *find_method(const struct rpc_server *s, const ch
 	return NULL;
 }
 
-/* PROTOCOL-HTTP2.md: at most 8 digits and a unit. 0: none, or not one. */
-static uint64_t client_timeout(const struct rpc_call *call)
+/* PROTOCOL-HTTP2.md: at most 8 digits and a unit. clock_now; 0: none, not one, or more than two centuries. */
+static uint64_t client_deadline(const struct rpc_call *call)
 {
 	const char *text = h2_stream_header(&call->stream, "grpc-timeout");
 	static const struct { char unit; uint64_t ns; } units[] = {
@@ -117,7 +118,7 @@ static uint64_t client_timeout(const struct rpc_call *call)
 		number = number * 10 + (uint64_t)(*text - '0');
 	for (size_t i = 0; digits && i < sizeof units / sizeof *units; i++)
 		if (text[0] == units[i].unit && !text[1])
-			return number * units[i].ns + 1;
+			return number < TIMEOUT_MAX_NS / units[i].ns ? clock_now() + number * units[i].ns : 0;
 	return 0;
 }
 
@@ -155,8 +156,7 @@ static void on_headers(struct h2_stream *stream)
 	struct rpc_call *call = rpc_call_of(stream);
 	struct rpc_server *s = stream->context;
 	call->server = s;
-	uint64_t timeout = client_timeout(call);
-	call->client_by = timeout ? clock_now() + timeout : 0;
+	call->client_by = client_deadline(call);
 	if (stream->headers_too_large) {
 		rpc_reply_write(call, RPC_RESOURCE_EXHAUSTED, "the headers are over the limit", -1, NULL);
 		return;
@@ -481,9 +481,10 @@ struct rpc_server *rpc_server_start(const struct rpc_server_options *options, st
 	h2.routes = &route;
 	h2.route_count = 1;
 	s->h2 = h2_server_start(&h2, err);
-	if (!s->h2)
-		server_free(s);
-	return s->h2 ? s : NULL;
+	if (s->h2)
+		return s;
+	server_free(s);
+	return NULL;
 }
 
 int rpc_server_port(const struct rpc_server *s)

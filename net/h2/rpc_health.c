@@ -114,24 +114,26 @@ static void gone(struct rpc_call *call)
 	rpc_call_finish(call, RPC_CANCELLED_STATUS, "", -1, NULL);
 }
 
-/* What changes while a message is on its way is reported by a later change, if it still holds then. */
-static void report(struct rpc_watcher *watcher)
+/* What changes while a message is on its way is reported by a later change, if it still holds then. True: something was
+ * sent, which may have ended the connection and all its watchers. */
+static bool report(struct rpc_watcher *watcher)
 {
 	struct rpc_call *call = watcher->call;
 	int status = watcher->known ? status_now(call->server) : SERVICE_UNKNOWN;
 	bool ends = atomic_load(&call->server->stopping), news = status != watcher->reported;
 	uint8_t packed[16];
 	struct view view = pack(status, packed);
-	if (!ends && (!news || !h2_stream_drained(&call->stream)))
-		return;
+	if (!ends && (!news || call->stream.finished || !h2_stream_drained(&call->stream)))
+		return false;
 	watcher->reported = status;
 	if (!ends) {
 		rpc_call_push(call, view);
 		h2_stream_flush(&call->stream);
-		return;
+		return true;
 	}
 	remove_watcher(watcher);
 	rpc_call_finish(call, RPC_UNAVAILABLE, "the server is stopping", -1, news ? &view : NULL);
+	return true;
 }
 
 static void watch(void *context, struct rpc_call *call)
@@ -156,11 +158,9 @@ static void watch(void *context, struct rpc_call *call)
 void rpc_health_report(void *server, uint32_t index)
 {
 	struct rpc_server *s = server;
-	struct rpc_watcher *next;
-	for (struct rpc_watcher *w = s->threads[index].watchers; w; w = next) {
-		next = w->next;
-		report(w);
-	}
+	struct rpc_watcher **first = &s->threads[index].watchers;
+	for (struct rpc_watcher *w = *first; w;)
+		w = report(w) ? *first : w->next;
 }
 
 void rpc_health_methods(struct rpc_server *server, struct rpc_method *out)

@@ -72,24 +72,35 @@ static struct h2_stream *stream_of(nghttp2_session *session, int32_t id)
 	return nghttp2_session_get_stream_user_data(session, id);
 }
 
+/* Requests are bounded by the number of streams and by what becomes of them. Headers on a stream that is gone are dropped by
+ * nghttp2 without a word. */
+static int judge_headers(struct h2_connection *c, nghttp2_session *session, int32_t id)
+{
+	bool fresh = id > c->last_stream;
+	c->continuations = 0;
+	if (fresh || stream_of(session, id))
+		c->header_since = c->read_at;
+	if (!fresh)
+		return judge_control(c, H2_CONTROL_FRAMES);
+	c->last_stream = id;
+	return 0;
+}
+
 static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, void *user)
 {
 	struct h2_connection *c = user;
 	const struct h2_limits *l = limits_of(c);
 	if (c->replaying)
 		return 0;
+	if (hd->type != NGHTTP2_CONTINUATION)
+		c->header_since = 0;
 	switch (hd->type) {
 	case NGHTTP2_DATA: {
 		bool useful = hd->length >= SMALL_DATA || hd->flags & NGHTTP2_FLAG_END_STREAM;
 		return useful && stream_of(session, hd->stream_id) ? 0 : judge_control(c, H2_CONTROL_FRAMES);
 	}
-	case NGHTTP2_HEADERS: /* those of requests are bounded by the number of streams and by what becomes of them */
-		c->continuations = 0;
-		c->header_since = c->read_at;
-		if (hd->stream_id <= c->last_stream)
-			return judge_control(c, H2_CONTROL_FRAMES);
-		c->last_stream = hd->stream_id;
-		return 0;
+	case NGHTTP2_HEADERS:
+		return judge_headers(c, session, hd->stream_id);
 	case NGHTTP2_CONTINUATION:
 		return judge_continuation(c);
 	case NGHTTP2_RST_STREAM:
@@ -198,6 +209,7 @@ static int on_close(nghttp2_session *session, int32_t id, uint32_t code, void *u
 static int on_sent(nghttp2_session *session, const nghttp2_frame *frame, void *user)
 {
 	struct h2_connection *c = user;
+	c->broken = c->broken || frame->hd.type == NGHTTP2_GOAWAY;
 	bool speaks = frame->hd.type == NGHTTP2_HEADERS || frame->hd.type == NGHTTP2_DATA;
 	if (speaks)
 		c->ping_strikes = 0;
@@ -288,6 +300,11 @@ bool h2_session_open(struct h2_connection *c)
 	};
 	return nghttp2_submit_settings(c->session, NGHTTP2_FLAG_NONE, settings, sizeof settings / sizeof *settings) == 0 &&
 	       nghttp2_session_set_local_window_size(c->session, NGHTTP2_FLAG_NONE, 0, H2_CONNECTION_WINDOW) == 0;
+}
+
+bool h2_session_judge_record(struct h2_connection *c)
+{
+	return judge_control(c, H2_CONTROL_FRAMES) == 0;
 }
 
 /* What the library says when one of its own bounds is passed. */

@@ -270,8 +270,9 @@ void h2_stream_finish(struct h2_stream *stream, const char *status, const struct
 	stream->finished = true;
 	if (!c)
 		return;
+	uint64_t timeout = (uint64_t)c->shard->server->options.limits.write_timeout.ns;
 	c->unread += H2_REPLY_COST;
-	h2_stream_set_deadline(stream, clock_now() + (uint64_t)c->shard->server->options.limits.write_timeout.ns);
+	h2_stream_set_deadline(stream, timeout ? clock_now() + timeout : 0);
 	if (stream->responded)
 		keep_trailers(stream, trailers, count);
 	else

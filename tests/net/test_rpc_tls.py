@@ -8,7 +8,7 @@ import grpc
 import pytest
 
 from harness.certificates import OWNER_NAMES, OWNER_SHOWN, OWNER_SUBJECT, make_ca, make_leaf, owner_shown
-from harness.served import Served, build, refusal
+from harness.served import Served, build, frame, literal, refusal
 from test_rpc_server import ECHO, exhaust, wait_for
 
 
@@ -160,3 +160,105 @@ def test_a_server_without_its_files_does_not_start(program, files):
     (files / "server.key").unlink()
     s = Served(program, cert=files / "server.pem", key=files / "server.key")
     assert "cannot read" in s.greeting and s.process.wait() == 1
+
+
+def records(context, **more):
+    """A TLS client without a socket: the session, and what it has received and has to send."""
+    received, sends = ssl.MemoryBIO(), ssl.MemoryBIO()
+    return context.wrap_bio(received, sends, **more), received, sends
+
+
+def shake_hands(c, session, received, sends):
+    """All but the client's last flight, which is left to send."""
+    while True:
+        try:
+            session.do_handshake()
+            return
+        except ssl.SSLWantReadError:
+            c.sendall(sends.read())
+            received.write(c.recv(65536))
+
+
+def client_context(files, client=None, version=None):
+    context = ssl.create_default_context(cafile=files / "ca.pem")
+    context.set_alpn_protocols(["h2"])
+    if client:
+        context.load_cert_chain(files / (client + ".pem"), files / (client + ".key"))
+    if version:
+        context.maximum_version = version
+    return context
+
+
+def read_plain(c, session, received, until):
+    got = b""
+    while until not in got:
+        try:
+            got += session.read(65536)
+        except ssl.SSLWantReadError:
+            part = c.recv(65536)
+            assert part, "closed after %r" % got
+            received.write(part)
+    return got
+
+
+def echo_call():
+    fields = [(b":method", b"POST"), (b":scheme", b"https"), (b":path", ECHO.encode()), (b":authority", b"x"),
+              (b"te", b"trailers"), (b"content-type", b"application/grpc")]
+    return (frame(1, 4, 1, b"".join(literal(*f) for f in fields)) + frame(0, 1, 1, b"\0\0\0\0\5hello"))
+
+
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(4, 0, 0, b"")
+
+
+def test_the_certificate_is_known_to_a_call_in_the_same_flight_as_the_end_of_the_handshake(program, files):
+    with serve(program, files, client_ca=files / "ca.pem") as s:
+        session, received, sends = records(client_context(files, "client"), server_hostname="localhost")
+        with socket.create_connection(("127.0.0.1", s.port), timeout=20) as c:
+            shake_hands(c, session, received, sends)
+            session.write(PREFACE + echo_call())
+            c.sendall(sends.read())
+            assert b"auth.subject=" in read_plain(c, session, received, b"len=5")
+
+
+def test_a_flood_of_tiny_records_is_ended(program, files):
+    with serve(program, files) as s:
+        session, received, sends = records(client_context(files), server_hostname="localhost")
+        with socket.create_connection(("127.0.0.1", s.port), timeout=20) as c:
+            shake_hands(c, session, received, sends)
+            session.write(PREFACE + frame(0x77, 0, 0, bytes(2000))[:9])
+            for _ in range(1000):
+                session.write(b"\0")
+            c.sendall(sends.read())
+            read_plain(c, session, received, b"control_frames")
+
+
+def test_some_tiny_records_are_no_flood(program, files):
+    with serve(program, files) as s:
+        session, received, sends = records(client_context(files), server_hostname="localhost")
+        with socket.create_connection(("127.0.0.1", s.port), timeout=20) as c:
+            shake_hands(c, session, received, sends)
+            for byte in PREFACE + echo_call()[:50]:
+                session.write(bytes([byte]))
+            session.write(echo_call()[50:])
+            c.sendall(sends.read())
+            read_plain(c, session, received, b"len=5")
+
+
+def test_what_follows_close_notify_is_not_heard(program, files):
+    with serve(program, files) as s:
+        session, received, sends = records(client_context(files, version=ssl.TLSVersion.TLSv1_2), server_hostname="localhost")
+        with socket.create_connection(("127.0.0.1", s.port), timeout=20) as c:
+            shake_hands(c, session, received, sends)
+            session.write(PREFACE)
+            try:
+                session.unwrap()
+            except ssl.SSLError:  # the server's part has not come, or its first frames have
+                pass
+            c.sendall(sends.read() + b"\x17\x03\x03\x00\x05hello")
+            try:
+                while c.recv(65536):
+                    pass
+            except ConnectionResetError:
+                pass
+        assert s.count()["headers"] == 0
+        assert b"len=5" in call(s, credentials(files))

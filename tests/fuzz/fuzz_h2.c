@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A client of the gRPC server: what it sends, how that is cut into reads, and what happens between them. The I/O thread is this
+ * one, so that nothing waits; io.c is included for that. The monotonic clock stands still but for the steps that move it.
+ *
+ *	byte 0        flags (below)
+ *	bytes 1 to 7  a step each: how much is read (the low four bits), then what happens (the high four)
+ *	the rest      what the client sends
+ */
+#include "net/io.c"
+
+#include "config/load.h"
+#include "config/node.h"
+#include "net/h2/private.h"
+#include "net/h2/rpc_private.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
+
+#define SECOND UINT64_C(1000000000)
+
+enum { RAW = 1, UNREAD = 2, BUSY = 4, REPLY_LATE = 8, DRAIN = 16, SHORT = 32, END = 64, REFUSE_GROWTH = 128 };
+enum { STEPS = 7, HELD_MAX = 512, FRAME_HEAD = 9, FRAME_MAX = 16384, FRAME_TYPES = 10, TIMER_MAX = 8 };
+enum mode { INLINE, LATER, REFUSED, WRONG };
+
+struct held { /* an accepted call, until its reply or its loss */
+	struct rpc_call *call;
+	bool has_message;
+};
+
+static uint64_t now = 1000 * SECOND;
+static struct io io;
+static struct rpc_server *server;
+static struct h2_shard *shard;
+static struct held *held[HELD_MAX];
+static size_t holding;
+static int open_calls;
+static int64_t budget;
+static uint8_t flags;
+static int peer = -1;                /* the client's end of the socket */
+static uint8_t head[FRAME_HEAD];  /* of what the client reads */
+static size_t head_len, frame_left;
+
+static void must(bool ok)
+{
+	if (!ok)
+		abort();
+}
+
+/* In place of the C library's: also libuv sees this time. */
+__attribute__((visibility("default"))) int clock_gettime(clockid_t id, struct timespec *t)
+{
+	if (id != CLOCK_MONOTONIC && id != CLOCK_MONOTONIC_COARSE && id != CLOCK_BOOTTIME)
+		return (int)syscall(SYS_clock_gettime, id, t);
+	*t = (struct timespec){ (time_t)(now / SECOND), (long)(now % SECOND) };
+	return 0;
+}
+
+/* ---- the methods */
+
+static void end_call(struct held *h)
+{
+	open_calls--;
+	memory_free(h);
+}
+
+static void answer(struct held *h)
+{
+	static const uint8_t text[20000];
+	struct rpc_call *call = h->call;
+	size_t len = rpc_call_body(call)->len * 64;
+	rpc_call_metadata(call);
+	end_call(h);
+	rpc_call_reply(call, NULL, (struct view){ text, len < sizeof text ? len : sizeof text });
+}
+
+static void reply_error(struct rpc_call *call)
+{
+	struct error err;
+	error_set(&err, ERROR_BUSY, "the memory limit is reached: 100%% \x01");
+	rpc_call_reply(call, &err, (struct view){ 0 });
+}
+
+static void on_headers(void *context, struct rpc_call *call)
+{
+	if (*(enum mode *)context == REFUSED) {
+		reply_error(call);
+		return;
+	}
+	struct held *h = memory_new(sizeof *h);
+	h->call = call;
+	rpc_call_metadata(call);
+	rpc_call_set_user(call, h);
+	rpc_call_accept(call);
+	open_calls++;
+}
+
+static bool grow(void *context, struct rpc_call *call, size_t bytes, struct error *err)
+{
+	(void)context, (void)call;
+	must(bytes > 0 && bytes <= (1 << 20));
+	if (flags & REFUSE_GROWTH)
+		return error_set(err, ERROR_TOO_LARGE, "it can never fit");
+	return !(flags & BUSY) || error_set(err, ERROR_BUSY, "the memory limit is reached");
+}
+
+static void on_message(void *context, struct rpc_call *call)
+{
+	struct held *h = rpc_call_user(call);
+	enum mode mode = *(enum mode *)context;
+	must(!h->has_message);
+	h->has_message = true;
+	rpc_call_coding(call);
+	if (mode == LATER && holding < HELD_MAX) {
+		held[holding++] = h;
+	} else if (mode == WRONG) {
+		end_call(h);
+		reply_error(call);
+	} else {
+		answer(h);
+	}
+}
+
+static void on_lost(void *context, struct rpc_call *call, enum rpc_loss why)
+{
+	struct held *h = rpc_call_user(call);
+	(void)context, (void)why;
+	must(!h->has_message);
+	end_call(h);
+}
+
+static bool hold(void *context, int64_t bytes)
+{
+	(void)context;
+	budget += bytes;
+	return true;
+}
+
+static void release(void *context, int64_t bytes)
+{
+	(void)context;
+	budget -= bytes;
+}
+
+static bool is_short(void *context)
+{
+	(void)context;
+	return flags & SHORT;
+}
+
+/* ---- the server */
+
+static void start_thread(void)
+{
+	static struct io_thread thread;
+	thread.last = &thread.first;
+	must(uv_loop_init(&thread.loop) == 0 && uv_async_init(&thread.loop, &thread.wake, run_posted) == 0);
+	thread.wake.data = &thread;
+	thread.running = pthread_self();
+	pthread_mutex_init(&thread.lock, NULL);
+	io = (struct io){ 1, &thread };
+}
+
+static void set_limits(struct h2_limits *limits)
+{
+	static const char text[] = "{max_header_bytes: 512, max_headers: 16, max_outbound_bytes: 32768}";
+	struct error err = { 0 };
+	struct node *node = config_parse("limits", text, strlen(text), &err);
+	must(node && config_bind(&h2_limits_table, node, "limits", limits, &err));
+	node_unref(&node);
+}
+
+static void start(void)
+{
+	static enum mode modes[] = { INLINE, LATER, REFUSED, WRONG };
+	static const struct log log;
+	const struct rpc_method methods[] = {
+		{ "/f.F/I", on_headers, grow, on_message, on_lost, &modes[INLINE] },
+		{ "/f.F/L", on_headers, grow, on_message, on_lost, &modes[LATER] },
+		{ "/f.F/R", on_headers, NULL, on_message, on_lost, &modes[REFUSED] },
+		{ "/f.F/E", on_headers, NULL, on_message, on_lost, &modes[WRONG] },
+	};
+	struct rpc_server_options options = {
+		.h2 = { .endpoint = "127.0.0.1:0", .io = &io, .log = &log, .max_concurrent_streams = 20,
+			.keepalive_time.ns = 2 * SECOND, .keepalive_timeout.ns = 50 * SECOND,
+			.budget = { .hold = hold, .release = release, .is_short = is_short } },
+		.max_message_bytes = 1 << 20, .methods = methods, .method_count = sizeof methods / sizeof *methods,
+	};
+	struct error err = { 0 };
+	start_thread();
+	set_limits(&options.h2.limits);
+	server = rpc_server_start(&options, &err);
+	must(server != NULL);
+	shard = server->h2->shards;
+}
+
+static struct h2_connection *connect_client(void)
+{
+	struct h2_server *s = server->h2;
+	const struct hash128 key = peer_key_of_address("192.0.2.1");
+	int fds[2], small = 1;
+	must(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds) == 0);
+	if (flags & UNREAD)
+		setsockopt(fds[0], SOL_SOCKET, SO_SNDBUF, &small, sizeof small);
+	must(peer_count_add(s->peers, key, 1) && hold(NULL, h2_connection_cost(s)));
+	atomic_fetch_add(&shard->count, 1);
+	atomic_fetch_add(&s->connections, 1);
+	h2_server_entered(s);
+	peer = fds[1];
+	h2_connection_open(shard, fds[0], "192.0.2.1", key);
+	return shard->connections;
+}
+
+static bool is_open(const struct h2_connection *c)
+{
+	return c && shard->connections == c;
+}
+
+/* ---- what happens */
+
+/* What the client gets is frames, each of a type and size that it must know (RFC 9113, section 4). */
+static void check_frames(const uint8_t *at, size_t len)
+{
+	while (len) {
+		size_t skip = frame_left < len ? frame_left : len;
+		frame_left -= skip;
+		at += skip;
+		len -= skip;
+		while (len && !frame_left && head_len < FRAME_HEAD) {
+			head[head_len++] = *at++;
+			len--;
+		}
+		if (head_len < FRAME_HEAD || frame_left)
+			continue;
+		frame_left = (size_t)head[0] << 16 | (size_t)head[1] << 8 | head[2];
+		must(frame_left <= FRAME_MAX && head[3] < FRAME_TYPES && !(head[5] & 0x80));
+		head_len = 0;
+	}
+}
+
+static void read_all(void)
+{
+	static uint8_t buffer[65536];
+	ssize_t len;
+	while (peer >= 0 && (len = read(peer, buffer, sizeof buffer)) > 0)
+		check_frames(buffer, (size_t)len);
+}
+
+/* What epoll would say of the socket. */
+static void wake_socket(struct h2_connection *c)
+{
+	if (is_open(c) && c->events)
+		c->poll.poll_cb(&c->poll, 0, c->events);
+}
+
+/* A timer that has nothing to do and is due again at once would be a busy loop. */
+static void pass_time(struct h2_connection *c, uint64_t ns)
+{
+	now += ns;
+	uv_update_time(&io.threads->loop);
+	for (int i = 0; is_open(c) && uv_is_active((uv_handle_t *)&c->timer) && !uv_timer_get_due_in(&c->timer); i++) {
+		must(i < TIMER_MAX);
+		uv_timer_stop(&c->timer);
+		c->timer.timer_cb(&c->timer);
+	}
+}
+
+static void reply_held(size_t leave)
+{
+	while (holding > leave)
+		answer(held[--holding]);
+}
+
+/* As from another thread: they stay posted until the next step or the end. */
+static void post_replies(void)
+{
+	io.threads->running = 0;
+	reply_held(0);
+	io.threads->running = pthread_self();
+}
+
+static void hang_up(struct h2_connection *c)
+{
+	if (peer >= 0)
+		close(peer);
+	peer = -1;
+	wake_socket(c);
+}
+
+static void act(struct h2_connection *c, int what)
+{
+	static const uint64_t times[] = { SECOND / 40, SECOND + SECOND / 10, 11 * SECOND, 61 * SECOND };
+	switch (what) {
+	case 1: reply_held(holding ? holding - 1 : 0); break;
+	case 2: post_replies(), run_posted(&io.threads->wake); break;
+	case 3: post_replies(); break;
+	case 4: case 5: case 6: case 7: pass_time(c, times[what - 4]); break;
+	case 8: rpc_server_set_serving(server, !server->serving); break;
+	case 9: flags ^= BUSY; break;
+	case 10: read_all(), wake_socket(c); break;
+	case 11: h2_connection_end(c, H2_AGE, false, now + 5 * SECOND); break;
+	case 12: h2_connection_end(c, H2_AGE, true, 0); break;
+	case 13: h2_shard_ask_to_close_idle(shard), run_posted(&io.threads->wake); break;
+	case 14: flags ^= REFUSE_GROWTH; break;
+	case 15: hang_up(c); break;
+	default: break;
+	}
+}
+
+static void send_client(struct h2_connection *c, const uint8_t *at, size_t len)
+{
+	if (peer >= 0 && len && send(peer, at, len, MSG_NOSIGNAL) > 0)
+		wake_socket(c);
+	if (!(flags & UNREAD))
+		read_all();
+}
+
+static void talk(struct h2_connection *c, const uint8_t *steps, const uint8_t *at, size_t len)
+{
+	static const uint8_t preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0"; /* and its NUL */
+	static const size_t cuts[16] = { SIZE_MAX, 1, 2, 5, 8, 9, 10, 14, 22, 40, 64, 100, 200, 500, 1000, 4000 };
+	if (!(flags & RAW))
+		send_client(c, preface, sizeof preface);
+	for (size_t i = 0; i < STEPS && is_open(c); i++) {
+		size_t part = cuts[steps[i] & 15] < len ? cuts[steps[i] & 15] : len;
+		send_client(c, at, part);
+		at += part;
+		len -= part;
+		if (is_open(c))
+			act(c, steps[i] >> 4);
+	}
+	if (is_open(c))
+		send_client(c, at, len);
+}
+
+/* A drain has an end, whatever the client does. */
+static void end_connection(struct h2_connection *c)
+{
+	if (is_open(c) && flags & DRAIN) {
+		h2_connection_end(c, H2_REASON_NONE, true, now + 3 * SECOND);
+		pass_time(c, 4 * SECOND);
+		pass_time(c, 2 * SECOND);
+		must(!is_open(c));
+	} else if (is_open(c) && flags & END) {
+		h2_connection_abort(c);
+	}
+	hang_up(c);
+	pass_time(c, 2 * SECOND);
+}
+
+/* Nothing is left of it. */
+static void check_empty(void)
+{
+	const struct hash128 key = peer_key_of_address("192.0.2.1");
+	for (int i = 0; i < 4 && server->h2->open > 1; i++)
+		uv_run(&io.threads->loop, UV_RUN_NOWAIT);
+	must(server->h2->open == 1 && !shard->connections && !shard->idle_first && !shard->idle_last);
+	must(!shard->count && !server->h2->connections && !budget && !open_calls);
+	must(!server->accepted && !server->watchers && !server->threads->watchers && !io.threads->first);
+	must(peer_count_add(server->h2->peers, key, 1));
+	peer_count_remove(server->h2->peers, key);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
+{
+	if (len < 1 + STEPS)
+		return 0;
+	if (!server)
+		start();
+	flags = data[0];
+	head_len = frame_left = 0;
+	struct h2_connection *c = connect_client();
+	talk(c, data + 1, data + 1 + STEPS, len - 1 - STEPS);
+	if (!(flags & REPLY_LATE))
+		reply_held(0);
+	run_posted(&io.threads->wake);
+	end_connection(c);
+	post_replies();
+	run_posted(&io.threads->wake);
+	rpc_server_set_serving(server, true);
+	check_empty();
+	return 0;
+}
