@@ -411,7 +411,7 @@ void h2_connection_flush(struct h2_connection *c)
 {
 	if (c->ending >= H2_SHUT)
 		return;
-	if (c->session && write_pending(c) && !c->fault && can_speak(c)) {
+	if (write_pending(c) && c->session && !c->fault && can_speak(c)) {
 		put_frames(c);
 		put_ending(c);
 	}

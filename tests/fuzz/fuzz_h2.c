@@ -138,6 +138,8 @@ static void on_lost(void *context, struct rpc_call *call, enum rpc_loss why)
 static bool hold(void *context, int64_t bytes)
 {
 	(void)context;
+	if (flags & SHORT && budget) /* its own cost it has */
+		return false;
 	budget += bytes;
 	return true;
 }
