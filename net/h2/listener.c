@@ -83,22 +83,23 @@ static bool afford(struct h2_server *s)
 	return net_budget_hold(budget, cost);
 }
 
-/* A peer's connections hold little more than what is left for those of others. */
+/* Where memory is short, a peer's connections hold little more than what is left for those of others, and nobody gives way to
+ * one that has more. */
 static bool may_enter(struct h2_server *s, struct hash128 key, enum h2_refusal *why)
 {
-	const struct net_budget *budget = &s->options.budget;
-	int64_t cost = h2_connection_cost(s), max = s->options.limits.max_connections_per_peer;
+	int64_t max = s->options.limits.max_connections_per_peer, room = net_budget_room(&s->options.budget);
 	*why = H2_MAX_CONNECTIONS;
 	if (atomic_load(&s->connections) >= s->options.limits.max_connections)
 		return false;
-	*why = H2_NO_MEMORY;
-	if (!afford(s))
+	*why = H2_MAX_CONNECTIONS_PER_PEER;
+	int64_t count = peer_count_add(s->peers, key, (uint32_t)max);
+	if (!count)
 		return false;
-	int64_t room = net_budget_room(budget), share = (room > 0 ? room / cost : 0) + ALWAYS;
-	*why = share < max ? H2_OVER_ITS_SHARE : H2_MAX_CONNECTIONS_PER_PEER;
-	if (peer_count_add(s->peers, key, (uint32_t)(share < max ? share : max)))
+	bool over = count > (room > 0 ? room / h2_connection_cost(s) : 0) + ALWAYS;
+	*why = over ? H2_OVER_ITS_SHARE : H2_NO_MEMORY;
+	if (!over && afford(s))
 		return true;
-	net_budget_release(budget, cost);
+	peer_count_remove(s->peers, key);
 	return false;
 }
 

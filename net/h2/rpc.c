@@ -204,6 +204,23 @@ static size_t min_size(size_t a, size_t b)
 	return a < b ? a : b;
 }
 
+/* False: it has waited long enough. */
+static bool wait_for_memory(struct rpc_call *call)
+{
+	struct error err = call->busy_error;
+	uint64_t now = clock_now();
+	if (call->busy && now >= call->busy_until) {
+		lose(call, RPC_REFUSED);
+		rpc_reply_write(call, RPC_UNAVAILABLE, err.text, err.retry_after_ms ? err.retry_after_ms : 1000, NULL);
+		return false;
+	}
+	if (!call->busy)
+		call->busy_until = now + BUSY_MAX_NS;
+	call->busy = true;
+	set_deadline(call);
+	return true;
+}
+
 /*
  * Grants more of the message before what was granted has come: four times of what is there, so that few steps are
  * needed and the sender need not wait. False: the call is over.
@@ -228,11 +245,7 @@ static bool grant(struct rpc_call *call, size_t arrived)
 		rpc_reply_write(call, rpc_status(err.kind), err.text, -1, NULL);
 		return false;
 	}
-	if (!call->busy)
-		call->busy_until = clock_now() + BUSY_MAX_NS;
-	call->busy = true;
-	set_deadline(call);
-	return true;
+	return wait_for_memory(call);
 }
 
 static bool begin_message(struct rpc_call *call)
@@ -321,17 +334,10 @@ static bool passed(uint64_t when, uint64_t now)
 	return when && now >= when;
 }
 
-static void ask_again(struct rpc_call *call, uint64_t now)
+static void ask_again(struct rpc_call *call)
 {
-	if (!grant(call, call->body.len))
-		return;
-	if (call->busy && now >= call->busy_until) {
-		struct error err = call->busy_error;
-		lose(call, RPC_REFUSED);
-		rpc_reply_write(call, RPC_UNAVAILABLE, err.text, err.retry_after_ms ? err.retry_after_ms : 1000, NULL);
-	} else if (!call->busy && call->complete && call->stream.ended) {
+	if (grant(call, call->body.len) && !call->busy && call->complete && call->stream.ended)
 		hand_over(call);
-	}
 }
 
 static bool too_slow(struct rpc_call *call, uint64_t now)
@@ -356,7 +362,7 @@ static void on_late(struct h2_stream *stream, uint64_t now)
 		if (passed(call->rate_at, now))
 			call->rate_at = now + RATE_GRACE_NS;
 		if (call->busy)
-			ask_again(call, now);
+			ask_again(call);
 		if (!call->over && !call->stream.finished)
 			set_deadline(call);
 	}
