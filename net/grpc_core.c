@@ -6,10 +6,8 @@
 
 #include <dlfcn.h>
 #include <grpc/grpc.h>
-#include <grpc/status.h>
 #include <grpc/support/log.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <string.h>
 
 #define LOG_INTERVAL_NS (10 * UINT64_C(1000000000))
@@ -23,7 +21,6 @@ struct place {
 };
 
 static pthread_once_t prepared = PTHREAD_ONCE_INIT;
-static _Atomic uint64_t accept_failures;
 static pthread_mutex_t places_mutex = PTHREAD_MUTEX_INITIALIZER; /* guards places */
 static struct place places[LOG_PLACES]; /* the last one takes whatever finds no other */
 
@@ -38,27 +35,25 @@ static struct place *place_of(const char *file, int line)
 	return p;
 }
 
-/* How many lines the place has had, if it is time to tell, else 0. */
+/* How many lines the place has had, if it is time to log that, else 0. */
 static uint64_t count_line(const char *file, int line)
 {
-	uint64_t now = clock_now(), tell = 0;
+	uint64_t now = clock_now(), due = 0;
 	pthread_mutex_lock(&places_mutex);
 	struct place *p = place_of(file, line);
 	p->count++;
 	if (!p->logged_at || now - p->logged_at >= LOG_INTERVAL_NS) {
 		p->logged_at = now;
-		tell = p->count;
+		due = p->count;
 	}
 	pthread_mutex_unlock(&places_mutex);
-	return tell;
+	return due;
 }
 
 /* Runs on any thread, also with core's locks held: it must not call core. */
 static void take_log(gpr_log_func_args *args)
 {
 	static const struct log log;
-	if (strstr(args->message, "Failed accept4"))
-		atomic_fetch_add(&accept_failures, 1);
 	const char *slash = strrchr(args->file, '/');
 	uint64_t count = count_line(args->file, args->line);
 	if (count)
@@ -93,24 +88,4 @@ void grpc_core_init(void)
 void grpc_core_shutdown(void)
 {
 	grpc_shutdown();
-}
-
-uint64_t grpc_core_accept_failures(void)
-{
-	return atomic_load(&accept_failures);
-}
-
-int grpc_core_status(enum error_kind kind)
-{
-	static const int status[] = {
-		[ERROR_NONE] = GRPC_STATUS_OK,
-		[ERROR_CONFIG] = GRPC_STATUS_INTERNAL,
-		[ERROR_INVALID] = GRPC_STATUS_INVALID_ARGUMENT,
-		[ERROR_TOO_LARGE] = GRPC_STATUS_RESOURCE_EXHAUSTED,
-		[ERROR_UNSUPPORTED] = GRPC_STATUS_UNIMPLEMENTED,
-		[ERROR_UNAUTHENTICATED] = GRPC_STATUS_UNAUTHENTICATED,
-		[ERROR_BUSY] = GRPC_STATUS_UNAVAILABLE,
-		[ERROR_INTERNAL] = GRPC_STATUS_INTERNAL,
-	};
-	return status[kind];
 }

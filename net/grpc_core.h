@@ -2,10 +2,6 @@
 #ifndef NET_GRPC_CORE_H
 #define NET_GRPC_CORE_H
 
-#include <stdint.h>
-
-#include "base/error.h"
-
 /*
  * The gRPC C core's life in the process. [any thread]
  *
@@ -18,14 +14,5 @@
  */
 void grpc_core_init(void);
 void grpc_core_shutdown(void); /* each init wants one */
-
-/*
- * How often core's listeners gave up since the start: after one failed accept4 (EMFILE) core never
- * accepts on that listener again, and its log is the only place that tells.
- */
-uint64_t grpc_core_accept_failures(void);
-
-/* The gRPC status code of an error kind: 3, 8, 12, 16, 14, 13. */
-int grpc_core_status(enum error_kind kind);
 
 #endif

@@ -56,7 +56,6 @@ void tls_release(struct tls_material *material);
  * entries. A value that is empty, over these limits, or has a NUL byte is left out.
  */
 extern const struct fields_limits tls_owner_limits;
-void tls_owner_add(struct fields *auth, const char *name, const void *value, size_t len);
 /* Adds all of them from the certificate in DER; nothing if it cannot be parsed. */
 void tls_owner_read(struct fields *auth, struct view der);
 

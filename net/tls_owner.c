@@ -6,7 +6,7 @@
 
 const struct fields_limits tls_owner_limits = { .count = 32, .name = 16, .value = 1023, .total = 16384 };
 
-void tls_owner_add(struct fields *auth, const char *name, const void *value, size_t len)
+static void add(struct fields *auth, const char *name, const void *value, size_t len)
 {
 	if (len)
 		fields_add(auth, view_of(name), (struct view){ value, len }, NULL);
@@ -18,7 +18,7 @@ static void add_subject(struct fields *auth, const X509_NAME *subject)
 	char *at = NULL;
 	if (text && X509_NAME_print_ex(text, subject, 0, XN_FLAG_RFC2253 & ~ASN1_STRFLGS_ESC_MSB) > 0) {
 		long len = BIO_get_mem_data(text, &at);
-		tls_owner_add(auth, "subject", at, (size_t)len);
+		add(auth, "subject", at, (size_t)len);
 	}
 	BIO_free(text);
 }
@@ -29,7 +29,7 @@ static void add_common_name(struct fields *auth, const X509_NAME *subject)
 	X509_NAME_ENTRY *first = X509_NAME_get_entry(subject, X509_NAME_get_index_by_NID(subject, NID_commonName, -1));
 	int len = first ? ASN1_STRING_to_UTF8(&text, X509_NAME_ENTRY_get_data(first)) : -1;
 	if (len > 0)
-		tls_owner_add(auth, "common_name", text, (size_t)len);
+		add(auth, "common_name", text, (size_t)len);
 	OPENSSL_free(text);
 }
 
@@ -39,7 +39,7 @@ static void add_names(struct fields *auth, const GENERAL_NAMES *names, int wante
 		int kind;
 		const ASN1_STRING *value = GENERAL_NAME_get0_value(sk_GENERAL_NAME_value(names, i), &kind);
 		if (kind == wanted)
-			tls_owner_add(auth, as, ASN1_STRING_get0_data(value), (size_t)ASN1_STRING_length(value));
+			add(auth, as, ASN1_STRING_get0_data(value), (size_t)ASN1_STRING_length(value));
 	}
 }
 

@@ -243,9 +243,6 @@ bool gate_grow(struct gate *gate, struct inbound *in, size_t need, size_t limit,
 /* The request will not be submitted: gives the charge back and counts the reason, one of the words of gate_metrics.c;
  * NULL: gate_charge refused it. Also without gate_admit before it. [any thread] */
 void gate_forget(struct gate *gate, struct inbound *in, const char *transport, const char *reason);
-/* The hard limit in bytes, by which receivers bound what their libraries hold of messages that are still arriving.
- * [any thread] */
-uint64_t gate_memory_limit(const struct gate *gate);
 /* Takes the request; a worker runs it to completion. Always ends in ops->reply. [any thread, does not block] */
 void gate_submit(struct gate *gate, struct inbound *in);
 /* The same for a request that is too small to delay others: runs it at once. [I/O thread of that index] */

@@ -250,11 +250,6 @@ struct net_budget gate_net_budget(struct gate *gate)
 	return (struct net_budget){ hold, release, spare, is_short, gate };
 }
 
-uint64_t gate_memory_limit(const struct gate *gate)
-{
-	return (uint64_t)gate->options.memory->limit;
-}
-
 static struct inbound *inbound_of(struct ack *ack)
 {
 	return (struct inbound *)((char *)ack - offsetof(struct inbound, ack));

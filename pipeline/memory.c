@@ -67,8 +67,8 @@ static int between(int64_t least, int64_t value, int64_t most)
 	return (int)(value < least ? least : value > most ? most : value);
 }
 
-/* gRPC core gives its read buffers back and faults them in again with every message if malloc trims early: half of the
- * transport's cost. Where memory is short that is the better half. 32 MiB is the most that glibc takes for the first. */
+/* Bodies, tables and packets come and go with each request; if malloc gives their pages back early, they are faulted in again
+ * each time. Where memory is short that is the better choice. 32 MiB is the most that glibc takes for the first. */
 void memory_tune(const struct memory *m)
 {
 	mallopt(M_MMAP_THRESHOLD, between(MIB / 4, m->limit / 128, 32 * MIB));

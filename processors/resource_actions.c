@@ -24,13 +24,11 @@ static const struct config_row rows[] = {
 		   .help = "Instead of `value`: another attribute of the resource; if it is absent, "
 			   "nothing is done."),
 	CONFIG_ROW(struct resource_action_config, from_context, .key = "from_context",
-		   .help = "Instead of `value`: `metadata.<header>` (several are joined with `;`; not gRPC's binary ones, "
-			   "`-bin`, which are no text), "
-			   "`client.address`, or `auth.<attr>` of the verified client certificate: `auth.subject` "
-			   "(RFC 4514; what is not ASCII is escaped over gRPC, and not over HTTP), `auth.common_name` and, of its "
-			   "alternative names, `auth.uri` (there SPIFFE has its ID), `auth.email` and `auth.dns` (several are "
-			   "joined too; up to 32 texts of 1023 bytes; no other `auth` is ever there). If it is absent, nothing "
-			   "is done."),
+		   .help = "Instead of `value`: `metadata.<header>` (several are joined with `;`; gRPC's binary ones, `-bin`, "
+			   "are decoded, and absent if they are not UTF-8), `client.address`, or `auth.<attr>` of the verified client certificate: `auth.subject` "
+			   "(RFC 4514, in UTF-8), `auth.common_name` and, of its alternative names, `auth.uri` (where SPIFFE has its ID), "
+			   "`auth.email` and `auth.dns` (several are joined too; up to 32 values of 1023 bytes; there is no "
+			   "other `auth`). If it is absent, nothing is done."),
 	CONFIG_ROW(struct resource_action_config, pattern, .key = "pattern",
 		   .help = "For delete and hash: a regular expression that is searched in keys. For "
 			   "extract: one with named groups, searched in the value of `key`; each "

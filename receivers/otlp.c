@@ -13,15 +13,15 @@
 
 /*
  * OTLP over gRPC: ProfilesService/Export. The gate sees a call's headers, then each step by which its message grows. A small
- * message is run to completion on its I/O thread, a large one by a worker. HTTP is not there yet.
+ * message is run to completion on its I/O thread, a large one by a worker. OTLP over HTTP is not supported yet.
  */
 #define EXPORT "/opentelemetry.proto.collector.profiles.v1development.ProfilesService/Export"
 #define STOP_GRACE_NS (10 * UINT64_C(1000000000))
 
 enum {
 	DEFAULT_MESSAGE_MIB = 4, /* grpc-go's */
-	/* What an I/O thread runs itself: so much inflated takes less than a millisecond with every processor
-	 * (docs/GRPC.md), and after so much of one connection it is the turn of others. */
+	/* What an I/O thread runs itself. A message of this size, inflated, takes less than a millisecond with every
+	 * processor (docs/GRPC.md); after this much of one connection in a turn the rest goes to workers. */
 	INLINE_BYTES = 65536,
 	INLINE_TURN_BYTES = 131072,
 	CALL_BYTES = 2048 /* of a call's structures, beside GATE_REQUEST_BYTES; its headers come on top */
@@ -264,12 +264,14 @@ const struct component_factory otlp_receiver = {
 	.type = "otlp",
 	.metrics = metrics,
 	.help = "Takes profiles by OTLP over gRPC.",
-	.manual = "Messages may be plain, gzip, deflate or zstd, whatever `grpc-encoding` says: what they are is "
-		  "seen from their first bytes. `max_recv_msg_size_mib` holds for the message as sent and for "
-		  "what it inflates to. A message must arrive within 60 s of its headers.\n\n"
-		  "A refusal comes before the body where it can: UNAVAILABLE with RetryInfo when memory or all "
-		  "queues are full. INVALID_ARGUMENT names the field that cannot be decoded; when only some "
-		  "profiles of a request cannot, the reply is OK with `partial_success`.\n\n"
+	.manual = "Messages may be plain, gzip, deflate or zstd. gzip and zstd are recognised by their first bytes, whatever "
+		  "`grpc-encoding` says; deflate by `grpc-encoding`. `max_recv_msg_size_mib` holds for the message as sent and "
+		  "for what it inflates to. A message must arrive within 60 s of its headers.\n\n"
+		  "Requests are refused before the body where possible: UNAVAILABLE with RetryInfo when memory is short or all "
+		  "queues are full. When memory becomes short while a message arrives, the client is held back for up to two "
+		  "seconds first. INVALID_ARGUMENT names the field that cannot be decoded; when only some profiles of a "
+		  "request cannot, the reply is OK with `partial_success`.\n\n"
+		  "With `tls`, clients must offer `h2` by ALPN.\n\n"
 		  "The same port answers `grpc.health.v1.Health/Check` and `Watch`.\n\n"
 		  "A stop gives accepted calls 10 s, within `--shutdown-timeout`; new ones are refused meanwhile.\n",
 	.kind = COMPONENT_RECEIVER,

@@ -7,16 +7,16 @@ const char *const otlp_transports[] = { "tcp", "tcp4", "tcp6", "unix", NULL };
 
 static const struct config_row keepalive_server_rows[] = {
 	CONFIG_ROW(struct keepalive_server, max_connection_idle, .key = "max_connection_idle", .def = "0s",
-		   .help = "Ends connections without calls after this time; 0: never."),
+		   .help = "Closes connections without calls after this time; 0: after `limits.idle_timeout`."),
 	CONFIG_ROW(struct keepalive_server, max_connection_age, .key = "max_connection_age", .def = "0s",
-		   .help = "Asks clients to connect anew after this time (give or take 10 %), so that load "
+		   .help = "Asks clients to reconnect after this time (give or take 10 %), so that load "
 			   "spreads; 0: never. No call is lost."),
 	CONFIG_ROW(struct keepalive_server, max_connection_age_grace, .key = "max_connection_age_grace",
-		   .def = "0s", .help = "How long calls may go on after that; 0: without limit."),
+		   .def = "0s", .help = "How long calls may take after that; 0: no limit."),
 	CONFIG_ROW(struct keepalive_server, time, .key = "time", .def = "0s",
 		   .help = "Pings a silent client after this time, also without calls; 0: 2h."),
 	CONFIG_ROW(struct keepalive_server, timeout, .key = "timeout", .def = "0s",
-		   .help = "Ends the connection without an answer after this time; 0: 20s."),
+		   .help = "Closes the connection if the ping is not answered within this time; 0: 20s."),
 	{ 0 }
 };
 
@@ -26,10 +26,10 @@ static const struct config_table keepalive_server_table = {
 
 static const struct config_row keepalive_enforcement_rows[] = {
 	CONFIG_ROW(struct keepalive_enforcement, min_time, .key = "min_time", .def = "0s",
-		   .help = "Clients that ping more often than this are cut off; 0: 5m."),
+		   .help = "The connection of a client that pings more often than this is closed; 0: 5m."),
 	CONFIG_ROW(struct keepalive_enforcement, permit_without_stream, .key = "permit_without_stream",
 		   .def = "false",
-		   .help = "Permits pings while no call is open, within min_time; else one in 2h at most."),
+		   .help = "Permits pings while no call is open, one in min_time; otherwise one in 2h."),
 	{ 0 }
 };
 
@@ -39,10 +39,10 @@ static const struct config_table keepalive_enforcement_table = {
 
 static const struct config_row keepalive_rows[] = {
 	CONFIG_SECTION(struct keepalive, server, keepalive_server_table, .key = "server_parameters",
-		       .presence = PRESENCE_SOME, .help = "What the server does with connections."),
+		       .presence = PRESENCE_SOME, .help = "When the server pings and closes connections."),
 	CONFIG_SECTION(struct keepalive, enforcement, keepalive_enforcement_table,
 		       .key = "enforcement_policy", .presence = PRESENCE_SOME,
-		       .help = "What clients may do."),
+		       .help = "How often clients may ping."),
 	{ 0 }
 };
 
@@ -91,9 +91,9 @@ static const struct config_row grpc_rows[] = {
 		   .limited = true, .min = 0, .max = INT32_MAX,
 		   .help = "Calls at once on one connection; 0: 100 (no limit in the Collector)."),
 	CONFIG_SECTION(struct grpc_protocol, keepalive, keepalive_table, .key = "keepalive",
-		       .presence = PRESENCE_SOME, .help = "Connections that are silent or old."),
+		       .presence = PRESENCE_SOME, .help = "Silent, idle and old connections."),
 	CONFIG_ROW(struct grpc_protocol, include_metadata, .key = "include_metadata", .def = "false",
-		   .help = "Makes the request's metadata known to the processors (`resource`'s from_context, `batch`'s "
+		   .help = "Makes the request's metadata available to the processors (`resource`'s from_context, `batch`'s "
 			   "metadata_keys), with `:authority`, also as `host`. Keys that end in -bin are decoded, and left out if "
 			   "they are not UTF-8 text."),
 	CONFIG_ROW(struct grpc_protocol, auth, .key = "auth",
@@ -101,13 +101,14 @@ static const struct config_row grpc_rows[] = {
 	CONFIG_ROW(struct grpc_protocol, middlewares, .key = "middlewares",
 		   .help = "Refused unless empty: this build has no such extension."),
 	CONFIG_SECTION(struct grpc_protocol, limits, h2_limits_table, .key = "limits",
-		       .help = "What one client may cost. Who passes a limit is disconnected and counted."),
+		       .help = "What one connection may cost. A connection that passes a limit is closed, and counted in "
+			   "`otelcol_receiver_connections_closed`."),
 	CONFIG_ROW(struct grpc_protocol, read_buffer_size, .key = "read_buffer_size", .def = "524288",
 		   .unit = "By", .limited = true, .min = 0, .max = INT32_MAX,
-		   .help = "Read from one connection at a time, at most 262144; 0: as much."),
+		   .help = "Read from one connection at a time, at most 262144; 0: 262144."),
 	CONFIG_ROW(struct grpc_protocol, write_buffer_size, .key = "write_buffer_size", .def = "0",
 		   .unit = "By", .limited = true, .min = 0, .max = INT32_MAX,
-		   .help = "Written to one connection with one call, at most 262144; 0: as much."),
+		   .help = "Written to one connection with one call, at most 262144; 0: 262144."),
 	CONFIG_SECTION(struct grpc_protocol, dialer, dialer_table, .key = "dialer",
 		       .help = "Of clients."),
 	{ 0 }

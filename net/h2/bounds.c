@@ -2,13 +2,14 @@
 #include "net/h2/bounds.h"
 
 static const struct config_row rows[] = {
-	CONFIG_ROW(struct h2_limits, max_header_bytes, .key = "max_header_bytes", .def = "16384", .unit = "By",
-		   .limited = true, .min = 1, .max = INT32_MAX,
+	CONFIG_ROW(struct h2_limits, max_header_bytes, .key = "max_header_bytes", .def = "16384",
+		   .limited = true, .min = 1, .max = INT32_MAX, .unit = "By",
 		   .help = "Request headers, decompressed. Larger ones are answered with RESOURCE_EXHAUSTED; four times as much "
 			   "closes the connection."),
 	CONFIG_ROW(struct h2_limits, max_headers, .key = "max_headers", .def = "128",
 		   .limited = true, .min = 1, .max = INT32_MAX,
-		   .help = "Header fields of one request; the same."),
+		   .help = "Header fields of one request. More are answered with RESOURCE_EXHAUSTED; four times as many close "
+			   "the connection."),
 	CONFIG_ROW(struct h2_limits, max_continuations, .key = "max_continuations", .def = "8",
 		   .limited = true, .min = 1, .max = INT32_MAX,
 		   .help = "CONTINUATION frames of one header block."),
@@ -21,13 +22,13 @@ static const struct config_row rows[] = {
 	CONFIG_ROW(struct h2_limits, max_control_frames_per_second, .key = "max_control_frames_per_second", .def = "20",
 		   .limited = true, .min = 1, .max = INT32_MAX,
 		   .help = "Frames from one connection that are not a request's data (and DATA frames of less than 64 bytes, and "
-			   "TLS records of less than 5), beside the six that each answered request may have; with bursts of "
-			   "ten times as many."),
+			   "TLS records of less than 5), beside the six that each answered request may have, with bursts of ten "
+			   "times as many."),
 	CONFIG_ROW(struct h2_limits, max_errors_per_second, .key = "max_errors_per_second", .def = "100",
 		   .limited = true, .min = 1, .max = INT32_MAX,
 		   .help = "Requests of one connection that are answered with an error, with bursts of ten times as many."),
-	CONFIG_ROW(struct h2_limits, max_outbound_bytes, .key = "max_outbound_bytes", .def = "262144", .unit = "By",
-		   .limited = true, .min = 1, .max = INT32_MAX,
+	CONFIG_ROW(struct h2_limits, max_outbound_bytes, .key = "max_outbound_bytes", .def = "262144",
+		   .limited = true, .min = 1, .max = INT32_MAX, .unit = "By",
 		   .help = "Replies that a connection does not read."),
 	CONFIG_ROW(struct h2_limits, max_connections, .key = "max_connections", .def = "20000",
 		   .limited = true, .min = 1, .max = INT32_MAX,
@@ -45,8 +46,8 @@ static const struct config_row rows[] = {
 		   .help = "Closes connections without requests after this time; keepalive's max_connection_idle overrides it."),
 	CONFIG_ROW(struct h2_limits, min_body_rate, .key = "min_body_rate", .def = "512", .unit = "By/s",
 		   .limited = true, .min = 0, .max = INT32_MAX,
-		   .help = "Average rate since the headers below which a request's body is too slow, from its tenth second "
-			   "on; 0: none."),
+		   .help = "Average rate since the headers below which a request's body is too slow, from its tenth second on; "
+			   "0: none."),
 	{ 0 }
 };
 
@@ -57,9 +58,9 @@ const struct metric h2_connections_metric = {
 };
 const struct metric h2_closed_metric = {
 	"otelcol_receiver_connections_closed", METRIC_COUNTER, "{connections}",
-	"Connections that the receiver closed, by reason: a bound of `limits` that the client passed (headers, "
-	"continuations, streams, resets, settings, pings, control_frames, outbound, errors, handshake_timeout, "
-	"header_timeout, body_rate), idle, keepalive, age, protocol_error, memory."
+	"Connections that the receiver closed, by reason: a bound of `limits` that the client passed (headers, continuations, "
+	"streams, resets, settings, pings, control_frames, outbound, errors, handshake_timeout, header_timeout, body_rate), idle, "
+	"keepalive, age, protocol_error, memory."
 };
 const struct metric h2_refused_metric = {
 	"otelcol_receiver_connections_refused", METRIC_COUNTER, "{connections}",

@@ -45,8 +45,8 @@ struct h2_addresses {
 };
 
 bool h2_address_resolve(const char *endpoint, const char *transport, struct h2_addresses *out, struct error *err);
-/* The descriptor of a socket that listens there, or -1 (errno says why too). *port: 0 takes what the address says; set on
- * return. */
+/* The descriptor of a socket that listens there, or -1 (errno says why too). *port: the port to take instead of the address's
+ * (0: that one); on return the one that it has. */
 int h2_address_listen(const struct h2_address *address, int *port, struct error *err);
 /* "127.0.0.1", "::1", "" for unix sockets; mapped IPv4 addresses are written as such. */
 void h2_address_host(const struct sockaddr_storage *from, char *out, size_t room);

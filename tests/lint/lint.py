@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The house rules that a program can check: layers, library doors, banned calls, lengths, complexity, words."""
+"""The house rules that a program can check: layers, wrappers of libraries, banned calls, lengths, complexity, words."""
 import pathlib
 import re
 import subprocess
@@ -23,10 +23,11 @@ LAYERS = {
 }
 
 # Foreign header -> the files that may include it.
-DOORS = {
-    r"grpc/": r"net/(grpc|rpc)_\w+\.[ch]",
+WRAPPERS = {
+    r"grpc/": r"net/(grpc_\w+|rpc_channel)\.[ch]",
+    r"nghttp2/": r"net/h2/\w+\.[ch]",
     r"yaml\.h": r"config/yaml\.c",
-    r"uv\.h": r"net/loop\.c",
+    r"uv\.h": r"net/((loop|io)\.c|h2/\w+\.[ch])",
     r"microhttpd\.h": r"net/http_\w+\.[ch]",
     r"curl/": r"net/http_(client|check)\.c",
     r"zstd\.h|libdeflate\.h": r"net/compress\.c",
@@ -68,9 +69,9 @@ def check_includes(path, text):
         target = quoted.split("/")[0] if "/" in quoted else "proto" if quoted else None
         if layer in LAYERS and target and target != layer and target not in LAYERS[layer]:
             yield "%s: %s may not include %s" % (relative(path), layer, quoted)
-        for header, door in DOORS.items():
-            if layer in LAYERS and re.match(header, name) and not re.fullmatch(door, relative(path)):
-                yield "%s: only %s may include %s" % (relative(path), door, name)
+        for header, wrapper in WRAPPERS.items():
+            if layer in LAYERS and re.match(header, name) and not re.fullmatch(wrapper, relative(path)):
+                yield "%s: only %s may include %s" % (relative(path), wrapper, name)
 
 
 def strip_comments(text):

@@ -243,7 +243,7 @@ static void obey(char *line)
 	else if (strncmp(line, "serving ", 8) == 0)
 		rpc_server_set_serving(server, line[8] == '1'), puts("ok");
 	else if (strncmp(line, "budget ", 7) == 0)
-		puts("ok"), budget = strtol(line + 7, NULL, 10);
+		puts("ok"), budget = strtoll(line + 7, NULL, 10);
 	else if (strcmp(line, "rss") == 0)
 		printf("%ld\n", resident());
 	else if (strncmp(line, "stop ", 5) == 0)
