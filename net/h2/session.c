@@ -111,6 +111,13 @@ static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, 
 		return take(&c->settings, c, l->max_settings_per_second) ? 0 : fail(c, H2_SETTINGS_FLOOD);
 	case NGHTTP2_PING:
 		return judge_control(c, H2_PINGS);
+	case NGHTTP2_GOAWAY: /* grpc-go's names a stream of its own, for which nghttp2 ends the connection */
+		c->left = true;
+		return judge_control(c, H2_CONTROL_FRAMES);
+	case NGHTTP2_PRIORITY: /* nghttp2 skips it whole (RFC 9113, section 6.3) */
+		if (!hd->stream_id)
+			nghttp2_session_terminate_session(session, NGHTTP2_PROTOCOL_ERROR);
+		return judge_control(c, H2_CONTROL_FRAMES);
 	default:
 		return judge_control(c, H2_CONTROL_FRAMES);
 	}

@@ -221,6 +221,15 @@ def test_health(program):
         assert s.call(HEALTH, b"") == b"\x08\x02"
 
 
+@pytest.mark.parametrize("algorithm", [grpc.Compression.Gzip, grpc.Compression.Deflate])
+def test_health_is_asked_for_compressed(program, algorithm):
+    with Served(program) as s, s.channel(compression=algorithm) as channel:
+        ask = channel.unary_unary(HEALTH)
+        # Long enough for C core to find that it pays.
+        assert ask(b"\x0a\x09test.Test" + b"\x0a\x09test.Test" * 50) == b"\x08\x01"
+        assert refusal(lambda: ask(b"x" * 100000))[0] == grpc.StatusCode.INVALID_ARGUMENT
+
+
 def test_a_watcher_of_health_hears_of_it_at_once_and_of_every_change(program):
     with Served(program) as s, s.channel() as channel:
         statuses = channel.unary_stream(WATCH)(b"\x0a\x09test.Test", timeout=30)
