@@ -15,7 +15,8 @@ static const struct config_row rows[] = {
 		   .help = "SETTINGS frames from one connection, with bursts of ten times as many."),
 	CONFIG_ROW(struct h2_limits, max_control_frames_per_second, .key = "max_control_frames_per_second", .def = "20", .limited = true, .min = 1, .max = INT32_MAX,
 		   .help = "Frames from one connection that are not a request's data (and DATA frames of less than 64 bytes, and "
-			   "TLS records of less than 5), beside the eight that each answered request may have, with bursts of ten times as many."),
+			   "TLS records of less than 5), beside the six that each answered request may have and one for each DATA "
+			   "frame of 1 KiB or more, with bursts of ten times as many."),
 	CONFIG_ROW(struct h2_limits, max_errors_per_second, .key = "max_errors_per_second", .def = "100", .limited = true, .min = 1,
 		   .max = INT32_MAX,
 		   .help = "Requests of one connection that are answered with an error, with bursts of ten times as many."),

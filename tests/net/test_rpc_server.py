@@ -139,6 +139,24 @@ def test_what_is_cut_before_the_message_is_lost_once(program):
         assert s.count() == {"headers": 3, "messages": 0, "lost": 3, "too_large": 0, "replied": 0}
 
 
+@pytest.mark.parametrize("large, answered", [(1024, True), (512, False)])
+def test_a_large_message_may_have_small_frames_between_its_large_ones(program, large, answered):
+    with Served(program) as s, raw_connection(s.port) as c:
+        c.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        raw_call(c, ECHO)
+        frames, window = read_frames(c), 65535 - 5
+        c.sendall(frame(0, 0, 1, b"\0" + (300 * (large + 1)).to_bytes(4, "big")))
+        for i in range(300):
+            while window < large + 1:
+                kind, _, stream, payload = next(frames)
+                assert kind != 7
+                window += int.from_bytes(payload, "big") if (kind, stream) == (8, 1) else 0
+            window -= large + 1
+            c.sendall(frame(0, 0, 1, b"x" * large) + frame(0, i == 299, 1, b"x"))
+        assert next(kind for kind, _, stream, _ in frames if kind == 7 or (kind, stream) == (1, 1)) == (1 if answered else 7)
+        frames.close()
+
+
 def test_a_message_that_drips_is_ended(program):
     with Served(program, message_timeout=SECOND // 2) as s:
         c = raw_connection(s.port)
