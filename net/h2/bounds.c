@@ -19,7 +19,8 @@ static const struct config_row rows[] = {
 			   "frame of 1 KiB or more, with bursts of ten times as many."),
 	CONFIG_ROW(struct h2_limits, max_errors_per_second, .key = "max_errors_per_second", .def = "100", .limited = true, .min = 1,
 		   .max = INT32_MAX,
-		   .help = "Requests of one connection that are answered with an error, with bursts of ten times as many."),
+		   .help = "Requests of one connection that are answered with an error other than a refusal with a retry hint, with "
+			   "bursts of ten times as many."),
 	CONFIG_ROW(struct h2_limits, max_outbound_bytes, .key = "max_outbound_bytes", .def = "262144", .limited = true, .min = 1, .max = INT32_MAX, .unit = "By",
 		   .help = "Replies that a connection does not read."),
 	CONFIG_ROW(struct h2_limits, max_connections, .key = "max_connections", .def = "20000", .limited = true, .min = 1, .max = INT32_MAX,

@@ -210,6 +210,19 @@ def test_a_thousand_refusals_of_large_messages_take_no_memory(program):
             assert int(s.ask("rss")) < before + (32 << 10)
 
 
+@pytest.mark.parametrize("method, cut_off", [(BUSY, False), ("/canary.Canary/Sing", True)])
+def test_refusals_with_a_retry_hint_cost_no_client_its_connection(program, method, cut_off):
+    with Served(program) as s, raw_connection(s.port) as c:
+        frames, ends = read_frames(c), []
+        for stream in range(1, 3001, 2):
+            raw_call(c, method, stream)
+            ends.append(next(kind for kind, flags, _, _ in frames if kind == 7 or (kind == 1 and flags & 1)))
+            if ends[-1] == 7:
+                break
+        frames.close()
+        assert (ends[-1] == 7) == cut_off and len(ends) >= 1000
+
+
 def test_metadata_is_limited(program):
     with Served(program) as s:
         code, _, _ = refusal(lambda: s.call(ECHO, b"x", metadata=[("x-long", "v" * 20000)]))
