@@ -22,11 +22,12 @@ static const struct config_row rows[] = {
 	CONFIG_ROW(struct h2_limits, max_control_frames_per_second, .key = "max_control_frames_per_second", .def = "20",
 		   .limited = true, .min = 1, .max = INT32_MAX,
 		   .help = "Frames from one connection that are not a request's data (and DATA frames of less than 64 bytes, and "
-			   "TLS records of less than 5), beside the six that each answered request may have, with bursts of ten "
-			   "times as many."),
+			   "TLS records of less than 5), beside the six that each answered request may have and one for each DATA "
+			   "frame of 1 KiB or more; with bursts of ten times as many."),
 	CONFIG_ROW(struct h2_limits, max_errors_per_second, .key = "max_errors_per_second", .def = "100",
 		   .limited = true, .min = 1, .max = INT32_MAX,
-		   .help = "Requests of one connection that are answered with an error, with bursts of ten times as many."),
+		   .help = "Requests of one connection that are answered with an error other than a refusal with a retry hint, "
+			   "with bursts of ten times as many."),
 	CONFIG_ROW(struct h2_limits, max_outbound_bytes, .key = "max_outbound_bytes", .def = "262144",
 		   .limited = true, .min = 1, .max = INT32_MAX, .unit = "By",
 		   .help = "Replies that a connection does not read."),

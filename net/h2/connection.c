@@ -422,7 +422,7 @@ void h2_connection_flush(struct h2_connection *c)
 	else if (c->fault)
 		h2_connection_close(c, c->fault);
 	else if (is_done(c) && !c->pending.len)
-		h2_connection_close(c, c->broken ? H2_PROTOCOL_ERROR : H2_REASON_NONE);
+		h2_connection_close(c, c->broken && !c->left ? H2_PROTOCOL_ERROR : H2_REASON_NONE);
 	else {
 		h2_connection_fall_asleep(c);
 		watch_socket(c);

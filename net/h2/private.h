@@ -107,6 +107,7 @@ struct h2_connection {
 	enum h2_reason why;   /* what its GOAWAY says */
 	bool settled;        /* the client's SETTINGS have come */
 	bool broken;         /* nghttp2 has said GOAWAY: the client broke the protocol */
+	bool left;           /* the client has said GOAWAY */
 	bool owner_listed;   /* in the peer's auth */
 	bool idle, in_turn, asleep, wakeful, replaying, owes_goaway, owes_ping, noticed_twice, ending_pinged, hung_up;
 	int events;          /* what the poll handle watches */

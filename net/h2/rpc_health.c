@@ -3,6 +3,7 @@
 
 #include "base/memory.h"
 #include "health.pb-c.h"
+#include "net/compress.h"
 
 #include <string.h>
 
@@ -64,12 +65,22 @@ static void lost(void *context, struct rpc_call *call, enum rpc_loss why)
 	(void)context, (void)call, (void)why;
 }
 
+/* grpc-js compresses all that it sends. NULL: not a request. */
+static Grpc__Health__V1__HealthCheckRequest *unpack(struct rpc_call *call)
+{
+	Grpc__Health__V1__HealthCheckRequest *request = NULL;
+	struct bytes plain;
+	bytes_init(&plain, REQUEST_MAX);
+	if (compress_inflate((enum coding)rpc_call_coding(call), bytes_view(rpc_call_body(call)), &plain, NULL))
+		request = grpc__health__v1__health_check_request__unpack(NULL, plain.len, plain.at);
+	bytes_fini(&plain);
+	return request;
+}
+
 /* False: the call has its answer. */
 static bool read_request(struct rpc_server *s, struct rpc_call *call, bool *known)
 {
-	const struct bytes *body = rpc_call_body(call);
-	Grpc__Health__V1__HealthCheckRequest *request =
-		grpc__health__v1__health_check_request__unpack(NULL, body->len, body->at);
+	Grpc__Health__V1__HealthCheckRequest *request = unpack(call);
 	if (!request) {
 		rpc_call_finish(call, RPC_INVALID_ARGUMENT, "not a HealthCheckRequest", -1, NULL);
 		return false;

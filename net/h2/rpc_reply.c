@@ -113,7 +113,7 @@ void rpc_reply_write(struct rpc_call *call, int status, const char *text, int64_
 			   false);
 		fields[count++] = (struct h2_header){ "grpc-status-details-bin", bytes_view(&details) };
 	}
-	if (status != RPC_OK)
+	if (status != RPC_OK && retry_ms < 0) /* a refusal with a retry hint is not the client's fault */
 		h2_stream_count_error(&call->stream);
 	h2_stream_finish(&call->stream, "200", fields, count);
 	bytes_fini(&details);

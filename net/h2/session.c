@@ -13,6 +13,7 @@
 
 enum {
 	SMALL_DATA = 64,
+	LARGE_DATA = 1024, /* pays for a small one: grpc-java fills a window of 65535 bytes with four frames and one of a byte */
 	EARNED_BY_REQUEST = 6,
 	PING_STRIKES = 2, /* grpc-go: a third too early ping ends the connection */
 	HARD_HEADERS = 4, /* times the limits: not answered any more */
@@ -86,6 +87,15 @@ static int judge_headers(struct h2_connection *c, nghttp2_session *session, int3
 	return 0;
 }
 
+static int judge_data(struct h2_connection *c, const nghttp2_frame_hd *hd, const struct h2_stream *stream)
+{
+	if (stream && hd->length >= LARGE_DATA)
+		h2_bucket_earn(&c->control, 1);
+	if (stream && (hd->length >= SMALL_DATA || hd->flags & NGHTTP2_FLAG_END_STREAM))
+		return 0;
+	return judge_control(c, H2_CONTROL_FRAMES);
+}
+
 static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, void *user)
 {
 	struct h2_connection *c = user;
@@ -95,10 +105,8 @@ static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, 
 	if (hd->type != NGHTTP2_CONTINUATION)
 		c->header_since = 0;
 	switch (hd->type) {
-	case NGHTTP2_DATA: {
-		bool useful = hd->length >= SMALL_DATA || hd->flags & NGHTTP2_FLAG_END_STREAM;
-		return useful && stream_of(session, hd->stream_id) ? 0 : judge_control(c, H2_CONTROL_FRAMES);
-	}
+	case NGHTTP2_DATA:
+		return judge_data(c, hd, stream_of(session, hd->stream_id));
 	case NGHTTP2_HEADERS:
 		return judge_headers(c, session, hd->stream_id);
 	case NGHTTP2_CONTINUATION:
@@ -111,6 +119,13 @@ static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, 
 		return take(&c->settings, c, l->max_settings_per_second) ? 0 : fail(c, H2_SETTINGS_FLOOD);
 	case NGHTTP2_PING:
 		return judge_control(c, H2_PINGS);
+	case NGHTTP2_GOAWAY: /* grpc-go's names a stream of its own, for which nghttp2 ends the connection */
+		c->left = true;
+		return judge_control(c, H2_CONTROL_FRAMES);
+	case NGHTTP2_PRIORITY: /* nghttp2 skips it whole (RFC 9113, section 6.3) */
+		if (!hd->stream_id)
+			nghttp2_session_terminate_session(session, NGHTTP2_PROTOCOL_ERROR);
+		return judge_control(c, H2_CONTROL_FRAMES);
 	default:
 		return judge_control(c, H2_CONTROL_FRAMES);
 	}

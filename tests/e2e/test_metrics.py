@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Own metrics: the Collector's names and labels, and a ledger in which no sample is missing or counted twice."""
 import re
+import socket
 
 import grpc
 import pytest
 
 from harness import build as make
-from harness import otlp, peers
+from harness import h2, otlp, peers
 from harness.gateway import Gateway
 
 CONFIG = """
@@ -178,3 +179,28 @@ def test_without_a_level_nobody_listens(build):
     with gateway:
         with pytest.raises(OSError):
             gateway.metrics_text()
+
+
+PROTOCOL_ERRORS = {
+    "nothing": (b"", 0),
+    "GOAWAY": (h2.frame(h2.GOAWAY, 0, bytes(8), stream=0), 0),
+    "GOAWAY of grpc-go, which names a stream of its own": (h2.frame(h2.GOAWAY, 0, b"\0\0\0\1" + bytes(4), stream=0), 0),
+    "DATA without a stream": (h2.frame(h2.DATA, 0, b"", stream=0), 1),
+    "PRIORITY without a stream": (h2.frame(h2.PRIORITY, 0, bytes(5), stream=0), 1),
+}
+
+
+@pytest.mark.parametrize("last", PROTOCOL_ERRORS)
+def test_only_who_breaks_the_protocol_is_counted_as_closed_for_it(build, last):
+    frames, count = PROTOCOL_ERRORS[last]
+    with Gateway(build / "portcullis", CONFIG % ("", "debug")) as g:
+        with socket.create_connection(("127.0.0.1", g.port["otlp"]), timeout=30) as connection:
+            body = make.request(1).SerializeToString()
+            connection.sendall(h2.export(b"\0" + len(body).to_bytes(4, "big") + body) + frames)
+            if not frames:
+                connection.shutdown(socket.SHUT_WR)
+            while connection.recv(65536):
+                pass
+        g.until(lambda: g.total("otelcol_receiver_connections", receiver="otlp") == 0)
+        assert g.total("otelcol_receiver_connections_closed") == count
+        assert g.total("otelcol_receiver_connections_closed", reason="protocol_error") == count

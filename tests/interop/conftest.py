@@ -62,19 +62,14 @@ def gotool():
     return started(partners.GoPprof)
 
 
+@pytest.fixture(params=partners.versions("client"), ids=lambda client: client.name)
+def client(request):
+    return started(request.param)
+
+
 @pytest.fixture(scope="module")
 def grpcurl():
     return started(partners.Grpcurl)
-
-
-@pytest.fixture(scope="module")
-def grpcjava():
-    return started(partners.GrpcJava)
-
-
-@pytest.fixture(scope="module")
-def grpcjs():
-    return started(partners.GrpcJs)
 
 
 @pytest.fixture(scope="module")

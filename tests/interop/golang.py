@@ -90,10 +90,17 @@ def store(name, version_of_it):
     return cache.product(name, version_of_it, file, make, version()) / name
 
 
-def program(name, version_of_it, package):
-    """The path of a program whose recipe is a whole go.mod, NAME.mod."""
-    def make(directory):
-        (directory / "go.mod").write_bytes((cache.RECIPES / (name + ".mod")).read_bytes())
-        go(directory, "build", "-o", name, package)
+def program(name, version_of_it, package=".", source=None):
+    """The path of a program whose recipe is a whole go.mod, NAME.mod with NAME.sum: a package of what that requires, or
+    `source`, a file of ours."""
+    recipes = [cache.RECIPES / (name + end) for end in (".mod", ".sum")]
 
-    return cache.product(name, version_of_it, name + ".mod", make, version()) / name
+    def make(directory):
+        for recipe, made in zip(recipes, ("go.mod", "go.sum")):
+            (directory / made).write_bytes(recipe.read_bytes())
+        if source:
+            (directory / "main.go").write_bytes(source.read_bytes())
+        go(directory, "build", "-ldflags=-s -w", "-o", name, package)
+
+    tools = version() + recipes[1].read_text() + (source.read_text() if source else "")
+    return cache.product(name, version_of_it, recipes[0].name, make, tools) / name

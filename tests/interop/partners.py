@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The one visible list of partners; several of one fixture are versions of it, the oldest first. INTEROP_NEWEST=1: of
+"""The one visible list of partners; several of one name are versions of it, the oldest first. INTEROP_NEWEST=1: of
 each the newest only, which builds and runs in half the time."""
 import os
 
-from interop.clients import GrpcJava, GrpcJs, Grpcurl, H2spec, Nghttp2
+from interop.clients import GrpcGo, Grpcio, GrpcJava, GrpcJs, Grpcurl, H2spec, Nghttp2
 from interop.collector import Collector
 from interop.foreign import Foreign
 from interop.gotool import GoPprof
 from interop.parca import NewParca, Parca
 from interop.pyroscope import NewPyroscope, Pyroscope
 
-ALL = [Collector, Pyroscope, NewPyroscope, Parca, NewParca, Foreign, GoPprof, Grpcurl, GrpcJava, GrpcJs, Nghttp2, H2spec]
+ALL = [Collector, Pyroscope, NewPyroscope, Parca, NewParca, Foreign, GoPprof, GrpcGo, GrpcJava, GrpcJs, Grpcio, Grpcurl, Nghttp2,
+       H2spec]
 if os.environ.get("INTEROP_NEWEST"):
-    ALL = list({partner.fixture: partner for partner in ALL}.values())
+    ALL = list({partner.name: partner for partner in ALL}.values())
 
 
 def versions(fixture):

@@ -139,6 +139,24 @@ def test_what_is_cut_before_the_message_is_lost_once(program):
         assert s.count() == {"headers": 3, "messages": 0, "lost": 3, "too_large": 0, "replied": 0}
 
 
+@pytest.mark.parametrize("large, answered", [(1024, True), (512, False)])
+def test_a_large_message_may_have_small_frames_between_its_large_ones(program, large, answered):
+    with Served(program) as s, raw_connection(s.port) as c:
+        c.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        raw_call(c, ECHO)
+        frames, window = read_frames(c), 65535 - 5
+        c.sendall(frame(0, 0, 1, b"\0" + (300 * (large + 1)).to_bytes(4, "big")))
+        for i in range(300):
+            while window < large + 1:
+                kind, _, stream, payload = next(frames)
+                assert kind != 7
+                window += int.from_bytes(payload, "big") if (kind, stream) == (8, 1) else 0
+            window -= large + 1
+            c.sendall(frame(0, 0, 1, b"x" * large) + frame(0, i == 299, 1, b"x"))
+        assert next(kind for kind, _, stream, _ in frames if kind == 7 or (kind, stream) == (1, 1)) == (1 if answered else 7)
+        frames.close()
+
+
 def test_a_message_that_drips_is_ended(program):
     with Served(program, message_timeout=SECOND // 2) as s:
         c = raw_connection(s.port)
@@ -192,6 +210,19 @@ def test_a_thousand_refusals_of_large_messages_take_no_memory(program):
             assert int(s.ask("rss")) < before + (32 << 10)
 
 
+@pytest.mark.parametrize("method, cut_off", [(BUSY, False), ("/canary.Canary/Sing", True)])
+def test_refusals_with_a_retry_hint_cost_no_client_its_connection(program, method, cut_off):
+    with Served(program) as s, raw_connection(s.port) as c:
+        frames, ends = read_frames(c), []
+        for stream in range(1, 3001, 2):
+            raw_call(c, method, stream)
+            ends.append(next(kind for kind, flags, _, _ in frames if kind == 7 or (kind == 1 and flags & 1)))
+            if ends[-1] == 7:
+                break
+        frames.close()
+        assert (ends[-1] == 7) == cut_off and len(ends) >= 1000
+
+
 def test_metadata_is_limited(program):
     with Served(program) as s:
         code, _, _ = refusal(lambda: s.call(ECHO, b"x", metadata=[("x-long", "v" * 20000)]))
@@ -219,6 +250,15 @@ def test_health(program):
         assert refusal(lambda: s.call(HEALTH, b"x" * 5000))[0] == grpc.StatusCode.INVALID_ARGUMENT
         s.ask("serving 0")
         assert s.call(HEALTH, b"") == b"\x08\x02"
+
+
+@pytest.mark.parametrize("algorithm", [grpc.Compression.Gzip, grpc.Compression.Deflate])
+def test_health_is_asked_for_compressed(program, algorithm):
+    with Served(program) as s, s.channel(compression=algorithm) as channel:
+        ask = channel.unary_unary(HEALTH)
+        # Long enough for C core to find that it pays.
+        assert ask(b"\x0a\x09test.Test" + b"\x0a\x09test.Test" * 50) == b"\x08\x01"
+        assert refusal(lambda: ask(b"x" * 100000))[0] == grpc.StatusCode.INVALID_ARGUMENT
 
 
 def test_a_watcher_of_health_hears_of_it_at_once_and_of_every_change(program):
