@@ -26,7 +26,8 @@ static const struct config_row rows[] = {
 	CONFIG_ROW(struct resource_action_config, from_context, .key = "from_context",
 		   .help = "Instead of `value`: `metadata.<header>` (several are joined with `;`; gRPC's binary ones, `-bin`, "
 			   "are decoded, and absent if they are not UTF-8), `client.address`, or `auth.<attr>` of the verified "
-			   "client certificate: `auth.subject` (RFC 4514, in UTF-8), `auth.common_name` and, of its alternative names, `auth.uri` (where SPIFFE has its ID), "
+			   "client certificate: `auth.subject` (RFC 4514, in UTF-8), `auth.common_name` and, of its alternative "
+			   "names, `auth.uri` (where SPIFFE has its ID), "
 			   "`auth.email` and `auth.dns` (several are joined too; up to 32 values of 1023 bytes; there is no "
 			   "other `auth`). If it is absent, nothing is done."),
 	CONFIG_ROW(struct resource_action_config, pattern, .key = "pattern",
