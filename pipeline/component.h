@@ -204,6 +204,7 @@ struct inbound {
 	struct ack ack;           /* initialised by gate_submit */
 	struct gate *gate;        /* set by gate_submit */
 	struct peer *peer;        /* whose share it is charged to; from gate_admit to the reply or gate_forget */
+	bool here, moves;         /* run by gate_run_here; load finds it too large for that, and a worker takes it */
 	bool favoured;            /* being processed, without regard to the peer's share */
 	struct inbound *next;     /* the workers' queue */
 	_Atomic int64_t charged;  /* bytes taken from the budget for this request: gate_admit, gate_charge */
@@ -245,7 +246,11 @@ bool gate_grow(struct gate *gate, struct inbound *in, size_t need, size_t limit,
 void gate_forget(struct gate *gate, struct inbound *in, const char *transport, const char *reason);
 /* Takes the request; a worker runs it to completion. Always ends in ops->reply. [any thread, does not block] */
 void gate_submit(struct gate *gate, struct inbound *in);
-/* The same for a request that is too small to delay others: runs it at once. [I/O thread of that index] */
+/*
+ * The same for a request that is too small to delay others: runs it at once, with in->here set. Where load finds more than
+ * was to be expected, it returns false with in->moves set, and a worker runs the request from the start. [I/O thread of that
+ * index]
+ */
 void gate_run_here(struct gate *gate, struct inbound *in, uint32_t io_thread);
 
 /* Memory that is no request's: what a connection costs. False, and nothing charged, when the budget is short, which it is

@@ -324,19 +324,26 @@ void gate_run_here(struct gate *gate, struct inbound *in, uint32_t io_thread)
 {
 	struct worker **seat = &gate->options.seats[io_thread];
 	begin(gate, in);
+	in->here = true;
 	if (!*seat)
 		*seat = worker_new(*gate->options.workers);
 	worker_run(*seat, in);
 }
 
-void gate_submit(struct gate *gate, struct inbound *in)
+static void enqueue(struct gate *gate, struct inbound *in)
 {
-	begin(gate, in);
+	in->here = in->moves = false;
 	if (workers_submit(*gate->options.workers, in))
 		return;
 	too_many(gate, in, &in->error);
 	in->outcome.error = &in->error;
 	ack_release(&in->ack, ACK_TAKEN);
+}
+
+void gate_submit(struct gate *gate, struct inbound *in)
+{
+	begin(gate, in);
+	enqueue(gate, in);
 }
 
 /*
@@ -431,13 +438,20 @@ void gate_run(struct worker *worker, struct inbound *in)
 {
 	struct peer *peer = in->peer;
 	in->favoured = !atomic_exchange(&peer->favoured, true);
-	if (!run(worker, in, &in->error)) {
-		in->outcome.error = &in->error;
-		log_debug(in->gate->options.log, "Request refused", log_text("error", in->error.text));
-	}
+	bool taken = run(worker, in, &in->error);
 	worker->profiles.request = NULL;
 	if (in->favoured)
 		atomic_store(&peer->favoured, false);
 	in->favoured = false;
+	if (in->moves) {
+		error_clear(&in->error);
+		in->refusal = NULL;
+		enqueue(in->gate, in);
+		return;
+	}
+	if (!taken) {
+		in->outcome.error = &in->error;
+		log_debug(in->gate->options.log, "Request refused", log_text("error", in->error.text));
+	}
 	ack_release(&in->ack, ACK_TAKEN);
 }

@@ -24,6 +24,7 @@ enum {
 	 * processor (docs/GRPC.md); after this much of one connection in a turn the rest goes to workers. */
 	INLINE_BYTES = 65536,
 	INLINE_TURN_BYTES = 131072,
+	COMPRESSED_MIN = 16384, /* what a compressed message counts at least in a turn, whatever it says that it inflates to */
 	CALL_BYTES = 2048 /* of a call's structures, beside GATE_REQUEST_BYTES; its headers come on top */
 };
 
@@ -104,13 +105,19 @@ static bool find_coding(struct view body, int said, enum coding *out, struct err
 	return true;
 }
 
+/* By what it says of itself; load finds out what is true. */
 static bool is_small(struct otlp_call *c)
 {
 	struct view body = bytes_view(rpc_call_body(c->call));
 	enum coding coding;
-	return rpc_call_turn_bytes(c->call) <= INLINE_TURN_BYTES && body.len <= INLINE_BYTES &&
-	       find_coding(body, rpc_call_coding(c->call), &coding, NULL) &&
-	       compress_stated_size(coding, body) <= INLINE_BYTES;
+	if (body.len > INLINE_BYTES || !find_coding(body, rpc_call_coding(c->call), &coding, NULL))
+		return false;
+	size_t size = compress_stated_size(coding, body);
+	if (size > INLINE_BYTES)
+		return false;
+	if (coding != CODING_IDENTITY)
+		rpc_call_count_turn(c->call, size > COMPRESSED_MIN ? size : COMPRESSED_MIN);
+	return rpc_call_turn_bytes(c->call) <= INLINE_TURN_BYTES;
 }
 
 static void message(void *context, struct rpc_call *call)
@@ -148,8 +155,11 @@ static bool load(struct inbound *in, struct body *body, struct view *out, struct
 		return false;
 	if (coding == CODING_IDENTITY)
 		return true;
-	if (!inbound_inflate(in, coding, *out, c->receiver->message_max, &held, &body->inflated, err))
+	size_t max = c->receiver->message_max;
+	if (!inbound_inflate(in, coding, *out, in->here && INLINE_BYTES < max ? INLINE_BYTES : max, &held, &body->inflated, err)) {
+		in->moves = in->here && err->kind == ERROR_TOO_LARGE && gate_charge(in->gate, in, out->len, err);
 		return false;
+	}
 	*out = bytes_view(&body->inflated);
 	return true;
 }

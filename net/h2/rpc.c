@@ -51,6 +51,11 @@ uint32_t rpc_call_thread(const struct rpc_call *call)
 	return io_thread_index(call->stream.thread);
 }
 
+void rpc_call_count_turn(struct rpc_call *call, size_t bytes)
+{
+	h2_stream_count_turn(&call->stream, bytes);
+}
+
 size_t rpc_call_turn_bytes(const struct rpc_call *call)
 {
 	return h2_stream_turn_bytes(&call->stream);

@@ -83,6 +83,8 @@ int rpc_call_coding(const struct rpc_call *call);
 /* The I/O thread that serves it, and what this turn of the thread has read of bodies on its connection already. */
 uint32_t rpc_call_thread(const struct rpc_call *call);
 size_t rpc_call_turn_bytes(const struct rpc_call *call);
+/* Counts more for the turn, such as what the message inflates to. */
+void rpc_call_count_turn(struct rpc_call *call, size_t bytes);
 /* What its headers take. */
 size_t rpc_call_header_bytes(const struct rpc_call *call);
 

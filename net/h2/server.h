@@ -150,5 +150,7 @@ void h2_stream_abuse(struct h2_stream *stream, enum h2_reason reason);
 void h2_stream_count_error(struct h2_stream *stream);
 /* Bytes of bodies that the connection's present turn has handed to `data`: how long its neighbours have waited already. */
 size_t h2_stream_turn_bytes(const struct h2_stream *stream);
+/* Counts more of them, for work that the bytes do not show. */
+void h2_stream_count_turn(struct h2_stream *stream, size_t bytes);
 
 #endif

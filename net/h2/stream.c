@@ -323,3 +323,9 @@ size_t h2_stream_turn_bytes(const struct h2_stream *stream)
 {
 	return stream->connection ? stream->connection->turn_bytes : 0;
 }
+
+void h2_stream_count_turn(struct h2_stream *stream, size_t bytes)
+{
+	if (stream->connection)
+		stream->connection->turn_bytes += bytes;
+}

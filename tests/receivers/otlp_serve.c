@@ -105,8 +105,9 @@ void gate_run_here(struct gate *gate, struct inbound *in, uint32_t io_thread)
 {
 	static struct body bodies[IO_THREADS];
 	in->gate = gate;
-	process(in, &bodies[io_thread]);
+	in->here = true;
 	runs_here++;
+	process(in, &bodies[io_thread]);
 	bytes_fini(&bodies[io_thread].inflated);
 }
 
@@ -140,6 +141,11 @@ static void process(struct inbound *in, struct body *body)
 	struct view view;
 	struct gate *gate = in->gate;
 	bool ok = in->ops->load(in, body, &view, &in->error);
+	if (in->moves) {
+		in->here = in->moves = false;
+		gate_submit(gate, in);
+		return;
+	}
 	if (ok) {
 		remember(in, view);
 		profiles.input = view;

@@ -177,6 +177,15 @@ def test_small_messages_are_run_by_the_thread_that_read_them(program):
         assert s.ask("here") == "2"
 
 
+def test_a_message_that_understates_its_size_moves_to_a_worker(program):
+    """gzip's trailer is of the last member: nothing here."""
+    with serve(program) as s:
+        s.call(EXPORT, gzip.compress(BODY) + gzip.compress(b""))
+        assert "len=300000" in s.ask("last") and s.ask("here") == "1"
+        now, most, reasons = charged(s)
+        assert now == 0 and not reasons
+
+
 def test_an_encoding_that_nobody_knows_is_unimplemented(program):
     with serve(program) as s:
         c = raw_connection(s.port)
