@@ -12,6 +12,8 @@
 struct io_thread {
 	uv_loop_t loop;
 	uv_async_t wake;
+	uv_check_t check; /* counts turns */
+	uint64_t turn;
 	pthread_t thread;
 	_Atomic pthread_t running; /* 0: not yet */
 	uint32_t index;
@@ -35,6 +37,12 @@ struct sync {
 	bool done;
 };
 
+static void close_handles(struct io_thread *t)
+{
+	uv_close((uv_handle_t *)&t->wake, NULL);
+	uv_close((uv_handle_t *)&t->check, NULL);
+}
+
 static void run_posted(uv_async_t *async)
 {
 	struct io_thread *t = async->data;
@@ -49,7 +57,12 @@ static void run_posted(uv_async_t *async)
 		post = next;
 	}
 	if (atomic_load(&t->stopping) && !uv_is_closing((uv_handle_t *)&t->wake))
-		uv_close((uv_handle_t *)&t->wake, NULL);
+		close_handles(t);
+}
+
+static void begin_turn(uv_check_t *check)
+{
+	((struct io_thread *)check->data)->turn++;
 }
 
 static void *run_thread(void *argument)
@@ -73,12 +86,15 @@ static bool thread_init(struct io_thread *t, uint32_t index, struct error *err)
 		uv_loop_close(&t->loop);
 		return error_set(err, ERROR_INTERNAL, "cannot make an event loop's wake-up: %s", uv_strerror(code));
 	}
-	t->wake.data = t;
+	t->wake.data = t->check.data = t;
+	uv_check_init(&t->loop, &t->check);
+	uv_check_start(&t->check, begin_turn);
+	uv_unref((uv_handle_t *)&t->check);
 	pthread_mutex_init(&t->lock, NULL);
 	code = pthread_create(&t->thread, NULL, run_thread, t);
 	if (!code)
 		return true;
-	uv_close((uv_handle_t *)&t->wake, NULL);
+	close_handles(t);
 	uv_run(&t->loop, UV_RUN_DEFAULT);
 	uv_loop_close(&t->loop);
 	pthread_mutex_destroy(&t->lock);
@@ -152,6 +168,11 @@ uint32_t io_thread_index(const struct io_thread *t)
 bool io_here(const struct io_thread *t)
 {
 	return atomic_load(&t->running) == pthread_self();
+}
+
+uint64_t io_turn(const struct io_thread *t)
+{
+	return t->turn;
 }
 
 struct uv_loop_s *io_loop(struct io_thread *t)

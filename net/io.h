@@ -31,6 +31,8 @@ uint32_t io_thread_index(const struct io_thread *thread);
 bool io_here(const struct io_thread *thread);
 /* [the thread] */
 struct uv_loop_s *io_loop(struct io_thread *thread);
+/* Counts the turns of its loop: in each, what is ready at once is served. [the thread] */
+uint64_t io_turn(const struct io_thread *thread);
 
 /* What is posted; part of the caller's object, which may be freed by `run`. One post at a time. */
 struct io_post {

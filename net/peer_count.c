@@ -66,6 +66,15 @@ uint32_t peer_count_add(struct peer_count *c, struct hash128 peer, uint32_t limi
 	return now;
 }
 
+uint32_t peer_count_of(struct peer_count *c, struct hash128 peer)
+{
+	pthread_mutex_lock(&c->lock);
+	struct entry **at = find(c, peer);
+	uint32_t count = *at ? (*at)->count : 0;
+	pthread_mutex_unlock(&c->lock);
+	return count;
+}
+
 void peer_count_remove(struct peer_count *c, struct hash128 peer)
 {
 	pthread_mutex_lock(&c->lock);

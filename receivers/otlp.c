@@ -23,7 +23,7 @@ enum {
 	/* What an I/O thread runs itself. A message of this size, inflated, takes less than a millisecond with every
 	 * processor (docs/GRPC.md); after this much of one connection in a turn the rest goes to workers. */
 	INLINE_BYTES = 65536,
-	INLINE_TURN_BYTES = 131072,
+	INLINE_TURN_BYTES = 524288,
 	COMPRESSED_MIN = 16384, /* what a compressed message counts at least in a turn, whatever it says that it inflates to */
 	CALL_BYTES = 2048 /* of a call's structures, beside GATE_REQUEST_BYTES; its headers come on top */
 };

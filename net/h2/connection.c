@@ -216,7 +216,7 @@ static void put_frames(struct h2_connection *c)
 	uint8_t *buffer = io_write_buffer(c->shard->thread);
 	size_t room = c->shard->server->options.write_buffer_bytes, used = 0;
 	const uint8_t *frame;
-	ssize_t len;
+	ssize_t len = 0;
 	while (!c->pending.len && !c->hung_up && (len = nghttp2_session_mem_send(c->session, &frame)) > 0) {
 		if (used && used + (size_t)len > room) {
 			put(c, (struct view){ buffer, used });
@@ -229,6 +229,8 @@ static void put_frames(struct h2_connection *c)
 		memcpy(buffer + used, frame, (size_t)len);
 		used += (size_t)len;
 	}
+	if (len < 0)
+		c->fault = H2_PROTOCOL_ERROR;
 	if (used)
 		put(c, (struct view){ buffer, used });
 }
@@ -272,7 +274,7 @@ void h2_connection_abort(struct h2_connection *c)
 	destroy(c);
 }
 
-bool h2_shard_close_idle(struct h2_shard *shard, int count, uint64_t idle_ns)
+bool h2_shard_close_idle(struct h2_shard *shard, int count, uint64_t idle_ns, uint32_t keep)
 {
 	bool any = false;
 	uint64_t now = clock_now();
@@ -280,7 +282,7 @@ bool h2_shard_close_idle(struct h2_shard *shard, int count, uint64_t idle_ns)
 		next = c->idle_next;
 		if (now - c->idle_since < idle_ns)
 			break;
-		if (c->ending != H2_OPEN)
+		if (c->ending != H2_OPEN || (keep && peer_count_of(shard->server->peers, c->key) <= keep))
 			continue;
 		c->why = H2_MEMORY;
 		series_add(shard->server->counters.closed[H2_MEMORY], 1);
@@ -295,7 +297,7 @@ static void close_idle(struct io_post *post)
 {
 	struct h2_shard *shard = (struct h2_shard *)((char *)post - offsetof(struct h2_shard, close_idle));
 	atomic_store(&shard->asked, false);
-	h2_shard_close_idle(shard, H2_IDLE_TO_CLOSE, 0);
+	h2_shard_close_idle(shard, H2_IDLE_TO_CLOSE, H2_JUST_ANSWERED_NS, 0);
 }
 
 void h2_shard_ask_to_close_idle(struct h2_shard *shard)
@@ -458,6 +460,15 @@ static void take_tls(struct h2_connection *c, struct view data)
 		c->hung_up = true;
 }
 
+/* All connections that the thread has found ready at once share a turn. */
+static void begin_turn(struct h2_shard *shard)
+{
+	uint64_t turn = io_turn(shard->thread);
+	if (turn != shard->turn)
+		shard->turn_bytes = 0;
+	shard->turn = turn;
+}
+
 static void read_once(struct h2_connection *c)
 {
 	uint8_t *buffer = io_read_buffer(c->shard->thread);
@@ -470,7 +481,7 @@ static void read_once(struct h2_connection *c)
 		return;
 	}
 	c->read_at = clock_now();
-	c->turn_bytes = 0;
+	begin_turn(c->shard);
 	if (c->ending == H2_SHUT)
 		return;
 	struct view data = { buffer, (size_t)len };

@@ -17,7 +17,6 @@ enum {
 	SPARE_FDS = 16,
 	RETRY_MS = 20,
 	WAITING_MAX = 256,
-	ALWAYS = 8, /* connections that a peer may have however short memory is */
 };
 
 struct arrival { /* an accepted socket on its way to its thread */
@@ -77,7 +76,7 @@ static bool afford(struct h2_server *s)
 	int64_t cost = h2_connection_cost(s);
 	if (net_budget_hold(budget, cost))
 		return true;
-	h2_shard_close_idle(&s->shards[0], H2_IDLE_TO_CLOSE, 0);
+	h2_shard_close_idle(&s->shards[0], H2_IDLE_TO_CLOSE, H2_JUST_ANSWERED_NS, 0);
 	for (uint32_t i = 1; i < s->shard_count; i++)
 		h2_shard_ask_to_close_idle(&s->shards[i]);
 	return net_budget_hold(budget, cost);
@@ -95,7 +94,7 @@ static bool may_enter(struct h2_server *s, struct hash128 key, enum h2_refusal *
 	int64_t count = peer_count_add(s->peers, key, (uint32_t)max);
 	if (!count)
 		return false;
-	bool over = count > (room > 0 ? room / h2_connection_cost(s) : 0) + ALWAYS;
+	bool over = count > (room > 0 ? room / h2_connection_cost(s) : 0) + H2_ALWAYS;
 	*why = over ? H2_OVER_ITS_SHARE : H2_NO_MEMORY;
 	if (!over && afford(s))
 		return true;

@@ -58,6 +58,9 @@ struct h2_listener {
 	bool paused; /* no descriptor is free */
 };
 
+enum { H2_ALWAYS = 8 };       /* connections that a peer may have however short memory is */
+/* A reply is on its way for so long, perhaps: a connection that is closed at once would lose it. */
+#define H2_JUST_ANSWERED_NS UINT64_C(100000000)
 enum { H2_IDLE_TO_CLOSE = 8 }; /* for a new connection, where memory is short */
 
 struct h2_listeners {
@@ -100,7 +103,6 @@ struct h2_connection {
 	size_t pending_taken;
 	struct h2_stream *streams;
 	int stream_count;
-	size_t turn_bytes;   /* of bodies, in this turn */
 	size_t unread;       /* bytes of responses that wait for a window */
 	enum h2_ending ending;
 	enum h2_reason fault; /* why it is to be closed at once */
@@ -171,14 +173,17 @@ struct h2_shard {
 	struct h2_connection *connections;
 	struct h2_connection *idle_first, *idle_last;
 	_Atomic int count; /* read by the thread that accepts */
+	uint64_t turn;      /* of the I/O thread, to which turn_bytes belong */
+	size_t turn_bytes;  /* of bodies that it has read */
 	bool draining;
 	uint64_t drain_deadline;
 	struct io_post close_idle;
 	_Atomic bool asked; /* to close idle connections */
 };
 
-/* Closes some of the connections that have been idle for longest, and at least for so long; false: there was none. */
-bool h2_shard_close_idle(struct h2_shard *shard, int count, uint64_t idle_ns);
+/* Closes some of the connections that have been idle for longest, and at least for so long, but of no peer that has `keep` or
+ * less (0: of any); false: there was none. */
+bool h2_shard_close_idle(struct h2_shard *shard, int count, uint64_t idle_ns, uint32_t keep);
 void h2_shard_ask_to_close_idle(struct h2_shard *shard); /* [any] */
 
 struct h2_server {

@@ -18,7 +18,8 @@ enum {
 	PREFIX = sizeof ((struct rpc_call *)0)->prefix,
 	FIRST_GRANT = 16384,
 	WINDOW_SLACK = 1024,  /* so that what is too much comes, and is refused */
-	SPARE_MAX = 1 << 19
+	SPARE_MAX = 1 << 19,
+	OWED_MAX = 1 << 20 /* of one I/O thread */
 };
 
 void rpc_call_set_user(struct rpc_call *call, void *user)
@@ -195,6 +196,8 @@ static void take_spare(struct rpc_call *call)
 static void release_body(struct rpc_call *call)
 {
 	struct bytes *spare = spare_of(call);
+	call->server->threads[rpc_call_thread(call)].owed -= call->owed;
+	call->owed = 0;
 	if (call->body.room > spare->room && call->body.room <= SPARE_MAX) {
 		bytes_fini(spare);
 		*spare = call->body;
@@ -209,20 +212,44 @@ static size_t min_size(size_t a, size_t b)
 	return a < b ? a : b;
 }
 
-/* False: it has waited long enough. */
-static bool wait_for_memory(struct rpc_call *call)
+/* What has come without a grant, at most a stream's window, is little for one call and much for thousands. */
+static bool may_owe(struct rpc_call *call, size_t owed)
+{
+	struct rpc_thread *thread = &call->server->threads[rpc_call_thread(call)];
+	thread->owed += owed - call->owed;
+	call->owed = owed;
+	return !owed || thread->owed <= OWED_MAX;
+}
+
+/* False: it has waited long enough, or the peer or all calls together have no more to wait with. */
+static bool wait_for_memory(struct rpc_call *call, size_t arrived)
 {
 	struct error err = call->busy_error;
 	uint64_t now = clock_now();
-	if (call->busy && now >= call->busy_until) {
+	bool late = call->busy && now >= call->busy_until, over = err.reason && strcmp(err.reason, "peer_memory") == 0;
+	if (!may_owe(call, arrived > call->granted ? arrived - call->granted : 0) || late || over) {
 		lose(call, RPC_REFUSED);
 		rpc_reply_write(call, RPC_UNAVAILABLE, err.text, err.retry_after_ms ? err.retry_after_ms : 1000, NULL);
+		release_body(call);
 		return false;
 	}
 	if (!call->busy)
 		call->busy_until = now + BUSY_MAX_NS;
 	call->busy = true;
 	set_deadline(call);
+	return true;
+}
+
+static bool ask(struct rpc_call *call, size_t bytes)
+{
+	const struct rpc_method *m = call->method;
+	error_clear(&call->busy_error);
+	if (m->grow && !m->grow(m->context, call, bytes, &call->busy_error))
+		return false;
+	call->granted = bytes;
+	call->busy = false;
+	may_owe(call, 0);
+	h2_stream_window(&call->stream, bytes + PREFIX + WINDOW_SLACK);
 	return true;
 }
 
@@ -236,21 +263,15 @@ static bool grant(struct rpc_call *call, size_t arrived)
 	wanted = min_size(wanted, call->length);
 	if (call->granted == call->length || (call->granted && arrived <= call->granted / 2))
 		return true;
-	const struct rpc_method *m = call->method;
-	error_clear(&call->busy_error);
-	if (!m->grow || m->grow(m->context, call, wanted, &call->busy_error)) {
-		call->granted = wanted;
-		call->busy = false;
-		h2_stream_window(&call->stream, wanted + PREFIX + WINDOW_SLACK);
+	if (ask(call, wanted) || (call->busy_error.kind == ERROR_BUSY && arrived > call->granted && ask(call, arrived)))
 		return true;
-	}
 	if (call->busy_error.kind != ERROR_BUSY) {
 		struct error err = call->busy_error;
 		lose(call, RPC_REFUSED);
 		rpc_reply_write(call, rpc_status(err.kind), err.text, -1, NULL);
 		return false;
 	}
-	return wait_for_memory(call);
+	return wait_for_memory(call, arrived);
 }
 
 static bool begin_message(struct rpc_call *call)

@@ -11,7 +11,9 @@
 
 enum {
 	REQUEST_MAX = 1024,
-	WATCHERS_MAX = 100,
+	WATCHERS_MAX = 1000,
+	WATCHERS_OF_CONNECTION = 8,
+	RETRY_MS = 1000,
 	SERVING = GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__SERVING_STATUS__SERVING,
 	NOT_SERVING = GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__SERVING_STATUS__NOT_SERVING,
 	SERVICE_UNKNOWN = GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__SERVING_STATUS__SERVICE_UNKNOWN
@@ -50,8 +52,13 @@ static struct view pack(int status, uint8_t packed[16])
 
 static void headers(void *context, struct rpc_call *call)
 {
-	(void)context;
-	rpc_call_accept(call);
+	struct rpc_server *s = context;
+	if (atomic_load(&s->stopping))
+		rpc_call_finish(call, RPC_UNAVAILABLE, "the server is stopping", RETRY_MS, NULL);
+	else if (!h2_stream_charge(&call->stream))
+		rpc_call_finish(call, RPC_UNAVAILABLE, "memory is short", RETRY_MS, NULL);
+	else
+		rpc_call_accept(call);
 }
 
 static bool grow(void *context, struct rpc_call *call, size_t bytes, struct error *err)
@@ -147,12 +154,24 @@ static bool report(struct rpc_watcher *watcher)
 	return true;
 }
 
+static int watches_on(struct rpc_call *call)
+{
+	int count = 0;
+	for (const struct rpc_watcher *w = *list_of(call); w; w = w->next)
+		count += w->call->stream.connection == call->stream.connection;
+	return count;
+}
+
 static void watch(void *context, struct rpc_call *call)
 {
 	struct rpc_server *s = context;
 	bool known;
 	if (!read_request(s, call, &known))
 		return;
+	if (watches_on(call) >= WATCHERS_OF_CONNECTION) {
+		rpc_call_finish(call, RPC_RESOURCE_EXHAUSTED, "too many watchers on one connection", -1, NULL);
+		return;
+	}
 	if (atomic_fetch_add(&s->watchers, 1) >= WATCHERS_MAX) {
 		atomic_fetch_sub(&s->watchers, 1);
 		rpc_call_finish(call, RPC_RESOURCE_EXHAUSTED, "too many watchers", -1, NULL);

@@ -25,6 +25,7 @@ enum {
 struct rpc_thread { /* the server's part on one I/O thread */
 	struct bytes spare;           /* the body of a call that is done, for the next one */
 	struct rpc_watcher *watchers; /* of the health service */
+	size_t owed;                  /* bytes of messages that wait for memory, beyond what was granted */
 };
 
 struct rpc_server {
@@ -50,6 +51,7 @@ struct rpc_call {
 	bool accepted, complete, handed_over, over, begun, busy;
 	size_t length;           /* of the message, once the prefix is there */
 	size_t granted;          /* of it */
+	size_t owed;             /* of what has come: not granted */
 	struct bytes body;
 	uint64_t accepted_at, message_by, rate_at, busy_until, client_by; /* clock_now; 0: not */
 	struct error busy_error;

@@ -47,6 +47,8 @@ struct h2_stream {
 	/* The server's: */
 	struct h2_stream *prev, *next;
 	size_t header_bytes, header_count;
+	const struct net_budget *budget;  /* of the charge */
+	int64_t charged;
 	bool headers_too_large, ended, responded, finished, deferred;
 	uint64_t deadline;                /* clock_now; 0: none */
 	struct bytes out;
@@ -80,7 +82,7 @@ struct h2_service {
 /* The first route that fits takes a request. */
 struct h2_route {
 	const char *path;         /* NULL: any */
-	const char *content_type; /* what the header begins with; NULL: any */
+	const char *content_type; /* without its parameters and suffix; NULL: any */
 	const struct h2_service *service;
 	void *context;
 };
@@ -139,6 +141,10 @@ void h2_stream_flush(struct h2_stream *stream);
 void h2_stream_finish(struct h2_stream *stream, const char *status, const struct h2_header *trailers, size_t count);
 /* Is everything that was sent on its way? */
 bool h2_stream_drained(const struct h2_stream *stream);
+
+/* Charges what the stream takes to the connections' budget until it is gone, for services that have no gate of their own.
+ * False: memory is short. */
+bool h2_stream_charge(struct h2_stream *stream);
 
 /* The client may send `bytes` of body in all. */
 void h2_stream_window(struct h2_stream *stream, size_t bytes);

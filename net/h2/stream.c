@@ -55,6 +55,8 @@ void h2_stream_unref(struct h2_stream *stream)
 		return;
 	if (stream->service)
 		stream->service->fini(stream);
+	if (stream->charged)
+		net_budget_release(stream->budget, stream->charged);
 	fields_fini(&stream->headers);
 	bytes_fini(&stream->out);
 	bytes_fini(&stream->trailer_text);
@@ -91,6 +93,13 @@ const char *h2_stream_header(const struct h2_stream *stream, const char *name)
 	return NULL;
 }
 
+/* RFC 9110, section 8.3.1: parameters may follow, or the suffix of a subtype ("application/grpc+proto"). */
+static bool is_type(const char *text, const char *type)
+{
+	size_t len = strlen(type);
+	return text && strncmp(text, type, len) == 0 && (!text[len] || text[len] == '+' || text[len] == ';');
+}
+
 static bool begins_with(const char *text, const char *prefix)
 {
 	return text && strncmp(text, prefix, strlen(prefix)) == 0;
@@ -100,7 +109,7 @@ static const struct h2_route *find_route(const struct h2_server *s, const char *
 {
 	for (const struct h2_route *r = s->routes; r->service; r++)
 		if ((!r->path || (path && strcmp(r->path, path) == 0)) &&
-		    (!r->content_type || begins_with(content_type, r->content_type)))
+		    (!r->content_type || is_type(content_type, r->content_type)))
 			return r;
 	return NULL;
 }
@@ -115,11 +124,11 @@ static void refuse(struct h2_stream *stream, const char *status, const char *tex
 	h2_stream_finish(stream, NULL, NULL, 0);
 }
 
-/* Idle connections give way where memory is short. */
+/* Idle connections give way where memory is short: those of peers that have many. */
 static void make_room(struct h2_connection *c)
 {
 	if (c->shard->idle_first && net_budget_is_short(&c->shard->server->options.budget))
-		h2_shard_close_idle(c->shard, IDLE_TO_CLOSE, NOT_YET_IDLE_NS);
+		h2_shard_close_idle(c->shard, IDLE_TO_CLOSE, NOT_YET_IDLE_NS, H2_ALWAYS);
 }
 
 void h2_stream_headers_done(struct h2_stream *stream)
@@ -136,6 +145,19 @@ void h2_stream_headers_done(struct h2_stream *stream)
 	stream->service = route->service;
 	stream->context = route->context;
 	stream->service->headers(stream);
+	if (stream->finished)
+		fields_fini(&stream->headers); /* nobody asks for them any more */
+}
+
+bool h2_stream_charge(struct h2_stream *stream)
+{
+	const struct h2_server *s = stream->connection->shard->server;
+	int64_t bytes = (int64_t)(s->stream_size + stream->header_bytes);
+	if (!net_budget_hold(&s->options.budget, bytes))
+		return false;
+	stream->budget = &s->options.budget;
+	stream->charged = bytes;
+	return true;
 }
 
 void h2_stream_end(struct h2_stream *stream)
@@ -321,11 +343,11 @@ void h2_stream_count_error(struct h2_stream *stream)
 
 size_t h2_stream_turn_bytes(const struct h2_stream *stream)
 {
-	return stream->connection ? stream->connection->turn_bytes : 0;
+	return stream->connection ? stream->connection->shard->turn_bytes : 0;
 }
 
 void h2_stream_count_turn(struct h2_stream *stream, size_t bytes)
 {
 	if (stream->connection)
-		stream->connection->turn_bytes += bytes;
+		stream->connection->shard->turn_bytes += bytes;
 }

@@ -76,7 +76,7 @@ def test_the_image_s_configuration_is_valid_there(staged):
     (["--insecure-listen"], {"PORTCULLIS_INSECURE_LISTEN": "10.0.0.1"}, "10.0.0.1"),
 ])
 def test_the_image_s_configuration_listens_on_loopback_unless_it_is_told_otherwise(staged, arguments, env, host):
-    done = enter(staged, "print-config", "--config", "/etc/portcullis/gateway.yaml", "--format", "json", *arguments, **env)
+    done = enter(staged, "print-config", "--config", "/etc/portcullis/gateway.yaml", "--format", "json", "--mode", "unredacted", *arguments, **env)
     assert done.returncode == 0, done.stderr
     config = json.loads(done.stdout)
     told = [config["receivers"]["otlp"]["protocols"]["grpc"]["endpoint"], config["receivers"]["pprof"]["server"]["endpoint"],

@@ -65,9 +65,10 @@ def test_the_compiler_guarded_stacks_and_calls():
 
 
 def test_it_exports_nothing_of_its_own():
-    """What is left are variables of libraries (stdout), which the linker copies into the program."""
+    """But recvmsg, which must stand in front of the C library's (net/grpc_allowance.c). What is left are variables of
+    libraries (stdout), which the linker copies into the program."""
     exported = [line.split()[1:] for line in shown("nm", "--dynamic", "--defined-only", BINARY).splitlines()]
-    assert [name for kind, name in exported if kind in "TtWi" or "@" not in name] == []
+    assert [name for kind, name in exported if kind in "TtWi" or "@" not in name] == ["recvmsg"]
 
 
 def test_its_debug_info_is_a_file_of_its_own_and_its_symbols_stay():

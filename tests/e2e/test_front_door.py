@@ -251,6 +251,60 @@ def test_calls_without_bodies_take_nothing_from_others(build, what):
         assert not errors and taken <= allowed, (taken, errors)
 
 
+CROWD = 60
+LARGE_FIELD = b"\x40" + b"\x01x" + b"\x7f" + h2.varint(4000 - 127) + b"v" * 4000  # RFC 7541, section 6.2.1: into the table
+AGAIN = b"\xbe"  # section 6.1: the first of the dynamic table
+
+
+def crowded(build, say):
+    """(what the resident size grew by beyond what was charged, figures) while a peer says the same on many connections."""
+    with gateway(build) as g, contextlib.ExitStack() as held:
+        before = g.total("otelcol_memory_charged_bytes")
+
+        def attack():
+            connections = [held.enter_context(Connection(g.port["otlp"], THERE)) for _ in range(CROWD)]
+            for c in connections:
+                c.send(say)
+            return CROWD * len(say)
+
+        figures = watched(g, attack)
+        charged = g.total("otelcol_memory_charged_bytes") - before
+        print("%s; %.1f MB charged" % (shown(figures), charged / 1e6))
+        return figures["growth"] - charged, figures
+
+
+def test_bodies_on_many_connections_take_no_more_than_is_charged(build):
+    """A hundred calls on each, with all that their windows take: 375 MB."""
+    block, body = h2.headers(h2.EXPORT), b"\0" + (4 << 20).to_bytes(4, "big") + b"x" * 16000
+    say = b"".join(frame(HEADERS, END_HEADERS, block, s) + frame(DATA, 0, body, s) + frame(DATA, 0, b"x" * 16000, s) * 3
+                   for s in range(1, 200, 2))
+    beyond, figures = crowded(build, say)
+    assert not figures["errors"], shown(figures)
+    assert SANITIZED or beyond <= GROWTH_MAX
+
+
+def test_headers_of_open_health_checks_are_paid_for(build):
+    """A hundred calls on each, with 15 KB of headers each of a few bytes that are sent."""
+    block = h2.headers(h2.HEALTH)
+    say = frame(HEADERS, END_HEADERS, block + LARGE_FIELD, 1) + b"".join(
+        frame(HEADERS, END_HEADERS, block + AGAIN * 3, s) for s in range(3, 200, 2))
+    beyond, figures = crowded(build, say)
+    assert not figures["errors"], shown(figures)
+    assert SANITIZED or beyond <= GROWTH_MAX
+
+
+def test_many_connections_of_one_peer_delay_another_little(build):
+    """Each sends small requests as fast as they are answered; what a turn of a thread runs itself is bounded."""
+    body = make.request(samples=900, functions=300).SerializeToString()
+    message = b"\0" + len(body).to_bytes(4, "big") + body
+    assert len(body) < 64 << 10
+    say = b"".join(frame(HEADERS, END_HEADERS, h2.headers(h2.EXPORT), s) + b"".join(
+        frame(DATA, END_STREAM * (at + 16000 >= len(message)), message[at:at + 16000], s)
+        for at in range(0, len(message), 16000)) for s in range(1, 20, 2))
+    _, figures = crowded(build, say)
+    assert not figures["errors"] and (SANITIZED or figures["p50_ms"] <= MEDIAN_MS_MAX), shown(figures)
+
+
 # ---- each bound by its key
 
 def call(pairs=(), stream=1, flags=END_HEADERS):
@@ -327,6 +381,10 @@ LIMITS = {
         (c.send(bytes([octet])), time.sleep(.1)) for octet in call()[:60]], "header_timeout", contrast=False),
     "min_body_rate": Limit("min_body_rate", "100000", in_turn(
         send(call() + frame(DATA, 0, attacks.BEGUN)), drip(frame(DATA, 0, b"x" * 100))), "body_rate", contrast=False),
+    "max_errors_per_second": Limit("max_errors_per_second", "1", send(b"".join(
+        frame(HEADERS, END_HEADERS | END_STREAM, h2.headers(h2.changed(b":path", b"/no.such/Method")), s)
+        for s in range(1, 60, 2))), "errors"),
+    "write_timeout": Limit("write_timeout", "1s", fifty_replies, "outbound", greeting=attacks.CLOSED_WINDOW),
     "idle_timeout": Limit("idle_timeout", "1s", silent, "idle", NO_ERROR),
 }
 

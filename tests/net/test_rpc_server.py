@@ -14,14 +14,16 @@ import time
 import grpc
 import pytest
 
-from harness.served import (ROOT, Served, build, frame, raw_call, raw_connection, read_frames, read_until_closed, refusal,
-                            status_of)
+from harness.served import (ROOT, Served, build, frame, literal, raw_call, raw_connection, read_frames, read_until_closed,
+                            refusal, status_of)
 
 ECHO, BUSY, HOLD = "/test.Test/Echo", "/test.Test/Busy", "/test.Test/Hold"
 HEALTH = "/grpc.health.v1.Health/Check"
 WATCH = "/grpc.health.v1.Health/Watch"
 SECOND = 10 ** 9
 ZSTD = bytes.fromhex("28b52ffd")
+
+pytestmark = pytest.mark.threads
 
 
 @pytest.fixture(scope="module")
@@ -285,12 +287,13 @@ def test_a_stop_tells_watchers_and_ends_them(program):
         assert s.process.wait(30) == 0
 
 
-def test_watchers_are_bounded_and_their_places_come_free(program):
-    with Served(program, streams=200) as s, s.channel() as channel:
-        watchers = [channel.unary_stream(WATCH)(b"", timeout=60) for _ in range(100)]
+def test_watchers_of_one_connection_are_bounded_and_their_places_come_free(program):
+    with Served(program) as s, s.channel() as channel, s.channel() as other:
+        watchers = [channel.unary_stream(WATCH)(b"", timeout=60) for _ in range(8)]
         assert all(next(w) == b"\x08\x01" for w in watchers)
         code, *_ = refusal(lambda: next(channel.unary_stream(WATCH)(b"", timeout=30)))
         assert code == grpc.StatusCode.RESOURCE_EXHAUSTED
+        assert next(other.unary_stream(WATCH)(b"", timeout=30)) == b"\x08\x01", "nobody else is shut out"
         watchers[0].cancel()
 
         def watches():
@@ -300,6 +303,29 @@ def test_watchers_are_bounded_and_their_places_come_free(program):
                 return False
 
         wait_for(watches)
+
+
+@pytest.mark.parametrize("kind,served", [(b"application/grpc", True), (b"application/grpc+proto", True),
+                                         (b"application/grpc;x=y", True), (b"application/grpc-web+proto", False),
+                                         (b"application/json", False)])
+def test_only_grpc_is_taken_for_grpc(program, kind, served):
+    with Served(program) as s:
+        c = raw_connection(s.port)
+        headers = [(b":method", b"POST"), (b":scheme", b"http"), (b":path", ECHO.encode()), (b":authority", b"x"),
+                   (b"content-type", kind)]
+        c.sendall(frame(1, 4, 1, b"".join(literal(*h) for h in headers)) + frame(0, 1, 1, bytes(5)))
+        block = next(payload for number, _, stream, payload in read_frames(c) if (number, stream) == (1, 1))
+        lines = subprocess.run([build("net/hpack_tool")], input=block, capture_output=True, check=True).stdout
+        assert lines.startswith(b":status=200" if served else b":status=404")
+        assert s.count()["headers"] == served
+        c.close()
+
+
+def test_binary_metadata_is_decoded_where_it_is_text_and_the_authority_is_known(program):
+    with Served(program) as s:
+        text = s.call(ECHO, b"", metadata=[("x-text-bin", "Zürich".encode()), ("x-raw-bin", b"\xff\0")]).decode()
+        assert "\nx-text-bin=Zürich" in text and "x-raw-bin" not in text
+        assert "\n:authority=127.0.0.1:%d" % s.port in text and "\nhost=127.0.0.1:%d" % s.port in text
 
 
 def test_watchers_that_vanish_do_no_harm(program):

@@ -11,6 +11,8 @@ from harness.certificates import OWNER_NAMES, OWNER_SHOWN, OWNER_SUBJECT, make_c
 from harness.served import Served, build, frame, literal, refusal
 from test_rpc_server import ECHO, exhaust, wait_for
 
+pytestmark = pytest.mark.threads
+
 
 @pytest.fixture(scope="module")
 def program():

@@ -16,6 +16,8 @@ EXPORT = "/opentelemetry.proto.collector.profiles.v1development.ProfilesService/
 CODE = grpc.StatusCode
 MIB = 1 << 20
 
+pytestmark = pytest.mark.threads
+
 
 @pytest.fixture(scope="module")
 def program():
