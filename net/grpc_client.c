@@ -58,6 +58,7 @@ struct call {
 	uint64_t overdue_at;
 	unsigned overruns; /* of the allowance, when the call began */
 	_Atomic unsigned users;
+	_Atomic bool started; /* the same for who starts a call */
 	/* Written last and read first: core orders what it hands over by means that our thread sanitizer does not see. */
 	void (*_Atomic release)(void *owner);
 };
@@ -118,7 +119,9 @@ static void call_unlink(struct call *call)
 static void on_answer(void *owner, bool ok)
 {
 	struct call *call = owner;
-	(void)ok;
+	bool started = atomic_load_explicit(&call->started, memory_order_acquire);
+	assert(started);
+	(void)ok, (void)started;
 	call_unlink(call);
 	if (call->done)
 		grpc_reply_report(&call->reply, call->overruns != grpc_allowance_overruns(call->client->allowance),
@@ -407,7 +410,10 @@ static void call_start(struct call *call, bool gzip)
 	};
 	grpc_reply_ops(&call->reply, ops + SEND_OPS);
 	grpc_tag_init(&call->tag, on_answer, call);
-	grpc_call_error code = grpc_call_start_batch(call->core, ops, sizeof ops / sizeof *ops, &call->tag, NULL);
+	grpc_call *core = call->core;
+	struct grpc_tag *tag = &call->tag;
+	atomic_store_explicit(&call->started, true, memory_order_release); /* from here on it may end, and be another's */
+	grpc_call_error code = grpc_call_start_batch(core, ops, sizeof ops / sizeof *ops, tag, NULL);
 	assert(code == GRPC_CALL_OK);
 	(void)code;
 }
