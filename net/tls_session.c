@@ -9,7 +9,7 @@
 #include <string.h>
 
 /*
- * KeyUpdate (RFC 8446 §4.6.3) and attempts to renegotiate cost far more than their bytes: a session may have so many, and one
+ * KeyUpdate (RFC 8446 §4.6.3) and attempts to renegotiate cost far more than their bytes: a session may have some, and one
  * more for each MiB received.
  */
 #define CONTROLS_MAX 32

@@ -138,11 +138,11 @@ static struct sending *take_consumer(struct delivery *d)
 
 static void begin_item(struct sending *s);
 
-static void overflow(struct delivery *d, struct item *item, bool told)
+static void overflow(struct delivery *d, struct item *item, bool reported)
 {
 	series_add(d->count.enqueue_failed, (int64_t)item->left);
 	series_add(item->ledger->dropped[LEDGER_QUEUE_FULL], (int64_t)item->left);
-	if (!told)
+	if (!reported)
 		log_warn(d->options.log, "Sending queue is full. Dropping data.", log_number("queue_size", d->backlog.units),
 			 log_number("queue_bytes", backlog_bytes(&d->backlog)));
 	if (d->waits)
@@ -182,7 +182,7 @@ bool delivery_enqueue(struct delivery *d, struct packet *packet, const struct le
 
 	pthread_mutex_lock(&d->lock);
 	item->ledger = book_of(d, pipeline);
-	bool told = d->backlog.full;
+	bool reported = d->backlog.full;
 	bool taken = enter(d, item, entry);
 	struct sending *s = take_consumer(d);
 	pthread_mutex_unlock(&d->lock);
@@ -190,7 +190,7 @@ bool delivery_enqueue(struct delivery *d, struct packet *packet, const struct le
 	if (s)
 		begin_item(s);
 	if (!taken)
-		overflow(d, item, told);
+		overflow(d, item, reported);
 	return taken;
 }
 

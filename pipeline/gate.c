@@ -96,7 +96,7 @@ static bool busy(struct inbound *in, struct error *err, const char *reason, cons
 	return false;
 }
 
-/* The queue of the workers has no place for this one. */
+/* The queue of the workers is full, or the peer has its share of it. */
 static bool too_many(const struct gate *gate, struct inbound *in, struct error *err)
 {
 	if (workers_full(*gate->options.workers))

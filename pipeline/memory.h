@@ -46,8 +46,10 @@ void memory_tune(const struct memory *m);
 bool memory_ready(struct memory *m, struct error *err);
 /* What is left for everything that is charged, by the soft limit; before memory_ready, by what is resident now. */
 int64_t memory_allowance(const struct memory *m);
-/* What the packets of each of so many destinations may take of it. Requests keep a quarter of the room, or what an ordinary
- * one takes for each worker if that is more, but at most half. */
+/*
+ * What the packets of each destination may take of it, by the number of destinations. Requests keep a quarter of the
+ * room, or what an ordinary one takes for each worker if that is more, but at most half.
+ */
 int64_t memory_share(const struct memory *m, uint32_t workers, uint32_t destinations);
 /* How large a batch may become: exporters make many times as much of it, one after the other, and some keep a multiple. */
 int64_t memory_batch_max(const struct memory *m, int64_t share);

@@ -26,7 +26,7 @@ const char *const pii_detector_names[PII_PATTERNS] = {
 #define HEX "0-9A-Fa-f"
 #define UP_TO(digits) ((PII_RUN(digits) << 1) - 2)
 
-/* A key: its literal, and so many bytes at least. */
+/* A key: its literal, and the fewest bytes that follow. */
 #define KEY(literal_, back_, kinds_, min_)                                                        \
 	{ PII_ACCESS_KEY, .literal = literal_, .back = back_, .needs = { .length = sizeof literal_ - 1 + (min_) }, \
 	  .find = pii_find_key, .kinds = kinds_, .min = min_ }

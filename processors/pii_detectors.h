@@ -94,7 +94,7 @@ struct pii_rule {
 	struct pii_summary needs; /* at least all of this */
 	pii_find_function *find;
 	uint32_t kinds; /* of pii_find_run: what follows the literal, enum pii_kind */
-	size_t min;     /* at least so many */
+	size_t min;     /* the fewest bytes */
 };
 
 extern const struct pii_rule pii_rules[];

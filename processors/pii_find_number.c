@@ -117,7 +117,7 @@ static void read_chain(struct view text, size_t at, struct chain *chain)
 
 #define MARK(digits) (1ull << (digits))
 
-/* Is there a card of so many digits, from digit `first` on? */
+/* Is there a card of that number of digits, from digit `first` on? */
 static bool is_card(const uint8_t *text, const struct chain *chain, size_t first, size_t count)
 {
 	size_t end = first + count;

@@ -9,7 +9,7 @@
 #include <ctype.h>
 #include <string.h>
 
-/* Of a search: so many steps and STEPS_PER_BYTE for each byte of the text, up to the maximum. */
+/* Of a search: this number of steps and STEPS_PER_BYTE for each byte of the text, up to the maximum. */
 #define STEPS_MIN 1000
 #define STEPS_PER_BYTE 128
 #define MATCH_LIMIT 100000

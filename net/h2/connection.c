@@ -14,7 +14,7 @@
 #define SECOND UINT64_C(1000000000)
 #define LINGER_NS (1 * SECOND)  /* for the client to read what was said last */
 
-enum { FRAME_HEAD = 9, PAYLOAD_MAX = 40, PENDING_MAX = 4 << 20, SMALL_RECORD = 5 };
+enum { FRAME_HEAD = 9, PAYLOAD_MAX = 40, PENDING_MAX = 4 << 20, SMALL_RECORD = 5, IDLE_LOOKS = 64 };
 
 static const uint8_t ending_ping[8] = "goodbye";
 
@@ -278,7 +278,8 @@ bool h2_shard_close_idle(struct h2_shard *shard, int count, uint64_t idle_ns, ui
 {
 	bool any = false;
 	uint64_t now = clock_now();
-	for (struct h2_connection *c = shard->idle_first, *next; c && count > 0; c = next) {
+	int looks = IDLE_LOOKS;
+	for (struct h2_connection *c = shard->idle_first, *next; c && count > 0 && looks-- > 0; c = next) {
 		next = c->idle_next;
 		if (now - c->idle_since < idle_ns)
 			break;

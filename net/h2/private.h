@@ -182,7 +182,7 @@ struct h2_shard {
 };
 
 /* Closes some of the connections that have been idle for longest, and at least for so long, but of no peer that has `keep` or
- * less (0: of any); false: there was none. */
+ * less (0: of any), among the first few dozen; false: there was none. */
 bool h2_shard_close_idle(struct h2_shard *shard, int count, uint64_t idle_ns, uint32_t keep);
 void h2_shard_ask_to_close_idle(struct h2_shard *shard); /* [any] */
 
