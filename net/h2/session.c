@@ -247,7 +247,7 @@ static int on_invalid_frame(nghttp2_session *session, const nghttp2_frame *frame
 		c->header_since = 0;
 	if (code == NGHTTP2_ERR_REFUSED_STREAM)
 		return judge_control(c, H2_STREAMS);
-	if (frame->hd.type == NGHTTP2_HEADERS && c->stream_count >= max_streams(c))
+	if (code == NGHTTP2_ERR_PROTO && frame->hd.type == NGHTTP2_HEADERS && c->stream_count >= max_streams(c))
 		return fail(c, H2_STREAMS); /* more than our SETTINGS, which it has acknowledged */
 	return judge_control(c, H2_CONTROL_FRAMES);
 }

@@ -436,6 +436,46 @@ def test_pings_that_enforcement_does_not_permit_are_counted(build):
         served(g)
 
 
+def calls_begun(count):
+    """The headers of so many calls whose messages do not come."""
+    return b"".join(call(stream=2 * i + 1) for i in range(count))
+
+
+@pytest.mark.threads
+def test_a_stream_more_than_the_settings_permit_closes_the_connection_and_is_counted(build):
+    """RFC 9113, section 5.1.2: the client has acknowledged our MAX_CONCURRENT_STREAMS."""
+    with gateway(build, "max_concurrent_streams: 4") as g:
+        with Connection(g.port["otlp"], THERE) as c:
+            assert c.send(calls_begun(4)) and c.alive()
+            c.send(calls_begun(5)[len(calls_begun(4)):])
+            assert c.closed(10 * SECONDS) and c.goaway == CALM
+        assert by_reason(g, CLOSED) == {"streams": 1}
+        served(g)
+
+
+def test_streams_before_the_settings_are_known_are_refused_and_floods_of_them_counted(build):
+    """A client may not have read our SETTINGS yet: the surplus is refused, for it to be sent again."""
+    with gateway(build, "max_concurrent_streams: 4, limits: {max_control_frames_per_second: 5}") as g:
+        with Connection(g.port["otlp"], THERE, h2.PREFACE + calls_begun(6)) as c:
+            assert c.until(lambda: len(c.reset) == 2) and c.reset == {9: h2.REFUSED_STREAM, 11: h2.REFUSED_STREAM}
+            assert c.alive()
+        with Connection(g.port["otlp"], THERE, h2.PREFACE + calls_begun(200)) as c:
+            assert c.closed(10 * SECONDS) and c.goaway == CALM
+        assert by_reason(g, CLOSED) == {"streams": 1}
+        served(g)
+
+
+def test_a_malformed_request_is_no_stream_too_many(build):
+    """RFC 9113, section 8.1.1: it ends alone, also where no more streams are free."""
+    with gateway(build, "max_concurrent_streams: 4") as g:
+        with Connection(g.port["otlp"], THERE) as c:
+            assert c.send(calls_begun(3))
+            c.send(frame(HEADERS, END_HEADERS, h2.headers(h2.changed(b":path", b"")), 7))
+            assert c.until(lambda: 7 in c.reset) and c.alive()
+        assert not by_reason(g, CLOSED)
+        served(g)
+
+
 # ---- connections, in all and per peer
 
 def opened(held, g, sources):
