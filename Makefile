@@ -49,9 +49,9 @@ endif
 LAYERS := base profile config net pipeline receivers processors exporters extensions
 PROTOS := $(wildcard proto/*.proto)
 PROTO_C := $(PROTOS:proto/%.proto=$(B)/proto/%.pb-c.c)
-SOURCES := $(foreach d,$(LAYERS),$(wildcard $(d)/*.c $(d)/*/*.c)) $(filter-out gateway/main.c,$(wildcard gateway/*.c))
+SOURCES := $(filter-out gateway/main.c,$(sort $(shell find $(LAYERS) gateway -name "*.c")))
 OBJECTS := $(SOURCES:%.c=$(B)/%.o) $(PROTO_C:.c=.o)
-UNIT_TESTS := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/*/test_*.c))
+UNIT_TESTS := $(patsubst tests/%.c,$(B)/tests/%,$(sort $(shell find tests -name "test_*.c")))
 TEST_TOOLS := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/support/*_tool.c tests/bench/*.c tests/bench/peers/*.c))
 TEST_PRELOADS := $(patsubst tests/%.c,$(B)/tests/%.so,$(wildcard tests/support/preload/*.c))
 TEST_HELP := $(patsubst %.c,$(B)/%.o,$(filter-out %_tool.c,$(wildcard tests/support/*.c)))
