@@ -8,8 +8,8 @@
 #include "base/system.h"
 #include "pipeline/component.h"
 #include "pipeline/delivery.h"
-#include "profile/decode_otlp.h"
-#include "profile/encode_json.h"
+#include "profile/otlp/decode_otlp.h"
+#include "profile/otlp/encode_json.h"
 
 /*
  * Shows what leaves: how much of it in the log, and, when asked for more, what it is on the

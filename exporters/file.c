@@ -8,8 +8,8 @@
 #include "pipeline/component.h"
 #include "pipeline/delivery.h"
 #include "pipeline/not_kept.h"
-#include "profile/decode_otlp.h"
-#include "profile/encode_json.h"
+#include "profile/otlp/decode_otlp.h"
+#include "profile/otlp/encode_json.h"
 #include "profile/encode_pprof.h"
 #include "profile/pprof_manual.h"
 

@@ -7,7 +7,7 @@
 #include "gateway/service.h"
 #include "net/compress.h"
 #include "profile/collect.h"
-#include "profile/decode_otlp.h"
+#include "profile/otlp/decode_otlp.h"
 #include "profile/decode_pprof.h"
 #include "profile/sites.h"
 

@@ -3,7 +3,7 @@
 #include "base/array.h"
 #include "base/memory.h"
 #include "profile/collect.h"
-#include "profile/decode_otlp.h"
+#include "profile/otlp/decode_otlp.h"
 #include "profile/intern.h"
 
 /*

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "profile/write_raw.h"
-#include "profile/decode_otlp.h"
+#include "profile/otlp/decode_otlp.h"
 #include "profile/encode_pprof.h"
 #include "profile/wire.h"
 

@@ -6,7 +6,7 @@
 #include "otlp_service.pb-c.h"
 #include "pipeline/component.h"
 #include "pipeline/inflate.h"
-#include "profile/decode_otlp.h"
+#include "profile/otlp/decode_otlp.h"
 #include "receivers/otlp_config.h"
 
 #include <assert.h>

@@ -5,7 +5,7 @@
 
 #include "otlp_profiles.pb-c.h"
 #include "profile/collect.h"
-#include "profile/decode_otlp.h"
+#include "profile/otlp/decode_otlp.h"
 #include "tests/bench/policy.h"
 
 /*

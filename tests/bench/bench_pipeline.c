@@ -5,7 +5,7 @@
 
 #include "net/compress.h"
 #include "profile/collect.h"
-#include "profile/decode_otlp.h"
+#include "profile/otlp/decode_otlp.h"
 #include "tests/bench/policy.h"
 
 /*

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/memory.h"
 #include "profile/collect.h"
-#include "profile/decode_otlp.h"
-#include "profile/encode_json.h"
+#include "profile/otlp/decode_otlp.h"
+#include "profile/otlp/encode_json.h"
 
 #include <stdlib.h>
 

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "net/compress.h"
-#include "profile/decode_otlp.h"
+#include "profile/otlp/decode_otlp.h"
 #include "profile/decode_pprof.h"
 #include "profile/split.h"
 #include "tests/support/collecting.h"

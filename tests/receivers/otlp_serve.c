@@ -18,7 +18,7 @@
 #include "config/node.h"
 #include "config/load.h"
 #include "pipeline/component.h"
-#include "profile/decode_otlp.h"
+#include "profile/otlp/decode_otlp.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

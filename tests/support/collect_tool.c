@@ -4,8 +4,8 @@
 #include <unistd.h>
 
 #include "profile/collect.h"
-#include "profile/decode_otlp.h"
-#include "profile/encode_json.h"
+#include "profile/otlp/decode_otlp.h"
+#include "profile/otlp/encode_json.h"
 
 /*
  *	collect_tool [-j] [-d key] [-b batch] OUT FILE...

@@ -12,7 +12,7 @@
 #include "net/compress.h"
 #include "net/deflate_codes.h"
 #include "profile/collect.h"
-#include "profile/decode_otlp.h"
+#include "profile/otlp/decode_otlp.h"
 #include "profile/decode_pprof.h"
 #include "tests/support/corpus.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * dump_otlp_tool FILE...: what our decoder makes of OTLP requests, as one JSON line for each, with every
- * reference resolved and all text in hex. tests/profile/test_decode_oracle.py compares it with what
+ * reference resolved and all text in hex. tests/profile/otlp/test_decode_oracle.py compares it with what
  * an independent protobuf implementation finds. With --time N FILE decodes it N times (for callgrind).
  */
-#include "profile/decode_otlp.h"
+#include "profile/otlp/decode_otlp.h"
 #include "profile/wire.h"
 
 #include <inttypes.h>

@@ -10,7 +10,7 @@
 
 #include "net/compress.h"
 #include "profile/collect.h"
-#include "profile/decode_otlp.h"
+#include "profile/otlp/decode_otlp.h"
 #include "profile/decode_pprof.h"
 #include "profile/encode_pprof.h"
 

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "profile/collect.h"
-#include "profile/decode_otlp.h"
+#include "profile/otlp/decode_otlp.h"
 #include "profile/write_raw.h"
 
 enum { MOST = 256 << 20, LIFTS_MAX = 16 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef PROFILE_ENCODE_JSON_H
-#define PROFILE_ENCODE_JSON_H
+#ifndef PROFILE_OTLP_ENCODE_JSON_H
+#define PROFILE_OTLP_ENCODE_JSON_H
 
 #include "profile/packet.h"
 

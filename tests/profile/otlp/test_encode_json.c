@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "profile/encode_json.h"
+#include "profile/otlp/encode_json.h"
 #include "tests/support/wire_text.h"
 
 static void becomes(const char *text, const char *json)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef PROFILE_DECODE_OTLP_H
-#define PROFILE_DECODE_OTLP_H
+#ifndef PROFILE_OTLP_DECODE_OTLP_H
+#define PROFILE_OTLP_DECODE_OTLP_H
 
 #include "profile/profiles.h"
 

@@ -5,7 +5,7 @@
  * of the members of the oneof, of two values of one key (arrays are not joined), and a key_strindex
  * other than 0 counts before an inline key (the protocol forbids both; 0 is "not set").
  */
-#include "profile/decoder.h"
+#include "profile/otlp/decoder.h"
 
 MESSAGE(any_value, "string_value", "bool_value", "int_value", "double_value", "array_value",
 	"kvlist_value", "bytes_value", "string_value_strindex");

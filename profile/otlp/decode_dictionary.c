@@ -8,7 +8,7 @@
  * Occurrences after the first append their entries, as protobuf merges messages. Entry 0 is not read:
  * it is the zero value, whatever a sender put there.
  */
-#include "profile/decoder.h"
+#include "profile/otlp/decoder.h"
 
 #include <assert.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef TESTS_PROFILE_OTLP_FIXTURE_H
-#define TESTS_PROFILE_OTLP_FIXTURE_H
+#ifndef TESTS_PROFILE_OTLP_OTLP_FIXTURE_H
+#define TESTS_PROFILE_OTLP_OTLP_FIXTURE_H
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "profile/decode_otlp.h"
+#include "profile/otlp/decode_otlp.h"
 #include "tests/support/wire_text.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "profile/decode_layout.h"
-#include "profile/decoder.h"
+#include "profile/otlp/decode_layout.h"
+#include "profile/otlp/decoder.h"
 
 /* A known field with a wrong wire type belongs to an older layout: see decode_layout.h. */
 MESSAGE(sample, "stack_index", "attribute_indices", "link_index", "values", "timestamps_unix_nano");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "profile/decode_layout.h"
+#include "profile/otlp/decode_layout.h"
 #include "profile/wire.h"
 
 enum layout { LAYOUT_CURRENT, LAYOUT_3, LAYOUT_4_TO_7, LAYOUT_8_OR_9, LAYOUT_OLDER, LAYOUT_AMBIGUOUS };

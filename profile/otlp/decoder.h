@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef PROFILE_DECODER_H
-#define PROFILE_DECODER_H
+#ifndef PROFILE_OTLP_DECODER_H
+#define PROFILE_OTLP_DECODER_H
 
 #include "profile/profiles.h"
 #include "profile/wire.h"

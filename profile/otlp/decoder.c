@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "profile/decode_layout.h"
-#include "profile/decoder.h"
+#include "profile/otlp/decode_layout.h"
+#include "profile/otlp/decoder.h"
 
 #include <stdio.h>
 

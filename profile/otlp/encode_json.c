@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "profile/encode_json.h"
+#include "profile/otlp/encode_json.h"
 #include "profile/wire.h"
 
 #include <math.h>

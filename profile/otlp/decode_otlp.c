@@ -4,9 +4,9 @@
  * the order of the wire. Sub-messages that may occur once and occur twice (Resource,
  * InstrumentationScope, ValueType) merge as protobuf says: lists append, the last scalar counts.
  */
-#include "profile/decode_otlp.h"
-#include "profile/decode_layout.h"
-#include "profile/decoder.h"
+#include "profile/otlp/decode_otlp.h"
+#include "profile/otlp/decode_layout.h"
+#include "profile/otlp/decoder.h"
 
 #include <stdio.h>
 

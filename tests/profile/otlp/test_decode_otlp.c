@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tests/profile/otlp_fixture.h"
+#include "tests/profile/otlp/otlp_fixture.h"
 #include "base/memory.h"
 #include "profile/wire.h"
 

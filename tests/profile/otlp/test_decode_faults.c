@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is wrong with a request, whom it costs, and what the sender is told. */
-#include "tests/profile/otlp_fixture.h"
+#include "tests/profile/otlp/otlp_fixture.h"
 #include "profile/wire.h"
 #include "tests/support/corpus.h"
 

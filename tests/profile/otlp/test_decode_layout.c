@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which layouts of Sample are taken, and which are refused by name: profile/decode_layout.h. */
-#include "tests/profile/otlp_fixture.h"
+/* Which layouts of Sample are taken, and which are refused by name: profile/otlp/decode_layout.h. */
+#include "tests/profile/otlp/otlp_fixture.h"
 #include "profile/wire.h"
 
 #include <stdio.h>

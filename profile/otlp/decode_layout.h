@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef PROFILE_DECODE_LAYOUT_H
-#define PROFILE_DECODE_LAYOUT_H
+#ifndef PROFILE_OTLP_DECODE_LAYOUT_H
+#define PROFILE_OTLP_DECODE_LAYOUT_H
 
 #include "base/bytes.h"
 #include "base/error.h"
