@@ -10,8 +10,8 @@
 #include "pipeline/not_kept.h"
 #include "profile/otlp/decode_otlp.h"
 #include "profile/otlp/encode_json.h"
-#include "profile/encode_pprof.h"
-#include "profile/pprof_manual.h"
+#include "profile/pprof/encode_pprof.h"
+#include "profile/pprof/pprof_manual.h"
 
 /*
  * Writes what leaves to disk: requests one after the other into one file (file_log.c), as the

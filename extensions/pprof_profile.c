@@ -4,7 +4,7 @@
 #include "base/array.h"
 #include "base/memory.h"
 #include "profile/memo.h"
-#include "profile/pprof.h"
+#include "profile/pprof/pprof.h"
 #include "profile/wire.h"
 
 enum {

@@ -8,7 +8,7 @@
 #include "net/compress.h"
 #include "profile/collect.h"
 #include "profile/otlp/decode_otlp.h"
-#include "profile/decode_pprof.h"
+#include "profile/pprof/decode_pprof.h"
 #include "profile/sites.h"
 
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pipeline/not_kept.h"
 
-#include "profile/encode_pprof.h"
-#include "profile/pprof.h"
+#include "profile/pprof/encode_pprof.h"
+#include "profile/pprof/pprof.h"
 
 static const char *const words[NOT_KEPT_KINDS] = {
 	[NOT_KEPT_TIMESTAMP] = "timestamp",
@@ -34,7 +34,7 @@ void not_kept_init(struct not_kept *n, uint32_t kinds, struct metrics *metrics, 
 				{ "exporter", exporter }, { "what", words[i] }, { 0 } });
 }
 
-/* Which attributes the encoder has a field for (profile/encode_pprof.c), by the type of their values. */
+/* Which attributes the encoder has a field for (profile/pprof/encode_pprof.c), by the type of their values. */
 struct fields {
 	uint32_t bools, strings, arrays; /* bits by enum pprof_key */
 };

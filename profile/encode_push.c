@@ -2,7 +2,7 @@
 #include "profile/encode_push.h"
 
 #include "profile/otlp/decode_otlp.h"
-#include "profile/encode_pprof.h"
+#include "profile/pprof/encode_pprof.h"
 #include "profile/wire.h"
 
 enum push { PUSH_SERIES = 1 };

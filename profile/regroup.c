@@ -2,7 +2,7 @@
 #include "profile/regroup.h"
 #include "base/array.h"
 #include "base/memory.h"
-#include "profile/encode_pprof.h"
+#include "profile/pprof/encode_pprof.h"
 #include "profile/kinds.h"
 
 #include <stdlib.h>

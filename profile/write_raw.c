@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "profile/write_raw.h"
 #include "profile/otlp/decode_otlp.h"
-#include "profile/encode_pprof.h"
+#include "profile/pprof/encode_pprof.h"
 #include "profile/wire.h"
 
 enum { REQUEST_SERIES = 2, REQUEST_NORMALIZED = 3 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "profile/write_raw.h"
 #include "base/memory.h"
-#include "profile/encode_pprof.h"
+#include "profile/pprof/encode_pprof.h"
 #include "profile/kinds.h"
 #include "profile/wire.h"
 

@@ -8,7 +8,7 @@
 #include "net/multipart.h"
 #include "pipeline/component.h"
 #include "pipeline/inflate.h"
-#include "profile/decode_pprof.h"
+#include "profile/pprof/decode_pprof.h"
 
 /*
  * pprof over HTTP: POST /v1/pprof. The server's thread looks at headers and query and asks the gate; a worker

@@ -19,7 +19,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 ALLOWLIST, PII, STRUCTURAL = "processors/allowlist.c", "processors/pii.c", "processors/structural.c"
-DICTIONARY, OTLP, PPROF = "profile/otlp/decode_dictionary.c", "profile/otlp/decode_otlp.c", "profile/decode_pprof.c"
+DICTIONARY, OTLP, PPROF = "profile/otlp/decode_dictionary.c", "profile/otlp/decode_otlp.c", "profile/pprof/decode_pprof.c"
 
 MUTATIONS = [
     # name, file, text, replacement

@@ -8,7 +8,7 @@
 #include <sys/resource.h>
 
 #include "net/compress.h"
-#include "profile/decode_pprof.h"
+#include "profile/pprof/decode_pprof.h"
 
 extern const struct component_factory file_exporter;
 

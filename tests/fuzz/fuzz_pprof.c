@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/memory.h"
-#include "profile/decode_pprof.h"
-#include "profile/encode_pprof.h"
+#include "profile/pprof/decode_pprof.h"
+#include "profile/pprof/encode_pprof.h"
 
 #include <stdlib.h>
 

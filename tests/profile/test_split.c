@@ -4,7 +4,7 @@
 
 #include "net/compress.h"
 #include "profile/otlp/decode_otlp.h"
-#include "profile/decode_pprof.h"
+#include "profile/pprof/decode_pprof.h"
 #include "profile/split.h"
 #include "tests/support/collecting.h"
 #include "tests/support/corpus.h"

@@ -13,7 +13,7 @@
 #include "net/deflate_codes.h"
 #include "profile/collect.h"
 #include "profile/otlp/decode_otlp.h"
-#include "profile/decode_pprof.h"
+#include "profile/pprof/decode_pprof.h"
 #include "tests/support/corpus.h"
 
 enum { MOST = 64 << 20, LITERALS = ISAL_DEF_LIT_LEN_SYMBOLS, DISTANCES = ISAL_DEF_DIST_SYMBOLS };

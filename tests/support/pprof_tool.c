@@ -11,8 +11,8 @@
 #include "net/compress.h"
 #include "profile/collect.h"
 #include "profile/otlp/decode_otlp.h"
-#include "profile/decode_pprof.h"
-#include "profile/encode_pprof.h"
+#include "profile/pprof/decode_pprof.h"
+#include "profile/pprof/encode_pprof.h"
 
 enum { MOST = 256 << 20 };
 

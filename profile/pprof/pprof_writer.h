@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef PROFILE_PPROF_WRITER_H
-#define PROFILE_PPROF_WRITER_H
+#ifndef PROFILE_PPROF_PPROF_WRITER_H
+#define PROFILE_PPROF_PPROF_WRITER_H
 
 #include "profile/memo.h"
-#include "profile/pprof.h"
+#include "profile/pprof/pprof.h"
 #include "profile/profiles.h"
 
 /*

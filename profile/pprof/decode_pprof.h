@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef PROFILE_DECODE_PPROF_H
-#define PROFILE_DECODE_PPROF_H
+#ifndef PROFILE_PPROF_DECODE_PPROF_H
+#define PROFILE_PPROF_DECODE_PPROF_H
 
 #include "profile/profiles.h"
 
 /*
  * perftools.profiles.Profile (google/pprof profile.proto), already inflated -> open tables: one
- * resource, one scope, one Profile per sample type, by the table in profile/pprof_manual.h.
+ * resource, one scope, one Profile per sample type, by the table in profile/pprof/pprof_manual.h.
  *
  * The default sample type, when it is named, comes first, as OTLP wants it; the scope attributes
  * pprof.scope.default_sample_type and pprof.scope.sample_type_order tell encode_pprof the way back,

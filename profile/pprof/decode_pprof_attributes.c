@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "profile/pprof_reader.h"
+#include "profile/pprof/pprof_reader.h"
 #include "profile/wire.h"
 
 #include <assert.h>

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "net/compress.h"
-#include "profile/decode_pprof.h"
+#include "profile/pprof/decode_pprof.h"
 #include "tests/support/corpus.h"
 
 /* Real pprofs cut anywhere: refused with a reason, or whole without what was cut; never a read behind the end. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "profile/pprof_writer.h"
+#include "profile/pprof/pprof_writer.h"
 #include "profile/value_text.h"
 #include "profile/wire.h"
 

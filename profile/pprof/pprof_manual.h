@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef PROFILE_PPROF_MANUAL_H
-#define PROFILE_PPROF_MANUAL_H
+#ifndef PROFILE_PPROF_PPROF_MANUAL_H
+#define PROFILE_PPROF_PPROF_MANUAL_H
 
 /* The translation between pprof and OTLP as Markdown, for the manual of those that speak pprof. */
 #define PPROF_MANUAL \

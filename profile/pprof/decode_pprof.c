@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "profile/decode_pprof.h"
-#include "profile/pprof_reader.h"
+#include "profile/pprof/decode_pprof.h"
+#include "profile/pprof/pprof_reader.h"
 #include "profile/wire.h"
 
 /*

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tests/profile/pprof_body.h"
+#include "tests/profile/pprof/pprof_body.h"
 
 static void decoded_pair(void)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef PROFILE_ENCODE_PPROF_H
-#define PROFILE_ENCODE_PPROF_H
+#ifndef PROFILE_PPROF_ENCODE_PPROF_H
+#define PROFILE_PPROF_ENCODE_PPROF_H
 
-#include "profile/pprof.h"
+#include "profile/pprof/pprof.h"
 #include "profile/profiles.h"
 
 /*

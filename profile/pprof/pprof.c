@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "profile/pprof.h"
+#include "profile/pprof/pprof.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "profile/encode_pprof.h"
+#include "profile/pprof/encode_pprof.h"
 #include "base/memory.h"
-#include "profile/pprof_writer.h"
+#include "profile/pprof/pprof_writer.h"
 #include "profile/wire.h"
 
 /* What the attributes of a scope say about its runs. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef PROFILE_PPROF_H
-#define PROFILE_PPROF_H
+#ifndef PROFILE_PPROF_PPROF_H
+#define PROFILE_PPROF_PPROF_H
 
 #include "base/bytes.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef TESTS_PROFILE_PPROF_BODY_H
-#define TESTS_PROFILE_PPROF_BODY_H
+#ifndef TESTS_PROFILE_PPROF_PPROF_BODY_H
+#define TESTS_PROFILE_PPROF_PPROF_BODY_H
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,9 +8,9 @@
 
 #include <cmocka.h>
 
-#include "profile/decode_pprof.h"
-#include "profile/encode_pprof.h"
-#include "profile/pprof.h"
+#include "profile/pprof/decode_pprof.h"
+#include "profile/pprof/encode_pprof.h"
+#include "profile/pprof/pprof.h"
 #include "profile/wire.h"
 
 /* What the tests of both directions share: a body under construction, its tables, and the way back.
