@@ -8,7 +8,7 @@
 #include "pipeline/delivery.h"
 #include "pipeline/grpc_sender.h"
 #include "pipeline/not_kept.h"
-#include "profile/split.h"
+#include "profile/collect/split.h"
 #include "profile/write_raw.h"
 
 /*

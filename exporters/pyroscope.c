@@ -14,7 +14,7 @@
 #include "pipeline/not_kept.h"
 #include "profile/encode_push.h"
 #include "profile/pieces.h"
-#include "profile/split.h"
+#include "profile/collect/split.h"
 
 /*
  * push.v1.PusherService/Push of Pyroscope, over Connect (protobuf by HTTP). A request has one pprof: with several, the

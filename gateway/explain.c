@@ -6,7 +6,7 @@
 #include "gateway/files.h"
 #include "gateway/service.h"
 #include "net/compress.h"
-#include "profile/collect.h"
+#include "profile/collect/collect.h"
 #include "profile/otlp/decode_otlp.h"
 #include "profile/pprof/decode_pprof.h"
 #include "profile/sites.h"

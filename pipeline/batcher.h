@@ -6,7 +6,7 @@
 #include "pipeline/component.h"
 #include "pipeline/ledger.h"
 #include "pipeline/memory.h"
-#include "profile/collect.h"
+#include "profile/collect/collect.h"
 
 /*
  * The open batches of one route (pipeline/pipeline.h). There are as many shards as workers; a request goes whole into the one

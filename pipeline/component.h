@@ -138,7 +138,7 @@ struct component_factory {
 	 * what it drops itself; false only when it has no answer at all. It is called again, with smaller limits, for the
 	 * packet of a part that was refused as too large, so it must be able to split its own parts. It runs on a pool
 	 * thread; for a packet within the limits that are known without decoding, NULL and prompt ones on any.
-	 * NULL means split_packet (profile/split.h) by the limits, with the arithmetic of OTLP.
+	 * NULL means split_packet (profile/collect/split.h) by the limits, with the arithmetic of OTLP.
 	 * preset: what is known of the destination, where the configuration says nothing; NULL: nothing is.
 	 * send runs on a pool thread, may compress and write but not wait for a peer, and says through
 	 * sending_done what happened; also after stop, when a shutdown has passed its deadline. At most

@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 #include "pipeline/delivery.h"
-#include "profile/split.h"
+#include "profile/collect/split.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
 
 #include "profile/packet.h"
 
-/* The requests that a packet becomes at one destination, and the limits that say so. profile/split.h makes them. */
+/* The requests that a packet becomes at one destination, and the limits that say so. profile/collect/split.h makes them. */
 struct limits { /* what a destination takes in one request; 0: not limited */
 	uint64_t bytes;
 	uint64_t samples, profiles, resources;

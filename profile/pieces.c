@@ -2,7 +2,7 @@
 #include "profile/pieces.h"
 #include "base/array.h"
 #include "base/memory.h"
-#include "profile/split.h"
+#include "profile/collect/split.h"
 
 #define MS UINT64_C(1000000)
 

@@ -15,7 +15,7 @@
  * profiles/v1development/profiles.proto); pprof is decoded into the same tables.
  *
  * Flow: profiles_reset, a decoder fills it (profile/otlp/decode_otlp.h, profile/pprof/decode_pprof.h), processors
- * change it, profile/collect.h copies what is permitted and reachable into a packet, and the next
+ * change it, profile/collect/collect.h copies what is permitted and reachable into a packet, and the next
  * request reuses the capacity. It belongs to one thread; it has no lock and no reference count. The
  * input bytes are borrowed and must stay, with BYTES_SLACK readable bytes behind them, until the reset.
  *

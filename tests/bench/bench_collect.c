@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "otlp_profiles.pb-c.h"
-#include "profile/collect.h"
+#include "profile/collect/collect.h"
 #include "profile/otlp/decode_otlp.h"
 #include "tests/bench/policy.h"
 

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "net/compress.h"
-#include "profile/collect.h"
+#include "profile/collect/collect.h"
 #include "profile/otlp/decode_otlp.h"
 #include "tests/bench/policy.h"
 

@@ -4,8 +4,8 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "profile/collect.h"
-#include "profile/split.h"
+#include "profile/collect/collect.h"
+#include "profile/collect/split.h"
 #include "tests/support/open.h"
 
 /*

@@ -24,13 +24,13 @@ DICTIONARY, OTLP, PPROF = "profile/otlp/decode_dictionary.c", "profile/otlp/deco
 MUTATIONS = [
     # name, file, text, replacement
     ("entry 0 is read", DICTIONARY, "if (d->entry && !decode(", "if (!decode("),
-    ("orphans are copied: strings", "profile/collect.c", "	dictionary_begin(&c->dictionary, p, c->growth);\n",
+    ("orphans are copied: strings", "profile/collect/collect.c", "	dictionary_begin(&c->dictionary, p, c->growth);\n",
      "	dictionary_begin(&c->dictionary, p, c->growth);\n"
      "	for (uint32_t i = 1; i < p->strings.count; i++)\n		dictionary_string(&c->dictionary, i);\n"),
-    ("orphans are copied: stacks", "profile/collect.c", "	dictionary_begin(&c->dictionary, p, c->growth);\n",
+    ("orphans are copied: stacks", "profile/collect/collect.c", "	dictionary_begin(&c->dictionary, p, c->growth);\n",
      "	dictionary_begin(&c->dictionary, p, c->growth);\n"
      "	for (uint32_t i = 1; i < p->stacks.count; i++)\n		dictionary_stack(&c->dictionary, i);\n"),
-    ("orphans are copied: links", "profile/collect.c", "	dictionary_begin(&c->dictionary, p, c->growth);\n",
+    ("orphans are copied: links", "profile/collect/collect.c", "	dictionary_begin(&c->dictionary, p, c->growth);\n",
      "	dictionary_begin(&c->dictionary, p, c->growth);\n"
      "	for (uint32_t i = 1; i < p->links.count; i++)\n		dictionary_link(&c->dictionary, i);\n"),
     ("an unknown field is kept", OTLP, "			decoder_other(&w, tag, &profile);\n",
@@ -40,7 +40,7 @@ MUTATIONS = [
      "		case WIRE_TAG(10, WIRE_LEN):\n			f->profile_id = decoder_span(d, wire_len(&w));\n"),
     ("the first of two values counts", OTLP, "			if (!decoder_text(d, wire_len(&w), &s->name))\n",
      "			if (s->name ? (wire_len(&w), false) : !decoder_text(d, wire_len(&w), &s->name))\n"),
-    ("a rejected Profile leaves", "profile/collect.c", "	if (f->fault)\n		return false;\n", ""),
+    ("a rejected Profile leaves", "profile/collect/collect.c", "	if (f->fault)\n		return false;\n", ""),
     ("an id may have any length", OTLP, "	if (v.len && v.len != 16)\n", "	if (0)\n"),
     # the allow-list
     ("a denied key stays", ALLOWLIST, '		note(pass, "denied", string_view(p, a.key));\n		return 0;\n',
@@ -67,7 +67,7 @@ MUTATIONS = [
     ("links pass", ALLOWLIST, "	filter_links(&pass);\n", ""),
     ("profile ids pass", ALLOWLIST, "	filter_profile_ids(&pass);\n", ""),
     ("entities pass", ALLOWLIST, "	filter_entities(&pass);\n", ""),
-    ("an entity may name lost keys", "profile/canonical.c", "*found = index < known;", "*found = true;"),
+    ("an entity may name lost keys", "profile/collect/canonical.c", "*found = index < known;", "*found = true;"),
     ("structure: a GNU build id is anything", STRUCTURAL, "return is_gnu_build_id(text);", "return true;"),
     ("structure: a GNU build id of any length", STRUCTURAL, "return is_gnu_build_id(text);",
      "return is_hex(text, text.len / 2);"),

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/memory.h"
-#include "profile/collect.h"
+#include "profile/collect/collect.h"
 #include "profile/otlp/decode_otlp.h"
 #include "profile/encode_push.h"
 #include "profile/regroup.h"
-#include "profile/split.h"
+#include "profile/collect/split.h"
 #include "profile/wire.h"
 
 #include <stdlib.h>

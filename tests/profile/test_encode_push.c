@@ -6,7 +6,7 @@
 #include <cmocka.h>
 
 #include "base/memory.h"
-#include "profile/collect.h"
+#include "profile/collect/collect.h"
 #include "profile/encode_push.h"
 #include "tests/support/open.h"
 

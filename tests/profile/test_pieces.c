@@ -7,9 +7,9 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "profile/collect.h"
+#include "profile/collect/collect.h"
 #include "profile/pieces.h"
-#include "profile/split.h"
+#include "profile/collect/split.h"
 #include "tests/support/open.h"
 
 #define MS UINT64_C(1000000)

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "profile/put.h"
+#include "profile/collect/put.h"
 
 static const uint64_t numbers[] = { 0, 1, 127, 128, 300, 16383, 16384, 1u << 21, 1u << 28,
 				    UINT32_MAX, 1ull << 35, 1ull << 42, 1ull << 49, 1ull << 56,

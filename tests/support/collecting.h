@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/memory.h"
-#include "profile/collect.h"
+#include "profile/collect/collect.h"
 #include "tests/support/open.h"
 #include "tests/support/oracle.h"
 

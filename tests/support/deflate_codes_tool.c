@@ -11,7 +11,7 @@
 
 #include "net/compress.h"
 #include "net/deflate_codes.h"
-#include "profile/collect.h"
+#include "profile/collect/collect.h"
 #include "profile/otlp/decode_otlp.h"
 #include "profile/pprof/decode_pprof.h"
 #include "tests/support/corpus.h"

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "net/compress.h"
-#include "profile/collect.h"
+#include "profile/collect/collect.h"
 #include "profile/otlp/decode_otlp.h"
 #include "profile/pprof/decode_pprof.h"
 #include "profile/pprof/encode_pprof.h"

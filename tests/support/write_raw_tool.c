@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "profile/collect.h"
+#include "profile/collect/collect.h"
 #include "profile/otlp/decode_otlp.h"
 #include "profile/write_raw.h"
 

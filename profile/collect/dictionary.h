@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef PROFILE_DICTIONARY_H
-#define PROFILE_DICTIONARY_H
+#ifndef PROFILE_COLLECT_DICTIONARY_H
+#define PROFILE_COLLECT_DICTIONARY_H
 
 #include "base/array.h"
-#include "profile/canonical.h"
-#include "profile/intern.h"
+#include "profile/collect/canonical.h"
+#include "profile/collect/intern.h"
 #include "profile/profiles.h"
 
 /*

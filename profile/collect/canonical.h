@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef PROFILE_CANONICAL_H
-#define PROFILE_CANONICAL_H
+#ifndef PROFILE_COLLECT_CANONICAL_H
+#define PROFILE_COLLECT_CANONICAL_H
 
-#include "profile/intern.h"
+#include "profile/collect/intern.h"
 #include "profile/profiles.h"
 
 /*

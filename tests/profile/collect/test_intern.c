@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <cmocka.h>
 
-#include "profile/intern.h"
+#include "profile/collect/intern.h"
 
 static uint32_t put(struct intern *t, uint32_t number)
 {

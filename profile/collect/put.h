@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef PROFILE_PUT_H
-#define PROFILE_PUT_H
+#ifndef PROFILE_COLLECT_PUT_H
+#define PROFILE_COLLECT_PUT_H
 
 #include "profile/wire.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "profile/canonical.h"
+#include "profile/collect/canonical.h"
 
 void canonical_init(struct canonical *k, size_t max)
 {

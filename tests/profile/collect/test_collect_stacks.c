@@ -5,7 +5,7 @@
 
 /*
  * Stacks in the order in which a tree is walked: most of each is in the one before it already, and is not written anew
- * (put_common of profile/dictionary.c). What leaves must be what came, frame by frame.
+ * (put_common of profile/collect/dictionary.c). What leaves must be what came, frame by frame.
  */
 enum { STACKS = 400, DEEPEST = 150 };
 

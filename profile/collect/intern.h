@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef PROFILE_INTERN_H
-#define PROFILE_INTERN_H
+#ifndef PROFILE_COLLECT_INTERN_H
+#define PROFILE_COLLECT_INTERN_H
 
-#include "profile/put.h"
+#include "profile/collect/put.h"
 
 /*
  * A table that holds each entry once: an append-only buffer already in wire format (tag, length,

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "profile/split.h"
+#include "profile/collect/split.h"
 #include "base/array.h"
 #include "base/memory.h"
-#include "profile/collect.h"
+#include "profile/collect/collect.h"
 #include "profile/otlp/decode_otlp.h"
-#include "profile/intern.h"
+#include "profile/collect/intern.h"
 
 /*
  * First the limits that can be counted cut the sequence, greedily and exactly. Then each range is sealed and measured;

@@ -5,7 +5,7 @@
 #include "net/compress.h"
 #include "profile/otlp/decode_otlp.h"
 #include "profile/pprof/decode_pprof.h"
-#include "profile/split.h"
+#include "profile/collect/split.h"
 #include "tests/support/collecting.h"
 #include "tests/support/corpus.h"
 #include "tests/support/sequence.h"

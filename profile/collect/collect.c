@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "profile/collect.h"
+#include "profile/collect/collect.h"
 #include "base/memory.h"
-#include "profile/samples.h"
+#include "profile/collect/samples.h"
 
 #include <assert.h>
 

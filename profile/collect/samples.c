@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "profile/samples.h"
+#include "profile/collect/samples.h"
 #include "base/memory.h"
 
 #include <stdlib.h>

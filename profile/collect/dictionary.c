@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "profile/dictionary.h"
+#include "profile/collect/dictionary.h"
 #include "base/hash.h"
 #include "base/memory.h"
 

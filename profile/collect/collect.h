@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef PROFILE_COLLECT_H
-#define PROFILE_COLLECT_H
+#ifndef PROFILE_COLLECT_COLLECT_H
+#define PROFILE_COLLECT_COLLECT_H
 
 #include "profile/packet.h"
 #include "profile/profiles.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "profile/intern.h"
+#include "profile/collect/intern.h"
 #include "base/hash.h"
 #include "base/memory.h"
 

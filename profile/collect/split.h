@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef PROFILE_SPLIT_H
-#define PROFILE_SPLIT_H
+#ifndef PROFILE_COLLECT_SPLIT_H
+#define PROFILE_COLLECT_SPLIT_H
 
 #include "profile/parts.h"
 #include "profile/profiles.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef PROFILE_SAMPLES_H
-#define PROFILE_SAMPLES_H
+#ifndef PROFILE_COLLECT_SAMPLES_H
+#define PROFILE_COLLECT_SAMPLES_H
 
-#include "profile/dictionary.h"
+#include "profile/collect/dictionary.h"
 
 /*
  * The samples of one Profile on their way into a packet: first their references are copied, then,
