@@ -9,10 +9,10 @@
 #include "pipeline/grpc_sender.h"
 #include "pipeline/not_kept.h"
 #include "profile/collect/split.h"
-#include "profile/write_raw.h"
+#include "profile/stores/write_raw.h"
 
 /*
- * Parca's WriteRaw over gRPC. A packet is rewritten so that each of its resources is one series (profile/write_raw.h),
+ * Parca's WriteRaw over gRPC. A packet is rewritten so that each of its resources is one series (profile/stores/write_raw.h),
  * cut by what Parca takes, and each part encoded once, while it is measured.
  */
 #define METHOD_PATH "/parca.profilestore.v1alpha1.ProfileStoreService/WriteRaw"

@@ -12,14 +12,14 @@
 #include "net/http_client.h"
 #include "pipeline/delivery.h"
 #include "pipeline/not_kept.h"
-#include "profile/encode_push.h"
-#include "profile/pieces.h"
+#include "profile/stores/encode_push.h"
+#include "profile/stores/pieces.h"
 #include "profile/collect/split.h"
 
 /*
  * push.v1.PusherService/Push of Pyroscope, over Connect (protobuf by HTTP). A request has one pprof: with several, the
  * store may take some and refuse the others, which no retry can mend. So plan makes a resource of each pprof
- * (profile/regroup.h), and cuts those that are over a limit; send makes no decision of its own.
+ * (profile/stores/regroup.h), and cuts those that are over a limit; send makes no decision of its own.
  */
 #define PATH "/push.v1.PusherService/Push"
 

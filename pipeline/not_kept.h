@@ -7,7 +7,7 @@
 
 /*
  * Counts what profiles have and their destination has no place for, so that nothing is lost in silence: of a packet, when
- * it is prepared for such a destination. Labels of series and samples have counters of their own (profile/series.h).
+ * it is prepared for such a destination. Labels of series and samples have counters of their own (profile/stores/series.h).
  */
 enum not_kept_what {
 	NOT_KEPT_TIMESTAMP,          /* of samples, each */

@@ -2,8 +2,8 @@
 #include "base/memory.h"
 #include "profile/collect/collect.h"
 #include "profile/otlp/decode_otlp.h"
-#include "profile/encode_push.h"
-#include "profile/regroup.h"
+#include "profile/stores/encode_push.h"
+#include "profile/stores/regroup.h"
 #include "profile/collect/split.h"
 #include "profile/wire.h"
 

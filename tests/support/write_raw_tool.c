@@ -10,7 +10,7 @@
 
 #include "profile/collect/collect.h"
 #include "profile/otlp/decode_otlp.h"
-#include "profile/write_raw.h"
+#include "profile/stores/write_raw.h"
 
 enum { MOST = 256 << 20, LIFTS_MAX = 16 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "profile/write_raw.h"
+#include "profile/stores/write_raw.h"
 #include "base/memory.h"
 #include "profile/pprof/encode_pprof.h"
-#include "profile/kinds.h"
+#include "profile/stores/kinds.h"
 #include "profile/wire.h"
 
 #include <ctype.h>

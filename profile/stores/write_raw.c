@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "profile/write_raw.h"
+#include "profile/stores/write_raw.h"
 #include "profile/otlp/decode_otlp.h"
 #include "profile/pprof/encode_pprof.h"
 #include "profile/wire.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "profile/encode_push.h"
+#include "profile/stores/encode_push.h"
 
 #include "profile/otlp/decode_otlp.h"
 #include "profile/pprof/encode_pprof.h"

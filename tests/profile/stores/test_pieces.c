@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "profile/collect/collect.h"
-#include "profile/pieces.h"
+#include "profile/stores/pieces.h"
 #include "profile/collect/split.h"
 #include "tests/support/open.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "profile/series.h"
+#include "profile/stores/series.h"
 #include "base/memory.h"
 #include "profile/value_text.h"
 

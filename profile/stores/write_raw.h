@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef PROFILE_WRITE_RAW_H
-#define PROFILE_WRITE_RAW_H
+#ifndef PROFILE_STORES_WRITE_RAW_H
+#define PROFILE_STORES_WRITE_RAW_H
 
 #include "profile/packet.h"
-#include "profile/series.h"
+#include "profile/stores/series.h"
 
 /*
  * A packet as Parca's WriteRawRequest (parca.profilestore.v1alpha1), in two steps. write_raw_prepare changes open

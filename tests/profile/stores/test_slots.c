@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "profile/slots.h"
+#include "profile/stores/slots.h"
 
 #define MS UINT64_C(1000000)
 

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <cmocka.h>
 
-#include "profile/series.h"
+#include "profile/stores/series.h"
 #include "tests/support/open.h"
 
 static struct profiles p;

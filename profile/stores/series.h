@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef PROFILE_SERIES_H
-#define PROFILE_SERIES_H
+#ifndef PROFILE_STORES_SERIES_H
+#define PROFILE_STORES_SERIES_H
 
 #include "profile/memo.h"
 #include "profile/profiles.h"

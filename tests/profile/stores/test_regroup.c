@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <cmocka.h>
 
-#include "profile/regroup.h"
+#include "profile/stores/regroup.h"
 #include "tests/support/open.h"
 
 #define MS UINT64_C(1000000)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "profile/kinds.h"
+#include "profile/stores/kinds.h"
 #include "base/memory.h"
 
 #include <ctype.h>

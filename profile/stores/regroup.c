@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "profile/regroup.h"
+#include "profile/stores/regroup.h"
 #include "base/array.h"
 #include "base/memory.h"
 #include "profile/pprof/encode_pprof.h"
-#include "profile/kinds.h"
+#include "profile/stores/kinds.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "profile/pieces.h"
+#include "profile/stores/pieces.h"
 #include "base/array.h"
 #include "base/memory.h"
 #include "profile/collect/split.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef PROFILE_PIECES_H
-#define PROFILE_PIECES_H
+#ifndef PROFILE_STORES_PIECES_H
+#define PROFILE_STORES_PIECES_H
 
 #include "profile/parts.h"
-#include "profile/regroup.h"
+#include "profile/stores/regroup.h"
 
 /*
  * Times for the pieces of Profiles that were regrouped and then cut, each piece alone in its part, from `first` on: equal

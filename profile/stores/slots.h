@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef PROFILE_SLOTS_H
-#define PROFILE_SLOTS_H
+#ifndef PROFILE_STORES_SLOTS_H
+#define PROFILE_STORES_SLOTS_H
 
 #include <stdint.h>
 

@@ -7,7 +7,7 @@
 
 #include "base/memory.h"
 #include "profile/collect/collect.h"
-#include "profile/encode_push.h"
+#include "profile/stores/encode_push.h"
 #include "tests/support/open.h"
 
 /* One series of so many Profiles, whose one function has a name of so many bytes. */

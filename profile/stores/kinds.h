@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef PROFILE_KINDS_H
-#define PROFILE_KINDS_H
+#ifndef PROFILE_STORES_KINDS_H
+#define PROFILE_STORES_KINDS_H
 
 #include "profile/profiles.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "profile/slots.h"
+#include "profile/stores/slots.h"
 #include "base/memory.h"
 
 #include <pthread.h>

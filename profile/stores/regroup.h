@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef PROFILE_REGROUP_H
-#define PROFILE_REGROUP_H
+#ifndef PROFILE_STORES_REGROUP_H
+#define PROFILE_STORES_REGROUP_H
 
-#include "profile/series.h"
-#include "profile/slots.h"
+#include "profile/stores/series.h"
+#include "profile/stores/slots.h"
 
 /*
  * Open tables put into the order of a store that keeps pprofs by series, as Pyroscope does: each pprof becomes one
@@ -11,7 +11,7 @@
  *
  * Labels are, by falling precedence: __name__ (what the pprof measures, named as the store's own clients name it),
  * service_name (the attribute service.name, else service_name, else unknown_service), __delta__=false unless values are
- * cumulative, then the attributes of resource, scope and Profile, as profile/series.h says; samples keep what is left.
+ * cumulative, then the attributes of resource, scope and Profile, as profile/stores/series.h says; samples keep what is left.
  *
  * Each is a request. Of more than 4096 series of one packet the rest become service_name=overflow, without attributes;
  * and of more than 256 pprofs the later ones of a series share a resource.
