@@ -9,7 +9,7 @@
 #include "exporters/pyroscope_answer.h"
 #include "exporters/pyroscope_manual.h"
 #include "net/compress.h"
-#include "net/http_client.h"
+#include "net/http/http_client.h"
 #include "pipeline/delivery.h"
 #include "pipeline/not_kept.h"
 #include "profile/stores/encode_push.h"

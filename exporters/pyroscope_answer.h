@@ -2,7 +2,7 @@
 #ifndef EXPORTERS_PYROSCOPE_ANSWER_H
 #define EXPORTERS_PYROSCOPE_ANSWER_H
 
-#include "net/http_client.h"
+#include "net/http/http_client.h"
 #include "pipeline/delivery.h"
 
 /* A store takes nothing at once that is larger than its burst, 2 MiB where nobody has changed it; it tells so by a 429

@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "config/scalar.h"
-#include "net/http_server.h"
+#include "net/http/http_server.h"
 #include "pipeline/component.h"
 
 /* Says over HTTP whether the gateway is ready, in the Collector's words. */

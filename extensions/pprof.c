@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "extensions/pprof_profile.h"
 #include "net/compress.h"
-#include "net/http_server.h"
+#include "net/http/http_server.h"
 #include "pipeline/component.h"
 
 /*

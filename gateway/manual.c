@@ -4,7 +4,7 @@
 #include "config/print.h"
 #include "gateway/components.h"
 #include "gateway/telemetry.h"
-#include "net/http_server.h"
+#include "net/http/http_server.h"
 #include "pipeline/gate.h"
 #include "pipeline/inventory.h"
 #include "pipeline/not_kept.h"

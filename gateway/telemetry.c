@@ -6,7 +6,7 @@
 #include "base/memory.h"
 #include "config/print.h"
 #include "base/version.h"
-#include "net/http_server.h"
+#include "net/http/http_server.h"
 #include "pipeline/inventory.h"
 #include "pipeline/memory.h"
 #include "profile/packet.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "exporters/pyroscope_answer.h"
-#include "net/http_internal.h"
-#include "net/multipart.h"
+#include "net/http/http_internal.h"
+#include "net/http/multipart.h"
 
 #include <stdlib.h>
 

@@ -2,7 +2,7 @@
 #include <strings.h>
 
 #include "base/memory.h"
-#include "net/http_internal.h"
+#include "net/http/http_internal.h"
 #include "net/tls_choice.h"
 
 /* Gives HTTP_SERVER_ROWS a member to name; the offsets are those of the config itself. */

@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "net/http_internal.h"
+#include "net/http/http_internal.h"
 
 #define SECOND_NS 1000000000ull
 #define COMPLAIN_EVERY_NS (60 * SECOND_NS)

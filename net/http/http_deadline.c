@@ -2,7 +2,7 @@
 #include <sys/eventfd.h>
 
 #include "base/clock.h"
-#include "net/http_internal.h"
+#include "net/http/http_internal.h"
 
 #define SECOND_NS UINT64_C(1000000000)
 #define RATE_GRACE_NS (5 * SECOND_NS) /* a body may begin slowly */

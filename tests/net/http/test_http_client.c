@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "net/http_client.h"
+#include "net/http/http_client.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,7 +8,7 @@
 
 #include "base/memory.h"
 #include "config/load.h"
-#include "net/http_server.h"
+#include "net/http/http_server.h"
 
 /* Our own server on the other side. */
 struct scene {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef NET_HTTP_INTERNAL_H
-#define NET_HTTP_INTERNAL_H
+#ifndef NET_HTTP_HTTP_INTERNAL_H
+#define NET_HTTP_HTTP_INTERNAL_H
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/socket.h>
 
 #include "net/fields.h"
-#include "net/http_server.h"
+#include "net/http/http_server.h"
 #include "net/peer_count.h"
 
 /*
@@ -31,7 +31,7 @@
 /* A refused body up to this size is read and thrown away, so that the connection can stay. */
 #define HTTP_SWALLOW_MAX (256 << 10)
 
-/* net/http_listener.c */
+/* net/http/http_listener.c */
 struct http_endpoint {
 	bool is_unix;
 	int family; /* AF_UNSPEC: either */
@@ -41,7 +41,7 @@ struct http_endpoint {
 
 bool http_endpoint_parse(const char *transport, const char *text, struct http_endpoint *out, struct error *err);
 
-/* net/http_deadline.c: the phases of a connection that may end it. Any thread. */
+/* net/http/http_deadline.c: the phases of a connection that may end it. Any thread. */
 enum http_phase {
 	HTTP_PHASE_HANDSHAKE, HTTP_PHASE_HEADER, HTTP_PHASE_BODY, HTTP_PHASE_WRITE, HTTP_PHASE_IDLE, HTTP_PHASES
 };
@@ -89,7 +89,7 @@ uint32_t http_deadlines_end_oldest(struct http_deadlines *d, uint32_t count);
 /* Ends the one that has waited longest, for another one that gets its charge; false: none waits. */
 bool http_deadlines_replace_oldest(struct http_deadlines *d);
 
-/* net/http_listener.c */
+/* net/http/http_listener.c */
 struct http_listener;
 struct http_listener_options {
 	struct http_endpoint endpoint;
@@ -118,7 +118,7 @@ void http_listener_linger(struct http_listener *listener, int socket);
 void http_listener_stop(struct http_listener *listener);
 void http_listener_unref(struct http_listener **listener);
 
-/* net/http_tls.c; session is a gnutls_session_t. */
+/* net/http/http_tls.c; session is a gnutls_session_t. */
 void http_tls_silence(void);
 void http_tls_require(void *session);
 /* Has http_daemon_secured called when the handshake is complete. */
@@ -127,7 +127,7 @@ void http_tls_watch(void *session);
 void http_tls_owner(void *session, struct fields *auth);
 void http_tls_send(void *session, const void *data, size_t len);
 
-/* net/http_exchange.c */
+/* net/http/http_exchange.c */
 enum http_stage {
 	HTTP_STAGE_HEADERS,  /* request line and headers come in */
 	HTTP_STAGE_BODY,     /* accepted: the body comes in */
@@ -193,7 +193,7 @@ enum http_feed http_exchange_feed(struct http_exchange *exchange, const void *da
 /* The reply as bytes of HTTP/1.1 with Connection: close, for when libmicrohttpd cannot answer. */
 void http_exchange_print(const struct http_exchange *exchange, struct bytes *out);
 
-/* net/http_judge.c */
+/* net/http/http_judge.c */
 struct http_fault {
 	int status;
 	const char *text;
@@ -202,7 +202,7 @@ struct http_fault {
 const struct http_fault *http_judge(struct http_exchange *exchange);
 bool http_is_token(const char *text);
 
-/* net/http_server.c */
+/* net/http/http_server.c */
 struct http_daemon;
 
 /* Requests that no route was asked about. */
@@ -248,7 +248,7 @@ void http_server_limit_headers(struct http_server *server);
 void http_server_closed(struct http_server *server, const char *peer, bool replaced);
 
 /*
- * net/http_daemon.c. One libmicrohttpd daemon: it has one set of certificates and one thread. Changed certificates
+ * net/http/http_daemon.c. One libmicrohttpd daemon: it has one set of certificates and one thread. Changed certificates
  * make a new one that gets the new connections, while the old one drains.
  */
 struct http_daemon {
@@ -276,7 +276,7 @@ void http_server_suspend(struct http_exchange *exchange);
 /* Its answer is there, or there may be memory for its body. */
 void http_server_resume(struct http_exchange *exchange);
 
-/* net/http_memory.c */
+/* net/http/http_memory.c */
 /* Charges a connection that was accepted, with which its peer has `count`: as long as these hold less than is left, or
  * else in the place of one that is idle. */
 bool http_memory_hold(struct http_server *server, uint32_t count);

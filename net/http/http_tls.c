@@ -2,7 +2,7 @@
 #include <gnutls/gnutls.h>
 #include <gnutls/x509.h>
 
-#include "net/http_internal.h"
+#include "net/http/http_internal.h"
 #include "net/tls.h"
 
 /* With GNUTLS_DEBUG_LEVEL in the environment the library writes to stderr what peers sent: names, certificates. */

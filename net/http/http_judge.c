@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <strings.h>
 
-#include "net/http_internal.h"
+#include "net/http/http_internal.h"
 
 /*
  * What no route is asked about. A request whose end is disputable (RFC 9112 §6.3, §11.2: both lengths, several

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
 #include "base/hash.h"
-#include "net/http_internal.h"
+#include "net/http/http_internal.h"
 
 #define MS_NS UINT64_C(1000000)
 #define ASK_NS (50 * MS_NS)        /* between two questions whether a body may grow now */

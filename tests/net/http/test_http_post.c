@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "net/http_client.h"
+#include "net/http/http_client.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -11,7 +11,7 @@
 
 #include "base/memory.h"
 #include "config/load.h"
-#include "net/http_server.h"
+#include "net/http/http_server.h"
 
 /* Our own server on the other side: it echoes, or, where the body says "wait", says nothing. */
 enum { POSTS = 50 };

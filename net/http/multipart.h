@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef NET_MULTIPART_H
-#define NET_MULTIPART_H
+#ifndef NET_HTTP_MULTIPART_H
+#define NET_HTTP_MULTIPART_H
 
 #include "base/bytes.h"
 #include "base/error.h"

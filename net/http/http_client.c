@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "net/http_client.h"
+#include "net/http/http_client.h"
 
 #include <curl/curl.h>
 #include <errno.h>

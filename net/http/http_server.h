@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef NET_HTTP_SERVER_H
-#define NET_HTTP_SERVER_H
+#ifndef NET_HTTP_HTTP_SERVER_H
+#define NET_HTTP_HTTP_SERVER_H
 
 #include "base/bytes.h"
 #include "base/log.h"
@@ -21,11 +21,11 @@
  * while there is no memory for the next part of their body.
  *
  * Facts about libmicrohttpd 0.9.75 that shape this: its connection timeout never ends a dripping body
- * (net/http_deadline.c does), HTTPS_MEM_TRUST alone lets in clients without or with a foreign certificate
- * (net/http_tls.c requires and verifies), it aborts when stopped with a suspended connection (none is left), it
+ * (net/http/http_deadline.c does), HTTPS_MEM_TRUST alone lets in clients without or with a foreign certificate
+ * (net/http/http_tls.c requires and verifies), it aborts when stopped with a suspended connection (none is left), it
  * can answer only before the body or after it (a body over its limit is answered by hand), it closes refused
- * connections with unread data, which resets them before the reply is read (net/http_listener.c lingers), and it
- * checks neither for both Content-Length and Transfer-Encoding nor for repeated ones (net/http_judge.c does).
+ * connections with unread data, which resets them before the reply is read (net/http/http_listener.c lingers), and it
+ * checks neither for both Content-Length and Transfer-Encoding nor for repeated ones (net/http/http_judge.c does).
  */
 struct http_exchange;
 

@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "net/http_internal.h"
+#include "net/http/http_internal.h"
 
 enum { BACKLOG = 1024, LINGERERS = 64, NS_PER_MS = 1000000, RETRY_MS = 100 };
 

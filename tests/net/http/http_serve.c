@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "net/http_server.h"
+#include "net/http/http_server.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "config/load.h"
 
 /*
- * An HTTP server for tests/net/test_http_server.py: http_serve YAML. It prints "listening ADDRESS", then one
+ * An HTTP server for tests/net/http/test_http_server.py: http_serve YAML. It prints "listening ADDRESS", then one
  * line per event, and obeys lines on stdin: release (replies to all that /hold holds), release-soon (a thread
  * does it while the next command runs), reload, metrics, budget (what connections are charged), budget BYTES (what they may
  * be), grow BYTES (what a body of /grow may have), stop MILLISECONDS.

@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "net/http_internal.h"
+#include "net/http/http_internal.h"
 
 static const struct fields_limits query_limits = {
 	.count = 1000, .name = HTTP_TARGET_MAX, .value = HTTP_TARGET_MAX, .total = HTTP_TARGET_MAX

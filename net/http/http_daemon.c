@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "net/http_internal.h"
+#include "net/http/http_internal.h"
 #include "net/tls_choice.h"
 
 /* -- one request, on the daemon's thread -- */
