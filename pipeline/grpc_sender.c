@@ -77,7 +77,7 @@ static void read_limit(const char *text, struct send_result *verdict)
 }
 
 /* Why no connection took it. Core says that itself, in the same words to everybody. The socket mutator is ours: it refuses
- * connections for a while after replies that were too large (net/grpc_allowance.h). */
+ * connections for a while after replies that were too large (net/grpc/grpc_allowance.h). */
 static const char *unsent_reason(const char *message)
 {
 	static const char *const words[][2] = { { "DNS resolution failed", "unresolved" }, { "handshak", "tls" },

@@ -4,7 +4,7 @@
 
 #include <pthread.h>
 
-#include "net/grpc_client.h"
+#include "net/grpc/grpc_client.h"
 #include "pipeline/component.h"
 
 /*

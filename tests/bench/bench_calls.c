@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "net/grpc_client.h"
+#include "net/grpc/grpc_client.h"
 #include "tests/bench/peers/clock.h"
 
 /*

@@ -117,7 +117,7 @@ MUTATIONS = [
     ("a refused request's bytes are logged", "pipeline/gate.c",
      'log_debug(in->gate->options.log, "Request refused", log_text("error", in->error.text));',
      'log_debug(in->gate->options.log, "Request refused", log_text("error", (const char *)worker->body.raw.at));'),
-    ("gRPC's lines are shown", "net/grpc_core.c", "	gpr_set_log_function(take_log);\n", "	(void)take_log;\n"),
+    ("gRPC's lines are shown", "net/grpc/grpc_core.c", "	gpr_set_log_function(take_log);\n", "	(void)take_log;\n"),
     ("GnuTLS's lines are shown", "net/http/http_daemon.c", "	http_tls_silence();\n", ""),
     ("a destination's text is logged", "exporters/otlp_grpc.c", 'log_number("dropped_profiles", rejected)',
      'log_text("dropped_profiles", answer->partial_success->error_message)'),

@@ -65,7 +65,7 @@ def test_the_compiler_guarded_stacks_and_calls():
 
 
 def test_it_exports_nothing_of_its_own():
-    """But recvmsg, which must stand in front of the C library's (net/grpc_allowance.c). What is left are variables of
+    """But recvmsg, which must stand in front of the C library's (net/grpc/grpc_allowance.c). What is left are variables of
     libraries (stdout), which the linker copies into the program."""
     exported = [line.split()[1:] for line in shown("nm", "--dynamic", "--defined-only", BINARY).splitlines()]
     assert [name for kind, name in exported if kind in "TtWi" or "@" not in name] == ["recvmsg"]

@@ -4,7 +4,7 @@
 
 #include <pthread.h>
 
-#include "net/grpc_client.h"
+#include "net/grpc/grpc_client.h"
 
 /* Calls of a client, waited for. An answer must not be used again before the call is over and its message released. */
 #define SECOND UINT64_C(1000000000)

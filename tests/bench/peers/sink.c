@@ -14,7 +14,7 @@
 #include "base/bytes.h"
 #include "base/memory.h"
 #include "net/compress.h"
-#include "net/grpc_core.h"
+#include "net/grpc/grpc_core.h"
 #include "profile/wire.h"
 #include "tests/bench/peers/clock.h"
 

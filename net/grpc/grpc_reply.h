@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef NET_GRPC_REPLY_H
-#define NET_GRPC_REPLY_H
+#ifndef NET_GRPC_GRPC_REPLY_H
+#define NET_GRPC_GRPC_REPLY_H
 
 #include <grpc/grpc.h>
 
-#include "net/grpc_client.h"
+#include "net/grpc/grpc_client.h"
 
 /*
  * What comes back of a call, and what it means. [one thread at a time] The gRPC C core fills it in; the arrays are kept
@@ -34,7 +34,7 @@ void grpc_reply_clear(struct grpc_reply *reply);
 bool grpc_reply_is_answer(const struct grpc_reply *reply);
 /*
  * Calls done with what the reply says. overrun: since the call began, a connection was closed because its destination had
- * sent too much (net/grpc_allowance.h).
+ * sent too much (net/grpc/grpc_allowance.h).
  */
 void grpc_reply_report(const struct grpc_reply *reply, bool overrun,
 		       void (*done)(void *argument, const struct grpc_result *result), void *argument);

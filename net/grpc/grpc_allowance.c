@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "net/grpc_allowance.h"
+#include "net/grpc/grpc_allowance.h"
 
 #include <assert.h>
 #include <dlfcn.h>

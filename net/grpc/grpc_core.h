@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef NET_GRPC_CORE_H
-#define NET_GRPC_CORE_H
+#ifndef NET_GRPC_GRPC_CORE_H
+#define NET_GRPC_GRPC_CORE_H
 
 /*
  * The gRPC C core's life in the process. [any thread]

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef NET_GRPC_ALLOWANCE_H
-#define NET_GRPC_ALLOWANCE_H
+#ifndef NET_GRPC_GRPC_ALLOWANCE_H
+#define NET_GRPC_GRPC_ALLOWANCE_H
 
 #include <grpc/grpc.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "net/grpc_client.h"
+#include "net/grpc/grpc_client.h"
 
 #include <string.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "net/grpc_queue.h"
+#include "net/grpc/grpc_queue.h"
 
 #include "base/clock.h"
-#include "net/grpc_core.h"
+#include "net/grpc/grpc_core.h"
 
 #include <grpc/support/time.h>
 #include <pthread.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "net/rpc_channel.h"
+#include "net/grpc/rpc_channel.h"
 
 #include <assert.h>
 #include <grpc/grpc_security.h>
 
 #include "base/memory.h"
-#include "net/grpc_allowance.h"
-#include "net/grpc_reply.h"
+#include "net/grpc/grpc_allowance.h"
+#include "net/grpc/grpc_reply.h"
 
 enum {
 	BACKOFF_FIRST_MS = 500,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "net/grpc_client.h"
+#include "net/grpc/grpc_client.h"
 
 #include <assert.h>
 #include <ctype.h>
@@ -10,10 +10,10 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "net/grpc_allowance.h"
-#include "net/grpc_queue.h"
-#include "net/grpc_reply.h"
-#include "net/rpc_channel.h"
+#include "net/grpc/grpc_allowance.h"
+#include "net/grpc/grpc_queue.h"
+#include "net/grpc/grpc_reply.h"
+#include "net/grpc/rpc_channel.h"
 
 #define OVERDUE_NS UINT64_C(100000000) /* behind the deadline; until then core ends a call itself */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef NET_GRPC_QUEUE_H
-#define NET_GRPC_QUEUE_H
+#ifndef NET_GRPC_GRPC_QUEUE_H
+#define NET_GRPC_GRPC_QUEUE_H
 
 #include <grpc/grpc.h>
 #include <stdatomic.h>

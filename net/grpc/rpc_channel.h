@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef NET_RPC_CHANNEL_H
-#define NET_RPC_CHANNEL_H
+#ifndef NET_GRPC_RPC_CHANNEL_H
+#define NET_GRPC_RPC_CHANNEL_H
 
 #include <grpc/grpc.h>
 #include <stdatomic.h>
 
-#include "net/grpc_client.h"
+#include "net/grpc/grpc_client.h"
 
 struct grpc_allowance;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "net/grpc_core.h"
+#include "net/grpc/grpc_core.h"
 
 #include "base/clock.h"
 #include "base/log.h"

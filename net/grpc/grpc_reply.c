@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "net/grpc_reply.h"
+#include "net/grpc/grpc_reply.h"
 
 #include <grpc/byte_buffer_reader.h>
 #include <grpc/support/alloc.h>

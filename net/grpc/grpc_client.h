@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef NET_GRPC_CLIENT_H
-#define NET_GRPC_CLIENT_H
+#ifndef NET_GRPC_GRPC_CLIENT_H
+#define NET_GRPC_GRPC_CLIENT_H
 
 #include "base/bytes.h"
 #include "config/table.h"
@@ -12,7 +12,7 @@
  * All clients of the process share one completion-queue thread. It starts with the first client and has
  * ended when the last one is gone. `done` runs on it and must not block, nor drop a client.
  *
- * A destination can cost itself alone: what it sends is bounded (net/grpc_allowance.h), and a call has its `done` at most
+ * A destination can cost itself alone: what it sends is bounded (net/grpc/grpc_allowance.h), and a call has its `done` at most
  * 0.6 s behind its deadline, whatever the destination reads.
  */
 
@@ -61,7 +61,7 @@ struct grpc_result {
 	struct view response; /* of status 0: inflated; empty if it is longer than GRPC_CLIENT_ANSWER_MAX */
 	int64_t retry_delay_ms; /* of RetryInfo; -1: none was sent */
 	bool unsent;         /* surely: no connection ever took the request, so nobody can have acted on it */
-	/* The reply was refused here, by the gRPC C core or the allowance (net/grpc_allowance.h): nobody knows what the peer
+	/* The reply was refused here, by the gRPC C core or the allowance (net/grpc/grpc_allowance.h): nobody knows what the peer
 	 * did with the request. */
 	bool reply_too_large;
 };
