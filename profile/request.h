@@ -20,7 +20,7 @@ struct request {
 	const char *receiver;  /* component ID; lives as long as the graph */
 	const char *transport; /* "grpc" or "http" */
 	const char *peer;      /* client.address, without the port; may be NULL */
-	const struct metadatum *auth; /* what is known of its sender for sure (net/tls.h); as metadata; may be NULL */
+	const struct metadatum *auth; /* what is known of its sender for sure (net/tls/tls.h); as metadata; may be NULL */
 	const struct metadatum *metadata; /* only with include_metadata; ends with name == NULL; may be NULL */
 	uint64_t arrival;      /* clock_now */
 	struct ack *ack;       /* held by whoever must finish before the sender is told */

@@ -4,7 +4,7 @@
 
 #include "config/table.h"
 #include "net/h2/bounds.h"
-#include "net/tls.h"
+#include "net/tls/tls.h"
 
 /* The Collector's keys of the otlp receiver. */
 struct keepalive_server {

@@ -4,7 +4,7 @@
 
 #include "base/bytes.h"
 #include "config/table.h"
-#include "net/tls.h"
+#include "net/tls/tls.h"
 
 /*
  * One channel to one target, unary calls of one method, over the gRPC C core. [any thread]

@@ -4,7 +4,7 @@
 
 #include "net/h2/server.h"
 #include "net/peer_count.h"
-#include "net/tls_server.h"
+#include "net/tls/tls_server.h"
 
 #include <nghttp2/nghttp2.h>
 #include <pthread.h>

@@ -68,7 +68,7 @@ void rpc_call_set_user(struct rpc_call *call, void *user);
 void *rpc_call_user(struct rpc_call *call);
 /* Without the port ("127.0.0.1"; "" for unix sockets). */
 const char *rpc_call_peer(const struct rpc_call *call);
-/* What the verified client certificate says (net/tls.h), NULL without mTLS. */
+/* What the verified client certificate says (net/tls/tls.h), NULL without mTLS. */
 const struct metadatum *rpc_call_auth(const struct rpc_call *call);
 /*
  * The request metadata, made when first asked for on the I/O thread; ends with name == NULL. Of the pseudo-headers it has

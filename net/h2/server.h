@@ -9,7 +9,7 @@
 #include "net/h2/bounds.h"
 #include "net/io.h"
 #include "net/loop.h"
-#include "net/tls.h"
+#include "net/tls/tls.h"
 
 /*
  * An HTTP/2 server (RFC 9113) on nghttp2 and libuv: cleartext by prior knowledge, or TLS with ALPN "h2". It knows
@@ -28,7 +28,7 @@ struct h2_connection;
 /* The other end of a connection. Held by its streams too, so that its strings live as long as any of them. */
 struct h2_peer {
 	int holds;           /* [the I/O thread] */
-	struct fields auth;  /* what a verified client certificate says (net/tls.h); empty without */
+	struct fields auth;  /* what a verified client certificate says (net/tls/tls.h); empty without */
 	char address[64];    /* without the port: "127.0.0.1"; "" for unix sockets */
 };
 

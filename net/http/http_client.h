@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "config/table.h"
 #include "net/loop.h"
-#include "net/tls.h"
+#include "net/tls/tls.h"
 #include "profile/request.h"
 
 /*

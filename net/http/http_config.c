@@ -3,7 +3,7 @@
 
 #include "base/memory.h"
 #include "net/http/http_internal.h"
-#include "net/tls_choice.h"
+#include "net/tls/tls_choice.h"
 
 /* Gives HTTP_SERVER_ROWS a member to name; the offsets are those of the config itself. */
 struct section {

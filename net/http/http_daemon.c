@@ -9,7 +9,7 @@
 
 #include "base/memory.h"
 #include "net/http/http_internal.h"
-#include "net/tls_choice.h"
+#include "net/tls/tls_choice.h"
 
 /* -- one request, on the daemon's thread -- */
 

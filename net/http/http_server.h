@@ -7,7 +7,7 @@
 #include "base/metrics.h"
 #include "net/budget.h"
 #include "net/compress.h"
-#include "net/tls.h"
+#include "net/tls/tls.h"
 #include "profile/request.h"
 
 /*
@@ -173,7 +173,7 @@ void http_exchange_set_user(struct http_exchange *exchange, void *user);
 void *http_exchange_user(struct http_exchange *exchange);
 const char *http_exchange_method(struct http_exchange *exchange);
 const char *http_exchange_peer(struct http_exchange *exchange);
-/* What the verified client certificate says (net/tls.h), NULL without mTLS. */
+/* What the verified client certificate says (net/tls/tls.h), NULL without mTLS. */
 const struct metadatum *http_exchange_auth(struct http_exchange *exchange);
 /* A request header, NULL if absent; names are case-insensitive. */
 const char *http_exchange_header(struct http_exchange *exchange, const char *name);

@@ -3,7 +3,7 @@
 #include <gnutls/x509.h>
 
 #include "net/http/http_internal.h"
-#include "net/tls.h"
+#include "net/tls/tls.h"
 
 /* With GNUTLS_DEBUG_LEVEL in the environment the library writes to stderr what peers sent: names, certificates. */
 void http_tls_silence(void)

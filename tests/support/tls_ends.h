@@ -4,9 +4,9 @@
 
 #include <openssl/ssl.h>
 
-#include "net/tls_server.h"
+#include "net/tls/tls_server.h"
 
-/* A session of net/tls_server.h and a client made with OpenSSL, with nothing between them but memory. */
+/* A session of net/tls/tls_server.h and a client made with OpenSSL, with nothing between them but memory. */
 
 /*
  * Group setup and teardown: makes certificates in a directory of their own, the working directory then. ca signed server (P-256),

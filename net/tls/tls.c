@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "net/tls.h"
+#include "net/tls/tls.h"
 
 #include "base/bytes.h"
 #include "base/memory.h"
-#include "net/tls_choice.h"
+#include "net/tls/tls_choice.h"
 
 #include <errno.h>
 #include <openssl/crypto.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "net/tls_private.h"
+#include "net/tls/tls_private.h"
 
 #include "base/memory.h"
 

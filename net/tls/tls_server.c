@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "net/tls_private.h"
+#include "net/tls/tls_private.h"
 
 #include "base/memory.h"
-#include "net/tls_choice.h"
+#include "net/tls/tls_choice.h"
 
 #include <assert.h>
 #include <openssl/err.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef NET_TLS_H
-#define NET_TLS_H
+#ifndef NET_TLS_TLS_H
+#define NET_TLS_TLS_H
 
 #include "config/table.h"
 #include "net/fields.h"
 
 /*
  * The Collector's TLS sections (collector-compat §2.3) and the loading of what they name. Servers honour min_version,
- * max_version, cipher_suites and curve_preferences (net/tls_choice.h); for clients they are errors at validate, and a tpm is one
+ * max_version, cipher_suites and curve_preferences (net/tls/tls_choice.h); for clients they are errors at validate, and a tpm is one
  * for both.
  */
 struct tls_server_config {

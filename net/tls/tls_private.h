@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef NET_TLS_PRIVATE_H
-#define NET_TLS_PRIVATE_H
+#ifndef NET_TLS_TLS_PRIVATE_H
+#define NET_TLS_TLS_PRIVATE_H
 
-#include "net/tls_server.h"
+#include "net/tls/tls_server.h"
 
 #include <openssl/ssl.h>
 
-/* Between net/tls_server.c, the contexts, and net/tls_session.c. */
+/* Between net/tls/tls_server.c, the contexts, and net/tls/tls_session.c. */
 
 /* A connection with what the configuration says now. [any thread] */
 SSL *tls_server_connect(struct tls_server *server);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef NET_TLS_SERVER_H
-#define NET_TLS_SERVER_H
+#ifndef NET_TLS_TLS_SERVER_H
+#define NET_TLS_TLS_SERVER_H
 
 #include "base/bytes.h"
-#include "net/tls.h"
+#include "net/tls/tls.h"
 
 /*
  * TLS for a server that does its own socket I/O, on OpenSSL: bytes from the socket go in, plaintext comes out, and the
@@ -72,7 +72,7 @@ void tls_session_sent(struct tls_session *s, size_t len);
 /* Adds close_notify to the output, once; nothing is sent afterwards. More may be received. */
 void tls_session_close(struct tls_session *s);
 
-/* Adds what the verified client certificate says of its owner (net/tls.h). False: there is none. */
+/* Adds what the verified client certificate says of its owner (net/tls/tls.h). False: there is none. */
 bool tls_session_owner(const struct tls_session *s, struct fields *auth);
 
 #endif

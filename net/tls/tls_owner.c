@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "net/tls.h"
+#include "net/tls/tls.h"
 
 #include <openssl/err.h>
 #include <openssl/x509v3.h>

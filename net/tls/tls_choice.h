@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef NET_TLS_CHOICE_H
-#define NET_TLS_CHOICE_H
+#ifndef NET_TLS_TLS_CHOICE_H
+#define NET_TLS_TLS_CHOICE_H
 
-#include "net/tls.h"
+#include "net/tls/tls.h"
 
 /*
  * min_version, max_version, cipher_suites and curve_preferences of a server (collector-compat §2.3), in the notation of the two

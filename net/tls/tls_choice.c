@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "net/tls_choice.h"
+#include "net/tls/tls_choice.h"
 
 #include "base/memory.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "net/tls_server.h"
+#include "net/tls/tls_server.h"
 
 #include "base/memory.h"
 #include "tests/support/shell.h"
