@@ -5,7 +5,7 @@
 #include "gateway/components.h"
 #include "gateway/telemetry.h"
 #include "net/http/http_server.h"
-#include "pipeline/gate.h"
+#include "pipeline/intake/gate.h"
 #include "pipeline/inventory.h"
 #include "pipeline/not_kept.h"
 

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 /*
- * How a server charges what its connections cost to the program's memory budget (pipeline/gate.h has the one of a
+ * How a server charges what its connections cost to the program's memory budget (pipeline/intake/gate.h has the one of a
  * receiver). All functions: any thread, they do not block. All NULL: nothing is charged.
  */
 struct net_budget {

@@ -167,7 +167,7 @@ struct component_factory {
 };
 
 /*
- * The way in (pipeline/gate.c). A receiver's request is a struct inbound inside a struct of its own.
+ * The way in (pipeline/intake/gate.c). A receiver's request is a struct inbound inside a struct of its own.
  */
 struct outcome { /* what the sender is told */
 	const struct error *error;   /* NULL: accepted, perhaps in part */

@@ -2,10 +2,10 @@
 #include "pipeline/graph.h"
 
 #include "base/memory.h"
-#include "pipeline/gate.h"
+#include "pipeline/intake/gate.h"
 #include "pipeline/inventory.h"
 #include "pipeline/pipeline.h"
-#include "pipeline/workers.h"
+#include "pipeline/intake/workers.h"
 
 #include <assert.h>
 #include <string.h>

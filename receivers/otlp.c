@@ -5,7 +5,7 @@
 #include "net/h2/rpc.h"
 #include "otlp_service.pb-c.h"
 #include "pipeline/component.h"
-#include "pipeline/inflate.h"
+#include "pipeline/intake/inflate.h"
 #include "profile/otlp/decode_otlp.h"
 #include "receivers/otlp_config.h"
 

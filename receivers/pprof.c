@@ -7,7 +7,7 @@
 #include "net/http/http_server.h"
 #include "net/http/multipart.h"
 #include "pipeline/component.h"
-#include "pipeline/inflate.h"
+#include "pipeline/intake/inflate.h"
 #include "profile/pprof/decode_pprof.h"
 
 /*

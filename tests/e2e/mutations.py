@@ -114,7 +114,7 @@ MUTATIONS = [
      'error_set(err, ERROR_INVALID, "entry %zu: bad percent escape %s", f->count + 1, (const char *)entry.at)'),
     ("404 shows the path", "net/http/http_exchange.c", 'answer_text(x, 404, "404 page not found");',
      'answer_text(x, 404, x->target);'),
-    ("a refused request's bytes are logged", "pipeline/gate.c",
+    ("a refused request's bytes are logged", "pipeline/intake/gate.c",
      'log_debug(in->gate->options.log, "Request refused", log_text("error", in->error.text));',
      'log_debug(in->gate->options.log, "Request refused", log_text("error", (const char *)worker->body.raw.at));'),
     ("gRPC's lines are shown", "net/grpc/grpc_core.c", "	gpr_set_log_function(take_log);\n", "	(void)take_log;\n"),

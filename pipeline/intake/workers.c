@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "pipeline/workers.h"
+#include "pipeline/intake/workers.h"
 
 #include "base/memory.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tests/pipeline/gate_fixture.h"
+#include "tests/pipeline/intake/gate_fixture.h"
 
 /* What requests and connections are charged, and who is refused when memory is short. */
 

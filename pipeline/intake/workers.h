@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef PIPELINE_WORKERS_H
-#define PIPELINE_WORKERS_H
+#ifndef PIPELINE_INTAKE_WORKERS_H
+#define PIPELINE_INTAKE_WORKERS_H
 
 #include "pipeline/component.h"
 #include "pipeline/memory.h"
-#include "pipeline/peers.h"
+#include "pipeline/intake/peers.h"
 
 /*
  * N threads (= cores) on one bounded queue. Each takes a request and runs it to completion, and owns its open

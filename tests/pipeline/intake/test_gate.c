@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tests/pipeline/gate_fixture.h"
+#include "tests/pipeline/intake/gate_fixture.h"
 
 static void a_request_is_answered_after_it_was_taken(void **state)
 {

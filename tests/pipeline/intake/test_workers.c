@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "base/memory.h"
-#include "pipeline/workers.h"
+#include "pipeline/intake/workers.h"
 
 /* One worker, which waits in its first request until the queue is filled, then notes the order of the others. */
 enum { MANY = 1000, PLACES = 4096 };

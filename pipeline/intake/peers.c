@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "pipeline/peers.h"
+#include "pipeline/intake/peers.h"
 
 #include "base/memory.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef PIPELINE_GATE_METRICS_H
-#define PIPELINE_GATE_METRICS_H
+#ifndef PIPELINE_INTAKE_GATE_METRICS_H
+#define PIPELINE_INTAKE_GATE_METRICS_H
 
 #include "base/metrics.h"
 

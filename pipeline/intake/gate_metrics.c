@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "pipeline/gate_metrics.h"
+#include "pipeline/intake/gate_metrics.h"
 
 #include <assert.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef PIPELINE_INFLATE_H
-#define PIPELINE_INFLATE_H
+#ifndef PIPELINE_INTAKE_INFLATE_H
+#define PIPELINE_INTAKE_INFLATE_H
 
 #include "net/compress.h"
 #include "pipeline/component.h"

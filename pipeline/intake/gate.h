@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef PIPELINE_GATE_H
-#define PIPELINE_GATE_H
+#ifndef PIPELINE_INTAKE_GATE_H
+#define PIPELINE_INTAKE_GATE_H
 
-#include "pipeline/gate_metrics.h"
-#include "pipeline/peers.h"
+#include "pipeline/intake/gate_metrics.h"
+#include "pipeline/intake/peers.h"
 #include "pipeline/pipeline.h"
-#include "pipeline/workers.h"
+#include "pipeline/intake/workers.h"
 
 /*
  * The way in for one receiver: admission from the headers, the budget, and the run of a request through
@@ -14,7 +14,7 @@
  * A peer may hold at most as much as is left for all: a charge is refused when its requests would then hold more than
  * what would then be free. So a peer alone gets half of the budget, each of N that want all of it a share of 1/(N+1), and
  * one that holds little always finds room; who holds most is refused first. The same rule bounds the requests that wait
- * for a worker (pipeline/workers.h). Of each peer one request at a time is processed without regard to the share, so that
+ * for a worker (pipeline/intake/workers.h). Of each peer one request at a time is processed without regard to the share, so that
  * a request that fits into the budget is never too large for its peer.
  */
 struct gate_options {

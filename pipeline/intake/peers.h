@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef PIPELINE_PEERS_H
-#define PIPELINE_PEERS_H
+#ifndef PIPELINE_INTAKE_PEERS_H
+#define PIPELINE_INTAKE_PEERS_H
 
 #include "net/peer_key.h"
 #include "profile/request.h"
@@ -9,8 +9,8 @@
 #include <stdatomic.h>
 
 /*
- * The peers that have requests in progress, of all receivers: what each holds of the memory budget (pipeline/gate.c)
- * and which of its requests wait for a worker (pipeline/workers.c). A peer is the identity that a request was
+ * The peers that have requests in progress, of all receivers: what each holds of the memory budget (pipeline/intake/gate.c)
+ * and which of its requests wait for a worker (pipeline/intake/workers.c). A peer is the identity that a request was
  * authenticated with (`subject`), else the address that it came from.
  *
  * A peer is in the table while it has a request in progress, and each of these is charged, so the budget bounds the table.

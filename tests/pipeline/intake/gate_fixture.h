@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef TESTS_PIPELINE_GATE_FIXTURE_H
-#define TESTS_PIPELINE_GATE_FIXTURE_H
+#ifndef TESTS_PIPELINE_INTAKE_GATE_FIXTURE_H
+#define TESTS_PIPELINE_INTAKE_GATE_FIXTURE_H
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "base/memory.h"
-#include "pipeline/gate.h"
+#include "pipeline/intake/gate.h"
 #include "tests/support/open.h"
 
 /* A gate with real workers, one pipeline without destinations but a packet keeper, and a scripted receiver. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "pipeline/inflate.h"
+#include "pipeline/intake/inflate.h"
 
 /* Charged at first, in times the body, and by which it grows. */
 enum { RATIO = 8, LEAST = 1024 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "pipeline/gate.h"
+#include "pipeline/intake/gate.h"
 
 #include "base/hash.h"
 #include "base/memory.h"
@@ -126,7 +126,7 @@ static int64_t whole(const struct inbound *in, size_t bytes)
 	return (int64_t)(GATE_REQUEST_BYTES + in->overhead + bytes);
 }
 
-/* The rule of pipeline/gate.h: the peer's limit is the soft limit less what the peer would then hold. */
+/* The rule of pipeline/intake/gate.h: the peer's limit is the soft limit less what the peer would then hold. */
 static bool charge_to(struct gate *gate, struct inbound *in, int64_t bytes)
 {
 	struct memory *memory = gate->options.memory;
