@@ -5,7 +5,7 @@
 #include "gateway/components.h"
 #include "gateway/service.h"
 #include "base/version.h"
-#include "pipeline/inventory.h"
+#include "pipeline/graph/inventory.h"
 
 #include <stdio.h>
 #include <string.h>

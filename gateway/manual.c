@@ -6,7 +6,7 @@
 #include "gateway/telemetry.h"
 #include "net/http/http_server.h"
 #include "pipeline/intake/gate.h"
-#include "pipeline/inventory.h"
+#include "pipeline/graph/inventory.h"
 #include "pipeline/not_kept.h"
 
 #include <stdio.h>

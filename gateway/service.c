@@ -7,7 +7,7 @@
 #include "config/scalar.h"
 #include "gateway/components.h"
 #include "base/version.h"
-#include "pipeline/inventory.h"
+#include "pipeline/graph/inventory.h"
 
 #include <signal.h>
 #include <sys/resource.h>

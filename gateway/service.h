@@ -4,7 +4,7 @@
 
 #include "gateway/options.h"
 #include "gateway/telemetry.h"
-#include "pipeline/graph.h"
+#include "pipeline/graph/graph.h"
 
 /*
  * The life of the program around one graph. service_open builds everything without starting it (that is all

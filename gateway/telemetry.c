@@ -7,7 +7,7 @@
 #include "config/print.h"
 #include "base/version.h"
 #include "net/http/http_server.h"
-#include "pipeline/inventory.h"
+#include "pipeline/graph/inventory.h"
 #include "pipeline/memory.h"
 #include "profile/packet.h"
 

@@ -4,7 +4,7 @@
 
 #include "pipeline/intake/gate_metrics.h"
 #include "pipeline/intake/peers.h"
-#include "pipeline/pipeline.h"
+#include "pipeline/graph/pipeline.h"
 #include "pipeline/intake/workers.h"
 
 /*

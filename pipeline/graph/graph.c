@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "pipeline/graph.h"
+#include "pipeline/graph/graph.h"
 
 #include "base/memory.h"
 #include "pipeline/intake/gate.h"
-#include "pipeline/inventory.h"
-#include "pipeline/pipeline.h"
+#include "pipeline/graph/inventory.h"
+#include "pipeline/graph/pipeline.h"
 #include "pipeline/intake/workers.h"
 
 #include <assert.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "pipeline/inventory.h"
+#include "pipeline/graph/inventory.h"
 
 #include "base/memory.h"
 #include "base/path.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef PIPELINE_INVENTORY_H
-#define PIPELINE_INVENTORY_H
+#ifndef PIPELINE_GRAPH_INVENTORY_H
+#define PIPELINE_GRAPH_INVENTORY_H
 
 #include "pipeline/component.h"
 

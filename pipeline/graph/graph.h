@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef PIPELINE_GRAPH_H
-#define PIPELINE_GRAPH_H
+#ifndef PIPELINE_GRAPH_GRAPH_H
+#define PIPELINE_GRAPH_GRAPH_H
 
 #include "pipeline/component.h"
 #include "pipeline/memory.h"
@@ -42,7 +42,7 @@ void graph_hurry(struct graph *graph);
 void graph_log_stuck(const struct graph *graph);
 void graph_unref(struct graph **graph);
 
-/* The effective configuration (pipeline/inventory.h): telemetry is that of service::telemetry, printed alike. redact:
+/* The effective configuration (pipeline/graph/inventory.h): telemetry is that of service::telemetry, printed alike. redact:
  * without secrets and what ${...} brought. */
 void graph_print(const struct graph *graph, bool redact, bool json, struct view telemetry, struct bytes *out);
 
