@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "base/system.h"
 #include "pipeline/component.h"
-#include "pipeline/delivery.h"
+#include "pipeline/delivery/delivery.h"
 #include "profile/otlp/decode_otlp.h"
 #include "profile/otlp/encode_json.h"
 

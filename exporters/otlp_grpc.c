@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "net/compress.h"
 #include "otlp_service.pb-c.h"
-#include "pipeline/delivery.h"
-#include "pipeline/grpc_sender.h"
+#include "pipeline/delivery/delivery.h"
+#include "pipeline/delivery/grpc_sender.h"
 
 struct otlp_grpc_config {
 	struct grpc_sender_config client;

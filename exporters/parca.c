@@ -5,9 +5,9 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "net/compress.h"
-#include "pipeline/delivery.h"
-#include "pipeline/grpc_sender.h"
-#include "pipeline/not_kept.h"
+#include "pipeline/delivery/delivery.h"
+#include "pipeline/delivery/grpc_sender.h"
+#include "pipeline/delivery/not_kept.h"
 #include "profile/collect/split.h"
 #include "profile/stores/write_raw.h"
 

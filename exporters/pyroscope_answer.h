@@ -3,7 +3,7 @@
 #define EXPORTERS_PYROSCOPE_ANSWER_H
 
 #include "net/http/http_client.h"
-#include "pipeline/delivery.h"
+#include "pipeline/delivery/delivery.h"
 
 /* A store takes nothing at once that is larger than its burst, 2 MiB where nobody has changed it; it tells so by a 429
  * that no waiting heals. What it counts is a little more than what is sent. */

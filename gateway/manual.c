@@ -7,7 +7,7 @@
 #include "net/http/http_server.h"
 #include "pipeline/intake/gate.h"
 #include "pipeline/graph/inventory.h"
-#include "pipeline/not_kept.h"
+#include "pipeline/delivery/not_kept.h"
 
 #include <stdio.h>
 

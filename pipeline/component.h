@@ -27,7 +27,7 @@
  *   processors: functions on open profiles, called in order on the worker's thread; they never wait.
  *   collect: copies what is permitted and reachable into the open batch of the path (batch of one
  *	without a `batch` processor); a closed batch is a sealed packet.
- *   exporters: every packet goes to each exporter's delivery (pipeline/delivery.h), which alone queues,
+ *   exporters: every packet goes to each exporter's delivery (pipeline/delivery/delivery.h), which alone queues,
  *	retries and counts, and calls plan and send.
  *
  * Counting happens at these edges (gate_metrics.c, pipeline.c, ledger.c, delivery.c), so components need not count,

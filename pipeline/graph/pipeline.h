@@ -4,7 +4,7 @@
 
 #include "pipeline/batcher.h"
 #include "pipeline/component.h"
-#include "pipeline/delivery.h"
+#include "pipeline/delivery/delivery.h"
 #include "pipeline/ledger.h"
 
 /*

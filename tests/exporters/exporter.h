@@ -11,12 +11,12 @@
 
 #include "config/load.h"
 #include "pipeline/component.h"
-#include "pipeline/delivery.h"
+#include "pipeline/delivery/delivery.h"
 #include "tests/support/collecting.h"
 
 /*
  * One exporter without a pipeline: configured from YAML in an empty working directory of its own,
- * given packets one by one. This file stands in for pipeline/delivery.c.
+ * given packets one by one. This file stands in for pipeline/delivery/delivery.c.
  */
 void sending_done(struct sending *sending, const struct send_result *result)
 {

@@ -11,7 +11,7 @@
 
 #include "base/memory.h"
 #include "config/load.h"
-#include "pipeline/delivery.h"
+#include "pipeline/delivery/delivery.h"
 #include "tests/support/grpc_peer.h"
 #include "tests/support/shell.h"
 

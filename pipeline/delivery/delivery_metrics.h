@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef PIPELINE_DELIVERY_METRICS_H
-#define PIPELINE_DELIVERY_METRICS_H
+#ifndef PIPELINE_DELIVERY_DELIVERY_METRICS_H
+#define PIPELINE_DELIVERY_DELIVERY_METRICS_H
 
-#include "pipeline/delivery.h"
+#include "pipeline/delivery/delivery.h"
 
 /* What a delivery counts, besides its ledgers. */
 struct delivery_counters {

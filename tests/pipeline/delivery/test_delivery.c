@@ -11,7 +11,7 @@
 
 #include "base/memory.h"
 #include "net/loop.h"
-#include "pipeline/delivery.h"
+#include "pipeline/delivery/delivery.h"
 
 /*
  * A delivery with an exporter that answers from a script, one answer for each send. The loop runs until the

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "pipeline/delivery.h"
+#include "pipeline/delivery/delivery.h"
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "pipeline/backlog.h"
-#include "pipeline/delivery_metrics.h"
+#include "pipeline/delivery/backlog.h"
+#include "pipeline/delivery/delivery_metrics.h"
 #include "pipeline/memory.h"
 
 #include <assert.h>

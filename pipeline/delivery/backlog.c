@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "pipeline/backlog.h"
+#include "pipeline/delivery/backlog.h"
 
 #include "base/clock.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pipeline/batcher.h"
-#include "pipeline/delivery.h"
+#include "pipeline/delivery/delivery.h"
 
 #include <inttypes.h>
 

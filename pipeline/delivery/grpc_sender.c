@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "pipeline/grpc_sender.h"
+#include "pipeline/delivery/grpc_sender.h"
 
 #include <stdlib.h>
 #include <string.h>

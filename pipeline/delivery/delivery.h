@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef PIPELINE_DELIVERY_H
-#define PIPELINE_DELIVERY_H
+#ifndef PIPELINE_DELIVERY_DELIVERY_H
+#define PIPELINE_DELIVERY_DELIVERY_H
 
 #include "pipeline/component.h"
 #include "pipeline/ledger.h"
-#include "pipeline/plan.h"
+#include "pipeline/delivery/plan.h"
 
 /*
  * What stands between the pipelines and one exporter: a bounded queue, retries, and the counting of what
@@ -124,7 +124,7 @@ enum delivery_room {
 
 /* [any thread] Is there room for this packet, or (NULL) for one more? After something was dropped there is none until half
  * of the queue is empty. ROOM_SOON: with `block_on_overflow` or `wait_for_result`, and for a moment when the destination
- * works and only its share of memory is used up (pipeline/backlog.h). */
+ * works and only its share of memory is used up (pipeline/delivery/backlog.h). */
 enum delivery_room delivery_room(struct delivery *delivery, struct packet *packet);
 /* [any thread] How full the queue is, in thousandths; above 1000 when it was stretched. */
 int64_t delivery_load(const struct delivery *delivery);

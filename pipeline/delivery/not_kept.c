@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "pipeline/not_kept.h"
+#include "pipeline/delivery/not_kept.h"
 
 #include "profile/pprof/encode_pprof.h"
 #include "profile/pprof/pprof.h"

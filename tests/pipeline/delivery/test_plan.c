@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "net/loop.h"
-#include "pipeline/delivery.h"
+#include "pipeline/delivery/delivery.h"
 #include "tests/support/collecting.h"
 #include "tests/support/sequence.h"
 

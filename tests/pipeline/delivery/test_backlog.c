@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "base/memory.h"
-#include "pipeline/backlog.h"
+#include "pipeline/delivery/backlog.h"
 
 /* A backlog of any number of requests, with a share of memory, and packets of 10,000 bytes and a little. */
 enum { BYTES = 10000, SHARE = 200000 };

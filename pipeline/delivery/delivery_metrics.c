@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "pipeline/delivery_metrics.h"
+#include "pipeline/delivery/delivery_metrics.h"
 
 static const struct metric sent_samples = {
 	"otelcol_exporter_sent_profile_samples", METRIC_COUNTER, "{samples}", "Samples that the destination took."

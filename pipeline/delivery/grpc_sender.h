@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef PIPELINE_GRPC_SENDER_H
-#define PIPELINE_GRPC_SENDER_H
+#ifndef PIPELINE_DELIVERY_GRPC_SENDER_H
+#define PIPELINE_DELIVERY_GRPC_SENDER_H
 
 #include <pthread.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef PIPELINE_NOT_KEPT_H
-#define PIPELINE_NOT_KEPT_H
+#ifndef PIPELINE_DELIVERY_NOT_KEPT_H
+#define PIPELINE_DELIVERY_NOT_KEPT_H
 
 #include "base/metrics.h"
 #include "profile/profiles.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef PIPELINE_BACKLOG_H
-#define PIPELINE_BACKLOG_H
+#ifndef PIPELINE_DELIVERY_BACKLOG_H
+#define PIPELINE_DELIVERY_BACKLOG_H
 
-#include "pipeline/delivery.h"
+#include "pipeline/delivery/delivery.h"
 
 /*
  * What one destination has not taken yet: packets that wait, first in, first out, and those that are being delivered. It is

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "config/load.h"
-#include "pipeline/delivery.h"
+#include "pipeline/delivery/delivery.h"
 
 /* The last words of the error, "" if the section is right; the result is valid until the next call. */
 static const char *bind(const struct config_table *table, const char *yaml)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "pipeline/plan.h"
+#include "pipeline/delivery/plan.h"
 
 #include "base/clock.h"
-#include "pipeline/delivery.h"
+#include "pipeline/delivery/delivery.h"
 #include "profile/collect/split.h"
 
 #include <string.h>

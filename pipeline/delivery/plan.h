@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef PIPELINE_PLAN_H
-#define PIPELINE_PLAN_H
+#ifndef PIPELINE_DELIVERY_PLAN_H
+#define PIPELINE_DELIVERY_PLAN_H
 
 #include <pthread.h>
 
