@@ -9,7 +9,7 @@
 #include "profile/collect/collect.h"
 
 /*
- * The open batches of one route (pipeline/graph/pipeline.h). There are as many shards as workers; a request goes whole into the one
+ * The open batches of one route (pipeline/intake/pipeline.h). There are as many shards as workers; a request goes whole into the one
  * chosen by the hash of its tenant and of its first resource's service.name, so that dictionaries stay
  * warm. Within a shard there is one open batch per tenant (the values of metadata_keys), up to a
  * limit beyond which the oldest closes. A batch closes when it is large enough, old enough, or when the next

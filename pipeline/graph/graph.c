@@ -4,7 +4,7 @@
 #include "base/memory.h"
 #include "pipeline/intake/gate.h"
 #include "pipeline/graph/inventory.h"
-#include "pipeline/graph/pipeline.h"
+#include "pipeline/intake/pipeline.h"
 #include "pipeline/intake/workers.h"
 
 #include <assert.h>

@@ -4,7 +4,7 @@
 
 #include "pipeline/intake/gate_metrics.h"
 #include "pipeline/intake/peers.h"
-#include "pipeline/graph/pipeline.h"
+#include "pipeline/intake/pipeline.h"
 #include "pipeline/intake/workers.h"
 
 /*

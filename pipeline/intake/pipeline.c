@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "pipeline/graph/pipeline.h"
+#include "pipeline/intake/pipeline.h"
 
 #include "base/memory.h"
 

@@ -6,7 +6,7 @@
 #include <cmocka.h>
 
 #include "base/memory.h"
-#include "pipeline/graph/pipeline.h"
+#include "pipeline/intake/pipeline.h"
 
 /* Routes and destinations that answer as they are told: this file stands in for batcher.c and delivery.c. */
 struct batcher {

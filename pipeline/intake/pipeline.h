@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef PIPELINE_GRAPH_PIPELINE_H
-#define PIPELINE_GRAPH_PIPELINE_H
+#ifndef PIPELINE_INTAKE_PIPELINE_H
+#define PIPELINE_INTAKE_PIPELINE_H
 
 #include "pipeline/batcher.h"
 #include "pipeline/component.h"
