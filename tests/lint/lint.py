@@ -8,33 +8,50 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 
-# A folder may include itself and these (docs/ARCHITECTURE.md, "Folders").
+# A folder may include itself and these (docs/ARCHITECTURE.md, "Folders"). Components come last: they may include all that
+# the gateway may, and never each other.
+PROFILE = ["profile", "profile/otlp", "profile/pprof", "profile/collect", "profile/stores"]
+NET = ["net", "net/tls", "net/http", "net/h2", "net/grpc"]
+PIPELINE = ["pipeline", "pipeline/delivery", "pipeline/intake", "pipeline/graph"]
+BELOW = ["base", "config", *PROFILE, *NET]
 LAYERS = {
     "base": [],
     "profile": ["base"],
+    "profile/otlp": ["base", "profile"],
+    "profile/pprof": ["base", "profile", "profile/otlp"],
+    "profile/collect": ["base", "profile", "profile/otlp"],
+    "profile/stores": ["base", *PROFILE],
     "config": ["base"],
-    "net": ["base", "config", "profile", "proto"],
-    "pipeline": ["base", "config", "profile", "net"],
-    "receivers": ["base", "config", "profile", "net", "pipeline", "proto"],
-    "processors": ["base", "config", "profile", "net", "pipeline"],
-    "exporters": ["base", "config", "profile", "net", "pipeline", "proto"],
-    "extensions": ["base", "config", "profile", "net", "pipeline"],
-    "gateway": ["base", "config", "profile", "net", "pipeline"],
+    "net": ["base", "config", "profile"],
+    "net/tls": ["base", "config", "net"],
+    "net/http": ["base", "config", "profile", "net", "net/tls"],
+    "net/h2": ["base", "config", "profile", "net", "net/tls", "proto"],
+    "net/grpc": ["base", "config", "net", "net/tls", "proto"],
+    "pipeline": ["base", "config", "net", "profile", "profile/collect"],
+    "pipeline/delivery": [*BELOW, "pipeline"],
+    "pipeline/intake": [*BELOW, "pipeline", "pipeline/delivery"],
+    "pipeline/graph": ["base", "config", "pipeline", "pipeline/delivery", "pipeline/intake"],
+    "receivers": [*BELOW, "pipeline", "pipeline/intake", "proto"],
+    "processors": ["base", "config", "profile", "pipeline"],
+    "exporters": [*BELOW, "pipeline", "pipeline/delivery", "proto"],
+    "extensions": [*BELOW, "pipeline"],
+    "gateway": [*BELOW, *PIPELINE],
 }
+COMPONENTS = ("receivers", "processors", "exporters", "extensions")
 
 # Foreign header -> the files that may include it.
 WRAPPERS = {
-    r"grpc/": r"net/(grpc_\w+|rpc_channel)\.[ch]",
+    r"grpc/": r"net/grpc/\w+\.[ch]",
     r"nghttp2/": r"net/h2/\w+\.[ch]",
     r"yaml\.h": r"config/yaml\.c",
     r"uv\.h": r"net/((loop|io)\.c|h2/\w+\.[ch])",
-    r"microhttpd\.h": r"net/http_\w+\.[ch]",
-    r"curl/": r"net/http_(client|check)\.c",
+    r"microhttpd\.h": r"net/http/\w+\.[ch]",
+    r"curl/": r"net/http/http_(client|check)\.c",
     r"zstd\.h|libdeflate\.h": r"net/compress\.c",
     r"pcre2\.h": r"processors/regex\.c",
     r"xxhash\.h": r"base/hash\.c",
-    r"gnutls/": r"net/(http_\w+|tls)\.[ch]",
-    r"openssl/": r"(net/tls(_\w+)?|base/digest)\.[ch]",
+    r"gnutls/": r"net/(http/\w+|tls/tls)\.[ch]",
+    r"openssl/": r"(net/tls/\w+|base/digest)\.[ch]",
     r"elfutils/|libunwind\.h": r"extensions/\w+\.[ch]",
 }
 
@@ -60,18 +77,40 @@ def relative(path):
     return str(path.relative_to(ROOT))
 
 
-def check_includes(path, text):
-    layer = path.relative_to(ROOT).parts[0]
+def folder(name):
+    """The folder of a file or of an included name; what stands alone is generated."""
+    return name.rpartition("/")[0] or "proto"
+
+
+def component_of(name, components):
+    """pii_scan.h and pii.c are parts of the component pii: the longest name of a component that the file's begins with."""
+    stem = pathlib.PurePath(name).stem
+    return max((c for c in components if stem == c or stem.startswith(c + "_")), key=len, default=None)
+
+
+def components_in(layer):
+    """The components of a folder: the files that define a factory."""
+    return {p.stem for p in (ROOT / layer).glob("*.c")
+            if re.search(r"^const struct component_factory \w+ = ", p.read_text(), re.M)}
+
+
+def check_includes(path, text, components):
+    name, layer = relative(path), folder(relative(path))
+    if layer not in LAYERS and not name.startswith("tests/"):
+        yield "%s: %s is no folder of the house" % (name, layer)
+    ours = component_of(name, components.get(layer, ()))
     for quoted, angled in re.findall(r'^#include (?:"([^"]+)"|<([^>]+)>)', text, re.M):
-        name = quoted or angled
         if quoted and "/" not in quoted and not quoted.endswith(".pb-c.h"):
-            yield "%s: include from the root: %s" % (relative(path), quoted)
-        target = quoted.split("/")[0] if "/" in quoted else "proto" if quoted else None
+            yield "%s: include from the root: %s" % (name, quoted)
+        target = folder(quoted) if quoted else None
         if layer in LAYERS and target and target != layer and target not in LAYERS[layer]:
-            yield "%s: %s may not include %s" % (relative(path), layer, quoted)
+            yield "%s: %s may not include %s" % (name, layer, quoted)
+        theirs = component_of(quoted, components.get(layer, ())) if target == layer else None
+        if ours and theirs and ours != theirs:
+            yield "%s: a component may not include another's header: %s" % (name, quoted)
         for header, wrapper in WRAPPERS.items():
-            if layer in LAYERS and re.match(header, name) and not re.fullmatch(wrapper, relative(path)):
-                yield "%s: only %s may include %s" % (relative(path), wrapper, name)
+            if layer in LAYERS and re.match(header, quoted or angled) and not re.fullmatch(wrapper, name):
+                yield "%s: only %s may include %s" % (name, wrapper, quoted or angled)
 
 
 def strip_comments(text):
@@ -79,7 +118,7 @@ def strip_comments(text):
 
 
 def check_text(path, text):
-    layer = path.relative_to(ROOT).parts[0]
+    layer = folder(relative(path))
     code = strip_comments(text)
     if "SPDX-License-Identifier: Apache-2.0" not in text[:200]:
         yield "%s: no SPDX line" % relative(path)
@@ -155,10 +194,11 @@ def check_shape(what, measured, p50, p90, most):
 def main():
     wrong = []
     sources = [p for p in tracked("*.c", "*.h") if p.exists()]
-    product = [p for p in sources if p.suffix == ".c" and p.relative_to(ROOT).parts[0] in LAYERS]
+    product = [p for p in sources if p.suffix == ".c" and folder(relative(p)) in LAYERS]
+    components = {layer: components_in(layer) for layer in COMPONENTS}
     for path in sources:
         text = path.read_text()
-        wrong += check_includes(path, text)
+        wrong += check_includes(path, text, components)
         wrong += check_text(path, text)
         wrong += check_length(path, text)
     for path in tracked("."):
