@@ -2,7 +2,7 @@
 # make            build/release/portcullis; make V=1 shows the commands
 # make MODE=asan  also tsan, cov, dev; each beside the others in build/MODE
 # make run        install what is missing, build, run the gateway on its own profile
-# make test       the same for all tests; make lint | fuzz | bench | manual
+# make test       the same for all tests; make lint | format | fuzz | bench | manual
 
 Q = $(if $(V),,@echo '  $@' &&)
 MODE ?= release
@@ -17,7 +17,7 @@ LIBS := -lgrpc -lgpr -lnghttp2 -lprotobuf-c -lyaml -luv -lmicrohttpd -lgnutls -l
 
 OURS := -std=gnu11 -D_GNU_SOURCE -I. -I$(B)/proto -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
 	-Wpointer-arith -Wwrite-strings -Wvla -Wno-missing-field-initializers -Wno-override-init -Wno-format-truncation -g -fno-omit-frame-pointer \
-	-fvisibility=hidden -MMD -MP
+	-fvisibility=hidden -MMD -MP $(if $(WERROR),-Werror)
 LINK :=
 ifeq ($(MODE),release)
 OURS += -O2 -D_FORTIFY_SOURCE=3 -fstack-protector-strong -fstack-clash-protection -fPIE
@@ -152,6 +152,9 @@ tsan:
 
 lint: install-test
 	$(PYTHON) tests/lint/lint.py
+
+format: install-test
+	clang-format-14 -i $$(git ls-files '*.c' '*.h')
 	shellcheck docker/*.sh .ci/run
 
 manual: $(B)/portcullis
@@ -222,7 +225,7 @@ run: install-build
 clean:
 	rm -rf build out
 
-.PHONY: all build-tests unit replay python test tsan lint manual manual-check sbom fuzz fuzzers bench bench-peers bench-leak bench-ill build-bench interop install-build install-test install-interop run clean
+.PHONY: all build-tests unit replay python test tsan lint format manual manual-check sbom fuzz fuzzers bench bench-peers bench-leak bench-ill build-bench interop install-build install-test install-interop run clean
 .SECONDARY: $(PROTO_C) $(TEST_PROTO_C)
 .INTERMEDIATE: $(B)/portcullis.full
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

@@ -10,32 +10,32 @@
  * bounded by something that was charged before. Zeroed memory is an empty array; memory_free(a.at)
  * ends it.
  */
-#define ARRAY(type)                                                                                \
-	struct {                                                                                   \
-		type *at;                                                                          \
-		uint32_t count, room;                                                              \
+#define ARRAY(type) \
+	struct { \
+		type *at; \
+		uint32_t count, room; \
 	}
-#define ARRAY_TYPE(name, type)                                                                     \
-	struct name {                                                                              \
-		type *at;                                                                          \
-		uint32_t count, room;                                                              \
+#define ARRAY_TYPE(name, type) \
+	struct name { \
+		type *at; \
+		uint32_t count, room; \
 	}
 
 void array_grow(void *at_member, uint32_t *room, uint64_t need, size_t size);
 
 /* Makes room for `more` entries behind count. */
-#define array_reserve(array, more)                                                                 \
-	do {                                                                                       \
-		uint64_t array_need = (uint64_t)(array)->count + (more);                           \
-		if (array_need > (array)->room)                                                    \
+#define array_reserve(array, more) \
+	do { \
+		uint64_t array_need = (uint64_t)(array)->count + (more); \
+		if (array_need > (array)->room) \
 			array_grow(&(array)->at, &(array)->room, array_need, sizeof *(array)->at); \
 	} while (0)
 
 /* Counts one more entry and is it: array_push(&c->chunks) = (struct chunk){ ... }; */
-#define array_push(array)                                                                          \
-	(*({                                                                                       \
-		array_reserve(array, 1);                                                           \
-		&(array)->at[(array)->count++];                                                    \
+#define array_push(array) \
+	(*({ \
+		array_reserve(array, 1); \
+		&(array)->at[(array)->count++]; \
 	}))
 
 #endif

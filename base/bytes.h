@@ -9,8 +9,8 @@
 
 /*
  * Growable bytes, born with their maximum: what a peer can grow cannot outgrow it. Exceeding it is
- * an ordinary failure (false). Every buffer keeps BYTES_SLACK readable and writable bytes behind its
- * end, so that short copies may move 16 bytes at a time.
+ * an ordinary failure (false). Every buffer keeps BYTES_SLACK readable and writable bytes behind
+ * its end, so that short copies may move 16 bytes at a time.
  */
 #define BYTES_SLACK 32
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The interface that OpenSSL 3 recommends looks up the algorithm for each digest: ten times the cost of a short one. */
+/* The interface that OpenSSL 3 recommends looks up the algorithm for each digest: ten times the
+ * cost of a short one. */
 #define OPENSSL_SUPPRESS_DEPRECATED
 #include "base/digest.h"
 

@@ -8,27 +8,29 @@
 
 /*
  * What went wrong in the world (assert is for our own bugs). Flat and owned by the caller, so that
- * reporting an error never allocates. A function that can fail returns bool and takes the error last;
- * the kind says who must act, the text is one finished sentence without a trailing full stop.
+ * reporting an error never allocates. A function that can fail returns bool and takes the error
+ * last; the kind says who must act, the text is one finished sentence without a trailing full stop.
  *
  * The text may reach senders, logs and metrics: it names fields, indices and limits, and never
  * carries a byte of a sender's text (DESIGN promise 1).
  */
 enum error_kind {
 	ERROR_NONE,
-	ERROR_CONFIG,      /* the operator: configuration, files, ports */
-	ERROR_INVALID,     /* the sender: malformed (400, INVALID_ARGUMENT) */
-	ERROR_TOO_LARGE,   /* the sender: over a limit (413, RESOURCE_EXHAUSTED without RetryInfo) */
-	ERROR_UNSUPPORTED, /* the sender: encoding or media type (415, UNIMPLEMENTED) */
+	ERROR_CONFIG,  /* the operator: configuration, files, ports */
+	ERROR_INVALID, /* the sender: malformed (400, INVALID_ARGUMENT) */
+	/* the sender: over a limit (413, RESOURCE_EXHAUSTED without RetryInfo) */
+	ERROR_TOO_LARGE,
+	ERROR_UNSUPPORTED,     /* the sender: encoding or media type (415, UNIMPLEMENTED) */
 	ERROR_UNAUTHENTICATED, /* the sender: credentials (401, UNAUTHENTICATED) */
-	ERROR_BUSY,        /* nobody: try later (503/429 + Retry-After, UNAVAILABLE + RetryInfo) */
-	ERROR_INTERNAL     /* us (500, INTERNAL) */
+	ERROR_BUSY,    /* nobody: try later (503/429 + Retry-After, UNAVAILABLE + RetryInfo) */
+	ERROR_INTERNAL /* us (500, INTERNAL) */
 };
 
 struct error {
 	enum error_kind kind;
 	uint32_t retry_after_ms; /* of ERROR_BUSY; 0 means one second */
-	const char *reason;      /* NULL, or a constant word for metrics, where the kind says too little */
+	/* NULL, or a constant word for metrics, where the kind says too little */
+	const char *reason;
 	char text[400];
 };
 

@@ -27,8 +27,8 @@ __attribute__((constructor)) static void draw_secret(void)
 	hash_random(secret, sizeof secret);
 }
 
-/* One function for each class of lengths, with the library's code for that class alone in it: most of what
- * is hashed is short, and should not pay for the frame of the loop over long input. */
+/* One function for each class of lengths, with the library's code for that class alone in it: most
+ * of what is hashed is short, and should not pay for the frame of the loop over long input. */
 #define CLASS(name, type, least, most, hash) \
 	__attribute__((noinline, flatten)) static type name(const void *data, size_t len) \
 	{ \
@@ -59,13 +59,14 @@ CLASS(hash_long_128, struct hash128, MIDDLE + 1, SIZE_MAX, hash_128)
 
 uint64_t hash_bytes(const void *data, size_t len)
 {
-	return len <= SHORT ? hash_short(data, len) : len <= MIDDLE ? hash_middle(data, len) :
-								      hash_long(data, len);
+	return len <= SHORT    ? hash_short(data, len)
+	       : len <= MIDDLE ? hash_middle(data, len)
+			       : hash_long(data, len);
 }
 
 struct hash128 hash_bytes_128(const void *data, size_t len)
 {
-	return len <= SHORT  ? hash_short_128(data, len) :
-	       len <= MIDDLE ? hash_middle_128(data, len) :
-			       hash_long_128(data, len);
+	return len <= SHORT    ? hash_short_128(data, len)
+	       : len <= MIDDLE ? hash_middle_128(data, len)
+			       : hash_long_128(data, len);
 }

@@ -191,12 +191,14 @@ static uint64_t add_to_key(uint64_t key, const char *text)
 	return key * 31 + (text ? hash_bytes(text, strlen(text)) : 0);
 }
 
-/* What repeats: each component has its own share, or what many do at once would hide what happens to one. */
+/* What repeats: each component has its own share, or what many do at once would hide what happens
+ * to one. */
 static uint64_t sample_key(const struct log *log, const char *file, int line, const char *message)
 {
 	uint64_t key = add_to_key(add_to_key((uint64_t)line, file), message);
 	if (log)
-		key = add_to_key(add_to_key(add_to_key(key, log->component_kind), log->component_id),
+		key = add_to_key(add_to_key(add_to_key(key, log->component_kind),
+					    log->component_id),
 				 log->pipeline_id);
 	return key;
 }

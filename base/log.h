@@ -9,12 +9,14 @@
 #include "base/error.h"
 
 /*
- * Structured log, one line per state change, in the Collector's two encodings: `console` (tab-separated
- * time, level, caller, message, JSON fields) and `json` (level, ts, caller, msg, fields).
+ * Structured log, one line per state change, in the Collector's two encodings: `console`
+ * (tab-separated time, level, caller, message, JSON fields) and `json` (level, ts, caller, msg,
+ * fields).
  *
- * Values that come from a sender never enter a line. A field value is the operator's text (component
- * IDs, endpoints), a number, or a struct error's text. Any thread may log; a line is one write(2).
- * Repeats of one (component, caller, message) are sampled as the Collector does (initial, thereafter, tick).
+ * Values that come from a sender never enter a line. A field value is the operator's text
+ * (component IDs, endpoints), a number, or a struct error's text. Any thread may log; a line is one
+ * write(2). Repeats of one (component, caller, message) are sampled as the Collector does (initial,
+ * thereafter, tick).
  */
 enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR };
 
@@ -25,25 +27,37 @@ struct log_field {
 	int64_t integer;
 };
 
-#define log_text(key, value) { key, LOG_FIELD_TEXT, (value), 0 }
-#define log_number(key, value) { key, LOG_FIELD_INTEGER, NULL, (int64_t)(value) }
-#define log_bool(key, value) { key, LOG_FIELD_BOOL, NULL, (value) }
+#define log_text(key, value) \
+	{ \
+		key, LOG_FIELD_TEXT, (value), 0 \
+	}
+#define log_number(key, value) \
+	{ \
+		key, LOG_FIELD_INTEGER, NULL, (int64_t)(value) \
+	}
+#define log_bool(key, value) \
+	{ \
+		key, LOG_FIELD_BOOL, NULL, (value) \
+	}
 
-/* Who speaks. Embedded by its owner; the texts are borrowed and must outlive it. NULL texts are left out. */
+/* Who speaks. Embedded by its owner; the texts are borrowed and must outlive it. NULL texts are
+ * left out. */
 struct log {
-	const char *component_kind; /* otelcol.component.kind: receiver, processor, exporter, extension */
-	const char *component_id;   /* otelcol.component.id */
-	const char *pipeline_id;    /* otelcol.pipeline.id: of a processor */
-	const char *signal;         /* otelcol.signal: profiles */
+	/* otelcol.component.kind: receiver, processor, exporter, extension */
+	const char *component_kind;
+	const char *component_id; /* otelcol.component.id */
+	const char *pipeline_id;  /* otelcol.pipeline.id: of a processor */
+	const char *signal;       /* otelcol.signal: profiles */
 };
 
 struct log_config {
 	enum log_level level;
 	bool json;
 	bool sampling;
-	int sampling_initial, sampling_thereafter; /* lines per tick passed whole; then every n-th */
+	/* lines per tick passed whole; then every n-th */
+	int sampling_initial, sampling_thereafter;
 	uint64_t sampling_tick_ns;
-	const char *const *output_paths; /* NULL-terminated: "stderr", "stdout" or files */
+	const char *const *output_paths;        /* NULL-terminated: "stderr", "stdout" or files */
 	const struct log_field *initial_fields; /* key == NULL ends; copied, as all of this */
 	const struct log_field *resource;       /* the same, as the object "resource"; NULL: none */
 	bool disable_caller;
@@ -59,11 +73,13 @@ bool log_enabled(enum log_level level);
 void log_write(const struct log *log, enum log_level level, const char *file, int line,
 	       const char *message, const struct log_field *fields, size_t count);
 
-/* log_info(&host->log, "Starting GRPC server", log_text("endpoint", e), log_number("port", 4317)); */
+/* log_info(&host->log, "Starting GRPC server", log_text("endpoint", e), log_number("port", 4317));
+ */
 #define LOG_LINE(log, level, message, ...) \
 	log_write((log), (level), __FILE__, __LINE__, (message), \
 		  (const struct log_field[]){ { 0 }, __VA_ARGS__ }, \
-		  sizeof((const struct log_field[]){ { 0 }, __VA_ARGS__ }) / sizeof(struct log_field))
+		  sizeof((const struct log_field[]){ { 0 }, __VA_ARGS__ }) / \
+			  sizeof(struct log_field))
 #define log_debug(log, message, ...) LOG_LINE(log, LOG_DEBUG, message, __VA_ARGS__)
 #define log_info(log, message, ...) LOG_LINE(log, LOG_INFO, message, __VA_ARGS__)
 #define log_warn(log, message, ...) LOG_LINE(log, LOG_WARN, message, __VA_ARGS__)

@@ -210,7 +210,8 @@ static bool write_value(struct bytes *out, int64_t value, int decimals)
 		scale *= 10;
 	if (scale == 1)
 		return bytes_format(out, "%lld", (long long)value);
-	return bytes_format(out, "%s%llu.%0*llu", value < 0 ? "-" : "", (unsigned long long)(size / scale), decimals,
+	return bytes_format(out, "%s%llu.%0*llu", value < 0 ? "-" : "",
+			    (unsigned long long)(size / scale), decimals,
 			    (unsigned long long)(size % scale));
 }
 
@@ -218,7 +219,8 @@ static bool write_line(const struct metric *metric, struct line *line, struct by
 {
 	size_t mark = out->len;
 	if (bytes_format(out, "%s%s ", metric->name, line->labels) &&
-	    write_value(out, series_get(&line->series), metric->decimals) && bytes_add_byte(out, '\n'))
+	    write_value(out, series_get(&line->series), metric->decimals) &&
+	    bytes_add_byte(out, '\n'))
 		return true;
 	out->len = mark;
 	return false;

@@ -9,9 +9,10 @@
 #include "base/bytes.h"
 
 /*
- * Own metrics in Prometheus text. A metric is a const row beside the code that counts; a series is one
- * metric with label values, created once at start and then only added to. Label values are component
- * IDs, transports and fixed words of ours: never a sender's text, so their number is bounded.
+ * Own metrics in Prometheus text. A metric is a const row beside the code that counts; a series is
+ * one metric with label values, created once at start and then only added to. Label values are
+ * component IDs, transports and fixed words of ours: never a sender's text, so their number is
+ * bounded.
  *
  * metrics_series may be called from any thread (mutex inside); series_add and series_set are one
  * relaxed atomic operation. A series lives as long as its registry.
@@ -23,7 +24,8 @@ struct metric {
 	enum metric_kind kind;
 	const char *unit; /* for the manual: "{samples}", "By", "s" */
 	const char *help;
-	int decimals; /* a series counts in 10^-decimals of the unit, and is written with a decimal point */
+	/* a series counts in 10^-decimals of the unit, and is written with a decimal point */
+	int decimals;
 };
 
 struct metric_label {
@@ -59,13 +61,15 @@ static inline int64_t series_get(struct series *s)
 }
 
 /*
- * Called before each writing, to set gauges that are cheaper to read than to maintain. A callback may make
- * series but may not come back to on_scrape or off_scrape; after off_scrape none is running.
+ * Called before each writing, to set gauges that are cheaper to read than to maintain. A callback
+ * may make series but may not come back to on_scrape or off_scrape; after off_scrape none is
+ * running.
  */
 void metrics_on_scrape(struct metrics *metrics, void (*refresh)(void *context), void *context);
 void metrics_off_scrape(struct metrics *metrics, void *context);
 
-/* Prometheus text format 0.0.4: HELP, TYPE, series sorted by name and labels. Ends early when out is full. */
+/* Prometheus text format 0.0.4: HELP, TYPE, series sorted by name and labels. Ends early when out
+ * is full. */
 void metrics_write(struct metrics *metrics, struct bytes *out);
 
 #endif

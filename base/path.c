@@ -46,9 +46,9 @@ char *path_normal(const char *path)
 			add(&names, at, len);
 		at += len;
 	}
-	char *normal = !names.len	 ? memory_text(names.absolute ? "/" : ".") :
-		       names.absolute ? memory_text_of(names.text, names.len) :
-					memory_text_of(names.text + 1, names.len - 1);
+	char *normal = !names.len       ? memory_text(names.absolute ? "/" : ".")
+		       : names.absolute ? memory_text_of(names.text, names.len)
+					: memory_text_of(names.text + 1, names.len - 1);
 	memory_free(names.text);
 	return normal;
 }
@@ -70,7 +70,8 @@ static bool is_open_file(const char *path)
 bool path_is_device(const char *path)
 {
 	char *normal = path_normal(path);
-	bool device = (after(normal, "/dev/") && !after(normal, "/dev/shm/")) || is_open_file(normal);
+	bool device =
+		(after(normal, "/dev/") && !after(normal, "/dev/shm/")) || is_open_file(normal);
 	memory_free(normal);
 	return device;
 }

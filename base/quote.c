@@ -122,5 +122,6 @@ char *quote_place(const char *place)
 	host += strspn(host, "/");
 	const char *at = memrchr(host, '@', strcspn(host, "/?#"));
 	const char *rest = at ? at + 1 : host;
-	return memory_format("%.*s%.*s", (int)(host - place), place, (int)strcspn(rest, "?#"), rest);
+	return memory_format("%.*s%.*s", (int)(host - place), place, (int)strcspn(rest, "?#"),
+			     rest);
 }

@@ -23,8 +23,8 @@ bool quote_plain(struct bytes *out, const void *text, size_t len);
 /* Is a place, as users write it, a URL and no file? */
 bool quote_is_url(const char *place);
 
-/* A place as errors may name it: of a URL without user, password, query and fragment, which may be secret; anything else
- * as it is. Freed by the caller. */
+/* A place as errors may name it: of a URL without user, password, query and fragment, which may be
+ * secret; anything else as it is. Freed by the caller. */
 char *quote_place(const char *place);
 
 /* Length of the UTF-8 sequence at the front of len > 0 bytes, 0 if there is none; code gets its

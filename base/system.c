@@ -43,7 +43,8 @@ static uint64_t read_memory_v2(const char *group)
 static uint64_t read_memory_v1(const char *group)
 {
 	long long limit, none;
-	return read_numbers(group, "memory.limit_in_bytes", &limit, &none) ? (uint64_t)limit : UINT64_MAX;
+	return read_numbers(group, "memory.limit_in_bytes", &limit, &none) ? (uint64_t)limit
+									   : UINT64_MAX;
 }
 
 /* Whole cores: what is begun counts. */
@@ -55,7 +56,8 @@ static uint64_t cores_of(long long quota, long long period)
 static uint64_t read_cores_v2(const char *group)
 {
 	long long quota, period;
-	return read_numbers(group, "cpu.max", &quota, &period) ? cores_of(quota, period) : UINT64_MAX;
+	return read_numbers(group, "cpu.max", &quota, &period) ? cores_of(quota, period)
+							       : UINT64_MAX;
 }
 
 static uint64_t read_cores_v1(const char *group)
@@ -70,7 +72,8 @@ static uint64_t read_cores_v1(const char *group)
 static const struct resource {
 	const char *controller;
 	read_limit *v1, *v2;
-} memory = { "memory", read_memory_v1, read_memory_v2 }, cores = { "cpu", read_cores_v1, read_cores_v2 };
+} memory = { "memory", read_memory_v1, read_memory_v2 },
+  cores = { "cpu", read_cores_v1, read_cores_v2 };
 
 /* The smallest limit from the group of this path up to the root. */
 static uint64_t climb(const char *root, const char *controller, const char *group, read_limit *read)
@@ -79,7 +82,8 @@ static uint64_t climb(const char *root, const char *controller, const char *grou
 	uint64_t least = UINT64_MAX;
 	snprintf(below, sizeof below, "%s", group);
 	for (;;) {
-		snprintf(path, sizeof path, "%s%s%s%s", root, *controller ? "/" : "", controller, below);
+		snprintf(path, sizeof path, "%s%s%s%s", root, *controller ? "/" : "", controller,
+			 below);
 		uint64_t limit = read(path);
 		least = limit < least ? limit : least;
 		char *slash = strrchr(below, '/');
@@ -111,7 +115,9 @@ static uint64_t limit_of_line(char *line, const char *root, const struct resourc
 	*group++ = '\0';
 	if (!*++controllers)
 		return climb(root, "", group, resource->v2);
-	return names(controllers, resource->controller) ? climb(root, resource->controller, group, resource->v1) : UINT64_MAX;
+	return names(controllers, resource->controller)
+		       ? climb(root, resource->controller, group, resource->v1)
+		       : UINT64_MAX;
 }
 
 static uint64_t group_limit(const char *groups, const char *root, const struct resource *resource)
@@ -149,7 +155,8 @@ uint32_t system_cores(void)
 {
 	cpu_set_t set;
 	long online = sysconf(_SC_NPROCESSORS_ONLN);
-	int allowed = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : (int)(online > 0 ? online : 1);
+	int allowed = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set)
+								  : (int)(online > 0 ? online : 1);
 	uint64_t group = system_group_cores(GROUPS, ROOT);
 	return group < (uint64_t)allowed ? (uint32_t)group : (uint32_t)allowed;
 }
@@ -157,8 +164,9 @@ uint32_t system_cores(void)
 static const char *reason_of(const char *path, int number)
 {
 	char target;
-	return number == ELOOP && readlink(path, &target, 1) > 0 ? "it is a symbolic link, and outputs follow none" :
-								   strerror(number);
+	return number == ELOOP && readlink(path, &target, 1) > 0 ? "it is a symbolic link, and "
+								   "outputs follow none"
+								 : strerror(number);
 }
 
 int system_open_output(const char *path, int how, struct error *err)

@@ -18,7 +18,7 @@ struct expansion {
 struct visit { /* one value on the way down */
 	struct path path;
 	int depth;
-	int steps; /* references replaced to come here */
+	int steps;    /* references replaced to come here */
 	bool brought; /* the text at hand is not as it was written any more */
 };
 
@@ -215,13 +215,14 @@ enum { SHOWN_MAX = 4096 };
 static size_t secretive_scheme(const char *uri)
 {
 	size_t len = source_scheme(uri);
-	bool name = !len || uri[len + 1] == '-' || !strncmp(uri, "env:", 4) || !strncmp(uri, "file:", 5);
+	bool name = !len || uri[len + 1] == '-' || !strncmp(uri, "env:", 4) ||
+		    !strncmp(uri, "file:", 5);
 	return name ? 0 : len + 1;
 }
 
 /*
- * The text as messages may show it: in ${...} neither what follows ":-" nor what follows any scheme but env and file, for
- * defaults, inline text and URLs may be secret.
+ * The text as messages may show it: in ${...} neither what follows ":-" nor what follows any scheme
+ * but env and file, for defaults, inline text and URLs may be secret.
  */
 static const char *shown_text(const char *text)
 {
@@ -265,7 +266,8 @@ static bool expand_scalar(struct expansion *e, struct node *node, struct visit *
 {
 	size_t begin, len;
 	v->brought = node->reference != NULL;
-	for (; node->kind == NODE_SCALAR && find_reference(node->text, &begin, &len); v->brought = true) {
+	for (; node->kind == NODE_SCALAR && find_reference(node->text, &begin, &len);
+	     v->brought = true) {
 		if (!node->reference)
 			note_reference(node);
 		if (!take_step(e, node, v))
@@ -308,7 +310,8 @@ static bool expand(struct expansion *e, struct node *node, struct visit *v)
 	unescape(node->verbatim);
 	for (size_t i = 0; i < node->count; i++) {
 		struct node *child = node->children[i];
-		struct visit below = { path_step(&v->path, child, i), v->depth + 1, v->steps, false };
+		struct visit below = { path_step(&v->path, child, i), v->depth + 1, v->steps,
+				       false };
 		if (!expand(e, child, &below))
 			return false;
 	}

@@ -111,8 +111,8 @@ static bool load_location(struct node *root, struct source_reader *reader, const
 					    : memory_format("file:%s", location);
 	char *given = source_name(uri), *name = quote_place(given);
 	memory_free(given);
-	bool ok =
-		source_read(reader, uri, NULL, &text, &unset, err) && merge_text(root, name, &text, err);
+	bool ok = source_read(reader, uri, NULL, &text, &unset, err) &&
+		  merge_text(root, name, &text, err);
 	memory_free(name);
 	memory_free(uri);
 	bytes_fini(&text);

@@ -22,10 +22,11 @@ struct node {
 	char *text;         /* of a scalar: the text after expansion */
 	bool quoted;        /* a string whatever it looks like */
 	char *verbatim;     /* what a string field gets: all that ${...} brought; else NULL */
-	/* Where ${...} brought the value, or part of it: the value as it was written, which messages show in its
-	 * place, for what was brought may be a secret. Shared like source; NULL: as it stands in the source. */
+	/* Where ${...} brought the value, or part of it: the value as it was written, which
+	 * messages show in its place, for what was brought may be a secret. Shared like source;
+	 * NULL: as it stands in the source. */
 	const char *reference;
-	bool brought_key;   /* ${...} brought the key too, with the map that it stands in */
+	bool brought_key; /* ${...} brought the key too, with the map that it stands in */
 	struct node **children;
 	size_t count;
 };
@@ -67,7 +68,8 @@ struct path {
 enum { PATH_TEXT = 200 }; /* what is longer is cut */
 
 const char *path_text(const struct path *path, char out[PATH_TEXT]); /* returns out */
-/* The step to an entry of a map or list: by its key, or by its index where ${...} brought the key. */
+/* The step to an entry of a map or list: by its key, or by its index where ${...} brought the key.
+ */
 struct path path_step(const struct path *up, const struct node *entry, size_t index);
 
 /* err = "file:line:column: path: text"; returns false. path may be "". */

@@ -189,7 +189,8 @@ static bool print_reference(struct printer *p, const struct node *node)
 	return true;
 }
 
-/* The node that the i-th element was bound from; NULL: none, for it is a default, or was split from one text. */
+/* The node that the i-th element was bound from; NULL: none, for it is a default, or was split from
+ * one text. */
 static const struct node *element_of(const struct node *list, size_t i)
 {
 	return list && i < list->count ? list->children[i] : NULL;
@@ -307,7 +308,8 @@ static void print_items(struct printer *p, const struct config_row *row,
 		if (print_reference(p, element_of(node, i)))
 			continue;
 		struct mark inner = open_map(p, !map);
-		print_table(p, row->table, (const char *)items->at + i * row->table->size, element_of(node, i));
+		print_table(p, row->table, (const char *)items->at + i * row->table->size,
+			    element_of(node, i));
 		close_collection(p, &inner, "}");
 	}
 	close_collection(p, &outer, map ? "}" : "]");
@@ -438,8 +440,8 @@ void config_print(const struct config_table *table, const void *config, const st
 	print_table(&p, table, config, node);
 }
 
-void config_print_json(const struct config_table *table, const void *config, const struct node *node,
-		       bool redact, struct bytes *out)
+void config_print_json(const struct config_table *table, const void *config,
+		       const struct node *node, bool redact, struct bytes *out)
 {
 	struct printer p = { .out = out, .json = true, .redact = redact };
 	put(&p, "{");

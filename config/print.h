@@ -11,15 +11,15 @@
  * expansion would change. Nothing at all is printed for a struct in which nothing is set.
  * Incomplete only when `out` is full.
  *
- * redact: Secrets and the values of headers are [REDACTED], and all that ${...} brought is printed as
- * it was written; node is what the struct was bound from (NULL or null: only defaults).
+ * redact: Secrets and the values of headers are [REDACTED], and all that ${...} brought is printed
+ * as it was written; node is what the struct was bound from (NULL or null: only defaults).
  */
 void config_print(const struct config_table *table, const void *config, const struct node *node,
 		  int indent, bool redact, struct bytes *out);
 
 /* The same as one JSON object, without a line end. */
-void config_print_json(const struct config_table *table, const void *config, const struct node *node,
-		       bool redact, struct bytes *out);
+void config_print_json(const struct config_table *table, const void *config,
+		       const struct node *node, bool redact, struct bytes *out);
 
 /* The rows as a Markdown table for docs/MANUAL.md, nested sections with dotted keys. */
 void config_manual(const struct config_table *table, struct bytes *out);

@@ -108,8 +108,8 @@ static bool read_yaml(struct source_reader *reader, const char *text, struct byt
 	       error_set(err, ERROR_CONFIG, "yaml: larger than 16 MiB");
 }
 
-static bool read_url(struct source_reader *reader, const char *scheme, const char *rest, struct bytes *out,
-		     struct error *err)
+static bool read_url(struct source_reader *reader, const char *scheme, const char *rest,
+		     struct bytes *out, struct error *err)
 {
 	if (strncmp(rest, "//", 2) != 0)
 		return error_set(err, ERROR_CONFIG, "a URL begins with http:// or https://");
@@ -121,15 +121,15 @@ static bool read_url(struct source_reader *reader, const char *scheme, const cha
 	return ok;
 }
 
-static bool read_http(struct source_reader *reader, const char *rest, struct bytes *out, bool *unset,
-		      struct error *err)
+static bool read_http(struct source_reader *reader, const char *rest, struct bytes *out,
+		      bool *unset, struct error *err)
 {
 	(void)unset;
 	return read_url(reader, "http", rest, out, err);
 }
 
-static bool read_https(struct source_reader *reader, const char *rest, struct bytes *out, bool *unset,
-		       struct error *err)
+static bool read_https(struct source_reader *reader, const char *rest, struct bytes *out,
+		       bool *unset, struct error *err)
 {
 	(void)unset;
 	return read_url(reader, "https", rest, out, err);
@@ -152,8 +152,8 @@ static const struct {
 	{ "http", read_http }, { "https", read_https },
 };
 
-static bool read_scheme(struct source_reader *reader, const char *uri, struct bytes *out, bool *unset,
-			struct error *err)
+static bool read_scheme(struct source_reader *reader, const char *uri, struct bytes *out,
+			bool *unset, struct error *err)
 {
 	size_t len = source_scheme(uri);
 	for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++)
@@ -162,8 +162,8 @@ static bool read_scheme(struct source_reader *reader, const char *uri, struct by
 	return refuse_scheme(uri, err);
 }
 
-bool source_read(struct source_reader *reader, const char *uri, const char *shown, struct bytes *out,
-		 bool *unset, struct error *err)
+bool source_read(struct source_reader *reader, const char *uri, const char *shown,
+		 struct bytes *out, bool *unset, struct error *err)
 {
 	bool ok = read_scheme(reader, uri, out, unset, err);
 	if (!ok && shown)

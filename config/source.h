@@ -20,11 +20,11 @@ size_t source_scheme(const char *uri);
 
 /*
  * Appends the text behind a URI that has a scheme; an unset variable has none (*unset is set). At
- * most 16 MiB. The error carries no position. shown: what messages call it, where the URI itself may be
- * secret; else NULL.
+ * most 16 MiB. The error carries no position. shown: what messages call it, where the URI itself
+ * may be secret; else NULL.
  */
-bool source_read(struct source_reader *reader, const char *uri, const char *shown, struct bytes *out,
-		 bool *unset, struct error *err);
+bool source_read(struct source_reader *reader, const char *uri, const char *shown,
+		 struct bytes *out, bool *unset, struct error *err);
 void source_reader_fini(struct source_reader *reader);
 
 enum { SOURCE_MAX = 16 * 1024 * 1024 };

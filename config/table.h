@@ -9,24 +9,27 @@
 #include "config/node.h"
 
 /*
- * Typed tables: one row per key, and everything about the key is in the row: member, default, range, help.
- * The parser follows from the C type of the member (_Generic), so a row and its member cannot disagree.
- * Defaults are written as the user would write them in YAML and go through the same parser. The manual,
- * `validate`, `print-config` and the struct are all made from these tables.
+ * Typed tables: one row per key, and everything about the key is in the row: member, default,
+ * range, help. The parser follows from the C type of the member (_Generic), so a row and its member
+ * cannot disagree. Defaults are written as the user would write them in YAML and go through the
+ * same parser. The manual, `validate`, `print-config` and the struct are all made from these
+ * tables.
  *
- *	struct file_config { char *path; struct duration flush_interval; struct rotation_config rotation; };
+ *	struct file_config { char *path; struct duration flush_interval; struct rotation_config
+ *	rotation; };
  *
- *	static const struct config_row file_rows[] = {
- *		CONFIG_ROW(struct file_config, path, .key = "path", .help = "Where to write.", .required = true),
- *		CONFIG_ROW(struct file_config, flush_interval, .key = "flush_interval", .def = "1s", .help = "..."),
- *		CONFIG_SECTION(struct file_config, rotation, rotation_table, .key = "rotation", .help = "..."),
- *		{ 0 }
- *	};
- *	static const struct config_table file_table = { sizeof(struct file_config), file_rows, check_file };
+ *	static const struct config_row file_rows[] = { CONFIG_ROW(struct file_config, path, .key =
+ *		"path", .help = "Where to write.", .required = true), CONFIG_ROW(struct file_config,
+ *		flush_interval, .key = "flush_interval", .def = "1s", .help = "..."),
+ *		CONFIG_SECTION(struct file_config, rotation, rotation_table, .key = "rotation",
+ *		.help = "..."), { 0 }
+ *	}; static const struct config_table file_table = { sizeof(struct file_config), file_rows,
+ *	check_file };
  *
- * Typing is strict, as in the Collector: an integer for a string is an error, a quoted number for an
- * integer too; a plain string is split at "," where a list of strings is expected; durations are Go's
- * ("300ms", "1h30m"; a unit is mandatory). Unknown keys are errors: 'exporters::file' has invalid keys: x.
+ * Typing is strict, as in the Collector: an integer for a string is an error, a quoted number for
+ * an integer too; a plain string is split at "," where a list of strings is expected; durations are
+ * Go's ("300ms", "1h30m"; a unit is mandatory). Unknown keys are errors: 'exporters::file' has
+ * invalid keys: x.
  */
 struct duration {
 	int64_t ns;
@@ -55,7 +58,8 @@ struct choice { /* one of the row's choices, as its index */
 	int index;
 };
 
-/* An optional section (collector-compat §1.6): the struct of a section that can be absent starts with it. */
+/* An optional section (collector-compat §1.6): the struct of a section that can be absent starts
+ * with it. */
 struct optional {
 	bool enabled;
 };
@@ -74,7 +78,8 @@ enum config_type {
 	CONFIG_TABLE,    /* a nested struct */
 	CONFIG_LIST,     /* struct config_items: a list of structs */
 	CONFIG_MAP,      /* struct config_items: a map of name -> struct */
-	CONFIG_ANY       /* struct config_any: a scalar, list or map of any types, for attribute values */
+	/* struct config_any: a scalar, list or map of any types, for attribute values */
+	CONFIG_ANY
 };
 
 struct config_any {
@@ -86,8 +91,8 @@ struct config_any {
 };
 
 struct config_items {
-	void *at;      /* count structs of table->size bytes */
-	char **names;  /* of a map; NULL for a list */
+	void *at;     /* count structs of table->size bytes */
+	char **names; /* of a map; NULL for a list */
 	size_t count;
 };
 
@@ -100,59 +105,73 @@ enum config_presence {
 
 struct config_row {
 	const char *key;
-	const char *help;      /* one sentence; ends in the manual */
-	const char *def;       /* as YAML; NULL: zero, empty, absent */
-	const char *unit;      /* for the manual */
+	const char *help; /* one sentence; ends in the manual */
+	const char *def;  /* as YAML; NULL: zero, empty, absent */
+	const char *unit; /* for the manual */
 	enum config_type type;
 	size_t offset;
 	bool required;
-	bool inert;            /* accepted and without effect here; help says why. Listed in the manual, logged once */
-	bool limited;          /* check the number against min and max; max < min: no maximum */
+	/* accepted and without effect here; help says why. Listed in the manual, logged once */
+	bool inert;
+	bool limited; /* check the number against min and max; max < min: no maximum */
 	int64_t min, max;
 	const char *const *choices; /* NULL-terminated */
 	const struct config_table *table;
 	enum config_presence presence;
-	const char *alias_of;  /* a deprecated spelling of that key: no other member of the row is used */
+	/* a deprecated spelling of that key: no other member of the row is used */
+	const char *alias_of;
 };
 
 struct config_table {
 	size_t size;
 	const struct config_row *rows; /* key == NULL ends */
-	/* Cross-field rules; the text is prefixed with the section's path. It names keys and limits and never repeats a
-	 * value, which ${...} may have brought. May be NULL. */
+	/* Cross-field rules; the text is prefixed with the section's path. It names keys and limits
+	 * and never repeats a value, which ${...} may have brought. May be NULL. */
 	bool (*check)(const void *config, struct error *err);
 	/* Set when the struct starts with struct optional. */
 	bool optional;
 };
 
+/* clang-format off */
 #define CONFIG_TYPE_OF(member) \
 	_Generic((member), bool: CONFIG_BOOL, int64_t: CONFIG_INT, double: CONFIG_DOUBLE, char *: CONFIG_STRING, \
 		 struct duration: CONFIG_DURATION, struct secret: CONFIG_SECRET, struct strings: CONFIG_STRINGS, \
 		 struct pairs: CONFIG_PAIRS, struct choice: CONFIG_CHOICE, const struct node *: CONFIG_NODE, \
 		 struct config_any: CONFIG_ANY)
+/* clang-format on */
 
 #define CONFIG_ROW(struct_type, member, ...) \
-	{ .type = CONFIG_TYPE_OF(((struct_type *)0)->member), .offset = offsetof(struct_type, member), __VA_ARGS__ }
+	{ \
+		.type = CONFIG_TYPE_OF(((struct_type *)0)->member), \
+		.offset = offsetof(struct_type, member), __VA_ARGS__ \
+	}
 #define CONFIG_SECTION(struct_type, member, sub_table, ...) \
-	{ .type = CONFIG_TABLE, .offset = offsetof(struct_type, member) + 0 * sizeof(char[sizeof(((struct_type *)0)->member)]), \
-	  .table = &(sub_table), __VA_ARGS__ }
+	{ \
+		.type = CONFIG_TABLE, \
+		.offset = offsetof(struct_type, member) + \
+			  0 * sizeof(char[sizeof(((struct_type *)0)->member)]), \
+		.table = &(sub_table), __VA_ARGS__ \
+	}
+/* clang-format off */
 #define CONFIG_ITEMS(struct_type, member, kind, sub_table, ...) \
 	{ .type = (kind), \
 	  .offset = offsetof(struct_type, member) + \
 		    0 * _Generic(((struct_type *)0)->member, struct config_items: 1), \
 	  .table = &(sub_table), __VA_ARGS__ }
+/* clang-format on */
 
 /*
- * Binds a node to a zeroed struct of table->size bytes: defaults first, then the node's keys, then check.
- * path names the section in errors ("receivers::otlp"). node may be NULL or null: all defaults.
- * On failure the struct still wants config_release.
+ * Binds a node to a zeroed struct of table->size bytes: defaults first, then the node's keys, then
+ * check. path names the section in errors ("receivers::otlp"). node may be NULL or null: all
+ * defaults. On failure the struct still wants config_release.
  */
-bool config_bind(const struct config_table *table, const struct node *node, const char *path, void *config,
-		 struct error *err);
+bool config_bind(const struct config_table *table, const struct node *node, const char *path,
+		 void *config, struct error *err);
 void config_release(const struct config_table *table, void *config);
 
 /* Calls `inert` for each inert key that the node sets (path of the key). */
 void config_each_inert(const struct config_table *table, const struct node *node, const char *path,
-		       void (*inert)(void *context, const char *path, const struct config_row *row), void *context);
+		       void (*inert)(void *context, const char *path, const struct config_row *row),
+		       void *context);
 
 #endif

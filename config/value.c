@@ -38,13 +38,15 @@ static const char *string_of(const struct node *node)
 enum { NUMBER_TEXT = 32 };
 
 /* A number as messages may show it. */
-static const char *shown_number(const struct value_spot *spot, double number, char room[NUMBER_TEXT])
+static const char *shown_number(const struct value_spot *spot, double number,
+				char room[NUMBER_TEXT])
 {
 	snprintf(room, NUMBER_TEXT, "%.20g", number);
 	return spot->node->reference ? spot->node->reference : room;
 }
 
-static const char *shown_integer(const struct value_spot *spot, int64_t integer, char room[NUMBER_TEXT])
+static const char *shown_integer(const struct value_spot *spot, int64_t integer,
+				 char room[NUMBER_TEXT])
 {
 	snprintf(room, NUMBER_TEXT, "%lld", (long long)integer);
 	return spot->node->reference ? spot->node->reference : room;
@@ -58,8 +60,8 @@ static bool check_range(const struct value_spot *spot, int64_t value, const char
 	if (!row->limited || (value >= row->min && (value <= row->max || open)))
 		return true;
 	if (open)
-		return value_error(spot, "must be at least %lld%s, got %.100s", (long long)row->min, unit,
-				   shown_integer(spot, value, room));
+		return value_error(spot, "must be at least %lld%s, got %.100s", (long long)row->min,
+				   unit, shown_integer(spot, value, room));
 	return value_error(spot, "must be between %lld and %lld%s, got %.100s", (long long)row->min,
 			   (long long)row->max, unit, shown_integer(spot, value, room));
 }
@@ -133,9 +135,10 @@ static bool bind_duration(const struct value_spot *spot, void *member)
 	if (!text && (s.kind != SCALAR_INT || s.integer != 0))
 		return value_wrong_type(spot, "time.Duration");
 	if (text && !scalar_duration(text, &ns, &why))
-		return spot->node->reference ? value_error(spot, "time: invalid duration \"%.100s\"",
-							   spot->node->reference) :
-					       value_error(spot, "%s", why.text);
+		return spot->node->reference
+			       ? value_error(spot, "time: invalid duration \"%.100s\"",
+					     spot->node->reference)
+			       : value_error(spot, "%s", why.text);
 	if (ns < 0 && !(spot->row->limited && spot->row->min < 0))
 		return value_error(spot, "must not be negative");
 	((struct duration *)member)->ns = ns;
@@ -230,8 +233,10 @@ static bool check_pair_names(const struct value_spot *spot, const struct pairs *
 	for (size_t i = 1; i < pairs->count; i++)
 		for (size_t k = 0; k < i; k++)
 			if (strcmp(pairs->at[i].name, pairs->at[k].name) == 0)
-				return value_error(spot, "duplicate keys in map-style list: [%.100s]",
-						   node_shown(node_get(spot->node->children[i], "name")));
+				return value_error(spot,
+						   "duplicate keys in map-style list: [%.100s]",
+						   node_shown(node_get(spot->node->children[i],
+								       "name")));
 	return true;
 }
 

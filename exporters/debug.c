@@ -93,7 +93,8 @@ static void close_file(FILE *file)
 		fclose(file);
 }
 
-/* On the loop thread; the sends' thread may be writing to the old ones, and takes these the next time. */
+/* On the loop thread; the sends' thread may be writing to the old ones, and takes these the next
+ * time. */
 static bool debug_reload(void *instance, struct error *err)
 {
 	struct debug *self = instance;

@@ -104,17 +104,17 @@ static const struct config_table compression_table = { sizeof(struct compression
 
 static const struct config_row file_rows[] = {
 	CONFIG_ROW(struct file_config, path, .key = "path",
-		   .help = "The file, for `json` and `proto`. No other `file` exporter may have it. A pipe "
-			   "must have its reader at start. A symbolic link is an error, unless it is "
-			   "one of the system's (`/dev/stdout`, `/proc/self/fd/1`)."),
+		   .help = "The file, for `json` and `proto`. No other `file` exporter may have "
+			   "it. A pipe must have its reader at start. A symbolic link is an "
+			   "error, unless it is one of the system's (`/dev/stdout`, "
+			   "`/proc/self/fd/1`)."),
 	CONFIG_ROW(struct file_config, directory, .key = "directory",
-		   .help = "Where the files go, for `pprof`. No other `file` exporter may have it. Not a "
-			   "key of the Collector's."),
+		   .help = "Where the files go, for `pprof`. No other `file` exporter may have "
+			   "it. Not a key of the Collector's."),
 	CONFIG_ROW(struct file_config, format, .key = "format", .def = "json", .choices = formats,
-		   .help = "`json`: one request per line (OTLP/JSON). `proto`: OTLP requests, each "
-			   "behind its length "
-			   "in 4 bytes, big-endian. `pprof`: each profile a gzip-compressed file "
-			   "in `directory`."),
+		   .help = "`json`: one request per line (OTLP/JSON). `proto`: OTLP requests, "
+			   "each behind its length in 4 bytes, big-endian. `pprof`: each profile "
+			   "a gzip-compressed file in `directory`."),
 	CONFIG_ROW(struct file_config, append, .key = "append", .def = "false",
 		   .help = "Add to the file instead of emptying it before the first record."),
 	CONFIG_ROW(struct file_config, compression, .key = "compression", .def = "none",
@@ -133,8 +133,8 @@ static const struct config_row file_rows[] = {
 		   .def = "\"0755\"", .help = "Of directories that are made, in octal."),
 	CONFIG_SECTION(struct file_config, rotation, rotation_table, .key = "rotation",
 		       .presence = PRESENCE_DEFAULT,
-		       .help = "Absent: one file that grows; of pprof files the newest 10000, up to 1024 MiB. "
-			       "With it, an existing file is added to."),
+		       .help = "Absent: one file that grows; of pprof files the newest 10000, up "
+			       "to 1024 MiB. With it, an existing file is added to."),
 	CONFIG_SECTION(struct file_config, group_by, group_table, .key = "group_by",
 		       .help = "One file per value of a resource attribute: not supported."),
 	DELIVERY_ROWS_UNTIMED(struct file_config, delivery),
@@ -219,7 +219,8 @@ static const char *owned_path(const void *config)
 
 static const struct metric removed_metric = {
 	"otelcol_exporter_removed_files", METRIC_COUNTER, "{files}",
-	"pprof files of earlier profiles that the `file` exporter removed, by the limit of `rotation` that they exceeded."
+	"pprof files of earlier profiles that the `file` exporter removed, by the limit of "
+	"`rotation` that they exceeded."
 };
 
 static const struct metric *const file_metrics[] = { &removed_metric, NULL };
@@ -233,8 +234,11 @@ static void make_series(struct file *self, const struct host *host)
 	};
 	not_kept_init(&self->not_kept, NOT_KEPT, host->metrics, host->id);
 	for (int i = FILE_TOO_MANY; i < FILE_SURPLUS_KINDS; i++)
-		self->removed[i] = metrics_series(host->metrics, &removed_metric, (const struct metric_label[]){
-			{ "exporter", host->id }, { "limit", limits[i] }, { 0 } });
+		self->removed[i] =
+			metrics_series(host->metrics, &removed_metric,
+				       (const struct metric_label[]){ { "exporter", host->id },
+								      { "limit", limits[i] },
+								      { 0 } });
 }
 
 static bool file_create(void *instance, const void *config, const struct host *host,
@@ -293,15 +297,19 @@ static void note_removed(struct file *self)
 	for (int i = FILE_TOO_MANY; i < FILE_SURPLUS_KINDS; i++)
 		series_add(self->removed[i], (int64_t)files[i]);
 	if (files[FILE_TOO_LARGE])
-		log_warn(&self->log, "Removed the oldest pprof files to stay within rotation::max_total_megabytes",
-			 log_number("files", files[FILE_TOO_LARGE]), log_number("files left", files[FILE_KEPT]));
+		log_warn(&self->log,
+			 "Removed the oldest pprof files to stay within "
+			 "rotation::max_total_megabytes",
+			 log_number("files", files[FILE_TOO_LARGE]),
+			 log_number("files left", files[FILE_KEPT]));
 }
 
 static bool open_spool(struct file *self, struct error *err)
 {
 	const struct rotation_config *r = &self->config->rotation;
-	struct file_spool_options options = { .directory = self->config->directory, .max_files = SPOOL_FILES,
-					     .max_bytes = (uint64_t)SPOOL_MEGABYTES << 20 };
+	struct file_spool_options options = { .directory = self->config->directory,
+					      .max_files = SPOOL_FILES,
+					      .max_bytes = (uint64_t)SPOOL_MEGABYTES << 20 };
 	if (r->present.enabled) {
 		options.max_age_ns = (uint64_t)r->max_days * 86400 * 1000000000;
 		options.max_files = r->max_backups;
@@ -421,8 +429,8 @@ static void file_send(void *instance, const struct part *part, uint64_t timeout_
 	struct error err = { 0 };
 	struct send_result result = { .outcome = SEND_OK, .retry_after_ms = -1 };
 	(void)timeout_ns;
-	bool ok = restore(self, &err) && (is_spool(self) ? write_pprofs(self, part->packet, &err) :
-							   write_record(self, part->packet, &err));
+	bool ok = restore(self, &err) && (is_spool(self) ? write_pprofs(self, part->packet, &err)
+							 : write_record(self, part->packet, &err));
 	if (!ok) {
 		bool disk = err.kind == ERROR_BUSY;
 		result.outcome = disk ? SEND_RETRY : SEND_PERMANENT;
@@ -454,17 +462,19 @@ const struct component_factory file_exporter = {
 	.type = "file",
 	.help = "Writes profiles to disk: OTLP requests into one file, or pprof files into a "
 		"directory.",
-	.manual = "A line or message is in the file whole or not at all: what a failed write left "
-		  "is cut off, and a file that an earlier run left torn is set aside like a rotated "
-		  "one. SIGHUP opens the file again, so it may be moved away before; a file or "
-		  "directory that was removed is made again by itself. While the disk is full, "
-		  "packets are retried like those for a destination that is down.\n\n"
-		  "Names of pprof files are the time of writing and a counter. Without `rotation` "
-		  "the newest 10000 stay, up to 1024 MiB of them; `rotation: {max_backups: 0, "
-		  "max_total_megabytes: 0}` keeps all. A write that the "
-		  "kernel does not end (a hung network disk) holds up this exporter alone; a "
-		  "shutdown leaves it behind 5 s after its deadline. What profiles had and pprof has no place for is counted in "
-		  "`otelcol_exporter_not_kept`.\n\n" PPROF_MANUAL,
+	.manual = "A line or message is in the file whole or not at all: what a "
+		  "failed write left is cut off, and a file that an earlier run left "
+		  "torn is set aside like a rotated one. SIGHUP opens the file again, "
+		  "so it may be moved away before; a file or directory that was "
+		  "removed is made again by itself. While the disk is full, packets "
+		  "are retried like those for a destination that is down.\n\n"
+		  "Names of pprof files are the time of writing and a counter. "
+		  "Without `rotation` the newest 10000 stay, up to 1024 MiB of them; "
+		  "`rotation: {max_backups: 0, max_total_megabytes: 0}` keeps all. A "
+		  "write that the kernel does not end (a hung network disk) holds up "
+		  "this exporter alone; a shutdown leaves it behind 5 s after its "
+		  "deadline. What profiles had and pprof has no place for is counted "
+		  "in `otelcol_exporter_not_kept`.\n\n" PPROF_MANUAL,
 	.kind = COMPONENT_EXPORTER,
 	.size = sizeof(struct file),
 	.config = &file_table,

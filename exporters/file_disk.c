@@ -101,8 +101,9 @@ static struct entries list(DIR *dir, const struct file_names *names, bool look)
 		if (!look || fstatat(dirfd(dir), file->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0)
 			st = (struct stat){ .st_mtime = INT64_MAX };
 		found.at = memory_resize(found.at, (found.count + 1) * sizeof *found.at);
-		found.at[found.count++] = (struct entry){ memory_text(file->d_name), (uint64_t)st.st_size,
-							  (uint64_t)st.st_mtime };
+		found.at[found.count++] =
+			(struct entry){ memory_text(file->d_name), (uint64_t)st.st_size,
+					(uint64_t)st.st_mtime };
 		found.bytes += (uint64_t)st.st_size;
 	}
 	if (found.count)

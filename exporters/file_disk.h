@@ -34,18 +34,20 @@ bool file_name_fits(const struct file_names *names, const char *name);
 struct file_keep {
 	int64_t files;          /* the newest by name; 0: any number */
 	uint64_t not_before_ns; /* wall clock: older ones go; 0: any age */
-	uint64_t bytes;         /* together; beyond, the oldest go until a sixteenth is free; 0: any */
+	/* together; beyond, the oldest go until a sixteenth is free; 0: any */
+	uint64_t bytes;
 };
 
 enum file_surplus { FILE_KEPT, FILE_TOO_MANY, FILE_TOO_OLD, FILE_TOO_LARGE, FILE_SURPLUS_KINDS };
 
 struct file_pruned {
 	uint64_t files[FILE_SURPLUS_KINDS]; /* that stay, or were removed and why */
-	uint64_t bytes;                     /* of those that stay, where keep->bytes is set; INT64_MAX: unknown */
+	/* of those that stay, where keep->bytes is set; INT64_MAX: unknown */
+	uint64_t bytes;
 };
 
-/* Removes the files of these names that are too many, too old or together too large; the newest is never too large. What
- * cannot be removed stays. */
+/* Removes the files of these names that are too many, too old or together too large; the newest is
+ * never too large. What cannot be removed stays. */
 struct file_pruned file_prune(const char *directory, const struct file_names *names,
 			      const struct file_keep *keep);
 

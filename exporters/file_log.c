@@ -33,8 +33,8 @@ static void format_backup(const struct file_log *log, uint64_t wall_ns, char *pa
 		 (unsigned)(wall_ns / 1000000 % 1000), log->extension);
 }
 
-/* Moves the file out of the way, under a name that nothing has yet. One that is not there is out of the way: somebody
- * moved it, or the rotation before this one got no further. */
+/* Moves the file out of the way, under a name that nothing has yet. One that is not there is out of
+ * the way: somebody moved it, or the rotation before this one got no further. */
 static bool set_aside(const struct file_log *log, struct error *err)
 {
 	char backup[4096];
@@ -97,8 +97,8 @@ static bool is_whole(const struct file_log *log)
 	if (fd < 0)
 		return true;
 	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size)
-		whole = log->options.frame == FRAME_LINE ? ends_in_line(fd, st.st_size) :
-							   ends_in_frame(fd, st.st_size);
+		whole = log->options.frame == FRAME_LINE ? ends_in_line(fd, st.st_size)
+							 : ends_in_frame(fd, st.st_size);
 	close(fd);
 	return whole;
 }
@@ -109,9 +109,9 @@ static void split_path(struct file_log *log)
 	const char *name = slash ? slash + 1 : path, *dot = strrchr(name, '.');
 	if (!dot || dot == name)
 		dot = name + strlen(name);
-	log->directory = slash == path ? memory_text("/") :
-			 slash         ? memory_text_of(path, (size_t)(slash - path)) :
-					 memory_text(".");
+	log->directory = slash == path ? memory_text("/")
+			 : slash       ? memory_text_of(path, (size_t)(slash - path))
+				       : memory_text(".");
 	log->stem = memory_text_of(name, (size_t)(dot - name));
 	log->extension = memory_text(dot);
 }

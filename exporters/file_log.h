@@ -34,11 +34,13 @@ struct file_log {
 	int fd;           /* -1: closed */
 	_Atomic int next; /* opened by file_log_reopen, not yet in use; -1: none */
 	int64_t cut;      /* where a torn record still is to be cut off; -1: none */
-	bool stale;       /* what an earlier run wrote goes when the first record comes: a start that
-			     fails must take nothing from another that runs */
+	/* what an earlier run wrote goes when the first record comes: a start that
+	 * fails must take nothing from another that runs */
+	bool stale;
 	char *directory;
-	char *stem, *extension; /* of the file's name: NAME-2026-01-02T15-04-05.000.EXT are its
-				   backups */
+	/* of the file's name: NAME-2026-01-02T15-04-05.000.EXT are its
+	 * backups */
+	char *stem, *extension;
 };
 
 bool file_log_open(struct file_log *log, const struct file_log_options *options, struct error *err);

@@ -16,8 +16,9 @@ struct file_spool_options {
 	const char *directory; /* borrowed */
 	uint64_t max_age_ns;   /* 0: any */
 	int64_t max_files;     /* the oldest go, those of earlier runs too; 0: any number */
-	uint64_t max_bytes;    /* together, likewise; passed only while a packet is written; 0: any */
-	bool local_time;       /* in the names */
+	/* together, likewise; passed only while a packet is written; 0: any */
+	uint64_t max_bytes;
+	bool local_time; /* in the names */
 };
 
 struct file_spool {
@@ -26,7 +27,7 @@ struct file_spool {
 	uint32_t counter;
 	uint64_t bytes;             /* in the directory at most, for others may remove files */
 	struct file_pruned removed; /* by the last file_spool_end, or by the opening */
-	struct bytes added; /* names since begin, each with its NUL */
+	struct bytes added;         /* names since begin, each with its NUL */
 };
 
 /* Removes what an earlier run left half-written. */

@@ -14,10 +14,12 @@ struct otlp_grpc {
 	enum packet_form form;
 };
 
-/* How many profiles the destination did not take. An answer that cannot be read says nothing: it was OK. */
+/* How many profiles the destination did not take. An answer that cannot be read says nothing: it
+ * was OK. */
 static uint64_t read_rejected(const struct host *host, struct view response, uint64_t profiles)
 {
-	typedef Opentelemetry__Proto__Collector__Profiles__V1development__ExportProfilesServiceResponse answer_type;
+	typedef Opentelemetry__Proto__Collector__Profiles__V1development__ExportProfilesServiceResponse
+		answer_type;
 	answer_type *answer =
 		opentelemetry__proto__collector__profiles__v1development__export_profiles_service_response__unpack(
 			NULL, response.len, response.at);
@@ -31,7 +33,8 @@ static uint64_t read_rejected(const struct host *host, struct view response, uin
 	if (rejected > profiles)
 		rejected = profiles;
 	if (rejected || *answer->partial_success->error_message)
-		log_warn(&host->log, "Partial success response", log_number("dropped_profiles", rejected));
+		log_warn(&host->log, "Partial success response",
+			 log_number("dropped_profiles", rejected));
 	protobuf_c_message_free_unpacked(&answer->base, NULL);
 	return rejected;
 }
@@ -41,7 +44,8 @@ static void answered(void *instance, const struct grpc_result *result, uint64_t 
 {
 	const struct otlp_grpc *self = instance;
 	if (verdict->outcome == SEND_OK)
-		verdict->rejected_profiles = read_rejected(self->sender.host, result->response, profiles);
+		verdict->rejected_profiles =
+			read_rejected(self->sender.host, result->response, profiles);
 }
 
 static const struct grpc_method method = {
@@ -60,18 +64,22 @@ static bool deflate(const struct packet *packet, struct bytes *out, struct error
 	return compress_gzip(bytes_view(&packet->otlp), &cuts, out, err);
 }
 
-static void send_part(void *instance, const struct part *part, uint64_t timeout_ns, struct sending *sending)
+static void send_part(void *instance, const struct part *part, uint64_t timeout_ns,
+		      struct sending *sending)
 {
 	struct otlp_grpc *self = instance;
 	const struct bytes *body = packet_form(part->packet, self->form, deflate, NULL);
 	if (!body) {
-		sending_done(sending, &(struct send_result){ .outcome = SEND_PERMANENT, .retry_after_ms = -1,
+		sending_done(sending, &(struct send_result){ .outcome = SEND_PERMANENT,
+							     .retry_after_ms = -1,
 							     .reason = "compression" });
 		return;
 	}
 	/* A reference of its own, until core lets go of the bytes. */
-	const struct grpc_message message = { .bytes = bytes_view(body), .gzip = self->form == FORM_OTLP_GZIP,
-					      .release = release_packet, .owner = packet_ref(part->packet) };
+	const struct grpc_message message = { .bytes = bytes_view(body),
+					      .gzip = self->form == FORM_OTLP_GZIP,
+					      .release = release_packet,
+					      .owner = packet_ref(part->packet) };
 	grpc_sender_send(&self->sender, &message, part->packet->profiles, timeout_ns, sending);
 }
 
@@ -125,20 +133,19 @@ static bool check(const void *config, struct error *err)
 	return grpc_sender_check(&((const struct otlp_grpc_config *)config)->client, err);
 }
 
-static const struct config_row rows[] = {
-	GRPC_SENDER_ROWS(struct otlp_grpc_config, client),
-	DELIVERY_ROWS(struct otlp_grpc_config, delivery, "5s"),
-	{ 0 }
-};
+static const struct config_row rows[] = { GRPC_SENDER_ROWS(struct otlp_grpc_config, client),
+					  DELIVERY_ROWS(struct otlp_grpc_config, delivery, "5s"),
+					  { 0 } };
 static const struct config_table table = { sizeof(struct otlp_grpc_config), rows, check };
 
 static const char manual[] =
-	GRPC_SENDER_MANUAL
-	"A partial success is logged and counted in `otelcol_exporter_partial_rejected_profiles`; the server's text "
-	"appears nowhere.\n\n"
-	"Do not send to Parca with this exporter but with `parca`: Parca stores wrong function names from OTLP.\n\n"
-	"Several exporters with `compression: gzip` share one compressed copy of a request. "
-	GRPC_SENDER_MANUAL_END;
+	GRPC_SENDER_MANUAL "A partial success is logged and counted in "
+			   "`otelcol_exporter_partial_rejected_profiles`; the server's text "
+			   "appears nowhere.\n\n"
+			   "Do not send to Parca with this exporter but with `parca`: Parca "
+			   "stores wrong function names from OTLP.\n\n"
+			   "Several exporters with `compression: gzip` share one compressed "
+			   "copy of a request. " GRPC_SENDER_MANUAL_END;
 
 static const struct metric *const metrics[] = { &grpc_sender_replies_too_large, NULL };
 

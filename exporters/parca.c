@@ -12,8 +12,9 @@
 #include "profile/stores/write_raw.h"
 
 /*
- * Parca's WriteRaw over gRPC. A packet is rewritten so that each of its resources is one series (profile/stores/write_raw.h),
- * cut by what Parca takes, and each part encoded once, while it is measured.
+ * Parca's WriteRaw over gRPC. A packet is rewritten so that each of its resources is one series
+ * (profile/stores/write_raw.h), cut by what Parca takes, and each part encoded once, while it is
+ * measured.
  */
 #define METHOD_PATH "/parca.profilestore.v1alpha1.ProfileStoreService/WriteRaw"
 /* Parca takes 64 MiB, but within 5 s. */
@@ -53,18 +54,21 @@ static const struct metric lost_labels = {
 };
 
 #define NOT_KEPT \
-	(NOT_KEPT_BY_PPROF | 1u << NOT_KEPT_ZERO | 1u << NOT_KEPT_COLUMN | 1u << NOT_KEPT_DOC_URL | 1u << NOT_KEPT_PERIOD)
+	(NOT_KEPT_BY_PPROF | 1u << NOT_KEPT_ZERO | 1u << NOT_KEPT_COLUMN | \
+	 1u << NOT_KEPT_DOC_URL | 1u << NOT_KEPT_PERIOD)
 
 /* ---- requests: FORM_REQUEST of the packets that plan makes */
 
-/* Series repeat what a packet says once, so a request can be many times longer; longer ones are cut before they are. */
+/* Series repeat what a packet says once, so a request can be many times longer; longer ones are cut
+ * before they are. */
 static size_t most_bytes(const struct packet *packet)
 {
 	size_t most = ENCODED_LEAST + packet->otlp.len * 32;
 	return most < ENCODED_MAX ? most : ENCODED_MAX;
 }
 
-static bool write_plain(const struct packet *packet, bool normalized, struct bytes *out, struct error *err)
+static bool write_plain(const struct packet *packet, bool normalized, struct bytes *out,
+			struct error *err)
 {
 	out->max = most_bytes(packet);
 	return write_raw_encode(packet, normalized, out, err);
@@ -75,7 +79,8 @@ static bool encode_plain(const struct packet *packet, struct bytes *out, struct 
 	return write_plain(packet, false, out, err);
 }
 
-static bool encode_plain_normalized(const struct packet *packet, struct bytes *out, struct error *err)
+static bool encode_plain_normalized(const struct packet *packet, struct bytes *out,
+				    struct error *err)
 {
 	return write_plain(packet, true, out, err);
 }
@@ -95,7 +100,8 @@ static bool encode_gzip(const struct packet *packet, struct bytes *out, struct e
 	return zip(packet, false, out, err);
 }
 
-static bool encode_gzip_normalized(const struct packet *packet, struct bytes *out, struct error *err)
+static bool encode_gzip_normalized(const struct packet *packet, struct bytes *out,
+				   struct error *err)
 {
 	return zip(packet, true, out, err);
 }
@@ -109,13 +115,15 @@ static uint64_t plain_bytes(const struct parca *self, struct view body)
 	return end[-4] | end[-3] << 8 | end[-2] << 16 | (uint32_t)end[-1] << 24;
 }
 
-static const struct bytes *request_of(const struct parca *self, struct packet *packet, struct error *err)
+static const struct bytes *request_of(const struct parca *self, struct packet *packet,
+				      struct error *err)
 {
 	return packet_form(packet, FORM_REQUEST, self->encode, err);
 }
 
 /* What cannot be encoded is too large: it is tried in halves. */
-static bool measure(void *context, struct packet *candidate, struct split_size *size, struct error *err)
+static bool measure(void *context, struct packet *candidate, struct split_size *size,
+		    struct error *err)
 {
 	struct parca *self = context;
 	const struct bytes *body = request_of(self, candidate, err);
@@ -142,24 +150,29 @@ static bool rewrite_and_split(struct parca *self, struct packet *packet, struct 
 	struct not_kept_counts not_kept;
 	not_kept_look(p, &not_kept);
 	rules.arrival = clock_wall() - (clock_now() - packet->oldest_arrival);
-	if (!write_raw_prepare(p, &rules, lost, err) || !split_profiles(p, packet, limits, &by, parts, err))
+	if (!write_raw_prepare(p, &rules, lost, err) ||
+	    !split_profiles(p, packet, limits, &by, parts, err))
 		return false;
 	count_lost(self, lost);
 	not_kept_count(&self->not_kept, &not_kept);
 	return true;
 }
 
-static bool plan(void *instance, struct packet *packet, const struct limits *wanted, struct parts *parts,
-		 struct error *err)
+static bool plan(void *instance, struct packet *packet, const struct limits *wanted,
+		 struct parts *parts, struct error *err)
 {
 	struct parca *self = instance;
 	struct profiles p = { 0 };
 	struct limits limits = *wanted;
-	limits.bytes = limits.bytes < ENCODED_MAX ? limits.bytes : ENCODED_MAX; /* which it could not measure */
-	/* Only a part of ours has a request: it was refused, and is as it must be but for its size. */
+	/* which it could not measure */
+	limits.bytes = limits.bytes < ENCODED_MAX ? limits.bytes : ENCODED_MAX;
+	/* Only a part of ours has a request: it was refused, and is as it must be but for its size.
+	 */
 	if (packet_has(packet, FORM_REQUEST))
-		return split_packet(packet, &limits, &(struct split_measure){ measure, self }, parts, err);
-	bool ok = split_open(packet, &p, err) && rewrite_and_split(self, packet, &p, &limits, parts, err);
+		return split_packet(packet, &limits, &(struct split_measure){ measure, self },
+				    parts, err);
+	bool ok = split_open(packet, &p, err) &&
+		  rewrite_and_split(self, packet, &p, &limits, parts, err);
 	profiles_fini(&p);
 	return ok;
 }
@@ -172,14 +185,18 @@ static void preset(void *instance, struct limits *limits)
 
 /* ---- sending */
 
-/* Of two requests at once that bring the same new functions Parca 0.21 refuses one, as UNKNOWN, and asks for it again. */
+/* Of two requests at once that bring the same new functions Parca 0.21 refuses one, as UNKNOWN, and
+ * asks for it again. */
 static bool says_conflict(const struct grpc_result *result)
 {
-	return result->status == STATUS_UNKNOWN && strcasestr(result->message, "transaction conflict");
+	return result->status == STATUS_UNKNOWN && strcasestr(result->message, "transaction "
+									       "conflict");
 }
 
-/* Parca adds up what it gets twice. Without retry_unknown nothing goes out again that may have been taken. */
-static void answered(void *instance, const struct grpc_result *result, uint64_t profiles, struct send_result *verdict)
+/* Parca adds up what it gets twice. Without retry_unknown nothing goes out again that may have been
+ * taken. */
+static void answered(void *instance, const struct grpc_result *result, uint64_t profiles,
+		     struct send_result *verdict)
 {
 	const struct parca *self = instance;
 	(void)profiles;
@@ -202,17 +219,21 @@ static void release_packet(void *owner)
 	packet_unref(&packet);
 }
 
-static void send_part(void *instance, const struct part *part, uint64_t timeout_ns, struct sending *sending)
+static void send_part(void *instance, const struct part *part, uint64_t timeout_ns,
+		      struct sending *sending)
 {
 	struct parca *self = instance;
 	const struct bytes *body = request_of(self, part->packet, NULL);
 	if (!body) {
-		sending_done(sending, &(struct send_result){ .outcome = SEND_PERMANENT, .retry_after_ms = -1,
+		sending_done(sending, &(struct send_result){ .outcome = SEND_PERMANENT,
+							     .retry_after_ms = -1,
 							     .reason = "encoding" });
 		return;
 	}
-	const struct grpc_message message = { .bytes = bytes_view(body), .gzip = self->gzip,
-					      .release = release_packet, .owner = packet_ref(part->packet) };
+	const struct grpc_message message = { .bytes = bytes_view(body),
+					      .gzip = self->gzip,
+					      .release = release_packet,
+					      .owner = packet_ref(part->packet) };
 	grpc_sender_send(&self->sender, &message, part->packet->profiles, timeout_ns, sending);
 }
 
@@ -233,7 +254,8 @@ static void make_rules(struct parca *self)
 
 static bool create(void *instance, const void *settings, const struct host *host, struct error *err)
 {
-	static bool (*const encoders[2][2])(const struct packet *, struct bytes *, struct error *) = {
+	static bool (*const encoders[2][2])(const struct packet *, struct bytes *,
+					    struct error *) = {
 		{ encode_plain, encode_plain_normalized }, { encode_gzip, encode_gzip_normalized }
 	};
 	struct parca *self = instance;
@@ -242,7 +264,9 @@ static bool create(void *instance, const void *settings, const struct host *host
 	self->encode = encoders[self->gzip][config->normalized_addresses];
 	make_rules(self);
 	for (int i = 0; i < WRITE_RAW_LOSSES; i++) {
-		const struct metric_label labels[] = { { "exporter", host->id }, { "reason", write_raw_loss(i) }, { 0 } };
+		const struct metric_label labels[] = { { "exporter", host->id },
+						       { "reason", write_raw_loss(i) },
+						       { 0 } };
 		self->lost[i] = metrics_series(host->metrics, &lost_labels, labels);
 	}
 	not_kept_init(&self->not_kept, NOT_KEPT, host->metrics, host->id);
@@ -322,7 +346,8 @@ static bool check_token(const struct parca_config *config, struct error *err)
 		     grpc_endpoint_is_plaintext(&endpoint, &config->client.tls);
 	grpc_endpoint_fini(&endpoint);
 	if (plain)
-		return error_set(err, ERROR_CONFIG, "bearer_token: would be sent in clear text; use TLS");
+		return error_set(err, ERROR_CONFIG,
+				 "bearer_token: would be sent in clear text; use TLS");
 	char *value = add_token(config, &headers);
 	bool ok = grpc_client_check_headers(&headers, err);
 	memory_free(value);
@@ -333,67 +358,87 @@ static bool check_token(const struct parca_config *config, struct error *err)
 static bool check(const void *settings, struct error *err)
 {
 	const struct parca_config *c = settings;
-	return grpc_sender_check(&c->client, err) && check_name(c->name ? c->name : "", err) && check_token(c, err);
+	return grpc_sender_check(&c->client, err) && check_name(c->name ? c->name : "", err) &&
+	       check_token(c, err);
 }
 
 static const struct config_row rows[] = {
 	GRPC_SENDER_ROWS(struct parca_config, client),
 	CONFIG_ROW(struct parca_config, bearer_token, .key = "bearer_token",
-		   .help = "Sent as `authorization: Bearer ...`, as Polar Signals Cloud wants it; an error without TLS."),
-	CONFIG_ROW(struct parca_config, labels, .key = "labels", .def = "legacy", .choices = label_names,
-		   .help = "Names of labels: `legacy` makes them `[A-Za-z_][A-Za-z0-9_]*`, which every Parca takes; `utf8` "
-			   "keeps the keys, which the newest takes and Parca up to 0.21 refuses."),
+		   .help = "Sent as `authorization: Bearer ...`, as Polar Signals Cloud wants "
+			   "it; an error without TLS."),
+	CONFIG_ROW(struct parca_config, labels, .key = "labels", .def = "legacy",
+		   .choices = label_names,
+		   .help = "Names of labels: `legacy` makes them `[A-Za-z_][A-Za-z0-9_]*`, which "
+			   "every Parca takes; `utf8` keeps the keys, which the newest takes and "
+			   "Parca up to 0.21 refuses."),
 	CONFIG_ROW(struct parca_config, name, .key = "name",
-		   .help = "The `__name__` of all series. Default: after the period type, as Parca's scraper names them "
-			   "(`process_cpu`, `memory`, `mutex`, `goroutine`)."),
+		   .help = "The `__name__` of all series. Default: after the period type, as "
+			   "Parca's scraper names them (`process_cpu`, `memory`, `mutex`, "
+			   "`goroutine`)."),
 	CONFIG_ROW(struct parca_config, lift_labels, .key = "lift_labels",
-		   .help = "Keys of sample attributes that become labels of series; each combination of their values is a "
-			   "series of its own. All others are lost in Parca."),
-	CONFIG_ROW(struct parca_config, normalized_addresses, .key = "normalized_addresses", .def = "false",
-		   .help = "Addresses are those in the executable already, as the OpenTelemetry eBPF profiler sends them; "
-			   "false: Parca subtracts the start of the mapping."),
+		   .help = "Keys of sample attributes that become labels of series; each "
+			   "combination of their values is a series of its own. All others are "
+			   "lost in Parca."),
+	CONFIG_ROW(struct parca_config, normalized_addresses, .key = "normalized_addresses",
+		   .def = "false",
+		   .help = "Addresses are those in the executable already, as the OpenTelemetry "
+			   "eBPF profiler sends them; false: Parca subtracts the start of the "
+			   "mapping."),
 	CONFIG_ROW(struct parca_config, retry_unknown, .key = "retry_unknown", .def = "true",
-		   .help = "Tries again what was sent and not answered: at least once, and what Parca had stored counts "
-			   "twice. `false`: at most once, and what was not stored is lost."),
+		   .help = "Tries again what was sent and not answered: at least once, and what "
+			   "Parca had stored counts twice. `false`: at most once, and what was "
+			   "not stored is lost."),
 	DELIVERY_ROWS(struct parca_config, delivery, "5s"),
 	{ 0 }
 };
 static const struct config_table table = { sizeof(struct parca_config), rows, check };
 
 static const char manual[] =
-	"Each Profile becomes a sample of a series. The labels of a series are `__name__`, then the attributes of resource, "
-	"scope and Profile; of equal names the first stays, an empty value and a key that begins with `__` or `pprof.` are no "
-	"label. What did not become a label as it was is counted in `otelcol_exporter_parca_labels_dropped`. "
-	"Parca's name of a type "
-	"is `NAME:TYPE:UNIT:PERIOD_TYPE:PERIOD_UNIT`, and `:delta` where the Profile has a duration.\n\n"
-	"What Parca does not survive, or what makes its list of types fail for everybody, is mended before it is sent: a "
-	"series always has labels, a missing period type becomes the sample type, an empty type or unit becomes `unknown`, "
-	"each character of them that no query could name (`-`, `.` and the like) becomes `_`, a missing time becomes that of "
-	"the arrival.\n\n"
-	"What Parca cannot keep; what no other counter is named for is counted in `otelcol_exporter_not_kept`:\n\n"
-	"- attributes of samples, which are the labels of pprof, and links to traces (counted as `sample_label`). Name "
-	"the attributes that matter in `lift_labels`, and their values become labels of series (links cannot be lifted). Each "
-	"combination of values is a series with profiles of its own, so do not lift what has many values;\n"
+	"Each Profile becomes a sample of a series. The labels of a series are `__name__`, then "
+	"the attributes of resource, scope and Profile; of equal names the first stays, an empty "
+	"value and a key that begins with `__` or `pprof.` are no label. What did not become a "
+	"label as it was is counted in `otelcol_exporter_parca_labels_dropped`. Parca's name of a "
+	"type is `NAME:TYPE:UNIT:PERIOD_TYPE:PERIOD_UNIT`, and `:delta` where the Profile has a "
+	"duration.\n\n"
+	"What Parca does not survive, or what makes its list of types fail for everybody, is "
+	"mended before it is sent: a series always has labels, a missing period type becomes the "
+	"sample type, an empty type or unit becomes `unknown`, each character of them that no "
+	"query could name (`-`, `.` and the like) becomes `_`, a missing time becomes that of the "
+	"arrival.\n\n"
+	"What Parca cannot keep; what no other counter is named for is counted in "
+	"`otelcol_exporter_not_kept`:\n\n"
+	"- attributes of samples, which are the labels of pprof, and links to traces (counted as "
+	"`sample_label`). Name the attributes that matter in `lift_labels`, and their values "
+	"become labels of series (links cannot be lifted). Each combination of values is a series "
+	"with profiles of its own, so do not lift what has many values;\n"
 	"- the times of single samples: they are counted, at the time of their Profile;\n"
-	"- negative values, which read back as huge numbers: such samples are dropped (reason `plan`); zeros;\n"
-	"- columns of lines, `doc_url`, attributes of mappings and locations that pprof has no field for;\n"
-	"- profile ids, names of scopes, and the period, which it answers as 0: `samples`/`count` with the period type "
-	"`cpu`/`nanoseconds` reads back as nanoseconds, the value times the period.\n\n"
-	"Parca adds up what it gets, also what it gets twice. By default a request whose answer did not come is sent again, so "
-	"nothing is lost and what Parca had already stored counts twice. With `retry_unknown: false` only what surely was not "
-	"stored is sent again: where no connection could be made, or Parca asked for it with RetryInfo; the rest is dropped "
-	"(reason `permanent`, error `unanswered`). Parca 0.21 refuses one of two requests that bring the same new functions at "
-	"once (`Transaction Conflict`): it is sent again by default. After such conflicts it was seen to answer some queries with "
-	"`Key not found`, though all of it had been taken. So set `sending_queue: {num_consumers: 1}`: nothing comes at once "
-	"then, from one gateway, nor is it slower; and with `retry_unknown: false` a conflict would drop data.\n\n"
-	"Parca takes requests of up to 64 MiB, and only if they have arrived completely within 5 s; a request is therefore "
-	"kept below 16 MiB (`limits: {max_bytes: ...}` says otherwise).\n\n"
-	GRPC_SENDER_MANUAL "\n\n" GRPC_SENDER_MANUAL_END "\n\n"
-	"Do not send OTLP (`otlp_grpc`) to Parca: up to 0.21 it has no such service, and the newest stores each frame under "
-	"the name of the function before it in the dictionary.\n\n"
+	"- negative values, which read back as huge numbers: such samples are dropped (reason "
+	"`plan`); zeros;\n"
+	"- columns of lines, `doc_url`, attributes of mappings and locations that pprof has no "
+	"field for;\n"
+	"- profile ids, names of scopes, and the period, which it answers as 0: `samples`/`count` "
+	"with the period type `cpu`/`nanoseconds` reads back as nanoseconds, the value times the "
+	"period.\n\n"
+	"Parca adds up what it gets, also what it gets twice. By default a request whose answer "
+	"did not come is sent again, so nothing is lost and what Parca had already stored counts "
+	"twice. With `retry_unknown: false` only what surely was not stored is sent again: where "
+	"no connection could be made, or Parca asked for it with RetryInfo; the rest is dropped "
+	"(reason `permanent`, error `unanswered`). Parca 0.21 refuses one of two requests that "
+	"bring the same new functions at once (`Transaction Conflict`): it is sent again by "
+	"default. After such conflicts it was seen to answer some queries with `Key not found`, "
+	"though all of it had been taken. So set `sending_queue: {num_consumers: 1}`: nothing "
+	"comes at once then, from one gateway, nor is it slower; and with `retry_unknown: false` a "
+	"conflict would drop data.\n\n"
+	"Parca takes requests of up to 64 MiB, and only if they have arrived completely within 5 "
+	"s; a request is therefore kept below 16 MiB (`limits: {max_bytes: ...}` says "
+	"otherwise).\n\n" GRPC_SENDER_MANUAL "\n\n" GRPC_SENDER_MANUAL_END "\n\n"
+	"Do not send OTLP (`otlp_grpc`) to Parca: up to 0.21 it has no such service, and the "
+	"newest stores each frame under the name of the function before it in the dictionary.\n\n"
 	"For Polar Signals Cloud: `{endpoint: 'grpc.polarsignals.com:443', bearer_token: ...}`.";
 
-static const struct metric *const metrics[] = { &lost_labels, &grpc_sender_replies_too_large, NULL };
+static const struct metric *const metrics[] = { &lost_labels, &grpc_sender_replies_too_large,
+						NULL };
 
 const struct component_factory parca_exporter = {
 	.type = "parca",

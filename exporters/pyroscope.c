@@ -12,14 +12,15 @@
 #include "net/http/http_client.h"
 #include "pipeline/delivery/delivery.h"
 #include "pipeline/delivery/not_kept.h"
+#include "profile/collect/split.h"
 #include "profile/stores/encode_push.h"
 #include "profile/stores/pieces.h"
-#include "profile/collect/split.h"
 
 /*
- * push.v1.PusherService/Push of Pyroscope, over Connect (protobuf by HTTP). A request has one pprof: with several, the
- * store may take some and refuse the others, which no retry can mend. So plan makes a resource of each pprof
- * (profile/stores/regroup.h), and cuts those that are over a limit; send makes no decision of its own.
+ * push.v1.PusherService/Push of Pyroscope, over Connect (protobuf by HTTP). A request has one
+ * pprof: with several, the store may take some and refuse the others, which no retry can mend. So
+ * plan makes a resource of each pprof (profile/stores/regroup.h), and cuts those that are over a
+ * limit; send makes no decision of its own.
  */
 #define PATH "/push.v1.PusherService/Push"
 
@@ -64,7 +65,8 @@ struct pyroscope {
 	struct series *lost[SERIES_LOSSES], *merged, *moved, *cut;
 	struct not_kept not_kept;
 	struct loop_timer *reload_timer; /* NULL: certificates are read again on SIGHUP only */
-	pthread_rwlock_t lock;           /* guards client: a send that was begun late finds it gone after stop */
+	/* guards client: a send that was begun late finds it gone after stop */
+	pthread_rwlock_t lock;
 	struct http_client *client;
 };
 
@@ -77,7 +79,8 @@ static const struct bytes *request_of(struct packet *packet, struct error *err)
 }
 
 /* What cannot be encoded is over the limit, whatever that is. */
-static bool measure(void *context, struct packet *candidate, struct split_size *size, struct error *err)
+static bool measure(void *context, struct packet *candidate, struct split_size *size,
+		    struct error *err)
 {
 	const struct limits *limits = context;
 	const struct bytes *request = request_of(candidate, err);
@@ -97,7 +100,9 @@ static void preset(void *instance, struct limits *limits)
 {
 	uint64_t now = clock_wall();
 	(void)instance;
-	*limits = (struct limits){ .bytes = PYROSCOPE_BURST, .samples = SAMPLES_MAX, .oldest = now - WINDOW_BEFORE,
+	*limits = (struct limits){ .bytes = PYROSCOPE_BURST,
+				   .samples = SAMPLES_MAX,
+				   .oldest = now - WINDOW_BEFORE,
 				   .newest = now + WINDOW_AHEAD };
 }
 
@@ -120,8 +125,8 @@ static bool encode_parts(const struct parts *parts, uint32_t first, struct error
 	return true;
 }
 
-static bool plan_fresh(const struct pyroscope *self, struct regroup *r, struct packet *packet, const struct limits *limits,
-		       struct parts *parts, struct error *err)
+static bool plan_fresh(const struct pyroscope *self, struct regroup *r, struct packet *packet,
+		       const struct limits *limits, struct parts *parts, struct error *err)
 {
 	const struct split_measure by = { measure, (void *)limits };
 	struct profiles p = { 0 };
@@ -129,7 +134,8 @@ static bool plan_fresh(const struct pyroscope *self, struct regroup *r, struct p
 	bool ok = split_open(packet, &p, err);
 	if (ok) {
 		not_kept_look(&p, &not_kept);
-		ok = regroup_by_series(r, &p, err) && split_profiles(&p, packet, limits, &by, parts, err);
+		ok = regroup_by_series(r, &p, err) &&
+		     split_profiles(&p, packet, limits, &by, parts, err);
 	}
 	if (ok)
 		not_kept_count(&self->not_kept, &not_kept);
@@ -137,23 +143,27 @@ static bool plan_fresh(const struct pyroscope *self, struct regroup *r, struct p
 	return ok;
 }
 
-static bool plan(void *instance, struct packet *packet, const struct limits *wanted, struct parts *parts,
-		 struct error *err)
+static bool plan(void *instance, struct packet *packet, const struct limits *wanted,
+		 struct parts *parts, struct error *err)
 {
 	struct pyroscope *self = instance;
 	struct limits limits = *wanted;
 	struct series_labels series;
-	struct regroup r = { .series = &series, .slots = self->slots, .now = clock_wall(),
+	struct regroup r = { .series = &series,
+			     .slots = self->slots,
+			     .now = clock_wall(),
 			     .cumulative = self->config->delta.index == DELTA_CUMULATIVE,
 			     .stack_max = (uint32_t)self->config->max_stack_depth,
-			     .samples_max = limits.samples < UINT32_MAX ? (uint32_t)limits.samples : 0 };
+			     .samples_max =
+				     limits.samples < UINT32_MAX ? (uint32_t)limits.samples : 0 };
 	uint32_t first = parts->count;
 	limits.resources = 1;
 	series_init(&series, &self->rules);
 	const struct split_measure by = { measure, &limits };
 	/* A packet with a request is one of ours, refused: it keeps its labels. */
-	bool ok = (packet_has(packet, FORM_REQUEST) ? split_packet(packet, &limits, &by, parts, err) :
-						      plan_fresh(self, &r, packet, &limits, parts, err)) &&
+	bool ok = (packet_has(packet, FORM_REQUEST)
+			   ? split_packet(packet, &limits, &by, parts, err)
+			   : plan_fresh(self, &r, packet, &limits, parts, err)) &&
 		  pieces_move(&r, parts, first, err) && encode_parts(parts, first, err);
 	count(self, &r);
 	series_fini(&series);
@@ -178,7 +188,8 @@ static bool zip(const struct packet *packet, struct bytes *out, struct error *er
 }
 
 /* What goes out: a retry finds it made. */
-static const struct bytes *body_of(const struct pyroscope *self, struct packet *packet, const struct bytes *request)
+static const struct bytes *body_of(const struct pyroscope *self, struct packet *packet,
+				   const struct bytes *request)
 {
 	if (!request || !self->gzip)
 		return request;
@@ -222,7 +233,8 @@ static bool begin_flight(struct flight *flight, uint64_t timeout_ns, struct send
 	const struct metadatum headers[] = {
 		{ self->config->tenant ? "X-Scope-OrgID" : NULL, self->config->tenant }, { 0 }
 	};
-	struct http_post post = { .headers = headers, .timeout_ns = timeout_ns,
+	struct http_post post = { .headers = headers,
+				  .timeout_ns = timeout_ns,
 				  .content_encoding = self->gzip ? "gzip" : NULL };
 	if (!body)
 		return false;
@@ -233,11 +245,16 @@ static bool begin_flight(struct flight *flight, uint64_t timeout_ns, struct send
 	return begin_call(self, &post, flight);
 }
 
-static void send_part(void *instance, const struct part *part, uint64_t timeout_ns, struct sending *sending)
+static void send_part(void *instance, const struct part *part, uint64_t timeout_ns,
+		      struct sending *sending)
 {
 	struct flight *flight = memory_new(sizeof *flight);
-	struct send_result failure = { .outcome = SEND_PERMANENT, .retry_after_ms = -1, .reason = "encoding" };
-	*flight = (struct flight){ .self = instance, .sending = sending, .packet = packet_ref(part->packet) };
+	struct send_result failure = { .outcome = SEND_PERMANENT,
+				       .retry_after_ms = -1,
+				       .reason = "encoding" };
+	*flight = (struct flight){ .self = instance,
+				   .sending = sending,
+				   .packet = packet_ref(part->packet) };
 	if (begin_flight(flight, timeout_ns, &failure))
 		return;
 	flight_free(flight);
@@ -256,24 +273,27 @@ static const struct metric profiles_merged = {
 };
 static const struct metric profiles_moved = {
 	"otelcol_exporter_pyroscope_profiles_moved", METRIC_COUNTER, "{profiles}",
-	"Profiles, and parts of profiles, that were given the next free millisecond of their series."
+	"Profiles, and parts of profiles, that were given the next free millisecond of their "
+	"series."
 };
-static const struct metric stacks_cut = {
-	"otelcol_exporter_pyroscope_stacks_cut", METRIC_COUNTER, "{stacks}",
-	"Stacks that lost their root side."
-};
-static const struct metric *const metrics[] = { &labels_dropped, &profiles_merged, &profiles_moved, &stacks_cut, NULL };
+static const struct metric stacks_cut = { "otelcol_exporter_pyroscope_stacks_cut", METRIC_COUNTER,
+					  "{stacks}", "Stacks that lost their root side." };
+static const struct metric *const metrics[] = { &labels_dropped, &profiles_merged, &profiles_moved,
+						&stacks_cut, NULL };
 
 #define NOT_KEPT \
-	(NOT_KEPT_BY_PPROF | 1u << NOT_KEPT_NEGATIVE | 1u << NOT_KEPT_ZERO | 1u << NOT_KEPT_ADDRESS | \
-	 1u << NOT_KEPT_COLUMN | 1u << NOT_KEPT_DOC_URL)
+	(NOT_KEPT_BY_PPROF | 1u << NOT_KEPT_NEGATIVE | 1u << NOT_KEPT_ZERO | \
+	 1u << NOT_KEPT_ADDRESS | 1u << NOT_KEPT_COLUMN | 1u << NOT_KEPT_DOC_URL)
 
 static void make_series(struct pyroscope *self)
 {
 	struct metrics *m = self->host->metrics;
 	for (unsigned i = 0; i < SERIES_LOSSES; i++)
-		self->lost[i] = metrics_series(m, &labels_dropped, (const struct metric_label[]){
-			{ "exporter", self->host->id }, { "reason", series_losses[i] }, { 0 } });
+		self->lost[i] = metrics_series(m, &labels_dropped,
+					       (const struct metric_label[]){
+						       { "exporter", self->host->id },
+						       { "reason", series_losses[i] },
+						       { 0 } });
 	const struct metric_label labels[] = { { "exporter", self->host->id }, { 0 } };
 	self->merged = metrics_series(m, &profiles_merged, labels);
 	self->moved = metrics_series(m, &profiles_moved, labels);
@@ -325,7 +345,8 @@ static void reload_is_due(void *instance)
 	struct pyroscope *self = instance;
 	struct error err = { 0 };
 	if (!reload(self, &err))
-		log_error(&self->host->log, "Certificates are broken; keeping the old ones", log_text("error", err.text));
+		log_error(&self->host->log, "Certificates are broken; keeping the old ones",
+			  log_text("error", err.text));
 	loop_timer_start(self->reload_timer, (uint64_t)self->config->tls.reload_interval.ns);
 }
 
@@ -338,18 +359,20 @@ static bool start(void *instance, struct error *err)
 {
 	struct pyroscope *self = instance;
 	const struct pyroscope_config *c = self->config;
-	self->client = http_client_new(&(struct http_client_options){
-		.loop = self->host->loop,
-		.url = self->url,
-		.tls = &c->tls,
-		.headers = &c->headers,
-		.content_type = "application/proto",
-		.user_agent = "Portcullis/" PORTCULLIS_VERSION,
-		.username = given(c->basic_auth.username),
-		.password = c->basic_auth.password.text,
-		.bearer = given(c->bearer_token.text),
-		.proxy = given(c->proxy_url.text),
-	}, err);
+	self->client = http_client_new(
+		&(struct http_client_options){
+			.loop = self->host->loop,
+			.url = self->url,
+			.tls = &c->tls,
+			.headers = &c->headers,
+			.content_type = "application/proto",
+			.user_agent = "Portcullis/" PORTCULLIS_VERSION,
+			.username = given(c->basic_auth.username),
+			.password = c->basic_auth.password.text,
+			.bearer = given(c->bearer_token.text),
+			.proxy = given(c->proxy_url.text),
+		},
+		err);
 	if (self->client && c->tls.reload_interval.ns > 0) {
 		self->reload_timer = loop_timer_new(self->host->loop, reload_is_due, self);
 		loop_timer_start(self->reload_timer, (uint64_t)c->tls.reload_interval.ns);
@@ -395,7 +418,9 @@ static bool check_tenant(const char *tenant, struct error *err)
 	bool good = len <= 150 && strcmp(tenant, ".") && strcmp(tenant, "..");
 	for (size_t i = 0; i < len && good; i++)
 		good = isalnum((unsigned char)tenant[i]) || strchr(others, tenant[i]);
-	return good || error_set(err, ERROR_CONFIG, "tenant: at most 150 letters, digits and %s, and neither \".\" nor \"..\"",
+	return good || error_set(err, ERROR_CONFIG,
+				 "tenant: at most 150 letters, digits and %s, "
+				 "and neither \".\" nor \"..\"",
 				 others);
 }
 
@@ -405,11 +430,14 @@ static bool check_headers(const struct pyroscope_config *c, struct error *err)
 	for (size_t i = 0; i < c->headers.count; i++) {
 		const char *name = c->headers.at[i].name, *value = c->headers.at[i].value.text;
 		if (authorised && !strcasecmp(name, "authorization"))
-			return error_set(err, ERROR_CONFIG, "headers: Authorization comes from basic_auth or bearer_token");
+			return error_set(err, ERROR_CONFIG,
+					 "headers: Authorization comes from "
+					 "basic_auth or bearer_token");
 		if (strcasecmp(name, "x-scope-orgid"))
 			continue;
 		if (given(c->tenant))
-			return error_set(err, ERROR_CONFIG, "headers: X-Scope-OrgID comes from tenant");
+			return error_set(err, ERROR_CONFIG,
+					 "headers: X-Scope-OrgID comes from tenant");
 		if (!check_tenant(value ? value : "", err))
 			return error_prefix(err, "headers: X-Scope-OrgID");
 	}
@@ -419,15 +447,19 @@ static bool check_headers(const struct pyroscope_config *c, struct error *err)
 static bool check(const void *config, struct error *err)
 {
 	const struct pyroscope_config *c = config;
-	bool gzip = !given(c->compression) || !strcmp(c->compression, "gzip") || !strcmp(c->compression, "none");
+	bool gzip = !given(c->compression) || !strcmp(c->compression, "gzip") ||
+		    !strcmp(c->compression, "none");
 	if (!given(c->endpoint))
 		return error_set(err, ERROR_CONFIG, "endpoint must be specified");
-	if (!http_client_check(c->endpoint, &c->headers, err) || !http_client_check_proxy(c->proxy_url.text, err))
+	if (!http_client_check(c->endpoint, &c->headers, err) ||
+	    !http_client_check_proxy(c->proxy_url.text, err))
 		return false;
 	if (!gzip)
-		return error_set(err, ERROR_CONFIG, "compression: unsupported type: the store takes gzip or none");
+		return error_set(err, ERROR_CONFIG,
+				 "compression: unsupported type: the store takes gzip or none");
 	if (given(c->basic_auth.username) && given(c->bearer_token.text))
-		return error_set(err, ERROR_CONFIG, "provide either basic_auth or bearer_token, but not both");
+		return error_set(err, ERROR_CONFIG,
+				 "provide either basic_auth or bearer_token, but not both");
 	return check_tenant(c->tenant ? c->tenant : "", err) && check_headers(c, err);
 }
 
@@ -436,20 +468,24 @@ static const char *const names[] = { "preset", "legacy", "utf8", NULL };
 static const char *const deltas[] = { "delta", "cumulative", NULL };
 
 #define LABEL_ROW(member, name, value, least, most, text) \
-	CONFIG_ROW(struct label_config, member, .key = name, .def = value, .limited = true, .min = least, .max = most, \
-		   .help = text)
+	CONFIG_ROW(struct label_config, member, .key = name, .def = value, .limited = true, \
+		   .min = least, .max = most, .help = text)
 
 static const struct config_row label_rows[] = {
 	LABEL_ROW(max_names, "max_names", "30", 3, 100,
-		  "Labels of a series, with those of its samples; of more, those of lowest precedence go."),
-	LABEL_ROW(max_name_length, "max_name_length", "1024", 16, 65536, "Bytes; a label with a longer name goes."),
-	LABEL_ROW(max_value_length, "max_value_length", "2048", 16, 65536, "Bytes; a longer value is cut."),
+		  "Labels of a series, with those of its samples; of more, those of lowest "
+		  "precedence go."),
+	LABEL_ROW(max_name_length, "max_name_length", "1024", 16, 65536,
+		  "Bytes; a label with a longer name goes."),
+	LABEL_ROW(max_value_length, "max_value_length", "2048", 16, 65536,
+		  "Bytes; a longer value is cut."),
 	{ 0 }
 };
 static const struct config_table label_table = { sizeof(struct label_config), label_rows };
 
 static const struct config_row basic_rows[] = {
-	CONFIG_ROW(struct basic_config, username, .key = "username", .help = "With Grafana Cloud: the number of the user."),
+	CONFIG_ROW(struct basic_config, username, .key = "username",
+		   .help = "With Grafana Cloud: the number of the user."),
 	CONFIG_ROW(struct basic_config, password, .key = "password", .help = "Or a token."),
 	{ 0 }
 };
@@ -458,30 +494,38 @@ static const struct config_table basic_table = { sizeof(struct basic_config), ba
 #define ROW(member, ...) CONFIG_ROW(struct pyroscope_config, member, .key = #member, __VA_ARGS__)
 
 static const struct config_row rows[] = {
-	ROW(endpoint, .help = "Where Pyroscope listens: `http://host:4040`. The path of the API is added."),
+	ROW(endpoint, .help = "Where Pyroscope listens: `http://host:4040`. The path of the API "
+			      "is added."),
 	ROW(preset, .def = "v1", .choices = presets,
-	    .help = "`v1`: what Pyroscope 1.x takes, which the newest takes too. `v2`: what only the newest takes. "
-		    "Both keep a request below 1920 KiB, for a default burst of 2 MiB holds for either; a store with "
-		    "a larger one takes up to 4 MiB: `limits: {max_bytes: 4000000}`."),
+	    .help = "`v1`: what Pyroscope 1.x takes, which the newest takes too. `v2`: what only "
+		    "the newest takes. Both keep a request below 1920 KiB, for a default burst "
+		    "of 2 MiB holds for either; a store with a larger one takes up to 4 MiB: "
+		    "`limits: {max_bytes: 4000000}`."),
 	ROW(labels, .def = "preset", .choices = names,
-	    .help = "Names of labels: `legacy`, letters, digits and `_` (of `v1`), or `utf8`, as they are (of `v2`)."),
+	    .help = "Names of labels: `legacy`, letters, digits and `_` (of `v1`), or `utf8`, as "
+		    "they are (of `v2`)."),
 	CONFIG_SECTION(struct pyroscope_config, label_limits, label_table, .key = "label_limits",
 		       .help = "What the store takes of labels; they are the store's defaults."),
 	ROW(numeric_sample_labels, .def = "false",
 	    .help = "Numbers on samples become texts; else they are dropped, as the store would."),
 	ROW(delta, .def = "delta", .choices = deltas,
-	    .help = "`delta`: values are of their profile's duration. `cumulative`: they are since the start of the process, and "
-		    "the store is to subtract (memory `alloc_*` only, and only with its first storage: the newer one would add "
+	    .help = "`delta`: values are of their profile's duration. `cumulative`: they are "
+		    "since the start of the process, and the store is to subtract (memory "
+		    "`alloc_*` only, and only with its first storage: the newer one would add "
 		    "them up)."),
 	ROW(max_stack_depth, .def = "1000", .limited = true, .min = 0, .max = 1000000,
-	    .help = "Deeper stacks lose their root side; 0: none do. The store would cut the leaf."),
+	    .help = "Deeper stacks lose their root side; 0: none do. The store would cut the "
+		    "leaf."),
 	ROW(tenant, .help = "Sent as `X-Scope-OrgID`."),
-	CONFIG_SECTION(struct pyroscope_config, basic_auth, basic_table, .key = "basic_auth", .help = "Basic authentication."),
+	CONFIG_SECTION(struct pyroscope_config, basic_auth, basic_table, .key = "basic_auth",
+		       .help = "Basic authentication."),
 	ROW(bearer_token, .help = "Sent as `Authorization: Bearer`."),
 	ROW(headers, .help = "Sent with each request."),
-	CONFIG_SECTION(struct pyroscope_config, tls, tls_client_table, .key = "tls", .help = "For `https://` endpoints."),
+	CONFIG_SECTION(struct pyroscope_config, tls, tls_client_table, .key = "tls",
+		       .help = "For `https://` endpoints."),
 	ROW(compression, .def = "gzip", .help = "Of requests: `gzip` (level 1) or `none`."),
-	ROW(proxy_url, .help = "Default: what `http_proxy`, `https_proxy` and `no_proxy` of the environment say."),
+	ROW(proxy_url, .help = "Default: what `http_proxy`, `https_proxy` and `no_proxy` of the "
+			       "environment say."),
 	DELIVERY_ROWS(struct pyroscope_config, delivery, "30s"),
 	{ 0 }
 };

@@ -27,10 +27,14 @@ static bool begins(struct view text, const char *words)
 
 static double unit_of(struct view rest)
 {
-	return begins(rest, " kB") ? 1e3 : begins(rest, " MB") ? 1e6 : begins(rest, " GB") ? 1e9 : 1;
+	return begins(rest, " kB")   ? 1e3
+	       : begins(rest, " MB") ? 1e6
+	       : begins(rest, " GB") ? 1e9
+				     : 1;
 }
 
-/* "4194304", or "4.2 MB": that one was rounded, to a tenth and then perhaps to a whole: less than it can mean. 0: none. */
+/* "4194304", or "4.2 MB": that one was rounded, to a tenth and then perhaps to a whole: less than
+ * it can mean. 0: none. */
 static uint64_t number_in(struct view text)
 {
 	uint64_t number = 0, tenths = 0;
@@ -42,23 +46,34 @@ static uint64_t number_in(struct view text)
 		tenths = (uint64_t)(text.at[i + 1] - '0');
 	i += fraction ? 2 : 0;
 	double unit = i < text.len ? unit_of((struct view){ text.at + i, text.len - i }) : 1;
-	double least = ((double)number + (double)tenths / 10 - (unit == 1 ? 0 : fraction ? .05 : .55)) * unit;
+	double least = ((double)number + (double)tenths / 10 -
+			(unit == 1  ? 0
+			 : fraction ? .05
+				    : .55)) *
+		       unit;
 	return least > 0 && least < 1e18 ? (uint64_t)least : 0;
 }
 
 /*
- * The stores' own texts for what is too large, and the 429 that is one. The older ones quote labels, which a sender chose:
- * what counts is how the message begins, where no label can stand, and its last words.
+ * The stores' own texts for what is too large, and the 429 that is one. The older ones quote
+ * labels, which a sender chose: what counts is how the message begins, where no label can stand,
+ * and its last words.
  */
-static bool judge_size(const struct http_result *result, uint64_t bytes, struct send_result *verdict)
+static bool judge_size(const struct http_result *result, uint64_t bytes,
+		       struct send_result *verdict)
 {
 	static const char labelled[] = "\"message\":\"the profile with labels '";
-	static const char *const newer[] = { "\"message\":\"uncompressed profile payload size exceeds limit of ",
-					     "\"message\":\"uncompressed batched profile payload size exceeds limit of " };
-	struct view text = result->body, last = says(text, labelled) ? behind(text, " exceeds the ") : (struct view){ 0 };
-	bool over_bytes = begins(last, "size limit ("), over_samples = begins(last, "samples count limit (");
+	static const char *const newer[] = { "\"message\":\"uncompressed profile payload size "
+					     "exceeds limit of ",
+					     "\"message\":\"uncompressed batched profile payload "
+					     "size exceeds limit of " };
+	struct view text = result->body, last = says(text, labelled) ? behind(text, " exceeds the ")
+								     : (struct view){ 0 };
+	bool over_bytes = begins(last, "size limit ("),
+	     over_samples = begins(last, "samples count limit (");
 	struct view shown = behind(text, newer[says(text, newer[1])]);
-	bool over_burst = result->status == 429 && bytes > PYROSCOPE_BURST && says(text, "rate limit");
+	bool over_burst =
+		result->status == 429 && bytes > PYROSCOPE_BURST && says(text, "rate limit");
 	if (result->status != 413 && !over_bytes && !over_samples && !shown.len && !over_burst)
 		return false;
 	uint64_t limit = number_in(shown.len ? shown : behind(last, "limit: "));
@@ -83,12 +98,18 @@ static const struct answer {
 
 struct send_result pyroscope_judge(const struct http_result *result, uint64_t bytes)
 {
-	struct send_result verdict = { .outcome = SEND_PERMANENT, .retry_after_ms = -1, .reason = "refused" };
+	struct send_result verdict = { .outcome = SEND_PERMANENT,
+				       .retry_after_ms = -1,
+				       .reason = "refused" };
 	bool good = result->status >= 200 && result->status < 300;
 	if (!result->status || (good && result->failure))
-		return (struct send_result){ .outcome = SEND_RETRY, .retry_after_ms = -1, .reason = result->failure };
+		return (struct send_result){ .outcome = SEND_RETRY,
+					     .retry_after_ms = -1,
+					     .reason = result->failure };
 	if (good)
-		return (struct send_result){ .outcome = SEND_OK, .retry_after_ms = -1, .reason = "ok" };
+		return (struct send_result){ .outcome = SEND_OK,
+					     .retry_after_ms = -1,
+					     .reason = "ok" };
 	if (judge_size(result, bytes, &verdict))
 		return verdict;
 	for (size_t i = 0; i < sizeof answers / sizeof *answers; i++)

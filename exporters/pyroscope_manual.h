@@ -3,6 +3,7 @@
 #define EXPORTERS_PYROSCOPE_MANUAL_H
 
 /* What the manual says of the exporter pyroscope. */
+/* clang-format off */
 #define PYROSCOPE_MANUAL \
 	"`push.v1.PusherService/Push`, one pprof per request: with several, the store may take some " \
 	"and refuse the others, which no retry can mend. (Of more than 256 pprofs in one packet of ours the later " \
@@ -76,5 +77,6 @@
 	"them; counted with the labels). " \
 	"It keeps the labels `profile_id` and `span_id`, but does not show them. Stacks deeper " \
 	"than `max_stack_depth` lose their root side here, because the store would cut off the leaf.\n"
+/* clang-format on */
 
 #endif

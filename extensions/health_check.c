@@ -47,8 +47,9 @@ static void add_time(struct bytes *out, uint64_t ns)
 static void add_status(struct bytes *out, bool ready, uint64_t up_since)
 {
 	if (!ready) {
-		bytes_add_text(out, "{\"status\":\"Server not available\",\"upSince\":\"0001-01-01T00:00:00Z\","
-				    "\"uptime\":\"\"}");
+		bytes_add_text(out,
+			       "{\"status\":\"Server not "
+			       "available\",\"upSince\":\"0001-01-01T00:00:00Z\",\"uptime\":\"\"}");
 		return;
 	}
 	uint64_t now = clock_wall();
@@ -72,10 +73,12 @@ static void serve(void *context, struct http_exchange *exchange)
 	if (!worded)
 		add_status(&status, ready, service->up_since(service->context));
 	http_exchange_reply(exchange, &(struct http_reply){
-		.status = ready ? 200 : 503,
-		.content_type = worded ? "text/plain; charset=utf-8" : "application/json",
-		.body = worded ? view_of(text ? text : "") : bytes_view(&status),
-	});
+					      .status = ready ? 200 : 503,
+					      .content_type = worded ? "text/plain; charset=utf-8"
+								     : "application/json",
+					      .body = worded ? view_of(text ? text : "")
+							     : bytes_view(&status),
+				      });
 	bytes_fini(&status);
 }
 
@@ -92,12 +95,20 @@ static bool start(void *self, struct error *err)
 {
 	struct health_check *h = self;
 	const struct http_route route = {
-		.path = h->config->path, .methods = "GET,HEAD", .headers = serve, .context = h,
+		.path = h->config->path,
+		.methods = "GET,HEAD",
+		.headers = serve,
+		.context = h,
 	};
-	h->server = http_server_start(&(struct http_server_options){
-		.config = &h->config->http, .routes = &route, .route_count = 1,
-		.log = &h->host->log, .metrics = h->host->metrics,
-	}, err);
+	h->server = http_server_start(
+		&(struct http_server_options){
+			.config = &h->config->http,
+			.routes = &route,
+			.route_count = 1,
+			.log = &h->host->log,
+			.metrics = h->host->metrics,
+		},
+		err);
 	return h->server != NULL;
 }
 
@@ -122,18 +133,23 @@ static bool check(const void *config, struct error *err)
 }
 
 static const struct config_row response_rows[] = {
-	CONFIG_ROW(struct response_body, healthy, .key = "healthy", .help = "Body of the reply when ready."),
-	CONFIG_ROW(struct response_body, unhealthy, .key = "unhealthy", .help = "Body of the reply when not ready."),
+	CONFIG_ROW(struct response_body, healthy, .key = "healthy",
+		   .help = "Body of the reply when ready."),
+	CONFIG_ROW(struct response_body, unhealthy, .key = "unhealthy",
+		   .help = "Body of the reply when not ready."),
 	{ 0 }
 };
-static const struct config_table response_table = { sizeof(struct response_body), response_rows, NULL, false };
+static const struct config_table response_table = { sizeof(struct response_body), response_rows,
+						    NULL, false };
 
 static const struct config_row rows[] = {
 	HTTP_SERVER_ROWS(struct health_config, http, "localhost:13133", "128", "64"),
-	CONFIG_ROW(struct health_config, path, .key = "path", .def = "/", .help = "The path that is answered."),
+	CONFIG_ROW(struct health_config, path, .key = "path", .def = "/",
+		   .help = "The path that is answered."),
 	CONFIG_SECTION(struct health_config, response_body, response_table, .key = "response_body",
 		       .help = "Texts instead of the JSON status."),
-	CONFIG_ROW(struct health_config, check_collector_pipeline, .key = "check_collector_pipeline", .inert = true,
+	CONFIG_ROW(struct health_config, check_collector_pipeline,
+		   .key = "check_collector_pipeline", .inert = true,
 		   .help = "Nor has it in the Collector."),
 	{ 0 }
 };
@@ -143,8 +159,9 @@ static const struct config_table table = { sizeof(struct health_config), rows, c
 const struct component_factory health_check_extension = {
 	.type = "health_check",
 	.help = "Answers over HTTP whether the gateway is ready.",
-	.manual = "200 with `{\"status\":\"Server available\",\"upSince\":…,\"uptime\":…}` when all receivers listen, 503 "
-		  "with `{\"status\":\"Server not available\",…}` before and while stopping.\n",
+	.manual = "200 with `{\"status\":\"Server available\",\"upSince\":…,\"uptime\":…}` when "
+		  "all receivers listen, 503 with `{\"status\":\"Server not available\",…}` "
+		  "before and while stopping.\n",
 	.kind = COMPONENT_EXTENSION,
 	.size = sizeof(struct health_check),
 	.config = &table,

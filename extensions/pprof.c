@@ -11,8 +11,8 @@
 #include "pipeline/component.h"
 
 /*
- * Serves the gateway's own CPU profile. A request starts a thread of its own, which takes the profile and answers;
- * there is one at a time.
+ * Serves the gateway's own CPU profile. A request starts a thread of its own, which takes the
+ * profile and answers; there is one at a time.
  */
 enum {
 	SECONDS_DEFAULT = 30,
@@ -117,7 +117,9 @@ static void *profile_and_reply(void *argument)
 	pthread_mutex_unlock(&self->lock);
 	if (ok)
 		http_exchange_reply(exchange, &(struct http_reply){
-			.status = 200, .content_type = "application/octet-stream", .body = bytes_view(&gzip) });
+						      .status = 200,
+						      .content_type = "application/octet-stream",
+						      .body = bytes_view(&gzip) });
 	else
 		http_exchange_refuse(exchange, &err);
 	bytes_fini(&gzip);
@@ -127,7 +129,8 @@ static void *profile_and_reply(void *argument)
 }
 
 /* Under the lock. */
-static bool begin_run(struct pprof *self, struct http_exchange *exchange, uint64_t seconds, struct error *err)
+static bool begin_run(struct pprof *self, struct http_exchange *exchange, uint64_t seconds,
+		      struct error *err)
 {
 	if (self->running || self->stopping) {
 		error_set(err, ERROR_BUSY, "another profile is being taken");
@@ -138,7 +141,8 @@ static bool begin_run(struct pprof *self, struct http_exchange *exchange, uint64
 		pthread_join(self->thread, NULL);
 	self->exchange = exchange;
 	self->duration_ns = seconds * SECOND_NS;
-	self->joinable = self->running = pthread_create(&self->thread, NULL, profile_and_reply, self) == 0;
+	self->joinable = self->running =
+		pthread_create(&self->thread, NULL, profile_and_reply, self) == 0;
 	return self->running || error_set(err, ERROR_INTERNAL, "cannot start a thread");
 }
 
@@ -165,7 +169,8 @@ static bool read_seconds(struct http_exchange *exchange, uint64_t *seconds, stru
 	for (; query->name; query++)
 		if (!strcmp(query->name, "seconds"))
 			*seconds = parse_seconds(query->value);
-	return *seconds || error_set(err, ERROR_INVALID, "seconds: not a whole number from 1 to %d", SECONDS_MAX);
+	return *seconds || error_set(err, ERROR_INVALID, "seconds: not a whole number from 1 to %d",
+				     SECONDS_MAX);
 }
 
 /* An answer that takes its time may only be given once the (empty) body is there. */
@@ -200,12 +205,16 @@ static void serve_index(void *context, struct http_exchange *exchange)
 {
 	static const char page[] =
 		"<!doctype html><title>portcullis: profiles</title>\n"
-		"<p><a href=\"/debug/pprof/profile?seconds=10\">/debug/pprof/profile?seconds=N</a>: the gateway's own CPU "
-		"profile over N seconds (1 to 60, 30 if not given) as gzip'ed pprof.\n"
+		"<p><a "
+		"href=\"/debug/pprof/profile?seconds=10\">/debug/pprof/profile?seconds=N</a>: the "
+		"gateway's own CPU profile over N seconds (1 to 60, 30 if not given) as gzip'ed "
+		"pprof.\n"
 		"<p>An idle process uses no CPU time and gives an empty profile.\n";
 	(void)context;
-	http_exchange_reply(exchange, &(struct http_reply){
-		.status = 200, .content_type = "text/html; charset=utf-8", .body = view_of(page) });
+	http_exchange_reply(exchange,
+			    &(struct http_reply){ .status = 200,
+						  .content_type = "text/html; charset=utf-8",
+						  .body = view_of(page) });
 }
 
 static bool create(void *instance, const void *settings, const struct host *host, struct error *err)
@@ -215,9 +224,13 @@ static bool create(void *instance, const void *settings, const struct host *host
 	(void)err;
 	self->host = host;
 	self->http = (struct http_server_config){
-		.endpoint = config->endpoint, .transport = (char *)"tcp", .keep_alives_enabled = true,
-		.read_header_timeout.ns = 10 * (int64_t)SECOND_NS, .read_timeout.ns = 10 * (int64_t)SECOND_NS,
-		.write_timeout.ns = 30 * (int64_t)SECOND_NS, .idle_timeout.ns = 60 * (int64_t)SECOND_NS,
+		.endpoint = config->endpoint,
+		.transport = (char *)"tcp",
+		.keep_alives_enabled = true,
+		.read_header_timeout.ns = 10 * (int64_t)SECOND_NS,
+		.read_timeout.ns = 10 * (int64_t)SECOND_NS,
+		.write_timeout.ns = 30 * (int64_t)SECOND_NS,
+		.idle_timeout.ns = 60 * (int64_t)SECOND_NS,
 		.max_connections = CONNECTIONS_MAX,
 	};
 	pthread_condattr_t monotonic;
@@ -233,14 +246,26 @@ static bool start(void *instance, struct error *err)
 {
 	struct pprof *self = instance;
 	const struct http_route routes[] = {
-		{ .path = "/debug/pprof/profile", .methods = "GET", .headers = accept_request, .body = serve_profile,
-		  .lost = forget_request, .context = self },
-		{ .path = "/debug/pprof/", .methods = "GET,HEAD", .headers = serve_index, .context = self },
+		{ .path = "/debug/pprof/profile",
+		  .methods = "GET",
+		  .headers = accept_request,
+		  .body = serve_profile,
+		  .lost = forget_request,
+		  .context = self },
+		{ .path = "/debug/pprof/",
+		  .methods = "GET,HEAD",
+		  .headers = serve_index,
+		  .context = self },
 	};
-	self->server = http_server_start(&(struct http_server_options){
-		.config = &self->http, .routes = routes, .route_count = sizeof routes / sizeof *routes,
-		.log = &self->host->log, .metrics = self->host->metrics,
-	}, err);
+	self->server = http_server_start(
+		&(struct http_server_options){
+			.config = &self->http,
+			.routes = routes,
+			.route_count = sizeof routes / sizeof *routes,
+			.log = &self->host->log,
+			.metrics = self->host->metrics,
+		},
+		err);
 	return self->server != NULL;
 }
 
@@ -269,21 +294,24 @@ static void destroy(void *instance)
 static bool check(const void *config, struct error *err)
 {
 	const struct pprof_config *c = config;
-	const struct http_server_config http = { .endpoint = c->endpoint, .transport = (char *)"tcp" };
+	const struct http_server_config http = { .endpoint = c->endpoint,
+						 .transport = (char *)"tcp" };
 	if (c->save_to_file && *c->save_to_file)
-		return error_set(err, ERROR_CONFIG, "save_to_file: not supported; fetch /debug/pprof/profile instead");
+		return error_set(err, ERROR_CONFIG,
+				 "save_to_file: not supported; fetch /debug/pprof/profile instead");
 	return http_server_check(&http, err);
 }
 
 static const struct config_row rows[] = {
 	CONFIG_ROW(struct pprof_config, endpoint, .key = "endpoint", .def = "localhost:1777",
-		   .help = "Where to listen. Whoever reaches it may profile the gateway: keep it local."),
+		   .help = "Where to listen. Whoever reaches it may profile the gateway: keep it "
+			   "local."),
 	CONFIG_ROW(struct pprof_config, save_to_file, .key = "save_to_file",
 		   .help = "An error: fetch the profile instead."),
-	CONFIG_ROW(struct pprof_config, block_profile_fraction, .key = "block_profile_fraction", .def = "0",
-		   .inert = true, .help = "A matter of Go's runtime."),
-	CONFIG_ROW(struct pprof_config, mutex_profile_fraction, .key = "mutex_profile_fraction", .def = "0",
-		   .inert = true, .help = "A matter of Go's runtime."),
+	CONFIG_ROW(struct pprof_config, block_profile_fraction, .key = "block_profile_fraction",
+		   .def = "0", .inert = true, .help = "A matter of Go's runtime."),
+	CONFIG_ROW(struct pprof_config, mutex_profile_fraction, .key = "mutex_profile_fraction",
+		   .def = "0", .inert = true, .help = "A matter of Go's runtime."),
 	CONFIG_ROW(struct pprof_config, dialer, .key = "dialer", .inert = true,
 		   .help = "A server does not dial."),
 	{ 0 }
@@ -293,9 +321,10 @@ static const struct config_table table = { sizeof(struct pprof_config), rows, ch
 const struct component_factory pprof_extension = {
 	.type = "pprof",
 	.help = "Serves the gateway's own CPU profile in pprof format.",
-	.manual = "`GET /debug/pprof/profile?seconds=N` answers after N seconds (1 to 60, 30 if not given) with gzip'ed pprof: "
-		  "samples and nanoseconds of CPU, one sample for each 10 ms used, with function names, files and lines, "
-		  "inlined functions included. One profile at a time: a second request is answered with 503. Any "
+	.manual = "`GET /debug/pprof/profile?seconds=N` answers after N seconds (1 to 60, 30 if "
+		  "not given) with gzip'ed pprof: samples and nanoseconds of CPU, one sample for "
+		  "each 10 ms used, with function names, files and lines, inlined functions "
+		  "included. One profile at a time: a second request is answered with 503. Any "
 		  "pprof viewer opens it; so does the gateway's own `pprof` receiver.\n",
 	.kind = COMPONENT_EXTENSION,
 	.size = sizeof(struct pprof),

@@ -7,12 +7,7 @@
 #include "profile/pprof/pprof.h"
 #include "profile/wire.h"
 
-enum {
-	MEMO_MAX = 8 << 20,
-	PCS_MAX = 1 << 20,
-	INLINED_MAX = 16,
-	MESSAGE_MAX = 1 << 16
-};
+enum { MEMO_MAX = 8 << 20, PCS_MAX = 1 << 20, INLINED_MAX = 16, MESSAGE_MAX = 1 << 16 };
 
 struct stack {
 	uint32_t first, depth; /* in pcs */
@@ -52,7 +47,8 @@ void own_profile_add(struct own_profile *profile, const uint64_t *pcs, size_t co
 	if (!entry)
 		return;
 	if (!entry->first) {
-		array_push(&profile->stacks) = (struct stack){ profile->pcs.count, (uint32_t)count, 0 };
+		array_push(&profile->stacks) =
+			(struct stack){ profile->pcs.count, (uint32_t)count, 0 };
 		entry->first = profile->stacks.count;
 		for (size_t i = 0; i < count; i++)
 			array_push(&profile->pcs) = pcs[i];
@@ -60,7 +56,8 @@ void own_profile_add(struct own_profile *profile, const uint64_t *pcs, size_t co
 	profile->stacks.at[entry->first - 1].seen++;
 }
 
-/* ---- writing: tables are written where they are first needed; only the order within each counts ---- */
+/* ---- writing: tables are written where they are first needed; only the order within each counts
+ * ---- */
 
 enum kind { KIND_TEXT, KIND_FUNCTION, KIND_LOCATION, KIND_MAPPING, KIND_COUNT };
 
@@ -73,7 +70,8 @@ struct writer {
 };
 
 /* The number of what has this key, from 1 on; *fresh if it has to be written. */
-static uint32_t number_of(struct writer *w, enum kind kind, const void *key, size_t len, bool *fresh)
+static uint32_t number_of(struct writer *w, enum kind kind, const void *key, size_t len,
+			  bool *fresh)
 {
 	struct memo_entry *entry = memo_enter(&w->memo, kind, key, len);
 	*fresh = entry && !entry->first;
@@ -174,12 +172,14 @@ static uint32_t location(struct writer *w, uint64_t pc)
 	return number;
 }
 
-static void add_sample(struct writer *w, const struct own_profile *profile, const struct stack *stack)
+static void add_sample(struct writer *w, const struct own_profile *profile,
+		       const struct stack *stack)
 {
 	struct bytes message;
 	bytes_init(&message, MESSAGE_MAX);
 	for (uint32_t i = 0; i < stack->depth; i++)
-		add(w, &message, PPROF_SAMPLE_LOCATIONS, location(w, profile->pcs.at[stack->first + i]));
+		add(w, &message, PPROF_SAMPLE_LOCATIONS,
+		    location(w, profile->pcs.at[stack->first + i]));
 	add(w, &message, PPROF_SAMPLE_VALUES, stack->seen);
 	add(w, &message, PPROF_SAMPLE_VALUES, stack->seen * SAMPLER_PERIOD_NS);
 	add_message(w, w->out, PPROF_SAMPLE, &message);
@@ -194,8 +194,8 @@ static void add_type(struct writer *w, uint32_t number, const char *type, const 
 	add_message(w, w->out, number, &message);
 }
 
-bool own_profile_write(const struct own_profile *profile, struct symbols *symbols, uint64_t time, uint64_t duration,
-		       struct bytes *out)
+bool own_profile_write(const struct own_profile *profile, struct symbols *symbols, uint64_t time,
+		       uint64_t duration, struct bytes *out)
 {
 	struct writer w = { .symbols = symbols, .memo = { .max_bytes = MEMO_MAX }, .out = out };
 	w.full |= !wire_add_len(out, PPROF_STRING, (struct view){ 0 });
@@ -205,7 +205,8 @@ bool own_profile_write(const struct own_profile *profile, struct symbols *symbol
 	add(&w, out, PPROF_PERIOD, SAMPLER_PERIOD_NS);
 	add(&w, out, PPROF_TIME, time);
 	add(&w, out, PPROF_DURATION, duration);
-	mapping(&w, (uintptr_t)own_profile_write); /* readers take the first mapping for the program */
+	/* readers take the first mapping for the program */
+	mapping(&w, (uintptr_t)own_profile_write);
 	for (uint32_t i = 0; i < profile->stacks.count; i++)
 		add_sample(&w, profile, &profile->stacks.at[i]);
 	memo_fini(&w.memo);

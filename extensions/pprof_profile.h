@@ -13,7 +13,7 @@ void own_profile_unref(struct own_profile **profile);
 /* One sample; lost without trace when the profile would outgrow its memory (8 MiB of stacks). */
 void own_profile_add(struct own_profile *profile, const uint64_t *pcs, size_t count);
 /* Appends the pprof message, not compressed. Times in ns, wall clock. */
-bool own_profile_write(const struct own_profile *profile, struct symbols *symbols, uint64_t time, uint64_t duration,
-		       struct bytes *out);
+bool own_profile_write(const struct own_profile *profile, struct symbols *symbols, uint64_t time,
+		       uint64_t duration, struct bytes *out);
 
 #endif

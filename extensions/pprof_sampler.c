@@ -19,8 +19,9 @@ static _Atomic bool running, sampling;
 #if defined(__x86_64__)
 static void note_registers(struct snapshot *s, const ucontext_t *context)
 {
-	static const int order[] = { REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI, REG_RBP, REG_RSP, REG_R8,
-				     REG_R9, REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15, REG_RIP };
+	static const int order[] = { REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI,
+				     REG_RBP, REG_RSP, REG_R8,  REG_R9,  REG_R10, REG_R11,
+				     REG_R12, REG_R13, REG_R14, REG_R15, REG_RIP };
 	for (size_t i = 0; i < sizeof order / sizeof *order; i++)
 		s->registers[i] = (uint64_t)context->uc_mcontext.gregs[order[i]];
 	s->pc = (uint64_t)context->uc_mcontext.gregs[REG_RIP];
@@ -52,7 +53,8 @@ static void on_tick(int number, siginfo_t *info, void *context)
 	(void)info;
 	int saved = errno, free_slot = SLOT_FREE;
 	struct snapshot *s = &slots[atomic_fetch_add(&next_slot, 1) % SLOTS];
-	if (atomic_load(&sampling) && atomic_compare_exchange_strong(&s->state, &free_slot, SLOT_TAKEN)) {
+	if (atomic_load(&sampling) &&
+	    atomic_compare_exchange_strong(&s->state, &free_slot, SLOT_TAKEN)) {
 		note_registers(s, context);
 		ssize_t copied = copy_own_memory(s->stack, s->sp, sizeof s->stack);
 		s->stack_len = copied > 0 ? (uint32_t)copied : 0;
@@ -73,13 +75,15 @@ static bool check_system(struct error *err)
 	uint64_t here = 1, there = 0;
 	if (copy_own_memory(&there, (uintptr_t)&here, sizeof here) == sizeof here && there == 1)
 		return true;
-	return error_set(err, ERROR_INTERNAL, "the system call process_vm_readv is not permitted here");
+	return error_set(err, ERROR_INTERNAL,
+			 "the system call process_vm_readv is not permitted here");
 }
 
 bool sampler_start(struct error *err)
 {
 	bool idle = false;
-	/* It stays for ever: a late tick must not meet the default action, which ends the process. */
+	/* It stays for ever: a late tick must not meet the default action, which ends the process.
+	 */
 	struct sigaction action = { .sa_sigaction = on_tick, .sa_flags = SA_SIGINFO | SA_RESTART };
 	if (!check_system(err))
 		return false;

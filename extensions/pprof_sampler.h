@@ -9,10 +9,10 @@
 #include "base/error.h"
 
 /*
- * Samples this process: at every SAMPLER_PERIOD_NS of CPU time that it used (ITIMER_PROF, SIGPROF), the thread that runs
- * notes its registers and the lower end of its stack. Unwinding happens later and elsewhere, so that the
- * signal handler needs nothing but memory that was there before and one system call, which copies the
- * stack and cannot fault. There is one sampler in the process.
+ * Samples this process: at every SAMPLER_PERIOD_NS of CPU time that it used (ITIMER_PROF, SIGPROF),
+ * the thread that runs notes its registers and the lower end of its stack. Unwinding happens later
+ * and elsewhere, so that the signal handler needs nothing but memory that was there before and one
+ * system call, which copies the stack and cannot fault. There is one sampler in the process.
  */
 enum {
 	SAMPLER_PERIOD_NS = 10000000,

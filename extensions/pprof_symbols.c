@@ -33,15 +33,17 @@ static bool is_debug_of(Dwfl_Module *module, int fd)
 	GElf_Addr where;
 	Elf *elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
 	ssize_t len = elf ? dwelf_elf_gnu_build_id(elf, &id) : -1;
-	bool same = len > 0 && len == dwfl_module_build_id(module, &wanted, &where) && memcmp(id, wanted, (size_t)len) == 0;
+	bool same = len > 0 && len == dwfl_module_build_id(module, &wanted, &where) &&
+		    memcmp(id, wanted, (size_t)len) == 0;
 	elf_end(elf);
 	return same;
 }
 
-/* The file that .gnu_debuglink names, in the directory of the module's own. None is looked for elsewhere, least of all on
- * a server: a library without has the names that it exports. libdwfl closes the descriptor and frees the path. */
-static int open_debug_file(Dwfl_Module *module, void **user, const char *name, Dwarf_Addr base, const char *file,
-			   const char *link, GElf_Word crc, char **found)
+/* The file that .gnu_debuglink names, in the directory of the module's own. None is looked for
+ * elsewhere, least of all on a server: a library without has the names that it exports. libdwfl
+ * closes the descriptor and frees the path. */
+static int open_debug_file(Dwfl_Module *module, void **user, const char *name, Dwarf_Addr base,
+			   const char *file, const char *link, GElf_Word crc, char **found)
 {
 	(void)user, (void)name, (void)base, (void)crc;
 	const char *slash = file && link ? strrchr(file, '/') : NULL;
@@ -64,7 +66,8 @@ static const Dwfl_Callbacks callbacks = {
 	.find_debuginfo = open_debug_file,
 };
 
-/* libdwfl takes what lies behind the last module for a part of it, and what follows one up to the next page. */
+/* libdwfl takes what lies behind the last module for a part of it, and what follows one up to the
+ * next page. */
 static Dwfl_Module *module_at(const struct symbols *symbols, uint64_t pc)
 {
 	Dwarf_Addr start = 0, end = 0;
@@ -129,12 +132,14 @@ static int note_frame(Dwfl_Frame *frame, void *argument)
 	/* A return address may already belong to the next function. */
 	pc -= !interrupted;
 	if (symbols->count && !module_at(symbols, pc))
-		return DWARF_CB_ABORT; /* the caller cannot be told: what stands there is no return address */
+		/* the caller cannot be told: what stands there is no return address */
+		return DWARF_CB_ABORT;
 	symbols->pcs[symbols->count++] = pc;
 	return DWARF_CB_OK;
 }
 
-size_t symbols_unwind(struct symbols *symbols, const struct snapshot *snapshot, uint64_t *pcs, size_t max)
+size_t symbols_unwind(struct symbols *symbols, const struct snapshot *snapshot, uint64_t *pcs,
+		      size_t max)
 {
 	symbols->snapshot = snapshot;
 	symbols->pcs = pcs;
@@ -157,7 +162,8 @@ struct symbols *symbols_new(struct error *err)
 		  dwfl_attach_state(symbols->dwfl, NULL, getpid(), &thread_callbacks, symbols);
 	if (ok)
 		return symbols;
-	error_set(err, ERROR_INTERNAL, "cannot read what this process is made of (/proc/self/maps)");
+	error_set(err, ERROR_INTERNAL,
+		  "cannot read what this process is made of (/proc/self/maps)");
 	symbols_unref(&symbols);
 	return NULL;
 }
@@ -198,7 +204,9 @@ bool symbols_module(struct symbols *symbols, uint64_t pc, struct symbol_module *
 	if (!module)
 		return false;
 	const char *name = dwfl_module_info(module, NULL, &start, &end, NULL, NULL, &file, NULL);
-	*out = (struct symbol_module){ .start = start, .end = end, .path = file ? file : or_empty(name),
+	*out = (struct symbol_module){ .start = start,
+				       .end = end,
+				       .path = file ? file : or_empty(name),
 				       .has_debug = dwfl_module_getdwarf(module, &bias) != NULL };
 	add_hex(out->build_id, sizeof out->build_id, id, dwfl_module_build_id(module, &id, &where));
 	return true;
@@ -218,7 +226,8 @@ static void read_call(Dwarf_Die *inlined, Dwarf_Files *files, struct symbol_line
 }
 
 /* From the innermost scope of the address outwards to its function. */
-static size_t read_scopes(Dwarf_Die *unit, Dwarf_Die *scopes, int count, struct symbol_line *out, size_t max)
+static size_t read_scopes(Dwarf_Die *unit, Dwarf_Die *scopes, int count, struct symbol_line *out,
+			  size_t max)
 {
 	Dwarf_Files *files = NULL;
 	size_t used = 0;
@@ -237,7 +246,8 @@ static size_t read_scopes(Dwarf_Die *unit, Dwarf_Die *scopes, int count, struct 
 	return used;
 }
 
-static size_t read_debug_lines(Dwfl_Module *module, uint64_t pc, struct symbol_line *out, size_t max)
+static size_t read_debug_lines(Dwfl_Module *module, uint64_t pc, struct symbol_line *out,
+			       size_t max)
 {
 	Dwarf_Addr bias;
 	Dwarf_Die *unit = dwfl_module_addrdie(module, pc, &bias), *around, *scopes;
@@ -249,7 +259,8 @@ static size_t read_debug_lines(Dwfl_Module *module, uint64_t pc, struct symbol_l
 		out[0].file = or_empty(dwfl_lineinfo(line, NULL, &out[0].line, NULL, NULL, NULL));
 	if (dwarf_getscopes(unit, pc - bias, &around) <= 0)
 		return 0;
-	/* These lead outwards through the text of the innermost function; its own parents lead through the code. */
+	/* These lead outwards through the text of the innermost function; its own parents lead
+	 * through the code. */
 	int count = dwarf_getscopes_die(&around[0], &scopes);
 	memory_free(around); /* malloc'ed by libdw */
 	if (count <= 0)

@@ -7,8 +7,8 @@
 #include "extensions/pprof_sampler.h"
 
 /*
- * What this process is made of, by elfutils' libdwfl: stacks from snapshots (by .eh_frame, which every library
- * has), and names of addresses. One thread. All texts belong to the symbols.
+ * What this process is made of, by elfutils' libdwfl: stacks from snapshots (by .eh_frame, which
+ * every library has), and names of addresses. One thread. All texts belong to the symbols.
  */
 struct symbols;
 
@@ -16,16 +16,17 @@ struct symbols *symbols_new(struct error *err);
 void symbols_unref(struct symbols **symbols);
 
 /*
- * The stack, innermost first: addresses inside the instruction that runs, then of each call. It ends where the caller
- * cannot be told: what would come next lies in no file.
+ * The stack, innermost first: addresses inside the instruction that runs, then of each call. It
+ * ends where the caller cannot be told: what would come next lies in no file.
  */
-size_t symbols_unwind(struct symbols *symbols, const struct snapshot *snapshot, uint64_t *pcs, size_t max);
+size_t symbols_unwind(struct symbols *symbols, const struct snapshot *snapshot, uint64_t *pcs,
+		      size_t max);
 
 struct symbol_module {
 	uint64_t start, end;
-	const char *path;      /* may be "" */
-	char build_id[80];     /* hex; "" if it has none */
-	bool has_debug;        /* files, lines and inlined functions are known */
+	const char *path;  /* may be "" */
+	char build_id[80]; /* hex; "" if it has none */
+	bool has_debug;    /* files, lines and inlined functions are known */
 };
 
 struct symbol_line {

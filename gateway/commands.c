@@ -2,9 +2,9 @@
 #include "gateway/commands.h"
 
 #include "base/memory.h"
+#include "base/version.h"
 #include "gateway/components.h"
 #include "gateway/service.h"
-#include "base/version.h"
 #include "pipeline/graph/inventory.h"
 
 #include <stdio.h>
@@ -63,7 +63,8 @@ static bool describe(const char *type, struct error *err)
 	bool found = false;
 	for (const struct component_factory *const *f = components; *f; f++) {
 		struct bytes out;
-		if (strcmp((*f)->type, type) != 0 && !((*f)->alias && strcmp((*f)->alias, type) == 0))
+		if (strcmp((*f)->type, type) != 0 &&
+		    !((*f)->alias && strcmp((*f)->alias, type) == 0))
 			continue;
 		found = true;
 		bytes_init(&out, SIZE_MAX / 2);
@@ -71,7 +72,8 @@ static bool describe(const char *type, struct error *err)
 		fwrite(out.at, 1, out.len, stdout);
 		bytes_fini(&out);
 	}
-	return found || error_set(err, ERROR_CONFIG, "this build has no component of type \"%s\"", type);
+	return found ||
+	       error_set(err, ERROR_CONFIG, "this build has no component of type \"%s\"", type);
 }
 
 bool command_components(const struct options *options, struct error *err)
@@ -83,17 +85,22 @@ bool command_components(const struct options *options, struct error *err)
 		printf("%s:\n", component_section_names[kind]);
 		for (const struct component_factory *const *f = components; *f; f++)
 			if ((*f)->kind == kind)
-				printf("    - name: %s\n      stability:\n        profiles: Alpha\n", (*f)->type);
+				printf("    - name: %s\n      stability:\n        "
+				       "profiles: Alpha\n",
+				       (*f)->type);
 	}
-	puts("connectors: []\nproviders:\n    - scheme: env\n    - scheme: file\n    - scheme: yaml\nconverters: []");
+	puts("connectors: []\nproviders:\n    - scheme: env\n    - scheme: file\n    - scheme: "
+	     "yaml\nconverters: []");
 	return true;
 }
 
 bool command_feature_gate(const struct options *options, struct error *err)
 {
 	if (options->arguments && strcmp(options->arguments[0], options_gate) != 0)
-		return error_set(err, ERROR_CONFIG, "feature \"%s\" not found", options->arguments[0]);
-	printf("ID\tEnabled\tStage\tDescription\n%s\ttrue\tStable\tProfiles are what this gateway is for; always on.\n",
+		return error_set(err, ERROR_CONFIG, "feature \"%s\" not found",
+				 options->arguments[0]);
+	printf("ID\tEnabled\tStage\tDescription\n%s\ttrue\tStable\tProfiles are what this gateway "
+	       "is for; always on.\n",
 	       options_gate);
 	return true;
 }

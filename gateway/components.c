@@ -2,20 +2,20 @@
 #include "gateway/components.h"
 
 /* What this build has: for each component the constant in which its file ends. */
-#define COMPONENTS(_)               \
-	_(otlp_receiver)            \
-	_(pprof_receiver)           \
+#define COMPONENTS(_) \
+	_(otlp_receiver) \
+	_(pprof_receiver) \
 	_(memory_limiter_processor) \
-	_(resource_processor)       \
-	_(allowlist_processor)      \
-	_(pii_processor)            \
-	_(batch_processor)          \
-	_(otlp_grpc_exporter)       \
-	_(pyroscope_exporter)       \
-	_(parca_exporter)           \
-	_(file_exporter)            \
-	_(debug_exporter)           \
-	_(health_check_extension)   \
+	_(resource_processor) \
+	_(allowlist_processor) \
+	_(pii_processor) \
+	_(batch_processor) \
+	_(otlp_grpc_exporter) \
+	_(pyroscope_exporter) \
+	_(parca_exporter) \
+	_(file_exporter) \
+	_(debug_exporter) \
+	_(health_check_extension) \
 	_(pprof_extension)
 
 #define DECLARE(name) extern const struct component_factory name;

@@ -4,7 +4,8 @@
 
 #include "pipeline/component.h"
 
-/* Everything that a configuration can name; NULL-terminated. A new component is its file and one line here. */
+/* Everything that a configuration can name; NULL-terminated. A new component is its file and one
+ * line here. */
 extern const struct component_factory *const components[];
 
 #endif

@@ -15,9 +15,9 @@
 #include <stdlib.h>
 
 /*
- * `portcullis explain`: what the policy of the first pipeline would do to one profile. It runs on the
- * operator's own terminal, so it may name keys; values are never printed. Further arguments NAME=VALUE
- * are resource attributes, as the pprof receiver takes them from the query.
+ * `portcullis explain`: what the policy of the first pipeline would do to one profile. It runs on
+ * the operator's own terminal, so it may name keys; values are never printed. Further arguments
+ * NAME=VALUE are resource attributes, as the pprof receiver takes them from the query.
  */
 #define FILE_MAX_BYTES ((size_t)256 << 20)
 #define TABLE_FACTOR 64
@@ -36,7 +36,8 @@ struct report {
 static void note(struct audit *audit, enum site site, const char *what, struct view key)
 {
 	struct report *report = (struct report *)audit;
-	char *line = memory_format("%-24s %-24s %.*s", sites[site].name, what, (int)key.len, (const char *)key.at);
+	char *line = memory_format("%-24s %-24s %.*s", sites[site].name, what, (int)key.len,
+				   (const char *)key.at);
 	for (size_t i = 0; i < report->count; i++) {
 		if (strcmp(report->at[i].line, line) != 0)
 			continue;
@@ -91,15 +92,17 @@ static void print_out(struct collect *collect, const struct collect_added *added
 		return;
 	}
 	struct packet *packet = collect_seal(collect);
-	printf("out: OTLP, %zu bytes, %u profiles, %lu samples (%lu merged)\n", packet->otlp.len, packet->profiles,
-	       packet->samples, added->samples_merged);
+	printf("out: OTLP, %zu bytes, %u profiles, %lu samples (%lu merged)\n", packet->otlp.len,
+	       packet->profiles, packet->samples, added->samples_merged);
 	packet_unref(&packet);
 }
 
-static bool explain_body(struct service *service, struct view body, const struct metadatum *attributes,
-			 struct error *err)
+static bool explain_body(struct service *service, struct view body,
+			 const struct metadatum *attributes, struct error *err)
 {
-	struct request request = { .receiver = "explain", .transport = "file", .arrival = clock_now() };
+	struct request request = { .receiver = "explain",
+				   .transport = "file",
+				   .arrival = clock_now() };
 	struct profiles p = { 0 };
 	struct report report = { .audit = { note } };
 	struct collect_added added = { 0 };
@@ -146,10 +149,11 @@ static bool explain_file(struct service *service, const char *const *arguments, 
 	bool ok = files_read(arguments[0], &raw, err);
 	if (ok) {
 		enum coding coding = compress_sniff(bytes_view(&raw));
-		ok = coding == CODING_IDENTITY || compress_inflate(coding, bytes_view(&raw), &inflated, err);
+		ok = coding == CODING_IDENTITY ||
+		     compress_inflate(coding, bytes_view(&raw), &inflated, err);
 		ok = ok && bytes_reserve(&inflated, 1) &&
-		     explain_body(service, bytes_view(coding == CODING_IDENTITY ? &raw : &inflated), attributes,
-				  err);
+		     explain_body(service, bytes_view(coding == CODING_IDENTITY ? &raw : &inflated),
+				  attributes, err);
 		ok = ok || error_prefix(err, "%s", arguments[0]);
 	}
 	for (struct metadatum *a = attributes; a->name; a++)
@@ -175,7 +179,8 @@ bool command_explain(const struct options *options, struct error *err)
 		return error_set(err, ERROR_CONFIG, "explain needs a profile in a file");
 	if (!check_attributes(options->arguments + 1, err))
 		return false;
-	bool ok = service_open(&service, options, err) && explain_file(&service, options->arguments, err);
+	bool ok = service_open(&service, options, err) &&
+		  explain_file(&service, options->arguments, err);
 	service_close(&service);
 	return ok;
 }

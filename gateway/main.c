@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "gateway/commands.h"
 #include "base/version.h"
+#include "gateway/commands.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -9,16 +9,24 @@
 
 const struct command commands[] = {
 	{ "", "--config FILE", "Runs the gateway.", command_run },
-	{ "validate", "--config FILE", "Checks the configuration without starting anything; silent when it is right.",
+	{ "validate", "--config FILE",
+	  "Checks the configuration without starting anything; silent when it is right.",
 	  command_validate },
-	{ "print-config", "--config FILE", "Prints the effective configuration without secrets.", command_print_config },
-	{ "components", "[TYPE]", "Lists what this build has, or prints the manual of one component.", command_components, 1 },
+	{ "print-config", "--config FILE", "Prints the effective configuration without secrets.",
+	  command_print_config },
+	{ "components", "[TYPE]",
+	  "Lists what this build has, or prints the manual of one component.", command_components,
+	  1 },
 	{ "explain", "--config FILE PROFILE [NAME=VALUE ...]",
-	  "Shows what the policy of the first pipeline does to a profile in a file: keys and counts.\n"
-	  "        NAME=VALUE are resource attributes, as a receiver would add them.", command_explain, SIZE_MAX },
-	{ "send", "FROM TO", "Carries a profile: a file, or a URL that is read by GET, to a file, or a URL by POST.",
+	  "Shows what the policy of the first pipeline does to a profile in a file: keys and "
+	  "counts.\n"
+	  "        NAME=VALUE are resource attributes, as a receiver would add them.",
+	  command_explain, SIZE_MAX },
+	{ "send", "FROM TO",
+	  "Carries a profile: a file, or a URL that is read by GET, to a file, or a URL by POST.",
 	  command_send, 2 },
-	{ "featuregate", "[ID]", "Lists the feature gates that are accepted.", command_feature_gate, 1 },
+	{ "featuregate", "[ID]", "Lists the feature gates that are accepted.", command_feature_gate,
+	  1 },
 	{ "manual", "", "Prints this and everything else: docs/MANUAL.md.", command_manual },
 	{ 0 }
 };
@@ -29,25 +37,32 @@ void command_usage(struct bytes *out)
 		bytes_format(out, "portcullis%s%s%s%s\n        %s\n", *c->name ? " " : "", c->name,
 			     *c->arguments ? " " : "", c->arguments, c->help);
 	bytes_add_text(out, "\n"
-		"--config LOCATION           a file, or a file:, env:, yaml:, http: or https: location;\n"
-		"                            repeatable, merged in order\n"
-		"--set KEY=VALUE             overrides one setting (a.b=c); repeatable\n"
-		"--insecure-listen           makes ${env:PORTCULLIS_INSECURE_LISTEN} in the configuration 0.0.0.0, unless the\n"
-		"                            environment has another address: the image's own configuration, which has no\n"
-		"                            TLS, then listens on all interfaces, and otherwise on loopback\n"
-		"--shutdown-timeout TIME     how long SIGTERM may drain (20s)\n"
-		"--mode redacted|unredacted, --format yaml|json\n"
-		"                            of print-config\n"
-		"--repeat N                  of send: posts it so many times\n"
-		"--feature-gates LIST        accepted for compatibility; service.profilesSupport is always on\n"
-		"--version, --help\n");
+			    "--config LOCATION           a file, or a file:, env:, yaml:, http: "
+			    "or https: location;\n"
+			    "                            repeatable, merged in order\n"
+			    "--set KEY=VALUE             overrides one setting (a.b=c); "
+			    "repeatable\n"
+			    "--insecure-listen           makes ${env:PORTCULLIS_INSECURE_LISTEN} "
+			    "in the configuration 0.0.0.0, unless the\n"
+			    "                            environment has another address: the "
+			    "image's own configuration, which has no\n"
+			    "                            TLS, then listens on all interfaces, "
+			    "and otherwise on loopback\n"
+			    "--shutdown-timeout TIME     how long SIGTERM may drain (20s)\n"
+			    "--mode redacted|unredacted, --format yaml|json\n"
+			    "                            of print-config\n"
+			    "--repeat N                  of send: posts it so many times\n"
+			    "--feature-gates LIST        accepted for compatibility; "
+			    "service.profilesSupport is always on\n"
+			    "--version, --help\n");
 }
 
 static bool print_usage(void)
 {
 	struct bytes out;
 	bytes_init(&out, SIZE_MAX / 2);
-	bytes_add_text(&out, "A gateway for profiles, compatible with the OpenTelemetry Collector.\n\n");
+	bytes_add_text(&out, "A gateway for profiles, compatible with the OpenTelemetry "
+			     "Collector.\n\n");
 	command_usage(&out);
 	bool ok = fwrite(out.at, 1, out.len, stdout) == out.len;
 	bytes_fini(&out);
@@ -66,11 +81,13 @@ static const struct command *find(const char *name)
 	return c->name ? c : NULL;
 }
 
-static bool check_arguments(const struct command *command, const char *const *arguments, struct error *err)
+static bool check_arguments(const struct command *command, const char *const *arguments,
+			    struct error *err)
 {
 	for (size_t i = 0; arguments && arguments[i]; i++)
 		if (i == command->most)
-			return error_set(err, ERROR_CONFIG, "\"%s\": one argument too many for \"portcullis %s\"",
+			return error_set(err, ERROR_CONFIG,
+					 "\"%s\": one argument too many for \"portcullis %s\"",
 					 arguments[i], command->name);
 	return true;
 }
@@ -85,11 +102,13 @@ static bool dispatch(const struct options *options, struct error *err)
 		return true;
 	}
 	if (!command)
-		return error_set(err, ERROR_CONFIG, "unknown command \"%s\" for \"portcullis\"", options->command);
+		return error_set(err, ERROR_CONFIG, "unknown command \"%s\" for \"portcullis\"",
+				 options->command);
 	return check_arguments(command, options->arguments, err) && command->run(options, err);
 }
 
-/* Where a standard stream is missing, the next file or socket would take its number, and get what is meant for it. */
+/* Where a standard stream is missing, the next file or socket would take its number, and get what
+ * is meant for it. */
 static void fill_standard_streams(void)
 {
 	int fd;

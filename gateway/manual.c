@@ -5,9 +5,9 @@
 #include "gateway/components.h"
 #include "gateway/telemetry.h"
 #include "net/http/http_server.h"
-#include "pipeline/intake/gate.h"
-#include "pipeline/graph/inventory.h"
 #include "pipeline/delivery/not_kept.h"
+#include "pipeline/graph/inventory.h"
+#include "pipeline/intake/gate.h"
 
 #include <stdio.h>
 
@@ -26,9 +26,7 @@ static const char *const introduction[] = {
 
 static const char *const errors[] = {
 	"Errors go to stderr as `Error: ...`, with file, line and column where a configuration",
-	"is to blame; the exit status is 1.",
-	"",
-	NULL
+	"is to blame; the exit status is 1.", "", NULL
 };
 
 static const char *const behaviour[] = {
@@ -36,26 +34,34 @@ static const char *const behaviour[] = {
 	"",
 	"The Collector's. Several `--config` locations are merged from left to right (maps",
 	"deep, lists and scalars replaced, a later null wipes), then `--set` items, then",
-	"`${env:X}`, `${X}`, `${env:X:-default}`, `${file:...}`, `${yaml:...}`, `${http://...}` and",
+	"`${env:X}`, `${X}`, `${env:X:-default}`, `${file:...}`, `${yaml:...}`, `${http://...}` "
+	"and",
 	"`${https://...}` are expanded;",
 	"`$$` is a dollar sign. Typing is strict: a number for a text is an error, and so is a",
 	"quoted number for a number. An unknown key is an error. A key that is accepted for",
 	"compatibility and has no effect here is marked *no effect* in the tables and logged",
-	"once at start. Locations may be `file:`, `env:`, `yaml:`, `http:`, `https:` or a plain path. What",
-	"is behind URLs is fetched at start, all of it within 30 s, from servers whose certificates the",
+	"once at start. Locations may be `file:`, `env:`, `yaml:`, `http:`, `https:` or a plain "
+	"path. What",
+	"is behind URLs is fetched at start, all of it within 30 s, from servers whose "
+	"certificates the",
 	"system's CAs vouch for; answers must be 200, and redirects are not followed.",
 	"",
-	"What `${...}` stands for may be a secret. Errors about the configuration and `print-config` show the",
+	"What `${...}` stands for may be a secret. Errors about the configuration and "
+	"`print-config` show the",
 	"value as it is written in the file instead, without defaults, inline YAML and URLs",
 	"(`${env:X:-...}`), and a key that came out of `${...}` as its index;",
-	"`print-config --mode unredacted` shows everything. IDs of components are names: logs and metrics",
+	"`print-config --mode unredacted` shows everything. IDs of components are names: logs and "
+	"metrics",
 	"have them.",
 	"",
 	"## The image",
 	"",
-	"The configuration in the image (`/etc/portcullis/gateway.yaml`; mount yours over it) has no TLS and listens on",
-	"loopback, at `${env:PORTCULLIS_INSECURE_LISTEN:-127.0.0.1}`. `--insecure-listen` makes that address 0.0.0.0; the",
-	"environment can set another, such as `[::]`. Any configuration may use the variable. `/usr/share/sbom` lists the",
+	"The configuration in the image (`/etc/portcullis/gateway.yaml`; mount yours over it) has "
+	"no TLS and listens on",
+	"loopback, at `${env:PORTCULLIS_INSECURE_LISTEN:-127.0.0.1}`. `--insecure-listen` makes "
+	"that address 0.0.0.0; the",
+	"environment can set another, such as `[::]`. Any configuration may use the variable. "
+	"`/usr/share/sbom` lists the",
 	"Debian packages in the image, as SPDX.",
 	"",
 	"## Signals",
@@ -99,24 +105,33 @@ static const char *const flame_graph[] = {
 	"1. Have a Pyroscope at hand: one that runs already, or a new one on port 4040",
 	"   (`docker run -p 4040:4040 grafana/pyroscope`).",
 	"2. `make run CONFIG=docker/pyroscope.yaml`, or with the store elsewhere",
-	"   `PYROSCOPE_URL=http://store:4040 make run CONFIG=docker/pyroscope.yaml`. The gateway starts, profiles itself",
-	"   for five seconds under load, sends that profile through its own pipeline, and says what its policy did to it.",
-	"3. Open `http://127.0.0.1:4040` and choose the service `portcullis` and the type `process_cpu / cpu`. That is the",
-	"   gateway's own CPU, by function; `deployment_environment=dev` and `service_namespace=quickstart` are what the",
-	"   pipeline stamped on it, and `host.name` and `user.name`, which were sent too, are what it did not let through.",
+	"   `PYROSCOPE_URL=http://store:4040 make run CONFIG=docker/pyroscope.yaml`. The gateway "
+	"starts, profiles itself",
+	"   for five seconds under load, sends that profile through its own pipeline, and says "
+	"what its policy did to it.",
+	"3. Open `http://127.0.0.1:4040` and choose the service `portcullis` and the type "
+	"`process_cpu / cpu`. That is the",
+	"   gateway's own CPU, by function; `deployment_environment=dev` and "
+	"`service_namespace=quickstart` are what the",
+	"   pipeline stamped on it, and `host.name` and `user.name`, which were sent too, are "
+	"what it did not let through.",
 	"",
-	"Without a browser, the same by the store's API; the answer is a pprof for `go tool pprof`:",
+	"Without a browser, the same by the store's API; the answer is a pprof for `go tool "
+	"pprof`:",
 	"",
 	"```",
 	"now=$(date +%s)000",
-	"curl -s http://127.0.0.1:4040/querier.v1.QuerierService/SelectMergeStacktraces -H 'Content-Type: application/json' \\",
+	"curl -s http://127.0.0.1:4040/querier.v1.QuerierService/SelectMergeStacktraces -H "
+	"'Content-Type: application/json' \\",
 	"  -d '{\"profileTypeID\":\"process_cpu:cpu:nanoseconds:cpu:nanoseconds\",' \\",
-	"    '\"labelSelector\":\"{service_name=\\\"portcullis\\\"}\",\"start\":'$((now - 3600000))',\"end\":'$now'}'",
+	"    '\"labelSelector\":\"{service_name=\\\"portcullis\\\"}\",\"start\":'$((now - "
+	"3600000))',\"end\":'$now'}'",
 	"go tool pprof -top out/pprof/*.pb.gz    # what was sent, from the file exporter beside it",
 	"```",
 	"",
 	"Your own programs next: anything that writes pprof can send it,",
-	"`curl --data-binary @cpu.pb.gz 'http://127.0.0.1:4041/v1/pprof?service.name=cart'`, and OpenTelemetry profilers send",
+	"`curl --data-binary @cpu.pb.gz 'http://127.0.0.1:4041/v1/pprof?service.name=cart'`, and "
+	"OpenTelemetry profilers send",
 	"to port 4317. For Grafana Cloud see the comment in `docker/pyroscope.yaml`.",
 	"",
 	NULL
@@ -132,7 +147,8 @@ static void print_metrics(const struct metric *const *list, struct bytes *out)
 {
 	for (; list && *list; list++)
 		bytes_format(out, "| `%s` | %s | %s | %s |\n", (*list)->name,
-			     (*list)->kind == METRIC_COUNTER ? "counter" : "gauge", (*list)->unit, (*list)->help);
+			     (*list)->kind == METRIC_COUNTER ? "counter" : "gauge", (*list)->unit,
+			     (*list)->help);
 }
 
 void manual_component(const struct component_factory *f, struct bytes *out)
@@ -154,9 +170,12 @@ void manual_component(const struct component_factory *f, struct bytes *out)
 static void print_all_metrics(struct bytes *out)
 {
 	bytes_add_text(out, "## Metrics\n\n"
-			    "Prometheus text at `http://localhost:8888/metrics`, under the Collector's names where it has them.\n"
-			    "In samples, per pipeline and destination, whenever nothing is on its way:\n"
-			    "`in = merged + dropped + batched + out + dropped at the destination + queued`.\n\n"
+			    "Prometheus text at `http://localhost:8888/metrics`, under the "
+			    "Collector's names where it has them.\n"
+			    "In samples, per pipeline and destination, whenever nothing is on "
+			    "its way:\n"
+			    "`in = merged + dropped + batched + out + dropped at the destination "
+			    "+ queued`.\n\n"
 			    "| name | kind | unit | meaning |\n|---|---|---|---|\n");
 	print_metrics(gate_metrics, out);
 	print_metrics(http_server_metrics, out);

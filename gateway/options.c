@@ -88,11 +88,15 @@ static bool check_gate(const char *name, size_t len, struct error *err)
 {
 	bool off = len && *name == '-';
 	size_t sign = len && (off || *name == '+');
-	if (len - sign != strlen(options_gate) || memcmp(name + sign, options_gate, len - sign) != 0)
-		return error_set(err, ERROR_CONFIG, "no such feature gate \"%.*s\", valid gates: [%s]", (int)(len - sign),
-				 name + sign, options_gate);
+	if (len - sign != strlen(options_gate) ||
+	    memcmp(name + sign, options_gate, len - sign) != 0)
+		return error_set(err, ERROR_CONFIG,
+				 "no such feature gate \"%.*s\", valid gates: [%s]",
+				 (int)(len - sign), name + sign, options_gate);
 	if (off)
-		return error_set(err, ERROR_CONFIG, "feature gate \"%s\" is stable, can not be disabled", options_gate);
+		return error_set(err, ERROR_CONFIG,
+				 "feature gate \"%s\" is stable, can not be disabled",
+				 options_gate);
 	return true;
 }
 
@@ -107,18 +111,21 @@ static bool check_gates(const char *gates, struct error *err)
 	return true;
 }
 
-static bool is_one_of(const char *flag, const char *value, const char *one, const char *other, struct error *err)
+static bool is_one_of(const char *flag, const char *value, const char *one, const char *other,
+		      struct error *err)
 {
 	if (!value || !strcmp(value, one) || !strcmp(value, other))
 		return true;
-	return error_set(err, ERROR_CONFIG, "--%s: neither %s nor %s: \"%s\"", flag, one, other, value);
+	return error_set(err, ERROR_CONFIG, "--%s: neither %s nor %s: \"%s\"", flag, one, other,
+			 value);
 }
 
 /* What cannot be had is refused, never ignored. */
 static bool check_choices(const struct options *o, struct error *err)
 {
 	return is_one_of("mode", o->mode, "redacted", "unredacted", err) &&
-	       is_one_of("format", o->format, "yaml", "json", err) && check_gates(o->feature_gates, err);
+	       is_one_of("format", o->format, "yaml", "json", err) &&
+	       check_gates(o->feature_gates, err);
 }
 
 bool options_parse(struct options *o, int argc, char **argv, struct error *err)
@@ -156,17 +163,21 @@ struct loading {
 static void warn_unset(void *context, const char *variable)
 {
 	struct loading *loading = context;
-	log_warn(&loading->log, "Configuration references unset environment variable", log_text("name", variable));
+	log_warn(&loading->log, "Configuration references unset environment variable",
+		 log_text("name", variable));
 }
 
 /* What is no URL is not repeated: nobody knows which part of it is the password. */
 static bool explain_fetch(const char *url, bool answered, int status, struct error *err)
 {
 	if (!answered && err->kind == ERROR_CONFIG)
-		return error_prefix(err, "unable to fetch what \"%.*s://\" begins", (int)strcspn(url, ":"), url);
+		return error_prefix(err, "unable to fetch what \"%.*s://\" begins",
+				    (int)strcspn(url, ":"), url);
 	char *shown = quote_place(url);
 	if (answered)
-		error_set(err, ERROR_CONFIG, "failed to load resource from uri \"%.200s\". status code: %d", shown, status);
+		error_set(err, ERROR_CONFIG,
+			  "failed to load resource from uri \"%.200s\". status code: %d", shown,
+			  status);
 	else
 		error_prefix(err, "unable to fetch \"%.200s\"", shown);
 	memory_free(shown);
@@ -179,7 +190,9 @@ static bool fetch(void *context, const char *url, struct bytes *out, struct erro
 	const struct loading *loading = context;
 	uint64_t now = clock_now();
 	int status = 0;
-	const struct http_call call = { .url = url, .timeout_ns = now < loading->until ? loading->until - now : 1 };
+	const struct http_call call = { .url = url,
+					.timeout_ns =
+						now < loading->until ? loading->until - now : 1 };
 	bool answered = http_call(&call, &status, out, err);
 	return (answered && status == 200) || explain_fetch(url, answered, status, err);
 }
@@ -193,13 +206,15 @@ struct node *options_load(const struct options *o, struct error *err)
 	}
 	if (o->insecure_listen)
 		setenv("PORTCULLIS_INSECURE_LISTEN", "0.0.0.0", false);
-	return config_load(&(struct config_sources){
-		.locations = o->configs,
-		.location_count = count(o->configs),
-		.sets = o->sets,
-		.set_count = count(o->sets),
-		.unset = warn_unset,
-		.fetch = fetch,
-		.context = &loading,
-	}, err);
+	return config_load(
+		&(struct config_sources){
+			.locations = o->configs,
+			.location_count = count(o->configs),
+			.sets = o->sets,
+			.set_count = count(o->sets),
+			.unset = warn_unset,
+			.fetch = fetch,
+			.context = &loading,
+		},
+		err);
 }

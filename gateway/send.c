@@ -11,8 +11,8 @@
 #include <string.h>
 
 /*
- * `portcullis send FROM TO`: carries one profile. FROM is read (a URL by GET), TO is written (a URL by
- * POST); --repeat posts it again and again.
+ * `portcullis send FROM TO`: carries one profile. FROM is read (a URL by GET), TO is written (a URL
+ * by POST); --repeat posts it again and again.
  */
 #define BODY_MAX ((size_t)256 << 20)
 #define TIMEOUT_NS (120 * UINT64_C(1000000000))
@@ -35,7 +35,8 @@ static bool check_status(const char *url, int status, const struct bytes *reply,
 	size_t len = reply->len < 200 ? reply->len : 200;
 	while (len && (reply->at[len - 1] == '\n' || reply->at[len - 1] == '\r'))
 		len--;
-	error_set(err, ERROR_INVALID, "status %d: %.*s", status, (int)len, len ? (char *)reply->at : "");
+	error_set(err, ERROR_INVALID, "status %d: %.*s", status, (int)len,
+		  len ? (char *)reply->at : "");
 	return fail_at(url, err);
 }
 
@@ -44,7 +45,8 @@ static bool take(const char *from, struct bytes *body, struct error *err)
 	int status;
 	if (!quote_is_url(from))
 		return files_read(from, body, err);
-	if (!http_call(&(struct http_call){ .url = from, .timeout_ns = TIMEOUT_NS }, &status, body, err))
+	if (!http_call(&(struct http_call){ .url = from, .timeout_ns = TIMEOUT_NS }, &status, body,
+		       err))
 		return fail_at(from, err);
 	return check_status(from, status, body, err);
 }
@@ -57,9 +59,11 @@ static bool post(const char *url, struct view body, long times, struct error *er
 	for (long i = 0; ok && i < times; i++) {
 		int status = 0;
 		reply.len = 0;
-		const struct http_call call = { .url = url, .body = body, .timeout_ns = TIMEOUT_NS };
-		ok = http_call(&call, &status, &reply, err) ? check_status(url, status, &reply, err) :
-							      fail_at(url, err);
+		const struct http_call call = { .url = url,
+						.body = body,
+						.timeout_ns = TIMEOUT_NS };
+		ok = http_call(&call, &status, &reply, err) ? check_status(url, status, &reply, err)
+							    : fail_at(url, err);
 	}
 	bytes_fini(&reply);
 	return ok;
@@ -73,7 +77,8 @@ bool command_send(const struct options *options, struct error *err)
 	if (!places || !places[1] || places[2])
 		return error_set(err, ERROR_CONFIG, "send needs two places: FROM TO");
 	if (times < 1)
-		return error_set(err, ERROR_CONFIG, "--repeat: not a positive number: \"%s\"", options->repeat);
+		return error_set(err, ERROR_CONFIG, "--repeat: not a positive number: \"%s\"",
+				 options->repeat);
 	bytes_init(&body, BODY_MAX);
 	bool ok = take(places[0], &body, err);
 	if (ok && quote_is_url(places[1]))

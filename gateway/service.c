@@ -4,9 +4,9 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/system.h"
+#include "base/version.h"
 #include "config/scalar.h"
 #include "gateway/components.h"
-#include "base/version.h"
 #include "pipeline/graph/inventory.h"
 
 #include <signal.h>
@@ -15,7 +15,8 @@
 
 enum { CORES_MAX = 64 };
 #define SHUTDOWN_NS (20 * INT64_C(1000000000))
-#define LAST_GRACE_NS (5 * UINT64_C(1000000000)) /* behind the deadline, for what is cancelled to end */
+/* behind the deadline, for what is cancelled to end */
+#define LAST_GRACE_NS (5 * UINT64_C(1000000000))
 
 static bool is_ready(void *context)
 {
@@ -59,14 +60,16 @@ bool service_open(struct service *s, const struct options *options, struct error
 	if (!s->loop)
 		return false;
 	s->view = (struct service_view){ .context = s, .ready = is_ready, .up_since = up_since };
-	s->graph = graph_build(&(struct graph_options){
-		.root = s->root,
-		.factories = components,
-		.loop = s->loop,
-		.metrics = s->metrics,
-		.service = &s->view,
-		.workers = core_count(),
-	}, err);
+	s->graph = graph_build(
+		&(struct graph_options){
+			.root = s->root,
+			.factories = components,
+			.loop = s->loop,
+			.metrics = s->metrics,
+			.service = &s->view,
+			.workers = core_count(),
+		},
+		err);
 	return s->graph != NULL;
 }
 
@@ -76,16 +79,19 @@ static void stopped(void *argument)
 	loop_stop(s->loop);
 }
 
-/* A thread that hangs in the kernel cannot be ended, and whoever wants it joined waits as long. The log has no buffer. */
+/* A thread that hangs in the kernel cannot be ended, and whoever wants it joined waits as long. The
+ * log has no buffer. */
 static void give_up(void *argument)
 {
 	struct service *s = argument;
 	graph_log_stuck(s->graph);
-	log_error(&s->log, "Shutdown does not come to an end. Exiting all the same.", log_text("error", s->failure));
+	log_error(&s->log, "Shutdown does not come to an end. Exiting all the same.",
+		  log_text("error", s->failure));
 	_exit(s->failure ? 1 : 0);
 }
 
-/* When the process ends at the latest; only ever earlier. Should even the log or the loop hang, the kernel sees to it. */
+/* When the process ends at the latest; only ever earlier. Should even the log or the loop hang, the
+ * kernel sees to it. */
 static void end_in(struct service *s, uint64_t ns)
 {
 	uint64_t end = clock_now() + ns;
@@ -122,16 +128,20 @@ static void caught(void *argument, int number)
 {
 	struct service *s = argument;
 	struct error err;
-	const char *name = number == SIGHUP ? "hangup" : number == SIGINT ? "interrupt" : "terminated";
+	const char *name = number == SIGHUP   ? "hangup"
+			   : number == SIGINT ? "interrupt"
+					      : "terminated";
 	if (number != SIGHUP)
-		end_in(s, (s->stopping ? 0 : s->shutdown_ns) + LAST_GRACE_NS); /* before the log, which may hang */
+		/* before the log, which may hang */
+		end_in(s, (s->stopping ? 0 : s->shutdown_ns) + LAST_GRACE_NS);
 	log_info(&s->log, "Received signal from OS", log_text("signal", name));
 	if (number != SIGHUP) {
 		begin_stop(s);
 		return;
 	}
 	if (!log_reopen(&err))
-		log_error(&s->log, "Reopening the log failed, the old one stays", log_text("error", err.text));
+		log_error(&s->log, "Reopening the log failed, the old one stays",
+			  log_text("error", err.text));
 	if (!s->stopping)
 		graph_reload(s->graph);
 }

@@ -7,8 +7,9 @@
 #include "pipeline/graph/graph.h"
 
 /*
- * The life of the program around one graph. service_open builds everything without starting it (that is all
- * that `validate` does); service_run starts it, waits for SIGTERM or SIGINT, and drains.
+ * The life of the program around one graph. service_open builds everything without starting it
+ * (that is all that `validate` does); service_run starts it, waits for SIGTERM or SIGINT, and
+ * drains.
  */
 struct service {
 	struct log log;
@@ -22,7 +23,7 @@ struct service {
 	_Atomic bool ready;
 	/* Loop thread: */
 	bool stopping, hurried;
-	const char *failure; /* why the start failed */
+	const char *failure;     /* why the start failed */
 	struct loop_timer *last; /* the shutdown has had its time, and more */
 	uint64_t end;            /* clock_now of that; 0: nothing stops */
 };

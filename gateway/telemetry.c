@@ -4,8 +4,8 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/memory.h"
-#include "config/print.h"
 #include "base/version.h"
+#include "config/print.h"
 #include "net/http/http_server.h"
 #include "pipeline/graph/inventory.h"
 #include "pipeline/memory.h"
@@ -67,7 +67,8 @@ struct telemetry_config {
 };
 
 /* Those above error have no lines here: they turn the log off. */
-static const char *const log_levels[] = { "debug", "info", "warn", "error", "dpanic", "panic", "fatal", NULL };
+static const char *const log_levels[] = { "debug",  "info",  "warn",  "error",
+					  "dpanic", "panic", "fatal", NULL };
 static const char *const metrics_levels[] = { "none", "basic", "normal", "detailed", NULL };
 static const char *const encodings[] = { "console", "json", NULL };
 
@@ -81,166 +82,189 @@ static int find_level(const char *const *levels, const char *text)
 }
 
 static const struct config_row sampling_rows[] = {
-	CONFIG_ROW(struct sampling_config, tick, .key = "tick", .def = "10s", .help = "Period of the sampling."),
-	CONFIG_ROW(struct sampling_config, initial, .key = "initial", .def = "10", .limited = true, .min = 0, .max = 1000000,
-		   .help = "Lines of the same component and message written in each period before sampling begins."),
-	CONFIG_ROW(struct sampling_config, thereafter, .key = "thereafter", .def = "100", .limited = true, .min = 0,
-		   .max = 1000000, .help = "Then every so many-th; 0: none."),
+	CONFIG_ROW(struct sampling_config, tick, .key = "tick", .def = "10s",
+		   .help = "Period of the sampling."),
+	CONFIG_ROW(struct sampling_config, initial, .key = "initial", .def = "10", .limited = true,
+		   .min = 0, .max = 1000000,
+		   .help = "Lines of the same component and message written in each period "
+			   "before sampling begins."),
+	CONFIG_ROW(struct sampling_config, thereafter, .key = "thereafter", .def = "100",
+		   .limited = true, .min = 0, .max = 1000000,
+		   .help = "Then every so many-th; 0: none."),
 	{ 0 }
 };
-static const struct config_table sampling_table = {
-	.size = sizeof(struct sampling_config), .rows = sampling_rows, .optional = true
-};
+static const struct config_table sampling_table = { .size = sizeof(struct sampling_config),
+						    .rows = sampling_rows,
+						    .optional = true };
 
 static bool check_logs(const void *config, struct error *err)
 {
 	const struct logs_config *logs = config;
 	if (find_level(log_levels, logs->level) < 0)
-		return error_set(err, ERROR_CONFIG, "`level`: unrecognized (there are debug, info, warn, error, dpanic, panic, "
-						    "fatal)");
+		return error_set(err, ERROR_CONFIG,
+				 "`level`: unrecognized (there are debug, "
+				 "info, warn, error, dpanic, panic, fatal)");
 	if (logs->processors && logs->processors->kind != NODE_NULL)
-		return error_set(err, ERROR_CONFIG, "`processors`: this build does not export its logs");
+		return error_set(err, ERROR_CONFIG,
+				 "`processors`: this build does not export its logs");
 	return true;
 }
 
 static const struct config_row logs_rows[] = {
 	CONFIG_ROW(struct logs_config, level, .key = "level", .def = "info",
-		   .help = "Lowest level written: `debug`, `info`, `warn`, `error`; `dpanic`, `panic` and `fatal` write "
-			   "nothing."),
-	CONFIG_ROW(struct logs_config, encoding, .key = "encoding", .def = "console", .choices = encodings,
-		   .help = "Form of a line."),
-	CONFIG_SECTION(struct logs_config, sampling, sampling_table, .key = "sampling", .presence = PRESENCE_SOME,
+		   .help = "Lowest level written: `debug`, `info`, `warn`, `error`; `dpanic`, "
+			   "`panic` and `fatal` write nothing."),
+	CONFIG_ROW(struct logs_config, encoding, .key = "encoding", .def = "console",
+		   .choices = encodings, .help = "Form of a line."),
+	CONFIG_SECTION(struct logs_config, sampling, sampling_table, .key = "sampling",
+		       .presence = PRESENCE_SOME,
 		       .help = "Thins out lines with the same message, whatever their fields say."),
 	CONFIG_ROW(struct logs_config, output_paths, .key = "output_paths", .def = "[stderr]",
 		   .help = "`stderr`, `stdout` or files (opened again at SIGHUP)."),
-	CONFIG_ROW(struct logs_config, error_output_paths, .key = "error_output_paths", .def = "[stderr]", .inert = true,
+	CONFIG_ROW(struct logs_config, error_output_paths, .key = "error_output_paths",
+		   .def = "[stderr]", .inert = true,
 		   .help = "The logger has no errors of its own to tell."),
-	CONFIG_ROW(struct logs_config, development, .key = "development", .def = "false", .inert = true,
-		   .help = "There is no development mode."),
-	CONFIG_ROW(struct logs_config, disable_caller, .key = "disable_caller", .def = "false", .inert = true,
-		   .help = "Lines always name their place in the source."),
-	CONFIG_ROW(struct logs_config, disable_stacktrace, .key = "disable_stacktrace", .def = "false", .inert = true,
-		   .help = "Lines never carry stack traces."),
-	CONFIG_ROW(struct logs_config, disable_zap_resource, .key = "disable_zap_resource", .def = "false", .inert = true,
-		   .help = "Lines never repeat the resource."),
-	CONFIG_ROW(struct logs_config, initial_fields, .key = "initial_fields", .help = "Map of texts added to every line."),
-	CONFIG_ROW(struct logs_config, processors, .key = "processors", .help = "Log export; an error in this build."),
+	CONFIG_ROW(struct logs_config, development, .key = "development", .def = "false",
+		   .inert = true, .help = "There is no development mode."),
+	CONFIG_ROW(struct logs_config, disable_caller, .key = "disable_caller", .def = "false",
+		   .inert = true, .help = "Lines always name their place in the source."),
+	CONFIG_ROW(struct logs_config, disable_stacktrace, .key = "disable_stacktrace",
+		   .def = "false", .inert = true, .help = "Lines never carry stack traces."),
+	CONFIG_ROW(struct logs_config, disable_zap_resource, .key = "disable_zap_resource",
+		   .def = "false", .inert = true, .help = "Lines never repeat the resource."),
+	CONFIG_ROW(struct logs_config, initial_fields, .key = "initial_fields",
+		   .help = "Map of texts added to every line."),
+	CONFIG_ROW(struct logs_config, processors, .key = "processors",
+		   .help = "Log export; an error in this build."),
 	{ 0 }
 };
-static const struct config_table logs_table = { .size = sizeof(struct logs_config), .rows = logs_rows, .check = check_logs };
+static const struct config_table logs_table = { .size = sizeof(struct logs_config),
+						.rows = logs_rows,
+						.check = check_logs };
 
 static const struct config_row prometheus_rows[] = {
-	CONFIG_ROW(struct prometheus_config, host, .key = "host", .def = "localhost", .help = "Address to listen on."),
-	CONFIG_ROW(struct prometheus_config, port, .key = "port", .def = "8888", .limited = true, .min = 0, .max = 65535,
-		   .help = "Port; 0 lets the system choose."),
-	CONFIG_ROW(struct prometheus_config, without_scope_info, .key = "without_scope_info", .def = "true", .inert = true,
-		   .help = "There is no scope info."),
-	CONFIG_ROW(struct prometheus_config, without_units, .key = "without_units", .def = "true", .inert = true,
-		   .help = "Names never carry units."),
-	CONFIG_ROW(struct prometheus_config, without_type_suffix, .key = "without_type_suffix", .def = "true", .inert = true,
-		   .help = "Names never carry type suffixes."),
-	CONFIG_ROW(struct prometheus_config, with_resource_constant_labels, .key = "with_resource_constant_labels",
-		   .inert = true, .help = "Series carry no resource labels; see target_info."),
+	CONFIG_ROW(struct prometheus_config, host, .key = "host", .def = "localhost",
+		   .help = "Address to listen on."),
+	CONFIG_ROW(struct prometheus_config, port, .key = "port", .def = "8888", .limited = true,
+		   .min = 0, .max = 65535, .help = "Port; 0 lets the system choose."),
+	CONFIG_ROW(struct prometheus_config, without_scope_info, .key = "without_scope_info",
+		   .def = "true", .inert = true, .help = "There is no scope info."),
+	CONFIG_ROW(struct prometheus_config, without_units, .key = "without_units", .def = "true",
+		   .inert = true, .help = "Names never carry units."),
+	CONFIG_ROW(struct prometheus_config, without_type_suffix, .key = "without_type_suffix",
+		   .def = "true", .inert = true, .help = "Names never carry type suffixes."),
+	CONFIG_ROW(struct prometheus_config, with_resource_constant_labels,
+		   .key = "with_resource_constant_labels", .inert = true,
+		   .help = "Series carry no resource labels; see target_info."),
 	{ 0 }
 };
-static const struct config_table prometheus_table = {
-	.size = sizeof(struct prometheus_config), .rows = prometheus_rows
-};
+static const struct config_table prometheus_table = { .size = sizeof(struct prometheus_config),
+						      .rows = prometheus_rows };
 static const struct config_row pull_exporter_rows[] = {
-	CONFIG_SECTION(struct pull_exporter_config, prometheus, prometheus_table, .key = "prometheus",
-		       .help = "Prometheus text at `/metrics`."),
+	CONFIG_SECTION(struct pull_exporter_config, prometheus, prometheus_table,
+		       .key = "prometheus", .help = "Prometheus text at `/metrics`."),
 	{ 0 }
 };
 static const struct config_table pull_exporter_table = {
 	.size = sizeof(struct pull_exporter_config), .rows = pull_exporter_rows
 };
 static const struct config_row pull_rows[] = {
-	CONFIG_SECTION(struct pull_config, exporter, pull_exporter_table, .key = "exporter", .help = "How it is read."),
+	CONFIG_SECTION(struct pull_config, exporter, pull_exporter_table, .key = "exporter",
+		       .help = "How it is read."),
 	{ 0 }
 };
-static const struct config_table pull_table = { .size = sizeof(struct pull_config), .rows = pull_rows };
+static const struct config_table pull_table = { .size = sizeof(struct pull_config),
+						.rows = pull_rows };
 
 static bool check_reader(const void *config, struct error *err)
 {
 	const struct reader_config *reader = config;
 	if (reader->periodic && reader->periodic->kind != NODE_NULL)
-		return error_set(err, ERROR_CONFIG, "`periodic`: this build does not push its metrics");
+		return error_set(err, ERROR_CONFIG,
+				 "`periodic`: this build does not push its metrics");
 	return true;
 }
 
 static const struct config_row reader_rows[] = {
-	CONFIG_SECTION(struct reader_config, pull, pull_table, .key = "pull", .help = "A listener that is scraped."),
-	CONFIG_ROW(struct reader_config, periodic, .key = "periodic", .help = "Metric export; an error in this build."),
+	CONFIG_SECTION(struct reader_config, pull, pull_table, .key = "pull",
+		       .help = "A listener that is scraped."),
+	CONFIG_ROW(struct reader_config, periodic, .key = "periodic",
+		   .help = "Metric export; an error in this build."),
 	{ 0 }
 };
-static const struct config_table reader_table = {
-	.size = sizeof(struct reader_config), .rows = reader_rows, .check = check_reader
-};
+static const struct config_table reader_table = { .size = sizeof(struct reader_config),
+						  .rows = reader_rows,
+						  .check = check_reader };
 
 static bool check_metrics(const void *config, struct error *err)
 {
 	const struct metrics_config *m = config;
 	if (find_level(metrics_levels, m->level) < 0)
-		return error_set(err, ERROR_CONFIG, "`level`: unknown (there are none, basic, normal, detailed)");
+		return error_set(err, ERROR_CONFIG,
+				 "`level`: unknown (there are none, basic, normal, detailed)");
 	if (!m->readers.count && strcasecmp(m->level, "none") != 0)
 		return error_set(err, ERROR_CONFIG,
-				 "collector telemetry metrics reader should exist when metric level is not none");
+				 "collector telemetry metrics reader should exist when metric "
+				 "level is not none");
 	if (m->readers.count > 1)
 		return error_set(err, ERROR_CONFIG, "`readers`: one reader is supported");
 	if (m->views && m->views->count && strcasecmp(m->level, "detailed") != 0)
-		return error_set(err, ERROR_CONFIG, "service::telemetry::metrics::views can only be set when "
-						    "service::telemetry::metrics::level is detailed");
+		return error_set(err, ERROR_CONFIG,
+				 "service::telemetry::metrics::views can only be set when "
+				 "service::telemetry::metrics::level is detailed");
 	return true;
 }
 
 static const struct config_row metrics_rows[] = {
 	CONFIG_ROW(struct metrics_config, level, .key = "level", .def = "normal",
-		   .help = "`none` closes the listener; `basic`, `normal` and `detailed` serve every metric."),
+		   .help = "`none` closes the listener; `basic`, `normal` and `detailed` serve "
+			   "every metric."),
 	CONFIG_ITEMS(struct metrics_config, readers, CONFIG_LIST, reader_table, .key = "readers",
 		     .def = "[{pull: {exporter: {prometheus: {}}}}]", .help = "One pull reader."),
-	CONFIG_ROW(struct metrics_config, views, .key = "views", .inert = true, .help = "There are no histograms to reshape."),
+	CONFIG_ROW(struct metrics_config, views, .key = "views", .inert = true,
+		   .help = "There are no histograms to reshape."),
 	{ 0 }
 };
-static const struct config_table metrics_table = {
-	.size = sizeof(struct metrics_config), .rows = metrics_rows, .check = check_metrics
-};
+static const struct config_table metrics_table = { .size = sizeof(struct metrics_config),
+						   .rows = metrics_rows,
+						   .check = check_metrics };
 
 static const struct config_row telemetry_rows[] = {
-	CONFIG_SECTION(struct telemetry_config, logs, logs_table, .key = "logs", .help = "Own log."),
-	CONFIG_SECTION(struct telemetry_config, metrics, metrics_table, .key = "metrics", .help = "Own metrics."),
-	CONFIG_ROW(struct telemetry_config, traces, .key = "traces", .inert = true, .help = "The gateway makes no traces."),
+	CONFIG_SECTION(struct telemetry_config, logs, logs_table, .key = "logs",
+		       .help = "Own log."),
+	CONFIG_SECTION(struct telemetry_config, metrics, metrics_table, .key = "metrics",
+		       .help = "Own metrics."),
+	CONFIG_ROW(struct telemetry_config, traces, .key = "traces", .inert = true,
+		   .help = "The gateway makes no traces."),
 	CONFIG_ROW(struct telemetry_config, resource, .key = "resource", .inert = true,
 		   .help = "target_info carries name, version and instance only."),
 	{ 0 }
 };
-const struct config_table telemetry_table = { .size = sizeof(struct telemetry_config), .rows = telemetry_rows };
+const struct config_table telemetry_table = { .size = sizeof(struct telemetry_config),
+					      .rows = telemetry_rows };
 
-static const struct metric uptime = {
-	"otelcol_process_uptime", METRIC_COUNTER, "s", "Seconds since the process started.", .decimals = 3
-};
-static const struct metric cpu_seconds = {
-	"otelcol_process_cpu_seconds", METRIC_COUNTER, "s", "CPU seconds, user and system.", .decimals = 6
-};
-static const struct metric memory_rss = {
-	"otelcol_process_memory_rss", METRIC_GAUGE, "By", "Resident memory."
-};
-static const struct metric heap_alloc = {
-	"otelcol_process_runtime_heap_alloc_bytes", METRIC_GAUGE, "By", "Bytes of the heap in use."
-};
+static const struct metric uptime = { "otelcol_process_uptime", METRIC_COUNTER, "s",
+				      "Seconds since the process started.", .decimals = 3 };
+static const struct metric cpu_seconds = { "otelcol_process_cpu_seconds", METRIC_COUNTER, "s",
+					   "CPU seconds, user and system.", .decimals = 6 };
+static const struct metric memory_rss = { "otelcol_process_memory_rss", METRIC_GAUGE, "By",
+					  "Resident memory." };
+static const struct metric heap_alloc = { "otelcol_process_runtime_heap_alloc_bytes", METRIC_GAUGE,
+					  "By", "Bytes of the heap in use." };
 static const struct metric heap_system = {
 	"otelcol_process_runtime_total_sys_memory_bytes", METRIC_GAUGE, "By",
 	"Bytes that the heap has from the system, free ones included."
 };
-static const struct metric target_info = {
-	"target_info", METRIC_GAUGE, "1", "Name, version and instance of this process."
-};
+static const struct metric target_info = { "target_info", METRIC_GAUGE, "1",
+					   "Name, version and instance of this process." };
 static const struct metric packets_encoded = {
 	"otelcol_packet_encodings", METRIC_COUNTER, "{packets}",
-	"Packets, or parts of them, encoded or compressed, by form: once for all destinations that send it so."
+	"Packets, or parts of them, encoded or compressed, by form: once for all destinations that "
+	"send it so."
 };
-const struct metric *const telemetry_metrics[] = {
-	&uptime, &cpu_seconds, &memory_rss, &heap_alloc, &heap_system, &packets_encoded, &target_info, NULL
-};
+const struct metric *const telemetry_metrics[] = { &uptime,      &cpu_seconds, &memory_rss,
+						   &heap_alloc,  &heap_system, &packets_encoded,
+						   &target_info, NULL };
 
 struct telemetry {
 	struct telemetry_config config;
@@ -280,10 +304,10 @@ static void make_series(struct telemetry *t)
 	uint64_t random[2];
 	hash_random(random, sizeof random);
 	snprintf(instance, sizeof instance, "%016lx%016lx", random[0], random[1]);
-	const struct metric_label target[] = {
-		{ "service_instance_id", instance }, { "service_name", "portcullis" },
-		{ "service_version", PORTCULLIS_VERSION }, { 0 }
-	};
+	const struct metric_label target[] = { { "service_instance_id", instance },
+					       { "service_name", "portcullis" },
+					       { "service_version", PORTCULLIS_VERSION },
+					       { 0 } };
 	t->uptime = metrics_series(t->metrics, &uptime, none);
 	t->cpu = metrics_series(t->metrics, &cpu_seconds, none);
 	t->rss = metrics_series(t->metrics, &memory_rss, none);
@@ -304,19 +328,22 @@ static bool configure_log(const struct logs_config *logs, struct error *err)
 	struct log_field *initial = memory_array(count + 1, sizeof *initial);
 	const char **paths = memory_array(logs->output_paths.count + 1, sizeof *paths);
 	for (size_t i = 0; i < count; i++)
-		initial[i] = (struct log_field)log_text(fields->children[i]->key, fields->children[i]->text);
+		initial[i] = (struct log_field)log_text(fields->children[i]->key,
+							fields->children[i]->text);
 	for (size_t i = 0; i < logs->output_paths.count; i++)
 		paths[i] = logs->output_paths.at[i];
-	bool ok = log_configure(&(struct log_config){
-		.level = (enum log_level)find_level(log_levels, logs->level),
-		.json = logs->encoding.index == 1,
-		.sampling = logs->sampling.present.enabled,
-		.sampling_initial = (int)logs->sampling.initial,
-		.sampling_thereafter = (int)logs->sampling.thereafter,
-		.sampling_tick_ns = (uint64_t)logs->sampling.tick.ns,
-		.output_paths = paths,
-		.initial_fields = initial,
-	}, err);
+	bool ok = log_configure(
+		&(struct log_config){
+			.level = (enum log_level)find_level(log_levels, logs->level),
+			.json = logs->encoding.index == 1,
+			.sampling = logs->sampling.present.enabled,
+			.sampling_initial = (int)logs->sampling.initial,
+			.sampling_thereafter = (int)logs->sampling.thereafter,
+			.sampling_tick_ns = (uint64_t)logs->sampling.tick.ns,
+			.output_paths = paths,
+			.initial_fields = initial,
+		},
+		err);
 	memory_free(initial);
 	memory_free(paths);
 	return ok;
@@ -342,11 +369,12 @@ static void serve(void *context, struct http_exchange *exchange)
 	struct bytes text;
 	bytes_init(&text, METRICS_MAX);
 	metrics_write(t->metrics, &text);
-	http_exchange_reply(exchange, &(struct http_reply){
-		.status = 200,
-		.content_type = "text/plain; version=0.0.4; charset=utf-8",
-		.body = bytes_view(&text),
-	});
+	http_exchange_reply(exchange,
+			    &(struct http_reply){
+				    .status = 200,
+				    .content_type = "text/plain; version=0.0.4; charset=utf-8",
+				    .body = bytes_view(&text),
+			    });
 	bytes_fini(&text);
 }
 
@@ -367,20 +395,29 @@ static char *listen_endpoint(const struct prometheus_config *p)
 
 bool telemetry_start(struct telemetry *t, struct error *err)
 {
-	const struct http_route route = { .path = "/metrics", .methods = "GET,HEAD", .headers = serve, .context = t };
+	const struct http_route route = {
+		.path = "/metrics", .methods = "GET,HEAD", .headers = serve, .context = t
+	};
 	struct http_server_config *http = &t->http;
 	if (!strcasecmp(t->config.metrics.level, "none"))
 		return true;
-	const struct reader_config *reader = t->config.metrics.readers.at; /* there is one: check_metrics */
+	/* there is one: check_metrics */
+	const struct reader_config *reader = t->config.metrics.readers.at;
 	if (!config_bind(&http_server_table, NULL, "service::telemetry::metrics", http, err))
 		return false;
 	memory_free(http->endpoint);
 	http->endpoint = listen_endpoint(&reader->pull.exporter.prometheus);
 	http->max_connections = CONNECTIONS_MAX;
 	http->max_connections_per_peer = CONNECTIONS_MAX / 2;
-	t->server = http_server_start(&(struct http_server_options){
-		.config = http, .routes = &route, .route_count = 1, .log = &t->log, .metrics = t->metrics,
-	}, err);
+	t->server = http_server_start(
+		&(struct http_server_options){
+			.config = http,
+			.routes = &route,
+			.route_count = 1,
+			.log = &t->log,
+			.metrics = t->metrics,
+		},
+		err);
 	return t->server || error_prefix(err, "service::telemetry::metrics");
 }
 

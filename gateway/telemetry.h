@@ -6,14 +6,16 @@
 #include "base/metrics.h"
 #include "config/table.h"
 
-/* service.telemetry (collector-compat §6.2): own logs, and own metrics in Prometheus text over HTTP. */
+/* service.telemetry (collector-compat §6.2): own logs, and own metrics in Prometheus text over
+ * HTTP. */
 extern const struct config_table telemetry_table;
 extern const struct metric *const telemetry_metrics[]; /* for the manual; NULL-terminated */
 
 struct telemetry;
 
 /* node: service.telemetry, borrowed, may be NULL. Binds and checks it, and opens nothing. */
-struct telemetry *telemetry_new(const struct node *node, struct metrics *metrics, struct error *err);
+struct telemetry *telemetry_new(const struct node *node, struct metrics *metrics,
+				struct error *err);
 /* Opens the log's outputs; says which keys are without effect. */
 bool telemetry_open_log(struct telemetry *telemetry, struct error *err);
 /* Opens the metrics listener. */

@@ -6,14 +6,17 @@
 #include <stdint.h>
 
 /*
- * How a server charges what its connections cost to the program's memory budget (pipeline/intake/gate.h has the one of a
- * receiver). All functions: any thread, they do not block. All NULL: nothing is charged.
+ * How a server charges what its connections cost to the program's memory budget
+ * (pipeline/intake/gate.h has the one of a receiver). All functions: any thread, they do not block.
+ * All NULL: nothing is charged.
  */
 struct net_budget {
-	/* Charges the bytes until release; false when memory is short: the connection is not taken. */
+	/* Charges the bytes until release; false when memory is short: the connection is not taken.
+	 */
 	bool (*hold)(void *context, int64_t bytes);
 	void (*release)(void *context, int64_t bytes);
-	/* How many bytes hold would still take. What the connections of one peer hold is to stay below it. */
+	/* How many bytes hold would still take. What the connections of one peer hold is to stay
+	 * below it. */
 	int64_t (*room)(void *context);
 	/* Is memory so short that idle connections are to be closed, oldest first? Cheap. */
 	bool (*is_short)(void *context);

@@ -16,28 +16,33 @@
 enum { GUESS_RATIO = 32, GUESS_LEAST = 1024, GZIP_END = 8, GZIP_LEAST = 18, ZSTD_HEADER = 4 };
 
 /*
- * Gzip of level 1 is made of runs of deflate. What takes the time of a small body is making its Huffman code, so one of up
- * to WHOLE_MAX bytes gets a code that was made before (net/deflate_codes.h), and so does a larger one that is text for a
- * third, the text a code for text: that fits better than one code for all that was made of the body itself. The others, and
- * content that is nothing like what the codes were made of, get a code of their own. A body of up to SINGLE_MAX is
- * ISA-L's at its fastest, in a third to a half of libdeflate's time.
+ * Gzip of level 1 is made of runs of deflate. What takes the time of a small body is making its
+ * Huffman code, so one of up to WHOLE_MAX bytes gets a code that was made before
+ * (net/deflate_codes.h), and so does a larger one that is text for a third, the text a code for
+ * text: that fits better than one code for all that was made of the body itself. The others, and
+ * content that is nothing like what the codes were made of, get a code of their own. A body of up
+ * to SINGLE_MAX is ISA-L's at its fastest, in a third to a half of libdeflate's time.
  *
- * Larger profiles repeat themselves more, and ISA-L would make up to 7 % more bytes of them than libdeflate; so each of
- * their sections is a run of its own, whose codes fit its content, ISA-L looks for repeats the harder the larger the body
- * is, and the last section, which repeats itself over the longest distances (the stacks), is libdeflate's unless it is
- * small.
+ * Larger profiles repeat themselves more, and ISA-L would make up to 7 % more bytes of them than
+ * libdeflate; so each of their sections is a run of its own, whose codes fit its content, ISA-L
+ * looks for repeats the harder the larger the body is, and the last section, which repeats itself
+ * over the longest distances (the stacks), is libdeflate's unless it is small.
  */
 enum {
-	WHOLE_MAX = 16 << 10, SINGLE_MAX = 96 << 10, MIDDLE_MAX = 512 << 10, /* bytes of a body */
-	TEXT_SHARE = 3,                                /* text that is less than one part in so many is not told apart */
-	SECTION_LEAST = 2 << 10,                       /* a smaller one goes with the next */
+	WHOLE_MAX = 16 << 10,
+	SINGLE_MAX = 96 << 10,
+	MIDDLE_MAX = 512 << 10, /* bytes of a body */
+	/* text that is less than one part in so many is not told apart */
+	TEXT_SHARE = 3,
+	SECTION_LEAST = 2 << 10, /* a smaller one goes with the next */
 	LAST_QUICK_MAX = 16 << 10,
-	QUICK_TOKENS = 32 << 10                        /* of one block, at least */
+	QUICK_TOKENS = 32 << 10 /* of one block, at least */
 };
 
 struct quick {
 	struct isal_zstream stream;
-	uint8_t level_buffer[ISAL_DEF_LVL3_REQ + QUICK_TOKENS * ISAL_DEF_LVL3_TOKEN_SIZE]; /* level 3 needs most */
+	/* level 3 needs most */
+	uint8_t level_buffer[ISAL_DEF_LVL3_REQ + QUICK_TOKENS * ISAL_DEF_LVL3_TOKEN_SIZE];
 };
 
 /* A thread's working memory for all codecs, made at first use, freed when the thread ends. */
@@ -114,7 +119,8 @@ size_t compress_stated_size(enum coding coding, struct view body)
 	if (coding != CODING_ZSTD)
 		return SIZE_MAX;
 	unsigned long long size = ZSTD_getFrameContentSize(body.at, body.len);
-	return size > SIZE_MAX / 2 ? SIZE_MAX : (size_t)size; /* unknown and error are the largest numbers */
+	/* unknown and error are the largest numbers */
+	return size > SIZE_MAX / 2 ? SIZE_MAX : (size_t)size;
 }
 
 enum coding compress_named(const char *name)
@@ -123,9 +129,14 @@ enum coding compress_named(const char *name)
 		const char *name;
 		enum coding coding;
 	} names[] = {
-		{ "", CODING_IDENTITY }, { "identity", CODING_IDENTITY }, { "gzip", CODING_GZIP },
-		{ "x-gzip", CODING_GZIP }, { "deflate", CODING_ZLIB }, { "zlib", CODING_ZLIB },
-		{ "zstd", CODING_ZSTD }, { "snappy", CODING_SNAPPY },
+		{ "", CODING_IDENTITY },
+		{ "identity", CODING_IDENTITY },
+		{ "gzip", CODING_GZIP },
+		{ "x-gzip", CODING_GZIP },
+		{ "deflate", CODING_ZLIB },
+		{ "zlib", CODING_ZLIB },
+		{ "zstd", CODING_ZSTD },
+		{ "snappy", CODING_SNAPPY },
 		{ "x-snappy-framed", CODING_SNAPPY },
 	};
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -136,13 +147,14 @@ enum coding compress_named(const char *name)
 
 static bool too_large(const struct bytes *out, struct error *err)
 {
-	return error_set(err, ERROR_TOO_LARGE, "the body inflates to more than %zu bytes", out->max);
+	return error_set(err, ERROR_TOO_LARGE, "the body inflates to more than %zu bytes",
+			 out->max);
 }
 
 static bool damaged(const char *coding, size_t offset, struct error *err)
 {
-	return error_set(err, ERROR_INVALID, "the %s stream at byte %zu of the body is damaged or cut",
-			 coding, offset);
+	return error_set(err, ERROR_INVALID,
+			 "the %s stream at byte %zu of the body is damaged or cut", coding, offset);
 }
 
 /* Room for `guess` more bytes, or for as many as the maximum permits. */
@@ -170,8 +182,8 @@ static size_t guess_size(struct view in, uint64_t claimed)
 }
 
 /* Inflates one stream at the start of `in`; *used tells where the next may begin. */
-typedef enum libdeflate_result inflate_one(struct libdeflate_decompressor *, const void *, size_t, void *,
-					   size_t, size_t *, size_t *);
+typedef enum libdeflate_result inflate_one(struct libdeflate_decompressor *, const void *, size_t,
+					   void *, size_t, size_t *, size_t *);
 
 static bool inflate_stream(inflate_one *inflate, const char *coding, struct view in, size_t *at,
 			   struct bytes *out, struct error *err)
@@ -202,7 +214,8 @@ static uint32_t gzip_claim(struct view in)
 	if (in.len < GZIP_LEAST)
 		return 0;
 	const uint8_t *end = in.at + in.len - 4;
-	return (uint32_t)end[0] | (uint32_t)end[1] << 8 | (uint32_t)end[2] << 16 | (uint32_t)end[3] << 24;
+	return (uint32_t)end[0] | (uint32_t)end[1] << 8 | (uint32_t)end[2] << 16 |
+	       (uint32_t)end[3] << 24;
 }
 
 static bool inflate_gzip(struct view in, struct bytes *out, struct error *err)
@@ -233,7 +246,8 @@ static bool is_zstd_frame(const uint8_t *at, size_t len)
 {
 	if (len < ZSTD_HEADER)
 		return false;
-	return !memcmp(at, "\x28\xb5\x2f\xfd", 4) || ((at[0] & 0xf0) == 0x50 && !memcmp(at + 1, "\x2a\x4d\x18", 3));
+	return !memcmp(at, "\x28\xb5\x2f\xfd", 4) ||
+	       ((at[0] & 0xf0) == 0x50 && !memcmp(at + 1, "\x2a\x4d\x18", 3));
 }
 
 static bool inflate_frame(struct view frame, size_t offset, struct bytes *out, struct error *err)
@@ -249,8 +263,8 @@ static bool inflate_frame(struct view frame, size_t offset, struct bytes *out, s
 		return too_large(out, err);
 	reserve_up_to(out, guess_size(frame, known ? size : (uint64_t)frame.len * 4));
 	for (;;) {
-		size_t made = ZSTD_decompressDCtx(tools->unzstd, out->at + out->len, out->room - out->len,
-						  frame.at, frame.len);
+		size_t made = ZSTD_decompressDCtx(tools->unzstd, out->at + out->len,
+						  out->room - out->len, frame.at, frame.len);
 		if (!ZSTD_isError(made)) {
 			out->len += made;
 			return true;
@@ -281,8 +295,10 @@ static bool inflate_zstd(struct view in, struct bytes *out, struct error *err)
 static bool unsupported(enum coding coding, struct error *err)
 {
 	return error_set(err, ERROR_UNSUPPORTED,
-			 coding == CODING_SNAPPY ? "snappy is not supported: send gzip, zstd or identity"
-						 : "unknown content coding: send gzip, zstd or identity");
+			 coding == CODING_SNAPPY ? "snappy is not supported: send gzip, zstd or "
+						   "identity"
+						 : "unknown content coding: send gzip, zstd or "
+						   "identity");
 }
 
 bool compress_inflate(enum coding coding, struct view in, struct bytes *out, struct error *err)
@@ -340,7 +356,8 @@ static struct isal_zstream *quick_stream(struct view in, bool last, uint8_t *to,
 	return s;
 }
 
-/* A run by ISA-L, with a code of its own; one that is not the last ends at a whole byte. 0: it does not fit. */
+/* A run by ISA-L, with a code of its own; one that is not the last ends at a whole byte. 0: it does
+ * not fit. */
 static size_t deflate_quick(uint32_t level, struct view in, bool last, uint8_t *to, size_t room)
 {
 	if (in.len > INT32_MAX)
@@ -350,12 +367,15 @@ static size_t deflate_quick(uint32_t level, struct view in, bool last, uint8_t *
 	return isal_deflate_stateless(s) == COMP_OK ? s->total_out : 0;
 }
 
-/* The same with a code that was made before; unless it comes out as no profile does, which that code does not fit. */
-static size_t deflate_known(enum deflate_code code, struct view in, bool last, uint8_t *to, size_t room)
+/* The same with a code that was made before; unless it comes out as no profile does, which that
+ * code does not fit. */
+static size_t deflate_known(enum deflate_code code, struct view in, bool last, uint8_t *to,
+			    size_t room)
 {
 	struct isal_zstream *s = quick_stream(in, last, to, room);
 	isal_deflate_set_hufftables(s, deflate_code(code), IGZIP_HUFFTABLE_CUSTOM);
-	bool fits = isal_deflate_stateless(s) == COMP_OK && s->total_out >= in.len / 4 && s->total_out <= in.len / 8 * 5;
+	bool fits = isal_deflate_stateless(s) == COMP_OK && s->total_out >= in.len / 4 &&
+		    s->total_out <= in.len / 8 * 5;
 	return fits ? s->total_out : deflate_quick(1, in, last, to, room);
 }
 
@@ -374,7 +394,8 @@ static size_t deflate_text(struct view in, size_t text, size_t behind, uint8_t *
 	size_t from = 0, made = 0;
 	for (unsigned i = 0; i < 3; i++) {
 		struct view part = { in.at + from, ends[i] - from };
-		size_t run = deflate_known(i == 1 ? DEFLATE_TEXT : DEFLATE_RECORDS, part, i == 2, to + made, room - made);
+		size_t run = deflate_known(i == 1 ? DEFLATE_TEXT : DEFLATE_RECORDS, part, i == 2,
+					   to + made, room - made);
 		if (!run)
 			return 0;
 		from = ends[i];
@@ -389,8 +410,8 @@ static size_t deflate_small(struct view in, const struct cuts *cuts, uint8_t *to
 		return deflate_known(DEFLATE_WHOLE, in, true, to, room);
 	size_t text = cuts->at[cuts->text], behind = cuts->at[cuts->text + 1];
 	assert(text <= behind && behind <= in.len);
-	return behind - text < in.len / TEXT_SHARE ? deflate_quick(1, in, true, to, room) :
-						     deflate_text(in, text, behind, to, room);
+	return behind - text < in.len / TEXT_SHARE ? deflate_quick(1, in, true, to, room)
+						   : deflate_text(in, text, behind, to, room);
 }
 
 /* 0: it does not fit. */
@@ -402,38 +423,43 @@ static size_t deflate_sections(struct view in, const struct cuts *cuts, uint8_t 
 		if (cuts->at[i] < from + SECTION_LEAST)
 			continue;
 		struct view section = { in.at + from, cuts->at[i] - from };
-		size_t run = deflate_quick(quick_level(in.len), section, false, to + made, room - made);
+		size_t run =
+			deflate_quick(quick_level(in.len), section, false, to + made, room - made);
 		if (!run)
 			return 0;
 		from = cuts->at[i];
 		made += run;
 	}
 	struct view last = { in.at + from, in.len - from };
-	size_t run = last.len <= LAST_QUICK_MAX ? deflate_quick(quick_level(in.len), last, true, to + made, room - made) :
-						  libdeflate_deflate_compress(deflater(1), last.at, last.len, to + made,
-									      room - made);
+	size_t run =
+		last.len <= LAST_QUICK_MAX
+			? deflate_quick(quick_level(in.len), last, true, to + made, room - made)
+			: libdeflate_deflate_compress(deflater(1), last.at, last.len, to + made,
+						      room - made);
 	return run ? made + run : 0;
 }
 
 /* Content that nobody knows more of. 0: it does not fit. */
 static size_t deflate_any(struct view in, uint8_t *to, size_t room)
 {
-	return in.len <= SINGLE_MAX ? deflate_quick(1, in, true, to, room) :
-				      libdeflate_deflate_compress(deflater(1), in.at, in.len, to, room);
+	return in.len <= SINGLE_MAX
+		       ? deflate_quick(1, in, true, to, room)
+		       : libdeflate_deflate_compress(deflater(1), in.at, in.len, to, room);
 }
 
 /* 0: it does not fit. */
 static size_t deflate_runs(struct view in, const struct cuts *cuts, uint8_t *to, size_t room)
 {
-	static const uint8_t begin[] = { 0x1f, 0x8b, 8, [8] = 4, 0xff }; /* RFC 1952 2.3: no time, fastest, no system */
+	/* RFC 1952 2.3: no time, fastest, no system */
+	static const uint8_t begin[] = { 0x1f, 0x8b, 8, [8] = 4, 0xff };
 	if (room < GZIP_LEAST)
 		return 0;
 	memcpy(to, begin, sizeof begin);
 	uint8_t *runs = to + sizeof begin;
 	room -= GZIP_LEAST;
-	size_t made = !cuts		   ? deflate_any(in, runs, room) :
-		      in.len <= SINGLE_MAX ? deflate_small(in, cuts, runs, room) :
-					     deflate_sections(in, cuts, runs, room);
+	size_t made = !cuts                  ? deflate_any(in, runs, room)
+		      : in.len <= SINGLE_MAX ? deflate_small(in, cuts, runs, room)
+					     : deflate_sections(in, cuts, runs, room);
 	return made ? sizeof begin + made + put_gzip_end(in, runs + made) : 0;
 }
 
@@ -442,7 +468,8 @@ static size_t deflate_gzip(int level, struct view in, const struct cuts *cuts, s
 	struct libdeflate_compressor *c = deflater(level);
 	reserve_up_to(out, libdeflate_gzip_compress_bound(c, in.len));
 	uint8_t *to = out->at + out->len;
-	size_t room = out->room - out->len, made = level == 1 ? deflate_runs(in, cuts, to, room) : 0;
+	size_t room = out->room - out->len,
+	       made = level == 1 ? deflate_runs(in, cuts, to, room) : 0;
 	return made ? made : libdeflate_gzip_compress(c, in.at, in.len, to, room);
 }
 
@@ -459,17 +486,20 @@ static size_t deflate_zstd(int level, struct view in, struct bytes *out)
 	if (!tools->zstd)
 		tools->zstd = ZSTD_createCCtx();
 	reserve_up_to(out, ZSTD_compressBound(in.len));
-	size_t made = ZSTD_compressCCtx(tools->zstd, out->at + out->len, out->room - out->len, in.at, in.len, level);
+	size_t made = ZSTD_compressCCtx(tools->zstd, out->at + out->len, out->room - out->len,
+					in.at, in.len, level);
 	return ZSTD_isError(made) ? 0 : made;
 }
 
 static bool finish(size_t made, struct bytes *out, struct error *err)
 {
 	out->len += made;
-	return made || error_set(err, ERROR_TOO_LARGE, "the compressed body is larger than %zu bytes", out->max);
+	return made || error_set(err, ERROR_TOO_LARGE,
+				 "the compressed body is larger than %zu bytes", out->max);
 }
 
-bool compress_deflate(enum coding coding, int level, struct view in, struct bytes *out, struct error *err)
+bool compress_deflate(enum coding coding, int level, struct view in, struct bytes *out,
+		      struct error *err)
 {
 	level = level ? level : 1;
 	switch (coding) {

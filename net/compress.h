@@ -6,13 +6,22 @@
 #include "base/error.h"
 
 /*
- * Whole bodies in, whole bodies out: libdeflate for gzip and zlib (all members), with ISA-L to make gzip of level 1,
- * libzstd. The output buffer's maximum is the cap: a bomb stops there with ERROR_TOO_LARGE, whatever sizes it claims; a
- * damaged stream is ERROR_INVALID. [any thread; no state is shared]
+ * Whole bodies in, whole bodies out: libdeflate for gzip and zlib (all members), with ISA-L to make
+ * gzip of level 1, libzstd. The output buffer's maximum is the cap: a bomb stops there with
+ * ERROR_TOO_LARGE, whatever sizes it claims; a damaged stream is ERROR_INVALID. [any thread; no
+ * state is shared]
  */
-enum coding { CODING_IDENTITY, CODING_GZIP, CODING_ZLIB, CODING_ZSTD, CODING_SNAPPY, CODING_UNKNOWN };
+enum coding {
+	CODING_IDENTITY,
+	CODING_GZIP,
+	CODING_ZLIB,
+	CODING_ZSTD,
+	CODING_SNAPPY,
+	CODING_UNKNOWN
+};
 
-/* By the first bytes: 1F 8B gzip, 28 B5 2F FD zstd, FF 06 00 00 "sNaPpY" framed snappy, else identity. */
+/* By the first bytes: 1F 8B gzip, 28 B5 2F FD zstd, FF 06 00 00 "sNaPpY" framed snappy, else
+ * identity. */
 enum coding compress_sniff(struct view body);
 /* HTTP Content-Encoding / grpc-encoding token: "", identity, gzip, x-gzip, deflate, zlib, zstd. */
 enum coding compress_named(const char *name);
@@ -22,9 +31,11 @@ size_t compress_stated_size(enum coding coding, struct view body);
 
 bool compress_inflate(enum coding coding, struct view in, struct bytes *out, struct error *err);
 /* level 0: the default (gzip 1, zstd 1). */
-bool compress_deflate(enum coding coding, int level, struct view in, struct bytes *out, struct error *err);
+bool compress_deflate(enum coding coding, int level, struct view in, struct bytes *out,
+		      struct error *err);
 
-/* Where one kind of content ends in a body and the next begins, ascending; one of them, but not the last, begins the text. */
+/* Where one kind of content ends in a body and the next begins, ascending; one of them, but not the
+ * last, begins the text. */
 struct cuts {
 	const size_t *at;
 	size_t count, text;

@@ -8,28 +8,14 @@
 enum { LITERALS = ISAL_DEF_LIT_LEN_SYMBOLS, DISTANCES = ISAL_DEF_DIST_SYMBOLS, LONGEST = 15 };
 
 /*
- * How many bits each symbol is worth, a hexadecimal digit each: -log2 of its share. First the literals, the end of a block
- * and the lengths, then the distances. Printed by tests/support/deflate_codes_tool.
+ * How many bits each symbol is worth, a hexadecimal digit each: -log2 of its share. First the
+ * literals, the end of a block and the lengths, then the distances. Printed by
+ * tests/support/deflate_codes_tool.
  */
 static const char weights[DEFLATE_CODES][LITERALS + DISTANCES + 1] = {
-	"8667777857688888586999997969999989799999886a986777787878888aaaaa"
-	"9999999a999a999a9a999aaaa9aabab7a676757786a877667a66678998abbbbb"
-	"8a9a99aa9aaaaaaa99a9aaaaa9aaaaaa9aaaa9aaaaaaaaaaaaaaaaaaaaaaaaaa"
-	"9aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa9aaaaaaaaaaaaaaaaaaaaaaaaaaa"
-	"bc55566677889899999aaaacbbcc9c"
-	"cbca54443544444445555656676789",
-	"76666767575888884868888868589898797999999989988877777777778aaaaa"
-	"a9999aaa9a9aaa9aa9aaaaaaa9aababaa877867998a989888a8889aaa9abbbbb"
-	"7999999999999999999999999999999a9a9a999999999999999999a99a99a999"
-	"999999999999a99a9999999999a9a999999a999a9a999a999a999999aa9999a9"
-	"9c5556677899a9bbbbcccccccccc9c"
-	"cbcc54432545454555566767777889",
-	"abbab9b9a9a8a9999999a9aaaaaaabaa9aaababb774aa85687888989999aabab"
-	"9998998999ba99998b989aa9bababbb6b575646675a856555a55568887abcbbc"
-	"ccccbccccccccccbccbccccccccbcccccccbccccccccccccccccccbccccccccc"
-	"cccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccc"
-	"ac55666777788777788999acbbcccc"
-	"c9ca76554444344445455555666779",
+	"8667777857688888586999997969999989799999886a986777787878888aaaaa9999999a999a999a9a999aaaa9aabab7a676757786a877667a66678998abbbbb8a9a99aa9aaaaaaa99a9aaaaa9aaaaaa9aaaa9aaaaaaaaaaaaaaaaaaaaaaaaaa9aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa9aaaaaaaaaaaaaaaaaaaaaaaaaaabc55566677889899999aaaacbbcc9ccbca54443544444445555656676789",
+	"76666767575888884868888868589898797999999989988877777777778aaaaaa9999aaa9a9aaa9aa9aaaaaaa9aababaa877867998a989888a8889aaa9abbbbb7999999999999999999999999999999a9a9a999999999999999999a99a99a999999999999999a99a9999999999a9a999999a999a9a999a999a999999aa9999a99c5556677899a9bbbbcccccccccc9ccbcc54432545454555566767777889",
+	"abbab9b9a9a8a9999999a9aaaaaaabaa9aaababb774aa85687888989999aabab9998998999ba99998b989aa9bababbb6b575646675a856555a55568887abcbbcccccbccccccccccbccbccccccccbcccccccbccccccccccccccccccbcccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccac55666777788777788999acbbccccc9ca76554444344445455555666779",
 };
 
 static struct isal_hufftables codes[DEFLATE_CODES];

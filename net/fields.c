@@ -31,7 +31,8 @@ void fields_fini(struct fields *f)
 
 static bool over(const struct fields *f, const char *what, size_t limit, struct error *err)
 {
-	return error_set(err, ERROR_TOO_LARGE, "entry %zu: more than %zu %s", f->count + 1, limit, what);
+	return error_set(err, ERROR_TOO_LARGE, "entry %zu: more than %zu %s", f->count + 1, limit,
+			 what);
 }
 
 bool fields_add(struct fields *f, struct view name, struct view value, struct error *err)
@@ -43,7 +44,8 @@ bool fields_add(struct fields *f, struct view name, struct view value, struct er
 		return over(f, "bytes in the name", limits->name, err);
 	if (value.len > limits->value)
 		return over(f, "bytes in the value", limits->value, err);
-	if ((name.len && memchr(name.at, 0, name.len)) || (value.len && memchr(value.at, 0, value.len)))
+	if ((name.len && memchr(name.at, 0, name.len)) ||
+	    (value.len && memchr(value.at, 0, value.len)))
 		return error_set(err, ERROR_INVALID, "entry %zu: holds a NUL byte", f->count + 1);
 	if (!bytes_reserve(&f->text, name.len + value.len + 2))
 		return over(f, "bytes in all", limits->total, err);
@@ -70,7 +72,8 @@ static bool unescape(struct view in, bool plus_is_blank, struct bytes *out)
 		if (c == '+' && plus_is_blank) {
 			c = ' ';
 		} else if (c == '%') {
-			if (in.len - i < 3 || hex_digit(in.at[i + 1]) < 0 || hex_digit(in.at[i + 2]) < 0)
+			if (in.len - i < 3 || hex_digit(in.at[i + 1]) < 0 ||
+			    hex_digit(in.at[i + 2]) < 0)
 				return false;
 			c = (uint8_t)(hex_digit(in.at[i + 1]) << 4 | hex_digit(in.at[i + 2]));
 			i += 2;
@@ -109,7 +112,8 @@ static struct view part(struct view entry, size_t from, size_t to, bool trim)
 	return trim ? trimmed(v) : v;
 }
 
-static bool add_escaped(struct fields *f, const struct form *form, struct view entry, struct error *err)
+static bool add_escaped(struct fields *f, const struct form *form, struct view entry,
+			struct error *err)
 {
 	const uint8_t *equals = memchr(entry.at, '=', entry.len);
 	size_t name_len = equals ? (size_t)(equals - entry.at) : entry.len;
@@ -127,8 +131,8 @@ static bool add_escaped(struct fields *f, const struct form *form, struct view e
 	else if (!name.len)
 		ok = error_set(err, ERROR_INVALID, "entry %zu: has no name", f->count + 1);
 	else if (!clean(name) || !clean(value))
-		ok = error_set(err, ERROR_INVALID, "entry %zu: not UTF-8, or holds control characters",
-			       f->count + 1);
+		ok = error_set(err, ERROR_INVALID,
+			       "entry %zu: not UTF-8, or holds control characters", f->count + 1);
 	else
 		ok = fields_add(f, name, value, err);
 	bytes_fini(&text);
@@ -178,8 +182,9 @@ bool fields_unique(struct fields *f, struct error *err)
 	for (size_t i = 0; i < f->count; i++)
 		for (size_t k = 0; k < i; k++)
 			if (!strcmp(at[i].name, at[k].name))
-				return error_set(err, ERROR_INVALID, "entry %zu: repeats the name of entry %zu",
-						 i + 1, k + 1);
+				return error_set(err, ERROR_INVALID,
+						 "entry %zu: repeats the name of entry %zu", i + 1,
+						 k + 1);
 	return true;
 }
 

@@ -17,7 +17,7 @@ struct io_thread {
 	pthread_t thread;
 	_Atomic pthread_t running; /* 0: not yet */
 	uint32_t index;
-	pthread_mutex_t lock;      /* guards first, last */
+	pthread_mutex_t lock; /* guards first, last */
 	struct io_post *first, **last;
 	_Atomic bool stopping;
 	uint8_t *read_buffer, *write_buffer; /* made when first asked for */
@@ -80,11 +80,13 @@ static bool thread_init(struct io_thread *t, uint32_t index, struct error *err)
 	t->last = &t->first;
 	int code = uv_loop_init(&t->loop);
 	if (code)
-		return error_set(err, ERROR_INTERNAL, "cannot make an event loop: %s", uv_strerror(code));
+		return error_set(err, ERROR_INTERNAL, "cannot make an event loop: %s",
+				 uv_strerror(code));
 	code = uv_async_init(&t->loop, &t->wake, run_posted);
 	if (code) {
 		uv_loop_close(&t->loop);
-		return error_set(err, ERROR_INTERNAL, "cannot make an event loop's wake-up: %s", uv_strerror(code));
+		return error_set(err, ERROR_INTERNAL, "cannot make an event loop's wake-up: %s",
+				 uv_strerror(code));
 	}
 	t->wake.data = t->check.data = t;
 	uv_check_init(&t->loop, &t->check);
@@ -204,8 +206,11 @@ static void run_sync(struct io_post *post)
 
 void io_call(struct io_thread *t, void (*run)(void *argument), void *argument)
 {
-	struct sync sync = { .post.run = run_sync, .run = run, .argument = argument,
-			     .lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER };
+	struct sync sync = { .post.run = run_sync,
+			     .run = run,
+			     .argument = argument,
+			     .lock = PTHREAD_MUTEX_INITIALIZER,
+			     .wake = PTHREAD_COND_INITIALIZER };
 	if (io_here(t)) {
 		run(argument);
 		return;

@@ -8,11 +8,12 @@
 #include "base/error.h"
 
 /*
- * The I/O threads: one per core, each with a libuv loop of its own. A connection lives on one of them from accept to
- * close, so what belongs to it needs no lock. A thread must never wait: every other connection on it waits too.
+ * The I/O threads: one per core, each with a libuv loop of its own. A connection lives on one of
+ * them from accept to close, so what belongs to it needs no lock. A thread must never wait: every
+ * other connection on it waits too.
  *
- * Functions marked [any] may be called from any thread; what is posted runs on the thread that it was posted to, in the
- * order of posting.
+ * Functions marked [any] may be called from any thread; what is posted runs on the thread that it
+ * was posted to, in the order of posting.
  */
 struct io;
 struct io_thread;
@@ -44,8 +45,9 @@ void io_post(struct io_thread *thread, struct io_post *post); /* [any] */
 /* Returns when run(argument) has run there; at once where this is the thread. [any] */
 void io_call(struct io_thread *thread, void (*run)(void *argument), void *argument);
 
-/* A buffer for what is read, and one for what is written, that all connections of the thread use in turn: what is in
- * them is worth nothing once the callback that filled them has returned. [the thread] */
+/* A buffer for what is read, and one for what is written, that all connections of the thread use in
+ * turn: what is in them is worth nothing once the callback that filled them has returned. [the
+ * thread] */
 enum { IO_BUFFER_BYTES = 1 << 18 };
 uint8_t *io_read_buffer(struct io_thread *thread);
 uint8_t *io_write_buffer(struct io_thread *thread);

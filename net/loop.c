@@ -30,14 +30,14 @@ struct watcher {
 
 struct loop {
 	uv_loop_t uv;
-	uv_async_t door;             /* the only handle that keeps the loop alive */
-	pthread_mutex_t lock;        /* guards first, last */
+	uv_async_t door;      /* the only handle that keeps the loop alive */
+	pthread_mutex_t lock; /* guards first, last */
 	struct post *first, **last;
-	_Atomic pthread_t thread;    /* 0: not running */
+	_Atomic pthread_t thread; /* 0: not running */
 	_Atomic bool stopping;
 	/* Loop thread: */
-	unsigned working;            /* loop_work not done yet */
-	bool dispatching;            /* on_door will look again before it returns */
+	unsigned working; /* loop_work not done yet */
+	bool dispatching; /* on_door will look again before it returns */
 	struct watcher *watchers;
 };
 
@@ -108,7 +108,8 @@ static bool run_posted(struct loop *loop)
 	return first != NULL;
 }
 
-/* What posts post is run at once, without another wake-up; but timers and signals get their turn. */
+/* What posts post is run at once, without another wake-up; but timers and signals get their turn.
+ */
 static void on_door(uv_async_t *door)
 {
 	struct loop *loop = door->data;
@@ -228,7 +229,9 @@ static void run_call(void *argument)
 
 void loop_call(struct loop *loop, void (*run)(void *argument), void *argument)
 {
-	struct call call = { .run = run, .argument = argument, .lock = PTHREAD_MUTEX_INITIALIZER,
+	struct call call = { .run = run,
+			     .argument = argument,
+			     .lock = PTHREAD_MUTEX_INITIALIZER,
 			     .wake = PTHREAD_COND_INITIALIZER };
 	if (allowed(loop)) {
 		run(argument);
@@ -298,7 +301,8 @@ void loop_timer_unref(struct loop_timer **slot)
 		loop_call(loop_of(timer), close_timer, timer);
 }
 
-struct loop_socket *loop_socket_new(struct loop *loop, int fd, void (*ready)(void *argument, int fd, unsigned events),
+struct loop_socket *loop_socket_new(struct loop *loop, int fd,
+				    void (*ready)(void *argument, int fd, unsigned events),
 				    void *argument)
 {
 	assert(allowed(loop));
@@ -316,13 +320,15 @@ struct loop_socket *loop_socket_new(struct loop *loop, int fd, void (*ready)(voi
 static void on_ready(uv_poll_t *uv, int status, int events)
 {
 	struct loop_socket *socket = uv->data;
-	unsigned ready = (events & UV_READABLE ? LOOP_READABLE : 0) | (events & UV_WRITABLE ? LOOP_WRITABLE : 0);
+	unsigned ready = (events & UV_READABLE ? LOOP_READABLE : 0) |
+			 (events & UV_WRITABLE ? LOOP_WRITABLE : 0);
 	socket->ready(socket->argument, socket->fd, status ? LOOP_READABLE | LOOP_WRITABLE : ready);
 }
 
 void loop_socket_watch(struct loop_socket *socket, unsigned events)
 {
-	int wanted = (events & LOOP_READABLE ? UV_READABLE : 0) | (events & LOOP_WRITABLE ? UV_WRITABLE : 0);
+	int wanted = (events & LOOP_READABLE ? UV_READABLE : 0) |
+		     (events & LOOP_WRITABLE ? UV_WRITABLE : 0);
 	if (wanted)
 		uv_poll_start(&socket->uv, wanted, on_ready);
 	else
@@ -367,7 +373,8 @@ static void begin_work(void *argument)
 	uv_queue_work(&work->loop->uv, &work->uv, on_work, on_work_done);
 }
 
-void loop_work(struct loop *loop, void (*work)(void *argument), void (*done)(void *argument), void *argument)
+void loop_work(struct loop *loop, void (*work)(void *argument), void (*done)(void *argument),
+	       void *argument)
 {
 	struct work *job = memory_new(sizeof *job);
 	job->uv.data = job;
@@ -395,8 +402,8 @@ static void on_signal(uv_signal_t *uv, int number)
 	watcher->caught(watcher->argument, number);
 }
 
-bool loop_signal(struct loop *loop, int number, void (*caught)(void *argument, int number), void *argument,
-		 struct error *err)
+bool loop_signal(struct loop *loop, int number, void (*caught)(void *argument, int number),
+		 void *argument, struct error *err)
 {
 	assert(allowed(loop));
 	struct watcher *watcher = memory_new(sizeof *watcher);

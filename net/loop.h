@@ -8,23 +8,24 @@
 #include "base/error.h"
 
 /*
- * The one libuv loop: timers, signals, the thread pool, and all lifecycle state. Only net/loop.c knows
- * libuv. Functions marked [any] may be called from any thread; all others on the loop thread (or before
- * loop_run). Callbacks run on the loop thread, except loop_work's `work`.
+ * The one libuv loop: timers, signals, the thread pool, and all lifecycle state. Only net/loop.c
+ * knows libuv. Functions marked [any] may be called from any thread; all others on the loop thread
+ * (or before loop_run). Callbacks run on the loop thread, except loop_work's `work`.
  */
 struct loop;
 struct loop_timer;
 
 struct loop *loop_new(struct error *err);
-void loop_unref(struct loop **loop); /* after loop_run returned */
-void loop_run(struct loop *loop);    /* until loop_stop, and until all posted work has run */
-void loop_stop(struct loop *loop);   /* [any] */
+void loop_unref(struct loop **loop);     /* after loop_run returned */
+void loop_run(struct loop *loop);        /* until loop_stop, and until all posted work has run */
+void loop_stop(struct loop *loop);       /* [any] */
 bool loop_here(const struct loop *loop); /* [any] is this the loop thread? */
 
 /* [any] The only door onto the loop: run(argument) is called there, in the order of posting. */
 void loop_post(struct loop *loop, void (*run)(void *argument), void *argument);
 
-/* [any] The same, and returns when it has run there; on the loop thread, or while the loop does not run, at once. */
+/* [any] The same, and returns when it has run there; on the loop thread, or while the loop does not
+ * run, at once. */
 void loop_call(struct loop *loop, void (*run)(void *argument), void *argument);
 
 /* One-shot timers. Starting a running one moves it. The callback may start it again or free it. */
@@ -34,24 +35,28 @@ void loop_timer_cancel(struct loop_timer *timer);
 /* [any] The timer will not fire any more when it returns. */
 void loop_timer_unref(struct loop_timer **timer);
 
-/* A socket that somebody else owns, watched: ready(argument, fd, events) whenever it is what was asked for, until the
- * unref, which comes before the socket is closed. */
+/* A socket that somebody else owns, watched: ready(argument, fd, events) whenever it is what was
+ * asked for, until the unref, which comes before the socket is closed. */
 enum { LOOP_READABLE = 1, LOOP_WRITABLE = 2 };
 struct loop_socket;
-struct loop_socket *loop_socket_new(struct loop *loop, int fd, void (*ready)(void *argument, int fd, unsigned events),
+struct loop_socket *loop_socket_new(struct loop *loop, int fd,
+				    void (*ready)(void *argument, int fd, unsigned events),
 				    void *argument);
 void loop_socket_watch(struct loop_socket *socket, unsigned events);
 void loop_socket_unref(struct loop_socket **socket);
 
-/* [any] work(argument) on a pool thread, then done(argument) on the loop thread (done may be NULL). */
-void loop_work(struct loop *loop, void (*work)(void *argument), void (*done)(void *argument), void *argument);
+/* [any] work(argument) on a pool thread, then done(argument) on the loop thread (done may be NULL).
+ */
+void loop_work(struct loop *loop, void (*work)(void *argument), void (*done)(void *argument),
+	       void *argument);
 
-/* The pool gets so many threads more than it usually has, for work that may hang in the kernel. Before the first
- * loop_work, and before any other thread runs; UV_THREADPOOL_SIZE in the environment stays what it is. */
+/* The pool gets so many threads more than it usually has, for work that may hang in the kernel.
+ * Before the first loop_work, and before any other thread runs; UV_THREADPOOL_SIZE in the
+ * environment stays what it is. */
 void loop_widen_pool(uint32_t threads);
 
 /* Calls back on the loop thread for each delivery of the signal. */
-bool loop_signal(struct loop *loop, int number, void (*caught)(void *argument, int number), void *argument,
-		 struct error *err);
+bool loop_signal(struct loop *loop, int number, void (*caught)(void *argument, int number),
+		 void *argument, struct error *err);
 
 #endif

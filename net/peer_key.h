@@ -7,11 +7,13 @@
 #include "base/hash.h"
 
 /*
- * Who a peer is, where peers are counted or share something: a keyed 128-bit hash of its address, or of the identity
- * that it has authenticated with. Of an IPv6 address the first 64 bits count, since one host may use all of the others
- * (RFC 4291 §2.5.1, RFC 7934). All peers without an address (unix sockets) are one peer.
+ * Who a peer is, where peers are counted or share something: a keyed 128-bit hash of its address,
+ * or of the identity that it has authenticated with. Of an IPv6 address the first 64 bits count,
+ * since one host may use all of the others (RFC 4291 §2.5.1, RFC 7934). All peers without an
+ * address (unix sockets) are one peer.
  */
-struct hash128 peer_key_of_address(const char *address); /* numeric, without port; NULL or "": none */
+/* numeric, without port; NULL or "": none */
+struct hash128 peer_key_of_address(const char *address);
 struct hash128 peer_key_of_identity(const char *identity);
 
 static inline bool peer_key_equal(struct hash128 a, struct hash128 b)

@@ -15,11 +15,11 @@
 #define TENANT_MAX 4096
 enum { CLOSE_AT_ONCE = 64, GROWTH_STEP = 2 };
 
-struct batch { /* open, of one tenant */
+struct batch {              /* open, of one tenant */
 	struct batch *next; /* newest first */
 	char *tenant;       /* NULL: the only one */
 	struct collect *collect;
-	uint64_t opened;    /* clock_now of its first request; 0: empty */
+	uint64_t opened; /* clock_now of its first request; 0: empty */
 	size_t charged;
 };
 
@@ -46,7 +46,10 @@ bool batcher_check_keys(const struct strings *keys, struct error *err)
 	for (size_t i = 0; i < keys->count; i++)
 		for (size_t n = 0; n < i; n++)
 			if (strcasecmp(keys->at[i], keys->at[n]) == 0)
-				return error_set(err, ERROR_CONFIG, "duplicate entry in metadata_keys[%zu] (case-insensitive)", i);
+				return error_set(err, ERROR_CONFIG,
+						 "duplicate entry in metadata_keys[%zu] "
+						 "(case-insensitive)",
+						 i);
 	return true;
 }
 
@@ -60,7 +63,8 @@ struct batcher *batcher_new(const struct batcher_options *options)
 	int64_t limit = options->settings->metadata_limit;
 	b->batches_max = options->settings->metadata_keys.count == 0
 				 ? 1
-				 : (uint32_t)((limit > 0 ? limit : 1000) + options->shards - 1) / options->shards;
+				 : (uint32_t)((limit > 0 ? limit : 1000) + options->shards - 1) /
+					   options->shards;
 	b->keep_max = options->idle_bytes / options->shards / b->batches_max;
 	b->timer = loop_timer_new(options->loop, close_old, b);
 	return b;
@@ -169,14 +173,16 @@ static struct packet *seal(struct batcher *b, struct batch *batch)
 	struct packet *packet = collect_seal(batch->collect);
 	packet->tenant = memory_text(batch->tenant);
 	batch->opened = 0;
-	/* What this size of batch needs stays; what one giant needed does not, nor what would starve the budget. */
+	/* What this size of batch needs stays; what one giant needed does not, nor what would
+	 * starve the budget. */
 	size_t keep = packet->otlp.len * 4 + IDLE_KEEP;
 	collect_shrink(batch->collect, keep < b->keep_max ? keep : b->keep_max);
 	charge(b, batch);
 	return packet;
 }
 
-/* Outside the lock. Meanwhile its samples count as batched still, so that they are never out of sight. */
+/* Outside the lock. Meanwhile its samples count as batched still, so that they are never out of
+ * sight. */
 static bool emit_one(struct batcher *b, struct packet *packet)
 {
 	int64_t samples = (int64_t)packet->samples;
@@ -220,7 +226,8 @@ static void evict_oldest(struct batcher *b, struct shard *shard, struct sealed *
 }
 
 /* Takes the tenant's text. */
-static struct batch *find_batch(struct batcher *b, struct shard *shard, char *tenant, struct sealed *sealed)
+static struct batch *find_batch(struct batcher *b, struct shard *shard, char *tenant,
+				struct sealed *sealed)
 {
 	for (struct batch *batch = shard->batches; batch; batch = batch->next) {
 		if (!tenant || strcmp(batch->tenant, tenant) == 0) {
@@ -243,15 +250,19 @@ static bool is_due(const struct batcher *b, const struct batch *batch)
 	/* Without a timeout or a size nothing is waited for. */
 	if (!s->on || b->flushed || !s->timeout.ns)
 		return true;
-	return s->bytes ? collect_bytes(batch->collect) >= s->bytes : collect_samples(batch->collect) >= s->size;
+	return s->bytes ? collect_bytes(batch->collect) >= s->bytes
+			: collect_samples(batch->collect) >= s->size;
 }
 
-/* Larger than it was charged for: more is charged, by and by, before more is taken. The batch is charged when it has it. */
-static enum collect_result add_charged(struct batcher *b, struct batch *batch, const struct profiles *p,
-				       struct collect_added *added, struct error *err)
+/* Larger than it was charged for: more is charged, by and by, before more is taken. The batch is
+ * charged when it has it. */
+static enum collect_result add_charged(struct batcher *b, struct batch *batch,
+				       const struct profiles *p, struct collect_added *added,
+				       struct error *err)
 {
 	enum collect_result result;
-	int64_t taken = 0, held = (int64_t)(p->table_bytes_max + 2 * p->input.len); /* by the request itself, about */
+	/* by the request itself, about */
+	int64_t taken = 0, held = (int64_t)(p->table_bytes_max + 2 * p->input.len);
 	for (size_t growth = BATCHER_GROWTH(p->input.len);; growth *= GROWTH_STEP) {
 		collect_allow(batch->collect, growth < HARD_BYTES ? growth : SIZE_MAX);
 		result = collect_add(batch->collect, p, b->options.hold_acks, added, err);
@@ -272,8 +283,9 @@ static enum collect_result add_charged(struct batcher *b, struct batch *batch, c
 	return result;
 }
 
-static bool add_locked(struct batcher *b, struct shard *shard, char *tenant, const struct profiles *p,
-		       struct collect_added *added, struct sealed *sealed, struct error *err)
+static bool add_locked(struct batcher *b, struct shard *shard, char *tenant,
+		       const struct profiles *p, struct collect_added *added, struct sealed *sealed,
+		       struct error *err)
 {
 	struct batch *batch = find_batch(b, shard, tenant, sealed);
 	enum collect_result result = add_charged(b, batch, p, added, err);
@@ -283,7 +295,8 @@ static bool add_locked(struct batcher *b, struct shard *shard, char *tenant, con
 	}
 	assert(result != COLLECT_FULL);
 	if (result == COLLECT_ADDED) {
-		series_add(b->options.batched, (int64_t)(added->samples_in - added->samples_merged));
+		series_add(b->options.batched,
+			   (int64_t)(added->samples_in - added->samples_merged));
 		if (!batch->opened)
 			batch->opened = clock_now();
 		sealed->own = is_due(b, batch);
@@ -295,8 +308,8 @@ static bool add_locked(struct batcher *b, struct shard *shard, char *tenant, con
 	return result != COLLECT_FAILED;
 }
 
-enum batcher_result batcher_add(struct batcher *b, const struct profiles *p, struct collect_added *added,
-				struct error *err)
+enum batcher_result batcher_add(struct batcher *b, const struct profiles *p,
+				struct collect_added *added, struct error *err)
 {
 	size_t len;
 	char *tenant = tenant_of(b, p->request, &len);
@@ -314,14 +327,16 @@ enum batcher_result batcher_add(struct batcher *b, const struct profiles *p, str
 	return !taken ? BATCHER_FAILED : kept ? BATCHER_TAKEN : BATCHER_LOST;
 }
 
-/* Seals some of the shard's batches that were opened at or before `until`; *next: the age of the oldest other one. */
-static uint32_t seal_old(struct batcher *b, struct shard *shard, uint64_t until, struct packet *packets[CLOSE_AT_ONCE],
-			 uint64_t *next)
+/* Seals some of the shard's batches that were opened at or before `until`; *next: the age of the
+ * oldest other one. */
+static uint32_t seal_old(struct batcher *b, struct shard *shard, uint64_t until,
+			 struct packet *packets[CLOSE_AT_ONCE], uint64_t *next)
 {
 	uint32_t count = 0;
 	*next = UINT64_MAX;
 	pthread_mutex_lock(&shard->lock);
-	for (struct batch *batch = shard->batches, *after; batch && count < CLOSE_AT_ONCE; batch = after) {
+	for (struct batch *batch = shard->batches, *after; batch && count < CLOSE_AT_ONCE;
+	     batch = after) {
 		after = batch->next;
 		if (batch->opened && batch->opened <= until) {
 			packets[count++] = seal(b, batch);

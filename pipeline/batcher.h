@@ -9,22 +9,24 @@
 #include "profile/collect/collect.h"
 
 /*
- * The open batches of one route (pipeline/intake/pipeline.h). There are as many shards as workers; a request goes whole into the one
- * chosen by the hash of its tenant and of its first resource's service.name, so that dictionaries stay
- * warm. Within a shard there is one open batch per tenant (the values of metadata_keys), up to a
- * limit beyond which the oldest closes. A batch closes when it is large enough, old enough, or when the next
- * request would pass a maximum; without batching, timeout or size, after every request.
+ * The open batches of one route (pipeline/intake/pipeline.h). There are as many shards as workers;
+ * a request goes whole into the one chosen by the hash of its tenant and of its first resource's
+ * service.name, so that dictionaries stay warm. Within a shard there is one open batch per tenant
+ * (the values of metadata_keys), up to a limit beyond which the oldest closes. A batch closes when
+ * it is large enough, old enough, or when the next request would pass a maximum; without batching,
+ * timeout or size, after every request.
  *
- * batcher_add may be called from any worker; closed packets go to `emit` on the caller's thread (a worker,
- * or the loop when a batch is old enough), outside the shard's lock, with the reference.
+ * batcher_add may be called from any worker; closed packets go to `emit` on the caller's thread (a
+ * worker, or the loop when a batch is old enough), outside the shard's lock, with the reference.
  */
 struct batcher;
 
 /*
- * By how many bytes a request makes a packet larger, unless it refers to the same texts over and over or processors add
- * much; and how much memory an open batch takes for each of them, about. Who calls batcher_add has charged their product.
+ * By how many bytes a request makes a packet larger, unless it refers to the same texts over and
+ * over or processors add much; and how much memory an open batch takes for each of them, about. Who
+ * calls batcher_add has charged their product.
  */
-#define BATCHER_GROWTH(body) ((size_t)(body) * 2 + ((size_t)32 << 10))
+#define BATCHER_GROWTH(body) ((size_t)(body)*2 + ((size_t)32 << 10))
 #define BATCHER_FOOTPRINT 3
 
 struct batcher_options {
@@ -34,7 +36,7 @@ struct batcher_options {
 	struct loop *loop;
 	struct memory *memory;
 	struct series *batched; /* gauge: samples in open batches */
-	size_t idle_bytes; /* capacity that all empty batches together may keep */
+	size_t idle_bytes;      /* capacity that all empty batches together may keep */
 	bool (*emit)(void *context, struct packet *packet); /* false: no destination took it */
 	void *context;
 };
@@ -46,13 +48,15 @@ struct batcher *batcher_new(const struct batcher_options *options);
 
 enum batcher_result {
 	BATCHER_TAKEN, /* perhaps nothing was left to take */
-	BATCHER_LOST,  /* it left at once, and no destination had room: counted as dropped at each of them */
+	/* it left at once, and no destination had room: counted as dropped at each of them */
+	BATCHER_LOST,
 	BATCHER_FAILED /* err says why, and nothing of it was taken */
 };
 
-enum batcher_result batcher_add(struct batcher *b, const struct profiles *p, struct collect_added *added,
-				struct error *err);
-/* Closes every open batch. After it returned nothing is open; requests that come later are batches of one. */
+enum batcher_result batcher_add(struct batcher *b, const struct profiles *p,
+				struct collect_added *added, struct error *err);
+/* Closes every open batch. After it returned nothing is open; requests that come later are batches
+ * of one. */
 void batcher_flush(struct batcher *b);
 /* [any thread] Batches that are opened from now on are no larger, whatever the settings allow. */
 void batcher_bound(struct batcher *b, size_t bytes);

@@ -1,34 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pipeline/ledger.h"
 
-static const struct metric in_samples = {
-	"otelcol_ledger_in_samples", METRIC_COUNTER, "{samples}",
-	"Samples handed to the pipeline by its receivers."
-};
+static const struct metric in_samples = { "otelcol_ledger_in_samples", METRIC_COUNTER, "{samples}",
+					  "Samples handed to the pipeline by its receivers." };
 static const struct metric merged_samples = {
 	"otelcol_ledger_merged_samples", METRIC_COUNTER, "{samples}",
 	"Samples that became part of an identical one (values added or timestamps concatenated)."
 };
-static const struct metric batched_samples = {
-	"otelcol_ledger_batched_samples", METRIC_GAUGE, "{samples}",
-	"Samples in open batches of the pipeline."
-};
+static const struct metric batched_samples = { "otelcol_ledger_batched_samples", METRIC_GAUGE,
+					       "{samples}",
+					       "Samples in open batches of the pipeline." };
 static const struct metric dropped_samples = {
 	"otelcol_ledger_dropped_samples", METRIC_COUNTER, "{samples}",
 	"Samples dropped: by the pipeline (no exporter label) or at one destination, by reason."
 };
-static const struct metric out_samples = {
-	"otelcol_ledger_out_samples", METRIC_COUNTER, "{samples}",
-	"Samples of the pipeline that a destination took."
-};
+static const struct metric out_samples = { "otelcol_ledger_out_samples", METRIC_COUNTER,
+					   "{samples}",
+					   "Samples of the pipeline that a destination took." };
 static const struct metric queued_samples = {
 	"otelcol_ledger_queued_samples", METRIC_GAUGE, "{samples}",
-	"Samples of the pipeline that wait for a destination, in batches of its own too, or are on their way to it."
+	"Samples of the pipeline that wait for a destination, in batches of its own too, or are on "
+	"their way to it."
 };
 
-const struct metric *const ledger_metrics[] = {
-	&in_samples, &merged_samples, &batched_samples, &dropped_samples, &out_samples, &queued_samples, NULL
-};
+const struct metric *const ledger_metrics[] = { &in_samples,
+						&merged_samples,
+						&batched_samples,
+						&dropped_samples,
+						&out_samples,
+						&queued_samples,
+						NULL };
 
 const char *const ledger_reasons[LEDGER_REASONS] = {
 	[LEDGER_REFUSED] = "refused",
@@ -45,8 +46,8 @@ const char *const ledger_reasons[LEDGER_REASONS] = {
 };
 
 /* labels: reason first. */
-static void make_dropped(struct metrics *metrics, struct metric_label *labels, enum ledger_reason first,
-			 enum ledger_reason end, struct series **dropped)
+static void make_dropped(struct metrics *metrics, struct metric_label *labels,
+			 enum ledger_reason first, enum ledger_reason end, struct series **dropped)
 {
 	for (enum ledger_reason r = first; r < end; r++) {
 		labels[0] = (struct metric_label){ "reason", ledger_reasons[r] };
@@ -67,11 +68,13 @@ void ledger_init(struct ledger *ledger, struct metrics *metrics, const char *pip
 	make_dropped(metrics, labels, LEDGER_REFUSED, LEDGER_QUEUE_FULL, ledger->dropped);
 }
 
-void ledger_destination_init(struct ledger_destination *d, const struct ledger *pipeline, const char *exporter)
+void ledger_destination_init(struct ledger_destination *d, const struct ledger *pipeline,
+			     const char *exporter)
 {
-	struct metric_label labels[] = {
-		{ "reason", NULL }, { "pipeline", pipeline->pipeline }, { "exporter", exporter }, { 0 }
-	};
+	struct metric_label labels[] = { { "reason", NULL },
+					 { "pipeline", pipeline->pipeline },
+					 { "exporter", exporter },
+					 { 0 } };
 	*d = (struct ledger_destination){
 		.out = metrics_series(pipeline->metrics, &out_samples, labels + 1),
 		.queued = metrics_series(pipeline->metrics, &queued_samples, labels + 1),

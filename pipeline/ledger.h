@@ -5,14 +5,15 @@
 #include "base/metrics.h"
 
 /*
- * The conservation law, in samples, per pipeline and destination, true whenever nothing is on its way:
+ * The conservation law, in samples, per pipeline and destination, true whenever nothing is on its
+ * way:
  *
  *	in = merged + dropped + batched        (ledger of the pipeline)
  *	     + out + dropped + queued          (ledger of the destination in that pipeline)
  *
- * At a destination that batches for itself, what waits in its batches is `queued`, and `batched` does not count.
- * `in` counts what decoded and was handed to the pipeline. All series are made by init, so that counting is one
- * atomic addition; any thread.
+ * At a destination that batches for itself, what waits in its batches is `queued`, and `batched`
+ * does not count. `in` counts what decoded and was handed to the pipeline. All series are made by
+ * init, so that counting is one atomic addition; any thread.
  */
 enum ledger_reason {
 	/* of the pipeline */
@@ -50,6 +51,7 @@ extern const struct metric *const ledger_metrics[]; /* for the manual; NULL-term
 
 /* The texts are borrowed and outlive the ledger. */
 void ledger_init(struct ledger *ledger, struct metrics *metrics, const char *pipeline);
-void ledger_destination_init(struct ledger_destination *d, const struct ledger *pipeline, const char *exporter);
+void ledger_destination_init(struct ledger_destination *d, const struct ledger *pipeline,
+			     const char *exporter);
 
 #endif

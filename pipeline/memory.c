@@ -10,28 +10,33 @@
 #include <unistd.h>
 
 #define MIB ((int64_t)1 << 20)
-#define ROOM_LEAST (4 * MIB)   /* above what is resident at rest: less would refuse most requests */
-#define REQUEST_BYTES (4 * MIB) /* as a pprof of 64 KiB: its tables at forty times, its part of a batch */
+#define ROOM_LEAST (4 * MIB) /* above what is resident at rest: less would refuse most requests */
+/* as a pprof of 64 KiB: its tables at forty times, its part of a batch */
+#define REQUEST_BYTES (4 * MIB)
 #define LARGE_BYTES MIB /* so much is worth a wait, and a look at the real size */
 #define RESERVE_SHARE 8 /* the part of the budget that idle connections leave to requests */
-#define REFUSED_NS UINT64_C(2000000000) /* for which a refusal means that memory is short: it will be sent again */
+/* for which a refusal means that memory is short: it will be sent again */
+#define REFUSED_NS UINT64_C(2000000000)
 #define CLAIM_PATIENCE_NS UINT64_C(100000000) /* for what others give back who claim nothing */
-#define CLAIM_WAIT_NS UINT64_C(1000000000)    /* for the next release of those who claim: one may hang on a disk */
+/* for the next release of those who claim: one may hang on a disk */
+#define CLAIM_WAIT_NS UINT64_C(1000000000)
 
 static _Thread_local unsigned held_here; /* large claims of this thread */
 
 static const struct metric charged_bytes = {
 	"otelcol_memory_charged_bytes", METRIC_GAUGE, "By",
-	"Bytes charged for requests, batches and queues; with what was resident at the start, they stay below the soft limit."
+	"Bytes charged for requests, batches and queues; with what was resident at the start, they "
+	"stay below the soft limit."
 };
 static const struct metric soft_limit_bytes = {
-	"otelcol_memory_soft_limit_bytes", METRIC_GAUGE, "By", "Above it requests are refused: the hard limit less the spike."
+	"otelcol_memory_soft_limit_bytes", METRIC_GAUGE, "By",
+	"Above it requests are refused: the hard limit less the spike."
 };
-static const struct metric resting_bytes = {
-	"otelcol_memory_resting_bytes", METRIC_GAUGE, "By", "Resident memory when the program became ready."
-};
+static const struct metric resting_bytes = { "otelcol_memory_resting_bytes", METRIC_GAUGE, "By",
+					     "Resident memory when the program became ready." };
 
-const struct metric *const memory_metrics[] = { &charged_bytes, &soft_limit_bytes, &resting_bytes, NULL };
+const struct metric *const memory_metrics[] = { &charged_bytes, &soft_limit_bytes, &resting_bytes,
+						NULL };
 
 int64_t memory_ceiling(void)
 {
@@ -59,7 +64,9 @@ int64_t memory_heap(int64_t *from_system)
 
 void memory_init(struct memory *m, int64_t limit, int64_t spike)
 {
-	*m = (struct memory){ .limit = limit, .soft = limit - spike, .claiming = PTHREAD_MUTEX_INITIALIZER };
+	*m = (struct memory){ .limit = limit,
+			      .soft = limit - spike,
+			      .claiming = PTHREAD_MUTEX_INITIALIZER };
 }
 
 static int between(int64_t least, int64_t value, int64_t most)
@@ -67,8 +74,9 @@ static int between(int64_t least, int64_t value, int64_t most)
 	return (int)(value < least ? least : value > most ? most : value);
 }
 
-/* Bodies, tables and packets come and go with each request; if malloc gives their pages back early, they are faulted in again
- * each time. Where memory is short that is the better choice. 32 MiB is the most that glibc takes for the first. */
+/* Bodies, tables and packets come and go with each request; if malloc gives their pages back early,
+ * they are faulted in again each time. Where memory is short that is the better choice. 32 MiB is
+ * the most that glibc takes for the first. */
 void memory_tune(const struct memory *m)
 {
 	mallopt(M_MMAP_THRESHOLD, between(MIB / 4, m->limit / 128, 32 * MIB));
@@ -85,11 +93,15 @@ static bool refuse_limit(const struct memory *m, int64_t baseline, struct error 
 {
 	int64_t missing = baseline + ROOM_LEAST - m->soft;
 	/* The spike may be a share of the limit. */
-	int64_t limit = m->limit + (int64_t)((double)missing * ((double)m->limit / (double)m->soft));
+	int64_t limit =
+		m->limit + (int64_t)((double)missing * ((double)m->limit / (double)m->soft));
 	return error_set(err, ERROR_CONFIG,
-			 "the memory limit is too low: %" PRId64 " MiB, less a spike of %" PRId64 " MiB, and the process needs "
-			 "%" PRId64 " MiB at rest and %" PRId64 " MiB for requests; the limit must be at least %" PRId64 " MiB",
-			 m->limit / MIB, mib_above(m->limit - m->soft), mib_above(baseline), ROOM_LEAST / MIB, mib_above(limit));
+			 "the memory limit is too low: %" PRId64 " MiB, less a spike of %" PRId64
+			 " MiB, and the process needs "
+			 "%" PRId64 " MiB at rest and %" PRId64
+			 " MiB for requests; the limit must be at least %" PRId64 " MiB",
+			 m->limit / MIB, mib_above(m->limit - m->soft), mib_above(baseline),
+			 ROOM_LEAST / MIB, mib_above(limit));
 }
 
 bool memory_ready(struct memory *m, struct error *err)
@@ -132,8 +144,9 @@ void memory_check(struct memory *m)
 	atomic_store(&m->over, resident > m->limit);
 }
 
-/* What was freed and is still resident is charged to nobody. Nor is what the allocator loses between blocks, and what core
- * holds of messages that are not complete: most of the spike is for them. */
+/* What was freed and is still resident is charged to nobody. Nor is what the allocator loses
+ * between blocks, and what core holds of messages that are not complete: most of the spike is for
+ * them. */
 static bool really_fits(const struct memory *m, int64_t bytes)
 {
 	int64_t most = m->soft + (m->limit - m->soft) / 4;
@@ -158,7 +171,8 @@ bool memory_take(struct memory *m, int64_t bytes, int64_t soft)
 
 int64_t memory_room(const struct memory *m)
 {
-	return m->soft - atomic_load(&m->charged) - atomic_load(&m->baseline) - atomic_load(&m->claimed);
+	return m->soft - atomic_load(&m->charged) - atomic_load(&m->baseline) -
+	       atomic_load(&m->claimed);
 }
 
 static int64_t reserve(const struct memory *m)
@@ -169,7 +183,8 @@ static int64_t reserve(const struct memory *m)
 bool memory_is_short(const struct memory *m)
 {
 	uint64_t refused = atomic_load(&m->refused);
-	return atomic_load(&m->over) || memory_room(m) < reserve(m) || (refused && clock_now() < refused + REFUSED_NS);
+	return atomic_load(&m->over) || memory_room(m) < reserve(m) ||
+	       (refused && clock_now() < refused + REFUSED_NS);
 }
 
 int64_t memory_spare(const struct memory *m)
@@ -205,7 +220,9 @@ bool memory_could_take(const struct memory *m, int64_t bytes)
 bool memory_refuse(struct memory *m, int64_t bytes, struct error *err)
 {
 	if (!memory_could_take(m, bytes))
-		return error_set(err, ERROR_TOO_LARGE, "the request needs more memory than the limit leaves for requests");
+		return error_set(err, ERROR_TOO_LARGE,
+				 "the request needs more memory than the "
+				 "limit leaves for requests");
 	atomic_store(&m->refused, clock_now());
 	error_set(err, ERROR_BUSY, "data refused due to high memory usage");
 	err->reason = "memory";

@@ -11,21 +11,23 @@
 #include "base/metrics.h"
 
 /*
- * The budget, in bytes. What is in use is the resident size when the program became ready plus everything
- * charged since: bodies, tables, open batches, queued packets. A charge is taken before the memory is used
- * (before decompression, before decoding), so the ceiling holds whatever a sender does.
+ * The budget, in bytes. What is in use is the resident size when the program became ready plus
+ * everything charged since: bodies, tables, open batches, queued packets. A charge is taken before
+ * the memory is used (before decompression, before decoding), so the ceiling holds whatever a
+ * sender does.
  *
  * memory_take and memory_give are one atomic operation; any thread.
  */
 struct memory {
 	_Atomic int64_t charged;
-	_Atomic int64_t baseline; /* resident bytes at ready */
-	_Atomic int64_t spare;    /* of charged: by memory_take_spare */
-	_Atomic bool over;        /* the last reading of the real resident size passed the limit */
-	_Atomic int64_t claimed;  /* by those who wait in memory_claim */
-	_Atomic unsigned holders; /* threads with a large claim */
+	_Atomic int64_t baseline;  /* resident bytes at ready */
+	_Atomic int64_t spare;     /* of charged: by memory_take_spare */
+	_Atomic bool over;         /* the last reading of the real resident size passed the limit */
+	_Atomic int64_t claimed;   /* by those who wait in memory_claim */
+	_Atomic unsigned holders;  /* threads with a large claim */
 	_Atomic uint64_t released; /* clock_now of the last release of one */
-	_Atomic uint64_t refused;  /* clock_now of the last memory_refuse for want of room; 0: none yet */
+	/* clock_now of the last memory_refuse for want of room; 0: none yet */
+	_Atomic uint64_t refused;
 	pthread_mutex_t claiming; /* held by the claim whose turn it is */
 	int64_t limit, soft;      /* set before the first request */
 	struct series *charged_now, *at_rest;
@@ -39,33 +41,40 @@ int64_t memory_resident(void);
 int64_t memory_heap(int64_t *from_system);
 
 void memory_init(struct memory *m, int64_t limit, int64_t spike);
-/* Tells malloc what it may keep of what was freed, for all threads together a fraction of the limit: the more it keeps,
- * the less it faults in again, and what it keeps is nobody's. Once, before the first request. */
+/* Tells malloc what it may keep of what was freed, for all threads together a fraction of the
+ * limit: the more it keeps, the less it faults in again, and what it keeps is nobody's. Once,
+ * before the first request. */
 void memory_tune(const struct memory *m);
-/* Takes the baseline. False: the limit leaves too little above it for requests; err says how much is missing. */
+/* Takes the baseline. False: the limit leaves too little above it for requests; err says how much
+ * is missing. */
 bool memory_ready(struct memory *m, struct error *err);
-/* What is left for everything that is charged, by the soft limit; before memory_ready, by what is resident now. */
+/* What is left for everything that is charged, by the soft limit; before memory_ready, by what is
+ * resident now. */
 int64_t memory_allowance(const struct memory *m);
 /*
- * What the packets of each destination may take of it, by the number of destinations. Requests keep a quarter of the
- * room, or what an ordinary one takes for each worker if that is more, but at most half.
+ * What the packets of each destination may take of it, by the number of destinations. Requests keep
+ * a quarter of the room, or what an ordinary one takes for each worker if that is more, but at most
+ * half.
  */
 int64_t memory_share(const struct memory *m, uint32_t workers, uint32_t destinations);
-/* How large a batch may become: exporters make many times as much of it, one after the other, and some keep a multiple. */
+/* How large a batch may become: exporters make many times as much of it, one after the other, and
+ * some keep a multiple. */
 int64_t memory_batch_max(const struct memory *m, int64_t share);
 /* Reads the real size; gives freed pages back to the kernel when it is above the soft limit. */
 void memory_check(struct memory *m);
 
-/* Charges bytes unless that would pass `soft`, or, when they are many and the budget is short, the real size the limit. */
+/* Charges bytes unless that would pass `soft`, or, when they are many and the budget is short, the
+ * real size the limit. */
 bool memory_take(struct memory *m, int64_t bytes, int64_t soft);
 /* What can still be charged before the soft limit; negative when it is passed. */
 int64_t memory_room(const struct memory *m);
-/* Is less than an eighth of what requests can have left, or the real size over the limit, or was something refused a moment
- * ago that was larger than what is left? */
+/* Is less than an eighth of what requests can have left, or the real size over the limit, or was
+ * something refused a moment ago that was larger than what is left? */
 bool memory_is_short(const struct memory *m);
 /*
- * For what can be had again when memory is short, such as connections: charges bytes unless that would make the budget
- * short. An eighth of what requests can have is theirs even then, lest nobody can come in to hear when to come again.
+ * For what can be had again when memory is short, such as connections: charges bytes unless that
+ * would make the budget short. An eighth of what requests can have is theirs even then, lest nobody
+ * can come in to hear when to come again.
  */
 bool memory_take_spare(struct memory *m, int64_t bytes);
 void memory_give_spare(struct memory *m, int64_t bytes);
@@ -78,15 +87,17 @@ bool memory_refuse(struct memory *m, int64_t bytes, struct error *err);
 /* Charges without asking: for what is already there (a batch that grew). */
 void memory_add(struct memory *m, int64_t bytes);
 /*
- * Charges for what must be done with what was taken already (a plan, an encoding), until the same thread releases as much.
- * From 1 MiB on a claim waits for room as long as others hold claims and release one a second, or a tenth of a second
- * when nobody does; meanwhile nobody is let in. Then it goes ahead: it alone may be more than there is. A claim within
- * one of the same thread waits for nobody. [pool threads]
+ * Charges for what must be done with what was taken already (a plan, an encoding), until the same
+ * thread releases as much. From 1 MiB on a claim waits for room as long as others hold claims and
+ * release one a second, or a tenth of a second when nobody does; meanwhile nobody is let in. Then
+ * it goes ahead: it alone may be more than there is. A claim within one of the same thread waits
+ * for nobody. [pool threads]
  */
 void memory_claim(struct memory *m, int64_t bytes);
 void memory_release(struct memory *m, int64_t bytes);
 void memory_give(struct memory *m, int64_t bytes);
-/* The same as a packet's account (profile/packet.h): memory_claim or memory_release with `claim`, else memory_add. */
+/* The same as a packet's account (profile/packet.h): memory_claim or memory_release with `claim`,
+ * else memory_add. */
 void memory_charge(void *memory, int64_t bytes, bool claim);
 
 /* Shows the budget as metrics until memory_hide. */

@@ -8,8 +8,8 @@
 #include <stddef.h>
 
 /*
- * Deny by default: an attribute stays only if its key is permitted at its site, and inside maps each nested
- * key likewise.
+ * Deny by default: an attribute stays only if its key is permitted at its site, and inside maps
+ * each nested key likewise.
  *
  * A verdict is made once per (attribute of the tables, site) and request, so the cost follows the
  * dictionary and not the samples.
@@ -97,8 +97,9 @@ static void overflow(struct pass *pass, struct attribute *a)
 	const char *text = pass->self->overflow_value;
 	if (!pass->overflow)
 		pass->overflow = profiles_text_new(pass->p, text, strlen(text));
-	*a = (struct attribute){ .key = a->key, .type = VALUE_STRING, .changed = 1,
-				 .string = pass->overflow };
+	*a = (struct attribute){
+		.key = a->key, .type = VALUE_STRING, .changed = 1, .string = pass->overflow
+	};
 }
 
 static enum value_change filter_nested(void *context, bool keyed, struct attribute *child)
@@ -192,7 +193,8 @@ static void filter_attributes(struct pass *pass, enum site site)
 	finish(pass);
 }
 
-/* A field of bytes counts as a key of its site. A list of values, which are strings, lists none of them. */
+/* A field of bytes counts as a key of its site. A list of values, which are strings, lists none of
+ * them. */
 static bool id_passes(const struct pass *pass, const char *key)
 {
 	struct allowlist_verdict v =
@@ -338,8 +340,8 @@ static const struct config_row rows[] = {
 	SITE_ROW(SITE_RESOURCE, "resource"),
 	SITE_ROW(SITE_SCOPE, "scope"),
 	CONFIG_ROW(struct allowlist_config, keys.sites[SITE_PROFILE], .key = "profile",
-		   .help = "Keys permitted at this site, besides `keys`. The field `profile_id` passes if "
-			   "the key `profile_id` is permitted."),
+		   .help = "Keys permitted at this site, besides `keys`. The field `profile_id` "
+			   "passes if the key `profile_id` is permitted."),
 	SITE_ROW(SITE_SAMPLE, "sample"),
 	SITE_ROW(SITE_LOCATION, "location"),
 	SITE_ROW(SITE_MAPPING, "mapping"),
@@ -351,17 +353,18 @@ static const struct config_row rows[] = {
 			   "any other key, or with one that the resource does not have as it "
 			   "leaves, goes as a whole."),
 	CONFIG_ROW(struct allowlist_config, keys.values, .key = "values",
-		   .help = "Map of a key to the list of its permitted values and units (as strings). An "
-			   "attribute with another value, or with a unit that is not listed, becomes "
-			   "`overflow_value` without unit. Permits no key by itself. Applies to "
-			   "structural attributes too: where none of the lists above permits the "
-			   "key, one with another value is removed. A link or profile id with such a key is "
-			   "removed."),
+		   .help = "Map of a key to the list of its permitted values and units (as "
+			   "strings). An attribute with another value, or with a unit that is "
+			   "not listed, becomes `overflow_value` without unit. Permits no key by "
+			   "itself. Applies to structural attributes too: where none of the "
+			   "lists above permits the key, one with another value is removed. A "
+			   "link or profile id with such a key is removed."),
 	CONFIG_ROW(struct allowlist_config, overflow_value, .key = "overflow_value", .def = "other",
 		   .help = "What stands for a value that `values` does not list."),
 	CONFIG_ROW(struct allowlist_config, structural, .key = "structural", .def = "allow",
 		   .choices = structural_choices,
-		   .help = "`deny` takes out also the structural attributes that are listed below."),
+		   .help = "`deny` takes out also the structural attributes that are listed "
+			   "below."),
 	{ 0 }
 };
 
@@ -389,18 +392,19 @@ static void describe(struct bytes *out)
 	for (enum site site = SITE_NONE + 1; site < SITE_COUNT; site++)
 		bytes_format(out, "| `%s` | %s | %s |\n", sites[site].name, sites[site].help,
 			     what_passes(site));
-	bytes_add_text(out, "\nStructural attributes, each only at its site, of at most 128 bytes and "
-			    "without unit:\n\n| site | key | value |\n|---|---|---|\n");
+	bytes_add_text(out, "\nStructural attributes, each only at its site, of at most 128 "
+			    "bytes and without unit:\n\n| site | key | value |\n|---|---|---|\n");
 	for (const struct structural *s = structurals; s->key; s++)
 		bytes_format(out, "| `%s` | `%s` | %s |\n", sites[s->site].name, s->key, s->help);
-	bytes_add_text(out, "\nNumbers that have no key always pass, as do the shape of stacks and the number of "
-			    "samples:");
+	bytes_add_text(out, "\nNumbers that have no key always pass, as do the shape of stacks "
+			    "and the number of samples:");
 	for (const char *const *field = sites_open_fields; *field; field++)
 		bytes_format(out, "%s `%s`", field == sites_open_fields ? "" : ",", *field);
-	bytes_add_text(out, ". So the allow-list stops what an application attaches to its profiles, not a sender that "
-			    "hides data in them on purpose: nanoseconds, values and addresses are its own "
-			    "choice, and so are the hex digits of a build id. The original payload, unknown "
-			    "fields, and entries of the dictionary that nothing permitted reaches never "
+	bytes_add_text(out, ". So the allow-list stops what an application attaches to its "
+			    "profiles, not a sender that hides data in them on purpose: "
+			    "nanoseconds, values and addresses are its own choice, and so are "
+			    "the hex digits of a build id. The original payload, unknown fields, "
+			    "and entries of the dictionary that nothing permitted reaches never "
 			    "pass.\n");
 }
 
@@ -408,8 +412,8 @@ const struct component_factory allowlist_processor = {
 	.type = "allowlist",
 	.help = "Takes out every attribute whose key is not permitted at its site.",
 	.manual = "Deny by default: an empty list permits nothing. Keys nested in maps need the "
-		  "same permission; a key that was not valid UTF-8 is denied. Keys are compared byte "
-		  "by byte, so look-alikes are other keys.",
+		  "same permission; a key that was not valid UTF-8 is denied. Keys are compared "
+		  "byte by byte, so look-alikes are other keys.",
 	.kind = COMPONENT_PROCESSOR,
 	.size = sizeof(struct allowlist),
 	.scratch_size = sizeof(struct allowlist_scratch),

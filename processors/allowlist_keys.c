@@ -37,8 +37,8 @@ static struct allowlist_verdict judge(const struct allowlist_keys *keys, struct 
 				      struct view key)
 {
 	struct allowlist_verdict v = { .known = true };
-	const struct entry *entry = find_text(keys->entries, keys->entry_count,
-					      sizeof *keys->entries, key);
+	const struct entry *entry =
+		find_text(keys->entries, keys->entry_count, sizeof *keys->entries, key);
 	if (entry) {
 		v.sites = entry->sites;
 		v.values = entry->values;
@@ -177,7 +177,8 @@ static bool check_values(const struct node *values, struct error *err)
 	for (size_t i = 0; values && i < values->count; i++) {
 		const struct node *list = values->children[i];
 		if (list->kind != NODE_LIST)
-			return node_error(list, "values", err, "must be a list of permitted values");
+			return node_error(list, "values", err,
+					  "must be a list of permitted values");
 		for (size_t n = 0; n < list->count; n++)
 			if (list->children[n]->kind != NODE_SCALAR)
 				return node_error(list->children[n], "values", err,

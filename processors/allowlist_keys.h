@@ -8,9 +8,9 @@
 #include "profile/sites.h"
 
 /*
- * Which keys the allow-list permits where, and with which values. Immutable after init and shared by all
- * workers; each worker has a cache of verdicts that lasts across requests, because the same keys come
- * again and again. It is keyed with the per-process secret of base/hash.h.
+ * Which keys the allow-list permits where, and with which values. Immutable after init and shared
+ * by all workers; each worker has a cache of verdicts that lasts across requests, because the same
+ * keys come again and again. It is keyed with the per-process secret of base/hash.h.
  */
 struct allowlist_key_config {
 	struct strings everywhere, patterns;

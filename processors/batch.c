@@ -56,17 +56,18 @@ static const struct config_row rows[] = {
 			   "`send_batch_size` says."),
 	CONFIG_ROW(struct batch_config, send_batch_size, .key = "send_batch_size", .def = "8192",
 		   .unit = "samples", .limited = true, .max = UINT32_MAX,
-		   .help = "A batch closes when it has at least so many; 0: at once, as in the Collector."),
+		   .help = "A batch closes when it has at least so many; 0: at once, as in the "
+			   "Collector."),
 	CONFIG_ROW(struct batch_config, send_batch_max_size, .key = "send_batch_max_size",
 		   .def = "0", .unit = "samples", .limited = true, .max = UINT32_MAX,
 		   .help = "A batch closes before it would have more; 0: no limit. A single larger "
 			   "request leaves alone; an exporter's `limits` split it."),
 	CONFIG_ROW(struct batch_config, send_batch_max_bytes, .key = "send_batch_max_bytes",
 		   .def = "3145728", .unit = "bytes", .limited = true, .max = UINT32_MAX,
-		   .help = "A batch closes before its encoded size would pass this, so that requests "
-			   "that passed alone never become one that a 4 MiB receiver refuses; 0: no "
-			   "limit. A single larger request leaves alone; an exporter splits it "
-			   "where its destination takes less."),
+		   .help = "A batch closes before its encoded size would pass this, so that "
+			   "requests that passed alone never become one that a 4 MiB receiver "
+			   "refuses; 0: no limit. A single larger request leaves alone; an "
+			   "exporter splits it where its destination takes less."),
 	CONFIG_ROW(struct batch_config, metadata_keys, .key = "metadata_keys",
 		   .help = "Requests are batched together only if these metadata are equal; the "
 			   "receiver must have `include_metadata`. Case does not matter."),
@@ -74,8 +75,8 @@ static const struct config_row rows[] = {
 		   .key = "metadata_cardinality_limit", .def = "1000", .limited = true,
 		   .max = UINT32_MAX,
 		   .help = "At most so many different combinations of metadata are batched at a "
-			   "time; beyond, the oldest batch closes. 0: 1000, for what senders name never "
-			   "grows without bound."),
+			   "time; beyond, the oldest batch closes. 0: 1000, for what senders "
+			   "name never grows without bound."),
 	{ 0 }
 };
 
@@ -84,8 +85,8 @@ static const struct config_table table = { sizeof(struct batch_config), rows, ch
 const struct component_factory batch_processor = {
 	.type = "batch",
 	.help = "Joins requests into larger ones with one shared dictionary.",
-	.manual = "Its place in the list does not change what leaves: requests are joined after the "
-		  "last processor. Sizes are counted in samples. A pipeline has at most one.",
+	.manual = "Its place in the list does not change what leaves: requests are joined after "
+		  "the last processor. Sizes are counted in samples. A pipeline has at most one.",
 	.kind = COMPONENT_PROCESSOR,
 	.size = sizeof(struct batch),
 	.config = &table,

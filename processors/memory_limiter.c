@@ -3,8 +3,8 @@
 #include "pipeline/component.h"
 
 /*
- * Only settings: the gate charges real bytes before a request is decompressed and decoded, wherever in the
- * list this processor stands, and refuses with a retry hint what does not fit.
+ * Only settings: the gate charges real bytes before a request is decompressed and decoded, wherever
+ * in the list this processor stands, and refuses with a retry hint what does not fit.
  */
 struct limiter_config {
 	struct duration check_interval;
@@ -82,7 +82,8 @@ static bool check(const void *settings, struct error *err)
 				 "'spike_limit_mib' must be smaller than 'limit_mib'");
 	if (c->limit_percentage && c->limit_percentage <= c->spike_limit_percentage)
 		return error_set(err, ERROR_CONFIG,
-				 "'spike_limit_percentage' must be smaller than 'limit_percentage'");
+				 "'spike_limit_percentage' must be smaller than "
+				 "'limit_percentage'");
 	return true;
 }
 
@@ -120,21 +121,26 @@ static const struct config_table table = { sizeof(struct limiter_config), rows, 
 const struct component_factory memory_limiter_processor = {
 	.type = "memory_limiter",
 	.help = "Sets the memory above which requests are refused with a retry hint.",
-	.manual = "Memory is charged before a request is decompressed and decoded, so its place in "
-		  "the list does not matter. Without it the hard limit is 80 % of the cgroup.\n\n"
-		  "Bodies are charged as they arrive, never from the length that a header announces. A peer (the subject of its "
-		  "client certificate, else its address; of IPv6 a /64 network) may hold at most as much as is left for all: "
-		  "half of the budget alone, 1/(N+1) where N peers want all of it. So the peer that holds most is refused first, "
-		  "counted under the reason `peer_memory`. Connections are charged too; when memory is short, idle ones are "
-		  "closed, oldest first.\n\n"
-		  "What exporters make of a packet (JSON, pprof, compressed bodies) is charged too and waits for room, for a "
-		  "second at most; batches close earlier where memory is short. Choose "
-		  "the limit at twenty times the largest message or more: below that, large requests wait for each other.\n\n"
-		  "What lies between the process at rest and the soft limit is shared: a quarter of it, or 4 MiB for each worker "
-		  "if that is more, but at most half, is left to requests; the rest is divided equally among the destinations, "
-		  "for what waits for them (`otelcol_exporter_queue_memory_limit_bytes`). What does not fit into the share of a "
-		  "destination is dropped for it, as when its `queue_size` is reached. The program does not start if the soft "
-		  "limit leaves less than 4 MiB above the process at rest.\n",
+	.manual = "Memory is charged before a request is decompressed and decoded, so its place "
+		  "in the list does not matter. Without it the hard limit is 80 % of the "
+		  "cgroup.\n\n"
+		  "Bodies are charged as they arrive, never from the length that a header "
+		  "announces. A peer (the subject of its client certificate, else its address; of "
+		  "IPv6 a /64 network) may hold at most as much as is left for all: half of the "
+		  "budget alone, 1/(N+1) where N peers want all of it. So the peer that holds "
+		  "most is refused first, counted under the reason `peer_memory`. Connections are "
+		  "charged too; when memory is short, idle ones are closed, oldest first.\n\n"
+		  "What exporters make of a packet (JSON, pprof, compressed bodies) is charged "
+		  "too and waits for room, for a second at most; batches close earlier where "
+		  "memory is short. Choose the limit at twenty times the largest message or more: "
+		  "below that, large requests wait for each other.\n\n"
+		  "What lies between the process at rest and the soft limit is shared: a quarter "
+		  "of it, or 4 MiB for each worker if that is more, but at most half, is left to "
+		  "requests; the rest is divided equally among the destinations, for what waits "
+		  "for them (`otelcol_exporter_queue_memory_limit_bytes`). What does not fit into "
+		  "the share of a destination is dropped for it, as when its `queue_size` is "
+		  "reached. The program does not start if the soft limit leaves less than 4 MiB "
+		  "above the process at rest.\n",
 	.kind = COMPONENT_PROCESSOR,
 	.size = sizeof(struct limiter),
 	.config = &table,

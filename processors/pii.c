@@ -9,9 +9,9 @@
 #include <stdio.h>
 
 /*
- * Masks personal data and secrets in texts. A text is scanned once per request and class of roles (memo), and
- * once per worker as long as its verdict is remembered (pii_scan.h). The dictionary is walked by its
- * records, so what no record names is not looked at: it does not leave.
+ * Masks personal data and secrets in texts. A text is scanned once per request and class of roles
+ * (memo), and once per worker as long as its verdict is remembered (pii_scan.h). The dictionary is
+ * walked by its records, so what no record names is not looked at: it does not leave.
  */
 struct pii {
 	struct pii_engine engine;
@@ -28,15 +28,15 @@ struct scratch {
 
 static const struct metric masked_metric = {
 	"otelcol_processor_pii_masked_strings", METRIC_COUNTER, "{strings}",
-	"Strings in which a detector found something, once for each request, of attributes once for each "
-	"site, by detector and role."
+	"Strings in which a detector found something, once for each request, of attributes once "
+	"for each site, by detector and role."
 };
 static const struct metric *const metrics[] = { &masked_metric, NULL };
 
 static const char *detector_name(const struct pii *self, int detector)
 {
-	return detector < PII_PATTERNS ? pii_detector_names[detector] :
-					 self->config->patterns.names[detector - PII_PATTERNS];
+	return detector < PII_PATTERNS ? pii_detector_names[detector]
+				       : self->config->patterns.names[detector - PII_PATTERNS];
 }
 
 /* One request. */
@@ -103,9 +103,9 @@ static uint32_t scrub_string(struct pass *pass, enum site_role role, uint32_t st
 	struct pii_verdict verdict = scan(pass, role, string_view(pass->p, string), key);
 	if (verdict.outcome == PII_CLEAN)
 		return string;
-	return verdict.outcome == PII_DROPPED ?
-		       0 :
-		       profiles_text_new(pass->p, verdict.text.at, verdict.text.len);
+	return verdict.outcome == PII_DROPPED
+		       ? 0
+		       : profiles_text_new(pass->p, verdict.text.at, verdict.text.len);
 }
 
 static __attribute__((noinline)) void scrub_doubtful(struct pass *pass, uint32_t *string,
@@ -140,7 +140,7 @@ static void scrub_text(struct profiles *p, uint32_t *string, uint8_t *changed, v
 static void scrub_texts(struct pass *pass)
 {
 	const struct pii_engine *engine = &pass->self->engine;
-	for (unsigned class = 0; class < ROLE_COUNT; class++) {
+	for (unsigned class = 0; class < ROLE_COUNT; class ++) {
 		if (!engine->active[class])
 			continue;
 		pass->class = class;
@@ -288,8 +288,9 @@ static void destroy(void *instance)
 
 static void describe(struct bytes *out)
 {
-	bytes_add_text(out, "| role | sites |\n|---|---|\n| `value` | attribute values, nested ones "
-			    "and whole numbers included |\n| `unit` | units of attributes |\n");
+	bytes_add_text(out, "| role | sites |\n|---|---|\n| `value` | attribute values, nested "
+			    "ones and whole numbers included |\n| `unit` | units of attributes "
+			    "|\n");
 	for (enum site_role role = ROLE_SCOPE; role < ROLE_COUNT; role++) {
 		bytes_format(out, "| `%s` |", site_role_names[role]);
 		for (enum site site = SITE_SCOPE_NAME; site < SITE_COUNT; site++)
@@ -303,18 +304,19 @@ const struct component_factory pii_processor = {
 	.type = "pii",
 	.help = "Masks, hashes or drops personal data and secrets in texts.",
 	.manual =
-		"`pii: {}` means: every detector except `uuid`, `mask`, at every text site without "
-		"keys and in every attribute value and unit; keys are the allow-list's matter. "
-		"`mask` puts `****` in place of what was found (`*` in paths); `hash` puts `hash_` "
-		"and 16 hex digits of its HMAC-SHA256, so that the same input stays the same "
-		"token; `drop` removes the whole attribute (or the element, inside an array or "
-		"map), and makes any other text empty. Where hits overlap, drop goes before mask "
-		"and mask before hash. Whole numbers are scanned as their decimal digits and become "
-		"text when hit. Ids are not scanned: build ids of mappings that are structural for "
-		"`allowlist`, and attributes `trace_id` and `span_id` of 16 and 8 bytes in hex; what has "
-		"decimal digits only is no id, as a card number has 16. A text above 8 KiB "
-		"in which something could match is replaced as a whole (`too_long`), and so is one "
-		"on which a search for one of your patterns gives up, and one with more than 512 hits.",
+		"`pii: {}` means: every detector except `uuid`, `mask`, at every text site "
+		"without keys and in every attribute value and unit; keys are the allow-list's "
+		"matter. `mask` puts `****` in place of what was found (`*` in paths); `hash` "
+		"puts `hash_` and 16 hex digits of its HMAC-SHA256, so that the same input stays "
+		"the same token; `drop` removes the whole attribute (or the element, inside an "
+		"array or map), and makes any other text empty. Where hits overlap, drop goes "
+		"before mask and mask before hash. Whole numbers are scanned as their decimal "
+		"digits and become text when hit. Ids are not scanned: build ids of mappings that "
+		"are structural for `allowlist`, and attributes `trace_id` and `span_id` of 16 "
+		"and 8 bytes in hex; what has decimal digits only is no id, as a card number has "
+		"16. A text above 8 KiB in which something could match is replaced as a whole "
+		"(`too_long`), and so is one on which a search for one of your patterns gives up, "
+		"and one with more than 512 hits.",
 	.kind = COMPONENT_PROCESSOR,
 	.size = sizeof(struct pii),
 	.scratch_size = sizeof(struct scratch),

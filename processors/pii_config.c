@@ -11,7 +11,8 @@ static const char *const actions[] = { "mask", "hash", "drop", NULL };
 static const char *const own_actions[] = { "default", "mask", "hash", "drop", NULL };
 
 /* Bits of the roles; all of them for an empty list. Keys are no business of this processor. */
-static bool read_roles(const struct strings *names, uint32_t all, uint32_t *roles, struct error *err)
+static bool read_roles(const struct strings *names, uint32_t all, uint32_t *roles,
+		       struct error *err)
 {
 	*roles = names->count ? 0 : all;
 	for (size_t i = 0; i < names->count; i++) {
@@ -21,14 +22,16 @@ static bool read_roles(const struct strings *names, uint32_t all, uint32_t *role
 		if (role == ROLE_COUNT)
 			return error_set(err, ERROR_CONFIG,
 					 "roles[%zu]: unknown role (there are value, unit, scope, "
-					 "schema, entity, function, file, mapping, type)", i);
+					 "schema, entity, function, file, mapping, type)",
+					 i);
 		*roles |= 1u << role;
 	}
 	return true;
 }
 
 static bool set_action(const struct pii_config *config, struct pii_engine *engine, int detector,
-		       const struct choice *own, const struct strings *role_names, struct error *err)
+		       const struct choice *own, const struct strings *role_names,
+		       struct error *err)
 {
 	uint32_t all = 0, roles = 0;
 	uint8_t action = action_of[own->index ? own->index - 1 : config->action.index];
@@ -72,7 +75,8 @@ static bool set_patterns(const struct pii_config *config, struct pii_engine *eng
 	return true;
 }
 
-bool pii_config_engine(const struct pii_config *config, struct pii_engine *engine, struct error *err)
+bool pii_config_engine(const struct pii_config *config, struct pii_engine *engine,
+		       struct error *err)
 {
 	char *patterns[PATTERNS_MAX];
 	*engine = (struct pii_engine){ 0 };
@@ -111,8 +115,8 @@ static const struct config_row detector_rows[] = {
 		   .help = "Only in texts of these roles; else in the processor's `roles`."),
 	{ 0 }
 };
-static const struct config_table detector_table = { sizeof(struct pii_detector_config), detector_rows,
-						    NULL, true };
+static const struct config_table detector_table = { sizeof(struct pii_detector_config),
+						    detector_rows, NULL, true };
 
 #define DETECTOR(detector, name, presence_, help_) \
 	CONFIG_SECTION(struct pii_detectors_config, at[detector], detector_table, .key = name, \
@@ -122,15 +126,15 @@ static const struct config_row detectors_rows[] = {
 	DETECTOR(PII_EMAIL, "email", PRESENCE_SOME,
 		 "E-mail addresses; not module versions (`a@v1.2`) or systemd units."),
 	DETECTOR(PII_IPV4, "ipv4", PRESENCE_SOME,
-		 "IPv4 addresses; four-part version numbers (`1.2.3.4`) look the same and are masked too: "
-		 "where versions are such, set `enabled: false`."),
+		 "IPv4 addresses; four-part version numbers (`1.2.3.4`) look the same and are "
+		 "masked too: where versions are such, set `enabled: false`."),
 	DETECTOR(PII_IPV6, "ipv6", PRESENCE_SOME,
 		 "IPv6 addresses, whole or shortened ones of assigned ranges; not C++ names."),
 	DETECTOR(PII_JWT, "jwt", PRESENCE_SOME,
 		 "JSON Web Tokens: the first part must decode to a header."),
 	DETECTOR(PII_ACCESS_KEY, "access_key", PRESENCE_SOME,
-		 "Keys of AWS, Google, Azure, GitHub, GitLab, Slack, Stripe, npm, SendGrid, OpenAI and "
-		 "Anthropic, by prefix and length; private keys in PEM."),
+		 "Keys of AWS, Google, Azure, GitHub, GitLab, Slack, Stripe, npm, SendGrid, "
+		 "OpenAI and Anthropic, by prefix and length; private keys in PEM."),
 	DETECTOR(PII_CARD, "card", PRESENCE_SOME,
 		 "Payment card numbers: issuer range, length and Luhn digit."),
 	DETECTOR(PII_SSN, "ssn", PRESENCE_SOME,
@@ -153,8 +157,8 @@ static const struct config_table detectors_table = { sizeof(struct pii_detectors
 
 static const struct config_row pattern_rows[] = {
 	CONFIG_ROW(struct pii_pattern_config, pattern, .key = "pattern", .required = true,
-		   .help = "A regular expression (PCRE2). One that would be costly on a hostile text "
-			   "is refused."),
+		   .help = "A regular expression (PCRE2). One that would be costly on a hostile "
+			   "text is refused."),
 	CONFIG_ROW(struct pii_pattern_config, action, .key = "action", .def = "default",
 		   .choices = own_actions, .help = "`default` is the processor's `action`."),
 	CONFIG_ROW(struct pii_pattern_config, roles, .key = "roles",
@@ -168,16 +172,17 @@ static const struct config_row rows[] = {
 	CONFIG_ROW(struct pii_config, action, .key = "action", .def = "mask", .choices = actions,
 		   .help = "What is done with a hit: `mask`, `hash` or `drop`."),
 	CONFIG_ROW(struct pii_config, hmac_key, .key = "hmac_key",
-		   .help = "Key of `hash`, at least 32 bytes; the same on all gateways whose tokens "
-			   "shall be equal."),
+		   .help = "Key of `hash`, at least 32 bytes; the same on all gateways whose "
+			   "tokens shall be equal."),
 	CONFIG_ROW(struct pii_config, roles, .key = "roles",
 		   .help = "Only texts of these roles are scanned; else of all."),
 	CONFIG_ROW(struct pii_config, normalize_paths, .key = "normalize_paths", .def = "true",
-		   .help = "In function names, files and mappings, user names below home directories "
-			   "and the projects and ids of build workspaces become `*`, whatever `roles` "
-			   "and `home_directory` say."),
+		   .help = "In function names, files and mappings, user names below home "
+			   "directories and the projects and ids of build workspaces become `*`, "
+			   "whatever `roles` and `home_directory` say."),
 	CONFIG_SECTION(struct pii_config, detectors, detectors_table, .key = "detectors",
-		       .help = "Settings of the built-in detectors; `enabled: false` turns one off."),
+		       .help = "Settings of the built-in detectors; `enabled: false` turns one "
+			       "off."),
 	CONFIG_ITEMS(struct pii_config, patterns, CONFIG_MAP, pattern_table, .key = "patterns",
 		     .help = "Patterns of your own by name, at most 32."),
 	{ 0 }

@@ -27,9 +27,12 @@ const char *const pii_detector_names[PII_PATTERNS] = {
 #define UP_TO(digits) ((PII_RUN(digits) << 1) - 2)
 
 /* A key: its literal, and the fewest bytes that follow. */
-#define KEY(literal_, back_, kinds_, min_)                                                        \
-	{ PII_ACCESS_KEY, .literal = literal_, .back = back_, .needs = { .length = sizeof literal_ - 1 + (min_) }, \
-	  .find = pii_find_key, .kinds = kinds_, .min = min_ }
+#define KEY(literal_, back_, kinds_, min_) \
+	{ \
+		PII_ACCESS_KEY, .literal = literal_, .back = back_, \
+				.needs = { .length = sizeof literal_ - 1 + (min_) }, \
+				.find = pii_find_key, .kinds = kinds_, .min = min_ \
+	}
 
 const struct pii_rule pii_rules[] = {
 	{ PII_EMAIL, .first = "@", .find = pii_find_email,
@@ -39,13 +42,16 @@ const struct pii_rule pii_rules[] = {
 	{ PII_IPV6, "^0-9A-Za-z_", HEX, ":A-Fa-f", UP_TO(4) | PII_RUN_LONG, .find = pii_find_ipv6,
 	  .needs = { .colons = 2, .length = 6 } },
 	/* "alg" in base64, as it may be shifted: in every header (RFC 7515). */
-	{ PII_JWT, .literal = "ImFsZyI", .back = 1, .find = pii_find_jwt, .needs = { .dots = 2, .length = 9 } },
-	{ PII_JWT, .literal = "JhbGci", .back = 1, .find = pii_find_jwt, .needs = { .dots = 2, .length = 8 } },
-	{ PII_JWT, .literal = "iYWxnI", .back = 1, .find = pii_find_jwt, .needs = { .dots = 2, .length = 8 } },
+	{ PII_JWT, .literal = "ImFsZyI", .back = 1, .find = pii_find_jwt,
+	  .needs = { .dots = 2, .length = 9 } },
+	{ PII_JWT, .literal = "JhbGci", .back = 1, .find = pii_find_jwt,
+	  .needs = { .dots = 2, .length = 8 } },
+	{ PII_JWT, .literal = "iYWxnI", .back = 1, .find = pii_find_jwt,
+	  .needs = { .dots = 2, .length = 8 } },
 	{ PII_ACCESS_KEY, "^0-9A-Z", "A", .find = pii_find_key_aws,
 	  .needs = { .classes = PII_HAS_UPPER, .length = 20 } },
-	{ PII_ACCESS_KEY, .literal = "AIza", .back = 2, .find = pii_find_run, .kinds = PII_BASE64URL, .min = 35,
-	  .needs = { .length = 39 } },
+	{ PII_ACCESS_KEY, .literal = "AIza", .back = 2, .find = pii_find_run,
+	  .kinds = PII_BASE64URL, .min = 35, .needs = { .length = 39 } },
 	{ PII_ACCESS_KEY, .literal = "gh", .back = 1, .find = pii_find_key_github,
 	  .needs = { .classes = PII_HAS_UNDERSCORE, .length = 40 } },
 	KEY("github_pat_", 6, PII_ALNUM | PII_UNDERSCORE, 60),
@@ -63,7 +69,8 @@ const struct pii_rule pii_rules[] = {
 	KEY("ya29.", 2, PII_BASE64URL, 20),
 	{ PII_ACCESS_KEY, .literal = "SG.", .back = 2, .find = pii_find_key_sendgrid,
 	  .needs = { .dots = 2, .length = 69 } },
-	{ PII_ACCESS_KEY, .literal = "Key=", .back = 3, .find = pii_find_key_azure, .needs = { .length = 42 } },
+	{ PII_ACCESS_KEY, .literal = "Key=", .back = 3, .find = pii_find_key_azure,
+	  .needs = { .length = 42 } },
 	{ PII_ACCESS_KEY, .literal = "Q~", .back = 1, .find = pii_find_secret_azure,
 	  .needs = { .digits = 1, .length = 37 } },
 	{ PII_ACCESS_KEY, .literal = "-----BEGIN ", .back = 5, .find = pii_find_pem,
@@ -78,14 +85,16 @@ const struct pii_rule pii_rules[] = {
 	  .needs = { .digits = 10, .length = 12 } },
 	{ PII_PAN, NO_ALNUM, "A-Z", .find = pii_find_pan,
 	  .needs = { .classes = PII_HAS_UPPER, .digits = 4, .length = 10 } },
-	{ PII_AADHAAR, NO_ALNUM "-", "2-9", " -", PII_RUN(4) | PII_RUN_LONG, .find = pii_find_aadhaar,
-	  .needs = { .digits = 12, .length = 12 } },
+	{ PII_AADHAAR, NO_ALNUM "-", "2-9", " -", PII_RUN(4) | PII_RUN_LONG,
+	  .find = pii_find_aadhaar, .needs = { .digits = 12, .length = 12 } },
 	{ PII_UUID, NO_ALNUM, HEX, "A-Fa-f-", UP_TO(4) | PII_RUN_LONG, .find = pii_find_uuid,
 	  .needs = { .dashes = 4, .length = 36 } },
 	{ PII_BEARER, "bB", "eE", .back = 1, .find = pii_find_bearer,
 	  .needs = { .classes = PII_HAS_B | PII_HAS_GAP, .length = 15 } },
-	{ PII_HOME_DIRECTORY, .literal = "/home/", .back = 1, .find = pii_find_home, .needs = { .length = 7 } },
-	{ PII_HOME_DIRECTORY, .literal = "/Users/", .back = 1, .find = pii_find_home, .needs = { .length = 8 } },
+	{ PII_HOME_DIRECTORY, .literal = "/home/", .back = 1, .find = pii_find_home,
+	  .needs = { .length = 7 } },
+	{ PII_HOME_DIRECTORY, .literal = "/Users/", .back = 1, .find = pii_find_home,
+	  .needs = { .length = 8 } },
 	{ PII_HOME_DIRECTORY, "\\/", "uUdD", .find = pii_find_home_windows,
 	  .needs = { .classes = PII_HAS_BACKSLASH, .length = 8 } },
 	{ PII_HOME_DIRECTORY, "\\/", "uUdD", .literal = ":/", .find = pii_find_home_windows,
@@ -96,16 +105,22 @@ const struct pii_rule pii_rules[] = {
 	  .needs = { .classes = PII_HAS_QUESTION, .length = 6 } },
 	{ PII_WORKSPACE, .literal = "/builds/", .back = 1, .find = pii_find_project_builds,
 	  .needs = { .length = 12 } },
-	{ PII_WORKSPACE, .literal = "/_work/", .back = 2, .find = pii_find_project, .needs = { .length = 11 } },
-	{ PII_WORKSPACE, .literal = "/__w/", .back = 2, .find = pii_find_project, .needs = { .length = 9 } },
+	{ PII_WORKSPACE, .literal = "/_work/", .back = 2, .find = pii_find_project,
+	  .needs = { .length = 11 } },
+	{ PII_WORKSPACE, .literal = "/__w/", .back = 2, .find = pii_find_project,
+	  .needs = { .length = 9 } },
 	{ PII_WORKSPACE, .literal = "/home/", .back = 1, .find = pii_find_project_home,
 	  .needs = { .length = 17 } },
 	{ PII_WORKSPACE, .literal = "/buildkite-agent/builds/", .back = 6, .find = pii_find_project,
 	  .needs = { .length = 28 } },
 	{ PII_WORKSPACE, .literal = "/workspace/", .back = 5, .find = pii_find_workspace,
 	  .needs = { .length = 19 } },
-	{ PII_WORKSPACE, .literal = "/" "work/", .back = 5, .find = pii_find_agent_work, .needs = { .length = 14 } },
-	{ PII_WORKSPACE, .literal = "/_bazel_", .back = 2, .find = pii_find_bazel, .needs = { .length = 9 } },
+	{ PII_WORKSPACE,
+	  .literal = "/"
+		     "work/",
+	  .back = 5, .find = pii_find_agent_work, .needs = { .length = 14 } },
+	{ PII_WORKSPACE, .literal = "/_bazel_", .back = 2, .find = pii_find_bazel,
+	  .needs = { .length = 9 } },
 	{ PII_WORKSPACE, .literal = "/go-build", .back = 4, .find = pii_find_go_build,
 	  .needs = { .digits = 4, .length = 13 } },
 	{ PII_WORKSPACE, ":", "\\/", .find = pii_find_project_windows,

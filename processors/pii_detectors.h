@@ -6,12 +6,14 @@
 #include "processors/regex.h"
 
 /*
- * What the `pii` processor looks for. A detector has one rule or more; a rule is a function that decides whether there is
- * a hit at a place (pii_find.h), what two neighbouring bytes make such a place, its anchor, and what a text must hold for
- * the rule to match at all. One pass over a text (pii_summary) selects the rules that are worth a second one, which
- * calls each where its anchor stands. So the cost of a text does not depend on the number of rules.
+ * What the `pii` processor looks for. A detector has one rule or more; a rule is a function that
+ * decides whether there is a hit at a place (pii_find.h), what two neighbouring bytes make such a
+ * place, its anchor, and what a text must hold for the rule to match at all. One pass over a text
+ * (pii_summary) selects the rules that are worth a second one, which calls each where its anchor
+ * stands. So the cost of a text does not depend on the number of rules.
  *
- * tests/processors/test_pii_select.c compares this with running all rules on all texts, and with regular expressions.
+ * tests/processors/test_pii_select.c compares this with running all rules on all texts, and with
+ * regular expressions.
  */
 enum pii_detector {
 	PII_EMAIL,
@@ -28,10 +30,10 @@ enum pii_detector {
 	PII_BEARER,
 	PII_HOME_DIRECTORY,
 	PII_URL_QUERY,
-	PII_BUILT_IN,          /* the number of those with a key of their own */
+	PII_BUILT_IN,                 /* the number of those with a key of their own */
 	PII_WORKSPACE = PII_BUILT_IN, /* part of normalize_paths */
-	PII_TOO_LONG,          /* above REGEX_TEXT_MAX, and something could match */
-	PII_PATTERNS,          /* the operator's own patterns follow */
+	PII_TOO_LONG,                 /* above REGEX_TEXT_MAX, and something could match */
+	PII_PATTERNS,                 /* the operator's own patterns follow */
 	PII_DETECTORS_MAX = PII_PATTERNS + 32
 };
 
@@ -58,7 +60,8 @@ enum pii_class {
 };
 
 struct pii_summary {
-	uint64_t pairs; /* a bit for each kind of neighbouring bytes; kinds collide, so it can only say no */
+	/* a bit for each kind of neighbouring bytes; kinds collide, so it can only say no */
+	uint64_t pairs;
 	uint32_t classes;
 	uint32_t digits, dots, colons, dashes;
 	size_t length;
@@ -71,24 +74,27 @@ struct pii_summary {
 struct pii_rule;
 
 /* See pii_find.h. */
-typedef bool pii_find_function(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
-			       struct regex_span *span);
+typedef bool pii_find_function(const struct pii_rule *rule, struct view text, size_t at,
+			       size_t *from, struct regex_span *span);
 
 struct pii_rule {
 	enum pii_detector detector;
 	/*
-	 * The anchor: a byte of the set `first` behind one of the set `before`. Sets are written as in regular
-	 * expressions, without brackets, - last; what stands before a text counts as NUL; NULL is any byte. `at` of the
-	 * function is `back` bytes in front of the byte of `first`.
+	 * The anchor: a byte of the set `first` behind one of the set `before`. Sets are written as
+	 * in regular expressions, without brackets, - last; what stands before a text counts as
+	 * NUL; NULL is any byte. `at` of the function is `back` bytes in front of the byte of
+	 * `first`.
 	 */
 	const char *before, *first;
 	/*
-	 * Of numbers, where a digit is the anchor: how many digits may stand there, PII_RUN(1) to PII_RUN_LONG, and what
-	 * may follow them unless the run is long. The run is measured once for all rules.
+	 * Of numbers, where a digit is the anchor: how many digits may stand there, PII_RUN(1) to
+	 * PII_RUN_LONG, and what may follow them unless the run is long. The run is measured once
+	 * for all rules.
 	 */
 	const char *behind;
 	uint8_t runs; /* 0: does not matter */
-	/* Stands in every match. Without `first` it is the anchor, around its byte `back`, and `at` is where it begins. */
+	/* Stands in every match. Without `first` it is the anchor, around its byte `back`, and `at`
+	 * is where it begins. */
 	const char *literal;
 	uint8_t back;
 	struct pii_summary needs; /* at least all of this */
@@ -105,9 +111,10 @@ struct pii_summary pii_summary(struct view text);
 static inline bool pii_can_match(const struct pii_summary *text, const struct pii_summary *needs)
 {
 	return (text->pairs & needs->pairs) == needs->pairs &&
-	       (text->classes & needs->classes) == needs->classes && text->digits >= needs->digits &&
-	       text->dots >= needs->dots && text->colons >= needs->colons &&
-	       text->dashes >= needs->dashes && text->length >= needs->length;
+	       (text->classes & needs->classes) == needs->classes &&
+	       text->digits >= needs->digits && text->dots >= needs->dots &&
+	       text->colons >= needs->colons && text->dashes >= needs->dashes &&
+	       text->length >= needs->length;
 }
 
 #endif

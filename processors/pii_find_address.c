@@ -7,13 +7,14 @@
 /* IPv6 addresses. */
 
 /*
- * "c10::ff" and "be::ad" are names of C++ too: a shortened address counts only if it begins as those do that hosts have
- * (2000::/3, fc00::/7, fe80::/10), with four digits.
+ * "c10::ff" and "be::ad" are names of C++ too: a shortened address counts only if it begins as
+ * those do that hosts have (2000::/3, fc00::/7, fe80::/10), with four digits.
  */
 static bool looks_assigned(const uint8_t *first)
 {
 	uint8_t a = first[0] | 0x20, b = first[1] | 0x20;
-	return first[0] == '2' || first[0] == '3' || (a == 'f' && (b == 'c' || b == 'd' || b == 'e'));
+	return first[0] == '2' || first[0] == '3' ||
+	       (a == 'f' && (b == 'c' || b == 'd' || b == 'e'));
 }
 
 /* The system's parser decides. */
@@ -28,11 +29,13 @@ static bool parses_as_ipv6(struct view address)
 	return inet_pton(AF_INET6, copy, parsed) == 1;
 }
 
-/* What has been read of an address: groups of up to four digits, empty ones too, and the colons before them. */
+/* What has been read of an address: groups of up to four digits, empty ones too, and the colons
+ * before them. */
 struct groups {
 	size_t end, filled, last; /* last: digits of the last group */
 	unsigned colons, pairs;   /* pairs: times that a colon follows another */
-	size_t assigned;          /* where the next group stands that looks as if an address began; 0: nowhere yet */
+	/* where the next group stands that looks as if an address began; 0: nowhere yet */
+	size_t assigned;
 };
 
 /* A shortened address that may end here: one "::", which stands for a group at least. */
@@ -78,7 +81,8 @@ static size_t whole_end(struct view text, size_t at, const struct groups *g)
 	return is_shortened(text, g) || (!g->pairs && g->last) ? end : 0;
 }
 
-/* Reads on until no address can follow; where the longest shortened one ends that a colon follows, 0: nowhere. */
+/* Reads on until no address can follow; where the longest shortened one ends that a colon follows,
+ * 0: nowhere. */
 static size_t read_groups(struct view text, struct groups *g, bool assigned)
 {
 	size_t end = 0;
@@ -91,9 +95,9 @@ static size_t read_groups(struct view text, struct groups *g, bool assigned)
 }
 
 /*
- * A name or a port may have been taken for the last group, so the longest shortened address in front of a colon counts
- * where the whole is none. What broke off after too few groups, or at a "::" that does not count, does so for each later
- * start too, until one for which it counts.
+ * A name or a port may have been taken for the last group, so the longest shortened address in
+ * front of a colon counts where the whole is none. What broke off after too few groups, or at a
+ * "::" that does not count, does so for each later start too, until one for which it counts.
  */
 static bool find_at(struct view text, size_t at, size_t *from, struct regex_span *span)
 {
@@ -122,5 +126,6 @@ bool pii_find_ipv6(const struct pii_rule *rule, struct view text, size_t at, siz
 	if (find_at(text, at, from, span))
 		return true;
 	/* "%5B": what is behind it begins anew. */
-	return front == '%' && pii_run(text, at, PII_HEX, 3) == 3 && find_at(text, at + 2, from, span);
+	return front == '%' && pii_run(text, at, PII_HEX, 3) == 3 &&
+	       find_at(text, at + 2, from, span);
 }

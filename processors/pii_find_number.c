@@ -51,7 +51,8 @@ bool pii_find_ipv4(const struct pii_rule *rule, struct view text, size_t at, siz
 	return !is_alnum(text, i) && !goes_on(text, i, false) && pii_hit(span, at, i);
 }
 
-/* Issuer ranges in the order of their first four digits (ISO/IEC 7812), with the lengths that are given there. */
+/* Issuer ranges in the order of their first four digits (ISO/IEC 7812), with the lengths that are
+ * given there. */
 static bool is_issued(const uint8_t *first, size_t count)
 {
 	static const struct {
@@ -68,22 +69,26 @@ static bool is_issued(const uint8_t *first, size_t count)
 	for (int i = 0; i < 4; i++)
 		four = four * 10 + (first[i] - '0');
 	for (size_t i = 0; i < sizeof ranges / sizeof *ranges && four >= ranges[i].from; i++)
-		if (four <= ranges[i].to && count >= ranges[i].shortest && count <= ranges[i].longest)
+		if (four <= ranges[i].to && count >= ranges[i].shortest &&
+		    count <= ranges[i].longest)
 			return true;
 	return false;
 }
 
 /*
- * Digits with at most one separator between two of them, in which several cards may begin: each is read once. Luhn's sums
- * are those of all digits before one, with every other digit doubled: in the lower half those of odd index.
+ * Digits with at most one separator between two of them, in which several cards may begin: each is
+ * read once. Luhn's sums are those of all digits before one, with every other digit doubled: in the
+ * lower half those of odd index.
  */
 #define CHAIN_MAX 64
 #define CARD_MAX 19 /* digits */
 
 struct chain {
 	size_t count;
-	bool open;      /* there may be more of it */
-	uint64_t marks; /* a bit of each digit with a separator before it, and of the end, if a number may end there */
+	bool open; /* there may be more of it */
+	/* a bit of each digit with a separator before it, and of the end, if a number may end there
+	 */
+	uint64_t marks;
 	uint32_t sums[CHAIN_MAX + 1];
 	uint8_t places[CHAIN_MAX + 1]; /* of the digits and the end, from the start on */
 };
@@ -92,8 +97,10 @@ static void read_chain(struct view text, size_t at, struct chain *chain)
 {
 	/* 65536 of the one half, and the other. */
 	static const uint32_t weights[2][10] = {
-		{ 0x00000, 0x20001, 0x40002, 0x60003, 0x80004, 0x10005, 0x30006, 0x50007, 0x70008, 0x90009 },
-		{ 0x00000, 0x10002, 0x20004, 0x30006, 0x40008, 0x50001, 0x60003, 0x70005, 0x80007, 0x90009 },
+		{ 0x00000, 0x20001, 0x40002, 0x60003, 0x80004, 0x10005, 0x30006, 0x50007, 0x70008,
+		  0x90009 },
+		{ 0x00000, 0x10002, 0x20004, 0x30006, 0x40008, 0x50001, 0x60003, 0x70005, 0x80007,
+		  0x90009 },
 	};
 	size_t i = at, count = 0;
 	chain->marks = 0;
@@ -130,7 +137,8 @@ static bool is_card(const uint8_t *text, const struct chain *chain, size_t first
 	return is_issued(four, count);
 }
 
-/* Where the digits end that begin behind `front` of a number: at a separator, or after max; of `left` digits. */
+/* Where the digits end that begin behind `front` of a number: at a separator, or after max; of
+ * `left` digits. */
 static size_t group_end(uint64_t marks, size_t front, size_t max, size_t left)
 {
 	uint64_t ends = (marks & ~((MARK(front) << 1) - 1)) | MARK(front + max);
@@ -139,12 +147,14 @@ static size_t group_end(uint64_t marks, size_t front, size_t max, size_t left)
 }
 
 /*
- * The digits of the longest card that begins with digit `first`, for another number may follow; 0: none. It is written in
- * groups of 4, 6 and 4 or 5 digits, or in three of four, one of up to four and one of up to three.
+ * The digits of the longest card that begins with digit `first`, for another number may follow; 0:
+ * none. It is written in groups of 4, 6 and 4 or 5 digits, or in three of four, one of up to four
+ * and one of up to three.
  */
 static size_t card_at(const uint8_t *text, const struct chain *chain, size_t first)
 {
-	const uint64_t fifteen = (MARK(14) - 2) & ~(MARK(4) | MARK(10)), fours = (MARK(13) - 2) & ~(MARK(4) | MARK(8) | MARK(12));
+	const uint64_t fifteen = (MARK(14) - 2) & ~(MARK(4) | MARK(10)),
+		       fours = (MARK(13) - 2) & ~(MARK(4) | MARK(8) | MARK(12));
 	size_t left = chain->count - first;
 	uint64_t marks = chain->marks >> first;
 	if (text[chain->places[first]] == '3' && left >= 14 && !(marks & fifteen)) {
@@ -153,7 +163,8 @@ static size_t card_at(const uint8_t *text, const struct chain *chain, size_t fir
 	}
 	if (left < 13 || marks & fours)
 		return 0;
-	size_t most = group_end(marks, 12, 4, left), more = most < left ? group_end(marks, most, 3, left) : most;
+	size_t most = group_end(marks, 12, 4, left),
+	       more = most < left ? group_end(marks, most, 3, left) : most;
 	if (more > most && is_card(text, chain, first, more))
 		return more;
 	return is_card(text, chain, first, most) ? most : 0;
@@ -172,11 +183,14 @@ bool pii_find_card(const struct pii_rule *rule, struct view text, size_t at, siz
 	struct chain chain;
 	(void)rule;
 	read_chain(text, at, &chain);
-	size_t known = chain.open ? CHAIN_MAX - CARD_MAX : chain.count, last = chain.open ? CHAIN_MAX - 1 : chain.count;
+	size_t known = chain.open ? CHAIN_MAX - CARD_MAX : chain.count,
+	       last = chain.open ? CHAIN_MAX - 1 : chain.count;
 	size_t first = is_fraction(text, at) ? next_start(&chain, 0) : 0;
 	for (; first < known; first = next_start(&chain, first)) {
 		size_t start = at + chain.places[first];
-		size_t count = text.at[start] >= '2' && text.at[start] <= '8' ? card_at(text.at + at, &chain, first) : 0;
+		size_t count = text.at[start] >= '2' && text.at[start] <= '8'
+				       ? card_at(text.at + at, &chain, first)
+				       : 0;
 		if (count)
 			return pii_hit(span, start, at + chain.places[first + count - 1] + 1);
 	}
@@ -190,13 +204,14 @@ bool pii_find_ssn(const struct pii_rule *rule, struct view text, size_t at, size
 		  struct regex_span *span)
 {
 	(void)rule, (void)from;
-	if (pii_byte(text, at + 3) != '-' || pii_byte(text, at + 6) != '-' || !digits_at(text, at, 3) ||
-	    !digits_at(text, at + 4, 2) || !digits_at(text, at + 7, 4))
+	if (pii_byte(text, at + 3) != '-' || pii_byte(text, at + 6) != '-' ||
+	    !digits_at(text, at, 3) || !digits_at(text, at + 4, 2) || !digits_at(text, at + 7, 4))
 		return false;
 	if (PII_WORD_AT(text, at, "000") || PII_WORD_AT(text, at, "666") || text.at[at] == '9' ||
 	    PII_WORD_AT(text, at + 4, "00") || PII_WORD_AT(text, at + 7, "0000"))
 		return false;
-	return !is_alnum(text, at + 11) && pii_byte(text, at + 11) != '-' && pii_hit(span, at, at + 11);
+	return !is_alnum(text, at + 11) && pii_byte(text, at + 11) != '-' &&
+	       pii_hit(span, at, at + 11);
 }
 
 static bool is_in_phone(uint8_t byte)
@@ -204,7 +219,8 @@ static bool is_in_phone(uint8_t byte)
 	return byte == ' ' || byte == '.' || byte == '(' || byte == ')' || byte == '-';
 }
 
-/* +, then 8 to 15 digits (E.164), with up to two separators between them but in the country's code. */
+/* +, then 8 to 15 digits (E.164), with up to two separators between them but in the country's code.
+ */
 bool pii_find_phone(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
 		    struct regex_span *span)
 {
@@ -251,7 +267,8 @@ bool pii_find_phone_nanp(const struct pii_rule *rule, struct view text, size_t a
 			return false;
 		i += 4;
 	}
-	if (!is_dialled(text, i) || !is_phone_gap(pii_byte(text, i + 3)) || !digits_at(text, i + 4, 4))
+	if (!is_dialled(text, i) || !is_phone_gap(pii_byte(text, i + 3)) ||
+	    !digits_at(text, i + 4, 4))
 		return false;
 	i += 8;
 	return !is_alnum(text, i) && !goes_on(text, i, true) && pii_hit(span, at, i);
@@ -269,8 +286,9 @@ bool pii_find_pan(const struct pii_rule *rule, struct view text, size_t at, size
 }
 
 /*
- * The check digit of Aadhaar numbers (Verhoeff): each digit, turned by its place, is multiplied in the dihedral group D5.
- * Four digits that end at `last`, in places that begin with an even multiple of four or an odd one; 255: they are none.
+ * The check digit of Aadhaar numbers (Verhoeff): each digit, turned by its place, is multiplied in
+ * the dihedral group D5. Four digits that end at `last`, in places that begin with an even multiple
+ * of four or an odd one; 255: they are none.
  */
 static unsigned verhoeff(unsigned check, const uint8_t *last, bool odd)
 {
@@ -287,7 +305,7 @@ static unsigned verhoeff(unsigned check, const uint8_t *last, bool odd)
 		{ 6, 5, 9, 8, 7, 1, 0, 4, 3, 2 }, { 7, 6, 5, 9, 8, 2, 1, 0, 4, 3 },
 		{ 8, 7, 6, 5, 9, 3, 2, 1, 0, 4 }, { 9, 8, 7, 6, 5, 4, 3, 2, 1, 0 },
 	};
-	const uint8_t (*row)[16] = turn + 4 * odd;
+	const uint8_t(*row)[16] = turn + 4 * odd;
 	for (const uint8_t *front = last - 4; last > front; last--, row++) {
 		unsigned digit = *last - (unsigned)'0';
 		if (digit > 9)

@@ -22,19 +22,21 @@ static bool is_numbered(struct view word)
 }
 
 /*
- * May a home directory's path begin behind this directory, which is a mount, a container's root or an export? It
- * begins at `slash`. "/app/home" is a program's own.
+ * May a home directory's path begin behind this directory, which is a mount, a container's root or
+ * an export? It begins at `slash`. "/app/home" is a program's own.
  */
 static bool is_root(struct view text, size_t slash, size_t end, size_t from)
 {
-	static const char *const roots[] = { "root", "rootfs", "host", "hostfs", "hostroot", "merged",
-					     "diff", "upper", "snapshot", "data", "Data", "export", "var",
-					     "usr", "mnt", "nfs", "net", "private", "srv", "media", "opt",
-					     "gpfs", "lustre", NULL };
-	static const char *const parents[] = { "Volumes", "mnt", "media", "net", "nfs", "gpfs", "lustre", NULL };
+	static const char *const roots[] = { "root",   "rootfs", "host",    "hostfs",   "hostroot",
+					     "merged", "diff",   "upper",   "snapshot", "data",
+					     "Data",   "export", "var",     "usr",      "mnt",
+					     "nfs",    "net",    "private", "srv",      "media",
+					     "opt",    "gpfs",   "lustre",  NULL };
+	static const char *const parents[] = { "Volumes", "mnt",  "media",  "net",
+					       "nfs",     "gpfs", "lustre", NULL };
 	struct view name = { text.at + slash + 1, end - slash - 1 };
-	if (slash >= from && ((name.len == 1 && pii_is(name.at[0], PII_LETTER)) || is_any(name, roots) ||
-			      is_numbered(name)))
+	if (slash >= from && ((name.len == 1 && pii_is(name.at[0], PII_LETTER)) ||
+			      is_any(name, roots) || is_numbered(name)))
 		return true;
 	size_t parent = 0;
 	while (parent < 8 && parent < slash && text.at[slash - parent - 1] != '/')
@@ -76,8 +78,9 @@ static size_t users_at(struct view text, size_t at)
 	static const char *const words[] = { "users", "documents and settings" };
 	for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
 		size_t n = 0;
-		while (words[i][n] && (words[i][n] == ' ' ? pii_byte(text, at + n) == ' ' :
-							    (pii_byte(text, at + n) | 0x20) == words[i][n]))
+		while (words[i][n] &&
+		       (words[i][n] == ' ' ? pii_byte(text, at + n) == ' '
+					   : (pii_byte(text, at + n) | 0x20) == words[i][n]))
 			n++;
 		if (!words[i][n])
 			return n;
@@ -148,7 +151,9 @@ bool pii_find_project_builds(const struct pii_rule *rule, struct view text, size
 bool pii_find_project_home(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
 			   struct regex_span *span)
 {
-	static const char *const places[] = { "/" "work/", "/build/", "/builds/" };
+	static const char *const places[] = { "/"
+					      "work/",
+					      "/build/", "/builds/" };
 	(void)from;
 	size_t end = segment_end(text, at + strlen(rule->literal), false);
 	for (size_t i = 0; end && i < sizeof places / sizeof *places; i++)
@@ -158,12 +163,13 @@ bool pii_find_project_home(const struct pii_rule *rule, struct view text, size_t
 }
 
 /* D:\a\..., at the slash behind the colon */
-bool pii_find_project_windows(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
-			      struct regex_span *span)
+bool pii_find_project_windows(const struct pii_rule *rule, struct view text, size_t at,
+			      size_t *from, struct regex_span *span)
 {
 	(void)rule;
-	return at >= *from + 2 && pii_is(text.at[at - 2], PII_LETTER) && pii_byte(text, at + 1) == 'a' &&
-	       pii_is(pii_byte(text, at + 2), PII_SLASH) && project_at(text, at + 3, true, span);
+	return at >= *from + 2 && pii_is(text.at[at - 2], PII_LETTER) &&
+	       pii_byte(text, at + 1) == 'a' && pii_is(pii_byte(text, at + 2), PII_SLASH) &&
+	       project_at(text, at + 3, true, span);
 }
 
 static bool segment_at(struct view text, size_t at, struct regex_span *span)
@@ -198,7 +204,9 @@ bool pii_find_workspace(const struct pii_rule *rule, struct view text, size_t at
 bool pii_find_agent_work(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
 			 struct regex_span *span)
 {
-	size_t front = PII_WORD_BEFORE(text, at, "/agent") ? 6 : PII_WORD_BEFORE(text, at, "/buildAgent") ? 11 : 0;
+	size_t front = PII_WORD_BEFORE(text, at, "/agent")        ? 6
+		       : PII_WORD_BEFORE(text, at, "/buildAgent") ? 11
+								  : 0;
 	return front && at >= *from + front && segment_at(text, at + strlen(rule->literal), span);
 }
 
@@ -207,7 +215,8 @@ bool pii_find_bazel(const struct pii_rule *rule, struct view text, size_t at, si
 		    struct regex_span *span)
 {
 	(void)from;
-	size_t start = at + strlen(rule->literal), end = start + pii_run(text, start, PII_SEGMENT, SEGMENT_MAX);
+	size_t start = at + strlen(rule->literal),
+	       end = start + pii_run(text, start, PII_SEGMENT, SEGMENT_MAX);
 	size_t digest = 0;
 	if (end > start && pii_byte(text, end) == '/')
 		while (digest < 32 && pii_is(pii_byte(text, end + 1 + digest), PII_HEX) &&

@@ -34,7 +34,8 @@ static bool is_unit(struct view domain)
 	}
 }
 
-/* The end of the longest domain: up to eight labels with a dot each, then two letters or more; 0: none. */
+/* The end of the longest domain: up to eight labels with a dot each, then two letters or more; 0:
+ * none. */
 static size_t domain_end(struct view text, size_t at)
 {
 	size_t end = 0;
@@ -44,7 +45,8 @@ static size_t domain_end(struct view text, size_t at)
 			end = at + letters;
 		if (labels == 8 || pii_is(pii_byte(text, at), PII_DASH))
 			return end;
-		size_t len = letters + pii_run(text, at + letters, PII_ALNUM | PII_DASH | PII_HIGH, 63 - letters);
+		size_t len = letters + pii_run(text, at + letters, PII_ALNUM | PII_DASH | PII_HIGH,
+					       63 - letters);
 		if (!len || pii_byte(text, at + len) != '.')
 			return end;
 		at += len + 1;
@@ -96,7 +98,8 @@ static bool is_bearer(struct view text, size_t at)
 	return true;
 }
 
-/* "bearer authentication" is prose: a token is long or has a digit. = and + may be of the gap or the token. */
+/* "bearer authentication" is prose: a token is long or has a digit. = and + may be of the gap or
+ * the token. */
 bool pii_find_bearer(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
 		     struct regex_span *span)
 {
@@ -109,7 +112,8 @@ bool pii_find_bearer(const struct pii_rule *rule, struct view text, size_t at, s
 	for (int i = 1; i < 8; i++)
 		start = bearer_gap(text, start);
 	size_t len = pii_run(text, start, PII_TOKEN, SIZE_MAX);
-	for (; len < 8 && start > first && (text.at[start - 1] == '=' || text.at[start - 1] == '+'); start--)
+	for (; len < 8 && start > first && (text.at[start - 1] == '=' || text.at[start - 1] == '+');
+	     start--)
 		len++;
 	if (len < 8)
 		return false;
@@ -210,7 +214,8 @@ bool pii_find_key_stripe(const struct pii_rule *rule, struct view text, size_t a
 			 struct regex_span *span)
 {
 	(void)rule;
-	return at > *from && (text.at[at - 1] == 's' || text.at[at - 1] == 'r') && !glued(text, at - 1) &&
+	return at > *from && (text.at[at - 1] == 's' || text.at[at - 1] == 'r') &&
+	       !glued(text, at - 1) &&
 	       (PII_WORD_AT(text, at + 2, "live_") || PII_WORD_AT(text, at + 2, "test_")) &&
 	       run_from(text, at - 1, at + 7, PII_ALNUM, 20, span);
 }
@@ -220,8 +225,8 @@ bool pii_find_key_slack(const struct pii_rule *rule, struct view text, size_t at
 			struct regex_span *span)
 {
 	(void)rule, (void)from;
-	return pii_byte(text, at + 4) == '-' && one_of(text, at + 3, "abeoprs") && !glued(text, at) &&
-	       run_from(text, at, at + 5, PII_ALNUM | PII_DASH, 10, span);
+	return pii_byte(text, at + 4) == '-' && one_of(text, at + 3, "abeoprs") &&
+	       !glued(text, at) && run_from(text, at, at + 5, PII_ALNUM | PII_DASH, 10, span);
 }
 
 /* sk-proj-..., at the "sk-" */
@@ -229,19 +234,21 @@ bool pii_find_key_openai(const struct pii_rule *rule, struct view text, size_t a
 			 struct regex_span *span)
 {
 	(void)rule, (void)from;
-	size_t kind = PII_WORD_AT(text, at + 3, "ant-")	    ? 4 :
-		      PII_WORD_AT(text, at + 3, "proj-")    ? 5 :
-		      PII_WORD_AT(text, at + 3, "svcacct-") ? 8 :
-		      PII_WORD_AT(text, at + 3, "admin-")   ? 6 :
-							      0;
-	return kind && !glued(text, at) && run_from(text, at, at + 3 + kind, PII_BASE64URL, 20, span);
+	size_t kind = PII_WORD_AT(text, at + 3, "ant-")       ? 4
+		      : PII_WORD_AT(text, at + 3, "proj-")    ? 5
+		      : PII_WORD_AT(text, at + 3, "svcacct-") ? 8
+		      : PII_WORD_AT(text, at + 3, "admin-")   ? 6
+							      : 0;
+	return kind && !glued(text, at) &&
+	       run_from(text, at, at + 3 + kind, PII_BASE64URL, 20, span);
 }
 
 bool pii_find_key_openai_old(const struct pii_rule *rule, struct view text, size_t at, size_t *from,
 			     struct regex_span *span)
 {
 	(void)rule, (void)from;
-	return !glued(text, at) && pii_run(text, at + 3, PII_ALNUM, 49) == 48 && pii_hit(span, at, at + 51);
+	return !glued(text, at) && pii_run(text, at + 3, PII_ALNUM, 49) == 48 &&
+	       pii_hit(span, at, at + 51);
 }
 
 /* SG., 22 bytes, a dot, 43 bytes */
@@ -259,7 +266,9 @@ bool pii_find_key_azure(const struct pii_rule *rule, struct view text, size_t at
 			struct regex_span *span)
 {
 	(void)rule;
-	size_t name = PII_WORD_BEFORE(text, at, "Account") ? 7 : PII_WORD_BEFORE(text, at, "Access") ? 6 : 0;
+	size_t name = PII_WORD_BEFORE(text, at, "Account")  ? 7
+		      : PII_WORD_BEFORE(text, at, "Access") ? 6
+							    : 0;
 	if (!name || at - name < *from || !run_from(text, at + 4, at + 4, PII_BASE64, 32, span))
 		return false;
 	for (int i = 0; i < 2 && pii_byte(text, span->end) == '='; i++)
@@ -273,7 +282,8 @@ bool pii_find_secret_azure(const struct pii_rule *rule, struct view text, size_t
 {
 	static const uint32_t kinds = PII_BASE64URL | PII_DOT | PII_TILDE;
 	(void)rule;
-	if (at < *from + 4 || !pii_is(text.at[at - 1], PII_DIGIT) || pii_run_back(text, at - 1, kinds, 3) < 3)
+	if (at < *from + 4 || !pii_is(text.at[at - 1], PII_DIGIT) ||
+	    pii_run_back(text, at - 1, kinds, 3) < 3)
 		return false;
 	size_t len = pii_run(text, at + 2, kinds, 34);
 	return len >= 31 && pii_hit(span, at - 4, at + 2 + len);

@@ -15,7 +15,7 @@ static const char token_prefix[] = "hash_";
 
 struct pii_found {
 	size_t count;
-	bool whole; /* too many, or an engine gave up: the text goes as a whole */
+	bool whole;     /* too many, or an engine gave up: the text goes as a whole */
 	uint8_t action; /* the strongest that hit */
 	uint64_t hits;
 	struct part {
@@ -37,7 +37,8 @@ static bool is_in_set(const char *set, uint8_t byte)
 	return found != inverted;
 }
 
-/* May the byte stand at a place of the rule's anchor, which is given by a set or by the rule's literal? */
+/* May the byte stand at a place of the rule's anchor, which is given by a set or by the rule's
+ * literal? */
 static bool is_anchor(const struct pii_rule *rule, const char *set, unsigned place, uint8_t byte)
 {
 	if (set || rule->first)
@@ -56,9 +57,13 @@ static void form_anchors(struct pii_engine *engine)
 		if (rule->literal)
 			engine->needs[r].pairs = pii_summary(view_of(rule->literal)).pairs;
 		for (int byte = 0; byte < 256; byte++) {
-			engine->before[byte] |= is_anchor(rule, rule->before, rule->back - 1u, (uint8_t)byte) ? bit : 0;
-			engine->first[byte] |= is_anchor(rule, rule->first, rule->back, (uint8_t)byte) ? bit : 0;
-			engine->behind[byte] |= !rule->runs || is_in_set(rule->behind, (uint8_t)byte) ? bit : 0;
+			engine->before[byte] |=
+				is_anchor(rule, rule->before, rule->back - 1u, (uint8_t)byte) ? bit
+											      : 0;
+			engine->first[byte] |=
+				is_anchor(rule, rule->first, rule->back, (uint8_t)byte) ? bit : 0;
+			engine->behind[byte] |=
+				!rule->runs || is_in_set(rule->behind, (uint8_t)byte) ? bit : 0;
 		}
 		for (int run = 1; run <= PII_RUN_MAX; run++)
 			engine->runs[run] |= !rule->runs || rule->runs & PII_RUN(run) ? bit : 0;
@@ -72,14 +77,15 @@ static void form_classes(struct pii_engine *engine)
 		int class = 0;
 		while (memcmp(engine->actions[class], engine->actions[role],
 			      sizeof engine->actions[role]) != 0)
-			class++;
-		engine->class_of[role] = (uint8_t)class;
+			class ++;
+		engine->class_of[role] = (uint8_t) class;
 		for (int i = 0; i < PII_DETECTORS_MAX; i++)
 			engine->active[class] |= engine->actions[class][i] != PII_LEAVE;
 	}
 }
 
-bool pii_engine_init(struct pii_engine *engine, char *const *patterns, size_t count, struct error *err)
+bool pii_engine_init(struct pii_engine *engine, char *const *patterns, size_t count,
+		     struct error *err)
 {
 	assert(count <= PII_DETECTORS_MAX - PII_PATTERNS && pii_rule_count <= PII_RULES_MAX);
 	engine->patterns = memory_array(count, sizeof *engine->patterns);
@@ -106,7 +112,8 @@ static uint8_t stronger(uint8_t a, uint8_t b)
 	return a > b ? a : b;
 }
 
-static void add_part(struct pii_found *found, unsigned detector, uint8_t action, struct regex_span span)
+static void add_part(struct pii_found *found, unsigned detector, uint8_t action,
+		     struct regex_span span)
 {
 	found->hits |= 1ull << detector;
 	found->action = stronger(action, found->action);
@@ -123,14 +130,15 @@ static void add_part(struct pii_found *found, unsigned detector, uint8_t action,
 }
 
 /* All hits of one of the operator's patterns. */
-static void run_pattern(const struct regex *pattern, unsigned detector, struct regex_memory *memory, struct view text,
-			uint8_t action, struct pii_found *found)
+static void run_pattern(const struct regex *pattern, unsigned detector, struct regex_memory *memory,
+			struct view text, uint8_t action, struct pii_found *found)
 {
 	for (size_t from = 0; from < text.len && !found->whole;) {
 		enum regex_result result = regex_find(pattern, memory, text, from);
 		if (result == REGEX_NO)
 			return;
-		struct regex_span span = result == REGEX_YES ? regex_group(memory, 0) : (struct regex_span){ 0 };
+		struct regex_span span =
+			result == REGEX_YES ? regex_group(memory, 0) : (struct regex_span){ 0 };
 		if (result == REGEX_ERROR || span.end > span.start)
 			add_part(found, detector, action, span);
 		if (result == REGEX_ERROR)
@@ -188,7 +196,8 @@ static void run_rules(struct scan *s)
 }
 
 /* The rules that are not left alone and could match. */
-static uint64_t select_rules(const struct pii_engine *engine, const uint8_t *actions, struct view text, bool select)
+static uint64_t select_rules(const struct pii_engine *engine, const uint8_t *actions,
+			     struct view text, bool select)
 {
 	uint64_t rules = 0;
 	struct pii_summary summary = pii_summary(text);
@@ -199,8 +208,8 @@ static uint64_t select_rules(const struct pii_engine *engine, const uint8_t *act
 	return rules;
 }
 
-static void search(const struct pii_engine *engine, struct pii_scratch *scratch, const uint8_t *actions,
-		   struct view text, bool select)
+static void search(const struct pii_engine *engine, struct pii_scratch *scratch,
+		   const uint8_t *actions, struct view text, bool select)
 {
 	struct pii_found *found = scratch->found;
 	bool too_long = text.len > REGEX_TEXT_MAX;
@@ -208,13 +217,15 @@ static void search(const struct pii_engine *engine, struct pii_scratch *scratch,
 	if (rules && !too_long)
 		run_rules(&(struct scan){ engine, actions, found, text, rules, { 0 } });
 	for (; rules && too_long; rules &= rules - 1)
-		found->action = stronger(actions[pii_rules[__builtin_ctzll(rules)].detector], found->action);
+		found->action = stronger(actions[pii_rules[__builtin_ctzll(rules)].detector],
+					 found->action);
 	for (size_t i = 0; i < engine->pattern_count; i++) {
 		unsigned detector = PII_PATTERNS + (unsigned)i;
 		if (actions[detector] != PII_LEAVE && too_long)
 			found->action = stronger(actions[detector], found->action);
 		else if (actions[detector] != PII_LEAVE && !found->whole)
-			run_pattern(engine->patterns[i], detector, scratch->regex, text, actions[detector], found);
+			run_pattern(engine->patterns[i], detector, scratch->regex, text,
+				    actions[detector], found);
 	}
 	if (too_long && found->action != PII_LEAVE) {
 		found->hits = 1ull << PII_TOO_LONG;
@@ -310,7 +321,8 @@ static void replace(const struct pii_engine *engine, struct pii_scratch *scratch
 struct pii_verdict pii_scan_plain(const struct pii_engine *engine, struct pii_scratch *scratch,
 				  enum site_role role, struct view text, bool select)
 {
-	/* Nothing that replace adds can be refused: FOUND_MAX tokens and a text that was searched. */
+	/* Nothing that replace adds can be refused: FOUND_MAX tokens and a text that was searched.
+	 */
 	static_assert(OUT_MAX >= FOUND_MAX * TOKEN_LEN + REGEX_TEXT_MAX, "room for every token");
 	if (!scratch->found) {
 		scratch->found = memory_new(sizeof *scratch->found);
@@ -338,7 +350,8 @@ static struct pii_verdict recall(const struct pii_scratch *scratch, const struct
 {
 	if (entry->len == LEN_DROPPED)
 		return (struct pii_verdict){ PII_DROPPED, entry->hits, { 0 } };
-	return (struct pii_verdict){ PII_CHANGED, entry->hits,
+	return (struct pii_verdict){ PII_CHANGED,
+				     entry->hits,
 				     { scratch->texts.at + entry->at, entry->len } };
 }
 

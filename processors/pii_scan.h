@@ -8,24 +8,25 @@
 #include "profile/sites.h"
 
 /*
- * Scans one text at a time. The engine (rules, actions per role) is immutable and shared; a struct pii_scratch
- * belongs to one worker and holds its buffers and its verdicts.
+ * Scans one text at a time. The engine (rules, actions per role) is immutable and shared; a struct
+ * pii_scratch belongs to one worker and holds its buffers and its verdicts.
  *
- * Roles with equal actions form one class, so a verdict is remembered once per (text, class), keyed with the
- * per-process secret of base/hash.h.
+ * Roles with equal actions form one class, so a verdict is remembered once per (text, class), keyed
+ * with the per-process secret of base/hash.h.
  */
 enum pii_action { PII_LEAVE, PII_HASH, PII_MASK, PII_DROP }; /* the later goes before */
 
 #define PII_MASK_TEXT "****"
 #define PII_NAME_MASK "*" /* in paths */
-#define PII_KEY_MIN 32 /* bytes of hmac_key */
+#define PII_KEY_MIN 32    /* bytes of hmac_key */
 
 #define PII_RULES_MAX 64 /* built-in ones: a bit each */
 
 struct pii_engine {
-	/* The rules whose anchor may have this byte before it and be this byte; of numbers, what may be behind them. */
+	/* The rules whose anchor may have this byte before it and be this byte; of numbers, what
+	 * may be behind them. */
 	uint64_t before[256], first[256], behind[256];
-	uint64_t runs[PII_RUN_MAX + 1]; /* by the digits of a number */
+	uint64_t runs[PII_RUN_MAX + 1];          /* by the digits of a number */
 	struct pii_summary needs[PII_RULES_MAX]; /* the rules', with the pairs of their literals */
 	size_t literal_len[PII_RULES_MAX];
 	struct regex **patterns; /* the operator's */
@@ -33,7 +34,7 @@ struct pii_engine {
 	uint8_t actions[ROLE_COUNT][PII_DETECTORS_MAX]; /* enum pii_action; by class */
 	uint8_t class_of[ROLE_COUNT];
 	bool active[ROLE_COUNT]; /* by class: is there anything to do? */
-	struct digest_key hmac; /* of PII_HASH */
+	struct digest_key hmac;  /* of PII_HASH */
 };
 
 enum pii_outcome { PII_CLEAN, PII_CHANGED, PII_DROPPED };
@@ -52,8 +53,8 @@ struct pii_entry { /* what was found in a text */
 };
 
 /*
- * Texts in which nothing was found, which are most, are known by half of their digest, in sets of a line of cache
- * each; the other half chooses the set.
+ * Texts in which nothing was found, which are most, are known by half of their digest, in sets of a
+ * line of cache each; the other half chooses the set.
  */
 #define PII_CLEAN_SETS 16384
 #define PII_CLEAN_WAYS 8
@@ -71,14 +72,16 @@ struct pii_scratch { /* zeroed memory is an empty one; touched as it fills */
 
 /* Compiles the operator's patterns (count <= 32). actions must be set by then, by role;
  * here roles are put into classes. */
-bool pii_engine_init(struct pii_engine *engine, char *const *patterns, size_t count, struct error *err);
+bool pii_engine_init(struct pii_engine *engine, char *const *patterns, size_t count,
+		     struct error *err);
 void pii_engine_fini(struct pii_engine *engine);
 
 /* With the verdicts remembered. */
 struct pii_verdict pii_scan(const struct pii_engine *engine, struct pii_scratch *scratch,
 			    enum site_role role, struct view text);
 
-/* By which a verdict is remembered: the text's digest, its half `high` changed by the class and never 0. */
+/* By which a verdict is remembered: the text's digest, its half `high` changed by the class and
+ * never 0. */
 static inline struct hash128 pii_key(unsigned class, struct view text)
 {
 	struct hash128 key = hash_bytes_128(text.at, text.len);

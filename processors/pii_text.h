@@ -14,16 +14,17 @@ enum pii_kind {
 	PII_DASH = 1 << 5,
 	PII_DOT = 1 << 6,
 	PII_TILDE = 1 << 7,
-	PII_HIGH = 1 << 8,          /* above ASCII */
-	PII_SLASH = 1 << 9,         /* either one */
-	PII_LOCAL = 1 << 10,        /* of an e-mail address, in front of the @ */
-	PII_TOKEN = 1 << 11,        /* RFC 6750 */
+	PII_HIGH = 1 << 8,   /* above ASCII */
+	PII_SLASH = 1 << 9,  /* either one */
+	PII_LOCAL = 1 << 10, /* of an e-mail address, in front of the @ */
+	PII_TOKEN = 1 << 11, /* RFC 6750 */
 	PII_BASE64 = 1 << 12,
-	PII_QUERY_NAME = 1 << 13,   /* in front of the = in a query */
-	PII_QUERY = 1 << 14,        /* no blank, quote or angle bracket */
-	PII_URL = 1 << 15,          /* the same without ? */
-	PII_SEGMENT = 1 << 16,      /* of a path: no slash, blank or * */
-	PII_NAME = 1 << 17,         /* of a user: what ends a path in prose or code does not belong to it */
+	PII_QUERY_NAME = 1 << 13, /* in front of the = in a query */
+	PII_QUERY = 1 << 14,      /* no blank, quote or angle bracket */
+	PII_URL = 1 << 15,        /* the same without ? */
+	PII_SEGMENT = 1 << 16,    /* of a path: no slash, blank or * */
+	/* of a user: what ends a path in prose or code does not belong to it */
+	PII_NAME = 1 << 17,
 	PII_WINDOWS_NAME = 1 << 18, /* may hold blanks */
 	PII_WINDOWS_WORD = 1 << 19, /* may not */
 	PII_LETTER = PII_UPPER | PII_LOWER,
@@ -39,7 +40,8 @@ static inline bool pii_is(uint8_t byte, uint32_t kinds)
 	return pii_kinds[byte] & kinds;
 }
 
-/* 0 behind the end, and before the start if `at` came below zero: of no kind but those that NUL has. */
+/* 0 behind the end, and before the start if `at` came below zero: of no kind but those that NUL
+ * has. */
 static inline uint8_t pii_byte(struct view text, size_t at)
 {
 	return at < text.len ? text.at[at] : 0;
@@ -69,7 +71,8 @@ static inline size_t pii_run_back(struct view text, size_t at, uint32_t kinds, s
 	return n;
 }
 
-/* Inline: most words differ in their first bytes, where a call of memcmp would cost more than the comparison. */
+/* Inline: most words differ in their first bytes, where a call of memcmp would cost more than the
+ * comparison. */
 static inline bool pii_has_at(struct view text, size_t at, const char *word, size_t len)
 {
 	size_t n = 0;
@@ -84,6 +87,7 @@ static inline bool pii_has_at(struct view text, size_t at, const char *word, siz
 #define PII_WORD_AT(text, at, word) pii_has_at(text, at, word, sizeof(word) - 1)
 /* It ends in front of `at`. */
 #define PII_WORD_BEFORE(text, at, word) \
-	((at) >= sizeof(word) - 1 && pii_has_at(text, (at) - (sizeof(word) - 1), word, sizeof(word) - 1))
+	((at) >= sizeof(word) - 1 && \
+	 pii_has_at(text, (at) - (sizeof(word) - 1), word, sizeof(word) - 1))
 
 #endif

@@ -9,7 +9,8 @@
 #include <ctype.h>
 #include <string.h>
 
-/* Of a search: this number of steps and STEPS_PER_BYTE for each byte of the text, up to the maximum. */
+/* Of a search: this number of steps and STEPS_PER_BYTE for each byte of the text, up to the
+ * maximum. */
 #define STEPS_MIN 1000
 #define STEPS_PER_BYTE 128
 #define MATCH_LIMIT 100000
@@ -125,15 +126,15 @@ void regex_memory_unref(struct regex_memory **memory)
 	*memory = NULL;
 }
 
-enum regex_result regex_find(const struct regex *regex, struct regex_memory *memory, struct view text,
-			     size_t from)
+enum regex_result regex_find(const struct regex *regex, struct regex_memory *memory,
+			     struct view text, size_t from)
 {
 	if (text.len > REGEX_TEXT_MAX)
 		return REGEX_ERROR;
 	size_t steps = STEPS_MIN + STEPS_PER_BYTE * text.len;
 	pcre2_set_match_limit(memory->limits, steps < MATCH_LIMIT ? (uint32_t)steps : MATCH_LIMIT);
-	int found = pcre2_match(regex->code, text.at, text.len, from, 0, memory->match,
-				memory->limits);
+	int found =
+		pcre2_match(regex->code, text.at, text.len, from, 0, memory->match, memory->limits);
 	memory->groups = found > 0 ? (unsigned)found : 0;
 	if (found > 0)
 		return REGEX_YES;
@@ -191,9 +192,10 @@ static bool cheap_on_unit(const pcre2_code *code, struct regex_memory *memory, c
 
 static bool cheap(const pcre2_code *code, struct regex_memory *memory, const char *pattern)
 {
-	static const char *const units[] = { "a", "A", "0", "7", " ", ".", "-", "/", ":", "@", "_",
-					     "%", "=", "+", "\\", "a.", "a-", "a/", "a@", "a ",
-					     "0.", "0-", "0:", "aA", "a0", "ab", "a,", "a=b&" };
+	static const char *const units[] = { "a",  "A",  "0",  "7",  " ",  ".",  "-",
+					     "/",  ":",  "@",  "_",  "%",  "=",  "+",
+					     "\\", "a.", "a-", "a/", "a@", "a ", "0.",
+					     "0-", "0:", "aA", "a0", "ab", "a,", "a=b&" };
 	for (size_t i = 0; i < sizeof units / sizeof *units; i++)
 		if (!cheap_on_unit(code, memory, units[i], strlen(units[i])))
 			return false;
@@ -212,10 +214,9 @@ static bool cheap(const pcre2_code *code, struct regex_memory *memory, const cha
 
 bool regex_check_cost(const char *pattern, unsigned flags, struct error *err)
 {
-	pcre2_code *code = compile(pattern, flags,
-				   PCRE2_AUTO_CALLOUT | PCRE2_NO_START_OPTIMIZE |
-					   PCRE2_NO_AUTO_POSSESS,
-				   err);
+	pcre2_code *code =
+		compile(pattern, flags,
+			PCRE2_AUTO_CALLOUT | PCRE2_NO_START_OPTIMIZE | PCRE2_NO_AUTO_POSSESS, err);
 	if (!code)
 		return false;
 	struct regex_memory *memory = regex_memory_new();
@@ -227,8 +228,8 @@ bool regex_check_cost(const char *pattern, unsigned flags, struct error *err)
 		ok = error_set(err, ERROR_CONFIG, "the pattern matches the empty text");
 	else if (!cheap(code, memory, pattern))
 		ok = error_set(err, ERROR_CONFIG,
-			       "the pattern is too costly: on a hostile text it takes more than %d steps "
-			       "per byte; bound its repeats, or begin it with a literal",
+			       "the pattern is too costly: on a hostile text it takes more than "
+			       "%d steps per byte; bound its repeats, or begin it with a literal",
 			       COST_STEPS / COST_TEXT);
 	regex_memory_unref(&memory);
 	pcre2_code_free(code);

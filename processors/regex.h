@@ -9,20 +9,22 @@
 #include "base/error.h"
 
 /*
- * Regular expressions (PCRE2) under limits; this is the one file that includes the library. The library's
- * interpreter runs them, not its JIT: that would need memory which is writable and executable at once.
+ * Regular expressions (PCRE2) under limits; this is the one file that includes the library. The
+ * library's interpreter runs them, not its JIT: that would need memory which is writable and
+ * executable at once.
  *
- * A struct regex is immutable and shared by all threads; a struct regex_memory belongs to one thread.
- * A search that hits a limit, or a text above REGEX_TEXT_MAX, is REGEX_ERROR: the caller decides which
- * way is safe.
+ * A struct regex is immutable and shared by all threads; a struct regex_memory belongs to one
+ * thread. A search that hits a limit, or a text above REGEX_TEXT_MAX, is REGEX_ERROR: the caller
+ * decides which way is safe.
  */
 #define REGEX_TEXT_MAX 8192
 #define REGEX_GROUPS_MAX 31
 
 enum regex_flag {
 	REGEX_WHOLE = 1, /* the whole text must match: no prefix, no suffix, no newline behind */
-	REGEX_BYTES = 2,    /* the text is bytes, not UTF-8 */
-	REGEX_NOT_EMPTY = 4 /* for regex_check_cost: a pattern that matches the empty text is refused */
+	REGEX_BYTES = 2, /* the text is bytes, not UTF-8 */
+	/* for regex_check_cost: a pattern that matches the empty text is refused */
+	REGEX_NOT_EMPTY = 4
 };
 
 enum regex_result { REGEX_NO, REGEX_YES, REGEX_ERROR };
@@ -39,24 +41,25 @@ struct regex_span { /* start == end: empty; set is false when the group took no 
 struct regex *regex_new(const char *pattern, unsigned flags, struct error *err);
 void regex_unref(struct regex **regex); /* clears; accepts NULL */
 
-unsigned regex_groups(const struct regex *regex); /* without group 0 */
+unsigned regex_groups(const struct regex *regex);                        /* without group 0 */
 const char *regex_group_name(const struct regex *regex, unsigned group); /* NULL: has none */
 
 struct regex_memory *regex_memory_new(void);
 void regex_memory_unref(struct regex_memory **memory); /* clears; accepts NULL */
 
 /*
- * Searches text from an offset on; what stands before it still counts for \b and ^. The steps that a search may take
- * grow with the text, so what it costs per byte is bounded for every pattern.
+ * Searches text from an offset on; what stands before it still counts for \b and ^. The steps that
+ * a search may take grow with the text, so what it costs per byte is bounded for every pattern.
  */
-enum regex_result regex_find(const struct regex *regex, struct regex_memory *memory, struct view text,
-			     size_t from);
+enum regex_result regex_find(const struct regex *regex, struct regex_memory *memory,
+			     struct view text, size_t from);
 /* A group of the last REGEX_YES of this memory; 0 is the whole match. */
 struct regex_span regex_group(const struct regex_memory *memory, unsigned group);
 
 /*
- * Refuses (ERROR_CONFIG) a pattern that takes more than a bounded number of steps per byte on any of a set of hostile
- * texts. Steps are counted, not timed: the same pattern gets the same answer everywhere.
+ * Refuses (ERROR_CONFIG) a pattern that takes more than a bounded number of steps per byte on any
+ * of a set of hostile texts. Steps are counted, not timed: the same pattern gets the same answer
+ * everywhere.
  */
 bool regex_check_cost(const char *pattern, unsigned flags, struct error *err);
 

@@ -15,9 +15,9 @@
 #include <strings.h>
 
 /*
- * The Collector's `resource` processor: a list of actions on the attributes of each resource, in order. A key
- * that stands several times counts as its first attribute: what is set replaces that one and removes
- * the others; delete and hash take all.
+ * The Collector's `resource` processor: a list of actions on the attributes of each resource, in
+ * order. A key that stands several times counts as its first attribute: what is set replaces that
+ * one and removes the others; delete and hash take all.
  *
  * Attribute records are shared, so a constant value is made once per request and its index put into
  * each resource's list.
@@ -37,7 +37,7 @@ struct scratch {
 		uint32_t attribute; /* of a value that is the same for all resources of a request */
 		uint32_t key;       /* string */
 		bool tried;
-	} *made; /* one per action */
+	} * made; /* one per action */
 };
 
 #define CONTEXT_MAX 65536
@@ -85,7 +85,8 @@ static void append(struct edit *e, uint32_t attribute)
 	e->resource->changed = 1;
 }
 
-/* Puts the attribute in the place of its key, or behind the list, and removes repetitions of the key. */
+/* Puts the attribute in the place of its key, or behind the list, and removes repetitions of the
+ * key. */
 static void put(struct edit *e, uint32_t attribute)
 {
 	if (!attribute)
@@ -107,7 +108,8 @@ static void put(struct edit *e, uint32_t attribute)
 
 static struct attribute text_of(struct profiles *p, const char *text)
 {
-	return (struct attribute){ .type = VALUE_STRING, .string = profiles_text_new(p, text, strlen(text)) };
+	return (struct attribute){ .type = VALUE_STRING,
+				   .string = profiles_text_new(p, text, strlen(text)) };
 }
 
 static struct attribute integer_of(int64_t integer)
@@ -144,7 +146,8 @@ static struct attribute scalar_value(struct profiles *p, const struct node *node
 	}
 }
 
-/* Children stand side by side, and what they hold behind them. resource_actions.c has seen to the depth. */
+/* Children stand side by side, and what they hold behind them. resource_actions.c has seen to the
+ * depth. */
 static struct attribute tree_value(struct profiles *p, const struct node *node)
 {
 	if (node->kind == NODE_NULL)
@@ -204,7 +207,8 @@ static bool context_text(const struct request *request, const struct resource_ac
 		return false;
 	if (action->source == SOURCE_CLIENT_ADDRESS)
 		return request->peer && bytes_add_text(out, request->peer);
-	return join(action->source == SOURCE_AUTH ? request->auth : request->metadata, action->from, out);
+	return join(action->source == SOURCE_AUTH ? request->auth : request->metadata, action->from,
+		    out);
 }
 
 /* False if the request has no such value. */
@@ -283,7 +287,7 @@ static void note(struct edit *e, const char *what, struct view key)
 		e->p->audit->note(e->p->audit, SITE_RESOURCE, what, key);
 }
 
-static void delete(struct edit *e, const struct resource_action *action, struct made *made)
+static void delete (struct edit *e, const struct resource_action *action, struct made *made)
 {
 	(void)made;
 	struct list *list = &e->resource->attributes;
@@ -298,8 +302,10 @@ static void delete(struct edit *e, const struct resource_action *action, struct 
 	list->count = kept;
 }
 
-/* Strings as they are, numbers as eight little-endian bytes, a bool as one byte; other types have none. */
-static struct view hashed_bytes(const struct profiles *p, const struct attribute *a, uint8_t room[8])
+/* Strings as they are, numbers as eight little-endian bytes, a bool as one byte; other types have
+ * none. */
+static struct view hashed_bytes(const struct profiles *p, const struct attribute *a,
+				uint8_t room[8])
 {
 	if (a->type == VALUE_STRING)
 		return string_view(p, a->string);
@@ -432,9 +438,9 @@ static void convert(struct edit *e, const struct resource_action *action, struct
 	if (at == e->resource->attributes.count)
 		return;
 	struct attribute old = e->p->attributes.at[*index_at(e, at)], a = old;
-	bool done = action->type == TYPE_INT	? to_integer(e->p, &old, &a) :
-		    action->type == TYPE_DOUBLE ? to_number(e->p, &old, &a) :
-						  to_text(e->p, &old, &a);
+	bool done = action->type == TYPE_INT      ? to_integer(e->p, &old, &a)
+		    : action->type == TYPE_DOUBLE ? to_number(e->p, &old, &a)
+						  : to_text(e->p, &old, &a);
 	if (!done)
 		return;
 	a.type = types[action->type];
@@ -445,7 +451,7 @@ static void convert(struct edit *e, const struct resource_action *action, struct
 static bool process(void *instance, void *worker, struct profiles *p, struct error *err)
 {
 	static void (*const acts[VERB_COUNT])(struct edit *, const struct resource_action *,
-					      struct made *) = { set,  set,	set,	delete,
+					      struct made *) = { set,  set,     set,    delete,
 								 hash, extract, convert };
 	const struct processor *self = instance;
 	struct scratch *scratch = worker;

@@ -9,40 +9,43 @@
 enum { VALUES_MAX = 500, BYTES_MAX = 16384 };
 
 static const char *const verbs[VERB_COUNT] = { "insert", "update",  "upsert", "delete",
-					       "hash",	 "extract", "convert" };
+					       "hash",   "extract", "convert" };
 static const char *const types[TYPE_COUNT] = { "int", "double", "string" };
 
 static const struct config_row rows[] = {
 	CONFIG_ROW(struct resource_action_config, key, .key = "key",
 		   .help = "The attribute to act on."),
 	CONFIG_ROW(struct resource_action_config, action, .key = "action",
-		   .help = "`insert` (if absent), `update` (if present), `upsert`, `delete`, `hash` "
-			   "(SHA-256 in hex), `extract` or `convert`."),
+		   .help = "`insert` (if absent), `update` (if present), `upsert`, `delete`, "
+			   "`hash` (SHA-256 in hex), `extract` or `convert`."),
 	CONFIG_ROW(struct resource_action_config, value, .key = "value",
-		   .help = "For insert, update, upsert: a text, a number, a boolean, or a list or map of them."),
+		   .help = "For insert, update, upsert: a text, a number, a boolean, or a list "
+			   "or map of them."),
 	CONFIG_ROW(struct resource_action_config, from_attribute, .key = "from_attribute",
-		   .help = "Instead of `value`: another attribute of the resource; if it is absent, "
-			   "nothing is done."),
+		   .help = "Instead of `value`: another attribute of the resource; if it is "
+			   "absent, nothing is done."),
 	CONFIG_ROW(struct resource_action_config, from_context, .key = "from_context",
-		   .help = "Instead of `value`: `metadata.<header>` (several are joined with `;`; gRPC's binary ones, `-bin`, "
-			   "are decoded, and absent if they are not UTF-8), `client.address`, or `auth.<attr>` of the verified "
-			   "client certificate: `auth.subject` (RFC 4514, in UTF-8), `auth.common_name` and, of its alternative "
-			   "names, `auth.uri` (where SPIFFE has its ID), "
-			   "`auth.email` and `auth.dns` (several are joined too; up to 32 values of 1023 bytes; there is no "
-			   "other `auth`). If it is absent, nothing is done."),
+		   .help = "Instead of `value`: `metadata.<header>` (several are joined with "
+			   "`;`; gRPC's binary ones, `-bin`, are decoded, and absent if they are "
+			   "not UTF-8), `client.address`, or `auth.<attr>` of the verified "
+			   "client certificate: `auth.subject` (RFC 4514, in UTF-8), "
+			   "`auth.common_name` and, of its alternative names, `auth.uri` (where "
+			   "SPIFFE has its ID), `auth.email` and `auth.dns` (several are joined "
+			   "too; up to 32 values of 1023 bytes; there is no other `auth`). If it "
+			   "is absent, nothing is done."),
 	CONFIG_ROW(struct resource_action_config, pattern, .key = "pattern",
-		   .help = "For delete and hash: a regular expression that is searched in keys. For "
-			   "extract: one with named groups, searched in the value of `key`; each "
-			   "group becomes an attribute of its name. One that would be costly on a hostile "
-			   "text is refused."),
+		   .help = "For delete and hash: a regular expression that is searched in keys. "
+			   "For extract: one with named groups, searched in the value of `key`; "
+			   "each group becomes an attribute of its name. One that would be "
+			   "costly on a hostile text is refused."),
 	CONFIG_ROW(struct resource_action_config, converted_type, .key = "converted_type",
-		   .help = "For convert: `int`, `double` or `string` (bytes in base64, lists and maps "
-			   "as JSON); what cannot be converted stays as it is."),
+		   .help = "For convert: `int`, `double` or `string` (bytes in base64, lists and "
+			   "maps as JSON); what cannot be converted stays as it is."),
 	{ 0 }
 };
 
-const struct config_table resource_action_table = { sizeof(struct resource_action_config), rows, NULL,
-						    false };
+const struct config_table resource_action_table = { sizeof(struct resource_action_config), rows,
+						    NULL, false };
 
 static bool given(const char *text)
 {
@@ -58,13 +61,16 @@ struct draft {
 	struct error *err;
 };
 
-#define REFUSE(draft, ...) error_set((draft)->err, ERROR_CONFIG, "error creating AttrProc" __VA_ARGS__)
+#define REFUSE(draft, ...) \
+	error_set((draft)->err, ERROR_CONFIG, "error creating AttrProc" __VA_ARGS__)
 
 static bool unused_source(const struct draft *d, bool pattern_too, const char *fields)
 {
 	if (!d->sources && !(pattern_too && given(d->config->pattern)))
 		return true;
-	return REFUSE(d, ". Action \"%s\" does not use %s. These must not be specified for %zu-th action",
+	return REFUSE(d,
+		      ". Action \"%s\" does not use %s. These must not be specified for %zu-th "
+		      "action",
 		      d->action, fields, d->index);
 }
 
@@ -72,8 +78,9 @@ static bool unused_type(const struct draft *d)
 {
 	if (!given(d->config->converted_type))
 		return true;
-	return REFUSE(d, ". Action \"%s\" does not use the \"converted_type\" field. This must not be "
-			 "specified for %zu-th action",
+	return REFUSE(d,
+		      ". Action \"%s\" does not use the \"converted_type\" field. This must "
+		      "not be specified for %zu-th action",
 		      d->action, d->index);
 }
 
@@ -82,7 +89,8 @@ static bool compile(const struct draft *d, struct resource_action *action)
 	struct error why;
 	action->pattern = regex_new(d->config->pattern, 0, NULL);
 	if (!action->pattern)
-		return REFUSE(d, ". Field \"pattern\" has an invalid pattern at the %zu-th actions", d->index);
+		return REFUSE(d, ". Field \"pattern\" has an invalid pattern at the %zu-th actions",
+			      d->index);
 	return regex_check_cost(d->config->pattern, 0, &why) ||
 	       REFUSE(d, ". Field \"pattern\" at the %zu-th actions: %s", d->index, why.text);
 }
@@ -128,25 +136,29 @@ static bool check_tree(const struct draft *d, const struct node *tree)
 	int values = 0;
 	size_t bytes = 0;
 	if (depth_of(tree) > VALUE_DEPTH_MAX)
-		return REFUSE(d, ". Field \"value\" is nested deeper than %d at the %zu-th actions", VALUE_DEPTH_MAX, d->index);
+		return REFUSE(d, ". Field \"value\" is nested deeper than %d at the %zu-th actions",
+			      VALUE_DEPTH_MAX, d->index);
 	return fits(tree, &values, &bytes) ||
-	       REFUSE(d, ". Field \"value\" has more than %d values or %d bytes at the %zu-th actions", VALUES_MAX, BYTES_MAX,
-		      d->index);
+	       REFUSE(d,
+		      ". Field \"value\" has more than %d values or %d bytes at the %zu-th actions",
+		      VALUES_MAX, BYTES_MAX, d->index);
 }
 
 static bool init_setter(const struct draft *d, struct resource_action *action)
 {
 	const struct resource_action_config *c = d->config;
 	if (!d->sources)
-		return REFUSE(d, ". Either field \"value\", \"from_attribute\" or \"from_context\" setting "
-				 "must be specified for %zu-th action",
+		return REFUSE(d,
+			      ". Either field \"value\", \"from_attribute\" or "
+			      "\"from_context\" setting must be specified for %zu-th action",
 			      d->index);
 	if (d->sources > 1)
 		return REFUSE(d, " due to multiple value sources being set at the %zu-th actions",
 			      d->index);
 	if (given(c->pattern))
-		return REFUSE(d, ". Action \"%s\" does not use the \"pattern\" field. This must not be "
-				 "specified for %zu-th action",
+		return REFUSE(d,
+			      ". Action \"%s\" does not use the \"pattern\" field. This must "
+			      "not be specified for %zu-th action",
 			      d->action, d->index);
 	if (c->value.kind == ANY_TREE && !check_tree(d, c->value.tree))
 		return false;
@@ -172,19 +184,22 @@ static bool init_extract(const struct draft *d, struct resource_action *action)
 	if (!unused_source(d, false, "a value source field"))
 		return false;
 	if (!given(d->config->pattern))
-		return REFUSE(d, " due to missing required field \"pattern\" for action \"%s\" at the "
-				 "%zu-th action",
+		return REFUSE(d,
+			      " due to missing required field \"pattern\" for action \"%s\" at "
+			      "the %zu-th action",
 			      d->action, d->index);
 	if (!unused_type(d) || !compile(d, action))
 		return false;
 	if (!regex_groups(action->pattern))
-		return REFUSE(d, ". Field \"pattern\" contains no named matcher groups at the %zu-th "
-				 "actions",
+		return REFUSE(d,
+			      ". Field \"pattern\" contains no named matcher groups at the "
+			      "%zu-th actions",
 			      d->index);
 	for (unsigned i = 1; i <= regex_groups(action->pattern); i++)
 		if (!regex_group_name(action->pattern, i))
-			return REFUSE(d, ". Field \"pattern\" contains at least one unnamed matcher "
-					 "group at the %zu-th actions",
+			return REFUSE(d,
+				      ". Field \"pattern\" contains at least one unnamed "
+				      "matcher group at the %zu-th actions",
 				      d->index);
 	return true;
 }
@@ -195,14 +210,16 @@ static bool init_convert(const struct draft *d, struct resource_action *action)
 	if (!unused_source(d, true, "value sources or \"pattern\" field"))
 		return false;
 	if (!given(type))
-		return REFUSE(d, " due to missing required field \"converted_type\" for action \"%s\" at "
-				 "the %zu-th action",
+		return REFUSE(d,
+			      " due to missing required field \"converted_type\" for action "
+			      "\"%s\" at the %zu-th action",
 			      d->action, d->index);
 	for (; action->type < TYPE_COUNT; action->type++)
 		if (strcmp(type, types[action->type]) == 0)
 			return true;
-	return REFUSE(d, " due to an invalid value in field \"converted_type\" for action \"%s\" at "
-			 "the %zu-th action",
+	return REFUSE(d,
+		      " due to an invalid value in field \"converted_type\" for action \"%s\" "
+		      "at the %zu-th action",
 		      d->action, d->index);
 }
 
@@ -215,13 +232,15 @@ static bool check_key(const struct draft *d, enum resource_verb verb)
 			      d->index);
 	if (given(d->config->pattern))
 		return true;
-	return REFUSE(d, " due to missing required field (at least one of \"key\" and \"pattern\" have to "
-			 "be used) at the %zu-th actions",
+	return REFUSE(d,
+		      " due to missing required field (at least one of \"key\" and \"pattern\" "
+		      "have to be used) at the %zu-th actions",
 		      d->index);
 }
 
-bool resource_action_init(struct resource_action *action, const struct resource_action_config *config,
-			  size_t index, struct error *err)
+bool resource_action_init(struct resource_action *action,
+			  const struct resource_action_config *config, size_t index,
+			  struct error *err)
 {
 	static bool (*const inits[VERB_COUNT])(const struct draft *, struct resource_action *) = {
 		init_setter,  init_setter,  init_setter,  init_remover,

@@ -5,7 +5,8 @@
 #include "config/table.h"
 #include "processors/regex.h"
 
-/* The actions of the `resource` processor: their keys, rules and error texts are the Collector's. */
+/* The actions of the `resource` processor: their keys, rules and error texts are the Collector's.
+ */
 enum resource_verb {
 	VERB_INSERT,
 	VERB_UPDATE,
@@ -19,7 +20,13 @@ enum resource_verb {
 
 enum resource_type { TYPE_INT, TYPE_DOUBLE, TYPE_STRING, TYPE_COUNT };
 
-enum resource_source { SOURCE_VALUE, SOURCE_ATTRIBUTE, SOURCE_CLIENT_ADDRESS, SOURCE_AUTH, SOURCE_METADATA };
+enum resource_source {
+	SOURCE_VALUE,
+	SOURCE_ATTRIBUTE,
+	SOURCE_CLIENT_ADDRESS,
+	SOURCE_AUTH,
+	SOURCE_METADATA
+};
 
 struct resource_action_config {
 	char *key, *action, *pattern;
@@ -29,19 +36,21 @@ struct resource_action_config {
 
 struct resource_action {
 	enum resource_verb verb;
-	enum resource_type type;         /* of VERB_CONVERT */
-	enum resource_source source;     /* of insert, update, upsert */
-	const char *key;                 /* may be NULL for delete and hash */
+	enum resource_type type;     /* of VERB_CONVERT */
+	enum resource_source source; /* of insert, update, upsert */
+	const char *key;             /* may be NULL for delete and hash */
 	const struct config_any *value;
-	const char *from;                /* an attribute; of the sender or its metadata in any case */
+	/* an attribute; of the sender or its metadata in any case */
+	const char *from;
 	struct regex *pattern;
 };
 
 extern const struct config_table resource_action_table;
 
 /* index: of the action, for the error. The action borrows the configuration's texts. */
-bool resource_action_init(struct resource_action *action, const struct resource_action_config *config,
-			  size_t index, struct error *err);
+bool resource_action_init(struct resource_action *action,
+			  const struct resource_action_config *config, size_t index,
+			  struct error *err);
 void resource_action_fini(struct resource_action *action);
 
 #endif

@@ -9,7 +9,8 @@
 const struct structural structurals[] = {
 	{ "process.executable.build_id.gnu", SITE_MAPPING, STRUCTURAL_GNU_BUILD_ID,
 	  "8, 16, 20 or 32 bytes in hex, the lengths that linkers make" },
-	{ "process.executable.build_id.htlhash", SITE_MAPPING, STRUCTURAL_HTLHASH, "16 bytes in hex" },
+	{ "process.executable.build_id.htlhash", SITE_MAPPING, STRUCTURAL_HTLHASH,
+	  "16 bytes in hex" },
 	{ "process.executable.build_id.go", SITE_MAPPING, STRUCTURAL_GO_BUILD_ID,
 	  "two or four parts of 20 base64url characters, joined by `/`" },
 	{ "pprof.mapping.has_functions", SITE_MAPPING, STRUCTURAL_BOOL, "boolean" },
@@ -65,8 +66,9 @@ static bool is_go_build_id(struct view text)
 
 static bool is_frame_type(struct view text)
 {
-	static const char *const words[] = { "dotnet", "jvm", "kernel", "native", "perl", "php",
-					     "cpython", "ruby", "v8js", "beam", "go", "rust",
+	static const char *const words[] = { "dotnet", "jvm",     "kernel",      "native",
+					     "perl",   "php",     "cpython",     "ruby",
+					     "v8js",   "beam",    "go",          "rust",
 					     "luajit", "unknown", "abort-marker" };
 	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
 		if (view_is(text, words[i]))
@@ -149,7 +151,8 @@ bool structural_is_id(const struct profiles *p, enum site site, const struct att
 	if (string_is(p, a->key, "span_id"))
 		return is_hex(string_view(p, a->string), 8);
 	for (const struct structural *s = structurals; s->key; s++)
-		if (s->site == site && s->grammar <= STRUCTURAL_GO_BUILD_ID && string_is(p, a->key, s->key))
+		if (s->site == site && s->grammar <= STRUCTURAL_GO_BUILD_ID &&
+		    string_is(p, a->key, s->key))
 			return fits(p, a, s->grammar, NULL);
 	return false;
 }

@@ -6,20 +6,22 @@
 #include "profile/sites.h"
 
 /*
- * The attributes without which a store cannot use a profile (OpenTelemetry semantic conventions, profiles and
- * pprof): build ids, frame types, what pprof needs for the way back. Each counts only at its site, with
- * at most STRUCTURAL_MAX bytes and a value of its grammar, so that nothing else can travel under its name.
+ * The attributes without which a store cannot use a profile (OpenTelemetry semantic conventions,
+ * profiles and pprof): build ids, frame types, what pprof needs for the way back. Each counts only
+ * at its site, with at most STRUCTURAL_MAX bytes and a value of its grammar, so that nothing else
+ * can travel under its name.
  */
 #define STRUCTURAL_MAX 128
 
 enum structural_grammar {
-	STRUCTURAL_GNU_BUILD_ID, /* hex of 8, 16, 20 or 32 bytes: what linkers make of fast, md5 and uuid, sha1, sha256 */
-	STRUCTURAL_HTLHASH,      /* hex of 16 bytes */
-	STRUCTURAL_GO_BUILD_ID,  /* two or four parts of 20 base64url characters, joined by "/" */
-	STRUCTURAL_FRAME_TYPE,   /* a word of the convention, "unknown", "abort-marker" */
+	/* hex of 8, 16, 20 or 32 bytes: what linkers make of fast, md5 and uuid, sha1, sha256 */
+	STRUCTURAL_GNU_BUILD_ID,
+	STRUCTURAL_HTLHASH,     /* hex of 16 bytes */
+	STRUCTURAL_GO_BUILD_ID, /* two or four parts of 20 base64url characters, joined by "/" */
+	STRUCTURAL_FRAME_TYPE,  /* a word of the convention, "unknown", "abort-marker" */
 	STRUCTURAL_BOOL,
-	STRUCTURAL_TYPE_ORDER,   /* different integers below the number of the scope's Profiles */
-	STRUCTURAL_SAMPLE_TYPE   /* equal to the sample type of a Profile of the scope */
+	STRUCTURAL_TYPE_ORDER, /* different integers below the number of the scope's Profiles */
+	STRUCTURAL_SAMPLE_TYPE /* equal to the sample type of a Profile of the scope */
 };
 
 struct structural {
@@ -36,8 +38,8 @@ bool structural_passes(const struct profiles *p, enum site site, const struct at
 		       const struct scope *scope);
 
 /*
- * Is it an id by key and value, which no detector need look at: a build id at its site, or an attribute trace_id or
- * span_id? What has decimal digits only is none: a card number has 16.
+ * Is it an id by key and value, which no detector need look at: a build id at its site, or an
+ * attribute trace_id or span_id? What has decimal digits only is none: a card number has 16.
  */
 bool structural_is_id(const struct profiles *p, enum site site, const struct attribute *a);
 

@@ -12,7 +12,9 @@ static int number_text(double number, char room[VALUE_TEXT_ROOM])
 {
 	if (!isfinite(number))
 		return snprintf(room, VALUE_TEXT_ROOM, "%s",
-				isnan(number) ? "NaN" : number > 0 ? "+Inf" : "-Inf");
+				isnan(number) ? "NaN"
+				: number > 0  ? "+Inf"
+					      : "-Inf");
 	int digits = 0;
 	do
 		snprintf(room, VALUE_TEXT_ROOM, "%.*e", digits, number);

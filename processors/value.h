@@ -7,8 +7,8 @@
 #define VALUE_TEXT_ROOM 40
 
 /*
- * The text of a string, bool, integer or double, as the Collector writes it ("true", "-42", "0.5", "1e+21");
- * false for every other type. The view points into p or into room.
+ * The text of a string, bool, integer or double, as the Collector writes it ("true", "-42", "0.5",
+ * "1e+21"); false for every other type. The view points into p or into room.
  */
 bool value_text(const struct profiles *p, const struct attribute *a, char room[VALUE_TEXT_ROOM],
 		struct view *out);
@@ -19,9 +19,9 @@ static inline bool value_is_nested(const struct attribute *a)
 }
 
 /*
- * Rewrites what is nested in arrays and maps, innermost last: visit sees a copy of each child and may change its
- * value (keyed: it stands in a map). Returns the children as they shall be: the same list if nothing
- * changed, else a new one, for records are shared. Empty when over the cap.
+ * Rewrites what is nested in arrays and maps, innermost last: visit sees a copy of each child and
+ * may change its value (keyed: it stands in a map). Returns the children as they shall be: the same
+ * list if nothing changed, else a new one, for records are shared. Empty when over the cap.
  */
 enum value_change { VALUE_SAME, VALUE_CHANGED, VALUE_REMOVED };
 typedef enum value_change value_visit(void *context, bool keyed, struct attribute *child);
@@ -35,7 +35,8 @@ struct value_memo {
 	uint32_t count, room;
 };
 
-/* The place of an entry; that of one which came later is `fresh`, which lasts no longer than the caller. */
+/* The place of an entry; that of one which came later is `fresh`, which lasts no longer than the
+ * caller. */
 static inline uint32_t *value_memo_at(struct value_memo *memo, uint32_t index, uint32_t *fresh)
 {
 	return index < memo->count ? &memo->at[index] : fresh;

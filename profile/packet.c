@@ -7,12 +7,8 @@
 static _Atomic uint64_t encodings[FORM_COUNT];
 
 const char *const packet_form_names[FORM_COUNT] = {
-	[FORM_OTLP] = "otlp",
-	[FORM_OTLP_GZIP] = "otlp_gzip",
-	[FORM_OTLP_ZSTD] = "otlp_zstd",
-	[FORM_JSON] = "json",
-	[FORM_REQUEST] = "request",
-	[FORM_REQUEST_GZIP] = "request_gzip",
+	[FORM_OTLP] = "otlp", [FORM_OTLP_GZIP] = "otlp_gzip", [FORM_OTLP_ZSTD] = "otlp_zstd",
+	[FORM_JSON] = "json", [FORM_REQUEST] = "request",     [FORM_REQUEST_GZIP] = "request_gzip",
 };
 
 uint64_t packet_encodings(enum packet_form form)
@@ -134,7 +130,8 @@ static void drop_unread(struct packet *packet, unsigned forms)
 	for (struct packet_holder *h = packet->holders; h; h = h->next)
 		forms &= ~h->reads;
 	for (unsigned f = 0; f < FORM_COUNT; f++) {
-		struct bytes *form = forms & 1u << f ? atomic_exchange(&packet->forms[f].made, NULL) : NULL;
+		struct bytes *form =
+			forms & 1u << f ? atomic_exchange(&packet->forms[f].made, NULL) : NULL;
 		if (form)
 			count_encoded(packet, -(int64_t)form_footprint(form));
 		drop_form(form);
@@ -174,9 +171,10 @@ static int64_t form_expected(const struct packet *packet, enum packet_form form)
 	return (int64_t)packet->otlp.len * (form == FORM_JSON ? 6 : 1);
 }
 
-static struct bytes *
-make_form(const struct packet *packet,
-	  bool (*encode)(const struct packet *, struct bytes *, struct error *), struct error *err)
+static struct bytes *make_form(const struct packet *packet,
+			       bool (*encode)(const struct packet *, struct bytes *,
+					      struct error *),
+			       struct error *err)
 {
 	struct bytes *form = memory_new(sizeof *form);
 	bytes_init(form, form_max(packet));

@@ -28,22 +28,29 @@ struct contribution {
 };
 
 /*
- * FORM_REQUEST is the body of the request that an exporter makes of a packet that its own plan has made, so that
- * measuring it and sending it, however often, encode it once; FORM_REQUEST_GZIP is it compressed, where both are
- * needed. Never of a packet that other exporters share.
+ * FORM_REQUEST is the body of the request that an exporter makes of a packet that its own plan has
+ * made, so that measuring it and sending it, however often, encode it once; FORM_REQUEST_GZIP is it
+ * compressed, where both are needed. Never of a packet that other exporters share.
  */
 enum packet_form {
-	FORM_OTLP, FORM_OTLP_GZIP, FORM_OTLP_ZSTD, FORM_JSON, FORM_REQUEST, FORM_REQUEST_GZIP, FORM_COUNT
+	FORM_OTLP,
+	FORM_OTLP_GZIP,
+	FORM_OTLP_ZSTD,
+	FORM_JSON,
+	FORM_REQUEST,
+	FORM_REQUEST_GZIP,
+	FORM_COUNT
 };
 
-/* Bytes that are there (negative: that are gone) or, with `claim`, will be in a moment, which may wait for room, until the
- * same thread gives as many back. */
+/* Bytes that are there (negative: that are gone) or, with `claim`, will be in a moment, which may
+ * wait for room, until the same thread gives as many back. */
 typedef void packet_charge(void *context, int64_t bytes, bool claim);
 
 /*
- * Who keeps the packet for a while, and counts what it holds: *bytes has the packet's footprint in it from packet_attach to
- * packet_detach, however that changes meanwhile. `reads`: the encodings that it will ask for, 1 << form each. One of
- * PACKET_TRANSIENT is dropped with the last holder that reads it: it is large, and of no use to those who still wait.
+ * Who keeps the packet for a while, and counts what it holds: *bytes has the packet's footprint in
+ * it from packet_attach to packet_detach, however that changes meanwhile. `reads`: the encodings
+ * that it will ask for, 1 << form each. One of PACKET_TRANSIENT is dropped with the last holder
+ * that reads it: it is large, and of no use to those who still wait.
  */
 struct packet_holder {
 	struct packet_holder *next;
@@ -58,11 +65,12 @@ enum { PACKET_TABLES = 7, PACKET_STRINGS = 4 /* its place among them */ };
 struct packet {
 	_Atomic uint32_t refs;
 	struct bytes otlp; /* ExportProfilesServiceRequest == ProfilesData on the wire */
-	size_t tables[PACKET_TABLES]; /* where in otlp each table of the dictionary begins, in the order of its fields */
+	/* where in otlp each table of the dictionary begins, in the order of its fields */
+	size_t tables[PACKET_TABLES];
 	char *tenant; /* of its batch, or NULL; set by who seals, before sharing; freed with it */
 	uint64_t oldest_arrival; /* clock_now */
 	uint32_t resources, profiles;
-	uint64_t samples; /* as they leave */
+	uint64_t samples;        /* as they leave */
 	uint64_t oldest, newest; /* of its Profiles' times, ns since the epoch; 0: none has one */
 	struct contribution *contributions;
 	uint32_t contribution_count;
@@ -72,7 +80,8 @@ struct packet {
 	struct packet_holder *holders;
 	_Atomic size_t encoded; /* bytes of all forms */
 	/* Encodings made from it. Each is made under its own lock and published once; then it never
-	 * changes, and goes with the packet, or when those who read it are gone (struct packet_holder). */
+	 * changes, and goes with the packet, or when those who read it are gone (struct
+	 * packet_holder). */
 	struct {
 		pthread_mutex_t lock;
 		struct bytes *_Atomic made;
@@ -94,7 +103,8 @@ void packet_release_acks(struct packet *packet, enum ack_outcome outcome);
  * end (negative). Called once, before the packet is shared.
  */
 void packet_charge_to(struct packet *packet, packet_charge *charge, void *context);
-/* What working on the packet needs for a while, until the same thread gives it back as a negative number. [pool thread] */
+/* What working on the packet needs for a while, until the same thread gives it back as a negative
+ * number. [pool thread] */
 void packet_claim(struct packet *packet, int64_t bytes);
 
 /* All memory that it holds, encodings included. */

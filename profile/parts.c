@@ -12,7 +12,9 @@ void parts_clear(struct parts *parts)
 {
 	for (uint32_t i = 0; i < parts->count; i++)
 		packet_unref(&parts->at[i].packet);
-	*parts = (struct parts){ .at = parts->at, .room = parts->room, .charge = parts->charge,
+	*parts = (struct parts){ .at = parts->at,
+				 .room = parts->room,
+				 .charge = parts->charge,
 				 .charge_context = parts->charge_context };
 }
 

@@ -4,29 +4,35 @@
 
 #include "profile/packet.h"
 
-/* The requests that a packet becomes at one destination, and the limits that say so. profile/collect/split.h makes them. */
+/* The requests that a packet becomes at one destination, and the limits that say so.
+ * profile/collect/split.h makes them. */
 struct limits { /* what a destination takes in one request; 0: not limited */
 	uint64_t bytes;
 	uint64_t samples, profiles, resources;
-	uint64_t series;         /* distinct (scope, sample type, Profile attributes) */
-	uint64_t oldest, newest; /* of a Profile's time, ns since the epoch; one without time is never too old */
-	bool guessed;            /* nobody named `bytes`: what no cut would bring below it is sent uncut */
+	uint64_t series; /* distinct (scope, sample type, Profile attributes) */
+	/* of a Profile's time, ns since the epoch; one without time is never too old */
+	uint64_t oldest, newest;
+	/* nobody named `bytes`: what no cut would bring below it is sent uncut */
+	bool guessed;
 };
 
 enum part_dropped { PART_TOO_LARGE, PART_TOO_OLD, PART_TOO_NEW, PART_DROPPED };
 
 struct part { /* one request to a destination */
-	struct packet *packet; /* holds exactly what this request sends; a reference of the parts' */
-	uint64_t samples;      /* of the packet that was planned */
-	uint64_t bytes;        /* by the destination's arithmetic; 0: not known */
-	bool continues;        /* begins in the Profile of which the part before has a piece; as planned, not kept */
+	/* holds exactly what this request sends; a reference of the parts' */
+	struct packet *packet;
+	uint64_t samples; /* of the packet that was planned */
+	uint64_t bytes;   /* by the destination's arithmetic; 0: not known */
+	/* begins in the Profile of which the part before has a piece; as planned, not kept */
+	bool continues;
 };
 
 struct parts {
 	struct part *at;
 	uint32_t count, room;
 	uint64_t dropped[PART_DROPPED]; /* samples that are in no part, by reason */
-	packet_charge *charge; /* of packets that are made for it; NULL: that of the packet they are made of */
+	/* of packets that are made for it; NULL: that of the packet they are made of */
+	packet_charge *charge;
 	void *charge_context;
 };
 

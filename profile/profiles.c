@@ -4,9 +4,11 @@
 
 #include <string.h>
 
+/* clang-format off */
 #define EACH_TABLE(X) \
 	X(strings) X(attributes) X(indices) X(functions) X(mappings) X(lines) X(locations) \
 	X(stacks) X(links) X(samples) X(profiles) X(scopes) X(entities) X(resources)
+/* clang-format on */
 
 void profiles_fini(struct profiles *p)
 {
@@ -23,7 +25,13 @@ static bool add_zero_entries(struct profiles *p)
 	if (!profiles_room(p, &p->t, 1)) \
 		return false; \
 	memset(&p->t.at[p->t.count++], 0, sizeof *p->t.at);
-	X(strings) X(attributes) X(functions) X(mappings) X(locations) X(stacks) X(links)
+	X(strings)
+	X(attributes)
+	X(functions)
+	X(mappings)
+	X(locations)
+	X(stacks)
+	X(links)
 #undef X
 	return true;
 }
@@ -88,7 +96,8 @@ static size_t texts_referred_to(const struct profiles *p)
 {
 	const struct string *strings = p->strings.at;
 	size_t bytes = 0;
-	for (const struct attribute *a = p->attributes.at, *end = a + p->attributes.count; a < end; a++) {
+	for (const struct attribute *a = p->attributes.at, *end = a + p->attributes.count; a < end;
+	     a++) {
 		bytes += strings[a->key].text.len + strings[a->unit].text.len;
 		if (a->type == VALUE_STRING)
 			bytes += strings[a->string].text.len;
@@ -98,7 +107,8 @@ static size_t texts_referred_to(const struct profiles *p)
 
 bool profiles_within_cap(const struct profiles *p)
 {
-	return !p->over_cap && profiles_used(p) <= p->table_bytes_max && texts_referred_to(p) <= p->table_bytes_max;
+	return !p->over_cap && profiles_used(p) <= p->table_bytes_max &&
+	       texts_referred_to(p) <= p->table_bytes_max;
 }
 
 bool profiles_grow(struct profiles *p, void *at_member, uint32_t count, uint32_t *room,
@@ -181,6 +191,7 @@ struct list profiles_list_copy(struct profiles *p, struct list list, uint32_t mo
 bool profiles_over_cap(const struct profiles *p, struct error *err)
 {
 	return error_set(err, ERROR_TOO_LARGE,
-			 "the request's tables, and the texts that they refer to, would need more than %zu bytes of memory",
+			 "the request's tables, and the texts that they refer to, would need more "
+			 "than %zu bytes of memory",
 			 p->table_bytes_max);
 }

@@ -10,14 +10,15 @@
 #include "profile/request.h"
 
 /*
- * struct profiles is the open form of one request: flat tables of fixed-size records, 32-bit offsets
- * into the input, nothing copied while decoding. The shape is OTLP's (opentelemetry-proto 1.11,
- * profiles/v1development/profiles.proto); pprof is decoded into the same tables.
+ * struct profiles is the open form of one request: flat tables of fixed-size records, 32-bit
+ * offsets into the input, nothing copied while decoding. The shape is OTLP's (opentelemetry-proto
+ * 1.11, profiles/v1development/profiles.proto); pprof is decoded into the same tables.
  *
- * Flow: profiles_reset, a decoder fills it (profile/otlp/decode_otlp.h, profile/pprof/decode_pprof.h), processors
- * change it, profile/collect/collect.h copies what is permitted and reachable into a packet, and the next
- * request reuses the capacity. It belongs to one thread; it has no lock and no reference count. The
- * input bytes are borrowed and must stay, with BYTES_SLACK readable bytes behind them, until the reset.
+ * Flow: profiles_reset, a decoder fills it (profile/otlp/decode_otlp.h,
+ * profile/pprof/decode_pprof.h), processors change it, profile/collect/collect.h copies what is
+ * permitted and reachable into a packet, and the next request reuses the capacity. It belongs to
+ * one thread; it has no lock and no reference count. The input bytes are borrowed and must stay,
+ * with BYTES_SLACK readable bytes behind them, until the reset.
  *
  * Every text is a `string`: an index into `strings`. Dictionary strings come first with their own
  * indices, so that a wire reference is the index; inline texts (resource attributes, names, schema
@@ -25,14 +26,16 @@
  * and values sent by reference (key_strindex, string_value_strindex) are resolved while decoding: a
  * rule cannot tell, and cannot be evaded by, the encoding.
  *
- * Entry 0 of attributes, functions, mappings, locations, stacks and links is the zero value and means
- * "none"; what a sender put there is ignored.
+ * Entry 0 of attributes, functions, mappings, locations, stacks and links is the zero value and
+ * means "none"; what a sender put there is ignored.
  *
  * How processors change it:
  *  - text: profiles_text_new, then store the new index in the record that refers to it. The string
  *    record itself is never changed: the same string may stand in another role elsewhere.
- *  - an attribute: attribute records are shared (dictionary), so make a new one (profiles_attribute_new)
- *    and store its index in the list. A list is shrunk in place; to grow one, profiles_list_copy first.
+ *  - an attribute: attribute records are shared (dictionary), so make a new one
+ *  (profiles_attribute_new)
+ *    and store its index in the list. A list is shrunk in place; to grow one, profiles_list_copy
+ *    first.
  *  - whoever changes or removes something in a record sets its `changed`, so that collect knows in
  *    which Profiles samples may have become identical. Setting it on a shared record (function,
  *    location ...) is enough: collect finds the Profiles that reach it.
@@ -52,7 +55,8 @@ struct list {
 struct string {
 	struct span text;
 	uint32_t repaired; /* 1: was invalid UTF-8, and the text holds U+FFFD instead */
-	uint32_t hash;     /* the lower half of hash_bytes_128(text).low, left by who made it; 0: unknown */
+	/* the lower half of hash_bytes_128(text).low, left by who made it; 0: unknown */
+	uint32_t hash;
 };
 
 enum value_type {
@@ -104,7 +108,7 @@ struct function {
 
 struct mapping {
 	uint64_t start, limit, offset;
-	uint32_t filename; /* string */
+	uint32_t filename;      /* string */
 	struct list attributes; /* in indices */
 	uint8_t fault, changed;
 };
@@ -118,7 +122,7 @@ struct line {
 struct location {
 	uint64_t address;
 	uint32_t mapping;
-	struct list lines; /* in lines; innermost (inlined) first, as in OTLP and pprof */
+	struct list lines;      /* in lines; innermost (inlined) first, as in OTLP and pprof */
 	struct list attributes; /* in indices */
 	uint8_t fault, changed;
 };
@@ -135,13 +139,13 @@ struct link {
 
 struct sample {
 	uint32_t stack, link;
-	struct list attributes;  /* in indices */
-	struct span values;      /* packed varints (int64), well-formed */
-	struct span timestamps;  /* packed fixed64, a multiple of 8 bytes */
+	struct list attributes; /* in indices */
+	struct span values;     /* packed varints (int64), well-formed */
+	struct span timestamps; /* packed fixed64, a multiple of 8 bytes */
 	uint8_t fault, changed;
 };
 
-struct value_kind { /* OTLP ValueType */
+struct value_kind {          /* OTLP ValueType */
 	uint32_t type, unit; /* strings */
 };
 
@@ -161,20 +165,20 @@ struct profile {
 
 struct scope {
 	uint32_t name, version, schema_url; /* strings; schema_url is ScopeProfiles' */
-	struct list attributes; /* in indices */
-	struct list profiles;   /* in profiles */
+	struct list attributes;             /* in indices */
+	struct list profiles;               /* in profiles */
 	uint32_t dropped_attributes;
 	uint8_t changed;
 };
 
 /* opentelemetry.proto.common.v1.EntityRef: says which resource attributes identify an entity. */
 struct entity {
-	uint32_t schema_url, type; /* strings */
+	uint32_t schema_url, type;             /* strings */
 	struct list id_keys, description_keys; /* in indices, holding strings */
 };
 
 struct resource {
-	uint32_t schema_url; /* of ResourceProfiles */
+	uint32_t schema_url;    /* of ResourceProfiles */
 	struct list attributes; /* in indices */
 	struct list entities;   /* in entities */
 	struct list scopes;     /* in scopes */
@@ -183,7 +187,11 @@ struct resource {
 	uint8_t changed;
 };
 
-#define PROFILES_TABLE(type) struct { type *at; uint32_t count, room; }
+#define PROFILES_TABLE(type) \
+	struct { \
+		type *at; \
+		uint32_t count, room; \
+	}
 
 /* What a policy did, told to whoever asks (portcullis explain; nobody in the daemon). */
 enum site;
@@ -192,7 +200,8 @@ struct audit {
 };
 
 struct profiles {
-	/* Where the request came from; borrowed, outlives the request's way through the pipeline. */
+	/* Where the request came from; borrowed, outlives the request's way through the pipeline.
+	 */
 	struct request *request;
 	struct audit *audit; /* usually NULL */
 
@@ -223,7 +232,7 @@ struct profiles {
 	char rejection[160]; /* names the first fault: field and index, never text */
 
 	size_t table_bytes_max; /* the cap on profiles_used */
-	bool over_cap; /* a growth was refused: the request is too large */
+	bool over_cap;          /* a growth was refused: the request is too large */
 };
 
 #define PROFILES_INPUT_MAX 0x7fffff00u
@@ -232,19 +241,22 @@ struct profiles {
 void profiles_fini(struct profiles *p);
 
 /*
- * Forgets the last request, keeps the capacity, and puts the zero entries into place. table_bytes_max
- * bounds what this request's tables (and added) may take; growth past it fails with over_cap set.
+ * Forgets the last request, keeps the capacity, and puts the zero entries into place.
+ * table_bytes_max bounds what this request's tables (and added) may take; growth past it fails with
+ * over_cap set.
  */
 bool profiles_reset(struct profiles *p, struct request *request, struct view input,
 		    size_t table_bytes_max);
 
-/* What the request takes in all tables and added. A growth past the cap is refused at once; within the
- * capacity kept from earlier requests nothing is, so decoders ask profiles_within_cap at their end. */
+/* What the request takes in all tables and added. A growth past the cap is refused at once; within
+ * the capacity kept from earlier requests nothing is, so decoders ask profiles_within_cap at their
+ * end. */
 size_t profiles_used(const struct profiles *p);
 
 /*
- * Whether this, and the length of all texts that attributes refer to, each as often as it is referred to, are within the
- * cap: what stands inline when the request leaves, and what processors look at, is then no more than that.
+ * Whether this, and the length of all texts that attributes refer to, each as often as it is
+ * referred to, are within the cap: what stands inline when the request leaves, and what processors
+ * look at, is then no more than that.
  */
 bool profiles_within_cap(const struct profiles *p);
 
@@ -298,14 +310,15 @@ double attribute_number(const struct attribute *a);
 void attribute_set_number(struct attribute *a, double value);
 
 /*
- * The makers below append and return the new index (a span for bytes). On failure (over the cap) they
- * return 0 (an empty span) and over_cap is set: check it once at the end of a pass.
+ * The makers below append and return the new index (a span for bytes). On failure (over the cap)
+ * they return 0 (an empty span) and over_cap is set: check it once at the end of a pass.
  * profiles_text_new expects valid UTF-8.
  */
 struct span profiles_bytes_new(struct profiles *p, const void *data, size_t len);
 uint32_t profiles_text_new(struct profiles *p, const void *text, size_t len);
 uint32_t profiles_attribute_new(struct profiles *p, struct attribute attribute);
-/* Copies a list of indices to the end of `indices`, with room for `more` entries behind it (zeroed). */
+/* Copies a list of indices to the end of `indices`, with room for `more` entries behind it
+ * (zeroed). */
 struct list profiles_list_copy(struct profiles *p, struct list list, uint32_t more);
 
 /* The finished sentence for a request that hit the cap (ERROR_TOO_LARGE). */

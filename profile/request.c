@@ -35,7 +35,8 @@ static enum ack_outcome outcome_of(struct ack *ack)
 void ack_release(struct ack *ack, enum ack_outcome outcome)
 {
 	if (outcome)
-		atomic_store_explicit(outcome == ACK_REFUSED ? &ack->refused : &ack->failed, true, memory_order_relaxed);
+		atomic_store_explicit(outcome == ACK_REFUSED ? &ack->refused : &ack->failed, true,
+				      memory_order_relaxed);
 	if (atomic_fetch_sub_explicit(&ack->holds, 1, memory_order_acq_rel) == 1)
 		ack->done(ack, outcome_of(ack));
 }

@@ -8,8 +8,8 @@
 #include <stdint.h>
 
 /*
- * Where a request came from. Filled by its receiver before the request is submitted; all texts belong
- * to the receiver's request object, which lives until the reply has been sent.
+ * Where a request came from. Filled by its receiver before the request is submitted; all texts
+ * belong to the receiver's request object, which lives until the reply has been sent.
  */
 struct metadatum {
 	const char *name; /* lower case */
@@ -20,10 +20,12 @@ struct request {
 	const char *receiver;  /* component ID; lives as long as the graph */
 	const char *transport; /* "grpc" or "http" */
 	const char *peer;      /* client.address, without the port; may be NULL */
-	const struct metadatum *auth; /* what is known of its sender for sure (net/tls/tls.h); as metadata; may be NULL */
-	const struct metadatum *metadata; /* only with include_metadata; ends with name == NULL; may be NULL */
-	uint64_t arrival;      /* clock_now */
-	struct ack *ack;       /* held by whoever must finish before the sender is told */
+	/* what is known of its sender for sure (net/tls/tls.h); as metadata; may be NULL */
+	const struct metadatum *auth;
+	/* only with include_metadata; ends with name == NULL; may be NULL */
+	const struct metadatum *metadata;
+	uint64_t arrival; /* clock_now */
+	struct ack *ack;  /* held by whoever must finish before the sender is told */
 };
 
 /* The value of a metadatum, NULL if there is none. The case of the name does not matter. */

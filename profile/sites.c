@@ -5,15 +5,9 @@
 #include <string.h>
 
 const char *const site_role_names[ROLE_COUNT] = {
-	[ROLE_KEY] = "key",
-	[ROLE_VALUE] = "value",
-	[ROLE_UNIT] = "unit",
-	[ROLE_SCOPE] = "scope",
-	[ROLE_SCHEMA] = "schema",
-	[ROLE_ENTITY] = "entity",
-	[ROLE_FUNCTION] = "function",
-	[ROLE_FILE] = "file",
-	[ROLE_MAPPING] = "mapping",
+	[ROLE_KEY] = "key",           [ROLE_VALUE] = "value",   [ROLE_UNIT] = "unit",
+	[ROLE_SCOPE] = "scope",       [ROLE_SCHEMA] = "schema", [ROLE_ENTITY] = "entity",
+	[ROLE_FUNCTION] = "function", [ROLE_FILE] = "file",     [ROLE_MAPPING] = "mapping",
 	[ROLE_TYPE] = "type",
 };
 
@@ -23,9 +17,10 @@ const struct site_info sites[SITE_COUNT] = {
 			    "attributes of the resource" },
 	[SITE_SCOPE] = { "scope", ROLE_KEY, true, "InstrumentationScope.attributes",
 			 "attributes of the scope" },
-	[SITE_PROFILE] = { "profile", ROLE_KEY, true, "Profile.attribute_indices Profile.profile_id",
-			   "attributes of a Profile; its id, as the key profile_id; pprof comments, drop and "
-			   "keep frames, doc_url" },
+	[SITE_PROFILE] = { "profile", ROLE_KEY, true,
+			   "Profile.attribute_indices Profile.profile_id",
+			   "attributes of a Profile; its id, as the key profile_id; pprof "
+			   "comments, drop and keep frames, doc_url" },
 	[SITE_SAMPLE] = { "sample", ROLE_KEY, true, "Sample.attribute_indices",
 			  "attributes of a sample; pprof labels" },
 	[SITE_LOCATION] = { "location", ROLE_KEY, true, "Location.attribute_indices",
@@ -38,16 +33,15 @@ const struct site_info sites[SITE_COUNT] = {
 			  "keys that an entity reference of the resource names" },
 	[SITE_SCOPE_NAME] = { "scope.name", ROLE_SCOPE, false, "InstrumentationScope.name",
 			      "name of the scope" },
-	[SITE_SCOPE_VERSION] = { "scope.version", ROLE_SCOPE, false,
-				 "InstrumentationScope.version", "version of the scope" },
+	[SITE_SCOPE_VERSION] = { "scope.version", ROLE_SCOPE, false, "InstrumentationScope.version",
+				 "version of the scope" },
 	[SITE_RESOURCE_SCHEMA_URL] = { "resource.schema_url", ROLE_SCHEMA, false,
 				       "ResourceProfiles.schema_url",
 				       "schema URL of the resource" },
 	[SITE_SCOPE_SCHEMA_URL] = { "scope.schema_url", ROLE_SCHEMA, false,
 				    "ScopeProfiles.schema_url", "schema URL of the scope" },
 	[SITE_ENTITY_SCHEMA_URL] = { "entity.schema_url", ROLE_SCHEMA, false,
-				     "EntityRef.schema_url",
-				     "schema URL of an entity reference" },
+				     "EntityRef.schema_url", "schema URL of an entity reference" },
 	[SITE_ENTITY_TYPE] = { "entity.type", ROLE_ENTITY, false, "EntityRef.type",
 			       "type of an entity reference" },
 	[SITE_FUNCTION_NAME] = { "function.name", ROLE_FUNCTION, false, "Function.name_strindex",
@@ -122,18 +116,20 @@ static void each_sample_list(struct profiles *p, visit_list *visit, void *contex
 	}
 }
 
-/* The lists (or texts) of all entries of a table, from `from` on. The table itself stays where it is. */
+/* The lists (or texts) of all entries of a table, from `from` on. The table itself stays where it
+ * is. */
 #define EACH(table, from) \
-	for (__typeof__(p->table.at) entry = p->table.at + (from), end = p->table.at + p->table.count; \
+	for (__typeof__(p->table.at) entry = p->table.at + (from), \
+				     end = p->table.at + p->table.count; \
 	     entry < end; entry++)
 #define EACH_LIST(table, from, condition) \
 	EACH(table, from) \
-		if (entry->attributes.count && (condition)) \
-			visit(p, &entry->attributes, &entry->changed, context)
+	if (entry->attributes.count && (condition)) \
+	visit(p, &entry->attributes, &entry->changed, context)
 #define EACH_TEXT(table, from, member) \
 	EACH(table, from) \
-		if (is_open(settled, entry->member)) \
-			visit(p, &entry->member, &entry->changed, context)
+	if (is_open(settled, entry->member)) \
+	visit(p, &entry->member, &entry->changed, context)
 
 static inline bool is_open(struct sites_settled settled, uint32_t text)
 {
@@ -173,8 +169,8 @@ static void each_entity_text(struct profiles *p, enum site site, struct sites_se
 		struct resource *resource = &p->resources.at[r];
 		struct entity *entity = p->entities.at + resource->entities.first;
 		for (uint32_t n = resource->entities.count; n; n--, entity++) {
-			uint32_t *text = site == SITE_ENTITY_TYPE ? &entity->type :
-								    &entity->schema_url;
+			uint32_t *text =
+				site == SITE_ENTITY_TYPE ? &entity->type : &entity->schema_url;
 			if (is_open(settled, *text))
 				visit(p, text, &resource->changed, context);
 		}
@@ -188,12 +184,11 @@ static void each_profile_text(struct profiles *p, enum site site, struct sites_s
 		struct profile *profile = &p->profiles.at[i];
 		if (!leaves(profile))
 			continue;
-		struct value_kind *kind = site == SITE_SAMPLE_TYPE || site == SITE_SAMPLE_UNIT ?
-						  &profile->sample_type :
-						  &profile->period_type;
-		uint32_t *text = site == SITE_SAMPLE_TYPE || site == SITE_PERIOD_TYPE ?
-					 &kind->type :
-					 &kind->unit;
+		struct value_kind *kind = site == SITE_SAMPLE_TYPE || site == SITE_SAMPLE_UNIT
+						  ? &profile->sample_type
+						  : &profile->period_type;
+		uint32_t *text = site == SITE_SAMPLE_TYPE || site == SITE_PERIOD_TYPE ? &kind->type
+										      : &kind->unit;
 		if (is_open(settled, *text))
 			visit(p, text, &profile->changed, context);
 	}

@@ -5,10 +5,10 @@
 #include "profile/profiles.h"
 
 /*
- * The one list of places in a profile where text or free bytes can stand. The allow-list, PII, explain and
- * leakcheck all walk this list; a test fails when a message field of the protocol that can hold any is missing
- * from it, or a number from sites_open_fields (tests/profile/test_sites.py compares both with the .proto
- * descriptors).
+ * The one list of places in a profile where text or free bytes can stand. The allow-list, PII,
+ * explain and leakcheck all walk this list; a test fails when a message field of the protocol that
+ * can hold any is missing from it, or a number from sites_open_fields (tests/profile/test_sites.py
+ * compares both with the .proto descriptors).
  */
 enum site_role {
 	ROLE_KEY,      /* an attribute key: the allow-list decides */
@@ -54,22 +54,24 @@ enum site {
 };
 
 struct site_info {
-	const char *name;     /* as in the configuration and the manual: "resource", "function.name" */
-	enum site_role role;  /* of the text at keyless sites; ROLE_KEY at sites with keys */
+	/* as in the configuration and the manual: "resource", "function.name" */
+	const char *name;
+	enum site_role role; /* of the text at keyless sites; ROLE_KEY at sites with keys */
 	bool has_keys;
-	/* The protocol's fields, blank-separated: Message.field, or Message.field.field below a message that
-	 * stands in several places. The test compares these. */
+	/* The protocol's fields, blank-separated: Message.field, or Message.field.field below a
+	 * message that stands in several places. The test compares these. */
 	const char *field;
 	const char *help;
 };
 
 extern const struct site_info sites[SITE_COUNT];
 
-/* What an attribute holds at every site with keys: its key, unit and (nested) values. The roles of values and
- * units are ROLE_VALUE and ROLE_UNIT. */
+/* What an attribute holds at every site with keys: its key, unit and (nested) values. The roles of
+ * values and units are ROLE_VALUE and ROLE_UNIT. */
 extern const char sites_attribute_fields[];
 
-/* The numbers that stand at no site: they leave as they came, whatever the policy. Message.field, NULL ends. */
+/* The numbers that stand at no site: they leave as they came, whatever the policy. Message.field,
+ * NULL ends. */
 extern const char *const sites_open_fields[];
 
 extern const char *const site_role_names[ROLE_COUNT];
@@ -78,26 +80,29 @@ extern const char *const site_role_names[ROLE_COUNT];
 enum site site_find(const char *name);
 
 /*
- * Walks every attribute list of the tables that a non-dropped Profile can own, at the given site (one of
- * the sites with keys except link and entity); empty lists are passed over. The callback may shrink the
- * list in place, replace indices in it, or store another list through the pointer; `changed` is the
- * owner's flag. It must not grow the tables that it is walked through; attributes, strings, indices and
- * added may grow.
+ * Walks every attribute list of the tables that a non-dropped Profile can own, at the given site
+ * (one of the sites with keys except link and entity); empty lists are passed over. The callback
+ * may shrink the list in place, replace indices in it, or store another list through the pointer;
+ * `changed` is the owner's flag. It must not grow the tables that it is walked through; attributes,
+ * strings, indices and added may grow.
  */
 void sites_each_list(struct profiles *p, enum site site,
-		     void (*visit)(struct profiles *p, struct list *list, uint8_t *changed, void *context),
+		     void (*visit)(struct profiles *p, struct list *list, uint8_t *changed,
+				   void *context),
 		     void *context);
 
-/* Strings that the visitor has settled, and need not see again: those with at[string] == string + 1. */
+/* Strings that the visitor has settled, and need not see again: those with at[string] == string +
+ * 1. */
 struct sites_settled {
 	const uint32_t *at;
 	uint32_t count;
 };
 
-/* Walks every text at a keyless site but "" and what is settled, which may become more during the walk; the
- * callback may store another string index through the pointer. */
+/* Walks every text at a keyless site but "" and what is settled, which may become more during the
+ * walk; the callback may store another string index through the pointer. */
 void sites_each_text(struct profiles *p, enum site site, struct sites_settled settled,
-		     void (*visit)(struct profiles *p, uint32_t *string, uint8_t *changed, void *context),
+		     void (*visit)(struct profiles *p, uint32_t *string, uint8_t *changed,
+				   void *context),
 		     void *context);
 
 #endif

@@ -29,8 +29,7 @@ static bool add_json_children(const struct profiles *p, const struct attribute *
 		const struct attribute *child = &p->attributes.at[a->children.first + i];
 		struct view key = string_view(p, child->key);
 		ok = (!i || bytes_add_byte(out, ',')) &&
-		     (!keys ||
-		      (quote_json(out, key.at, key.len) && bytes_add_byte(out, ':'))) &&
+		     (!keys || (quote_json(out, key.at, key.len) && bytes_add_byte(out, ':'))) &&
 		     add_json(p, child, out);
 	}
 	return ok && bytes_add_byte(out, keys ? '}' : ']');
@@ -39,8 +38,7 @@ static bool add_json_children(const struct profiles *p, const struct attribute *
 /* Recursion ends at VALUE_DEPTH_MAX: decoders refuse what is deeper. */
 static bool add_json(const struct profiles *p, const struct attribute *a, struct bytes *out)
 {
-	struct view text =
-		a->type == VALUE_STRING ? string_view(p, a->string) : (struct view){ 0 };
+	struct view text = a->type == VALUE_STRING ? string_view(p, a->string) : (struct view){ 0 };
 	switch ((enum value_type)a->type) {
 	case VALUE_STRING:
 		return quote_json(out, text.at, text.len);
@@ -49,11 +47,10 @@ static bool add_json(const struct profiles *p, const struct attribute *a, struct
 	case VALUE_INT:
 		return bytes_format(out, "%lld", (long long)attribute_integer(a));
 	case VALUE_DOUBLE:
-		return isfinite(attribute_number(a)) ? add_double(out, attribute_number(a)) :
-						       bytes_add_text(out, "null");
+		return isfinite(attribute_number(a)) ? add_double(out, attribute_number(a))
+						     : bytes_add_text(out, "null");
 	case VALUE_BYTES:
-		return bytes_add_byte(out, '"') &&
-		       base64_add(out, span_view(p, a->bytes), true) &&
+		return bytes_add_byte(out, '"') && base64_add(out, span_view(p, a->bytes), true) &&
 		       bytes_add_byte(out, '"');
 	case VALUE_ARRAY:
 	case VALUE_KVLIST:

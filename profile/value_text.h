@@ -4,8 +4,8 @@
 
 #include "profile/profiles.h"
 
-/* Appends any value as text, as the Collector's AsString would have it: texts as they are, numbers in decimal, bytes in
- * base64, lists as JSON, nothing for an empty one. False when out is full. */
+/* Appends any value as text, as the Collector's AsString would have it: texts as they are, numbers
+ * in decimal, bytes in base64, lists as JSON, nothing for an empty one. False when out is full. */
 bool value_text_add(const struct profiles *p, const struct attribute *a, struct bytes *out);
 
 #endif

@@ -18,11 +18,12 @@ struct wire_long wire_varint_long(const uint8_t *at)
 {
 	uint64_t word = wire_load(at);
 	if (at[2] < 0x80)
-		return (struct wire_long){ (word & 0x7f) | (word >> 1 & 0x3f80) | (word >> 2 & 0x1fc000),
-					   at + 3 };
+		return (struct wire_long){
+			(word & 0x7f) | (word >> 1 & 0x3f80) | (word >> 2 & 0x1fc000), at + 3
+		};
 	if (at[3] < 0x80)
-		return (struct wire_long){ (word & 0x7f) | (word >> 1 & 0x3f80) | (word >> 2 & 0x1fc000) |
-						   (word >> 3 & 0xfe00000),
+		return (struct wire_long){ (word & 0x7f) | (word >> 1 & 0x3f80) |
+						   (word >> 2 & 0x1fc000) | (word >> 3 & 0xfe00000),
 					   at + 4 };
 	uint64_t ends = ~word & 0x8080808080808080;
 	if (__builtin_expect(ends != 0, 1)) {
@@ -116,8 +117,12 @@ bool wire_packed_ok(struct view packed, uint32_t *count)
 static size_t sequence(const uint8_t *at, const uint8_t *end, size_t *bad)
 {
 	uint8_t lead = *at, low = 0x80, high = 0xbf;
-	size_t len = lead < 0x80 ? 1 : lead < 0xc2 ? 0 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 :
-		     lead < 0xf5 ? 4 : 0;
+	size_t len = lead < 0x80   ? 1
+		     : lead < 0xc2 ? 0
+		     : lead < 0xe0 ? 2
+		     : lead < 0xf0 ? 3
+		     : lead < 0xf5 ? 4
+				   : 0;
 	if (lead == 0xe0)
 		low = 0xa0;
 	else if (lead == 0xed)

@@ -112,8 +112,8 @@ static inline void wire_store(uint8_t *at, uint64_t word)
 }
 
 /*
- * The hot readers are inlined and the rest takes and returns values, so that a reader's state stays in
- * registers.
+ * The hot readers are inlined and the rest takes and returns values, so that a reader's state stays
+ * in registers.
  */
 #define WIRE_HOT static inline __attribute__((always_inline))
 
@@ -203,8 +203,9 @@ WIRE_HOT bool wire_is(struct wire *w, uint32_t tag)
 }
 
 /*
- * The same without a look at the end: for who uses nothing of a message before wire_at_end says that it was not
- * passed. After two of them the third must look: no more fields than that may be read in the slack.
+ * The same without a look at the end: for who uses nothing of a message before wire_at_end says
+ * that it was not passed. After two of them the third must look: no more fields than that may be
+ * read in the slack.
  */
 WIRE_HOT bool wire_seems(struct wire *w, uint32_t tag)
 {
@@ -214,8 +215,8 @@ WIRE_HOT bool wire_seems(struct wire *w, uint32_t tag)
 	return true;
 }
 
-/* Ends a case of a switch over tags, before that of the next field: writers send fields in their order,
- * and falling through to the next one saves its dispatch. */
+/* Ends a case of a switch over tags, before that of the next field: writers send fields in their
+ * order, and falling through to the next one saves its dispatch. */
 #define WIRE_THEN(w, tag) \
 	if (!wire_is(w, tag)) \
 		break; \
@@ -242,8 +243,8 @@ bool wire_next(struct wire *w, struct wire_field *field);
 /* Are these only whole varints of at most 64 bits? `count` becomes their number. */
 bool wire_packed_ok(struct view packed, uint32_t *count);
 
-/* Is it valid UTF-8 (no surrogates, nothing overlong, at most U+10FFFF)? wire_utf8_ok reads into the
- * slack; the slow one does not. */
+/* Is it valid UTF-8 (no surrogates, nothing overlong, at most U+10FFFF)? wire_utf8_ok reads into
+ * the slack; the slow one does not. */
 bool wire_utf8_slow(const uint8_t *at, size_t len);
 
 static inline bool wire_utf8_ok(struct view text)
@@ -264,7 +265,8 @@ static inline bool wire_utf8_ok(struct view text)
 	       wire_utf8_slow(text.at, text.len);
 }
 
-/* How far the bytes from `at` on are surely ASCII: some multiple of 64 bytes, and not past the end. */
+/* How far the bytes from `at` on are surely ASCII: some multiple of 64 bytes, and not past the end.
+ */
 const uint8_t *wire_ascii(const uint8_t *at, const uint8_t *end);
 
 /* Appends the text with each maximal bad part replaced by U+FFFD; false when out is full. */
@@ -306,7 +308,8 @@ static inline uint8_t *wire_put_fixed64(uint8_t *at, uint64_t value)
 	return at + 8;
 }
 
-/* `wire_add_*` append one field to growing bytes; false when they are full. Zero is not left out. */
+/* `wire_add_*` append one field to growing bytes; false when they are full. Zero is not left out.
+ */
 bool wire_add_varint(struct bytes *out, uint32_t number, uint64_t value);
 bool wire_add_fixed64(struct bytes *out, uint32_t number, uint64_t value);
 bool wire_add_len(struct bytes *out, uint32_t number, struct view payload);

@@ -12,20 +12,25 @@
 #include <assert.h>
 
 /*
- * OTLP over gRPC: ProfilesService/Export. The gate sees a call's headers, then each step by which its message grows. A small
- * message is run to completion on its I/O thread, a large one by a worker. OTLP over HTTP is not supported yet.
+ * OTLP over gRPC: ProfilesService/Export. The gate sees a call's headers, then each step by which
+ * its message grows. A small message is run to completion on its I/O thread, a large one by a
+ * worker. OTLP over HTTP is not supported yet.
  */
 #define EXPORT "/opentelemetry.proto.collector.profiles.v1development.ProfilesService/Export"
 #define STOP_GRACE_NS (10 * UINT64_C(1000000000))
 
 enum {
 	DEFAULT_MESSAGE_MIB = 4, /* grpc-go's */
-	/* What an I/O thread runs itself. A message of this size, inflated, takes less than a millisecond with every
-	 * processor (docs/GRPC.md); after this much of one connection in a turn the rest goes to workers. */
+	/* What an I/O thread runs itself. A message of this size, inflated, takes less than a
+	 * millisecond with every processor (docs/GRPC.md); after this much of one connection in a
+	 * turn the rest goes to workers. */
 	INLINE_BYTES = 65536,
 	INLINE_TURN_BYTES = 524288,
-	COMPRESSED_MIN = 16384, /* what a compressed message counts at least in a turn, whatever it says that it inflates to */
-	CALL_BYTES = 2048 /* of a call's structures, beside GATE_REQUEST_BYTES; its headers come on top */
+	/* what a compressed message counts at least in a turn, whatever it says that it inflates to
+	 */
+	COMPRESSED_MIN = 16384,
+	/* of a call's structures, beside GATE_REQUEST_BYTES; its headers come on top */
+	CALL_BYTES = 2048
 };
 
 struct otlp_receiver {
@@ -99,7 +104,8 @@ static bool find_coding(struct view body, int said, enum coding *out, struct err
 {
 	*out = compress_sniff(body);
 	if (*out == CODING_IDENTITY && said == CODING_UNKNOWN)
-		return error_set(err, ERROR_UNSUPPORTED, "grpc-encoding: not one of identity, deflate, gzip, zstd");
+		return error_set(err, ERROR_UNSUPPORTED,
+				 "grpc-encoding: not one of identity, deflate, gzip, zstd");
 	if (*out == CODING_IDENTITY)
 		*out = (enum coding)said;
 	return true;
@@ -133,10 +139,8 @@ static void message(void *context, struct rpc_call *call)
 static void lost(void *context, struct rpc_call *call, enum rpc_loss why)
 {
 	static const char *const reasons[] = {
-		[RPC_TOO_LARGE] = "too_large",
-		[RPC_CANCELLED] = "cancelled",
-		[RPC_LATE] = "cancelled",
-		[RPC_INVALID] = "invalid",
+		[RPC_TOO_LARGE] = "too_large", [RPC_CANCELLED] = "cancelled",
+		[RPC_LATE] = "cancelled",      [RPC_INVALID] = "invalid",
 		[RPC_REFUSED] = NULL, /* by gate_charge */
 	};
 	struct otlp_receiver *r = context;
@@ -156,8 +160,10 @@ static bool load(struct inbound *in, struct body *body, struct view *out, struct
 	if (coding == CODING_IDENTITY)
 		return true;
 	size_t max = c->receiver->message_max;
-	if (!inbound_inflate(in, coding, *out, in->here && INLINE_BYTES < max ? INLINE_BYTES : max, &held, &body->inflated, err)) {
-		in->moves = in->here && err->kind == ERROR_TOO_LARGE && gate_charge(in->gate, in, out->len, err);
+	if (!inbound_inflate(in, coding, *out, in->here && INLINE_BYTES < max ? INLINE_BYTES : max,
+			     &held, &body->inflated, err)) {
+		in->moves = in->here && err->kind == ERROR_TOO_LARGE &&
+			    gate_charge(in->gate, in, out->len, err);
 		return false;
 	}
 	*out = bytes_view(&body->inflated);
@@ -216,12 +222,19 @@ static bool create(void *self, const void *config, const struct host *host, stru
 	return true;
 }
 
+static struct series *unknown_series(const struct otlp_receiver *r)
+{
+	const struct metric_label labels[] = { { "receiver", r->host->log.component_id }, { 0 } };
+	return metrics_series(r->host->metrics, &unknown_metric, labels);
+}
+
 static bool start(void *self, struct error *err)
 {
 	struct otlp_receiver *r = self;
 	const struct grpc_protocol *config = r->config;
 	const struct rpc_method export = { EXPORT, headers, grow, message, lost, r };
 	const struct keepalive_server *server = &config->keepalive.server;
+	const struct keepalive_enforcement *pings = &config->keepalive.enforcement;
 	struct rpc_server_options options = {
 		.h2 = {
 			.endpoint = config->endpoint,
@@ -236,8 +249,8 @@ static bool start(void *self, struct error *err)
 			.max_connection_age_grace = server->max_connection_age_grace,
 			.keepalive_time = server->time,
 			.keepalive_timeout = server->timeout,
-			.min_ping_interval = config->keepalive.enforcement.min_time,
-			.pings_without_streams = config->keepalive.enforcement.permit_without_stream,
+			.min_ping_interval = pings->min_time,
+			.pings_without_streams = pings->permit_without_stream,
 			.budget = gate_net_budget(r->host->gate),
 			.io = r->host->io,
 			.loop = r->host->loop,
@@ -248,12 +261,12 @@ static bool start(void *self, struct error *err)
 		.max_message_bytes = (int64_t)r->message_max,
 		.methods = &export,
 		.method_count = 1,
-		.unknown = metrics_series(r->host->metrics, &unknown_metric, (struct metric_label[]){
-			{ "receiver", r->host->log.component_id }, { NULL, NULL } }),
+		.unknown = unknown_series(r),
 	};
 	r->server = rpc_server_start(&options, err);
 	if (r->server)
-		log_info(&r->host->log, "Starting GRPC server", log_text("endpoint", config->endpoint),
+		log_info(&r->host->log, "Starting GRPC server",
+			 log_text("endpoint", config->endpoint),
 			 log_number("port", rpc_server_port(r->server)));
 	return r->server != NULL;
 }
@@ -274,16 +287,19 @@ const struct component_factory otlp_receiver = {
 	.type = "otlp",
 	.metrics = metrics,
 	.help = "Takes profiles by OTLP over gRPC.",
-	.manual = "Messages may be plain, gzip, deflate or zstd. gzip and zstd are recognised by their first bytes, whatever "
-		  "`grpc-encoding` says; deflate by `grpc-encoding`. `max_recv_msg_size_mib` holds for the message as sent and "
-		  "for what it inflates to. A message must arrive within 60 s of its headers.\n\n"
-		  "Requests are refused before the body where possible: UNAVAILABLE with RetryInfo when memory is short or all "
-		  "queues are full. When memory becomes short while a message arrives, the client is held back for up to two "
-		  "seconds first. INVALID_ARGUMENT names the field that cannot be decoded; when only some profiles of a "
-		  "request cannot, the reply is OK with `partial_success`.\n\n"
+	.manual = "Messages may be plain, gzip, deflate or zstd. gzip and zstd are recognised by "
+		  "their first bytes, whatever `grpc-encoding` says; deflate by `grpc-encoding`. "
+		  "`max_recv_msg_size_mib` holds for the message as sent and for what it inflates "
+		  "to. A message must arrive within 60 s of its headers.\n\n"
+		  "Requests are refused before the body where possible: UNAVAILABLE with "
+		  "RetryInfo when memory is short or all queues are full. When memory becomes "
+		  "short while a message arrives, the client is held back for up to two seconds "
+		  "first. INVALID_ARGUMENT names the field that cannot be decoded; when only some "
+		  "profiles of a request cannot, the reply is OK with `partial_success`.\n\n"
 		  "With `tls`, clients must offer `h2` by ALPN.\n\n"
 		  "The same port answers `grpc.health.v1.Health/Check` and `Watch`.\n\n"
-		  "A stop gives accepted calls 10 s, within `--shutdown-timeout`; new ones are refused meanwhile.\n",
+		  "A stop gives accepted calls 10 s, within `--shutdown-timeout`; new ones are "
+		  "refused meanwhile.\n",
 	.kind = COMPONENT_RECEIVER,
 	.size = sizeof(struct otlp_receiver),
 	.config = &otlp_config_table,

@@ -11,13 +11,16 @@
 #include "profile/pprof/decode_pprof.h"
 
 /*
- * pprof over HTTP: POST /v1/pprof. The server's thread looks at headers and query and asks the gate; a worker
- * undoes at most one Content-Encoding, takes the part out of a form, undoes at most one pprof compression, decodes.
+ * pprof over HTTP: POST /v1/pprof. The server's thread looks at headers and query and asks the
+ * gate; a worker undoes at most one Content-Encoding, takes the part out of a form, undoes at most
+ * one pprof compression, decodes.
  */
 #define RESOURCE_HEADER "x-portcullis-resource"
 #define STOP_GRACE_NS (10 * UINT64_C(1000000000))
 
-static const struct fields_limits attribute_limits = { .count = 64, .name = 256, .value = 4096, .total = 16384 };
+static const struct fields_limits attribute_limits = {
+	.count = 64, .name = 256, .value = 4096, .total = 16384
+};
 
 struct pprof_config {
 	struct http_server_config server;
@@ -52,7 +55,8 @@ static void request_free(struct pprof_request *r)
 	memory_free(r);
 }
 
-/* The gate's own refusals are counted by it: no reason. The gate gets the charge back in either case. */
+/* The gate's own refusals are counted by it: no reason. The gate gets the charge back in either
+ * case. */
 static void refuse(struct pprof_request *r, const struct error *err, const char *reason)
 {
 	gate_forget(r->receiver->host->gate, &r->in, "http", reason);
@@ -63,9 +67,17 @@ static void refuse(struct pprof_request *r, const struct error *err, const char 
 static bool media_is_taken(const char *type)
 {
 	static const char *const taken[] = {
-		"application/octet-stream", "binary/octet-stream", "application/x-protobuf", "application/protobuf",
-		"application/vnd.google.protobuf", "application/x-pprof", "application/gzip", "application/x-gzip",
-		"application/zstd", "application/x-www-form-urlencoded", "multipart/form-data",
+		"application/octet-stream",
+		"binary/octet-stream",
+		"application/x-protobuf",
+		"application/protobuf",
+		"application/vnd.google.protobuf",
+		"application/x-pprof",
+		"application/gzip",
+		"application/x-gzip",
+		"application/zstd",
+		"application/x-www-form-urlencoded",
+		"multipart/form-data",
 	};
 	size_t len = strcspn(type, "; \t");
 	for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
@@ -96,13 +108,15 @@ static bool examine(struct pprof_request *r, const char **reason, struct error *
 	size_t max = r->receiver->body_max;
 	*reason = "unsupported";
 	if (type && !media_is_taken(type))
-		return error_set(err, ERROR_UNSUPPORTED, "unsupported media type, supported: [application/octet-stream, "
+		return error_set(err, ERROR_UNSUPPORTED,
+				 "unsupported media type, supported: [application/octet-stream, "
 				 "application/x-protobuf, multipart/form-data]");
 	if (!http_exchange_coding(r->exchange, &r->coding, err))
 		return false;
 	*reason = "too_large";
 	if (http_exchange_content_length(r->exchange) > (int64_t)max)
-		return error_set(err, ERROR_TOO_LARGE, "the body has more than max_request_body_size, %zu bytes", max);
+		return error_set(err, ERROR_TOO_LARGE,
+				 "the body has more than max_request_body_size, %zu bytes", max);
 	*reason = "invalid";
 	if (take_attributes(r, err))
 		return true;
@@ -124,7 +138,8 @@ static struct pprof_request *request_new(struct pprof_receiver *receiver, struct
 		.transport = "http",
 		.peer = http_exchange_peer(x),
 		.auth = http_exchange_auth(x),
-		.metadata = receiver->config->server.include_metadata ? http_exchange_headers(x) : NULL,
+		.metadata =
+			receiver->config->server.include_metadata ? http_exchange_headers(x) : NULL,
 		.arrival = clock_now(),
 		.ack = &r->in.ack,
 	};
@@ -142,7 +157,8 @@ static void headers(void *context, struct http_exchange *x)
 	r->in.overhead = http_exchange_cost(x) + r->attributes.text.room;
 	if (!sound) {
 		refuse(r, &err, reason);
-	} else if (!gate_admit(receiver->host->gate, &r->in, length < 0 ? 0 : (size_t)length, &err)) {
+	} else if (!gate_admit(receiver->host->gate, &r->in, length < 0 ? 0 : (size_t)length,
+			       &err)) {
 		refuse(r, &err, NULL);
 	} else {
 		http_exchange_set_user(x, r);
@@ -155,7 +171,8 @@ static enum http_grow grow(void *context, struct http_exchange *x, struct http_g
 	struct pprof_receiver *receiver = context;
 	struct pprof_request *r = http_exchange_user(x);
 	struct error err = { 0 };
-	if (gate_grow(receiver->host->gate, &r->in, growth->need, growth->limit, &growth->room, &err))
+	if (gate_grow(receiver->host->gate, &r->in, growth->need, growth->limit, &growth->room,
+		      &err))
 		return HTTP_GROW_YES;
 	if (err.kind == ERROR_BUSY && !growth->last)
 		return HTTP_GROW_LATER;
@@ -179,8 +196,10 @@ static void lost(void *context, struct http_exchange *x, bool too_large)
 	request_free(r);
 }
 
-/* The part `profile` of a form; the others, which some clients send beside it, say nothing that is needed here. */
-static bool take_part(const char *content_type, struct view form, struct view *out, struct error *err)
+/* The part `profile` of a form; the others, which some clients send beside it, say nothing that is
+ * needed here. */
+static bool take_part(const char *content_type, struct view form, struct view *out,
+		      struct error *err)
 {
 	struct multipart m;
 	struct multipart_part part;
@@ -192,7 +211,8 @@ static bool take_part(const char *content_type, struct view form, struct view *o
 		if (!view_is(part.name, "profile"))
 			continue;
 		if (found)
-			return error_set(err, ERROR_INVALID, "the form has more than one part named profile");
+			return error_set(err, ERROR_INVALID,
+					 "the form has more than one part named profile");
 		found = true;
 		*out = part.content;
 	}
@@ -242,7 +262,8 @@ static void reply(struct inbound *in, const struct outcome *outcome)
 }
 
 /* A zero among many values is a byte, and becomes a sample. */
-static const struct inbound_ops ops = { load, decode, reply, .tables_factor = sizeof(struct sample) + 4 };
+static const struct inbound_ops ops = { load, decode, reply,
+					.tables_factor = sizeof(struct sample) + 4 };
 
 static bool create(void *self, const void *config, const struct host *host, struct error *err)
 {
@@ -258,13 +279,24 @@ static bool start(void *self, struct error *err)
 {
 	struct pprof_receiver *r = self;
 	const struct http_route route = {
-		.path = "/v1/pprof", .methods = "POST",
-		.headers = headers, .grow = grow, .body = body, .lost = lost, .context = r,
+		.path = "/v1/pprof",
+		.methods = "POST",
+		.headers = headers,
+		.grow = grow,
+		.body = body,
+		.lost = lost,
+		.context = r,
 	};
-	r->server = http_server_start(&(struct http_server_options){
-		.config = &r->config->server, .routes = &route, .route_count = 1,
-		.log = &r->host->log, .metrics = r->host->metrics, .budget = gate_net_budget(r->host->gate),
-	}, err);
+	r->server = http_server_start(
+		&(struct http_server_options){
+			.config = &r->config->server,
+			.routes = &route,
+			.route_count = 1,
+			.log = &r->host->log,
+			.metrics = r->host->metrics,
+			.budget = gate_net_budget(r->host->gate),
+		},
+		err);
 	return r->server != NULL;
 }
 
@@ -288,21 +320,29 @@ static bool given(const struct node *section)
 static bool check(const void *config, struct error *err)
 {
 	const struct pprof_config *c = config;
-	const char *absent = given(c->remote) ? "remote" : given(c->file) ? "file" : given(c->self) ? "self" : NULL;
+	const char *absent = given(c->remote) ? "remote"
+			     : given(c->file) ? "file"
+			     : given(c->self) ? "self"
+					      : NULL;
 	if (absent)
-		return error_set(err, ERROR_CONFIG, "%s: not supported by this build; only server is", absent);
+		return error_set(err, ERROR_CONFIG,
+				 "%s: not supported by this build; only server is", absent);
 	if (!c->server.present.enabled)
-		return error_set(err, ERROR_CONFIG, "at least one of remote, file, self, or server must be configured");
+		return error_set(err, ERROR_CONFIG,
+				 "at least one of remote, file, self, or "
+				 "server must be configured");
 	if (!c->server.endpoint || !*c->server.endpoint)
 		return error_set(err, ERROR_CONFIG, "server.endpoint must be specified");
 	return true;
 }
 
 #define ABSENT_ROW(member, name) \
-	CONFIG_ROW(struct pprof_config, member, .key = name, .help = "Not supported by this build: an error.")
+	CONFIG_ROW(struct pprof_config, member, .key = name, \
+		   .help = "Not supported by this build: an error.")
 
 static const struct config_row rows[] = {
-	CONFIG_SECTION(struct pprof_config, server, http_server_table, .key = "server", .presence = PRESENCE_NONE,
+	CONFIG_SECTION(struct pprof_config, server, http_server_table, .key = "server",
+		       .presence = PRESENCE_NONE,
 		       .help = "Takes profiles that are sent to POST /v1/pprof."),
 	ABSENT_ROW(remote, "remote"),
 	ABSENT_ROW(file, "file"),
@@ -316,27 +356,32 @@ const struct component_factory pprof_receiver = {
 	.type = "pprof",
 	.help = "Takes pprof profiles by HTTP.",
 	.manual =
-		"`POST /v1/pprof` takes one profile: plain, gzip or zstd, which is seen from its first bytes, itself sent "
-		"with or without a `Content-Encoding`, or as the part `profile` of a `multipart/form-data` form "
-		"(other parts are ignored). `max_request_body_size` holds for the body as sent and for what it "
-		"inflates to.\n\n"
-		"Resource attributes can be given as query parameters, `POST /v1/pprof?service.name=checkout&region=eu`, and "
-		"in the header `X-Portcullis-Resource: service.name=checkout,region=eu` (percent-encoded, as "
-		"`OTEL_RESOURCE_ATTRIBUTES`; it may be repeated): at most 64, names of at most 256 bytes, values of "
-		"at most 4096, 16 KiB together, no name twice. They are strings, and the policy applies to them like to "
-		"everything else.\n\n"
+		"`POST /v1/pprof` takes one profile: plain, gzip or zstd, which is seen from its "
+		"first bytes, itself sent with or without a `Content-Encoding`, or as the part "
+		"`profile` of a `multipart/form-data` form (other parts are ignored). "
+		"`max_request_body_size` holds for the body as sent and for what it inflates "
+		"to.\n\n"
+		"Resource attributes can be given as query parameters, `POST "
+		"/v1/pprof?service.name=checkout&region=eu`, and in the header "
+		"`X-Portcullis-Resource: service.name=checkout,region=eu` (percent-encoded, as "
+		"`OTEL_RESOURCE_ATTRIBUTES`; it may be repeated): at most 64, names of at most "
+		"256 bytes, values of at most 4096, 16 KiB together, no name twice. They are "
+		"strings, and the policy applies to them like to everything else.\n\n"
 		"| Status | When |\n|---|---|\n"
 		"| 204 | taken |\n"
-		"| 400 | malformed profile, form, query or attributes; the text names the fault |\n"
+		"| 400 | malformed profile, form, query or attributes; the text names the fault "
+		"|\n"
 		"| 404, 405 | another path or method |\n"
 		"| 413 | larger than `max_request_body_size`, as sent or inflated |\n"
 		"| 415 | another media type or Content-Encoding |\n"
-		"| 431 | the headers are larger or more than `max_header_bytes` and `max_header_count` |\n"
-		"| 503 | memory or all queues are full, the sender holds its share of the memory, or stopping; `Retry-After` says "
-		"when to come back |\n\n"
-		"Memory is charged as a body arrives. When there is none for the next part, the receiver stops reading for one to "
-		"three seconds before it refuses.\n\n"
-		"A stop gives accepted requests 10 s, within `--shutdown-timeout`; new ones are refused meanwhile.\n",
+		"| 431 | the headers are larger or more than `max_header_bytes` and "
+		"`max_header_count` |\n"
+		"| 503 | memory or all queues are full, the sender holds its share of the memory, "
+		"or stopping; `Retry-After` says when to come back |\n\n"
+		"Memory is charged as a body arrives. When there is none for the next part, the "
+		"receiver stops reading for one to three seconds before it refuses.\n\n"
+		"A stop gives accepted requests 10 s, within `--shutdown-timeout`; new ones are "
+		"refused meanwhile.\n",
 	.kind = COMPONENT_RECEIVER,
 	.size = sizeof(struct pprof_receiver),
 	.config = &table,

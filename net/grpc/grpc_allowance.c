@@ -15,7 +15,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 
-#define KNOWN_VERSION "29." /* of core, in 1.51 */
+#define KNOWN_VERSION "29."       /* of core, in 1.51 */
 #define DESCRIPTORS_MAX (1 << 20) /* the kernel's default of fs.nr_open */
 
 /* Core's, from src/core/lib/iomgr/socket_mutator.h of 1.51. */
@@ -24,7 +24,8 @@ struct usage {
 };
 struct mutator;
 struct mutator_functions {
-	bool (*mutate)(int fd, struct mutator *mutator); /* never called where the last member is set */
+	/* never called where the last member is set */
+	bool (*mutate)(int fd, struct mutator *mutator);
 	int (*compare)(struct mutator *one, struct mutator *other);
 	void (*destroy)(struct mutator *mutator);
 	bool (*mutate_for)(const struct usage *usage, struct mutator *mutator);
@@ -34,20 +35,22 @@ struct mutator {
 	gpr_refcount refs;
 };
 
-/* Never freed but used again: a descriptor that was closed names its allowance until it is registered anew. */
+/* Never freed but used again: a descriptor that was closed names its allowance until it is
+ * registered anew. */
 struct grpc_allowance {
 	struct mutator mutator; /* first: core's pointer is ours */
 	_Atomic int64_t left;   /* bytes */
 	_Atomic int64_t flying; /* the shares of requests in flight */
 	_Atomic unsigned overruns;
 	_Atomic uint64_t paused_until; /* 0: is not */
-	struct grpc_allowance *next; /* in spare */
+	struct grpc_allowance *next;   /* in spare */
 };
 
 static pthread_mutex_t spare_lock = PTHREAD_MUTEX_INITIALIZER; /* guards spare */
 static struct grpc_allowance *spare;
 
-/* Of each descriptor that core has connected; untouched pages cost nothing. The cookie is the kernel's name of the socket. */
+/* Of each descriptor that core has connected; untouched pages cost nothing. The cookie is the
+ * kernel's name of the socket. */
 static struct connection {
 	struct grpc_allowance *_Atomic allowance;
 	_Atomic uint64_t cookie;
@@ -92,14 +95,17 @@ static void destroy(struct mutator *mutator)
 	pthread_mutex_unlock(&spare_lock);
 }
 
-static const struct mutator_functions functions = { .compare = compare, .destroy = destroy, .mutate_for = register_socket };
+static const struct mutator_functions functions = { .compare = compare,
+						    .destroy = destroy,
+						    .mutate_for = register_socket };
 
 /* ---- reading */
 
 static void overrun(struct grpc_allowance *a)
 {
 	uint64_t none = 0; /* else another connection of the same destination was first */
-	if (atomic_compare_exchange_strong(&a->paused_until, &none, clock_now() + GRPC_ALLOWANCE_PAUSE_NS))
+	if (atomic_compare_exchange_strong(&a->paused_until, &none,
+					   clock_now() + GRPC_ALLOWANCE_PAUSE_NS))
 		atomic_fetch_add(&a->overruns, 1);
 }
 
@@ -116,7 +122,8 @@ static bool may_receive(int fd, int64_t bytes)
 {
 	struct connection *c = &connections[fd];
 	struct grpc_allowance *a = atomic_load_explicit(&c->allowance, memory_order_relaxed);
-	if (!a || (atomic_fetch_sub(&a->left, bytes) >= bytes && !atomic_load_explicit(&a->paused_until, memory_order_relaxed)))
+	if (!a || (atomic_fetch_sub(&a->left, bytes) >= bytes &&
+		   !atomic_load_explicit(&a->paused_until, memory_order_relaxed)))
 		return true;
 	if (is_another_socket(fd, c)) {
 		atomic_fetch_add(&a->left, bytes);
@@ -151,7 +158,9 @@ struct grpc_allowance *grpc_allowance_new(struct error *err)
 {
 	assert(dlsym(RTLD_DEFAULT, "recvmsg") == (void *)recvmsg); /* else core does not call it */
 	if (strncmp(grpc_version_string(), KNOWN_VERSION, strlen(KNOWN_VERSION))) {
-		error_set(err, ERROR_INTERNAL, "gRPC C core %s: this build can bound the connections of version %sx only",
+		error_set(err, ERROR_INTERNAL,
+			  "gRPC C core %s: this build can bound the "
+			  "connections of version %sx only",
 			  grpc_version_string(), KNOWN_VERSION);
 		return NULL;
 	}
@@ -194,7 +203,8 @@ static int compare_arguments(void *one, void *other)
 grpc_arg grpc_allowance_argument(struct grpc_allowance *allowance)
 {
 	static const grpc_arg_pointer_vtable kept = { copy_argument, release, compare_arguments };
-	return (grpc_arg){ .type = GRPC_ARG_POINTER, .key = (char *)GRPC_ARG_SOCKET_MUTATOR,
+	return (grpc_arg){ .type = GRPC_ARG_POINTER,
+			   .key = (char *)GRPC_ARG_SOCKET_MUTATOR,
 			   .value.pointer = { allowance, &kept } };
 }
 

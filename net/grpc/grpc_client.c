@@ -23,25 +23,27 @@ struct grpc_client {
 	struct grpc_endpoint endpoint;
 	struct tls_material material;
 	struct grpc_allowance *allowance;
-	grpc_metadata *metadata;  /* the headers, then grpc-encoding: gzip */
+	grpc_metadata *metadata; /* the headers, then grpc-encoding: gzip */
 	size_t header_count;
 	struct grpc_tick tick;
-	pthread_mutex_t lock;     /* guards channel, calls, material */
+	pthread_mutex_t lock; /* guards channel, calls, material */
 	struct rpc_channel *channel;
-	struct call *calls;       /* that can be cancelled */
-	/* A lock of its own, because core may release a message while `lock` is held around one of its functions. */
+	struct call *calls; /* that can be cancelled */
+	/* A lock of its own, because core may release a message while `lock` is held around one of
+	 * its functions. */
 	pthread_mutex_t spare_lock; /* guards spare */
 	struct call *spare;
-	_Atomic size_t holds;     /* the owner's, and one for each call */
-	sem_t idle;               /* holds became 0 */
+	_Atomic size_t holds; /* the owner's, and one for each call */
+	sem_t idle;           /* holds became 0 */
 };
 
 /*
- * All operations of a call are one batch, so that the queue's thread is woken once, for the reply. While a peer does not
- * read, what is being written can neither be cancelled nor ended by a deadline, and the batch waits for it: `done` then
- * comes from end_overdue.
+ * All operations of a call are one batch, so that the queue's thread is woken once, for the reply.
+ * While a peer does not read, what is being written can neither be cancelled nor ended by a
+ * deadline, and the batch waits for it: `done` then comes from end_overdue.
  *
- * `users` are the batch and the message's bytes, which core may still write from after a call was cancelled.
+ * `users` are the batch and the message's bytes, which core may still write from after a call was
+ * cancelled.
  */
 struct call {
 	struct grpc_tag tag;
@@ -59,7 +61,8 @@ struct call {
 	unsigned overruns; /* of the allowance, when the call began */
 	_Atomic unsigned users;
 	_Atomic bool started; /* the same for who starts a call */
-	/* Written last and read first: core orders what it hands over by means that our thread sanitizer does not see. */
+	/* Written last and read first: core orders what it hands over by means that our thread
+	 * sanitizer does not see. */
 	void (*_Atomic release)(void *owner);
 };
 
@@ -124,9 +127,12 @@ static void on_answer(void *owner, bool ok)
 	(void)ok, (void)started;
 	call_unlink(call);
 	if (call->done)
-		grpc_reply_report(&call->reply, call->overruns != grpc_allowance_overruns(call->client->allowance),
+		grpc_reply_report(&call->reply,
+				  call->overruns !=
+					  grpc_allowance_overruns(call->client->allowance),
 				  call->done, call->argument);
-	grpc_allowance_end(call->client->allowance, call->bytes, grpc_reply_is_answer(&call->reply));
+	grpc_allowance_end(call->client->allowance, call->bytes,
+			   grpc_reply_is_answer(&call->reply));
 	grpc_reply_clear(&call->reply);
 	grpc_byte_buffer_destroy(call->request);
 	grpc_call_unref(call->core);
@@ -147,7 +153,8 @@ static struct call *take_overdue(struct grpc_client *client, uint64_t now)
 
 static void end_overdue(struct grpc_client *client)
 {
-	static const struct grpc_result late = { .status = GRPC_STATUS_DEADLINE_EXCEEDED, .message = "",
+	static const struct grpc_result late = { .status = GRPC_STATUS_DEADLINE_EXCEEDED,
+						 .message = "",
 						 .retry_delay_ms = -1 };
 	uint64_t now = clock_now();
 	for (struct call *call; (call = take_overdue(client, now));) {
@@ -169,7 +176,8 @@ static void tick(void *context)
 /* What core writes itself; a second value would contradict it. */
 static bool is_reserved(const char *name)
 {
-	static const char *const names[] = { "content-type", "te", "user-agent", "host", "connection" };
+	static const char *const names[] = { "content-type", "te", "user-agent", "host",
+					     "connection" };
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
 		if (!strcmp(name, names[i]))
 			return true;
@@ -182,7 +190,8 @@ static grpc_metadata header_of(const struct pair *pair)
 	for (char *c = name; *c; c++)
 		*c = (char)tolower((unsigned char)*c);
 	grpc_metadata m = { .key = grpc_slice_from_copied_string(name),
-			    .value = grpc_slice_from_copied_string(pair->value.text ? pair->value.text : "") };
+			    .value = grpc_slice_from_copied_string(
+				    pair->value.text ? pair->value.text : "") };
 	memory_free(name);
 	return m;
 }
@@ -209,8 +218,10 @@ bool grpc_client_check_headers(const struct pairs *headers, struct error *err)
 		bool legal = header_is_legal(&m);
 		header_release(&m);
 		if (!legal)
-			return error_set(err, ERROR_CONFIG, "headers[%zu]: cannot be sent: the name is reserved, "
-					 "or name or value has bytes that HTTP/2 forbids", i);
+			return error_set(err, ERROR_CONFIG,
+					 "headers[%zu]: cannot be sent: the name is reserved, or "
+					 "name or value has bytes that HTTP/2 forbids",
+					 i);
 	}
 	return true;
 }
@@ -221,8 +232,9 @@ static void build_metadata(struct grpc_client *client, const struct pairs *heade
 	client->metadata = memory_array(count + 1, sizeof *client->metadata);
 	for (size_t i = 0; i < count; i++)
 		client->metadata[i] = header_of(&headers->at[i]);
-	client->metadata[count] = (grpc_metadata){ .key = grpc_slice_from_static_string("grpc-encoding"),
-						   .value = grpc_slice_from_static_string("gzip") };
+	client->metadata[count] =
+		(grpc_metadata){ .key = grpc_slice_from_static_string("grpc-encoding"),
+				 .value = grpc_slice_from_static_string("gzip") };
 	client->header_count = count;
 }
 
@@ -274,14 +286,17 @@ static void client_free(struct grpc_client *client)
 	memory_free(client);
 }
 
-static bool load_material(const struct grpc_client *client, struct tls_material *out, struct error *err)
+static bool load_material(const struct grpc_client *client, struct tls_material *out,
+			  struct error *err)
 {
 	*out = (struct tls_material){ 0 };
 	const struct tls_client_config *tls = client->options.tls;
-	return !tls || grpc_endpoint_is_plaintext(&client->endpoint, tls) || tls_load_client(tls, out, err);
+	return !tls || grpc_endpoint_is_plaintext(&client->endpoint, tls) ||
+	       tls_load_client(tls, out, err);
 }
 
-static struct rpc_channel *channel_make(const struct grpc_client *client, const struct tls_material *material)
+static struct rpc_channel *channel_make(const struct grpc_client *client,
+					const struct tls_material *material)
 {
 	return rpc_channel_new(&client->endpoint, &client->options, material, client->allowance);
 }
@@ -291,7 +306,8 @@ struct grpc_client *grpc_client_new(const struct grpc_client_options *options, s
 	struct grpc_client *client = client_make(options);
 	if (!grpc_endpoint_parse(options->endpoint, &client->endpoint, err) ||
 	    !grpc_client_check_headers(options->headers, err) ||
-	    !load_material(client, &client->material, err) || !(client->allowance = grpc_allowance_new(err))) {
+	    !load_material(client, &client->material, err) ||
+	    !(client->allowance = grpc_allowance_new(err))) {
 		client_free(client);
 		return NULL;
 	}
@@ -363,11 +379,12 @@ static void release_bytes(void *argument)
 
 static grpc_byte_buffer *buffer_of(struct call *call, const struct grpc_message *message)
 {
-	grpc_slice slice = grpc_slice_new_with_user_data((void *)message->bytes.at, message->bytes.len,
-							 release_bytes, call);
+	grpc_slice slice = grpc_slice_new_with_user_data((void *)message->bytes.at,
+							 message->bytes.len, release_bytes, call);
 	grpc_byte_buffer *buffer =
-		message->gzip ? grpc_raw_compressed_byte_buffer_create(&slice, 1, GRPC_COMPRESS_GZIP)
-			      : grpc_raw_byte_buffer_create(&slice, 1);
+		message->gzip
+			? grpc_raw_compressed_byte_buffer_create(&slice, 1, GRPC_COMPRESS_GZIP)
+			: grpc_raw_byte_buffer_create(&slice, 1);
 	grpc_slice_unref(slice);
 	return buffer;
 }
@@ -375,7 +392,8 @@ static grpc_byte_buffer *buffer_of(struct call *call, const struct grpc_message 
 static gpr_timespec deadline_at(uint64_t ns)
 {
 	return ns == UINT64_MAX ? gpr_inf_future(GPR_CLOCK_MONOTONIC)
-				: (gpr_timespec){ .tv_sec = (int64_t)(ns / 1000000000), .tv_nsec = (int32_t)(ns % 1000000000),
+				: (gpr_timespec){ .tv_sec = (int64_t)(ns / 1000000000),
+						  .tv_nsec = (int32_t)(ns % 1000000000),
 						  .clock_type = GPR_CLOCK_MONOTONIC };
 }
 
@@ -384,9 +402,10 @@ static void call_join(struct call *call, uint64_t deadline)
 	struct grpc_client *client = call->client;
 	pthread_mutex_lock(&client->lock);
 	call->channel = rpc_channel_ref(client->channel);
-	call->core = grpc_channel_create_registered_call(call->channel->core, NULL, GRPC_PROPAGATE_DEFAULTS,
-							 client->queue, call->channel->method, deadline_at(deadline),
-							 NULL);
+	call->core = grpc_channel_create_registered_call(call->channel->core, NULL,
+							 GRPC_PROPAGATE_DEFAULTS, client->queue,
+							 call->channel->method,
+							 deadline_at(deadline), NULL);
 	call->next = client->calls;
 	call->slot = &client->calls;
 	if (call->next)
@@ -402,7 +421,8 @@ static void call_start(struct call *call, bool gzip)
 	grpc_op ops[SEND_OPS + GRPC_REPLY_OPS] = {
 		{ .op = GRPC_OP_SEND_INITIAL_METADATA,
 		  .flags = GRPC_INITIAL_METADATA_WAIT_FOR_READY_EXPLICITLY_SET |
-			   (client->options.wait_for_ready ? GRPC_INITIAL_METADATA_WAIT_FOR_READY : 0),
+			   (client->options.wait_for_ready ? GRPC_INITIAL_METADATA_WAIT_FOR_READY
+							   : 0),
 		  .data.send_initial_metadata = { .count = client->header_count + gzip,
 						  .metadata = client->metadata } },
 		{ .op = GRPC_OP_SEND_MESSAGE, .data.send_message.send_message = call->request },
@@ -412,17 +432,22 @@ static void call_start(struct call *call, bool gzip)
 	grpc_tag_init(&call->tag, on_answer, call);
 	grpc_call *core = call->core;
 	struct grpc_tag *tag = &call->tag;
-	atomic_store_explicit(&call->started, true, memory_order_release); /* from here on it may end, and be another's */
-	grpc_call_error code = grpc_call_start_batch(core, ops, sizeof ops / sizeof *ops, tag, NULL);
+	/* from here on it may end, and be another's */
+	atomic_store_explicit(&call->started, true, memory_order_release);
+	grpc_call_error code =
+		grpc_call_start_batch(core, ops, sizeof ops / sizeof *ops, tag, NULL);
 	assert(code == GRPC_CALL_OK);
 	(void)code;
 }
 
-void grpc_client_call(struct grpc_client *client, const struct grpc_message *message, uint64_t timeout_ns,
-		      void (*done)(void *argument, const struct grpc_result *result), void *argument)
+void grpc_client_call(struct grpc_client *client, const struct grpc_message *message,
+		      uint64_t timeout_ns,
+		      void (*done)(void *argument, const struct grpc_result *result),
+		      void *argument)
 {
 	client_hold(client);
-	uint64_t deadline = timeout_ns && timeout_ns < INT64_MAX ? clock_now() + timeout_ns : UINT64_MAX;
+	uint64_t deadline =
+		timeout_ns && timeout_ns < INT64_MAX ? clock_now() + timeout_ns : UINT64_MAX;
 	struct call *call = take_spare(client);
 	call->done = done;
 	call->argument = argument;

@@ -67,8 +67,9 @@ static void take_log(gpr_log_func_args *args)
 static void switch_off_deadlock_detector(void)
 {
 	void (*set_mode)(int) = NULL;
-	*(void **)&set_mode = dlsym(RTLD_DEFAULT, "_ZN4absl7debian329SetMutexDeadlockDetectionModeENS0_"
-						  "15OnDeadlockCycleE");
+	*(void **)&set_mode =
+		dlsym(RTLD_DEFAULT,
+		      "_ZN4absl7debian329SetMutexDeadlockDetectionModeENS0_15OnDeadlockCycleE");
 	if (set_mode)
 		set_mode(0);
 }

@@ -8,18 +8,15 @@
 /* How the schemes of an endpoint become targets of core. */
 static const struct scheme {
 	const char *prefix;
-	const char *target; /* NULL: dns:///host:port; else put before the rest, which is not looked into */
+	/* NULL: dns:///host:port; else put before the rest, which is not looked into */
+	const char *target;
 	bool tls;
 } schemes[] = {
-	{ "http://", NULL, false },
-	{ "https://", NULL, true },
-	{ "dns:///", NULL, false },
-	{ "passthrough:///", NULL, false },
+	{ "http://", NULL, false },    { "https://", NULL, true },
+	{ "dns:///", NULL, false },    { "passthrough:///", NULL, false },
 	{ "dns://", "dns://", false }, /* dns://server/host:port */
-	{ "unix:", "unix:", false },
-	{ "unix-abstract:", "unix-abstract:", false },
-	{ "ipv4:", "ipv4:", false },
-	{ "ipv6:", "ipv6:", false },
+	{ "unix:", "unix:", false },   { "unix-abstract:", "unix-abstract:", false },
+	{ "ipv4:", "ipv4:", false },   { "ipv6:", "ipv6:", false },
 	{ "", NULL, false },
 };
 
@@ -62,7 +59,8 @@ static bool parse_host_port(const char *text, struct grpc_endpoint *out, struct 
 	else
 		out->host = len ? memory_text_of(text, len) : memory_text("localhost");
 	out->port = memory_text(colon + 1);
-	out->target = memory_format(bracketed ? "dns:///[%s]:%s" : "dns:///%s:%s", out->host, out->port);
+	out->target =
+		memory_format(bracketed ? "dns:///[%s]:%s" : "dns:///%s:%s", out->host, out->port);
 	return true;
 }
 
@@ -77,7 +75,8 @@ bool grpc_endpoint_parse(const char *text, struct grpc_endpoint *out, struct err
 	if (!scheme->target)
 		return parse_host_port(rest, out, err);
 	if (!*rest)
-		return error_set(err, ERROR_CONFIG, "endpoint: nothing behind \"%s\"", scheme->prefix);
+		return error_set(err, ERROR_CONFIG, "endpoint: nothing behind \"%s\"",
+				 scheme->prefix);
 	/* unix://relative is Go's spelling; core wants unix:relative. */
 	if (!strcmp(scheme->prefix, "unix:") && !strncmp(rest, "//", 2) && rest[2] != '/')
 		rest += 2;
@@ -95,8 +94,10 @@ void grpc_endpoint_fini(struct grpc_endpoint *endpoint)
 	*endpoint = (struct grpc_endpoint){ 0 };
 }
 
-bool grpc_endpoint_is_plaintext(const struct grpc_endpoint *endpoint, const struct tls_client_config *tls)
+bool grpc_endpoint_is_plaintext(const struct grpc_endpoint *endpoint,
+				const struct tls_client_config *tls)
 {
-	bool has_ca = tls && ((tls->ca_file && *tls->ca_file) || (tls->ca_pem.text && *tls->ca_pem.text));
+	bool has_ca =
+		tls && ((tls->ca_file && *tls->ca_file) || (tls->ca_pem.text && *tls->ca_pem.text));
 	return !endpoint->tls && (!tls || (tls->insecure && !has_ca));
 }

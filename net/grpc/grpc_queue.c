@@ -18,7 +18,8 @@ static struct {
 	pthread_t thread;
 } shared = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-static pthread_mutex_t ticks_lock = PTHREAD_MUTEX_INITIALIZER; /* guards ticks; held while they run */
+/* guards ticks; held while they run */
+static pthread_mutex_t ticks_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct grpc_tick *ticks;
 
 static _Thread_local bool here;
@@ -33,18 +34,20 @@ static void run_ticks(void)
 
 static grpc_event wait_for_event(grpc_completion_queue *queue)
 {
-	gpr_timespec until = gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_nanos(TICK_NS, GPR_TIMESPAN));
+	gpr_timespec until = gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
+					  gpr_time_from_nanos(TICK_NS, GPR_TIMESPAN));
 	return grpc_completion_queue_next(queue, until, NULL);
 }
 
 /*
- * On a busy processor what arrives does not stop a thread that decodes: this one waits for its turn, and then serves all
- * that has come (sched(7), SCHED_BATCH). A free processor serves it at once, as ever. Where the call is forbidden nothing
- * but that gain is lost.
+ * On a busy processor what arrives does not stop a thread that decodes: this one waits for its
+ * turn, and then serves all that has come (sched(7), SCHED_BATCH). A free processor serves it at
+ * once, as ever. Where the call is forbidden nothing but that gain is lost.
  */
 static void take_turns(void)
 {
-	if (sched_getscheduler(0) == SCHED_OTHER) /* else somebody has decided otherwise, for all threads */
+	if (sched_getscheduler(0) ==
+	    SCHED_OTHER) /* else somebody has decided otherwise, for all threads */
 		sched_setscheduler(0, SCHED_BATCH, &(struct sched_param){ 0 });
 }
 

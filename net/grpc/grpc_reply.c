@@ -25,7 +25,8 @@ void grpc_reply_ops(struct grpc_reply *reply, grpc_op *ops)
 {
 	ops[0] = (grpc_op){ .op = GRPC_OP_RECV_INITIAL_METADATA,
 			    .data.recv_initial_metadata.recv_initial_metadata = &reply->initial };
-	ops[1] = (grpc_op){ .op = GRPC_OP_RECV_MESSAGE, .data.recv_message.recv_message = &reply->message };
+	ops[1] = (grpc_op){ .op = GRPC_OP_RECV_MESSAGE,
+			    .data.recv_message.recv_message = &reply->message };
 	ops[2] = (grpc_op){ .op = GRPC_OP_RECV_STATUS_ON_CLIENT,
 			    .data.recv_status_on_client = { .trailing_metadata = &reply->trailing,
 							    .status = &reply->status,
@@ -132,7 +133,8 @@ static struct view read_message(grpc_byte_buffer *buffer, struct bytes *copy)
 		return (struct view){ 0 };
 	const grpc_slice_buffer *slices = &buffer->data.raw.slice_buffer;
 	if (plain && slices->count == 1)
-		return (struct view){ GRPC_SLICE_START_PTR(slices->slices[0]), GRPC_SLICE_LENGTH(slices->slices[0]) };
+		return (struct view){ GRPC_SLICE_START_PTR(slices->slices[0]),
+				      GRPC_SLICE_LENGTH(slices->slices[0]) };
 	return gather(buffer, copy);
 }
 
@@ -140,7 +142,8 @@ static struct view read_message(grpc_byte_buffer *buffer, struct bytes *copy)
 
 bool grpc_reply_is_answer(const struct grpc_reply *reply)
 {
-	return reply->status == GRPC_STATUS_OK || (reply->origin && strstr(reply->origin, "Error received from peer"));
+	return reply->status == GRPC_STATUS_OK ||
+	       (reply->origin && strstr(reply->origin, "Error received from peer"));
 }
 
 static bool begins_with_any(const char *text, const char *const *words)
@@ -152,27 +155,31 @@ static bool begins_with_any(const char *text, const char *const *words)
 }
 
 /*
- * What core's balancers and resolvers say when they have no connection to give a call to. They are texts, and may change;
- * then nothing is known to be unsent any more, which is the safe side. A destination that stands on core too can send the
- * same, of connections of its own: only what no connection brought counts.
+ * What core's balancers and resolvers say when they have no connection to give a call to. They are
+ * texts, and may change; then nothing is known to be unsent any more, which is the safe side. A
+ * destination that stands on core too can send the same, of connections of its own: only what no
+ * connection brought counts.
  */
 static bool is_unsent(const struct grpc_reply *reply, const char *message)
 {
-	static const char *const words[] = { "failed to connect to all addresses", "connections to all backends failing",
+	static const char *const words[] = { "failed to connect to all addresses",
+					     "connections to all backends failing",
 					     "DNS resolution failed", "empty address list", NULL };
-	return reply->status == GRPC_STATUS_UNAVAILABLE && !grpc_reply_is_answer(reply) && begins_with_any(message, words);
+	return reply->status == GRPC_STATUS_UNAVAILABLE && !grpc_reply_is_answer(reply) &&
+	       begins_with_any(message, words);
 }
 
 /*
- * Core's text for headers, trailers or a status message over its limit, or the connection that was closed. (A server on core
- * would use it of our headers, which are a few and configured.)
+ * Core's text for headers, trailers or a status message over its limit, or the connection that was
+ * closed. (A server on core would use it of our headers, which are a few and configured.)
  */
 static bool is_too_large(const struct grpc_reply *reply, const char *message, bool overrun)
 {
-	static const char *const words[] = { "received initial metadata size exceeds", "received trailing metadata size exceeds",
-					     NULL };
-	return reply->status == GRPC_STATUS_RESOURCE_EXHAUSTED ? begins_with_any(message, words)
-							       : overrun && reply->status == GRPC_STATUS_UNAVAILABLE;
+	static const char *const words[] = { "received initial metadata size exceeds",
+					     "received trailing metadata size exceeds", NULL };
+	return reply->status == GRPC_STATUS_RESOURCE_EXHAUSTED
+		       ? begins_with_any(message, words)
+		       : overrun && reply->status == GRPC_STATUS_UNAVAILABLE;
 }
 
 static void copy_details(grpc_slice details, char text[GRPC_REPLY_TEXT_MAX])
@@ -185,11 +192,14 @@ static void copy_details(grpc_slice details, char text[GRPC_REPLY_TEXT_MAX])
 }
 
 void grpc_reply_report(const struct grpc_reply *reply, bool overrun,
-		       void (*done)(void *argument, const struct grpc_result *result), void *argument)
+		       void (*done)(void *argument, const struct grpc_result *result),
+		       void *argument)
 {
 	char text[GRPC_REPLY_TEXT_MAX];
 	struct bytes copy = { 0 };
-	struct grpc_result result = { .status = (int)reply->status, .message = "", .retry_delay_ms = -1 };
+	struct grpc_result result = { .status = (int)reply->status,
+				      .message = "",
+				      .retry_delay_ms = -1 };
 	if (reply->status == GRPC_STATUS_OK) {
 		result.response = read_message(reply->message, &copy);
 	} else {

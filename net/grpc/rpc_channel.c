@@ -57,15 +57,18 @@ struct args {
 static void add_number(struct args *args, const char *key, int64_t value)
 {
 	assert(args->count < ARGS_MAX);
-	args->at[args->count++] = (grpc_arg){ .type = GRPC_ARG_INTEGER, .key = (char *)key,
-					      .value.integer = value > INT32_MAX ? INT32_MAX : (int)value };
+	args->at[args->count++] =
+		(grpc_arg){ .type = GRPC_ARG_INTEGER,
+			    .key = (char *)key,
+			    .value.integer = value > INT32_MAX ? INT32_MAX : (int)value };
 }
 
 static void add_text(struct args *args, const char *key, const char *value)
 {
 	assert(args->count < ARGS_MAX);
 	if (value && *value)
-		args->at[args->count++] = (grpc_arg){ .type = GRPC_ARG_STRING, .key = (char *)key,
+		args->at[args->count++] = (grpc_arg){ .type = GRPC_ARG_STRING,
+						      .key = (char *)key,
 						      .value.string = (char *)value };
 }
 
@@ -76,20 +79,24 @@ static int64_t at_least_1_ms(struct duration d)
 }
 
 /*
- * Core gives a socket TCP_USER_TIMEOUT = keepalive timeout as soon as there is a keepalive time. Without it a peer
- * that stops reading holds a half-written message, and with it the stop of its exporter, for a quarter of an hour.
+ * Core gives a socket TCP_USER_TIMEOUT = keepalive timeout as soon as there is a keepalive time.
+ * Without it a peer that stops reading holds a half-written message, and with it the stop of its
+ * exporter, for a quarter of an hour.
  */
 static void add_keepalive(struct args *args, const struct grpc_client_options *o)
 {
-	add_number(args, GRPC_ARG_KEEPALIVE_TIME_MS, o->keepalive ? at_least_1_ms(o->keepalive_time) : NEVER_MS);
+	add_number(args, GRPC_ARG_KEEPALIVE_TIME_MS,
+		   o->keepalive ? at_least_1_ms(o->keepalive_time) : NEVER_MS);
 	add_number(args, GRPC_ARG_KEEPALIVE_TIMEOUT_MS,
 		   o->keepalive ? at_least_1_ms(o->keepalive_timeout) : STALLED_MS);
 	add_number(args, GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, o->permit_without_stream);
 	add_number(args, GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
 }
 
-struct rpc_channel *rpc_channel_new(const struct grpc_endpoint *endpoint, const struct grpc_client_options *o,
-				    const struct tls_material *material, struct grpc_allowance *allowance)
+struct rpc_channel *rpc_channel_new(const struct grpc_endpoint *endpoint,
+				    const struct grpc_client_options *o,
+				    const struct tls_material *material,
+				    struct grpc_allowance *allowance)
 {
 	struct args args = { .at = { grpc_allowance_argument(allowance) }, .count = 1 };
 	add_number(&args, GRPC_ARG_ENABLE_RETRIES, 0);
@@ -97,7 +104,8 @@ struct rpc_channel *rpc_channel_new(const struct grpc_endpoint *endpoint, const 
 	add_number(&args, GRPC_ARG_ENABLE_CHANNELZ, 0);
 	add_number(&args, GRPC_ARG_HTTP2_BDP_PROBE, 0);
 	add_number(&args, GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
-	/* Core looks at a message's length when it has the whole of it; the allowance bounds what it gets. */
+	/* Core looks at a message's length when it has the whole of it; the allowance bounds what
+	 * it gets. */
 	add_number(&args, GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, -1);
 	add_number(&args, GRPC_ARG_MAX_METADATA_SIZE, GRPC_REPLY_METADATA_MAX);
 	add_number(&args, GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, BACKOFF_FIRST_MS);
@@ -105,7 +113,8 @@ struct rpc_channel *rpc_channel_new(const struct grpc_endpoint *endpoint, const 
 	add_text(&args, GRPC_ARG_LB_POLICY_NAME, o->balancer);
 	add_text(&args, GRPC_ARG_PRIMARY_USER_AGENT_STRING, o->user_agent);
 	add_text(&args, GRPC_ARG_DEFAULT_AUTHORITY, o->authority);
-	add_text(&args, GRPC_SSL_TARGET_NAME_OVERRIDE_ARG, o->tls ? o->tls->server_name_override : NULL);
+	add_text(&args, GRPC_SSL_TARGET_NAME_OVERRIDE_ARG,
+		 o->tls ? o->tls->server_name_override : NULL);
 	add_keepalive(&args, o);
 
 	grpc_channel_credentials *credentials = credentials_of(endpoint, o->tls, material);

@@ -10,8 +10,8 @@
 struct grpc_allowance;
 
 /*
- * A channel of core that its calls in flight keep alive after a reload has replaced it. Only the files of
- * net/ that speak to core include this.
+ * A channel of core that its calls in flight keep alive after a reload has replaced it. Only the
+ * files of net/ that speak to core include this.
  */
 struct rpc_channel {
 	_Atomic unsigned refs;
@@ -20,8 +20,10 @@ struct rpc_channel {
 };
 
 /* Nothing is connected before the first call. The texts are only read. */
-struct rpc_channel *rpc_channel_new(const struct grpc_endpoint *endpoint, const struct grpc_client_options *options,
-				    const struct tls_material *material, struct grpc_allowance *allowance);
+struct rpc_channel *rpc_channel_new(const struct grpc_endpoint *endpoint,
+				    const struct grpc_client_options *options,
+				    const struct tls_material *material,
+				    struct grpc_allowance *allowance);
 struct rpc_channel *rpc_channel_ref(struct rpc_channel *channel);
 void rpc_channel_unref(struct rpc_channel **channel);
 

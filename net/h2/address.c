@@ -27,7 +27,8 @@ static bool resolve_unix(const char *path, struct h2_addresses *out, struct erro
 	struct sockaddr_un *to = (struct sockaddr_un *)&out->at[0].at;
 	size_t len = strlen(path);
 	if (!len || len >= sizeof to->sun_path)
-		return error_set(err, ERROR_CONFIG, "listen unix: the path must have 1 to 107 bytes");
+		return error_set(err, ERROR_CONFIG,
+				 "listen unix: the path must have 1 to 107 bytes");
 	to->sun_family = AF_UNIX;
 	memcpy(to->sun_path, path, len + 1);
 	out->at[0].len = sizeof *to;
@@ -68,12 +69,15 @@ static void add(struct h2_addresses *out, const struct sockaddr *at, socklen_t l
 	to->only_v6 = only_v6;
 }
 
-/* Every interface: one socket for both families, where the system has both and the transport allows it. */
+/* Every interface: one socket for both families, where the system has both and the transport allows
+ * it. */
 static void add_wildcard(struct h2_addresses *out, int family, uint16_t port)
 {
 	int probe = family == AF_INET ? -1 : socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (probe >= 0 || family == AF_INET6) {
-		struct sockaddr_in6 any = { .sin6_family = AF_INET6, .sin6_addr = in6addr_any, .sin6_port = port };
+		struct sockaddr_in6 any = { .sin6_family = AF_INET6,
+					    .sin6_addr = in6addr_any,
+					    .sin6_port = port };
 		add(out, (struct sockaddr *)&any, sizeof any, family == AF_INET6);
 	} else {
 		struct sockaddr_in any = { .sin_family = AF_INET, .sin_port = port };
@@ -83,13 +87,17 @@ static void add_wildcard(struct h2_addresses *out, int family, uint16_t port)
 		close(probe);
 }
 
-static bool resolve_name(const char *host, const char *port, int family, struct h2_addresses *out, struct error *err)
+static bool resolve_name(const char *host, const char *port, int family, struct h2_addresses *out,
+			 struct error *err)
 {
-	struct addrinfo hints = { .ai_family = family, .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE };
+	struct addrinfo hints = { .ai_family = family,
+				  .ai_socktype = SOCK_STREAM,
+				  .ai_flags = AI_PASSIVE };
 	struct addrinfo *found = NULL;
 	int code = getaddrinfo(host, port, &hints, &found);
 	if (code != 0)
-		return error_set(err, ERROR_CONFIG, "listen tcp: cannot look up the host: %s", gai_strerror(code));
+		return error_set(err, ERROR_CONFIG, "listen tcp: cannot look up the host: %s",
+				 gai_strerror(code));
 	for (const struct addrinfo *f = found; f; f = f->ai_next)
 		add(out, f->ai_addr, f->ai_addrlen, f->ai_family == AF_INET6);
 	freeaddrinfo(found);
@@ -108,7 +116,8 @@ static bool is_wildcard(const char *host)
 	return !*host || strcmp(host, "0.0.0.0") == 0 || strcmp(host, "::") == 0;
 }
 
-bool h2_address_resolve(const char *endpoint, const char *transport, struct h2_addresses *out, struct error *err)
+bool h2_address_resolve(const char *endpoint, const char *transport, struct h2_addresses *out,
+			struct error *err)
 {
 	char host[256];
 	const char *port, *path = unix_path(endpoint, transport);
@@ -129,11 +138,14 @@ static void text_of(const struct h2_address *address, int port, char *out, size_
 {
 	char host[NI_MAXHOST] = "?";
 	if (address->at.ss_family == AF_UNIX) {
-		snprintf(out, room, "unix %s", ((const struct sockaddr_un *)&address->at)->sun_path);
+		snprintf(out, room, "unix %s",
+			 ((const struct sockaddr_un *)&address->at)->sun_path);
 		return;
 	}
-	getnameinfo((const struct sockaddr *)&address->at, address->len, host, sizeof host, NULL, 0, NI_NUMERICHOST);
-	snprintf(out, room, address->at.ss_family == AF_INET6 ? "tcp [%s]:%d" : "tcp %s:%d", host, port);
+	getnameinfo((const struct sockaddr *)&address->at, address->len, host, sizeof host, NULL, 0,
+		    NI_NUMERICHOST);
+	snprintf(out, room, address->at.ss_family == AF_INET6 ? "tcp [%s]:%d" : "tcp %s:%d", host,
+		 port);
 }
 
 /* A socket file that nobody listens on is left over from a crash: it is removed. */
@@ -141,17 +153,20 @@ static bool clear_unix(const struct sockaddr_un *at, struct error *err)
 {
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
-		return error_set(err, ERROR_CONFIG, "listen unix %s: %s", at->sun_path, strerror(errno));
+		return error_set(err, ERROR_CONFIG, "listen unix %s: %s", at->sun_path,
+				 strerror(errno));
 	int result = connect(fd, (const struct sockaddr *)at, sizeof *at), why = errno;
 	close(fd);
 	if (result == 0 || why == EAGAIN || why == EINPROGRESS)
-		return error_set(err, ERROR_CONFIG, "listen unix %s: bind: address already in use", at->sun_path);
+		return error_set(err, ERROR_CONFIG, "listen unix %s: bind: address already in use",
+				 at->sun_path);
 	if (why == ECONNREFUSED)
 		unlink(at->sun_path);
 	return true;
 }
 
-static bool bind_and_listen(int fd, const struct h2_address *address, const struct sockaddr_storage *to)
+static bool bind_and_listen(int fd, const struct h2_address *address,
+			    const struct sockaddr_storage *to)
 {
 	int yes = 1, only_v6 = address->only_v6;
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes); /* past TIME_WAIT only */
@@ -162,7 +177,8 @@ static bool bind_and_listen(int fd, const struct h2_address *address, const stru
 
 static in_port_t *port_of(struct sockaddr_storage *at)
 {
-	return at->ss_family == AF_INET6 ? &((struct sockaddr_in6 *)at)->sin6_port : &((struct sockaddr_in *)at)->sin_port;
+	return at->ss_family == AF_INET6 ? &((struct sockaddr_in6 *)at)->sin6_port
+					 : &((struct sockaddr_in *)at)->sin_port;
 }
 
 static int chosen_port(int fd)
@@ -201,7 +217,8 @@ void h2_address_host(const struct sockaddr_storage *from, char *out, size_t room
 	const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)from;
 	*out = '\0';
 	if (from->ss_family == AF_INET)
-		inet_ntop(AF_INET, &((const struct sockaddr_in *)from)->sin_addr, out, (socklen_t)room);
+		inet_ntop(AF_INET, &((const struct sockaddr_in *)from)->sin_addr, out,
+			  (socklen_t)room);
 	else if (from->ss_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&six->sin6_addr))
 		inet_ntop(AF_INET, six->sin6_addr.s6_addr + 12, out, (socklen_t)room);
 	else if (from->ss_family == AF_INET6)

@@ -6,15 +6,18 @@
 #include "config/table.h"
 
 /*
- * What one client may cost before it has proved to be useful. Every bound is on by default, is a key of the
- * configuration, and has a reason in otelcol_receiver_connections_closed or _refused. A connection that passes one of the
- * first group gets GOAWAY with ENHANCE_YOUR_CALM (RFC 9113, section 7) and is closed; others notice nothing.
+ * What one client may cost before it has proved to be useful. Every bound is on by default, is a
+ * key of the configuration, and has a reason in otelcol_receiver_connections_closed or _refused. A
+ * connection that passes one of the first group gets GOAWAY with ENHANCE_YOUR_CALM (RFC 9113,
+ * section 7) and is closed; others notice nothing.
  */
 struct h2_limits {
-	int64_t max_header_bytes; /* of one request: names, values and 32 for each (RFC 9113, section 6.5.2) */
-	int64_t max_headers;      /* fields of one request */
+	/* of one request: names, values and 32 for each (RFC 9113, section 6.5.2) */
+	int64_t max_header_bytes;
+	int64_t max_headers;       /* fields of one request */
 	int64_t max_continuations; /* CONTINUATION frames of one header block */
-	int64_t max_resets_per_second, max_settings_per_second, max_control_frames_per_second, max_errors_per_second;
+	int64_t max_resets_per_second, max_settings_per_second, max_control_frames_per_second,
+		max_errors_per_second;
 	int64_t max_outbound_bytes; /* replies that one connection does not read */
 	int64_t max_connections, max_connections_per_peer;
 	struct duration handshake_timeout; /* from accept to the client's SETTINGS, TLS included */
@@ -75,8 +78,8 @@ enum { H2_BURST = 10 }; /* times the rate: what a bucket holds */
 
 /* A token bucket that starts full: zeroed memory is one. */
 struct h2_bucket {
-	int64_t spent;  /* in thousandths */
-	uint64_t at;    /* clock_now of the last change */
+	int64_t spent; /* in thousandths */
+	uint64_t at;   /* clock_now of the last change */
 };
 
 /* Takes one token of a bucket of `burst` that gets `rate` a second; false: it is empty. */

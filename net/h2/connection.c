@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #define SECOND UINT64_C(1000000000)
-#define LINGER_NS (1 * SECOND)  /* for the client to read what was said last */
+#define LINGER_NS (1 * SECOND) /* for the client to read what was said last */
 
 enum { FRAME_HEAD = 9, PAYLOAD_MAX = 40, PENDING_MAX = 4 << 20, SMALL_RECORD = 5, IDLE_LOOKS = 64 };
 
@@ -89,7 +89,8 @@ static void forget(struct h2_connection *c)
 	series_add(s->counters.open, -1);
 	peer_count_remove(s->peers, c->key);
 	net_budget_release(&s->options.budget,
-			   h2_connection_cost(s) - (c->asleep ? H2_CONNECTION_COST - H2_ASLEEP_COST : 0));
+			   h2_connection_cost(s) -
+				   (c->asleep ? H2_CONNECTION_COST - H2_ASLEEP_COST : 0));
 }
 
 /* At once: the sockets' handles go when libuv has let go of them. */
@@ -185,8 +186,10 @@ static bool can_speak(const struct h2_connection *c)
 	return !c->tls || tls_session_ready(c->tls);
 }
 
-/* A frame of the connection by hand (RFC 9113, section 4.1): nghttp2 answers nothing any more once it has said GOAWAY. */
-static void put_frame(struct h2_connection *c, uint8_t type, uint8_t flags, const void *payload, size_t len)
+/* A frame of the connection by hand (RFC 9113, section 4.1): nghttp2 answers nothing any more once
+ * it has said GOAWAY. */
+static void put_frame(struct h2_connection *c, uint8_t type, uint8_t flags, const void *payload,
+		      size_t len)
 {
 	uint8_t frame[FRAME_HEAD + PAYLOAD_MAX] = { 0, 0, (uint8_t)len, type, flags };
 	assert(len <= PAYLOAD_MAX);
@@ -202,8 +205,14 @@ static uint32_t last_stream(const struct h2_connection *c)
 
 static void put_goaway(struct h2_connection *c, uint32_t last, uint32_t code)
 {
-	uint8_t payload[PAYLOAD_MAX] = { (uint8_t)(last >> 24), (uint8_t)(last >> 16), (uint8_t)(last >> 8), (uint8_t)last,
-					 0, 0, 0, (uint8_t)code };
+	uint8_t payload[PAYLOAD_MAX] = { (uint8_t)(last >> 24),
+					 (uint8_t)(last >> 16),
+					 (uint8_t)(last >> 8),
+					 (uint8_t)last,
+					 0,
+					 0,
+					 0,
+					 (uint8_t)code };
 	const char *text = h2_reason_text(c->why);
 	size_t len = strnlen(text, PAYLOAD_MAX - 8);
 	memcpy(payload + 8, text, len);
@@ -217,7 +226,8 @@ static void put_frames(struct h2_connection *c)
 	size_t room = c->shard->server->options.write_buffer_bytes, used = 0;
 	const uint8_t *frame;
 	ssize_t len = 0;
-	while (!c->pending.len && !c->hung_up && (len = nghttp2_session_mem_send(c->session, &frame)) > 0) {
+	while (!c->pending.len && !c->hung_up &&
+	       (len = nghttp2_session_mem_send(c->session, &frame)) > 0) {
 		if (used && used + (size_t)len > room) {
 			put(c, (struct view){ buffer, used });
 			used = 0;
@@ -235,7 +245,8 @@ static void put_frames(struct h2_connection *c)
 		put(c, (struct view){ buffer, used });
 }
 
-/* Our side is shut; the client's last bytes are dropped, so that the kernel does not reset what it has not read yet. */
+/* Our side is shut; the client's last bytes are dropped, so that the kernel does not reset what it
+ * has not read yet. */
 static void shut(struct h2_connection *c)
 {
 	if (c->tls) {
@@ -279,15 +290,18 @@ bool h2_shard_close_idle(struct h2_shard *shard, int count, uint64_t idle_ns, ui
 	bool any = false;
 	uint64_t now = clock_now();
 	int looks = IDLE_LOOKS;
-	for (struct h2_connection *c = shard->idle_first, *next; c && count > 0 && looks-- > 0; c = next) {
+	for (struct h2_connection *c = shard->idle_first, *next; c && count > 0 && looks-- > 0;
+	     c = next) {
 		next = c->idle_next;
 		if (now - c->idle_since < idle_ns)
 			break;
-		if (c->ending != H2_OPEN || (keep && peer_count_of(shard->server->peers, c->key) <= keep))
+		if (c->ending != H2_OPEN ||
+		    (keep && peer_count_of(shard->server->peers, c->key) <= keep))
 			continue;
 		c->why = H2_MEMORY;
 		series_add(shard->server->counters.closed[H2_MEMORY], 1);
-		h2_connection_abort(c); /* it is idle: no answer is on its way that a lingering close would save */
+		/* it is idle: no answer is on its way that a lingering close would save */
+		h2_connection_abort(c);
 		any = true;
 		count--;
 	}
@@ -296,7 +310,8 @@ bool h2_shard_close_idle(struct h2_shard *shard, int count, uint64_t idle_ns, ui
 
 static void close_idle(struct io_post *post)
 {
-	struct h2_shard *shard = (struct h2_shard *)((char *)post - offsetof(struct h2_shard, close_idle));
+	struct h2_shard *shard =
+		(struct h2_shard *)((char *)post - offsetof(struct h2_shard, close_idle));
 	atomic_store(&shard->asked, false);
 	h2_shard_close_idle(shard, H2_IDLE_TO_CLOSE, H2_JUST_ANSWERED_NS, 0);
 }
@@ -332,13 +347,15 @@ static void say_last(struct h2_connection *c)
 }
 
 /*
- * The GOAWAYs of a graceful end, behind all replies; the answer to the ping says that the client has read them. After the
- * first one two answers are waited for: C core answers a ping before it writes the headers of a call that had begun.
+ * The GOAWAYs of a graceful end, behind all replies; the answer to the ping says that the client
+ * has read them. After the first one two answers are waited for: C core answers a ping before it
+ * writes the headers of a call that had begun.
  */
 static void put_ending(struct h2_connection *c)
 {
 	if (c->owes_goaway)
-		put_goaway(c, c->ending == H2_NOTICED ? INT32_MAX : last_stream(c), NGHTTP2_NO_ERROR);
+		put_goaway(c, c->ending == H2_NOTICED ? INT32_MAX : last_stream(c),
+			   NGHTTP2_NO_ERROR);
 	c->owes_ping = c->owes_ping || (c->owes_goaway && c->ending == H2_NOTICED);
 	c->owes_goaway = false;
 	if (c->ending == H2_LEAVING && !c->stream_count)
@@ -356,7 +373,8 @@ void h2_connection_end(struct h2_connection *c, enum h2_reason reason, bool last
 	}
 	if (c->ending == H2_OPEN && reason != H2_REASON_NONE)
 		series_add(c->shard->server->counters.closed[reason], 1);
-	if (!c->settled || !h2_connection_wake(c)) { /* it has not spoken HTTP/2 yet, or cannot any more */
+	/* it has not spoken HTTP/2 yet, or cannot any more */
+	if (!c->settled || !h2_connection_wake(c)) {
 		destroy(c);
 		return;
 	}
@@ -407,7 +425,8 @@ static bool is_done(const struct h2_connection *c)
 
 static bool unread_too_much(const struct h2_connection *c)
 {
-	return c->unread + c->pending.len > (size_t)c->shard->server->options.limits.max_outbound_bytes;
+	return c->unread + c->pending.len >
+	       (size_t)c->shard->server->options.limits.max_outbound_bytes;
 }
 
 void h2_connection_flush(struct h2_connection *c)
@@ -450,7 +469,8 @@ static bool take_plain(void *context, struct view data)
 {
 	struct h2_connection *c = context;
 	list_owner(c);
-	return (data.len >= SMALL_RECORD || h2_session_judge_record(c)) && h2_session_receive(c, data);
+	return (data.len >= SMALL_RECORD || h2_session_judge_record(c)) &&
+	       h2_session_receive(c, data);
 }
 
 static void take_tls(struct h2_connection *c, struct view data)
@@ -528,7 +548,8 @@ static uint64_t end_of_age(uint64_t now, struct duration age)
 	if (age.ns <= 0)
 		return 0;
 	hash_random(&random, sizeof random);
-	return now + (uint64_t)age.ns / 10 * 9 + (uint64_t)((double)age.ns / 5 * random / UINT32_MAX);
+	return now + (uint64_t)age.ns / 10 * 9 +
+	       (uint64_t)((double)age.ns / 5 * random / UINT32_MAX);
 }
 
 static struct h2_peer *peer_new(const char *address)
@@ -544,7 +565,9 @@ void h2_connection_open(struct h2_shard *shard, int fd, const char *address, str
 {
 	struct h2_server *s = shard->server;
 	struct h2_connection *c = memory_new(sizeof *c);
-	*c = (struct h2_connection){ .shard = shard, .fd = fd, .key = key, .peer = peer_new(address) };
+	*c = (struct h2_connection){
+		.shard = shard, .fd = fd, .key = key, .peer = peer_new(address)
+	};
 	c->opened_at = c->read_at = clock_now();
 	c->ages_at = end_of_age(c->opened_at, s->options.max_connection_age);
 	bytes_init(&c->pending, PENDING_MAX);
@@ -554,7 +577,8 @@ void h2_connection_open(struct h2_shard *shard, int fd, const char *address, str
 	shard->connections = c;
 	series_add(s->counters.open, 1);
 	uv_timer_init(io_loop(shard->thread), &c->timer);
-	c->handles = 1 + (uv_poll_init(io_loop(shard->thread), &c->poll, fd) == 0); /* epoll may have no room for more */
+	/* epoll may have no room for more */
+	c->handles = 1 + (uv_poll_init(io_loop(shard->thread), &c->poll, fd) == 0);
 	c->poll.data = c->timer.data = c;
 	c->tls = s->tls ? tls_session_new(s->tls) : NULL;
 	if (c->handles < 2 || !h2_session_open(c) || shard->draining) {

@@ -5,7 +5,8 @@
 
 #include <string.h>
 
-/* One timer for each connection, which fires at the earliest of its deadlines or before, and then looks. */
+/* One timer for each connection, which fires at the earliest of its deadlines or before, and then
+ * looks. */
 
 #define SECOND UINT64_C(1000000000)
 
@@ -33,8 +34,8 @@ static uint64_t idle_time(const struct h2_options *o)
 static uint64_t silence_ends(const struct h2_connection *c)
 {
 	const struct h2_options *o = &c->shard->server->options;
-	return c->ping_at ? c->ping_at + ns(o->keepalive_timeout, 20 * SECOND) :
-			    c->read_at + ns(o->keepalive_time, 7200 * SECOND);
+	return c->ping_at ? c->ping_at + ns(o->keepalive_timeout, 20 * SECOND)
+			  : c->read_at + ns(o->keepalive_time, 7200 * SECOND);
 }
 
 static uint64_t next_deadline(const struct h2_connection *c)
@@ -68,7 +69,8 @@ static bool passed(uint64_t when, uint64_t now)
 static enum h2_reason overdue(const struct h2_connection *c, uint64_t now)
 {
 	const struct h2_options *o = &c->shard->server->options;
-	if (!c->settled && passed(after(c->opened_at, (uint64_t)o->limits.handshake_timeout.ns), now))
+	if (!c->settled &&
+	    passed(after(c->opened_at, (uint64_t)o->limits.handshake_timeout.ns), now))
 		return H2_HANDSHAKE_TIMEOUT;
 	if (passed(after(c->header_since, (uint64_t)o->limits.header_timeout.ns), now))
 		return H2_HEADER_TIMEOUT;
@@ -86,7 +88,9 @@ static void end_by_time(struct h2_connection *c, uint64_t now)
 		h2_connection_end(c, H2_IDLE, false, now + H2_ENDING_NS);
 	else if (c->ending == H2_OPEN && passed(c->ages_at, now))
 		h2_connection_end(c, H2_AGE, false,
-				  o->max_connection_age_grace.ns ? now + ns(o->max_connection_age_grace, 0) : 0);
+				  o->max_connection_age_grace.ns
+					  ? now + ns(o->max_connection_age_grace, 0)
+					  : 0);
 }
 
 static const uint8_t alive_ping[8] = "alive?";
@@ -152,4 +156,3 @@ void h2_connection_watch(struct h2_connection *c)
 {
 	h2_connection_wake_by(c, next_deadline(c));
 }
-

@@ -46,7 +46,8 @@ bool h2_listeners_open(struct h2_server *s, struct error *err)
 	for (size_t i = 0; i < s->addresses.count && ok; i++) {
 		ok = listen_on(s, &s->addresses.at[i], err);
 		/* A name may have addresses of a family that this system does not have. */
-		ok = ok || (errno == EAFNOSUPPORT && s->listeners.count + (s->addresses.count - i - 1) > 0);
+		ok = ok || (errno == EAFNOSUPPORT &&
+			    s->listeners.count + (s->addresses.count - i - 1) > 0);
 	}
 	for (size_t i = 0; i < s->listeners.count && !ok; i++)
 		close(s->listeners.at[i].fd);
@@ -82,11 +83,12 @@ static bool afford(struct h2_server *s)
 	return net_budget_hold(budget, cost);
 }
 
-/* Where memory is short, a peer's connections hold little more than what is left for those of others, and nobody gives way to
- * one that has more. */
+/* Where memory is short, a peer's connections hold little more than what is left for those of
+ * others, and nobody gives way to one that has more. */
 static bool may_enter(struct h2_server *s, struct hash128 key, enum h2_refusal *why)
 {
-	int64_t max = s->options.limits.max_connections_per_peer, room = net_budget_room(&s->options.budget);
+	int64_t max = s->options.limits.max_connections_per_peer,
+		room = net_budget_room(&s->options.budget);
 	*why = H2_MAX_CONNECTIONS;
 	if (atomic_load(&s->connections) >= s->options.limits.max_connections)
 		return false;
@@ -197,7 +199,8 @@ static void pause_accepting(struct h2_listener *l)
 	uv_poll_stop(&l->poll);
 	start_retrying(s);
 	if (first)
-		log_warn(s->options.log, "Out of file descriptors: no connection is accepted until some are free");
+		log_warn(s->options.log, "Out of file descriptors: no connection is accepted "
+					 "until some are free");
 }
 
 static void accept_ready(uv_poll_t *poll, int status, int events)
@@ -207,7 +210,8 @@ static void accept_ready(uv_poll_t *poll, int status, int events)
 	for (int i = 0; i < ACCEPTS_PER_TURN; i++) {
 		struct sockaddr_storage from = { 0 };
 		socklen_t len = sizeof from;
-		int fd = accept4(l->fd, (struct sockaddr *)&from, &len, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		int fd = accept4(l->fd, (struct sockaddr *)&from, &len,
+				 SOCK_CLOEXEC | SOCK_NONBLOCK);
 		if (fd >= 0)
 			take(l->server, fd, &from);
 		else if (out_of_descriptors(errno)) {

@@ -13,7 +13,8 @@
 #include <uv.h>
 
 /*
- * Inside the server (net/h2/). Every struct belongs to one I/O thread unless a field says otherwise.
+ * Inside the server (net/h2/). Every struct belongs to one I/O thread unless a field says
+ * otherwise.
  *
  *	h2_server      what all threads share: options, addresses, counts of peers
  *	h2_listener    one listening socket, on the first I/O thread
@@ -28,7 +29,8 @@ enum {
 	H2_REPLY_COST = 128 /* of a reply that is not read, beside its bytes */
 };
 
-/* What a connection costs that is idle: the session with its frame buffer and header tables; TLS about as much again. */
+/* What a connection costs that is idle: the session with its frame buffer and header tables; TLS
+ * about as much again. */
 enum { H2_CONNECTION_COST = 16384, H2_ASLEEP_COST = 2048, H2_TLS_COST = 32768 };
 
 struct h2_address {
@@ -40,13 +42,14 @@ struct h2_address {
 struct h2_addresses {
 	struct h2_address at[H2_ADDRESSES_MAX];
 	size_t count;
-	bool any_port; /* port 0: the system chooses one, the same for all */
+	bool any_port;         /* port 0: the system chooses one, the same for all */
 	const char *unix_path; /* NULL: TCP; points into the endpoint */
 };
 
-bool h2_address_resolve(const char *endpoint, const char *transport, struct h2_addresses *out, struct error *err);
-/* The descriptor of a socket that listens there, or -1 (errno says why too). *port: the port to take instead of the address's
- * (0: that one); on return the one that it has. */
+bool h2_address_resolve(const char *endpoint, const char *transport, struct h2_addresses *out,
+			struct error *err);
+/* The descriptor of a socket that listens there, or -1 (errno says why too). *port: the port to
+ * take instead of the address's (0: that one); on return the one that it has. */
 int h2_address_listen(const struct h2_address *address, int *port, struct error *err);
 /* "127.0.0.1", "::1", "" for unix sockets; mapped IPv4 addresses are written as such. */
 void h2_address_host(const struct sockaddr_storage *from, char *out, size_t room);
@@ -58,7 +61,7 @@ struct h2_listener {
 	bool paused; /* no descriptor is free */
 };
 
-enum { H2_ALWAYS = 8 };       /* connections that a peer may have however short memory is */
+enum { H2_ALWAYS = 8 }; /* connections that a peer may have however short memory is */
 /* A reply is on its way for so long, perhaps: a connection that is closed at once would lose it. */
 #define H2_JUST_ANSWERED_NS UINT64_C(100000000)
 enum { H2_IDLE_TO_CLOSE = 8 }; /* for a new connection, where memory is short */
@@ -66,58 +69,64 @@ enum { H2_IDLE_TO_CLOSE = 8 }; /* for a new connection, where memory is short */
 struct h2_listeners {
 	struct h2_listener at[H2_ADDRESSES_MAX];
 	size_t count;
-	uv_timer_t retry;          /* runs while a socket is paused or somebody waits */
+	uv_timer_t retry; /* runs while a socket is paused or somebody waits */
 	struct arrival *waiting, **last_waiting; /* accepted, for want of memory */
 	int waiting_count;
 	bool open;
 	int handles; /* that are not closed yet */
 };
 
-bool h2_listeners_open(struct h2_server *server, struct error *err); /* [the thread that starts the server] */
+/* [the thread that starts the server] */
+bool h2_listeners_open(struct h2_server *server, struct error *err);
 void h2_listeners_start(void *server); /* [first I/O thread] */
 void h2_listeners_close(void *server); /* [first I/O thread] */
 
 enum h2_ending {
 	H2_OPEN,
-	H2_NOTICED,  /* the shutdown notice and a ping are sent; new streams still come */
-	H2_LEAVING,  /* the last GOAWAY is sent; streams end */
-	H2_ASKED,    /* all streams have ended; the client's answer to a ping says that it has read all */
-	H2_SHUT,     /* our side of the socket is shut; what the client still sends is dropped */
-	H2_CLOSED    /* the handles are being closed */
+	H2_NOTICED, /* the shutdown notice and a ping are sent; new streams still come */
+	H2_LEAVING, /* the last GOAWAY is sent; streams end */
+	/* all streams have ended; the client's answer to a ping says that it has read all */
+	H2_ASKED,
+	H2_SHUT,  /* our side of the socket is shut; what the client still sends is dropped */
+	H2_CLOSED /* the handles are being closed */
 };
 
 struct h2_connection {
-	struct h2_connection *prev, *next;           /* in the shard */
-	struct h2_connection *idle_prev, *idle_next; /* in the shard's list of idle ones, the oldest first */
+	struct h2_connection *prev, *next; /* in the shard */
+	/* in the shard's list of idle ones, the oldest first */
+	struct h2_connection *idle_prev, *idle_next;
 	struct h2_shard *shard;
 	struct h2_peer *peer;
 	struct hash128 key; /* of the peer */
 	int fd;
 	uv_poll_t poll;
 	uv_timer_t timer;
-	int handles; /* that are not closed yet */
+	int handles;              /* that are not closed yet */
 	nghttp2_session *session; /* NULL: asleep (sleep.c) */
-	struct bytes history;     /* what the client has sent before its first call, to wake up with */
+	/* what the client has sent before its first call, to wake up with */
+	struct bytes history;
 	struct tls_session *tls;
 	struct bytes pending; /* whole frames (or TLS records) that the socket has not taken */
 	size_t pending_taken;
 	struct h2_stream *streams;
 	int stream_count;
-	size_t unread;       /* bytes of responses that wait for a window */
+	size_t unread; /* bytes of responses that wait for a window */
 	enum h2_ending ending;
 	enum h2_reason fault; /* why it is to be closed at once */
 	enum h2_reason why;   /* what its GOAWAY says */
-	bool settled;        /* the client's SETTINGS have come */
-	bool broken;         /* nghttp2 has said GOAWAY: the client broke the protocol */
-	bool left;           /* the client has said GOAWAY */
-	bool owner_listed;   /* in the peer's auth */
-	bool idle, in_turn, asleep, wakeful, replaying, owes_goaway, owes_ping, noticed_twice, ending_pinged, hung_up;
-	int events;          /* what the poll handle watches */
+	bool settled;         /* the client's SETTINGS have come */
+	bool broken;          /* nghttp2 has said GOAWAY: the client broke the protocol */
+	bool left;            /* the client has said GOAWAY */
+	bool owner_listed;    /* in the peer's auth */
+	bool idle, in_turn, asleep, wakeful, replaying, owes_goaway, owes_ping, noticed_twice,
+		ending_pinged, hung_up;
+	int events; /* what the poll handle watches */
 	struct h2_bucket resets, settings, control, errors;
 	int continuations, ping_strikes;
 	int32_t last_stream; /* that the client has opened */
 	/* clock_now, 0: not now */
-	uint64_t opened_at, read_at, idle_since, header_since, stalled_since, ping_at, last_ping_at, ages_at, ends_at, wakes_at;
+	uint64_t opened_at, read_at, idle_since, header_since, stalled_since, ping_at, last_ping_at,
+		ages_at, ends_at, wakes_at;
 };
 
 /* Takes the descriptor. */
@@ -133,8 +142,10 @@ void h2_connection_close(struct h2_connection *c, enum h2_reason reason);
 void h2_connection_abort(struct h2_connection *c);
 /* For the client's answer to the ping of a graceful end. */
 #define H2_ENDING_NS (5 * UINT64_C(1000000000))
-/* Begins a graceful end: GOAWAY in two steps, or at once where `last`; closed at the latest at `deadline` (0: never). */
-void h2_connection_end(struct h2_connection *c, enum h2_reason reason, bool last, uint64_t deadline);
+/* Begins a graceful end: GOAWAY in two steps, or at once where `last`; closed at the latest at
+ * `deadline` (0: never). */
+void h2_connection_end(struct h2_connection *c, enum h2_reason reason, bool last,
+		       uint64_t deadline);
 /* The client has answered a ping of ours. */
 void h2_connection_answered(struct h2_connection *c, const uint8_t opaque[8]);
 void h2_connection_stream_opened(struct h2_connection *c);
@@ -144,8 +155,9 @@ void h2_connection_wake_by(struct h2_connection *c, uint64_t when);
 void h2_connection_watch(struct h2_connection *c);
 
 /*
- * sleep.c: most connections that cost nothing but memory have never made a call. Theirs is given back: the session is
- * deleted, and made again of the few bytes that the client has sent so far when it sends more.
+ * sleep.c: most connections that cost nothing but memory have never made a call. Theirs is given
+ * back: the session is deleted, and made again of the few bytes that the client has sent so far
+ * when it sends more.
  */
 void h2_connection_remember(struct h2_connection *c, struct view data);
 void h2_connection_fall_asleep(struct h2_connection *c); /* where it can */
@@ -156,7 +168,8 @@ bool h2_session_open(struct h2_connection *c);
 nghttp2_session_callbacks *h2_session_callbacks(void);
 nghttp2_option *h2_session_options(const struct h2_limits *limits);
 /* False: the connection must be closed (c->fault says why). */
-bool h2_session_judge_record(struct h2_connection *c); /* a TLS record with next to nothing in it, which counts as a frame */
+/* a TLS record with next to nothing in it, which counts as a frame */
+bool h2_session_judge_record(struct h2_connection *c);
 bool h2_session_receive(struct h2_connection *c, struct view data);
 
 /* stream.c */
@@ -173,16 +186,16 @@ struct h2_shard {
 	struct h2_connection *connections;
 	struct h2_connection *idle_first, *idle_last;
 	_Atomic int count; /* read by the thread that accepts */
-	uint64_t turn;      /* of the I/O thread, to which turn_bytes belong */
-	size_t turn_bytes;  /* of bodies that it has read */
+	uint64_t turn;     /* of the I/O thread, to which turn_bytes belong */
+	size_t turn_bytes; /* of bodies that it has read */
 	bool draining;
 	uint64_t drain_deadline;
 	struct io_post close_idle;
 	_Atomic bool asked; /* to close idle connections */
 };
 
-/* Closes some of the connections that have been idle for longest, and at least for so long, but of no peer that has `keep` or
- * less (0: of any), among the first few dozen; false: there was none. */
+/* Closes some of the connections that have been idle for longest, and at least for so long, but of
+ * no peer that has `keep` or less (0: of any), among the first few dozen; false: there was none. */
 bool h2_shard_close_idle(struct h2_shard *shard, int count, uint64_t idle_ns, uint32_t keep);
 void h2_shard_ask_to_close_idle(struct h2_shard *shard); /* [any] */
 

@@ -9,15 +9,16 @@
 #include <string.h>
 
 #define SECOND UINT64_C(1000000000)
-#define RATE_GRACE_NS (10 * SECOND) /* before the rate of a body is judged, and between two judgements */
+/* before the rate of a body is judged, and between two judgements */
+#define RATE_GRACE_NS (10 * SECOND)
 #define TIMEOUT_MAX_NS (UINT64_MAX / 2)
 #define BUSY_RETRY_NS (20 * UINT64_C(1000000))
 #define BUSY_MAX_NS (2 * SECOND)
 
 enum {
-	PREFIX = sizeof ((struct rpc_call *)0)->prefix,
+	PREFIX = sizeof((struct rpc_call *)0)->prefix,
 	FIRST_GRANT = 16384,
-	WINDOW_SLACK = 1024,  /* so that what is too much comes, and is refused */
+	WINDOW_SLACK = 1024, /* so that what is too much comes, and is refused */
 	SPARE_MAX = 1 << 19,
 	OWED_MAX = 1 << 20 /* of one I/O thread */
 };
@@ -110,13 +111,17 @@ static const struct rpc_method *find_method(const struct rpc_server *s, const ch
 	return NULL;
 }
 
-/* PROTOCOL-HTTP2.md: at most 8 digits and a unit. clock_now; 0: none, not one, or more than two centuries. */
+/* PROTOCOL-HTTP2.md: at most 8 digits and a unit. clock_now; 0: none, not one, or more than two
+ * centuries. */
 static uint64_t client_deadline(const struct rpc_call *call)
 {
 	const char *text = h2_stream_header(&call->stream, "grpc-timeout");
-	static const struct { char unit; uint64_t ns; } units[] = {
-		{ 'H', 3600 * SECOND }, { 'M', 60 * SECOND }, { 'S', SECOND }, { 'm', SECOND / 1000 },
-		{ 'u', SECOND / 1000000 }, { 'n', 1 },
+	static const struct {
+		char unit;
+		uint64_t ns;
+	} units[] = {
+		{ 'H', 3600 * SECOND }, { 'M', 60 * SECOND },      { 'S', SECOND },
+		{ 'm', SECOND / 1000 }, { 'u', SECOND / 1000000 }, { 'n', 1 },
 	};
 	uint64_t number = 0;
 	int digits = 0;
@@ -124,7 +129,9 @@ static uint64_t client_deadline(const struct rpc_call *call)
 		number = number * 10 + (uint64_t)(*text - '0');
 	for (size_t i = 0; digits && i < sizeof units / sizeof *units; i++)
 		if (text[0] == units[i].unit && !text[1])
-			return number < TIMEOUT_MAX_NS / units[i].ns ? clock_now() + number * units[i].ns : 0;
+			return number < TIMEOUT_MAX_NS / units[i].ns
+				       ? clock_now() + number * units[i].ns
+				       : 0;
 	return 0;
 }
 
@@ -152,7 +159,8 @@ void rpc_call_accept(struct rpc_call *call)
 	call->accepted = true;
 	call->accepted_at = clock_now();
 	call->message_by = call->accepted_at + s->message_timeout;
-	call->rate_at = s->options.h2.limits.min_body_rate > 0 ? call->accepted_at + RATE_GRACE_NS : 0;
+	call->rate_at =
+		s->options.h2.limits.min_body_rate > 0 ? call->accepted_at + RATE_GRACE_NS : 0;
 	atomic_fetch_add(&s->accepted, 1);
 	set_deadline(call);
 }
@@ -164,7 +172,8 @@ static void on_headers(struct h2_stream *stream)
 	call->server = s;
 	call->client_by = client_deadline(call);
 	if (stream->headers_too_large) {
-		rpc_reply_write(call, RPC_RESOURCE_EXHAUSTED, "the headers are over the limit", -1, NULL);
+		rpc_reply_write(call, RPC_RESOURCE_EXHAUSTED, "the headers are over the limit", -1,
+				NULL);
 		return;
 	}
 	call->method = find_method(s, h2_stream_header(stream, ":path"));
@@ -212,7 +221,8 @@ static size_t min_size(size_t a, size_t b)
 	return a < b ? a : b;
 }
 
-/* What has come without a grant, at most a stream's window, is little for one call and much for thousands. */
+/* What has come without a grant, at most a stream's window, is little for one call and much for
+ * thousands. */
 static bool may_owe(struct rpc_call *call, size_t owed)
 {
 	struct rpc_thread *thread = &call->server->threads[rpc_call_thread(call)];
@@ -226,10 +236,12 @@ static bool wait_for_memory(struct rpc_call *call, size_t arrived)
 {
 	struct error err = call->busy_error;
 	uint64_t now = clock_now();
-	bool late = call->busy && now >= call->busy_until, over = err.reason && strcmp(err.reason, "peer_memory") == 0;
+	bool late = call->busy && now >= call->busy_until,
+	     over = err.reason && strcmp(err.reason, "peer_memory") == 0;
 	if (!may_owe(call, arrived > call->granted ? arrived - call->granted : 0) || late || over) {
 		lose(call, RPC_REFUSED);
-		rpc_reply_write(call, RPC_UNAVAILABLE, err.text, err.retry_after_ms ? err.retry_after_ms : 1000, NULL);
+		rpc_reply_write(call, RPC_UNAVAILABLE, err.text,
+				err.retry_after_ms ? err.retry_after_ms : 1000, NULL);
 		release_body(call);
 		return false;
 	}
@@ -254,8 +266,8 @@ static bool ask(struct rpc_call *call, size_t bytes)
 }
 
 /*
- * Grants more of the message before what was granted has come: four times of what is there, so that few steps are
- * needed and the sender need not wait. False: the call is over.
+ * Grants more of the message before what was granted has come: four times of what is there, so that
+ * few steps are needed and the sender need not wait. False: the call is over.
  */
 static bool grant(struct rpc_call *call, size_t arrived)
 {
@@ -263,7 +275,8 @@ static bool grant(struct rpc_call *call, size_t arrived)
 	wanted = min_size(wanted, call->length);
 	if (call->granted == call->length || (call->granted && arrived <= call->granted / 2))
 		return true;
-	if (ask(call, wanted) || (call->busy_error.kind == ERROR_BUSY && arrived > call->granted && ask(call, arrived)))
+	if (ask(call, wanted) ||
+	    (call->busy_error.kind == ERROR_BUSY && arrived > call->granted && ask(call, arrived)))
 		return true;
 	if (call->busy_error.kind != ERROR_BUSY) {
 		struct error err = call->busy_error;
@@ -279,11 +292,13 @@ static bool begin_message(struct rpc_call *call)
 	const uint8_t *p = call->prefix;
 	call->length = (size_t)p[1] << 24 | (size_t)p[2] << 16 | (size_t)p[3] << 8 | p[4];
 	if (p[0] > 1) {
-		refuse(call, RPC_INVALID, RPC_INTERNAL, "the message's compressed flag is neither 0 nor 1");
+		refuse(call, RPC_INVALID, RPC_INTERNAL,
+		       "the message's compressed flag is neither 0 nor 1");
 		return false;
 	}
 	if (call->length > (size_t)call->server->options.max_message_bytes) {
-		refuse(call, RPC_TOO_LARGE, RPC_RESOURCE_EXHAUSTED, "the message is over the size limit");
+		refuse(call, RPC_TOO_LARGE, RPC_RESOURCE_EXHAUSTED,
+		       "the message is over the size limit");
 		return false;
 	}
 	take_spare(call);
@@ -370,7 +385,8 @@ static bool too_slow(struct rpc_call *call, uint64_t now)
 {
 	uint64_t ms = (now - call->accepted_at) / 1000000;
 	size_t arrived = call->body.len + call->prefix_len;
-	return !call->busy && arrived < ms * (uint64_t)call->server->options.h2.limits.min_body_rate / 1000;
+	return !call->busy &&
+	       arrived < ms * (uint64_t)call->server->options.h2.limits.min_body_rate / 1000;
 }
 
 static void on_late(struct h2_stream *stream, uint64_t now)
@@ -425,7 +441,8 @@ static const struct h2_service service = {
 /* ---- replies */
 
 /* A server that stops is freed when its last accepted call is done: that comes last. */
-static void finish_here(struct rpc_call *call, int status, const char *text, int64_t retry_ms, const struct view *response)
+static void finish_here(struct rpc_call *call, int status, const char *text, int64_t retry_ms,
+			const struct view *response)
 {
 	struct rpc_server *s = call->server;
 	bool held = call->handed_over, accepted = call->accepted;
@@ -443,10 +460,12 @@ static void finish_posted(struct io_post *post)
 {
 	struct rpc_call *call = (struct rpc_call *)((char *)post - offsetof(struct rpc_call, post));
 	struct view response = bytes_view(&call->response);
-	finish_here(call, call->status, call->text, call->retry_ms, call->has_response ? &response : NULL);
+	finish_here(call, call->status, call->text, call->retry_ms,
+		    call->has_response ? &response : NULL);
 }
 
-void rpc_call_finish(struct rpc_call *call, int status, const char *text, int64_t retry_ms, const struct view *response)
+void rpc_call_finish(struct rpc_call *call, int status, const char *text, int64_t retry_ms,
+		     const struct view *response)
 {
 	if (io_here(call->stream.thread)) {
 		finish_here(call, status, text, retry_ms, response);
@@ -480,7 +499,8 @@ static struct rpc_server *server_new(const struct rpc_server_options *options)
 {
 	struct rpc_server *s = memory_new(sizeof *s);
 	s->options = *options;
-	s->message_timeout = options->message_timeout.ns > 0 ? (uint64_t)options->message_timeout.ns : 60 * SECOND;
+	s->message_timeout = options->message_timeout.ns > 0 ? (uint64_t)options->message_timeout.ns
+							     : 60 * SECOND;
 	s->threads = memory_array(io_count(options->h2.io), sizeof *s->threads);
 	pthread_mutex_init(&s->mutex, NULL);
 	pthread_condattr_t monotonic;
@@ -550,8 +570,8 @@ static void wait_for_calls(struct rpc_server *s, uint64_t deadline)
 	int code = 0;
 	pthread_mutex_lock(&s->mutex);
 	while (s->accepted && code == 0)
-		code = deadline ? pthread_cond_timedwait(&s->changed, &s->mutex, &at) :
-				  pthread_cond_wait(&s->changed, &s->mutex);
+		code = deadline ? pthread_cond_timedwait(&s->changed, &s->mutex, &at)
+				: pthread_cond_wait(&s->changed, &s->mutex);
 	pthread_mutex_unlock(&s->mutex);
 }
 

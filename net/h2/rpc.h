@@ -5,12 +5,14 @@
 #include "net/h2/server.h"
 
 /*
- * Unary gRPC methods on the HTTP/2 server (gRPC over HTTP/2: grpc/doc/PROTOCOL-HTTP2.md), with the gate before the body:
- * `headers` sees each call before anything of its message is read, and `grow` is asked before more of it may come.
+ * Unary gRPC methods on the HTTP/2 server (gRPC over HTTP/2: grpc/doc/PROTOCOL-HTTP2.md), with the
+ * gate before the body: `headers` sees each call before anything of its message is read, and `grow`
+ * is asked before more of it may come.
  *
- * Threads: `headers`, `grow`, `message` and `lost` run on the connection's I/O thread and must not block. rpc_call_reply may be
- * called from any thread, also from within `headers` and `message`. Each accepted call gets exactly one rpc_call_reply
- * after `message`, also when the client has gone meanwhile, or one `lost` before. What is got from a call is valid until then.
+ * Threads: `headers`, `grow`, `message` and `lost` run on the connection's I/O thread and must not
+ * block. rpc_call_reply may be called from any thread, also from within `headers` and `message`.
+ * Each accepted call gets exactly one rpc_call_reply after `message`, also when the client has gone
+ * meanwhile, or one `lost` before. What is got from a call is valid until then.
  */
 struct rpc_call;
 
@@ -27,8 +29,9 @@ struct rpc_method {
 	/* Takes the call: rpc_call_accept, or rpc_call_reply with a refusal. */
 	void (*headers)(void *context, struct rpc_call *call);
 	/*
-	 * The call will hold `bytes` of its message. False with ERROR_BUSY: not now; the client is held back and `grow` asked
-	 * again for up to two seconds. Any other error ends the call. NULL: always.
+	 * The call will hold `bytes` of its message. False with ERROR_BUSY: not now; the client is
+	 * held back and `grow` asked again for up to two seconds. Any other error ends the call.
+	 * NULL: always.
 	 */
 	bool (*grow)(void *context, struct rpc_call *call, size_t bytes, struct error *err);
 	/* The whole message is there, as it was sent. */
@@ -39,12 +42,12 @@ struct rpc_method {
 };
 
 struct rpc_server_options {
-	struct h2_options h2;     /* its routes are the server's */
-	int64_t max_message_bytes; /* on the wire, compressed */
-	struct duration message_timeout; /* from the headers to the whole message; 0: 60 s */
+	struct h2_options h2;             /* its routes are the server's */
+	int64_t max_message_bytes;        /* on the wire, compressed */
+	struct duration message_timeout;  /* from the headers to the whole message; 0: 60 s */
 	const struct rpc_method *methods; /* copied; the paths outlive the server */
 	size_t method_count;
-	struct series *unknown;   /* counts calls of methods that it does not have; may be NULL */
+	struct series *unknown; /* counts calls of methods that it does not have; may be NULL */
 };
 
 struct rpc_server;
@@ -52,13 +55,15 @@ struct rpc_server;
 /* As h2_server_start; the health service (grpc.health.v1) comes with it. */
 struct rpc_server *rpc_server_start(const struct rpc_server_options *options, struct error *err);
 int rpc_server_port(const struct rpc_server *server);
-/* The health service's answer ("" and each method's service): serving or not. At first: serving. [any] */
+/* The health service's answer ("" and each method's service): serving or not. At first: serving.
+ * [any] */
 void rpc_server_set_serving(struct rpc_server *server, bool serving);
 bool rpc_server_reload(struct rpc_server *server, struct error *err); /* as h2_server_reload */
 /*
- * Lets accepted calls finish, then says GOAWAY, and waits until every client has read that; at the deadline the rest is
- * closed, and it waits until each call has been replied to. New calls come until the GOAWAY: `headers` refuses them.
- * [any thread but an I/O thread] Whoever holds calls must not need this thread to reply; nobody may reload meanwhile.
+ * Lets accepted calls finish, then says GOAWAY, and waits until every client has read that; at the
+ * deadline the rest is closed, and it waits until each call has been replied to. New calls come
+ * until the GOAWAY: `headers` refuses them. [any thread but an I/O thread] Whoever holds calls must
+ * not need this thread to reply; nobody may reload meanwhile.
  */
 void rpc_server_stop(struct rpc_server **server, uint64_t grace_ns);
 
@@ -71,16 +76,18 @@ const char *rpc_call_peer(const struct rpc_call *call);
 /* What the verified client certificate says (net/tls/tls.h), NULL without mTLS. */
 const struct metadatum *rpc_call_auth(const struct rpc_call *call);
 /*
- * The request metadata, made when first asked for on the I/O thread; ends with name == NULL. Of the pseudo-headers it has
- * :authority, also as `host`; none that gRPC reserves. Binary ones (-bin) are decoded, and left out if they are not UTF-8 text.
+ * The request metadata, made when first asked for on the I/O thread; ends with name == NULL. Of the
+ * pseudo-headers it has :authority, also as `host`; none that gRPC reserves. Binary ones (-bin) are
+ * decoded, and left out if they are not UTF-8 text.
  */
 const struct metadatum *rpc_call_metadata(struct rpc_call *call);
 /* The message as sent, with BYTES_SLACK behind it; the caller may take it away, or change it. */
 struct bytes *rpc_call_body(struct rpc_call *call);
-/* What the compressed flag and grpc-encoding said, an enum coding (net/compress.h); CODING_UNKNOWN: compressed by what we
- * do not know. */
+/* What the compressed flag and grpc-encoding said, an enum coding (net/compress.h); CODING_UNKNOWN:
+ * compressed by what we do not know. */
 int rpc_call_coding(const struct rpc_call *call);
-/* The I/O thread that serves it, and what this turn of the thread has read of bodies on its connection already. */
+/* The I/O thread that serves it, and what this turn of the thread has read of bodies on its
+ * connection already. */
 uint32_t rpc_call_thread(const struct rpc_call *call);
 size_t rpc_call_turn_bytes(const struct rpc_call *call);
 /* Counts more for the turn, such as what the message inflates to. */
@@ -89,8 +96,9 @@ void rpc_call_count_turn(struct rpc_call *call, size_t bytes);
 size_t rpc_call_header_bytes(const struct rpc_call *call);
 
 /*
- * err NULL: OK with `response`, the serialized reply. Otherwise err's kind gives the code (rpc_status) and its text the
- * message; ERROR_BUSY carries RetryInfo, with jitter, in grpc-status-details-bin.
+ * err NULL: OK with `response`, the serialized reply. Otherwise err's kind gives the code
+ * (rpc_status) and its text the message; ERROR_BUSY carries RetryInfo, with jitter, in
+ * grpc-status-details-bin.
  */
 void rpc_call_reply(struct rpc_call *call, const struct error *err, struct view response);
 

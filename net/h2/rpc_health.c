@@ -45,9 +45,11 @@ static int status_now(const struct rpc_server *s)
 
 static struct view pack(int status, uint8_t packed[16])
 {
-	Grpc__Health__V1__HealthCheckResponse response = GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__INIT;
+	Grpc__Health__V1__HealthCheckResponse response =
+		GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__INIT;
 	response.status = (Grpc__Health__V1__HealthCheckResponse__ServingStatus)status;
-	return (struct view){ packed, grpc__health__v1__health_check_response__pack(&response, packed) };
+	return (struct view){ packed,
+			      grpc__health__v1__health_check_response__pack(&response, packed) };
 }
 
 static void headers(void *context, struct rpc_call *call)
@@ -64,7 +66,9 @@ static void headers(void *context, struct rpc_call *call)
 static bool grow(void *context, struct rpc_call *call, size_t bytes, struct error *err)
 {
 	(void)context, (void)call;
-	return bytes <= REQUEST_MAX || error_set(err, ERROR_INVALID, "a HealthCheckRequest has at most %d bytes", REQUEST_MAX);
+	return bytes <= REQUEST_MAX ||
+	       error_set(err, ERROR_INVALID, "a HealthCheckRequest has at most %d bytes",
+			 REQUEST_MAX);
 }
 
 static void lost(void *context, struct rpc_call *call, enum rpc_loss why)
@@ -78,7 +82,8 @@ static Grpc__Health__V1__HealthCheckRequest *unpack(struct rpc_call *call)
 	Grpc__Health__V1__HealthCheckRequest *request = NULL;
 	struct bytes plain;
 	bytes_init(&plain, REQUEST_MAX);
-	if (compress_inflate((enum coding)rpc_call_coding(call), bytes_view(rpc_call_body(call)), &plain, NULL))
+	if (compress_inflate((enum coding)rpc_call_coding(call), bytes_view(rpc_call_body(call)),
+			     &plain, NULL))
 		request = grpc__health__v1__health_check_request__unpack(NULL, plain.len, plain.at);
 	bytes_fini(&plain);
 	return request;
@@ -132,8 +137,8 @@ static void gone(struct rpc_call *call)
 	rpc_call_finish(call, RPC_CANCELLED_STATUS, "", -1, NULL);
 }
 
-/* What changes while a message is on its way is reported by a later change, if it still holds then. True: something was
- * sent, which may have ended the connection and all its watchers. */
+/* What changes while a message is on its way is reported by a later change, if it still holds then.
+ * True: something was sent, which may have ended the connection and all its watchers. */
 static bool report(struct rpc_watcher *watcher)
 {
 	struct rpc_call *call = watcher->call;
@@ -169,7 +174,8 @@ static void watch(void *context, struct rpc_call *call)
 	if (!read_request(s, call, &known))
 		return;
 	if (watches_on(call) >= WATCHERS_OF_CONNECTION) {
-		rpc_call_finish(call, RPC_RESOURCE_EXHAUSTED, "too many watchers on one connection", -1, NULL);
+		rpc_call_finish(call, RPC_RESOURCE_EXHAUSTED, "too many watchers on one connection",
+				-1, NULL);
 		return;
 	}
 	if (atomic_fetch_add(&s->watchers, 1) >= WATCHERS_MAX) {
@@ -178,7 +184,9 @@ static void watch(void *context, struct rpc_call *call)
 		return;
 	}
 	struct rpc_watcher *watcher = memory_new(sizeof *watcher);
-	*watcher = (struct rpc_watcher){ .next = *list_of(call), .call = call, .known = known, .reported = -1 };
+	*watcher = (struct rpc_watcher){
+		.next = *list_of(call), .call = call, .known = known, .reported = -1
+	};
 	*list_of(call) = watcher;
 	rpc_call_set_user(call, watcher);
 	call->ended = gone;
@@ -195,6 +203,10 @@ void rpc_health_report(void *server, uint32_t index)
 
 void rpc_health_methods(struct rpc_server *server, struct rpc_method *out)
 {
-	out[0] = (struct rpc_method){ "/grpc.health.v1.Health/Check", headers, grow, check, lost, server };
-	out[1] = (struct rpc_method){ "/grpc.health.v1.Health/Watch", headers, grow, watch, lost, server };
+	out[0] = (struct rpc_method){
+		"/grpc.health.v1.Health/Check", headers, grow, check, lost, server
+	};
+	out[1] = (struct rpc_method){
+		"/grpc.health.v1.Health/Watch", headers, grow, watch, lost, server
+	};
 }

@@ -6,15 +6,24 @@
 
 #include <string.h>
 
-static const struct fields_limits limits = { .count = 1 << 16, .name = 1 << 16, .value = 1 << 20, .total = 1 << 22 };
+static const struct fields_limits limits = {
+	.count = 1 << 16, .name = 1 << 16, .value = 1 << 20, .total = 1 << 22
+};
 
 /* Of the protocol, not of the caller: as grpc-go has it. */
 static bool is_reserved(const char *name)
 {
-	static const char *const names[] = {
-		":method", ":path", ":scheme", "te", "grpc-encoding", "grpc-accept-encoding", "grpc-timeout",
-		"grpc-message-type", "grpc-message", "grpc-status", "grpc-status-details-bin"
-	};
+	static const char *const names[] = { ":method",
+					     ":path",
+					     ":scheme",
+					     "te",
+					     "grpc-encoding",
+					     "grpc-accept-encoding",
+					     "grpc-timeout",
+					     "grpc-message-type",
+					     "grpc-message",
+					     "grpc-status",
+					     "grpc-status-details-bin" };
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
 		if (strcmp(names[i], name) == 0)
 			return true;

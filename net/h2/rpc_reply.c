@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { RETRY_MS = 1000, TEXT_MAX = sizeof ((struct error *)0)->text };
+enum { RETRY_MS = 1000, TEXT_MAX = sizeof((struct error *)0)->text };
 
 int rpc_status(enum error_kind kind)
 {
@@ -27,7 +27,8 @@ int rpc_status(enum error_kind kind)
 }
 
 /* google.rpc.Status with RetryInfo, serialized: 80 bytes and the text. */
-static size_t pack_details(int status, const char *text, int64_t retry_ms, uint8_t *out, size_t room)
+static size_t pack_details(int status, const char *text, int64_t retry_ms, uint8_t *out,
+			   size_t room)
 {
 	Google__Rpc__Duration delay = GOOGLE__RPC__DURATION__INIT;
 	delay.seconds = retry_ms / 1000;
@@ -69,14 +70,17 @@ static size_t percent_encode(const char *text, char *out)
 	return (size_t)(at - out);
 }
 
-static const struct h2_header content_type = { "content-type", { (const uint8_t *)"application/grpc", 16 } };
-static const struct h2_header accept_encoding = { "grpc-accept-encoding",
-						   { (const uint8_t *)"identity,deflate,gzip,zstd", 26 } };
+static const struct h2_header content_type = { "content-type",
+					       { (const uint8_t *)"application/grpc", 16 } };
+static const struct h2_header accept_encoding = {
+	"grpc-accept-encoding", { (const uint8_t *)"identity,deflate,gzip,zstd", 26 }
+};
 
 static void begin(struct rpc_call *call)
 {
 	if (!call->begun)
-		h2_stream_respond(&call->stream, "200", (const struct h2_header[]){ content_type, accept_encoding }, 2);
+		h2_stream_respond(&call->stream, "200",
+				  (const struct h2_header[]){ content_type, accept_encoding }, 2);
 	call->begun = true;
 }
 
@@ -89,7 +93,8 @@ void rpc_call_push(struct rpc_call *call, struct view message)
 	h2_stream_send(&call->stream, message);
 }
 
-void rpc_reply_write(struct rpc_call *call, int status, const char *text, int64_t retry_ms, const struct view *response)
+void rpc_reply_write(struct rpc_call *call, int status, const char *text, int64_t retry_ms,
+		     const struct view *response)
 {
 	uint8_t packed[TEXT_MAX + 128];
 	char number[12], message[3 * TEXT_MAX];
@@ -103,17 +108,23 @@ void rpc_reply_write(struct rpc_call *call, int status, const char *text, int64_
 		fields[count++] = accept_encoding;
 	}
 	int len = snprintf(number, sizeof number, "%d", status);
-	fields[count++] = (struct h2_header){ "grpc-status", { (const uint8_t *)number, (size_t)len } };
+	fields[count++] =
+		(struct h2_header){ "grpc-status", { (const uint8_t *)number, (size_t)len } };
 	if (*text)
 		fields[count++] = (struct h2_header){
-			"grpc-message", { (const uint8_t *)message, percent_encode(text, message) } };
+			"grpc-message", { (const uint8_t *)message, percent_encode(text, message) }
+		};
 	bytes_init(&details, 2 * sizeof packed);
 	if (retry_ms >= 0) {
-		base64_add(&details, (struct view){ packed, pack_details(status, text, retry_ms, packed, sizeof packed) },
+		base64_add(&details,
+			   (struct view){ packed, pack_details(status, text, retry_ms, packed,
+							       sizeof packed) },
 			   false);
-		fields[count++] = (struct h2_header){ "grpc-status-details-bin", bytes_view(&details) };
+		fields[count++] =
+			(struct h2_header){ "grpc-status-details-bin", bytes_view(&details) };
 	}
-	if (status != RPC_OK && retry_ms < 0) /* a refusal with a retry hint is not the client's fault */
+	if (status != RPC_OK &&
+	    retry_ms < 0) /* a refusal with a retry hint is not the client's fault */
 		h2_stream_count_error(&call->stream);
 	h2_stream_finish(&call->stream, "200", fields, count);
 	bytes_fini(&details);

@@ -22,7 +22,8 @@ static void reload_by_time(void *argument)
 	struct h2_server *s = argument;
 	struct error err;
 	if (!h2_server_reload(s, &err))
-		log_error(s->options.log, "Certificates are broken; keeping the old ones", log_text("error", err.text));
+		log_error(s->options.log, "Certificates are broken; keeping the old ones",
+			  log_text("error", err.text));
 	loop_timer_start(s->reload_timer, reload_period(s->options.tls));
 }
 
@@ -107,7 +108,8 @@ static bool prepare(struct h2_server *s, struct error *err)
 		return error_set(err, ERROR_INTERNAL, "nghttp2 cannot be set up");
 	if (o->tls && !(s->tls = tls_server_new(o->tls, "h2", err)))
 		return false;
-	return h2_address_resolve(o->endpoint, o->transport, &s->addresses, err) && h2_listeners_open(s, err);
+	return h2_address_resolve(o->endpoint, o->transport, &s->addresses, err) &&
+	       h2_listeners_open(s, err);
 }
 
 struct h2_server *h2_server_start(const struct h2_options *options, struct error *err)
@@ -154,7 +156,8 @@ static void run_each(void *argument)
 	each->run(each->context, each->index);
 }
 
-void h2_server_each_thread(struct h2_server *s, void (*run)(void *context, uint32_t index), void *context)
+void h2_server_each_thread(struct h2_server *s, void (*run)(void *context, uint32_t index),
+			   void *context)
 {
 	for (uint32_t i = 0; i < s->shard_count; i++)
 		io_call(s->shards[i].thread, run_each, &(struct each){ run, context, i });

@@ -12,45 +12,49 @@
 #include "net/tls/tls.h"
 
 /*
- * An HTTP/2 server (RFC 9113) on nghttp2 and libuv: cleartext by prior knowledge, or TLS with ALPN "h2". It knows
- * connections, streams, windows, bounds and shutdown; what a request means is known by the service of its route. gRPC is
- * one such service (net/h2/rpc.h).
+ * An HTTP/2 server (RFC 9113) on nghttp2 and libuv: cleartext by prior knowledge, or TLS with ALPN
+ * "h2". It knows connections, streams, windows, bounds and shutdown; what a request means is known
+ * by the service of its route. gRPC is one such service (net/h2/rpc.h).
  *
- * Flow: accept -> the least busy I/O thread -> frames -> `headers` of the route -> `data` for each stretch of the body ->
- * `end` -> h2_stream_respond -> `closed`. All of it on the connection's I/O thread (net/io.h).
+ * Flow: accept -> the least busy I/O thread -> frames -> `headers` of the route -> `data` for each
+ * stretch of the body -> `end` -> h2_stream_respond -> `closed`. All of it on the connection's I/O
+ * thread (net/io.h).
  *
- * Windows: the connection's is always given back at once; a stream's is 64 KiB until its service opens it further
- * (h2_stream_window), so that a sender is held back where its bytes have no place.
+ * Windows: the connection's is always given back at once; a stream's is 64 KiB until its service
+ * opens it further (h2_stream_window), so that a sender is held back where its bytes have no place.
  */
 struct h2_server;
 struct h2_connection;
 
-/* The other end of a connection. Held by its streams too, so that its strings live as long as any of them. */
+/* The other end of a connection. Held by its streams too, so that its strings live as long as any
+ * of them. */
 struct h2_peer {
-	int holds;           /* [the I/O thread] */
-	struct fields auth;  /* what a verified client certificate says (net/tls/tls.h); empty without */
-	char address[64];    /* without the port: "127.0.0.1"; "" for unix sockets */
+	int holds; /* [the I/O thread] */
+	/* what a verified client certificate says (net/tls/tls.h); empty without */
+	struct fields auth;
+	char address[64]; /* without the port: "127.0.0.1"; "" for unix sockets */
 };
 
 struct h2_service;
 
-/* One request. The first member of the service's own struct, of which the server allocates h2_service.size zeroed bytes. */
+/* One request. The first member of the service's own struct, of which the server allocates
+ * h2_service.size zeroed bytes. */
 struct h2_stream {
 	struct h2_connection *connection; /* NULL: closed */
 	struct io_thread *thread;
 	struct h2_peer *peer;
 	const struct h2_service *service;
-	void *context;                    /* of the route */
-	struct fields headers;            /* pseudo-headers too, names in lower case */
+	void *context;         /* of the route */
+	struct fields headers; /* pseudo-headers too, names in lower case */
 	int32_t id;
-	int holds;                        /* the connection's and those of h2_stream_hold */
+	int holds; /* the connection's and those of h2_stream_hold */
 	/* The server's: */
 	struct h2_stream *prev, *next;
 	size_t header_bytes, header_count;
-	const struct net_budget *budget;  /* of the charge */
+	const struct net_budget *budget; /* of the charge */
 	int64_t charged;
 	bool headers_too_large, ended, responded, finished, deferred;
-	uint64_t deadline;                /* clock_now; 0: none */
+	uint64_t deadline; /* clock_now; 0: none */
 	struct bytes out;
 	size_t out_taken;
 	const struct h2_header *trailers; /* until they are sent */
@@ -88,16 +92,18 @@ struct h2_route {
 };
 
 struct h2_options {
-	const char *endpoint;   /* "127.0.0.1:4317", "localhost:0", ":4317", "unix:/path" */
-	const char *transport;  /* NULL: tcp; tcp4, tcp6, unix (then the endpoint may be a bare path) */
+	const char *endpoint; /* "127.0.0.1:4317", "localhost:0", ":4317", "unix:/path" */
+	/* NULL: tcp; tcp4, tcp6, unix (then the endpoint may be a bare path) */
+	const char *transport;
 	const struct tls_server_config *tls; /* NULL: cleartext; outlives the server */
 	struct h2_limits limits;
-	int64_t max_concurrent_streams; /* of one connection; 0: 100 */
+	int64_t max_concurrent_streams;               /* of one connection; 0: 100 */
 	size_t read_buffer_bytes, write_buffer_bytes; /* of one turn; 0: as large as the thread's */
-	/* 0: no limit for age and grace; keepalive 2 h and 20 s; pings at least 5 min apart. idle overrides limits. */
+	/* 0: no limit for age and grace; keepalive 2 h and 20 s; pings at least 5 min apart. idle
+	 * overrides limits. */
 	struct duration max_connection_idle, max_connection_age, max_connection_age_grace;
 	struct duration keepalive_time, keepalive_timeout, min_ping_interval;
-	bool pings_without_streams; /* are permitted; else at most one in 2 h */
+	bool pings_without_streams;    /* are permitted; else at most one in 2 h */
 	const struct h2_route *routes; /* copied; their strings outlive the server */
 	size_t route_count;
 	struct net_budget budget; /* what connections cost */
@@ -112,15 +118,19 @@ struct h2_options {
 struct h2_server *h2_server_start(const struct h2_options *options, struct error *err);
 /* What the system chose for port 0; 0 for unix sockets. */
 int h2_server_port(const struct h2_server *server);
-/* Reads the certificate files again; the old certificate stays if the new one is broken (err says so). [main loop thread] */
+/* Reads the certificate files again; the old certificate stays if the new one is broken (err says
+ * so). [main loop thread] */
 bool h2_server_reload(struct h2_server *server, struct error *err);
-/* Stops accepting, says GOAWAY on every connection and closes each once its streams have ended and the client has read
- * all; at the deadline (clock_now) the rest is closed. Returns when no connection is left. [any thread but an I/O thread] */
+/* Stops accepting, says GOAWAY on every connection and closes each once its streams have ended and
+ * the client has read all; at the deadline (clock_now) the rest is closed. Returns when no
+ * connection is left. [any thread but an I/O thread] */
 void h2_server_drain(struct h2_server *server, uint64_t deadline);
 /* After h2_server_drain, and when no stream is held any more. */
 void h2_server_unref(struct h2_server **server);
-/* run(context, index) once on each of the server's I/O threads, in turn. [any thread but an I/O thread] */
-void h2_server_each_thread(struct h2_server *server, void (*run)(void *context, uint32_t index), void *context);
+/* run(context, index) once on each of the server's I/O threads, in turn. [any thread but an I/O
+ * thread] */
+void h2_server_each_thread(struct h2_server *server, void (*run)(void *context, uint32_t index),
+			   void *context);
 
 /* The value of a header, NULL if there is none. */
 const char *h2_stream_header(const struct h2_stream *stream, const char *name);
@@ -130,19 +140,23 @@ void h2_stream_hold(struct h2_stream *stream);
 void h2_stream_unref(struct h2_stream *stream);
 
 /*
- * The response's headers, once: status (":status") and the fields given, copied. h2_stream_send appends to its body;
- * h2_stream_finish ends it, with trailers if there are any (copied). A response without a body is h2_stream_finish with
- * no h2_stream_respond before: its trailers are the headers then ("Trailers-Only"). A stream that is closed takes all of
- * it and drops it. What was sent leaves with h2_stream_flush, h2_stream_finish, or the end of the turn that reads.
+ * The response's headers, once: status (":status") and the fields given, copied. h2_stream_send
+ * appends to its body; h2_stream_finish ends it, with trailers if there are any (copied). A
+ * response without a body is h2_stream_finish with no h2_stream_respond before: its trailers are
+ * the headers then ("Trailers-Only"). A stream that is closed takes all of it and drops it. What
+ * was sent leaves with h2_stream_flush, h2_stream_finish, or the end of the turn that reads.
  */
-void h2_stream_respond(struct h2_stream *stream, const char *status, const struct h2_header *headers, size_t count);
+void h2_stream_respond(struct h2_stream *stream, const char *status,
+		       const struct h2_header *headers, size_t count);
 void h2_stream_send(struct h2_stream *stream, struct view data);
 void h2_stream_flush(struct h2_stream *stream);
-void h2_stream_finish(struct h2_stream *stream, const char *status, const struct h2_header *trailers, size_t count);
+void h2_stream_finish(struct h2_stream *stream, const char *status,
+		      const struct h2_header *trailers, size_t count);
 /* Is everything that was sent on its way? */
 bool h2_stream_drained(const struct h2_stream *stream);
 
-/* Charges what the stream takes to the connections' budget until it is gone, for services that have no gate of their own.
+/* Charges what the stream takes to the connections' budget until it is gone, for services that have
+ * no gate of their own.
  * False: memory is short. */
 bool h2_stream_charge(struct h2_stream *stream);
 
@@ -154,7 +168,8 @@ void h2_stream_set_deadline(struct h2_stream *stream, uint64_t when);
 void h2_stream_abuse(struct h2_stream *stream, enum h2_reason reason);
 /* The request was answered with an error: one of those that a connection may have. */
 void h2_stream_count_error(struct h2_stream *stream);
-/* Bytes of bodies that the connection's present turn has handed to `data`: how long its neighbours have waited already. */
+/* Bytes of bodies that the connection's present turn has handed to `data`: how long its neighbours
+ * have waited already. */
 size_t h2_stream_turn_bytes(const struct h2_stream *stream);
 /* Counts more of them, for work that the bytes do not show. */
 void h2_stream_count_turn(struct h2_stream *stream, size_t bytes);

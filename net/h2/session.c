@@ -8,12 +8,15 @@
 
 /* What nghttp2 sees: each callback counts what a frame costs, then hands on what it means. */
 
-#define PING_QUIET_NS (7200 * UINT64_C(1000000000)) /* grpc-go: pings without streams, unless they are permitted */
+/* grpc-go: pings without streams, unless they are permitted */
+#define PING_QUIET_NS (7200 * UINT64_C(1000000000))
 #define PING_APART_NS (300 * UINT64_C(1000000000))
 
 enum {
 	SMALL_DATA = 64,
-	LARGE_DATA = 1024, /* pays for a small one: grpc-java fills a window of 65535 bytes with four frames and one of a byte */
+	/* pays for a small one: grpc-java fills a window of 65535 bytes with four frames and one of
+	 * a byte */
+	LARGE_DATA = 1024,
 	EARNED_BY_REQUEST = 6,
 	PING_STRIKES = 2, /* grpc-go: a third too early ping ends the connection */
 	HARD_HEADERS = 4, /* times the limits: not answered any more */
@@ -39,12 +42,14 @@ static int max_streams(const struct h2_connection *c)
 	return wanted > 0 && wanted < INT32_MAX ? (int)wanted : STREAMS;
 }
 
-/* The policy of grpc-go's server: a ping that comes too early is a strike, until the server has said something. */
+/* The policy of grpc-go's server: a ping that comes too early is a strike, until the server has
+ * said something. */
 static int judge_ping(struct h2_connection *c)
 {
 	const struct h2_options *o = &c->shard->server->options;
 	uint64_t now = c->read_at;
-	uint64_t apart = o->min_ping_interval.ns > 0 ? (uint64_t)o->min_ping_interval.ns : PING_APART_NS;
+	uint64_t apart =
+		o->min_ping_interval.ns > 0 ? (uint64_t)o->min_ping_interval.ns : PING_APART_NS;
 	if (!c->stream_count && !o->pings_without_streams)
 		apart = PING_QUIET_NS;
 	if (c->last_ping_at && now - c->last_ping_at < apart && ++c->ping_strikes > PING_STRIKES)
@@ -65,7 +70,8 @@ static int judge_continuation(struct h2_connection *c)
 
 static int judge_control(struct h2_connection *c, enum h2_reason reason)
 {
-	return take(&c->control, c, limits_of(c)->max_control_frames_per_second) ? 0 : fail(c, reason);
+	return take(&c->control, c, limits_of(c)->max_control_frames_per_second) ? 0
+										 : fail(c, reason);
 }
 
 static struct h2_stream *stream_of(nghttp2_session *session, int32_t id)
@@ -73,8 +79,8 @@ static struct h2_stream *stream_of(nghttp2_session *session, int32_t id)
 	return nghttp2_session_get_stream_user_data(session, id);
 }
 
-/* Requests are bounded by the number of streams and by what becomes of them. Headers on a stream that is gone are dropped by
- * nghttp2 without a word. */
+/* Requests are bounded by the number of streams and by what becomes of them. Headers on a stream
+ * that is gone are dropped by nghttp2 without a word. */
 static int judge_headers(struct h2_connection *c, nghttp2_session *session, int32_t id)
 {
 	bool fresh = id > c->last_stream;
@@ -87,7 +93,8 @@ static int judge_headers(struct h2_connection *c, nghttp2_session *session, int3
 	return 0;
 }
 
-static int judge_data(struct h2_connection *c, const nghttp2_frame_hd *hd, const struct h2_stream *stream)
+static int judge_data(struct h2_connection *c, const nghttp2_frame_hd *hd,
+		      const struct h2_stream *stream)
 {
 	if (stream && hd->length >= LARGE_DATA)
 		h2_bucket_earn(&c->control, 1);
@@ -112,14 +119,18 @@ static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, 
 	case NGHTTP2_CONTINUATION:
 		return judge_continuation(c);
 	case NGHTTP2_RST_STREAM:
-		return take(&c->resets, c, l->max_resets_per_second) ? judge_control(c, H2_RESETS) : fail(c, H2_RESETS);
+		return take(&c->resets, c, l->max_resets_per_second) ? judge_control(c, H2_RESETS)
+								     : fail(c, H2_RESETS);
 	case NGHTTP2_SETTINGS:
 		if (hd->flags & NGHTTP2_FLAG_ACK)
 			return judge_control(c, H2_CONTROL_FRAMES);
-		return take(&c->settings, c, l->max_settings_per_second) ? 0 : fail(c, H2_SETTINGS_FLOOD);
+		return take(&c->settings, c, l->max_settings_per_second)
+			       ? 0
+			       : fail(c, H2_SETTINGS_FLOOD);
 	case NGHTTP2_PING:
 		return judge_control(c, H2_PINGS);
-	case NGHTTP2_GOAWAY: /* grpc-go's names a stream of its own, for which nghttp2 ends the connection */
+	/* grpc-go's names a stream of its own, for which nghttp2 ends the connection */
+	case NGHTTP2_GOAWAY:
 		c->left = true;
 		return judge_control(c, H2_CONTROL_FRAMES);
 	case NGHTTP2_PRIORITY: /* nghttp2 skips it whole (RFC 9113, section 6.3) */
@@ -137,7 +148,8 @@ static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame
 	if (frame->hd.type != NGHTTP2_HEADERS || frame->headers.cat != NGHTTP2_HCAT_REQUEST)
 		return 0;
 	if (c->ending >= H2_LEAVING) /* the client makes it anew elsewhere: RFC 9113, section 8.7 */
-		return nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, frame->hd.stream_id, NGHTTP2_REFUSED_STREAM);
+		return nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, frame->hd.stream_id,
+						 NGHTTP2_REFUSED_STREAM);
 	struct h2_stream *stream = h2_stream_new(c, frame->hd.stream_id);
 	nghttp2_session_set_stream_user_data(session, stream->id, stream);
 	return 0;
@@ -145,12 +157,15 @@ static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame
 
 static bool over(const struct h2_stream *s, const struct h2_limits *l, size_t times)
 {
-	return s->header_bytes > (size_t)l->max_header_bytes * times || s->header_count > (size_t)l->max_headers * times;
+	return s->header_bytes > (size_t)l->max_header_bytes * times ||
+	       s->header_count > (size_t)l->max_headers * times;
 }
 
-/* RFC 9113, section 6.5.2: a field counts with 32 bytes beside its name and value. Trailers count too. */
-static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name, size_t name_len,
-		     const uint8_t *value, size_t value_len, uint8_t flags, void *user)
+/* RFC 9113, section 6.5.2: a field counts with 32 bytes beside its name and value. Trailers count
+ * too. */
+static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name,
+		     size_t name_len, const uint8_t *value, size_t value_len, uint8_t flags,
+		     void *user)
 {
 	struct h2_connection *c = user;
 	struct h2_stream *stream = stream_of(session, frame->hd.stream_id);
@@ -163,14 +178,16 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
 		return fail(c, H2_HEADERS);
 	stream->headers_too_large = stream->headers_too_large || over(stream, limits_of(c), 1);
 	if (frame->headers.cat == NGHTTP2_HCAT_REQUEST && !stream->headers_too_large)
-		h2_stream_add_header(stream, (struct view){ name, name_len }, (struct view){ value, value_len });
+		h2_stream_add_header(stream, (struct view){ name, name_len },
+				     (struct view){ value, value_len });
 	return 0;
 }
 
 static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *user)
 {
 	struct h2_connection *c = user;
-	struct h2_stream *stream = frame->hd.stream_id ? stream_of(session, frame->hd.stream_id) : NULL;
+	struct h2_stream *stream =
+		frame->hd.stream_id ? stream_of(session, frame->hd.stream_id) : NULL;
 	switch (frame->hd.type) {
 	case NGHTTP2_HEADERS:
 		c->header_since = 0;
@@ -197,7 +214,8 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
 	return c->fault ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
 }
 
-static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const uint8_t *data, size_t len, void *user)
+static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const uint8_t *data,
+		   size_t len, void *user)
 {
 	struct h2_connection *c = user;
 	struct h2_stream *stream = stream_of(session, id);
@@ -219,8 +237,8 @@ static int on_close(nghttp2_session *session, int32_t id, uint32_t code, void *u
 	return 0;
 }
 
-/* What the client waits for is said: its pings are no strikes any more. A response that has ended while the client
- * still sends makes it stop (RFC 9113, section 8.1). */
+/* What the client waits for is said: its pings are no strikes any more. A response that has ended
+ * while the client still sends makes it stop (RFC 9113, section 8.1). */
 static int on_sent(nghttp2_session *session, const nghttp2_frame *frame, void *user)
 {
 	struct h2_connection *c = user;
@@ -234,12 +252,14 @@ static int on_sent(nghttp2_session *session, const nghttp2_frame *frame, void *u
 	h2_bucket_earn(&c->resets, 1);
 	struct h2_stream *stream = stream_of(session, frame->hd.stream_id);
 	if (stream && !stream->ended)
-		nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, frame->hd.stream_id, NGHTTP2_NO_ERROR);
+		nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, frame->hd.stream_id,
+					  NGHTTP2_NO_ERROR);
 	return 0;
 }
 
 /* Streams over the limit, and what breaks the rules. */
-static int on_invalid_frame(nghttp2_session *session, const nghttp2_frame *frame, int code, void *user)
+static int on_invalid_frame(nghttp2_session *session, const nghttp2_frame *frame, int code,
+			    void *user)
 {
 	struct h2_connection *c = user;
 	(void)session;
@@ -247,19 +267,22 @@ static int on_invalid_frame(nghttp2_session *session, const nghttp2_frame *frame
 		c->header_since = 0;
 	if (code == NGHTTP2_ERR_REFUSED_STREAM)
 		return judge_control(c, H2_STREAMS);
-	if (code == NGHTTP2_ERR_PROTO && frame->hd.type == NGHTTP2_HEADERS && c->stream_count >= max_streams(c))
+	if (code == NGHTTP2_ERR_PROTO && frame->hd.type == NGHTTP2_HEADERS &&
+	    c->stream_count >= max_streams(c))
 		return fail(c, H2_STREAMS); /* more than our SETTINGS, which it has acknowledged */
 	return judge_control(c, H2_CONTROL_FRAMES);
 }
 
 /* Frames of extensions are counted too, and dropped: RFC 9113, section 5.5. */
-static int on_extension(nghttp2_session *session, const nghttp2_frame_hd *hd, const uint8_t *data, size_t len, void *user)
+static int on_extension(nghttp2_session *session, const nghttp2_frame_hd *hd, const uint8_t *data,
+			size_t len, void *user)
 {
 	(void)session, (void)hd, (void)data, (void)len, (void)user;
 	return NGHTTP2_ERR_CANCEL;
 }
 
-static int unpack_extension(nghttp2_session *session, void **payload, const nghttp2_frame_hd *hd, void *user)
+static int unpack_extension(nghttp2_session *session, void **payload, const nghttp2_frame_hd *hd,
+			    void *user)
 {
 	(void)session, (void)payload, (void)hd, (void)user;
 	return NGHTTP2_ERR_CANCEL;
@@ -297,7 +320,9 @@ nghttp2_option *h2_session_options(const struct h2_limits *limits)
 		nghttp2_option_set_user_recv_extension_type(option, (uint8_t)type);
 	nghttp2_option_set_max_settings(option, 32);
 	nghttp2_option_set_max_continuations(option, (size_t)limits->max_continuations);
-	nghttp2_option_set_stream_reset_rate_limit(option, (uint64_t)limits->max_resets_per_second * H2_BURST * 2,
+	nghttp2_option_set_stream_reset_rate_limit(option,
+						   (uint64_t)limits->max_resets_per_second *
+							   H2_BURST * 2,
 						   (uint64_t)limits->max_resets_per_second * 2);
 	return option;
 }
@@ -313,8 +338,10 @@ bool h2_session_open(struct h2_connection *c)
 		{ NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, (uint32_t)o->limits.max_header_bytes },
 		{ NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES, 1 },
 	};
-	return nghttp2_submit_settings(c->session, NGHTTP2_FLAG_NONE, settings, sizeof settings / sizeof *settings) == 0 &&
-	       nghttp2_session_set_local_window_size(c->session, NGHTTP2_FLAG_NONE, 0, H2_CONNECTION_WINDOW) == 0;
+	return nghttp2_submit_settings(c->session, NGHTTP2_FLAG_NONE, settings,
+				       sizeof settings / sizeof *settings) == 0 &&
+	       nghttp2_session_set_local_window_size(c->session, NGHTTP2_FLAG_NONE, 0,
+						     H2_CONNECTION_WINDOW) == 0;
 }
 
 bool h2_session_judge_record(struct h2_connection *c)

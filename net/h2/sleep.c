@@ -16,8 +16,8 @@ void h2_connection_remember(struct h2_connection *c, struct view data)
 
 void h2_connection_fall_asleep(struct h2_connection *c)
 {
-	if (!c->session || c->wakeful || c->last_stream || !c->settled || c->ending != H2_OPEN || c->pending.len ||
-	    nghttp2_session_want_write(c->session))
+	if (!c->session || c->wakeful || c->last_stream || !c->settled || c->ending != H2_OPEN ||
+	    c->pending.len || nghttp2_session_want_write(c->session))
 		return;
 	nghttp2_session_del(c->session);
 	c->session = NULL;
@@ -31,7 +31,8 @@ bool h2_connection_wake(struct h2_connection *c)
 	const uint8_t *frame;
 	if (!c->asleep)
 		return true;
-	if (!net_budget_hold(&c->shard->server->options.budget, H2_CONNECTION_COST - H2_ASLEEP_COST)) {
+	if (!net_budget_hold(&c->shard->server->options.budget,
+			     H2_CONNECTION_COST - H2_ASLEEP_COST)) {
 		c->fault = H2_MEMORY;
 		return false;
 	}

@@ -93,11 +93,13 @@ const char *h2_stream_header(const struct h2_stream *stream, const char *name)
 	return NULL;
 }
 
-/* RFC 9110, section 8.3.1: parameters may follow, or the suffix of a subtype ("application/grpc+proto"). */
+/* RFC 9110, section 8.3.1: parameters may follow, or the suffix of a subtype
+ * ("application/grpc+proto"). */
 static bool is_type(const char *text, const char *type)
 {
 	size_t len = strlen(type);
-	return text && strncmp(text, type, len) == 0 && (!text[len] || text[len] == '+' || text[len] == ';');
+	return text && strncmp(text, type, len) == 0 &&
+	       (!text[len] || text[len] == '+' || text[len] == ';');
 }
 
 static bool begins_with(const char *text, const char *prefix)
@@ -105,7 +107,8 @@ static bool begins_with(const char *text, const char *prefix)
 	return text && strncmp(text, prefix, strlen(prefix)) == 0;
 }
 
-static const struct h2_route *find_route(const struct h2_server *s, const char *path, const char *content_type)
+static const struct h2_route *find_route(const struct h2_server *s, const char *path,
+					 const char *content_type)
 {
 	for (const struct h2_route *r = s->routes; r->service; r++)
 		if ((!r->path || (path && strcmp(r->path, path) == 0)) &&
@@ -137,9 +140,11 @@ void h2_stream_headers_done(struct h2_stream *stream)
 	fields_list(&stream->headers);
 	make_room(c);
 	const char *type = h2_stream_header(stream, "content-type");
-	const struct h2_route *route = find_route(c->shard->server, h2_stream_header(stream, ":path"), type);
+	const struct h2_route *route =
+		find_route(c->shard->server, h2_stream_header(stream, ":path"), type);
 	if (!route) {
-		refuse(stream, begins_with(type, "application/") ? "404" : "415", "no such path or media type\n");
+		refuse(stream, begins_with(type, "application/") ? "404" : "415",
+		       "no such path or media type\n");
 		return;
 	}
 	stream->service = route->service;
@@ -171,10 +176,12 @@ void h2_stream_end(struct h2_stream *stream)
 
 static nghttp2_nv field(const char *name, struct view value)
 {
-	return (nghttp2_nv){ (uint8_t *)name, (uint8_t *)value.at, strlen(name), value.len, NGHTTP2_NV_FLAG_NO_COPY_NAME };
+	return (nghttp2_nv){ (uint8_t *)name, (uint8_t *)value.at, strlen(name), value.len,
+			     NGHTTP2_NV_FLAG_NO_COPY_NAME };
 }
 
-static size_t add_fields(nghttp2_nv *out, size_t used, const struct h2_header *headers, size_t count)
+static size_t add_fields(nghttp2_nv *out, size_t used, const struct h2_header *headers,
+			 size_t count)
 {
 	assert(used + count <= FIELDS_MAX);
 	for (size_t i = 0; i < count; i++)
@@ -190,8 +197,8 @@ static void submit_trailers(nghttp2_session *session, struct h2_stream *stream)
 }
 
 /* As much of the body as there is; at its end the trailers follow. */
-static ssize_t read_body(nghttp2_session *session, int32_t id, uint8_t *buffer, size_t room, uint32_t *flags,
-			 nghttp2_data_source *source, void *user)
+static ssize_t read_body(nghttp2_session *session, int32_t id, uint8_t *buffer, size_t room,
+			 uint32_t *flags, nghttp2_data_source *source, void *user)
 {
 	struct h2_stream *stream = source->ptr;
 	size_t len = stream->out.len - stream->out_taken;
@@ -216,7 +223,8 @@ static ssize_t read_body(nghttp2_session *session, int32_t id, uint8_t *buffer, 
 	return len ? (ssize_t)len : NGHTTP2_ERR_DEFERRED;
 }
 
-void h2_stream_respond(struct h2_stream *stream, const char *status, const struct h2_header *headers, size_t count)
+void h2_stream_respond(struct h2_stream *stream, const char *status,
+		       const struct h2_header *headers, size_t count)
 {
 	struct h2_connection *c = stream->connection;
 	nghttp2_nv fields[FIELDS_MAX] = { field(":status", view_of(status)) };
@@ -275,17 +283,19 @@ static void keep_trailers(struct h2_stream *stream, const struct h2_header *trai
 	stream->trailer_count = count;
 }
 
-static void respond_with_headers_only(struct h2_stream *stream, const char *status, const struct h2_header *headers,
-				      size_t count)
+static void respond_with_headers_only(struct h2_stream *stream, const char *status,
+				      const struct h2_header *headers, size_t count)
 {
 	nghttp2_nv fields[FIELDS_MAX] = { field(":status", view_of(status)) };
 	size_t total = add_fields(fields, 1, headers, count);
 	stream->responded = true;
-	if (nghttp2_submit_response(stream->connection->session, stream->id, fields, total, NULL) != 0)
+	if (nghttp2_submit_response(stream->connection->session, stream->id, fields, total, NULL) !=
+	    0)
 		stream->connection->fault = H2_PROTOCOL_ERROR;
 }
 
-void h2_stream_finish(struct h2_stream *stream, const char *status, const struct h2_header *trailers, size_t count)
+void h2_stream_finish(struct h2_stream *stream, const char *status,
+		      const struct h2_header *trailers, size_t count)
 {
 	struct h2_connection *c = stream->connection;
 	assert(!stream->finished);
@@ -313,7 +323,8 @@ void h2_stream_window(struct h2_stream *stream, size_t bytes)
 	struct h2_connection *c = stream->connection;
 	if (!c || bytes <= H2_STREAM_WINDOW || bytes > INT32_MAX)
 		return;
-	nghttp2_session_set_local_window_size(c->session, NGHTTP2_FLAG_NONE, stream->id, (int32_t)bytes);
+	nghttp2_session_set_local_window_size(c->session, NGHTTP2_FLAG_NONE, stream->id,
+					      (int32_t)bytes);
 	h2_connection_touch(c);
 }
 

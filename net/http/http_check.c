@@ -29,15 +29,20 @@ static bool is_field_value(const char *text)
 
 static bool check_header(const struct pair *header, size_t index, struct error *err)
 {
-	static const char *const ours[] = { "content-type", "content-encoding", "content-length", "transfer-encoding",
-					    "host", "connection", "expect" };
+	static const char *const ours[] = { "content-type",   "content-encoding",
+					    "content-length", "transfer-encoding",
+					    "host",           "connection",
+					    "expect" };
 	if (!is_token(header->name))
-		return error_set(err, ERROR_CONFIG, "headers[%zu]: the name is not a header name", index);
+		return error_set(err, ERROR_CONFIG, "headers[%zu]: the name is not a header name",
+				 index);
 	for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
 		if (!strcasecmp(header->name, ours[i]))
-			return error_set(err, ERROR_CONFIG, "headers[%zu]: %s cannot be set", index, ours[i]);
+			return error_set(err, ERROR_CONFIG, "headers[%zu]: %s cannot be set", index,
+					 ours[i]);
 	return is_field_value(header->value.text ? header->value.text : "") ||
-	       error_set(err, ERROR_CONFIG, "headers[%zu]: the value has control characters", index);
+	       error_set(err, ERROR_CONFIG, "headers[%zu]: the value has control characters",
+			 index);
 }
 
 static bool has_part(CURLU *url, CURLUPart part)
@@ -51,14 +56,16 @@ static bool has_part(CURLU *url, CURLUPart part)
 static bool check_url(const char *text, struct error *err)
 {
 	CURLU *url = curl_url();
-	bool good = text && !curl_url_set(url, CURLUPART_URL, text, 0) && has_part(url, CURLUPART_HOST) &&
+	bool good = text && !curl_url_set(url, CURLUPART_URL, text, 0) &&
+		    has_part(url, CURLUPART_HOST) &&
 		    (!strncasecmp(text, "http://", 7) || !strncasecmp(text, "https://", 8));
 	bool bare = good && !has_part(url, CURLUPART_USER) && !has_part(url, CURLUPART_QUERY) &&
 		    !has_part(url, CURLUPART_FRAGMENT);
 	curl_url_cleanup(url);
 	if (!good)
 		return error_set(err, ERROR_CONFIG, "endpoint must be an http:// or https:// URL");
-	return bare || error_set(err, ERROR_CONFIG, "endpoint must have no user, query or fragment");
+	return bare ||
+	       error_set(err, ERROR_CONFIG, "endpoint must have no user, query or fragment");
 }
 
 bool http_client_check(const char *url, const struct pairs *headers, struct error *err)
@@ -75,9 +82,11 @@ bool http_client_check_proxy(const char *text, struct error *err)
 {
 	CURLU *url = curl_url();
 	bool good = !text || !*text ||
-		    (!curl_url_set(url, CURLUPART_URL, text, CURLU_NON_SUPPORT_SCHEME) && has_part(url, CURLUPART_HOST));
+		    (!curl_url_set(url, CURLUPART_URL, text, CURLU_NON_SUPPORT_SCHEME) &&
+		     has_part(url, CURLUPART_HOST));
 	curl_url_cleanup(url);
-	return good || error_set(err, ERROR_CONFIG, "proxy_url must be a URL with a scheme and a host");
+	return good ||
+	       error_set(err, ERROR_CONFIG, "proxy_url must be a URL with a scheme and a host");
 }
 
 void http_client_place(const char *text, char **host, char **port)

@@ -37,13 +37,15 @@ static struct curl_slist *headers_of(const struct http_call *call)
 	struct curl_slist *list = curl_slist_append(NULL, "Expect:");
 	if (call->body.at)
 		list = add_header(list, "Content-Type",
-				  call->content_type ? call->content_type : "application/octet-stream");
+				  call->content_type ? call->content_type
+						     : "application/octet-stream");
 	for (const struct metadatum *h = call->headers; h && h->name; h++)
 		list = add_header(list, h->name, h->value);
 	return list;
 }
 
-static void set_options(CURL *curl, const struct http_call *call, struct curl_slist *headers, struct bytes *out)
+static void set_options(CURL *curl, const struct http_call *call, struct curl_slist *headers,
+			struct bytes *out)
 {
 	curl_easy_setopt(curl, CURLOPT_URL, call->url);
 	curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
@@ -64,8 +66,9 @@ static bool failed(CURLcode code, struct error *err)
 {
 	if (code == CURLE_WRITE_ERROR)
 		return error_set(err, ERROR_TOO_LARGE, "the reply is too large");
-	enum error_kind kind = code == CURLE_URL_MALFORMAT || code == CURLE_UNSUPPORTED_PROTOCOL ? ERROR_CONFIG :
-												  ERROR_BUSY;
+	enum error_kind kind = code == CURLE_URL_MALFORMAT || code == CURLE_UNSUPPORTED_PROTOCOL
+				       ? ERROR_CONFIG
+				       : ERROR_BUSY;
 	return error_set(err, kind, "%s", curl_easy_strerror(code));
 }
 
@@ -88,8 +91,8 @@ bool http_call(const struct http_call *call, int *status, struct bytes *out, str
 
 /* ---- for exporters ---- */
 
-/* libcurl's GnuTLS takes certificates as files only: what was read and checked lies in memory files. Shared by the
- * requests that began with it. */
+/* libcurl's GnuTLS takes certificates as files only: what was read and checked lies in memory
+ * files. Shared by the requests that began with it. */
 struct identity {
 	_Atomic uint32_t refs;
 	struct tls_material material;
@@ -100,9 +103,10 @@ enum { CA, CERTIFICATE, KEY };
 
 struct http_client {
 	struct http_client_options options;
-	char *url, *connect_to, *host; /* with server_name_override: what to connect to instead, the Host to send */
-	_Atomic uint32_t refs;      /* the owner's, and one of each request */
-	pthread_mutex_t lock;       /* guards identity */
+	/* with server_name_override: what to connect to instead, the Host to send */
+	char *url, *connect_to, *host;
+	_Atomic uint32_t refs; /* the owner's, and one of each request */
+	pthread_mutex_t lock;  /* guards identity */
 	struct identity *identity;
 	/* Loop thread: */
 	CURLM *multi;
@@ -119,8 +123,9 @@ struct flight {
 	CURL *curl;
 	struct curl_slist *headers, *connect_to;
 	struct bytes answer;
-	bool headed; /* the head of the answer came whole: libcurl takes a cut one for an empty answer */
-	bool full;   /* the answer had more than is taken */
+	/* the head of the answer came whole: libcurl takes a cut one for an empty answer */
+	bool headed;
+	bool full; /* the answer had more than is taken */
 	void (*done)(void *argument, const struct http_result *result);
 	void *argument;
 };
@@ -147,7 +152,8 @@ static bool put_file(struct identity *identity, int i, const char *pem, struct e
 	size_t len = strlen(pem);
 	identity->files[i] = memfd_create("pem", MFD_CLOEXEC);
 	if (identity->files[i] < 0 || write(identity->files[i], pem, len) != (ssize_t)len)
-		return error_set(err, ERROR_CONFIG, "cannot keep a certificate in memory: %s", strerror(errno));
+		return error_set(err, ERROR_CONFIG, "cannot keep a certificate in memory: %s",
+				 strerror(errno));
 	identity->paths[i] = memory_format("/proc/self/fd/%d", identity->files[i]);
 	return true;
 }
@@ -159,7 +165,8 @@ static struct identity *identity_new(const struct tls_client_config *tls, struct
 	identity->refs = 1;
 	identity->files[CA] = identity->files[CERTIFICATE] = identity->files[KEY] = -1;
 	bool ok = !tls || (tls_load_client(tls, m, err) && put_file(identity, CA, m->ca, err) &&
-			   put_file(identity, CERTIFICATE, m->cert, err) && put_file(identity, KEY, m->key, err));
+			   put_file(identity, CERTIFICATE, m->cert, err) &&
+			   put_file(identity, KEY, m->key, err));
 	if (!ok)
 		identity_unref(&identity);
 	return identity;
@@ -214,7 +221,8 @@ static void inflate_answer(struct flight *flight, struct http_result *result)
 {
 	struct curl_header *header;
 	struct bytes plain;
-	if (curl_easy_header(flight->curl, "Content-Encoding", 0, CURLH_HEADER, -1, &header) != CURLHE_OK)
+	if (curl_easy_header(flight->curl, "Content-Encoding", 0, CURLH_HEADER, -1, &header) !=
+	    CURLHE_OK)
 		return;
 	bytes_init(&plain, HTTP_ANSWER_MAX);
 	if (!compress_inflate(compress_named(header->value), result->body, &plain, NULL))
@@ -273,7 +281,8 @@ static void reap(struct http_client *client)
 static void on_socket_ready(void *context, int fd, unsigned events)
 {
 	struct http_client *client = context;
-	int running, mask = (events & LOOP_READABLE ? CURL_CSELECT_IN : 0) | (events & LOOP_WRITABLE ? CURL_CSELECT_OUT : 0);
+	int running, mask = (events & LOOP_READABLE ? CURL_CSELECT_IN : 0) |
+			    (events & LOOP_WRITABLE ? CURL_CSELECT_OUT : 0);
 	curl_multi_socket_action(client->multi, fd, mask, &running);
 	reap(client);
 }
@@ -291,7 +300,8 @@ static int on_socket(CURL *curl, curl_socket_t fd, int what, void *context, void
 		socket = loop_socket_new(client->options.loop, fd, on_socket_ready, client);
 		curl_multi_assign(client->multi, fd, socket);
 	}
-	loop_socket_watch(socket, (what & CURL_POLL_IN ? LOOP_READABLE : 0) | (what & CURL_POLL_OUT ? LOOP_WRITABLE : 0));
+	loop_socket_watch(socket, (what & CURL_POLL_IN ? LOOP_READABLE : 0) |
+					  (what & CURL_POLL_OUT ? LOOP_WRITABLE : 0));
 	return 0;
 }
 
@@ -314,14 +324,16 @@ static void on_timeout(void *context)
 	reap(client);
 }
 
-/* The server's name is checked, and told to it, by the URL: so the URL gets the overriding name, and CONNECT_TO the way
- * back to the real host. */
+/* The server's name is checked, and told to it, by the URL: so the URL gets the overriding name,
+ * and CONNECT_TO the way back to the real host. */
 static void override_name(struct http_client *client, const char *name)
 {
 	CURLU *url = curl_url();
 	char *host = NULL, *port = NULL, *whole = NULL;
-	if (!curl_url_set(url, CURLUPART_URL, client->options.url, 0) && !curl_url_get(url, CURLUPART_HOST, &host, 0) &&
-	    !curl_url_get(url, CURLUPART_PORT, &port, CURLU_DEFAULT_PORT) && !curl_url_set(url, CURLUPART_HOST, name, 0) &&
+	if (!curl_url_set(url, CURLUPART_URL, client->options.url, 0) &&
+	    !curl_url_get(url, CURLUPART_HOST, &host, 0) &&
+	    !curl_url_get(url, CURLUPART_PORT, &port, CURLU_DEFAULT_PORT) &&
+	    !curl_url_set(url, CURLUPART_HOST, name, 0) &&
 	    !curl_url_get(url, CURLUPART_URL, &whole, 0)) {
 		memory_free(client->url);
 		client->url = memory_text(whole);
@@ -345,7 +357,8 @@ struct http_client *http_client_new(const struct http_client_options *options, s
 	client->identity = identity;
 	client->refs = 1;
 	client->url = memory_text(options->url);
-	if (options->tls && options->tls->server_name_override && *options->tls->server_name_override)
+	if (options->tls && options->tls->server_name_override &&
+	    *options->tls->server_name_override)
 		override_name(client, options->tls->server_name_override);
 	pthread_mutex_init(&client->lock, NULL);
 	client->timer = loop_timer_new(options->loop, on_timeout, client);
@@ -429,7 +442,8 @@ static void set_post(struct flight *flight, const struct http_post *post)
 	curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, see_header);
 	curl_easy_setopt(curl, CURLOPT_HEADERDATA, flight);
 	curl_easy_setopt(curl, CURLOPT_POST, 1L);
-	curl_easy_setopt(curl, CURLOPT_POSTFIELDS, post->body.len ? (const void *)post->body.at : "");
+	curl_easy_setopt(curl, CURLOPT_POSTFIELDS,
+			 post->body.len ? (const void *)post->body.at : "");
 	curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)post->body.len);
 	if (client->options.proxy)
 		curl_easy_setopt(curl, CURLOPT_PROXY, client->options.proxy);
@@ -456,11 +470,14 @@ static void begin_flight(void *argument)
 }
 
 void http_client_post(struct http_client *client, const struct http_post *post,
-		      void (*done)(void *argument, const struct http_result *result), void *argument)
+		      void (*done)(void *argument, const struct http_result *result),
+		      void *argument)
 {
 	struct flight *flight = memory_new(sizeof *flight);
 	atomic_fetch_add(&client->refs, 1);
-	*flight = (struct flight){ .client = client, .curl = curl_easy_init(), .done = done, .argument = argument };
+	*flight = (struct flight){
+		.client = client, .curl = curl_easy_init(), .done = done, .argument = argument
+	};
 	bytes_init(&flight->answer, HTTP_ANSWER_MAX);
 	pthread_mutex_lock(&client->lock);
 	flight->identity = client->identity;

@@ -16,8 +16,7 @@ static bool check_section(const void *config, struct error *err)
 }
 
 static const struct config_row section_rows[] = {
-	HTTP_SERVER_ROWS(struct section, http, NULL, "4096", "1024"),
-	{ 0 }
+	HTTP_SERVER_ROWS(struct section, http, NULL, "4096", "1024"), { 0 }
 };
 
 const struct config_table http_server_table = {
@@ -42,8 +41,9 @@ static bool check_compression(const struct strings *names, struct error *err)
 		enum coding coding = compress_named(names->at[i]);
 		if (coding == CODING_UNKNOWN || coding == CODING_SNAPPY)
 			return error_set(err, ERROR_CONFIG,
-					 "compression_algorithms[%zu]: not supported by this build; known are \"\", "
-					 "gzip, zstd, zlib and deflate", i);
+					 "compression_algorithms[%zu]: not supported by this "
+					 "build; known are \"\", gzip, zstd, zlib and deflate",
+					 i);
 	}
 	return true;
 }
@@ -54,11 +54,15 @@ static bool check_headers(const struct pairs *headers, struct error *err)
 		const struct pair *pair = &headers->at[i];
 		const char *value = pair->value.text ? pair->value.text : "";
 		if (!http_is_token(pair->name) || strpbrk(value, "\r\n"))
-			return error_set(err, ERROR_CONFIG, "response_headers[%zu]: the name is not a header name, or the "
-					 "value holds a line break", i);
-		if (!strcasecmp(pair->name, "content-length") || !strcasecmp(pair->name, "transfer-encoding") ||
+			return error_set(err, ERROR_CONFIG,
+					 "response_headers[%zu]: the name is not a header name, "
+					 "or the value holds a line break",
+					 i);
+		if (!strcasecmp(pair->name, "content-length") ||
+		    !strcasecmp(pair->name, "transfer-encoding") ||
 		    !strcasecmp(pair->name, "connection"))
-			return error_set(err, ERROR_CONFIG, "response_headers[%zu]: belongs to the server", i);
+			return error_set(err, ERROR_CONFIG,
+					 "response_headers[%zu]: belongs to the server", i);
 	}
 	return true;
 }
@@ -81,13 +85,17 @@ bool http_server_check(const struct http_server_config *config, struct error *er
 	struct http_endpoint endpoint;
 	if (!check_transport(config->transport, err))
 		return false;
-	if (config->endpoint && !http_endpoint_parse(config->transport, config->endpoint, &endpoint, err))
+	if (config->endpoint &&
+	    !http_endpoint_parse(config->transport, config->endpoint, &endpoint, err))
 		return error_prefix(err, "endpoint");
 	if (named(config->auth))
-		return error_set(err, ERROR_CONFIG, "auth: this build has no authenticator extension");
+		return error_set(err, ERROR_CONFIG,
+				 "auth: this build has no authenticator extension");
 	if (named(config->middlewares))
-		return error_set(err, ERROR_CONFIG, "middlewares: this build has no middleware extension");
-	return check_tls(&config->tls, err) && check_compression(&config->compression_algorithms, err) &&
+		return error_set(err, ERROR_CONFIG,
+				 "middlewares: this build has no middleware extension");
+	return check_tls(&config->tls, err) &&
+	       check_compression(&config->compression_algorithms, err) &&
 	       check_headers(&config->response_headers, err);
 }
 

@@ -15,20 +15,22 @@
 
 static void *session_of(struct MHD_Connection *mhd)
 {
-	const union MHD_ConnectionInfo *info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_GNUTLS_SESSION);
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_GNUTLS_SESSION);
 	return info ? info->tls_session : NULL;
 }
 
 static struct http_connection *connection_of(struct MHD_Connection *mhd)
 {
-	const union MHD_ConnectionInfo *info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
 	return info->socket_context;
 }
 
 /*
- * The request line is there: makes the exchange, which then is the request's context. The exchange has a copy of the
- * query, and the library, in whose buffer the target stands, gets none to see: it would parse it into its own memory, and
- * a query that does not fit there is never answered.
+ * The request line is there: makes the exchange, which then is the request's context. The exchange
+ * has a copy of the query, and the library, in whose buffer the target stands, gets none to see: it
+ * would parse it into its own memory, and a query that does not fit there is never answered.
  */
 static void *begin_request(void *context, const char *target, struct MHD_Connection *mhd)
 {
@@ -46,8 +48,8 @@ static void *begin_request(void *context, const char *target, struct MHD_Connect
 	return x;
 }
 
-static enum MHD_Result take_header(void *context, enum MHD_ValueKind kind, const char *name, size_t name_len,
-				   const char *value, size_t value_len)
+static enum MHD_Result take_header(void *context, enum MHD_ValueKind kind, const char *name,
+				   size_t name_len, const char *value, size_t value_len)
 {
 	struct http_exchange *x = context;
 	(void)kind;
@@ -89,7 +91,8 @@ static enum MHD_Result send_answer(struct http_exchange *x, struct MHD_Connectio
 	enter(x, HTTP_PHASE_WRITE);
 	/* The body stays in the exchange until the request is completed. */
 	struct MHD_Response *response =
-		MHD_create_response_from_buffer(x->answer.body_len, x->answer.body, MHD_RESPMEM_PERSISTENT);
+		MHD_create_response_from_buffer(x->answer.body_len, x->answer.body,
+						MHD_RESPMEM_PERSISTENT);
 	if (!response)
 		return MHD_NO;
 	add_headers(x, response);
@@ -99,8 +102,9 @@ static enum MHD_Result send_answer(struct http_exchange *x, struct MHD_Connectio
 }
 
 /*
- * The library waits for edges and believes a short read to be the last: a peer's end that came together with its
- * last bytes is never seen. Ending our reading side too makes another edge; a reply can still be sent.
+ * The library waits for edges and believes a short read to be the last: a peer's end that came
+ * together with its last bytes is never seen. Ending our reading side too makes another edge; a
+ * reply can still be sent.
  */
 static void notice_end(const struct http_connection *c)
 {
@@ -109,8 +113,8 @@ static void notice_end(const struct http_connection *c)
 		shutdown(c->deadline.socket, SHUT_RD);
 }
 
-static enum MHD_Result open_request(struct http_exchange *x, struct MHD_Connection *mhd, const char *method,
-				    const char *version)
+static enum MHD_Result open_request(struct http_exchange *x, struct MHD_Connection *mhd,
+				    const char *method, const char *version)
 {
 	void *session = session_of(mhd);
 	bool sound;
@@ -130,14 +134,16 @@ static enum MHD_Result open_request(struct http_exchange *x, struct MHD_Connecti
 	}
 	x->stage = HTTP_STAGE_SWALLOW;
 	http_exchange_forget_headers(x);
-	bool small = x->content_length >= 0 && x->content_length <= HTTP_SWALLOW_MAX && !x->expects_continue;
+	bool small = x->content_length >= 0 && x->content_length <= HTTP_SWALLOW_MAX &&
+		     !x->expects_continue;
 	if (sound && small)
 		return MHD_YES;
 	x->connection->linger = true;
 	return send_answer(x, mhd);
 }
 
-/* libmicrohttpd cannot reply in the middle of a body: writes the reply itself, and has the connection closed. */
+/* libmicrohttpd cannot reply in the middle of a body: writes the reply itself, and has the
+ * connection closed. */
 static enum MHD_Result break_off(struct http_exchange *x, struct MHD_Connection *mhd)
 {
 	void *session = session_of(mhd);
@@ -147,7 +153,8 @@ static enum MHD_Result break_off(struct http_exchange *x, struct MHD_Connection 
 	if (session)
 		http_tls_send(session, text.at, text.len);
 	else
-		send(x->connection->deadline.socket, text.at, text.len, MSG_NOSIGNAL | MSG_DONTWAIT);
+		send(x->connection->deadline.socket, text.at, text.len,
+		     MSG_NOSIGNAL | MSG_DONTWAIT);
 	bytes_fini(&text);
 	x->connection->linger = true;
 	return MHD_NO;
@@ -198,7 +205,8 @@ static enum MHD_Result deliver(struct http_exchange *x, struct MHD_Connection *m
 }
 
 /* A piece of the body; what is not taken the library brings again. */
-static enum MHD_Result feed(struct http_exchange *x, struct MHD_Connection *mhd, const char *data, size_t *len)
+static enum MHD_Result feed(struct http_exchange *x, struct MHD_Connection *mhd, const char *data,
+			    size_t *len)
 {
 	enum http_feed fed = http_exchange_feed(x, data, *len);
 	if (fed == HTTP_FEED_LATER)
@@ -212,9 +220,11 @@ static enum MHD_Result feed(struct http_exchange *x, struct MHD_Connection *mhd,
 	return MHD_YES;
 }
 
-/* libmicrohttpd calls this when the headers are there, for each piece of the body, at its end, and when resumed. */
-static enum MHD_Result handle(void *context, struct MHD_Connection *mhd, const char *url, const char *method,
-			      const char *version, const char *data, size_t *len, void **request)
+/* libmicrohttpd calls this when the headers are there, for each piece of the body, at its end, and
+ * when resumed. */
+static enum MHD_Result handle(void *context, struct MHD_Connection *mhd, const char *url,
+			      const char *method, const char *version, const char *data,
+			      size_t *len, void **request)
 {
 	struct http_exchange *x = *request;
 	size_t got = *len;
@@ -238,12 +248,16 @@ static enum MHD_Result handle(void *context, struct MHD_Connection *mhd, const c
 	}
 }
 
-/* The library has answered by itself: headers that do not fit into its memory, or that it cannot read. */
+/* The library has answered by itself: headers that do not fit into its memory, or that it cannot
+ * read. */
 static void count_rejection(struct http_server *server, struct MHD_Connection *mhd)
 {
-	const union MHD_ConnectionInfo *info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_HTTP_STATUS);
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_HTTP_STATUS);
 	if (info)
-		series_add(server->misdirected[info->http_status == 400 ? HTTP_MALFORMED : HTTP_HEADER_SIZE], 1);
+		series_add(server->misdirected[info->http_status == 400 ? HTTP_MALFORMED
+									: HTTP_HEADER_SIZE],
+			   1);
 }
 
 static void end_request(void *context, struct MHD_Connection *mhd, void **request,
@@ -279,7 +293,8 @@ static void end_request(void *context, struct MHD_Connection *mhd, void **reques
 void http_peer_text(const struct sockaddr *address, socklen_t len, char *out, size_t room)
 {
 	static const char mapped[] = "::ffff:";
-	if (address->sa_family == AF_UNIX || getnameinfo(address, len, out, (socklen_t)room, NULL, 0, NI_NUMERICHOST) != 0)
+	if (address->sa_family == AF_UNIX ||
+	    getnameinfo(address, len, out, (socklen_t)room, NULL, 0, NI_NUMERICHOST) != 0)
 		out[0] = '\0';
 	if (!strncmp(out, mapped, sizeof mapped - 1) && strchr(out, '.'))
 		memmove(out, out + sizeof mapped - 1, strlen(out) - sizeof mapped + 2);
@@ -287,9 +302,11 @@ void http_peer_text(const struct sockaddr *address, socklen_t len, char *out, si
 
 static void describe_peer(struct http_connection *c)
 {
-	const union MHD_ConnectionInfo *info = MHD_get_connection_info(c->mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(c->mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
 	const struct sockaddr *address = info->client_addr;
-	socklen_t len = address->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+	socklen_t len = address->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)
+						       : sizeof(struct sockaddr_in);
 	http_peer_text(address, len, c->peer, sizeof c->peer);
 }
 
@@ -301,7 +318,8 @@ void http_daemon_secured(void *mhd)
 	c->secured = true;
 }
 
-static struct http_connection *open_connection(struct http_daemon *daemon, struct MHD_Connection *mhd)
+static struct http_connection *open_connection(struct http_daemon *daemon,
+					       struct MHD_Connection *mhd)
 {
 	struct http_connection *c = memory_new(sizeof *c);
 	void *session = session_of(mhd);
@@ -312,9 +330,10 @@ static struct http_connection *open_connection(struct http_daemon *daemon, struc
 		http_tls_require(session);
 	if (session)
 		http_tls_watch(session);
-	http_deadline_join(&daemon->server->deadlines, &c->deadline,
-			   MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd,
-			   session ? HTTP_PHASE_HANDSHAKE : HTTP_PHASE_HEADER);
+	http_deadline_join(
+		&daemon->server->deadlines, &c->deadline,
+		MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd,
+		session ? HTTP_PHASE_HANDSHAKE : HTTP_PHASE_HEADER);
 	return c;
 }
 
@@ -326,7 +345,8 @@ static void count_closed(struct http_daemon *daemon, const char *peer, bool repl
 		http_listener_wake(server->listener);
 }
 
-/* The library closes the socket next; a copy stays behind where closing now would reset the connection. */
+/* The library closes the socket next; a copy stays behind where closing now would reset the
+ * connection. */
 static void close_connection(struct http_daemon *daemon, struct http_connection *c)
 {
 	struct http_server *server = daemon->server;
@@ -378,8 +398,14 @@ void http_daemon_unref(struct http_daemon **daemon)
 	*daemon = NULL;
 }
 
-#define POINTER(option, pointer) { option, 0, (void *)(pointer) }
-#define CALLBACK(option, function, context) { option, (intptr_t)(function), (context) }
+#define POINTER(option, pointer) \
+	{ \
+		option, 0, (void *)(pointer) \
+	}
+#define CALLBACK(option, function, context) \
+	{ \
+		option, (intptr_t)(function), (context) \
+	}
 
 struct http_daemon *http_daemon_new(struct http_server *server, const struct tls_material *material,
 				    struct error *err)
@@ -393,40 +419,43 @@ struct http_daemon *http_daemon_new(struct http_server *server, const struct tls
 		http_daemon_unref(&daemon);
 		return NULL;
 	}
-	unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_NO_LISTEN_SOCKET |
-			 MHD_USE_ERROR_LOG | (material->cert ? MHD_USE_TLS : 0);
-	struct MHD_OptionItem tls[] = {
-		POINTER(MHD_OPTION_HTTPS_MEM_CERT, daemon->material.cert),
-		POINTER(MHD_OPTION_HTTPS_MEM_KEY, daemon->material.key),
-		POINTER(MHD_OPTION_HTTPS_PRIORITIES, priorities),
-		POINTER(material->ca ? MHD_OPTION_HTTPS_MEM_TRUST : MHD_OPTION_END, daemon->material.ca),
-		{ MHD_OPTION_END, 0, NULL }
-	};
+	unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME |
+			 MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ERROR_LOG |
+			 (material->cert ? MHD_USE_TLS : 0);
+	struct MHD_OptionItem tls[] = { POINTER(MHD_OPTION_HTTPS_MEM_CERT, daemon->material.cert),
+					POINTER(MHD_OPTION_HTTPS_MEM_KEY, daemon->material.key),
+					POINTER(MHD_OPTION_HTTPS_PRIORITIES, priorities),
+					POINTER(material->ca ? MHD_OPTION_HTTPS_MEM_TRUST
+							     : MHD_OPTION_END,
+						daemon->material.ca),
+					{ MHD_OPTION_END, 0, NULL } };
 	struct MHD_OptionItem options[] = {
 		CALLBACK(MHD_OPTION_EXTERNAL_LOGGER, complain, server),
 		CALLBACK(MHD_OPTION_NOTIFY_CONNECTION, notify, daemon),
 		CALLBACK(MHD_OPTION_URI_LOG_CALLBACK, begin_request, daemon),
 		CALLBACK(MHD_OPTION_NOTIFY_COMPLETED, end_request, daemon),
 		CALLBACK(MHD_OPTION_UNESCAPE_CALLBACK, leave_escaped, NULL),
-		{ MHD_OPTION_CONNECTION_MEMORY_LIMIT, HTTP_CONNECTION_MEMORY + (intptr_t)server->header_limits.total, NULL },
+		{ MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+		  HTTP_CONNECTION_MEMORY + (intptr_t)server->header_limits.total, NULL },
 		{ MHD_OPTION_CONNECTION_LIMIT, config->max_connections + 1, NULL },
 		POINTER(material->cert ? MHD_OPTION_ARRAY : MHD_OPTION_END, tls),
 		{ MHD_OPTION_END, 0, NULL }
 	};
 	http_tls_silence();
 	errno = 0;
-	daemon->library = MHD_start_daemon(flags, 0, NULL, NULL, handle, daemon, MHD_OPTION_ARRAY, options,
-				       MHD_OPTION_END);
+	daemon->library = MHD_start_daemon(flags, 0, NULL, NULL, handle, daemon, MHD_OPTION_ARRAY,
+					   options, MHD_OPTION_END);
 	memory_free(priorities);
 	if (!daemon->library) {
-		error_set(err, ERROR_CONFIG, "libmicrohttpd does not start: %s", errno ? strerror(errno) :
-			  "it does not take the certificate or the key");
+		error_set(err, ERROR_CONFIG, "libmicrohttpd does not start: %s",
+			  errno ? strerror(errno) : "it does not take the certificate or the key");
 		http_daemon_unref(&daemon);
 	}
 	return daemon;
 }
 
-bool http_daemon_add(struct http_daemon *daemon, int socket, const struct sockaddr *address, socklen_t len)
+bool http_daemon_add(struct http_daemon *daemon, int socket, const struct sockaddr *address,
+		     socklen_t len)
 {
 	struct http_server *server = daemon->server;
 	char peer[HTTP_PEER_MAX];

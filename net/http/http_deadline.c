@@ -7,11 +7,14 @@
 #define SECOND_NS UINT64_C(1000000000)
 #define RATE_GRACE_NS (5 * SECOND_NS) /* a body may begin slowly */
 #define RATE_CHECK_NS SECOND_NS
-/* A connection that waits for its first byte longer than this is as idle as one that waits for its next request. */
+/* A connection that waits for its first byte longer than this is as idle as one that waits for its
+ * next request. */
 #define FIRST_BYTE_NS SECOND_NS
-#define IDLE_NS SECOND_NS /* a client that sends one request after the other is not idle between two of them */
+/* a client that sends one request after the other is not idle between two of them */
+#define IDLE_NS SECOND_NS
 
-void http_deadlines_init(struct http_deadlines *d, const struct http_server_config *config, int wake)
+void http_deadlines_init(struct http_deadlines *d, const struct http_server_config *config,
+			 int wake)
 {
 	pthread_mutex_init(&d->mutex, NULL);
 	d->wake = wake;
@@ -69,7 +72,8 @@ static void append(struct http_deadlines *d, struct http_deadline *x, enum http_
 	}
 }
 
-void http_deadline_join(struct http_deadlines *d, struct http_deadline *x, int socket, enum http_phase phase)
+void http_deadline_join(struct http_deadlines *d, struct http_deadline *x, int socket,
+			enum http_phase phase)
 {
 	pthread_mutex_lock(&d->mutex);
 	x->socket = socket;
@@ -111,7 +115,8 @@ bool http_deadline_leave(struct http_deadlines *d, struct http_deadline *x)
 	return x->ended;
 }
 
-/* The library sees the end of the connection and cleans it up. The socket is open: its owner has not left. */
+/* The library sees the end of the connection and cleans it up. The socket is open: its owner has
+ * not left. */
 static void end(struct http_deadlines *d, struct http_deadline *x, struct series *count)
 {
 	unlink_from(d, x);
@@ -126,7 +131,8 @@ static bool is_slow(const struct http_deadlines *d, struct http_deadline *x, uin
 {
 	if (x->paused_since || now < x->since + RATE_GRACE_NS)
 		return false;
-	return atomic_load(&x->received) < (now - x->since - RATE_GRACE_NS) / 1000 * d->min_rate / 1000000;
+	return atomic_load(&x->received) <
+	       (now - x->since - RATE_GRACE_NS) / 1000 * d->min_rate / 1000000;
 }
 
 /* Ends bodies that are too slow; returns when to look again. */
@@ -173,10 +179,12 @@ void http_deadlines_end_idle(struct http_deadlines *d)
 	pthread_mutex_unlock(&d->mutex);
 }
 
-/* The connection that has waited longest for a request, at least idle_ns, or long enough for its first byte. */
+/* The connection that has waited longest for a request, at least idle_ns, or long enough for its
+ * first byte. */
 static struct http_deadline *find_idle(const struct http_deadlines *d, uint64_t idle_ns)
 {
-	static const enum http_phase phases[] = { HTTP_PHASE_IDLE, HTTP_PHASE_HEADER, HTTP_PHASE_HANDSHAKE };
+	static const enum http_phase phases[] = { HTTP_PHASE_IDLE, HTTP_PHASE_HEADER,
+						  HTTP_PHASE_HANDSHAKE };
 	uint64_t now = clock_now();
 	struct http_deadline *oldest = NULL;
 	for (size_t i = 0; i < sizeof phases / sizeof *phases; i++) {

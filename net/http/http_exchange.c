@@ -14,15 +14,17 @@ static const struct fields_limits query_limits = {
 /* http://host/path is what a proxy would be sent: the path counts. */
 static const char *path_of(const char *target)
 {
-	size_t scheme = !strncasecmp(target, "http://", 7) ? 7 : !strncasecmp(target, "https://", 8) ? 8 : 0;
+	size_t scheme = !strncasecmp(target, "http://", 7)    ? 7
+			: !strncasecmp(target, "https://", 8) ? 8
+							      : 0;
 	if (!scheme)
 		return target;
 	const char *path = strchr(target + scheme, '/');
 	return path ? path : "/";
 }
 
-struct http_exchange *http_exchange_new(struct http_server *server, struct http_connection *connection,
-					const char *target)
+struct http_exchange *http_exchange_new(struct http_server *server,
+					struct http_connection *connection, const char *target)
 {
 	struct http_exchange *x = memory_new(sizeof *x);
 	atomic_fetch_add(&server->holds, 1);
@@ -126,7 +128,9 @@ bool http_exchange_open(struct http_exchange *x, bool *sound)
 	const struct http_fault *fault = http_judge(x);
 	*sound = !fault;
 	if (fault) {
-		series_add(x->server->misdirected[fault->status == 400 ? HTTP_MALFORMED : HTTP_HEADER_SIZE], 1);
+		series_add(x->server->misdirected[fault->status == 400 ? HTTP_MALFORMED
+								       : HTTP_HEADER_SIZE],
+			   1);
 		answer_text(x, fault->status, fault->text);
 	} else if (!(x->route = find_route(x->server, x->target))) {
 		series_add(x->server->misdirected[HTTP_NO_PATH], 1);
@@ -171,7 +175,8 @@ static enum http_grow make_room(struct http_exchange *x, size_t need)
 	};
 	if (need <= x->body_room)
 		return HTTP_GROW_YES;
-	enum http_grow answer = route->grow ? route->grow(route->context, x, &growth) : grow_always(&growth);
+	enum http_grow answer =
+		route->grow ? route->grow(route->context, x, &growth) : grow_always(&growth);
 	if (answer == HTTP_GROW_YES) {
 		assert(growth.room >= need);
 		x->body_room = x->body.max = growth.room;
@@ -204,7 +209,8 @@ void http_exchange_print(const struct http_exchange *x, struct bytes *out)
 {
 	const struct http_answer *a = &x->answer;
 	const struct pairs *more = &x->server->config->response_headers;
-	bytes_format(out, "HTTP/1.1 %d \r\nConnection: close\r\nContent-Length: %zu\r\n", a->status, a->body_len);
+	bytes_format(out, "HTTP/1.1 %d \r\nConnection: close\r\nContent-Length: %zu\r\n", a->status,
+		     a->body_len);
 	if (a->content_type)
 		bytes_format(out, "Content-Type: %s\r\n", a->content_type);
 	if (a->retry_after_s)
@@ -226,7 +232,8 @@ static void fill(struct http_answer *a, const struct http_reply *reply)
 	a->body = (uint8_t *)memory_text_of(reply->body.at, reply->body.len);
 }
 
-/* Under the mutex the stage is settled: after the unlock the exchange belongs to the server's thread. */
+/* Under the mutex the stage is settled: after the unlock the exchange belongs to the server's
+ * thread. */
 void http_exchange_reply(struct http_exchange *x, const struct http_reply *reply)
 {
 	struct http_server *server = x->server;
@@ -256,9 +263,9 @@ void http_exchange_refuse(struct http_exchange *x, const struct error *err)
 int http_status_of(enum error_kind kind)
 {
 	static const int statuses[] = {
-		[ERROR_NONE] = 200, [ERROR_CONFIG] = 500, [ERROR_INVALID] = 400, [ERROR_TOO_LARGE] = 413,
-		[ERROR_UNSUPPORTED] = 415, [ERROR_UNAUTHENTICATED] = 401, [ERROR_BUSY] = 503,
-		[ERROR_INTERNAL] = 500,
+		[ERROR_NONE] = 200,      [ERROR_CONFIG] = 500,      [ERROR_INVALID] = 400,
+		[ERROR_TOO_LARGE] = 413, [ERROR_UNSUPPORTED] = 415, [ERROR_UNAUTHENTICATED] = 401,
+		[ERROR_BUSY] = 503,      [ERROR_INTERNAL] = 500,
 	};
 	return statuses[kind];
 }
@@ -285,7 +292,8 @@ static size_t cost_of(const struct fields *f)
 
 size_t http_exchange_cost(const struct http_exchange *x)
 {
-	return sizeof *x + (x->target ? strlen(x->target) : 0) + cost_of(&x->headers) + cost_of(&x->query) + cost_of(&x->auth);
+	return sizeof *x + (x->target ? strlen(x->target) : 0) + cost_of(&x->headers) +
+	       cost_of(&x->query) + cost_of(&x->auth);
 }
 
 const char *http_exchange_peer(struct http_exchange *x)

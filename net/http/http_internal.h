@@ -34,31 +34,39 @@
 /* net/http/http_listener.c */
 struct http_endpoint {
 	bool is_unix;
-	int family; /* AF_UNSPEC: either */
+	int family;     /* AF_UNSPEC: either */
 	char host[256]; /* "": all addresses; of unix: the path */
 	char port[6];
 };
 
-bool http_endpoint_parse(const char *transport, const char *text, struct http_endpoint *out, struct error *err);
+bool http_endpoint_parse(const char *transport, const char *text, struct http_endpoint *out,
+			 struct error *err);
 
 /* net/http/http_deadline.c: the phases of a connection that may end it. Any thread. */
 enum http_phase {
-	HTTP_PHASE_HANDSHAKE, HTTP_PHASE_HEADER, HTTP_PHASE_BODY, HTTP_PHASE_WRITE, HTTP_PHASE_IDLE, HTTP_PHASES
+	HTTP_PHASE_HANDSHAKE,
+	HTTP_PHASE_HEADER,
+	HTTP_PHASE_BODY,
+	HTTP_PHASE_WRITE,
+	HTTP_PHASE_IDLE,
+	HTTP_PHASES
 };
 #define HTTP_PHASE_NONE HTTP_PHASES
 
 struct http_deadline {
 	struct http_deadline *previous, *next;
 	enum http_phase phase;
-	uint64_t at, since;         /* since: the phase began, later by the time that the connection was paused */
-	uint64_t paused_since;      /* 0: it is not */
-	_Atomic uint64_t received;  /* bytes in this phase, of a body */
+	/* since: the phase began, later by the time that the connection was paused */
+	uint64_t at, since;
+	uint64_t paused_since;     /* 0: it is not */
+	_Atomic uint64_t received; /* bytes in this phase, of a body */
 	int socket;
 	bool ended;    /* by us */
 	bool replaced; /* ended for another connection, which has its charge now */
 };
 
-/* One list per phase: as each phase has one timeout, a list in order of entry is in order of time. */
+/* One list per phase: as each phase has one timeout, a list in order of entry is in order of time.
+ */
 struct http_deadlines {
 	pthread_mutex_t mutex;
 	struct http_deadline *head[HTTP_PHASES + 1], *tail[HTTP_PHASES + 1];
@@ -71,11 +79,14 @@ struct http_deadlines {
 	struct series *slow, *unwanted;    /* ended by min_rate, by http_deadlines_end_oldest */
 };
 
-void http_deadlines_init(struct http_deadlines *d, const struct http_server_config *config, int wake);
+void http_deadlines_init(struct http_deadlines *d, const struct http_server_config *config,
+			 int wake);
 void http_deadlines_fini(struct http_deadlines *d);
-void http_deadline_join(struct http_deadlines *d, struct http_deadline *x, int socket, enum http_phase phase);
+void http_deadline_join(struct http_deadlines *d, struct http_deadline *x, int socket,
+			enum http_phase phase);
 void http_deadline_enter(struct http_deadlines *d, struct http_deadline *x, enum http_phase phase);
-/* We do not read from the connection until http_deadline_resume: the time does not count for the rate of its body. */
+/* We do not read from the connection until http_deadline_resume: the time does not count for the
+ * rate of its body. */
 void http_deadline_pause(struct http_deadlines *d, struct http_deadline *x);
 void http_deadline_resume(struct http_deadlines *d, struct http_deadline *x);
 /* Before the socket is closed. Was the connection ended by its deadline? */
@@ -84,7 +95,8 @@ bool http_deadline_leave(struct http_deadlines *d, struct http_deadline *x);
 uint64_t http_deadlines_pass(struct http_deadlines *d, uint64_t now);
 /* Ends all connections that wait for a next request. */
 void http_deadlines_end_idle(struct http_deadlines *d);
-/* Ends up to `count` connections that have waited longest for a request, and longer than for a moment; returns how many. */
+/* Ends up to `count` connections that have waited longest for a request, and longer than for a
+ * moment; returns how many. */
 uint32_t http_deadlines_end_oldest(struct http_deadlines *d, uint32_t count);
 /* Ends the one that has waited longest, for another one that gets its charge; false: none waits. */
 bool http_deadlines_replace_oldest(struct http_deadlines *d);
@@ -96,22 +108,24 @@ struct http_listener_options {
 	struct http_deadlines *deadlines; /* its wake is the listener's */
 	/* On the listener's thread. The socket is the callee's. */
 	void (*accepted)(void *context, int socket, const struct sockaddr *address, socklen_t len);
-	/* On the listener's thread, after each wake-up; returns when to be called again at the latest. */
+	/* On the listener's thread, after each wake-up; returns when to be called again at the
+	 * latest. */
 	uint64_t (*turn)(void *context, uint64_t now);
 	void *context;
 	struct series *no_files; /* connections closed because no file descriptor was left */
 };
 
 /* Binds and listens; the thread runs from start on. options is copied. */
-struct http_listener *http_listener_new(const struct http_listener_options *options, struct error *err);
+struct http_listener *http_listener_new(const struct http_listener_options *options,
+					struct error *err);
 bool http_listener_start(struct http_listener *listener, struct error *err);
 const char *http_listener_address(const struct http_listener *listener);
 void http_listener_wake(struct http_listener *listener);
 /* Closes the listening socket; the thread goes on. [any thread] */
 void http_listener_refuse(struct http_listener *listener);
 /*
- * Takes a socket that is to be closed but may hold unread data, which would reset the connection before the
- * peer reads the last reply: reads it away for a moment first. [any thread]
+ * Takes a socket that is to be closed but may hold unread data, which would reset the connection
+ * before the peer reads the last reply: reads it away for a moment first. [any thread]
  */
 void http_listener_linger(struct http_listener *listener, int socket);
 /* Refuses and joins the thread; sockets that come to linger are closed at once from here on. */
@@ -134,7 +148,8 @@ enum http_stage {
 	HTTP_STAGE_SWALLOW,  /* refused: the body comes in and is thrown away, the reply follows */
 	HTTP_STAGE_HANDED,   /* the route has it: the connection may be suspended */
 	HTTP_STAGE_REPLYING, /* the reply is on its way */
-	HTTP_STAGE_LOST      /* cut before the reply: freed when both the library and the route are done */
+	/* cut before the reply: freed when both the library and the route are done */
+	HTTP_STAGE_LOST
 };
 
 struct http_answer {
@@ -149,7 +164,7 @@ struct http_connection {
 	struct http_daemon *daemon;
 	struct MHD_Connection *mhd;
 	struct http_deadline deadline;
-	bool linger; /* the peer may still be sending what nobody wants */
+	bool linger;  /* the peer may still be sending what nobody wants */
 	bool secured; /* the TLS handshake is complete */
 	char peer[HTTP_PEER_MAX];
 };
@@ -159,10 +174,11 @@ struct http_exchange {
 	struct http_connection *connection; /* NULL when the library is done with it */
 	const struct http_route *route;
 	void *user;
-	enum http_stage stage;    /* server's mutex from HANDED on; before, only the server's thread */
-	bool suspended;           /* server's mutex */
+	/* server's mutex from HANDED on; before, only the server's thread */
+	enum http_stage stage;
+	bool suspended;                        /* server's mutex */
 	struct http_exchange *previous, *next; /* the server's suspended ones, its mutex */
-	char *target, *query_text; /* path; text behind '?', or NULL */
+	char *target, *query_text;             /* path; text behind '?', or NULL */
 	bool target_too_long;
 	char *method, *peer;
 	bool http_1_0;
@@ -177,12 +193,13 @@ struct http_exchange {
 	struct http_answer answer; /* server's mutex in HANDED */
 };
 
-struct http_exchange *http_exchange_new(struct http_server *server, struct http_connection *connection,
-					const char *target);
+struct http_exchange *http_exchange_new(struct http_server *server,
+					struct http_connection *connection, const char *target);
 void http_exchange_free(struct http_exchange *exchange);
 /* It is refused: while its body is still coming it needs no headers. */
 void http_exchange_forget_headers(struct http_exchange *exchange);
-/* Judges, finds the route and asks it. True: accepted. Else there is an answer; *sound: its framing can be trusted. */
+/* Judges, finds the route and asks it. True: accepted. Else there is an answer; *sound: its framing
+ * can be trusted. */
 bool http_exchange_open(struct http_exchange *exchange, bool *sound);
 enum http_feed {
 	HTTP_FEED_TAKEN,
@@ -225,20 +242,23 @@ struct http_server {
 	struct peer_count *peers;
 	uint32_t peer_limit; /* connections of each; 0: none */
 	pthread_mutex_t mutex;
-	pthread_cond_t quiet; /* open became 0 */
-	struct http_daemon *daemons; /* mutex; the first is the current one, others drain */
+	pthread_cond_t quiet;            /* open became 0 */
+	struct http_daemon *daemons;     /* mutex; the first is the current one, others drain */
 	struct http_exchange *suspended; /* mutex */
-	uint32_t open;            /* mutex: exchanges between request line and end */
-	_Atomic bool stopping;    /* new requests are refused, connections close after their reply */
-	bool cutting;             /* mutex: nothing is suspended any more */
+	uint32_t open;                   /* mutex: exchanges between request line and end */
+	/* new requests are refused, connections close after their reply */
+	_Atomic bool stopping;
+	bool cutting; /* mutex: nothing is suspended any more */
 	_Atomic int64_t connected;
 	_Atomic uint32_t complaints; /* lines of libmicrohttpd that were swallowed */
-	uint64_t complain_next;   /* listener thread: not told before */
-	uint64_t reload_ns;       /* between two readings of the certificates; 0: none */
-	/* Listener thread: when to read certificates again, to ask for memory for bodies, to see whether it is short. */
+	uint64_t complain_next;      /* listener thread: not told before */
+	uint64_t reload_ns;          /* between two readings of the certificates; 0: none */
+	/* Listener thread: when to read certificates again, to ask for memory for bodies, to see
+	 * whether it is short. */
 	uint64_t reload_next, ask_next, look_next;
 	_Atomic uint32_t waiting; /* exchanges whose body waits for memory */
-	struct series *connections, *paused, *over[HTTP_OVER_REASONS], *misdirected[HTTP_MISDIRECTIONS];
+	struct series *connections, *paused, *over[HTTP_OVER_REASONS],
+		*misdirected[HTTP_MISDIRECTIONS];
 };
 
 void http_server_unref(struct http_server *server);
@@ -248,8 +268,8 @@ void http_server_limit_headers(struct http_server *server);
 void http_server_closed(struct http_server *server, const char *peer, bool replaced);
 
 /*
- * net/http/http_daemon.c. One libmicrohttpd daemon: it has one set of certificates and one thread. Changed certificates
- * make a new one that gets the new connections, while the old one drains.
+ * net/http/http_daemon.c. One libmicrohttpd daemon: it has one set of certificates and one thread.
+ * Changed certificates make a new one that gets the new connections, while the old one drains.
  */
 struct http_daemon {
 	struct http_daemon *next;
@@ -268,25 +288,30 @@ void http_daemon_unref(struct http_daemon **daemon);
 /* The numeric address, "" of a unix socket; an IPv4 address that came by IPv6 is one of IPv4. */
 void http_peer_text(const struct sockaddr *address, socklen_t len, char *out, size_t room);
 /* Takes the socket; false: closed it, for want of memory. */
-bool http_daemon_add(struct http_daemon *daemon, int socket, const struct sockaddr *address, socklen_t len);
-/* The TLS handshake of a connection is complete; mhd is its struct MHD_Connection. On the daemon's thread. */
+bool http_daemon_add(struct http_daemon *daemon, int socket, const struct sockaddr *address,
+		     socklen_t len);
+/* The TLS handshake of a connection is complete; mhd is its struct MHD_Connection. On the daemon's
+ * thread. */
 void http_daemon_secured(void *mhd);
-/* The exchange's connection is suspended until http_server_resume. Both under the server's mutex. */
+/* The exchange's connection is suspended until http_server_resume. Both under the server's mutex.
+ */
 void http_server_suspend(struct http_exchange *exchange);
 /* Its answer is there, or there may be memory for its body. */
 void http_server_resume(struct http_exchange *exchange);
 
 /* net/http/http_memory.c */
-/* Charges a connection that was accepted, with which its peer has `count`: as long as these hold less than is left, or
- * else in the place of one that is idle. */
+/* Charges a connection that was accepted, with which its peer has `count`: as long as these hold
+ * less than is left, or else in the place of one that is idle. */
 bool http_memory_hold(struct http_server *server, uint32_t count);
 /* The connection is closed. */
 void http_memory_release(struct http_server *server, bool replaced);
-/* There is no memory for the next part of the body: suspends the connection for a moment; false: the server ends them. */
+/* There is no memory for the next part of the body: suspends the connection for a moment; false:
+ * the server ends them. */
 bool http_memory_wait(struct http_exchange *exchange);
 /* It has been read further, or ends. */
 void http_memory_waited(struct http_exchange *exchange);
-/* Listener thread: closes idle connections while memory is short, lets bodies ask again; returns when to look again. */
+/* Listener thread: closes idle connections while memory is short, lets bodies ask again; returns
+ * when to look again. */
 uint64_t http_memory_relieve(struct http_server *server, uint64_t now);
 
 #endif

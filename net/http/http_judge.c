@@ -5,9 +5,9 @@
 #include "net/http/http_internal.h"
 
 /*
- * What no route is asked about. A request whose end is disputable (RFC 9112 §6.3, §11.2: both lengths, several
- * lengths, codings that we do not undo, blanks before a colon) is refused and its connection closed, so that
- * nothing behind it is ever taken for a request.
+ * What no route is asked about. A request whose end is disputable (RFC 9112 §6.3, §11.2: both
+ * lengths, several lengths, codings that we do not undo, blanks before a colon) is refused and its
+ * connection closed, so that nothing behind it is ever taken for a request.
  */
 bool http_is_token(const char *text)
 {
@@ -71,12 +71,15 @@ static bool parse_length(const char *text, int64_t *length)
 static const struct http_fault *judge_framing(struct http_exchange *x, const struct framing *f)
 {
 	static const struct http_fault both = { 400, "both Content-Length and Transfer-Encoding" };
-	static const struct http_fault repeated = { 400, "Content-Length, Transfer-Encoding or Host is repeated" };
+	static const struct http_fault repeated = { 400, "Content-Length, Transfer-Encoding or "
+							 "Host is repeated" };
 	static const struct http_fault host = { 400, "no Host header" };
 	static const struct http_fault length = { 400, "Content-Length is not a number" };
-	static const struct http_fault coding = { 501, "Transfer-Encoding: only chunked is supported" };
+	static const struct http_fault coding = { 501, "Transfer-Encoding: only chunked is "
+						       "supported" };
 	static const struct http_fault version = { 400, "Transfer-Encoding in HTTP/1.0" };
-	static const struct http_fault expectation = { 417, "Expect: only 100-continue is supported" };
+	static const struct http_fault expectation = { 417, "Expect: only 100-continue is "
+							    "supported" };
 	if (f->lengths && f->encodings)
 		return &both;
 	if (f->lengths > 1 || f->encodings > 1 || f->hosts > 1)
@@ -98,8 +101,10 @@ static const struct http_fault *judge_framing(struct http_exchange *x, const str
 
 const struct http_fault *http_judge(struct http_exchange *x)
 {
-	static const struct http_fault long_target = { 414, "the request target is longer than 8192 bytes" };
-	static const struct http_fault target = { 400, "the request target holds a blank or control character" };
+	static const struct http_fault long_target = { 414, "the request target is longer than "
+							    "8192 bytes" };
+	static const struct http_fault target = { 400, "the request target holds a blank or "
+						       "control character" };
 	static const struct http_fault many = { 431, "more headers than the server takes" };
 	static const struct http_fault name = { 400, "a header name is not a token" };
 	static const struct http_fault value = { 400, "a header value holds a control character" };

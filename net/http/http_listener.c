@@ -34,8 +34,8 @@ struct http_listener {
 	bool closing;
 	struct lingerer lingerers[LINGERERS];
 	size_t lingering;
-	int spare; /* a descriptor to give up when there is none left */
-	bool starved; /* accept failed and there was no spare: look again a moment later */
+	int spare;          /* a descriptor to give up when there is none left */
+	bool starved;       /* accept failed and there was no spare: look again a moment later */
 	uint64_t turn_next; /* what the owner's turn has asked for */
 };
 
@@ -61,17 +61,21 @@ static bool split_address(const char *text, struct http_endpoint *out)
 	return true;
 }
 
-bool http_endpoint_parse(const char *transport, const char *text, struct http_endpoint *out, struct error *err)
+bool http_endpoint_parse(const char *transport, const char *text, struct http_endpoint *out,
+			 struct error *err)
 {
 	*out = (struct http_endpoint){ .family = AF_UNSPEC, .is_unix = !strcmp(transport, "unix") };
 	if (out->is_unix) {
 		size_t len = strlen(text);
 		if (!len || len >= sizeof((struct sockaddr_un *)0)->sun_path)
-			return error_set(err, ERROR_CONFIG, "a socket's path has 1 to 107 bytes, not %zu", len);
+			return error_set(err, ERROR_CONFIG,
+					 "a socket's path has 1 to 107 bytes, not %zu", len);
 		memcpy(out->host, text, len + 1);
 		return true;
 	}
-	out->family = !strcmp(transport, "tcp4") ? AF_INET : !strcmp(transport, "tcp6") ? AF_INET6 : AF_UNSPEC;
+	out->family = !strcmp(transport, "tcp4")   ? AF_INET
+		      : !strcmp(transport, "tcp6") ? AF_INET6
+						   : AF_UNSPEC;
 	if (!split_address(text, out))
 		return error_set(err, ERROR_CONFIG, "endpoint: not host:port, [v6]:port or :port");
 	return true;
@@ -80,8 +84,8 @@ bool http_endpoint_parse(const char *transport, const char *text, struct http_en
 static bool cannot_listen(const struct http_endpoint *e, int number, struct error *err)
 {
 	bool v6 = strchr(e->host, ':');
-	return error_set(err, ERROR_CONFIG, "cannot listen on %s%s%s%s%s: %s", v6 ? "[" : "", e->host, v6 ? "]" : "",
-			 e->is_unix ? "" : ":", e->port, strerror(number));
+	return error_set(err, ERROR_CONFIG, "cannot listen on %s%s%s%s%s: %s", v6 ? "[" : "",
+			 e->host, v6 ? "]" : "", e->is_unix ? "" : ":", e->port, strerror(number));
 }
 
 /* A socket file that nobody listens on is left over from a process that was killed. */
@@ -128,16 +132,20 @@ static int bind_unix(const struct http_endpoint *e, struct error *err)
 	return s;
 }
 
-/* Of a name's addresses the first that works, IPv4 first; without a name, or of ::, both families at once. */
+/* Of a name's addresses the first that works, IPv4 first; without a name, or of ::, both families
+ * at once. */
 static int bind_tcp(const struct http_endpoint *e, struct error *err)
 {
 	static const int order[] = { AF_INET, AF_INET6 };
 	bool all = !*e->host, both = e->family == AF_UNSPEC && (all || !strcmp(e->host, "::"));
-	struct addrinfo hints = { .ai_family = e->family, .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE };
+	struct addrinfo hints = { .ai_family = e->family,
+				  .ai_socktype = SOCK_STREAM,
+				  .ai_flags = AI_PASSIVE };
 	struct addrinfo *found;
 	int code = getaddrinfo(all ? NULL : e->host, e->port, &hints, &found);
 	if (code) {
-		error_set(err, ERROR_CONFIG, "endpoint: cannot look up the host: %s", gai_strerror(code));
+		error_set(err, ERROR_CONFIG, "endpoint: cannot look up the host: %s",
+			  gai_strerror(code));
 		return -1;
 	}
 	int s = -1, number = EAFNOSUPPORT;
@@ -147,7 +155,9 @@ static int bind_tcp(const struct http_endpoint *e, struct error *err)
 			if (a->ai_family != family)
 				continue;
 			s = bind_one(family, a->ai_addr, a->ai_addrlen, both);
-			number = s < 0 && (number == EAFNOSUPPORT || errno != EAFNOSUPPORT) ? errno : number;
+			number = s < 0 && (number == EAFNOSUPPORT || errno != EAFNOSUPPORT)
+					 ? errno
+					 : number;
 		}
 	}
 	freeaddrinfo(found);
@@ -161,18 +171,21 @@ static void describe(struct http_listener *l)
 	struct sockaddr_storage address;
 	socklen_t len = sizeof address;
 	char host[NI_MAXHOST], port[NI_MAXSERV];
-	if (l->options.endpoint.is_unix || getsockname(l->socket, (struct sockaddr *)&address, &len) < 0 ||
+	if (l->options.endpoint.is_unix ||
+	    getsockname(l->socket, (struct sockaddr *)&address, &len) < 0 ||
 	    getnameinfo((struct sockaddr *)&address, len, host, sizeof host, port, sizeof port,
 			NI_NUMERICHOST | NI_NUMERICSERV) != 0)
 		snprintf(l->address, sizeof l->address, "%s", l->options.endpoint.host);
 	else
-		snprintf(l->address, sizeof l->address, address.ss_family == AF_INET6 ? "[%.200s]:%s" : "%.200s:%s",
-			 host, port);
+		snprintf(l->address, sizeof l->address,
+			 address.ss_family == AF_INET6 ? "[%.200s]:%s" : "%.200s:%s", host, port);
 }
 
-struct http_listener *http_listener_new(const struct http_listener_options *options, struct error *err)
+struct http_listener *http_listener_new(const struct http_listener_options *options,
+					struct error *err)
 {
-	int s = options->endpoint.is_unix ? bind_unix(&options->endpoint, err) : bind_tcp(&options->endpoint, err);
+	int s = options->endpoint.is_unix ? bind_unix(&options->endpoint, err)
+					  : bind_tcp(&options->endpoint, err);
 	if (s < 0)
 		return NULL;
 	struct http_listener *l = memory_new(sizeof *l);
@@ -195,8 +208,9 @@ void http_listener_wake(struct http_listener *l)
 }
 
 /*
- * No descriptor is left: gives up the spare one, takes the connection with it and closes it, so that the peer
- * learns it and the backlog does not wake us again and again. Without a spare the socket rests for a moment.
+ * No descriptor is left: gives up the spare one, takes the connection with it and closes it, so
+ * that the peer learns it and the backlog does not wake us again and again. Without a spare the
+ * socket rests for a moment.
  */
 static void shed(struct http_listener *l)
 {
@@ -218,14 +232,17 @@ static void accept_all(struct http_listener *l)
 		struct sockaddr_storage address = { 0 };
 		socklen_t len = sizeof address;
 		pthread_mutex_lock(&l->mutex);
-		int s = l->socket < 0 ? -1 : accept4(l->socket, (struct sockaddr *)&address, &len,
-						      SOCK_CLOEXEC | SOCK_NONBLOCK);
+		int s = l->socket < 0 ? -1
+				      : accept4(l->socket, (struct sockaddr *)&address, &len,
+						SOCK_CLOEXEC | SOCK_NONBLOCK);
 		int number = l->socket < 0 ? EAGAIN : errno;
-		if (s < 0 && (number == EMFILE || number == ENFILE || number == ENOBUFS || number == ENOMEM))
+		if (s < 0 &&
+		    (number == EMFILE || number == ENFILE || number == ENOBUFS || number == ENOMEM))
 			shed(l);
 		pthread_mutex_unlock(&l->mutex);
 		if (s >= 0)
-			l->options.accepted(l->options.context, s, (struct sockaddr *)&address, len);
+			l->options.accepted(l->options.context, s, (struct sockaddr *)&address,
+					    len);
 		else if (number == EAGAIN || l->starved)
 			return;
 	}
@@ -339,7 +356,8 @@ bool http_listener_start(struct http_listener *l, struct error *err)
 {
 	int number = pthread_create(&l->thread, NULL, run, l);
 	l->running = !number;
-	return !number || error_set(err, ERROR_INTERNAL, "cannot start a thread: %s", strerror(number));
+	return !number ||
+	       error_set(err, ERROR_INTERNAL, "cannot start a thread: %s", strerror(number));
 }
 
 void http_listener_refuse(struct http_listener *l)

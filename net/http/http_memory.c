@@ -4,16 +4,17 @@
 #include "net/http/http_internal.h"
 
 #define MS_NS UINT64_C(1000000)
-#define ASK_NS (50 * MS_NS)        /* between two questions whether a body may grow now */
+#define ASK_NS (50 * MS_NS)         /* between two questions whether a body may grow now */
 #define SHORT_LOOK_NS (100 * MS_NS) /* between two looks at the budget while it is short, */
 #define LOOK_NS (1000 * MS_NS)      /* and else */
-#define CLOSE_SHARE 8              /* of all connections, that are closed at once */
+#define CLOSE_SHARE 8               /* of all connections, that are closed at once */
 #define CLOSE_MIN 16
 
 bool http_memory_hold(struct http_server *server, uint32_t count)
 {
 	int64_t cost = server->connection_cost;
-	if (count * cost <= net_budget_room(&server->budget) && net_budget_hold(&server->budget, cost))
+	if (count * cost <= net_budget_room(&server->budget) &&
+	    net_budget_hold(&server->budget, cost))
 		return true;
 	return http_deadlines_replace_oldest(&server->deadlines);
 }
@@ -24,7 +25,8 @@ void http_memory_release(struct http_server *server, bool replaced)
 		net_budget_release(&server->budget, server->connection_cost);
 }
 
-/* One to three seconds, so that those who wait do not give up together: who does makes room for the others. */
+/* One to three seconds, so that those who wait do not give up together: who does makes room for the
+ * others. */
 static uint64_t patience(void)
 {
 	uint32_t random;
@@ -96,7 +98,8 @@ uint64_t http_memory_relieve(struct http_server *server, uint64_t now)
 		bool is_short = net_budget_is_short(&server->budget);
 		uint32_t share = (uint32_t)(connected / CLOSE_SHARE);
 		if (is_short)
-			http_deadlines_end_oldest(&server->deadlines, share > CLOSE_MIN ? share : CLOSE_MIN);
+			http_deadlines_end_oldest(&server->deadlines,
+						  share > CLOSE_MIN ? share : CLOSE_MIN);
 		server->look_next = now + (is_short ? SHORT_LOOK_NS : LOOK_NS);
 	}
 	return earlier(next, server->look_next);

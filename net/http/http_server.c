@@ -9,35 +9,37 @@
 #define SECOND_NS 1000000000ull
 #define COMPLAIN_EVERY_NS (60 * SECOND_NS)
 #define WATCH_CA_NS (10 * SECOND_NS)
-/* What libmicrohttpd and we have for a connection beside the memory of its headers, and what GnuTLS has. */
+/* What libmicrohttpd and we have for a connection beside the memory of its headers, and what GnuTLS
+ * has. */
 #define CONNECTION_BYTES 4096
 #define TLS_BYTES 24576
 
-static const struct metric connections_metric = {
-	"otelcol_http_connections", METRIC_GAUGE, "{connections}", "Open connections of an HTTP server."
-};
+static const struct metric connections_metric = { "otelcol_http_connections", METRIC_GAUGE,
+						  "{connections}",
+						  "Open connections of an HTTP server." };
 static const struct metric refused_metric = {
 	"otelcol_http_connections_refused", METRIC_COUNTER, "{connections}",
-	"Connections closed unanswered, by reason: limit (max_connections), peer_limit (max_connections_per_peer), memory "
-	"(it is short, or the client's connections hold their share, and none is idle), files (no file descriptor was left)."
+	"Connections closed unanswered, by reason: limit (max_connections), peer_limit "
+	"(max_connections_per_peer), memory (it is short, or the client's connections hold their "
+	"share, and none is idle), files (no file descriptor was left)."
 };
 static const struct metric ended_metric = {
 	"otelcol_http_connections_ended", METRIC_COUNTER, "{connections}",
-	"Connections ended by us, by reason: the time limit that has passed (handshake, header, body, write, idle), rate "
-	"(min_body_rate), memory (idle longest when memory was short)."
+	"Connections ended by us, by reason: the time limit that has passed (handshake, header, "
+	"body, write, idle), rate (min_body_rate), memory (idle longest when memory was short)."
 };
 static const struct metric misdirected_metric = {
 	"otelcol_http_requests_refused", METRIC_COUNTER, "{requests}",
-	"Requests refused before anybody was asked, by reason: malformed, header (414, 431: too large or too many), path (404), "
-	"method (405)."
+	"Requests refused before anybody was asked, by reason: malformed, header (414, 431: too "
+	"large or too many), path (404), method (405)."
 };
 static const struct metric paused_metric = {
 	"otelcol_http_requests_paused", METRIC_COUNTER, "{requests}",
 	"Requests whose body was not read for a while because there was no memory for it."
 };
-const struct metric *const http_server_metrics[] = {
-	&connections_metric, &refused_metric, &ended_metric, &misdirected_metric, &paused_metric, NULL
-};
+const struct metric *const http_server_metrics[] = { &connections_metric, &refused_metric,
+						     &ended_metric,       &misdirected_metric,
+						     &paused_metric,      NULL };
 
 /* Charges and counts the connection. HTTP_OVER_REASONS: it may come in. */
 static int let_in(struct http_server *server, struct hash128 peer)
@@ -82,7 +84,8 @@ static void accepted(void *context, int socket, const struct sockaddr *address, 
 static struct http_daemon *daemon_load(struct http_server *server, struct error *err)
 {
 	struct tls_material material = { 0 };
-	if (server->config->tls.present.enabled && !tls_load_server(&server->config->tls, &material, err)) {
+	if (server->config->tls.present.enabled &&
+	    !tls_load_server(&server->config->tls, &material, err)) {
 		tls_release(&material);
 		error_prefix(err, "tls");
 		return NULL;
@@ -121,7 +124,8 @@ static void tell_complaints(struct http_server *server)
 		return;
 	server->complain_next = now + COMPLAIN_EVERY_NS;
 	log_debug(server->log, "A library reported a problem; its text is withheld",
-		  log_text("library", "libmicrohttpd"), log_number("count", atomic_exchange(&server->complaints, 0)));
+		  log_text("library", "libmicrohttpd"),
+		  log_number("count", atomic_exchange(&server->complaints, 0)));
 }
 
 static uint64_t turn(void *context, uint64_t now)
@@ -132,7 +136,8 @@ static uint64_t turn(void *context, uint64_t now)
 	if (now >= server->reload_next) {
 		server->reload_next = now + server->reload_ns;
 		if (!http_server_reload(server, &err))
-			log_error(server->log, "Certificates are broken; keeping the old ones", log_text("error", err.text));
+			log_error(server->log, "Certificates are broken; keeping the old ones",
+				  log_text("error", err.text));
 	}
 	while ((drained = take_drained(server)))
 		http_daemon_unref(&drained);
@@ -168,20 +173,25 @@ bool http_server_reload(struct http_server *server, struct error *err)
 	return true;
 }
 
-static void make_series(struct http_server *server, struct metrics *metrics, struct series **no_files)
+static void make_series(struct http_server *server, struct metrics *metrics,
+			struct series **no_files)
 {
-	static const char *const phases[] = {
-		[HTTP_PHASE_HANDSHAKE] = "handshake", [HTTP_PHASE_HEADER] = "header", [HTTP_PHASE_BODY] = "body",
-		[HTTP_PHASE_WRITE] = "write", [HTTP_PHASE_IDLE] = "idle"
-	};
-	static const char *const misdirections[] = {
-		[HTTP_MALFORMED] = "malformed", [HTTP_HEADER_SIZE] = "header", [HTTP_NO_PATH] = "path", [HTTP_NO_METHOD] = "method"
-	};
-	static const char *const overs[] = {
-		[HTTP_OVER_LIMIT] = "limit", [HTTP_OVER_PEER_LIMIT] = "peer_limit", [HTTP_OVER_MEMORY] = "memory"
-	};
+	static const char *const phases[] = { [HTTP_PHASE_HANDSHAKE] = "handshake",
+					      [HTTP_PHASE_HEADER] = "header",
+					      [HTTP_PHASE_BODY] = "body",
+					      [HTTP_PHASE_WRITE] = "write",
+					      [HTTP_PHASE_IDLE] = "idle" };
+	static const char *const misdirections[] = { [HTTP_MALFORMED] = "malformed",
+						     [HTTP_HEADER_SIZE] = "header",
+						     [HTTP_NO_PATH] = "path",
+						     [HTTP_NO_METHOD] = "method" };
+	static const char *const overs[] = { [HTTP_OVER_LIMIT] = "limit",
+					     [HTTP_OVER_PEER_LIMIT] = "peer_limit",
+					     [HTTP_OVER_MEMORY] = "memory" };
 	const struct log *log = server->log;
-	struct metric_label labels[] = { { "service", "telemetry" }, { NULL, NULL }, { NULL, NULL } };
+	struct metric_label labels[] = { { "service", "telemetry" },
+					 { NULL, NULL },
+					 { NULL, NULL } };
 	if (log->component_id)
 		labels[0] = (struct metric_label){ log->component_kind, log->component_id };
 	server->connections = metrics_series(metrics, &connections_metric, labels);
@@ -217,10 +227,14 @@ static uint64_t watch_interval(const struct tls_server_config *tls)
 void http_server_limit_headers(struct http_server *server)
 {
 	const struct http_server_config *config = server->config;
-	int64_t bytes = config && config->max_header_bytes ? config->max_header_bytes : HTTP_HEADER_BYTES;
-	int64_t count = config && config->max_header_count ? config->max_header_count : HTTP_HEADER_COUNT;
-	server->header_limits = (struct fields_limits){
-		.count = (size_t)count, .name = (size_t)bytes, .value = (size_t)bytes, .total = (size_t)bytes };
+	int64_t bytes =
+		config && config->max_header_bytes ? config->max_header_bytes : HTTP_HEADER_BYTES;
+	int64_t count =
+		config && config->max_header_count ? config->max_header_count : HTTP_HEADER_COUNT;
+	server->header_limits = (struct fields_limits){ .count = (size_t)count,
+							.name = (size_t)bytes,
+							.value = (size_t)bytes,
+							.total = (size_t)bytes };
 }
 
 static struct http_server *server_new(const struct http_server_options *options)
@@ -233,7 +247,8 @@ static struct http_server *server_new(const struct http_server_options *options)
 	server->budget = options->budget;
 	server->peers = peer_count_new();
 	http_server_limit_headers(server);
-	server->connection_cost = CONNECTION_BYTES + HTTP_CONNECTION_MEMORY + (int64_t)server->header_limits.total +
+	server->connection_cost = CONNECTION_BYTES + HTTP_CONNECTION_MEMORY +
+				  (int64_t)server->header_limits.total +
 				  (config->tls.present.enabled ? TLS_BYTES : 0);
 	server->reload_ns = watch_interval(&config->tls);
 	server->reload_next = server->reload_ns ? clock_now() + server->reload_ns : UINT64_MAX;
@@ -246,7 +261,8 @@ static struct http_server *server_new(const struct http_server_options *options)
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
 	pthread_cond_init(&server->quiet, &monotonic);
 	pthread_condattr_destroy(&monotonic);
-	http_deadlines_init(&server->deadlines, options->config, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+	http_deadlines_init(&server->deadlines, options->config,
+			    eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 	return server;
 }
 
@@ -274,7 +290,8 @@ struct http_server *http_server_start(const struct http_server_options *options,
 		return NULL;
 	struct http_server *server = server_new(options);
 	make_series(server, options->metrics, &listener.no_files);
-	server->peer_limit = listener.endpoint.is_unix ? 0 : (uint32_t)config->max_connections_per_peer;
+	server->peer_limit =
+		listener.endpoint.is_unix ? 0 : (uint32_t)config->max_connections_per_peer;
 	listener.deadlines = &server->deadlines;
 	listener.context = server;
 	server->listener = http_listener_new(&listener, err);
@@ -285,7 +302,8 @@ struct http_server *http_server_start(const struct http_server_options *options,
 		http_server_stop(&server, 0);
 		return NULL;
 	}
-	log_info(server->log, "Starting HTTP server", log_text("endpoint", http_server_address(server)));
+	log_info(server->log, "Starting HTTP server",
+		 log_text("endpoint", http_server_address(server)));
 	return server;
 }
 
@@ -313,7 +331,8 @@ static void cut(struct http_server *server)
 	}
 }
 
-/* The library says nothing of a connection that it was given and has not looked at before it was stopped. */
+/* The library says nothing of a connection that it was given and has not looked at before it was
+ * stopped. */
 static void forget_connections(struct http_server *server)
 {
 	int64_t count = atomic_exchange(&server->connected, 0);

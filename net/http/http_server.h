@@ -11,26 +11,30 @@
 #include "profile/request.h"
 
 /*
- * HTTP/1.1 server over libmicrohttpd, with the gate before the body: `headers` decides before any of the
- * body is read. Threads: callbacks run on the server's own thread and must not block or decode;
- * http_exchange_reply may be called from any thread, exactly once per exchange (also after the client went
- * away), but not after `lost`. An exchange and everything got from it are valid until its reply.
+ * HTTP/1.1 server over libmicrohttpd, with the gate before the body: `headers` decides before any
+ * of the body is read. Threads: callbacks run on the server's own thread and must not block or
+ * decode; http_exchange_reply may be called from any thread, exactly once per exchange (also after
+ * the client went away), but not after `lost`. An exchange and everything got from it are valid
+ * until its reply.
  *
- * One thread of ours listens, accepts, keeps the deadlines and closes idle connections when memory is short; one of
- * libmicrohttpd reads and writes. Connections are suspended while a worker has their request, and for a few seconds at most
- * while there is no memory for the next part of their body.
+ * One thread of ours listens, accepts, keeps the deadlines and closes idle connections when memory
+ * is short; one of libmicrohttpd reads and writes. Connections are suspended while a worker has
+ * their request, and for a few seconds at most while there is no memory for the next part of their
+ * body.
  *
- * Facts about libmicrohttpd 0.9.75 that shape this: its connection timeout never ends a dripping body
- * (net/http/http_deadline.c does), HTTPS_MEM_TRUST alone lets in clients without or with a foreign certificate
- * (net/http/http_tls.c requires and verifies), it aborts when stopped with a suspended connection (none is left), it
- * can answer only before the body or after it (a body over its limit is answered by hand), it closes refused
- * connections with unread data, which resets them before the reply is read (net/http/http_listener.c lingers), and it
- * checks neither for both Content-Length and Transfer-Encoding nor for repeated ones (net/http/http_judge.c does).
+ * Facts about libmicrohttpd 0.9.75 that shape this: its connection timeout never ends a dripping
+ * body (net/http/http_deadline.c does), HTTPS_MEM_TRUST alone lets in clients without or with a
+ * foreign certificate (net/http/http_tls.c requires and verifies), it aborts when stopped with a
+ * suspended connection (none is left), it can answer only before the body or after it (a body over
+ * its limit is answered by hand), it closes refused connections with unread data, which resets them
+ * before the reply is read (net/http/http_listener.c lingers), and it checks neither for both
+ * Content-Length and Transfer-Encoding nor for repeated ones (net/http/http_judge.c does).
  */
 struct http_exchange;
 
-/* The memory of a body: `need` bytes must fit now, `limit` is the most that it can become (its length, where that is
- * announced), and `room` is what the route has agreed to, which it raises to at least `need`. */
+/* The memory of a body: `need` bytes must fit now, `limit` is the most that it can become (its
+ * length, where that is announced), and `room` is what the route has agreed to, which it raises to
+ * at least `need`. */
 struct http_growth {
 	size_t need, limit, room;
 	bool last; /* the body has waited long enough: HTTP_GROW_LATER is no answer any more */
@@ -45,16 +49,20 @@ enum http_grow {
 struct http_route {
 	const char *path;    /* exact; NULL matches the rest */
 	const char *methods; /* "POST" or "GET" or "GET,HEAD"; others are 405 with Allow */
-	/* Headers are complete. Calls http_exchange_accept to read the body, or replies, before it returns. */
+	/* Headers are complete. Calls http_exchange_accept to read the body, or replies, before it
+	 * returns. */
 	void (*headers)(void *context, struct http_exchange *exchange);
-	/* The body is about to take more memory: go on? With HTTP_GROW_REFUSED after a reply that refuses; the exchange is
-	 * gone then, without `lost`. NULL: always. */
-	enum http_grow (*grow)(void *context, struct http_exchange *exchange, struct http_growth *growth);
-	/* The body is complete, as sent, and stays until the reply. Replies now or later, from any thread. */
+	/* The body is about to take more memory: go on? With HTTP_GROW_REFUSED after a reply that
+	 * refuses; the exchange is gone then, without `lost`. NULL: always. */
+	enum http_grow (*grow)(void *context, struct http_exchange *exchange,
+			       struct http_growth *growth);
+	/* The body is complete, as sent, and stays until the reply. Replies now or later, from any
+	 * thread. */
 	void (*body)(void *context, struct http_exchange *exchange, struct view body);
 	/*
-	 * After accept, before body: the client went away or took too long, or the body is over the limit (answered
-	 * with 413 already). No reply is wanted any more; the exchange is gone on return.
+	 * After accept, before body: the client went away or took too long, or the body is over the
+	 * limit (answered with 413 already). No reply is wanted any more; the exchange is gone on
+	 * return.
 	 */
 	void (*lost)(void *context, struct http_exchange *exchange, bool too_large);
 	void *context;
@@ -68,7 +76,8 @@ struct http_server_config {
 	int64_t max_request_body_size; /* of the body as sent, and again of what it inflates to */
 	bool include_metadata, keep_alives_enabled;
 	struct strings compression_algorithms;
-	struct duration read_timeout, read_header_timeout, write_timeout, idle_timeout, tls_handshake_timeout;
+	struct duration read_timeout, read_header_timeout, write_timeout, idle_timeout,
+		tls_handshake_timeout;
 	struct pairs response_headers;
 	const struct node *auth, *cors, *middlewares;
 	/* Ours. 0: no limit. */
@@ -79,7 +88,9 @@ struct http_server_config {
 #define HTTP_HEADER_BYTES 16384
 #define HTTP_HEADER_COUNT 100
 
-/* The rows of a table whose struct holds a struct http_server_config as `member`, with the defaults of three of them. */
+/* The rows of a table whose struct holds a struct http_server_config as `member`, with the defaults
+ * of three of them. */
+/* clang-format off */
 #define HTTP_SERVER_ROWS(type, member, default_endpoint, connections, of_a_peer) \
 	CONFIG_ROW(type, member.endpoint, .key = "endpoint", .def = default_endpoint, \
 		   .help = "Where to listen: host:port, [v6]:port, :port (all addresses), or a path with transport: unix."), \
@@ -127,6 +138,7 @@ struct http_server_config {
 		   .help = "Ours. Names and values of a request's headers together; a larger request is answered with 431."), \
 	CONFIG_ROW(type, member.max_header_count, .key = "max_header_count", .def = HTTP_STRING(HTTP_HEADER_COUNT), \
 		   .limited = true, .min = 1, .max = 10000, .help = "Ours. Headers of a request; more are answered with 431.")
+/* clang-format on */
 
 #define HTTP_STRING(number) HTTP_STRING_OF(number)
 #define HTTP_STRING_OF(number) #number
@@ -157,13 +169,14 @@ struct http_server *http_server_start(const struct http_server_options *options,
 /* Where it listens ("127.0.0.1:4040"), with the port that port 0 became. */
 const char *http_server_address(const struct http_server *server);
 /*
- * Reads the certificate files again. New connections get the new certificate and CA; connections that are
- * open finish their request and close. A broken file changes nothing (err says what is wrong). [any thread]
+ * Reads the certificate files again. New connections get the new certificate and CA; connections
+ * that are open finish their request and close. A broken file changes nothing (err says what is
+ * wrong). [any thread]
  */
 bool http_server_reload(struct http_server *server, struct error *err);
 /*
- * Refuses new connections and requests, lets exchanges finish until the deadline, then cuts them. An exchange
- * that a worker still holds then stays valid until its reply, which goes nowhere.
+ * Refuses new connections and requests, lets exchanges finish until the deadline, then cuts them.
+ * An exchange that a worker still holds then stays valid until its reply, which goes nowhere.
  */
 void http_server_stop(struct http_server **server, uint64_t grace_ns);
 
@@ -183,11 +196,13 @@ size_t http_exchange_cost(const struct http_exchange *exchange);
 int64_t http_exchange_content_length(struct http_exchange *exchange);
 /* All headers, names in lower case, in order; ends with name == NULL. */
 const struct metadatum *http_exchange_headers(struct http_exchange *exchange);
-/* The same for the query parameters, decoded (net/fields.h); ERROR_INVALID if they are malformed. */
-bool http_exchange_query(struct http_exchange *exchange, const struct metadatum **query, struct error *err);
+/* The same for the query parameters, decoded (net/fields.h); ERROR_INVALID if they are malformed.
+ */
+bool http_exchange_query(struct http_exchange *exchange, const struct metadatum **query,
+			 struct error *err);
 /*
- * The coding of the body (one of CODING_IDENTITY, GZIP, ZLIB, ZSTD) by its Content-Encoding and the server's
- * compression_algorithms; ERROR_UNSUPPORTED for others and for more than one.
+ * The coding of the body (one of CODING_IDENTITY, GZIP, ZLIB, ZSTD) by its Content-Encoding and the
+ * server's compression_algorithms; ERROR_UNSUPPORTED for others and for more than one.
  */
 bool http_exchange_coding(struct http_exchange *exchange, enum coding *coding, struct error *err);
 

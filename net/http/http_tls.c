@@ -5,15 +5,17 @@
 #include "net/http/http_internal.h"
 #include "net/tls/tls.h"
 
-/* With GNUTLS_DEBUG_LEVEL in the environment the library writes to stderr what peers sent: names, certificates. */
+/* With GNUTLS_DEBUG_LEVEL in the environment the library writes to stderr what peers sent: names,
+ * certificates. */
 void http_tls_silence(void)
 {
 	gnutls_global_set_log_level(0);
 }
 
 /*
- * Called before the handshake: a client without a certificate, or with one that the daemon's trust list does not
- * vouch for as a client's, then fails in the handshake and never gets to send a request.
+ * Called before the handshake: a client without a certificate, or with one that the daemon's trust
+ * list does not vouch for as a client's, then fails in the handshake and never gets to send a
+ * request.
  */
 void http_tls_require(void *session)
 {
@@ -40,7 +42,8 @@ static int after_finished(gnutls_session_t session, unsigned type, unsigned when
 /* libmicrohttpd has set the session's pointer to its connection. */
 void http_tls_watch(void *session)
 {
-	gnutls_handshake_set_hook_function(session, GNUTLS_HANDSHAKE_FINISHED, GNUTLS_HOOK_POST, after_finished);
+	gnutls_handshake_set_hook_function(session, GNUTLS_HANDSHAKE_FINISHED, GNUTLS_HOOK_POST,
+					   after_finished);
 }
 
 void http_tls_owner(void *session, struct fields *auth)
@@ -51,7 +54,8 @@ void http_tls_owner(void *session, struct fields *auth)
 		tls_owner_read(auth, (struct view){ chain[0].data, chain[0].size });
 }
 
-/* The socket does not block; what it does not take at once is lost, and the connection is closed anyhow. */
+/* The socket does not block; what it does not take at once is lost, and the connection is closed
+ * anyhow. */
 void http_tls_send(void *session, const void *data, size_t len)
 {
 	gnutls_record_send(session, data, len);

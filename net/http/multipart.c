@@ -31,14 +31,16 @@ static bool view_is_word(struct view v, const char *word)
 	return v.len == strlen(word) && !strncasecmp((const char *)v.at, word, v.len);
 }
 
-/* One value of a parameter: a token, or a quoted string (taken verbatim; an escaped quote is refused). */
+/* One value of a parameter: a token, or a quoted string (taken verbatim; an escaped quote is
+ * refused). */
 static bool take_value(struct view *line, struct view *value)
 {
 	bool quoted = line->len && *line->at == '"';
 	if (quoted)
 		*line = rest(*line, 1);
 	size_t len = 0;
-	while (len < line->len && (quoted ? line->at[len] != '"' : !strchr("; \t", line->at[len]))) {
+	while (len < line->len &&
+	       (quoted ? line->at[len] != '"' : !strchr("; \t", line->at[len]))) {
 		if (line->at[len] == '\\' && quoted)
 			return false;
 		len++;
@@ -50,7 +52,8 @@ static bool take_value(struct view *line, struct view *value)
 	return true;
 }
 
-/* Finds ";name=value" behind the first word of a header's value; false if it is absent or malformed. */
+/* Finds ";name=value" behind the first word of a header's value; false if it is absent or
+ * malformed. */
 static bool parameter(struct view line, const char *name, struct view *value)
 {
 	const uint8_t *semicolon = line.len ? memchr(line.at, ';', line.len) : NULL;
@@ -75,18 +78,22 @@ static bool parameter(struct view line, const char *name, struct view *value)
 static size_t find_delimiter(const struct multipart *m, size_t from)
 {
 	struct view left = rest(m->body, from);
-	const uint8_t *hit = left.len ? memmem(left.at, left.len, m->delimiter, m->delimiter_len) : NULL;
+	const uint8_t *hit =
+		left.len ? memmem(left.at, left.len, m->delimiter, m->delimiter_len) : NULL;
 	return hit ? (size_t)(hit - m->body.at) : SIZE_MAX;
 }
 
-bool multipart_begin(struct multipart *m, const char *content_type, struct view body, struct error *err)
+bool multipart_begin(struct multipart *m, const char *content_type, struct view body,
+		     struct error *err)
 {
 	*m = (struct multipart){ .body = body };
 	struct view boundary = { 0 };
-	if (!multipart_is(content_type) || !parameter(view_of(content_type), "boundary", &boundary) ||
-	    !boundary.len || boundary.len > BOUNDARY_MAX)
+	if (!multipart_is(content_type) ||
+	    !parameter(view_of(content_type), "boundary", &boundary) || !boundary.len ||
+	    boundary.len > BOUNDARY_MAX)
 		return error_set(err, ERROR_INVALID,
-				 "Content-Type: multipart/form-data without a boundary of 1 to 70 characters");
+				 "Content-Type: multipart/form-data without a boundary of 1 to "
+				 "70 characters");
 	memcpy(m->delimiter, "\r\n--", 4);
 	memcpy(m->delimiter + 4, boundary.at, boundary.len);
 	m->delimiter_len = 4 + boundary.len;
@@ -98,7 +105,8 @@ bool multipart_begin(struct multipart *m, const char *content_type, struct view 
 	}
 	size_t first = find_delimiter(m, 0);
 	if (first == SIZE_MAX)
-		return error_set(err, ERROR_INVALID, "the multipart body does not hold its boundary");
+		return error_set(err, ERROR_INVALID,
+				 "the multipart body does not hold its boundary");
 	m->at = first + m->delimiter_len;
 	return true;
 }
@@ -119,11 +127,12 @@ static bool take_disposition(struct multipart_part *part, struct view value)
 
 static bool encoding_is_plain(struct view value)
 {
-	return view_is_word(value, "binary") || view_is_word(value, "8bit") || view_is_word(value, "7bit");
+	return view_is_word(value, "binary") || view_is_word(value, "8bit") ||
+	       view_is_word(value, "7bit");
 }
 
-static bool take_header(struct multipart *m, struct view line, struct multipart_part *part, bool *named,
-			struct error *err)
+static bool take_header(struct multipart *m, struct view line, struct multipart_part *part,
+			bool *named, struct error *err)
 {
 	const uint8_t *colon = memchr(line.at, ':', line.len);
 	if (!colon)
@@ -132,7 +141,9 @@ static bool take_header(struct multipart *m, struct view line, struct multipart_
 	struct view value = skip_blanks(rest(line, name.len + 1));
 	if (view_is_word(name, "Content-Disposition")) {
 		if (*named || !take_disposition(part, value))
-			return fault(m, err, "Content-Disposition is repeated, or not form-data with a name");
+			return fault(m, err,
+				     "Content-Disposition is repeated, or not form-data "
+				     "with a name");
 		*named = true;
 	} else if (view_is_word(name, "Content-Transfer-Encoding") && !encoding_is_plain(value)) {
 		return fault(m, err, "Content-Transfer-Encoding must be binary");
@@ -158,7 +169,8 @@ static bool take_headers(struct multipart *m, struct multipart_part *part, struc
 	}
 }
 
-enum multipart_more multipart_next(struct multipart *m, struct multipart_part *part, struct error *err)
+enum multipart_more multipart_next(struct multipart *m, struct multipart_part *part,
+				   struct error *err)
 {
 	*part = (struct multipart_part){ 0 };
 	struct view left = rest(m->body, m->at);
@@ -178,7 +190,8 @@ enum multipart_more multipart_next(struct multipart *m, struct multipart_part *p
 	m->at += blanks + 2;
 	if (!take_headers(m, part, err))
 		return MULTIPART_ERROR;
-	/* An empty content leaves only the CRLF that ended the headers before the next delimiter. */
+	/* An empty content leaves only the CRLF that ended the headers before the next delimiter.
+	 */
 	size_t end = find_delimiter(m, m->at - 2);
 	if (end == SIZE_MAX) {
 		fault(m, err, "no delimiter behind it: the body is cut");

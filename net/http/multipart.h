@@ -6,9 +6,9 @@
 #include "base/error.h"
 
 /*
- * multipart/form-data (RFC 7578, RFC 2046 §5.1) over a whole body in memory, strict: CRLF line ends, a
- * closing delimiter, at most 32 parts with 4 KiB of headers each. Nothing is copied: the views point
- * into the body and the content type.
+ * multipart/form-data (RFC 7578, RFC 2046 §5.1) over a whole body in memory, strict: CRLF line
+ * ends, a closing delimiter, at most 32 parts with 4 KiB of headers each. Nothing is copied: the
+ * views point into the body and the content type.
  *
  *	struct multipart m;
  *	struct multipart_part part;
@@ -32,7 +32,9 @@ enum multipart_more { MULTIPART_END, MULTIPART_PART, MULTIPART_ERROR };
 
 /* Is this media type multipart/form-data, whatever its parameters? */
 bool multipart_is(const char *content_type);
-bool multipart_begin(struct multipart *m, const char *content_type, struct view body, struct error *err);
-enum multipart_more multipart_next(struct multipart *m, struct multipart_part *part, struct error *err);
+bool multipart_begin(struct multipart *m, const char *content_type, struct view body,
+		     struct error *err);
+enum multipart_more multipart_next(struct multipart *m, struct multipart_part *part,
+				   struct error *err);
 
 #endif

@@ -26,7 +26,8 @@ static bool tpm_wanted(const struct node *tpm)
 
 static bool check_tpm(const struct node *tpm, struct error *err)
 {
-	return !tpm_wanted(tpm) || error_set(err, ERROR_CONFIG, "tpm: keys in a TPM are not supported");
+	return !tpm_wanted(tpm) ||
+	       error_set(err, ERROR_CONFIG, "tpm: keys in a TPM are not supported");
 }
 
 /* libcurl and gRPC core, which send, offer no common way to set them. */
@@ -35,7 +36,8 @@ static bool check_client_choice(const struct tls_client_config *c, struct error 
 	if (c->min_version && *c->min_version && strcmp(c->min_version, "1.2") != 0)
 		return error_set(err, ERROR_CONFIG, "min_version: clients support only \"1.2\"");
 	if (c->max_version && *c->max_version && strcmp(c->max_version, "1.3") != 0)
-		return error_set(err, ERROR_CONFIG, "max_version: clients cannot switch TLS 1.3 off");
+		return error_set(err, ERROR_CONFIG,
+				 "max_version: clients cannot switch TLS 1.3 off");
 	if (c->cipher_suites.count)
 		return error_set(err, ERROR_CONFIG, "cipher_suites: not supported for clients");
 	if (c->curve_preferences.count)
@@ -52,8 +54,8 @@ static bool check_one_source(const char *what, const char *file, const struct se
 			     struct error *err)
 {
 	if (file && *file && pem->text && *pem->text)
-		return error_set(err, ERROR_CONFIG, "provide either %s_file or %s_pem, but not both",
-				 what, what);
+		return error_set(err, ERROR_CONFIG,
+				 "provide either %s_file or %s_pem, but not both", what, what);
 	return true;
 }
 
@@ -66,8 +68,9 @@ static bool check_server(const void *config, struct error *err)
 	    !check_one_source("key", c->key_file, &c->key_pem, err))
 		return false;
 	if (!given(c->cert_file, &c->cert_pem) || !given(c->key_file, &c->key_pem))
-		return error_set(err, ERROR_CONFIG, "TLS configuration must include both "
-						    "certificate and key for server connections");
+		return error_set(err, ERROR_CONFIG,
+				 "TLS configuration must include both "
+				 "certificate and key for server connections");
 	return true;
 }
 
@@ -88,72 +91,78 @@ static bool check_client(const void *config, struct error *err)
 #define COMMON_ROWS(type) \
 	CONFIG_ROW(type, include_insecure_cipher_suites, .key = "include_insecure_cipher_suites", \
 		   .inert = true, .help = "Insecure suites are never offered."), \
-	CONFIG_ROW(type, tpm, .key = "tpm", .help = "Not supported: enabling it is an error.")
+		CONFIG_ROW(type, tpm, .key = "tpm", \
+			   .help = "Not supported: enabling it is an error.")
 
+/* clang-format off */
 #define OWN_CERTIFICATE_ROWS(type, whose) \
 	CONFIG_ROW(type, cert_file, .key = "cert_file", \
 		   .help = "PEM file of the " whose "'s certificate chain."), \
 	CONFIG_ROW(type, cert_pem, .key = "cert_pem", .help = "The same as text."), \
 	CONFIG_ROW(type, key_file, .key = "key_file", .help = "PEM file of its private key."), \
 	CONFIG_ROW(type, key_pem, .key = "key_pem", .help = "The same as text.")
+/* clang-format on */
 
 static const struct config_row server_rows[] = {
 	OWN_CERTIFICATE_ROWS(struct tls_server_config, "server"),
 	CONFIG_ROW(struct tls_server_config, client_ca_file, .key = "client_ca_file",
-		   .help = "PEM file of CAs: clients must show a certificate that one of them signed."),
+		   .help = "PEM file of CAs: clients must show a certificate that one of them "
+			   "signed."),
 	CONFIG_ROW(struct tls_server_config, client_ca_file_reload, .key = "client_ca_file_reload",
 		   .help = "Reads all files of this section again when one has changed."),
-	CONFIG_ROW(struct tls_server_config, reload_interval, .key = "reload_interval",
-		   .def = "0s",
+	CONFIG_ROW(struct tls_server_config, reload_interval, .key = "reload_interval", .def = "0s",
 		   .help = "How often the files are read again; 0: only on SIGHUP. What is broken "
 			   "is logged, and the old certificate stays."),
 	CONFIG_ROW(struct tls_server_config, ca_file, .key = "ca_file", .inert = true,
-		   .help = "A server does not use it, nor does the Collector's; see client_ca_file."),
+		   .help = "A server does not use it, nor does the Collector's; see "
+			   "client_ca_file."),
 	CONFIG_ROW(struct tls_server_config, ca_pem, .key = "ca_pem", .inert = true,
 		   .help = "A server does not use it."),
 	CONFIG_ROW(struct tls_server_config, include_system_ca_certs_pool,
 		   .key = "include_system_ca_certs_pool", .inert = true,
 		   .help = "A server does not use it."),
 	CONFIG_ROW(struct tls_server_config, min_version, .key = "min_version", .def = "\"1.2\"",
-		   .help = "1.2 or 1.3. TLS 1.0 and 1.1 are errors: the libraries' security level excludes them."),
+		   .help = "1.2 or 1.3. TLS 1.0 and 1.1 are errors: the libraries' security "
+			   "level excludes them."),
 	CONFIG_ROW(struct tls_server_config, max_version, .key = "max_version",
 		   .help = "1.2 or 1.3; empty: 1.3."),
 	CONFIG_ROW(struct tls_server_config, cipher_suites, .key = "cipher_suites",
-		   .help = "In the order of preference, by their TLS names: ECDHE suites with AES-GCM, ChaCha20-Poly1305 or "
-			   "AES-CBC and SHA, and those of TLS 1.3. Empty: all but CBC. TLS 1.3 keeps all its suites unless one "
-			   "is named; where only those of TLS 1.3 are named, TLS 1.2 is off. Over HTTP/1.1 (GnuTLS) the list must "
-			   "hold every suite that its ciphers and key exchanges form, and without a suite of TLS 1.3 in it "
-			   "TLS 1.3 is limited to the ciphers of the list; with an empty list GnuTLS's defaults hold."),
+		   .help = "In the order of preference, by their TLS names: ECDHE suites with "
+			   "AES-GCM, ChaCha20-Poly1305 or AES-CBC and SHA, and those of TLS 1.3. "
+			   "Empty: all but CBC. TLS 1.3 keeps all its suites unless one is "
+			   "named; where only those of TLS 1.3 are named, TLS 1.2 is off. Over "
+			   "HTTP/1.1 (GnuTLS) the list must hold every suite that its ciphers "
+			   "and key exchanges form, and without a suite of TLS 1.3 in it TLS 1.3 "
+			   "is limited to the ciphers of the list; with an empty list GnuTLS's "
+			   "defaults hold."),
 	CONFIG_ROW(struct tls_server_config, curve_preferences, .key = "curve_preferences",
-		   .help = "For the key exchange, in the order of preference: X25519, P256, P384, P521. Empty: all four (over "
-			   "HTTP/1.1 GnuTLS's defaults)."),
+		   .help = "For the key exchange, in the order of preference: X25519, P256, "
+			   "P384, P521. Empty: all four (over HTTP/1.1 GnuTLS's defaults)."),
 	COMMON_ROWS(struct tls_server_config),
 	{ 0 }
 };
 
-const struct config_table tls_server_table = {
-	sizeof(struct tls_server_config), server_rows, check_server, .optional = true
-};
+const struct config_table tls_server_table = { sizeof(struct tls_server_config), server_rows,
+					       check_server, .optional = true };
 
 static const struct config_row client_rows[] = {
 	CONFIG_ROW(struct tls_client_config, insecure, .key = "insecure", .def = "false",
 		   .help = "Plaintext instead of TLS."),
 	CONFIG_ROW(struct tls_client_config, insecure_skip_verify, .key = "insecure_skip_verify",
 		   .def = "false",
-		   .help = "TLS without looking at the server's certificate. Over gRPC a server with a malformed one can end "
-			   "the program: for tests only."),
+		   .help = "TLS without looking at the server's certificate. Over gRPC a server "
+			   "with a malformed one can end the program: for tests only."),
 	CONFIG_ROW(struct tls_client_config, server_name_override, .key = "server_name_override",
 		   .help = "The name that the server's certificate must have."),
 	CONFIG_ROW(struct tls_client_config, ca_file, .key = "ca_file",
 		   .help = "PEM file of CAs to trust instead of the system's."),
-	CONFIG_ROW(struct tls_client_config, ca_pem, .key = "ca_pem",
-		   .help = "The same as text."),
+	CONFIG_ROW(struct tls_client_config, ca_pem, .key = "ca_pem", .help = "The same as text."),
 	CONFIG_ROW(struct tls_client_config, include_system_ca_certs_pool,
 		   .key = "include_system_ca_certs_pool", .def = "false",
 		   .help = "Trusts the system's CAs beside those of ca_file."),
 	OWN_CERTIFICATE_ROWS(struct tls_client_config, "client"),
-	CONFIG_ROW(struct tls_client_config, reload_interval, .key = "reload_interval",
-		   .def = "0s", .help = "How often the files are read again; 0: only on SIGHUP."),
+	CONFIG_ROW(struct tls_client_config, reload_interval, .key = "reload_interval", .def = "0s",
+		   .help = "How often the files are read again; 0: only on SIGHUP."),
 	CONFIG_ROW(struct tls_client_config, min_version, .key = "min_version", .def = "\"1.2\"",
 		   .help = "TLS 1.2 and 1.3 are offered; only 1.2 can be set."),
 	CONFIG_ROW(struct tls_client_config, max_version, .key = "max_version",
@@ -166,9 +175,8 @@ static const struct config_row client_rows[] = {
 	{ 0 }
 };
 
-const struct config_table tls_client_table = {
-	sizeof(struct tls_client_config), client_rows, check_client
-};
+const struct config_table tls_client_table = { sizeof(struct tls_client_config), client_rows,
+					       check_client };
 
 static bool read_whole(FILE *file, struct bytes *out)
 {

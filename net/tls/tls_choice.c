@@ -17,22 +17,29 @@ struct suite {
 	unsigned cipher;
 };
 
-/* In the order in which they are offered by default, where CBC is left out (RFC 9113 appendix A). */
+/* In the order in which they are offered by default, where CBC is left out (RFC 9113 appendix A).
+ */
 static const struct suite all_suites[] = {
 	{ "TLS_AES_128_GCM_SHA256", "TLS_AES_128_GCM_SHA256", 0, AES_128_GCM },
 	{ "TLS_AES_256_GCM_SHA384", "TLS_AES_256_GCM_SHA384", 0, AES_256_GCM },
 	{ "TLS_CHACHA20_POLY1305_SHA256", "TLS_CHACHA20_POLY1305_SHA256", 0, CHACHA20_POLY1305 },
-	{ "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", "ECDHE-ECDSA-AES128-GCM-SHA256", ECDHE_ECDSA, AES_128_GCM },
-	{ "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "ECDHE-RSA-AES128-GCM-SHA256", ECDHE_RSA, AES_128_GCM },
-	{ "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384", "ECDHE-ECDSA-AES256-GCM-SHA384", ECDHE_ECDSA, AES_256_GCM },
-	{ "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384", "ECDHE-RSA-AES256-GCM-SHA384", ECDHE_RSA, AES_256_GCM },
-	{ "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256", "ECDHE-ECDSA-CHACHA20-POLY1305", ECDHE_ECDSA,
-	  CHACHA20_POLY1305 },
+	{ "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", "ECDHE-ECDSA-AES128-GCM-SHA256", ECDHE_ECDSA,
+	  AES_128_GCM },
+	{ "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "ECDHE-RSA-AES128-GCM-SHA256", ECDHE_RSA,
+	  AES_128_GCM },
+	{ "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384", "ECDHE-ECDSA-AES256-GCM-SHA384", ECDHE_ECDSA,
+	  AES_256_GCM },
+	{ "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384", "ECDHE-RSA-AES256-GCM-SHA384", ECDHE_RSA,
+	  AES_256_GCM },
+	{ "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256", "ECDHE-ECDSA-CHACHA20-POLY1305",
+	  ECDHE_ECDSA, CHACHA20_POLY1305 },
 	{ "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256", "ECDHE-RSA-CHACHA20-POLY1305", ECDHE_RSA,
 	  CHACHA20_POLY1305 },
-	{ "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA", "ECDHE-ECDSA-AES128-SHA", ECDHE_ECDSA, AES_128_CBC },
+	{ "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA", "ECDHE-ECDSA-AES128-SHA", ECDHE_ECDSA,
+	  AES_128_CBC },
 	{ "TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA", "ECDHE-RSA-AES128-SHA", ECDHE_RSA, AES_128_CBC },
-	{ "TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA", "ECDHE-ECDSA-AES256-SHA", ECDHE_ECDSA, AES_256_CBC },
+	{ "TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA", "ECDHE-ECDSA-AES256-SHA", ECDHE_ECDSA,
+	  AES_256_CBC },
 	{ "TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA", "ECDHE-RSA-AES256-SHA", ECDHE_RSA, AES_256_CBC },
 };
 
@@ -63,19 +70,24 @@ static bool read_version(const char *key, const char *text, int *version, struct
 	if (strcmp(text, "1.2") == 0 || strcmp(text, "1.3") == 0)
 		return *version = text[2] == '2' ? TLS_1_2 : TLS_1_3, true;
 	if (strcmp(text, "1.0") == 0 || strcmp(text, "1.1") == 0)
-		return error_set(err, ERROR_CONFIG, "%s: TLS %s is not supported: the security level of the TLS libraries "
-				 "excludes it; use \"1.2\" or \"1.3\"", key, text);
-	return error_set(err, ERROR_CONFIG, "%s: unsupported TLS version; use \"1.2\" or \"1.3\"", key);
+		return error_set(err, ERROR_CONFIG,
+				 "%s: TLS %s is not supported: the security level of the TLS "
+				 "libraries excludes it; use \"1.2\" or \"1.3\"",
+				 key, text);
+	return error_set(err, ERROR_CONFIG, "%s: unsupported TLS version; use \"1.2\" or \"1.3\"",
+			 key);
 }
 
-static bool read_versions(const struct tls_server_config *config, struct chosen *c, struct error *err)
+static bool read_versions(const struct tls_server_config *config, struct chosen *c,
+			  struct error *err)
 {
 	int min = TLS_1_2, max = TLS_1_3;
 	if (!read_version("min_version", config->min_version, &min, err) ||
 	    !read_version("max_version", config->max_version, &max, err))
 		return false;
 	if (min > max)
-		return error_set(err, ERROR_CONFIG, "min_version cannot be greater than max_version");
+		return error_set(err, ERROR_CONFIG,
+				 "min_version cannot be greater than max_version");
 	c->tls_1_2 = min == TLS_1_2;
 	c->tls_1_3 = max == TLS_1_3;
 	return true;
@@ -106,17 +118,20 @@ static bool read_suites(const struct strings *names, struct chosen *c, struct er
 		while (at < COUNT(all_suites) && strcmp(names->at[i], all_suites[at].name) != 0)
 			at++;
 		if (at == COUNT(all_suites))
-			return error_set(err, ERROR_CONFIG,
-					 "cipher_suites[%zu]: unknown or insecure; supported are TLS_AES_128_GCM_SHA256, "
-					 "TLS_AES_256_GCM_SHA384, TLS_CHACHA20_POLY1305_SHA256 and TLS_ECDHE_{RSA,ECDSA}_WITH_"
-					 "{AES_128_GCM_SHA256,AES_256_GCM_SHA384,CHACHA20_POLY1305_SHA256,AES_128_CBC_SHA,"
-					 "AES_256_CBC_SHA}", i);
+			return error_set(
+				err, ERROR_CONFIG,
+				"cipher_suites[%zu]: unknown or insecure; supported are "
+				"TLS_AES_128_GCM_SHA256, TLS_AES_256_GCM_SHA384, "
+				"TLS_CHACHA20_POLY1305_SHA256 and "
+				"TLS_ECDHE_{RSA,ECDSA}_WITH_{AES_128_GCM_SHA256,AES_256_GCM_SHA384,CHACHA20_POLY1305_SHA256,AES_128_CBC_SHA,AES_256_CBC_SHA}",
+				i);
 		add_suite(c, &all_suites[at]);
 	}
 	if (!c->suite_count || c->exchanges || !c->tls_1_2)
 		return true;
 	if (!c->tls_1_3)
-		return error_set(err, ERROR_CONFIG, "cipher_suites: none of them is of TLS 1.2, the max_version");
+		return error_set(err, ERROR_CONFIG,
+				 "cipher_suites: none of them is of TLS 1.2, the max_version");
 	c->tls_1_2 = false;
 	return true;
 }
@@ -137,7 +152,9 @@ static bool read_curves(const struct strings *names, struct chosen *c, struct er
 			at++;
 		if (at == COUNT(all_curves))
 			return error_set(err, ERROR_CONFIG,
-					 "curve_preferences[%zu]: not supported; use X25519, P256, P384 or P521", i);
+					 "curve_preferences[%zu]: not supported; use X25519, "
+					 "P256, P384 or P521",
+					 i);
 		add_curve(c, &all_curves[at]);
 	}
 	return true;
@@ -166,7 +183,8 @@ static void join(char *list, size_t room, const char *name)
 	snprintf(list + len, room - len, "%s%s", len ? ":" : "", name);
 }
 
-bool tls_choice_openssl(const struct tls_server_config *config, struct tls_choice *out, struct error *err)
+bool tls_choice_openssl(const struct tls_server_config *config, struct tls_choice *out,
+			struct error *err)
 {
 	struct chosen c;
 	if (!choose(config, &c, err))
@@ -189,27 +207,37 @@ bool tls_choice_openssl(const struct tls_server_config *config, struct tls_choic
 static bool implied(const struct chosen *c, const struct suite *suite)
 {
 	return (suite->cipher & c->ciphers) &&
-	       (suite->exchange ? c->tls_1_2 && (suite->exchange & c->exchanges) : c->tls_1_3 && c->ciphers_1_3);
+	       (suite->exchange ? c->tls_1_2 && (suite->exchange & c->exchanges)
+				: c->tls_1_3 && c->ciphers_1_3);
 }
 
 static bool check_product(const struct chosen *c, struct error *err)
 {
 	if (c->suite_count && c->tls_1_3 && !(c->ciphers & AUTHENTICATED))
-		return error_set(err, ERROR_CONFIG, "cipher_suites: over HTTP TLS 1.3 needs the cipher of one of these suites: "
-				 "add one with GCM or CHACHA20_POLY1305, or set max_version to \"1.2\"");
+		return error_set(err, ERROR_CONFIG,
+				 "cipher_suites: over HTTP TLS 1.3 needs the cipher of one of "
+				 "these suites: add one with GCM or CHACHA20_POLY1305, or set "
+				 "max_version to \"1.2\"");
 	for (size_t i = 0; i < COUNT(all_suites); i++)
 		if (implied(c, &all_suites[i]) && !has_suite(c, &all_suites[i]))
-			return error_set(err, ERROR_CONFIG, "cipher_suites: over HTTP ciphers and key exchanges cannot be "
-					 "selected in pairs: with these suites %s would be offered too; add it, or leave out "
-					 "suites", all_suites[i].name);
+			return error_set(err, ERROR_CONFIG,
+					 "cipher_suites: over HTTP ciphers and key exchanges "
+					 "cannot be selected in pairs: with these suites %s would "
+					 "be offered too; add it, or leave out suites",
+					 all_suites[i].name);
 	return true;
 }
 
 static void join_suites(char *list, size_t room, const struct chosen *c)
 {
-	static const struct { unsigned bit; const char *name; } ciphers[] = {
-		{ AES_128_GCM, "+AES-128-GCM" }, { AES_256_GCM, "+AES-256-GCM" },
-		{ CHACHA20_POLY1305, "+CHACHA20-POLY1305" }, { AES_128_CBC, "+AES-128-CBC" },
+	static const struct {
+		unsigned bit;
+		const char *name;
+	} ciphers[] = {
+		{ AES_128_GCM, "+AES-128-GCM" },
+		{ AES_256_GCM, "+AES-256-GCM" },
+		{ CHACHA20_POLY1305, "+CHACHA20-POLY1305" },
+		{ AES_128_CBC, "+AES-128-CBC" },
 		{ AES_256_CBC, "+AES-256-CBC" },
 	};
 	join(list, room, "-MAC-ALL:+AEAD:+SHA1:-CIPHER-ALL");

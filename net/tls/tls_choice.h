@@ -5,28 +5,30 @@
 #include "net/tls/tls.h"
 
 /*
- * min_version, max_version, cipher_suites and curve_preferences of a server (collector-compat §2.3), in the notation of the two
- * TLS libraries. Suites have the names of RFC 8446 B.4 and of RFC 5289, 7905 and 4492, as in the Collector; curves its short
- * names.
+ * min_version, max_version, cipher_suites and curve_preferences of a server (collector-compat
+ * §2.3), in the notation of the two TLS libraries. Suites have the names of RFC 8446 B.4 and of RFC
+ * 5289, 7905 and 4492, as in the Collector; curves its short names.
  *
- * As in the Collector, TLS 1.3 keeps all its suites as long as none of them is named. Where only suites of TLS 1.3 are named,
- * TLS 1.2 is off. Lists are in the order of preference.
+ * As in the Collector, TLS 1.3 keeps all its suites as long as none of them is named. Where only
+ * suites of TLS 1.3 are named, TLS 1.2 is off. Lists are in the order of preference.
  */
 struct tls_choice {
-	int min_version, max_version; /* as on the wire, RFC 8446 §4.2.1: 0x0303 is TLS 1.2, 0x0304 is TLS 1.3 */
-	char ciphers[320];            /* of TLS 1.2; "": TLS 1.2 is off */
-	char suites[96];              /* of TLS 1.3; "": the library's */
+	/* as on the wire, RFC 8446 §4.2.1: 0x0303 is TLS 1.2, 0x0304 is TLS 1.3 */
+	int min_version, max_version;
+	char ciphers[320]; /* of TLS 1.2; "": TLS 1.2 is off */
+	char suites[96];   /* of TLS 1.3; "": the library's */
 	char groups[32];
-	bool ordered;                 /* the operator wrote a list: the server's order decides */
+	bool ordered; /* the operator wrote a list: the server's order decides */
 };
 
 /* False with ERROR_CONFIG: a name or version is unknown or not supported; the text says what is. */
-bool tls_choice_openssl(const struct tls_server_config *config, struct tls_choice *out, struct error *err);
+bool tls_choice_openssl(const struct tls_server_config *config, struct tls_choice *out,
+			struct error *err);
 
 /*
- * A GnuTLS priority string, for memory_free. GnuTLS selects ciphers and key exchanges, not suites: a list that is not made of
- * all suites that its ciphers and key exchanges form is an ERROR_CONFIG. If no suite of TLS 1.3 is named, TLS 1.3 has those with
- * the named ciphers. NULL on failure.
+ * A GnuTLS priority string, for memory_free. GnuTLS selects ciphers and key exchanges, not suites:
+ * a list that is not made of all suites that its ciphers and key exchanges form is an ERROR_CONFIG.
+ * If no suite of TLS 1.3 is named, TLS 1.3 has those with the named ciphers. NULL on failure.
  */
 char *tls_choice_gnutls(const struct tls_server_config *config, struct error *err);
 

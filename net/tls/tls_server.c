@@ -22,13 +22,15 @@ struct tls_server {
 
 static bool refused(const char *what, struct error *err)
 {
-	error_set(err, ERROR_CONFIG, "OpenSSL does not take the %s: %s", what, tls_session_reason());
+	error_set(err, ERROR_CONFIG, "OpenSSL does not take the %s: %s", what,
+		  tls_session_reason());
 	ERR_clear_error();
 	return false;
 }
 
 /* Calls `add` for each certificate of the text, in order; `add` owns it. */
-static bool each_certificate(const char *pem, bool (*add)(SSL_CTX *context, X509 *certificate), SSL_CTX *context)
+static bool each_certificate(const char *pem, bool (*add)(SSL_CTX *context, X509 *certificate),
+			     SSL_CTX *context)
 {
 	BIO *bio = BIO_new_mem_buf(pem, -1);
 	X509 *next;
@@ -66,7 +68,8 @@ static bool use_key(SSL_CTX *context, const char *pem)
 	return ok;
 }
 
-/* A certificate of the file is trusted as it stands, whether it signed itself or not, as in the Collector. */
+/* A certificate of the file is trusted as it stands, whether it signed itself or not, as in the
+ * Collector. */
 static bool demand_client(SSL_CTX *context, const char *ca)
 {
 	X509_STORE_set_flags(SSL_CTX_get_cert_store(context), X509_V_FLAG_PARTIAL_CHAIN);
@@ -98,14 +101,16 @@ static bool use_choice(SSL_CTX *context, const struct tls_choice *c, struct erro
 
 static void set_modes(SSL_CTX *context, const char *alpn)
 {
-	SSL_CTX_set_options(context, SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_TICKET);
+	SSL_CTX_set_options(context,
+			    SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_TICKET);
 	SSL_CTX_set_num_tickets(context, 0);
 	SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
 	SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
 	tls_session_watch(context, alpn);
 }
 
-static SSL_CTX *context_new(const struct tls_server *server, const struct tls_material *material, struct error *err)
+static SSL_CTX *context_new(const struct tls_server *server, const struct tls_material *material,
+			    struct error *err)
 {
 	struct tls_choice choice;
 	if (!tls_choice_openssl(server->config, &choice, err))
@@ -157,7 +162,8 @@ bool tls_server_reload(struct tls_server *server, bool *changed, struct error *e
 	return true;
 }
 
-struct tls_server *tls_server_new(const struct tls_server_config *config, const char *alpn, struct error *err)
+struct tls_server *tls_server_new(const struct tls_server_config *config, const char *alpn,
+				  struct error *err)
 {
 	struct tls_server *server = memory_new(sizeof *server);
 	bool changed;

@@ -9,20 +9,21 @@
 #include <string.h>
 
 /*
- * KeyUpdate (RFC 8446 §4.6.3) and attempts to renegotiate cost far more than their bytes: a session may have some, and one
- * more for each MiB received.
+ * KeyUpdate (RFC 8446 §4.6.3) and attempts to renegotiate cost far more than their bytes: a session
+ * may have some, and one more for each MiB received.
  */
 #define CONTROLS_MAX 32
 #define RECORD_PLAIN_MAX SSL3_RT_MAX_PLAIN_LENGTH
 #define RECORD_EXTRA 64 /* header, nonce, tag or MAC, padding: at most 62 */
 
 /*
- * OpenSSL makes room for a ClientHello of the announced size (128 KiB and a third more) before it has arrived; up to this one it
- * has the room anyhow. Real ones have at most 2 KiB.
+ * OpenSSL makes room for a ClientHello of the announced size (128 KiB and a third more) before it
+ * has arrived; up to this one it has the room anyhow. Real ones have at most 2 KiB.
  */
 #define HELLO_MAX (16 << 10)
 
-/* Follows the handshake messages of the client that are not encrypted (RFC 8446 §4 and §5.1, RFC 5246 §6.2.1 and §7.4). */
+/* Follows the handshake messages of the client that are not encrypted (RFC 8446 §4 and §5.1, RFC
+ * 5246 §6.2.1 and §7.4). */
 struct hello_watch {
 	uint8_t record[5], message[4]; /* the headers, and how much of them is there */
 	uint8_t record_have, message_have;
@@ -54,7 +55,8 @@ const char *tls_session_reason(void)
 	return reason ? reason : "unknown error";
 }
 
-/* -- the BIO between OpenSSL and a session: reads from the wire, writes to the output, copies nothing besides -- */
+/* -- the BIO between OpenSSL and a session: reads from the wire, writes to the output, copies
+ * nothing besides -- */
 
 static int bio_read(BIO *bio, char *to, int room)
 {
@@ -120,8 +122,10 @@ static void note_progress(const SSL *ssl, int where, int code)
 		s->ready = true;
 }
 
-/* Counts messages of the handshake that come after it, and the alerts with which OpenSSL declines to renegotiate. */
-static void note_message(int sent, int version, int kind, const void *at, size_t len, SSL *ssl, void *context)
+/* Counts messages of the handshake that come after it, and the alerts with which OpenSSL declines
+ * to renegotiate. */
+static void note_message(int sent, int version, int kind, const void *at, size_t len, SSL *ssl,
+			 void *context)
 {
 	struct tls_session *s = SSL_get_app_data(ssl);
 	(void)version, (void)at, (void)len, (void)context;
@@ -136,14 +140,16 @@ static int demand_alpn(SSL *ssl, int *alert, void *context)
 	const unsigned char *offer;
 	size_t len;
 	(void)context;
-	if (SSL_client_hello_get0_ext(ssl, TLSEXT_TYPE_application_layer_protocol_negotiation, &offer, &len))
+	if (SSL_client_hello_get0_ext(ssl, TLSEXT_TYPE_application_layer_protocol_negotiation,
+				      &offer, &len))
 		return SSL_CLIENT_HELLO_SUCCESS;
 	session_fail(SSL_get_app_data(ssl), "the client offers no application protocol (ALPN)");
 	*alert = SSL_AD_NO_APPLICATION_PROTOCOL;
 	return SSL_CLIENT_HELLO_ERROR;
 }
 
-/* RFC 7301 §3.1: a list of strings, each with its length in one byte before it. OpenSSL has checked the form. */
+/* RFC 7301 §3.1: a list of strings, each with its length in one byte before it. OpenSSL has checked
+ * the form. */
 static int select_alpn(SSL *ssl, const unsigned char **chosen, unsigned char *chosen_len,
 		       const unsigned char *offer, unsigned len, void *context)
 {
@@ -154,7 +160,8 @@ static int select_alpn(SSL *ssl, const unsigned char **chosen, unsigned char *ch
 			*chosen_len = offer[i];
 			return SSL_TLSEXT_ERR_OK;
 		}
-	session_fail(SSL_get_app_data(ssl), "the client does not offer the application protocol (ALPN)");
+	session_fail(SSL_get_app_data(ssl), "the client does not offer the application protocol "
+					    "(ALPN)");
 	return SSL_TLSEXT_ERR_ALERT_FATAL;
 }
 
@@ -178,7 +185,8 @@ static bool message_fits(struct hello_watch *h, uint8_t byte)
 	if (h->message_have < sizeof h->message)
 		return true;
 	h->message_have = 0;
-	h->message_left = (uint32_t)h->message[1] << 16 | (uint32_t)h->message[2] << 8 | h->message[3];
+	h->message_left =
+		(uint32_t)h->message[1] << 16 | (uint32_t)h->message[2] << 8 | h->message[3];
 	return h->message[0] != SSL3_MT_CLIENT_HELLO || h->message_left <= HELLO_MAX;
 }
 
@@ -189,7 +197,8 @@ static void begin_record(struct hello_watch *h, uint8_t byte, const SSL *ssl)
 		return;
 	h->record_have = 0;
 	h->record_left = (uint32_t)h->record[3] << 8 | h->record[4];
-	/* In TLS 1.3 a ChangeCipherSpec means nothing, and there may be a second ClientHello behind it. */
+	/* In TLS 1.3 a ChangeCipherSpec means nothing, and there may be a second ClientHello behind
+	 * it. */
 	h->done = h->record[0] == SSL3_RT_CHANGE_CIPHER_SPEC && SSL_version(ssl) < TLS1_3_VERSION;
 }
 
@@ -241,8 +250,8 @@ static void settle(struct tls_session *s)
 		session_fail(s, tls_session_reason());
 }
 
-bool tls_session_receive(struct tls_session *s, struct view wire, bool (*plain)(void *context, struct view data),
-			 void *context)
+bool tls_session_receive(struct tls_session *s, struct view wire,
+			 bool (*plain)(void *context, struct view data), void *context)
 {
 	uint8_t part[RECORD_PLAIN_MAX];
 	size_t len = 0;
@@ -318,8 +327,9 @@ void tls_session_close(struct tls_session *s)
 
 bool tls_session_owner(const struct tls_session *s, struct fields *auth)
 {
-	X509 *certificate = s->ready && SSL_get_verify_result(s->ssl) == X509_V_OK ?
-				    SSL_get0_peer_certificate(s->ssl) : NULL;
+	X509 *certificate = s->ready && SSL_get_verify_result(s->ssl) == X509_V_OK
+				    ? SSL_get0_peer_certificate(s->ssl)
+				    : NULL;
 	unsigned char *der = NULL;
 	int len = certificate ? i2d_X509(certificate, &der) : 0;
 	if (len > 0)

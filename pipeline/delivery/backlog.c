@@ -6,8 +6,8 @@
 #define CROWDED_NS UINT64_C(2000000000)
 /* Without a queue the sender waits for the result, as in the Collector, and little may wait. */
 #define UNQUEUED 64
-/* Parts of the share: what plans make, of exporters that plan and of others, which split at times; and of the rest, what
- * packets may stretch it by. */
+/* Parts of the share: what plans make, of exporters that plan and of others, which split at times;
+ * and of the rest, what packets may stretch it by. */
 #define PLANNED_SHARE 3
 #define SPLIT_SHARE 8
 #define STRETCH_SHARE 5
@@ -91,13 +91,16 @@ enum delivery_room backlog_room(struct backlog *b, struct packet *packet, bool w
 	return !b->full && fits_memory(b, bytes, b->bytes_max) ? ROOM_SOME : ROOM_NONE;
 }
 
-static bool may_enter(struct backlog *b, const struct item *item, enum queue_entry entry, bool works)
+static bool may_enter(struct backlog *b, const struct item *item, enum queue_entry entry,
+		      bool works)
 {
-	int64_t units = entry == ENTRY_PROMISED ? 1 : item->units, bytes = (int64_t)packet_footprint(item->packet);
+	int64_t units = entry == ENTRY_PROMISED ? 1 : item->units,
+		bytes = (int64_t)packet_footprint(item->packet);
 	int64_t max = b->bytes_max, stretched = b->full ? max : max + max / (STRETCH_SHARE - 1);
 	if (entry == ENTRY_REFUSED || entry == ENTRY_ALWAYS || !b->units)
 		return entry != ENTRY_REFUSED;
-	return b->units + units <= b->capacity && (fits_memory(b, bytes, stretched) || is_crowded(b, bytes, works));
+	return b->units + units <= b->capacity &&
+	       (fits_memory(b, bytes, stretched) || is_crowded(b, bytes, works));
 }
 
 bool backlog_add(struct backlog *b, struct item *item, enum queue_entry entry, bool works)

@@ -5,16 +5,19 @@
 #include "pipeline/delivery/delivery.h"
 
 /*
- * What one destination has not taken yet: packets that wait, first in, first out, and those that are being delivered. It is
- * bounded in units of the queue's sizer, as configured, and in bytes by its share of memory. Bytes are what is charged: the
- * packets with their encodings, whoever made those and whenever (struct packet_holder), and what plans made of the packets.
+ * What one destination has not taken yet: packets that wait, first in, first out, and those that
+ * are being delivered. It is bounded in units of the queue's sizer, as configured, and in bytes by
+ * its share of memory. Bytes are what is charged: the packets with their encodings, whoever made
+ * those and whenever (struct packet_holder), and what plans made of the packets.
  *
- * A queue is full from when something found no room in it until it is half empty. While it is, one place in it is no reason
- * to admit a request: a slow destination would take it, and a faster one that is short of room for a moment would not.
+ * A queue is full from when something found no room in it until it is half empty. While it is, one
+ * place in it is no reason to admit a request: a slow destination would take it, and a faster one
+ * that is short of room for a moment would not.
  *
- * It is crowded when its share of memory is used up, for a few seconds at most, and not again before it was empty. This is
- * how a destination that is as fast as its senders looks for a moment where memory is short: they are held up, and
- * nothing is dropped. One that is slow is not empty again so soon.
+ * It is crowded when its share of memory is used up, for a few seconds at most, and not again
+ * before it was empty. This is how a destination that is as fast as its senders looks for a moment
+ * where memory is short: they are held up, and nothing is dropped. One that is slow is not empty
+ * again so soon.
  *
  * Functions that change the list are called under the delivery's lock; the others by any thread.
  */
@@ -29,13 +32,14 @@ struct item { /* a packet of one pipeline */
 
 struct backlog {
 	enum queue_sizer sizer;
-	int64_t capacity; /* units */
-	bool plans;       /* the exporter makes packets of its own */
-	struct item *head, **tail; /* those that wait */
-	_Atomic int64_t units, bytes; /* of the packets that wait or are being delivered */
-	_Atomic int64_t made;         /* bytes of what plans made, or are expected to make */
+	int64_t capacity;                    /* units */
+	bool plans;                          /* the exporter makes packets of its own */
+	struct item *head, **tail;           /* those that wait */
+	_Atomic int64_t units, bytes;        /* of the packets that wait or are being delivered */
+	_Atomic int64_t made;                /* bytes of what plans made, or are expected to make */
 	_Atomic int64_t bytes_max, made_max; /* 0: none */
-	_Atomic uint64_t crowded; /* clock_now when its share was used up first since it was empty; 0: it was not */
+	/* clock_now when its share was used up first since it was empty; 0: it was not */
+	_Atomic uint64_t crowded;
 	_Atomic bool full;
 };
 
@@ -48,7 +52,8 @@ int64_t backlog_units_of(const struct backlog *b, const struct packet *packet);
 /* How full it is, in thousandths of what it may hold; above 1000 when it was stretched. */
 enum { BACKLOG_FULL = 1000 };
 int64_t backlog_load(const struct backlog *b);
-/* For this packet, or NULL: for any more. An empty one takes one packet of any size. `works`: the destination does. */
+/* For this packet, or NULL: for any more. An empty one takes one packet of any size. `works`: the
+ * destination does. */
 enum delivery_room backlog_room(struct backlog *b, struct packet *packet, bool works);
 
 /* False: full. What several threads saw room for at once all enters. */

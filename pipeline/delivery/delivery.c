@@ -15,7 +15,8 @@ struct book { /* the ledger of one pipeline at this destination */
 	struct ledger_destination ledger;
 };
 
-struct sending { /* one consumer; belongs to whoever took it from the idle ones, or was told the result */
+/* one consumer; belongs to whoever took it from the idle ones, or was told the result */
+struct sending {
 	struct delivery *delivery;
 	struct sending *next; /* idle */
 	struct item *item;    /* NULL: idle */
@@ -27,9 +28,9 @@ struct sending { /* one consumer; belongs to whoever took it from the idle ones,
 	uint64_t begun; /* of the part's first attempt, clock_now */
 	int64_t interval_ns;
 	bool flying;
-	bool planned; /* the item */
-	bool again;   /* the part is to be split, by what its refusal taught */
-	bool waiting; /* for its retry; loop thread */
+	bool planned;             /* the item */
+	bool again;               /* the part is to be split, by what its refusal taught */
+	bool waiting;             /* for its retry; loop thread */
 	enum ack_outcome outcome; /* of the item: the worst of its parts */
 };
 
@@ -40,7 +41,8 @@ struct delivery {
 	bool waits;
 	struct plan plan;
 
-	/* Guards all of this. Something waits only while no consumer is idle, or memory is short and one is busy. */
+	/* Guards all of this. Something waits only while no consumer is idle, or memory is short
+	 * and one is busy. */
 	pthread_mutex_t lock;
 	struct backlog backlog;
 	struct sending *idle;
@@ -51,7 +53,7 @@ struct delivery {
 
 	_Atomic bool draining;
 	_Atomic bool told[PART_DROPPED]; /* that plan drops for this reason, the log knows */
-	_Atomic uint64_t lost; /* samples given up since then */
+	_Atomic uint64_t lost;           /* samples given up since then */
 	_Atomic enum { WORKING, RETRYING, DROPPING } state; /* as the log knows it */
 	struct delivery_counters count;
 };
@@ -78,7 +80,8 @@ struct delivery *delivery_new(const struct delivery_options *options)
 	const struct queue_config *q = &options->config->sending_queue;
 	struct delivery *d = memory_new(sizeof *d);
 	d->options = *options;
-	/* Without a queue the sender waits for the result, as in the Collector, and little may wait. */
+	/* Without a queue the sender waits for the result, as in the Collector, and little may
+	 * wait. */
 	d->waits = !q->present.enabled || q->wait_for_result;
 	backlog_init(&d->backlog, q, options->factory->plan != NULL);
 	d->consumer_count = (uint32_t)(q->present.enabled ? q->num_consumers : 10);
@@ -120,7 +123,8 @@ static struct ledger_destination *book_of(struct delivery *d, const struct ledge
 	return &book->ledger;
 }
 
-/* Under the lock. An idle consumer with the next item, if there are both, and room for what will be made of it. */
+/* Under the lock. An idle consumer with the next item, if there are both, and room for what will be
+ * made of it. */
 static struct sending *take_consumer(struct delivery *d)
 {
 	struct sending *s = d->idle;
@@ -143,7 +147,8 @@ static void overflow(struct delivery *d, struct item *item, bool reported)
 	series_add(d->count.enqueue_failed, (int64_t)item->left);
 	series_add(item->ledger->dropped[LEDGER_QUEUE_FULL], (int64_t)item->left);
 	if (!reported)
-		log_warn(d->options.log, "Sending queue is full. Dropping data.", log_number("queue_size", d->backlog.units),
+		log_warn(d->options.log, "Sending queue is full. Dropping data.",
+			 log_number("queue_size", d->backlog.units),
 			 log_number("queue_bytes", backlog_bytes(&d->backlog)));
 	if (d->waits)
 		packet_release_acks(item->packet, ACK_FAILED);
@@ -172,7 +177,8 @@ static struct item *new_item(struct delivery *d, struct packet *packet)
 	return item;
 }
 
-bool delivery_enqueue(struct delivery *d, struct packet *packet, const struct ledger *pipeline, enum queue_entry entry)
+bool delivery_enqueue(struct delivery *d, struct packet *packet, const struct ledger *pipeline,
+		      enum queue_entry entry)
 {
 	if (!loop_here(d->options.loop) && entry != ENTRY_REFUSED)
 		plan_encode_small(&d->plan, packet);
@@ -194,14 +200,18 @@ bool delivery_enqueue(struct delivery *d, struct packet *packet, const struct le
 	return taken;
 }
 
-static void tell_dropped(struct delivery *d, enum part_dropped r, enum ledger_reason reason, uint64_t samples)
+static void tell_dropped(struct delivery *d, enum part_dropped r, enum ledger_reason reason,
+			 uint64_t samples)
 {
 	if (!atomic_exchange(&d->told[r], true))
-		log_warn(d->options.log, "Dropping what the destination will not take. Said once, counted always.",
-			 log_text("reason", ledger_reasons[reason]), log_number("dropped_items", (int64_t)samples));
+		log_warn(d->options.log,
+			 "Dropping what the destination will not take. Said once, counted always.",
+			 log_text("reason", ledger_reasons[reason]),
+			 log_number("dropped_items", (int64_t)samples));
 }
 
-void delivery_drop(struct delivery *d, uint64_t samples, const struct ledger *pipeline, enum ledger_reason reason)
+void delivery_drop(struct delivery *d, uint64_t samples, const struct ledger *pipeline,
+		   enum ledger_reason reason)
 {
 	pthread_mutex_lock(&d->lock);
 	struct ledger_destination *ledger = book_of(d, pipeline);
@@ -211,7 +221,8 @@ void delivery_drop(struct delivery *d, uint64_t samples, const struct ledger *pi
 	if (reason == LEDGER_TOO_LARGE)
 		tell_dropped(d, PART_TOO_LARGE, reason, samples);
 	else
-		log_warn(d->options.log, "No memory for a batch. Dropping data.", log_number("dropped_items", samples));
+		log_warn(d->options.log, "No memory for a batch. Dropping data.",
+			 log_number("dropped_items", samples));
 }
 
 int64_t delivery_load(const struct delivery *d)
@@ -292,7 +303,9 @@ static void send_part(void *argument)
 	struct sending *s = argument;
 	struct delivery *d = s->delivery;
 	if (!prepare(s)) {
-		sending_done(s, &(struct send_result){ .outcome = SEND_PERMANENT, .retry_after_ms = -1, .reason = "plan" });
+		sending_done(s, &(struct send_result){ .outcome = SEND_PERMANENT,
+						       .retry_after_ms = -1,
+						       .reason = "plan" });
 	} else if (s->part < s->parts.count) {
 		d->options.factory->send(d->options.exporter, &s->parts.at[s->part],
 					 (uint64_t)d->options.config->timeout.ns, s);
@@ -310,7 +323,8 @@ static void attempt(struct sending *s)
 	s->flying = true;
 	series_add(d->count.flights, 1);
 	const struct packet *packet = s->planned ? s->parts.at[s->part].packet : s->item->packet;
-	if (!s->again && (s->planned || plan_is_plain(&d->plan, packet)) && plan_is_prompt(&d->plan, packet))
+	if (!s->again && (s->planned || plan_is_plain(&d->plan, packet)) &&
+	    plan_is_prompt(&d->plan, packet))
 		send_part(s);
 	else
 		loop_work(d->options.loop, send_part, NULL, s);
@@ -331,16 +345,19 @@ static void begin_item(struct sending *s)
 	begin_part(s, 0);
 }
 
-/* On the loop thread. Posted once, by whoever saw that nothing is left; nobody else has a hand on the delivery then. */
+/* On the loop thread. Posted once, by whoever saw that nothing is left; nobody else has a hand on
+ * the delivery then. */
 static void settle(void *argument)
 {
 	struct delivery *d = argument;
 	if (d->lost)
-		log_error(d->options.log, "Shutdown dropped data.", log_number("dropped_items", d->lost));
+		log_error(d->options.log, "Shutdown dropped data.",
+			  log_number("dropped_items", d->lost));
 	d->drained(d->argument);
 }
 
-static void drop_samples(struct delivery *d, struct item *item, uint64_t samples, enum ledger_reason reason)
+static void drop_samples(struct delivery *d, struct item *item, uint64_t samples,
+			 enum ledger_reason reason)
 {
 	item->left -= samples;
 	d->lost += d->draining ? samples : 0;
@@ -352,11 +369,13 @@ static void drop_samples(struct delivery *d, struct item *item, uint64_t samples
 /* The sender may try again what time may mend, and nothing else. */
 static enum ack_outcome outcome_of(enum ledger_reason reason)
 {
-	bool passes = reason == LEDGER_NO_RETRY || reason == LEDGER_RETRIES_EXHAUSTED || reason == LEDGER_SHUTDOWN;
+	bool passes = reason == LEDGER_NO_RETRY || reason == LEDGER_RETRIES_EXHAUSTED ||
+		      reason == LEDGER_SHUTDOWN;
 	return passes ? ACK_FAILED : ACK_REFUSED;
 }
 
-/* Whose part of the packet was refused is not known: of several senders none is told that to come back is in vain. */
+/* Whose part of the packet was refused is not known: of several senders none is told that to come
+ * back is in vain. */
 static enum ack_outcome told(const struct sending *s)
 {
 	bool several = s->item->packet->contribution_count > 1;
@@ -414,8 +433,10 @@ static void drop_part(struct sending *s, enum ledger_reason reason)
 	uint64_t samples = s->parts.count ? s->parts.at[s->part].samples : s->item->left;
 	give_up(s, samples, reason);
 	if (d->state != DROPPING)
-		log_error(d->options.log, "Exporting failed. Dropping data.", log_text("reason", ledger_reasons[reason]),
-			  log_text("error", s->result.reason), log_number("dropped_items", samples));
+		log_error(d->options.log, "Exporting failed. Dropping data.",
+			  log_text("reason", ledger_reasons[reason]),
+			  log_text("error", s->result.reason),
+			  log_number("dropped_items", samples));
 	d->state = DROPPING;
 	next_part(s);
 }
@@ -450,7 +471,8 @@ static void retry_part(struct sending *s)
 	}
 	if (d->state == WORKING) {
 		log_warn(d->options.log, "Exporting failed. Will retry the request after interval.",
-			 log_text("error", s->result.reason), log_number("interval_ms", delay / 1000000));
+			 log_text("error", s->result.reason),
+			 log_number("interval_ms", delay / 1000000));
 		d->state = RETRYING;
 	}
 	series_add(d->count.retried, 1);
@@ -555,7 +577,8 @@ void delivery_log_stuck(struct delivery *d)
 		lost += (uint64_t)series_get(book->ledger.queued);
 	pthread_mutex_unlock(&d->lock);
 	if (stuck)
-		log_error(d->options.log, "Shutdown dropped data: a send does not end.", log_number("dropped_items", lost));
+		log_error(d->options.log, "Shutdown dropped data: a send does not end.",
+			  log_number("dropped_items", lost));
 }
 
 void delivery_unref(struct delivery **delivery)

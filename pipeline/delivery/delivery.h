@@ -3,21 +3,22 @@
 #define PIPELINE_DELIVERY_DELIVERY_H
 
 #include "pipeline/component.h"
-#include "pipeline/ledger.h"
 #include "pipeline/delivery/plan.h"
+#include "pipeline/ledger.h"
 
 /*
- * What stands between the pipelines and one exporter: a bounded queue, retries, and the counting of what
- * became of every sample. Exporters only plan and send (pipeline/component.h); a dead destination fills
- * its own queue and harms nobody else's.
+ * What stands between the pipelines and one exporter: a bounded queue, retries, and the counting of
+ * what became of every sample. Exporters only plan and send (pipeline/component.h); a dead
+ * destination fills its own queue and harms nobody else's.
  *
- * At most num_consumers packets are being delivered at once; one that waits for its retry keeps its place,
- * as in the Collector. A packet that finds a consumer idle is sent at once: by the thread that brought it when the
- * exporter's send is prompt, else by a pool thread. Whoever learns that a packet was taken sends the next one;
- * failures, and with them all waiting, are the loop thread's.
+ * At most num_consumers packets are being delivered at once; one that waits for its retry keeps its
+ * place, as in the Collector. A packet that finds a consumer idle is sent at once: by the thread
+ * that brought it when the exporter's send is prompt, else by a pool thread. Whoever learns that a
+ * packet was taken sends the next one; failures, and with them all waiting, are the loop thread's.
  */
 
-/* The Collector's exporterhelper keys (collector-compat §3.4, §3.5), for embedding in an exporter's config. */
+/* The Collector's exporterhelper keys (collector-compat §3.4, §3.5), for embedding in an exporter's
+ * config. */
 struct queue_partition_config {
 	struct strings metadata_keys;
 };
@@ -42,7 +43,8 @@ struct queue_config {
 enum queue_sizer { SIZER_REQUESTS, SIZER_ITEMS, SIZER_BYTES };
 enum batch_sizer { BATCH_SIZER_OF_QUEUE, BATCH_SIZER_ITEMS, BATCH_SIZER_BYTES };
 
-/* How the exporter wants to have requests joined; `on` is false where it leaves that to its pipelines. */
+/* How the exporter wants to have requests joined; `on` is false where it leaves that to its
+ * pipelines. */
 struct batch_settings queue_batching(const struct queue_config *config);
 
 struct retry_config {
@@ -59,22 +61,24 @@ struct delivery_config {
 };
 
 extern const struct config_table queue_table, retry_table;
-/* The wait before a retry: drawn from interval * [1 - f, 1 + f], never before what the destination asked for (-1 ms: it did
- * not). And the interval of the next one. */
+/* The wait before a retry: drawn from interval * [1 - f, 1 + f], never before what the destination
+ * asked for (-1 ms: it did not). And the interval of the next one. */
 uint64_t retry_delay(const struct retry_config *r, int64_t interval_ns, int64_t asked_ms);
 int64_t retry_next_interval(const struct retry_config *r, int64_t interval_ns);
 
 extern const struct metric *const delivery_metrics[]; /* for the manual; NULL-terminated */
 
-/* The four rows of every exporter's table: DELIVERY_ROWS(struct parca_config, delivery, "5s"). _UNTIMED is for
- * those whose attempts cannot be ended. */
+/* The four rows of every exporter's table: DELIVERY_ROWS(struct parca_config, delivery, "5s").
+ * _UNTIMED is for those whose attempts cannot be ended. */
 #define DELIVERY_ROWS(type, member, default_timeout) \
 	DELIVERY_ROWS_BUT_TIMEOUT(type, member), \
-	CONFIG_ROW(type, member.timeout, .key = "timeout", .def = default_timeout, .help = "Of one attempt.")
+		CONFIG_ROW(type, member.timeout, .key = "timeout", .def = default_timeout, \
+			   .help = "Of one attempt.")
 #define DELIVERY_ROWS_UNTIMED(type, member) \
 	DELIVERY_ROWS_BUT_TIMEOUT(type, member), \
-	CONFIG_ROW(type, member.timeout, .key = "timeout", .def = "5s", .inert = true, \
-		   .help = "A write ends when the kernel ends it.")
+		CONFIG_ROW(type, member.timeout, .key = "timeout", .def = "5s", .inert = true, \
+			   .help = "A write ends when the kernel ends it.")
+/* clang-format off */
 #define DELIVERY_ROWS_BUT_TIMEOUT(type, member) \
 	CONFIG_SECTION(type, member.sending_queue, queue_table, .key = "sending_queue", .presence = PRESENCE_SOME, \
 		       .help = "The exporter's own queue; what does not fit is dropped for this destination alone."), \
@@ -83,20 +87,21 @@ extern const struct metric *const delivery_metrics[]; /* for the manual; NULL-te
 	CONFIG_SECTION(type, member.limits, limits_table, .key = "limits", \
 		       .help = "What the destination takes in one request; more is split, inside a Profile where needed. " \
 			       "Ours, not the Collector's.")
+/* clang-format on */
 
 struct delivery;
 struct memory;
 
 struct delivery_options {
 	const struct component_factory *factory;
-	void *exporter;      /* the instance */
+	void *exporter; /* the instance */
 	const struct delivery_config *config;
-	const char *id;      /* exporter ID */
+	const char *id; /* exporter ID */
 	struct log *log;
 	struct metrics *metrics;
 	struct loop *loop;
 	struct memory *memory;
-	int64_t max_bytes;   /* until delivery_set_share; 0: any */
+	int64_t max_bytes; /* until delivery_set_share; 0: any */
 };
 
 struct delivery *delivery_new(const struct delivery_options *options);
@@ -105,37 +110,42 @@ struct delivery *delivery_new(const struct delivery_options *options);
 void delivery_set_share(struct delivery *delivery, int64_t bytes);
 
 enum queue_entry {
-	ENTRY_REFUSED,  /* it is not taken, only counted as dropped: its sender gets an error */
+	ENTRY_REFUSED, /* it is not taken, only counted as dropped: its sender gets an error */
 	ENTRY_IF_FITS,
-	ENTRY_PROMISED, /* if there is any room by the queue's sizer: its senders have their answers */
-	ENTRY_ALWAYS    /* also when the queue is full, for nobody else would keep it */
+	/* if there is any room by the queue's sizer: its senders have their answers */
+	ENTRY_PROMISED,
+	ENTRY_ALWAYS /* also when the queue is full, for nobody else would keep it */
 };
 
 /* [any thread] Takes its own reference. False: dropped for this destination alone, and counted. */
-bool delivery_enqueue(struct delivery *delivery, struct packet *packet, const struct ledger *pipeline,
-		      enum queue_entry entry);
-/* [any thread] Counts the samples of a request that no batch could hold: too large, or (queue_full) no memory for now. */
-void delivery_drop(struct delivery *delivery, uint64_t samples, const struct ledger *pipeline, enum ledger_reason reason);
+bool delivery_enqueue(struct delivery *delivery, struct packet *packet,
+		      const struct ledger *pipeline, enum queue_entry entry);
+/* [any thread] Counts the samples of a request that no batch could hold: too large, or (queue_full)
+ * no memory for now. */
+void delivery_drop(struct delivery *delivery, uint64_t samples, const struct ledger *pipeline,
+		   enum ledger_reason reason);
 enum delivery_room {
 	ROOM_NONE, /* it would be dropped */
 	ROOM_SOME,
-	ROOM_SOON  /* none, and it must not be dropped: senders have to retry */
+	ROOM_SOON /* none, and it must not be dropped: senders have to retry */
 };
 
-/* [any thread] Is there room for this packet, or (NULL) for one more? After something was dropped there is none until half
- * of the queue is empty. ROOM_SOON: with `block_on_overflow` or `wait_for_result`, and for a moment when the destination
- * works and only its share of memory is used up (pipeline/delivery/backlog.h). */
+/* [any thread] Is there room for this packet, or (NULL) for one more? After something was dropped
+ * there is none until half of the queue is empty. ROOM_SOON: with `block_on_overflow` or
+ * `wait_for_result`, and for a moment when the destination works and only its share of memory is
+ * used up (pipeline/delivery/backlog.h). */
 enum delivery_room delivery_room(struct delivery *delivery, struct packet *packet);
 /* [any thread] How full the queue is, in thousandths; above 1000 when it was stretched. */
 int64_t delivery_load(const struct delivery *delivery);
 bool delivery_waits(const struct delivery *delivery); /* wait_for_result */
 
 /*
- * [loop thread] delivery_hasten: from now on each packet gets one more attempt and no retry. delivery_drain says that
- * too, and that nothing is enqueued any more: `drained` runs when nothing is left. delivery_abandon gives up what still
- * waits (reason shutdown); what is in flight ends when the exporter's stop cancels it. delivery_unref only after
- * drained ran, or when nothing was ever enqueued. delivery_log_stuck: the program ends now; if a send is still under
- * way, the log gets to know, with all that is lost.
+ * [loop thread] delivery_hasten: from now on each packet gets one more attempt and no retry.
+ * delivery_drain says that too, and that nothing is enqueued any more: `drained` runs when nothing
+ * is left. delivery_abandon gives up what still waits (reason shutdown); what is in flight ends
+ * when the exporter's stop cancels it. delivery_unref only after drained ran, or when nothing was
+ * ever enqueued. delivery_log_stuck: the program ends now; if a send is still under way, the log
+ * gets to know, with all that is lost.
  */
 void delivery_hasten(struct delivery *delivery);
 void delivery_drain(struct delivery *delivery, void (*drained)(void *argument), void *argument);

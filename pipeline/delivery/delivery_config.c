@@ -6,7 +6,8 @@
 
 #include "base/hash.h"
 
-/* The rules and their words are the Collector's (config/configretry, exporterhelper), where it has them. */
+/* The rules and their words are the Collector's (config/configretry, exporterhelper), where it has
+ * them. */
 enum {
 	CONSUMERS_MAX = 10000,
 	PARTITIONS_MAX = 10000,
@@ -35,7 +36,8 @@ static bool check_batch(const void *config, struct error *err)
 		return error_set(err, ERROR_CONFIG, "`%s` must be non-negative",
 				 b->min_size < 0 ? "min_size" : "max_size");
 	if (b->max_size && b->max_size < b->min_size)
-		return error_set(err, ERROR_CONFIG, "`max_size` must be greater or equal to `min_size`");
+		return error_set(err, ERROR_CONFIG,
+				 "`max_size` must be greater or equal to `min_size`");
 	return batcher_check_keys(&b->partition.metadata_keys, err);
 }
 
@@ -69,67 +71,86 @@ static bool check_queue(const void *config, struct error *err)
 	if (q->num_consumers <= 0)
 		return error_set(err, ERROR_CONFIG, "`num_consumers` must be positive");
 	if (q->num_consumers > CONSUMERS_MAX)
-		return error_set(err, ERROR_CONFIG, "`num_consumers` must be at most %d", CONSUMERS_MAX);
+		return error_set(err, ERROR_CONFIG, "`num_consumers` must be at most %d",
+				 CONSUMERS_MAX);
 	if (q->queue_size <= 0)
 		return error_set(err, ERROR_CONFIG, "`queue_size` must be positive");
 	if (q->storage)
-		return error_set(err, ERROR_CONFIG, "`storage`: this build has no persistent queue");
-	return holds_a_batch(q) ||
-	       error_set(err, ERROR_CONFIG, "batch: `min_size` must be less than or equal to `queue_size`");
+		return error_set(err, ERROR_CONFIG,
+				 "`storage`: this build has no persistent queue");
+	return holds_a_batch(q) || error_set(err, ERROR_CONFIG,
+					     "batch: `min_size` must be less than or equal to "
+					     "`queue_size`");
 }
 
 static const struct config_row partition_rows[] = {
 	CONFIG_ROW(struct queue_partition_config, metadata_keys, .key = "metadata_keys",
-		   .help = "Requests are joined only if these metadata are equal; the receiver must have `include_metadata`. "
-			   "At most 10000 combinations have open batches at a time; beyond, the oldest closes."),
+		   .help = "Requests are joined only if these metadata are equal; the receiver "
+			   "must have `include_metadata`. At most 10000 combinations have open "
+			   "batches at a time; beyond, the oldest closes."),
 	{ 0 }
 };
-static const struct config_table partition_table = { sizeof(struct queue_partition_config), partition_rows };
+static const struct config_table partition_table = { sizeof(struct queue_partition_config),
+						     partition_rows };
 
 static const struct config_row batch_rows[] = {
-	CONFIG_ROW(struct queue_batch_config, flush_timeout, .key = "flush_timeout", .def = "200ms", .limited = true,
-		   .min = INT64_MIN, .max = INT64_MAX, .help = "A batch closes so long after its first request."),
+	CONFIG_ROW(struct queue_batch_config, flush_timeout, .key = "flush_timeout", .def = "200ms",
+		   .limited = true, .min = INT64_MIN, .max = INT64_MAX,
+		   .help = "A batch closes so long after its first request."),
 	CONFIG_ROW(struct queue_batch_config, min_size, .key = "min_size", .def = "8192",
 		   .help = "A batch closes when it has at least so much; 0: at once."),
 	CONFIG_ROW(struct queue_batch_config, max_size, .key = "max_size", .def = "0",
-		   .help = "What would have more is closed before, and a larger request is cut; a sample that is too large "
-			   "alone is dropped. 0: no limit but a share of the memory limit."),
-	CONFIG_ROW(struct queue_batch_config, sizer, .key = "sizer", .def = "queue", .choices = batch_sizers,
-		   .help = "What these sizes count: `items` (samples) or `bytes`. `queue`: what the queue's `sizer` says, "
-			   "`items` where that is `requests`."),
+		   .help = "What would have more is closed before, and a larger request is cut; "
+			   "a sample that is too large alone is dropped. 0: no limit but a share "
+			   "of the memory limit."),
+	CONFIG_ROW(struct queue_batch_config, sizer, .key = "sizer", .def = "queue",
+		   .choices = batch_sizers,
+		   .help = "What these sizes count: `items` (samples) or `bytes`. `queue`: what "
+			   "the queue's `sizer` says, `items` where that is `requests`."),
 	CONFIG_SECTION(struct queue_batch_config, partition, partition_table, .key = "partition",
 		       .help = "What must not be joined."),
 	{ 0 }
 };
-static const struct config_table batch_table = {
-	.size = sizeof(struct queue_batch_config), .rows = batch_rows, .check = check_batch, .optional = true
-};
+static const struct config_table batch_table = { .size = sizeof(struct queue_batch_config),
+						 .rows = batch_rows,
+						 .check = check_batch,
+						 .optional = true };
 
 static const struct config_row queue_rows[] = {
 	CONFIG_ROW(struct queue_config, num_consumers, .key = "num_consumers", .def = "10",
-		   .help = "Packets being delivered at once, those waiting for a retry included; 1 to 10000."),
+		   .help = "Packets being delivered at once, those waiting for a retry included; "
+			   "1 to 10000."),
 	CONFIG_ROW(struct queue_config, queue_size, .key = "queue_size", .def = "1000",
-		   .help = "Capacity in units of `sizer`, at least 1; with `batch`, of closed batches. The queue's share of "
-			   "memory bounds it too. An empty queue takes one packet of any size. A batch that was answered for "
-			   "enters every queue that is not full, whatever its size, and stretches the least full where all "
-			   "are, and those with `block_on_overflow`."),
+		   .help = "Capacity in units of `sizer`, at least 1; with `batch`, of closed "
+			   "batches. The queue's share of memory bounds it too. An empty queue "
+			   "takes one packet of any size. A batch that was answered for enters "
+			   "every queue that is not full, whatever its size, and stretches the "
+			   "least full where all are, and those with `block_on_overflow`."),
 	CONFIG_ROW(struct queue_config, sizer, .key = "sizer", .def = "requests", .choices = sizers,
 		   .help = "What `queue_size` counts: `requests`, `items` (samples) or `bytes`."),
 	CONFIG_ROW(struct queue_config, wait_for_result, .key = "wait_for_result", .def = "false",
-		   .help = "The sender is answered only after this destination took or refused the data."),
-	CONFIG_ROW(struct queue_config, block_on_overflow, .key = "block_on_overflow", .def = "false",
-		   .help = "A full queue makes the receivers refuse (with a retry hint) instead of dropping."),
+		   .help = "The sender is answered only after this destination took or refused "
+			   "the data."),
+	CONFIG_ROW(struct queue_config, block_on_overflow, .key = "block_on_overflow",
+		   .def = "false",
+		   .help = "A full queue makes the receivers refuse (with a retry hint) instead "
+			   "of dropping."),
 	CONFIG_ROW(struct queue_config, storage, .key = "storage",
-		   .help = "Extension for a persistent queue; an error in this build, which has none."),
-	CONFIG_SECTION(struct queue_config, batch, batch_table, .key = "batch", .presence = PRESENCE_DEFAULT,
-		       .help = "Requests are joined for this exporter alone, instead of as the pipeline's `batch` says: each "
-			       "pipeline's by themselves, before they are queued. A batch counted in samples closes also before it "
-			       "would have over 3 MiB, so that no receiver of 4 MiB refuses what it would have taken apart."),
+		   .help = "Extension for a persistent queue; an error in this build, which has "
+			   "none."),
+	CONFIG_SECTION(struct queue_config, batch, batch_table, .key = "batch",
+		       .presence = PRESENCE_DEFAULT,
+		       .help = "Requests are joined for this exporter alone, instead of as the "
+			       "pipeline's `batch` says: each pipeline's by themselves, before "
+			       "they are queued. A batch counted in samples closes also before "
+			       "it would have over 3 MiB, so that no receiver of 4 MiB refuses "
+			       "what it would have taken apart."),
 	{ 0 }
 };
-const struct config_table queue_table = {
-	.size = sizeof(struct queue_config), .rows = queue_rows, .check = check_queue, .optional = true
-};
+const struct config_table queue_table = { .size = sizeof(struct queue_config),
+					  .rows = queue_rows,
+					  .check = check_queue,
+					  .optional = true };
 
 static bool check_retry(const void *config, struct error *err)
 {
@@ -145,36 +166,40 @@ static bool check_retry(const void *config, struct error *err)
 	if (r->max_elapsed_time.ns < 0)
 		return error_set(err, ERROR_CONFIG, "'max_elapsed_time' must be non-negative");
 	if (r->max_elapsed_time.ns > 0 && r->max_elapsed_time.ns < r->initial_interval.ns)
-		return error_set(err, ERROR_CONFIG, "'max_elapsed_time' must not be less than 'initial_interval'");
+		return error_set(err, ERROR_CONFIG,
+				 "'max_elapsed_time' must not be less than 'initial_interval'");
 	if (r->max_elapsed_time.ns > 0 && r->max_elapsed_time.ns < r->max_interval.ns)
-		return error_set(err, ERROR_CONFIG, "'max_elapsed_time' must not be less than 'max_interval'");
+		return error_set(err, ERROR_CONFIG,
+				 "'max_elapsed_time' must not be less than 'max_interval'");
 	return true;
 }
 
 /* check_retry says it when one is negative. */
 #define INTERVAL_ROW(name, value, text) \
-	CONFIG_ROW(struct retry_config, name, .key = #name, .def = value, .limited = true, .min = INT64_MIN, \
-		   .max = INT64_MAX, .help = text)
+	CONFIG_ROW(struct retry_config, name, .key = #name, .def = value, .limited = true, \
+		   .min = INT64_MIN, .max = INT64_MAX, .help = text)
 
 static const struct config_row retry_rows[] = {
 	INTERVAL_ROW(initial_interval, "5s", "Wait before the first retry; never less than 10 ms."),
-	CONFIG_ROW(struct retry_config, randomization_factor, .key = "randomization_factor", .def = "0.5",
-		   .help = "Each wait is drawn from interval * [1 - f, 1 + f]."),
+	CONFIG_ROW(struct retry_config, randomization_factor, .key = "randomization_factor",
+		   .def = "0.5", .help = "Each wait is drawn from interval * [1 - f, 1 + f]."),
 	CONFIG_ROW(struct retry_config, multiplier, .key = "multiplier", .def = "1.5",
 		   .help = "Growth of the interval from retry to retry; 0 is 1."),
 	INTERVAL_ROW(max_interval, "30s", "Upper bound of the interval."),
 	INTERVAL_ROW(max_elapsed_time, "5m", "After that the data is dropped; 0 retries for ever."),
 	{ 0 }
 };
-const struct config_table retry_table = {
-	.size = sizeof(struct retry_config), .rows = retry_rows, .check = check_retry, .optional = true
-};
+const struct config_table retry_table = { .size = sizeof(struct retry_config),
+					  .rows = retry_rows,
+					  .check = check_retry,
+					  .optional = true };
 
 uint64_t retry_delay(const struct retry_config *r, int64_t interval_ns, int64_t asked_ms)
 {
 	uint32_t random;
 	hash_random(&random, sizeof random);
-	double delay = (double)interval_ns * (1 + r->randomization_factor * (2.0 * random / UINT32_MAX - 1));
+	double delay = (double)interval_ns *
+		       (1 + r->randomization_factor * (2.0 * random / UINT32_MAX - 1));
 	double asked = (double)asked_ms * 1e6;
 	if (delay < asked)
 		delay = asked;

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pipeline/delivery/delivery_metrics.h"
 
-static const struct metric sent_samples = {
-	"otelcol_exporter_sent_profile_samples", METRIC_COUNTER, "{samples}", "Samples that the destination took."
-};
-static const struct metric failed_samples = {
-	"otelcol_exporter_send_failed_profile_samples", METRIC_COUNTER, "{samples}",
-	"Samples given up after sending failed for good."
-};
+static const struct metric sent_samples = { "otelcol_exporter_sent_profile_samples", METRIC_COUNTER,
+					    "{samples}", "Samples that the destination took." };
+static const struct metric failed_samples = { "otelcol_exporter_send_failed_profile_samples",
+					      METRIC_COUNTER, "{samples}",
+					      "Samples given up after sending failed for good." };
 static const struct metric enqueue_failed_samples = {
 	"otelcol_exporter_enqueue_failed_profile_samples", METRIC_COUNTER, "{samples}",
 	"Samples that found the destination's queue full, or that no batch of its own could hold."
@@ -16,43 +14,55 @@ static const struct metric rejected_samples = {
 	"otelcol_exporter_partial_rejected_profiles", METRIC_COUNTER, "{profiles}",
 	"Profiles that the destination rejected while accepting their request (partial_success)."
 };
-static const struct metric queue_size = {
-	"otelcol_exporter_queue_size", METRIC_GAUGE, "{units}", "Content of the queue, in units of its sizer."
-};
-static const struct metric queue_capacity = {
-	"otelcol_exporter_queue_capacity", METRIC_GAUGE, "{units}", "Capacity of the queue, in units of its sizer."
-};
+static const struct metric queue_size = { "otelcol_exporter_queue_size", METRIC_GAUGE, "{units}",
+					  "Content of the queue, in units of its sizer." };
+static const struct metric queue_capacity = { "otelcol_exporter_queue_capacity", METRIC_GAUGE,
+					      "{units}",
+					      "Capacity of the queue, in units of its sizer." };
 static const struct metric held_bytes = {
 	"otelcol_exporter_queue_memory_bytes", METRIC_GAUGE, "By",
-	"Memory that the destination's packets take, waiting or being sent, with their encodings and parts."
+	"Memory that the destination's packets take, waiting or being sent, with their encodings "
+	"and parts."
 };
 static const struct metric share_bytes = {
 	"otelcol_exporter_queue_memory_limit_bytes", METRIC_GAUGE, "By",
-	"The destination's share of the memory limit. What does not fit is dropped for it, as when the queue is full."
+	"The destination's share of the memory limit. What does not fit is dropped for it, as when "
+	"the queue is full."
 };
-static const struct metric in_flight = {
-	"otelcol_exporter_in_flight_requests", METRIC_GAUGE, "{requests}", "Requests being sent."
-};
-static const struct metric retries = {
-	"otelcol_exporter_retries", METRIC_COUNTER, "{requests}", "Attempts that will be repeated."
-};
+static const struct metric in_flight = { "otelcol_exporter_in_flight_requests", METRIC_GAUGE,
+					 "{requests}", "Requests being sent." };
+static const struct metric retries = { "otelcol_exporter_retries", METRIC_COUNTER, "{requests}",
+				       "Attempts that will be repeated." };
 
-const struct metric *const delivery_metrics[] = {
-	&sent_samples, &failed_samples, &enqueue_failed_samples, &rejected_samples, &queue_size,
-	&queue_capacity, &held_bytes, &share_bytes, &in_flight, &retries, &plan_learned_bytes, &plan_learned_samples, &plan_refused,
-	NULL
-};
+const struct metric *const delivery_metrics[] = { &sent_samples,
+						  &failed_samples,
+						  &enqueue_failed_samples,
+						  &rejected_samples,
+						  &queue_size,
+						  &queue_capacity,
+						  &held_bytes,
+						  &share_bytes,
+						  &in_flight,
+						  &retries,
+						  &plan_learned_bytes,
+						  &plan_learned_samples,
+						  &plan_refused,
+						  NULL };
 
-void delivery_counters_init(struct delivery_counters *c, const struct delivery_options *options, int64_t capacity)
+void delivery_counters_init(struct delivery_counters *c, const struct delivery_options *options,
+			    int64_t capacity)
 {
 	const struct metric_label labels[] = { { "exporter", options->id }, { 0 } };
-	const struct metric_label typed[] = { { "data_type", "profiles" }, { "exporter", options->id }, { 0 } };
+	const struct metric_label typed[] = { { "data_type", "profiles" },
+					      { "exporter", options->id },
+					      { 0 } };
 	struct metric_label addressed[] = { labels[0], { 0 }, { 0 }, { 0 } };
 	struct metrics *m = options->metrics;
 	if (options->factory->destination) {
 		addressed[1].name = "server_address";
 		addressed[2].name = "server_port";
-		options->factory->destination(options->exporter, &addressed[1].value, &addressed[2].value);
+		options->factory->destination(options->exporter, &addressed[1].value,
+					      &addressed[2].value);
 	}
 	c->sent = metrics_series(m, &sent_samples, addressed);
 	c->failed = metrics_series(m, &failed_samples, addressed);

@@ -6,10 +6,12 @@
 
 /* What a delivery counts, besides its ledgers. */
 struct delivery_counters {
-	struct series *sent, *failed, *enqueue_failed, *rejected, *size, *flights, *retried, *held, *share;
+	struct series *sent, *failed, *enqueue_failed, *rejected, *size, *flights, *retried, *held,
+		*share;
 };
 
 /* capacity: of the queue, in units of its sizer. */
-void delivery_counters_init(struct delivery_counters *c, const struct delivery_options *options, int64_t capacity);
+void delivery_counters_init(struct delivery_counters *c, const struct delivery_options *options,
+			    int64_t capacity);
 
 #endif

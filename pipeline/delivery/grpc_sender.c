@@ -46,13 +46,20 @@ static const struct answer {
 	{ "data_loss", SEND_RETRY },
 	{ "unauthenticated", SEND_PERMANENT },
 };
-enum { UNKNOWN = 2, RESOURCE_EXHAUSTED = 8, OUT_OF_RANGE = 11, UNAVAILABLE = 14, STATUS_COUNT = sizeof answers / sizeof *answers };
+enum {
+	UNKNOWN = 2,
+	RESOURCE_EXHAUSTED = 8,
+	OUT_OF_RANGE = 11,
+	UNAVAILABLE = 14,
+	STATUS_COUNT = sizeof answers / sizeof *answers
+};
 
-/* What the gRPC libraries of servers (C core, grpc-go, grpc-java, tonic) say of a message over their limit; a status of its
- * own for that does not exist. NULL, or what follows the words. */
+/* What the gRPC libraries of servers (C core, grpc-go, grpc-java, tonic) say of a message over
+ * their limit; a status of its own for that does not exist. NULL, or what follows the words. */
 static const char *find_too_large(const char *message)
 {
-	static const char *const words[] = { "larger than max", "exceeds maximum", "exceeds the maximum", "too large" };
+	static const char *const words[] = { "larger than max", "exceeds maximum",
+					     "exceeds the maximum", "too large" };
 	for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
 		const char *found = strcasestr(message, words[i]);
 		if (found)
@@ -61,7 +68,8 @@ static const char *find_too_large(const char *message)
 	return NULL;
 }
 
-/* They name two numbers in either order, and the limit is the smaller: "(5000 vs. 4096)", "size 4096: 5000". */
+/* They name two numbers in either order, and the limit is the smaller: "(5000 vs. 4096)", "size
+ * 4096: 5000". */
 static void read_limit(const char *text, struct send_result *verdict)
 {
 	uint64_t numbers[2] = { 0, 0 };
@@ -76,11 +84,13 @@ static void read_limit(const char *text, struct send_result *verdict)
 	verdict->seen_bytes = numbers[!swapped];
 }
 
-/* Why no connection took it. Core says that itself, in the same words to everybody. The socket mutator is ours: it refuses
- * connections for a while after replies that were too large (net/grpc/grpc_allowance.h). */
+/* Why no connection took it. Core says that itself, in the same words to everybody. The socket
+ * mutator is ours: it refuses connections for a while after replies that were too large
+ * (net/grpc/grpc_allowance.h). */
 static const char *unsent_reason(const char *message)
 {
-	static const char *const words[][2] = { { "DNS resolution failed", "unresolved" }, { "handshak", "tls" },
+	static const char *const words[][2] = { { "DNS resolution failed", "unresolved" },
+						{ "handshak", "tls" },
 						{ "grpc_socket_mutator failed", REPLY_TOO_LARGE } };
 	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
 		if (strcasestr(message, words[i][0]))
@@ -90,8 +100,10 @@ static const char *unsent_reason(const char *message)
 
 static struct send_result judge(const struct grpc_result *result)
 {
-	int status = result->status >= 0 && result->status < STATUS_COUNT ? result->status : UNKNOWN;
-	struct send_result verdict = { .outcome = answers[status].outcome, .reason = answers[status].reason,
+	int status =
+		result->status >= 0 && result->status < STATUS_COUNT ? result->status : UNKNOWN;
+	struct send_result verdict = { .outcome = answers[status].outcome,
+				       .reason = answers[status].reason,
 				       .retry_after_ms = result->retry_delay_ms };
 	if (result->reply_too_large) {
 		verdict.outcome = SEND_RETRY;
@@ -127,8 +139,8 @@ static void on_answer(void *argument, const struct grpc_result *result)
 	memory_free(flight);
 }
 
-static bool begin_call(struct grpc_sender *sender, const struct grpc_message *message, uint64_t timeout_ns,
-		       struct flight *flight)
+static bool begin_call(struct grpc_sender *sender, const struct grpc_message *message,
+		       uint64_t timeout_ns, struct flight *flight)
 {
 	pthread_rwlock_rdlock(&sender->lock);
 	bool running = sender->client != NULL;
@@ -138,8 +150,8 @@ static bool begin_call(struct grpc_sender *sender, const struct grpc_message *me
 	return running;
 }
 
-void grpc_sender_send(struct grpc_sender *sender, const struct grpc_message *message, uint64_t profiles,
-		      uint64_t timeout_ns, struct sending *sending)
+void grpc_sender_send(struct grpc_sender *sender, const struct grpc_message *message,
+		      uint64_t profiles, uint64_t timeout_ns, struct sending *sending)
 {
 	struct flight *flight = memory_new(sizeof *flight);
 	*flight = (struct flight){ sender, sending, profiles };
@@ -147,7 +159,9 @@ void grpc_sender_send(struct grpc_sender *sender, const struct grpc_message *mes
 		return;
 	message->release(message->owner);
 	memory_free(flight);
-	sending_done(sending, &(struct send_result){ .outcome = SEND_RETRY, .retry_after_ms = -1, .reason = "stopped" });
+	sending_done(sending, &(struct send_result){ .outcome = SEND_RETRY,
+						     .retry_after_ms = -1,
+						     .reason = "stopped" });
 }
 
 /* ---- life ---- */
@@ -186,36 +200,43 @@ bool grpc_sender_gzips(const struct grpc_sender_config *config)
 
 const struct metric grpc_sender_replies_too_large = {
 	"otelcol_exporter_replies_too_large", METRIC_COUNTER, "{requests}",
-	"Requests whose reply was larger than the gRPC client accepts, or was cut off with a connection that brought too much."
+	"Requests whose reply was larger than the gRPC client accepts, or was cut off with a "
+	"connection that brought too much."
 };
 
 bool grpc_sender_init(struct grpc_sender *sender, const struct grpc_sender_config *config,
-		      const struct grpc_method *method, void *exporter, const struct host *host, struct error *err)
+		      const struct grpc_method *method, void *exporter, const struct host *host,
+		      struct error *err)
 {
-	*sender = (struct grpc_sender){ .config = config, .method = method, .exporter = exporter, .host = host };
+	*sender = (struct grpc_sender){
+		.config = config, .method = method, .exporter = exporter, .host = host
+	};
 	pthread_rwlock_init(&sender->lock, NULL);
 	const struct metric_label labels[] = { { "exporter", host->id }, { 0 } };
-	sender->replies_too_large = metrics_series(host->metrics, &grpc_sender_replies_too_large, labels);
+	sender->replies_too_large =
+		metrics_series(host->metrics, &grpc_sender_replies_too_large, labels);
 	return grpc_endpoint_parse(config->endpoint, &sender->endpoint, err);
 }
 
 bool grpc_sender_start(struct grpc_sender *sender, const struct pairs *headers, struct error *err)
 {
 	const struct grpc_sender_config *c = sender->config;
-	sender->client = grpc_client_new(&(struct grpc_client_options){
-		.endpoint = c->endpoint,
-		.method = sender->method->path,
-		.tls = &c->tls,
-		.headers = headers ? headers : &c->headers,
-		.user_agent = or_default(c->user_agent, USER_AGENT),
-		.authority = or_default(c->authority, NULL),
-		.balancer = c->balancer_name,
-		.wait_for_ready = c->wait_for_ready,
-		.keepalive = c->keepalive.present.enabled,
-		.keepalive_time = c->keepalive.time,
-		.keepalive_timeout = c->keepalive.timeout,
-		.permit_without_stream = c->keepalive.permit_without_stream,
-	}, err);
+	sender->client = grpc_client_new(
+		&(struct grpc_client_options){
+			.endpoint = c->endpoint,
+			.method = sender->method->path,
+			.tls = &c->tls,
+			.headers = headers ? headers : &c->headers,
+			.user_agent = or_default(c->user_agent, USER_AGENT),
+			.authority = or_default(c->authority, NULL),
+			.balancer = c->balancer_name,
+			.wait_for_ready = c->wait_for_ready,
+			.keepalive = c->keepalive.present.enabled,
+			.keepalive_time = c->keepalive.time,
+			.keepalive_timeout = c->keepalive.timeout,
+			.permit_without_stream = c->keepalive.permit_without_stream,
+		},
+		err);
 	if (sender->client && c->tls.reload_interval.ns > 0) {
 		sender->reload_timer = loop_timer_new(sender->host->loop, reload_is_due, sender);
 		loop_timer_start(sender->reload_timer, (uint64_t)c->tls.reload_interval.ns);
@@ -248,7 +269,10 @@ static bool check_compression(const char *name, struct error *err)
 		return true;
 	for (const char *const *i = impossible; *i; i++)
 		if (!strcmp(name, *i))
-			return error_set(err, ERROR_CONFIG, "compression: the gRPC C core cannot send %s; use gzip or none", name);
+			return error_set(err, ERROR_CONFIG,
+					 "compression: the gRPC C core cannot send %s; use gzip "
+					 "or none",
+					 name);
 	return error_set(err, ERROR_CONFIG, "compression: unsupported type");
 }
 
@@ -256,17 +280,21 @@ static bool check_balancer(const char *name, struct error *err)
 {
 	if (!strcmp(name, "round_robin") || !strcmp(name, "pick_first"))
 		return true;
-	return error_set(err, ERROR_CONFIG, "invalid balancer_name: neither round_robin nor pick_first");
+	return error_set(err, ERROR_CONFIG,
+			 "invalid balancer_name: neither round_robin nor pick_first");
 }
 
 static bool check_extensions(const struct grpc_sender_config *c, struct error *err)
 {
 	const struct node *name = c->auth ? node_get(c->auth, "authenticator") : NULL;
 	if (name && name->kind == NODE_SCALAR)
-		return error_set(err, ERROR_CONFIG, "auth: failed to resolve authenticator \"%s\": authenticator not found",
+		return error_set(err, ERROR_CONFIG,
+				 "auth: failed to resolve authenticator "
+				 "\"%s\": authenticator not found",
 				 node_shown(name));
 	if (c->middlewares && c->middlewares->count)
-		return error_set(err, ERROR_CONFIG, "middlewares: this build has no middleware extension");
+		return error_set(err, ERROR_CONFIG,
+				 "middlewares: this build has no middleware extension");
 	return true;
 }
 
@@ -275,7 +303,8 @@ bool grpc_sender_check(const struct grpc_sender_config *c, struct error *err)
 	struct grpc_endpoint endpoint;
 	bool ok = grpc_endpoint_parse(c->endpoint, &endpoint, err);
 	grpc_endpoint_fini(&endpoint);
-	return ok && check_compression(c->compression, err) && check_balancer(c->balancer_name, err) &&
+	return ok && check_compression(c->compression, err) &&
+	       check_balancer(c->balancer_name, err) &&
 	       grpc_client_check_headers(&c->headers, err) && check_extensions(c, err);
 }
 
@@ -283,11 +312,12 @@ static const struct config_row keepalive_rows[] = {
 	CONFIG_ROW(struct keepalive_config, time, .key = "time", .def = "10s",
 		   .help = "Without traffic for so long, the connection is pinged."),
 	CONFIG_ROW(struct keepalive_config, timeout, .key = "timeout", .def = "10s",
-		   .help = "Without an answer, or without progress in sending, for so long, it is given up."),
-	CONFIG_ROW(struct keepalive_config, permit_without_stream, .key = "permit_without_stream", .def = "false",
-		   .help = "Pings also while no request is under way."),
+		   .help = "Without an answer, or without progress in sending, for so long, it "
+			   "is given up."),
+	CONFIG_ROW(struct keepalive_config, permit_without_stream, .key = "permit_without_stream",
+		   .def = "false", .help = "Pings also while no request is under way."),
 	{ 0 }
 };
-const struct config_table grpc_keepalive_table = {
-	.size = sizeof(struct keepalive_config), .rows = keepalive_rows, .optional = true
-};
+const struct config_table grpc_keepalive_table = { .size = sizeof(struct keepalive_config),
+						   .rows = keepalive_rows,
+						   .optional = true };

@@ -8,9 +8,9 @@
 #include "pipeline/component.h"
 
 /*
- * What all exporters over gRPC have in common: the Collector's keys of a client (collector-compat §3.1), one client
- * with its life, and what each status means for the data (§3.3). The exporter brings the method, the bodies, and what
- * is special about its answers.
+ * What all exporters over gRPC have in common: the Collector's keys of a client (collector-compat
+ * §3.1), one client with its life, and what each status means for the data (§3.3). The exporter
+ * brings the method, the bodies, and what is special about its answers.
  */
 struct keepalive_config {
 	struct optional present;
@@ -31,6 +31,7 @@ struct grpc_sender_config {
 extern const struct config_table grpc_keepalive_table;
 
 /* The rows of an exporter's table: GRPC_SENDER_ROWS(struct parca_config, client). */
+/* clang-format off */
 #define GRPC_SENDER_ROWS(type, member) \
 	CONFIG_ROW(type, member.endpoint, .key = "endpoint", \
 		   .help = "`host:port` of the gRPC server. `https://` forces TLS, `http://` is ignored; also " \
@@ -61,8 +62,10 @@ extern const struct config_table grpc_keepalive_table;
 		   .help = "The gRPC C core chooses its buffers."), \
 	CONFIG_ROW(type, member.write_buffer_size, .key = "write_buffer_size", .def = "524288", .inert = true, \
 		   .help = "The gRPC C core chooses its buffers.")
+/* clang-format on */
 
 /* What the manual says of all of them. */
+/* clang-format off */
 #define GRPC_SENDER_MANUAL \
 	"Answers are classified as OTLP says: CANCELLED, DEADLINE_EXCEEDED, ABORTED, OUT_OF_RANGE, UNAVAILABLE and " \
 	"DATA_LOSS are tried again, RESOURCE_EXHAUSTED only with RetryInfo, whose delay is kept. A request that the " \
@@ -78,6 +81,7 @@ extern const struct config_table grpc_keepalive_table;
 	"`timeout`); a stop of the gateway waits for that.\n\n" \
 	"The proxy variables of the environment (`grpc_proxy`, `https_proxy`, `http_proxy`, `no_grpc_proxy`, `no_proxy`) " \
 	"are honoured."
+/* clang-format on */
 
 bool grpc_sender_check(const struct grpc_sender_config *config, struct error *err);
 bool grpc_sender_gzips(const struct grpc_sender_config *config);
@@ -85,7 +89,8 @@ bool grpc_sender_gzips(const struct grpc_sender_config *config);
 /* An exporter's method, and what it makes of an answer. */
 struct grpc_method {
 	const char *path; /* "/package.Service/Method" */
-	/* On the client's queue thread, once for each request: may change the verdict that its status gave. NULL: none. */
+	/* On the client's queue thread, once for each request: may change the verdict that its
+	 * status gave. NULL: none. */
 	void (*answered)(void *exporter, const struct grpc_result *result, uint64_t profiles,
 			 struct send_result *verdict);
 };
@@ -98,7 +103,8 @@ struct grpc_sender {
 	const struct host *host;
 	struct grpc_endpoint endpoint;
 	struct loop_timer *reload_timer; /* NULL: certificates are read again on SIGHUP only */
-	pthread_rwlock_t lock;           /* guards client: a send that was begun late finds it gone after stop */
+	/* guards client: a send that was begun late finds it gone after stop */
+	pthread_rwlock_t lock;
 	struct grpc_client *client;
 	struct series *replies_too_large;
 };
@@ -107,7 +113,8 @@ extern const struct metric grpc_sender_replies_too_large; /* for the manual of e
 
 /* All borrowed, for the life of the exporter. grpc_sender_fini follows also a failed init. */
 bool grpc_sender_init(struct grpc_sender *sender, const struct grpc_sender_config *config,
-		      const struct grpc_method *method, void *exporter, const struct host *host, struct error *err);
+		      const struct grpc_method *method, void *exporter, const struct host *host,
+		      struct error *err);
 void grpc_sender_fini(struct grpc_sender *sender);
 /* headers: instead of the configured ones, borrowed during the call; NULL: those. */
 bool grpc_sender_start(struct grpc_sender *sender, const struct pairs *headers, struct error *err);
@@ -116,7 +123,7 @@ void grpc_sender_stop(struct grpc_sender *sender);
 bool grpc_sender_reload(struct grpc_sender *sender, struct error *err);
 
 /* [any thread] Calls, and tells `sending` what became of it; message->release always runs. */
-void grpc_sender_send(struct grpc_sender *sender, const struct grpc_message *message, uint64_t profiles,
-		      uint64_t timeout_ns, struct sending *sending);
+void grpc_sender_send(struct grpc_sender *sender, const struct grpc_message *message,
+		      uint64_t profiles, uint64_t timeout_ns, struct sending *sending);
 
 #endif

@@ -26,15 +26,20 @@ const struct metric not_kept_metric = {
 	"What profiles had and the destination has no place for, by what it is."
 };
 
-void not_kept_init(struct not_kept *n, uint32_t kinds, struct metrics *metrics, const char *exporter)
+void not_kept_init(struct not_kept *n, uint32_t kinds, struct metrics *metrics,
+		   const char *exporter)
 {
 	for (unsigned i = 0; i < NOT_KEPT_KINDS; i++)
 		if (kinds >> i & 1)
-			n->series[i] = metrics_series(metrics, &not_kept_metric, (const struct metric_label[]){
-				{ "exporter", exporter }, { "what", words[i] }, { 0 } });
+			n->series[i] = metrics_series(metrics, &not_kept_metric,
+						      (const struct metric_label[]){
+							      { "exporter", exporter },
+							      { "what", words[i] },
+							      { 0 } });
 }
 
-/* Which attributes the encoder has a field for (profile/pprof/encode_pprof.c), by the type of their values. */
+/* Which attributes the encoder has a field for (profile/pprof/encode_pprof.c), by the type of their
+ * values. */
 struct fields {
 	uint32_t bools, strings, arrays; /* bits by enum pprof_key */
 };
@@ -43,19 +48,23 @@ struct fields {
 
 static const struct fields no_fields;
 static const struct fields mapping_fields = {
-	.bools = KEY(HAS_FUNCTIONS) | KEY(HAS_FILENAMES) | KEY(HAS_LINE_NUMBERS) | KEY(HAS_INLINE_FRAMES) | KEY(IS_MAIN),
+	.bools = KEY(HAS_FUNCTIONS) | KEY(HAS_FILENAMES) | KEY(HAS_LINE_NUMBERS) |
+		 KEY(HAS_INLINE_FRAMES) | KEY(IS_MAIN),
 	.strings = KEY(BUILD_ID_GNU) | KEY(BUILD_ID_HTLHASH) | KEY(BUILD_ID_GO),
 };
 static const struct fields location_fields = { .bools = KEY(IS_FOLDED) };
-static const struct fields profile_fields = {
-	.strings = KEY(COMMENT) | KEY(DROP_FRAMES) | KEY(KEEP_FRAMES) | KEY(DOC_URL), .arrays = KEY(COMMENT)
-};
-static const struct fields scope_fields = { .strings = KEY(DEFAULT_SAMPLE_TYPE), .arrays = KEY(SAMPLE_TYPE_ORDER) };
+static const struct fields profile_fields = { .strings = KEY(COMMENT) | KEY(DROP_FRAMES) |
+							 KEY(KEEP_FRAMES) | KEY(DOC_URL),
+					      .arrays = KEY(COMMENT) };
+static const struct fields scope_fields = { .strings = KEY(DEFAULT_SAMPLE_TYPE),
+					    .arrays = KEY(SAMPLE_TYPE_ORDER) };
 
 static uint32_t keys_of_type(const struct fields *fields, enum value_type type)
 {
-	return type == VALUE_BOOL ? fields->bools : type == VALUE_STRING ? fields->strings :
-					    type == VALUE_ARRAY ? fields->arrays : 0;
+	return type == VALUE_BOOL     ? fields->bools
+	       : type == VALUE_STRING ? fields->strings
+	       : type == VALUE_ARRAY  ? fields->arrays
+				      : 0;
 }
 
 static uint32_t key_bit(const struct profiles *p, const struct attribute *a)
@@ -64,8 +73,8 @@ static uint32_t key_bit(const struct profiles *p, const struct attribute *a)
 }
 
 /* The bits of the keys that have a field; *others: how many attributes have none. */
-static uint32_t look_at_attributes(const struct profiles *p, struct list attributes, const struct fields *fields,
-				   uint64_t *others)
+static uint32_t look_at_attributes(const struct profiles *p, struct list attributes,
+				   const struct fields *fields, uint64_t *others)
 {
 	uint32_t kept = 0;
 	for (uint32_t i = 0; i < attributes.count; i++) {
@@ -93,21 +102,26 @@ static void look_at_frames(const struct profiles *p, uint64_t counts[])
 	for (uint32_t i = 0; i < p->lines.count; i++)
 		counts[NOT_KEPT_COLUMN] += p->lines.at[i].column != 0;
 	for (uint32_t i = 1; i < p->locations.count; i++) {
-		counts[NOT_KEPT_ADDRESS] += p->locations.at[i].address && p->locations.at[i].lines.count;
+		counts[NOT_KEPT_ADDRESS] +=
+			p->locations.at[i].address && p->locations.at[i].lines.count;
 		look_at_attributes(p, p->locations.at[i].attributes, &location_fields,
 				   &counts[NOT_KEPT_LOCATION_ATTRIBUTE]);
 	}
 	for (uint32_t i = 1; i < p->mappings.count; i++) {
 		uint64_t *others = &counts[NOT_KEPT_MAPPING_ATTRIBUTE];
-		uint32_t kept = look_at_attributes(p, p->mappings.at[i].attributes, &mapping_fields, others);
+		uint32_t kept = look_at_attributes(p, p->mappings.at[i].attributes, &mapping_fields,
+						   others);
 		int build_ids = __builtin_popcount(kept & mapping_fields.strings);
-		*others += build_ids > 1 ? (uint64_t)build_ids - 1 : 0; /* there is one field for them */
+		/* there is one field for them */
+		*others += build_ids > 1 ? (uint64_t)build_ids - 1 : 0;
 	}
 }
 
-static void look_at_profile(const struct profiles *p, const struct profile *profile, uint64_t counts[])
+static void look_at_profile(const struct profiles *p, const struct profile *profile,
+			    uint64_t counts[])
 {
-	uint32_t kept = look_at_attributes(p, profile->attributes, &profile_fields, &counts[NOT_KEPT_PROFILE_ATTRIBUTE]);
+	uint32_t kept = look_at_attributes(p, profile->attributes, &profile_fields,
+					   &counts[NOT_KEPT_PROFILE_ATTRIBUTE]);
 	counts[NOT_KEPT_DOC_URL] += (kept & KEY(DOC_URL)) != 0;
 	counts[NOT_KEPT_PERIOD] += profile->period != 0;
 	counts[NOT_KEPT_PROFILE_ID] += profile->profile_id.len != 0;
@@ -119,10 +133,12 @@ static void look_at_owners(const struct profiles *p, uint64_t counts[])
 		look_at_profile(p, &p->profiles.at[i], counts);
 	for (uint32_t i = 0; i < p->scopes.count; i++) {
 		counts[NOT_KEPT_SCOPE] += p->scopes.at[i].name || p->scopes.at[i].version;
-		look_at_attributes(p, p->scopes.at[i].attributes, &scope_fields, &counts[NOT_KEPT_SCOPE_ATTRIBUTE]);
+		look_at_attributes(p, p->scopes.at[i].attributes, &scope_fields,
+				   &counts[NOT_KEPT_SCOPE_ATTRIBUTE]);
 	}
 	for (uint32_t i = 0; i < p->resources.count; i++)
-		look_at_attributes(p, p->resources.at[i].attributes, &no_fields, &counts[NOT_KEPT_RESOURCE_ATTRIBUTE]);
+		look_at_attributes(p, p->resources.at[i].attributes, &no_fields,
+				   &counts[NOT_KEPT_RESOURCE_ATTRIBUTE]);
 }
 
 void not_kept_look(const struct profiles *p, struct not_kept_counts *counts)

@@ -11,9 +11,11 @@
 #define STATED_FOR_NS (UINT64_C(600) * 1000000000)
 #define GUESSED_FOR_NS (UINT64_C(60) * 1000000000)
 #define FUTILE_MOST 4
-/* Times the packet: what its open tables take, the part that is being made, and the tables and writer of its request. */
+/* Times the packet: what its open tables take, the part that is being made, and the tables and
+ * writer of its request. */
 #define PLAN_MEMORY 20
-#define PARTS_MEMORY 3 /* times the packet: what stays of that until the destination has taken the parts */
+/* times the packet: what stays of that until the destination has taken the parts */
+#define PARTS_MEMORY 3
 #define ENCODE_SMALL_MAX (256 << 10) /* a few milliseconds of gzip */
 
 const struct metric plan_learned_bytes = {
@@ -27,21 +29,26 @@ const struct metric plan_learned_samples = {
 
 const struct metric plan_refused = {
 	"otelcol_exporter_refused_as_too_large", METRIC_COUNTER, "{requests}",
-	"Requests that the destination refused as too large; what can be split is sent again in parts."
+	"Requests that the destination refused as too large; what can be split is sent again in "
+	"parts."
 };
 
 #define COUNT_ROW(name, text) \
-	CONFIG_ROW(struct limits_config, name, .key = #name, .def = "0", .limited = true, .min = 0, .max = INT64_MAX, \
-		   .help = text)
+	CONFIG_ROW(struct limits_config, name, .key = #name, .def = "0", .limited = true, \
+		   .min = 0, .max = INT64_MAX, .help = text)
 
 static const struct config_row limits_rows[] = {
-	COUNT_ROW(max_bytes, "Bytes of one request, not compressed, by the destination's own arithmetic."),
+	COUNT_ROW(max_bytes, "Bytes of one request, not compressed, by the destination's own "
+			     "arithmetic."),
 	COUNT_ROW(max_samples, "Samples of one request."),
-	COUNT_ROW(max_profiles, "Profiles of one request; parts of one Profile count each in its request."),
+	COUNT_ROW(max_profiles, "Profiles of one request; parts of one Profile count each in its "
+				"request."),
 	COUNT_ROW(max_resources, "Resources of one request."),
-	COUNT_ROW(max_series, "Series of one request: distinct scopes, sample types and Profile attributes."),
+	COUNT_ROW(max_series, "Series of one request: distinct scopes, sample types and Profile "
+			      "attributes."),
 	CONFIG_ROW(struct limits_config, max_age, .key = "max_age", .def = "0s",
-		   .help = "Profiles older than that when they are sent are dropped, reason `too_old`."),
+		   .help = "Profiles older than that when they are sent are dropped, reason "
+			   "`too_old`."),
 	CONFIG_ROW(struct limits_config, max_ahead, .key = "max_ahead", .def = "0s",
 		   .help = "Profiles that much ahead of our clock are dropped, reason `too_new`."),
 	{ 0 }
@@ -51,13 +58,14 @@ static bool check_limits(const void *config, struct error *err)
 {
 	const struct limits_config *c = config;
 	if (c->max_age.ns < 0 || c->max_ahead.ns < 0)
-		return error_set(err, ERROR_CONFIG, "`max_age` and `max_ahead` must be non-negative");
+		return error_set(err, ERROR_CONFIG,
+				 "`max_age` and `max_ahead` must be non-negative");
 	return true;
 }
 
-const struct config_table limits_table = {
-	.size = sizeof(struct limits_config), .rows = limits_rows, .check = check_limits
-};
+const struct config_table limits_table = { .size = sizeof(struct limits_config),
+					   .rows = limits_rows,
+					   .check = check_limits };
 
 void plan_init(struct plan *plan, const struct delivery_options *options)
 {
@@ -127,7 +135,8 @@ static bool is_less(uint64_t learned, uint64_t limit)
 	return learned && (!limit || learned < limit);
 }
 
-/* Under the lock. What was learned is for some time: a guess may be too small, and destinations change. */
+/* Under the lock. What was learned is for some time: a guess may be too small, and destinations
+ * change. */
 static void keep(struct plan *plan)
 {
 	bool any = plan->bytes || plan->samples;
@@ -175,7 +184,8 @@ bool plan_is_prompt(const struct plan *plan, const struct packet *packet)
 
 void plan_encode_small(struct plan *plan, struct packet *packet)
 {
-	if (plan->factory->encode && packet->otlp.len <= ENCODE_SMALL_MAX && plan_is_plain(plan, packet))
+	if (plan->factory->encode && packet->otlp.len <= ENCODE_SMALL_MAX &&
+	    plan_is_plain(plan, packet))
 		plan->factory->encode(plan->exporter, packet);
 }
 
@@ -190,8 +200,9 @@ static bool ask(struct plan *plan, struct packet *packet, struct parts *parts, s
 	bool nothing_to_do = !plan->factory->plan && split_is_whole(packet, &limits);
 	int64_t needed = nothing_to_do ? 0 : (int64_t)packet->otlp.len * PLAN_MEMORY;
 	packet_claim(packet, needed);
-	bool ok = plan->factory->plan ? plan->factory->plan(plan->exporter, packet, &limits, parts, err) :
-					split_packet(packet, &limits, NULL, parts, err);
+	bool ok = plan->factory->plan
+			  ? plan->factory->plan(plan->exporter, packet, &limits, parts, err)
+			  : split_packet(packet, &limits, NULL, parts, err);
 	packet_claim(packet, -needed);
 	return ok;
 }
@@ -211,7 +222,8 @@ static uint64_t stated_bytes(uint64_t was, const struct send_result *result)
 {
 	if (!result->seen_bytes || result->seen_bytes == was)
 		return result->stated_bytes;
-	return (uint64_t)((double)result->stated_bytes * ((double)was / (double)result->seen_bytes));
+	return (uint64_t)((double)result->stated_bytes *
+			  ((double)was / (double)result->seen_bytes));
 }
 
 /* Under the lock. What a destination names counts only if it explains the refusal. */
@@ -244,7 +256,8 @@ static void give_up(struct plan *plan)
 bool plan_learn(struct plan *plan, const struct part *refused, const struct send_result *result)
 {
 	series_add(plan->refused, 1);
-	if (refused->samples <= 1 || bytes_of(refused) <= LEARNED_LEAST || plan->futile >= FUTILE_MOST) {
+	if (refused->samples <= 1 || bytes_of(refused) <= LEARNED_LEAST ||
+	    plan->futile >= FUTILE_MOST) {
 		give_up(plan);
 		return false;
 	}
@@ -276,7 +289,8 @@ static uint64_t accounted(const struct parts *parts, uint32_t from)
 	return samples;
 }
 
-/* Appends what the part becomes by the limits of now; false, and nothing, if that is nothing smaller. */
+/* Appends what the part becomes by the limits of now; false, and nothing, if that is nothing
+ * smaller. */
 static bool split_again(struct plan *plan, const struct part *part, struct parts *into)
 {
 	const struct parts before = *into;

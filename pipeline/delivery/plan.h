@@ -7,12 +7,13 @@
 #include "pipeline/component.h"
 
 /*
- * Which requests a packet becomes at one destination: what is known of the destination's limits, and the exporter's plan,
- * or the splitter, asked with them. Of delivery.c.
+ * Which requests a packet becomes at one destination: what is known of the destination's limits,
+ * and the exporter's plan, or the splitter, asked with them. Of delivery.c.
  *
- * A limit comes from the configuration, else from the exporter's preset. A destination that refuses a request as too large
- * teaches a smaller one for some time: what it named, else half of what it refused. When again and again not even the
- * smallest request is taken, size is not what is wrong, and nothing is split until something was taken.
+ * A limit comes from the configuration, else from the exporter's preset. A destination that refuses
+ * a request as too large teaches a smaller one for some time: what it named, else half of what it
+ * refused. When again and again not even the smallest request is taken, size is not what is wrong,
+ * and nothing is split until something was taken.
  */
 struct limits_config { /* 0: as the exporter has it */
 	int64_t max_bytes, max_samples, max_profiles, max_resources, max_series;
@@ -26,11 +27,12 @@ struct plan {
 	const struct component_factory *factory;
 	void *exporter;
 	const struct limits_config *config;
-	uint64_t batch_bytes, batch_samples; /* the exporter's own batches have no more; 0: any number */
+	/* the exporter's own batches have no more; 0: any number */
+	uint64_t batch_bytes, batch_samples;
 	struct log *log;
 	struct series *bytes_gauge, *samples_gauge, *refused;
 
-	pthread_mutex_t lock; /* guards what was learned */
+	pthread_mutex_t lock;    /* guards what was learned */
 	uint64_t bytes, samples; /* 0: nothing */
 	bool guessed;            /* bytes: nobody named it */
 	uint64_t until;          /* clock_now */
@@ -46,17 +48,20 @@ void plan_fini(struct plan *plan);
 bool plan_is_plain(struct plan *plan, const struct packet *packet);
 /* Would the exporter only hand it on? [any thread] */
 bool plan_is_prompt(const struct plan *plan, const struct packet *packet);
-/* Has a plain and small packet encoded, so that it is prompt: the way to a pool thread costs more. [a worker] */
+/* Has a plain and small packet encoded, so that it is prompt: the way to a pool thread costs more.
+ * [a worker] */
 void plan_encode_small(struct plan *plan, struct packet *packet);
-/* About how many bytes its parts will hold until they are sent, besides the packet itself. [any thread] */
+/* About how many bytes its parts will hold until they are sent, besides the packet itself. [any
+ * thread] */
 int64_t plan_expected(struct plan *plan, const struct packet *packet);
 /* May decode and encode, unless it is plain. [any thread] */
 bool plan_packet(struct plan *plan, struct packet *packet, struct parts *parts, struct error *err);
 
-/* The destination refused the part as too large. False: it cannot be split, or that would not help. [any thread] */
+/* The destination refused the part as too large. False: it cannot be split, or that would not help.
+ * [any thread] */
 bool plan_learn(struct plan *plan, const struct part *refused, const struct send_result *result);
-/* Then: puts what the part becomes by the smaller limit in its place, and splits those behind it that are over it as well.
- * What nothing can be made of is in parts->dropped. [pool thread] */
+/* Then: puts what the part becomes by the smaller limit in its place, and splits those behind it
+ * that are over it as well. What nothing can be made of is in parts->dropped. [pool thread] */
 void plan_again(struct plan *plan, struct parts *parts, uint32_t refused);
 /* The destination took something. [any thread] */
 void plan_taken(struct plan *plan);

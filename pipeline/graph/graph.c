@@ -2,8 +2,8 @@
 #include "pipeline/graph/graph.h"
 
 #include "base/memory.h"
-#include "pipeline/intake/gate.h"
 #include "pipeline/graph/inventory.h"
+#include "pipeline/intake/gate.h"
 #include "pipeline/intake/pipeline.h"
 #include "pipeline/intake/workers.h"
 
@@ -11,8 +11,8 @@
 #include <string.h>
 
 #define WORKER_QUEUE 2048 /* of which a peer alone may take half */
-/* Of what the soft limit leaves above the process at rest, workers, and open batches, may keep this part each while they are
- * empty. More would starve the requests for whose sake it is kept. */
+/* Of what the soft limit leaves above the process at rest, workers, and open batches, may keep this
+ * part each while they are empty. More would starve the requests for whose sake it is kept. */
 #define IDLE_SHARE 8
 
 struct instance { /* of a component */
@@ -29,7 +29,8 @@ struct graph {
 	struct graph_options options;
 	struct inventory inventory;
 	struct log log;
-	struct instance **instances; /* in start order: extensions, exporters, processors, receivers */
+	/* in start order: extensions, exporters, processors, receivers */
+	struct instance **instances;
 	uint32_t instance_count, delivery_count;
 	struct pipeline *paths;
 	uint32_t pipeline_count, route_count; /* routes of all pipelines */
@@ -56,7 +57,8 @@ static enum component_kind kind_of(const struct instance *instance)
 	return instance->declared->factory->kind;
 }
 
-static struct instance *find_instance(const struct graph *g, enum component_kind kind, const char *id)
+static struct instance *find_instance(const struct graph *g, enum component_kind kind,
+				      const char *id)
 {
 	for (uint32_t i = 0; i < g->instance_count; i++)
 		if (kind_of(g->instances[i]) == kind && !strcmp(g->instances[i]->declared->id, id))
@@ -64,8 +66,9 @@ static struct instance *find_instance(const struct graph *g, enum component_kind
 	return NULL;
 }
 
-static struct instance *add_instance(struct graph *g, const struct declared *declared, const struct pipeline *path,
-				     struct gate *gate, struct error *err)
+static struct instance *add_instance(struct graph *g, const struct declared *declared,
+				     const struct pipeline *path, struct gate *gate,
+				     struct error *err)
 {
 	const struct component_factory *factory = declared->factory;
 	struct instance *instance = memory_new(sizeof *instance);
@@ -95,7 +98,8 @@ static struct instance *add_instance(struct graph *g, const struct declared *dec
 }
 
 /* inventory_read has seen to it that the name is declared. */
-static const struct declared *resolve(const struct graph *g, enum component_kind kind, const char *id)
+static const struct declared *resolve(const struct graph *g, enum component_kind kind,
+				      const char *id)
 {
 	const struct declared *declared = inventory_find(&g->inventory, kind, id);
 	assert(declared);
@@ -107,7 +111,8 @@ static const struct pipeline_config *pipeline_at(const struct graph *g, size_t i
 	return (const struct pipeline_config *)g->inventory.service.pipelines.at + i;
 }
 
-static bool build_once(struct graph *g, enum component_kind kind, const struct strings *list, struct error *err)
+static bool build_once(struct graph *g, enum component_kind kind, const struct strings *list,
+		       struct error *err)
 {
 	for (size_t i = 0; i < list->count; i++)
 		if (!find_instance(g, kind, list->at[i]) &&
@@ -116,7 +121,8 @@ static bool build_once(struct graph *g, enum component_kind kind, const struct s
 	return true;
 }
 
-static bool build_stages(struct graph *g, struct pipeline *path, const struct strings *list, struct error *err)
+static bool build_stages(struct graph *g, struct pipeline *path, const struct strings *list,
+			 struct error *err)
 {
 	path->stages = memory_array(list->count, sizeof *path->stages);
 	for (size_t k = 0; k < list->count; k++) {
@@ -125,7 +131,9 @@ static bool build_stages(struct graph *g, struct pipeline *path, const struct st
 		if (!instance)
 			return false;
 		struct stage *stage = &path->stages[path->stage_count++];
-		*stage = (struct stage){ .factory = d->factory, .self = instance->self, .scratch = g->slot_count };
+		*stage = (struct stage){ .factory = d->factory,
+					 .self = instance->self,
+					 .scratch = g->slot_count };
 		pipeline_stage_metrics(stage, g->options.metrics, d->id, path->id);
 		g->slots = memory_resize(g->slots, (g->slot_count + 1) * sizeof *g->slots);
 		g->slots[g->slot_count++] = (struct scratch_slot){ d->factory, instance->self };
@@ -141,7 +149,8 @@ static void settle_memory(struct graph *g)
 	struct path_settings settled = { .memory_check_interval = { 1000000000 } };
 	for (uint32_t i = 0; i < g->pipeline_count; i++) {
 		const struct path_settings *s = &g->paths[i].settings;
-		if (s->memory_limit && (!settled.memory_limit || s->memory_limit < settled.memory_limit))
+		if (s->memory_limit &&
+		    (!settled.memory_limit || s->memory_limit < settled.memory_limit))
 			settled = *s;
 	}
 	if (!settled.memory_limit) {
@@ -156,10 +165,12 @@ static void settle_memory(struct graph *g)
 static const struct delivery_config *delivery_config_of(const struct instance *exporter)
 {
 	const char *config = exporter->declared->config;
-	return (const struct delivery_config *)(config + exporter->declared->factory->delivery_offset);
+	return (const struct delivery_config *)(config +
+						exporter->declared->factory->delivery_offset);
 }
 
-/* To each destination the same, whatever the others leave of theirs: one that dies next has its part too. */
+/* To each destination the same, whatever the others leave of theirs: one that dies next has its
+ * part too. */
 static void share_memory(struct graph *g)
 {
 	int64_t share = memory_share(&g->memory, g->options.workers, g->delivery_count);
@@ -168,7 +179,8 @@ static void share_memory(struct graph *g)
 			delivery_set_share(g->instances[i]->delivery, share);
 	for (uint32_t i = 0; i < g->pipeline_count; i++)
 		for (uint32_t k = 0; k < g->paths[i].route_count; k++)
-			batcher_bound(g->paths[i].routes[k].batcher, (size_t)memory_batch_max(&g->memory, share));
+			batcher_bound(g->paths[i].routes[k].batcher,
+				      (size_t)memory_batch_max(&g->memory, share));
 }
 
 static void build_deliveries(struct graph *g)
@@ -226,7 +238,8 @@ static bool build_receiver(struct graph *g, const struct declared *d, struct err
 	for (uint32_t i = 0; i < g->pipeline_count; i++) {
 		const struct strings *list = &pipeline_at(g, i)->receivers;
 		for (size_t k = 0; k < list->count; k++)
-			if (!strcmp(list->at[k], d->id) && (!count || paths[count - 1] != &g->paths[i]))
+			if (!strcmp(list->at[k], d->id) &&
+			    (!count || paths[count - 1] != &g->paths[i]))
 				paths[count++] = &g->paths[i];
 	}
 	struct gate *gate = gate_new(&(struct gate_options){
@@ -251,7 +264,8 @@ static bool build_receivers(struct graph *g, struct error *err)
 		const struct strings *list = &pipeline_at(g, i)->receivers;
 		for (size_t k = 0; k < list->count; k++) {
 			const struct declared *d = resolve(g, COMPONENT_RECEIVER, list->at[k]);
-			if (!find_instance(g, COMPONENT_RECEIVER, d->id) && !build_receiver(g, d, err))
+			if (!find_instance(g, COMPONENT_RECEIVER, d->id) &&
+			    !build_receiver(g, d, err))
 				return false;
 		}
 	}
@@ -326,15 +340,17 @@ bool graph_start(struct graph *g, struct error *err)
 	g->io = io_start(g->options.workers, err);
 	if (!g->io)
 		return false;
-	g->workers = workers_start(&(struct workers_options){
-		.count = g->options.workers,
-		.queue_max = WORKER_QUEUE,
-		.slots = g->slots,
-		.slot_count = g->slot_count,
-		.memory = &g->memory,
-		.idle_bytes = (size_t)(memory_allowance(&g->memory) / IDLE_SHARE),
-		.run = gate_run,
-	}, err);
+	g->workers = workers_start(
+		&(struct workers_options){
+			.count = g->options.workers,
+			.queue_max = WORKER_QUEUE,
+			.slots = g->slots,
+			.slot_count = g->slot_count,
+			.memory = &g->memory,
+			.idle_bytes = (size_t)(memory_allowance(&g->memory) / IDLE_SHARE),
+			.run = gate_run,
+		},
+		err);
 	memory_show(&g->memory, g->options.metrics);
 	for (uint32_t i = 0; i < g->instance_count; i++)
 		g->instances[i]->host.io = g->io;
@@ -364,7 +380,8 @@ void graph_reload(struct graph *g)
 		if (factory->reload(instance->self, &err))
 			log_info(&instance->host.log, "Reloaded");
 		else
-			log_error(&instance->host.log, "Reload failed, the old state stays", log_text("error", err.text));
+			log_error(&instance->host.log, "Reload failed, the old state stays",
+				  log_text("error", err.text));
 	}
 }
 
@@ -439,8 +456,8 @@ static void exporter_drained(void *argument)
 }
 
 /*
- * Also while receivers still stop: perhaps one of them waits for a sender that waits for a destination. What is
- * enqueued later finds its exporter stopped.
+ * Also while receivers still stop: perhaps one of them waits for a sender that waits for a
+ * destination. What is enqueued later finds its exporter stopped.
  */
 static void deadline_passed(void *argument)
 {
@@ -489,7 +506,8 @@ static void release_senders_of(const struct route *route)
 		batcher_flush(route->batcher);
 }
 
-/* A receiver does not stop before its senders are answered: those who wait for a result are not kept waiting. */
+/* A receiver does not stop before its senders are answered: those who wait for a result are not
+ * kept waiting. */
 static void release_senders(struct graph *g)
 {
 	for (uint32_t i = 0; i < g->pipeline_count; i++)
@@ -556,7 +574,8 @@ void graph_unref(struct graph **graph)
 	*graph = NULL;
 }
 
-void graph_print(const struct graph *g, bool redact, bool json, struct view telemetry, struct bytes *out)
+void graph_print(const struct graph *g, bool redact, bool json, struct view telemetry,
+		 struct bytes *out)
 {
 	inventory_print(&g->inventory, redact, json, telemetry, out);
 }

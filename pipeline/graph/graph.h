@@ -16,35 +16,38 @@
 struct graph;
 
 struct graph_options {
-	const struct node *root; /* outlives the graph */
+	const struct node *root;                          /* outlives the graph */
 	const struct component_factory *const *factories; /* NULL-terminated */
 	struct loop *loop;
 	struct metrics *metrics;
 	const struct service_view *service;
-	uint32_t workers;        /* threads */
+	uint32_t workers; /* threads */
 };
 
 struct graph *graph_build(const struct graph_options *options, struct error *err);
 bool graph_start(struct graph *graph, struct error *err);
 /* SIGHUP: tells every component; failures are logged, the old state stays. */
 void graph_reload(struct graph *graph);
-/* The resident size at this moment becomes the budget's baseline, and what is above it is shared out. False: the memory
- * limit is below what the process needs. */
+/* The resident size at this moment becomes the budget's baseline, and what is above it is shared
+ * out. False: the memory limit is below what the process needs. */
 bool graph_ready(struct graph *graph, struct error *err);
 /*
- * Receivers, then workers, open batches, queues (each packet one more attempt), exporters, extensions. grace_ns from
- * now, what still waits is dropped and counted. `stopped` runs on the loop thread when all is done.
+ * Receivers, then workers, open batches, queues (each packet one more attempt), exporters,
+ * extensions. grace_ns from now, what still waits is dropped and counted. `stopped` runs on the
+ * loop thread when all is done.
  */
-void graph_stop(struct graph *graph, uint64_t grace_ns, void (*stopped)(void *argument), void *argument);
+void graph_stop(struct graph *graph, uint64_t grace_ns, void (*stopped)(void *argument),
+		void *argument);
 /* The deadline is now; only while stopping. */
 void graph_hurry(struct graph *graph);
 /* The program ends without waiting for the stop: says which exporters hold it up. */
 void graph_log_stuck(const struct graph *graph);
 void graph_unref(struct graph **graph);
 
-/* The effective configuration (pipeline/graph/inventory.h): telemetry is that of service::telemetry, printed alike. redact:
- * without secrets and what ${...} brought. */
-void graph_print(const struct graph *graph, bool redact, bool json, struct view telemetry, struct bytes *out);
+/* The effective configuration (pipeline/graph/inventory.h): telemetry is that of
+ * service::telemetry, printed alike. redact: without secrets and what ${...} brought. */
+void graph_print(const struct graph *graph, bool redact, bool json, struct view telemetry,
+		 struct bytes *out);
 
 /* For `explain`: the processors of the first pipeline, run on one thread over p. False: refused. */
 bool graph_process_once(struct graph *graph, struct profiles *p, struct error *err);

@@ -11,31 +11,40 @@
 #include <string.h>
 
 const char *const component_kind_names[] = { "receiver", "processor", "exporter", "extension" };
-const char *const component_section_names[] = { "receivers", "processors", "exporters", "extensions" };
+const char *const component_section_names[] = { "receivers", "processors", "exporters",
+						"extensions" };
 
 static const struct config_row pipeline_rows[] = {
-	CONFIG_ROW(struct pipeline_config, receivers, .key = "receivers", .help = "Where its profiles come from."),
-	CONFIG_ROW(struct pipeline_config, processors, .key = "processors", .help = "What is done to them, in order."),
-	CONFIG_ROW(struct pipeline_config, exporters, .key = "exporters", .help = "Where each of them goes."),
+	CONFIG_ROW(struct pipeline_config, receivers, .key = "receivers",
+		   .help = "Where its profiles come from."),
+	CONFIG_ROW(struct pipeline_config, processors, .key = "processors",
+		   .help = "What is done to them, in order."),
+	CONFIG_ROW(struct pipeline_config, exporters, .key = "exporters",
+		   .help = "Where each of them goes."),
 	{ 0 }
 };
-static const struct config_table pipeline_table = { .size = sizeof(struct pipeline_config), .rows = pipeline_rows };
+static const struct config_table pipeline_table = { .size = sizeof(struct pipeline_config),
+						    .rows = pipeline_rows };
 
 static const struct config_row service_rows[] = {
-	CONFIG_ROW(struct service_config, extensions, .key = "extensions", .help = "Extensions to run, in order."),
-	CONFIG_ITEMS(struct service_config, pipelines, CONFIG_MAP, pipeline_table, .key = "pipelines",
-		     .help = "`profiles` or `profiles/name` -> a pipeline."),
-	CONFIG_ROW(struct service_config, telemetry, .key = "telemetry", .help = "Own logs and metrics."),
+	CONFIG_ROW(struct service_config, extensions, .key = "extensions",
+		   .help = "Extensions to run, in order."),
+	CONFIG_ITEMS(struct service_config, pipelines, CONFIG_MAP, pipeline_table,
+		     .key = "pipelines", .help = "`profiles` or `profiles/name` -> a pipeline."),
+	CONFIG_ROW(struct service_config, telemetry, .key = "telemetry",
+		   .help = "Own logs and metrics."),
 	{ 0 }
 };
-const struct config_table service_table = { .size = sizeof(struct service_config), .rows = service_rows };
+const struct config_table service_table = { .size = sizeof(struct service_config),
+					    .rows = service_rows };
 
 const struct component_factory *factory_find(const struct component_factory *const *factories,
 					     enum component_kind kind, const char *type)
 {
 	for (; *factories; factories++) {
 		const struct component_factory *f = *factories;
-		if (f->kind == kind && (!strcmp(f->type, type) || (f->alias && !strcmp(f->alias, type))))
+		if (f->kind == kind &&
+		    (!strcmp(f->type, type) || (f->alias && !strcmp(f->alias, type))))
 			return f;
 	}
 	return NULL;
@@ -48,29 +57,35 @@ static bool unknown_type(const struct node *node, enum component_kind kind, cons
 	bytes_init(&valid, 4096);
 	if (kind == COMPONENT_EXPORTER && !strcmp(type, "logging"))
 		return node_error(node, component_section_names[kind], err,
-				  "the logging exporter has been deprecated, use the debug exporter instead");
+				  "the logging exporter has been deprecated, use the debug "
+				  "exporter instead");
 	for (; *factories; factories++)
 		if ((*factories)->kind == kind)
 			bytes_format(&valid, "%s%s", valid.len ? " " : "", (*factories)->type);
-	node_error(node, component_section_names[kind], err, "unknown type: \"%s\" for id: \"%s\" (valid values: [%.*s])",
-		   node->brought_key ? "?" : type, node_shown_key(node), (int)valid.len, valid.at ? (char *)valid.at : "");
+	node_error(node, component_section_names[kind], err,
+		   "unknown type: \"%s\" for id: \"%s\" (valid values: [%.*s])",
+		   node->brought_key ? "?" : type, node_shown_key(node), (int)valid.len,
+		   valid.at ? (char *)valid.at : "");
 	bytes_fini(&valid);
 	return false;
 }
 
 /* Takes the ID's text. */
-static bool declare_id(struct inventory *inventory, enum component_kind kind, const struct node *node, size_t index,
-		       char *id, const struct component_factory *factory, struct error *err)
+static bool declare_id(struct inventory *inventory, enum component_kind kind,
+		       const struct node *node, size_t index, char *id,
+		       const struct component_factory *factory, struct error *err)
 {
-	struct path top = { NULL, component_section_names[kind], 0 }, path = path_step(&top, node, index);
+	struct path top = { NULL, component_section_names[kind], 0 },
+		    path = path_step(&top, node, index);
 	char text[PATH_TEXT];
 	if (inventory_find(inventory, kind, id)) {
-		node_error(node, component_section_names[kind], err, "duplicate name \"%s\" after unmarshaling",
-			   node_shown_key(node));
+		node_error(node, component_section_names[kind], err,
+			   "duplicate name \"%s\" after unmarshaling", node_shown_key(node));
 		memory_free(id);
 		return false;
 	}
-	inventory->at = memory_resize(inventory->at, (inventory->count + 1) * sizeof *inventory->at);
+	inventory->at =
+		memory_resize(inventory->at, (inventory->count + 1) * sizeof *inventory->at);
 	struct declared *d = &inventory->at[inventory->count++];
 	*d = (struct declared){
 		.factory = factory,
@@ -83,21 +98,23 @@ static bool declare_id(struct inventory *inventory, enum component_kind kind, co
 }
 
 /* The error about an ID shows it. */
-static bool bad_id(const struct node *node, const char *reference, const char *path, const struct error *why,
-		   struct error *err)
+static bool bad_id(const struct node *node, const char *reference, const char *path,
+		   const struct error *why, struct error *err)
 {
 	if (reference)
 		return node_error(node, path, err, "\"%s\" is no valid component ID", reference);
 	return node_error(node, path, err, "%s", why->text);
 }
 
-static bool declare(struct inventory *inventory, enum component_kind kind, const struct node *node, size_t index,
-		    const struct component_factory *const *factories, struct error *err)
+static bool declare(struct inventory *inventory, enum component_kind kind, const struct node *node,
+		    size_t index, const struct component_factory *const *factories,
+		    struct error *err)
 {
 	struct config_id id;
 	struct error why;
 	if (!config_id_parse(node->key, &id, &why))
-		return bad_id(node, node->brought_key ? node->reference : NULL, component_section_names[kind], &why, err);
+		return bad_id(node, node->brought_key ? node->reference : NULL,
+			      component_section_names[kind], &why, err);
 	char *type = memory_text_of(id.text, id.type_len);
 	const struct component_factory *factory = factory_find(factories, kind, type);
 	bool ok;
@@ -111,14 +128,16 @@ static bool declare(struct inventory *inventory, enum component_kind kind, const
 	return ok;
 }
 
-static bool declare_section(struct inventory *inventory, const struct node *root, enum component_kind kind,
+static bool declare_section(struct inventory *inventory, const struct node *root,
+			    enum component_kind kind,
 			    const struct component_factory *const *factories, struct error *err)
 {
 	const struct node *section = node_get(root, component_section_names[kind]);
 	if (!section || section->kind == NODE_NULL)
 		return true;
 	if (section->kind != NODE_MAP)
-		return node_error(section, component_section_names[kind], err, "must be a map of component IDs");
+		return node_error(section, component_section_names[kind], err,
+				  "must be a map of component IDs");
 	for (size_t i = 0; i < section->count; i++)
 		if (!declare(inventory, kind, section->children[i], i, factories, err))
 			return false;
@@ -127,8 +146,8 @@ static bool declare_section(struct inventory *inventory, const struct node *root
 
 static bool check_top(const struct node *root, struct error *err)
 {
-	static const char *const known[] = { "receivers", "processors", "exporters", "connectors", "extensions",
-					     "service", NULL };
+	static const char *const known[] = { "receivers",  "processors", "exporters", "connectors",
+					     "extensions", "service",    NULL };
 	if (!root || root->kind == NODE_NULL || (root->kind == NODE_MAP && !root->count))
 		return node_error(root, "", err, "empty configuration file");
 	if (root->kind != NODE_MAP)
@@ -159,8 +178,9 @@ static const struct node *place_of(const struct node *section, const char *list,
 }
 
 /* Every name must be that of a declared component; it is trimmed as the declaration's was. */
-static bool check_names(const struct inventory *inventory, struct strings *names, enum component_kind kind,
-			const struct node *section, const char *path, struct error *err)
+static bool check_names(const struct inventory *inventory, struct strings *names,
+			enum component_kind kind, const struct node *section, const char *path,
+			struct error *err)
 {
 	const char *list = component_section_names[kind];
 	for (size_t i = 0; i < names->count; i++) {
@@ -173,20 +193,24 @@ static bool check_names(const struct inventory *inventory, struct strings *names
 		names->at[i] = memory_text(id.text);
 		config_id_fini(&id);
 		if (!inventory_find(inventory, kind, names->at[i]))
-			return node_error(at, path, err, "references %s \"%s\" which is not configured",
-					  component_kind_names[kind], at->reference ? at->reference : names->at[i]);
+			return node_error(at, path, err,
+					  "references %s \"%s\" which is not configured",
+					  component_kind_names[kind],
+					  at->reference ? at->reference : names->at[i]);
 	}
 	return true;
 }
 
 static bool contradict(const struct inventory *inventory, const char *a, const char *b)
 {
-	const struct component_factory *factory = inventory_find(inventory, COMPONENT_PROCESSOR, a)->factory;
-	return factory->once && factory == inventory_find(inventory, COMPONENT_PROCESSOR, b)->factory;
+	const struct component_factory *factory =
+		inventory_find(inventory, COMPONENT_PROCESSOR, a)->factory;
+	return factory->once &&
+	       factory == inventory_find(inventory, COMPONENT_PROCESSOR, b)->factory;
 }
 
-static bool check_twice(const struct inventory *inventory, const struct strings *names, const struct node *section,
-			const char *path, struct error *err)
+static bool check_twice(const struct inventory *inventory, const struct strings *names,
+			const struct node *section, const char *path, struct error *err)
 {
 	for (size_t i = 1; i < names->count; i++)
 		for (size_t k = 0; k < i; k++) {
@@ -194,10 +218,12 @@ static bool check_twice(const struct inventory *inventory, const struct strings 
 			if (!strcmp(a, b))
 				fault = "references processor \"%s\" multiple times";
 			else if (contradict(inventory, a, b))
-				fault = "processor \"%s\" is the second of its type, of which a pipeline has at most one";
+				fault = "processor \"%s\" is the second of its type, of which a "
+					"pipeline has at most one";
 			const struct node *at = place_of(section, "processors", i);
 			if (fault)
-				return node_error(at, path, err, fault, at->reference ? at->reference : b);
+				return node_error(at, path, err, fault,
+						  at->reference ? at->reference : b);
 		}
 	return true;
 }
@@ -217,11 +243,14 @@ static bool check_signal(const struct config_id *id, const struct node *node, st
 		i++;
 	if (known[i])
 		return node_error(node, "service::pipelines", err,
-				  "pipeline \"%s\": telemetry type is not supported; this gateway is for profiles",
+				  "pipeline \"%s\": telemetry type is not supported; this gateway "
+				  "is for profiles",
 				  node_shown_key(node));
 	if (node->brought_key)
-		return node_error(node, "service::pipelines", err, "unknown pipeline signal: \"%s\"", node->reference);
-	return node_error(node, "service::pipelines", err, "unknown pipeline signal: \"%.*s\"", (int)id->type_len, id->text);
+		return node_error(node, "service::pipelines", err,
+				  "unknown pipeline signal: \"%s\"", node->reference);
+	return node_error(node, "service::pipelines", err, "unknown pipeline signal: \"%.*s\"",
+			  (int)id->type_len, id->text);
 }
 
 static bool check_id(const char *text, const struct node *node, struct error *err)
@@ -229,7 +258,8 @@ static bool check_id(const char *text, const struct node *node, struct error *er
 	struct config_id id;
 	struct error why;
 	if (!config_id_parse(text, &id, &why))
-		return bad_id(node, node->brought_key ? node->reference : NULL, "service::pipelines", &why, err);
+		return bad_id(node, node->brought_key ? node->reference : NULL,
+			      "service::pipelines", &why, err);
 	bool ok = check_signal(&id, node, err);
 	config_id_fini(&id);
 	return ok;
@@ -246,7 +276,8 @@ static bool check_pipeline(const struct inventory *inventory, size_t index, cons
 	if (!check_id(pipelines->names[index], node, err))
 		return false;
 	if (!p->receivers.count || !p->exporters.count)
-		return node_error(node, path, err, "must have at least one %s", p->receivers.count ? "exporter" : "receiver");
+		return node_error(node, path, err, "must have at least one %s",
+				  p->receivers.count ? "exporter" : "receiver");
 	return check_names(inventory, &p->receivers, COMPONENT_RECEIVER, node, path, err) &&
 	       check_names(inventory, &p->processors, COMPONENT_PROCESSOR, node, path, err) &&
 	       check_names(inventory, &p->exporters, COMPONENT_EXPORTER, node, path, err) &&
@@ -283,7 +314,8 @@ static bool check_owned_paths(const struct inventory *inventory, struct error *e
 		paths[i] = owned_path(inventory, d);
 		for (size_t k = 0; k < i && ok && paths[i]; k++)
 			ok = !paths[k] || strcmp(paths[k], paths[i]) != 0 ||
-			     node_error(d->node, d->path, err, "writes to the same place as %s does: each needs its own",
+			     node_error(d->node, d->path, err,
+					"writes to the same place as %s does: each needs its own",
 					inventory->at[k].path);
 	}
 	for (size_t i = 0; i < inventory->count; i++)
@@ -298,12 +330,16 @@ static bool check_service(struct inventory *inventory, const struct node *root, 
 	const struct node *node = node_get(root, "service");
 	const struct node *section = node_get(node, "pipelines");
 	if (!service->pipelines.count)
-		return node_error(section ? section : node ? node : root, "service::pipelines", err,
+		return node_error(section ? section
+				  : node  ? node
+					  : root,
+				  "service::pipelines", err,
 				  "service must have at least one pipeline");
 	for (size_t i = 0; i < service->pipelines.count; i++)
 		if (!check_pipeline(inventory, i, section->children[i], err))
 			return false;
-	return check_names(inventory, &service->extensions, COMPONENT_EXTENSION, node, "service::extensions", err) &&
+	return check_names(inventory, &service->extensions, COMPONENT_EXTENSION, node,
+			   "service::extensions", err) &&
 	       check_owned_paths(inventory, err);
 }
 
@@ -328,7 +364,8 @@ bool inventory_read(struct inventory *inventory, const struct node *root,
 		if (!has_kind(inventory, kind))
 			return node_error(root, "", err, "no %s configuration specified in config",
 					  component_kind_names[kind]);
-	return config_bind(&service_table, node_get(root, "service"), "service", &inventory->service, err) &&
+	return config_bind(&service_table, node_get(root, "service"), "service",
+			   &inventory->service, err) &&
 	       check_service(inventory, root, err);
 }
 
@@ -346,7 +383,8 @@ void inventory_fini(struct inventory *inventory)
 	*inventory = (struct inventory){ 0 };
 }
 
-const struct declared *inventory_find(const struct inventory *inventory, enum component_kind kind, const char *id)
+const struct declared *inventory_find(const struct inventory *inventory, enum component_kind kind,
+				      const char *id)
 {
 	for (size_t i = 0; i < inventory->count; i++)
 		if (inventory->at[i].factory->kind == kind && !strcmp(inventory->at[i].id, id))
@@ -367,14 +405,16 @@ uint32_t inventory_blocking_sends(const struct inventory *inventory)
 
 static void log_inert(void *context, const char *path, const struct config_row *row)
 {
-	log_info(context, "Configuration key is accepted and has no effect here", log_text("key", path),
-		 log_text("why", row->help));
+	log_info(context, "Configuration key is accepted and has no effect here",
+		 log_text("key", path), log_text("why", row->help));
 }
 
 static void log_alias(const struct declared *d)
 {
-	const struct log own = { .component_kind = component_kind_names[d->factory->kind], .component_id = d->id };
-	char *text = memory_format("\"%s\" alias is deprecated; use \"%s\" instead", d->factory->alias, d->factory->type);
+	const struct log own = { .component_kind = component_kind_names[d->factory->kind],
+				 .component_id = d->id };
+	char *text = memory_format("\"%s\" alias is deprecated; use \"%s\" instead",
+				   d->factory->alias, d->factory->type);
 	log_warn(&own, text);
 	memory_free(text);
 }
@@ -384,14 +424,15 @@ void inventory_log(const struct inventory *inventory, const struct log *log)
 	for (size_t i = 0; i < inventory->count; i++) {
 		const struct declared *d = &inventory->at[i];
 		size_t len = strcspn(d->id, "/");
-		if (d->factory->alias && strlen(d->factory->alias) == len && !strncmp(d->id, d->factory->alias, len))
+		if (d->factory->alias && strlen(d->factory->alias) == len &&
+		    !strncmp(d->id, d->factory->alias, len))
 			log_alias(d);
 		inventory_log_inert(d->factory->config, d->node, d->path, log);
 	}
 }
 
-void inventory_log_inert(const struct config_table *table, const struct node *node, const char *path,
-			 const struct log *log)
+void inventory_log_inert(const struct config_table *table, const struct node *node,
+			 const char *path, const struct log *log)
 {
 	config_each_inert(table, node, path, log_inert, (void *)log);
 }
@@ -431,7 +472,8 @@ static void print_table(const struct print *p, const struct config_table *table,
 		config_print(table, config, node, indent, p->redact, p->out);
 }
 
-static void print_declared(const struct print *p, const struct inventory *inventory, enum component_kind kind)
+static void print_declared(const struct print *p, const struct inventory *inventory,
+			   enum component_kind kind)
 {
 	bool first = true;
 	bytes_add_text(p->out, p->json ? "{" : "\n");
@@ -448,7 +490,8 @@ static void print_declared(const struct print *p, const struct inventory *invent
 	bytes_add_text(p->out, p->json ? "}" : "");
 }
 
-static void print_service(const struct print *p, const struct inventory *inventory, struct view telemetry)
+static void print_service(const struct print *p, const struct inventory *inventory,
+			  struct view telemetry)
 {
 	const struct node *node = node_get(inventory->root, "service");
 	struct service_config service = inventory->service;
@@ -466,8 +509,8 @@ static void print_service(const struct print *p, const struct inventory *invento
 	bytes_add_text(p->out, p->json ? "}" : "");
 }
 
-void inventory_print(const struct inventory *inventory, bool redact, bool json, struct view telemetry,
-		     struct bytes *out)
+void inventory_print(const struct inventory *inventory, bool redact, bool json,
+		     struct view telemetry, struct bytes *out)
 {
 	const struct print p = { redact, json, out };
 	bytes_add_text(out, json ? "{" : "");

@@ -18,7 +18,8 @@ struct gate {
 	pthread_mutex_t lock; /* while counters are made */
 	struct {
 		const char *transport;
-		struct gate_counters *_Atomic counters; /* NULL: it has not come by this transport yet */
+		/* NULL: it has not come by this transport yet */
+		struct gate_counters *_Atomic counters;
 	} seen[TRANSPORTS];
 };
 
@@ -126,7 +127,8 @@ static int64_t whole(const struct inbound *in, size_t bytes)
 	return (int64_t)(GATE_REQUEST_BYTES + in->overhead + bytes);
 }
 
-/* The rule of pipeline/intake/gate.h: the peer's limit is the soft limit less what the peer would then hold. */
+/* The rule of pipeline/intake/gate.h: the peer's limit is the soft limit less what the peer would
+ * then hold. */
 static bool charge_to(struct gate *gate, struct inbound *in, int64_t bytes)
 {
 	struct memory *memory = gate->options.memory;
@@ -140,13 +142,17 @@ static bool charge_to(struct gate *gate, struct inbound *in, int64_t bytes)
 	return true;
 }
 
-/* For want of `bytes` in all. Until it is processed a request can have half of the budget, the share of a peer alone. */
-static bool out_of_memory(const struct gate *gate, struct inbound *in, int64_t bytes, struct error *err)
+/* For want of `bytes` in all. Until it is processed a request can have half of the budget, the
+ * share of a peer alone. */
+static bool out_of_memory(const struct gate *gate, struct inbound *in, int64_t bytes,
+			  struct error *err)
 {
 	struct memory *memory = gate->options.memory;
 	int64_t needed = in->gate ? bytes : 2 * bytes;
-	if (!in->favoured && memory_could_take(memory, needed) && memory_room(memory) >= bytes - in->charged)
-		return busy(in, err, "peer_memory", "data refused: the sender holds its share of the memory");
+	if (!in->favoured && memory_could_take(memory, needed) &&
+	    memory_room(memory) >= bytes - in->charged)
+		return busy(in, err, "peer_memory",
+			    "data refused: the sender holds its share of the memory");
 	memory_refuse(memory, needed, err);
 	in->refusal = err->reason ? err->reason : "too_large";
 	err->retry_after_ms = retry_hint();
@@ -284,7 +290,9 @@ static void count_outcome(struct gate *gate, const struct inbound *in)
 		return;
 	}
 	series_add(ours ? c->failure : c->refusal, 1);
-	gate_count_reason(c, in->refusal ? in->refusal : err->reason ? err->reason : reason_of(err->kind));
+	gate_count_reason(c, in->refusal   ? in->refusal
+			     : err->reason ? err->reason
+					   : reason_of(err->kind));
 }
 
 /* A destination that the sender waits for does not have all of it. */
@@ -347,9 +355,9 @@ void gate_submit(struct gate *gate, struct inbound *in)
 }
 
 /*
- * The tables are charged before anything is decoded: what the densest legitimate body needs if the budget allows, else
- * down to a quarter of that; *more is what the next larger would have cost, 0: nothing. What is charged is the cap, and what
- * the batch may grow by until it is charged itself.
+ * The tables are charged before anything is decoded: what the densest legitimate body needs if the
+ * budget allows, else down to a quarter of that; *more is what the next larger would have cost, 0:
+ * nothing. What is charged is the cap, and what the batch may grow by until it is charged itself.
  */
 static size_t charge_tables(struct gate *gate, struct inbound *in, size_t body, int64_t *more)
 {
@@ -358,7 +366,8 @@ static size_t charge_tables(struct gate *gate, struct inbound *in, size_t body, 
 	size_t most = in->ops->tables_factor;
 	for (size_t factor = most; factor >= most / 4; factor /= 2) {
 		size_t cap = body * factor + 65536;
-		int64_t needed = base + (int64_t)(cap + BATCHER_FOOTPRINT * BATCHER_GROWTH(body) * gate->routes);
+		int64_t needed = base + (int64_t)(cap + BATCHER_FOOTPRINT * BATCHER_GROWTH(body) *
+								gate->routes);
 		if (charge_to(gate, in, needed))
 			return cap;
 		*more = needed;
@@ -380,9 +389,10 @@ static void note_rejections(struct gate *gate, struct inbound *in, const struct 
 		series_add(c->repaired_strings, p->repaired_strings);
 }
 
-/* Decodes for one path and runs it. What cannot be decoded is told and counted with the first path only. */
-static bool run_path(struct worker *worker, struct inbound *in, struct view body, size_t cap, uint32_t i,
-		     bool *decoded, struct error *err)
+/* Decodes for one path and runs it. What cannot be decoded is told and counted with the first path
+ * only. */
+static bool run_path(struct worker *worker, struct inbound *in, struct view body, size_t cap,
+		     uint32_t i, bool *decoded, struct error *err)
 {
 	struct gate *gate = in->gate;
 	struct profiles *p = &worker->profiles;
@@ -397,8 +407,10 @@ static bool run_path(struct worker *worker, struct inbound *in, struct view body
 	return pipeline_run(gate->options.paths[i], p, worker->scratch, err);
 }
 
-/* All paths of the receiver. Taken when any path took it; the first refusal is told only if none did. */
-static bool run_paths(struct worker *worker, struct inbound *in, struct view body, size_t cap, struct error *first)
+/* All paths of the receiver. Taken when any path took it; the first refusal is told only if none
+ * did. */
+static bool run_paths(struct worker *worker, struct inbound *in, struct view body, size_t cap,
+		      struct error *first)
 {
 	struct gate *gate = in->gate;
 	bool taken = false, decoded = true;
@@ -451,7 +463,8 @@ void gate_run(struct worker *worker, struct inbound *in)
 	}
 	if (!taken) {
 		in->outcome.error = &in->error;
-		log_debug(in->gate->options.log, "Request refused", log_text("error", in->error.text));
+		log_debug(in->gate->options.log, "Request refused",
+			  log_text("error", in->error.text));
 	}
 	ack_release(&in->ack, ACK_TAKEN);
 }

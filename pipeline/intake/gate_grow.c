@@ -12,7 +12,8 @@ static size_t double_to(size_t room, size_t need, size_t limit)
 	return room;
 }
 
-bool gate_grow(struct gate *gate, struct inbound *in, size_t need, size_t limit, size_t *room, struct error *err)
+bool gate_grow(struct gate *gate, struct inbound *in, size_t need, size_t limit, size_t *room,
+	       struct error *err)
 {
 	size_t rounded = (need + STEP - 1) / STEP * STEP, step = double_to(*room, need, limit);
 	if (need <= *room)

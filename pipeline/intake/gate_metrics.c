@@ -22,31 +22,35 @@ static const struct metric requests = {
 };
 static const struct metric refused_requests = {
 	"otelcol_receiver_refused_requests", METRIC_COUNTER, "{requests}",
-	"Requests refused or failed, by reason; peer_memory and peer_queue: the sender holds its share of the memory, or has its "
-	"share of the places in the queue of requests, while there is room for others."
+	"Requests refused or failed, by reason; peer_memory and peer_queue: the sender holds its "
+	"share of the memory, or has its share of the places in the queue of requests, while there "
+	"is room for others."
 };
 static const struct metric refused_profiles = {
 	"otelcol_receiver_refused_profiles", METRIC_COUNTER, "{profiles}",
 	"Bad Profiles; the others of their requests were taken, if there were any."
 };
-static const struct metric repaired_strings = {
-	"otelcol_receiver_repaired_strings", METRIC_COUNTER, "{strings}",
-	"Strings with invalid UTF-8, replaced by U+FFFD."
-};
+static const struct metric repaired_strings = { "otelcol_receiver_repaired_strings", METRIC_COUNTER,
+						"{strings}",
+						"Strings with invalid UTF-8, replaced by U+FFFD." };
 
-const struct metric *const gate_metrics[] = {
-	&accepted_samples, &refused_samples, &failed_samples, &requests, &refused_requests,
-	&refused_profiles, &repaired_strings, NULL
-};
+const struct metric *const gate_metrics[] = { &accepted_samples, &refused_samples,
+					      &failed_samples,   &requests,
+					      &refused_requests, &refused_profiles,
+					      &repaired_strings, NULL };
 
 static const char *const reasons[GATE_REASONS] = {
-	"stopping", "queue_full", "workers_busy", "memory", "peer_memory", "peer_queue", "delivery", "invalid",
-	"too_large", "unsupported", "cancelled", "refused", "internal",
+	"stopping",   "queue_full", "workers_busy", "memory",    "peer_memory",
+	"peer_queue", "delivery",   "invalid",      "too_large", "unsupported",
+	"cancelled",  "refused",    "internal",
 };
 
-void gate_counters_init(struct gate_counters *c, struct metrics *metrics, const char *receiver, const char *transport)
+void gate_counters_init(struct gate_counters *c, struct metrics *metrics, const char *receiver,
+			const char *transport)
 {
-	struct metric_label labels[] = { { "receiver", receiver }, { "transport", transport }, { 0 }, { 0 } };
+	struct metric_label labels[] = {
+		{ "receiver", receiver }, { "transport", transport }, { 0 }, { 0 }
+	};
 	*c = (struct gate_counters){
 		.accepted = metrics_series(metrics, &accepted_samples, labels),
 		.refused = metrics_series(metrics, &refused_samples, labels),
@@ -58,7 +62,9 @@ void gate_counters_init(struct gate_counters *c, struct metrics *metrics, const 
 		const char *outcome;
 		struct series **series;
 	} outcomes[] = {
-		{ "success", &c->success }, { "partial", &c->partial }, { "refused", &c->refusal },
+		{ "success", &c->success },
+		{ "partial", &c->partial },
+		{ "refused", &c->refusal },
 		{ "failure", &c->failure },
 	};
 	for (size_t i = 0; i < sizeof outcomes / sizeof *outcomes; i++) {

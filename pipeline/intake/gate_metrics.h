@@ -7,8 +7,9 @@
 #include <stdbool.h>
 
 /*
- * What a gate counts, of one receiver and one transport. All series are made at once, so that counting, refusals
- * from the headers above all, is one atomic addition. Each request is counted once, when it ends.
+ * What a gate counts, of one receiver and one transport. All series are made at once, so that
+ * counting, refusals from the headers above all, is one atomic addition. Each request is counted
+ * once, when it ends.
  */
 enum { GATE_REASONS = 13 };
 
@@ -21,7 +22,8 @@ struct gate_counters {
 
 extern const struct metric *const gate_metrics[]; /* for the manual; NULL-terminated */
 
-void gate_counters_init(struct gate_counters *c, struct metrics *metrics, const char *receiver, const char *transport);
+void gate_counters_init(struct gate_counters *c, struct metrics *metrics, const char *receiver,
+			const char *transport);
 /* A request that was refused; reason is one of a few fixed words. */
 void gate_count_reason(struct gate_counters *c, const char *reason);
 

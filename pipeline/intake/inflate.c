@@ -12,8 +12,8 @@ static void reuse(struct bytes *b, size_t max)
 	bytes_reserve(b, 1);
 }
 
-bool inbound_inflate(struct inbound *in, enum coding coding, struct view raw, size_t cap, size_t *held,
-		     struct bytes *out, struct error *err)
+bool inbound_inflate(struct inbound *in, enum coding coding, struct view raw, size_t cap,
+		     size_t *held, struct bytes *out, struct error *err)
 {
 	size_t room = raw.len + LEAST;
 	do {

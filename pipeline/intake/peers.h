@@ -9,15 +9,18 @@
 #include <stdatomic.h>
 
 /*
- * The peers that have requests in progress, of all receivers: what each holds of the memory budget (pipeline/intake/gate.c)
- * and which of its requests wait for a worker (pipeline/intake/workers.c). A peer is the identity that a request was
- * authenticated with (`subject`), else the address that it came from.
+ * The peers that have requests in progress, of all receivers: what each holds of the memory budget
+ * (pipeline/intake/gate.c) and which of its requests wait for a worker (pipeline/intake/workers.c).
+ * A peer is the identity that a request was authenticated with (`subject`), else the address that
+ * it came from.
  *
- * A peer is in the table while it has a request in progress, and each of these is charged, so the budget bounds the table.
+ * A peer is in the table while it has a request in progress, and each of these is charged, so the
+ * budget bounds the table.
  */
 struct inbound;
 
-struct peer_queue { /* requests that wait for a worker, oldest first; guarded by the workers' lock */
+/* requests that wait for a worker, oldest first; guarded by the workers' lock */
+struct peer_queue {
 	struct inbound *head, **tail;
 	uint32_t length;
 	struct peer *next; /* whose turn is after this one's */

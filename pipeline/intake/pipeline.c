@@ -3,32 +3,36 @@
 
 #include "base/memory.h"
 
-static const struct metric incoming_items = {
-	"otelcol_processor_incoming_items", METRIC_COUNTER, "{items}", "Samples passed to the processor."
-};
-static const struct metric outgoing_items = {
-	"otelcol_processor_outgoing_items", METRIC_COUNTER, "{items}", "Samples that the processor let through."
-};
+static const struct metric incoming_items = { "otelcol_processor_incoming_items", METRIC_COUNTER,
+					      "{items}", "Samples passed to the processor." };
+static const struct metric outgoing_items = { "otelcol_processor_outgoing_items", METRIC_COUNTER,
+					      "{items}",
+					      "Samples that the processor let through." };
 
 const struct metric *const pipeline_metrics[] = { &incoming_items, &outgoing_items, NULL };
 
-void pipeline_stage_metrics(struct stage *stage, struct metrics *metrics, const char *processor, const char *pipeline)
+void pipeline_stage_metrics(struct stage *stage, struct metrics *metrics, const char *processor,
+			    const char *pipeline)
 {
-	const struct metric_label labels[] = {
-		{ "otel_signal", "profiles" }, { "pipeline", pipeline }, { "processor", processor }, { 0 }
-	};
+	const struct metric_label labels[] = { { "otel_signal", "profiles" },
+					       { "pipeline", pipeline },
+					       { "processor", processor },
+					       { 0 } };
 	stage->incoming = metrics_series(metrics, &incoming_items, labels);
 	stage->outgoing = metrics_series(metrics, &outgoing_items, labels);
 }
 
-/* The route of exporters that batch alike: those that leave it to the pipeline share the first that there is. */
+/* The route of exporters that batch alike: those that leave it to the pipeline share the first that
+ * there is. */
 static struct route *find_route(struct pipeline *path, const struct batch_settings *own)
 {
 	for (uint32_t i = 0; i < path->route_count && !own->on; i++)
 		if (!path->routes[i].own)
 			return &path->routes[i];
 	struct route *route = &path->routes[path->route_count++];
-	*route = (struct route){ .path = path, .own = own->on, .settings = own->on ? *own : path->settings.batch };
+	*route = (struct route){ .path = path,
+				 .own = own->on,
+				 .settings = own->on ? *own : path->settings.batch };
 	return route;
 }
 
@@ -71,13 +75,15 @@ uint64_t pipeline_count(const struct profiles *profiles)
 	return samples;
 }
 
-static bool process(struct pipeline *path, struct profiles *profiles, void **scratch, struct error *err)
+static bool process(struct pipeline *path, struct profiles *profiles, void **scratch,
+		    struct error *err)
 {
 	for (uint32_t i = 0; i < path->stage_count; i++) {
 		struct stage *stage = &path->stages[i];
 		series_add(stage->incoming, (int64_t)pipeline_count(profiles));
 		/* What is a setting of the pipeline, whatever its place, lets all through here. */
-		if (stage->factory->process && !stage->factory->process(stage->self, scratch[stage->scratch], profiles, err))
+		if (stage->factory->process &&
+		    !stage->factory->process(stage->self, scratch[stage->scratch], profiles, err))
 			return false;
 		if (profiles->over_cap)
 			return profiles_over_cap(profiles, err);
@@ -86,9 +92,10 @@ static bool process(struct pipeline *path, struct profiles *profiles, void **scr
 	return true;
 }
 
-/* One that holds for itself alone what another route could hold: a batch that is open may fit what a new one does not. */
-static void drop_at(const struct route *route, const struct request *request, const struct collect_added *added,
-		    const struct error *why)
+/* One that holds for itself alone what another route could hold: a batch that is open may fit what
+ * a new one does not. */
+static void drop_at(const struct route *route, const struct request *request,
+		    const struct collect_added *added, const struct error *why)
 {
 	bool passes = why->kind == ERROR_BUSY;
 	if (route->waits && request && request->ack) {
@@ -96,12 +103,13 @@ static void drop_at(const struct route *route, const struct request *request, co
 		ack_release(request->ack, passes ? ACK_FAILED : ACK_REFUSED);
 	}
 	for (uint32_t i = 0; i < route->delivery_count; i++)
-		delivery_drop(route->deliveries[i], added->samples_in - added->samples_merged, &route->path->ledger,
-			      passes ? LEDGER_QUEUE_FULL : LEDGER_TOO_LARGE);
+		delivery_drop(route->deliveries[i], added->samples_in - added->samples_merged,
+			      &route->path->ledger, passes ? LEDGER_QUEUE_FULL : LEDGER_TOO_LARGE);
 }
 
 /* Taken when any route took it; what the first one cannot hold is refused. */
-static enum batcher_result add_to_routes(const struct pipeline *path, const struct profiles *profiles,
+static enum batcher_result add_to_routes(const struct pipeline *path,
+					 const struct profiles *profiles,
 					 struct collect_added *added, struct error *err)
 {
 	enum batcher_result result = batcher_add(path->routes[0].batcher, profiles, added, err);
@@ -109,7 +117,8 @@ static enum batcher_result add_to_routes(const struct pipeline *path, const stru
 		struct collect_added same = { 0 };
 		struct error why;
 		error_clear(&why);
-		enum batcher_result also = batcher_add(path->routes[i].batcher, profiles, &same, &why);
+		enum batcher_result also =
+			batcher_add(path->routes[i].batcher, profiles, &same, &why);
 		if (also == BATCHER_FAILED)
 			drop_at(&path->routes[i], profiles->request, added, &why);
 		result = also == BATCHER_TAKEN ? also : result;
@@ -117,7 +126,8 @@ static enum batcher_result add_to_routes(const struct pipeline *path, const stru
 	return result;
 }
 
-bool pipeline_run(struct pipeline *path, struct profiles *profiles, void **scratch, struct error *err)
+bool pipeline_run(struct pipeline *path, struct profiles *profiles, void **scratch,
+		  struct error *err)
 {
 	uint64_t in = pipeline_count(profiles);
 	struct collect_added added = { 0 };
@@ -131,7 +141,8 @@ bool pipeline_run(struct pipeline *path, struct profiles *profiles, void **scrat
 	}
 	series_add(path->ledger.merged, (int64_t)added.samples_merged);
 	series_add(path->ledger.dropped[LEDGER_POLICY], (int64_t)(in - added.samples_in));
-	return result == BATCHER_TAKEN || error_set(err, ERROR_BUSY, "the queues of all destinations are full");
+	return result == BATCHER_TAKEN ||
+	       error_set(err, ERROR_BUSY, "the queues of all destinations are full");
 }
 
 /* Some queue has room for it, and none of those that must not drop lacks it. */
@@ -157,9 +168,9 @@ static const struct delivery *least_full(const struct route *route)
 }
 
 /*
- * The senders of a batch have their answers. So a queue that has any room takes it, and one that must not drop takes it
- * always. When none has room, the least full is stretched, by what was open and on its way: the gate lets nobody in
- * meanwhile.
+ * The senders of a batch have their answers. So a queue that has any room takes it, and one that
+ * must not drop takes it always. When none has room, the least full is stretched, by what was open
+ * and on its way: the gate lets nobody in meanwhile.
  */
 static bool emit_promised(const struct route *route, struct packet *packet)
 {
@@ -171,19 +182,23 @@ static bool emit_promised(const struct route *route, struct packet *packet)
 		struct delivery *d = route->deliveries[i];
 		bool last = !taken && i + 1 == route->delivery_count && path->route_count == 1;
 		bool always = last || d == keeper || delivery_room(d, packet) == ROOM_SOON;
-		taken = delivery_enqueue(d, packet, &path->ledger, always ? ENTRY_ALWAYS : ENTRY_PROMISED) || taken;
+		taken = delivery_enqueue(d, packet, &path->ledger,
+					 always ? ENTRY_ALWAYS : ENTRY_PROMISED) ||
+			taken;
 	}
 	return taken;
 }
 
-/* Where it finds no room, none takes it: the sender retries, and a place that one of them finds meanwhile must not make it a
- * loss for the others. */
+/* Where it finds no room, none takes it: the sender retries, and a place that one of them finds
+ * meanwhile must not make it a loss for the others. */
 static bool emit_unanswered(const struct route *route, struct packet *packet)
 {
 	enum queue_entry entry = finds_room(route, packet) ? ENTRY_IF_FITS : ENTRY_REFUSED;
 	bool taken = false;
 	for (uint32_t i = 0; i < route->delivery_count; i++)
-		taken = delivery_enqueue(route->deliveries[i], packet, &route->path->ledger, entry) || taken;
+		taken = delivery_enqueue(route->deliveries[i], packet, &route->path->ledger,
+					 entry) ||
+			taken;
 	return taken;
 }
 
@@ -191,7 +206,8 @@ bool pipeline_emit(void *context, struct packet *packet)
 {
 	const struct route *route = context;
 	_Atomic int64_t bytes = 0;
-	/* An encoding that several destinations read is not dropped before the last of them has the packet. */
+	/* An encoding that several destinations read is not dropped before the last of them has the
+	 * packet. */
 	struct packet_holder all = { .bytes = &bytes, .reads = PACKET_TRANSIENT };
 	packet_charge_to(packet, memory_charge, route->path->memory);
 	packet_attach(packet, &all);

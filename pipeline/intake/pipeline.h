@@ -8,8 +8,9 @@
 #include "pipeline/ledger.h"
 
 /*
- * One pipeline, compiled: an array of processors, then the routes: open batches and the destinations that get them. What
- * the processors left goes into the open batches of every route. Built by the graph, read-only while it runs.
+ * One pipeline, compiled: an array of processors, then the routes: open batches and the
+ * destinations that get them. What the processors left goes into the open batches of every route.
+ * Built by the graph, read-only while it runs.
  */
 struct stage { /* a processor in a pipeline */
 	const struct component_factory *factory;
@@ -18,7 +19,8 @@ struct stage { /* a processor in a pipeline */
 	struct series *incoming, *outgoing;
 };
 
-/* An exporter with sending_queue.batch has a route of its own; all others share one, batched as the pipeline says. */
+/* An exporter with sending_queue.batch has a route of its own; all others share one, batched as the
+ * pipeline says. */
 struct route {
 	const struct pipeline *path;
 	bool own; /* of one exporter */
@@ -43,21 +45,25 @@ struct pipeline {
 
 extern const struct metric *const pipeline_metrics[]; /* for the manual; NULL-terminated */
 
-void pipeline_stage_metrics(struct stage *stage, struct metrics *metrics, const char *processor, const char *pipeline);
+void pipeline_stage_metrics(struct stage *stage, struct metrics *metrics, const char *processor,
+			    const char *pipeline);
 
-/* One exporter's, into path->routes, which has room for a route each, after settings and ledger are there. A set: an exporter
- * that is named twice gets everything once. `own`: how it batches for itself; the text outlives the pipeline. */
+/* One exporter's, into path->routes, which has room for a route each, after settings and ledger are
+ * there. A set: an exporter that is named twice gets everything once. `own`: how it batches for
+ * itself; the text outlives the pipeline. */
 void pipeline_add_destination(struct pipeline *path, struct delivery *delivery, const char *id,
 			      const struct batch_settings *own);
 
 /*
- * Takes a decoded request through processors, collect and fan-out, on a worker's thread. scratch is the worker's table.
+ * Takes a decoded request through processors, collect and fan-out, on a worker's thread. scratch is
+ * the worker's table.
  * False: refused, err says why, and none of it left.
  */
-bool pipeline_run(struct pipeline *path, struct profiles *profiles, void **scratch, struct error *err);
+bool pipeline_run(struct pipeline *path, struct profiles *profiles, void **scratch,
+		  struct error *err);
 
-/* The batcher's emit: hands the packet to every destination of the route and drops the caller's reference. False: none had
- * room. */
+/* The batcher's emit: hands the packet to every destination of the route and drops the caller's
+ * reference. False: none had room. */
 bool pipeline_emit(void *route, struct packet *packet);
 
 /* Can any destination take more? Is there one for whose room senders must wait? */

@@ -14,11 +14,12 @@ struct workers {
 	struct workers_options options;
 	_Atomic uint32_t sharers; /* of idle_bytes */
 	pthread_t *threads;
-	uint32_t running; /* of them */
+	uint32_t running;     /* of them */
 	pthread_mutex_t lock; /* guards the ring, the queues of its peers and stopping */
 	pthread_cond_t wake;
-	struct peer *head, **tail; /* the ring: peers that have requests waiting, in the order of their turns */
-	uint32_t queued;           /* requests of all */
+	/* the ring: peers that have requests waiting, in the order of their turns */
+	struct peer *head, **tail;
+	uint32_t queued; /* requests of all */
 	bool stopping;
 };
 
@@ -42,7 +43,8 @@ static void push(struct workers *w, struct inbound *in)
 		join_ring(w, in->peer);
 }
 
-/* The oldest request of the peer whose turn it is, which then waits for its next turn; NULL: none waits. */
+/* The oldest request of the peer whose turn it is, which then waits for its next turn; NULL: none
+ * waits. */
 static struct inbound *pop(struct workers *w)
 {
 	struct peer *peer = w->head;
@@ -64,7 +66,8 @@ static struct inbound *pop(struct workers *w)
 
 static bool has_place(const struct workers *w, const struct peer *peer)
 {
-	return !w->stopping && w->queued < w->options.queue_max && peer->queue.length < w->options.queue_max - w->queued;
+	return !w->stopping && w->queued < w->options.queue_max &&
+	       peer->queue.length < w->options.queue_max - w->queued;
 }
 
 static struct inbound *wait_for_work(struct workers *w)

@@ -3,7 +3,7 @@
 
 void canonical_init(struct canonical *k, size_t max)
 {
-	*k = (struct canonical){.max = max};
+	*k = (struct canonical){ .max = max };
 	bytes_init(&k->out, max);
 	intern_init(&k->keys, 0, max);
 }
@@ -180,8 +180,8 @@ static bool find_keys(struct canonical *k, const struct profiles *p, struct list
 }
 
 /*
- * Here and not where keys are removed: whichever processor did, and wherever it stands in the list, what leaves
- * names no key that did not.
+ * Here and not where keys are removed: whichever processor did, and wherever it stands in the list,
+ * what leaves names no key that did not.
  */
 static bool add_entities(struct canonical *k, uint8_t tag, const struct profiles *p,
 			 const struct resource *r)

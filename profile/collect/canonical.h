@@ -9,8 +9,8 @@
  * The one spelling of what may stand inline in OTLP: values, resources, scopes. Strings are inline,
  * never references (readers refuse or lose those); a KeyValue always has its value; fields stand in
  * the order of their numbers; of attributes with the same key in one list the first stays; an
- * entity without id keys, or with a key that is none of its resource's attributes, is left out. Field
- * numbers: opentelemetry-proto 1.11, common.proto, resource.proto, profiles.proto.
+ * entity without id keys, or with a key that is none of its resource's attributes, is left out.
+ * Field numbers: opentelemetry-proto 1.11, common.proto, resource.proto, profiles.proto.
  */
 struct canonical {
 	struct bytes out;

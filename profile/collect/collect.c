@@ -56,7 +56,8 @@ struct collect {
 	struct samples samples;
 	struct counts counts, mark;
 	uint64_t oldest_arrival;
-	size_t growth, before; /* see collect_allow; bytes of the packet without the request that is being added */
+	/* see collect_allow; bytes of the packet without the request that is being added */
+	size_t growth, before;
 	bool full; /* the body was */
 };
 
@@ -75,14 +76,14 @@ static void reset(struct collect *c)
 	c->chunks.count = 1;
 	c->contributions.count = 0;
 	c->body.len = 0;
-	c->counts = (struct counts){.chunks = 1, .oldest = UINT64_MAX};
+	c->counts = (struct counts){ .chunks = 1, .oldest = UINT64_MAX };
 	c->full = false;
 }
 
 static void init(struct collect *c, const struct collect_limits *limits)
 {
 	size_t max = table_max(limits);
-	*c = (struct collect){.limits = *limits, .growth = SIZE_MAX};
+	*c = (struct collect){ .limits = *limits, .growth = SIZE_MAX };
 	dictionary_init(&c->dictionary, max);
 	c->dictionary.same_tables = limits->same_tables;
 	intern_init(&c->resource_table, 0, max);
@@ -159,8 +160,8 @@ static void find_parts(const struct intern *t, const struct canonical *k, size_t
 		       struct part *own, struct part *schema_url)
 {
 	uint32_t at = (uint32_t)(t->wire.len - k->out.len);
-	*own = (struct part){at + (uint32_t)skip, (uint32_t)(split - skip)};
-	*schema_url = (struct part){at + (uint32_t)split, (uint32_t)(k->out.len - split)};
+	*own = (struct part){ at + (uint32_t)skip, (uint32_t)(split - skip) };
+	*schema_url = (struct part){ at + (uint32_t)split, (uint32_t)(k->out.len - split) };
 }
 
 static uint32_t resource_of(struct collect *c, const struct profiles *p, const struct resource *r)
@@ -173,7 +174,7 @@ static uint32_t resource_of(struct collect *c, const struct profiles *p, const s
 	if (index < c->resources.count)
 		return index;
 	struct out_resource *fresh = &array_push(&c->resources);
-	*fresh = (struct out_resource){.len = k->out.len};
+	*fresh = (struct out_resource){ .len = k->out.len };
 	find_parts(&c->resource_table, k, 0, split, &fresh->own, &fresh->schema_url);
 	c->counts.message += framed(fresh->len);
 	return index;
@@ -190,7 +191,7 @@ static uint32_t scope_of(struct collect *c, const struct profiles *p, const stru
 	if (index < c->scopes.count)
 		return index;
 	struct out_scope *fresh = &array_push(&c->scopes);
-	*fresh = (struct out_scope){.resource = resource, .len = k->out.len - CANONICAL_OWNER};
+	*fresh = (struct out_scope){ .resource = resource, .len = k->out.len - CANONICAL_OWNER };
 	find_parts(&c->scope_table, k, CANONICAL_OWNER, split, &fresh->own, &fresh->schema_url);
 	resize_resource(c, &c->resources.at[resource], (ptrdiff_t)framed(fresh->len));
 	return index;
@@ -280,7 +281,8 @@ static bool outgrown(const struct collect *c, size_t bytes)
 
 static bool over(const struct collect *c, size_t bytes, size_t limit)
 {
-	return c->full || canonical_spent(&c->dictionary.canonical) || bytes > limit || outgrown(c, bytes);
+	return c->full || canonical_spent(&c->dictionary.canonical) || bytes > limit ||
+	       outgrown(c, bytes);
 }
 
 /* What a request may bring the packet to: the first one may exceed the soft limits. */
@@ -351,7 +353,7 @@ static void add_chunk(struct collect *c, uint32_t scope, size_t start)
 	size_t len = c->body.len - start;
 	array_push(&c->chunks) = (struct chunk){
 		.scope = scope,
-		.profiles = {(uint32_t)start, (uint32_t)len},
+		.profiles = { (uint32_t)start, (uint32_t)len },
 	};
 	resize_scope(c, &c->scopes.at[scope], (ptrdiff_t)len);
 }
@@ -441,7 +443,7 @@ static void contribute(struct collect *c, const struct request *request, bool ho
 enum collect_result collect_add(struct collect *c, const struct profiles *p, bool hold_ack,
 				struct collect_added *added, struct error *err)
 {
-	*added = (struct collect_added){0};
+	*added = (struct collect_added){ 0 };
 	begin(c, p);
 	bool fits = add_resources(c, p, added) && samples_allowed(c) &&
 		    !over(c, message_size(c), bytes_allowed(c));
@@ -542,7 +544,8 @@ static void put_message(struct collect *c, struct bytes *out)
 
 static void note_tables(const struct dictionary *d, struct packet *packet)
 {
-	_Static_assert(PACKET_TABLES == (int)DICTIONARY_TABLES && PACKET_STRINGS == (int)STRINGS, "a place for each");
+	_Static_assert(PACKET_TABLES == (int)DICTIONARY_TABLES && PACKET_STRINGS == (int)STRINGS,
+		       "a place for each");
 	size_t at = packet->otlp.len;
 	for (unsigned t = DICTIONARY_TABLES; t-- > 0;)
 		packet->tables[t] = at -= d->tables[t].wire.len;

@@ -28,8 +28,8 @@ struct collect_limits {
 	size_t max_bytes; /* of the sealed packet; a first request may exceed it (hard cap below) */
 	uint64_t max_samples; /* 0: none */
 	size_t hard_bytes;    /* no packet ever exceeds it: ERROR_TOO_LARGE */
-	/* All requests are cuts of one: the same tables but for resources, scopes and Profiles. Adding one then costs what
-	 * it refers to, not what the tables hold. */
+	/* All requests are cuts of one: the same tables but for resources, scopes and Profiles.
+	 * Adding one then costs what it refers to, not what the tables hold. */
 	bool same_tables;
 };
 
@@ -42,10 +42,10 @@ struct collect_added {
 
 enum collect_result {
 	COLLECT_ADDED,
-	COLLECT_NOTHING, /* nothing was left to collect */
-	COLLECT_FULL,    /* would pass max_bytes or max_samples: rolled back; seal and try again */
+	COLLECT_NOTHING,  /* nothing was left to collect */
+	COLLECT_FULL,     /* would pass max_bytes or max_samples: rolled back; seal and try again */
 	COLLECT_OUTGROWN, /* would need more than collect_allow says: rolled back */
-	COLLECT_FAILED   /* err says why: rolled back */
+	COLLECT_FAILED    /* err says why: rolled back */
 };
 
 struct collect *collect_new(const struct collect_limits *limits);
@@ -60,8 +60,9 @@ enum collect_result collect_add(struct collect *c, const struct profiles *p, boo
 				struct collect_added *added, struct error *err);
 
 /*
- * By how many bytes each request from now on may make the packet larger; without this call, or with SIZE_MAX, by any
- * number. A text to which a request refers a thousand times stands in the packet a thousand times.
+ * By how many bytes each request from now on may make the packet larger; without this call, or with
+ * SIZE_MAX, by any number. A text to which a request refers a thousand times stands in the packet a
+ * thousand times.
  */
 void collect_allow(struct collect *c, size_t growth);
 

@@ -9,7 +9,7 @@ enum { COMMON_LEAST = 8 }; /* frames: fewer are as soon written as copied */
 
 void dictionary_init(struct dictionary *d, size_t max)
 {
-	*d = (struct dictionary){0};
+	*d = (struct dictionary){ 0 };
 	for (unsigned t = 0; t < DICTIONARY_TABLES; t++)
 		intern_init(&d->tables[t], PUT_LEN(t + 1), max);
 	canonical_init(&d->canonical, max);
@@ -81,7 +81,8 @@ void dictionary_rollback(struct dictionary *d)
 		intern_rollback(&d->tables[t]);
 }
 
-static __attribute__((noinline)) void touch(struct dictionary *d, enum dictionary_table t, uint32_t theirs)
+static __attribute__((noinline)) void touch(struct dictionary *d, enum dictionary_table t,
+					    uint32_t theirs)
 {
 	array_push(&d->touched) = (uint32_t)(&d->maps[t][theirs] - d->block.at);
 }
@@ -105,13 +106,15 @@ static uint32_t changed_if(bool changed)
 	return changed ? DICTIONARY_CHANGED : 0;
 }
 
-static inline uint32_t put_string(struct dictionary *d, uint32_t string, struct view v, uint32_t hash)
+static inline uint32_t put_string(struct dictionary *d, uint32_t string, struct view v,
+				  uint32_t hash)
 {
 	return remember(d, STRINGS, string,
 			intern_put_hashed(&d->tables[STRINGS], hash, v.at, v.len), 0);
 }
 
-static __attribute__((noinline)) uint32_t put_unhashed(struct dictionary *d, uint32_t string, struct view v)
+static __attribute__((noinline)) uint32_t put_unhashed(struct dictionary *d, uint32_t string,
+						       struct view v)
 {
 	return put_string(d, string, v, (uint32_t)hash_bytes_128(v.at, v.len).low);
 }
@@ -162,7 +165,8 @@ static uint32_t next_stamp(struct dictionary *d)
 	return d->stamp;
 }
 
-/* Whether the list has the key already: then this attribute is not copied, for nothing would refer to it. */
+/* Whether the list has the key already: then this attribute is not copied, for nothing would refer
+ * to it. */
 static bool key_stands(struct dictionary *d, uint32_t attribute, uint32_t stamp)
 {
 	uint32_t key = dictionary_string(d, d->p->attributes.at[attribute].key);
@@ -196,8 +200,9 @@ uint32_t dictionary_attributes_new(struct dictionary *d, struct list list, struc
 	return changed & DICTIONARY_CHANGED;
 }
 
-static __attribute__((noinline)) uint8_t *
-put_new_list(struct dictionary *d, uint8_t *at, uint8_t tag, struct list list, uint32_t *changed)
+static __attribute__((noinline)) uint8_t *put_new_list(struct dictionary *d, uint8_t *at,
+						       uint8_t tag, struct list list,
+						       uint32_t *changed)
 {
 	d->list.count = 0;
 	*changed |= dictionary_attributes(d, list, &d->list);
@@ -306,12 +311,14 @@ static __attribute__((noinline)) uint32_t location_new(struct dictionary *d, uin
 			changed & DICTIONARY_CHANGED);
 }
 
-/* How many frames next to the root two stacks have in common; 0 when they are fewer than would be worth it. */
+/* How many frames next to the root two stacks have in common; 0 when they are fewer than would be
+ * worth it. */
 static inline uint32_t common_frames(const uint32_t *indices, struct list a, struct list b)
 {
 	uint32_t most = a.count < b.count ? a.count : b.count, n = COMMON_LEAST;
 	const uint32_t *x = indices + a.first + a.count, *y = indices + b.first + b.count;
-	if (most < COMMON_LEAST || memcmp(x - COMMON_LEAST, y - COMMON_LEAST, COMMON_LEAST * sizeof *x) != 0)
+	if (most < COMMON_LEAST ||
+	    memcmp(x - COMMON_LEAST, y - COMMON_LEAST, COMMON_LEAST * sizeof *x) != 0)
 		return 0;
 	while (n < most && x[-1 - (ptrdiff_t)n] == y[-1 - (ptrdiff_t)n])
 		n++;
@@ -329,8 +336,9 @@ static struct view frames_behind(const struct intern *t, uint32_t ours, uint32_t
 }
 
 /*
- * Stacks that follow one another are often those of one tree, walked: what they have in common is in its bytes already.
- * Copies them before `end`, and takes their frames off the list; returns where they begin.
+ * Stacks that follow one another are often those of one tree, walked: what they have in common is
+ * in its bytes already. Copies them before `end`, and takes their frames off the list; returns
+ * where they begin.
  */
 static inline uint8_t *put_common(struct dictionary *d, struct list *locations, uint8_t *end)
 {
@@ -415,7 +423,8 @@ uint8_t *dictionary_put(const struct dictionary *d, uint8_t *at)
 size_t dictionary_footprint(const struct dictionary *d)
 {
 	size_t held = d->canonical.out.room + intern_footprint(&d->canonical.keys) +
-		      ((size_t)d->block.room + d->touched.room + d->list.room + d->stamps.room) * sizeof(uint32_t);
+		      ((size_t)d->block.room + d->touched.room + d->list.room + d->stamps.room) *
+			      sizeof(uint32_t);
 	for (unsigned t = 0; t < DICTIONARY_TABLES; t++)
 		held += intern_footprint(&d->tables[t]);
 	return held;

@@ -39,12 +39,15 @@ struct dictionary {
 	/* The request's index -> ours, with DICTIONARY_CHANGED; 0: not seen yet. In `block`. */
 	uint32_t *maps[DICTIONARY_TABLES];
 	struct indices block;
-	bool same_tables;       /* set by the owner: every dictionary_begin but the first is for the tables of the first */
+	/* set by the owner: every dictionary_begin but the first is for the tables of the first */
+	bool same_tables;
 	struct indices touched; /* then: what was written in block since the last one */
-	struct indices list; /* of the record that is being copied */
-	struct list last_stack; /* of the request, when nothing in it was changed; empty: there is none */
+	struct indices list;    /* of the record that is being copied */
+	/* of the request, when nothing in it was changed; empty: there is none */
+	struct list last_stack;
 	uint32_t last_stack_ours;
-	uint32_t *keys; /* of the request's attributes: our strings, once the attribute is known; in `block` */
+	/* of the request's attributes: our strings, once the attribute is known; in `block` */
+	uint32_t *keys;
 	/* For each of our strings the last list in which it was a key: it stands there once. */
 	struct indices stamps;
 	uint32_t stamp;

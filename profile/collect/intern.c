@@ -18,7 +18,8 @@ static void use_slots(struct intern *t, uint32_t slots)
 	t->base = 0;
 }
 
-/* Stamps go on from the highest in use. Slots far too many only cost cache misses, growing again costs more. */
+/* Stamps go on from the highest in use. Slots far too many only cost cache misses, growing again
+ * costs more. */
 static void forget(struct intern *t)
 {
 	uint32_t slots = t->mask + 1;
@@ -49,7 +50,7 @@ void intern_reset(struct intern *t)
 void intern_init(struct intern *t, uint8_t tag, size_t max)
 {
 	assert(max <= INT32_MAX);
-	*t = (struct intern){.tag = tag};
+	*t = (struct intern){ .tag = tag };
 	bytes_init(&t->wire, max);
 	use_slots(t, SLOTS_MIN);
 	intern_reset(t);
@@ -60,7 +61,7 @@ void intern_fini(struct intern *t)
 	bytes_fini(&t->wire);
 	memory_free(t->slots);
 	memory_free(t->entries);
-	*t = (struct intern){0};
+	*t = (struct intern){ 0 };
 }
 
 void intern_mark(struct intern *t)
@@ -119,8 +120,9 @@ static uint32_t append(struct intern *t, struct intern_slot *slot, uint32_t hash
 		put_copy(content, from, len);
 	put_header(start, t->tag, len);
 	uint32_t index = t->count++;
-	*slot = (struct intern_slot){hash, t->base + index};
-	t->entries[index] = (struct intern_entry){(uint32_t)(content - t->wire.at), (uint32_t)len};
+	*slot = (struct intern_slot){ hash, t->base + index };
+	t->entries[index] =
+		(struct intern_entry){ (uint32_t)(content - t->wire.at), (uint32_t)len };
 	t->wire.len = (size_t)(content - t->wire.at) + len;
 	if (t->count > t->limit)
 		grow(t);
@@ -161,12 +163,14 @@ uint32_t intern_put_hashed(struct intern *t, uint32_t hash, const uint8_t *at, s
 
 void intern_warm(const struct intern *t, uint32_t expected)
 {
-	enum { LINE = 64, FAR = 16 }; /* a miss takes as long as some sixteen lines read in their order */
+	/* a miss takes as long as some sixteen lines read in their order */
+	enum { LINE = 64, FAR = 16 };
 	size_t slots = (size_t)t->mask + 1, per_line = LINE / sizeof *t->slots;
 	if (expected < slots / per_line / FAR)
 		return;
 #pragma GCC unroll 8
-	for (const struct intern_slot *slot = t->slots, *end = slot + slots; slot < end; slot += per_line)
+	for (const struct intern_slot *slot = t->slots, *end = slot + slots; slot < end;
+	     slot += per_line)
 		__builtin_prefetch(slot, 0, 2);
 }
 

@@ -14,8 +14,9 @@
  */
 struct intern_slot { /* small, for most lookups wait for one */
 	uint32_t hash;
-	uint32_t stamp; /* base + index; up to base: free, for what was there before a reset has
-			   lower stamps */
+	/* base + index; up to base: free, for what was there before a reset has
+	 * lower stamps */
+	uint32_t stamp;
 };
 
 struct intern_entry {
@@ -24,11 +25,11 @@ struct intern_entry {
 
 struct intern {
 	struct bytes wire;
-	struct intern_slot *slots; /* open addressing, linear probing, at most 3/4 full */
+	struct intern_slot *slots;    /* open addressing, linear probing, at most 3/4 full */
 	struct intern_entry *entries; /* by index; room for limit + 1 */
-	uint32_t mask;             /* the slots are mask + 1 */
-	uint32_t base;             /* see intern_slot */
-	uint32_t sparse;           /* resets in a row with hardly any slot in use */
+	uint32_t mask;                /* the slots are mask + 1 */
+	uint32_t base;                /* see intern_slot */
+	uint32_t sparse;              /* resets in a row with hardly any slot in use */
 	uint32_t count,
 		limit; /* entries, the zero entry included; with more than limit the slots grow */
 	uint32_t mark;
@@ -41,7 +42,8 @@ struct intern {
 void intern_init(struct intern *t, uint8_t tag, size_t max);
 void intern_fini(struct intern *t);
 
-/* Forgets all entries; costs nothing, and keeps the capacity unless hardly any of it was used for long. */
+/* Forgets all entries; costs nothing, and keeps the capacity unless hardly any of it was used for
+ * long. */
 void intern_reset(struct intern *t);
 
 void intern_mark(struct intern *t);
@@ -68,9 +70,9 @@ static inline uint8_t *intern_room(struct intern *t, size_t most)
 }
 
 /*
- * To be called before about `expected` entries are put: reads the slots in their order into the cache. Each lookup
- * would else wait for a slot of its own, for since the last request much else has passed through the cache.
- * With fewer lookups than lines to read it does nothing.
+ * To be called before about `expected` entries are put: reads the slots in their order into the
+ * cache. Each lookup would else wait for a slot of its own, for since the last request much else
+ * has passed through the cache. With fewer lookups than lines to read it does nothing.
  */
 void intern_warm(const struct intern *t, uint32_t expected);
 

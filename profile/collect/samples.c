@@ -6,7 +6,7 @@
 
 void samples_init(struct samples *m, size_t max)
 {
-	*m = (struct samples){0};
+	*m = (struct samples){ 0 };
 	intern_init(&m->identities, 0, max);
 }
 
@@ -44,7 +44,7 @@ static void copy_references(struct samples *m, struct dictionary *d, struct list
 			.source = list.first + i,
 			.stack = DICTIONARY_INDEX(stack),
 			.link = DICTIONARY_INDEX(link),
-			.attributes = {first, m->attributes.count - first},
+			.attributes = { first, m->attributes.count - first },
 		};
 	}
 	m->outs.count = list.count;
@@ -128,7 +128,7 @@ static bool add_values(struct samples *m, const struct profiles *p, struct sampl
 		       const struct sample *s, uint32_t count)
 {
 	if (!owner->sums.count) {
-		owner->sums = (struct list){m->sums.count, count};
+		owner->sums = (struct list){ m->sums.count, count };
 		take_values(m, p, &p->samples.at[owner->source], count);
 	}
 	uint32_t fresh = m->sums.count;
@@ -254,9 +254,10 @@ static bool put_sample(const struct samples *m, const struct profiles *p, uint32
 	return true;
 }
 
-/* Its references and the sample, in one go; DICTIONARY_CHANGED, and nothing that counts, if it was changed. */
-static inline uint32_t put_unchanged(struct samples *m, struct dictionary *d, const struct sample *s,
-				     struct bytes *out)
+/* Its references and the sample, in one go; DICTIONARY_CHANGED, and nothing that counts, if it was
+ * changed. */
+static inline uint32_t put_unchanged(struct samples *m, struct dictionary *d,
+				     const struct sample *s, struct bytes *out)
 {
 	uint32_t stack = dictionary_stack(d, s->stack), link = dictionary_link(d, s->link);
 	uint32_t changed = stack | link | (s->changed ? DICTIONARY_CHANGED : 0);
@@ -280,12 +281,14 @@ static inline uint32_t put_unchanged(struct samples *m, struct dictionary *d, co
 enum outcome { ALL_PUT, FOUND_CHANGED, OUT_FULL };
 
 /* Most Profiles leave as they came, and need no table of what is to be written. */
-static enum outcome put_all_unchanged(struct samples *m, struct dictionary *d, struct list list, struct bytes *out)
+static enum outcome put_all_unchanged(struct samples *m, struct dictionary *d, struct list list,
+				      struct bytes *out)
 {
 	const struct sample *s = d->p->samples.at + list.first, *end = s + list.count;
 	size_t mark = out->len;
 	for (; s < end; s++) {
-		size_t most = (size_t)s->values.len + s->timestamps.len + 5 * (size_t)s->attributes.count;
+		size_t most =
+			(size_t)s->values.len + s->timestamps.len + 5 * (size_t)s->attributes.count;
 		if (!bytes_reserve(out, most + 6 * PUT_MOST))
 			return OUT_FULL;
 		if (put_unchanged(m, d, s, out)) {

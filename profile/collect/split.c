@@ -3,24 +3,25 @@
 #include "base/array.h"
 #include "base/memory.h"
 #include "profile/collect/collect.h"
-#include "profile/otlp/decode_otlp.h"
 #include "profile/collect/intern.h"
+#include "profile/otlp/decode_otlp.h"
 
 /*
- * First the limits that can be counted cut the sequence, greedily and exactly. Then each range is sealed and measured;
- * one that is over is cut again, by how much it is over, into ranges of about equal weight. A Profile weighs its samples
- * and one more, so that one without samples has a place too.
+ * First the limits that can be counted cut the sequence, greedily and exactly. Then each range is
+ * sealed and measured; one that is over is cut again, by how much it is over, into ranges of about
+ * equal weight. A Profile weighs its samples and one more, so that one without samples has a place
+ * too.
  *
- * What several parts repeat (resources, dictionaries) can be made to be most of them. The work is therefore
- * bounded by a multiple of the packet, and so that a range cannot use up what those behind it need: each
- * weight brings its share.
+ * What several parts repeat (resources, dictionaries) can be made to be most of them. The work is
+ * therefore bounded by a multiple of the packet, and so that a range cannot use up what those
+ * behind it need: each weight brings its share.
  */
-#define RATIO_SPARE 1.05       /* for what the parts repeat */
-#define WORK_MOST 32           /* bytes encoded for one byte of the packet */
-#define WORK_AHEAD 16          /* and before the first part, for larger candidates come first */
-#define WORK_SPARE (32 << 20)  /* and so many more */
+#define RATIO_SPARE 1.05      /* for what the parts repeat */
+#define WORK_MOST 32          /* bytes encoded for one byte of the packet */
+#define WORK_AHEAD 16         /* and before the first part, for larger candidates come first */
+#define WORK_SPARE (32 << 20) /* and so many more */
 
-struct unit { /* a Profile that leaves */
+struct unit {                              /* a Profile that leaves */
 	uint32_t resource, scope, profile; /* in the tables */
 	uint64_t before;                   /* the weight of those to its left */
 };
@@ -144,11 +145,13 @@ static void copy_unit(struct splitter *s, uint32_t unit, struct list samples)
 	bool opens = !last || last->resource != u->resource;
 	if (opens) {
 		cut->resources.at[cut->resources.count] = s->p->resources.at[u->resource];
-		cut->resources.at[cut->resources.count++].scopes = (struct list){ cut->scopes.count, 0 };
+		cut->resources.at[cut->resources.count++].scopes =
+			(struct list){ cut->scopes.count, 0 };
 	}
 	if (opens || last->scope != u->scope) {
 		cut->scopes.at[cut->scopes.count] = s->p->scopes.at[u->scope];
-		cut->scopes.at[cut->scopes.count++].profiles = (struct list){ cut->profiles.count, 0 };
+		cut->scopes.at[cut->scopes.count++].profiles =
+			(struct list){ cut->profiles.count, 0 };
 		cut->resources.at[cut->resources.count - 1].scopes.count++;
 	}
 	cut->profiles.at[cut->profiles.count] = s->p->profiles.at[u->profile];
@@ -217,7 +220,6 @@ static bool make_candidate(struct splitter *s, bool anyway, struct candidate *c)
 	return measured;
 }
 
-
 static void keep(struct splitter *s, struct range r, const struct candidate *c)
 {
 	parts_add(s->parts, c->packet, c->samples, c->bytes);
@@ -252,13 +254,14 @@ static uint32_t unit_at(const struct splitter *s, struct range r, uint64_t weigh
 	return low;
 }
 
-/* Near the i-th of `count` equal ranges: between samples if there is only one Profile, else between Profiles, never at
- * an end. */
+/* Near the i-th of `count` equal ranges: between samples if there is only one Profile, else between
+ * Profiles, never at an end. */
 static struct place border_of(const struct splitter *s, struct range r, uint64_t i, uint64_t count)
 {
 	if (is_one_unit(r)) {
 		uint64_t samples = samples_in(s, r, r.from.unit).count;
-		return (struct place){ r.from.unit, r.from.sample + (uint32_t)(samples * i / count) };
+		return (struct place){ r.from.unit,
+				       r.from.sample + (uint32_t)(samples * i / count) };
 	}
 	uint64_t share = (uint64_t)((double)weight_of(s, r) * (double)i / (double)count);
 	uint64_t weight = weight_before(s, r.from) + share;
@@ -286,8 +289,9 @@ static bool cut_range(struct splitter *s, struct range r, double ratio)
 	return put_range(s, (struct range){ from, r.to });
 }
 
-/* Is it over the limits even without its samples, and if there are several Profiles without anything of them? Then
- * cutting it would only repeat that. Only within one scope can this be said. */
+/* Is it over the limits even without its samples, and if there are several Profiles without
+ * anything of them? Then cutting it would only repeat that. Only within one scope can this be said.
+ */
 static bool is_hopeless(struct splitter *s, struct range r, bool *hopeless)
 {
 	const struct unit *first = &s->units.at[r.from.unit], *last = &s->units.at[end_of(r) - 1];
@@ -337,7 +341,8 @@ static double expected_ratio(const struct splitter *s, struct range r)
 static bool has_work_left(const struct splitter *s, struct range r)
 {
 	double share = (double)weight_before(s, r.to) / (double)total_weight(s);
-	return (double)s->spent <= (share * WORK_MOST + WORK_AHEAD) * (double)s->whole->otlp.len + WORK_SPARE;
+	return (double)s->spent <=
+	       (share * WORK_MOST + WORK_AHEAD) * (double)s->whole->otlp.len + WORK_SPARE;
 }
 
 static bool put_range(struct splitter *s, struct range r)
@@ -374,7 +379,8 @@ static uint64_t count_series(struct splitter *s, uint32_t unit)
 	s->key.at[2] = f->sample_type.unit;
 	for (uint32_t i = 0; i < attributes.count; i++)
 		s->key.at[3 + i] = s->p->indices.at[attributes.first + i];
-	intern_put(&s->series, (const uint8_t *)s->key.at, (3 + (size_t)attributes.count) * sizeof *s->key.at);
+	intern_put(&s->series, (const uint8_t *)s->key.at,
+		   (3 + (size_t)attributes.count) * sizeof *s->key.at);
 	return s->series.count - 1;
 }
 
@@ -449,7 +455,8 @@ static void init(struct splitter *s)
 	s->cut.resources.at = memory_array(p->resources.count, sizeof *p->resources.at);
 	s->cut.scopes.at = memory_array(p->scopes.count, sizeof *p->scopes.at);
 	s->cut.profiles.at = memory_array(p->profiles.count, sizeof *p->profiles.at);
-	s->collect = collect_new(&(struct collect_limits){ .hard_bytes = INT32_MAX, .same_tables = true });
+	s->collect = collect_new(
+		&(struct collect_limits){ .hard_bytes = INT32_MAX, .same_tables = true });
 	intern_init(&s->series, 0, INT32_MAX);
 }
 
@@ -472,11 +479,16 @@ static void forget_parts(struct parts *parts, const struct parts *before)
 	memcpy(parts->dropped, before->dropped, sizeof parts->dropped);
 }
 
-bool split_profiles(const struct profiles *p, const struct packet *whole, const struct limits *limits,
-		    const struct split_measure *measure, struct parts *parts, struct error *err)
+bool split_profiles(const struct profiles *p, const struct packet *whole,
+		    const struct limits *limits, const struct split_measure *measure,
+		    struct parts *parts, struct error *err)
 {
 	const struct parts before = *parts;
-	struct splitter s = { .p = p, .whole = whole, .limits = limits, .measure = measure, .parts = parts,
+	struct splitter s = { .p = p,
+			      .whole = whole,
+			      .limits = limits,
+			      .measure = measure,
+			      .parts = parts,
 			      .err = err };
 	init(&s);
 	list_units(&s);
@@ -489,16 +501,20 @@ bool split_profiles(const struct profiles *p, const struct packet *whole, const 
 
 bool split_open(const struct packet *packet, struct profiles *p, struct error *err)
 {
-	return profiles_reset(p, NULL, bytes_view(&packet->otlp), SIZE_MAX / 2) ? decode_otlp(p, err) :
-										 profiles_over_cap(p, err);
+	return profiles_reset(p, NULL, bytes_view(&packet->otlp), SIZE_MAX / 2)
+		       ? decode_otlp(p, err)
+		       : profiles_over_cap(p, err);
 }
 
 /* Without opening it: does the packet keep what can be counted? */
 static bool counts_within(const struct packet *packet, const struct limits *limits)
 {
-	return within(packet->samples, limits->samples) && within(packet->profiles, limits->profiles) &&
-	       within(packet->resources, limits->resources) && within(packet->profiles, limits->series) &&
-	       (!packet->oldest || packet->oldest >= limits->oldest) && within(packet->newest, limits->newest);
+	return within(packet->samples, limits->samples) &&
+	       within(packet->profiles, limits->profiles) &&
+	       within(packet->resources, limits->resources) &&
+	       within(packet->profiles, limits->series) &&
+	       (!packet->oldest || packet->oldest >= limits->oldest) &&
+	       within(packet->newest, limits->newest);
 }
 
 bool split_is_whole(const struct packet *packet, const struct limits *limits)
@@ -506,8 +522,8 @@ bool split_is_whole(const struct packet *packet, const struct limits *limits)
 	return counts_within(packet, limits) && within(packet->otlp.len, limits->bytes);
 }
 
-bool split_packet(struct packet *packet, const struct limits *limits, const struct split_measure *measure,
-		  struct parts *parts, struct error *err)
+bool split_packet(struct packet *packet, const struct limits *limits,
+		  const struct split_measure *measure, struct parts *parts, struct error *err)
 {
 	struct split_size size = { packet->otlp.len, packet->samples };
 	if (counts_within(packet, limits)) {
@@ -519,7 +535,8 @@ bool split_packet(struct packet *packet, const struct limits *limits, const stru
 		}
 	}
 	struct profiles p = { 0 };
-	bool ok = split_open(packet, &p, err) && split_profiles(&p, packet, limits, measure, parts, err);
+	bool ok = split_open(packet, &p, err) &&
+		  split_profiles(&p, packet, limits, measure, parts, err);
 	profiles_fini(&p);
 	return ok;
 }

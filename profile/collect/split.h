@@ -6,47 +6,53 @@
 #include "profile/profiles.h"
 
 /*
- * From one packet to the requests that its destination takes. The sequence of all samples (of the resources, their
- * scopes, their Profiles, in order) is cut into contiguous ranges, inside a Profile only where that Profile alone is
- * over a limit; each range becomes a sealed packet of its own, through collect, with its own minimal dictionary and
- * with everything that identifies its resources, scopes and Profiles. Nothing is reordered, nothing is merged, so
- * values, times and attributes are conserved. Pure: same input and limits, same parts in the same order.
+ * From one packet to the requests that its destination takes. The sequence of all samples (of the
+ * resources, their scopes, their Profiles, in order) is cut into contiguous ranges, inside a
+ * Profile only where that Profile alone is over a limit; each range becomes a sealed packet of its
+ * own, through collect, with its own minimal dictionary and with everything that identifies its
+ * resources, scopes and Profiles. Nothing is reordered, nothing is merged, so values, times and
+ * attributes are conserved. Pure: same input and limits, same parts in the same order.
  *
  * The cost is linear in what goes in and comes out, however many parts there are. Any thread.
  */
 /*
- * A destination's own arithmetic, where it is not that of OTLP: how many bytes and samples are the request that it
- * makes of this packet? A candidate may be the packet that is being split itself, which others share.
+ * A destination's own arithmetic, where it is not that of OTLP: how many bytes and samples are the
+ * request that it makes of this packet? A candidate may be the packet that is being split itself,
+ * which others share.
  */
 struct split_size {
 	uint64_t bytes, samples;
 };
 
 struct split_measure {
-	bool (*measure)(void *context, struct packet *candidate, struct split_size *size, struct error *err);
+	bool (*measure)(void *context, struct packet *candidate, struct split_size *size,
+			struct error *err);
 	void *context;
 };
 
-/* Does the packet keep all limits as it is, by the arithmetic of OTLP? Costs nothing; a no may be wrong. */
+/* Does the packet keep all limits as it is, by the arithmetic of OTLP? Costs nothing; a no may be
+ * wrong. */
 bool split_is_whole(const struct packet *packet, const struct limits *limits);
 
 /*
- * Appends the parts of a packet to `parts`: the packet itself, not decoded, where it keeps all limits. measure: NULL
- * for OTLP. False, and parts as they were, only when the packet or a candidate cannot be read or measured.
+ * Appends the parts of a packet to `parts`: the packet itself, not decoded, where it keeps all
+ * limits. measure: NULL for OTLP. False, and parts as they were, only when the packet or a
+ * candidate cannot be read or measured.
  */
-bool split_packet(struct packet *packet, const struct limits *limits, const struct split_measure *measure,
-		  struct parts *parts, struct error *err);
+bool split_packet(struct packet *packet, const struct limits *limits,
+		  const struct split_measure *measure, struct parts *parts, struct error *err);
 
 /*
- * For exporters that rewrite before they split: the packet's open tables (zeroed before the first open; request is
- * NULL), which the caller may change as processors do, and may keep for the next.
+ * For exporters that rewrite before they split: the packet's open tables (zeroed before the first
+ * open; request is NULL), which the caller may change as processors do, and may keep for the next.
  */
 bool split_open(const struct packet *packet, struct profiles *p, struct error *err);
 
-/* As split_packet, of tables that were made from `whole`, whose tenant, arrival and (unless `parts` has one) account the
- * parts inherit. A part's
- * `samples` count what went in: identical samples of a Profile marked as changed are merged, as always. */
-bool split_profiles(const struct profiles *p, const struct packet *whole, const struct limits *limits,
-		    const struct split_measure *measure, struct parts *parts, struct error *err);
+/* As split_packet, of tables that were made from `whole`, whose tenant, arrival and (unless `parts`
+ * has one) account the parts inherit. A part's `samples` count what went in: identical samples of a
+ * Profile marked as changed are merged, as always. */
+bool split_profiles(const struct profiles *p, const struct packet *whole,
+		    const struct limits *limits, const struct split_measure *measure,
+		    struct parts *parts, struct error *err);
 
 #endif

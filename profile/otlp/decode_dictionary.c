@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The dictionary. A first scan of tags and lengths counts the entries of each table and finds where
- * they lie, so that the tables get their room at once and every reference can be checked against the
- * final count. Then the tables are decoded in the order of their references: who refers finds the
- * faults of what he refers to already known.
+ * they lie, so that the tables get their room at once and every reference can be checked against
+ * the final count. Then the tables are decoded in the order of their references: who refers finds
+ * the faults of what he refers to already known.
  *
- * Occurrences after the first append their entries, as protobuf merges messages. Entry 0 is not read:
- * it is the zero value, whatever a sender put there.
+ * Occurrences after the first append their entries, as protobuf merges messages. Entry 0 is not
+ * read: it is the zero value, whatever a sender put there.
  */
 #include "profile/otlp/decoder.h"
 
 #include <assert.h>
 
-MESSAGE(dictionary, "mapping_table", "location_table", "function_table", "link_table", "string_table",
-	"attribute_table", "stack_table");
-MESSAGE(mapping, "memory_start", "memory_limit", "file_offset", "filename_strindex", "attribute_indices");
+MESSAGE(dictionary, "mapping_table", "location_table", "function_table", "link_table",
+	"string_table", "attribute_table", "stack_table");
+MESSAGE(mapping, "memory_start", "memory_limit", "file_offset", "filename_strindex",
+	"attribute_indices");
 MESSAGE(function, "name_strindex", "system_name_strindex", "filename_strindex", "start_line");
 MESSAGE(location, "mapping_index", "address", "lines", "attribute_indices");
 MESSAGE(line, "function_index", "line", "column");
@@ -76,15 +77,16 @@ static inline bool decode_function(struct decoder *d, struct view v, uint32_t i)
 		tag = wire_tag(&w);
 		switch (tag) {
 		case WIRE_TAG(1, WIRE_VARINT):
-			f->name = decoder_index(d, "name_strindex", TABLE_STRING, wire_varint(&w), &f->fault);
+			f->name = decoder_index(d, "name_strindex", TABLE_STRING, wire_varint(&w),
+						&f->fault);
 			WIRE_THEN(&w, WIRE_TAG(2, WIRE_VARINT));
 		case WIRE_TAG(2, WIRE_VARINT):
 			f->system_name = decoder_index(d, "system_name_strindex", TABLE_STRING,
-						      wire_varint(&w), &f->fault);
+						       wire_varint(&w), &f->fault);
 			WIRE_THEN(&w, WIRE_TAG(3, WIRE_VARINT));
 		case WIRE_TAG(3, WIRE_VARINT):
 			f->filename = decoder_index(d, "filename_strindex", TABLE_STRING,
-						   wire_varint(&w), &f->fault);
+						    wire_varint(&w), &f->fault);
 			WIRE_THEN(&w, WIRE_TAG(4, WIRE_VARINT));
 		case WIRE_TAG(4, WIRE_VARINT):
 			f->start_line = (int64_t)wire_varint(&w);
@@ -137,7 +139,8 @@ static bool decode_mapping(struct decoder *d, struct view v, uint32_t i)
 	return decoder_end(d, &w, tag, &mapping);
 }
 
-/* What writers send, of entries without fault: each field at most once, in order. False: it is not such a line. */
+/* What writers send, of entries without fault: each field at most once, in order. False: it is not
+ * such a line. */
 WIRE_HOT bool usual_line(struct decoder *d, struct wire w)
 {
 	struct profiles *p = d->p;
@@ -173,8 +176,8 @@ WIRE_HOT bool usual_location(struct decoder *d, struct wire w, struct location *
 		attributes = wire_len(&w);
 	l->mapping = (uint32_t)number;
 	return wire_at_end(&w) && number < d->limit[TABLE_MAPPING] && !d->bad[TABLE_MAPPING] &&
-	       (!attributes.len || decoder_indices(d, "attribute_indices", TABLE_ATTRIBUTE, attributes,
-						   &l->fault));
+	       (!attributes.len ||
+		decoder_indices(d, "attribute_indices", TABLE_ATTRIBUTE, attributes, &l->fault));
 }
 
 static bool decode_line(struct decoder *d, struct view v, uint8_t *fault)
@@ -216,8 +219,8 @@ static __attribute__((noinline)) bool unusual_location(struct decoder *d, struct
 		tag = wire_tag(&w);
 		switch (tag) {
 		case WIRE_TAG(1, WIRE_VARINT):
-			l->mapping = decoder_index(d, "mapping_index", TABLE_MAPPING, wire_varint(&w),
-						  &l->fault);
+			l->mapping = decoder_index(d, "mapping_index", TABLE_MAPPING,
+						   wire_varint(&w), &l->fault);
 			break;
 		case WIRE_TAG(2, WIRE_VARINT):
 			l->address = wire_varint(&w);
@@ -273,7 +276,8 @@ static bool decode_stack(struct decoder *d, struct view v, uint32_t i)
 	while (wire_more(&w)) {
 		tag = wire_tag(&w);
 		if (tag == WIRE_TAG(1, WIRE_LEN)) {
-			if (!decoder_indices(d, "location_indices", TABLE_LOCATION, wire_len(&w), &s->fault))
+			if (!decoder_indices(d, "location_indices", TABLE_LOCATION, wire_len(&w),
+					     &s->fault))
 				return false;
 		} else if (tag == WIRE_TAG(1, WIRE_VARINT)) {
 			if (!decoder_one_index(d, "location_indices", TABLE_LOCATION,
@@ -305,9 +309,11 @@ static bool decode_link(struct decoder *d, struct view v, uint32_t i)
 	while (wire_more(&w)) {
 		tag = wire_tag(&w);
 		if (tag == WIRE_TAG(1, WIRE_LEN))
-			decode_id(d, "trace_id", wire_len(&w), l.trace_id, sizeof l.trace_id, &l.fault);
+			decode_id(d, "trace_id", wire_len(&w), l.trace_id, sizeof l.trace_id,
+				  &l.fault);
 		else if (tag == WIRE_TAG(2, WIRE_LEN))
-			decode_id(d, "span_id", wire_len(&w), l.span_id, sizeof l.span_id, &l.fault);
+			decode_id(d, "span_id", wire_len(&w), l.span_id, sizeof l.span_id,
+				  &l.fault);
 		else
 			decoder_other(&w, tag, &link);
 	}
@@ -315,8 +321,8 @@ static bool decode_link(struct decoder *d, struct view v, uint32_t i)
 	return decoder_end(d, &w, tag, &link);
 }
 
-/* One table in one occurrence of the dictionary; entries of earlier ones are already there. Each table gets
- * a loop of its own with its decoder in it. */
+/* One table in one occurrence of the dictionary; entries of earlier ones are already there. Each
+ * table gets a loop of its own with its decoder in it. */
 WIRE_HOT bool decode_table(struct decoder *d, struct wire w, enum table table,
 			   bool (*decode)(struct decoder *, struct view, uint32_t))
 {

@@ -2,7 +2,14 @@
 #include "profile/otlp/decode_layout.h"
 #include "profile/wire.h"
 
-enum layout { LAYOUT_CURRENT, LAYOUT_3, LAYOUT_4_TO_7, LAYOUT_8_OR_9, LAYOUT_OLDER, LAYOUT_AMBIGUOUS };
+enum layout {
+	LAYOUT_CURRENT,
+	LAYOUT_3,
+	LAYOUT_4_TO_7,
+	LAYOUT_8_OR_9,
+	LAYOUT_OLDER,
+	LAYOUT_AMBIGUOUS
+};
 
 /* The first row all of whose `seen` and none of whose `unseen` bits are there decides. */
 static const struct {
@@ -50,12 +57,12 @@ static bool refuse(enum layout layout, struct error *err)
 {
 	if (layout == LAYOUT_AMBIGUOUS)
 		return error_set(err, ERROR_INVALID,
-				 "the layout is ambiguous: the samples have only fields 1, 2 and 5, and a number in "
-				 "field 2 is no index of attribute_table, so they may be of OTLP 1.9 or older; "
-				 "OTLP 1.10 or newer is needed");
+				 "the layout is ambiguous: the samples have only fields 1, 2 and "
+				 "5, and a number in field 2 is no index of attribute_table, so "
+				 "they may be of OTLP 1.9 or older; OTLP 1.10 or newer is needed");
 	return error_set(err, ERROR_INVALID,
-			 "the samples are in the layout of %s, which numbers their fields otherwise; "
-			 "OTLP 1.10 or newer is needed",
+			 "the samples are in the layout of %s, which numbers their fields "
+			 "otherwise; OTLP 1.10 or newer is needed",
 			 names[layout]);
 }
 
@@ -72,7 +79,9 @@ uint32_t decode_layout_bit(uint32_t tag)
 		[2] = { [WIRE_LEN] = SEEN_2_LEN, [WIRE_VARINT] = SEEN_2_VARINT },
 		[3] = { [WIRE_LEN] = SEEN_3_LEN, [WIRE_VARINT] = SEEN_3_VARINT },
 		[4] = { [WIRE_LEN] = SEEN_4_LEN, [WIRE_VARINT] = SEEN_4_VARINT },
-		[5] = { [WIRE_LEN] = SEEN_5, [WIRE_FIXED64] = SEEN_5, [WIRE_VARINT] = SEEN_5_VARINT },
+		[5] = { [WIRE_LEN] = SEEN_5,
+			[WIRE_FIXED64] = SEEN_5,
+			[WIRE_VARINT] = SEEN_5_VARINT },
 		[6] = { [WIRE_LEN] = SEEN_6, [WIRE_VARINT] = SEEN_6 },
 	};
 	uint32_t number = tag >> 3;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Requests: the dictionary first, wherever it stands, then resources, scopes, Profiles and samples in
- * the order of the wire. Sub-messages that may occur once and occur twice (Resource,
+ * Requests: the dictionary first, wherever it stands, then resources, scopes, Profiles and samples
+ * in the order of the wire. Sub-messages that may occur once and occur twice (Resource,
  * InstrumentationScope, ValueType) merge as protobuf says: lists append, the last scalar counts.
  */
 #include "profile/otlp/decode_otlp.h"
@@ -17,9 +17,9 @@ MESSAGE(entity_ref, "schema_url", "type", "id_keys", "description_keys");
 MESSAGE(scope_profiles, "scope", "profiles", "schema_url");
 MESSAGE(scope, "name", "version", "attributes", "dropped_attributes_count");
 MESSAGE(value_kind, "type_strindex", "unit_strindex");
-MESSAGE(profile, "sample_type", "samples", "time_unix_nano", "duration_nano", "period_type", "period",
-	"profile_id", "dropped_attributes_count", "original_payload_format", "original_payload",
-	"attribute_indices");
+MESSAGE(profile, "sample_type", "samples", "time_unix_nano", "duration_nano", "period_type",
+	"period", "profile_id", "dropped_attributes_count", "original_payload_format",
+	"original_payload", "attribute_indices");
 
 static bool decode_value_kind(struct decoder *d, const char *const fields[2], struct view v,
 			      struct value_kind *kind, uint8_t *fault)
@@ -29,9 +29,11 @@ static bool decode_value_kind(struct decoder *d, const char *const fields[2], st
 	while (wire_more(&w)) {
 		tag = wire_tag(&w);
 		if (tag == WIRE_TAG(1, WIRE_VARINT))
-			kind->type = decoder_index(d, fields[0], TABLE_STRING, wire_varint(&w), fault);
+			kind->type =
+				decoder_index(d, fields[0], TABLE_STRING, wire_varint(&w), fault);
 		else if (tag == WIRE_TAG(2, WIRE_VARINT))
-			kind->unit = decoder_index(d, fields[1], TABLE_STRING, wire_varint(&w), fault);
+			kind->unit =
+				decoder_index(d, fields[1], TABLE_STRING, wire_varint(&w), fault);
 		else
 			decoder_other(&w, tag, &value_kind);
 	}
@@ -46,7 +48,8 @@ static void decode_profile_id(struct decoder *d, struct view v, struct profile *
 }
 
 /* All of a Profile but its samples; these it counts. */
-static bool decode_profile_fields(struct decoder *d, struct wire w, struct profile *f, uint32_t *samples)
+static bool decode_profile_fields(struct decoder *d, struct wire w, struct profile *f,
+				  uint32_t *samples)
 {
 	static const char *const sample_type[] = { "sample_type.type_strindex",
 						   "sample_type.unit_strindex" };
@@ -58,7 +61,8 @@ static bool decode_profile_fields(struct decoder *d, struct wire w, struct profi
 		switch (tag) {
 		case WIRE_TAG(1, WIRE_LEN):
 			f->has_sample_type = 1;
-			if (!decode_value_kind(d, sample_type, wire_len(&w), &f->sample_type, &f->fault))
+			if (!decode_value_kind(d, sample_type, wire_len(&w), &f->sample_type,
+					       &f->fault))
 				return false;
 			break;
 		case WIRE_TAG(2, WIRE_LEN):
@@ -75,7 +79,8 @@ static bool decode_profile_fields(struct decoder *d, struct wire w, struct profi
 			break;
 		case WIRE_TAG(5, WIRE_LEN):
 			f->has_period_type = 1;
-			if (!decode_value_kind(d, period_type, wire_len(&w), &f->period_type, &f->fault))
+			if (!decode_value_kind(d, period_type, wire_len(&w), &f->period_type,
+					       &f->fault))
 				return false;
 			break;
 		case WIRE_TAG(6, WIRE_VARINT):
@@ -87,7 +92,8 @@ static bool decode_profile_fields(struct decoder *d, struct wire w, struct profi
 		case WIRE_TAG(8, WIRE_VARINT):
 			f->dropped_attributes = (uint32_t)wire_varint(&w);
 			break;
-		case WIRE_TAG(9, WIRE_LEN): /* original_payload_format and original_payload: unread */
+		/* original_payload_format and original_payload: unread */
+		case WIRE_TAG(9, WIRE_LEN):
 		case WIRE_TAG(10, WIRE_LEN):
 			wire_len(&w);
 			break;
@@ -182,7 +188,8 @@ static bool decode_scope_profiles(struct decoder *d, struct view v, void *inheri
 {
 	struct profiles *p = d->p;
 	uint8_t fault = *(uint8_t *)inherited;
-	struct scope s = { .attributes.first = p->indices.count, .profiles.first = p->profiles.count };
+	struct scope s = { .attributes.first = p->indices.count,
+			   .profiles.first = p->profiles.count };
 	struct wire w = wire_of(v);
 	uint32_t tag = 0;
 	d->level = LEVEL_SCOPE;

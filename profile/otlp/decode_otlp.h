@@ -12,12 +12,12 @@
  * over the table cap. Otherwise true; bad Profiles have `fault` set and are counted in
  * rejected_profiles, with the first reason in rejection.
  *
- * Occurrences of the dictionary append to each other, wherever they stand. A sample with neither values
- * nor timestamps is a fault, as the protocol says. A known field with a wrong wire type, and groups, are
- * not decodable.
+ * Occurrences of the dictionary append to each other, wherever they stand. A sample with neither
+ * values nor timestamps is a fault, as the protocol says. A known field with a wrong wire type, and
+ * groups, are not decodable.
  *
- * Unknown fields, original_payload and original_payload_format are skipped unread and so never leave.
- * p must have been reset with the input.
+ * Unknown fields, original_payload and original_payload_format are skipped unread and so never
+ * leave. p must have been reset with the input.
  */
 bool decode_otlp(struct profiles *p, struct error *err);
 

@@ -9,8 +9,8 @@ static inline void check_values(struct decoder *d, struct view values, uint8_t *
 {
 	/* Up to nine bytes only the last can be wrong. */
 	uint32_t count;
-	if (values.len <= 9 ? !values.len || values.at[values.len - 1] < 0x80 :
-			      wire_packed_ok(values, &count))
+	if (values.len <= 9 ? !values.len || values.at[values.len - 1] < 0x80
+			    : wire_packed_ok(values, &count))
 		return;
 	*fault = decoder_fault(d, FAULT_VALUE, "values", "holds a malformed varint");
 }
@@ -23,8 +23,8 @@ static inline void check_timestamps(struct decoder *d, struct view timestamps, u
 }
 
 /*
- * Repeated numbers that come as one packed chunk are used where they lie; what comes in several, or unpacked
- * (as `plain`), is gathered in `added`. Each chunk must be whole by itself.
+ * Repeated numbers that come as one packed chunk are used where they lie; what comes in several, or
+ * unpacked (as `plain`), is gathered in `added`. Each chunk must be whole by itself.
  */
 static bool gather(struct decoder *d, struct view message, uint32_t packed, uint32_t plain,
 		   void (*check)(struct decoder *, struct view, uint8_t *), struct sample *s,
@@ -52,7 +52,8 @@ static bool gather(struct decoder *d, struct view message, uint32_t packed, uint
 	if (chunks < 2)
 		added->len = start;
 	else
-		*span = (struct span){ (uint32_t)start | SPAN_ADDED, (uint32_t)(added->len - start) };
+		*span = (struct span){ (uint32_t)start | SPAN_ADDED,
+				       (uint32_t)(added->len - start) };
 	return true;
 }
 
@@ -63,12 +64,14 @@ WIRE_HOT void check_references(struct decoder *d, struct sample *s, uint64_t sta
 	s->stack = (uint32_t)stack;
 	s->link = (uint32_t)link;
 	if (__builtin_expect(stack >= d->limit[TABLE_STACK] ||
-			     (d->bad[TABLE_STACK] && p->stacks.at[stack].fault), 0)) {
+				     (d->bad[TABLE_STACK] && p->stacks.at[stack].fault),
+			     0)) {
 		s->fault = decoder_bad_index(d, "stack_index", TABLE_STACK, stack);
 		s->stack = 0;
 	}
 	if (__builtin_expect(link >= d->limit[TABLE_LINK] ||
-			     (d->bad[TABLE_LINK] && p->links.at[link].fault), 0)) {
+				     (d->bad[TABLE_LINK] && p->links.at[link].fault),
+			     0)) {
 		s->fault = decoder_bad_index(d, "link_index", TABLE_LINK, link);
 		s->link = 0;
 	}
@@ -124,7 +127,8 @@ static bool unusual_sample(struct decoder *d, struct wire w, struct sample *s, s
 				return false;
 			break;
 		case WIRE_TAG(2, WIRE_VARINT):
-			if (!decoder_one_index(d, indices, TABLE_ATTRIBUTE, wire_varint(&w), &s->fault))
+			if (!decoder_one_index(d, indices, TABLE_ATTRIBUTE, wire_varint(&w),
+					       &s->fault))
 				return false;
 			break;
 		case WIRE_TAG(3, WIRE_VARINT):
@@ -168,8 +172,9 @@ static __attribute__((noinline)) bool decode_unusual(struct decoder *d, struct v
 	if (!unusual_sample(d, wire_of(message), s, &x) ||
 	    (x.more_values && !gather(d, message, WIRE_TAG(4, WIRE_LEN), WIRE_TAG(4, WIRE_VARINT),
 				      check_values, s, &s->values)) ||
-	    (x.more_timestamps && !gather(d, message, WIRE_TAG(5, WIRE_LEN), WIRE_TAG(5, WIRE_FIXED64),
-					  check_timestamps, s, &s->timestamps)))
+	    (x.more_timestamps &&
+	     !gather(d, message, WIRE_TAG(5, WIRE_LEN), WIRE_TAG(5, WIRE_FIXED64), check_timestamps,
+		     s, &s->timestamps)))
 		return false;
 	finish(d, s, &x);
 	return true;

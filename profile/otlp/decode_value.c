@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Attributes: KeyValue, KeyValueAndUnit and AnyValue. References are resolved, so that nobody behind
- * the decoder can tell how a key or a string was sent. Where protobuf would merge, the last one counts:
- * of the members of the oneof, of two values of one key (arrays are not joined), and a key_strindex
- * other than 0 counts before an inline key (the protocol forbids both; 0 is "not set").
+ * Attributes: KeyValue, KeyValueAndUnit and AnyValue. References are resolved, so that nobody
+ * behind the decoder can tell how a key or a string was sent. Where protobuf would merge, the last
+ * one counts: of the members of the oneof, of two values of one key (arrays are not joined), and a
+ * key_strindex other than 0 counts before an inline key (the protocol forbids both; 0 is "not
+ * set").
  */
 #include "profile/otlp/decoder.h"
 
@@ -146,7 +147,8 @@ bool decode_value_key_value(struct decoder *d, struct view v, uint32_t slot, uns
 				return false;
 			break;
 		case WIRE_TAG(3, WIRE_VARINT):
-			a.key = decoder_index(d, "key_strindex", TABLE_STRING, wire_varint(&w), &a.fault);
+			a.key = decoder_index(d, "key_strindex", TABLE_STRING, wire_varint(&w),
+					      &a.fault);
 			break;
 		default:
 			decoder_other(&w, tag, &key_value);
@@ -168,14 +170,16 @@ bool decode_value_table_entry(struct decoder *d, struct view v, uint32_t slot)
 		tag = wire_tag(&w);
 		switch (tag) {
 		case WIRE_TAG(1, WIRE_VARINT):
-			a.key = decoder_index(d, "key_strindex", TABLE_STRING, wire_varint(&w), &a.fault);
+			a.key = decoder_index(d, "key_strindex", TABLE_STRING, wire_varint(&w),
+					      &a.fault);
 			break;
 		case WIRE_TAG(2, WIRE_LEN):
 			if (!decode_value(d, wire_len(&w), &a, 0))
 				return false;
 			break;
 		case WIRE_TAG(3, WIRE_VARINT):
-			a.unit = decoder_index(d, "unit_strindex", TABLE_STRING, wire_varint(&w), &a.fault);
+			a.unit = decoder_index(d, "unit_strindex", TABLE_STRING, wire_varint(&w),
+					       &a.fault);
 			break;
 		default:
 			decoder_other(&w, tag, &key_value_and_unit);

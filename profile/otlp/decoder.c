@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "profile/otlp/decode_layout.h"
 #include "profile/otlp/decoder.h"
+#include "profile/otlp/decode_layout.h"
 
 #include <stdio.h>
 
@@ -16,7 +16,8 @@ static const char *const table_names[] = {
 /* What no int32 can be an index of. */
 #define INDEX_NONE 0x7fffffffu
 
-/* "resource_profiles[0].scope_profiles[0].profiles[2].samples[7].", as deep as the decoder stands. */
+/* "resource_profiles[0].scope_profiles[0].profiles[2].samples[7].", as deep as the decoder stands.
+ */
 static const char *place(const struct decoder *d, char text[static PLACE_SIZE])
 {
 	static const char *const names[] = { "resource_profiles", "scope_profiles", "profiles",
@@ -45,7 +46,8 @@ bool decoder_malformed(struct decoder *d, const char *field, const char *what)
 bool decoder_broken(struct decoder *d, struct wire w, uint32_t tag, const struct message *message)
 {
 	uint32_t number = tag >> 3;
-	return decoder_malformed(d, number && number < message->count ? message->names[number] : NULL,
+	return decoder_malformed(d,
+				 number && number < message->count ? message->names[number] : NULL,
 				 wire_fault_text(w.fault));
 }
 
@@ -88,7 +90,8 @@ enum fault decoder_fault(struct decoder *d, enum fault fault, const char *field,
 }
 
 bool decoder_each(struct decoder *d, struct view message, uint32_t number,
-		  bool (*decode)(struct decoder *d, struct view value, void *context), void *context)
+		  bool (*decode)(struct decoder *d, struct view value, void *context),
+		  void *context)
 {
 	struct wire w = wire_of(message);
 	while (wire_more(&w)) {
@@ -143,7 +146,7 @@ typedef uint32_t v32x8 __attribute__((vector_size(32)));
 typedef uint16_t v16x4 __attribute__((vector_size(8)));
 typedef uint32_t v32x4 __attribute__((vector_size(16)));
 
-#define ENDS 0x8080808080808080u /* the continuation bits */
+#define ENDS 0x8080808080808080u          /* the continuation bits */
 #define ENDS_OF_PAIRS 0x0080008000800080u /* those of four two-byte varints */
 
 /* Four varints of two bytes each. */
@@ -200,8 +203,8 @@ static inline uint32_t one_index(struct wire *w)
 	return big < INDEX_NONE ? (uint32_t)big : INDEX_NONE;
 }
 
-/* Unpacks to `out`, which has room for as many as there are bytes, and seven more; returns the end. Most
- * indices have one or two bytes. */
+/* Unpacks to `out`, which has room for as many as there are bytes, and seven more; returns the end.
+ * Most indices have one or two bytes. */
 static inline uint32_t *unpack(uint32_t *out, struct wire *w)
 {
 	while (w->end - w->at >= 8) {
@@ -254,8 +257,8 @@ static inline bool any_beyond(uint32_t *at, uint32_t *end, uint32_t limit)
 	return (signs[0] | signs[1] | signs[2] | signs[3]) >> 31;
 }
 
-bool decoder_many_indices(struct decoder *d, const char *field, enum table table, struct view packed,
-			  uint8_t *fault)
+bool decoder_many_indices(struct decoder *d, const char *field, enum table table,
+			  struct view packed, uint8_t *fault)
 {
 	struct profiles *p = d->p;
 	if (!profiles_room(p, &p->indices, packed.len + 7))

@@ -10,10 +10,11 @@
  * decode_sample.c, decode_dictionary.c (the tables), decode_value.c (attributes), decode_layout.c
  * (older layouts). Nobody else includes this.
  *
- * Two kinds of trouble. Bytes that are no message (cut short, invalid tags, wrong wire types, nested
- * too deep) fail the request: decoder_malformed, and false all the way up. What is well-formed but
- * wrong (an index out of range, an id of a wrong length, numbers that do not fill their packed field)
- * is a fault of its entry: decoder_fault, and the entry carries it to whoever reaches it.
+ * Two kinds of trouble. Bytes that are no message (cut short, invalid tags, wrong wire types,
+ * nested too deep) fail the request: decoder_malformed, and false all the way up. What is
+ * well-formed but wrong (an index out of range, an id of a wrong length, numbers that do not fill
+ * their packed field) is a fault of its entry: decoder_fault, and the entry carries it to whoever
+ * reaches it.
  *
  * Names and numbers of fields: opentelemetry-proto 1.10 and 1.11.
  */
@@ -47,8 +48,8 @@ struct decoder {
 
 	const uint8_t *ascii; /* all from the last string read up to here is ASCII */
 	uint32_t evidence;    /* of the layout: see decode_layout.h */
-	char bad_entry[144]; /* the first bad entry of the dictionary */
-	char reason[360];    /* the first fault of a Profile */
+	char bad_entry[144];  /* the first bad entry of the dictionary */
+	char reason[360];     /* the first fault of a Profile */
 };
 
 /* A message's fields that we know, for messages and to find wrong wire types. */
@@ -84,24 +85,28 @@ static inline bool decoder_end(struct decoder *d, struct wire *w, uint32_t tag,
 }
 
 /* Notes a fault where the decoder stands and returns it: for an index, for anything else. */
-enum fault decoder_bad_index(struct decoder *d, const char *field, enum table table, uint64_t index);
+enum fault decoder_bad_index(struct decoder *d, const char *field, enum table table,
+			     uint64_t index);
 enum fault decoder_fault(struct decoder *d, enum fault fault, const char *field, const char *what);
 
 /* Over the cap; returns false. */
 bool decoder_full(struct decoder *d);
 
-/* Calls decode for each field of that number, wire type LEN, of a message found well-formed before. */
+/* Calls decode for each field of that number, wire type LEN, of a message found well-formed before.
+ */
 bool decoder_each(struct decoder *d, struct view message, uint32_t number,
-		  bool (*decode)(struct decoder *d, struct view value, void *context), void *context);
+		  bool (*decode)(struct decoder *d, struct view value, void *context),
+		  void *context);
 
 /* Where in the input a view lies. */
 static inline struct span decoder_span(const struct decoder *d, struct view v)
 {
-	return v.len ? (struct span){ (uint32_t)(v.at - d->p->input.at), (uint32_t)v.len } :
-		       (struct span){ 0 };
+	return v.len ? (struct span){ (uint32_t)(v.at - d->p->input.at), (uint32_t)v.len }
+		     : (struct span){ 0 };
 }
 
-/* A reference into a table: the index, or 0 with the fault noted. Bad entries are not looked for. */
+/* A reference into a table: the index, or 0 with the fault noted. Bad entries are not looked for.
+ */
 static inline uint32_t decoder_index(struct decoder *d, const char *field, enum table table,
 				     uint64_t index, uint8_t *fault)
 {
@@ -112,8 +117,8 @@ static inline uint32_t decoder_index(struct decoder *d, const char *field, enum 
 }
 
 /* Appends packed indices to `indices`; false only when full. Faults go to *fault. */
-bool decoder_many_indices(struct decoder *d, const char *field, enum table table, struct view packed,
-			  uint8_t *fault);
+bool decoder_many_indices(struct decoder *d, const char *field, enum table table,
+			  struct view packed, uint8_t *fault);
 
 static inline bool decoder_indices(struct decoder *d, const char *field, enum table table,
 				   struct view packed, uint8_t *fault)

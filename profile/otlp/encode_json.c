@@ -7,9 +7,9 @@
 #include <stdlib.h>
 
 /*
- * One walk over the sealed bytes, led by tables of the messages' fields. In sealed bytes the elements of
- * a repeated field stand together, so an array opens with its first element and closes at the next field.
- * Fields that no table names (original_payload) are passed over.
+ * One walk over the sealed bytes, led by tables of the messages' fields. In sealed bytes the
+ * elements of a repeated field stand together, so an array opens with its first element and closes
+ * at the next field. Fields that no table names (original_payload) are passed over.
  */
 enum json_kind {
 	JSON_NONE,
@@ -42,20 +42,33 @@ struct json_message {
 	static const struct json_field name##_fields[] = { { 0 }, __VA_ARGS__ }; \
 	static const struct json_message name = { name##_fields, \
 						  sizeof name##_fields / sizeof *name##_fields }
-#define ONE(name, kind) { name, kind, false, NULL }
-#define MANY(name, kind) { name, kind, true, NULL }
-#define SUB(name, message) { name, JSON_MESSAGE, false, &message }
-#define SUBS(name, message) { name, JSON_MESSAGE, true, &message }
+#define ONE(name, kind) \
+	{ \
+		name, kind, false, NULL \
+	}
+#define MANY(name, kind) \
+	{ \
+		name, kind, true, NULL \
+	}
+#define SUB(name, message) \
+	{ \
+		name, JSON_MESSAGE, false, &message \
+	}
+#define SUBS(name, message) \
+	{ \
+		name, JSON_MESSAGE, true, &message \
+	}
 
 /* Names and numbers: opentelemetry-proto 1.11. AnyValue comes round to itself. */
 static const struct json_message any_value;
-MESSAGE(key_value, ONE("key", JSON_TEXT), SUB("value", any_value), ONE("keyStrindex", JSON_INTEGER));
+MESSAGE(key_value, ONE("key", JSON_TEXT), SUB("value", any_value),
+	ONE("keyStrindex", JSON_INTEGER));
 MESSAGE(array_value, SUBS("values", any_value));
 MESSAGE(kvlist_value, SUBS("values", key_value));
 MESSAGE(any_value, ONE("stringValue", JSON_TEXT), ONE("boolValue", JSON_BOOL),
-	ONE("intValue", JSON_INT64), ONE("doubleValue", JSON_DOUBLE), SUB("arrayValue", array_value),
-	SUB("kvlistValue", kvlist_value), ONE("bytesValue", JSON_BASE64),
-	ONE("stringValueStrindex", JSON_INTEGER));
+	ONE("intValue", JSON_INT64), ONE("doubleValue", JSON_DOUBLE),
+	SUB("arrayValue", array_value), SUB("kvlistValue", kvlist_value),
+	ONE("bytesValue", JSON_BASE64), ONE("stringValueStrindex", JSON_INTEGER));
 MESSAGE(entity_ref, ONE("schemaUrl", JSON_TEXT), ONE("type", JSON_TEXT), MANY("idKeys", JSON_TEXT),
 	MANY("descriptionKeys", JSON_TEXT));
 MESSAGE(resource, SUBS("attributes", key_value), ONE("droppedAttributesCount", JSON_INTEGER),
@@ -66,19 +79,22 @@ MESSAGE(value_type, ONE("typeStrindex", JSON_INTEGER), ONE("unitStrindex", JSON_
 MESSAGE(sample, ONE("stackIndex", JSON_INTEGER), MANY("attributeIndices", JSON_INTEGER),
 	ONE("linkIndex", JSON_INTEGER), MANY("values", JSON_INT64),
 	MANY("timestampsUnixNano", JSON_FIXED64));
-MESSAGE(profile, SUB("sampleType", value_type), SUBS("samples", sample), ONE("timeUnixNano", JSON_FIXED64),
-	ONE("durationNano", JSON_UINT64), SUB("periodType", value_type), ONE("period", JSON_INT64),
-	ONE("profileId", JSON_HEX), ONE("droppedAttributesCount", JSON_INTEGER), { 0 }, { 0 },
+MESSAGE(profile, SUB("sampleType", value_type), SUBS("samples", sample),
+	ONE("timeUnixNano", JSON_FIXED64), ONE("durationNano", JSON_UINT64),
+	SUB("periodType", value_type), ONE("period", JSON_INT64), ONE("profileId", JSON_HEX),
+	ONE("droppedAttributesCount", JSON_INTEGER), { 0 }, { 0 },
 	MANY("attributeIndices", JSON_INTEGER));
-MESSAGE(scope_profiles, SUB("scope", scope), SUBS("profiles", profile), ONE("schemaUrl", JSON_TEXT));
+MESSAGE(scope_profiles, SUB("scope", scope), SUBS("profiles", profile),
+	ONE("schemaUrl", JSON_TEXT));
 MESSAGE(resource_profiles, SUB("resource", resource), SUBS("scopeProfiles", scope_profiles),
 	ONE("schemaUrl", JSON_TEXT));
 MESSAGE(mapping, ONE("memoryStart", JSON_UINT64), ONE("memoryLimit", JSON_UINT64),
 	ONE("fileOffset", JSON_UINT64), ONE("filenameStrindex", JSON_INTEGER),
 	MANY("attributeIndices", JSON_INTEGER));
-MESSAGE(line, ONE("functionIndex", JSON_INTEGER), ONE("line", JSON_INT64), ONE("column", JSON_INT64));
-MESSAGE(location, ONE("mappingIndex", JSON_INTEGER), ONE("address", JSON_UINT64), SUBS("lines", line),
-	MANY("attributeIndices", JSON_INTEGER));
+MESSAGE(line, ONE("functionIndex", JSON_INTEGER), ONE("line", JSON_INT64),
+	ONE("column", JSON_INT64));
+MESSAGE(location, ONE("mappingIndex", JSON_INTEGER), ONE("address", JSON_UINT64),
+	SUBS("lines", line), MANY("attributeIndices", JSON_INTEGER));
 MESSAGE(function, ONE("nameStrindex", JSON_INTEGER), ONE("systemNameStrindex", JSON_INTEGER),
 	ONE("filenameStrindex", JSON_INTEGER), ONE("startLine", JSON_INT64));
 MESSAGE(link, ONE("traceId", JSON_HEX), ONE("spanId", JSON_HEX));
@@ -90,7 +106,8 @@ MESSAGE(dictionary, SUBS("mappingTable", mapping), SUBS("locationTable", locatio
 	SUBS("attributeTable", table_attribute), SUBS("stackTable", stack));
 MESSAGE(request, SUBS("resourceProfiles", resource_profiles), SUB("dictionary", dictionary));
 
-/* The writers return nothing: a buffer that is full stays full, and encode_json looks at the end. */
+/* The writers return nothing: a buffer that is full stays full, and encode_json looks at the end.
+ */
 struct json {
 	struct bytes *out;
 	bool full;
@@ -154,15 +171,16 @@ static void put_hex(struct json *j, struct view bytes)
 /* RFC 4648, section 4. */
 static void put_base64(struct json *j, struct view bytes)
 {
-	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	static const char digits[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 	put_byte(j, '"');
 	for (size_t i = 0; i < bytes.len; i += 3) {
 		size_t left = bytes.len - i;
 		uint32_t three = (uint32_t)bytes.at[i] << 16;
 		three |= left > 1 ? (uint32_t)bytes.at[i + 1] << 8 : 0;
 		three |= left > 2 ? bytes.at[i + 2] : 0;
-		char four[] = { digits[three >> 18], digits[three >> 12 & 63], digits[three >> 6 & 63],
-				digits[three & 63] };
+		char four[] = { digits[three >> 18], digits[three >> 12 & 63],
+				digits[three >> 6 & 63], digits[three & 63] };
 		if (left < 3)
 			four[3] = '=';
 		if (left < 2)
@@ -239,7 +257,8 @@ static void put_packed(struct json *j, enum json_kind kind, struct wire w)
 
 static void put_message(struct json *j, struct view v, const struct json_message *message);
 
-static void put_value(struct json *j, const struct json_field *field, const struct wire_field *value)
+static void put_value(struct json *j, const struct json_field *field,
+		      const struct wire_field *value)
 {
 	if (field->kind == JSON_MESSAGE)
 		put_message(j, value->view, field->message);
@@ -291,7 +310,8 @@ bool encode_json(const struct packet *packet, struct bytes *out, struct error *e
 	struct json j = { .out = out };
 	put_message(&j, bytes_view(&packet->otlp), &request);
 	if (j.full)
-		return error_set(err, ERROR_TOO_LARGE, "the JSON needs more than %zu bytes", out->max);
+		return error_set(err, ERROR_TOO_LARGE, "the JSON needs more than %zu bytes",
+				 out->max);
 	if (j.disordered)
 		return error_set(err, ERROR_INTERNAL, "the packet's bytes are not in order");
 	return true;

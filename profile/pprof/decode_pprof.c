@@ -59,8 +59,8 @@ static struct view numbers_of(struct wire *w, uint32_t tag)
 		return message_of(w, tag);
 	const uint8_t *at = w->at;
 	wire_varint(w);
-	return w->at <= w->end ? (struct view){ at, (size_t)(w->at - at) } :
-				 (struct view){ w->end, 0 };
+	return w->at <= w->end ? (struct view){ at, (size_t)(w->at - at) }
+			       : (struct view){ w->end, 0 };
 }
 
 static bool refer_string(struct pprof_reader *r, uint64_t index, const char *name, uint32_t *string)
@@ -165,7 +165,9 @@ static bool make_room(struct pprof_reader *r)
 /* What comes twice is merged, as protobuf says. */
 static bool read_value_type(struct pprof_reader *r, struct view message, struct value_kind *kind)
 {
-	uint64_t fields[PPROF_TYPE_FIELDS] = { [PPROF_TYPE_TYPE] = kind->type, [PPROF_TYPE_UNIT] = kind->unit };
+	uint64_t fields[PPROF_TYPE_FIELDS] = {
+		[PPROF_TYPE_TYPE] = kind->type, [PPROF_TYPE_UNIT] = kind->unit
+	};
 	return read_fields(r, message, fields, PPROF_TYPE_FIELDS - 1) &&
 	       refer_string(r, fields[PPROF_TYPE_TYPE], "type", &kind->type) &&
 	       refer_string(r, fields[PPROF_TYPE_UNIT], "unit", &kind->unit);
@@ -478,8 +480,8 @@ static bool walk(struct pprof_reader *r, int pass)
 		} else if (step->kind == STEP_NUMBER && (tag & 7) == WIRE_VARINT) {
 			r->number[number] = wire_varint(&w);
 		} else {
-			struct view view = step->kind == STEP_NUMBERS ? numbers_of(&w, tag) :
-									message_of(&w, tag);
+			struct view view = step->kind == STEP_NUMBERS ? numbers_of(&w, tag)
+								      : message_of(&w, tag);
 			uint32_t ordinal = count[number]++;
 			if (step->pass == pass && !w.fault && !step->read(r, view, ordinal))
 				return error_prefix(r->err, "%s %u", step->name, ordinal);

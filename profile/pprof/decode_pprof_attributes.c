@@ -279,7 +279,9 @@ bool pprof_attach_mapping(struct pprof_reader *r, struct mapping *mapping, uint3
 
 bool pprof_attach_main(struct pprof_reader *r, struct mapping *mapping)
 {
-	struct attribute is_main = { .key = key_of(r, PPROF_KEY_IS_MAIN), .type = VALUE_BOOL, .boolean = 1 };
+	struct attribute is_main = { .key = key_of(r, PPROF_KEY_IS_MAIN),
+				     .type = VALUE_BOOL,
+				     .boolean = 1 };
 	return list_add(r, &mapping->attributes, profiles_attribute_new(r->p, is_main));
 }
 
@@ -300,10 +302,11 @@ bool pprof_deny_flags(struct pprof_reader *r, struct mapping *mapping)
 bool pprof_attach_folded(struct pprof_reader *r, struct location *location)
 {
 	if (!r->folded)
-		r->folded = profiles_attribute_new(
-			r->p, (struct attribute){ .key = key_of(r, PPROF_KEY_IS_FOLDED),
-						  .type = VALUE_BOOL,
-						  .boolean = 1 });
+		r->folded =
+			profiles_attribute_new(r->p, (struct attribute){
+							     .key = key_of(r, PPROF_KEY_IS_FOLDED),
+							     .type = VALUE_BOOL,
+							     .boolean = 1 });
 	return list_add(r, &location->attributes, r->folded);
 }
 
@@ -392,8 +395,8 @@ static bool foreign_text(struct pprof_reader *r, const char *text, uint32_t *str
 		return pprof_too_large(r);
 	struct span span = profiles_bytes_new(r->p, text, len);
 	*string = r->p->strings.count;
-	return !r->p->over_cap ? pprof_add_string(r, bytes_view(&r->labels), span) :
-				 pprof_too_large(r);
+	return !r->p->over_cap ? pprof_add_string(r, bytes_view(&r->labels), span)
+			       : pprof_too_large(r);
 }
 
 static bool has_key(const struct profiles *p, struct list list, struct view key)

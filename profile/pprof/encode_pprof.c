@@ -144,7 +144,8 @@ static void find_main_mappings(struct pprof_writer *w)
 		if (!has_true(p, p->mappings.at[i].attributes, PPROF_KEY_IS_MAIN))
 			continue;
 		if (!w->main_mappings)
-			w->main_mappings = memory_array(p->mappings.count, sizeof *w->main_mappings);
+			w->main_mappings =
+				memory_array(p->mappings.count, sizeof *w->main_mappings);
 		w->main_mappings[i] = true;
 	}
 }
@@ -232,8 +233,8 @@ static void pack(struct pprof_writer *w, uint64_t number)
 enum sign { SIGN_ANY, SIGN_NEGATIVE, SIGN_OTHER };
 
 /* Of the sample i, as the run's Profile in that place has it; 0 if it is of another sign. */
-static uint64_t value_of(const struct pprof_writer *w, const struct pprof_run *run, uint32_t place, uint32_t i,
-			 enum sign sign)
+static uint64_t value_of(const struct pprof_writer *w, const struct pprof_run *run, uint32_t place,
+			 uint32_t i, enum sign sign)
 {
 	const struct profile *profile = &run->profiles[run->place[place]];
 	uint64_t value = encode_pprof_value(w->p, &w->p->samples.at[profile->samples.first + i]);
@@ -251,7 +252,8 @@ static bool has_both_signs(const struct pprof_writer *w, const struct pprof_run 
 	return negative && positive;
 }
 
-static void add_values(struct pprof_writer *w, const struct pprof_run *run, uint32_t i, enum sign sign)
+static void add_values(struct pprof_writer *w, const struct pprof_run *run, uint32_t i,
+		       enum sign sign)
 {
 	const struct profiles *p = w->p;
 	const struct sample *sample = &p->samples.at[run->profiles->samples.first + i];
@@ -299,7 +301,8 @@ static void add_type(struct pprof_writer *w, uint32_t number, struct value_kind 
 	add_type_numbers(w, number, pprof_string(w, kind.type), pprof_string(w, kind.unit));
 }
 
-static bool kind_is(const struct profiles *p, struct value_kind kind, const char *type, const char *unit)
+static bool kind_is(const struct profiles *p, struct value_kind kind, const char *type,
+		    const char *unit)
 {
 	return string_is(p, kind.type, type) && string_is(p, kind.unit, unit);
 }
@@ -322,8 +325,9 @@ static uint64_t cpu_period(const struct pprof_writer *w, const struct pprof_run 
 		return 0;
 	for (uint32_t i = 0; i < f->samples.count; i++) {
 		int64_t product;
-		if (__builtin_mul_overflow((int64_t)encode_pprof_value(p, &p->samples.at[f->samples.first + i]), f->period,
-					   &product))
+		if (__builtin_mul_overflow(
+			    (int64_t)encode_pprof_value(p, &p->samples.at[f->samples.first + i]),
+			    f->period, &product))
 			return 0;
 	}
 	return (uint64_t)f->period;
@@ -364,7 +368,8 @@ static void add_profile_attributes(struct pprof_writer *w, const struct profile 
 	}
 }
 
-static void write_run(struct pprof_writer *w, const struct pprof_run *run, const struct scope_says *says)
+static void write_run(struct pprof_writer *w, const struct pprof_run *run,
+		      const struct scope_says *says)
 {
 	const struct profile *first = run->profiles;
 	for (uint32_t i = 0; i < run->count; i++)
@@ -466,7 +471,8 @@ static struct scope_says read_scope(const struct profiles *p, const struct scope
 	return says;
 }
 
-/* The order tells where each Profile's type stood; it counts when it is a permutation of the run. */
+/* The order tells where each Profile's type stood; it counts when it is a permutation of the run.
+ */
 static void settle_order(const struct profiles *p, struct pprof_run *run, struct list order)
 {
 	bool taken[PPROF_TYPES_MAX] = { false };
@@ -554,7 +560,8 @@ static bool encode_all(struct pprof_writer *w, const struct emitter *emitter)
 	return true;
 }
 
-/* One attribute may stand for many labels on many samples, so what a packet can become is bounded. */
+/* One attribute may stand for many labels on many samples, so what a packet can become is bounded.
+ */
 static size_t most_bytes(const struct profiles *p)
 {
 	size_t most = (size_t)1 << 20;
@@ -566,7 +573,9 @@ bool encode_pprof(const struct profiles *p, bool signs_apart,
 		  bool (*emit)(const struct pprof_out *out, void *context), void *context,
 		  struct error *err)
 {
-	struct pprof_writer w = { .p = p, .signs_apart = signs_apart, .texts.max_bytes = most_bytes(p) };
+	struct pprof_writer w = { .p = p,
+				  .signs_apart = signs_apart,
+				  .texts.max_bytes = most_bytes(p) };
 	for (int i = 0; i < PPROF_PROFILE_FIELDS; i++)
 		bytes_init(&w.table[i], most_bytes(p));
 	bytes_init(&w.part, most_bytes(p));

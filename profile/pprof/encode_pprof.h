@@ -22,7 +22,8 @@
  * Calls `emit` once for each pprof (uncompressed; the bytes are valid during the call). p are the
  * open tables of a sealed packet (decode_otlp of packet->otlp). False when emit returned false, or
  * with ERROR_TOO_LARGE when one pprof would have more than 1 MiB and 32 times the bytes of the
- * packet. signs_apart: a sample with values of both signs becomes two, for readers that drop a sample with a negative value.
+ * packet. signs_apart: a sample with values of both signs becomes two, for readers that drop a
+ * sample with a negative value.
  */
 struct pprof_out {
 	struct view bytes;
@@ -36,12 +37,14 @@ bool encode_pprof(const struct profiles *p, bool signs_apart,
 		  struct error *err);
 
 /*
- * A Profile samples/count of a period cpu/nanoseconds with this attribute gets a second sample type cpu/nanoseconds, the
- * count times the period, unless a product would overflow: the shape of Go's CPU profiles, which stores know.
+ * A Profile samples/count of a period cpu/nanoseconds with this attribute gets a second sample type
+ * cpu/nanoseconds, the count times the period, unless a product would overflow: the shape of Go's
+ * CPU profiles, which stores know.
  */
 #define PPROF_CPU_TIME "pprof.profile.with_cpu_time"
 
-/* The run that starts with the scope's Profile `start`; `order` is what encode_pprof_order says of the scope. */
+/* The run that starts with the scope's Profile `start`; `order` is what encode_pprof_order says of
+ * the scope. */
 struct pprof_run {
 	const struct profile *profiles; /* neighbours */
 	uint32_t count;
@@ -52,8 +55,8 @@ struct list encode_pprof_order(const struct profiles *p, const struct scope *sco
 void encode_pprof_run(const struct profiles *p, const struct scope *scope, struct list order,
 		      uint32_t start, struct pprof_run *run);
 
-/* The one number that pprof has for a sample: the sum of its values, or the nearest that an int64 can hold; without
- * values how many timestamps it has. */
+/* The one number that pprof has for a sample: the sum of its values, or the nearest that an int64
+ * can hold; without values how many timestamps it has. */
 uint64_t encode_pprof_value(const struct profiles *p, const struct sample *sample);
 
 #endif

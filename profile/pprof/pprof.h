@@ -98,8 +98,8 @@ enum {
 
 extern const char *const pprof_keys[PPROF_KEY_COUNT];
 
-/* PPROF_KEY_COUNT: none of them. The convention has one list of comments; some translators write a numbered attribute for
- * each, and PPROF_KEY_COMMENT is what they are, too. */
+/* PPROF_KEY_COUNT: none of them. The convention has one list of comments; some translators write a
+ * numbered attribute for each, and PPROF_KEY_COMMENT is what they are, too. */
 enum pprof_key pprof_key_of(struct view key);
 
 #endif

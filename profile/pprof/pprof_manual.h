@@ -3,6 +3,7 @@
 #define PROFILE_PPROF_PPROF_MANUAL_H
 
 /* The translation between pprof and OTLP as Markdown, for the manual of those that speak pprof. */
+/* clang-format off */
 #define PPROF_MANUAL \
 	"How pprof and OTLP profiles become each other. pprof to OTLP to pprof, with " \
 	"nothing between, changes only ids, the order of tables, and leaves out what " \
@@ -39,5 +40,6 @@
 	"a sample are added, timestamps without values count 1 each. Attributes of " \
 	"other types become text. pprof has no place for timestamps, profile ids, " \
 	"resources, scopes and other attributes.\n"
+/* clang-format on */
 
 #endif

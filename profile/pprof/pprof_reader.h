@@ -33,8 +33,9 @@ enum pprof_memo { /* kinds of memo entries; first is an index */
 		  PPROF_MEMO_LABELS,    /* first: index in label_sets + 1 */
 		  PPROF_MEMO_ATTRIBUTE, /* first: of the attribute made of one label */
 		  PPROF_MEMO_LINK,
-		  PPROF_MEMO_KEY /* first: the label set last seen with it; second: its last label
-				    there */
+		  /* first: the label set last seen with it; second: its last label
+		   * there */
+		  PPROF_MEMO_KEY
 };
 
 struct pprof_reader {
@@ -54,7 +55,8 @@ struct pprof_reader {
 	struct bytes labels;                 /* of the sample being read: struct pprof_label */
 	struct bytes label_sets;             /* struct pprof_label_set */
 	struct bytes comments;               /* uint32_t: strings */
-	size_t budget, scratch;              /* of tables and scratch together; what scratch has taken of it */
+	/* of tables and scratch together; what scratch has taken of it */
+	size_t budget, scratch;
 };
 
 /* All return false, so that `return pprof_refuse(...)` reads well. */

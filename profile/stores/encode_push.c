@@ -10,7 +10,8 @@ enum raw_series { SERIES_LABEL = 1, SERIES_SAMPLE };
 enum label_pair { LABEL_NAME = 1, LABEL_VALUE };
 enum raw_sample { SAMPLE_PROFILE = 1 };
 
-/* Each pprof repeats what a packet says once: a packet of a megabyte can be made to become gigabytes. */
+/* Each pprof repeats what a packet says once: a packet of a megabyte can be made to become
+ * gigabytes. */
 #define MOST_LEAST ((size_t)8 << 20)
 #define MOST_TIMES 4
 
@@ -33,7 +34,8 @@ static bool add_labels(struct request_writer *w, const struct resource *resource
 	const struct profiles *p = w->p;
 	for (uint32_t i = 0; i < resource->attributes.count; i++)
 		if (!add_label(w, &p->attributes.at[p->indices.at[resource->attributes.first + i]]))
-			return error_set(w->err, ERROR_TOO_LARGE, "the labels of the series are too large");
+			return error_set(w->err, ERROR_TOO_LARGE,
+					 "the labels of the series are too large");
 	return true;
 }
 
@@ -70,8 +72,8 @@ bool encode_push(const struct packet *packet, struct bytes *out, struct error *e
 {
 	struct profiles p = { 0 };
 	out->max = encode_push_most(packet);
-	bool ok = profiles_reset(&p, NULL, bytes_view(&packet->otlp), SIZE_MAX / 2) && decode_otlp(&p, err) &&
-		  write_request(&p, out, err);
+	bool ok = profiles_reset(&p, NULL, bytes_view(&packet->otlp), SIZE_MAX / 2) &&
+		  decode_otlp(&p, err) && write_request(&p, out, err);
 	profiles_fini(&p);
 	return ok;
 }
@@ -103,7 +105,9 @@ uint64_t encode_push_samples(struct view request)
 	struct wire_field f;
 	uint64_t most = 0;
 	while (wire_next(&w, &f)) {
-		uint64_t count = f.number == SERIES_SAMPLE ? count_fields(field(f.view, SAMPLE_PROFILE), PPROF_SAMPLE) : 0;
+		uint64_t count = f.number == SERIES_SAMPLE
+					 ? count_fields(field(f.view, SAMPLE_PROFILE), PPROF_SAMPLE)
+					 : 0;
 		most = count > most ? count : most;
 	}
 	return most;

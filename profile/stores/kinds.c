@@ -46,7 +46,8 @@ static void fit(struct guard *g, uint32_t *string)
 	} else if (*string < g->strings) { /* the others were made here */
 		uint32_t *made = &g->made[*string];
 		if (!*made)
-			*made = is_fit(string_view(g->p, *string)) ? *string : make_plain(g->p, *string);
+			*made = is_fit(string_view(g->p, *string)) ? *string
+								   : make_plain(g->p, *string);
 		*string = *made;
 	}
 }

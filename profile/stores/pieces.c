@@ -6,7 +6,7 @@
 
 #define MS UINT64_C(1000000)
 
-struct pieces { /* of one Profile, and of those that stand beside it in its pprof */
+struct pieces {                /* of one Profile, and of those that stand beside it in its pprof */
 	uint64_t series, own;  /* the time of the Profile, which the first piece keeps */
 	ARRAY(uint64_t) times; /* of the others */
 	uint32_t at;           /* how many of them the Profile at hand has */
@@ -17,7 +17,8 @@ static uint64_t next_time(struct pieces *pieces, struct slots *slots)
 	uint32_t count = pieces->times.count;
 	if (pieces->at == count)
 		array_push(&pieces->times) =
-			slots_take(slots, pieces->series, (count ? pieces->times.at[count - 1] : pieces->own) + MS);
+			slots_take(slots, pieces->series,
+				   (count ? pieces->times.at[count - 1] : pieces->own) + MS);
 	return pieces->times.at[pieces->at++];
 }
 

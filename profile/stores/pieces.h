@@ -6,9 +6,10 @@
 #include "profile/stores/regroup.h"
 
 /*
- * Times for the pieces of Profiles that were regrouped and then cut, each piece alone in its part, from `first` on: equal
- * ones would count once. The first piece keeps the Profile's own time, the others get the next free milliseconds of their
- * series, which all types of one pprof share. Those are sealed anew. False: a part could not be read; the others are good.
+ * Times for the pieces of Profiles that were regrouped and then cut, each piece alone in its part,
+ * from `first` on: equal ones would count once. The first piece keeps the Profile's own time, the
+ * others get the next free milliseconds of their series, which all types of one pprof share. Those
+ * are sealed anew. False: a part could not be read; the others are good.
  */
 bool pieces_move(struct regroup *r, struct parts *parts, uint32_t first, struct error *err);
 

@@ -8,17 +8,17 @@
 #include <stdlib.h>
 
 #define MS UINT64_C(1000000)
-/* Each pprof of a packet is a request. But each repeats its dictionary: thousands of them would be more than splitting may
- * make of a packet, so those behind the first ones share requests by series. More series than this only somebody makes who
- * means harm, or erred. */
+/* Each pprof of a packet is a request. But each repeats its dictionary: thousands of them would be
+ * more than splitting may make of a packet, so those behind the first ones share requests by
+ * series. More series than this only somebody makes who means harm, or erred. */
 enum { GROUPS_MAX = 4096, ALONE_MAX = 256, LEVELS = 3 };
 
-struct group { /* a series */
+struct group {              /* a series */
 	struct list labels; /* attributes, in indices */
 	uint64_t key;       /* for slots */
 };
 
-struct run { /* one pprof */
+struct run {                   /* one pprof */
 	uint32_t group, scope; /* the scope that it comes from */
 	uint32_t first, count; /* in profiles */
 	uint32_t order;        /* in the packet */
@@ -29,24 +29,26 @@ struct work {
 	struct regroup *r;
 	struct profiles *p;
 	uint32_t cpu_time; /* the string PPROF_CPU_TIME */
-	struct memo memo; /* a set of labels: first is the group, + 1 */
-	uint32_t last;    /* the group of the last resource */
+	struct memo memo;  /* a set of labels: first is the group, + 1 */
+	uint32_t last;     /* the group of the last resource */
 	ARRAY(struct group) groups;
 	ARRAY(struct run) runs;
 };
 
 /* ---- names ---- */
 
-/* By which word of a type's name the store's clients choose the name of a profile (backends of Pyroscope's /ingest);
- * lock profiles of Go are taken for mutex's, as there. */
+/* By which word of a type's name the store's clients choose the name of a profile (backends of
+ * Pyroscope's /ingest); lock profiles of Go are taken for mutex's, as there. */
 static const struct name_rule {
 	const char *word, *name;
 	bool whole;
 } name_rules[] = {
-	{ "wall", "wall", true },           { "off_cpu", "off_cpu", true },   { "cpu", "process_cpu", false },
-	{ "alloc_", "memory", false },      { "inuse_", "memory", false },    { "space", "memory", true },
-	{ "objects", "memory", true },      { "mutex_", "mutex", false },     { "block_", "block", false },
-	{ "contentions", "mutex", true },   { "delay", "mutex", true },       { "goroutine", "goroutines", false },
+	{ "wall", "wall", true },        { "off_cpu", "off_cpu", true },
+	{ "cpu", "process_cpu", false }, { "alloc_", "memory", false },
+	{ "inuse_", "memory", false },   { "space", "memory", true },
+	{ "objects", "memory", true },   { "mutex_", "mutex", false },
+	{ "block_", "block", false },    { "contentions", "mutex", true },
+	{ "delay", "mutex", true },      { "goroutine", "goroutines", false },
 };
 
 static bool fits(const struct name_rule *rule, struct view type)
@@ -69,7 +71,8 @@ static struct view type_of(const struct profiles *p, const struct pprof_run *run
 	return string_view(p, run->profiles[run->place[i]].sample_type.type);
 }
 
-/* "samples" alone says nothing, so the period is asked first. NULL: none that clients of the store know. */
+/* "samples" alone says nothing, so the period is asked first. NULL: none that clients of the store
+ * know. */
 static const char *known_name(const struct profiles *p, const struct pprof_run *run)
 {
 	const char *name = NULL;
@@ -93,8 +96,8 @@ static struct view name_of(const struct work *w, const struct pprof_run *run)
 
 /* ---- what the store would refuse ---- */
 
-/* Without ":", which parts a type's texts: with more of them the store's list of types fails for everybody; and without
- * "-", where it refuses that. */
+/* Without ":", which parts a type's texts: with more of them the store's list of types fails for
+ * everybody; and without "-", where it refuses that. */
 static uint32_t mended(struct work *w, uint32_t string, bool dashes)
 {
 	struct view text = string_view(w->p, string);
@@ -195,8 +198,8 @@ static void set_service(struct work *w, const struct list *levels, size_t count)
 	struct view executable = service_in(w->p, levels[0], "process.executable.name");
 	if (service.len || executable.len > UINT16_MAX) /* longer than any label */
 		executable.len = 0;
-	char *unknown = memory_format("unknown_service%s%.*s", executable.len ? ":" : "", (int)executable.len,
-				      (const char *)executable.at);
+	char *unknown = memory_format("unknown_service%s%.*s", executable.len ? ":" : "",
+				      (int)executable.len, (const char *)executable.at);
 	series_put(w->r->series, "service_name", service.len ? service : view_of(unknown));
 	memory_free(unknown);
 }
@@ -206,8 +209,10 @@ static uint64_t key_of(const struct profiles *p, const struct label *labels, uin
 {
 	uint64_t key = 0;
 	for (uint32_t i = 0; i < count; i++) {
-		struct view name = string_view(p, labels[i].name), value = string_view(p, labels[i].value);
-		uint64_t pair[2] = { hash_bytes(name.at, name.len), hash_bytes(value.at, value.len) };
+		struct view name = string_view(p, labels[i].name),
+			    value = string_view(p, labels[i].value);
+		uint64_t pair[2] = { hash_bytes(name.at, name.len),
+				     hash_bytes(value.at, value.len) };
 		key += hash_bytes(pair, sizeof pair);
 	}
 	return key;
@@ -225,7 +230,8 @@ static uint32_t group_of(struct work *w, uint32_t most)
 	if (!entry->first && w->groups.count >= most)
 		return UINT32_MAX;
 	if (!entry->first) {
-		array_push(&w->groups) = (struct group){ series_attributes(s), key_of(w->p, s->labels, s->count) };
+		array_push(&w->groups) =
+			(struct group){ series_attributes(s), key_of(w->p, s->labels, s->count) };
 		entry->first = w->groups.count;
 	}
 	return entry->first - 1;
@@ -236,11 +242,13 @@ static void clean_samples(struct work *w, const struct pprof_run *run)
 	struct profile *f = &w->p->profiles.at[run->profiles - w->p->profiles.at];
 	for (uint32_t i = 0; i < run->count; i++)
 		for (uint32_t k = 0; k < f[i].samples.count; k++)
-			if (series_clean_sample(w->r->series, &w->p->samples.at[f[i].samples.first + k]))
+			if (series_clean_sample(w->r->series,
+						&w->p->samples.at[f[i].samples.first + k]))
 				f[i].changed = 1;
 }
 
-static uint32_t labelled_group(struct work *w, const struct pprof_run *run, const struct list *levels)
+static uint32_t labelled_group(struct work *w, const struct pprof_run *run,
+			       const struct list *levels)
 {
 	struct series_labels *s = w->r->series;
 	series_begin(s);
@@ -255,7 +263,8 @@ static uint32_t labelled_group(struct work *w, const struct pprof_run *run, cons
 }
 
 /* What every store of series does with too many of them. */
-static uint32_t overflow_group(struct work *w, const struct pprof_run *run, const struct list *levels)
+static uint32_t overflow_group(struct work *w, const struct pprof_run *run,
+			       const struct list *levels)
 {
 	struct series_labels *s = w->r->series;
 	const char *name = known_name(w->p, run);
@@ -270,16 +279,20 @@ static uint32_t overflow_group(struct work *w, const struct pprof_run *run, cons
 	return group_of(w, UINT32_MAX);
 }
 
-static void take_run(struct work *w, const struct resource *resource, uint32_t scope, const struct pprof_run *run)
+static void take_run(struct work *w, const struct resource *resource, uint32_t scope,
+		     const struct pprof_run *run)
 {
-	const struct list levels[LEVELS] = { resource->attributes, w->p->scopes.at[scope].attributes,
+	const struct list levels[LEVELS] = { resource->attributes,
+					     w->p->scopes.at[scope].attributes,
 					     run->profiles->attributes };
 	mend_period_types(w, run);
 	uint32_t group = labelled_group(w, run, levels);
 	if (group == UINT32_MAX)
 		group = overflow_group(w, run, levels);
-	array_push(&w->runs) = (struct run){ group, scope, (uint32_t)(run->profiles - w->p->profiles.at), run->count,
-					     w->runs.count, run->profiles->time };
+	array_push(&w->runs) = (struct run){
+		group,      scope,         (uint32_t)(run->profiles - w->p->profiles.at),
+		run->count, w->runs.count, run->profiles->time
+	};
 	clean_samples(w, run);
 	mark_cpu_time(w, run);
 }
@@ -318,9 +331,10 @@ static bool can_merge(const struct profiles *p, const struct run *a, const struc
 	if (a->group != b->group || a->time / MS != b->time / MS || a->count != b->count)
 		return false;
 	for (uint32_t i = 0; i < a->count; i++) {
-		const struct profile *x = &p->profiles.at[a->first + i], *y = &p->profiles.at[b->first + i];
-		if (!same_kind(p, x->sample_type, y->sample_type) || !same_kind(p, x->period_type, y->period_type) ||
-		    x->period != y->period)
+		const struct profile *x = &p->profiles.at[a->first + i],
+				     *y = &p->profiles.at[b->first + i];
+		if (!same_kind(p, x->sample_type, y->sample_type) ||
+		    !same_kind(p, x->period_type, y->period_type) || x->period != y->period)
 			return false;
 	}
 	return true;
@@ -355,8 +369,9 @@ static void open_request(struct work *w, const struct run *run)
 	if (!profiles_room(p, &p->resources, 1) || !profiles_room(p, &p->scopes, 1))
 		return;
 	if (!shared)
-		p->resources.at[p->resources.count++] = (struct resource){ .attributes = w->groups.at[run->group].labels,
-									   .scopes = { p->scopes.count, 0 } };
+		p->resources.at[p->resources.count++] =
+			(struct resource){ .attributes = w->groups.at[run->group].labels,
+					   .scopes = { p->scopes.count, 0 } };
 	/* Scopes say how the types of their pprofs stood, so each has its own. */
 	struct scope scope = p->scopes.at[run->scope];
 	scope.profiles = (struct list){ p->profiles.count, 0 };
@@ -365,7 +380,8 @@ static void open_request(struct work *w, const struct run *run)
 	w->last = run->group;
 }
 
-/* As many samples as one pprof may have, from one on, of all Profiles of the run; returns where the next part begins. */
+/* As many samples as one pprof may have, from one on, of all Profiles of the run; returns where the
+ * next part begins. */
 static uint32_t put_part(struct work *w, const struct run *run, uint32_t from)
 {
 	struct profiles *p = w->p;
@@ -430,9 +446,11 @@ bool regroup_by_series(struct regroup *r, struct profiles *p, struct error *err)
 /* The labels are as they were made: each a text. */
 uint64_t regroup_key(const struct profiles *p)
 {
-	struct list attributes = p->resources.count ? p->resources.at->attributes : (struct list){ 0 };
+	struct list attributes =
+		p->resources.count ? p->resources.at->attributes : (struct list){ 0 };
 	struct label labels[SERIES_LABELS_MAX];
-	uint32_t count = attributes.count < SERIES_LABELS_MAX ? attributes.count : SERIES_LABELS_MAX;
+	uint32_t count =
+		attributes.count < SERIES_LABELS_MAX ? attributes.count : SERIES_LABELS_MAX;
 	for (uint32_t i = 0; i < count; i++) {
 		const struct attribute *a = &p->attributes.at[p->indices.at[attributes.first + i]];
 		labels[i] = (struct label){ a->key, a->type == VALUE_STRING ? a->string : 0 };

@@ -7,8 +7,9 @@
 #include <stdlib.h>
 
 const char *const series_losses[SERIES_LOSSES] = {
-	[SERIES_COLLISION] = "collision", [SERIES_TOO_MANY] = "too_many", [SERIES_LONG_NAME] = "long_name",
-	[SERIES_RESERVED] = "reserved",   [SERIES_NUMBER] = "number",     [SERIES_CUT] = "cut",
+	[SERIES_COLLISION] = "collision", [SERIES_TOO_MANY] = "too_many",
+	[SERIES_LONG_NAME] = "long_name", [SERIES_RESERVED] = "reserved",
+	[SERIES_NUMBER] = "number",       [SERIES_CUT] = "cut",
 };
 
 enum known_state { UNSEEN, LABEL, NOTHING, RESERVED, TOO_LONG };
@@ -32,7 +33,9 @@ void series_open(struct series_labels *s, struct profiles *p)
 	size_t most = 64 * (size_t)p->input.len;
 	s->p = p;
 	memo_fini(&s->texts);
-	s->texts = (struct memo){ .max_bytes = (1 << 20) + (most < PROFILES_INPUT_MAX ? most : PROFILES_INPUT_MAX) };
+	s->texts = (struct memo){
+		.max_bytes = (1 << 20) + (most < PROFILES_INPUT_MAX ? most : PROFILES_INPUT_MAX)
+	};
 	memory_free(s->known);
 	s->known_room = p->attributes.count;
 	s->known = memory_array(s->known_room, sizeof *s->known);
@@ -75,7 +78,8 @@ static uint32_t *stamp_of(struct series_labels *s, uint32_t string)
 
 static bool is_plain(uint8_t c)
 {
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+	       c == '_';
 }
 
 static bool begins(struct view text, const char *prefix)
@@ -84,7 +88,8 @@ static bool begins(struct view text, const char *prefix)
 	return text.len >= len && memcmp(text.at, prefix, len) == 0;
 }
 
-/* Each character that is not allowed, of however many bytes, becomes one "_"; but no name of the store's own comes of it. */
+/* Each character that is not allowed, of however many bytes, becomes one "_"; but no name of the
+ * store's own comes of it. */
 static void add_plain_name(struct bytes *out, struct view key)
 {
 	bool digit = key.len && key.at[0] >= '0' && key.at[0] <= '9', own = begins(key, "__");
@@ -185,7 +190,8 @@ void series_put(struct series_labels *s, const char *name, struct view value)
 	s->text.len = 0;
 	/* Growing the tables may move what it points to. */
 	bytes_add(&s->text, value.at, cut ? cut_length(value, most) : value.len);
-	struct label label = { series_text(s, view_of(name)), series_text(s, bytes_view(&s->text)) };
+	struct label label = { series_text(s, view_of(name)),
+			       series_text(s, bytes_view(&s->text)) };
 	if (!label.value || *stamp_of(s, label.name) == s->set || s->count == names_max(s))
 		return;
 	*stamp_of(s, label.name) = s->set;
@@ -222,10 +228,12 @@ static void take(struct series_labels *s, uint32_t attribute)
 	}
 }
 
-/* No further than a set can be long: one resource may have as many attributes as it has Profiles. */
+/* No further than a set can be long: one resource may have as many attributes as it has Profiles.
+ */
 void series_take(struct series_labels *s, struct list attributes)
 {
-	uint32_t count = attributes.count < SERIES_LABELS_MAX ? attributes.count : SERIES_LABELS_MAX;
+	uint32_t count =
+		attributes.count < SERIES_LABELS_MAX ? attributes.count : SERIES_LABELS_MAX;
 	for (uint32_t i = 0; i < count; i++)
 		take(s, s->p->indices.at[attributes.first + i]);
 	s->lost[SERIES_TOO_MANY] += attributes.count - count;
@@ -252,7 +260,9 @@ struct list series_attributes(struct series_labels *s)
 	if (!profiles_room(p, &p->indices, s->count))
 		return (struct list){ 0 };
 	for (uint32_t i = 0; i < s->count; i++) {
-		struct attribute a = { .key = s->labels[i].name, .type = VALUE_STRING, .string = s->labels[i].value };
+		struct attribute a = { .key = s->labels[i].name,
+				       .type = VALUE_STRING,
+				       .string = s->labels[i].value };
 		p->indices.at[list.first + list.count++] = profiles_attribute_new(p, a);
 	}
 	p->indices.count += list.count;
@@ -278,8 +288,10 @@ static uint32_t clean_of(struct series_labels *s, uint32_t index, struct series_
 	known->clean = index;
 	if (a->type != VALUE_STRING || a->unit || known->cut ||
 	    !view_equal(string_view(p, a->key), string_view(p, known->label.name))) {
-		struct attribute clean = { .key = known->label.name, .type = VALUE_STRING,
-					   .string = known->label.value, .changed = 1 };
+		struct attribute clean = { .key = known->label.name,
+					   .type = VALUE_STRING,
+					   .string = known->label.value,
+					   .changed = 1 };
 		known->clean = profiles_attribute_new(p, clean);
 	}
 	return known->clean;
@@ -300,7 +312,8 @@ static uint32_t sample_label(struct series_labels *s, uint32_t index, uint32_t r
 	else if (!s->rules->numbers && is_number(s->p, &s->p->attributes.at[index]))
 		loss = SERIES_NUMBER;
 	else if (*stamp == s->set || *stamp == s->stamp)
-		loss = *stamp == s->set && says_same(s, known->label) ? SERIES_LOSSES : SERIES_COLLISION;
+		loss = *stamp == s->set && says_same(s, known->label) ? SERIES_LOSSES
+								      : SERIES_COLLISION;
 	else if (!room)
 		loss = SERIES_TOO_MANY;
 	else {
@@ -313,7 +326,8 @@ static uint32_t sample_label(struct series_labels *s, uint32_t index, uint32_t r
 	return 0;
 }
 
-/* The ids become labels too, and their names are taken then. How many names they need: 0 if there is no room for them. */
+/* The ids become labels too, and their names are taken then. How many names they need: 0 if there
+ * is no room for them. */
 static uint32_t settle_link(struct series_labels *s, struct sample *sample)
 {
 	static const char *const names[] = { "trace_id", "span_id" };

@@ -13,7 +13,7 @@ struct run { /* of taken milliseconds; to == 0: unused */
 	uint64_t from, to;
 };
 
-struct place { /* of one series */
+struct place {                 /* of one series */
 	uint64_t series, used; /* used: when, on the count of all takes; 0: never */
 	struct run runs[RUNS]; /* the one that changed last comes first */
 };

@@ -5,9 +5,10 @@
 #include <stdint.h>
 
 /*
- * Which milliseconds of which series have been given away, for stores that take the second profile of a series in a
- * millisecond for a repetition of the first. Remembers the newest of many series, each as a few runs of milliseconds, in
- * a fixed amount of memory (some 120 KB): what is forgotten counts as free. Any thread.
+ * Which milliseconds of which series have been given away, for stores that take the second profile
+ * of a series in a millisecond for a repetition of the first. Remembers the newest of many series,
+ * each as a few runs of milliseconds, in a fixed amount of memory (some 120 KB): what is forgotten
+ * counts as free. Any thread.
  */
 struct slots;
 

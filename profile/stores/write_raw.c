@@ -37,7 +37,8 @@ static bool add_labels(struct writing *w, const struct resource *resource)
 	bool ok = true;
 	w->labels.len = 0;
 	for (uint32_t i = 0; i < resource->attributes.count && ok; i++) {
-		const struct attribute *a = &p->attributes.at[p->indices.at[resource->attributes.first + i]];
+		const struct attribute *a =
+			&p->attributes.at[p->indices.at[resource->attributes.first + i]];
 		ok = add_label(&w->labels, string_view(p, a->key), string_view(p, a->string));
 	}
 	return ok;
@@ -50,22 +51,26 @@ static bool add_series(const struct pprof_out *pprof, void *context)
 	if (!add_labels(w, &w->p->resources.at[pprof->resource]))
 		return false;
 	size_t sample = wire_len_len(SAMPLE_RAW_PROFILE, pprof->bytes.len);
-	size_t series = wire_len_len(SERIES_LABELSET, w->labels.len) + wire_len_len(SERIES_SAMPLES, sample);
+	size_t series =
+		wire_len_len(SERIES_LABELSET, w->labels.len) + wire_len_len(SERIES_SAMPLES, sample);
 	return add_header(w->out, REQUEST_SERIES, series) &&
 	       wire_add_len(w->out, SERIES_LABELSET, bytes_view(&w->labels)) &&
 	       add_header(w->out, SERIES_SAMPLES, sample) &&
 	       wire_add_len(w->out, SAMPLE_RAW_PROFILE, pprof->bytes);
 }
 
-bool write_raw_encode(const struct packet *packet, bool normalized, struct bytes *out, struct error *err)
+bool write_raw_encode(const struct packet *packet, bool normalized, struct bytes *out,
+		      struct error *err)
 {
 	struct profiles p = { 0 };
 	struct writing w = { .p = &p, .out = out };
 	bytes_init(&w.labels, out->max);
-	bool ok = profiles_reset(&p, NULL, bytes_view(&packet->otlp), PROFILES_INPUT_MAX) && decode_otlp(&p, err);
+	bool ok = profiles_reset(&p, NULL, bytes_view(&packet->otlp), PROFILES_INPUT_MAX) &&
+		  decode_otlp(&p, err);
 	if (ok && !(encode_pprof(&p, false, add_series, &w, err) &&
 		    (!normalized || wire_add_varint(out, REQUEST_NORMALIZED, 1))))
-		ok = error_set(err, ERROR_TOO_LARGE, "the request would have more than %zu bytes", out->max);
+		ok = error_set(err, ERROR_TOO_LARGE, "the request would have more than %zu bytes",
+			       out->max);
 	bytes_fini(&w.labels);
 	profiles_fini(&p);
 	return ok;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "profile/stores/write_raw.h"
 #include "base/memory.h"
 #include "profile/pprof/encode_pprof.h"
 #include "profile/stores/kinds.h"
+#include "profile/stores/write_raw.h"
 #include "profile/wire.h"
 
 #include <ctype.h>
@@ -25,9 +25,10 @@ struct prepare {
 	const struct write_raw_rules *rules;
 	uint64_t *lost;
 	struct series_labels series;
-	struct bytes name;  /* scratch */
-	uint8_t *lifts;     /* by attribute: is it one that is lifted? NULL: nothing is */
-	struct memo groups; /* of a scope, by the lifted attributes; first: group, second: where their list begins */
+	struct bytes name; /* scratch */
+	uint8_t *lifts;    /* by attribute: is it one that is lifted? NULL: nothing is */
+	/* of a scope, by the lifted attributes; first: group, second: where their list begins */
+	struct memo groups;
 	uint32_t group_count;
 	struct row *rows; /* of a scope */
 	uint32_t row_count, row_room;
@@ -50,7 +51,8 @@ static void mark_lifted(struct prepare *w)
 			w->lifts[i] |= string_is(p, p->attributes.at[i].key, *key);
 }
 
-/* The lifted ones of a sample's attributes, behind the end of the indices: the caller may keep them. */
+/* The lifted ones of a sample's attributes, behind the end of the indices: the caller may keep
+ * them. */
 static struct list find_lifted(struct prepare *w, const struct sample *sample)
 {
 	struct profiles *p = w->p;
@@ -68,8 +70,8 @@ static struct list find_lifted(struct prepare *w, const struct sample *sample)
 static void find_group(struct prepare *w, struct member *member, struct list lifted)
 {
 	struct profiles *p = w->p;
-	struct memo_entry *entry =
-		memo_enter(&w->groups, 0, &p->indices.at[lifted.first], lifted.count * sizeof *p->indices.at);
+	struct memo_entry *entry = memo_enter(&w->groups, 0, &p->indices.at[lifted.first],
+					      lifted.count * sizeof *p->indices.at);
 	if (!entry) {
 		p->over_cap = true;
 		return;
@@ -83,12 +85,14 @@ static void find_group(struct prepare *w, struct member *member, struct list lif
 	member->lifted = (struct list){ entry->second, lifted.count };
 }
 
-/* One value stands for several and for timestamps: samples that differ by them alone then add up without overflowing. */
+/* One value stands for several and for timestamps: samples that differ by them alone then add up
+ * without overflowing. */
 static bool settle_value(struct profiles *p, struct sample *sample)
 {
 	uint8_t text[10];
 	size_t len = (size_t)(wire_put_varint(text, encode_pprof_value(p, sample)) - text);
-	if (!sample->timestamps.len && view_equal(span_view(p, sample->values), (struct view){ text, len }))
+	if (!sample->timestamps.len &&
+	    view_equal(span_view(p, sample->values), (struct view){ text, len }))
 		return false;
 	sample->values = profiles_bytes_new(p, text, len);
 	sample->timestamps.len = 0;
@@ -118,8 +122,8 @@ static void add_row(struct prepare *w, const struct profile *profile, const stru
 static int by_group(const void *left, const void *right)
 {
 	const struct member *a = left, *b = right;
-	return a->group == b->group ? (a->sample > b->sample) - (a->sample < b->sample) :
-				      (a->group > b->group) - (a->group < b->group);
+	return a->group == b->group ? (a->sample > b->sample) - (a->sample < b->sample)
+				    : (a->group > b->group) - (a->group < b->group);
 }
 
 /* The samples that Parca can hold, each with its group. */
@@ -175,9 +179,11 @@ static struct view name_of(const struct prepare *w, const struct profile *profil
 	static const struct {
 		const char *type, *name;
 	} names[] = {
-		{ "cpu", "process_cpu" },       { "space", "memory" },       { "alloc_objects", "memory" },
-		{ "alloc_space", "memory" },    { "inuse_objects", "memory" }, { "inuse_space", "memory" },
-		{ "goroutines", "goroutine" },  { "contentions", "mutex" },  { "delay", "mutex" },
+		{ "cpu", "process_cpu" },      { "space", "memory" },
+		{ "alloc_objects", "memory" }, { "alloc_space", "memory" },
+		{ "inuse_objects", "memory" }, { "inuse_space", "memory" },
+		{ "goroutines", "goroutine" }, { "contentions", "mutex" },
+		{ "delay", "mutex" },
 	};
 	struct view type = string_view(w->p, profile->period_type.type);
 	if (w->rules->name)
@@ -193,7 +199,8 @@ static bool same_labels(const struct prepare *w, const struct row *a, const stru
 	struct list x = a->profile.attributes, y = b->profile.attributes;
 	const uint32_t *indices = w->p->indices.at;
 	return a->group == b->group && x.count == y.count &&
-	       (!x.count || !memcmp(indices + x.first, indices + y.first, x.count * sizeof *indices)) &&
+	       (!x.count ||
+		!memcmp(indices + x.first, indices + y.first, x.count * sizeof *indices)) &&
 	       view_equal(name_of(w, &a->profile), name_of(w, &b->profile));
 }
 
@@ -207,7 +214,8 @@ static void set_name(struct prepare *w, struct view name)
 	series_put(&w->series, "__name__", bytes_view(&w->name));
 }
 
-static struct list labels_of(struct prepare *w, struct list resource, struct list scope, const struct row *row)
+static struct list labels_of(struct prepare *w, struct list resource, struct list scope,
+			     const struct row *row)
 {
 	struct series_labels *s = &w->series;
 	series_begin(s);
@@ -221,7 +229,8 @@ static struct list labels_of(struct prepare *w, struct list resource, struct lis
 }
 
 /* A resource of its own for rows that have the same labels; collect puts equal ones together. */
-static void add_series(struct prepare *w, struct list resource, struct scope scope, const struct row *rows, uint32_t count)
+static void add_series(struct prepare *w, struct list resource, struct scope scope,
+		       const struct row *rows, uint32_t count)
 {
 	struct profiles *p = w->p;
 	if (!profiles_room(p, &p->profiles, count) || !profiles_room(p, &p->scopes, 1) ||
@@ -231,8 +240,9 @@ static void add_series(struct prepare *w, struct list resource, struct scope sco
 	scope.profiles = (struct list){ p->profiles.count, count };
 	for (uint32_t i = 0; i < count; i++)
 		p->profiles.at[p->profiles.count++] = rows[i].profile;
-	p->resources.at[p->resources.count++] =
-		(struct resource){ .attributes = labels, .scopes = { p->scopes.count, 1 }, .changed = 1 };
+	p->resources.at[p->resources.count++] = (struct resource){ .attributes = labels,
+								   .scopes = { p->scopes.count, 1 },
+								   .changed = 1 };
 	p->scopes.at[p->scopes.count++] = scope;
 }
 
@@ -261,11 +271,12 @@ static void part_all(struct prepare *w)
 			part_scope(w, resource.attributes, p->scopes.at[resource.scopes.first + k]);
 	}
 	p->resources.count -= old;
-	memmove(p->resources.at, p->resources.at + old, p->resources.count * sizeof *p->resources.at);
+	memmove(p->resources.at, p->resources.at + old,
+		p->resources.count * sizeof *p->resources.at);
 }
 
-bool write_raw_prepare(struct profiles *p, const struct write_raw_rules *rules, uint64_t lost[WRITE_RAW_LOSSES],
-		       struct error *err)
+bool write_raw_prepare(struct profiles *p, const struct write_raw_rules *rules,
+		       uint64_t lost[WRITE_RAW_LOSSES], struct error *err)
 {
 	struct prepare w = { .p = p, .rules = rules, .lost = lost };
 	bytes_init(&w.name, PROFILES_INPUT_MAX);

@@ -13,7 +13,10 @@ static struct view text_view(const char *text)
 	return (struct view){ (const uint8_t *)text, strlen(text) };
 }
 
-static const struct { const char *data, *text, *bare; } vectors[] = { /* RFC 4648, section 10 */
+static const struct {
+	const char *data, *text, *bare;
+} vectors[] = {
+	/* RFC 4648, section 10 */
 	{ "", "", "" },
 	{ "f", "Zg==", "Zg" },
 	{ "fo", "Zm8=", "Zm8" },
@@ -82,8 +85,8 @@ static void every_byte_survives_at_every_length(void **state)
 static void what_is_not_base64_is_refused(void **state)
 {
 	static const char *const texts[] = {
-		"Z", "Zm9vY", "Zg=", "Zg===", "Zm8==", "Zm9v=", "Zm9v==", "=", "==", "====", "Zm=v", "Z=g=", "Zm9v\n", " Zg==",
-		"Zm9-", "Zm9_", "Zm9\x80", "Zm9*",
+		"Z",    "Zm9vY", "Zg=",  "Zg===",  "Zm8==", "Zm9v=", "Zm9v==", "=",       "==",
+		"====", "Zm=v",  "Z=g=", "Zm9v\n", " Zg==", "Zm9-",  "Zm9_",   "Zm9\x80", "Zm9*",
 	};
 	struct bytes out;
 	(void)state;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <cmocka.h>
 
 #include "base/digest.h"
 
@@ -31,7 +31,9 @@ static void hmacs_are_those_of_the_rfc(void **state)
 	hmac_is(view_of("Jefe"), "what do ya want for nothing?",
 		"5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
 	memset(secret, 0xaa, sizeof secret);
-	hmac_is((struct view){ secret, sizeof secret }, "Test Using Larger Than Block-Size Key - Hash Key First",
+	hmac_is((struct view){ secret, sizeof secret },
+		"Test Using Larger Than Block-Size Key - "
+		"Hash Key First",
 		"60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54");
 }
 

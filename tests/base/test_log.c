@@ -179,7 +179,9 @@ static void each_component_is_sampled_by_itself(void **state)
 		{ .component_kind = "exporter", .component_id = "file/1" },
 		{ .component_kind = "exporter", .component_id = "file/2" },
 		{ .component_kind = "extension", .component_id = "file/2" },
-		{ .component_kind = "processor", .component_id = "file/2", .pipeline_id = "profiles" },
+		{ .component_kind = "processor",
+		  .component_id = "file/2",
+		  .pipeline_id = "profiles" },
 	};
 	enum { SPEAKERS = sizeof speakers / sizeof *speakers };
 	configure((struct log_config){ .level = LOG_INFO,
@@ -232,8 +234,8 @@ static void a_bad_path_is_an_error_and_changes_nothing(void **state)
 	const char *const bad[] = { path, "/nonexistent/x.log", NULL };
 	assert_false(log_configure(&(struct log_config){ .level = LOG_ERROR, .output_paths = bad },
 				   &err));
-	assert_string_equal(
-		err.text, "the log: cannot open /nonexistent/x.log: No such file or directory");
+	assert_string_equal(err.text,
+			    "the log: cannot open /nonexistent/x.log: No such file or directory");
 	log_info(NULL, "still here");
 	assert_non_null(strstr(logged(), "still here"));
 }

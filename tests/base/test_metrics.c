@@ -34,10 +34,10 @@ static void output_is_sorted_and_escaped(void **state)
 	struct metrics *m = metrics_new();
 	series_set(metrics_series(m, &size, none), -5);
 	series_add(metrics_series(m, &sent, (struct metric_label[]){ { "x", "2" }, { 0 } }), 2);
-	series_add(
-		metrics_series(m, &sent,
-			       (struct metric_label[]){ { "x", "1" }, { "a", "q\"\\\n" }, { 0 } }),
-		3);
+	series_add(metrics_series(m, &sent,
+				  (struct metric_label[]){
+					  { "x", "1" }, { "a", "q\"\\\n" }, { 0 } }),
+		   3);
 	series_add(metrics_series(m, &early, NULL), 1);
 	expect(m, "# HELP otelcol_early First.\n"
 		  "# TYPE otelcol_early gauge\n"
@@ -56,12 +56,17 @@ static void output_is_sorted_and_escaped(void **state)
 
 static void decimals_move_the_point(void **state)
 {
-	static const struct metric seconds = { "otelcol_seconds", METRIC_COUNTER, "s", "Seconds.", .decimals = 3 };
-	static const char head[] = "# HELP otelcol_seconds Seconds.\n# TYPE otelcol_seconds counter\n";
+	static const struct metric seconds = { "otelcol_seconds", METRIC_COUNTER, "s", "Seconds.",
+					       .decimals = 3 };
+	static const char head[] = "# HELP otelcol_seconds Seconds.\n# TYPE otelcol_seconds "
+				   "counter\n";
 	static const struct {
 		int64_t value;
 		const char *text;
-	} cases[] = { { 0, "0.000" }, { 42, "0.042" }, { 12345, "12.345" }, { -7, "-0.007" },
+	} cases[] = { { 0, "0.000" },
+		      { 42, "0.042" },
+		      { 12345, "12.345" },
+		      { -7, "-0.007" },
 		      { INT64_MIN, "-9223372036854775.808" } };
 	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -78,10 +83,12 @@ static void the_same_labels_are_the_same_series(void **state)
 {
 	(void)state;
 	struct metrics *m = metrics_new();
-	struct series *one = metrics_series(
-		m, &sent, (struct metric_label[]){ { "a", "1" }, { "b", "2" }, { 0 } });
-	struct series *two = metrics_series(
-		m, &sent, (struct metric_label[]){ { "b", "2" }, { "a", "1" }, { 0 } });
+	struct series *one =
+		metrics_series(m, &sent,
+			       (struct metric_label[]){ { "a", "1" }, { "b", "2" }, { 0 } });
+	struct series *two =
+		metrics_series(m, &sent,
+			       (struct metric_label[]){ { "b", "2" }, { "a", "1" }, { 0 } });
 	struct series *other =
 		metrics_series(m, &sent, (struct metric_label[]){ { "a", "1" }, { 0 } });
 	assert_ptr_equal(one, two);

@@ -36,10 +36,21 @@ static void what_says_nothing_is_left_out(void **state)
 static void devices_and_open_files_are_known_by_name(void **state)
 {
 	(void)state;
-	static const char *const devices[] = { "/dev/stdout", "//dev/./full", "/dev/fd/3", "/dev/pts/0", "/proc/self/fd/1",
-					       "/proc/1/fd/2", "/x/../proc/self/fd/1" };
-	static const char *const files[] = { "dev/stdout", "/dev", "/dev/shm/a", "/dev/../a", "/device", "/proc/self/fd", "a",
-					     "/proc/self/cwd/fd/1", "/proc/self/fd/1/a", "/proc/self/cwd/a", "/a/proc/self/fd/1" };
+	static const char *const devices[] = { "/dev/stdout",         "//dev/./full",
+					       "/dev/fd/3",           "/dev/pts/0",
+					       "/proc/self/fd/1",     "/proc/1/fd/2",
+					       "/x/../proc/self/fd/1" };
+	static const char *const files[] = { "dev/stdout",
+					     "/dev",
+					     "/dev/shm/a",
+					     "/dev/../a",
+					     "/device",
+					     "/proc/self/fd",
+					     "a",
+					     "/proc/self/cwd/fd/1",
+					     "/proc/self/fd/1/a",
+					     "/proc/self/cwd/a",
+					     "/a/proc/self/fd/1" };
 	for (size_t i = 0; i < sizeof devices / sizeof *devices; i++)
 		assert_true(path_is_device(devices[i]));
 	for (size_t i = 0; i < sizeof files / sizeof *files; i++)

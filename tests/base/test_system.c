@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <fcntl.h>
+#include <ftw.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -138,7 +138,8 @@ static void an_output_waits_for_nobody_when_it_is_opened(void **state)
 	assert_int_equal(mkfifo(path, 0600), 0);
 	assert_int_equal(system_open_output(path, O_APPEND, &err), -1);
 	assert_non_null(strstr(err.text, "/pipe: No such device or address"));
-	int reader = open(path, O_RDONLY | O_NONBLOCK), fd = system_open_output(path, O_APPEND, &err);
+	int reader = open(path, O_RDONLY | O_NONBLOCK),
+	    fd = system_open_output(path, O_APPEND, &err);
 	assert_true(fd >= 0);
 	assert_false(fcntl(fd, F_GETFL) & O_NONBLOCK);
 	close(fd);
@@ -159,7 +160,8 @@ static void no_link_is_followed_in_place_of_an_output(void **state)
 		assert_int_equal(symlink(targets[i], path), 0);
 		assert_int_equal(system_open_output(path, i % 2 ? O_APPEND : O_TRUNC, &err), -1);
 		assert_int_equal(err.kind, ERROR_CONFIG);
-		assert_non_null(strstr(err.text, "/link: it is a symbolic link, and outputs follow none"));
+		assert_non_null(strstr(err.text, "/link: it is a symbolic link, and outputs "
+						 "follow none"));
 		unlink(path);
 	}
 	struct stat st;

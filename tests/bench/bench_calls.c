@@ -12,8 +12,8 @@
 /*
  * bench_calls [-n calls] [-b bytes] [-k in flight] host:port
  *
- * Makes calls of the gRPC client to a server that takes everything (tests/bench/peers/sink -t), and prints what they
- * cost this process: processor time and wall-clock time for each call.
+ * Makes calls of the gRPC client to a server that takes everything (tests/bench/peers/sink -t), and
+ * prints what they cost this process: processor time and wall-clock time for each call.
  */
 #define TIMEOUT_NS (UINT64_C(60) * 1000000000)
 
@@ -58,9 +58,14 @@ static struct grpc_client *connect_to(const char *endpoint)
 {
 	struct error err = { 0 };
 	struct tls_client_config tls = { .insecure = true };
-	struct grpc_client *client = grpc_client_new(&(struct grpc_client_options){
-		.endpoint = endpoint, .method = EXPORT_METHOD, .tls = &tls, .balancer = "round_robin", .wait_for_ready = true,
-		.user_agent = "bench" }, &err);
+	struct grpc_client *client =
+		grpc_client_new(&(struct grpc_client_options){ .endpoint = endpoint,
+							       .method = EXPORT_METHOD,
+							       .tls = &tls,
+							       .balancer = "round_robin",
+							       .wait_for_ready = true,
+							       .user_agent = "bench" },
+				&err);
 	if (!client) {
 		fprintf(stderr, "bench_calls: %s\n", err.text);
 		exit(1);
@@ -72,7 +77,10 @@ int main(int argc, char **argv)
 {
 	unsigned calls = 10000, bytes = 2000, in_flight = 8;
 	for (int option; (option = getopt(argc, argv, "n:b:k:")) != -1;) {
-		unsigned *const into = option == 'n' ? &calls : option == 'b' ? &bytes : option == 'k' ? &in_flight : NULL;
+		unsigned *const into = option == 'n'   ? &calls
+				       : option == 'b' ? &bytes
+				       : option == 'k' ? &in_flight
+						       : NULL;
 		if (!into)
 			return 2;
 		*into = (unsigned)strtoul(optarg, NULL, 10);
@@ -87,8 +95,9 @@ int main(int argc, char **argv)
 	call_many(calls, in_flight);
 	cpu = cpu_used() - cpu;
 	wall = now() - wall;
-	printf("calls %u bytes %u in_flight %u cpu_us %.2f wall_us %.2f failed %u\n", calls, bytes, in_flight,
-	       cpu / calls * 1e6, wall / calls * 1e6, load.failed);
+	printf("calls %u bytes %u in_flight %u cpu_us %.2f wall_us %.2f "
+	       "failed %u\n",
+	       calls, bytes, in_flight, cpu / calls * 1e6, wall / calls * 1e6, load.failed);
 	grpc_client_unref(&load.client);
 	memory_free(body);
 	return load.failed != 0;

@@ -13,10 +13,10 @@
  *
  *	bench_collect [-p | -a] [-n passes] [-b batch] FILE...
  *
- * A pass takes each file once; -b seals after so many requests; -a applies policy between; -p unpacks
- *and packs with protobuf-c instead. Everything is warmed up before; only bench_pass is to be counted
- *(--toggle-collect=bench_pass). It prints bytes in and out of a pass, and the heap allocations of a
- *pass.
+ * A pass takes each file once; -b seals after so many requests; -a applies policy between; -p
+ * unpacks and packs with protobuf-c instead. Everything is warmed up before; only bench_pass is to
+ * be counted (--toggle-collect=bench_pass). It prints bytes in and out of a pass, and the heap
+ * allocations of a pass.
  */
 #define TABLES_MAX ((size_t)1 << 30)
 
@@ -90,7 +90,7 @@ static void seal(struct bench *b)
 
 static void collect_file(struct bench *b, const struct bytes *file)
 {
-	struct error err = {0};
+	struct error err = { 0 };
 	struct collect_added added;
 	if (!profiles_reset(&b->p, NULL, bytes_view(file), TABLES_MAX) ||
 	    !decode_otlp(&b->p, &err) || (b->applies && !policy_apply(&b->policy, &b->p, &err)) ||
@@ -103,8 +103,9 @@ static void collect_file(struct bench *b, const struct bytes *file)
 static void convert_file(struct bench *b, const struct bytes *file)
 {
 	Opentelemetry__Proto__Profiles__V1development__ProfilesData *data =
-		opentelemetry__proto__profiles__v1development__profiles_data__unpack(
-			NULL, file->len, file->at);
+		opentelemetry__proto__profiles__v1development__profiles_data__unpack(NULL,
+										     file->len,
+										     file->at);
 	if (!data)
 		die("a file", "protobuf-c cannot decode it");
 	size_t len =
@@ -138,7 +139,7 @@ __attribute__((noinline)) void bench_pass(struct bench *b)
 
 int main(int argc, char **argv)
 {
-	struct bench b = {.batch = 1};
+	struct bench b = { .batch = 1 };
 	struct error err;
 	int passes = 1;
 	for (int option; (option = getopt(argc, argv, "pan:b:")) != -1;) {
@@ -160,7 +161,7 @@ int main(int argc, char **argv)
 	for (int i = 0; i < b.file_count; i++)
 		read_file(argv[optind + i], &b.files[i]);
 	b.c = collect_new(
-		&(struct collect_limits){.max_bytes = 256 << 20, .hard_bytes = 256 << 20});
+		&(struct collect_limits){ .max_bytes = 256 << 20, .hard_bytes = 256 << 20 });
 	pass(&b);
 	pass(&b);
 	uint64_t before = allocations;

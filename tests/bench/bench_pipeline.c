@@ -9,12 +9,13 @@
 #include "tests/bench/policy.h"
 
 /*
- * What the whole way costs without transport, for callgrind: gzip in, decode, allow-list, PII, collect, a batch of
- * ten, zstd level 1 out.
+ * What the whole way costs without transport, for callgrind: gzip in, decode, allow-list, PII,
+ * collect, a batch of ten, zstd level 1 out.
  *
  *	bench_pipeline [-n passes] [-b batch] FILE...
  *
- * Prints bytes in (inflated) and out of a pass. Only bench_pass is to be counted (--toggle-collect=bench_pass).
+ * Prints bytes in (inflated) and out of a pass. Only bench_pass is to be counted
+ * (--toggle-collect=bench_pass).
  */
 #define BYTES_MAX ((size_t)1 << 30)
 
@@ -74,7 +75,8 @@ static void run_file(struct bench *b, const struct bytes *file)
 	if (!compress_inflate(CODING_GZIP, bytes_view(file), &b->inflated, &err))
 		die("gzip", err.text);
 	b->in += b->inflated.len;
-	if (!profiles_reset(&b->p, NULL, bytes_view(&b->inflated), BYTES_MAX) || !decode_otlp(&b->p, &err))
+	if (!profiles_reset(&b->p, NULL, bytes_view(&b->inflated), BYTES_MAX) ||
+	    !decode_otlp(&b->p, &err))
 		die("decode", err.text);
 	if (!policy_apply(&b->policy, &b->p, &err))
 		die("policy", err.text);
@@ -121,7 +123,8 @@ int main(int argc, char **argv)
 		read_zipped(argv[optind + i], &b.files[i]);
 	bytes_init(&b.inflated, BYTES_MAX);
 	bytes_init(&b.compressed, BYTES_MAX);
-	b.c = collect_new(&(struct collect_limits){ .max_bytes = BYTES_MAX, .hard_bytes = BYTES_MAX });
+	b.c = collect_new(
+		&(struct collect_limits){ .max_bytes = BYTES_MAX, .hard_bytes = BYTES_MAX });
 	pass(&b); /* warms caches up */
 	pass(&b);
 	for (int i = 0; i < passes; i++)

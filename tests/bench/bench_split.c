@@ -13,9 +13,10 @@
  *
  *	bench_split [-n passes] [-b bytes] [-s samples] [-p profiles] SCALE
  *
- * The packet has SCALE times five Profiles of 200 samples, with functions, stacks and attributes of their own and some that
- * all share: with the scale the tables grow and the number of parts, not the parts. Only bench_pass is to be counted
- * (--toggle-collect=bench_pass). It prints the bytes in and out of a pass, and the parts.
+ * The packet has SCALE times five Profiles of 200 samples, with functions, stacks and attributes of
+ * their own and some that all share: with the scale the tables grow and the number of parts, not
+ * the parts. Only bench_pass is to be counted (--toggle-collect=bench_pass). It prints the bytes in
+ * and out of a pass, and the parts.
  */
 struct bench {
 	struct packet *packet;
@@ -38,7 +39,8 @@ static void add_locations(struct profiles *p, uint32_t scale, uint32_t count)
 	char name[64];
 	for (uint32_t i = 0; i < count; i++) {
 		snprintf(name, sizeof name, "package%u.function%u", scale, i);
-		open_location(p, 0, 0x400000 + p->locations.count, open_function(p, name), (struct list){ 0 });
+		open_location(p, 0, 0x400000 + p->locations.count, open_function(p, name),
+			      (struct list){ 0 });
 	}
 }
 
@@ -61,7 +63,8 @@ static struct packet *make(uint32_t scale)
 	struct profiles p = { 0 };
 	struct error err;
 	struct collect_added added;
-	struct collect *c = collect_new(&(struct collect_limits){ .max_bytes = 256 << 20, .hard_bytes = 256 << 20 });
+	struct collect *c = collect_new(
+		&(struct collect_limits){ .max_bytes = 256 << 20, .hard_bytes = 256 << 20 });
 	open_begin(&p, NULL);
 	p.table_bytes_max = (size_t)1 << 31;
 	p.added.max = (size_t)1 << 30;

@@ -8,12 +8,13 @@
 #include "config/load.h"
 #include "pipeline/component.h"
 
-/* The policy that benches apply: an allow-list and every detector that is on by default. One thread. */
+/* The policy that benches apply: an allow-list and every detector that is on by default. One
+ * thread. */
 extern const struct component_factory allowlist_processor, pii_processor;
 
 static const char bench_policy[] =
-	"allowlist: {keys: [service.name, service.version, service.namespace, deployment.environment, region, thread.name, "
-	"process.executable.name, container.id]}\n"
+	"allowlist: {keys: [service.name, service.version, service.namespace, "
+	"deployment.environment, region, thread.name, process.executable.name, container.id]}\n"
 	"pii: {}\n";
 
 struct policy_stage {
@@ -37,8 +38,11 @@ static bool policy_open(struct policy *policy, struct error *err)
 		s->config = memory_new(s->factory->config->size);
 		s->self = memory_new(s->factory->size);
 		s->scratch = memory_new(s->factory->scratch_size);
-		s->host = (struct host){ .id = s->factory->type, .pipeline = "profiles", .metrics = metrics };
-		ok = config_bind(s->factory->config, node_get(root, s->factory->type), s->factory->type, s->config, err) &&
+		s->host = (struct host){ .id = s->factory->type,
+					 .pipeline = "profiles",
+					 .metrics = metrics };
+		ok = config_bind(s->factory->config, node_get(root, s->factory->type),
+				 s->factory->type, s->config, err) &&
 		     s->factory->create(s->self, s->config, &s->host, err);
 	}
 	return ok;

@@ -65,8 +65,7 @@ static const struct {
 	const char *yaml, *error;
 } faults[] = {
 	{ "x: 1", "c.yaml:1:1: 'exporters::file' has invalid keys: x" },
-	{ "on: true\nfoo: 1\nbar: 2",
-	  "c.yaml:2:1: 'exporters::file' has invalid keys: foo, bar" },
+	{ "on: true\nfoo: 1\nbar: 2", "c.yaml:2:1: 'exporters::file' has invalid keys: foo, bar" },
 	{ "deep:\n  tls:\n    ca: x",
 	  "c.yaml:3:5: 'exporters::file::deep::tls' has invalid keys: ca" },
 	{ "actions:\n- key: a\n- {key: b, val: 1}",
@@ -74,25 +73,20 @@ static const struct {
 	{ "named: {n: {val: 1}}",
 	  "c.yaml:1:13: 'exporters::file::named::n' has invalid keys: val" },
 	{ "enabled: true", "c.yaml:1:1: 'exporters::file' has invalid keys: enabled" },
-	{ "on: yes",
-	  "c.yaml:1:1: 'exporters::file::on' expected type 'bool', got unconvertible "
-	  "type 'string'" },
-	{ "on: 1",
-	  "c.yaml:1:1: 'exporters::file::on' expected type 'bool', got unconvertible type "
-	  "'int'" },
+	{ "on: yes", "c.yaml:1:1: 'exporters::file::on' expected type 'bool', got unconvertible "
+		     "type 'string'" },
+	{ "on: 1", "c.yaml:1:1: 'exporters::file::on' expected type 'bool', got unconvertible type "
+		   "'int'" },
 	{ "size: \"4\"", "c.yaml:1:1: 'exporters::file::size' expected type 'int', got "
 			 "unconvertible type 'string'" },
-	{ "size: 1.5",
-	  "c.yaml:1:1: 'exporters::file::size' expected type 'int', got unconvertible "
-	  "type 'float64'" },
+	{ "size: 1.5", "c.yaml:1:1: 'exporters::file::size' expected type 'int', got unconvertible "
+		       "type 'float64'" },
 	{ "size: -2000",
 	  "c.yaml:1:1: 'exporters::file::size' cannot parse value as 'uint64': -2000 "
 	  "overflows uint" },
-	{ "size: 9223372036854775808",
-	  "c.yaml:1:1: 'exporters::file::size' cannot parse value as "
-	  "'int64': 9223372036854775808 overflows int" },
-	{ "size: 101",
-	  "c.yaml:1:1: 'exporters::file::size' must be between 0 and 100, got 101" },
+	{ "size: 9223372036854775808", "c.yaml:1:1: 'exporters::file::size' cannot parse value as "
+				       "'int64': 9223372036854775808 overflows int" },
+	{ "size: 101", "c.yaml:1:1: 'exporters::file::size' must be between 0 and 100, got 101" },
 	{ "size: 13", "c.yaml:1:1: exporters::file: 'size' must not be thirteen" },
 	{ "queue: {queue_size: 0}",
 	  "c.yaml:1:9: 'exporters::file::queue::queue_size' must be at least 1, got 0" },
@@ -101,28 +95,22 @@ static const struct {
 		     "unconvertible type 'int'" },
 	{ "path: {a: 1}", "c.yaml:1:1: 'exporters::file::path' expected type 'string', got "
 			  "unconvertible type 'map[string]interface {}'" },
-	{ "timeout: 5",
-	  "c.yaml:1:1: 'exporters::file::timeout' expected type 'time.Duration', got "
-	  "unconvertible type 'int'" },
-	{ "timeout: '5'",
-	  "c.yaml:1:1: 'exporters::file::timeout' time: missing unit in duration "
-	  "\"5\"" },
-	{ "timeout: 5x",
-	  "c.yaml:1:1: 'exporters::file::timeout' time: unknown unit \"x\" in "
-	  "duration \"5x\"" },
+	{ "timeout: 5", "c.yaml:1:1: 'exporters::file::timeout' expected type 'time.Duration', got "
+			"unconvertible type 'int'" },
+	{ "timeout: '5'", "c.yaml:1:1: 'exporters::file::timeout' time: missing unit in duration "
+			  "\"5\"" },
+	{ "timeout: 5x", "c.yaml:1:1: 'exporters::file::timeout' time: unknown unit \"x\" in "
+			 "duration \"5x\"" },
 	{ "timeout: -1s", "c.yaml:1:1: 'exporters::file::timeout' must not be negative" },
-	{ "timeout: 2562048h",
-	  "c.yaml:1:1: 'exporters::file::timeout' time: invalid duration "
-	  "\"2562048h\"" },
-	{ "keys: {a: 1}",
-	  "c.yaml:1:1: 'exporters::file::keys' source data must be an array or "
-	  "slice, got map" },
+	{ "timeout: 2562048h", "c.yaml:1:1: 'exporters::file::timeout' time: invalid duration "
+			       "\"2562048h\"" },
+	{ "keys: {a: 1}", "c.yaml:1:1: 'exporters::file::keys' source data must be an array or "
+			  "slice, got map" },
 	{ "keys: 5",
 	  "c.yaml:1:1: 'exporters::file::keys' source data must be an array or slice, got "
 	  "int" },
-	{ "keys: [a, 5]",
-	  "c.yaml:1:11: 'exporters::file::keys[1]' expected type 'string', got "
-	  "unconvertible type 'int'" },
+	{ "keys: [a, 5]", "c.yaml:1:11: 'exporters::file::keys[1]' expected type 'string', got "
+			  "unconvertible type 'int'" },
 	{ "headers: {bad: 1}", "c.yaml:1:11: 'exporters::file::headers::bad' expected type "
 			       "'configopaque.String', got unconvertible type 'int'" },
 	{ "headers: [{name: foo, value: a}, {name: foo, value: b}]",
@@ -130,24 +118,18 @@ static const struct {
 	  "[foo]" },
 	{ "headers: [{name: foo}]",
 	  "c.yaml:1:11: 'exporters::file::headers[0]' needs a name and a value" },
-	{ "level: loud",
-	  "c.yaml:1:1: 'exporters::file::level' unsupported value \"loud\" (valid "
-	  "values: [\"\" basic detailed])" },
-	{ "deep: text",
-	  "c.yaml:1:1: 'exporters::file::deep' expected type 'map[string]interface "
-	  "{}', got unconvertible type 'string'" },
-	{ "actions: {}",
-	  "c.yaml:1:1: 'exporters::file::actions' source data must be an array or "
-	  "slice, got map" },
-	{ "actions: [{value: 1}]",
-	  "c.yaml:1:11: exporters::file::actions[0]: requires a non-empty "
-	  "\"key\"" },
-	{ "actions: [{key: ''}]",
-	  "c.yaml:1:12: exporters::file::actions[0]: requires a non-empty "
-	  "\"key\"" },
-	{ "queue: {enabled: 1}",
-	  "c.yaml:1:9: 'exporters::file::queue::enabled' expected type "
-	  "'bool', got unconvertible type 'int'" },
+	{ "level: loud", "c.yaml:1:1: 'exporters::file::level' unsupported value \"loud\" (valid "
+			 "values: [\"\" basic detailed])" },
+	{ "deep: text", "c.yaml:1:1: 'exporters::file::deep' expected type 'map[string]interface "
+			"{}', got unconvertible type 'string'" },
+	{ "actions: {}", "c.yaml:1:1: 'exporters::file::actions' source data must be an array or "
+			 "slice, got map" },
+	{ "actions: [{value: 1}]", "c.yaml:1:11: exporters::file::actions[0]: requires a non-empty "
+				   "\"key\"" },
+	{ "actions: [{key: ''}]", "c.yaml:1:12: exporters::file::actions[0]: requires a non-empty "
+				  "\"key\"" },
+	{ "queue: {enabled: 1}", "c.yaml:1:9: 'exporters::file::queue::enabled' expected type "
+				 "'bool', got unconvertible type 'int'" },
 	{ "size: 1\nold_size: 2",
 	  "c.yaml:1:1: \"size\" and its old name \"old_size\" are both set" },
 };
@@ -219,8 +201,9 @@ static void headers_may_be_a_list(void **state)
 	(void)state;
 	struct whole_config c;
 	struct node *tree;
-	assert_string_equal(
-		bind_text("headers: [{name: a, value: x}, {name: b, value: '5'}]", &c, &tree), "");
+	assert_string_equal(bind_text("headers: [{name: a, value: x}, {name: b, value: '5'}]", &c,
+				      &tree),
+			    "");
 	assert_int_equal(c.headers.count, 2);
 	assert_string_equal(c.headers.at[1].name, "b");
 	assert_string_equal(c.headers.at[1].value.text, "5");

@@ -95,9 +95,9 @@ static void later_sources_win(void **state)
 	};
 	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
-		assert_string_equal(
-			load((const char *[]){ cases[i].one, cases[i].two, NULL }, NULL),
-			cases[i].result);
+		assert_string_equal(load((const char *[]){ cases[i].one, cases[i].two, NULL },
+					 NULL),
+				    cases[i].result);
 }
 
 static void sets_come_last(void **state)
@@ -185,8 +185,7 @@ static void bad_references_are_refused(void **state)
 		  "yaml:1:1: a: environment variable \"\" has invalid name: must match regex "
 		  "^[a-zA-Z_][a-zA-Z0-9_]*$" },
 		{ "a: ${s3:x}", "yaml:1:1: a: unsupported scheme on URI \"s3:x\"" },
-		{ "a: ${http://x/y}",
-		  "yaml:1:1: a: nothing is loaded over http or https here" },
+		{ "a: ${http://x/y}", "yaml:1:1: a: nothing is loaded over http or https here" },
 		{ "a: ${env:A$B}",
 		  "yaml:1:1: a: the uri \"env:A$B\" contains unsupported characters ('$')" },
 		{ "a: ${env:PC_SELF}", "yaml:1:1: a: too many recursive expansions" },
@@ -282,25 +281,34 @@ static void messages_show_references_and_not_what_they_brought(void **state)
 	static const struct {
 		const char *yaml, *error;
 	} cases[] = {
-		{ "size: ${env:PC_OCTAL}${env:PC_OCTAL}", "yaml:1:1: 'size' expected type 'int', got unconvertible type 'string'" },
-		{ "size: -${env:PC_OCTAL}", "yaml:1:1: 'size' expected type 'int', got unconvertible type 'string'" },
-		{ "size: ${env:PC_BIG}", "yaml:1:1: 'size' must be between 0 and 100, got ${env:PC_BIG}" },
+		{ "size: ${env:PC_OCTAL}${env:PC_OCTAL}",
+		  "yaml:1:1: 'size' expected type 'int', got unconvertible type 'string'" },
+		{ "size: -${env:PC_OCTAL}",
+		  "yaml:1:1: 'size' expected type 'int', got unconvertible type 'string'" },
+		{ "size: ${env:PC_BIG}",
+		  "yaml:1:1: 'size' must be between 0 and 100, got ${env:PC_BIG}" },
 		{ "size: ${env:PC_NEGATIVE}",
-		  "yaml:1:1: 'size' cannot parse value as 'uint64': ${env:PC_NEGATIVE} overflows uint" },
-		{ "timeout: ${env:PC_TEXT}", "yaml:1:1: 'timeout' time: invalid duration \"${env:PC_TEXT}\"" },
-		{ "timeout: 1${env:PC_TEXT:-s}", "yaml:1:1: 'timeout' time: invalid duration \"1${env:PC_TEXT:-...}\"" },
+		  "yaml:1:1: 'size' cannot parse value as 'uint64': ${env:PC_NEGATIVE} overflows "
+		  "uint" },
+		{ "timeout: ${env:PC_TEXT}",
+		  "yaml:1:1: 'timeout' time: invalid duration \"${env:PC_TEXT}\"" },
+		{ "timeout: 1${env:PC_TEXT:-s}",
+		  "yaml:1:1: 'timeout' time: invalid duration \"1${env:PC_TEXT:-...}\"" },
 		{ "level: ${env:PC_TEXT}",
-		  "yaml:1:1: 'level' unsupported value \"${env:PC_TEXT}\" (valid values: [\"\" basic detailed])" },
+		  "yaml:1:1: 'level' unsupported value \"${env:PC_TEXT}\" (valid values: [\"\" "
+		  "basic detailed])" },
 		{ "deep: ${env:PC_MAP}", "yaml:1:1: 'deep' has invalid keys: ${env:PC_MAP}" },
-		{ "named: ${env:PC_NAMED}", "yaml:1:1: 'named[0]' has invalid keys: ${env:PC_NAMED}" },
+		{ "named: ${env:PC_NAMED}",
+		  "yaml:1:1: 'named[0]' has invalid keys: ${env:PC_NAMED}" },
 		{ "headers: ${env:PC_NAMED}",
-		  "yaml:1:1: 'headers[0]' expected type 'configopaque.String', got unconvertible type "
-		  "'map[string]interface {}'" },
+		  "yaml:1:1: 'headers[0]' expected type 'configopaque.String', got unconvertible "
+		  "type 'map[string]interface {}'" },
 		{ "headers: [{name: '${PC_TEXT}', value: a}, {name: hello, value: b}]",
 		  "yaml:1:1: 'headers' duplicate keys in map-style list: [hello]" },
 		{ "path: ${file:/nonexistent/${env:PC_TEXT}}",
 		  "yaml:1:1: path: \"${file:/nonexistent/${env:PC_TEXT}}\" cannot be read" },
-		{ "path: '${env:${env:PC_LIST}}'", "yaml:1:1: path: \"${env:${env:PC_LIST}}\" cannot be read" },
+		{ "path: '${env:${env:PC_LIST}}'",
+		  "yaml:1:1: path: \"${env:${env:PC_LIST}}\" cannot be read" },
 	};
 	struct whole_config c;
 	struct node *tree;

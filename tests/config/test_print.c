@@ -3,7 +3,8 @@
 
 #include <stdlib.h>
 
-static char *print_bound(const struct whole_config *config, const struct node *node, bool json, bool redact)
+static char *print_bound(const struct whole_config *config, const struct node *node, bool json,
+			 bool redact)
 {
 	struct bytes out;
 	bytes_init(&out, 1 << 20);
@@ -129,16 +130,21 @@ static void what_was_brought_is_printed_as_it_was_written(void **state)
 	static const char yaml[] =
 		"path: a ${env:PRINT_TEXT}\nsize: ${env:PRINT_NUMBER}\ntoken: ${env:PRINT_TEXT}\n"
 		"keys: [x, '${PRINT_TEXT}']\nheaders: [{name: '${PRINT_TEXT}', value: v}]\n"
-		"raw: {a: '${env:PRINT_TEXT}', b: c}\nany: ${env:PRINT_MAP}\ndeep: {wait: '${env:PRINT_TIME}'}\n"
-		"queue: ${env:PRINT_QUEUE}\nactions: [{key: '${PRINT_TEXT}', value: 1}, '${env:PRINT_ITEM}']\n"
+		"raw: {a: '${env:PRINT_TEXT}', b: c}\nany: ${env:PRINT_MAP}\ndeep: {wait: "
+		"'${env:PRINT_TIME}'}\n"
+		"queue: ${env:PRINT_QUEUE}\nactions: [{key: '${PRINT_TEXT}', value: 1}, "
+		"'${env:PRINT_ITEM}']\n"
 		"named: ${env:PRINT_NAMED}\n";
 	static const char expected[] =
-		"  \"on\": true\n  size: \"${env:PRINT_NUMBER}\"\n  factor: 0.5\n  path: \"a ${env:PRINT_TEXT}\"\n"
-		"  timeout: 5s\n  offset: 0s\n  token: \"[REDACTED]\"\n  keys:\n    - x\n    - \"${PRINT_TEXT}\"\n"
+		"  \"on\": true\n  size: \"${env:PRINT_NUMBER}\"\n  factor: 0.5\n  path: \"a "
+		"${env:PRINT_TEXT}\"\n"
+		"  timeout: 5s\n  offset: 0s\n  token: \"[REDACTED]\"\n  keys:\n    - x\n    - "
+		"\"${PRINT_TEXT}\"\n"
 		"  headers:\n    \"${PRINT_TEXT}\": \"[REDACTED]\"\n  level: basic\n"
 		"  raw:\n    a: \"${env:PRINT_TEXT}\"\n    b: c\n  any: \"${env:PRINT_MAP}\"\n"
 		"  deep:\n    wait: \"${env:PRINT_TIME}\"\n  queue: \"${env:PRINT_QUEUE}\"\n"
-		"  actions:\n    - key: \"${PRINT_TEXT}\"\n      value: 1\n    - \"${env:PRINT_ITEM}\"\n"
+		"  actions:\n    - key: \"${PRINT_TEXT}\"\n      value: 1\n    - "
+		"\"${env:PRINT_ITEM}\"\n"
 		"  named: \"${env:PRINT_NAMED}\"\n  buffer: 0\n";
 	struct whole_config c = { 0 };
 	struct error err = { 0 };
@@ -152,7 +158,8 @@ static void what_was_brought_is_printed_as_it_was_written(void **state)
 	setenv("PRINT_NAMED", "{secret: {key: secret}}", 1);
 	struct node *tree = load_printed(yaml);
 	assert_true(config_bind(&whole_table, tree, "", &c, &err));
-	char *redacted = print_bound(&c, tree, false, true), *all = print_bound(&c, tree, false, false);
+	char *redacted = print_bound(&c, tree, false, true),
+	     *all = print_bound(&c, tree, false, false);
 	char *json = print_bound(&c, tree, true, true), *back = print(&c, false, false);
 	assert_string_equal(redacted, expected);
 	assert_string_equal(all, back);

@@ -48,8 +48,9 @@ static inline bool exporter_begin(const struct component_factory *factory, const
 {
 	if (!exporter_bind(factory, yaml))
 		fail_msg("%s", e.err.text);
-	e.host = (struct host){ .id = factory->type, .log = { "exporter", factory->type },
-				 .metrics = metrics_new() };
+	e.host = (struct host){ .id = factory->type,
+				.log = { "exporter", factory->type },
+				.metrics = metrics_new() };
 	e.self = memory_new(factory->size);
 	return factory->create(e.self, e.config, &e.host, &e.err) && factory->start(e.self, &e.err);
 }

@@ -292,7 +292,8 @@ static void a_symbolic_link_is_not_followed(void **state)
 	for (size_t i = 0; i < sizeof yaml / sizeof *yaml; i++) {
 		assert_false(exporter_begin(&file_exporter, yaml[i]));
 		assert_int_equal(e.err.kind, ERROR_CONFIG);
-		assert_string_equal(e.err.text, "cannot open a.jsonl: it is a symbolic link, and outputs follow none");
+		assert_string_equal(e.err.text, "cannot open a.jsonl: it is a symbolic link, and "
+						"outputs follow none");
 		exporter_stop();
 	}
 	assert_int_equal(count_files(".", NULL), 2);
@@ -447,9 +448,12 @@ static void put_old_pprof(int number, off_t bytes)
 
 static int64_t removed(const char *limit)
 {
-	static const struct metric metric = { "otelcol_exporter_removed_files", METRIC_COUNTER, "", "" };
-	return series_get(metrics_series(e.host.metrics, &metric, (const struct metric_label[]){
-		{ "exporter", "file" }, { "limit", limit }, { 0 } }));
+	static const struct metric metric = { "otelcol_exporter_removed_files", METRIC_COUNTER, "",
+					      "" };
+	return series_get(metrics_series(e.host.metrics, &metric,
+					 (const struct metric_label[]){ { "exporter", "file" },
+									{ "limit", limit },
+									{ 0 } }));
 }
 
 static void pprofs_have_a_bound_in_bytes_by_default(void **state)
@@ -465,7 +469,8 @@ static void pprofs_have_a_bound_in_bytes_by_default(void **state)
 	exporter_stop();
 	for (int i = 0; i < 5; i++)
 		put_old_pprof(i, 400 << 20);
-	start("{directory: out, format: pprof, rotation: {max_backups: 0, max_total_megabytes: 0}}");
+	start("{directory: out, format: pprof, rotation: {max_backups: 0, max_total_megabytes: "
+	      "0}}");
 	assert_int_equal(count_files("out", NULL), 5);
 }
 
@@ -479,8 +484,10 @@ static void the_oldest_pprofs_go_when_a_new_one_passes_the_bound(void **state)
 	start("{directory: out, format: pprof, rotation: {max_total_megabytes: 1}}");
 	assert_int_equal(removed("max_total_megabytes"), 0);
 	send_ok(packet_of("f", 1));
-	assert_int_equal(count_files("out", last), 16); /* notes, and the new one with what a sixteenth less has room for */
-	assert_true(strcmp(last, "notes") == 0 && access("out/20260102T150405.123456789-000001.pb.gz", F_OK) != 0);
+	/* notes, and the new one with what a sixteenth less has room for */
+	assert_int_equal(count_files("out", last), 16);
+	assert_true(strcmp(last, "notes") == 0 &&
+		    access("out/20260102T150405.123456789-000001.pb.gz", F_OK) != 0);
 	assert_int_equal(access("out/20260102T150405.123456789-000002.pb.gz", F_OK), 0);
 	assert_int_equal(removed("max_total_megabytes"), 2);
 	send_ok(packet_of("f", 3)); /* there is room again */
@@ -508,7 +515,8 @@ static void each_limit_counts_what_it_removes(void **state)
 	assert_int_equal(removed("max_backups"), 3);
 	put_old_pprof(1, 10);
 	assert_int_equal(utimensat(AT_FDCWD, "out/20260102T150405.123456789-000001.pb.gz",
-				   (const struct timespec[2]){ { 1, 0 }, { 1, 0 } }, 0), 0);
+				   (const struct timespec[2]){ { 1, 0 }, { 1, 0 } }, 0),
+			 0);
 	exporter_stop();
 	start("{directory: out, format: pprof, rotation: {max_days: 1}}");
 	assert_int_equal(count_files("out", NULL), 2);

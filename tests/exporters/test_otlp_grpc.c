@@ -19,7 +19,8 @@
 
 extern const struct component_factory otlp_grpc_exporter;
 
-/* The exporter behind a real delivery, made from YAML and sending to a peer that follows a script. */
+/* The exporter behind a real delivery, made from YAML and sending to a peer that follows a script.
+ */
 struct fixture {
 	struct loop *loop;
 	struct host host;
@@ -65,7 +66,8 @@ static bool configure(struct fixture *f, const char *yaml, struct error *err)
 	f->self = memory_new(otlp_grpc_exporter.size);
 	f->tree = config_parse("test", yaml, strlen(yaml), err);
 	assert_non_null(f->tree);
-	return config_bind(otlp_grpc_exporter.config, f->tree, "exporters::otlp_grpc", f->config, err);
+	return config_bind(otlp_grpc_exporter.config, f->tree, "exporters::otlp_grpc", f->config,
+			   err);
 }
 
 static void begin(struct fixture *f, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -78,12 +80,17 @@ static void begin(struct fixture *f, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(yaml, sizeof yaml, format, args);
 	va_end(args);
-	if (!configure(f, yaml, &err) || !otlp_grpc_exporter.create(f->self, f->config, &f->host, &err))
+	if (!configure(f, yaml, &err) ||
+	    !otlp_grpc_exporter.create(f->self, f->config, &f->host, &err))
 		fail_msg("%s", err.text);
 	f->delivery = delivery_new(&(struct delivery_options){
-		.factory = &otlp_grpc_exporter, .exporter = f->self, .id = f->host.id, .log = &f->host.log,
+		.factory = &otlp_grpc_exporter,
+		.exporter = f->self,
+		.id = f->host.id,
+		.log = &f->host.log,
 		.config = (void *)((char *)f->config + otlp_grpc_exporter.delivery_offset),
-		.metrics = f->host.metrics, .loop = f->loop,
+		.metrics = f->host.metrics,
+		.loop = f->loop,
 	});
 	if (!otlp_grpc_exporter.start(f->self, &err))
 		fail_msg("%s", err.text);
@@ -180,7 +187,8 @@ static void what_the_server_takes_is_sent(void **state)
 	begin(&f, BASE "headers: {x-script: large 0}\n", peer.endpoint);
 	deliver(&f, "body");
 	assert_int_equal(metric(&f, "otelcol_ledger_out_samples", ""), 5);
-	snprintf(address, sizeof address, "server_address=\"127.0.0.1\",server_port=\"%d\"", peer.port);
+	snprintf(address, sizeof address, "server_address=\"127.0.0.1\",server_port=\"%d\"",
+		 peer.port);
 	assert_int_equal(metric(&f, "otelcol_exporter_sent_profile_samples", address), 5);
 	end(&f);
 }
@@ -191,17 +199,30 @@ static void each_status_is_classified(void **state)
 	static const struct {
 		const char *script, *reason;
 	} rows[] = {
-		{ "status 1 " SAID, "no_retry" }, { "status 2 " SAID, "permanent" }, { "status 3 " SAID, "permanent" },
-		{ "status 4 " SAID, "no_retry" }, { "status 5 " SAID, "permanent" }, { "status 6 " SAID, "permanent" },
-		{ "status 7 " SAID, "permanent" }, { "status 8 " SAID, "permanent" }, { "status 9 " SAID, "permanent" },
-		{ "status 10 " SAID, "no_retry" }, { "status 11 " SAID, "no_retry" }, { "status 12 " SAID, "permanent" },
-		{ "status 13 " SAID, "permanent" }, { "status 14 " SAID, "no_retry" }, { "status 15 " SAID, "no_retry" },
+		{ "status 1 " SAID, "no_retry" },
+		{ "status 2 " SAID, "permanent" },
+		{ "status 3 " SAID, "permanent" },
+		{ "status 4 " SAID, "no_retry" },
+		{ "status 5 " SAID, "permanent" },
+		{ "status 6 " SAID, "permanent" },
+		{ "status 7 " SAID, "permanent" },
+		{ "status 8 " SAID, "permanent" },
+		{ "status 9 " SAID, "permanent" },
+		{ "status 10 " SAID, "no_retry" },
+		{ "status 11 " SAID, "no_retry" },
+		{ "status 12 " SAID, "permanent" },
+		{ "status 13 " SAID, "permanent" },
+		{ "status 14 " SAID, "no_retry" },
+		{ "status 15 " SAID, "no_retry" },
 		{ "status 16 " SAID, "permanent" },
-		{ "status 8 retry 1500 " SAID, "no_retry" }, { "status 8 retry 0 " SAID, "no_retry" },
+		{ "status 8 retry 1500 " SAID, "no_retry" },
+		{ "status 8 retry 0 " SAID, "no_retry" },
 		{ "status 3 retry 10 " SAID, "permanent" },
 		{ "status 8 grpc: received message larger than max (5 vs. 4)", "too_large" },
 		{ "status 8 gRPC message exceeds maximum size 4: 5", "too_large" },
-		{ "status 11 Error, decoded message length too large: found 5 bytes, the limit is: 4 bytes", "too_large" },
+		{ "status 11 Error, decoded message length too large: found 5 bytes, the limit "
+		  "is: 4 bytes",
+		  "too_large" },
 		{ "status 8 retry 10 larger than max", "no_retry" },
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -238,8 +259,11 @@ static void a_dead_server_is_tried_again(void **state)
 	char endpoint[64];
 	snprintf(endpoint, sizeof endpoint, "%s", mortal.endpoint);
 	grpc_peer_kill(&mortal);
-	begin(&f, "endpoint: %s\ntls: {insecure: true}\nretry_on_failure: {initial_interval: 10ms, max_interval: 20ms, "
-	      "max_elapsed_time: 100ms}\n", endpoint);
+	begin(&f,
+	      "endpoint: %s\ntls: {insecure: true}\nretry_on_failure: "
+	      "{initial_interval: 10ms, max_interval: 20ms, max_elapsed_time: "
+	      "100ms}\n",
+	      endpoint);
 	deliver(&f, "body");
 	assert_true(metric(&f, "otelcol_exporter_retries", "") > 0);
 	assert_int_equal(dropped(&f, "retries_exhausted"), 5);
@@ -257,11 +281,13 @@ static void a_hanging_server_runs_into_the_timeout(void **state)
 	end(&f);
 }
 
-/* The script is the body itself here: the peer can follow it only if what is on the wire inflates to it. */
+/* The script is the body itself here: the peer can follow it only if what is on the wire inflates
+ * to it. */
 static void partial_success_is_counted_and_its_text_withheld(void **state)
 {
 	(void)state;
-	static const char *const compressions[] = { "", "compression: none\n", "compression: gzip\n" };
+	static const char *const compressions[] = { "", "compression: none\n",
+						    "compression: gzip\n" };
 	for (size_t i = 0; i < sizeof compressions / sizeof *compressions; i++) {
 		struct fixture f;
 		begin(&f, BASE "%s", peer.endpoint, compressions[i]);
@@ -339,11 +365,16 @@ static void reload_takes_the_new_ca(void **state)
 	struct grpc_peer secure;
 	struct fixture f;
 	struct error err = { 0 };
-	char *cert = memory_format("%s/server.pem", certificates), *key = memory_format("%s/server.key", certificates);
+	char *cert = memory_format("%s/server.pem", certificates),
+	     *key = memory_format("%s/server.key", certificates);
 	grpc_peer_run(&secure, "--tls", cert, key);
 	assert_int_equal(shell("cd %s && cp other-ca.pem current.pem", certificates), 0);
-	begin(&f, "endpoint: %s\ntls: {ca_file: %s/current.pem}\nretry_on_failure: {enabled: false}\n"
-	      "headers: {x-script: large 0}\n", secure.endpoint, certificates);
+	begin(&f,
+	      "endpoint: %s\ntls: {ca_file: "
+	      "%s/current.pem}\nretry_on_failure: {enabled: "
+	      "false}\n"
+	      "headers: {x-script: large 0}\n",
+	      secure.endpoint, certificates);
 	deliver(&f, "body");
 	assert_int_equal(dropped(&f, "no_retry"), 5);
 	assert_int_equal(shell("cd %s && cp ca.pem current.pem", certificates), 0);
@@ -361,7 +392,9 @@ static void certificates_are_read_again_at_the_interval(void **state)
 	(void)state;
 	struct fixture f;
 	assert_int_equal(shell("cd %s && cp ca.pem timed.pem", certificates), 0);
-	begin(&f, "endpoint: %s\ntls: {ca_file: %s/timed.pem, reload_interval: 1ms}\nretry_on_failure: {enabled: false}\n",
+	begin(&f,
+	      "endpoint: %s\ntls: {ca_file: %s/timed.pem, reload_interval: "
+	      "1ms}\nretry_on_failure: {enabled: false}\n",
 	      peer.endpoint, certificates);
 	assert_false(log_has("Certificates are broken; keeping the old ones"));
 	assert_int_equal(shell(": > %s/timed.pem", certificates), 0);
@@ -383,7 +416,8 @@ static void bad_configurations_are_refused(void **state)
 		{ "{endpoint: 'a:1', compression: snappy}", "cannot send snappy" },
 		{ "{endpoint: 'a:1', compression: lz4}", "compression: unsupported type" },
 		{ "{endpoint: 'a:1', balancer_name: x}", "invalid balancer_name: neither" },
-		{ "{endpoint: 'a:1', auth: {authenticator: oidc}}", "failed to resolve authenticator \"oidc\"" },
+		{ "{endpoint: 'a:1', auth: {authenticator: oidc}}",
+		  "failed to resolve authenticator \"oidc\"" },
 		{ "{endpoint: 'a:1', middlewares: [{id: x}]}", "no middleware" },
 		{ "{endpoint: 'a:1', headers: {grpc-encoding: x}}", "headers[0]: cannot be sent" },
 		{ "{endpoint: 'a:1', tls: {min_version: '1.3'}}", "min_version" },
@@ -405,10 +439,14 @@ static void all_keys_of_the_collector_are_taken(void **state)
 	struct fixture f;
 	struct error err = { 0 };
 	const char *yaml =
-		"endpoint: https://store.test:4317\ncompression: ''\ntimeout: 3s\nread_buffer_size: 1\nwrite_buffer_size: 2\n"
-		"keepalive: {time: 20s, timeout: 5s, permit_without_stream: true}\nwait_for_ready: true\n"
-		"headers: {X-Scope-OrgID: a}\nuser_agent: me\nbalancer_name: pick_first\nauthority: a.test\nauth:\n"
-		"middlewares: []\nsending_queue: {num_consumers: 2}\nretry_on_failure: {enabled: false}\n"
+		"endpoint: https://store.test:4317\ncompression: ''\ntimeout: "
+		"3s\nread_buffer_size: 1\nwrite_buffer_size: 2\n"
+		"keepalive: {time: 20s, timeout: 5s, permit_without_stream: "
+		"true}\nwait_for_ready: true\n"
+		"headers: {X-Scope-OrgID: a}\nuser_agent: me\nbalancer_name: "
+		"pick_first\nauthority: a.test\nauth:\n"
+		"middlewares: []\nsending_queue: {num_consumers: 2}\nretry_on_failure: {enabled: "
+		"false}\n"
 		"tls: {insecure_skip_verify: true, server_name_override: b.test}\n";
 	if (!configure(&f, yaml, &err))
 		fail_msg("%s", err.text);

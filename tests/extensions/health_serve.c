@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The health_check extension for test_health_check.py: health_serve YAML; lines on stdin: ready, unready. */
+/* The health_check extension for test_health_check.py: health_serve YAML; lines on stdin: ready,
+ * unready. */
 #include "base/clock.h"
 #include "base/memory.h"
 #include "config/load.h"
@@ -28,7 +29,9 @@ int main(int argc, char **argv)
 {
 	const struct component_factory *f = &health_check_extension;
 	const struct service_view service = { NULL, ready, up_since };
-	const struct host host = { .id = "health_check", .metrics = metrics_new(), .service = &service };
+	const struct host host = { .id = "health_check",
+				   .metrics = metrics_new(),
+				   .service = &service };
 	void *extension = memory_new(f->size), *config = memory_new(f->config->size);
 	struct metrics *metrics = host.metrics;
 	struct error err = { 0 };

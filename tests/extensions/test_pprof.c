@@ -68,8 +68,8 @@ static int begin(void **state)
 	f->tree = config_parse("test", yaml, strlen(yaml), &err);
 	*state = f;
 	return config_bind(pprof_extension.config, f->tree, "extensions::pprof", f->config, &err) &&
-		       pprof_extension.create(f->self, f->config, &f->host, &err) &&
-		       pprof_extension.start(f->self, &err)
+			       pprof_extension.create(f->self, f->config, &f->host, &err) &&
+			       pprof_extension.start(f->self, &err)
 		       ? 0
 		       : -1;
 }
@@ -91,13 +91,17 @@ static int end(void **state)
 static void *run_fetch(void *argument)
 {
 	struct fetch *fetch = argument;
-	struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+	struct sockaddr_in a = { .sin_family = AF_INET,
+				 .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
 				 .sin_port = htons((uint16_t)fetch->fixture->port) };
 	struct bytes request;
 	int s = socket(AF_INET, SOCK_STREAM, 0);
 	ssize_t got = connect(s, (struct sockaddr *)&a, sizeof a);
 	bytes_init(&request, 4096);
-	bytes_format(&request, "GET %s HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", fetch->target);
+	bytes_format(&request,
+		     "GET %s HTTP/1.1\r\nHost: a\r\nConnection: "
+		     "close\r\n\r\n",
+		     fetch->target);
 	got = got ? got : write(s, request.at, request.len);
 	bytes_fini(&request);
 	bytes_init(&fetch->reply, 16 << 20);
@@ -189,7 +193,8 @@ static int64_t seen_with_caller(const Profile *p)
 		bool callee = false;
 		for (size_t k = 0; k < s->n_location_id; k++) {
 			callee = callee || place_of(p, s->location_id[k], "burn_the_cpu") >= 0;
-			if (callee && place_of(p, s->location_id[k], "caller_of_burn_the_cpu") >= 0) {
+			if (callee &&
+			    place_of(p, s->location_id[k], "caller_of_burn_the_cpu") >= 0) {
 				seen += s->value[0];
 				assert_int_equal(s->value[1], s->value[0] * 10000000);
 				break;
@@ -207,8 +212,10 @@ static bool has_text(const Profile *p, int64_t index, const char *text)
 static void check_head(const Profile *p)
 {
 	assert_int_equal(p->n_sample_type, 2);
-	assert_true(has_text(p, p->sample_type[0]->type, "samples") && has_text(p, p->sample_type[0]->unit, "count"));
-	assert_true(has_text(p, p->sample_type[1]->type, "cpu") && has_text(p, p->sample_type[1]->unit, "nanoseconds"));
+	assert_true(has_text(p, p->sample_type[0]->type, "samples") &&
+		    has_text(p, p->sample_type[0]->unit, "count"));
+	assert_true(has_text(p, p->sample_type[1]->type, "cpu") &&
+		    has_text(p, p->sample_type[1]->unit, "nanoseconds"));
 	assert_true(has_text(p, p->period_type->type, "cpu"));
 	assert_int_equal(p->period, 10000000);
 	assert_int_equal(p->duration_nanos, 1000000000);
@@ -228,11 +235,13 @@ static void check_mappings(const Profile *p)
 	for (size_t i = 0; i < p->n_location; i++) {
 		uint64_t id = p->location[i]->mapping_id, at = p->location[i]->address;
 		if (id)
-			assert_true(p->mapping[id - 1]->memory_start <= at && at < p->mapping[id - 1]->memory_limit);
+			assert_true(p->mapping[id - 1]->memory_start <= at &&
+				    at < p->mapping[id - 1]->memory_limit);
 	}
 }
 
-/* `go tool pprof` is the reader that everybody has; where it is missing the decoder above must do. */
+/* `go tool pprof` is the reader that everybody has; where it is missing the decoder above must do.
+ */
 static void check_with_go(const struct fetch *fetch)
 {
 	char path[] = "/tmp/portcullis-profile-XXXXXX";
@@ -241,7 +250,10 @@ static void check_with_go(const struct fetch *fetch)
 	int file = mkstemp(path);
 	assert_int_equal(write(file, fetch->body.at, fetch->body.len), fetch->body.len);
 	close(file);
-	assert_int_equal(shell("go tool pprof -top %s 2>/dev/null | grep -q burn_the_cpu", path), 0);
+	assert_int_equal(shell("go tool pprof -top %s 2>/dev/null | grep -q "
+			       "burn_the_cpu",
+			       path),
+			 0);
 	remove(path);
 }
 
@@ -263,7 +275,8 @@ static void what_burns_the_cpu_is_found_by_name_with_its_caller(void **state)
 }
 
 /* At the first instruction of a function, whose return address is this. */
-static size_t unwind_from_entry(struct symbols *symbols, uint64_t return_address, uint64_t *pcs, size_t max)
+static size_t unwind_from_entry(struct symbols *symbols, uint64_t return_address, uint64_t *pcs,
+				size_t max)
 {
 	struct snapshot *s = memory_new(sizeof *s);
 	s->pc = (uintptr_t)burn_the_cpu;
@@ -290,7 +303,8 @@ static void what_is_no_return_address_ends_the_stack(void **state)
 	struct symbol_module module;
 	struct symbol_line line;
 	struct symbols *symbols = symbols_new(&err);
-	const uint64_t none[] = { UINT64_MAX, UINT64_MAX - 1, 8, 4096, (uintptr_t)symbols, (uintptr_t)&err };
+	const uint64_t none[] = { UINT64_MAX, UINT64_MAX - 1,     8,
+				  4096,       (uintptr_t)symbols, (uintptr_t)&err };
 	assert_non_null(symbols);
 	for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
 		assert_int_equal(unwind_from_entry(symbols, none[i], pcs, 8), 1);
@@ -301,7 +315,8 @@ static void what_is_no_return_address_ends_the_stack(void **state)
 	uint64_t after_call = (uintptr_t)caller_of_burn_the_cpu + 8;
 	assert_true(unwind_from_entry(symbols, after_call, pcs, 8) >= 2);
 	assert_int_equal(pcs[1], after_call - 1);
-	assert_true(symbols_module(symbols, pcs[1], &module) && module.start <= pcs[1] && pcs[1] < module.end);
+	assert_true(symbols_module(symbols, pcs[1], &module) && module.start <= pcs[1] &&
+		    pcs[1] < module.end);
 	symbols_unref(&symbols);
 }
 
@@ -349,7 +364,9 @@ static void stop_does_not_wait_for_the_profile(void **state)
 
 static void only_whole_seconds_up_to_a_minute_are_taken(void **state)
 {
-	static const char *const bad[] = { "0", "61", "-1", "1.5", "x", "", "99999999999999999999" };
+	static const char *const bad[] = {
+		"0", "61", "-1", "1.5", "x", "", "99999999999999999999"
+	};
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		char *target = memory_format("/debug/pprof/profile?seconds=%s", bad[i]);
 		assert_int_equal(get(*state, target), 400);

@@ -11,10 +11,11 @@
 #include "processors/pii_config.h"
 
 /*
- * Looks for the text that costs the detectors most per byte. The measure are the turns of their loops, which are the
- * same in every build and on every machine: the detectors are compiled into this target once more, with loops that
- * count. A level of cost that was not reached before is what new coverage is to libFuzzer, so it climbs. The most
- * expensive text is written to where FUZZ_RECORD says, and its cost printed.
+ * Looks for the text that costs the detectors most per byte. The measure are the turns of their
+ * loops, which are the same in every build and on every machine: the detectors are compiled into
+ * this target once more, with loops that count. A level of cost that was not reached before is what
+ * new coverage is to libFuzzer, so it climbs. The most expensive text is written to where
+ * FUZZ_RECORD says, and its cost printed.
  *
  * Fails above STEPS_MAX. What the texts among the seeds cost in instructions is counted by
  * tests/processors/test_pii_cost.py.
@@ -27,11 +28,12 @@
 static uint64_t steps;
 
 #pragma GCC diagnostic ignored "-Wdangling-else"
-#define while(...) while ((__VA_ARGS__) && ++steps)
-#define for(...)                  \
-	for (__VA_ARGS__)         \
-		if (!++steps) {   \
-		} else
+#define while (...) while ((__VA_ARGS__) && ++steps)
+#define for \
+	(...) for (__VA_ARGS__) if (!++steps) \
+	{ \
+	} \
+	else
 
 #include "processors/pii_detectors.c"
 #include "processors/pii_find_address.c"
@@ -70,7 +72,10 @@ static void record(const uint8_t *data, size_t len, uint64_t level)
 	FILE *file = fopen(path, "wb");
 	if (!file || fwrite(data, 1, len, file) != len || fclose(file))
 		abort();
-	fprintf(stderr, "most expensive: %.2f steps per byte, %zu bytes\n", (double)level / LEVELS_PER_STEP, len);
+	fprintf(stderr,
+		"most expensive: %.2f steps per "
+		"byte, %zu bytes\n",
+		(double)level / LEVELS_PER_STEP, len);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)

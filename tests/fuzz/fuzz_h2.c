@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A client of the gRPC server: what it sends, how that is cut into reads, and what happens between them. The I/O thread is this
- * one, so that nothing waits; io.c is included for that. The monotonic clock stands still but for the steps that move it.
+ * A client of the gRPC server: what it sends, how that is cut into reads, and what happens between
+ * them. The I/O thread is this one, so that nothing waits; io.c is included for that. The monotonic
+ * clock stands still but for the steps that move it.
  *
- *	byte 0        flags (below)
- *	bytes 1 to 7  a step each: how much is read (the low four bits), then what happens (the high four)
- *	the rest      what the client sends
+ *	byte 0        flags (below) bytes 1 to 7  a step each: how much is read (the low four bits),
+ *	then what happens (the high four) the rest      what the client sends
  */
 #include "net/io.c"
 
@@ -25,8 +25,24 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
 #define SECOND UINT64_C(1000000000)
 
-enum { RAW = 1, UNREAD = 2, BUSY = 4, REPLY_LATE = 8, DRAIN = 16, SHORT = 32, END = 64, REFUSE_GROWTH = 128 };
-enum { STEPS = 7, HELD_MAX = 512, FRAME_HEAD = 9, FRAME_MAX = 16384, FRAME_TYPES = 10, TIMER_MAX = 8 };
+enum {
+	RAW = 1,
+	UNREAD = 2,
+	BUSY = 4,
+	REPLY_LATE = 8,
+	DRAIN = 16,
+	SHORT = 32,
+	END = 64,
+	REFUSE_GROWTH = 128
+};
+enum {
+	STEPS = 7,
+	HELD_MAX = 512,
+	FRAME_HEAD = 9,
+	FRAME_MAX = 16384,
+	FRAME_TYPES = 10,
+	TIMER_MAX = 8
+};
 enum mode { INLINE, LATER, REFUSED, WRONG };
 
 struct held { /* an accepted call, until its reply or its loss */
@@ -43,8 +59,8 @@ static size_t holding;
 static int open_calls;
 static int64_t budget;
 static uint8_t flags;
-static int peer = -1;                /* the client's end of the socket */
-static uint8_t head[FRAME_HEAD];  /* of what the client reads */
+static int peer = -1;            /* the client's end of the socket */
+static uint8_t head[FRAME_HEAD]; /* of what the client reads */
 static size_t head_len, frame_left;
 
 static void must(bool ok)
@@ -162,7 +178,8 @@ static void start_thread(void)
 {
 	static struct io_thread thread;
 	thread.last = &thread.first;
-	must(uv_loop_init(&thread.loop) == 0 && uv_async_init(&thread.loop, &thread.wake, run_posted) == 0);
+	must(uv_loop_init(&thread.loop) == 0 &&
+	     uv_async_init(&thread.loop, &thread.wake, run_posted) == 0);
 	thread.wake.data = &thread;
 	thread.running = pthread_self();
 	pthread_mutex_init(&thread.lock, NULL);
@@ -171,7 +188,8 @@ static void start_thread(void)
 
 static void set_limits(struct h2_limits *limits)
 {
-	static const char text[] = "{max_header_bytes: 512, max_headers: 16, max_outbound_bytes: 32768}";
+	static const char text[] = "{max_header_bytes: 512, max_headers: 16, max_outbound_bytes: "
+				   "32768}";
 	struct error err = { 0 };
 	struct node *node = config_parse("limits", text, strlen(text), &err);
 	must(node && config_bind(&h2_limits_table, node, "limits", limits, &err));
@@ -189,10 +207,16 @@ static void start(void)
 		{ "/f.F/E", on_headers, NULL, on_message, on_lost, &modes[WRONG] },
 	};
 	struct rpc_server_options options = {
-		.h2 = { .endpoint = "127.0.0.1:0", .io = &io, .log = &log, .max_concurrent_streams = 20,
-			.keepalive_time.ns = 2 * SECOND, .keepalive_timeout.ns = 50 * SECOND,
+		.h2 = { .endpoint = "127.0.0.1:0",
+			.io = &io,
+			.log = &log,
+			.max_concurrent_streams = 20,
+			.keepalive_time.ns = 2 * SECOND,
+			.keepalive_timeout.ns = 50 * SECOND,
 			.budget = { .hold = hold, .release = release, .is_short = is_short } },
-		.max_message_bytes = 1 << 20, .methods = methods, .method_count = sizeof methods / sizeof *methods,
+		.max_message_bytes = 1 << 20,
+		.methods = methods,
+		.method_count = sizeof methods / sizeof *methods,
 	};
 	struct error err = { 0 };
 	start_thread();
@@ -226,7 +250,8 @@ static bool is_open(const struct h2_connection *c)
 
 /* ---- what happens */
 
-/* What the client gets is frames, each of a type and size that it must know (RFC 9113, section 4). */
+/* What the client gets is frames, each of a type and size that it must know (RFC 9113, section 4).
+ */
 static void check_frames(const uint8_t *at, size_t len)
 {
 	while (len) {
@@ -266,7 +291,9 @@ static void pass_time(struct h2_connection *c, uint64_t ns)
 {
 	now += ns;
 	uv_update_time(&io.threads->loop);
-	for (int i = 0; is_open(c) && uv_is_active((uv_handle_t *)&c->timer) && !uv_timer_get_due_in(&c->timer); i++) {
+	for (int i = 0; is_open(c) && uv_is_active((uv_handle_t *)&c->timer) &&
+			!uv_timer_get_due_in(&c->timer);
+	     i++) {
 		must(i < TIMER_MAX);
 		uv_timer_stop(&c->timer);
 		c->timer.timer_cb(&c->timer);
@@ -297,21 +324,50 @@ static void hang_up(struct h2_connection *c)
 
 static void act(struct h2_connection *c, int what)
 {
-	static const uint64_t times[] = { SECOND / 40, SECOND + SECOND / 10, 11 * SECOND, 61 * SECOND };
+	static const uint64_t times[] = { SECOND / 40, SECOND + SECOND / 10, 11 * SECOND,
+					  61 * SECOND };
 	switch (what) {
-	case 1: reply_held(holding ? holding - 1 : 0); break;
-	case 2: post_replies(), run_posted(&io.threads->wake); break;
-	case 3: post_replies(); break;
-	case 4: case 5: case 6: case 7: pass_time(c, times[what - 4]); break;
-	case 8: rpc_server_set_serving(server, !server->serving); break;
-	case 9: flags ^= BUSY; break;
-	case 10: read_all(), wake_socket(c); break;
-	case 11: h2_connection_end(c, H2_AGE, false, now + 5 * SECOND); break;
-	case 12: h2_connection_end(c, H2_AGE, true, 0); break;
-	case 13: h2_shard_ask_to_close_idle(shard), run_posted(&io.threads->wake); break;
-	case 14: flags ^= REFUSE_GROWTH; break;
-	case 15: hang_up(c); break;
-	default: break;
+	case 1:
+		reply_held(holding ? holding - 1 : 0);
+		break;
+	case 2:
+		post_replies(), run_posted(&io.threads->wake);
+		break;
+	case 3:
+		post_replies();
+		break;
+	case 4:
+	case 5:
+	case 6:
+	case 7:
+		pass_time(c, times[what - 4]);
+		break;
+	case 8:
+		rpc_server_set_serving(server, !server->serving);
+		break;
+	case 9:
+		flags ^= BUSY;
+		break;
+	case 10:
+		read_all(), wake_socket(c);
+		break;
+	case 11:
+		h2_connection_end(c, H2_AGE, false, now + 5 * SECOND);
+		break;
+	case 12:
+		h2_connection_end(c, H2_AGE, true, 0);
+		break;
+	case 13:
+		h2_shard_ask_to_close_idle(shard), run_posted(&io.threads->wake);
+		break;
+	case 14:
+		flags ^= REFUSE_GROWTH;
+		break;
+	case 15:
+		hang_up(c);
+		break;
+	default:
+		break;
 	}
 }
 
@@ -325,8 +381,10 @@ static void send_client(struct h2_connection *c, const uint8_t *at, size_t len)
 
 static void talk(struct h2_connection *c, const uint8_t *steps, const uint8_t *at, size_t len)
 {
-	static const uint8_t preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0"; /* and its NUL */
-	static const size_t cuts[16] = { SIZE_MAX, 1, 2, 5, 8, 9, 10, 14, 22, 40, 64, 100, 200, 500, 1000, 4000 };
+	/* and its NUL */
+	static const uint8_t preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0";
+	static const size_t cuts[16] = { SIZE_MAX, 1,  2,  5,   8,   9,   10,   14,
+					 22,       40, 64, 100, 200, 500, 1000, 4000 };
 	if (!(flags & RAW))
 		send_client(c, preface, sizeof preface);
 	for (size_t i = 0; i < STEPS && is_open(c); i++) {
@@ -362,9 +420,11 @@ static void check_empty(void)
 	const struct hash128 key = peer_key_of_address("192.0.2.1");
 	for (int i = 0; i < 4 && server->h2->open > 1; i++)
 		uv_run(&io.threads->loop, UV_RUN_NOWAIT);
-	must(server->h2->open == 1 && !shard->connections && !shard->idle_first && !shard->idle_last);
+	must(server->h2->open == 1 && !shard->connections && !shard->idle_first &&
+	     !shard->idle_last);
 	must(!shard->count && !server->h2->connections && !budget && !open_calls);
-	must(!server->accepted && !server->watchers && !server->threads->watchers && !io.threads->first);
+	must(!server->accepted && !server->watchers && !server->threads->watchers &&
+	     !io.threads->first);
 	must(peer_count_add(server->h2->peers, key, 1));
 	peer_count_remove(server->h2->peers, key);
 }

@@ -9,7 +9,9 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
-static const struct fields_limits limits = { .count = 64, .name = 256, .value = 4096, .total = 16384 };
+static const struct fields_limits limits = {
+	.count = 64, .name = 256, .value = 4096, .total = 16384
+};
 
 static void list(bool (*add)(struct fields *, const char *, struct error *), const char *text)
 {
@@ -41,7 +43,8 @@ static void judge(char *text)
 	}
 	fields_lower(&x->headers);
 	const struct http_fault *fault = http_judge(x);
-	if (!fault && (http_exchange_header(x, "content-length") && http_exchange_header(x, "transfer-encoding")))
+	if (!fault && (http_exchange_header(x, "content-length") &&
+		       http_exchange_header(x, "transfer-encoding")))
 		abort();
 	http_exchange_free(x);
 }
@@ -59,14 +62,17 @@ static void form(const uint8_t *data, size_t len)
 	struct view body = { end + 1, len - (size_t)(end - data) - 1 };
 	if (multipart_begin(&m, type, body, &err))
 		while (multipart_next(&m, &part, &err) == MULTIPART_PART)
-			if (part.content.at < body.at || part.content.at + part.content.len > body.at + body.len)
+			if (part.content.at < body.at ||
+			    part.content.at + part.content.len > body.at + body.len)
 				abort();
 	memory_free(type);
 }
 
 static void answer(const uint8_t *data, size_t len)
 {
-	const struct http_result result = { .status = 400, .body = { len ? data : NULL, len }, .retry_after_ms = -1 };
+	const struct http_result result = { .status = 400,
+					    .body = { len ? data : NULL, len },
+					    .retry_after_ms = -1 };
 	struct send_result verdict = pyroscope_judge(&result, len);
 	if (verdict.outcome != SEND_TOO_LARGE && (verdict.stated_bytes || verdict.stated_samples))
 		abort();

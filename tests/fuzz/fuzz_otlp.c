@@ -6,7 +6,8 @@
 
 #include <stdlib.h>
 
-/* What was taken leaves whole: it collects, what is sealed decodes again, and it can be written as JSON. */
+/* What was taken leaves whole: it collects, what is sealed decodes again, and it can be written as
+ * JSON. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
 enum { CAP = 16 << 20 };
@@ -23,7 +24,8 @@ static void check_packet(const struct packet *packet, const struct collect_added
 	struct bytes json;
 	bytes_init(&json, 4 * CAP);
 	must(profiles_reset(&again, NULL, bytes_view(&packet->otlp), 64 * CAP));
-	must(decode_otlp(&again, NULL) && again.rejected_profiles == 0 && again.repaired_strings == 0);
+	must(decode_otlp(&again, NULL) && again.rejected_profiles == 0 &&
+	     again.repaired_strings == 0);
 	must(again.profiles.count == added->profiles && again.samples.count == packet->samples);
 	must(encode_json(packet, &json, NULL));
 	bytes_fini(&json);
@@ -38,8 +40,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	uint8_t *input = memory_new(len + BYTES_SLACK);
 	memcpy(input, data, len);
 	if (!collect)
-		collect = collect_new(&(struct collect_limits){ .max_bytes = CAP, .hard_bytes = CAP });
-	if (profiles_reset(&p, &request, (struct view){ input, len }, CAP) && decode_otlp(&p, NULL) &&
+		collect = collect_new(
+			&(struct collect_limits){ .max_bytes = CAP, .hard_bytes = CAP });
+	if (profiles_reset(&p, &request, (struct view){ input, len }, CAP) &&
+	    decode_otlp(&p, NULL) &&
 	    collect_add(collect, &p, false, &added, NULL) == COLLECT_ADDED) {
 		struct packet *packet = collect_seal(collect);
 		check_packet(packet, &added);

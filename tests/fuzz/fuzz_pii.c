@@ -7,8 +7,8 @@
 #include <stdlib.h>
 
 /*
- * The selection of rules changes no verdict; a reference made of regular expressions finds the same; masking keeps valid
- * UTF-8; what is masked does not grow without bound.
+ * The selection of rules changes no verdict; a reference made of regular expressions finds the
+ * same; masking keeps valid UTF-8; what is masked does not grow without bound.
  */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/memory.h"
 #include "profile/collect/collect.h"
+#include "profile/collect/split.h"
 #include "profile/otlp/decode_otlp.h"
 #include "profile/stores/encode_push.h"
 #include "profile/stores/regroup.h"
-#include "profile/collect/split.h"
 #include "profile/wire.h"
 
 #include <stdlib.h>
 
-/* Whatever leaves becomes requests of one series each that such a store takes, and no sample is lost on the way. */
+/* Whatever leaves becomes requests of one series each that such a store takes, and no sample is
+ * lost on the way. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
 enum { CAP = 16 << 20, SAMPLES = 5 };
@@ -20,7 +21,8 @@ static void must(bool ok)
 		abort();
 }
 
-/* One series with one pprof, unless there are very many: the store may take some of several and refuse the others. */
+/* One series with one pprof, unless there are very many: the store may take some of several and
+ * refuse the others. */
 static bool has_one_pprof(struct view request)
 {
 	enum { SERIES = 1, SAMPLE = 2 };
@@ -39,8 +41,10 @@ static uint64_t check_part(const struct part *part, bool alone)
 	struct error err = { 0 };
 	bytes_init(&request, PROFILES_INPUT_MAX);
 	must(part->packet->resources == 1 && part->packet->samples <= SAMPLES);
-	must(encode_push(part->packet, &request, &err) && encode_push_labels(bytes_view(&request)).len > 0);
-	must(encode_push_samples(bytes_view(&request)) <= SAMPLES && (has_one_pprof(bytes_view(&request)) || !alone));
+	must(encode_push(part->packet, &request, &err) &&
+	     encode_push_labels(bytes_view(&request)).len > 0);
+	must(encode_push_samples(bytes_view(&request)) <= SAMPLES &&
+	     (has_one_pprof(bytes_view(&request)) || !alone));
 	bytes_fini(&request);
 	return part->samples;
 }
@@ -49,7 +53,9 @@ static void regroup_and_split(struct packet *packet, bool utf8)
 {
 	static struct slots *slots;
 	static struct profiles p;
-	const struct series_rules rules = { .utf8 = utf8, .names_max = 6, .name_max = 16, .value_max = 16 };
+	const struct series_rules rules = {
+		.utf8 = utf8, .names_max = 6, .name_max = 16, .value_max = 16
+	};
 	const struct limits limits = { .resources = 1, .samples = SAMPLES };
 	struct series_labels labels;
 	struct parts parts = { 0 };
@@ -76,8 +82,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	uint8_t *input = memory_new(len + BYTES_SLACK);
 	memcpy(input, data, len);
 	if (!collect)
-		collect = collect_new(&(struct collect_limits){ .max_bytes = CAP, .hard_bytes = CAP });
-	if (profiles_reset(&p, &request, (struct view){ input, len }, CAP) && decode_otlp(&p, NULL) &&
+		collect = collect_new(
+			&(struct collect_limits){ .max_bytes = CAP, .hard_bytes = CAP });
+	if (profiles_reset(&p, &request, (struct view){ input, len }, CAP) &&
+	    decode_otlp(&p, NULL) &&
 	    collect_add(collect, &p, false, &added, NULL) == COLLECT_ADDED) {
 		struct packet *packet = collect_seal(collect);
 		regroup_and_split(packet, len & 1);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/memory.h"
 #include "profile/collect/collect.h"
-#include "profile/otlp/decode_otlp.h"
 #include "profile/collect/split.h"
+#include "profile/otlp/decode_otlp.h"
 
 #include <stdlib.h>
 
@@ -21,7 +21,8 @@ static void must(bool ok)
 /* Its samples come in the whole's order, from `at` on; returns where they end. */
 static uint32_t follow(const struct part *p, uint32_t at)
 {
-	must(profiles_reset(&part, NULL, bytes_view(&p->packet->otlp), 64 * CAP) && decode_otlp(&part, NULL));
+	must(profiles_reset(&part, NULL, bytes_view(&p->packet->otlp), 64 * CAP) &&
+	     decode_otlp(&part, NULL));
 	must(part.samples.count == p->samples && p->bytes == p->packet->otlp.len);
 	for (uint32_t i = 0; i < part.samples.count; i++, at++)
 		while (!view_equal(span_view(&part, part.samples.at[i].values),
@@ -36,7 +37,8 @@ static bool keeps(struct packet *packet, const struct limits *limits)
 	struct parts smaller = { 0 };
 	if (!limits->bytes || packet->otlp.len <= limits->bytes)
 		return true;
-	must(split_packet(packet, &(struct limits){ .bytes = limits->bytes }, NULL, &smaller, NULL));
+	must(split_packet(packet, &(struct limits){ .bytes = limits->bytes }, NULL, &smaller,
+			  NULL));
 	bool none = smaller.count == 0;
 	parts_fini(&smaller);
 	return limits->guessed && none;
@@ -47,7 +49,8 @@ static void check(struct packet *packet, const struct limits *limits)
 	struct parts parts = { 0 };
 	uint64_t samples = 0;
 	uint32_t at = 0;
-	must(profiles_reset(&whole, NULL, bytes_view(&packet->otlp), 64 * CAP) && decode_otlp(&whole, NULL));
+	must(profiles_reset(&whole, NULL, bytes_view(&packet->otlp), 64 * CAP) &&
+	     decode_otlp(&whole, NULL));
 	must(split_packet(packet, limits, NULL, &parts, NULL));
 	for (uint32_t i = 0; i < parts.count; i++) {
 		struct packet *p = parts.at[i].packet;
@@ -58,7 +61,8 @@ static void check(struct packet *packet, const struct limits *limits)
 		at = follow(&parts.at[i], at);
 		samples += p->samples;
 	}
-	must(samples + parts.dropped[PART_TOO_LARGE] + parts.dropped[PART_TOO_OLD] == packet->samples);
+	must(samples + parts.dropped[PART_TOO_LARGE] + parts.dropped[PART_TOO_OLD] ==
+	     packet->samples);
 	parts_fini(&parts);
 }
 
@@ -69,13 +73,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	struct collect_added added;
 	if (len < HEAD)
 		return 0;
-	const struct limits limits = { .bytes = data[0] * 8, .samples = data[1], .profiles = data[2], .resources = data[3],
-				       .series = data[4], .guessed = data[5] & 1, .oldest = data[5] & 2 ? 1 << 30 : 0 };
+	const struct limits limits = { .bytes = data[0] * 8,
+				       .samples = data[1],
+				       .profiles = data[2],
+				       .resources = data[3],
+				       .series = data[4],
+				       .guessed = data[5] & 1,
+				       .oldest = data[5] & 2 ? 1 << 30 : 0 };
 	uint8_t *input = memory_new(len - HEAD + BYTES_SLACK);
 	memcpy(input, data + HEAD, len - HEAD);
 	if (!collect)
-		collect = collect_new(&(struct collect_limits){ .max_bytes = CAP, .hard_bytes = CAP });
-	if (profiles_reset(&p, NULL, (struct view){ input, len - HEAD }, CAP) && decode_otlp(&p, NULL) &&
+		collect = collect_new(
+			&(struct collect_limits){ .max_bytes = CAP, .hard_bytes = CAP });
+	if (profiles_reset(&p, NULL, (struct view){ input, len - HEAD }, CAP) &&
+	    decode_otlp(&p, NULL) &&
 	    collect_add(collect, &p, false, &added, NULL) == COLLECT_ADDED) {
 		struct packet *packet = collect_seal(collect);
 		check(packet, &limits);

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 
 /*
- * Runs a fuzz target over files instead of libFuzzer: the corpora are plain tests, with any compiler and
- * sanitizer. Prints how many inputs ran; none is a failure.
+ * Runs a fuzz target over files instead of libFuzzer: the corpora are plain tests, with any
+ * compiler and sanitizer. Prints how many inputs ran; none is a failure.
  */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -44,8 +44,10 @@ static void sniffs_by_magic(void **state)
 	(void)state;
 	assert_int_equal(compress_sniff(view_of("\x1f\x8b\x08")), CODING_GZIP);
 	assert_int_equal(compress_sniff(view_of("\x28\xb5\x2f\xfd")), CODING_ZSTD);
-	assert_int_equal(compress_sniff((struct view){ (const uint8_t *)"\xff\x06\0\0sNaPpY", 10 }), CODING_SNAPPY);
-	assert_int_equal(compress_sniff((struct view){ (const uint8_t *)"\xff\x06\0\0sNaPp", 9 }), CODING_IDENTITY);
+	assert_int_equal(compress_sniff((struct view){ (const uint8_t *)"\xff\x06\0\0sNaPpY", 10 }),
+			 CODING_SNAPPY);
+	assert_int_equal(compress_sniff((struct view){ (const uint8_t *)"\xff\x06\0\0sNaPp", 9 }),
+			 CODING_IDENTITY);
 	assert_int_equal(compress_sniff(view_of("\x1f")), CODING_IDENTITY);
 	assert_int_equal(compress_sniff(view_of("")), CODING_IDENTITY);
 	assert_int_equal(compress_sniff(view_of("\x0a\x1f\x8b")), CODING_IDENTITY);
@@ -71,11 +73,13 @@ static void round_trips_at_every_size(void **state)
 	static const size_t sizes[] = { 0, 1, 2, 1023, 1024, 1025, 65536, 98304, 98305, 300000 };
 	for (int c = 0; c < CODINGS; c++) {
 		for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-			struct bytes plain = sample(sizes[i]), packed = deflated(codings[c], &plain);
+			struct bytes plain = sample(sizes[i]),
+				     packed = deflated(codings[c], &plain);
 			check_inflates_to(codings[c], bytes_view(&packed), &plain, sizes[i]);
 			check_inflates_to(codings[c], bytes_view(&packed), &plain, 100 * MIB);
 			if (sizes[i])
-				check_fails(codings[c], bytes_view(&packed), sizes[i] - 1, ERROR_TOO_LARGE);
+				check_fails(codings[c], bytes_view(&packed), sizes[i] - 1,
+					    ERROR_TOO_LARGE);
 			bytes_fini(&plain);
 			bytes_fini(&packed);
 		}
@@ -110,7 +114,8 @@ static void inflates_behind_what_is_there(void **state)
 static void gzip_members_are_joined(void **state)
 {
 	(void)state;
-	struct bytes plain = sample(40000), twice = sample(40000), packed = deflated(CODING_GZIP, &plain), two;
+	struct bytes plain = sample(40000), twice = sample(40000),
+		     packed = deflated(CODING_GZIP, &plain), two;
 	twice.max = 80000;
 	bytes_add(&twice, plain.at, plain.len);
 	bytes_init(&two, packed.len * 2);
@@ -152,10 +157,13 @@ static void zstd_without_content_size_is_inflated_in_steps(void **state)
 		struct bytes made[] = { sample(sizes[i]), zeros(sizes[i]) };
 		for (int k = 0; k < 2; k++) {
 			struct bytes packed = streamed_zstd(&made[k], 20);
-			assert_true(ZSTD_getFrameContentSize(packed.at, packed.len) == ZSTD_CONTENTSIZE_UNKNOWN);
+			assert_true(ZSTD_getFrameContentSize(packed.at, packed.len) ==
+				    ZSTD_CONTENTSIZE_UNKNOWN);
 			check_inflates_to(CODING_ZSTD, bytes_view(&packed), &made[k], sizes[i]);
-			check_inflates_to(CODING_ZSTD, bytes_view(&packed), &made[k], sizes[i] + 77);
-			check_fails(CODING_ZSTD, bytes_view(&packed), sizes[i] - 1, ERROR_TOO_LARGE);
+			check_inflates_to(CODING_ZSTD, bytes_view(&packed), &made[k],
+					  sizes[i] + 77);
+			check_fails(CODING_ZSTD, bytes_view(&packed), sizes[i] - 1,
+				    ERROR_TOO_LARGE);
 			bytes_fini(&packed);
 			bytes_fini(&made[k]);
 		}
@@ -213,7 +221,8 @@ static void every_truncation_is_an_error(void **state)
 	for (int c = 0; c <= CODINGS; c++) {
 		enum coding coding = c < CODINGS ? codings[c] : CODING_ZSTD;
 		struct bytes plain = sample(900);
-		struct bytes packed = c < CODINGS ? deflated(coding, &plain) : streamed_zstd(&plain, 17);
+		struct bytes packed =
+			c < CODINGS ? deflated(coding, &plain) : streamed_zstd(&plain, 17);
 		for (size_t len = 0; len < packed.len; len++) {
 			uint8_t *exact = memory_new(len ? len : 1);
 			memcpy(exact, packed.at, len);
@@ -242,11 +251,13 @@ static void foreign_formats_are_refused(void **state)
 	(void)state;
 	check_fails(CODING_SNAPPY, view_of("x"), MIB, ERROR_UNSUPPORTED);
 	check_fails(CODING_UNKNOWN, view_of("x"), MIB, ERROR_UNSUPPORTED);
-	check_fails(CODING_ZSTD, view_of("\x27\xb5\x2f\xfd\x24\x04\x01\x01\x01"), MIB, ERROR_INVALID);
+	check_fails(CODING_ZSTD, view_of("\x27\xb5\x2f\xfd\x24\x04\x01\x01\x01"), MIB,
+		    ERROR_INVALID);
 	check_fails(CODING_GZIP, view_of("not gzip at all, not at all"), MIB, ERROR_INVALID);
 }
 
-/* What cannot be made smaller still fits the bound that is reserved, at the sizes on both sides of a single run's. */
+/* What cannot be made smaller still fits the bound that is reserved, at the sizes on both sides of
+ * a single run's. */
 static void noise_and_runs_round_trip(void **state)
 {
 	(void)state;

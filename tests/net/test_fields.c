@@ -9,7 +9,8 @@
 static const struct fields_limits limits = { .count = 4, .name = 10, .value = 20, .total = 40 };
 
 /* Adds with `add` and shows the list as "name=value|..."; an error as "!text". */
-static const char *shown(bool (*add)(struct fields *, const char *, struct error *), const char *text)
+static const char *shown(bool (*add)(struct fields *, const char *, struct error *),
+			 const char *text)
 {
 	static struct bytes out;
 	struct fields f;
@@ -30,7 +31,8 @@ static const char *shown(bool (*add)(struct fields *, const char *, struct error
 static void query_is_decoded_in_order(void **state)
 {
 	(void)state;
-	assert_string_equal(shown(fields_add_query, "a=1&b=x%20y+z&c&=&d=="), "!query parameter: entry 4: has no name");
+	assert_string_equal(shown(fields_add_query, "a=1&b=x%20y+z&c&=&d=="),
+			    "!query parameter: entry 4: has no name");
 	assert_string_equal(shown(fields_add_query, "a=1&b=x%20y+z&c&&d=="), "a=1|b=x y z|c=|d==|");
 	assert_string_equal(shown(fields_add_query, ""), "");
 	assert_string_equal(shown(fields_add_query, "%C3%A9=%c3%a9"), "é=é|");
@@ -47,27 +49,32 @@ static void bad_escapes_are_errors_with_a_position_and_no_text(void **state)
 	static const char *const bad[] = { "a=1&b=%", "a=1&b=%4", "a=1&b=%4g", "a=1&%zz=1" };
 	(void)state;
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-		assert_string_equal(shown(fields_add_query, bad[i]), "!query parameter: entry 2: bad percent escape");
+		assert_string_equal(shown(fields_add_query, bad[i]), "!query parameter: entry 2: "
+								     "bad percent escape");
 }
 
 static void text_must_be_utf8_without_controls(void **state)
 {
-	static const char *const bad[] = { "a=%ff", "%80=1", "a=%00", "a=%0a", "a=%7f", "a=%ed%a0%80", "a=\x01" };
+	static const char *const bad[] = { "a=%ff", "%80=1",       "a=%00", "a=%0a",
+					   "a=%7f", "a=%ed%a0%80", "a=\x01" };
 	(void)state;
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
 		assert_string_equal(shown(fields_add_query, bad[i]),
-				    "!query parameter: entry 1: not UTF-8, or holds control characters");
+				    "!query parameter: entry 1: not UTF-8, or holds control "
+				    "characters");
 }
 
 static void every_limit_is_an_error(void **state)
 {
 	(void)state;
-	assert_string_equal(shown(fields_add_query, "a&b&c&d&e"), "!query parameter: entry 5: more than 4 entries");
+	assert_string_equal(shown(fields_add_query, "a&b&c&d&e"),
+			    "!query parameter: entry 5: more than 4 entries");
 	assert_string_equal(shown(fields_add_query, "abcdefghijk"),
 			    "!query parameter: entry 1: more than 10 bytes in the name");
 	assert_string_equal(shown(fields_add_query, "a=123456789012345678901"),
 			    "!query parameter: entry 1: more than 20 bytes in the value");
-	assert_string_equal(shown(fields_add_query, "a=12345678901234567890&b=12345678901234567890&c=123456789"),
+	assert_string_equal(shown(fields_add_query,
+				  "a=12345678901234567890&b=12345678901234567890&c=123456789"),
 			    "!query parameter: entry 3: more than 40 bytes in all");
 }
 

@@ -33,7 +33,8 @@ static void an_identity_is_no_address(void **state)
 	assert_true(peer_key_equal(whole, peer_key_of_identity(longer)));
 	longer[998] = 'y';
 	assert_false(peer_key_equal(whole, peer_key_of_identity(longer)));
-	assert_false(peer_key_equal(peer_key_of_address("10.0.0.1"), peer_key_of_identity("10.0.0.1")));
+	assert_false(
+		peer_key_equal(peer_key_of_address("10.0.0.1"), peer_key_of_identity("10.0.0.1")));
 }
 
 static void a_peer_has_as_many_as_it_may(void **state)

@@ -41,7 +41,9 @@ static int setup(void **state)
 	memory_init(&f->memory, INT64_C(1) << 40, 0);
 	f->idle_bytes = 1 << 30;
 	ledger_init(&f->ledger, f->metrics, "profiles");
-	f->settings = (struct batch_settings){ .on = true, .timeout = { INT64_C(3600000000000) }, .size = 1000000 };
+	f->settings = (struct batch_settings){ .on = true,
+					       .timeout = { INT64_C(3600000000000) },
+					       .size = 1000000 };
 	*state = f;
 	return 0;
 }
@@ -63,13 +65,20 @@ static int teardown(void **state)
 static void begin(struct fixture *f)
 {
 	f->batcher = batcher_new(&(struct batcher_options){
-		.settings = &f->settings, .shards = 1, .loop = f->loop, .memory = &f->memory, .batched = f->ledger.batched,
-		.idle_bytes = f->idle_bytes, .emit = keep, .context = f,
+		.settings = &f->settings,
+		.shards = 1,
+		.loop = f->loop,
+		.memory = &f->memory,
+		.batched = f->ledger.batched,
+		.idle_bytes = f->idle_bytes,
+		.emit = keep,
+		.context = f,
 	});
 }
 
 /* A request of so many different samples. */
-static enum batcher_result add_as(struct fixture *f, uint32_t samples, const struct metadatum *metadata)
+static enum batcher_result add_as(struct fixture *f, uint32_t samples,
+				  const struct metadatum *metadata)
 {
 	struct request request = { .receiver = "otlp", .arrival = 1, .metadata = metadata };
 	struct collect_added added = { 0 };
@@ -191,7 +200,8 @@ static void tenants_never_share_a_batch(void **state)
 {
 	struct fixture *f = *state;
 	char *keys[] = { (char *)"X-Tenant" };
-	const struct metadatum a[] = { { "x-tenant", "a" }, { 0 } }, b[] = { { "x-tenant", "b" }, { 0 } };
+	const struct metadatum a[] = { { "x-tenant", "a" }, { 0 } },
+			       b[] = { { "x-tenant", "b" }, { 0 } };
 	f->settings.metadata_keys = (struct strings){ keys, 1 };
 	f->settings.metadata_limit = 10;
 	begin(f);
@@ -233,7 +243,8 @@ static void beyond_the_limit_of_tenants_the_oldest_batch_closes(void **state)
 	f->settings.metadata_limit = 2;
 	begin(f);
 	for (char name[2] = "a"; name[0] <= 'd'; name[0]++)
-		add(f, (uint32_t)(name[0] - 'a' + 1), (const struct metadatum[]){ { "x-tenant", name }, { 0 } });
+		add(f, (uint32_t)(name[0] - 'a' + 1),
+		    (const struct metadatum[]){ { "x-tenant", name }, { 0 } });
 	assert_int_equal(f->count, 2);
 	assert_int_equal(f->packets[0]->samples, 1);
 	assert_int_equal(f->packets[1]->samples, 2);
@@ -295,7 +306,8 @@ static void empty_batches_keep_no_more_than_their_share(void **state)
 	assert_true(f->memory.charged < 200 << 10);
 }
 
-/* Many times what its body lets expect, as with references or what processors add: charged first, and given back. */
+/* Many times what its body lets expect, as with references or what processors add: charged first,
+ * and given back. */
 static void what_outgrows_its_charge_is_charged_first(void **state)
 {
 	struct fixture *f = *state;

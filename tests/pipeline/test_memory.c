@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <pthread.h>
 #include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -75,7 +75,8 @@ static void a_limit_below_what_the_process_needs_is_an_error_with_the_number(voi
 	snprintf(limit, sizeof limit, "must be at least %d MiB", (int)(m.baseline >> 20) + 5);
 	assert_non_null(strstr(err.text, limit));
 	/* With that number it starts, also where the spike is a share of the limit. */
-	for (int64_t mib = resident >> 20; !memory_ready(&m, &err); mib = strtol(strstr(err.text, "least ") + 6, NULL, 10)) {
+	for (int64_t mib = resident >> 20; !memory_ready(&m, &err);
+	     mib = strtol(strstr(err.text, "least ") + 6, NULL, 10)) {
 		memory_init(&m, mib << 20, (mib << 20) / 5);
 		assert_true(mib << 20 < resident * 2 + (16 << 20));
 	}
@@ -90,10 +91,10 @@ static void requests_keep_room_beside_the_queues(void **state)
 	static const struct {
 		int64_t soft, room, queues;
 	} cases[] = {
-		{ 30, 10, 5 },     /* half */
-		{ 44, 24, 16 },    /* an ordinary request for each of two workers */
-		{ 120, 100, 75 },  /* three quarters */
-		{ 10, 4, 2 },      /* it will not start */
+		{ 30, 10, 5 },    /* half */
+		{ 44, 24, 16 },   /* an ordinary request for each of two workers */
+		{ 120, 100, 75 }, /* three quarters */
+		{ 10, 4, 2 },     /* it will not start */
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		m.soft = cases[i].soft << 20;
@@ -112,7 +113,8 @@ static void what_is_much_must_fit_the_real_size_too(void **state)
 	(void)state;
 	memory_init(&m, memory_resident() + (8 << 20), 0);
 	assert_true(memory_ready(&m, NULL));
-	atomic_store(&m.baseline, 1); /* as if all that is resident had come since, and nobody had charged it */
+	/* as if all that is resident had come since, and nobody had charged it */
+	atomic_store(&m.baseline, 1);
 	assert_true(memory_take(&m, 1 << 19, m.soft));
 	assert_false(memory_take(&m, m.soft / 4 * 3, m.soft));
 }

@@ -12,8 +12,9 @@
 #include "processors/regex.h"
 
 /*
- * The detectors once more, as regular expressions and functions that confirm what they match: slower, and written
- * independently of processors/pii_find_*.c. Both must find the same in every text.
+ * The detectors once more, as regular expressions and functions that confirm what they match:
+ * slower, and written independently of processors/pii_find_*.c. Both must find the same in every
+ * text.
  */
 
 /* The byte before or behind a span; 0 at the ends of the text. */
@@ -65,8 +66,9 @@ static bool is_version(struct view domain)
 /* "user@1000.service" is a unit of systemd. */
 static bool is_unit(struct view domain)
 {
-	static const char *const suffixes[] = { ".service", ".socket", ".slice", ".scope", ".timer",
-						".mount", ".target", ".device", ".automount" };
+	static const char *const suffixes[] = { ".service", ".socket", ".slice",
+						".scope",   ".timer",  ".mount",
+						".target",  ".device", ".automount" };
 	for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
 		size_t len = strlen(suffixes[i]);
 		if (domain.len >= len &&
@@ -115,8 +117,8 @@ static bool parses_as_ipv6(struct view address)
 }
 
 /*
- * "c10::ff" and "be::ad" are names of C++ too: a shortened address counts only if it begins as those do that
- * hosts have (2000::/3, fc00::/7, fe80::/10), with four digits.
+ * "c10::ff" and "be::ad" are names of C++ too: a shortened address counts only if it begins as
+ * those do that hosts have (2000::/3, fc00::/7, fe80::/10), with four digits.
  */
 static bool looks_assigned(struct view address)
 {
@@ -208,7 +210,8 @@ static bool luhn(const uint8_t *digits, size_t count)
 	return sum % 10 == 0;
 }
 
-/* Issuer ranges by their first four digits (ISO/IEC 7812), with the lengths that are given there. */
+/* Issuer ranges by their first four digits (ISO/IEC 7812), with the lengths that are given there.
+ */
 static bool is_issued(const uint8_t *d, size_t count)
 {
 	static const struct {
@@ -223,8 +226,8 @@ static bool is_issued(const uint8_t *d, size_t count)
 	};
 	unsigned four = d[0] * 1000u + d[1] * 100u + d[2] * 10u + d[3];
 	for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
-		if (four >= ranges[i].from && four <= ranges[i].to &&
-		    count >= ranges[i].shortest && count <= ranges[i].longest)
+		if (four >= ranges[i].from && four <= ranges[i].to && count >= ranges[i].shortest &&
+		    count <= ranges[i].longest)
 			return true;
 	return false;
 }
@@ -311,8 +314,9 @@ static bool is_bearer(struct view text, struct regex_span *span)
 	return digit || span->end - span->start >= 16;
 }
 
-/* A user's directory: below the root, or below a mount, container root or export; "/app/home" is a program's own. */
-#define HOME_ROOTS                                                                                   \
+/* A user's directory: below the root, or below a mount, container root or export; "/app/home" is a
+ * program's own. */
+#define HOME_ROOTS \
 	"root|rootfs|host|hostfs|hostroot|merged|diff|upper|snapshot|[dD]ata|export|var|usr|mnt|nfs|net" \
 	"|private|srv|media|opt|gpfs|lustre|(?:data|disk|vol|nas|fs)[0-9]{1,3}|[a-zA-Z]" \
 	"|(?:Volumes|mnt|media|net|nfs|gpfs|lustre)\\/[^\\/]{1,64}"
@@ -321,12 +325,13 @@ static bool is_bearer(struct view text, struct regex_span *span)
 #define SEGMENT "[^\\/\\\\\\s*]{1,256}"
 /* The rest of a header, which is read once, and the next part. */
 #define JWT_PARTS "[A-Za-z0-9_-]*+(*SKIP)\\.[A-Za-z0-9_-]*+\\."
-#define PROJECT "(" SEGMENT "\\/" SEGMENT ")\\/" /* two levels: group and project, or a name twice */
-#define WINDOWS_HOME                                                                                 \
-	"(?i)(?:\\\\{1,4}|[a-z]:[\\\\\\/]{1,4})(?:users|documents and settings)[\\\\\\/]{1,4}"         \
+/* two levels: group and project, or a name twice */
+#define PROJECT "(" SEGMENT "\\/" SEGMENT ")\\/"
+#define WINDOWS_HOME \
+	"(?i)(?:\\\\{1,4}|[a-z]:[\\\\\\/]{1,4})(?:users|documents and settings)[\\\\\\/]{1,4}" \
 	"(?|([^\\\\\\/:*?\"<>|\\r\\n]{1,64})[\\\\\\/]|([^\\\\\\/\\s:*?\"<>|]{1,256}))"
 
-
+/* clang-format off */
 static const struct reference_rule {
 	enum pii_detector detector;
 	const char *pattern; /* group 1, if there is one, is the part that is masked */
@@ -354,13 +359,15 @@ static const struct reference_rule {
 	{ PII_ACCESS_KEY, "(?:Account|Access)Key=([A-Za-z0-9+\\/]{32,}={0,2})" },
 	{ PII_ACCESS_KEY, "[A-Za-z0-9_~.-]{3}[0-9]Q~[A-Za-z0-9_~.-]{31,34}" },
 	{ PII_ACCESS_KEY, "-----BEGIN [A-Z ]{0,32}PRIVATE KEY", is_to_end },
-	{ PII_CARD, "(?:3[0-9]{3}[ -]?[0-9]{6}[ -]?[0-9]{4,5}"
-		    "|[2-8][0-9]{3}(?:[ -]?[0-9]{4}){2}[ -]?[0-9]{1,4}(?:[ -]?[0-9]{1,3})?)", is_card },
+	{ PII_CARD, "(?:3[0-9]{3}[ -]?[0-9]{6}[ -]?[0-9]{4,5}|[2-8][0-9]{3}(?:[ "
+		    "-]?[0-9]{4}){2}[ -]?[0-9]{1,4}(?:[ -]?[0-9]{1,3})?)", is_card },
 	{ PII_SSN, "[0-9]{3}-[0-9]{2}-[0-9]{4}", is_ssn },
 	{ PII_PHONE, "\\+[1-9][0-9]{0,2}(?:[ .()-]{0,2}[0-9]){6,14}", is_phone },
-	{ PII_PHONE, "(?:\\([2-9][0-9]{2}\\) ?|[2-9][0-9]{2}[-. ])[2-9][0-9]{2}[-. ][0-9]{4}", is_phone },
+	{ PII_PHONE, "(?:\\([2-9][0-9]{2}\\) ?|[2-9][0-9]{2}[-. ])[2-9][0-9]{2}[-. "
+		     "][0-9]{4}", is_phone },
 	{ PII_PAN, "[A-Z]{3}[ABCFGHJLPT][A-Z][0-9]{4}[A-Z]", is_alone },
-	{ PII_AADHAAR, "[2-9][0-9]{3}(?:[0-9]{8}| [0-9]{4} [0-9]{4}|-[0-9]{4}-[0-9]{4})", is_aadhaar },
+	{ PII_AADHAAR, "[2-9][0-9]{3}(?:[0-9]{8}| [0-9]{4} "
+		       "[0-9]{4}|-[0-9]{4}-[0-9]{4})", is_aadhaar },
 	{ PII_UUID, "[0-9A-Fa-f]{8}-(?:[0-9A-Fa-f]{4}-){3}[0-9A-Fa-f]{12}", is_alone },
 	{ PII_BEARER, "(?i)bearer(?:[ \\t:=+]|%20){1,8}([A-Za-z0-9._~+\\/=-]{8,})", is_bearer },
 	{ PII_HOME_DIRECTORY, HOME_FRONT "\\/home\\/++(" NAME ")" },
@@ -380,6 +387,7 @@ static const struct reference_rule {
 	{ PII_WORKSPACE, "\\/go-build([0-9]{4,20})" },
 	{ PII_WORKSPACE, "[A-Za-z]:[\\\\\\/]a[\\\\\\/](" SEGMENT "[\\\\\\/]" SEGMENT ")[\\\\\\/]" },
 };
+/* clang-format on */
 
 #define REFERENCE_RULES (sizeof reference_rules / sizeof *reference_rules)
 #define REFERENCE_PARTS 512
@@ -450,9 +458,10 @@ static bool reference_run(struct reference *r, size_t index, struct view text)
 		bool hit = span.end > span.start && (!rule->confirm || rule->confirm(text, &span));
 		if (hit)
 			reference_add(r, text,
-				      (struct reference_part){ span.start, span.end,
-							       rule->detector == PII_HOME_DIRECTORY ||
-								       rule->detector == PII_WORKSPACE });
+				      (struct reference_part){
+					      span.start, span.end,
+					      rule->detector == PII_HOME_DIRECTORY ||
+						      rule->detector == PII_WORKSPACE });
 		found |= hit;
 		/* What was no hit may hide one that begins a little later. */
 		size_t next = hit ? span.end : whole.start + 1;
@@ -462,10 +471,11 @@ static bool reference_run(struct reference *r, size_t index, struct view text)
 }
 
 /*
- * What becomes of a text under `mask`: the detectors that hit, and the masked text in out, which is empty without a hit.
- * Worth nothing if r->overflowed.
+ * What becomes of a text under `mask`: the detectors that hit, and the masked text in out, which is
+ * empty without a hit. Worth nothing if r->overflowed.
  */
-static uint64_t reference_mask(struct reference *r, const uint8_t *actions, struct view text, struct bytes *out)
+static uint64_t reference_mask(struct reference *r, const uint8_t *actions, struct view text,
+			       struct bytes *out)
 {
 	uint64_t hits = 0;
 	size_t at = 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <cmocka.h>
 #include <stdio.h>
 
 #include "tests/support/policy.h"
@@ -55,9 +55,11 @@ static void only_listed_keys_pass_everywhere(void **state)
 	assert_int_equal(p.samples.at[0].changed, 1);
 	assert_int_equal(p.samples.at[1].changed, 0);
 	assert_int_equal(policy_count(&policy, "otelcol_processor_allowlist_denied_attributes",
-				      "site", "resource"), 2);
+				      "site", "resource"),
+			 2);
 	assert_int_equal(policy_count(&policy, "otelcol_processor_allowlist_denied_attributes",
-				      "site", "sample"), 1);
+				      "site", "sample"),
+			 1);
 }
 
 static void an_empty_list_denies_all(void **state)
@@ -79,10 +81,17 @@ static void a_pattern_must_match_the_whole_key(void **state)
 	open_policy("key_patterns: ['^k8s\\.(namespace|deployment)\\.name$', 'a|ab', '(?m)^x$']");
 	assert_true(key_passes("k8s.namespace.name"));
 	assert_true(key_passes("ab"));
-	static const char *const evil[] = { "k8s.namespace.name\n", "k8s.namespace.name\nuser",
-					    "user\nk8s.namespace.name", "xk8s.namespace.name",
-					    "k8s.namespace.names", "k8sznamespace.name",
-					    "K8S.namespace.name", "abc", "x\n", "y\nx", "x\ny" };
+	static const char *const evil[] = { "k8s.namespace.name\n",
+					    "k8s.namespace.name\nuser",
+					    "user\nk8s.namespace.name",
+					    "xk8s.namespace.name",
+					    "k8s.namespace.names",
+					    "k8sznamespace.name",
+					    "K8S.namespace.name",
+					    "abc",
+					    "x\n",
+					    "y\nx",
+					    "x\ny" };
 	for (size_t i = 0; i < sizeof evil / sizeof *evil; i++)
 		if (key_passes(evil[i]))
 			fail_msg("passed: %s", evil[i]);
@@ -94,9 +103,16 @@ static void look_alikes_are_other_keys(void **state)
 	open_policy("keys: [service.name, 'café']");
 	assert_true(key_passes("service.name"));
 	assert_true(key_passes("caf\xc3\xa9"));
-	static const char *const others[] = { "caf" "e\xcc\x81", "s\xd0\xb5rvice.name", "Service.name",
-					      "service.name ", " service.name", "service.name\xe2\x80\x8b",
-					      "service\xef\xbc\x8ename", "service.nam", "service.name.x" };
+	static const char *const others[] = { "caf"
+					      "e\xcc\x81",
+					      "s\xd0\xb5rvice.name",
+					      "Service.name",
+					      "service.name ",
+					      " service.name",
+					      "service.name\xe2\x80\x8b",
+					      "service\xef\xbc\x8ename",
+					      "service.nam",
+					      "service.name.x" };
 	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
 		if (key_passes(others[i]))
 			fail_msg("passed: %s", others[i]);
@@ -166,27 +182,31 @@ static void values_outside_their_list_become_the_overflow_value(void **state)
 				       tables_attribute(&p, "", "CANARY"), 0);
 	uint32_t odd = tables_attribute(&p, "region", "CANARY");
 	p.attributes.at[odd].unit = tables_text(&p, "CANARY");
-	p.samples.at[0].attributes = tables_list(&p, tables_attribute(&p, "region", "eu"),
-						 tables_integer(&p, "shard", 1),
-						 tables_attribute(&p, "zone", "any"), 0);
+	p.samples.at[0].attributes =
+		tables_list(&p, tables_attribute(&p, "region", "eu"),
+			    tables_integer(&p, "shard", 1), tables_attribute(&p, "zone", "any"), 0);
 	p.samples.at[1].attributes = tables_list(&p, odd, array, tables_integer(&p, "shard", 2), 0);
 	assert_true(policy_run(&policy, &p));
 	assert_false(tables_reach(&p, "CANARY"));
 	assert_string_equal(tables_value(&p, p.samples.at[0].attributes, "region"), "eu");
 	assert_string_equal(tables_value(&p, p.samples.at[0].attributes, "zone"), "any");
-	assert_int_equal(attribute_integer(tables_find(&p, p.samples.at[0].attributes, "shard")), 1);
+	assert_int_equal(attribute_integer(tables_find(&p, p.samples.at[0].attributes, "shard")),
+			 1);
 	assert_string_equal(tables_value(&p, p.samples.at[1].attributes, "region"), "else");
 	assert_string_equal(tables_value(&p, p.samples.at[1].attributes, "shard"), "else");
 	assert_int_equal(p.samples.at[0].changed, 0);
 	assert_int_equal(p.samples.at[1].changed, 1);
 	assert_int_equal(policy_count(&policy, "otelcol_processor_allowlist_overflowed_values",
-				      "site", "sample"), 3);
+				      "site", "sample"),
+			 3);
 }
 
 static void a_unit_outside_the_list_makes_the_overflow_value(void **state)
 {
 	(void)state;
-	static const struct { const char *value, *unit, *stays, *stays_unit; } rows[] = {
+	static const struct {
+		const char *value, *unit, *stays, *stays_unit;
+	} rows[] = {
 		{ "eu", "", "eu", "" },
 		{ "eu", "us", "eu", "us" },
 		{ "eu", "CANARY", "other", "" },
@@ -199,11 +219,14 @@ static void a_unit_outside_the_list_makes_the_overflow_value(void **state)
 		p.attributes.at[index].unit = tables_text(&p, rows[i].unit);
 		p.samples.at[0].attributes = tables_list(&p, index, 0);
 		assert_true(policy_run(&policy, &p));
-		const struct attribute *a = &p.attributes.at[p.indices.at[p.samples.at[0].attributes.first]];
+		const struct attribute *a =
+			&p.attributes.at[p.indices.at[p.samples.at[0].attributes.first]];
 		assert_true(string_is(&p, a->string, rows[i].stays));
 		assert_true(string_is(&p, a->unit, rows[i].stays_unit));
 	}
-	assert_int_equal(policy_count(&policy, "otelcol_processor_allowlist_overflowed_values", "site", "sample"), 2);
+	assert_int_equal(policy_count(&policy, "otelcol_processor_allowlist_overflowed_values",
+				      "site", "sample"),
+			 2);
 }
 
 static void listed_values_permit_no_key(void **state)
@@ -245,7 +268,10 @@ enum { MAPPING = 1, LOCATION = 2, SCOPE = 4 };
 static void structural_attributes_pass_at_their_site_with_their_grammar(void **state)
 {
 	(void)state;
-	static const struct { const char *key, *value; unsigned sites; } rows[] = {
+	static const struct {
+		const char *key, *value;
+		unsigned sites;
+	} rows[] = {
 		{ GNU, HEX8, MAPPING },
 		{ GNU, HEX8 HEX8, MAPPING },
 		{ GNU, HEX8 HEX8 HEX4, MAPPING },
@@ -290,7 +316,8 @@ static void structural_attributes_pass_at_their_site_with_their_grammar(void **s
 	};
 	open_policy("{}");
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-		if (structural_sites(tables_attribute(&p, rows[i].key, rows[i].value)) != rows[i].sites)
+		if (structural_sites(tables_attribute(&p, rows[i].key, rows[i].value)) !=
+		    rows[i].sites)
 			fail_msg("row %zu: %s", i, rows[i].value);
 }
 
@@ -303,7 +330,10 @@ static void structural_booleans_and_orders_pass(void **state)
 	assert_int_equal(structural_sites(flag), MAPPING);
 	uint32_t folded = tables_integer(&p, "pprof.location.is_folded", 1);
 	assert_int_equal(structural_sites(folded), 0);
-	static const struct { int64_t a, b; unsigned sites; } orders[] = {
+	static const struct {
+		int64_t a, b;
+		unsigned sites;
+	} orders[] = {
 		{ 0, 1, SCOPE }, { 1, 0, SCOPE }, { 1, 1, 0 }, { 0, 2, 0 }, { -1, 0, 0 },
 	};
 	for (size_t i = 0; i < sizeof orders / sizeof *orders; i++) {
@@ -320,8 +350,13 @@ static void structural_booleans_and_orders_pass(void **state)
 static void the_type_of_a_profile_that_does_not_leave_is_no_sample_type(void **state)
 {
 	(void)state;
-	static const struct { uint8_t fault, dropped; unsigned sites; } rows[] = {
-		{ 0, 0, SCOPE }, { FAULT_INDEX, 0, 0 }, { 0, 1, 0 },
+	static const struct {
+		uint8_t fault, dropped;
+		unsigned sites;
+	} rows[] = {
+		{ 0, 0, SCOPE },
+		{ FAULT_INDEX, 0, 0 },
+		{ 0, 1, 0 },
 	};
 	open_policy("{}");
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -355,7 +390,8 @@ static void listed_values_hold_for_structural_attributes(void **state)
 {
 	(void)state;
 	open_policy("values: {profile.frame.type: [go], pprof.mapping.has_functions: [true]}");
-	assert_int_equal(structural_sites(tables_attribute(&p, "profile.frame.type", "go")), LOCATION);
+	assert_int_equal(structural_sites(tables_attribute(&p, "profile.frame.type", "go")),
+			 LOCATION);
 	assert_int_equal(structural_sites(tables_attribute(&p, "profile.frame.type", "kernel")), 0);
 	for (int value = 0; value <= 1; value++) {
 		uint32_t flag = tables_integer(&p, "pprof.mapping.has_functions", value);
@@ -370,15 +406,21 @@ static void a_permitted_structural_attribute_gets_the_overflow_value(void **stat
 	open_policy("{location: [profile.frame.type], values: {profile.frame.type: [go]}}");
 	assert_true(profiles_room(&p, &p.locations, 1));
 	p.locations.at[p.locations.count++] = (struct location){
-		.attributes = tables_list(&p, tables_attribute(&p, "profile.frame.type", "kernel"), 0) };
+		.attributes =
+			tables_list(&p, tables_attribute(&p, "profile.frame.type", "kernel"), 0)
+	};
 	assert_true(policy_run(&policy, &p));
-	assert_string_equal(tables_value(&p, p.locations.at[1].attributes, "profile.frame.type"), "other");
+	assert_string_equal(tables_value(&p, p.locations.at[1].attributes, "profile.frame.type"),
+			    "other");
 }
 
 static void a_profile_id_passes_only_with_its_key(void **state)
 {
 	(void)state;
-	static const struct { const char *yaml; bool stays; } rows[] = {
+	static const struct {
+		const char *yaml;
+		bool stays;
+	} rows[] = {
 		{ "{}", false },
 		{ "keys: [profile_id]", true },
 		{ "profile: [profile_id]", true },
@@ -393,8 +435,10 @@ static void a_profile_id_passes_only_with_its_key(void **state)
 		assert_true(policy_run(&policy, &p));
 		assert_int_equal(p.profiles.at[0].profile_id.len, rows[i].stays ? 16 : 0);
 		assert_int_equal(p.profiles.at[0].changed, !rows[i].stays);
-		assert_int_equal(policy_count(&policy, "otelcol_processor_allowlist_denied_attributes", "site",
-					      "profile"), !rows[i].stays);
+		assert_int_equal(policy_count(&policy,
+					      "otelcol_processor_allowlist_denied_attributes",
+					      "site", "profile"),
+				 !rows[i].stays);
 		close_policy(NULL);
 	}
 	open_policy("{}");
@@ -413,7 +457,10 @@ static void add_link(void)
 static void links_pass_only_with_both_keys(void **state)
 {
 	(void)state;
-	static const struct { const char *yaml; bool passes; } rows[] = {
+	static const struct {
+		const char *yaml;
+		bool passes;
+	} rows[] = {
 		{ "{}", false },
 		{ "keys: [trace_id]", false },
 		{ "{keys: [trace_id], sample: [span_id]}", false },
@@ -444,11 +491,11 @@ static void an_entity_with_any_denied_key_goes_as_a_whole(void **state)
 	uint32_t without_id = tables_entity(&p, "CANARY3", "id", "about");
 	p.entities.at[without_id].id_keys.count = 0;
 	p.resources.at[0].entities = (struct list){ 0, p.entities.count };
-	p.resources.at[0].attributes = tables_list(&p, tables_attribute(&p, "id", "1"),
-						   tables_attribute(&p, "about", "x"),
-						   tables_attribute(&p, "denied", "x"),
-						   tables_attribute(&p, "only.resource", "x"),
-						   tables_attribute(&p, "only.entity", "x"), 0);
+	p.resources.at[0].attributes =
+		tables_list(&p, tables_attribute(&p, "id", "1"), tables_attribute(&p, "about", "x"),
+			    tables_attribute(&p, "denied", "x"),
+			    tables_attribute(&p, "only.resource", "x"),
+			    tables_attribute(&p, "only.entity", "x"), 0);
 	assert_true(policy_run(&policy, &p));
 	assert_int_equal(p.resources.at[0].entities.count, 2);
 	assert_true(tables_reach(&p, "kept"));
@@ -495,9 +542,12 @@ static void verdicts_survive_many_keys(void **state)
 static void bad_configurations_are_refused(void **state)
 {
 	(void)state;
-	static const struct { const char *yaml, *text; } rows[] = {
+	static const struct {
+		const char *yaml, *text;
+	} rows[] = {
 		{ "key_patterns: ['(']", "key_patterns[0]: not a regular expression" },
-		{ "key_patterns: [ok, '^([a-z]+\\.?)+$']", "key_patterns[1]: the pattern is too costly" },
+		{ "key_patterns: [ok, '^([a-z]+\\.?)+$']",
+		  "key_patterns[1]: the pattern is too costly" },
 		{ "values: [a]", "map of keys" },
 		{ "values: {a: b}", "list of permitted values" },
 		{ "values: {a: [[b]]}", "plain value" },
@@ -521,7 +571,8 @@ static void the_manual_names_every_site(void **state)
 	open_policy("{}");
 	allowlist_processor.describe(&out);
 	for (enum site site = SITE_NONE + 1; site < SITE_COUNT; site++)
-		assert_non_null(memmem(out.at, out.len, sites[site].name, strlen(sites[site].name)));
+		assert_non_null(
+			memmem(out.at, out.len, sites[site].name, strlen(sites[site].name)));
 	bytes_fini(&out);
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <cmocka.h>
 #include <stdio.h>
 
 #include "base/hash.h"
@@ -50,9 +50,9 @@ static const char *value_after(const char *text)
 	tables_init(&p, NULL, 1);
 	p.samples.at[0].attributes = tables_list(&p, tables_attribute(&p, "k", text), 0);
 	run();
-	return tables_find(&p, p.samples.at[0].attributes, "k") ?
-		       tables_value(&p, p.samples.at[0].attributes, "k") :
-		       "<none>";
+	return tables_find(&p, p.samples.at[0].attributes, "k")
+		       ? tables_value(&p, p.samples.at[0].attributes, "k")
+		       : "<none>";
 }
 
 static const char *file_after(const char *text)
@@ -90,12 +90,13 @@ static void every_text_site_is_scanned(void **state)
 	assert_true(profiles_room(&p, &p.mappings, 1));
 	uint32_t mail = tables_text(&p, "CANARY.x@example.com");
 	uint32_t function = tables_function(&p, "", "");
-	p.functions.at[function] = (struct function){ .name = mail, .system_name = mail,
-						      .filename = mail };
+	p.functions.at[function] =
+		(struct function){ .name = mail, .system_name = mail, .filename = mail };
 	p.mappings.at[p.mappings.count++] = (struct mapping){ .filename = mail };
 	p.scopes.at[0].name = p.scopes.at[0].version = p.scopes.at[0].schema_url = mail;
 	p.resources.at[0].schema_url = mail;
-	p.profiles.at[0].sample_type = p.profiles.at[0].period_type = (struct value_kind){ mail, mail };
+	p.profiles.at[0].sample_type = p.profiles.at[0].period_type =
+		(struct value_kind){ mail, mail };
 	uint32_t entity = tables_entity(&p, "", "id", "id");
 	p.entities.at[entity].type = p.entities.at[entity].schema_url = mail;
 	p.resources.at[0].entities = (struct list){ 0, 1 };
@@ -114,10 +115,12 @@ static void every_text_site_is_scanned(void **state)
 	assert_int_equal(p.resources.at[0].changed, 1);
 	assert_int_equal(p.profiles.at[0].changed, 1);
 	assert_int_equal(policy_count(&policy, "otelcol_processor_pii_masked_strings", "role",
-				      "value"), 0);
+				      "value"),
+			 0);
 	/* Once as a path, once as another text. */
 	assert_int_equal(policy_count(&policy, "otelcol_processor_pii_masked_strings", "detector",
-				      "email"), 2);
+				      "email"),
+			 2);
 }
 
 static void values_units_nested_values_numbers_and_bytes_are_scanned(void **state)
@@ -147,7 +150,8 @@ static void values_units_nested_values_numbers_and_bytes_are_scanned(void **stat
 	assert_int_equal(tables_find(&p, p.scopes.at[0].attributes, "card")->type, VALUE_STRING);
 	assert_string_equal(tables_value(&p, p.scopes.at[0].attributes, "double"), "****");
 	assert_int_equal(tables_find(&p, p.scopes.at[0].attributes, "b")->type, VALUE_BYTES);
-	assert_int_equal(attribute_integer(tables_find(&p, p.scopes.at[0].attributes, "plain")), 42);
+	assert_int_equal(attribute_integer(tables_find(&p, p.scopes.at[0].attributes, "plain")),
+			 42);
 	assert_int_equal(p.indices.at[p.samples.at[0].attributes.first], fine);
 	assert_int_equal(p.samples.at[0].changed, 0);
 	assert_int_equal(p.resources.at[0].attributes.count, 3);
@@ -156,7 +160,9 @@ static void values_units_nested_values_numbers_and_bytes_are_scanned(void **stat
 #define GNU "process.executable.build_id.gnu"
 #define CARD "4111111111111111"
 /* Ids in which the pattern below finds something. */
-#define HEX8 "face" "0123456789ab"
+#define HEX8 \
+	"face" \
+	"0123456789ab"
 #define GO20 "facefaceface-facefac"
 
 static void add_mapping(void)
@@ -173,13 +179,18 @@ static const char *id_after(const char *key, const char *value, bool at_mapping)
 	add_mapping();
 	*(at_mapping ? &p.mappings.at[1].attributes : &p.samples.at[0].attributes) = list;
 	run();
-	return tables_value(&p, at_mapping ? p.mappings.at[1].attributes : p.samples.at[0].attributes, key);
+	return tables_value(&p,
+			    at_mapping ? p.mappings.at[1].attributes : p.samples.at[0].attributes,
+			    key);
 }
 
 static void ids_are_never_touched(void **state)
 {
 	(void)state;
-	static const struct { const char *key, *value; bool at_mapping; } rows[] = {
+	static const struct {
+		const char *key, *value;
+		bool at_mapping;
+	} rows[] = {
 		{ GNU, HEX8, true },
 		{ GNU, HEX8 HEX8 "01234567", true },
 		{ "process.executable.build_id.htlhash", HEX8 HEX8, true },
@@ -190,17 +201,22 @@ static void ids_are_never_touched(void **state)
 	};
 	open_policy("patterns: {word: {pattern: 'face'}}");
 	for (size_t i = 0; i < COUNT(rows); i++)
-		assert_string_equal(id_after(rows[i].key, rows[i].value, rows[i].at_mapping), rows[i].value);
+		assert_string_equal(id_after(rows[i].key, rows[i].value, rows[i].at_mapping),
+				    rows[i].value);
 }
 
 static void what_only_looks_like_an_id_is_scanned(void **state)
 {
 	(void)state;
-	static const struct { const char *key, *value, *after; bool at_mapping; } rows[] = {
+	static const struct {
+		const char *key, *value, *after;
+		bool at_mapping;
+	} rows[] = {
 		/* a build id at another site, or of a length that no linker makes */
 		{ GNU, HEX8, "****0123456789ab", false },
 		{ GNU, "face01", "****01", true },
-		{ "process.executable.build_id.go", GO20 "/" GO20, "************-****fac/************-****fac", false },
+		{ "process.executable.build_id.go", GO20 "/" GO20,
+		  "************-****fac/************-****fac", false },
 		{ "process.executable.build_id.go", "face/face", "****/****", true },
 		{ "process.executable.build_id.htlhash", HEX8, "****0123456789ab", true },
 		/* decimal digits only: a card number */
@@ -213,7 +229,8 @@ static void what_only_looks_like_an_id_is_scanned(void **state)
 	};
 	open_policy("patterns: {word: {pattern: 'face'}}");
 	for (size_t i = 0; i < COUNT(rows); i++)
-		assert_string_equal(id_after(rows[i].key, rows[i].value, rows[i].at_mapping), rows[i].after);
+		assert_string_equal(id_after(rows[i].key, rows[i].value, rows[i].at_mapping),
+				    rows[i].after);
 }
 
 static void an_id_of_a_mapping_is_scanned_where_a_sample_has_it_too(void **state)
@@ -273,8 +290,9 @@ static void drop_removes_attributes_and_empties_texts(void **state)
 	assert_string_equal(value_after("to alice@example.com"), "<none>");
 	assert_string_equal(file_after("/x/alice@example.com/y.c"), "");
 	tables_init(&p, NULL, 1);
-	uint32_t array = tables_nested(&p, VALUE_ARRAY, "a", tables_attribute(&p, "", "CANARY@example.com"),
-				       tables_attribute(&p, "", "stays"), 0);
+	uint32_t array =
+		tables_nested(&p, VALUE_ARRAY, "a", tables_attribute(&p, "", "CANARY@example.com"),
+			      tables_attribute(&p, "", "stays"), 0);
 	p.samples.at[0].attributes = tables_list(&p, array, 0);
 	run();
 	assert_int_equal(tables_find(&p, p.samples.at[0].attributes, "a")->children.count, 1);
@@ -332,7 +350,8 @@ static void a_long_text_is_masked_whole_if_anything_could_match(void **state)
 	text[5100] = '.';
 	assert_string_equal(value_after(text), "****");
 	assert_int_equal(policy_count(&policy, "otelcol_processor_pii_masked_strings", "detector",
-				      "too_long"), 1);
+				      "too_long"),
+			 1);
 }
 
 static void many_hits_in_one_text_are_masked_whole(void **state)
@@ -349,7 +368,9 @@ static void masks_keep_utf8_whole(void **state)
 {
 	(void)state;
 	open_policy("{}");
-	assert_string_equal(value_after("\xe2\x82\xac" "alice@example.com\xe2\x82\xac"), "****");
+	assert_string_equal(value_after("\xe2\x82\xac"
+					"alice@example.com\xe2\x82\xac"),
+			    "****");
 	assert_string_equal(file_after("/home/\xc3\xa9lise/x"), "/home/*/x");
 	char text[600] = "/home/";
 	for (size_t i = 6; i < 306; i += 3)
@@ -368,7 +389,8 @@ static void the_operators_patterns_are_used_and_their_cost_is_checked(void **sta
 	assert_string_equal(value_after("by EMP-123456!"), "by ****!");
 	assert_string_equal(file_after("EMP-123456"), "EMP-123456");
 	assert_int_equal(policy_count(&policy, "otelcol_processor_pii_masked_strings", "detector",
-				      "employee"), 1);
+				      "employee"),
+			 1);
 }
 
 static void bad_configurations_are_refused(void **state)
@@ -377,9 +399,12 @@ static void bad_configurations_are_refused(void **state)
 	static const char *const rows[][2] = {
 		{ "action: hash", "hmac_key of at least 32 bytes" },
 		{ "{action: hash, hmac_key: short}", "hmac_key must have at least 32 bytes" },
-		{ "detectors: {email: {action: hash}}", "detectors::email: action hash needs an hmac_key" },
-		{ "patterns: {x: {pattern: 'a*'}}", "patterns[0]: the pattern matches the empty text" },
-		{ "patterns: {x: {pattern: '\\w+[.-]?\\w+@'}}", "patterns[0]: the pattern is too costly" },
+		{ "detectors: {email: {action: hash}}",
+		  "detectors::email: action hash needs an hmac_key" },
+		{ "patterns: {x: {pattern: 'a*'}}",
+		  "patterns[0]: the pattern matches the empty text" },
+		{ "patterns: {x: {pattern: '\\w+[.-]?\\w+@'}}",
+		  "patterns[0]: the pattern is too costly" },
 		{ "patterns: {x: {pattern: '('}}", "patterns[0]: not a regular expression" },
 		{ "patterns: {x: {pattern: 'a', action: hash}}", "patterns[0]: action hash" },
 		{ "roles: [key]", "roles[0]: unknown role" },
@@ -405,8 +430,8 @@ static void verdicts_survive_a_full_cache(void **state)
 			tables_init(&p, NULL, 100);
 			for (int n = 0; n < 100; n++) {
 				char text[80];
-				snprintf(text, sizeof text, "%s%d%s", n % 2 ? "user" : "fine", i + n,
-					 n % 2 ? "@example.com and more and more" : "");
+				snprintf(text, sizeof text, "%s%d%s", n % 2 ? "user" : "fine",
+					 i + n, n % 2 ? "@example.com and more and more" : "");
 				p.samples.at[n].attributes =
 					tables_list(&p, tables_attribute(&p, "k", text), 0);
 			}

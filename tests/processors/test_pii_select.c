@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <cmocka.h>
 #include <stdio.h>
 
 #include "base/memory.h"
@@ -13,9 +13,9 @@
 #include "tests/processors/specimens.h"
 
 /*
- * The selection of detectors must never change what is found: each text is scanned with the selection, without
- * it, and through the remembered verdicts, and all three must agree. And all must agree with a reference that is
- * made of regular expressions.
+ * The selection of detectors must never change what is found: each text is scanned with the
+ * selection, without it, and through the remembered verdicts, and all three must agree. And all
+ * must agree with a reference that is made of regular expressions.
  */
 #define TEXTS 40000
 #define REFERENCE_TEXTS 200000
@@ -74,7 +74,8 @@ static const char *any_specimen(void)
 /* Two specimens, or parts of them, glued with something, then changed in a few places. */
 static size_t make_text(char *out, size_t room)
 {
-	static const char *const glue[] = { "", " ", "/", ":", "_", "-", ".", "\n", "?", "=", "0", "a" };
+	static const char *const glue[] = { "",  " ",  "/", ":", "_", "-",
+					    ".", "\n", "?", "=", "0", "a" };
 	static const char alphabet[] = "@.:-/\\?=+_~% \tAZaz09bBfF*\x80\xff";
 	size_t len = 0;
 	for (uint32_t n = 1 + draw(3); n; n--) {
@@ -146,18 +147,25 @@ static const char *const alphabets[][12] = {
 	{ ":", "::", "f", "2001", "fe80", "0", "ab", ".1", "%5B", "_", "1.2.3.4", NULL },
 	{ "@", "a", "b.", ".", "-", "co", "v1.2", "\xc3\xa4", "service", "a@b.co", "x1", NULL },
 	{ "/", "home", "Users", "a", "/home/", "mnt", "root", "data1", "*", "-", "Volumes", NULL },
-	{ "\\", "/", "c:", "users", "USERS", "documents and settings", "a", " ", "d:/a/", "x", "?", NULL },
-	{ "/", "builds", "/builds/", "_work", "__w", "work", "jenkins", "agent", "workspace", "a", "-", NULL },
+	{ "\\", "/", "c:", "users", "USERS", "documents and settings", "a", " ", "d:/a/", "x", "?",
+	  NULL },
+	{ "/", "builds", "/builds/", "_work", "__w", "work", "jenkins", "agent", "workspace", "a",
+	  "-", NULL },
 	{ "?", "=", "://", "a", "%20", " ", "'", "/", "[", "http", "&", NULL },
 	{ "Bearer", "bearer", " ", "=", "+", "%20", ":", "abcdefg", "1", "-", "x", NULL },
-	{ "A", "B", "E", "1234", "0", "AKIA", "ABCPE1234F", "IOSFODNN7EXAMPLE", "-", "Z", "A3T", NULL },
+	{ "A", "B", "E", "1234", "0", "AKIA", "ABCPE1234F", "IOSFODNN7EXAMPLE", "-", "Z", "A3T",
+	  NULL },
 	{ "ImFsZyI", "JhbGci", "iYWxnI", ".", "a", "_", "-", "/", ".x.", "eyJ", "0", NULL },
-	{ "sk-", "ghp_", "gho", "k_live_", "s", "xoxb-", "0123456789abcdef", "-", "_", "AIza", "ant-", NULL },
-	{ "SG.", "ya29.", "Q~", "1", "0123456789abcdefghijkl", "~", "aaa", ".", "AccountKey=", "=", "glpat-", NULL },
-	{ "-----BEGIN ", "-", "PRIVATE", " ", "KEY", "PRIVATE KEY", "RSA ", "X", "\n", "a", "BEGIN", NULL },
-	{ "go-build", "/go-build", "1234", "_bazel_", "/_bazel_", "0123456789abcdef0123456789abcdef", "/", "A", "a",
-	  "f", "-", NULL },
-	{ "f81d4fae", "-7dec", "-11d0", "-a765", "-00a0c91e6bf6", "-", "f", "0", "_", "g", " ", NULL },
+	{ "sk-", "ghp_", "gho", "k_live_", "s", "xoxb-", "0123456789abcdef", "-", "_", "AIza",
+	  "ant-", NULL },
+	{ "SG.", "ya29.", "Q~", "1", "0123456789abcdefghijkl", "~", "aaa", ".", "AccountKey=", "=",
+	  "glpat-", NULL },
+	{ "-----BEGIN ", "-", "PRIVATE", " ", "KEY", "PRIVATE KEY", "RSA ", "X", "\n", "a", "BEGIN",
+	  NULL },
+	{ "go-build", "/go-build", "1234", "_bazel_", "/_bazel_",
+	  "0123456789abcdef0123456789abcdef", "/", "A", "a", "f", "-", NULL },
+	{ "f81d4fae", "-7dec", "-11d0", "-a765", "-00a0c91e6bf6", "-", "f", "0", "_", "g", " ",
+	  NULL },
 };
 
 static size_t make_near_match(char *out, size_t room)
@@ -185,16 +193,18 @@ static void the_reference_finds_the_same(void **state)
 	bytes_init(&expected, 1 << 20);
 	assert_true(reference_open(&reference));
 	for (int i = 0; i < REFERENCE_TEXTS; i++) {
-		struct view text = { (uint8_t *)room, i % 4 ? make_near_match(room, sizeof room) :
-							      make_text(room, sizeof room) };
+		struct view text = { (uint8_t *)room, i % 4 ? make_near_match(room, sizeof room)
+							    : make_text(room, sizeof room) };
 		const uint8_t *actions = engine.actions[engine.class_of[roles[i % 2]]];
-		struct pii_verdict ours = pii_scan_plain(&engine, scratch, roles[i % 2], text, i % 3);
+		struct pii_verdict ours =
+			pii_scan_plain(&engine, scratch, roles[i % 2], text, i % 3);
 		uint64_t expected_hits = reference_mask(&reference, actions, text, &expected);
 		found += expected_hits != 0;
 		if (expected_hits != ours.hits || !view_equal(bytes_view(&expected), ours.text))
 			fail_msg("hits %llx, %llx expected, on: %.*s\n%.*s\n%.*s expected",
-				 (unsigned long long)ours.hits, (unsigned long long)expected_hits, (int)text.len, text.at,
-				 (int)ours.text.len, ours.text.at, (int)expected.len, expected.at);
+				 (unsigned long long)ours.hits, (unsigned long long)expected_hits,
+				 (int)text.len, text.at, (int)ours.text.len, ours.text.at,
+				 (int)expected.len, expected.at);
 	}
 	assert_in_range(found, REFERENCE_TEXTS / 8, REFERENCE_TEXTS * 7 / 8);
 	reference_close(&reference);
@@ -209,7 +219,8 @@ static void verdicts_hold_when_more_is_clean_than_fits(void **state)
 	for (int i = 0; i < 2 * CLEAN; i++) {
 		char room[40 + BYTES_SLACK];
 		bool hit = i % 64 == 0;
-		int len = snprintf(room, sizeof room, hit ? "user%d@example.com" : "function%d", i % CLEAN);
+		int len = snprintf(room, sizeof room, hit ? "user%d@example.com" : "function%d",
+				   i % CLEAN);
 		struct view text = { (uint8_t *)room, (size_t)len };
 		known += pii_known_clean(scratch, pii_key(engine.class_of[ROLE_FUNCTION], text));
 		struct pii_verdict verdict = pii_scan(&engine, scratch, ROLE_FUNCTION, text);
@@ -234,7 +245,8 @@ static void every_specimen_is_found_between_other_words(void **state)
 		char text[400];
 		size_t len = (size_t)snprintf(text, sizeof text, "see %s (ok)", hits[i].in);
 		struct view view = { (uint8_t *)text, len };
-		struct pii_verdict verdict = pii_scan_plain(&engine, scratch, ROLE_VALUE, view, true);
+		struct pii_verdict verdict =
+			pii_scan_plain(&engine, scratch, ROLE_VALUE, view, true);
 		if (!verdict.hits)
 			fail_msg("%s", text);
 	}

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <cmocka.h>
 
 #include "base/memory.h"
 #include "processors/regex.h"
@@ -68,15 +68,17 @@ static void a_broken_pattern_is_refused(void **state)
 	assert_null(regex_new("a(", 0, &err));
 	assert_int_equal(err.kind, ERROR_CONFIG);
 	assert_null(regex_new("(((((((((((((((((((((((((((((((("
-			      "a))))))))))))))))))))))))))))))))", 0, &err));
+			      "a))))))))))))))))))))))))))))))))",
+			      0, &err));
 }
 
 static void costly_patterns_are_refused_by_counting(void **state)
 {
 	(void)state;
-	static const char *const bad[] = { "\\w+[.-]?\\w+@", "(?:[a-z]+)*\\d@", "(x+x+)+y", "a*",
-					   "(?:a|a)*b", "[0-9]+Q", "\\s+$", ".*a.*b.*c", "(z|zz)+!",
-					   "\\w(?=.*;)" };
+	static const char *const bad[] = {
+		"\\w+[.-]?\\w+@", "(?:[a-z]+)*\\d@", "(x+x+)+y",  "a*",       "(?:a|a)*b",
+		"[0-9]+Q",        "\\s+$",           ".*a.*b.*c", "(z|zz)+!", "\\w(?=.*;)"
+	};
 	static const char *const good[] = { "EMP-[0-9]{6}", "\\bacct_[a-z0-9]{8,16}\\b",
 					    "[A-Z]{2}\\d{2}(?: ?\\d{4}){4}", "secret=\\S{1,64}" };
 	struct error err;
@@ -91,8 +93,13 @@ static void costly_patterns_are_refused_by_counting(void **state)
 static void costly_patterns_of_a_whole_text_are_refused(void **state)
 {
 	(void)state;
-	static const char *const bad[] = { "^([a-z]+\\.?)+$", "(?:[a-z]+)*[0-9]", "(a|aa)+", "(.*,)*x" };
-	static const char *const good[] = { ".*", "[a-z]*", "k8s\\..*", "([a-z]+\\.)+[a-z]+", "(?:[a-z_]|\\.)+",
+	static const char *const bad[] = { "^([a-z]+\\.?)+$", "(?:[a-z]+)*[0-9]", "(a|aa)+",
+					   "(.*,)*x" };
+	static const char *const good[] = { ".*",
+					    "[a-z]*",
+					    "k8s\\..*",
+					    "([a-z]+\\.)+[a-z]+",
+					    "(?:[a-z_]|\\.)+",
 					    "^open\\..{1,24}$" };
 	struct error err;
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
@@ -103,7 +110,8 @@ static void costly_patterns_of_a_whole_text_are_refused(void **state)
 			fail_msg("%s: %s", good[i], err.text);
 }
 
-/* Patterns that the check lets pass may still be costly on some text: each search is bounded by the text's length. */
+/* Patterns that the check lets pass may still be costly on some text: each search is bounded by the
+ * text's length. */
 static void what_a_search_may_cost_grows_with_its_text(void **state)
 {
 	(void)state;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <cmocka.h>
 #include <stdio.h>
 
 #include "tests/support/policy.h"
@@ -52,12 +52,13 @@ static const struct attribute *get(const char *key)
 static void insert_update_and_upsert_differ(void **state)
 {
 	(void)state;
-	open_policy("attributes: [{key: a, value: new, action: insert}, {key: b, value: new, action: insert},"
-		    "{key: c, value: new, action: update}, {key: d, value: new, action: update},"
-		    "{key: e, value: new, action: upsert}, {key: f, value: new, action: UPSERT}]");
-	p.resources.at[0].attributes = tables_list(&p, tables_attribute(&p, "a", "old"),
-						   tables_attribute(&p, "c", "old"),
-						   tables_attribute(&p, "e", "old"), 0);
+	open_policy("attributes: [{key: a, value: new, action: insert}, {key: b, value: new, "
+		    "action: insert},{key: c, value: new, action: update}, {key: d, value: new, "
+		    "action: update},{key: e, value: new, action: upsert}, {key: f, value: new, "
+		    "action: UPSERT}]");
+	p.resources.at[0].attributes =
+		tables_list(&p, tables_attribute(&p, "a", "old"), tables_attribute(&p, "c", "old"),
+			    tables_attribute(&p, "e", "old"), 0);
 	run();
 	assert_string_equal(value("a"), "old");
 	assert_string_equal(value("b"), "new");
@@ -75,7 +76,9 @@ static void many_insertions_grow_the_list(void **state)
 	char yaml[2000];
 	int len = snprintf(yaml, sizeof yaml, "attributes: [");
 	for (int i = 0; i < 30; i++)
-		len += snprintf(yaml + len, sizeof yaml - (size_t)len, "{key: k%d, value: %d, action: insert}%s",
+		len += snprintf(yaml + len, sizeof yaml - (size_t)len,
+				"{key: k%d, value: %d, "
+				"action: insert}%s",
 				i, i, i < 29 ? "," : "]");
 	open_policy(yaml);
 	give(tables_attribute(&p, "first", "stays"), 0);
@@ -91,10 +94,10 @@ static void a_repeated_key_becomes_one_when_set(void **state)
 {
 	(void)state;
 	open_policy("attributes: [{key: a, value: new, action: upsert}]");
-	p.resources.at[0].attributes = tables_list(&p, tables_attribute(&p, "x", "1"),
-						   tables_attribute(&p, "a", "CANARY1"),
-						   tables_attribute(&p, "y", "2"),
-						   tables_attribute(&p, "a", "CANARY2"), 0);
+	p.resources.at[0].attributes =
+		tables_list(&p, tables_attribute(&p, "x", "1"),
+			    tables_attribute(&p, "a", "CANARY1"), tables_attribute(&p, "y", "2"),
+			    tables_attribute(&p, "a", "CANARY2"), 0);
 	run();
 	assert_int_equal(p.resources.at[0].attributes.count, 3);
 	assert_string_equal(value("a"), "new");
@@ -105,9 +108,9 @@ static void a_repeated_key_becomes_one_when_set(void **state)
 static void values_keep_their_types(void **state)
 {
 	(void)state;
-	open_policy("attributes: [{key: i, value: 7, action: insert}, {key: b, value: true, action: insert},"
-		    "{key: d, value: 1.5, action: insert}, {key: s, value: '7', action: insert},"
-		    "{key: l, value: [x, y], action: insert}]");
+	open_policy("attributes: [{key: i, value: 7, action: insert}, {key: b, value: true, "
+		    "action: insert},{key: d, value: 1.5, action: insert}, {key: s, value: '7', "
+		    "action: insert},{key: l, value: [x, y], action: insert}]");
 	run();
 	assert_int_equal(get("i")->type, VALUE_INT);
 	assert_int_equal(attribute_integer(get("i")), 7);
@@ -155,10 +158,10 @@ static void delete_takes_a_key_and_what_a_pattern_finds(void **state)
 {
 	(void)state;
 	open_policy("attributes: [{key: a, pattern: '^pod', action: delete}]");
-	p.resources.at[0].attributes = tables_list(&p, tables_attribute(&p, "pod.name", "CANARY"),
-						   tables_attribute(&p, "a", "CANARY"),
-						   tables_attribute(&p, "b", "stays"),
-						   tables_attribute(&p, "a", "CANARY"), 0);
+	p.resources.at[0].attributes =
+		tables_list(&p, tables_attribute(&p, "pod.name", "CANARY"),
+			    tables_attribute(&p, "a", "CANARY"), tables_attribute(&p, "b", "stays"),
+			    tables_attribute(&p, "a", "CANARY"), 0);
 	run();
 	assert_false(tables_reach(&p, "CANARY"));
 	assert_int_equal(p.resources.at[0].attributes.count, 1);
@@ -169,9 +172,9 @@ static void hash_is_sha256_in_hex(void **state)
 {
 	(void)state;
 	open_policy("attributes: [{key: s, action: hash}, {pattern: 'num', action: hash}]");
-	p.resources.at[0].attributes = tables_list(&p, tables_attribute(&p, "s", "abc"),
-						   tables_attribute(&p, "e", ""),
-						   tables_integer(&p, "number", 1), 0);
+	p.resources.at[0].attributes =
+		tables_list(&p, tables_attribute(&p, "s", "abc"), tables_attribute(&p, "e", ""),
+			    tables_integer(&p, "number", 1), 0);
 	run();
 	assert_string_equal(value("s"),
 			    "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
@@ -183,9 +186,10 @@ static void hash_is_sha256_in_hex(void **state)
 static void extract_makes_an_attribute_of_each_group(void **state)
 {
 	(void)state;
-	open_policy("attributes: [{key: url, pattern: '^(?P<scheme>[a-z]+)://(?P<host>[^/]+)(?P<rest>/.*)?',"
-		    " action: extract}]");
-	give(tables_attribute(&p, "url", "http://example.com"), tables_attribute(&p, "host", "old"));
+	open_policy("attributes: [{key: url, pattern: "
+		    "'^(?P<scheme>[a-z]+)://(?P<host>[^/]+)(?P<rest>/.*)?', action: extract}]");
+	give(tables_attribute(&p, "url", "http://example.com"),
+	     tables_attribute(&p, "host", "old"));
 	run();
 	assert_string_equal(value("scheme"), "http");
 	assert_string_equal(value("host"), "example.com");
@@ -201,11 +205,10 @@ static void convert_changes_types_or_leaves_them(void **state)
 		    "{key: f, action: convert, converted_type: double},"
 		    "{key: i, action: convert, converted_type: string},"
 		    "{key: blank, action: convert, converted_type: int}]");
-	p.resources.at[0].attributes = tables_list(&p, tables_attribute(&p, "s", "-42"),
-						   tables_attribute(&p, "x", "42x"),
-						   tables_attribute(&p, "f", "2.5e3"),
-						   tables_integer(&p, "i", -9),
-						   tables_attribute(&p, "blank", " 1"), 0);
+	p.resources.at[0].attributes =
+		tables_list(&p, tables_attribute(&p, "s", "-42"), tables_attribute(&p, "x", "42x"),
+			    tables_attribute(&p, "f", "2.5e3"), tables_integer(&p, "i", -9),
+			    tables_attribute(&p, "blank", " 1"), 0);
 	run();
 	assert_int_equal(attribute_integer(get("s")), -42);
 	assert_string_equal(value("x"), "42x");
@@ -217,9 +220,12 @@ static void convert_changes_types_or_leaves_them(void **state)
 static void doubles_become_text_as_in_json(void **state)
 {
 	(void)state;
-	static const struct { double number; const char *text; } rows[] = {
-		{ 0.5, "0.5" },	  { 3, "3" },	      { 1e20, "100000000000000000000" },
-		{ 1e21, "1e+21" }, { 1e-7, "1e-7" },   { 0.1, "0.1" },
+	static const struct {
+		double number;
+		const char *text;
+	} rows[] = {
+		{ 0.5, "0.5" },     { 3, "3" },           { 1e20, "100000000000000000000" },
+		{ 1e21, "1e+21" },  { 1e-7, "1e-7" },     { 0.1, "0.1" },
 		{ -2.25, "-2.25" }, { 1.5e-9, "1.5e-9" }, { 0, "0" },
 	};
 	open_policy("attributes: [{key: d, action: convert, converted_type: string}]");
@@ -257,10 +263,14 @@ static void what_is_not_simple_becomes_base64_or_json(void **state)
 static void values_come_from_attributes_and_from_the_request(void **state)
 {
 	(void)state;
-	static const struct metadatum metadata[] = { { "x-team", "a" }, { "x-other", "b" },
-						     { "x-team", "c\xff" }, { 0 } };
-	static const struct metadatum auth[] = { { "subject", "CN=agent" }, { "uri", "spiffe://x/a" }, { "dns", "b" },
-						 { "uri", "spiffe://x/b" }, { 0 } };
+	static const struct metadatum metadata[] = {
+		{ "x-team", "a" }, { "x-other", "b" }, { "x-team", "c\xff" }, { 0 }
+	};
+	static const struct metadatum auth[] = { { "subject", "CN=agent" },
+						 { "uri", "spiffe://x/a" },
+						 { "dns", "b" },
+						 { "uri", "spiffe://x/b" },
+						 { 0 } };
 	request = (struct request){ .peer = "192.0.2.1", .auth = auth, .metadata = metadata };
 	open_policy("attributes: [{key: a, from_attribute: src, action: upsert},"
 		    "{key: b, from_attribute: none, action: upsert},"
@@ -327,48 +337,63 @@ static void values_have_a_limit(void **state)
 	bytes_add_text(&yaml, "]}]");
 	bytes_add_byte(&yaml, 0);
 	assert_false(policy_open(&policy, &resource_processor, (char *)yaml.at));
-	assert_non_null(strstr(policy.err.text, "has more than 500 values or 16384 bytes at the 0-th actions"));
+	assert_non_null(strstr(policy.err.text, "has more than 500 values or 16384 bytes at the "
+						"0-th actions"));
 	bytes_fini(&yaml);
 }
 
 static void errors_are_the_collectors(void **state)
 {
 	(void)state;
-	static const struct { const char *action, *text; } rows[] = {
+	static const struct {
+		const char *action, *text;
+	} rows[] = {
 		{ "{action: insert, value: 1}",
-		  "error creating AttrProc due to missing required field \"key\" at the 1-th actions" },
+		  "error creating AttrProc due to missing required field \"key\" at the 1-th "
+		  "actions" },
 		{ "{key: a, action: invalid}",
 		  "error creating AttrProc due to an unsupported action at the 1-th actions" },
 		{ "{key: a, action: insert, value: [[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]}",
 		  "Field \"value\" is nested deeper than 16 at the 1-th actions" },
-		{ "{action: delete}", "(at least one of \"key\" and \"pattern\" have to be used) at the "
-				      "1-th actions" },
+		{ "{action: delete}",
+		  "(at least one of \"key\" and \"pattern\" have to be used) at the "
+		  "1-th actions" },
 		{ "{key: a, action: UPSERT}", "Either field \"value\", \"from_attribute\" or "
-					      "\"from_context\" setting must be specified for 1-th action" },
+					      "\"from_context\" setting must be specified for "
+					      "1-th action" },
 		{ "{key: a, action: upsert, value: 1, from_attribute: b}",
 		  "due to multiple value sources being set at the 1-th actions" },
 		{ "{key: a, action: upsert, value: 1, pattern: b}",
 		  "Action \"upsert\" does not use the \"pattern\" field" },
 		{ "{key: a, action: upsert, value: 1, converted_type: int}",
 		  "does not use the \"converted_type\" field" },
-		{ "{key: a, action: delete, value: 1}", "does not use \"value\" or \"from_attribute\" field" },
-		{ "{key: a, action: hash, pattern: '('}", "Field \"pattern\" has an invalid pattern at the" },
+		{ "{key: a, action: delete, value: 1}",
+		  "does not use \"value\" or \"from_attribute\" field" },
+		{ "{key: a, action: hash, pattern: '('}",
+		  "Field \"pattern\" has an invalid pattern at the" },
 		{ "{action: delete, pattern: '^([a-z]+\\.?)+$'}",
 		  "Field \"pattern\" at the 1-th actions: the pattern is too costly" },
 		{ "{action: hash, pattern: '(a|aa)+!'}", "the pattern is too costly" },
-		{ "{key: a, action: extract, pattern: '^(?P<x>([a-z]+-?)+)$'}", "the pattern is too costly" },
-		{ "{key: a, action: extract}", "due to missing required field \"pattern\" for action "
-					       "\"extract\" at the 1-th action" },
+		{ "{key: a, action: extract, pattern: '^(?P<x>([a-z]+-?)+)$'}",
+		  "the pattern is too costly" },
+		{ "{key: a, action: extract}",
+		  "due to missing required field \"pattern\" for action "
+		  "\"extract\" at the 1-th action" },
 		{ "{key: a, action: extract, pattern: x}", "contains no named matcher groups" },
-		{ "{key: a, action: extract, pattern: '(?P<a>x)(y)'}", "at least one unnamed matcher group" },
+		{ "{key: a, action: extract, pattern: '(?P<a>x)(y)'}",
+		  "at least one unnamed matcher group" },
 		{ "{key: a, action: convert}", "due to missing required field \"converted_type\"" },
-		{ "{key: a, action: convert, converted_type: bool}", "due to an invalid value in field" },
+		{ "{key: a, action: convert, converted_type: bool}",
+		  "due to an invalid value in field" },
 		{ "{key: a, action: convert, converted_type: int, value: 1}",
 		  "does not use value sources or \"pattern\" field" },
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		char yaml[300];
-		snprintf(yaml, sizeof yaml, "attributes: [{key: z, action: delete}, %s]", rows[i].action);
+		snprintf(yaml, sizeof yaml,
+			 "attributes: [{key: z, action: "
+			 "delete}, %s]",
+			 rows[i].action);
 		assert_false(policy_open(&policy, &resource_processor, yaml));
 		if (!strstr(policy.err.text, rows[i].text))
 			fail_msg("row %zu: %s", i, policy.err.text);

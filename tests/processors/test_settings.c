@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <cmocka.h>
 
 #include "base/system.h"
 #include "tests/support/policy.h"
@@ -49,10 +49,10 @@ static void batch_has_the_collectors_defaults(void **state)
 static void batch_takes_its_keys(void **state)
 {
 	(void)state;
-	struct path_settings s = settle(&batch_processor,
-					"{timeout: 1s, send_batch_size: 10, send_batch_max_size: 20, "
-					"metadata_keys: [X-Tenant, other], send_batch_max_bytes: 5, "
-					"metadata_cardinality_limit: 7}");
+	struct path_settings s =
+		settle(&batch_processor, "{timeout: 1s, send_batch_size: 10, send_batch_max_size: "
+					 "20, metadata_keys: [X-Tenant, other], "
+					 "send_batch_max_bytes: 5, metadata_cardinality_limit: 7}");
 	assert_int_equal(s.batch.timeout.ns, 1000000000);
 	assert_int_equal(s.batch.size, 10);
 	assert_int_equal(s.batch.max_size, 20);
@@ -75,13 +75,13 @@ static void batch_refuses_what_the_collector_refuses(void **state)
 static void memory_limits_are_bytes_with_a_fifth_for_spikes(void **state)
 {
 	(void)state;
-	struct path_settings s = settle(&memory_limiter_processor,
-					"{check_interval: 1s, limit_mib: 512}");
+	struct path_settings s =
+		settle(&memory_limiter_processor, "{check_interval: 1s, limit_mib: 512}");
 	assert_int_equal(s.memory_limit, 512u << 20);
 	assert_int_equal(s.memory_spike, (512u << 20) / 100 * 20);
 	assert_int_equal(s.memory_check_interval.ns, 1000000000);
-	s = settle(&memory_limiter_processor, "{check_interval: 1s, limit_mib: 512, spike_limit_mib: 128, "
-					      "limit_percentage: 10, "
+	s = settle(&memory_limiter_processor, "{check_interval: 1s, limit_mib: 512, "
+					      "spike_limit_mib: 128, limit_percentage: 10, "
 					      "min_gc_interval_when_soft_limited: 20s}");
 	assert_int_equal(s.memory_limit, 512u << 20);
 	assert_int_equal(s.memory_spike, 128u << 20);
@@ -94,16 +94,19 @@ static void memory_limits_are_bytes_with_a_fifth_for_spikes(void **state)
 static void memory_limiter_refuses_what_the_collector_refuses(void **state)
 {
 	(void)state;
-	static const struct { const char *yaml, *text; } rows[] = {
+	static const struct {
+		const char *yaml, *text;
+	} rows[] = {
 		{ "limit_mib: 5", "'check_interval' must be greater than zero" },
-		{ "check_interval: 1s", "'limit_mib' or 'limit_percentage' must be greater than zero" },
+		{ "check_interval: 1s",
+		  "'limit_mib' or 'limit_percentage' must be greater than zero" },
 		{ "{check_interval: 1s, limit_mib: 5, spike_limit_mib: 5}",
 		  "'spike_limit_mib' must be smaller than 'limit_mib'" },
 		{ "{check_interval: 1s, limit_percentage: 5, spike_limit_percentage: 5}",
 		  "'spike_limit_percentage' must be smaller than 'limit_percentage'" },
 		{ "{check_interval: 1s, limit_percentage: 101}",
-		  "'limit_percentage' and 'spike_limit_percentage' must be greater than zero and less than "
-		  "or equal to hundred" },
+		  "'limit_percentage' and 'spike_limit_percentage' must be greater than zero and "
+		  "less than or equal to hundred" },
 		{ "{check_interval: 1s, limit_mib: 5, min_gc_interval_when_soft_limited: 1s, "
 		  "min_gc_interval_when_hard_limited: 2s}",
 		  "'min_gc_interval_when_soft_limited' should be larger than "

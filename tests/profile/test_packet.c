@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <cmocka.h>
 
 #include "profile/packet.h"
 
@@ -156,8 +156,10 @@ static void json_goes_with_the_last_who_reads_it(void **state)
 {
 	(void)state;
 	_Atomic int64_t waiting = 0, none = 0;
-	struct packet_holder waits = { .bytes = &waiting }, reader = { .bytes = &none, .reads = 1 << FORM_JSON },
-			     other = { .bytes = &none, .reads = 1 << FORM_JSON | 1 << FORM_OTLP_GZIP };
+	struct packet_holder waits = { .bytes = &waiting },
+			     reader = { .bytes = &none, .reads = 1 << FORM_JSON },
+			     other = { .bytes = &none,
+				       .reads = 1 << FORM_JSON | 1 << FORM_OTLP_GZIP };
 	struct packet *packet = packet_of("abc");
 	packet_charge_to(packet, charge, NULL);
 	packet_attach(packet, &waits);

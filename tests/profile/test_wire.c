@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "profile/collect/put.h"
 
-static const uint64_t numbers[] = { 0, 1, 127, 128, 300, 16383, 16384, 1u << 21, 1u << 28,
-				    UINT32_MAX, 1ull << 35, 1ull << 42, 1ull << 49, 1ull << 56,
-				    (1ull << 56) - 1, 1ull << 63, UINT64_MAX };
+static const uint64_t numbers[] = { 0,          1,          127,
+				    128,        300,        16383,
+				    16384,      1u << 21,   1u << 28,
+				    UINT32_MAX, 1ull << 35, 1ull << 42,
+				    1ull << 49, 1ull << 56, (1ull << 56) - 1,
+				    1ull << 63, UINT64_MAX };
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
 /* A view of bytes with slack behind them. */
@@ -47,7 +50,8 @@ static void every_writer_of_varints_writes_the_same(void **state)
 			assert_int_equal(wire_varint_len(number), len);
 			if (number > UINT32_MAX)
 				continue;
-			assert_ptr_equal(put_index_before(before + 16, (uint32_t)number), before + 16 - len);
+			assert_ptr_equal(put_index_before(before + 16, (uint32_t)number),
+					 before + 16 - len);
 			assert_memory_equal(before + 16 - len, plain, len);
 			assert_int_equal(put_index(fast, (uint32_t)number) - fast, len);
 			assert_memory_equal(fast, plain, len);
@@ -111,9 +115,12 @@ static void groups_and_impossible_tags_are_faults(void **state)
 {
 	(void)state;
 	static const struct view bad[] = {
-		{ (const uint8_t *)"\x0b\x0c", 2 }, { (const uint8_t *)"\x0c", 1 },
-		{ (const uint8_t *)"\x0e", 1 },	    { (const uint8_t *)"\x0f", 1 },
-		{ (const uint8_t *)"\x00", 1 },	    { (const uint8_t *)"\x02\x00", 2 },
+		{ (const uint8_t *)"\x0b\x0c", 2 },
+		{ (const uint8_t *)"\x0c", 1 },
+		{ (const uint8_t *)"\x0e", 1 },
+		{ (const uint8_t *)"\x0f", 1 },
+		{ (const uint8_t *)"\x00", 1 },
+		{ (const uint8_t *)"\x02\x00", 2 },
 		{ (const uint8_t *)"\x88\x80\x80\x80\x10\x00", 6 },
 	};
 	for (size_t i = 0; i < COUNT(bad); i++) {
@@ -182,7 +189,8 @@ struct utf8_case {
 static const struct utf8_case utf8_cases[] = {
 	{ "", NULL },
 	{ "plain text of more than sixteen bytes", NULL },
-	{ "gr\xc3\xbc\xc3\x9f\x65 \xe2\x82\xac \xf0\x9f\x98\x80 \xf4\x8f\xbf\xbf \xed\x9f\xbf", NULL },
+	{ "gr\xc3\xbc\xc3\x9f\x65 \xe2\x82\xac \xf0\x9f\x98\x80 \xf4\x8f\xbf\xbf \xed\x9f\xbf",
+	  NULL },
 	{ "\x80", "\xef\xbf\xbd" },
 	{ "a\xc0\xaf\x62", "a\xef\xbf\xbd\xef\xbf\xbd\x62" },
 	{ "\xe0\x80\xaf", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd" },

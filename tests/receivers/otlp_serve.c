@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The otlp receiver with a gate that only counts, for test_otlp.py. The arguments are YAML=TEXT (the receiver's
- * configuration) and LIMIT=BYTES; `decoding` is a double whose verdict is the body itself:
+ * The otlp receiver with a gate that only counts, for test_otlp.py. The arguments are YAML=TEXT
+ * (the receiver's configuration) and LIMIT=BYTES; `decoding` is a double whose verdict is the body
+ * itself:
  *
  *	"invalid"   ERROR_INVALID "profiles[3]: bad"
  *	"partial N" N profiles rejected
@@ -15,8 +16,8 @@
  */
 #include "base/hash.h"
 #include "base/memory.h"
-#include "config/node.h"
 #include "config/load.h"
+#include "config/node.h"
 #include "pipeline/component.h"
 #include "profile/otlp/decode_otlp.h"
 
@@ -124,7 +125,8 @@ bool decode_otlp(struct profiles *p, struct error *err)
 static void remember(const struct inbound *in, struct view body)
 {
 	const struct request *r = &in->request;
-	const char *tenant = request_metadata(r, "x-tenant"), *host = request_metadata(r, "host"), *subject = "none";
+	const char *tenant = request_metadata(r, "x-tenant"), *host = request_metadata(r, "host"),
+		   *subject = "none";
 	for (const struct metadatum *m = r->auth; m && m->name; m++)
 		subject = strcmp(m->name, "subject") ? subject : m->value;
 	pthread_mutex_lock(&mutex);
@@ -238,11 +240,13 @@ int main(int argc, char **argv)
 			gate.limit = atoll(argv[i] + 6);
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	const char *const outputs[] = { "stdout", NULL }; /* the first line tells the port */
-	struct log_config logging = { .level = LOG_INFO, .json = true,
-				      .output_paths = outputs };
+	struct log_config logging = { .level = LOG_INFO, .json = true, .output_paths = outputs };
 	void *config = bind(yaml);
 	struct error err = { 0 };
-	struct host host = { .id = "otlp", .metrics = metrics_new(), .gate = &gate, .io = io_start(IO_THREADS, &err) };
+	struct host host = { .id = "otlp",
+			     .metrics = metrics_new(),
+			     .gate = &gate,
+			     .io = io_start(IO_THREADS, &err) };
 	host.log.component_id = "otlp";
 	void *self = memory_new(otlp_receiver.size);
 	bool ok = log_configure(&logging, &err) &&

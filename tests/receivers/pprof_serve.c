@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The pprof receiver with a gate that only counts, for test_pprof.py: pprof_serve YAML LIMIT. It prints "listening
- * ADDRESS" and obeys lines on stdin:
+ * The pprof receiver with a gate that only counts, for test_pprof.py: pprof_serve YAML LIMIT. It
+ * prints "listening ADDRESS" and obeys lines on stdin:
  *
- *	last      what the last request decoded to: profiles, samples, resource attributes, peer, x-tenant
- *	charged   now, at most, and the reasons of refusals
- *	held      for connections
- *	limit N   sets the limit of what may be charged; 0 refuses from the headers
- *	stop      stops the receiver
+ *	last      what the last request decoded to: profiles, samples, resource attributes, peer,
+ *	x-tenant charged   now, at most, and the reasons of refusals held      for connections limit
+ *	N   sets the limit of what may be charged; 0 refuses from the headers stop      stops the
+ *	receiver
  */
 #include "base/memory.h"
 #include "config/load.h"
@@ -71,7 +70,9 @@ static bool is_short(void *context)
 
 struct net_budget gate_net_budget(struct gate *gate)
 {
-	return (struct net_budget){ .hold = hold, .release = release, .is_short = is_short, .context = gate };
+	return (struct net_budget){
+		.hold = hold, .release = release, .is_short = is_short, .context = gate
+	};
 }
 
 void gate_forget(struct gate *gate, struct inbound *in, const char *transport, const char *reason)
@@ -98,7 +99,8 @@ static void add_attributes(const struct profiles *p, struct bytes *out)
 {
 	const struct resource *r = &p->resources.at[0];
 	for (uint32_t i = 0; i < r->attributes.count; i++) {
-		const struct attribute *a = &p->attributes.at[p->indices.at[r->attributes.first + i]];
+		const struct attribute *a =
+			&p->attributes.at[p->indices.at[r->attributes.first + i]];
 		struct view key = string_view(p, a->key), value = string_view(p, a->string);
 		bytes_format(out, " %.*s=%.*s", (int)key.len, key.at, (int)value.len, value.at);
 	}
@@ -109,8 +111,11 @@ static void remember(const struct profiles *p, const struct request *request)
 	const char *tenant = request_metadata(request, "x-tenant");
 	struct bytes text;
 	bytes_init(&text, sizeof last - 1);
-	bytes_format(&text, "profiles=%u samples=%u peer=%s tenant=%s", p->profiles.count, p->samples.count, request->peer,
-		     tenant ? tenant : "none");
+	bytes_format(&text,
+		     "profiles=%u "
+		     "samples=%u "
+		     "peer=%s tenant=%s",
+		     p->profiles.count, p->samples.count, request->peer, tenant ? tenant : "none");
 	add_attributes(p, &text);
 	pthread_mutex_lock(&mutex);
 	memcpy(last, text.at, text.len);
@@ -124,8 +129,8 @@ static void work_on(struct inbound *in, struct body *body, struct profiles *p)
 	struct view view;
 	struct outcome outcome = { 0 };
 	struct error *err = &in->error;
-	bool ok = in->ops->load(in, body, &view, err) && profiles_reset(p, &in->request, view, 1 << 28) &&
-		  in->ops->decode(in, p, err);
+	bool ok = in->ops->load(in, body, &view, err) &&
+		  profiles_reset(p, &in->request, view, 1 << 28) && in->ops->decode(in, p, err);
 	if (ok)
 		remember(p, &in->request);
 	else
@@ -174,18 +179,22 @@ static void obey(const char *line, struct gate *gate, void *receiver)
 		pprof_receiver.stop(receiver);
 }
 
-static bool start(const char *yaml, void *receiver, void *config, const struct host *host, struct error *err)
+static bool start(const char *yaml, void *receiver, void *config, const struct host *host,
+		  struct error *err)
 {
 	struct node *node = config_parse("test", yaml, strlen(yaml), err);
-	bool ok = node && config_bind(pprof_receiver.config, node, "receivers::pprof", config, err) &&
-		  pprof_receiver.create(receiver, config, host, err) && pprof_receiver.start(receiver, err);
+	bool ok = node &&
+		  config_bind(pprof_receiver.config, node, "receivers::pprof", config, err) &&
+		  pprof_receiver.create(receiver, config, host, err) &&
+		  pprof_receiver.start(receiver, err);
 	node_unref(&node);
 	return ok;
 }
 
 int main(int argc, char **argv)
 {
-	void *receiver = memory_new(pprof_receiver.size), *config = memory_new(pprof_receiver.config->size);
+	void *receiver = memory_new(pprof_receiver.size),
+	     *config = memory_new(pprof_receiver.config->size);
 	struct gate gate = { .limit = argc == 3 ? strtoll(argv[2], NULL, 10) : 0 };
 	struct host host = { .id = "pprof", .metrics = metrics_new(), .gate = &gate };
 	struct error err = { 0 };

@@ -61,12 +61,15 @@ static void the_keys_of_the_collector_are_read(void **state)
 			 "    include_metadata: true\n"
 			 "    middlewares: []\n"
 			 "    auth:\n"
-			 "    tls: {cert_file: a, key_file: b, client_ca_file: c, min_version: '1.2',\n"
+			 "    tls: {cert_file: a, key_file: b, client_ca_file: c, min_version: "
+			 "'1.2',\n"
 			 "          client_ca_file_reload: true, reload_interval: 1h}\n"
 			 "    keepalive:\n"
-			 "      server_parameters: {max_connection_idle: 1m, max_connection_age: 2m,\n"
+			 "      server_parameters: {max_connection_idle: 1m, "
+			 "max_connection_age: 2m,\n"
 			 "        max_connection_age_grace: 3m, time: 4m, timeout: 5m}\n"
-			 "      enforcement_policy: {min_time: 6m, permit_without_stream: true}\n"));
+			 "      enforcement_policy: {min_time: 6m, permit_without_stream: "
+			 "true}\n"));
 	const struct grpc_protocol *grpc = &config.protocols.grpc;
 	assert_string_equal(otlp_transports[grpc->transport.index], "unix");
 	assert_int_equal(grpc->max_recv_msg_size_mib, 64);
@@ -88,9 +91,9 @@ static void keys_without_effect_are_listed(void **state)
 	(void)state;
 	struct bytes told;
 	bytes_init(&told, 1000);
-	assert_true(bind("protocols: {grpc: {read_buffer_size: 1, dialer: {timeout: 1s}, endpoint: 'a:1'}}"));
-	config_each_inert(&otlp_config_table, node, "receivers::otlp", told_inert,
-			 &told);
+	assert_true(bind("protocols: {grpc: {read_buffer_size: 1, dialer: {timeout: 1s}, "
+			 "endpoint: 'a:1'}}"));
+	config_each_inert(&otlp_config_table, node, "receivers::otlp", told_inert, &told);
 	assert_string_equal((char *)told.at, "receivers::otlp::protocols::grpc::dialer::timeout ");
 	bytes_fini(&told);
 }
@@ -98,22 +101,31 @@ static void keys_without_effect_are_listed(void **state)
 static void what_cannot_be_kept_is_an_error(void **state)
 {
 	(void)state;
-	static const struct { const char *yaml, *text; } rows[] = {
-		{ "protocols: {}", "must specify at least one protocol when using the OTLP receiver" },
+	static const struct {
+		const char *yaml, *text;
+	} rows[] = {
+		{ "protocols: {}",
+		  "must specify at least one protocol when using the OTLP receiver" },
 		{ "", "must specify at least one protocol when using the OTLP receiver" },
 		{ "protocols: {grpc: {enabled: false}}", "must specify at least one protocol" },
 		{ "protocols: {http: }", "OTLP over HTTP is not supported by this build yet" },
-		{ "protocols: {grpc: , http: {endpoint: 'a:1', cors: {}}}", "http: OTLP over HTTP is not" },
+		{ "protocols: {grpc: , http: {endpoint: 'a:1', cors: {}}}",
+		  "http: OTLP over HTTP is not" },
 		{ "protocols: {htttp: }", "protocols' has invalid keys: htttp" },
 		{ "protocols: {grpc: {auth: {authenticator: oidc}}}", "auth: " },
 		{ "protocols: {grpc: {middlewares: [{id: x}]}}", "middlewares: " },
 		{ "protocols: {grpc: {max_recv_msg_size_mib: -1}}", "max_recv_msg_size_mib" },
 		{ "protocols: {grpc: {transport: udp}}", "transport" },
 		{ "protocols: {grpc: {tls: {}}}", "must include both certificate and key" },
-		{ "protocols: {grpc: {tls: {cert_file: a, key_file: b, min_version: '1.1'}}}", "min_version" },
-		{ "protocols: {grpc: {tls: {cert_file: a, key_file: b, cipher_suites: [X]}}}", "cipher_suites" },
-		{ "protocols: {grpc: {tls: {cert_file: a, key_file: b, tpm: {enabled: true}}}}", "tpm" },
-		{ "protocols: {grpc: {tls: {cert_file: a, key_file: b, curve_preferences: [P224]}}}", "curve" },
+		{ "protocols: {grpc: {tls: {cert_file: a, key_file: b, min_version: '1.1'}}}",
+		  "min_version" },
+		{ "protocols: {grpc: {tls: {cert_file: a, key_file: b, cipher_suites: [X]}}}",
+		  "cipher_suites" },
+		{ "protocols: {grpc: {tls: {cert_file: a, key_file: b, tpm: {enabled: true}}}}",
+		  "tpm" },
+		{ "protocols: {grpc: {tls: {cert_file: a, key_file: b, curve_preferences: "
+		  "[P224]}}}",
+		  "curve" },
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		assert_false(bind(rows[i].yaml));
@@ -125,7 +137,8 @@ static void what_cannot_be_kept_is_an_error(void **state)
 static void a_disabled_section_asks_for_nothing(void **state)
 {
 	(void)state;
-	assert_true(bind("protocols: {grpc: {auth: {enabled: false}, tls: {enabled: false}}, http: {enabled: false}}"));
+	assert_true(bind("protocols: {grpc: {auth: {enabled: false}, tls: {enabled: false}}, "
+			 "http: {enabled: false}}"));
 	assert_false(config.protocols.grpc.tls.present.enabled);
 }
 

@@ -104,7 +104,7 @@ static const char *take(struct run *r, const struct bytes *file, struct error *e
 
 int main(int argc, char **argv)
 {
-	struct run r = {.batch = 1};
+	struct run r = { .batch = 1 };
 	for (int option; (option = getopt(argc, argv, "jd:b:")) != -1;) {
 		if (option == 'j')
 			r.json = true;
@@ -119,10 +119,10 @@ int main(int argc, char **argv)
 		return 2;
 	r.out = argv[optind];
 	r.c = collect_new(
-		&(struct collect_limits){.max_bytes = 256 << 20, .hard_bytes = 256 << 20});
+		&(struct collect_limits){ .max_bytes = 256 << 20, .hard_bytes = 256 << 20 });
 	for (int i = optind + 1; i < argc; i++) {
-		struct bytes file = {0};
-		struct error err = {0};
+		struct bytes file = { 0 };
+		struct error err = { 0 };
 		if (!read_file(argv[i], &file))
 			return 1;
 		const char *what = take(&r, &file, &err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/support/collecting.h"
 
-const struct collect_limits collecting_wide = {.max_bytes = 8 << 20, .hard_bytes = 16 << 20};
+const struct collect_limits collecting_wide = { .max_bytes = 8 << 20, .hard_bytes = 16 << 20 };
 
 int collecting_setup(void **state)
 {

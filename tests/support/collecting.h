@@ -2,11 +2,11 @@
 #ifndef TESTS_SUPPORT_COLLECTING_H
 #define TESTS_SUPPORT_COLLECTING_H
 
+#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <cmocka.h>
 
 #include "base/memory.h"
 #include "profile/collect/collect.h"
@@ -15,9 +15,9 @@
 
 /* What the tests of profile/collect share: open tables, a collector, and an independent judge of
  * what leaves. */
-#define NONE ((struct list){0})
+#define NONE ((struct list){ 0 })
 #define LIST(...) open_list(&f->p, __VA_ARGS__, OPEN_END)
-#define TIMES(...) ((const int64_t[]){__VA_ARGS__, -1})
+#define TIMES(...) ((const int64_t[]){ __VA_ARGS__, -1 })
 
 struct fixture {
 	struct profiles p;

@@ -29,7 +29,8 @@ bool corpus_each(const char *folder, size_t most, void (*visit)(const char *name
 	for (struct dirent *entry; dir && (entry = readdir(dir));) {
 		struct bytes file;
 		bytes_init(&file, most + 1);
-		if (*entry->d_name != '.' && read_file(path, entry->d_name, &file) && file.len <= most)
+		if (*entry->d_name != '.' && read_file(path, entry->d_name, &file) &&
+		    file.len <= most)
 			visit(entry->d_name, bytes_view(&file));
 		bytes_fini(&file);
 	}

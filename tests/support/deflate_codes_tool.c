@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * deflate_codes_tool: prints the table of net/deflate_codes.c, made of the real profiles that lie beside the checkout
- * (or where PORTCULLIS_CORPUS says). Each is brought into the form in which it leaves, and ISA-L counts the symbols of
- * deflate in it. OTLP messages and pprofs weigh the same, and so does each file of a kind, whatever its size.
+ * deflate_codes_tool: prints the table of net/deflate_codes.c, made of the real profiles that lie
+ * beside the checkout (or where PORTCULLIS_CORPUS says). Each is brought into the form in which it
+ * leaves, and ISA-L counts the symbols of deflate in it. OTLP messages and pprofs weigh the same,
+ * and so does each file of a kind, whatever its size.
  */
 #include <isa-l/igzip_lib.h>
 #include <math.h>
@@ -127,8 +128,13 @@ static void print_weights(const double *shares, unsigned count, const char *end)
 		sum += shares[i];
 	for (unsigned i = 0; i < count; i++) {
 		double bits = -log2(shares[i] / sum);
-		printf("%s%x%s", i % 64 ? "" : "\t\t\"", bits < 0.5 ? 0 : bits > 14 ? 14 : (unsigned)lround(bits),
-		       i == count - 1 ? end : i % 64 == 63 ? "\"\n" : "");
+		printf("%s%x%s", i % 64 ? "" : "\t\t\"",
+		       bits < 0.5  ? 0
+		       : bits > 14 ? 14
+				   : (unsigned)lround(bits),
+		       i == count - 1 ? end
+		       : i % 64 == 63 ? "\"\n"
+				      : "");
 	}
 }
 

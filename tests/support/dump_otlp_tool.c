@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * dump_otlp_tool FILE...: what our decoder makes of OTLP requests, as one JSON line for each, with every
- * reference resolved and all text in hex. tests/profile/otlp/test_decode_oracle.py compares it with what
- * an independent protobuf implementation finds. With --time N FILE decodes it N times (for callgrind).
+ * dump_otlp_tool FILE...: what our decoder makes of OTLP requests, as one JSON line for each, with
+ * every reference resolved and all text in hex. tests/profile/otlp/test_decode_oracle.py compares
+ * it with what an independent protobuf implementation finds. With --time N FILE decodes it N times
+ * (for callgrind).
  */
 #include "profile/otlp/decode_otlp.h"
 #include "profile/wire.h"
@@ -259,8 +260,8 @@ static void dump(struct profiles *p, const char *name)
 	if (!decode_otlp(p, &error)) {
 		printf("{\"error\":\"%s\"}\n", error.text);
 	} else {
-		printf("{\"rejected\":%u,\"rejection\":\"%s\",\"resources\":[", p->rejected_profiles,
-		       p->rejection);
+		printf("{\"rejected\":%u,\"rejection\":\"%s\",\"resources\":[",
+		       p->rejected_profiles, p->rejection);
 		for (uint32_t i = 0; i < p->resources.count; i++) {
 			printf("%s", i ? "," : "");
 			put_resource(p, &p->resources.at[i]);
@@ -277,7 +278,8 @@ static int repeat(struct profiles *p, int times, const char *name)
 	if (!read_file(name, &input))
 		return 1;
 	for (int i = 0; i < times; i++)
-		if (!profiles_reset(p, NULL, bytes_view(&input), 1 << 30) || !decode_otlp(p, &error))
+		if (!profiles_reset(p, NULL, bytes_view(&input), 1 << 30) ||
+		    !decode_otlp(p, &error))
 			return 1;
 	printf("%zu bytes, tables of %zu bytes\n", input.len, profiles_used(p));
 	bytes_fini(&input);

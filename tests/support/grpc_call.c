@@ -33,10 +33,14 @@ static void on_release(void *owner)
 	pthread_mutex_unlock(&a->lock);
 }
 
-void answer_begin(struct answer *a, struct grpc_client *client, struct view bytes, bool gzip, uint64_t timeout_ns)
+void answer_begin(struct answer *a, struct grpc_client *client, struct view bytes, bool gzip,
+		  uint64_t timeout_ns)
 {
-	*a = (struct answer){ .lock = PTHREAD_MUTEX_INITIALIZER, .there = PTHREAD_COND_INITIALIZER };
-	struct grpc_message message = { .bytes = bytes, .gzip = gzip, .release = on_release, .owner = a };
+	*a = (struct answer){ .lock = PTHREAD_MUTEX_INITIALIZER,
+			      .there = PTHREAD_COND_INITIALIZER };
+	struct grpc_message message = {
+		.bytes = bytes, .gzip = gzip, .release = on_release, .owner = a
+	};
 	grpc_client_call(client, &message, timeout_ns, on_done, a);
 }
 
@@ -57,7 +61,8 @@ void answer_wait(struct answer *a)
 	pthread_mutex_unlock(&a->lock);
 }
 
-void ask_within(struct grpc_client *client, const char *script, uint64_t timeout_ns, struct answer *a)
+void ask_within(struct grpc_client *client, const char *script, uint64_t timeout_ns,
+		struct answer *a)
 {
 	answer_begin(a, client, view_of(script), false, timeout_ns);
 	answer_wait(a);

@@ -6,7 +6,8 @@
 
 #include "net/grpc/grpc_client.h"
 
-/* Calls of a client, waited for. An answer must not be used again before the call is over and its message released. */
+/* Calls of a client, waited for. An answer must not be used again before the call is over and its
+ * message released. */
 #define SECOND UINT64_C(1000000000)
 #define METHOD "/opentelemetry.proto.collector.profiles.v1development.ProfilesService/Export"
 
@@ -24,14 +25,16 @@ struct answer {
 };
 
 /* Cut short in message and response; length is the response's own. */
-void answer_begin(struct answer *a, struct grpc_client *client, struct view bytes, bool gzip, uint64_t timeout_ns);
+void answer_begin(struct answer *a, struct grpc_client *client, struct view bytes, bool gzip,
+		  uint64_t timeout_ns);
 void answer_wait_done(struct answer *a);
 void answer_wait(struct answer *a); /* done and released */
 bool answer_has(const struct answer *a, const char *line);
 
 /* One call within 20 s. */
 void ask(struct grpc_client *client, const char *script, struct answer *a);
-void ask_within(struct grpc_client *client, const char *script, uint64_t timeout_ns, struct answer *a);
+void ask_within(struct grpc_client *client, const char *script, uint64_t timeout_ns,
+		struct answer *a);
 
 /* A client of METHOD; fails the test if there is an error. */
 struct grpc_client *client_with(struct grpc_client_options options);

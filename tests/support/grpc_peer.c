@@ -72,16 +72,18 @@ char *certificates_make(void)
 {
 	char *directory = memory_text("/tmp/portcullis-certificates-XXXXXX");
 	assert_non_null(mkdtemp(directory));
-	assert_int_equal(shell(
-		"cd '%s' && exec 2>/dev/null && "
-		"new='-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes' && "
-		"for n in ca other-ca; do openssl req -x509 $new -days 2 -subj /CN=$n -keyout $n.key -out $n.pem "
-		"|| exit 1; done && "
-		"printf 'subjectAltName=DNS:localhost,IP:127.0.0.1\\n' >server.ext && : >client.ext && "
-		"for n in server:localhost client:sensor; do f=${n%%:*}; "
-		"openssl req $new -subj /CN=${n#*:} -keyout $f.key -out $f.csr && "
-		"openssl x509 -req -in $f.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -extfile $f.ext "
-		"-out $f.pem || exit 1; done", directory), 0);
+	assert_int_equal(shell("cd '%s' && exec 2>/dev/null && new='-newkey ec -pkeyopt "
+			       "ec_paramgen_curve:P-256 -nodes' && for n in ca other-ca; do "
+			       "openssl req -x509 $new -days 2 -subj /CN=$n -keyout $n.key -out "
+			       "$n.pem || exit 1; done && printf "
+			       "'subjectAltName=DNS:localhost,IP:127.0.0.1\\n' >server.ext && : "
+			       ">client.ext && for n in server:localhost client:sensor; do "
+			       "f=${n%%:*}; openssl req $new -subj /CN=${n#*:} -keyout $f.key "
+			       "-out $f.csr && openssl x509 -req -in $f.csr -CA ca.pem -CAkey "
+			       "ca.key -CAcreateserial -days 2 -extfile $f.ext -out $f.pem || "
+			       "exit 1; done",
+			       directory),
+			 0);
 	return directory;
 }
 

@@ -4,7 +4,8 @@
 
 #include <sys/types.h>
 
-/* A running tests/support/grpc_peer.py; see there what it understands. Run tests from the root of the tree. */
+/* A running tests/support/grpc_peer.py; see there what it understands. Run tests from the root of
+ * the tree. */
 struct grpc_peer {
 	pid_t pid;
 	int to; /* closing it ends the peer */
@@ -14,10 +15,12 @@ struct grpc_peer {
 
 /* arguments: for the script, NULL-terminated; port is asserted to be there on return. */
 void grpc_peer_start(struct grpc_peer *peer, const char *const *arguments);
-#define grpc_peer_run(peer, ...) grpc_peer_start((peer), (const char *const[]){ __VA_ARGS__ __VA_OPT__(,) NULL })
+#define grpc_peer_run(peer, ...) \
+	grpc_peer_start((peer), (const char *const[]){ __VA_ARGS__ __VA_OPT__(, ) NULL })
 void grpc_peer_kill(struct grpc_peer *peer); /* SIGKILL; also ends a stopped one */
 
-/* A directory with ca.pem, other-ca.pem, server.pem/.key (localhost, 127.0.0.1), client.pem/.key (CN=sensor). */
+/* A directory with ca.pem, other-ca.pem, server.pem/.key (localhost, 127.0.0.1), client.pem/.key
+ * (CN=sensor). */
 char *certificates_make(void);
 void certificates_remove(char **directory);
 

@@ -71,14 +71,14 @@ enum { MAPPING = 1, LOCATION, FUNCTION, LINK, STRING, ATTRIBUTE, STACK };
 
 static size_t table_count(const Dictionary *d, unsigned table)
 {
-	const size_t counts[] = {0,
-				 d->n_mapping_table,
-				 d->n_location_table,
-				 d->n_function_table,
-				 d->n_link_table,
-				 d->n_string_table,
-				 d->n_attribute_table,
-				 d->n_stack_table};
+	const size_t counts[] = { 0,
+				  d->n_mapping_table,
+				  d->n_location_table,
+				  d->n_function_table,
+				  d->n_link_table,
+				  d->n_string_table,
+				  d->n_attribute_table,
+				  d->n_stack_table };
 	return counts[table];
 }
 
@@ -290,7 +290,7 @@ const char *oracle_breach(struct view otlp)
 		release(data);
 		return data ? "no dictionary" : "not decodable";
 	}
-	struct check c = {.d = data->dictionary};
+	struct check c = { .d = data->dictionary };
 	for (unsigned t = MAPPING; t <= STACK; t++)
 		c.used[t] = memory_new(table_count(c.d, t) + 1);
 	broken(&c, has_unknown(&data->base), "unknown field");
@@ -420,7 +420,7 @@ static void put_mapping(struct bytes *out, const Dictionary *d, const PROFILES(M
 }
 
 struct lines {
-	struct bytes out; /* the line that grows */
+	struct bytes out;        /* the line that grows */
 	struct bytes *locations; /* the text of each, made once: they stand in many stacks */
 	void (*visit)(void *context, const char *line, size_t len);
 	void *context;
@@ -528,8 +528,7 @@ static void put_entity(struct bytes *out, const COMMON(EntityRef) * e)
 		bytes_format(out, " description=%s", e->description_keys[i]);
 }
 
-static void put_resource(struct lines *l, const Dictionary *d,
-			 const PROFILES(ResourceProfiles) * r)
+static void put_resource(struct lines *l, const Dictionary *d, const PROFILES(ResourceProfiles) * r)
 {
 	struct bytes *out = &l->out;
 	bytes_add_text(out, "resource");
@@ -544,7 +543,8 @@ static void put_resource(struct lines *l, const Dictionary *d,
 		put_scope(l, d, r->scope_profiles[i]);
 }
 
-void oracle_lines(struct view otlp, void (*visit)(void *context, const char *line, size_t len), void *context)
+void oracle_lines(struct view otlp, void (*visit)(void *context, const char *line, size_t len),
+		  void *context)
 {
 	Data *data = unpack(otlp);
 	size_t locations = data && data->dictionary ? data->dictionary->n_location_table : 0;

@@ -22,6 +22,7 @@ const char *oracle_breach(struct view otlp);
  */
 char *oracle_text(struct view otlp);
 /* The same, line by line, without the newlines. */
-void oracle_lines(struct view otlp, void (*visit)(void *context, const char *line, size_t len), void *context);
+void oracle_lines(struct view otlp, void (*visit)(void *context, const char *line, size_t len),
+		  void *context);
 
 #endif

@@ -38,7 +38,8 @@ struct bytes deflated(enum coding coding, const struct bytes *in)
 	return out;
 }
 
-bool inflates(enum coding coding, struct view in, size_t max, struct bytes *out, enum error_kind *kind)
+bool inflates(enum coding coding, struct view in, size_t max, struct bytes *out,
+	      enum error_kind *kind)
 {
 	struct error err;
 	error_clear(&err);

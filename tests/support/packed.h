@@ -2,14 +2,15 @@
 #ifndef TESTS_SUPPORT_PACKED_H
 #define TESTS_SUPPORT_PACKED_H
 
+#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <cmocka.h>
 
 #include "net/compress.h"
 
-/* What the tests of net/compress share: bodies, and what comes back of them. The caller frees all struct bytes. */
+/* What the tests of net/compress share: bodies, and what comes back of them. The caller frees all
+ * struct bytes. */
 uint64_t next_noise(uint64_t *noise); /* *noise: not 0 */
 
 /* Half text, half noise: what inflates in several steps and is not one run. */
@@ -19,7 +20,8 @@ struct bytes zeros(size_t len);
 /* At the default level. */
 struct bytes deflated(enum coding coding, const struct bytes *in);
 
-bool inflates(enum coding coding, struct view in, size_t max, struct bytes *out, enum error_kind *kind);
+bool inflates(enum coding coding, struct view in, size_t max, struct bytes *out,
+	      enum error_kind *kind);
 void check_inflates_to(enum coding coding, struct view in, const struct bytes *want, size_t max);
 
 #endif

@@ -12,8 +12,9 @@
  *
  *	pii_cost_tool <TEXTS
  *
- * TEXTS are groups: a line "NAME COUNT", then COUNT times a line with a length and that many bytes. Each group's cost is
- * dumped under its name; its bytes are printed. Verdicts are not remembered; buffers are warmed up by a first scan.
+ * TEXTS are groups: a line "NAME COUNT", then COUNT times a line with a length and that many bytes.
+ * Each group's cost is dumped under its name; its bytes are printed. Verdicts are not remembered;
+ * buffers are warmed up by a first scan.
  */
 static struct pii_engine engine;
 static struct pii_scratch *scratch;

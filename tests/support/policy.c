@@ -3,11 +3,11 @@
 #include "base/memory.h"
 #include "config/load.h"
 
+#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <cmocka.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -25,7 +25,8 @@ bool policy_open(struct policy *policy, const struct component_factory *factory,
 	       factory->create(policy->self, policy->config, &policy->host, &policy->err);
 }
 
-void policy_must_open(struct policy *policy, const struct component_factory *factory, const char *yaml)
+void policy_must_open(struct policy *policy, const struct component_factory *factory,
+		      const char *yaml)
 {
 	if (!policy_open(policy, factory, yaml))
 		fail_msg("%s", policy->err.text);
@@ -51,7 +52,8 @@ bool policy_run(struct policy *policy, struct profiles *p)
 	return policy->factory->process(policy->self, policy->scratch, p, &policy->err);
 }
 
-int64_t policy_count(struct policy *policy, const char *metric, const char *label, const char *value)
+int64_t policy_count(struct policy *policy, const char *metric, const char *label,
+		     const char *value)
 {
 	struct bytes text;
 	char want[100];
@@ -129,7 +131,8 @@ struct list tables_list(struct profiles *p, ...)
 
 uint32_t tables_function(struct profiles *p, const char *name, const char *file)
 {
-	struct function function = { .name = tables_text(p, name), .filename = tables_text(p, file) };
+	struct function function = { .name = tables_text(p, name),
+				     .filename = tables_text(p, file) };
 	assert_true(profiles_room(p, &p->functions, 1));
 	p->functions.at[p->functions.count] = function;
 	return p->functions.count++;
@@ -216,7 +219,8 @@ static void dump_entities(struct profiles *p, struct bytes *out)
 			for (uint32_t n = 0; n < entity->id_keys.count; n++)
 				dump_text(p, p->indices.at[entity->id_keys.first + n], out);
 			for (uint32_t n = 0; n < entity->description_keys.count; n++)
-				dump_text(p, p->indices.at[entity->description_keys.first + n], out);
+				dump_text(p, p->indices.at[entity->description_keys.first + n],
+					  out);
 		}
 	}
 }

@@ -18,10 +18,12 @@ struct policy {
 bool policy_open(struct policy *policy, const struct component_factory *factory, const char *yaml);
 void policy_close(struct policy *policy);
 /* Asserts that it opens. */
-void policy_must_open(struct policy *policy, const struct component_factory *factory, const char *yaml);
+void policy_must_open(struct policy *policy, const struct component_factory *factory,
+		      const char *yaml);
 bool policy_run(struct policy *policy, struct profiles *p);
 /* The sum of the metric's series that have this label. */
-int64_t policy_count(struct policy *policy, const char *metric, const char *label, const char *value);
+int64_t policy_count(struct policy *policy, const char *metric, const char *label,
+		     const char *value);
 
 /* Tables: one resource, one scope, one Profile of type cpu/nanoseconds, with as many samples. */
 void tables_init(struct profiles *p, struct request *request, uint32_t samples);
@@ -33,9 +35,11 @@ uint32_t tables_nested(struct profiles *p, enum value_type type, const char *key
 /* A list of indices, ending with 0. */
 struct list tables_list(struct profiles *p, ...);
 uint32_t tables_function(struct profiles *p, const char *name, const char *file);
-uint32_t tables_entity(struct profiles *p, const char *type, const char *id_key, const char *description_key);
+uint32_t tables_entity(struct profiles *p, const char *type, const char *id_key,
+		       const char *description_key);
 
-/* The first attribute of a list with that key, NULL if there is none; its text, or "" if it is no string. */
+/* The first attribute of a list with that key, NULL if there is none; its text, or "" if it is no
+ * string. */
 const struct attribute *tables_find(struct profiles *p, struct list list, const char *key);
 const char *tables_value(struct profiles *p, struct list list, const char *key);
 const char *tables_string(struct profiles *p, uint32_t string);

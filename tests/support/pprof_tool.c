@@ -68,8 +68,9 @@ static bool run(bool sealed, struct bytes *in, struct bytes *body, struct profil
 	    !put(bytes_view(body)) || !profiles_reset(p, NULL, bytes_view(body), MOST) ||
 	    !decode_pprof(p, NULL, err))
 		return false;
-	return sealed ? encode_sealed(p, err) :
-			put((struct view){ NULL, 0 }) && encode_pprof(p, false, put_pprof, NULL, err);
+	return sealed ? encode_sealed(p, err)
+		      : put((struct view){ NULL, 0 }) &&
+				encode_pprof(p, false, put_pprof, NULL, err);
 }
 
 int main(int argc, char **argv)

@@ -6,8 +6,9 @@
 
 #include "base/bytes.h"
 
-/* The content of OTLP messages as protobuf-c reads it: a digest for each sample with its Profile, scope and resource, all
- * resolved, and for each Profile without any; in their order. Zeroed memory is an empty one; memory_free(at) ends it. */
+/* The content of OTLP messages as protobuf-c reads it: a digest for each sample with its Profile,
+ * scope and resource, all resolved, and for each Profile without any; in their order. Zeroed memory
+ * is an empty one; memory_free(at) ends it. */
 struct sequence {
 	uint64_t *at;
 	uint32_t count, room;
@@ -16,7 +17,8 @@ struct sequence {
 /* Appends a message. */
 void sequence_read(struct view otlp, struct sequence *out);
 
-/* How many of `all` are missing in `some`, which has nothing else and keeps the order; -1 if it does not. */
+/* How many of `all` are missing in `some`, which has nothing else and keeps the order; -1 if it
+ * does not. */
 int64_t sequence_missing(const struct sequence *all, const struct sequence *some);
 
 #endif

@@ -17,7 +17,8 @@ int shell(const char *format, ...)
 	const char *const argv[] = { "/bin/sh", "-c", command, NULL };
 	pid_t pid;
 	int status;
-	if (len < 0 || len >= (int)sizeof command || posix_spawn(&pid, argv[0], NULL, NULL, (char *const *)argv, environ) ||
+	if (len < 0 || len >= (int)sizeof command ||
+	    posix_spawn(&pid, argv[0], NULL, NULL, (char *const *)argv, environ) ||
 	    waitpid(pid, &status, 0) != pid || !WIFEXITED(status))
 		return -1;
 	return WEXITSTATUS(status);

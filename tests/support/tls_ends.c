@@ -16,25 +16,29 @@
 
 static char directory[] = "/tmp/portcullis-tls-server-XXXXXX";
 
-/* ca signs server (P-256), server-rsa and clients; other is a stranger's CA; sub is a CA that ca signed. */
+/* ca signs server (P-256), server-rsa and clients; other is a stranger's CA; sub is a CA that ca
+ * signed. */
 static const char *const script =
 	"set -e\n"
-	"ca() { openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 "
-	"-subj /CN=$1 -keyout $1.key -out $1.pem; }\n"
+	"ca() { openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj "
+	"/CN=$1 -keyout $1.key -out $1.pem; }\n"
 	"leaf() { printf '%b' \"$4\" >ext\n"
 	"  openssl req -new -utf8 -nodes -subj \"$3\" -keyout $2.key -out $2.csr $5\n"
-	"  openssl x509 -req -in $2.csr -CA $1.pem -CAkey $1.key -CAcreateserial -days 2 -extfile ext -out $2.pem; }\n"
+	"  openssl x509 -req -in $2.csr -CA $1.pem -CAkey $1.key -CAcreateserial -days 2 -extfile "
+	"ext -out $2.pem; }\n"
 	"EC='-newkey ec -pkeyopt ec_paramgen_curve:P-256'\n"
 	"ca ca; ca other\n"
 	"leaf ca server /CN=localhost subjectAltName=DNS:localhost \"$EC\"\n"
 	"leaf ca renewed /CN=renewed subjectAltName=DNS:localhost \"$EC\"\n"
 	"leaf ca server-rsa /CN=localhost subjectAltName=DNS:localhost '-newkey rsa:2048'\n"
 	"leaf ca weak /CN=localhost subjectAltName=DNS:localhost '-newkey rsa:1024'\n"
-	"leaf ca client '/O=Fleet, Inc./CN=agent-7, #1' \"extendedKeyUsage=clientAuth\\nsubjectAltName=DNS:localhost,"
-	"IP:127.0.0.1,DNS:b.fleet.example,URI:spiffe://fleet.example/agent-7,email:ops@fleet.example\\n\" \"$EC\"\n"
+	"leaf ca client '/O=Fleet, Inc./CN=agent-7, #1' "
+	"\"extendedKeyUsage=clientAuth\\nsubjectAltName=DNS:localhost,IP:127.0.0.1,DNS:b.fleet.example,URI:spiffe://fleet.example/agent-7,email:ops@fleet.example\\n\" "
+	"\"$EC\"\n"
 	"leaf ca utf8 '/O=M\303\274ller/emailAddress=a@b' extendedKeyUsage=clientAuth \"$EC\"\n"
 	"leaf ca notclient /CN=web extendedKeyUsage=serverAuth \"$EC\"\n"
-	/* 3 bytes where an address has 4 or 16, before a name: SEQUENCE { [7] 010203, [2] "d.x" } */
+	/* 3 bytes where an address has 4 or 16, before a name: SEQUENCE { [7] 010203, [2] "d.x" }
+	 */
 	"leaf ca oddip /CN=odd subjectAltName=DER:300A87030102038203642E78 \"$EC\"\n"
 	"leaf other stranger /CN=stranger extendedKeyUsage=clientAuth \"$EC\"\n"
 	"leaf ca sub /CN=sub basicConstraints=critical,CA:TRUE \"$EC\"\n"
@@ -94,7 +98,8 @@ static SSL_CTX *client_context(const struct tls_ends_client *c)
 	assert_int_equal(SSL_CTX_load_verify_file(context, "ca.pem"), 1);
 	SSL_CTX_set_verify(context, SSL_VERIFY_PEER, NULL);
 	if (*alpn)
-		SSL_CTX_set_alpn_protos(context, (const unsigned char *)alpn, (unsigned)strlen(alpn));
+		SSL_CTX_set_alpn_protos(context, (const unsigned char *)alpn,
+					(unsigned)strlen(alpn));
 	if (c->certificate)
 		client_files(context, c->certificate);
 	assert_int_equal(SSL_CTX_set_min_proto_version(context, c->min_version), 1);
@@ -108,10 +113,13 @@ static SSL_CTX *client_context(const struct tls_ends_client *c)
 	return context;
 }
 
-void tls_ends_connect(struct tls_ends *p, struct tls_server *server, const struct tls_ends_client *client)
+void tls_ends_connect(struct tls_ends *p, struct tls_server *server,
+		      const struct tls_ends_client *client)
 {
-	*p = (struct tls_ends){ .server = server, .session = tls_session_new(server), .alive = true,
-			    .context = client_context(client) };
+	*p = (struct tls_ends){ .server = server,
+				.session = tls_session_new(server),
+				.alive = true,
+				.context = client_context(client) };
 	bytes_init(&p->got, 16 << 20);
 	p->client = SSL_new(p->context);
 	SSL_set_bio(p->client, BIO_new(BIO_s_mem()), BIO_new(BIO_s_mem()));
@@ -187,7 +195,8 @@ bool tls_ends_pump(struct tls_ends *p)
 
 bool tls_ends_shaken(struct tls_ends *p)
 {
-	bool ok = tls_ends_pump(p) && tls_session_ready(p->session) && SSL_is_init_finished(p->client);
+	bool ok = tls_ends_pump(p) && tls_session_ready(p->session) &&
+		  SSL_is_init_finished(p->client);
 	assert_true(!p->alive == !!tls_session_failure(p->session));
 	/* With TLS 1.3 the client is ready before the server has judged it. */
 	return ok && p->alive;
@@ -202,7 +211,8 @@ bool tls_ends_connects(struct tls_server *server, const struct tls_ends_client *
 	return ok;
 }
 
-bool tls_ends_config_connects(const struct tls_server_config *config, const struct tls_ends_client *client)
+bool tls_ends_config_connects(const struct tls_server_config *config,
+			      const struct tls_ends_client *client)
 {
 	struct tls_server *server = tls_ends_server(config);
 	bool ok = tls_ends_connects(server, client);
@@ -210,4 +220,3 @@ bool tls_ends_config_connects(const struct tls_server_config *config, const stru
 	assert_null(server);
 	return ok;
 }
-

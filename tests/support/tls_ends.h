@@ -6,12 +6,14 @@
 
 #include "net/tls/tls_server.h"
 
-/* A session of net/tls/tls_server.h and a client made with OpenSSL, with nothing between them but memory. */
+/* A session of net/tls/tls_server.h and a client made with OpenSSL, with nothing between them but
+ * memory. */
 
 /*
- * Group setup and teardown: makes certificates in a directory of their own, the working directory then. ca signed server (P-256),
- * renewed, server-rsa, weak (RSA 1024), client, utf8, notclient, oddip (a malformed address among its names) and the CA sub,
- * which signed below; other signed stranger.
+ * Group setup and teardown: makes certificates in a directory of their own, the working directory
+ * then. ca signed server (P-256), renewed, server-rsa, weak (RSA 1024), client, utf8, notclient,
+ * oddip (a malformed address among its names) and the CA sub, which signed below; other signed
+ * stranger.
  */
 int tls_ends_make_files(void **state);
 int tls_ends_remove_files(void **state);
@@ -28,7 +30,7 @@ struct tls_ends {
 	struct tls_session *session;
 	SSL_CTX *context;
 	SSL *client;
-	size_t step; /* bytes given to the session at once; 0: all */
+	size_t step;      /* bytes given to the session at once; 0: all */
 	struct bytes got; /* by the session */
 	bool stop, alive;
 	int reason; /* of the client's last error; 0: none */
@@ -39,7 +41,8 @@ struct tls_server_config tls_ends_config(const char *name);
 /* Fails the test on an error. */
 struct tls_server *tls_ends_server(const struct tls_server_config *config);
 
-void tls_ends_connect(struct tls_ends *p, struct tls_server *server, const struct tls_ends_client *client);
+void tls_ends_connect(struct tls_ends *p, struct tls_server *server,
+		      const struct tls_ends_client *client);
 void tls_ends_free(struct tls_ends *p);
 /* Gives bytes to the session, in steps. */
 void tls_ends_give(struct tls_ends *p, struct view wire);
@@ -51,6 +54,7 @@ bool tls_ends_pump(struct tls_ends *p);
 bool tls_ends_shaken(struct tls_ends *p);
 /* The same for a client of its own, and for a server of its own. */
 bool tls_ends_connects(struct tls_server *server, const struct tls_ends_client *client);
-bool tls_ends_config_connects(const struct tls_server_config *config, const struct tls_ends_client *client);
+bool tls_ends_config_connects(const struct tls_server_config *config,
+			      const struct tls_ends_client *client);
 
 #endif

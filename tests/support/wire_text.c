@@ -59,8 +59,8 @@ static const char *numbers(struct bytes *out, const char *at, char close)
 		uint64_t value;
 		uint8_t put[10];
 		at = number(at, &value);
-		uint8_t *end = close == ']' ? wire_put_varint(put, value) :
-					      wire_put_fixed64(put, value);
+		uint8_t *end =
+			close == ']' ? wire_put_varint(put, value) : wire_put_fixed64(put, value);
 		must(bytes_add(out, put, (size_t)(end - put)), at);
 	}
 	return at + 1;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * write_raw_tool [-u] [-N] [-n name] [-t arrival] [-l key]... < OTLP: what the parca exporter makes of a request, through
- * open tables, collect and a sealed packet. The request on stdout, what was lost on stderr ("reason count" lines).
- * -u: names of labels as they are; -N: normalized addresses. Exit 1: refused, the reason on stderr.
+ * write_raw_tool [-u] [-N] [-n name] [-t arrival] [-l key]... < OTLP: what the parca exporter makes
+ * of a request, through open tables, collect and a sealed packet. The request on stdout, what was
+ * lost on stderr ("reason count" lines). -u: names of labels as they are; -N: normalized addresses.
+ * Exit 1: refused, the reason on stderr.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,7 +56,10 @@ static void print_lost(const uint64_t lost[WRITE_RAW_LOSSES])
 {
 	for (int i = 0; i < WRITE_RAW_LOSSES; i++)
 		if (lost[i])
-			fprintf(stderr, "%s %llu\n", write_raw_loss(i), (unsigned long long)lost[i]);
+			fprintf(stderr,
+				"%s "
+				"%llu\n",
+				write_raw_loss(i), (unsigned long long)lost[i]);
 }
 
 static bool run(struct run *r, const struct bytes *in, struct bytes *out, struct error *err)

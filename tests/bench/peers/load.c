@@ -16,22 +16,24 @@
 #include "tests/bench/peers/clock.h"
 
 /*
- * A sender of OTLP requests over gRPC that costs little, on one thread, also with thousands of connections.
+ * A sender of OTLP requests over gRPC that costs little, on one thread, also with thousands of
+ * connections.
  *
  *	load -p PORT [-c CALLS] [-n CONNECTIONS] [-a CONNECTIONS] [-z] [FILE...]
  *
- * Opens the connections (of each address of 127.0.1.0/24 as many as -a says; without it all from 127.0.0.1), prints
- * "ready" when the server's SETTINGS are there on each, and then answers each line "REQUESTS RATE" of its input with a run
- * and a line of JSON. It ends with its input.
+ * Opens the connections (of each address of 127.0.1.0/24 as many as -a says; without it all from
+ * 127.0.0.1), prints "ready" when the server's SETTINGS are there on each, and then answers each
+ * line "REQUESTS RATE" of its input with a run and a line of JSON. It ends with its input.
  *
- * A run sends the files in turn, from the first on, until that number of requests was taken. With a rate of 0: as fast as
- * it goes with CALLS under way, each call's place on a connection of its own as far as there are enough. Otherwise: each
- * request at its own time, however late the answers are, and the latency counts from that time. -z: the files are gzip, and
- * sent as such. A refusal (UNAVAILABLE, RESOURCE_EXHAUSTED, REFUSED_STREAM) is tried again 20 ms later, the latency goes on;
- * any other failure ends the program with exit 1.
+ * A run sends the files in turn, from the first on, until that number of requests was taken. With a
+ * rate of 0: as fast as it goes with CALLS under way, each call's place on a connection of its own
+ * as far as there are enough. Otherwise: each request at its own time, however late the answers
+ * are, and the latency counts from that time. -z: the files are gzip, and sent as such. A refusal
+ * (UNAVAILABLE, RESOURCE_EXHAUSTED, REFUSED_STREAM) is tried again 20 ms later, the latency goes
+ * on; any other failure ends the program with exit 1.
  *
- * The JSON says when the run began (CLOCK_MONOTONIC), seconds, own CPU seconds, bytes, refusals, and the latency (median
- * and 99th percentile, milliseconds).
+ * The JSON says when the run began (CLOCK_MONOTONIC), seconds, own CPU seconds, bytes, refusals,
+ * and the latency (median and 99th percentile, milliseconds).
  */
 enum {
 	PREFIX = 5, /* of a gRPC message: a flag and its length */
@@ -61,10 +63,10 @@ struct link {
 /* A place for a call, used again when that is over. */
 struct call {
 	struct link *link;
-	int number;  /* of the request: its place in the order */
-	int status;  /* of gRPC; -1 until it is there */
-	double due;  /* when it should have been sent */
-	size_t sent; /* of the body */
+	int number;        /* of the request: its place in the order */
+	int status;        /* of gRPC; -1 until it is there */
+	double due;        /* when it should have been sent */
+	size_t sent;       /* of the body */
 	struct call *next; /* in its queue */
 };
 
@@ -139,8 +141,8 @@ static const struct body *body_of(const struct call *c)
 
 /* ---- calls */
 
-static ssize_t give(nghttp2_session *session, int32_t stream, uint8_t *to, size_t room, uint32_t *flags,
-		    nghttp2_data_source *source, void *context)
+static ssize_t give(nghttp2_session *session, int32_t stream, uint8_t *to, size_t room,
+		    uint32_t *flags, nghttp2_data_source *source, void *context)
 {
 	(void)session, (void)stream, (void)context;
 	struct call *c = source->ptr;
@@ -154,8 +156,10 @@ static ssize_t give(nghttp2_session *session, int32_t stream, uint8_t *to, size_
 }
 
 #define HEADER(name, value) \
-	{ (uint8_t *)(name), (uint8_t *)(value), sizeof(name) - 1, sizeof(value) - 1, \
-	  NGHTTP2_NV_FLAG_NO_COPY_NAME | NGHTTP2_NV_FLAG_NO_COPY_VALUE }
+	{ \
+		(uint8_t *)(name), (uint8_t *)(value), sizeof(name) - 1, sizeof(value) - 1, \
+			NGHTTP2_NV_FLAG_NO_COPY_NAME | NGHTTP2_NV_FLAG_NO_COPY_VALUE \
+	}
 
 static void mark_dirty(struct link *l)
 {
@@ -167,9 +171,14 @@ static void mark_dirty(struct link *l)
 static void send_request(struct call *c)
 {
 	static const nghttp2_nv headers[] = {
-		HEADER(":method", "POST"), HEADER(":scheme", "http"), HEADER(":path", EXPORT_METHOD),
-		HEADER(":authority", "127.0.0.1"), HEADER("content-type", "application/grpc"), HEADER("te", "trailers"),
-		HEADER("user-agent", "load"), HEADER("grpc-encoding", "gzip"),
+		HEADER(":method", "POST"),
+		HEADER(":scheme", "http"),
+		HEADER(":path", EXPORT_METHOD),
+		HEADER(":authority", "127.0.0.1"),
+		HEADER("content-type", "application/grpc"),
+		HEADER("te", "trailers"),
+		HEADER("user-agent", "load"),
+		HEADER("grpc-encoding", "gzip"),
 	};
 	size_t count = sizeof headers / sizeof *headers - !options.zipped;
 	nghttp2_data_provider body = { .source.ptr = c, .read_callback = give };
@@ -180,12 +189,14 @@ static void send_request(struct call *c)
 	mark_dirty(c->link);
 }
 
-static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name, size_t name_len,
-		     const uint8_t *value, size_t value_len, uint8_t flags, void *context)
+static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name,
+		     size_t name_len, const uint8_t *value, size_t value_len, uint8_t flags,
+		     void *context)
 {
 	(void)flags, (void)context;
 	struct call *c = nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
-	if (c && name_len == strlen("grpc-status") && !memcmp(name, "grpc-status", name_len) && value_len < 3)
+	if (c && name_len == strlen("grpc-status") && !memcmp(name, "grpc-status", name_len) &&
+	    value_len < 3)
 		c->status = (int)strtol((const char *)value, NULL, 10);
 	return 0;
 }
@@ -198,7 +209,8 @@ static int on_close(nghttp2_session *session, int32_t stream, uint32_t error, vo
 	if (c->status == 0) {
 		run.latencies[run.taken++] = now() - c->due;
 		run.bytes += body_of(c)->len - PREFIX;
-	} else if (c->status == UNAVAILABLE || c->status == RESOURCE_EXHAUSTED || error == NGHTTP2_REFUSED_STREAM) {
+	} else if (c->status == UNAVAILABLE || c->status == RESOURCE_EXHAUSTED ||
+		   error == NGHTTP2_REFUSED_STREAM) {
 		run.refusals++;
 		run.retry_at = now() + RETRY_MS * 1e-3;
 		refused = true;
@@ -216,7 +228,8 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
 	struct link *l = context;
 	if (frame->hd.type == NGHTTP2_GOAWAY)
 		die("connection", "the server said GOAWAY");
-	if (frame->hd.type == NGHTTP2_SETTINGS && !(frame->hd.flags & NGHTTP2_FLAG_ACK) && !l->greeted) {
+	if (frame->hd.type == NGHTTP2_SETTINGS && !(frame->hd.flags & NGHTTP2_FLAG_ACK) &&
+	    !l->greeted) {
 		l->greeted = true;
 		load.greeted++;
 	}
@@ -327,14 +340,18 @@ static void turn(double wait)
 
 static int connected(int number)
 {
-	struct sockaddr_in own = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) }, there = own;
+	struct sockaddr_in own = { .sin_family = AF_INET,
+				   .sin_addr.s_addr = htonl(INADDR_LOOPBACK) },
+			   there = own;
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
 	there.sin_port = htons((uint16_t)options.port);
 	if (options.per_address)
-		own.sin_addr.s_addr = htonl((INADDR_LOOPBACK | 256) + (uint32_t)(number / options.per_address));
+		own.sin_addr.s_addr =
+			htonl((INADDR_LOOPBACK | 256) + (uint32_t)(number / options.per_address));
 	setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof on);
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-	if (bind(fd, (struct sockaddr *)&own, sizeof own) || connect(fd, (struct sockaddr *)&there, sizeof there))
+	if (bind(fd, (struct sockaddr *)&own, sizeof own) ||
+	    connect(fd, (struct sockaddr *)&there, sizeof there))
 		die("connect", strerror(errno));
 	return fd;
 }
@@ -364,7 +381,8 @@ static void open_links(void)
 	double end = now() + GREETING_S;
 	for (int i = 0; i < options.connections; i++) {
 		open_link(&load.links[i], i, callbacks);
-		while (load.greeted < i && now() < end) /* the server's backlog is not to overflow */
+		while (load.greeted < i &&
+		       now() < end) /* the server's backlog is not to overflow */
 			turn(.1);
 	}
 	while (load.greeted < options.connections && now() < end)
@@ -401,7 +419,8 @@ static void send_some(void)
 {
 	while (load.refused.first && now() >= run.retry_at)
 		send_request(pop(&load.refused));
-	while (run.begun < run.requests && (run.rate > 0 ? due(run.begun) <= now() : load.free.first && !load.refused.first)) {
+	while (run.begun < run.requests &&
+	       (run.rate > 0 ? due(run.begun) <= now() : load.free.first && !load.refused.first)) {
 		struct call *c = pop(&load.free);
 		begin(c ? c : new_call(run.begun % options.connections));
 	}
@@ -428,8 +447,20 @@ static void print(void)
 {
 	double seconds = now() - run.start;
 	qsort(run.latencies, (size_t)run.taken, sizeof *run.latencies, ascending);
-	printf("{\"began\": %.6f, \"seconds\": %.6f, \"cpu\": %.6f, \"bytes\": %zu, \"refused\": %d, "
-	       "\"p50_ms\": %.3f, \"p99_ms\": %.3f}\n", run.start, seconds, cpu_used() - run.cpu, run.bytes, run.refusals,
+	printf("{\"began\": "
+	       "%.6f, "
+	       "\"seconds\": "
+	       "%.6f, \"cpu\": "
+	       "%.6f, "
+	       "\"bytes\": "
+	       "%zu, "
+	       "\"refused\": "
+	       "%d, "
+	       "\"p50_ms\": "
+	       "%.3f, "
+	       "\"p99_ms\": "
+	       "%.3f}\n",
+	       run.start, seconds, cpu_used() - run.cpu, run.bytes, run.refusals,
 	       run.latencies[run.taken / 2] * 1e3, run.latencies[run.taken * 99 / 100] * 1e3);
 	fflush(stdout);
 }
@@ -451,12 +482,25 @@ static void parse(int argc, char **argv)
 {
 	for (int option; (option = getopt(argc, argv, "p:c:n:a:z")) != -1;) {
 		switch (option) {
-		case 'p': options.port = (int)strtol(optarg, NULL, 10); break;
-		case 'c': options.calls = (int)strtol(optarg, NULL, 10); break;
-		case 'n': options.connections = (int)strtol(optarg, NULL, 10); break;
-		case 'a': options.per_address = (int)strtol(optarg, NULL, 10); break;
-		case 'z': options.zipped = true; break;
-		default: die("usage", "load -p PORT [-c CALLS] [-n CONNECTIONS] [-a CONNECTIONS] [-z] [FILE...]");
+		case 'p':
+			options.port = (int)strtol(optarg, NULL, 10);
+			break;
+		case 'c':
+			options.calls = (int)strtol(optarg, NULL, 10);
+			break;
+		case 'n':
+			options.connections = (int)strtol(optarg, NULL, 10);
+			break;
+		case 'a':
+			options.per_address = (int)strtol(optarg, NULL, 10);
+			break;
+		case 'z':
+			options.zipped = true;
+			break;
+		default:
+			die("usage",
+			    "load -p PORT [-c CALLS] [-n CONNECTIONS] [-a CONNECTIONS] [-z] "
+			    "[FILE...]");
 		}
 	}
 	if (options.connections < 1 || options.calls < 1 || options.per_address < 0 ||

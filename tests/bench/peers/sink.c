@@ -21,11 +21,11 @@
 /*
  * sink [-t]
  *
- * An OTLP server over gRPC that takes everything and counts it; -t: not what requests hold, for who looks at times only
- * shares a processor with it. Prints "port N". Then each line on its input is answered
- * with a line of JSON: requests, their bytes as they came (gzip or not), own CPU seconds, when they came (the mean, on
- * CLOCK_MONOTONIC), and what they held: samples, timestamps, the sum of all values (mod 2^64). The line "take" also begins
- * anew. It ends with its input.
+ * An OTLP server over gRPC that takes everything and counts it; -t: not what requests hold, for who
+ * looks at times only shares a processor with it. Prints "port N". Then each line on its input is
+ * answered with a line of JSON: requests, their bytes as they came (gzip or not), own CPU seconds,
+ * when they came (the mean, on CLOCK_MONOTONIC), and what they held: samples, timestamps, the sum
+ * of all values (mod 2^64). The line "take" also begins anew. It ends with its input.
  */
 enum { CALLS = 64, BODY_MAX = 256 << 20 };
 
@@ -86,8 +86,8 @@ static void count_sample(struct view sample, struct counts *counts)
 /* Request, ResourceProfiles, ScopeProfiles, Profile, Sample: the way down, by field number. */
 static void count_in(struct view message, int depth, struct counts *counts)
 {
-	static const uint32_t down[] = { WIRE_TAG(1, WIRE_LEN), WIRE_TAG(2, WIRE_LEN), WIRE_TAG(2, WIRE_LEN),
-					 WIRE_TAG(2, WIRE_LEN) };
+	static const uint32_t down[] = { WIRE_TAG(1, WIRE_LEN), WIRE_TAG(2, WIRE_LEN),
+					 WIRE_TAG(2, WIRE_LEN), WIRE_TAG(2, WIRE_LEN) };
 	if (depth == sizeof down / sizeof *down) {
 		count_sample(message, counts);
 		return;
@@ -155,8 +155,9 @@ static void *talk(void *unused)
 	while (fgets(line, sizeof line, stdin)) {
 		pthread_mutex_lock(&sink.lock);
 		const struct counts *c = &sink.counts;
-		printf("{\"requests\": %" PRIu64 ", \"bytes\": %" PRIu64 ", \"samples\": %" PRIu64 ", \"timestamps\": %" PRIu64
-		       ", \"values\": %" PRIu64 ", \"came\": %.6f, \"cpu\": %.6f}\n",
+		printf("{\"requests\": %" PRIu64 ", \"bytes\": %" PRIu64 ", \"samples\": %" PRIu64
+		       ", \"timestamps\": %" PRIu64 ", \"values\": %" PRIu64
+		       ", \"came\": %.6f, \"cpu\": %.6f}\n",
 		       c->requests, c->bytes, c->samples, c->timestamps, c->values,
 		       c->requests ? c->came / (double)c->requests : 0, cpu_used());
 		if (!strcmp(line, "take\n"))
@@ -171,8 +172,9 @@ static void await_call(void)
 {
 	struct call *c = memory_new(sizeof *c);
 	grpc_metadata_array_init(&c->metadata);
-	if (grpc_server_request_registered_call(sink.server, sink.method, &c->call, &c->deadline, &c->metadata, &c->body,
-						sink.queue, sink.queue, c) != GRPC_CALL_OK)
+	if (grpc_server_request_registered_call(sink.server, sink.method, &c->call, &c->deadline,
+						&c->metadata, &c->body, sink.queue, sink.queue,
+						c) != GRPC_CALL_OK)
 		die("cannot wait for calls");
 }
 
@@ -184,7 +186,8 @@ static void answer(struct call *c)
 		{ .op = GRPC_OP_SEND_INITIAL_METADATA },
 		{ .op = GRPC_OP_SEND_MESSAGE, .data.send_message.send_message = empty },
 		{ .op = GRPC_OP_SEND_STATUS_FROM_SERVER },
-		{ .op = GRPC_OP_RECV_CLOSE_ON_SERVER, .data.recv_close_on_server.cancelled = &c->cancelled },
+		{ .op = GRPC_OP_RECV_CLOSE_ON_SERVER,
+		  .data.recv_close_on_server.cancelled = &c->cancelled },
 	};
 	c->answered = true;
 	if (grpc_call_start_batch(c->call, ops, sizeof ops / sizeof *ops, c, NULL) != GRPC_CALL_OK)
@@ -212,8 +215,12 @@ static void serve(struct call *c, bool success)
 static int listen_on_any(void)
 {
 	grpc_arg arguments[] = {
-		{ .type = GRPC_ARG_INTEGER, .key = (char *)GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, .value.integer = BODY_MAX },
-		{ .type = GRPC_ARG_INTEGER, .key = (char *)GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, .value.integer = 0 },
+		{ .type = GRPC_ARG_INTEGER,
+		  .key = (char *)GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH,
+		  .value.integer = BODY_MAX },
+		{ .type = GRPC_ARG_INTEGER,
+		  .key = (char *)GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION,
+		  .value.integer = 0 },
 	};
 	grpc_channel_args all = { sizeof arguments / sizeof *arguments, arguments };
 	sink.server = grpc_server_create(&all, NULL);
@@ -221,7 +228,8 @@ static int listen_on_any(void)
 	grpc_server_register_completion_queue(sink.server, sink.queue, NULL);
 	sink.method = grpc_server_register_method(sink.server, EXPORT_METHOD, NULL,
 						  GRPC_SRM_PAYLOAD_READ_INITIAL_BYTE_BUFFER, 0);
-	int port = grpc_server_add_http2_port(sink.server, "127.0.0.1:0", grpc_insecure_server_credentials_create());
+	int port = grpc_server_add_http2_port(sink.server, "127.0.0.1:0",
+					      grpc_insecure_server_credentials_create());
 	if (!port)
 		die("no port");
 	grpc_server_start(sink.server);
@@ -242,7 +250,9 @@ int main(int argc, char **argv)
 	if (pthread_create(&talker, NULL, talk, NULL))
 		die("no thread");
 	for (;;) {
-		grpc_event event = grpc_completion_queue_next(sink.queue, gpr_inf_future(GPR_CLOCK_MONOTONIC), NULL);
+		grpc_event event =
+			grpc_completion_queue_next(sink.queue, gpr_inf_future(GPR_CLOCK_MONOTONIC),
+						   NULL);
 		if (event.type == GRPC_OP_COMPLETE)
 			serve(event.tag, event.success);
 	}

@@ -13,7 +13,8 @@
 
 #include "base/memory.h"
 
-/* Core's socket mutator, as core calls it: the second word of what a channel's argument points to is its count. */
+/* Core's socket mutator, as core calls it: the second word of what a channel's argument points to
+ * is its count. */
 struct usage {
 	int fd, usage;
 };
@@ -142,7 +143,8 @@ static void it_does_not_pile_up(void **state)
 	close_both(sockets);
 }
 
-/* Core closes its descriptors without a word: whoever gets the number next is not bounded, and costs the client nothing. */
+/* Core closes its descriptors without a word: whoever gets the number next is not bounded, and
+ * costs the client nothing. */
 static void a_descriptor_that_somebody_else_got_is_let_alone(void **state)
 {
 	(void)state;

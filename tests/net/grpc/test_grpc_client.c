@@ -19,7 +19,8 @@ static char *certificates;
 
 static struct grpc_client *client_of(const char *endpoint)
 {
-	return client_with((struct grpc_client_options){ .endpoint = endpoint ? endpoint : peer.endpoint });
+	return client_with(
+		(struct grpc_client_options){ .endpoint = endpoint ? endpoint : peer.endpoint });
 }
 
 static void pause_briefly(void)
@@ -134,9 +135,13 @@ static void headers_are_sent_in_lower_case(void **state)
 static void headers_that_cannot_be_sent_are_refused(void **state)
 {
 	(void)state;
-	static const struct { const char *name, *value; } bad[] = {
-		{ "grpc-timeout", "1S" }, { ":path", "/" }, { "a b", "c" }, { "", "c" }, { "x", "a\nb" },
-		{ "Content-Type", "text/plain" }, { "user-agent", "me" },
+	static const struct {
+		const char *name, *value;
+	} bad[] = {
+		{ "grpc-timeout", "1S" }, { ":path", "/" },
+		{ "a b", "c" },           { "", "c" },
+		{ "x", "a\nb" },          { "Content-Type", "text/plain" },
+		{ "user-agent", "me" },
 	};
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		struct pair row = { (char *)bad[i].name, { (char *)bad[i].value } };
@@ -198,7 +203,10 @@ static void long_answers_are_not_kept(void **state)
 static void http_status_without_grpc_status_becomes_a_code(void **state)
 {
 	(void)state;
-	static const struct { const char *http; int code; } rows[] = { { "401", 16 }, { "403", 7 }, { "503", 14 } };
+	static const struct {
+		const char *http;
+		int code;
+	} rows[] = { { "401", 16 }, { "403", 7 }, { "503", 14 } };
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct grpc_peer proxy;
 		struct answer a;
@@ -287,8 +295,10 @@ static void what_no_balancer_could_place_is_unsent(void **state)
 	grpc_client_unref(&client);
 }
 
-/* More than any socket buffer takes, sent to a server that no longer reads: core cannot finish writing. */
-static struct bytes send_to_frozen(struct grpc_peer *frozen, struct grpc_client *client, struct answer *a)
+/* More than any socket buffer takes, sent to a server that no longer reads: core cannot finish
+ * writing. */
+static struct bytes send_to_frozen(struct grpc_peer *frozen, struct grpc_client *client,
+				   struct answer *a)
 {
 	struct bytes big;
 	ask(client, "echo", a);
@@ -323,9 +333,11 @@ static void a_server_that_stops_reading_cannot_hold_up_unref_for_ever(void **sta
 	struct grpc_peer frozen;
 	struct answer a;
 	grpc_peer_run(&frozen);
-	struct grpc_client *client = client_with((struct grpc_client_options){
-		.endpoint = frozen.endpoint, .keepalive = true, .keepalive_time.ns = 3600 * (int64_t)SECOND,
-		.keepalive_timeout.ns = (int64_t)SECOND });
+	struct grpc_client *client = client_with(
+		(struct grpc_client_options){ .endpoint = frozen.endpoint,
+					      .keepalive = true,
+					      .keepalive_time.ns = 3600 * (int64_t)SECOND,
+					      .keepalive_timeout.ns = (int64_t)SECOND });
 	struct bytes big = send_to_frozen(&frozen, client, &a);
 	grpc_client_unref(&client);
 	assert_int_equal(a.released, 1);
@@ -343,8 +355,8 @@ static void wait_for_ready_waits_until_the_server_is_there(void **state)
 	snprintf(port, sizeof port, "%d", late.port);
 	snprintf(endpoint, sizeof endpoint, "127.0.0.1:%d", late.port);
 	grpc_peer_kill(&late);
-	struct grpc_client *client = client_with((struct grpc_client_options){
-		.endpoint = endpoint, .wait_for_ready = true });
+	struct grpc_client *client = client_with(
+		(struct grpc_client_options){ .endpoint = endpoint, .wait_for_ready = true });
 	answer_begin(&a, client, view_of("echo"), false, 60 * SECOND);
 	grpc_peer_run(&late, "--port", port);
 	answer_wait(&a);
@@ -362,8 +374,8 @@ static void round_robin_uses_both_servers(void **state)
 	grpc_peer_run(&one, "--name", "one");
 	grpc_peer_run(&two, "--name", "two");
 	snprintf(endpoint, sizeof endpoint, "ipv4:%s,%s", one.endpoint, two.endpoint);
-	struct grpc_client *client = client_with((struct grpc_client_options){
-		.endpoint = endpoint, .balancer = "round_robin" });
+	struct grpc_client *client = client_with(
+		(struct grpc_client_options){ .endpoint = endpoint, .balancer = "round_robin" });
 	for (int i = 0; i < 2000 && !(seen[0] > 5 && seen[1] > 5); i++) {
 		struct answer a;
 		ask(client, "echo", &a);
@@ -394,7 +406,10 @@ static void a_unix_socket_is_dialled(void **state)
 static void endpoints_are_understood(void **state)
 {
 	(void)state;
-	static const struct { const char *text, *target, *host, *port; bool tls; } rows[] = {
+	static const struct {
+		const char *text, *target, *host, *port;
+		bool tls;
+	} rows[] = {
 		{ "localhost:4317", "dns:///localhost:4317", "localhost", "4317", false },
 		{ "http://a.test:1", "dns:///a.test:1", "a.test", "1", false },
 		{ "https://a.test:65535", "dns:///a.test:65535", "a.test", "65535", true },
@@ -422,12 +437,21 @@ static void endpoints_are_understood(void **state)
 static void bad_endpoints_are_refused(void **state)
 {
 	(void)state;
-	static const struct { const char *text, *error; } rows[] = {
-		{ NULL, "requires a non-empty \"endpoint\"" }, { "", "requires a non-empty \"endpoint\"" },
-		{ "localhost", "no port" }, { "localhost:", "invalid port" }, { "localhost:x", "invalid port" },
-		{ "localhost:65536", "invalid port" }, { "localhost:0", "invalid port" }, { "localhost:-1", "invalid port" },
-		{ "::1:4317", "not host:port" }, { "ftp://a:1", "not host:port" },
-		{ "http://a.test:4317/v1", "invalid port" }, { "unix:", "nothing behind" },
+	static const struct {
+		const char *text, *error;
+	} rows[] = {
+		{ NULL, "requires a non-empty \"endpoint\"" },
+		{ "", "requires a non-empty \"endpoint\"" },
+		{ "localhost", "no port" },
+		{ "localhost:", "invalid port" },
+		{ "localhost:x", "invalid port" },
+		{ "localhost:65536", "invalid port" },
+		{ "localhost:0", "invalid port" },
+		{ "localhost:-1", "invalid port" },
+		{ "::1:4317", "not host:port" },
+		{ "ftp://a:1", "not host:port" },
+		{ "http://a.test:4317/v1", "invalid port" },
+		{ "unix:", "nothing behind" },
 		{ "a:99999999999999999999", "invalid port" },
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

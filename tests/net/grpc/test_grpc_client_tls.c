@@ -39,9 +39,12 @@ struct secure {
 
 static void secure_begin(struct secure *s, bool mutual)
 {
-	*s = (struct secure){ .ca = in_directory("ca.pem"), .other_ca = in_directory("other-ca.pem"),
-			      .cert = in_directory("server.pem"), .key = in_directory("server.key"),
-			      .client_cert = in_directory("client.pem"), .client_key = in_directory("client.key") };
+	*s = (struct secure){ .ca = in_directory("ca.pem"),
+			      .other_ca = in_directory("other-ca.pem"),
+			      .cert = in_directory("server.pem"),
+			      .key = in_directory("server.key"),
+			      .client_cert = in_directory("client.pem"),
+			      .client_key = in_directory("client.key") };
 	if (mutual)
 		grpc_peer_run(&s->peer, "--tls", s->cert, s->key, "--client-ca", s->ca);
 	else
@@ -56,10 +59,11 @@ static void secure_end(struct secure *s)
 		memory_free(paths[i]);
 }
 
-static int status_over_tls(const struct secure *s, const struct tls_client_config *tls, struct answer *a)
+static int status_over_tls(const struct secure *s, const struct tls_client_config *tls,
+			   struct answer *a)
 {
-	struct grpc_client *client = client_with((struct grpc_client_options){
-		.endpoint = s->peer.endpoint, .tls = tls });
+	struct grpc_client *client = client_with(
+		(struct grpc_client_options){ .endpoint = s->peer.endpoint, .tls = tls });
 	ask(client, "echo", a);
 	grpc_client_unref(&client);
 	return a->status;
@@ -71,11 +75,19 @@ static void tls_believes_the_configured_ca_only(void **state)
 	struct secure s;
 	struct answer a;
 	secure_begin(&s, false);
-	assert_int_equal(status_over_tls(&s, &(struct tls_client_config){ .ca_file = s.ca }, &a), 0);
-	assert_int_equal(status_over_tls(&s, &(struct tls_client_config){ .ca_file = s.ca, .insecure = true }, &a), 0);
-	assert_int_equal(status_over_tls(&s, &(struct tls_client_config){ .ca_file = s.other_ca }, &a), 14);
+	assert_int_equal(status_over_tls(&s, &(struct tls_client_config){ .ca_file = s.ca }, &a),
+			 0);
+	assert_int_equal(status_over_tls(&s,
+					 &(struct tls_client_config){ .ca_file = s.ca,
+								      .insecure = true },
+					 &a),
+			 0);
+	assert_int_equal(status_over_tls(&s, &(struct tls_client_config){ .ca_file = s.other_ca },
+					 &a),
+			 14);
 	assert_int_equal(status_over_tls(&s, &(struct tls_client_config){ 0 }, &a), 14);
-	assert_int_equal(status_over_tls(&s, &(struct tls_client_config){ .insecure = true }, &a), 14);
+	assert_int_equal(status_over_tls(&s, &(struct tls_client_config){ .insecure = true }, &a),
+			 14);
 	secure_end(&s);
 }
 
@@ -85,7 +97,8 @@ static void tls_checks_the_name(void **state)
 	struct secure s;
 	struct answer a;
 	secure_begin(&s, false);
-	struct tls_client_config tls = { .ca_file = s.ca, .server_name_override = (char *)"elsewhere.test" };
+	struct tls_client_config tls = { .ca_file = s.ca,
+					 .server_name_override = (char *)"elsewhere.test" };
 	assert_int_equal(status_over_tls(&s, &tls, &a), 14);
 	tls.server_name_override = (char *)"localhost";
 	assert_int_equal(status_over_tls(&s, &tls, &a), 0);
@@ -113,7 +126,8 @@ static void https_forces_tls(void **state)
 	secure_begin(&s, false);
 	snprintf(endpoint, sizeof endpoint, "https://%s", s.peer.endpoint);
 	struct tls_client_config tls = { .insecure = true, .insecure_skip_verify = true };
-	struct grpc_client *client = client_with((struct grpc_client_options){ .endpoint = endpoint, .tls = &tls });
+	struct grpc_client *client =
+		client_with((struct grpc_client_options){ .endpoint = endpoint, .tls = &tls });
 	ask(client, "echo", &a);
 	assert_int_equal(a.status, 0);
 	grpc_client_unref(&client);
@@ -155,8 +169,8 @@ static void reload_takes_a_new_ca_and_keeps_the_old_one_when_the_new_is_broken(v
 	char *file = in_directory("current-ca.pem");
 	struct tls_client_config tls = { .ca_file = file };
 	copy_file(s.ca, file);
-	struct grpc_client *client = client_with((struct grpc_client_options){
-		.endpoint = s.peer.endpoint, .tls = &tls });
+	struct grpc_client *client = client_with(
+		(struct grpc_client_options){ .endpoint = s.peer.endpoint, .tls = &tls });
 	ask(client, "echo", &a);
 	assert_int_equal(a.status, 0);
 	answer_begin(&slow, client, view_of("hang"), false, 2 * SECOND);
@@ -190,7 +204,8 @@ int main(void)
 		cmocka_unit_test(insecure_skip_verify_takes_any_certificate),
 		cmocka_unit_test(https_forces_tls),
 		cmocka_unit_test(mutual_tls_shows_the_clients_certificate),
-		cmocka_unit_test(reload_takes_a_new_ca_and_keeps_the_old_one_when_the_new_is_broken),
+		cmocka_unit_test(
+			reload_takes_a_new_ca_and_keeps_the_old_one_when_the_new_is_broken),
 	};
 	return cmocka_run_group_tests(tests, make_certificates, remove_certificates);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Decodes the header block on stdin, the first of its connection: a line "name=value" for each field. */
+/* Decodes the header block on stdin, the first of its connection: a line "name=value" for each
+ * field. */
 #include <nghttp2/nghttp2.h>
 #include <stdio.h>
 
@@ -14,12 +15,14 @@ int main(void)
 	while (at < end) {
 		nghttp2_nv field;
 		int flags = 0;
-		ssize_t used = nghttp2_hd_inflate_hd2(inflater, &field, &flags, at, (size_t)(end - at), 1);
+		ssize_t used =
+			nghttp2_hd_inflate_hd2(inflater, &field, &flags, at, (size_t)(end - at), 1);
 		if (used < 0)
 			return 1;
 		at += used;
 		if (flags & NGHTTP2_HD_INFLATE_EMIT)
-			printf("%.*s=%.*s\n", (int)field.namelen, field.name, (int)field.valuelen, field.value);
+			printf("%.*s=%.*s\n", (int)field.namelen, field.name, (int)field.valuelen,
+			       field.value);
 		if (flags & NGHTTP2_HD_INFLATE_FINAL)
 			break;
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The gRPC server alone, for test_rpc_server.py: options are KEY=VALUE arguments, commands come as lines on stdin, each
- * is answered with one line on stdout.
+ * The gRPC server alone, for test_rpc_server.py: options are KEY=VALUE arguments, commands come as
+ * lines on stdin, each is answered with one line on stdout.
  *
  *	/test.Test/Echo    a worker answers with what it knows of the call and of its message
  *	/test.Test/Busy    refused from the headers with a retry hint of 1500 ms
@@ -59,8 +59,11 @@ static void answer(struct rpc_call *call)
 	struct bytes text;
 	const struct bytes *body = rpc_call_body(call);
 	bytes_init(&text, 1 << 20);
-	bytes_format(&text, "coding=%d len=%zu first=%02x peer=%s", rpc_call_coding(call), body->len,
-		     body->len ? body->at[0] : 0, rpc_call_peer(call));
+	bytes_format(&text,
+		     "coding=%d len=%zu first=%02x "
+		     "peer=%s",
+		     rpc_call_coding(call), body->len, body->len ? body->at[0] : 0,
+		     rpc_call_peer(call));
 	for (const struct metadatum *m = rpc_call_auth(call); m && m->name; m++)
 		bytes_format(&text, "\nauth.%s=%s", m->name, m->value);
 	for (const struct metadatum *m = rpc_call_metadata(call); m->name; m++)
@@ -150,7 +153,11 @@ static const struct rpc_method methods[] = {
 
 static void set_option(const char *key, char *value)
 {
-	const struct { const char *key; char **text; int64_t *number; } rows[] = {
+	const struct {
+		const char *key;
+		char **text;
+		int64_t *number;
+	} rows[] = {
 		{ "endpoint", (char **)&options.h2.endpoint, NULL },
 		{ "transport", (char **)&options.h2.transport, NULL },
 		{ "limits", (char **)&limits, NULL },

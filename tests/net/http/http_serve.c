@@ -10,10 +10,11 @@
 #include "config/load.h"
 
 /*
- * An HTTP server for tests/net/http/test_http_server.py: http_serve YAML. It prints "listening ADDRESS", then one
- * line per event, and obeys lines on stdin: release (replies to all that /hold holds), release-soon (a thread
- * does it while the next command runs), reload, metrics, budget (what connections are charged), budget BYTES (what they may
- * be), grow BYTES (what a body of /grow may have), stop MILLISECONDS.
+ * An HTTP server for tests/net/http/test_http_server.py: http_serve YAML. It prints "listening
+ * ADDRESS", then one line per event, and obeys lines on stdin: release (replies to all that /hold
+ * holds), release-soon (a thread does it while the next command runs), reload, metrics, budget
+ * (what connections are charged), budget BYTES (what they may be), grow BYTES (what a body of /grow
+ * may have), stop MILLISECONDS.
  */
 enum { BODY_MAX = 1 << 20, BIG = 16 << 20, GROW_MAX = 200000, HELD_MAX = 64 };
 
@@ -48,7 +49,9 @@ static void lost(void *context, struct http_exchange *x, bool too_large)
 
 static void reply(struct http_exchange *x, int status, struct view body)
 {
-	http_exchange_reply(x, &(struct http_reply){ .status = status, .content_type = "text/plain", .body = body });
+	http_exchange_reply(x, &(struct http_reply){ .status = status,
+						     .content_type = "text/plain",
+						     .body = body });
 }
 
 static void echo(void *context, struct http_exchange *x, struct view body)
@@ -116,7 +119,11 @@ static void who(void *context, struct http_exchange *x)
 		http_exchange_refuse(x, &err);
 		return;
 	}
-	bytes_format(&out, "method %s peer %s coding %d\n", http_exchange_method(x), http_exchange_peer(x), coding);
+	bytes_format(&out,
+		     "method %s "
+		     "peer %s "
+		     "coding %d\n",
+		     http_exchange_method(x), http_exchange_peer(x), coding);
 	for (const struct metadatum *m = http_exchange_auth(x); m && m->name; m++)
 		bytes_format(&out, "auth.%s=%s\n", m->name, m->value);
 	show(&out, query);
@@ -128,7 +135,12 @@ static void who(void *context, struct http_exchange *x)
 static const struct http_route routes[] = {
 	{ .path = "/echo", .methods = "POST", .headers = accept_body, .body = echo, .lost = lost },
 	{ .path = "/hold", .methods = "POST", .headers = accept_body, .body = hold, .lost = lost },
-	{ .path = "/grow", .methods = "POST", .headers = accept_body, .body = echo, .lost = lost, .grow = grow },
+	{ .path = "/grow",
+	  .methods = "POST",
+	  .headers = accept_body,
+	  .body = echo,
+	  .lost = lost,
+	  .grow = grow },
 	{ .path = "/refuse", .methods = "POST", .headers = refuse },
 	{ .path = "/big", .methods = "GET", .headers = big },
 	{ .path = "/who", .methods = "GET,HEAD,POST", .headers = who },
@@ -234,10 +246,16 @@ int main(int argc, char **argv)
 	struct http_server *server = NULL;
 	char line[200];
 	if (argc == 2 && bind(argv[1], &config, &err))
-		server = http_server_start(&(struct http_server_options){
-			.config = &config, .routes = routes, .route_count = sizeof routes / sizeof *routes,
-			.log = &log, .metrics = metrics,
-			.budget = { hold_budget, release_budget, budget_room, budget_is_short, NULL } }, &err);
+		server = http_server_start(
+			&(struct http_server_options){
+				.config = &config,
+				.routes = routes,
+				.route_count = sizeof routes / sizeof *routes,
+				.log = &log,
+				.metrics = metrics,
+				.budget = { hold_budget, release_budget, budget_room,
+					    budget_is_short, NULL } },
+			&err);
 	if (!server) {
 		printf("error %s\n", argc == 2 ? err.text : "usage");
 	} else {

@@ -30,9 +30,10 @@ static void accept_body(void *context, struct http_exchange *x)
 static void echo(void *context, struct http_exchange *x, struct view body)
 {
 	(void)context;
-	const char *type = http_exchange_header(x, "content-type"), *more = http_exchange_header(x, "x-more");
-	char *text = memory_format("%s %s %s %.*s", http_exchange_method(x), type ? type : "-", more ? more : "-",
-				   (int)body.len, (const char *)body.at);
+	const char *type = http_exchange_header(x, "content-type"),
+		   *more = http_exchange_header(x, "x-more");
+	char *text = memory_format("%s %s %s %.*s", http_exchange_method(x), type ? type : "-",
+				   more ? more : "-", (int)body.len, (const char *)body.at);
 	http_exchange_reply(x, &(struct http_reply){ .status = 202, .body = view_of(text) });
 	memory_free(text);
 }
@@ -56,9 +57,12 @@ static int begin(void **state)
 	s->metrics = metrics_new();
 	bool ok = config_bind(&http_server_table, node, "", &s->config, &s->err);
 	node_unref(&node);
-	s->server = ok ? http_server_start(&(struct http_server_options){
-				 .config = &s->config, .routes = &route, .route_count = 1, .log = &log,
-				 .metrics = s->metrics }, &s->err)
+	s->server = ok ? http_server_start(&(struct http_server_options){ .config = &s->config,
+									  .routes = &route,
+									  .route_count = 1,
+									  .log = &log,
+									  .metrics = s->metrics },
+					   &s->err)
 		       : NULL;
 	assert_non_null(s->server);
 	s->url = memory_format("http://%s/x", http_server_address(s->server));
@@ -83,7 +87,9 @@ static void a_body_is_posted_with_type_and_headers(void **state)
 {
 	struct scene *s = *state;
 	const struct metadatum more[] = { { "X-More", "yes" }, { NULL, NULL } };
-	const struct http_call call = { .url = s->url, .content_type = "a/b", .headers = more, .body = view_of("hello") };
+	const struct http_call call = {
+		.url = s->url, .content_type = "a/b", .headers = more, .body = view_of("hello")
+	};
 	assert_true(http_call(&call, &s->status, &s->out, &s->err));
 	assert_int_equal(s->status, 202);
 	assert_true(view_is(bytes_view(&s->out), "POST a/b yes hello"));
@@ -107,9 +113,11 @@ static void a_reply_is_bounded(void **state)
 static void what_is_no_web_address_is_an_error(void **state)
 {
 	struct scene *s = *state;
-	assert_false(http_call(&(struct http_call){ .url = "file:///etc/passwd" }, &s->status, &s->out, &s->err));
+	assert_false(http_call(&(struct http_call){ .url = "file:///etc/passwd" }, &s->status,
+			       &s->out, &s->err));
 	assert_int_equal(s->err.kind, ERROR_CONFIG);
-	assert_false(http_call(&(struct http_call){ .url = "http://" }, &s->status, &s->out, &s->err));
+	assert_false(
+		http_call(&(struct http_call){ .url = "http://" }, &s->status, &s->out, &s->err));
 	assert_int_equal(s->err.kind, ERROR_CONFIG);
 }
 

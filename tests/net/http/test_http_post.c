@@ -39,13 +39,14 @@ static void accept_body(void *context, struct http_exchange *x)
 static void answer(void *context, struct http_exchange *x, struct view body)
 {
 	struct scene *s = context;
-	const char *coding = http_exchange_header(x, "content-encoding"), *more = http_exchange_header(x, "x-more");
+	const char *coding = http_exchange_header(x, "content-encoding"),
+		   *more = http_exchange_header(x, "x-more");
 	if (view_is(body, "wait")) {
 		s->kept = x;
 		return;
 	}
-	char *text = memory_format("%.*s %s %s", (int)body.len, (const char *)body.at, coding ? coding : "-",
-				   more ? more : "-");
+	char *text = memory_format("%.*s %s %s", (int)body.len, (const char *)body.at,
+				   coding ? coding : "-", more ? more : "-");
 	http_exchange_reply(x, &(struct http_reply){ .status = 202, .body = view_of(text) });
 	memory_free(text);
 }
@@ -62,21 +63,30 @@ static int begin(void **state)
 	static const char yaml[] = "{endpoint: 127.0.0.1:0}";
 	static const struct log log;
 	struct scene *s = memory_new(sizeof *s);
-	const struct http_route route = { .methods = "POST", .headers = accept_body, .body = answer, .lost = never,
+	const struct http_route route = { .methods = "POST",
+					  .headers = accept_body,
+					  .body = answer,
+					  .lost = never,
 					  .context = s };
 	struct node *node = config_parse("test", yaml, sizeof yaml - 1, &s->err);
 	s->metrics = metrics_new();
 	bool ok = config_bind(&http_server_table, node, "", &s->config, &s->err);
 	node_unref(&node);
-	s->server = ok ? http_server_start(&(struct http_server_options){
-				 .config = &s->config, .routes = &route, .route_count = 1, .log = &log,
-				 .metrics = s->metrics }, &s->err)
+	s->server = ok ? http_server_start(&(struct http_server_options){ .config = &s->config,
+									  .routes = &route,
+									  .route_count = 1,
+									  .log = &log,
+									  .metrics = s->metrics },
+					   &s->err)
 		       : NULL;
 	assert_non_null(s->server);
 	s->url = memory_format("http://%s/x", http_server_address(s->server));
 	s->loop = loop_new(&s->err);
-	s->client = http_client_new(&(struct http_client_options){ .loop = s->loop, .url = s->url, .content_type = "a/b",
-								     .user_agent = "test" }, &s->err);
+	s->client = http_client_new(&(struct http_client_options){ .loop = s->loop,
+								   .url = s->url,
+								   .content_type = "a/b",
+								   .user_agent = "test" },
+				    &s->err);
 	assert_non_null(s->client);
 	*state = s;
 	return 0;
@@ -100,7 +110,8 @@ static void on_done(void *argument, const struct http_result *result)
 	struct scene *s = argument;
 	s->status = result->status;
 	snprintf(s->failure, sizeof s->failure, "%s", result->failure ? result->failure : "");
-	snprintf(s->body, sizeof s->body, "%.*s", (int)result->body.len, (const char *)result->body.at);
+	snprintf(s->body, sizeof s->body, "%.*s", (int)result->body.len,
+		 (const char *)result->body.at);
 	s->good += result->status == 202 && !result->failure;
 	if (++s->done == s->wanted)
 		loop_stop(s->loop);
@@ -117,7 +128,8 @@ static void the_answer_is_heard_on_the_loop(void **state)
 {
 	struct scene *s = *state;
 	const struct metadatum more[] = { { "X-More", "yes" }, { 0 } };
-	post(s, &(struct http_post){ .body = view_of("hello"), .content_encoding = "gzip", .headers = more });
+	post(s, &(struct http_post){
+			.body = view_of("hello"), .content_encoding = "gzip", .headers = more });
 	assert_int_equal(s->status, 202);
 	assert_string_equal(s->failure, "");
 	assert_string_equal(s->body, "hello gzip yes");
@@ -134,7 +146,8 @@ static void *post_many(void *argument)
 {
 	struct scene *s = argument;
 	for (int i = 0; i < POSTS; i++)
-		http_client_post(s->client, &(struct http_post){ .body = view_of("hello") }, on_done, s);
+		http_client_post(s->client, &(struct http_post){ .body = view_of("hello") },
+				 on_done, s);
 	return NULL;
 }
 

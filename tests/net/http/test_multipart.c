@@ -8,7 +8,8 @@
 
 #define TYPE "multipart/form-data; boundary=f941e3"
 #define FILE_PART(name, content) \
-	"--f941e3\r\nContent-Disposition: form-data; name=\"" name "\"; filename=\"" name ".bin\"\r\n" \
+	"--f941e3\r\nContent-Disposition: form-data; name=\"" name "\"; filename=\"" name \
+	".bin\"\r\n" \
 	"Content-Type: application/octet-stream\r\n\r\n" content "\r\n"
 #define END "--f941e3--\r\n"
 
@@ -24,8 +25,8 @@ static const char *shown_of(const char *type, const char *body, size_t len)
 	bytes_init(&out, 10000);
 	if (multipart_begin(&m, type, (struct view){ (const uint8_t *)body, len }, &err))
 		while ((more = multipart_next(&m, &part, &err)) == MULTIPART_PART)
-			bytes_format(&out, "%.*s%s:%zu|", (int)part.name.len, part.name.at, part.is_file ? "*" : "",
-				     part.content.len);
+			bytes_format(&out, "%.*s%s:%zu|", (int)part.name.len, part.name.at,
+				     part.is_file ? "*" : "", part.content.len);
 	if (more == MULTIPART_ERROR) {
 		out.len = 0;
 		bytes_format(&out, "!%s", err.text);
@@ -39,14 +40,16 @@ static const char *shown_of(const char *type, const char *body, size_t len)
 static void the_go_sdks_form_is_understood(void **state)
 {
 	(void)state;
-	assert_string_equal(shown(FILE_PART("profile", "\x1f\x8b\0\r\n-\r\n--f941") FILE_PART("sample_type_config", "{}") END),
+	assert_string_equal(shown(FILE_PART("profile", "\x1f\x8b\0\r\n-\r\n--f941")
+					  FILE_PART("sample_type_config", "{}") END),
 			    "profile*:14|sample_type_config*:2|");
 }
 
 static void media_type_and_boundary_may_be_written_in_every_way(void **state)
 {
 	static const char *const types[] = {
-		"multipart/form-data;boundary=f941e3", "Multipart/Form-Data; charset=utf-8; Boundary=\"f941e3\"",
+		"multipart/form-data;boundary=f941e3",
+		"Multipart/Form-Data; charset=utf-8; Boundary=\"f941e3\"",
 		"multipart/form-data ; boundary=f941e3 ; x=y",
 	};
 	static const char body[] = FILE_PART("profile", "abc") END;
@@ -63,22 +66,31 @@ static void media_type_and_boundary_may_be_written_in_every_way(void **state)
 static void preamble_epilogue_and_empty_parts_are_allowed(void **state)
 {
 	(void)state;
-	assert_string_equal(shown("preamble\r\n" FILE_PART("a", "") FILE_PART("b", "1") END "epilogue"), "a*:0|b*:1|");
+	assert_string_equal(shown("preamble\r\n" FILE_PART("a", "") FILE_PART("b", "1") END
+				  "epilogue"),
+			    "a*:0|b*:1|");
 	assert_string_equal(shown(END), "");
-	assert_string_equal(shown("--f941e3\r\nContent-Disposition: form-data; name=a\r\n\r\n--f941e3--"), "a:0|");
+	assert_string_equal(
+		shown("--f941e3\r\nContent-Disposition: form-data; name=a\r\n\r\n--f941e3--"),
+		"a:0|");
 }
 
 static void a_boundary_is_demanded(void **state)
 {
 	static const char *const types[] = {
-		"multipart/form-data", "multipart/form-data; boundary=", "multipart/form-data; boundary=\"",
-		"multipart/form-data; boundary=\"a\\\"b\"", "multipart/form-data; x",
-		"multipart/form-data; boundary=01234567890123456789012345678901234567890123456789012345678901234567890",
+		"multipart/form-data",
+		"multipart/form-data; boundary=",
+		"multipart/form-data; boundary=\"",
+		"multipart/form-data; boundary=\"a\\\"b\"",
+		"multipart/form-data; x",
+		"multipart/form-data; "
+		"boundary=01234567890123456789012345678901234567890123456789012345678901234567890",
 	};
 	(void)state;
 	for (size_t i = 0; i < sizeof types / sizeof *types; i++)
 		assert_string_equal(shown_of(types[i], "", 0),
-				    "!Content-Type: multipart/form-data without a boundary of 1 to 70 characters");
+				    "!Content-Type: multipart/form-data without a boundary of 1 "
+				    "to 70 characters");
 }
 
 static void faults_name_the_part(void **state)
@@ -87,12 +99,18 @@ static void faults_name_the_part(void **state)
 	assert_string_equal(shown("nothing"), "!the multipart body does not hold its boundary");
 	assert_string_equal(shown(FILE_PART("a", "1") "--f941e3"),
 			    "!multipart part 2: the delimiter is not followed by a line end");
-	assert_string_equal(shown(FILE_PART("a", "1") "--f941e3\r\nContent-Disposition: form-data; name=b\r\n\r\ncut"),
-			    "!multipart part 2: no delimiter behind it: the body is cut");
-	assert_string_equal(shown("--f941e3\r\nX: y\r\n\r\n" END), "!multipart part 1: no Content-Disposition");
-	assert_string_equal(shown("--f941e3\r\nnonsense\r\n\r\n" END), "!multipart part 1: a header line without colon");
-	assert_string_equal(shown("--f941e3\r\nContent-Disposition: attachment; name=b\r\n\r\n" END),
-			    "!multipart part 1: Content-Disposition is repeated, or not form-data with a name");
+	assert_string_equal(
+		shown(FILE_PART(
+			"a", "1") "--f941e3\r\nContent-Disposition: form-data; name=b\r\n\r\ncut"),
+		"!multipart part 2: no delimiter behind it: the body is cut");
+	assert_string_equal(shown("--f941e3\r\nX: y\r\n\r\n" END),
+			    "!multipart part 1: no Content-Disposition");
+	assert_string_equal(shown("--f941e3\r\nnonsense\r\n\r\n" END),
+			    "!multipart part 1: a header line without colon");
+	assert_string_equal(
+		shown("--f941e3\r\nContent-Disposition: attachment; name=b\r\n\r\n" END),
+		"!multipart part 1: Content-Disposition is repeated, or not "
+		"form-data with a name");
 	assert_string_equal(shown("--f941e3\r\nContent-Disposition: form-data; name=b\r\n"
 				  "Content-Transfer-Encoding: base64\r\n\r\n" END),
 			    "!multipart part 1: Content-Transfer-Encoding must be binary");
@@ -106,7 +124,8 @@ static void parts_and_headers_are_limited(void **state)
 	for (int i = 0; i < 33; i++)
 		bytes_add_text(&many, FILE_PART("a", "1"));
 	bytes_add_text(&many, END);
-	assert_string_equal(shown_of(TYPE, (const char *)many.at, many.len), "!more than 32 multipart parts");
+	assert_string_equal(shown_of(TYPE, (const char *)many.at, many.len), "!more than 32 "
+									     "multipart parts");
 	many.len = 0;
 	bytes_add_text(&many, "--f941e3\r\nX: ");
 	for (int i = 0; i < 5000; i++)

@@ -34,9 +34,10 @@ static int make_files(void **state)
 	if (!mkdtemp(directory) || chdir(directory) != 0)
 		return -1;
 	*state = directory;
-	return shell("for n in a b; do openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 "
-		      "-nodes -days 2 -subj /CN=$n -keyout $n.key -out $n.pem 2>/dev/null || exit 1; done; "
-		      "head -c 300 a.pem > broken.pem; cat a.pem broken.pem > half.pem");
+	return shell("for n in a b; do openssl req -x509 -newkey ec -pkeyopt "
+		     "ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=$n -keyout $n.key -out "
+		     "$n.pem 2>/dev/null || exit 1; done; head -c 300 a.pem > broken.pem; cat "
+		     "a.pem broken.pem > half.pem");
 }
 
 static int remove_files(void **state)
@@ -50,7 +51,8 @@ static int remove_files(void **state)
 
 static void load_refuses(const char *cert, const char *key, const char *ca, const char *text)
 {
-	struct tls_server_config config = { .cert_file = (char *)cert, .key_file = (char *)key,
+	struct tls_server_config config = { .cert_file = (char *)cert,
+					    .key_file = (char *)key,
 					    .client_ca_file = (char *)ca };
 	struct tls_material material;
 	struct error err = { 0 };
@@ -63,7 +65,8 @@ static void load_refuses(const char *cert, const char *key, const char *ca, cons
 static void server_loads_pair_and_client_ca(void **state)
 {
 	(void)state;
-	struct tls_server_config config = { .cert_file = T("a.pem"), .key_file = T("a.key"),
+	struct tls_server_config config = { .cert_file = T("a.pem"),
+					    .key_file = T("a.key"),
 					    .client_ca_file = T("b.pem") };
 	struct tls_material one, two;
 	struct error err = { 0 };
@@ -104,7 +107,8 @@ static void client_without_files_uses_the_system(void **state)
 static void pem_texts_replace_files(void **state)
 {
 	(void)state;
-	struct tls_client_config files = { .cert_file = T("a.pem"), .key_file = T("a.key"),
+	struct tls_client_config files = { .cert_file = T("a.pem"),
+					   .key_file = T("a.key"),
 					   .ca_file = T("b.pem") };
 	struct tls_material from_files, from_texts;
 	struct error err = { 0 };
@@ -131,10 +135,15 @@ static void what_a_client_cannot_choose_is_an_error(void **state)
 	char *one[] = { T("P256") };
 	struct strings list = { one, 1 };
 	struct node enabled = { .kind = NODE_MAP };
-	const struct { struct tls_client_config config; const char *error; } rows[] = {
+	const struct {
+		struct tls_client_config config;
+		const char *error;
+	} rows[] = {
 		{ { .min_version = T("1.2"), .max_version = T("1.3") }, NULL },
-		{ { .min_version = T("1.3") }, "min_version" }, { { .max_version = T("1.2") }, "max_version" },
-		{ { .cipher_suites = list }, "cipher_suites" }, { { .curve_preferences = list }, "curve_preferences" },
+		{ { .min_version = T("1.3") }, "min_version" },
+		{ { .max_version = T("1.2") }, "max_version" },
+		{ { .cipher_suites = list }, "cipher_suites" },
+		{ { .curve_preferences = list }, "curve_preferences" },
 		{ { .tpm = &enabled }, "tpm" },
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -151,7 +160,9 @@ static void what_a_server_cannot_honour_is_an_error(void **state)
 	char *one[] = { T("X") };
 	struct strings list = { one, 1 };
 	struct node enabled = { .kind = NODE_MAP };
-	assert_true(server_check((struct tls_server_config){ .min_version = T("1.3"), .max_version = T("1.3") }, &err));
+	assert_true(server_check((struct tls_server_config){ .min_version = T("1.3"),
+							     .max_version = T("1.3") },
+				 &err));
 	assert_false(server_check((struct tls_server_config){ .min_version = T("1.1") }, &err));
 	assert_non_null(strstr(err.text, "min_version"));
 	assert_false(server_check((struct tls_server_config){ .cipher_suites = list }, &err));

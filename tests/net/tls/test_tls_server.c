@@ -62,7 +62,9 @@ static void bytes_pass_in_both_versions_however_they_are_cut(void **state)
 	for (int version = TLS1_2_VERSION; version <= TLS1_3_VERSION; version++)
 		for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
 			struct tls_ends p;
-			tls_ends_connect(&p, server, &(struct tls_ends_client){ .min_version = version, .max_version = version });
+			tls_ends_connect(&p, server,
+					 &(struct tls_ends_client){ .min_version = version,
+								    .max_version = version });
 			p.step = steps[i];
 			assert_false(tls_session_send(p.session, view_of("early")));
 			assert_true(tls_ends_shaken(&p));
@@ -81,9 +83,12 @@ static void a_client_must_offer_the_protocol(void **state)
 	(void)state;
 	struct tls_server_config config = tls_ends_config("server");
 	struct tls_server *server = tls_ends_server(&config);
-	static const struct { const char *offer; bool ok; } rows[] = {
-		{ "\2h2", true }, { "\10grpc-exp\2h2", true }, { "\10http/1.1", false }, { "\1h", false },
-		{ "\3h2c", false }, { "", false },
+	static const struct {
+		const char *offer;
+		bool ok;
+	} rows[] = {
+		{ "\2h2", true }, { "\10grpc-exp\2h2", true }, { "\10http/1.1", false },
+		{ "\1h", false }, { "\3h2c", false },          { "", false },
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct tls_ends p;
@@ -123,23 +128,31 @@ static struct tls_server_config mutual(const char *ca)
 static void only_clients_of_the_ca_are_taken(void **state)
 {
 	(void)state;
-	static const struct { const char *certificate, *ca; bool ok; } rows[] = {
-		{ "client", "ca.pem", true }, { NULL, "ca.pem", false }, { "stranger", "ca.pem", false },
-		{ "notclient", "ca.pem", false }, { "oddip", "ca.pem", true }, { "below", "ca.pem", false },
-		{ "below", "sub.pem", true }, { "client", "other.pem", false },
+	static const struct {
+		const char *certificate, *ca;
+		bool ok;
+	} rows[] = {
+		{ "client", "ca.pem", true },    { NULL, "ca.pem", false },
+		{ "stranger", "ca.pem", false }, { "notclient", "ca.pem", false },
+		{ "oddip", "ca.pem", true },     { "below", "ca.pem", false },
+		{ "below", "sub.pem", true },    { "client", "other.pem", false },
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct tls_server_config config = mutual(rows[i].ca);
 		for (int version = TLS1_2_VERSION; version <= TLS1_3_VERSION; version++) {
-			struct tls_ends_client client = { .certificate = rows[i].certificate, .max_version = version };
+			struct tls_ends_client client = { .certificate = rows[i].certificate,
+							  .max_version = version };
 			if (tls_ends_config_connects(&config, &client) != rows[i].ok)
-				fail_msg("%s with %s, version %x", rows[i].certificate, rows[i].ca, version);
+				fail_msg("%s with %s, "
+					 "version %x",
+					 rows[i].certificate, rows[i].ca, version);
 		}
 	}
 }
 
 /* What the session says of its client: "name=value\n"... */
-static void shows_owner(const struct tls_server_config *config, const char *certificate, const char *wanted)
+static void shows_owner(const struct tls_server_config *config, const char *certificate,
+			const char *wanted)
 {
 	struct tls_server *server = tls_ends_server(config);
 	struct tls_ends p;
@@ -164,9 +177,10 @@ static void a_verified_certificate_names_its_owner(void **state)
 {
 	(void)state;
 	struct tls_server_config config = mutual("ca.pem"), open = tls_ends_config("server");
-	shows_owner(&config, "client", "subject=CN=agent-7\\, #1,O=Fleet\\, Inc.\ncommon_name=agent-7, #1\n"
-				       "uri=spiffe://fleet.example/agent-7\nemail=ops@fleet.example\n"
-				       "dns=localhost\ndns=b.fleet.example\n");
+	shows_owner(&config, "client",
+		    "subject=CN=agent-7\\, #1,O=Fleet\\, Inc.\ncommon_name=agent-7, #1\n"
+		    "uri=spiffe://fleet.example/agent-7\nemail=ops@fleet.example\n"
+		    "dns=localhost\ndns=b.fleet.example\n");
 	shows_owner(&config, "utf8", "subject=emailAddress=a@b,O=M\303\274ller\n");
 	shows_owner(&config, "oddip", "subject=CN=odd\ncommon_name=odd\ndns=d.x\n");
 	shows_owner(&open, "client", "");
@@ -178,8 +192,8 @@ static const char *shown(struct tls_server *server)
 	struct tls_ends p;
 	tls_ends_connect(&p, server, &(struct tls_ends_client){ 0 });
 	assert_true(tls_ends_shaken(&p));
-	X509_NAME_get_text_by_NID(X509_get_subject_name(SSL_get0_peer_certificate(p.client)), NID_commonName, name,
-				  sizeof name);
+	X509_NAME_get_text_by_NID(X509_get_subject_name(SSL_get0_peer_certificate(p.client)),
+				  NID_commonName, name, sizeof name);
 	tls_ends_free(&p);
 	return name;
 }
@@ -214,15 +228,22 @@ static void a_reload_concerns_later_sessions(void **state)
 static void a_broken_reload_keeps_the_old(void **state)
 {
 	(void)state;
-	static const struct { const char *command, *error; } rows[] = {
-		{ "echo x > own.pem", "certificate chain" }, { "echo x > own.key", "key" },
-		{ "cp renewed.key own.key", "does not belong" }, { "echo x > own-ca.pem", "CA file" },
-		{ "cp weak.pem own.pem; cp weak.key own.key", "certificate" }, { "rm own.pem", "own.pem" },
+	static const struct {
+		const char *command, *error;
+	} rows[] = {
+		{ "echo x > own.pem", "certificate chain" },
+		{ "echo x > own.key", "key" },
+		{ "cp renewed.key own.key", "does not belong" },
+		{ "echo x > own-ca.pem", "CA file" },
+		{ "cp weak.pem own.pem; cp weak.key own.key", "certificate" },
+		{ "rm own.pem", "own.pem" },
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct error err = { 0 };
 		bool changed = true;
-		assert_int_equal(shell("cp server.pem own.pem; cp server.key own.key; cp ca.pem own-ca.pem"), 0);
+		assert_int_equal(shell("cp server.pem own.pem; cp server.key own.key; cp "
+				       "ca.pem own-ca.pem"),
+				 0);
 		struct tls_server_config config = tls_ends_config("own");
 		config.client_ca_file = T("own-ca.pem");
 		struct tls_server *server = tls_ends_server(&config);
@@ -231,11 +252,16 @@ static void a_broken_reload_keeps_the_old(void **state)
 		assert_false(changed);
 		if (!strstr(err.text, rows[i].error))
 			fail_msg("%s: %s", rows[i].command, err.text);
-		assert_true(tls_ends_connects(server, &(struct tls_ends_client){ .certificate = "client" }));
-		assert_int_equal(shell("cp renewed.pem own.pem; cp renewed.key own.key; cp other.pem own-ca.pem"), 0);
+		assert_true(tls_ends_connects(server, &(struct tls_ends_client){
+							      .certificate = "client" }));
+		assert_int_equal(shell("cp renewed.pem own.pem; cp renewed.key own.key; cp "
+				       "other.pem own-ca.pem"),
+				 0);
 		assert_true(tls_server_reload(server, &changed, &err) && changed);
-		assert_true(tls_ends_connects(server, &(struct tls_ends_client){ .certificate = "stranger" }));
-		assert_false(tls_ends_connects(server, &(struct tls_ends_client){ .certificate = "client" }));
+		assert_true(tls_ends_connects(server, &(struct tls_ends_client){
+							      .certificate = "stranger" }));
+		assert_false(tls_ends_connects(server, &(struct tls_ends_client){
+							       .certificate = "client" }));
 		tls_server_unref(&server);
 	}
 }
@@ -246,7 +272,8 @@ struct reloading {
 	int changes, failures;
 };
 
-/* renewed.* and server.* take turns as own.*; each is put there whole, but not both at once: some reloads fail. */
+/* renewed.* and server.* take turns as own.*; each is put there whole, but not both at once: some
+ * reloads fail. */
 static void *reload_often(void *argument)
 {
 	struct reloading *r = argument;
@@ -334,7 +361,8 @@ static void both_sides_can_close(void **state)
 	tls_session_close(p.session);
 	assert_false(tls_session_send(p.session, view_of("more")));
 	client_gets(&p, (const uint8_t *)"bye", 3);
-	assert_int_equal(SSL_get_error(p.client, SSL_read(p.client, &byte, 1)), SSL_ERROR_ZERO_RETURN);
+	assert_int_equal(SSL_get_error(p.client, SSL_read(p.client, &byte, 1)),
+			 SSL_ERROR_ZERO_RETURN);
 	assert_int_equal(SSL_write(p.client, "late", 4), 4);
 	SSL_shutdown(p.client);
 	tls_ends_pump(&p);
@@ -439,8 +467,12 @@ static void give_hello(struct tls_ends *p, const uint8_t *message, size_t len, s
 static void a_hello_that_announces_too_much_ends_at_its_header(void **state)
 {
 	(void)state;
-	static const uint8_t large[] = { 1, 1, 255, 0, 3, 3 }, just[] = { 1, 0, 64, 1, 3, 3 }, fits[] = { 1, 0, 64, 0, 3, 3 };
-	static const struct { const uint8_t *hello; bool ok; } rows[] = { { large, false }, { just, false }, { fits, true } };
+	static const uint8_t large[] = { 1, 1, 255, 0, 3, 3 }, just[] = { 1, 0, 64, 1, 3, 3 },
+			     fits[] = { 1, 0, 64, 0, 3, 3 };
+	static const struct {
+		const uint8_t *hello;
+		bool ok;
+	} rows[] = { { large, false }, { just, false }, { fits, true } };
 	struct tls_server_config config = tls_ends_config("server");
 	struct tls_server *server = tls_ends_server(&config);
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
@@ -451,7 +483,9 @@ static void a_hello_that_announces_too_much_ends_at_its_header(void **state)
 			give_hello(&p, rows[i].hello, 6, part);
 			assert_int_equal(p.alive, rows[i].ok);
 			if (!p.alive)
-				assert_string_equal(tls_session_failure(p.session), "the ClientHello is too large");
+				assert_string_equal(tls_session_failure(p.session), "the "
+										    "ClientHello "
+										    "is too large");
 			tls_ends_free(&p);
 		}
 	tls_server_unref(&server);
@@ -490,7 +524,8 @@ static bool survives_updates(struct tls_server *server, int count, int batch)
 		if (i % batch == 0)
 			tls_ends_flush(&p);
 	}
-	assert_true(tls_session_output(p.session).len < 2000); /* of its own updates, 27 bytes each */
+	/* of its own updates, 27 bytes each */
+	assert_true(tls_session_output(p.session).len < 2000);
 	bool alive = p.alive;
 	if (alive)
 		echo(&p, 5000);

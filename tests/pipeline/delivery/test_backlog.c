@@ -9,7 +9,8 @@
 #include "base/memory.h"
 #include "pipeline/delivery/backlog.h"
 
-/* A backlog of any number of requests, with a share of memory, and packets of 10,000 bytes and a little. */
+/* A backlog of any number of requests, with a share of memory, and packets of 10,000 bytes and a
+ * little. */
 enum { BYTES = 10000, SHARE = 200000 };
 
 static const struct queue_config config = { .present = { true }, .queue_size = 1000000 };
@@ -81,7 +82,8 @@ static void what_it_holds_and_what_plans_make_stay_within_the_share(void **state
 		for (; backlog_may_make(&b, 1000); made += 1000)
 			backlog_made(&b, 1000);
 		assert_in_range(backlog_bytes(&b), SHARE - 2 * BYTES, SHARE);
-		assert_in_range(made, plans ? SHARE / 4 : SHARE / 10, plans ? SHARE / 2 : SHARE / 6);
+		assert_in_range(made, plans ? SHARE / 4 : SHARE / 10,
+				plans ? SHARE / 2 : SHARE / 6);
 		backlog_made(&b, -made);
 		empty(&b);
 	}
@@ -125,7 +127,9 @@ static void units_are_counted_as_configured(void **state)
 {
 	(void)state;
 	const struct queue_config three = { .present = { true }, .queue_size = 3 };
-	const struct queue_config bytes = { .present = { true }, .queue_size = BYTES * 2, .sizer.index = SIZER_BYTES };
+	const struct queue_config bytes = { .present = { true },
+					    .queue_size = BYTES * 2,
+					    .sizer.index = SIZER_BYTES };
 	struct backlog b;
 	backlog_init(&b, &three, false);
 	assert_int_equal(fill(&b, ENTRY_IF_FITS), 3);
@@ -152,7 +156,8 @@ static void units_are_counted_as_configured(void **state)
 	memory_free(items[2]);
 }
 
-/* Senders are held up, and what is on its way enters; not for long, and not again before it was empty. */
+/* Senders are held up, and what is on its way enters; not for long, and not again before it was
+ * empty. */
 static void one_that_works_may_be_crowded_for_a_moment(void **state)
 {
 	(void)state;

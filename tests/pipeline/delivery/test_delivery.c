@@ -14,8 +14,8 @@
 #include "pipeline/delivery/delivery.h"
 
 /*
- * A delivery with an exporter that answers from a script, one answer for each send. The loop runs until the
- * delivery has drained; every sample must then stand in the ledger.
+ * A delivery with an exporter that answers from a script, one answer for each send. The loop runs
+ * until the delivery has drained; every sample must then stand in the ledger.
  */
 struct fixture {
 	struct loop *loop;
@@ -32,7 +32,8 @@ struct fixture {
 	bool hold;
 };
 
-static void send_by_script(void *self, const struct part *part, uint64_t timeout_ns, struct sending *sending)
+static void send_by_script(void *self, const struct part *part, uint64_t timeout_ns,
+			   struct sending *sending)
 {
 	struct fixture *f = *(struct fixture **)self;
 	(void)part;
@@ -44,8 +45,8 @@ static void send_by_script(void *self, const struct part *part, uint64_t timeout
 		sending_done(sending, &f->script[n < 15 ? n : 15]);
 }
 
-static bool plan_three(void *self, struct packet *packet, const struct limits *limits, struct parts *parts,
-		       struct error *err)
+static bool plan_three(void *self, struct packet *packet, const struct limits *limits,
+		       struct parts *parts, struct error *err)
 {
 	(void)self;
 	(void)limits;
@@ -56,8 +57,8 @@ static bool plan_three(void *self, struct packet *packet, const struct limits *l
 }
 
 /* A plan that has no place for some of the samples, or for any. */
-static bool plan_a_part(void *self, struct packet *packet, const struct limits *limits, struct parts *parts,
-			struct error *err)
+static bool plan_a_part(void *self, struct packet *packet, const struct limits *limits,
+			struct parts *parts, struct error *err)
 {
 	(void)self;
 	(void)limits;
@@ -75,7 +76,9 @@ static int setup(void **state)
 	ledger_init(&f->pipeline, f->metrics, "profiles");
 	f->config = (struct delivery_config){
 		.sending_queue = { .present = { true }, .num_consumers = 2, .queue_size = 3 },
-		.retry_on_failure = { .present = { true }, .initial_interval = { 1000000 }, .max_interval = { 2000000 },
+		.retry_on_failure = { .present = { true },
+				      .initial_interval = { 1000000 },
+				      .max_interval = { 2000000 },
 				      .multiplier = 1.5 },
 		.timeout = { 1000000000 },
 	};
@@ -98,8 +101,14 @@ static void begin(struct fixture *f)
 	static struct fixture *self;
 	self = f;
 	f->delivery = delivery_new(&(struct delivery_options){
-		.factory = &f->factory, .exporter = &self, .config = &f->config, .id = "fake", .log = &f->log,
-		.metrics = f->metrics, .loop = f->loop, .max_bytes = f->max_bytes,
+		.factory = &f->factory,
+		.exporter = &self,
+		.config = &f->config,
+		.id = "fake",
+		.log = &f->log,
+		.metrics = f->metrics,
+		.loop = f->loop,
+		.max_bytes = f->max_bytes,
 	});
 }
 
@@ -174,7 +183,9 @@ static int64_t read_metric(struct fixture *f, const char *line)
 
 #define OUT "otelcol_ledger_out_samples{exporter=\"fake\",pipeline=\"profiles\"} "
 #define QUEUED "otelcol_ledger_queued_samples{exporter=\"fake\",pipeline=\"profiles\"} "
-#define DROPPED(reason) "otelcol_ledger_dropped_samples{exporter=\"fake\",pipeline=\"profiles\",reason=\"" reason "\"} "
+#define DROPPED(reason) \
+	"otelcol_ledger_dropped_samples{exporter=\"fake\",pipeline=\"profiles\",reason=\"" reason \
+	"\"} "
 
 /* How often the text stands in what was logged since log_to_file. */
 static char log_path[] = "/tmp/portcullis-log-XXXXXX";
@@ -184,7 +195,8 @@ static void log_to_file(void)
 	static const char *const paths[] = { log_path, NULL };
 	snprintf(log_path, sizeof log_path, "/tmp/portcullis-log-XXXXXX");
 	close(mkstemp(log_path));
-	assert_true(log_configure(&(struct log_config){ .level = LOG_INFO, .output_paths = paths }, NULL));
+	assert_true(log_configure(&(struct log_config){ .level = LOG_INFO, .output_paths = paths },
+				  NULL));
 }
 
 static int logged(const char *text)
@@ -265,7 +277,9 @@ static void a_retry_is_made_until_it_is_taken(void **state)
 	struct fixture *f = *state;
 	begin(f);
 	for (int i = 0; i < 4; i++)
-		f->script[i] = (struct send_result){ .outcome = SEND_RETRY, .retry_after_ms = -1, .reason = "unavailable" };
+		f->script[i] = (struct send_result){ .outcome = SEND_RETRY,
+						     .retry_after_ms = -1,
+						     .reason = "unavailable" };
 	assert_true(enqueue(f, 9));
 	run_until_sends(f, 5);
 	assert_int_equal(f->sends, 5);
@@ -276,8 +290,13 @@ static void what_is_refused_for_good_is_dropped_and_counted(void **state)
 {
 	struct fixture *f = *state;
 	begin(f);
-	f->script[0] = (struct send_result){ .outcome = SEND_PERMANENT, .retry_after_ms = -1, .reason = "invalid" };
-	f->script[1] = (struct send_result){ .outcome = SEND_TOO_LARGE, .retry_after_ms = -1, .reason = "too large" };
+	f->script[0] = (struct send_result){ .outcome = SEND_PERMANENT,
+					     .retry_after_ms = -1,
+					     .reason = "invalid" };
+	f->script[1] = (struct send_result){ .outcome = SEND_TOO_LARGE,
+					     .retry_after_ms = -1,
+					     .reason = "too "
+						       "large" };
 	assert_true(enqueue(f, 4));
 	run_until_sends(f, 1);
 	assert_int_equal(read_metric(f, DROPPED("permanent")), 4);
@@ -290,7 +309,9 @@ static void retries_end_after_max_elapsed_time(void **state)
 	f->config.retry_on_failure.max_elapsed_time.ns = 3000000;
 	begin(f);
 	for (int i = 0; i < 16; i++)
-		f->script[i] = (struct send_result){ .outcome = SEND_RETRY, .retry_after_ms = -1, .reason = "unavailable" };
+		f->script[i] = (struct send_result){ .outcome = SEND_RETRY,
+						     .retry_after_ms = -1,
+						     .reason = "unavailable" };
 	assert_true(enqueue(f, 6));
 	run_until(f, 1, DROPPED("retries_exhausted"));
 	assert_int_equal(read_metric(f, DROPPED("retries_exhausted")), 6);
@@ -303,7 +324,9 @@ static void draining_gives_what_waits_one_more_attempt_and_no_retry(void **state
 	f->config.retry_on_failure.max_interval.ns = INT64_C(3600000000000);
 	begin(f);
 	for (int i = 0; i < 16; i++)
-		f->script[i] = (struct send_result){ .outcome = SEND_RETRY, .retry_after_ms = -1, .reason = "unavailable" };
+		f->script[i] = (struct send_result){ .outcome = SEND_RETRY,
+						     .retry_after_ms = -1,
+						     .reason = "unavailable" };
 	assert_true(enqueue(f, 2));
 	run_until_sends(f, 1);
 	assert_int_equal(f->sends, 2);
@@ -315,7 +338,9 @@ static void parts_are_sent_in_order_and_a_lost_one_costs_only_itself(void **stat
 	struct fixture *f = *state;
 	f->factory.plan = plan_three;
 	begin(f);
-	f->script[1] = (struct send_result){ .outcome = SEND_PERMANENT, .retry_after_ms = -1, .reason = "invalid" };
+	f->script[1] = (struct send_result){ .outcome = SEND_PERMANENT,
+					     .retry_after_ms = -1,
+					     .reason = "invalid" };
 	assert_true(enqueue(f, 30));
 	run_until_sends(f, 3);
 	assert_int_equal(f->sends, 3);
@@ -344,7 +369,9 @@ static void a_retry_interval_of_zero_does_not_spin(void **state)
 	f->config.retry_on_failure.max_elapsed_time.ns = 30000000;
 	begin(f);
 	for (int i = 0; i < 16; i++)
-		f->script[i] = (struct send_result){ .outcome = SEND_RETRY, .retry_after_ms = -1, .reason = "unavailable" };
+		f->script[i] = (struct send_result){ .outcome = SEND_RETRY,
+						     .retry_after_ms = -1,
+						     .reason = "unavailable" };
 	assert_true(enqueue(f, 6));
 	run_until(f, 1, DROPPED("retries_exhausted"));
 	assert_in_range(f->sends, 1, 4);
@@ -354,7 +381,9 @@ static void a_destination_that_asks_for_ever_is_not_waited_for_at_the_end(void *
 {
 	struct fixture *f = *state;
 	begin(f);
-	f->script[0] = (struct send_result){ .outcome = SEND_RETRY, .retry_after_ms = INT64_MAX, .reason = "unavailable" };
+	f->script[0] = (struct send_result){ .outcome = SEND_RETRY,
+					     .retry_after_ms = INT64_MAX,
+					     .reason = "unavailable" };
 	assert_true(enqueue(f, 6));
 	run_until_sends(f, 1);
 	assert_int_equal(f->sends, 2);
@@ -369,7 +398,9 @@ static void a_destination_that_fails_is_one_line_and_its_recovery_another(void *
 	f->factory.plan = plan_three;
 	begin(f);
 	for (int i = 0; i < 5; i++)
-		f->script[i] = (struct send_result){ .outcome = SEND_PERMANENT, .retry_after_ms = -1, .reason = "invalid" };
+		f->script[i] = (struct send_result){ .outcome = SEND_PERMANENT,
+						     .retry_after_ms = -1,
+						     .reason = "invalid" };
 	assert_true(enqueue(f, 9));
 	assert_true(enqueue(f, 9));
 	run_until_sends(f, 6);
@@ -379,7 +410,9 @@ static void a_destination_that_fails_is_one_line_and_its_recovery_another(void *
 static void release_held(void *argument)
 {
 	struct fixture *f = argument;
-	sending_done(f->held, &(struct send_result){ .outcome = SEND_RETRY, .retry_after_ms = -1, .reason = "cancelled" });
+	sending_done(f->held, &(struct send_result){ .outcome = SEND_RETRY,
+						     .retry_after_ms = -1,
+						     .reason = "cancelled" });
 }
 
 static void abandon(void *argument)
@@ -418,7 +451,8 @@ static void the_deadline_drops_what_waits_and_what_hangs(void **state)
 
 #define FLIGHTS "otelcol_exporter_in_flight_requests{data_type=\"profiles\",exporter=\"fake\"} "
 
-/* What plans make counts, so that fewer are at work where the share is small; nothing is lost by it. */
+/* What plans make counts, so that fewer are at work where the share is small; nothing is lost by
+ * it. */
 static void where_the_share_is_small_fewer_are_planned_at_once(void **state)
 {
 	struct fixture *f = *state;
@@ -448,14 +482,17 @@ static void note_ack(struct ack *ack, enum ack_outcome outcome)
 	acked = outcome;
 }
 
-static void check_ack(struct fixture *f, enum send_outcome outcome, uint32_t senders, enum ack_outcome expected)
+static void check_ack(struct fixture *f, enum send_outcome outcome, uint32_t senders,
+		      enum ack_outcome expected)
 {
 	struct ack ack;
 	acks_done = 0;
 	f->config.sending_queue.wait_for_result = true;
 	f->config.retry_on_failure.present.enabled = false;
 	begin(f);
-	f->script[0] = (struct send_result){ .outcome = outcome, .retry_after_ms = -1, .reason = "invalid" };
+	f->script[0] = (struct send_result){ .outcome = outcome,
+					     .retry_after_ms = -1,
+					     .reason = "invalid" };
 	ack_init(&ack, note_ack);
 	struct packet *packet = packet_new(10, senders);
 	packet->samples = 1;

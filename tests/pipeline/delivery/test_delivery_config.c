@@ -9,7 +9,8 @@
 #include "config/load.h"
 #include "pipeline/delivery/delivery.h"
 
-/* The last words of the error, "" if the section is right; the result is valid until the next call. */
+/* The last words of the error, "" if the section is right; the result is valid until the next call.
+ */
 static const char *bind(const struct config_table *table, const char *yaml)
 {
 	static struct error err;
@@ -28,12 +29,16 @@ static const char *bind(const struct config_table *table, const char *yaml)
 static void a_queue_is_checked_in_the_collectors_words(void **state)
 {
 	(void)state;
-	assert_string_equal(bind(&queue_table, "{num_consumers: 0}"), "`num_consumers` must be positive");
-	assert_string_equal(bind(&queue_table, "{num_consumers: -1}"), "`num_consumers` must be positive");
+	assert_string_equal(bind(&queue_table, "{num_consumers: 0}"),
+			    "`num_consumers` must be positive");
+	assert_string_equal(bind(&queue_table, "{num_consumers: -1}"),
+			    "`num_consumers` must be positive");
 	assert_string_equal(bind(&queue_table, "{queue_size: 0}"), "`queue_size` must be positive");
-	assert_string_equal(bind(&queue_table, "{queue_size: 9223372036854775807, sizer: bytes}"), "");
+	assert_string_equal(bind(&queue_table, "{queue_size: 9223372036854775807, sizer: bytes}"),
+			    "");
 	assert_string_equal(bind(&queue_table, "{num_consumers: 10000}"), "");
-	assert_string_equal(bind(&queue_table, "{num_consumers: 10001}"), "`num_consumers` must be at most 10000");
+	assert_string_equal(bind(&queue_table, "{num_consumers: 10001}"),
+			    "`num_consumers` must be at most 10000");
 }
 
 static void what_is_wrong_in_a_queue_that_is_off_does_not_matter(void **state)
@@ -54,10 +59,12 @@ static void a_batch_of_the_queue_is_checked_in_the_collectors_words(void **state
 		{ "{batch: {max_size: -1}}", "`max_size` must be non-negative" },
 		{ "{batch: {max_size: 100}}", "`max_size` must be greater or equal to `min_size`" },
 		{ "{batch: {min_size: 100, max_size: 100}}", "" },
-		{ "{sizer: items, batch: {}}", "batch: `min_size` must be less than or equal to `queue_size`" },
+		{ "{sizer: items, batch: {}}",
+		  "batch: `min_size` must be less than or equal to `queue_size`" },
 		{ "{sizer: items, queue_size: 8192, batch: {}}", "" },
 		{ "{sizer: bytes, batch: {sizer: items}}", "" },
-		{ "{sizer: bytes, batch: {}}", "batch: `min_size` must be less than or equal to `queue_size`" },
+		{ "{sizer: bytes, batch: {}}",
+		  "batch: `min_size` must be less than or equal to `queue_size`" },
 	};
 	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
@@ -120,8 +127,10 @@ static void retries_are_checked_in_the_collectors_words(void **state)
 		{ "{multiplier: -1}", "'multiplier' must be non-negative" },
 		{ "{max_interval: -1ns}", "'max_interval' must be non-negative" },
 		{ "{max_elapsed_time: -1h}", "'max_elapsed_time' must be non-negative" },
-		{ "{max_elapsed_time: 1s}", "'max_elapsed_time' must not be less than 'initial_interval'" },
-		{ "{max_elapsed_time: 6s}", "'max_elapsed_time' must not be less than 'max_interval'" },
+		{ "{max_elapsed_time: 1s}",
+		  "'max_elapsed_time' must not be less than 'initial_interval'" },
+		{ "{max_elapsed_time: 6s}",
+		  "'max_elapsed_time' must not be less than 'max_interval'" },
 		{ "{max_elapsed_time: 0s}", "" },
 		{ "{initial_interval: 0s, multiplier: 1, max_interval: 0s}", "" },
 		{ "{max_interval: 2562047h, max_elapsed_time: 0s}", "" },

@@ -9,8 +9,8 @@
 #include "tests/support/sequence.h"
 
 /*
- * A delivery to a destination that takes no request above a limit of bytes. What it takes is kept, and must be what was
- * sent; what it refuses is split or counted.
+ * A delivery to a destination that takes no request above a limit of bytes. What it takes is kept,
+ * and must be what was sent; what it refuses is split or counted.
  */
 struct destination {
 	struct loop *loop;
@@ -21,14 +21,14 @@ struct destination {
 	struct component_factory factory;
 	struct delivery *delivery;
 
-	size_t limit;             /* what it refuses more than */
+	size_t limit; /* what it refuses more than */
 	struct send_result refusal;
-	bool halves;              /* it sees half of the bytes, as if they were compressed */
+	bool halves; /* it sees half of the bytes, as if they were compressed */
 	_Atomic int sends, refusals;
-	pthread_mutex_t lock;     /* guards taken */
+	pthread_mutex_t lock; /* guards taken */
 	struct sequence taken, sent;
-	size_t largest;           /* that it took */
-	_Atomic int64_t claims;   /* of all packets: bytes claimed */
+	size_t largest;         /* that it took */
+	_Atomic int64_t claims; /* of all packets: bytes claimed */
 };
 
 static void charge(void *context, int64_t bytes, bool claim)
@@ -45,7 +45,8 @@ static void take(struct destination *d, const struct part *part)
 	pthread_mutex_unlock(&d->lock);
 }
 
-static void send_part(void *self, const struct part *part, uint64_t timeout_ns, struct sending *sending)
+static void send_part(void *self, const struct part *part, uint64_t timeout_ns,
+		      struct sending *sending)
 {
 	struct destination *d = *(struct destination **)self;
 	struct send_result refusal = d->refusal;
@@ -72,7 +73,9 @@ static int setup(void **state)
 		.timeout = { 1000000000 },
 	};
 	d->factory = (struct component_factory){ .type = "fake", .send = send_part };
-	d->refusal = (struct send_result){ .outcome = SEND_TOO_LARGE, .retry_after_ms = -1, .reason = "too_large" };
+	d->refusal = (struct send_result){ .outcome = SEND_TOO_LARGE,
+					   .retry_after_ms = -1,
+					   .reason = "too_large" };
 	d->limit = SIZE_MAX;
 	pthread_mutex_init(&d->lock, NULL);
 	*state = d;
@@ -96,8 +99,13 @@ static void begin(struct destination *d)
 	static struct destination *self;
 	self = d;
 	d->delivery = delivery_new(&(struct delivery_options){
-		.factory = &d->factory, .exporter = &self, .config = &d->config, .id = "fake", .log = &d->log,
-		.metrics = d->metrics, .loop = d->loop,
+		.factory = &d->factory,
+		.exporter = &self,
+		.config = &d->config,
+		.id = "fake",
+		.log = &d->log,
+		.metrics = d->metrics,
+		.loop = d->loop,
 	});
 }
 
@@ -120,7 +128,8 @@ static void run(struct destination *d)
 	loop_run(d->loop);
 }
 
-/* A Profile of so many samples with a text of their own each; one of them, if it is in range, with a very long one. */
+/* A Profile of so many samples with a text of their own each; one of them, if it is in range, with
+ * a very long one. */
 static void enqueue(struct destination *d, uint32_t samples, uint32_t giant)
 {
 	static char large[60000];
@@ -165,7 +174,9 @@ static int64_t metric(struct destination *d, const char *line)
 #define LEARNED "otelcol_exporter_learned_max_bytes{exporter=\"fake\"} "
 #define OUT "otelcol_ledger_out_samples{exporter=\"fake\",pipeline=\"profiles\"} "
 #define QUEUED "otelcol_ledger_queued_samples{exporter=\"fake\",pipeline=\"profiles\"} "
-#define DROPPED(reason) "otelcol_ledger_dropped_samples{exporter=\"fake\",pipeline=\"profiles\",reason=\"" reason "\"} "
+#define DROPPED(reason) \
+	"otelcol_ledger_dropped_samples{exporter=\"fake\",pipeline=\"profiles\",reason=\"" reason \
+	"\"} "
 
 static void assert_arrived(struct destination *d, int64_t but)
 {
@@ -181,7 +192,8 @@ static void half_of_what_was_refused_is_tried_until_it_is_taken(void **state)
 	enqueue(d, 5000, NO_GIANT); /* some 300 KB */
 	run(d);
 	assert_arrived(d, 0);
-	assert_int_equal(d->refusals, 2); /* the whole and a half; no part that was taken is sent again */
+	/* the whole and a half; no part that was taken is sent again */
+	assert_int_equal(d->refusals, 2);
 	assert_in_range(metric(d, LEARNED), 45000, 90000);
 }
 
@@ -289,8 +301,8 @@ static void one_that_refuses_whatever_the_size_is_not_sent_crumbs(void **state)
 	assert_in_range(d->sends, 20, 80);
 }
 
-static bool plan_merged(void *self, struct packet *packet, const struct limits *limits, struct parts *parts,
-			struct error *err)
+static bool plan_merged(void *self, struct packet *packet, const struct limits *limits,
+			struct parts *parts, struct error *err)
 {
 	(void)self;
 	(void)err;
@@ -305,12 +317,14 @@ static bool plan_merged(void *self, struct packet *packet, const struct limits *
 	return true;
 }
 
-static void send_crumbs(void *self, const struct part *part, uint64_t timeout_ns, struct sending *sending)
+static void send_crumbs(void *self, const struct part *part, uint64_t timeout_ns,
+			struct sending *sending)
 {
 	struct destination *d = *(struct destination **)self;
 	(void)timeout_ns;
-	sending_done(sending, part->packet->otlp.len > 30000 ? &d->refusal :
-							       &(struct send_result){ .outcome = SEND_OK });
+	sending_done(sending, part->packet->otlp.len > 30000
+				      ? &d->refusal
+				      : &(struct send_result){ .outcome = SEND_OK });
 }
 
 static void what_a_part_accounts_for_is_kept_when_it_is_split(void **state)
@@ -326,7 +340,8 @@ static void what_a_part_accounts_for_is_kept_when_it_is_split(void **state)
 }
 
 /* Refuses each part once for a while, and remembers what it was. */
-static void send_hesitantly(void *self, const struct part *part, uint64_t timeout_ns, struct sending *sending)
+static void send_hesitantly(void *self, const struct part *part, uint64_t timeout_ns,
+			    struct sending *sending)
 {
 	static const struct packet *last;
 	struct destination *d = *(struct destination **)self;
@@ -336,7 +351,8 @@ static void send_hesitantly(void *self, const struct part *part, uint64_t timeou
 	last = part->packet;
 	if (again)
 		take(d, part);
-	sending_done(sending, &(struct send_result){ .outcome = again ? SEND_OK : SEND_RETRY, .retry_after_ms = -1,
+	sending_done(sending, &(struct send_result){ .outcome = again ? SEND_OK : SEND_RETRY,
+						     .retry_after_ms = -1,
 						     .reason = "unavailable" });
 }
 

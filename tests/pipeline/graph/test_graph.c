@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
 #include <pthread.h>
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -16,8 +16,8 @@
 #include "tests/support/open.h"
 
 /*
- * Graphs of scripted components: a receiver that submits requests when it is started, a processor that does
- * nothing, an exporter that keeps or refuses, an extension. Each counts its life.
+ * Graphs of scripted components: a receiver that submits requests when it is started, a processor
+ * that does nothing, an exporter that keeps or refuses, an extension. Each counts its life.
  */
 static pthread_mutex_t held_lock = PTHREAD_MUTEX_INITIALIZER; /* guards holds, stops, held */
 static struct {
@@ -122,7 +122,8 @@ static void stop_receiver(void *self)
 	stop(self);
 }
 
-static void send_part(void *self, const struct part *part, uint64_t timeout_ns, struct sending *sending)
+static void send_part(void *self, const struct part *part, uint64_t timeout_ns,
+		      struct sending *sending)
 {
 	(void)self;
 	(void)part;
@@ -130,7 +131,8 @@ static void send_part(void *self, const struct part *part, uint64_t timeout_ns, 
 	world.sent++;
 	pthread_mutex_lock(&held_lock);
 	bool holds = world.holds;
-	const struct send_result result = { .outcome = world.stops ? SEND_RETRY : SEND_OK, .retry_after_ms = -1,
+	const struct send_result result = { .outcome = world.stops ? SEND_RETRY : SEND_OK,
+					    .retry_after_ms = -1,
 					    .reason = "stopped" };
 	if (holds)
 		world.held[world.held_count++] = sending;
@@ -141,7 +143,9 @@ static void send_part(void *self, const struct part *part, uint64_t timeout_ns, 
 
 static void stop_exporter(void *self)
 {
-	const struct send_result cancelled = { .outcome = SEND_RETRY, .retry_after_ms = -1, .reason = "cancelled" };
+	const struct send_result cancelled = { .outcome = SEND_RETRY,
+					       .retry_after_ms = -1,
+					       .reason = "cancelled" };
 	pthread_mutex_lock(&held_lock);
 	world.holds = false;
 	for (int i = 0; i < world.held_count; i++)
@@ -161,30 +165,52 @@ static void settle(void *self, struct path_settings *settings)
 
 static const struct config_row rows[] = { { 0 } };
 static const struct config_table table = { sizeof(struct fake_config), rows };
-static const struct config_row exporter_rows[] = { DELIVERY_ROWS(struct fake_config, delivery, "5s"), { 0 } };
+static const struct config_row exporter_rows[] = {
+	DELIVERY_ROWS(struct fake_config, delivery, "5s"), { 0 }
+};
 static const struct config_table exporter_table = { sizeof(struct fake_config), exporter_rows };
 
 #define LIFE .size = sizeof(struct fake), .create = create, .destroy = destroy
 
-static const struct component_factory fake_receiver = {
-	.type = "fake", .kind = COMPONENT_RECEIVER, .config = &table, LIFE, .start = start_receiver, .stop = stop_receiver
-};
-static const struct component_factory fake_processor = {
-	.type = "fake", .kind = COMPONENT_PROCESSOR, .config = &table, LIFE, .start = start, .stop = stop
-};
-static const struct component_factory fake_batch = {
-	.type = "batch", .kind = COMPONENT_PROCESSOR, .config = &table, LIFE, .settle = settle, .once = true
-};
+static const struct component_factory fake_receiver = { .type = "fake",
+							.kind = COMPONENT_RECEIVER,
+							.config = &table,
+							LIFE,
+							.start = start_receiver,
+							.stop = stop_receiver };
+static const struct component_factory fake_processor = { .type = "fake",
+							 .kind = COMPONENT_PROCESSOR,
+							 .config = &table,
+							 LIFE,
+							 .start = start,
+							 .stop = stop };
+static const struct component_factory fake_batch = { .type = "batch",
+						     .kind = COMPONENT_PROCESSOR,
+						     .config = &table,
+						     LIFE,
+						     .settle = settle,
+						     .once = true };
 static const struct component_factory fake_exporter = {
-	.type = "fake", .alias = "old", .kind = COMPONENT_EXPORTER, .config = &exporter_table, LIFE, .start = start,
-	.stop = stop_exporter, .delivery_offset = offsetof(struct fake_config, delivery), .send = send_part
+	.type = "fake",
+	.alias = "old",
+	.kind = COMPONENT_EXPORTER,
+	.config = &exporter_table,
+	LIFE,
+	.start = start,
+	.stop = stop_exporter,
+	.delivery_offset = offsetof(struct fake_config, delivery),
+	.send = send_part
 };
-static const struct component_factory fake_extension = {
-	.type = "fake", .kind = COMPONENT_EXTENSION, .config = &table, LIFE, .start = start, .stop = stop
-};
+static const struct component_factory fake_extension = { .type = "fake",
+							 .kind = COMPONENT_EXTENSION,
+							 .config = &table,
+							 LIFE,
+							 .start = start,
+							 .stop = stop };
 extern const struct component_factory memory_limiter_processor;
 static const struct component_factory *const factories[] = {
-	&fake_receiver, &fake_processor, &fake_batch, &memory_limiter_processor, &fake_exporter, &fake_extension, NULL
+	&fake_receiver, &fake_processor, &fake_batch, &memory_limiter_processor,
+	&fake_exporter, &fake_extension, NULL
 };
 
 struct fixture {
@@ -221,9 +247,15 @@ static bool build(struct fixture *f, const char *yaml)
 {
 	f->root = config_parse("c.yaml", yaml, strlen(yaml), &f->err);
 	assert_non_null(f->root);
-	f->graph = graph_build(&(struct graph_options){
-		.root = f->root, .factories = factories, .loop = f->loop, .metrics = f->metrics, .workers = 2,
-	}, &f->err);
+	f->graph = graph_build(
+		&(struct graph_options){
+			.root = f->root,
+			.factories = factories,
+			.loop = f->loop,
+			.metrics = f->metrics,
+			.workers = 2,
+		},
+		&f->err);
 	return f->graph != NULL;
 }
 
@@ -242,37 +274,51 @@ static bool run(struct fixture *f, uint64_t grace_ns)
 	return ok;
 }
 
-#define PARTS "receivers: {fake: }\nprocessors: {fake: , batch: }\nexporters: {fake: }\nextensions: {fake: }\n"
+#define PARTS \
+	"receivers: {fake: }\nprocessors: {fake: , batch: }\nexporters: {fake: }\n" \
+	"extensions: {fake: }\n"
 #define SECOND UINT64_C(1000000000)
 
 static void what_is_wrong_is_named_with_file_line_and_column(void **state)
 {
 	static const char *const cases[][2] = {
 		{ "{}", "empty configuration file" },
-		{ "receivers: {fake: }", "c.yaml:1:1: no exporter configuration specified in config" },
-		{ PARTS, "c.yaml:1:1: service::pipelines: service must have at least one pipeline" },
+		{ "receivers: {fake: }",
+		  "c.yaml:1:1: no exporter configuration specified in config" },
+		{ PARTS,
+		  "c.yaml:1:1: service::pipelines: service must have at least one pipeline" },
 		{ PARTS "service: {pipelines: {}}",
 		  "c.yaml:5:11: service::pipelines: service must have at least one pipeline" },
 		{ PARTS "service:\n  pipelines:\n    profiles: {exporters: [fake]}",
 		  "c.yaml:7:5: service::pipelines::profiles: must have at least one receiver" },
 		{ PARTS "service:\n  pipelines:\n    profiles: {receivers: [fake]}",
 		  "c.yaml:7:5: service::pipelines::profiles: must have at least one exporter" },
-		{ PARTS "service:\n  pipelines:\n    profiles: {receivers: [fake, fake/2], exporters: [fake]}",
-		  "c.yaml:7:34: service::pipelines::profiles: references receiver \"fake/2\" which is not configured" },
-		{ PARTS "service:\n  pipelines:\n    profiles/x:\n      receivers: [fake]\n      exporters: [fake]\n"
+		{ PARTS "service:\n  pipelines:\n    profiles: {receivers: [fake, fake/2], "
+			"exporters: [fake]}",
+		  "c.yaml:7:34: service::pipelines::profiles: references receiver \"fake/2\" "
+		  "which is not configured" },
+		{ PARTS "service:\n  pipelines:\n    profiles/x:\n      receivers: [fake]\n      "
+			"exporters: [fake]\n"
 			"      processors: [fake, batch, fake]",
-		  "c.yaml:10:33: service::pipelines::profiles/x: references processor \"fake\" multiple times" },
-		{ "receivers: {fake: }\nprocessors: {batch: , batch/2: }\nexporters: {fake: }\nservice:\n  pipelines:\n"
-		  "    profiles: {receivers: [fake], exporters: [fake], processors: [batch, batch/2]}",
-		  "c.yaml:6:74: service::pipelines::profiles: processor \"batch/2\" is the second of its type, of which a "
-		  "pipeline has at most one" },
-		{ PARTS "service:\n  extensions: [nope]\n  pipelines: {profiles: {receivers: [fake], exporters: [fake]}}",
-		  "c.yaml:6:16: service::extensions: references extension \"nope\" which is not configured" },
+		  "c.yaml:10:33: service::pipelines::profiles/x: references processor \"fake\" "
+		  "multiple times" },
+		{ "receivers: {fake: }\nprocessors: {batch: , batch/2: }\nexporters: {fake: "
+		  "}\nservice:\n  pipelines:\n"
+		  "    profiles: {receivers: [fake], exporters: [fake], processors: [batch, "
+		  "batch/2]}",
+		  "c.yaml:6:74: service::pipelines::profiles: processor \"batch/2\" is the "
+		  "second of its type, of which a pipeline has at most one" },
+		{ PARTS "service:\n  extensions: [nope]\n  pipelines: {profiles: {receivers: "
+			"[fake], exporters: [fake]}}",
+		  "c.yaml:6:16: service::extensions: references extension \"nope\" which is not "
+		  "configured" },
 		{ PARTS "service: {pipelines: {profile: {receivers: [fake], exporters: [fake]}}}",
 		  "c.yaml:5:23: service::pipelines: unknown pipeline signal: \"profile\"" },
-		{ "exporters: {logging: }", "c.yaml:1:13: exporters: the logging exporter has been deprecated, use the debug "
-					    "exporter instead" },
-		{ "exporters: {fake/a b: }", "c.yaml:1:13: exporters: invalid character(s) in name \"a b\"" },
+		{ "exporters: {logging: }",
+		  "c.yaml:1:13: exporters: the logging exporter has been deprecated, use the debug "
+		  "exporter instead" },
+		{ "exporters: {fake/a b: }",
+		  "c.yaml:1:13: exporters: invalid character(s) in name \"a b\"" },
 	};
 	struct fixture *f = *state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -288,7 +334,8 @@ static void what_is_wrong_is_named_with_file_line_and_column(void **state)
 static void unused_components_are_checked_but_not_built(void **state)
 {
 	struct fixture *f = *state;
-	assert_true(build(f, PARTS "service: {pipelines: {profiles: {receivers: [fake], exporters: [fake]}}}"));
+	assert_true(build(f, PARTS "service: {pipelines: {profiles: {receivers: [fake], "
+				   "exporters: [fake]}}}"));
 	assert_int_equal(world.created, 2);
 }
 
@@ -296,7 +343,8 @@ static void an_exporter_named_twice_gets_everything_once(void **state)
 {
 	struct fixture *f = *state;
 	world.requests = 1;
-	assert_true(build(f, PARTS "service: {pipelines: {profiles: {receivers: [fake, fake], exporters: [fake, ' fake']}}}"));
+	assert_true(build(f, PARTS "service: {pipelines: {profiles: {receivers: [fake, fake], "
+				   "exporters: [fake, ' fake']}}}"));
 	assert_true(run(f, 60 * SECOND));
 	assert_int_equal(world.sent, 1);
 	assert_int_equal(world.replied, 1);
@@ -306,9 +354,10 @@ static void a_failed_start_stops_what_was_started(void **state)
 {
 	struct fixture *f = *state;
 	world.start_fails = "fake/b";
-	assert_true(build(f, "receivers: {fake: }\nexporters: {fake/a: , fake/b: , fake/c: }\nextensions: {fake: }\n"
-			     "service: {extensions: [fake], pipelines: {profiles: {receivers: [fake], "
-			     "exporters: [fake/a, fake/b, fake/c]}}}"));
+	assert_true(build(f, "receivers: {fake: }\nexporters: {fake/a: , fake/b: , fake/c: "
+			     "}\nextensions: {fake: }\n"
+			     "service: {extensions: [fake], pipelines: {profiles: {receivers: "
+			     "[fake], exporters: [fake/a, fake/b, fake/c]}}}"));
 	assert_false(run(f, 60 * SECOND));
 	assert_string_equal(f->err.text, "exporters::fake/b: scripted");
 	assert_int_equal(world.started, 3);
@@ -319,16 +368,19 @@ static void open_batches_and_queues_are_emptied_at_the_end(void **state)
 {
 	struct fixture *f = *state;
 	world.requests = 4;
-	assert_true(build(f, PARTS "service: {pipelines: {profiles: {receivers: [fake], processors: [batch], "
-			     "exporters: [fake]}}}"));
+	assert_true(build(f, PARTS "service: {pipelines: {profiles: {receivers: [fake], "
+				   "processors: [batch], exporters: [fake]}}}"));
 	assert_true(run(f, 60 * SECOND));
 	assert_in_range(world.sent, 1, 2); /* one batch for each worker's shard, at most */
 	assert_int_equal(world.replied, 4);
 	assert_int_equal(world.refused, 0);
 }
 
-#define WAITING "receivers: {fake: }\nprocessors: {batch: }\nexporters: {fake: {sending_queue: {wait_for_result: true}}}\n" \
-		"service: {pipelines: {profiles: {receivers: [fake], processors: [batch], exporters: [fake]}}}"
+#define WAITING \
+	"receivers: {fake: }\nprocessors: {batch: }\n" \
+	"exporters: {fake: {sending_queue: {wait_for_result: true}}}\n" \
+	"service: {pipelines: {profiles: {receivers: [fake], processors: [batch], " \
+	"exporters: [fake]}}}"
 
 static void senders_that_wait_for_a_batch_are_not_kept_waiting_by_the_end(void **state)
 {
@@ -357,15 +409,16 @@ static void the_lowest_memory_limit_holds_also_above_the_default(void **state)
 	assert_true(build(f, "receivers: {fake: }\nexporters: {fake: }\nprocessors:\n"
 			     "  memory_limiter: {check_interval: 1s, limit_mib: 1000000000}\n"
 			     "  memory_limiter/2: {check_interval: 1s, limit_mib: 900000000}\n"
-			     "service: {pipelines: {profiles: {receivers: [fake], processors: [memory_limiter/2, memory_limiter], "
-			     "exporters: [fake]}}}"));
+			     "service: {pipelines: {profiles: {receivers: [fake], processors: "
+			     "[memory_limiter/2, memory_limiter], exporters: [fake]}}}"));
 	assert_true(run(f, 60 * SECOND));
 	struct bytes shown;
 	bytes_init(&shown, 1 << 20);
 	metrics_write(f->metrics, &shown);
 	assert_true(bytes_add(&shown, "", 1));
 	/* Four fifths of the lower one: the spike has its default. */
-	assert_non_null(strstr((const char *)shown.at, "otelcol_memory_soft_limit_bytes 754974720000000\n"));
+	assert_non_null(strstr((const char *)shown.at, "otelcol_memory_soft_limit_bytes "
+						       "754974720000000\n"));
 	bytes_fini(&shown);
 }
 
@@ -374,8 +427,8 @@ static void a_memory_limit_below_what_the_process_needs_is_an_error(void **state
 	struct fixture *f = *state;
 	assert_true(build(f, "receivers: {fake: }\nexporters: {fake: }\nprocessors:\n"
 			     "  memory_limiter: {check_interval: 1s, limit_mib: 2}\n"
-			     "service: {pipelines: {profiles: {receivers: [fake], processors: [memory_limiter], "
-			     "exporters: [fake]}}}"));
+			     "service: {pipelines: {profiles: {receivers: [fake], processors: "
+			     "[memory_limiter], exporters: [fake]}}}"));
 	assert_false(run(f, 60 * SECOND));
 	assert_non_null(strstr(f->err.text, "the memory limit is too low: 2 MiB"));
 }

@@ -14,7 +14,8 @@
 #include "pipeline/intake/gate.h"
 #include "tests/support/open.h"
 
-/* A gate with real workers, one pipeline without destinations but a packet keeper, and a scripted receiver. */
+/* A gate with real workers, one pipeline without destinations but a packet keeper, and a scripted
+ * receiver. */
 struct fixture {
 	struct loop *loop;
 	struct metrics *metrics;
@@ -27,8 +28,8 @@ struct fixture {
 	struct workers *workers;
 	struct gate *gate;
 	_Atomic uint32_t packets;
-	bool full;           /* no destination has room */
-	bool hold;           /* the sender waits for the packet */
+	bool full; /* no destination has room */
+	bool hold; /* the sender waits for the packet */
 	struct packet *held;
 	struct delivery *deliveries[2];
 	int draining;
@@ -91,17 +92,23 @@ static void reply(struct inbound *in, const struct outcome *outcome)
 	fake->rejected = outcome->rejected_profiles;
 }
 
-static const struct inbound_ops ops = { .load = load, .decode = decode, .reply = reply, .tables_factor = 16 };
+static const struct inbound_ops ops = {
+	.load = load, .decode = decode, .reply = reply, .tables_factor = 16
+};
 
 static inline struct fake fake_request(size_t body)
 {
-	return (struct fake){ .in = { .ops = &ops, .request = { .transport = "grpc" } }, .body = body };
+	return (struct fake){ .in = { .ops = &ops, .request = { .transport = "grpc" } },
+			      .body = body };
 }
 
 static inline struct workers *start_workers(struct fixture *f)
 {
-	return workers_start(&(struct workers_options){
-		.count = 2, .queue_max = 64, .memory = &f->memory, .run = gate_run }, NULL);
+	return workers_start(&(struct workers_options){ .count = 2,
+							.queue_max = 64,
+							.memory = &f->memory,
+							.run = gate_run },
+			     NULL);
 }
 
 static inline int setup(void **state)
@@ -124,9 +131,15 @@ static inline int setup(void **state)
 
 static inline void make_batcher(struct fixture *f)
 {
-	f->route.batcher = batcher_new(&(struct batcher_options){
-		.settings = &f->route.settings, .shards = 1, .loop = f->loop, .memory = &f->memory,
-		.batched = f->pipeline.ledger.batched, .hold_acks = f->hold, .emit = keep, .context = f });
+	f->route.batcher =
+		batcher_new(&(struct batcher_options){ .settings = &f->route.settings,
+						       .shards = 1,
+						       .loop = f->loop,
+						       .memory = &f->memory,
+						       .batched = f->pipeline.ledger.batched,
+						       .hold_acks = f->hold,
+						       .emit = keep,
+						       .context = f });
 }
 
 /* pipelines 0: admission does not ask destinations, of which there are none here. */
@@ -134,9 +147,14 @@ static inline void open_gate(struct fixture *f, uint32_t pipelines)
 {
 	if (!f->route.batcher)
 		make_batcher(f);
-	f->gate = gate_new(&(struct gate_options){
-		.receiver = "fake", .paths = f->pipelines, .pipeline_count = pipelines, .memory = &f->memory,
-		.peers = &f->peers, .workers = &f->workers, .metrics = f->metrics, .log = &f->log });
+	f->gate = gate_new(&(struct gate_options){ .receiver = "fake",
+						   .paths = f->pipelines,
+						   .pipeline_count = pipelines,
+						   .memory = &f->memory,
+						   .peers = &f->peers,
+						   .workers = &f->workers,
+						   .metrics = f->metrics,
+						   .log = &f->log });
 }
 
 static inline void reopen_gate(struct fixture *f, uint32_t pipelines)
@@ -159,7 +177,8 @@ static inline int64_t read_metric(struct fixture *f, const char *line)
 
 #define LABELS "{receiver=\"fake\",transport=\"grpc\"} "
 #define REASON(reason) \
-	"otelcol_receiver_refused_requests{reason=\"" reason "\",receiver=\"fake\",transport=\"grpc\"} "
+	"otelcol_receiver_refused_requests{reason=\"" reason \
+	"\",receiver=\"fake\",transport=\"grpc\"} "
 #define OUTCOME(outcome) \
 	"otelcol_receiver_requests{outcome=\"" outcome "\",receiver=\"fake\",transport=\"grpc\"} "
 

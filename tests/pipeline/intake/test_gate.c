@@ -165,24 +165,33 @@ static void drain(void *argument)
 		delivery_drain(f->deliveries[i], drained, f);
 }
 
-/* Two destinations, of which the first is full: with how many pipelines are they reached, and does it block? */
+/* Two destinations, of which the first is full: with how many pipelines are they reached, and does
+ * it block? */
 static bool admitted(struct fixture *f, uint32_t pipelines, bool blocks)
 {
 	static const struct component_factory factory = { .type = "fake", .send = take };
 	struct delivery_config config[2] = {
-		{ .sending_queue = { .present = { true }, .num_consumers = 1, .queue_size = 1, .block_on_overflow = blocks } },
+		{ .sending_queue = { .present = { true },
+				     .num_consumers = 1,
+				     .queue_size = 1,
+				     .block_on_overflow = blocks } },
 		{ .sending_queue = { .present = { true }, .num_consumers = 1, .queue_size = 1 } },
 	};
-	struct route routes[2] = { { .deliveries = f->deliveries, .delivery_count = pipelines == 1 ? 2 : 1 },
+	struct route routes[2] = { { .deliveries = f->deliveries,
+				     .delivery_count = pipelines == 1 ? 2 : 1 },
 				   { .deliveries = f->deliveries + 1, .delivery_count = 1 } };
-	struct pipeline paths[2] = { { .routes = &routes[0], .route_count = 1 }, { .routes = &routes[1], .route_count = 1 } };
+	struct pipeline paths[2] = { { .routes = &routes[0], .route_count = 1 },
+				     { .routes = &routes[1], .route_count = 1 } };
 	struct fake fake = fake_request(0);
 	struct error err;
 	struct packet *packet = packet_new(10, 0);
 	for (int i = 0; i < 2; i++)
-		f->deliveries[i] = delivery_new(&(struct delivery_options){
-			.factory = &factory, .config = &config[i], .id = "fake", .log = &f->log, .metrics = f->metrics,
-			.loop = f->loop });
+		f->deliveries[i] = delivery_new(&(struct delivery_options){ .factory = &factory,
+									    .config = &config[i],
+									    .id = "fake",
+									    .log = &f->log,
+									    .metrics = f->metrics,
+									    .loop = f->loop });
 	assert_true(delivery_enqueue(f->deliveries[0], packet, &f->pipeline.ledger, ENTRY_IF_FITS));
 	packet_unref(&packet);
 	f->pipelines[0] = &paths[0];

@@ -20,7 +20,8 @@ static void memory_is_refused_before_the_body_with_a_retry_hint(void **state)
 static void what_could_never_fit_is_refused_for_good(void **state)
 {
 	struct fixture *f = *state;
-	struct fake headers = fake_request(0), unknown = fake_request(0), body = fake_request((1 << 20) - 1);
+	struct fake headers = fake_request(0), unknown = fake_request(0),
+		    body = fake_request((1 << 20) - 1);
 	struct error err;
 	open_gate(f, 0);
 	assert_false(gate_admit(f->gate, &headers.in, 9 << 20, &err));
@@ -71,7 +72,11 @@ static void a_body_is_charged_in_steps_up_to_its_announced_length(void **state)
 {
 	static const struct {
 		size_t need, room;
-	} steps[] = { { 1, 16384 }, { 16384, 16384 }, { 16385, 32768 }, { 40000, 65536 }, { 70000, 100000 } };
+	} steps[] = { { 1, 16384 },
+		      { 16384, 16384 },
+		      { 16385, 32768 },
+		      { 40000, 65536 },
+		      { 70000, 100000 } };
 	struct fixture *f = *state;
 	struct fake fake = fake_request(0);
 	struct error err;
@@ -155,9 +160,11 @@ static void who_holds_most_is_refused_first(void **state)
 
 static void a_peer_is_its_identity_where_it_has_one(void **state)
 {
-	static const struct metadatum one[] = { { "subject", "CN=a" }, { 0 } }, two[] = { { "subject", "CN=b" }, { 0 } };
+	static const struct metadatum one[] = { { "subject", "CN=a" }, { 0 } },
+				      two[] = { { "subject", "CN=b" }, { 0 } };
 	struct fixture *f = *state;
-	struct fake fakes[3] = { request_of("127.0.0.2"), request_of("127.0.0.3"), request_of("127.0.0.2") };
+	struct fake fakes[3] = { request_of("127.0.0.2"), request_of("127.0.0.3"),
+				 request_of("127.0.0.2") };
 	open_gate(f, 0);
 	for (int i = 0; i < 3; i++) {
 		fakes[i].in.request.auth = i < 2 ? one : two;

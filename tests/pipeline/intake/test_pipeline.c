@@ -8,7 +8,8 @@
 #include "base/memory.h"
 #include "pipeline/intake/pipeline.h"
 
-/* Routes and destinations that answer as they are told: this file stands in for batcher.c and delivery.c. */
+/* Routes and destinations that answer as they are told: this file stands in for batcher.c and
+ * delivery.c. */
 struct batcher {
 	enum batcher_result result;
 	enum error_kind why;
@@ -16,15 +17,16 @@ struct batcher {
 };
 
 struct delivery {
-	bool room, blocks;      /* it has room; it must not drop */
-	bool tight;             /* it has room, and the packet does not fit */
+	bool room, blocks; /* it has room; it must not drop */
+	bool tight;        /* it has room, and the packet does not fit */
 	int64_t load;
 	uint32_t taken, missed; /* packets */
 	uint64_t dropped;       /* samples */
 	enum ledger_reason reason;
 };
 
-enum batcher_result batcher_add(struct batcher *b, const struct profiles *p, struct collect_added *added, struct error *err)
+enum batcher_result batcher_add(struct batcher *b, const struct profiles *p,
+				struct collect_added *added, struct error *err)
 {
 	(void)p;
 	b->asked++;
@@ -34,7 +36,8 @@ enum batcher_result batcher_add(struct batcher *b, const struct profiles *p, str
 	return b->result;
 }
 
-bool delivery_enqueue(struct delivery *d, struct packet *packet, const struct ledger *pipeline, enum queue_entry entry)
+bool delivery_enqueue(struct delivery *d, struct packet *packet, const struct ledger *pipeline,
+		      enum queue_entry entry)
 {
 	(void)packet;
 	(void)pipeline;
@@ -45,7 +48,8 @@ bool delivery_enqueue(struct delivery *d, struct packet *packet, const struct le
 	return taken;
 }
 
-void delivery_drop(struct delivery *d, uint64_t samples, const struct ledger *pipeline, enum ledger_reason reason)
+void delivery_drop(struct delivery *d, uint64_t samples, const struct ledger *pipeline,
+		   enum ledger_reason reason)
 {
 	(void)pipeline;
 	d->dropped += samples;
@@ -91,10 +95,15 @@ static int setup(void **state)
 	f->first[0] = &f->destinations[0];
 	f->first[1] = &f->destinations[1];
 	f->second[0] = &f->destinations[2];
-	f->routes[0] = (struct route){ .path = &f->path, .deliveries = f->first, .delivery_count = 2,
+	f->routes[0] = (struct route){ .path = &f->path,
+				       .deliveries = f->first,
+				       .delivery_count = 2,
 				       .batcher = &f->batchers[0] };
-	f->routes[1] = (struct route){ .path = &f->path, .deliveries = f->second, .delivery_count = 1,
-				       .batcher = &f->batchers[1], .settings.on = true };
+	f->routes[1] = (struct route){ .path = &f->path,
+				       .deliveries = f->second,
+				       .delivery_count = 1,
+				       .batcher = &f->batchers[1],
+				       .settings.on = true };
 	*state = f;
 	return 0;
 }
@@ -107,7 +116,8 @@ static int teardown(void **state)
 	return 0;
 }
 
-static bool run(struct fixture *f, enum batcher_result first, enum batcher_result second, struct error *err)
+static bool run(struct fixture *f, enum batcher_result first, enum batcher_result second,
+		struct error *err)
 {
 	struct profiles p = { 0 };
 	f->batchers[0] = (struct batcher){ .result = first };
@@ -143,7 +153,8 @@ static void what_the_first_route_cannot_hold_is_refused(void **state)
 	assert_int_equal(f->batchers[1].asked, 0);
 }
 
-/* How much one request may make of a dictionary depends on what is in an open batch already: a sender can do this. */
+/* How much one request may make of a dictionary depends on what is in an open batch already: a
+ * sender can do this. */
 static void what_another_route_cannot_hold_is_dropped_there(void **state)
 {
 	struct fixture *f = *state;
@@ -178,7 +189,8 @@ static void who_waits_for_that_route_is_told(void **state)
 		assert_true(pipeline_run(&f->path, &p, NULL, &err));
 		ack_release(&ack, ACK_TAKEN);
 		assert_int_equal(answered, !waits ? ACK_TAKEN : passes ? ACK_FAILED : ACK_REFUSED);
-		assert_int_equal(f->destinations[2].reason, passes ? LEDGER_QUEUE_FULL : LEDGER_TOO_LARGE);
+		assert_int_equal(f->destinations[2].reason,
+				 passes ? LEDGER_QUEUE_FULL : LEDGER_TOO_LARGE);
 	}
 }
 
@@ -201,7 +213,8 @@ static void what_was_not_answered_for_is_taken_where_it_fits(void **state)
 }
 
 /* As one that is slow has now and then: the others would have lost it. */
-static void what_was_not_answered_for_is_refused_where_one_lacks_room_that_may_not_drop(void **state)
+static void what_was_not_answered_for_is_refused_where_one_lacks_room_that_may_not_drop(
+	void **state)
 {
 	struct fixture *f = *state;
 	f->destinations[0].room = f->destinations[1].blocks = true;

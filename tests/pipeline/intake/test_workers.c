@@ -9,7 +9,8 @@
 #include "base/memory.h"
 #include "pipeline/intake/workers.h"
 
-/* One worker, which waits in its first request until the queue is filled, then notes the order of the others. */
+/* One worker, which waits in its first request until the queue is filled, then notes the order of
+ * the others. */
 enum { MANY = 1000, PLACES = 4096 };
 
 static struct fixture {
@@ -56,8 +57,12 @@ static int setup(void **state)
 	peers_init(&f.peers);
 	pthread_mutex_init(&f.lock, NULL);
 	pthread_cond_init(&f.changed, NULL);
-	f.workers = workers_start(&(struct workers_options){
-		.count = 1, .queue_max = PLACES, .memory = &f.memory, .idle_bytes = 1 << 20, .run = run }, NULL);
+	f.workers = workers_start(&(struct workers_options){ .count = 1,
+							     .queue_max = PLACES,
+							     .memory = &f.memory,
+							     .idle_bytes = 1 << 20,
+							     .run = run },
+				  NULL);
 	assert_true(submit("first"));
 	pthread_mutex_lock(&f.lock);
 	while (!f.busy)
@@ -171,7 +176,8 @@ static void a_worker_of_another_thread_runs_without_the_queue(void **state)
 static void a_peer_that_has_no_request_is_forgotten(void **state)
 {
 	(void)state;
-	struct inbound a = { .request = { .peer = "2001:db8::1" } }, b = { .request = { .peer = "2001:db8::ffff:2" } };
+	struct inbound a = { .request = { .peer = "2001:db8::1" } },
+		       b = { .request = { .peer = "2001:db8::ffff:2" } };
 	uint32_t before = f.peers.count;
 	a.peer = peers_hold(&f.peers, &a.request);
 	b.peer = peers_hold(&f.peers, &b.request);

@@ -20,8 +20,8 @@ static void everything_that_is_named_leaves(void **state)
 	p->lines.at[0].line = 12;
 	p->lines.at[0].column = 3;
 	uint32_t stack = open_stack(p, LIST(location));
-	struct resource *r = open_resource(
-		p, LIST(open_attribute(p, "service.name", "shop"), open_integer(p, "pid", 7, "")));
+	struct resource *r = open_resource(p, LIST(open_attribute(p, "service.name", "shop"),
+						   open_integer(p, "pid", 7, "")));
 	r->schema_url = open_text(p, "http://r");
 	r->dropped_attributes = 2;
 	struct scope *s = open_scope(p, "agent");
@@ -31,7 +31,7 @@ static void everything_that_is_named_leaves(void **state)
 	s->attributes = LIST(open_attribute(p, "scope.key", "v"));
 	struct profile *profile = open_profile(p, "cpu", "ns");
 	profile->has_period_type = 1;
-	profile->period_type = (struct value_kind){open_text(p, "wall"), open_text(p, "ms")};
+	profile->period_type = (struct value_kind){ open_text(p, "wall"), open_text(p, "ms") };
 	profile->period = 99;
 	profile->time = 1000;
 	profile->duration = 500;
@@ -67,22 +67,23 @@ static void values_of_all_types_leave_inline(void **state)
 	struct profiles *p = &f->p;
 	uint32_t key = open_text(p, "k");
 	uint32_t first = p->attributes.count;
-	profiles_attribute_new(p, (struct attribute){.key = key, .type = VALUE_BOOL, .boolean = 1});
 	profiles_attribute_new(p,
-			       (struct attribute){.key = key,
-						  .type = VALUE_BYTES,
-						  .bytes = profiles_bytes_new(p, "\x01\x02", 2)});
-	profiles_attribute_new(p, (struct attribute){.key = key});
-	uint32_t list = profiles_attribute_new(p, (struct attribute){.key = open_text(p, "array"),
-								     .type = VALUE_ARRAY,
-								     .children = {first, 3}});
-	uint32_t map = profiles_attribute_new(p, (struct attribute){.key = open_text(p, "map"),
-								    .type = VALUE_KVLIST,
-								    .children = {first, 2}});
-	struct attribute number = {.key = open_text(p, "double"), .type = VALUE_DOUBLE};
+			       (struct attribute){ .key = key, .type = VALUE_BOOL, .boolean = 1 });
+	profiles_attribute_new(p,
+			       (struct attribute){ .key = key,
+						   .type = VALUE_BYTES,
+						   .bytes = profiles_bytes_new(p, "\x01\x02", 2) });
+	profiles_attribute_new(p, (struct attribute){ .key = key });
+	uint32_t list = profiles_attribute_new(p, (struct attribute){ .key = open_text(p, "array"),
+								      .type = VALUE_ARRAY,
+								      .children = { first, 3 } });
+	uint32_t map = profiles_attribute_new(p, (struct attribute){ .key = open_text(p, "map"),
+								     .type = VALUE_KVLIST,
+								     .children = { first, 2 } });
+	struct attribute number = { .key = open_text(p, "double"), .type = VALUE_DOUBLE };
 	attribute_set_number(&number, -0.5);
 	uint32_t real = profiles_attribute_new(p, number);
-	char long_text[301] = {0};
+	char long_text[301] = { 0 };
 	memset(long_text, 'x', 300);
 	open_resource(p, LIST(list, map, real, open_integer(p, "int", INT64_MIN, ""),
 			      open_attribute(p, "empty", "")));
@@ -115,7 +116,7 @@ static void what_nothing_refers_to_stays_behind(void **state)
 	r->changed = 1;
 	open_scope(p, "");
 	struct profile *profile = open_profile(p, "cpu", "ns");
-	profile->period_type = (struct value_kind){canary, canary};
+	profile->period_type = (struct value_kind){ canary, canary };
 	struct sample *s = open_value(p, open_frame(p, "main"), list, 1);
 	s->changed = 1;
 	open_profile(p, "CANARY.type", "CANARY.unit")->dropped = 1;
@@ -138,11 +139,13 @@ static void a_packet_says_where_its_tables_begin(void **state)
 {
 	struct fixture *f = *state;
 	collecting_profile(f);
-	open_value(&f->p, open_frame(&f->p, "main"), LIST(open_attribute(&f->p, "thread.name", "x")), 1);
+	open_value(&f->p, open_frame(&f->p, "main"),
+		   LIST(open_attribute(&f->p, "thread.name", "x")), 1);
 	assert_int_equal(collecting_add(f), COLLECT_ADDED);
 	struct packet *packet = collect_seal(f->c);
 	for (int t = 0; t < PACKET_TABLES; t++) {
-		assert_true(packet->tables[t] > (t ? packet->tables[t - 1] : 0) && packet->tables[t] < packet->otlp.len);
+		assert_true(packet->tables[t] > (t ? packet->tables[t - 1] : 0) &&
+			    packet->tables[t] < packet->otlp.len);
 		assert_int_equal(packet->otlp.at[packet->tables[t]], (t + 1) << 3 | 2);
 	}
 	packet_unref(&packet);
@@ -202,7 +205,7 @@ static void a_line_without_function_has_none(void **state)
 	struct fixture *f = *state;
 	struct profiles *p = &f->p;
 	uint32_t location = open_location(p, 0, 0x10, open_function(p, "gone"), NONE);
-	p->lines.at[0] = (struct line){.function = 0, .line = 5};
+	p->lines.at[0] = (struct line){ .function = 0, .line = 5 };
 	collecting_profile(f);
 	open_value(p, open_stack(p, LIST(location)), NONE, 1);
 	assert_collects(f, HEAD "   10:/5.0 1\n");
@@ -254,7 +257,8 @@ static void a_key_stands_once_however_many_strings_came_between(void **state)
 		bytes_format(&expected, "   0:%s 1\n", name);
 	}
 	open_value(p, open_frame(p, "last"), LIST(a, b, c, d), 1);
-	bytes_add(&expected, "   0:last {k=\"1\" other=\"3\"} 1\n", sizeof "   0:last {k=\"1\" other=\"3\"} 1\n");
+	bytes_add(&expected, "   0:last {k=\"1\" other=\"3\"} 1\n",
+		  sizeof "   0:last {k=\"1\" other=\"3\"} 1\n");
 	assert_collects(f, (const char *)expected.at);
 	bytes_fini(&expected);
 }
@@ -282,22 +286,22 @@ static void entities_without_id_keys_or_with_keys_of_no_attribute_go(void **stat
 						   open_attribute(p, "host.name", "n")));
 	uint32_t id = open_text(p, "host.id"), gone = open_text(p, "CANARY.gone");
 	assert_true(profiles_room(p, &p->entities, 5));
-	r->entities = (struct list){0, 5};
+	r->entities = (struct list){ 0, 5 };
 	p->entities.count = 5;
-	p->entities.at[0] = (struct entity){.type = open_text(p, "CANARY"),
-					    .description_keys = LIST(open_text(p, "CANARY.key"))};
-	p->entities.at[1] = (struct entity){.type = open_text(p, "host"),
-					    .schema_url = open_text(p, "u"),
-					    .id_keys = LIST(open_text(p, "host.id")),
-					    .description_keys = LIST(open_text(p, "host.name"))};
-	p->entities.at[2] = (struct entity){.id_keys = LIST(gone)};
-	p->entities.at[3] = (struct entity){.id_keys = LIST(id, gone)};
-	p->entities.at[4] = (struct entity){.id_keys = LIST(id), .description_keys = LIST(gone)};
+	p->entities.at[0] = (struct entity){ .type = open_text(p, "CANARY"),
+					     .description_keys = LIST(open_text(p, "CANARY.key")) };
+	p->entities.at[1] = (struct entity){ .type = open_text(p, "host"),
+					     .schema_url = open_text(p, "u"),
+					     .id_keys = LIST(open_text(p, "host.id")),
+					     .description_keys = LIST(open_text(p, "host.name")) };
+	p->entities.at[2] = (struct entity){ .id_keys = LIST(gone) };
+	p->entities.at[3] = (struct entity){ .id_keys = LIST(id, gone) };
+	p->entities.at[4] = (struct entity){ .id_keys = LIST(id), .description_keys = LIST(gone) };
 	open_scope(p, "");
 	open_profile(p, "cpu", "ns");
-	assert_collects(f,
-			"resource {host.id=\"h\" host.name=\"n\"} entity=host/u id=host.id description=host.name\n"
-			" scope\n  profile type=cpu/ns\n");
+	assert_collects(f, "resource {host.id=\"h\" host.name=\"n\"} entity=host/u id=host.id "
+			   "description=host.name\n"
+			   " scope\n  profile type=cpu/ns\n");
 }
 
 static void resources_and_scopes_without_profiles_do_not_appear(void **state)
@@ -424,9 +428,9 @@ static void long_messages_have_long_lengths(void **state)
 {
 	struct fixture *f = *state;
 	struct profiles *p = &f->p;
-	char name[20001] = {0};
+	char name[20001] = { 0 };
 	memset(name, 'n', 20000);
-	struct list locations = {0};
+	struct list locations = { 0 };
 	for (uint32_t i = 0; i < 300; i++) {
 		uint32_t location = open_location(p, 0, i, 0, NONE);
 		locations = profiles_list_copy(p, locations, 1);
@@ -477,7 +481,8 @@ static void period_types_have_short_indices(void **state)
 	struct profiles *p = &f->p;
 	collecting_profile(f);
 	p->profiles.at[0].has_period_type = 1;
-	p->profiles.at[0].period_type = (struct value_kind){open_text(p, "wall"), open_text(p, "ms")};
+	p->profiles.at[0].period_type =
+		(struct value_kind){ open_text(p, "wall"), open_text(p, "ms") };
 	for (uint32_t i = 0; i < 200; i++) {
 		char name[16];
 		snprintf(name, sizeof name, "f%u", i);
@@ -486,7 +491,7 @@ static void period_types_have_short_indices(void **state)
 	}
 	assert_int_equal(collecting_add(f), COLLECT_ADDED);
 	struct packet *packet = collect_seal(f->c);
-	static const uint8_t period_type[] = {5 << 3 | 2, 4, 1 << 3, 3, 2 << 3, 4};
+	static const uint8_t period_type[] = { 5 << 3 | 2, 4, 1 << 3, 3, 2 << 3, 4 };
 	assert_non_null(memmem(packet->otlp.at, packet->otlp.len, period_type, sizeof period_type));
 	packet_unref(&packet);
 }

@@ -40,7 +40,7 @@ static void refused_requests_leave_no_trace(void **state)
 {
 	struct fixture *f = *state;
 	struct collect *without = collect_new(&collecting_wide);
-	collecting_limit(f, (struct collect_limits){.max_bytes = 1000, .hard_bytes = 1 << 20});
+	collecting_limit(f, (struct collect_limits){ .max_bytes = 1000, .hard_bytes = 1 << 20 });
 	for (uint32_t i = 0; i < 20; i++) {
 		varied_request(f, i, i % 2 ? 40 : 4000);
 		enum collect_result result = collecting_add(f);
@@ -61,7 +61,7 @@ static void refused_requests_keep_no_memory(void **state)
 {
 	struct fixture *f = *state;
 	size_t held = 0;
-	collecting_limit(f, (struct collect_limits){.max_bytes = 1000, .hard_bytes = 1 << 20});
+	collecting_limit(f, (struct collect_limits){ .max_bytes = 1000, .hard_bytes = 1 << 20 });
 	for (uint32_t i = 0; i < 50; i++) {
 		varied_request(f, 1, i ? 500 : 10);
 		assert_int_equal(collecting_add(f), i ? COLLECT_FULL : COLLECT_ADDED);
@@ -75,9 +75,9 @@ static void requests_after_a_refused_one_are_collected_as_ever(void **state)
 {
 	struct fixture *f = *state;
 	struct collect *without = collect_new(&collecting_wide);
-	collecting_limit(f, (struct collect_limits){.max_bytes = 1 << 20,
-						    .max_samples = 3000,
-						    .hard_bytes = 1 << 20});
+	collecting_limit(f, (struct collect_limits){ .max_bytes = 1 << 20,
+						     .max_samples = 3000,
+						     .hard_bytes = 1 << 20 });
 	uint32_t refused = 0;
 	for (uint32_t i = 0; i < 40; i++) {
 		varied_request(f, i, i % 3 ? 60 : 2500);
@@ -95,8 +95,9 @@ static void requests_after_a_refused_one_are_collected_as_ever(void **state)
 static void max_samples_counts_what_leaves(void **state)
 {
 	struct fixture *f = *state;
-	collecting_limit(f, (struct collect_limits){
-				    .max_bytes = 1 << 20, .max_samples = 2, .hard_bytes = 1 << 20});
+	collecting_limit(f, (struct collect_limits){ .max_bytes = 1 << 20,
+						     .max_samples = 2,
+						     .hard_bytes = 1 << 20 });
 	for (int request = 0; request < 3; request++) {
 		open_begin(&f->p, NULL);
 		uint32_t stack = open_frame(&f->p, "main");
@@ -111,7 +112,7 @@ static void max_samples_counts_what_leaves(void **state)
 static void a_request_over_the_hard_limit_fails(void **state)
 {
 	struct fixture *f = *state;
-	collecting_limit(f, (struct collect_limits){.max_bytes = 1000, .hard_bytes = 2000});
+	collecting_limit(f, (struct collect_limits){ .max_bytes = 1000, .hard_bytes = 2000 });
 	varied_request(f, 1, 400);
 	assert_int_equal(collecting_add(f), COLLECT_FAILED);
 	assert_int_equal(f->err.kind, ERROR_TOO_LARGE);
@@ -139,7 +140,8 @@ static void a_request_that_outgrows_what_is_allowed_leaves_no_trace(void **state
 		assert_int_equal(collect_bytes(f->c), collect_bytes(without));
 		collect_allow(f->c, i % 2 ? SIZE_MAX : 1 << 20);
 		assert_int_equal(collecting_add(f), COLLECT_ADDED);
-		assert_int_equal(collect_add(without, &f->p, false, &f->added, NULL), COLLECT_ADDED);
+		assert_int_equal(collect_add(without, &f->p, false, &f->added, NULL),
+				 COLLECT_ADDED);
 	}
 	assert_seals_alike(f->c, without);
 }
@@ -154,8 +156,9 @@ static void repeating_a_long_text_by_reference_is_refused(void **state)
 	memset(text, 't', sizeof text - 1);
 	uint32_t value = open_text(p, text), key = open_text(p, "k");
 	for (int i = 0; i < 1000; i++) {
-		uint32_t a = profiles_attribute_new(
-			p, (struct attribute){.key = key, .type = VALUE_STRING, .string = value});
+		uint32_t a = profiles_attribute_new(p, (struct attribute){ .key = key,
+									   .type = VALUE_STRING,
+									   .string = value });
 		open_resource(p, LIST(a));
 		open_scope(p, "");
 		open_profile(p, "cpu", "ns");
@@ -167,9 +170,10 @@ static void repeating_a_long_text_by_reference_is_refused(void **state)
 	collecting_profile(f);
 	for (int i = 0; i < 1000; i++) {
 		uint32_t a =
-			profiles_attribute_new(p, (struct attribute){.key = open_text(p, "k"),
-								     .type = VALUE_STRING,
-								     .string = open_text(p, text)});
+			profiles_attribute_new(p,
+					       (struct attribute){ .key = open_text(p, "k"),
+								   .type = VALUE_STRING,
+								   .string = open_text(p, text) });
 		p->attributes.at[a].string = p->attributes.at[1].string;
 		open_value(p, 0, LIST(a), 1);
 	}
@@ -190,8 +194,8 @@ static void note_done(struct ack *ack, enum ack_outcome outcome)
 static void contributions_tell_where_it_came_from(void **state)
 {
 	struct fixture *f = *state;
-	struct request late = {.receiver = "otlp", .arrival = 200},
-		       early = {.receiver = "pprof", .arrival = 100};
+	struct request late = { .receiver = "otlp", .arrival = 200 },
+		       early = { .receiver = "pprof", .arrival = 100 };
 	open_begin(&f->p, &late);
 	collecting_changed_profile(f);
 	open_value(&f->p, 0, NONE, 1);
@@ -216,7 +220,7 @@ static void contributions_tell_where_it_came_from(void **state)
 
 static void collect_one_with_ack(struct fixture *f, struct ack *ack, bool hold)
 {
-	struct request request = {.receiver = "otlp", .ack = ack};
+	struct request request = { .receiver = "otlp", .ack = ack };
 	done_calls = done_failed = 0;
 	ack_init(ack, note_done);
 	open_begin(&f->p, &request);
@@ -274,8 +278,8 @@ static void a_refused_request_holds_no_ack(void **state)
 {
 	struct fixture *f = *state;
 	struct ack ack;
-	struct request request = {.ack = &ack};
-	collecting_limit(f, (struct collect_limits){.max_bytes = 1000, .hard_bytes = 2000});
+	struct request request = { .ack = &ack };
+	collecting_limit(f, (struct collect_limits){ .max_bytes = 1000, .hard_bytes = 2000 });
 	varied_request(f, 1, 400);
 	f->p.request = &request;
 	ack_init(&ack, note_done);

@@ -143,7 +143,7 @@ static void attribute_sets_are_equal_in_any_order(void **state)
 static void long_attribute_sets_merge_too(void **state)
 {
 	struct fixture *f = *state;
-	struct list up = {0}, down = {0};
+	struct list up = { 0 }, down = { 0 };
 	uint32_t all[40];
 	char key[8];
 	for (int i = 0; i < 40; i++) {

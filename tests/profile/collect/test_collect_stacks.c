@@ -4,14 +4,16 @@
 #include "tests/support/collecting.h"
 
 /*
- * Stacks in the order in which a tree is walked: most of each is in the one before it already, and is not written anew
- * (put_common of profile/collect/dictionary.c). What leaves must be what came, frame by frame.
+ * Stacks in the order in which a tree is walked: most of each is in the one before it already, and
+ * is not written anew (put_common of profile/collect/dictionary.c). What leaves must be what came,
+ * frame by frame.
  */
 enum { STACKS = 400, DEEPEST = 150 };
 
 struct walk {
 	uint32_t depth, frames[DEEPEST]; /* root first */
-	uint32_t seen[STACKS][DEEPEST + 1], depths[STACKS]; /* addresses of each stack, root first */
+	/* addresses of each stack, root first */
+	uint32_t seen[STACKS][DEEPEST + 1], depths[STACKS];
 	uint64_t random;
 };
 
@@ -69,7 +71,9 @@ static void check_stack(const struct profiles *p, const struct sample *s, const 
 	i = i & 0x80 ? (i & 0x7f) | (uint32_t)span_at(p, s->values)[1] << 7 : i;
 	assert_int_equal(list.count, w->depths[--i]);
 	for (uint32_t k = 0; k < list.count; k++)
-		assert_int_equal(p->locations.at[p->indices.at[list.first + list.count - 1 - k]].address, w->seen[i][k]);
+		assert_int_equal(
+			p->locations.at[p->indices.at[list.first + list.count - 1 - k]].address,
+			w->seen[i][k]);
 }
 
 static void check_packet(struct fixture *f, const struct walk *walks, uint32_t count)
@@ -110,8 +114,8 @@ static uint32_t stack_of(struct profiles *p, const uint32_t *frames, uint32_t co
 	return open_stack(p, list);
 }
 
-/* Where a processor changed something, samples that became identical merge: in a Profile whose stacks have the changed
- * frame in common with one of another Profile no less. */
+/* Where a processor changed something, samples that became identical merge: in a Profile whose
+ * stacks have the changed frame in common with one of another Profile no less. */
 static void a_changed_frame_in_common_counts_for_every_profile(void **state)
 {
 	struct fixture *f = *state;
@@ -140,7 +144,8 @@ static void requests_have_no_stacks_in_common(void **state)
 		open_value(&f->p, stack_of(&f->p, frames, 10), NONE, 1);
 		assert_int_equal(collecting_add(f), COLLECT_ADDED);
 	}
-	assert_leaves(f, HEAD "   1;2;3;4;5;6;7;8;9;a 1\n  profile type=cpu/ns\n   11;12;13;14;15;16;17;18;19;1a 1\n");
+	assert_leaves(f, HEAD "   1;2;3;4;5;6;7;8;9;a 1\n  profile type=cpu/ns\n   "
+			      "11;12;13;14;15;16;17;18;19;1a 1\n");
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, collecting_setup, collecting_teardown)

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <cmocka.h>
 
 #include "profile/collect/intern.h"
 
 static uint32_t put(struct intern *t, uint32_t number)
 {
-	uint8_t room[16 + BYTES_SLACK] = {0};
+	uint8_t room[16 + BYTES_SLACK] = { 0 };
 	int len = snprintf((char *)room, 16, "%u", number);
 	return intern_put(t, room, (size_t)len);
 }
@@ -36,7 +36,7 @@ static void the_wire_holds_the_entries_in_their_order(void **state)
 	assert_int_equal(put(&t, 7), 1);
 	assert_int_equal(intern_put(&t, text, 200), 2);
 	assert_int_equal(intern_put(&t, text, 0), 3);
-	static const uint8_t start[] = {0x2a, 0, 0x2a, 1, '7', 0x2a, 0xc8, 1, 'x'};
+	static const uint8_t start[] = { 0x2a, 0, 0x2a, 1, '7', 0x2a, 0xc8, 1, 'x' };
 	assert_int_equal(t.wire.len, 2 + 3 + 203 + 2);
 	assert_memory_equal(t.wire.at, start, sizeof start);
 	intern_fini(&t);

@@ -3,24 +3,27 @@
 #include <string.h>
 
 #include "net/compress.h"
+#include "profile/collect/split.h"
 #include "profile/otlp/decode_otlp.h"
 #include "profile/pprof/decode_pprof.h"
-#include "profile/collect/split.h"
 #include "tests/support/collecting.h"
 #include "tests/support/corpus.h"
 #include "tests/support/sequence.h"
 
 /*
- * What the splitter promises, for any packet and any limits: the parts, one behind the other, have the samples of the packet
- * in their order, each with all that it refers to and belongs to; each part is a sound message that keeps all limits; what
- * is in no part was counted. The judge is protobuf-c (tests/support/oracle.h).
+ * What the splitter promises, for any packet and any limits: the parts, one behind the other, have
+ * the samples of the packet in their order, each with all that it refers to and belongs to; each
+ * part is a sound message that keeps all limits; what is in no part was counted. The judge is
+ * protobuf-c (tests/support/oracle.h).
  */
 static struct packet *seal(const struct profiles *p)
 {
 	struct collect_added added;
 	struct error err = { 0 };
-	struct collect *c = collect_new(&(struct collect_limits){ .max_bytes = 1 << 30, .hard_bytes = 1 << 30 });
-	struct packet *packet = collect_add(c, p, false, &added, &err) == COLLECT_ADDED ? collect_seal(c) : NULL;
+	struct collect *c = collect_new(
+		&(struct collect_limits){ .max_bytes = 1 << 30, .hard_bytes = 1 << 30 });
+	struct packet *packet =
+		collect_add(c, p, false, &added, &err) == COLLECT_ADDED ? collect_seal(c) : NULL;
 	collect_unref(&c);
 	return packet;
 }
@@ -58,7 +61,8 @@ static void assert_within(const struct part *part, const struct limits *limits)
 	assert_int_equal(part->bytes, p->otlp.len);
 	assert_int_equal(part->samples, p->samples);
 	assert_int_equal(p->contribution_count, 0);
-	assert_true(!limits->bytes || p->otlp.len <= limits->bytes || (limits->guessed && !has_smaller(p, limits->bytes)));
+	assert_true(!limits->bytes || p->otlp.len <= limits->bytes ||
+		    (limits->guessed && !has_smaller(p, limits->bytes)));
 	assert_true(!limits->samples || p->samples <= limits->samples);
 	assert_true(!limits->profiles || p->profiles <= limits->profiles);
 	assert_true(!limits->resources || p->resources <= limits->resources);
@@ -66,12 +70,13 @@ static void assert_within(const struct part *part, const struct limits *limits)
 
 static uint64_t dropped(const struct parts *parts)
 {
-	return parts->dropped[PART_TOO_LARGE] + parts->dropped[PART_TOO_OLD] + parts->dropped[PART_TOO_NEW];
+	return parts->dropped[PART_TOO_LARGE] + parts->dropped[PART_TOO_OLD] +
+	       parts->dropped[PART_TOO_NEW];
 }
 
 /* Splits and checks everything. */
-static void check_against(const struct sequence *whole, struct packet *packet, const struct limits *limits,
-			  struct parts *parts)
+static void check_against(const struct sequence *whole, struct packet *packet,
+			  const struct limits *limits, struct parts *parts)
 {
 	struct sequence found = { 0 };
 	uint64_t samples = 0;
@@ -164,14 +169,16 @@ static void check_pprof(const char *name, struct view file)
 	bytes_init(&out, 16 << 20);
 	assert_true(bytes_reserve(&out, 1));
 	check_tables(&p, compress_inflate(compress_sniff(file), file, &out, &err) &&
-			 profiles_reset(&p, NULL, bytes_view(&out), SIZE_MAX / 2) && decode_pprof(&p, NULL, &err));
+				 profiles_reset(&p, NULL, bytes_view(&out), SIZE_MAX / 2) &&
+				 decode_pprof(&p, NULL, &err));
 	bytes_fini(&out);
 }
 
 static void the_corpus_survives_random_limits(void **state)
 {
 	(void)state;
-	if (!corpus_each("otlp", 1 << 20, check_otlp) || !corpus_each("pprof", 1 << 20, check_pprof))
+	if (!corpus_each("otlp", 1 << 20, check_otlp) ||
+	    !corpus_each("pprof", 1 << 20, check_pprof))
 		skip();
 	assert_true(files > 5);
 }
@@ -220,7 +227,11 @@ static char *shape_of(const struct parts *parts)
 		struct error err = { 0 };
 		assert_true(split_open(parts->at[i].packet, &p, &err));
 		for (uint32_t j = 0; j < p.profiles.count; j++)
-			bytes_format(&out, "%s%u", j ? "+" : i ? " " : "", p.profiles.at[j].samples.count);
+			bytes_format(&out, "%s%u",
+				     j   ? "+"
+				     : i ? " "
+					 : "",
+				     p.profiles.at[j].samples.count);
 		profiles_fini(&p);
 	}
 	bytes_add_byte(&out, 0);
@@ -308,10 +319,14 @@ static void what_keeps_the_limits_is_not_decoded(void **state)
 	packet->otlp.len = 100; /* zeros: no message */
 	packet->samples = 7;
 	packet->profiles = packet->resources = 1;
-	split(packet, &(struct limits){ .bytes = 100, .samples = 7, .profiles = 1, .resources = 1, .series = 1 }, &parts);
+	split(packet,
+	      &(struct limits){
+		      .bytes = 100, .samples = 7, .profiles = 1, .resources = 1, .series = 1 },
+	      &parts);
 	assert_int_equal(parts.count, 1);
 	assert_ptr_equal(parts.at[0].packet, packet);
-	assert_false(split_packet(packet, &(struct limits){ .bytes = 99 }, NULL, &parts, &(struct error){ 0 }));
+	assert_false(split_packet(packet, &(struct limits){ .bytes = 99 }, NULL, &parts,
+				  &(struct error){ 0 }));
 	assert_int_equal(parts.count, 1);
 	parts_fini(&parts);
 	packet_unref(&packet);
@@ -375,7 +390,8 @@ static void what_would_only_be_repeated_is_not_tried(void **state)
 	packet_unref(&packet);
 }
 
-/* Every sample fits alone, with a stack that all of them need: the parts would be thousands of times the packet. */
+/* Every sample fits alone, with a stack that all of them need: the parts would be thousands of
+ * times the packet. */
 static void parts_are_never_many_times_the_packet(void **state)
 {
 	struct fixture *f = *state;
@@ -384,7 +400,8 @@ static void parts_are_never_many_times_the_packet(void **state)
 	uint32_t locations[1000];
 	uint64_t made = 0;
 	for (uint32_t i = 0; i < 1000; i++)
-		locations[i] = open_location(&f->p, 0, 0x10000 + i, open_function(&f->p, "f"), NONE);
+		locations[i] =
+			open_location(&f->p, 0, 0x10000 + i, open_function(&f->p, "f"), NONE);
 	for (uint32_t i = 0; i < 1000; i++)
 		frames = open_list(&f->p, locations[i], OPEN_END);
 	frames = (struct list){ frames.first + 1 - 1000, 1000 };
@@ -436,7 +453,8 @@ static void parts_inherit_and_are_charged(void **state)
 }
 
 /* A destination that counts a thousand bytes for each sample, and takes two samples for one. */
-static bool measure(void *context, struct packet *candidate, struct split_size *size, struct error *err)
+static bool measure(void *context, struct packet *candidate, struct split_size *size,
+		    struct error *err)
 {
 	(void)err;
 	*size = (struct split_size){ 1000 * candidate->samples, (candidate->samples + 1) / 2 };
@@ -459,7 +477,8 @@ static void a_destination_may_count_otherwise(void **state)
 	packet_unref(&packet);
 }
 
-/* Nothing is known of the size before it is asked, so the whole is measured before the first small part. */
+/* Nothing is known of the size before it is asked, so the whole is measured before the first small
+ * part. */
 static void large_packets_of_such_a_destination_lose_nothing(void **state)
 {
 	struct fixture *f = *state;
@@ -489,7 +508,8 @@ static void a_failed_measure_leaves_the_parts_as_they_were(void **state)
 	struct parts parts = { .dropped = { 1, 2, 3 } };
 	struct error err = { 0 };
 	parts_add(&parts, packet_ref(packet), 37, 0);
-	assert_false(split_packet(packet, &(struct limits){ .bytes = 6000 }, &failing, &parts, &err));
+	assert_false(
+		split_packet(packet, &(struct limits){ .bytes = 6000 }, &failing, &parts, &err));
 	assert_int_equal(parts.count, 1);
 	assert_int_equal(parts.dropped[PART_TOO_OLD], 2);
 	parts_fini(&parts);
@@ -507,7 +527,8 @@ static void the_same_input_makes_the_same_parts(void **state)
 	split(packet, &limits, &b);
 	assert_int_equal(a.count, b.count);
 	for (uint32_t i = 0; i < a.count; i++)
-		assert_true(view_equal(bytes_view(&a.at[i].packet->otlp), bytes_view(&b.at[i].packet->otlp)));
+		assert_true(view_equal(bytes_view(&a.at[i].packet->otlp),
+				       bytes_view(&b.at[i].packet->otlp)));
 	parts_fini(&a);
 	parts_fini(&b);
 	packet_unref(&packet);

@@ -2,12 +2,12 @@
 #ifndef TESTS_PROFILE_OTLP_OTLP_FIXTURE_H
 #define TESTS_PROFILE_OTLP_OTLP_FIXTURE_H
 
+#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "profile/otlp/decode_otlp.h"
 #include "tests/support/wire_text.h"
@@ -22,8 +22,8 @@ static struct error error;
 static inline bool decode_bytes(struct view bytes, size_t cap)
 {
 	error_clear(&error);
-	return profiles_reset(&tables, NULL, bytes, cap) ? decode_otlp(&tables, &error) :
-							   profiles_over_cap(&tables, &error);
+	return profiles_reset(&tables, NULL, bytes, cap) ? decode_otlp(&tables, &error)
+							 : profiles_over_cap(&tables, &error);
 }
 
 /* Decodes a request written as wire_text. */
@@ -84,6 +84,7 @@ static inline int fixture_end(void **state)
  * strings 1 samples, 2 count, 3 main, 4 main.c, 5 thread.name, 6 worker.
  */
 #define STRINGS "5'' 5'samples' 5'count' 5'main' 5'main.c' 5'thread.name' 5'worker' "
+/* clang-format off */
 #define TABLES \
 	"1{} 1{1=4096 2=8192 3=512 4=4 5[1]} 1{}" \
 	"2{} 2{1=1 2=4097 3{1=1 2=7 3=8} 3{1=2 2=9} 4[1]} 2{2=99}" \
@@ -91,6 +92,7 @@ static inline int fixture_end(void **state)
 	"4{} 4{1#000102030405060708090a0b0c0d0e0f 2#1011121314151617} 4{}" \
 	"6{} 6{1=5 2{1'main'} 3=2} 6{1=6 2{3=-7}}" \
 	"7{} 7{1[1 2]} 7{}"
+/* clang-format on */
 #define DICTIONARY "2{" STRINGS TABLES "}"
 /* A good Profile, and a request of one resource and one scope with these Profiles. */
 #define GOOD "2{1{1=1 2=2} 2{1=1 4[5]}}"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is wrong with a request, whom it costs, and what the sender is told. */
-#include "tests/profile/otlp/otlp_fixture.h"
 #include "profile/wire.h"
+#include "tests/profile/otlp/otlp_fixture.h"
 #include "tests/support/corpus.h"
 
 #include <stdio.h>
@@ -27,20 +27,26 @@ static void an_index_out_of_range_costs_its_profile(void **state)
 {
 	(void)state;
 	static const char *const cases[][2] = {
-		{ "2{2{1=3 4[1]}}", AT "samples[0].stack_index 3 is no index of stack_table (3 entries)" },
-		{ "2{2{4[1]} 2{1=-1 4[1]}}", AT "samples[1].stack_index is no index of stack_table" },
+		{ "2{2{1=3 4[1]}}",
+		  AT "samples[0].stack_index 3 is no index of stack_table (3 entries)" },
+		{ "2{2{4[1]} 2{1=-1 4[1]}}",
+		  AT "samples[1].stack_index is no index of stack_table" },
 		{ "2{2{3=3 4[1]}}", AT "samples[0].link_index 3 is no index of link_table" },
 		{ "2{2{3=-1 4[1]}}", AT "samples[0].link_index is no index of link_table" },
-		{ "2{2{2[1 9] 4[1]}}", AT "samples[0].attribute_indices 9 is no index of attribute_table" },
-		{ "2{2{2=9 4[1]}}", AT "samples[0].attribute_indices 9 is no index of attribute_table" },
-		{ "2{2{2[-1] 4[1]}}", AT "samples[0].attribute_indices is no index of attribute_table" },
+		{ "2{2{2[1 9] 4[1]}}",
+		  AT "samples[0].attribute_indices 9 is no index of attribute_table" },
+		{ "2{2{2=9 4[1]}}",
+		  AT "samples[0].attribute_indices 9 is no index of attribute_table" },
+		{ "2{2{2[-1] 4[1]}}",
+		  AT "samples[0].attribute_indices is no index of attribute_table" },
 		{ "2{2{2[0 1 2 0 1 2 0 1 3] 4[1]}}", "attribute_indices 3 is no index" },
 		{ "2{2{2[300 1 2 0 1 2 0 1] 4[1]}}", "attribute_indices 300 is no index" },
 		{ "2{2{2[300 301 302 303 1] 4[1]}}", "attribute_indices 300 is no index" },
 		{ "2{2{2[0x100000001] 4[1]}}", "attribute_indices is no index" },
 		{ "2{11[9]}", AT "attribute_indices 9 is no index of attribute_table (3 entries)" },
 		{ "2{11=9}", AT "attribute_indices 9" },
-		{ "2{1{1=7}}", AT "sample_type.type_strindex 7 is no index of string_table (7 entries)" },
+		{ "2{1{1=7}}",
+		  AT "sample_type.type_strindex 7 is no index of string_table (7 entries)" },
 		{ "2{1{2=-1}}", AT "sample_type.unit_strindex is no index of string_table" },
 		{ "2{5{1=7}}", AT "period_type.type_strindex 7" },
 		{ "2{5{2=7}}", AT "period_type.unit_strindex 7" },
@@ -52,33 +58,46 @@ static void an_index_out_of_range_costs_its_profile(void **state)
 static void an_index_just_in_range_is_good(void **state)
 {
 	(void)state;
-	expect_decoded(DICTIONARY REQUEST("2{1{1=6 2=6} 2{1=2 3=2 2[2 2 2 2 2 2 2 2 2] 4[1]} 11[2]}"));
+	expect_decoded(DICTIONARY REQUEST("2{1{1=6 2=6} 2{1=2 3=2 2[2 2 2 2 2 2 2 2 2] 4[1]} "
+					  "11[2]}"));
 	assert_int_equal(tables.rejected_profiles, 0);
 }
 
-/* New entries have the indices 3 (mappings, locations, ...), so that the good ones stay untouched. */
+/* New entries have the indices 3 (mappings, locations, ...), so that the good ones stay untouched.
+ */
 static void a_bad_entry_costs_who_reaches_it(void **state)
 {
 	(void)state;
 	static const char *const cases[][3] = {
-		{ "3{1=99} 2{3{1=3}} 7{1[1 3]}", "2{2{1=3 4[1]}}", "function_table[3].name_strindex 99" },
-		{ "3{2=-1} 2{3{1=3}} 7{1[1 3]}", "2{2{1=3 4[1]}}", "function_table[3].system_name_strindex" },
-		{ "3{3=99} 2{3{1=3}} 7{1=1 1=3}", "2{2{1=3 4[1]}}", "function_table[3].filename_strindex" },
-		{ "2{3{} 3{1=99}} 7{1[3]}", "2{2{1=3 4[1]}}", "location_table[3].lines.function_index 99" },
+		{ "3{1=99} 2{3{1=3}} 7{1[1 3]}", "2{2{1=3 4[1]}}",
+		  "function_table[3].name_strindex 99" },
+		{ "3{2=-1} 2{3{1=3}} 7{1[1 3]}", "2{2{1=3 4[1]}}",
+		  "function_table[3].system_name_strindex" },
+		{ "3{3=99} 2{3{1=3}} 7{1=1 1=3}", "2{2{1=3 4[1]}}",
+		  "function_table[3].filename_strindex" },
+		{ "2{3{} 3{1=99}} 7{1[3]}", "2{2{1=3 4[1]}}",
+		  "location_table[3].lines.function_index 99" },
 		{ "2{1=99} 7{1[3]}", "2{2{1=3 4[1]}}", "location_table[3].mapping_index 99" },
 		{ "2{4[99]} 7{1[3]}", "2{2{1=3 4[1]}}", "location_table[3].attribute_indices 99" },
-		{ "1{4=99} 2{1=3} 7{1[3]}", "2{2{1=3 4[1]}}", "mapping_table[3].filename_strindex 99" },
-		{ "1{5[99]} 2{1=3} 7{1[3]}", "2{2{1=3 4[1]}}", "mapping_table[3].attribute_indices 99" },
-		{ "6{1=99} 1{5[3]} 2{1=3} 7{1[3]}", "2{2{1=3 4[1]}}", "attribute_table[3].key_strindex 99" },
-		{ "6{1=99} 2{4[3]} 7{1[3]}", "2{2{1=3 4[1]}}", "attribute_table[3].key_strindex 99" },
+		{ "1{4=99} 2{1=3} 7{1[3]}", "2{2{1=3 4[1]}}",
+		  "mapping_table[3].filename_strindex 99" },
+		{ "1{5[99]} 2{1=3} 7{1[3]}", "2{2{1=3 4[1]}}",
+		  "mapping_table[3].attribute_indices 99" },
+		{ "6{1=99} 1{5[3]} 2{1=3} 7{1[3]}", "2{2{1=3 4[1]}}",
+		  "attribute_table[3].key_strindex 99" },
+		{ "6{1=99} 2{4[3]} 7{1[3]}", "2{2{1=3 4[1]}}",
+		  "attribute_table[3].key_strindex 99" },
 		{ "6{1=5 3=99}", "2{2{2[1 3] 4[1]}}", "attribute_table[3].unit_strindex 99" },
-		{ "6{1=5 2{8=99}}", "2{2{2=3 4[1]}}", "attribute_table[3].string_value_strindex 99" },
-		{ "6{1=5 2{5{1{1'x'} 1{6{1{3=99}}}}}}", "2{11[3]}", "attribute_table[3].key_strindex 99" },
+		{ "6{1=5 2{8=99}}", "2{2{2=3 4[1]}}",
+		  "attribute_table[3].string_value_strindex 99" },
+		{ "6{1=5 2{5{1{1'x'} 1{6{1{3=99}}}}}}", "2{11[3]}",
+		  "attribute_table[3].key_strindex 99" },
 		{ "7{1[1 99]}", "2{2{1=3 4[1]}}", "stack_table[3].location_indices 99" },
 		{ "7{1[-1]}", "2{2{1=3 4[1]}}", "stack_table[3].location_indices is no index" },
 		{ "7{1#80}", "2{2{1=3 4[1]}}", "stack_table[3].location_indices is cut short" },
 		{ "4{1#00}", "2{2{3=3 4[1]}}", "link_table[3].trace_id has a wrong length" },
-		{ "4{2#00112233445566778899}", "2{2{3=3 4[1]}}", "link_table[3].span_id has a wrong length" },
+		{ "4{2#00112233445566778899}", "2{2{3=3 4[1]}}",
+		  "link_table[3].span_id has a wrong length" },
 	};
 	for (size_t i = 0; i < COUNT(cases); i++)
 		costs_one(cases[i][0], cases[i][1], cases[i][2]);
@@ -87,7 +106,8 @@ static void a_bad_entry_costs_who_reaches_it(void **state)
 static void a_bad_entry_that_nobody_reaches_costs_nothing(void **state)
 {
 	(void)state;
-	expect_decoded("2{" STRINGS TABLES "3{1=99} 2{3{1=3}} 7{1[3]} 4{1#00} 6{1=99} 1{4=99}} " REQUEST(GOOD));
+	expect_decoded("2{" STRINGS TABLES
+		       "3{1=99} 2{3{1=3}} 7{1[3]} 4{1#00} 6{1=99} 1{4=99}} " REQUEST(GOOD));
 	assert_int_equal(tables.rejected_profiles, 0);
 	assert_string_equal(tables.rejection, "");
 }
@@ -98,7 +118,8 @@ static void numbers_that_do_not_fill_their_field_cost_their_profile(void **state
 	costs_one("", "2{2{4[1] 5#00112233445566}}",
 		  AT "samples[0].timestamps_unix_nano is no multiple of 8 bytes");
 	costs_one("", "2{2{4#0180}}", AT "samples[0].values holds a malformed varint");
-	costs_one("", "2{2{4#ffffffffffffffffff02}}", AT "samples[0].values holds a malformed varint");
+	costs_one("", "2{2{4#ffffffffffffffffff02}}",
+		  AT "samples[0].values holds a malformed varint");
 	/* Not whole by themselves, only together. */
 	costs_one("", "2{2{4#80 4#01}}", AT "samples[0].values holds a malformed varint");
 	costs_one("", "2{2{4[1] 5#00112233445566 5#77}}", "is no multiple of 8 bytes");
@@ -127,20 +148,23 @@ static void a_profile_id_has_16_bytes_or_none(void **state)
 static void a_bad_resource_or_scope_costs_its_profiles(void **state)
 {
 	(void)state;
-	expect_decoded(DICTIONARY "1{1{1{3=99}} 2{" GOOD GOOD "}} 1{2{" GOOD "} 2{1{3{1'k' 2{8=7}}} " GOOD "}}");
+	expect_decoded(DICTIONARY "1{1{1{3=99}} 2{" GOOD GOOD "}} 1{2{" GOOD
+				  "} 2{1{3{1'k' 2{8=7}}} " GOOD "}}");
 	assert_int_equal(tables.rejected_profiles, 3);
 	assert_int_equal(tables.rejected_samples, 3);
 	assert_false(tables.profiles.at[2].fault);
 	assert_true(tables.profiles.at[3].fault);
 	assert_string_equal(tables.rejection,
-			    "resource_profiles[0].key_strindex 99 is no index of string_table (7 entries)");
+			    "resource_profiles[0].key_strindex 99 is no index of string_table (7 "
+			    "entries)");
 }
 
 static void a_request_of_only_bad_profiles_is_refused(void **state)
 {
 	(void)state;
 	expect_refused(DICTIONARY REQUEST("2{2{1=9 4[1]}} 2{11[9]}"), ERROR_INVALID,
-		       "profiles[0].samples[0].stack_index 9 is no index of stack_table (3 entries)");
+		       "profiles[0].samples[0].stack_index 9 is no index of stack_table (3 "
+		       "entries)");
 }
 
 static void malformed_bytes_refuse_the_request(void **state)
@@ -154,14 +178,19 @@ static void malformed_bytes_refuse_the_request(void **state)
 		{ "3!6", "the request holds an invalid tag" },
 		{ "~0000", "the request holds an invalid tag" },
 		{ "2{5'' 3{} 3{~08}}", "function_table[1].name_strindex is cut short" },
-		{ "2{3{} 3{~08ffffffffffffffffffff01}}", "name_strindex holds a varint of more than 64 bits" },
+		{ "2{3{} 3{~08ffffffffffffffffffff01}}",
+		  "name_strindex holds a varint of more than 64 bits" },
 		{ "2{3{} 3{9!3}}", "function_table[1] holds an invalid tag" },
-		{ "2{6{} 6{2{3'x'}}}", "attribute_table[1].int_value holds a known field with a wrong" },
+		{ "2{6{} 6{2{3'x'}}}",
+		  "attribute_table[1].int_value holds a known field with a wrong" },
 		{ "2{1=5}", "mapping_table holds a known field with a wrong wire type" },
-		{ "1{1{1{1=5}}}", "resource_profiles[0].key holds a known field with a wrong wire type" },
+		{ "1{1{1{1=5}}}",
+		  "resource_profiles[0].key holds a known field with a wrong wire type" },
 		{ "1{2{} 2{1{1=5}}}", "resource_profiles[0].scope_profiles[1].name holds a known" },
-		{ "1{2{2{} 2{3=5}}}", "profiles[1].time_unix_nano holds a known field with a wrong" },
-		{ "1{2{2{2{4[1] 4@5}}}}", "profiles[0].samples[0].values holds a known field with a wrong" },
+		{ "1{2{2{} 2{3=5}}}",
+		  "profiles[1].time_unix_nano holds a known field with a wrong" },
+		{ "1{2{2{2{4[1] 4@5}}}}",
+		  "profiles[0].samples[0].values holds a known field with a wrong" },
 		{ "1{2{2{2{} 2{~22}}}}", "profiles[0].samples[1].values is cut short" },
 		{ "1{1{3{3=1}}}", "resource_profiles[0].id_keys holds a known field" },
 		{ "1%5", "resource_profiles holds a known field with a wrong wire type" },

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which layouts of Sample are taken, and which are refused by name: profile/otlp/decode_layout.h. */
-#include "tests/profile/otlp/otlp_fixture.h"
+/* Which layouts of Sample are taken, and which are refused by name: profile/otlp/decode_layout.h.
+ */
 #include "profile/wire.h"
+#include "tests/profile/otlp/otlp_fixture.h"
 
 #include <stdio.h>
 
@@ -81,18 +82,21 @@ static void samples_decide_the_layout(void **state)
 static void evidence_is_pooled_over_all_profiles(void **state)
 {
 	(void)state;
-	expect_refused(DICTIONARY "1{2{2{2{1=1 2[1] 5<7>}}}} 1{2{2{} 2{2{1=1 2[2] 3[1]}}}}", ERROR_INVALID,
-		       OLD_8);
+	expect_refused(DICTIONARY "1{2{2{2{1=1 2[1] 5<7>}}}} 1{2{2{} 2{2{1=1 2[2] "
+				  "3[1]}}}}",
+		       ERROR_INVALID, OLD_8);
 }
 
 /* Profile was numbered otherwise before 1.9, so these do not even decode. */
 static void a_profile_of_an_older_layout_is_named_too(void **state)
 {
 	(void)state;
-	expect_refused(DICTIONARY REQUEST("2{1{1=1 2=2} 2{1=1 2[5] 3[1]} 7[1] 8#00112233445566778899aabbccddeeff}"),
+	expect_refused(DICTIONARY REQUEST("2{1{1=1 2=2} 2{1=1 2[5] 3[1]} 7[1] "
+					  "8#00112233445566778899aabbccddeeff}"),
 		       ERROR_INVALID, OLD_8);
-	expect_refused(REQUEST("2{1{} 2{1=1 2=9 3[5]} 3{} 4{} 5[1 2 3] 7{} 10'' 10'x' 11=5}"), ERROR_INVALID,
-		       OLD_4);
+	expect_refused(REQUEST("2{1{} 2{1=1 2=9 3[5]} 3{} 4{} 5[1 2 3] 7{} 10'' "
+			       "10'x' 11=5}"),
+		       ERROR_INVALID, OLD_4);
 	expect_refused(REQUEST("2{1#00112233445566778899aabbccddeeff 2@1 3@2 8{1{} 2{1[1] 2[5]}}}"),
 		       ERROR_INVALID, OLD_3);
 }
@@ -100,15 +104,18 @@ static void a_profile_of_an_older_layout_is_named_too(void **state)
 static void a_bad_attribute_does_not_make_the_layout_ambiguous(void **state)
 {
 	(void)state;
-	expect_decoded("2{" STRINGS TABLES "6{1=99}} " REQUEST("2{2{1=1 2[3] 5<7>}} 2{2{1=1 2[1] 5<7>}}"));
+	expect_decoded("2{" STRINGS TABLES
+		       "6{1=99}} " REQUEST("2{2{1=1 2[3] 5<7>}} 2{2{1=1 2[1] 5<7>}}"));
 	assert_int_equal(tables.rejected_profiles, 1);
 }
 
 static void another_mistake_is_told_as_what_it_is(void **state)
 {
 	(void)state;
-	expect_refused(DICTIONARY REQUEST("2{2{1=1 2[1] 4[5]} 6'x'}"), ERROR_INVALID, "profiles[0].period");
-	expect_refused(DICTIONARY REQUEST("2{2{1=1 2[1] 5<5>} 6'x'}"), ERROR_INVALID, "profiles[0].period");
+	expect_refused(DICTIONARY REQUEST("2{2{1=1 2[1] 4[5]} 6'x'}"), ERROR_INVALID,
+		       "profiles[0].period");
+	expect_refused(DICTIONARY REQUEST("2{2{1=1 2[1] 5<5>} 6'x'}"), ERROR_INVALID,
+		       "profiles[0].period");
 }
 
 int main(void)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tests/profile/otlp/otlp_fixture.h"
 #include "base/memory.h"
 #include "profile/wire.h"
+#include "tests/profile/otlp/otlp_fixture.h"
 
 #include <stdio.h>
 
@@ -9,10 +9,10 @@ static void a_request_becomes_tables(void **state)
 {
 	(void)state;
 	expect_decoded(DICTIONARY
-		       "1{1{1{1'service.name' 2{1'shop'}} 2=3} 3'schema-r'"
-		       " 2{1{1'scope' 2'v1' 3{1'k' 2{2=1}} 4=4} 3'schema-s'"
-		       "  2{1{1=1 2=2} 2{1=1 2[1 2] 3=1 4[5 300] 5<1000 2000>} 2{1=2 4[1]}"
-		       "    3@1700 4=60 5{1=2 2=1} 6=-9 7#000102030405060708090a0b0c0d0e0f 8=2 11[2]}}}");
+		       "1{1{1{1'service.name' 2{1'shop'}} 2=3} 3'schema-r' 2{1{1'scope' 2'v1' "
+		       "3{1'k' 2{2=1}} 4=4} 3'schema-s'  2{1{1=1 2=2} 2{1=1 2[1 2] 3=1 4[5 300] "
+		       "5<1000 2000>} 2{1=2 4[1]}    3@1700 4=60 5{1=2 2=1} 6=-9 "
+		       "7#000102030405060708090a0b0c0d0e0f 8=2 11[2]}}}");
 	const struct resource *r = &tables.resources.at[0];
 	const struct scope *s = &tables.scopes.at[0];
 	const struct profile *f = &tables.profiles.at[0];
@@ -87,8 +87,8 @@ static void nothing_is_a_valid_request(void **state)
 static void samples_of_the_ebpf_profiler_decode(void **state)
 {
 	(void)state;
-	expect_decoded("2{" STRINGS "6{2{}} 6{1=5 2{1'w'}} 7{} 2{} 7{1[0]}}"
-		       REQUEST("2{2{1=1 2[1] 5<1 2 3>}}"));
+	expect_decoded("2{" STRINGS
+		       "6{2{}} 6{1=5 2{1'w'}} 7{} 2{} 7{1[0]}}" REQUEST("2{2{1=1 2[1] 5<1 2 3>}}"));
 	assert_int_equal(tables.samples.at[0].timestamps.len, 24);
 	assert_int_equal(tables.samples.at[0].values.len, 0);
 }
@@ -98,19 +98,21 @@ static void samples_of_the_ebpf_profiler_decode(void **state)
 static void entry_0_of_each_table_is_the_zero_value(void **state)
 {
 	(void)state;
-	expect_decoded("2{5'SECRET' 5'samples' 1{1=1 4=1 5[1]} 2{1=1 2=7 3{1=1}} 3{1=1}"
-		       " 4{1#000102030405060708090a0b0c0d0e0f} 6{1=1 2{1'SECRET'}} 6{1=1} 7{1[0 0]}}"
-		       REQUEST("2{2{4[1]}}"));
+	expect_decoded("2{5'SECRET' 5'samples' 1{1=1 4=1 5[1]} 2{1=1 2=7 3{1=1}} 3{1=1} "
+		       "4{1#000102030405060708090a0b0c0d0e0f} 6{1=1 2{1'SECRET'}} 6{1=1} 7{1[0 "
+		       "0]}}" REQUEST("2{2{4[1]}}"));
 	assert_int_equal(string_view(&tables, 0).len, 0);
 	assert_true(tables.mappings.at[0].start == 0 && tables.mappings.at[0].filename == 0);
 	assert_int_equal(tables.mappings.at[0].attributes.count, 0);
 	assert_true(tables.locations.at[0].address == 0 && tables.locations.at[0].lines.count == 0);
 	assert_int_equal(tables.functions.at[0].name, 0);
 	assert_int_equal(tables.links.at[0].trace_id[1], 0);
-	assert_true(tables.attributes.at[0].key == 0 && tables.attributes.at[0].type == VALUE_EMPTY);
+	assert_true(tables.attributes.at[0].key == 0 &&
+		    tables.attributes.at[0].type == VALUE_EMPTY);
 	assert_int_equal(tables.stacks.at[0].locations.count, 0);
 	for (uint32_t i = 0; i < tables.strings.count; i++)
-		assert_null(memmem(string_view(&tables, i).at, string_view(&tables, i).len, "SECRET", 6));
+		assert_null(memmem(string_view(&tables, i).at, string_view(&tables, i).len,
+				   "SECRET", 6));
 }
 
 static void entry_0_is_not_even_read(void **state)
@@ -132,8 +134,8 @@ static void index_0_is_valid_without_a_dictionary(void **state)
 static void a_second_dictionary_appends(void **state)
 {
 	(void)state;
-	expect_decoded("2{5'' 5'one' 3{} 3{1=1} 6{}} " REQUEST("2{1{1=3 2=1} 2{2[2] 4[1]}}")
-		       " 2{5'two' 5'three' 3{1=3} 6{1=2} 6{1=3 2{1'x'}}}");
+	expect_decoded("2{5'' 5'one' 3{} 3{1=1} 6{}} " REQUEST(
+		"2{1{1=3 2=1} 2{2[2] 4[1]}}") " 2{5'two' 5'three' 3{1=3} 6{1=2} 6{1=3 2{1'x'}}}");
 	assert_int_equal(tables.dictionary_strings, 4);
 	assert_int_equal(tables.functions.count, 3);
 	string_must_be(tables.functions.at[2].name, "three");
@@ -144,8 +146,9 @@ static void a_second_dictionary_appends(void **state)
 static void interleaved_tables_decode(void **state)
 {
 	(void)state;
-	expect_decoded("2{5'' 3{} 5'one' 3{1=1} 5'two' 3{1=2} 2{} 5'three' 2{3{1=3}} 3{1=3}}"
-		       REQUEST("2{1{1=3}}"));
+	expect_decoded(
+		"2{5'' 3{} 5'one' 3{1=1} 5'two' 3{1=2} 2{} 5'three' 2{3{1=3}} 3{1=3}}" REQUEST(
+			"2{1{1=3}}"));
 	string_must_be(tables.functions.at[1].name, "one");
 	string_must_be(tables.functions.at[3].name, "three");
 	assert_int_equal(tables.lines.at[0].function, 3);
@@ -163,9 +166,8 @@ static void too_many_dictionaries_are_refused(void **state)
 static void references_are_resolved(void **state)
 {
 	(void)state;
-	expect_decoded(DICTIONARY
-		       "1{1{1{3=5 2{8=6}} 1{1'inline' 3=0 2{8=0}} 1{1'SECRET' 3=6}"
-		       " 1{1'list' 2{6{1{3=5 2{5{1{8=6} 1{1'x'}}}}}}}} 2{" GOOD "}}");
+	expect_decoded(DICTIONARY "1{1{1{3=5 2{8=6}} 1{1'inline' 3=0 2{8=0}} 1{1'SECRET' 3=6}"
+				  " 1{1'list' 2{6{1{3=5 2{5{1{8=6} 1{1'x'}}}}}}}} 2{" GOOD "}}");
 	struct list list = tables.resources.at[0].attributes;
 	string_must_be(attribute_of(list, 0)->key, "thread.name");
 	string_must_be(attribute_of(list, 0)->string, "worker");
@@ -173,7 +175,8 @@ static void references_are_resolved(void **state)
 	assert_int_equal(attribute_of(list, 1)->type, VALUE_STRING);
 	assert_int_equal(attribute_of(list, 1)->string, 0);
 	string_must_be(attribute_of(list, 2)->key, "worker");
-	const struct attribute *inner = &tables.attributes.at[attribute_of(list, 3)->children.first];
+	const struct attribute *inner =
+		&tables.attributes.at[attribute_of(list, 3)->children.first];
 	string_must_be(inner->key, "thread.name");
 	assert_int_equal(inner->type, VALUE_ARRAY);
 	string_must_be(tables.attributes.at[inner->children.first].string, "worker");
@@ -201,12 +204,13 @@ static void the_last_of_the_oneof_counts(void **state)
 static void children_stand_together(void **state)
 {
 	(void)state;
-	expect_decoded("2{5'' 6{} 6{2{5{1{5{1{3=1} 1{3=2}}} 1{6{1{1'k' 2{3=3}} 1{1'l' 2{3=4}}}} 1{3=5}}}}"
-		       " 6{2{3=6}}} 1{}");
+	expect_decoded("2{5'' 6{} 6{2{5{1{5{1{3=1} 1{3=2}}} 1{6{1{1'k' 2{3=3}} 1{1'l' 2{3=4}}}} "
+		       "1{3=5}}}} 6{2{3=6}}} 1{}");
 	const struct attribute *at = tables.attributes.at, *top = &at[1];
 	assert_int_equal(top->children.count, 3);
 	const struct attribute *a = &at[top->children.first];
-	assert_true(a[0].type == VALUE_ARRAY && a[1].type == VALUE_KVLIST && a[2].type == VALUE_INT);
+	assert_true(a[0].type == VALUE_ARRAY && a[1].type == VALUE_KVLIST &&
+		    a[2].type == VALUE_INT);
 	assert_int_equal(attribute_integer(&at[a[0].children.first + 1]), 2);
 	string_must_be(at[a[1].children.first + 1].key, "l");
 	assert_int_equal(attribute_integer(&at[2]), 6);
@@ -215,9 +219,9 @@ static void children_stand_together(void **state)
 static void parts_of_one_owner_stand_together(void **state)
 {
 	(void)state;
-	expect_decoded("2{5'' 6{} 6{2{3=1}} 6{2{3=2}} 7{} 7{1[0]}}"
-		       "1{2{2{2{1=1 2[1] 4[1]} 11[2] 2{1=1 2[2] 4[2]} 11[1]} 1{3{1'a'}} 2{2{4[3]}} 1{3{1'b'}}}"
-		       "  1{1{1'r1'} 3{2't' 3'r1' 4'r2' 3'r2'}} 2{2{}} 1{1{1'r2'}}}");
+	expect_decoded("2{5'' 6{} 6{2{3=1}} 6{2{3=2}} 7{} 7{1[0]}}1{2{2{2{1=1 2[1] 4[1]} 11[2] "
+		       "2{1=1 2[2] 4[2]} 11[1]} 1{3{1'a'}} 2{2{4[3]}} 1{3{1'b'}}}  1{1{1'r1'} "
+		       "3{2't' 3'r1' 4'r2' 3'r2'}} 2{2{}} 1{1{1'r2'}}}");
 	const struct resource *r = &tables.resources.at[0];
 	const struct scope *s = &tables.scopes.at[0];
 	const struct profile *f = &tables.profiles.at[0];
@@ -308,7 +312,8 @@ static void packed_unpacked_and_mixed_are_equal(void **state)
 		const struct sample *s = &tables.samples.at[0];
 		static const uint32_t indices[] = { 1, 2, 1 };
 		assert_int_equal(s->attributes.count, 3);
-		assert_memory_equal(&tables.indices.at[s->attributes.first], indices, sizeof indices);
+		assert_memory_equal(&tables.indices.at[s->attributes.first], indices,
+				    sizeof indices);
 		expect_bytes(s->values, "\x01\xac\x02\x02", 4);
 		expect_bytes(s->timestamps, "\7\0\0\0\0\0\0\0\x08\0\0\0\0\0\0", 16);
 		assert_int_equal(tables.profiles.at[0].attributes.count, 2);
@@ -324,7 +329,8 @@ static void location_indices_of_every_shape_decode(void **state)
 	stpcpy(at, "7{} 7{1[1 2 3 4 5 6 7 8 300 301 302 303 9 304 10 305 11 12 399]}"
 		   "7{1=7 1[8 399] 1=1} 7{1#8180808000}}");
 	expect_decoded(text);
-	static const uint32_t one[] = { 1, 2, 3, 4, 5, 6, 7, 8, 300, 301, 302, 303, 9, 304, 10, 305, 11, 12, 399 };
+	static const uint32_t one[] = { 1,   2,   3, 4,   5,  6,   7,  8,  300, 301,
+					302, 303, 9, 304, 10, 305, 11, 12, 399 };
 	static const uint32_t two[] = { 7, 8, 399, 1 };
 	const struct list *l = &tables.stacks.at[1].locations;
 	assert_int_equal(l->count, COUNT(one));
@@ -340,12 +346,15 @@ static void location_indices_of_every_shape_decode(void **state)
 static void unknown_fields_and_payloads_are_not_read(void **state)
 {
 	(void)state;
-	expect_decoded("2{" STRINGS "7{} 7{15'SECRET'} 99'SECRET' 6{} 6{1=5 9'SECRET' 2{1'x' 15'SECRET'}}"
-		       " 3{} 3{1=1 77@5} 2{} 2{9'SECRET' 3{9%7}} 4{} 4{9'SECRET'} 1{} 1{9'SECRET'}}"
-		       "1{9'SECRET' 1{9'SECRET' 3{9'SECRET'}} 2{9'SECRET' 1{9'SECRET'}"
-		       " 2{9'SECRET' 10'SECRET' 99'SECRET' 1{9'SECRET'} 2{1=1 4[1] 20'SECRET'}}}} 9'SECRET'");
+	expect_decoded("2{" STRINGS
+		       "7{} 7{15'SECRET'} 99'SECRET' 6{} 6{1=5 9'SECRET' 2{1'x' 15'SECRET'}}"
+		       " 3{} 3{1=1 77@5} 2{} 2{9'SECRET' 3{9%7}} 4{} 4{9'SECRET'} 1{} "
+		       "1{9'SECRET'}}1{9'SECRET' 1{9'SECRET' 3{9'SECRET'}} 2{9'SECRET' "
+		       "1{9'SECRET'} 2{9'SECRET' 10'SECRET' 99'SECRET' 1{9'SECRET'} 2{1=1 4[1] "
+		       "20'SECRET'}}}} 9'SECRET'");
 	for (uint32_t i = 0; i < tables.strings.count; i++)
-		assert_null(memmem(string_view(&tables, i).at, string_view(&tables, i).len, "SECRET", 6));
+		assert_null(memmem(string_view(&tables, i).at, string_view(&tables, i).len,
+				   "SECRET", 6));
 	assert_int_equal(tables.added.len, 0);
 }
 
@@ -354,8 +363,9 @@ static void unknown_fields_and_payloads_are_not_read(void **state)
 static void invalid_utf8_is_repaired_and_counted(void **state)
 {
 	(void)state;
-	expect_decoded("2{5'' 5'a\\xff' 5'ok' 3{} 3{1=1} 6{} 6{1=1 2{1'v'}} 6{1=2 2{1'\\xc3'}}}"
-		       "1{1{1{1'\\x80k' 2{6{1{1'\\xed\\xa0\\x80'}}}} 1{3=1}} 2{1{1'\\xfe'} 2{2{4[1]}}}}");
+	expect_decoded("2{5'' 5'a\\xff' 5'ok' 3{} 3{1=1} 6{} 6{1=1 2{1'v'}} 6{1=2 "
+		       "2{1'\\xc3'}}}1{1{1{1'\\x80k' 2{6{1{1'\\xed\\xa0\\x80'}}}} 1{3=1}} "
+		       "2{1{1'\\xfe'} 2{2{4[1]}}}}");
 	string_must_be(tables.functions.at[1].name, "a\xef\xbf\xbd");
 	assert_true(tables.attributes.at[1].bad_key);
 	assert_false(tables.attributes.at[2].bad_key);
@@ -404,8 +414,8 @@ static void repaired_text_counts_against_the_cap(void **state)
 	assert_int_equal(error.kind, ERROR_TOO_LARGE);
 }
 
-/* The fast readers look at the tags behind a message that ends the input: they must neither use nor pass the slack,
- * whatever stands there. */
+/* The fast readers look at the tags behind a message that ends the input: they must neither use nor
+ * pass the slack, whatever stands there. */
 static void nothing_behind_the_input_is_read_as_a_field(void **state)
 {
 	static const char *const lasts[] = {
@@ -422,9 +432,9 @@ static void nothing_behind_the_input_is_read_as_a_field(void **state)
 			uint8_t *exact = memory_resize(NULL, input.len + BYTES_SLACK);
 			memcpy(exact, input.at, input.len);
 			for (size_t n = 0; n < BYTES_SLACK; n++)
-				exact[input.len + n] = n % 11 == 0  ? tag + n / 11 * 8 :
-						       n % 11 < 10 ? 0x80 :
-								      1;
+				exact[input.len + n] = n % 11 == 0   ? tag + n / 11 * 8
+						       : n % 11 < 10 ? 0x80
+								     : 1;
 			assert_true(decode_bytes((struct view){ exact, input.len }, 1 << 30));
 			assert_int_equal(tables.locations.at[1].address, location.address);
 			assert_int_equal(tables.locations.at[1].mapping, location.mapping);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <cmocka.h>
 
 #include "profile/otlp/encode_json.h"
 #include "tests/support/wire_text.h"
@@ -37,23 +37,17 @@ static void messages_and_arrays_nest(void **state)
 static void numbers_of_64_bits_are_strings(void **state)
 {
 	(void)state;
-	becomes("1{2{2{2{1=3 4[5 -1 0x7fffffffffffffff] 5<1 0xffffffffffffffff>} 3@1 4=-1 6=-9223372036854775808 8=7}}}",
-		"{\"resourceProfiles\":[{\"scopeProfiles\":[{\"profiles\":[{\"samples\":[{\"stackIndex\":3,"
-		"\"values\":[\"5\",\"-1\",\"9223372036854775807\"],"
-		"\"timestampsUnixNano\":[\"1\",\"18446744073709551615\"]}],\"timeUnixNano\":\"1\","
-		"\"durationNano\":\"18446744073709551615\",\"period\":\"-9223372036854775808\","
-		"\"droppedAttributesCount\":7}]}]}]}");
+	becomes("1{2{2{2{1=3 4[5 -1 0x7fffffffffffffff] 5<1 0xffffffffffffffff>} 3@1 4=-1 "
+		"6=-9223372036854775808 8=7}}}",
+		"{\"resourceProfiles\":[{\"scopeProfiles\":[{\"profiles\":[{\"samples\":[{\"stackIndex\":3,\"values\":[\"5\",\"-1\",\"9223372036854775807\"],\"timestampsUnixNano\":[\"1\",\"18446744073709551615\"]}],\"timeUnixNano\":\"1\",\"durationNano\":\"18446744073709551615\",\"period\":\"-9223372036854775808\",\"droppedAttributesCount\":7}]}]}]}");
 }
 
 static void ids_are_hex_and_other_bytes_base64(void **state)
 {
 	(void)state;
-	becomes("1{2{2{7#00ff}}} 2{4{1#0102 2#a0} 6{2{7#}} 6{2{7#00}} 6{2{7#00ff}} 6{2{7#00ff10}} 6{2{7#fbfffe}}}",
-		"{\"resourceProfiles\":[{\"scopeProfiles\":[{\"profiles\":[{\"profileId\":\"00ff\"}]}]}],"
-		"\"dictionary\":{\"linkTable\":[{\"traceId\":\"0102\",\"spanId\":\"a0\"}],\"attributeTable\":["
-		"{\"value\":{\"bytesValue\":\"\"}},{\"value\":{\"bytesValue\":\"AA==\"}},"
-		"{\"value\":{\"bytesValue\":\"AP8=\"}},{\"value\":{\"bytesValue\":\"AP8Q\"}},"
-		"{\"value\":{\"bytesValue\":\"+//+\"}}]}}");
+	becomes("1{2{2{7#00ff}}} 2{4{1#0102 2#a0} 6{2{7#}} 6{2{7#00}} 6{2{7#00ff}} 6{2{7#00ff10}} "
+		"6{2{7#fbfffe}}}",
+		"{\"resourceProfiles\":[{\"scopeProfiles\":[{\"profiles\":[{\"profileId\":\"00ff\"}]}]}],\"dictionary\":{\"linkTable\":[{\"traceId\":\"0102\",\"spanId\":\"a0\"}],\"attributeTable\":[{\"value\":{\"bytesValue\":\"\"}},{\"value\":{\"bytesValue\":\"AA==\"}},{\"value\":{\"bytesValue\":\"AP8=\"}},{\"value\":{\"bytesValue\":\"AP8Q\"}},{\"value\":{\"bytesValue\":\"+//+\"}}]}}");
 }
 
 static void text_is_escaped(void **state)
@@ -66,12 +60,10 @@ static void text_is_escaped(void **state)
 static void doubles_have_their_words(void **state)
 {
 	(void)state;
-	becomes("2{6{2{4@0x7ff8000000000000}} 6{2{4@0xfff0000000000000}} 6{2{4@0x7ff0000000000000}}"
-		" 6{2{4@0x3fb999999999999a}} 6{2{4@0}} 6{2{4@0x8000000000000000}} 6{2{4@0x0000000000000001}}}",
-		"{\"dictionary\":{\"attributeTable\":[{\"value\":{\"doubleValue\":\"NaN\"}},"
-		"{\"value\":{\"doubleValue\":\"-Infinity\"}},{\"value\":{\"doubleValue\":\"Infinity\"}},"
-		"{\"value\":{\"doubleValue\":0.1}},{\"value\":{\"doubleValue\":0}},"
-		"{\"value\":{\"doubleValue\":-0.0}},{\"value\":{\"doubleValue\":4.94065645841247e-324}}]}}");
+	becomes("2{6{2{4@0x7ff8000000000000}} 6{2{4@0xfff0000000000000}} "
+		"6{2{4@0x7ff0000000000000}} 6{2{4@0x3fb999999999999a}} 6{2{4@0}} "
+		"6{2{4@0x8000000000000000}} 6{2{4@0x0000000000000001}}}",
+		"{\"dictionary\":{\"attributeTable\":[{\"value\":{\"doubleValue\":\"NaN\"}},{\"value\":{\"doubleValue\":\"-Infinity\"}},{\"value\":{\"doubleValue\":\"Infinity\"}},{\"value\":{\"doubleValue\":0.1}},{\"value\":{\"doubleValue\":0}},{\"value\":{\"doubleValue\":-0.0}},{\"value\":{\"doubleValue\":4.94065645841247e-324}}]}}");
 }
 
 static void fields_without_a_name_are_passed_over(void **state)

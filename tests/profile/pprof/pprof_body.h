@@ -34,7 +34,7 @@ static inline void plain(uint32_t field, size_t count, const uint64_t *pairs)
 	bytes_fini(&message);
 }
 
-#define MESSAGE(field, ...)                                                                        \
+#define MESSAGE(field, ...) \
 	plain((field), sizeof((uint64_t[]){ __VA_ARGS__ }) / 8, (uint64_t[]){ __VA_ARGS__ })
 
 static inline void text(const char *value)
@@ -141,9 +141,9 @@ static inline void location(uint64_t id, uint64_t mapping, uint64_t function, ui
 	bytes_fini(&line);
 }
 
-#define SAMPLE(...)                                                                                \
-	sample(1, 2, (uint64_t[]){ 3, 30 },                                                        \
-	       sizeof((struct label[]){ __VA_ARGS__ }) / sizeof(struct label),                     \
+#define SAMPLE(...) \
+	sample(1, 2, (uint64_t[]){ 3, 30 }, \
+	       sizeof((struct label[]){ __VA_ARGS__ }) / sizeof(struct label), \
 	       (struct label[]){ __VA_ARGS__ })
 
 static inline bool decode(void)

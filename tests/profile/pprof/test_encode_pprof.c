@@ -109,7 +109,11 @@ static void several_values_are_added(void **state)
 static void a_sum_that_does_not_fit_is_the_nearest_that_does(void **state)
 {
 	(void)state;
-	static const struct { const char *values; size_t len; int64_t sum; } rows[] = {
+	static const struct {
+		const char *values;
+		size_t len;
+		int64_t sum;
+	} rows[] = {
 		{ MOST MOST, 18, INT64_MAX },
 		{ LEAST MINUS_ONE, 20, INT64_MIN },
 		{ MOST "\x02" MINUS_ONE MINUS_ONE, 30, INT64_MAX },
@@ -179,8 +183,9 @@ static void both_forms_of_comments_come_back(void **state)
 	decoded_pair();
 	uint32_t key = profiles_text_new(&p, "pprof.profile.comment.0", 23);
 	uint32_t value = profiles_text_new(&p, "kept", 4);
-	uint32_t comment = profiles_attribute_new(
-		&p, (struct attribute){ .key = key, .type = VALUE_STRING, .string = value });
+	uint32_t comment = profiles_attribute_new(&p, (struct attribute){ .key = key,
+									  .type = VALUE_STRING,
+									  .string = value });
 	for (int i = 0; i < 2; i++) {
 		struct list list = profiles_list_copy(&p, p.profiles.at[i].attributes, 1);
 		p.indices.at[list.first + list.count++] = comment;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <cmocka.h>
 
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +11,8 @@
 #include "profile/pprof/decode_pprof.h"
 #include "tests/support/corpus.h"
 
-/* Real pprofs cut anywhere: refused with a reason, or whole without what was cut; never a read behind the end. */
+/* Real pprofs cut anywhere: refused with a reason, or whole without what was cut; never a read
+ * behind the end. */
 enum { FILE_MOST = 16384, INFLATED_MOST = 1 << 20 };
 
 static struct profiles p;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "profile/collect/collect.h"
-#include "profile/stores/pieces.h"
 #include "profile/collect/split.h"
+#include "profile/stores/pieces.h"
 #include "tests/support/open.h"
 
 #define MS UINT64_C(1000000)
@@ -58,7 +58,8 @@ static void seal(void)
 {
 	struct collect_added added;
 	struct error err = { 0 };
-	struct collect *c = collect_new(&(struct collect_limits){ .max_bytes = 1 << 20, .hard_bytes = 1 << 20 });
+	struct collect *c = collect_new(
+		&(struct collect_limits){ .max_bytes = 1 << 20, .hard_bytes = 1 << 20 });
 	assert_int_equal(collect_add(c, &p, false, &added, &err), COLLECT_ADDED);
 	whole = collect_seal(c);
 	collect_unref(&c);
@@ -69,7 +70,8 @@ static void cut(struct packet *packet, uint64_t samples)
 	const struct limits limits = { .samples = samples, .profiles = 1, .resources = 1 };
 	struct error err = { 0 };
 	uint32_t first = parts.count;
-	if (!split_packet(packet, &limits, NULL, &parts, &err) || !pieces_move(&r, &parts, first, &err))
+	if (!split_packet(packet, &limits, NULL, &parts, &err) ||
+	    !pieces_move(&r, &parts, first, &err))
 		fail_msg("%s", err.text);
 }
 

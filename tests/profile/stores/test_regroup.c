@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <cmocka.h>
 
 #include "profile/stores/regroup.h"
 #include "tests/support/open.h"
@@ -87,8 +87,9 @@ static const char *profiles_of(uint32_t resource)
 		for (uint32_t k = 0; k < list.count; k++) {
 			const struct profile *f = &p.profiles.at[list.first + k];
 			struct view type = string_view(&p, f->sample_type.type);
-			len += (size_t)snprintf(text + len, sizeof text - len, "%s%.*s:%llu:%u", len ? " " : "",
-						(int)type.len, type.at, (unsigned long long)(f->time / MS),
+			len += (size_t)snprintf(text + len, sizeof text - len, "%s%.*s:%llu:%u",
+						len ? " " : "", (int)type.len, type.at,
+						(unsigned long long)(f->time / MS),
 						f->samples.count);
 		}
 	}

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <cmocka.h>
 
 #include "profile/stores/series.h"
 #include "tests/support/open.h"
@@ -46,36 +46,47 @@ static const char *labels_of(const struct list *lists, int count)
 	series_end(&s);
 	text[0] = '\0';
 	for (uint32_t i = 0; i < s.count; i++) {
-		struct view name = string_view(&p, s.labels[i].name), value = string_view(&p, s.labels[i].value);
-		len += (size_t)snprintf(text + len, sizeof text - len, "%s%.*s=%.*s", i ? "," : "", (int)name.len,
-					name.at, (int)value.len, value.at);
+		struct view name = string_view(&p, s.labels[i].name),
+			    value = string_view(&p, s.labels[i].value);
+		len += (size_t)snprintf(text + len, sizeof text - len, "%s%.*s=%.*s", i ? "," : "",
+					(int)name.len, name.at, (int)value.len, value.at);
 	}
 	return text;
 }
 
-#define LABELS(...) labels_of((const struct list[]){ __VA_ARGS__ }, \
-			      sizeof((const struct list[]){ __VA_ARGS__ }) / sizeof(struct list))
+#define LABELS(...) \
+	labels_of((const struct list[]){ __VA_ARGS__ }, \
+		  sizeof((const struct list[]){ __VA_ARGS__ }) / sizeof(struct list))
 
 static void names_take_the_plain_form(void **state)
 {
 	(void)state;
-	struct list list = LIST(TEXT("k8s.pod-name", "a"), TEXT("two words", "b"), TEXT("9lives", "c"),
-				TEXT("gr\xc3\xbc\xc3\x9f" "e", "d"));
-	assert_string_equal(LABELS(list), "_9lives=c,gr__e=d,k8s_pod_name=a,service_name=shop,two_words=b");
+	struct list list =
+		LIST(TEXT("k8s.pod-name", "a"), TEXT("two words", "b"), TEXT("9lives", "c"),
+		     TEXT("gr\xc3\xbc\xc3\x9f"
+			  "e",
+			  "d"));
+	assert_string_equal(LABELS(list),
+			    "_9lives=c,gr__e=d,k8s_pod_name=a,service_name=shop,two_words=b");
 }
 
 static void names_stay_as_they_are_with_utf8(void **state)
 {
 	(void)state;
 	rules.utf8 = true;
-	struct list list = LIST(TEXT("k8s.pod-name", "a"), TEXT("two words", "b"), TEXT("gr\xc3\xbc\xc3\x9f" "e", "d"));
-	assert_string_equal(LABELS(list), "gr\xc3\xbc\xc3\x9f" "e=d,k8s.pod-name=a,service_name=shop,two words=b");
+	struct list list = LIST(TEXT("k8s.pod-name", "a"), TEXT("two words", "b"),
+				TEXT("gr\xc3\xbc\xc3\x9f"
+				     "e",
+				     "d"));
+	assert_string_equal(LABELS(list), "gr\xc3\xbc\xc3\x9f"
+					  "e=d,k8s.pod-name=a,service_name=shop,two words=b");
 }
 
 static void of_colliding_names_the_first_wins_and_the_other_is_counted(void **state)
 {
 	(void)state;
-	struct list resource = LIST(TEXT("a.b", "1"), TEXT("a-b", "2")), profile = LIST(TEXT("a_b", "3"));
+	struct list resource = LIST(TEXT("a.b", "1"), TEXT("a-b", "2")),
+		    profile = LIST(TEXT("a_b", "3"));
 	assert_string_equal(LABELS(resource, profile), "a_b=1,service_name=shop");
 	assert_int_equal(s.lost[SERIES_COLLISION], 2);
 }
@@ -98,7 +109,8 @@ static void values_become_text(void **state)
 static void keys_of_the_store_are_no_labels(void **state)
 {
 	(void)state;
-	struct list list = LIST(TEXT("__name__", "x"), TEXT("__session_id__", "y"), TEXT("pprof.doc_url", "z"));
+	struct list list = LIST(TEXT("__name__", "x"), TEXT("__session_id__", "y"),
+				TEXT("pprof.doc_url", "z"));
 	assert_string_equal(LABELS(list), "__session_id__=y,service_name=shop");
 	assert_int_equal(s.lost[SERIES_RESERVED], 1);
 }
@@ -106,7 +118,8 @@ static void keys_of_the_store_are_no_labels(void **state)
 static void no_key_becomes_a_name_of_the_store(void **state)
 {
 	(void)state;
-	struct list list = LIST(TEXT("..delta..", "x"), TEXT("_.", "y"), TEXT("__session_id__", "z"));
+	struct list list =
+		LIST(TEXT("..delta..", "x"), TEXT("_.", "y"), TEXT("__session_id__", "z"));
 	assert_string_equal(LABELS(list), "_=y,__session_id__=z,_delta__=x,service_name=shop");
 	assert_int_equal(s.lost[SERIES_RESERVED], 0);
 }
@@ -163,11 +176,12 @@ static const char *sample_of(struct sample *sample, bool *changed)
 	*changed = series_clean_sample(&s, sample);
 	text[0] = '\0';
 	for (uint32_t i = 0; i < sample->attributes.count; i++) {
-		const struct attribute *a = &p.attributes.at[p.indices.at[sample->attributes.first + i]];
+		const struct attribute *a =
+			&p.attributes.at[p.indices.at[sample->attributes.first + i]];
 		struct view key = string_view(&p, a->key), value = string_view(&p, a->string);
 		assert_int_equal(a->type, VALUE_STRING);
-		len += (size_t)snprintf(text + len, sizeof text - len, "%s%.*s=%.*s", i ? "," : "", (int)key.len, key.at,
-					(int)value.len, value.at);
+		len += (size_t)snprintf(text + len, sizeof text - len, "%s%.*s=%.*s", i ? "," : "",
+					(int)key.len, key.at, (int)value.len, value.at);
 	}
 	return text;
 }
@@ -185,8 +199,9 @@ static void sample_labels_are_cleaned_below_those_of_the_series(void **state)
 	(void)state;
 	bool changed;
 	struct list resource = LIST(TEXT("host", "a"));
-	struct sample *sample = sample_with(LIST(TEXT("thread-name", "w"), TEXT("host", "b"), open_integer(&p, "bytes", 8, ""),
-						TEXT("thread.name", "v")));
+	struct sample *sample =
+		sample_with(LIST(TEXT("thread-name", "w"), TEXT("host", "b"),
+				 open_integer(&p, "bytes", 8, ""), TEXT("thread.name", "v")));
 	LABELS(resource);
 	assert_string_equal(sample_of(sample, &changed), "thread_name=w");
 	assert_true(changed);
