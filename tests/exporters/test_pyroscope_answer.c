@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "exporters/pyroscope_answer.h"
-#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <cmocka.h>
 
 #define MESSAGE(text) "{\"code\":\"invalid_argument\",\"message\":\"" text "\"}"
 #define SIZE(labels, limit) \

@@ -28,12 +28,10 @@
 static uint64_t steps;
 
 #pragma GCC diagnostic ignored "-Wdangling-else"
-#define while (...) while ((__VA_ARGS__) && ++steps)
-#define for \
-	(...) for (__VA_ARGS__) if (!++steps) \
-	{ \
-	} \
-	else
+/* clang-format off */
+#define while(...) while ((__VA_ARGS__) && ++steps)
+#define for(...) for (__VA_ARGS__) if (!++steps) {} else
+/* clang-format on */
 
 #include "processors/pii_detectors.c"
 #include "processors/pii_find_address.c"

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
 #include <unistd.h>
+#include <cmocka.h>
 
 #include "pipeline/memory.h"
 

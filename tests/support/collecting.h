@@ -2,11 +2,11 @@
 #ifndef TESTS_SUPPORT_COLLECTING_H
 #define TESTS_SUPPORT_COLLECTING_H
 
-#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <cmocka.h>
 
 #include "base/memory.h"
 #include "profile/collect/collect.h"

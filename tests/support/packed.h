@@ -2,10 +2,10 @@
 #ifndef TESTS_SUPPORT_PACKED_H
 #define TESTS_SUPPORT_PACKED_H
 
-#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <cmocka.h>
 
 #include "net/compress.h"
 

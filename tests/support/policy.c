@@ -3,13 +3,13 @@
 #include "base/memory.h"
 #include "config/load.h"
 
-#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <cmocka.h>
 
 bool policy_open(struct policy *policy, const struct component_factory *factory, const char *yaml)
 {

@@ -2,12 +2,12 @@
 #ifndef TESTS_PROFILE_OTLP_OTLP_FIXTURE_H
 #define TESTS_PROFILE_OTLP_OTLP_FIXTURE_H
 
-#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <cmocka.h>
 
 #include "profile/otlp/decode_otlp.h"
 #include "tests/support/wire_text.h"
