@@ -8,7 +8,7 @@
 #include "config/print.h"
 #include "net/http/http_server.h"
 #include "pipeline/graph/inventory.h"
-#include "pipeline/memory.h"
+#include "pipeline/budget.h"
 #include "profile/packet.h"
 
 #include <stdio.h>

@@ -5,7 +5,7 @@
 #include "net/loop.h"
 #include "pipeline/component.h"
 #include "pipeline/ledger.h"
-#include "pipeline/memory.h"
+#include "pipeline/budget.h"
 #include "profile/collect/collect.h"
 
 /*

@@ -5,7 +5,7 @@
 #include "base/memory.h"
 #include "pipeline/delivery/backlog.h"
 #include "pipeline/delivery/delivery_metrics.h"
-#include "pipeline/memory.h"
+#include "pipeline/budget.h"
 
 #include <assert.h>
 #include <pthread.h>

@@ -3,7 +3,7 @@
 #define PIPELINE_GRAPH_GRAPH_H
 
 #include "pipeline/component.h"
-#include "pipeline/memory.h"
+#include "pipeline/budget.h"
 
 /*
  * The configuration, compiled: component instances and the paths between them. Built back to front

@@ -4,7 +4,7 @@
 
 #include "pipeline/component.h"
 #include "pipeline/intake/peers.h"
-#include "pipeline/memory.h"
+#include "pipeline/budget.h"
 
 /*
  * N threads (= cores) on one bounded queue. Each takes a request and runs it to completion, and

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "pipeline/memory.h"
+#include "pipeline/budget.h"
 #include "base/clock.h"
 #include "base/system.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef PIPELINE_MEMORY_H
-#define PIPELINE_MEMORY_H
+#ifndef PIPELINE_BUDGET_H
+#define PIPELINE_BUDGET_H
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -11,7 +11,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "pipeline/memory.h"
+#include "pipeline/budget.h"
 
 static void nothing_is_taken_beyond_the_soft_limit(void **state)
 {
