@@ -10,7 +10,7 @@
 enum { LABELS_MAX = 16, LABELS_BYTES = 64 * 1024 };
 
 struct line { /* one series as it stands in the output */
-	struct series series;
+	struct metric_series series;
 	char *labels; /* {a="b",c="d"}, sorted by name, or "" */
 };
 
@@ -136,7 +136,7 @@ static struct family *find_family(struct metrics *metrics, const struct metric *
 }
 
 /* Takes labels. */
-static struct series *find_line(struct family *family, char *labels)
+static struct metric_series *find_line(struct family *family, char *labels)
 {
 	size_t i = 0;
 	int order = -1;
@@ -152,12 +152,12 @@ static struct series *find_line(struct family *family, char *labels)
 	return &family->lines[i]->series;
 }
 
-struct series *metrics_series(struct metrics *metrics, const struct metric *metric,
-			      const struct metric_label *labels)
+struct metric_series *metrics_series(struct metrics *metrics, const struct metric *metric,
+				     const struct metric_label *labels)
 {
 	char *text = render_labels(labels);
 	pthread_mutex_lock(&metrics->lock);
-	struct series *series = find_line(find_family(metrics, metric), text);
+	struct metric_series *series = find_line(find_family(metrics, metric), text);
 	pthread_mutex_unlock(&metrics->lock);
 	return series;
 }
@@ -219,7 +219,7 @@ static bool write_line(const struct metric *metric, struct line *line, struct by
 {
 	size_t mark = out->len;
 	if (bytes_format(out, "%s%s ", metric->name, line->labels) &&
-	    write_value(out, series_get(&line->series), metric->decimals) &&
+	    write_value(out, metric_get(&line->series), metric->decimals) &&
 	    bytes_add_byte(out, '\n'))
 		return true;
 	out->len = mark;

@@ -14,7 +14,7 @@
  * component IDs, transports and fixed words of ours: never a sender's text, so their number is
  * bounded.
  *
- * metrics_series may be called from any thread (mutex inside); series_add and series_set are one
+ * metrics_series may be called from any thread (mutex inside); metric_add and metric_set are one
  * relaxed atomic operation. A series lives as long as its registry.
  */
 enum metric_kind { METRIC_COUNTER, METRIC_GAUGE };
@@ -32,7 +32,7 @@ struct metric_label {
 	const char *name, *value; /* copied */
 };
 
-struct series {
+struct metric_series {
 	_Atomic int64_t value;
 };
 
@@ -42,20 +42,20 @@ struct metrics *metrics_new(void);
 void metrics_unref(struct metrics **metrics);
 
 /* Finds or makes the series; never fails. labels ends with a row whose name is NULL. */
-struct series *metrics_series(struct metrics *metrics, const struct metric *metric,
-			      const struct metric_label *labels);
+struct metric_series *metrics_series(struct metrics *metrics, const struct metric *metric,
+				     const struct metric_label *labels);
 
-static inline void series_add(struct series *s, int64_t n)
+static inline void metric_add(struct metric_series *s, int64_t n)
 {
 	atomic_fetch_add_explicit(&s->value, n, memory_order_relaxed);
 }
 
-static inline void series_set(struct series *s, int64_t n)
+static inline void metric_set(struct metric_series *s, int64_t n)
 {
 	atomic_store_explicit(&s->value, n, memory_order_relaxed);
 }
 
-static inline int64_t series_get(struct series *s)
+static inline int64_t metric_get(struct metric_series *s)
 {
 	return atomic_load_explicit(&s->value, memory_order_relaxed);
 }

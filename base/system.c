@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <malloc.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -181,4 +182,23 @@ int system_open_output(const char *path, int how, struct error *err)
 	if (flags >= 0)
 		fcntl(fd, F_SETFL, flags & ~O_NONBLOCK);
 	return fd;
+}
+
+int64_t system_resident(void)
+{
+	long total = 0, resident = 0;
+	FILE *file = fopen("/proc/self/statm", "re");
+	if (!file)
+		return 0;
+	if (fscanf(file, "%ld %ld", &total, &resident) != 2)
+		resident = 0;
+	fclose(file);
+	return (int64_t)resident * sysconf(_SC_PAGESIZE);
+}
+
+int64_t system_heap(int64_t *from_system)
+{
+	struct mallinfo2 info = mallinfo2();
+	*from_system = (int64_t)(info.arena + info.hblkhd);
+	return (int64_t)(info.uordblks + info.hblkhd);
 }

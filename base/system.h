@@ -12,6 +12,11 @@
  */
 uint64_t system_memory(void);
 
+/* Its resident size now. */
+int64_t system_resident(void);
+/* The bytes of malloc's heap that are in use, and all that it has from the kernel. */
+int64_t system_heap(int64_t *from_system);
+
 /* Cores that it may use, at least 1: those of its affinity, or what the quotas of its cgroups come
  * to, rounded up. */
 uint32_t system_cores(void);

@@ -197,7 +197,7 @@ struct file {
 	struct profiles tables;  /* pprof: the packet, decoded */
 	struct bytes scratch;    /* compressed */
 	struct not_kept not_kept;
-	struct series *removed[FILE_SURPLUS_KINDS]; /* pprof */
+	struct metric_series *removed[FILE_SURPLUS_KINDS]; /* pprof */
 };
 
 /* Of pprof files. */
@@ -295,7 +295,7 @@ static void note_removed(struct file *self)
 {
 	const uint64_t *files = self->spool.removed.files;
 	for (int i = FILE_TOO_MANY; i < FILE_SURPLUS_KINDS; i++)
-		series_add(self->removed[i], (int64_t)files[i]);
+		metric_add(self->removed[i], (int64_t)files[i]);
 	if (files[FILE_TOO_LARGE])
 		log_warn(&self->log,
 			 "Removed the oldest pprof files to stay within "

@@ -44,7 +44,7 @@ struct parca {
 	const char **lift; /* of the rules */
 	bool (*encode)(const struct packet *packet, struct bytes *out, struct error *err);
 	bool gzip;
-	struct series *lost[WRITE_RAW_LOSSES];
+	struct metric_series *lost[WRITE_RAW_LOSSES];
 	struct not_kept not_kept;
 };
 
@@ -138,7 +138,7 @@ static void count_lost(struct parca *self, const uint64_t lost[WRITE_RAW_LOSSES]
 {
 	for (int i = 0; i < WRITE_RAW_LOSSES; i++)
 		if (lost[i])
-			series_add(self->lost[i], (int64_t)lost[i]);
+			metric_add(self->lost[i], (int64_t)lost[i]);
 }
 
 static bool rewrite_and_split(struct parca *self, struct packet *packet, struct profiles *p,

@@ -62,7 +62,7 @@ struct pyroscope {
 	struct series_rules rules;
 	struct slots *slots;
 	bool gzip;
-	struct series *lost[SERIES_LOSSES], *merged, *moved, *cut;
+	struct metric_series *lost[SERIES_LOSSES], *merged, *moved, *cut;
 	struct not_kept not_kept;
 	struct loop_timer *reload_timer; /* NULL: certificates are read again on SIGHUP only */
 	/* guards client: a send that was begun late finds it gone after stop */
@@ -110,10 +110,10 @@ static void count(struct pyroscope *self, const struct regroup *r)
 {
 	for (unsigned i = 0; i < SERIES_LOSSES; i++)
 		if (r->series->lost[i])
-			series_add(self->lost[i], (int64_t)r->series->lost[i]);
-	series_add(self->merged, (int64_t)r->merged);
-	series_add(self->moved, (int64_t)r->moved);
-	series_add(self->cut, (int64_t)r->stacks_cut);
+			metric_add(self->lost[i], (int64_t)r->series->lost[i]);
+	metric_add(self->merged, (int64_t)r->merged);
+	metric_add(self->moved, (int64_t)r->moved);
+	metric_add(self->cut, (int64_t)r->stacks_cut);
 }
 
 /* Those that were sealed anew; and a packet with a request is known as one of ours. */

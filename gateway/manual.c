@@ -183,7 +183,7 @@ static void print_all_metrics(struct bytes *out)
 	print_metrics(delivery_metrics, out);
 	print_metrics((const struct metric *const[]){ &not_kept_metric, NULL }, out);
 	print_metrics(ledger_metrics, out);
-	print_metrics(memory_metrics, out);
+	print_metrics(budget_metrics, out);
 	for (const struct component_factory *const *f = components; *f; f++)
 		print_metrics((*f)->metrics, out);
 	print_metrics(telemetry_metrics, out);

@@ -4,11 +4,11 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/memory.h"
+#include "base/system.h"
 #include "base/version.h"
 #include "config/print.h"
 #include "net/http/http_server.h"
 #include "pipeline/graph/inventory.h"
-#include "pipeline/budget.h"
 #include "profile/packet.h"
 
 #include <stdio.h>
@@ -274,7 +274,7 @@ struct telemetry {
 	struct http_server_config http; /* borrowed by the server */
 	struct http_server *server;
 	uint64_t started;
-	struct series *uptime, *cpu, *rss, *heap, *heap_system, *encodings[FORM_COUNT];
+	struct metric_series *uptime, *cpu, *rss, *heap, *heap_system, *encodings[FORM_COUNT];
 };
 
 static int64_t microseconds(struct timeval time)
@@ -288,13 +288,13 @@ static void refresh(void *context)
 	struct rusage usage;
 	int64_t from_system;
 	getrusage(RUSAGE_SELF, &usage);
-	series_set(t->uptime, (int64_t)((clock_now() - t->started) / 1000000));
-	series_set(t->cpu, microseconds(usage.ru_utime) + microseconds(usage.ru_stime));
-	series_set(t->rss, memory_resident());
-	series_set(t->heap, memory_heap(&from_system));
-	series_set(t->heap_system, from_system);
+	metric_set(t->uptime, (int64_t)((clock_now() - t->started) / 1000000));
+	metric_set(t->cpu, microseconds(usage.ru_utime) + microseconds(usage.ru_stime));
+	metric_set(t->rss, system_resident());
+	metric_set(t->heap, system_heap(&from_system));
+	metric_set(t->heap_system, from_system);
 	for (enum packet_form form = FORM_OTLP + 1; form < FORM_COUNT; form++)
-		series_set(t->encodings[form], (int64_t)packet_encodings(form));
+		metric_set(t->encodings[form], (int64_t)packet_encodings(form));
 }
 
 static void make_series(struct telemetry *t)
@@ -313,7 +313,7 @@ static void make_series(struct telemetry *t)
 	t->rss = metrics_series(t->metrics, &memory_rss, none);
 	t->heap = metrics_series(t->metrics, &heap_alloc, none);
 	t->heap_system = metrics_series(t->metrics, &heap_system, none);
-	series_set(metrics_series(t->metrics, &target_info, target), 1);
+	metric_set(metrics_series(t->metrics, &target_info, target), 1);
 	for (enum packet_form form = FORM_OTLP + 1; form < FORM_COUNT; form++) {
 		const struct metric_label formed[] = { { "form", packet_form_names[form] }, { 0 } };
 		t->encodings[form] = metrics_series(t->metrics, &packets_encoded, formed);

@@ -12,12 +12,12 @@
 
 #define HARD_BYTES ((size_t)1 << 30)
 #define IDLE_KEEP ((size_t)2 << 20) /* capacity that a closed batch keeps */
-#define TENANT_MAX 4096
+#define KEY_MAX 4096
 enum { CLOSE_AT_ONCE = 64, GROWTH_STEP = 2 };
 
-struct batch {              /* open, of one tenant */
+struct batch {              /* open, of one batch key */
 	struct batch *next; /* newest first */
-	char *tenant;       /* NULL: the only one */
+	char *key;          /* NULL: the only one */
 	struct collect *collect;
 	uint64_t opened; /* clock_now of its first request; 0: empty */
 	size_t charged;
@@ -71,16 +71,16 @@ struct batcher *batcher_new(const struct batcher_options *options)
 }
 
 /* The values of the metadata keys, each behind its length. A value too long to keep is its hash. */
-static char *tenant_of(const struct batcher *b, const struct request *request, size_t *len)
+static char *key_of(const struct batcher *b, const struct request *request, size_t *len)
 {
 	const struct strings *keys = &b->options.settings->metadata_keys;
 	struct bytes text;
-	bytes_init(&text, TENANT_MAX * (keys->count + 1));
+	bytes_init(&text, KEY_MAX * (keys->count + 1));
 	for (size_t i = 0; i < keys->count; i++) {
 		const char *value = request_metadata(request, keys->at[i]);
 		if (!value) {
 			bytes_add_text(&text, "-,");
-		} else if (strlen(value) < TENANT_MAX / 2) {
+		} else if (strlen(value) < KEY_MAX / 2) {
 			bytes_format(&text, "%zu:%s,", strlen(value), value);
 		} else {
 			struct hash128 h = hash_bytes_128(value, strlen(value));
@@ -88,9 +88,9 @@ static char *tenant_of(const struct batcher *b, const struct request *request, s
 		}
 	}
 	*len = text.len;
-	char *tenant = keys->count ? memory_text_of(text.at, text.len) : NULL;
+	char *key = keys->count ? memory_text_of(text.at, text.len) : NULL;
 	bytes_fini(&text);
-	return tenant;
+	return key;
 }
 
 static uint64_t service_hash(const struct profiles *p)
@@ -120,11 +120,11 @@ static size_t batch_max(const struct batcher *b)
 	return s->on && b->bound && b->bound < max ? b->bound : max;
 }
 
-static struct batch *batch_new(const struct batcher *b, char *tenant)
+static struct batch *batch_new(const struct batcher *b, char *key)
 {
 	const struct batch_settings *s = b->options.settings;
 	struct batch *batch = memory_new(sizeof *batch);
-	batch->tenant = tenant;
+	batch->key = key;
 	batch->collect = collect_new(&(struct collect_limits){
 		.max_bytes = batch_max(b),
 		.max_samples = s->on ? s->max_size : 0,
@@ -135,16 +135,16 @@ static struct batch *batch_new(const struct batcher *b, char *tenant)
 
 static void batch_free(struct batcher *b, struct batch *batch)
 {
-	memory_give(b->options.memory, (int64_t)batch->charged);
+	budget_give(b->options.budget, (int64_t)batch->charged);
 	collect_unref(&batch->collect);
-	memory_free(batch->tenant);
+	memory_free(batch->key);
 	memory_free(batch);
 }
 
 static void charge(struct batcher *b, struct batch *batch)
 {
 	size_t now = collect_footprint(batch->collect);
-	memory_add(b->options.memory, (int64_t)now - (int64_t)batch->charged);
+	budget_add(b->options.budget, (int64_t)now - (int64_t)batch->charged);
 	batch->charged = now;
 }
 
@@ -158,10 +158,10 @@ static void forget(struct batcher *b, struct shard *shard, struct batch *gone)
 	batch_free(b, gone);
 }
 
-/* Of many tenants, one that has nothing and would keep more than its share is forgotten. */
+/* Of the batches of many keys, an empty one that would keep more than its share is freed. */
 static void tidy(struct batcher *b, struct shard *shard, struct batch *batch)
 {
-	if (batch->tenant && collect_empty(batch->collect) && batch->charged > b->keep_max)
+	if (batch->key && collect_empty(batch->collect) && batch->charged > b->keep_max)
 		forget(b, shard, batch);
 }
 
@@ -171,7 +171,7 @@ static struct packet *seal(struct batcher *b, struct batch *batch)
 	if (collect_empty(batch->collect))
 		return NULL;
 	struct packet *packet = collect_seal(batch->collect);
-	packet->tenant = memory_text(batch->tenant);
+	packet->batch_key = memory_text(batch->key);
 	batch->opened = 0;
 	/* What this size of batch needs stays; what one giant needed does not, nor what would
 	 * starve the budget. */
@@ -187,7 +187,7 @@ static bool emit_one(struct batcher *b, struct packet *packet)
 {
 	int64_t samples = (int64_t)packet->samples;
 	bool kept = b->options.emit(b->options.context, packet);
-	series_add(b->options.batched, -samples);
+	metric_add(b->options.batched, -samples);
 	return kept;
 }
 
@@ -225,19 +225,19 @@ static void evict_oldest(struct batcher *b, struct shard *shard, struct sealed *
 	forget(b, shard, oldest);
 }
 
-/* Takes the tenant's text. */
-static struct batch *find_batch(struct batcher *b, struct shard *shard, char *tenant,
+/* Takes ownership of the key. */
+static struct batch *find_batch(struct batcher *b, struct shard *shard, char *key,
 				struct sealed *sealed)
 {
 	for (struct batch *batch = shard->batches; batch; batch = batch->next) {
-		if (!tenant || strcmp(batch->tenant, tenant) == 0) {
-			memory_free(tenant);
+		if (!key || strcmp(batch->key, key) == 0) {
+			memory_free(key);
 			return batch;
 		}
 	}
 	if (shard->count >= b->batches_max)
 		evict_oldest(b, shard, sealed);
-	struct batch *batch = batch_new(b, tenant);
+	struct batch *batch = batch_new(b, key);
 	batch->next = shard->batches;
 	shard->batches = batch;
 	shard->count++;
@@ -269,8 +269,8 @@ static enum collect_result add_charged(struct batcher *b, struct batch *batch,
 		if (result != COLLECT_OUTGROWN)
 			break;
 		int64_t needed = (int64_t)(growth * GROWTH_STEP * BATCHER_FOOTPRINT);
-		if (!memory_take(b->options.memory, needed - taken, b->options.memory->soft)) {
-			memory_refuse(b->options.memory, needed + held, err);
+		if (!budget_take(b->options.budget, needed - taken, b->options.budget->soft)) {
+			budget_refuse(b->options.budget, needed + held, err);
 			result = COLLECT_FAILED;
 			break;
 		}
@@ -279,15 +279,14 @@ static enum collect_result add_charged(struct batcher *b, struct batch *batch,
 	if (taken && collect_empty(batch->collect))
 		collect_shrink(batch->collect, IDLE_KEEP < b->keep_max ? IDLE_KEEP : b->keep_max);
 	charge(b, batch);
-	memory_give(b->options.memory, taken);
+	budget_give(b->options.budget, taken);
 	return result;
 }
 
-static bool add_locked(struct batcher *b, struct shard *shard, char *tenant,
-		       const struct profiles *p, struct collect_added *added, struct sealed *sealed,
-		       struct error *err)
+static bool add_locked(struct batcher *b, struct shard *shard, char *key, const struct profiles *p,
+		       struct collect_added *added, struct sealed *sealed, struct error *err)
 {
-	struct batch *batch = find_batch(b, shard, tenant, sealed);
+	struct batch *batch = find_batch(b, shard, key, sealed);
 	enum collect_result result = add_charged(b, batch, p, added, err);
 	if (result == COLLECT_FULL) {
 		keep(sealed, seal(b, batch));
@@ -295,7 +294,7 @@ static bool add_locked(struct batcher *b, struct shard *shard, char *tenant,
 	}
 	assert(result != COLLECT_FULL);
 	if (result == COLLECT_ADDED) {
-		series_add(b->options.batched,
+		metric_add(b->options.batched,
 			   (int64_t)(added->samples_in - added->samples_merged));
 		if (!batch->opened)
 			batch->opened = clock_now();
@@ -312,13 +311,13 @@ enum batcher_result batcher_add(struct batcher *b, const struct profiles *p,
 				struct collect_added *added, struct error *err)
 {
 	size_t len;
-	char *tenant = tenant_of(b, p->request, &len);
-	uint64_t hash = service_hash(p) ^ (tenant ? hash_bytes(tenant, len) : 0);
+	char *key = key_of(b, p->request, &len);
+	uint64_t hash = service_hash(p) ^ (key ? hash_bytes(key, len) : 0);
 	struct shard *shard = &b->shards[hash % b->options.shards];
 	struct sealed sealed = { .count = 0 };
 
 	pthread_mutex_lock(&shard->lock);
-	bool taken = add_locked(b, shard, tenant, p, added, &sealed, err);
+	bool taken = add_locked(b, shard, key, p, added, &sealed, err);
 	pthread_mutex_unlock(&shard->lock);
 
 	bool kept = emit(b, &sealed);

@@ -3,18 +3,18 @@
 #define PIPELINE_BATCHER_H
 
 #include "net/loop.h"
+#include "pipeline/budget.h"
 #include "pipeline/component.h"
 #include "pipeline/ledger.h"
-#include "pipeline/budget.h"
 #include "profile/collect/collect.h"
 
 /*
- * The open batches of one route (pipeline/intake/pipeline.h). There are as many shards as workers;
- * a request goes whole into the one chosen by the hash of its tenant and of its first resource's
- * service.name, so that dictionaries stay warm. Within a shard there is one open batch per tenant
- * (the values of metadata_keys), up to a limit beyond which the oldest closes. A batch closes when
- * it is large enough, old enough, or when the next request would pass a maximum; without batching,
- * timeout or size, after every request.
+ * The open batches of one route (pipeline/intake/pipeline.h). There are as many shards as workers.
+ * A request goes whole into the one chosen by the hash of its batch key (the values of
+ * metadata_keys) and of its first resource's service.name, so that dictionaries stay warm. Within a
+ * shard there is one open batch per batch key, up to a limit beyond which the oldest closes. A
+ * batch closes when it is large enough, old enough, or when the next request would pass a maximum;
+ * without batching, timeout or size, after every request.
  *
  * batcher_add may be called from any worker; closed packets go to `emit` on the caller's thread (a
  * worker, or the loop when a batch is old enough), outside the shard's lock, with the reference.
@@ -34,9 +34,9 @@ struct batcher_options {
 	uint32_t shards;
 	bool hold_acks; /* some destination wants the sender to wait */
 	struct loop *loop;
-	struct memory *memory;
-	struct series *batched; /* gauge: samples in open batches */
-	size_t idle_bytes;      /* capacity that all empty batches together may keep */
+	struct budget *budget;
+	struct metric_series *batched; /* gauge: samples in open batches */
+	size_t idle_bytes;             /* capacity that all empty batches together may keep */
 	bool (*emit)(void *context, struct packet *packet); /* false: no destination took it */
 	void *context;
 };

@@ -16,76 +16,72 @@
  * the memory is used (before decompression, before decoding), so the ceiling holds whatever a
  * sender does.
  *
- * memory_take and memory_give are one atomic operation; any thread.
+ * budget_take and budget_give are one atomic operation; any thread.
  */
-struct memory {
+struct budget {
 	_Atomic int64_t charged;
 	_Atomic int64_t baseline;  /* resident bytes at ready */
-	_Atomic int64_t spare;     /* of charged: by memory_take_spare */
+	_Atomic int64_t spare;     /* of charged: by budget_take_spare */
 	_Atomic bool over;         /* the last reading of the real resident size passed the limit */
-	_Atomic int64_t claimed;   /* by those who wait in memory_claim */
+	_Atomic int64_t claimed;   /* by those who wait in budget_claim */
 	_Atomic unsigned holders;  /* threads with a large claim */
 	_Atomic uint64_t released; /* clock_now of the last release of one */
-	/* clock_now of the last memory_refuse for want of room; 0: none yet */
+	/* clock_now of the last budget_refuse for want of room; 0: none yet */
 	_Atomic uint64_t refused;
 	pthread_mutex_t claiming; /* held by the claim whose turn it is */
 	int64_t limit, soft;      /* set before the first request */
-	struct series *charged_now, *at_rest;
+	struct metric_series *charged_now, *at_rest;
 };
 
 /* 80 % of the cgroup's limit (v2, then v1), or of the machine's memory without one. */
-int64_t memory_ceiling(void);
-/* The process's resident size now. */
-int64_t memory_resident(void);
-/* The heap in use, and all that it has from the system. */
-int64_t memory_heap(int64_t *from_system);
+int64_t budget_ceiling(void);
 
-void memory_init(struct memory *m, int64_t limit, int64_t spike);
+void budget_init(struct budget *b, int64_t limit, int64_t spike);
 /* Tells malloc what it may keep of what was freed, for all threads together a fraction of the
  * limit: the more it keeps, the less it faults in again, and what it keeps is nobody's. Once,
  * before the first request. */
-void memory_tune(const struct memory *m);
+void budget_tune(const struct budget *b);
 /* Takes the baseline. False: the limit leaves too little above it for requests; err says how much
  * is missing. */
-bool memory_ready(struct memory *m, struct error *err);
-/* What is left for everything that is charged, by the soft limit; before memory_ready, by what is
+bool budget_ready(struct budget *b, struct error *err);
+/* What is left for everything that is charged, by the soft limit; before budget_ready, by what is
  * resident now. */
-int64_t memory_allowance(const struct memory *m);
+int64_t budget_allowance(const struct budget *b);
 /*
  * What the packets of each destination may take of it, by the number of destinations. Requests keep
  * a quarter of the room, or what an ordinary one takes for each worker if that is more, but at most
  * half.
  */
-int64_t memory_share(const struct memory *m, uint32_t workers, uint32_t destinations);
+int64_t budget_share(const struct budget *b, uint32_t workers, uint32_t destinations);
 /* How large a batch may become: exporters make many times as much of it, one after the other, and
  * some keep a multiple. */
-int64_t memory_batch_max(const struct memory *m, int64_t share);
+int64_t budget_batch_max(const struct budget *b, int64_t share);
 /* Reads the real size; gives freed pages back to the kernel when it is above the soft limit. */
-void memory_check(struct memory *m);
+void budget_check(struct budget *b);
 
 /* Charges bytes unless that would pass `soft`, or, when they are many and the budget is short, the
  * real size the limit. */
-bool memory_take(struct memory *m, int64_t bytes, int64_t soft);
+bool budget_take(struct budget *b, int64_t bytes, int64_t soft);
 /* What can still be charged before the soft limit; negative when it is passed. */
-int64_t memory_room(const struct memory *m);
+int64_t budget_room(const struct budget *b);
 /* Is less than an eighth of what requests can have left, or the real size over the limit, or was
  * something refused a moment ago that was larger than what is left? */
-bool memory_is_short(const struct memory *m);
+bool budget_is_short(const struct budget *b);
 /*
  * For what can be had again when memory is short, such as connections: charges bytes unless that
  * would make the budget short. An eighth of what requests can have is theirs even then, lest nobody
  * can come in to hear when to come again.
  */
-bool memory_take_spare(struct memory *m, int64_t bytes);
-void memory_give_spare(struct memory *m, int64_t bytes);
-/* How much memory_take_spare would still take. */
-int64_t memory_spare(const struct memory *m);
+bool budget_take_spare(struct budget *b, int64_t bytes);
+void budget_give_spare(struct budget *b, int64_t bytes);
+/* How much budget_take_spare would still take. */
+int64_t budget_spare(const struct budget *b);
 /* Would the bytes fit if nothing else were charged? */
-bool memory_could_take(const struct memory *m, int64_t bytes);
+bool budget_could_take(const struct budget *b, int64_t bytes);
 /* Why it does not: ERROR_BUSY, or ERROR_TOO_LARGE when to come back would be in vain; false. */
-bool memory_refuse(struct memory *m, int64_t bytes, struct error *err);
+bool budget_refuse(struct budget *b, int64_t bytes, struct error *err);
 /* Charges without asking: for what is already there (a batch that grew). */
-void memory_add(struct memory *m, int64_t bytes);
+void budget_add(struct budget *b, int64_t bytes);
 /*
  * Charges for what must be done with what was taken already (a plan, an encoding), until the same
  * thread releases as much. From 1 MiB on a claim waits for room as long as others hold claims and
@@ -93,16 +89,16 @@ void memory_add(struct memory *m, int64_t bytes);
  * it goes ahead: it alone may be more than there is. A claim within one of the same thread waits
  * for nobody. [pool threads]
  */
-void memory_claim(struct memory *m, int64_t bytes);
-void memory_release(struct memory *m, int64_t bytes);
-void memory_give(struct memory *m, int64_t bytes);
-/* The same as a packet's account (profile/packet.h): memory_claim or memory_release with `claim`,
- * else memory_add. */
-void memory_charge(void *memory, int64_t bytes, bool claim);
+void budget_claim(struct budget *b, int64_t bytes);
+void budget_release(struct budget *b, int64_t bytes);
+void budget_give(struct budget *b, int64_t bytes);
+/* The same as a packet's account (profile/packet.h): budget_claim or budget_release with `claim`,
+ * else budget_add. */
+void budget_charge(void *budget, int64_t bytes, bool claim);
 
-/* Shows the budget as metrics until memory_hide. */
-extern const struct metric *const memory_metrics[]; /* for the manual; NULL-terminated */
-void memory_show(struct memory *m, struct metrics *metrics);
-void memory_hide(struct memory *m, struct metrics *metrics);
+/* Shows the budget as metrics until budget_hide. */
+extern const struct metric *const budget_metrics[]; /* for the manual; NULL-terminated */
+void budget_show(struct budget *b, struct metrics *metrics);
+void budget_hide(struct budget *b, struct metrics *metrics);
 
 #endif

@@ -47,7 +47,8 @@ const char *const ledger_reasons[LEDGER_REASONS] = {
 
 /* labels: reason first. */
 static void make_dropped(struct metrics *metrics, struct metric_label *labels,
-			 enum ledger_reason first, enum ledger_reason end, struct series **dropped)
+			 enum ledger_reason first, enum ledger_reason end,
+			 struct metric_series **dropped)
 {
 	for (enum ledger_reason r = first; r < end; r++) {
 		labels[0] = (struct metric_label){ "reason", ledger_reasons[r] };

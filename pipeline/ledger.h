@@ -35,15 +35,15 @@ enum ledger_reason {
 extern const char *const ledger_reasons[LEDGER_REASONS]; /* the label's values */
 
 struct ledger {
-	struct series *in, *merged, *batched;
-	struct series *dropped[LEDGER_REASONS]; /* the pipeline's */
+	struct metric_series *in, *merged, *batched;
+	struct metric_series *dropped[LEDGER_REASONS]; /* the pipeline's */
 	struct metrics *metrics;
 	const char *pipeline;
 };
 
 struct ledger_destination {
-	struct series *out, *queued;
-	struct series *dropped[LEDGER_REASONS]; /* the destination's */
+	struct metric_series *out, *queued;
+	struct metric_series *dropped[LEDGER_REASONS]; /* the destination's */
 	const char *pipeline;
 };
 

@@ -26,7 +26,7 @@ struct allowlist {
 	struct allowlist_keys keys;
 	const char *overflow_value;
 	bool structural;
-	struct series *denied[SITE_ENTITY + 1], *overflowed[SITE_ENTITY + 1];
+	struct metric_series *denied[SITE_ENTITY + 1], *overflowed[SITE_ENTITY + 1];
 };
 
 struct allowlist_scratch {
@@ -179,9 +179,9 @@ static void filter_list(struct profiles *p, struct list *list, uint8_t *changed,
 static void finish(struct pass *pass)
 {
 	if (pass->denied)
-		series_add(pass->self->denied[pass->site], pass->denied);
+		metric_add(pass->self->denied[pass->site], pass->denied);
 	if (pass->overflowed)
-		series_add(pass->self->overflowed[pass->site], pass->overflowed);
+		metric_add(pass->self->overflowed[pass->site], pass->overflowed);
 	pass->denied = pass->overflowed = 0;
 }
 

@@ -18,7 +18,7 @@ struct pii {
 	const struct pii_config *config;
 	const struct host *host;
 	/* Made at the first hit; the registry returns the same series to every thread. */
-	_Atomic(struct series *) masked[PII_DETECTORS_MAX][ROLE_COUNT];
+	_Atomic(struct metric_series *) masked[PII_DETECTORS_MAX][ROLE_COUNT];
 };
 
 struct scratch {
@@ -50,7 +50,7 @@ struct pass {
 
 static void count_hit(struct pii *self, int detector, enum site_role role)
 {
-	struct series *series = atomic_load(&self->masked[detector][role]);
+	struct metric_series *series = atomic_load(&self->masked[detector][role]);
 	if (!series) {
 		const struct metric_label labels[] = {
 			{ "processor", self->host->id },
@@ -61,7 +61,7 @@ static void count_hit(struct pii *self, int detector, enum site_role role)
 		series = metrics_series(self->host->metrics, &masked_metric, labels);
 		atomic_store(&self->masked[detector][role], series);
 	}
-	series_add(series, 1);
+	metric_add(series, 1);
 }
 
 static void note(struct pass *pass, const char *detector, struct view key)

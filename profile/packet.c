@@ -95,7 +95,7 @@ void packet_unref(struct packet **slot)
 	pthread_mutex_destroy(&packet->lock);
 	bytes_fini(&packet->otlp);
 	memory_free(packet->contributions);
-	memory_free(packet->tenant);
+	memory_free(packet->batch_key);
 	memory_free(packet);
 }
 

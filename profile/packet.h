@@ -67,7 +67,7 @@ struct packet {
 	struct bytes otlp; /* ExportProfilesServiceRequest == ProfilesData on the wire */
 	/* where in otlp each table of the dictionary begins, in the order of its fields */
 	size_t tables[PACKET_TABLES];
-	char *tenant; /* of its batch, or NULL; set by who seals, before sharing; freed with it */
+	char *batch_key;         /* or NULL; set by who seals, before sharing; freed with it */
 	uint64_t oldest_arrival; /* clock_now */
 	uint32_t resources, profiles;
 	uint64_t samples;        /* as they leave */

@@ -222,7 +222,7 @@ static bool create(void *self, const void *config, const struct host *host, stru
 	return true;
 }
 
-static struct series *unknown_series(const struct otlp_receiver *r)
+static struct metric_series *unknown_series(const struct otlp_receiver *r)
 {
 	const struct metric_label labels[] = { { "receiver", r->host->log.component_id }, { 0 } };
 	return metrics_series(r->host->metrics, &unknown_metric, labels);

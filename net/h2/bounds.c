@@ -108,10 +108,10 @@ const char *h2_reason_text(enum h2_reason reason)
 	return reason == H2_REASON_NONE ? "shutdown" : reasons[reason];
 }
 
-static struct series *series_of(struct metrics *metrics, const struct metric *metric,
-				const char *receiver, const char *reason)
+static struct metric_series *series_of(struct metrics *metrics, const struct metric *metric,
+				       const char *receiver, const char *reason)
 {
-	static struct series nowhere;
+	static struct metric_series nowhere;
 	if (!metrics)
 		return &nowhere;
 	return metrics_series(metrics, metric,

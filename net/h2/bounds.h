@@ -65,7 +65,7 @@ enum h2_refusal {
 const char *h2_reason_text(enum h2_reason reason);
 
 struct h2_counters {
-	struct series *open, *closed[H2_REASONS], *refused[H2_REFUSALS];
+	struct metric_series *open, *closed[H2_REASONS], *refused[H2_REFUSALS];
 };
 
 /* For a component's list of metrics. */

@@ -86,7 +86,7 @@ static void forget(struct h2_connection *c)
 		c->next->prev = c->prev;
 	atomic_fetch_sub(&shard->count, 1);
 	atomic_fetch_sub(&s->connections, 1);
-	series_add(s->counters.open, -1);
+	metric_add(s->counters.open, -1);
 	peer_count_remove(s->peers, c->key);
 	net_budget_release(&s->options.budget,
 			   h2_connection_cost(s) -
@@ -272,7 +272,7 @@ void h2_connection_close(struct h2_connection *c, enum h2_reason reason)
 	bool calm = reason < H2_IDLE;
 	c->why = c->why ? c->why : reason;
 	if (reason != H2_REASON_NONE)
-		series_add(c->shard->server->counters.closed[reason], 1);
+		metric_add(c->shard->server->counters.closed[reason], 1);
 	if (reason != H2_REASON_NONE && reason != H2_PROTOCOL_ERROR)
 		put_goaway(c, last_stream(c), calm ? NGHTTP2_ENHANCE_YOUR_CALM : NGHTTP2_NO_ERROR);
 	shut(c);
@@ -299,7 +299,7 @@ bool h2_shard_close_idle(struct h2_shard *shard, int count, uint64_t idle_ns, ui
 		    (keep && peer_count_of(shard->server->peers, c->key) <= keep))
 			continue;
 		c->why = H2_MEMORY;
-		series_add(shard->server->counters.closed[H2_MEMORY], 1);
+		metric_add(shard->server->counters.closed[H2_MEMORY], 1);
 		/* it is idle: no answer is on its way that a lingering close would save */
 		h2_connection_abort(c);
 		any = true;
@@ -372,7 +372,7 @@ void h2_connection_end(struct h2_connection *c, enum h2_reason reason, bool last
 		return;
 	}
 	if (c->ending == H2_OPEN && reason != H2_REASON_NONE)
-		series_add(c->shard->server->counters.closed[reason], 1);
+		metric_add(c->shard->server->counters.closed[reason], 1);
 	/* it has not spoken HTTP/2 yet, or cannot any more */
 	if (!c->settled || !h2_connection_wake(c)) {
 		destroy(c);
@@ -575,7 +575,7 @@ void h2_connection_open(struct h2_shard *shard, int fd, const char *address, str
 	if (c->next)
 		c->next->prev = c;
 	shard->connections = c;
-	series_add(s->counters.open, 1);
+	metric_add(s->counters.open, 1);
 	uv_timer_init(io_loop(shard->thread), &c->timer);
 	/* epoll may have no room for more */
 	c->handles = 1 + (uv_poll_init(io_loop(shard->thread), &c->poll, fd) == 0);

@@ -119,7 +119,7 @@ static void admit(struct h2_server *s, struct arrival *a)
 
 static void refuse(struct h2_server *s, struct arrival *a, enum h2_refusal why)
 {
-	series_add(s->counters.refused[why], 1);
+	metric_add(s->counters.refused[why], 1);
 	close(a->fd);
 	memory_free(a);
 }

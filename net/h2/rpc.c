@@ -182,7 +182,7 @@ static void on_headers(struct h2_stream *stream)
 		return;
 	}
 	if (s->options.unknown)
-		series_add(s->options.unknown, 1);
+		metric_add(s->options.unknown, 1);
 	rpc_reply_write(call, RPC_UNIMPLEMENTED, "this server has no such method", -1, NULL);
 }
 

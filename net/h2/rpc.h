@@ -47,7 +47,8 @@ struct rpc_server_options {
 	struct duration message_timeout;  /* from the headers to the whole message; 0: 60 s */
 	const struct rpc_method *methods; /* copied; the paths outlive the server */
 	size_t method_count;
-	struct series *unknown; /* counts calls of methods that it does not have; may be NULL */
+	struct metric_series
+		*unknown; /* counts calls of methods that it does not have; may be NULL */
 };
 
 struct rpc_server;

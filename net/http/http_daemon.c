@@ -255,7 +255,7 @@ static void count_rejection(struct http_server *server, struct MHD_Connection *m
 	const union MHD_ConnectionInfo *info =
 		MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_HTTP_STATUS);
 	if (info)
-		series_add(server->misdirected[info->http_status == 400 ? HTTP_MALFORMED
+		metric_add(server->misdirected[info->http_status == 400 ? HTTP_MALFORMED
 									: HTTP_HEADER_SIZE],
 			   1);
 }
@@ -461,7 +461,7 @@ bool http_daemon_add(struct http_daemon *daemon, int socket, const struct sockad
 	char peer[HTTP_PEER_MAX];
 	atomic_fetch_add(&server->connected, 1);
 	atomic_fetch_add(&daemon->connections, 1);
-	series_add(server->connections, 1);
+	metric_add(server->connections, 1);
 	/* Where there is no memory for it, it closes the socket. */
 	if (MHD_add_connection(daemon->library, socket, address, len) == MHD_YES)
 		return true;

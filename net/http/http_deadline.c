@@ -117,13 +117,13 @@ bool http_deadline_leave(struct http_deadlines *d, struct http_deadline *x)
 
 /* The library sees the end of the connection and cleans it up. The socket is open: its owner has
  * not left. */
-static void end(struct http_deadlines *d, struct http_deadline *x, struct series *count)
+static void end(struct http_deadlines *d, struct http_deadline *x, struct metric_series *count)
 {
 	unlink_from(d, x);
 	append(d, x, HTTP_PHASE_NONE);
 	x->ended = true;
 	if (count)
-		series_add(count, 1);
+		metric_add(count, 1);
 	shutdown(x->socket, SHUT_RDWR);
 }
 

@@ -128,15 +128,15 @@ bool http_exchange_open(struct http_exchange *x, bool *sound)
 	const struct http_fault *fault = http_judge(x);
 	*sound = !fault;
 	if (fault) {
-		series_add(x->server->misdirected[fault->status == 400 ? HTTP_MALFORMED
+		metric_add(x->server->misdirected[fault->status == 400 ? HTTP_MALFORMED
 								       : HTTP_HEADER_SIZE],
 			   1);
 		answer_text(x, fault->status, fault->text);
 	} else if (!(x->route = find_route(x->server, x->target))) {
-		series_add(x->server->misdirected[HTTP_NO_PATH], 1);
+		metric_add(x->server->misdirected[HTTP_NO_PATH], 1);
 		answer_text(x, 404, "404 page not found");
 	} else if (!listed(x->route->methods, x->method)) {
-		series_add(x->server->misdirected[HTTP_NO_METHOD], 1);
+		metric_add(x->server->misdirected[HTTP_NO_METHOD], 1);
 		answer_method(x, x->route->methods);
 	} else if (atomic_load(&x->server->stopping)) {
 		answer_text(x, 503, "the server is stopping");

@@ -75,8 +75,8 @@ struct http_deadlines {
 	uint64_t measure_next;             /* when the rate of bodies will be looked at again */
 	uint64_t next;                     /* when the thread will look again */
 	int wake;                          /* eventfd of that thread */
-	struct series *count[HTTP_PHASES]; /* connections ended by their deadline */
-	struct series *slow, *unwanted;    /* ended by min_rate, by http_deadlines_end_oldest */
+	struct metric_series *count[HTTP_PHASES]; /* connections ended by their deadline */
+	struct metric_series *slow, *unwanted; /* ended by min_rate, by http_deadlines_end_oldest */
 };
 
 void http_deadlines_init(struct http_deadlines *d, const struct http_server_config *config,
@@ -112,7 +112,7 @@ struct http_listener_options {
 	 * latest. */
 	uint64_t (*turn)(void *context, uint64_t now);
 	void *context;
-	struct series *no_files; /* connections closed because no file descriptor was left */
+	struct metric_series *no_files; /* connections closed because no file descriptor was left */
 };
 
 /* Binds and listens; the thread runs from start on. options is copied. */
@@ -257,7 +257,7 @@ struct http_server {
 	 * whether it is short. */
 	uint64_t reload_next, ask_next, look_next;
 	_Atomic uint32_t waiting; /* exchanges whose body waits for memory */
-	struct series *connections, *paused, *over[HTTP_OVER_REASONS],
+	struct metric_series *connections, *paused, *over[HTTP_OVER_REASONS],
 		*misdirected[HTTP_MISDIRECTIONS];
 };
 

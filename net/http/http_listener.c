@@ -219,7 +219,7 @@ static void shed(struct http_listener *l)
 		close(l->spare);
 		int victim = accept4(l->socket, NULL, NULL, SOCK_CLOEXEC);
 		if (victim >= 0) {
-			series_add(l->options.no_files, 1);
+			metric_add(l->options.no_files, 1);
 			close(victim);
 		}
 	}

@@ -42,7 +42,7 @@ bool http_memory_wait(struct http_exchange *x)
 		x->waiting_since = clock_now();
 		x->patience_ns = patience();
 		atomic_fetch_add(&server->waiting, 1);
-		series_add(server->paused, 1);
+		metric_add(server->paused, 1);
 		http_deadline_pause(&server->deadlines, &x->connection->deadline);
 	}
 	pthread_mutex_lock(&server->mutex);

@@ -59,7 +59,7 @@ static int let_in(struct http_server *server, struct hash128 peer)
 void http_server_closed(struct http_server *server, const char *peer, bool replaced)
 {
 	atomic_fetch_sub(&server->connected, 1);
-	series_add(server->connections, -1);
+	metric_add(server->connections, -1);
 	peer_count_remove(server->peers, peer_key_of_address(peer));
 	http_memory_release(server, replaced);
 }
@@ -78,7 +78,7 @@ static void accepted(void *context, int socket, const struct sockaddr *address, 
 	else if (!http_daemon_add(daemon, socket, address, len))
 		over = HTTP_OVER_MEMORY;
 	if (over != HTTP_OVER_REASONS)
-		series_add(server->over[over], 1);
+		metric_add(server->over[over], 1);
 }
 
 static struct http_daemon *daemon_load(struct http_server *server, struct error *err)
@@ -174,7 +174,7 @@ bool http_server_reload(struct http_server *server, struct error *err)
 }
 
 static void make_series(struct http_server *server, struct metrics *metrics,
-			struct series **no_files)
+			struct metric_series **no_files)
 {
 	static const char *const phases[] = { [HTTP_PHASE_HANDSHAKE] = "handshake",
 					      [HTTP_PHASE_HEADER] = "header",
@@ -337,7 +337,7 @@ static void forget_connections(struct http_server *server)
 {
 	int64_t count = atomic_exchange(&server->connected, 0);
 	net_budget_release(&server->budget, count * server->connection_cost);
-	series_add(server->connections, -count);
+	metric_add(server->connections, -count);
 }
 
 void http_server_stop(struct http_server **own, uint64_t grace_ns)

@@ -3,9 +3,9 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "pipeline/budget.h"
 #include "pipeline/delivery/backlog.h"
 #include "pipeline/delivery/delivery_metrics.h"
-#include "pipeline/budget.h"
 
 #include <assert.h>
 #include <pthread.h>
@@ -66,13 +66,13 @@ static void charge_part(void *context, int64_t bytes, bool claim)
 	struct delivery *d = context;
 	if (!claim)
 		backlog_made(&d->backlog, bytes);
-	memory_charge(d->options.memory, bytes, claim);
+	budget_charge(d->options.budget, bytes, claim);
 }
 
 static void refresh(void *context)
 {
 	struct delivery *d = context;
-	series_set(d->count.held, backlog_bytes(&d->backlog));
+	metric_set(d->count.held, backlog_bytes(&d->backlog));
 }
 
 struct delivery *delivery_new(const struct delivery_options *options)
@@ -91,7 +91,7 @@ struct delivery *delivery_new(const struct delivery_options *options)
 	for (uint32_t i = 0; i < d->consumer_count; i++) {
 		d->consumers[i].delivery = d;
 		d->consumers[i].timer = loop_timer_new(options->loop, retry_due, &d->consumers[i]);
-		d->consumers[i].parts.charge = options->memory ? charge_part : NULL;
+		d->consumers[i].parts.charge = options->budget ? charge_part : NULL;
 		d->consumers[i].parts.charge_context = d;
 		d->consumers[i].next = d->idle;
 		d->idle = &d->consumers[i];
@@ -107,7 +107,7 @@ struct delivery *delivery_new(const struct delivery_options *options)
 void delivery_set_share(struct delivery *d, int64_t bytes)
 {
 	backlog_set_share(&d->backlog, bytes);
-	series_set(d->count.share, bytes);
+	metric_set(d->count.share, bytes);
 }
 
 /* Under the lock. */
@@ -144,8 +144,8 @@ static void begin_item(struct sending *s);
 
 static void overflow(struct delivery *d, struct item *item, bool reported)
 {
-	series_add(d->count.enqueue_failed, (int64_t)item->left);
-	series_add(item->ledger->dropped[LEDGER_QUEUE_FULL], (int64_t)item->left);
+	metric_add(d->count.enqueue_failed, (int64_t)item->left);
+	metric_add(item->ledger->dropped[LEDGER_QUEUE_FULL], (int64_t)item->left);
 	if (!reported)
 		log_warn(d->options.log, "Sending queue is full. Dropping data.",
 			 log_number("queue_size", d->backlog.units),
@@ -161,8 +161,8 @@ static bool enter(struct delivery *d, struct item *item, enum queue_entry entry)
 {
 	if (!backlog_add(&d->backlog, item, entry, d->state == WORKING))
 		return false;
-	series_add(item->ledger->queued, (int64_t)item->left);
-	series_set(d->count.size, d->backlog.units);
+	metric_add(item->ledger->queued, (int64_t)item->left);
+	metric_set(d->count.size, d->backlog.units);
 	return true;
 }
 
@@ -216,8 +216,8 @@ void delivery_drop(struct delivery *d, uint64_t samples, const struct ledger *pi
 	pthread_mutex_lock(&d->lock);
 	struct ledger_destination *ledger = book_of(d, pipeline);
 	pthread_mutex_unlock(&d->lock);
-	series_add(d->count.enqueue_failed, (int64_t)samples);
-	series_add(ledger->dropped[reason], (int64_t)samples);
+	metric_add(d->count.enqueue_failed, (int64_t)samples);
+	metric_add(ledger->dropped[reason], (int64_t)samples);
 	if (reason == LEDGER_TOO_LARGE)
 		tell_dropped(d, PART_TOO_LARGE, reason, samples);
 	else
@@ -246,7 +246,7 @@ static void free_item(struct delivery *d, struct item *item, enum ack_outcome ou
 {
 	pthread_mutex_lock(&d->lock);
 	bool recovered = backlog_remove(&d->backlog, item);
-	series_set(d->count.size, d->backlog.units);
+	metric_set(d->count.size, d->backlog.units);
 	pthread_mutex_unlock(&d->lock);
 	if (recovered)
 		log_info(d->options.log, "Sending queue has room again.");
@@ -311,7 +311,7 @@ static void send_part(void *argument)
 					 (uint64_t)d->options.config->timeout.ns, s);
 	} else {
 		s->flying = false;
-		series_add(d->count.flights, -1);
+		metric_add(d->count.flights, -1);
 		finish_item(s);
 	}
 }
@@ -321,7 +321,7 @@ static void attempt(struct sending *s)
 {
 	struct delivery *d = s->delivery;
 	s->flying = true;
-	series_add(d->count.flights, 1);
+	metric_add(d->count.flights, 1);
 	const struct packet *packet = s->planned ? s->parts.at[s->part].packet : s->item->packet;
 	if (!s->again && (s->planned || plan_is_plain(&d->plan, packet)) &&
 	    plan_is_prompt(&d->plan, packet))
@@ -361,9 +361,9 @@ static void drop_samples(struct delivery *d, struct item *item, uint64_t samples
 {
 	item->left -= samples;
 	d->lost += d->draining ? samples : 0;
-	series_add(d->count.failed, (int64_t)samples);
-	series_add(item->ledger->queued, -(int64_t)samples);
-	series_add(item->ledger->dropped[reason], (int64_t)samples);
+	metric_add(d->count.failed, (int64_t)samples);
+	metric_add(item->ledger->queued, -(int64_t)samples);
+	metric_add(item->ledger->dropped[reason], (int64_t)samples);
 }
 
 /* The sender may try again what time may mend, and nothing else. */
@@ -446,10 +446,10 @@ static void count_sent(struct sending *s)
 	struct delivery *d = s->delivery;
 	uint64_t samples = s->parts.at[s->part].samples;
 	s->item->left -= samples;
-	series_add(d->count.sent, (int64_t)samples);
-	series_add(s->item->ledger->queued, -(int64_t)samples);
-	series_add(s->item->ledger->out, (int64_t)samples);
-	series_add(d->count.rejected, (int64_t)s->result.rejected_profiles);
+	metric_add(d->count.sent, (int64_t)samples);
+	metric_add(s->item->ledger->queued, -(int64_t)samples);
+	metric_add(s->item->ledger->out, (int64_t)samples);
+	metric_add(d->count.rejected, (int64_t)s->result.rejected_profiles);
 	plan_taken(&d->plan);
 	if (d->state != WORKING && atomic_exchange(&d->state, WORKING) != WORKING)
 		log_info(d->options.log, "Exporting works again.");
@@ -475,7 +475,7 @@ static void retry_part(struct sending *s)
 			 log_number("interval_ms", delay / 1000000));
 		d->state = RETRYING;
 	}
-	series_add(d->count.retried, 1);
+	metric_add(d->count.retried, 1);
 	s->interval_ns = retry_next_interval(r, s->interval_ns);
 	s->waiting = true;
 	loop_timer_start(s->timer, delay);
@@ -520,7 +520,7 @@ void sending_done(struct sending *s, const struct send_result *result)
 	assert(s->flying);
 	s->flying = false;
 	s->result = *result;
-	series_add(s->delivery->count.flights, -1);
+	metric_add(s->delivery->count.flights, -1);
 	if (result->outcome != SEND_OK) {
 		loop_post(s->delivery->options.loop, conclude_failure, s);
 		return;
@@ -574,7 +574,7 @@ void delivery_log_stuck(struct delivery *d)
 	pthread_mutex_lock(&d->lock);
 	bool stuck = d->busy;
 	for (const struct book *book = d->books; book; book = book->next)
-		lost += (uint64_t)series_get(book->ledger.queued);
+		lost += (uint64_t)metric_get(book->ledger.queued);
 	pthread_mutex_unlock(&d->lock);
 	if (stuck)
 		log_error(d->options.log, "Shutdown dropped data: a send does not end.",

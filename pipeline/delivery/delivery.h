@@ -90,7 +90,7 @@ extern const struct metric *const delivery_metrics[]; /* for the manual; NULL-te
 /* clang-format on */
 
 struct delivery;
-struct memory;
+struct budget;
 
 struct delivery_options {
 	const struct component_factory *factory;
@@ -100,7 +100,7 @@ struct delivery_options {
 	struct log *log;
 	struct metrics *metrics;
 	struct loop *loop;
-	struct memory *memory;
+	struct budget *budget;
 	int64_t max_bytes; /* until delivery_set_share; 0: any */
 };
 

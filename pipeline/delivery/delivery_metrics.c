@@ -73,5 +73,5 @@ void delivery_counters_init(struct delivery_counters *c, const struct delivery_o
 	c->flights = metrics_series(m, &in_flight, typed);
 	c->held = metrics_series(m, &held_bytes, typed);
 	c->share = metrics_series(m, &share_bytes, typed);
-	series_set(metrics_series(m, &queue_capacity, typed), capacity);
+	metric_set(metrics_series(m, &queue_capacity, typed), capacity);
 }

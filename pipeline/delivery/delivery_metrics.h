@@ -6,8 +6,8 @@
 
 /* What a delivery counts, besides its ledgers. */
 struct delivery_counters {
-	struct series *sent, *failed, *enqueue_failed, *rejected, *size, *flights, *retried, *held,
-		*share;
+	struct metric_series *sent, *failed, *enqueue_failed, *rejected, *size, *flights, *retried,
+		*held, *share;
 };
 
 /* capacity: of the queue, in units of its sizer. */

@@ -132,7 +132,7 @@ static void on_answer(void *argument, const struct grpc_result *result)
 	const struct grpc_sender *sender = flight->sender;
 	struct send_result verdict = judge(result);
 	if (result->reply_too_large)
-		series_add(sender->replies_too_large, 1);
+		metric_add(sender->replies_too_large, 1);
 	if (sender->method->answered)
 		sender->method->answered(sender->exporter, result, flight->profiles, &verdict);
 	sending_done(flight->sending, &verdict);

@@ -106,7 +106,7 @@ struct grpc_sender {
 	/* guards client: a send that was begun late finds it gone after stop */
 	pthread_rwlock_t lock;
 	struct grpc_client *client;
-	struct series *replies_too_large;
+	struct metric_series *replies_too_large;
 };
 
 extern const struct metric grpc_sender_replies_too_large; /* for the manual of each exporter */

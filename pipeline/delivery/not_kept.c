@@ -153,5 +153,5 @@ void not_kept_count(const struct not_kept *n, const struct not_kept_counts *coun
 {
 	for (unsigned i = 0; i < NOT_KEPT_KINDS; i++)
 		if (n->series[i] && counts->at[i])
-			series_add(n->series[i], (int64_t)counts->at[i]);
+			metric_add(n->series[i], (int64_t)counts->at[i]);
 }

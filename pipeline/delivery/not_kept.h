@@ -35,7 +35,7 @@ enum not_kept_what {
 	 1u << NOT_KEPT_MAPPING_ATTRIBUTE | 1u << NOT_KEPT_LOCATION_ATTRIBUTE)
 
 struct not_kept {
-	struct series *series[NOT_KEPT_KINDS]; /* NULL: it is kept */
+	struct metric_series *series[NOT_KEPT_KINDS]; /* NULL: it is kept */
 };
 
 extern const struct metric not_kept_metric;

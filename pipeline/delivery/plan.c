@@ -141,8 +141,8 @@ static void keep(struct plan *plan)
 {
 	bool any = plan->bytes || plan->samples;
 	plan->until = any ? clock_now() + (plan->guessed ? GUESSED_FOR_NS : STATED_FOR_NS) : 0;
-	series_set(plan->bytes_gauge, (int64_t)plan->bytes);
-	series_set(plan->samples_gauge, (int64_t)plan->samples);
+	metric_set(plan->bytes_gauge, (int64_t)plan->bytes);
+	metric_set(plan->samples_gauge, (int64_t)plan->samples);
 }
 
 /* Under the lock. */
@@ -255,7 +255,7 @@ static void give_up(struct plan *plan)
 
 bool plan_learn(struct plan *plan, const struct part *refused, const struct send_result *result)
 {
-	series_add(plan->refused, 1);
+	metric_add(plan->refused, 1);
 	if (refused->samples <= 1 || bytes_of(refused) <= LEARNED_LEAST ||
 	    plan->futile >= FUTILE_MOST) {
 		give_up(plan);

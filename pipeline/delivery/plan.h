@@ -30,7 +30,7 @@ struct plan {
 	/* the exporter's own batches have no more; 0: any number */
 	uint64_t batch_bytes, batch_samples;
 	struct log *log;
-	struct series *bytes_gauge, *samples_gauge, *refused;
+	struct metric_series *bytes_gauge, *samples_gauge, *refused;
 
 	pthread_mutex_t lock;    /* guards what was learned */
 	uint64_t bytes, samples; /* 0: nothing */

@@ -34,7 +34,7 @@ struct graph {
 	uint32_t instance_count, delivery_count;
 	struct pipeline *paths;
 	uint32_t pipeline_count, route_count; /* routes of all pipelines */
-	struct memory memory;
+	struct budget budget;
 	struct peers peers;
 	uint64_t check_interval_ns;
 	struct loop_timer *check;
@@ -154,12 +154,12 @@ static void settle_memory(struct graph *g)
 			settled = *s;
 	}
 	if (!settled.memory_limit) {
-		settled.memory_limit = (uint64_t)memory_ceiling();
+		settled.memory_limit = (uint64_t)budget_ceiling();
 		settled.memory_spike = settled.memory_limit / 5;
 	}
 	g->check_interval_ns = (uint64_t)settled.memory_check_interval.ns;
-	memory_init(&g->memory, (int64_t)settled.memory_limit, (int64_t)settled.memory_spike);
-	memory_tune(&g->memory);
+	budget_init(&g->budget, (int64_t)settled.memory_limit, (int64_t)settled.memory_spike);
+	budget_tune(&g->budget);
 }
 
 static const struct delivery_config *delivery_config_of(const struct instance *exporter)
@@ -173,14 +173,14 @@ static const struct delivery_config *delivery_config_of(const struct instance *e
  * part too. */
 static void share_memory(struct graph *g)
 {
-	int64_t share = memory_share(&g->memory, g->options.workers, g->delivery_count);
+	int64_t share = budget_share(&g->budget, g->options.workers, g->delivery_count);
 	for (uint32_t i = 0; i < g->instance_count; i++)
 		if (g->instances[i]->delivery)
 			delivery_set_share(g->instances[i]->delivery, share);
 	for (uint32_t i = 0; i < g->pipeline_count; i++)
 		for (uint32_t k = 0; k < g->paths[i].route_count; k++)
 			batcher_bound(g->paths[i].routes[k].batcher,
-				      (size_t)memory_batch_max(&g->memory, share));
+				      (size_t)budget_batch_max(&g->budget, share));
 }
 
 static void build_deliveries(struct graph *g)
@@ -197,7 +197,7 @@ static void build_deliveries(struct graph *g)
 			.log = &e->host.log,
 			.metrics = g->options.metrics,
 			.loop = g->options.loop,
-			.memory = &g->memory,
+			.budget = &g->budget,
 		});
 		g->delivery_count++;
 	}
@@ -206,7 +206,7 @@ static void build_deliveries(struct graph *g)
 static void build_routes(struct graph *g, struct pipeline *path, const struct strings *exporters)
 {
 	path->routes = memory_array(exporters->count, sizeof *path->routes);
-	path->memory = &g->memory;
+	path->budget = &g->budget;
 	ledger_init(&path->ledger, g->options.metrics, path->id);
 	for (size_t k = 0; k < exporters->count; k++) {
 		const struct instance *e = find_instance(g, COMPONENT_EXPORTER, exporters->at[k]);
@@ -223,8 +223,8 @@ static void open_batches(struct graph *g, struct route *route)
 		.shards = g->options.workers,
 		.hold_acks = route->waits,
 		.loop = g->options.loop,
-		.memory = &g->memory,
-		.idle_bytes = (size_t)(memory_allowance(&g->memory) / IDLE_SHARE / g->route_count),
+		.budget = &g->budget,
+		.idle_bytes = (size_t)(budget_allowance(&g->budget) / IDLE_SHARE / g->route_count),
 		.batched = route->batched,
 		.emit = pipeline_emit,
 		.context = route,
@@ -246,7 +246,7 @@ static bool build_receiver(struct graph *g, const struct declared *d, struct err
 		.receiver = d->id,
 		.paths = paths,
 		.pipeline_count = count,
-		.memory = &g->memory,
+		.budget = &g->budget,
 		.peers = &g->peers,
 		.workers = &g->workers,
 		.seats = g->seats,
@@ -301,7 +301,7 @@ static bool build_paths(struct graph *g, struct error *err)
 static void check_memory(void *argument)
 {
 	struct graph *g = argument;
-	memory_check(&g->memory);
+	budget_check(&g->budget);
 	loop_timer_start(g->check, g->check_interval_ns);
 }
 
@@ -346,12 +346,12 @@ bool graph_start(struct graph *g, struct error *err)
 			.queue_max = WORKER_QUEUE,
 			.slots = g->slots,
 			.slot_count = g->slot_count,
-			.memory = &g->memory,
-			.idle_bytes = (size_t)(memory_allowance(&g->memory) / IDLE_SHARE),
+			.budget = &g->budget,
+			.idle_bytes = (size_t)(budget_allowance(&g->budget) / IDLE_SHARE),
 			.run = gate_run,
 		},
 		err);
-	memory_show(&g->memory, g->options.metrics);
+	budget_show(&g->budget, g->options.metrics);
 	for (uint32_t i = 0; i < g->instance_count; i++)
 		g->instances[i]->host.io = g->io;
 	for (uint32_t i = 0; i < g->instance_count && g->workers; i++)
@@ -362,7 +362,7 @@ bool graph_start(struct graph *g, struct error *err)
 
 bool graph_ready(struct graph *g, struct error *err)
 {
-	bool ok = memory_ready(&g->memory, err);
+	bool ok = budget_ready(&g->budget, err);
 	share_memory(g);
 	loop_timer_start(g->check, g->check_interval_ns);
 	return ok;
@@ -555,7 +555,7 @@ void graph_unref(struct graph **graph)
 	if (!g)
 		return;
 	assert(!g->workers);
-	memory_hide(&g->memory, g->options.metrics);
+	budget_hide(&g->budget, g->options.metrics);
 	for (uint32_t i = 0; i < g->pipeline_count; i++)
 		close_routes(&g->paths[i]);
 	for (uint32_t i = g->instance_count; i-- > 0;)

@@ -2,8 +2,8 @@
 #ifndef PIPELINE_GRAPH_GRAPH_H
 #define PIPELINE_GRAPH_GRAPH_H
 
-#include "pipeline/component.h"
 #include "pipeline/budget.h"
+#include "pipeline/component.h"
 
 /*
  * The configuration, compiled: component instances and the paths between them. Built back to front

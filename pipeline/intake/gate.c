@@ -76,7 +76,7 @@ static struct gate_counters *counters_of(struct gate *gate, const char *transpor
 static void count_refusal(struct gate *gate, const char *transport, const char *reason)
 {
 	struct gate_counters *c = counters_of(gate, transport);
-	series_add(c->refusal, 1);
+	metric_add(c->refusal, 1);
 	gate_count_reason(c, reason);
 }
 
@@ -131,11 +131,11 @@ static int64_t whole(const struct inbound *in, size_t bytes)
  * then hold. */
 static bool charge_to(struct gate *gate, struct inbound *in, int64_t bytes)
 {
-	struct memory *memory = gate->options.memory;
-	int64_t more = bytes - in->charged, limit = memory->soft;
+	struct budget *budget = gate->options.budget;
+	int64_t more = bytes - in->charged, limit = budget->soft;
 	if (!in->favoured)
 		limit -= in->peer->bytes + more;
-	if (!memory_take(memory, more, limit))
+	if (!budget_take(budget, more, limit))
 		return false;
 	in->charged = bytes;
 	in->peer->bytes += more;
@@ -147,13 +147,13 @@ static bool charge_to(struct gate *gate, struct inbound *in, int64_t bytes)
 static bool out_of_memory(const struct gate *gate, struct inbound *in, int64_t bytes,
 			  struct error *err)
 {
-	struct memory *memory = gate->options.memory;
+	struct budget *budget = gate->options.budget;
 	int64_t needed = in->gate ? bytes : 2 * bytes;
-	if (!in->favoured && memory_could_take(memory, needed) &&
-	    memory_room(memory) >= bytes - in->charged)
+	if (!in->favoured && budget_could_take(budget, needed) &&
+	    budget_room(budget) >= bytes - in->charged)
 		return busy(in, err, "peer_memory",
 			    "data refused: the sender holds its share of the memory");
-	memory_refuse(memory, needed, err);
+	budget_refuse(budget, needed, err);
 	in->refusal = err->reason ? err->reason : "too_large";
 	err->retry_after_ms = retry_hint();
 	return false;
@@ -167,7 +167,7 @@ static bool admit(struct gate *gate, struct inbound *in, size_t announced, struc
 		return busy(in, err, "queue_full", "the queue of a destination is full and blocks");
 	if (!has_room(gate))
 		return busy(in, err, "queue_full", "the queues of all destinations are full");
-	if (!memory_could_take(gate->options.memory, 2 * whole(in, announced)))
+	if (!budget_could_take(gate->options.budget, 2 * whole(in, announced)))
 		return out_of_memory(gate, in, whole(in, announced), err);
 	in->peer = peers_hold(gate->options.peers, &in->request);
 	if (!workers_has_place(*gate->options.workers, in->peer))
@@ -179,7 +179,7 @@ static void give_back(struct gate *gate, struct inbound *in)
 {
 	if (!in->peer)
 		return;
-	memory_give(gate->options.memory, in->charged);
+	budget_give(gate->options.budget, in->charged);
 	in->peer->bytes -= in->charged;
 	in->charged = 0;
 	peers_release(gate->options.peers, &in->peer);
@@ -213,22 +213,22 @@ void gate_forget(struct gate *gate, struct inbound *in, const char *transport, c
 
 bool gate_hold(struct gate *gate, int64_t bytes)
 {
-	return memory_take_spare(gate->options.memory, bytes);
+	return budget_take_spare(gate->options.budget, bytes);
 }
 
 void gate_release(struct gate *gate, int64_t bytes)
 {
-	memory_give_spare(gate->options.memory, bytes);
+	budget_give_spare(gate->options.budget, bytes);
 }
 
 int64_t gate_spare(const struct gate *gate)
 {
-	return memory_spare(gate->options.memory);
+	return budget_spare(gate->options.budget);
 }
 
 bool gate_is_short(const struct gate *gate)
 {
-	return memory_is_short(gate->options.memory);
+	return budget_is_short(gate->options.budget);
 }
 
 static bool hold(void *context, int64_t bytes)
@@ -284,12 +284,12 @@ static void count_outcome(struct gate *gate, const struct inbound *in)
 	struct gate_counters *c = counters_of(gate, in->request.transport);
 	const struct error *err = in->outcome.error;
 	bool ours = err && err->kind == ERROR_INTERNAL && !in->refusal;
-	series_add(!err ? c->accepted : ours ? c->failed : c->refused, (int64_t)in->samples);
+	metric_add(!err ? c->accepted : ours ? c->failed : c->refused, (int64_t)in->samples);
 	if (!err) {
-		series_add(in->outcome.rejected_profiles ? c->partial : c->success, 1);
+		metric_add(in->outcome.rejected_profiles ? c->partial : c->success, 1);
 		return;
 	}
-	series_add(ours ? c->failure : c->refusal, 1);
+	metric_add(ours ? c->failure : c->refusal, 1);
 	gate_count_reason(c, in->refusal   ? in->refusal
 			     : err->reason ? err->reason
 					   : reason_of(err->kind));
@@ -382,11 +382,11 @@ static void note_rejections(struct gate *gate, struct inbound *in, const struct 
 	if (p->rejected_profiles) {
 		snprintf(in->rejection, sizeof in->rejection, "%s", p->rejection);
 		in->outcome.rejection = in->rejection;
-		series_add(c->bad_profiles, p->rejected_profiles);
-		series_add(c->refused, p->rejected_samples);
+		metric_add(c->bad_profiles, p->rejected_profiles);
+		metric_add(c->refused, p->rejected_samples);
 	}
 	if (p->repaired_strings)
-		series_add(c->repaired_strings, p->repaired_strings);
+		metric_add(c->repaired_strings, p->repaired_strings);
 }
 
 /* Decodes for one path and runs it. What cannot be decoded is told and counted with the first path

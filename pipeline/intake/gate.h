@@ -23,7 +23,7 @@ struct gate_options {
 	const char *receiver;    /* component ID */
 	struct pipeline **paths; /* borrowed */
 	uint32_t pipeline_count;
-	struct memory *memory;
+	struct budget *budget;
 	struct peers *peers;      /* of all gates */
 	struct workers **workers; /* filled before the first request */
 	/* by I/O thread: made when first needed, there; unref there before workers_stop */

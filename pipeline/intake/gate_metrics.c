@@ -60,7 +60,7 @@ void gate_counters_init(struct gate_counters *c, struct metrics *metrics, const 
 	};
 	const struct {
 		const char *outcome;
-		struct series **series;
+		struct metric_series **series;
 	} outcomes[] = {
 		{ "success", &c->success },
 		{ "partial", &c->partial },
@@ -83,5 +83,5 @@ void gate_count_reason(struct gate_counters *c, const char *reason)
 	while (i < GATE_REASONS - 1 && strcmp(reasons[i], reason) != 0)
 		i++;
 	assert(!strcmp(reasons[i], reason));
-	series_add(c->reasons[i], 1);
+	metric_add(c->reasons[i], 1);
 }

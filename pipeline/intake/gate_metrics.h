@@ -14,10 +14,10 @@
 enum { GATE_REASONS = 13 };
 
 struct gate_counters {
-	struct series *accepted, *refused, *failed; /* samples */
-	struct series *bad_profiles, *repaired_strings;
-	struct series *success, *partial, *refusal, *failure; /* requests */
-	struct series *reasons[GATE_REASONS];
+	struct metric_series *accepted, *refused, *failed; /* samples */
+	struct metric_series *bad_profiles, *repaired_strings;
+	struct metric_series *success, *partial, *refusal, *failure; /* requests */
+	struct metric_series *reasons[GATE_REASONS];
 };
 
 extern const struct metric *const gate_metrics[]; /* for the manual; NULL-terminated */

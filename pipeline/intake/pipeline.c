@@ -80,14 +80,14 @@ static bool process(struct pipeline *path, struct profiles *profiles, void **scr
 {
 	for (uint32_t i = 0; i < path->stage_count; i++) {
 		struct stage *stage = &path->stages[i];
-		series_add(stage->incoming, (int64_t)pipeline_count(profiles));
+		metric_add(stage->incoming, (int64_t)pipeline_count(profiles));
 		/* What is a setting of the pipeline, whatever its place, lets all through here. */
 		if (stage->factory->process &&
 		    !stage->factory->process(stage->self, scratch[stage->scratch], profiles, err))
 			return false;
 		if (profiles->over_cap)
 			return profiles_over_cap(profiles, err);
-		series_add(stage->outgoing, (int64_t)pipeline_count(profiles));
+		metric_add(stage->outgoing, (int64_t)pipeline_count(profiles));
 	}
 	return true;
 }
@@ -132,15 +132,15 @@ bool pipeline_run(struct pipeline *path, struct profiles *profiles, void **scrat
 	uint64_t in = pipeline_count(profiles);
 	struct collect_added added = { 0 };
 	enum batcher_result result = BATCHER_FAILED;
-	series_add(path->ledger.in, (int64_t)in);
+	metric_add(path->ledger.in, (int64_t)in);
 	if (process(path, profiles, scratch, err))
 		result = add_to_routes(path, profiles, &added, err);
 	if (result == BATCHER_FAILED) {
-		series_add(path->ledger.dropped[LEDGER_REFUSED], (int64_t)in);
+		metric_add(path->ledger.dropped[LEDGER_REFUSED], (int64_t)in);
 		return false;
 	}
-	series_add(path->ledger.merged, (int64_t)added.samples_merged);
-	series_add(path->ledger.dropped[LEDGER_POLICY], (int64_t)(in - added.samples_in));
+	metric_add(path->ledger.merged, (int64_t)added.samples_merged);
+	metric_add(path->ledger.dropped[LEDGER_POLICY], (int64_t)(in - added.samples_in));
 	return result == BATCHER_TAKEN ||
 	       error_set(err, ERROR_BUSY, "the queues of all destinations are full");
 }
@@ -209,7 +209,7 @@ bool pipeline_emit(void *context, struct packet *packet)
 	/* An encoding that several destinations read is not dropped before the last of them has the
 	 * packet. */
 	struct packet_holder all = { .bytes = &bytes, .reads = PACKET_TRANSIENT };
-	packet_charge_to(packet, memory_charge, route->path->memory);
+	packet_charge_to(packet, budget_charge, route->path->budget);
 	packet_attach(packet, &all);
 	bool promised = route->settings.on && !route->waits;
 	bool taken = promised ? emit_promised(route, packet) : emit_unanswered(route, packet);

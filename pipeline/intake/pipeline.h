@@ -16,7 +16,7 @@ struct stage { /* a processor in a pipeline */
 	const struct component_factory *factory;
 	void *self;
 	uint32_t scratch; /* its slot in a worker's scratch table */
-	struct series *incoming, *outgoing;
+	struct metric_series *incoming, *outgoing;
 };
 
 /* An exporter with sending_queue.batch has a route of its own; all others share one, batched as the
@@ -25,7 +25,8 @@ struct route {
 	const struct pipeline *path;
 	bool own; /* of one exporter */
 	struct batch_settings settings;
-	struct series *batched; /* gauge: the pipeline's, or what is queued for the exporter */
+	struct metric_series
+		*batched; /* gauge: the pipeline's, or what is queued for the exporter */
 	struct delivery **deliveries;
 	uint32_t delivery_count;
 	bool waits; /* some destination has wait_for_result, or no queue */
@@ -40,7 +41,7 @@ struct pipeline {
 	uint32_t route_count;
 	struct path_settings settings;
 	struct ledger ledger;
-	struct memory *memory;
+	struct budget *budget;
 };
 
 extern const struct metric *const pipeline_metrics[]; /* for the manual; NULL-terminated */

@@ -132,7 +132,7 @@ static void tidy(struct worker *worker)
 	profiles_shrink(&worker->profiles, least(KEEP_TABLES, share / 2));
 	int64_t held = (int64_t)(worker->body.raw.room + worker->body.inflated.room +
 				 profiles_capacity(&worker->profiles));
-	memory_add(w->options.memory, held - worker->held);
+	budget_add(w->options.budget, held - worker->held);
 	worker->held = held;
 }
 
@@ -171,7 +171,7 @@ void worker_unref(struct worker **slot)
 	bytes_fini(&worker->body.raw);
 	bytes_fini(&worker->body.inflated);
 	profiles_fini(&worker->profiles);
-	memory_give(o->memory, worker->held);
+	budget_give(o->budget, worker->held);
 	atomic_fetch_sub(&worker->workers->sharers, 1);
 	memory_free(worker);
 }

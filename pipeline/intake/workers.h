@@ -2,9 +2,9 @@
 #ifndef PIPELINE_INTAKE_WORKERS_H
 #define PIPELINE_INTAKE_WORKERS_H
 
+#include "pipeline/budget.h"
 #include "pipeline/component.h"
 #include "pipeline/intake/peers.h"
-#include "pipeline/budget.h"
 
 /*
  * N threads (= cores) on one bounded queue. Each takes a request and runs it to completion, and
@@ -37,7 +37,7 @@ struct workers_options {
 	uint32_t queue_max;               /* requests waiting */
 	const struct scratch_slot *slots; /* borrowed */
 	uint32_t slot_count;
-	struct memory *memory;
+	struct budget *budget;
 	size_t idle_bytes; /* that all workers together may keep between requests */
 	void (*run)(struct worker *worker, struct inbound *in);
 };

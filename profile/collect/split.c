@@ -171,7 +171,7 @@ static struct packet *seal(struct splitter *s)
 	struct packet *packet = collect_seal(s->collect);
 	packet->contribution_count = 0; /* they are the whole's */
 	packet->oldest_arrival = s->whole->oldest_arrival;
-	packet->tenant = memory_text(s->whole->tenant);
+	packet->batch_key = memory_text(s->whole->batch_key);
 	if (s->parts->charge)
 		packet_charge_to(packet, s->parts->charge, s->parts->charge_context);
 	else if (s->whole->charge)

@@ -48,9 +48,9 @@ bool split_packet(struct packet *packet, const struct limits *limits,
  */
 bool split_open(const struct packet *packet, struct profiles *p, struct error *err);
 
-/* As split_packet, of tables that were made from `whole`, whose tenant, arrival and (unless `parts`
- * has one) account the parts inherit. A part's `samples` count what went in: identical samples of a
- * Profile marked as changed are merged, as always. */
+/* As split_packet, of tables that were made from `whole`, whose batch key, arrival and (unless
+ * `parts` has one) account the parts inherit. A part's `samples` count what went in: identical
+ * samples of a Profile marked as changed are merged, as always. */
 bool split_profiles(const struct profiles *p, const struct packet *whole,
 		    const struct limits *limits, const struct split_measure *measure,
 		    struct parts *parts, struct error *err);

@@ -32,13 +32,13 @@ static void output_is_sorted_and_escaped(void **state)
 {
 	(void)state;
 	struct metrics *m = metrics_new();
-	series_set(metrics_series(m, &size, none), -5);
-	series_add(metrics_series(m, &sent, (struct metric_label[]){ { "x", "2" }, { 0 } }), 2);
-	series_add(metrics_series(m, &sent,
+	metric_set(metrics_series(m, &size, none), -5);
+	metric_add(metrics_series(m, &sent, (struct metric_label[]){ { "x", "2" }, { 0 } }), 2);
+	metric_add(metrics_series(m, &sent,
 				  (struct metric_label[]){
 					  { "x", "1" }, { "a", "q\"\\\n" }, { 0 } }),
 		   3);
-	series_add(metrics_series(m, &early, NULL), 1);
+	metric_add(metrics_series(m, &early, NULL), 1);
 	expect(m, "# HELP otelcol_early First.\n"
 		  "# TYPE otelcol_early gauge\n"
 		  "otelcol_early 1\n"
@@ -72,7 +72,7 @@ static void decimals_move_the_point(void **state)
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct metrics *m = metrics_new();
 		char text[200];
-		series_set(metrics_series(m, &seconds, none), cases[i].value);
+		metric_set(metrics_series(m, &seconds, none), cases[i].value);
 		snprintf(text, sizeof text, "%sotelcol_seconds %s\n", head, cases[i].text);
 		expect(m, text);
 		metrics_unref(&m);
@@ -83,13 +83,13 @@ static void the_same_labels_are_the_same_series(void **state)
 {
 	(void)state;
 	struct metrics *m = metrics_new();
-	struct series *one =
+	struct metric_series *one =
 		metrics_series(m, &sent,
 			       (struct metric_label[]){ { "a", "1" }, { "b", "2" }, { 0 } });
-	struct series *two =
+	struct metric_series *two =
 		metrics_series(m, &sent,
 			       (struct metric_label[]){ { "b", "2" }, { "a", "1" }, { 0 } });
-	struct series *other =
+	struct metric_series *other =
 		metrics_series(m, &sent, (struct metric_label[]){ { "a", "1" }, { 0 } });
 	assert_ptr_equal(one, two);
 	assert_ptr_not_equal(one, other);
@@ -100,8 +100,8 @@ static void a_full_buffer_ends_with_a_whole_line(void **state)
 {
 	(void)state;
 	struct metrics *m = metrics_new();
-	series_set(metrics_series(m, &early, none), 1);
-	series_set(metrics_series(m, &size, none), 1);
+	metric_set(metrics_series(m, &early, none), 1);
+	metric_set(metrics_series(m, &size, none), 1);
 	for (size_t max = 0; max < 130; max++) {
 		struct bytes out;
 		bytes_init(&out, max);
@@ -120,7 +120,7 @@ struct refreshed {
 static void refresh(void *context)
 {
 	struct refreshed *r = context;
-	series_set(metrics_series(r->metrics, &size, none), ++r->calls);
+	metric_set(metrics_series(r->metrics, &size, none), ++r->calls);
 }
 
 static void callbacks_run_before_writing_until_taken_off(void **state)
@@ -140,7 +140,7 @@ static void *count(void *context)
 {
 	for (int i = 0; i < 1000; i++) {
 		char value[] = { (char)('a' + i % 10), '\0' };
-		series_add(metrics_series(context, &sent,
+		metric_add(metrics_series(context, &sent,
 					  (struct metric_label[]){ { "v", value }, { 0 } }),
 			   1);
 	}
@@ -160,8 +160,9 @@ static void threads_count_together(void **state)
 	bytes_fini(&out);
 	for (int i = 0; i < 4; i++)
 		pthread_join(threads[i], NULL);
-	struct series *s = metrics_series(m, &sent, (struct metric_label[]){ { "v", "c" }, { 0 } });
-	assert_int_equal(series_get(s), 400);
+	struct metric_series *s =
+		metrics_series(m, &sent, (struct metric_label[]){ { "v", "c" }, { 0 } });
+	assert_int_equal(metric_get(s), 400);
 	metrics_unref(&m);
 }
 

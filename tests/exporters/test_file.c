@@ -450,7 +450,7 @@ static int64_t removed(const char *limit)
 {
 	static const struct metric metric = { "otelcol_exporter_removed_files", METRIC_COUNTER, "",
 					      "" };
-	return series_get(metrics_series(e.host.metrics, &metric,
+	return metric_get(metrics_series(e.host.metrics, &metric,
 					 (const struct metric_label[]){ { "exporter", "file" },
 									{ "limit", limit },
 									{ 0 } }));

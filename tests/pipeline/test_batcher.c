@@ -13,7 +13,7 @@
 struct fixture {
 	struct loop *loop;
 	struct metrics *metrics;
-	struct memory memory;
+	struct budget budget;
 	struct ledger ledger;
 	struct batch_settings settings;
 	struct batcher *batcher;
@@ -38,7 +38,7 @@ static int setup(void **state)
 	struct fixture *f = memory_new(sizeof *f);
 	f->loop = loop_new(NULL);
 	f->metrics = metrics_new();
-	memory_init(&f->memory, INT64_C(1) << 40, 0);
+	budget_init(&f->budget, INT64_C(1) << 40, 0);
 	f->idle_bytes = 1 << 30;
 	ledger_init(&f->ledger, f->metrics, "profiles");
 	f->settings = (struct batch_settings){ .on = true,
@@ -54,7 +54,7 @@ static int teardown(void **state)
 	batcher_unref(&f->batcher);
 	for (uint32_t i = 0; i < f->count; i++)
 		packet_unref(&f->packets[i]);
-	assert_int_equal(f->memory.charged, 0);
+	assert_int_equal(f->budget.charged, 0);
 	profiles_fini(&f->p);
 	loop_unref(&f->loop);
 	metrics_unref(&f->metrics);
@@ -68,7 +68,7 @@ static void begin(struct fixture *f)
 		.settings = &f->settings,
 		.shards = 1,
 		.loop = f->loop,
-		.memory = &f->memory,
+		.budget = &f->budget,
 		.batched = f->ledger.batched,
 		.idle_bytes = f->idle_bytes,
 		.emit = keep,
@@ -116,12 +116,12 @@ static void a_batch_closes_when_it_has_send_batch_size_samples(void **state)
 	begin(f);
 	add(f, 4, NULL);
 	assert_int_equal(f->count, 0);
-	assert_int_equal(series_get(f->ledger.batched), 4);
+	assert_int_equal(metric_get(f->ledger.batched), 4);
 	add(f, 4, NULL);
 	assert_int_equal(f->count, 1);
 	assert_int_equal(f->packets[0]->samples, 8);
 	assert_int_equal(f->packets[0]->contribution_count, 2);
-	assert_int_equal(series_get(f->ledger.batched), 0);
+	assert_int_equal(metric_get(f->ledger.batched), 0);
 }
 
 /* Many requests of one size; each batch that leaves is smaller than the bound. */
@@ -196,7 +196,7 @@ static void a_batch_closes_when_it_has_so_many_bytes(void **state)
 	assert_true(f->packets[1]->otlp.len < one * 4);
 }
 
-static void tenants_never_share_a_batch(void **state)
+static void requests_with_different_batch_keys_never_share_a_batch(void **state)
 {
 	struct fixture *f = *state;
 	char *keys[] = { (char *)"X-Tenant" };
@@ -217,7 +217,7 @@ static void tenants_never_share_a_batch(void **state)
 	assert_int_equal(sizes, 1 << 5 | 1 << 2 | 1 << 8);
 }
 
-static void tenants_that_have_nothing_keep_no_more_than_their_share(void **state)
+static void empty_batches_of_many_keys_keep_no_more_than_their_share(void **state)
 {
 	struct fixture *f = *state;
 	char *keys[] = { (char *)"x-tenant" };
@@ -229,13 +229,13 @@ static void tenants_that_have_nothing_keep_no_more_than_their_share(void **state
 	for (char name[2] = "a"; name[0] <= 'n'; name[0]++)
 		add(f, name[0] % 2 + 1, (const struct metadatum[]){ { "x-tenant", name }, { 0 } });
 	assert_int_equal(f->count, 7); /* large enough */
-	assert_true(f->memory.charged > 0);
+	assert_true(f->budget.charged > 0);
 	batcher_flush(f->batcher);
 	assert_int_equal(f->count, 14);
-	assert_int_equal(f->memory.charged, 0);
+	assert_int_equal(f->budget.charged, 0);
 }
 
-static void beyond_the_limit_of_tenants_the_oldest_batch_closes(void **state)
+static void beyond_the_limit_of_batch_keys_the_oldest_batch_closes(void **state)
 {
 	struct fixture *f = *state;
 	char *keys[] = { (char *)"x-tenant" };
@@ -300,10 +300,10 @@ static void empty_batches_keep_no_more_than_their_share(void **state)
 	begin(f);
 	for (char name[2] = "a"; name[0] < 'a' + 10; name[0]++)
 		add(f, 10000, (const struct metadatum[]){ { "x-tenant", name }, { 0 } });
-	assert_true(f->memory.charged > 1 << 20);
+	assert_true(f->budget.charged > 1 << 20);
 	batcher_flush(f->batcher);
 	assert_int_equal(f->count, 10);
-	assert_true(f->memory.charged < 200 << 10);
+	assert_true(f->budget.charged < 200 << 10);
 }
 
 /* Many times what its body lets expect, as with references or what processors add: charged first,
@@ -312,12 +312,12 @@ static void what_outgrows_its_charge_is_charged_first(void **state)
 {
 	struct fixture *f = *state;
 	begin(f);
-	f->memory.limit = f->memory.soft = 1 << 20;
+	f->budget.limit = f->budget.soft = 1 << 20;
 	assert_int_equal(add_as(f, 100000, NULL), BATCHER_FAILED);
-	assert_true(f->memory.charged < 9 << 18); /* the capacity that an empty batch may keep */
+	assert_true(f->budget.charged < 9 << 18); /* the capacity that an empty batch may keep */
 	add(f, 100, NULL);
 	assert_int_equal(add_as(f, 100000, NULL), BATCHER_FAILED);
-	f->memory.limit = f->memory.soft = 300 << 20;
+	f->budget.limit = f->budget.soft = 300 << 20;
 	add(f, 100000, NULL);
 	batcher_flush(f->batcher);
 	assert_int_equal(f->count, 1);
@@ -327,13 +327,13 @@ static void what_outgrows_its_charge_is_charged_first(void **state)
 static void want_of_memory_is_told_as_such(void **state)
 {
 	struct error err;
-	struct memory m;
+	struct budget budget;
 	(void)state;
-	memory_init(&m, 1 << 20, 0);
-	assert_false(memory_refuse(&m, 1 << 19, &err));
+	budget_init(&budget, 1 << 20, 0);
+	assert_false(budget_refuse(&budget, 1 << 19, &err));
 	assert_int_equal(err.kind, ERROR_BUSY);
 	assert_string_equal(err.reason, "memory");
-	assert_false(memory_refuse(&m, 1 << 21, &err));
+	assert_false(budget_refuse(&budget, 1 << 21, &err));
 	assert_int_equal(err.kind, ERROR_TOO_LARGE);
 	assert_null(err.reason);
 }
@@ -350,9 +350,9 @@ int main(void)
 		TEST(a_batch_closes_before_its_bytes_pass_the_maximum),
 		TEST(an_old_batch_closes_by_itself),
 		TEST(a_batch_closes_when_it_has_so_many_bytes),
-		TEST(tenants_never_share_a_batch),
-		TEST(tenants_that_have_nothing_keep_no_more_than_their_share),
-		TEST(beyond_the_limit_of_tenants_the_oldest_batch_closes),
+		TEST(requests_with_different_batch_keys_never_share_a_batch),
+		TEST(empty_batches_of_many_keys_keep_no_more_than_their_share),
+		TEST(beyond_the_limit_of_batch_keys_the_oldest_batch_closes),
 		TEST(after_a_flush_nothing_stays_open),
 		TEST(without_a_timeout_every_request_leaves_at_once),
 		TEST(without_a_size_every_request_leaves_at_once),

@@ -11,83 +11,84 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "base/system.h"
 #include "pipeline/budget.h"
 
 static void nothing_is_taken_beyond_the_soft_limit(void **state)
 {
-	struct memory m;
+	struct budget b;
 	(void)state;
-	memory_init(&m, 100, 20);
-	assert_true(memory_take(&m, 80, m.soft));
-	assert_false(memory_take(&m, 1, m.soft));
-	assert_int_equal(m.charged, 80);
-	memory_give(&m, 30);
-	assert_true(memory_take(&m, 30, m.soft));
+	budget_init(&b, 100, 20);
+	assert_true(budget_take(&b, 80, b.soft));
+	assert_false(budget_take(&b, 1, b.soft));
+	assert_int_equal(b.charged, 80);
+	budget_give(&b, 30);
+	assert_true(budget_take(&b, 30, b.soft));
 }
 
 static void giving_back_never_fails(void **state)
 {
-	struct memory m;
+	struct budget b;
 	(void)state;
-	memory_init(&m, 100, 20);
-	memory_add(&m, 500);
-	assert_true(memory_take(&m, -400, m.soft));
-	assert_int_equal(m.charged, 100);
+	budget_init(&b, 100, 20);
+	budget_add(&b, 500);
+	assert_true(budget_take(&b, -400, b.soft));
+	assert_int_equal(b.charged, 100);
 }
 
 static void what_is_resident_at_rest_counts_and_what_is_charged_counts_once(void **state)
 {
-	struct memory m;
+	struct budget b;
 	(void)state;
-	memory_init(&m, INT64_C(1) << 40, 1 << 30);
-	memory_add(&m, 4096);
-	assert_true(memory_ready(&m, NULL));
-	int64_t resident = memory_resident();
+	budget_init(&b, INT64_C(1) << 40, 1 << 30);
+	budget_add(&b, 4096);
+	assert_true(budget_ready(&b, NULL));
+	int64_t resident = system_resident();
 	assert_true(resident > 0);
-	assert_in_range(m.baseline, resident / 2, resident);
-	assert_true(m.baseline + m.charged <= resident + 65536);
-	assert_false(memory_take(&m, m.soft - m.baseline - m.charged + 1, m.soft));
-	assert_true(memory_take(&m, m.soft - m.baseline - m.charged, m.soft));
+	assert_in_range(b.baseline, resident / 2, resident);
+	assert_true(b.baseline + b.charged <= resident + 65536);
+	assert_false(budget_take(&b, b.soft - b.baseline - b.charged + 1, b.soft));
+	assert_true(budget_take(&b, b.soft - b.baseline - b.charged, b.soft));
 }
 
 static void a_process_that_is_really_larger_than_the_limit_takes_nothing(void **state)
 {
-	struct memory m;
+	struct budget b;
 	(void)state;
-	memory_init(&m, 4096, 0);
-	memory_check(&m);
-	assert_false(memory_take(&m, 1, m.soft));
-	m.limit = m.soft = INT64_C(1) << 40;
-	memory_check(&m);
-	assert_true(memory_take(&m, 1, m.soft));
+	budget_init(&b, 4096, 0);
+	budget_check(&b);
+	assert_false(budget_take(&b, 1, b.soft));
+	b.limit = b.soft = INT64_C(1) << 40;
+	budget_check(&b);
+	assert_true(budget_take(&b, 1, b.soft));
 }
 
 static void a_limit_below_what_the_process_needs_is_an_error_with_the_number(void **state)
 {
-	struct memory m;
+	struct budget b;
 	struct error err;
 	char limit[64];
 	(void)state;
-	int64_t resident = memory_resident();
-	memory_init(&m, resident + (3 << 20), 0);
-	assert_false(memory_ready(&m, &err));
+	int64_t resident = system_resident();
+	budget_init(&b, resident + (3 << 20), 0);
+	assert_false(budget_ready(&b, &err));
 	assert_int_equal(err.kind, ERROR_CONFIG);
-	snprintf(limit, sizeof limit, "must be at least %d MiB", (int)(m.baseline >> 20) + 5);
+	snprintf(limit, sizeof limit, "must be at least %d MiB", (int)(b.baseline >> 20) + 5);
 	assert_non_null(strstr(err.text, limit));
 	/* With that number it starts, also where the spike is a share of the limit. */
-	for (int64_t mib = resident >> 20; !memory_ready(&m, &err);
+	for (int64_t mib = resident >> 20; !budget_ready(&b, &err);
 	     mib = strtol(strstr(err.text, "least ") + 6, NULL, 10)) {
-		memory_init(&m, mib << 20, (mib << 20) / 5);
+		budget_init(&b, mib << 20, (mib << 20) / 5);
 		assert_true(mib << 20 < resident * 2 + (16 << 20));
 	}
 }
 
 static void requests_keep_room_beside_the_queues(void **state)
 {
-	struct memory m;
+	struct budget b;
 	(void)state;
-	memory_init(&m, INT64_C(1) << 40, 0);
-	atomic_store(&m.baseline, 20 << 20);
+	budget_init(&b, INT64_C(1) << 40, 0);
+	atomic_store(&b.baseline, 20 << 20);
 	static const struct {
 		int64_t soft, room, queues;
 	} cases[] = {
@@ -97,103 +98,103 @@ static void requests_keep_room_beside_the_queues(void **state)
 		{ 10, 4, 2 },     /* it will not start */
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-		m.soft = cases[i].soft << 20;
-		assert_int_equal(memory_allowance(&m), cases[i].room << 20);
-		assert_int_equal(memory_share(&m, 2, 1), cases[i].queues << 20);
-		assert_int_equal(memory_share(&m, 2, 4), cases[i].queues << 18);
+		b.soft = cases[i].soft << 20;
+		assert_int_equal(budget_allowance(&b), cases[i].room << 20);
+		assert_int_equal(budget_share(&b, 2, 1), cases[i].queues << 20);
+		assert_int_equal(budget_share(&b, 2, 4), cases[i].queues << 18);
 	}
-	m.soft = 120 << 20;
-	assert_int_equal(memory_batch_max(&m, 100 << 20), (100 << 20) / 32);
-	assert_int_equal(memory_batch_max(&m, 10 << 20), 1 << 20);
+	b.soft = 120 << 20;
+	assert_int_equal(budget_batch_max(&b, 100 << 20), (100 << 20) / 32);
+	assert_int_equal(budget_batch_max(&b, 10 << 20), 1 << 20);
 }
 
 static void what_is_much_must_fit_the_real_size_too(void **state)
 {
-	struct memory m;
+	struct budget b;
 	(void)state;
-	memory_init(&m, memory_resident() + (8 << 20), 0);
-	assert_true(memory_ready(&m, NULL));
+	budget_init(&b, system_resident() + (8 << 20), 0);
+	assert_true(budget_ready(&b, NULL));
 	/* as if all that is resident had come since, and nobody had charged it */
-	atomic_store(&m.baseline, 1);
-	assert_true(memory_take(&m, 1 << 19, m.soft));
-	assert_false(memory_take(&m, m.soft / 4 * 3, m.soft));
+	atomic_store(&b.baseline, 1);
+	assert_true(budget_take(&b, 1 << 19, b.soft));
+	assert_false(budget_take(&b, b.soft / 4 * 3, b.soft));
 }
 
 static void *give_later(void *argument)
 {
-	struct memory *m = argument;
-	while (!atomic_load(&m->claimed))
+	struct budget *b = argument;
+	while (!atomic_load(&b->claimed))
 		sched_yield();
-	assert_false(memory_take(m, 1, m->soft));
-	memory_give(m, 60 << 20);
+	assert_false(budget_take(b, 1, b->soft));
+	budget_give(b, 60 << 20);
 	return NULL;
 }
 
 static void a_claim_goes_before_those_who_ask_later(void **state)
 {
-	struct memory m;
+	struct budget b;
 	pthread_t other;
 	(void)state;
-	memory_init(&m, 100 << 20, 20 << 20);
-	memory_add(&m, 60 << 20);
-	pthread_create(&other, NULL, give_later, &m);
-	memory_claim(&m, 50 << 20);
+	budget_init(&b, 100 << 20, 20 << 20);
+	budget_add(&b, 60 << 20);
+	pthread_create(&other, NULL, give_later, &b);
+	budget_claim(&b, 50 << 20);
 	pthread_join(other, NULL);
-	assert_int_equal(m.charged, 50 << 20);
-	assert_int_equal(m.claimed, 0);
-	memory_release(&m, 50 << 20);
+	assert_int_equal(b.charged, 50 << 20);
+	assert_int_equal(b.claimed, 0);
+	budget_release(&b, 50 << 20);
 }
 
 static void a_claim_that_finds_no_room_is_charged_all_the_same(void **state)
 {
-	struct memory m;
+	struct budget b;
 	(void)state;
-	memory_init(&m, 100 << 20, 20 << 20);
-	memory_claim(&m, 500 << 20);
-	assert_int_equal(m.charged, 500 << 20);
-	memory_release(&m, 500 << 20);
+	budget_init(&b, 100 << 20, 20 << 20);
+	budget_claim(&b, 500 << 20);
+	assert_int_equal(b.charged, 500 << 20);
+	budget_release(&b, 500 << 20);
 }
 
 static void *release_later(void *argument)
 {
-	struct memory *m = argument;
-	memory_claim(m, 60 << 20);
-	memory_claim(m, 60 << 20); /* within the other: it waits for nobody */
-	while (atomic_load(&m->claimed) == 0)
+	struct budget *b = argument;
+	budget_claim(b, 60 << 20);
+	budget_claim(b, 60 << 20); /* within the other: it waits for nobody */
+	while (atomic_load(&b->claimed) == 0)
 		sched_yield();
 	usleep(300000); /* longer than anyone waits without holders */
-	memory_release(m, 60 << 20);
-	memory_release(m, 60 << 20);
+	budget_release(b, 60 << 20);
+	budget_release(b, 60 << 20);
 	return NULL;
 }
 
 static void claims_that_do_not_fit_together_take_turns(void **state)
 {
-	struct memory m;
+	struct budget b;
 	pthread_t other;
 	(void)state;
-	memory_init(&m, 100 << 20, 20 << 20);
-	pthread_create(&other, NULL, release_later, &m);
-	while (atomic_load(&m.charged) < 120 << 20)
+	budget_init(&b, 100 << 20, 20 << 20);
+	pthread_create(&other, NULL, release_later, &b);
+	while (atomic_load(&b.charged) < 120 << 20)
 		sched_yield();
-	memory_claim(&m, 50 << 20);
+	budget_claim(&b, 50 << 20);
 	pthread_join(other, NULL);
-	assert_int_equal(m.charged, 50 << 20);
-	assert_int_equal(m.holders, 1);
-	memory_release(&m, 50 << 20);
-	assert_int_equal(m.holders, 0);
-	assert_int_equal(m.charged, 0);
+	assert_int_equal(b.charged, 50 << 20);
+	assert_int_equal(b.holders, 1);
+	budget_release(&b, 50 << 20);
+	assert_int_equal(b.holders, 0);
+	assert_int_equal(b.charged, 0);
 }
 
 static void a_small_claim_waits_for_nobody(void **state)
 {
-	struct memory m;
+	struct budget b;
 	(void)state;
-	memory_init(&m, 100, 20);
-	pthread_mutex_lock(&m.claiming); /* as while a large one waits */
-	memory_claim(&m, 500);
-	assert_int_equal(m.charged, 500);
-	pthread_mutex_unlock(&m.claiming);
+	budget_init(&b, 100, 20);
+	pthread_mutex_lock(&b.claiming); /* as while a large one waits */
+	budget_claim(&b, 500);
+	assert_int_equal(b.charged, 500);
+	pthread_mutex_unlock(&b.claiming);
 }
 
 int main(void)

@@ -20,7 +20,7 @@ struct fixture {
 	struct loop *loop;
 	struct metrics *metrics;
 	struct log log;
-	struct memory memory;
+	struct budget budget;
 	struct peers peers;
 	struct pipeline pipeline;
 	struct route route; /* of it */
@@ -106,7 +106,7 @@ static inline struct workers *start_workers(struct fixture *f)
 {
 	return workers_start(&(struct workers_options){ .count = 2,
 							.queue_max = 64,
-							.memory = &f->memory,
+							.budget = &f->budget,
 							.run = gate_run },
 			     NULL);
 }
@@ -116,7 +116,7 @@ static inline int setup(void **state)
 	struct fixture *f = memory_new(sizeof *f);
 	f->loop = loop_new(NULL);
 	f->metrics = metrics_new();
-	memory_init(&f->memory, 8 << 20, 0);
+	budget_init(&f->budget, 8 << 20, 0);
 	peers_init(&f->peers);
 	f->pipeline.id = "profiles";
 	f->pipeline.routes = &f->route;
@@ -135,7 +135,7 @@ static inline void make_batcher(struct fixture *f)
 		batcher_new(&(struct batcher_options){ .settings = &f->route.settings,
 						       .shards = 1,
 						       .loop = f->loop,
-						       .memory = &f->memory,
+						       .budget = &f->budget,
 						       .batched = f->pipeline.ledger.batched,
 						       .hold_acks = f->hold,
 						       .emit = keep,
@@ -150,7 +150,7 @@ static inline void open_gate(struct fixture *f, uint32_t pipelines)
 	f->gate = gate_new(&(struct gate_options){ .receiver = "fake",
 						   .paths = f->pipelines,
 						   .pipeline_count = pipelines,
-						   .memory = &f->memory,
+						   .budget = &f->budget,
 						   .peers = &f->peers,
 						   .workers = &f->workers,
 						   .metrics = f->metrics,
@@ -188,7 +188,7 @@ static inline int teardown(void **state)
 	workers_stop(&f->workers);
 	gate_unref(&f->gate);
 	batcher_unref(&f->route.batcher);
-	assert_int_equal(f->memory.charged, 0);
+	assert_int_equal(f->budget.charged, 0);
 	peers_fini(&f->peers);
 	loop_unref(&f->loop);
 	metrics_unref(&f->metrics);

@@ -18,7 +18,7 @@ static void a_request_goes_through_every_pipeline_of_its_receiver(void **state)
 	open_gate(f, 2);
 	run(f, &fake);
 	assert_int_equal(f->packets, 2);
-	assert_int_equal(series_get(f->pipeline.ledger.in), 2);
+	assert_int_equal(metric_get(f->pipeline.ledger.in), 2);
 }
 
 static void what_cannot_be_decoded_is_told_and_nothing_leaves(void **state)
@@ -49,9 +49,9 @@ static void a_body_that_leaves_no_room_for_tables_is_refused_with_a_retry_hint(v
 	struct fixture *f = *state;
 	struct fake fake = fake_request(1 << 19);
 	open_gate(f, 1);
-	memory_add(&f->memory, 6 << 20);
+	budget_add(&f->budget, 6 << 20);
 	run(f, &fake);
-	memory_give(&f->memory, 6 << 20);
+	budget_give(&f->budget, 6 << 20);
 	assert_true(fake.refused);
 	assert_int_equal(fake.kind, ERROR_BUSY);
 	assert_true(fake.retry_after_ms > 0);
@@ -97,11 +97,11 @@ static void every_request_is_counted_once(void **state)
 	f->workers = start_workers(f);
 	reopen_gate(f, 0);
 	assert_true(gate_admit(f->gate, &large.in, 10, &err));
-	memory_add(&f->memory, 8 << 20);
+	budget_add(&f->budget, 8 << 20);
 	assert_false(gate_admit(f->gate, &full.in, 10, &err));
 	assert_false(gate_charge(f->gate, &large.in, 1 << 20, &err));
 	gate_forget(f->gate, &large.in, "grpc", NULL);
-	memory_give(&f->memory, 8 << 20);
+	budget_give(&f->budget, 8 << 20);
 	assert_true(gate_admit(f->gate, &lost.in, 10, &err));
 	gate_forget(f->gate, &lost.in, "grpc", "cancelled");
 	assert_int_equal(read_metric(f, OUTCOME("success")), 1);

@@ -9,12 +9,12 @@ static void memory_is_refused_before_the_body_with_a_retry_hint(void **state)
 	struct fake fake = fake_request(0);
 	struct error err;
 	open_gate(f, 0);
-	memory_add(&f->memory, 8 << 20);
+	budget_add(&f->budget, 8 << 20);
 	assert_false(gate_admit(f->gate, &fake.in, 1 << 20, &err));
 	assert_int_equal(err.kind, ERROR_BUSY);
 	assert_in_range(err.retry_after_ms, 1000, 2000);
-	assert_int_equal(f->memory.charged, 8 << 20);
-	memory_give(&f->memory, 8 << 20);
+	assert_int_equal(f->budget.charged, 8 << 20);
+	budget_give(&f->budget, 8 << 20);
 }
 
 static void what_could_never_fit_is_refused_for_good(void **state)
@@ -48,7 +48,7 @@ static void an_announced_body_costs_nothing_before_it_arrives(void **state)
 		fakes[i].in.overhead = 1000;
 		assert_true(gate_admit(f->gate, &fakes[i].in, 3 << 20, &err));
 	}
-	assert_int_equal(f->memory.charged, 100 * (GATE_REQUEST_BYTES + 1000));
+	assert_int_equal(f->budget.charged, 100 * (GATE_REQUEST_BYTES + 1000));
 	for (int i = 0; i < 100; i++)
 		gate_forget(f->gate, &fakes[i].in, "grpc", "cancelled");
 }
@@ -61,11 +61,11 @@ static void what_has_arrived_is_charged_until_it_is_forgotten(void **state)
 	open_gate(f, 0);
 	assert_true(gate_admit(f->gate, &fake.in, 2 << 20, &err));
 	assert_true(gate_charge(f->gate, &fake.in, 2 << 20, &err));
-	assert_int_equal(f->memory.charged, GATE_REQUEST_BYTES + (2 << 20));
+	assert_int_equal(f->budget.charged, GATE_REQUEST_BYTES + (2 << 20));
 	assert_true(gate_charge(f->gate, &fake.in, 1 << 20, &err));
-	assert_int_equal(f->memory.charged, GATE_REQUEST_BYTES + (1 << 20));
+	assert_int_equal(f->budget.charged, GATE_REQUEST_BYTES + (1 << 20));
 	gate_forget(f->gate, &fake.in, "grpc", "cancelled");
-	assert_int_equal(f->memory.charged, 0);
+	assert_int_equal(f->budget.charged, 0);
 }
 
 static void a_body_is_charged_in_steps_up_to_its_announced_length(void **state)
@@ -141,7 +141,7 @@ static void who_holds_most_is_refused_first(void **state)
 	struct fake first[9], second[9], third[9];
 	struct error err;
 	open_gate(f, 0);
-	f->memory.soft = 9 << 20;
+	f->budget.soft = 9 << 20;
 	int a = fill(f, first, "127.0.0.2", &err);
 	assert_int_equal(a, 4);
 	assert_int_equal(err.kind, ERROR_BUSY);
@@ -206,7 +206,7 @@ static void connections_leave_a_part_of_the_budget_to_requests(void **state)
 	assert_true(gate_is_short(f->gate));
 	gate_forget(f->gate, &fake.in, "grpc", "cancelled");
 	gate_release(f->gate, held * 65536);
-	assert_int_equal(f->memory.charged, 0);
+	assert_int_equal(f->budget.charged, 0);
 }
 
 static void a_sender_can_connect_when_requests_have_all_memory(void **state)
@@ -216,7 +216,7 @@ static void a_sender_can_connect_when_requests_have_all_memory(void **state)
 	struct error err;
 	int held = 0;
 	open_gate(f, 0);
-	memory_add(&f->memory, 8 << 20);
+	budget_add(&f->budget, 8 << 20);
 	assert_false(gate_admit(f->gate, &fake.in, 0, &err));
 	assert_in_range(err.retry_after_ms, 1000, 2000);
 	assert_int_equal(gate_spare(f->gate), 1 << 20);
@@ -224,7 +224,7 @@ static void a_sender_can_connect_when_requests_have_all_memory(void **state)
 		held++;
 	assert_int_equal(held, 16); /* an eighth of the budget */
 	gate_release(f->gate, held * 65536);
-	memory_give(&f->memory, 8 << 20);
+	budget_give(&f->budget, 8 << 20);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)

@@ -74,7 +74,7 @@ bool delivery_waits(const struct delivery *d)
 
 struct fixture {
 	struct metrics *metrics;
-	struct memory memory;
+	struct budget budget;
 	struct pipeline path;
 	struct route routes[2];
 	struct batcher batchers[2];
@@ -87,9 +87,9 @@ static int setup(void **state)
 {
 	struct fixture *f = memory_new(sizeof *f);
 	f->metrics = metrics_new();
-	memory_init(&f->memory, INT64_C(1) << 40, 0);
+	budget_init(&f->budget, INT64_C(1) << 40, 0);
 	ledger_init(&f->path.ledger, f->metrics, "profiles");
-	f->path.memory = &f->memory;
+	f->path.budget = &f->budget;
 	f->path.routes = f->routes;
 	f->path.route_count = 2;
 	f->first[0] = &f->destinations[0];
@@ -131,7 +131,7 @@ static void a_request_goes_into_the_batches_of_every_route(void **state)
 	struct error err;
 	assert_true(run(f, BATCHER_TAKEN, BATCHER_TAKEN, &err));
 	assert_int_equal(f->batchers[0].asked + f->batchers[1].asked, 2);
-	assert_int_equal(series_get(f->path.ledger.merged), 3);
+	assert_int_equal(metric_get(f->path.ledger.merged), 3);
 }
 
 static void it_is_taken_when_any_route_took_it(void **state)

@@ -14,7 +14,7 @@
 enum { MANY = 1000, PLACES = 4096 };
 
 static struct fixture {
-	struct memory memory;
+	struct budget budget;
 	struct peers peers;
 	struct workers *workers;
 	pthread_mutex_t lock;
@@ -53,13 +53,13 @@ static int setup(void **state)
 {
 	(void)state;
 	memset(&f, 0, sizeof f);
-	memory_init(&f.memory, 8 << 20, 0);
+	budget_init(&f.budget, 8 << 20, 0);
 	peers_init(&f.peers);
 	pthread_mutex_init(&f.lock, NULL);
 	pthread_cond_init(&f.changed, NULL);
 	f.workers = workers_start(&(struct workers_options){ .count = 1,
 							     .queue_max = PLACES,
-							     .memory = &f.memory,
+							     .budget = &f.budget,
 							     .idle_bytes = 1 << 20,
 							     .run = run },
 				  NULL);
@@ -90,7 +90,7 @@ static int teardown(void **state)
 	peers_fini(&f.peers);
 	pthread_cond_destroy(&f.changed);
 	pthread_mutex_destroy(&f.lock);
-	assert_int_equal(f.memory.charged, 0);
+	assert_int_equal(f.budget.charged, 0);
 	return 0;
 }
 

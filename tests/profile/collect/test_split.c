@@ -435,7 +435,7 @@ static void parts_inherit_and_are_charged(void **state)
 	struct fixture *f = *state;
 	struct parts parts = { 0 };
 	struct packet *packet = packet_of(f, SAMPLES(10, 10));
-	packet->tenant = memory_text("tenant");
+	packet->batch_key = memory_text("key");
 	packet->oldest_arrival = 42;
 	packet_charge_to(packet, charge, NULL);
 	int64_t before = charged;
@@ -443,7 +443,7 @@ static void parts_inherit_and_are_charged(void **state)
 	assert_int_equal(parts.count, 4);
 	assert_true(charged > before);
 	for (uint32_t i = 0; i < parts.count; i++) {
-		assert_string_equal(parts.at[i].packet->tenant, "tenant");
+		assert_string_equal(parts.at[i].packet->batch_key, "key");
 		assert_int_equal(parts.at[i].packet->oldest_arrival, 42);
 	}
 	parts_fini(&parts);
