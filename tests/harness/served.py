@@ -144,5 +144,5 @@ def read_frames(connection):
 def status_of(connection):
     """The grpc-status of the first response, by a decoder of the same library that wrote it."""
     block = next(payload for kind, _, stream, payload in read_frames(connection) if kind == 1 and stream == 1)
-    lines = subprocess.run([build("net/hpack_tool")], input=block, capture_output=True, check=True).stdout
+    lines = subprocess.run([build("net/h2/hpack_tool")], input=block, capture_output=True, check=True).stdout
     return int(dict(line.split(b"=", 1) for line in lines.splitlines())[b"grpc-status"])

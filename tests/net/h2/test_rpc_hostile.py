@@ -17,7 +17,7 @@ INITIAL_WINDOW_SIZE = 4
 
 @pytest.fixture(scope="module")
 def program():
-    return build("net/rpc_serve")
+    return build("net/h2/rpc_serve")
 
 
 def message(body=b"x"):

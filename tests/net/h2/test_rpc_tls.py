@@ -16,7 +16,7 @@ pytestmark = pytest.mark.threads
 
 @pytest.fixture(scope="module")
 def program():
-    return build("net/rpc_serve")
+    return build("net/h2/rpc_serve")
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ MIB = 1 << 20
 
 @pytest.fixture(scope="module")
 def program():
-    return build("net/http_serve")
+    return build("net/http/http_serve")
 
 
 def serve(program, endpoint="127.0.0.1:0", descriptors=None, **keys):
