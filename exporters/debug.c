@@ -220,19 +220,23 @@ static void debug_destroy(void *instance)
 	profiles_fini(&self->tables);
 }
 
+static const struct exporter_ops debug_ops = {
+	.start = debug_start,
+	.delivery_offset = offsetof(struct debug_config, delivery),
+	.max_in_flight = 1,
+	.reads = debug_reads,
+	.send = debug_send,
+};
+
 const struct component_factory debug_exporter = {
 	.type = "debug",
 	.help = "Shows what leaves: counts in the log, and on request the profiles on standard "
 		"output or in files.",
 	.kind = COMPONENT_EXPORTER,
+	.exporter = &debug_ops,
 	.size = sizeof(struct debug),
 	.config = &debug_table,
 	.create = debug_create,
-	.start = debug_start,
 	.destroy = debug_destroy,
-	.reload = debug_reload,
-	.delivery_offset = offsetof(struct debug_config, delivery),
-	.max_in_flight = 1,
-	.reads = debug_reads,
-	.send = debug_send,
+	.reopen = debug_reload,
 };

@@ -458,6 +458,15 @@ static void file_destroy(void *instance)
 	bytes_fini(&self->scratch);
 }
 
+static const struct exporter_ops file_ops = {
+	.start = file_start,
+	.owned_path = owned_path,
+	.delivery_offset = offsetof(struct file_config, delivery),
+	.max_in_flight = 1,
+	.reads = file_reads,
+	.send = file_send,
+};
+
 const struct component_factory file_exporter = {
 	.type = "file",
 	.help = "Writes profiles to disk: OTLP requests into one file, or pprof files into a "
@@ -476,16 +485,11 @@ const struct component_factory file_exporter = {
 		  "deadline. What profiles had and pprof has no place for is counted "
 		  "in `otelcol_exporter_not_kept`.\n\n" PPROF_MANUAL,
 	.kind = COMPONENT_EXPORTER,
+	.exporter = &file_ops,
 	.size = sizeof(struct file),
 	.config = &file_table,
 	.metrics = file_metrics,
 	.create = file_create,
-	.start = file_start,
 	.destroy = file_destroy,
-	.reload = file_reload,
-	.owned_path = owned_path,
-	.delivery_offset = offsetof(struct file_config, delivery),
-	.max_in_flight = 1,
-	.reads = file_reads,
-	.send = file_send,
+	.reopen = file_reload,
 };

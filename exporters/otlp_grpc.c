@@ -149,23 +149,27 @@ static const char manual[] =
 
 static const struct metric *const metrics[] = { &grpc_sender_replies_too_large, NULL };
 
+static const struct exporter_ops otlp_grpc_ops = {
+	.start = start,
+	.stop = stop,
+	.delivery_offset = offsetof(struct otlp_grpc_config, delivery),
+	.destination = destination,
+	.prompt = is_prompt,
+	.encode = encode,
+	.send = send_part,
+};
+
 const struct component_factory otlp_grpc_exporter = {
 	.type = "otlp_grpc",
 	.alias = "otlp",
 	.help = "Sends profiles to an OTLP/gRPC server.",
 	.manual = manual,
 	.kind = COMPONENT_EXPORTER,
+	.exporter = &otlp_grpc_ops,
 	.size = sizeof(struct otlp_grpc),
 	.config = &table,
 	.metrics = metrics,
 	.create = create,
-	.start = start,
-	.stop = stop,
 	.destroy = destroy,
-	.reload = reload,
-	.delivery_offset = offsetof(struct otlp_grpc_config, delivery),
-	.destination = destination,
-	.prompt = is_prompt,
-	.encode = encode,
-	.send = send_part,
+	.reopen = reload,
 };

@@ -440,22 +440,26 @@ static const char manual[] =
 static const struct metric *const metrics[] = { &lost_labels, &grpc_sender_replies_too_large,
 						NULL };
 
-const struct component_factory parca_exporter = {
-	.type = "parca",
-	.help = "Sends profiles to Parca or Polar Signals Cloud (WriteRaw over gRPC).",
-	.manual = manual,
-	.kind = COMPONENT_EXPORTER,
-	.size = sizeof(struct parca),
-	.config = &table,
-	.metrics = metrics,
-	.create = create,
+static const struct exporter_ops parca_ops = {
 	.start = start,
 	.stop = stop,
-	.destroy = destroy,
-	.reload = reload,
 	.delivery_offset = offsetof(struct parca_config, delivery),
 	.preset = preset,
 	.plan = plan,
 	.destination = destination,
 	.send = send_part,
+};
+
+const struct component_factory parca_exporter = {
+	.type = "parca",
+	.help = "Sends profiles to Parca or Polar Signals Cloud (WriteRaw over gRPC).",
+	.manual = manual,
+	.kind = COMPONENT_EXPORTER,
+	.exporter = &parca_ops,
+	.size = sizeof(struct parca),
+	.config = &table,
+	.metrics = metrics,
+	.create = create,
+	.destroy = destroy,
+	.reopen = reload,
 };

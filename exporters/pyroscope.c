@@ -531,22 +531,26 @@ static const struct config_row rows[] = {
 };
 static const struct config_table table = { sizeof(struct pyroscope_config), rows, check };
 
-const struct component_factory pyroscope_exporter = {
-	.type = "pyroscope",
-	.help = "Sends profiles to Grafana Pyroscope, as its own SDKs do.",
-	.manual = PYROSCOPE_MANUAL,
-	.kind = COMPONENT_EXPORTER,
-	.size = sizeof(struct pyroscope),
-	.config = &table,
-	.metrics = metrics,
-	.create = create,
+static const struct exporter_ops pyroscope_ops = {
 	.start = start,
 	.stop = stop,
-	.destroy = destroy,
-	.reload = reload,
 	.delivery_offset = offsetof(struct pyroscope_config, delivery),
 	.preset = preset,
 	.plan = plan,
 	.destination = destination,
 	.send = send_part,
+};
+
+const struct component_factory pyroscope_exporter = {
+	.type = "pyroscope",
+	.help = "Sends profiles to Grafana Pyroscope, as its own SDKs do.",
+	.manual = PYROSCOPE_MANUAL,
+	.kind = COMPONENT_EXPORTER,
+	.exporter = &pyroscope_ops,
+	.size = sizeof(struct pyroscope),
+	.config = &table,
+	.metrics = metrics,
+	.create = create,
+	.destroy = destroy,
+	.reopen = reload,
 };

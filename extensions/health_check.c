@@ -156,6 +156,11 @@ static const struct config_row rows[] = {
 
 static const struct config_table table = { sizeof(struct health_config), rows, check, false };
 
+static const struct extension_ops health_check_ops = {
+	.start = start,
+	.stop = stop,
+};
+
 const struct component_factory health_check_extension = {
 	.type = "health_check",
 	.help = "Answers over HTTP whether the gateway is ready.",
@@ -163,10 +168,9 @@ const struct component_factory health_check_extension = {
 		  "all receivers listen, 503 with `{\"status\":\"Server not available\",…}` "
 		  "before and while stopping.\n",
 	.kind = COMPONENT_EXTENSION,
+	.extension = &health_check_ops,
 	.size = sizeof(struct health_check),
 	.config = &table,
 	.create = create,
-	.start = start,
-	.stop = stop,
-	.reload = reload,
+	.reopen = reload,
 };

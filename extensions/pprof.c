@@ -318,6 +318,11 @@ static const struct config_row rows[] = {
 };
 static const struct config_table table = { sizeof(struct pprof_config), rows, check, false };
 
+static const struct extension_ops pprof_ops = {
+	.start = start,
+	.stop = stop,
+};
+
 const struct component_factory pprof_extension = {
 	.type = "pprof",
 	.help = "Serves the gateway's own CPU profile in pprof format.",
@@ -327,10 +332,9 @@ const struct component_factory pprof_extension = {
 		  "included. One profile at a time: a second request is answered with 503. Any "
 		  "pprof viewer opens it; so does the gateway's own `pprof` receiver.\n",
 	.kind = COMPONENT_EXTENSION,
+	.extension = &pprof_ops,
 	.size = sizeof(struct pprof),
 	.config = &table,
 	.create = create,
-	.start = start,
-	.stop = stop,
 	.destroy = destroy,
 };

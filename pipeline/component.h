@@ -111,76 +111,113 @@ struct send_result {
 
 void sending_done(struct sending *sending, const struct send_result *result);
 
+/*
+ * What only one kind of component does. A factory points to the struct of its kind; the others are
+ * NULL. Members that may be NULL say so.
+ *
+ * A connector (an exporter of some pipelines that is a receiver of others) will be a kind of its
+ * own: COMPONENT_CONNECTOR, a struct connector_ops here, and its pointer in the factory.
+ */
+struct receiver_ops {
+	/* Listens. host->io is set. [loop thread] */
+	bool (*start)(void *self, struct error *err);
+	/* On return all its requests are answered, and no thread or timer of it is left. May wait,
+	 * also for the loop. [pool thread] */
+	void (*stop)(void *self);
+};
+
+struct processor_ops {
+	size_t scratch_size; /* of a worker's scratch for this instance; zeroed; 0: none */
+	bool once; /* a pipeline may have one of the type: two would contradict each other */
+	/* Changes the open profiles; scratch belongs to (worker, instance). False: the request is
+	 * refused. May be NULL. [worker or I/O thread, several at once] */
+	bool (*process)(void *self, void *scratch, struct profiles *profiles, struct error *err);
+	/* Before the scratch is freed. May be NULL. [any thread] */
+	void (*scratch_fini)(void *self, void *scratch);
+	/* Contributes to the settings of its path, after create. May be NULL. [loop thread] */
+	void (*settle)(void *self, struct path_settings *settings);
+};
+
+struct exporter_ops {
+	size_t delivery_offset; /* of struct delivery_config in the config struct */
+	/* At most this many sends run at once (0: the queue's num_consumers). Where sends may hang,
+	 * as writes do, it is set and prompt is NULL: the pool has as many threads more. */
+	uint32_t max_in_flight;
+	/* May be NULL. [loop thread] */
+	bool (*start)(void *self, struct error *err);
+	/* On return nothing is in flight, and no thread or timer of it is left. May wait, also for
+	 * the loop. May be NULL. [pool thread] */
+	void (*stop)(void *self);
+	/* The file or directory of this configuration that no other exporter may write to: two are
+	 * an error. NULL: none. [loop thread] */
+	const char *(*owned_path)(const void *config);
+	/* What is known of the destination, where the configuration says nothing. NULL: nothing
+	 * is. [any thread] */
+	void (*preset)(void *self, struct limits *limits);
+	/*
+	 * Pure: same packet and limits, same parts in the same order. It appends to parts and says
+	 * there what it drops itself; false only when it has no answer at all. It is called again,
+	 * with smaller limits, for the packet of a part that was refused as too large, so it must
+	 * be able to split its own parts. NULL: split_packet (profile/collect/split.h) by the
+	 * limits, with the arithmetic of OTLP. [pool thread; for a packet within the limits that
+	 * are known without decoding, NULL and prompt ones on any]
+	 */
+	bool (*plan)(void *self, struct packet *packet, const struct limits *limits,
+		     struct parts *parts, struct error *err);
+	/* Where it sends, for the labels server_address and server_port; strings of the instance.
+	 * NULL: nowhere on a network. [loop thread] */
+	void (*destination)(void *self, const char **address, const char **port);
+	/* Would send only hand this packet on? Then it may run on any thread, and success comes
+	 * later, from another. NULL: no. [any thread] */
+	bool (*prompt)(void *self, const struct packet *packet);
+	/* The encoding of a shared packet that sends ask for and no longer use once sending_done is
+	 * called. One that is large is dropped when the last destination that reads it is done.
+	 * NULL: none, or it lives as long as the packet. [any thread] */
+	enum packet_form (*reads)(void *self);
+	/* Makes what send would have to make first, so that it becomes prompt; only small packets.
+	 * NULL: nothing can be made beforehand. [worker or I/O thread that brings the packet] */
+	void (*encode)(void *self, struct packet *packet);
+	/* May compress and write but not wait for a peer, and reports through sending_done what
+	 * happened; also after stop, when a shutdown has passed its deadline. [pool thread; any, if
+	 * prompt] */
+	void (*send)(void *self, const struct part *part, uint64_t timeout_ns,
+		     struct sending *sending);
+};
+
+struct extension_ops {
+	/* [loop thread] */
+	bool (*start)(void *self, struct error *err);
+	/* On return no thread or timer of it is left. [loop thread] */
+	void (*stop)(void *self);
+};
+
+/* What all kinds share. */
 struct component_factory {
 	const char *type;   /* the key in the YAML */
 	const char *alias;  /* a deprecated type name, or NULL */
 	const char *help;   /* one sentence */
 	const char *manual; /* more for docs/MANUAL.md, in Markdown; may be NULL */
 	enum component_kind kind;
-	size_t size;         /* of the instance; zeroed by the host */
-	size_t scratch_size; /* of a worker's scratch for this instance; zeroed; 0: none */
+	/* the one of its kind */
+	const struct receiver_ops *receiver;
+	const struct processor_ops *processor;
+	const struct exporter_ops *exporter;
+	const struct extension_ops *extension;
+	size_t size; /* of the instance; zeroed by the host */
 	const struct config_table *config;
 	/* own metrics for the manual, NULL-terminated; may be NULL */
 	const struct metric *const *metrics;
 
 	/* config: bound by the host; lives as long as the instance. destroy follows also a failed
-	 * create. */
+	 * create. [loop thread] */
 	bool (*create)(void *self, const void *config, const struct host *host, struct error *err);
-	bool (*start)(void *self, struct error *err); /* may be NULL */
-	/* On return: flushed, no thread or timer of it left. May be NULL. Receivers and exporters
-	 * are stopped on a pool thread, so they may wait there for what needs the loop. */
-	void (*stop)(void *self);
-	void (*destroy)(void *self); /* may be NULL */
-	/* SIGHUP: read certificates again, reopen files. What is broken stays as it was, and err
-	 * says why. May be NULL. */
-	bool (*reload)(void *self, struct error *err);
+	void (*destroy)(void *self); /* may be NULL [loop thread] */
+	/* SIGHUP: reads certificates again, opens files again. What is broken stays as it was, and
+	 * err gives the reason. May be NULL. [loop thread] */
+	bool (*reopen)(void *self, struct error *err);
 	/* Prints what the manual's tables cannot hold (`portcullis components TYPE`); may be NULL.
-	 */
+	 * [main thread, without an instance] */
 	void (*describe)(struct bytes *out);
-
-	/* Processors: one or both. scratch belongs to (worker, instance). */
-	bool (*process)(void *self, void *scratch, struct profiles *profiles, struct error *err);
-	void (*scratch_fini)(void *self, void *scratch);
-	void (*settle)(void *self, struct path_settings *settings);
-	bool once; /* a pipeline may have one of the type: two would contradict each other */
-
-	/*
-	 * Exporters. plan is pure: same packet and limits, same parts in the same order. It appends
-	 * to parts and says there what it drops itself; false only when it has no answer at all. It
-	 * is called again, with smaller limits, for the packet of a part that was refused as too
-	 * large, so it must be able to split its own parts. It runs on a pool thread; for a packet
-	 * within the limits that are known without decoding, NULL and prompt ones on any. NULL
-	 * means split_packet (profile/collect/split.h) by the limits, with the arithmetic of OTLP.
-	 * preset: what is known of the destination, where the configuration says nothing; NULL:
-	 * nothing is. send runs on a pool thread, may compress and write but not wait for a peer,
-	 * and says through sending_done what happened; also after stop, when a shutdown has passed
-	 * its deadline. At most max_in_flight sends run at once (0: the queue's num_consumers).
-	 * Where sends may hang, as writes do, there is no prompt and max_in_flight is set: the pool
-	 * has so many threads more.
-	 * prompt: would send only hand this packet on? Then it may run on any thread, and success
-	 * comes later, from another; NULL means no.
-	 * reads: the encoding of a shared packet that sends ask for and no longer use once
-	 * sending_done is called. One that is large is dropped when the last destination that reads
-	 * it is done; NULL: none, or it lives as long as the packet.
-	 * encode: makes what send would have to make first, so that it becomes prompt. Called for
-	 * small packets on the worker that brings them; NULL: nothing can be made beforehand.
-	 */
-	/* The file or directory of this configuration that no other exporter may write to: two are
-	 * an error. NULL: none. */
-	const char *(*owned_path)(const void *config);
-	size_t delivery_offset; /* of struct delivery_config in the config struct */
-	uint32_t max_in_flight;
-	void (*preset)(void *self, struct limits *limits);
-	bool (*plan)(void *self, struct packet *packet, const struct limits *limits,
-		     struct parts *parts, struct error *err);
-	/* Where it sends, for the labels server_address and server_port; texts of the instance.
-	 * NULL: nowhere on a network. */
-	void (*destination)(void *self, const char **address, const char **port);
-	bool (*prompt)(void *self, const struct packet *packet);
-	enum packet_form (*reads)(void *self);
-	void (*encode)(void *self, struct packet *packet);
-	void (*send)(void *self, const struct part *part, uint64_t timeout_ns,
-		     struct sending *sending);
 };
 
 /*

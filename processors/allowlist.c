@@ -408,6 +408,12 @@ static void describe(struct bytes *out)
 			    "pass.\n");
 }
 
+static const struct processor_ops allowlist_ops = {
+	.scratch_size = sizeof(struct allowlist_scratch),
+	.process = process,
+	.scratch_fini = scratch_fini,
+};
+
 const struct component_factory allowlist_processor = {
 	.type = "allowlist",
 	.help = "Takes out every attribute whose key is not permitted at its site.",
@@ -415,13 +421,11 @@ const struct component_factory allowlist_processor = {
 		  "same permission; a key that was not valid UTF-8 is denied. Keys are compared "
 		  "byte by byte, so look-alikes are other keys.",
 	.kind = COMPONENT_PROCESSOR,
+	.processor = &allowlist_ops,
 	.size = sizeof(struct allowlist),
-	.scratch_size = sizeof(struct allowlist_scratch),
 	.config = &table,
 	.metrics = metrics,
 	.create = create,
 	.destroy = destroy,
 	.describe = describe,
-	.process = process,
-	.scratch_fini = scratch_fini,
 };

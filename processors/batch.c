@@ -82,15 +82,19 @@ static const struct config_row rows[] = {
 
 static const struct config_table table = { sizeof(struct batch_config), rows, check, false };
 
+static const struct processor_ops batch_ops = {
+	.settle = settle,
+	.once = true,
+};
+
 const struct component_factory batch_processor = {
 	.type = "batch",
 	.help = "Joins requests into larger ones with one shared dictionary.",
 	.manual = "Its place in the list does not change what leaves: requests are joined after "
 		  "the last processor. Sizes are counted in samples. A pipeline has at most one.",
 	.kind = COMPONENT_PROCESSOR,
+	.processor = &batch_ops,
 	.size = sizeof(struct batch),
 	.config = &table,
 	.create = create,
-	.settle = settle,
-	.once = true,
 };

@@ -118,6 +118,10 @@ static const struct config_row rows[] = {
 
 static const struct config_table table = { sizeof(struct limiter_config), rows, check, false };
 
+static const struct processor_ops memory_limiter_ops = {
+	.settle = settle,
+};
+
 const struct component_factory memory_limiter_processor = {
 	.type = "memory_limiter",
 	.help = "Sets the memory above which requests are refused with a retry hint.",
@@ -142,9 +146,9 @@ const struct component_factory memory_limiter_processor = {
 		  "reached. The program does not start if the soft limit leaves less than 4 MiB "
 		  "above the process at rest.\n",
 	.kind = COMPONENT_PROCESSOR,
+	.processor = &memory_limiter_ops,
 	.size = sizeof(struct limiter),
 	.config = &table,
 	.create = create,
 	.destroy = destroy,
-	.settle = settle,
 };

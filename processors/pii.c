@@ -300,6 +300,12 @@ static void describe(struct bytes *out)
 	}
 }
 
+static const struct processor_ops pii_ops = {
+	.scratch_size = sizeof(struct scratch),
+	.process = process,
+	.scratch_fini = scratch_fini,
+};
+
 const struct component_factory pii_processor = {
 	.type = "pii",
 	.help = "Masks, hashes or drops personal data and secrets in texts.",
@@ -318,13 +324,11 @@ const struct component_factory pii_processor = {
 		"(`too_long`), and so is one on which a search for one of your patterns gives up, "
 		"and one with more than 512 hits.",
 	.kind = COMPONENT_PROCESSOR,
+	.processor = &pii_ops,
 	.size = sizeof(struct pii),
-	.scratch_size = sizeof(struct scratch),
 	.config = &pii_config_table,
 	.metrics = metrics,
 	.create = create,
 	.destroy = destroy,
 	.describe = describe,
-	.process = process,
-	.scratch_fini = scratch_fini,
 };

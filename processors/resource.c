@@ -523,6 +523,12 @@ static const struct config_row rows[] = {
 
 static const struct config_table table = { sizeof(struct resource_config), rows, check, false };
 
+static const struct processor_ops resource_ops = {
+	.scratch_size = sizeof(struct scratch),
+	.process = process,
+	.scratch_fini = scratch_fini,
+};
+
 const struct component_factory resource_processor = {
 	.type = "resource",
 	.help = "Changes the attributes of resources.",
@@ -531,11 +537,9 @@ const struct component_factory resource_processor = {
 		  "attribute. Texts above 8 KiB are not searched: `delete` and `hash` take them, "
 		  "`extract` leaves them.",
 	.kind = COMPONENT_PROCESSOR,
+	.processor = &resource_ops,
 	.size = sizeof(struct processor),
-	.scratch_size = sizeof(struct scratch),
 	.config = &table,
 	.create = create,
 	.destroy = destroy,
-	.process = process,
-	.scratch_fini = scratch_fini,
 };

@@ -283,6 +283,11 @@ static bool reload(void *self, struct error *err)
 	return !r->server || rpc_server_reload(r->server, err);
 }
 
+static const struct receiver_ops otlp_ops = {
+	.start = start,
+	.stop = stop,
+};
+
 const struct component_factory otlp_receiver = {
 	.type = "otlp",
 	.metrics = metrics,
@@ -301,11 +306,10 @@ const struct component_factory otlp_receiver = {
 		  "A stop gives accepted calls 10 s, within `--shutdown-timeout`; new ones are "
 		  "refused meanwhile.\n",
 	.kind = COMPONENT_RECEIVER,
+	.receiver = &otlp_ops,
 	.size = sizeof(struct otlp_receiver),
 	.config = &otlp_config_table,
 	.create = create,
-	.start = start,
-	.stop = stop,
 	.destroy = stop,
-	.reload = reload,
+	.reopen = reload,
 };

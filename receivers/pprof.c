@@ -352,6 +352,11 @@ static const struct config_row rows[] = {
 
 static const struct config_table table = { sizeof(struct pprof_config), rows, check, false };
 
+static const struct receiver_ops pprof_ops = {
+	.start = start,
+	.stop = stop,
+};
+
 const struct component_factory pprof_receiver = {
 	.type = "pprof",
 	.help = "Takes pprof profiles by HTTP.",
@@ -383,10 +388,9 @@ const struct component_factory pprof_receiver = {
 		"A stop gives accepted requests 10 s, within `--shutdown-timeout`; new ones are "
 		"refused meanwhile.\n",
 	.kind = COMPONENT_RECEIVER,
+	.receiver = &pprof_ops,
 	.size = sizeof(struct pprof_receiver),
 	.config = &table,
 	.create = create,
-	.start = start,
-	.stop = stop,
-	.reload = reload,
+	.reopen = reload,
 };

@@ -83,10 +83,10 @@ struct delivery *delivery_new(const struct delivery_options *options)
 	/* Without a queue the sender waits for the result, as in the Collector, and little may
 	 * wait. */
 	d->waits = !q->present.enabled || q->wait_for_result;
-	backlog_init(&d->backlog, q, options->factory->plan != NULL);
+	backlog_init(&d->backlog, q, options->ops->plan != NULL);
 	d->consumer_count = (uint32_t)(q->present.enabled ? q->num_consumers : 10);
-	if (options->factory->max_in_flight && d->consumer_count > options->factory->max_in_flight)
-		d->consumer_count = options->factory->max_in_flight;
+	if (options->ops->max_in_flight && d->consumer_count > options->ops->max_in_flight)
+		d->consumer_count = options->ops->max_in_flight;
 	d->consumers = memory_array(d->consumer_count, sizeof *d->consumers);
 	for (uint32_t i = 0; i < d->consumer_count; i++) {
 		d->consumers[i].delivery = d;
@@ -168,10 +168,10 @@ static bool enter(struct delivery *d, struct item *item, enum queue_entry entry)
 
 static struct item *new_item(struct delivery *d, struct packet *packet)
 {
-	const struct component_factory *factory = d->options.factory;
+	const struct exporter_ops *ops = d->options.ops;
 	struct item *item = memory_new(sizeof *item);
 	item->packet = packet_ref(packet);
-	item->holder.reads = factory->reads ? 1u << factory->reads(d->options.exporter) : 0;
+	item->holder.reads = ops->reads ? 1u << ops->reads(d->options.exporter) : 0;
 	item->units = backlog_units_of(&d->backlog, packet);
 	item->left = packet->samples;
 	return item;
@@ -307,8 +307,8 @@ static void send_part(void *argument)
 						       .retry_after_ms = -1,
 						       .reason = "plan" });
 	} else if (s->part < s->parts.count) {
-		d->options.factory->send(d->options.exporter, &s->parts.at[s->part],
-					 (uint64_t)d->options.config->timeout.ns, s);
+		d->options.ops->send(d->options.exporter, &s->parts.at[s->part],
+				     (uint64_t)d->options.config->timeout.ns, s);
 	} else {
 		s->flying = false;
 		metric_add(d->count.flights, -1);

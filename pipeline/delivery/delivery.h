@@ -93,7 +93,7 @@ struct delivery;
 struct budget;
 
 struct delivery_options {
-	const struct component_factory *factory;
+	const struct exporter_ops *ops;
 	void *exporter; /* the instance */
 	const struct delivery_config *config;
 	const char *id; /* exporter ID */

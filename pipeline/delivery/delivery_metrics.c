@@ -58,11 +58,11 @@ void delivery_counters_init(struct delivery_counters *c, const struct delivery_o
 					      { 0 } };
 	struct metric_label addressed[] = { labels[0], { 0 }, { 0 }, { 0 } };
 	struct metrics *m = options->metrics;
-	if (options->factory->destination) {
+	if (options->ops->destination) {
 		addressed[1].name = "server_address";
 		addressed[2].name = "server_port";
-		options->factory->destination(options->exporter, &addressed[1].value,
-					      &addressed[2].value);
+		options->ops->destination(options->exporter, &addressed[1].value,
+					  &addressed[2].value);
 	}
 	c->sent = metrics_series(m, &sent_samples, addressed);
 	c->failed = metrics_series(m, &failed_samples, addressed);

@@ -71,7 +71,7 @@ void plan_init(struct plan *plan, const struct delivery_options *options)
 {
 	const struct metric_label labels[] = { { "exporter", options->id }, { 0 } };
 	*plan = (struct plan){
-		.factory = options->factory,
+		.ops = options->ops,
 		.exporter = options->exporter,
 		.config = &options->config->limits,
 		.log = options->log,
@@ -114,8 +114,8 @@ static struct limits configured(const struct plan *plan)
 {
 	const struct limits_config *c = plan->config;
 	struct limits limits = { 0 };
-	if (plan->factory->preset)
-		plan->factory->preset(plan->exporter, &limits);
+	if (plan->ops->preset)
+		plan->ops->preset(plan->exporter, &limits);
 	take(&limits.bytes, c->max_bytes);
 	take(&limits.samples, c->max_samples);
 	take(&limits.profiles, c->max_profiles);
@@ -171,7 +171,7 @@ static struct limits limits_now(struct plan *plan)
 
 bool plan_is_plain(struct plan *plan, const struct packet *packet)
 {
-	if (plan->factory->plan)
+	if (plan->ops->plan)
 		return false;
 	struct limits limits = limits_now(plan);
 	return split_is_whole(packet, &limits);
@@ -179,14 +179,14 @@ bool plan_is_plain(struct plan *plan, const struct packet *packet)
 
 bool plan_is_prompt(const struct plan *plan, const struct packet *packet)
 {
-	return plan->factory->prompt && plan->factory->prompt(plan->exporter, packet);
+	return plan->ops->prompt && plan->ops->prompt(plan->exporter, packet);
 }
 
 void plan_encode_small(struct plan *plan, struct packet *packet)
 {
-	if (plan->factory->encode && packet->otlp.len <= ENCODE_SMALL_MAX &&
+	if (plan->ops->encode && packet->otlp.len <= ENCODE_SMALL_MAX &&
 	    plan_is_plain(plan, packet))
-		plan->factory->encode(plan->exporter, packet);
+		plan->ops->encode(plan->exporter, packet);
 }
 
 int64_t plan_expected(struct plan *plan, const struct packet *packet)
@@ -197,12 +197,11 @@ int64_t plan_expected(struct plan *plan, const struct packet *packet)
 static bool ask(struct plan *plan, struct packet *packet, struct parts *parts, struct error *err)
 {
 	struct limits limits = limits_now(plan);
-	bool nothing_to_do = !plan->factory->plan && split_is_whole(packet, &limits);
+	bool nothing_to_do = !plan->ops->plan && split_is_whole(packet, &limits);
 	int64_t needed = nothing_to_do ? 0 : (int64_t)packet->otlp.len * PLAN_MEMORY;
 	packet_claim(packet, needed);
-	bool ok = plan->factory->plan
-			  ? plan->factory->plan(plan->exporter, packet, &limits, parts, err)
-			  : split_packet(packet, &limits, NULL, parts, err);
+	bool ok = plan->ops->plan ? plan->ops->plan(plan->exporter, packet, &limits, parts, err)
+				  : split_packet(packet, &limits, NULL, parts, err);
 	packet_claim(packet, -needed);
 	return ok;
 }

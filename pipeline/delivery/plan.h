@@ -24,7 +24,7 @@ extern const struct config_table limits_table;
 extern const struct metric plan_learned_bytes, plan_learned_samples, plan_refused;
 
 struct plan {
-	const struct component_factory *factory;
+	const struct exporter_ops *ops;
 	void *exporter;
 	const struct limits_config *config;
 	/* the exporter's own batches have no more; 0: any number */

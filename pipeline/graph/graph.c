@@ -131,14 +131,15 @@ static bool build_stages(struct graph *g, struct pipeline *path, const struct st
 		if (!instance)
 			return false;
 		struct stage *stage = &path->stages[path->stage_count++];
-		*stage = (struct stage){ .factory = d->factory,
+		*stage = (struct stage){ .ops = d->factory->processor,
 					 .self = instance->self,
 					 .scratch = g->slot_count };
 		pipeline_stage_metrics(stage, g->options.metrics, d->id, path->id);
 		g->slots = memory_resize(g->slots, (g->slot_count + 1) * sizeof *g->slots);
-		g->slots[g->slot_count++] = (struct scratch_slot){ d->factory, instance->self };
-		if (d->factory->settle)
-			d->factory->settle(instance->self, &path->settings);
+		g->slots[g->slot_count++] =
+			(struct scratch_slot){ d->factory->processor, instance->self };
+		if (d->factory->processor->settle)
+			d->factory->processor->settle(instance->self, &path->settings);
 	}
 	return true;
 }
@@ -165,8 +166,8 @@ static void settle_memory(struct graph *g)
 static const struct delivery_config *delivery_config_of(const struct instance *exporter)
 {
 	const char *config = exporter->declared->config;
-	return (const struct delivery_config *)(config +
-						exporter->declared->factory->delivery_offset);
+	return (const struct delivery_config *)(config + exporter->declared->factory->exporter
+								 ->delivery_offset);
 }
 
 /* To each destination the same, whatever the others leave of theirs: one that dies next has its
@@ -190,7 +191,7 @@ static void build_deliveries(struct graph *g)
 		if (kind_of(e) != COMPONENT_EXPORTER)
 			continue;
 		e->delivery = delivery_new(&(struct delivery_options){
-			.factory = e->declared->factory,
+			.ops = e->declared->factory->exporter,
 			.exporter = e->self,
 			.config = delivery_config_of(e),
 			.id = e->declared->id,
@@ -320,14 +321,32 @@ struct graph *graph_build(const struct graph_options *options, struct error *err
 	return g;
 }
 
+/* What activity a component of its kind has; start or stop may be NULL. */
+struct activity {
+	bool (*start)(void *self, struct error *err);
+	void (*stop)(void *self);
+};
+
+static struct activity activity_of(const struct instance *instance)
+{
+	const struct component_factory *f = instance->declared->factory;
+	if (f->receiver)
+		return (struct activity){ f->receiver->start, f->receiver->stop };
+	if (f->exporter)
+		return (struct activity){ f->exporter->start, f->exporter->stop };
+	if (f->extension)
+		return (struct activity){ f->extension->start, f->extension->stop };
+	return (struct activity){ 0 };
+}
+
 static bool start_instance(struct instance *instance, struct error *err)
 {
-	const struct component_factory *factory = instance->declared->factory;
-	bool extension = factory->kind == COMPONENT_EXTENSION;
+	struct activity activity = activity_of(instance);
+	bool extension = kind_of(instance) == COMPONENT_EXTENSION;
 	if (extension)
 		log_info(&instance->host.log, "Extension is starting...");
 	instance->started = true;
-	if (factory->start && !factory->start(instance->self, err))
+	if (activity.start && !activity.start(instance->self, err))
 		return error_prefix(err, "%s", instance->declared->path);
 	if (extension)
 		log_info(&instance->host.log, "Extension started.");
@@ -375,9 +394,9 @@ void graph_reload(struct graph *g)
 		const struct component_factory *factory = instance->declared->factory;
 		struct error err;
 		error_clear(&err);
-		if (!factory->reload)
+		if (!factory->reopen)
 			continue;
-		if (factory->reload(instance->self, &err))
+		if (factory->reopen(instance->self, &err))
 			log_info(&instance->host.log, "Reloaded");
 		else
 			log_error(&instance->host.log, "Reload failed, the old state stays",
@@ -391,9 +410,10 @@ static void stop_kind(struct graph *g, enum component_kind kind)
 		struct instance *instance = g->instances[i];
 		if (kind_of(instance) != kind || !instance->started)
 			continue;
+		struct activity activity = activity_of(instance);
 		instance->started = false;
-		if (instance->declared->factory->stop)
-			instance->declared->factory->stop(instance->self);
+		if (activity.stop)
+			activity.stop(instance->self);
 	}
 }
 
@@ -425,7 +445,6 @@ static void finish_stop(struct graph *g)
 {
 	if (!g->draining || g->undrained || !g->exporters_stopped)
 		return;
-	stop_kind(g, COMPONENT_PROCESSOR);
 	stop_kind(g, COMPONENT_EXTENSION);
 	g->stopped(g->argument);
 }
@@ -585,11 +604,11 @@ bool graph_process_once(struct graph *g, struct profiles *p, struct error *err)
 	const struct pipeline *path = &g->paths[0];
 	bool ok = true;
 	for (uint32_t i = 0; i < path->stage_count && ok; i++) {
-		const struct component_factory *factory = path->stages[i].factory;
-		void *scratch = factory->scratch_size ? memory_new(factory->scratch_size) : NULL;
-		ok = !factory->process || factory->process(path->stages[i].self, scratch, p, err);
-		if (scratch && factory->scratch_fini)
-			factory->scratch_fini(path->stages[i].self, scratch);
+		const struct processor_ops *ops = path->stages[i].ops;
+		void *scratch = ops->scratch_size ? memory_new(ops->scratch_size) : NULL;
+		ok = !ops->process || ops->process(path->stages[i].self, scratch, p, err);
+		if (scratch && ops->scratch_fini)
+			ops->scratch_fini(path->stages[i].self, scratch);
 		memory_free(scratch);
 	}
 	return ok;

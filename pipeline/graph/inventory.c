@@ -205,7 +205,7 @@ static bool contradict(const struct inventory *inventory, const char *a, const c
 {
 	const struct component_factory *factory =
 		inventory_find(inventory, COMPONENT_PROCESSOR, a)->factory;
-	return factory->once &&
+	return factory->processor->once &&
 	       factory == inventory_find(inventory, COMPONENT_PROCESSOR, b)->factory;
 }
 
@@ -297,10 +297,11 @@ static char *owned_path(const struct inventory *inventory, const struct declared
 {
 	const struct config_items *pipelines = &inventory->service.pipelines;
 	const struct pipeline_config *p = pipelines->at;
+	const struct exporter_ops *ops = d->factory->exporter;
 	bool used = false;
-	for (size_t i = 0; i < pipelines->count && d->factory->owned_path; i++)
+	for (size_t i = 0; i < pipelines->count && ops && ops->owned_path; i++)
 		used = used || is_named(&p[i].exporters, d->id);
-	const char *path = used ? d->factory->owned_path(d->config) : NULL;
+	const char *path = used ? ops->owned_path(d->config) : NULL;
 	return path && !path_is_device(path) ? path_normal(path) : NULL;
 }
 
@@ -396,9 +397,9 @@ uint32_t inventory_blocking_sends(const struct inventory *inventory)
 {
 	uint32_t sends = 0;
 	for (size_t i = 0; i < inventory->count; i++) {
-		const struct component_factory *factory = inventory->at[i].factory;
-		if (factory->kind == COMPONENT_EXPORTER && !factory->prompt)
-			sends += factory->max_in_flight;
+		const struct exporter_ops *ops = inventory->at[i].factory->exporter;
+		if (ops && !ops->prompt)
+			sends += ops->max_in_flight;
 	}
 	return sends;
 }

@@ -82,8 +82,8 @@ static bool process(struct pipeline *path, struct profiles *profiles, void **scr
 		struct stage *stage = &path->stages[i];
 		metric_add(stage->incoming, (int64_t)pipeline_count(profiles));
 		/* What is a setting of the pipeline, whatever its place, lets all through here. */
-		if (stage->factory->process &&
-		    !stage->factory->process(stage->self, scratch[stage->scratch], profiles, err))
+		if (stage->ops->process &&
+		    !stage->ops->process(stage->self, scratch[stage->scratch], profiles, err))
 			return false;
 		if (profiles->over_cap)
 			return profiles_over_cap(profiles, err);

@@ -13,7 +13,7 @@
  * Built by the graph, read-only while it runs.
  */
 struct stage { /* a processor in a pipeline */
-	const struct component_factory *factory;
+	const struct processor_ops *ops;
 	void *self;
 	uint32_t scratch; /* its slot in a worker's scratch table */
 	struct metric_series *incoming, *outgoing;

@@ -143,8 +143,8 @@ struct worker *worker_new(struct workers *workers)
 	worker->workers = workers;
 	worker->scratch = memory_array(o->slot_count, sizeof *worker->scratch);
 	for (uint32_t i = 0; i < o->slot_count; i++)
-		if (o->slots[i].factory->scratch_size)
-			worker->scratch[i] = memory_new(o->slots[i].factory->scratch_size);
+		if (o->slots[i].ops->scratch_size)
+			worker->scratch[i] = memory_new(o->slots[i].ops->scratch_size);
 	atomic_fetch_add(&workers->sharers, 1);
 	return worker;
 }
@@ -163,8 +163,8 @@ void worker_unref(struct worker **slot)
 		return;
 	const struct workers_options *o = &worker->workers->options;
 	for (uint32_t i = 0; i < o->slot_count; i++) {
-		if (worker->scratch[i] && o->slots[i].factory->scratch_fini)
-			o->slots[i].factory->scratch_fini(o->slots[i].self, worker->scratch[i]);
+		if (worker->scratch[i] && o->slots[i].ops->scratch_fini)
+			o->slots[i].ops->scratch_fini(o->slots[i].self, worker->scratch[i]);
 		memory_free(worker->scratch[i]);
 	}
 	memory_free(worker->scratch);

@@ -28,7 +28,7 @@ struct workers;
 
 /* What a worker's scratch table is made of. */
 struct scratch_slot {
-	const struct component_factory *factory;
+	const struct processor_ops *ops;
 	void *self;
 };
 

@@ -37,7 +37,7 @@ static bool policy_open(struct policy *policy, struct error *err)
 	for (struct policy_stage *s = policy->stages; ok && s < policy->stages + 2; s++) {
 		s->config = memory_new(s->factory->config->size);
 		s->self = memory_new(s->factory->size);
-		s->scratch = memory_new(s->factory->scratch_size);
+		s->scratch = memory_new(s->factory->processor->scratch_size);
 		s->host = (struct host){ .id = s->factory->type,
 					 .pipeline = "profiles",
 					 .metrics = metrics };
@@ -51,7 +51,7 @@ static bool policy_open(struct policy *policy, struct error *err)
 static bool policy_apply(const struct policy *policy, struct profiles *p, struct error *err)
 {
 	for (const struct policy_stage *s = policy->stages; s < policy->stages + 2; s++)
-		if (!s->factory->process(s->self, s->scratch, p, err))
+		if (!s->factory->processor->process(s->self, s->scratch, p, err))
 			return false;
 	return true;
 }

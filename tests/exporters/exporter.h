@@ -52,7 +52,8 @@ static inline bool exporter_begin(const struct component_factory *factory, const
 				.log = { "exporter", factory->type },
 				.metrics = metrics_new() };
 	e.self = memory_new(factory->size);
-	return factory->create(e.self, e.config, &e.host, &e.err) && factory->start(e.self, &e.err);
+	return factory->create(e.self, e.config, &e.host, &e.err) &&
+	       factory->exporter->start(e.self, &e.err);
 }
 
 static inline void exporter_start(const struct component_factory *factory, const char *yaml)
@@ -63,8 +64,8 @@ static inline void exporter_start(const struct component_factory *factory, const
 
 static inline void exporter_stop(void)
 {
-	if (e.self && e.factory->stop)
-		e.factory->stop(e.self);
+	if (e.self && e.factory->exporter->stop)
+		e.factory->exporter->stop(e.self);
 	if (e.self)
 		e.factory->destroy(e.self);
 	if (e.config)
@@ -80,7 +81,7 @@ static inline struct send_result exporter_send(struct packet *packet)
 {
 	struct send_result result = { .outcome = (enum send_outcome) - 1 };
 	const struct part part = { .packet = packet, .samples = packet->samples };
-	e.factory->send(e.self, &part, 0, (struct sending *)&result);
+	e.factory->exporter->send(e.self, &part, 0, (struct sending *)&result);
 	packet_unref(&packet);
 	return result;
 }

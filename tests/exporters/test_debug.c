@@ -113,8 +113,8 @@ static void reload_opens_the_outputs_again(void **state)
 	send_ok(packet_of("f", 1));
 	rename("out", "moved");
 	send_ok(packet_of("f", 1));
-	assert_true(debug_exporter.reload(e.self, &e.err));
-	assert_true(debug_exporter.reload(e.self, &e.err));
+	assert_true(debug_exporter.reopen(e.self, &e.err));
+	assert_true(debug_exporter.reopen(e.self, &e.err));
 	send_ok(packet_of("f", 1));
 	assert_int_equal(count("moved", "\n"), 2);
 	assert_int_equal(count("out", "\n"), 1);
@@ -128,7 +128,7 @@ static void a_reload_that_fails_keeps_the_output(void **state)
 	start("{use_internal_logger: false, output_paths: [x/out, too]}");
 	rename("x", "y");
 	rename("too", "moved");
-	assert_false(debug_exporter.reload(e.self, &e.err));
+	assert_false(debug_exporter.reopen(e.self, &e.err));
 	assert_string_equal(e.err.text, "cannot open x/out: No such file or directory");
 	send_ok(packet_of("f", 1));
 	assert_int_equal(count("y/out", "\n"), 1);

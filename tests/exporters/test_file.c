@@ -260,12 +260,12 @@ static void reload_opens_a_file_that_was_moved_away(void **state)
 	send_ok(packet_of("f", 1));
 	rename("a.jsonl", "moved.jsonl");
 	send_ok(packet_of("f", 1));
-	assert_true(file_exporter.reload(e.self, &e.err));
-	assert_true(file_exporter.reload(e.self, &e.err));
+	assert_true(file_exporter.reopen(e.self, &e.err));
+	assert_true(file_exporter.reopen(e.self, &e.err));
 	send_ok(packet_of("f", 1));
 	assert_lines("moved.jsonl", 2);
 	assert_lines("a.jsonl", 1);
-	assert_true(file_exporter.reload(e.self, &e.err)); /* nothing is emptied */
+	assert_true(file_exporter.reopen(e.self, &e.err)); /* nothing is emptied */
 	send_ok(packet_of("f", 1));
 	assert_lines("a.jsonl", 2);
 }
@@ -276,7 +276,7 @@ static void a_reload_that_fails_keeps_the_file(void **state)
 	mkdir("x", 0755);
 	start("{path: x/a.jsonl, create_directory: false}");
 	rename("x", "y");
-	assert_false(file_exporter.reload(e.self, &e.err));
+	assert_false(file_exporter.reopen(e.self, &e.err));
 	send_ok(packet_of("f", 1));
 	assert_lines("y/a.jsonl", 1);
 }
@@ -306,7 +306,7 @@ static void a_symbolic_link_that_comes_later_is_not_followed(void **state)
 	send_ok(packet_of("f", 1));
 	rename("a.jsonl", "moved.jsonl");
 	assert_int_equal(symlink("others", "a.jsonl"), 0);
-	assert_false(file_exporter.reload(e.self, &e.err));
+	assert_false(file_exporter.reopen(e.self, &e.err));
 	send_ok(packet_of("f", 1));
 	assert_lines("moved.jsonl", 2);
 	remove("moved.jsonl"); /* the exporter opens another, and cannot */
@@ -331,7 +331,7 @@ static void a_pipe_that_nobody_reads_is_an_error(void **state)
 	start("{path: pipe}");
 	send_ok(packet_of("f", 1));
 	close(reader);
-	assert_false(file_exporter.reload(e.self, &e.err));
+	assert_false(file_exporter.reopen(e.self, &e.err));
 }
 
 static void what_was_removed_is_made_again(void **state)
@@ -343,7 +343,7 @@ static void what_was_removed_is_made_again(void **state)
 	send_ok(packet_of("f", 1));
 	assert_lines("x/y/a.jsonl", 1);
 	assert_int_equal(nftw("x", remove_entry, 8, FTW_DEPTH | FTW_PHYS), 0);
-	assert_true(file_exporter.reload(e.self, &e.err));
+	assert_true(file_exporter.reopen(e.self, &e.err));
 	send_ok(packet_of("f", 1));
 	assert_lines("x/y/a.jsonl", 1);
 }
@@ -351,7 +351,7 @@ static void what_was_removed_is_made_again(void **state)
 static void *reload_often(void *done)
 {
 	for (int i = 0; i < 300; i++)
-		if (!file_exporter.reload(e.self, NULL))
+		if (!file_exporter.reopen(e.self, NULL))
 			abort();
 	atomic_store((_Atomic bool *)done, true);
 	return NULL;

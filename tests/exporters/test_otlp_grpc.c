@@ -84,15 +84,16 @@ static void begin(struct fixture *f, const char *format, ...)
 	    !otlp_grpc_exporter.create(f->self, f->config, &f->host, &err))
 		fail_msg("%s", err.text);
 	f->delivery = delivery_new(&(struct delivery_options){
-		.factory = &otlp_grpc_exporter,
+		.ops = otlp_grpc_exporter.exporter,
 		.exporter = f->self,
 		.id = f->host.id,
 		.log = &f->host.log,
-		.config = (void *)((char *)f->config + otlp_grpc_exporter.delivery_offset),
+		.config =
+			(void *)((char *)f->config + otlp_grpc_exporter.exporter->delivery_offset),
 		.metrics = f->host.metrics,
 		.loop = f->loop,
 	});
-	if (!otlp_grpc_exporter.start(f->self, &err))
+	if (!otlp_grpc_exporter.exporter->start(f->self, &err))
 		fail_msg("%s", err.text);
 }
 
@@ -115,7 +116,7 @@ static void drained(void *argument)
 
 static void end(struct fixture *f)
 {
-	otlp_grpc_exporter.stop(f->self);
+	otlp_grpc_exporter.exporter->stop(f->self);
 	delivery_drain(f->delivery, drained, f);
 	loop_run(f->loop);
 	otlp_grpc_exporter.destroy(f->self);
@@ -332,7 +333,7 @@ static void an_answer_that_cannot_be_read_is_still_ok(void **state)
 static void stop_exporter(void *argument)
 {
 	struct fixture *f = argument;
-	otlp_grpc_exporter.stop(f->self);
+	otlp_grpc_exporter.exporter->stop(f->self);
 }
 
 static void stop_when_in_flight(void *argument)
@@ -378,7 +379,7 @@ static void reload_takes_the_new_ca(void **state)
 	deliver(&f, "body");
 	assert_int_equal(dropped(&f, "no_retry"), 5);
 	assert_int_equal(shell("cd %s && cp ca.pem current.pem", certificates), 0);
-	assert_true(otlp_grpc_exporter.reload(f.self, &err));
+	assert_true(otlp_grpc_exporter.reopen(f.self, &err));
 	deliver(&f, "body");
 	assert_int_equal(metric(&f, "otelcol_exporter_sent_profile_samples", ""), 5);
 	end(&f);

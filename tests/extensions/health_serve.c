@@ -38,7 +38,7 @@ int main(int argc, char **argv)
 	char line[100];
 	struct node *node = config_parse("test", argv[argc - 1], strlen(argv[argc - 1]), &err);
 	bool ok = node && config_bind(f->config, node, "extensions::health_check", config, &err) &&
-		  f->create(extension, config, &host, &err) && f->start(extension, &err);
+		  f->create(extension, config, &host, &err) && f->extension->start(extension, &err);
 	node_unref(&node);
 	printf("%s\n", ok ? "started" : err.text);
 	fflush(stdout);
@@ -48,7 +48,7 @@ int main(int argc, char **argv)
 		fflush(stdout);
 	}
 	if (ok)
-		f->stop(extension);
+		f->extension->stop(extension);
 	config_release(f->config, config);
 	metrics_unref(&metrics);
 	memory_free(config);

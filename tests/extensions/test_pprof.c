@@ -69,7 +69,7 @@ static int begin(void **state)
 	*state = f;
 	return config_bind(pprof_extension.config, f->tree, "extensions::pprof", f->config, &err) &&
 			       pprof_extension.create(f->self, f->config, &f->host, &err) &&
-			       pprof_extension.start(f->self, &err)
+			       pprof_extension.extension->start(f->self, &err)
 		       ? 0
 		       : -1;
 }
@@ -77,7 +77,7 @@ static int begin(void **state)
 static int end(void **state)
 {
 	struct fixture *f = *state;
-	pprof_extension.stop(f->self);
+	pprof_extension.extension->stop(f->self);
 	pprof_extension.destroy(f->self);
 	config_release(pprof_extension.config, f->config);
 	node_unref(&f->tree);
@@ -356,7 +356,7 @@ static void stop_does_not_wait_for_the_profile(void **state)
 		bytes_fini(&fetch.reply);
 		fetch_begin(&fetch, f, "/debug/pprof/profile?seconds=60");
 	}
-	pprof_extension.stop(f->self);
+	pprof_extension.extension->stop(f->self);
 	fetch_end(&fetch);
 	assert_int_equal(fetch.status, 503);
 	bytes_fini(&fetch.reply);

@@ -16,7 +16,7 @@ static struct path_settings settle(const struct component_factory *factory, cons
 	struct policy policy;
 	struct path_settings settings = { 0 };
 	policy_must_open(&policy, factory, yaml);
-	factory->settle(policy.self, &settings);
+	factory->processor->settle(policy.self, &settings);
 	assert_true(settings.batch.metadata_keys.count < 3);
 	for (size_t i = 0; i < settings.batch.metadata_keys.count; i++)
 		assert_string_equal(settings.batch.metadata_keys.at[i], i ? "other" : "X-Tenant");

@@ -251,12 +251,12 @@ int main(int argc, char **argv)
 	void *self = memory_new(otlp_receiver.size);
 	bool ok = log_configure(&logging, &err) &&
 		  otlp_receiver.create(self, config, &host, &err) &&
-		  otlp_receiver.start(self, &err);
+		  otlp_receiver.receiver->start(self, &err);
 	if (!ok)
 		printf("error %s\n", err.text);
 	else
 		run(&gate);
-	otlp_receiver.stop(self);
+	otlp_receiver.receiver->stop(self);
 	otlp_receiver.destroy(self);
 	io_stop(&host.io);
 	metrics_unref(&host.metrics);

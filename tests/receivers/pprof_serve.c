@@ -176,7 +176,7 @@ static void obey(const char *line, struct gate *gate, void *receiver)
 	fflush(stdout);
 	pthread_mutex_unlock(&mutex);
 	if (!strcmp(line, "stop"))
-		pprof_receiver.stop(receiver);
+		pprof_receiver.receiver->stop(receiver);
 }
 
 static bool start(const char *yaml, void *receiver, void *config, const struct host *host,
@@ -186,7 +186,7 @@ static bool start(const char *yaml, void *receiver, void *config, const struct h
 	bool ok = node &&
 		  config_bind(pprof_receiver.config, node, "receivers::pprof", config, err) &&
 		  pprof_receiver.create(receiver, config, host, err) &&
-		  pprof_receiver.start(receiver, err);
+		  pprof_receiver.receiver->start(receiver, err);
 	node_unref(&node);
 	return ok;
 }
@@ -209,7 +209,7 @@ int main(int argc, char **argv)
 		obey(line, &gate, receiver);
 	}
 	if (ok)
-		pprof_receiver.stop(receiver);
+		pprof_receiver.receiver->stop(receiver);
 	pthread_mutex_lock(&mutex);
 	ending = true;
 	pthread_cond_signal(&more);

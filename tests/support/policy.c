@@ -16,7 +16,7 @@ bool policy_open(struct policy *policy, const struct component_factory *factory,
 	*policy = (struct policy){ .factory = factory, .host = { .id = factory->type } };
 	policy->config = memory_new(factory->config->size);
 	policy->self = memory_new(factory->size);
-	policy->scratch = memory_new(factory->scratch_size);
+	policy->scratch = memory_new(factory->processor->scratch_size);
 	policy->host.metrics = metrics_new();
 	policy->tree = config_parse("test", yaml, strlen(yaml), &policy->err);
 	return policy->tree &&
@@ -34,8 +34,8 @@ void policy_must_open(struct policy *policy, const struct component_factory *fac
 
 void policy_close(struct policy *policy)
 {
-	if (policy->factory->scratch_fini)
-		policy->factory->scratch_fini(policy->self, policy->scratch);
+	if (policy->factory->processor->scratch_fini)
+		policy->factory->processor->scratch_fini(policy->self, policy->scratch);
 	if (policy->factory->destroy)
 		policy->factory->destroy(policy->self);
 	config_release(policy->factory->config, policy->config);
@@ -49,7 +49,7 @@ void policy_close(struct policy *policy)
 bool policy_run(struct policy *policy, struct profiles *p)
 {
 	error_clear(&policy->err);
-	return policy->factory->process(policy->self, policy->scratch, p, &policy->err);
+	return policy->factory->processor->process(policy->self, policy->scratch, p, &policy->err);
 }
 
 int64_t policy_count(struct policy *policy, const char *metric, const char *label,

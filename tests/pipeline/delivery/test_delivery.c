@@ -24,7 +24,7 @@ struct fixture {
 	struct ledger pipeline;
 	struct delivery_config config;
 	uint64_t max_bytes;
-	struct component_factory factory;
+	struct exporter_ops ops;
 	struct delivery *delivery;
 	struct send_result script[16];
 	_Atomic int sends;
@@ -82,7 +82,7 @@ static int setup(void **state)
 				      .multiplier = 1.5 },
 		.timeout = { 1000000000 },
 	};
-	f->factory = (struct component_factory){ .type = "fake", .send = send_by_script };
+	f->ops = (struct exporter_ops){ .send = send_by_script };
 	*state = f;
 	return 0;
 }
@@ -101,7 +101,7 @@ static void begin(struct fixture *f)
 	static struct fixture *self;
 	self = f;
 	f->delivery = delivery_new(&(struct delivery_options){
-		.factory = &f->factory,
+		.ops = &f->ops,
 		.exporter = &self,
 		.config = &f->config,
 		.id = "fake",
@@ -336,7 +336,7 @@ static void draining_gives_what_waits_one_more_attempt_and_no_retry(void **state
 static void parts_are_sent_in_order_and_a_lost_one_costs_only_itself(void **state)
 {
 	struct fixture *f = *state;
-	f->factory.plan = plan_three;
+	f->ops.plan = plan_three;
 	begin(f);
 	f->script[1] = (struct send_result){ .outcome = SEND_PERMANENT,
 					     .retry_after_ms = -1,
@@ -351,7 +351,7 @@ static void parts_are_sent_in_order_and_a_lost_one_costs_only_itself(void **stat
 static void what_a_plan_leaves_out_is_dropped_and_counted(void **state)
 {
 	struct fixture *f = *state;
-	f->factory.plan = plan_a_part;
+	f->ops.plan = plan_a_part;
 	begin(f);
 	assert_true(enqueue(f, 300));
 	assert_true(enqueue(f, 50));
@@ -395,7 +395,7 @@ static void a_destination_that_fails_is_one_line_and_its_recovery_another(void *
 	struct fixture *f = *state;
 	log_to_file();
 	f->config.sending_queue.num_consumers = 1;
-	f->factory.plan = plan_three;
+	f->ops.plan = plan_three;
 	begin(f);
 	for (int i = 0; i < 5; i++)
 		f->script[i] = (struct send_result){ .outcome = SEND_PERMANENT,
@@ -456,7 +456,7 @@ static void the_deadline_drops_what_waits_and_what_hangs(void **state)
 static void where_the_share_is_small_fewer_are_planned_at_once(void **state)
 {
 	struct fixture *f = *state;
-	f->factory.plan = plan_three;
+	f->ops.plan = plan_three;
 	f->config.sending_queue.num_consumers = 3;
 	f->max_bytes = 20000;
 	begin(f);
@@ -501,7 +501,7 @@ static void check_ack(struct fixture *f, enum send_outcome outcome, uint32_t sen
 	packet_release_acks(packet, ACK_TAKEN); /* the fan-out is done */
 	packet_unref(&packet);
 	assert_int_equal(acks_done, 0);
-	run_until_sends(f, f->factory.plan ? 3 : 1);
+	run_until_sends(f, f->ops.plan ? 3 : 1);
 	assert_int_equal(acks_done, 1);
 	assert_int_equal(acked, expected);
 }
@@ -525,14 +525,14 @@ static void one_senders_refusal_is_not_anothers(void **state)
 static void a_part_that_was_refused_is_never_told_as_taken(void **state)
 {
 	struct fixture *f = *state;
-	f->factory.plan = plan_three;
+	f->ops.plan = plan_three;
 	check_ack(f, SEND_PERMANENT, 1, ACK_REFUSED);
 }
 
 static void nor_to_several_senders(void **state)
 {
 	struct fixture *f = *state;
-	f->factory.plan = plan_three;
+	f->ops.plan = plan_three;
 	check_ack(f, SEND_PERMANENT, 2, ACK_FAILED);
 }
 
@@ -566,8 +566,8 @@ static void encode(void *self, struct packet *packet)
 static void a_small_packet_is_encoded_by_whoever_brings_it(void **state)
 {
 	struct fixture *f = *state;
-	f->factory.prompt = prompt_if_encoded;
-	f->factory.encode = encode;
+	f->ops.prompt = prompt_if_encoded;
+	f->ops.encode = encode;
 	begin(f);
 	struct packet *large = packet_new(1 << 20, 0);
 	large->otlp.len = 1 << 20;
@@ -586,7 +586,7 @@ static void a_prompt_exporter_sends_on_the_thread_at_hand(void **state)
 	struct fixture *f = *state;
 	const struct send_result ok = { .outcome = SEND_OK };
 	f->hold = true;
-	f->factory.prompt = always_prompt;
+	f->ops.prompt = always_prompt;
 	f->config.sending_queue.num_consumers = 1;
 	begin(f);
 	assert_true(enqueue(f, 3));

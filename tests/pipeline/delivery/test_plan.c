@@ -18,7 +18,7 @@ struct destination {
 	struct log log;
 	struct ledger pipeline;
 	struct delivery_config config;
-	struct component_factory factory;
+	struct exporter_ops ops;
 	struct delivery *delivery;
 
 	size_t limit; /* what it refuses more than */
@@ -72,7 +72,7 @@ static int setup(void **state)
 		.sending_queue = { .present = { true }, .num_consumers = 1, .queue_size = 100 },
 		.timeout = { 1000000000 },
 	};
-	d->factory = (struct component_factory){ .type = "fake", .send = send_part };
+	d->ops = (struct exporter_ops){ .send = send_part };
 	d->refusal = (struct send_result){ .outcome = SEND_TOO_LARGE,
 					   .retry_after_ms = -1,
 					   .reason = "too_large" };
@@ -99,7 +99,7 @@ static void begin(struct destination *d)
 	static struct destination *self;
 	self = d;
 	d->delivery = delivery_new(&(struct delivery_options){
-		.factory = &d->factory,
+		.ops = &d->ops,
 		.exporter = &self,
 		.config = &d->config,
 		.id = "fake",
@@ -330,8 +330,8 @@ static void send_crumbs(void *self, const struct part *part, uint64_t timeout_ns
 static void what_a_part_accounts_for_is_kept_when_it_is_split(void **state)
 {
 	struct destination *d = *state;
-	d->factory.plan = plan_merged;
-	d->factory.send = send_crumbs;
+	d->ops.plan = plan_merged;
+	d->ops.send = send_crumbs;
 	begin(d);
 	enqueue(d, 100, NO_GIANT);
 	run(d);
@@ -368,7 +368,7 @@ static void drain_when_taken(void *argument)
 static void a_part_is_the_same_packet_over_retries(void **state)
 {
 	struct destination *d = *state;
-	d->factory.send = send_hesitantly;
+	d->ops.send = send_hesitantly;
 	d->config.limits.max_bytes = 100000;
 	d->config.retry_on_failure.present.enabled = true;
 	begin(d);
@@ -388,7 +388,7 @@ static void preset(void *self, struct limits *limits)
 static void an_exporters_preset_holds_where_nothing_is_configured(void **state)
 {
 	struct destination *d = *state;
-	d->factory.preset = preset;
+	d->ops.preset = preset;
 	d->config.limits.max_samples = 1000;
 	begin(d);
 	enqueue(d, 5000, NO_GIANT);

@@ -172,41 +172,40 @@ static const struct config_table exporter_table = { sizeof(struct fake_config), 
 
 #define LIFE .size = sizeof(struct fake), .create = create, .destroy = destroy
 
+static const struct receiver_ops receiver_ops = { start_receiver, stop_receiver };
 static const struct component_factory fake_receiver = { .type = "fake",
 							.kind = COMPONENT_RECEIVER,
+							.receiver = &receiver_ops,
 							.config = &table,
-							LIFE,
-							.start = start_receiver,
-							.stop = stop_receiver };
-static const struct component_factory fake_processor = { .type = "fake",
-							 .kind = COMPONENT_PROCESSOR,
-							 .config = &table,
-							 LIFE,
-							 .start = start,
-							 .stop = stop };
+							LIFE };
+static const struct processor_ops idle_ops = { 0 };
+static const struct component_factory fake_processor = {
+	.type = "fake", .kind = COMPONENT_PROCESSOR, .processor = &idle_ops, .config = &table, LIFE
+};
+static const struct processor_ops batch_ops = { .settle = settle, .once = true };
 static const struct component_factory fake_batch = { .type = "batch",
 						     .kind = COMPONENT_PROCESSOR,
+						     .processor = &batch_ops,
 						     .config = &table,
-						     LIFE,
-						     .settle = settle,
-						     .once = true };
-static const struct component_factory fake_exporter = {
-	.type = "fake",
-	.alias = "old",
-	.kind = COMPONENT_EXPORTER,
-	.config = &exporter_table,
-	LIFE,
+						     LIFE };
+static const struct exporter_ops exporter_ops = {
 	.start = start,
 	.stop = stop_exporter,
 	.delivery_offset = offsetof(struct fake_config, delivery),
-	.send = send_part
+	.send = send_part,
 };
+static const struct component_factory fake_exporter = { .type = "fake",
+							.alias = "old",
+							.kind = COMPONENT_EXPORTER,
+							.exporter = &exporter_ops,
+							.config = &exporter_table,
+							LIFE };
+static const struct extension_ops extension_ops = { start, stop };
 static const struct component_factory fake_extension = { .type = "fake",
 							 .kind = COMPONENT_EXTENSION,
+							 .extension = &extension_ops,
 							 .config = &table,
-							 LIFE,
-							 .start = start,
-							 .stop = stop };
+							 LIFE };
 extern const struct component_factory memory_limiter_processor;
 static const struct component_factory *const factories[] = {
 	&fake_receiver, &fake_processor, &fake_batch, &memory_limiter_processor,

@@ -169,7 +169,7 @@ static void drain(void *argument)
  * it block? */
 static bool admitted(struct fixture *f, uint32_t pipelines, bool blocks)
 {
-	static const struct component_factory factory = { .type = "fake", .send = take };
+	static const struct exporter_ops taking = { .send = take };
 	struct delivery_config config[2] = {
 		{ .sending_queue = { .present = { true },
 				     .num_consumers = 1,
@@ -186,7 +186,7 @@ static bool admitted(struct fixture *f, uint32_t pipelines, bool blocks)
 	struct error err;
 	struct packet *packet = packet_new(10, 0);
 	for (int i = 0; i < 2; i++)
-		f->deliveries[i] = delivery_new(&(struct delivery_options){ .factory = &factory,
+		f->deliveries[i] = delivery_new(&(struct delivery_options){ .ops = &taking,
 									    .config = &config[i],
 									    .id = "fake",
 									    .log = &f->log,
