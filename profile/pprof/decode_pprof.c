@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "profile/pprof/decode_pprof.h"
-#include "profile/pprof/pprof_reader.h"
+#include "profile/pprof/pprof_attach.h"
 #include "profile/wire.h"
 
 /*
@@ -8,16 +8,6 @@
  * walked four times, each time for the messages whose references are known by then (the table
  * `steps`).
  */
-
-bool pprof_refuse(struct pprof_reader *r, const char *what)
-{
-	return error_set(r->err, ERROR_INVALID, "%s", what);
-}
-
-bool pprof_too_large(struct pprof_reader *r)
-{
-	return profiles_over_cap(r->p, r->err);
-}
 
 /* Was the message read to its end? Otherwise the fault stands at the field of the last tag. */
 static bool is_whole(struct pprof_reader *r, struct wire *w, uint32_t number)
@@ -75,9 +65,9 @@ static bool add_id(struct pprof_reader *r, enum pprof_memo kind, uint64_t id, ui
 {
 	struct memo_entry *entry = memo_enter(&r->memo, kind, &id, sizeof id);
 	if (!entry)
-		return pprof_too_large(r);
+		return pprof_reader_too_large(r);
 	if (entry->first)
-		return pprof_refuse(r, "id: used twice");
+		return pprof_reader_refuse(r, "id: used twice");
 	entry->first = index;
 	return true;
 }
@@ -111,29 +101,11 @@ static bool refer_id(struct pprof_reader *r, enum pprof_memo kind, uint64_t id, 
 
 /* Pass 1: strings and numbers. */
 
-bool pprof_add_string(struct pprof_reader *r, struct view text, struct span span)
-{
-	struct profiles *p = r->p;
-	if (!profiles_room(p, &p->strings, 1))
-		return pprof_too_large(r);
-	struct string *string = &p->strings.at[p->strings.count++];
-	*string = (struct string){ .text = span };
-	if (wire_utf8_ok(text))
-		return true;
-	uint32_t at = (uint32_t)p->added.len;
-	string->repaired = 1;
-	p->repaired_strings++;
-	if (!wire_utf8_repair(&p->added, text))
-		return pprof_too_large(r);
-	string->text = (struct span){ at | SPAN_ADDED, (uint32_t)p->added.len - at };
-	return true;
-}
-
 /* Entry 0 is "" whatever was sent. */
 static bool read_string(struct pprof_reader *r, struct view text, uint32_t ordinal)
 {
 	struct span span = { (uint32_t)(text.at - r->p->input.at), (uint32_t)text.len };
-	return ordinal == 0 || pprof_add_string(r, text, span);
+	return ordinal == 0 || pprof_reader_add_string(r, text, span);
 }
 
 /* Between the passes: everything that is counted now has its room. */
@@ -143,9 +115,9 @@ static bool make_room(struct pprof_reader *r)
 	uint32_t types = r->count[PPROF_SAMPLE_TYPE];
 	r->string_count = p->dictionary_strings = p->strings.count;
 	if (!types)
-		return pprof_refuse(r, "sample_type: missing");
+		return pprof_reader_refuse(r, "sample_type: missing");
 	if (types > PPROF_TYPES_MAX)
-		return pprof_refuse(r, "sample_type: more than 256");
+		return pprof_reader_refuse(r, "sample_type: more than 256");
 	uint64_t samples = (uint64_t)r->count[PPROF_SAMPLE] * types;
 	bool ok = samples < UINT32_MAX && profiles_room(p, &p->samples, samples) &&
 		  profiles_room(p, &p->profiles, types) &&
@@ -155,7 +127,7 @@ static bool make_room(struct pprof_reader *r)
 		  profiles_room(p, &p->locations, r->count[PPROF_LOCATION]) &&
 		  profiles_room(p, &p->stacks, r->count[PPROF_SAMPLE]);
 	if (!ok)
-		return pprof_too_large(r);
+		return pprof_reader_too_large(r);
 	p->samples.count = (uint32_t)samples;
 	return true;
 }
@@ -232,7 +204,7 @@ static bool read_comments(struct pprof_reader *r, struct view indices, uint32_t 
 		if (!refer_string(r, wire_varint(&w), "index", &string))
 			return false;
 		if (!bytes_add(&r->comments, &string, sizeof string))
-			return pprof_too_large(r);
+			return pprof_reader_too_large(r);
 	}
 	return is_whole(r, &w, PPROF_COMMENT);
 }
@@ -246,7 +218,7 @@ static bool read_line(struct pprof_reader *r, struct view message)
 	if (!read_fields(r, message, fields, PPROF_LINE_FIELDS - 1))
 		return false;
 	if (!profiles_room(p, &p->lines, 1))
-		return pprof_too_large(r);
+		return pprof_reader_too_large(r);
 	struct line *line = &p->lines.at[p->lines.count++];
 	*line = (struct line){
 		.line = (int64_t)fields[PPROF_LINE_LINE],
@@ -255,7 +227,7 @@ static bool read_line(struct pprof_reader *r, struct view message)
 	uint64_t function = fields[PPROF_LINE_FUNCTION];
 	return !function ||
 	       refer_id(r, PPROF_MEMO_FUNCTION, function, p->functions.count, &line->function) ||
-	       pprof_refuse(r, "line: function_id: no such function");
+	       pprof_reader_refuse(r, "line: function_id: no such function");
 }
 
 static bool read_location_fields(struct pprof_reader *r, struct view message, uint64_t *fields)
@@ -292,12 +264,12 @@ static bool read_location(struct pprof_reader *r, struct view message, uint32_t 
 	uint64_t mapping = fields[PPROF_LOCATION_MAPPING];
 	if (mapping &&
 	    !refer_id(r, PPROF_MEMO_MAPPING, mapping, p->mappings.count, &location.mapping))
-		return pprof_refuse(r, "mapping_id: no such mapping");
+		return pprof_reader_refuse(r, "mapping_id: no such mapping");
 	if (fields[PPROF_LOCATION_FOLDED] && !pprof_attach_folded(r, &location))
 		return false;
 	p->locations.at[p->locations.count++] = location;
 	return !location.mapping || !location.lines.count ||
-	       pprof_deny_flags(r, &p->mappings.at[location.mapping]);
+	       pprof_attach_no_flags(r, &p->mappings.at[location.mapping]);
 }
 
 /* Pass 4: samples. */
@@ -307,11 +279,11 @@ static bool read_stack(struct pprof_reader *r, struct view ids, struct list *loc
 	struct profiles *p = r->p;
 	struct wire w = wire_of(ids);
 	if (!profiles_room(p, &p->indices, ids.len))
-		return pprof_too_large(r);
+		return pprof_reader_too_large(r);
 	while (wire_more(&w)) {
 		uint32_t *index = &p->indices.at[p->indices.count];
 		if (!refer_id(r, PPROF_MEMO_LOCATION, wire_varint(&w), p->locations.count, index))
-			return pprof_refuse(r, "location_id: no such location");
+			return pprof_reader_refuse(r, "location_id: no such location");
 		p->indices.count++;
 		locations->count++;
 	}
@@ -328,8 +300,9 @@ static bool read_values(struct pprof_reader *r, struct view packed, uint32_t ord
 		const uint8_t *at = w.at;
 		wire_varint(&w);
 		if (*count == p->profiles.count)
-			return pprof_refuse(r, "value: more values than sample types");
-		uint64_t slot = (uint64_t)pprof_place(r, *count) * r->count[PPROF_SAMPLE] + ordinal;
+			return pprof_reader_refuse(r, "value: more values than sample types");
+		uint64_t slot =
+			(uint64_t)pprof_reader_place(r, *count) * r->count[PPROF_SAMPLE] + ordinal;
 		p->samples.at[slot].values =
 			(struct span){ (uint32_t)(at - p->input.at), (uint32_t)(w.at - at) };
 		++*count;
@@ -348,8 +321,8 @@ static bool read_label(struct pprof_reader *r, struct view message)
 		return false;
 	label.number = fields[PPROF_LABEL_NUM];
 	if (label.text && (label.number || label.unit))
-		return pprof_refuse(r, "both a text and a number");
-	return bytes_add(&r->labels, &label, sizeof label) || pprof_too_large(r);
+		return pprof_reader_refuse(r, "both a text and a number");
+	return bytes_add(&r->labels, &label, sizeof label) || pprof_reader_too_large(r);
 }
 
 /* Location ids and values come packed or one by one. */
@@ -382,7 +355,7 @@ static bool read_sample_fields(struct pprof_reader *r, struct view message, uint
 	if (!is_whole(r, &w, tag >> 3))
 		return false;
 	return values == r->p->profiles.count ||
-	       pprof_refuse(r, "value: fewer values than sample types");
+	       pprof_reader_refuse(r, "value: fewer values than sample types");
 }
 
 /* The same sample for each sample type. Each owns its list of attributes: lists are shrunk in
@@ -401,7 +374,7 @@ static bool spread_sample(struct pprof_reader *r, uint32_t ordinal, uint32_t sta
 		if (set.attributes.count)
 			sample->attributes = profiles_list_copy(p, set.attributes, 0);
 	}
-	return !p->over_cap || pprof_too_large(r);
+	return !p->over_cap || pprof_reader_too_large(r);
 }
 
 static bool read_sample(struct pprof_reader *r, struct view message, uint32_t ordinal)
@@ -553,10 +526,10 @@ static bool finish(struct pprof_reader *r, const struct metadatum *attributes)
 	    !pprof_attach_resource(r, &resource, attributes))
 		return false;
 	if (!profiles_room(p, &p->scopes, 1) || !profiles_room(p, &p->resources, 1))
-		return pprof_too_large(r);
+		return pprof_reader_too_large(r);
 	p->scopes.at[p->scopes.count++] = scope;
 	p->resources.at[p->resources.count++] = resource;
-	return profiles_within_cap(p) || pprof_too_large(r);
+	return profiles_within_cap(p) || pprof_reader_too_large(r);
 }
 
 static bool decode(struct pprof_reader *r, const struct metadatum *attributes)

@@ -2,20 +2,16 @@
 #ifndef PROFILE_PPROF_ENCODE_PPROF_H
 #define PROFILE_PPROF_ENCODE_PPROF_H
 
-#include "profile/pprof/pprof.h"
 #include "profile/profiles.h"
 
 /*
- * OTLP -> pprof. A maximal run of neighbouring Profiles of a scope with equal time, duration,
- * period, attributes and the same sequence of (stack, attributes, link), ending where a sample type
- * repeats, becomes one pprof, as its sender made it. Where the scope has
- * pprof.scope.sample_type_order, a run ends with it instead, and the sample types go back to where
- * they stood. Ids are 1..N in order of first use.
+ * OTLP -> pprof. Each run of a scope's Profiles (profile/pprof/pprof_run.h) becomes one pprof, as
+ * its sender made it. Ids are 1..N in order of first use.
  *
  * Values of a sample are added; timestamps without values count 1 each. Sample attributes become
  * labels (arrays one for each element; what is neither text nor integer as text), Links the labels
  * trace_id and span_id. Flags of a mapping that has none of their attributes follow from what its
- * lines show: without them viewers would symbolise again. What pprof has no place for does not
+ * lines show: without them viewers would symbolise again. What pprof has no field for does not
  * leave: timestamps, resource attributes, scopes, profile ids, all other attributes of profiles,
  * mappings and locations.
  *
@@ -42,18 +38,6 @@ bool encode_pprof(const struct profiles *p, bool signs_apart,
  * CPU profiles, which stores know.
  */
 #define PPROF_CPU_TIME "pprof.profile.with_cpu_time"
-
-/* The run that starts with the scope's Profile `start`; `order` is what encode_pprof_order says of
- * the scope. */
-struct pprof_run {
-	const struct profile *profiles; /* neighbours */
-	uint32_t count;
-	uint16_t place[PPROF_TYPES_MAX]; /* of each sample type in the pprof: its Profile */
-};
-
-struct list encode_pprof_order(const struct profiles *p, const struct scope *scope);
-void encode_pprof_run(const struct profiles *p, const struct scope *scope, struct list order,
-		      uint32_t start, struct pprof_run *run);
 
 /* The one number that pprof has for a sample: the sum of its values, or the nearest that an int64
  * can hold; without values how many timestamps it has. */

@@ -28,7 +28,7 @@ static bool is_numbered_comment(struct view key)
 	return key.len > len + 1 && memcmp(key.at, prefix, len) == 0 && key.at[len] == '.';
 }
 
-/* Most keys are not ours: the first letters tell. */
+/* Most keys are not ours, and differ in the first two letters. */
 enum pprof_key pprof_key_of(struct view key)
 {
 	if (key.len < 2 || key.at[0] != 'p' || (key.at[1] != 'p' && key.at[1] != 'r'))

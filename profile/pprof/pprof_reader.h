@@ -7,11 +7,10 @@
 #include "profile/profiles.h"
 
 /*
- * One pprof body on its way into the open tables: what decode_pprof.c (messages) and
- * decode_pprof_attributes.c (what becomes attributes and links) share. Lives during one
- * decode_pprof.
+ * One pprof body while it is read into the open tables: what decode_pprof.c (messages) and
+ * pprof_attach.c (attributes and links) share. Lives during one decode_pprof.
  *
- * Functions that return bool have put the reason into err.
+ * Functions that return false have set r->err.
  */
 struct pprof_label {
 	uint64_t number;
@@ -19,11 +18,6 @@ struct pprof_label {
 	uint32_t head;            /* 1: the first of its key */
 	uint32_t next;            /* position of the next with the same key; 0: none */
 	uint32_t spare;
-};
-
-struct pprof_label_set {        /* what one combination of labels became */
-	struct list attributes; /* in indices */
-	uint32_t link;
 };
 
 enum pprof_memo { /* kinds of memo entries; first is an index */
@@ -59,29 +53,16 @@ struct pprof_reader {
 	size_t budget, scratch;
 };
 
-/* All return false, so that `return pprof_refuse(...)` reads well. */
-bool pprof_refuse(struct pprof_reader *r, const char *what);
-bool pprof_too_large(struct pprof_reader *r);
+/* Both set r->err and return false. */
+bool pprof_reader_refuse(struct pprof_reader *r, const char *what);
+bool pprof_reader_too_large(struct pprof_reader *r);
 
-/* Appends the string; `text` has slack behind it, `span` is where the same bytes lie in the tables.
- */
-bool pprof_add_string(struct pprof_reader *r, struct view text, struct span span);
-/* The attributes and the link of the labels in r->labels (which are changed). */
-bool pprof_attach_labels(struct pprof_reader *r, struct pprof_label_set *set);
-bool pprof_attach_folded(struct pprof_reader *r, struct location *location);
-bool pprof_attach_mapping(struct pprof_reader *r, struct mapping *mapping, uint32_t build_id,
-			  const uint64_t *flags);
-/* After these: the mapping is the first of several, which pprof defines as the program's own. */
-bool pprof_attach_main(struct pprof_reader *r, struct mapping *mapping);
-/* The mapping's flags are all false although its locations have lines: says so. */
-bool pprof_deny_flags(struct pprof_reader *r, struct mapping *mapping);
-bool pprof_attach_profile(struct pprof_reader *r, struct profile *profile);
-bool pprof_attach_scope(struct pprof_reader *r, struct scope *scope);
-bool pprof_attach_resource(struct pprof_reader *r, struct resource *resource,
-			   const struct metadatum *attributes);
+/* Appends the string. `text` is followed by slack (profile/wire.h); `span` says where the same bytes
+ * are in the tables. */
+bool pprof_reader_add_string(struct pprof_reader *r, struct view text, struct span span);
 
 /* Where the Profile of the k-th sample type stands: the default comes first. */
-static inline uint32_t pprof_place(const struct pprof_reader *r, uint32_t type)
+static inline uint32_t pprof_reader_place(const struct pprof_reader *r, uint32_t type)
 {
 	return type == r->default_type ? 0 : type + (type < r->default_type);
 }

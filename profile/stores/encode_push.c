@@ -3,6 +3,7 @@
 
 #include "profile/otlp/decode_otlp.h"
 #include "profile/pprof/encode_pprof.h"
+#include "profile/pprof/pprof.h"
 #include "profile/wire.h"
 
 enum push { PUSH_SERIES = 1 };

@@ -3,6 +3,7 @@
 #include "base/array.h"
 #include "base/memory.h"
 #include "profile/pprof/encode_pprof.h"
+#include "profile/pprof/pprof_run.h"
 #include "profile/stores/kinds.h"
 
 #include <stdlib.h>
@@ -300,10 +301,10 @@ static void take_run(struct work *w, const struct resource *resource, uint32_t s
 static void take_scope(struct work *w, const struct resource *resource, uint32_t scope)
 {
 	const struct scope *from = &w->p->scopes.at[scope];
-	struct list order = encode_pprof_order(w->p, from);
+	struct list order = pprof_run_hints(w->p, from).order;
 	struct pprof_run run;
 	for (uint32_t i = 0; i < from->profiles.count; i += run.count) {
-		encode_pprof_run(w->p, from, order, i, &run);
+		pprof_run_find(w->p, from, order, i, &run);
 		take_run(w, resource, scope, &run);
 	}
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "profile/pprof/pprof_writer.h"
+#include "profile/pprof/pprof_labels.h"
 #include "profile/value_text.h"
-#include "profile/wire.h"
 
 #include <stdio.h>
 
@@ -10,16 +9,10 @@
 static uint32_t text_of(struct pprof_writer *w, const struct attribute *a)
 {
 	if (a->type == VALUE_STRING)
-		return pprof_string(w, a->string);
+		return pprof_writer_string(w, a->string);
 	w->text.len = 0;
 	w->full |= !value_text_add(w->p, a, &w->text);
-	return pprof_text(w, bytes_view(&w->text));
-}
-
-static void add_label(struct pprof_writer *w, const struct pprof_plain *label)
-{
-	w->full |=
-		!wire_add_len(&w->part, PPROF_SAMPLE_LABEL, (struct view){ label->at, label->len });
+	return pprof_writer_text(w, bytes_view(&w->text));
 }
 
 /* A text 0 would read as the number 0, so an empty text gets a string of its own. */
@@ -31,19 +24,19 @@ static void add_text_label(struct pprof_writer *w, uint32_t key, uint32_t text)
 		w->full |= !wire_add_len(&w->table[PPROF_STRING], PPROF_STRING,
 					 (struct view){ NULL, 0 });
 	}
-	pprof_put(&label, PPROF_LABEL_KEY, key);
-	pprof_put(&label, PPROF_LABEL_STR, text ? text : w->blank);
-	add_label(w, &label);
+	pprof_writer_put(&label, PPROF_LABEL_KEY, key);
+	pprof_writer_put(&label, PPROF_LABEL_STR, text ? text : w->blank);
+	pprof_writer_add(w, &w->part, PPROF_SAMPLE_LABEL, &label);
 }
 
 static void add_number_label(struct pprof_writer *w, uint32_t key, const struct attribute *number,
 			     uint32_t unit)
 {
 	struct pprof_plain label = { .len = 0 };
-	pprof_put(&label, PPROF_LABEL_KEY, key);
-	pprof_put(&label, PPROF_LABEL_NUM, (uint64_t)attribute_integer(number));
-	pprof_put(&label, PPROF_LABEL_UNIT, pprof_string(w, unit));
-	add_label(w, &label);
+	pprof_writer_put(&label, PPROF_LABEL_KEY, key);
+	pprof_writer_put(&label, PPROF_LABEL_NUM, (uint64_t)attribute_integer(number));
+	pprof_writer_put(&label, PPROF_LABEL_UNIT, pprof_writer_string(w, unit));
+	pprof_writer_add(w, &w->part, PPROF_SAMPLE_LABEL, &label);
 }
 
 /* [number, unit]: how decode_pprof keeps a number whose unit is not that of its attribute. */
@@ -67,7 +60,7 @@ static void add_value(struct pprof_writer *w, uint32_t key, const struct attribu
 static void add_attribute(struct pprof_writer *w, const struct attribute *a)
 {
 	const struct profiles *p = w->p;
-	uint32_t key = pprof_string(w, a->key);
+	uint32_t key = pprof_writer_string(w, a->key);
 	if (a->type != VALUE_ARRAY) {
 		add_value(w, key, a, a->unit);
 		return;
@@ -88,11 +81,12 @@ static void add_id_label(struct pprof_writer *w, const char *key, const uint8_t 
 	char hex[33];
 	for (size_t i = 0; i < size; i++)
 		snprintf(hex + 2 * i, 3, "%02x", id[i]);
-	uint32_t name = pprof_text(w, view_of(key));
-	add_text_label(w, name, pprof_text(w, (struct view){ (const uint8_t *)hex, 2 * size }));
+	uint32_t name = pprof_writer_text(w, view_of(key));
+	add_text_label(w, name,
+		       pprof_writer_text(w, (struct view){ (const uint8_t *)hex, 2 * size }));
 }
 
-void pprof_add_labels(struct pprof_writer *w, const struct sample *sample)
+void pprof_labels_add(struct pprof_writer *w, const struct sample *sample)
 {
 	const struct profiles *p = w->p;
 	for (uint32_t i = 0; i < sample->attributes.count && !w->full; i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "profile/pprof/pprof_reader.h"
+#include "profile/pprof/pprof_attach.h"
 #include "profile/wire.h"
 
 #include <assert.h>
@@ -16,7 +16,7 @@ static bool list_add(struct pprof_reader *r, struct list *list, uint32_t index)
 {
 	struct profiles *p = r->p;
 	if (!profiles_room(p, &p->indices, 1))
-		return pprof_too_large(r);
+		return pprof_reader_too_large(r);
 	if (!list->count)
 		list->first = p->indices.count;
 	assert(list->first + list->count == p->indices.count);
@@ -103,7 +103,7 @@ static bool take_link(struct pprof_reader *r, uint32_t *index)
 	remove_label(r, (trace > span ? span : trace) - 1);
 	struct memo_entry *entry = memo_enter(&r->memo, PPROF_MEMO_LINK, &link, sizeof link);
 	if (!entry || !profiles_room(p, &p->links, 1))
-		return pprof_too_large(r);
+		return pprof_reader_too_large(r);
 	if (!entry->first) {
 		entry->first = p->links.count;
 		p->links.at[p->links.count++] = link;
@@ -119,7 +119,7 @@ static bool chain_labels(struct pprof_reader *r, uint32_t set)
 		struct view key = string_view(r->p, label_at(r, i)->key);
 		struct memo_entry *entry = memo_enter(&r->memo, PPROF_MEMO_KEY, key.at, key.len);
 		if (!entry)
-			return pprof_too_large(r);
+			return pprof_reader_too_large(r);
 		label_at(r, i)->head = entry->first != set;
 		if (entry->first == set)
 			label_at(r, entry->second)->next = i;
@@ -146,7 +146,7 @@ static bool add_pair(struct pprof_reader *r, const struct pprof_label *label, ui
 	struct profiles *p = r->p;
 	struct attribute unit = { .type = VALUE_STRING, .string = label->unit };
 	if (!profiles_room(p, &p->attributes, 2))
-		return pprof_too_large(r);
+		return pprof_reader_too_large(r);
 	p->attributes.at[element] =
 		(struct attribute){ .type = VALUE_ARRAY, .children = { p->attributes.count, 2 } };
 	p->attributes.at[p->attributes.count++] = value_of(label);
@@ -162,7 +162,7 @@ static bool make_array(struct pprof_reader *r, uint32_t head, struct attribute *
 	for (uint32_t i = label->next; i; i = label_at(r, i)->next)
 		count++;
 	if (!profiles_room(p, &p->attributes, count))
-		return pprof_too_large(r);
+		return pprof_reader_too_large(r);
 	uint32_t element = p->attributes.count;
 	array->type = VALUE_ARRAY;
 	array->children = (struct list){ element, count };
@@ -195,7 +195,7 @@ static bool make_attribute(struct pprof_reader *r, uint32_t head, uint32_t *inde
 	} else {
 		entry = memo_enter(&r->memo, PPROF_MEMO_ATTRIBUTE, label, sizeof *label);
 		if (!entry)
-			return pprof_too_large(r);
+			return pprof_reader_too_large(r);
 		*index = entry->first;
 		if (*index)
 			return true;
@@ -207,7 +207,7 @@ static bool make_attribute(struct pprof_reader *r, uint32_t head, uint32_t *inde
 	*index = profiles_attribute_new(p, attribute);
 	if (entry)
 		entry->first = *index;
-	return *index || pprof_too_large(r);
+	return *index || pprof_reader_too_large(r);
 }
 
 static bool make_label_set(struct pprof_reader *r, uint32_t number, struct pprof_label_set *set)
@@ -221,7 +221,7 @@ static bool make_label_set(struct pprof_reader *r, uint32_t number, struct pprof
 		    (!make_attribute(r, i, &index) || !list_add(r, &set->attributes, index)))
 			return false;
 	}
-	return bytes_add(&r->label_sets, set, sizeof *set) || pprof_too_large(r);
+	return bytes_add(&r->label_sets, set, sizeof *set) || pprof_reader_too_large(r);
 }
 
 bool pprof_attach_labels(struct pprof_reader *r, struct pprof_label_set *set)
@@ -229,7 +229,7 @@ bool pprof_attach_labels(struct pprof_reader *r, struct pprof_label_set *set)
 	struct memo_entry *entry =
 		memo_enter(&r->memo, PPROF_MEMO_LABELS, r->labels.at, r->labels.len);
 	if (!entry)
-		return pprof_too_large(r);
+		return pprof_reader_too_large(r);
 	if (!entry->first) {
 		entry->first = (uint32_t)(r->label_sets.len / sizeof *set) + 1;
 		return make_label_set(r, entry->first, set);
@@ -285,7 +285,7 @@ bool pprof_attach_main(struct pprof_reader *r, struct mapping *mapping)
 	return list_add(r, &mapping->attributes, profiles_attribute_new(r->p, is_main));
 }
 
-bool pprof_deny_flags(struct pprof_reader *r, struct mapping *mapping)
+bool pprof_attach_no_flags(struct pprof_reader *r, struct mapping *mapping)
 {
 	struct profiles *p = r->p;
 	for (uint32_t i = 0; i < mapping->attributes.count; i++) {
@@ -322,7 +322,7 @@ static bool attach_comments(struct pprof_reader *r, struct list *list)
 				   .type = VALUE_ARRAY,
 				   .children = { p->attributes.count, count } };
 	if (!profiles_room(p, &p->attributes, count))
-		return pprof_too_large(r);
+		return pprof_reader_too_large(r);
 	for (uint32_t i = 0; i < count; i++)
 		p->attributes.at[p->attributes.count++] =
 			(struct attribute){ .type = VALUE_STRING,
@@ -365,10 +365,10 @@ static bool attach_order(struct pprof_reader *r, struct list *list)
 				   .type = VALUE_ARRAY,
 				   .children = { p->attributes.count, count } };
 	if (!profiles_room(p, &p->attributes, count))
-		return pprof_too_large(r);
+		return pprof_reader_too_large(r);
 	for (uint32_t i = 0; i < count; i++) {
 		struct attribute *element =
-			&p->attributes.at[array.children.first + pprof_place(r, i)];
+			&p->attributes.at[array.children.first + pprof_reader_place(r, i)];
 		*element = (struct attribute){ .type = VALUE_INT };
 		attribute_set_integer(element, i);
 	}
@@ -392,11 +392,11 @@ static bool foreign_text(struct pprof_reader *r, const char *text, uint32_t *str
 		return true;
 	r->labels.len = 0; /* it has the slack that the check wants */
 	if (!bytes_add(&r->labels, text, len))
-		return pprof_too_large(r);
+		return pprof_reader_too_large(r);
 	struct span span = profiles_bytes_new(r->p, text, len);
 	*string = r->p->strings.count;
-	return !r->p->over_cap ? pprof_add_string(r, bytes_view(&r->labels), span)
-			       : pprof_too_large(r);
+	return !r->p->over_cap ? pprof_reader_add_string(r, bytes_view(&r->labels), span)
+			       : pprof_reader_too_large(r);
 }
 
 static bool has_key(const struct profiles *p, struct list list, struct view key)
