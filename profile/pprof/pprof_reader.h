@@ -57,8 +57,8 @@ struct pprof_reader {
 bool pprof_reader_refuse(struct pprof_reader *r, const char *what);
 bool pprof_reader_too_large(struct pprof_reader *r);
 
-/* Appends the string. `text` is followed by slack (profile/wire.h); `span` says where the same bytes
- * are in the tables. */
+/* Appends the string. `text` is followed by slack (profile/wire.h); `span` says where the same
+ * bytes are in the tables. */
 bool pprof_reader_add_string(struct pprof_reader *r, struct view text, struct span span);
 
 /* Where the Profile of the k-th sample type stands: the default comes first. */

@@ -13,7 +13,7 @@
  */
 struct pprof_run_hints {       /* from the attributes of a scope */
 	uint32_t default_type; /* string */
-	struct list order;     /* in attributes: of integers, if the scope is as decode_pprof made it */
+	struct list order; /* in attributes: of integers, if the scope is as decode_pprof made it */
 };
 
 struct pprof_run {

@@ -11,7 +11,8 @@ static bool has_true(const struct profiles *p, struct list attributes, enum ppro
 {
 	for (uint32_t i = 0; i < attributes.count; i++) {
 		const struct attribute *a = attribute_in(p, attributes, i);
-		if (a->type == VALUE_BOOL && a->boolean && pprof_key_of(string_view(p, a->key)) == key)
+		if (a->type == VALUE_BOOL && a->boolean &&
+		    pprof_key_of(string_view(p, a->key)) == key)
 			return true;
 	}
 	return false;
@@ -69,7 +70,8 @@ static uint32_t number_function(struct pprof_writer *w, uint32_t function)
 	struct pprof_plain message = { .len = 0 };
 	pprof_writer_put(&message, PPROF_FUNCTION_ID, known->number);
 	pprof_writer_put(&message, PPROF_FUNCTION_NAME, pprof_writer_string(w, f->name));
-	pprof_writer_put(&message, PPROF_FUNCTION_SYSTEM_NAME, pprof_writer_string(w, f->system_name));
+	pprof_writer_put(&message, PPROF_FUNCTION_SYSTEM_NAME,
+			 pprof_writer_string(w, f->system_name));
 	pprof_writer_put(&message, PPROF_FUNCTION_FILENAME, pprof_writer_string(w, f->filename));
 	pprof_writer_put(&message, PPROF_FUNCTION_START_LINE, (uint64_t)f->start_line);
 	pprof_writer_add(w, &w->table[PPROF_FUNCTION], PPROF_FUNCTION, &message);
@@ -107,7 +109,8 @@ uint32_t pprof_tables_location(struct pprof_writer *w, uint32_t location)
 	pprof_writer_put(&head, PPROF_LOCATION_ID, known->number);
 	pprof_writer_put(&head, PPROF_LOCATION_MAPPING, mapping);
 	pprof_writer_put(&head, PPROF_LOCATION_ADDRESS, l->address);
-	pprof_writer_put(&tail, PPROF_LOCATION_FOLDED, has_true(w->p, l->attributes, PPROF_KEY_IS_FOLDED));
+	pprof_writer_put(&tail, PPROF_LOCATION_FOLDED,
+			 has_true(w->p, l->attributes, PPROF_KEY_IS_FOLDED));
 	w->packed.len = 0;
 	w->full |= !bytes_add(&w->packed, head.at, head.len);
 	uint8_t flags = add_lines(w, l->lines);
@@ -144,7 +147,8 @@ static void add_mapping(struct pprof_writer *w, uint32_t number)
 	pprof_writer_put(&message, PPROF_MAPPING_START, mapping->start);
 	pprof_writer_put(&message, PPROF_MAPPING_LIMIT, mapping->limit);
 	pprof_writer_put(&message, PPROF_MAPPING_OFFSET, mapping->offset);
-	pprof_writer_put(&message, PPROF_MAPPING_FILENAME, pprof_writer_string(w, mapping->filename));
+	pprof_writer_put(&message, PPROF_MAPPING_FILENAME,
+			 pprof_writer_string(w, mapping->filename));
 	pprof_writer_put(&message, PPROF_MAPPING_BUILD_ID, pprof_writer_string(w, id));
 	for (uint32_t i = 0; i < PPROF_FLAG_COUNT; i++)
 		pprof_writer_put(&message, PPROF_MAPPING_HAS_FUNCTIONS + i, flags >> i & 1);

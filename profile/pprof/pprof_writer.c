@@ -89,7 +89,8 @@ uint32_t pprof_writer_string(struct pprof_writer *w, uint32_t string)
 {
 	struct pprof_number *known = &w->strings[string];
 	if (known->run != w->run)
-		*known = (struct pprof_number){ w->run, pprof_writer_text(w, string_view(w->p, string)) };
+		*known = (struct pprof_number){ w->run,
+						pprof_writer_text(w, string_view(w->p, string)) };
 	return known->number;
 }
 
