@@ -4,6 +4,7 @@
 #include "processors/structural.h"
 #include "processors/value.h"
 #include "profile/sites.h"
+#include "profile/value_text.h"
 
 #include <stddef.h>
 
@@ -80,7 +81,7 @@ static bool value_passes(const struct pass *pass, const struct attribute *a, uin
 		return true;
 	if (unit.len && !allowlist_value_listed(&pass->self->keys, values, unit))
 		return false;
-	if (value_text(pass->p, a, room, &text))
+	if (value_text_scalar(pass->p, a, room, &text))
 		return allowlist_value_listed(&pass->self->keys, values, text);
 	if (a->type != VALUE_ARRAY)
 		return false;

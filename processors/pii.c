@@ -155,8 +155,10 @@ static void scrub_texts(struct pass *pass)
 	}
 }
 
+enum { DIGITS_ROOM = 24 }; /* of an int64, and a NUL */
+
 /* A number is scanned as its digits: a card number does not change by being sent as an integer. */
-static bool digits_of(const struct attribute *a, char room[VALUE_TEXT_ROOM], struct view *out)
+static bool digits_of(const struct attribute *a, char room[DIGITS_ROOM], struct view *out)
 {
 	double number = attribute_number(a);
 	long long integer = attribute_integer(a);
@@ -168,7 +170,7 @@ static bool digits_of(const struct attribute *a, char room[VALUE_TEXT_ROOM], str
 		return false;
 	}
 	*out = (struct view){ (uint8_t *)room,
-			      (size_t)snprintf(room, VALUE_TEXT_ROOM, "%lld", integer) };
+			      (size_t)snprintf(room, DIGITS_ROOM, "%lld", integer) };
 	return true;
 }
 
@@ -184,7 +186,7 @@ static void replace_value(struct profiles *p, struct attribute *a, struct view t
 
 static enum value_change scrub_value(struct pass *pass, struct attribute *a)
 {
-	char room[VALUE_TEXT_ROOM];
+	char room[DIGITS_ROOM];
 	struct view text;
 	if (a->type == VALUE_STRING)
 		text = string_view(pass->p, a->string);

@@ -416,17 +416,12 @@ static bool to_number(const struct profiles *p, const struct attribute *a, struc
 
 static bool to_text(struct profiles *p, const struct attribute *a, struct attribute *out)
 {
-	char room[VALUE_TEXT_ROOM];
-	struct view text;
-	struct bytes other; /* of what is not simple: base64 or JSON */
-	bytes_init(&other, p->table_bytes_max);
-	bool simple = value_text(p, a, room, &text);
-	bool ok = a->type != VALUE_STRING && (simple || value_text_add(p, a, &other));
-	if (ok && !simple)
-		text = bytes_view(&other);
+	struct bytes text;
+	bytes_init(&text, p->table_bytes_max);
+	bool ok = a->type != VALUE_STRING && value_text_add(p, a, &text);
 	if (ok)
 		out->string = profiles_text_new(p, text.at, text.len);
-	bytes_fini(&other);
+	bytes_fini(&text);
 	return ok;
 }
 

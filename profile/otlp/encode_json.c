@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "profile/otlp/encode_json.h"
+#include "base/base64.h"
+#include "profile/value_text.h"
 #include "profile/wire.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 /*
  * One walk over the sealed bytes, led by tables of the messages' fields. In sealed bytes the
@@ -132,31 +132,10 @@ static void put_name(struct json *j, const char *name)
 	put(j, "\":", 2);
 }
 
-static void put_escape(struct json *j, uint8_t byte)
-{
-	static const char shorts[] = "\bb\tt\nn\ff\rr\"\"\\\\";
-	for (const char *s = shorts; *s; s += 2)
-		if ((uint8_t)*s == byte) {
-			put(j, (char[]){ '\\', s[1] }, 2);
-			return;
-		}
-	char text[7];
-	put(j, text, (size_t)snprintf(text, sizeof text, "\\u%04x", byte));
-}
-
 static void put_text(struct json *j, struct view text)
 {
-	const uint8_t *at = text.at, *end = at + text.len, *plain = at;
-	put_byte(j, '"');
-	for (; at < end; at++) {
-		if (*at >= 0x20 && *at != '"' && *at != '\\')
-			continue;
-		put(j, plain, (size_t)(at - plain));
-		put_escape(j, *at);
-		plain = at + 1;
-	}
-	put(j, plain, (size_t)(end - plain));
-	put_byte(j, '"');
+	if (!value_text_quote(j->out, text))
+		j->full = true;
 }
 
 static void put_hex(struct json *j, struct view bytes)
@@ -168,25 +147,11 @@ static void put_hex(struct json *j, struct view bytes)
 	put_byte(j, '"');
 }
 
-/* RFC 4648, section 4. */
 static void put_base64(struct json *j, struct view bytes)
 {
-	static const char digits[] =
-		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 	put_byte(j, '"');
-	for (size_t i = 0; i < bytes.len; i += 3) {
-		size_t left = bytes.len - i;
-		uint32_t three = (uint32_t)bytes.at[i] << 16;
-		three |= left > 1 ? (uint32_t)bytes.at[i + 1] << 8 : 0;
-		three |= left > 2 ? bytes.at[i + 2] : 0;
-		char four[] = { digits[three >> 18], digits[three >> 12 & 63],
-				digits[three >> 6 & 63], digits[three & 63] };
-		if (left < 3)
-			four[3] = '=';
-		if (left < 2)
-			four[2] = '=';
-		put(j, four, 4);
-	}
+	if (!base64_add(j->out, bytes, true))
+		j->full = true;
 	put_byte(j, '"');
 }
 
@@ -206,27 +171,20 @@ static void put_signed(struct json *j, int64_t value)
 	put_number(j, value < 0 ? -(uint64_t)value : (uint64_t)value, value < 0);
 }
 
-/* The shortest text that reads back as the same number. */
 static void put_double(struct json *j, uint64_t bits)
 {
 	double value;
-	char text[32];
+	char room[VALUE_TEXT_ROOM];
 	memcpy(&value, &bits, sizeof value);
-	if (isnan(value)) {
-		put(j, "\"NaN\"", 5);
-	} else if (isinf(value)) {
-		put(j, value < 0 ? "\"-Infinity\"" : "\"Infinity\"", value < 0 ? 11 : 10);
-	} else if (value == 0 && signbit(value)) {
-		put(j, "-0.0", 4); /* "-0" is an integer to many readers, and they have none */
-	} else {
-		int len = 0;
-		for (int digits = 15; digits <= 17; digits++) {
-			len = snprintf(text, sizeof text, "%.*g", digits, value);
-			if (strtod(text, NULL) == value)
-				break;
-		}
-		put(j, text, (size_t)len);
-	}
+	struct view text = value_text_double(value, room);
+	if (value == 0 && signbit(value))
+		text = view_of(
+			"-0.0"); /* many readers parse "-0" as an integer, which has no sign */
+	if (!isfinite(value))
+		put_byte(j, '"');
+	put(j, text.at, text.len);
+	if (!isfinite(value))
+		put_byte(j, '"');
 }
 
 static void put_scalar(struct json *j, enum json_kind kind, uint64_t value)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -217,16 +218,16 @@ static void convert_changes_types_or_leaves_them(void **state)
 	assert_string_equal(value("blank"), " 1");
 }
 
-static void doubles_become_text_as_in_json(void **state)
+static void doubles_become_text_as_in_the_collector(void **state)
 {
 	(void)state;
 	static const struct {
 		double number;
 		const char *text;
 	} rows[] = {
-		{ 0.5, "0.5" },     { 3, "3" },           { 1e20, "100000000000000000000" },
-		{ 1e21, "1e+21" },  { 1e-7, "1e-7" },     { 0.1, "0.1" },
-		{ -2.25, "-2.25" }, { 1.5e-9, "1.5e-9" }, { 0, "0" },
+		{ 1e15, "1000000000000000" },
+		{ 1e21, "1e+21" },
+		{ -INFINITY, "-Infinity" },
 	};
 	open_policy("attributes: [{key: d, action: convert, converted_type: string}]");
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -417,7 +418,7 @@ int main(void)
 		TEST(hash_is_sha256_in_hex),
 		TEST(extract_makes_an_attribute_of_each_group),
 		TEST(convert_changes_types_or_leaves_them),
-		TEST(doubles_become_text_as_in_json),
+		TEST(doubles_become_text_as_in_the_collector),
 		TEST(what_is_not_simple_becomes_base64_or_json),
 		TEST(values_come_from_attributes_and_from_the_request),
 		TEST(the_next_request_gets_its_own_context),

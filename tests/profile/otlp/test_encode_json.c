@@ -62,8 +62,9 @@ static void doubles_have_their_words(void **state)
 	(void)state;
 	becomes("2{6{2{4@0x7ff8000000000000}} 6{2{4@0xfff0000000000000}} "
 		"6{2{4@0x7ff0000000000000}} 6{2{4@0x3fb999999999999a}} 6{2{4@0}} "
-		"6{2{4@0x8000000000000000}} 6{2{4@0x0000000000000001}}}",
-		"{\"dictionary\":{\"attributeTable\":[{\"value\":{\"doubleValue\":\"NaN\"}},{\"value\":{\"doubleValue\":\"-Infinity\"}},{\"value\":{\"doubleValue\":\"Infinity\"}},{\"value\":{\"doubleValue\":0.1}},{\"value\":{\"doubleValue\":0}},{\"value\":{\"doubleValue\":-0.0}},{\"value\":{\"doubleValue\":4.94065645841247e-324}}]}}");
+		"6{2{4@0x8000000000000000}} 6{2{4@0x0000000000000001}} 6{2{4@0x430c6bf526340000}} "
+		"6{2{4@0x3e7ad7f29abcaf48}}}",
+		"{\"dictionary\":{\"attributeTable\":[{\"value\":{\"doubleValue\":\"NaN\"}},{\"value\":{\"doubleValue\":\"-Infinity\"}},{\"value\":{\"doubleValue\":\"Infinity\"}},{\"value\":{\"doubleValue\":0.1}},{\"value\":{\"doubleValue\":0}},{\"value\":{\"doubleValue\":-0.0}},{\"value\":{\"doubleValue\":5e-324}},{\"value\":{\"doubleValue\":1000000000000000}},{\"value\":{\"doubleValue\":1e-7}}]}}");
 }
 
 static void fields_without_a_name_are_passed_over(void **state)

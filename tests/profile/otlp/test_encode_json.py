@@ -42,7 +42,7 @@ def values():
     """A request with every kind of value and every odd number and text."""
     m = make.Maker()
     odd = ["", "quote \" slash \\ tab \t nul \x00 del \x7f", "\u2028 \U0001f600 é", -1, 2 ** 63 - 1, -2 ** 63, True, False,
-           0.1, -0.0, 1e300, float("inf"), float("-inf"), b"", b"\x00\xff\x10", [], [1, ["x"], {"k": {"l": []}}], {},
+           0.1, -0.0, 1e300, 1e15, 1.5e20, 1e-7, 5e-324, float("inf"), float("-inf"), b"", b"\x00\xff\x10", [], [1, ["x"], {"k": {"l": []}}], {},
            {"a": 1, "b": [b"\x01"]}]
     rp = m.resource({"k%d" % i: x for i, x in enumerate(odd)}, schema_url="https://example/1")
     rp.resource.dropped_attributes_count = 7
