@@ -5,6 +5,7 @@
 #include "base/version.h"
 #include "gateway/components.h"
 #include "gateway/service.h"
+#include "gateway/usage.h"
 #include "pipeline/graph/inventory.h"
 
 #include <stdio.h>
@@ -103,4 +104,15 @@ bool command_feature_gate(const struct options *options, struct error *err)
 	       "is for; always on.\n",
 	       options_gate);
 	return true;
+}
+
+bool command_man(const struct options *options, struct error *err)
+{
+	struct bytes out;
+	(void)options, (void)err;
+	bytes_init(&out, SIZE_MAX / 2);
+	usage_man(&out);
+	bool ok = fwrite(out.at, 1, out.len, stdout) == out.len;
+	bytes_fini(&out);
+	return ok;
 }

@@ -14,8 +14,6 @@ struct command {
 
 extern const struct command commands[]; /* name == NULL ends */
 
-/* What --help and the manual say of commands and flags. */
-void command_usage(struct bytes *out);
 /* What the manual says of one component. */
 struct component_factory;
 void manual_component(const struct component_factory *factory, struct bytes *out);
@@ -26,6 +24,7 @@ bool command_components(const struct options *options, struct error *err);
 bool command_print_config(const struct options *options, struct error *err);
 bool command_feature_gate(const struct options *options, struct error *err);
 bool command_manual(const struct options *options, struct error *err);
+bool command_man(const struct options *options, struct error *err);
 bool command_send(const struct options *options, struct error *err);
 bool command_explain(const struct options *options, struct error *err);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/version.h"
 #include "gateway/commands.h"
+#include "gateway/usage.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -19,43 +20,18 @@ const struct command commands[] = {
 	  1 },
 	{ "explain", "--config FILE PROFILE [NAME=VALUE ...]",
 	  "Shows what the policy of the first pipeline does to a profile in a file: keys and "
-	  "counts.\n"
-	  "        NAME=VALUE are resource attributes, as a receiver would add them.",
+	  "counts. "
+	  "NAME=VALUE are resource attributes, as a receiver would add them.",
 	  command_explain, SIZE_MAX },
 	{ "send", "FROM TO",
 	  "Carries a profile: a file, or a URL that is read by GET, to a file, or a URL by POST.",
 	  command_send, 2 },
 	{ "featuregate", "[ID]", "Lists the feature gates that are accepted.", command_feature_gate,
 	  1 },
-	{ "manual", "", "Prints this and everything else: docs/MANUAL.md.", command_manual },
+	{ "manual", "", "Prints the whole manual, in Markdown: docs/MANUAL.md.", command_manual },
+	{ "man", "", "Prints the man page portcullis(1).", command_man },
 	{ 0 }
 };
-
-void command_usage(struct bytes *out)
-{
-	for (const struct command *c = commands; c->name; c++)
-		bytes_format(out, "portcullis%s%s%s%s\n        %s\n", *c->name ? " " : "", c->name,
-			     *c->arguments ? " " : "", c->arguments, c->help);
-	bytes_add_text(out, "\n"
-			    "--config LOCATION           a file, or a file:, env:, yaml:, http: "
-			    "or https: location;\n"
-			    "                            repeatable, merged in order\n"
-			    "--set KEY=VALUE             overrides one setting (a.b=c); "
-			    "repeatable\n"
-			    "--insecure-listen           makes ${env:PORTCULLIS_INSECURE_LISTEN} "
-			    "in the configuration 0.0.0.0, unless the\n"
-			    "                            environment has another address: the "
-			    "image's own configuration, which has no\n"
-			    "                            TLS, then listens on all interfaces, "
-			    "and otherwise on loopback\n"
-			    "--shutdown-timeout TIME     how long SIGTERM may drain (20s)\n"
-			    "--mode redacted|unredacted, --format yaml|json\n"
-			    "                            of print-config\n"
-			    "--repeat N                  of send: posts it so many times\n"
-			    "--feature-gates LIST        accepted for compatibility; "
-			    "service.profilesSupport is always on\n"
-			    "--version, --help\n");
-}
 
 static bool print_usage(void)
 {
@@ -63,7 +39,7 @@ static bool print_usage(void)
 	bytes_init(&out, SIZE_MAX / 2);
 	bytes_add_text(&out, "A gateway for profiles, compatible with the OpenTelemetry "
 			     "Collector.\n\n");
-	command_usage(&out);
+	usage_print(&out);
 	bool ok = fwrite(out.at, 1, out.len, stdout) == out.len;
 	bytes_fini(&out);
 	return ok;

@@ -4,6 +4,7 @@
 #include "config/print.h"
 #include "gateway/components.h"
 #include "gateway/telemetry.h"
+#include "gateway/usage.h"
 #include "net/http/http_server.h"
 #include "pipeline/delivery/not_kept.h"
 #include "pipeline/graph/inventory.h"
@@ -22,11 +23,6 @@ static const char *const introduction[] = {
 	"`docs/ARCHITECTURE.md` for why it is built as it is.",
 	"",
 	NULL
-};
-
-static const char *const errors[] = {
-	"Errors go to stderr as `Error: ...`, with file, line and column where a configuration",
-	"is to blame; the exit status is 1.", "", NULL
 };
 
 static const char *const behaviour[] = {
@@ -66,14 +62,10 @@ static const char *const behaviour[] = {
 	"",
 	"## Signals",
 	"",
-	"- SIGTERM, SIGINT: drain in order: receivers stop, workers finish, open batches close,",
-	"  each queued packet gets one more attempt; after `--shutdown-timeout` (20s) what",
-	"  still waits is dropped and counted with reason `shutdown`. A second signal ends the",
-	"  wait. What does not end even then (a write on a network disk that hangs) is left",
-	"  behind 5 s later, and the log says what was lost. The exit status is 0 all the same.",
-	"- SIGHUP: certificates are read again and files are opened again; what is broken stays",
-	"  as it was, and the log says why.",
-	"",
+	NULL
+};
+
+static const char *const output[] = {
 	"## What leaves",
 	"",
 	"Nothing that policy has not permitted, and nothing that no permitted sample reaches:",
@@ -197,11 +189,16 @@ bool command_manual(const struct options *options, struct error *err)
 	bytes_init(&out, SIZE_MAX / 2);
 	print_lines(introduction, &out);
 	bytes_add_text(&out, "## Command line\n\n```\n");
-	command_usage(&out);
+	usage_print(&out);
 	bytes_add_text(&out, "```\n\n");
-	print_lines(errors, &out);
+	bytes_add_text(&out, "The exit status:\n\n");
+	usage_list(usage_statuses, &out);
+	bytes_add_text(&out, "\n");
 	print_lines(flame_graph, &out);
 	print_lines(behaviour, &out);
+	usage_list(usage_signals, &out);
+	bytes_add_text(&out, "\n");
+	print_lines(output, &out);
 	bytes_add_text(&out, "## Components\n\n");
 	for (const struct component_factory *const *f = components; *f; f++)
 		manual_component(*f, &out);

@@ -7,6 +7,7 @@
 #include "base/quote.h"
 #include "net/http/http_client.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,58 +29,83 @@ static void add(const char ***list, const char *text)
 	(*list)[n + 1] = NULL;
 }
 
-static bool take_switch(struct options *o, const char *flag)
-{
-	if (!strcmp(flag, "--help") || !strcmp(flag, "-h"))
-		o->help = true;
-	else if (!strcmp(flag, "--version") || !strcmp(flag, "-v"))
-		o->version = true;
-	else if (!strcmp(flag, "--insecure-listen"))
-		o->insecure_listen = true;
-	else
-		return !strcmp(flag, "--validate") || !strcmp(flag, "--validate=true"); /* always */
-	return true;
-}
-
-static bool take_value(struct options *o, const char *flag, size_t len, const char *value)
-{
-	const struct {
-		const char *flag;
-		const char **one, ***many;
-	} flags[] = {
-		{ "--config", NULL, &o->configs },
-		{ "--set", NULL, &o->sets },
-		{ "--feature-gates", &o->feature_gates, NULL },
-		{ "--format", &o->format, NULL },
-		{ "--mode", &o->mode, NULL },
-		{ "--shutdown-timeout", &o->shutdown_timeout, NULL },
-		{ "--repeat", &o->repeat, NULL },
-	};
-	for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
-		if (strlen(flags[i].flag) != len || strncmp(flags[i].flag, flag, len) != 0)
-			continue;
-		if (value && flags[i].one)
-			*flags[i].one = value;
-		else if (value)
-			add(flags[i].many, value);
-		return true;
+#define OPTION(flag_, member_, ...) \
+	{ \
+		.flag = flag_, .at = offsetof(struct options, member_), __VA_ARGS__ \
 	}
-	return false;
+
+const struct option options_table[] = {
+	OPTION("--config", configs, .kind = OPTION_LIST, .argument = "LOCATION",
+	       .help = "A file, or a file:, env:, yaml:, http: or https: location. Repeatable; "
+		       "later locations are merged over earlier ones."),
+	OPTION("--set", sets, .kind = OPTION_LIST, .argument = "KEY=VALUE",
+	       .help = "Overrides one setting (a.b=c). Repeatable."),
+	OPTION("--insecure-listen", insecure_listen, .kind = OPTION_SWITCH,
+	       .help = "Sets ${env:PORTCULLIS_INSECURE_LISTEN} to 0.0.0.0, unless the environment "
+		       "sets it. The default configuration, which has no TLS, then listens on all "
+		       "interfaces instead of on loopback."),
+	OPTION("--shutdown-timeout", shutdown_timeout, .kind = OPTION_STRING, .argument = "TIME",
+	       .help = "How long SIGTERM may drain (20s)."),
+	OPTION("--mode", mode, .kind = OPTION_STRING, .argument = "redacted|unredacted",
+	       .help = "Whether print-config shows secrets (redacted)."),
+	OPTION("--format", format, .kind = OPTION_STRING, .argument = "yaml|json",
+	       .help = "The output format of print-config (yaml)."),
+	OPTION("--repeat", repeat, .kind = OPTION_STRING, .argument = "N",
+	       .help = "How many times send posts the profile (1)."),
+	OPTION("--feature-gates", feature_gates, .kind = OPTION_STRING, .argument = "LIST",
+	       .help = "Accepted for compatibility; service.profilesSupport is always on."),
+	OPTION("--version", version, .kind = OPTION_SWITCH, .letter = "-v",
+	       .help = "Prints the version."),
+	OPTION("--help", help, .kind = OPTION_SWITCH, .letter = "-h",
+	       .help = "Prints the commands and options."),
+	{ 0 }
+};
+
+static const struct option *find_option(const char *flag, size_t len)
+{
+	for (const struct option *o = options_table; o->flag; o++)
+		if ((strlen(o->flag) == len && !strncmp(o->flag, flag, len)) ||
+		    (o->letter && !strcmp(o->letter, flag)))
+			return o;
+	return NULL;
 }
 
-/* Returns how many arguments it took; 0 on error. */
-static int take_flag(struct options *o, const char *flag, const char *next, struct error *err)
+static void take(struct options *options, const struct option *o, const char *value)
+{
+	void *member = (char *)options + o->at;
+	switch (o->kind) {
+	case OPTION_SWITCH:
+		*(bool *)member = true;
+		break;
+	case OPTION_STRING:
+		*(const char **)member = value;
+		break;
+	case OPTION_LIST:
+		add(member, value);
+	}
+}
+
+/* An option of validate in the Collector; here it always validates. */
+static bool is_accepted_for_compatibility(const char *flag)
+{
+	return !strcmp(flag, "--validate") || !strcmp(flag, "--validate=true");
+}
+
+/* Returns the number of arguments taken; 0 on error. */
+static int take_flag(struct options *options, const char *flag, const char *next, struct error *err)
 {
 	const char *equals = strchr(flag, '=');
 	size_t len = equals ? (size_t)(equals - flag) : strlen(flag);
 	const char *value = equals ? equals + 1 : next;
-	if (take_switch(o, flag))
+	const struct option *o = find_option(flag, len);
+	if (is_accepted_for_compatibility(flag))
 		return 1;
-	if (!take_value(o, flag, len, value))
+	if (!o || (equals && o->kind == OPTION_SWITCH))
 		return error_set(err, ERROR_CONFIG, "unknown flag: %.*s", (int)len, flag);
-	if (!value)
+	if (!value && o->kind != OPTION_SWITCH)
 		return error_set(err, ERROR_CONFIG, "flag needs an argument: %s", flag);
-	return equals ? 1 : 2;
+	take(options, o, value);
+	return equals || o->kind == OPTION_SWITCH ? 1 : 2;
 }
 
 const char options_gate[] = "service.profilesSupport";

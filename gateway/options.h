@@ -14,6 +14,19 @@ struct options {
 	bool help, version, insecure_listen;
 };
 
+/* The options of the command line, for the parser, --help, the manual and the man page. */
+enum option_kind { OPTION_SWITCH, OPTION_STRING, OPTION_LIST };
+
+struct option {
+	const char *flag, *letter; /* "--version", "-v"; letter may be NULL */
+	const char *argument;      /* its placeholder; NULL for a switch */
+	const char *help;
+	enum option_kind kind;
+	size_t at; /* of the member of struct options: bool, const char * or const char ** */
+};
+
+extern const struct option options_table[]; /* flag == NULL ends */
+
 bool options_parse(struct options *options, int argc, char **argv, struct error *err);
 void options_fini(struct options *options);
 

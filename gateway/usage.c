@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gateway/usage.h"
+
+#include "gateway/commands.h"
+
+#include <string.h>
+
+enum { COLUMNS = 100, COMMAND_INDENT = 8, OPTION_INDENT = 28 };
+
+const struct usage_fact usage_signals[] = {
+	{ "SIGTERM, SIGINT",
+	  "Drains in order: receivers stop, workers finish, open batches close, each queued packet "
+	  "gets one more attempt. What still waits after `--shutdown-timeout` (20s) is dropped and "
+	  "counted with reason `shutdown`. A second signal ends the wait. What does not end even "
+	  "then (a write on a network disk that hangs) is left behind 5 s later, and the log says "
+	  "what was lost." },
+	{ "SIGHUP", "Reads certificates again and reopens files. What cannot be read or opened "
+		    "stays as it was, and the log says why." },
+	{ 0 }
+};
+
+const struct usage_fact usage_statuses[] = {
+	{ "0", "Success. Also the status after SIGTERM and SIGINT, whatever was left behind." },
+	{ "1", "An error. stderr has it as `Error: ...`, with file, line and column where a "
+	       "configuration is at fault." },
+	{ 0 }
+};
+
+const struct usage_fact usage_environment[] = {
+	{ "PORTCULLIS_INSECURE_LISTEN",
+	  "The address on which the default configuration listens; see `--insecure-listen`. A "
+	  "configuration may use any variable as `${env:NAME}`." },
+	{ 0 }
+};
+
+const struct usage_fact usage_files[] = {
+	{ "/etc/portcullis/gateway.yaml",
+	  "The configuration of the systemd unit and of the image. The one that is installed "
+	  "listens on loopback and logs counts." },
+	{ "/var/lib/portcullis", "The working directory of the systemd unit and of the image, and "
+				 "the only directory that they can write to." },
+	{ 0 }
+};
+
+/* ---- --help and the manual */
+
+static void add_spaces(struct bytes *out, size_t count)
+{
+	while (count--)
+		bytes_add_byte(out, ' ');
+}
+
+/* Fills lines from `column` on; further ones begin at `indent`. */
+static void fill(struct bytes *out, const char *text, size_t column, size_t indent)
+{
+	bool first = true;
+	for (size_t len; *text; text += len + (text[len] == ' ')) {
+		len = strcspn(text, " ");
+		if (!first && column + 1 + len > COLUMNS) {
+			bytes_add_byte(out, '\n');
+			add_spaces(out, indent);
+			column = indent;
+		} else if (!first) {
+			bytes_add_byte(out, ' ');
+			column++;
+		}
+		bytes_add(out, text, len);
+		column += len;
+		first = false;
+	}
+	bytes_add_byte(out, '\n');
+}
+
+static void print_command(const struct command *c, struct bytes *out)
+{
+	bytes_format(out, "portcullis%s%s%s%s\n", *c->name ? " " : "", c->name,
+		     *c->arguments ? " " : "", c->arguments);
+	add_spaces(out, COMMAND_INDENT);
+	fill(out, c->help, COMMAND_INDENT, COMMAND_INDENT);
+}
+
+static void print_option(const struct option *o, struct bytes *out)
+{
+	size_t mark = out->len;
+	bytes_format(out, "%s%s%s%s%s", o->letter ? o->letter : "", o->letter ? ", " : "", o->flag,
+		     o->argument ? " " : "", o->argument ? o->argument : "");
+	size_t width = out->len - mark;
+	if (width >= OPTION_INDENT) {
+		bytes_add_byte(out, '\n');
+		width = 0;
+	}
+	add_spaces(out, OPTION_INDENT - width);
+	fill(out, o->help, OPTION_INDENT, OPTION_INDENT);
+}
+
+void usage_print(struct bytes *out)
+{
+	for (const struct command *c = commands; c->name; c++)
+		print_command(c, out);
+	bytes_add_byte(out, '\n');
+	for (const struct option *o = options_table; o->flag; o++)
+		print_option(o, out);
+}
+
+void usage_list(const struct usage_fact *facts, struct bytes *out)
+{
+	for (; facts->name; facts++)
+		bytes_format(out, "- `%s`: %s\n", facts->name, facts->meaning);
+}
