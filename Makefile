@@ -2,6 +2,7 @@
 # make            build/release/portcullis; make V=1 shows the commands
 # make MODE=asan  also tsan, cov, dev; each beside the others in build/MODE
 # make run        install what is missing, build, run the gateway on its own profile
+# make install    prefix=/usr/local, DESTDIR and others: see below; make uninstall
 # make test       the same for all tests; make lint | format | fuzz | bench | manual
 
 Q = $(if $(V),,@echo '  $@' &&)
@@ -209,6 +210,38 @@ interop: install-test install-interop
 	$(PYTHON) -m tests.interop.run build
 	INTEROP_TABLE=$(if $(INTEROP_NEWEST),,docs/INTEROP.md) MODE=release $(PYTHON) -m pytest -q -p no:cacheprovider tests/interop
 
+# ---- installation
+
+prefix ?= /usr/local
+bindir ?= $(prefix)/bin
+mandir ?= $(prefix)/share/man
+sysconfdir ?= /etc
+unitdir ?= $(prefix)/lib/systemd/system
+debugdir ?= /usr/lib/debug
+INSTALL ?= install
+
+INSTALLED_CONFIG := $(DESTDIR)$(sysconfdir)/portcullis/gateway.yaml
+AS_INSTALLED := sed 's|@bindir@|$(bindir)|; s|/etc/portcullis|$(sysconfdir)/portcullis|'
+
+# The program without debug info, the man page, the systemd unit, and a configuration where there is none yet.
+install: $(B)/portcullis
+	$(INSTALL) -D -m 755 $< $(DESTDIR)$(bindir)/portcullis
+	$(INSTALL) -d $(DESTDIR)$(mandir)/man1 $(DESTDIR)$(unitdir)
+	$< man | $(AS_INSTALLED) >$(DESTDIR)$(mandir)/man1/portcullis.1
+	$(AS_INSTALLED) systemd/portcullis.service.in >$(DESTDIR)$(unitdir)/portcullis.service
+	test -e $(INSTALLED_CONFIG) || $(INSTALL) -D -m 644 docker/image.yaml $(INSTALLED_CONFIG)
+
+# The release's debug info, where gdb and elfutils look for it.
+install-debug: $(B)/portcullis
+	$(INSTALL) -D -m 644 $<.debug $(DESTDIR)$(debugdir)$(bindir)/portcullis.debug
+
+# A configuration that was changed stays.
+uninstall:
+	rm -f $(DESTDIR)$(bindir)/portcullis $(DESTDIR)$(mandir)/man1/portcullis.1 $(DESTDIR)$(unitdir)/portcullis.service \
+		$(DESTDIR)$(debugdir)$(bindir)/portcullis.debug
+	! cmp -s docker/image.yaml $(INSTALLED_CONFIG) || rm -f $(INSTALLED_CONFIG)
+	! test -d $(dir $(INSTALLED_CONFIG)) || rmdir --ignore-fail-on-non-empty $(dir $(INSTALLED_CONFIG))
+
 # ---- for a stranger
 
 install-build:
@@ -225,7 +258,7 @@ run: install-build
 clean:
 	rm -rf build out
 
-.PHONY: all build-tests unit replay python test tsan lint format manual manual-check sbom fuzz fuzzers bench bench-peers bench-leak bench-ill build-bench interop install-build install-test install-interop run clean
+.PHONY: all build-tests unit replay python test tsan lint format manual manual-check sbom fuzz fuzzers bench bench-peers bench-leak bench-ill build-bench interop install install-debug uninstall install-build install-test install-interop run clean
 .SECONDARY: $(PROTO_C) $(TEST_PROTO_C)
 .INTERMEDIATE: $(B)/portcullis.full
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`make install` into a directory: what is there runs, the unit and the man page are sound, and `make uninstall` leaves nothing."""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from harness import build as make_profile
+from harness.gateway import Gateway
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+MODE = os.environ.get("MODE", "release")
+CONFIG = "etc/portcullis/gateway.yaml"
+INSTALLED = {"usr/local/bin/portcullis", "usr/local/share/man/man1/portcullis.1",
+             "usr/local/lib/systemd/system/portcullis.service", CONFIG}
+# What the unit forbids and any process can forbid itself: prctl(2), PR_SET_MDWE (Linux 6.3) and PR_SET_NO_NEW_PRIVS.
+CONFINED = """
+import ctypes, os, sys
+prctl = ctypes.CDLL(None, use_errno=True).prctl
+if prctl(65, 1, 0, 0, 0) and ctypes.get_errno() != 22 or prctl(38, 1, 0, 0, 0):
+    sys.exit("prctl failed")
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+
+
+def make(target, **variables):
+    command = ["make", "--no-print-directory", "MODE=" + MODE, target, *("%s=%s" % pair for pair in variables.items())]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def files(directory):
+    return {str(path.relative_to(directory)) for path in directory.rglob("*") if path.is_file()}
+
+
+def quiet(*command, **how):
+    done = subprocess.run(command, capture_output=True, text=True, **how)
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    return done.stdout
+
+
+def sections(binary):
+    done = subprocess.run(["readelf", "--wide", "--section-headers", binary], capture_output=True, text=True, check=True)
+    return set(re.findall(r"\] (\.\S+)", done.stdout))
+
+
+@pytest.fixture
+def there(tmp_path):
+    make("install", DESTDIR=tmp_path)
+    return tmp_path
+
+
+def test_uninstall_removes_what_install_has_brought(there):
+    assert files(there) == INSTALLED
+    make("uninstall", DESTDIR=there)
+    assert not files(there) and not (there / CONFIG).parent.exists()
+    make("uninstall", DESTDIR=there)
+
+
+def test_each_directory_can_be_chosen(tmp_path):
+    where = {"prefix": "/a", "bindir": "/b", "mandir": "/c", "sysconfdir": "/d", "unitdir": "/e"}
+    make("install", DESTDIR=tmp_path, **where)
+    assert files(tmp_path) == {"b/portcullis", "c/man1/portcullis.1", "d/portcullis/gateway.yaml", "e/portcullis.service"}
+    assert "ExecStart=/b/portcullis --config /d/portcullis/gateway.yaml\n" in (tmp_path / "e/portcullis.service").read_text()
+    assert "/d/portcullis/gateway.yaml" in (tmp_path / "c/man1/portcullis.1").read_text()
+    make("uninstall", DESTDIR=tmp_path, **where)
+    assert not files(tmp_path)
+
+
+def test_a_configuration_that_was_changed_stays(there):
+    (there / CONFIG).write_text("# mine\n")
+    make("install", DESTDIR=there)
+    assert (there / CONFIG).read_text() == "# mine\n"
+    make("uninstall", DESTDIR=there)
+    assert files(there) == {CONFIG}
+
+
+@pytest.mark.skipif(MODE != "release", reason="only the release has its debug info in a file of its own")
+def test_debug_info_is_installed_separately(there):
+    assert {".gnu_debuglink", ".debug_info"} & sections(there / "usr/local/bin/portcullis") == {".gnu_debuglink"}
+    make("install-debug", DESTDIR=there)
+    assert files(there) - INSTALLED == {"usr/lib/debug/usr/local/bin/portcullis.debug"}
+    assert ".debug_info" in sections(there / "usr/lib/debug/usr/local/bin/portcullis.debug")
+    make("uninstall", DESTDIR=there)
+    assert not files(there)
+
+
+def test_the_installed_program_runs_on_the_installed_configuration(there):
+    binary, text = there / "usr/local/bin/portcullis", (there / CONFIG).read_text()
+    quiet(binary, "validate", "--config", there / CONFIG)
+    assert text.count("-127.0.0.1}") == 4, "every listener is on loopback"
+    for name in ("4317", "4040", "13133"):
+        text = text.replace(":" + name, ":{port:p%s}" % name)
+    with Gateway(binary, text, guard=[sys.executable, "-c", CONFINED]) as g:
+        (g.directory / "p").write_bytes(make_profile.pprof(1).SerializeToString())
+        quiet(binary, "send", g.directory / "p", "http://127.0.0.1:%d/v1/pprof?service.name=cart" % g.port["p4040"])
+        g.until(lambda: g.total("otelcol_ledger_out_samples", exporter="debug") > 0)
+
+
+@pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="systemd is not here")
+def test_the_unit_is_valid_and_hardened(tmp_path):
+    """Without DESTDIR, so that the paths in it exist."""
+    make("install", prefix=tmp_path / "usr", sysconfdir=tmp_path / "etc")
+    unit = tmp_path / "usr/lib/systemd/system/portcullis.service"
+    quiet("systemd-analyze", "verify", "--man=no", unit)
+    report = quiet("systemd-analyze", "security", "--offline=yes", "--no-pager", unit)
+    assert float(re.search(r"Overall exposure level for portcullis.service: (\S+)", report)[1]) <= 2.0, report
+
+
+def pages():
+    yield from ([name, *arguments] for name, *arguments in (
+        ("mandoc", "-T", "lint", "-W", "error"), ("groff", "-ww", "-man", "-Tutf8"), ("man", "--warnings", "-l")) if shutil.which(name))
+
+
+def test_the_man_page_has_every_command_and_option(there):
+    page = (there / "usr/local/share/man/man1/portcullis.1").read_text()
+    words = page.replace("\\-", "-").replace("\\fB", "").replace("\\fR", "").replace("\\fI", "")
+    usage = quiet(there / "usr/local/bin/portcullis", "--help")
+    names = re.findall(r"^portcullis (?!-)(\S+)", usage, re.M) + re.findall(r"^(?:-\w, )?(--[\w-]+)", usage, re.M)
+    assert len(names) > 15 and not [name for name in names if name not in words.split()]
+    for checker in pages():
+        quiet(*checker, there / "usr/local/share/man/man1/portcullis.1", env=dict(os.environ, LC_ALL="C.UTF-8"))
