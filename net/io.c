@@ -9,6 +9,11 @@
 #include <string.h>
 #include <uv.h>
 
+struct io_buffer {
+	uint8_t *at; /* made when first asked for */
+	size_t size;
+};
+
 struct io_thread {
 	uv_loop_t loop;
 	uv_async_t wake;
@@ -20,7 +25,7 @@ struct io_thread {
 	pthread_mutex_t lock; /* guards first, last */
 	struct io_post *first, **last;
 	_Atomic bool stopping;
-	uint8_t *read_buffer, *write_buffer; /* made when first asked for */
+	struct io_buffer read, write;
 };
 
 struct io {
@@ -136,8 +141,8 @@ static void thread_stop(struct io_thread *t)
 	pthread_join(t->thread, NULL);
 	uv_loop_close(&t->loop);
 	pthread_mutex_destroy(&t->lock);
-	memory_free(t->read_buffer);
-	memory_free(t->write_buffer);
+	memory_free(t->read.at);
+	memory_free(t->write.at);
 }
 
 void io_stop(struct io **slot)
@@ -224,19 +229,21 @@ void io_call(struct io_thread *t, void (*run)(void *argument), void *argument)
 	pthread_mutex_destroy(&sync.lock);
 }
 
-static uint8_t *buffer(uint8_t **slot)
+static uint8_t *of_size(struct io_buffer *buffer, size_t bytes)
 {
-	if (!*slot)
-		*slot = memory_new(IO_BUFFER_BYTES);
-	return *slot;
+	if (buffer->size < bytes) {
+		memory_free(buffer->at);
+		*buffer = (struct io_buffer){ memory_new(bytes), bytes };
+	}
+	return buffer->at;
 }
 
-uint8_t *io_read_buffer(struct io_thread *t)
+uint8_t *io_read_buffer(struct io_thread *t, size_t bytes)
 {
-	return buffer(&t->read_buffer);
+	return of_size(&t->read, bytes);
 }
 
-uint8_t *io_write_buffer(struct io_thread *t)
+uint8_t *io_write_buffer(struct io_thread *t, size_t bytes)
 {
-	return buffer(&t->write_buffer);
+	return of_size(&t->write, bytes);
 }

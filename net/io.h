@@ -3,6 +3,7 @@
 #define NET_IO_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/error.h"
@@ -46,10 +47,9 @@ void io_post(struct io_thread *thread, struct io_post *post); /* [any] */
 void io_call(struct io_thread *thread, void (*run)(void *argument), void *argument);
 
 /* A buffer for what is read, and one for what is written, that all connections of the thread use in
- * turn: what is in them is worth nothing once the callback that filled them has returned. [the
- * thread] */
-enum { IO_BUFFER_BYTES = 1 << 18 };
-uint8_t *io_read_buffer(struct io_thread *thread);
-uint8_t *io_write_buffer(struct io_thread *thread);
+ * turn: what is in them is worth nothing once the callback that filled them has returned. At
+ * least `bytes` long: each grows to the most that was asked for. [the thread] */
+uint8_t *io_read_buffer(struct io_thread *thread, size_t bytes);
+uint8_t *io_write_buffer(struct io_thread *thread, size_t bytes);
 
 #endif

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+enum { BUFFER_MAX = 16 << 20 };
+
 const char *const otlp_transports[] = { "tcp", "tcp4", "tcp6", "unix", NULL };
 
 static const struct config_row keepalive_server_rows[] = {
@@ -115,11 +117,13 @@ static const struct config_row grpc_rows[] = {
 		       .help = "What one connection may cost. A connection that passes a limit "
 			       "is closed, and counted in `otelcol_receiver_connections_closed`."),
 	CONFIG_ROW(struct grpc_protocol, read_buffer_size, .key = "read_buffer_size",
-		   .def = "524288", .unit = "By", .limited = true, .min = 0, .max = INT32_MAX,
-		   .help = "Read from one connection at a time, at most 262144; 0: 262144."),
+		   .def = "524288", .unit = "By", .limited = true, .min = 0, .max = BUFFER_MAX,
+		   .help = "The most that is read from a connection with one system call; 0: "
+			   "262144."),
 	CONFIG_ROW(struct grpc_protocol, write_buffer_size, .key = "write_buffer_size", .def = "0",
-		   .unit = "By", .limited = true, .min = 0, .max = INT32_MAX,
-		   .help = "Written to one connection with one call, at most 262144; 0: 262144."),
+		   .unit = "By", .limited = true, .min = 0, .max = BUFFER_MAX,
+		   .help = "The most that is gathered for one system call that writes to a "
+			   "connection; 0: 262144."),
 	CONFIG_SECTION(struct grpc_protocol, dialer, dialer_table, .key = "dialer",
 		       .help = "Of clients."),
 	{ 0 }

@@ -222,8 +222,8 @@ static void put_goaway(struct h2_connection *c, uint32_t last, uint32_t code)
 /* What the session has to say, gathered so that it leaves with one call. */
 static void put_frames(struct h2_connection *c)
 {
-	uint8_t *buffer = io_write_buffer(c->shard->thread);
 	size_t room = c->shard->server->options.write_buffer_bytes, used = 0;
+	uint8_t *buffer = io_write_buffer(c->shard->thread, room);
 	const uint8_t *frame;
 	ssize_t len = 0;
 	while (!c->pending.len && !c->hung_up &&
@@ -492,8 +492,8 @@ static void begin_turn(struct h2_shard *shard)
 
 static void read_once(struct h2_connection *c)
 {
-	uint8_t *buffer = io_read_buffer(c->shard->thread);
 	size_t room = c->shard->server->options.read_buffer_bytes;
+	uint8_t *buffer = io_read_buffer(c->shard->thread, room);
 	ssize_t len = recv(c->fd, buffer, room, 0);
 	if (len < 0 && (errno == EAGAIN || errno == EINTR))
 		return;

@@ -42,7 +42,7 @@ struct rpc_method {
 };
 
 struct rpc_server_options {
-	struct h2_options h2;             /* its routes are the server's */
+	struct h2_options h2;             /* its routes come before gRPC's, which has any path */
 	int64_t max_message_bytes;        /* on the wire, compressed */
 	struct duration message_timeout;  /* from the headers to the whole message; 0: 60 s */
 	const struct rpc_method *methods; /* copied; the paths outlive the server */

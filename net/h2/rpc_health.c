@@ -128,6 +128,7 @@ static void remove_watcher(struct rpc_watcher *watcher)
 	*at = watcher->next;
 	atomic_fetch_sub(&watcher->call->server->watchers, 1);
 	watcher->call->ended = NULL;
+	watcher->call->drained = NULL;
 	memory_free(watcher);
 }
 
@@ -137,25 +138,53 @@ static void gone(struct rpc_call *call)
 	rpc_call_finish(call, RPC_CANCELLED_STATUS, "", -1, NULL);
 }
 
-/* What changes while a message is on its way is reported by a later change, if it still holds then.
- * True: something was sent, which may have ended the connection and all its watchers. */
+static int status_for(const struct rpc_watcher *watcher)
+{
+	return watcher->known ? status_now(watcher->call->server) : SERVICE_UNKNOWN;
+}
+
+static void push(struct rpc_watcher *watcher, int status)
+{
+	uint8_t packed[16];
+	watcher->reported = status;
+	rpc_call_push(watcher->call, pack(status, packed));
+}
+
+/* What has changed while a message was on its way. */
+static void catch_up(struct rpc_call *call)
+{
+	struct rpc_watcher *watcher = rpc_call_user(call);
+	int status = status_for(watcher);
+	if (status != watcher->reported)
+		push(watcher, status);
+}
+
+static void end(struct rpc_watcher *watcher)
+{
+	struct rpc_call *call = watcher->call;
+	int status = status_for(watcher);
+	bool news = status != watcher->reported;
+	uint8_t packed[16];
+	struct view view = pack(status, packed);
+	remove_watcher(watcher);
+	rpc_call_finish(call, RPC_UNAVAILABLE, "the server is stopping", -1, news ? &view : NULL);
+}
+
+/* One message at a time: what changes before it has left is reported by catch_up. True: something
+ * was sent, which may have ended the connection and all its watchers. */
 static bool report(struct rpc_watcher *watcher)
 {
 	struct rpc_call *call = watcher->call;
-	int status = watcher->known ? status_now(call->server) : SERVICE_UNKNOWN;
-	bool ends = atomic_load(&call->server->stopping), news = status != watcher->reported;
-	uint8_t packed[16];
-	struct view view = pack(status, packed);
-	if (!ends && (!news || call->stream.finished || !h2_stream_drained(&call->stream)))
-		return false;
-	watcher->reported = status;
-	if (!ends) {
-		rpc_call_push(call, view);
-		h2_stream_flush(&call->stream);
+	int status = status_for(watcher);
+	if (atomic_load(&call->server->stopping)) {
+		end(watcher);
 		return true;
 	}
-	remove_watcher(watcher);
-	rpc_call_finish(call, RPC_UNAVAILABLE, "the server is stopping", -1, news ? &view : NULL);
+	if (status == watcher->reported || call->stream.finished ||
+	    !h2_stream_drained(&call->stream))
+		return false;
+	push(watcher, status);
+	h2_stream_flush(&call->stream);
 	return true;
 }
 
@@ -190,6 +219,7 @@ static void watch(void *context, struct rpc_call *call)
 	*list_of(call) = watcher;
 	rpc_call_set_user(call, watcher);
 	call->ended = gone;
+	call->drained = catch_up;
 	report(watcher);
 }
 

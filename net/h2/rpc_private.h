@@ -58,8 +58,11 @@ struct rpc_call {
 	uint64_t accepted_at, message_by, rate_at, busy_until, client_by; /* clock_now; 0: not */
 	struct error busy_error;
 	void *user;
-	struct fields fields;                 /* of metadata, when asked for */
-	void (*ended)(struct rpc_call *call); /* hears of the stream's end, if set */
+	struct fields fields; /* of metadata, when asked for */
+	/* Of a streaming method, if set: the stream has ended; all messages are on their way, and
+	 * rpc_call_push may send one more. */
+	void (*ended)(struct rpc_call *call);
+	void (*drained)(struct rpc_call *call);
 	/* A reply from another thread. */
 	struct io_post post;
 	int status;
@@ -84,6 +87,9 @@ void rpc_call_push(struct rpc_call *call, struct view message);
 /* Writes the end of a call: trailers, and the message before them if there is one. [I/O thread] */
 void rpc_reply_write(struct rpc_call *call, int status, const char *text, int64_t retry_ms,
 		     const struct view *response);
+
+/* What the HTTP/2 server knows of calls. Its route's context is the struct rpc_server. */
+extern const struct h2_service rpc_service;
 
 /* An accepted call has ended. */
 void rpc_server_call_done(struct rpc_server *server);

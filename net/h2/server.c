@@ -10,6 +10,8 @@
 #define SECOND UINT64_C(1000000000)
 #define CA_WATCH_NS (5 * SECOND) /* client_ca_file_reload without reload_interval */
 
+enum { DEFAULT_BUFFER = 1 << 18 };
+
 static uint64_t reload_period(const struct tls_server_config *tls)
 {
 	if (tls->reload_interval.ns > 0)
@@ -67,7 +69,7 @@ static void copy_routes(struct h2_server *s)
 
 static size_t buffer_size(size_t wanted)
 {
-	return wanted && wanted < IO_BUFFER_BYTES ? wanted : IO_BUFFER_BYTES;
+	return wanted ? wanted : DEFAULT_BUFFER;
 }
 
 static void make_shards(struct h2_server *s)

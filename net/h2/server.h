@@ -77,6 +77,9 @@ struct h2_service {
 	void (*end)(struct h2_stream *stream);
 	/* The deadline has passed; may set another. */
 	void (*late)(struct h2_stream *stream, uint64_t now);
+	/* Everything that was sent is on its way, and the response has not ended: the service may
+	 * h2_stream_send more, and nothing else. NULL: it does not want to know. */
+	void (*drained)(struct h2_stream *stream);
 	/* The stream is closed: by its end, a reset, or the connection's end. */
 	void (*closed)(struct h2_stream *stream);
 	/* The last hold is gone: releases what the service's struct owns. */
@@ -97,8 +100,9 @@ struct h2_options {
 	const char *transport;
 	const struct tls_server_config *tls; /* NULL: cleartext; outlives the server */
 	struct h2_limits limits;
-	int64_t max_concurrent_streams;               /* of one connection; 0: 100 */
-	size_t read_buffer_bytes, write_buffer_bytes; /* of one turn; 0: as large as the thread's */
+	int64_t max_concurrent_streams; /* of one connection; 0: 100 */
+	/* read, and written, with one system call; 0: 256 KiB */
+	size_t read_buffer_bytes, write_buffer_bytes;
 	/* 0: no limit for age and grace; keepalive 2 h and 20 s; pings at least 5 min apart. idle
 	 * overrides limits. */
 	struct duration max_connection_idle, max_connection_age, max_connection_age_grace;

@@ -196,13 +196,22 @@ static void submit_trailers(nghttp2_session *session, struct h2_stream *stream)
 	nghttp2_submit_trailer(session, stream->id, fields, count);
 }
 
+/* What was sent is on its way. What the service sends now follows in the same turn. */
+static void report_drained(struct h2_stream *stream)
+{
+	if (!stream->finished && stream->service && stream->service->drained)
+		stream->service->drained(stream);
+}
+
 /* As much of the body as there is; at its end the trailers follow. */
 static ssize_t read_body(nghttp2_session *session, int32_t id, uint8_t *buffer, size_t room,
 			 uint32_t *flags, nghttp2_data_source *source, void *user)
 {
 	struct h2_stream *stream = source->ptr;
-	size_t len = stream->out.len - stream->out_taken;
 	(void)id;
+	if (h2_stream_drained(stream))
+		report_drained(stream);
+	size_t len = stream->out.len - stream->out_taken;
 	len = len < room ? len : room;
 	if (len)
 		memcpy(buffer, stream->out.at + stream->out_taken, len);

@@ -6,6 +6,7 @@
  *	/test.Test/Echo    a worker answers with what it knows of the call and of its message
  *	/test.Test/Busy    refused from the headers with a retry hint of 1500 ms
  *	/test.Test/Hold    answered after the command `release`
+ *	/text              of text/plain, no gRPC: answered with the body behind "text: "
  *
  *	count          what the callbacks have seen
  *	release        answers all held calls
@@ -13,6 +14,7 @@
  *	serving 0|1    what the health service says
  *	budget BYTES   what each call may hold of its message
  *	rss            resident KiB
+ *	io             the most that was asked of recv, and given to send, so far
  *	stop MS        stops with this grace and exits
  *	stop_held MS   the same, but releases held calls only when the stop is overdue
  */
@@ -27,6 +29,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <time.h>
 
 enum { HELD_MAX = 4096 };
@@ -35,10 +38,33 @@ static struct tls_server_config tls;
 static struct rpc_server_options options = { .max_message_bytes = 4 << 20 };
 static struct io *io;
 static const char *limits = "{}";
+static int64_t read_buffer, write_buffer;
 static struct rpc_server *server;
 static _Atomic int seen_headers, seen_messages, seen_lost, seen_too_large, replied;
 static _Atomic bool stopping;
 static _Atomic long budget = 1L << 40;
+
+/* In front of the C library's: what the server does with its sockets. */
+static _Atomic size_t largest_recv, largest_send;
+
+static void note(_Atomic size_t *largest, size_t len)
+{
+	size_t before = atomic_load(largest);
+	while (len > before && !atomic_compare_exchange_weak(largest, &before, len))
+		;
+}
+
+ssize_t recv(int fd, void *buffer, size_t len, int flags)
+{
+	note(&largest_recv, len);
+	return recvfrom(fd, buffer, len, flags, NULL, NULL);
+}
+
+ssize_t send(int fd, const void *data, size_t len, int flags)
+{
+	note(&largest_send, len);
+	return sendto(fd, data, len, flags, NULL, 0);
+}
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* guards what follows */
 static pthread_cond_t more = PTHREAD_COND_INITIALIZER;
@@ -151,6 +177,66 @@ static const struct rpc_method methods[] = {
 	{ "/test.Test/Hold", on_headers, grow, on_message, on_lost, &held },
 };
 
+/* ---- a service beside gRPC, with a struct of another size */
+
+struct text_request {
+	struct h2_stream stream; /* first */
+	struct bytes body;
+	char padding[8192];
+};
+
+static struct text_request *text_of(struct h2_stream *stream)
+{
+	return (struct text_request *)stream;
+}
+
+static void text_headers(struct h2_stream *stream)
+{
+	const struct h2_header type = { "content-type", { (const uint8_t *)stream->context, 10 } };
+	bytes_init(&text_of(stream)->body, 65536);
+	h2_stream_respond(stream, "200", &type, 1);
+	h2_stream_send(stream, (struct view){ (const uint8_t *)"text: ", 6 });
+}
+
+static void text_data(struct h2_stream *stream, struct view data)
+{
+	bytes_add(&text_of(stream)->body, data.at, data.len);
+}
+
+static void text_end(struct h2_stream *stream)
+{
+	h2_stream_send(stream, bytes_view(&text_of(stream)->body));
+	h2_stream_finish(stream, NULL, NULL, 0);
+}
+
+static void text_late(struct h2_stream *stream, uint64_t now)
+{
+	(void)stream, (void)now;
+}
+
+static void text_closed(struct h2_stream *stream)
+{
+	(void)stream;
+}
+
+static void text_fini(struct h2_stream *stream)
+{
+	bytes_fini(&text_of(stream)->body);
+}
+
+static const struct h2_service text_service = {
+	.size = sizeof(struct text_request),
+	.headers = text_headers,
+	.data = text_data,
+	.end = text_end,
+	.late = text_late,
+	.closed = text_closed,
+	.fini = text_fini,
+};
+
+static const struct h2_route text_route = { "/text", "text/plain", &text_service,
+					    (void *)"text/plain" };
+
 static void set_option(const char *key, char *value)
 {
 	const struct {
@@ -173,6 +259,8 @@ static void set_option(const char *key, char *value)
 		{ "keepalive_timeout", NULL, &options.h2.keepalive_timeout.ns },
 		{ "min_ping", NULL, &options.h2.min_ping_interval.ns },
 		{ "reload_interval", NULL, &tls.reload_interval.ns },
+		{ "read_buffer", NULL, &read_buffer },
+		{ "write_buffer", NULL, &write_buffer },
 		{ "message_timeout", NULL, &options.message_timeout.ns },
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
@@ -253,6 +341,8 @@ static void obey(char *line)
 		puts("ok"), budget = strtoll(line + 7, NULL, 10);
 	else if (strcmp(line, "rss") == 0)
 		printf("%ld\n", resident());
+	else if (strcmp(line, "io") == 0)
+		printf("recv=%zu send=%zu\n", largest_recv, largest_send);
 	else if (strncmp(line, "stop ", 5) == 0)
 		stop(line + 5, false);
 	else if (strncmp(line, "stop_held ", 10) == 0)
@@ -289,6 +379,10 @@ int main(int argc, char **argv)
 	set_limits();
 	options.h2.tls = tls.cert_file ? &tls : NULL;
 	options.h2.pings_without_streams = true;
+	options.h2.read_buffer_bytes = (size_t)read_buffer;
+	options.h2.write_buffer_bytes = (size_t)write_buffer;
+	options.h2.routes = &text_route;
+	options.h2.route_count = 1;
 	options.methods = methods;
 	options.method_count = sizeof methods / sizeof *methods;
 	options.h2.log = &log;

@@ -281,6 +281,32 @@ def test_a_watcher_of_health_hears_of_it_at_once_and_of_every_change(program):
         assert channel.unary_unary(HEALTH)(b"") == b"\x08\x01"
 
 
+def messages_of(frames, stream, count):
+    """So many messages of a call's response."""
+    body = b""
+    while len(body) < 7 * count:
+        kind, _, number, payload = next(frames)
+        body += payload if (kind, number) == (0, stream) else b""
+    return [body[at + 5:at + 7] for at in range(0, 7 * count, 7)]
+
+
+def test_a_watcher_who_reads_late_hears_of_what_changed_meanwhile(program):
+    """Only of the last change: one message waits for him."""
+    with Served(program) as s, raw_connection(s.port) as c:
+        c.sendall(frame(4, 0, 0, struct.pack(">HI", 4, 0)))  # INITIAL_WINDOW_SIZE 0
+        raw_call(c, WATCH)
+        c.sendall(frame(0, 1, 1, bytes(5)))
+        frames = read_frames(c)
+        assert next(kind for kind, _, stream, _ in frames if stream == 1) == 1
+        for serving in "010":
+            s.ask("serving " + serving)
+        c.sendall(frame(8, 0, 1, struct.pack(">I", 1000)))
+        assert messages_of(frames, 1, 2) == [b"\x08\x01", b"\x08\x02"]
+        s.ask("serving 1")
+        assert messages_of(frames, 1, 1) == [b"\x08\x01"]
+        frames.close()
+
+
 def test_a_stop_tells_watchers_and_ends_them(program):
     with Served(program) as s, s.channel() as channel:
         statuses = channel.unary_stream(WATCH)(b"", timeout=30)
@@ -323,6 +349,65 @@ def test_only_grpc_is_taken_for_grpc(program, kind, served):
         assert lines.startswith(b":status=200" if served else b":status=404")
         assert s.count()["headers"] == served
         c.close()
+
+
+def exchange(c, stream, path, kind, body):
+    """(header blocks, body) of the response to a request by hand."""
+    headers = [(b":method", b"POST"), (b":scheme", b"http"), (b":path", path), (b":authority", b"x"), (b"content-type", kind)]
+    c.sendall(frame(1, 4, stream, b"".join(literal(*h) for h in headers)) + frame(0, 1, stream, body))
+    block, data = b"", b""
+    frames = read_frames(c)
+    for number, flags, at, payload in frames:
+        block += payload if (number, at) == (1, stream) else b""
+        data += payload if (number, at) == (0, stream) else b""
+        if at == stream and flags & 1:
+            break
+    frames.close()
+    return block, data
+
+
+@pytest.mark.parametrize("path, kind, status, found", [
+    (b"/text", b"text/plain", 200, b"text: hello"), (b"/text", b"text/plain; charset=utf-8", 200, b"text: hello"),
+    (b"/text", b"text/html", 415, b""), (b"/other", b"text/plain", 415, b""), (b"/text", b"application/json", 404, b"")])
+def test_another_service_shares_the_listener_by_path_and_media_type(program, path, kind, status, found):
+    with Served(program) as s:
+        with raw_connection(s.port) as c:
+            block, data = exchange(c, 1, path, kind, b"hello")
+            lines = subprocess.run([build("net/h2/hpack_tool")], input=block, capture_output=True, check=True).stdout
+            assert b":status=%d" % status in lines.splitlines() and data.startswith(found)
+        with s.channel() as channel:
+            assert b"len=5" in channel.unary_unary(ECHO)(b"hello")
+            assert refusal(lambda: channel.unary_unary("/text")(b""))[0] == grpc.StatusCode.UNIMPLEMENTED
+        assert s.count()["headers"] == 1
+
+
+def test_both_services_answer_on_one_connection(program):
+    with Served(program) as s, raw_connection(s.port) as c:
+        for stream in range(1, 21, 4):
+            assert exchange(c, stream, b"/text", b"text/plain", b"x" * stream)[1] == b"text: " + b"x" * stream
+            assert b"len=1" in exchange(c, stream + 2, ECHO.encode(), b"application/grpc", b"\0\0\0\0\1x")[1]
+
+
+@pytest.mark.parametrize("size, expected", [(0, 262144), (100000, 100000), (400000, 400000)])
+def test_buffers_have_the_size_that_was_asked_for(program, size, expected):
+    """Forty replies of 15 KB wait for the connection's window, and leave together when it opens."""
+    with Served(program, read_buffer=size, write_buffer=size, limits="{max_outbound_bytes: 4194304}") as s:
+        with raw_connection(s.port) as c:
+            for stream in range(1, 81, 2):
+                raw_call(c, ECHO, stream, [(b"x-filler", b"f" * 15000)])
+                c.sendall(frame(0, 1, stream, bytes(5)))
+            wait_for(lambda: s.count()["replied"] == 40)
+            frames, seen = read_frames(c), 0
+            while seen < 65535:
+                kind, _, _, payload = next(frames)
+                seen += len(payload) if kind == 0 else 0
+            c.sendall(frame(8, 0, 0, struct.pack(">I", 1 << 20)))
+            while seen < 40 * 15000:
+                kind, _, _, payload = next(frames)
+                seen += len(payload) if kind == 0 else 0
+            frames.close()
+        largest = {k: int(v) for k, v in (pair.split("=") for pair in s.ask("io").split())}
+        assert largest["recv"] == expected and expected - 16500 < largest["send"] <= expected
 
 
 def test_binary_metadata_is_decoded_where_it_is_text_and_the_authority_is_known(program):
