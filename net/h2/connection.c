@@ -88,6 +88,7 @@ static void forget(struct h2_connection *c)
 	atomic_fetch_sub(&s->connections, 1);
 	metric_add(s->counters.open, -1);
 	peer_count_remove(s->peers, c->key);
+	h2_connection_release_unread(c);
 	net_budget_release(&s->options.budget,
 			   h2_connection_cost(s) -
 				   (c->asleep ? H2_CONNECTION_COST - H2_ASLEEP_COST : 0));
@@ -423,12 +424,6 @@ static bool is_done(const struct h2_connection *c)
 				    !nghttp2_session_want_write(c->session));
 }
 
-static bool unread_too_much(const struct h2_connection *c)
-{
-	return c->unread + c->pending.len >
-	       (size_t)c->shard->server->options.limits.max_outbound_bytes;
-}
-
 void h2_connection_flush(struct h2_connection *c)
 {
 	if (c->ending >= H2_SHUT)
@@ -437,8 +432,7 @@ void h2_connection_flush(struct h2_connection *c)
 		put_frames(c);
 		put_ending(c);
 	}
-	if (!c->fault && unread_too_much(c))
-		c->fault = H2_OUTBOUND;
+	h2_connection_judge_unread(c);
 	if (c->hung_up)
 		destroy(c);
 	else if (c->fault)

@@ -26,7 +26,8 @@ enum {
 	H2_ADDRESSES_MAX = 8,
 	H2_STREAM_WINDOW = 65535,
 	H2_CONNECTION_WINDOW = 1 << 20,
-	H2_REPLY_COST = 128 /* of a reply that is not read, beside its bytes */
+	/* of a reply that is not read, beside its bytes: what it counts against max_outbound_bytes */
+	H2_REPLY_COST = 128
 };
 
 /* What a connection costs that is idle: the session with its frame buffer and header tables; TLS
@@ -110,7 +111,9 @@ struct h2_connection {
 	size_t pending_taken;
 	struct h2_stream *streams;
 	int stream_count;
-	size_t unread; /* bytes of responses that wait for a window */
+	size_t unread;          /* bytes of responses that wait for a window */
+	int unread_replies;     /* responses that have ended and are not sent yet */
+	int64_t unread_charged; /* to the memory budget */
 	enum h2_ending ending;
 	enum h2_reason fault; /* why it is to be closed at once */
 	enum h2_reason why;   /* what its GOAWAY says */
@@ -153,6 +156,11 @@ void h2_connection_stream_closed(struct h2_connection *c);
 void h2_connection_wake_by(struct h2_connection *c, uint64_t when);
 /* deadlines.c: sets the timer by the connection's deadlines, and its streams'. */
 void h2_connection_watch(struct h2_connection *c);
+
+/* unread.c: charges what the client does not read, with the streams that it keeps open, and sets
+ * c->fault where that passes a bound or memory is short. */
+void h2_connection_judge_unread(struct h2_connection *c);
+void h2_connection_release_unread(struct h2_connection *c);
 
 /*
  * sleep.c: most connections that cost nothing but memory have never made a call. Theirs is given

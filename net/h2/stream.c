@@ -70,7 +70,8 @@ void h2_stream_close(struct h2_stream *stream)
 	*(stream->prev ? &stream->prev->next : &c->streams) = stream->next;
 	if (stream->next)
 		stream->next->prev = stream->prev;
-	c->unread -= stream->out.len - stream->out_taken + (stream->finished ? H2_REPLY_COST : 0);
+	c->unread -= stream->out.len - stream->out_taken;
+	c->unread_replies -= stream->finished;
 	nghttp2_session_set_stream_user_data(c->session, stream->id, NULL);
 	stream->connection = NULL;
 	h2_connection_stream_closed(c);
@@ -312,7 +313,7 @@ void h2_stream_finish(struct h2_stream *stream, const char *status,
 	if (!c)
 		return;
 	uint64_t timeout = (uint64_t)c->shard->server->options.limits.write_timeout.ns;
-	c->unread += H2_REPLY_COST;
+	c->unread_replies++;
 	h2_stream_set_deadline(stream, timeout ? clock_now() + timeout : 0);
 	if (stream->responded)
 		keep_trailers(stream, trailers, count);

@@ -182,19 +182,20 @@ def descriptors():
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-def connect(held, port, source, count):
-    """Idle connections that said hello; nothing is awaited. How many bytes were sent."""
+def connect(held, port, source, count, say=h2.PREFACE):
+    """Connections that said this; nothing is awaited. How many bytes were sent."""
     for _ in range(count):
         s = held.enter_context(h2.connected(port, source))
         with contextlib.suppress(OSError):
-            s.sendall(h2.PREFACE)
-    return count * len(h2.PREFACE)
+            s.sendall(say)
+    return count * len(say)
 
 
-def many_idle(build, sources, each, limit_mib):
+def many_idle(build, sources, each, limit_mib, say=h2.PREFACE):
     """(figures, the gateway's answers by metric) while these many connections idle."""
     with gateway(build, limit_mib=limit_mib) as g, contextlib.ExitStack() as held:
-        figures = watched(g, lambda: sum(connect(held, g.port["otlp"], source, each) for source in sources))
+        figures = watched(g, lambda: sum(connect(held, g.port["otlp"], source, each, say) for source in sources))
+        served(g)
         found = {metric: by_reason(g, metric) for metric in (CLOSED, REFUSED)}
         print("%s; %s; RSS %.0f MB" % (shown(figures), found, g.rss()["VmRSS"] / 1e6))
         return figures, found, g.rss()["VmRSS"]
@@ -213,6 +214,41 @@ def test_idle_connections_of_many_peers_leave_room_in_a_small_container(build, d
     assert not figures["errors"], shown(figures)
     assert SANITIZED or rss <= 64 * MIB
     assert set(found[CLOSED]) <= {"memory"} and set(found[REFUSED]) <= {"memory"}
+
+
+CALLED = h2.PREFACE + frame(HEADERS, END_HEADERS, h2.headers(h2.HEALTH)) + frame(DATA, END_STREAM, bytes(5))
+
+
+def test_idle_connections_that_have_called_leave_room_in_a_small_container(build, descriptors):
+    """Two thousand, of forty peers: one that has called costs 16 KiB, so that they take nearly all that there is."""
+    figures, found, rss = many_idle(build, ["127.0.1.%d" % i for i in range(1, 41)], 50, 64, CALLED)
+    assert not figures["errors"], shown(figures)
+    assert SANITIZED or rss <= 64 * MIB
+    assert set(found[CLOSED]) <= {"memory"} and set(found[REFUSED]) <= {"memory"}
+
+
+def ended(s):
+    """Whether the server has closed this connection."""
+    with contextlib.suppress(BlockingIOError, ConnectionResetError):
+        s.setblocking(False)
+        while s.recv(65536):
+            pass
+        return True
+    return False
+
+
+@pytest.mark.skipif(SANITIZED, reason="the limit is eight times as high there")
+def test_of_idle_connections_the_oldest_give_way(build, descriptors):
+    """Three thousand, eight of each peer."""
+    with gateway(build, limit_mib=64) as g, contextlib.ExitStack() as held:
+        sockets = []
+        for i in range(3000):
+            source = "127.0.%d.%d" % (1 + i % 375 // 200, 1 + i % 375 % 200)
+            sockets.append(held.enter_context(h2.connected(g.port["otlp"], source)))
+            sockets[-1].sendall(CALLED)
+        served(g)
+        assert by_reason(g, CLOSED)["memory"] > 100
+        assert all(ended(s) for s in sockets[:50]) and not any(ended(s) for s in sockets[-50:])
 
 
 # ---- requests that are not complete
@@ -291,6 +327,37 @@ def test_headers_of_open_health_checks_are_paid_for(build):
     beyond, figures = crowded(build, say)
     assert not figures["errors"], shown(figures)
     assert SANITIZED or beyond <= GROWTH_MAX
+
+
+CLOSED_WINDOW = h2.MAGIC + frame(SETTINGS, 0, h2.settings((h2.INITIAL_WINDOW_SIZE, 0)), stream=0)
+REFUSED_CALLS, PEERS = 100, 200
+PLAIN = [(n, b"text/plain" if n == b"content-type" else v) for n, v in h2.EXPORT]
+
+
+def test_refusals_that_nobody_reads_are_paid_for(build, descriptors):
+    """A hundred on each of two hundred connections, whose windows are closed; what they hold is given back with them."""
+    say = CLOSED_WINDOW + b"".join(
+        frame(HEADERS, END_HEADERS | END_STREAM, h2.headers(PLAIN), s) for s in range(1, 2 * REFUSED_CALLS, 2))
+    with gateway(build) as g:
+        before = g.total("otelcol_memory_charged_bytes")
+        with contextlib.ExitStack() as held:
+            figures = watched(g, lambda: sum(connect(held, g.port["otlp"], "127.0.1.%d" % i, 1, say) for i in range(1, PEERS + 1)))
+            charged = g.total("otelcol_memory_charged_bytes") - before
+            print("%s; %.1f MB charged" % (shown(figures), charged / 1e6))
+            assert not figures["errors"] and not by_reason(g, CLOSED)
+            assert charged > PEERS * REFUSED_CALLS * 1500
+            assert SANITIZED or figures["growth"] <= charged
+        g.until(lambda: g.total(OPEN, receiver="otlp") == 0)
+        g.until(lambda: g.total("otelcol_memory_charged_bytes") - before < MIB)
+
+
+def test_refusals_that_nobody_reads_do_not_fill_a_small_container(build, descriptors):
+    say = CLOSED_WINDOW + b"".join(
+        frame(HEADERS, END_HEADERS | END_STREAM, h2.headers(PLAIN), s) for s in range(1, 2 * REFUSED_CALLS, 2))
+    figures, found, rss = many_idle(build, ["127.0.1.%d" % i for i in range(1, 41)], 10, 64, say)
+    assert not figures["errors"], shown(figures)
+    assert SANITIZED or rss <= 64 * MIB and found[CLOSED]
+    assert set(found[CLOSED]) <= {"memory"} and set(found[REFUSED]) <= {"memory"}
 
 
 def test_many_connections_of_one_peer_delay_another_little(build):
