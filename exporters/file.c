@@ -164,7 +164,7 @@ static bool check_place(const struct file_config *c, struct error *err)
 	return true;
 }
 
-static bool check_file(const void *config, struct error *err)
+static bool file_check(const void *config, struct error *err)
 {
 	const struct file_config *c = config;
 	mode_t mode;
@@ -186,7 +186,7 @@ static bool check_file(const void *config, struct error *err)
 	return fault ? error_set(err, ERROR_CONFIG, "%s", fault) : check_place(c, err);
 }
 
-static const struct config_table file_table = { sizeof(struct file_config), file_rows, check_file };
+static const struct config_table file_table = { sizeof(struct file_config), file_rows, file_check };
 
 struct file {
 	const struct file_config *config;
@@ -211,7 +211,7 @@ static bool is_spool(const struct file *self)
 }
 
 /* Two would cut and rotate each other's records. */
-static const char *owned_path(const void *config)
+static const char *file_owned_path(const void *config)
 {
 	const struct file_config *c = config;
 	return c->format.index == FORMAT_PPROF ? c->directory : c->path;
@@ -440,7 +440,7 @@ static void file_send(void *instance, const struct part *part, uint64_t timeout_
 	sending_done(sending, &result);
 }
 
-static bool file_reload(void *instance, struct error *err)
+static bool file_reopen(void *instance, struct error *err)
 {
 	struct file *self = instance;
 	return make_directory(self->config, err) &&
@@ -460,7 +460,7 @@ static void file_destroy(void *instance)
 
 static const struct exporter_ops file_ops = {
 	.start = file_start,
-	.owned_path = owned_path,
+	.owned_path = file_owned_path,
 	.delivery_offset = offsetof(struct file_config, delivery),
 	.max_in_flight = 1,
 	.reads = file_reads,
@@ -491,5 +491,5 @@ const struct component_factory file_exporter = {
 	.metrics = file_metrics,
 	.create = file_create,
 	.destroy = file_destroy,
-	.reopen = file_reload,
+	.reopen = file_reopen,
 };

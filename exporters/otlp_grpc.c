@@ -39,8 +39,8 @@ static uint64_t read_rejected(const struct host *host, struct view response, uin
 	return rejected;
 }
 
-static void answered(void *instance, const struct grpc_result *result, uint64_t profiles,
-		     struct send_result *verdict)
+static void otlp_grpc_answered(void *instance, const struct grpc_result *result, uint64_t profiles,
+			       struct send_result *verdict)
 {
 	const struct otlp_grpc *self = instance;
 	if (verdict->outcome == SEND_OK)
@@ -49,7 +49,8 @@ static void answered(void *instance, const struct grpc_result *result, uint64_t 
 }
 
 static const struct grpc_method method = {
-	"/opentelemetry.proto.collector.profiles.v1development.ProfilesService/Export", answered
+	"/opentelemetry.proto.collector.profiles.v1development.ProfilesService/Export",
+	otlp_grpc_answered
 };
 
 static void release_packet(void *owner)
@@ -64,8 +65,8 @@ static bool deflate(const struct packet *packet, struct bytes *out, struct error
 	return compress_gzip(bytes_view(&packet->otlp), &cuts, out, err);
 }
 
-static void send_part(void *instance, const struct part *part, uint64_t timeout_ns,
-		      struct sending *sending)
+static void otlp_grpc_send(void *instance, const struct part *part, uint64_t timeout_ns,
+			   struct sending *sending)
 {
 	struct otlp_grpc *self = instance;
 	const struct bytes *body = packet_form(part->packet, self->form, deflate, NULL);
@@ -83,22 +84,23 @@ static void send_part(void *instance, const struct part *part, uint64_t timeout_
 	grpc_sender_send(&self->sender, &message, part->packet->profiles, timeout_ns, sending);
 }
 
-static bool is_prompt(void *instance, const struct packet *packet)
+static bool otlp_grpc_prompt(void *instance, const struct packet *packet)
 {
 	return packet_has(packet, ((struct otlp_grpc *)instance)->form);
 }
 
-static void encode(void *instance, struct packet *packet)
+static void otlp_grpc_encode(void *instance, struct packet *packet)
 {
 	packet_form(packet, ((struct otlp_grpc *)instance)->form, deflate, NULL);
 }
 
-static bool reload(void *instance, struct error *err)
+static bool otlp_grpc_reopen(void *instance, struct error *err)
 {
 	return grpc_sender_reload(&((struct otlp_grpc *)instance)->sender, err);
 }
 
-static bool create(void *instance, const void *settings, const struct host *host, struct error *err)
+static bool otlp_grpc_create(void *instance, const void *settings, const struct host *host,
+			     struct error *err)
 {
 	struct otlp_grpc *self = instance;
 	const struct otlp_grpc_config *config = settings;
@@ -106,29 +108,29 @@ static bool create(void *instance, const void *settings, const struct host *host
 	return grpc_sender_init(&self->sender, &config->client, &method, self, host, err);
 }
 
-static bool start(void *instance, struct error *err)
+static bool otlp_grpc_start(void *instance, struct error *err)
 {
 	return grpc_sender_start(&((struct otlp_grpc *)instance)->sender, NULL, err);
 }
 
-static void stop(void *instance)
+static void otlp_grpc_stop(void *instance)
 {
 	grpc_sender_stop(&((struct otlp_grpc *)instance)->sender);
 }
 
-static void destroy(void *instance)
+static void otlp_grpc_destroy(void *instance)
 {
 	grpc_sender_fini(&((struct otlp_grpc *)instance)->sender);
 }
 
-static void destination(void *instance, const char **address, const char **port)
+static void otlp_grpc_destination(void *instance, const char **address, const char **port)
 {
 	const struct otlp_grpc *self = instance;
 	*address = self->sender.endpoint.host;
 	*port = self->sender.endpoint.port;
 }
 
-static bool check(const void *config, struct error *err)
+static bool otlp_grpc_check(const void *config, struct error *err)
 {
 	return grpc_sender_check(&((const struct otlp_grpc_config *)config)->client, err);
 }
@@ -136,7 +138,7 @@ static bool check(const void *config, struct error *err)
 static const struct config_row rows[] = { GRPC_SENDER_ROWS(struct otlp_grpc_config, client),
 					  DELIVERY_ROWS(struct otlp_grpc_config, delivery, "5s"),
 					  { 0 } };
-static const struct config_table table = { sizeof(struct otlp_grpc_config), rows, check };
+static const struct config_table table = { sizeof(struct otlp_grpc_config), rows, otlp_grpc_check };
 
 static const char manual[] =
 	GRPC_SENDER_MANUAL "A partial success is logged and counted in "
@@ -150,13 +152,13 @@ static const char manual[] =
 static const struct metric *const metrics[] = { &grpc_sender_replies_too_large, NULL };
 
 static const struct exporter_ops otlp_grpc_ops = {
-	.start = start,
-	.stop = stop,
+	.start = otlp_grpc_start,
+	.stop = otlp_grpc_stop,
 	.delivery_offset = offsetof(struct otlp_grpc_config, delivery),
-	.destination = destination,
-	.prompt = is_prompt,
-	.encode = encode,
-	.send = send_part,
+	.destination = otlp_grpc_destination,
+	.prompt = otlp_grpc_prompt,
+	.encode = otlp_grpc_encode,
+	.send = otlp_grpc_send,
 };
 
 const struct component_factory otlp_grpc_exporter = {
@@ -169,7 +171,7 @@ const struct component_factory otlp_grpc_exporter = {
 	.size = sizeof(struct otlp_grpc),
 	.config = &table,
 	.metrics = metrics,
-	.create = create,
-	.destroy = destroy,
-	.reopen = reload,
+	.create = otlp_grpc_create,
+	.destroy = otlp_grpc_destroy,
+	.reopen = otlp_grpc_reopen,
 };

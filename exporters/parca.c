@@ -158,8 +158,8 @@ static bool rewrite_and_split(struct parca *self, struct packet *packet, struct 
 	return true;
 }
 
-static bool plan(void *instance, struct packet *packet, const struct limits *wanted,
-		 struct parts *parts, struct error *err)
+static bool parca_plan(void *instance, struct packet *packet, const struct limits *wanted,
+		       struct parts *parts, struct error *err)
 {
 	struct parca *self = instance;
 	struct profiles p = { 0 };
@@ -177,7 +177,7 @@ static bool plan(void *instance, struct packet *packet, const struct limits *wan
 	return ok;
 }
 
-static void preset(void *instance, struct limits *limits)
+static void parca_preset(void *instance, struct limits *limits)
 {
 	(void)instance;
 	limits->bytes = REQUEST_BYTES;
@@ -195,8 +195,8 @@ static bool says_conflict(const struct grpc_result *result)
 
 /* Parca adds up what it gets twice. Without retry_unknown nothing goes out again that may have been
  * taken. */
-static void answered(void *instance, const struct grpc_result *result, uint64_t profiles,
-		     struct send_result *verdict)
+static void parca_answered(void *instance, const struct grpc_result *result, uint64_t profiles,
+			   struct send_result *verdict)
 {
 	const struct parca *self = instance;
 	(void)profiles;
@@ -211,7 +211,7 @@ static void answered(void *instance, const struct grpc_result *result, uint64_t 
 	verdict->reason = "unanswered";
 }
 
-static const struct grpc_method method = { METHOD_PATH, answered };
+static const struct grpc_method method = { METHOD_PATH, parca_answered };
 
 static void release_packet(void *owner)
 {
@@ -219,8 +219,8 @@ static void release_packet(void *owner)
 	packet_unref(&packet);
 }
 
-static void send_part(void *instance, const struct part *part, uint64_t timeout_ns,
-		      struct sending *sending)
+static void parca_send(void *instance, const struct part *part, uint64_t timeout_ns,
+		       struct sending *sending)
 {
 	struct parca *self = instance;
 	const struct bytes *body = request_of(self, part->packet, NULL);
@@ -252,7 +252,8 @@ static void make_rules(struct parca *self)
 	};
 }
 
-static bool create(void *instance, const void *settings, const struct host *host, struct error *err)
+static bool parca_create(void *instance, const void *settings, const struct host *host,
+			 struct error *err)
 {
 	static bool (*const encoders[2][2])(const struct packet *, struct bytes *,
 					    struct error *) = {
@@ -289,7 +290,7 @@ static bool has_token(const struct parca_config *config)
 	return config->bearer_token.text && *config->bearer_token.text;
 }
 
-static bool start(void *instance, struct error *err)
+static bool parca_start(void *instance, struct error *err)
 {
 	struct parca *self = instance;
 	struct pairs headers = { 0 };
@@ -302,24 +303,24 @@ static bool start(void *instance, struct error *err)
 	return ok;
 }
 
-static void stop(void *instance)
+static void parca_stop(void *instance)
 {
 	grpc_sender_stop(&((struct parca *)instance)->sender);
 }
 
-static void destroy(void *instance)
+static void parca_destroy(void *instance)
 {
 	struct parca *self = instance;
 	grpc_sender_fini(&self->sender);
 	memory_free(self->lift);
 }
 
-static bool reload(void *instance, struct error *err)
+static bool parca_reopen(void *instance, struct error *err)
 {
 	return grpc_sender_reload(&((struct parca *)instance)->sender, err);
 }
 
-static void destination(void *instance, const char **address, const char **port)
+static void parca_destination(void *instance, const char **address, const char **port)
 {
 	const struct parca *self = instance;
 	*address = self->sender.endpoint.host;
@@ -355,7 +356,7 @@ static bool check_token(const struct parca_config *config, struct error *err)
 	return ok;
 }
 
-static bool check(const void *settings, struct error *err)
+static bool parca_check(const void *settings, struct error *err)
 {
 	const struct parca_config *c = settings;
 	return grpc_sender_check(&c->client, err) && check_name(c->name ? c->name : "", err) &&
@@ -392,7 +393,7 @@ static const struct config_row rows[] = {
 	DELIVERY_ROWS(struct parca_config, delivery, "5s"),
 	{ 0 }
 };
-static const struct config_table table = { sizeof(struct parca_config), rows, check };
+static const struct config_table table = { sizeof(struct parca_config), rows, parca_check };
 
 static const char manual[] =
 	"Each Profile becomes a sample of a series. The labels of a series are `__name__`, then "
@@ -441,13 +442,13 @@ static const struct metric *const metrics[] = { &lost_labels, &grpc_sender_repli
 						NULL };
 
 static const struct exporter_ops parca_ops = {
-	.start = start,
-	.stop = stop,
+	.start = parca_start,
+	.stop = parca_stop,
 	.delivery_offset = offsetof(struct parca_config, delivery),
-	.preset = preset,
-	.plan = plan,
-	.destination = destination,
-	.send = send_part,
+	.preset = parca_preset,
+	.plan = parca_plan,
+	.destination = parca_destination,
+	.send = parca_send,
 };
 
 const struct component_factory parca_exporter = {
@@ -459,7 +460,7 @@ const struct component_factory parca_exporter = {
 	.size = sizeof(struct parca),
 	.config = &table,
 	.metrics = metrics,
-	.create = create,
-	.destroy = destroy,
-	.reopen = reload,
+	.create = parca_create,
+	.destroy = parca_destroy,
+	.reopen = parca_reopen,
 };

@@ -96,7 +96,7 @@ static bool measure(void *context, struct packet *candidate, struct split_size *
 	return true;
 }
 
-static void preset(void *instance, struct limits *limits)
+static void pyroscope_preset(void *instance, struct limits *limits)
 {
 	uint64_t now = clock_wall();
 	(void)instance;
@@ -143,8 +143,8 @@ static bool plan_fresh(const struct pyroscope *self, struct regroup *r, struct p
 	return ok;
 }
 
-static bool plan(void *instance, struct packet *packet, const struct limits *wanted,
-		 struct parts *parts, struct error *err)
+static bool pyroscope_plan(void *instance, struct packet *packet, const struct limits *wanted,
+			   struct parts *parts, struct error *err)
 {
 	struct pyroscope *self = instance;
 	struct limits limits = *wanted;
@@ -245,8 +245,8 @@ static bool begin_flight(struct flight *flight, uint64_t timeout_ns, struct send
 	return begin_call(self, &post, flight);
 }
 
-static void send_part(void *instance, const struct part *part, uint64_t timeout_ns,
-		      struct sending *sending)
+static void pyroscope_send(void *instance, const struct part *part, uint64_t timeout_ns,
+			   struct sending *sending)
 {
 	struct flight *flight = memory_new(sizeof *flight);
 	struct send_result failure = { .outcome = SEND_PERMANENT,
@@ -301,7 +301,8 @@ static void make_series(struct pyroscope *self)
 	not_kept_init(&self->not_kept, NOT_KEPT, m, self->host->id);
 }
 
-static bool create(void *instance, const void *settings, const struct host *host, struct error *err)
+static bool pyroscope_create(void *instance, const void *settings, const struct host *host,
+			     struct error *err)
 {
 	struct pyroscope *self = instance;
 	const struct pyroscope_config *c = self->config = settings;
@@ -327,7 +328,7 @@ static bool create(void *instance, const void *settings, const struct host *host
 	return true;
 }
 
-static bool reload(void *instance, struct error *err)
+static bool pyroscope_reopen(void *instance, struct error *err)
 {
 	struct pyroscope *self = instance;
 	bool ok = true, changed = false;
@@ -344,7 +345,7 @@ static void reload_is_due(void *instance)
 {
 	struct pyroscope *self = instance;
 	struct error err = { 0 };
-	if (!reload(self, &err))
+	if (!pyroscope_reopen(self, &err))
 		log_error(&self->host->log, "Certificates are broken; keeping the old ones",
 			  log_text("error", err.text));
 	loop_timer_start(self->reload_timer, (uint64_t)self->config->tls.reload_interval.ns);
@@ -355,7 +356,7 @@ static const char *given(const char *text)
 	return text && *text ? text : NULL;
 }
 
-static bool start(void *instance, struct error *err)
+static bool pyroscope_start(void *instance, struct error *err)
 {
 	struct pyroscope *self = instance;
 	const struct pyroscope_config *c = self->config;
@@ -380,7 +381,7 @@ static bool start(void *instance, struct error *err)
 	return self->client != NULL;
 }
 
-static void stop(void *instance)
+static void pyroscope_stop(void *instance)
 {
 	struct pyroscope *self = instance;
 	pthread_rwlock_wrlock(&self->lock);
@@ -390,7 +391,7 @@ static void stop(void *instance)
 	http_client_unref(&client);
 }
 
-static void destroy(void *instance)
+static void pyroscope_destroy(void *instance)
 {
 	struct pyroscope *self = instance;
 	loop_timer_unref(&self->reload_timer);
@@ -401,7 +402,7 @@ static void destroy(void *instance)
 	pthread_rwlock_destroy(&self->lock);
 }
 
-static void destination(void *instance, const char **address, const char **port)
+static void pyroscope_destination(void *instance, const char **address, const char **port)
 {
 	const struct pyroscope *self = instance;
 	*address = self->address;
@@ -444,7 +445,7 @@ static bool check_headers(const struct pyroscope_config *c, struct error *err)
 	return true;
 }
 
-static bool check(const void *config, struct error *err)
+static bool pyroscope_check(const void *config, struct error *err)
 {
 	const struct pyroscope_config *c = config;
 	bool gzip = !given(c->compression) || !strcmp(c->compression, "gzip") ||
@@ -529,16 +530,16 @@ static const struct config_row rows[] = {
 	DELIVERY_ROWS(struct pyroscope_config, delivery, "30s"),
 	{ 0 }
 };
-static const struct config_table table = { sizeof(struct pyroscope_config), rows, check };
+static const struct config_table table = { sizeof(struct pyroscope_config), rows, pyroscope_check };
 
 static const struct exporter_ops pyroscope_ops = {
-	.start = start,
-	.stop = stop,
+	.start = pyroscope_start,
+	.stop = pyroscope_stop,
 	.delivery_offset = offsetof(struct pyroscope_config, delivery),
-	.preset = preset,
-	.plan = plan,
-	.destination = destination,
-	.send = send_part,
+	.preset = pyroscope_preset,
+	.plan = pyroscope_plan,
+	.destination = pyroscope_destination,
+	.send = pyroscope_send,
 };
 
 const struct component_factory pyroscope_exporter = {
@@ -550,7 +551,7 @@ const struct component_factory pyroscope_exporter = {
 	.size = sizeof(struct pyroscope),
 	.config = &table,
 	.metrics = metrics,
-	.create = create,
-	.destroy = destroy,
-	.reopen = reload,
+	.create = pyroscope_create,
+	.destroy = pyroscope_destroy,
+	.reopen = pyroscope_reopen,
 };
