@@ -75,6 +75,25 @@ static void refresh(void *context)
 	metric_set(d->count.held, backlog_bytes(&d->backlog));
 }
 
+static void init_plan(struct delivery *d)
+{
+	const struct delivery_options *o = &d->options;
+	const struct batch_settings batch = queue_batching(&o->config->sending_queue);
+	/* A batch counted in samples has a maximum of bytes only to suit receivers; it does not
+	 * bound requests. */
+	bool bounded = batch.on && o->config->sending_queue.batch.max_size;
+	plan_init(&d->plan, &(struct plan_options){
+				    .ops = o->ops,
+				    .exporter = o->exporter,
+				    .limits = &o->config->limits,
+				    .batch_samples = bounded ? batch.max_size : 0,
+				    .batch_bytes = bounded && !batch.max_size ? batch.max_bytes : 0,
+				    .id = o->id,
+				    .log = o->log,
+				    .metrics = o->metrics,
+			    });
+}
+
 struct delivery *delivery_new(const struct delivery_options *options)
 {
 	const struct queue_config *q = &options->config->sending_queue;
@@ -97,7 +116,7 @@ struct delivery *delivery_new(const struct delivery_options *options)
 		d->idle = &d->consumers[i];
 	}
 	pthread_mutex_init(&d->lock, NULL);
-	plan_init(&d->plan, options);
+	init_plan(d);
 	delivery_counters_init(&d->count, options, d->backlog.capacity);
 	delivery_set_share(d, options->max_bytes);
 	metrics_on_scrape(options->metrics, refresh, d);

@@ -2,7 +2,6 @@
 #include "pipeline/delivery/plan.h"
 
 #include "base/clock.h"
-#include "pipeline/delivery/delivery.h"
 #include "profile/collect/split.h"
 
 #include <string.h>
@@ -67,24 +66,15 @@ const struct config_table limits_table = { .size = sizeof(struct limits_config),
 					   .rows = limits_rows,
 					   .check = check_limits };
 
-void plan_init(struct plan *plan, const struct delivery_options *options)
+void plan_init(struct plan *plan, const struct plan_options *options)
 {
 	const struct metric_label labels[] = { { "exporter", options->id }, { 0 } };
 	*plan = (struct plan){
-		.ops = options->ops,
-		.exporter = options->exporter,
-		.config = &options->config->limits,
-		.log = options->log,
+		.options = *options,
 		.bytes_gauge = metrics_series(options->metrics, &plan_learned_bytes, labels),
 		.refused = metrics_series(options->metrics, &plan_refused, labels),
 		.samples_gauge = metrics_series(options->metrics, &plan_learned_samples, labels),
 	};
-	const struct queue_config *queue = &options->config->sending_queue;
-	struct batch_settings batch = queue_batching(queue);
-	if (batch.on && queue->batch.max_size) {
-		plan->batch_samples = batch.max_size;
-		plan->batch_bytes = batch.max_size ? 0 : batch.max_bytes;
-	}
 	pthread_mutex_init(&plan->lock, NULL);
 }
 
@@ -112,17 +102,17 @@ static uint64_t minus(uint64_t time, uint64_t by)
 
 static struct limits configured(const struct plan *plan)
 {
-	const struct limits_config *c = plan->config;
+	const struct limits_config *c = plan->options.limits;
 	struct limits limits = { 0 };
-	if (plan->ops->preset)
-		plan->ops->preset(plan->exporter, &limits);
+	if (plan->options.ops->preset)
+		plan->options.ops->preset(plan->options.exporter, &limits);
 	take(&limits.bytes, c->max_bytes);
 	take(&limits.samples, c->max_samples);
 	take(&limits.profiles, c->max_profiles);
 	take(&limits.resources, c->max_resources);
 	take(&limits.series, c->max_series);
-	bound(&limits.bytes, plan->batch_bytes);
-	bound(&limits.samples, plan->batch_samples);
+	bound(&limits.bytes, plan->options.batch_bytes);
+	bound(&limits.samples, plan->options.batch_samples);
 	if (c->max_age.ns)
 		limits.oldest = minus(clock_wall(), (uint64_t)c->max_age.ns);
 	if (c->max_ahead.ns)
@@ -171,7 +161,7 @@ static struct limits limits_now(struct plan *plan)
 
 bool plan_is_plain(struct plan *plan, const struct packet *packet)
 {
-	if (plan->ops->plan)
+	if (plan->options.ops->plan)
 		return false;
 	struct limits limits = limits_now(plan);
 	return split_is_whole(packet, &limits);
@@ -179,14 +169,15 @@ bool plan_is_plain(struct plan *plan, const struct packet *packet)
 
 bool plan_is_prompt(const struct plan *plan, const struct packet *packet)
 {
-	return plan->ops->prompt && plan->ops->prompt(plan->exporter, packet);
+	return plan->options.ops->prompt &&
+	       plan->options.ops->prompt(plan->options.exporter, packet);
 }
 
 void plan_encode_small(struct plan *plan, struct packet *packet)
 {
-	if (plan->ops->encode && packet->otlp.len <= ENCODE_SMALL_MAX &&
+	if (plan->options.ops->encode && packet->otlp.len <= ENCODE_SMALL_MAX &&
 	    plan_is_plain(plan, packet))
-		plan->ops->encode(plan->exporter, packet);
+		plan->options.ops->encode(plan->options.exporter, packet);
 }
 
 int64_t plan_expected(struct plan *plan, const struct packet *packet)
@@ -197,11 +188,12 @@ int64_t plan_expected(struct plan *plan, const struct packet *packet)
 static bool ask(struct plan *plan, struct packet *packet, struct parts *parts, struct error *err)
 {
 	struct limits limits = limits_now(plan);
-	bool nothing_to_do = !plan->ops->plan && split_is_whole(packet, &limits);
+	bool nothing_to_do = !plan->options.ops->plan && split_is_whole(packet, &limits);
 	int64_t needed = nothing_to_do ? 0 : (int64_t)packet->otlp.len * PLAN_MEMORY;
 	packet_claim(packet, needed);
-	bool ok = plan->ops->plan ? plan->ops->plan(plan->exporter, packet, &limits, parts, err)
-				  : split_packet(packet, &limits, NULL, parts, err);
+	bool ok = plan->options.ops->plan ? plan->options.ops->plan(plan->options.exporter, packet,
+								    &limits, parts, err)
+					  : split_packet(packet, &limits, NULL, parts, err);
 	packet_claim(packet, -needed);
 	return ok;
 }
@@ -267,7 +259,8 @@ bool plan_learn(struct plan *plan, const struct part *refused, const struct send
 	plan->told = bytes + samples;
 	pthread_mutex_unlock(&plan->lock);
 	if (news)
-		log_info(plan->log, "The destination takes less than was sent. Splitting requests.",
+		log_info(plan->options.log,
+			 "The destination takes less than was sent. Splitting requests.",
 			 log_number("max_bytes", bytes), log_number("max_samples", samples));
 	return true;
 }

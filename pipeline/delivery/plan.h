@@ -7,8 +7,8 @@
 #include "pipeline/component.h"
 
 /*
- * Which requests a packet becomes at one destination: what is known of the destination's limits,
- * and the exporter's plan, or the splitter, asked with them. Of delivery.c.
+ * Decides which requests a packet becomes at one destination: it knows the destination's limits and
+ * passes them to the exporter's plan, or to the splitter. Each delivery has one.
  *
  * A limit comes from the configuration, else from the exporter's preset. A destination that refuses
  * a request as too large teaches a smaller one for some time: what it named, else half of what it
@@ -23,13 +23,20 @@ struct limits_config { /* 0: as the exporter has it */
 extern const struct config_table limits_table;
 extern const struct metric plan_learned_bytes, plan_learned_samples, plan_refused;
 
-struct plan {
+/* All borrowed for the plan's life, except `metrics` and `id`, which only plan_init uses. */
+struct plan_options {
 	const struct exporter_ops *ops;
-	void *exporter;
-	const struct limits_config *config;
-	/* the exporter's own batches have no more; 0: any number */
+	void *exporter; /* the instance */
+	const struct limits_config *limits;
+	/* A request holds at most one batch of the exporter's own; 0: any number. */
 	uint64_t batch_bytes, batch_samples;
+	const char *id; /* exporter ID */
 	struct log *log;
+	struct metrics *metrics;
+};
+
+struct plan {
+	struct plan_options options;
 	struct metric_series *bytes_gauge, *samples_gauge, *refused;
 
 	pthread_mutex_t lock;    /* guards what was learned */
@@ -40,8 +47,7 @@ struct plan {
 	_Atomic uint32_t futile; /* refusals of what cannot be split, since something was taken */
 };
 
-struct delivery_options;
-void plan_init(struct plan *plan, const struct delivery_options *options);
+void plan_init(struct plan *plan, const struct plan_options *options);
 void plan_fini(struct plan *plan);
 
 /* The packet itself is the request, and to find that out costs nothing. [any thread] */
