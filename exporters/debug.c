@@ -148,9 +148,16 @@ static enum packet_form debug_reads(void *instance)
 	return self->config->verbosity.index == DETAILED ? FORM_JSON : FORM_OTLP;
 }
 
+static bool encode(const void *context, const struct packet *packet, struct bytes *out,
+		   struct error *err)
+{
+	(void)context;
+	return encode_json(packet, out, err);
+}
+
 static bool add_json(struct packet *packet, struct bytes *text, struct error *err)
 {
-	const struct bytes *json = packet_form(packet, FORM_JSON, encode_json, err);
+	const struct bytes *json = packet_form(packet, FORM_JSON, encode, NULL, err);
 	return json && bytes_add(text, json->at, json->len) && bytes_add_byte(text, '\n');
 }
 

@@ -348,10 +348,17 @@ static enum packet_form file_reads(void *instance)
 	return self->config->format.index == FORMAT_JSON ? FORM_JSON : FORM_OTLP;
 }
 
+static bool encode(const void *context, const struct packet *packet, struct bytes *out,
+		   struct error *err)
+{
+	(void)context;
+	return encode_json(packet, out, err);
+}
+
 static bool write_record(struct file *self, struct packet *packet, struct error *err)
 {
 	const struct file_config *c = self->config;
-	const struct bytes *form = packet_form(packet, file_reads(self), encode_json, err);
+	const struct bytes *form = packet_form(packet, file_reads(self), encode, NULL, err);
 	if (!form)
 		return false;
 	struct view record = bytes_view(form);

@@ -59,8 +59,10 @@ static void release_packet(void *owner)
 	packet_unref(&packet);
 }
 
-static bool deflate(const struct packet *packet, struct bytes *out, struct error *err)
+static bool deflate(const void *context, const struct packet *packet, struct bytes *out,
+		    struct error *err)
 {
+	(void)context;
 	const struct cuts cuts = { packet->tables, PACKET_TABLES, PACKET_STRINGS };
 	return compress_gzip(bytes_view(&packet->otlp), &cuts, out, err);
 }
@@ -69,7 +71,7 @@ static void otlp_grpc_send(void *instance, const struct part *part, uint64_t tim
 			   struct sending *sending)
 {
 	struct otlp_grpc *self = instance;
-	const struct bytes *body = packet_form(part->packet, self->form, deflate, NULL);
+	const struct bytes *body = packet_form(part->packet, self->form, deflate, NULL, NULL);
 	if (!body) {
 		sending_done(sending, &(struct send_result){ .outcome = SEND_PERMANENT,
 							     .retry_after_ms = -1,
@@ -91,7 +93,7 @@ static bool otlp_grpc_prompt(void *instance, const struct packet *packet)
 
 static void otlp_grpc_encode(void *instance, struct packet *packet)
 {
-	packet_form(packet, ((struct otlp_grpc *)instance)->form, deflate, NULL);
+	packet_form(packet, ((struct otlp_grpc *)instance)->form, deflate, NULL, NULL);
 }
 
 static bool otlp_grpc_reopen(void *instance, struct error *err)

@@ -42,7 +42,6 @@ struct parca {
 	const struct parca_config *config;
 	struct write_raw_rules rules;
 	const char **lift; /* of the rules */
-	bool (*encode)(const struct packet *packet, struct bytes *out, struct error *err);
 	bool gzip;
 	struct metric_series *lost[WRITE_RAW_LOSSES];
 	struct not_kept not_kept;
@@ -67,43 +66,30 @@ static size_t most_bytes(const struct packet *packet)
 	return most < ENCODED_MAX ? most : ENCODED_MAX;
 }
 
-static bool write_plain(const struct packet *packet, bool normalized, struct bytes *out,
-			struct error *err)
+static bool encode_plain(const struct parca *self, const struct packet *packet, struct bytes *out,
+			 struct error *err)
 {
 	out->max = most_bytes(packet);
-	return write_raw_encode(packet, normalized, out, err);
+	return write_raw_encode(packet, self->config->normalized_addresses, out, err);
 }
 
-static bool encode_plain(const struct packet *packet, struct bytes *out, struct error *err)
-{
-	return write_plain(packet, false, out, err);
-}
-
-static bool encode_plain_normalized(const struct packet *packet, struct bytes *out,
-				    struct error *err)
-{
-	return write_plain(packet, true, out, err);
-}
-
-static bool zip(const struct packet *packet, bool normalized, struct bytes *out, struct error *err)
+static bool encode_gzip(const struct parca *self, const struct packet *packet, struct bytes *out,
+			struct error *err)
 {
 	struct bytes plain = { 0 };
 	out->max = ENCODED_MAX + ENCODED_LEAST; /* more than any of them compresses to */
-	bool ok = write_plain(packet, normalized, &plain, err) &&
+	bool ok = encode_plain(self, packet, &plain, err) &&
 		  compress_deflate(CODING_GZIP, 0, bytes_view(&plain), out, err);
 	bytes_fini(&plain);
 	return ok;
 }
 
-static bool encode_gzip(const struct packet *packet, struct bytes *out, struct error *err)
+static bool encode(const void *context, const struct packet *packet, struct bytes *out,
+		   struct error *err)
 {
-	return zip(packet, false, out, err);
-}
-
-static bool encode_gzip_normalized(const struct packet *packet, struct bytes *out,
-				   struct error *err)
-{
-	return zip(packet, true, out, err);
+	const struct parca *self = context;
+	return self->gzip ? encode_gzip(self, packet, out, err)
+			  : encode_plain(self, packet, out, err);
 }
 
 /* Parca counts what it inflates; a gzip member ends with that (RFC 1952, ISIZE). */
@@ -118,7 +104,7 @@ static uint64_t plain_bytes(const struct parca *self, struct view body)
 static const struct bytes *request_of(const struct parca *self, struct packet *packet,
 				      struct error *err)
 {
-	return packet_form(packet, FORM_REQUEST, self->encode, err);
+	return packet_form(packet, FORM_REQUEST, encode, self, err);
 }
 
 /* What cannot be encoded is too large: it is tried in halves. */
@@ -158,7 +144,7 @@ static bool rewrite_and_split(struct parca *self, struct packet *packet, struct 
 	return true;
 }
 
-static bool parca_plan(void *instance, struct packet *packet, const struct limits *wanted,
+static bool parca_plan(void *instance, const struct part *whole, const struct limits *wanted,
 		       struct parts *parts, struct error *err)
 {
 	struct parca *self = instance;
@@ -166,13 +152,12 @@ static bool parca_plan(void *instance, struct packet *packet, const struct limit
 	struct limits limits = *wanted;
 	/* which it could not measure */
 	limits.bytes = limits.bytes < ENCODED_MAX ? limits.bytes : ENCODED_MAX;
-	/* Only a part of ours has a request: it was refused, and is as it must be but for its size.
-	 */
-	if (packet_has(packet, FORM_REQUEST))
-		return split_packet(packet, &limits, &(struct split_measure){ measure, self },
-				    parts, err);
-	bool ok = split_open(packet, &p, err) &&
-		  rewrite_and_split(self, packet, &p, &limits, parts, err);
+	/* A refused part is already rewritten; only its size is wrong. */
+	if (whole->planned)
+		return split_packet(whole->packet, &limits,
+				    &(struct split_measure){ measure, self }, parts, err);
+	bool ok = split_open(whole->packet, &p, err) &&
+		  rewrite_and_split(self, whole->packet, &p, &limits, parts, err);
 	profiles_fini(&p);
 	return ok;
 }
@@ -255,14 +240,9 @@ static void make_rules(struct parca *self)
 static bool parca_create(void *instance, const void *settings, const struct host *host,
 			 struct error *err)
 {
-	static bool (*const encoders[2][2])(const struct packet *, struct bytes *,
-					    struct error *) = {
-		{ encode_plain, encode_plain_normalized }, { encode_gzip, encode_gzip_normalized }
-	};
 	struct parca *self = instance;
 	const struct parca_config *config = self->config = settings;
 	self->gzip = grpc_sender_gzips(&config->client);
-	self->encode = encoders[self->gzip][config->normalized_addresses];
 	make_rules(self);
 	for (int i = 0; i < WRITE_RAW_LOSSES; i++) {
 		const struct metric_label labels[] = { { "exporter", host->id },

@@ -72,10 +72,17 @@ struct pyroscope {
 
 /* ---- plan ---- */
 
+static bool encode(const void *context, const struct packet *packet, struct bytes *out,
+		   struct error *err)
+{
+	(void)context;
+	return encode_push(packet, out, err);
+}
+
 /* The body of the part's request. */
 static const struct bytes *request_of(struct packet *packet, struct error *err)
 {
-	return packet_form(packet, FORM_REQUEST, encode_push, err);
+	return packet_form(packet, FORM_REQUEST, encode, NULL, err);
 }
 
 /* What cannot be encoded is over the limit, whatever that is. */
@@ -116,7 +123,7 @@ static void count(struct pyroscope *self, const struct regroup *r)
 	metric_add(self->cut, (int64_t)r->stacks_cut);
 }
 
-/* Those that were sealed anew; and a packet with a request is known as one of ours. */
+/* pieces_move has sealed some of them anew. */
 static bool encode_parts(const struct parts *parts, uint32_t first, struct error *err)
 {
 	for (uint32_t i = first; i < parts->count; i++)
@@ -143,7 +150,7 @@ static bool plan_fresh(const struct pyroscope *self, struct regroup *r, struct p
 	return ok;
 }
 
-static bool pyroscope_plan(void *instance, struct packet *packet, const struct limits *wanted,
+static bool pyroscope_plan(void *instance, const struct part *whole, const struct limits *wanted,
 			   struct parts *parts, struct error *err)
 {
 	struct pyroscope *self = instance;
@@ -160,10 +167,9 @@ static bool pyroscope_plan(void *instance, struct packet *packet, const struct l
 	limits.resources = 1;
 	series_init(&series, &self->rules);
 	const struct split_measure by = { measure, &limits };
-	/* A packet with a request is one of ours, refused: it keeps its labels. */
-	bool ok = (packet_has(packet, FORM_REQUEST)
-			   ? split_packet(packet, &limits, &by, parts, err)
-			   : plan_fresh(self, &r, packet, &limits, parts, err)) &&
+	/* A refused part keeps its labels. */
+	bool ok = (whole->planned ? split_packet(whole->packet, &limits, &by, parts, err)
+				  : plan_fresh(self, &r, whole->packet, &limits, parts, err)) &&
 		  pieces_move(&r, parts, first, err) && encode_parts(parts, first, err);
 	count(self, &r);
 	series_fini(&series);
@@ -180,9 +186,12 @@ struct flight {
 	uint64_t bytes; /* not compressed */
 };
 
-static bool zip(const struct packet *packet, struct bytes *out, struct error *err)
+/* The context is the uncompressed request. */
+static bool zip(const void *context, const struct packet *packet, struct bytes *out,
+		struct error *err)
 {
-	const struct bytes *request = packet->forms[FORM_REQUEST].made;
+	const struct bytes *request = context;
+	(void)packet;
 	out->max = PROFILES_INPUT_MAX;
 	return compress_deflate(CODING_GZIP, 0, bytes_view(request), out, err);
 }
@@ -195,7 +204,7 @@ static const struct bytes *body_of(const struct pyroscope *self, struct packet *
 		return request;
 	int64_t needed = packet_has(packet, FORM_REQUEST_GZIP) ? 0 : (int64_t)request->len;
 	packet_claim(packet, needed);
-	const struct bytes *zipped = packet_form(packet, FORM_REQUEST_GZIP, zip, NULL);
+	const struct bytes *zipped = packet_form(packet, FORM_REQUEST_GZIP, zip, request, NULL);
 	packet_claim(packet, -needed);
 	return zipped;
 }

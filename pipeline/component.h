@@ -155,14 +155,13 @@ struct exporter_ops {
 	 * is. [any thread] */
 	void (*preset)(void *self, struct limits *limits);
 	/*
-	 * Pure: same packet and limits, same parts in the same order. It appends to parts and says
-	 * there what it drops itself; false only when it has no answer at all. It is called again,
-	 * with smaller limits, for the packet of a part that was refused as too large, so it must
-	 * be able to split its own parts. NULL: split_packet (profile/collect/split.h) by the
-	 * limits, with the arithmetic of OTLP. [pool thread; for a packet within the limits that
-	 * are known without decoding, NULL and prompt ones on any]
+	 * Pure: the same packet and limits give the same parts in the same order. It appends to
+	 * parts and records there what it drops itself; false only when it has no answer at all. It
+	 * is called again, with smaller limits, for a part that was refused as too large (`planned`
+	 * is then set), so it must be able to split its own parts. NULL: split_packet
+	 * (profile/collect/split.h) by the limits, with the arithmetic of OTLP. [pool thread]
 	 */
-	bool (*plan)(void *self, struct packet *packet, const struct limits *limits,
+	bool (*plan)(void *self, const struct part *whole, const struct limits *limits,
 		     struct parts *parts, struct error *err);
 	/* Where it sends, for the labels server_address and server_port; strings of the instance.
 	 * NULL: nowhere on a network. [loop thread] */

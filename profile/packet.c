@@ -171,14 +171,12 @@ static int64_t form_expected(const struct packet *packet, enum packet_form form)
 	return (int64_t)packet->otlp.len * (form == FORM_JSON ? 6 : 1);
 }
 
-static struct bytes *make_form(const struct packet *packet,
-			       bool (*encode)(const struct packet *, struct bytes *,
-					      struct error *),
-			       struct error *err)
+static struct bytes *make_form(const struct packet *packet, packet_encode *encode,
+			       const void *context, struct error *err)
 {
 	struct bytes *form = memory_new(sizeof *form);
 	bytes_init(form, form_max(packet));
-	if (encode(packet, form, err)) {
+	if (encode(context, packet, form, err)) {
 		bytes_trim(form); /* a compressor reserves for the worst case */
 		return form;
 	}
@@ -186,10 +184,8 @@ static struct bytes *make_form(const struct packet *packet,
 	return NULL;
 }
 
-const struct bytes *packet_form(struct packet *packet, enum packet_form form,
-				bool (*encode)(const struct packet *packet, struct bytes *out,
-					       struct error *err),
-				struct error *err)
+const struct bytes *packet_form(struct packet *packet, enum packet_form form, packet_encode *encode,
+				const void *context, struct error *err)
 {
 	assert(form < FORM_COUNT);
 	if (form == FORM_OTLP)
@@ -202,7 +198,7 @@ const struct bytes *packet_form(struct packet *packet, enum packet_form form,
 	if (!made) {
 		int64_t expected = form_expected(packet, form);
 		packet_claim(packet, expected);
-		made = make_form(packet, encode, err);
+		made = make_form(packet, encode, context, err);
 		atomic_fetch_add_explicit(&encodings[form], made != NULL, memory_order_relaxed);
 		publish(packet, form, made);
 		packet_claim(packet, -expected);

@@ -115,17 +115,22 @@ void packet_attach(struct packet *packet, struct packet_holder *holder);
 void packet_detach(struct packet *packet, struct packet_holder *holder);
 
 /*
- * The bytes in a form, made at the first call and shared by all later ones; valid as long as the
- * packet, and of PACKET_TRANSIENT as long as a holder that reads it. May take long (compression):
- * call it on a pool thread. Two threads that ask for the same form make it once; for different
- * forms they do not wait for each other. `encode` makes it: it appends to out, and when it fails,
- * so does this call, with its error, and the next one tries
- * again. FORM_OTLP is the packet's own bytes and needs no encode.
+ * Appends the packet's encoding to `out`. The context is the caller's of packet_form; it must not
+ * change what is written for a form that several destinations share.
  */
-const struct bytes *packet_form(struct packet *packet, enum packet_form form,
-				bool (*encode)(const struct packet *packet, struct bytes *out,
-					       struct error *err),
-				struct error *err);
+typedef bool packet_encode(const void *context, const struct packet *packet, struct bytes *out,
+			   struct error *err);
+
+/*
+ * The packet's bytes in a form: encoded by the first call and shared by all later ones. They are
+ * valid as long as the packet; a PACKET_TRANSIENT form is valid as long as a holder reads it.
+ * Encoding may take long (compression): call this on a pool thread. Two threads that ask for the
+ * same form encode it once; calls for different forms do not block each other. If `encode` fails,
+ * so does this call, with its error, and the next call tries again. FORM_OTLP is the packet's own
+ * bytes and needs no encode.
+ */
+const struct bytes *packet_form(struct packet *packet, enum packet_form form, packet_encode *encode,
+				const void *context, struct error *err);
 
 /* Is it there already? */
 static inline bool packet_has(const struct packet *packet, enum packet_form form)

@@ -23,7 +23,11 @@ struct part { /* one request to a destination */
 	struct packet *packet;
 	uint64_t samples; /* of the packet that was planned */
 	uint64_t bytes;   /* by the destination's arithmetic; 0: not known */
-	/* begins in the Profile of which the part before has a piece; as planned, not kept */
+	/* Set by an exporter's plan (pipeline/delivery/plan.c): the packet is the plan's own, already
+	 * rewritten for the destination. */
+	bool planned;
+	/* Its first Profile is the rest of the last one of the part before. Valid until the parts
+	 * are split again. */
 	bool continues;
 };
 

@@ -185,22 +185,30 @@ int64_t plan_expected(struct plan *plan, const struct packet *packet)
 	return plan_is_plain(plan, packet) ? 0 : (int64_t)packet->otlp.len * PARTS_MEMORY;
 }
 
-static bool ask(struct plan *plan, struct packet *packet, struct parts *parts, struct error *err)
+/* Appends the parts of `whole` by the limits of now. */
+static bool plan_part(struct plan *plan, const struct part *whole, struct parts *parts,
+		      struct error *err)
 {
+	const struct plan_options *o = &plan->options;
+	struct packet *packet = whole->packet;
 	struct limits limits = limits_now(plan);
-	bool nothing_to_do = !plan->options.ops->plan && split_is_whole(packet, &limits);
-	int64_t needed = nothing_to_do ? 0 : (int64_t)packet->otlp.len * PLAN_MEMORY;
+	if (!o->ops->plan && split_is_whole(packet, &limits))
+		return split_packet(packet, &limits, NULL, parts, err);
+	int64_t needed = (int64_t)packet->otlp.len * PLAN_MEMORY;
+	uint32_t first = parts->count;
 	packet_claim(packet, needed);
-	bool ok = plan->options.ops->plan ? plan->options.ops->plan(plan->options.exporter, packet,
-								    &limits, parts, err)
-					  : split_packet(packet, &limits, NULL, parts, err);
+	bool ok = o->ops->plan ? o->ops->plan(o->exporter, whole, &limits, parts, err)
+				   : split_packet(packet, &limits, NULL, parts, err);
 	packet_claim(packet, -needed);
+	for (uint32_t i = first; i < parts->count; i++)
+		parts->at[i].planned = o->ops->plan != NULL;
 	return ok;
 }
 
 bool plan_packet(struct plan *plan, struct packet *packet, struct parts *parts, struct error *err)
 {
-	return ask(plan, packet, parts, err);
+	const struct part whole = { .packet = packet, .samples = packet->samples };
+	return plan_part(plan, &whole, parts, err);
 }
 
 static uint64_t bytes_of(const struct part *part)
@@ -289,7 +297,7 @@ static bool split_again(struct plan *plan, const struct part *part, struct parts
 	struct error err;
 	error_clear(&err);
 	uint64_t known = accounted(into, before.count);
-	bool ok = ask(plan, part->packet, into, &err);
+	bool ok = plan_part(plan, part, into, &err);
 	struct part *first = &into->at[before.count];
 	if (!ok || (into->count == before.count + 1 && bytes_of(first) >= bytes_of(part))) {
 		while (into->count > before.count)
@@ -309,6 +317,12 @@ static bool is_over(const struct part *part, const struct limits *limits)
 	return is_less(limits->bytes, bytes_of(part)) || is_less(limits->samples, part->samples);
 }
 
+static void keep_part(struct parts *parts, const struct part *part)
+{
+	parts_add(parts, part->packet, part->samples, part->bytes);
+	parts->at[parts->count - 1].planned = part->planned;
+}
+
 void plan_again(struct plan *plan, struct parts *parts, uint32_t refused)
 {
 	const struct limits limits = limits_now(plan);
@@ -319,7 +333,7 @@ void plan_again(struct plan *plan, struct parts *parts, uint32_t refused)
 		if (due && split_again(plan, part, &fresh))
 			packet_unref(&part->packet);
 		else if (i != refused)
-			parts_add(&fresh, part->packet, part->samples, part->bytes);
+			keep_part(&fresh, part);
 		else
 			fresh.dropped[PART_TOO_LARGE] += part->samples;
 	}

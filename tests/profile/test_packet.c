@@ -18,8 +18,10 @@ static struct packet *packet_of(const char *text)
 static _Atomic int encoded;
 static _Atomic bool broken, gate;
 
-static bool reverse(const struct packet *packet, struct bytes *out, struct error *err)
+static bool reverse(const void *context, const struct packet *packet, struct bytes *out,
+		    struct error *err)
 {
+	(void)context;
 	atomic_fetch_add(&encoded, 1);
 	if (broken)
 		return error_set(err, ERROR_INTERNAL, "the encoder is broken");
@@ -33,7 +35,7 @@ static void otlp_is_the_packet_itself(void **state)
 {
 	(void)state;
 	struct packet *packet = packet_of("abc");
-	assert_ptr_equal(packet_form(packet, FORM_OTLP, NULL, NULL), &packet->otlp);
+	assert_ptr_equal(packet_form(packet, FORM_OTLP, NULL, NULL, NULL), &packet->otlp);
 	packet_unref(&packet);
 	assert_null(packet);
 	packet_unref(&packet);
@@ -45,13 +47,31 @@ static void a_form_is_made_once(void **state)
 	struct packet *packet = packet_of("abc");
 	size_t before = packet_footprint(packet);
 	encoded = 0;
-	const struct bytes *form = packet_form(packet, FORM_JSON, reverse, NULL);
+	const struct bytes *form = packet_form(packet, FORM_JSON, reverse, NULL, NULL);
 	assert_memory_equal(form->at, "cba", 3);
-	assert_ptr_equal(packet_form(packet, FORM_JSON, reverse, NULL), form);
+	assert_ptr_equal(packet_form(packet, FORM_JSON, reverse, NULL, NULL), form);
 	assert_int_equal(encoded, 1);
-	assert_ptr_not_equal(packet_form(packet, FORM_OTLP_ZSTD, reverse, NULL), form);
+	assert_ptr_not_equal(packet_form(packet, FORM_OTLP_ZSTD, reverse, NULL, NULL), form);
 	assert_int_equal(encoded, 2);
 	assert_true(packet_footprint(packet) >= before + 6);
+	packet_unref(&packet);
+}
+
+static bool copy_context(const void *context, const struct packet *packet, struct bytes *out,
+			 struct error *err)
+{
+	(void)packet;
+	(void)err;
+	return bytes_add_text(out, context);
+}
+
+static void the_encoder_gets_the_callers_context(void **state)
+{
+	(void)state;
+	struct packet *packet = packet_of("abc");
+	const struct bytes *form = packet_form(packet, FORM_REQUEST, copy_context, "xyz", NULL);
+	assert_int_equal(form->len, 3);
+	assert_memory_equal(form->at, "xyz", 3);
 	packet_unref(&packet);
 }
 
@@ -62,17 +82,17 @@ static void a_failed_encoding_is_tried_again(void **state)
 	struct error err;
 	encoded = 0;
 	broken = true;
-	assert_null(packet_form(packet, FORM_JSON, reverse, &err));
+	assert_null(packet_form(packet, FORM_JSON, reverse, NULL, &err));
 	assert_string_equal(err.text, "the encoder is broken");
 	broken = false;
-	assert_non_null(packet_form(packet, FORM_JSON, reverse, &err));
+	assert_non_null(packet_form(packet, FORM_JSON, reverse, NULL, &err));
 	assert_int_equal(encoded, 2);
 	packet_unref(&packet);
 }
 
 static void *ask_for_json(void *packet)
 {
-	return (void *)packet_form(packet, FORM_JSON, reverse, NULL);
+	return (void *)packet_form(packet, FORM_JSON, reverse, NULL, NULL);
 }
 
 static void threads_share_one_encoding(void **state)
@@ -93,16 +113,17 @@ static void threads_share_one_encoding(void **state)
 }
 
 /* Returns only after another form has been made. */
-static bool wait_for_other(const struct packet *packet, struct bytes *out, struct error *err)
+static bool wait_for_other(const void *context, const struct packet *packet, struct bytes *out,
+			   struct error *err)
 {
 	while (!gate)
 		sched_yield();
-	return reverse(packet, out, err);
+	return reverse(context, packet, out, err);
 }
 
 static void *ask_slowly(void *packet)
 {
-	return (void *)packet_form(packet, FORM_OTLP_GZIP, wait_for_other, NULL);
+	return (void *)packet_form(packet, FORM_OTLP_GZIP, wait_for_other, NULL, NULL);
 }
 
 static void different_forms_do_not_wait_for_each_other(void **state)
@@ -112,7 +133,7 @@ static void different_forms_do_not_wait_for_each_other(void **state)
 	pthread_t thread;
 	gate = false;
 	assert_int_equal(pthread_create(&thread, NULL, ask_slowly, packet), 0);
-	assert_non_null(packet_form(packet, FORM_JSON, reverse, NULL));
+	assert_non_null(packet_form(packet, FORM_JSON, reverse, NULL, NULL));
 	packet_footprint(packet);
 	gate = true;
 	pthread_join(thread, NULL);
@@ -136,14 +157,14 @@ static void who_holds_it_counts_every_encoding(void **state)
 	packet_charge_to(packet, charge, NULL);
 	packet_attach(packet, &a);
 	assert_int_equal(first, packet_footprint(packet));
-	packet_form(packet, FORM_OTLP_GZIP, reverse, NULL);
+	packet_form(packet, FORM_OTLP_GZIP, reverse, NULL, NULL);
 	packet_attach(packet, &b);
 	assert_int_equal(first, packet_footprint(packet));
 	assert_int_equal(first, second);
 	assert_int_equal(first, charged);
 	packet_detach(packet, &a);
 	assert_int_equal(first, 0);
-	packet_form(packet, FORM_REQUEST, reverse, NULL);
+	packet_form(packet, FORM_REQUEST, reverse, NULL, NULL);
 	assert_int_equal(second, packet_footprint(packet));
 	assert_int_equal(second, charged);
 	packet_detach(packet, &b);
@@ -166,7 +187,7 @@ static void json_goes_with_the_last_who_reads_it(void **state)
 	packet_attach(packet, &reader);
 	packet_attach(packet, &other);
 	int64_t before = waiting;
-	packet_form(packet, FORM_JSON, reverse, NULL);
+	packet_form(packet, FORM_JSON, reverse, NULL, NULL);
 	packet_detach(packet, &reader);
 	assert_true(packet_has(packet, FORM_JSON));
 	assert_true(waiting > before);
@@ -174,7 +195,7 @@ static void json_goes_with_the_last_who_reads_it(void **state)
 	assert_false(packet_has(packet, FORM_JSON));
 	assert_int_equal(waiting, before);
 	assert_int_equal(charged, before);
-	packet_form(packet, FORM_OTLP_GZIP, reverse, NULL);
+	packet_form(packet, FORM_OTLP_GZIP, reverse, NULL, NULL);
 	packet_detach(packet, &waits);
 	assert_true(packet_has(packet, FORM_OTLP_GZIP));
 	packet_unref(&packet);
@@ -186,6 +207,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(otlp_is_the_packet_itself),
 		cmocka_unit_test(a_form_is_made_once),
+		cmocka_unit_test(the_encoder_gets_the_callers_context),
 		cmocka_unit_test(a_failed_encoding_is_tried_again),
 		cmocka_unit_test(threads_share_one_encoding),
 		cmocka_unit_test(different_forms_do_not_wait_for_each_other),

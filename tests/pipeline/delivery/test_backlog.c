@@ -60,8 +60,10 @@ static void empty(struct backlog *b)
 	assert_int_equal(backlog_bytes(b), 0);
 }
 
-static bool zeros(const struct packet *packet, struct bytes *out, struct error *err)
+static bool zeros(const void *context, const struct packet *packet, struct bytes *out,
+		  struct error *err)
 {
+	(void)context;
 	(void)packet;
 	(void)err;
 	uint8_t some[BYTES] = { 0 };
@@ -98,7 +100,7 @@ static void encodings_that_others_make_count(void **state)
 	struct item *item = item_of(BYTES);
 	assert_true(backlog_add(&b, item, ENTRY_IF_FITS, works));
 	int64_t before = b.bytes, load = backlog_load(&b);
-	assert_non_null(packet_form(item->packet, FORM_OTLP_GZIP, zeros, NULL));
+	assert_non_null(packet_form(item->packet, FORM_OTLP_GZIP, zeros, NULL, NULL));
 	assert_true(b.bytes >= before + BYTES);
 	assert_in_range(backlog_load(&b), 2 * load - 10, 2 * load + 10);
 	empty(&b);

@@ -45,26 +45,26 @@ static void send_by_script(void *self, const struct part *part, uint64_t timeout
 		sending_done(sending, &f->script[n < 15 ? n : 15]);
 }
 
-static bool plan_three(void *self, struct packet *packet, const struct limits *limits,
+static bool plan_three(void *self, const struct part *whole, const struct limits *limits,
 		       struct parts *parts, struct error *err)
 {
 	(void)self;
 	(void)limits;
 	(void)err;
 	for (uint32_t i = 0; i < 3; i++)
-		parts_add(parts, packet_ref(packet), packet->samples / 3, 0);
+		parts_add(parts, packet_ref(whole->packet), whole->samples / 3, 0);
 	return true;
 }
 
 /* A plan that has no place for some of the samples, or for any. */
-static bool plan_a_part(void *self, struct packet *packet, const struct limits *limits,
+static bool plan_a_part(void *self, const struct part *whole, const struct limits *limits,
 			struct parts *parts, struct error *err)
 {
 	(void)self;
 	(void)limits;
 	(void)err;
-	if (packet->samples > 100)
-		parts_add(parts, packet_ref(packet), packet->samples / 3, 0);
+	if (whole->samples > 100)
+		parts_add(parts, packet_ref(whole->packet), whole->samples / 3, 0);
 	return true;
 }
 
@@ -543,8 +543,10 @@ static bool always_prompt(void *self, const struct packet *packet)
 	return true;
 }
 
-static bool one_byte(const struct packet *packet, struct bytes *out, struct error *err)
+static bool one_byte(const void *context, const struct packet *packet, struct bytes *out,
+		     struct error *err)
 {
+	(void)context;
 	(void)packet;
 	(void)err;
 	return bytes_add_byte(out, 'z');
@@ -559,7 +561,7 @@ static bool prompt_if_encoded(void *self, const struct packet *packet)
 static void encode(void *self, struct packet *packet)
 {
 	(void)self;
-	packet_form(packet, FORM_OTLP_GZIP, one_byte, NULL);
+	packet_form(packet, FORM_OTLP_GZIP, one_byte, NULL, NULL);
 }
 
 /* The loop runs only at the end. */

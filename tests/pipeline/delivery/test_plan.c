@@ -301,18 +301,19 @@ static void one_that_refuses_whatever_the_size_is_not_sent_crumbs(void **state)
 	assert_in_range(d->sends, 20, 80);
 }
 
-static bool plan_merged(void *self, struct packet *packet, const struct limits *limits,
+static bool plan_merged(void *self, const struct part *whole, const struct limits *limits,
 			struct parts *parts, struct error *err)
 {
 	(void)self;
 	(void)err;
 	/* As if identical samples had been merged: the part has fewer than it accounts for. */
 	bool again = limits->bytes != 0;
+	assert_int_equal(whole->planned, again);
 	for (uint64_t i = 0; i < (again ? 2u : 1u); i++) {
 		struct packet *part = packet_new(again ? 30000 : 60000, 0);
 		part->otlp.len = part->otlp.room;
 		part->samples = again ? 40 : 80;
-		parts_add(parts, part, again ? 40 : packet->samples, 0);
+		parts_add(parts, part, again ? 40 : whole->samples, 0);
 	}
 	return true;
 }
