@@ -5,7 +5,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/quote.h"
-#include "net/http/http_client.h"
+#include "net/http/http_call.h"
 
 #include <stddef.h>
 #include <stdlib.h>

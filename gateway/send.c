@@ -4,7 +4,7 @@
 #include "base/memory.h"
 #include "base/quote.h"
 #include "gateway/files.h"
-#include "net/http/http_client.h"
+#include "net/http/http_call.h"
 
 #include <stdio.h>
 #include <stdlib.h>

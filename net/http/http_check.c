@@ -27,20 +27,20 @@ static bool is_field_value(const char *text)
 	return true;
 }
 
-static bool check_header(const struct pair *header, size_t index, struct error *err)
+static bool check_header(const char *name, const char *value, size_t index, struct error *err)
 {
 	static const char *const ours[] = { "content-type",   "content-encoding",
 					    "content-length", "transfer-encoding",
 					    "host",           "connection",
 					    "expect" };
-	if (!is_token(header->name))
+	if (!is_token(name))
 		return error_set(err, ERROR_CONFIG, "headers[%zu]: the name is not a header name",
 				 index);
 	for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
-		if (!strcasecmp(header->name, ours[i]))
+		if (!strcasecmp(name, ours[i]))
 			return error_set(err, ERROR_CONFIG, "headers[%zu]: %s cannot be set", index,
 					 ours[i]);
-	return is_field_value(header->value.text ? header->value.text : "") ||
+	return is_field_value(value ? value : "") ||
 	       error_set(err, ERROR_CONFIG, "headers[%zu]: the value has control characters",
 			 index);
 }
@@ -73,8 +73,22 @@ bool http_client_check(const char *url, const struct pairs *headers, struct erro
 	if (!check_url(url, err))
 		return false;
 	for (size_t i = 0; headers && i < headers->count; i++)
-		if (!check_header(&headers->at[i], i, err))
+		if (!check_header(headers->at[i].name, headers->at[i].value.text, i, err))
 			return false;
+	return true;
+}
+
+bool http_client_check_headers(const struct metadatum *headers, struct error *err)
+{
+	size_t bytes = 0;
+	for (size_t i = 0; headers && headers[i].name; i++) {
+		const char *name = headers[i].name, *value = headers[i].value;
+		bytes += strlen(name) + strlen(value ? value : "");
+		if (i >= HTTP_HEADERS_MAX || bytes > HTTP_HEADERS_BYTES)
+			return error_set(err, ERROR_TOO_LARGE, "too many headers");
+		if (!check_header(name, value, i, err))
+			return false;
+	}
 	return true;
 }
 

@@ -10,86 +10,7 @@
 
 #include "base/memory.h"
 #include "net/compress.h"
-
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-static void start_library(void)
-{
-	curl_global_init(CURL_GLOBAL_DEFAULT);
-}
-
-static size_t take(char *data, size_t size, size_t count, void *out)
-{
-	return bytes_add(out, data, size * count) ? size * count : 0;
-}
-
-static struct curl_slist *add_header(struct curl_slist *list, const char *name, const char *value)
-{
-	char *line = memory_format("%s: %s", name, value);
-	list = curl_slist_append(list, line);
-	memory_free(line);
-	return list;
-}
-
-static struct curl_slist *headers_of(const struct http_call *call)
-{
-	/* Without this a body waits a second for 100 Continue from servers that do not know it. */
-	struct curl_slist *list = curl_slist_append(NULL, "Expect:");
-	if (call->body.at)
-		list = add_header(list, "Content-Type",
-				  call->content_type ? call->content_type
-						     : "application/octet-stream");
-	for (const struct metadatum *h = call->headers; h && h->name; h++)
-		list = add_header(list, h->name, h->value);
-	return list;
-}
-
-static void set_options(CURL *curl, const struct http_call *call, struct curl_slist *headers,
-			struct bytes *out)
-{
-	curl_easy_setopt(curl, CURLOPT_URL, call->url);
-	curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
-	curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-	curl_easy_setopt(curl, CURLOPT_USERAGENT, "portcullis");
-	curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
-	curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)((call->timeout_ns + 999999) / 1000000));
-	curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take);
-	curl_easy_setopt(curl, CURLOPT_WRITEDATA, out);
-	if (call->body.at) {
-		curl_easy_setopt(curl, CURLOPT_POST, 1L);
-		curl_easy_setopt(curl, CURLOPT_POSTFIELDS, call->body.at);
-		curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)call->body.len);
-	}
-}
-
-static bool failed(CURLcode code, struct error *err)
-{
-	if (code == CURLE_WRITE_ERROR)
-		return error_set(err, ERROR_TOO_LARGE, "the reply is too large");
-	enum error_kind kind = code == CURLE_URL_MALFORMAT || code == CURLE_UNSUPPORTED_PROTOCOL
-				       ? ERROR_CONFIG
-				       : ERROR_BUSY;
-	return error_set(err, kind, "%s", curl_easy_strerror(code));
-}
-
-bool http_call(const struct http_call *call, int *status, struct bytes *out, struct error *err)
-{
-	long code = 0;
-	pthread_once(&once, start_library);
-	CURL *curl = curl_easy_init();
-	if (!curl)
-		return error_set(err, ERROR_INTERNAL, "libcurl does not start");
-	struct curl_slist *headers = headers_of(call);
-	set_options(curl, call, headers, out);
-	CURLcode result = curl_easy_perform(curl);
-	curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &code);
-	curl_slist_free_all(headers);
-	curl_easy_cleanup(curl);
-	*status = (int)code;
-	return result == CURLE_OK || failed(result, err);
-}
-
-/* ---- for exporters ---- */
+#include "net/http/http_curl.h"
 
 /* libcurl's GnuTLS takes certificates as files only: what was read and checked lies in memory
  * files. Shared by the requests that began with it. */
@@ -105,8 +26,9 @@ struct http_client {
 	struct http_client_options options;
 	/* with server_name_override: what to connect to instead, the Host to send */
 	char *url, *connect_to, *host;
-	_Atomic uint32_t refs; /* the owner's, and one of each request */
-	pthread_mutex_t lock;  /* guards identity */
+	_Atomic uint32_t refs;    /* the owner's, and one of each request */
+	_Atomic uint64_t numbers; /* of the last request */
+	pthread_mutex_t lock;     /* guards identity */
 	struct identity *identity;
 	/* Loop thread: */
 	CURLM *multi;
@@ -119,6 +41,7 @@ struct http_client {
 struct flight {
 	struct http_client *client;
 	struct identity *identity;
+	uint64_t number;
 	struct flight *next, **link; /* among client->flights; link NULL: not there */
 	CURL *curl;
 	struct curl_slist *headers, *connect_to;
@@ -126,6 +49,7 @@ struct flight {
 	/* the head of the answer came whole: libcurl takes a cut one for an empty answer */
 	bool headed;
 	bool full; /* the answer had more than is taken */
+	bool gets; /* its answer is of use only when it is complete */
 	void (*done)(void *argument, const struct http_result *result);
 	void *argument;
 };
@@ -211,32 +135,49 @@ static const char *failure_of(CURLcode code)
 	case CURLE_GOT_NOTHING:
 	case CURLE_RECV_ERROR:
 		return "cut";
+	case CURLE_URL_MALFORMAT:
+		return "url";
 	default:
 		return "unavailable";
 	}
 }
 
-/* Servers compress answers that nobody asked them to. One that cannot be inflated says nothing. */
-static void inflate_answer(struct flight *flight, struct http_result *result)
+/* Some servers compress answers unasked. False: it cannot be inflated, and is now empty. */
+static bool inflate_answer(struct flight *flight, struct error *err)
 {
 	struct curl_header *header;
 	struct bytes plain;
 	if (curl_easy_header(flight->curl, "Content-Encoding", 0, CURLH_HEADER, -1, &header) !=
 	    CURLHE_OK)
-		return;
-	bytes_init(&plain, HTTP_ANSWER_MAX);
-	if (!compress_inflate(compress_named(header->value), result->body, &plain, NULL))
+		return true;
+	bytes_init(&plain, flight->answer.max);
+	bool ok = compress_inflate(compress_named(header->value), bytes_view(&flight->answer),
+				   &plain, err);
+	if (!ok)
 		plain.len = 0;
 	bytes_fini(&flight->answer);
 	flight->answer = plain;
-	result->body = bytes_view(&plain);
+	return ok;
+}
+
+/* What a document must be besides answered. */
+static void require_document(struct flight *flight, bool inflated, const struct error *err,
+			     struct http_result *result)
+{
+	if (!result->failure && flight->full)
+		result->failure = "too_large";
+	if (!result->failure && !inflated)
+		result->failure = err->kind == ERROR_TOO_LARGE ? "too_large" : "encoding";
+	if (result->failure)
+		flight->answer.len = 0;
 }
 
 static void conclude(struct flight *flight, CURLcode code)
 {
 	long status = 0;
 	curl_off_t seconds = 0;
-	struct http_result result = { .body = bytes_view(&flight->answer), .retry_after_ms = -1 };
+	struct http_result result = { .retry_after_ms = -1 };
+	struct error err = { 0 };
 	curl_easy_getinfo(flight->curl, CURLINFO_RESPONSE_CODE, &status);
 	curl_easy_getinfo(flight->curl, CURLINFO_RETRY_AFTER, &seconds);
 	bool answered = flight->headed && status >= 200; /* those below only announce an answer */
@@ -245,7 +186,10 @@ static void conclude(struct flight *flight, CURLcode code)
 		result.failure = failure_of(code == CURLE_OK ? CURLE_PARTIAL_FILE : code);
 	if (seconds > 0)
 		result.retry_after_ms = seconds < INT32_MAX ? (int64_t)seconds * 1000 : INT32_MAX;
-	inflate_answer(flight, &result);
+	bool inflated = inflate_answer(flight, &err);
+	if (flight->gets)
+		require_document(flight, inflated, &err, &result);
+	result.body = bytes_view(&flight->answer);
 	flight->done(flight->argument, &result);
 	flight_free(flight);
 }
@@ -348,7 +292,7 @@ static void override_name(struct http_client *client, const char *name)
 
 struct http_client *http_client_new(const struct http_client_options *options, struct error *err)
 {
-	pthread_once(&once, start_library);
+	http_curl_start();
 	struct identity *identity = identity_new(options->tls, err);
 	if (!identity)
 		return NULL;
@@ -385,19 +329,17 @@ static size_t see_header(char *line, size_t size, size_t count, void *context)
 	return size * count;
 }
 
-static void set_headers(struct flight *flight, const struct http_post *post)
+/* The client's and the request's, behind those of its method. */
+static void set_headers(struct flight *flight, const struct metadatum *more)
 {
 	const struct http_client_options *o = &flight->client->options;
-	struct curl_slist *list = curl_slist_append(NULL, "Expect:");
-	list = add_header(list, "Content-Type", o->content_type);
+	struct curl_slist *list = curl_slist_append(flight->headers, "Expect:");
 	if (flight->client->host)
 		list = curl_slist_append(list, flight->client->host);
-	if (post->content_encoding)
-		list = add_header(list, "Content-Encoding", post->content_encoding);
 	for (size_t i = 0; o->headers && i < o->headers->count; i++)
-		list = add_header(list, o->headers->at[i].name, o->headers->at[i].value.text);
-	for (const struct metadatum *h = post->headers; h && h->name; h++)
-		list = add_header(list, h->name, h->value);
+		list = http_curl_header(list, o->headers->at[i].name, o->headers->at[i].value.text);
+	for (const struct metadatum *h = more; h && h->name; h++)
+		list = http_curl_header(list, h->name, h->value);
 	flight->headers = list;
 	curl_easy_setopt(flight->curl, CURLOPT_HTTPHEADER, list);
 }
@@ -426,31 +368,57 @@ static void set_security(struct flight *flight)
 	}
 }
 
-static void set_post(struct flight *flight, const struct http_post *post)
+static void set_transfer(struct flight *flight, uint64_t timeout_ns)
 {
 	const struct http_client *client = flight->client;
 	CURL *curl = flight->curl;
 	curl_easy_setopt(curl, CURLOPT_PRIVATE, flight);
-	curl_easy_setopt(curl, CURLOPT_URL, client->url);
 	curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
 	curl_easy_setopt(curl, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
 	curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
 	curl_easy_setopt(curl, CURLOPT_USERAGENT, client->options.user_agent);
-	curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)((post->timeout_ns + 999999) / 1000000));
+	curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)((timeout_ns + 999999) / 1000000));
 	curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take_answer);
 	curl_easy_setopt(curl, CURLOPT_WRITEDATA, flight);
 	curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, see_header);
 	curl_easy_setopt(curl, CURLOPT_HEADERDATA, flight);
-	curl_easy_setopt(curl, CURLOPT_POST, 1L);
-	curl_easy_setopt(curl, CURLOPT_POSTFIELDS,
-			 post->body.len ? (const void *)post->body.at : "");
-	curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)post->body.len);
 	if (client->options.proxy)
 		curl_easy_setopt(curl, CURLOPT_PROXY, client->options.proxy);
 	if (client->connect_to) {
 		flight->connect_to = curl_slist_append(NULL, client->connect_to);
 		curl_easy_setopt(curl, CURLOPT_CONNECT_TO, flight->connect_to);
 	}
+}
+
+static void set_post(struct flight *flight, const struct http_post *post)
+{
+	const struct http_client *client = flight->client;
+	CURL *curl = flight->curl;
+	struct curl_slist *list =
+		http_curl_header(NULL, "Content-Type", client->options.content_type);
+	if (post->content_encoding)
+		list = http_curl_header(list, "Content-Encoding", post->content_encoding);
+	flight->headers = list;
+	curl_easy_setopt(curl, CURLOPT_URL, client->url);
+	curl_easy_setopt(curl, CURLOPT_POST, 1L);
+	curl_easy_setopt(curl, CURLOPT_POSTFIELDS,
+			 post->body.len ? (const void *)post->body.at : "");
+	curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)post->body.len);
+}
+
+/* A target that is no path on the same server leaves the URL unset: libcurl reports that. */
+static void set_get(struct flight *flight, const char *target)
+{
+	CURLU *url = curl_url();
+	char *whole = NULL;
+	bool path = !target || (target[0] == '/' && target[1] != '/');
+	if (path && !curl_url_set(url, CURLUPART_URL, flight->client->url, 0) &&
+	    (!target || !curl_url_set(url, CURLUPART_URL, target, 0)) &&
+	    !curl_url_get(url, CURLUPART_URL, &whole, 0))
+		curl_easy_setopt(flight->curl, CURLOPT_URL, whole);
+	curl_free(whole);
+	curl_url_cleanup(url);
+	curl_easy_setopt(flight->curl, CURLOPT_HTTPGET, 1L);
 }
 
 static void begin_flight(void *argument)
@@ -469,24 +437,79 @@ static void begin_flight(void *argument)
 	curl_multi_add_handle(client->multi, flight->curl);
 }
 
-void http_client_post(struct http_client *client, const struct http_post *post,
-		      void (*done)(void *argument, const struct http_result *result),
-		      void *argument)
+static struct flight *flight_new(struct http_client *client, size_t answer_max,
+				 void (*done)(void *argument, const struct http_result *result),
+				 void *argument)
 {
 	struct flight *flight = memory_new(sizeof *flight);
 	atomic_fetch_add(&client->refs, 1);
-	*flight = (struct flight){
-		.client = client, .curl = curl_easy_init(), .done = done, .argument = argument
-	};
-	bytes_init(&flight->answer, HTTP_ANSWER_MAX);
+	*flight = (struct flight){ .client = client,
+				   .number = atomic_fetch_add(&client->numbers, 1) + 1,
+				   .curl = curl_easy_init(),
+				   .done = done,
+				   .argument = argument };
+	bytes_init(&flight->answer, answer_max);
 	pthread_mutex_lock(&client->lock);
 	flight->identity = client->identity;
 	atomic_fetch_add(&flight->identity->refs, 1);
 	pthread_mutex_unlock(&client->lock);
-	set_post(flight, post);
-	set_headers(flight, post);
+	return flight;
+}
+
+static void launch(struct flight *flight, const struct metadatum *headers, uint64_t timeout_ns)
+{
+	set_transfer(flight, timeout_ns);
+	set_headers(flight, headers);
 	set_security(flight);
-	loop_post(client->options.loop, begin_flight, flight);
+	loop_post(flight->client->options.loop, begin_flight, flight);
+}
+
+void http_client_post(struct http_client *client, const struct http_post *post,
+		      void (*done)(void *argument, const struct http_result *result),
+		      void *argument)
+{
+	struct flight *flight = flight_new(client, HTTP_ANSWER_MAX, done, argument);
+	set_post(flight, post);
+	launch(flight, post->headers, post->timeout_ns);
+}
+
+uint64_t http_client_get(struct http_client *client, const struct http_get *get,
+			 void (*done)(void *argument, const struct http_result *result),
+			 void *argument)
+{
+	struct flight *flight = flight_new(client, get->max_bytes, done, argument);
+	uint64_t number = flight->number;
+	flight->gets = true;
+	set_get(flight, get->target);
+	launch(flight, get->headers, get->timeout_ns);
+	return number;
+}
+
+struct cancellation {
+	struct http_client *client;
+	uint64_t number;
+};
+
+static void cancel_number(void *argument)
+{
+	struct cancellation *c = argument;
+	struct flight *flight = c->client->closed ? NULL : c->client->flights;
+	while (flight && flight->number != c->number)
+		flight = flight->next;
+	if (flight) {
+		unlink_flight(flight);
+		cancel(flight);
+	}
+	client_unref(c->client);
+	memory_free(c);
+}
+
+void http_client_cancel(struct http_client *client, uint64_t number)
+{
+	struct cancellation *c = memory_new(sizeof *c);
+	atomic_fetch_add(&client->refs, 1);
+	*c = (struct cancellation){ client, number };
+	loop_post(client->options.loop, cancel_number, c);
 }
 
 bool http_client_reload(struct http_client *client, bool *changed, struct error *err)

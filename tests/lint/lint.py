@@ -46,7 +46,7 @@ WRAPPERS = {
     r"yaml\.h": r"config/yaml\.c",
     r"uv\.h": r"net/((loop|io)\.c|h2/\w+\.[ch])",
     r"microhttpd\.h": r"net/http/\w+\.[ch]",
-    r"curl/": r"net/http/http_(client|check)\.c",
+    r"curl/": r"net/http/http_(call|check|client|curl)\.[ch]",
     r"zstd\.h|libdeflate\.h": r"net/compress\.c",
     r"pcre2\.h": r"processors/regex\.c",
     r"xxhash\.h": r"base/hash\.c",

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "net/http/http_client.h"
 
+#include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 #include <cmocka.h>
 
@@ -10,15 +14,25 @@
 #include "config/load.h"
 #include "net/http/http_server.h"
 
-/* Our own server on the other side. */
+/*
+ * Our own server is the other side. A post is echoed, or not answered where its body is "wait". A
+ * get of /document has as many bytes as its query names; /wait is not answered.
+ */
+enum { POSTS = 50 };
+
 struct scene {
 	struct http_server_config config;
 	struct metrics *metrics;
 	struct http_server *server;
+	struct loop *loop;
+	struct http_client *client;
 	char *url;
-	struct bytes out;
 	struct error err;
+	int wanted, done, good;
 	int status;
+	char failure[32], body[64];
+	size_t length; /* of the body */
+	struct http_exchange *_Atomic kept;
 };
 
 static void accept_body(void *context, struct http_exchange *x)
@@ -27,15 +41,39 @@ static void accept_body(void *context, struct http_exchange *x)
 	http_exchange_accept(x, 1 << 20);
 }
 
-static void echo(void *context, struct http_exchange *x, struct view body)
+static void answer(void *context, struct http_exchange *x, struct view body)
 {
-	(void)context;
-	const char *type = http_exchange_header(x, "content-type"),
+	struct scene *s = context;
+	const char *coding = http_exchange_header(x, "content-encoding"),
 		   *more = http_exchange_header(x, "x-more");
-	char *text = memory_format("%s %s %s %.*s", http_exchange_method(x), type ? type : "-",
-				   more ? more : "-", (int)body.len, (const char *)body.at);
+	if (view_is(body, "wait")) {
+		s->kept = x;
+		return;
+	}
+	char *text = memory_format("%.*s %s %s", (int)body.len, (const char *)body.at,
+				   coding ? coding : "-", more ? more : "-");
 	http_exchange_reply(x, &(struct http_reply){ .status = 202, .body = view_of(text) });
 	memory_free(text);
+}
+
+static void get_document(void *context, struct http_exchange *x)
+{
+	const struct metadatum *query;
+	const char *more = http_exchange_header(x, "x-more");
+	(void)context;
+	assert_true(http_exchange_query(x, &query, NULL));
+	size_t length = query && query->name ? strtoul(query->value, NULL, 10) : 0;
+	uint8_t *body = memory_new(length + 1);
+	snprintf((char *)body, length, "%s", more ? more : "-");
+	http_exchange_reply(x, &(struct http_reply){ .status = 200, .body = { body, length } });
+	memory_free(body);
+}
+
+static void keep_waiting(void *context, struct http_exchange *x, struct view body)
+{
+	struct scene *s = context;
+	(void)body;
+	s->kept = x;
 }
 
 static void never(void *context, struct http_exchange *x, bool too_large)
@@ -47,26 +85,44 @@ static void never(void *context, struct http_exchange *x, bool too_large)
 
 static int begin(void **state)
 {
-	static const struct http_route route = {
-		.methods = "GET,POST", .headers = accept_body, .body = echo, .lost = never
-	};
 	static const char yaml[] = "{endpoint: 127.0.0.1:0}";
 	static const struct log log;
 	struct scene *s = memory_new(sizeof *s);
+	const struct http_route routes[] = {
+		{ .path = "/x",
+		  .methods = "POST",
+		  .headers = accept_body,
+		  .body = answer,
+		  .lost = never,
+		  .context = s },
+		{ .path = "/document", .methods = "GET", .headers = get_document },
+		{ .path = "/wait",
+		  .methods = "GET",
+		  .headers = accept_body,
+		  .body = keep_waiting,
+		  .lost = never,
+		  .context = s },
+	};
 	struct node *node = config_parse("test", yaml, sizeof yaml - 1, &s->err);
 	s->metrics = metrics_new();
 	bool ok = config_bind(&http_server_table, node, "", &s->config, &s->err);
 	node_unref(&node);
 	s->server = ok ? http_server_start(&(struct http_server_options){ .config = &s->config,
-									  .routes = &route,
-									  .route_count = 1,
+									  .routes = routes,
+									  .route_count = 3,
 									  .log = &log,
 									  .metrics = s->metrics },
 					   &s->err)
 		       : NULL;
 	assert_non_null(s->server);
 	s->url = memory_format("http://%s/x", http_server_address(s->server));
-	bytes_init(&s->out, 1000);
+	s->loop = loop_new(&s->err);
+	s->client = http_client_new(&(struct http_client_options){ .loop = s->loop,
+								   .url = s->url,
+								   .content_type = "a/b",
+								   .user_agent = "test" },
+				    &s->err);
+	assert_non_null(s->client);
 	*state = s;
 	return 0;
 }
@@ -74,69 +130,260 @@ static int begin(void **state)
 static int end(void **state)
 {
 	struct scene *s = *state;
+	http_client_unref(&s->client);
+	loop_unref(&s->loop);
 	http_server_stop(&s->server, 0);
 	config_release(&http_server_table, &s->config);
 	metrics_unref(&s->metrics);
-	bytes_fini(&s->out);
 	memory_free(s->url);
 	memory_free(s);
 	return 0;
 }
 
-static void a_body_is_posted_with_type_and_headers(void **state)
+static void on_done(void *argument, const struct http_result *result)
+{
+	struct scene *s = argument;
+	s->status = result->status;
+	snprintf(s->failure, sizeof s->failure, "%s", result->failure ? result->failure : "");
+	snprintf(s->body, sizeof s->body, "%.*s", (int)result->body.len,
+		 (const char *)result->body.at);
+	s->length = result->body.len;
+	s->good += result->status == 202 && !result->failure;
+	if (++s->done == s->wanted)
+		loop_stop(s->loop);
+}
+
+static void post(struct scene *s, const struct http_post *p)
+{
+	s->wanted = 1;
+	http_client_post(s->client, p, on_done, s);
+	loop_run(s->loop);
+}
+
+static void the_answer_is_heard_on_the_loop(void **state)
 {
 	struct scene *s = *state;
-	const struct metadatum more[] = { { "X-More", "yes" }, { NULL, NULL } };
-	const struct http_call call = {
-		.url = s->url, .content_type = "a/b", .headers = more, .body = view_of("hello")
-	};
-	assert_true(http_call(&call, &s->status, &s->out, &s->err));
+	const struct metadatum more[] = { { "X-More", "yes" }, { 0 } };
+	post(s, &(struct http_post){
+			.body = view_of("hello"), .content_encoding = "gzip", .headers = more });
 	assert_int_equal(s->status, 202);
-	assert_true(view_is(bytes_view(&s->out), "POST a/b yes hello"));
+	assert_string_equal(s->failure, "");
+	assert_string_equal(s->body, "hello gzip yes");
 }
 
-static void without_a_body_it_gets(void **state)
+static void an_empty_body_is_posted_too(void **state)
 {
 	struct scene *s = *state;
-	assert_true(http_call(&(struct http_call){ .url = s->url }, &s->status, &s->out, &s->err));
-	assert_true(view_is(bytes_view(&s->out), "GET - - "));
+	post(s, &(struct http_post){ .body = { 0 } });
+	assert_string_equal(s->body, " - -");
 }
 
-static void a_reply_is_bounded(void **state)
+static void *post_many(void *argument)
+{
+	struct scene *s = argument;
+	for (int i = 0; i < POSTS; i++)
+		http_client_post(s->client, &(struct http_post){ .body = view_of("hello") },
+				 on_done, s);
+	return NULL;
+}
+
+static void any_thread_may_post(void **state)
 {
 	struct scene *s = *state;
-	s->out.max = 3;
-	assert_false(http_call(&(struct http_call){ .url = s->url }, &s->status, &s->out, &s->err));
-	assert_int_equal(s->err.kind, ERROR_TOO_LARGE);
+	pthread_t threads[3];
+	s->wanted = 3 * POSTS;
+	for (int i = 0; i < 3; i++)
+		pthread_create(&threads[i], NULL, post_many, s);
+	loop_run(s->loop);
+	for (int i = 0; i < 3; i++)
+		pthread_join(threads[i], NULL);
+	assert_int_equal(s->good, 3 * POSTS);
 }
 
-static void what_is_no_web_address_is_an_error(void **state)
-{
-	struct scene *s = *state;
-	assert_false(http_call(&(struct http_call){ .url = "file:///etc/passwd" }, &s->status,
-			       &s->out, &s->err));
-	assert_int_equal(s->err.kind, ERROR_CONFIG);
-	assert_false(
-		http_call(&(struct http_call){ .url = "http://" }, &s->status, &s->out, &s->err));
-	assert_int_equal(s->err.kind, ERROR_CONFIG);
-}
-
-static void nobody_there_is_an_error(void **state)
+static void nobody_there_is_no_answer(void **state)
 {
 	struct scene *s = *state;
 	http_server_stop(&s->server, 0);
-	assert_false(http_call(&(struct http_call){ .url = s->url }, &s->status, &s->out, &s->err));
-	assert_int_equal(s->err.kind, ERROR_BUSY);
+	post(s, &(struct http_post){ .body = view_of("hello") });
+	assert_int_equal(s->status, 0);
+	assert_string_equal(s->failure, "unavailable");
 }
+
+static void who_is_late_has_no_answer(void **state)
+{
+	struct scene *s = *state;
+	post(s, &(struct http_post){ .body = view_of("wait"), .timeout_ns = 50000000 });
+	assert_int_equal(s->status, 0);
+	assert_string_equal(s->failure, "deadline_exceeded");
+	http_exchange_reply(s->kept, &(struct http_reply){ .status = 200 });
+}
+
+static void *end_client(void *argument)
+{
+	struct scene *s = argument;
+	while (!s->kept)
+		sched_yield();
+	http_client_unref(&s->client);
+	return NULL;
+}
+
+static void the_end_of_the_client_cancels_what_is_under_way(void **state)
+{
+	struct scene *s = *state;
+	pthread_t thread;
+	s->wanted = 1;
+	http_client_post(s->client, &(struct http_post){ .body = view_of("wait") }, on_done, s);
+	pthread_create(&thread, NULL, end_client, s);
+	loop_run(s->loop);
+	pthread_join(thread, NULL);
+	assert_string_equal(s->failure, "cancelled");
+	http_exchange_reply(s->kept, &(struct http_reply){ .status = 200 });
+}
+
+static void what_was_posted_before_the_end_is_done_at_the_end(void **state)
+{
+	struct scene *s = *state;
+	s->wanted = 1;
+	http_client_post(s->client, &(struct http_post){ .body = view_of("hello") }, on_done, s);
+	http_client_unref(&s->client); /* the loop does not run yet */
+	loop_run(s->loop);
+	assert_string_equal(s->failure, "cancelled");
+}
+
+static uint64_t get(struct scene *s, const char *target, size_t max_bytes)
+{
+	const struct metadatum more[] = { { "X-More", "yes" }, { 0 } };
+	s->wanted = 1;
+	return http_client_get(s->client,
+			       &(struct http_get){ .target = target,
+						   .headers = more,
+						   .timeout_ns = UINT64_C(10000000000),
+						   .max_bytes = max_bytes },
+			       on_done, s);
+}
+
+static void a_document_comes_whole(void **state)
+{
+	struct scene *s = *state;
+	assert_int_not_equal(get(s, "/document?length=300000", 300000), 0);
+	loop_run(s->loop);
+	assert_int_equal(s->status, 200);
+	assert_string_equal(s->failure, "");
+	assert_int_equal(s->length, 300000);
+	assert_string_equal(s->body, "yes");
+}
+
+static void a_document_over_the_maximum_is_a_failure_without_a_body(void **state)
+{
+	struct scene *s = *state;
+	get(s, "/document?length=300001", 300000);
+	loop_run(s->loop);
+	assert_int_equal(s->status, 200);
+	assert_string_equal(s->failure, "too_large");
+	assert_int_equal(s->length, 0);
+}
+
+static void a_target_cannot_name_another_server(void **state)
+{
+	static const char *const targets[] = { "http://example.com/", "//example.com/", "", "x" };
+	struct scene *s = *state;
+	for (size_t i = 0; i < sizeof targets / sizeof *targets; i++) {
+		s->done = 0;
+		get(s, targets[i], 1000);
+		loop_run(s->loop);
+		assert_string_equal(s->failure, "url");
+		assert_int_equal(s->status, 0);
+	}
+}
+
+static void the_answer_to_get_has_its_status(void **state)
+{
+	struct scene *s = *state;
+	get(s, "/nowhere", 1000);
+	loop_run(s->loop);
+	assert_int_equal(s->status, 404);
+	assert_string_equal(s->failure, "");
+}
+
+struct canceller {
+	struct scene *scene;
+	uint64_t number;
+};
+
+static void *cancel_soon(void *argument)
+{
+	struct canceller *c = argument;
+	while (!c->scene->kept)
+		sched_yield();
+	http_client_cancel(c->scene->client, c->number + 1); /* of nobody */
+	http_client_cancel(c->scene->client, c->number);
+	http_client_cancel(c->scene->client, c->number); /* and again */
+	return NULL;
+}
+
+static void a_get_can_be_cancelled_by_its_number(void **state)
+{
+	struct scene *s = *state;
+	pthread_t thread;
+	struct canceller c = { s, get(s, "/wait", 1000) };
+	pthread_create(&thread, NULL, cancel_soon, &c);
+	loop_run(s->loop);
+	pthread_join(thread, NULL);
+	assert_int_equal(s->done, 1);
+	assert_string_equal(s->failure, "cancelled");
+	http_exchange_reply(s->kept, &(struct http_reply){ .status = 200 });
+}
+
+static void a_get_ends_at_its_timeout(void **state)
+{
+	struct scene *s = *state;
+	s->wanted = 1;
+	http_client_get(s->client, &(struct http_get){ .target = "/wait", .timeout_ns = 50000000 },
+			on_done, s);
+	loop_run(s->loop);
+	assert_string_equal(s->failure, "deadline_exceeded");
+	http_exchange_reply(s->kept, &(struct http_reply){ .status = 200 });
+}
+
+static void headers_of_a_request_are_bounded_and_checked(void **state)
+{
+	struct scene *s = *state;
+	struct metadatum many[HTTP_HEADERS_MAX + 2] = { 0 };
+	const struct metadatum good[] = { { "X-More", "a b\tc" }, { 0 } },
+			       split[] = { { "X-More", "a\r\nX-Other: b" }, { 0 } },
+			       name[] = { { "X More", "a" }, { 0 } },
+			       ours[] = { { "Content-Length", "1" }, { 0 } };
+	assert_true(http_client_check_headers(NULL, &s->err));
+	assert_true(http_client_check_headers(good, &s->err));
+	assert_false(http_client_check_headers(split, &s->err));
+	assert_false(http_client_check_headers(name, &s->err));
+	assert_false(http_client_check_headers(ours, &s->err));
+	for (int i = 0; i < HTTP_HEADERS_MAX; i++)
+		many[i] = good[0];
+	assert_true(http_client_check_headers(many, &s->err));
+	many[HTTP_HEADERS_MAX] = good[0];
+	assert_false(http_client_check_headers(many, &s->err));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(a_body_is_posted_with_type_and_headers, begin, end),
-		cmocka_unit_test_setup_teardown(without_a_body_it_gets, begin, end),
-		cmocka_unit_test_setup_teardown(a_reply_is_bounded, begin, end),
-		cmocka_unit_test_setup_teardown(what_is_no_web_address_is_an_error, begin, end),
-		cmocka_unit_test_setup_teardown(nobody_there_is_an_error, begin, end),
+		TEST(the_answer_is_heard_on_the_loop),
+		TEST(an_empty_body_is_posted_too),
+		TEST(any_thread_may_post),
+		TEST(nobody_there_is_no_answer),
+		TEST(who_is_late_has_no_answer),
+		TEST(the_end_of_the_client_cancels_what_is_under_way),
+		TEST(what_was_posted_before_the_end_is_done_at_the_end),
+		TEST(a_document_comes_whole),
+		TEST(a_document_over_the_maximum_is_a_failure_without_a_body),
+		TEST(a_target_cannot_name_another_server),
+		TEST(the_answer_to_get_has_its_status),
+		TEST(a_get_can_be_cancelled_by_its_number),
+		TEST(a_get_ends_at_its_timeout),
+		TEST(headers_of_a_request_are_bounded_and_checked),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

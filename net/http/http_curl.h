@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NET_HTTP_HTTP_CURL_H
+#define NET_HTTP_HTTP_CURL_H
+
+#include <curl/curl.h>
+
+/* What http_call.c and http_client.c share of libcurl. */
+
+void http_curl_start(void); /* [any thread] Initialises the library once. */
+
+/* Appends "name: value"; returns the list. curl_slist_free_all frees it. */
+struct curl_slist *http_curl_header(struct curl_slist *list, const char *name, const char *value);
+
+#endif
