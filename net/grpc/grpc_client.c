@@ -7,6 +7,7 @@
 #include <grpc/support/alloc.h>
 #include <pthread.h>
 #include <semaphore.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/memory.h"
@@ -52,6 +53,8 @@ struct call {
 	struct call *next, **slot; /* in client->calls; next also in client->spare */
 	grpc_call *core;
 	grpc_byte_buffer *request;
+	grpc_metadata *metadata; /* with metadata of its own; NULL: the client's */
+	size_t metadata_count;   /* its own */
 	struct grpc_reply reply;
 	void (*done)(void *argument, const struct grpc_result *result); /* NULL: was called */
 	void *argument;
@@ -117,6 +120,125 @@ static void call_unlink(struct call *call)
 	pthread_mutex_unlock(&call->client->lock);
 }
 
+/* ---- headers ---- */
+
+/* What core writes itself; a second value would contradict it. */
+static bool is_reserved(const char *name)
+{
+	static const char *const names[] = { "content-type", "te", "user-agent", "host",
+					     "connection" };
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		if (!strcmp(name, names[i]))
+			return true;
+	return !strncmp(name, "grpc-", 5);
+}
+
+static grpc_metadata header_of(const char *name, const char *value)
+{
+	char *lower = memory_text(name);
+	for (char *c = lower; *c; c++)
+		*c = (char)tolower((unsigned char)*c);
+	grpc_metadata m = { .key = grpc_slice_from_copied_string(lower),
+			    .value = grpc_slice_from_copied_string(value ? value : "") };
+	memory_free(lower);
+	return m;
+}
+
+static grpc_metadata header_of_pair(const struct pair *pair)
+{
+	return header_of(pair->name, pair->value.text);
+}
+
+static void header_release(grpc_metadata *m)
+{
+	grpc_slice_unref(m->key);
+	grpc_slice_unref(m->value);
+}
+
+/* Releases the header. */
+static bool header_is_legal(grpc_metadata m)
+{
+	char *name = grpc_slice_to_c_string(m.key);
+	bool legal = grpc_header_key_is_legal(m.key) && !is_reserved(name) &&
+		     (grpc_is_binary_header(m.key) || grpc_header_nonbin_value_is_legal(m.value));
+	gpr_free(name);
+	header_release(&m);
+	return legal;
+}
+
+static bool check_header(const char *what, size_t index, grpc_metadata m, struct error *err)
+{
+	return header_is_legal(m) ||
+	       error_set(
+		       err, ERROR_CONFIG,
+		       "%s[%zu]: cannot be sent: the name is reserved, or name or value has bytes "
+		       "that HTTP/2 forbids",
+		       what, index);
+}
+
+bool grpc_client_check_headers(const struct pairs *headers, struct error *err)
+{
+	for (size_t i = 0; headers && i < headers->count; i++)
+		if (!check_header("headers", i, header_of_pair(&headers->at[i]), err))
+			return false;
+	return true;
+}
+
+bool grpc_client_check_metadata(const struct metadatum *metadata, struct error *err)
+{
+	size_t bytes = 0;
+	for (size_t i = 0; metadata && metadata[i].name; i++) {
+		const char *name = metadata[i].name, *value = metadata[i].value;
+		bytes += strlen(name) + strlen(value ? value : "");
+		if (i >= GRPC_METADATA_MAX || bytes > GRPC_METADATA_BYTES)
+			return error_set(err, ERROR_TOO_LARGE, "too much metadata");
+		if (!check_header("metadata", i, header_of(name, value), err))
+			return false;
+	}
+	return true;
+}
+
+static grpc_metadata gzip_header(void)
+{
+	return (grpc_metadata){ .key = grpc_slice_from_static_string("grpc-encoding"),
+				.value = grpc_slice_from_static_string("gzip") };
+}
+
+static void build_metadata(struct grpc_client *client, const struct pairs *headers)
+{
+	size_t count = headers ? headers->count : 0;
+	client->metadata = memory_array(count + 1, sizeof *client->metadata);
+	for (size_t i = 0; i < count; i++)
+		client->metadata[i] = header_of_pair(&headers->at[i]);
+	client->metadata[count] = gzip_header();
+	client->header_count = count;
+}
+
+/* The client's headers, the call's metadata, grpc-encoding: gzip. */
+static void call_build_metadata(struct call *call, const struct metadatum *metadata)
+{
+	const struct grpc_client *client = call->client;
+	while (metadata && metadata[call->metadata_count].name)
+		call->metadata_count++;
+	if (!call->metadata_count)
+		return;
+	size_t first = client->header_count, end = first + call->metadata_count;
+	call->metadata = memory_array(end + 1, sizeof *call->metadata);
+	memcpy(call->metadata, client->metadata, first * sizeof *call->metadata);
+	for (size_t i = first; i < end; i++)
+		call->metadata[i] = header_of(metadata[i - first].name, metadata[i - first].value);
+	call->metadata[end] = gzip_header();
+}
+
+static void call_clear_metadata(struct call *call)
+{
+	for (size_t i = 0; i < call->metadata_count; i++)
+		header_release(&call->metadata[call->client->header_count + i]);
+	memory_free(call->metadata);
+	call->metadata = NULL;
+	call->metadata_count = 0;
+}
+
 /* ---- answers: on the queue's thread ---- */
 
 static void on_answer(void *owner, bool ok)
@@ -135,6 +257,7 @@ static void on_answer(void *owner, bool ok)
 			   grpc_reply_is_answer(&call->reply));
 	grpc_reply_clear(&call->reply);
 	grpc_byte_buffer_destroy(call->request);
+	call_clear_metadata(call);
 	grpc_call_unref(call->core);
 	rpc_channel_unref(&call->channel);
 	call_leave(call);
@@ -169,73 +292,6 @@ static void tick(void *context)
 	struct grpc_client *client = context;
 	grpc_allowance_tick(client->allowance);
 	end_overdue(client);
-}
-
-/* ---- headers ---- */
-
-/* What core writes itself; a second value would contradict it. */
-static bool is_reserved(const char *name)
-{
-	static const char *const names[] = { "content-type", "te", "user-agent", "host",
-					     "connection" };
-	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-		if (!strcmp(name, names[i]))
-			return true;
-	return !strncmp(name, "grpc-", 5);
-}
-
-static grpc_metadata header_of(const struct pair *pair)
-{
-	char *name = memory_text(pair->name);
-	for (char *c = name; *c; c++)
-		*c = (char)tolower((unsigned char)*c);
-	grpc_metadata m = { .key = grpc_slice_from_copied_string(name),
-			    .value = grpc_slice_from_copied_string(
-				    pair->value.text ? pair->value.text : "") };
-	memory_free(name);
-	return m;
-}
-
-static void header_release(grpc_metadata *m)
-{
-	grpc_slice_unref(m->key);
-	grpc_slice_unref(m->value);
-}
-
-static bool header_is_legal(const grpc_metadata *m)
-{
-	char *name = grpc_slice_to_c_string(m->key);
-	bool legal = grpc_header_key_is_legal(m->key) && !is_reserved(name) &&
-		     (grpc_is_binary_header(m->key) || grpc_header_nonbin_value_is_legal(m->value));
-	gpr_free(name);
-	return legal;
-}
-
-bool grpc_client_check_headers(const struct pairs *headers, struct error *err)
-{
-	for (size_t i = 0; headers && i < headers->count; i++) {
-		grpc_metadata m = header_of(&headers->at[i]);
-		bool legal = header_is_legal(&m);
-		header_release(&m);
-		if (!legal)
-			return error_set(err, ERROR_CONFIG,
-					 "headers[%zu]: cannot be sent: the name is reserved, or "
-					 "name or value has bytes that HTTP/2 forbids",
-					 i);
-	}
-	return true;
-}
-
-static void build_metadata(struct grpc_client *client, const struct pairs *headers)
-{
-	size_t count = headers ? headers->count : 0;
-	client->metadata = memory_array(count + 1, sizeof *client->metadata);
-	for (size_t i = 0; i < count; i++)
-		client->metadata[i] = header_of(&headers->at[i]);
-	client->metadata[count] =
-		(grpc_metadata){ .key = grpc_slice_from_static_string("grpc-encoding"),
-				 .value = grpc_slice_from_static_string("gzip") };
-	client->header_count = count;
 }
 
 /* ---- clients ---- */
@@ -423,8 +479,10 @@ static void call_start(struct call *call, bool gzip)
 		  .flags = GRPC_INITIAL_METADATA_WAIT_FOR_READY_EXPLICITLY_SET |
 			   (client->options.wait_for_ready ? GRPC_INITIAL_METADATA_WAIT_FOR_READY
 							   : 0),
-		  .data.send_initial_metadata = { .count = client->header_count + gzip,
-						  .metadata = client->metadata } },
+		  .data.send_initial_metadata = { .count = client->header_count +
+							   call->metadata_count + gzip,
+						  .metadata = call->metadata ? call->metadata
+									     : client->metadata } },
 		{ .op = GRPC_OP_SEND_MESSAGE, .data.send_message.send_message = call->request },
 		{ .op = GRPC_OP_SEND_CLOSE_FROM_CLIENT },
 	};
@@ -458,6 +516,7 @@ void grpc_client_call(struct grpc_client *client, const struct grpc_message *mes
 	atomic_store(&call->release, message->release);
 	call->request = buffer_of(call, message);
 	call->bytes = message->bytes.len;
+	call_build_metadata(call, message->metadata);
 	grpc_allowance_begin(client->allowance, call->bytes);
 	call_join(call, deadline);
 	call_start(call, message->gzip);

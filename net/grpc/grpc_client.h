@@ -5,6 +5,7 @@
 #include "base/bytes.h"
 #include "config/table.h"
 #include "net/tls/tls.h"
+#include "profile/request.h"
 
 /*
  * One channel to one target, unary calls of one method, over the gRPC C core. [any thread]
@@ -50,6 +51,9 @@ struct grpc_client_options {
 struct grpc_message {
 	struct view bytes;
 	bool gzip;
+	/* Of this call, besides the client's headers; ends with name == NULL; may be NULL; copied.
+	 * It has passed grpc_client_check_metadata. */
+	const struct metadatum *metadata;
 	/* [any thread] core has let go of the bytes: once, before or after done. Must not block or
 	 * call this client. May be NULL. */
 	void (*release)(void *owner);
@@ -77,6 +81,11 @@ struct grpc_client;
 
 /* Can these headers be sent? Names are the operator's and appear in err, values never. */
 bool grpc_client_check_headers(const struct pairs *headers, struct error *err);
+
+/* Can a call send this metadata? At most GRPC_METADATA_MAX entries, GRPC_METADATA_BYTES in all. err
+ * has indices, never values. [any thread] */
+enum { GRPC_METADATA_MAX = 32, GRPC_METADATA_BYTES = 16384 };
+bool grpc_client_check_metadata(const struct metadatum *metadata, struct error *err);
 
 struct grpc_client *grpc_client_new(const struct grpc_client_options *options, struct error *err);
 /* timeout_ns 0: none. done is called exactly once. */

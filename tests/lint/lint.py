@@ -26,7 +26,7 @@ LAYERS = {
     "net/tls": ["base", "config", "net"],
     "net/http": ["base", "config", "profile", "net", "net/tls"],
     "net/h2": ["base", "config", "profile", "net", "net/tls", "proto"],
-    "net/grpc": ["base", "config", "net", "net/tls", "proto"],
+    "net/grpc": ["base", "config", "profile", "net", "net/tls", "proto"],
     "pipeline": ["base", "config", "net", "profile", "profile/collect"],
     "pipeline/delivery": [*BELOW, "pipeline"],
     "pipeline/intake": [*BELOW, "pipeline", "pipeline/delivery"],

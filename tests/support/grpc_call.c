@@ -33,15 +33,20 @@ static void on_release(void *owner)
 	pthread_mutex_unlock(&a->lock);
 }
 
-void answer_begin(struct answer *a, struct grpc_client *client, struct view bytes, bool gzip,
+static void begin(struct answer *a, struct grpc_client *client, struct grpc_message message,
 		  uint64_t timeout_ns)
 {
 	*a = (struct answer){ .lock = PTHREAD_MUTEX_INITIALIZER,
 			      .there = PTHREAD_COND_INITIALIZER };
-	struct grpc_message message = {
-		.bytes = bytes, .gzip = gzip, .release = on_release, .owner = a
-	};
+	message.release = on_release;
+	message.owner = a;
 	grpc_client_call(client, &message, timeout_ns, on_done, a);
+}
+
+void answer_begin(struct answer *a, struct grpc_client *client, struct view bytes, bool gzip,
+		  uint64_t timeout_ns)
+{
+	begin(a, client, (struct grpc_message){ .bytes = bytes, .gzip = gzip }, timeout_ns);
 }
 
 void answer_wait_done(struct answer *a)
@@ -71,6 +76,15 @@ void ask_within(struct grpc_client *client, const char *script, uint64_t timeout
 void ask(struct grpc_client *client, const char *script, struct answer *a)
 {
 	ask_within(client, script, 20 * SECOND, a);
+}
+
+void ask_with(struct grpc_client *client, const char *script, bool gzip,
+	      const struct metadatum *metadata, struct answer *a)
+{
+	begin(a, client,
+	      (struct grpc_message){ .bytes = view_of(script), .gzip = gzip, .metadata = metadata },
+	      20 * SECOND);
+	answer_wait(a);
 }
 
 bool answer_has(const struct answer *a, const char *line)

@@ -36,6 +36,9 @@ void ask(struct grpc_client *client, const char *script, struct answer *a);
 void ask_within(struct grpc_client *client, const char *script, uint64_t timeout_ns,
 		struct answer *a);
 
+void ask_with(struct grpc_client *client, const char *script, bool gzip,
+	      const struct metadatum *metadata, struct answer *a);
+
 /* A client of METHOD; fails the test if there is an error. */
 struct grpc_client *client_with(struct grpc_client_options options);
 

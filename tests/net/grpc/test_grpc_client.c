@@ -132,6 +132,52 @@ static void headers_are_sent_in_lower_case(void **state)
 	grpc_client_unref(&client);
 }
 
+static void a_call_has_metadata_of_its_own_beside_the_clients(void **state)
+{
+	(void)state;
+	struct pair row = { (char *)"x-client", { (char *)"one" } };
+	struct pairs headers = { &row, 1 };
+	const struct metadatum own[] = { { "X-Call", "two" }, { "x-other", "three" }, { 0 } };
+	struct answer a;
+	struct grpc_client *client = client_with((struct grpc_client_options){
+		.endpoint = peer.endpoint, .headers = &headers, .user_agent = "portcullis/test" });
+	ask_with(client, "echo", false, own, &a);
+	assert_true(answer_has(&a, "x-client=one\n"));
+	assert_true(answer_has(&a, "x-call=two\n"));
+	assert_true(answer_has(&a, "x-other=three\n"));
+	ask(client, "echo", &a); /* the next call, with the same structures, has none of it */
+	assert_true(answer_has(&a, "x-client=one\n"));
+	assert_false(answer_has(&a, "x-call="));
+	grpc_client_unref(&client);
+}
+
+static void metadata_is_bounded_and_checked(void **state)
+{
+	(void)state;
+	static const struct metadatum bad[][2] = { { { "grpc-timeout", "1S" } },
+						   { { ":path", "/" } },
+						   { { "a b", "c" } },
+						   { { "x", "a\nb" } },
+						   { { "Host", "b" } } };
+	struct metadatum many[GRPC_METADATA_MAX + 2] = { 0 };
+	struct error err = { 0 };
+	char *large = memory_new(GRPC_METADATA_BYTES + 1);
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+		assert_false(grpc_client_check_metadata(bad[i], &err));
+	for (int i = 0; i < GRPC_METADATA_MAX; i++)
+		many[i] = (struct metadatum){ "x", "y" };
+	assert_true(grpc_client_check_metadata(NULL, &err));
+	assert_true(grpc_client_check_metadata(many, &err));
+	many[GRPC_METADATA_MAX] = many[0];
+	assert_false(grpc_client_check_metadata(many, &err));
+	memset(large, 'v', GRPC_METADATA_BYTES);
+	const struct metadatum long_value[] = { { "x", large }, { 0 } };
+	assert_false(grpc_client_check_metadata(long_value, &err));
+	large[GRPC_METADATA_BYTES - 1] = 0;
+	assert_true(grpc_client_check_metadata(long_value, &err));
+	memory_free(large);
+}
+
 static void headers_that_cannot_be_sent_are_refused(void **state)
 {
 	(void)state;
@@ -473,6 +519,8 @@ int main(void)
 		cmocka_unit_test(a_deadline_ends_the_call),
 		cmocka_unit_test(unref_cancels_calls_in_flight),
 		cmocka_unit_test(headers_are_sent_in_lower_case),
+		cmocka_unit_test(a_call_has_metadata_of_its_own_beside_the_clients),
+		cmocka_unit_test(metadata_is_bounded_and_checked),
 		cmocka_unit_test(headers_that_cannot_be_sent_are_refused),
 		cmocka_unit_test(gzip_is_on_the_wire_and_declared),
 		cmocka_unit_test(long_answers_are_not_kept),
