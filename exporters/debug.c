@@ -95,7 +95,7 @@ static void close_file(FILE *file)
 
 /* On the loop thread; the sends' thread may be writing to the old ones, and takes these the next
  * time. */
-static bool debug_reload(void *instance, struct error *err)
+static bool debug_reopen(void *instance, struct error *err)
 {
 	struct debug *self = instance;
 	const struct strings *paths = &self->config->output_paths;
@@ -113,7 +113,7 @@ static bool debug_start(void *instance, struct error *err)
 {
 	struct debug *self = instance;
 	self->outputs = memory_array(self->config->output_paths.count, sizeof *self->outputs);
-	return debug_reload(self, err);
+	return debug_reopen(self, err);
 }
 
 /* The n-th request of this second: is it shown? */
@@ -245,5 +245,5 @@ const struct component_factory debug_exporter = {
 	.config = &debug_table,
 	.create = debug_create,
 	.destroy = debug_destroy,
-	.reopen = debug_reload,
+	.reopen = debug_reopen,
 };

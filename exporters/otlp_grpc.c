@@ -98,7 +98,7 @@ static void otlp_grpc_encode(void *instance, struct packet *packet)
 
 static bool otlp_grpc_reopen(void *instance, struct error *err)
 {
-	return grpc_sender_reload(&((struct otlp_grpc *)instance)->sender, err);
+	return grpc_sender_reopen(&((struct otlp_grpc *)instance)->sender, err);
 }
 
 static bool otlp_grpc_create(void *instance, const void *settings, const struct host *host,

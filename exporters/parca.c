@@ -297,7 +297,7 @@ static void parca_destroy(void *instance)
 
 static bool parca_reopen(void *instance, struct error *err)
 {
-	return grpc_sender_reload(&((struct parca *)instance)->sender, err);
+	return grpc_sender_reopen(&((struct parca *)instance)->sender, err);
 }
 
 static void parca_destination(void *instance, const char **address, const char **port)

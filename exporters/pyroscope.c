@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <ctype.h>
-#include <pthread.h>
 #include <strings.h>
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "base/version.h"
 #include "exporters/pyroscope_answer.h"
 #include "exporters/pyroscope_manual.h"
 #include "net/compress.h"
-#include "net/http/http_client.h"
 #include "pipeline/delivery/delivery.h"
+#include "pipeline/delivery/http_sender.h"
 #include "pipeline/delivery/not_kept.h"
 #include "profile/collect/split.h"
 #include "profile/stores/encode_push.h"
@@ -36,38 +34,24 @@ struct label_config {
 	int64_t max_names, max_name_length, max_value_length;
 };
 
-struct basic_config {
-	char *username;
-	struct secret password;
-};
-
 struct pyroscope_config {
-	char *endpoint, *tenant, *compression;
-	struct secret proxy_url; /* it may have a password */
+	char *endpoint, *tenant;
 	struct choice preset, labels, delta;
 	struct label_config label_limits;
 	bool numeric_sample_labels;
 	int64_t max_stack_depth;
-	struct basic_config basic_auth;
-	struct secret bearer_token;
-	struct pairs headers;
-	struct tls_client_config tls;
+	struct http_sender_config client;
 	struct delivery_config delivery;
 };
 
 struct pyroscope {
+	struct http_sender sender;
 	const struct pyroscope_config *config;
-	const struct host *host;
-	char *url, *address, *port;
 	struct series_rules rules;
 	struct slots *slots;
 	bool gzip;
 	struct metric_series *lost[SERIES_LOSSES], *merged, *moved, *cut;
 	struct not_kept not_kept;
-	struct loop_timer *reload_timer; /* NULL: certificates are read again on SIGHUP only */
-	/* guards client: a send that was begun late finds it gone after stop */
-	pthread_rwlock_t lock;
-	struct http_client *client;
 };
 
 /* ---- plan ---- */
@@ -178,14 +162,6 @@ static bool pyroscope_plan(void *instance, const struct part *whole, const struc
 
 /* ---- send ---- */
 
-/* One attempt: its body lives until the answer. */
-struct flight {
-	struct pyroscope *self;
-	struct sending *sending;
-	struct packet *packet;
-	uint64_t bytes; /* not compressed */
-};
-
 /* The context is the uncompressed request. */
 static bool zip(const void *context, const struct packet *packet, struct bytes *out,
 		struct error *err)
@@ -196,10 +172,10 @@ static bool zip(const void *context, const struct packet *packet, struct bytes *
 	return compress_deflate(CODING_GZIP, 0, bytes_view(request), out, err);
 }
 
-/* What goes out: a retry finds it made. */
-static const struct bytes *body_of(const struct pyroscope *self, struct packet *packet,
-				   const struct bytes *request)
+/* What is sent; kept for retries. */
+static const struct bytes *body_of(const struct pyroscope *self, struct packet *packet)
 {
+	const struct bytes *request = request_of(packet, NULL);
 	if (!request || !self->gzip)
 		return request;
 	int64_t needed = packet_has(packet, FORM_REQUEST_GZIP) ? 0 : (int64_t)request->len;
@@ -209,65 +185,35 @@ static const struct bytes *body_of(const struct pyroscope *self, struct packet *
 	return zipped;
 }
 
-static void flight_free(struct flight *flight)
+static void pyroscope_answered(void *instance, struct packet *packet,
+			       const struct http_result *result, struct send_result *verdict)
 {
-	packet_unref(&flight->packet);
-	memory_free(flight);
+	(void)instance;
+	pyroscope_judge(result, request_of(packet, NULL)->len, verdict);
 }
 
-static void on_answer(void *argument, const struct http_result *result)
-{
-	struct flight *flight = argument;
-	struct send_result verdict = pyroscope_judge(result, flight->bytes);
-	struct sending *sending = flight->sending;
-	flight_free(flight);
-	sending_done(sending, &verdict);
-}
-
-static bool begin_call(struct pyroscope *self, const struct http_post *post, struct flight *flight)
-{
-	pthread_rwlock_rdlock(&self->lock);
-	bool running = self->client != NULL;
-	if (running)
-		http_client_post(self->client, post, on_answer, flight);
-	pthread_rwlock_unlock(&self->lock);
-	return running;
-}
-
-static bool begin_flight(struct flight *flight, uint64_t timeout_ns, struct send_result *failure)
-{
-	struct pyroscope *self = flight->self;
-	const struct bytes *request = request_of(flight->packet, NULL);
-	const struct bytes *body = body_of(self, flight->packet, request);
-	const struct metadatum headers[] = {
-		{ self->config->tenant ? "X-Scope-OrgID" : NULL, self->config->tenant }, { 0 }
-	};
-	struct http_post post = { .headers = headers,
-				  .timeout_ns = timeout_ns,
-				  .content_encoding = self->gzip ? "gzip" : NULL };
-	if (!body)
-		return false;
-	flight->bytes = request->len;
-	post.body = bytes_view(body);
-	failure->outcome = SEND_RETRY;
-	failure->reason = "stopped";
-	return begin_call(self, &post, flight);
-}
+static const struct http_service service = { "application/proto", pyroscope_answered };
 
 static void pyroscope_send(void *instance, const struct part *part, uint64_t timeout_ns,
 			   struct sending *sending)
 {
-	struct flight *flight = memory_new(sizeof *flight);
-	struct send_result failure = { .outcome = SEND_PERMANENT,
-				       .retry_after_ms = -1,
-				       .reason = "encoding" };
-	*flight = (struct flight){ .self = instance,
-				   .sending = sending,
-				   .packet = packet_ref(part->packet) };
-	if (begin_flight(flight, timeout_ns, &failure))
+	struct pyroscope *self = instance;
+	const struct metadatum headers[] = {
+		{ self->config->tenant ? "X-Scope-OrgID" : NULL, self->config->tenant }, { 0 }
+	};
+	const struct bytes *body = body_of(self, part->packet);
+	if (!body) {
+		sending_done(sending, &(struct send_result){ .outcome = SEND_PERMANENT,
+							     .retry_after_ms = -1,
+							     .reason = "encoding" });
 		return;
-	flight_free(flight);
-	sending_done(sending, &failure);
+	}
+	http_sender_send(&self->sender,
+			 &(struct http_sending){ .packet = part->packet,
+						 .body = bytes_view(body),
+						 .gzip = self->gzip,
+						 .headers = headers },
+			 timeout_ns, sending);
 }
 
 /* ---- life ---- */
@@ -294,20 +240,20 @@ static const struct metric *const metrics[] = { &labels_dropped, &profiles_merge
 	(NOT_KEPT_BY_PPROF | 1u << NOT_KEPT_NEGATIVE | 1u << NOT_KEPT_ZERO | \
 	 1u << NOT_KEPT_ADDRESS | 1u << NOT_KEPT_COLUMN | 1u << NOT_KEPT_DOC_URL)
 
-static void make_series(struct pyroscope *self)
+static void make_series(struct pyroscope *self, const struct host *host)
 {
-	struct metrics *m = self->host->metrics;
+	struct metrics *m = host->metrics;
 	for (unsigned i = 0; i < SERIES_LOSSES; i++)
 		self->lost[i] = metrics_series(m, &labels_dropped,
 					       (const struct metric_label[]){
-						       { "exporter", self->host->id },
+						       { "exporter", host->id },
 						       { "reason", series_losses[i] },
 						       { 0 } });
-	const struct metric_label labels[] = { { "exporter", self->host->id }, { 0 } };
+	const struct metric_label labels[] = { { "exporter", host->id }, { 0 } };
 	self->merged = metrics_series(m, &profiles_merged, labels);
 	self->moved = metrics_series(m, &profiles_moved, labels);
 	self->cut = metrics_series(m, &stacks_cut, labels);
-	not_kept_init(&self->not_kept, NOT_KEPT, m, self->host->id);
+	not_kept_init(&self->not_kept, NOT_KEPT, m, host->id);
 }
 
 static bool pyroscope_create(void *instance, const void *settings, const struct host *host,
@@ -315,14 +261,8 @@ static bool pyroscope_create(void *instance, const void *settings, const struct 
 {
 	struct pyroscope *self = instance;
 	const struct pyroscope_config *c = self->config = settings;
-	size_t len = strlen(c->endpoint);
 	(void)err;
-	self->host = host;
-	while (len && c->endpoint[len - 1] == '/')
-		len--;
-	self->url = memory_format("%.*s" PATH, (int)len, c->endpoint);
-	http_client_place(self->url, &self->address, &self->port);
-	self->gzip = !c->compression || !*c->compression || !strcmp(c->compression, "gzip");
+	self->gzip = http_sender_gzips(&c->client);
 	self->rules = (struct series_rules){
 		.utf8 = c->labels.index == NAMES_UTF8 ||
 			(c->labels.index == NAMES_PRESET && c->preset.index == PRESET_V2),
@@ -332,90 +272,38 @@ static bool pyroscope_create(void *instance, const void *settings, const struct 
 		.value_max = (uint32_t)c->label_limits.max_value_length,
 	};
 	self->slots = slots_new();
-	pthread_rwlock_init(&self->lock, NULL);
-	make_series(self);
+	make_series(self, host);
+	http_sender_init(&self->sender, &c->client, c->endpoint, PATH, &service, self, host);
 	return true;
-}
-
-static bool pyroscope_reopen(void *instance, struct error *err)
-{
-	struct pyroscope *self = instance;
-	bool ok = true, changed = false;
-	pthread_rwlock_rdlock(&self->lock);
-	if (self->client)
-		ok = http_client_reload(self->client, &changed, err);
-	pthread_rwlock_unlock(&self->lock);
-	if (changed)
-		log_info(&self->host->log, "Certificates reloaded");
-	return ok;
-}
-
-static void reload_is_due(void *instance)
-{
-	struct pyroscope *self = instance;
-	struct error err = { 0 };
-	if (!pyroscope_reopen(self, &err))
-		log_error(&self->host->log, "Certificates are broken; keeping the old ones",
-			  log_text("error", err.text));
-	loop_timer_start(self->reload_timer, (uint64_t)self->config->tls.reload_interval.ns);
-}
-
-static const char *given(const char *text)
-{
-	return text && *text ? text : NULL;
 }
 
 static bool pyroscope_start(void *instance, struct error *err)
 {
-	struct pyroscope *self = instance;
-	const struct pyroscope_config *c = self->config;
-	self->client = http_client_new(
-		&(struct http_client_options){
-			.loop = self->host->loop,
-			.url = self->url,
-			.tls = &c->tls,
-			.headers = &c->headers,
-			.content_type = "application/proto",
-			.user_agent = "Portcullis/" PORTCULLIS_VERSION,
-			.username = given(c->basic_auth.username),
-			.password = c->basic_auth.password.text,
-			.bearer = given(c->bearer_token.text),
-			.proxy = given(c->proxy_url.text),
-		},
-		err);
-	if (self->client && c->tls.reload_interval.ns > 0) {
-		self->reload_timer = loop_timer_new(self->host->loop, reload_is_due, self);
-		loop_timer_start(self->reload_timer, (uint64_t)c->tls.reload_interval.ns);
-	}
-	return self->client != NULL;
+	return http_sender_start(&((struct pyroscope *)instance)->sender, err);
 }
 
 static void pyroscope_stop(void *instance)
 {
-	struct pyroscope *self = instance;
-	pthread_rwlock_wrlock(&self->lock);
-	struct http_client *client = self->client;
-	self->client = NULL;
-	pthread_rwlock_unlock(&self->lock);
-	http_client_unref(&client);
+	http_sender_stop(&((struct pyroscope *)instance)->sender);
 }
 
 static void pyroscope_destroy(void *instance)
 {
 	struct pyroscope *self = instance;
-	loop_timer_unref(&self->reload_timer);
+	http_sender_fini(&self->sender);
 	slots_unref(&self->slots);
-	memory_free(self->url);
-	memory_free(self->address);
-	memory_free(self->port);
-	pthread_rwlock_destroy(&self->lock);
+}
+
+static bool pyroscope_reopen(void *instance, struct error *err)
+{
+	return http_sender_reopen(&((struct pyroscope *)instance)->sender, err);
 }
 
 static void pyroscope_destination(void *instance, const char **address, const char **port)
 {
 	const struct pyroscope *self = instance;
-	*address = self->address;
-	*port = self->port;
+	*address = self->sender.address;
+	*port = self->sender.port;
 }
 
 /* ---- configuration ---- */
@@ -434,43 +322,27 @@ static bool check_tenant(const char *tenant, struct error *err)
 				 others);
 }
 
-static bool check_headers(const struct pyroscope_config *c, struct error *err)
+/* The tenant, from whichever key names it. */
+static bool check_tenants(const struct pyroscope_config *c, struct error *err)
 {
-	bool authorised = given(c->basic_auth.username) || given(c->bearer_token.text);
-	for (size_t i = 0; i < c->headers.count; i++) {
-		const char *name = c->headers.at[i].name, *value = c->headers.at[i].value.text;
-		if (authorised && !strcasecmp(name, "authorization"))
-			return error_set(err, ERROR_CONFIG,
-					 "headers: Authorization comes from "
-					 "basic_auth or bearer_token");
-		if (strcasecmp(name, "x-scope-orgid"))
+	const struct pairs *headers = &c->client.headers;
+	for (size_t i = 0; i < headers->count; i++) {
+		const char *value = headers->at[i].value.text;
+		if (strcasecmp(headers->at[i].name, "x-scope-orgid"))
 			continue;
-		if (given(c->tenant))
+		if (c->tenant && *c->tenant)
 			return error_set(err, ERROR_CONFIG,
 					 "headers: X-Scope-OrgID comes from tenant");
 		if (!check_tenant(value ? value : "", err))
 			return error_prefix(err, "headers: X-Scope-OrgID");
 	}
-	return true;
+	return check_tenant(c->tenant ? c->tenant : "", err);
 }
 
 static bool pyroscope_check(const void *config, struct error *err)
 {
 	const struct pyroscope_config *c = config;
-	bool gzip = !given(c->compression) || !strcmp(c->compression, "gzip") ||
-		    !strcmp(c->compression, "none");
-	if (!given(c->endpoint))
-		return error_set(err, ERROR_CONFIG, "endpoint must be specified");
-	if (!http_client_check(c->endpoint, &c->headers, err) ||
-	    !http_client_check_proxy(c->proxy_url.text, err))
-		return false;
-	if (!gzip)
-		return error_set(err, ERROR_CONFIG,
-				 "compression: unsupported type: the store takes gzip or none");
-	if (given(c->basic_auth.username) && given(c->bearer_token.text))
-		return error_set(err, ERROR_CONFIG,
-				 "provide either basic_auth or bearer_token, but not both");
-	return check_tenant(c->tenant ? c->tenant : "", err) && check_headers(c, err);
+	return http_sender_check(&c->client, c->endpoint, err) && check_tenants(c, err);
 }
 
 static const char *const presets[] = { "v1", "v2", NULL };
@@ -492,14 +364,6 @@ static const struct config_row label_rows[] = {
 	{ 0 }
 };
 static const struct config_table label_table = { sizeof(struct label_config), label_rows };
-
-static const struct config_row basic_rows[] = {
-	CONFIG_ROW(struct basic_config, username, .key = "username",
-		   .help = "With Grafana Cloud: the number of the user."),
-	CONFIG_ROW(struct basic_config, password, .key = "password", .help = "Or a token."),
-	{ 0 }
-};
-static const struct config_table basic_table = { sizeof(struct basic_config), basic_rows };
 
 #define ROW(member, ...) CONFIG_ROW(struct pyroscope_config, member, .key = #member, __VA_ARGS__)
 
@@ -527,15 +391,7 @@ static const struct config_row rows[] = {
 	    .help = "Deeper stacks lose their root side; 0: none do. The store would cut the "
 		    "leaf."),
 	ROW(tenant, .help = "Sent as `X-Scope-OrgID`."),
-	CONFIG_SECTION(struct pyroscope_config, basic_auth, basic_table, .key = "basic_auth",
-		       .help = "Basic authentication."),
-	ROW(bearer_token, .help = "Sent as `Authorization: Bearer`."),
-	ROW(headers, .help = "Sent with each request."),
-	CONFIG_SECTION(struct pyroscope_config, tls, tls_client_table, .key = "tls",
-		       .help = "For `https://` endpoints."),
-	ROW(compression, .def = "gzip", .help = "Of requests: `gzip` (level 1) or `none`."),
-	ROW(proxy_url, .help = "Default: what `http_proxy`, `https_proxy` and `no_proxy` of the "
-			       "environment say."),
+	HTTP_SENDER_ROWS(struct pyroscope_config, client),
 	DELIVERY_ROWS(struct pyroscope_config, delivery, "30s"),
 	{ 0 }
 };

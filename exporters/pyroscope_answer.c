@@ -54,13 +54,9 @@ static uint64_t number_in(struct view text)
 	return least > 0 && least < 1e18 ? (uint64_t)least : 0;
 }
 
-/*
- * The stores' own texts for what is too large, and the 429 that is one. The older ones quote
- * labels, which a sender chose: what counts is how the message begins, where no label can stand,
- * and its last words.
- */
-static bool judge_size(const struct http_result *result, uint64_t bytes,
-		       struct send_result *verdict)
+/* Older stores quote labels, which a sender chose: only the beginning of the message, where no label
+ * can stand, and its last words count. */
+void pyroscope_judge(const struct http_result *result, uint64_t bytes, struct send_result *verdict)
 {
 	static const char labelled[] = "\"message\":\"the profile with labels '";
 	static const char *const newer[] = { "\"message\":\"uncompressed profile payload size "
@@ -74,50 +70,12 @@ static bool judge_size(const struct http_result *result, uint64_t bytes,
 	struct view shown = behind(text, newer[says(text, newer[1])]);
 	bool over_burst =
 		result->status == 429 && bytes > PYROSCOPE_BURST && says(text, "rate limit");
-	if (result->status != 413 && !over_bytes && !over_samples && !shown.len && !over_burst)
-		return false;
+	if (result->status < 300 ||
+	    (result->status != 413 && !over_bytes && !over_samples && !shown.len && !over_burst))
+		return;
 	uint64_t limit = number_in(shown.len ? shown : behind(last, "limit: "));
 	verdict->outcome = SEND_TOO_LARGE;
 	verdict->reason = "too_large";
 	verdict->stated_bytes = over_burst ? PYROSCOPE_BURST : over_bytes || shown.len ? limit : 0;
 	verdict->stated_samples = over_samples ? limit : 0;
-	return true;
-}
-
-static const struct answer {
-	int status;
-	enum send_outcome outcome;
-	const char *reason;
-} answers[] = {
-	{ 400, SEND_PERMANENT, "invalid" },           { 401, SEND_PERMANENT, "unauthenticated" },
-	{ 403, SEND_PERMANENT, "permission_denied" }, { 404, SEND_PERMANENT, "not_found" },
-	{ 422, SEND_PERMANENT, "invalid" },           { 429, SEND_RETRY, "resource_exhausted" },
-	{ 500, SEND_PERMANENT, "internal" },          { 502, SEND_RETRY, "bad_gateway" },
-	{ 503, SEND_RETRY, "unavailable" },           { 504, SEND_RETRY, "gateway_timeout" },
-};
-
-struct send_result pyroscope_judge(const struct http_result *result, uint64_t bytes)
-{
-	struct send_result verdict = { .outcome = SEND_PERMANENT,
-				       .retry_after_ms = -1,
-				       .reason = "refused" };
-	bool good = result->status >= 200 && result->status < 300;
-	if (!result->status || (good && result->failure))
-		return (struct send_result){ .outcome = SEND_RETRY,
-					     .retry_after_ms = -1,
-					     .reason = result->failure };
-	if (good)
-		return (struct send_result){ .outcome = SEND_OK,
-					     .retry_after_ms = -1,
-					     .reason = "ok" };
-	if (judge_size(result, bytes, &verdict))
-		return verdict;
-	for (size_t i = 0; i < sizeof answers / sizeof *answers; i++)
-		if (answers[i].status == result->status) {
-			verdict.outcome = answers[i].outcome;
-			verdict.reason = answers[i].reason;
-		}
-	if (result->status == 429 || result->status == 503)
-		verdict.retry_after_ms = result->retry_after_ms;
-	return verdict;
 }

@@ -5,16 +5,15 @@
 #include "net/http/http_client.h"
 #include "pipeline/delivery/delivery.h"
 
-/* A store takes nothing at once that is larger than its burst, 2 MiB where nobody has changed it;
- * it tells so by a 429 that no waiting heals. What it counts is a little more than what is sent. */
+/* A store rejects any request larger than its burst, by default 2 MiB, with a 429 that no retry can
+ * satisfy. It counts a little more than the bytes that are sent. */
 #define PYROSCOPE_BURST (UINT64_C(1920) << 10)
 
 /*
- * What an answer to a push of so many bytes (not compressed) means. As the Collector's HTTP
- * exporters do: 429, 502, 503 and 504 are tried again, and what has no answer. What is too large is
- * known by the texts of Pyroscope 1.12 to 2.2 (pkg/validation, pkg/distributor), which name the
- * limit.
+ * Recognises the answers to a push of `bytes` bytes (uncompressed) that mean "too large", by status
+ * or by the messages of Pyroscope 1.12 to 2.2 (pkg/validation, pkg/distributor), which name the
+ * limit. Other verdicts of http_sender_judge stay as they are.
  */
-struct send_result pyroscope_judge(const struct http_result *result, uint64_t bytes);
+void pyroscope_judge(const struct http_result *result, uint64_t bytes, struct send_result *verdict);
 
 #endif

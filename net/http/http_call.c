@@ -17,8 +17,8 @@ static struct curl_slist *headers_of(const struct http_call *call)
 	struct curl_slist *list = curl_slist_append(NULL, "Expect:");
 	if (call->body.at)
 		list = http_curl_header(list, "Content-Type",
-				  call->content_type ? call->content_type
-						     : "application/octet-stream");
+					call->content_type ? call->content_type
+							   : "application/octet-stream");
 	for (const struct metadatum *h = call->headers; h && h->name; h++)
 		list = http_curl_header(list, h->name, h->value);
 	return list;

@@ -153,39 +153,36 @@ static bool begin_call(struct grpc_sender *sender, const struct grpc_message *me
 void grpc_sender_send(struct grpc_sender *sender, const struct grpc_message *message,
 		      uint64_t profiles, uint64_t timeout_ns, struct sending *sending)
 {
+	struct send_result failure = { .outcome = SEND_PERMANENT,
+				       .retry_after_ms = -1,
+				       .reason = "headers" };
 	struct flight *flight = memory_new(sizeof *flight);
 	*flight = (struct flight){ sender, sending, profiles };
-	if (begin_call(sender, message, timeout_ns, flight))
-		return;
+	if (grpc_client_check_metadata(message->metadata, NULL)) {
+		if (begin_call(sender, message, timeout_ns, flight))
+			return;
+		failure.outcome = SEND_RETRY;
+		failure.reason = "stopped";
+	}
 	message->release(message->owner);
 	memory_free(flight);
-	sending_done(sending, &(struct send_result){ .outcome = SEND_RETRY,
-						     .retry_after_ms = -1,
-						     .reason = "stopped" });
+	sending_done(sending, &failure);
 }
 
 /* ---- life ---- */
 
-bool grpc_sender_reload(struct grpc_sender *sender, struct error *err)
+static bool read_certificates(void *context, bool *changed, struct error *err)
 {
-	bool ok = true, changed = false;
+	struct grpc_sender *sender = context;
 	pthread_rwlock_rdlock(&sender->lock);
-	if (sender->client)
-		ok = grpc_client_reload(sender->client, &changed, err);
+	bool ok = !sender->client || grpc_client_reload(sender->client, changed, err);
 	pthread_rwlock_unlock(&sender->lock);
-	if (changed)
-		log_info(&sender->host->log, "Certificates reloaded");
 	return ok;
 }
 
-static void reload_is_due(void *argument)
+bool grpc_sender_reopen(struct grpc_sender *sender, struct error *err)
 {
-	struct grpc_sender *sender = argument;
-	struct error err = { 0 };
-	if (!grpc_sender_reload(sender, &err))
-		log_error(&sender->host->log, "Certificates are broken; keeping the old ones",
-			  log_text("error", err.text));
-	loop_timer_start(sender->reload_timer, (uint64_t)sender->config->tls.reload_interval.ns);
+	return reopen_now(&sender->reopen, err);
 }
 
 static const char *or_default(const char *text, const char *otherwise)
@@ -209,7 +206,14 @@ bool grpc_sender_init(struct grpc_sender *sender, const struct grpc_sender_confi
 		      struct error *err)
 {
 	*sender = (struct grpc_sender){
-		.config = config, .method = method, .exporter = exporter, .host = host
+		.config = config,
+		.method = method,
+		.exporter = exporter,
+		.host = host,
+		.reopen = { .host = host,
+			    .read = read_certificates,
+			    .sender = sender,
+			    .interval_ns = config->tls.reload_interval.ns },
 	};
 	pthread_rwlock_init(&sender->lock, NULL);
 	const struct metric_label labels[] = { { "exporter", host->id }, { 0 } };
@@ -237,10 +241,8 @@ bool grpc_sender_start(struct grpc_sender *sender, const struct pairs *headers, 
 			.permit_without_stream = c->keepalive.permit_without_stream,
 		},
 		err);
-	if (sender->client && c->tls.reload_interval.ns > 0) {
-		sender->reload_timer = loop_timer_new(sender->host->loop, reload_is_due, sender);
-		loop_timer_start(sender->reload_timer, (uint64_t)c->tls.reload_interval.ns);
-	}
+	if (sender->client)
+		reopen_start(&sender->reopen);
 	return sender->client != NULL;
 }
 
@@ -255,7 +257,7 @@ void grpc_sender_stop(struct grpc_sender *sender)
 
 void grpc_sender_fini(struct grpc_sender *sender)
 {
-	loop_timer_unref(&sender->reload_timer);
+	reopen_fini(&sender->reopen);
 	grpc_endpoint_fini(&sender->endpoint);
 	pthread_rwlock_destroy(&sender->lock);
 }

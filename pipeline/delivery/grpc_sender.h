@@ -6,6 +6,7 @@
 
 #include "net/grpc/grpc_client.h"
 #include "pipeline/component.h"
+#include "pipeline/delivery/reopen.h"
 
 /*
  * What all exporters over gRPC have in common: the Collector's keys of a client (collector-compat
@@ -102,9 +103,8 @@ struct grpc_sender {
 	void *exporter;
 	const struct host *host;
 	struct grpc_endpoint endpoint;
-	struct loop_timer *reload_timer; /* NULL: certificates are read again on SIGHUP only */
-	/* guards client: a send that was begun late finds it gone after stop */
-	pthread_rwlock_t lock;
+	struct reopen reopen;
+	pthread_rwlock_t lock; /* guards client: a send that starts after stop finds none */
 	struct grpc_client *client;
 	struct metric_series *replies_too_large;
 };
@@ -119,10 +119,11 @@ void grpc_sender_fini(struct grpc_sender *sender);
 /* headers: instead of the configured ones, borrowed during the call; NULL: those. */
 bool grpc_sender_start(struct grpc_sender *sender, const struct pairs *headers, struct error *err);
 void grpc_sender_stop(struct grpc_sender *sender);
-/* [any thread] As component_factory's reload. */
-bool grpc_sender_reload(struct grpc_sender *sender, struct error *err);
+/* [any thread] Reads the certificates again. */
+bool grpc_sender_reopen(struct grpc_sender *sender, struct error *err);
 
-/* [any thread] Calls, and tells `sending` what became of it; message->release always runs. */
+/* [any thread] Calls, and reports the result to `sending`; message->release always runs. Metadata
+ * that grpc_client_check_metadata rejects fails the request permanently. */
 void grpc_sender_send(struct grpc_sender *sender, const struct grpc_message *message,
 		      uint64_t profiles, uint64_t timeout_ns, struct sending *sending);
 

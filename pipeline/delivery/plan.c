@@ -198,7 +198,7 @@ static bool plan_part(struct plan *plan, const struct part *whole, struct parts 
 	uint32_t first = parts->count;
 	packet_claim(packet, needed);
 	bool ok = o->ops->plan ? o->ops->plan(o->exporter, whole, &limits, parts, err)
-				   : split_packet(packet, &limits, NULL, parts, err);
+			       : split_packet(packet, &limits, NULL, parts, err);
 	packet_claim(packet, -needed);
 	for (uint32_t i = first; i < parts->count; i++)
 		parts->at[i].planned = o->ops->plan != NULL;

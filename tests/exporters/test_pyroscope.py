@@ -510,7 +510,7 @@ def test_requests_go_through_the_proxy(build):
     ("headers: {Content-Type: x}", "headers[0]: content-type cannot be set"),
     ("headers: {Authorization: x}, bearer_token: y", "Authorization comes from"),
     ("bearer_token: y, basic_auth: {username: z}", "not both"),
-    ("compression: zstd", "the store takes gzip or none"),
+    ("compression: zstd", "compression: unsupported type: use gzip or none"),
     ("preset: v3", "preset"),
     ("proxy_url: 'no proxy'", "proxy_url must be a URL"),
     ("label_limits: {max_names: 2}", "max_names"),

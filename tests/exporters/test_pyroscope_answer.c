@@ -6,6 +6,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "pipeline/delivery/http_sender.h"
+
 #define MESSAGE(text) "{\"code\":\"invalid_argument\",\"message\":\"" text "\"}"
 #define SIZE(labels, limit) \
 	MESSAGE("the profile with labels '" labels \
@@ -58,13 +60,20 @@ static const struct row {
 	{ 429, SEND_RETRY, MESSAGE("push rate limit (4.0 MiB) exceeded"), 0, 0 },
 };
 
+static struct send_result judge(const struct http_result *result, uint64_t bytes)
+{
+	struct send_result verdict = http_sender_judge(result);
+	pyroscope_judge(result, bytes, &verdict);
+	return verdict;
+}
+
 static void what_is_too_large_is_known_by_the_stores_own_words(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		const struct http_result result = { .status = rows[i].status,
 						    .body = view_of(rows[i].text) };
-		struct send_result verdict = pyroscope_judge(&result, 1000);
+		struct send_result verdict = judge(&result, 1000);
 		if (verdict.outcome != rows[i].outcome || verdict.stated_bytes != rows[i].bytes ||
 		    verdict.stated_samples != rows[i].samples)
 			fail_msg("%s: %d, %llu bytes, %llu samples", rows[i].text, verdict.outcome,
@@ -79,8 +88,8 @@ static void a_429_over_the_burst_is_a_matter_of_size(void **state)
 	const struct http_result result = { .status = 429,
 					    .body = view_of("push rate limit "
 							    "(4.0 MiB) exceeded") };
-	assert_int_equal(pyroscope_judge(&result, PYROSCOPE_BURST).outcome, SEND_RETRY);
-	struct send_result verdict = pyroscope_judge(&result, PYROSCOPE_BURST + 1);
+	assert_int_equal(judge(&result, PYROSCOPE_BURST).outcome, SEND_RETRY);
+	struct send_result verdict = judge(&result, PYROSCOPE_BURST + 1);
 	assert_int_equal(verdict.outcome, SEND_TOO_LARGE);
 	assert_int_equal(verdict.stated_bytes, PYROSCOPE_BURST);
 }

@@ -2,6 +2,7 @@
 #include "exporters/pyroscope_answer.h"
 #include "net/http/http_internal.h"
 #include "net/http/multipart.h"
+#include "pipeline/delivery/http_sender.h"
 
 #include <stdlib.h>
 
@@ -73,7 +74,8 @@ static void answer(const uint8_t *data, size_t len)
 	const struct http_result result = { .status = 400,
 					    .body = { len ? data : NULL, len },
 					    .retry_after_ms = -1 };
-	struct send_result verdict = pyroscope_judge(&result, len);
+	struct send_result verdict = http_sender_judge(&result);
+	pyroscope_judge(&result, len, &verdict);
 	if (verdict.outcome != SEND_TOO_LARGE && (verdict.stated_bytes || verdict.stated_samples))
 		abort();
 }

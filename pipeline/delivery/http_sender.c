@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pipeline/delivery/http_sender.h"
+
+#include <string.h>
+#include <strings.h>
+
+#include "base/memory.h"
+#include "base/version.h"
+
+/* One request in flight. The packet holds its body until the answer. */
+struct flight {
+	struct http_sender *sender;
+	struct sending *sending;
+	struct packet *packet;
+};
+
+/* ---- answers ---- */
+
+static const struct answer {
+	int status;
+	enum send_outcome outcome;
+	const char *reason;
+} answers[] = {
+	{ 400, SEND_PERMANENT, "invalid" },           { 401, SEND_PERMANENT, "unauthenticated" },
+	{ 403, SEND_PERMANENT, "permission_denied" }, { 404, SEND_PERMANENT, "not_found" },
+	{ 422, SEND_PERMANENT, "invalid" },           { 429, SEND_RETRY, "resource_exhausted" },
+	{ 500, SEND_PERMANENT, "internal" },          { 502, SEND_RETRY, "bad_gateway" },
+	{ 503, SEND_RETRY, "unavailable" },           { 504, SEND_RETRY, "gateway_timeout" },
+};
+
+static struct send_result judge_failure(const struct http_result *result)
+{
+	struct send_result verdict = { .outcome = SEND_PERMANENT,
+				       .retry_after_ms = -1,
+				       .reason = "refused" };
+	for (size_t i = 0; i < sizeof answers / sizeof *answers; i++)
+		if (answers[i].status == result->status) {
+			verdict.outcome = answers[i].outcome;
+			verdict.reason = answers[i].reason;
+		}
+	if (result->status == 429 || result->status == 503)
+		verdict.retry_after_ms = result->retry_after_ms;
+	return verdict;
+}
+
+struct send_result http_sender_judge(const struct http_result *result)
+{
+	bool good = result->status >= 200 && result->status < 300;
+	if (!result->status || (good && result->failure))
+		return (struct send_result){ .outcome = SEND_RETRY,
+					     .retry_after_ms = -1,
+					     .reason = result->failure };
+	if (good)
+		return (struct send_result){ .outcome = SEND_OK,
+					     .retry_after_ms = -1,
+					     .reason = "ok" };
+	return judge_failure(result);
+}
+
+/* ---- requests ---- */
+
+/* Frees the flight. */
+static void finish(struct flight *flight, const struct send_result *verdict)
+{
+	struct sending *sending = flight->sending;
+	packet_unref(&flight->packet);
+	memory_free(flight);
+	sending_done(sending, verdict);
+}
+
+static void on_answer(void *argument, const struct http_result *result)
+{
+	struct flight *flight = argument;
+	const struct http_sender *sender = flight->sender;
+	struct send_result verdict = http_sender_judge(result);
+	if (sender->service->answered)
+		sender->service->answered(sender->exporter, flight->packet, result, &verdict);
+	finish(flight, &verdict);
+}
+
+static bool post(struct http_sender *sender, const struct http_post *request, struct flight *flight)
+{
+	pthread_rwlock_rdlock(&sender->lock);
+	bool running = sender->client != NULL;
+	if (running)
+		http_client_post(sender->client, request, on_answer, flight);
+	pthread_rwlock_unlock(&sender->lock);
+	return running;
+}
+
+void http_sender_send(struct http_sender *sender, const struct http_sending *request,
+		      uint64_t timeout_ns, struct sending *sending)
+{
+	struct send_result failure = { .outcome = SEND_PERMANENT,
+				       .retry_after_ms = -1,
+				       .reason = "headers" };
+	struct flight *flight = memory_new(sizeof *flight);
+	*flight = (struct flight){ sender, sending, packet_ref(request->packet) };
+	if (http_client_check_headers(request->headers, NULL)) {
+		const struct http_post p = { .body = request->body,
+					     .content_encoding = request->gzip ? "gzip" : NULL,
+					     .headers = request->headers,
+					     .timeout_ns = timeout_ns };
+		if (post(sender, &p, flight))
+			return;
+		failure.outcome = SEND_RETRY;
+		failure.reason = "stopped";
+	}
+	finish(flight, &failure);
+}
+
+/* ---- life ---- */
+
+static bool read_certificates(void *context, bool *changed, struct error *err)
+{
+	struct http_sender *sender = context;
+	pthread_rwlock_rdlock(&sender->lock);
+	bool ok = !sender->client || http_client_reload(sender->client, changed, err);
+	pthread_rwlock_unlock(&sender->lock);
+	return ok;
+}
+
+void http_sender_init(struct http_sender *sender, const struct http_sender_config *config,
+		      const char *endpoint, const char *path, const struct http_service *service,
+		      void *exporter, const struct host *host)
+{
+	size_t len = strlen(endpoint);
+	while (*path && len && endpoint[len - 1] == '/')
+		len--;
+	*sender = (struct http_sender){
+		.config = config,
+		.service = service,
+		.exporter = exporter,
+		.host = host,
+		.url = memory_format("%.*s%s", (int)len, endpoint, path),
+		.reopen = { .host = host,
+			    .read = read_certificates,
+			    .sender = sender,
+			    .interval_ns = config->tls.reload_interval.ns },
+	};
+	http_client_place(sender->url, &sender->address, &sender->port);
+	pthread_rwlock_init(&sender->lock, NULL);
+}
+
+static const char *given(const char *text)
+{
+	return text && *text ? text : NULL;
+}
+
+bool http_sender_start(struct http_sender *sender, struct error *err)
+{
+	const struct http_sender_config *c = sender->config;
+	sender->client = http_client_new(
+		&(struct http_client_options){
+			.loop = sender->host->loop,
+			.url = sender->url,
+			.tls = &c->tls,
+			.headers = &c->headers,
+			.content_type = sender->service->content_type,
+			.user_agent = "Portcullis/" PORTCULLIS_VERSION,
+			.username = given(c->basic_auth.username),
+			.password = c->basic_auth.password.text,
+			.bearer = given(c->bearer_token.text),
+			.proxy = given(c->proxy_url.text),
+		},
+		err);
+	if (sender->client)
+		reopen_start(&sender->reopen);
+	return sender->client != NULL;
+}
+
+bool http_sender_reopen(struct http_sender *sender, struct error *err)
+{
+	return reopen_now(&sender->reopen, err);
+}
+
+void http_sender_stop(struct http_sender *sender)
+{
+	pthread_rwlock_wrlock(&sender->lock);
+	struct http_client *client = sender->client;
+	sender->client = NULL;
+	pthread_rwlock_unlock(&sender->lock);
+	http_client_unref(&client);
+}
+
+void http_sender_fini(struct http_sender *sender)
+{
+	reopen_fini(&sender->reopen);
+	memory_free(sender->url);
+	memory_free(sender->address);
+	memory_free(sender->port);
+	pthread_rwlock_destroy(&sender->lock);
+}
+
+/* ---- configuration ---- */
+
+bool http_sender_gzips(const struct http_sender_config *config)
+{
+	return !given(config->compression) || !strcmp(config->compression, "gzip");
+}
+
+static bool check_authorization(const struct http_sender_config *c, struct error *err)
+{
+	bool basic = given(c->basic_auth.username), bearer = given(c->bearer_token.text);
+	if (basic && bearer)
+		return error_set(err, ERROR_CONFIG,
+				 "provide either basic_auth or bearer_token, but not both");
+	for (size_t i = 0; (basic || bearer) && i < c->headers.count; i++)
+		if (!strcasecmp(c->headers.at[i].name, "authorization"))
+			return error_set(err, ERROR_CONFIG,
+					 "headers: Authorization comes from basic_auth or "
+					 "bearer_token");
+	return true;
+}
+
+bool http_sender_check(const struct http_sender_config *c, const char *endpoint, struct error *err)
+{
+	if (!given(endpoint))
+		return error_set(err, ERROR_CONFIG, "endpoint must be specified");
+	if (!http_client_check(endpoint, &c->headers, err) ||
+	    !http_client_check_proxy(c->proxy_url.text, err))
+		return false;
+	if (!http_sender_gzips(c) && strcmp(c->compression, "none"))
+		return error_set(err, ERROR_CONFIG,
+				 "compression: unsupported type: use gzip or none");
+	return check_authorization(c, err);
+}
+
+static const struct config_row basic_rows[] = {
+	CONFIG_ROW(struct http_basic_config, username, .key = "username",
+		   .help = "With Grafana Cloud: the numeric user ID."),
+	CONFIG_ROW(struct http_basic_config, password, .key = "password", .help = "Or a token."),
+	{ 0 }
+};
+const struct config_table http_sender_basic_table = { sizeof(struct http_basic_config),
+						      basic_rows };
