@@ -106,7 +106,7 @@ def test_a_single_sample_over_the_limit_is_dropped_and_its_neighbours_arrive(bui
     assert not together(parts) - expected
     assert [len(key[3][4]) for key in lost.elements()] == [10000]
     assert dropped == 1
-    assert log.count("Dropping what the destination will not take") == 1 and '"reason": "too_large"' in log
+    assert log.count("Dropping data outside the destination's limits") == 1 and '"reason": "too_large"' in log
 
 
 def test_profiles_older_than_the_limit_are_dropped_for_that_reason(build):

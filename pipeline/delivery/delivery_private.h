@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PIPELINE_DELIVERY_DELIVERY_PRIVATE_H
+#define PIPELINE_DELIVERY_DELIVERY_PRIVATE_H
+
+#include <pthread.h>
+
+#include "pipeline/delivery/backlog.h"
+#include "pipeline/delivery/delivery.h"
+#include "pipeline/delivery/delivery_metrics.h"
+
+/*
+ * Inside a delivery: delivery.c has the queue, the consumers and the end of them; sending.c has the
+ * life of one item at a consumer: its plan, attempts, retries and result.
+ */
+struct book { /* the ledger of one pipeline at this destination */
+	struct book *next;
+	struct ledger_destination ledger;
+};
+
+/*
+ * One consumer: delivers one item at a time. It belongs to the thread that took it from the idle
+ * ones, then to the one that learns the result of its send.
+ */
+struct sending {
+	struct delivery *delivery;
+	struct sending *next; /* idle */
+	struct item *item;    /* NULL: idle */
+	int64_t expected;     /* bytes of the parts, until they are made */
+	struct parts parts;
+	uint32_t part;
+	struct loop_timer *timer;
+	struct send_result result;
+	uint64_t begun; /* of the part's first attempt, clock_now */
+	int64_t interval_ns;
+	bool flying; /* between ops->send and sending_done */
+	bool planned;             /* the item has its parts */
+	bool again;               /* the part is to be split, as its refusal requires */
+	bool waiting;             /* for its retry; loop thread */
+	enum ack_outcome outcome; /* of the item: the worst of its parts */
+};
+
+enum delivery_state { DELIVERY_WORKS, DELIVERY_RETRIES, DELIVERY_DROPS };
+
+struct delivery {
+	struct delivery_options options;
+	struct sending *consumers;
+	uint32_t consumer_count;
+	bool waits;
+	struct plan plan;
+
+	/* Guards all of this. An item waits only while no consumer is idle, or memory is short and
+	 * one is busy. */
+	pthread_mutex_t lock;
+	struct backlog backlog;
+	struct sending *idle;
+	uint32_t busy; /* consumers */
+	struct book *books;
+	void (*drained)(void *argument);
+	void *argument;
+
+	_Atomic bool draining;
+	_Atomic bool logged[PART_DROPPED]; /* that samples are dropped for this reason */
+	_Atomic uint64_t lost;             /* samples dropped since draining began */
+	_Atomic enum delivery_state state; /* as last logged */
+	struct delivery_counters count;
+};
+
+/* ---- sending.c ---- */
+
+void sending_init(struct sending *s, struct delivery *d);
+void sending_fini(struct sending *s);
+/* [any thread] Delivers s->item; ends in delivery_finish. */
+void sending_begin(struct sending *s);
+void sending_hasten(struct sending *s); /* [loop thread] The next attempt is due now. */
+
+/* ---- delivery.c ---- */
+
+/* [any thread] The item is delivered or dropped; the consumer takes the next one, or is idle. */
+void delivery_finish(struct sending *s, enum ack_outcome outcome);
+/* [any thread] Counts samples of an item that are not sent. */
+void delivery_drop_samples(struct delivery *d, struct item *item, uint64_t samples,
+			   enum ledger_reason reason);
+/* [any thread] Logs, once for each kind, that the destination's limits drop data. */
+void delivery_log_dropped(struct delivery *d, enum part_dropped kind, enum ledger_reason reason,
+			  uint64_t samples);
+
+#endif

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/clock.h"
+#include "pipeline/budget.h"
+#include "pipeline/delivery/delivery_private.h"
+
+#include <assert.h>
+
+/* Senders retry only what a retry may fix. */
+static enum ack_outcome outcome_of(enum ledger_reason reason)
+{
+	bool passes = reason == LEDGER_NO_RETRY || reason == LEDGER_RETRIES_EXHAUSTED ||
+		      reason == LEDGER_SHUTDOWN;
+	return passes ? ACK_FAILED : ACK_REFUSED;
+}
+
+/* Which of several senders a refused part came from is not known: none of them must believe that a
+ * retry is useless. */
+static enum ack_outcome outcome_for_senders(const struct sending *s)
+{
+	bool several = s->item->packet->contribution_count > 1;
+	return s->outcome == ACK_REFUSED && several ? ACK_FAILED : s->outcome;
+}
+
+static void give_up(struct sending *s, uint64_t samples, enum ledger_reason reason)
+{
+	if (outcome_of(reason) > s->outcome)
+		s->outcome = outcome_of(reason);
+	delivery_drop_samples(s->delivery, s->item, samples, reason);
+}
+
+static void finish(struct sending *s)
+{
+	if (s->item->left)
+		give_up(s, s->item->left, LEDGER_PLAN);
+	parts_clear(&s->parts);
+	delivery_finish(s, outcome_for_senders(s));
+}
+
+/* Samples that the plan left out. */
+static void count_dropped(struct sending *s)
+{
+	static const enum ledger_reason reasons[PART_DROPPED] = {
+		[PART_TOO_LARGE] = LEDGER_TOO_LARGE,
+		[PART_TOO_OLD] = LEDGER_TOO_OLD,
+		[PART_TOO_NEW] = LEDGER_TOO_NEW,
+	};
+	struct delivery *d = s->delivery;
+	for (unsigned r = 0; r < PART_DROPPED; r++) {
+		uint64_t samples = s->parts.dropped[r];
+		if (!samples)
+			continue;
+		s->parts.dropped[r] = 0;
+		give_up(s, samples, reasons[r]);
+		delivery_log_dropped(d, r, reasons[r], samples);
+	}
+}
+
+static bool prepare(struct sending *s)
+{
+	struct delivery *d = s->delivery;
+	struct error err;
+	error_clear(&err);
+	if (s->planned && !s->again)
+		return true;
+	bool ok = true;
+	if (s->again)
+		plan_again(&d->plan, &s->parts, s->part);
+	else
+		ok = plan_packet(&d->plan, s->item->packet, &s->parts, &err);
+	s->again = false;
+	s->planned = true;
+	backlog_made(&d->backlog, -s->expected);
+	s->expected = 0;
+	count_dropped(s);
+	return ok;
+}
+
+static void send_part(void *argument)
+{
+	struct sending *s = argument;
+	struct delivery *d = s->delivery;
+	if (!prepare(s)) {
+		sending_done(s, &(struct send_result){ .outcome = SEND_PERMANENT,
+						       .retry_after_ms = -1,
+						       .reason = "plan" });
+	} else if (s->part < s->parts.count) {
+		d->options.ops->send(d->options.exporter, &s->parts.at[s->part],
+				     (uint64_t)d->options.config->timeout.ns, s);
+	} else {
+		s->flying = false;
+		metric_add(d->count.flights, -1);
+		finish(s);
+	}
+}
+
+/* Where the exporter only hands the packet on and nothing is to be split, on this thread. */
+static void attempt(struct sending *s)
+{
+	struct delivery *d = s->delivery;
+	s->flying = true;
+	metric_add(d->count.flights, 1);
+	const struct packet *packet = s->planned ? s->parts.at[s->part].packet : s->item->packet;
+	if (!s->again && (s->planned || plan_is_plain(&d->plan, packet)) &&
+	    plan_is_prompt(&d->plan, packet))
+		send_part(s);
+	else
+		loop_work(d->options.loop, send_part, NULL, s);
+}
+
+static void begin_part(struct sending *s, uint32_t part)
+{
+	s->part = part;
+	s->begun = clock_now();
+	s->interval_ns = s->delivery->options.config->retry_on_failure.initial_interval.ns;
+	attempt(s);
+}
+
+void sending_begin(struct sending *s)
+{
+	s->planned = s->again = false;
+	s->outcome = ACK_TAKEN;
+	begin_part(s, 0);
+}
+
+static void next_part(struct sending *s)
+{
+	if (s->parts.count)
+		packet_unref(&s->parts.at[s->part].packet);
+	if (s->part + 1 < s->parts.count)
+		begin_part(s, s->part + 1);
+	else
+		finish(s);
+}
+
+/* Without a plan the item goes as a whole. */
+static void drop_part(struct sending *s, enum ledger_reason reason)
+{
+	struct delivery *d = s->delivery;
+	uint64_t samples = s->parts.count ? s->parts.at[s->part].samples : s->item->left;
+	give_up(s, samples, reason);
+	if (d->state != DELIVERY_DROPS)
+		log_error(d->options.log, "Exporting failed. Dropping data.",
+			  log_text("reason", ledger_reasons[reason]),
+			  log_text("error", s->result.reason),
+			  log_number("dropped_items", samples));
+	d->state = DELIVERY_DROPS;
+	next_part(s);
+}
+
+static void count_sent(struct sending *s)
+{
+	struct delivery *d = s->delivery;
+	uint64_t samples = s->parts.at[s->part].samples;
+	s->item->left -= samples;
+	metric_add(d->count.sent, (int64_t)samples);
+	metric_add(s->item->ledger->queued, -(int64_t)samples);
+	metric_add(s->item->ledger->out, (int64_t)samples);
+	metric_add(d->count.rejected, (int64_t)s->result.rejected_profiles);
+	plan_taken(&d->plan);
+	if (d->state != DELIVERY_WORKS && atomic_exchange(&d->state, DELIVERY_WORKS) != DELIVERY_WORKS)
+		log_info(d->options.log, "Exporting works again.");
+}
+
+static void retry_part(struct sending *s)
+{
+	struct delivery *d = s->delivery;
+	const struct retry_config *r = &d->options.config->retry_on_failure;
+	uint64_t delay = retry_delay(r, s->interval_ns, s->result.retry_after_ms);
+	uint64_t elapsed = clock_now() - s->begun;
+	if (!r->present.enabled || d->draining) {
+		drop_part(s, d->draining ? LEDGER_SHUTDOWN : LEDGER_NO_RETRY);
+		return;
+	}
+	if (r->max_elapsed_time.ns > 0 && elapsed + delay > (uint64_t)r->max_elapsed_time.ns) {
+		drop_part(s, LEDGER_RETRIES_EXHAUSTED);
+		return;
+	}
+	if (d->state == DELIVERY_WORKS) {
+		log_warn(d->options.log, "Exporting failed. Will retry the request after interval.",
+			 log_text("error", s->result.reason),
+			 log_number("interval_ms", delay / 1000000));
+		d->state = DELIVERY_RETRIES;
+	}
+	metric_add(d->count.retried, 1);
+	s->interval_ns = retry_next_interval(r, s->interval_ns);
+	s->waiting = true;
+	loop_timer_start(s->timer, delay);
+}
+
+static void retry_due(void *argument)
+{
+	struct sending *s = argument;
+	s->waiting = false;
+	attempt(s);
+}
+
+static void split_part(struct sending *s)
+{
+	s->again = plan_learn(&s->delivery->plan, &s->parts.at[s->part], &s->result);
+	if (s->again)
+		begin_part(s, s->part);
+	else
+		drop_part(s, LEDGER_TOO_LARGE);
+}
+
+/* On the loop thread, which owns the timers. */
+static void conclude_failure(void *argument)
+{
+	struct sending *s = argument;
+	switch (s->result.outcome) {
+	case SEND_RETRY:
+		retry_part(s);
+		return;
+	case SEND_TOO_LARGE:
+		split_part(s);
+		return;
+	default:
+		drop_part(s, LEDGER_PERMANENT);
+		return;
+	}
+}
+
+/* Success is handled by the thread that learns of it; failure by the loop thread. */
+void sending_done(struct sending *s, const struct send_result *result)
+{
+	assert(s->flying);
+	s->flying = false;
+	s->result = *result;
+	metric_add(s->delivery->count.flights, -1);
+	if (result->outcome != SEND_OK) {
+		loop_post(s->delivery->options.loop, conclude_failure, s);
+		return;
+	}
+	count_sent(s);
+	next_part(s);
+}
+
+void sending_hasten(struct sending *s)
+{
+	if (!s->waiting)
+		return;
+	loop_timer_cancel(s->timer);
+	s->waiting = false;
+	attempt(s);
+}
+
+/* Of packets that a plan makes: of the program's budget, and of this destination's share. */
+static void charge_part(void *context, int64_t bytes, bool claim)
+{
+	struct delivery *d = context;
+	if (!claim)
+		backlog_made(&d->backlog, bytes);
+	budget_charge(d->options.budget, bytes, claim);
+}
+
+void sending_init(struct sending *s, struct delivery *d)
+{
+	s->delivery = d;
+	s->timer = loop_timer_new(d->options.loop, retry_due, s);
+	s->parts.charge = d->options.budget ? charge_part : NULL;
+	s->parts.charge_context = d;
+}
+
+void sending_fini(struct sending *s)
+{
+	loop_timer_unref(&s->timer);
+	parts_fini(&s->parts);
+}
