@@ -160,27 +160,6 @@ static enum MHD_Result break_off(struct http_exchange *x, struct MHD_Connection 
 	return MHD_NO;
 }
 
-void http_server_suspend(struct http_exchange *x)
-{
-	struct http_server *server = x->server;
-	x->suspended = true;
-	x->previous = NULL;
-	x->next = server->suspended;
-	if (x->next)
-		x->next->previous = x;
-	server->suspended = x;
-	MHD_suspend_connection(x->connection->mhd);
-}
-
-void http_server_resume(struct http_exchange *x)
-{
-	x->suspended = false;
-	*(x->previous ? &x->previous->next : &x->server->suspended) = x->next;
-	if (x->next)
-		x->next->previous = x->previous;
-	MHD_resume_connection(x->connection->mhd);
-}
-
 /* Replies, or suspends the connection until there is a reply. */
 static enum MHD_Result settle(struct http_exchange *x, struct MHD_Connection *mhd)
 {
@@ -191,7 +170,7 @@ static enum MHD_Result settle(struct http_exchange *x, struct MHD_Connection *mh
 	if (lost) {
 		x->stage = HTTP_STAGE_LOST;
 	} else if (!answered) {
-		http_server_suspend(x);
+		http_exchange_suspend(x);
 	}
 	pthread_mutex_unlock(&server->mutex);
 	return answered ? send_answer(x, mhd) : lost ? MHD_NO : MHD_YES;
@@ -310,12 +289,14 @@ static void describe_peer(struct http_connection *c)
 	http_peer_text(address, len, c->peer, sizeof c->peer);
 }
 
-void http_daemon_secured(void *mhd)
+static void suspend_connection(struct http_connection *c)
 {
-	struct http_connection *c = connection_of(mhd);
-	if (!c->secured)
-		http_deadline_enter(&c->daemon->server->deadlines, &c->deadline, HTTP_PHASE_HEADER);
-	c->secured = true;
+	MHD_suspend_connection(c->mhd);
+}
+
+static void resume_connection(struct http_connection *c)
+{
+	MHD_resume_connection(c->mhd);
 }
 
 static struct http_connection *open_connection(struct http_daemon *daemon,
@@ -325,11 +306,13 @@ static struct http_connection *open_connection(struct http_daemon *daemon,
 	void *session = session_of(mhd);
 	c->daemon = daemon;
 	c->mhd = mhd;
+	c->suspend = suspend_connection;
+	c->resume = resume_connection;
 	describe_peer(c);
 	if (daemon->material.ca)
 		http_tls_require(session);
 	if (session)
-		http_tls_watch(session);
+		http_tls_watch(session, c);
 	http_deadline_join(
 		&daemon->server->deadlines, &c->deadline,
 		MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd,
@@ -340,7 +323,10 @@ static struct http_connection *open_connection(struct http_daemon *daemon,
 static void count_closed(struct http_daemon *daemon, const char *peer, bool replaced)
 {
 	struct http_server *server = daemon->server;
-	http_server_closed(server, peer, replaced);
+	atomic_fetch_sub(&server->connected, 1);
+	metric_add(server->connections, -1);
+	peer_count_remove(server->peers, peer_key_of_address(peer));
+	http_memory_release(server, replaced);
 	if (atomic_fetch_sub(&daemon->connections, 1) == 1 && atomic_load(&daemon->draining))
 		http_listener_wake(server->listener);
 }

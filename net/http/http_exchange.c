@@ -62,7 +62,7 @@ void http_exchange_free(struct http_exchange *x)
 	memory_free(x->answer.allow);
 	memory_free(x->answer.body);
 	memory_free(x);
-	http_server_unref(server);
+	http_state_unref(server);
 }
 
 /* Before a route has been asked, or in the server's own name: nobody else can reply. */
@@ -222,6 +222,27 @@ void http_exchange_print(const struct http_exchange *x, struct bytes *out)
 	bytes_add(out, a->body, a->body_len);
 }
 
+void http_exchange_suspend(struct http_exchange *x)
+{
+	struct http_server *server = x->server;
+	x->suspended = true;
+	x->previous = NULL;
+	x->next = server->suspended;
+	if (x->next)
+		x->next->previous = x;
+	server->suspended = x;
+	x->connection->suspend(x->connection);
+}
+
+void http_exchange_resume(struct http_exchange *x)
+{
+	x->suspended = false;
+	*(x->previous ? &x->previous->next : &x->server->suspended) = x->next;
+	if (x->next)
+		x->next->previous = x->previous;
+	x->connection->resume(x->connection);
+}
+
 static void fill(struct http_answer *a, const struct http_reply *reply)
 {
 	assert(!a->status && reply->status >= 200);
@@ -241,7 +262,7 @@ void http_exchange_reply(struct http_exchange *x, const struct http_reply *reply
 	fill(&x->answer, reply);
 	bool last = x->stage == HTTP_STAGE_LOST && !x->connection;
 	if (x->suspended)
-		http_server_resume(x);
+		http_exchange_resume(x);
 	pthread_mutex_unlock(&server->mutex);
 	if (last)
 		http_exchange_free(x);

@@ -13,15 +13,18 @@
 /*
  * What the files of the HTTP server share:
  *
- *   http_config.c    the keys and their rules
- *   http_listener.c  the socket, and the thread that accepts, keeps deadlines and lingers
- *   http_deadline.c  what each connection may take its time for
- *   http_memory.c    what connections cost, and what happens when memory is short
  *   http_judge.c     what is refused whatever the route
- *   http_exchange.c  one request and its reply
+ *   http_deadline.c  what each connection may take its time for
+ *   http_listener.c  the socket, and the thread that accepts, keeps deadlines and lingers
+ *   http_config.c    the keys and their rules
  *   http_tls.c       client certificates (GnuTLS)
+ *   http_state.c     what all files share, until the last reference is gone
+ *   http_exchange.c  one request and its reply
+ *   http_memory.c    what connections cost, and what happens when memory is short
  *   http_daemon.c    libmicrohttpd
  *   http_server.c    the life of the server
+ *
+ * Each calls only those above it; what goes the other way is a callback.
  */
 
 #define HTTP_TARGET_MAX 8192
@@ -133,10 +136,11 @@ void http_listener_stop(struct http_listener *listener);
 void http_listener_unref(struct http_listener **listener);
 
 /* net/http/http_tls.c; session is a gnutls_session_t. */
+struct http_connection;
 void http_tls_silence(void);
 void http_tls_require(void *session);
-/* Has http_daemon_secured called when the handshake is complete. */
-void http_tls_watch(void *session);
+/* Once the handshake is complete the connection is secured, and waits for headers. */
+void http_tls_watch(void *session, struct http_connection *connection);
 /* Fills the empty list, if the client's certificate was verified. */
 void http_tls_owner(void *session, struct fields *auth);
 void http_tls_send(void *session, const void *data, size_t len);
@@ -163,6 +167,9 @@ struct http_answer {
 struct http_connection {
 	struct http_daemon *daemon;
 	struct MHD_Connection *mhd;
+	/* The daemon's: the library stops reading from the connection, and goes on. */
+	void (*suspend)(struct http_connection *connection);
+	void (*resume)(struct http_connection *connection);
 	struct http_deadline deadline;
 	bool linger;  /* the peer may still be sending what nobody wants */
 	bool secured; /* the TLS handshake is complete */
@@ -207,6 +214,10 @@ enum http_feed {
 	HTTP_FEED_OVER   /* over the limit, or refused by `grow`: there is an answer */
 };
 enum http_feed http_exchange_feed(struct http_exchange *exchange, const void *data, size_t len);
+/* Its connection is suspended until http_exchange_resume: until the answer is there, or there may
+ * be memory for its body. Both under the server's mutex. */
+void http_exchange_suspend(struct http_exchange *exchange);
+void http_exchange_resume(struct http_exchange *exchange);
 /* The reply as bytes of HTTP/1.1 with Connection: close, for when libmicrohttpd cannot answer. */
 void http_exchange_print(const struct http_exchange *exchange, struct bytes *out);
 
@@ -219,7 +230,7 @@ struct http_fault {
 const struct http_fault *http_judge(struct http_exchange *exchange);
 bool http_is_token(const char *text);
 
-/* net/http/http_server.c */
+/* What all files share; made and freed by http_state.c. */
 struct http_daemon;
 
 /* Requests that no route was asked about. */
@@ -261,11 +272,13 @@ struct http_server {
 		*misdirected[HTTP_MISDIRECTIONS];
 };
 
-void http_server_unref(struct http_server *server);
+/* net/http/http_state.c */
+/* Without listener, daemons and metrics. Its owner has the first reference, each exchange one more;
+ * options are not needed later, but what they point to is. */
+struct http_server *http_state_new(const struct http_server_options *options);
+void http_state_unref(struct http_server *server);
 /* Fills header_limits from the configuration, or without one with the defaults. */
-void http_server_limit_headers(struct http_server *server);
-/* A connection that was let in is closed; replaced: another one has its charge. */
-void http_server_closed(struct http_server *server, const char *peer, bool replaced);
+void http_state_limit_headers(struct http_server *server);
 
 /*
  * net/http/http_daemon.c. One libmicrohttpd daemon: it has one set of certificates and one thread.
@@ -290,14 +303,6 @@ void http_peer_text(const struct sockaddr *address, socklen_t len, char *out, si
 /* Takes the socket; false: closed it, for want of memory. */
 bool http_daemon_add(struct http_daemon *daemon, int socket, const struct sockaddr *address,
 		     socklen_t len);
-/* The TLS handshake of a connection is complete; mhd is its struct MHD_Connection. On the daemon's
- * thread. */
-void http_daemon_secured(void *mhd);
-/* The exchange's connection is suspended until http_server_resume. Both under the server's mutex.
- */
-void http_server_suspend(struct http_exchange *exchange);
-/* Its answer is there, or there may be memory for its body. */
-void http_server_resume(struct http_exchange *exchange);
 
 /* net/http/http_memory.c */
 /* Charges a connection that was accepted, with which its peer has `count`: as long as these hold

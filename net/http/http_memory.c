@@ -48,7 +48,7 @@ bool http_memory_wait(struct http_exchange *x)
 	pthread_mutex_lock(&server->mutex);
 	bool waits = !server->cutting;
 	if (waits)
-		http_server_suspend(x);
+		http_exchange_suspend(x);
 	pthread_mutex_unlock(&server->mutex);
 	if (first)
 		http_listener_wake(server->listener);
@@ -71,7 +71,7 @@ static void ask_again(struct http_server *server)
 	for (struct http_exchange *x = server->suspended; x; x = next) {
 		next = x->next;
 		if (x->stage == HTTP_STAGE_BODY)
-			http_server_resume(x);
+			http_exchange_resume(x);
 	}
 	pthread_mutex_unlock(&server->mutex);
 }

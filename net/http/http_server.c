@@ -1,19 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/memory.h"
 #include "net/http/http_internal.h"
 
 #define SECOND_NS 1000000000ull
 #define COMPLAIN_EVERY_NS (60 * SECOND_NS)
-#define WATCH_CA_NS (10 * SECOND_NS)
-/* What libmicrohttpd and we have for a connection beside the memory of its headers, and what GnuTLS
- * has. */
-#define CONNECTION_BYTES 4096
-#define TLS_BYTES 24576
-
 static const struct metric connections_metric = { "otelcol_http_connections", METRIC_GAUGE,
 						  "{connections}",
 						  "Open connections of an HTTP server." };
@@ -54,14 +46,6 @@ static int let_in(struct http_server *server, struct hash128 peer)
 		return HTTP_OVER_REASONS;
 	peer_count_remove(server->peers, peer);
 	return HTTP_OVER_MEMORY;
-}
-
-void http_server_closed(struct http_server *server, const char *peer, bool replaced)
-{
-	atomic_fetch_sub(&server->connected, 1);
-	metric_add(server->connections, -1);
-	peer_count_remove(server->peers, peer_key_of_address(peer));
-	http_memory_release(server, replaced);
 }
 
 static void accepted(void *context, int socket, const struct sockaddr *address, socklen_t len)
@@ -217,67 +201,6 @@ static void make_series(struct http_server *server, struct metrics *metrics,
 	}
 }
 
-static uint64_t watch_interval(const struct tls_server_config *tls)
-{
-	if (!tls->present.enabled || tls->reload_interval.ns > 0)
-		return tls->present.enabled ? (uint64_t)tls->reload_interval.ns : 0;
-	return tls->client_ca_file_reload ? WATCH_CA_NS : 0;
-}
-
-void http_server_limit_headers(struct http_server *server)
-{
-	const struct http_server_config *config = server->config;
-	int64_t bytes =
-		config && config->max_header_bytes ? config->max_header_bytes : HTTP_HEADER_BYTES;
-	int64_t count =
-		config && config->max_header_count ? config->max_header_count : HTTP_HEADER_COUNT;
-	server->header_limits = (struct fields_limits){ .count = (size_t)count,
-							.name = (size_t)bytes,
-							.value = (size_t)bytes,
-							.total = (size_t)bytes };
-}
-
-static struct http_server *server_new(const struct http_server_options *options)
-{
-	struct http_server *server = memory_new(sizeof *server);
-	atomic_store(&server->holds, 1);
-	const struct http_server_config *config = options->config;
-	server->config = config;
-	server->log = options->log;
-	server->budget = options->budget;
-	server->peers = peer_count_new();
-	http_server_limit_headers(server);
-	server->connection_cost = CONNECTION_BYTES + HTTP_CONNECTION_MEMORY +
-				  (int64_t)server->header_limits.total +
-				  (config->tls.present.enabled ? TLS_BYTES : 0);
-	server->reload_ns = watch_interval(&config->tls);
-	server->reload_next = server->reload_ns ? clock_now() + server->reload_ns : UINT64_MAX;
-	server->route_count = options->route_count;
-	server->routes = memory_array(options->route_count, sizeof *server->routes);
-	memcpy(server->routes, options->routes, options->route_count * sizeof *server->routes);
-	pthread_mutex_init(&server->mutex, NULL);
-	pthread_condattr_t monotonic;
-	pthread_condattr_init(&monotonic);
-	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-	pthread_cond_init(&server->quiet, &monotonic);
-	pthread_condattr_destroy(&monotonic);
-	http_deadlines_init(&server->deadlines, options->config,
-			    eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-	return server;
-}
-
-void http_server_unref(struct http_server *server)
-{
-	if (atomic_fetch_sub(&server->holds, 1) != 1)
-		return;
-	http_deadlines_fini(&server->deadlines);
-	peer_count_unref(&server->peers);
-	pthread_cond_destroy(&server->quiet);
-	pthread_mutex_destroy(&server->mutex);
-	memory_free(server->routes);
-	memory_free(server);
-}
-
 struct http_server *http_server_start(const struct http_server_options *options, struct error *err)
 {
 	const struct http_server_config *config = options->config;
@@ -288,7 +211,7 @@ struct http_server *http_server_start(const struct http_server_options *options,
 	}
 	if (!http_endpoint_parse(config->transport, config->endpoint, &listener.endpoint, err))
 		return NULL;
-	struct http_server *server = server_new(options);
+	struct http_server *server = http_state_new(options);
 	make_series(server, options->metrics, &listener.no_files);
 	server->peer_limit =
 		listener.endpoint.is_unix ? 0 : (uint32_t)config->max_connections_per_peer;
@@ -327,7 +250,7 @@ static void cut(struct http_server *server)
 	for (struct http_exchange *x; (x = server->suspended);) {
 		if (x->stage == HTTP_STAGE_HANDED)
 			x->stage = HTTP_STAGE_LOST;
-		http_server_resume(x);
+		http_exchange_resume(x);
 	}
 }
 
@@ -362,6 +285,6 @@ void http_server_stop(struct http_server **own, uint64_t grace_ns)
 	forget_connections(server);
 	http_listener_unref(&server->listener);
 	close(server->deadlines.wake);
-	http_server_unref(server);
+	http_state_unref(server);
 	*own = NULL;
 }

@@ -34,14 +34,19 @@ static int after_finished(gnutls_session_t session, unsigned type, unsigned when
 	(void)type;
 	(void)when;
 	(void)message;
-	if (incoming)
-		http_daemon_secured(gnutls_session_get_ptr(session));
+	struct http_connection *c = gnutls_db_get_ptr(session);
+	if (incoming && !c->secured) {
+		http_deadline_enter(&c->daemon->server->deadlines, &c->deadline, HTTP_PHASE_HEADER);
+		c->secured = true;
+	}
 	return 0;
 }
 
-/* libmicrohttpd has set the session's pointer to its connection. */
-void http_tls_watch(void *session)
+/* The session's own pointer is libmicrohttpd's; the one for a store of sessions, of which there is
+ * none, is free. */
+void http_tls_watch(void *session, struct http_connection *connection)
 {
+	gnutls_db_set_ptr(session, connection);
 	gnutls_handshake_set_hook_function(session, GNUTLS_HANDSHAKE_FINISHED, GNUTLS_HOOK_POST,
 					   after_finished);
 }

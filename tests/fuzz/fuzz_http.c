@@ -28,7 +28,7 @@ static void list(bool (*add)(struct fields *, const char *, struct error *), con
 static void judge(char *text)
 {
 	struct http_server server = { .holds = 2 };
-	http_server_limit_headers(&server);
+	http_state_limit_headers(&server);
 	char *next = strchr(text, '\n');
 	if (next)
 		*next++ = '\0';
