@@ -440,11 +440,17 @@ void config_print(const struct config_table *table, const void *config, const st
 	print_table(&p, table, config, node);
 }
 
+void config_print_members(const struct config_table *table, const void *config,
+			  const struct node *node, bool redact, struct bytes *out)
+{
+	struct printer p = { .out = out, .json = true, .redact = redact };
+	print_table(&p, table, config, node);
+}
+
 void config_print_json(const struct config_table *table, const void *config,
 		       const struct node *node, bool redact, struct bytes *out)
 {
-	struct printer p = { .out = out, .json = true, .redact = redact };
-	put(&p, "{");
-	print_table(&p, table, config, node);
-	put(&p, "}");
+	bytes_add_byte(out, '{');
+	config_print_members(table, config, node, redact, out);
+	bytes_add_byte(out, '}');
 }

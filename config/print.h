@@ -20,6 +20,9 @@ void config_print(const struct config_table *table, const void *config, const st
 /* The same as one JSON object, without a line end. */
 void config_print_json(const struct config_table *table, const void *config,
 		       const struct node *node, bool redact, struct bytes *out);
+/* The members of that object without its braces, for a caller that adds its own. */
+void config_print_members(const struct config_table *table, const void *config,
+			  const struct node *node, bool redact, struct bytes *out);
 
 /* The rows as a Markdown table for docs/MANUAL.md, nested sections with dotted keys. */
 void config_manual(const struct config_table *table, struct bytes *out);

@@ -32,7 +32,7 @@ struct sending {
 	struct send_result result;
 	uint64_t begun; /* of the part's first attempt, clock_now */
 	int64_t interval_ns;
-	bool flying; /* between ops->send and sending_done */
+	bool flying;              /* between ops->send and sending_done */
 	bool planned;             /* the item has its parts */
 	bool again;               /* the part is to be split, as its refusal requires */
 	bool waiting;             /* for its retry; loop thread */

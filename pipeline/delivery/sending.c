@@ -157,7 +157,8 @@ static void count_sent(struct sending *s)
 	metric_add(s->item->ledger->out, (int64_t)samples);
 	metric_add(d->count.rejected, (int64_t)s->result.rejected_profiles);
 	plan_taken(&d->plan);
-	if (d->state != DELIVERY_WORKS && atomic_exchange(&d->state, DELIVERY_WORKS) != DELIVERY_WORKS)
+	if (d->state != DELIVERY_WORKS &&
+	    atomic_exchange(&d->state, DELIVERY_WORKS) != DELIVERY_WORKS)
 		log_info(d->options.log, "Exporting works again.");
 }
 

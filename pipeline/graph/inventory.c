@@ -355,16 +355,17 @@ static bool has_kind(const struct inventory *inventory, enum component_kind kind
 bool inventory_read(struct inventory *inventory, const struct node *root,
 		    const struct component_factory *const *factories, struct error *err)
 {
+	static const enum component_kind required[] = { COMPONENT_RECEIVER, COMPONENT_EXPORTER };
 	inventory->root = root;
 	if (!check_top(root, err))
 		return false;
 	for (enum component_kind kind = COMPONENT_RECEIVER; kind <= COMPONENT_EXTENSION; kind++)
 		if (!declare_section(inventory, root, kind, factories, err))
 			return false;
-	for (enum component_kind kind = COMPONENT_RECEIVER; kind <= COMPONENT_EXPORTER; kind += 2)
-		if (!has_kind(inventory, kind))
+	for (size_t i = 0; i < sizeof required / sizeof *required; i++)
+		if (!has_kind(inventory, required[i]))
 			return node_error(root, "", err, "no %s configuration specified in config",
-					  component_kind_names[kind]);
+					  component_kind_names[required[i]]);
 	return config_bind(&service_table, node_get(root, "service"), "service",
 			   &inventory->service, err) &&
 	       check_service(inventory, root, err);
@@ -499,9 +500,13 @@ static void print_service(const struct print *p, const struct inventory *invento
 	service.telemetry = NULL; /* bound by whoever reads it */
 	if (print_reference(p, node))
 		return;
-	print_table(p, &service_table, &service, node, 2);
-	if (p->json)
-		p->out->at[p->out->len - 1] = ','; /* there are pipelines before it */
+	if (p->json) {
+		bytes_add_byte(p->out, '{');
+		config_print_members(&service_table, &service, node, p->redact, p->out);
+		bytes_add_byte(p->out, ','); /* there is always `pipelines` */
+	} else {
+		print_table(p, &service_table, &service, node, 2);
+	}
 	put_key(p, 2, "telemetry");
 	if (!print_reference(p, node_get(node, "telemetry"))) {
 		bytes_add_text(p->out, p->json ? "" : "\n");

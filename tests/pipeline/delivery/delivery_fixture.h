@@ -36,7 +36,7 @@ struct fixture {
 };
 
 static inline void send_by_script(void *self, const struct part *part, uint64_t timeout_ns,
-			   struct sending *sending)
+				  struct sending *sending)
 {
 	struct fixture *f = *(struct fixture **)self;
 	(void)part;
@@ -49,7 +49,7 @@ static inline void send_by_script(void *self, const struct part *part, uint64_t 
 }
 
 static inline bool plan_three(void *self, const struct part *whole, const struct limits *limits,
-		       struct parts *parts, struct error *err)
+			      struct parts *parts, struct error *err)
 {
 	(void)self;
 	(void)limits;
