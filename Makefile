@@ -159,10 +159,10 @@ format: install-test
 	shellcheck docker/*.sh .ci/run
 
 manual: $(B)/portcullis
-	$(B)/portcullis manual >docs/MANUAL.md
+	$(B)/portcullis manual >docs/manual/reference.md
 
 manual-check: $(B)/portcullis
-	$(B)/portcullis manual | diff -u docs/MANUAL.md - || { echo "docs/MANUAL.md is stale: make manual"; exit 1; }
+	$(B)/portcullis manual | diff -u docs/manual/reference.md - || { echo "docs/manual/reference.md is stale: make manual"; exit 1; }
 
 # The bill of materials: what the program is linked with here, as SPDX. The image has one of its own (docker/stage.sh).
 sbom: $(B)/portcullis.spdx.json

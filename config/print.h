@@ -24,7 +24,20 @@ void config_print_json(const struct config_table *table, const void *config,
 void config_print_members(const struct config_table *table, const void *config,
 			  const struct node *node, bool redact, struct bytes *out);
 
-/* The rows as a Markdown table for docs/MANUAL.md, nested sections with dotted keys. */
-void config_manual(const struct config_table *table, struct bytes *out);
+/* Keys that several components take. The manual prints them once, under this title, and components
+ * refer to it. */
+struct config_manual_section {
+	const char *title; /* of the heading in Markdown; NULL ends a list */
+	const struct config_table *table;
+	const char *text; /* under the heading: one paragraph */
+};
+
+/*
+ * The rows as a Markdown table, nested sections with dotted keys. With `shared`, a section in that
+ * list becomes a link, rows that repeat those of one are left out for a link, and a table that
+ * occurs again refers to its first occurrence. NULL: everything is printed where it occurs.
+ */
+void config_manual(const struct config_table *table, const struct config_manual_section *shared,
+		   struct bytes *out);
 
 #endif

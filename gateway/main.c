@@ -28,7 +28,7 @@ const struct command commands[] = {
 	  command_send, 2 },
 	{ "featuregate", "[ID]", "Lists the feature gates that are accepted.", command_feature_gate,
 	  1 },
-	{ "manual", "", "Prints the whole manual, in Markdown: docs/MANUAL.md.", command_manual },
+	{ "manual", "", "Prints the reference: docs/manual/reference.md.", command_manual },
 	{ "man", "", "Prints the man page portcullis(1).", command_man },
 	{ 0 }
 };

@@ -195,7 +195,7 @@ struct component_factory {
 	const char *type;   /* the key in the YAML */
 	const char *alias;  /* a deprecated type name, or NULL */
 	const char *help;   /* one sentence */
-	const char *manual; /* more for docs/MANUAL.md, in Markdown; may be NULL */
+	const char *manual; /* more for docs/manual/reference.md, in Markdown; may be NULL */
 	enum component_kind kind;
 	/* the one of its kind */
 	const struct receiver_ops *receiver;

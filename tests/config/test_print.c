@@ -338,7 +338,7 @@ static void the_manual_lists_every_row(void **state)
 	(void)state;
 	struct bytes out;
 	bytes_init(&out, 1 << 16);
-	config_manual(&whole_table, &out);
+	config_manual(&whole_table, NULL, &out);
 	bytes_add_byte(&out, '\0');
 	const char *text = (const char *)out.at;
 	static const char *const lines[] = {
@@ -367,6 +367,81 @@ static void the_manual_lists_every_row(void **state)
 	bytes_fini(&out);
 }
 
+/* What the manual prints of the fixture, with this list of shared sections. */
+static void print_shared(const struct config_manual_section *shared,
+			 const struct config_table *table, char *text, size_t size)
+{
+	struct bytes out;
+	bytes_init(&out, size - 1);
+	config_manual(table, shared, &out);
+	memcpy(text, out.at, out.len);
+	text[out.len] = '\0';
+	bytes_fini(&out);
+}
+
+static void shared_sections_become_links(void **state)
+{
+	(void)state;
+	char text[1 << 14];
+	const struct config_manual_section shared[] = { { "Sending queue", &queue_table, "Text." },
+							{ 0 } };
+	print_shared(shared, &whole_table, text, sizeof text);
+	assert_non_null(strstr(text, "| `queue` | section, on unless `enabled: false` | – | Queue. "
+				     "Keys: [Sending queue](#sending-queue). |\n"));
+	assert_null(strstr(text, "`queue.queue_size`"));
+	assert_non_null(strstr(text, "`deep.wait`"));
+}
+
+static const struct config_row twice_rows[] = {
+	{ .key = "a", .type = CONFIG_TABLE, .table = &deep_table, .help = "A." },
+	{ .key = "b", .type = CONFIG_TABLE, .table = &deep_table, .help = "B." },
+	{ 0 }
+};
+static const struct config_table twice_table = { .rows = twice_rows };
+
+static void a_table_that_occurs_again_is_printed_once(void **state)
+{
+	(void)state;
+	char text[1 << 14];
+	const struct config_manual_section none[] = { { 0 } };
+	print_shared(none, &twice_table, text, sizeof text);
+	assert_non_null(strstr(text, "| `a.wait` |"));
+	assert_non_null(strstr(text, "| `b` | section | – | B. Keys: as of `a`. |\n"));
+	assert_null(strstr(text, "`b.wait`"));
+	print_shared(NULL, &twice_table, text, sizeof text);
+	assert_non_null(strstr(text, "| `b.wait` |"));
+}
+
+static const struct config_row section_rows[] = {
+	{ .key = "endpoint", .type = CONFIG_STRING, .help = "Where." },
+	{ .key = "path", .type = CONFIG_STRING, .help = "Path." },
+	{ .key = "size", .type = CONFIG_STRING, .help = "Size." },
+	{ 0 }
+};
+static const struct config_table section_table = { .rows = section_rows };
+static const struct config_row embedding_rows[] = {
+	{ .key = "endpoint", .type = CONFIG_STRING, .help = "Where.", .def = "localhost:1" },
+	{ .key = "path", .type = CONFIG_STRING, .help = "Path." },
+	{ .key = "size", .type = CONFIG_STRING, .help = "Size." },
+	{ .key = "own", .type = CONFIG_STRING, .help = "Own." },
+	{ 0 }
+};
+static const struct config_table embedding_table = { .rows = embedding_rows };
+
+static void rows_that_repeat_a_section_are_left_out_unless_their_default_differs(void **state)
+{
+	(void)state;
+	char text[1 << 14];
+	const struct config_manual_section shared[] = { { "HTTP servers", &section_table, "Text." },
+							{ 0 } };
+	print_shared(shared, &embedding_table, text, sizeof text);
+	assert_string_equal(text, "| key | type | default | meaning |\n|---|---|---|---|\n"
+				  "| `endpoint` | string | `localhost:1` | Where. |\n"
+				  "| `own` | string | – | Own. |\n"
+				  "\nBesides these, the keys of [HTTP servers](#http-servers), "
+				  "at the same level.\n");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -378,6 +453,10 @@ int main(void)
 		cmocka_unit_test(long_keys_and_values_come_back),
 		cmocka_unit_test(numbers_keep_their_kind),
 		cmocka_unit_test(the_manual_lists_every_row),
+		cmocka_unit_test(shared_sections_become_links),
+		cmocka_unit_test(a_table_that_occurs_again_is_printed_once),
+		cmocka_unit_test(
+			rows_that_repeat_a_section_are_left_out_unless_their_default_differs),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
