@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every configuration and every command of README and manual, as printed (harness/book.py says what is changed)."""
+import base64
+import configparser
+import gzip
+import json
+import pathlib
+import re
+import shutil
+import subprocess
+import time
+
+import grpc
+import pytest
+import yaml
+
+from harness import book, build as make, certificates, otlp, parca, peers, push
+from harness.gateway import Gateway
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+DENIED = "ada@example.com"
+SECRETS = {"GRAFANA_TOKEN": "grafana-secret", "POLARSIGNALS_TOKEN": "polar-secret"}
+FLAMES = {"flamegraph": {"names": ["total", "main"], "levels": [], "total": "1", "maxSelf": "1"}}
+COMMANDS = [page for page in book.pages(ROOT) if any(b.language == "sh" for b in book.blocks(ROOT, page))]
+
+
+def pprof_now(label="thread.name"):
+    profile = make.pprof(1, labels=(label, "user.email"))
+    profile.time_nanos = time.time_ns()
+    return profile.SerializeToString()
+
+
+def otlp_now():
+    request = make.request(1, service="cart")
+    for resource in request.resource_profiles:
+        for key, value in (("user.email", DENIED), ("agent.name", "forged")):
+            make.set_value(resource.resource.attributes.add(key=key).value, value)
+        for scope in resource.scope_profiles:
+            for profile in scope.profiles:
+                profile.time_unix_nano = time.time_ns()
+    return request
+
+
+# ---- configurations
+
+
+@pytest.fixture(scope="module")
+def keys(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("keys")
+    certificates.make_ca(directory, "ca")
+    certificates.make_leaf(directory, "ca", "server", "/CN=server")
+    certificates.make_leaf(directory, "ca", "client", "/CN=agent-7")
+    return directory
+
+
+def pem(keys, name):
+    return (keys / name).read_bytes()
+
+
+class Store:
+    """What stands behind an exporter's endpoint: a server of the protocol with a certificate, if the exporter wants one."""
+
+    def __init__(self, exporter, settings, keys):
+        kind = exporter.partition("/")[0]
+        self.kind, self.endpoint = kind, settings["endpoint"]
+        tls = settings.get("tls", {})
+        self.secure = self.endpoint.startswith("https://") if kind == "pyroscope" else not tls.get("insecure")
+        if kind == "pyroscope":
+            self.server = push.PushSink((keys / "server.pem", keys / "server.key") if self.secure else None)
+        else:
+            credentials = grpc.ssl_server_credentials([(pem(keys, "server.key"), pem(keys, "server.pem"))], pem(keys, "ca.pem"),
+                                                      "cert_file" in tls) if self.secure else None
+            method = parca.METHOD if kind == "parca" else otlp.METHOD
+            self.server = peers.Sink(method=method, credentials=credentials)
+        self.server.start()
+        self.overlay = {exporter: {"tls": {"ca_file": str(keys / "ca.pem")}}} if self.secure else {}
+
+    def place(self):
+        address = "%s:%d" % ("localhost" if self.secure else "127.0.0.1", self.server.port)
+        return re.sub(r"^(https?://)?.*", lambda m: (m[1] or "") + address, self.endpoint)
+
+    def bodies(self):
+        return [taken.body for taken in self.server.taken] if self.kind == "pyroscope" else list(self.server.received)
+
+    def authorizations(self):
+        if self.kind == "pyroscope":
+            return {taken.headers.get("Authorization") for taken in self.server.taken}
+        return {dict(metadata).get("authorization") for metadata in self.server.metadata}
+
+
+def plain(body):
+    """The body with the pprofs in it inflated."""
+    return body + b"".join(gzip.decompress(body[m.start():]) if body[m.start():m.start() + 3] == b"\x1f\x8b\x08" else b""
+                           for m in re.finditer(rb"\x1f\x8b\x08", body) if inflates(body[m.start():]))
+
+
+def inflates(data):
+    try:
+        gzip.decompress(data)
+    except (OSError, EOFError):
+        return False
+    return True
+
+
+def send_to_receivers(document, stage, keys):
+    """One request to each receiver, as a client of its protocol would send it."""
+    receivers = document["receivers"]
+    if "pprof" in receivers:
+        port = receivers["pprof"]["server"]["endpoint"].rpartition(":")[2]
+        path = "/v1/pprof?service.name=cart&user.email=" + DENIED
+        assert peers.post(stage.port(port), pprof_now(), path)[0] == 204
+    if "otlp" in receivers:
+        settings = receivers["otlp"]["protocols"]["grpc"]
+        credentials = grpc.ssl_channel_credentials(pem(keys, "ca.pem"), pem(keys, "client.key"), pem(keys, "client.pem"))
+        with peers.Client(stage.port(settings["endpoint"].rpartition(":")[2]),
+                          credentials=credentials if "tls" in settings else None) as client:
+            client.send(otlp_now())
+
+
+
+@pytest.mark.parametrize("recipe", book.recipes(ROOT), ids=repr)
+def test_a_configuration_runs_as_printed(build, tmp_path, keys, recipe):
+    document = yaml.safe_load(recipe.text)
+    stores = [Store(name, settings, keys) for name, settings in document["exporters"].items()
+              if settings and "endpoint" in settings]
+    try:
+        places = {store.endpoint: store.place() for store in stores}
+        stage = book.Stage(ROOT, build / "portcullis", tmp_path / "stage", b"", places)
+        for name in ("ca.pem", "server.pem", "server.key", "client.pem", "client.key"):
+            shutil.copy(keys / name, stage.directory / "etc")
+        overlay = tmp_path / "overlay.yaml"
+        overlay.write_text(json.dumps({"exporters": {k: v for store in stores for k, v in store.overlay.items()}}))
+        text, arguments = stage.adapt(recipe.text), ["--config", str(overlay)]
+        (tmp_path / "printed.yaml").write_text(text)
+        subprocess.run([build / "portcullis", "validate", "--config", tmp_path / "printed.yaml"], check=True,
+                       env=dict(SECRETS, PATH="/usr/bin:/bin"))
+        with Gateway(build / "portcullis", text, env=SECRETS, arguments=arguments, cwd=stage.directory) as gateway:
+            send_to_receivers(document, stage, keys)
+            assert gateway.stop() == 0
+        files = [stage.directory / stage.adapt(settings["path"]) for settings in document["exporters"].values()
+                 if settings and "path" in settings]
+        check_arrival(document, [store.bodies() for store in stores] + [[path.read_bytes()] for path in files], gateway.log())
+        check_credentials(recipe.text, stores)
+    finally:
+        for store in stores:
+            store.server.stop()
+
+
+def check_arrival(document, destinations, log):
+    """Each destination has the service, and nothing that the policy denies."""
+    assert destinations
+    for bodies in destinations:
+        arrived = b"".join(plain(body) for body in bodies)
+        assert b"cart" in arrived, log
+        if "allowlist" in document.get("processors", {}):
+            assert DENIED.encode() not in arrived and b"user.email" not in arrived and b"user_email" not in arrived
+        if "agent.name" in str(document["processors"].get("resource")):
+            assert b"agent-7" in arrived and b"forged" not in arrived
+
+
+def check_credentials(text, stores):
+    for store in stores:
+        if "${env:GRAFANA_TOKEN}" in text:
+            assert store.authorizations() == {"Basic " + base64.b64encode(b"123456:grafana-secret").decode()}
+        if "${env:POLARSIGNALS_TOKEN}" in text:
+            assert store.authorizations() == {"Bearer polar-secret"}
+
+
+def test_the_systemd_unit_is_one(tmp_path, build):
+    [unit] = [b for page in book.pages(ROOT) for b in book.blocks(ROOT, page) if b.language == "ini"]
+    parsed = configparser.ConfigParser(strict=True, interpolation=None)
+    parsed.optionxform = str
+    parsed.read_string(unit.text)
+    assert parsed["Service"]["ExecStart"] == "/usr/bin/portcullis --config /etc/portcullis/gateway.yaml"
+    assert "-HUP" in parsed["Service"]["ExecReload"] and parsed["Install"]["WantedBy"] == "multi-user.target"
+    assert int(parsed["Service"]["TimeoutStopSec"]) > 20 + 5, "the shutdown has that long"
+    if shutil.which("systemd-analyze"):
+        path = tmp_path / "portcullis.service"
+        path.write_text(unit.text.replace("/usr/bin/portcullis", str(build.resolve() / "portcullis")))
+        done = subprocess.run(["systemd-analyze", "verify", "--man=no", path], capture_output=True, text=True)
+        assert (done.returncode, [line for line in done.stderr.splitlines() if "portcullis.service" in line]) == (0, []), done.stderr
+
+
+# ---- commands
+
+
+def pyroscope(request, _number):
+    """Takes profiles, and answers the one query that the manual shows."""
+    if not request.path.startswith("/querier"):
+        return push.OK
+    query = json.loads(request.wire)
+    assert query["profileTypeID"] == "process_cpu:cpu:nanoseconds:cpu:nanoseconds"
+    assert query["labelSelector"] == '{service_name="portcullis"}' and query["start"] + 3600000 == query["end"]
+    assert abs(query["end"] / 1000 - time.time()) < 60 and request.headers["Content-Type"] == "application/json"
+    return push.reply(200, json.dumps(FLAMES).encode(), {"Content-Type": "application/json"})
+
+
+@pytest.mark.parametrize("page", COMMANDS)
+def test_the_commands_of_a_page_run_as_printed(build, tmp_path, page):
+    """In the order of the page: a configuration is saved as gateway.yaml, what a text block shows is in the output of the
+    commands above it."""
+    output = ""
+    with push.PushSink() as store:
+        store.answer = pyroscope
+        places = {"http://127.0.0.1:4040/querier": "http://127.0.0.1:%d/querier" % store.port}
+        stage = book.Stage(ROOT, build / "portcullis", tmp_path / "stage", gzip.compress(pprof_now()), places)
+        for block in book.blocks(ROOT, page):
+            if block.language == "yaml":
+                stage.configure(block.text)
+            elif block.language == "sh":
+                output = stage.run(block.text, PYROSCOPE_URL="http://127.0.0.1:%d" % store.port)
+            elif block.language == "text":
+                shown = iter(output.splitlines())
+                assert all(line in shown for line in block.text.splitlines()), output
+        if "docker/pyroscope.yaml" in (ROOT / page).read_text():
+            assert [t for t in store.taken if t.path == push.PATH] and json.loads(output) == FLAMES
+
+
+def test_every_block_is_of_a_kind_that_is_run():
+    found = {b.language for page in book.pages(ROOT) for b in book.blocks(ROOT, page)}
+    assert found == {"yaml", "sh", "text", "ini", ""}
+    for page in book.pages(ROOT):
+        for block in book.blocks(ROOT, page):
+            if not block.language:
+                assert "─▶" in block.text, "a block without a language is a picture: %r" % block

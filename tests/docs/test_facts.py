@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What README and manual say of log messages, metrics, reasons and other pages is so."""
+import pathlib
+import re
+
+import pytest
+
+from harness import book, build as make, peers, sources
+from harness.gateway import Gateway
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+OPERATING = (ROOT / "docs/manual/operating.md").read_text()
+REFERENCE = (ROOT / book.REFERENCE).read_text()
+RENAMED = [cells for cells in book.rows((ROOT / "docs/manual/renamed-metrics.md").read_text()) if cells[0].startswith("`")]
+METRIC = r"\b(?:otelcol_|target_)\w+"
+CONFIG = """
+receivers:
+  pprof: {server: {endpoint: 127.0.0.1:{port:pprof}}}
+exporters:
+  debug: {}
+service:
+  pipelines:
+    profiles: {receivers: [pprof], exporters: [debug]}
+"""
+
+
+def test_every_log_message_is_explained():
+    assert sources.log_calls(ROOT) == sources.understood_calls(ROOT)
+    cells = [row for row in book.rows((ROOT / "docs/manual/logs.md").read_text()) if row[0] in ("info", "warn", "error")]
+    explained = {(row[0], row[1].strip("`")) for row in cells}
+    written = {(level, message) for message, levels in sources.log_messages(ROOT).items() for level in levels}
+    assert len(cells) == len(explained), "each once"
+    assert (sorted(written - explained), sorted(explained - written)) == ([], [])
+
+
+def test_every_metric_stands_in_the_reference():
+    defined = sources.metrics(ROOT)
+    assert len(defined) > 50
+    assert defined == set(re.findall(r"^\| `(%s)` \|" % METRIC, REFERENCE, re.M))
+
+
+@pytest.mark.parametrize("page", [page for page in book.pages(ROOT) if "renamed" not in page])
+def test_metrics_that_a_page_names_exist(page):
+    text = (ROOT / page).read_text()
+    assert sorted(set(re.findall(METRIC, text)) - sources.metrics(ROOT)) == []
+
+
+def test_renamed_metrics_have_one_of_their_names():
+    defined = sources.metrics(ROOT)
+    for old, new, why in RENAMED:
+        old, new = (re.match(METRIC, name.strip("`"))[0] for name in (old, new))
+        assert (old in defined) != (new in defined) and why, (old, new)
+
+
+def test_every_reason_is_explained(build):
+    with Gateway(build / "portcullis", CONFIG) as gateway:
+        assert peers.post(gateway.port["pprof"], make.pprof(1).SerializeToString())[0] == 204
+        gateway.until(lambda: gateway.total("otelcol_ledger_out_samples") > 0)
+        found = gateway.metrics()
+    refused, dropped = book.section(OPERATING, "Reasons").split("Why samples were dropped")
+    for metric, text in (("otelcol_receiver_refused_requests", refused), ("otelcol_ledger_dropped_samples", dropped)):
+        counted = {dict(labels)["reason"] for name, labels in found if name == metric}
+        explained = {word for cells in book.rows(text) for word in re.findall(r"`(\w+)`", cells[0])}
+        assert (sorted(counted - explained), sorted(explained - counted)) == ([], []), metric
+
+
+@pytest.mark.parametrize("page", [*book.pages(ROOT), book.REFERENCE])
+def test_links_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)\s]+)\)", (ROOT / page).read_text()):
+        if target.startswith(("http://", "https://")):
+            continue
+        path, _, anchor = target.partition("#")
+        file = (ROOT / page).parent / path if path else ROOT / page
+        assert file.is_file(), target
+        assert not anchor or anchor in book.anchors(file.read_text()), target
+
+
+def test_the_index_names_every_chapter():
+    index = (ROOT / "docs/MANUAL.md").read_text()
+    for path in (ROOT / "docs/manual").glob("*.md"):
+        assert "](manual/%s)" % path.name in index
+
+
+def test_keys_that_components_share_are_printed_once():
+    rows = re.findall(r"^\| `(client_ca_file|server_name_override|num_consumers|multiplier|max_series|max_header_count)`", REFERENCE, re.M)
+    assert sorted(rows) == sorted(set(rows)) and len(rows) == 6
+    for key in ("client_ca_file", "num_consumers", "multiplier", "max_header_count"):
+        assert not re.search(r"^\| `[^`]*\.%s`" % key, REFERENCE, re.M), key
