@@ -1,14 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """The manual's "See your first flame graph", done: `make run` with a Pyroscope at hand shows the gateway's own profile
 under its service name, without what policy denies."""
+import json
 import os
 import shutil
+import subprocess
 import time
 
+from harness import book
 from interop import gate, process
 
 PORTS = ["OTLP", "PPROF", "HEALTH", "SELF", "METRICS"]
 CPU = "process_cpu:cpu:nanoseconds:cpu:nanoseconds"
+
+
+def names_by_the_manuals_query(pyroscope):
+    """What the command that the manual prints answers."""
+    [command] = [b.text for b in book.blocks(gate.ROOT, "docs/manual/first-five-minutes.md") if "SelectMergeStacktraces" in b.text]
+    command = command.replace("127.0.0.1:4040", "127.0.0.1:%d" % pyroscope.port["http"])
+    answer = subprocess.run(["bash", "-e", "-c", command], capture_output=True, text=True, check=True).stdout
+    return set(json.loads(answer)["flamegraph"]["names"])
 
 
 def test_the_gateways_own_profile_is_seen_under_its_name(pyroscope, gotool):
@@ -29,3 +40,4 @@ def test_the_gateways_own_profile_is_seen_under_its_name(pyroscope, gotool):
     shown = [line.split()[5] for line in gotool.top(pyroscope.profile(CPU, mine, *window).SerializeToString())
              if len(line.split()) > 5 and line.split()[4].endswith("%")]
     assert len(functions.intersection(shown)) > 3
+    assert len(functions.intersection(names_by_the_manuals_query(pyroscope))) > 3
