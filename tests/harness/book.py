@@ -67,6 +67,13 @@ case "$*" in
 esac
 """
 
+SYSTEMCTL = """#!/bin/sh
+case "$*" in
+daemon-reload | "enable --now portcullis") ;;
+*) echo "systemctl: $*" >&2 && exit 1 ;;
+esac
+"""
+
 
 class Stage:
     """A directory that looks like a checkout after `make run`, for commands and configurations as they are printed. These
@@ -75,7 +82,7 @@ class Stage:
     - ports of loopback and of all interfaces become free ports of loopback, the same one everywhere on the stage;
     - /etc/portcullis and /var/lib/portcullis become directories of the stage;
     - `places` replaces the addresses of servers by those of the test's own;
-    - build/release/portcullis is the program under test, and `make` is the script above."""
+    - build/release/portcullis is the program under test; `make` and `systemctl` are the scripts above."""
 
     def __init__(self, root, program, directory, profile, places=()):
         self.directory, self.places, self.ports = pathlib.Path(directory), dict(places), {}
@@ -84,9 +91,9 @@ class Stage:
         (self.directory / "build/release/portcullis").symlink_to(pathlib.Path(program).resolve())
         (self.directory / "out/portcullis.pb.gz").write_bytes(profile)
         shutil.copytree(root / "docker", self.directory / "docker")
-        make = self.directory / "bin/make"
-        make.write_text(MAKE % (shutil.which("make"), root))
-        make.chmod(0o755)
+        for name, script in ("make", MAKE % (shutil.which("make"), root)), ("systemctl", SYSTEMCTL):
+            (self.directory / "bin" / name).write_text(script)
+            (self.directory / "bin" / name).chmod(0o755)
 
     def port(self, number):
         return self.ports.setdefault(int(number), free_port())
