@@ -81,6 +81,15 @@ def test_the_index_names_every_chapter():
         assert "](manual/%s)" % path.name in index
 
 
+def test_keys_that_are_compared_with_the_collectors_exist():
+    keys = {key.rpartition(".")[2] for key in re.findall(r"^\| `([^`]+)` \|", REFERENCE, re.M)}
+    components = set(re.findall(r"^### \w+ `(\w+)`", REFERENCE, re.M))
+    table = book.section((ROOT / "docs/manual/collector.md").read_text(), "Keys")
+    compared = {code for cells in book.rows(table) for code in re.findall(r"`([a-z][\w.]+)`", cells[0])}
+    assert len(compared) > 30
+    assert sorted(code for code in compared if code.rpartition(".")[2] not in keys | components) == []
+
+
 def test_keys_that_components_share_are_printed_once():
     rows = re.findall(r"^\| `(client_ca_file|server_name_override|num_consumers|multiplier|max_series|max_header_count)`", REFERENCE, re.M)
     assert sorted(rows) == sorted(set(rows)) and len(rows) == 6
