@@ -148,14 +148,18 @@ def test_a_configuration_runs_as_printed(build, tmp_path, keys, recipe):
 
 
 def check_arrival(document, destinations, log):
-    """Each destination has the service, and nothing that the policy denies."""
+    """Each destination has the service and what the policy adds, and nothing that the policy denies."""
     assert destinations
+    added = [action["key"] for action in document.get("processors", {}).get("resource", {}).get("attributes", [])
+             if action["action"] in ("insert", "upsert")]
     for bodies in destinations:
         arrived = b"".join(plain(body) for body in bodies)
         assert b"cart" in arrived, log
+        for key in added:
+            assert key.encode() in arrived or key.replace(".", "_").encode() in arrived, key
         if "allowlist" in document.get("processors", {}):
             assert DENIED.encode() not in arrived and b"user.email" not in arrived and b"user_email" not in arrived
-        if "agent.name" in str(document["processors"].get("resource")):
+        if "agent.name" in added:
             assert b"agent-7" in arrived and b"forged" not in arrived
 
 
