@@ -122,7 +122,10 @@ $(B)/tests/%.so: tests/%.c
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(OURS) -fPIC -shared -o $@ $<
 
-build-tests: $(B)/portcullis $(UNIT_TESTS) $(TEST_TOOLS) $(TEST_PRELOADS) $(FUZZERS:%=$(B)/replay/%) $(PYTHON_PROTO)
+# What tests in python start; what else there is to run of tests in C.
+build-tools: $(B)/portcullis $(TEST_TOOLS) $(TEST_PRELOADS) $(PYTHON_PROTO)
+build-unit: $(UNIT_TESTS)
+build-tests: build-tools build-unit $(FUZZERS:%=$(B)/replay/%)
 
 unit: $(UNIT_TESTS)
 	@set -e; for t in $(UNIT_TESTS); do echo "== $$t"; timeout 300 $$t; done
@@ -130,12 +133,14 @@ unit: $(UNIT_TESTS)
 replay: $(FUZZERS:%=$(B)/replay/%)
 	@set -e; for f in $(FUZZERS); do timeout 600 $(B)/replay/$$f tests/fuzz/seeds/$$f/*; done
 
+# File by file, as many at once as there are cores; then, one by one, the tests that measure what others would disturb.
 python: build-tests
-	$(PYTEST) tests
+	$(PYTEST) -n $(JOBS) --dist loadfile -m "not alone" tests
+	$(PYTEST) -m alone tests
 
 # Everything, on a fresh machine: optimised for what is counted (memory too), ASan+UBSan for what is hostile, TSan where threads meet.
 test: install-test
-	$(MAKE) -j$(JOBS) MODE=release build-tests
+	$(MAKE) -j$(JOBS) MODE=release build-tools
 	$(MAKE) -j$(JOBS) MODE=asan build-tests
 	$(MAKE) MODE=asan unit replay
 	$(MAKE) MODE=asan python
@@ -147,9 +152,10 @@ test: install-test
 
 TSAN := TSAN_OPTIONS=ignore_noninstrumented_modules=1:halt_on_error=1
 tsan:
-	$(MAKE) -j$(JOBS) MODE=tsan build-tests
+	$(MAKE) -j$(JOBS) MODE=tsan build-tools build-unit
 	$(TSAN) $(MAKE) MODE=tsan unit
-	$(TSAN) MODE=tsan $(PYTHON) -m pytest -q -p no:cacheprovider -m threads tests
+	$(TSAN) MODE=tsan $(PYTHON) -m pytest -q -p no:cacheprovider -n $(JOBS) --dist loadfile -m "threads and not alone" tests
+	$(TSAN) MODE=tsan $(PYTHON) -m pytest -q -p no:cacheprovider -m "threads and alone" tests
 
 lint: install-test
 	$(PYTHON) tests/lint/lint.py
@@ -258,7 +264,7 @@ run: install-build
 clean:
 	rm -rf build out
 
-.PHONY: all build-tests unit replay python test tsan lint format manual manual-check sbom fuzz fuzzers bench bench-peers bench-leak bench-ill build-bench interop install install-debug uninstall install-build install-test install-interop run clean
+.PHONY: all build-tools build-unit build-tests unit replay python test tsan lint format manual manual-check sbom fuzz fuzzers bench bench-peers bench-leak bench-ill build-bench interop install install-debug uninstall install-build install-test install-interop run clean
 .SECONDARY: $(PROTO_C) $(TEST_PROTO_C)
 .INTERMEDIATE: $(B)/portcullis.full
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

@@ -29,6 +29,8 @@ service:
     profiles: {receivers: [otlp], exporters: [otlp_grpc/a, otlp_grpc/b]}
 """
 
+pytestmark = pytest.mark.alone
+
 
 def send_many(gateway, count, first=0):
     """The latencies of requests sent one after another."""

@@ -29,6 +29,7 @@ GROWTH_MAX, MEDIAN_MS_MAX, CPU_S_MIN, CPU_S_PER_BYTE = 32 * MIB, 100, 1, 1 / 60e
 # What the sanitizers cost is not ours to bound: with them nothing may break, and nobody may be shut out.
 SANITIZED = os.environ.get("MODE") in ("asan", "tsan", "cov")
 SECONDS = 5 if SANITIZED else 1
+pytestmark = [] if SANITIZED else [pytest.mark.alone]
 HERE, THERE = "127.0.0.1", "127.0.0.2"
 CALM, NO_ERROR = h2.ENHANCE_YOUR_CALM, 0
 CLOSED, REFUSED, OPEN = ("otelcol_receiver_connections" + what for what in ("_closed", "_refused", ""))

@@ -21,6 +21,7 @@ SECONDS = 2
 RSS_MAX, CPU_MAX, MEDIAN_MAX = 32 << 20, 1.0, .1
 # A sanitizer's memory and time are no measure.
 MEASURED = os.environ.get("MODE", "release") in ("release", "dev")
+pytestmark = [pytest.mark.alone] if MEASURED else []
 SAID = "said-by-the-destination"
 REPLY_TOO_LARGE = "otelcol_exporter_replies_too_large"
 

@@ -21,6 +21,11 @@ WAIT_S = float(os.environ.get("WAIT_S", "60"))
 GIVEN = set()
 
 
+# Processes of one run of pytest-xdist; each has ports of its own.
+WORKERS = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", 1))
+WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:])
+
+
 def free_port():
     """A loopback port that nobody has now, and nobody gets by chance until it is used: the kernel draws from higher ones
     for whoever connects, and none is given twice."""
@@ -32,7 +37,7 @@ def free_port():
                 s.bind(("127.0.0.1", port))
             except OSError:
                 continue
-        if port not in GIVEN:
+        if port not in GIVEN and port % WORKERS == WORKER:
             GIVEN.add(port)
             return port
 

@@ -187,6 +187,7 @@ def test_a_large_reply_fits_into_small_windows(program):
         c.close()
 
 
+@pytest.mark.alone
 def test_a_stop_keeps_its_deadline_where_connections_have_no_grace(program):
     """Connections that reached their age wait for their calls without an end, unless the server stops."""
     with Served(program, age=SECOND // 5) as s:
@@ -206,6 +207,7 @@ def test_a_stop_keeps_its_deadline_where_connections_have_no_grace(program):
         c.close()
 
 
+@pytest.mark.alone
 def test_a_stop_does_not_wait_for_clients_that_answer_no_ping(program):
     with Served(program) as s:
         c = raw_connection(s.port)
