@@ -13,11 +13,12 @@
 #define REQUEST_BYTES (4 * MIB)
 #define LARGE_BYTES MIB /* so much is worth a wait, and a look at the real size */
 #define RESERVE_SHARE 8 /* the part of the budget that idle connections leave to requests */
+#define SECOND_NS UINT64_C(1000000000)
 /* for which a refusal means that memory is short: it will be sent again */
 #define REFUSED_NS UINT64_C(2000000000)
 #define CLAIM_PATIENCE_NS UINT64_C(100000000) /* for what others give back who claim nothing */
 /* for the next release of those who claim: one may hang on a disk */
-#define CLAIM_WAIT_NS UINT64_C(1000000000)
+#define CLAIM_WAIT_NS SECOND_NS
 
 static _Thread_local unsigned held_here; /* large claims of this thread */
 
@@ -45,7 +46,8 @@ void budget_init(struct budget *b, int64_t limit, int64_t spike)
 {
 	*b = (struct budget){ .limit = limit,
 			      .soft = limit - spike,
-			      .claiming = PTHREAD_MUTEX_INITIALIZER };
+			      .mutex = PTHREAD_MUTEX_INITIALIZER,
+			      .changed = PTHREAD_COND_INITIALIZER };
 }
 
 static int between(int64_t least, int64_t value, int64_t most)
@@ -135,16 +137,39 @@ static bool really_fits(const struct budget *b, int64_t bytes)
 	return system_resident() + bytes <= most;
 }
 
-bool budget_take(struct budget *b, int64_t bytes, int64_t soft)
+/* Who waits has added to `claimed` before it looked at `charged`: either it sees the change, or it
+ * is woken. */
+static int64_t change(struct budget *b, int64_t bytes)
 {
 	int64_t before = atomic_fetch_add(&b->charged, bytes);
+	if (bytes < 0 && atomic_load(&b->claimed)) {
+		pthread_mutex_lock(&b->mutex);
+		pthread_cond_broadcast(&b->changed);
+		pthread_mutex_unlock(&b->mutex);
+	}
+	return before;
+}
+
+void budget_add(struct budget *b, int64_t bytes)
+{
+	change(b, bytes);
+}
+
+void budget_give(struct budget *b, int64_t bytes)
+{
+	change(b, -bytes);
+}
+
+bool budget_take(struct budget *b, int64_t bytes, int64_t soft)
+{
+	int64_t before = change(b, bytes);
 	if (bytes <= 0)
 		return true;
 	int64_t used = before + bytes + atomic_load(&b->baseline) + atomic_load(&b->claimed);
 	bool short_of = bytes >= LARGE_BYTES && used > soft / 2;
 	if (!atomic_load(&b->over) && used <= soft && (!short_of || really_fits(b, bytes)))
 		return true;
-	atomic_fetch_sub(&b->charged, bytes);
+	budget_give(b, bytes);
 	return false;
 }
 
@@ -213,30 +238,50 @@ static bool has_room(const struct budget *b, int64_t bytes)
 	return atomic_load(&b->charged) + atomic_load(&b->baseline) + bytes <= b->soft;
 }
 
-/* The turn of the first who came; until then and meanwhile nobody else is let in. */
-static void wait_for_room(struct budget *b, int64_t bytes)
+/* Until when a claim waits that has waited since `begun`. */
+static uint64_t patience_ends(const struct budget *b, uint64_t begun)
 {
-	static const struct timespec pause = { 0, 1000000 };
-	pthread_mutex_lock(&b->claiming);
-	uint64_t begun = clock_now();
-	while (!has_room(b, bytes)) {
-		uint64_t released = atomic_load(&b->released), now = clock_now();
-		uint64_t since = now - (released > begun && released < now ? released : begun);
-		if (since >= (atomic_load(&b->holders) ? CLAIM_WAIT_NS : CLAIM_PATIENCE_NS))
-			break;
-		nanosleep(&pause, NULL);
-	}
-	really_fits(b, bytes); /* gives back what is nobody's */
-	atomic_fetch_add(&b->holders, 1);
-	budget_add(b, bytes);
-	pthread_mutex_unlock(&b->claiming);
+	uint64_t released = atomic_load(&b->released);
+	return (released > begun ? released : begun) +
+	       (atomic_load(&b->holders) ? CLAIM_WAIT_NS : CLAIM_PATIENCE_NS);
+}
+
+static void wait_until(struct budget *b, uint64_t until)
+{
+	struct timespec at = { (time_t)(until / SECOND_NS), (long)(until % SECOND_NS) };
+	pthread_cond_clockwait(&b->changed, &b->mutex, CLOCK_MONOTONIC, &at);
+}
+
+/* Claims take turns in the order in which they came. */
+static void wait_for_turn(struct budget *b, int64_t bytes)
+{
+	pthread_mutex_lock(&b->mutex);
+	uint64_t turn = b->arrived++;
+	while (b->turn != turn)
+		pthread_cond_wait(&b->changed, &b->mutex);
+	uint64_t begun = clock_now(), until;
+	while (!has_room(b, bytes) && clock_now() < (until = patience_ends(b, begun)))
+		wait_until(b, until);
+	pthread_mutex_unlock(&b->mutex);
+}
+
+static void end_turn(struct budget *b)
+{
+	pthread_mutex_lock(&b->mutex);
+	b->turn++;
+	pthread_cond_broadcast(&b->changed);
+	pthread_mutex_unlock(&b->mutex);
 }
 
 void budget_claim(struct budget *b, int64_t bytes)
 {
 	if (bytes >= LARGE_BYTES && !held_here++) {
 		atomic_fetch_add(&b->claimed, bytes);
-		wait_for_room(b, bytes);
+		wait_for_turn(b, bytes);
+		really_fits(b, bytes); /* returns what malloc keeps of freed memory */
+		atomic_fetch_add(&b->holders, 1);
+		budget_add(b, bytes);
+		end_turn(b);
 		atomic_fetch_sub(&b->claimed, bytes);
 	} else {
 		budget_add(b, bytes);
@@ -260,16 +305,6 @@ void budget_charge(void *budget, int64_t bytes, bool claim)
 		budget_claim(budget, bytes);
 	else
 		budget_release(budget, -bytes);
-}
-
-void budget_add(struct budget *b, int64_t bytes)
-{
-	atomic_fetch_add(&b->charged, bytes);
-}
-
-void budget_give(struct budget *b, int64_t bytes)
-{
-	atomic_fetch_sub(&b->charged, bytes);
 }
 
 static void refresh(void *argument)

@@ -16,20 +16,23 @@
  * the memory is used (before decompression, before decoding), so the ceiling holds whatever a
  * sender does.
  *
- * budget_take and budget_give are one atomic operation; any thread.
+ * budget_take and budget_give are a few atomic operations, and wake claims that wait; any
+ * thread.
  */
 struct budget {
 	_Atomic int64_t charged;
 	_Atomic int64_t baseline;  /* resident bytes at ready */
 	_Atomic int64_t spare;     /* of charged: by budget_take_spare */
 	_Atomic bool over;         /* the last reading of the real resident size passed the limit */
-	_Atomic int64_t claimed;   /* by those who wait in budget_claim */
+	_Atomic int64_t claimed;   /* by claims that wait */
 	_Atomic unsigned holders;  /* threads with a large claim */
 	_Atomic uint64_t released; /* clock_now of the last release of one */
 	/* clock_now of the last budget_refuse for want of room; 0: none yet */
 	_Atomic uint64_t refused;
-	pthread_mutex_t claiming; /* held by the claim whose turn it is */
-	int64_t limit, soft;      /* set before the first request */
+	pthread_mutex_t mutex;  /* of the large claims' turns */
+	pthread_cond_t changed; /* a turn ended, or something was given back while claims wait */
+	uint64_t arrived, turn; /* mutex: large claims so far, and the one whose turn it is */
+	int64_t limit, soft;    /* set before the first request */
 	struct metric_series *charged_now, *at_rest;
 };
 

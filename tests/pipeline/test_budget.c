@@ -186,15 +186,90 @@ static void claims_that_do_not_fit_together_take_turns(void **state)
 	assert_int_equal(b.charged, 0);
 }
 
+struct queue {
+	struct budget budget;
+	_Atomic bool released, late_done;
+};
+
+static void *claim_first(void *argument)
+{
+	struct queue *q = argument;
+	budget_claim(&q->budget, 50 << 20);
+	assert_true(q->released);
+	budget_release(&q->budget, 50 << 20);
+	return NULL;
+}
+
+static void *claim_late(void *argument)
+{
+	struct queue *q = argument;
+	budget_claim(&q->budget, 10 << 20); /* would fit at once */
+	assert_true(q->released);
+	q->late_done = true;
+	budget_release(&q->budget, 10 << 20);
+	return NULL;
+}
+
+static void a_claim_that_would_fit_does_not_overtake_one_that_waits(void **state)
+{
+	struct queue q = { .released = false };
+	pthread_t first, late;
+	(void)state;
+	budget_init(&q.budget, 100 << 20, 20 << 20);
+	budget_claim(&q.budget, 60 << 20);
+	pthread_create(&first, NULL, claim_first, &q);
+	while (atomic_load(&q.budget.claimed) < 50 << 20)
+		sched_yield();
+	pthread_create(&late, NULL, claim_late, &q);
+	while (atomic_load(&q.budget.claimed) < 60 << 20 && !q.late_done)
+		sched_yield();
+	q.released = true;
+	budget_release(&q.budget, 60 << 20);
+	pthread_join(first, NULL);
+	pthread_join(late, NULL);
+	assert_int_equal(q.budget.charged, 0);
+	assert_int_equal(q.budget.claimed, 0);
+	assert_int_equal(q.budget.holders, 0);
+}
+
+enum { CROWD = 4, ROUNDS = 500 };
+
+static void *claim_often(void *argument)
+{
+	struct budget *b = argument;
+	for (int i = 0; i < ROUNDS; i++) {
+		budget_claim(b, 60 << 20);
+		budget_release(b, 60 << 20);
+	}
+	return NULL;
+}
+
+/* Each fits only alone. If a release woke nobody, each round would take a second. */
+static void a_release_wakes_the_claim_that_waits(void **state)
+{
+	struct budget b;
+	pthread_t threads[CROWD];
+	(void)state;
+	budget_init(&b, 100 << 20, 20 << 20);
+	alarm(120);
+	for (int i = 0; i < CROWD; i++)
+		pthread_create(&threads[i], NULL, claim_often, &b);
+	for (int i = 0; i < CROWD; i++)
+		pthread_join(threads[i], NULL);
+	assert_int_equal(b.charged, 0);
+	alarm(0);
+	assert_int_equal(b.turn, CROWD * ROUNDS);
+}
+
 static void a_small_claim_waits_for_nobody(void **state)
 {
 	struct budget b;
 	(void)state;
 	budget_init(&b, 100, 20);
-	pthread_mutex_lock(&b.claiming); /* as while a large one waits */
+	pthread_mutex_lock(&b.mutex); /* as while another claim takes its turn */
 	budget_claim(&b, 500);
 	assert_int_equal(b.charged, 500);
-	pthread_mutex_unlock(&b.claiming);
+	pthread_mutex_unlock(&b.mutex);
 }
 
 int main(void)
@@ -210,6 +285,8 @@ int main(void)
 		cmocka_unit_test(a_claim_goes_before_those_who_ask_later),
 		cmocka_unit_test(a_claim_that_finds_no_room_is_charged_all_the_same),
 		cmocka_unit_test(claims_that_do_not_fit_together_take_turns),
+		cmocka_unit_test(a_claim_that_would_fit_does_not_overtake_one_that_waits),
+		cmocka_unit_test(a_release_wakes_the_claim_that_waits),
 		cmocka_unit_test(a_small_claim_waits_for_nobody),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
