@@ -326,7 +326,7 @@ def test_what_the_store_would_refuse_by_its_age_is_dropped_with_the_reason(build
     refusal(400, "invalid_argument", "the profile with labels 'x' exceeds the size limit "
                                      "(max_profile_size_byte, actual: 99999, limit: 50000)"),
     reply(400, gzip.compress(b'{"code":"invalid_argument","message":"the profile with labels \'x\' exceeds the size limit '
-                             b'(max_profile_size_byte, actual: 99999, limit: 50000)"}'), {"Content-Encoding": "gzip"}),
+                             b'(max_profile_size_byte, actual: 99999, limit: 50000)"}', mtime=0), {"Content-Encoding": "gzip"}),
     refusal(400, "invalid_argument", "uncompressed profile payload size exceeds limit of 60 kB"),
     refusal(400, "invalid_argument", "the profile with labels 'x' exceeds the samples count limit "
                                      "(max_profile_stacktrace_samples, actual: 99999, limit: 1000)"),

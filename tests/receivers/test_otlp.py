@@ -101,7 +101,7 @@ def test_a_bomb_is_refused_for_memory_before_it_grows(program):
 
 @pytest.mark.parametrize("body,code", [
     (b"invalid", CODE.INVALID_ARGUMENT), (b"\x1f\x8b" + b"x" * 50, CODE.INVALID_ARGUMENT),
-    (gzip.compress(BODY)[:-20], CODE.INVALID_ARGUMENT), (b"\x28\xb5\x2f\xfdxxxx", CODE.INVALID_ARGUMENT),
+    (gzip.compress(BODY, mtime=0)[:-20], CODE.INVALID_ARGUMENT), (b"\x28\xb5\x2f\xfdxxxx", CODE.INVALID_ARGUMENT),
     (b"\xff\x06\x00\x00sNaPpY" + b"x" * 9, CODE.UNIMPLEMENTED)])
 def test_each_fault_has_its_code(program, body, code):
     with serve(program) as s:
