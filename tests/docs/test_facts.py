@@ -2,6 +2,7 @@
 """What README and manual say of log messages, metrics, reasons and other pages is so."""
 import pathlib
 import re
+import subprocess
 
 import pytest
 
@@ -22,6 +23,23 @@ service:
   pipelines:
     profiles: {receivers: [pprof], exporters: [debug]}
 """
+MISSING = {
+    "OTLP over HTTP": "receivers.otlp.protocols.http={}",
+    "Scraping": "receivers.pprof.remote.endpoint=http://127.0.0.1:1",
+    "A durable queue": "exporters.debug.sending_queue.storage=file_storage",
+    "Authenticators": "receivers.otlp.protocols.grpc.auth.authenticator=basicauth",
+    "Kafka": "receivers.kafka={}",
+}
+
+
+@pytest.mark.parametrize("name", MISSING)
+def test_what_is_said_to_be_missing_is_missing(build, tmp_path, name):
+    """Whoever builds one of these takes it off the list of what the gateway does not do yet."""
+    assert "- **%s" % name in book.section((ROOT / "docs/manual/introduction.md").read_text(), "What it does not do yet")
+    (tmp_path / "gateway.yaml").write_text(CONFIG.replace("{port:pprof}", "1"))
+    command = [build / "portcullis", "validate", "--config", tmp_path / "gateway.yaml", "--set"]
+    assert subprocess.run([*command, "exporters.debug.verbosity=basic"], capture_output=True).returncode == 0
+    assert subprocess.run([*command, MISSING[name]], capture_output=True).returncode == 1
 
 
 def test_every_log_message_is_explained():
