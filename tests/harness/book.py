@@ -117,6 +117,6 @@ class Stage:
         ports = {"QUICKSTART_%s_PORT" % name: str(self.port(number)) for name, number in names.items()}
         path = "%s:%s" % (self.directory / "bin", os.environ["PATH"])
         done = subprocess.run(["bash", "-e", "-o", "pipefail", "-c", self.adapt(text) + "\nwait\n"], cwd=self.directory,
-                              env=dict(os.environ, PATH=path, **ports, **environment), capture_output=True, text=True, timeout=120)
+                              env=dict(os.environ, MAKEFLAGS="", PATH=path, **ports, **environment), capture_output=True, text=True, timeout=120)
         assert done.returncode == 0, text + done.stdout + done.stderr
         return done.stdout
