@@ -37,11 +37,12 @@ struct allowlist_scratch {
 
 static const struct metric denied_metric = {
 	"otelcol_processor_allowlist_denied_attributes", METRIC_COUNTER, "{attributes}",
-	"Attributes taken out, once for each record that used them, by site."
+	"Attributes removed, by site. An attribute counts once for each record that used it."
 };
 static const struct metric overflowed_metric = {
 	"otelcol_processor_allowlist_overflowed_values", METRIC_COUNTER, "{values}",
-	"Values replaced by overflow_value, once for each entry of a request's tables, by site."
+	"Values replaced by overflow_value, by site. A value counts once for each entry of the "
+	"request's tables."
 };
 static const struct metric *const metrics[] = { &denied_metric, &overflowed_metric, NULL };
 
@@ -327,7 +328,7 @@ static bool check(const void *settings, struct error *err)
 
 #define SITE_ROW(site, name) \
 	CONFIG_ROW(struct allowlist_config, keys.sites[site], .key = name, \
-		   .help = "Keys permitted at this site, besides `keys`.")
+		   .help = "Keys permitted at this site, in addition to `keys`.")
 
 static const char *const structural_choices[] = { "allow", "deny", NULL };
 
@@ -335,36 +336,37 @@ static const struct config_row rows[] = {
 	CONFIG_ROW(struct allowlist_config, keys.everywhere, .key = "keys",
 		   .help = "Keys permitted at every site. An empty list permits none."),
 	CONFIG_ROW(struct allowlist_config, keys.patterns, .key = "key_patterns",
-		   .help = "Regular expressions (PCRE2) that must match a whole key of at most "
-			   "1024 bytes to permit it, at every site. One that would be costly on a "
-			   "hostile key is refused."),
+		   .help = "Regular expressions (PCRE2). A key of at most 1024 bytes that one "
+			   "of them matches completely is permitted at every site. An "
+			   "expression that a hostile key could make expensive is an error."),
 	SITE_ROW(SITE_RESOURCE, "resource"),
 	SITE_ROW(SITE_SCOPE, "scope"),
 	CONFIG_ROW(struct allowlist_config, keys.sites[SITE_PROFILE], .key = "profile",
-		   .help = "Keys permitted at this site, besides `keys`. The field `profile_id` "
-			   "passes if the key `profile_id` is permitted."),
+		   .help = "Keys permitted at this site, in addition to `keys`. The field "
+			   "`profile_id` passes if the key `profile_id` is permitted."),
 	SITE_ROW(SITE_SAMPLE, "sample"),
 	SITE_ROW(SITE_LOCATION, "location"),
 	SITE_ROW(SITE_MAPPING, "mapping"),
 	CONFIG_ROW(struct allowlist_config, keys.sites[SITE_LINK], .key = "link",
-		   .help = "Besides `keys`: a link passes, as a whole, if both `trace_id` and "
-			   "`span_id` are permitted."),
+		   .help = "Keys permitted at this site, in addition to `keys`. A link passes "
+			   "only if both `trace_id` and `span_id` are permitted."),
 	CONFIG_ROW(struct allowlist_config, keys.sites[SITE_ENTITY], .key = "entity",
-		   .help = "Keys that entity references may name, besides `keys`. A reference with "
-			   "any other key, or with one that the resource does not have as it "
-			   "leaves, goes as a whole."),
+		   .help = "Keys that entity references may name, in addition to `keys`. An "
+			   "entity reference is removed if it names any other key, or a key "
+			   "that the outgoing resource does not have."),
 	CONFIG_ROW(struct allowlist_config, keys.values, .key = "values",
-		   .help = "Map of a key to the list of its permitted values and units (as "
-			   "strings). An attribute with another value, or with a unit that is "
-			   "not listed, becomes `overflow_value` without unit. Permits no key by "
-			   "itself. Applies to structural attributes too: where none of the "
-			   "lists above permits the key, one with another value is removed. A "
-			   "link or profile id with such a key is removed."),
+		   .help = "Maps a key to the list of its permitted values and units (as "
+			   "strings). An attribute with any other value or unit becomes "
+			   "`overflow_value` without a unit. This list does not permit the key "
+			   "itself. It applies to structural attributes too: if none of the "
+			   "lists above permits the key, an attribute with any other value is "
+			   "removed. A link or profile ID with a value that is not listed is "
+			   "removed."),
 	CONFIG_ROW(struct allowlist_config, overflow_value, .key = "overflow_value", .def = "other",
-		   .help = "What stands for a value that `values` does not list."),
+		   .help = "Replacement for values that `values` does not list."),
 	CONFIG_ROW(struct allowlist_config, structural, .key = "structural", .def = "allow",
 		   .choices = structural_choices,
-		   .help = "`deny` takes out also the structural attributes that are listed "
+		   .help = "`deny` also removes the structural attributes that are listed "
 			   "below."),
 	{ 0 }
 };
@@ -380,7 +382,7 @@ static const char *what_passes(enum site site)
 	if (site == SITE_ENTITY)
 		return "if all its keys are permitted and the resource has them";
 	if (site == SITE_PROFILE)
-		return "permitted keys; the id if the key `profile_id` is permitted";
+		return "permitted keys; the ID if the key `profile_id` is permitted";
 	for (const struct structural *s = structurals; s->key; s++)
 		if (s->site == site)
 			return "permitted keys, structural attributes";
@@ -389,23 +391,24 @@ static const char *what_passes(enum site site)
 
 static void describe(struct bytes *out)
 {
-	bytes_add_text(out, "| site | what stands there | what passes |\n|---|---|---|\n");
+	bytes_add_text(out, "| site | content | what passes |\n|---|---|---|\n");
 	for (enum site site = SITE_NONE + 1; site < SITE_COUNT; site++)
 		bytes_format(out, "| `%s` | %s | %s |\n", sites[site].name, sites[site].help,
 			     what_passes(site));
-	bytes_add_text(out, "\nStructural attributes, each only at its site, of at most 128 "
-			    "bytes and without unit:\n\n| site | key | value |\n|---|---|---|\n");
+	bytes_add_text(out, "\nStructural attributes pass at their own site only, with at most "
+			    "128 bytes and without a unit:\n\n| site | key | value "
+			    "|\n|---|---|---|\n");
 	for (const struct structural *s = structurals; s->key; s++)
 		bytes_format(out, "| `%s` | `%s` | %s |\n", sites[s->site].name, s->key, s->help);
-	bytes_add_text(out, "\nNumbers that have no key always pass, as do the shape of stacks "
-			    "and the number of samples:");
+	bytes_add_text(out, "\nNumbers without a key, the shape of stacks and the number of "
+			    "samples always pass:");
 	for (const char *const *field = sites_open_fields; *field; field++)
 		bytes_format(out, "%s `%s`", field == sites_open_fields ? "" : ",", *field);
-	bytes_add_text(out, ". So the allow-list stops what an application attaches to its "
-			    "profiles, not a sender that hides data in them on purpose: "
-			    "nanoseconds, values and addresses are its own choice, and so are "
-			    "the hex digits of a build id. The original payload, unknown fields, "
-			    "and entries of the dictionary that nothing permitted reaches never "
+	bytes_add_text(out, ". The allow-list therefore stops the data that an application "
+			    "attaches to its profiles. It does not stop a sender that "
+			    "deliberately hides data in timestamps, values, addresses or the "
+			    "hex digits of a build ID. The original payload, unknown fields, "
+			    "and dictionary entries that no permitted record references never "
 			    "pass.\n");
 }
 
@@ -417,10 +420,10 @@ static const struct processor_ops allowlist_ops = {
 
 const struct component_factory allowlist_processor = {
 	.type = "allowlist",
-	.help = "Takes out every attribute whose key is not permitted at its site.",
+	.help = "Removes every attribute whose key is not permitted at its site.",
 	.manual = "Deny by default: an empty list permits nothing. Keys nested in maps need the "
-		  "same permission; a key that was not valid UTF-8 is denied. Keys are compared "
-		  "byte by byte, so look-alikes are other keys.",
+		  "same permission. A key that was not valid UTF-8 is denied. Keys are compared "
+		  "byte by byte, so look-alike characters make a different key.",
 	.kind = COMPONENT_PROCESSOR,
 	.processor = &allowlist_ops,
 	.size = sizeof(struct allowlist),

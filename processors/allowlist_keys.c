@@ -182,7 +182,7 @@ static bool check_values(const struct node *values, struct error *err)
 		for (size_t n = 0; n < list->count; n++)
 			if (list->children[n]->kind != NODE_SCALAR)
 				return node_error(list->children[n], "values", err,
-						  "must be a plain value");
+						  "must be a scalar");
 	}
 	return true;
 }

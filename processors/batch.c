@@ -52,31 +52,33 @@ static bool check(const void *settings, struct error *err)
 static const struct config_row rows[] = {
 	CONFIG_ROW(struct batch_config, timeout, .key = "timeout", .def = "200ms", .limited = true,
 		   .min = INT64_MIN, .max = INT64_MAX,
-		   .help = "A batch closes so long after its first request; 0: at once, whatever "
-			   "`send_batch_size` says."),
+		   .help = "A batch is flushed this long after its first request. 0: "
+			   "immediately, regardless of `send_batch_size`."),
 	CONFIG_ROW(struct batch_config, send_batch_size, .key = "send_batch_size", .def = "8192",
 		   .unit = "samples", .limited = true, .max = UINT32_MAX,
-		   .help = "A batch closes when it has at least so many; 0: at once, as in the "
-			   "Collector."),
+		   .help = "A batch is flushed when it has at least this number of samples. 0: "
+			   "immediately, as in the Collector."),
 	CONFIG_ROW(struct batch_config, send_batch_max_size, .key = "send_batch_max_size",
 		   .def = "0", .unit = "samples", .limited = true, .max = UINT32_MAX,
-		   .help = "A batch closes before it would have more; 0: no limit. A single larger "
-			   "request leaves alone; an exporter's `limits` split it."),
+		   .help = "A batch is flushed before it would exceed this number of samples. "
+			   "0: no limit. A single larger request is sent alone; an exporter's "
+			   "`limits` split it."),
 	CONFIG_ROW(struct batch_config, send_batch_max_bytes, .key = "send_batch_max_bytes",
 		   .def = "3145728", .unit = "bytes", .limited = true, .max = UINT32_MAX,
-		   .help = "A batch closes before its encoded size would pass this, so that "
-			   "requests that passed alone never become one that a 4 MiB receiver "
-			   "refuses; 0: no limit. A single larger request leaves alone; an "
-			   "exporter splits it where its destination takes less."),
+		   .help = "A batch is flushed before its encoded size would exceed this. The "
+			   "default keeps batches acceptable to receivers with a 4 MiB limit. "
+			   "0: no limit. A single larger request is sent alone; an exporter "
+			   "splits it if its destination accepts less."),
 	CONFIG_ROW(struct batch_config, metadata_keys, .key = "metadata_keys",
-		   .help = "Requests are batched together only if these metadata are equal; the "
-			   "receiver must have `include_metadata`. Case does not matter."),
+		   .help = "Requests are batched together only if they have equal values for "
+			   "these metadata keys. The receiver must set `include_metadata`. Keys "
+			   "are case-insensitive."),
 	CONFIG_ROW(struct batch_config, metadata_cardinality_limit,
 		   .key = "metadata_cardinality_limit", .def = "1000", .limited = true,
 		   .max = UINT32_MAX,
-		   .help = "At most so many different combinations of metadata are batched at a "
-			   "time; beyond, the oldest batch closes. 0: 1000, for what senders "
-			   "name never grows without bound."),
+		   .help = "Maximum number of distinct metadata combinations that are batched "
+			   "at the same time. Beyond it, the oldest batch is flushed. 0 means "
+			   "1000, because senders choose the values."),
 	{ 0 }
 };
 
@@ -89,9 +91,10 @@ static const struct processor_ops batch_ops = {
 
 const struct component_factory batch_processor = {
 	.type = "batch",
-	.help = "Joins requests into larger ones with one shared dictionary.",
-	.manual = "Its place in the list does not change what leaves: requests are joined after "
-		  "the last processor. Sizes are counted in samples. A pipeline has at most one.",
+	.help = "Combines requests into larger ones with one shared dictionary.",
+	.manual = "Its position in the list does not change the output: requests are always "
+		  "batched after the last processor. Sizes are counted in samples. A pipeline "
+		  "may have at most one batch processor.",
 	.kind = COMPONENT_PROCESSOR,
 	.processor = &batch_ops,
 	.size = sizeof(struct batch),

@@ -89,23 +89,24 @@ static bool check(const void *settings, struct error *err)
 
 #define GC_ROW(member, name, value) \
 	CONFIG_ROW(struct limiter_config, member, .key = name, .def = value, .inert = true, \
-		   .help = "There is no garbage collector to be forced.")
+		   .help = "The gateway has no garbage collector.")
 
 static const struct config_row rows[] = {
 	CONFIG_ROW(struct limiter_config, check_interval, .key = "check_interval", .def = "0s",
-		   .help = "How often the memory in use is measured; must be set. Charges are "
+		   .help = "How often memory use is measured; required. Charged memory is "
 			   "checked at each request."),
 	CONFIG_ROW(struct limiter_config, limit_mib, .key = "limit_mib", .unit = "MiB",
 		   .limited = true, .max = UINT32_MAX,
-		   .help = "Hard limit: what the process has in memory when ready, plus all bytes "
-			   "charged for requests, batches and queues."),
+		   .help = "Hard limit on the memory of the process: its memory when ready plus "
+			   "all bytes charged for requests, batches and queues."),
 	CONFIG_ROW(struct limiter_config, spike_limit_mib, .key = "spike_limit_mib", .unit = "MiB",
 		   .limited = true, .max = UINT32_MAX,
-		   .help = "Requests are refused above the hard limit less this; 0: 20 % of it."),
+		   .help = "Difference between the hard limit and the soft limit, above which "
+			   "requests are refused. 0: 20 % of the hard limit."),
 	CONFIG_ROW(struct limiter_config, limit_percentage, .key = "limit_percentage", .unit = "%",
 		   .limited = true, .max = UINT32_MAX,
-		   .help = "Hard limit as a share of the cgroup's memory, or of the machine's; "
-			   "`limit_mib` goes before it."),
+		   .help = "Hard limit as a percentage of the memory of the cgroup or the "
+			   "machine. `limit_mib` takes precedence."),
 	CONFIG_ROW(struct limiter_config, spike_limit_percentage, .key = "spike_limit_percentage",
 		   .unit = "%", .limited = true, .max = UINT32_MAX,
 		   .help = "Like `spike_limit_mib`, for `limit_percentage`."),
@@ -124,27 +125,29 @@ static const struct processor_ops memory_limiter_ops = {
 
 const struct component_factory memory_limiter_processor = {
 	.type = "memory_limiter",
-	.help = "Sets the memory above which requests are refused with a retry hint.",
-	.manual = "Memory is charged before a request is decompressed and decoded, so its place "
-		  "in the list does not matter. Without it the hard limit is 80 % of the "
-		  "cgroup.\n\n"
+	.help = "Limits memory: above the limit, requests are refused with a retry hint.",
+	.manual = "Memory is charged before a request is decompressed and decoded, so the "
+		  "position of this processor in the list does not matter. Without it, the hard "
+		  "limit is 80 % of the cgroup's memory.\n\n"
 		  "Bodies are charged as they arrive, never from the length that a header "
-		  "announces. A peer (the subject of its client certificate, else its address; of "
-		  "IPv6 a /64 network) may hold at most as much as is left for all: half of the "
-		  "budget alone, 1/(N+1) where N peers want all of it. So the peer that holds "
-		  "most is refused first, counted under the reason `peer_memory`. Connections are "
-		  "charged too; when memory is short, idle ones are closed, oldest first.\n\n"
-		  "What exporters make of a packet (JSON, pprof, compressed bodies) is charged "
-		  "too and waits for room, for a second at most; batches close earlier where "
-		  "memory is short. Choose the limit at twenty times the largest message or more: "
-		  "below that, large requests wait for each other.\n\n"
-		  "What lies between the process at rest and the soft limit is shared: a quarter "
-		  "of it, or 4 MiB for each worker if that is more, but at most half, is left to "
-		  "requests; the rest is divided equally among the destinations, for what waits "
-		  "for them (`otelcol_exporter_queue_memory_limit_bytes`). What does not fit into "
-		  "the share of a destination is dropped for it, as when its `queue_size` is "
-		  "reached. The program does not start if the soft limit leaves less than 4 MiB "
-		  "above the process at rest.\n",
+		  "announces. A peer is the subject of a client certificate or, without one, an "
+		  "IPv4 address or IPv6 /64 network. A peer may hold at most as much memory as is "
+		  "left for all: half of the budget when it is alone, and 1/(N+1) of it when N "
+		  "peers want all of it. The peer that holds the most is therefore refused first, "
+		  "under the reason `peer_memory`. Connections are charged too. When memory is "
+		  "short, idle connections are closed, oldest first.\n\n"
+		  "The encodings of a packet that exporters produce (JSON, pprof, compressed "
+		  "bodies) are charged too. They wait at most one second for free memory. Batches "
+		  "are flushed earlier when memory is short. Set the limit to at least twenty "
+		  "times the size of the largest message; below that, large requests wait for "
+		  "each other.\n\n"
+		  "The memory between the baseline of the process and the soft limit is divided. "
+		  "Requests keep a quarter of it, or 4 MiB per worker if that is more, but at "
+		  "most half. The rest is divided equally among the destinations, for the packets "
+		  "that wait for them (`otelcol_exporter_queue_memory_limit_bytes`). A packet "
+		  "that does not fit into a destination's share is dropped for that destination, "
+		  "as when its `queue_size` is reached. The program does not start if the soft "
+		  "limit is less than 4 MiB above the baseline.\n",
 	.kind = COMPONENT_PROCESSOR,
 	.processor = &memory_limiter_ops,
 	.size = sizeof(struct limiter),

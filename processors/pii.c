@@ -28,8 +28,8 @@ struct scratch {
 
 static const struct metric masked_metric = {
 	"otelcol_processor_pii_masked_strings", METRIC_COUNTER, "{strings}",
-	"Strings in which a detector found something, once for each request, of attributes once "
-	"for each site, by detector and role."
+	"Strings in which a detector found a match, by detector and role. A string counts once "
+	"per request; in attributes, once per site."
 };
 static const struct metric *const metrics[] = { &masked_metric, NULL };
 
@@ -310,21 +310,23 @@ static const struct processor_ops pii_ops = {
 
 const struct component_factory pii_processor = {
 	.type = "pii",
-	.help = "Masks, hashes or drops personal data and secrets in texts.",
-	.manual =
-		"`pii: {}` means: every detector except `uuid`, `mask`, at every text site "
-		"without keys and in every attribute value and unit; keys are the allow-list's "
-		"matter. `mask` puts `****` in place of what was found (`*` in paths); `hash` "
-		"puts `hash_` and 16 hex digits of its HMAC-SHA256, so that the same input stays "
-		"the same token; `drop` removes the whole attribute (or the element, inside an "
-		"array or map), and makes any other text empty. Where hits overlap, drop goes "
-		"before mask and mask before hash. Whole numbers are scanned as their decimal "
-		"digits and become text when hit. Ids are not scanned: build ids of mappings that "
-		"are structural for `allowlist`, and attributes `trace_id` and `span_id` of 16 "
-		"and 8 bytes in hex; what has decimal digits only is no id, as a card number has "
-		"16. A text above 8 KiB in which something could match is replaced as a whole "
-		"(`too_long`), and so is one on which a search for one of your patterns gives up, "
-		"and one with more than 512 hits.",
+	.help = "Masks, hashes or drops personal data and secrets in strings.",
+	.manual = "`pii: {}` runs every detector except `uuid` with the action `mask` on every "
+		  "string site without keys and on every attribute value and unit. Keys are left "
+		  "to the allow-list.\n\n"
+		  "`mask` replaces a match with `****` (with `*` in paths). `hash` replaces it "
+		  "with `hash_` and 16 hex digits of its HMAC-SHA256, so that equal inputs give "
+		  "equal tokens. `drop` removes the whole attribute (inside an array or map: the "
+		  "element), and empties any other string. Where matches overlap, `drop` takes "
+		  "precedence over `mask`, and `mask` over `hash`.\n\n"
+		  "Whole numbers are scanned as their decimal digits; a number that matches "
+		  "becomes a string. IDs are not scanned: build IDs of mappings that are "
+		  "structural for `allowlist`, and the attributes `trace_id` and `span_id` of 16 "
+		  "and 8 bytes in hex. A value of decimal digits only is not treated as an ID, "
+		  "because card numbers also have 16 digits.\n\n"
+		  "A string is replaced as a whole (`too_long`) if it is larger than 8 KiB and "
+		  "could contain a match, if the search for one of your patterns exceeds its "
+		  "limit, or if it has more than 512 matches.",
 	.kind = COMPONENT_PROCESSOR,
 	.processor = &pii_ops,
 	.size = sizeof(struct pii),

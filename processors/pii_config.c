@@ -21,8 +21,8 @@ static bool read_roles(const struct strings *names, uint32_t all, uint32_t *role
 			role++;
 		if (role == ROLE_COUNT)
 			return error_set(err, ERROR_CONFIG,
-					 "roles[%zu]: unknown role (there are value, unit, scope, "
-					 "schema, entity, function, file, mapping, type)",
+					 "roles[%zu]: unknown role (valid roles: value, unit, "
+					 "scope, schema, entity, function, file, mapping, type)",
 					 i);
 		*roles |= 1u << role;
 	}
@@ -40,7 +40,8 @@ static bool set_action(const struct pii_config *config, struct pii_engine *engin
 		return false;
 	if (action == PII_HASH && !config->hmac_key.text)
 		return error_set(err, ERROR_CONFIG,
-				 "action hash needs an hmac_key of at least %d bytes", PII_KEY_MIN);
+				 "action hash requires an hmac_key of at least %d bytes",
+				 PII_KEY_MIN);
 	for (int role = ROLE_KEY + 1; role < ROLE_COUNT; role++)
 		if (roles >> role & 1)
 			engine->actions[role][detector] = action;
@@ -112,7 +113,7 @@ static const struct config_row detector_rows[] = {
 	CONFIG_ROW(struct pii_detector_config, action, .key = "action", .def = "default",
 		   .choices = own_actions, .help = "`default` is the processor's `action`."),
 	CONFIG_ROW(struct pii_detector_config, roles, .key = "roles",
-		   .help = "Only in texts of these roles; else in the processor's `roles`."),
+		   .help = "Scan only strings of these roles. Default: the processor's `roles`."),
 	{ 0 }
 };
 static const struct config_table detector_table = { sizeof(struct pii_detector_config),
@@ -124,32 +125,35 @@ static const struct config_table detector_table = { sizeof(struct pii_detector_c
 
 static const struct config_row detectors_rows[] = {
 	DETECTOR(PII_EMAIL, "email", PRESENCE_SOME,
-		 "E-mail addresses; not module versions (`a@v1.2`) or systemd units."),
+		 "Email addresses, but not module versions (`a@v1.2`) or systemd units."),
 	DETECTOR(PII_IPV4, "ipv4", PRESENCE_SOME,
-		 "IPv4 addresses; four-part version numbers (`1.2.3.4`) look the same and are "
-		 "masked too: where versions are such, set `enabled: false`."),
+		 "IPv4 addresses. Four-part version numbers (`1.2.3.4`) look the same and are "
+		 "masked too; if you have such versions, set `enabled: false`."),
 	DETECTOR(PII_IPV6, "ipv6", PRESENCE_SOME,
-		 "IPv6 addresses, whole or shortened ones of assigned ranges; not C++ names."),
+		 "IPv6 addresses, in full form or, for assigned ranges, in shortened form; not "
+		 "C++ names."),
 	DETECTOR(PII_JWT, "jwt", PRESENCE_SOME,
-		 "JSON Web Tokens: the first part must decode to a header."),
+		 "JSON Web Tokens. The first part must decode to a header."),
 	DETECTOR(PII_ACCESS_KEY, "access_key", PRESENCE_SOME,
 		 "Keys of AWS, Google, Azure, GitHub, GitLab, Slack, Stripe, npm, SendGrid, "
 		 "OpenAI and Anthropic, by prefix and length; private keys in PEM."),
 	DETECTOR(PII_CARD, "card", PRESENCE_SOME,
-		 "Payment card numbers: issuer range, length and Luhn digit."),
+		 "Payment card numbers, checked by issuer range, length and Luhn digit."),
 	DETECTOR(PII_SSN, "ssn", PRESENCE_SOME,
-		 "US social security numbers with dashes, in ranges that are given."),
+		 "US social security numbers with dashes, in the ranges that are issued."),
 	DETECTOR(PII_PHONE, "phone", PRESENCE_SOME,
 		 "Phone numbers: international with `+`, North American with separators."),
 	DETECTOR(PII_PAN, "pan", PRESENCE_SOME, "Indian Permanent Account Numbers."),
 	DETECTOR(PII_AADHAAR, "aadhaar", PRESENCE_SOME,
-		 "Indian Aadhaar numbers with their Verhoeff digit."),
-	DETECTOR(PII_UUID, "uuid", PRESENCE_DEFAULT, "UUIDs; off unless this key is there."),
-	DETECTOR(PII_BEARER, "bearer", PRESENCE_SOME, "The token behind `Bearer`."),
+		 "Indian Aadhaar numbers, checked by their Verhoeff digit."),
+	DETECTOR(PII_UUID, "uuid", PRESENCE_DEFAULT,
+		 "UUIDs. Disabled unless this key is "
+		 "present."),
+	DETECTOR(PII_BEARER, "bearer", PRESENCE_SOME, "The token after `Bearer`."),
 	DETECTOR(PII_HOME_DIRECTORY, "home_directory", PRESENCE_SOME,
-		 "The user's name in the path of a home directory."),
+		 "The user name in the path of a home directory."),
 	DETECTOR(PII_URL_QUERY, "url_query", PRESENCE_SOME,
-		 "What stands behind the `?` of a URL, or of any text with `?name=value`."),
+		 "The query after the `?` of a URL, or of any string with `?name=value`."),
 	{ 0 }
 };
 static const struct config_table detectors_table = { sizeof(struct pii_detectors_config),
@@ -157,12 +161,12 @@ static const struct config_table detectors_table = { sizeof(struct pii_detectors
 
 static const struct config_row pattern_rows[] = {
 	CONFIG_ROW(struct pii_pattern_config, pattern, .key = "pattern", .required = true,
-		   .help = "A regular expression (PCRE2). One that would be costly on a hostile "
-			   "text is refused."),
+		   .help = "A regular expression (PCRE2). An expression that a hostile string "
+			   "could make expensive is an error."),
 	CONFIG_ROW(struct pii_pattern_config, action, .key = "action", .def = "default",
 		   .choices = own_actions, .help = "`default` is the processor's `action`."),
 	CONFIG_ROW(struct pii_pattern_config, roles, .key = "roles",
-		   .help = "Only in texts of these roles; else in the processor's `roles`."),
+		   .help = "Scan only strings of these roles. Default: the processor's `roles`."),
 	{ 0 }
 };
 static const struct config_table pattern_table = { sizeof(struct pii_pattern_config), pattern_rows,
@@ -170,21 +174,21 @@ static const struct config_table pattern_table = { sizeof(struct pii_pattern_con
 
 static const struct config_row rows[] = {
 	CONFIG_ROW(struct pii_config, action, .key = "action", .def = "mask", .choices = actions,
-		   .help = "What is done with a hit: `mask`, `hash` or `drop`."),
+		   .help = "What to do with a match: `mask`, `hash` or `drop`."),
 	CONFIG_ROW(struct pii_config, hmac_key, .key = "hmac_key",
-		   .help = "Key of `hash`, at least 32 bytes; the same on all gateways whose "
-			   "tokens shall be equal."),
+		   .help = "Key for `hash`, at least 32 bytes. Gateways with the same key "
+			   "produce the same tokens."),
 	CONFIG_ROW(struct pii_config, roles, .key = "roles",
-		   .help = "Only texts of these roles are scanned; else of all."),
+		   .help = "Scan only strings of these roles. Default: all roles."),
 	CONFIG_ROW(struct pii_config, normalize_paths, .key = "normalize_paths", .def = "true",
-		   .help = "In function names, files and mappings, user names below home "
-			   "directories and the projects and ids of build workspaces become `*`, "
-			   "whatever `roles` and `home_directory` say."),
+		   .help = "In function names, files and mappings, replace user names in home "
+			   "directories and the projects and IDs of build workspaces with `*`, "
+			   "regardless of `roles` and `home_directory`."),
 	CONFIG_SECTION(struct pii_config, detectors, detectors_table, .key = "detectors",
-		       .help = "Settings of the built-in detectors; `enabled: false` turns one "
+		       .help = "Settings of the built-in detectors. `enabled: false` turns one "
 			       "off."),
 	CONFIG_ITEMS(struct pii_config, patterns, CONFIG_MAP, pattern_table, .key = "patterns",
-		     .help = "Patterns of your own by name, at most 32."),
+		     .help = "Custom patterns by name, at most 32."),
 	{ 0 }
 };
 

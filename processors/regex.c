@@ -48,7 +48,8 @@ static pcre2_code *compile(const char *pattern, unsigned flags, uint32_t more, s
 	if (!compiled) {
 		char why[120];
 		pcre2_get_error_message(code, (PCRE2_UCHAR *)why, sizeof why);
-		error_set(err, ERROR_CONFIG, "not a regular expression: %s at offset %zu", why, at);
+		error_set(err, ERROR_CONFIG, "invalid regular expression: %s at offset %zu", why,
+			  at);
 	}
 	return compiled;
 }
@@ -73,7 +74,7 @@ struct regex *regex_new(const char *pattern, unsigned flags, struct error *err)
 	pcre2_pattern_info(code, PCRE2_INFO_CAPTURECOUNT, &groups);
 	if (groups > REGEX_GROUPS_MAX) {
 		pcre2_code_free(code);
-		error_set(err, ERROR_CONFIG, "a regular expression with more than %d groups",
+		error_set(err, ERROR_CONFIG, "the regular expression has more than %d groups",
 			  REGEX_GROUPS_MAX);
 		return NULL;
 	}
@@ -225,11 +226,12 @@ bool regex_check_cost(const char *pattern, unsigned flags, struct error *err)
 	pcre2_pattern_info(code, PCRE2_INFO_MATCHEMPTY, &empty);
 	bool ok = true;
 	if (empty && flags & REGEX_NOT_EMPTY)
-		ok = error_set(err, ERROR_CONFIG, "the pattern matches the empty text");
+		ok = error_set(err, ERROR_CONFIG, "the pattern matches the empty string");
 	else if (!cheap(code, memory, pattern))
 		ok = error_set(err, ERROR_CONFIG,
-			       "the pattern is too costly: on a hostile text it takes more than "
-			       "%d steps per byte; bound its repeats, or begin it with a literal",
+			       "the pattern is too expensive: on a hostile string it takes more "
+			       "than %d steps per byte; bound its repetitions, or begin it with "
+			       "a literal",
 			       COST_STEPS / COST_TEXT);
 	regex_memory_unref(&memory);
 	pcre2_code_free(code);

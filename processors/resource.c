@@ -527,10 +527,11 @@ static const struct processor_ops resource_ops = {
 const struct component_factory resource_processor = {
 	.type = "resource",
 	.help = "Changes the attributes of resources.",
-	.manual = "Acts on resource attributes only, never on those of scopes, Profiles, samples, "
-		  "mappings or locations. A key that stands several times counts as its first "
-		  "attribute. Texts above 8 KiB are not searched: `delete` and `hash` take them, "
-		  "`extract` leaves them.",
+	.manual = "Changes resource attributes only, never the attributes of scopes, Profiles, "
+		  "samples, mappings or locations. If a key occurs several times, its first "
+		  "attribute is the one that counts. Strings larger than 8 KiB are not "
+		  "searched: `delete` and `hash` treat them as a match, `extract` leaves them "
+		  "unchanged.",
 	.kind = COMPONENT_PROCESSOR,
 	.processor = &resource_ops,
 	.size = sizeof(struct processor),

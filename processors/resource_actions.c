@@ -14,33 +14,37 @@ static const char *const types[TYPE_COUNT] = { "int", "double", "string" };
 
 static const struct config_row rows[] = {
 	CONFIG_ROW(struct resource_action_config, key, .key = "key",
-		   .help = "The attribute to act on."),
+		   .help = "Key of the attribute."),
 	CONFIG_ROW(struct resource_action_config, action, .key = "action",
 		   .help = "`insert` (if absent), `update` (if present), `upsert`, `delete`, "
 			   "`hash` (SHA-256 in hex), `extract` or `convert`."),
 	CONFIG_ROW(struct resource_action_config, value, .key = "value",
-		   .help = "For insert, update, upsert: a text, a number, a boolean, or a list "
-			   "or map of them."),
+		   .help = "For insert, update, upsert: a string, a number, a boolean, or a "
+			   "list or map of these."),
 	CONFIG_ROW(struct resource_action_config, from_attribute, .key = "from_attribute",
-		   .help = "Instead of `value`: another attribute of the resource; if it is "
-			   "absent, nothing is done."),
+		   .help = "Takes the value from another attribute of the resource instead of "
+			   "`value`. If that attribute is absent, nothing changes."),
 	CONFIG_ROW(struct resource_action_config, from_context, .key = "from_context",
-		   .help = "Instead of `value`: `metadata.<header>` (several are joined with "
-			   "`;`; gRPC's binary ones, `-bin`, are decoded, and absent if they are "
-			   "not UTF-8), `client.address`, or `auth.<attr>` of the verified "
-			   "client certificate: `auth.subject` (RFC 4514, in UTF-8), "
-			   "`auth.common_name` and, of its alternative names, `auth.uri` (where "
-			   "SPIFFE has its ID), `auth.email` and `auth.dns` (several are joined "
-			   "too; up to 32 values of 1023 bytes; there is no other `auth`). If it "
-			   "is absent, nothing is done."),
+		   .help = "Takes the value from the request instead of `value`: "
+			   "`metadata.<header>`, `client.address` or `auth.<attr>`. Several "
+			   "values of a header are joined with `;`. Binary gRPC metadata "
+			   "(`-bin`) is decoded; it counts as absent if it is not UTF-8. "
+			   "`auth.<attr>` comes from the verified client certificate: "
+			   "`auth.subject` (RFC 4514, in UTF-8), `auth.common_name` and, from "
+			   "the subject alternative names, `auth.uri` (the SPIFFE ID), "
+			   "`auth.email` and `auth.dns`. Several names are joined too, up to 32 "
+			   "values of 1023 bytes. There is no other `auth` attribute. If the "
+			   "source is absent, nothing changes."),
 	CONFIG_ROW(struct resource_action_config, pattern, .key = "pattern",
-		   .help = "For delete and hash: a regular expression that is searched in keys. "
-			   "For extract: one with named groups, searched in the value of `key`; "
-			   "each group becomes an attribute of its name. One that would be "
-			   "costly on a hostile text is refused."),
+		   .help = "A regular expression. For delete and hash, it is searched for in "
+			   "keys. For extract, it has named groups and is searched for in the "
+			   "value of `key`; each group becomes an attribute with the name of "
+			   "the group. An expression that a hostile string could make expensive "
+			   "is an error."),
 	CONFIG_ROW(struct resource_action_config, converted_type, .key = "converted_type",
-		   .help = "For convert: `int`, `double` or `string` (bytes in base64, lists and "
-			   "maps as JSON); what cannot be converted stays as it is."),
+		   .help = "For convert: `int`, `double` or `string` (bytes become base64, "
+			   "lists and maps JSON). A value that cannot be converted stays "
+			   "unchanged."),
 	{ 0 }
 };
 

@@ -8,7 +8,7 @@
 
 const struct structural structurals[] = {
 	{ "process.executable.build_id.gnu", SITE_MAPPING, STRUCTURAL_GNU_BUILD_ID,
-	  "8, 16, 20 or 32 bytes in hex, the lengths that linkers make" },
+	  "8, 16, 20 or 32 bytes in hex, the lengths that linkers produce" },
 	{ "process.executable.build_id.htlhash", SITE_MAPPING, STRUCTURAL_HTLHASH,
 	  "16 bytes in hex" },
 	{ "process.executable.build_id.go", SITE_MAPPING, STRUCTURAL_GO_BUILD_ID,
