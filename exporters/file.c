@@ -490,7 +490,7 @@ const struct component_factory file_exporter = {
 		  "write that the kernel does not end (a hung network disk) holds up "
 		  "this exporter alone; a shutdown leaves it behind 5 s after its "
 		  "deadline. What profiles had and pprof has no place for is counted "
-		  "in `otelcol_exporter_not_kept`.\n\n" PPROF_MANUAL,
+		  "in `otelcol_exporter_unsupported_items`.\n\n" PPROF_MANUAL,
 	.kind = COMPONENT_EXPORTER,
 	.exporter = &file_ops,
 	.size = sizeof(struct file),

@@ -144,7 +144,7 @@ static const struct config_table table = { sizeof(struct otlp_grpc_config), rows
 
 static const char manual[] =
 	GRPC_SENDER_MANUAL "A partial success is logged and counted in "
-			   "`otelcol_exporter_partial_rejected_profiles`; the server's text "
+			   "`otelcol_exporter_rejected_profiles`; the server's text "
 			   "appears nowhere.\n\n"
 			   "Do not send to Parca with this exporter but with `parca`: Parca "
 			   "stores wrong function names from OTLP.\n\n"

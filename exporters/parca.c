@@ -48,7 +48,7 @@ struct parca {
 };
 
 static const struct metric lost_labels = {
-	"otelcol_exporter_parca_labels_dropped", METRIC_COUNTER, "{labels}",
+	"otelcol_exporter_parca_dropped_labels", METRIC_COUNTER, "{labels}",
 	"Attributes that did not become labels of a series as they were, by reason."
 };
 
@@ -379,7 +379,7 @@ static const char manual[] =
 	"Each Profile becomes a sample of a series. The labels of a series are `__name__`, then "
 	"the attributes of resource, scope and Profile; of equal names the first stays, an empty "
 	"value and a key that begins with `__` or `pprof.` are no label. What did not become a "
-	"label as it was is counted in `otelcol_exporter_parca_labels_dropped`. Parca's name of a "
+	"label as it was is counted in `otelcol_exporter_parca_dropped_labels`. Parca's name of a "
 	"type is `NAME:TYPE:UNIT:PERIOD_TYPE:PERIOD_UNIT`, and `:delta` where the Profile has a "
 	"duration.\n\n"
 	"What Parca does not survive, or what makes its list of types fail for everybody, is "
@@ -388,7 +388,7 @@ static const char manual[] =
 	"query could name (`-`, `.` and the like) becomes `_`, a missing time becomes that of the "
 	"arrival.\n\n"
 	"What Parca cannot keep; what no other counter is named for is counted in "
-	"`otelcol_exporter_not_kept`:\n\n"
+	"`otelcol_exporter_unsupported_items`:\n\n"
 	"- attributes of samples, which are the labels of pprof, and links to traces (counted as "
 	"`sample_label`). Name the attributes that matter in `lift_labels`, and their values "
 	"become labels of series (links cannot be lifted). Each combination of values is a series "

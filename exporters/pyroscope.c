@@ -219,20 +219,21 @@ static void pyroscope_send(void *instance, const struct part *part, uint64_t tim
 /* ---- life ---- */
 
 static const struct metric labels_dropped = {
-	"otelcol_exporter_pyroscope_labels_dropped", METRIC_COUNTER, "{labels}",
+	"otelcol_exporter_pyroscope_dropped_labels", METRIC_COUNTER, "{labels}",
 	"Labels of series and samples that the store could not have kept, by reason."
 };
 static const struct metric profiles_merged = {
-	"otelcol_exporter_pyroscope_profiles_merged", METRIC_COUNTER, "{profiles}",
+	"otelcol_exporter_pyroscope_merged_profiles", METRIC_COUNTER, "{profiles}",
 	"Profiles that went into another one of their series and millisecond."
 };
 static const struct metric profiles_moved = {
-	"otelcol_exporter_pyroscope_profiles_moved", METRIC_COUNTER, "{profiles}",
+	"otelcol_exporter_pyroscope_shifted_profiles", METRIC_COUNTER, "{profiles}",
 	"Profiles, and parts of profiles, that were given the next free millisecond of their "
 	"series."
 };
-static const struct metric stacks_cut = { "otelcol_exporter_pyroscope_stacks_cut", METRIC_COUNTER,
-					  "{stacks}", "Stacks that lost their root side." };
+static const struct metric stacks_cut = { "otelcol_exporter_pyroscope_truncated_stacks",
+					  METRIC_COUNTER, "{stacks}",
+					  "Stacks that lost their root side." };
 static const struct metric *const metrics[] = { &labels_dropped, &profiles_merged, &profiles_moved,
 						&stacks_cut, NULL };
 

@@ -15,7 +15,7 @@
 	"names that are equal in the " \
 	"form that the store takes (`a.b` and `a-b` are `a_b` with `legacy`), the first stays; of more " \
 	"than `max_names` the last " \
-	"go; what went is counted in `otelcol_exporter_pyroscope_labels_dropped`, and no request is " \
+	"go; what went is counted in `otelcol_exporter_pyroscope_dropped_labels`, and no request is " \
 	"refused for it. " \
 	"`service_name` is the attribute `service.name`, else `service_name`, else `unknown_service` with " \
 	"`process.executable.name`. Keys that begin with `__` are the store's own and no labels " \
@@ -69,7 +69,7 @@
 	"| none, or cut; 429, 502, 503, 504 | tried again; a `Retry-After` of 429 and 503 is kept |\n" \
 	"| 413, and the texts above | cut into smaller parts, and tried again |\n" \
 	"| any other | dropped |\n\n" \
-	"**What the store does not keep**, each counted in `otelcol_exporter_not_kept`: timestamps of samples, " \
+	"**What the store does not keep**, each counted in `otelcol_exporter_unsupported_items`: timestamps of samples, " \
 	"columns of lines, `doc_url`, profile ids, names of scopes, attributes of mappings and locations that pprof has no " \
 	"field for, samples of the value 0, negative values (1.12 keeps one beside a positive value of the same sample; newer " \
 	"ones drop that whole sample, so it is sent as two, and the positive value stays), addresses of symbolised " \

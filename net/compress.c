@@ -147,14 +147,14 @@ enum coding compress_named(const char *name)
 
 static bool too_large(const struct bytes *out, struct error *err)
 {
-	return error_set(err, ERROR_TOO_LARGE, "the body inflates to more than %zu bytes",
-			 out->max);
+	return error_set(err, ERROR_TOO_LARGE, "the decompressed body exceeds %zu bytes", out->max);
 }
 
 static bool damaged(const char *coding, size_t offset, struct error *err)
 {
 	return error_set(err, ERROR_INVALID,
-			 "the %s stream at byte %zu of the body is damaged or cut", coding, offset);
+			 "the %s stream at byte %zu of the body is corrupt or truncated", coding,
+			 offset);
 }
 
 /* Room for `guess` more bytes, or for as many as the maximum permits. */
@@ -494,8 +494,8 @@ static size_t deflate_zstd(int level, struct view in, struct bytes *out)
 static bool finish(size_t made, struct bytes *out, struct error *err)
 {
 	out->len += made;
-	return made || error_set(err, ERROR_TOO_LARGE,
-				 "the compressed body is larger than %zu bytes", out->max);
+	return made ||
+	       error_set(err, ERROR_TOO_LARGE, "the compressed body exceeds %zu bytes", out->max);
 }
 
 bool compress_deflate(enum coding coding, int level, struct view in, struct bytes *out,

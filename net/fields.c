@@ -46,9 +46,10 @@ bool fields_add(struct fields *f, struct view name, struct view value, struct er
 		return over(f, "bytes in the value", limits->value, err);
 	if ((name.len && memchr(name.at, 0, name.len)) ||
 	    (value.len && memchr(value.at, 0, value.len)))
-		return error_set(err, ERROR_INVALID, "entry %zu: holds a NUL byte", f->count + 1);
+		return error_set(err, ERROR_INVALID, "entry %zu: contains a NUL byte",
+				 f->count + 1);
 	if (!bytes_reserve(&f->text, name.len + value.len + 2))
-		return over(f, "bytes in all", limits->total, err);
+		return over(f, "bytes in total", limits->total, err);
 	bytes_add(&f->text, name.at, name.len);
 	bytes_add_byte(&f->text, 0);
 	bytes_add(&f->text, value.at, value.len);
@@ -127,12 +128,13 @@ static bool add_escaped(struct fields *f, const struct form *form, struct view e
 	name = (struct view){ text.at, split };
 	value = (struct view){ text.at ? text.at + split : NULL, text.len - split };
 	if (!ok)
-		error_set(err, ERROR_INVALID, "entry %zu: bad percent escape", f->count + 1);
+		error_set(err, ERROR_INVALID, "entry %zu: invalid percent escape", f->count + 1);
 	else if (!name.len)
-		ok = error_set(err, ERROR_INVALID, "entry %zu: has no name", f->count + 1);
+		ok = error_set(err, ERROR_INVALID, "entry %zu: empty name", f->count + 1);
 	else if (!clean(name) || !clean(value))
 		ok = error_set(err, ERROR_INVALID,
-			       "entry %zu: not UTF-8, or holds control characters", f->count + 1);
+			       "entry %zu: not valid UTF-8, or contains control characters",
+			       f->count + 1);
 	else
 		ok = fields_add(f, name, value, err);
 	bytes_fini(&text);

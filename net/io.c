@@ -85,12 +85,14 @@ static bool thread_init(struct io_thread *t, uint32_t index, struct error *err)
 	t->last = &t->first;
 	int code = uv_loop_init(&t->loop);
 	if (code)
-		return error_set(err, ERROR_INTERNAL, "cannot make an event loop: %s",
+		return error_set(err, ERROR_INTERNAL, "cannot create an event loop: %s",
 				 uv_strerror(code));
 	code = uv_async_init(&t->loop, &t->wake, run_posted);
 	if (code) {
 		uv_loop_close(&t->loop);
-		return error_set(err, ERROR_INTERNAL, "cannot make an event loop's wake-up: %s",
+		return error_set(err, ERROR_INTERNAL,
+				 "cannot create an event loop's wake-up "
+				 "handle: %s",
 				 uv_strerror(code));
 	}
 	t->wake.data = t->check.data = t;

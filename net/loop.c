@@ -124,7 +124,7 @@ static void on_door(uv_async_t *door)
 
 static bool set_uv_error(struct error *err, const char *what, int code)
 {
-	return error_set(err, ERROR_INTERNAL, "cannot make %s: %s", what, uv_strerror(code));
+	return error_set(err, ERROR_INTERNAL, "cannot create %s: %s", what, uv_strerror(code));
 }
 
 struct loop *loop_new(struct error *err)
@@ -138,7 +138,7 @@ struct loop *loop_new(struct error *err)
 	}
 	code = uv_async_init(&loop->uv, &loop->door, on_door);
 	if (code) {
-		set_uv_error(err, "the event loop's wake-up", code);
+		set_uv_error(err, "the event loop's wake-up handle", code);
 		uv_loop_close(&loop->uv);
 		memory_free(loop);
 		return NULL;

@@ -31,7 +31,7 @@ static const struct metric soft_limit_bytes = {
 	"otelcol_memory_soft_limit_bytes", METRIC_GAUGE, "By",
 	"Above it requests are refused: the hard limit less the spike."
 };
-static const struct metric resting_bytes = { "otelcol_memory_resting_bytes", METRIC_GAUGE, "By",
+static const struct metric resting_bytes = { "otelcol_memory_baseline_bytes", METRIC_GAUGE, "By",
 					     "Resident memory when the program became ready." };
 
 const struct metric *const budget_metrics[] = { &charged_bytes, &soft_limit_bytes, &resting_bytes,

@@ -50,7 +50,7 @@ struct otlp_call {
 static const struct inbound_ops ops;
 
 static const struct metric unknown_metric = {
-	"otelcol_grpc_requests_refused", METRIC_COUNTER, "{requests}",
+	"otelcol_grpc_server_refused_requests", METRIC_COUNTER, "{requests}",
 	"Calls of unknown methods (UNIMPLEMENTED), such as those of another version of OTLP."
 };
 static const struct metric *const metrics[] = { &unknown_metric, H2_METRICS, NULL };

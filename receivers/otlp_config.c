@@ -113,9 +113,10 @@ static const struct config_row grpc_rows[] = {
 		   .help = "Refused: this build has no extension that authenticates."),
 	CONFIG_ROW(struct grpc_protocol, middlewares, .key = "middlewares",
 		   .help = "Refused unless empty: this build has no such extension."),
-	CONFIG_SECTION(struct grpc_protocol, limits, h2_limits_table, .key = "limits",
-		       .help = "What one connection may cost. A connection that passes a limit "
-			       "is closed, and counted in `otelcol_receiver_connections_closed`."),
+	CONFIG_SECTION(
+		struct grpc_protocol, limits, h2_limits_table, .key = "limits",
+		.help = "What one connection may cost. A connection that passes a limit "
+			"is closed, and counted in `otelcol_http2_server_closed_connections`."),
 	CONFIG_ROW(struct grpc_protocol, read_buffer_size, .key = "read_buffer_size",
 		   .def = "524288", .unit = "By", .limited = true, .min = 0, .max = BUFFER_MAX,
 		   .help = "The most that is read from a connection with one system call; 0: "

@@ -57,7 +57,7 @@ static void take_log(gpr_log_func_args *args)
 	const char *slash = strrchr(args->file, '/');
 	uint64_t count = count_line(args->file, args->line);
 	if (count)
-		log_warn(&log, "A library reported a problem; its text is withheld",
+		log_warn(&log, "A library reported a problem; its message is withheld",
 			 log_text("library", "gRPC C core"),
 			 log_text("file", slash ? slash + 1 : args->file),
 			 log_number("line", args->line), log_number("count", count));

@@ -28,7 +28,7 @@ static bool resolve_unix(const char *path, struct h2_addresses *out, struct erro
 	size_t len = strlen(path);
 	if (!len || len >= sizeof to->sun_path)
 		return error_set(err, ERROR_CONFIG,
-				 "listen unix: the path must have 1 to 107 bytes");
+				 "listen unix: the path must be 1 to 107 bytes long");
 	to->sun_family = AF_UNIX;
 	memcpy(to->sun_path, path, len + 1);
 	out->at[0].len = sizeof *to;
@@ -96,7 +96,7 @@ static bool resolve_name(const char *host, const char *port, int family, struct 
 	struct addrinfo *found = NULL;
 	int code = getaddrinfo(host, port, &hints, &found);
 	if (code != 0)
-		return error_set(err, ERROR_CONFIG, "listen tcp: cannot look up the host: %s",
+		return error_set(err, ERROR_CONFIG, "listen tcp: cannot resolve the host: %s",
 				 gai_strerror(code));
 	for (const struct addrinfo *f = found; f; f = f->ai_next)
 		add(out, f->ai_addr, f->ai_addrlen, f->ai_family == AF_INET6);
@@ -125,7 +125,7 @@ bool h2_address_resolve(const char *endpoint, const char *transport, struct h2_a
 	if (path)
 		return resolve_unix(path, out, err);
 	if (!split(endpoint, host, sizeof host, &port))
-		return error_set(err, ERROR_CONFIG, "listen tcp: endpoint is not host:port");
+		return error_set(err, ERROR_CONFIG, "listen tcp: endpoint must be host:port");
 	uint16_t number = (uint16_t)strtoul(port, NULL, 10);
 	out->any_port = !number;
 	if (!is_wildcard(host))

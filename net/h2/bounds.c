@@ -4,74 +4,86 @@
 static const struct config_row rows[] = {
 	CONFIG_ROW(struct h2_limits, max_header_bytes, .key = "max_header_bytes", .def = "16384",
 		   .limited = true, .min = 1, .max = INT32_MAX, .unit = "By",
-		   .help = "Request headers, decompressed. Larger ones are answered with "
-			   "RESOURCE_EXHAUSTED; four times as much closes the connection."),
+		   .help = "Maximum size of the decompressed headers of one request. A request "
+			   "that exceeds it fails with RESOURCE_EXHAUSTED; four times this size "
+			   "closes the connection."),
 	CONFIG_ROW(struct h2_limits, max_headers, .key = "max_headers", .def = "128",
 		   .limited = true, .min = 1, .max = INT32_MAX,
-		   .help = "Header fields of one request. More are answered with "
-			   "RESOURCE_EXHAUSTED; four times as many close the connection."),
+		   .help = "Maximum number of header fields in one request. A request that "
+			   "exceeds it fails with RESOURCE_EXHAUSTED; four times this number "
+			   "closes the connection."),
 	CONFIG_ROW(struct h2_limits, max_continuations, .key = "max_continuations", .def = "8",
 		   .limited = true, .min = 1, .max = INT32_MAX,
-		   .help = "CONTINUATION frames of one header block."),
+		   .help = "Maximum number of CONTINUATION frames in one header block."),
 	CONFIG_ROW(struct h2_limits, max_resets_per_second, .key = "max_resets_per_second",
 		   .def = "20", .limited = true, .min = 1, .max = INT32_MAX,
-		   .help = "RST_STREAM frames from one connection, with bursts of ten times as "
-			   "many."),
+		   .help = "Maximum rate of RST_STREAM frames from one connection. Bursts of "
+			   "ten times this number are permitted."),
 	CONFIG_ROW(struct h2_limits, max_settings_per_second, .key = "max_settings_per_second",
 		   .def = "2", .limited = true, .min = 1, .max = INT32_MAX,
-		   .help = "SETTINGS frames from one connection, with bursts of ten times as "
-			   "many."),
+		   .help = "Maximum rate of SETTINGS frames from one connection. Bursts of ten "
+			   "times this number are permitted."),
 	CONFIG_ROW(struct h2_limits, max_control_frames_per_second,
 		   .key = "max_control_frames_per_second", .def = "20", .limited = true, .min = 1,
 		   .max = INT32_MAX,
-		   .help = "Frames from one connection that are not a request's data (and DATA "
-			   "frames of less than 64 bytes, and TLS records of less than 5), "
-			   "beside the six that each answered request may have and one for each "
-			   "DATA frame of 1 KiB or more; with bursts of ten times as many."),
+		   .help = "Maximum rate of frames from one connection that carry no request "
+			   "data. DATA frames of fewer than 64 bytes and TLS records of fewer "
+			   "than 5 bytes count too. Not counted are six frames for each request "
+			   "that was answered and one for each DATA frame of 1 KiB or more. "
+			   "Bursts of ten times this number are permitted."),
 	CONFIG_ROW(struct h2_limits, max_errors_per_second, .key = "max_errors_per_second",
 		   .def = "100", .limited = true, .min = 1, .max = INT32_MAX,
-		   .help = "Requests of one connection that are answered with an error other "
-			   "than a refusal with a retry hint, with bursts of ten times as many."),
+		   .help = "Maximum rate of requests on one connection that fail with an error. "
+			   "Refusals with a retry hint do not count. Bursts of ten times this "
+			   "number are permitted."),
 	CONFIG_ROW(struct h2_limits, max_outbound_bytes, .key = "max_outbound_bytes",
 		   .def = "262144", .limited = true, .min = 1, .max = INT32_MAX, .unit = "By",
-		   .help = "Replies that a connection does not read."),
+		   .help = "Maximum size of the responses that are waiting for the client to "
+			   "read them."),
 	CONFIG_ROW(struct h2_limits, max_connections, .key = "max_connections", .def = "20000",
 		   .limited = true, .min = 1, .max = INT32_MAX,
-		   .help = "Open connections; more are closed at once."),
+		   .help = "Maximum number of open connections. Further connections are closed "
+			   "immediately."),
 	CONFIG_ROW(struct h2_limits, max_connections_per_peer, .key = "max_connections_per_peer",
 		   .def = "1024", .limited = true, .min = 1, .max = INT32_MAX,
-		   .help = "Open connections from one IPv4 address or IPv6 network (/64)."),
+		   .help = "Maximum number of open connections from one IPv4 address or IPv6 "
+			   "/64 network."),
 	CONFIG_ROW(struct h2_limits, handshake_timeout, .key = "handshake_timeout", .def = "10s",
-		   .help = "From the connection to the client's SETTINGS frame, TLS included."),
+		   .help = "Maximum time from the connection to the client's SETTINGS frame, "
+			   "including the TLS handshake."),
 	CONFIG_ROW(struct h2_limits, header_timeout, .key = "header_timeout", .def = "10s",
-		   .help = "From the first to the last byte of a request's headers."),
+		   .help = "Maximum time from the first to the last byte of a request's "
+			   "headers."),
 	CONFIG_ROW(struct h2_limits, write_timeout, .key = "write_timeout", .def = "30s",
-		   .help = "Without the client reading any of a reply."),
+		   .help = "Maximum time that the client may go without reading any of a "
+			   "response."),
 	CONFIG_ROW(struct h2_limits, idle_timeout, .key = "idle_timeout", .def = "30m",
-		   .help = "Closes connections without requests after this time; keepalive's "
-			   "max_connection_idle overrides it."),
+		   .help = "Connections without requests are closed after this time. "
+			   "`max_connection_idle` under `keepalive` overrides it."),
 	CONFIG_ROW(struct h2_limits, min_body_rate, .key = "min_body_rate", .def = "512",
 		   .unit = "By/s", .limited = true, .min = 0, .max = INT32_MAX,
-		   .help = "Average rate since the headers below which a request's body is too "
-			   "slow, from its tenth second on; 0: none."),
+		   .help = "Minimum average rate of a request's body since its headers, "
+			   "enforced from the tenth second on. 0: no minimum."),
 	{ 0 }
 };
 
 const struct config_table h2_limits_table = { sizeof(struct h2_limits), rows };
 
-const struct metric h2_connections_metric = { "otelcol_receiver_connections", METRIC_GAUGE,
-					      "{connections}", "Open connections." };
+const struct metric h2_connections_metric = { "otelcol_http2_server_open_connections", METRIC_GAUGE,
+					      "{connections}",
+					      "Open connections of an HTTP/2 "
+					      "server." };
 const struct metric h2_closed_metric = {
-	"otelcol_receiver_connections_closed", METRIC_COUNTER, "{connections}",
-	"Connections that the receiver closed, by reason: a bound of `limits` that the client "
-	"passed (headers, continuations, streams, resets, settings, pings, control_frames, "
+	"otelcol_http2_server_closed_connections", METRIC_COUNTER, "{connections}",
+	"Connections that the HTTP/2 server closed, by reason: the limit that the client "
+	"exceeded (headers, continuations, streams, resets, settings, pings, control_frames, "
 	"outbound, errors, handshake_timeout, header_timeout, body_rate), idle, keepalive, age, "
 	"protocol_error, memory."
 };
 const struct metric h2_refused_metric = {
-	"otelcol_receiver_connections_refused", METRIC_COUNTER, "{connections}",
-	"Connections closed right after they were accepted, by reason: max_connections, "
-	"max_connections_per_peer, memory."
+	"otelcol_http2_server_refused_connections", METRIC_COUNTER, "{connections}",
+	"Connections that the HTTP/2 server closed immediately after accepting them, by reason: "
+	"max_connections, max_connections_per_peer, memory."
 };
 
 static const char *const reasons[H2_REASONS] = {

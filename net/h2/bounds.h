@@ -7,7 +7,7 @@
 
 /*
  * What one client may cost before it has proved to be useful. Every bound is on by default, is a
- * key of the configuration, and has a reason in otelcol_receiver_connections_closed or _refused. A
+ * key of the configuration, and has a reason in otelcol_http2_server_closed_connections or _refused. A
  * connection that passes one of the first group gets GOAWAY with ENHANCE_YOUR_CALM (RFC 9113,
  * section 7) and is closed; others notice nothing.
  */

@@ -199,7 +199,7 @@ static void pause_accepting(struct h2_listener *l)
 	uv_poll_stop(&l->poll);
 	start_retrying(s);
 	if (first)
-		log_warn(s->options.log, "Out of file descriptors: no connection is accepted "
+		log_warn(s->options.log, "Out of file descriptors; not accepting connections "
 					 "until some are free");
 }
 
@@ -240,7 +240,8 @@ static void resume(struct h2_server *s)
 		s->listeners.at[i].paused = false;
 		uv_poll_start(&s->listeners.at[i].poll, UV_READABLE, accept_ready);
 	}
-	log_info(s->options.log, "Listening again", log_text("endpoint", s->options.endpoint));
+	log_info(s->options.log, "Accepting connections again",
+		 log_text("endpoint", s->options.endpoint));
 }
 
 static void retry(uv_timer_t *timer)

@@ -172,8 +172,10 @@ static void on_headers(struct h2_stream *stream)
 	call->server = s;
 	call->client_by = client_deadline(call);
 	if (stream->headers_too_large) {
-		rpc_reply_write(call, RPC_RESOURCE_EXHAUSTED, "the headers are over the limit", -1,
-				NULL);
+		rpc_reply_write(call, RPC_RESOURCE_EXHAUSTED,
+				"the request headers exceed the "
+				"limit",
+				-1, NULL);
 		return;
 	}
 	call->method = find_method(s, h2_stream_header(stream, ":path"));
@@ -183,7 +185,7 @@ static void on_headers(struct h2_stream *stream)
 	}
 	if (s->options.unknown)
 		metric_add(s->options.unknown, 1);
-	rpc_reply_write(call, RPC_UNIMPLEMENTED, "this server has no such method", -1, NULL);
+	rpc_reply_write(call, RPC_UNIMPLEMENTED, "unknown method", -1, NULL);
 }
 
 /* ---- the message */
@@ -292,13 +294,12 @@ static bool begin_message(struct rpc_call *call)
 	const uint8_t *p = call->prefix;
 	call->length = (size_t)p[1] << 24 | (size_t)p[2] << 16 | (size_t)p[3] << 8 | p[4];
 	if (p[0] > 1) {
-		refuse(call, RPC_INVALID, RPC_INTERNAL,
-		       "the message's compressed flag is neither 0 nor 1");
+		refuse(call, RPC_INVALID, RPC_INTERNAL, "invalid compressed flag: must be 0 or 1");
 		return false;
 	}
 	if (call->length > (size_t)call->server->options.max_message_bytes) {
 		refuse(call, RPC_TOO_LARGE, RPC_RESOURCE_EXHAUSTED,
-		       "the message is over the size limit");
+		       "the message exceeds the size limit");
 		return false;
 	}
 	take_spare(call);
@@ -337,7 +338,10 @@ static void on_data(struct h2_stream *stream, struct view data)
 		return;
 	size_t missing = call->length - call->body.len;
 	if (data.len > missing) {
-		refuse(call, RPC_INVALID, RPC_UNIMPLEMENTED, "the call has more than one message");
+		refuse(call, RPC_INVALID, RPC_UNIMPLEMENTED,
+		       "a unary call must have exactly "
+		       "one message, but this one has "
+		       "more");
 		return;
 	}
 	add_to_body(call, data);
@@ -357,7 +361,9 @@ static void on_end(struct h2_stream *stream)
 	if (!call->accepted || call->over)
 		return;
 	if (call->prefix_len < PREFIX || call->body.len < call->length) {
-		refuse(call, RPC_INVALID, RPC_INVALID_ARGUMENT, "the call has no complete message");
+		refuse(call, RPC_INVALID, RPC_INVALID_ARGUMENT,
+		       "the call ended without a "
+		       "complete message");
 		return;
 	}
 	if (!call->body.room)
@@ -394,9 +400,11 @@ static void on_late(struct h2_stream *stream, uint64_t now)
 	struct rpc_call *call = rpc_call_of(stream);
 	if (passed(call->client_by, now)) {
 		call->client_by = 0;
-		refuse(call, RPC_CANCELLED, RPC_DEADLINE_EXCEEDED, "the deadline has passed");
+		refuse(call, RPC_CANCELLED, RPC_DEADLINE_EXCEEDED, "deadline exceeded");
 	} else if (!call->handed_over && passed(call->message_by, now)) {
-		refuse(call, RPC_LATE, RPC_DEADLINE_EXCEEDED, "the message did not arrive in time");
+		refuse(call, RPC_LATE, RPC_DEADLINE_EXCEEDED,
+		       "timed out waiting for the "
+		       "message");
 	} else if (!call->handed_over && passed(call->rate_at, now) && too_slow(call, now)) {
 		lose(call, RPC_LATE);
 		h2_stream_abuse(stream, H2_BODY_RATE);

@@ -56,9 +56,10 @@ static void headers(void *context, struct rpc_call *call)
 {
 	struct rpc_server *s = context;
 	if (atomic_load(&s->stopping))
-		rpc_call_finish(call, RPC_UNAVAILABLE, "the server is stopping", RETRY_MS, NULL);
+		rpc_call_finish(call, RPC_UNAVAILABLE, "the server is shutting down", RETRY_MS,
+				NULL);
 	else if (!h2_stream_charge(&call->stream))
-		rpc_call_finish(call, RPC_UNAVAILABLE, "memory is short", RETRY_MS, NULL);
+		rpc_call_finish(call, RPC_UNAVAILABLE, "not enough memory", RETRY_MS, NULL);
 	else
 		rpc_call_accept(call);
 }
@@ -67,7 +68,7 @@ static bool grow(void *context, struct rpc_call *call, size_t bytes, struct erro
 {
 	(void)context, (void)call;
 	return bytes <= REQUEST_MAX ||
-	       error_set(err, ERROR_INVALID, "a HealthCheckRequest has at most %d bytes",
+	       error_set(err, ERROR_INVALID, "a HealthCheckRequest must not exceed %d bytes",
 			 REQUEST_MAX);
 }
 
@@ -94,7 +95,10 @@ static bool read_request(struct rpc_server *s, struct rpc_call *call, bool *know
 {
 	Grpc__Health__V1__HealthCheckRequest *request = unpack(call);
 	if (!request) {
-		rpc_call_finish(call, RPC_INVALID_ARGUMENT, "not a HealthCheckRequest", -1, NULL);
+		rpc_call_finish(call, RPC_INVALID_ARGUMENT,
+				"the message is not a valid "
+				"HealthCheckRequest",
+				-1, NULL);
 		return false;
 	}
 	*known = is_known(s, request->service);
@@ -167,7 +171,7 @@ static void end(struct rpc_watcher *watcher)
 	uint8_t packed[16];
 	struct view view = pack(status, packed);
 	remove_watcher(watcher);
-	rpc_call_finish(call, RPC_UNAVAILABLE, "the server is stopping", -1, news ? &view : NULL);
+	rpc_call_finish(call, RPC_UNAVAILABLE, "the server is shutting down", -1, news ? &view : NULL);
 }
 
 /* One message at a time: what changes before it has left is reported by catch_up. True: something
@@ -203,13 +207,15 @@ static void watch(void *context, struct rpc_call *call)
 	if (!read_request(s, call, &known))
 		return;
 	if (watches_on(call) >= WATCHERS_OF_CONNECTION) {
-		rpc_call_finish(call, RPC_RESOURCE_EXHAUSTED, "too many watchers on one connection",
+		rpc_call_finish(call, RPC_RESOURCE_EXHAUSTED,
+				"too many Watch calls on one "
+				"connection",
 				-1, NULL);
 		return;
 	}
 	if (atomic_fetch_add(&s->watchers, 1) >= WATCHERS_MAX) {
 		atomic_fetch_sub(&s->watchers, 1);
-		rpc_call_finish(call, RPC_RESOURCE_EXHAUSTED, "too many watchers", -1, NULL);
+		rpc_call_finish(call, RPC_RESOURCE_EXHAUSTED, "too many Watch calls", -1, NULL);
 		return;
 	}
 	struct rpc_watcher *watcher = memory_new(sizeof *watcher);

@@ -24,7 +24,9 @@ static void reload_by_time(void *argument)
 	struct h2_server *s = argument;
 	struct error err;
 	if (!h2_server_reload(s, &err))
-		log_error(s->options.log, "Certificates are broken; keeping the old ones",
+		log_error(s->options.log,
+			  "Failed to reload certificates; keeping the current "
+			  "ones",
 			  log_text("error", err.text));
 	loop_timer_start(s->reload_timer, reload_period(s->options.tls));
 }
@@ -107,7 +109,7 @@ static bool prepare(struct h2_server *s, struct error *err)
 {
 	const struct h2_options *o = &s->options;
 	if (!s->callbacks || !s->session_options)
-		return error_set(err, ERROR_INTERNAL, "nghttp2 cannot be set up");
+		return error_set(err, ERROR_INTERNAL, "cannot initialize nghttp2");
 	if (o->tls && !(s->tls = tls_server_new(o->tls, "h2", err)))
 		return false;
 	return h2_address_resolve(o->endpoint, o->transport, &s->addresses, err) &&

@@ -45,7 +45,7 @@ static void set_options(CURL *curl, const struct http_call *call, struct curl_sl
 static bool failed(CURLcode code, struct error *err)
 {
 	if (code == CURLE_WRITE_ERROR)
-		return error_set(err, ERROR_TOO_LARGE, "the reply is too large");
+		return error_set(err, ERROR_TOO_LARGE, "the response is too large");
 	enum error_kind kind = code == CURLE_URL_MALFORMAT || code == CURLE_UNSUPPORTED_PROTOCOL
 				       ? ERROR_CONFIG
 				       : ERROR_BUSY;
@@ -58,7 +58,7 @@ bool http_call(const struct http_call *call, int *status, struct bytes *out, str
 	http_curl_start();
 	CURL *curl = curl_easy_init();
 	if (!curl)
-		return error_set(err, ERROR_INTERNAL, "libcurl does not start");
+		return error_set(err, ERROR_INTERNAL, "cannot initialize libcurl");
 	struct curl_slist *headers = headers_of(call);
 	set_options(curl, call, headers, out);
 	CURLcode result = curl_easy_perform(curl);

@@ -34,14 +34,15 @@ static bool check_header(const char *name, const char *value, size_t index, stru
 					    "host",           "connection",
 					    "expect" };
 	if (!is_token(name))
-		return error_set(err, ERROR_CONFIG, "headers[%zu]: the name is not a header name",
+		return error_set(err, ERROR_CONFIG, "headers[%zu]: invalid header name",
 				 index);
 	for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
 		if (!strcasecmp(name, ours[i]))
 			return error_set(err, ERROR_CONFIG, "headers[%zu]: %s cannot be set", index,
 					 ours[i]);
 	return is_field_value(value ? value : "") ||
-	       error_set(err, ERROR_CONFIG, "headers[%zu]: the value has control characters",
+	       error_set(err, ERROR_CONFIG, "headers[%zu]: the value contains control "
+					    "characters",
 			 index);
 }
 
@@ -64,8 +65,9 @@ static bool check_url(const char *text, struct error *err)
 	curl_url_cleanup(url);
 	if (!good)
 		return error_set(err, ERROR_CONFIG, "endpoint must be an http:// or https:// URL");
-	return bare ||
-	       error_set(err, ERROR_CONFIG, "endpoint must have no user, query or fragment");
+	return bare || error_set(err, ERROR_CONFIG,
+				 "endpoint must not contain a user, query or "
+				 "fragment");
 }
 
 bool http_client_check(const char *url, const struct pairs *headers, struct error *err)

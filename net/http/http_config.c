@@ -42,7 +42,8 @@ static bool check_compression(const struct strings *names, struct error *err)
 		if (coding == CODING_UNKNOWN || coding == CODING_SNAPPY)
 			return error_set(err, ERROR_CONFIG,
 					 "compression_algorithms[%zu]: not supported by this "
-					 "build; known are \"\", gzip, zstd, zlib and deflate",
+					 "build; supported are \"\", gzip, zstd, zlib and "
+					 "deflate",
 					 i);
 	}
 	return true;
@@ -55,14 +56,14 @@ static bool check_headers(const struct pairs *headers, struct error *err)
 		const char *value = pair->value.text ? pair->value.text : "";
 		if (!http_is_token(pair->name) || strpbrk(value, "\r\n"))
 			return error_set(err, ERROR_CONFIG,
-					 "response_headers[%zu]: the name is not a header name, "
-					 "or the value holds a line break",
+					 "response_headers[%zu]: invalid header name, or line "
+					 "break in the value",
 					 i);
 		if (!strcasecmp(pair->name, "content-length") ||
 		    !strcasecmp(pair->name, "transfer-encoding") ||
 		    !strcasecmp(pair->name, "connection"))
 			return error_set(err, ERROR_CONFIG,
-					 "response_headers[%zu]: belongs to the server", i);
+					 "response_headers[%zu]: reserved for the server", i);
 	}
 	return true;
 }

@@ -433,8 +433,8 @@ struct http_daemon *http_daemon_new(struct http_server *server, const struct tls
 					   options, MHD_OPTION_END);
 	memory_free(priorities);
 	if (!daemon->library) {
-		error_set(err, ERROR_CONFIG, "libmicrohttpd does not start: %s",
-			  errno ? strerror(errno) : "it does not take the certificate or the key");
+		error_set(err, ERROR_CONFIG, "cannot start libmicrohttpd: %s",
+			  errno ? strerror(errno) : "it rejected the certificate or the key");
 		http_daemon_unref(&daemon);
 	}
 	return daemon;

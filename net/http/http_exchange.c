@@ -118,7 +118,7 @@ static void ask_route(struct http_exchange *x)
 	assert((x->stage == HTTP_STAGE_BODY) != (x->answer.status != 0));
 	if (x->stage == HTTP_STAGE_BODY && x->content_length > (int64_t)x->body_limit) {
 		x->stage = HTTP_STAGE_HEADERS;
-		answer_text(x, 413, "the body is larger than the server takes");
+		answer_text(x, 413, "the body exceeds the size limit");
 		route->lost(route->context, x, true);
 	}
 }
@@ -139,7 +139,7 @@ bool http_exchange_open(struct http_exchange *x, bool *sound)
 		metric_add(x->server->misdirected[HTTP_NO_METHOD], 1);
 		answer_method(x, x->route->methods);
 	} else if (atomic_load(&x->server->stopping)) {
-		answer_text(x, 503, "the server is stopping");
+		answer_text(x, 503, "the server is shutting down");
 		x->answer.retry_after_s = 1;
 	} else {
 		ask_route(x);
@@ -188,7 +188,7 @@ enum http_feed http_exchange_feed(struct http_exchange *x, const void *data, siz
 {
 	if (len > x->body_limit - x->body.len) {
 		x->stage = HTTP_STAGE_REPLYING;
-		answer_text(x, 413, "the body is larger than the server takes");
+		answer_text(x, 413, "the body exceeds the size limit");
 		x->route->lost(x->route->context, x, true);
 		return HTTP_FEED_OVER;
 	}

@@ -71,13 +71,14 @@ static bool parse_length(const char *text, int64_t *length)
 static const struct http_fault *judge_framing(struct http_exchange *x, const struct framing *f)
 {
 	static const struct http_fault both = { 400, "both Content-Length and Transfer-Encoding" };
-	static const struct http_fault repeated = { 400, "Content-Length, Transfer-Encoding or "
-							 "Host is repeated" };
-	static const struct http_fault host = { 400, "no Host header" };
+	static const struct http_fault repeated = { 400, "repeated Content-Length, "
+							 "Transfer-Encoding or Host" };
+	static const struct http_fault host = { 400, "missing Host header" };
 	static const struct http_fault length = { 400, "Content-Length is not a number" };
 	static const struct http_fault coding = { 501, "Transfer-Encoding: only chunked is "
 						       "supported" };
-	static const struct http_fault version = { 400, "Transfer-Encoding in HTTP/1.0" };
+	static const struct http_fault version = { 400, "Transfer-Encoding is not allowed in "
+							"HTTP/1.0" };
 	static const struct http_fault expectation = { 417, "Expect: only 100-continue is "
 							    "supported" };
 	if (f->lengths && f->encodings)
@@ -103,11 +104,12 @@ const struct http_fault *http_judge(struct http_exchange *x)
 {
 	static const struct http_fault long_target = { 414, "the request target is longer than "
 							    "8192 bytes" };
-	static const struct http_fault target = { 400, "the request target holds a blank or "
+	static const struct http_fault target = { 400, "the request target contains a space or "
 						       "control character" };
-	static const struct http_fault many = { 431, "more headers than the server takes" };
-	static const struct http_fault name = { 400, "a header name is not a token" };
-	static const struct http_fault value = { 400, "a header value holds a control character" };
+	static const struct http_fault many = { 431, "too many headers" };
+	static const struct http_fault name = { 400, "invalid header name" };
+	static const struct http_fault value = { 400, "a header value contains a control "
+						      "character" };
 	struct framing framing = { 0 };
 	if (x->target_too_long)
 		return &long_target;

@@ -69,7 +69,7 @@ bool http_endpoint_parse(const char *transport, const char *text, struct http_en
 		size_t len = strlen(text);
 		if (!len || len >= sizeof((struct sockaddr_un *)0)->sun_path)
 			return error_set(err, ERROR_CONFIG,
-					 "a socket's path has 1 to 107 bytes, not %zu", len);
+					 "a socket path must be 1 to 107 bytes long, not %zu", len);
 		memcpy(out->host, text, len + 1);
 		return true;
 	}
@@ -77,7 +77,9 @@ bool http_endpoint_parse(const char *transport, const char *text, struct http_en
 		      : !strcmp(transport, "tcp6") ? AF_INET6
 						   : AF_UNSPEC;
 	if (!split_address(text, out))
-		return error_set(err, ERROR_CONFIG, "endpoint: not host:port, [v6]:port or :port");
+		return error_set(err, ERROR_CONFIG,
+				 "endpoint: must be host:port, [v6]:port or "
+				 ":port");
 	return true;
 }
 
@@ -144,7 +146,7 @@ static int bind_tcp(const struct http_endpoint *e, struct error *err)
 	struct addrinfo *found;
 	int code = getaddrinfo(all ? NULL : e->host, e->port, &hints, &found);
 	if (code) {
-		error_set(err, ERROR_CONFIG, "endpoint: cannot look up the host: %s",
+		error_set(err, ERROR_CONFIG, "endpoint: cannot resolve the host: %s",
 			  gai_strerror(code));
 		return -1;
 	}

@@ -6,28 +6,30 @@
 
 #define SECOND_NS 1000000000ull
 #define COMPLAIN_EVERY_NS (60 * SECOND_NS)
-static const struct metric connections_metric = { "otelcol_http_connections", METRIC_GAUGE,
+static const struct metric connections_metric = { "otelcol_http_server_open_connections", METRIC_GAUGE,
 						  "{connections}",
 						  "Open connections of an HTTP server." };
 static const struct metric refused_metric = {
-	"otelcol_http_connections_refused", METRIC_COUNTER, "{connections}",
-	"Connections closed unanswered, by reason: limit (max_connections), peer_limit "
-	"(max_connections_per_peer), memory (it is short, or the client's connections hold their "
-	"share, and none is idle), files (no file descriptor was left)."
+	"otelcol_http_server_refused_connections", METRIC_COUNTER, "{connections}",
+	"Connections closed without a response, by reason: limit (max_connections), peer_limit "
+	"(max_connections_per_peer), memory (none is available, or the client's connections "
+	"hold its full share, and no connection is idle), files (no file descriptor is "
+	"available)."
 };
 static const struct metric ended_metric = {
-	"otelcol_http_connections_ended", METRIC_COUNTER, "{connections}",
-	"Connections ended by us, by reason: the time limit that has passed (handshake, header, "
-	"body, write, idle), rate (min_body_rate), memory (idle longest when memory was short)."
+	"otelcol_http_server_closed_connections", METRIC_COUNTER, "{connections}",
+	"Connections that the server closed, by reason: the timeout that expired (handshake, "
+	"header, body, write, idle), rate (min_body_rate), memory (the longest-idle connections "
+	"when memory is short)."
 };
 static const struct metric misdirected_metric = {
-	"otelcol_http_requests_refused", METRIC_COUNTER, "{requests}",
-	"Requests refused before anybody was asked, by reason: malformed, header (414, 431: too "
-	"large or too many), path (404), method (405)."
+	"otelcol_http_server_refused_requests", METRIC_COUNTER, "{requests}",
+	"Requests that the server rejected before they reached the receiver, by reason: "
+	"malformed, header (414 or 431: too large or too many), path (404), method (405)."
 };
 static const struct metric paused_metric = {
-	"otelcol_http_requests_paused", METRIC_COUNTER, "{requests}",
-	"Requests whose body was not read for a while because there was no memory for it."
+	"otelcol_http_server_paused_requests", METRIC_COUNTER, "{requests}",
+	"Requests whose body was paused because there was no memory for it."
 };
 const struct metric *const http_server_metrics[] = { &connections_metric, &refused_metric,
 						     &ended_metric,       &misdirected_metric,
@@ -107,7 +109,7 @@ static void tell_complaints(struct http_server *server)
 	if (now < server->complain_next || !atomic_load(&server->complaints))
 		return;
 	server->complain_next = now + COMPLAIN_EVERY_NS;
-	log_debug(server->log, "A library reported a problem; its text is withheld",
+	log_debug(server->log, "A library reported a problem; its message is withheld",
 		  log_text("library", "libmicrohttpd"),
 		  log_number("count", atomic_exchange(&server->complaints, 0)));
 }
@@ -120,7 +122,9 @@ static uint64_t turn(void *context, uint64_t now)
 	if (now >= server->reload_next) {
 		server->reload_next = now + server->reload_ns;
 		if (!http_server_reload(server, &err))
-			log_error(server->log, "Certificates are broken; keeping the old ones",
+			log_error(server->log,
+				  "Failed to reload certificates; keeping the "
+				  "current ones",
 				  log_text("error", err.text));
 	}
 	while ((drained = take_drained(server)))

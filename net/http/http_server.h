@@ -93,51 +93,68 @@ struct http_server_config {
 /* clang-format off */
 #define HTTP_SERVER_ROWS(type, member, default_endpoint, connections, of_a_peer) \
 	CONFIG_ROW(type, member.endpoint, .key = "endpoint", .def = default_endpoint, \
-		   .help = "Where to listen: host:port, [v6]:port, :port (all addresses), or a path with transport: unix."), \
+		   .help = "Address to listen on: host:port, [v6]:port, :port (all addresses), " \
+			   "or a path with `transport: unix`."), \
 	CONFIG_ROW(type, member.transport, .key = "transport", .def = "tcp", \
 		   .help = "tcp, tcp4, tcp6 or unix."), \
 	CONFIG_SECTION(type, member.tls, tls_server_table, .key = "tls", .presence = PRESENCE_NONE, \
-		       .help = "Serve TLS; with client_ca_file only to clients with a certificate of that CA."), \
+		       .help = "Serve TLS. With `client_ca_file`, clients must present a " \
+			       "certificate that this CA signed."), \
 	CONFIG_ROW(type, member.max_request_body_size, .key = "max_request_body_size", .def = "20971520", \
-		   .unit = "bytes", .help = "Largest body, as sent and again inflated; 0 or less is 20 MiB."), \
+		   .unit = "bytes", .help = "Maximum size of a request body, both as sent and " \
+					    "decompressed. 0 or less: 20 MiB."), \
 	CONFIG_ROW(type, member.include_metadata, .key = "include_metadata", .def = "false", \
 		   .help = "Make request headers available to processors."), \
 	CONFIG_ROW(type, member.keep_alives_enabled, .key = "keep_alives_enabled", .def = "true", \
 		   .help = "Serve several requests on one connection."), \
 	CONFIG_ROW(type, member.compression_algorithms, .key = "compression_algorithms", \
 		   .def = "[\"\", gzip, zstd, zlib, deflate]", \
-		   .help = "Content-Encoding values that are accepted; \"\" is none. Others are answered with 415."), \
+		   .help = "Accepted Content-Encoding values; \"\" means no encoding. Requests " \
+			   "with other values fail with 415."), \
 	CONFIG_ROW(type, member.read_header_timeout, .key = "read_header_timeout", .def = "10s", \
-		   HTTP_TIMEOUT_LIMITS, .help = "For the headers of a request; 0: none."), \
+		   HTTP_TIMEOUT_LIMITS, .help = "Timeout for receiving the headers of a " \
+						"request; 0: none."), \
 	CONFIG_ROW(type, member.tls_handshake_timeout, .key = "tls_handshake_timeout", .def = "10s", \
-		   HTTP_TIMEOUT_LIMITS, .help = "Ours. For the TLS handshake of a connection; 0: none."), \
+		   HTTP_TIMEOUT_LIMITS, .help = "Not in the Collector. Timeout for the TLS " \
+						"handshake of a connection; 0: none."), \
 	CONFIG_ROW(type, member.read_timeout, .key = "read_timeout", .def = "60s", HTTP_TIMEOUT_LIMITS, \
-		   .help = "For the whole body of a request; 0: none."), \
+		   .help = "Timeout for receiving the whole body of a request; 0: none."), \
 	CONFIG_ROW(type, member.min_body_rate, .key = "min_body_rate", .def = "500", .unit = "bytes/s", .limited = true, \
 		   .min = 0, .max = 1000000000, \
-		   .help = "Ours. A body that arrives more slowly, on average after its first 5 seconds, is cut off; 0: none."), \
+		   .help = "Not in the Collector. Minimum average rate of a request body, " \
+			   "enforced after its first 5 seconds; a slower request is aborted. 0: " \
+			   "no minimum."), \
 	CONFIG_ROW(type, member.write_timeout, .key = "write_timeout", .def = "30s", HTTP_TIMEOUT_LIMITS, \
-		   .help = "For the whole reply to be taken; 0: none."), \
+		   .help = "Timeout for the client to receive the whole response; 0: none."), \
 	CONFIG_ROW(type, member.idle_timeout, .key = "idle_timeout", .def = "60s", HTTP_TIMEOUT_LIMITS, \
-		   .help = "Between two requests of one connection; 0: none."), \
+		   .help = "Timeout between two requests on one connection; 0: none."), \
 	CONFIG_ROW(type, member.response_headers, .key = "response_headers", \
-		   .help = "Headers added to every reply."), \
+		   .help = "Headers added to every response."), \
 	CONFIG_ROW(type, member.auth, .key = "auth", \
-		   .help = "An authenticator; none exists in this build, so that naming one is an error."), \
+		   .help = "An authenticator. This build has none, so naming one is an error."), \
 	CONFIG_ROW(type, member.middlewares, .key = "middlewares", \
-		   .help = "Middleware extensions; none exists in this build, so that naming one is an error."), \
+		   .help = "Middleware extensions. This build has none, so naming one is an " \
+			   "error."), \
 	CONFIG_ROW(type, member.cors, .key = "cors", .inert = true, \
-		   .help = "No CORS header is ever sent, so that browsers of other origins stay refused."), \
+		   .help = "CORS headers are never sent, so browsers block requests from other " \
+			   "origins."), \
 	CONFIG_ROW(type, member.max_connections, .key = "max_connections", .def = connections, .limited = true, \
-		   .min = 1, .max = 1000000, .help = "Ours. Connections at once; one more is closed unanswered."), \
+		   .min = 1, .max = 1000000, .help = "Not in the Collector. Maximum number of " \
+						     "open connections; further ones are closed " \
+						     "without a response."), \
 	CONFIG_ROW(type, member.max_connections_per_peer, .key = "max_connections_per_peer", .def = of_a_peer, \
 		   .limited = true, .min = 0, .max = 1000000, \
-		   .help = "Ours. The same for one client address (of IPv6: one /64 network); 0: no limit of its own."), \
+		   .help = "Not in the Collector. Maximum number of open connections from one " \
+			   "IPv4 address or IPv6 /64 network; 0: no separate limit."), \
 	CONFIG_ROW(type, member.max_header_bytes, .key = "max_header_bytes", .def = HTTP_STRING(HTTP_HEADER_BYTES), \
 		   .unit = "bytes", .limited = true, .min = 1024, .max = 1048576, \
-		   .help = "Ours. Names and values of a request's headers together; a larger request is answered with 431."), \
+		   .help = "Not in the Collector. Maximum total size of the names and values of " \
+			   "a request's headers; a larger request fails with 431."), \
 	CONFIG_ROW(type, member.max_header_count, .key = "max_header_count", .def = HTTP_STRING(HTTP_HEADER_COUNT), \
-		   .limited = true, .min = 1, .max = 10000, .help = "Ours. Headers of a request; more are answered with 431.")
+		   .limited = true, .min = 1, .max = 10000, .help = "Not in the Collector. " \
+								    "Maximum number of headers " \
+								    "in a request; a request " \
+								    "with more fails with 431.")
 /* clang-format on */
 
 #define HTTP_STRING(number) HTTP_STRING_OF(number)

@@ -106,7 +106,7 @@ bool multipart_begin(struct multipart *m, const char *content_type, struct view 
 	size_t first = find_delimiter(m, 0);
 	if (first == SIZE_MAX)
 		return error_set(err, ERROR_INVALID,
-				 "the multipart body does not hold its boundary");
+				 "the multipart body does not contain its boundary");
 	m->at = first + m->delimiter_len;
 	return true;
 }
@@ -136,14 +136,14 @@ static bool take_header(struct multipart *m, struct view line, struct multipart_
 {
 	const uint8_t *colon = memchr(line.at, ':', line.len);
 	if (!colon)
-		return fault(m, err, "a header line without colon");
+		return fault(m, err, "a header line has no colon");
 	struct view name = { line.at, (size_t)(colon - line.at) };
 	struct view value = skip_blanks(rest(line, name.len + 1));
 	if (view_is_word(name, "Content-Disposition")) {
 		if (*named || !take_disposition(part, value))
 			return fault(m, err,
-				     "Content-Disposition is repeated, or not form-data "
-				     "with a name");
+				     "Content-Disposition is repeated or is not form-data with "
+				     "a name");
 		*named = true;
 	} else if (view_is_word(name, "Content-Transfer-Encoding") && !encoding_is_plain(value)) {
 		return fault(m, err, "Content-Transfer-Encoding must be binary");
@@ -159,11 +159,11 @@ static bool take_headers(struct multipart *m, struct multipart_part *part, struc
 		struct view left = rest(m->body, m->at);
 		const uint8_t *end = left.len ? memmem(left.at, left.len, "\r\n", 2) : NULL;
 		if (!end || (size_t)(end - m->body.at) - start > HEADERS_MAX)
-			return fault(m, err, "its headers do not end within 4096 bytes");
+			return fault(m, err, "its headers exceed 4096 bytes");
 		struct view line = { left.at, (size_t)(end - left.at) };
 		m->at += line.len + 2;
 		if (!line.len)
-			return named || fault(m, err, "no Content-Disposition");
+			return named || fault(m, err, "missing Content-Disposition");
 		if (!take_header(m, line, part, &named, err))
 			return false;
 	}
@@ -184,7 +184,7 @@ enum multipart_more multipart_next(struct multipart *m, struct multipart_part *p
 	size_t blanks = left.len - skip_blanks(left).len;
 	left = rest(left, blanks);
 	if (left.len < 2 || memcmp(left.at, "\r\n", 2)) {
-		fault(m, err, "the delimiter is not followed by a line end");
+		fault(m, err, "the delimiter is not followed by a line break");
 		return MULTIPART_ERROR;
 	}
 	m->at += blanks + 2;
@@ -194,7 +194,7 @@ enum multipart_more multipart_next(struct multipart *m, struct multipart_part *p
 	 */
 	size_t end = find_delimiter(m, m->at - 2);
 	if (end == SIZE_MAX) {
-		fault(m, err, "no delimiter behind it: the body is cut");
+		fault(m, err, "no closing delimiter: the body is truncated");
 		return MULTIPART_ERROR;
 	}
 	part->content = (struct view){ m->body.at + m->at, end > m->at ? end - m->at : 0 };

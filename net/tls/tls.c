@@ -36,8 +36,7 @@ static bool check_client_choice(const struct tls_client_config *c, struct error 
 	if (c->min_version && *c->min_version && strcmp(c->min_version, "1.2") != 0)
 		return error_set(err, ERROR_CONFIG, "min_version: clients support only \"1.2\"");
 	if (c->max_version && *c->max_version && strcmp(c->max_version, "1.3") != 0)
-		return error_set(err, ERROR_CONFIG,
-				 "max_version: clients cannot switch TLS 1.3 off");
+		return error_set(err, ERROR_CONFIG, "max_version: clients cannot disable TLS 1.3");
 	if (c->cipher_suites.count)
 		return error_set(err, ERROR_CONFIG, "cipher_suites: not supported for clients");
 	if (c->curve_preferences.count)
@@ -98,23 +97,24 @@ static bool check_client(const void *config, struct error *err)
 #define OWN_CERTIFICATE_ROWS(type, whose) \
 	CONFIG_ROW(type, cert_file, .key = "cert_file", \
 		   .help = "PEM file of the " whose "'s certificate chain."), \
-	CONFIG_ROW(type, cert_pem, .key = "cert_pem", .help = "The same as text."), \
+	CONFIG_ROW(type, cert_pem, .key = "cert_pem", .help = "The same, as inline PEM text."), \
 	CONFIG_ROW(type, key_file, .key = "key_file", .help = "PEM file of its private key."), \
-	CONFIG_ROW(type, key_pem, .key = "key_pem", .help = "The same as text.")
+	CONFIG_ROW(type, key_pem, .key = "key_pem", .help = "The same, as inline PEM text.")
 /* clang-format on */
 
 static const struct config_row server_rows[] = {
 	OWN_CERTIFICATE_ROWS(struct tls_server_config, "server"),
 	CONFIG_ROW(struct tls_server_config, client_ca_file, .key = "client_ca_file",
-		   .help = "PEM file of CAs: clients must show a certificate that one of them "
-			   "signed."),
+		   .help = "PEM file of CA certificates. Clients must present a certificate "
+			   "that one of these CAs signed."),
 	CONFIG_ROW(struct tls_server_config, client_ca_file_reload, .key = "client_ca_file_reload",
-		   .help = "Reads all files of this section again when one has changed."),
+		   .help = "Reload all files of this section when one of them changes."),
 	CONFIG_ROW(struct tls_server_config, reload_interval, .key = "reload_interval", .def = "0s",
-		   .help = "How often the files are read again; 0: only on SIGHUP. What is broken "
-			   "is logged, and the old certificate stays."),
+		   .help = "How often the files are reloaded; 0: only on SIGHUP. If a file is "
+			   "invalid, the error is logged and the current certificate stays in "
+			   "use."),
 	CONFIG_ROW(struct tls_server_config, ca_file, .key = "ca_file", .inert = true,
-		   .help = "A server does not use it, nor does the Collector's; see "
+		   .help = "Servers do not use it, neither here nor in the Collector. See "
 			   "client_ca_file."),
 	CONFIG_ROW(struct tls_server_config, ca_pem, .key = "ca_pem", .inert = true,
 		   .help = "A server does not use it."),
@@ -122,22 +122,23 @@ static const struct config_row server_rows[] = {
 		   .key = "include_system_ca_certs_pool", .inert = true,
 		   .help = "A server does not use it."),
 	CONFIG_ROW(struct tls_server_config, min_version, .key = "min_version", .def = "\"1.2\"",
-		   .help = "1.2 or 1.3. TLS 1.0 and 1.1 are errors: the libraries' security "
-			   "level excludes them."),
+		   .help = "1.2 or 1.3. TLS 1.0 and 1.1 are errors because the security level "
+			   "of the TLS libraries excludes them."),
 	CONFIG_ROW(struct tls_server_config, max_version, .key = "max_version",
 		   .help = "1.2 or 1.3; empty: 1.3."),
 	CONFIG_ROW(struct tls_server_config, cipher_suites, .key = "cipher_suites",
-		   .help = "In the order of preference, by their TLS names: ECDHE suites with "
-			   "AES-GCM, ChaCha20-Poly1305 or AES-CBC and SHA, and those of TLS 1.3. "
-			   "Empty: all but CBC. TLS 1.3 keeps all its suites unless one is "
-			   "named; where only those of TLS 1.3 are named, TLS 1.2 is off. Over "
-			   "HTTP/1.1 (GnuTLS) the list must hold every suite that its ciphers "
-			   "and key exchanges form, and without a suite of TLS 1.3 in it TLS 1.3 "
-			   "is limited to the ciphers of the list; with an empty list GnuTLS's "
-			   "defaults hold."),
+		   .help = "TLS names of the suites, in order of preference. Supported are "
+			   "ECDHE suites with AES-GCM, ChaCha20-Poly1305 or AES-CBC with SHA, "
+			   "and the TLS 1.3 suites. Empty: all except CBC. If no TLS 1.3 suite "
+			   "is listed, all of them stay enabled. If only TLS 1.3 suites are "
+			   "listed, TLS 1.2 is disabled. HTTP/1.1 servers use GnuTLS and "
+			   "differ: an empty list means GnuTLS's defaults, the list must "
+			   "contain every combination of its ciphers and key exchanges, and "
+			   "without a TLS 1.3 suite in the list, TLS 1.3 is limited to the "
+			   "ciphers of the list."),
 	CONFIG_ROW(struct tls_server_config, curve_preferences, .key = "curve_preferences",
-		   .help = "For the key exchange, in the order of preference: X25519, P256, "
-			   "P384, P521. Empty: all four (over HTTP/1.1 GnuTLS's defaults)."),
+		   .help = "Key exchange curves in order of preference: X25519, P256, P384, "
+			   "P521. Empty: all four (HTTP/1.1 servers: GnuTLS's defaults)."),
 	COMMON_ROWS(struct tls_server_config),
 	{ 0 }
 };
@@ -150,23 +151,25 @@ static const struct config_row client_rows[] = {
 		   .help = "Plaintext instead of TLS."),
 	CONFIG_ROW(struct tls_client_config, insecure_skip_verify, .key = "insecure_skip_verify",
 		   .def = "false",
-		   .help = "TLS without looking at the server's certificate. Over gRPC a server "
-			   "with a malformed one can end the program: for tests only."),
+		   .help = "Do not verify the server's certificate. For tests only: over gRPC, "
+			   "a server with a malformed certificate can crash the program."),
 	CONFIG_ROW(struct tls_client_config, server_name_override, .key = "server_name_override",
-		   .help = "The name that the server's certificate must have."),
+		   .help = "The name that the server's certificate must be valid for."),
 	CONFIG_ROW(struct tls_client_config, ca_file, .key = "ca_file",
-		   .help = "PEM file of CAs to trust instead of the system's."),
-	CONFIG_ROW(struct tls_client_config, ca_pem, .key = "ca_pem", .help = "The same as text."),
+		   .help = "PEM file of the CA certificates to trust instead of the system's."),
+	CONFIG_ROW(struct tls_client_config, ca_pem, .key = "ca_pem",
+		   .help = "The same, as "
+			   "inline PEM text."),
 	CONFIG_ROW(struct tls_client_config, include_system_ca_certs_pool,
 		   .key = "include_system_ca_certs_pool", .def = "false",
-		   .help = "Trusts the system's CAs beside those of ca_file."),
+		   .help = "Trust the system's CAs in addition to those of ca_file."),
 	OWN_CERTIFICATE_ROWS(struct tls_client_config, "client"),
 	CONFIG_ROW(struct tls_client_config, reload_interval, .key = "reload_interval", .def = "0s",
-		   .help = "How often the files are read again; 0: only on SIGHUP."),
+		   .help = "How often the files are reloaded; 0: only on SIGHUP."),
 	CONFIG_ROW(struct tls_client_config, min_version, .key = "min_version", .def = "\"1.2\"",
-		   .help = "TLS 1.2 and 1.3 are offered; only 1.2 can be set."),
+		   .help = "Must be empty or 1.2. TLS 1.2 and 1.3 are always offered."),
 	CONFIG_ROW(struct tls_client_config, max_version, .key = "max_version",
-		   .help = "Empty or 1.3: TLS 1.3 cannot be switched off."),
+		   .help = "Must be empty or 1.3. TLS 1.3 cannot be disabled."),
 	CONFIG_ROW(struct tls_client_config, cipher_suites, .key = "cipher_suites",
 		   .help = "Not supported for clients: setting it is an error."),
 	CONFIG_ROW(struct tls_client_config, curve_preferences, .key = "curve_preferences",
@@ -264,9 +267,9 @@ static bool check_pair(const char *cert_pem, const char *key_pem, struct error *
 	EVP_PKEY *key = private_key(key_pem);
 	bool ok = cert && key && X509_check_private_key(cert, key) == 1;
 	if (!key)
-		error_set(err, ERROR_CONFIG, "the key is no PEM private key without passphrase");
+		error_set(err, ERROR_CONFIG, "the key is not an unencrypted PEM private key");
 	else if (!ok)
-		error_set(err, ERROR_CONFIG, "the key does not belong to the certificate");
+		error_set(err, ERROR_CONFIG, "the key does not match the certificate");
 	EVP_PKEY_free(key);
 	X509_free(cert);
 	ERR_clear_error();
@@ -276,9 +279,9 @@ static bool check_pair(const char *cert_pem, const char *key_pem, struct error *
 static bool check_material(const struct tls_material *m, struct error *err)
 {
 	if (m->cert && !is_chain(m->cert))
-		return error_set(err, ERROR_CONFIG, "the certificate chain is no PEM certificate");
+		return error_set(err, ERROR_CONFIG, "the certificate chain is not in PEM format");
 	if (m->ca && !is_chain(m->ca))
-		return error_set(err, ERROR_CONFIG, "the CA file is no PEM certificate");
+		return error_set(err, ERROR_CONFIG, "the CA file is not a PEM certificate");
 	return !m->cert || !m->key || check_pair(m->cert, m->key, err);
 }
 

@@ -131,7 +131,8 @@ static bool read_suites(const struct strings *names, struct chosen *c, struct er
 		return true;
 	if (!c->tls_1_3)
 		return error_set(err, ERROR_CONFIG,
-				 "cipher_suites: none of them is of TLS 1.2, the max_version");
+				 "cipher_suites: none of the suites belongs to TLS 1.2, the "
+				 "max_version");
 	c->tls_1_2 = false;
 	return true;
 }
@@ -215,15 +216,15 @@ static bool check_product(const struct chosen *c, struct error *err)
 {
 	if (c->suite_count && c->tls_1_3 && !(c->ciphers & AUTHENTICATED))
 		return error_set(err, ERROR_CONFIG,
-				 "cipher_suites: over HTTP TLS 1.3 needs the cipher of one of "
-				 "these suites: add one with GCM or CHACHA20_POLY1305, or set "
-				 "max_version to \"1.2\"");
+				 "cipher_suites: HTTP servers need a cipher for TLS 1.3: add a "
+				 "suite with GCM or CHACHA20_POLY1305, or set max_version to "
+				 "\"1.2\"");
 	for (size_t i = 0; i < COUNT(all_suites); i++)
 		if (implied(c, &all_suites[i]) && !has_suite(c, &all_suites[i]))
 			return error_set(err, ERROR_CONFIG,
-					 "cipher_suites: over HTTP ciphers and key exchanges "
-					 "cannot be selected in pairs: with these suites %s would "
-					 "be offered too; add it, or leave out suites",
+					 "cipher_suites: HTTP servers cannot select ciphers and "
+					 "key exchanges in pairs: these suites would also "
+					 "enable %s; add it or remove suites",
 					 all_suites[i].name);
 	return true;
 }

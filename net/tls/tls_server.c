@@ -22,8 +22,7 @@ struct tls_server {
 
 static bool refused(const char *what, struct error *err)
 {
-	error_set(err, ERROR_CONFIG, "OpenSSL does not take the %s: %s", what,
-		  tls_session_reason());
+	error_set(err, ERROR_CONFIG, "OpenSSL rejected the %s: %s", what, tls_session_reason());
 	ERR_clear_error();
 	return false;
 }

@@ -80,7 +80,7 @@ static int bio_write(BIO *bio, const char *from, int len)
 	BIO_clear_retry_flags(bio);
 	if (bytes_add(&s->output, from, (size_t)len))
 		return len;
-	session_fail(s, "the peer does not read");
+	session_fail(s, "the peer has stopped reading");
 	return -1;
 }
 
@@ -132,7 +132,7 @@ static void note_message(int sent, int version, int kind, const void *at, size_t
 	if (!s->ready || kind != (sent ? SSL3_RT_ALERT : SSL3_RT_HANDSHAKE))
 		return;
 	if (++s->controls > CONTROLS_MAX + (s->received >> 20))
-		session_fail(s, "too many key updates or attempts to renegotiate");
+		session_fail(s, "too many key updates or renegotiation attempts");
 }
 
 static int demand_alpn(SSL *ssl, int *alert, void *context)
@@ -143,7 +143,8 @@ static int demand_alpn(SSL *ssl, int *alert, void *context)
 	if (SSL_client_hello_get0_ext(ssl, TLSEXT_TYPE_application_layer_protocol_negotiation,
 				      &offer, &len))
 		return SSL_CLIENT_HELLO_SUCCESS;
-	session_fail(SSL_get_app_data(ssl), "the client offers no application protocol (ALPN)");
+	session_fail(SSL_get_app_data(ssl), "the client did not offer an application protocol "
+					    "(ALPN)");
 	*alert = SSL_AD_NO_APPLICATION_PROTOCOL;
 	return SSL_CLIENT_HELLO_ERROR;
 }
@@ -160,7 +161,7 @@ static int select_alpn(SSL *ssl, const unsigned char **chosen, unsigned char *ch
 			*chosen_len = offer[i];
 			return SSL_TLSEXT_ERR_OK;
 		}
-	session_fail(SSL_get_app_data(ssl), "the client does not offer the application protocol "
+	session_fail(SSL_get_app_data(ssl), "the client did not offer the application protocol "
 					    "(ALPN)");
 	return SSL_TLSEXT_ERR_ALERT_FATAL;
 }

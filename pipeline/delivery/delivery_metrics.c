@@ -11,7 +11,7 @@ static const struct metric enqueue_failed_samples = {
 	"Samples that found the destination's queue full, or that no batch of its own could hold."
 };
 static const struct metric rejected_samples = {
-	"otelcol_exporter_partial_rejected_profiles", METRIC_COUNTER, "{profiles}",
+	"otelcol_exporter_rejected_profiles", METRIC_COUNTER, "{profiles}",
 	"Profiles that the destination rejected while accepting their request (partial_success)."
 };
 static const struct metric queue_size = { "otelcol_exporter_queue_size", METRIC_GAUGE, "{units}",

@@ -196,7 +196,7 @@ bool grpc_sender_gzips(const struct grpc_sender_config *config)
 }
 
 const struct metric grpc_sender_replies_too_large = {
-	"otelcol_exporter_replies_too_large", METRIC_COUNTER, "{requests}",
+	"otelcol_exporter_oversized_responses", METRIC_COUNTER, "{requests}",
 	"Requests whose reply was larger than the gRPC client accepts, or was cut off with a "
 	"connection that brought too much."
 };

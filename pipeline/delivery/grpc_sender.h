@@ -76,7 +76,7 @@ extern const struct config_table grpc_keepalive_table;
 	"A reply may have 16 KiB of headers, 16 KiB of trailers, and a message, of which at most 16 KiB are read. All that " \
 	"a server sends is bounded by 128 KiB, to which each reply adds 32 KiB again; beyond that its connections are " \
 	"closed, and no new one is opened for 10 s. What such a server did with a request is unknown, so the request is " \
-	"tried again (`reply_too_large` in the log, counted in `otelcol_exporter_replies_too_large`); it is never split for " \
+	"tried again (`reply_too_large` in the log, counted in `otelcol_exporter_oversized_responses`); it is never split for " \
 	"that.\n\n" \
 	"A server that stops reading in the middle of a request is given up after 10 s (with `keepalive`: after its " \
 	"`timeout`); a stop of the gateway waits for that.\n\n" \

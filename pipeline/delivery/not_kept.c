@@ -22,7 +22,7 @@ static const char *const words[NOT_KEPT_KINDS] = {
 };
 
 const struct metric not_kept_metric = {
-	"otelcol_exporter_not_kept", METRIC_COUNTER, "{items}",
+	"otelcol_exporter_unsupported_items", METRIC_COUNTER, "{items}",
 	"What profiles had and the destination has no place for, by what it is."
 };
 
@@ -34,7 +34,7 @@ void not_kept_init(struct not_kept *n, uint32_t kinds, struct metrics *metrics,
 			n->series[i] = metrics_series(metrics, &not_kept_metric,
 						      (const struct metric_label[]){
 							      { "exporter", exporter },
-							      { "what", words[i] },
+							      { "kind", words[i] },
 							      { 0 } });
 }
 

@@ -27,7 +27,7 @@ const struct metric plan_learned_samples = {
 };
 
 const struct metric plan_refused = {
-	"otelcol_exporter_refused_as_too_large", METRIC_COUNTER, "{requests}",
+	"otelcol_exporter_oversized_requests", METRIC_COUNTER, "{requests}",
 	"Requests that the destination refused as too large; what can be split is sent again in "
 	"parts."
 };

@@ -15,7 +15,7 @@ static void is_due(void *argument)
 	struct reopen *r = argument;
 	struct error err = { 0 };
 	if (!reopen_now(r, &err))
-		log_error(&r->host->log, "Certificates are broken; keeping the old ones",
+		log_error(&r->host->log, "Failed to reload certificates; keeping the current ones",
 			  log_text("error", err.text));
 	loop_timer_start(r->timer, (uint64_t)r->interval_ns);
 }

@@ -110,8 +110,8 @@ MUTATIONS = [
     ("a pprof's string 0 is read", PPROF, "	return ordinal == 0 || pprof_add_string(r, text, span);\n",
      "	if (ordinal == 0)\n		r->p->strings.at[0].text = span;\n	return ordinal == 0 || pprof_add_string(r, text, span);\n"),
     # replies, logs, metrics
-    ("a query's fault shows the query", "net/fields.c", 'error_set(err, ERROR_INVALID, "entry %zu: bad percent escape", f->count + 1)',
-     'error_set(err, ERROR_INVALID, "entry %zu: bad percent escape %s", f->count + 1, (const char *)entry.at)'),
+    ("a query's fault shows the query", "net/fields.c", 'error_set(err, ERROR_INVALID, "entry %zu: invalid percent escape", f->count + 1)',
+     'error_set(err, ERROR_INVALID, "entry %zu: invalid percent escape %s", f->count + 1, (const char *)entry.at)'),
     ("404 shows the path", "net/http/http_exchange.c", 'answer_text(x, 404, "404 page not found");',
      'answer_text(x, 404, x->target);'),
     ("a refused request's bytes are logged", "pipeline/intake/gate.c",

@@ -32,7 +32,7 @@ SECONDS = 5 if SANITIZED else 1
 pytestmark = [] if SANITIZED else [pytest.mark.alone]
 HERE, THERE = "127.0.0.1", "127.0.0.2"
 CALM, NO_ERROR = h2.ENHANCE_YOUR_CALM, 0
-CLOSED, REFUSED, OPEN = ("otelcol_receiver_connections" + what for what in ("_closed", "_refused", ""))
+CLOSED, REFUSED, OPEN = ("otelcol_http2_server_%s_connections" % state for state in ("closed", "refused", "open"))
 CONFIG = """
 receivers:
   otlp: {protocols: {grpc: {endpoint: "127.0.0.1:{port:otlp}", max_recv_msg_size_mib: 8, KEYS}}}

@@ -160,7 +160,7 @@ def test_every_charge_is_given_back(build):
         gateway.until(lambda: gateway.total("otelcol_ledger_batched_samples") == 0)
         # Each of the 180 requests was charged more than 64 KiB for its tables alone; buffers that are kept are less.
         assert 0 < gateway.total("otelcol_memory_charged_bytes") < 4 << 20
-        assert gateway.total("otelcol_memory_resting_bytes") > 1 << 20
+        assert gateway.total("otelcol_memory_baseline_bytes") > 1 << 20
 
 
 def test_every_metric_has_help_and_type_and_cpu_has_its_fraction(build):
@@ -201,6 +201,6 @@ def test_only_who_breaks_the_protocol_is_counted_as_closed_for_it(build, last):
                 connection.shutdown(socket.SHUT_WR)
             while connection.recv(65536):
                 pass
-        g.until(lambda: g.total("otelcol_receiver_connections", receiver="otlp") == 0)
-        assert g.total("otelcol_receiver_connections_closed") == count
-        assert g.total("otelcol_receiver_connections_closed", reason="protocol_error") == count
+        g.until(lambda: g.total("otelcol_http2_server_open_connections", receiver="otlp") == 0)
+        assert g.total("otelcol_http2_server_closed_connections") == count
+        assert g.total("otelcol_http2_server_closed_connections", reason="protocol_error") == count

@@ -93,7 +93,7 @@ def refused(gateway, reason):
 def test_announced_bodies_reserve_nothing(build, large):
     with running(build, 256) as gateway:
         socks = [begin(gateway, "127.0.0.2", 18 * MIB) for _ in range(11)]
-        gateway.until(lambda: gateway.total("otelcol_http_connections", receiver="pprof") == 11)
+        gateway.until(lambda: gateway.total("otelcol_http_server_open_connections", receiver="pprof") == 11)
         time.sleep(0.5)
         assert gateway.total("otelcol_memory_charged_bytes") < 2 * MIB
         assert post(gateway, "127.0.0.2", large) == 204
@@ -123,7 +123,7 @@ def test_slow_large_bodies_of_one_peer_do_not_shut_out_another(build, small, lar
         assert gateway.rss()["VmHWM"] < 64 * MIB
         for sock in socks:
             sock.close()
-        gateway.until(lambda: gateway.total("otelcol_http_connections", receiver="pprof") == 0)
+        gateway.until(lambda: gateway.total("otelcol_http_server_open_connections", receiver="pprof") == 0)
         assert post_until_taken(gateway, "127.0.0.2", large) <= 3
 
 
@@ -136,7 +136,7 @@ def test_many_connections_of_one_peer_with_slow_bodies_do_not_shut_out_another(b
             assert post(gateway, "127.0.0.3", small) == 204
             socks.append(begin(gateway, "127.0.0.2", 100000, b"x" * 100))
         assert post_until_taken(gateway, "127.0.0.3", large) <= 10
-        assert gateway.total("otelcol_http_connections_refused", reason="memory") > 0
+        assert gateway.total("otelcol_http_server_refused_connections", reason="memory") > 0
         assert gateway.rss()["VmHWM"] < 64 * MIB
         for sock in socks:
             sock.close()
@@ -172,6 +172,6 @@ def test_four_thousand_idle_connections_leave_room_for_others(build, descriptors
             assert post(gateway, "127.0.0.50", small) == 204
         assert post_until_taken(gateway, "127.0.0.50", large) <= 30
         assert gateway.rss()["VmHWM"] < 64 * MIB
-        assert gateway.total("otelcol_http_connections_ended", reason="memory") > 1000
+        assert gateway.total("otelcol_http_server_closed_connections", reason="memory") > 1000
         for sock in socks:
             sock.close()

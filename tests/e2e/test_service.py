@@ -342,8 +342,8 @@ def test_what_goes_to_the_wrong_place_is_counted(build):
                 channel.unary_unary("/opentelemetry.proto.collector.profiles.v1experimental.ProfilesService/Export")(b"")
         assert error.value.code() == grpc.StatusCode.UNIMPLEMENTED
         for reason in "path", "method", "header":
-            assert gateway.total("otelcol_http_requests_refused", receiver="pprof", reason=reason) == 1
-        assert gateway.total("otelcol_grpc_requests_refused", receiver="otlp") == 1
+            assert gateway.total("otelcol_http_server_refused_requests", receiver="pprof", reason=reason) == 1
+        assert gateway.total("otelcol_grpc_server_refused_requests", receiver="otlp") == 1
 
 
 def test_every_shipped_configuration_is_valid(build, root):

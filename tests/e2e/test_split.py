@@ -80,7 +80,7 @@ def test_what_was_learned_is_kept_and_costs_no_second_refusal(build):
         for message in messages:
             client.send(message)
             gateway.until(lambda: gateway.total("otelcol_ledger_queued_samples") == 0)
-            refused.append(gateway.total("otelcol_exporter_refused_as_too_large"))
+            refused.append(gateway.total("otelcol_exporter_oversized_requests"))
         assert refused == [1, 1]
         assert sink.samples() == sum((otlp.samples(m) for m in messages), start=otlp.Counter())
 

@@ -23,7 +23,7 @@ RSS_MAX, CPU_MAX, MEDIAN_MAX = 32 << 20, 1.0, .1
 MEASURED = os.environ.get("MODE", "release") in ("release", "dev")
 pytestmark = [pytest.mark.alone] if MEASURED else []
 SAID = "said-by-the-destination"
-REPLY_TOO_LARGE = "otelcol_exporter_replies_too_large"
+REPLY_TOO_LARGE = "otelcol_exporter_oversized_responses"
 
 CONFIG = """
 receivers:
@@ -183,7 +183,7 @@ def test_a_flood_costs_only_the_destination_that_sends_it(build, attack):
         growth, cpu, median = bed.cost_of(SECONDS)
         print("%s: +%.1f MB, %.2f s CPU, median %.1f ms" % (attack, growth / 1e6, cpu, median * 1e3))
         assert bed.total("otelcol_ledger_dropped_samples") == bed.total("otelcol_ledger_dropped_samples", reason="permanent")
-        assert bed.total("otelcol_exporter_refused_as_too_large") == 0
+        assert bed.total("otelcol_exporter_oversized_requests") == 0
         if MEASURED:
             assert growth < RSS_MAX and cpu < CPU_MAX and median < MEDIAN_MAX
 
@@ -220,7 +220,7 @@ def test_a_reply_that_is_too_large_says_nothing_about_the_request(build, what):
         assert '"error": "reply_too_large"' in bed.gateway.log()
         bed.sink.script = faults.answer()
         bed.gateway.until(lambda: bed.total("otelcol_ledger_out_samples") == 10 * bed.sent)
-        assert bed.total("otelcol_exporter_refused_as_too_large") == bed.total("otelcol_ledger_dropped_samples") == 0
+        assert bed.total("otelcol_exporter_oversized_requests") == bed.total("otelcol_ledger_dropped_samples") == 0
         assert SAID not in bed.gateway.log() + bed.gateway.metrics_text()
 
 

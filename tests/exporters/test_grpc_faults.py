@@ -154,7 +154,7 @@ def test_answers_are_read_also_when_compressed_unasked(bed, payload, zipped):
     before = bed.gateway.log().count("Partial success")
     assert bed.outcome(faults.answer(payload, zipped)) == OK
     assert bed.gateway.log().count("Partial success") == before, "an empty partial_success says nothing"
-    assert bed.gateway.total("otelcol_exporter_partial_rejected_profiles") == 0
+    assert bed.gateway.total("otelcol_exporter_rejected_profiles") == 0
 
 
 def test_an_answer_in_pieces_is_one(bed):

@@ -111,5 +111,6 @@ def test_what_is_not_kept_is_counted_by_exporter_and_kind(build, requests):
                         otlp.framed((gateway.directory / "out/all.bin").read_bytes())), Counter())
             assert all(left[what] for what in set().union(*LOST.values()) - {"doc_url"}), left
             for exporter, lost in LOST.items():
-                counted = {what: gateway.total("otelcol_exporter_not_kept", exporter=exporter, what=what) for what in left}
+                counted = {kind: gateway.total("otelcol_exporter_unsupported_items", exporter=exporter, kind=kind)
+                           for kind in left}
                 assert counted == {what: n if what in lost else 0 for what, n in left.items()}, exporter

@@ -82,7 +82,7 @@ def test_what_is_sent_arrives(build, compression):
         assert sum(samples.values()) == total(message)
         assert len(by_service(samples)) == 4
         assert running.out() == otlp.count(message)
-        assert running.gateway.total("otelcol_exporter_parca_labels_dropped", reason="sample_label") == 2 * otlp.count(message)
+        assert running.gateway.total("otelcol_exporter_parca_dropped_labels", reason="sample_label") == 2 * otlp.count(message)
 
 
 def test_a_request_is_split_by_what_parca_inflates(build):

@@ -61,7 +61,7 @@ def gateway(place):
 def closed(g):
     """{reason: connections}"""
     return {dict(labels)["reason"]: count for (name, labels), count in g.metrics().items()
-            if name == "otelcol_receiver_connections_closed" and count}
+            if name == "otelcol_http2_server_closed_connections" and count}
 
 
 def sent(g):

@@ -305,7 +305,7 @@ def test_what_the_store_says_of_size_is_understood(pyroscope, options, limits, l
     with type(pyroscope)(options=options) as store, gateway_before(store, "limits: {%s}" % limits) as g:
         send(g, profile, "service.name=large")
         assert not g.total("otelcol_ledger_dropped_samples")
-        assert g.total("otelcol_exporter_refused_as_too_large")
+        assert g.total("otelcol_exporter_oversized_requests")
         window = (now // 10 ** 6 - 1000, now // 10 ** 6 + 60000)
         assert store.values(CPU, {"service_name": "large"}, *window) == pprof.values(profile, 1)
 
@@ -321,7 +321,7 @@ def test_one_that_is_too_large_makes_no_other_count_twice(pyroscope):
             profile.time_nanos = now + i * 10 ** 6
             peers.post(g.port["pprof"], profile.SerializeToString(), "/v1/pprof?service.name=beside")
         gate.flushed(g, "pyroscope")
-        assert g.total("otelcol_exporter_refused_as_too_large") and not g.total("otelcol_ledger_dropped_samples")
+        assert g.total("otelcol_exporter_oversized_requests") and not g.total("otelcol_ledger_dropped_samples")
         window = (now // 10 ** 6 - 1000, now // 10 ** 6 + 60000)
         assert store.values(CPU, {"service_name": "beside"}, *window) == sum(
             (pprof.values(p, 1) for p in sent), collections.Counter())

@@ -32,7 +32,7 @@ static void query_is_decoded_in_order(void **state)
 {
 	(void)state;
 	assert_string_equal(shown(fields_add_query, "a=1&b=x%20y+z&c&=&d=="),
-			    "!query parameter: entry 4: has no name");
+			    "!query parameter: entry 4: empty name");
 	assert_string_equal(shown(fields_add_query, "a=1&b=x%20y+z&c&&d=="), "a=1|b=x y z|c=|d==|");
 	assert_string_equal(shown(fields_add_query, ""), "");
 	assert_string_equal(shown(fields_add_query, "%C3%A9=%c3%a9"), "é=é|");
@@ -50,7 +50,7 @@ static void bad_escapes_are_errors_with_a_position_and_no_text(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
 		assert_string_equal(shown(fields_add_query, bad[i]), "!query parameter: entry 2: "
-								     "bad percent escape");
+								     "invalid percent escape");
 }
 
 static void text_must_be_utf8_without_controls(void **state)
@@ -59,9 +59,10 @@ static void text_must_be_utf8_without_controls(void **state)
 					   "a=%7f", "a=%ed%a0%80", "a=\x01" };
 	(void)state;
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-		assert_string_equal(shown(fields_add_query, bad[i]),
-				    "!query parameter: entry 1: not UTF-8, or holds control "
-				    "characters");
+		assert_string_equal(
+			shown(fields_add_query, bad[i]),
+			"!query parameter: entry 1: not valid UTF-8, or contains control "
+			"characters");
 }
 
 static void every_limit_is_an_error(void **state)
@@ -75,7 +76,7 @@ static void every_limit_is_an_error(void **state)
 			    "!query parameter: entry 1: more than 20 bytes in the value");
 	assert_string_equal(shown(fields_add_query,
 				  "a=12345678901234567890&b=12345678901234567890&c=123456789"),
-			    "!query parameter: entry 3: more than 40 bytes in all");
+			    "!query parameter: entry 3: more than 40 bytes in total");
 }
 
 static void a_name_twice_is_found(void **state)

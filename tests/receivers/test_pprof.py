@@ -122,8 +122,8 @@ def test_faults_of_the_body_are_400_and_named(program, profile):
     with Receiver(program) as r:
         for body, headers, text in [
             (b"", [], "the profile is empty"), (b"not a profile", [], ""), (profile[:-3], [], ""),
-            (gzip.compress(profile)[:-20], [], "damaged or cut"),
-            (profile, ["Content-Encoding: gzip"], "damaged or cut"),
+            (gzip.compress(profile)[:-20], [], "corrupt or truncated"),
+            (profile, ["Content-Encoding: gzip"], "corrupt or truncated"),
             (gzip.compress(gzip.compress(gzip.compress(profile))), ["Content-Encoding: gzip"], ""),
             (gzip.compress(gzip.compress(profile)), [], ""),
             (b"x", ["Content-Type: multipart/form-data"], "boundary"),

@@ -172,7 +172,7 @@ def test_a_message_that_drips_is_ended(program):
         c.close()
         with s.channel() as channel:
             code, text, _ = refusal(lambda: channel.stream_unary(ECHO)(never(), timeout=20))
-        assert code == grpc.StatusCode.DEADLINE_EXCEEDED and text == "the message did not arrive in time"
+        assert code == grpc.StatusCode.DEADLINE_EXCEEDED and text == "timed out waiting for the message"
 
 
 def test_a_reply_after_the_deadline_or_a_cancel_is_harmless(program):
@@ -432,7 +432,7 @@ def test_an_unknown_method_is_unimplemented_and_not_repeated(program):
     with Served(program) as s:
         for _ in range(10):
             code, text, _ = refusal(lambda: s.call("/canary.Canary/Sing", b"x"))
-            assert code == grpc.StatusCode.UNIMPLEMENTED and text == "this server has no such method"
+            assert code == grpc.StatusCode.UNIMPLEMENTED and text == "unknown method"
 
 
 def test_two_hundred_connections(program):
@@ -564,7 +564,7 @@ def test_accepting_survives_a_want_of_descriptors(program, tmp_path, rounds):
         for _ in range(rounds):
             exhaust(lambda: socket.create_connection(("127.0.0.1", s.port)))
             assert b"len=5" in s.call(ECHO, b"hello", timeout=30, wait_for_ready=True)
-    assert "Listening again" in (tmp_path / "log").read_text()
+    assert "Accepting connections again" in (tmp_path / "log").read_text()
 
 
 def test_accepting_on_a_unix_socket_survives_it_too(program, tmp_path):
@@ -614,8 +614,8 @@ def test_a_stale_socket_file_is_no_hindrance(program, tmp_path):
 
 
 @pytest.mark.parametrize("endpoint,transport,text", [
-    ("127.0.0.1", "tcp", "not host:port"), ("127.0.0.1:99999", "tcp", "not host:port"),
-    ("::1:4317", "tcp", "not host:port"), ("no.such.host.invalid:1", "tcp", "cannot look up the host"),
+    ("127.0.0.1", "tcp", "must be host:port"), ("127.0.0.1:99999", "tcp", "must be host:port"),
+    ("::1:4317", "tcp", "must be host:port"), ("no.such.host.invalid:1", "tcp", "cannot resolve the host"),
     ("/" + "x" * 200, "unix", "107 bytes"),
     ("198.51.100.7:0", "tcp", "annot assign requested address")])
 def test_what_cannot_be_listened_on_is_an_error(program, endpoint, transport, text):

@@ -295,7 +295,7 @@ TINY = "300ms"
 
 
 def end_reason(s, reason):
-    return s.metric('otelcol_http_connections_ended{reason="%s",receiver="driver"}' % reason)
+    return s.metric('otelcol_http_server_closed_connections{reason="%s",receiver="driver"}' % reason)
 
 
 def drip(sock, data):
@@ -417,9 +417,9 @@ def test_one_connection_more_than_permitted_is_closed(program):
             assert read_one(sock) == b"x"
         with connect(s.port) as third:
             assert ended(third)
-        wait_for(lambda: s.metric('otelcol_http_connections_refused{reason="limit",receiver="driver"}') == 1)
+        wait_for(lambda: s.metric('otelcol_http_server_refused_connections{reason="limit",receiver="driver"}') == 1)
         socks.pop().close()
-        wait_for(lambda: s.metric('otelcol_http_connections{receiver="driver"}') == 1)
+        wait_for(lambda: s.metric('otelcol_http_server_open_connections{receiver="driver"}') == 1)
         assert answers(s.port)
 
 
@@ -437,7 +437,7 @@ def test_one_client_cannot_take_all_connections(program):
 
 
 def refusals(s, reason):
-    return s.metric('otelcol_http_connections_refused{reason="%s",receiver="driver"}' % reason)
+    return s.metric('otelcol_http_server_refused_connections{reason="%s",receiver="driver"}' % reason)
 
 
 @pytest.mark.parametrize("endpoint", ["127.0.0.1:0", "[::1]:0"])
@@ -450,7 +450,7 @@ def test_a_peer_over_its_bound_is_counted_and_forgotten_when_it_leaves(program, 
         wait_for(lambda: refusals(s, "peer_limit") == 1)
         for sock in socks:
             sock.close()
-        wait_for(lambda: s.metric('otelcol_http_connections{receiver="driver"}') == 0)
+        wait_for(lambda: s.metric('otelcol_http_server_open_connections{receiver="driver"}') == 0)
         with socket.create_connection((host, s.port), 60) as sock:
             sock.sendall(request(body=b"x"))
             assert read_one(sock) == b"x"
@@ -552,7 +552,7 @@ def test_a_body_waits_for_memory_and_goes_on(program, kind):
     with serve(program) as s, connect(s.port) as sock:
         sock.sendall(request(path="/grow", headers=[kind], length=False))
         sock.sendall(chunked(body) if "chunked" in kind else body)
-        wait_for(lambda: s.metric('otelcol_http_requests_paused{receiver="driver"}') == 1)
+        wait_for(lambda: s.metric('otelcol_http_server_paused_requests{receiver="driver"}') == 1)
         assert answers(s.port)
         s.tell("grow 1000000")
         assert read_answer(sock).body == body
@@ -561,7 +561,7 @@ def test_a_body_waits_for_memory_and_goes_on(program, kind):
 def test_a_body_that_waits_does_not_hold_up_the_stop(program):
     with serve(program) as s, connect(s.port) as sock:
         sock.sendall(request(path="/grow", headers=["Content-Length: 300000"], length=False) + b"x" * 300000)
-        wait_for(lambda: s.metric('otelcol_http_requests_paused{receiver="driver"}') == 1)
+        wait_for(lambda: s.metric('otelcol_http_server_paused_requests{receiver="driver"}') == 1)
         s.ask("stop 0", "stopped")
         assert ended(sock)
 
@@ -572,10 +572,10 @@ def test_many_bodies_wait_and_each_gets_its_own(program):
         socks = [connect(s.port) for _ in range(20)]
         for i, sock in enumerate(socks):
             sock.sendall(request(path="/grow", headers=["Content-Length: 250000"], length=False) + b"%02d" % i * 100000)
-        wait_for(lambda: s.metric('otelcol_http_requests_paused{receiver="driver"}') == 0)
+        wait_for(lambda: s.metric('otelcol_http_server_paused_requests{receiver="driver"}') == 0)
         for i, sock in enumerate(socks):
             sock.sendall(b"%02d" % i * 25000)
-        wait_for(lambda: s.metric('otelcol_http_requests_paused{receiver="driver"}') == 20)
+        wait_for(lambda: s.metric('otelcol_http_server_paused_requests{receiver="driver"}') == 20)
         s.tell("grow 1000000")
         for i, sock in enumerate(socks):
             assert read_answer(sock).body == b"%02d" % i * 125000
@@ -592,8 +592,8 @@ def test_headers_over_the_bounds_are_refused_and_counted(program):
         assert ask(s.port, request("GET", "/who", headers=["A: " + "b" * 2100]))[0].status == 431
         assert ask(s.port, request("GET", "/who", headers=["A: " + "b" * 60000]))[0].status == 431  # the library's
         assert ask(s.port, request("GET", "/who?" + "q" * 9000))[0].status == 414
-        wait_for(lambda: s.metric('otelcol_http_requests_refused{reason="header",receiver="driver"}') == 4)
-        assert s.metric('otelcol_http_requests_refused{reason="malformed",receiver="driver"}') == 0
+        wait_for(lambda: s.metric('otelcol_http_server_refused_requests{reason="header",receiver="driver"}') == 4)
+        assert s.metric('otelcol_http_server_refused_requests{reason="malformed",receiver="driver"}') == 0
         assert answers(s.port)
 
 
@@ -602,16 +602,16 @@ def test_clients_that_vanish_leave_nothing_behind(program):
         for data in (b"POST", request(headers=["Content-Length: 9"], length=False) + b"x", request("GET", "/big")):
             with connect(s.port) as sock:
                 sock.sendall(data)
-        wait_for(lambda: s.metric('otelcol_http_connections{receiver="driver"}') == 0)
+        wait_for(lambda: s.metric('otelcol_http_server_open_connections{receiver="driver"}') == 0)
 
 
 def test_running_out_of_file_descriptors_is_survived(program):
     with serve(program, descriptors=40) as s:
         socks = [connect(s.port) for _ in range(60)]
-        wait_for(lambda: s.metric('otelcol_http_connections_refused{reason="files",receiver="driver"}') > 0)
+        wait_for(lambda: s.metric('otelcol_http_server_refused_connections{reason="files",receiver="driver"}') > 0)
         for sock in socks:
             sock.close()
-        wait_for(lambda: s.metric('otelcol_http_connections{receiver="driver"}') == 0)
+        wait_for(lambda: s.metric('otelcol_http_server_open_connections{receiver="driver"}') == 0)
         assert answers(s.port)
 
 
@@ -632,7 +632,7 @@ def test_endpoints(program, endpoint):
 @pytest.mark.parametrize("endpoint", ["127.0.0.1", "127.0.0.1:", "127.0.0.1:x", "::1:80", "127.0.0.1:70000", "[::1"])
 def test_what_is_no_endpoint_is_an_error(program, endpoint):
     with serve(program, endpoint=endpoint) as s:
-        assert s.greeting.startswith("error") and "not host:port" in s.greeting
+        assert s.greeting.startswith("error") and "must be host:port" in s.greeting
 
 
 def test_a_unix_socket_serves_and_replaces_what_a_killed_process_left(program, tmp_path):

@@ -96,20 +96,20 @@ static void a_boundary_is_demanded(void **state)
 static void faults_name_the_part(void **state)
 {
 	(void)state;
-	assert_string_equal(shown("nothing"), "!the multipart body does not hold its boundary");
+	assert_string_equal(shown("nothing"), "!the multipart body does not contain its boundary");
 	assert_string_equal(shown(FILE_PART("a", "1") "--f941e3"),
-			    "!multipart part 2: the delimiter is not followed by a line end");
+			    "!multipart part 2: the delimiter is not followed by a line break");
 	assert_string_equal(
 		shown(FILE_PART(
 			"a", "1") "--f941e3\r\nContent-Disposition: form-data; name=b\r\n\r\ncut"),
-		"!multipart part 2: no delimiter behind it: the body is cut");
+		"!multipart part 2: no closing delimiter: the body is truncated");
 	assert_string_equal(shown("--f941e3\r\nX: y\r\n\r\n" END),
-			    "!multipart part 1: no Content-Disposition");
+			    "!multipart part 1: missing Content-Disposition");
 	assert_string_equal(shown("--f941e3\r\nnonsense\r\n\r\n" END),
-			    "!multipart part 1: a header line without colon");
+			    "!multipart part 1: a header line has no colon");
 	assert_string_equal(
 		shown("--f941e3\r\nContent-Disposition: attachment; name=b\r\n\r\n" END),
-		"!multipart part 1: Content-Disposition is repeated, or not "
+		"!multipart part 1: Content-Disposition is repeated or is not "
 		"form-data with a name");
 	assert_string_equal(shown("--f941e3\r\nContent-Disposition: form-data; name=b\r\n"
 				  "Content-Transfer-Encoding: base64\r\n\r\n" END),
@@ -132,7 +132,7 @@ static void parts_and_headers_are_limited(void **state)
 		bytes_add_byte(&many, 'x');
 	bytes_add_text(&many, "\r\n\r\n");
 	assert_string_equal(shown_of(TYPE, (const char *)many.at, many.len),
-			    "!multipart part 1: its headers do not end within 4096 bytes");
+			    "!multipart part 1: its headers exceed 4096 bytes");
 	bytes_fini(&many);
 }
 
