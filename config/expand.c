@@ -94,7 +94,8 @@ static char *read_reference(struct expansion *e, const struct node *at, const st
 			  "the uri \"%.100s\" contains unsupported characters ('$')", shown);
 	else if (source_read(e->reader, uri, v->brought ? shown : NULL, &text, unset, &why) &&
 		 !is_text(&text))
-		error_set(&why, ERROR_CONFIG, "the text of \"%.100s\" is not UTF-8", shown);
+		error_set(&why, ERROR_CONFIG, "the content of \"%.100s\" is not valid UTF-8",
+			  shown);
 	e->bytes += text.len;
 	if (why.kind != ERROR_NONE)
 		fail(e, at, v, why.text);

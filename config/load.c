@@ -53,7 +53,7 @@ static struct node *unflatten(struct node *child, struct error *err)
 		if (!cut)
 			return child;
 		if (parts == KEY_PARTS_MAX) {
-			node_error(child, "", err, "a key of more than %d parts", KEY_PARTS_MAX);
+			node_error(child, "", err, "the key has more than %d parts", KEY_PARTS_MAX);
 			node_unref(&child);
 			return NULL;
 		}
@@ -132,7 +132,7 @@ static bool load_set(struct node *root, const char *set, struct error *err)
 {
 	const char *equal = strchr(set, '=');
 	if (!equal)
-		return error_set(err, ERROR_CONFIG, "--set: missing equal sign");
+		return error_set(err, ERROR_CONFIG, "--set: missing equals sign");
 	const char *key = set, *value = equal + 1;
 	size_t key_len = (size_t)(equal - set), value_len = strlen(value);
 	trim(&key, &key_len);

@@ -223,7 +223,7 @@ static bool bind_listed_pair(const struct value_spot *item, struct pairs *pairs)
 	}
 	const char *text = name ? string_of(name) : NULL;
 	if (!text || !value)
-		return value_error(item, "needs a name and a value");
+		return value_error(item, "must have a name and a value");
 	struct path path = { item->path, "value", 0 };
 	return bind_pair(&(struct value_spot){ item->row, value, &path, item->err }, text, pairs);
 }

@@ -74,7 +74,7 @@ static bool charge(struct builder *b, size_t bytes)
 	if (++b->nodes > NODES_MAX)
 		return fail_here(b, "more than 100000 values");
 	if (b->bytes > BYTES_MAX)
-		return fail_here(b, "more than 64 MiB of text");
+		return fail_here(b, "more than 64 MiB of strings");
 	return true;
 }
 
@@ -143,7 +143,7 @@ static bool check_tag(struct builder *b, const yaml_char_t *tag, const char *exp
 	const char *name = (const char *)tag;
 	if (!name || strcmp(name, "!") == 0 || strcmp(name, expected) == 0)
 		return true;
-	return fail_here(b, "this tag is not supported");
+	return fail_here(b, "unsupported tag");
 }
 
 static bool is_plain_tag(const char *tag)
@@ -163,7 +163,7 @@ static struct node *parse_scalar(struct builder *b)
 	size_t len = b->event.data.scalar.length;
 	bool quoted = b->event.data.scalar.style != YAML_PLAIN_SCALAR_STYLE;
 	if (memchr(text, '\0', len)) {
-		fail_here(b, "a NUL character in a value");
+		fail_here(b, "NUL character in a value");
 		return NULL;
 	}
 	if (tag && is_plain_tag(tag))
@@ -202,7 +202,7 @@ static struct node *parse_list(struct builder *b, int depth)
 static bool merge_into(struct builder *b, struct node *map, const struct node *from, int depth)
 {
 	if (from->kind != NODE_MAP && (from->kind != NODE_LIST || depth > 0))
-		return node_error(from, "", b->err, "'<<' takes a map or a list of maps");
+		return node_error(from, "", b->err, "'<<' requires a map or a list of maps");
 	for (size_t i = 0; i < from->count; i++) {
 		const struct node *entry = from->children[i];
 		if (from->kind == NODE_LIST) {
@@ -248,11 +248,11 @@ static bool check_unique(struct builder *b, const struct node *map)
 static bool parse_entry(struct builder *b, struct node *map, struct node **merge, int depth)
 {
 	if (b->event.type != YAML_SCALAR_EVENT)
-		return fail_here(b, "a key must be a plain text");
+		return fail_here(b, "a key must be a plain string");
 	bool merges = b->event.data.scalar.style == YAML_PLAIN_SCALAR_STYLE &&
 		      strcmp((const char *)b->event.data.scalar.value, "<<") == 0;
 	if (merges && *merge)
-		return fail_here(b, "a second '<<' in one map");
+		return fail_here(b, "more than one '<<' in one map");
 	struct node *key = parse_scalar(b);
 	if (!key)
 		return false;
@@ -326,7 +326,7 @@ static struct node *parse_document(struct builder *b)
 		return NULL;
 	bool ok = advance(b) && advance(b);
 	if (ok && b->event.type != YAML_STREAM_END_EVENT)
-		ok = fail_here(b, "a second document; one is read only");
+		ok = fail_here(b, "more than one document; only one is supported");
 	if (!ok)
 		node_unref(&root);
 	return root;

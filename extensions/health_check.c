@@ -134,9 +134,9 @@ static bool check(const void *config, struct error *err)
 
 static const struct config_row response_rows[] = {
 	CONFIG_ROW(struct response_body, healthy, .key = "healthy",
-		   .help = "Body of the reply when ready."),
+		   .help = "Body of the response when ready."),
 	CONFIG_ROW(struct response_body, unhealthy, .key = "unhealthy",
-		   .help = "Body of the reply when not ready."),
+		   .help = "Body of the response when not ready."),
 	{ 0 }
 };
 static const struct config_table response_table = { sizeof(struct response_body), response_rows,
@@ -145,12 +145,12 @@ static const struct config_table response_table = { sizeof(struct response_body)
 static const struct config_row rows[] = {
 	HTTP_SERVER_ROWS(struct health_config, http, "localhost:13133", "128", "64"),
 	CONFIG_ROW(struct health_config, path, .key = "path", .def = "/",
-		   .help = "The path that is answered."),
+		   .help = "Path of the endpoint."),
 	CONFIG_SECTION(struct health_config, response_body, response_table, .key = "response_body",
-		       .help = "Texts instead of the JSON status."),
+		       .help = "Bodies that replace the JSON status."),
 	CONFIG_ROW(struct health_config, check_collector_pipeline,
 		   .key = "check_collector_pipeline", .inert = true,
-		   .help = "Nor has it in the Collector."),
+		   .help = "It has no effect in the Collector either."),
 	{ 0 }
 };
 
@@ -163,10 +163,11 @@ static const struct extension_ops health_check_ops = {
 
 const struct component_factory health_check_extension = {
 	.type = "health_check",
-	.help = "Answers over HTTP whether the gateway is ready.",
-	.manual = "200 with `{\"status\":\"Server available\",\"upSince\":…,\"uptime\":…}` when "
-		  "all receivers listen, 503 with `{\"status\":\"Server not available\",…}` "
-		  "before and while stopping.\n",
+	.help = "Reports over HTTP whether the gateway is ready.",
+	.manual = "The status is 200 with `{\"status\":\"Server "
+		  "available\",\"upSince\":…,\"uptime\":…}` when all receivers are listening. "
+		  "It is 503 with `{\"status\":\"Server not available\",…}` before that and "
+		  "during shutdown.\n",
 	.kind = COMPONENT_EXTENSION,
 	.extension = &health_check_ops,
 	.size = sizeof(struct health_check),

@@ -84,7 +84,7 @@ static bool sample(struct pprof *self, struct run *run, struct error *err)
 		sampler_drain(take_sample, run);
 	}
 	sampler_stop();
-	return going_on || error_set(err, ERROR_BUSY, "the gateway is stopping");
+	return going_on || error_set(err, ERROR_BUSY, "the gateway is shutting down");
 }
 
 static bool take_profile(struct pprof *self, struct run *run, struct bytes *gzip, struct error *err)
@@ -133,7 +133,7 @@ static bool begin_run(struct pprof *self, struct http_exchange *exchange, uint64
 		      struct error *err)
 {
 	if (self->running || self->stopping) {
-		error_set(err, ERROR_BUSY, "another profile is being taken");
+		error_set(err, ERROR_BUSY, "another profile is in progress");
 		err->retry_after_ms = (uint32_t)(self->duration_ns / 1000000);
 		return false;
 	}
@@ -143,7 +143,7 @@ static bool begin_run(struct pprof *self, struct http_exchange *exchange, uint64
 	self->duration_ns = seconds * SECOND_NS;
 	self->joinable = self->running =
 		pthread_create(&self->thread, NULL, profile_and_reply, self) == 0;
-	return self->running || error_set(err, ERROR_INTERNAL, "cannot start a thread");
+	return self->running || error_set(err, ERROR_INTERNAL, "cannot create a thread");
 }
 
 /* 1 to SECONDS_MAX; 0 for anything else. */
@@ -169,7 +169,9 @@ static bool read_seconds(struct http_exchange *exchange, uint64_t *seconds, stru
 	for (; query->name; query++)
 		if (!strcmp(query->name, "seconds"))
 			*seconds = parse_seconds(query->value);
-	return *seconds || error_set(err, ERROR_INVALID, "seconds: not a whole number from 1 to %d",
+	return *seconds || error_set(err, ERROR_INVALID,
+				     "seconds: must be a whole number from "
+				     "1 to %d",
 				     SECONDS_MAX);
 }
 
@@ -204,12 +206,10 @@ static void serve_profile(void *context, struct http_exchange *exchange, struct 
 static void serve_index(void *context, struct http_exchange *exchange)
 {
 	static const char page[] =
-		"<!doctype html><title>portcullis: profiles</title>\n"
-		"<p><a "
-		"href=\"/debug/pprof/profile?seconds=10\">/debug/pprof/profile?seconds=N</a>: the "
-		"gateway's own CPU profile over N seconds (1 to 60, 30 if not given) as gzip'ed "
-		"pprof.\n"
-		"<p>An idle process uses no CPU time and gives an empty profile.\n";
+		"<!doctype html><title>portcullis: profiles</title>\n<p><a "
+		"href=\"/debug/pprof/profile?seconds=10\">/debug/pprof/profile?seconds=N</a>: "
+		"the gateway's own CPU profile over N seconds (1 to 60, default 30) as gzipped "
+		"pprof.\n<p>An idle process uses no CPU time, so its profile is empty.\n";
 	(void)context;
 	http_exchange_reply(exchange,
 			    &(struct http_reply){ .status = 200,
@@ -304,16 +304,16 @@ static bool check(const void *config, struct error *err)
 
 static const struct config_row rows[] = {
 	CONFIG_ROW(struct pprof_config, endpoint, .key = "endpoint", .def = "localhost:1777",
-		   .help = "Where to listen. Whoever reaches it may profile the gateway: keep it "
-			   "local."),
+		   .help = "Address to listen on. Anyone who can reach it can profile the "
+			   "gateway, so keep it local."),
 	CONFIG_ROW(struct pprof_config, save_to_file, .key = "save_to_file",
-		   .help = "An error: fetch the profile instead."),
+		   .help = "Not supported; setting it is an error. Fetch the profile instead."),
 	CONFIG_ROW(struct pprof_config, block_profile_fraction, .key = "block_profile_fraction",
 		   .def = "0", .inert = true, .help = "A matter of Go's runtime."),
 	CONFIG_ROW(struct pprof_config, mutex_profile_fraction, .key = "mutex_profile_fraction",
 		   .def = "0", .inert = true, .help = "A matter of Go's runtime."),
 	CONFIG_ROW(struct pprof_config, dialer, .key = "dialer", .inert = true,
-		   .help = "A server does not dial."),
+		   .help = "The extension only accepts connections; it does not dial."),
 	{ 0 }
 };
 static const struct config_table table = { sizeof(struct pprof_config), rows, check, false };
@@ -326,11 +326,12 @@ static const struct extension_ops pprof_ops = {
 const struct component_factory pprof_extension = {
 	.type = "pprof",
 	.help = "Serves the gateway's own CPU profile in pprof format.",
-	.manual = "`GET /debug/pprof/profile?seconds=N` answers after N seconds (1 to 60, 30 if "
-		  "not given) with gzip'ed pprof: samples and nanoseconds of CPU, one sample for "
-		  "each 10 ms used, with function names, files and lines, inlined functions "
-		  "included. One profile at a time: a second request is answered with 503. Any "
-		  "pprof viewer opens it; so does the gateway's own `pprof` receiver.\n",
+	.manual = "`GET /debug/pprof/profile?seconds=N` profiles for N seconds (1 to 60, "
+		  "default 30) and returns a gzipped pprof. It has one sample per 10 ms of CPU "
+		  "time, with sample counts and CPU nanoseconds, and with function names, files "
+		  "and lines, including inlined functions. Only one profile runs at a time; a "
+		  "second request fails with 503. Any pprof viewer can open the profile, and "
+		  "the gateway's own `pprof` receiver accepts it.\n",
 	.kind = COMPONENT_EXTENSION,
 	.extension = &pprof_ops,
 	.size = sizeof(struct pprof),

@@ -36,7 +36,7 @@ static void note_registers(struct snapshot *s, const ucontext_t *context)
 	s->pc = context->uc_mcontext.pc;
 }
 #else
-#error "the sampler does not know the registers of this machine"
+#error "the sampler does not support this CPU architecture"
 #endif
 
 /* The kernel copies: what is not mapped ends the copy instead of the process. */
@@ -75,8 +75,7 @@ static bool check_system(struct error *err)
 	uint64_t here = 1, there = 0;
 	if (copy_own_memory(&there, (uintptr_t)&here, sizeof here) == sizeof here && there == 1)
 		return true;
-	return error_set(err, ERROR_INTERNAL,
-			 "the system call process_vm_readv is not permitted here");
+	return error_set(err, ERROR_INTERNAL, "the system call process_vm_readv is not permitted");
 }
 
 bool sampler_start(struct error *err)
@@ -88,7 +87,7 @@ bool sampler_start(struct error *err)
 	if (!check_system(err))
 		return false;
 	if (!atomic_compare_exchange_strong(&running, &idle, true))
-		return error_set(err, ERROR_BUSY, "another profile is being taken");
+		return error_set(err, ERROR_BUSY, "another profile is in progress");
 	sigaction(SIGPROF, &action, NULL);
 	atomic_store(&sampling, true);
 	if (set_timer(SAMPLER_PERIOD_NS))

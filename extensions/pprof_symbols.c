@@ -163,7 +163,7 @@ struct symbols *symbols_new(struct error *err)
 	if (ok)
 		return symbols;
 	error_set(err, ERROR_INTERNAL,
-		  "cannot read what this process is made of (/proc/self/maps)");
+		  "cannot read the mappings of this process (/proc/self/maps)");
 	symbols_unref(&symbols);
 	return NULL;
 }

@@ -100,8 +100,8 @@ bool command_feature_gate(const struct options *options, struct error *err)
 	if (options->arguments && strcmp(options->arguments[0], options_gate) != 0)
 		return error_set(err, ERROR_CONFIG, "feature \"%s\" not found",
 				 options->arguments[0]);
-	printf("ID\tEnabled\tStage\tDescription\n%s\ttrue\tStable\tProfiles are what this gateway "
-	       "is for; always on.\n",
+	printf("ID\tEnabled\tStage\tDescription\n%s\ttrue\tStable\tProfiles support; always "
+	       "enabled in this gateway.\n",
 	       options_gate);
 	return true;
 }

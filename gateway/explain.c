@@ -80,7 +80,7 @@ static bool decode_any(struct profiles *p, struct request *request, struct view 
 	}
 	error_clear(err);
 	if (!profiles_reset(p, request, body, cap) || !decode_otlp(p, err))
-		return error_prefix(err, "neither pprof nor OTLP");
+		return error_prefix(err, "the file is neither pprof nor OTLP");
 	printf("in:  OTLP, %zu bytes", body.len);
 	return true;
 }
@@ -176,7 +176,7 @@ bool command_explain(const struct options *options, struct error *err)
 {
 	struct service service;
 	if (!options->arguments)
-		return error_set(err, ERROR_CONFIG, "explain needs a profile in a file");
+		return error_set(err, ERROR_CONFIG, "explain requires the path of a profile");
 	if (!check_attributes(options->arguments + 1, err))
 		return false;
 	bool ok = service_open(&service, options, err) &&

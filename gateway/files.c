@@ -12,13 +12,16 @@ bool files_read(const char *path, struct bytes *out, struct error *err)
 	uint8_t part[65536];
 	size_t got;
 	if (!file)
-		return error_set(err, ERROR_CONFIG, "%s: cannot be opened: %m", path);
+		return error_set(err, ERROR_CONFIG, "cannot open %s: %m", path);
 	while ((got = fread(part, 1, sizeof part, file)) > 0 && bytes_add(out, part, got))
 		;
 	bool whole = feof(file);
 	fclose(file);
 	return (whole && bytes_reserve(out, 1)) ||
-	       error_set(err, ERROR_CONFIG, "%s: too large or unreadable", path);
+	       error_set(err, ERROR_CONFIG,
+			 "cannot read %s: I/O error, or the file is too "
+			 "large",
+			 path);
 }
 
 bool files_write(const char *path, struct view bytes, struct error *err)
@@ -29,5 +32,5 @@ bool files_write(const char *path, struct view bytes, struct error *err)
 		return false;
 	bool ok = fwrite(bytes.at, 1, bytes.len, file) == bytes.len;
 	ok = fclose(file) == 0 && ok;
-	return ok || error_set(err, ERROR_CONFIG, "%s: cannot be written: %m", path);
+	return ok || error_set(err, ERROR_CONFIG, "cannot write %s: %m", path);
 }

@@ -11,24 +11,24 @@
 const struct command commands[] = {
 	{ "", "--config FILE", "Runs the gateway.", command_run },
 	{ "validate", "--config FILE",
-	  "Checks the configuration without starting anything; silent when it is right.",
+	  "Checks the configuration without starting anything. Prints nothing if it is valid.",
 	  command_validate },
 	{ "print-config", "--config FILE", "Prints the effective configuration without secrets.",
 	  command_print_config },
 	{ "components", "[TYPE]",
-	  "Lists what this build has, or prints the manual of one component.", command_components,
-	  1 },
+	  "Lists the components of this build, or prints the manual of one component.",
+	  command_components, 1 },
 	{ "explain", "--config FILE PROFILE [NAME=VALUE ...]",
 	  "Shows what the policy of the first pipeline does to a profile in a file: keys and "
 	  "counts. "
-	  "NAME=VALUE are resource attributes, as a receiver would add them.",
+	  "NAME=VALUE adds a resource attribute, as a receiver would.",
 	  command_explain, SIZE_MAX },
 	{ "send", "FROM TO",
-	  "Carries a profile: a file, or a URL that is read by GET, to a file, or a URL by POST.",
+	  "Copies a profile from a file or a URL (by GET) to a file or a URL (by POST).",
 	  command_send, 2 },
-	{ "featuregate", "[ID]", "Lists the feature gates that are accepted.", command_feature_gate,
+	{ "featuregate", "[ID]", "Lists the supported feature gates.", command_feature_gate,
 	  1 },
-	{ "manual", "", "Prints the reference: docs/manual/reference.md.", command_manual },
+	{ "manual", "", "Prints the reference, docs/manual/reference.md.", command_manual },
 	{ "man", "", "Prints the man page portcullis(1).", command_man },
 	{ 0 }
 };
@@ -63,8 +63,8 @@ static bool check_arguments(const struct command *command, const char *const *ar
 	for (size_t i = 0; arguments && arguments[i]; i++)
 		if (i == command->most)
 			return error_set(err, ERROR_CONFIG,
-					 "\"%s\": one argument too many for \"portcullis %s\"",
-					 arguments[i], command->name);
+					 "too many arguments for \"portcullis %s\": \"%s\"",
+					 command->name, arguments[i]);
 	return true;
 }
 

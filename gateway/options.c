@@ -197,7 +197,7 @@ static void warn_unset(void *context, const char *variable)
 static bool explain_fetch(const char *url, bool answered, int status, struct error *err)
 {
 	if (!answered && err->kind == ERROR_CONFIG)
-		return error_prefix(err, "unable to fetch what \"%.*s://\" begins",
+		return error_prefix(err, "unable to fetch the \"%.*s://\" location",
 				    (int)strcspn(url, ":"), url);
 	char *shown = quote_place(url);
 	if (answered)

@@ -75,9 +75,11 @@ bool command_send(const struct options *options, struct error *err)
 	long times = options->repeat ? strtol(options->repeat, NULL, 10) : 1;
 	struct bytes body;
 	if (!places || !places[1] || places[2])
-		return error_set(err, ERROR_CONFIG, "send needs two places: FROM TO");
+		return error_set(err, ERROR_CONFIG, "send requires two arguments: FROM TO");
 	if (times < 1)
-		return error_set(err, ERROR_CONFIG, "--repeat: not a positive number: \"%s\"",
+		return error_set(err, ERROR_CONFIG,
+				 "--repeat: must be a positive number, got "
+				 "\"%s\"",
 				 options->repeat);
 	bytes_init(&body, BODY_MAX);
 	bool ok = take(places[0], &body, err);

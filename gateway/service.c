@@ -85,7 +85,7 @@ static void give_up(void *argument)
 {
 	struct service *s = argument;
 	graph_log_stuck(s->graph);
-	log_error(&s->log, "Shutdown does not come to an end. Exiting all the same.",
+	log_error(&s->log, "Shutdown did not finish in time; exiting anyway",
 		  log_text("error", s->failure));
 	_exit(s->failure ? 1 : 0);
 }
@@ -140,7 +140,7 @@ static void caught(void *argument, int number)
 		return;
 	}
 	if (!log_reopen(&err))
-		log_error(&s->log, "Reopening the log failed, the old one stays",
+		log_error(&s->log, "Failed to reopen the log; keeping the current one",
 			  log_text("error", err.text));
 	if (!s->stopping)
 		graph_reload(s->graph);

@@ -83,14 +83,14 @@ static int find_level(const char *const *levels, const char *text)
 
 static const struct config_row sampling_rows[] = {
 	CONFIG_ROW(struct sampling_config, tick, .key = "tick", .def = "10s",
-		   .help = "Period of the sampling."),
+		   .help = "Length of a sampling period."),
 	CONFIG_ROW(struct sampling_config, initial, .key = "initial", .def = "10", .limited = true,
 		   .min = 0, .max = 1000000,
-		   .help = "Lines of the same component and message written in each period "
-			   "before sampling begins."),
+		   .help = "Number of lines with the same component and message that are "
+			   "written in each period before sampling begins."),
 	CONFIG_ROW(struct sampling_config, thereafter, .key = "thereafter", .def = "100",
 		   .limited = true, .min = 0, .max = 1000000,
-		   .help = "Then every so many-th; 0: none."),
+		   .help = "After that, every Nth line is written; 0: none."),
 	{ 0 }
 };
 static const struct config_table sampling_table = { .size = sizeof(struct sampling_config),
@@ -102,40 +102,41 @@ static bool check_logs(const void *config, struct error *err)
 	const struct logs_config *logs = config;
 	if (find_level(log_levels, logs->level) < 0)
 		return error_set(err, ERROR_CONFIG,
-				 "`level`: unrecognized (there are debug, "
-				 "info, warn, error, dpanic, panic, fatal)");
+				 "`level`: unrecognized (valid levels: debug, info, warn, "
+				 "error, dpanic, panic, fatal)");
 	if (logs->processors && logs->processors->kind != NODE_NULL)
 		return error_set(err, ERROR_CONFIG,
-				 "`processors`: this build does not export its logs");
+				 "`processors`: this build does not support log export");
 	return true;
 }
 
 static const struct config_row logs_rows[] = {
 	CONFIG_ROW(struct logs_config, level, .key = "level", .def = "info",
-		   .help = "Lowest level written: `debug`, `info`, `warn`, `error`; `dpanic`, "
-			   "`panic` and `fatal` write nothing."),
+		   .help = "Lowest level that is written: `debug`, `info`, `warn` or `error`. "
+			   "With `dpanic`, `panic` and `fatal` nothing is written."),
 	CONFIG_ROW(struct logs_config, encoding, .key = "encoding", .def = "console",
-		   .choices = encodings, .help = "Form of a line."),
+		   .choices = encodings, .help = "Format of a line."),
 	CONFIG_SECTION(struct logs_config, sampling, sampling_table, .key = "sampling",
 		       .presence = PRESENCE_SOME,
-		       .help = "Thins out lines with the same message, whatever their fields say."),
+		       .help = "Limits the number of lines with the same message, regardless of "
+			       "their fields."),
 	CONFIG_ROW(struct logs_config, output_paths, .key = "output_paths", .def = "[stderr]",
-		   .help = "`stderr`, `stdout` or files (opened again at SIGHUP)."),
+		   .help = "`stderr`, `stdout` or files (reopened on SIGHUP)."),
 	CONFIG_ROW(struct logs_config, error_output_paths, .key = "error_output_paths",
 		   .def = "[stderr]", .inert = true,
-		   .help = "The logger has no errors of its own to tell."),
+		   .help = "The logger reports no errors of its own."),
 	CONFIG_ROW(struct logs_config, development, .key = "development", .def = "false",
 		   .inert = true, .help = "There is no development mode."),
 	CONFIG_ROW(struct logs_config, disable_caller, .key = "disable_caller", .def = "false",
-		   .inert = true, .help = "Lines always name their place in the source."),
+		   .inert = true, .help = "Lines always include their source location."),
 	CONFIG_ROW(struct logs_config, disable_stacktrace, .key = "disable_stacktrace",
 		   .def = "false", .inert = true, .help = "Lines never carry stack traces."),
 	CONFIG_ROW(struct logs_config, disable_zap_resource, .key = "disable_zap_resource",
 		   .def = "false", .inert = true, .help = "Lines never repeat the resource."),
 	CONFIG_ROW(struct logs_config, initial_fields, .key = "initial_fields",
-		   .help = "Map of texts added to every line."),
+		   .help = "Map of strings added to every line."),
 	CONFIG_ROW(struct logs_config, processors, .key = "processors",
-		   .help = "Log export; an error in this build."),
+		   .help = "Log export. Not supported; setting it is an error."),
 	{ 0 }
 };
 static const struct config_table logs_table = { .size = sizeof(struct logs_config),
@@ -146,9 +147,11 @@ static const struct config_row prometheus_rows[] = {
 	CONFIG_ROW(struct prometheus_config, host, .key = "host", .def = "localhost",
 		   .help = "Address to listen on."),
 	CONFIG_ROW(struct prometheus_config, port, .key = "port", .def = "8888", .limited = true,
-		   .min = 0, .max = 65535, .help = "Port; 0 lets the system choose."),
+		   .min = 0, .max = 65535,
+		   .help = "Port to listen on; 0: the system chooses "
+			   "one."),
 	CONFIG_ROW(struct prometheus_config, without_scope_info, .key = "without_scope_info",
-		   .def = "true", .inert = true, .help = "There is no scope info."),
+		   .def = "true", .inert = true, .help = "Series never carry scope information."),
 	CONFIG_ROW(struct prometheus_config, without_units, .key = "without_units", .def = "true",
 		   .inert = true, .help = "Names never carry units."),
 	CONFIG_ROW(struct prometheus_config, without_type_suffix, .key = "without_type_suffix",
@@ -162,7 +165,7 @@ static const struct config_table prometheus_table = { .size = sizeof(struct prom
 						      .rows = prometheus_rows };
 static const struct config_row pull_exporter_rows[] = {
 	CONFIG_SECTION(struct pull_exporter_config, prometheus, prometheus_table,
-		       .key = "prometheus", .help = "Prometheus text at `/metrics`."),
+		       .key = "prometheus", .help = "Prometheus text format at `/metrics`."),
 	{ 0 }
 };
 static const struct config_table pull_exporter_table = {
@@ -170,7 +173,7 @@ static const struct config_table pull_exporter_table = {
 };
 static const struct config_row pull_rows[] = {
 	CONFIG_SECTION(struct pull_config, exporter, pull_exporter_table, .key = "exporter",
-		       .help = "How it is read."),
+		       .help = "How metrics are exposed."),
 	{ 0 }
 };
 static const struct config_table pull_table = { .size = sizeof(struct pull_config),
@@ -181,15 +184,15 @@ static bool check_reader(const void *config, struct error *err)
 	const struct reader_config *reader = config;
 	if (reader->periodic && reader->periodic->kind != NODE_NULL)
 		return error_set(err, ERROR_CONFIG,
-				 "`periodic`: this build does not push its metrics");
+				 "`periodic`: this build does not support pushing metrics");
 	return true;
 }
 
 static const struct config_row reader_rows[] = {
 	CONFIG_SECTION(struct reader_config, pull, pull_table, .key = "pull",
-		       .help = "A listener that is scraped."),
+		       .help = "An endpoint that is scraped."),
 	CONFIG_ROW(struct reader_config, periodic, .key = "periodic",
-		   .help = "Metric export; an error in this build."),
+		   .help = "Metric export. Not supported; setting it is an error."),
 	{ 0 }
 };
 static const struct config_table reader_table = { .size = sizeof(struct reader_config),
@@ -201,7 +204,8 @@ static bool check_metrics(const void *config, struct error *err)
 	const struct metrics_config *m = config;
 	if (find_level(metrics_levels, m->level) < 0)
 		return error_set(err, ERROR_CONFIG,
-				 "`level`: unknown (there are none, basic, normal, detailed)");
+				 "`level`: unknown (valid levels: none, basic, normal, "
+				 "detailed)");
 	if (!m->readers.count && strcasecmp(m->level, "none") != 0)
 		return error_set(err, ERROR_CONFIG,
 				 "collector telemetry metrics reader should exist when metric "
@@ -217,12 +221,16 @@ static bool check_metrics(const void *config, struct error *err)
 
 static const struct config_row metrics_rows[] = {
 	CONFIG_ROW(struct metrics_config, level, .key = "level", .def = "normal",
-		   .help = "`none` closes the listener; `basic`, `normal` and `detailed` serve "
-			   "every metric."),
+		   .help = "`none` disables the endpoint. `basic`, `normal` and `detailed` all "
+			   "expose every metric."),
 	CONFIG_ITEMS(struct metrics_config, readers, CONFIG_LIST, reader_table, .key = "readers",
-		     .def = "[{pull: {exporter: {prometheus: {}}}}]", .help = "One pull reader."),
+		     .def = "[{pull: {exporter: {prometheus: {}}}}]",
+		     .help = "The readers. "
+			     "Exactly one pull "
+			     "reader is "
+			     "supported."),
 	CONFIG_ROW(struct metrics_config, views, .key = "views", .inert = true,
-		   .help = "There are no histograms to reshape."),
+		   .help = "The gateway has no histograms to reshape."),
 	{ 0 }
 };
 static const struct config_table metrics_table = { .size = sizeof(struct metrics_config),
@@ -231,13 +239,13 @@ static const struct config_table metrics_table = { .size = sizeof(struct metrics
 
 static const struct config_row telemetry_rows[] = {
 	CONFIG_SECTION(struct telemetry_config, logs, logs_table, .key = "logs",
-		       .help = "Own log."),
+		       .help = "Logs of the gateway."),
 	CONFIG_SECTION(struct telemetry_config, metrics, metrics_table, .key = "metrics",
-		       .help = "Own metrics."),
+		       .help = "Metrics of the gateway."),
 	CONFIG_ROW(struct telemetry_config, traces, .key = "traces", .inert = true,
-		   .help = "The gateway makes no traces."),
+		   .help = "The gateway emits no traces."),
 	CONFIG_ROW(struct telemetry_config, resource, .key = "resource", .inert = true,
-		   .help = "target_info carries name, version and instance only."),
+		   .help = "target_info has the name, version and instance only."),
 	{ 0 }
 };
 const struct config_table telemetry_table = { .size = sizeof(struct telemetry_config),
@@ -246,21 +254,21 @@ const struct config_table telemetry_table = { .size = sizeof(struct telemetry_co
 static const struct metric uptime = { "otelcol_process_uptime", METRIC_COUNTER, "s",
 				      "Seconds since the process started.", .decimals = 3 };
 static const struct metric cpu_seconds = { "otelcol_process_cpu_seconds", METRIC_COUNTER, "s",
-					   "CPU seconds, user and system.", .decimals = 6 };
+					   "CPU time used, user and system.", .decimals = 6 };
 static const struct metric memory_rss = { "otelcol_process_memory_rss", METRIC_GAUGE, "By",
 					  "Resident memory." };
 static const struct metric heap_alloc = { "otelcol_process_runtime_heap_alloc_bytes", METRIC_GAUGE,
-					  "By", "Bytes of the heap in use." };
+					  "By", "Bytes of heap memory in use." };
 static const struct metric heap_system = {
 	"otelcol_process_runtime_total_sys_memory_bytes", METRIC_GAUGE, "By",
-	"Bytes that the heap has from the system, free ones included."
+	"Bytes of heap memory obtained from the system, including free bytes."
 };
 static const struct metric target_info = { "target_info", METRIC_GAUGE, "1",
 					   "Name, version and instance of this process." };
 static const struct metric packets_encoded = {
 	"otelcol_packet_encodings", METRIC_COUNTER, "{packets}",
-	"Packets, or parts of them, encoded or compressed, by form: once for all destinations that "
-	"send it so."
+	"Packets and parts of packets that were encoded or compressed, by form. A form counts "
+	"once for all destinations that share it."
 };
 const struct metric *const telemetry_metrics[] = { &uptime,      &cpu_seconds, &memory_rss,
 						   &heap_alloc,  &heap_system, &packets_encoded,

@@ -191,7 +191,7 @@ struct list profiles_list_copy(struct profiles *p, struct list list, uint32_t mo
 bool profiles_over_cap(const struct profiles *p, struct error *err)
 {
 	return error_set(err, ERROR_TOO_LARGE,
-			 "the request's tables, and the texts that they refer to, would need more "
-			 "than %zu bytes of memory",
+			 "the request's tables and the strings that they refer to would need "
+			 "more than %zu bytes of memory",
 			 p->table_bytes_max);
 }

@@ -19,7 +19,7 @@ const struct site_info sites[SITE_COUNT] = {
 			 "attributes of the scope" },
 	[SITE_PROFILE] = { "profile", ROLE_KEY, true,
 			   "Profile.attribute_indices Profile.profile_id",
-			   "attributes of a Profile; its id, as the key profile_id; pprof "
+			   "attributes of a Profile; its ID, as the key profile_id; pprof "
 			   "comments, drop and keep frames, doc_url" },
 	[SITE_SAMPLE] = { "sample", ROLE_KEY, true, "Sample.attribute_indices",
 			  "attributes of a sample; pprof labels" },
@@ -48,19 +48,19 @@ const struct site_info sites[SITE_COUNT] = {
 				 "name of a function" },
 	[SITE_FUNCTION_SYSTEM_NAME] = { "function.system_name", ROLE_FUNCTION, false,
 					"Function.system_name_strindex",
-					"name of a function as the linker knows it" },
+					"linker name of a function" },
 	[SITE_FUNCTION_FILENAME] = { "function.filename", ROLE_FILE, false,
 				     "Function.filename_strindex", "source file of a function" },
 	[SITE_MAPPING_FILENAME] = { "mapping.filename", ROLE_MAPPING, false,
 				    "Mapping.filename_strindex", "file of a mapping" },
 	[SITE_SAMPLE_TYPE] = { "sample_type.type", ROLE_TYPE, false,
-			       "Profile.sample_type.type_strindex", "what a Profile counts" },
+			       "Profile.sample_type.type_strindex", "type of a Profile's values" },
 	[SITE_SAMPLE_UNIT] = { "sample_type.unit", ROLE_TYPE, false,
-			       "Profile.sample_type.unit_strindex", "unit of what it counts" },
+			       "Profile.sample_type.unit_strindex", "unit of a Profile's values" },
 	[SITE_PERIOD_TYPE] = { "period_type.type", ROLE_TYPE, false,
-			       "Profile.period_type.type_strindex", "what its period counts" },
+			       "Profile.period_type.type_strindex", "type of a Profile's period" },
 	[SITE_PERIOD_UNIT] = { "period_type.unit", ROLE_TYPE, false,
-			       "Profile.period_type.unit_strindex", "unit of its period" },
+			       "Profile.period_type.unit_strindex", "unit of a Profile's period" },
 };
 
 const char sites_attribute_fields[] =
@@ -233,6 +233,6 @@ void sites_each_text(struct profiles *p, enum site site, struct sites_settled se
 		each_profile_text(p, site, settled, visit, context);
 		break;
 	default:
-		assert(!"a site with texts");
+		assert(!"a site with strings");
 	}
 }

@@ -3,10 +3,10 @@
 
 static const char *const fault_texts[] = {
 	[WIRE_OK] = "is well-formed",
-	[WIRE_TRUNCATED] = "is cut short",
-	[WIRE_LONG] = "holds a varint of more than 64 bits",
-	[WIRE_BAD_TAG] = "holds an invalid tag",
-	[WIRE_MISMATCH] = "holds a known field with a wrong wire type",
+	[WIRE_TRUNCATED] = "is truncated",
+	[WIRE_LONG] = "contains a varint of more than 64 bits",
+	[WIRE_BAD_TAG] = "contains an invalid tag",
+	[WIRE_MISMATCH] = "contains a known field with the wrong wire type",
 };
 
 const char *wire_fault_text(enum wire_fault fault)

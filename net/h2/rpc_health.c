@@ -171,7 +171,8 @@ static void end(struct rpc_watcher *watcher)
 	uint8_t packed[16];
 	struct view view = pack(status, packed);
 	remove_watcher(watcher);
-	rpc_call_finish(call, RPC_UNAVAILABLE, "the server is shutting down", -1, news ? &view : NULL);
+	rpc_call_finish(call, RPC_UNAVAILABLE, "the server is shutting down", -1,
+			news ? &view : NULL);
 }
 
 /* One message at a time: what changes before it has left is reported by catch_up. True: something

@@ -34,15 +34,15 @@ static bool check_header(const char *name, const char *value, size_t index, stru
 					    "host",           "connection",
 					    "expect" };
 	if (!is_token(name))
-		return error_set(err, ERROR_CONFIG, "headers[%zu]: invalid header name",
-				 index);
+		return error_set(err, ERROR_CONFIG, "headers[%zu]: invalid header name", index);
 	for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
 		if (!strcasecmp(name, ours[i]))
 			return error_set(err, ERROR_CONFIG, "headers[%zu]: %s cannot be set", index,
 					 ours[i]);
 	return is_field_value(value ? value : "") ||
-	       error_set(err, ERROR_CONFIG, "headers[%zu]: the value contains control "
-					    "characters",
+	       error_set(err, ERROR_CONFIG,
+			 "headers[%zu]: the value contains control "
+			 "characters",
 			 index);
 }
 

@@ -459,8 +459,7 @@ enum collect_result collect_add(struct collect *c, const struct profiles *p, boo
 		return COLLECT_OUTGROWN;
 	if (c->contributions.count)
 		return COLLECT_FULL;
-	error_set(err, ERROR_TOO_LARGE,
-		  "the request would leave as a message of more than %zu bytes",
+	error_set(err, ERROR_TOO_LARGE, "the outgoing message would exceed %zu bytes",
 		  c->limits.hard_bytes);
 	return COLLECT_FAILED;
 }

@@ -298,7 +298,7 @@ static void decode_id(struct decoder *d, const char *field, struct view v, uint8
 	if (v.len == len)
 		memcpy(id, v.at, len);
 	else if (v.len)
-		*fault = decoder_fault(d, FAULT_ID, field, "has a wrong length");
+		*fault = decoder_fault(d, FAULT_ID, field, "has the wrong length");
 }
 
 static bool decode_link(struct decoder *d, struct view v, uint32_t i)

@@ -57,12 +57,13 @@ static bool refuse(enum layout layout, struct error *err)
 {
 	if (layout == LAYOUT_AMBIGUOUS)
 		return error_set(err, ERROR_INVALID,
-				 "the layout is ambiguous: the samples have only fields 1, 2 and "
-				 "5, and a number in field 2 is no index of attribute_table, so "
-				 "they may be of OTLP 1.9 or older; OTLP 1.10 or newer is needed");
+				 "the layout is ambiguous: the samples have only fields 1, 2 "
+				 "and 5, and a number in field 2 is out of range for "
+				 "attribute_table, so they may be OTLP 1.9 or older; OTLP 1.10 "
+				 "or newer is required");
 	return error_set(err, ERROR_INVALID,
-			 "the samples are in the layout of %s, which numbers their fields "
-			 "otherwise; OTLP 1.10 or newer is needed",
+			 "the samples have the layout of %s, which numbers their fields "
+			 "differently; OTLP 1.10 or newer is required",
 			 names[layout]);
 }
 

@@ -44,7 +44,7 @@ static void decode_profile_id(struct decoder *d, struct view v, struct profile *
 {
 	f->profile_id = decoder_span(d, v);
 	if (v.len && v.len != 16)
-		f->fault = decoder_fault(d, FAULT_ID, "profile_id", "has a wrong length");
+		f->fault = decoder_fault(d, FAULT_ID, "profile_id", "has the wrong length");
 }
 
 /* All of a Profile but its samples; these it counts. */

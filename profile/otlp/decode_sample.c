@@ -12,14 +12,14 @@ static inline void check_values(struct decoder *d, struct view values, uint8_t *
 	if (values.len <= 9 ? !values.len || values.at[values.len - 1] < 0x80
 			    : wire_packed_ok(values, &count))
 		return;
-	*fault = decoder_fault(d, FAULT_VALUE, "values", "holds a malformed varint");
+	*fault = decoder_fault(d, FAULT_VALUE, "values", "contains a malformed varint");
 }
 
 static inline void check_timestamps(struct decoder *d, struct view timestamps, uint8_t *fault)
 {
 	if (timestamps.len % 8)
 		*fault = decoder_fault(d, FAULT_VALUE, "timestamps_unix_nano",
-				       "is no multiple of 8 bytes");
+				       "is not a multiple of 8 bytes");
 }
 
 /*

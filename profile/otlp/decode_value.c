@@ -57,7 +57,7 @@ static bool decode_children(struct decoder *d, struct view list, struct attribut
 	struct profiles *p = d->p;
 	uint32_t count;
 	if (depth == VALUE_DEPTH_MAX)
-		return decoder_malformed(d, "value", "is nested too deep");
+		return decoder_malformed(d, "value", "is nested too deeply");
 	if (!count_children(d, list, &count))
 		return false;
 	if (!profiles_room(p, &p->attributes, count))

@@ -69,14 +69,16 @@ enum fault decoder_bad_index(struct decoder *d, const char *field, enum table ta
 	if (index >= d->limit[table] && d->level == LEVEL_SAMPLE && table == TABLE_ATTRIBUTE)
 		d->evidence |= SEEN_BEYOND;
 	if (index >= INDEX_NONE)
-		snprintf(what, sizeof what, "is no index of %s (%u entries)", table_names[table],
-			 d->limit[table]);
-	else if (index >= d->limit[table])
-		snprintf(what, sizeof what, "%u is no index of %s (%u entries)", (uint32_t)index,
+		snprintf(what, sizeof what, "is out of range for %s (%u entries)",
 			 table_names[table], d->limit[table]);
+	else if (index >= d->limit[table])
+		snprintf(what, sizeof what, "%u is out of range for %s (%u entries)",
+			 (uint32_t)index, table_names[table], d->limit[table]);
 	else
-		snprintf(what, sizeof what, "%u is bad; the first bad entry: %s", (uint32_t)index,
-			 d->bad_entry);
+		snprintf(what, sizeof what,
+			 "%u is invalid; the first invalid "
+			 "entry: %s",
+			 (uint32_t)index, d->bad_entry);
 	note(d, field, what);
 	return FAULT_INDEX;
 }

@@ -268,9 +268,8 @@ bool encode_json(const struct packet *packet, struct bytes *out, struct error *e
 	struct json j = { .out = out };
 	put_message(&j, bytes_view(&packet->otlp), &request);
 	if (j.full)
-		return error_set(err, ERROR_TOO_LARGE, "the JSON needs more than %zu bytes",
-				 out->max);
+		return error_set(err, ERROR_TOO_LARGE, "the JSON exceeds %zu bytes", out->max);
 	if (j.disordered)
-		return error_set(err, ERROR_INTERNAL, "the packet's bytes are not in order");
+		return error_set(err, ERROR_INTERNAL, "the packet is malformed");
 	return true;
 }

@@ -67,7 +67,7 @@ static bool add_id(struct pprof_reader *r, enum pprof_memo kind, uint64_t id, ui
 	if (!entry)
 		return pprof_reader_too_large(r);
 	if (entry->first)
-		return pprof_reader_refuse(r, "id: used twice");
+		return pprof_reader_refuse(r, "id: duplicate");
 	entry->first = index;
 	return true;
 }
@@ -321,7 +321,7 @@ static bool read_label(struct pprof_reader *r, struct view message)
 		return false;
 	label.number = fields[PPROF_LABEL_NUM];
 	if (label.text && (label.number || label.unit))
-		return pprof_reader_refuse(r, "both a text and a number");
+		return pprof_reader_refuse(r, "both a string and a number");
 	return bytes_add(&r->labels, &label, sizeof label) || pprof_reader_too_large(r);
 }
 

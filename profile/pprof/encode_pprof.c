@@ -211,10 +211,9 @@ static bool encode_scope(struct pprof_writer *w, uint32_t resource, uint32_t sco
 		pprof_writer_begin(w);
 		write_run(w, &run, &hints);
 		if (!pprof_writer_join(w))
-			return error_set(
-				emitter->err, ERROR_TOO_LARGE,
-				"profile %u of scope %u needs more than %zu bytes as pprof", i,
-				scope, w->table[0].max);
+			return error_set(emitter->err, ERROR_TOO_LARGE,
+					 "profile %u of scope %u exceeds %zu bytes as pprof", i,
+					 scope, w->table[0].max);
 		struct pprof_out out = {
 			.bytes = bytes_view(&w->table[0]),
 			.first = run.profiles,

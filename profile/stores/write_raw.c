@@ -69,7 +69,7 @@ bool write_raw_encode(const struct packet *packet, bool normalized, struct bytes
 		  decode_otlp(&p, err);
 	if (ok && !(encode_pprof(&p, false, add_series, &w, err) &&
 		    (!normalized || wire_add_varint(out, REQUEST_NORMALIZED, 1))))
-		ok = error_set(err, ERROR_TOO_LARGE, "the request would have more than %zu bytes",
+		ok = error_set(err, ERROR_TOO_LARGE, "the request would exceed %zu bytes",
 			       out->max);
 	bytes_fini(&w.labels);
 	profiles_fini(&p);

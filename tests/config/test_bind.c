@@ -117,7 +117,7 @@ static const struct {
 	  "c.yaml:1:1: 'exporters::file::headers' duplicate keys in map-style list: "
 	  "[foo]" },
 	{ "headers: [{name: foo}]",
-	  "c.yaml:1:11: 'exporters::file::headers[0]' needs a name and a value" },
+	  "c.yaml:1:11: 'exporters::file::headers[0]' must have a name and a value" },
 	{ "level: loud", "c.yaml:1:1: 'exporters::file::level' unsupported value \"loud\" (valid "
 			 "values: [\"\" basic detailed])" },
 	{ "deep: text", "c.yaml:1:1: 'exporters::file::deep' expected type 'map[string]interface "

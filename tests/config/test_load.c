@@ -112,7 +112,7 @@ static void sets_come_last(void **state)
 		{ "a.c={d: 1}", "{a: {b: 1, l: [1, 2], c: {d: 1}}}" },
 		{ "a=", "{a: null}" },
 		{ "x.y/z.w=1", "{a: {b: 1, l: [1, 2]}, x: {y/z: {w: 1}}}" },
-		{ "a.b", "--set: missing equal sign" },
+		{ "a.b", "--set: missing equals sign" },
 		{ "a=b: c",
 		  "--set:1:5: not valid YAML: mapping values are not allowed in this context" },
 	};
@@ -190,7 +190,8 @@ static void bad_references_are_refused(void **state)
 		  "yaml:1:1: a: the uri \"env:A$B\" contains unsupported characters ('$')" },
 		{ "a: ${env:PC_SELF}", "yaml:1:1: a: too many recursive expansions" },
 		{ "a: ${env:PC_SELF_LIST}", "yaml:1:1: a: too many recursive expansions" },
-		{ "a: ${env:PC_LATIN}", "yaml:1:1: a: the text of \"env:PC_LATIN\" is not UTF-8" },
+		{ "a: ${env:PC_LATIN}",
+		  "yaml:1:1: a: the content of \"env:PC_LATIN\" is not valid UTF-8" },
 		{ "a: ${env:PC_DOUBLE}", "yaml:1:1: a: expands to more than 16 MiB" },
 		{ "a: ${file:/nonexistent}",
 		  "yaml:1:1: a: unable to read the file file:/nonexistent: No "

@@ -209,14 +209,14 @@ def run_in(build, *arguments):
     (["--feature-gates=+service.profilesSupport,other.gate"], 'no such feature gate "other.gate", valid gates: [service.profilesSupport]'),
     (["--feature-gates=-service.profilesSupport"], "is stable, can not be disabled"),
     (["--colour"], "unknown flag: --colour"),
-    (["send", "/nowhere", "x"], "/nowhere: cannot be opened: No such file or directory"),
+    (["send", "/nowhere", "x"], "cannot open /nowhere: No such file or directory"),
     (["send", "/dev/null", "/dev/../nowhere/x"], "cannot open /dev/../nowhere/x: No such file or directory"),
     (["send", "/dev/null", "http://127.0.0.1:1/"], "http://127.0.0.1:1/: "),
     (["send", "/dev/null", "http://user:secret@127.0.0.1:1/x?token=secret"], "Error: http://127.0.0.1:1/x: "),
     (["send", "http:/user:secret@127.0.0.1:1/x?token=secret", "/dev/null"], "Error: http:/127.0.0.1:1/x: "),
     (["components", "nonsense"], 'this build has no component of type "nonsense"'),
-    (["components", "pii", "x"], '"x": one argument too many'),
-    (["validate", "--config", "x", "y"], '"y": one argument too many'),
+    (["components", "pii", "x"], 'too many arguments for "portcullis components": "x"'),
+    (["validate", "--config", "x", "y"], 'too many arguments for "portcullis validate": "y"'),
     (["explain", "--config", "x", "y", "z"], '"z" is not NAME=VALUE'),
     (["explain", "--config", "x", "y", "=z"], '"=z" is not NAME=VALUE'),
 ])
@@ -232,7 +232,7 @@ def test_explain_names_the_file_that_it_cannot_read(build, tmp_path):
     (tmp_path / "garbage").write_bytes(b"no profile")
     done = run_in(build, "explain", "--config", str(tmp_path / "c.yaml"), str(tmp_path / "garbage"))
     assert done.returncode == 1
-    assert done.stderr.startswith("Error: %s: neither pprof nor OTLP: " % (tmp_path / "garbage"))
+    assert done.stderr.startswith("Error: %s: the file is neither pprof nor OTLP: " % (tmp_path / "garbage"))
 
 
 def test_the_commands_answer(build):
@@ -240,7 +240,7 @@ def test_the_commands_answer(build):
         return run_in(build, *arguments)
     assert run("--version").stdout.startswith("portcullis version ")
     assert "allowlist" in run("components").stdout
-    assert "| `mapping` | `process.executable.build_id.gnu` | 8, 16, 20 or 32 bytes in hex, the lengths that linkers make |" in run("components", "allowlist").stdout
+    assert "| `mapping` | `process.executable.build_id.gnu` | 8, 16, 20 or 32 bytes in hex, the lengths that linkers produce |" in run("components", "allowlist").stdout
     assert "### exporter `otlp_grpc`" in run("components", "otlp").stdout
     assert "portcullis explain --config FILE" in run("--help").stdout
     assert "service.profilesSupport" in run("featuregate").stdout

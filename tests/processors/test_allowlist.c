@@ -367,9 +367,9 @@ static void bad_configurations_are_refused(void **state)
 	static const struct {
 		const char *yaml, *text;
 	} rows[] = {
-		{ "key_patterns: ['(']", "key_patterns[0]: not a regular expression" },
+		{ "key_patterns: ['(']", "key_patterns[0]: invalid regular expression" },
 		{ "key_patterns: [ok, '^([a-z]+\\.?)+$']",
-		  "key_patterns[1]: the pattern is too costly" },
+		  "key_patterns[1]: the pattern is too expensive" },
 		{ "values: [a]", "map of keys" },
 		{ "values: {a: b}", "list of permitted values" },
 		{ "values: {a: [[b]]}", "plain value" },

@@ -373,10 +373,10 @@ static void errors_are_the_collectors(void **state)
 		{ "{key: a, action: hash, pattern: '('}",
 		  "Field \"pattern\" has an invalid pattern at the" },
 		{ "{action: delete, pattern: '^([a-z]+\\.?)+$'}",
-		  "Field \"pattern\" at the 1-th actions: the pattern is too costly" },
-		{ "{action: hash, pattern: '(a|aa)+!'}", "the pattern is too costly" },
+		  "Field \"pattern\" at the 1-th actions: the pattern is too expensive" },
+		{ "{action: hash, pattern: '(a|aa)+!'}", "the pattern is too expensive" },
 		{ "{key: a, action: extract, pattern: '^(?P<x>([a-z]+-?)+)$'}",
-		  "the pattern is too costly" },
+		  "the pattern is too expensive" },
 		{ "{key: a, action: extract}",
 		  "due to missing required field \"pattern\" for action "
 		  "\"extract\" at the 1-th action" },

@@ -28,26 +28,27 @@ static void an_index_out_of_range_costs_its_profile(void **state)
 	(void)state;
 	static const char *const cases[][2] = {
 		{ "2{2{1=3 4[1]}}",
-		  AT "samples[0].stack_index 3 is no index of stack_table (3 entries)" },
+		  AT "samples[0].stack_index 3 is out of range for stack_table (3 entries)" },
 		{ "2{2{4[1]} 2{1=-1 4[1]}}",
-		  AT "samples[1].stack_index is no index of stack_table" },
-		{ "2{2{3=3 4[1]}}", AT "samples[0].link_index 3 is no index of link_table" },
-		{ "2{2{3=-1 4[1]}}", AT "samples[0].link_index is no index of link_table" },
+		  AT "samples[1].stack_index is out of range for stack_table" },
+		{ "2{2{3=3 4[1]}}", AT "samples[0].link_index 3 is out of range for link_table" },
+		{ "2{2{3=-1 4[1]}}", AT "samples[0].link_index is out of range for link_table" },
 		{ "2{2{2[1 9] 4[1]}}",
-		  AT "samples[0].attribute_indices 9 is no index of attribute_table" },
+		  AT "samples[0].attribute_indices 9 is out of range for attribute_table" },
 		{ "2{2{2=9 4[1]}}",
-		  AT "samples[0].attribute_indices 9 is no index of attribute_table" },
+		  AT "samples[0].attribute_indices 9 is out of range for attribute_table" },
 		{ "2{2{2[-1] 4[1]}}",
-		  AT "samples[0].attribute_indices is no index of attribute_table" },
-		{ "2{2{2[0 1 2 0 1 2 0 1 3] 4[1]}}", "attribute_indices 3 is no index" },
-		{ "2{2{2[300 1 2 0 1 2 0 1] 4[1]}}", "attribute_indices 300 is no index" },
-		{ "2{2{2[300 301 302 303 1] 4[1]}}", "attribute_indices 300 is no index" },
-		{ "2{2{2[0x100000001] 4[1]}}", "attribute_indices is no index" },
-		{ "2{11[9]}", AT "attribute_indices 9 is no index of attribute_table (3 entries)" },
+		  AT "samples[0].attribute_indices is out of range for attribute_table" },
+		{ "2{2{2[0 1 2 0 1 2 0 1 3] 4[1]}}", "attribute_indices 3 is out of range" },
+		{ "2{2{2[300 1 2 0 1 2 0 1] 4[1]}}", "attribute_indices 300 is out of range" },
+		{ "2{2{2[300 301 302 303 1] 4[1]}}", "attribute_indices 300 is out of range" },
+		{ "2{2{2[0x100000001] 4[1]}}", "attribute_indices is out of range" },
+		{ "2{11[9]}",
+		  AT "attribute_indices 9 is out of range for attribute_table (3 entries)" },
 		{ "2{11=9}", AT "attribute_indices 9" },
 		{ "2{1{1=7}}",
-		  AT "sample_type.type_strindex 7 is no index of string_table (7 entries)" },
-		{ "2{1{2=-1}}", AT "sample_type.unit_strindex is no index of string_table" },
+		  AT "sample_type.type_strindex 7 is out of range for string_table (7 entries)" },
+		{ "2{1{2=-1}}", AT "sample_type.unit_strindex is out of range for string_table" },
 		{ "2{5{1=7}}", AT "period_type.type_strindex 7" },
 		{ "2{5{2=7}}", AT "period_type.unit_strindex 7" },
 	};
@@ -93,11 +94,11 @@ static void a_bad_entry_costs_who_reaches_it(void **state)
 		{ "6{1=5 2{5{1{1'x'} 1{6{1{3=99}}}}}}", "2{11[3]}",
 		  "attribute_table[3].key_strindex 99" },
 		{ "7{1[1 99]}", "2{2{1=3 4[1]}}", "stack_table[3].location_indices 99" },
-		{ "7{1[-1]}", "2{2{1=3 4[1]}}", "stack_table[3].location_indices is no index" },
-		{ "7{1#80}", "2{2{1=3 4[1]}}", "stack_table[3].location_indices is cut short" },
-		{ "4{1#00}", "2{2{3=3 4[1]}}", "link_table[3].trace_id has a wrong length" },
+		{ "7{1[-1]}", "2{2{1=3 4[1]}}", "stack_table[3].location_indices is out of range" },
+		{ "7{1#80}", "2{2{1=3 4[1]}}", "stack_table[3].location_indices is truncated" },
+		{ "4{1#00}", "2{2{3=3 4[1]}}", "link_table[3].trace_id has the wrong length" },
 		{ "4{2#00112233445566778899}", "2{2{3=3 4[1]}}",
-		  "link_table[3].span_id has a wrong length" },
+		  "link_table[3].span_id has the wrong length" },
 	};
 	for (size_t i = 0; i < COUNT(cases); i++)
 		costs_one(cases[i][0], cases[i][1], cases[i][2]);
@@ -116,14 +117,14 @@ static void numbers_that_do_not_fill_their_field_cost_their_profile(void **state
 {
 	(void)state;
 	costs_one("", "2{2{4[1] 5#00112233445566}}",
-		  AT "samples[0].timestamps_unix_nano is no multiple of 8 bytes");
-	costs_one("", "2{2{4#0180}}", AT "samples[0].values holds a malformed varint");
+		  AT "samples[0].timestamps_unix_nano is not a multiple of 8 bytes");
+	costs_one("", "2{2{4#0180}}", AT "samples[0].values contains a malformed varint");
 	costs_one("", "2{2{4#ffffffffffffffffff02}}",
-		  AT "samples[0].values holds a malformed varint");
+		  AT "samples[0].values contains a malformed varint");
 	/* Not whole by themselves, only together. */
-	costs_one("", "2{2{4#80 4#01}}", AT "samples[0].values holds a malformed varint");
-	costs_one("", "2{2{4[1] 5#00112233445566 5#77}}", "is no multiple of 8 bytes");
-	costs_one("", "2{2{2#80 4[1]}}", AT "samples[0].attribute_indices is cut short");
+	costs_one("", "2{2{4#80 4#01}}", AT "samples[0].values contains a malformed varint");
+	costs_one("", "2{2{4[1] 5#00112233445566 5#77}}", "is not a multiple of 8 bytes");
+	costs_one("", "2{2{2#80 4[1]}}", AT "samples[0].attribute_indices is truncated");
 }
 
 static void a_sample_without_values_and_timestamps_costs_its_profile(void **state)
@@ -139,7 +140,7 @@ static void a_sample_without_values_and_timestamps_costs_its_profile(void **stat
 static void a_profile_id_has_16_bytes_or_none(void **state)
 {
 	(void)state;
-	costs_one("", "2{7#001122}", AT "profile_id has a wrong length");
+	costs_one("", "2{7#001122}", AT "profile_id has the wrong length");
 	expect_decoded(REQUEST("2{7''} 2{7#00112233445566778899aabbccddeeff}"));
 	assert_int_equal(tables.profiles.at[0].profile_id.len, 0);
 	assert_int_equal(tables.rejected_profiles, 0);
@@ -154,16 +155,17 @@ static void a_bad_resource_or_scope_costs_its_profiles(void **state)
 	assert_int_equal(tables.rejected_samples, 3);
 	assert_false(tables.profiles.at[2].fault);
 	assert_true(tables.profiles.at[3].fault);
-	assert_string_equal(tables.rejection,
-			    "resource_profiles[0].key_strindex 99 is no index of string_table (7 "
-			    "entries)");
+	assert_string_equal(
+		tables.rejection,
+		"resource_profiles[0].key_strindex 99 is out of range for string_table (7 "
+		"entries)");
 }
 
 static void a_request_of_only_bad_profiles_is_refused(void **state)
 {
 	(void)state;
 	expect_refused(DICTIONARY REQUEST("2{2{1=9 4[1]}} 2{11[9]}"), ERROR_INVALID,
-		       "profiles[0].samples[0].stack_index 9 is no index of stack_table (3 "
+		       "profiles[0].samples[0].stack_index 9 is out of range for stack_table (3 "
 		       "entries)");
 }
 
@@ -171,29 +173,30 @@ static void malformed_bytes_refuse_the_request(void **state)
 {
 	(void)state;
 	static const char *const cases[][2] = {
-		{ "~0a", "resource_profiles is cut short" },
-		{ "~0a05", "resource_profiles is cut short" },
-		{ "3!3", "the request holds an invalid tag" },
-		{ "3!4", "the request holds an invalid tag" },
-		{ "3!6", "the request holds an invalid tag" },
-		{ "~0000", "the request holds an invalid tag" },
-		{ "2{5'' 3{} 3{~08}}", "function_table[1].name_strindex is cut short" },
+		{ "~0a", "resource_profiles is truncated" },
+		{ "~0a05", "resource_profiles is truncated" },
+		{ "3!3", "the request contains an invalid tag" },
+		{ "3!4", "the request contains an invalid tag" },
+		{ "3!6", "the request contains an invalid tag" },
+		{ "~0000", "the request contains an invalid tag" },
+		{ "2{5'' 3{} 3{~08}}", "function_table[1].name_strindex is truncated" },
 		{ "2{3{} 3{~08ffffffffffffffffffff01}}",
-		  "name_strindex holds a varint of more than 64 bits" },
-		{ "2{3{} 3{9!3}}", "function_table[1] holds an invalid tag" },
+		  "name_strindex contains a varint of more than 64 bits" },
+		{ "2{3{} 3{9!3}}", "function_table[1] contains an invalid tag" },
 		{ "2{6{} 6{2{3'x'}}}",
-		  "attribute_table[1].int_value holds a known field with a wrong" },
-		{ "2{1=5}", "mapping_table holds a known field with a wrong wire type" },
+		  "attribute_table[1].int_value contains a known field with the wrong" },
+		{ "2{1=5}", "mapping_table contains a known field with the wrong wire type" },
 		{ "1{1{1{1=5}}}",
-		  "resource_profiles[0].key holds a known field with a wrong wire type" },
-		{ "1{2{} 2{1{1=5}}}", "resource_profiles[0].scope_profiles[1].name holds a known" },
+		  "resource_profiles[0].key contains a known field with the wrong wire type" },
+		{ "1{2{} 2{1{1=5}}}",
+		  "resource_profiles[0].scope_profiles[1].name contains a known" },
 		{ "1{2{2{} 2{3=5}}}",
-		  "profiles[1].time_unix_nano holds a known field with a wrong" },
+		  "profiles[1].time_unix_nano contains a known field with the wrong" },
 		{ "1{2{2{2{4[1] 4@5}}}}",
-		  "profiles[0].samples[0].values holds a known field with a wrong" },
-		{ "1{2{2{2{} 2{~22}}}}", "profiles[0].samples[1].values is cut short" },
-		{ "1{1{3{3=1}}}", "resource_profiles[0].id_keys holds a known field" },
-		{ "1%5", "resource_profiles holds a known field with a wrong wire type" },
+		  "profiles[0].samples[0].values contains a known field with the wrong" },
+		{ "1{2{2{2{} 2{~22}}}}", "profiles[0].samples[1].values is truncated" },
+		{ "1{1{3{3=1}}}", "resource_profiles[0].id_keys contains a known field" },
+		{ "1%5", "resource_profiles contains a known field with the wrong wire type" },
 	};
 	for (size_t i = 0; i < COUNT(cases); i++)
 		expect_refused(cases[i][0], ERROR_INVALID, cases[i][1]);

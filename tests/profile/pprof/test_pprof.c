@@ -393,16 +393,16 @@ static void refusals_name_the_field(void **state)
 		{ bad_doc_url, "pprof: doc_url: no such string" },
 		{ bad_mapping, "pprof: location 0: mapping_id: no such mapping" },
 		{ bad_function, "pprof: location 0: line: function_id: no such function" },
-		{ same_function, "pprof: function 1: id: used twice" },
-		{ same_mapping, "pprof: mapping 1: id: used twice" },
-		{ same_location, "pprof: location 1: id: used twice" },
+		{ same_function, "pprof: function 1: id: duplicate" },
+		{ same_mapping, "pprof: mapping 1: id: duplicate" },
+		{ same_location, "pprof: location 1: id: duplicate" },
 		{ bad_location, "pprof: sample 0: location_id: no such location" },
 		{ few_values, "pprof: sample 0: value: fewer values than sample types" },
 		{ many_values, "pprof: sample 0: value: more values than sample types" },
 		{ bad_key, "pprof: sample 0: label 1: key: no such string" },
 		{ bad_value, "pprof: sample 0: label 0: str: no such string" },
 		{ bad_unit, "pprof: sample 0: label 0: num_unit: no such string" },
-		{ text_and_number, "pprof: sample 0: label 0: both a text and a number" },
+		{ text_and_number, "pprof: sample 0: label 0: both a string and a number" },
 		{ no_types, "pprof: sample_type: missing" },
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -422,8 +422,8 @@ static void malformed_bodies_are_refused(void **state)
 		const char *expected;
 	} cases[] = {
 		{ wrong_wire_type,
-		  "pprof: sample: holds a known field with a wrong wire type (at field 2)" },
-		{ truncated, "pprof: string_table: is cut short (at field 6)" },
+		  "pprof: sample: contains a known field with the wrong wire type (at field 2)" },
+		{ truncated, "pprof: string_table: is truncated (at field 6)" },
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		begin();
