@@ -6,10 +6,11 @@
 #include "config/table.h"
 
 /*
- * What one client may cost before it has proved to be useful. Every bound is on by default, is a
- * key of the configuration, and has a reason in otelcol_http2_server_closed_connections or _refused. A
- * connection that passes one of the first group gets GOAWAY with ENHANCE_YOUR_CALM (RFC 9113,
- * section 7) and is closed; others notice nothing.
+ * The limits on what one client may cost. Every limit is on by default, is a key of the
+ * configuration, and has a reason in otelcol_http2_server_closed_connections or
+ * otelcol_http2_server_refused_connections. A connection that exceeds one of the first group gets
+ * GOAWAY with ENHANCE_YOUR_CALM (RFC 9113, section 7) and is closed; other connections are not
+ * affected.
  */
 struct h2_limits {
 	/* of one request: names, values and 32 for each (RFC 9113, section 6.5.2) */

@@ -1,10 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The house rules that a program can check: layers, wrappers of libraries, banned calls, lengths, complexity, words."""
+"""The house rules that a program can check: layers, wrappers of libraries, banned calls, lengths, complexity, language."""
 import pathlib
 import re
 import subprocess
 import sys
+
+import language
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 
@@ -142,6 +144,18 @@ def check_columns(path, text):
             yield "%s:%d: over %d columns" % (relative(path), number, LINE_COLUMNS_MAX)
 
 
+def check_language(path, text):
+    """Strings of the program and prose of docs keep to the glossary. docs/MANUAL.md consists of strings of the program."""
+    if folder(relative(path)) in LAYERS:
+        found = language.in_c(text)
+    elif path.suffix == ".md" and path.name != "MANUAL.md":
+        found = language.in_markdown(text)
+    else:
+        return
+    for line, message in found:
+        yield "%s:%d: %s" % (relative(path), line, message)
+
+
 def check_layout(paths):
     """make format would change nothing."""
     run = subprocess.run(["clang-format-14", "--dry-run", *map(str, paths)], cwd=ROOT, capture_output=True, text=True,
@@ -218,6 +232,8 @@ def main():
         wrong += check_text(path, text)
         wrong += check_length(path, text)
         wrong += check_columns(path, text)
+    for path in [*sources, *tracked("*.md")]:
+        wrong += check_language(path, path.read_text())
     for path in tracked("."):
         if path.suffix in (".c", ".h", ".py", ".sh", ".md", ".yaml", "") and path.is_file() and path != pathlib.Path(__file__):
             for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1):
