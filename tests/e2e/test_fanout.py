@@ -138,7 +138,7 @@ def test_one_that_is_killed_and_restarted_gets_everything_and_each_form_is_made_
 @pytest.mark.parametrize("kind, ill", [(kind, ill) for kind in KINDS for ill in ("slow_down", "refuse", "refuse_as_too_large")
                                        if (kind, ill) != ("file", "refuse_as_too_large")]) # it refuses no size
 def test_one_that_is_ill_takes_nothing_from_the_others(build, kind, ill):
-    """What it costs them is measured by `make bench-ill`."""
+    """What it costs them is measured by `make bench-failing`."""
     with Fan(build, SHORT) as fan:
         fan.client.send(now(make.request(0)))
         fan.wait()

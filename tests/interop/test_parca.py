@@ -4,7 +4,7 @@ those of the input after policy. Labels of samples become labels of series, beca
 
 What Parca cannot keep: values that are not above 0. What it answers otherwise than it was given: addresses less the
 start of their mapping (where the configuration does not say that they are such), and MIXED: it knows a location by mapping
-and address alone, so it answers other frames where these tell no functions of a profile apart, and none where no
+and address alone, so it answers other frames where these do not distinguish functions of a profile, and none where no
 function of a profile has a name. Sums, labels and times of these are right. It knows them so through all that it has
 stored, of all senders: therefore each profile is read back from a store of its own.
 """
@@ -31,7 +31,7 @@ service:
   pipelines:
     profiles: {receivers: [pprof], processors: [allowlist], exporters: [parca]}
 """
-SHARED = "it answers other frames where mapping and address tell no functions apart"
+SHARED = "it answers other frames where mapping and address do not distinguish functions"
 UNNAMED = "no stack is answered where no location has a function"
 ONLY_OLD = ["cairo-steps-protostar-profile.pb.gz", "go-cpu-googlepprof-large.pb.gz"]
 MIXED = {

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""make bench-ill: what a destination that is ill costs the others; writes its section of docs/BENCHMARKS.md.
+"""make bench-failing: what a failing destination costs the others; writes its section of docs/BENCHMARKS.md.
 
-    bench_ill.py [PART OF A ROW'S NAME]     only such rows; nothing is written then
+    bench_failing.py [PART OF A ROW'S NAME]     only these rows; nothing is written
 """
 import contextlib
 import os
@@ -22,27 +22,31 @@ from harness.gateway import Gateway, free_port  # noqa: E402
 from harness.ills import Pipe  # noqa: E402
 from subject import GATEWAY, SUBJECT_CPU, TOOL_CPU, Sink, cpu_seconds, load, on_cpu  # noqa: E402
 
-METHOD = """## What a destination that is ill costs the others
+METHOD = """## What a failing destination costs the others
 
-OTLP, Pyroscope, Parca and a file behind one gateway, one of them ill. Two gateways of one configuration share a processor,
-their load generator and destinations another; there the destinations give way (SCHED_IDLE) to the load generator and to
-the well OTLP destination, which take the times, and of which the latter looks into no request. Of the one all destinations are well, of the other one is ill, and has been
-for a while. They get the same requests in turn, at two fifths of what the first can take. For each pair of turns: all CPU
-that each gateway used in both, the median latency of the sender, the mean time until a request is at a well OTLP
-destination. A figure is the median over the pairs of ill / well (and its quartiles).
+A gateway sends to OTLP, Pyroscope, Parca and a file, and one of these destinations fails. Two gateways with the same
+configuration share a processor; their load generator and their destinations share another. On that processor, the destinations
+yield (SCHED_IDLE) to the load generator and to the first OTLP destination. These two measure the times, and this destination
+does not parse the requests.
+
+All destinations of the first gateway are healthy. One destination of the second gateway has been failing for a while. Both
+gateways receive the same requests in turn, at two fifths of the rate that the first can sustain. Three figures are measured
+for each pair of turns: the CPU time of each gateway in both turns, the median latency of the sender, and the mean time until
+a request reaches the first OTLP destination. A figure is the median of the ratio failing / healthy over all pairs, with its
+quartiles.
 """
 PAIRS, SECONDS, SHARE, BAR, WAIT_S = 8, 1.0, 0.4, 1.1, 60
 CONFIG = """
 receivers: {otlp: {protocols: {grpc: {endpoint: 127.0.0.1:{port:otlp}}}}}
 exporters:
-  otlp_grpc/well: {endpoint: 127.0.0.1:WELL, tls: {insecure: true}}
+  otlp_grpc/healthy: {endpoint: 127.0.0.1:HEALTHY, tls: {insecure: true}}
   otlp_grpc: {endpoint: 127.0.0.1:OTLP, tls: {insecure: true}, sending_queue: {queue_size: 50}}
   pyroscope: {endpoint: "http://127.0.0.1:PYROSCOPE", limits: {max_age: 876000h}, sending_queue: {queue_size: 50}}
   parca: {endpoint: 127.0.0.1:PARCA, tls: {insecure: true}, sending_queue: {queue_size: 50}}
   file: {path: out/full, format: json, rotation: {max_megabytes: 100, max_backups: 1}, sending_queue: {queue_size: 50}}
 service:
   pipelines:
-    profiles: {receivers: [otlp], exporters: [otlp_grpc/well, otlp_grpc, pyroscope, parca, file]}
+    profiles: {receivers: [otlp], exporters: [otlp_grpc/healthy, otlp_grpc, pyroscope, parca, file]}
 """
 NETWORK = ("otlp_grpc", "pyroscope", "parca")
 STATES = {"dead": None, "slow": "slow_down", "refusing": "refuse", "never small enough": "refuse_as_too_large"}
@@ -50,7 +54,7 @@ STATES = {"dead": None, "slow": "slow_down", "refusing": "refuse", "never small 
 
 @contextlib.contextmanager
 def destination(kind, state):
-    """Its port. What takes the times never waits for it: else it mattered how many destinations have something to do."""
+    """Its port. The processes that measure never wait for it; otherwise the number of busy destinations would matter."""
     if state is None:
         yield free_port()
         return
@@ -67,14 +71,14 @@ def destination(kind, state):
 
 
 class Fan:
-    """A gateway with its own first destination; of the others one may be ill."""
+    """A gateway with its own first destination; one of the others may fail."""
 
-    def __init__(self, held, wells, kind=None, state=None):
-        self.sink, self.ill, self.state = held.enter_context(Sink("-t")), kind, state
-        ports = dict(wells)
+    def __init__(self, held, healthy_ports, kind=None, state=None):
+        self.sink, self.failing, self.state = held.enter_context(Sink("-t")), kind, state
+        ports = dict(healthy_ports)
         if kind in NETWORK:
             ports[kind] = held.enter_context(destination(kind, STATES[state]))
-        text = CONFIG.replace("WELL", str(self.sink.port)).replace("OTLP", str(ports["otlp_grpc"]))
+        text = CONFIG.replace("HEALTHY", str(self.sink.port)).replace("OTLP", str(ports["otlp_grpc"]))
         text = text.replace("PYROSCOPE", str(ports["pyroscope"])).replace("PARCA", str(ports["parca"]))
         self.gateway = Gateway(GATEWAY, text, cwd=held.enter_context(tempfile.TemporaryDirectory()))
         if kind == "file":
@@ -91,7 +95,7 @@ class Fan:
         return cpu_seconds(self.gateway.process.pid)
 
     def settle(self):
-        """Until it has nothing more to do, or goes on trying."""
+        """Waits until it is idle or only retries."""
         before = self.cpu()
         for _ in range(20):
             time.sleep(.1)
@@ -101,12 +105,12 @@ class Fan:
             before = now
 
     def queued(self):
-        """Samples that a well destination still waits for."""
+        """Samples that a healthy destination still waits for."""
         whole = self.gateway.total("otelcol_ledger_queued_samples")
-        return whole - (self.gateway.total("otelcol_ledger_queued_samples", exporter=self.ill) if self.ill else 0)
+        return whole - (self.gateway.total("otelcol_ledger_queued_samples", exporter=self.failing) if self.failing else 0)
 
     def turn(self, files, requests, rate=0.0):
-        """{what it cost the well}"""
+        """{what the turn cost the healthy destinations}"""
         self.sink.take()
         before = self.cpu()
         sent = load(self.gateway.port["otlp"], files, requests, 8, rate)
@@ -120,12 +124,12 @@ class Fan:
         return {"cpu": used, "latency": sent["p50_ms"], "delivery": self.sink.take()["came"] - meant, "seconds": sent["seconds"]}
 
     def check(self):
-        """Whoever is well got everything; whoever is ill did not."""
-        if self.ill and self.state != "recover":
-            assert self.gateway.total("otelcol_ledger_dropped_samples", exporter=self.ill)
-        for exporter in ("otlp_grpc/well", *NETWORK, "file"):
+        """The healthy destinations got everything; the failing one did not."""
+        if self.failing and self.state != "recover":
+            assert self.gateway.total("otelcol_ledger_dropped_samples", exporter=self.failing)
+        for exporter in ("otlp_grpc/healthy", *NETWORK, "file"):
             self.gateway.until(lambda e=exporter: self.gateway.balanced("profiles", e))
-            if exporter != self.ill or self.state == "recover":
+            if exporter != self.failing or self.state == "recover":
                 assert not self.gateway.total("otelcol_ledger_dropped_samples", exporter=exporter), exporter
 
 
@@ -145,26 +149,26 @@ def beside(command):
 
 
 def compare(files, kind=None, state=None, more=1.0, other=None):
-    """Medians and quartiles of ill / well: [(what, median, low, high)]"""
+    """Medians and quartiles of failing / healthy: [(what, median, low, high)]"""
     with contextlib.ExitStack() as held:
-        wells = {k: held.enter_context(destination(k, "recover")) for k in NETWORK}
-        well, ill = Fan(held, wells, *["file", "recover"] * (kind == "file")), Fan(held, wells, kind, state)
-        burst = well.turn(files, 40)
+        healthy_ports = {k: held.enter_context(destination(k, "recover")) for k in NETWORK}
+        healthy, failing = Fan(held, healthy_ports, *["file", "recover"] * (kind == "file")), Fan(held, healthy_ports, kind, state)
+        burst = healthy.turn(files, 40)
         rate = SHARE * 40 / max(burst["seconds"], burst["cpu"])
-        for fan in ill, well, ill:
+        for fan in failing, healthy, failing:
             fan.turn(files, int(2 * rate), rate)
-        pairs, used = [], [(well.cpu(), ill.cpu())]
+        pairs, used = [], [(healthy.cpu(), failing.cpu())]
         for i in range(PAIRS):
             turns = {}
-            for fan in (well, ill) if i % 2 else (ill, well):
-                with beside(other if fan is ill else None):
-                    turns[fan] = fan.turn(files, int(rate * SECONDS * (more if fan is ill else 1)), rate)
-            used.append((well.cpu(), ill.cpu()))
-            for fan, now, before in zip((well, ill), used[-1], used[-2]):
+            for fan in (healthy, failing) if i % 2 else (failing, healthy):
+                with beside(other if fan is failing else None):
+                    turns[fan] = fan.turn(files, int(rate * SECONDS * (more if fan is failing else 1)), rate)
+            used.append((healthy.cpu(), failing.cpu()))
+            for fan, now, before in zip((healthy, failing), used[-1], used[-2]):
                 turns[fan]["cpu"] = now - before  # what it does in the other's turn too
-            pairs.append((turns[well], turns[ill]))
-        well.check()
-        ill.check()
+            pairs.append((turns[healthy], turns[failing]))
+        healthy.check()
+        failing.check()
         found = []
         for what in ("cpu", "latency", "delivery"):
             ratios = sorted(i[what] / w[what] for w, i in pairs)
@@ -173,20 +177,20 @@ def compare(files, kind=None, state=None, more=1.0, other=None):
 
 
 def control(name, found, seen):
-    return name, found, "seen" if seen else "**not seen**"
+    return name, found, "detected" if seen else "**not detected**"
 
 
 def controls(files):
-    """What the method can see."""
+    """Known differences, which the method must detect."""
     found = compare(files)
-    yield control("none: both well", found, all(1 / BAR <= f[1] <= BAR for f in found))
+    yield control("none: both healthy", found, all(1 / BAR <= f[1] <= BAR for f in found))
     found = compare(files, more=1.2)
     yield control("none, but a fifth more requests", found, found[0][1] > BAR)
     found = compare(files, other=[sys.executable, "-c", "while True: pass"])
-    yield control("none, but somebody else on its processor", found, min(f[1] for f in found[1:]) > BAR)
+    yield control("none, but another process on its processor", found, min(f[1] for f in found[1:]) > BAR)
 
 
-def ills(files, only):
+def failures(files, only):
     for kind in (*NETWORK, "file"):
         for state in STATES:
             name = "`%s` %s" % (kind, state)
@@ -213,11 +217,11 @@ def main():
             files[-1].write_bytes(make.request(seed, samples=2000, functions=400).SerializeToString())
         circumstances = report.circumstances(GATEWAY)
         checks = [] if only else [show(row) for row in controls(files)]
-        rows = [show(row) for row in ills(files, only)]
-    head = ["CPU", "Sender's latency", "Time to a well one"]
+        rows = [show(row) for row in failures(files, only)]
+    head = ["CPU", "Sender's latency", "Time to a healthy one"]
     if not only:
-        report.write("ill", [METHOD, *circumstances, "", *report.table(["Ill", *head, "At most %g" % BAR], cells(rows)), "",
-                             "What the method sees:", "", *report.table(["Ill", *head, "As it must be"], cells(checks))])
+        report.write("failing", [METHOD, *circumstances, "", *report.table(["Failure", *head, "At most %g" % BAR], cells(rows)), "",
+                             "What the method detects:", "", *report.table(["Failure", *head, "Expected"], cells(checks))])
     sys.exit(any("not" in row[2] or "no*" in row[2] for row in checks + rows))
 
 
