@@ -76,7 +76,7 @@ enum fault decoder_bad_index(struct decoder *d, const char *field, enum table ta
 			 (uint32_t)index, table_names[table], d->limit[table]);
 	else
 		snprintf(what, sizeof what,
-			 "%u is invalid; the first invalid "
+			 "%u is invalid; first invalid "
 			 "entry: %s",
 			 (uint32_t)index, d->bad_entry);
 	note(d, field, what);
