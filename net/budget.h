@@ -11,14 +11,14 @@
  * All NULL: nothing is charged.
  */
 struct net_budget {
-	/* Charges the bytes until release; false when memory is short: the connection is not taken.
-	 */
+	/* Charges the bytes until release. False: memory is short, so the connection is
+	 * rejected. */
 	bool (*hold)(void *context, int64_t bytes);
 	void (*release)(void *context, int64_t bytes);
-	/* How many bytes hold would still take. What the connections of one peer hold is to stay
-	 * below it. */
+	/* The number of bytes that hold would still accept. The connections of one peer must hold
+	 * less than that. */
 	int64_t (*room)(void *context);
-	/* Is memory so short that idle connections are to be closed, oldest first? Cheap. */
+	/* Is memory so short that idle connections must be closed, oldest first? Cheap. */
 	bool (*is_short)(void *context);
 	void *context;
 };

@@ -6,10 +6,10 @@
 #include "base/error.h"
 
 /*
- * Whole bodies in, whole bodies out: libdeflate for gzip and zlib (all members), with ISA-L to make
- * gzip of level 1, libzstd. The output buffer's maximum is the cap: a bomb stops there with
- * ERROR_TOO_LARGE, whatever sizes it claims; a damaged stream is ERROR_INVALID. [any thread; no
- * state is shared]
+ * Compresses and decompresses whole bodies: libdeflate for gzip and zlib (all members), ISA-L for
+ * writing gzip at level 1, and libzstd. The maximum of the output buffer is the cap: a
+ * decompression bomb stops there with ERROR_TOO_LARGE, whatever sizes it claims. A corrupt stream
+ * is ERROR_INVALID. [any thread; no state is shared]
  */
 enum coding {
 	CODING_IDENTITY,
@@ -26,7 +26,7 @@ enum coding compress_sniff(struct view body);
 /* HTTP Content-Encoding / grpc-encoding token: "", identity, gzip, x-gzip, deflate, zlib, zstd. */
 enum coding compress_named(const char *name);
 
-/* What the body says that it inflates to: only a claim. SIZE_MAX: it says nothing. */
+/* The decompressed size that the body states, which is only a claim. SIZE_MAX: it states none. */
 size_t compress_stated_size(enum coding coding, struct view body);
 
 bool compress_inflate(enum coding coding, struct view in, struct bytes *out, struct error *err);
@@ -34,14 +34,14 @@ bool compress_inflate(enum coding coding, struct view in, struct bytes *out, str
 bool compress_deflate(enum coding coding, int level, struct view in, struct bytes *out,
 		      struct error *err);
 
-/* Where one kind of content ends in a body and the next begins, ascending; one of them, but not the
- * last, begins the text. */
+/* The boundaries between kinds of content in a body, ascending. One of them, but not the last, is
+ * where the text begins. */
 struct cuts {
 	const size_t *at;
 	size_t count, text;
 };
 
-/* Gzip of level 1, by what the body consists of. */
+/* Gzip at level 1, with Huffman codes chosen by the kinds of content. */
 bool compress_gzip(struct view in, const struct cuts *cuts, struct bytes *out, struct error *err);
 
 #endif

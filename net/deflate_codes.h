@@ -3,14 +3,15 @@
 #define NET_DEFLATE_CODES_H
 
 /*
- * Huffman codes for deflate (RFC 1951 3.2.7) that were made once, of real profiles, as HPACK's was
- * of headers. To make a code for a body of 6 KB takes longer than all else about compressing it;
- * and what profiles consist of differs little from one to the next: 61 real ones of up to 96 KiB
- * become 0.98 to 1.11 of what they would with codes of their own, half of them at most 1.014; each
- * of five kinds, when left out of the making, at most 1.05. They are constants: no byte of one
- * request shapes what becomes of another.
+ * Precomputed Huffman codes for deflate (RFC 1951 3.2.7), built from real profiles as HPACK's code
+ * was built from headers. Building a code for a body of 6 KB takes longer than the rest of its
+ * compression, and the content of profiles differs little. Compared with codes of their own, 61
+ * real profiles of up to 96 KiB compress to 0.98 to 1.11 times the size, half of them to at most
+ * 1.014. Each of five kinds of profiles, when excluded from building the codes, compresses to at
+ * most 1.05 times the size. The codes are constants, so no byte of one request affects the output
+ * of another.
  *
- * Each has a code for each symbol, so that any bytes can be written with it.
+ * Each covers every symbol, so it can encode any bytes.
  */
 enum deflate_code {
 	DEFLATE_WHOLE,   /* an OTLP message as it leaves: records and text */
@@ -21,7 +22,7 @@ enum deflate_code {
 
 struct isal_hufftables;
 
-/* As ISA-L wants it; lives as long as the process. [any thread] */
+/* In ISA-L's form; lives as long as the process. [any thread] */
 struct isal_hufftables *deflate_code(enum deflate_code code);
 
 #endif

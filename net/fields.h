@@ -8,8 +8,8 @@
 
 /*
  * A short list of names and values that a sender chose: headers, query parameters, attributes in a
- * header. It is born with its limits; what is over them is an error that names position and limit
- * and never the text. Zeroed memory with limits set is a valid empty list.
+ * header. Its limits are set at creation. Exceeding them is an error that names the position and
+ * the limit, never the content. Zeroed memory with limits set is a valid empty list.
  */
 struct fields_limits {
 	size_t count;       /* entries */
@@ -27,23 +27,23 @@ struct fields {
 void fields_init(struct fields *f, const struct fields_limits *limits);
 void fields_fini(struct fields *f);
 
-/* Appends an entry as it is. Fails with ERROR_TOO_LARGE over a limit and ERROR_INVALID at a NUL
+/* Appends an entry unchanged. Fails with ERROR_TOO_LARGE over a limit and ERROR_INVALID at a NUL
  * byte. */
 bool fields_add(struct fields *f, struct view name, struct view value, struct error *err);
 
 /*
- * Appends "a=1&b=x%20y+z", the query of a URL: '+' and percent escapes are decoded, empty parts
- * skipped. Fails with ERROR_INVALID at a bad escape, an empty name, and text that is not UTF-8 or
- * holds controls.
+ * Appends "a=1&b=x%20y+z", the query of a URL: '+' and percent escapes are decoded, empty parts are
+ * skipped. Fails with ERROR_INVALID on an invalid escape, an empty name, and content that is not
+ * UTF-8 or contains control characters.
  */
 bool fields_add_query(struct fields *f, const char *query, struct error *err);
 
-/* Appends "a=1,b=x%20y", the form of OTEL_RESOURCE_ATTRIBUTES; the same rules, '+' stands for
- * itself. */
+/* Appends "a=1,b=x%20y", the form of OTEL_RESOURCE_ATTRIBUTES; the same rules, but '+' is
+ * literal. */
 bool fields_add_pairs(struct fields *f, const char *pairs, struct error *err);
 
-/* No name twice; else ERROR_INVALID with the position. Quadratic: for lists of at most a hundred.
- */
+/* Checks that no name occurs twice; otherwise ERROR_INVALID with the position. Quadratic: for lists
+ * of at most a hundred entries. */
 bool fields_unique(struct fields *f, struct error *err);
 
 /* The entries in order; ends with name == NULL. Valid until the next change. */

@@ -33,10 +33,12 @@ uint32_t io_thread_index(const struct io_thread *thread);
 bool io_here(const struct io_thread *thread);
 /* [the thread] */
 struct uv_loop_s *io_loop(struct io_thread *thread);
-/* Counts the turns of its loop: in each, what is ready at once is served. [the thread] */
+/* Counts the turns of its loop. Each turn serves everything that is ready at the same time. [the
+ * thread] */
 uint64_t io_turn(const struct io_thread *thread);
 
-/* What is posted; part of the caller's object, which may be freed by `run`. One post at a time. */
+/* A posted call; part of the caller's object, which `run` may free. It can be posted once at a
+ * time. */
 struct io_post {
 	struct io_post *next;
 	void (*run)(struct io_post *post);
@@ -46,9 +48,9 @@ void io_post(struct io_thread *thread, struct io_post *post); /* [any] */
 /* Returns when run(argument) has run there; at once where this is the thread. [any] */
 void io_call(struct io_thread *thread, void (*run)(void *argument), void *argument);
 
-/* A buffer for what is read, and one for what is written, that all connections of the thread use in
- * turn: what is in them is worth nothing once the callback that filled them has returned. At
- * least `bytes` long: each grows to the most that was asked for. [the thread] */
+/* The read buffer and the write buffer that all connections of the thread share. Their content is
+ * undefined once the callback that filled them has returned. Each is at least `bytes` long: it
+ * grows to the largest size that was requested. [the thread] */
 uint8_t *io_read_buffer(struct io_thread *thread, size_t bytes);
 uint8_t *io_write_buffer(struct io_thread *thread, size_t bytes);
 

@@ -21,11 +21,11 @@ void loop_run(struct loop *loop);        /* until loop_stop, and until all poste
 void loop_stop(struct loop *loop);       /* [any] */
 bool loop_here(const struct loop *loop); /* [any] is this the loop thread? */
 
-/* [any] The only door onto the loop: run(argument) is called there, in the order of posting. */
+/* [any] The only way onto the loop: calls run(argument) there, in the order of posting. */
 void loop_post(struct loop *loop, void (*run)(void *argument), void *argument);
 
-/* [any] The same, and returns when it has run there; on the loop thread, or while the loop does not
- * run, at once. */
+/* [any] The same, but returns after run has returned. Runs immediately on the loop thread, and
+ * while the loop is not running. */
 void loop_call(struct loop *loop, void (*run)(void *argument), void *argument);
 
 /* One-shot timers. Starting a running one moves it. The callback may start it again or free it. */
@@ -35,8 +35,8 @@ void loop_timer_cancel(struct loop_timer *timer);
 /* [any] The timer will not fire any more when it returns. */
 void loop_timer_unref(struct loop_timer **timer);
 
-/* A socket that somebody else owns, watched: ready(argument, fd, events) whenever it is what was
- * asked for, until the unref, which comes before the socket is closed. */
+/* Watches a socket that somebody else owns: calls ready(argument, fd, events) whenever a watched
+ * event occurs. Must be unreferenced before the socket is closed. */
 enum { LOOP_READABLE = 1, LOOP_WRITABLE = 2 };
 struct loop_socket;
 struct loop_socket *loop_socket_new(struct loop *loop, int fd,
@@ -50,9 +50,9 @@ void loop_socket_unref(struct loop_socket **socket);
 void loop_work(struct loop *loop, void (*work)(void *argument), void (*done)(void *argument),
 	       void *argument);
 
-/* The pool gets so many threads more than it usually has, for work that may hang in the kernel.
- * Before the first loop_work, and before any other thread runs; UV_THREADPOOL_SIZE in the
- * environment stays what it is. */
+/* Adds this number of threads to the pool, for work that may hang in the kernel. Call it before the
+ * first loop_work and before any other thread runs. UV_THREADPOOL_SIZE in the environment takes
+ * precedence. */
 void loop_widen_pool(uint32_t threads);
 
 /* Calls back on the loop thread for each delivery of the signal. */

@@ -7,10 +7,10 @@
 #include "base/hash.h"
 
 /*
- * Who a peer is, where peers are counted or share something: a keyed 128-bit hash of its address,
- * or of the identity that it has authenticated with. Of an IPv6 address the first 64 bits count,
- * since one host may use all of the others (RFC 4291 §2.5.1, RFC 7934). All peers without an
- * address (unix sockets) are one peer.
+ * The identity of a peer for counting and sharing: a keyed 128-bit hash of its address, or of the
+ * identity that it authenticated with. Only the first 64 bits of an IPv6 address count, because one
+ * host may use all the others (RFC 4291 §2.5.1, RFC 7934). All peers without an address (unix
+ * sockets) are one peer.
  */
 /* numeric, without port; NULL or "": none */
 struct hash128 peer_key_of_address(const char *address);

@@ -5,14 +5,14 @@
 #include "net/h2/server.h"
 
 /*
- * Unary gRPC methods on the HTTP/2 server (gRPC over HTTP/2: grpc/doc/PROTOCOL-HTTP2.md), with the
- * gate before the body: `headers` sees each call before anything of its message is read, and `grow`
- * is asked before more of it may come.
+ * Unary gRPC methods on the HTTP/2 server (gRPC over HTTP/2: grpc/doc/PROTOCOL-HTTP2.md), with
+ * admission before the body: `headers` sees each call before any of its message is read, and `grow`
+ * is asked before more of it may arrive.
  *
  * Threads: `headers`, `grow`, `message` and `lost` run on the connection's I/O thread and must not
  * block. rpc_call_reply may be called from any thread, also from within `headers` and `message`.
- * Each accepted call gets exactly one rpc_call_reply after `message`, also when the client has gone
- * meanwhile, or one `lost` before. What is got from a call is valid until then.
+ * Each accepted call gets exactly one rpc_call_reply after `message`, even if the client has
+ * disconnected, or one `lost` before `message`. Pointers obtained from a call are valid until then.
  */
 struct rpc_call;
 
@@ -21,7 +21,7 @@ enum rpc_loss {
 	RPC_CANCELLED, /* by the client, its deadline, or the end of the connection */
 	RPC_LATE,      /* the message took too long */
 	RPC_INVALID,   /* no complete message, or no message of gRPC */
-	RPC_REFUSED    /* `grow` had an error, or said no until the call could wait no longer */
+	RPC_REFUSED    /* `grow` failed, or refused until the call's waiting time was over */
 };
 
 struct rpc_method {
@@ -29,14 +29,14 @@ struct rpc_method {
 	/* Takes the call: rpc_call_accept, or rpc_call_reply with a refusal. */
 	void (*headers)(void *context, struct rpc_call *call);
 	/*
-	 * The call will hold `bytes` of its message. False with ERROR_BUSY: not now; the client is
-	 * held back and `grow` asked again for up to two seconds. Any other error ends the call.
-	 * NULL: always.
+	 * The call is about to hold `bytes` of its message. False with ERROR_BUSY: not now; the
+	 * client is paused, and `grow` is asked again for up to two seconds. Any other error ends
+	 * the call. NULL: always granted.
 	 */
 	bool (*grow)(void *context, struct rpc_call *call, size_t bytes, struct error *err);
 	/* The whole message is there, as it was sent. */
 	void (*message)(void *context, struct rpc_call *call);
-	/* There will be no message, and no reply is wanted; the call is gone on return. */
+	/* No message will arrive and no reply must be sent. The call is invalid after return. */
 	void (*lost)(void *context, struct rpc_call *call, enum rpc_loss why);
 	void *context;
 };
@@ -47,8 +47,7 @@ struct rpc_server_options {
 	struct duration message_timeout;  /* from the headers to the whole message; 0: 60 s */
 	const struct rpc_method *methods; /* copied; the paths outlive the server */
 	size_t method_count;
-	struct metric_series
-		*unknown; /* counts calls of methods that it does not have; may be NULL */
+	struct metric_series *unknown; /* counts calls of unknown methods; may be NULL */
 };
 
 struct rpc_server;
@@ -61,10 +60,10 @@ int rpc_server_port(const struct rpc_server *server);
 void rpc_server_set_serving(struct rpc_server *server, bool serving);
 bool rpc_server_reload(struct rpc_server *server, struct error *err); /* as h2_server_reload */
 /*
- * Lets accepted calls finish, then says GOAWAY, and waits until every client has read that; at the
- * deadline the rest is closed, and it waits until each call has been replied to. New calls come
- * until the GOAWAY: `headers` refuses them. [any thread but an I/O thread] Whoever holds calls must
- * not need this thread to reply; nobody may reload meanwhile.
+ * Lets accepted calls finish, then sends GOAWAY, and waits until every client has read it. At the
+ * deadline it closes the remaining connections and waits until each call has been replied to. New
+ * calls arrive until the GOAWAY; `headers` must refuse them. [any thread but an I/O thread] The
+ * holders of calls must not need this thread to reply. No reload may run meanwhile.
  */
 void rpc_server_stop(struct rpc_server **server, uint64_t grace_ns);
 
@@ -74,7 +73,7 @@ void rpc_call_set_user(struct rpc_call *call, void *user);
 void *rpc_call_user(struct rpc_call *call);
 /* Without the port ("127.0.0.1"; "" for unix sockets). */
 const char *rpc_call_peer(const struct rpc_call *call);
-/* What the verified client certificate says (net/tls/tls.h), NULL without mTLS. */
+/* Names from the verified client certificate (net/tls/tls.h), NULL without mTLS. */
 const struct metadatum *rpc_call_auth(const struct rpc_call *call);
 /*
  * The request metadata, made when first asked for on the I/O thread; ends with name == NULL. Of the
@@ -91,7 +90,7 @@ int rpc_call_coding(const struct rpc_call *call);
  * connection already. */
 uint32_t rpc_call_thread(const struct rpc_call *call);
 size_t rpc_call_turn_bytes(const struct rpc_call *call);
-/* Counts more for the turn, such as what the message inflates to. */
+/* Counts more bytes for the turn, such as the decompressed size of the message. */
 void rpc_call_count_turn(struct rpc_call *call, size_t bytes);
 /* What its headers take. */
 size_t rpc_call_header_bytes(const struct rpc_call *call);

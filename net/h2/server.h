@@ -13,24 +13,25 @@
 
 /*
  * An HTTP/2 server (RFC 9113) on nghttp2 and libuv: cleartext by prior knowledge, or TLS with ALPN
- * "h2". It knows connections, streams, windows, bounds and shutdown; what a request means is known
- * by the service of its route. gRPC is one such service (net/h2/rpc.h).
+ * "h2". It handles connections, streams, windows, limits and shutdown. The service of a route
+ * interprets its requests. gRPC is one such service (net/h2/rpc.h).
  *
- * Flow: accept -> the least busy I/O thread -> frames -> `headers` of the route -> `data` for each
- * stretch of the body -> `end` -> h2_stream_respond -> `closed`. All of it on the connection's I/O
- * thread (net/io.h).
+ * Flow: accept -> the I/O thread with the fewest connections -> frames -> `headers` of the route ->
+ * `data` for each part of the body -> `end` -> h2_stream_respond -> `closed`. All of it runs on the
+ * connection's I/O thread (net/io.h).
  *
- * Windows: the connection's is always given back at once; a stream's is 64 KiB until its service
- * opens it further (h2_stream_window), so that a sender is held back where its bytes have no place.
+ * Windows: the connection window is always returned immediately. A stream's window is 64 KiB until
+ * its service opens it further (h2_stream_window), so a sender is paused while there is no memory
+ * for its bytes.
  */
 struct h2_server;
 struct h2_connection;
 
-/* The other end of a connection. Held by its streams too, so that its strings live as long as any
- * of them. */
+/* The other end of a connection. Its streams hold it too, so its strings live as long as any of
+ * them. */
 struct h2_peer {
 	int holds; /* [the I/O thread] */
-	/* what a verified client certificate says (net/tls/tls.h); empty without */
+	/* names from a verified client certificate (net/tls/tls.h); empty without one */
 	struct fields auth;
 	char address[64]; /* without the port: "127.0.0.1"; "" for unix sockets */
 };
@@ -86,7 +87,7 @@ struct h2_service {
 	void (*fini)(struct h2_stream *stream);
 };
 
-/* The first route that fits takes a request. */
+/* The first matching route handles a request. */
 struct h2_route {
 	const char *path;         /* NULL: any */
 	const char *content_type; /* without its parameters and suffix; NULL: any */
@@ -120,19 +121,19 @@ struct h2_options {
 
 /* [main loop thread, or before it runs] Listens on return. Fails if anybody else listens there. */
 struct h2_server *h2_server_start(const struct h2_options *options, struct error *err);
-/* What the system chose for port 0; 0 for unix sockets. */
+/* The port, as chosen by the system for port 0; 0 for unix sockets. */
 int h2_server_port(const struct h2_server *server);
-/* Reads the certificate files again; the old certificate stays if the new one is broken (err says
- * so). [main loop thread] */
+/* Reloads the certificate files. If they are invalid, the current certificate stays in use (see
+ * err). [main loop thread] */
 bool h2_server_reload(struct h2_server *server, struct error *err);
-/* Stops accepting, says GOAWAY on every connection and closes each once its streams have ended and
- * the client has read all; at the deadline (clock_now) the rest is closed. Returns when no
- * connection is left. [any thread but an I/O thread] */
+/* Stops accepting and sends GOAWAY on every connection. Closes each connection once its streams
+ * have ended and the client has read everything. At the deadline (clock_now) it closes the rest.
+ * Returns when no connection is left. [any thread but an I/O thread] */
 void h2_server_drain(struct h2_server *server, uint64_t deadline);
 /* After h2_server_drain, and when no stream is held any more. */
 void h2_server_unref(struct h2_server **server);
-/* run(context, index) once on each of the server's I/O threads, in turn. [any thread but an I/O
- * thread] */
+/* Calls run(context, index) once on each of the server's I/O threads, one after the other. [any
+ * thread but an I/O thread] */
 void h2_server_each_thread(struct h2_server *server, void (*run)(void *context, uint32_t index),
 			   void *context);
 
@@ -147,8 +148,8 @@ void h2_stream_unref(struct h2_stream *stream);
  * The response's headers, once: status (":status") and the fields given, copied. h2_stream_send
  * appends to its body; h2_stream_finish ends it, with trailers if there are any (copied). A
  * response without a body is h2_stream_finish with no h2_stream_respond before: its trailers are
- * the headers then ("Trailers-Only"). A stream that is closed takes all of it and drops it. What
- * was sent leaves with h2_stream_flush, h2_stream_finish, or the end of the turn that reads.
+ * the headers then ("Trailers-Only"). On a closed stream, all of this is discarded. Output is
+ * written by h2_stream_flush, h2_stream_finish, or at the end of the turn that reads.
  */
 void h2_stream_respond(struct h2_stream *stream, const char *status,
 		       const struct h2_header *headers, size_t count);
@@ -156,26 +157,25 @@ void h2_stream_send(struct h2_stream *stream, struct view data);
 void h2_stream_flush(struct h2_stream *stream);
 void h2_stream_finish(struct h2_stream *stream, const char *status,
 		      const struct h2_header *trailers, size_t count);
-/* Is everything that was sent on its way? */
+/* Has all output been written to the connection? */
 bool h2_stream_drained(const struct h2_stream *stream);
 
-/* Charges what the stream takes to the connections' budget until it is gone, for services that have
- * no gate of their own.
- * False: memory is short. */
+/* Charges the stream's memory to the connections' budget until the stream is freed, for services
+ * without a gate of their own. False: memory is short. */
 bool h2_stream_charge(struct h2_stream *stream);
 
-/* The client may send `bytes` of body in all. */
+/* The client may send `bytes` of body in total. */
 void h2_stream_window(struct h2_stream *stream, size_t bytes);
 /* When `late` is to be called; 0: never. */
 void h2_stream_set_deadline(struct h2_stream *stream, uint64_t when);
-/* Ends the connection: the peer has passed a bound. */
+/* Ends the connection because the peer has exceeded a limit. */
 void h2_stream_abuse(struct h2_stream *stream, enum h2_reason reason);
-/* The request was answered with an error: one of those that a connection may have. */
+/* Counts an error response against the connection's max_errors_per_second. */
 void h2_stream_count_error(struct h2_stream *stream);
-/* Bytes of bodies that the connection's present turn has handed to `data`: how long its neighbours
- * have waited already. */
+/* Bytes of bodies that the connection's current turn has handed to `data`: a measure of how long
+ * other connections have waited. */
 size_t h2_stream_turn_bytes(const struct h2_stream *stream);
-/* Counts more of them, for work that the bytes do not show. */
+/* Counts more bytes, for work that the body's size does not reflect. */
 void h2_stream_count_turn(struct h2_stream *stream, size_t bytes);
 
 #endif

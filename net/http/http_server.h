@@ -11,7 +11,7 @@
 #include "profile/request.h"
 
 /*
- * HTTP/1.1 server over libmicrohttpd, with the gate before the body: `headers` decides before any
+ * HTTP/1.1 server over libmicrohttpd, with admission before the body: `headers` decides before any
  * of the body is read. Threads: callbacks run on the server's own thread and must not block or
  * decode; http_exchange_reply may be called from any thread, exactly once per exchange (also after
  * the client went away), but not after `lost`. An exchange and everything got from it are valid
@@ -26,23 +26,24 @@
  * body (net/http/http_deadline.c does), HTTPS_MEM_TRUST alone lets in clients without or with a
  * foreign certificate (net/http/http_tls.c requires and verifies), it aborts when stopped with a
  * suspended connection (none is left), it can answer only before the body or after it (a body over
- * its limit is answered by hand), it closes refused connections with unread data, which resets them
- * before the reply is read (net/http/http_listener.c lingers), and it checks neither for both
- * Content-Length and Transfer-Encoding nor for repeated ones (net/http/http_judge.c does).
+ * its limit is answered by hand), it closes rejected connections with unread data, which resets
+ * them before the client reads the response (net/http/http_listener.c lingers), and it checks
+ * neither for both Content-Length and Transfer-Encoding nor for repeated ones
+ * (net/http/http_judge.c does).
  */
 struct http_exchange;
 
-/* The memory of a body: `need` bytes must fit now, `limit` is the most that it can become (its
- * length, where that is announced), and `room` is what the route has agreed to, which it raises to
- * at least `need`. */
+/* The memory of a body. `need` bytes must fit now. `limit` is the maximum size of the body (its
+ * announced length, if there is one). `room` is the size that the route has granted; the route
+ * raises it to at least `need`. */
 struct http_growth {
 	size_t need, limit, room;
-	bool last; /* the body has waited long enough: HTTP_GROW_LATER is no answer any more */
+	bool last; /* the body has waited long enough: HTTP_GROW_LATER is not allowed */
 };
 
 enum http_grow {
 	HTTP_GROW_YES,
-	HTTP_GROW_LATER, /* not now: the server stops reading, and asks again a moment later */
+	HTTP_GROW_LATER, /* not now: the server stops reading and asks again soon */
 	HTTP_GROW_REFUSED
 };
 
@@ -52,16 +53,16 @@ struct http_route {
 	/* Headers are complete. Calls http_exchange_accept to read the body, or replies, before it
 	 * returns. */
 	void (*headers)(void *context, struct http_exchange *exchange);
-	/* The body is about to take more memory: go on? With HTTP_GROW_REFUSED after a reply that
-	 * refuses; the exchange is gone then, without `lost`. NULL: always. */
+	/* The body is about to take more memory. HTTP_GROW_REFUSED must follow a reply that
+	 * refuses; the exchange then ends without `lost`. NULL: always granted. */
 	enum http_grow (*grow)(void *context, struct http_exchange *exchange,
 			       struct http_growth *growth);
 	/* The body is complete, as sent, and stays until the reply. Replies now or later, from any
 	 * thread. */
 	void (*body)(void *context, struct http_exchange *exchange, struct view body);
 	/*
-	 * After accept, before body: the client went away or took too long, or the body is over the
-	 * limit (answered with 413 already). No reply is wanted any more; the exchange is gone on
+	 * After accept, before body: the client disconnected or was too slow, or the body exceeds
+	 * the limit (413 was already sent). No reply must follow. The exchange is invalid after
 	 * return.
 	 */
 	void (*lost)(void *context, struct http_exchange *exchange, bool too_large);
@@ -73,7 +74,7 @@ struct http_server_config {
 	struct optional present;
 	char *endpoint, *transport;
 	struct tls_server_config tls;
-	int64_t max_request_body_size; /* of the body as sent, and again of what it inflates to */
+	int64_t max_request_body_size; /* of the body as sent, and also of the decompressed body */
 	bool include_metadata, keep_alives_enabled;
 	struct strings compression_algorithms;
 	struct duration read_timeout, read_header_timeout, write_timeout, idle_timeout,
@@ -161,7 +162,7 @@ struct http_server_config {
 #define HTTP_STRING_OF(number) #number
 #define HTTP_TIMEOUT_LIMITS .limited = true, .min = 0, .max = INT64_MAX
 
-/* A section of its own, optional, without default endpoint: its user demands or sets one. */
+/* A separate optional section without a default endpoint. Its user requires or sets one. */
 extern const struct config_table http_server_table;
 /* The cross-field rules of these rows, for the check of a table that embeds them. */
 bool http_server_check(const struct http_server_config *config, struct error *err);
@@ -183,17 +184,16 @@ extern const struct metric *const http_server_metrics[]; /* for the manual; NULL
 
 /* config, log and metrics are borrowed until http_server_stop; the routes are copied. */
 struct http_server *http_server_start(const struct http_server_options *options, struct error *err);
-/* Where it listens ("127.0.0.1:4040"), with the port that port 0 became. */
+/* The address that it listens on ("127.0.0.1:4040"), with the chosen port for port 0. */
 const char *http_server_address(const struct http_server *server);
 /*
- * Reads the certificate files again. New connections get the new certificate and CA; connections
- * that are open finish their request and close. A broken file changes nothing (err says what is
- * wrong). [any thread]
+ * Reloads the certificate files. New connections use the new certificate and CA. Open connections
+ * finish their request and close. An invalid file changes nothing (see err). [any thread]
  */
 bool http_server_reload(struct http_server *server, struct error *err);
 /*
- * Refuses new connections and requests, lets exchanges finish until the deadline, then cuts them.
- * An exchange that a worker still holds then stays valid until its reply, which goes nowhere.
+ * Refuses new connections and requests, lets exchanges finish until the deadline, then aborts them.
+ * An exchange that a worker still holds stays valid until its reply, which is discarded.
  */
 void http_server_stop(struct http_server **server, uint64_t grace_ns);
 
@@ -203,11 +203,11 @@ void http_exchange_set_user(struct http_exchange *exchange, void *user);
 void *http_exchange_user(struct http_exchange *exchange);
 const char *http_exchange_method(struct http_exchange *exchange);
 const char *http_exchange_peer(struct http_exchange *exchange);
-/* What the verified client certificate says (net/tls/tls.h), NULL without mTLS. */
+/* Names from the verified client certificate (net/tls/tls.h), NULL without mTLS. */
 const struct metadatum *http_exchange_auth(struct http_exchange *exchange);
 /* A request header, NULL if absent; names are case-insensitive. */
 const char *http_exchange_header(struct http_exchange *exchange, const char *name);
-/* What the exchange holds: itself and its copies of the headers. */
+/* The memory that the exchange holds: itself and its copies of the headers. */
 size_t http_exchange_cost(const struct http_exchange *exchange);
 /* 0 without body, -1: unknown (chunked). */
 int64_t http_exchange_content_length(struct http_exchange *exchange);
@@ -230,7 +230,7 @@ struct http_reply {
 	uint32_t retry_after_s;   /* 0: none */
 };
 void http_exchange_reply(struct http_exchange *exchange, const struct http_reply *reply);
-/* The error as a status with its text as a plain sentence; Retry-After for ERROR_BUSY. */
+/* Replies with the error's status and its message as plain text; Retry-After for ERROR_BUSY. */
 void http_exchange_refuse(struct http_exchange *exchange, const struct error *err);
 
 /* The status of an error kind: 400, 413, 415, 401, 503 ... */

@@ -19,7 +19,7 @@ struct multipart {
 	struct view body;
 	char delimiter[4 + 70 + 1]; /* CRLF "--" boundary */
 	size_t delimiter_len;
-	size_t at; /* behind the last delimiter */
+	size_t at; /* after the last delimiter */
 	unsigned parts;
 };
 

@@ -6,9 +6,10 @@
 #include "net/fields.h"
 
 /*
- * The Collector's TLS sections (collector-compat §2.3) and the loading of what they name. Servers
- * honour min_version, max_version, cipher_suites and curve_preferences (net/tls/tls_choice.h); for
- * clients they are errors at validate, and a tpm is one for both.
+ * The Collector's TLS sections (collector-compat §2.3), and the loading of the files that they
+ * name. Servers support min_version, max_version, cipher_suites and curve_preferences
+ * (net/tls/tls_choice.h). For clients, setting them fails validation. A tpm fails validation for
+ * both.
  */
 struct tls_server_config {
 	struct optional present;
@@ -37,9 +38,9 @@ extern const struct config_table tls_server_table;
 extern const struct config_table tls_client_table;
 
 /*
- * PEM texts, read and checked against each other (a key that does not fit its certificate is an
- * error), owned by the holder of the struct: tls_release. A server's ca is its clients' CA; a
- * client's NULL ca means the system's.
+ * PEM strings that were read and checked against each other: a key that does not match its
+ * certificate is an error. The holder of the struct owns them and frees them with tls_release. A
+ * server's ca is the CA of its clients. A client's NULL ca means the system's CAs.
  */
 struct tls_material {
 	char *ca, *cert, *key; /* NULL where not configured */
@@ -49,15 +50,15 @@ bool tls_load_server(const struct tls_server_config *config, struct tls_material
 		     struct error *err);
 bool tls_load_client(const struct tls_client_config *config, struct tls_material *out,
 		     struct error *err);
-/* Are these the same files' contents? A reload that finds them equal changes nothing. */
+/* Are the contents equal? A reload that finds them equal changes nothing. */
 bool tls_equal(const struct tls_material *a, const struct tls_material *b);
 void tls_release(struct tls_material *material);
 
 /*
- * What a verified client certificate says of its owner, for the Collector's `auth.<attr>`:
- * `subject` (RFC 4514, in UTF-8), `common_name` (the first one) and, of the subject alternative
- * names, `uri`, `email` and `dns`; several of a kind are several entries. A value that is empty,
- * over these limits, or has a NUL byte is left out.
+ * The owner named by a verified client certificate, for the Collector's `auth.<attr>`: `subject`
+ * (RFC 4514, in UTF-8), `common_name` (the first one) and, from the subject alternative names,
+ * `uri`, `email` and `dns`. Several names of a kind become several entries. A value that is empty,
+ * exceeds these limits or contains a NUL byte is omitted.
  */
 extern const struct fields_limits tls_owner_limits;
 /* Adds all of them from the certificate in DER; nothing if it cannot be parsed. */

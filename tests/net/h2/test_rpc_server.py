@@ -126,7 +126,7 @@ def test_a_message_of_any_claimed_length_takes_bounded_memory(program):
 def test_a_call_without_a_message_is_invalid(program):
     with Served(program) as s, s.channel() as channel:
         code, text, _ = refusal(lambda: channel.stream_unary(ECHO)(iter([])))
-        assert code == grpc.StatusCode.INVALID_ARGUMENT and "no complete message" in text
+        assert code == grpc.StatusCode.INVALID_ARGUMENT and "without a complete message" in text
         wait_for(lambda: s.count()["lost"] == 1)
 
 

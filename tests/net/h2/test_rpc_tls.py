@@ -113,7 +113,7 @@ def test_a_renewed_certificate_is_shown_after_reload(program, files):
 
 
 @pytest.mark.parametrize("name,text,error", [("server.pem", "no certificate", "chain"), ("server.key", "", "key"),
-                                             ("server.key", None, "does not belong"), ("ca.pem", "x", "CA file")])
+                                             ("server.key", None, "does not match"), ("ca.pem", "x", "CA file")])
 def test_a_broken_file_keeps_the_old_certificate(program, files, name, text, error):
     with serve(program, files, client_ca=files / "ca.pem") as s:
         before, offered = shown_raw(files), credentials(files, "client")
@@ -145,7 +145,7 @@ def test_files_are_read_again_at_the_interval(program, files, tmp_path):
         renew(files, "renewed")
         wait_for(lambda: shows(s, files / "renewed.pem"))
         (files / "server.key").write_text("broken")
-        wait_for(lambda: "keeping the old ones" in (tmp_path / "log").read_text())
+        wait_for(lambda: "keeping the current ones" in (tmp_path / "log").read_text())
         assert shows(s, files / "renewed.pem")
 
 

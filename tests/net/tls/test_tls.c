@@ -84,7 +84,7 @@ static void server_loads_pair_and_client_ca(void **state)
 static void server_refuses_what_does_not_fit(void **state)
 {
 	(void)state;
-	load_refuses("a.pem", "b.key", NULL, "does not belong");
+	load_refuses("a.pem", "b.key", NULL, "does not match");
 	load_refuses("a.pem", "a.pem", NULL, "private key");
 	load_refuses("broken.pem", "a.key", NULL, "chain");
 	load_refuses("half.pem", "a.key", NULL, "chain");

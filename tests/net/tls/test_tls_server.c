@@ -233,7 +233,7 @@ static void a_broken_reload_keeps_the_old(void **state)
 	} rows[] = {
 		{ "echo x > own.pem", "certificate chain" },
 		{ "echo x > own.key", "key" },
-		{ "cp renewed.key own.key", "does not belong" },
+		{ "cp renewed.key own.key", "does not match" },
 		{ "echo x > own-ca.pem", "CA file" },
 		{ "cp weak.pem own.pem; cp weak.key own.key", "certificate" },
 		{ "rm own.pem", "own.pem" },
