@@ -19,7 +19,7 @@ struct visit { /* one value on the way down */
 	struct path path;
 	int depth;
 	int steps;    /* references replaced to come here */
-	bool brought; /* the text at hand is not as it was written any more */
+	bool brought; /* the text has been changed by an expansion */
 };
 
 static bool fail(struct expansion *e, const struct node *at, const struct visit *v,
@@ -30,8 +30,8 @@ static bool fail(struct expansion *e, const struct node *at, const struct visit 
 }
 
 /*
- * The innermost first reference of the text. As in the Collector, one that is escaped ($${A}) hides
- * all behind it.
+ * The innermost first reference of the text. As in the Collector, an escaped one ($${A}) hides all
+ * that follow.
  */
 static bool find_reference(const char *text, size_t *begin, size_t *len)
 {
@@ -80,7 +80,7 @@ static bool is_text(const struct bytes *b)
 	return true;
 }
 
-/* The text behind the reference, NULL on error. */
+/* The content that the reference refers to, NULL on error. */
 static char *read_reference(struct expansion *e, const struct node *at, const struct visit *v,
 			    const char *reference, size_t len, bool *unset)
 {
@@ -116,7 +116,7 @@ static bool take_step(struct expansion *e, const struct node *at, struct visit *
 	return true;
 }
 
-/* All occurrences of the reference become the replacement. NULL when that passes the limit. */
+/* Replaces all occurrences of the reference. NULL when the result would exceed the limit. */
 static char *replace_all(const char *text, const char *reference, size_t len,
 			 const char *replacement)
 {
@@ -161,7 +161,7 @@ static size_t count_nodes(const struct node *node)
 	return count;
 }
 
-/* What the text is as YAML; a string, or what is no YAML, stays the text as it came. */
+/* The YAML value of the text. A string, or text that is not YAML, stays unchanged. */
 static struct node *parse_value(const char *text, const struct node *at)
 {
 	struct node *value = config_parse("", text, strlen(text), NULL);
@@ -178,7 +178,7 @@ static struct node *parse_value(const char *text, const struct node *at)
 	return value;
 }
 
-/* The whole value is one reference: node becomes what stands behind it. */
+/* The whole value is one reference: node becomes the value that it refers to. */
 static bool substitute(struct expansion *e, struct node *node, struct visit *v)
 {
 	bool unset = false;

@@ -6,9 +6,9 @@
 
 /*
  * Replaces ${env:X}, ${X}, ${X:-default}, ${file:...} and ${yaml:...} in all values of the tree,
- * and then $$ by $. A reference that is the whole value becomes what its text is as YAML (a number,
- * a map, ...) and keeps the text in `verbatim`; inside other text it is text. Innermost first, at
- * most 1000 deep, 64 MiB in all.
+ * and then $$ by $. A reference that is the whole value becomes the YAML value of its content (a
+ * number, a map, ...) and keeps the content in `verbatim`. Inside a longer string, it is replaced
+ * as a string. Innermost references come first; at most 1000 levels and 64 MiB in total.
  */
 bool config_expand(struct node *root, struct source_reader *reader, struct error *err);
 

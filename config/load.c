@@ -90,7 +90,7 @@ static bool merge_text(struct node *root, const char *name, const struct bytes *
 	return ok;
 }
 
-/* What errors call the source: never the text of an inline one. */
+/* The name of the source in errors: never the content of an inline one. */
 static char *source_name(const char *uri)
 {
 	if (strncmp(uri, "file:", 5) == 0)

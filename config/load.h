@@ -18,16 +18,16 @@ struct config_sources {
 	size_t location_count;
 	const char *const *sets; /* "a.b=c" */
 	size_t set_count;
-	/* Told once per unset environment variable without default; may be NULL. */
+	/* Called once per unset environment variable without default; may be NULL. */
 	void (*unset)(void *context, const char *variable);
-	/* Appends what is behind an http or https URL; NULL: that is refused. */
+	/* Appends the content of an http or https URL; NULL: such URLs are an error. */
 	bool (*fetch)(void *context, const char *url, struct bytes *out, struct error *err);
 	void *context;
 };
 
 struct node *config_load(const struct config_sources *sources, struct error *err);
 
-/* One YAML text; for tests and ${yaml:}. No merging, no expansion. */
+/* Parses one YAML document; for tests and ${yaml:}. No merging, no expansion. */
 struct node *config_parse(const char *source, const char *yaml, size_t len, struct error *err);
 
 #endif

@@ -8,9 +8,8 @@
 #include "base/error.h"
 
 /*
- * The YAML as a tree that remembers where everything stood. Built by config/load.h from all
- * sources, merged and expanded; read-only afterwards. Children belong to their parent; node_unref
- * frees all.
+ * The YAML as a tree with the position of every value. Built by config/load.h from all sources,
+ * merged and expanded; read-only afterwards. Children belong to their parent; node_unref frees all.
  */
 enum node_kind { NODE_NULL, NODE_SCALAR, NODE_LIST, NODE_MAP };
 
@@ -20,34 +19,34 @@ struct node {
 	int line, column;   /* 1-based */
 	char *key;          /* in a map: this entry's key */
 	char *text;         /* of a scalar: the text after expansion */
-	bool quoted;        /* a string whatever it looks like */
-	char *verbatim;     /* what a string field gets: all that ${...} brought; else NULL */
-	/* Where ${...} brought the value, or part of it: the value as it was written, which
-	 * messages show in its place, for what was brought may be a secret. Shared like source;
-	 * NULL: as it stands in the source. */
+	bool quoted;        /* always a string, whatever its content */
+	char *verbatim;     /* the complete content of ${...}, for string fields; else NULL */
+	/* If the value, or part of it, came from ${...}: the value as it was written, which
+	 * messages show instead, because the content may be a secret. Shared like source. NULL: the
+	 * value is as written in the source. */
 	const char *reference;
-	bool brought_key; /* ${...} brought the key too, with the map that it stands in */
+	bool brought_key; /* the key came from ${...} too, with its map */
 	struct node **children;
 	size_t count;
 };
 
-/* The entry of a map, NULL if absent (or if the node is no map). */
+/* The entry of a map, NULL if absent (or if the node is not a map). */
 const struct node *node_get(const struct node *map, const char *key);
 void node_unref(struct node **node);
 
 /*
- * For those who build a tree. A node begins at the place of `at`, or nowhere when that is NULL. The
- * name of a source is shared by all its nodes and counted without atomics: a tree belongs to one
- * thread while it is built or freed.
+ * For building a tree. A new node has the position of `at`, or none if that is NULL. The name of a
+ * source is shared by all its nodes and counted without atomics: a tree belongs to one thread while
+ * it is built or freed.
  */
 struct node *node_new(enum node_kind kind, const struct node *at);
 void node_add(struct node *parent, struct node *child); /* takes child */
 struct node *node_copy(const struct node *node);
-/* Puts the node and all below it at the place of `at`. */
+/* Gives the node and all nodes below it the position of `at`. */
 void node_place(struct node *node, const struct node *at);
-/* Says of the node, and of all below it with their keys, that ${...} brought them. */
+/* Marks the node, and all nodes below it with their keys, as coming from ${...}. */
 void node_refer(struct node *node, const char *reference);
-/* A fresh shared text for source or reference, of which the caller owns one count. */
+/* A new shared string for source or reference. The caller owns one reference count. */
 const char *node_source(const char *name);
 void node_source_unref(const char **source);
 
@@ -56,8 +55,8 @@ const char *node_shown(const struct node *node);
 const char *node_shown_key(const struct node *entry);
 
 /*
- * Where we are in a tree, as a list on the stack, rendered only for errors:
- * "exporters::file::path", "resource::attributes[2]::key". key NULL means the index.
+ * A position in a tree, as a list on the stack, rendered only for errors: "exporters::file::path",
+ * "resource::attributes[2]::key". key NULL means the index.
  */
 struct path {
 	const struct path *up;
@@ -65,11 +64,11 @@ struct path {
 	size_t index;
 };
 
-enum { PATH_TEXT = 200 }; /* what is longer is cut */
+enum { PATH_TEXT = 200 }; /* longer paths are truncated */
 
 const char *path_text(const struct path *path, char out[PATH_TEXT]); /* returns out */
-/* The step to an entry of a map or list: by its key, or by its index where ${...} brought the key.
- */
+/* The step to an entry of a map or list: by its key, or by its index if the key came from
+ * ${...}. */
 struct path path_step(const struct path *up, const struct node *entry, size_t index);
 
 /* err = "file:line:column: path: text"; returns false. path may be "". */

@@ -6,7 +6,7 @@
 #include "config/node.h"
 
 /*
- * What a plain YAML scalar is, by the rules of Go's yaml.v3, which the Collector reads with: 0x1f,
+ * The type of a plain YAML scalar, by the rules of Go's yaml.v3, which the Collector uses: 0x1f,
  * 0o17, 017 and 0b1 are integers, 1_000 too; yes, no, on and off are strings; so are dates here.
  */
 struct scalar {

@@ -6,8 +6,8 @@
 #include "config/load.h"
 
 /*
- * Where configuration text comes from: env:NAME[:-default], file:PATH, yaml:TEXT, and http: and
- * https: URLs, which whoever loads the configuration fetches.
+ * The sources of configuration: env:NAME[:-default], file:PATH, yaml:TEXT, and http: and https:
+ * URLs, which the caller that loads the configuration fetches.
  */
 struct source_reader {
 	const struct config_sources *sources; /* for its callback */
@@ -19,9 +19,9 @@ struct source_reader {
 size_t source_scheme(const char *uri);
 
 /*
- * Appends the text behind a URI that has a scheme; an unset variable has none (*unset is set). At
- * most 16 MiB. The error carries no position. shown: what messages call it, where the URI itself
- * may be secret; else NULL.
+ * Appends the content of a URI that has a scheme. An unset variable has no content (*unset is set).
+ * At most 16 MiB. The error has no position. shown: the name for messages if the URI itself may be
+ * secret, else NULL.
  */
 bool source_read(struct source_reader *reader, const char *uri, const char *shown,
 		 struct bytes *out, bool *unset, struct error *err);

@@ -9,11 +9,10 @@
 #include "config/node.h"
 
 /*
- * Typed tables: one row per key, and everything about the key is in the row: member, default,
- * range, help. The parser follows from the C type of the member (_Generic), so a row and its member
- * cannot disagree. Defaults are written as the user would write them in YAML and go through the
- * same parser. The manual, `validate`, `print-config` and the struct are all made from these
- * tables.
+ * Typed tables: one row per key, with everything about the key: member, default, range, help. The C
+ * type of the member selects the parser (_Generic), so a row and its member cannot disagree.
+ * Defaults are written as in YAML and use the same parser. The manual, `validate`, `print-config`
+ * and the struct are all derived from these tables.
  *
  *	struct file_config { char *path; struct duration flush_interval; struct rotation_config
  *	rotation; };
@@ -58,7 +57,7 @@ struct choice { /* one of the row's choices, as its index */
 	int index;
 };
 
-/* An optional section (collector-compat §1.6): the struct of a section that can be absent starts
+/* An optional section (collector-compat §1.6): the struct of a section that may be absent starts
  * with it. */
 struct optional {
 	bool enabled;
@@ -97,7 +96,7 @@ struct config_items {
 };
 
 enum config_presence {
-	PRESENCE_PLAIN,   /* an ordinary section: always there */
+	PRESENCE_PLAIN,   /* an ordinary section: always present */
 	PRESENCE_NONE,    /* optional, absent unless the key has a non-null body */
 	PRESENCE_DEFAULT, /* optional, absent until the key appears, even as `key:` */
 	PRESENCE_SOME     /* optional, present by default */
@@ -111,7 +110,7 @@ struct config_row {
 	enum config_type type;
 	size_t offset;
 	bool required;
-	/* accepted and without effect here; help says why. Listed in the manual, logged once */
+	/* accepted without effect; help says why. Listed in the manual, logged once */
 	bool inert;
 	bool limited; /* check the number against min and max; max < min: no maximum */
 	int64_t min, max;
@@ -163,7 +162,7 @@ struct config_table {
 /*
  * Binds a node to a zeroed struct of table->size bytes: defaults first, then the node's keys, then
  * check. path names the section in errors ("receivers::otlp"). node may be NULL or null: all
- * defaults. On failure the struct still wants config_release.
+ * defaults. After a failure, config_release must still be called.
  */
 bool config_bind(const struct config_table *table, const struct node *node, const char *path,
 		 void *config, struct error *err);

@@ -4,7 +4,7 @@
 
 #include "config/table.h"
 
-/* One key's value on its way from the tree to the struct; inside of config/ only. */
+/* One key's value on its way from the tree to the struct; private to config/. */
 struct value_spot {
 	const struct config_row *row;
 	const struct node *node; /* never NULL */
@@ -16,13 +16,13 @@ struct value_spot {
 const struct node *value_find_entry(const struct config_table *table, const struct node *node,
 				    const struct config_row *row, const char **twice);
 
-/* Errors in the Collector's words, with file, line, column and the path in quotes; each returns
+/* Errors worded like the Collector's, with file, line, column and the path in quotes; each returns
  * false. */
 bool value_error(const struct value_spot *spot, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 bool value_wrong_type(const struct value_spot *spot, const char *expected);
 
-/* Binds what is no nested table; the member holds nothing yet. */
+/* Binds a value that is not a nested table; the member is still empty. */
 bool value_bind(const struct value_spot *spot, void *member);
 void value_release(enum config_type type, void *member);
 
