@@ -6,8 +6,8 @@
 #include <stdint.h>
 
 /*
- * Growable array of records for our own bookkeeping. It has no maximum: use it only for what is
- * bounded by something that was charged before. Zeroed memory is an empty array; memory_free(a.at)
+ * Growable array of records for our own bookkeeping. It has no maximum: use it only for data whose
+ * size is bounded by something already charged. Zeroed memory is an empty array; memory_free(a.at)
  * ends it.
  */
 #define ARRAY(type) \
@@ -23,7 +23,7 @@
 
 void array_grow(void *at_member, uint32_t *room, uint64_t need, size_t size);
 
-/* Makes room for `more` entries behind count. */
+/* Makes room for `more` entries after count. */
 #define array_reserve(array, more) \
 	do { \
 		uint64_t array_need = (uint64_t)(array)->count + (more); \
@@ -31,7 +31,7 @@ void array_grow(void *at_member, uint32_t *room, uint64_t need, size_t size);
 			array_grow(&(array)->at, &(array)->room, array_need, sizeof *(array)->at); \
 	} while (0)
 
-/* Counts one more entry and is it: array_push(&c->chunks) = (struct chunk){ ... }; */
+/* Appends an entry and yields it: array_push(&c->chunks) = (struct chunk){ ... }; */
 #define array_push(array) \
 	(*({ \
 		array_reserve(array, 1); \

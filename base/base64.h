@@ -6,7 +6,7 @@
 
 /* RFC 4648, section 4. False: out is full. */
 bool base64_add(struct bytes *out, struct view data, bool padded);
-/* With the whole padding or without any. False: not base64, or out is full. */
+/* With complete padding or without any. False: not base64, or out is full. */
 bool base64_decode(struct bytes *out, struct view text);
 
 #endif

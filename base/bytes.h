@@ -8,9 +8,9 @@
 #include <string.h>
 
 /*
- * Growable bytes, born with their maximum: what a peer can grow cannot outgrow it. Exceeding it is
- * an ordinary failure (false). Every buffer keeps BYTES_SLACK readable and writable bytes behind
- * its end, so that short copies may move 16 bytes at a time.
+ * A growable buffer with a maximum that is set at creation, so a peer cannot make it grow without
+ * bound. Exceeding the maximum is an ordinary failure (false). Every buffer keeps BYTES_SLACK
+ * readable and writable bytes after its end, so that short copies may move 16 bytes at a time.
  */
 #define BYTES_SLACK 32
 
@@ -32,10 +32,10 @@ static inline void bytes_init(struct bytes *b, size_t max)
 
 void bytes_fini(struct bytes *b);
 
-/* Makes room for `more` bytes behind len; false when that would pass the maximum. */
+/* Makes room for `more` bytes after len; false if that would exceed the maximum. */
 bool bytes_enlarge(struct bytes *b, size_t more);
 
-/* Gives back the room behind len, for bytes that are kept and will not grow. */
+/* Releases the unused room after len, for buffers that are kept and will not grow. */
 void bytes_trim(struct bytes *b);
 
 static inline bool bytes_reserve(struct bytes *b, size_t more)

@@ -11,8 +11,8 @@
 
 void digest_sha256(struct view data, uint8_t out[DIGEST_SIZE]);
 
-/* A key of HMAC (RFC 2104), hashed once: what a short text costs is two blocks of SHA-256.
- * Immutable; any thread. */
+/* An HMAC key (RFC 2104), hashed once. A short string then costs two blocks of SHA-256. Immutable;
+ * any thread. */
 struct digest_key {
 	SHA256_CTX inner, outer;
 };

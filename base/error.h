@@ -29,7 +29,7 @@ enum error_kind {
 struct error {
 	enum error_kind kind;
 	uint32_t retry_after_ms; /* of ERROR_BUSY; 0 means one second */
-	/* NULL, or a constant word for metrics, where the kind says too little */
+	/* NULL, or a constant word for metrics if the kind is not specific enough */
 	const char *reason;
 	char text[400];
 };
@@ -38,7 +38,7 @@ struct error {
 bool error_set(struct error *err, enum error_kind kind, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* Puts "prefix: " before the text that is there; returns false. */
+/* Puts "prefix: " before the existing text; returns false. */
 bool error_prefix(struct error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 static inline void error_clear(struct error *err)

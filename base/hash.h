@@ -5,7 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* XXH3 keyed with a secret drawn once per process, so that no sender can aim at collisions. */
+/* XXH3 keyed with a secret that is generated once per process, so no sender can provoke
+ * collisions. */
 struct hash128 {
 	uint64_t low, high;
 };
@@ -13,7 +14,7 @@ struct hash128 {
 uint64_t hash_bytes(const void *data, size_t len);
 struct hash128 hash_bytes_128(const void *data, size_t len);
 
-/* Unpredictable bytes from the kernel; aborts if there are none. */
+/* Random bytes from the kernel; aborts if none are available. */
 void hash_random(void *out, size_t len);
 
 #endif

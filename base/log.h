@@ -13,8 +13,8 @@
  * (tab-separated time, level, caller, message, JSON fields) and `json` (level, ts, caller, msg,
  * fields).
  *
- * Values that come from a sender never enter a line. A field value is the operator's text
- * (component IDs, endpoints), a number, or a struct error's text. Any thread may log; a line is one
+ * Values from a sender never enter a line. A field value is a string of the operator (component
+ * IDs, endpoints), a number, or the text of a struct error. Any thread may log; a line is one
  * write(2). Repeats of one (component, caller, message) are sampled as the Collector does (initial,
  * thereafter, tick).
  */
@@ -40,8 +40,8 @@ struct log_field {
 		key, LOG_FIELD_BOOL, NULL, (value) \
 	}
 
-/* Who speaks. Embedded by its owner; the texts are borrowed and must outlive it. NULL texts are
- * left out. */
+/* The component that logs. Embedded by its owner; the strings are borrowed and must outlive it.
+ * NULL strings are omitted. */
 struct log {
 	/* otelcol.component.kind: receiver, processor, exporter, extension */
 	const char *component_kind;
@@ -54,7 +54,7 @@ struct log_config {
 	enum log_level level;
 	bool json;
 	bool sampling;
-	/* lines per tick passed whole; then every n-th */
+	/* lines per tick that are all written; then every Nth */
 	int sampling_initial, sampling_thereafter;
 	uint64_t sampling_tick_ns;
 	const char *const *output_paths;        /* NULL-terminated: "stderr", "stdout" or files */
@@ -65,7 +65,8 @@ struct log_config {
 
 /* Before it is called, lines go to stderr as console text at level info. */
 bool log_configure(const struct log_config *config, struct error *err);
-/* Opens the output files again (after SIGHUP, for log rotation); the old ones stay on failure. */
+/* Reopens the output files (after SIGHUP, for log rotation). After a failure, the current ones stay
+ * in use. */
 bool log_reopen(struct error *err);
 void log_close(void);
 bool log_enabled(enum log_level level);
