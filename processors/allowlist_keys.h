@@ -8,9 +8,9 @@
 #include "profile/sites.h"
 
 /*
- * Which keys the allow-list permits where, and with which values. Immutable after init and shared
- * by all workers; each worker has a cache of verdicts that lasts across requests, because the same
- * keys come again and again. It is keyed with the per-process secret of base/hash.h.
+ * The keys that the allow-list permits at each site, and their permitted values. Immutable after
+ * init and shared by all workers. Each worker has a cache of verdicts that persists across
+ * requests, because the same keys recur. It is keyed with the per-process secret of base/hash.h.
  */
 struct allowlist_key_config {
 	struct strings everywhere, patterns;
@@ -43,7 +43,7 @@ struct allowlist_cache { /* zeroed memory is an empty one */
 
 bool allowlist_keys_check(const struct allowlist_key_config *config, struct error *err);
 
-/* Borrows the lists of config, not its nodes. fini takes what it got, also after a failure. */
+/* Borrows the lists of config, not its nodes. fini must be called also after a failure. */
 bool allowlist_keys_init(struct allowlist_keys *keys, const struct allowlist_key_config *config,
 			 struct error *err);
 void allowlist_keys_fini(struct allowlist_keys *keys);

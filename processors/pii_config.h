@@ -33,7 +33,7 @@ struct pii_config {
 
 extern const struct config_table pii_config_table;
 
-/* fini takes what the engine got, also after a failure. */
+/* fini must be called also after a failure. */
 bool pii_config_engine(const struct pii_config *config, struct pii_engine *engine,
 		       struct error *err);
 

@@ -14,7 +14,7 @@
  * Roles with equal actions form one class, so a verdict is remembered once per (text, class), keyed
  * with the per-process secret of base/hash.h.
  */
-enum pii_action { PII_LEAVE, PII_HASH, PII_MASK, PII_DROP }; /* the later goes before */
+enum pii_action { PII_LEAVE, PII_HASH, PII_MASK, PII_DROP }; /* later ones take precedence */
 
 #define PII_MASK_TEXT "****"
 #define PII_NAME_MASK "*" /* in paths */
@@ -33,7 +33,7 @@ struct pii_engine {
 	size_t pattern_count;
 	uint8_t actions[ROLE_COUNT][PII_DETECTORS_MAX]; /* enum pii_action; by class */
 	uint8_t class_of[ROLE_COUNT];
-	bool active[ROLE_COUNT]; /* by class: is there anything to do? */
+	bool active[ROLE_COUNT]; /* by class: does any action apply? */
 	struct digest_key hmac;  /* of PII_HASH */
 };
 
@@ -46,15 +46,15 @@ struct pii_verdict {
 };
 
 struct pii_found;
-struct pii_entry { /* what was found in a text */
+struct pii_entry { /* matches in a string */
 	struct hash128 key;
 	uint64_t hits;    /* 0: unused */
 	uint32_t at, len; /* of the changed text in `texts` */
 };
 
 /*
- * Texts in which nothing was found, which are most, are known by half of their digest, in sets of a
- * line of cache each; the other half chooses the set.
+ * Most strings have no match. They are identified by half of their digest, in sets of one cache
+ * line each; the other half selects the set.
  */
 #define PII_CLEAN_SETS 16384
 #define PII_CLEAN_WAYS 8
@@ -95,7 +95,7 @@ static inline unsigned pii_clean_way(struct hash128 key)
 	return (unsigned)(key.low / PII_CLEAN_SETS) % PII_CLEAN_WAYS;
 }
 
-/* Is it remembered that nothing was found in the text of this key? False says nothing. */
+/* Is it remembered that the string of this key has no match? False means unknown. */
 static inline bool pii_known_clean(const struct pii_scratch *scratch, struct hash128 key)
 {
 	return scratch->clean[key.low % PII_CLEAN_SETS][pii_clean_way(key)] == key.high;

@@ -16,10 +16,10 @@ enum pii_kind {
 	PII_TILDE = 1 << 7,
 	PII_HIGH = 1 << 8,   /* above ASCII */
 	PII_SLASH = 1 << 9,  /* either one */
-	PII_LOCAL = 1 << 10, /* of an e-mail address, in front of the @ */
+	PII_LOCAL = 1 << 10, /* of an email address, before the @ */
 	PII_TOKEN = 1 << 11, /* RFC 6750 */
 	PII_BASE64 = 1 << 12,
-	PII_QUERY_NAME = 1 << 13, /* in front of the = in a query */
+	PII_QUERY_NAME = 1 << 13, /* before the = in a query */
 	PII_QUERY = 1 << 14,      /* no blank, quote or angle bracket */
 	PII_URL = 1 << 15,        /* the same without ? */
 	PII_SEGMENT = 1 << 16,    /* of a path: no slash, blank or * */
@@ -47,7 +47,7 @@ static inline uint8_t pii_byte(struct view text, size_t at)
 	return at < text.len ? text.at[at] : 0;
 }
 
-/* How many bytes from `at` on are of the kinds; at most max. */
+/* The number of bytes from `at` on that are of these kinds; at most max. */
 static inline size_t pii_run(struct view text, size_t at, uint32_t kinds, size_t max)
 {
 	size_t n = 0;
@@ -60,7 +60,7 @@ static inline size_t pii_run(struct view text, size_t at, uint32_t kinds, size_t
 	return n;
 }
 
-/* The same in front of `at`. */
+/* The same before `at`. */
 static inline size_t pii_run_back(struct view text, size_t at, uint32_t kinds, size_t max)
 {
 	size_t n = 0;
@@ -85,7 +85,7 @@ static inline bool pii_has_at(struct view text, size_t at, const char *word, siz
 
 /* A string literal. */
 #define PII_WORD_AT(text, at, word) pii_has_at(text, at, word, sizeof(word) - 1)
-/* It ends in front of `at`. */
+/* It ends before `at`. */
 #define PII_WORD_BEFORE(text, at, word) \
 	((at) >= sizeof(word) - 1 && \
 	 pii_has_at(text, (at) - (sizeof(word) - 1), word, sizeof(word) - 1))

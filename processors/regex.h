@@ -10,20 +10,21 @@
 
 /*
  * Regular expressions (PCRE2) under limits; this is the one file that includes the library. The
- * library's interpreter runs them, not its JIT: that would need memory which is writable and
- * executable at once.
+ * library's interpreter runs them. Its JIT would require memory that is both writable and
+ * executable.
  *
  * A struct regex is immutable and shared by all threads; a struct regex_memory belongs to one
- * thread. A search that hits a limit, or a text above REGEX_TEXT_MAX, is REGEX_ERROR: the caller
- * decides which way is safe.
+ * thread. A search that reaches a limit, or a string larger than REGEX_TEXT_MAX, is REGEX_ERROR;
+ * the caller decides which result is safe.
  */
 #define REGEX_TEXT_MAX 8192
 #define REGEX_GROUPS_MAX 31
 
 enum regex_flag {
-	REGEX_WHOLE = 1, /* the whole text must match: no prefix, no suffix, no newline behind */
-	REGEX_BYTES = 2, /* the text is bytes, not UTF-8 */
-	/* for regex_check_cost: a pattern that matches the empty text is refused */
+	/* the whole string must match: no prefix, no suffix, no trailing newline */
+	REGEX_WHOLE = 1,
+	REGEX_BYTES = 2, /* the string is bytes, not UTF-8 */
+	/* for regex_check_cost: a pattern that matches the empty string is an error */
 	REGEX_NOT_EMPTY = 4
 };
 
@@ -32,7 +33,7 @@ enum regex_result { REGEX_NO, REGEX_YES, REGEX_ERROR };
 struct regex;
 struct regex_memory;
 
-struct regex_span { /* start == end: empty; set is false when the group took no part */
+struct regex_span { /* start == end: empty; set is false if the group did not participate */
 	size_t start, end;
 	bool set;
 };
@@ -48,8 +49,8 @@ struct regex_memory *regex_memory_new(void);
 void regex_memory_unref(struct regex_memory **memory); /* clears; accepts NULL */
 
 /*
- * Searches text from an offset on; what stands before it still counts for \b and ^. The steps that
- * a search may take grow with the text, so what it costs per byte is bounded for every pattern.
+ * Searches a string from an offset on. The text before it still counts for \b and ^. The permitted
+ * number of steps grows with the string, so the cost per byte is bounded for every pattern.
  */
 enum regex_result regex_find(const struct regex *regex, struct regex_memory *memory,
 			     struct view text, size_t from);
@@ -57,8 +58,8 @@ enum regex_result regex_find(const struct regex *regex, struct regex_memory *mem
 struct regex_span regex_group(const struct regex_memory *memory, unsigned group);
 
 /*
- * Refuses (ERROR_CONFIG) a pattern that takes more than a bounded number of steps per byte on any
- * of a set of hostile texts. Steps are counted, not timed: the same pattern gets the same answer
+ * Rejects (ERROR_CONFIG) a pattern that takes more than a fixed number of steps per byte on any of
+ * a set of hostile strings. Steps are counted, not timed, so the result for a pattern is the same
  * everywhere.
  */
 bool regex_check_cost(const char *pattern, unsigned flags, struct error *err);

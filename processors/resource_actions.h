@@ -5,8 +5,8 @@
 #include "config/table.h"
 #include "processors/regex.h"
 
-/* The actions of the `resource` processor: their keys, rules and error texts are the Collector's.
- */
+/* The actions of the `resource` processor. Their keys, rules and error messages are the
+ * Collector's. */
 enum resource_verb {
 	VERB_INSERT,
 	VERB_UPDATE,
@@ -47,7 +47,7 @@ struct resource_action {
 
 extern const struct config_table resource_action_table;
 
-/* index: of the action, for the error. The action borrows the configuration's texts. */
+/* index: of the action, for the error. The action borrows the configuration's strings. */
 bool resource_action_init(struct resource_action *action,
 			  const struct resource_action_config *config, size_t index,
 			  struct error *err);

@@ -7,14 +7,15 @@
 
 /*
  * The attributes without which a store cannot use a profile (OpenTelemetry semantic conventions,
- * profiles and pprof): build ids, frame types, what pprof needs for the way back. Each counts only
- * at its site, with at most STRUCTURAL_MAX bytes and a value of its grammar, so that nothing else
- * can travel under its name.
+ * profiles and pprof): build ids, frame types, what the conversion back to pprof needs. Each is
+ * valid only at its site, with at most STRUCTURAL_MAX bytes and a value of its grammar, so nothing
+ * else can pass under its name.
  */
 #define STRUCTURAL_MAX 128
 
 enum structural_grammar {
-	/* hex of 8, 16, 20 or 32 bytes: what linkers make of fast, md5 and uuid, sha1, sha256 */
+	/* hex of 8, 16, 20 or 32 bytes: what linkers produce for fast, md5 and uuid, sha1,
+	 * sha256 */
 	STRUCTURAL_GNU_BUILD_ID,
 	STRUCTURAL_HTLHASH,     /* hex of 16 bytes */
 	STRUCTURAL_GO_BUILD_ID, /* two or four parts of 20 base64url characters, joined by "/" */
@@ -38,8 +39,9 @@ bool structural_passes(const struct profiles *p, enum site site, const struct at
 		       const struct scope *scope);
 
 /*
- * Is it an id by key and value, which no detector need look at: a build id at its site, or an
- * attribute trace_id or span_id? What has decimal digits only is none: a card number has 16.
+ * Is it an ID, by key and value, that no detector needs to scan: a build ID at its site, or an
+ * attribute trace_id or span_id? A value of decimal digits only is not an ID, because a card number
+ * also has 16 digits.
  */
 bool structural_is_id(const struct profiles *p, enum site site, const struct attribute *a);
 
