@@ -7,7 +7,7 @@
 #include "net/http/http_server.h"
 #include "pipeline/component.h"
 
-/* Says over HTTP whether the gateway is ready, in the Collector's words. */
+/* Reports over HTTP whether the gateway is ready, in the Collector's format. */
 #define STOP_GRACE_NS UINT64_C(1000000000)
 #define SECOND_NS UINT64_C(1000000000)
 

@@ -39,7 +39,7 @@ struct pprof {
 	pthread_cond_t wake;  /* stopping became true */
 	bool running, stopping, joinable;
 	pthread_t thread;
-	/* Of the run under way; the thread's own while it runs. */
+	/* Of the current run; owned by its thread while it runs. */
 	struct http_exchange *exchange;
 	uint64_t duration_ns;
 };
@@ -110,7 +110,8 @@ static void *profile_and_reply(void *argument)
 	struct error err = { 0 };
 	bytes_init(&gzip, PROFILE_MAX);
 	bool ok = take_profile(self, &run, &gzip, &err);
-	/* Before the reply: who has it may ask for the next one at once. */
+	/* Before the reply: a client that has the reply may request the next profile
+	 * immediately. */
 	pthread_mutex_lock(&self->lock);
 	struct http_exchange *exchange = self->exchange;
 	self->running = false;
@@ -175,7 +176,7 @@ static bool read_seconds(struct http_exchange *exchange, uint64_t *seconds, stru
 				     SECONDS_MAX);
 }
 
-/* An answer that takes its time may only be given once the (empty) body is there. */
+/* A delayed reply is possible only after the (empty) body has been read. */
 static void accept_request(void *context, struct http_exchange *exchange)
 {
 	(void)context;

@@ -39,14 +39,14 @@ static void note_registers(struct snapshot *s, const ucontext_t *context)
 #error "the sampler does not support this CPU architecture"
 #endif
 
-/* The kernel copies: what is not mapped ends the copy instead of the process. */
+/* The kernel copies the stack, so an unmapped address ends the copy and not the process. */
 static ssize_t copy_own_memory(void *to, uint64_t from, size_t len)
 {
 	struct iovec local = { to, len }, remote = { (void *)(uintptr_t)from, len };
 	return process_vm_readv(getpid(), &local, 1, &remote, 1, 0);
 }
 
-/* Everything here is async-signal-safe. A full ring loses the sample: nobody drains it in time. */
+/* Everything here is async-signal-safe. If the ring is full, the sample is dropped. */
 static void on_tick(int number, siginfo_t *info, void *context)
 {
 	(void)number;
@@ -81,8 +81,8 @@ static bool check_system(struct error *err)
 bool sampler_start(struct error *err)
 {
 	bool idle = false;
-	/* It stays for ever: a late tick must not meet the default action, which ends the process.
-	 */
+	/* The handler stays installed: a late signal must not trigger the default action, which
+	 * ends the process. */
 	struct sigaction action = { .sa_sigaction = on_tick, .sa_flags = SA_SIGINFO | SA_RESTART };
 	if (!check_system(err))
 		return false;

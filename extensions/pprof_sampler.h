@@ -9,15 +9,15 @@
 #include "base/error.h"
 
 /*
- * Samples this process: at every SAMPLER_PERIOD_NS of CPU time that it used (ITIMER_PROF, SIGPROF),
- * the thread that runs notes its registers and the lower end of its stack. Unwinding happens later
- * and elsewhere, so that the signal handler needs nothing but memory that was there before and one
- * system call, which copies the stack and cannot fault. There is one sampler in the process.
+ * Samples this process. After every SAMPLER_PERIOD_NS of CPU time (ITIMER_PROF, SIGPROF), the
+ * running thread records its registers and the lower end of its stack. Unwinding happens later on
+ * another thread. The signal handler therefore needs only preallocated memory and one system call,
+ * which copies the stack and cannot fault. There is one sampler in the process.
  */
 enum {
 	SAMPLER_PERIOD_NS = 10000000,
 	SAMPLER_STACK = 16000,
-	SAMPLER_REGISTERS = 33 /* as DWARF numbers them; more than any machine here has */
+	SAMPLER_REGISTERS = 33 /* in DWARF's numbering; more than any supported architecture has */
 };
 
 struct snapshot {
@@ -31,7 +31,7 @@ struct snapshot {
 /* ERROR_BUSY while it is running already. */
 bool sampler_start(struct error *err);
 void sampler_stop(void);
-/* Gives every snapshot taken since the last call to `take`. One thread at a time. */
+/* Passes every snapshot since the last call to `take`. One thread at a time. */
 void sampler_drain(void (*take)(const struct snapshot *snapshot, void *context), void *context);
 
 #endif

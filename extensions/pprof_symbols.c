@@ -19,7 +19,7 @@ enum { REGISTERS = 32 };
 
 struct symbols {
 	Dwfl *dwfl;
-	/* Of the unwinding under way. */
+	/* Of the current unwinding. */
 	const struct snapshot *snapshot;
 	uint64_t *pcs;
 	size_t count, max;
@@ -132,7 +132,7 @@ static int note_frame(Dwfl_Frame *frame, void *argument)
 	/* A return address may already belong to the next function. */
 	pc -= !interrupted;
 	if (symbols->count && !module_at(symbols, pc))
-		/* the caller cannot be told: what stands there is no return address */
+		/* the caller cannot be determined: the value is not a return address */
 		return DWARF_CB_ABORT;
 	symbols->pcs[symbols->count++] = pc;
 	return DWARF_CB_OK;

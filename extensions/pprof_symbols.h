@@ -7,8 +7,8 @@
 #include "extensions/pprof_sampler.h"
 
 /*
- * What this process is made of, by elfutils' libdwfl: stacks from snapshots (by .eh_frame, which
- * every library has), and names of addresses. One thread. All texts belong to the symbols.
+ * The symbols of this process, from elfutils' libdwfl: stacks from snapshots (by .eh_frame, which
+ * every library has), and names of addresses. One thread. The symbols own all strings.
  */
 struct symbols;
 
@@ -16,8 +16,9 @@ struct symbols *symbols_new(struct error *err);
 void symbols_unref(struct symbols **symbols);
 
 /*
- * The stack, innermost first: addresses inside the instruction that runs, then of each call. It
- * ends where the caller cannot be told: what would come next lies in no file.
+ * The stack, innermost first: the address of the running instruction, then an address inside each
+ * call instruction. It ends where the caller cannot be determined because the next address lies in
+ * no file.
  */
 size_t symbols_unwind(struct symbols *symbols, const struct snapshot *snapshot, uint64_t *pcs,
 		      size_t max);
@@ -36,7 +37,8 @@ struct symbol_line {
 
 /* False: the address belongs to no file. */
 bool symbols_module(struct symbols *symbols, uint64_t pc, struct symbol_module *out);
-/* The function of an address, and those into which it was inlined behind it. 0: it has no name. */
+/* The function of an address, followed by the functions that it was inlined into. 0: it has no
+ * name. */
 size_t symbols_lines(struct symbols *symbols, uint64_t pc, struct symbol_line *out, size_t max);
 
 #endif
