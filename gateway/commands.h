@@ -9,7 +9,7 @@
 struct command {
 	const char *name, *arguments, *help; /* name "": without a subcommand */
 	bool (*run)(const struct options *options, struct error *err);
-	size_t most; /* arguments that it takes */
+	size_t most; /* maximum number of arguments */
 };
 
 extern const struct command commands[]; /* name == NULL ends */

@@ -146,7 +146,7 @@ static bool is_one_of(const char *flag, const char *value, const char *one, cons
 			 value);
 }
 
-/* What cannot be had is refused, never ignored. */
+/* An unsupported feature gate is an error, never ignored. */
 static bool check_choices(const struct options *o, struct error *err)
 {
 	return is_one_of("mode", o->mode, "redacted", "unredacted", err) &&
@@ -193,7 +193,7 @@ static void warn_unset(void *context, const char *variable)
 		 log_text("name", variable));
 }
 
-/* What is no URL is not repeated: nobody knows which part of it is the password. */
+/* An invalid URL is not repeated, because it is unknown which part of it is the password. */
 static bool explain_fetch(const char *url, bool answered, int status, struct error *err)
 {
 	if (!answered && err->kind == ERROR_CONFIG)
@@ -210,7 +210,7 @@ static bool explain_fetch(const char *url, bool answered, int status, struct err
 	return false;
 }
 
-/* A server that is slow must not keep us from saying so. */
+/* A slow server must not prevent the error message. */
 static bool fetch(void *context, const char *url, struct bytes *out, struct error *err)
 {
 	const struct loading *loading = context;

@@ -5,11 +5,12 @@
 #include "config/load.h"
 #include "config/table.h"
 
-/* The command line: `--flag value` and `--flag=value`, with the Collector's names. Texts are
- * argv's. */
+/* The command line: `--flag value` and `--flag=value`, with the Collector's names. Strings belong
+ * to argv. */
 struct options {
-	const char *command;                       /* NULL: run */
-	const char **configs, **sets, **arguments; /* NULL-terminated; arguments: what is no flag */
+	const char *command; /* NULL: run */
+	/* NULL-terminated; arguments: everything but flags */
+	const char **configs, **sets, **arguments;
 	const char *feature_gates, *format, *mode, *shutdown_timeout, *repeat;
 	bool help, version, insecure_listen;
 };

@@ -15,7 +15,7 @@
 
 enum { CORES_MAX = 64 };
 #define SHUTDOWN_NS (20 * INT64_C(1000000000))
-/* behind the deadline, for what is cancelled to end */
+/* after the deadline, for cancelled work to end */
 #define LAST_GRACE_NS (5 * UINT64_C(1000000000))
 
 static bool is_ready(void *context)
@@ -79,8 +79,8 @@ static void stopped(void *argument)
 	loop_stop(s->loop);
 }
 
-/* A thread that hangs in the kernel cannot be ended, and whoever wants it joined waits as long. The
- * log has no buffer. */
+/* A thread that hangs in the kernel cannot be ended, and joining it blocks. The log is
+ * unbuffered. */
 static void give_up(void *argument)
 {
 	struct service *s = argument;
@@ -90,8 +90,8 @@ static void give_up(void *argument)
 	_exit(s->failure ? 1 : 0);
 }
 
-/* When the process ends at the latest; only ever earlier. Should even the log or the loop hang, the
- * kernel sees to it. */
+/* Sets the latest end of the process; it can only become earlier. If even the log or the loop
+ * hangs, the kernel ends the process. */
 static void end_in(struct service *s, uint64_t ns)
 {
 	uint64_t end = clock_now() + ns;
@@ -156,7 +156,7 @@ static bool watch_signals(struct service *s, struct error *err)
 	return true;
 }
 
-/* gRPC core's listener does not survive running out of descriptors: have as many as we may. */
+/* Raises the limit of file descriptors to the permitted maximum. */
 static void raise_descriptor_limit(void)
 {
 	struct rlimit limit;

@@ -7,8 +7,8 @@
 #include "pipeline/graph/graph.h"
 
 /*
- * The life of the program around one graph. service_open builds everything without starting it
- * (that is all that `validate` does); service_run starts it, waits for SIGTERM or SIGINT, and
+ * The life of the program around one graph. service_open builds everything without starting it,
+ * which is all that `validate` does. service_run starts it, waits for SIGTERM or SIGINT, and
  * drains.
  */
 struct service {
@@ -24,8 +24,8 @@ struct service {
 	/* Loop thread: */
 	bool stopping, hurried;
 	const char *failure;     /* why the start failed */
-	struct loop_timer *last; /* the shutdown has had its time, and more */
-	uint64_t end;            /* clock_now of that; 0: nothing stops */
+	struct loop_timer *last; /* the shutdown exceeded its deadline */
+	uint64_t end;            /* clock_now of that; 0: no shutdown */
 };
 
 bool service_open(struct service *service, const struct options *options, struct error *err);

@@ -66,13 +66,13 @@ struct telemetry_config {
 	const struct node *traces, *resource;
 };
 
-/* Those above error have no lines here: they turn the log off. */
+/* The levels above error have no lines here; they disable the log. */
 static const char *const log_levels[] = { "debug",  "info",  "warn",  "error",
 					  "dpanic", "panic", "fatal", NULL };
 static const char *const metrics_levels[] = { "none", "basic", "normal", "detailed", NULL };
 static const char *const encodings[] = { "console", "json", NULL };
 
-/* Levels are read in any case, as the Collector does. -1: none of them. */
+/* Level names are case-insensitive, as in the Collector. -1: unknown level. */
 static int find_level(const char *const *levels, const char *text)
 {
 	for (int i = 0; levels[i]; i++)

@@ -16,7 +16,7 @@ struct telemetry;
 /* node: service.telemetry, borrowed, may be NULL. Binds and checks it, and opens nothing. */
 struct telemetry *telemetry_new(const struct node *node, struct metrics *metrics,
 				struct error *err);
-/* Opens the log's outputs; says which keys are without effect. */
+/* Opens the log's outputs and logs the keys without effect. */
 bool telemetry_open_log(struct telemetry *telemetry, struct error *err);
 /* Opens the metrics listener. */
 bool telemetry_start(struct telemetry *telemetry, struct error *err);
