@@ -29,10 +29,10 @@ __attribute__((constructor)) static void draw_secret(void)
 
 /* One function for each class of lengths, with the library's code for that class alone in it: most
  * of what is hashed is short, and should not pay for the frame of the loop over long input. */
-#define CLASS(name, type, least, most, hash) \
+#define CLASS(name, type, min, max, hash) \
 	__attribute__((noinline, flatten)) static type name(const void *data, size_t len) \
 	{ \
-		if (len - (least) > (most) - (least)) \
+		if (len - (min) > (max) - (min)) \
 			__builtin_unreachable(); \
 		return hash(data, len); \
 	}

@@ -80,16 +80,16 @@ static const struct resource {
 static uint64_t climb(const char *root, const char *controller, const char *group, read_limit *read)
 {
 	char path[PATH_MAX], below[PATH_MAX];
-	uint64_t least = UINT64_MAX;
+	uint64_t min = UINT64_MAX;
 	snprintf(below, sizeof below, "%s", group);
 	for (;;) {
 		snprintf(path, sizeof path, "%s%s%s%s", root, *controller ? "/" : "", controller,
 			 below);
 		uint64_t limit = read(path);
-		least = limit < least ? limit : least;
+		min = limit < min ? limit : min;
 		char *slash = strrchr(below, '/');
 		if (!slash)
-			return least;
+			return min;
 		*slash = '\0';
 	}
 }
@@ -123,16 +123,16 @@ static uint64_t limit_of_line(char *line, const char *root, const struct resourc
 
 static uint64_t group_limit(const char *groups, const char *root, const struct resource *resource)
 {
-	uint64_t least = UINT64_MAX;
+	uint64_t min = UINT64_MAX;
 	char line[PATH_MAX];
 	FILE *file = fopen(groups, "re");
 	while (file && fgets(line, sizeof line, file)) {
 		uint64_t limit = limit_of_line(line, root, resource);
-		least = limit < least ? limit : least;
+		min = limit < min ? limit : min;
 	}
 	if (file)
 		fclose(file);
-	return least;
+	return min;
 }
 
 uint64_t system_group_memory(const char *groups, const char *root)

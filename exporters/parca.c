@@ -60,7 +60,7 @@ static const struct metric lost_labels = {
 
 /* Series repeat what a packet says once, so a request can be many times longer; longer ones are cut
  * before they are. */
-static size_t most_bytes(const struct packet *packet)
+static size_t table_max(const struct packet *packet)
 {
 	size_t most = ENCODED_LEAST + packet->otlp.len * 32;
 	return most < ENCODED_MAX ? most : ENCODED_MAX;
@@ -69,7 +69,7 @@ static size_t most_bytes(const struct packet *packet)
 static bool encode_plain(const struct parca *self, const struct packet *packet, struct bytes *out,
 			 struct error *err)
 {
-	out->max = most_bytes(packet);
+	out->max = table_max(packet);
 	return write_raw_encode(packet, self->config->normalized_addresses, out, err);
 }
 

@@ -76,7 +76,7 @@ static bool measure(void *context, struct packet *candidate, struct split_size *
 	const struct limits *limits = context;
 	const struct bytes *request = request_of(candidate, err);
 	if (!request && err->kind == ERROR_TOO_LARGE) {
-		uint64_t most = encode_push_most(candidate);
+		uint64_t most = encode_push_max(candidate);
 		size->bytes = 2 * (most > limits->bytes ? most : limits->bytes);
 		return true;
 	}

@@ -9,7 +9,7 @@
 struct command {
 	const char *name, *arguments, *help; /* name "": without a subcommand */
 	bool (*run)(const struct options *options, struct error *err);
-	size_t most; /* maximum number of arguments */
+	size_t arguments_max;
 };
 
 extern const struct command commands[]; /* name == NULL ends */

@@ -61,7 +61,7 @@ static bool check_arguments(const struct command *command, const char *const *ar
 			    struct error *err)
 {
 	for (size_t i = 0; arguments && arguments[i]; i++)
-		if (i == command->most)
+		if (i == command->arguments_max)
 			return error_set(err, ERROR_CONFIG,
 					 "too many arguments for \"portcullis %s\": \"%s\"",
 					 command->name, arguments[i]);

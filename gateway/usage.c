@@ -9,20 +9,21 @@ enum { COLUMNS = 100, COMMAND_INDENT = 8, OPTION_INDENT = 28 };
 
 const struct usage_fact usage_signals[] = {
 	{ "SIGTERM, SIGINT",
-	  "Drains in order: receivers stop, workers finish, open batches close, each queued packet "
-	  "gets one more attempt. What still waits after `--shutdown-timeout` (20s) is dropped and "
-	  "counted with reason `shutdown`. A second signal ends the wait. What does not end even "
-	  "then (a write on a network disk that hangs) is left behind 5 s later, and the log says "
-	  "what was lost." },
-	{ "SIGHUP", "Reads certificates again and reopens files. What cannot be read or opened "
-		    "stays as it was, and the log says why." },
+	  "Drains in order: receivers stop, workers finish, open batches are flushed, and each "
+	  "queued packet gets one more attempt. Packets that are still waiting after "
+	  "`--shutdown-timeout` (20s) are dropped and counted with reason `shutdown`. A second "
+	  "signal ends the wait. Operations that do not end even then (such as a write to a "
+	  "network disk that hangs) are abandoned 5 s later, and the log reports the loss." },
+	{ "SIGHUP", "Reloads certificates and reopens files. If that fails for one of them, the "
+		    "current one stays in use, and the log reports the reason." },
 	{ 0 }
 };
 
 const struct usage_fact usage_statuses[] = {
-	{ "0", "Success. Also the status after SIGTERM and SIGINT, whatever was left behind." },
-	{ "1", "An error. stderr has it as `Error: ...`, with file, line and column where a "
-	       "configuration is at fault." },
+	{ "0", "Success. Also the status after SIGTERM and SIGINT, even if operations were "
+	       "abandoned." },
+	{ "1", "An error. It is printed to stderr as `Error: ...`, with file, line and column "
+	       "for errors in the configuration." },
 	{ 0 }
 };
 
@@ -35,7 +36,7 @@ const struct usage_fact usage_environment[] = {
 
 const struct usage_fact usage_files[] = {
 	{ "/etc/portcullis/gateway.yaml",
-	  "The configuration of the systemd unit and of the image. The one that is installed "
+	  "The configuration of the systemd unit and of the image. The installed default "
 	  "listens on loopback and logs counts." },
 	{ "/var/lib/portcullis", "The working directory of the systemd unit and of the image, and "
 				 "the only directory that they can write to." },

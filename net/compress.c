@@ -13,7 +13,7 @@
 #include "base/memory.h"
 
 /* A first guess of the inflated size never exceeds this many times the body. */
-enum { GUESS_RATIO = 32, GUESS_LEAST = 1024, GZIP_END = 8, GZIP_LEAST = 18, ZSTD_HEADER = 4 };
+enum { GUESS_RATIO = 32, GUESS_MIN = 1024, GZIP_END = 8, GZIP_MIN = 18, ZSTD_HEADER = 4 };
 
 /*
  * Gzip of level 1 is made of runs of deflate. What takes the time of a small body is making its
@@ -34,7 +34,7 @@ enum {
 	MIDDLE_MAX = 512 << 10, /* bytes of a body */
 	/* text that is less than one part in so many is not told apart */
 	TEXT_SHARE = 3,
-	SECTION_LEAST = 2 << 10, /* a smaller one goes with the next */
+	SECTION_MIN = 2 << 10, /* a smaller one goes with the next */
 	LAST_QUICK_MAX = 16 << 10,
 	QUICK_TOKENS = 32 << 10 /* of one block, at least */
 };
@@ -170,15 +170,15 @@ static bool grow(struct bytes *out)
 	if (out->room == out->max)
 		return false;
 	size_t have = out->room - out->len;
-	reserve_up_to(out, have < GUESS_LEAST ? GUESS_LEAST : 2 * have);
+	reserve_up_to(out, have < GUESS_MIN ? GUESS_MIN : 2 * have);
 	return true;
 }
 
 /* Never 0: there must be a buffer, if only to inflate nothing into. */
 static size_t guess_size(struct view in, uint64_t claimed)
 {
-	uint64_t most = (uint64_t)in.len * GUESS_RATIO + GUESS_LEAST;
-	return !claimed ? 1 : claimed < most ? claimed : most;
+	uint64_t max = (uint64_t)in.len * GUESS_RATIO + GUESS_MIN;
+	return !claimed ? 1 : claimed < max ? claimed : max;
 }
 
 /* Inflates one stream at the start of `in`; *used tells where the next may begin. */
@@ -211,7 +211,7 @@ static bool inflate_stream(inflate_one *inflate, const char *coding, struct view
 /* The last four bytes of a gzip member are its inflated size modulo 2^32: a hint, nothing more. */
 static uint32_t gzip_claim(struct view in)
 {
-	if (in.len < GZIP_LEAST)
+	if (in.len < GZIP_MIN)
 		return 0;
 	const uint8_t *end = in.at + in.len - 4;
 	return (uint32_t)end[0] | (uint32_t)end[1] << 8 | (uint32_t)end[2] << 16 |
@@ -420,7 +420,7 @@ static size_t deflate_sections(struct view in, const struct cuts *cuts, uint8_t 
 	size_t from = 0, made = 0;
 	for (size_t i = 0; i < cuts->count; i++) {
 		assert(cuts->at[i] <= in.len);
-		if (cuts->at[i] < from + SECTION_LEAST)
+		if (cuts->at[i] < from + SECTION_MIN)
 			continue;
 		struct view section = { in.at + from, cuts->at[i] - from };
 		size_t run =
@@ -452,11 +452,11 @@ static size_t deflate_runs(struct view in, const struct cuts *cuts, uint8_t *to,
 {
 	/* RFC 1952 2.3: no time, fastest, no system */
 	static const uint8_t begin[] = { 0x1f, 0x8b, 8, [8] = 4, 0xff };
-	if (room < GZIP_LEAST)
+	if (room < GZIP_MIN)
 		return 0;
 	memcpy(to, begin, sizeof begin);
 	uint8_t *runs = to + sizeof begin;
-	room -= GZIP_LEAST;
+	room -= GZIP_MIN;
 	size_t made = !cuts                  ? deflate_any(in, runs, room)
 		      : in.len <= SINGLE_MAX ? deflate_small(in, cuts, runs, room)
 					     : deflate_sections(in, cuts, runs, room);

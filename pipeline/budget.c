@@ -8,7 +8,7 @@
 #include <time.h>
 
 #define MIB ((int64_t)1 << 20)
-#define ROOM_LEAST (4 * MIB) /* above what is resident at rest: less would refuse most requests */
+#define ROOM_MIN (4 * MIB) /* above what is resident at rest: less would refuse most requests */
 /* as a pprof of 64 KiB: its tables at forty times, its part of a batch */
 #define REQUEST_BYTES (4 * MIB)
 #define LARGE_BYTES MIB /* so much is worth a wait, and a look at the real size */
@@ -50,9 +50,9 @@ void budget_init(struct budget *b, int64_t limit, int64_t spike)
 			      .changed = PTHREAD_COND_INITIALIZER };
 }
 
-static int between(int64_t least, int64_t value, int64_t most)
+static int between(int64_t min, int64_t value, int64_t max)
 {
-	return (int)(value < least ? least : value > most ? most : value);
+	return (int)(value < min ? min : value > max ? max : value);
 }
 
 /* Bodies, tables and packets come and go with each request; if malloc gives their pages back early,
@@ -72,7 +72,7 @@ static int64_t mib_above(int64_t bytes)
 
 static bool refuse_limit(const struct budget *b, int64_t baseline, struct error *err)
 {
-	int64_t missing = baseline + ROOM_LEAST - b->soft;
+	int64_t missing = baseline + ROOM_MIN - b->soft;
 	/* The spike may be a share of the limit. */
 	int64_t limit =
 		b->limit + (int64_t)((double)missing * ((double)b->limit / (double)b->soft));
@@ -82,7 +82,7 @@ static bool refuse_limit(const struct budget *b, int64_t baseline, struct error 
 			 "%" PRId64 " MiB at rest and %" PRId64
 			 " MiB for requests; the limit must be at least %" PRId64 " MiB",
 			 b->limit / MIB, mib_above(b->limit - b->soft), mib_above(baseline),
-			 ROOM_LEAST / MIB, mib_above(limit));
+			 ROOM_MIN / MIB, mib_above(limit));
 }
 
 bool budget_ready(struct budget *b, struct error *err)
@@ -91,14 +91,14 @@ bool budget_ready(struct budget *b, struct error *err)
 	int64_t resident = system_resident(), charged = atomic_load(&b->charged);
 	int64_t baseline = resident > charged ? resident - charged : 0;
 	atomic_store(&b->baseline, baseline);
-	return b->soft - baseline >= ROOM_LEAST || refuse_limit(b, baseline, err);
+	return b->soft - baseline >= ROOM_MIN || refuse_limit(b, baseline, err);
 }
 
 int64_t budget_allowance(const struct budget *b)
 {
 	int64_t baseline = atomic_load(&b->baseline);
 	int64_t room = b->soft - (baseline ? baseline : system_resident());
-	return room > ROOM_LEAST ? room : ROOM_LEAST;
+	return room > ROOM_MIN ? room : ROOM_MIN;
 }
 
 int64_t budget_share(const struct budget *b, uint32_t workers, uint32_t destinations)
@@ -130,11 +130,11 @@ void budget_check(struct budget *b)
  * them. */
 static bool really_fits(const struct budget *b, int64_t bytes)
 {
-	int64_t most = b->soft + (b->limit - b->soft) / 4;
-	if (!atomic_load(&b->baseline) || system_resident() + bytes <= most)
+	int64_t max = b->soft + (b->limit - b->soft) / 4;
+	if (!atomic_load(&b->baseline) || system_resident() + bytes <= max)
 		return true;
 	malloc_trim(0);
-	return system_resident() + bytes <= most;
+	return system_resident() + bytes <= max;
 }
 
 /* Who waits has added to `claimed` before it looked at `charged`: either it sees the change, or it

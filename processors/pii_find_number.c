@@ -163,11 +163,11 @@ static size_t card_at(const uint8_t *text, const struct chain *chain, size_t fir
 	}
 	if (left < 13 || marks & fours)
 		return 0;
-	size_t most = group_end(marks, 12, 4, left),
-	       more = most < left ? group_end(marks, most, 3, left) : most;
-	if (more > most && is_card(text, chain, first, more))
+	size_t max = group_end(marks, 12, 4, left),
+	       more = max < left ? group_end(marks, max, 3, left) : max;
+	if (more > max && is_card(text, chain, first, more))
 		return more;
-	return is_card(text, chain, first, most) ? most : 0;
+	return is_card(text, chain, first, max) ? max : 0;
 }
 
 /* The next digit behind a separator. */

@@ -221,8 +221,8 @@ void grpc_allowance_begin(struct grpc_allowance *a, size_t request_bytes)
 
 static void cap(struct grpc_allowance *a)
 {
-	int64_t left = atomic_load(&a->left), most = GRPC_ALLOWANCE_MAX + atomic_load(&a->flying);
-	while (left > most && !atomic_compare_exchange_weak(&a->left, &left, most))
+	int64_t left = atomic_load(&a->left), max = GRPC_ALLOWANCE_MAX + atomic_load(&a->flying);
+	while (left > max && !atomic_compare_exchange_weak(&a->left, &left, max))
 		continue;
 }
 

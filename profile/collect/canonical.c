@@ -14,14 +14,14 @@ void canonical_fini(struct canonical *k)
 	intern_fini(&k->keys);
 }
 
-void canonical_begin(struct canonical *k, size_t most)
+void canonical_begin(struct canonical *k, size_t max)
 {
-	k->left = k->out.max = most < k->max ? most : k->max;
+	k->left = k->out.max = max < k->max ? max : k->max;
 }
 
 static bool add_number(struct bytes *out, uint8_t tag, uint64_t v)
 {
-	if (!bytes_reserve(out, PUT_MOST))
+	if (!bytes_reserve(out, PUT_MAX))
 		return false;
 	out->len = (size_t)(put_number(out->at + out->len, tag, v) - out->at);
 	return true;
@@ -30,7 +30,7 @@ static bool add_number(struct bytes *out, uint8_t tag, uint64_t v)
 /* Present even when empty. */
 static bool add_bytes(struct bytes *out, uint8_t tag, struct view v)
 {
-	if (!bytes_reserve(out, PUT_MOST + v.len))
+	if (!bytes_reserve(out, PUT_MAX + v.len))
 		return false;
 	uint8_t *at = put_header(out->at + out->len, tag, v.len);
 	out->len = (size_t)((v.len ? put_copy(at, v.at, v.len) : at) - out->at);
@@ -47,7 +47,7 @@ static bool add_text(struct bytes *out, uint8_t tag, const struct profiles *p, u
 static bool open_field(struct bytes *out, size_t *header)
 {
 	*header = out->len;
-	if (!bytes_reserve(out, PUT_MOST))
+	if (!bytes_reserve(out, PUT_MAX))
 		return false;
 	out->len += PUT_HEADER;
 	return true;
@@ -55,7 +55,7 @@ static bool open_field(struct bytes *out, size_t *header)
 
 static bool close_field(struct bytes *out, uint8_t tag, size_t header)
 {
-	if (!bytes_reserve(out, PUT_MOST))
+	if (!bytes_reserve(out, PUT_MAX))
 		return false;
 	out->len = (size_t)(put_close(out->at + header, tag, out->at + out->len) - out->at);
 	return true;
@@ -89,7 +89,7 @@ static bool add_children(struct bytes *out, uint8_t tag, const struct profiles *
 /* A member of AnyValue's oneof is present even with its default value. */
 static bool add_scalar(struct bytes *out, uint8_t tag, uint64_t v)
 {
-	if (!bytes_reserve(out, PUT_MOST))
+	if (!bytes_reserve(out, PUT_MAX))
 		return false;
 	out->len = (size_t)(wire_put_varint(wire_put_varint(out->at + out->len, tag), v) - out->at);
 	return true;

@@ -33,7 +33,7 @@ void canonical_init(struct canonical *k, size_t max);
 void canonical_fini(struct canonical *k);
 
 /* A request begins, of which at most so many bytes are written. */
-void canonical_begin(struct canonical *k, size_t most);
+void canonical_begin(struct canonical *k, size_t max);
 
 /*
  * KeyValueAndUnit of the dictionary, key and unit being indices of the packet's string table. `out`

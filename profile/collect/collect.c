@@ -214,7 +214,7 @@ static void end_at(struct bytes *out, const uint8_t *end)
  * first entries have the short indices. */
 static bool put_profile_head(struct collect *c, const struct profile *f)
 {
-	if (!bytes_reserve(&c->body, 4 * PUT_MOST))
+	if (!bytes_reserve(&c->body, 4 * PUT_MAX))
 		return false;
 	uint8_t *at = c->body.at + c->body.len;
 	if (f->has_sample_type)
@@ -232,7 +232,7 @@ static bool put_profile_tail(struct collect *c, const struct profiles *p, const 
 	struct indices *list = &c->samples.attributes;
 	list->count = 0;
 	dictionary_attributes(&c->dictionary, f->attributes, list);
-	if (!bytes_reserve(&c->body, 12 * PUT_MOST + f->profile_id.len + 5 * (size_t)list->count))
+	if (!bytes_reserve(&c->body, 12 * PUT_MAX + f->profile_id.len + 5 * (size_t)list->count))
 		return false;
 	uint8_t *at = c->body.at + c->body.len;
 	at = put_fixed64(at, PUT_FIXED64(3), f->time);
@@ -253,17 +253,17 @@ static bool put_profile(struct collect *c, const struct profiles *p, const struc
 			uint64_t *merged)
 {
 	size_t header = c->body.len;
-	if (!bytes_reserve(&c->body, PUT_MOST))
+	if (!bytes_reserve(&c->body, PUT_MAX))
 		return false;
-	c->body.len += PUT_MOST;
+	c->body.len += PUT_MAX;
 	if (!put_profile_head(c, f) ||
 	    !samples_put(&c->samples, &c->dictionary, f, &c->body, merged) ||
 	    !put_profile_tail(c, p, f))
 		return false;
 	uint8_t *at = c->body.at + header;
-	size_t len = c->body.len - header - PUT_MOST;
+	size_t len = c->body.len - header - PUT_MAX;
 	uint8_t *start = put_header(at, PUT_LEN(2), len);
-	memmove(start, at + PUT_MOST, len);
+	memmove(start, at + PUT_MAX, len);
 	end_at(&c->body, start + len);
 	return true;
 }
@@ -301,14 +301,14 @@ static bool samples_allowed(const struct collect *c)
 
 /* Before the exact sizes are known: the packet will not be smaller than this, so a hopeless request
  * ends early. */
-static size_t least_size(const struct collect *c)
+static size_t min_size(const struct collect *c)
 {
 	return c->body.len + dictionary_size(&c->dictionary);
 }
 
 static bool hopeless(const struct collect *c)
 {
-	return over(c, least_size(c), bytes_allowed(c));
+	return over(c, min_size(c), bytes_allowed(c));
 }
 
 static void note_time(struct counts *counts, uint64_t time)
@@ -451,7 +451,7 @@ enum collect_result collect_add(struct collect *c, const struct profiles *p, boo
 		contribute(c, p->request, hold_ack, added);
 		return COLLECT_ADDED;
 	}
-	bool more = outgrown(c, message_size(c)) || outgrown(c, least_size(c));
+	bool more = outgrown(c, message_size(c)) || outgrown(c, min_size(c));
 	rollback(c);
 	if (fits)
 		return COLLECT_NOTHING;

@@ -5,7 +5,7 @@
 
 #include <assert.h>
 
-enum { COMMON_LEAST = 8 }; /* frames: fewer are as soon written as copied */
+enum { COMMON_MIN = 8 }; /* frames: fewer are as soon written as copied */
 
 void dictionary_init(struct dictionary *d, size_t max)
 {
@@ -224,14 +224,14 @@ static inline uint8_t *put_list(struct dictionary *d, uint8_t *at, uint8_t tag, 
 
 static size_t list_room(struct list list)
 {
-	return PUT_MOST + (size_t)list.count * 5;
+	return PUT_MAX + (size_t)list.count * 5;
 }
 
 static uint32_t function_new(struct dictionary *d, uint32_t function)
 {
 	assert(function < d->p->functions.count);
 	const struct function *f = &d->p->functions.at[function];
-	uint8_t *start = intern_room(&d->tables[FUNCTIONS], 4 * PUT_MOST);
+	uint8_t *start = intern_room(&d->tables[FUNCTIONS], 4 * PUT_MAX);
 	if (!start)
 		return 0;
 	/* Files first: a file has many functions, and the first entries have the short indices. */
@@ -256,7 +256,7 @@ static uint32_t mapping_new(struct dictionary *d, uint32_t mapping)
 {
 	assert(mapping < d->p->mappings.count);
 	const struct mapping *m = &d->p->mappings.at[mapping];
-	uint8_t *start = intern_room(&d->tables[MAPPINGS], 4 * PUT_MOST + list_room(m->attributes));
+	uint8_t *start = intern_room(&d->tables[MAPPINGS], 4 * PUT_MAX + list_room(m->attributes));
 	if (!start)
 		return 0;
 	uint32_t changed = changed_if(m->changed);
@@ -276,8 +276,8 @@ static uint32_t mapping_of(struct dictionary *d, uint32_t mapping)
 	return known ? known : mapping_new(d, mapping);
 }
 
-#define LINE_MOST (PUT_HEADER + 3 * PUT_MOST)
-static_assert(LINE_MOST < PUT_HEADER + 0x80, "a line is a short message");
+#define LINE_MAX (PUT_HEADER + 3 * PUT_MAX)
+static_assert(LINE_MAX < PUT_HEADER + 0x80, "a line is a short message");
 
 static inline uint8_t *put_line(uint8_t *header, const struct line *l, uint32_t function)
 {
@@ -292,9 +292,9 @@ static __attribute__((noinline)) uint32_t location_new(struct dictionary *d, uin
 {
 	assert(location < d->p->locations.count);
 	const struct location *l = &d->p->locations.at[location];
-	uint8_t *start = intern_room(&d->tables[LOCATIONS],
-				     2 * PUT_MOST + (size_t)l->lines.count * LINE_MOST +
-					     list_room(l->attributes));
+	uint8_t *start =
+		intern_room(&d->tables[LOCATIONS], 2 * PUT_MAX + (size_t)l->lines.count * LINE_MAX +
+							   list_room(l->attributes));
 	if (!start)
 		return 0;
 	uint32_t mapping = mapping_of(d, l->mapping), changed = changed_if(l->changed) | mapping;
@@ -315,12 +315,11 @@ static __attribute__((noinline)) uint32_t location_new(struct dictionary *d, uin
  * worth it. */
 static inline uint32_t common_frames(const uint32_t *indices, struct list a, struct list b)
 {
-	uint32_t most = a.count < b.count ? a.count : b.count, n = COMMON_LEAST;
+	uint32_t max = a.count < b.count ? a.count : b.count, n = COMMON_MIN;
 	const uint32_t *x = indices + a.first + a.count, *y = indices + b.first + b.count;
-	if (most < COMMON_LEAST ||
-	    memcmp(x - COMMON_LEAST, y - COMMON_LEAST, COMMON_LEAST * sizeof *x) != 0)
+	if (max < COMMON_MIN || memcmp(x - COMMON_MIN, y - COMMON_MIN, COMMON_MIN * sizeof *x) != 0)
 		return 0;
-	while (n < most && x[-1 - (ptrdiff_t)n] == y[-1 - (ptrdiff_t)n])
+	while (n < max && x[-1 - (ptrdiff_t)n] == y[-1 - (ptrdiff_t)n])
 		n++;
 	return n;
 }
@@ -389,7 +388,7 @@ uint32_t dictionary_link_new(struct dictionary *d, uint32_t link)
 	static const uint8_t zero[24];
 	assert(link < d->p->links.count);
 	const struct link *l = &d->p->links.at[link];
-	uint8_t *at = intern_room(&d->tables[LINKS], sizeof zero + 2 * PUT_MOST);
+	uint8_t *at = intern_room(&d->tables[LINKS], sizeof zero + 2 * PUT_MAX);
 	if (!at)
 		return 0;
 	if (memcmp(l->trace_id, zero, 16) == 0 && memcmp(l->span_id, zero, 8) == 0)

@@ -110,7 +110,7 @@ static void grow(struct intern *t)
 static uint32_t append(struct intern *t, struct intern_slot *slot, uint32_t hash,
 		       const uint8_t *from, size_t len)
 {
-	if (!bytes_reserve(&t->wire, len + PUT_MOST)) {
+	if (!bytes_reserve(&t->wire, len + PUT_MAX)) {
 		t->full = true;
 		return 0;
 	}

@@ -60,9 +60,9 @@ uint32_t intern_put_hashed(struct intern *t, uint32_t hash, const uint8_t *at, s
 
 /* Where an entry of at most `most` bytes may be built for intern_put, which then need not copy it;
  * NULL when full. */
-static inline uint8_t *intern_room(struct intern *t, size_t most)
+static inline uint8_t *intern_room(struct intern *t, size_t max)
 {
-	if (!bytes_reserve(&t->wire, most + PUT_MOST)) {
+	if (!bytes_reserve(&t->wire, max + PUT_MAX)) {
 		t->full = true;
 		return NULL;
 	}

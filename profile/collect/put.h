@@ -14,7 +14,7 @@
 #define PUT_FIXED64(field) ((uint8_t)WIRE_TAG(field, WIRE_FIXED64))
 #define PUT_LEN(field) ((uint8_t)WIRE_TAG(field, WIRE_LEN))
 
-#define PUT_MOST 11 /* a tag and the longest varint */
+#define PUT_MAX 11 /* a tag and the longest varint */
 
 /* An index: a varint of mostly one or two bytes. */
 static inline uint8_t *put_index(uint8_t *at, uint32_t index)

@@ -235,9 +235,9 @@ static bool put_sample(const struct samples *m, const struct profiles *p, uint32
 	const struct sample_out *o = &m->outs.at[i];
 	size_t values, times;
 	measure(m, p, i, &values, &times);
-	if (!bytes_reserve(out, values + times + 5 * (size_t)o->attributes.count + 6 * PUT_MOST))
+	if (!bytes_reserve(out, values + times + 5 * (size_t)o->attributes.count + 6 * PUT_MAX))
 		return false;
-	uint8_t *start = out->at + out->len, *head = start + PUT_MOST;
+	uint8_t *start = out->at + out->len, *head = start + PUT_MAX;
 	uint8_t *end = put_number(head, PUT_VARINT(1), o->stack);
 	if (o->attributes.count)
 		end = put_packed(end, PUT_LEN(2), m->attributes.at + o->attributes.first,
@@ -287,9 +287,9 @@ static enum outcome put_all_unchanged(struct samples *m, struct dictionary *d, s
 	const struct sample *s = d->p->samples.at + list.first, *end = s + list.count;
 	size_t mark = out->len;
 	for (; s < end; s++) {
-		size_t most =
+		size_t max =
 			(size_t)s->values.len + s->timestamps.len + 5 * (size_t)s->attributes.count;
-		if (!bytes_reserve(out, most + 6 * PUT_MOST))
+		if (!bytes_reserve(out, max + 6 * PUT_MAX))
 			return OUT_FULL;
 		if (put_unchanged(m, d, s, out)) {
 			out->len = mark;

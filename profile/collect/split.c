@@ -17,7 +17,7 @@
  * behind it need: each weight brings its share.
  */
 #define RATIO_SPARE 1.05      /* for what the parts repeat */
-#define WORK_MOST 32          /* bytes encoded for one byte of the packet */
+#define WORK_MAX 32           /* bytes encoded for one byte of the packet */
 #define WORK_AHEAD 16         /* and before the first part, for larger candidates come first */
 #define WORK_SPARE (32 << 20) /* and so many more */
 
@@ -265,18 +265,18 @@ static struct place border_of(const struct splitter *s, struct range r, uint64_t
 	}
 	uint64_t share = (uint64_t)((double)weight_of(s, r) * (double)i / (double)count);
 	uint64_t weight = weight_before(s, r.from) + share;
-	uint32_t unit = unit_at(s, r, weight), least = r.from.unit + 1, most = end_of(r) - 1;
+	uint32_t unit = unit_at(s, r, weight), min = r.from.unit + 1, max = end_of(r) - 1;
 	unit += weight - s->units.at[unit].before > s->units.at[unit + 1].before - weight;
-	return (struct place){ unit < least ? least : unit > most ? most : unit, 0 };
+	return (struct place){ unit < min ? min : unit > max ? max : unit, 0 };
 }
 
 static bool put_range(struct splitter *s, struct range r);
 
 static bool cut_range(struct splitter *s, struct range r, double ratio)
 {
-	uint64_t most = divisions_of(s, r);
+	uint64_t max = divisions_of(s, r);
 	double wanted = ratio * RATIO_SPARE + 1;
-	uint64_t count = wanted < (double)most ? (uint64_t)wanted : most;
+	uint64_t count = wanted < (double)max ? (uint64_t)wanted : max;
 	struct place from = r.from;
 	for (uint64_t i = 1; i < count; i++) {
 		struct place to = border_of(s, r, i, count);
@@ -342,7 +342,7 @@ static bool has_work_left(const struct splitter *s, struct range r)
 {
 	double share = (double)weight_before(s, r.to) / (double)total_weight(s);
 	return (double)s->spent <=
-	       (share * WORK_MOST + WORK_AHEAD) * (double)s->whole->otlp.len + WORK_SPARE;
+	       (share * WORK_MAX + WORK_AHEAD) * (double)s->whole->otlp.len + WORK_SPARE;
 }
 
 static bool put_range(struct splitter *s, struct range r)
@@ -423,8 +423,8 @@ static bool count_unit(struct splitter *s, uint32_t unit)
 	struct place at = { unit, 0 };
 	if (s->tally.profiles && !has_place_for(s, unit) && !end_range(s, at))
 		return false;
-	for (uint64_t most = counted_samples(s); !within(left, most); left -= most) {
-		at.sample += (uint32_t)most;
+	for (uint64_t max = counted_samples(s); !within(left, max); left -= max) {
+		at.sample += (uint32_t)max;
 		if (!end_range(s, at))
 			return false;
 	}

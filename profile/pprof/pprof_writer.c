@@ -4,22 +4,22 @@
 
 /* One attribute may stand for many labels on many samples, so what a packet can become is bounded.
  */
-static size_t most_bytes(const struct profiles *p)
+static size_t table_max(const struct profiles *p)
 {
-	size_t most = (size_t)1 << 20;
-	most += 32 * p->input.len;
-	return most < PROFILES_INPUT_MAX ? most : PROFILES_INPUT_MAX;
+	size_t max = (size_t)1 << 20;
+	max += 32 * p->input.len;
+	return max < PROFILES_INPUT_MAX ? max : PROFILES_INPUT_MAX;
 }
 
 void pprof_writer_init(struct pprof_writer *w, const struct profiles *p, bool signs_apart)
 {
-	size_t most = most_bytes(p);
-	*w = (struct pprof_writer){ .p = p, .signs_apart = signs_apart, .texts.max_bytes = most };
+	size_t max = table_max(p);
+	*w = (struct pprof_writer){ .p = p, .signs_apart = signs_apart, .texts.max_bytes = max };
 	for (int i = 0; i < PPROF_PROFILE_FIELDS; i++)
-		bytes_init(&w->table[i], most);
-	bytes_init(&w->part, most);
-	bytes_init(&w->packed, most);
-	bytes_init(&w->text, most);
+		bytes_init(&w->table[i], max);
+	bytes_init(&w->part, max);
+	bytes_init(&w->packed, max);
+	bytes_init(&w->text, max);
 	w->strings = memory_array(p->strings.count, sizeof *w->strings);
 	w->functions = memory_array(p->functions.count, sizeof *w->functions);
 	w->mappings = memory_array(p->mappings.count, sizeof *w->mappings);

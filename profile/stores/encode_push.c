@@ -13,8 +13,8 @@ enum raw_sample { SAMPLE_PROFILE = 1 };
 
 /* Each pprof repeats what a packet says once: a packet of a megabyte can be made to become
  * gigabytes. */
-#define MOST_LEAST ((size_t)8 << 20)
-#define MOST_TIMES 4
+#define MAX_BASE ((size_t)8 << 20)
+#define MAX_TIMES 4
 
 struct request_writer {
 	const struct profiles *p;
@@ -63,16 +63,16 @@ static bool write_request(const struct profiles *p, struct bytes *out, struct er
 	return ok;
 }
 
-size_t encode_push_most(const struct packet *packet)
+size_t encode_push_max(const struct packet *packet)
 {
-	size_t most = MOST_LEAST + MOST_TIMES * packet->otlp.len;
-	return most < PROFILES_INPUT_MAX ? most : PROFILES_INPUT_MAX;
+	size_t max = MAX_BASE + MAX_TIMES * packet->otlp.len;
+	return max < PROFILES_INPUT_MAX ? max : PROFILES_INPUT_MAX;
 }
 
 bool encode_push(const struct packet *packet, struct bytes *out, struct error *err)
 {
 	struct profiles p = { 0 };
-	out->max = encode_push_most(packet);
+	out->max = encode_push_max(packet);
 	bool ok = profiles_reset(&p, NULL, bytes_view(&packet->otlp), SIZE_MAX / 2) &&
 		  decode_otlp(&p, err) && write_request(&p, out, err);
 	profiles_fini(&p);
@@ -104,14 +104,14 @@ uint64_t encode_push_samples(struct view request)
 {
 	struct wire w = wire_of(field(request, PUSH_SERIES));
 	struct wire_field f;
-	uint64_t most = 0;
+	uint64_t max = 0;
 	while (wire_next(&w, &f)) {
 		uint64_t count = f.number == SERIES_SAMPLE
 					 ? count_fields(field(f.view, SAMPLE_PROFILE), PPROF_SAMPLE)
 					 : 0;
-		most = count > most ? count : most;
+		max = count > max ? count : max;
 	}
-	return most;
+	return max;
 }
 
 struct view encode_push_labels(struct view request)

@@ -12,7 +12,7 @@
  * encode_push_most bytes: it must be cut then.
  */
 bool encode_push(const struct packet *packet, struct bytes *out, struct error *err);
-size_t encode_push_most(const struct packet *packet);
+size_t encode_push_max(const struct packet *packet);
 
 /* Of such a request: the samples of the largest pprof, for stores count those of each; and the
  * labels, as they stand there. */

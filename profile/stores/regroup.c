@@ -166,12 +166,12 @@ static void mark_cpu_time(struct work *w, const struct pprof_run *run)
 /* The frames next to the leaf stay: they are what samples are attributed to. */
 static void cut_stacks(struct work *w)
 {
-	uint32_t most = w->r->stack_max;
-	for (uint32_t i = 0; i < w->p->stacks.count && most; i++) {
+	uint32_t max = w->r->stack_max;
+	for (uint32_t i = 0; i < w->p->stacks.count && max; i++) {
 		struct stack *stack = &w->p->stacks.at[i];
-		if (stack->locations.count <= most)
+		if (stack->locations.count <= max)
 			continue;
-		stack->locations.count = most;
+		stack->locations.count = max;
 		stack->changed = 1;
 		w->r->stacks_cut++;
 	}
@@ -220,7 +220,7 @@ static uint64_t key_of(const struct profiles *p, const struct label *labels, uin
 }
 
 /* The group of these labels, a new one only up to so many in all; UINT32_MAX: there is none. */
-static uint32_t group_of(struct work *w, uint32_t most)
+static uint32_t group_of(struct work *w, uint32_t max)
 {
 	struct series_labels *s = w->r->series;
 	struct memo_entry *entry = memo_enter(&w->memo, 0, s->labels, s->count * sizeof *s->labels);
@@ -228,7 +228,7 @@ static uint32_t group_of(struct work *w, uint32_t most)
 		w->p->over_cap = true;
 		return 0;
 	}
-	if (!entry->first && w->groups.count >= most)
+	if (!entry->first && w->groups.count >= max)
 		return UINT32_MAX;
 	if (!entry->first) {
 		array_push(&w->groups) =
@@ -386,8 +386,8 @@ static void open_request(struct work *w, const struct run *run)
 static uint32_t put_part(struct work *w, const struct run *run, uint32_t from)
 {
 	struct profiles *p = w->p;
-	uint32_t left = p->profiles.at[run->first].samples.count - from, most = w->r->samples_max;
-	uint32_t count = most && left > most ? most : left;
+	uint32_t left = p->profiles.at[run->first].samples.count - from, max = w->r->samples_max;
+	uint32_t count = max && left > max ? max : left;
 	uint64_t time = slots_take(w->r->slots, w->groups.at[run->group].key, run->time);
 	w->r->moved += time != run->time;
 	open_request(w, run);

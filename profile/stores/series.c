@@ -30,12 +30,12 @@ void series_fini(struct series_labels *s)
 
 void series_open(struct series_labels *s, struct profiles *p)
 {
-	size_t most = 64 * (size_t)p->input.len;
+	size_t max = 64 * (size_t)p->input.len;
 	s->p = p;
 	memo_fini(&s->texts);
-	s->texts = (struct memo){
-		.max_bytes = (1 << 20) + (most < PROFILES_INPUT_MAX ? most : PROFILES_INPUT_MAX)
-	};
+	s->texts =
+		(struct memo){ .max_bytes = (1 << 20) +
+					    (max < PROFILES_INPUT_MAX ? max : PROFILES_INPUT_MAX) };
 	memory_free(s->known);
 	s->known_room = p->attributes.count;
 	s->known = memory_array(s->known_room, sizeof *s->known);
@@ -125,27 +125,27 @@ static uint32_t name_of(struct series_labels *s, struct view key)
 }
 
 /* Not in the middle of a character. */
-static size_t cut_length(struct view text, size_t most)
+static size_t cut_length(struct view text, size_t max)
 {
-	while (most && (text.at[most] & 0xc0) == 0x80)
-		most--;
-	return most;
+	while (max && (text.at[max] & 0xc0) == 0x80)
+		max--;
+	return max;
 }
 
 static uint32_t value_of(struct series_labels *s, const struct attribute *a, bool *cut)
 {
-	size_t most = s->rules->value_max;
+	size_t max = s->rules->value_max;
 	if (a->type == VALUE_ARRAY && a->children.count == 1)
 		a = &s->p->attributes.at[a->children.first];
 	*cut = false;
-	if (a->type == VALUE_STRING && (!most || string_view(s->p, a->string).len <= most))
+	if (a->type == VALUE_STRING && (!max || string_view(s->p, a->string).len <= max))
 		return intern(s, string_view(s->p, a->string), a->string);
 	s->text.len = 0;
 	if (!value_text_add(s->p, a, &s->text))
 		s->p->over_cap = true;
-	*cut = most && s->text.len > most;
+	*cut = max && s->text.len > max;
 	if (*cut)
-		s->text.len = cut_length(bytes_view(&s->text), most);
+		s->text.len = cut_length(bytes_view(&s->text), max);
 	return series_text(s, bytes_view(&s->text));
 }
 
@@ -179,17 +179,17 @@ void series_begin(struct series_labels *s)
 
 static uint32_t names_max(const struct series_labels *s)
 {
-	uint32_t most = s->rules->names_max;
-	return most && most < SERIES_LABELS_MAX ? most : SERIES_LABELS_MAX;
+	uint32_t max = s->rules->names_max;
+	return max && max < SERIES_LABELS_MAX ? max : SERIES_LABELS_MAX;
 }
 
 void series_put(struct series_labels *s, const char *name, struct view value)
 {
-	size_t most = s->rules->value_max;
-	bool cut = most && value.len > most;
+	size_t max = s->rules->value_max;
+	bool cut = max && value.len > max;
 	s->text.len = 0;
 	/* Growing the tables may move what it points to. */
-	bytes_add(&s->text, value.at, cut ? cut_length(value, most) : value.len);
+	bytes_add(&s->text, value.at, cut ? cut_length(value, max) : value.len);
 	struct label label = { series_text(s, view_of(name)),
 			       series_text(s, bytes_view(&s->text)) };
 	if (!label.value || *stamp_of(s, label.name) == s->set || s->count == names_max(s))
