@@ -88,7 +88,7 @@ static void json_lines_carry_resource_and_initial_fields(void **state)
 	assert_memory_equal(line, "{\"level\":\"error\",\"ts\":\"20", 24);
 	assert_string_equal(
 		strstr(line, "\",\"caller\":"),
-		"\",\"caller\":\"net/tls/tls.c:7\",\"msg\":\"Bad \\\"thing\\\"\\n\",\"resource\":"
+		"\",\"caller\":\"net/tls.c:7\",\"msg\":\"Bad \\\"thing\\\"\\n\",\"resource\":"
 		"{\"service.name\":\"gate\",\"service.version\":\"1\"},\"site\":\"x\","
 		"\"otelcol.component.id\":\"otlp\",\"otelcol.component.kind\":\"receiver\","
 		"\"error\":\"a\\tb\\u0001\\ufffd\"}\n");

@@ -372,7 +372,7 @@ static void bad_configurations_are_refused(void **state)
 		  "key_patterns[1]: the pattern is too expensive" },
 		{ "values: [a]", "map of keys" },
 		{ "values: {a: b}", "list of permitted values" },
-		{ "values: {a: [[b]]}", "plain value" },
+		{ "values: {a: [[b]]}", "must be a scalar" },
 		{ "structural: maybe", "structural" },
 		{ "key: [a]", "invalid keys: key" },
 	};

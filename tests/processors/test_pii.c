@@ -400,7 +400,7 @@ static void bad_configurations_are_refused(void **state)
 		{ "action: hash", "hmac_key of at least 32 bytes" },
 		{ "{action: hash, hmac_key: short}", "hmac_key must have at least 32 bytes" },
 		{ "detectors: {email: {action: hash}}",
-		  "detectors::email: action hash needs an hmac_key" },
+		  "detectors::email: action hash requires an hmac_key" },
 		{ "patterns: {x: {pattern: 'a*'}}",
 		  "patterns[0]: the pattern matches the empty string" },
 		{ "patterns: {x: {pattern: '\\w+[.-]?\\w+@'}}",
