@@ -26,8 +26,7 @@ const struct command commands[] = {
 	{ "send", "FROM TO",
 	  "Copies a profile from a file or a URL (by GET) to a file or a URL (by POST).",
 	  command_send, 2 },
-	{ "featuregate", "[ID]", "Lists the supported feature gates.", command_feature_gate,
-	  1 },
+	{ "featuregate", "[ID]", "Lists the supported feature gates.", command_feature_gate, 1 },
 	{ "manual", "", "Prints the reference, docs/manual/reference.md.", command_manual },
 	{ "man", "", "Prints the man page portcullis(1).", command_man },
 	{ 0 }

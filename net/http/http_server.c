@@ -6,8 +6,8 @@
 
 #define SECOND_NS 1000000000ull
 #define COMPLAIN_EVERY_NS (60 * SECOND_NS)
-static const struct metric connections_metric = { "otelcol_http_server_open_connections", METRIC_GAUGE,
-						  "{connections}",
+static const struct metric connections_metric = { "otelcol_http_server_open_connections",
+						  METRIC_GAUGE, "{connections}",
 						  "Open connections of an HTTP server." };
 static const struct metric refused_metric = {
 	"otelcol_http_server_refused_connections", METRIC_COUNTER, "{connections}",

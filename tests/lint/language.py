@@ -10,7 +10,7 @@ GLOSSARY = {
     r"go(es)? before": "takes precedence over, overrides",
     r"(every )?so many(-th)?": "the number of, every Nth",
     r"for good": "permanently, after a permanent error",
-    r"no place for|not kept|(not|cannot) keep": "unsupported by the destination",
+    r"no place for|not kept": "unsupported by the destination",
     r"no index of": "index out of range for",
     r"would have more": "flushed before exceeding",
     r"what is behind|the door": "name the thing: backend, wrapper",
@@ -22,7 +22,7 @@ GLOSSARY = {
 }
 # Phrases in which such a word is right, each with its reason.
 ALLOWED = {
-    r"tells? apart": "the idiom for distinguishing",
+    r"(tells?|told) (\S+ ){0,5}apart": "the idiom for distinguishing",
     r"a text (file|format|editor)s?": "here text is an adjective",
 }
 

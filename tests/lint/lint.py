@@ -145,10 +145,10 @@ def check_columns(path, text):
 
 
 def check_language(path, text):
-    """Strings of the program and prose of docs keep to the glossary. docs/MANUAL.md consists of strings of the program."""
+    """Strings of the program and prose of docs keep to the glossary. The reference consists of strings of the program."""
     if folder(relative(path)) in LAYERS:
         found = language.in_c(text)
-    elif path.suffix == ".md" and path.name != "MANUAL.md":
+    elif path.suffix == ".md" and relative(path) != "docs/manual/reference.md":
         found = language.in_markdown(text)
     else:
         return

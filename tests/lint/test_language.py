@@ -20,7 +20,7 @@ BAD = {
     "they lose their root side": "truncated",
     "the exit status is 0 all the same": "anyway",
 }
-GOOD = ["it is still filled", "a hotel", "a foretold", "we tell apart two of them", "the text of a reply", "go ahead before it",
+GOOD = ["it is still filled", "a hotel", "a foretold", "we tell apart two of them", "a key that tells their senders apart", "the text of a reply", "go ahead before it",
         "recommend"]
 
 
