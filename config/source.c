@@ -30,12 +30,12 @@ static bool is_variable_name(const char *name, size_t len)
 
 static void report_unset(struct source_reader *reader, const char *name)
 {
-	for (size_t i = 0; i < reader->told.count; i++)
-		if (strcmp(reader->told.children[i]->text, name) == 0)
+	for (size_t i = 0; i < reader->reported.count; i++)
+		if (strcmp(reader->reported.children[i]->text, name) == 0)
 			return;
 	struct node *node = node_new(NODE_SCALAR, NULL);
 	node->text = memory_text(name);
-	node_add(&reader->told, node);
+	node_add(&reader->reported, node);
 	if (reader->sources->unset)
 		reader->sources->unset(reader->sources->context, name);
 }
@@ -175,7 +175,7 @@ bool source_read(struct source_reader *reader, const char *uri, const char *show
 
 void source_reader_fini(struct source_reader *reader)
 {
-	for (size_t i = 0; i < reader->told.count; i++)
-		node_unref(&reader->told.children[i]);
-	memory_free(reader->told.children);
+	for (size_t i = 0; i < reader->reported.count; i++)
+		node_unref(&reader->reported.children[i]);
+	memory_free(reader->reported.children);
 }

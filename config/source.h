@@ -11,7 +11,7 @@
  */
 struct source_reader {
 	const struct config_sources *sources; /* for its callback */
-	struct node told; /* a list: one scalar for each unset variable already reported */
+	struct node reported; /* a list: one scalar for each unset variable already reported */
 };
 
 /* Length of the scheme before the ":" of a URI, 0 if it has none ("C:\x" and plain paths have

@@ -32,7 +32,7 @@ enum {
 	WHOLE_MAX = 16 << 10,
 	SINGLE_MAX = 96 << 10,
 	MIDDLE_MAX = 512 << 10, /* bytes of a body */
-	/* text that is less than one part in so many is not told apart */
+	/* text below one part in this number is not treated separately */
 	TEXT_SHARE = 3,
 	SECTION_MIN = 2 << 10, /* a smaller one goes with the next */
 	LAST_QUICK_MAX = 16 << 10,

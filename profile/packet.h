@@ -11,7 +11,7 @@
 
 /*
  * struct packet is sealed: the canonical OTLP bytes of one outgoing request. Immutable and
- * refcounted; fan-out is packet_ref. Any thread may use it. It is born by collect_seal.
+ * refcounted; fan-out is packet_ref. Any thread may use it. collect_seal creates it.
  */
 /* Of one request. */
 struct contribution {
@@ -19,18 +19,18 @@ struct contribution {
 	uint32_t profiles;
 	uint64_t samples_in, samples_merged; /* samples_in - samples_merged left with the packet */
 	/*
-	 * NULL, or a hold on the request's ack (collect_add with hold_ack). Who seals owns these
-	 * holds and ends them with packet_release_acks once the packet has been handed to every
-	 * destination. A destination that the sender must wait for takes holds of its own before
-	 * that, and uses the acks only while it has them.
+	 * NULL, or a hold on the request's ack (collect_add with hold_ack). The caller that seals
+	 * owns these holds, and releases them with packet_release_acks once the packet has been
+	 * handed to every destination. A destination that the sender must wait for takes its own
+	 * holds before that, and uses the acks only while it has them.
 	 */
 	struct ack *ack;
 };
 
 /*
- * FORM_REQUEST is the body of the request that an exporter makes of a packet that its own plan has
- * made, so that measuring it and sending it, however often, encode it once; FORM_REQUEST_GZIP is it
- * compressed, where both are needed. Never of a packet that other exporters share.
+ * FORM_REQUEST is the request body that an exporter creates from a packet of its own plan. It is
+ * encoded once, no matter how often it is measured and sent. FORM_REQUEST_GZIP is its compressed
+ * form, if both are needed. Neither is used for a packet that other exporters share.
  */
 enum packet_form {
 	FORM_OTLP,
@@ -107,7 +107,7 @@ void packet_charge_to(struct packet *packet, packet_charge *charge, void *contex
  * number. [pool thread] */
 void packet_claim(struct packet *packet, int64_t bytes);
 
-/* All memory that it holds, encodings included. */
+/* All memory that it holds, including encodings. */
 size_t packet_footprint(struct packet *packet);
 
 /* The holder stays where it is until packet_detach; the reference is the caller's. [any thread] */
@@ -132,13 +132,14 @@ typedef bool packet_encode(const void *context, const struct packet *packet, str
 const struct bytes *packet_form(struct packet *packet, enum packet_form form, packet_encode *encode,
 				const void *context, struct error *err);
 
-/* Is it there already? */
+/* Does this form exist already? */
 static inline bool packet_has(const struct packet *packet, enum packet_form form)
 {
 	return form == FORM_OTLP || packet->forms[form].made;
 }
 
-/* How many times, in this process, a packet was brought into a form. FORM_OTLP is never. */
+/* The number of times that a packet was encoded into a form in this process. FORM_OTLP is never
+ * encoded. */
 uint64_t packet_encodings(enum packet_form form);
 extern const char *const packet_form_names[FORM_COUNT]; /* for metrics */
 

@@ -41,7 +41,7 @@
  *    location ...) is enough: collect finds the Profiles that reach it.
  */
 
-/* Where bytes lie: in the input, or, with SPAN_ADDED set in `at`, in profiles->added. */
+/* The location of bytes: in the input, or, with SPAN_ADDED set in `at`, in profiles->added. */
 #define SPAN_ADDED 0x80000000u
 struct span {
 	uint32_t at, len;
@@ -70,14 +70,14 @@ enum value_type {
 	VALUE_KVLIST /* children: attributes */
 };
 
-/* Nesting of arrays and kvlists; deeper is refused. */
+/* Maximum nesting of arrays and kvlists; deeper values are an error. */
 #define VALUE_DEPTH_MAX 16
 
-/* A bad entry costs exactly the Profiles that reach it. */
+/* A bad entry rejects exactly the Profiles that reference it. */
 enum fault {
 	FAULT_NONE,
 	FAULT_INDEX, /* refers out of range, or to a bad entry */
-	FAULT_ID,    /* trace, span or profile id of a wrong length */
+	FAULT_ID,    /* trace, span or profile ID of the wrong length */
 	FAULT_VALUE  /* numbers malformed or missing */
 };
 
@@ -157,9 +157,10 @@ struct profile {
 	struct list attributes; /* in indices */
 	struct list samples;    /* in samples */
 	uint32_t dropped_attributes;
-	uint8_t has_sample_type, has_period_type; /* nothing is invented: absent leaves as absent */
+	/* no defaults are added: an absent type stays absent */
+	uint8_t has_sample_type, has_period_type;
 	uint8_t fault;   /* enum fault: not collected, counted as rejected */
-	uint8_t dropped; /* a processor took it out on purpose: not collected, counted as dropped */
+	uint8_t dropped; /* a processor removed it: not collected, counted as dropped */
 	uint8_t changed; /* something of this Profile's own was changed or removed */
 };
 
@@ -171,7 +172,8 @@ struct scope {
 	uint8_t changed;
 };
 
-/* opentelemetry.proto.common.v1.EntityRef: says which resource attributes identify an entity. */
+/* opentelemetry.proto.common.v1.EntityRef: names the resource attributes that identify an
+ * entity. */
 struct entity {
 	uint32_t schema_url, type;             /* strings */
 	struct list id_keys, description_keys; /* in indices, holding strings */
@@ -193,7 +195,7 @@ struct resource {
 		uint32_t count, room; \
 	}
 
-/* What a policy did, told to whoever asks (portcullis explain; nobody in the daemon). */
+/* Reports the actions of a policy, for portcullis explain; unused in the daemon. */
 enum site;
 struct audit {
 	void (*note)(struct audit *audit, enum site site, const char *what, struct view key);
@@ -229,7 +231,7 @@ struct profiles {
 	/* Set by the decoder. */
 	uint32_t rejected_profiles, rejected_samples; /* those with a fault */
 	uint32_t repaired_strings;
-	char rejection[160]; /* names the first fault: field and index, never text */
+	char rejection[160]; /* describes the first fault by field and index, never by content */
 
 	size_t table_bytes_max; /* the cap on profiles_used */
 	bool over_cap;          /* a growth was refused: the request is too large */
@@ -237,13 +239,12 @@ struct profiles {
 
 #define PROFILES_INPUT_MAX 0x7fffff00u
 
-/* Zeroed memory is a valid empty struct profiles; fini gives its memory back. */
+/* Zeroed memory is a valid empty struct profiles; fini frees its memory. */
 void profiles_fini(struct profiles *p);
 
 /*
- * Forgets the last request, keeps the capacity, and puts the zero entries into place.
- * table_bytes_max bounds what this request's tables (and added) may take; growth past it fails with
- * over_cap set.
+ * Clears the last request, keeps the capacity, and creates the zero entries. table_bytes_max bounds
+ * the memory of this request's tables and of added; growth beyond it fails and sets over_cap.
  */
 bool profiles_reset(struct profiles *p, struct request *request, struct view input,
 		    size_t table_bytes_max);
@@ -254,16 +255,16 @@ bool profiles_reset(struct profiles *p, struct request *request, struct view inp
 size_t profiles_used(const struct profiles *p);
 
 /*
- * Whether this, and the length of all texts that attributes refer to, each as often as it is
- * referred to, are within the cap: what stands inline when the request leaves, and what processors
- * look at, is then no more than that.
+ * Is this within the cap, together with the length of all strings that attributes refer to, counted
+ * once per reference? If so, the cap also bounds the inline output of the request and the data that
+ * processors scan.
  */
 bool profiles_within_cap(const struct profiles *p);
 
 /* Memory held, used or not. */
 size_t profiles_capacity(const struct profiles *p);
 
-/* Gives capacity above `keep` bytes back; for an idle worker. */
+/* Frees capacity above `keep` bytes; for an idle worker. */
 void profiles_shrink(struct profiles *p, size_t keep);
 
 bool profiles_grow(struct profiles *p, void *at_member, uint32_t count, uint32_t *room,
@@ -321,7 +322,7 @@ uint32_t profiles_attribute_new(struct profiles *p, struct attribute attribute);
  * (zeroed). */
 struct list profiles_list_copy(struct profiles *p, struct list list, uint32_t more);
 
-/* The finished sentence for a request that hit the cap (ERROR_TOO_LARGE). */
+/* The error message for a request that exceeded the cap (ERROR_TOO_LARGE). */
 bool profiles_over_cap(const struct profiles *p, struct error *err);
 
 #endif

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 /*
- * Where a request came from. Filled by its receiver before the request is submitted; all texts
+ * The origin of a request. Its receiver fills it before the request is submitted. All strings
  * belong to the receiver's request object, which lives until the reply has been sent.
  */
 struct metadatum {
@@ -25,7 +25,7 @@ struct request {
 	/* only with include_metadata; ends with name == NULL; may be NULL */
 	const struct metadatum *metadata;
 	uint64_t arrival; /* clock_now */
-	struct ack *ack;  /* held by whoever must finish before the sender is told */
+	struct ack *ack;  /* held by everything that must finish before the reply is sent */
 };
 
 /* The value of a metadatum, NULL if there is none. The case of the name does not matter. */
@@ -33,14 +33,14 @@ const char *request_metadata(const struct request *request, const char *name);
 
 enum ack_outcome {
 	ACK_TAKEN,
-	ACK_REFUSED, /* for good: to send it again would be in vain */
+	ACK_REFUSED, /* permanent: a retry would not succeed */
 	ACK_FAILED   /* for now */
 };
 
 /*
- * Held by everybody who must finish before the sender may be told. It starts with one hold, the
- * pipeline's. The last release calls done once, on the releasing thread, with the outcome that is
- * last in the list of all with which it was released.
+ * Held by everything that must finish before the reply may be sent. It starts with one hold, the
+ * pipeline's. The last release calls done once, on the releasing thread, with the outcome that
+ * comes last in the enum among all releases.
  */
 struct ack {
 	_Atomic uint32_t holds;

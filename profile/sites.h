@@ -5,9 +5,9 @@
 #include "profile/profiles.h"
 
 /*
- * The one list of places in a profile where text or free bytes can stand. The allow-list, PII,
- * explain and leakcheck all walk this list; a test fails when a message field of the protocol that
- * can hold any is missing from it, or a number from sites_open_fields (tests/profile/test_sites.py
+ * The only list of places in a profile that can hold strings or free bytes. The allow-list, PII,
+ * explain and leakcheck all walk this list. A test fails if a protocol field that can hold such
+ * data is missing from it, or a numeric field from sites_open_fields (tests/profile/test_sites.py
  * compares both with the .proto descriptors).
  */
 enum site_role {
@@ -70,8 +70,8 @@ extern const struct site_info sites[SITE_COUNT];
  * values and units are ROLE_VALUE and ROLE_UNIT. */
 extern const char sites_attribute_fields[];
 
-/* The numbers that stand at no site: they leave as they came, whatever the policy. Message.field,
- * NULL ends. */
+/* The numeric fields that belong to no site. They leave unchanged, whatever the policy.
+ * Message.field, NULL ends. */
 extern const char *const sites_open_fields[];
 
 extern const char *const site_role_names[ROLE_COUNT];
@@ -91,8 +91,8 @@ void sites_each_list(struct profiles *p, enum site site,
 				   void *context),
 		     void *context);
 
-/* Strings that the visitor has settled, and need not see again: those with at[string] == string +
- * 1. */
+/* Strings that the visitor has already handled and need not see again: those with at[string] ==
+ * string + 1. */
 struct sites_settled {
 	const uint32_t *at;
 	uint32_t count;

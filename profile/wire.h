@@ -38,7 +38,7 @@ enum wire_fault {
 	WIRE_OK,
 	WIRE_TRUNCATED, /* something runs past the end of its message */
 	WIRE_LONG,      /* a varint of more than 64 bits */
-	WIRE_BAD_TAG,   /* a group, an unknown wire type, or a number out of range */
+	WIRE_BAD_TAG,   /* a group, an unknown wire type, or a field number out of range */
 	WIRE_MISMATCH   /* a known field with another wire type */
 };
 
@@ -75,7 +75,8 @@ static inline bool wire_done(struct wire *w)
 	return !w->fault;
 }
 
-/* The same without the reason why not: for who then reads the message again, with more care. */
+/* The same without recording the fault, for callers that then read the message again with full
+ * checks. */
 static inline bool wire_at_end(const struct wire *w)
 {
 	return w->at == w->end;
@@ -159,7 +160,7 @@ WIRE_HOT uint32_t wire_fixed32(struct wire *w)
 	return value;
 }
 
-/* A payload; empty (and the reader failed) when it would pass the end. */
+/* A payload; empty, and the reader fails, if it would exceed the end. */
 WIRE_HOT struct view wire_len(struct wire *w)
 {
 	uint64_t len = *w->at;
@@ -222,7 +223,7 @@ WIRE_HOT bool wire_seems(struct wire *w, uint32_t tag)
 		break; \
 	__attribute__((fallthrough))
 
-/* Passes over the value of an unknown field. */
+/* Skips the value of an unknown field. */
 struct wire wire_skipped(struct wire w, uint32_t tag);
 
 static inline void wire_skip(struct wire *w, uint32_t tag)
@@ -265,11 +266,11 @@ static inline bool wire_utf8_ok(struct view text)
 	       wire_utf8_slow(text.at, text.len);
 }
 
-/* How far the bytes from `at` on are surely ASCII: some multiple of 64 bytes, and not past the end.
- */
+/* The number of bytes from `at` on that are known to be ASCII: a multiple of 64, not beyond the
+ * end. */
 const uint8_t *wire_ascii(const uint8_t *at, const uint8_t *end);
 
-/* Appends the text with each maximal bad part replaced by U+FFFD; false when out is full. */
+/* Appends the string with each maximal invalid part replaced by U+FFFD; false when out is full. */
 bool wire_utf8_repair(struct bytes *out, struct view text);
 
 /* Writers. `wire_put_*` write where there is room (10 bytes for a varint) and return the end. */

@@ -6,24 +6,25 @@
 #include "profile/profiles.h"
 
 /*
- * The one spelling of what may stand inline in OTLP: values, resources, scopes. Strings are inline,
- * never references (readers refuse or lose those); a KeyValue always has its value; fields stand in
- * the order of their numbers; of attributes with the same key in one list the first stays; an
- * entity without id keys, or with a key that is none of its resource's attributes, is left out.
- * Field numbers: opentelemetry-proto 1.11, common.proto, resource.proto, profiles.proto.
+ * The canonical encoding of everything that is inline in OTLP: values, resources, scopes. Strings
+ * are inline, never references (readers refuse or lose those); a KeyValue always has its value;
+ * fields stand in the order of their numbers; of attributes with the same key in one list the first
+ * stays; an entity without id keys, or with a key that is none of its resource's attributes, is
+ * left out. Field numbers: opentelemetry-proto 1.11, common.proto, resource.proto, profiles.proto.
  */
 struct canonical {
 	struct bytes out;
 	size_t max;         /* of out, at most */
 	struct intern keys; /* of the list that is being written */
 	/*
-	 * How many bytes may still be written for this request. References let a few bytes of input
-	 * stand for a long text many times over: this bounds the work, deduplicated or not.
+	 * The number of bytes that may still be written for this request. With references, a few
+	 * bytes of input can repeat a long string many times. This bounds the work, whether or not
+	 * the output is deduplicated.
 	 */
 	size_t left;
 };
 
-/* The sticky end of a request that asks for more than `left`: everything then returns false. */
+/* Set when a request needs more than `left`: from then on, everything returns false. */
 static inline bool canonical_spent(const struct canonical *k)
 {
 	return k->left == 0;
@@ -32,7 +33,7 @@ static inline bool canonical_spent(const struct canonical *k)
 void canonical_init(struct canonical *k, size_t max);
 void canonical_fini(struct canonical *k);
 
-/* A request begins, of which at most so many bytes are written. */
+/* Begins a request, of which at most `max` bytes are written. */
 void canonical_begin(struct canonical *k, size_t max);
 
 /*

@@ -6,7 +6,7 @@
 #include "profile/profiles.h"
 
 /*
- * The gate itself: copies an open request into the tables of a growing packet, starting from
+ * The policy gate: copies an open request into the tables of a growing packet, starting from
  * resources, profiles and samples and following references. What no permitted reference reaches is
  * never copied, so nothing else can leave. Each dictionary table is an append-only buffer already
  * in wire format with a hash index; sealing costs a memcpy.
@@ -33,7 +33,7 @@ struct collect_limits {
 	bool same_tables;
 };
 
-/* What one request became. */
+/* The result of adding one request. */
 struct collect_added {
 	uint32_t profiles;         /* collected */
 	uint32_t dropped_profiles; /* taken out by processors */
@@ -43,8 +43,8 @@ struct collect_added {
 enum collect_result {
 	COLLECT_ADDED,
 	COLLECT_NOTHING,  /* nothing was left to collect */
-	COLLECT_FULL,     /* would pass max_bytes or max_samples: rolled back; seal and try again */
-	COLLECT_OUTGROWN, /* would need more than collect_allow says: rolled back */
+	COLLECT_FULL,     /* would exceed max_bytes or max_samples: rolled back; seal and retry */
+	COLLECT_OUTGROWN, /* would need more than collect_allow permits: rolled back */
 	COLLECT_FAILED    /* err says why: rolled back */
 };
 
@@ -60,24 +60,24 @@ enum collect_result collect_add(struct collect *c, const struct profiles *p, boo
 				struct collect_added *added, struct error *err);
 
 /*
- * By how many bytes each request from now on may make the packet larger; without this call, or with
- * SIZE_MAX, by any number. A text to which a request refers a thousand times stands in the packet a
- * thousand times.
+ * The number of bytes by which each following request may enlarge the packet. Without this call, or
+ * with SIZE_MAX, it is unlimited. A string that a request references a thousand times inline is
+ * written to the packet a thousand times.
  */
 void collect_allow(struct collect *c, size_t growth);
 
 bool collect_empty(const struct collect *c);
 uint64_t collect_samples(const struct collect *c);
-size_t collect_bytes(const struct collect *c);     /* of the packet, were it sealed now */
+size_t collect_bytes(const struct collect *c);     /* of the packet if it were sealed now */
 size_t collect_footprint(const struct collect *c); /* memory held */
 
 /* The sealed packet, with one reference; the collector is empty then and keeps its capacity. */
 struct packet *collect_seal(struct collect *c);
 
-/* Forgets what was added, as collect_unref does; keeps the capacity. */
+/* Discards the added requests, as collect_unref does; keeps the capacity. */
 void collect_discard(struct collect *c);
 
-/* Gives back capacity above `keep` bytes; only while empty. */
+/* Frees capacity above `keep` bytes; only while empty. */
 void collect_shrink(struct collect *c, size_t keep);
 
 #endif

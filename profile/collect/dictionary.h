@@ -8,8 +8,8 @@
 #include "profile/profiles.h"
 
 /*
- * The ProfilesDictionary of a growing packet. What a request refers to is copied on its first
- * reference and remembered for the rest of the request; what nothing refers to is never seen.
+ * The ProfilesDictionary of a growing packet. An entry is copied on its first reference and
+ * remembered for the rest of the request. Entries that nothing references are never read.
  *
  * dictionary_begin, then the functions below with the indices of that request, then either the next
  * dictionary_begin or dictionary_rollback. When something does not fit, dictionary_size says so.

@@ -38,7 +38,7 @@ void samples_fini(struct samples *m);
 
 /*
  * Appends the Profile's samples, as its repeated field `samples`, to `out`. False when `out` is
- * full; what does not fit into the dictionary is told by dictionary_size.
+ * full; dictionary_size reports entries that did not fit into the dictionary.
  */
 bool samples_put(struct samples *m, struct dictionary *d, const struct profile *profile,
 		 struct bytes *out, uint64_t *merged);

@@ -6,19 +6,20 @@
 #include "profile/profiles.h"
 
 /*
- * From one packet to the requests that its destination takes. The sequence of all samples (of the
- * resources, their scopes, their Profiles, in order) is cut into contiguous ranges, inside a
+ * Splits one packet into the requests that its destination accepts. The sequence of all samples (of
+ * the resources, their scopes, their Profiles, in order) is cut into contiguous ranges, inside a
  * Profile only where that Profile alone is over a limit; each range becomes a sealed packet of its
  * own, through collect, with its own minimal dictionary and with everything that identifies its
  * resources, scopes and Profiles. Nothing is reordered, nothing is merged, so values, times and
  * attributes are conserved. Pure: same input and limits, same parts in the same order.
  *
- * The cost is linear in what goes in and comes out, however many parts there are. Any thread.
+ * The cost is linear in the size of input and output, regardless of the number of parts. Any
+ * thread.
  */
 /*
- * A destination's own arithmetic, where it is not that of OTLP: how many bytes and samples are the
- * request that it makes of this packet? A candidate may be the packet that is being split itself,
- * which others share.
+ * A destination's own measure, if it is not that of OTLP: the bytes and samples of the request that
+ * it creates from this packet. A candidate may be the packet that is being split itself, which
+ * others share.
  */
 struct split_size {
 	uint64_t bytes, samples;
@@ -30,8 +31,7 @@ struct split_measure {
 	void *context;
 };
 
-/* Does the packet keep all limits as it is, by the arithmetic of OTLP? Costs nothing; a no may be
- * wrong. */
+/* Is the packet within all limits as it is, as measured by OTLP? Cheap; false may be wrong. */
 bool split_is_whole(const struct packet *packet, const struct limits *limits);
 
 /*

@@ -219,7 +219,8 @@ static uint64_t key_of(const struct profiles *p, const struct label *labels, uin
 	return key;
 }
 
-/* The group of these labels, a new one only up to so many in all; UINT32_MAX: there is none. */
+/* The group of these labels. A new one is created only up to a maximum number; UINT32_MAX: there is
+ * none. */
 static uint32_t group_of(struct work *w, uint32_t max)
 {
 	struct series_labels *s = w->r->series;

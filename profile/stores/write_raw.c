@@ -14,7 +14,7 @@ struct writing {
 	struct bytes *out;
 };
 
-/* The beginning of a field whose payload of so many bytes follows. */
+/* Begins a field whose payload of this size follows. */
 static bool add_header(struct bytes *out, uint32_t number, size_t len)
 {
 	if (!bytes_reserve(out, 20))

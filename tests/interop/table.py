@@ -8,9 +8,9 @@ HEAD = """<!-- Written by `make interop`. -->
 
 # Beside real peers
 
-What `make interop` showed: the gateway between and in front of other people's programs, each built or installed from its
-published release, started on loopback, and read back through its own query interface. `tests/interop` has the tests; a
-partner that cannot be had on a machine is skipped, with the reason in this table.
+The results of `make interop`: the gateway between and in front of independent programs. Each program is built or installed from its
+published release, is started on loopback, and is queried through its own query interface. The tests are in `tests/interop`. A
+partner that is unavailable on a machine is skipped, with the reason in this table.
 
 | Partner | Version | Passed | Failed | Skipped | Why skipped |
 |---|---|---|---|---|---|
@@ -59,8 +59,8 @@ class Table:
     def notes(self):
         """What tests said with record_property("otherwise", text)."""
         if self.otherwise:
-            yield "\n## What a partner keeps or answers otherwise\n"
-            yield "What is not said here arrived as it was sent; sums, labels and times of these did, too.\n"
+            yield "\n## Known differences\n"
+            yield "All other data arrived as it was sent. In these cases too, sums, labels and times arrived as they were sent.\n"
         for name, text in sorted(self.otherwise):
             yield "- %s: %s" % (name, text)
 

@@ -195,18 +195,18 @@ def section(circumstances, them, us, removed, seconds):
 
 METHOD = """## What gets through
 
-The requests are those of the leak oracle (`tests/harness/poison.py`): a random word, a canary, at every place where text
-can stand and may not leave, once inline and once by reference; and a specimen of each kind of personal data wherever text
-stands without a key, and in permitted values. Both programs get the same bytes and the same policy: an allow-list of keys
-and values, and no personal data. What then reaches the destination is searched for every canary, in plain, hexadecimal,
-base64 and binary.
+The requests are those of the leak oracle (`tests/harness/poison.py`). They contain a random word, a canary, in every place that can
+hold strings and must not leave, once inline and once by reference. They also contain a specimen of each kind of personal data in
+every place that holds strings without a key, and in permitted values. Both programs receive the same bytes and apply the same
+policy: an allow-list of keys and values, and no personal data. The data that reaches the destination is searched for every canary,
+in plain text, hexadecimal, base64 and binary.
 
-Portcullis has it as `allowlist` and `pii`. The Collector has it as far as its processors go for profiles: `resource`
-(delete by key and pattern) and `transform` in each of the contexts that profiles have there (resource, scope, profile:
-`keep_matching_keys`, also in maps whose place is known, `delete_key`, `replace_all_patterns` over all values,
-`replace_pattern` over scope names, types and units, `set` to empty the original payload). No processor of it reaches
-samples, locations, mappings, functions or the dictionary; `filter` only drops whole Profiles; `redaction`, `attributes`
-and `batch` refuse to run in a profiles pipeline."""
+In Portcullis, the policy consists of `allowlist` and `pii`. In the Collector, it goes as far as its processors support profiles:
+`resource` (delete by key and pattern) and `transform` in each of the contexts that exist for profiles (resource, scope, profile:
+`keep_matching_keys`, also in maps at known positions, `delete_key`, `replace_all_patterns` over all values, `replace_pattern` over
+scope names, types and units, `set` to empty the original payload). None of its processors reaches samples, locations, mappings,
+functions or the dictionary. `filter` only drops whole Profiles. `redaction`, `attributes` and `batch` do not run in a profiles
+pipeline."""
 
 
 def main():

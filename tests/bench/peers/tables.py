@@ -15,32 +15,33 @@ CONNECTIONS_JUDGED, CONNECTIONS_BAR = (8, 64), 2.7
 
 METHOD = """## What it costs
 
-A load generator (`load.c`, on nghttp2) sends OTLP requests over gRPC to the program under test, which sends them on to a sink
-(`sink.c`, on gRPC's C core); both tools are the same for both programs, and their own best, without a program between, stands
-below. Connections are open before a burst begins, and stay open.
-The program has one processor, the tools another. In a row all programs run, and get the same bodies in turn, %d times, a
-burst of about a second as fast as they take it; its cost is the program's user and system time until all is delivered. Every
-body of a set is different. All samples, timestamps and values that went in must be counted at the sink, or the run fails; what policy makes
-equal is merged, and counted by the program.
+A load generator (`load.c`, on nghttp2) sends OTLP requests over gRPC to the program under test, which forwards them to a sink
+(`sink.c`, on gRPC's C core). Both tools are the same for both programs. Their own maximum, without a program in between, is
+given below. Connections are open before a burst begins, and stay open.
+
+The program has one processor, and the tools have another. In a row, all programs run and receive the same bodies in turn, %d
+times. Each burst lasts about a second and is sent as fast as the program accepts it. Its cost is the program's user and system
+time until everything is delivered. All bodies of a set are different. All samples, timestamps and values of the input must be
+counted at the sink, or the run fails. Samples that policy makes identical are merged, and the program counts them.
 
 *bare*: OTLP in, OTLP out. *limiter*: `memory_limiter` and `resource`. *all policy*: these, an allow-list, PII detection and
-`batch`, none of which the Collector has for profiles. gzip: in and out. The five sets that the bars are judged by are real
-profiles with names, times and values varied; where the collection of them does not lie beside the checkout, made ones,
-and called so (`bodies.py`). A ratio is the Collector's CPU seconds per GB (uncompressed) divided by those of
-Portcullis: median of the repeats (least–most)."""
+`batch`; the Collector has none of the latter three for profiles. gzip: in and out. The five sets that must meet the required
+values are real profiles with varied names, times and values. If their collection is not next to the checkout, synthetic
+profiles are used and labelled "made" (`bodies.py`). A ratio is the Collector's CPU seconds per GB (uncompressed) divided by
+those of Portcullis: the median of the repetitions (minimum–maximum)."""
 
-NOTES = """CPU seconds per GB; requests a second when saturated (by the longer of the time until all were taken and the program's
-own time until all were delivered, for it has one processor); latency at half of the Collector's bare saturation, median
-and 99th percentile, ms; peak resident MB; bytes out per byte in, as they stand on the wire; samples out per sample in (merged
-ones are counted by the program); requests refused, and sent again."""
+NOTES = """The columns are: CPU seconds per GB; requests per second at saturation (by the longer of the time until all were accepted and
+the program's own CPU time until all were delivered, because it has one processor); latency at half of the Collector's bare
+saturation, median and 99th percentile, in ms; peak resident memory in MB; bytes out per byte in, on the wire; samples out per
+sample in (the program counts merged samples); requests that were refused and sent again."""
 
-CONNECTIONS = """The same bodies, bare, with a number of connections and of calls under way on each; CPU of the program for each request,
-requests a second, peak resident MB, requests refused and sent again. Connections come from several addresses of the loopback
-interface, at most 64 from one. The sending queues have room for 100,000 requests, so that neither program refuses what the
-sink is too slow for."""
+CONNECTIONS = """The same bodies, bare, with a number of connections and of calls in flight on each. The columns are the program's CPU time per
+request, requests per second, peak resident memory in MB, and requests that were refused and sent again. Connections come from
+several addresses of the loopback interface, at most 64 from each. The sending queues have room for 100,000 requests, so
+neither program refuses requests because the sink is too slow."""
 
-IDLE = """Resident when that number of connections are open after the preface and both sides' SETTINGS, and nothing else
-happens; by connection what was added to the program at rest."""
+IDLE = """Resident memory with this number of connections open, after the preface and both sides' SETTINGS, without further traffic. The
+figure per connection is the increase over the idle program."""
 
 
 def cost(figures):
