@@ -172,7 +172,7 @@ def test_too_large_is_413_declared_chunked_and_inflated(program):
             assert read_answer(sock).status == 413 and ended(sock)
         for pack in (gzip.compress, zstd):
             answer = r.post(pack(b"\0" * (50 * MIB)))
-            assert answer.status == 413 and b"inflates" in answer.body
+            assert answer.status == 413 and b"decompressed body exceeds" in answer.body
             assert r.post(pack(b"\0" * (50 * MIB)), headers=["Content-Encoding: " + ("gzip" if pack != zstd else "zstd")]
                           ).status == 413
         charged = r.read("charged")
