@@ -23,8 +23,8 @@ struct part { /* one request to a destination */
 	struct packet *packet;
 	uint64_t samples; /* of the packet that was planned */
 	uint64_t bytes;   /* by the destination's arithmetic; 0: not known */
-	/* Set by an exporter's plan (pipeline/delivery/plan.c): the packet is the plan's own, already
-	 * rewritten for the destination. */
+	/* Set by an exporter's plan (pipeline/delivery/plan.c): the packet belongs to the plan and
+	 * has been rewritten for the destination. */
 	bool planned;
 	/* Its first Profile is the rest of the last one of the part before. Valid until the parts
 	 * are split again. */

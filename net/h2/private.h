@@ -26,7 +26,7 @@ enum {
 	H2_ADDRESSES_MAX = 8,
 	H2_STREAM_WINDOW = 65535,
 	H2_CONNECTION_WINDOW = 1 << 20,
-	/* of a reply that is not read, beside its bytes: what it counts against max_outbound_bytes */
+	/* counted against max_outbound_bytes for each unread response, in addition to its bytes */
 	H2_REPLY_COST = 128
 };
 
