@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """The newcomer's path: a copy of exporters/debug.c under a new name and one line make a component of one's own."""
-import os
-import shutil
 import subprocess
 
 import pytest
@@ -9,9 +7,8 @@ import pytest
 from harness import build as make
 from harness import peers
 from harness.gateway import Gateway
+from harness.newcomer import build_with
 
-FOLDERS = ("base", "profile", "config", "net", "pipeline", "receivers", "processors", "exporters", "extensions", "gateway",
-           "proto")
 CONFIG = """
 receivers:
   pprof: {server: {endpoint: 127.0.0.1:{port:pprof}}}
@@ -25,24 +22,10 @@ service:
 
 @pytest.fixture(scope="module")
 def built(root, build, tmp_path_factory):
-    """The program of a copy of the sources with what the newcomer added; what is built already is not built again."""
-    binary = os.path.relpath(build / "portcullis", root)
-    environment = dict(os.environ, MAKEFLAGS="")
-    subprocess.run(["make", "MODE=" + build.name, binary], cwd=root, check=True, capture_output=True, env=environment)
-    copy = tmp_path_factory.mktemp("newcomer")
-    shutil.copy2(root / "Makefile", copy)
-    for folder in FOLDERS:
-        shutil.copytree(root / folder, copy / folder)
-    objects = copy / "build" / build.name
-    shutil.copytree(build, objects, ignore=shutil.ignore_patterns("tests", "replay", "*.gcda", "portcullis"))
-    debug = (copy / "exporters/debug.c").read_text()
-    (copy / "exporters/newcomer.c").write_text(debug.replace("debug", "newcomer"))
-    table = copy / "gateway/components.c"
-    line = next(line for line in table.read_text().splitlines() if "_(debug_exporter)" in line)
-    table.write_text(table.read_text().replace(line, line + "\n" + line.replace("debug", "newcomer")))
-    done = subprocess.run(["make", "V=1", "MODE=" + build.name, binary], cwd=copy, check=True, capture_output=True, text=True,
-                          env=environment)
-    return copy / binary, done.stdout
+    """The program of a copy of the sources with what the newcomer added."""
+    text = (root / "exporters/debug.c").read_text().replace("debug", "newcomer")
+    return build_with(root, build, tmp_path_factory.mktemp("newcomer"), {"exporters/newcomer.c": text},
+                      ["newcomer_exporter"])
 
 
 def test_a_copied_file_and_one_line_make_a_component(built):
