@@ -41,8 +41,8 @@ static void courier_send(void *instance, const struct part *part, uint64_t timeo
 			 timeout_ns, sending);
 }
 
-static void courier_answered(void *instance, struct packet *packet, const struct http_result *result,
-			     struct send_result *verdict)
+static void courier_answered(void *instance, struct packet *packet,
+			     const struct http_result *result, struct send_result *verdict)
 {
 	(void)instance;
 	(void)packet;
@@ -58,8 +58,8 @@ static bool courier_create(void *instance, const void *settings, const struct ho
 	struct courier *self = instance;
 	(void)err;
 	self->gzip = http_sender_gzips(&c->client);
-	http_sender_init(&self->sender, &c->client, c->endpoint, "/v1development/profiles", &service,
-			 self, host);
+	http_sender_init(&self->sender, &c->client, c->endpoint, "/v1development/profiles",
+			 &service, self, host);
 	return true;
 }
 
@@ -84,12 +84,11 @@ static bool courier_check(const void *config, struct error *err)
 	return http_sender_check(&c->client, c->endpoint, err);
 }
 
-static const struct config_row rows[] = {
-	CONFIG_ROW(struct courier_config, endpoint, .key = "endpoint", .help = "Base URL."),
-	HTTP_SENDER_ROWS(struct courier_config, client),
-	DELIVERY_ROWS(struct courier_config, delivery, "30s"),
-	{ 0 }
-};
+static const struct config_row rows[] = { CONFIG_ROW(struct courier_config, endpoint,
+						     .key = "endpoint", .help = "Base URL."),
+					  HTTP_SENDER_ROWS(struct courier_config, client),
+					  DELIVERY_ROWS(struct courier_config, delivery, "30s"),
+					  { 0 } };
 static const struct config_table table = { sizeof(struct courier_config), rows, courier_check };
 
 static const struct exporter_ops courier_ops = {
