@@ -12,9 +12,9 @@
 #include "profile/otlp/encode_json.h"
 
 /*
- * Shows what leaves: how much of it in the log, and, when asked for more, what it is on the
- * outputs. The log never carries a byte of a sender's; the outputs are a destination like any other
- * and get what policy let pass.
+ * Shows what leaves: counts in the log, and the content on the outputs if it is configured. The log
+ * never contains a byte from a sender; the outputs are a destination like any other and receive
+ * what policy permits.
  *
  * This is a whole component, and the one to read first: configuration (struct, rows, table),
  * instance, the functions that the host calls, and the exported constant that gathers them.
@@ -38,15 +38,16 @@ static const struct config_row debug_rows[] = {
 			   "on the outputs. `detailed`: also the request there, as OTLP/JSON."),
 	CONFIG_ROW(struct debug_config, sampling_initial, .key = "sampling_initial", .def = "2",
 		   .limited = true, .min = 0, .max = -1,
-		   .help = "So many requests of each second are shown."),
+		   .help = "The number of requests shown in each second."),
 	CONFIG_ROW(struct debug_config, sampling_thereafter, .key = "sampling_thereafter",
 		   .def = "1", .limited = true, .min = 0, .max = -1,
-		   .help = "Then every n-th of that second; 0: none."),
+		   .help = "After those, every Nth request of the same second is shown; 0: none."),
 	CONFIG_ROW(struct debug_config, use_internal_logger, .key = "use_internal_logger",
 		   .def = "true",
-		   .help = "The line of counts goes to the log; false: to the outputs."),
+		   .help = "Writes the line of counts to the log; `false`: to the outputs."),
 	CONFIG_ROW(struct debug_config, output_paths, .key = "output_paths", .def = "[stdout]",
-		   .help = "`stdout`, `stderr` or files, which are added to; no symbolic links."),
+		   .help = "`stdout`, `stderr` or files. Files are appended to; symbolic links are "
+			   "errors."),
 	DELIVERY_ROWS_UNTIMED(struct debug_config, delivery),
 	{ 0 }
 };
@@ -55,7 +56,7 @@ static const struct config_table debug_table = { sizeof(struct debug_config), de
 
 struct output {
 	FILE *file;
-	_Atomic(FILE *) next; /* opened, and not yet in use */
+	_Atomic(FILE *) next; /* opened, not in use yet */
 };
 
 struct debug {
@@ -210,7 +211,7 @@ static void debug_send(void *instance, const struct part *part, uint64_t timeout
 	struct send_result result = { .outcome = SEND_OK, .retry_after_ms = -1 };
 	(void)timeout_ns;
 	if (is_sampled(self) && !show(self, part->packet, &err)) {
-		result.outcome = SEND_PERMANENT; /* nobody wants half a request twice */
+		result.outcome = SEND_PERMANENT; /* a retry would repeat half a request */
 		result.reason = "output";
 	}
 	sending_done(sending, &result);

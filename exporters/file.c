@@ -7,7 +7,7 @@
 #include "net/compress.h"
 #include "pipeline/component.h"
 #include "pipeline/delivery/delivery.h"
-#include "pipeline/delivery/not_kept.h"
+#include "pipeline/delivery/unsupported.h"
 #include "profile/otlp/decode_otlp.h"
 #include "profile/otlp/encode_json.h"
 #include "profile/pprof/encode_pprof.h"
@@ -18,9 +18,9 @@
  * Collector's file exporter does, or each profile as a pprof file of its own into a directory
  * (file_spool.c).
  *
- * Sends come one at a time (max_in_flight) on pool threads; reload comes on the loop thread, and
- * only leaves a newly opened file for the next send. Nothing is buffered: what was acknowledged has
- * been written. A full disk is a destination that is down: the packet is tried again.
+ * Sends come one at a time (max_in_flight) on pool threads. reopen runs on the loop thread and only
+ * leaves a newly opened file for the next send. Nothing is buffered: what is acknowledged has been
+ * written. A full disk is like a destination that is down: the packet is retried.
  */
 enum { FORMAT_JSON, FORMAT_PROTO, FORMAT_PPROF };
 enum { COMPRESSION_NONE, COMPRESSION_ZSTD };
@@ -63,21 +63,21 @@ static const char *const compressions[] = { "none", "zstd", NULL };
 static const struct config_row rotation_rows[] = {
 	CONFIG_ROW(struct rotation_config, max_megabytes, .key = "max_megabytes", .def = "100",
 		   .unit = "MiB", .limited = true, .min = 0, .max = 1 << 20,
-		   .help = "A file is rotated before it grows beyond this; 0 means 100. `pprof` "
-			   "files are not cut."),
+		   .help = "A file is rotated before it exceeds this size; 0 means 100. `pprof` "
+			   "files are never split."),
 	CONFIG_ROW(struct rotation_config, max_days, .key = "max_days", .def = "0", .unit = "days",
 		   .limited = true, .min = 0, .max = 36500,
-		   .help = "Older files are removed; 0 keeps them."),
+		   .help = "Older files are removed; 0: never."),
 	CONFIG_ROW(struct rotation_config, max_backups, .key = "max_backups", .def = "100",
 		   .limited = true, .min = 0, .max = 1000000,
-		   .help = "So many rotated files (with `pprof`: profiles) stay, the newest; 0 "
-			   "keeps all."),
+		   .help = "The number of rotated files (with `pprof`: profiles) to keep, the "
+			   "newest; 0: all."),
 	CONFIG_ROW(struct rotation_config, max_total_megabytes, .key = "max_total_megabytes",
 		   .def = "1024", .unit = "MiB", .limited = true, .min = 0, .max = 1 << 30,
-		   .help = "Of all `pprof` files in the directory: the oldest are removed when "
-			   "they take more; 0 is no limit. Not a key of the Collector's."),
+		   .help = "Maximum size of all `pprof` files in the directory; beyond it, the "
+			   "oldest are removed. 0: no limit. Not a key of the Collector."),
 	CONFIG_ROW(struct rotation_config, localtime, .key = "localtime", .def = "false",
-		   .help = "Names carry local time instead of UTC."),
+		   .help = "File names contain local time instead of UTC."),
 	{ 0 }
 };
 static const struct config_table rotation_table = { sizeof(struct rotation_config), rotation_rows,
@@ -96,45 +96,47 @@ static const struct config_table group_table = { sizeof(struct group_config), gr
 
 static const struct config_row compression_rows[] = {
 	CONFIG_ROW(struct compression_config, level, .key = "level", .def = "0", .limited = true,
-		   .min = 0, .max = 22, .help = "Of zstd; 0 is the default level."),
+		   .min = 0, .max = 22, .help = "Of zstd; 0 selects the default level."),
 	{ 0 }
 };
 static const struct config_table compression_table = { sizeof(struct compression_config),
 						       compression_rows };
 
 static const struct config_row file_rows[] = {
-	CONFIG_ROW(struct file_config, path, .key = "path",
-		   .help = "The file, for `json` and `proto`. No other `file` exporter may have "
-			   "it. A pipe must have its reader at start. A symbolic link is an "
-			   "error, unless it is one of the system's (`/dev/stdout`, "
-			   "`/proc/self/fd/1`)."),
+	CONFIG_ROW(
+		struct file_config, path, .key = "path",
+		.help = "The file, for `json` and `proto`. No other `file` exporter may use it. A "
+			"pipe needs a reader at start. A symbolic link is an error, except for "
+			"those of the system (`/dev/stdout`, `/proc/self/fd/1`)."),
 	CONFIG_ROW(struct file_config, directory, .key = "directory",
-		   .help = "Where the files go, for `pprof`. No other `file` exporter may have "
-			   "it. Not a key of the Collector's."),
-	CONFIG_ROW(struct file_config, format, .key = "format", .def = "json", .choices = formats,
-		   .help = "`json`: one request per line (OTLP/JSON). `proto`: OTLP requests, "
-			   "each behind its length in 4 bytes, big-endian. `pprof`: each profile "
-			   "a gzip-compressed file in `directory`."),
+		   .help = "The directory of the files, for `pprof`. No other `file` exporter may "
+			   "use it. Not a key of the Collector."),
+	CONFIG_ROW(
+		struct file_config, format, .key = "format", .def = "json", .choices = formats,
+		.help = "`json`: one request per line (OTLP/JSON). `proto`: OTLP requests, each "
+			"preceded by its length in 4 bytes, big-endian. `pprof`: each profile as "
+			"a gzip-compressed file in `directory`."),
 	CONFIG_ROW(struct file_config, append, .key = "append", .def = "false",
-		   .help = "Add to the file instead of emptying it before the first record."),
+		   .help = "Appends to the file instead of truncating it before the first record."),
 	CONFIG_ROW(struct file_config, compression, .key = "compression", .def = "none",
 		   .choices = compressions,
-		   .help = "`zstd`: each request compressed by itself, behind its length as with "
-			   "`proto`."),
+		   .help = "`zstd`: each request is compressed separately and preceded by its "
+			   "length, as with `proto`."),
 	CONFIG_SECTION(struct file_config, compression_params, compression_table,
 		       .key = "compression_params", .help = "Settings of the compression."),
 	CONFIG_ROW(struct file_config, encoding, .key = "encoding",
 		   .help = "Encoding extensions are not supported: setting it is an error."),
 	CONFIG_ROW(struct file_config, flush_interval, .key = "flush_interval", .def = "1s",
-		   .inert = true, .help = "Every request is written at once."),
+		   .inert = true, .help = "Every request is written immediately."),
 	CONFIG_ROW(struct file_config, create_directory, .key = "create_directory", .def = "true",
-		   .help = "Make missing directories."),
+		   .help = "Creates missing directories."),
 	CONFIG_ROW(struct file_config, directory_permissions, .key = "directory_permissions",
-		   .def = "\"0755\"", .help = "Of directories that are made, in octal."),
-	CONFIG_SECTION(struct file_config, rotation, rotation_table, .key = "rotation",
-		       .presence = PRESENCE_DEFAULT,
-		       .help = "Absent: one file that grows; of pprof files the newest 10000, up "
-			       "to 1024 MiB. With it, an existing file is added to."),
+		   .def = "\"0755\"", .help = "Permissions of created directories, in octal."),
+	CONFIG_SECTION(
+		struct file_config, rotation, rotation_table, .key = "rotation",
+		.presence = PRESENCE_DEFAULT,
+		.help = "Without it: one file that grows; with `pprof`, the newest 10000 files, "
+			"up to 1024 MiB. With it, an existing file is appended to."),
 	CONFIG_SECTION(struct file_config, group_by, group_table, .key = "group_by",
 		       .help = "One file per value of a resource attribute: not supported."),
 	DELIVERY_ROWS_UNTIMED(struct file_config, delivery),
@@ -191,26 +193,26 @@ static const struct config_table file_table = { sizeof(struct file_config), file
 struct file {
 	const struct file_config *config;
 	struct log log;
-	bool open, failing;      /* failing: the last send did, and said so in the log */
+	bool open, failing;      /* failing: the last send failed, and it was logged */
 	struct file_log lines;   /* json, proto */
 	struct file_spool spool; /* pprof */
 	struct profiles tables;  /* pprof: the packet, decoded */
 	struct bytes scratch;    /* compressed */
-	struct not_kept not_kept;
+	struct unsupported unsupported;
 	struct metric_series *removed[FILE_SURPLUS_KINDS]; /* pprof */
 };
 
 /* Of pprof files. */
-#define NOT_KEPT \
-	(NOT_KEPT_BY_PPROF | 1u << NOT_KEPT_RESOURCE_ATTRIBUTE | 1u << NOT_KEPT_SCOPE_ATTRIBUTE | \
-	 1u << NOT_KEPT_PROFILE_ATTRIBUTE)
+#define UNSUPPORTED \
+	(UNSUPPORTED_BY_PPROF | 1u << UNSUPPORTED_RESOURCE_ATTRIBUTE | \
+	 1u << UNSUPPORTED_SCOPE_ATTRIBUTE | 1u << UNSUPPORTED_PROFILE_ATTRIBUTE)
 
 static bool is_spool(const struct file *self)
 {
 	return self->config->format.index == FORMAT_PPROF;
 }
 
-/* Two would cut and rotate each other's records. */
+/* Two exporters would truncate and rotate each other's records. */
 static const char *file_owned_path(const void *config)
 {
 	const struct file_config *c = config;
@@ -219,8 +221,8 @@ static const char *file_owned_path(const void *config)
 
 static const struct metric removed_metric = {
 	"otelcol_exporter_removed_files", METRIC_COUNTER, "{files}",
-	"pprof files of earlier profiles that the `file` exporter removed, by the limit of "
-	"`rotation` that they exceeded."
+	"pprof files that the `file` exporter removed, by the limit of `rotation` that they "
+	"exceeded."
 };
 
 static const struct metric *const file_metrics[] = { &removed_metric, NULL };
@@ -232,7 +234,7 @@ static void make_series(struct file *self, const struct host *host)
 		[FILE_TOO_OLD] = "max_days",
 		[FILE_TOO_LARGE] = "max_total_megabytes",
 	};
-	not_kept_init(&self->not_kept, NOT_KEPT, host->metrics, host->id);
+	unsupported_init(&self->unsupported, UNSUPPORTED, host->metrics, host->id);
 	for (int i = FILE_TOO_MANY; i < FILE_SURPLUS_KINDS; i++)
 		self->removed[i] =
 			metrics_series(host->metrics, &removed_metric,
@@ -290,7 +292,7 @@ static bool open_lines(struct file *self, struct error *err)
 	return file_log_open(&self->lines, &options, err);
 }
 
-/* What goes for its size is gone sooner than the operator may expect. */
+/* Removal by size may come sooner than the operator expects. */
 static void note_removed(struct file *self)
 {
 	const uint64_t *files = self->spool.removed.files;
@@ -329,11 +331,11 @@ static bool file_start(void *instance, struct error *err)
 	if (make_directory(self->config, err) &&
 	    (is_spool(self) ? open_spool(self, err) : open_lines(self, err)))
 		return true;
-	err->kind = ERROR_CONFIG; /* at the start it is the operator's to mend */
+	err->kind = ERROR_CONFIG; /* at start the operator must fix it */
 	return false;
 }
 
-/* What was removed under way, the directory with it, is made again. */
+/* Creates again what was removed meanwhile, including the directory. */
 static bool restore(struct file *self, struct error *err)
 {
 	if (is_spool(self))
@@ -399,9 +401,9 @@ static bool encode_pprofs(struct file *self, struct packet *packet, struct error
 	file_spool_end(&self->spool, ok);
 	note_removed(self);
 	if (ok) {
-		struct not_kept_counts not_kept;
-		not_kept_look(p, &not_kept);
-		not_kept_count(&self->not_kept, &not_kept);
+		struct unsupported_counts unsupported;
+		unsupported_look(p, &unsupported);
+		unsupported_count(&self->unsupported, &unsupported);
 	}
 	return ok;
 }
@@ -419,7 +421,7 @@ static bool write_pprofs(struct file *self, struct packet *packet, struct error 
 	return ok;
 }
 
-/* One line when writing begins to fail, one when it works again. */
+/* Logs one line when writing starts to fail, and one when it works again. */
 static void log_change(struct file *self, bool ok, const struct error *err)
 {
 	if (!ok && !self->failing)
@@ -478,19 +480,18 @@ const struct component_factory file_exporter = {
 	.type = "file",
 	.help = "Writes profiles to disk: OTLP requests into one file, or pprof files into a "
 		"directory.",
-	.manual = "A line or message is in the file whole or not at all: what a "
-		  "failed write left is cut off, and a file that an earlier run left "
-		  "torn is set aside like a rotated one. SIGHUP opens the file again, "
-		  "so it may be moved away before; a file or directory that was "
-		  "removed is made again by itself. While the disk is full, packets "
-		  "are retried like those for a destination that is down.\n\n"
-		  "Names of pprof files are the time of writing and a counter. "
-		  "Without `rotation` the newest 10000 stay, up to 1024 MiB of them; "
-		  "`rotation: {max_backups: 0, max_total_megabytes: 0}` keeps all. A "
-		  "write that the kernel does not end (a hung network disk) holds up "
-		  "this exporter alone; a shutdown leaves it behind 5 s after its "
-		  "deadline. What profiles had and pprof has no place for is counted "
-		  "in `otelcol_exporter_unsupported_items`.\n\n" PPROF_MANUAL,
+	.manual =
+		"A record is in the file completely or not at all: the rest of a failed write is "
+		"removed, and a file that an earlier run left incomplete is set aside like a "
+		"rotated one. SIGHUP opens the file again, so it may be moved away before. A file "
+		"or directory that was removed is created again. While the disk is full, packets "
+		"are retried, as for a destination that is down.\n\n"
+		"The name of a pprof file is the time of writing and a counter. Without "
+		"`rotation` the newest 10000 are kept, up to 1024 MiB; `rotation: {max_backups: "
+		"0, max_total_megabytes: 0}` keeps all. A write that the kernel never completes "
+		"(an unresponsive network disk) delays this exporter only; a shutdown abandons it "
+		"5 s after its deadline. Items of profiles that pprof cannot represent are "
+		"counted in `otelcol_exporter_unsupported_items`.\n\n" PPROF_MANUAL,
 	.kind = COMPONENT_EXPORTER,
 	.exporter = &file_ops,
 	.size = sizeof(struct file),

@@ -142,14 +142,13 @@ static const struct config_row rows[] = { GRPC_SENDER_ROWS(struct otlp_grpc_conf
 					  { 0 } };
 static const struct config_table table = { sizeof(struct otlp_grpc_config), rows, otlp_grpc_check };
 
-static const char manual[] =
-	GRPC_SENDER_MANUAL "A partial success is logged and counted in "
-			   "`otelcol_exporter_rejected_profiles`; the server's text "
-			   "appears nowhere.\n\n"
-			   "Do not send to Parca with this exporter but with `parca`: Parca "
-			   "stores wrong function names from OTLP.\n\n"
-			   "Several exporters with `compression: gzip` share one compressed "
-			   "copy of a request. " GRPC_SENDER_MANUAL_END;
+static const char manual[] = GRPC_SENDER_MANUAL
+	"A partial success is logged and counted in `otelcol_exporter_rejected_profiles`; the "
+	"server's message is never logged.\n\n"
+	"Use the exporter `parca` for Parca, not this one: Parca stores wrong function names from "
+	"OTLP.\n\n"
+	"Several exporters with `compression: gzip` share one compressed "
+	"copy of a request. " GRPC_SENDER_MANUAL_END;
 
 static const struct metric *const metrics[] = { &grpc_sender_replies_too_large, NULL };
 

@@ -7,21 +7,21 @@
 #include "net/compress.h"
 #include "pipeline/delivery/delivery.h"
 #include "pipeline/delivery/grpc_sender.h"
-#include "pipeline/delivery/not_kept.h"
+#include "pipeline/delivery/unsupported.h"
 #include "profile/collect/split.h"
 #include "profile/stores/write_raw.h"
 
 /*
  * Parca's WriteRaw over gRPC. A packet is rewritten so that each of its resources is one series
- * (profile/stores/write_raw.h), cut by what Parca takes, and each part encoded once, while it is
+ * (profile/stores/write_raw.h), split by Parca's limits, and each part is encoded once, when it is
  * measured.
  */
 #define METHOD_PATH "/parca.profilestore.v1alpha1.ProfileStoreService/WriteRaw"
-/* Parca takes 64 MiB, but within 5 s. */
+/* Parca accepts 64 MiB, but only within 5 s. */
 #define REQUEST_BYTES ((uint64_t)16 << 20)
-/* Of a request that is being encoded; what needs more is measured as too large, and cut. */
+/* Of a request that is being encoded; a larger one is measured as too large, and split. */
 #define ENCODED_MAX ((size_t)64 << 20)
-#define ENCODED_LEAST ((size_t)8 << 20)
+#define ENCODED_MIN ((size_t)8 << 20)
 #define STATUS_UNKNOWN 2 /* of gRPC */
 
 enum names { NAMES_LEGACY, NAMES_UTF8 };
@@ -44,32 +44,31 @@ struct parca {
 	const char **lift; /* of the rules */
 	bool gzip;
 	struct metric_series *lost[WRITE_RAW_LOSSES];
-	struct not_kept not_kept;
+	struct unsupported unsupported;
 };
 
 static const struct metric lost_labels = {
 	"otelcol_exporter_parca_dropped_labels", METRIC_COUNTER, "{labels}",
-	"Attributes that did not become labels of a series as they were, by reason."
+	"Attributes that did not become labels of a series, or not unchanged, by reason."
 };
 
-#define NOT_KEPT \
-	(NOT_KEPT_BY_PPROF | 1u << NOT_KEPT_ZERO | 1u << NOT_KEPT_COLUMN | \
-	 1u << NOT_KEPT_DOC_URL | 1u << NOT_KEPT_PERIOD)
+#define UNSUPPORTED \
+	(UNSUPPORTED_BY_PPROF | 1u << UNSUPPORTED_ZERO | 1u << UNSUPPORTED_COLUMN | \
+	 1u << UNSUPPORTED_DOC_URL | 1u << UNSUPPORTED_PERIOD)
 
 /* ---- requests: FORM_REQUEST of the packets that plan makes */
 
-/* Series repeat what a packet says once, so a request can be many times longer; longer ones are cut
- * before they are. */
-static size_t table_max(const struct packet *packet)
+/* Series repeat what a packet contains once, so a request can be many times as long. */
+static size_t max_bytes(const struct packet *packet)
 {
-	size_t most = ENCODED_LEAST + packet->otlp.len * 32;
-	return most < ENCODED_MAX ? most : ENCODED_MAX;
+	size_t max = ENCODED_MIN + packet->otlp.len * 32;
+	return max < ENCODED_MAX ? max : ENCODED_MAX;
 }
 
 static bool encode_plain(const struct parca *self, const struct packet *packet, struct bytes *out,
 			 struct error *err)
 {
-	out->max = table_max(packet);
+	out->max = max_bytes(packet);
 	return write_raw_encode(packet, self->config->normalized_addresses, out, err);
 }
 
@@ -77,7 +76,7 @@ static bool encode_gzip(const struct parca *self, const struct packet *packet, s
 			struct error *err)
 {
 	struct bytes plain = { 0 };
-	out->max = ENCODED_MAX + ENCODED_LEAST; /* more than any of them compresses to */
+	out->max = ENCODED_MAX + ENCODED_MIN; /* more than any of them compresses to */
 	bool ok = encode_plain(self, packet, &plain, err) &&
 		  compress_deflate(CODING_GZIP, 0, bytes_view(&plain), out, err);
 	bytes_fini(&plain);
@@ -107,7 +106,7 @@ static const struct bytes *request_of(const struct parca *self, struct packet *p
 	return packet_form(packet, FORM_REQUEST, encode, self, err);
 }
 
-/* What cannot be encoded is too large: it is tried in halves. */
+/* What cannot be encoded is too large: its halves are tried. */
 static bool measure(void *context, struct packet *candidate, struct split_size *size,
 		    struct error *err)
 {
@@ -133,14 +132,14 @@ static bool rewrite_and_split(struct parca *self, struct packet *packet, struct 
 	const struct split_measure by = { measure, self };
 	struct write_raw_rules rules = self->rules;
 	uint64_t lost[WRITE_RAW_LOSSES] = { 0 };
-	struct not_kept_counts not_kept;
-	not_kept_look(p, &not_kept);
+	struct unsupported_counts unsupported;
+	unsupported_look(p, &unsupported);
 	rules.arrival = clock_wall() - (clock_now() - packet->oldest_arrival);
 	if (!write_raw_prepare(p, &rules, lost, err) ||
 	    !split_profiles(p, packet, limits, &by, parts, err))
 		return false;
 	count_lost(self, lost);
-	not_kept_count(&self->not_kept, &not_kept);
+	unsupported_count(&self->unsupported, &unsupported);
 	return true;
 }
 
@@ -170,16 +169,16 @@ static void parca_preset(void *instance, struct limits *limits)
 
 /* ---- sending */
 
-/* Of two requests at once that bring the same new functions Parca 0.21 refuses one, as UNKNOWN, and
- * asks for it again. */
+/* If two concurrent requests bring the same new functions, Parca 0.21 rejects one as UNKNOWN,
+ * for the client to retry. */
 static bool says_conflict(const struct grpc_result *result)
 {
 	return result->status == STATUS_UNKNOWN && strcasestr(result->message, "transaction "
 									       "conflict");
 }
 
-/* Parca adds up what it gets twice. Without retry_unknown nothing goes out again that may have been
- * taken. */
+/* Parca adds up duplicates. Without retry_unknown nothing is sent again that may have been
+ * accepted. */
 static void parca_answered(void *instance, const struct grpc_result *result, uint64_t profiles,
 			   struct send_result *verdict)
 {
@@ -250,11 +249,11 @@ static bool parca_create(void *instance, const void *settings, const struct host
 						       { 0 } };
 		self->lost[i] = metrics_series(host->metrics, &lost_labels, labels);
 	}
-	not_kept_init(&self->not_kept, NOT_KEPT, host->metrics, host->id);
+	unsupported_init(&self->unsupported, UNSUPPORTED, host->metrics, host->id);
 	return grpc_sender_init(&self->sender, &config->client, &method, self, host, err);
 }
 
-/* The configured headers, and one for the token behind them; what memory_free gets. */
+/* The configured headers, and one for the token after them. The caller frees the result. */
 static char *add_token(const struct parca_config *config, struct pairs *headers)
 {
 	char *value = memory_format("Bearer %s", config->bearer_token.text);
@@ -345,31 +344,35 @@ static bool parca_check(const void *settings, struct error *err)
 
 static const struct config_row rows[] = {
 	GRPC_SENDER_ROWS(struct parca_config, client),
-	CONFIG_ROW(struct parca_config, bearer_token, .key = "bearer_token",
-		   .help = "Sent as `authorization: Bearer ...`, as Polar Signals Cloud wants "
-			   "it; an error without TLS."),
-	CONFIG_ROW(struct parca_config, labels, .key = "labels", .def = "legacy",
-		   .choices = label_names,
-		   .help = "Names of labels: `legacy` makes them `[A-Za-z_][A-Za-z0-9_]*`, which "
-			   "every Parca takes; `utf8` keeps the keys, which the newest takes and "
-			   "Parca up to 0.21 refuses."),
-	CONFIG_ROW(struct parca_config, name, .key = "name",
-		   .help = "The `__name__` of all series. Default: after the period type, as "
-			   "Parca's scraper names them (`process_cpu`, `memory`, `mutex`, "
-			   "`goroutine`)."),
-	CONFIG_ROW(struct parca_config, lift_labels, .key = "lift_labels",
-		   .help = "Keys of sample attributes that become labels of series; each "
-			   "combination of their values is a series of its own. All others are "
-			   "lost in Parca."),
+	CONFIG_ROW(
+		struct parca_config, bearer_token, .key = "bearer_token",
+		.help = "Sent as `authorization: Bearer ...`, as Polar Signals Cloud requires. An "
+			"error without TLS."),
+	CONFIG_ROW(
+		struct parca_config, labels, .key = "labels", .def = "legacy",
+		.choices = label_names,
+		.help = "Names of labels: `legacy` converts them to `[A-Za-z_][A-Za-z0-9_]*`, "
+			"which every Parca accepts; `utf8` keeps the keys, which the newest Parca "
+			"accepts and Parca up to 0.21 rejects."),
+	CONFIG_ROW(
+		struct parca_config, name, .key = "name",
+		.help = "The `__name__` of all series. Default: derived from the period type, as "
+			"in Parca's scraper (`process_cpu`, `memory`, `mutex`, `goroutine`)."),
+	CONFIG_ROW(
+		struct parca_config, lift_labels, .key = "lift_labels",
+		.help = "Keys of sample attributes that become labels of series. Each combination "
+			"of their values is a series of its own. Parca drops all other sample "
+			"attributes."),
 	CONFIG_ROW(struct parca_config, normalized_addresses, .key = "normalized_addresses",
 		   .def = "false",
-		   .help = "Addresses are those in the executable already, as the OpenTelemetry "
-			   "eBPF profiler sends them; false: Parca subtracts the start of the "
+		   .help = "Addresses are relative to the executable already, as the OpenTelemetry "
+			   "eBPF profiler sends them. `false`: Parca subtracts the start of the "
 			   "mapping."),
-	CONFIG_ROW(struct parca_config, retry_unknown, .key = "retry_unknown", .def = "true",
-		   .help = "Tries again what was sent and not answered: at least once, and what "
-			   "Parca had stored counts twice. `false`: at most once, and what was "
-			   "not stored is lost."),
+	CONFIG_ROW(
+		struct parca_config, retry_unknown, .key = "retry_unknown", .def = "true",
+		.help = "Retries requests that were sent and not answered. `true`: at-least-once "
+			"delivery; what Parca had already stored is counted twice. `false`: "
+			"at-most-once delivery; what Parca had not stored is lost."),
 	DELIVERY_ROWS(struct parca_config, delivery, "5s"),
 	{ 0 }
 };
@@ -377,45 +380,48 @@ static const struct config_table table = { sizeof(struct parca_config), rows, pa
 
 static const char manual[] =
 	"Each Profile becomes a sample of a series. The labels of a series are `__name__`, then "
-	"the attributes of resource, scope and Profile; of equal names the first stays, an empty "
-	"value and a key that begins with `__` or `pprof.` are no label. What did not become a "
-	"label as it was is counted in `otelcol_exporter_parca_dropped_labels`. Parca's name of a "
-	"type is `NAME:TYPE:UNIT:PERIOD_TYPE:PERIOD_UNIT`, and `:delta` where the Profile has a "
+	"the attributes of resource, scope and Profile. Of equal names the first is kept. An "
+	"empty value, or a key that begins with `__` or `pprof.`, does not become a label. "
+	"Attributes that did not become labels unchanged are counted in "
+	"`otelcol_exporter_parca_dropped_labels`. Parca names a type "
+	"`NAME:TYPE:UNIT:PERIOD_TYPE:PERIOD_UNIT`, with `:delta` if the Profile has a "
 	"duration.\n\n"
-	"What Parca does not survive, or what makes its list of types fail for everybody, is "
-	"mended before it is sent: a series always has labels, a missing period type becomes the "
-	"sample type, an empty type or unit becomes `unknown`, each character of them that no "
-	"query could name (`-`, `.` and the like) becomes `_`, a missing time becomes that of the "
-	"arrival.\n\n"
-	"What Parca cannot keep; what no other counter is named for is counted in "
+	"Input that Parca cannot handle, or that makes its list of types fail for every user, is "
+	"corrected before it is sent: a series always has labels, a missing period type becomes "
+	"the sample type, an empty type or unit becomes `unknown`, each of its characters that no "
+	"query can name (`-`, `.` and the like) becomes `_`, and a missing time becomes the time "
+	"of arrival.\n\n"
+	"The following is unsupported by Parca. Unless another counter is named, it is counted in "
 	"`otelcol_exporter_unsupported_items`:\n\n"
 	"- attributes of samples, which are the labels of pprof, and links to traces (counted as "
-	"`sample_label`). Name the attributes that matter in `lift_labels`, and their values "
+	"`sample_label`). List the attributes that matter in `lift_labels`, and their values "
 	"become labels of series (links cannot be lifted). Each combination of values is a series "
-	"with profiles of its own, so do not lift what has many values;\n"
-	"- the times of single samples: they are counted, at the time of their Profile;\n"
-	"- negative values, which read back as huge numbers: such samples are dropped (reason "
-	"`plan`); zeros;\n"
-	"- columns of lines, `doc_url`, attributes of mappings and locations that pprof has no "
-	"field for;\n"
-	"- profile ids, names of scopes, and the period, which it answers as 0: `samples`/`count` "
-	"with the period type `cpu`/`nanoseconds` reads back as nanoseconds, the value times the "
-	"period.\n\n"
-	"Parca adds up what it gets, also what it gets twice. By default a request whose answer "
-	"did not come is sent again, so nothing is lost and what Parca had already stored counts "
-	"twice. With `retry_unknown: false` only what surely was not stored is sent again: where "
-	"no connection could be made, or Parca asked for it with RetryInfo; the rest is dropped "
-	"(reason `permanent`, error `unanswered`). Parca 0.21 refuses one of two requests that "
-	"bring the same new functions at once (`Transaction Conflict`): it is sent again by "
-	"default. After such conflicts it was seen to answer some queries with `Key not found`, "
-	"though all of it had been taken. So set `sending_queue: {num_consumers: 1}`: nothing "
-	"comes at once then, from one gateway, nor is it slower; and with `retry_unknown: false` a "
-	"conflict would drop data.\n\n"
-	"Parca takes requests of up to 64 MiB, and only if they have arrived completely within 5 "
-	"s; a request is therefore kept below 16 MiB (`limits: {max_bytes: ...}` says "
-	"otherwise).\n\n" GRPC_SENDER_MANUAL "\n\n" GRPC_SENDER_MANUAL_END "\n\n"
-	"Do not send OTLP (`otlp_grpc`) to Parca: up to 0.21 it has no such service, and the "
-	"newest stores each frame under the name of the function before it in the dictionary.\n\n"
+	"with profiles of its own, so do not lift attributes with many values;\n"
+	"- the times of single samples: they are counted at the time of their Profile;\n"
+	"- negative values, which would read back as huge numbers: such samples are dropped "
+	"(reason `plan`); zeros;\n"
+	"- columns of lines, `doc_url`, attributes of mappings and locations that have no pprof "
+	"field;\n"
+	"- profile IDs, names of scopes, and the period, which Parca returns as 0: "
+	"`samples`/`count` with the period type `cpu`/`nanoseconds` reads back as nanoseconds, "
+	"the value times the period.\n\n"
+	"Parca adds up everything that it receives, including duplicates. By default a request "
+	"without an answer is sent again: nothing is lost, and what Parca had already stored is "
+	"counted twice. With `retry_unknown: false` a request is sent again only if it certainly "
+	"was not stored: no connection could be made, or Parca asked for a retry with RetryInfo. "
+	"Other failed requests are dropped (reason `permanent`, error `unanswered`). If two "
+	"concurrent requests bring the same new functions, Parca 0.21 rejects one of them "
+	"(`Transaction Conflict`); by default it is sent again. After such conflicts Parca has "
+	"been observed to answer some queries with `Key not found`, although it had accepted all "
+	"data. Set `sending_queue: {num_consumers: 1}`: one gateway then sends no concurrent "
+	"requests, and is no slower. With `retry_unknown: false` a conflict would drop data.\n\n"
+	"Parca accepts requests of up to 64 MiB, if they arrive completely within 5 s. Requests "
+	"are therefore kept below 16 MiB; "
+	"`limits: {max_bytes: ...}` changes that.\n\n" GRPC_SENDER_MANUAL
+	"\n\n" GRPC_SENDER_MANUAL_END "\n\n"
+	"Do not send OTLP (`otlp_grpc`) to Parca: up to 0.21 it has no OTLP service, and the "
+	"newest version stores each frame under the name of the preceding function in the "
+	"dictionary.\n\n"
 	"For Polar Signals Cloud: `{endpoint: 'grpc.polarsignals.com:443', bearer_token: ...}`.";
 
 static const struct metric *const metrics[] = { &lost_labels, &grpc_sender_replies_too_large,

@@ -9,16 +9,16 @@
 #include "net/compress.h"
 #include "pipeline/delivery/delivery.h"
 #include "pipeline/delivery/http_sender.h"
-#include "pipeline/delivery/not_kept.h"
+#include "pipeline/delivery/unsupported.h"
 #include "profile/collect/split.h"
 #include "profile/stores/encode_push.h"
 #include "profile/stores/pieces.h"
 
 /*
  * push.v1.PusherService/Push of Pyroscope, over Connect (protobuf by HTTP). A request has one
- * pprof: with several, the store may take some and refuse the others, which no retry can mend. So
- * plan makes a resource of each pprof (profile/stores/regroup.h), and cuts those that are over a
- * limit; send makes no decision of its own.
+ * pprof: with several, the store may accept some and reject the others, which no retry can fix. So
+ * plan turns each pprof into a resource (profile/stores/regroup.h) and splits those that exceed a
+ * limit; send decides nothing.
  */
 #define PATH "/push.v1.PusherService/Push"
 
@@ -51,7 +51,7 @@ struct pyroscope {
 	struct slots *slots;
 	bool gzip;
 	struct metric_series *lost[SERIES_LOSSES], *merged, *moved, *cut;
-	struct not_kept not_kept;
+	struct unsupported unsupported;
 };
 
 /* ---- plan ---- */
@@ -69,15 +69,15 @@ static const struct bytes *request_of(struct packet *packet, struct error *err)
 	return packet_form(packet, FORM_REQUEST, encode, NULL, err);
 }
 
-/* What cannot be encoded is over the limit, whatever that is. */
+/* What cannot be encoded exceeds the limit, whatever that is. */
 static bool measure(void *context, struct packet *candidate, struct split_size *size,
 		    struct error *err)
 {
 	const struct limits *limits = context;
 	const struct bytes *request = request_of(candidate, err);
 	if (!request && err->kind == ERROR_TOO_LARGE) {
-		uint64_t most = encode_push_max(candidate);
-		size->bytes = 2 * (most > limits->bytes ? most : limits->bytes);
+		uint64_t max = encode_push_max(candidate);
+		size->bytes = 2 * (max > limits->bytes ? max : limits->bytes);
 		return true;
 	}
 	if (!request)
@@ -121,15 +121,15 @@ static bool plan_fresh(const struct pyroscope *self, struct regroup *r, struct p
 {
 	const struct split_measure by = { measure, (void *)limits };
 	struct profiles p = { 0 };
-	struct not_kept_counts not_kept;
+	struct unsupported_counts unsupported;
 	bool ok = split_open(packet, &p, err);
 	if (ok) {
-		not_kept_look(&p, &not_kept);
+		unsupported_look(&p, &unsupported);
 		ok = regroup_by_series(r, &p, err) &&
 		     split_profiles(&p, packet, limits, &by, parts, err);
 	}
 	if (ok)
-		not_kept_count(&self->not_kept, &not_kept);
+		unsupported_count(&self->unsupported, &unsupported);
 	profiles_fini(&p);
 	return ok;
 }
@@ -220,26 +220,27 @@ static void pyroscope_send(void *instance, const struct part *part, uint64_t tim
 
 static const struct metric labels_dropped = {
 	"otelcol_exporter_pyroscope_dropped_labels", METRIC_COUNTER, "{labels}",
-	"Labels of series and samples that the store could not have kept, by reason."
+	"Labels of series and samples that were dropped because the store does not support them, "
+	"by reason."
 };
 static const struct metric profiles_merged = {
 	"otelcol_exporter_pyroscope_merged_profiles", METRIC_COUNTER, "{profiles}",
-	"Profiles that went into another one of their series and millisecond."
+	"Profiles that were merged into another profile of the same series and millisecond."
 };
 static const struct metric profiles_moved = {
 	"otelcol_exporter_pyroscope_shifted_profiles", METRIC_COUNTER, "{profiles}",
-	"Profiles, and parts of profiles, that were given the next free millisecond of their "
-	"series."
+	"Profiles, and parts of profiles, whose time was shifted to the next free millisecond of "
+	"their series."
 };
 static const struct metric stacks_cut = { "otelcol_exporter_pyroscope_truncated_stacks",
 					  METRIC_COUNTER, "{stacks}",
-					  "Stacks that lost their root side." };
+					  "Stacks that were truncated at the root." };
 static const struct metric *const metrics[] = { &labels_dropped, &profiles_merged, &profiles_moved,
 						&stacks_cut, NULL };
 
-#define NOT_KEPT \
-	(NOT_KEPT_BY_PPROF | 1u << NOT_KEPT_NEGATIVE | 1u << NOT_KEPT_ZERO | \
-	 1u << NOT_KEPT_ADDRESS | 1u << NOT_KEPT_COLUMN | 1u << NOT_KEPT_DOC_URL)
+#define UNSUPPORTED \
+	(UNSUPPORTED_BY_PPROF | 1u << UNSUPPORTED_NEGATIVE | 1u << UNSUPPORTED_ZERO | \
+	 1u << UNSUPPORTED_ADDRESS | 1u << UNSUPPORTED_COLUMN | 1u << UNSUPPORTED_DOC_URL)
 
 static void make_series(struct pyroscope *self, const struct host *host)
 {
@@ -254,7 +255,7 @@ static void make_series(struct pyroscope *self, const struct host *host)
 	self->merged = metrics_series(m, &profiles_merged, labels);
 	self->moved = metrics_series(m, &profiles_moved, labels);
 	self->cut = metrics_series(m, &stacks_cut, labels);
-	not_kept_init(&self->not_kept, NOT_KEPT, m, host->id);
+	unsupported_init(&self->unsupported, UNSUPPORTED, m, host->id);
 }
 
 static bool pyroscope_create(void *instance, const void *settings, const struct host *host,
@@ -309,7 +310,8 @@ static void pyroscope_destination(void *instance, const char **address, const ch
 
 /* ---- configuration ---- */
 
-/* The characters that the store takes in a tenant's name; some answer others with 500. */
+/* The characters that the store accepts in a tenant's name; some versions answer others with
+ * 500. */
 static bool check_tenant(const char *tenant, struct error *err)
 {
 	static const char others[] = "!-_.*'()";
@@ -350,18 +352,18 @@ static const char *const presets[] = { "v1", "v2", NULL };
 static const char *const names[] = { "preset", "legacy", "utf8", NULL };
 static const char *const deltas[] = { "delta", "cumulative", NULL };
 
-#define LABEL_ROW(member, name, value, least, most, text) \
+#define LABEL_ROW(member, name, value, minimum, maximum, text) \
 	CONFIG_ROW(struct label_config, member, .key = name, .def = value, .limited = true, \
-		   .min = least, .max = most, .help = text)
+		   .min = minimum, .max = maximum, .help = text)
 
 static const struct config_row label_rows[] = {
 	LABEL_ROW(max_names, "max_names", "30", 3, 100,
-		  "Labels of a series, with those of its samples; of more, those of lowest "
-		  "precedence go."),
+		  "Labels of a series, including those of its samples. Beyond it, the labels of "
+		  "lowest precedence are dropped."),
 	LABEL_ROW(max_name_length, "max_name_length", "1024", 16, 65536,
-		  "Bytes; a label with a longer name goes."),
+		  "Bytes. A label with a longer name is dropped."),
 	LABEL_ROW(max_value_length, "max_value_length", "2048", 16, 65536,
-		  "Bytes; a longer value is cut."),
+		  "Bytes. A longer value is truncated."),
 	{ 0 }
 };
 static const struct config_table label_table = { sizeof(struct label_config), label_rows };
@@ -369,28 +371,30 @@ static const struct config_table label_table = { sizeof(struct label_config), la
 #define ROW(member, ...) CONFIG_ROW(struct pyroscope_config, member, .key = #member, __VA_ARGS__)
 
 static const struct config_row rows[] = {
-	ROW(endpoint, .help = "Where Pyroscope listens: `http://host:4040`. The path of the API "
-			      "is added."),
+	ROW(endpoint,
+	    .help = "Base URL of Pyroscope, such as `http://host:4040`. The path of the API is "
+		    "appended."),
 	ROW(preset, .def = "v1", .choices = presets,
-	    .help = "`v1`: what Pyroscope 1.x takes, which the newest takes too. `v2`: what only "
-		    "the newest takes. Both keep a request below 1920 KiB, for a default burst "
-		    "of 2 MiB holds for either; a store with a larger one takes up to 4 MiB: "
-		    "`limits: {max_bytes: 4000000}`."),
+	    .help = "`v1`: what Pyroscope 1.x accepts, and the newest version too. `v2`: what "
+		    "only the newest version accepts. Both keep a request below 1920 KiB, because "
+		    "the default burst is 2 MiB in all versions. A store with a larger burst "
+		    "accepts up to 4 MiB: `limits: {max_bytes: 4000000}`."),
 	ROW(labels, .def = "preset", .choices = names,
-	    .help = "Names of labels: `legacy`, letters, digits and `_` (of `v1`), or `utf8`, as "
-		    "they are (of `v2`)."),
+	    .help = "Names of labels: `legacy` reduces them to letters, digits and `_` (the "
+		    "default of `v1`); `utf8` keeps them unchanged (the default of `v2`)."),
 	CONFIG_SECTION(struct pyroscope_config, label_limits, label_table, .key = "label_limits",
-		       .help = "What the store takes of labels; they are the store's defaults."),
+		       .help = "The store's limits for labels; the defaults are the store's."),
 	ROW(numeric_sample_labels, .def = "false",
-	    .help = "Numbers on samples become texts; else they are dropped, as the store would."),
+	    .help = "Converts numeric labels of samples to strings. Otherwise they are dropped, "
+		    "as the store would do."),
 	ROW(delta, .def = "delta", .choices = deltas,
-	    .help = "`delta`: values are of their profile's duration. `cumulative`: they are "
-		    "since the start of the process, and the store is to subtract (memory "
-		    "`alloc_*` only, and only with its first storage: the newer one would add "
-		    "them up)."),
+	    .help = "`delta`: values cover the duration of their profile. `cumulative`: values "
+		    "count from the start of the process, and the store computes the difference "
+		    "(memory `alloc_*` only, and only with its older storage; the newer one would "
+		    "add the values up)."),
 	ROW(max_stack_depth, .def = "1000", .limited = true, .min = 0, .max = 1000000,
-	    .help = "Deeper stacks lose their root side; 0: none do. The store would cut the "
-		    "leaf."),
+	    .help = "Deeper stacks are truncated at the root; 0: never. The store would truncate "
+		    "them at the leaf."),
 	ROW(tenant, .help = "Sent as `X-Scope-OrgID`."),
 	HTTP_SENDER_ROWS(struct pyroscope_config, client),
 	DELIVERY_ROWS(struct pyroscope_config, delivery, "30s"),

@@ -9,8 +9,8 @@ static bool says(struct view text, const char *words)
 	return text.len && memmem(text.at, text.len, words, strlen(words));
 }
 
-/* What stands behind the last of these words; empty if there are none. */
-static struct view behind(struct view text, const char *words)
+/* What follows the last occurrence of the words; empty if there is none. */
+static struct view after(struct view text, const char *words)
 {
 	struct view rest = { 0 };
 	for (uint8_t *at; text.len && (at = memmem(text.at, text.len, words, strlen(words)));) {
@@ -54,8 +54,8 @@ static uint64_t number_in(struct view text)
 	return least > 0 && least < 1e18 ? (uint64_t)least : 0;
 }
 
-/* Older stores quote labels, which a sender chose: only the beginning of the message, where no label
- * can stand, and its last words count. */
+/* Older stores quote labels, which a sender chose: only the beginning of the message, where no
+ * label can stand, and its last words count. */
 void pyroscope_judge(const struct http_result *result, uint64_t bytes, struct send_result *verdict)
 {
 	static const char labelled[] = "\"message\":\"the profile with labels '";
@@ -63,17 +63,17 @@ void pyroscope_judge(const struct http_result *result, uint64_t bytes, struct se
 					     "exceeds limit of ",
 					     "\"message\":\"uncompressed batched profile payload "
 					     "size exceeds limit of " };
-	struct view text = result->body, last = says(text, labelled) ? behind(text, " exceeds the ")
-								     : (struct view){ 0 };
+	struct view text = result->body,
+		    last = says(text, labelled) ? after(text, " exceeds the ") : (struct view){ 0 };
 	bool over_bytes = begins(last, "size limit ("),
 	     over_samples = begins(last, "samples count limit (");
-	struct view shown = behind(text, newer[says(text, newer[1])]);
+	struct view shown = after(text, newer[says(text, newer[1])]);
 	bool over_burst =
 		result->status == 429 && bytes > PYROSCOPE_BURST && says(text, "rate limit");
 	if (result->status < 300 ||
 	    (result->status != 413 && !over_bytes && !over_samples && !shown.len && !over_burst))
 		return;
-	uint64_t limit = number_in(shown.len ? shown : behind(last, "limit: "));
+	uint64_t limit = number_in(shown.len ? shown : after(last, "limit: "));
 	verdict->outcome = SEND_TOO_LARGE;
 	verdict->reason = "too_large";
 	verdict->stated_bytes = over_burst ? PYROSCOPE_BURST : over_bytes || shown.len ? limit : 0;

@@ -2,81 +2,70 @@
 #ifndef EXPORTERS_PYROSCOPE_MANUAL_H
 #define EXPORTERS_PYROSCOPE_MANUAL_H
 
-/* What the manual says of the exporter pyroscope. */
+/* The manual's text about the exporter pyroscope. */
 /* clang-format off */
 #define PYROSCOPE_MANUAL \
-	"`push.v1.PusherService/Push`, one pprof per request: with several, the store may take some " \
-	"and refuse the others, which no retry can mend. (Of more than 256 pprofs in one packet of ours the later " \
+	"Calls `push.v1.PusherService/Push` with one pprof per request. With several pprofs in a request, the store may " \
+	"accept some and reject the others, which no retry can fix. (Beyond 256 pprofs in one batch, the later " \
 	"ones of a series share one.) " \
-	"Works with Pyroscope 1.x, the newest, and Grafana Cloud (`basic_auth`).\n\n" \
-	"**Series.** Labels, by falling precedence: `__name__`, `service_name`, `__delta__`, then the " \
-	"attributes of the " \
-	"resource, the scope, the Profile, and (as labels of the pprof's samples) of the sample. Of " \
-	"names that are equal in the " \
-	"form that the store takes (`a.b` and `a-b` are `a_b` with `legacy`), the first stays; of more " \
-	"than `max_names` the last " \
-	"go; what went is counted in `otelcol_exporter_pyroscope_dropped_labels`, and no request is " \
-	"refused for it. " \
+	"Works with Pyroscope 1.x, with the newest version, and with Grafana Cloud (`basic_auth`).\n\n" \
+	"**Series.** Labels, from highest to lowest precedence: `__name__`, `service_name`, `__delta__`, then the " \
+	"attributes of the resource, the scope, the Profile, and (as labels of the pprof's samples) of the sample. If " \
+	"several names become equal in the form that the store accepts (`a.b` and `a-b` are both `a_b` with `legacy`), the " \
+	"first is kept. Beyond `max_names`, the labels of lowest precedence are dropped. Dropped labels are counted in " \
+	"`otelcol_exporter_pyroscope_dropped_labels`; no request is rejected because of them. " \
 	"`service_name` is the attribute `service.name`, else `service_name`, else `unknown_service` with " \
-	"`process.executable.name`. Keys that begin with `__` are the store's own and no labels " \
+	"`process.executable.name`. Keys that begin with `__` are reserved by the store and never become labels " \
 	"(`__session_id__` is one). " \
-	"Texts stay as they are, other values become text. A Link becomes `trace_id` and `span_id`. " \
-	"Everything counts towards the " \
-	"store's limit of series: keep labels few with `allowlist`. Of more than 4096 series in one request of ours the rest " \
-	"becomes one, `service_name=overflow`.\n\n" \
-	"**Types** are named as the store's own clients name them:\n\n" \
-	"| A sample type of the pprof, else its period type | `__name__` |\n" \
+	"Strings are sent unchanged; other values are converted to strings. A Link becomes `trace_id` and `span_id`. " \
+	"Every label counts towards the store's limit of series: use `allowlist` to keep few of them. Beyond 4096 series in " \
+	"one batch, the remaining ones are joined into one, `service_name=overflow`.\n\n" \
+	"**Types** have the names that the store's own clients use:\n\n" \
+	"| Sample type of the pprof, else its period type | `__name__` |\n" \
 	"|---|---|\n" \
-	"| is `wall` | `wall` |\n" \
-	"| is `off_cpu` | `off_cpu` |\n" \
-	"| has `cpu` in it | `process_cpu` |\n" \
-	"| has `alloc_` or `inuse_` in it, or is `space` or `objects` | `memory` |\n" \
-	"| has `mutex_` in it, or is `contentions` or `delay` | `mutex` |\n" \
-	"| has `block_` in it | `block` |\n" \
-	"| has `goroutine` in it | `goroutines` |\n" \
-	"| `samples`, and nothing else is known | `process_cpu` |\n" \
+	"| `wall` | `wall` |\n" \
+	"| `off_cpu` | `off_cpu` |\n" \
+	"| contains `cpu` | `process_cpu` |\n" \
+	"| contains `alloc_` or `inuse_`, or is `space` or `objects` | `memory` |\n" \
+	"| contains `mutex_`, or is `contentions` or `delay` | `mutex` |\n" \
+	"| contains `block_` | `block` |\n" \
+	"| contains `goroutine` | `goroutines` |\n" \
+	"| `samples`, with nothing else known | `process_cpu` |\n" \
 	"| anything else | the last sample type |\n\n" \
-	"`samples`/`count` alone with a period of `cpu`/`nanoseconds`, as profilers of OTLP send it, " \
-	"gets a second type " \
-	"`cpu`/`nanoseconds`, the count times the period. `-` in a sample type becomes `_`, for the " \
-	"store refuses it, and so does `:` in any type or unit, for with two of them its list of types " \
-	"fails for everybody; a type without a name, or with one over 1024 bytes, " \
-	"becomes `unknown`, an absent period type the sample type.\n\n" \
-	"**Times.** The store takes profiles of one series in the same millisecond for one. Those of " \
-	"one request are therefore " \
-	"merged, and a later one gets the series' next free millisecond. Of a large profile the first part has " \
-	"its time, the next ones free milliseconds behind it. A part " \
-	"keeps its time over retries, so that a request whose answer was lost does not count twice " \
-	"(with the newest store: once it " \
-	"has compacted); what a sender sends twice counts twice. The last 128 times of each of about 1000 series are " \
-	"known; a service whose " \
-	"instances all have the same labels should keep one that tells them apart. " \
-	"Two gateways do not know of each other's times: where both carry profiles of one " \
-	"service, give them a label that tells them apart (`resource`). Profiles older than an " \
-	"hour, or ten minutes ahead, are dropped as the store " \
-	"would drop them (reasons " \
-	"`too_old`, `too_new`); `limits` changes that.\n\n" \
-	"**Size.** A profile is cut into parts of at most 16000 samples and 1920 KiB, not compressed, " \
-	"which the store takes where " \
-	"nobody has changed it: its burst is 2 MiB, and what is larger gets a 429 for ever. `limits: " \
-	"{max_bytes: 4000000}` suits a " \
-	"store with a larger burst; " \
-	"`max_resources` is 1 whatever it says. A 413, `exceeds the size limit`, `payload size exceeds limit`, and a 429 " \
-	"for more than the burst teach a smaller size.\n\n" \
-	"| Answer | What becomes of the data |\n" \
+	"If the only sample type is `samples`/`count` and the period is `cpu`/`nanoseconds`, as OTLP profilers send it, a " \
+	"second type `cpu`/`nanoseconds` is added: the count times the period. In a sample type `-` becomes `_`, because the " \
+	"store rejects it. In any type or unit `:` becomes `_`, because two of them make the store's list of types fail for " \
+	"every user. A type without a name, or with a name longer than 1024 bytes, becomes `unknown`; a missing period type " \
+	"becomes the sample type.\n\n" \
+	"**Times.** The store treats profiles of one series in the same millisecond as one profile. Profiles of the same " \
+	"request are therefore merged, and a later profile gets the next free millisecond of its series. If a large profile " \
+	"is split, its first part keeps the time and the others get the next free milliseconds. A part " \
+	"keeps its time over retries, so a request whose answer was lost is not counted twice " \
+	"(with the newest store: after compaction). A profile that a sender sends twice is counted twice. The exporter " \
+	"remembers the last 128 times of each of about 1000 series. If all instances of a service have the same labels, keep " \
+	"one label that distinguishes them. Two gateways do not know each other's times: if both carry profiles of one " \
+	"service, add a label that distinguishes the gateways (`resource`). Profiles older than one hour, or more than ten " \
+	"minutes ahead, are dropped, as the store would drop them (reasons `too_old`, `too_new`); `limits` changes that.\n\n" \
+	"**Size.** A profile is split into parts of at most 16000 samples and 1920 KiB (uncompressed). A store with default " \
+	"settings accepts that: its burst is 2 MiB, and it answers every larger request with a 429. For a store with a larger " \
+	"burst, set `limits: {max_bytes: 4000000}`. " \
+	"`max_resources` is always 1. The answers 413, `exceeds the size limit`, `payload size exceeds limit`, and a 429 " \
+	"to a request larger than the burst lower the size of later requests.\n\n" \
+	"| Answer | Result |\n" \
 	"|---|---|\n" \
-	"| 2xx, whole | sent |\n" \
-	"| none, or cut; 429, 502, 503, 504 | tried again; a `Retry-After` of 429 and 503 is kept |\n" \
-	"| 413, and the texts above | cut into smaller parts, and tried again |\n" \
+	"| 2xx, complete | sent |\n" \
+	"| none, or incomplete; 429, 502, 503, 504 | retried; `Retry-After` of 429 and 503 is honoured |\n" \
+	"| 413, and the messages above | split into smaller parts and retried |\n" \
 	"| any other | dropped |\n\n" \
-	"**What the store does not keep**, each counted in `otelcol_exporter_unsupported_items`: timestamps of samples, " \
-	"columns of lines, `doc_url`, profile ids, names of scopes, attributes of mappings and locations that pprof has no " \
-	"field for, samples of the value 0, negative values (1.12 keeps one beside a positive value of the same sample; newer " \
-	"ones drop that whole sample, so it is sent as two, and the positive value stays), addresses of symbolised " \
-	"mappings; and numbers on samples (`numeric_sample_labels` makes texts of " \
-	"them; counted with the labels). " \
-	"It keeps the labels `profile_id` and `span_id`, but does not show them. Stacks deeper " \
-	"than `max_stack_depth` lose their root side here, because the store would cut off the leaf.\n"
+	"**Unsupported by the store**, and counted in `otelcol_exporter_unsupported_items`: timestamps of samples, " \
+	"columns of lines, `doc_url`, profile IDs, names of scopes, attributes of mappings and locations that have no pprof " \
+	"field, samples with the value 0, negative values (1.12 keeps one next to a positive value of the same sample; newer " \
+	"versions drop the whole sample, so it is sent as two samples and the positive value is kept), and addresses of " \
+	"symbolised mappings. Numeric labels of samples are unsupported too (`numeric_sample_labels` converts them to " \
+	"strings); they are counted with the labels. " \
+	"The store keeps the labels `profile_id` and `span_id`, but does not show them. Stacks deeper " \
+	"than `max_stack_depth` are truncated at the root by the exporter, because the store would truncate them at the " \
+	"leaf.\n"
 /* clang-format on */
 
 #endif

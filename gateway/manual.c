@@ -8,8 +8,8 @@
 #include "net/http/http_server.h"
 #include "net/tls/tls.h"
 #include "pipeline/delivery/delivery.h"
-#include "pipeline/delivery/not_kept.h"
 #include "pipeline/delivery/plan.h"
+#include "pipeline/delivery/unsupported.h"
 #include "pipeline/graph/inventory.h"
 #include "pipeline/intake/gate.h"
 
@@ -54,7 +54,7 @@ static const struct {
 	{ "Processors", pipeline_metrics },
 	{ "Exporters", delivery_metrics },
 	{ "Items that a destination does not support",
-	  (const struct metric *const[]){ &not_kept_metric, NULL } },
+	  (const struct metric *const[]){ &unsupported_metric, NULL } },
 	{ "Ledger", ledger_metrics },
 	{ "Memory", budget_metrics },
 	{ "The process", telemetry_metrics },

@@ -10,8 +10,8 @@
 #include "profile/request.h"
 
 /*
- * Asynchronous requests to one server, many at once, on the program's loop. Connections are kept and
- * reused; redirects are not followed; only http and https are spoken. The strings and the TLS
+ * Asynchronous requests to one server, many at once, on the program's loop. Connections are kept
+ * and reused; redirects are not followed; only http and https are spoken. The strings and the TLS
  * section of the options are borrowed for the client's life.
  */
 struct http_client_options {
@@ -68,8 +68,8 @@ struct http_client;
 
 /* Can requests be sent so? URL, and names and values of headers; err names keys, never values. */
 bool http_client_check(const char *url, const struct pairs *headers, struct error *err);
-/* Can these be sent with a request? At most HTTP_HEADERS_MAX of them, HTTP_HEADERS_BYTES in all. err
- * has names, never values. [any thread] */
+/* Can these be sent with a request? At most HTTP_HEADERS_MAX of them, HTTP_HEADERS_BYTES in all.
+ * err has names, never values. [any thread] */
 enum { HTTP_HEADERS_MAX = 32, HTTP_HEADERS_BYTES = 16384 };
 bool http_client_check_headers(const struct metadatum *headers, struct error *err);
 bool http_client_check_proxy(const char *url, struct error *err); /* NULL and "" are good */

@@ -155,11 +155,11 @@ void delivery_log_dropped(struct delivery *d, enum part_dropped kind, enum ledge
 			  uint64_t samples)
 {
 	if (!atomic_exchange(&d->logged[kind], true))
-		log_warn(
-			d->options.log,
-			"Dropping data outside the destination's limits. Logged once, always counted.",
-			log_text("reason", ledger_reasons[reason]),
-			log_number("dropped_items", (int64_t)samples));
+		log_warn(d->options.log,
+			 "Dropping data outside the destination's limits. Logged once, always "
+			 "counted.",
+			 log_text("reason", ledger_reasons[reason]),
+			 log_number("dropped_items", (int64_t)samples));
 }
 
 void delivery_drop(struct delivery *d, uint64_t samples, const struct ledger *pipeline,

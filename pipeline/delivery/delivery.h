@@ -7,14 +7,14 @@
 #include "pipeline/ledger.h"
 
 /*
- * What stands between the pipelines and one exporter: a bounded queue, retries, and the counting of
- * what became of every sample. Exporters only plan and send (pipeline/component.h); a dead
- * destination fills its own queue and harms nobody else's.
+ * Between the pipelines and one exporter: a bounded queue, retries, and an account of every sample.
+ * Exporters only plan and send (pipeline/component.h). A dead destination fills its own queue and
+ * affects no other.
  *
  * At most num_consumers packets are being delivered at once; one that waits for its retry keeps its
  * place, as in the Collector. A packet that finds a consumer idle is sent at once: by the thread
- * that brought it when the exporter's send is prompt, else by a pool thread. Whoever learns that a
- * packet was taken sends the next one; failures, and with them all waiting, are the loop thread's.
+ * that brought it when the exporter's send is prompt, else by a pool thread. The thread that
+ * learns of a success sends the next packet; failures and waiting belong to the loop thread.
  */
 
 /* The Collector's exporterhelper keys (collector-compat §3.4, §3.5), for embedding in an exporter's
@@ -43,8 +43,7 @@ struct queue_config {
 enum queue_sizer { SIZER_REQUESTS, SIZER_ITEMS, SIZER_BYTES };
 enum batch_sizer { BATCH_SIZER_OF_QUEUE, BATCH_SIZER_ITEMS, BATCH_SIZER_BYTES };
 
-/* How the exporter wants to have requests joined; `on` is false where it leaves that to its
- * pipelines. */
+/* How requests are batched for the exporter; `on` is false if its pipelines do that. */
 struct batch_settings queue_batching(const struct queue_config *config);
 
 struct retry_config {
@@ -61,32 +60,33 @@ struct delivery_config {
 };
 
 extern const struct config_table queue_table, retry_table;
-/* The wait before a retry: drawn from interval * [1 - f, 1 + f], never before what the destination
- * asked for (-1 ms: it did not). And the interval of the next one. */
+/* The delay before a retry: chosen at random from interval * [1 - f, 1 + f], but at least what the
+ * destination asked for (-1 ms: it did not). And the interval of the next retry. */
 uint64_t retry_delay(const struct retry_config *r, int64_t interval_ns, int64_t asked_ms);
 int64_t retry_next_interval(const struct retry_config *r, int64_t interval_ns);
 
 extern const struct metric *const delivery_metrics[]; /* for the manual; NULL-terminated */
 
 /* The four rows of every exporter's table: DELIVERY_ROWS(struct parca_config, delivery, "5s").
- * _UNTIMED is for those whose attempts cannot be ended. */
+ * _UNTIMED is for exporters whose attempts cannot be cancelled. */
 #define DELIVERY_ROWS(type, member, default_timeout) \
 	DELIVERY_ROWS_BUT_TIMEOUT(type, member), \
 		CONFIG_ROW(type, member.timeout, .key = "timeout", .def = default_timeout, \
-			   .help = "Of one attempt.")
+			   .help = "Timeout of one attempt.")
 #define DELIVERY_ROWS_UNTIMED(type, member) \
 	DELIVERY_ROWS_BUT_TIMEOUT(type, member), \
 		CONFIG_ROW(type, member.timeout, .key = "timeout", .def = "5s", .inert = true, \
-			   .help = "A write ends when the kernel ends it.")
+			   .help = "Ignored: only the kernel ends a write.")
 /* clang-format off */
 #define DELIVERY_ROWS_BUT_TIMEOUT(type, member) \
 	CONFIG_SECTION(type, member.sending_queue, queue_table, .key = "sending_queue", .presence = PRESENCE_SOME, \
-		       .help = "The exporter's own queue; what does not fit is dropped for this destination alone."), \
+		       .help = "The exporter's own queue. Data that does not fit is dropped for this destination " \
+			   "only."), \
 	CONFIG_SECTION(type, member.retry_on_failure, retry_table, .key = "retry_on_failure", \
 		       .presence = PRESENCE_SOME, .help = "Retries with exponential backoff."), \
 	CONFIG_SECTION(type, member.limits, limits_table, .key = "limits", \
-		       .help = "What the destination takes in one request; more is split, inside a Profile where needed. " \
-			       "Ours, not the Collector's.")
+		       .help = "The largest request that the destination accepts. Larger ones are split, inside a " \
+			   "Profile where necessary. Not a key of the Collector.")
 /* clang-format on */
 
 struct delivery;
@@ -110,11 +110,12 @@ struct delivery *delivery_new(const struct delivery_options *options);
 void delivery_set_share(struct delivery *delivery, int64_t bytes);
 
 enum queue_entry {
-	ENTRY_REFUSED, /* it is not taken, only counted as dropped: its sender gets an error */
+	/* it does not enter, and is only counted as dropped: its sender gets an error */
+	ENTRY_REFUSED,
 	ENTRY_IF_FITS,
-	/* if there is any room by the queue's sizer: its senders have their answers */
+	/* if there is any room by the queue's sizer: its senders have their answers already */
 	ENTRY_PROMISED,
-	ENTRY_ALWAYS /* also when the queue is full, for nobody else would keep it */
+	ENTRY_ALWAYS /* also when the queue is full, because no other queue would keep it */
 };
 
 /* [any thread] Takes its own reference. False: dropped for this destination alone, and counted. */
@@ -141,11 +142,11 @@ bool delivery_waits(const struct delivery *delivery); /* wait_for_result */
 
 /*
  * [loop thread] delivery_hasten: from now on each packet gets one more attempt and no retry.
- * delivery_drain says that too, and that nothing is enqueued any more: `drained` runs when nothing
- * is left. delivery_abandon gives up what still waits (reason shutdown); what is in flight ends
- * when the exporter's stop cancels it. delivery_unref only after drained ran, or when nothing was
- * ever enqueued. delivery_log_stuck: the program ends now; if a send is still under way, the log
- * gets to know, with all that is lost.
+ * delivery_drain does the same, and nothing may be enqueued any more: `drained` runs when nothing
+ * is left. delivery_abandon drops what still waits (reason shutdown); what is in flight ends when
+ * the exporter's stop cancels it. delivery_unref: only after drained ran, or if nothing was ever
+ * enqueued. delivery_log_stuck: the program ends now; logs the samples that are lost if a send is
+ * still in flight.
  */
 void delivery_hasten(struct delivery *delivery);
 void delivery_drain(struct delivery *delivery, void (*drained)(void *argument), void *argument);

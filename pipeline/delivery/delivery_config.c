@@ -15,8 +15,8 @@ enum {
 };
 
 /* A destination that always answers at once must not keep us busy. */
-#define DELAY_LEAST_NS 10000000
-#define DELAY_MOST_NS (INT64_C(1) << 62)
+#define DELAY_MIN_NS 10000000
+#define DELAY_MAX_NS (INT64_C(1) << 62)
 
 static const char *const sizers[] = { "requests", "items", "bytes", NULL };
 static const char *const batch_sizers[] = { "queue", "items", "bytes", NULL };
@@ -85,9 +85,9 @@ static bool check_queue(const void *config, struct error *err)
 
 static const struct config_row partition_rows[] = {
 	CONFIG_ROW(struct queue_partition_config, metadata_keys, .key = "metadata_keys",
-		   .help = "Requests are joined only if these metadata are equal; the receiver "
-			   "must have `include_metadata`. At most 10000 combinations have open "
-			   "batches at a time; beyond, the oldest closes."),
+		   .help = "Requests are joined only if these metadata values are equal. The "
+			   "receiver must have `include_metadata`. At most 10000 combinations have "
+			   "open batches at a time; beyond that, the oldest batch is flushed."),
 	{ 0 }
 };
 static const struct config_table partition_table = { sizeof(struct queue_partition_config),
@@ -96,19 +96,19 @@ static const struct config_table partition_table = { sizeof(struct queue_partiti
 static const struct config_row batch_rows[] = {
 	CONFIG_ROW(struct queue_batch_config, flush_timeout, .key = "flush_timeout", .def = "200ms",
 		   .limited = true, .min = INT64_MIN, .max = INT64_MAX,
-		   .help = "A batch closes so long after its first request."),
+		   .help = "A batch is flushed this long after its first request."),
 	CONFIG_ROW(struct queue_batch_config, min_size, .key = "min_size", .def = "8192",
-		   .help = "A batch closes when it has at least so much; 0: at once."),
+		   .help = "A batch is flushed when it reaches this size; 0: at once."),
 	CONFIG_ROW(struct queue_batch_config, max_size, .key = "max_size", .def = "0",
-		   .help = "What would have more is closed before, and a larger request is cut; "
-			   "a sample that is too large alone is dropped. 0: no limit but a share "
-			   "of the memory limit."),
+		   .help = "A batch is flushed before exceeding this size, and a larger request is "
+			   "split; a single sample that is larger is dropped. 0: no limit except a "
+			   "share of the memory limit."),
 	CONFIG_ROW(struct queue_batch_config, sizer, .key = "sizer", .def = "queue",
 		   .choices = batch_sizers,
-		   .help = "What these sizes count: `items` (samples) or `bytes`. `queue`: what "
-			   "the queue's `sizer` says, `items` where that is `requests`."),
+		   .help = "The unit of these sizes: `items` (samples) or `bytes`. `queue`: the "
+			   "queue's `sizer`, or `items` if that is `requests`."),
 	CONFIG_SECTION(struct queue_batch_config, partition, partition_table, .key = "partition",
-		       .help = "What must not be joined."),
+		       .help = "Which requests are batched separately."),
 	{ 0 }
 };
 static const struct config_table batch_table = { .size = sizeof(struct queue_batch_config),
@@ -117,34 +117,36 @@ static const struct config_table batch_table = { .size = sizeof(struct queue_bat
 						 .optional = true };
 
 static const struct config_row queue_rows[] = {
-	CONFIG_ROW(struct queue_config, num_consumers, .key = "num_consumers", .def = "10",
-		   .help = "Packets being delivered at once, those waiting for a retry included; "
-			   "1 to 10000."),
-	CONFIG_ROW(struct queue_config, queue_size, .key = "queue_size", .def = "1000",
-		   .help = "Capacity in units of `sizer`, at least 1; with `batch`, of closed "
-			   "batches. The queue's share of memory bounds it too. An empty queue "
-			   "takes one packet of any size. A batch that was answered for enters "
-			   "every queue that is not full, whatever its size, and stretches the "
-			   "least full where all are, and those with `block_on_overflow`."),
+	CONFIG_ROW(
+		struct queue_config, num_consumers, .key = "num_consumers", .def = "10",
+		.help = "The number of packets delivered concurrently, including those that wait "
+			"for a retry; 1 to 10000."),
+	CONFIG_ROW(
+		struct queue_config, queue_size, .key = "queue_size", .def = "1000",
+		.help = "Capacity in units of `sizer`, at least 1; with `batch`, of closed "
+			"batches. The queue's share of memory limits it too. An empty queue "
+			"accepts one packet of any size. A batch whose senders have their answers "
+			"enters every queue that is not full, whatever its size. If all queues "
+			"are full, it enters the least full one, and those with "
+			"`block_on_overflow`, beyond their capacity."),
 	CONFIG_ROW(struct queue_config, sizer, .key = "sizer", .def = "requests", .choices = sizers,
-		   .help = "What `queue_size` counts: `requests`, `items` (samples) or `bytes`."),
+		   .help = "The unit of `queue_size`: `requests`, `items` (samples) or `bytes`."),
 	CONFIG_ROW(struct queue_config, wait_for_result, .key = "wait_for_result", .def = "false",
-		   .help = "The sender is answered only after this destination took or refused "
-			   "the data."),
+		   .help = "The sender gets its answer only after this destination has accepted or "
+			   "rejected the data."),
 	CONFIG_ROW(struct queue_config, block_on_overflow, .key = "block_on_overflow",
 		   .def = "false",
-		   .help = "A full queue makes the receivers refuse (with a retry hint) instead "
-			   "of dropping."),
+		   .help = "While the queue is full, receivers reject requests with a retry hint "
+			   "instead of dropping the data."),
 	CONFIG_ROW(struct queue_config, storage, .key = "storage",
-		   .help = "Extension for a persistent queue; an error in this build, which has "
-			   "none."),
-	CONFIG_SECTION(struct queue_config, batch, batch_table, .key = "batch",
-		       .presence = PRESENCE_DEFAULT,
-		       .help = "Requests are joined for this exporter alone, instead of as the "
-			       "pipeline's `batch` says: each pipeline's by themselves, before "
-			       "they are queued. A batch counted in samples closes also before "
-			       "it would have over 3 MiB, so that no receiver of 4 MiB refuses "
-			       "what it would have taken apart."),
+		   .help = "Extension for a persistent queue. An error: this build has none."),
+	CONFIG_SECTION(
+		struct queue_config, batch, batch_table, .key = "batch",
+		.presence = PRESENCE_DEFAULT,
+		.help = "Batches requests for this exporter only, before they are queued; the "
+			"pipeline's `batch` does not apply. Requests of different pipelines are "
+			"never joined. A batch counted in samples is also flushed before "
+			"exceeding 3 MiB, because many receivers reject requests over 4 MiB."),
 	{ 0 }
 };
 const struct config_table queue_table = { .size = sizeof(struct queue_config),
@@ -180,13 +182,15 @@ static bool check_retry(const void *config, struct error *err)
 		   .min = INT64_MIN, .max = INT64_MAX, .help = text)
 
 static const struct config_row retry_rows[] = {
-	INTERVAL_ROW(initial_interval, "5s", "Wait before the first retry; never less than 10 ms."),
+	INTERVAL_ROW(initial_interval, "5s", "Delay before the first retry; at least 10 ms."),
 	CONFIG_ROW(struct retry_config, randomization_factor, .key = "randomization_factor",
-		   .def = "0.5", .help = "Each wait is drawn from interval * [1 - f, 1 + f]."),
+		   .def = "0.5",
+		   .help = "Each delay is chosen at random from interval * [1 - f, 1 + f]."),
 	CONFIG_ROW(struct retry_config, multiplier, .key = "multiplier", .def = "1.5",
-		   .help = "Growth of the interval from retry to retry; 0 is 1."),
-	INTERVAL_ROW(max_interval, "30s", "Upper bound of the interval."),
-	INTERVAL_ROW(max_elapsed_time, "5m", "After that the data is dropped; 0 retries for ever."),
+		   .help = "Factor by which the interval grows with each retry; 0 means 1."),
+	INTERVAL_ROW(max_interval, "30s", "Maximum of the interval."),
+	INTERVAL_ROW(max_elapsed_time, "5m",
+		     "Data is dropped after this time; 0: retried without limit."),
 	{ 0 }
 };
 const struct config_table retry_table = { .size = sizeof(struct retry_config),
@@ -203,9 +207,9 @@ uint64_t retry_delay(const struct retry_config *r, int64_t interval_ns, int64_t 
 	double asked = (double)asked_ms * 1e6;
 	if (delay < asked)
 		delay = asked;
-	if (delay < DELAY_LEAST_NS)
-		delay = DELAY_LEAST_NS;
-	return delay < (double)DELAY_MOST_NS ? (uint64_t)delay : DELAY_MOST_NS;
+	if (delay < DELAY_MIN_NS)
+		delay = DELAY_MIN_NS;
+	return delay < (double)DELAY_MAX_NS ? (uint64_t)delay : DELAY_MAX_NS;
 }
 
 int64_t retry_next_interval(const struct retry_config *r, int64_t interval_ns)

@@ -2,37 +2,38 @@
 #include "pipeline/delivery/delivery_metrics.h"
 
 static const struct metric sent_samples = { "otelcol_exporter_sent_profile_samples", METRIC_COUNTER,
-					    "{samples}", "Samples that the destination took." };
+					    "{samples}", "Samples that the destination accepted." };
 static const struct metric failed_samples = { "otelcol_exporter_send_failed_profile_samples",
 					      METRIC_COUNTER, "{samples}",
-					      "Samples given up after sending failed for good." };
+					      "Samples dropped after sending failed permanently." };
 static const struct metric enqueue_failed_samples = {
 	"otelcol_exporter_enqueue_failed_profile_samples", METRIC_COUNTER, "{samples}",
-	"Samples that found the destination's queue full, or that no batch of its own could hold."
+	"Samples dropped because the destination's queue was full, or because they did not fit "
+	"into a batch of its own."
 };
 static const struct metric rejected_samples = {
 	"otelcol_exporter_rejected_profiles", METRIC_COUNTER, "{profiles}",
 	"Profiles that the destination rejected while accepting their request (partial_success)."
 };
 static const struct metric queue_size = { "otelcol_exporter_queue_size", METRIC_GAUGE, "{units}",
-					  "Content of the queue, in units of its sizer." };
+					  "Current size of the queue, in units of its sizer." };
 static const struct metric queue_capacity = { "otelcol_exporter_queue_capacity", METRIC_GAUGE,
 					      "{units}",
 					      "Capacity of the queue, in units of its sizer." };
 static const struct metric held_bytes = {
 	"otelcol_exporter_queue_memory_bytes", METRIC_GAUGE, "By",
-	"Memory that the destination's packets take, waiting or being sent, with their encodings "
+	"Memory used by the destination's packets, queued or in flight, including their encodings "
 	"and parts."
 };
 static const struct metric share_bytes = {
 	"otelcol_exporter_queue_memory_limit_bytes", METRIC_GAUGE, "By",
-	"The destination's share of the memory limit. What does not fit is dropped for it, as when "
-	"the queue is full."
+	"The destination's share of the memory limit. Data that does not fit is dropped for this "
+	"destination, as when its queue is full."
 };
 static const struct metric in_flight = { "otelcol_exporter_in_flight_requests", METRIC_GAUGE,
-					 "{requests}", "Requests being sent." };
+					 "{requests}", "Requests in flight." };
 static const struct metric retries = { "otelcol_exporter_retries", METRIC_COUNTER, "{requests}",
-				       "Attempts that will be repeated." };
+				       "Failed attempts that are retried." };
 
 const struct metric *const delivery_metrics[] = { &sent_samples,
 						  &failed_samples,

@@ -197,8 +197,8 @@ bool grpc_sender_gzips(const struct grpc_sender_config *config)
 
 const struct metric grpc_sender_replies_too_large = {
 	"otelcol_exporter_oversized_responses", METRIC_COUNTER, "{requests}",
-	"Requests whose reply was larger than the gRPC client accepts, or was cut off with a "
-	"connection that brought too much."
+	"Requests whose response was larger than the gRPC client accepts, or was lost with a "
+	"connection that delivered too much data."
 };
 
 bool grpc_sender_init(struct grpc_sender *sender, const struct grpc_sender_config *config,
@@ -312,12 +312,12 @@ bool grpc_sender_check(const struct grpc_sender_config *c, struct error *err)
 
 static const struct config_row keepalive_rows[] = {
 	CONFIG_ROW(struct keepalive_config, time, .key = "time", .def = "10s",
-		   .help = "Without traffic for so long, the connection is pinged."),
+		   .help = "The connection is pinged after this time without traffic."),
 	CONFIG_ROW(struct keepalive_config, timeout, .key = "timeout", .def = "10s",
-		   .help = "Without an answer, or without progress in sending, for so long, it "
-			   "is given up."),
+		   .help = "The connection is closed after this time without an answer, or without "
+			   "progress in sending."),
 	CONFIG_ROW(struct keepalive_config, permit_without_stream, .key = "permit_without_stream",
-		   .def = "false", .help = "Pings also while no request is under way."),
+		   .def = "false", .help = "Sends pings also while no request is in flight."),
 	{ 0 }
 };
 const struct config_table grpc_keepalive_table = { .size = sizeof(struct keepalive_config),

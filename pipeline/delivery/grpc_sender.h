@@ -9,9 +9,9 @@
 #include "pipeline/delivery/reopen.h"
 
 /*
- * What all exporters over gRPC have in common: the Collector's keys of a client (collector-compat
- * §3.1), one client with its life, and what each status means for the data (§3.3). The exporter
- * brings the method, the bodies, and what is special about its answers.
+ * What all exporters over gRPC share: the Collector's keys of a client (collector-compat §3.1), one
+ * client with its life, and what each status means for the data (§3.3). The exporter supplies the
+ * method, the bodies, and what is special about its answers. http_sender is the same for HTTP.
  */
 struct keepalive_config {
 	struct optional present;
@@ -35,7 +35,7 @@ extern const struct config_table grpc_keepalive_table;
 /* clang-format off */
 #define GRPC_SENDER_ROWS(type, member) \
 	CONFIG_ROW(type, member.endpoint, .key = "endpoint", \
-		   .help = "`host:port` of the gRPC server. `https://` forces TLS, `http://` is ignored; also " \
+		   .help = "`host:port` of the gRPC server. `https://` forces TLS, `http://` is ignored. Also " \
 			   "`dns:///host:port`, `unix:///path`, `ipv4:address:port,address:port`."), \
 	CONFIG_SECTION(type, member.tls, tls_client_table, .key = "tls", \
 		       .help = "TLS is on unless `insecure: true`."), \
@@ -43,55 +43,54 @@ extern const struct config_table grpc_keepalive_table;
 		   .help = "`gzip` (level 1) or `none`; `snappy` and `zstd` are errors: the gRPC C core cannot send " \
 			   "them."), \
 	CONFIG_ROW(type, member.headers, .key = "headers", \
-		   .help = "Sent with each request; names in lower case. Those that gRPC itself writes are errors."), \
+		   .help = "Sent with each request, with names in lower case. Headers that gRPC itself writes " \
+			   "are errors."), \
 	CONFIG_ROW(type, member.user_agent, .key = "user_agent", \
 		   .help = "Default: `Portcullis/<version> (linux/<arch>)`; the gRPC C core appends its own name."), \
 	CONFIG_ROW(type, member.wait_for_ready, .key = "wait_for_ready", .def = "false", \
-		   .help = "While there is no connection, requests wait until their timeout instead of failing at " \
-			   "once."), \
+		   .help = "Without a connection, requests wait until their timeout instead of failing at once."), \
 	CONFIG_ROW(type, member.balancer_name, .key = "balancer_name", .def = "round_robin", \
 		   .help = "`round_robin` over all addresses of the endpoint, or `pick_first`."), \
 	CONFIG_ROW(type, member.authority, .key = "authority", \
-		   .help = "The `:authority` to send; under TLS it must be a name of the server's certificate."), \
+		   .help = "The `:authority` to send. With TLS it must be a name in the server's certificate."), \
 	CONFIG_SECTION(type, member.keepalive, grpc_keepalive_table, .key = "keepalive", \
 		       .presence = PRESENCE_NONE, .help = "HTTP/2 pings."), \
 	CONFIG_ROW(type, member.auth, .key = "auth", \
-		   .help = "Naming an `authenticator` is an error: this build has none."), \
+		   .help = "An `authenticator` is an error: this build has none."), \
 	CONFIG_ROW(type, member.middlewares, .key = "middlewares", \
-		   .help = "Naming one is an error: this build has none."), \
+		   .help = "Any entry is an error: this build has no middleware extension."), \
 	CONFIG_ROW(type, member.read_buffer_size, .key = "read_buffer_size", .def = "0", .inert = true, \
 		   .help = "The gRPC C core chooses its buffers."), \
 	CONFIG_ROW(type, member.write_buffer_size, .key = "write_buffer_size", .def = "524288", .inert = true, \
 		   .help = "The gRPC C core chooses its buffers.")
 /* clang-format on */
 
-/* What the manual says of all of them. */
+/* The manual's text about all of them. */
 /* clang-format off */
 #define GRPC_SENDER_MANUAL \
-	"Answers are classified as OTLP says: CANCELLED, DEADLINE_EXCEEDED, ABORTED, OUT_OF_RANGE, UNAVAILABLE and " \
-	"DATA_LOSS are tried again, RESOURCE_EXHAUSTED only with RetryInfo, whose delay is kept. A request that the " \
-	"server calls too large is split and sent in parts, by the limit that it names or by half, and so is what comes " \
-	"after (`limits`); everything else drops the data. "
+	"Answers are classified as the OTLP specification requires: CANCELLED, DEADLINE_EXCEEDED, ABORTED, OUT_OF_RANGE, " \
+	"UNAVAILABLE and DATA_LOSS are retried, RESOURCE_EXHAUSTED only with RetryInfo, whose delay is honoured. A request " \
+	"that the server rejects as too large is split and sent in parts, by the limit that the server names or by half, and " \
+	"so are later requests (`limits`). Any other error drops the data. "
 #define GRPC_SENDER_MANUAL_END \
-	"A reply may have 16 KiB of headers, 16 KiB of trailers, and a message, of which at most 16 KiB are read. All that " \
-	"a server sends is bounded by 128 KiB, to which each reply adds 32 KiB again; beyond that its connections are " \
-	"closed, and no new one is opened for 10 s. What such a server did with a request is unknown, so the request is " \
-	"tried again (`reply_too_large` in the log, counted in `otelcol_exporter_oversized_responses`); it is never split for " \
-	"that.\n\n" \
-	"A server that stops reading in the middle of a request is given up after 10 s (with `keepalive`: after its " \
-	"`timeout`); a stop of the gateway waits for that.\n\n" \
-	"The proxy variables of the environment (`grpc_proxy`, `https_proxy`, `http_proxy`, `no_grpc_proxy`, `no_proxy`) " \
+	"A reply may have 16 KiB of headers, 16 KiB of trailers, and a message, of which at most 16 KiB are read. All data " \
+	"that a server sends is limited to 128 KiB plus 32 KiB for each reply. Beyond that its connections are " \
+	"closed, and none is opened for 10 s. Whether such a server accepted a request is unknown, so the request is " \
+	"retried (`reply_too_large` in the log, counted in `otelcol_exporter_oversized_responses`) and never split.\n\n" \
+	"If a server stops reading in the middle of a request, the connection is closed after 10 s (with `keepalive`: after " \
+	"its `timeout`). A shutdown of the gateway waits for that.\n\n" \
+	"The proxy environment variables (`grpc_proxy`, `https_proxy`, `http_proxy`, `no_grpc_proxy`, `no_proxy`) " \
 	"are honoured."
 /* clang-format on */
 
 bool grpc_sender_check(const struct grpc_sender_config *config, struct error *err);
 bool grpc_sender_gzips(const struct grpc_sender_config *config);
 
-/* An exporter's method, and what it makes of an answer. */
+/* What an exporter calls, and how it reads the answer. */
 struct grpc_method {
 	const char *path; /* "/package.Service/Method" */
-	/* On the client's queue thread, once for each request: may change the verdict that its
-	 * status gave. NULL: none. */
+	/* On the client's queue thread, once for each request, after its status was classified: may
+	 * change the verdict. NULL: none. */
 	void (*answered)(void *exporter, const struct grpc_result *result, uint64_t profiles,
 			 struct send_result *verdict);
 };

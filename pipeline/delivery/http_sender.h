@@ -83,12 +83,14 @@ struct http_sender {
 	struct http_client *client;
 };
 
-/* The path is appended to the endpoint; copied. Everything else is borrowed until http_sender_fini. */
+/* The path is appended to the endpoint; both are copied. Everything else is borrowed until
+ * http_sender_fini. */
 void http_sender_init(struct http_sender *sender, const struct http_sender_config *config,
 		      const char *endpoint, const char *path, const struct http_service *service,
 		      void *exporter, const struct host *host);
 bool http_sender_start(struct http_sender *sender, struct error *err);
-/* Cancels what is in flight: those requests fail with "cancelled". Later sends fail with "stopped". */
+/* Cancels what is in flight: those requests fail with "cancelled". Later sends fail with
+ * "stopped". */
 void http_sender_stop(struct http_sender *sender);
 void http_sender_fini(struct http_sender *sender);
 /* [any thread] Reads the certificates again. */

@@ -6,10 +6,10 @@
 
 #include <string.h>
 
-#define LEARNED_LEAST 16384 /* bytes: smaller ones would cost many times what they carry */
+#define LEARNED_MIN 16384 /* bytes: smaller ones would cost many times what they carry */
 #define STATED_FOR_NS (UINT64_C(600) * 1000000000)
 #define GUESSED_FOR_NS (UINT64_C(60) * 1000000000)
-#define FUTILE_MOST 4
+#define FUTILE_MAX 4
 /* Times the packet: what its open tables take, the part that is being made, and the tables and
  * writer of its request. */
 #define PLAN_MEMORY 20
@@ -19,17 +19,18 @@
 
 const struct metric plan_learned_bytes = {
 	"otelcol_exporter_learned_max_bytes", METRIC_GAUGE, "By",
-	"The size of a request that the destination's refusals have taught; 0: none."
+	"The maximum request size learned from the destination's rejections; 0: none."
 };
 const struct metric plan_learned_samples = {
 	"otelcol_exporter_learned_max_samples", METRIC_GAUGE, "{samples}",
-	"The samples of a request that the destination's refusals have taught; 0: none."
+	"The maximum number of samples of a request learned from the destination's rejections; 0: "
+	"none."
 };
 
 const struct metric plan_refused = {
 	"otelcol_exporter_oversized_requests", METRIC_COUNTER, "{requests}",
-	"Requests that the destination refused as too large; what can be split is sent again in "
-	"parts."
+	"Requests that the destination rejected as too large. They are split and sent again if "
+	"possible."
 };
 
 #define COUNT_ROW(name, text) \
@@ -37,19 +38,19 @@ const struct metric plan_refused = {
 		   .min = 0, .max = INT64_MAX, .help = text)
 
 static const struct config_row limits_rows[] = {
-	COUNT_ROW(max_bytes, "Bytes of one request, not compressed, by the destination's own "
-			     "arithmetic."),
+	COUNT_ROW(max_bytes, "Uncompressed bytes of one request, as the destination counts them."),
 	COUNT_ROW(max_samples, "Samples of one request."),
-	COUNT_ROW(max_profiles, "Profiles of one request; parts of one Profile count each in its "
-				"request."),
+	COUNT_ROW(max_profiles,
+		  "Profiles of one request. Each part of a split Profile counts in its request."),
 	COUNT_ROW(max_resources, "Resources of one request."),
 	COUNT_ROW(max_series, "Series of one request: distinct scopes, sample types and Profile "
 			      "attributes."),
 	CONFIG_ROW(struct limits_config, max_age, .key = "max_age", .def = "0s",
-		   .help = "Profiles older than that when they are sent are dropped, reason "
-			   "`too_old`."),
+		   .help = "Profiles older than this when they are sent are dropped (reason "
+			   "`too_old`)."),
 	CONFIG_ROW(struct limits_config, max_ahead, .key = "max_ahead", .def = "0s",
-		   .help = "Profiles that much ahead of our clock are dropped, reason `too_new`."),
+		   .help = "Profiles further ahead of the gateway's clock than this are dropped "
+			   "(reason `too_new`)."),
 	{ 0 }
 };
 
@@ -89,10 +90,10 @@ static void take(uint64_t *limit, int64_t configured)
 		*limit = (uint64_t)configured;
 }
 
-static void bound(uint64_t *limit, uint64_t most)
+static void bound(uint64_t *limit, uint64_t max)
 {
-	if (most && (!*limit || most < *limit))
-		*limit = most;
+	if (max && (!*limit || max < *limit))
+		*limit = max;
 }
 
 static uint64_t minus(uint64_t time, uint64_t by)
@@ -229,10 +230,10 @@ static uint64_t stated_bytes(uint64_t was, const struct send_result *result)
 static void lower(struct plan *plan, const struct part *refused, const struct send_result *result)
 {
 	uint64_t was = bytes_of(refused), stated = stated_bytes(was, result);
-	uint64_t half = was / 2 > LEARNED_LEAST ? was / 2 : LEARNED_LEAST;
+	uint64_t half = was / 2 > LEARNED_MIN ? was / 2 : LEARNED_MIN;
 	if (result->stated_samples && result->stated_samples < refused->samples) {
 		plan->samples = result->stated_samples;
-	} else if (stated >= LEARNED_LEAST && stated < was) {
+	} else if (stated >= LEARNED_MIN && stated < was) {
 		plan->bytes = stated;
 		plan->guessed = false;
 	} else if (is_less(half, plan->bytes)) {
@@ -245,7 +246,7 @@ static void lower(struct plan *plan, const struct part *refused, const struct se
 /* Not even this was taken. When it happens again and again, size is not what is wrong. */
 static void give_up(struct plan *plan)
 {
-	if (plan->futile >= FUTILE_MOST || ++plan->futile < FUTILE_MOST)
+	if (plan->futile >= FUTILE_MAX || ++plan->futile < FUTILE_MAX)
 		return;
 	pthread_mutex_lock(&plan->lock);
 	forget(plan);
@@ -255,20 +256,20 @@ static void give_up(struct plan *plan)
 bool plan_learn(struct plan *plan, const struct part *refused, const struct send_result *result)
 {
 	metric_add(plan->refused, 1);
-	if (refused->samples <= 1 || bytes_of(refused) <= LEARNED_LEAST ||
-	    plan->futile >= FUTILE_MOST) {
+	if (refused->samples <= 1 || bytes_of(refused) <= LEARNED_MIN ||
+	    plan->futile >= FUTILE_MAX) {
 		give_up(plan);
 		return false;
 	}
 	pthread_mutex_lock(&plan->lock);
 	lower(plan, refused, result);
 	uint64_t bytes = plan->bytes, samples = plan->samples;
-	bool news = bytes + samples != plan->told;
-	plan->told = bytes + samples;
+	bool news = bytes + samples != plan->logged;
+	plan->logged = bytes + samples;
 	pthread_mutex_unlock(&plan->lock);
 	if (news)
 		log_info(plan->options.log,
-			 "The destination takes less than was sent. Splitting requests.",
+			 "The destination rejects requests of this size. Splitting requests.",
 			 log_number("max_bytes", bytes), log_number("max_samples", samples));
 	return true;
 }

@@ -10,12 +10,12 @@
  * Decides which requests a packet becomes at one destination: it knows the destination's limits and
  * passes them to the exporter's plan, or to the splitter. Each delivery has one.
  *
- * A limit comes from the configuration, else from the exporter's preset. A destination that refuses
- * a request as too large teaches a smaller one for some time: what it named, else half of what it
- * refused. When again and again not even the smallest request is taken, size is not what is wrong,
- * and nothing is split until something was taken.
+ * A limit comes from the configuration, else from the exporter's preset. When a destination rejects
+ * a request as too large, a smaller limit is learned for some time: the one that it named, else
+ * half of the request. If even the smallest requests are rejected repeatedly, size is not the
+ * cause, and nothing is split until a request is accepted.
  */
-struct limits_config { /* 0: as the exporter has it */
+struct limits_config { /* 0: the exporter's preset */
 	int64_t max_bytes, max_samples, max_profiles, max_resources, max_series;
 	struct duration max_age, max_ahead;
 };
@@ -43,8 +43,9 @@ struct plan {
 	uint64_t bytes, samples; /* 0: nothing */
 	bool guessed;            /* bytes: nobody named it */
 	uint64_t until;          /* clock_now */
-	uint64_t told;           /* the last bytes in the log */
-	_Atomic uint32_t futile; /* refusals of what cannot be split, since something was taken */
+	uint64_t logged;         /* sum of the limits that were logged last */
+	_Atomic uint32_t
+		futile; /* rejections of what cannot be split, since a request was accepted */
 };
 
 void plan_init(struct plan *plan, const struct plan_options *options);
@@ -52,7 +53,7 @@ void plan_fini(struct plan *plan);
 
 /* The packet itself is the request, and to find that out costs nothing. [any thread] */
 bool plan_is_plain(struct plan *plan, const struct packet *packet);
-/* Would the exporter only hand it on? [any thread] */
+/* Would the exporter only hand the packet on? [any thread] */
 bool plan_is_prompt(const struct plan *plan, const struct packet *packet);
 /* Has a plain and small packet encoded, so that it is prompt: the way to a pool thread costs more.
  * [a worker] */
@@ -63,13 +64,13 @@ int64_t plan_expected(struct plan *plan, const struct packet *packet);
 /* May decode and encode, unless it is plain. [any thread] */
 bool plan_packet(struct plan *plan, struct packet *packet, struct parts *parts, struct error *err);
 
-/* The destination refused the part as too large. False: it cannot be split, or that would not help.
- * [any thread] */
+/* The destination rejected the part as too large. False: it cannot be split, or splitting would not
+ * help. [any thread] */
 bool plan_learn(struct plan *plan, const struct part *refused, const struct send_result *result);
-/* Then: puts what the part becomes by the smaller limit in its place, and splits those behind it
- * that are over it as well. What nothing can be made of is in parts->dropped. [pool thread] */
+/* Then: replaces the part by smaller ones, and splits later parts that exceed the new limit as
+ * well. What cannot be split is counted in parts->dropped. [pool thread] */
 void plan_again(struct plan *plan, struct parts *parts, uint32_t refused);
-/* The destination took something. [any thread] */
+/* The destination accepted a request. [any thread] */
 void plan_taken(struct plan *plan);
 
 #endif

@@ -1,37 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "pipeline/delivery/not_kept.h"
+#include "pipeline/delivery/unsupported.h"
 
 #include "profile/pprof/encode_pprof.h"
 #include "profile/pprof/pprof.h"
 
-static const char *const words[NOT_KEPT_KINDS] = {
-	[NOT_KEPT_TIMESTAMP] = "timestamp",
-	[NOT_KEPT_NEGATIVE] = "negative",
-	[NOT_KEPT_ZERO] = "zero",
-	[NOT_KEPT_ADDRESS] = "address",
-	[NOT_KEPT_COLUMN] = "column",
-	[NOT_KEPT_DOC_URL] = "doc_url",
-	[NOT_KEPT_PERIOD] = "period",
-	[NOT_KEPT_PROFILE_ID] = "profile_id",
-	[NOT_KEPT_SCOPE] = "scope",
-	[NOT_KEPT_RESOURCE_ATTRIBUTE] = "resource_attribute",
-	[NOT_KEPT_SCOPE_ATTRIBUTE] = "scope_attribute",
-	[NOT_KEPT_PROFILE_ATTRIBUTE] = "profile_attribute",
-	[NOT_KEPT_MAPPING_ATTRIBUTE] = "mapping_attribute",
-	[NOT_KEPT_LOCATION_ATTRIBUTE] = "location_attribute",
+static const char *const words[UNSUPPORTED_KINDS] = {
+	[UNSUPPORTED_TIMESTAMP] = "timestamp",
+	[UNSUPPORTED_NEGATIVE] = "negative",
+	[UNSUPPORTED_ZERO] = "zero",
+	[UNSUPPORTED_ADDRESS] = "address",
+	[UNSUPPORTED_COLUMN] = "column",
+	[UNSUPPORTED_DOC_URL] = "doc_url",
+	[UNSUPPORTED_PERIOD] = "period",
+	[UNSUPPORTED_PROFILE_ID] = "profile_id",
+	[UNSUPPORTED_SCOPE] = "scope",
+	[UNSUPPORTED_RESOURCE_ATTRIBUTE] = "resource_attribute",
+	[UNSUPPORTED_SCOPE_ATTRIBUTE] = "scope_attribute",
+	[UNSUPPORTED_PROFILE_ATTRIBUTE] = "profile_attribute",
+	[UNSUPPORTED_MAPPING_ATTRIBUTE] = "mapping_attribute",
+	[UNSUPPORTED_LOCATION_ATTRIBUTE] = "location_attribute",
 };
 
-const struct metric not_kept_metric = {
+const struct metric unsupported_metric = {
 	"otelcol_exporter_unsupported_items", METRIC_COUNTER, "{items}",
-	"What profiles had and the destination has no place for, by what it is."
+	"Items of profiles that are unsupported by the destination, by kind."
 };
 
-void not_kept_init(struct not_kept *n, uint32_t kinds, struct metrics *metrics,
-		   const char *exporter)
+void unsupported_init(struct unsupported *n, uint32_t kinds, struct metrics *metrics,
+		      const char *exporter)
 {
-	for (unsigned i = 0; i < NOT_KEPT_KINDS; i++)
+	for (unsigned i = 0; i < UNSUPPORTED_KINDS; i++)
 		if (kinds >> i & 1)
-			n->series[i] = metrics_series(metrics, &not_kept_metric,
+			n->series[i] = metrics_series(metrics, &unsupported_metric,
 						      (const struct metric_label[]){
 							      { "exporter", exporter },
 							      { "kind", words[i] },
@@ -91,24 +91,24 @@ static void look_at_samples(const struct profiles *p, uint64_t counts[])
 	for (uint32_t i = 0; i < p->samples.count; i++) {
 		const struct sample *sample = &p->samples.at[i];
 		int64_t value = (int64_t)encode_pprof_value(p, sample);
-		counts[NOT_KEPT_TIMESTAMP] += sample->timestamps.len / 8;
-		counts[NOT_KEPT_NEGATIVE] += value < 0;
-		counts[NOT_KEPT_ZERO] += value == 0;
+		counts[UNSUPPORTED_TIMESTAMP] += sample->timestamps.len / 8;
+		counts[UNSUPPORTED_NEGATIVE] += value < 0;
+		counts[UNSUPPORTED_ZERO] += value == 0;
 	}
 }
 
 static void look_at_frames(const struct profiles *p, uint64_t counts[])
 {
 	for (uint32_t i = 0; i < p->lines.count; i++)
-		counts[NOT_KEPT_COLUMN] += p->lines.at[i].column != 0;
+		counts[UNSUPPORTED_COLUMN] += p->lines.at[i].column != 0;
 	for (uint32_t i = 1; i < p->locations.count; i++) {
-		counts[NOT_KEPT_ADDRESS] +=
+		counts[UNSUPPORTED_ADDRESS] +=
 			p->locations.at[i].address && p->locations.at[i].lines.count;
 		look_at_attributes(p, p->locations.at[i].attributes, &location_fields,
-				   &counts[NOT_KEPT_LOCATION_ATTRIBUTE]);
+				   &counts[UNSUPPORTED_LOCATION_ATTRIBUTE]);
 	}
 	for (uint32_t i = 1; i < p->mappings.count; i++) {
-		uint64_t *others = &counts[NOT_KEPT_MAPPING_ATTRIBUTE];
+		uint64_t *others = &counts[UNSUPPORTED_MAPPING_ATTRIBUTE];
 		uint32_t kept = look_at_attributes(p, p->mappings.at[i].attributes, &mapping_fields,
 						   others);
 		int build_ids = __builtin_popcount(kept & mapping_fields.strings);
@@ -121,10 +121,10 @@ static void look_at_profile(const struct profiles *p, const struct profile *prof
 			    uint64_t counts[])
 {
 	uint32_t kept = look_at_attributes(p, profile->attributes, &profile_fields,
-					   &counts[NOT_KEPT_PROFILE_ATTRIBUTE]);
-	counts[NOT_KEPT_DOC_URL] += (kept & KEY(DOC_URL)) != 0;
-	counts[NOT_KEPT_PERIOD] += profile->period != 0;
-	counts[NOT_KEPT_PROFILE_ID] += profile->profile_id.len != 0;
+					   &counts[UNSUPPORTED_PROFILE_ATTRIBUTE]);
+	counts[UNSUPPORTED_DOC_URL] += (kept & KEY(DOC_URL)) != 0;
+	counts[UNSUPPORTED_PERIOD] += profile->period != 0;
+	counts[UNSUPPORTED_PROFILE_ID] += profile->profile_id.len != 0;
 }
 
 static void look_at_owners(const struct profiles *p, uint64_t counts[])
@@ -132,26 +132,26 @@ static void look_at_owners(const struct profiles *p, uint64_t counts[])
 	for (uint32_t i = 0; i < p->profiles.count; i++)
 		look_at_profile(p, &p->profiles.at[i], counts);
 	for (uint32_t i = 0; i < p->scopes.count; i++) {
-		counts[NOT_KEPT_SCOPE] += p->scopes.at[i].name || p->scopes.at[i].version;
+		counts[UNSUPPORTED_SCOPE] += p->scopes.at[i].name || p->scopes.at[i].version;
 		look_at_attributes(p, p->scopes.at[i].attributes, &scope_fields,
-				   &counts[NOT_KEPT_SCOPE_ATTRIBUTE]);
+				   &counts[UNSUPPORTED_SCOPE_ATTRIBUTE]);
 	}
 	for (uint32_t i = 0; i < p->resources.count; i++)
 		look_at_attributes(p, p->resources.at[i].attributes, &no_fields,
-				   &counts[NOT_KEPT_RESOURCE_ATTRIBUTE]);
+				   &counts[UNSUPPORTED_RESOURCE_ATTRIBUTE]);
 }
 
-void not_kept_look(const struct profiles *p, struct not_kept_counts *counts)
+void unsupported_look(const struct profiles *p, struct unsupported_counts *counts)
 {
-	*counts = (struct not_kept_counts){ 0 };
+	*counts = (struct unsupported_counts){ 0 };
 	look_at_samples(p, counts->at);
 	look_at_frames(p, counts->at);
 	look_at_owners(p, counts->at);
 }
 
-void not_kept_count(const struct not_kept *n, const struct not_kept_counts *counts)
+void unsupported_count(const struct unsupported *n, const struct unsupported_counts *counts)
 {
-	for (unsigned i = 0; i < NOT_KEPT_KINDS; i++)
+	for (unsigned i = 0; i < UNSUPPORTED_KINDS; i++)
 		if (n->series[i] && counts->at[i])
 			metric_add(n->series[i], (int64_t)counts->at[i]);
 }
