@@ -29,8 +29,7 @@ enum error_kind {
 struct error {
 	enum error_kind kind;
 	uint32_t retry_after_ms; /* of ERROR_BUSY; 0 means one second */
-	/* NULL, or a constant word for metrics if the kind is not specific enough */
-	const char *reason;
+	bool short_of_memory;    /* of ERROR_BUSY */
 	char text[400];
 };
 
@@ -45,7 +44,7 @@ static inline void error_clear(struct error *err)
 {
 	err->kind = ERROR_NONE;
 	err->retry_after_ms = 0;
-	err->reason = NULL;
+	err->short_of_memory = false;
 	err->text[0] = '\0';
 }
 

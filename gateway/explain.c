@@ -101,7 +101,7 @@ static bool explain_body(struct service *service, struct view body,
 			 const struct metadatum *attributes, struct error *err)
 {
 	struct request request = { .receiver = "explain",
-				   .transport = "file",
+				   .transport = TRANSPORT_FILE,
 				   .arrival = clock_now() };
 	struct profiles p = { 0 };
 	struct report report = { .audit = { note } };

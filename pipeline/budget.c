@@ -229,7 +229,7 @@ bool budget_refuse(struct budget *b, int64_t bytes, struct error *err)
 				 "limit leaves for requests");
 	atomic_store(&b->refused, clock_now());
 	error_set(err, ERROR_BUSY, "data refused due to high memory usage");
-	err->reason = "memory";
+	err->short_of_memory = true;
 	return false;
 }
 

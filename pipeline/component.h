@@ -5,7 +5,6 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "config/table.h"
-#include "net/budget.h"
 #include "net/io.h"
 #include "net/loop.h"
 #include "profile/packet.h"
@@ -22,9 +21,10 @@
  *
  * One way through:
  *
- *   receiver: accepts a request up to its headers, asks gate_admit, reads the body, and gives a
- *	struct inbound to gate_submit. A worker then calls its decode, once per path, and its reply,
- *	once.
+ *   receiver: gives the intake of its transport (pipeline/intake/http_intake.h, grpc_intake.h) its
+ *	routes, what it accepts, its decode and the form of its replies. The intake asks the gate,
+ *	reads the body and hands it over; a worker then calls decode, for each document once per
+ *	path.
  *   processors: functions on open profiles, called in order on the worker's thread; they never
  *   wait.
  *   collect: copies what is permitted and reachable into the open batch of the path (batch of one
@@ -50,7 +50,7 @@ struct host {
 	struct metrics *metrics;
 	struct loop *loop;
 	struct io *io;     /* receivers: the threads of their connections; from start on */
-	struct gate *gate; /* receivers: the way in */
+	struct gate *gate; /* receivers: the way in (pipeline/inbound.h) */
 	const struct service_view *service; /* extensions: what they may ask of the program */
 };
 
@@ -218,118 +218,5 @@ struct component_factory {
 	 * [main thread, without an instance] */
 	void (*describe)(struct bytes *out);
 };
-
-/*
- * The way in (pipeline/intake/gate.c). A receiver's request is a struct inbound inside a struct of
- * its own.
- */
-struct outcome {                    /* what the sender is told */
-	const struct error *error;  /* NULL: accepted, perhaps in part */
-	uint32_t rejected_profiles; /* undecodable ones, for partial_success */
-	const char *rejection;      /* names the first fault; NULL if none */
-};
-
-struct body { /* a worker's reusable buffers, to linearise and inflate into */
-	struct bytes raw, inflated;
-};
-
-struct inbound;
-struct inbound_ops {
-	/*
-	 * Worker thread, once: gives the contiguous, inflated body with BYTES_SLACK readable bytes
-	 * behind it. It may use the buffers of `body`, whose maxima are set from the receiver's
-	 * limits by load itself. Before growing memory beyond what was charged it calls
-	 * gate_charge.
-	 */
-	bool (*load)(struct inbound *in, struct body *body, struct view *out, struct error *err);
-	/* Worker thread, once per path, on reset tables. */
-	bool (*decode)(struct inbound *in, struct profiles *profiles, struct error *err);
-	/* Any thread, once, last: tells the sender and frees the inbound. */
-	void (*reply)(struct inbound *in, const struct outcome *outcome);
-	/* How many bytes of tables the densest legitimate body needs for each of its own: this much
-	 * is charged before decode, down to a quarter of it where the budget is short. */
-	uint32_t tables_factor;
-};
-
-struct inbound {
-	const struct inbound_ops *ops;
-	struct request request;
-	/* set before gate_admit: what the receiver holds for the request beside its body and small
-	 * structures, such as copies of the headers */
-	size_t overhead;
-	struct ack ack;    /* initialised by gate_submit */
-	struct gate *gate; /* set by gate_submit */
-	/* whose share it is charged to; from gate_admit to the reply or gate_forget */
-	struct peer *peer;
-	/* run by gate_run_here; load finds it too large for that, and a worker takes it */
-	bool here, moves;
-	bool favoured;        /* being processed, without regard to the peer's share */
-	struct inbound *next; /* the workers' queue */
-	/* bytes taken from the budget for this request: gate_admit, gate_charge */
-	_Atomic int64_t charged;
-	struct outcome outcome; /* the pipeline's, kept until the ack is done */
-	struct error error;
-	uint64_t samples;    /* decoded, of Profiles that are no rejections */
-	const char *refusal; /* why the gate refused, until it is counted */
-	char rejection[160];
-};
-
-/* What a request costs before any of its body has arrived: its structures, in the receiver and
- * here. */
-#define GATE_REQUEST_BYTES 4096
-
-/*
- * From the headers, before the body is read: does any destination have room, may the peer have one
- * more request waiting, is the program not stopping? Charges GATE_REQUEST_BYTES and in->overhead,
- * nothing for the body. `announced` is the length of the body that the headers name, 0: they name
- * none; ERROR_TOO_LARGE when it could not fit even if nothing else were charged. All other refusals
- * are ERROR_BUSY with a retry hint. Refused: counted, nothing is held, and gate_forget is not
- * called. [any thread]
- */
-bool gate_admit(struct gate *gate, struct inbound *in, size_t announced, struct error *err);
-/*
- * The receiver's buffers for this request are about to have `bytes` bytes in all (more or fewer
- * than before): called before they grow, as the body arrives (gate_grow) and by load. ERROR_BUSY
- * with a retry hint when memory is short or the peer has its share: nothing changed, the receiver
- * may stop reading and ask again later, or refuse.
- * ERROR_TOO_LARGE: asking again would be in vain. The refusal is counted when the request ends with
- * gate_forget(NULL) or by its reply. [any thread, one at a time for a request]
- */
-bool gate_charge(struct gate *gate, struct inbound *in, size_t bytes, struct error *err);
-/*
- * The same for the buffer of a body that is arriving, while it is all that the receiver holds for
- * the request: *room bytes are charged, `need` must fit now, and the buffer will never have more
- * than `limit` bytes (the announced length where there is one), which is at least `need`. The
- * charge is doubled, at least 16 KiB; when that is too much, the next multiple of 16 KiB will do.
- * *room is the new charge.
- */
-bool gate_grow(struct gate *gate, struct inbound *in, size_t need, size_t limit, size_t *room,
-	       struct error *err);
-/* The request will not be submitted: gives the charge back and counts the reason, one of the words
- * of gate_metrics.c; NULL: gate_charge refused it. Also without gate_admit before it. [any thread]
- */
-void gate_forget(struct gate *gate, struct inbound *in, const char *transport, const char *reason);
-/* Takes the request; a worker runs it to completion. Always ends in ops->reply. [any thread, does
- * not block] */
-void gate_submit(struct gate *gate, struct inbound *in);
-/*
- * The same for a request that is too small to delay others: runs it at once, with in->here set.
- * Where load finds more than was to be expected, it returns false with in->moves set, and a worker
- * runs the request from the start. [I/O thread of that index]
- */
-void gate_run_here(struct gate *gate, struct inbound *in, uint32_t io_thread);
-
-/* Memory that is no request's: what a connection costs. False, and nothing charged, when the budget
- * is short, which it is before requests are refused. [any thread] */
-bool gate_hold(struct gate *gate, int64_t bytes);
-void gate_release(struct gate *gate, int64_t bytes);
-/* How much gate_hold would still take; what the connections of one peer hold is to stay below it,
- * so that one cannot have all. [any thread] */
-int64_t gate_spare(const struct gate *gate);
-/* Is less than an eighth of the budget left? Then transports close idle connections, oldest first.
- * [any thread, cheap] */
-bool gate_is_short(const struct gate *gate);
-/* These four for a server in net/. */
-struct net_budget gate_net_budget(struct gate *gate);
 
 #endif

@@ -3,6 +3,12 @@
 
 #include <strings.h>
 
+const char *const transport_names[TRANSPORT_COUNT] = {
+	[TRANSPORT_GRPC] = "grpc",
+	[TRANSPORT_HTTP] = "http",
+	[TRANSPORT_FILE] = "file",
+};
+
 const char *request_metadata(const struct request *request, const char *name)
 {
 	const struct metadatum *m = request ? request->metadata : NULL;

@@ -16,10 +16,15 @@ struct metadatum {
 	const char *value;
 };
 
+enum transport { TRANSPORT_GRPC, TRANSPORT_HTTP, TRANSPORT_FILE, TRANSPORT_COUNT };
+
+/* "grpc", "http", "file": for metrics. */
+extern const char *const transport_names[TRANSPORT_COUNT];
+
 struct request {
-	const char *receiver;  /* component ID; lives as long as the graph */
-	const char *transport; /* "grpc" or "http" */
-	const char *peer;      /* client.address, without the port; may be NULL */
+	const char *receiver; /* component ID; lives as long as the graph */
+	enum transport transport;
+	const char *peer; /* client.address, without the port; may be NULL */
 	/* what is known of its sender for sure (net/tls/tls.h); as metadata; may be NULL */
 	const struct metadatum *auth;
 	/* only with include_metadata; ends with name == NULL; may be NULL */

@@ -233,14 +233,13 @@ static bool may_owe(struct rpc_call *call, size_t owed)
 	return !owed || thread->owed <= OWED_MAX;
 }
 
-/* False: it has waited long enough, or the peer or all calls together have no more to wait with. */
+/* False: it has waited long enough, or all calls together hold too much without a grant. */
 static bool wait_for_memory(struct rpc_call *call, size_t arrived)
 {
 	struct error err = call->busy_error;
 	uint64_t now = clock_now();
-	bool late = call->busy && now >= call->busy_until,
-	     over = err.reason && strcmp(err.reason, "peer_memory") == 0;
-	if (!may_owe(call, arrived > call->granted ? arrived - call->granted : 0) || late || over) {
+	bool late = call->busy && now >= call->busy_until;
+	if (!may_owe(call, arrived > call->granted ? arrived - call->granted : 0) || late) {
 		lose(call, RPC_REFUSED);
 		rpc_reply_write(call, RPC_UNAVAILABLE, err.text,
 				err.retry_after_ms ? err.retry_after_ms : 1000, NULL);

@@ -7,20 +7,14 @@
 #include <assert.h>
 #include <pthread.h>
 #include <stdio.h>
-#include <string.h>
-
-enum { TRANSPORTS = 2 };
 
 struct gate {
 	struct gate_options options;
 	uint32_t routes; /* of the path that has most */
 	_Atomic bool closed;
 	pthread_mutex_t lock; /* while counters are made */
-	struct {
-		const char *transport;
-		/* NULL: it has not come by this transport yet */
-		struct gate_counters *_Atomic counters;
-	} seen[TRANSPORTS];
+	/* NULL: nothing has come by this transport yet */
+	struct gate_counters *_Atomic counters[TRANSPORT_COUNT];
 };
 
 struct gate *gate_new(const struct gate_options *options)
@@ -31,8 +25,6 @@ struct gate *gate_new(const struct gate_options *options)
 	for (uint32_t i = 0; i < options->pipeline_count; i++)
 		if (options->paths[i]->route_count > gate->routes)
 			gate->routes = options->paths[i]->route_count;
-	gate->seen[0].transport = "grpc";
-	gate->seen[1].transport = "http";
 	pthread_mutex_init(&gate->lock, NULL);
 	return gate;
 }
@@ -48,36 +40,34 @@ void gate_unref(struct gate **slot)
 	*slot = NULL;
 	if (!gate)
 		return;
-	for (int i = 0; i < TRANSPORTS; i++)
-		memory_free(gate->seen[i].counters);
+	for (int i = 0; i < TRANSPORT_COUNT; i++)
+		memory_free(gate->counters[i]);
 	pthread_mutex_destroy(&gate->lock);
 	memory_free(gate);
 }
 
-static struct gate_counters *counters_of(struct gate *gate, const char *transport)
+static struct gate_counters *counters_of(struct gate *gate, const struct inbound *in)
 {
-	int i = 0;
-	while (i < TRANSPORTS - 1 && strcmp(gate->seen[i].transport, transport) != 0)
-		i++;
-	struct gate_counters *c = gate->seen[i].counters;
+	enum transport transport = in->request.transport;
+	struct gate_counters *c = gate->counters[transport];
 	if (c)
 		return c;
 	pthread_mutex_lock(&gate->lock);
-	c = gate->seen[i].counters;
+	c = gate->counters[transport];
 	if (!c) {
 		c = memory_new(sizeof *c);
 		gate_counters_init(c, gate->options.metrics, gate->options.receiver, transport);
-		gate->seen[i].counters = c;
+		gate->counters[transport] = c;
 	}
 	pthread_mutex_unlock(&gate->lock);
 	return c;
 }
 
-static void count_refusal(struct gate *gate, const char *transport, const char *reason)
+static void count_refusal(struct gate *gate, const struct inbound *in, enum refusal reason)
 {
-	struct gate_counters *c = counters_of(gate, transport);
+	struct gate_counters *c = counters_of(gate, in);
 	metric_add(c->refusal, 1);
-	gate_count_reason(c, reason);
+	metric_add(c->reasons[reason], 1);
 }
 
 /* One to two seconds, so that refused senders do not come back together. */
@@ -89,7 +79,7 @@ static uint32_t retry_hint(void)
 }
 
 /* The reason is counted when the request ends. */
-static bool busy(struct inbound *in, struct error *err, const char *reason, const char *text)
+static bool busy(struct inbound *in, struct error *err, enum refusal reason, const char *text)
 {
 	in->refusal = reason;
 	error_set(err, ERROR_BUSY, "%s", text);
@@ -101,8 +91,8 @@ static bool busy(struct inbound *in, struct error *err, const char *reason, cons
 static bool too_many(const struct gate *gate, struct inbound *in, struct error *err)
 {
 	if (workers_full(*gate->options.workers))
-		return busy(in, err, "workers_busy", "too many requests are waiting");
-	return busy(in, err, "peer_queue", "too many requests of this sender are waiting");
+		return busy(in, err, REFUSAL_WORKERS_BUSY, "too many requests are waiting");
+	return busy(in, err, REFUSAL_PEER_QUEUE, "too many requests of this sender are waiting");
 }
 
 static bool is_blocked(const struct gate *gate)
@@ -151,10 +141,10 @@ static bool out_of_memory(const struct gate *gate, struct inbound *in, int64_t b
 	int64_t needed = in->gate ? bytes : 2 * bytes;
 	if (!in->favoured && budget_could_take(budget, needed) &&
 	    budget_room(budget) >= bytes - in->charged)
-		return busy(in, err, "peer_memory",
+		return busy(in, err, REFUSAL_PEER_MEMORY,
 			    "data refused: the sender holds its share of the memory");
 	budget_refuse(budget, needed, err);
-	in->refusal = err->reason ? err->reason : "too_large";
+	in->refusal = refusal_of(err);
 	err->retry_after_ms = retry_hint();
 	return false;
 }
@@ -162,11 +152,12 @@ static bool out_of_memory(const struct gate *gate, struct inbound *in, int64_t b
 static bool admit(struct gate *gate, struct inbound *in, size_t announced, struct error *err)
 {
 	if (gate->closed)
-		return busy(in, err, "stopping", "the gateway is shutting down");
+		return busy(in, err, REFUSAL_STOPPING, "the gateway is shutting down");
 	if (is_blocked(gate))
-		return busy(in, err, "queue_full", "the queue of a destination is full and blocks");
+		return busy(in, err, REFUSAL_QUEUE_FULL,
+			    "the queue of a destination is full and blocks");
 	if (!has_room(gate))
-		return busy(in, err, "queue_full", "the queues of all destinations are full");
+		return busy(in, err, REFUSAL_QUEUE_FULL, "the queues of all destinations are full");
 	if (!budget_could_take(gate->options.budget, 2 * whole(in, announced)))
 		return out_of_memory(gate, in, whole(in, announced), err);
 	in->peer = peers_hold(gate->options.peers, &in->request);
@@ -190,8 +181,8 @@ bool gate_admit(struct gate *gate, struct inbound *in, size_t announced, struct 
 	if (admit(gate, in, announced, err))
 		return true;
 	give_back(gate, in);
-	count_refusal(gate, in->request.transport, in->refusal);
-	in->refusal = NULL;
+	count_refusal(gate, in, in->refusal);
+	in->refusal = REFUSAL_NONE;
 	return false;
 }
 
@@ -199,16 +190,16 @@ bool gate_charge(struct gate *gate, struct inbound *in, size_t bytes, struct err
 {
 	if (!charge_to(gate, in, whole(in, bytes)))
 		return out_of_memory(gate, in, whole(in, bytes), err);
-	in->refusal = NULL;
+	in->refusal = REFUSAL_NONE;
 	return true;
 }
 
-void gate_forget(struct gate *gate, struct inbound *in, const char *transport, const char *reason)
+void gate_forget(struct gate *gate, struct inbound *in, enum refusal reason)
 {
 	give_back(gate, in);
 	if (reason || in->refusal)
-		count_refusal(gate, transport, reason ? reason : in->refusal);
-	in->refusal = NULL;
+		count_refusal(gate, in, reason ? reason : in->refusal);
+	in->refusal = REFUSAL_NONE;
 }
 
 bool gate_hold(struct gate *gate, int64_t bytes)
@@ -261,27 +252,9 @@ static struct inbound *inbound_of(struct ack *ack)
 	return (struct inbound *)((char *)ack - offsetof(struct inbound, ack));
 }
 
-static const char *reason_of(enum error_kind kind)
-{
-	switch (kind) {
-	case ERROR_INVALID:
-		return "invalid";
-	case ERROR_TOO_LARGE:
-		return "too_large";
-	case ERROR_UNSUPPORTED:
-		return "unsupported";
-	case ERROR_BUSY:
-		return "queue_full";
-	case ERROR_INTERNAL:
-		return "internal";
-	default:
-		return "refused";
-	}
-}
-
 static void count_outcome(struct gate *gate, const struct inbound *in)
 {
-	struct gate_counters *c = counters_of(gate, in->request.transport);
+	struct gate_counters *c = counters_of(gate, in);
 	const struct error *err = in->outcome.error;
 	bool ours = err && err->kind == ERROR_INTERNAL && !in->refusal;
 	metric_add(!err ? c->accepted : ours ? c->failed : c->refused, (int64_t)in->samples);
@@ -290,15 +263,13 @@ static void count_outcome(struct gate *gate, const struct inbound *in)
 		return;
 	}
 	metric_add(ours ? c->failure : c->refusal, 1);
-	gate_count_reason(c, in->refusal   ? in->refusal
-			     : err->reason ? err->reason
-					   : reason_of(err->kind));
+	metric_add(c->reasons[in->refusal ? in->refusal : refusal_of(err)], 1);
 }
 
 /* A destination that the sender waits for does not have all of it. */
 static void tell_delivery(struct inbound *in, enum ack_outcome outcome)
 {
-	busy(in, &in->error, "delivery", "a destination did not take the data");
+	busy(in, &in->error, REFUSAL_DELIVERY, "a destination did not take the data");
 	if (outcome == ACK_REFUSED)
 		error_set(&in->error, ERROR_INTERNAL, "a destination refused the data for good");
 	in->outcome.error = &in->error;
@@ -320,7 +291,7 @@ static void begin(struct gate *gate, struct inbound *in)
 	in->gate = gate;
 	in->outcome = (struct outcome){ 0 };
 	in->samples = 0;
-	in->refusal = NULL;
+	in->refusal = REFUSAL_NONE;
 	error_clear(&in->error);
 	ack_init(&in->ack, answer);
 	in->request.ack = &in->ack;
@@ -375,12 +346,21 @@ static size_t charge_tables(struct gate *gate, struct inbound *in, size_t body, 
 	return 0;
 }
 
-static void note_rejections(struct gate *gate, struct inbound *in, const struct profiles *p)
+/* One document on its way through the paths. */
+struct pass {
+	struct view document;
+	size_t cap;                 /* of its tables */
+	uint64_t samples;           /* decoded */
+	uint32_t rejected_profiles; /* by the decoder */
+};
+
+static void note_decoded(struct gate *gate, struct inbound *in, const struct profiles *p)
 {
-	struct gate_counters *c = counters_of(gate, in->request.transport);
-	in->outcome.rejected_profiles = p->rejected_profiles;
+	struct gate_counters *c = counters_of(gate, in);
 	if (p->rejected_profiles) {
-		snprintf(in->rejection, sizeof in->rejection, "%s", p->rejection);
+		in->outcome.rejected_profiles += p->rejected_profiles;
+		if (!in->outcome.rejection)
+			snprintf(in->rejection, sizeof in->rejection, "%s", p->rejection);
 		in->outcome.rejection = in->rejection;
 		metric_add(c->bad_profiles, p->rejected_profiles);
 		metric_add(c->refused, p->rejected_samples);
@@ -389,27 +369,29 @@ static void note_rejections(struct gate *gate, struct inbound *in, const struct 
 		metric_add(c->repaired_strings, p->repaired_strings);
 }
 
-/* Decodes for one path and runs it. What cannot be decoded is told and counted with the first path
- * only. */
-static bool run_path(struct worker *worker, struct inbound *in, struct view body, size_t cap,
-		     uint32_t i, bool *decoded, struct error *err)
+/* Decodes for one path and runs it. What cannot be decoded is reported and counted with the first
+ * path only. */
+static bool run_path(struct worker *worker, struct inbound *in, struct pass *pass, uint32_t i,
+		     bool *decoded, struct error *err)
 {
 	struct gate *gate = in->gate;
 	struct profiles *p = &worker->profiles;
-	if (!profiles_reset(p, &in->request, body, cap))
+	if (!profiles_reset(p, &in->request, pass->document, pass->cap))
 		return profiles_over_cap(p, err);
 	*decoded = in->ops->decode(in, p, err);
-	if (i == 0)
-		note_rejections(gate, in, p);
+	if (i == 0) {
+		note_decoded(gate, in, p);
+		pass->rejected_profiles = p->rejected_profiles;
+	}
 	if (!*decoded)
 		return false;
-	in->samples = pipeline_count(p);
+	pass->samples = pipeline_count(p);
 	return pipeline_run(gate->options.paths[i], p, worker->scratch, err);
 }
 
-/* All paths of the receiver. Taken when any path took it; the first refusal is told only if none
- * did. */
-static bool run_paths(struct worker *worker, struct inbound *in, struct view body, size_t cap,
+/* All paths of the receiver. Taken when any path took it; the first refusal is reported only if
+ * none did. */
+static bool run_paths(struct worker *worker, struct inbound *in, struct pass *pass,
 		      struct error *first)
 {
 	struct gate *gate = in->gate;
@@ -417,7 +399,7 @@ static bool run_paths(struct worker *worker, struct inbound *in, struct view bod
 	for (uint32_t i = 0; i < gate->options.pipeline_count && decoded; i++) {
 		struct error err;
 		error_clear(&err);
-		bool ok = run_path(worker, in, body, cap, i, &decoded, &err);
+		bool ok = run_path(worker, in, pass, i, &decoded, &err);
 		taken = taken || ok;
 		if (!ok && first->kind == ERROR_NONE)
 			*first = err;
@@ -427,23 +409,96 @@ static bool run_paths(struct worker *worker, struct inbound *in, struct view bod
 	return taken;
 }
 
-static bool run(struct worker *worker, struct inbound *in, struct error *err)
+static bool run_document(struct worker *worker, struct inbound *in, struct pass *pass,
+			 struct error *err)
 {
 	struct gate *gate = in->gate;
-	struct view body;
-	int64_t more;
-	if (!in->ops->load(in, &worker->body, &body, err))
-		return false;
-	int64_t held = in->charged;
-	size_t cap = charge_tables(gate, in, body.len, &more);
-	if (!cap)
+	int64_t more, held = in->charged;
+	pass->cap = charge_tables(gate, in, pass->document.len, &more);
+	if (!pass->cap)
 		return out_of_memory(gate, in, more, err);
-	bool taken = run_paths(worker, in, body, cap, err);
+	bool taken = run_paths(worker, in, pass, err);
 	/* The tables are free again, though the sender may still have to wait for a destination. */
 	charge_to(gate, in, held);
 	if (!taken && err->kind == ERROR_TOO_LARGE && more)
 		return out_of_memory(gate, in, more, err);
 	return taken;
+}
+
+/* What has become of a request's documents so far. */
+struct tally {
+	uint32_t documents, taken, rejected;
+	uint32_t uncounted;   /* rejected ones without a rejected Profile */
+	uint32_t first;       /* index of the first rejected one, */
+	enum refusal refusal; /* and why */
+};
+
+static bool is_the_senders(const struct error *err)
+{
+	return err->kind == ERROR_INVALID || err->kind == ERROR_TOO_LARGE ||
+	       err->kind == ERROR_UNSUPPORTED;
+}
+
+/* The first one's error stays in `first`, in case that none is taken. */
+static void reject(struct inbound *in, struct tally *tally, const struct pass *pass,
+		   struct error *err, struct error *first)
+{
+	metric_add(counters_of(in->gate, in)->refused, (int64_t)pass->samples);
+	tally->uncounted += pass->rejected_profiles == 0;
+	if (!in->outcome.rejection)
+		snprintf(in->rejection, sizeof in->rejection, "document %u: %s", tally->documents,
+			 err->text);
+	in->outcome.rejection = in->rejection;
+	if (!tally->rejected++) {
+		tally->first = tally->documents;
+		tally->refusal = in->refusal;
+		*first = *err;
+	}
+	in->refusal = REFUSAL_NONE;
+}
+
+/* False: the request fails with `first`. */
+static bool finish_documents(struct inbound *in, const struct tally *tally, struct error *first)
+{
+	if (!tally->rejected)
+		return true;
+	if (tally->documents > 1)
+		error_prefix(first, "document %u", tally->first);
+	if (!tally->taken) {
+		in->refusal = tally->refusal;
+		return false;
+	}
+	log_debug(in->gate->options.log, "Documents rejected",
+		  log_number("documents", tally->rejected), log_text("error", first->text));
+	in->outcome.rejected_profiles += tally->uncounted;
+	metric_add(counters_of(in->gate, in)->bad_profiles, tally->uncounted);
+	error_clear(first);
+	return true;
+}
+
+static bool run(struct worker *worker, struct inbound *in, struct error *first)
+{
+	struct tally tally = { 0 };
+	if (!in->ops->load(in, &worker->body, first))
+		return false;
+	for (;; tally.documents++) {
+		struct pass pass = { .samples = 0 };
+		struct error err;
+		error_clear(&err);
+		enum inbound_next next = in->ops->next(in, &worker->body, &pass.document, &err);
+		if (next == INBOUND_END)
+			return finish_documents(in, &tally, first);
+		if (next == INBOUND_DOCUMENT && run_document(worker, in, &pass, &err)) {
+			tally.taken++;
+			in->samples += pass.samples;
+		} else if (is_the_senders(&err)) {
+			reject(in, &tally, &pass, &err, first);
+		} else {
+			in->samples += pass.samples;
+			*first = err;
+			return false;
+		}
+	}
 }
 
 void gate_run(struct worker *worker, struct inbound *in)
@@ -457,7 +512,7 @@ void gate_run(struct worker *worker, struct inbound *in)
 	in->favoured = false;
 	if (in->moves) {
 		error_clear(&in->error);
-		in->refusal = NULL;
+		in->refusal = REFUSAL_NONE;
 		enqueue(in->gate, in);
 		return;
 	}

@@ -10,7 +10,7 @@
 /*
  * The way in for one receiver: admission from the headers, the budget, and the run of a request
  * through all paths of its receiver (the functions that receivers call are in
- * pipeline/component.h).
+ * pipeline/inbound.h).
  *
  * A peer may hold at most as much as is left for all: a charge is refused when its requests would
  * then hold more than what would then be free. So a peer alone gets half of the budget, each of N

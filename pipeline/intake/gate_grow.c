@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "pipeline/component.h"
+#include "pipeline/inbound.h"
 
 enum { STEP = 16384 };
 

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pipeline/intake/gate_metrics.h"
 
-#include <assert.h>
-#include <string.h>
-
 static const struct metric accepted_samples = {
 	"otelcol_receiver_accepted_profile_samples", METRIC_COUNTER, "{samples}",
 	"Samples that were taken; those that policy drops on purpose are among them."
@@ -28,7 +25,8 @@ static const struct metric refused_requests = {
 };
 static const struct metric refused_profiles = {
 	"otelcol_receiver_refused_profiles", METRIC_COUNTER, "{profiles}",
-	"Bad Profiles; the others of their requests were taken, if there were any."
+	"Bad Profiles, and bad documents of requests that carry several; the others of their "
+	"requests were taken, if there were any."
 };
 static const struct metric repaired_strings = { "otelcol_receiver_repaired_strings", METRIC_COUNTER,
 						"{strings}",
@@ -39,17 +37,11 @@ const struct metric *const gate_metrics[] = { &accepted_samples, &refused_sample
 					      &refused_requests, &refused_profiles,
 					      &repaired_strings, NULL };
 
-static const char *const reasons[GATE_REASONS] = {
-	"stopping",   "queue_full", "workers_busy", "memory",    "peer_memory",
-	"peer_queue", "delivery",   "invalid",      "too_large", "unsupported",
-	"cancelled",  "refused",    "internal",
-};
-
 void gate_counters_init(struct gate_counters *c, struct metrics *metrics, const char *receiver,
-			const char *transport)
+			enum transport transport)
 {
 	struct metric_label labels[] = {
-		{ "receiver", receiver }, { "transport", transport }, { 0 }, { 0 }
+		{ "receiver", receiver }, { "transport", transport_names[transport] }, { 0 }, { 0 }
 	};
 	*c = (struct gate_counters){
 		.accepted = metrics_series(metrics, &accepted_samples, labels),
@@ -71,17 +63,8 @@ void gate_counters_init(struct gate_counters *c, struct metrics *metrics, const 
 		labels[2] = (struct metric_label){ "outcome", outcomes[i].outcome };
 		*outcomes[i].series = metrics_series(metrics, &requests, labels);
 	}
-	for (size_t i = 0; i < GATE_REASONS; i++) {
-		labels[2] = (struct metric_label){ "reason", reasons[i] };
+	for (int i = REFUSAL_NONE + 1; i < REFUSAL_COUNT; i++) {
+		labels[2] = (struct metric_label){ "reason", refusal_names[i] };
 		c->reasons[i] = metrics_series(metrics, &refused_requests, labels);
 	}
-}
-
-void gate_count_reason(struct gate_counters *c, const char *reason)
-{
-	size_t i = 0;
-	while (i < GATE_REASONS - 1 && strcmp(reasons[i], reason) != 0)
-		i++;
-	assert(!strcmp(reasons[i], reason));
-	metric_add(c->reasons[i], 1);
 }

@@ -3,28 +3,24 @@
 #define PIPELINE_INTAKE_GATE_METRICS_H
 
 #include "base/metrics.h"
-
-#include <stdbool.h>
+#include "pipeline/refusal.h"
+#include "profile/request.h"
 
 /*
  * What a gate counts, of one receiver and one transport. All series are made at once, so that
  * counting, refusals from the headers above all, is one atomic addition. Each request is counted
  * once, when it ends.
  */
-enum { GATE_REASONS = 13 };
-
 struct gate_counters {
 	struct metric_series *accepted, *refused, *failed; /* samples */
 	struct metric_series *bad_profiles, *repaired_strings;
 	struct metric_series *success, *partial, *refusal, *failure; /* requests */
-	struct metric_series *reasons[GATE_REASONS];
+	struct metric_series *reasons[REFUSAL_COUNT];                /* none for REFUSAL_NONE */
 };
 
 extern const struct metric *const gate_metrics[]; /* for the manual; NULL-terminated */
 
 void gate_counters_init(struct gate_counters *c, struct metrics *metrics, const char *receiver,
-			const char *transport);
-/* A request that was refused; reason is one of a few fixed words. */
-void gate_count_reason(struct gate_counters *c, const char *reason);
+			enum transport transport);
 
 #endif

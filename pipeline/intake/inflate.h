@@ -3,7 +3,7 @@
 #define PIPELINE_INTAKE_INFLATE_H
 
 #include "net/compress.h"
-#include "pipeline/component.h"
+#include "pipeline/inbound.h"
 
 /*
  * Inflates `raw` into a worker's buffer, at most `cap` bytes. What a body inflates to is not known

@@ -4,6 +4,7 @@
 
 #include "pipeline/budget.h"
 #include "pipeline/component.h"
+#include "pipeline/inbound.h"
 #include "pipeline/intake/peers.h"
 
 /*

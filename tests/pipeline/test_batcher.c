@@ -332,10 +332,10 @@ static void want_of_memory_is_told_as_such(void **state)
 	budget_init(&budget, 1 << 20, 0);
 	assert_false(budget_refuse(&budget, 1 << 19, &err));
 	assert_int_equal(err.kind, ERROR_BUSY);
-	assert_string_equal(err.reason, "memory");
+	assert_true(err.short_of_memory);
 	assert_false(budget_refuse(&budget, 1 << 21, &err));
 	assert_int_equal(err.kind, ERROR_TOO_LARGE);
-	assert_null(err.reason);
+	assert_false(err.short_of_memory);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)

@@ -19,6 +19,7 @@
 #include "config/load.h"
 #include "config/node.h"
 #include "pipeline/component.h"
+#include "pipeline/inbound.h"
 #include "profile/otlp/decode_otlp.h"
 
 #include <pthread.h>
@@ -85,11 +86,10 @@ bool gate_charge(struct gate *gate, struct inbound *in, size_t bytes, struct err
 	return charge(gate, in, GATE_REQUEST_BYTES + (int64_t)bytes, err);
 }
 
-void gate_forget(struct gate *gate, struct inbound *in, const char *transport, const char *reason)
+void gate_forget(struct gate *gate, struct inbound *in, enum refusal reason)
 {
-	(void)transport;
 	gate->now -= in->charged;
-	note(reason ? reason : "memory");
+	note(refusal_names[reason ? reason : REFUSAL_MEMORY]);
 }
 
 void gate_submit(struct gate *gate, struct inbound *in)
@@ -109,7 +109,7 @@ void gate_run_here(struct gate *gate, struct inbound *in, uint32_t io_thread)
 	in->here = true;
 	runs_here++;
 	process(in, &bodies[io_thread]);
-	bytes_fini(&bodies[io_thread].inflated);
+	bytes_fini(&bodies[io_thread].raw);
 }
 
 bool decode_otlp(struct profiles *p, struct error *err)
@@ -131,7 +131,7 @@ static void remember(const struct inbound *in, struct view body)
 		subject = strcmp(m->name, "subject") ? subject : m->value;
 	pthread_mutex_lock(&mutex);
 	snprintf(last, sizeof last, "%s %s len=%zu first=%02x tenant=%s peer=%s subject=%s host=%s",
-		 r->receiver, r->transport, body.len, body.len ? body.at[0] : 0,
+		 r->receiver, transport_names[r->transport], body.len, body.len ? body.at[0] : 0,
 		 tenant ? tenant : "none", r->peer, subject, host ? host : "none");
 	pthread_mutex_unlock(&mutex);
 }
@@ -142,12 +142,13 @@ static void process(struct inbound *in, struct body *body)
 	static _Thread_local struct profiles profiles;
 	struct view view;
 	struct gate *gate = in->gate;
-	bool ok = in->ops->load(in, body, &view, &in->error);
+	bool ok = in->ops->load(in, body, &in->error);
 	if (in->moves) {
 		in->here = in->moves = false;
 		gate_submit(gate, in);
 		return;
 	}
+	ok = ok && in->ops->next(in, body, &view, &in->error) == INBOUND_DOCUMENT;
 	if (ok) {
 		remember(in, view);
 		profiles.input = view;

@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "config/load.h"
 #include "pipeline/component.h"
+#include "pipeline/inbound.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -75,13 +76,14 @@ struct net_budget gate_net_budget(struct gate *gate)
 	};
 }
 
-void gate_forget(struct gate *gate, struct inbound *in, const char *transport, const char *reason)
+void gate_forget(struct gate *gate, struct inbound *in, enum refusal reason)
 {
 	gate->now -= in->charged;
 	in->charged = 0;
 	pthread_mutex_lock(&mutex);
 	size_t used = strlen(reasons);
-	snprintf(reasons + used, sizeof reasons - used, " %s:%s", transport, reason ? reason : "-");
+	snprintf(reasons + used, sizeof reasons - used, " %s:%s",
+		 transport_names[in->request.transport], reason ? refusal_names[reason] : "-");
 	pthread_mutex_unlock(&mutex);
 }
 
@@ -129,7 +131,8 @@ static void work_on(struct inbound *in, struct body *body, struct profiles *p)
 	struct view view;
 	struct outcome outcome = { 0 };
 	struct error *err = &in->error;
-	bool ok = in->ops->load(in, body, &view, err) &&
+	bool ok = in->ops->load(in, body, err) &&
+		  in->ops->next(in, body, &view, err) == INBOUND_DOCUMENT &&
 		  profiles_reset(p, &in->request, view, 1 << 28) && in->ops->decode(in, p, err);
 	if (ok)
 		remember(p, &in->request);
@@ -215,6 +218,7 @@ int main(int argc, char **argv)
 	pthread_cond_signal(&more);
 	pthread_mutex_unlock(&mutex);
 	pthread_join(worker, NULL);
+	pprof_receiver.destroy(receiver);
 	config_release(pprof_receiver.config, config);
 	metrics_unref(&host.metrics);
 	memory_free(config);

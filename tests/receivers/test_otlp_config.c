@@ -37,10 +37,10 @@ static void null_grpc_is_enabled_with_the_defaults(void **state)
 {
 	(void)state;
 	assert_true(bind("protocols: {grpc: }"));
-	const struct grpc_protocol *grpc = &config.protocols.grpc;
+	const struct rpc_server_config *grpc = &config.protocols.grpc;
 	assert_true(grpc->present.enabled);
 	assert_string_equal(grpc->endpoint, "localhost:4317");
-	assert_string_equal(otlp_transports[grpc->transport.index], "tcp");
+	assert_string_equal(rpc_server_transports[grpc->transport.index], "tcp");
 	assert_int_equal(grpc->max_recv_msg_size_mib, 0);
 	assert_false(grpc->tls.present.enabled);
 	assert_true(grpc->keepalive.server.present.enabled);
@@ -70,8 +70,8 @@ static void the_keys_of_the_collector_are_read(void **state)
 			 "        max_connection_age_grace: 3m, time: 4m, timeout: 5m}\n"
 			 "      enforcement_policy: {min_time: 6m, permit_without_stream: "
 			 "true}\n"));
-	const struct grpc_protocol *grpc = &config.protocols.grpc;
-	assert_string_equal(otlp_transports[grpc->transport.index], "unix");
+	const struct rpc_server_config *grpc = &config.protocols.grpc;
+	assert_string_equal(rpc_server_transports[grpc->transport.index], "unix");
 	assert_int_equal(grpc->max_recv_msg_size_mib, 64);
 	assert_true(grpc->tls.present.enabled && grpc->tls.client_ca_file_reload);
 	assert_true(grpc->keepalive.server.max_connection_age_grace.ns == INT64_C(180000000000));

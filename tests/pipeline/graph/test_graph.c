@@ -13,6 +13,7 @@
 #include "config/load.h"
 #include "pipeline/delivery/delivery.h"
 #include "pipeline/graph/graph.h"
+#include "pipeline/inbound.h"
 #include "tests/support/open.h"
 
 /*
@@ -33,7 +34,10 @@ static struct {
 
 struct fake {
 	const struct host *host;
-	struct inbound in[4];
+	struct fake_request {
+		struct inbound in;
+		bool found; /* its only document */
+	} requests[4];
 };
 
 struct fake_config {
@@ -70,15 +74,25 @@ static void destroy(void *self)
 	world.destroyed++;
 }
 
-static bool load(struct inbound *in, struct body *body, struct view *out, struct error *err)
+static bool load(struct inbound *in, struct body *body, struct error *err)
 {
 	(void)in;
 	(void)err;
 	body->raw.len = 0;
 	body->raw.max = 4096;
 	bytes_reserve(&body->raw, 1);
-	*out = bytes_view(&body->raw);
 	return true;
+}
+
+static enum inbound_next next(struct inbound *in, struct body *body, struct view *document,
+			      struct error *err)
+{
+	struct fake_request *request = (struct fake_request *)in;
+	bool found = request->found;
+	(void)err;
+	request->found = true;
+	*document = bytes_view(&body->raw);
+	return found ? INBOUND_END : INBOUND_DOCUMENT;
 }
 
 static bool decode(struct inbound *in, struct profiles *p, struct error *err)
@@ -100,16 +114,17 @@ static void reply(struct inbound *in, const struct outcome *outcome)
 	world.refused += outcome->error != NULL;
 }
 
-static const struct inbound_ops ops = { load, decode, reply, .tables_factor = 16 };
+static const struct inbound_ops ops = { load, next, decode, reply, .tables_factor = 16 };
 
 static bool start_receiver(void *self, struct error *err)
 {
 	struct fake *fake = self;
 	for (int i = 0; i < world.requests; i++) {
-		fake->in[i] = (struct inbound){ .ops = &ops, .request = { .transport = "grpc" } };
-		if (!gate_admit(fake->host->gate, &fake->in[i], 0, err))
+		struct inbound *in = &fake->requests[i].in;
+		*in = (struct inbound){ .ops = &ops, .request = { .transport = TRANSPORT_GRPC } };
+		if (!gate_admit(fake->host->gate, in, 0, err))
 			return false;
-		gate_submit(fake->host->gate, &fake->in[i]);
+		gate_submit(fake->host->gate, in);
 	}
 	return start(self, err);
 }

@@ -5,6 +5,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,11 +39,13 @@ struct fixture {
 struct fake { /* a receiver's request */
 	struct inbound in;
 	size_t body;
-	uint32_t bad; /* Profiles that the decoder rejects */
-	enum error_kind fails;
+	uint32_t bad;                       /* Profiles that the decoder rejects */
+	enum error_kind fails;              /* decode, of all documents or of `failing` */
+	uint32_t documents, found, failing; /* none: one; failing: bits of their indices */
 	bool replied, refused;
 	enum error_kind kind;
 	uint32_t retry_after_ms, rejected;
+	char text[160]; /* of the error or the rejection */
 };
 
 static inline bool keep(void *context, struct packet *packet)
@@ -56,21 +59,31 @@ static inline bool keep(void *context, struct packet *packet)
 	return !f->full;
 }
 
-static bool load(struct inbound *in, struct body *body, struct view *out, struct error *err)
+static bool load(struct inbound *in, struct body *body, struct error *err)
 {
 	struct fake *fake = (struct fake *)in;
 	bytes_init(&body->raw, 1 << 20);
 	if (!bytes_reserve(&body->raw, fake->body) || !gate_charge(in->gate, in, fake->body, err))
 		return false;
 	body->raw.len = fake->body;
-	*out = bytes_view(&body->raw);
 	return true;
+}
+
+/* Each document is the whole body. */
+static enum inbound_next next(struct inbound *in, struct body *body, struct view *document,
+			      struct error *err)
+{
+	struct fake *fake = (struct fake *)in;
+	(void)err;
+	*document = bytes_view(&body->raw);
+	return fake->found++ < (fake->documents ? fake->documents : 1) ? INBOUND_DOCUMENT
+								       : INBOUND_END;
 }
 
 static bool decode(struct inbound *in, struct profiles *p, struct error *err)
 {
 	struct fake *fake = (struct fake *)in;
-	if (fake->fails)
+	if (fake->fails && (!fake->failing || fake->failing >> (fake->found - 1) & 1))
 		return error_set(err, fake->fails, "scripted");
 	uint32_t stack = open_frame(p, "main");
 	open_resource(p, (struct list){ 0 });
@@ -90,15 +103,17 @@ static void reply(struct inbound *in, const struct outcome *outcome)
 	fake->kind = outcome->error ? outcome->error->kind : ERROR_NONE;
 	fake->retry_after_ms = outcome->error ? outcome->error->retry_after_ms : 0;
 	fake->rejected = outcome->rejected_profiles;
+	const char *text = outcome->error ? outcome->error->text : outcome->rejection;
+	snprintf(fake->text, sizeof fake->text, "%s", text ? text : "");
 }
 
 static const struct inbound_ops ops = {
-	.load = load, .decode = decode, .reply = reply, .tables_factor = 16
+	.load = load, .next = next, .decode = decode, .reply = reply, .tables_factor = 16
 };
 
 static inline struct fake fake_request(size_t body)
 {
-	return (struct fake){ .in = { .ops = &ops, .request = { .transport = "grpc" } },
+	return (struct fake){ .in = { .ops = &ops, .request = { .transport = TRANSPORT_GRPC } },
 			      .body = body };
 }
 

@@ -100,10 +100,10 @@ static void every_request_is_counted_once(void **state)
 	budget_add(&f->budget, 8 << 20);
 	assert_false(gate_admit(f->gate, &full.in, 10, &err));
 	assert_false(gate_charge(f->gate, &large.in, 1 << 20, &err));
-	gate_forget(f->gate, &large.in, "grpc", NULL);
+	gate_forget(f->gate, &large.in, REFUSAL_NONE);
 	budget_give(&f->budget, 8 << 20);
 	assert_true(gate_admit(f->gate, &lost.in, 10, &err));
-	gate_forget(f->gate, &lost.in, "grpc", "cancelled");
+	gate_forget(f->gate, &lost.in, REFUSAL_CANCELLED);
 	assert_int_equal(read_metric(f, OUTCOME("success")), 1);
 	assert_int_equal(read_metric(f, OUTCOME("partial")), 1);
 	assert_int_equal(read_metric(f, OUTCOME("refused")), 4);
@@ -198,7 +198,7 @@ static bool admitted(struct fixture *f, uint32_t pipelines, bool blocks)
 	f->pipelines[1] = &paths[1];
 	open_gate(f, pipelines);
 	bool ok = gate_admit(f->gate, &fake.in, 10, &err);
-	gate_forget(f->gate, &fake.in, "grpc", NULL);
+	gate_forget(f->gate, &fake.in, REFUSAL_NONE);
 	loop_post(f->loop, drain, f);
 	loop_run(f->loop);
 	delivery_unref(&f->deliveries[0]);

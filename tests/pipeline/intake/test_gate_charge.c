@@ -29,7 +29,7 @@ static void what_could_never_fit_is_refused_for_good(void **state)
 	assert_true(gate_admit(f->gate, &unknown.in, 0, &err));
 	assert_false(gate_charge(f->gate, &unknown.in, 9 << 20, &err));
 	assert_int_equal(err.kind, ERROR_TOO_LARGE);
-	gate_forget(f->gate, &unknown.in, "grpc", NULL);
+	gate_forget(f->gate, &unknown.in, REFUSAL_NONE);
 	reopen_gate(f, 1);
 	run(f, &body);
 	assert_true(body.refused);
@@ -50,7 +50,7 @@ static void an_announced_body_costs_nothing_before_it_arrives(void **state)
 	}
 	assert_int_equal(f->budget.charged, 100 * (GATE_REQUEST_BYTES + 1000));
 	for (int i = 0; i < 100; i++)
-		gate_forget(f->gate, &fakes[i].in, "grpc", "cancelled");
+		gate_forget(f->gate, &fakes[i].in, REFUSAL_CANCELLED);
 }
 
 static void what_has_arrived_is_charged_until_it_is_forgotten(void **state)
@@ -64,7 +64,7 @@ static void what_has_arrived_is_charged_until_it_is_forgotten(void **state)
 	assert_int_equal(f->budget.charged, GATE_REQUEST_BYTES + (2 << 20));
 	assert_true(gate_charge(f->gate, &fake.in, 1 << 20, &err));
 	assert_int_equal(f->budget.charged, GATE_REQUEST_BYTES + (1 << 20));
-	gate_forget(f->gate, &fake.in, "grpc", "cancelled");
+	gate_forget(f->gate, &fake.in, REFUSAL_CANCELLED);
 	assert_int_equal(f->budget.charged, 0);
 }
 
@@ -88,7 +88,7 @@ static void a_body_is_charged_in_steps_up_to_its_announced_length(void **state)
 		assert_int_equal(room, steps[i].room);
 		assert_int_equal(fake.in.charged, GATE_REQUEST_BYTES + room);
 	}
-	gate_forget(f->gate, &fake.in, "grpc", "cancelled");
+	gate_forget(f->gate, &fake.in, REFUSAL_CANCELLED);
 }
 
 static void a_body_that_cannot_be_doubled_grows_by_what_it_needs(void **state)
@@ -104,7 +104,7 @@ static void a_body_that_cannot_be_doubled_grows_by_what_it_needs(void **state)
 	assert_false(gate_grow(f->gate, &fake.in, 4 << 20, 4 << 20, &room, &err));
 	assert_int_equal(room, 3 << 20);
 	assert_int_equal(fake.in.charged, GATE_REQUEST_BYTES + room);
-	gate_forget(f->gate, &fake.in, "grpc", NULL);
+	gate_forget(f->gate, &fake.in, REFUSAL_NONE);
 }
 
 static struct fake request_of(const char *peer)
@@ -123,7 +123,7 @@ static int fill(struct fixture *f, struct fake *fakes, const char *peer, struct 
 		if (!gate_admit(f->gate, &fakes[count].in, 1 << 20, err))
 			return count;
 		if (!gate_charge(f->gate, &fakes[count].in, 1 << 20, err)) {
-			gate_forget(f->gate, &fakes[count].in, "grpc", NULL);
+			gate_forget(f->gate, &fakes[count].in, REFUSAL_NONE);
 			return count;
 		}
 	}
@@ -132,7 +132,7 @@ static int fill(struct fixture *f, struct fake *fakes, const char *peer, struct 
 static void forget(struct fixture *f, struct fake *fakes, int count)
 {
 	while (count--)
-		gate_forget(f->gate, &fakes[count].in, "grpc", "cancelled");
+		gate_forget(f->gate, &fakes[count].in, REFUSAL_CANCELLED);
 }
 
 static void who_holds_most_is_refused_first(void **state)
@@ -204,7 +204,7 @@ static void connections_leave_a_part_of_the_budget_to_requests(void **state)
 	assert_false(gate_is_short(f->gate));
 	assert_true(gate_admit(f->gate, &fake.in, 1000, &err));
 	assert_true(gate_is_short(f->gate));
-	gate_forget(f->gate, &fake.in, "grpc", "cancelled");
+	gate_forget(f->gate, &fake.in, REFUSAL_CANCELLED);
 	gate_release(f->gate, held * 65536);
 	assert_int_equal(f->budget.charged, 0);
 }
