@@ -42,6 +42,7 @@ struct fake { /* a receiver's request */
 	uint32_t bad;                       /* Profiles that the decoder rejects */
 	enum error_kind fails;              /* decode, of all documents or of `failing` */
 	uint32_t documents, found, failing; /* none: one; failing: bits of their indices */
+	int64_t charged;                    /* at most, while a document is decoded */
 	bool replied, refused;
 	enum error_kind kind;
 	uint32_t retry_after_ms, rejected;
@@ -83,6 +84,7 @@ static enum inbound_next next(struct inbound *in, struct body *body, struct view
 static bool decode(struct inbound *in, struct profiles *p, struct error *err)
 {
 	struct fake *fake = (struct fake *)in;
+	fake->charged = in->charged > fake->charged ? in->charged : fake->charged;
 	if (fake->fails && (!fake->failing || fake->failing >> (fake->found - 1) & 1))
 		return error_set(err, fake->fails, "scripted");
 	uint32_t stack = open_frame(p, "main");
