@@ -74,7 +74,7 @@ static bool decode_any(struct profiles *p, struct request *request, struct view 
 		       const struct metadatum *attributes, struct error *err)
 {
 	size_t cap = body.len * TABLE_FACTOR + 65536;
-	if (profiles_reset(p, request, body, cap) && decode_pprof(p, attributes, err)) {
+	if (profiles_reset(p, request, body, cap) && decode_pprof(p, body, attributes, err)) {
 		printf("in:  pprof, %zu bytes", body.len);
 		return true;
 	}

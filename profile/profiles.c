@@ -65,6 +65,29 @@ bool profiles_reset(struct profiles *p, struct request *request, struct view inp
 	return input.len <= PROFILES_INPUT_MAX && make_tables(p) && add_zero_entries(p);
 }
 
+struct profiles_mark profiles_mark(const struct profiles *p)
+{
+	struct profiles_mark mark = { .repaired_strings = p->repaired_strings,
+				      .added = p->added.len,
+				      .over_cap = p->over_cap };
+	uint32_t *count = mark.count;
+#define X(t) *count++ = p->t.count;
+	EACH_TABLE(X)
+#undef X
+	return mark;
+}
+
+void profiles_rewind(struct profiles *p, const struct profiles_mark *mark)
+{
+	const uint32_t *count = mark->count;
+#define X(t) p->t.count = *count++;
+	EACH_TABLE(X)
+#undef X
+	p->repaired_strings = mark->repaired_strings;
+	p->added.len = mark->added;
+	p->over_cap = mark->over_cap;
+}
+
 size_t profiles_capacity(const struct profiles *p)
 {
 	size_t held = p->added.room;

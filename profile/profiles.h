@@ -225,7 +225,8 @@ struct profiles {
 	PROFILES_TABLE(struct entity) entities;
 	PROFILES_TABLE(struct resource) resources;
 
-	/* attributes[0, dictionary_attributes) is the wire's attribute_table; strings likewise. */
+	/* Of OTLP: attributes[0, dictionary_attributes) is the wire's attribute_table; strings
+	 * likewise. */
 	uint32_t dictionary_attributes, dictionary_strings;
 
 	/* Set by the decoder. */
@@ -260,6 +261,19 @@ size_t profiles_used(const struct profiles *p);
  * processors scan.
  */
 bool profiles_within_cap(const struct profiles *p);
+
+/*
+ * A decoder that appends to tables takes back what it appended when it fails: everything since the
+ * mark is forgotten, also that the cap was reached. Entries from before must be unchanged.
+ */
+enum { PROFILES_TABLES = 14 };
+struct profiles_mark {
+	uint32_t count[PROFILES_TABLES], repaired_strings;
+	size_t added;
+	bool over_cap;
+};
+struct profiles_mark profiles_mark(const struct profiles *p);
+void profiles_rewind(struct profiles *p, const struct profiles_mark *mark);
 
 /* Memory held, used or not. */
 size_t profiles_capacity(const struct profiles *p);

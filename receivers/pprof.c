@@ -116,7 +116,7 @@ static bool pprof_decode(struct inbound *in, struct profiles *profiles, struct e
 	struct pprof_request *r = (struct pprof_request *)in;
 	if (!profiles->input.len)
 		return error_set(err, ERROR_INVALID, "the profile is empty");
-	return decode_pprof(profiles, fields_list(&r->attributes), err);
+	return decode_pprof(profiles, profiles->input, fields_list(&r->attributes), err);
 }
 
 static void pprof_reply(struct http_exchange *x, const struct outcome *outcome)

@@ -57,8 +57,14 @@ static bool refer_string(struct pprof_reader *r, uint64_t index, const char *nam
 {
 	if (index >= r->string_count)
 		return error_set(r->err, ERROR_INVALID, "%s: no such string", name);
-	*string = (uint32_t)index;
+	*string = index ? r->string_base + (uint32_t)index : 0;
 	return true;
+}
+
+/* The way back: the document's own number of a string. */
+static uint64_t string_number(const struct pprof_reader *r, uint32_t string)
+{
+	return string ? string - r->string_base : 0;
 }
 
 static bool add_id(struct pprof_reader *r, enum pprof_memo kind, uint64_t id, uint32_t index)
@@ -87,16 +93,18 @@ static bool remember_id(struct pprof_reader *r, enum pprof_memo kind, uint64_t i
 	return add_id(r, kind, id, index);
 }
 
+/* `count` entries are in the table. */
 static bool refer_id(struct pprof_reader *r, enum pprof_memo kind, uint64_t id, uint32_t count,
 		     uint32_t *index)
 {
+	uint32_t base = r->base[kind];
 	if (!r->sparse[kind]) {
-		*index = (uint32_t)id;
-		return id && id < count;
+		*index = base + (uint32_t)id;
+		return id && id < count - base;
 	}
 	const struct memo_entry *entry = memo_find(&r->memo, kind, &id, sizeof id);
-	*index = entry ? entry->first : 0;
-	return *index != 0;
+	*index = entry ? base + entry->first : 0;
+	return entry != NULL;
 }
 
 /* Pass 1: strings and numbers. */
@@ -113,7 +121,7 @@ static bool make_room(struct pprof_reader *r)
 {
 	struct profiles *p = r->p;
 	uint32_t types = r->count[PPROF_SAMPLE_TYPE];
-	r->string_count = p->dictionary_strings = p->strings.count;
+	r->string_count = p->strings.count - r->string_base;
 	if (!types)
 		return pprof_reader_refuse(r, "sample_type: missing");
 	if (types > PPROF_TYPES_MAX)
@@ -128,7 +136,7 @@ static bool make_room(struct pprof_reader *r)
 		  profiles_room(p, &p->stacks, r->count[PPROF_SAMPLE]);
 	if (!ok)
 		return pprof_reader_too_large(r);
-	p->samples.count = (uint32_t)samples;
+	p->samples.count += (uint32_t)samples;
 	return true;
 }
 
@@ -137,9 +145,8 @@ static bool make_room(struct pprof_reader *r)
 /* What comes twice is merged, as protobuf says. */
 static bool read_value_type(struct pprof_reader *r, struct view message, struct value_kind *kind)
 {
-	uint64_t fields[PPROF_TYPE_FIELDS] = {
-		[PPROF_TYPE_TYPE] = kind->type, [PPROF_TYPE_UNIT] = kind->unit
-	};
+	uint64_t fields[PPROF_TYPE_FIELDS] = { [PPROF_TYPE_TYPE] = string_number(r, kind->type),
+					       [PPROF_TYPE_UNIT] = string_number(r, kind->unit) };
 	return read_fields(r, message, fields, PPROF_TYPE_FIELDS - 1) &&
 	       refer_string(r, fields[PPROF_TYPE_TYPE], "type", &kind->type) &&
 	       refer_string(r, fields[PPROF_TYPE_UNIT], "unit", &kind->unit);
@@ -147,9 +154,9 @@ static bool read_value_type(struct pprof_reader *r, struct view message, struct 
 
 static bool read_sample_type(struct pprof_reader *r, struct view message, uint32_t ordinal)
 {
-	struct profile *profile = &r->p->profiles.at[ordinal];
+	struct profile *profile = pprof_reader_profile(r, ordinal);
 	*profile = (struct profile){ .has_sample_type = 1 };
-	r->p->profiles.count = ordinal + 1;
+	r->p->profiles.count = r->first_profile + ordinal + 1;
 	return read_value_type(r, message, &profile->sample_type);
 }
 
@@ -290,6 +297,12 @@ static bool read_stack(struct pprof_reader *r, struct view ids, struct list *loc
 	return is_whole(r, &w, PPROF_SAMPLE_LOCATIONS);
 }
 
+static struct sample *sample_at(const struct pprof_reader *r, uint32_t type, uint32_t ordinal)
+{
+	uint64_t slot = (uint64_t)type * r->count[PPROF_SAMPLE] + ordinal;
+	return &r->p->samples.at[r->first_sample + slot];
+}
+
 /* Values stay where they are: each is one packed varint of the input. */
 static bool read_values(struct pprof_reader *r, struct view packed, uint32_t ordinal,
 			uint32_t *count)
@@ -299,11 +312,9 @@ static bool read_values(struct pprof_reader *r, struct view packed, uint32_t ord
 	while (wire_more(&w)) {
 		const uint8_t *at = w.at;
 		wire_varint(&w);
-		if (*count == p->profiles.count)
+		if (*count == pprof_reader_types(r))
 			return pprof_reader_refuse(r, "value: more values than sample types");
-		uint64_t slot =
-			(uint64_t)pprof_reader_place(r, *count) * r->count[PPROF_SAMPLE] + ordinal;
-		p->samples.at[slot].values =
+		sample_at(r, pprof_reader_place(r, *count), ordinal)->values =
 			(struct span){ (uint32_t)(at - p->input.at), (uint32_t)(w.at - at) };
 		++*count;
 	}
@@ -354,7 +365,7 @@ static bool read_sample_fields(struct pprof_reader *r, struct view message, uint
 	}
 	if (!is_whole(r, &w, tag >> 3))
 		return false;
-	return values == r->p->profiles.count ||
+	return values == pprof_reader_types(r) ||
 	       pprof_reader_refuse(r, "value: fewer values than sample types");
 }
 
@@ -366,8 +377,8 @@ static bool spread_sample(struct pprof_reader *r, uint32_t ordinal, uint32_t sta
 	struct pprof_label_set set = { 0 };
 	if (r->labels.len && !pprof_attach_labels(r, &set))
 		return false;
-	for (uint32_t i = 0; i < p->profiles.count; i++) {
-		struct sample *sample = &p->samples.at[i * r->count[PPROF_SAMPLE] + ordinal];
+	for (uint32_t i = 0; i < pprof_reader_types(r); i++) {
+		struct sample *sample = sample_at(r, i, ordinal);
 		*sample = (struct sample){ .stack = stack,
 					   .link = set.link,
 					   .values = sample->values };
@@ -443,7 +454,7 @@ static void share_budget(struct pprof_reader *r)
 static bool walk(struct pprof_reader *r, int pass)
 {
 	uint32_t count[PPROF_PROFILE_FIELDS] = { 0 }, number = 0;
-	struct wire w = wire_of(r->p->input);
+	struct wire w = wire_of(r->document);
 	while (wire_more(&w)) {
 		uint32_t tag = wire_tag(&w);
 		number = tag >> 3;
@@ -451,7 +462,9 @@ static bool walk(struct pprof_reader *r, int pass)
 		if (step->kind == STEP_NONE) {
 			wire_skip(&w, tag);
 		} else if (step->kind == STEP_NUMBER && (tag & 7) == WIRE_VARINT) {
-			r->number[number] = wire_varint(&w);
+			uint64_t value = wire_varint(&w);
+			if (pass == 1)
+				r->number[number] = value;
 		} else {
 			struct view view = step->kind == STEP_NUMBERS ? numbers_of(&w, tag)
 								      : message_of(&w, tag);
@@ -467,6 +480,7 @@ static bool walk(struct pprof_reader *r, int pass)
 	return known(number) ? error_prefix(r->err, "%s", steps[number].name) : false;
 }
 
+/* From here on these numbers are the tables' strings. */
 static bool refer_texts(struct pprof_reader *r)
 {
 	static const uint8_t texts[] = { PPROF_DROP_FRAMES, PPROF_KEEP_FRAMES,
@@ -475,6 +489,7 @@ static bool refer_texts(struct pprof_reader *r)
 		uint32_t string = 0;
 		if (!refer_string(r, r->number[texts[i]], steps[texts[i]].name, &string))
 			return false;
+		r->number[texts[i]] = string;
 	}
 	return true;
 }
@@ -484,8 +499,9 @@ static void find_default_type(struct pprof_reader *r)
 {
 	struct profiles *p = r->p;
 	struct view name = string_view(p, (uint32_t)r->number[PPROF_DEFAULT_SAMPLE_TYPE]);
-	for (uint32_t i = 0; i < p->profiles.count && name.len; i++)
-		if (view_equal(string_view(p, p->profiles.at[i].sample_type.type), name)) {
+	for (uint32_t i = 0; i < pprof_reader_types(r) && name.len; i++)
+		if (view_equal(string_view(p, pprof_reader_profile(r, i)->sample_type.type),
+			       name)) {
 			r->default_type = i;
 			return;
 		}
@@ -495,22 +511,22 @@ static void find_default_type(struct pprof_reader *r)
 static bool finish_profiles(struct pprof_reader *r)
 {
 	struct profiles *p = r->p;
-	struct value_kind front = p->profiles.at[r->default_type].sample_type;
+	struct profile *first = pprof_reader_profile(r, 0);
+	uint32_t samples = r->count[PPROF_SAMPLE];
+	struct value_kind front = first[r->default_type].sample_type;
 	for (uint32_t i = r->default_type; i > 0; i--)
-		p->profiles.at[i].sample_type = p->profiles.at[i - 1].sample_type;
-	p->profiles.at[0].sample_type = front;
-	for (uint32_t i = 0; i < p->profiles.count; i++) {
-		struct profile *profile = &p->profiles.at[i];
-		profile->samples =
-			(struct list){ i * r->count[PPROF_SAMPLE], r->count[PPROF_SAMPLE] };
+		first[i].sample_type = first[i - 1].sample_type;
+	first->sample_type = front;
+	for (uint32_t i = 0; i < pprof_reader_types(r); i++) {
+		struct profile *profile = &first[i];
+		profile->samples = (struct list){ r->first_sample + i * samples, samples };
 		profile->time = r->number[PPROF_TIME];
 		profile->duration = r->number[PPROF_DURATION];
 		profile->period = (int64_t)r->number[PPROF_PERIOD];
 		profile->period_type = r->period_type;
 		profile->has_period_type = r->has_period_type;
 		if (i)
-			profile->attributes =
-				profiles_list_copy(p, p->profiles.at[0].attributes, 0);
+			profile->attributes = profiles_list_copy(p, first->attributes, 0);
 		else if (!pprof_attach_profile(r, profile))
 			return false;
 	}
@@ -520,8 +536,8 @@ static bool finish_profiles(struct pprof_reader *r)
 static bool finish(struct pprof_reader *r, const struct metadatum *attributes)
 {
 	struct profiles *p = r->p;
-	struct scope scope = { .profiles = { 0, p->profiles.count } };
-	struct resource resource = { .scopes = { 0, 1 } };
+	struct scope scope = { .profiles = { r->first_profile, pprof_reader_types(r) } };
+	struct resource resource = { .scopes = { p->scopes.count, 1 } };
 	if (!pprof_attach_scope(r, &scope) || !finish_profiles(r) ||
 	    !pprof_attach_resource(r, &resource, attributes))
 		return false;
@@ -540,10 +556,24 @@ static bool decode(struct pprof_reader *r, const struct metadatum *attributes)
 	return walk(r, 3) && walk(r, 4) && finish(r, attributes);
 }
 
-bool decode_pprof(struct profiles *p, const struct metadatum *attributes, struct error *err)
+bool decode_pprof(struct profiles *p, struct view document, const struct metadatum *attributes,
+		  struct error *err)
 {
 	size_t max = p->table_bytes_max;
-	struct pprof_reader r = { .p = p, .err = err, .memo.max_bytes = max, .budget = max };
+	struct profiles_mark before = profiles_mark(p);
+	struct pprof_reader r = {
+		.p = p,
+		.document = document,
+		.err = err,
+		.memo.max_bytes = max,
+		.budget = max,
+		.string_base = p->strings.count - 1,
+		.base = { [PPROF_MEMO_FUNCTION] = p->functions.count - 1,
+			  [PPROF_MEMO_MAPPING] = p->mappings.count - 1,
+			  [PPROF_MEMO_LOCATION] = p->locations.count - 1 },
+		.first_profile = p->profiles.count,
+		.first_sample = p->samples.count,
+	};
 	bytes_init(&r.labels, max);
 	bytes_init(&r.label_sets, max);
 	bytes_init(&r.comments, max);
@@ -553,5 +583,7 @@ bool decode_pprof(struct profiles *p, const struct metadatum *attributes, struct
 	bytes_fini(&r.label_sets);
 	bytes_fini(&r.comments);
 	p->table_bytes_max = max;
+	if (!ok)
+		profiles_rewind(p, &before);
 	return ok;
 }

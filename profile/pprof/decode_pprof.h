@@ -14,10 +14,16 @@
  * refers to. Samples keep their values where they are (spans of the input). Labels trace_id and
  * span_id in lower-case hex of 16 and 8 bytes, both present once, become a Link.
  *
- * Accepted or refused whole: false with ERROR_INVALID and the field named, or ERROR_TOO_LARGE.
+ * The document is p->input or lies within it. What the tables hold already stays, and the document
+ * is appended: its entries follow those of others and refer to each other only. All documents
+ * together stay within the cap.
+ *
+ * Accepted or rejected whole: false with ERROR_INVALID and the field named, or ERROR_TOO_LARGE; the
+ * tables are then as they were before.
  * `attributes` (may be NULL; ends with name == NULL) become resource attributes with string values;
  * they pass the policy like everything else. Of several with one name the first counts.
  */
-bool decode_pprof(struct profiles *p, const struct metadatum *attributes, struct error *err);
+bool decode_pprof(struct profiles *p, struct view document, const struct metadatum *attributes,
+		  struct error *err);
 
 #endif

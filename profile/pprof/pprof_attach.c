@@ -341,12 +341,13 @@ bool pprof_attach_profile(struct pprof_reader *r, struct profile *profile)
 	       list_add_text(r, list, PPROF_KEY_DOC_URL, (uint32_t)r->number[PPROF_DOC_URL]);
 }
 
-static bool types_repeat(const struct profiles *p)
+static bool types_repeat(const struct pprof_reader *r)
 {
-	for (uint32_t i = 1; i < p->profiles.count; i++)
+	const struct profiles *p = r->p;
+	for (uint32_t i = 1; i < pprof_reader_types(r); i++)
 		for (uint32_t j = 0; j < i; j++) {
-			struct value_kind a = p->profiles.at[i].sample_type;
-			struct value_kind b = p->profiles.at[j].sample_type;
+			struct value_kind a = pprof_reader_profile(r, i)->sample_type;
+			struct value_kind b = pprof_reader_profile(r, j)->sample_type;
 			if (view_equal(string_view(p, a.type), string_view(p, b.type)) &&
 			    view_equal(string_view(p, a.unit), string_view(p, b.unit)))
 				return true;
@@ -358,8 +359,8 @@ static bool types_repeat(const struct profiles *p)
 static bool attach_order(struct pprof_reader *r, struct list *list)
 {
 	struct profiles *p = r->p;
-	uint32_t count = p->profiles.count;
-	if (!r->default_type && !types_repeat(p))
+	uint32_t count = pprof_reader_types(r);
+	if (!r->default_type && !types_repeat(r))
 		return true;
 	struct attribute array = { .key = key_of(r, PPROF_KEY_SAMPLE_TYPE_ORDER),
 				   .type = VALUE_ARRAY,

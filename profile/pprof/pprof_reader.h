@@ -34,7 +34,12 @@ enum pprof_memo { /* kinds of memo entries; first is an index */
 
 struct pprof_reader {
 	struct profiles *p;
+	struct view document; /* within p->input */
 	struct error *err;
+	/* Where this document's entries begin. Number n of the document is entry base + n of the
+	 * tables that have an entry 0, which stays 0. */
+	uint32_t string_base, base[PPROF_MEMO_LOCATION + 1];
+	uint32_t first_profile, first_sample;
 	struct memo memo;
 	bool sparse[PPROF_MEMO_LOCATION + 1];  /* ids are not 1, 2, 3 ...: ask the memo */
 	uint32_t count[PPROF_PROFILE_FIELDS];  /* of each repeated field */
@@ -52,6 +57,17 @@ struct pprof_reader {
 	/* of tables and scratch together; what scratch has taken of it */
 	size_t budget, scratch;
 };
+
+/* The Profiles of this document: one for each sample type. */
+static inline uint32_t pprof_reader_types(const struct pprof_reader *r)
+{
+	return r->p->profiles.count - r->first_profile;
+}
+
+static inline struct profile *pprof_reader_profile(const struct pprof_reader *r, uint32_t type)
+{
+	return &r->p->profiles.at[r->first_profile + type];
+}
 
 /* Both set r->err and return false. */
 bool pprof_reader_refuse(struct pprof_reader *r, const char *what);

@@ -29,7 +29,7 @@ static void each_pprof_is_a_file_named_by_time_and_counter(void **state)
 	bytes_init(&body, 1 << 20);
 	assert_true(compress_inflate(CODING_GZIP, bytes_view(&b), &body, NULL));
 	profiles_reset(&p, NULL, bytes_view(&body), 1 << 20);
-	assert_true(decode_pprof(&p, NULL, NULL));
+	assert_true(decode_pprof(&p, p.input, NULL, NULL));
 	assert_int_equal(p.profiles.at[0].time, 1001);
 	assert_true(string_is(&p, p.functions.at[1].name, "canary"));
 	profiles_fini(&p);

@@ -15,7 +15,7 @@ static bool count_samples(const struct pprof_out *out, void *context)
 	struct profiles again = { 0 };
 	uint64_t *samples = context;
 	if (!profiles_reset(&again, NULL, out->bytes, 64 * CAP) ||
-	    !decode_pprof(&again, NULL, NULL))
+	    !decode_pprof(&again, again.input, NULL, NULL))
 		abort();
 	*samples += again.samples.count;
 	profiles_fini(&again);
@@ -30,7 +30,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	bytes_init(&input, len + 1);
 	bytes_reserve(&input, len + 1);
 	bytes_add(&input, data, len);
-	if (profiles_reset(&p, NULL, bytes_view(&input), CAP) && decode_pprof(&p, NULL, NULL) &&
+	if (profiles_reset(&p, NULL, bytes_view(&input), CAP) &&
+	    decode_pprof(&p, p.input, NULL, NULL) &&
 	    encode_pprof(&p, false, count_samples, &samples, NULL) && samples != p.samples.count)
 		abort();
 	bytes_fini(&input);

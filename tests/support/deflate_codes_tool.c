@@ -91,7 +91,8 @@ static void visit(struct view file, bool pprof)
 	bytes_init(&body, MOST);
 	bool ok = compress_inflate(compress_sniff(file), file, &body, &err) &&
 		  profiles_reset(&p, NULL, bytes_view(&body), MOST);
-	count_profiles(&p, ok && (pprof ? decode_pprof(&p, NULL, &err) : decode_otlp(&p, &err)));
+	count_profiles(&p, ok && (pprof ? decode_pprof(&p, p.input, NULL, &err)
+					: decode_otlp(&p, &err)));
 	profiles_fini(&p);
 	bytes_fini(&body);
 }

@@ -66,7 +66,7 @@ static bool run(bool sealed, struct bytes *in, struct bytes *body, struct profil
 	if (!read_all(in) || !bytes_reserve(body, 1) ||
 	    !compress_inflate(compress_sniff(bytes_view(in)), bytes_view(in), body, err) ||
 	    !put(bytes_view(body)) || !profiles_reset(p, NULL, bytes_view(body), MOST) ||
-	    !decode_pprof(p, NULL, err))
+	    !decode_pprof(p, p->input, NULL, err))
 		return false;
 	return sealed ? encode_sealed(p, err)
 		      : put((struct view){ NULL, 0 }) &&

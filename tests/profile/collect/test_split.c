@@ -170,7 +170,7 @@ static void check_pprof(const char *name, struct view file)
 	assert_true(bytes_reserve(&out, 1));
 	check_tables(&p, compress_inflate(compress_sniff(file), file, &out, &err) &&
 				 profiles_reset(&p, NULL, bytes_view(&out), SIZE_MAX / 2) &&
-				 decode_pprof(&p, NULL, &err));
+				 decode_pprof(&p, p.input, NULL, &err));
 	bytes_fini(&out);
 }
 

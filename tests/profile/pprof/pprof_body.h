@@ -150,7 +150,7 @@ static inline bool decode(void)
 {
 	bytes_reserve(&body, 1);
 	assert_true(profiles_reset(&p, NULL, bytes_view(&body), CAP));
-	return decode_pprof(&p, NULL, &err);
+	return decode_pprof(&p, p.input, NULL, &err);
 }
 
 static inline void must_decode(void)

@@ -261,7 +261,7 @@ static void attributes_of_the_request_become_the_resource(void **state)
 	begin();
 	bytes_reserve(&body, 1);
 	profiles_reset(&p, NULL, bytes_view(&body), CAP);
-	assert_true(decode_pprof(&p, attributes, &err));
+	assert_true(decode_pprof(&p, p.input, attributes, &err));
 	struct list list = p.resources.at[0].attributes;
 	assert_int_equal(list.count, 3);
 	assert_text(attribute_at(list, 0)->string, "checkout");
@@ -457,7 +457,7 @@ static void tables_over_the_cap_are_refused(void **state)
 	bytes_reserve(&body, 1);
 	profiles_fini(&p);
 	profiles_reset(&p, NULL, bytes_view(&body), 100000);
-	assert_false(decode_pprof(&p, NULL, &err));
+	assert_false(decode_pprof(&p, p.input, NULL, &err));
 	assert_int_equal(err.kind, ERROR_TOO_LARGE);
 }
 

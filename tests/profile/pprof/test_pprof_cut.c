@@ -21,7 +21,7 @@ static void decode_cut(struct view cut)
 {
 	struct error err = { 0 };
 	assert_true(profiles_reset(&p, NULL, cut, (size_t)INFLATED_MOST * 64));
-	if (!decode_pprof(&p, NULL, &err)) {
+	if (!decode_pprof(&p, p.input, NULL, &err)) {
 		assert_int_equal(err.kind, ERROR_INVALID);
 		assert_true(strncmp(err.text, "pprof: ", 7) == 0);
 	}
