@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pprof_tool open|sealed < body: pprof -> OTLP -> pprof, through the open tables only, or through
- * collect and a sealed packet as in the program. Writes blocks, each behind its length (4 bytes,
+ * pprof_tool open|sealed [FIRST] < body: pprof -> OTLP -> pprof, through the open tables only, or
+ * through collect and a sealed packet as in the program. FIRST is the file of a plain pprof that is
+ * decoded into the same tables before the body. Writes blocks, each behind its length (4 bytes,
  * big-endian): the inflated body, the packet (empty if open), each pprof that came out. Exit 1:
  * refused, the reason on stderr.
  */
@@ -30,14 +31,32 @@ static bool put_pprof(const struct pprof_out *out, void *context)
 	return put(out->bytes);
 }
 
-static bool read_all(struct bytes *in)
+static bool read_all(FILE *file, struct bytes *in)
 {
 	size_t got = 1;
 	while (got && bytes_reserve(in, 65536)) {
-		got = fread(in->at + in->len, 1, 65536, stdin);
+		got = fread(in->at + in->len, 1, 65536, file);
 		in->len += got;
 	}
 	return !got;
+}
+
+/* Appends the first document, if there is one, behind the body. */
+static bool read_first(const char *path, struct bytes *body)
+{
+	FILE *file = path ? fopen(path, "rb") : NULL;
+	bool ok = !path || (file && read_all(file, body));
+	if (file)
+		fclose(file);
+	return ok;
+}
+
+static bool decode(struct profiles *p, struct view body, size_t len, struct error *err)
+{
+	struct view first = { body.at + len, body.len - len };
+	return profiles_reset(p, NULL, body, MOST) &&
+	       (!first.len || decode_pprof(p, first, NULL, err)) &&
+	       decode_pprof(p, (struct view){ body.at, len }, NULL, err);
 }
 
 static bool encode_sealed(const struct profiles *p, struct error *err)
@@ -60,13 +79,16 @@ static bool encode_sealed(const struct profiles *p, struct error *err)
 	return ok;
 }
 
-static bool run(bool sealed, struct bytes *in, struct bytes *body, struct profiles *p,
-		struct error *err)
+static bool run(bool sealed, const char *first, struct bytes *in, struct bytes *body,
+		struct profiles *p, struct error *err)
 {
-	if (!read_all(in) || !bytes_reserve(body, 1) ||
+	if (!read_all(stdin, in) || !bytes_reserve(body, 1) ||
 	    !compress_inflate(compress_sniff(bytes_view(in)), bytes_view(in), body, err) ||
-	    !put(bytes_view(body)) || !profiles_reset(p, NULL, bytes_view(body), MOST) ||
-	    !decode_pprof(p, p->input, NULL, err))
+	    !put(bytes_view(body)))
+		return false;
+	size_t len = body->len;
+	if (!read_first(first, body) || !bytes_reserve(body, 1) ||
+	    !decode(p, bytes_view(body), len, err))
 		return false;
 	return sealed ? encode_sealed(p, err)
 		      : put((struct view){ NULL, 0 }) &&
@@ -78,9 +100,10 @@ int main(int argc, char **argv)
 	struct bytes in, body;
 	struct profiles p = { 0 };
 	struct error err = { 0 };
+	bool sealed = argc > 1 && strcmp(argv[1], "sealed") == 0;
 	bytes_init(&in, MOST);
 	bytes_init(&body, MOST);
-	bool ok = run(argc > 1 && strcmp(argv[1], "sealed") == 0, &in, &body, &p, &err);
+	bool ok = run(sealed, argc > 2 ? argv[2] : NULL, &in, &body, &p, &err);
 	if (!ok)
 		fprintf(stderr, "%s\n", err.text);
 	profiles_fini(&p);

@@ -13,8 +13,8 @@ from harness import build as make
 from harness import corpus, pprof
 
 
-def pipe(build, how, body):
-    done = subprocess.run([build / "tests/support/pprof_tool", how], input=body, capture_output=True,
+def pipe(build, how, body, *first):
+    done = subprocess.run([build / "tests/support/pprof_tool", how, *first], input=body, capture_output=True,
                           timeout=120)
     blocks, at = [], 0
     while at < len(done.stdout):
@@ -46,3 +46,17 @@ def test_corpus_profile_comes_back_equal(build, how, path):
 def test_random_profile_comes_back_equal(build, how, first):
     for seed in range(first, first + 50):
         check_roundtrip(build, how, make.RandomPprof(seed).make().SerializeToString())
+
+
+@HOW
+@pytest.mark.parametrize("first", range(1000, 1100, 25))
+def test_two_profiles_in_the_same_tables_come_back_equal(build, how, first, tmp_path):
+    """The second is decoded behind the first: none of its ids and indices refers to an entry of the other."""
+    for seed in range(first, first + 25):
+        one, two = (make.RandomPprof(seed + n).make().SerializeToString() for n in (0, 5000))
+        path = tmp_path / "first"
+        path.write_bytes(one)
+        _, pprofs = pipe(build, how, two, path)
+        assert len(pprofs) == 2
+        for sent, received in zip((one, two), pprofs):
+            pprof.check_equal(pprof.parse(sent), pprof.parse(received))
