@@ -82,7 +82,8 @@ static void serve(void *context, struct http_exchange *exchange)
 	bytes_fini(&status);
 }
 
-static bool create(void *self, const void *config, const struct host *host, struct error *err)
+static bool health_check_create(void *self, const void *config, const struct host *host,
+				struct error *err)
 {
 	struct health_check *h = self;
 	(void)err;
@@ -91,7 +92,7 @@ static bool create(void *self, const void *config, const struct host *host, stru
 	return true;
 }
 
-static bool start(void *self, struct error *err)
+static bool health_check_start(void *self, struct error *err)
 {
 	struct health_check *h = self;
 	const struct http_route route = {
@@ -112,19 +113,19 @@ static bool start(void *self, struct error *err)
 	return h->server != NULL;
 }
 
-static void stop(void *self)
+static void health_check_stop(void *self)
 {
 	struct health_check *h = self;
 	http_server_stop(&h->server, STOP_GRACE_NS);
 }
 
-static bool reload(void *self, struct error *err)
+static bool health_check_reopen(void *self, struct error *err)
 {
 	struct health_check *h = self;
-	return !h->server || http_server_reload(h->server, err);
+	return !h->server || http_server_reopen(h->server, err);
 }
 
-static bool check(const void *config, struct error *err)
+static bool health_check_check(const void *config, struct error *err)
 {
 	const struct health_config *c = config;
 	if (!c->path || *c->path != '/')
@@ -154,11 +155,12 @@ static const struct config_row rows[] = {
 	{ 0 }
 };
 
-static const struct config_table table = { sizeof(struct health_config), rows, check, false };
+static const struct config_table table = { sizeof(struct health_config), rows, health_check_check,
+					   false };
 
 static const struct extension_ops health_check_ops = {
-	.start = start,
-	.stop = stop,
+	.start = health_check_start,
+	.stop = health_check_stop,
 };
 
 const struct component_factory health_check_extension = {
@@ -172,6 +174,6 @@ const struct component_factory health_check_extension = {
 	.extension = &health_check_ops,
 	.size = sizeof(struct health_check),
 	.config = &table,
-	.create = create,
-	.reopen = reload,
+	.create = health_check_create,
+	.reopen = health_check_reopen,
 };

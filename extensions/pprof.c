@@ -218,7 +218,8 @@ static void serve_index(void *context, struct http_exchange *exchange)
 						  .body = view_of(page) });
 }
 
-static bool create(void *instance, const void *settings, const struct host *host, struct error *err)
+static bool pprof_create(void *instance, const void *settings, const struct host *host,
+			 struct error *err)
 {
 	struct pprof *self = instance;
 	const struct pprof_config *config = settings;
@@ -243,7 +244,7 @@ static bool create(void *instance, const void *settings, const struct host *host
 	return true;
 }
 
-static bool start(void *instance, struct error *err)
+static bool pprof_start(void *instance, struct error *err)
 {
 	struct pprof *self = instance;
 	const struct http_route routes[] = {
@@ -270,7 +271,7 @@ static bool start(void *instance, struct error *err)
 	return self->server != NULL;
 }
 
-static void stop(void *instance)
+static void pprof_stop(void *instance)
 {
 	struct pprof *self = instance;
 	pthread_mutex_lock(&self->lock);
@@ -285,14 +286,14 @@ static void stop(void *instance)
 		http_server_stop(&self->server, STOP_GRACE_NS);
 }
 
-static void destroy(void *instance)
+static void pprof_destroy(void *instance)
 {
 	struct pprof *self = instance;
 	pthread_cond_destroy(&self->wake);
 	pthread_mutex_destroy(&self->lock);
 }
 
-static bool check(const void *config, struct error *err)
+static bool pprof_check(const void *config, struct error *err)
 {
 	const struct pprof_config *c = config;
 	const struct http_server_config http = { .endpoint = c->endpoint,
@@ -317,11 +318,11 @@ static const struct config_row rows[] = {
 		   .help = "The extension only accepts connections; it does not dial."),
 	{ 0 }
 };
-static const struct config_table table = { sizeof(struct pprof_config), rows, check, false };
+static const struct config_table table = { sizeof(struct pprof_config), rows, pprof_check, false };
 
 static const struct extension_ops pprof_ops = {
-	.start = start,
-	.stop = stop,
+	.start = pprof_start,
+	.stop = pprof_stop,
 };
 
 const struct component_factory pprof_extension = {
@@ -337,6 +338,6 @@ const struct component_factory pprof_extension = {
 	.extension = &pprof_ops,
 	.size = sizeof(struct pprof),
 	.config = &table,
-	.create = create,
-	.destroy = destroy,
+	.create = pprof_create,
+	.destroy = pprof_destroy,
 };

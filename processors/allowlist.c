@@ -278,7 +278,7 @@ static void filter_entities(struct pass *pass)
 	finish(pass);
 }
 
-static bool process(void *self, void *scratch, struct profiles *p, struct error *err)
+static bool allowlist_process(void *self, void *scratch, struct profiles *p, struct error *err)
 {
 	struct allowlist_scratch *own = scratch;
 	struct pass pass = { .self = self, .scratch = own, .p = p };
@@ -291,7 +291,7 @@ static bool process(void *self, void *scratch, struct profiles *p, struct error 
 	return !p->over_cap || profiles_over_cap(p, err);
 }
 
-static void scratch_fini(void *self, void *scratch)
+static void allowlist_scratch_fini(void *self, void *scratch)
 {
 	(void)self;
 	struct allowlist_scratch *own = scratch;
@@ -299,7 +299,8 @@ static void scratch_fini(void *self, void *scratch)
 	value_memo_fini(&own->memo);
 }
 
-static bool create(void *instance, const void *settings, const struct host *host, struct error *err)
+static bool allowlist_create(void *instance, const void *settings, const struct host *host,
+			     struct error *err)
 {
 	struct allowlist *self = instance;
 	const struct allowlist_config *config = settings;
@@ -315,12 +316,12 @@ static bool create(void *instance, const void *settings, const struct host *host
 	return allowlist_keys_init(&self->keys, &config->keys, err);
 }
 
-static void destroy(void *instance)
+static void allowlist_destroy(void *instance)
 {
 	allowlist_keys_fini(&((struct allowlist *)instance)->keys);
 }
 
-static bool check(const void *settings, struct error *err)
+static bool allowlist_check(const void *settings, struct error *err)
 {
 	const struct allowlist_config *config = settings;
 	return allowlist_keys_check(&config->keys, err);
@@ -371,7 +372,8 @@ static const struct config_row rows[] = {
 	{ 0 }
 };
 
-static const struct config_table table = { sizeof(struct allowlist_config), rows, check, false };
+static const struct config_table table = { sizeof(struct allowlist_config), rows, allowlist_check,
+					   false };
 
 static const char *what_passes(enum site site)
 {
@@ -389,7 +391,7 @@ static const char *what_passes(enum site site)
 	return "permitted keys";
 }
 
-static void describe(struct bytes *out)
+static void allowlist_describe(struct bytes *out)
 {
 	bytes_add_text(out, "| site | content | what passes |\n|---|---|---|\n");
 	for (enum site site = SITE_NONE + 1; site < SITE_COUNT; site++)
@@ -414,8 +416,8 @@ static void describe(struct bytes *out)
 
 static const struct processor_ops allowlist_ops = {
 	.scratch_size = sizeof(struct allowlist_scratch),
-	.process = process,
-	.scratch_fini = scratch_fini,
+	.process = allowlist_process,
+	.scratch_fini = allowlist_scratch_fini,
 };
 
 const struct component_factory allowlist_processor = {
@@ -429,7 +431,7 @@ const struct component_factory allowlist_processor = {
 	.size = sizeof(struct allowlist),
 	.config = &table,
 	.metrics = metrics,
-	.create = create,
-	.destroy = destroy,
-	.describe = describe,
+	.create = allowlist_create,
+	.destroy = allowlist_destroy,
+	.describe = allowlist_describe,
 };

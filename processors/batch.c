@@ -13,7 +13,8 @@ struct batch {
 	const struct batch_config *config;
 };
 
-static bool create(void *instance, const void *settings, const struct host *host, struct error *err)
+static bool batch_create(void *instance, const void *settings, const struct host *host,
+			 struct error *err)
 {
 	(void)host;
 	(void)err;
@@ -21,7 +22,7 @@ static bool create(void *instance, const void *settings, const struct host *host
 	return true;
 }
 
-static void settle(void *instance, struct path_settings *settings)
+static void batch_settle(void *instance, struct path_settings *settings)
 {
 	const struct batch_config *c = ((const struct batch *)instance)->config;
 	settings->batch = (struct batch_settings){
@@ -36,7 +37,7 @@ static void settle(void *instance, struct path_settings *settings)
 }
 
 /* The order and the words are the Collector's. */
-static bool check(const void *settings, struct error *err)
+static bool batch_check(const void *settings, struct error *err)
 {
 	const struct batch_config *c = settings;
 	if (c->send_batch_max_size && c->send_batch_max_size < c->send_batch_size)
@@ -82,10 +83,10 @@ static const struct config_row rows[] = {
 	{ 0 }
 };
 
-static const struct config_table table = { sizeof(struct batch_config), rows, check, false };
+static const struct config_table table = { sizeof(struct batch_config), rows, batch_check, false };
 
 static const struct processor_ops batch_ops = {
-	.settle = settle,
+	.settle = batch_settle,
 	.once = true,
 };
 
@@ -99,5 +100,5 @@ const struct component_factory batch_processor = {
 	.processor = &batch_ops,
 	.size = sizeof(struct batch),
 	.config = &table,
-	.create = create,
+	.create = batch_create,
 };

@@ -25,7 +25,8 @@ static uint64_t share(uint64_t bytes, int64_t percentage)
 	return bytes / 100 * (uint64_t)percentage;
 }
 
-static bool create(void *instance, const void *settings, const struct host *host, struct error *err)
+static bool memory_limiter_create(void *instance, const void *settings, const struct host *host,
+				  struct error *err)
 {
 	(void)host;
 	(void)err;
@@ -45,12 +46,12 @@ static bool create(void *instance, const void *settings, const struct host *host
 	return true;
 }
 
-static void destroy(void *instance)
+static void memory_limiter_destroy(void *instance)
 {
 	(void)instance;
 }
 
-static void settle(void *instance, struct path_settings *settings)
+static void memory_limiter_settle(void *instance, struct path_settings *settings)
 {
 	const struct limiter *self = instance;
 	if (settings->memory_limit && settings->memory_limit <= self->limit)
@@ -61,7 +62,7 @@ static void settle(void *instance, struct path_settings *settings)
 }
 
 /* The order and the words are the Collector's. */
-static bool check(const void *settings, struct error *err)
+static bool memory_limiter_check(const void *settings, struct error *err)
 {
 	const struct limiter_config *c = settings;
 	if (c->check_interval.ns <= 0)
@@ -117,10 +118,11 @@ static const struct config_row rows[] = {
 	{ 0 }
 };
 
-static const struct config_table table = { sizeof(struct limiter_config), rows, check, false };
+static const struct config_table table = { sizeof(struct limiter_config), rows,
+					   memory_limiter_check, false };
 
 static const struct processor_ops memory_limiter_ops = {
-	.settle = settle,
+	.settle = memory_limiter_settle,
 };
 
 const struct component_factory memory_limiter_processor = {
@@ -152,6 +154,6 @@ const struct component_factory memory_limiter_processor = {
 	.processor = &memory_limiter_ops,
 	.size = sizeof(struct limiter),
 	.config = &table,
-	.create = create,
-	.destroy = destroy,
+	.create = memory_limiter_create,
+	.destroy = memory_limiter_destroy,
 };

@@ -254,7 +254,7 @@ static void scrub_list(struct profiles *p, struct list *list, uint8_t *changed, 
 	list->count = kept;
 }
 
-static bool process(void *instance, void *worker, struct profiles *p, struct error *err)
+static bool pii_process(void *instance, void *worker, struct profiles *p, struct error *err)
 {
 	struct scratch *scratch = worker;
 	struct pass pass = { .self = instance, .scratch = scratch, .p = p };
@@ -267,7 +267,7 @@ static bool process(void *instance, void *worker, struct profiles *p, struct err
 	return !p->over_cap || profiles_over_cap(p, err);
 }
 
-static void scratch_fini(void *instance, void *worker)
+static void pii_scratch_destroy(void *instance, void *worker)
 {
 	(void)instance;
 	struct scratch *scratch = worker;
@@ -275,7 +275,8 @@ static void scratch_fini(void *instance, void *worker)
 	pii_scratch_fini(&scratch->scan);
 }
 
-static bool create(void *instance, const void *settings, const struct host *host, struct error *err)
+static bool pii_create(void *instance, const void *settings, const struct host *host,
+		       struct error *err)
 {
 	struct pii *self = instance;
 	self->config = settings;
@@ -283,12 +284,12 @@ static bool create(void *instance, const void *settings, const struct host *host
 	return pii_config_engine(self->config, &self->engine, err);
 }
 
-static void destroy(void *instance)
+static void pii_destroy(void *instance)
 {
 	pii_engine_fini(&((struct pii *)instance)->engine);
 }
 
-static void describe(struct bytes *out)
+static void pii_describe(struct bytes *out)
 {
 	bytes_add_text(out, "| role | sites |\n|---|---|\n| `value` | attribute values, nested "
 			    "ones and whole numbers included |\n| `unit` | units of attributes "
@@ -304,8 +305,8 @@ static void describe(struct bytes *out)
 
 static const struct processor_ops pii_ops = {
 	.scratch_size = sizeof(struct scratch),
-	.process = process,
-	.scratch_fini = scratch_fini,
+	.process = pii_process,
+	.scratch_fini = pii_scratch_destroy,
 };
 
 const struct component_factory pii_processor = {
@@ -332,7 +333,7 @@ const struct component_factory pii_processor = {
 	.size = sizeof(struct pii),
 	.config = &pii_config_table,
 	.metrics = metrics,
-	.create = create,
-	.destroy = destroy,
-	.describe = describe,
+	.create = pii_create,
+	.destroy = pii_destroy,
+	.describe = pii_describe,
 };

@@ -443,7 +443,7 @@ static void convert(struct edit *e, const struct resource_action *action, struct
 	put(e, profiles_attribute_new(e->p, a));
 }
 
-static bool process(void *instance, void *worker, struct profiles *p, struct error *err)
+static bool resource_process(void *instance, void *worker, struct profiles *p, struct error *err)
 {
 	static void (*const acts[VERB_COUNT])(struct edit *, const struct resource_action *,
 					      struct made *) = { set,  set,     set,    delete,
@@ -463,7 +463,7 @@ static bool process(void *instance, void *worker, struct profiles *p, struct err
 	return !p->over_cap || profiles_over_cap(p, err);
 }
 
-static void scratch_fini(void *instance, void *worker)
+static void resource_scratch_fini(void *instance, void *worker)
 {
 	(void)instance;
 	struct scratch *scratch = worker;
@@ -485,7 +485,7 @@ static bool init_actions(struct processor *self, const struct resource_config *c
 	return true;
 }
 
-static void destroy(void *instance)
+static void resource_destroy(void *instance)
 {
 	struct processor *self = instance;
 	for (size_t i = 0; i < self->count; i++)
@@ -493,20 +493,21 @@ static void destroy(void *instance)
 	memory_free(self->actions);
 }
 
-static bool create(void *instance, const void *settings, const struct host *host, struct error *err)
+static bool resource_create(void *instance, const void *settings, const struct host *host,
+			    struct error *err)
 {
 	(void)host;
 	return init_actions(instance, settings, err);
 }
 
-static bool check(const void *settings, struct error *err)
+static bool resource_check(const void *settings, struct error *err)
 {
 	const struct resource_config *config = settings;
 	struct processor trial = { 0 };
 	if (!config->attributes.count)
 		return error_set(err, ERROR_CONFIG, "missing required field \"attributes\"");
 	bool ok = init_actions(&trial, config, err);
-	destroy(&trial);
+	resource_destroy(&trial);
 	return ok;
 }
 
@@ -516,12 +517,13 @@ static const struct config_row rows[] = {
 	{ 0 }
 };
 
-static const struct config_table table = { sizeof(struct resource_config), rows, check, false };
+static const struct config_table table = { sizeof(struct resource_config), rows, resource_check,
+					   false };
 
 static const struct processor_ops resource_ops = {
 	.scratch_size = sizeof(struct scratch),
-	.process = process,
-	.scratch_fini = scratch_fini,
+	.process = resource_process,
+	.scratch_fini = resource_scratch_fini,
 };
 
 const struct component_factory resource_processor = {
@@ -536,6 +538,6 @@ const struct component_factory resource_processor = {
 	.processor = &resource_ops,
 	.size = sizeof(struct processor),
 	.config = &table,
-	.create = create,
-	.destroy = destroy,
+	.create = resource_create,
+	.destroy = resource_destroy,
 };
