@@ -341,8 +341,10 @@ bool log_configure(const struct log_config *config, struct error *err)
 	return true;
 }
 
-bool log_reopen(struct error *err)
+bool log_reopen(const struct log *log, struct error *err)
 {
+	const char *reopened[OUTPUTS_MAX];
+	size_t count = 0;
 	bool ok = true;
 	pthread_mutex_lock(&lock);
 	for (size_t i = 0; i < state.output_count; i++) {
@@ -355,8 +357,11 @@ bool log_reopen(struct error *err)
 		}
 		close_outputs(&state.outputs[i], 1);
 		state.outputs[i] = fresh;
+		reopened[count++] = fresh.path;
 	}
 	pthread_mutex_unlock(&lock);
+	for (size_t i = 0; i < count; i++)
+		log_info(log, "Log file reopened", log_text("path", reopened[i]));
 	return ok;
 }
 

@@ -65,9 +65,9 @@ struct log_config {
 
 /* Before it is called, lines go to stderr as console text at level info. */
 bool log_configure(const struct log_config *config, struct error *err);
-/* Reopens the output files (after SIGHUP, for log rotation). After a failure, the current ones stay
- * in use. */
-bool log_reopen(struct error *err);
+/* Reopens the output files (after SIGHUP, for log rotation) and logs which. After a failure, the
+ * current ones stay in use. */
+bool log_reopen(const struct log *log, struct error *err);
 void log_close(void);
 bool log_enabled(enum log_level level);
 

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #define FETCH_NS (30 * UINT64_C(1000000000))
+#define FETCH_AGAIN_NS (5 * UINT64_C(1000000000)) /* so that a shutdown need not wait */
 
 static size_t count(const char *const *list)
 {
@@ -184,6 +185,7 @@ void options_fini(struct options *o)
 struct loading {
 	struct log log;
 	uint64_t until; /* clock_now: all that is fetched */
+	struct sources *sources;
 };
 
 static void warn_unset(void *context, const char *variable)
@@ -223,24 +225,45 @@ static bool fetch(void *context, const char *url, struct bytes *out, struct erro
 	return (answered && status == 200) || explain_fetch(url, answered, status, err);
 }
 
-struct node *options_load(const struct options *o, struct error *err)
+static void note(void *context, const char *name, struct view content)
 {
-	struct loading loading = { .until = clock_now() + FETCH_NS };
-	if (!o->configs) {
-		error_set(err, ERROR_CONFIG, "at least one config flag must be provided");
-		return NULL;
-	}
-	if (o->insecure_listen)
-		setenv("PORTCULLIS_INSECURE_LISTEN", "0.0.0.0", false);
+	struct loading *loading = context;
+	sources_add(loading->sources, name, content);
+}
+
+static struct node *load(const struct options *o, struct sources *sources, uint64_t fetch_ns,
+			 void (*unset)(void *context, const char *variable), struct error *err)
+{
+	struct loading loading = { .until = clock_now() + fetch_ns, .sources = sources };
 	return config_load(
 		&(struct config_sources){
 			.locations = o->configs,
 			.location_count = count(o->configs),
 			.sets = o->sets,
 			.set_count = count(o->sets),
-			.unset = warn_unset,
+			.unset = unset,
+			.took = note,
 			.fetch = fetch,
 			.context = &loading,
 		},
 		err);
+}
+
+struct node *options_load(const struct options *o, struct sources *sources, struct error *err)
+{
+	if (!o->configs) {
+		error_set(err, ERROR_CONFIG, "at least one config flag must be provided");
+		return NULL;
+	}
+	if (o->insecure_listen)
+		setenv("PORTCULLIS_INSECURE_LISTEN", "0.0.0.0", false);
+	return load(o, sources, FETCH_NS, warn_unset, err);
+}
+
+bool options_read_again(const struct options *o, struct sources *sources, struct error *err)
+{
+	struct node *root = load(o, sources, FETCH_AGAIN_NS, NULL, err);
+	bool ok = root != NULL;
+	node_unref(&root);
+	return ok;
 }

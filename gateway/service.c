@@ -45,10 +45,10 @@ static bool read_timeout(struct service *s, const struct options *options, struc
 
 bool service_open(struct service *s, const struct options *options, struct error *err)
 {
-	*s = (struct service){ .started = clock_wall() };
+	*s = (struct service){ .options = options, .started = clock_wall() };
 	if (!read_timeout(s, options, err))
 		return false;
-	s->root = options_load(options, err);
+	s->root = options_load(options, &s->sources, err);
 	if (!s->root)
 		return error_prefix(err, "failed to get config");
 	s->metrics = metrics_new();
@@ -124,6 +124,39 @@ static void begin_stop(struct service *s)
 	graph_stop(s->graph, s->shutdown_ns, stopped, s);
 }
 
+/* Pool thread: a disk or a server may hang. */
+static void read_sources(void *argument)
+{
+	struct service *s = argument;
+	error_clear(&s->found_error);
+	options_read_again(s->options, &s->found, &s->found_error);
+}
+
+static void report_sources(void *argument)
+{
+	struct service *s = argument;
+	for (size_t i = 0; i < s->found.count; i++)
+		if (!sources_have(&s->sources, &s->found.at[i]))
+			log_warn(&s->log,
+				 "The configuration has changed since the start; a restart is "
+				 "needed to apply it",
+				 log_text("source", s->found.at[i].name));
+	if (s->found_error.kind != ERROR_NONE)
+		log_warn(&s->log, "The configuration would not load after a restart",
+			 log_text("error", s->found_error.text));
+	sources_fini(&s->found);
+	s->comparing = false;
+}
+
+/* Does the configuration that runs differ from what a restart would read? */
+static void compare_sources(struct service *s)
+{
+	if (s->comparing)
+		return;
+	s->comparing = true;
+	loop_work(s->loop, read_sources, report_sources, s);
+}
+
 static void caught(void *argument, int number)
 {
 	struct service *s = argument;
@@ -139,11 +172,13 @@ static void caught(void *argument, int number)
 		begin_stop(s);
 		return;
 	}
-	if (!log_reopen(&err))
+	if (!log_reopen(&s->log, &err))
 		log_error(&s->log, "Failed to reopen the log; keeping the current one",
 			  log_text("error", err.text));
-	if (!s->stopping)
-		graph_reload(s->graph);
+	if (s->stopping)
+		return;
+	graph_reopen(s->graph);
+	compare_sources(s);
 }
 
 static bool watch_signals(struct service *s, struct error *err)
@@ -203,5 +238,6 @@ void service_close(struct service *s)
 	loop_unref(&s->loop);
 	metrics_unref(&s->metrics);
 	node_unref(&s->root);
+	sources_fini(&s->sources);
 	log_close();
 }

@@ -13,6 +13,10 @@
  */
 struct service {
 	struct log log;
+	struct sources sources; /* of the configuration that runs */
+	struct sources found;   /* while comparing */
+	struct error found_error;
+	const struct options *options;
 	struct node *root;
 	struct metrics *metrics;
 	struct telemetry *telemetry;
@@ -22,12 +26,13 @@ struct service {
 	uint64_t shutdown_ns, started;
 	_Atomic bool ready;
 	/* Loop thread: */
-	bool stopping, hurried;
+	bool stopping, hurried, comparing;
 	const char *failure;     /* why the start failed */
 	struct loop_timer *last; /* the shutdown exceeded its deadline */
 	uint64_t end;            /* clock_now of that; 0: no shutdown */
 };
 
+/* The options are borrowed until service_close. */
 bool service_open(struct service *service, const struct options *options, struct error *err);
 bool service_run(struct service *service, struct error *err);
 void service_close(struct service *service); /* also after a failed open */

@@ -58,12 +58,12 @@ int rpc_server_port(const struct rpc_server *server);
 /* The health service's answer ("" and each method's service): serving or not. At first: serving.
  * [any] */
 void rpc_server_set_serving(struct rpc_server *server, bool serving);
-bool rpc_server_reload(struct rpc_server *server, struct error *err); /* as h2_server_reload */
+bool rpc_server_reopen(struct rpc_server *server, struct error *err); /* as h2_server_reopen */
 /*
  * Lets accepted calls finish, then sends GOAWAY, and waits until every client has read it. At the
  * deadline it closes the remaining connections and waits until each call has been replied to. New
  * calls arrive until the GOAWAY; `headers` must refuse them. [any thread but an I/O thread] The
- * holders of calls must not need this thread to reply. No reload may run meanwhile.
+ * holders of calls must not need this thread to reply. No reopen may run meanwhile.
  */
 void rpc_server_stop(struct rpc_server **server, uint64_t grace_ns);
 

@@ -79,9 +79,9 @@ void rpc_server_set_serving(struct rpc_server *s, bool serving)
 		h2_server_each_thread(s->h2, rpc_health_report, s);
 }
 
-bool rpc_server_reload(struct rpc_server *s, struct error *err)
+bool rpc_server_reopen(struct rpc_server *s, struct error *err)
 {
-	return h2_server_reload(s->h2, err);
+	return h2_server_reopen(s->h2, err);
 }
 
 void rpc_server_call_done(struct rpc_server *s)

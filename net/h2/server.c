@@ -23,7 +23,7 @@ static void reload_by_time(void *argument)
 {
 	struct h2_server *s = argument;
 	struct error err;
-	if (!h2_server_reload(s, &err))
+	if (!h2_server_reopen(s, &err))
 		log_error(s->options.log,
 			  "Failed to reload certificates; keeping the current "
 			  "ones",
@@ -47,7 +47,7 @@ static void end_reloading(void *argument)
 	loop_timer_unref(&s->reload_timer);
 }
 
-bool h2_server_reload(struct h2_server *s, struct error *err)
+bool h2_server_reopen(struct h2_server *s, struct error *err)
 {
 	bool changed = false;
 	if (s->tls && !tls_server_reload(s->tls, &changed, err))

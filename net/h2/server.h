@@ -123,9 +123,9 @@ struct h2_options {
 struct h2_server *h2_server_start(const struct h2_options *options, struct error *err);
 /* The port, as chosen by the system for port 0; 0 for unix sockets. */
 int h2_server_port(const struct h2_server *server);
-/* Reloads the certificate files. If they are invalid, the current certificate stays in use (see
+/* Reads the certificate files again. If they are invalid, the current certificate stays in use (see
  * err). [main loop thread] */
-bool h2_server_reload(struct h2_server *server, struct error *err);
+bool h2_server_reopen(struct h2_server *server, struct error *err);
 /* Stops accepting and sends GOAWAY on every connection. Closes each connection once its streams
  * have ended and the client has read everything. At the deadline (clock_now) it closes the rest.
  * Returns when no connection is left. [any thread but an I/O thread] */

@@ -121,7 +121,7 @@ static uint64_t turn(void *context, uint64_t now)
 	struct error err;
 	if (now >= server->reload_next) {
 		server->reload_next = now + server->reload_ns;
-		if (!http_server_reload(server, &err))
+		if (!http_server_reopen(server, &err))
 			log_error(server->log,
 				  "Failed to reload certificates; keeping the "
 				  "current ones",
@@ -134,7 +134,7 @@ static uint64_t turn(void *context, uint64_t now)
 	return next < server->reload_next ? next : server->reload_next;
 }
 
-bool http_server_reload(struct http_server *server, struct error *err)
+bool http_server_reopen(struct http_server *server, struct error *err)
 {
 	if (!server->config->tls.present.enabled)
 		return true;

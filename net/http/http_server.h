@@ -190,7 +190,7 @@ const char *http_server_address(const struct http_server *server);
  * Reloads the certificate files. New connections use the new certificate and CA. Open connections
  * finish their request and close. An invalid file changes nothing (see err). [any thread]
  */
-bool http_server_reload(struct http_server *server, struct error *err);
+bool http_server_reopen(struct http_server *server, struct error *err);
 /*
  * Refuses new connections and requests, lets exchanges finish until the deadline, then aborts them.
  * An exchange that a worker still holds stays valid until its reply, which is discarded.

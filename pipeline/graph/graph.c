@@ -387,7 +387,7 @@ bool graph_ready(struct graph *g, struct error *err)
 	return ok;
 }
 
-void graph_reload(struct graph *g)
+void graph_reopen(struct graph *g)
 {
 	for (uint32_t i = 0; i < g->instance_count; i++) {
 		struct instance *instance = g->instances[i];
@@ -397,9 +397,10 @@ void graph_reload(struct graph *g)
 		if (!factory->reopen)
 			continue;
 		if (factory->reopen(instance->self, &err))
-			log_info(&instance->host.log, "Reloaded");
+			log_info(&instance->host.log, "Files and certificates reopened");
 		else
-			log_error(&instance->host.log, "Reload failed, the old state stays",
+			log_error(&instance->host.log,
+				  "Failed to reopen files or certificates; keeping the current ones",
 				  log_text("error", err.text));
 	}
 }

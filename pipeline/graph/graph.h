@@ -26,8 +26,9 @@ struct graph_options {
 
 struct graph *graph_build(const struct graph_options *options, struct error *err);
 bool graph_start(struct graph *graph, struct error *err);
-/* SIGHUP: tells every component; failures are logged, the old state stays. */
-void graph_reload(struct graph *graph);
+/* SIGHUP: every component that has files or certificates opens them again, and the log says which
+ * did; where that fails, the old state stays. */
+void graph_reopen(struct graph *graph);
 /* The resident size at this moment becomes the budget's baseline, and what is above it is shared
  * out. False: the memory limit is below what the process needs. */
 bool graph_ready(struct graph *graph, struct error *err);

@@ -263,7 +263,7 @@ void grpc_intake_stop(struct grpc_intake *intake)
 
 bool grpc_intake_reopen(struct grpc_intake *intake, struct error *err)
 {
-	return !intake->server || rpc_server_reload(intake->server, err);
+	return !intake->server || rpc_server_reopen(intake->server, err);
 }
 
 void grpc_intake_unref(struct grpc_intake **slot)

@@ -219,7 +219,7 @@ void http_intake_stop(struct http_intake *intake)
 
 bool http_intake_reopen(struct http_intake *intake, struct error *err)
 {
-	return !intake->server || http_server_reload(intake->server, err);
+	return !intake->server || http_server_reopen(intake->server, err);
 }
 
 void http_intake_unref(struct http_intake **slot)

@@ -119,9 +119,76 @@ def test_sighup_reopens_the_file_of_the_exporter(build):
         gateway.until(lambda: out.exists() and out.read_text().count("\n") == 1)
         out.rename(gateway.directory / "old.jsonl")
         gateway.process.send_signal(signal.SIGHUP)
-        gateway.until(lambda: "Reloaded" in gateway.log())
+        gateway.until(lambda: reopened(gateway, "file"))
         assert peers.post(gateway.port["pprof"], body)[0] == 204
         gateway.until(lambda: out.exists() and out.read_text().count("\n") == 1)
+
+
+def reopened(gateway, component):
+    """The number of times that the log says so of the component."""
+    return sum("Files and certificates reopened" in line and '"otelcol.component.id": "%s"' % component in line
+               for line in gateway.log().splitlines())
+
+
+def hang_up(gateway):
+    """SIGHUP; returns what was logged until the last component was reopened, and the configuration was compared."""
+    before, times = len(gateway.log()), reopened(gateway, "pprof")
+    gateway.process.send_signal(signal.SIGHUP)
+    gateway.until(lambda: reopened(gateway, "pprof") > times)
+    return before
+
+
+def test_sighup_names_every_component_and_log_file_that_it_reopened(build):
+    with Gateway(build / "portcullis", MINIMAL + "  telemetry: {logs: {output_paths: [stderr, own.log]}}\n") as gateway:
+        own = gateway.directory / "own.log"
+        own.rename(gateway.directory / "moved.log")
+        hang_up(gateway)
+        assert [reopened(gateway, name) for name in ("health_check", "file", "pprof")] == [1, 1, 1]
+        assert re.search(r'Log file reopened.*own\.log', gateway.log())
+        assert "Reloaded" not in gateway.log() and "Log file reopened" in own.read_text()
+
+
+CHANGED = "The configuration has changed since the start; a restart is needed to apply it"
+
+
+def test_sighup_warns_of_a_configuration_that_differs_from_the_one_that_runs(build):
+    with Gateway(build / "portcullis", MINIMAL) as gateway:
+        original = gateway.config.read_text()
+        gateway.config.write_text(original + "# longer\n")
+        before = hang_up(gateway)
+        gateway.until(lambda: CHANGED in gateway.log()[before:])
+        line, = [line for line in gateway.log()[before:].splitlines() if CHANGED in line]
+        assert "warn" in line and str(gateway.config) in line
+        gateway.config.write_text("receivers: [")
+        before = hang_up(gateway)
+        gateway.until(lambda: "The configuration would not load after a restart" in gateway.log()[before:])
+        gateway.config.write_text(original)
+        gateway.telemetry.write_text(gateway.telemetry.read_text() + "# longer\n")
+        before = hang_up(gateway)
+        gateway.until(lambda: CHANGED in gateway.log()[before:])
+        line, = [line for line in gateway.log()[before:].splitlines() if CHANGED in line]
+        assert str(gateway.telemetry) in line
+
+
+def test_sighup_warns_of_a_file_that_the_configuration_includes(build):
+    text = MINIMAL.replace("flush_interval: 10ms", "flush_interval: '${file:interval}'")
+    gateway = Gateway(build / "portcullis", text)
+    (gateway.directory / "interval").write_text("10ms")
+    with gateway:
+        (gateway.directory / "interval").write_text("20ms")
+        before = hang_up(gateway)
+        gateway.until(lambda: CHANGED in gateway.log()[before:])
+        line, = [line for line in gateway.log()[before:].splitlines() if CHANGED in line]
+        assert '"interval"' in line
+
+
+def test_sighup_warns_of_nothing_when_the_configuration_is_the_same(build):
+    with Gateway(build / "portcullis", MINIMAL) as gateway:
+        gateway.config.write_text(gateway.config.read_text())
+        hang_up(gateway)
+        hang_up(gateway)
+        assert gateway.stop() == 0  # which waits for the comparison
+        assert CHANGED not in gateway.log() and "would not load" not in gateway.log()
 
 
 @pytest.mark.threads

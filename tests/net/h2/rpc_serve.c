@@ -334,7 +334,7 @@ static void obey(char *line)
 	else if (strcmp(line, "release") == 0)
 		release(), puts("released");
 	else if (strcmp(line, "reload") == 0)
-		puts(rpc_server_reload(server, &err) ? "ok" : err.text);
+		puts(rpc_server_reopen(server, &err) ? "ok" : err.text);
 	else if (strncmp(line, "serving ", 8) == 0)
 		rpc_server_set_serving(server, line[8] == '1'), puts("ok");
 	else if (strncmp(line, "budget ", 7) == 0)

@@ -210,7 +210,7 @@ static void obey(const char *line, struct http_server **server, struct metrics *
 		pthread_create(&thread, NULL, release_soon, NULL);
 		pthread_detach(thread);
 	} else if (!strcmp(line, "reload")) {
-		say(http_server_reload(*server, &err) ? "reloaded" : err.text);
+		say(http_server_reopen(*server, &err) ? "reloaded" : err.text);
 	} else if (!strcmp(line, "metrics")) {
 		print_metrics(metrics);
 	} else if (!strcmp(line, "budget")) {
