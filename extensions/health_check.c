@@ -108,6 +108,7 @@ static bool health_check_start(void *self, struct error *err)
 			.route_count = 1,
 			.log = &h->host->log,
 			.metrics = h->host->metrics,
+			.sockets = h->host->sockets,
 		},
 		err);
 	return h->server != NULL;

@@ -266,6 +266,7 @@ static bool pprof_start(void *instance, struct error *err)
 			.route_count = sizeof routes / sizeof *routes,
 			.log = &self->host->log,
 			.metrics = self->host->metrics,
+			.sockets = self->host->sockets,
 		},
 		err);
 	return self->server != NULL;

@@ -3,17 +3,14 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "base/system.h"
 #include "base/version.h"
 #include "config/scalar.h"
-#include "gateway/components.h"
 #include "pipeline/graph/inventory.h"
 
 #include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
-enum { CORES_MAX = 64 };
 #define SHUTDOWN_NS (20 * INT64_C(1000000000))
 /* after the deadline, for cancelled work to end */
 #define LAST_GRACE_NS (5 * UINT64_C(1000000000))
@@ -26,12 +23,6 @@ static bool is_ready(void *context)
 static uint64_t up_since(void *context)
 {
 	return ((struct service *)context)->started;
-}
-
-static uint32_t core_count(void)
-{
-	uint32_t cores = system_cores();
-	return cores < CORES_MAX ? cores : CORES_MAX;
 }
 
 static bool read_timeout(struct service *s, const struct options *options, struct error *err)
@@ -51,32 +42,17 @@ bool service_open(struct service *s, const struct options *options, struct error
 	s->root = options_load(options, &s->sources, err);
 	if (!s->root)
 		return error_prefix(err, "failed to get config");
-	s->metrics = metrics_new();
-	const struct node *service = node_get(s->root, "service");
-	s->telemetry = telemetry_new(node_get(service, "telemetry"), s->metrics, err);
-	if (!s->telemetry)
-		return false;
-	s->loop = loop_new(err);
-	if (!s->loop)
+	if (!runtime_open(&s->runtime, s->root, err))
 		return false;
 	s->view = (struct service_view){ .context = s, .ready = is_ready, .up_since = up_since };
-	s->graph = graph_build(
-		&(struct graph_options){
-			.root = s->root,
-			.factories = components,
-			.loop = s->loop,
-			.metrics = s->metrics,
-			.service = &s->view,
-			.workers = core_count(),
-		},
-		err);
+	s->graph = runtime_build(&s->runtime, s->root, &s->view, err);
 	return s->graph != NULL;
 }
 
 static void stopped(void *argument)
 {
 	struct service *s = argument;
-	loop_stop(s->loop);
+	loop_stop(s->runtime.loop);
 }
 
 /* A thread that hangs in the kernel cannot be ended, and joining it blocks. The log is
@@ -154,7 +130,7 @@ static void compare_sources(struct service *s)
 	if (s->comparing)
 		return;
 	s->comparing = true;
-	loop_work(s->loop, read_sources, report_sources, s);
+	loop_work(s->runtime.loop, read_sources, report_sources, s);
 }
 
 static void caught(void *argument, int number)
@@ -186,7 +162,7 @@ static bool watch_signals(struct service *s, struct error *err)
 	static const int numbers[] = { SIGTERM, SIGINT, SIGHUP };
 	signal(SIGPIPE, SIG_IGN);
 	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-		if (!loop_signal(s->loop, numbers[i], caught, s, err))
+		if (!loop_signal(s->runtime.loop, numbers[i], caught, s, err))
 			return false;
 	return true;
 }
@@ -203,20 +179,19 @@ static void raise_descriptor_limit(void)
 
 static bool start(struct service *s, struct error *err)
 {
-	if (!telemetry_open_log(s->telemetry, err))
+	if (!telemetry_open_log(s->runtime.telemetry, err))
 		return false;
 	log_info(&s->log, "Starting portcullis...", log_text("Version", PORTCULLIS_VERSION),
-		 log_number("NumCPU", core_count()));
+		 log_number("NumCPU", s->runtime.workers));
 	raise_descriptor_limit();
-	if (!watch_signals(s, err) || !telemetry_start(s->telemetry, err))
-		return false;
-	return graph_start(s->graph, err);
+	return watch_signals(s, err) && runtime_start(&s->runtime, err) &&
+	       runtime_run(&s->runtime, s->graph, err);
 }
 
 bool service_run(struct service *s, struct error *err)
 {
-	s->last = loop_timer_new(s->loop, give_up, s);
-	bool ok = start(s, err) && graph_ready(s->graph, err);
+	s->last = loop_timer_new(s->runtime.loop, give_up, s);
+	bool ok = start(s, err);
 	if (ok) {
 		s->ready = true;
 		log_info(&s->log, "Everything is ready. Begin running and processing data.");
@@ -224,7 +199,7 @@ bool service_run(struct service *s, struct error *err)
 		s->failure = err->text;
 		begin_stop(s);
 	}
-	loop_run(s->loop);
+	loop_run(s->runtime.loop);
 	log_info(&s->log, "Shutdown complete.");
 	return ok;
 }
@@ -234,9 +209,7 @@ void service_close(struct service *s)
 	loop_timer_unref(&s->last);
 	graph_unref(&s->graph);
 	alarm(0);
-	telemetry_unref(&s->telemetry);
-	loop_unref(&s->loop);
-	metrics_unref(&s->metrics);
+	runtime_close(&s->runtime);
 	node_unref(&s->root);
 	sources_fini(&s->sources);
 	log_close();

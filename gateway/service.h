@@ -3,8 +3,7 @@
 #define GATEWAY_SERVICE_H
 
 #include "gateway/options.h"
-#include "gateway/telemetry.h"
-#include "pipeline/graph/graph.h"
+#include "gateway/runtime.h"
 
 /*
  * The life of the program around one graph. service_open builds everything without starting it,
@@ -18,9 +17,7 @@ struct service {
 	struct error found_error;
 	const struct options *options;
 	struct node *root;
-	struct metrics *metrics;
-	struct telemetry *telemetry;
-	struct loop *loop;
+	struct runtime runtime;
 	struct graph *graph;
 	struct service_view view;
 	uint64_t shutdown_ns, started;

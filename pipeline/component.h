@@ -7,6 +7,7 @@
 #include "config/table.h"
 #include "net/io.h"
 #include "net/loop.h"
+#include "net/sockets.h"
 #include "profile/packet.h"
 #include "profile/parts.h"
 #include "profile/profiles.h"
@@ -51,6 +52,7 @@ struct host {
 	struct loop *loop;
 	struct io *io;     /* receivers: the threads of their connections; from start on */
 	struct gate *gate; /* receivers: the way in (pipeline/inbound.h) */
+	struct sockets_access sockets;      /* for servers */
 	const struct service_view *service; /* extensions: what they may ask of the program */
 };
 
@@ -124,6 +126,9 @@ struct receiver_ops {
 	/* On return all its requests are answered, and no thread or timer of it is left. May wait,
 	 * also for the loop. [pool thread] */
 	void (*stop)(void *self);
+	/* The same, while another graph listens on the same addresses: refuses nothing that still
+	 * comes on open connections. [pool thread] */
+	void (*retire)(void *self);
 };
 
 struct processor_ops {

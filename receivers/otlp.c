@@ -75,6 +75,12 @@ static void otlp_stop(void *self)
 	grpc_intake_stop(r->intake);
 }
 
+static void otlp_retire(void *self)
+{
+	struct otlp_receiver *r = self;
+	grpc_intake_retire(r->intake);
+}
+
 static void otlp_destroy(void *self)
 {
 	struct otlp_receiver *r = self;
@@ -90,6 +96,7 @@ static bool otlp_reopen(void *self, struct error *err)
 static const struct receiver_ops otlp_ops = {
 	.start = otlp_start,
 	.stop = otlp_stop,
+	.retire = otlp_retire,
 };
 
 const struct component_factory otlp_receiver = {

@@ -169,6 +169,12 @@ static void pprof_stop(void *self)
 	http_intake_stop(r->intake);
 }
 
+static void pprof_retire(void *self)
+{
+	struct pprof_receiver *r = self;
+	http_intake_retire(r->intake);
+}
+
 static void pprof_destroy(void *self)
 {
 	struct pprof_receiver *r = self;
@@ -224,6 +230,7 @@ static const struct config_table table = { sizeof(struct pprof_config), rows, pp
 static const struct receiver_ops pprof_ops = {
 	.start = pprof_start,
 	.stop = pprof_stop,
+	.retire = pprof_retire,
 };
 
 const struct component_factory pprof_receiver = {

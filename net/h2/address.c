@@ -181,7 +181,7 @@ static in_port_t *port_of(struct sockaddr_storage *at)
 					 : &((struct sockaddr_in *)at)->sin_port;
 }
 
-static int chosen_port(int fd)
+int h2_address_port(int fd)
 {
 	struct sockaddr_storage at;
 	socklen_t len = sizeof at;
@@ -198,7 +198,7 @@ int h2_address_listen(const struct h2_address *address, int *port, struct error 
 		*port_of(&to) = htons((uint16_t)*port);
 	int fd = socket(to.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd >= 0 && bind_and_listen(fd, address, &to)) {
-		*port = local ? 0 : chosen_port(fd);
+		*port = local ? 0 : h2_address_port(fd);
 		return fd;
 	}
 	char text[320];

@@ -391,6 +391,14 @@ void h2_connection_end(struct h2_connection *c, enum h2_reason reason, bool last
 	h2_connection_touch(c);
 }
 
+void h2_connection_retire(struct h2_connection *c)
+{
+	if (c->settled)
+		h2_connection_end(c, H2_REASON_NONE, false, c->shard->drain_deadline);
+	else
+		end_by(c, c->shard->drain_deadline);
+}
+
 void h2_connection_answered(struct h2_connection *c, const uint8_t opaque[8])
 {
 	c->ping_at = 0;
@@ -582,4 +590,6 @@ void h2_connection_open(struct h2_shard *shard, int fd, const char *address, str
 	become_idle(c);
 	h2_connection_touch(c);
 	h2_connection_watch(c);
+	if (shard->retiring)
+		h2_connection_retire(c);
 }

@@ -29,14 +29,39 @@ struct arrival { /* an accepted socket on its way to its thread */
 	struct hash128 key;
 };
 
+/* The first socket of an endpoint has its name, as servers of HTTP/1.1 have only one. */
+static char *address_name(const struct h2_server *s)
+{
+	size_t i = s->listeners.count;
+	return i ? memory_format("%s %s#%zu", s->options.transport, s->options.endpoint, i)
+		 : memory_format("%s %s", s->options.transport, s->options.endpoint);
+}
+
+/* True: the address is free. */
+static bool close_socket(struct h2_listener *l)
+{
+	bool last = sockets_close(&l->server->options.sockets, l->address, l->fd);
+	memory_free(l->address);
+	return last;
+}
+
 static bool listen_on(struct h2_server *s, const struct h2_address *address, struct error *err)
 {
 	int port = s->port;
-	int fd = h2_address_listen(address, &port, err);
-	if (fd < 0)
+	struct h2_listener *l = &s->listeners.at[s->listeners.count];
+	char *name = address_name(s);
+	int fd = sockets_share(&s->options.sockets, name);
+	if (fd >= 0) {
+		port = h2_address_port(fd);
+	} else if ((fd = h2_address_listen(address, &port, err)) >= 0) {
+		sockets_add(&s->options.sockets, name, fd);
+	} else {
+		memory_free(name);
 		return false;
+	}
 	s->port = port;
-	s->listeners.at[s->listeners.count++] = (struct h2_listener){ .server = s, .fd = fd };
+	*l = (struct h2_listener){ .server = s, .fd = fd, .address = name };
+	s->listeners.count++;
 	return true;
 }
 
@@ -50,7 +75,7 @@ bool h2_listeners_open(struct h2_server *s, struct error *err)
 			    s->listeners.count + (s->addresses.count - i - 1) > 0);
 	}
 	for (size_t i = 0; i < s->listeners.count && !ok; i++)
-		close(s->listeners.at[i].fd);
+		close_socket(&s->listeners.at[i]);
 	return ok;
 }
 
@@ -286,8 +311,10 @@ static void handle_gone(struct h2_server *s)
 static void listener_gone(uv_handle_t *handle)
 {
 	struct h2_listener *l = handle->data;
-	close(l->fd);
-	handle_gone(l->server);
+	struct h2_server *s = l->server;
+	if (close_socket(l) && s->addresses.unix_path)
+		unlink(s->addresses.unix_path);
+	handle_gone(s);
 }
 
 static void timer_gone(uv_handle_t *handle)
@@ -302,8 +329,6 @@ void h2_listeners_close(void *argument)
 		return;
 	s->listeners.open = false;
 	settle_waiting(s, 0);
-	if (s->addresses.unix_path)
-		unlink(s->addresses.unix_path);
 	for (size_t i = 0; i < s->listeners.count; i++)
 		uv_close((uv_handle_t *)&s->listeners.at[i].poll, listener_gone);
 	uv_close((uv_handle_t *)&s->listeners.retry, timer_gone);

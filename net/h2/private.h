@@ -52,12 +52,15 @@ bool h2_address_resolve(const char *endpoint, const char *transport, struct h2_a
 /* The descriptor of a socket that listens there, or -1 (errno says why too). *port: the port to
  * take instead of the address's (0: that one); on return the one that it has. */
 int h2_address_listen(const struct h2_address *address, int *port, struct error *err);
+/* The port of a socket, 0 of a unix one. */
+int h2_address_port(int fd);
 /* "127.0.0.1", "::1", "" for unix sockets; mapped IPv4 addresses are written as such. */
 void h2_address_host(const struct sockaddr_storage *from, char *out, size_t room);
 
 struct h2_listener {
 	struct h2_server *server;
 	int fd;
+	char *address; /* by which the socket is shared */
 	uv_poll_t poll;
 	bool paused; /* no descriptor is free */
 };
@@ -149,6 +152,8 @@ void h2_connection_abort(struct h2_connection *c);
  * `deadline` (0: never). */
 void h2_connection_end(struct h2_connection *c, enum h2_reason reason, bool last,
 		       uint64_t deadline);
+/* Its shard retires: a graceful end, by the shard's deadline, as soon as the client has spoken. */
+void h2_connection_retire(struct h2_connection *c);
 /* The client has answered a ping of ours. */
 void h2_connection_answered(struct h2_connection *c, const uint8_t opaque[8]);
 void h2_connection_stream_opened(struct h2_connection *c);
@@ -196,7 +201,7 @@ struct h2_shard {
 	_Atomic int count; /* read by the thread that accepts */
 	uint64_t turn;     /* of the I/O thread, to which turn_bytes belong */
 	size_t turn_bytes; /* of bodies that it has read */
-	bool draining;
+	bool draining, retiring;
 	uint64_t drain_deadline;
 	struct io_post close_idle;
 	_Atomic bool asked; /* to close idle connections */

@@ -67,6 +67,10 @@ bool rpc_server_reopen(struct rpc_server *server, struct error *err); /* as h2_s
  */
 void rpc_server_stop(struct rpc_server **server, uint64_t grace_ns);
 
+/* The same for a server whose place another one takes at the same address, which must have started:
+ * calls that clients make before they know are served as before. */
+void rpc_server_retire(struct rpc_server **server, uint64_t grace_ns);
+
 /* [from `headers`] */
 void rpc_call_accept(struct rpc_call *call);
 void rpc_call_set_user(struct rpc_call *call, void *user);

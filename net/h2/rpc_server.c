@@ -119,3 +119,15 @@ void rpc_server_stop(struct rpc_server **slot, uint64_t grace_ns)
 	wait_for_calls(s, 0);
 	server_free(s);
 }
+
+void rpc_server_retire(struct rpc_server **slot, uint64_t grace_ns)
+{
+	struct rpc_server *s = *slot;
+	uint64_t deadline = clock_now() + grace_ns;
+	if (!s)
+		return;
+	*slot = NULL;
+	h2_server_retire(s->h2, deadline);
+	wait_for_calls(s, 0);
+	server_free(s);
+}

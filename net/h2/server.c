@@ -179,6 +179,19 @@ static void drain_shard(void *context, uint32_t index)
 	}
 }
 
+/* Connections on which the client has not spoken yet follow when it has (session.c). */
+static void retire_shard(void *context, uint32_t index)
+{
+	struct h2_server *s = context;
+	struct h2_shard *shard = &s->shards[index];
+	struct h2_connection *next;
+	shard->retiring = true;
+	for (struct h2_connection *c = shard->connections; c; c = next) {
+		next = c->next;
+		h2_connection_retire(c);
+	}
+}
+
 /* The connections close themselves at the deadline, so the wait has an end. */
 static void wait_until_empty(struct h2_server *s)
 {
@@ -188,15 +201,26 @@ static void wait_until_empty(struct h2_server *s)
 	pthread_mutex_unlock(&s->lock);
 }
 
-void h2_server_drain(struct h2_server *s, uint64_t deadline)
+static void end_all(struct h2_server *s, uint64_t deadline,
+		    void (*end_shard)(void *context, uint32_t index))
 {
 	if (s->options.loop)
 		loop_call(s->options.loop, end_reloading, s);
 	io_call(s->shards[0].thread, h2_listeners_close, s);
 	for (uint32_t i = 0; i < s->shard_count; i++)
 		s->shards[i].drain_deadline = deadline;
-	h2_server_each_thread(s, drain_shard, s);
+	h2_server_each_thread(s, end_shard, s);
 	wait_until_empty(s);
+}
+
+void h2_server_drain(struct h2_server *s, uint64_t deadline)
+{
+	end_all(s, deadline, drain_shard);
+}
+
+void h2_server_retire(struct h2_server *s, uint64_t deadline)
+{
+	end_all(s, deadline, retire_shard);
 }
 
 void h2_server_unref(struct h2_server **slot)

@@ -9,6 +9,7 @@
 #include "net/h2/bounds.h"
 #include "net/io.h"
 #include "net/loop.h"
+#include "net/sockets.h"
 #include "net/tls/tls.h"
 
 /*
@@ -113,7 +114,8 @@ struct h2_options {
 	size_t route_count;
 	struct net_budget budget; /* what connections cost */
 	struct io *io;
-	struct loop *loop;       /* for the reload by time; NULL: none */
+	struct loop *loop; /* for the reload by time; NULL: none */
+	struct sockets_access sockets;
 	const struct log *log;   /* outlives the server */
 	struct metrics *metrics; /* may be NULL */
 	const char *name;        /* the receiver's ID, for metrics */
@@ -130,6 +132,9 @@ bool h2_server_reopen(struct h2_server *server, struct error *err);
  * have ended and the client has read everything. At the deadline (clock_now) it closes the rest.
  * Returns when no connection is left. [any thread but an I/O thread] */
 void h2_server_drain(struct h2_server *server, uint64_t deadline);
+/* The same for a server whose place another one takes at the same address: connections are noticed
+ * first, and what clients send before they know is served. */
+void h2_server_retire(struct h2_server *server, uint64_t deadline);
 /* After h2_server_drain, and when no stream is held any more. */
 void h2_server_unref(struct h2_server **server);
 /* Calls run(context, index) once on each of the server's I/O threads, one after the other. [any

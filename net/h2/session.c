@@ -199,7 +199,11 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
 			h2_stream_end(stream);
 		break;
 	case NGHTTP2_SETTINGS:
-		c->settled = c->settled || !(frame->hd.flags & NGHTTP2_FLAG_ACK);
+		if (!c->settled && !(frame->hd.flags & NGHTTP2_FLAG_ACK)) {
+			c->settled = true;
+			if (c->shard->retiring)
+				h2_connection_retire(c);
+		}
 		break;
 	case NGHTTP2_PING:
 		if (c->replaying)

@@ -108,6 +108,8 @@ bool http_deadlines_replace_oldest(struct http_deadlines *d);
 struct http_listener;
 struct http_listener_options {
 	struct http_endpoint endpoint;
+	const char *transport, *address; /* as configured; by them the socket is shared */
+	struct sockets_access sockets;
 	struct http_deadlines *deadlines; /* its wake is the listener's */
 	/* On the listener's thread. The socket is the callee's. */
 	void (*accepted)(void *context, int socket, const struct sockaddr *address, socklen_t len);
@@ -260,6 +262,9 @@ struct http_server {
 	/* new requests are refused, connections close after their reply */
 	_Atomic bool stopping;
 	bool cutting; /* mutex: nothing is suspended any more */
+	/* no new connection comes; emptied (mutex, with quiet): none is left */
+	_Atomic bool retiring;
+	bool emptied;
 	_Atomic int64_t connected;
 	_Atomic uint32_t complaints; /* lines of libmicrohttpd that were swallowed */
 	uint64_t complain_next;      /* listener thread: not told before */

@@ -37,6 +37,7 @@ struct http_listener {
 	int spare;          /* a descriptor to give up when there is none left */
 	bool starved;       /* accept failed and there was no spare: look again a moment later */
 	uint64_t turn_next; /* what the owner's turn has asked for */
+	char *name;         /* of the socket, by which it is shared */
 };
 
 static bool split_address(const char *text, struct http_endpoint *out)
@@ -186,13 +187,22 @@ static void describe(struct http_listener *l)
 struct http_listener *http_listener_new(const struct http_listener_options *options,
 					struct error *err)
 {
-	int s = options->endpoint.is_unix ? bind_unix(&options->endpoint, err)
-					  : bind_tcp(&options->endpoint, err);
-	if (s < 0)
+	char *name = memory_format("%s %s", options->transport, options->address);
+	int s = sockets_share(&options->sockets, name);
+	bool shared = s >= 0;
+	if (!shared)
+		s = options->endpoint.is_unix ? bind_unix(&options->endpoint, err)
+					      : bind_tcp(&options->endpoint, err);
+	if (s < 0) {
+		memory_free(name);
 		return NULL;
+	}
+	if (!shared)
+		sockets_add(&options->sockets, name, s);
 	struct http_listener *l = memory_new(sizeof *l);
 	l->options = *options;
 	l->socket = s;
+	l->name = name;
 	l->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	pthread_mutex_init(&l->mutex, NULL);
 	describe(l);
@@ -366,8 +376,8 @@ void http_listener_refuse(struct http_listener *l)
 {
 	pthread_mutex_lock(&l->mutex);
 	if (l->socket >= 0) {
-		close(l->socket);
-		if (l->options.endpoint.is_unix)
+		bool last = sockets_close(&l->options.sockets, l->name, l->socket);
+		if (last && l->options.endpoint.is_unix)
 			unlink(l->options.endpoint.host);
 	}
 	l->socket = -1;
@@ -399,6 +409,7 @@ void http_listener_unref(struct http_listener **listener)
 	if (l->spare >= 0)
 		close(l->spare);
 	pthread_mutex_destroy(&l->mutex);
+	memory_free(l->name);
 	memory_free(l);
 	*listener = NULL;
 }

@@ -114,6 +114,17 @@ static void tell_complaints(struct http_server *server)
 		  log_number("count", atomic_exchange(&server->complaints, 0)));
 }
 
+/* After the last connection was accepted, which this thread does. */
+static void report_emptied(struct http_server *server)
+{
+	if (!atomic_load(&server->retiring) || atomic_load(&server->connected))
+		return;
+	pthread_mutex_lock(&server->mutex);
+	server->emptied = true;
+	pthread_cond_broadcast(&server->quiet);
+	pthread_mutex_unlock(&server->mutex);
+}
+
 static uint64_t turn(void *context, uint64_t now)
 {
 	struct http_server *server = context;
@@ -130,6 +141,7 @@ static uint64_t turn(void *context, uint64_t now)
 	while ((drained = take_drained(server)))
 		http_daemon_unref(&drained);
 	tell_complaints(server);
+	report_emptied(server);
 	uint64_t next = http_memory_relieve(server, now);
 	return next < server->reload_next ? next : server->reload_next;
 }
@@ -219,6 +231,9 @@ struct http_server *http_server_start(const struct http_server_options *options,
 	make_series(server, options->metrics, &listener.no_files);
 	server->peer_limit =
 		listener.endpoint.is_unix ? 0 : (uint32_t)config->max_connections_per_peer;
+	listener.transport = config->transport;
+	listener.address = config->endpoint;
+	listener.sockets = options->sockets;
 	listener.deadlines = &server->deadlines;
 	listener.context = server;
 	server->listener = http_listener_new(&listener, err);
@@ -291,4 +306,28 @@ void http_server_stop(struct http_server **own, uint64_t grace_ns)
 	close(server->deadlines.wake);
 	http_state_unref(server);
 	*own = NULL;
+}
+
+static void wait_emptied(struct http_server *server, uint64_t grace_ns)
+{
+	uint64_t end = clock_now() + grace_ns;
+	struct timespec until = { (time_t)(end / SECOND_NS), (long)(end % SECOND_NS) };
+	pthread_mutex_lock(&server->mutex);
+	for (struct http_daemon *daemon = server->daemons; daemon; daemon = daemon->next)
+		atomic_store(&daemon->draining, true);
+	while (!server->emptied && !pthread_cond_timedwait(&server->quiet, &server->mutex, &until))
+		;
+	pthread_mutex_unlock(&server->mutex);
+}
+
+void http_server_retire(struct http_server **own, uint64_t grace_ns)
+{
+	struct http_server *server = *own;
+	if (!server)
+		return;
+	http_listener_refuse(server->listener);
+	atomic_store(&server->retiring, true);
+	http_listener_wake(server->listener);
+	wait_emptied(server, grace_ns);
+	http_server_stop(own, 0);
 }

@@ -7,6 +7,7 @@
 #include "base/metrics.h"
 #include "net/budget.h"
 #include "net/compress.h"
+#include "net/sockets.h"
 #include "net/tls/tls.h"
 #include "profile/request.h"
 
@@ -176,6 +177,7 @@ struct http_server_options {
 	const struct log *log;
 	struct metrics *metrics;
 	struct net_budget budget; /* what connections cost is charged to it */
+	struct sockets_access sockets;
 };
 
 struct http_server;
@@ -196,6 +198,12 @@ bool http_server_reopen(struct http_server *server, struct error *err);
  * An exchange that a worker still holds stays valid until its reply, which is discarded.
  */
 void http_server_stop(struct http_server **server, uint64_t grace_ns);
+/*
+ * The same for a server whose place another one takes at the same address, which must have started:
+ * refuses nothing. Each connection is served until it has been idle or has had one more reply, for
+ * at most the time given.
+ */
+void http_server_retire(struct http_server **server, uint64_t grace_ns);
 
 /* In `headers` only: reads the body up to `limit` bytes (413 beyond, also when only declared). */
 void http_exchange_accept(struct http_exchange *exchange, size_t limit);

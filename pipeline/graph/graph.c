@@ -34,7 +34,7 @@ struct graph {
 	uint32_t instance_count, delivery_count;
 	struct pipeline *paths;
 	uint32_t pipeline_count, route_count; /* routes of all pipelines */
-	struct budget budget;
+	struct budget *budget;
 	struct peers peers;
 	uint64_t check_interval_ns;
 	struct loop_timer *check;
@@ -46,7 +46,8 @@ struct graph {
 	/* Stopping. */
 	struct loop_timer *deadline;
 	uint32_t undrained;
-	bool late; /* the deadline has passed */
+	bool retiring; /* another graph listens on the same addresses */
+	bool late;     /* the deadline has passed */
 	bool draining, exporters_stopping, exporters_stopped;
 	void (*stopped)(void *argument);
 	void *argument;
@@ -87,6 +88,7 @@ static struct instance *add_instance(struct graph *g, const struct declared *dec
 		.metrics = g->options.metrics,
 		.loop = g->options.loop,
 		.gate = gate,
+		.sockets = { g->options.sockets, g },
 		.service = g->options.service,
 	};
 	g->instances = memory_resize(g->instances, (g->instance_count + 1) * sizeof *g->instances);
@@ -159,8 +161,10 @@ static void settle_memory(struct graph *g)
 		settled.memory_spike = settled.memory_limit / 5;
 	}
 	g->check_interval_ns = (uint64_t)settled.memory_check_interval.ns;
-	budget_init(&g->budget, (int64_t)settled.memory_limit, (int64_t)settled.memory_spike);
-	budget_tune(&g->budget);
+	if (g->budget->limit)
+		return;
+	budget_init(g->budget, (int64_t)settled.memory_limit, (int64_t)settled.memory_spike);
+	budget_tune(g->budget);
 }
 
 static const struct delivery_config *delivery_config_of(const struct instance *exporter)
@@ -174,14 +178,14 @@ static const struct delivery_config *delivery_config_of(const struct instance *e
  * part too. */
 static void share_memory(struct graph *g)
 {
-	int64_t share = budget_share(&g->budget, g->options.workers, g->delivery_count);
+	int64_t share = budget_share(g->budget, g->options.workers, g->delivery_count);
 	for (uint32_t i = 0; i < g->instance_count; i++)
 		if (g->instances[i]->delivery)
 			delivery_set_share(g->instances[i]->delivery, share);
 	for (uint32_t i = 0; i < g->pipeline_count; i++)
 		for (uint32_t k = 0; k < g->paths[i].route_count; k++)
 			batcher_bound(g->paths[i].routes[k].batcher,
-				      (size_t)budget_batch_max(&g->budget, share));
+				      (size_t)budget_batch_max(g->budget, share));
 }
 
 static void build_deliveries(struct graph *g)
@@ -198,7 +202,7 @@ static void build_deliveries(struct graph *g)
 			.log = &e->host.log,
 			.metrics = g->options.metrics,
 			.loop = g->options.loop,
-			.budget = &g->budget,
+			.budget = g->budget,
 		});
 		g->delivery_count++;
 	}
@@ -207,7 +211,7 @@ static void build_deliveries(struct graph *g)
 static void build_routes(struct graph *g, struct pipeline *path, const struct strings *exporters)
 {
 	path->routes = memory_array(exporters->count, sizeof *path->routes);
-	path->budget = &g->budget;
+	path->budget = g->budget;
 	ledger_init(&path->ledger, g->options.metrics, path->id);
 	for (size_t k = 0; k < exporters->count; k++) {
 		const struct instance *e = find_instance(g, COMPONENT_EXPORTER, exporters->at[k]);
@@ -224,8 +228,8 @@ static void open_batches(struct graph *g, struct route *route)
 		.shards = g->options.workers,
 		.hold_acks = route->waits,
 		.loop = g->options.loop,
-		.budget = &g->budget,
-		.idle_bytes = (size_t)(budget_allowance(&g->budget) / IDLE_SHARE / g->route_count),
+		.budget = g->budget,
+		.idle_bytes = (size_t)(budget_allowance(g->budget) / IDLE_SHARE / g->route_count),
 		.batched = route->batched,
 		.emit = pipeline_emit,
 		.context = route,
@@ -247,7 +251,7 @@ static bool build_receiver(struct graph *g, const struct declared *d, struct err
 		.receiver = d->id,
 		.paths = paths,
 		.pipeline_count = count,
-		.budget = &g->budget,
+		.budget = g->budget,
 		.peers = &g->peers,
 		.workers = &g->workers,
 		.seats = g->seats,
@@ -302,7 +306,7 @@ static bool build_paths(struct graph *g, struct error *err)
 static void check_memory(void *argument)
 {
 	struct graph *g = argument;
-	budget_check(&g->budget);
+	budget_check(g->budget);
 	loop_timer_start(g->check, g->check_interval_ns);
 }
 
@@ -310,6 +314,7 @@ struct graph *graph_build(const struct graph_options *options, struct error *err
 {
 	struct graph *g = memory_new(sizeof *g);
 	g->options = *options;
+	g->budget = options->budget;
 	peers_init(&g->peers);
 	g->seats = memory_array(options->workers, sizeof *g->seats);
 	g->check = loop_timer_new(options->loop, check_memory, g);
@@ -327,11 +332,12 @@ struct activity {
 	void (*stop)(void *self);
 };
 
-static struct activity activity_of(const struct instance *instance)
+static struct activity activity_of(const struct graph *g, const struct instance *instance)
 {
 	const struct component_factory *f = instance->declared->factory;
 	if (f->receiver)
-		return (struct activity){ f->receiver->start, f->receiver->stop };
+		return (struct activity){ f->receiver->start,
+					  g->retiring ? f->receiver->retire : f->receiver->stop };
 	if (f->exporter)
 		return (struct activity){ f->exporter->start, f->exporter->stop };
 	if (f->extension)
@@ -339,9 +345,9 @@ static struct activity activity_of(const struct instance *instance)
 	return (struct activity){ 0 };
 }
 
-static bool start_instance(struct instance *instance, struct error *err)
+static bool start_instance(struct graph *g, struct instance *instance, struct error *err)
 {
-	struct activity activity = activity_of(instance);
+	struct activity activity = activity_of(g, instance);
 	bool extension = kind_of(instance) == COMPONENT_EXTENSION;
 	if (extension)
 		log_info(&instance->host.log, "Extension is starting...");
@@ -353,38 +359,33 @@ static bool start_instance(struct instance *instance, struct error *err)
 	return true;
 }
 
-bool graph_start(struct graph *g, struct error *err)
+bool graph_start(struct graph *g, struct io *io, struct error *err)
 {
 	inventory_log(&g->inventory, &g->log);
-	g->io = io_start(g->options.workers, err);
-	if (!g->io)
-		return false;
+	g->io = io;
 	g->workers = workers_start(
 		&(struct workers_options){
 			.count = g->options.workers,
 			.queue_max = WORKER_QUEUE,
 			.slots = g->slots,
 			.slot_count = g->slot_count,
-			.budget = &g->budget,
-			.idle_bytes = (size_t)(budget_allowance(&g->budget) / IDLE_SHARE),
+			.budget = g->budget,
+			.idle_bytes = (size_t)(budget_allowance(g->budget) / IDLE_SHARE),
 			.run = gate_run,
 		},
 		err);
-	budget_show(&g->budget, g->options.metrics);
 	for (uint32_t i = 0; i < g->instance_count; i++)
 		g->instances[i]->host.io = g->io;
 	for (uint32_t i = 0; i < g->instance_count && g->workers; i++)
-		if (!start_instance(g->instances[i], err))
+		if (!start_instance(g, g->instances[i], err))
 			return false;
 	return g->workers != NULL;
 }
 
-bool graph_ready(struct graph *g, struct error *err)
+void graph_ready(struct graph *g)
 {
-	bool ok = budget_ready(&g->budget, err);
 	share_memory(g);
 	loop_timer_start(g->check, g->check_interval_ns);
-	return ok;
 }
 
 void graph_reopen(struct graph *g)
@@ -411,7 +412,7 @@ static void stop_kind(struct graph *g, enum component_kind kind)
 		struct instance *instance = g->instances[i];
 		if (kind_of(instance) != kind || !instance->started)
 			continue;
-		struct activity activity = activity_of(instance);
+		struct activity activity = activity_of(g, instance);
 		instance->started = false;
 		if (activity.stop)
 			activity.stop(instance->self);
@@ -430,7 +431,6 @@ static void stop_intake(void *argument)
 	stop_kind(g, COMPONENT_RECEIVER);
 	for (uint32_t i = 0; g->io && i < io_count(g->io); i++)
 		io_call(io_thread_at(g->io, i), free_seat, &g->seats[i]);
-	io_stop(&g->io);
 	workers_stop(&g->workers);
 	for (uint32_t i = 0; i < g->pipeline_count; i++)
 		for (uint32_t k = 0; k < g->paths[i].route_count; k++)
@@ -542,11 +542,18 @@ void graph_stop(struct graph *g, uint64_t grace_ns, void (*stopped)(void *argume
 	g->deadline = loop_timer_new(g->options.loop, deadline_passed, g);
 	loop_timer_start(g->deadline, grace_ns);
 	loop_timer_cancel(g->check);
-	for (uint32_t i = 0; i < g->instance_count; i++)
+	for (uint32_t i = 0; i < g->instance_count && !g->retiring; i++)
 		if (g->instances[i]->gate)
 			gate_close(g->instances[i]->gate);
 	release_senders(g);
 	loop_work(g->options.loop, stop_intake, drain, g);
+}
+
+void graph_retire(struct graph *g, uint64_t grace_ns, void (*stopped)(void *argument),
+		  void *argument)
+{
+	g->retiring = true;
+	graph_stop(g, grace_ns, stopped, argument);
 }
 
 static void free_instance(struct instance *instance)
@@ -575,7 +582,6 @@ void graph_unref(struct graph **graph)
 	if (!g)
 		return;
 	assert(!g->workers);
-	budget_hide(&g->budget, g->options.metrics);
 	for (uint32_t i = 0; i < g->pipeline_count; i++)
 		close_routes(&g->paths[i]);
 	for (uint32_t i = g->instance_count; i-- > 0;)

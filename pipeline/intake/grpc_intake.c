@@ -231,6 +231,7 @@ static struct rpc_server_options server_options(const struct grpc_intake *intake
 	rpc_server_configure(&options, intake->options.config);
 	options.h2.budget = gate_net_budget(host->gate);
 	options.h2.io = host->io;
+	options.h2.sockets = host->sockets;
 	options.h2.loop = host->loop;
 	options.h2.log = &host->log;
 	options.h2.metrics = host->metrics;
@@ -259,6 +260,11 @@ bool grpc_intake_start(struct grpc_intake *intake, struct error *err)
 void grpc_intake_stop(struct grpc_intake *intake)
 {
 	rpc_server_stop(&intake->server, STOP_GRACE_NS);
+}
+
+void grpc_intake_retire(struct grpc_intake *intake)
+{
+	rpc_server_retire(&intake->server, STOP_GRACE_NS);
 }
 
 bool grpc_intake_reopen(struct grpc_intake *intake, struct error *err)

@@ -63,6 +63,8 @@ struct grpc_intake *grpc_intake_new(const struct grpc_intake_options *options);
 bool grpc_intake_start(struct grpc_intake *intake, struct error *err);
 /* Gives accepted calls 10 s; new ones are refused meanwhile. */
 void grpc_intake_stop(struct grpc_intake *intake);
+/* The same while another graph listens at the address: refuses nothing. */
+void grpc_intake_retire(struct grpc_intake *intake);
 /* Reads the certificate files again, as rpc_server_reopen. */
 bool grpc_intake_reopen(struct grpc_intake *intake, struct error *err);
 void grpc_intake_unref(struct grpc_intake **intake);

@@ -206,6 +206,7 @@ bool http_intake_start(struct http_intake *intake, struct error *err)
 			.log = &o->host->log,
 			.metrics = o->host->metrics,
 			.budget = gate_net_budget(o->host->gate),
+			.sockets = o->host->sockets,
 		},
 		err);
 	memory_free(routes);
@@ -215,6 +216,11 @@ bool http_intake_start(struct http_intake *intake, struct error *err)
 void http_intake_stop(struct http_intake *intake)
 {
 	http_server_stop(&intake->server, STOP_GRACE_NS);
+}
+
+void http_intake_retire(struct http_intake *intake)
+{
+	http_server_retire(&intake->server, STOP_GRACE_NS);
 }
 
 bool http_intake_reopen(struct http_intake *intake, struct error *err)

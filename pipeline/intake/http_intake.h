@@ -64,6 +64,8 @@ struct http_intake *http_intake_new(const struct http_intake_options *options);
 bool http_intake_start(struct http_intake *intake, struct error *err);
 /* Gives accepted requests 10 s; new ones are refused meanwhile. */
 void http_intake_stop(struct http_intake *intake);
+/* The same while another graph listens at the address: refuses nothing. */
+void http_intake_retire(struct http_intake *intake);
 /* Reads the certificate files again, as http_server_reopen. */
 bool http_intake_reopen(struct http_intake *intake, struct error *err);
 void http_intake_unref(struct http_intake **intake);

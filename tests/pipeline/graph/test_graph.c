@@ -187,7 +187,7 @@ static const struct config_table exporter_table = { sizeof(struct fake_config), 
 
 #define LIFE .size = sizeof(struct fake), .create = create, .destroy = destroy
 
-static const struct receiver_ops receiver_ops = { start_receiver, stop_receiver };
+static const struct receiver_ops receiver_ops = { start_receiver, stop_receiver, stop_receiver };
 static const struct component_factory fake_receiver = { .type = "fake",
 							.kind = COMPONENT_RECEIVER,
 							.receiver = &receiver_ops,
@@ -230,6 +230,8 @@ static const struct component_factory *const factories[] = {
 struct fixture {
 	struct loop *loop;
 	struct metrics *metrics;
+	struct budget budget;
+	struct io *io;
 	struct node *root;
 	struct graph *graph;
 	struct error err;
@@ -241,6 +243,7 @@ static int setup(void **state)
 	memset(&world, 0, sizeof world);
 	f->loop = loop_new(NULL);
 	f->metrics = metrics_new();
+	f->io = io_start(2, NULL);
 	*state = f;
 	return 0;
 }
@@ -249,6 +252,7 @@ static int teardown(void **state)
 {
 	struct fixture *f = *state;
 	graph_unref(&f->graph);
+	io_stop(&f->io);
 	node_unref(&f->root);
 	loop_unref(&f->loop);
 	metrics_unref(&f->metrics);
@@ -267,6 +271,7 @@ static bool build(struct fixture *f, const char *yaml)
 			.factories = factories,
 			.loop = f->loop,
 			.metrics = f->metrics,
+			.budget = &f->budget,
 			.workers = 2,
 		},
 		&f->err);
@@ -281,8 +286,10 @@ static void ended(void *argument)
 /* Starts, and stops at once with the grace. */
 static bool run(struct fixture *f, uint64_t grace_ns)
 {
-	bool ok = graph_start(f->graph, &f->err);
-	ok = ok && graph_ready(f->graph, &f->err);
+	bool ok = graph_start(f->graph, f->io, &f->err);
+	ok = ok && budget_ready(&f->budget, &f->err);
+	if (ok)
+		graph_ready(f->graph);
 	graph_stop(f->graph, grace_ns, ended, f);
 	loop_run(f->loop);
 	return ok;

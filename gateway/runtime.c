@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gateway/runtime.h"
+
+#include "base/system.h"
+#include "gateway/components.h"
+
+enum { CORES_MAX = 64 };
+
+static uint32_t core_count(void)
+{
+	uint32_t cores = system_cores();
+	return cores < CORES_MAX ? cores : CORES_MAX;
+}
+
+bool runtime_open(struct runtime *r, const struct node *root, struct error *err)
+{
+	*r = (struct runtime){ .workers = core_count(),
+			       .metrics = metrics_new(),
+			       .sockets = sockets_new() };
+	const struct node *service = node_get(root, "service");
+	r->telemetry = telemetry_new(node_get(service, "telemetry"), r->metrics, err);
+	if (!r->telemetry)
+		return false;
+	r->loop = loop_new(err);
+	return r->loop != NULL;
+}
+
+bool runtime_start(struct runtime *r, struct error *err)
+{
+	if (!telemetry_start(r->telemetry, err))
+		return false;
+	r->io = io_start(r->workers, err);
+	return r->io != NULL;
+}
+
+void runtime_close(struct runtime *r)
+{
+	io_stop(&r->io);
+	if (r->measured)
+		budget_hide(&r->budget, r->metrics);
+	telemetry_unref(&r->telemetry);
+	loop_unref(&r->loop);
+	metrics_unref(&r->metrics);
+	sockets_unref(&r->sockets);
+}
+
+struct graph *runtime_build(struct runtime *r, const struct node *root,
+			    const struct service_view *service, struct error *err)
+{
+	return graph_build(
+		&(struct graph_options){
+			.root = root,
+			.factories = components,
+			.loop = r->loop,
+			.metrics = r->metrics,
+			.budget = &r->budget,
+			.sockets = r->sockets,
+			.service = service,
+			.workers = r->workers,
+		},
+		err);
+}
+
+static bool measure(struct runtime *r, struct error *err)
+{
+	if (!budget_ready(&r->budget, err))
+		return false;
+	r->measured = true;
+	budget_show(&r->budget, r->metrics);
+	return true;
+}
+
+bool runtime_run(struct runtime *r, struct graph *graph, struct error *err)
+{
+	if (!graph_start(graph, r->io, err))
+		return false;
+	if (!r->measured && !measure(r, err))
+		return false;
+	graph_ready(graph);
+	return true;
+}
