@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "pipeline/graph/graph.h"
+#include "pipeline/graph/private.h"
 
 #include "base/memory.h"
-#include "pipeline/graph/inventory.h"
-#include "pipeline/intake/gate.h"
-#include "pipeline/intake/pipeline.h"
-#include "pipeline/intake/workers.h"
 
 #include <assert.h>
 #include <string.h>
@@ -15,54 +11,12 @@
  * part each while they are empty. More would starve the requests for whose sake it is kept. */
 #define IDLE_SHARE 8
 
-struct instance { /* of a component */
-	const struct declared *declared;
-	void *self;
-	struct host host;
-	bool started;
-	struct delivery *delivery; /* of an exporter */
-	struct gate *gate;         /* of a receiver */
-	struct pipeline **paths;   /* of a receiver */
-};
-
-struct graph {
-	struct graph_options options;
-	struct inventory inventory;
-	struct log log;
-	/* in start order: extensions, exporters, processors, receivers */
-	struct instance **instances;
-	uint32_t instance_count, delivery_count;
-	struct pipeline *paths;
-	uint32_t pipeline_count, route_count; /* routes of all pipelines */
-	struct budget *budget;
-	struct peers peers;
-	uint64_t check_interval_ns;
-	struct loop_timer *check;
-	struct scratch_slot *slots;
-	uint32_t slot_count;
-	struct workers *workers;
-	struct io *io;
-	struct worker **seats; /* of the I/O threads */
-	/* Stopping. */
-	struct loop_timer *deadline;
-	uint32_t undrained;
-	bool retiring; /* another graph listens on the same addresses */
-	bool late;     /* the deadline has passed */
-	bool draining, exporters_stopping, exporters_stopped;
-	void (*stopped)(void *argument);
-	void *argument;
-};
-
-static enum component_kind kind_of(const struct instance *instance)
-{
-	return instance->declared->factory->kind;
-}
-
 static struct instance *find_instance(const struct graph *g, enum component_kind kind,
 				      const char *id)
 {
 	for (uint32_t i = 0; i < g->instance_count; i++)
-		if (kind_of(g->instances[i]) == kind && !strcmp(g->instances[i]->declared->id, id))
+		if (instance_kind(g->instances[i]) == kind &&
+		    !strcmp(g->instances[i]->declared->id, id))
 			return g->instances[i];
 	return NULL;
 }
@@ -192,7 +146,7 @@ static void build_deliveries(struct graph *g)
 {
 	for (uint32_t i = 0; i < g->instance_count; i++) {
 		struct instance *e = g->instances[i];
-		if (kind_of(e) != COMPONENT_EXPORTER)
+		if (instance_kind(e) != COMPONENT_EXPORTER)
 			continue;
 		e->delivery = delivery_new(&(struct delivery_options){
 			.ops = e->declared->factory->exporter,
@@ -326,13 +280,12 @@ struct graph *graph_build(const struct graph_options *options, struct error *err
 	return g;
 }
 
-/* What activity a component of its kind has; start or stop may be NULL. */
-struct activity {
-	bool (*start)(void *self, struct error *err);
-	void (*stop)(void *self);
-};
+enum component_kind instance_kind(const struct instance *instance)
+{
+	return instance->declared->factory->kind;
+}
 
-static struct activity activity_of(const struct graph *g, const struct instance *instance)
+struct activity instance_activity(const struct graph *g, const struct instance *instance)
 {
 	const struct component_factory *f = instance->declared->factory;
 	if (f->receiver)
@@ -347,8 +300,8 @@ static struct activity activity_of(const struct graph *g, const struct instance 
 
 static bool start_instance(struct graph *g, struct instance *instance, struct error *err)
 {
-	struct activity activity = activity_of(g, instance);
-	bool extension = kind_of(instance) == COMPONENT_EXTENSION;
+	struct activity activity = instance_activity(g, instance);
+	bool extension = instance_kind(instance) == COMPONENT_EXTENSION;
 	if (extension)
 		log_info(&instance->host.log, "Extension is starting...");
 	instance->started = true;
@@ -404,156 +357,6 @@ void graph_reopen(struct graph *g)
 				  "Failed to reopen files or certificates; keeping the current ones",
 				  log_text("error", err.text));
 	}
-}
-
-static void stop_kind(struct graph *g, enum component_kind kind)
-{
-	for (uint32_t i = g->instance_count; i-- > 0;) {
-		struct instance *instance = g->instances[i];
-		if (kind_of(instance) != kind || !instance->started)
-			continue;
-		struct activity activity = activity_of(g, instance);
-		instance->started = false;
-		if (activity.stop)
-			activity.stop(instance->self);
-	}
-}
-
-static void free_seat(void *seat)
-{
-	worker_unref(seat);
-}
-
-/* On a pool thread: these wait for threads of their own. */
-static void stop_intake(void *argument)
-{
-	struct graph *g = argument;
-	stop_kind(g, COMPONENT_RECEIVER);
-	for (uint32_t i = 0; g->io && i < io_count(g->io); i++)
-		io_call(io_thread_at(g->io, i), free_seat, &g->seats[i]);
-	workers_stop(&g->workers);
-	for (uint32_t i = 0; i < g->pipeline_count; i++)
-		for (uint32_t k = 0; k < g->paths[i].route_count; k++)
-			batcher_flush(g->paths[i].routes[k].batcher);
-}
-
-static void stop_exporters(void *argument)
-{
-	stop_kind(argument, COMPONENT_EXPORTER);
-}
-
-static void finish_stop(struct graph *g)
-{
-	if (!g->draining || g->undrained || !g->exporters_stopped)
-		return;
-	stop_kind(g, COMPONENT_EXTENSION);
-	g->stopped(g->argument);
-}
-
-static void exporters_gone(void *argument)
-{
-	struct graph *g = argument;
-	g->exporters_stopped = true;
-	finish_stop(g);
-}
-
-/* Once; what is in flight is cancelled by it. */
-static void begin_exporters_stop(struct graph *g)
-{
-	if (!g->exporters_stopping)
-		loop_work(g->options.loop, stop_exporters, exporters_gone, g);
-	g->exporters_stopping = true;
-}
-
-static void exporter_drained(void *argument)
-{
-	struct graph *g = argument;
-	if (--g->undrained == 0) {
-		loop_timer_cancel(g->deadline);
-		begin_exporters_stop(g);
-		finish_stop(g);
-	}
-}
-
-/*
- * Also while receivers still stop: perhaps one of them waits for a sender that waits for a
- * destination. What is enqueued later finds its exporter stopped.
- */
-static void deadline_passed(void *argument)
-{
-	struct graph *g = argument;
-	g->late = true;
-	for (uint32_t i = 0; i < g->instance_count; i++)
-		if (g->instances[i]->delivery)
-			delivery_abandon(g->instances[i]->delivery);
-	begin_exporters_stop(g);
-}
-
-void graph_hurry(struct graph *g)
-{
-	loop_timer_start(g->deadline, 0);
-}
-
-void graph_log_stuck(const struct graph *g)
-{
-	for (uint32_t i = 0; i < g->instance_count; i++)
-		if (g->instances[i]->delivery)
-			delivery_log_stuck(g->instances[i]->delivery);
-}
-
-static void drain(void *argument)
-{
-	struct graph *g = argument;
-	g->draining = true;
-	for (uint32_t i = 0; i < g->instance_count; i++)
-		g->undrained += g->instances[i]->delivery != NULL;
-	for (uint32_t i = 0; i < g->instance_count; i++) {
-		struct delivery *d = g->instances[i]->delivery;
-		if (!d)
-			continue;
-		delivery_drain(d, exporter_drained, g);
-		if (g->late)
-			delivery_abandon(d);
-	}
-}
-
-static void release_senders_of(const struct route *route)
-{
-	for (uint32_t k = 0; k < route->delivery_count; k++)
-		if (delivery_waits(route->deliveries[k]))
-			delivery_hasten(route->deliveries[k]);
-	if (route->waits)
-		batcher_flush(route->batcher);
-}
-
-/* A receiver does not stop before its senders are answered: those who wait for a result are not
- * kept waiting. */
-static void release_senders(struct graph *g)
-{
-	for (uint32_t i = 0; i < g->pipeline_count; i++)
-		for (uint32_t k = 0; k < g->paths[i].route_count; k++)
-			release_senders_of(&g->paths[i].routes[k]);
-}
-
-void graph_stop(struct graph *g, uint64_t grace_ns, void (*stopped)(void *argument), void *argument)
-{
-	g->stopped = stopped;
-	g->argument = argument;
-	g->deadline = loop_timer_new(g->options.loop, deadline_passed, g);
-	loop_timer_start(g->deadline, grace_ns);
-	loop_timer_cancel(g->check);
-	for (uint32_t i = 0; i < g->instance_count && !g->retiring; i++)
-		if (g->instances[i]->gate)
-			gate_close(g->instances[i]->gate);
-	release_senders(g);
-	loop_work(g->options.loop, stop_intake, drain, g);
-}
-
-void graph_retire(struct graph *g, uint64_t grace_ns, void (*stopped)(void *argument),
-		  void *argument)
-{
-	g->retiring = true;
-	graph_stop(g, grace_ns, stopped, argument);
 }
 
 static void free_instance(struct instance *instance)

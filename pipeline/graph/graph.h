@@ -46,8 +46,8 @@ void graph_ready(struct graph *graph);
  */
 void graph_stop(struct graph *graph, uint64_t grace_ns, void (*stopped)(void *argument),
 		void *argument);
-/* The same while another graph listens on the same addresses: requests that still come on this one's
- * connections are served. */
+/* The same while another graph listens on the same addresses: requests that still come on the
+ * connections of this one are served. */
 void graph_retire(struct graph *graph, uint64_t grace_ns, void (*stopped)(void *argument),
 		  void *argument);
 /* The deadline is now; only while stopping. */

@@ -288,6 +288,7 @@ static bool run(struct fixture *f, uint64_t grace_ns)
 {
 	bool ok = graph_start(f->graph, f->io, &f->err);
 	ok = ok && budget_ready(&f->budget, &f->err);
+	budget_show(&f->budget, f->metrics);
 	if (ok)
 		graph_ready(f->graph);
 	graph_stop(f->graph, grace_ns, ended, f);

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PIPELINE_GRAPH_PRIVATE_H
+#define PIPELINE_GRAPH_PRIVATE_H
+
+#include "pipeline/graph/graph.h"
+#include "pipeline/graph/inventory.h"
+#include "pipeline/intake/gate.h"
+#include "pipeline/intake/pipeline.h"
+#include "pipeline/intake/workers.h"
+
+/* Inside the graph: graph.c builds and starts it, graph_stop.c ends it. */
+
+struct instance { /* of a component */
+	const struct declared *declared;
+	void *self;
+	struct host host;
+	bool started;
+	struct delivery *delivery; /* of an exporter */
+	struct gate *gate;         /* of a receiver */
+	struct pipeline **paths;   /* of a receiver */
+};
+
+struct graph {
+	struct graph_options options;
+	struct inventory inventory;
+	struct log log;
+	/* in start order: extensions, exporters, processors, receivers */
+	struct instance **instances;
+	uint32_t instance_count, delivery_count;
+	struct pipeline *paths;
+	uint32_t pipeline_count, route_count; /* routes of all pipelines */
+	struct budget *budget;
+	struct peers peers;
+	uint64_t check_interval_ns;
+	struct loop_timer *check;
+	struct scratch_slot *slots;
+	uint32_t slot_count;
+	struct workers *workers;
+	struct io *io;
+	struct worker **seats; /* of the I/O threads */
+	/* Stopping. */
+	struct loop_timer *deadline;
+	uint32_t undrained;
+	bool retiring; /* another graph listens on the same addresses */
+	bool late;     /* the deadline has passed */
+	bool draining, exporters_stopping, exporters_stopped;
+	void (*stopped)(void *argument);
+	void *argument;
+};
+
+enum component_kind instance_kind(const struct instance *instance);
+
+/* What starts and ends a component of its kind; NULL where there is nothing to do. A graph that
+ * retires ends its receivers by their retire. */
+struct activity {
+	bool (*start)(void *self, struct error *err);
+	void (*stop)(void *self);
+};
+
+struct activity instance_activity(const struct graph *graph, const struct instance *instance);
+
+#endif
