@@ -14,8 +14,10 @@ const struct usage_fact usage_signals[] = {
 	  "`--shutdown-timeout` (20s) are dropped and counted with reason `shutdown`. A second "
 	  "signal ends the wait. Operations that do not end even then (such as a write to a "
 	  "network disk that hangs) are abandoned 5 s later, and the log reports the loss." },
-	{ "SIGHUP", "Reloads certificates and reopens files. If that fails for one of them, the "
-		    "current one stays in use, and the log reports the reason." },
+	{ "SIGHUP",
+	  "Reopens files and reads certificates again. If that fails for one of them, the "
+	  "current one stays in use, and the log reports the reason. A changed "
+	  "configuration is not applied; the log warns that a restart is needed." },
 	{ 0 }
 };
 
