@@ -127,7 +127,7 @@ struct receiver_ops {
 	 * also for the loop. [pool thread] */
 	void (*stop)(void *self);
 	/* The same, while another graph listens on the same addresses: refuses nothing that still
-	 * comes on open connections. [pool thread] */
+	 * comes on open connections. NULL: stop. [pool thread] */
 	void (*retire)(void *self);
 };
 

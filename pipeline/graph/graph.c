@@ -289,8 +289,9 @@ struct activity instance_activity(const struct graph *g, const struct instance *
 {
 	const struct component_factory *f = instance->declared->factory;
 	if (f->receiver)
-		return (struct activity){ f->receiver->start,
-					  g->retiring ? f->receiver->retire : f->receiver->stop };
+		return (struct activity){ f->receiver->start, g->retiring && f->receiver->retire
+								      ? f->receiver->retire
+								      : f->receiver->stop };
 	if (f->exporter)
 		return (struct activity){ f->exporter->start, f->exporter->stop };
 	if (f->extension)
