@@ -354,9 +354,10 @@ void graph_reopen(struct graph *g)
 		if (factory->reopen(instance->self, &err))
 			log_info(&instance->host.log, "Files and certificates reopened");
 		else
-			log_error(&instance->host.log,
-				  "Failed to reopen files or certificates; keeping the current ones",
-				  log_text("error", err.text));
+			log_error(
+				&instance->host.log,
+				"Failed to reopen files or certificates; keeping the current ones",
+				log_text("error", err.text));
 	}
 }
 
