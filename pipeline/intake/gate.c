@@ -271,7 +271,7 @@ static void tell_delivery(struct inbound *in, enum ack_outcome outcome)
 {
 	busy(in, &in->error, REFUSAL_DELIVERY, "a destination did not take the data");
 	if (outcome == ACK_REFUSED)
-		error_set(&in->error, ERROR_INTERNAL, "a destination refused the data for good");
+		error_set(&in->error, ERROR_INTERNAL, "a destination refused the data permanently");
 	in->outcome.error = &in->error;
 }
 

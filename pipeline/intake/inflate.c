@@ -24,7 +24,7 @@ bool inbound_inflate(struct inbound *in, enum coding coding, struct view raw, si
 		if (compress_inflate(coding, raw, out, err)) {
 			if (out->len > cap)
 				return error_set(err, ERROR_TOO_LARGE,
-						 "the body inflates to more than %zu bytes", cap);
+						 "the decompressed body exceeds %zu bytes", cap);
 			error_clear(err); /* of a first guess that was too small */
 			*held += out->len;
 			return gate_charge(in->gate, in, *held, err);
