@@ -52,7 +52,7 @@ PROTOS := $(wildcard proto/*.proto)
 PROTO_C := $(PROTOS:proto/%.proto=$(B)/proto/%.pb-c.c)
 SOURCES := $(filter-out gateway/main.c,$(sort $(shell find $(LAYERS) gateway -name "*.c")))
 OBJECTS := $(SOURCES:%.c=$(B)/%.o) $(PROTO_C:.c=.o)
-UNIT_TESTS := $(patsubst tests/%.c,$(B)/tests/%,$(sort $(shell find tests -name "test_*.c")))
+UNIT_TESTS := $(patsubst tests/%.c,$(B)/tests/%,$(sort $(shell find tests -name "test_*.c" 2>/dev/null)))
 TEST_TOOLS := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/support/*_tool.c tests/bench/*.c tests/bench/peers/*.c))
 TEST_PRELOADS := $(patsubst tests/%.c,$(B)/tests/%.so,$(wildcard tests/support/preload/*.c))
 TEST_HELP := $(patsubst %.c,$(B)/%.o,$(filter-out %_tool.c,$(wildcard tests/support/*.c)))
@@ -159,10 +159,10 @@ tsan:
 
 lint: install-test
 	$(PYTHON) tests/lint/lint.py
+	shellcheck docker/*.sh .ci/run
 
 format: install-test
 	clang-format-14 -i $$(git ls-files '*.c' '*.h')
-	shellcheck docker/*.sh .ci/run
 
 manual: $(B)/portcullis
 	$(B)/portcullis manual >docs/manual/reference.md

@@ -268,7 +268,7 @@ def test_a_message_of_an_older_layout_is_refused_with_the_layout_named(plain, na
     count = len(plain.sink.received)
     error = peers.refused(plain.client, OLD[name])
     assert error.code() == grpc.StatusCode.INVALID_ARGUMENT
-    assert "in the layout of OTLP 1.8 or 1.9" in error.details()
+    assert "the layout of OTLP 1.8 or 1.9" in error.details()
     assert len(plain.sink.received) == count
 
 

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+
 #include "pipeline/intake/http_intake.h"
 #include "profile/pprof/decode_pprof.h"
 
