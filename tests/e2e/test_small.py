@@ -62,7 +62,8 @@ def bodies():
 
 class Senders:
     """Several at once, each on one connection. A request that is refused is sent again when the refusal says, and must get
-    through."""
+    through. An idle connection may have been closed for want of memory: then the request goes over a new one. One that had
+    been accepted nevertheless would be found twice."""
 
     def __init__(self, gateway, bodies):
         self.gateway, self.lock, self.attempts, self.failures = gateway, threading.Lock(), {}, []
@@ -70,8 +71,13 @@ class Senders:
 
     def send_one(self, connection, time_nanos, body):
         for attempt in range(1, ATTEMPTS + 1):
-            connection.request("POST", "/v1/pprof", body=body)
-            answer = connection.getresponse()
+            try:
+                connection.request("POST", "/v1/pprof", body=body)
+                answer = connection.getresponse()
+            except ConnectionError as lost:
+                text = repr(lost)
+                connection.close()
+                continue
             text = answer.read()
             if answer.status == 204:
                 self.attempts[time_nanos] = attempt
