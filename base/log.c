@@ -291,7 +291,8 @@ static bool open_outputs(const char *const *paths, struct output *outputs, size_
 	*count = 0;
 	for (const char *const *path = paths ? paths : standard; *path; path++) {
 		if (*count == OUTPUTS_MAX) {
-			error_set(err, ERROR_CONFIG, "more than %d log outputs", OUTPUTS_MAX);
+			error_set(err, ERROR_CONFIG, "more than %d log outputs are not supported",
+				  OUTPUTS_MAX);
 		} else if (open_output(&outputs[*count], *path, err)) {
 			++*count;
 			continue;

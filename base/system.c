@@ -165,8 +165,8 @@ uint32_t system_cores(void)
 static const char *reason_of(const char *path, int number)
 {
 	char target;
-	return number == ELOOP && readlink(path, &target, 1) > 0 ? "it is a symbolic link, and "
-								   "outputs follow none"
+	return number == ELOOP && readlink(path, &target, 1) > 0 ? "it is a symbolic link, "
+								   "which outputs do not follow"
 								 : strerror(number);
 }
 

@@ -160,8 +160,8 @@ static void no_link_is_followed_in_place_of_an_output(void **state)
 		assert_int_equal(symlink(targets[i], path), 0);
 		assert_int_equal(system_open_output(path, i % 2 ? O_APPEND : O_TRUNC, &err), -1);
 		assert_int_equal(err.kind, ERROR_CONFIG);
-		assert_non_null(strstr(err.text, "/link: it is a symbolic link, and outputs "
-						 "follow none"));
+		assert_non_null(strstr(err.text, "/link: it is a symbolic link, which outputs "
+						 "do not follow"));
 		unlink(path);
 	}
 	struct stat st;
