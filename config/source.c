@@ -112,9 +112,10 @@ static bool read_url(struct source_reader *reader, const char *scheme, const cha
 		     struct bytes *out, struct error *err)
 {
 	if (strncmp(rest, "//", 2) != 0)
-		return error_set(err, ERROR_CONFIG, "a URL begins with http:// or https://");
+		return error_set(err, ERROR_CONFIG, "a URL must begin with http:// or https://");
 	if (!reader->sources->fetch)
-		return error_set(err, ERROR_CONFIG, "nothing is loaded over http or https here");
+		return error_set(err, ERROR_CONFIG,
+				 "loading over http or https is not supported here");
 	char *url = memory_format("%s:%s", scheme, rest);
 	bool ok = reader->sources->fetch(reader->sources->context, url, out, err);
 	memory_free(url);

@@ -88,7 +88,7 @@ static void later_sources_win(void **state)
 		{ "yaml:{a: 1}", "yaml:[1]",
 		  "yaml:1:1: retrieved value (type=[]interface {}) cannot be used as a Conf" },
 		{ "yaml:{a: 1}", "https://example.com/x",
-		  "nothing is loaded over http or https here" },
+		  "loading over http or https is not supported here" },
 		{ "yaml:{a: 1}", "s3:bucket", "unsupported scheme on URI \"s3:bucket\"" },
 		{ "yaml:{a: 1}", "/nonexistent/x.yaml",
 		  "unable to read the file file:/nonexistent/x.yaml: No such file or directory" },
@@ -185,7 +185,8 @@ static void bad_references_are_refused(void **state)
 		  "yaml:1:1: a: environment variable \"\" has invalid name: must match regex "
 		  "^[a-zA-Z_][a-zA-Z0-9_]*$" },
 		{ "a: ${s3:x}", "yaml:1:1: a: unsupported scheme on URI \"s3:x\"" },
-		{ "a: ${http://x/y}", "yaml:1:1: a: nothing is loaded over http or https here" },
+		{ "a: ${http://x/y}",
+		  "yaml:1:1: a: loading over http or https is not supported here" },
 		{ "a: ${env:A$B}",
 		  "yaml:1:1: a: the uri \"env:A$B\" contains unsupported characters ('$')" },
 		{ "a: ${env:PC_SELF}", "yaml:1:1: a: too many recursive expansions" },
