@@ -34,8 +34,9 @@ static const char *const verbosities[] = { "basic", "normal", "detailed", NULL }
 static const struct config_row debug_rows[] = {
 	CONFIG_ROW(struct debug_config, verbosity, .key = "verbosity", .def = "basic",
 		   .choices = verbosities,
-		   .help = "`basic`: a line of counts per request. `normal`: also one per profile, "
-			   "on the outputs. `detailed`: also the request there, as OTLP/JSON."),
+		   .help = "`basic`: one line with counts per request. `normal`: also one line "
+			   "per profile, written to the outputs. `detailed`: also the whole "
+			   "request as OTLP/JSON, written to the outputs."),
 	CONFIG_ROW(struct debug_config, sampling_initial, .key = "sampling_initial", .def = "2",
 		   .limited = true, .min = 0, .max = -1,
 		   .help = "The number of requests shown in each second."),
@@ -238,8 +239,8 @@ static const struct exporter_ops debug_ops = {
 
 const struct component_factory debug_exporter = {
 	.type = "debug",
-	.help = "Shows what leaves: counts in the log, and on request the profiles on standard "
-		"output or in files.",
+	.help = "Shows outgoing data: counts in the log and, depending on `verbosity`, the "
+		"profiles on standard output or in files.",
 	.kind = COMPONENT_EXPORTER,
 	.exporter = &debug_ops,
 	.size = sizeof(struct debug),

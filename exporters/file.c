@@ -67,11 +67,11 @@ static const struct config_row rotation_rows[] = {
 			   "files are never split."),
 	CONFIG_ROW(struct rotation_config, max_days, .key = "max_days", .def = "0", .unit = "days",
 		   .limited = true, .min = 0, .max = 36500,
-		   .help = "Older files are removed; 0: never."),
+		   .help = "Files older than this are removed; 0: never."),
 	CONFIG_ROW(struct rotation_config, max_backups, .key = "max_backups", .def = "100",
 		   .limited = true, .min = 0, .max = 1000000,
-		   .help = "The number of rotated files (with `pprof`: profiles) to keep, the "
-			   "newest; 0: all."),
+		   .help = "Number of the newest rotated files (with `pprof`: profiles) that "
+			   "are kept; 0: all."),
 	CONFIG_ROW(struct rotation_config, max_total_megabytes, .key = "max_total_megabytes",
 		   .def = "1024", .unit = "MiB", .limited = true, .min = 0, .max = 1 << 30,
 		   .help = "Maximum size of all `pprof` files in the directory; beyond it, the "
@@ -87,27 +87,28 @@ static const struct config_row group_rows[] = {
 	CONFIG_ROW(struct group_config, enabled, .key = "enabled", .def = "false",
 		   .help = "Only `false` is supported."),
 	CONFIG_ROW(struct group_config, resource_attribute, .key = "resource_attribute",
-		   .def = "fileexporter.path_segment", .inert = true, .help = "For grouping."),
+		   .def = "fileexporter.path_segment", .inert = true,
+		   .help = "Grouping is not supported."),
 	CONFIG_ROW(struct group_config, max_open_files, .key = "max_open_files", .def = "100",
-		   .inert = true, .help = "For grouping."),
+		   .inert = true, .help = "Grouping is not supported."),
 	{ 0 }
 };
 static const struct config_table group_table = { sizeof(struct group_config), group_rows };
 
 static const struct config_row compression_rows[] = {
 	CONFIG_ROW(struct compression_config, level, .key = "level", .def = "0", .limited = true,
-		   .min = 0, .max = 22, .help = "Of zstd; 0 selects the default level."),
+		   .min = 0, .max = 22, .help = "Compression level of zstd; 0: the default level."),
 	{ 0 }
 };
 static const struct config_table compression_table = { sizeof(struct compression_config),
 						       compression_rows };
 
 static const struct config_row file_rows[] = {
-	CONFIG_ROW(
-		struct file_config, path, .key = "path",
-		.help = "The file, for `json` and `proto`. No other `file` exporter may use it. A "
-			"pipe needs a reader at start. A symbolic link is an error, except for "
-			"those of the system (`/dev/stdout`, `/proc/self/fd/1`)."),
+	CONFIG_ROW(struct file_config, path, .key = "path",
+		   .help = "The file, for `json` and `proto`. No other `file` exporter may use "
+			   "it. A named pipe must have a reader when the gateway starts. A "
+			   "symbolic link is an error, except for those of the system "
+			   "(`/dev/stdout`, `/proc/self/fd/1`)."),
 	CONFIG_ROW(struct file_config, directory, .key = "directory",
 		   .help = "The directory of the files, for `pprof`. No other `file` exporter may "
 			   "use it. Not a key of the Collector."),
@@ -135,8 +136,9 @@ static const struct config_row file_rows[] = {
 	CONFIG_SECTION(
 		struct file_config, rotation, rotation_table, .key = "rotation",
 		.presence = PRESENCE_DEFAULT,
-		.help = "Without it: one file that grows; with `pprof`, the newest 10000 files, "
-			"up to 1024 MiB. With it, an existing file is appended to."),
+		.help = "Rotation of the output. Without it, one file grows without limit; "
+			"with `pprof`, the newest 10000 files are kept, up to 1024 MiB. With "
+			"it, the exporter appends to an existing file."),
 	CONFIG_SECTION(struct file_config, group_by, group_table, .key = "group_by",
 		       .help = "One file per value of a resource attribute: not supported."),
 	DELIVERY_ROWS_UNTIMED(struct file_config, delivery),
@@ -161,8 +163,8 @@ static bool check_place(const struct file_config *c, struct error *err)
 		return error_set(err, ERROR_CONFIG, "`%s` must be non-empty with format %s", name,
 				 formats[c->format.index]);
 	if (other)
-		return error_set(err, ERROR_CONFIG, "`%s` has no meaning with format %s", not_name,
-				 formats[c->format.index]);
+		return error_set(err, ERROR_CONFIG, "`%s` is not supported with format %s",
+				 not_name, formats[c->format.index]);
 	return true;
 }
 
@@ -181,8 +183,8 @@ static bool file_check(const void *config, struct error *err)
 		fault = "`append` and `compression` enabled at the same time is not supported";
 	else if (c->format.index == FORMAT_PPROF &&
 		 (c->append || c->compression.index != COMPRESSION_NONE))
-		fault = "`append` and `compression` have no meaning with format pprof, which is "
-			"always gzip";
+		fault = "`append` and `compression` are not supported with format pprof, which "
+			"is always gzip";
 	else if (!read_mode(c->directory_permissions, &mode))
 		fault = "`directory_permissions` must be an octal number up to 0777";
 	return fault ? error_set(err, ERROR_CONFIG, "%s", fault) : check_place(c, err);
@@ -303,7 +305,7 @@ static void note_removed(struct file *self)
 			 "Removed the oldest pprof files to stay within "
 			 "rotation::max_total_megabytes",
 			 log_number("files", files[FILE_TOO_LARGE]),
-			 log_number("files left", files[FILE_KEPT]));
+			 log_number("files_left", files[FILE_KEPT]));
 }
 
 static bool open_spool(struct file *self, struct error *err)
@@ -425,9 +427,9 @@ static bool write_pprofs(struct file *self, struct packet *packet, struct error 
 static void log_change(struct file *self, bool ok, const struct error *err)
 {
 	if (!ok && !self->failing)
-		log_error(&self->log, "Cannot write", log_text("error", err->text));
+		log_error(&self->log, "Writing failed.", log_text("error", err->text));
 	else if (ok && self->failing)
-		log_info(&self->log, "Writing again");
+		log_info(&self->log, "Writing works again.");
 	self->failing = !ok;
 }
 
@@ -478,14 +480,14 @@ static const struct exporter_ops file_ops = {
 
 const struct component_factory file_exporter = {
 	.type = "file",
-	.help = "Writes profiles to disk: OTLP requests into one file, or pprof files into a "
+	.help = "Writes profiles to disk: OTLP requests to one file, or pprof files to a "
 		"directory.",
 	.manual =
-		"A record is in the file completely or not at all: the rest of a failed write is "
-		"removed, and a file that an earlier run left incomplete is set aside like a "
-		"rotated one. SIGHUP opens the file again, so it may be moved away before. A file "
-		"or directory that was removed is created again. While the disk is full, packets "
-		"are retried, as for a destination that is down.\n\n"
+		"A record is written completely or not at all: the incomplete record of a "
+		"failed write is removed. A file that an earlier run left incomplete is "
+		"renamed like a rotated one. SIGHUP reopens the file, so another program can "
+		"move it first. A file or directory that was removed is created again. While "
+		"the disk is full, packets are retried, as for a destination that is down.\n\n"
 		"The name of a pprof file is the time of writing and a counter. Without "
 		"`rotation` the newest 10000 are kept, up to 1024 MiB; `rotation: {max_backups: "
 		"0, max_total_megabytes: 0}` keeps all. A write that the kernel never completes "

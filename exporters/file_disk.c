@@ -32,7 +32,7 @@ bool file_make_directories(const char *path, mode_t mode, struct error *err)
 			break;
 	}
 	memory_free(copy);
-	return ok || file_failed(err, "make the directory", path);
+	return ok || file_failed(err, "create the directory", path);
 }
 
 bool file_write(int fd, struct iovec *parts, int count)

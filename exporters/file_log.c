@@ -196,7 +196,7 @@ bool file_log_add(struct file_log *log, struct view record, struct error *err)
 		return false;
 	log->stale = false;
 	if (fstat(log->fd, &st) != 0)
-		return file_failed(err, "look at", o->path);
+		return file_failed(err, "inspect", o->path);
 	uint64_t size = (uint64_t)st.st_size;
 	uint64_t more = parts[0].iov_len + parts[1].iov_len;
 	if (o->max_bytes && size && size + more > o->max_bytes) {

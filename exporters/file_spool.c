@@ -73,13 +73,14 @@ bool file_spool_add(struct file_spool *spool, struct view document, struct error
 {
 	struct name name = next_name(spool);
 	if (!bytes_add(&spool->added, name.whole, strlen(name.whole) + 1))
-		return error_set(err, ERROR_TOO_LARGE, "more profiles than one request may become");
+		return error_set(err, ERROR_TOO_LARGE,
+				 "the request contains more profiles than one request may write");
 	if (write_file(spool->directory, name.part, document) &&
 	    renameat(spool->directory, name.part, spool->directory, name.whole) == 0) {
 		spool->bytes += document.len;
 		return true;
 	}
-	file_failed(err, "write a profile into", spool->options.directory);
+	file_failed(err, "write a profile to", spool->options.directory);
 	unlinkat(spool->directory, name.part, 0);
 	return false;
 }

@@ -49,7 +49,7 @@ struct parca {
 
 static const struct metric lost_labels = {
 	"otelcol_exporter_parca_dropped_labels", METRIC_COUNTER, "{labels}",
-	"Attributes that did not become labels of a series, or not unchanged, by reason."
+	"Attributes that were not sent as labels of a series, or only in changed form, by reason."
 };
 
 #define UNSUPPORTED \
@@ -313,7 +313,8 @@ static bool check_name(const char *name, struct error *err)
 	bool ok = !isdigit((unsigned char)*name);
 	for (const char *c = name; *c && ok; c++)
 		ok = isalnum((unsigned char)*c) || *c == '_';
-	return ok || error_set(err, ERROR_CONFIG, "name: not of the form [A-Za-z_][A-Za-z0-9_]*");
+	return ok ||
+	       error_set(err, ERROR_CONFIG, "name: must have the form [A-Za-z_][A-Za-z0-9_]*");
 }
 
 static bool check_token(const struct parca_config *config, struct error *err)
@@ -358,21 +359,20 @@ static const struct config_row rows[] = {
 		struct parca_config, name, .key = "name",
 		.help = "The `__name__` of all series. Default: derived from the period type, as "
 			"in Parca's scraper (`process_cpu`, `memory`, `mutex`, `goroutine`)."),
-	CONFIG_ROW(
-		struct parca_config, lift_labels, .key = "lift_labels",
-		.help = "Keys of sample attributes that become labels of series. Each combination "
-			"of their values is a series of its own. Parca drops all other sample "
-			"attributes."),
+	CONFIG_ROW(struct parca_config, lift_labels, .key = "lift_labels",
+		   .help = "Keys of sample attributes that become labels of series. Each "
+			   "combination of their values is a separate series. Parca drops all "
+			   "other sample attributes."),
 	CONFIG_ROW(struct parca_config, normalized_addresses, .key = "normalized_addresses",
 		   .def = "false",
-		   .help = "Addresses are relative to the executable already, as the OpenTelemetry "
-			   "eBPF profiler sends them. `false`: Parca subtracts the start of the "
-			   "mapping."),
-	CONFIG_ROW(
-		struct parca_config, retry_unknown, .key = "retry_unknown", .def = "true",
-		.help = "Retries requests that were sent and not answered. `true`: at-least-once "
-			"delivery; what Parca had already stored is counted twice. `false`: "
-			"at-most-once delivery; what Parca had not stored is lost."),
+		   .help = "`true`: addresses are already relative to the executable, as the "
+			   "OpenTelemetry eBPF profiler sends them. `false`: Parca subtracts "
+			   "the start of the mapping."),
+	CONFIG_ROW(struct parca_config, retry_unknown, .key = "retry_unknown", .def = "true",
+		   .help = "Retries requests that were sent but not answered. `true`: "
+			   "at-least-once delivery; data that Parca had already stored is counted "
+			   "twice. `false`: at-most-once delivery; data that Parca had not stored "
+			   "is lost."),
 	DELIVERY_ROWS(struct parca_config, delivery, "5s"),
 	{ 0 }
 };
@@ -380,41 +380,42 @@ static const struct config_table table = { sizeof(struct parca_config), rows, pa
 
 static const char manual[] =
 	"Each Profile becomes a sample of a series. The labels of a series are `__name__`, then "
-	"the attributes of resource, scope and Profile. Of equal names the first is kept. An "
-	"empty value, or a key that begins with `__` or `pprof.`, does not become a label. "
-	"Attributes that did not become labels unchanged are counted in "
+	"the attributes of resource, scope and Profile. If several names are equal, the first "
+	"label is kept. An empty value, or a key that begins with `__` or `pprof.`, does not "
+	"become a label. Attributes that did not become labels unchanged are counted in "
 	"`otelcol_exporter_parca_dropped_labels`. Parca names a type "
 	"`NAME:TYPE:UNIT:PERIOD_TYPE:PERIOD_UNIT`, with `:delta` if the Profile has a "
 	"duration.\n\n"
 	"Input that Parca cannot handle, or that makes its list of types fail for every user, is "
 	"corrected before it is sent: a series always has labels, a missing period type becomes "
-	"the sample type, an empty type or unit becomes `unknown`, each of its characters that no "
-	"query can name (`-`, `.` and the like) becomes `_`, and a missing time becomes the time "
-	"of arrival.\n\n"
+	"the sample type, an empty type or unit becomes `unknown`, each character of a type or "
+	"unit that no query can contain (`-`, `.` and similar) becomes `_`, and a missing time "
+	"becomes the time of arrival.\n\n"
 	"The following is unsupported by Parca. Unless another counter is named, it is counted in "
 	"`otelcol_exporter_unsupported_items`:\n\n"
 	"- attributes of samples, which are the labels of pprof, and links to traces (counted as "
 	"`sample_label`). List the attributes that matter in `lift_labels`, and their values "
-	"become labels of series (links cannot be lifted). Each combination of values is a series "
-	"with profiles of its own, so do not lift attributes with many values;\n"
-	"- the times of single samples: they are counted at the time of their Profile;\n"
+	"become labels of series (links cannot be lifted). Each combination of values is a "
+	"separate series with its own profiles, so do not lift attributes with many values;\n"
+	"- timestamps of samples: all samples are counted at the time of their Profile;\n"
 	"- negative values, which would read back as huge numbers: such samples are dropped "
-	"(reason `plan`); zeros;\n"
+	"(reason `plan`);\n- values of zero;\n"
 	"- columns of lines, `doc_url`, attributes of mappings and locations that have no pprof "
 	"field;\n"
 	"- profile IDs, names of scopes, and the period, which Parca returns as 0: "
 	"`samples`/`count` with the period type `cpu`/`nanoseconds` reads back as nanoseconds, "
 	"the value times the period.\n\n"
 	"Parca adds up everything that it receives, including duplicates. By default a request "
-	"without an answer is sent again: nothing is lost, and what Parca had already stored is "
-	"counted twice. With `retry_unknown: false` a request is sent again only if it certainly "
-	"was not stored: no connection could be made, or Parca asked for a retry with RetryInfo. "
-	"Other failed requests are dropped (reason `permanent`, error `unanswered`). If two "
-	"concurrent requests bring the same new functions, Parca 0.21 rejects one of them "
-	"(`Transaction Conflict`); by default it is sent again. After such conflicts Parca has "
-	"been observed to answer some queries with `Key not found`, although it had accepted all "
-	"data. Set `sending_queue: {num_consumers: 1}`: one gateway then sends no concurrent "
-	"requests, and is no slower. With `retry_unknown: false` a conflict would drop data.\n\n"
+	"without a response is sent again: nothing is lost, but data that Parca had already "
+	"stored is counted twice. With `retry_unknown: false` a request is sent again only if "
+	"it certainly was not stored: no connection could be made, or Parca asked for a retry "
+	"with RetryInfo. Other failed requests are dropped (reason `permanent`, error "
+	"`unanswered`). If two concurrent requests contain the same new functions, Parca 0.21 "
+	"rejects one of them (`Transaction Conflict`); by default it is sent again. After such "
+	"conflicts Parca has been observed to answer some queries with `Key not found`, "
+	"although it had accepted all data. Set `sending_queue: {num_consumers: 1}`: one "
+	"gateway then sends no concurrent requests, and is no slower. With `retry_unknown: "
+	"false` a conflict would drop data.\n\n"
 	"Parca accepts requests of up to 64 MiB, if they arrive completely within 5 s. Requests "
 	"are therefore kept below 16 MiB; "
 	"`limits: {max_bytes: ...}` changes that.\n\n" GRPC_SENDER_MANUAL

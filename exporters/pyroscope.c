@@ -320,8 +320,8 @@ static bool check_tenant(const char *tenant, struct error *err)
 	for (size_t i = 0; i < len && good; i++)
 		good = isalnum((unsigned char)tenant[i]) || strchr(others, tenant[i]);
 	return good || error_set(err, ERROR_CONFIG,
-				 "tenant: at most 150 letters, digits and %s, "
-				 "and neither \".\" nor \"..\"",
+				 "tenant: must be at most 150 letters, digits and %s, and not "
+				 "\".\" or \"..\"",
 				 others);
 }
 
@@ -334,8 +334,9 @@ static bool check_tenants(const struct pyroscope_config *c, struct error *err)
 		if (strcasecmp(headers->at[i].name, "x-scope-orgid"))
 			continue;
 		if (c->tenant && *c->tenant)
-			return error_set(err, ERROR_CONFIG,
-					 "headers: X-Scope-OrgID comes from tenant");
+			return error_set(
+				err, ERROR_CONFIG,
+				"headers: X-Scope-OrgID must not be set together with tenant");
 		if (!check_tenant(value ? value : "", err))
 			return error_prefix(err, "headers: X-Scope-OrgID");
 	}
@@ -358,12 +359,12 @@ static const char *const deltas[] = { "delta", "cumulative", NULL };
 
 static const struct config_row label_rows[] = {
 	LABEL_ROW(max_names, "max_names", "30", 3, 100,
-		  "Labels of a series, including those of its samples. Beyond it, the labels of "
-		  "lowest precedence are dropped."),
+		  "Maximum number of labels of a series, including those of its samples. "
+		  "Beyond it, the labels of lowest precedence are dropped."),
 	LABEL_ROW(max_name_length, "max_name_length", "1024", 16, 65536,
-		  "Bytes. A label with a longer name is dropped."),
+		  "Maximum length of a name in bytes. A label with a longer name is dropped."),
 	LABEL_ROW(max_value_length, "max_value_length", "2048", 16, 65536,
-		  "Bytes. A longer value is truncated."),
+		  "Maximum length of a value in bytes. A longer value is truncated."),
 	{ 0 }
 };
 static const struct config_table label_table = { sizeof(struct label_config), label_rows };
@@ -375,10 +376,11 @@ static const struct config_row rows[] = {
 	    .help = "Base URL of Pyroscope, such as `http://host:4040`. The path of the API is "
 		    "appended."),
 	ROW(preset, .def = "v1", .choices = presets,
-	    .help = "`v1`: what Pyroscope 1.x accepts, and the newest version too. `v2`: what "
-		    "only the newest version accepts. Both keep a request below 1920 KiB, because "
-		    "the default burst is 2 MiB in all versions. A store with a larger burst "
-		    "accepts up to 4 MiB: `limits: {max_bytes: 4000000}`."),
+	    .help = "`v1`: sends only what both Pyroscope 1.x and the newest version accept. "
+		    "`v2`: sends what only the newest version accepts. Both keep a request "
+		    "below 1920 KiB, because the default rate limit of all versions permits "
+		    "bursts of 2 MiB. A store with a larger burst accepts up to 4 MiB: "
+		    "`limits: {max_bytes: 4000000}`."),
 	ROW(labels, .def = "preset", .choices = names,
 	    .help = "Names of labels: `legacy` reduces them to letters, digits and `_` (the "
 		    "default of `v1`); `utf8` keeps them unchanged (the default of `v2`)."),

@@ -18,8 +18,9 @@
 	"`process.executable.name`. Keys that begin with `__` are reserved by the store and never become labels " \
 	"(`__session_id__` is one). " \
 	"Strings are sent unchanged; other values are converted to strings. A Link becomes `trace_id` and `span_id`. " \
-	"Every label counts towards the store's limit of series: use `allowlist` to keep few of them. Beyond 4096 series in " \
-	"one batch, the remaining ones are joined into one, `service_name=overflow`.\n\n" \
+	"Every label counts towards the store's limit of series: use `allowlist` to keep " \
+	"only a few. Beyond 4096 series in one batch, the remaining ones are joined into " \
+	"one, `service_name=overflow`.\n\n" \
 	"**Types** have the names that the store's own clients use:\n\n" \
 	"| Sample type of the pprof, else its period type | `__name__` |\n" \
 	"|---|---|\n" \
@@ -30,28 +31,32 @@
 	"| contains `mutex_`, or is `contentions` or `delay` | `mutex` |\n" \
 	"| contains `block_` | `block` |\n" \
 	"| contains `goroutine` | `goroutines` |\n" \
-	"| `samples`, with nothing else known | `process_cpu` |\n" \
+	"| `samples`, if nothing else is known | `process_cpu` |\n" \
 	"| anything else | the last sample type |\n\n" \
 	"If the only sample type is `samples`/`count` and the period is `cpu`/`nanoseconds`, as OTLP profilers send it, a " \
 	"second type `cpu`/`nanoseconds` is added: the count times the period. In a sample type `-` becomes `_`, because the " \
-	"store rejects it. In any type or unit `:` becomes `_`, because two of them make the store's list of types fail for " \
-	"every user. A type without a name, or with a name longer than 1024 bytes, becomes `unknown`; a missing period type " \
-	"becomes the sample type.\n\n" \
+	"store rejects it. In any type or unit `:` becomes `_`, because two colons make the " \
+	"store's list of types fail for every user. A type without a name, or with a name " \
+	"longer than 1024 bytes, becomes `unknown`; a missing period type becomes the sample " \
+	"type.\n\n" \
 	"**Times.** The store treats profiles of one series in the same millisecond as one profile. Profiles of the same " \
 	"request are therefore merged, and a later profile gets the next free millisecond of its series. If a large profile " \
 	"is split, its first part keeps the time and the others get the next free milliseconds. A part " \
-	"keeps its time over retries, so a request whose answer was lost is not counted twice " \
-	"(with the newest store: after compaction). A profile that a sender sends twice is counted twice. The exporter " \
-	"remembers the last 128 times of each of about 1000 series. If all instances of a service have the same labels, keep " \
-	"one label that distinguishes them. Two gateways do not know each other's times: if both carry profiles of one " \
-	"service, add a label that distinguishes the gateways (`resource`). Profiles older than one hour, or more than ten " \
-	"minutes ahead, are dropped, as the store would drop them (reasons `too_old`, `too_new`); `limits` changes that.\n\n" \
+	"keeps its time over retries, so a request whose response was lost is not counted " \
+	"twice (with the newest store: after compaction). A profile that a sender sends " \
+	"twice is counted twice. The exporter remembers the last 128 times of each of about " \
+	"1000 series. If all instances of a service have the same labels, keep one label " \
+	"that distinguishes them. Two gateways do not know each other's times: if both carry " \
+	"profiles of one service, add a label that distinguishes the gateways (`resource`). " \
+	"Profiles older than one hour, or more than ten minutes ahead, are dropped, as the " \
+	"store would drop them (reasons `too_old`, `too_new`); `limits` changes that.\n\n" \
 	"**Size.** A profile is split into parts of at most 16000 samples and 1920 KiB (uncompressed). A store with default " \
 	"settings accepts that: its burst is 2 MiB, and it answers every larger request with a 429. For a store with a larger " \
 	"burst, set `limits: {max_bytes: 4000000}`. " \
-	"`max_resources` is always 1. The answers 413, `exceeds the size limit`, `payload size exceeds limit`, and a 429 " \
-	"to a request larger than the burst lower the size of later requests.\n\n" \
-	"| Answer | Result |\n" \
+	"`max_resources` is always 1. The responses 413, `exceeds the size limit`, `payload " \
+	"size exceeds limit`, and a 429 to a request larger than the burst reduce the size " \
+	"of later requests.\n\n" \
+	"| Response | Result |\n" \
 	"|---|---|\n" \
 	"| 2xx, complete | sent |\n" \
 	"| none, or incomplete; 429, 502, 503, 504 | retried; `Retry-After` of 429 and 503 is honoured |\n" \

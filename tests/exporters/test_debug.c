@@ -102,8 +102,8 @@ static void an_output_that_cannot_be_opened_is_the_operators(void **state)
 	exporter_stop();
 	assert_int_equal(symlink("elsewhere", "out"), 0);
 	assert_false(exporter_begin(&debug_exporter, "{output_paths: [stdout, out]}"));
-	assert_string_equal(e.err.text, "cannot open out: it is a symbolic link, and outputs "
-					"follow none");
+	assert_string_equal(e.err.text, "cannot open out: it is a symbolic link, which outputs "
+					"do not follow");
 }
 
 static void reload_opens_the_outputs_again(void **state)

@@ -257,8 +257,8 @@ static void a_symbolic_link_is_not_followed(void **state)
 	for (size_t i = 0; i < sizeof yaml / sizeof *yaml; i++) {
 		assert_false(exporter_begin(&file_exporter, yaml[i]));
 		assert_int_equal(e.err.kind, ERROR_CONFIG);
-		assert_string_equal(e.err.text, "cannot open a.jsonl: it is a symbolic link, and "
-						"outputs follow none");
+		assert_string_equal(e.err.text, "cannot open a.jsonl: it is a symbolic link, "
+						"which outputs do not follow");
 		exporter_stop();
 	}
 	assert_int_equal(count_files(".", NULL), 2);
@@ -344,9 +344,9 @@ static void configurations_that_cannot_be_kept_are_errors(void **state)
 	static const char *const cases[][2] = {
 		{ "{format: json}", "`path` must be non-empty with format json" },
 		{ "{path: a, format: pprof}", "`directory` must be non-empty with format pprof" },
-		{ "{path: a, directory: b}", "`directory` has no meaning with format json" },
+		{ "{path: a, directory: b}", "`directory` is not supported with format json" },
 		{ "{path: a, directory: b, format: pprof}",
-		  "`path` has no meaning with format pprof" },
+		  "`path` is not supported with format pprof" },
 		{ "{path: a, encoding: otlp}",
 		  "`encoding`: encoding extensions are not supported" },
 		{ "{path: a, group_by: {enabled: true}}", "`group_by`: not supported" },
@@ -354,7 +354,7 @@ static void configurations_that_cannot_be_kept_are_errors(void **state)
 		{ "{path: a, append: true, compression: zstd}",
 		  "`append` and `compression` enabled" },
 		{ "{directory: a, format: pprof, compression: zstd}",
-		  "have no meaning with format pprof" },
+		  "`append` and `compression` are not supported with format pprof" },
 		{ "{path: a, directory_permissions: \"rwx\"}", "`directory_permissions` must be" },
 		{ "{path: a, directory_permissions: \"1777\"}", "`directory_permissions` must be" },
 		{ "{path: a, format: xml}", "xml" },

@@ -217,8 +217,8 @@ def test_the_token_goes_out_over_tls(build, tmp_path):
 
 @pytest.mark.parametrize("more, error", [
     ("bearer_token: x", "bearer_token: would be sent in clear text"),
-    ("name: 1st", 'name: not of the form'),
-    ("name: a-b", 'name: not of the form'),
+    ("name: 1st", 'name: must have the form'),
+    ("name: a-b", 'name: must have the form'),
     ("labels: dots", "labels"),
     ("compression: zstd", "cannot send zstd"),
 ])
