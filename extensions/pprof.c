@@ -312,9 +312,9 @@ static const struct config_row rows[] = {
 	CONFIG_ROW(struct pprof_config, save_to_file, .key = "save_to_file",
 		   .help = "Not supported; setting it is an error. Fetch the profile instead."),
 	CONFIG_ROW(struct pprof_config, block_profile_fraction, .key = "block_profile_fraction",
-		   .def = "0", .inert = true, .help = "A matter of Go's runtime."),
+		   .def = "0", .inert = true, .help = "It applies only to Go's runtime."),
 	CONFIG_ROW(struct pprof_config, mutex_profile_fraction, .key = "mutex_profile_fraction",
-		   .def = "0", .inert = true, .help = "A matter of Go's runtime."),
+		   .def = "0", .inert = true, .help = "It applies only to Go's runtime."),
 	CONFIG_ROW(struct pprof_config, dialer, .key = "dialer", .inert = true,
 		   .help = "The extension only accepts connections; it does not dial."),
 	{ 0 }
