@@ -168,7 +168,8 @@ static bool check_attributes(const char *const *arguments, struct error *err)
 {
 	for (; *arguments; arguments++)
 		if (**arguments == '=' || !strchr(*arguments, '='))
-			return error_set(err, ERROR_CONFIG, "\"%s\" is not NAME=VALUE", *arguments);
+			return error_set(err, ERROR_CONFIG, "\"%s\" is not of the form NAME=VALUE",
+					 *arguments);
 	return true;
 }
 

@@ -19,9 +19,8 @@ const struct command commands[] = {
 	  "Lists the components of this build, or prints the manual of one component.",
 	  command_components, 1 },
 	{ "explain", "--config FILE PROFILE [NAME=VALUE ...]",
-	  "Shows what the policy of the first pipeline does to a profile in a file: keys and "
-	  "counts. "
-	  "NAME=VALUE adds a resource attribute, as a receiver would.",
+	  "Applies the policy of the first pipeline to a profile in a file and prints its "
+	  "effects: keys and counts. NAME=VALUE adds a resource attribute, as a receiver would.",
 	  command_explain, SIZE_MAX },
 	{ "send", "FROM TO",
 	  "Copies a profile from a file or a URL (by GET) to a file or a URL (by POST).",

@@ -85,9 +85,10 @@ static void add_synopsis(struct bytes *out)
 static void add_description(struct bytes *out)
 {
 	add_section(out, "DESCRIPTION");
-	add_text(out, "`portcullis` receives profiles (OTLP over gRPC, pprof over HTTP), applies "
-		      "the pipelines of a YAML configuration in the language of the OpenTelemetry "
-		      "Collector, and delivers to profile stores only what the policy permits.");
+	add_text(out, "`portcullis` receives profiles (OTLP over gRPC, pprof over HTTP), "
+		      "processes them in the pipelines of a YAML configuration (in the format "
+		      "of the OpenTelemetry Collector), and delivers to profile stores only "
+		      "the data that the policy permits.");
 	bytes_add_text(out, "\n.PP\n");
 	add_text(out, "`portcullis manual` prints the whole manual: every component, key, default "
 		      "and metric. `portcullis components` with a type prints that of one "

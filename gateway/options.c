@@ -143,7 +143,7 @@ static bool is_one_of(const char *flag, const char *value, const char *one, cons
 {
 	if (!value || !strcmp(value, one) || !strcmp(value, other))
 		return true;
-	return error_set(err, ERROR_CONFIG, "--%s: neither %s nor %s: \"%s\"", flag, one, other,
+	return error_set(err, ERROR_CONFIG, "--%s: must be %s or %s, got \"%s\"", flag, one, other,
 			 value);
 }
 

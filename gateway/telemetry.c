@@ -113,7 +113,7 @@ static bool check_logs(const void *config, struct error *err)
 static const struct config_row logs_rows[] = {
 	CONFIG_ROW(struct logs_config, level, .key = "level", .def = "info",
 		   .help = "Lowest level that is written: `debug`, `info`, `warn` or `error`. "
-			   "With `dpanic`, `panic` and `fatal` nothing is written."),
+			   "At the levels `dpanic`, `panic` and `fatal` nothing is written."),
 	CONFIG_ROW(struct logs_config, encoding, .key = "encoding", .def = "console",
 		   .choices = encodings, .help = "Format of a line."),
 	CONFIG_SECTION(struct logs_config, sampling, sampling_table, .key = "sampling",
@@ -190,7 +190,7 @@ static bool check_reader(const void *config, struct error *err)
 
 static const struct config_row reader_rows[] = {
 	CONFIG_SECTION(struct reader_config, pull, pull_table, .key = "pull",
-		       .help = "An endpoint that is scraped."),
+		       .help = "An endpoint for scraping."),
 	CONFIG_ROW(struct reader_config, periodic, .key = "periodic",
 		   .help = "Metric export. Not supported; setting it is an error."),
 	{ 0 }
@@ -211,7 +211,7 @@ static bool check_metrics(const void *config, struct error *err)
 				 "collector telemetry metrics reader should exist when metric "
 				 "level is not none");
 	if (m->readers.count > 1)
-		return error_set(err, ERROR_CONFIG, "`readers`: one reader is supported");
+		return error_set(err, ERROR_CONFIG, "`readers`: exactly one reader is supported");
 	if (m->views && m->views->count && strcasecmp(m->level, "detailed") != 0)
 		return error_set(err, ERROR_CONFIG,
 				 "service::telemetry::metrics::views can only be set when "

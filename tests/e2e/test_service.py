@@ -75,7 +75,7 @@ def test_two_exporters_cannot_write_to_one_place(build, first, second, shared):
     status, stderr = validate(build, text.replace("exporters: [file]", "exporters: [file/a, file/b]"))
     if shared:
         assert status == 1
-        assert "exporters::file/b: writes to the same place as exporters::file/a does: each needs its own" in stderr
+        assert "exporters::file/b: writes to the same place as exporters::file/a; each exporter needs its own" in stderr
     else:
         assert status == 0, stderr
     status, stderr = validate(build, text.replace("exporters: [file]", "exporters: [file/b]"))
@@ -236,7 +236,7 @@ def test_no_link_that_somebody_made_is_followed(build, where):
     (gateway.directory / "link").symlink_to("elsewhere")
     with gateway:
         assert gateway.process.wait(60) == 1
-    assert "cannot open link: it is a symbolic link, and outputs follow none" in gateway.log()
+    assert "cannot open link: it is a symbolic link, which outputs do not follow" in gateway.log()
     assert not (gateway.directory / "elsewhere").exists()
 
 
@@ -271,8 +271,8 @@ def run_in(build, *arguments):
 
 
 @pytest.mark.parametrize("arguments,expected", [
-    (["--mode", "loud", "--config", "x"], '--mode: neither redacted nor unredacted: "loud"'),
-    (["print-config", "--format=xml"], '--format: neither yaml nor json: "xml"'),
+    (["--mode", "loud", "--config", "x"], '--mode: must be redacted or unredacted, got "loud"'),
+    (["print-config", "--format=xml"], '--format: must be yaml or json, got "xml"'),
     (["--feature-gates=+service.profilesSupport,other.gate"], 'no such feature gate "other.gate", valid gates: [service.profilesSupport]'),
     (["--feature-gates=-service.profilesSupport"], "is stable, can not be disabled"),
     (["--colour"], "unknown flag: --colour"),
@@ -284,8 +284,8 @@ def run_in(build, *arguments):
     (["components", "nonsense"], 'this build has no component of type "nonsense"'),
     (["components", "pii", "x"], 'too many arguments for "portcullis components": "x"'),
     (["validate", "--config", "x", "y"], 'too many arguments for "portcullis validate": "y"'),
-    (["explain", "--config", "x", "y", "z"], '"z" is not NAME=VALUE'),
-    (["explain", "--config", "x", "y", "=z"], '"=z" is not NAME=VALUE'),
+    (["explain", "--config", "x", "y", "z"], '"z" is not of the form NAME=VALUE'),
+    (["explain", "--config", "x", "y", "=z"], '"=z" is not of the form NAME=VALUE'),
 ])
 def test_a_wrong_command_line_is_named(build, arguments, expected):
     done = run_in(build, *arguments)
