@@ -159,7 +159,7 @@ struct grpc_allowance *grpc_allowance_new(struct error *err)
 	assert(dlsym(RTLD_DEFAULT, "recvmsg") == (void *)recvmsg); /* else core does not call it */
 	if (strncmp(grpc_version_string(), KNOWN_VERSION, strlen(KNOWN_VERSION))) {
 		error_set(err, ERROR_INTERNAL,
-			  "gRPC C core %s: this build can bound the "
+			  "gRPC C core %s is not supported: this build can limit the "
 			  "connections of version %sx only",
 			  grpc_version_string(), KNOWN_VERSION);
 		return NULL;

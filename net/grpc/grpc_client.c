@@ -169,11 +169,10 @@ static bool header_is_legal(grpc_metadata m)
 static bool check_header(const char *what, size_t index, grpc_metadata m, struct error *err)
 {
 	return header_is_legal(m) ||
-	       error_set(
-		       err, ERROR_CONFIG,
-		       "%s[%zu]: cannot be sent: the name is reserved, or name or value has bytes "
-		       "that HTTP/2 forbids",
-		       what, index);
+	       error_set(err, ERROR_CONFIG,
+			 "%s[%zu]: cannot be sent: the name is reserved, or the name or value "
+			 "contains bytes that HTTP/2 forbids",
+			 what, index);
 }
 
 bool grpc_client_check_headers(const struct pairs *headers, struct error *err)
@@ -191,7 +190,8 @@ bool grpc_client_check_metadata(const struct metadatum *metadata, struct error *
 		const char *name = metadata[i].name, *value = metadata[i].value;
 		bytes += strlen(name) + strlen(value ? value : "");
 		if (i >= GRPC_METADATA_MAX || bytes > GRPC_METADATA_BYTES)
-			return error_set(err, ERROR_TOO_LARGE, "too much metadata");
+			return error_set(err, ERROR_TOO_LARGE,
+					 "too many or too large metadata entries");
 		if (!check_header("metadata", i, header_of(name, value), err))
 			return false;
 	}

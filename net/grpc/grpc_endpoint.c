@@ -47,13 +47,13 @@ static bool parse_host_port(const char *text, struct grpc_endpoint *out, struct 
 {
 	const char *colon = strrchr(text, ':');
 	if (!colon)
-		return error_set(err, ERROR_CONFIG, "endpoint: has no port");
+		return error_set(err, ERROR_CONFIG, "endpoint: the port is missing");
 	if (!port_is_valid(colon + 1))
 		return error_set(err, ERROR_CONFIG, "endpoint: invalid port");
 	size_t len = (size_t)(colon - text);
 	bool bracketed = len >= 2 && text[0] == '[' && colon[-1] == ']';
 	if (!bracketed && (memchr(text, ':', len) || memchr(text, '/', len)))
-		return error_set(err, ERROR_CONFIG, "endpoint: not host:port");
+		return error_set(err, ERROR_CONFIG, "endpoint: must be host:port");
 	if (bracketed)
 		out->host = memory_text_of(text + 1, len - 2);
 	else
@@ -75,7 +75,7 @@ bool grpc_endpoint_parse(const char *text, struct grpc_endpoint *out, struct err
 	if (!scheme->target)
 		return parse_host_port(rest, out, err);
 	if (!*rest)
-		return error_set(err, ERROR_CONFIG, "endpoint: nothing behind \"%s\"",
+		return error_set(err, ERROR_CONFIG, "endpoint: the address after \"%s\" is missing",
 				 scheme->prefix);
 	/* unix://relative is Go's spelling; core wants unix:relative. */
 	if (!strcmp(scheme->prefix, "unix:") && !strncmp(rest, "//", 2) && rest[2] != '/')

@@ -28,8 +28,8 @@ static const struct config_row rows[] = {
 		   .max = INT32_MAX,
 		   .help = "Maximum rate of frames from one connection that carry no request "
 			   "data. DATA frames of fewer than 64 bytes and TLS records of fewer "
-			   "than 5 bytes count too. Not counted are six frames for each request "
-			   "that was answered and one for each DATA frame of 1 KiB or more. "
+			   "than 5 bytes count too. For each answered request six frames are "
+			   "not counted, and for each DATA frame of 1 KiB or more one frame. "
 			   "Bursts of ten times this number are permitted."),
 	CONFIG_ROW(struct h2_limits, max_errors_per_second, .key = "max_errors_per_second",
 		   .def = "100", .limited = true, .min = 1, .max = INT32_MAX,

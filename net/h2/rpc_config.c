@@ -18,9 +18,10 @@ static const struct config_row keepalive_server_rows[] = {
 			   "that load spreads; 0: never. No call is lost."),
 	CONFIG_ROW(struct rpc_keepalive_server, max_connection_age_grace,
 		   .key = "max_connection_age_grace", .def = "0s",
-		   .help = "How long calls may take after that; 0: no limit."),
+		   .help = "Maximum time that open calls may take after that; 0: no limit."),
 	CONFIG_ROW(struct rpc_keepalive_server, time, .key = "time", .def = "0s",
-		   .help = "Pings a silent client after this time, also without calls; 0: 2h."),
+		   .help = "Pings a client that has been silent for this time, even without "
+			   "open calls; 0: 2h."),
 	CONFIG_ROW(struct rpc_keepalive_server, timeout, .key = "timeout", .def = "0s",
 		   .help = "Closes the connection if the ping is not answered within this time; "
 			   "0: 20s."),
@@ -37,8 +38,8 @@ static const struct config_row keepalive_enforcement_rows[] = {
 			   "closed; 0: 5m."),
 	CONFIG_ROW(struct rpc_keepalive_enforcement, permit_without_stream,
 		   .key = "permit_without_stream", .def = "false",
-		   .help = "Permits pings while no call is open, one in min_time; otherwise one "
-			   "in 2h."),
+		   .help = "Permits one ping per `min_time` while no call is open; otherwise "
+			   "one per 2h."),
 	{ 0 }
 };
 
@@ -61,7 +62,7 @@ const struct config_table rpc_keepalive_table = { sizeof(struct rpc_keepalive), 
 
 static const struct config_row dialer_rows[] = {
 	CONFIG_ROW(struct rpc_dialer, timeout, .key = "timeout", .def = "0s", .inert = true,
-		   .help = "A server does not dial."),
+		   .help = "Servers do not dial."),
 	{ 0 }
 };
 
@@ -80,10 +81,10 @@ bool rpc_server_check(const void *config, struct error *err)
 	const struct rpc_server_config *c = config;
 	if (!is_off(c->auth))
 		return error_set(err, ERROR_CONFIG,
-				 "auth: this build has no extension that authenticates");
+				 "auth: this build has no authenticator extension");
 	if (!is_off(c->middlewares) && c->middlewares->count)
 		return error_set(err, ERROR_CONFIG,
-				 "middlewares: this build has no such extension");
+				 "middlewares: this build has no middleware extension");
 	return true;
 }
 

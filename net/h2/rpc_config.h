@@ -60,29 +60,39 @@ extern const struct config_table rpc_keepalive_table, rpc_dialer_table;
 		       .help = "TLS; plaintext without it."), \
 	CONFIG_ROW(struct rpc_server_config, max_recv_msg_size_mib, .key = "max_recv_msg_size_mib", .def = "0", \
 		   .unit = "MiB", .limited = true, .min = 0, .max = 2047, \
-		   .help = "The largest message, as sent and as inflated; 0: 4 MiB."), \
+		   .help = "Maximum size of a message, both as sent and decompressed; 0: 4 MiB."), \
 	CONFIG_ROW(struct rpc_server_config, max_concurrent_streams, .key = "max_concurrent_streams", .def = "0", \
 		   .limited = true, .min = 0, .max = INT32_MAX, \
-		   .help = "Calls at once on one connection; 0: 100 (no limit in the Collector)."), \
+		   .help = "Maximum number of concurrent calls on one connection; 0: 100 (in " \
+			   "the Collector: no limit)."), \
 	CONFIG_SECTION(struct rpc_server_config, keepalive, rpc_keepalive_table, .key = "keepalive", \
-		       .presence = PRESENCE_SOME, .help = "Silent, idle and old connections."), \
+		       .presence = PRESENCE_SOME, .help = "Treatment of silent, idle and old " \
+							  "connections."), \
 	CONFIG_ROW(struct rpc_server_config, include_metadata, .key = "include_metadata", .def = "false", \
-		   .help = "Makes the request's metadata available to the processors (`resource`'s from_context, `batch`'s metadata_keys), " \
-			   "with `:authority`, also as `host`. Keys that end in -bin are decoded, and left out if they are not UTF-8 text."), \
+		   .help = "Makes the request's metadata available to the processors " \
+			   "(`from_context` of `resource`, `metadata_keys` of `batch`). " \
+			   "`:authority` is included, also as `host`. Values of keys that " \
+			   "end in `-bin` are decoded, and omitted if they are not UTF-8."), \
 	CONFIG_ROW(struct rpc_server_config, auth, .key = "auth", \
-		   .help = "Refused: this build has no extension that authenticates."), \
+		   .help = "Authenticator extension. This build has none, so setting one is " \
+			   "an error."), \
 	CONFIG_ROW(struct rpc_server_config, middlewares, .key = "middlewares", \
-		   .help = "Refused unless empty: this build has no such extension."), \
+		   .help = "Middleware extensions. This build has none, so any entry is an " \
+			   "error."), \
 	CONFIG_SECTION(struct rpc_server_config, limits, h2_limits_table, .key = "limits", \
-		       .help = "What one connection may cost. A connection that passes a limit is closed, and counted in " \
+		       .help = "Limits of connections. A connection that exceeds one is " \
+			       "closed and counted in " \
 			       "`otelcol_http2_server_closed_connections`."), \
 	CONFIG_ROW(struct rpc_server_config, read_buffer_size, .key = "read_buffer_size", .def = "524288", .unit = "By", \
 		   .limited = true, .min = 0, .max = RPC_SERVER_BUFFER_MAX, \
-		   .help = "The most that is read from a connection with one system call; 0: 262144."), \
+		   .help = "Maximum size of a read from a connection with one system call; " \
+			   "0: 262144."), \
 	CONFIG_ROW(struct rpc_server_config, write_buffer_size, .key = "write_buffer_size", .def = "0", .unit = "By", \
 		   .limited = true, .min = 0, .max = RPC_SERVER_BUFFER_MAX, \
-		   .help = "The most that is gathered for one system call that writes to a connection; 0: 262144."), \
-	CONFIG_SECTION(struct rpc_server_config, dialer, rpc_dialer_table, .key = "dialer", .help = "Of clients.")
+		   .help = "Maximum size of a write to a connection with one system call; 0: " \
+			   "262144."), \
+	CONFIG_SECTION(struct rpc_server_config, dialer, rpc_dialer_table, .key = "dialer", \
+		       .help = "Settings of clients.")
 /* clang-format on */
 
 /* For the `check` of such a table: refuses `auth` and `middlewares`, for which there is nothing. */

@@ -76,7 +76,7 @@ static bool put_file(struct identity *identity, int i, const char *pem, struct e
 	size_t len = strlen(pem);
 	identity->files[i] = memfd_create("pem", MFD_CLOEXEC);
 	if (identity->files[i] < 0 || write(identity->files[i], pem, len) != (ssize_t)len)
-		return error_set(err, ERROR_CONFIG, "cannot hold a certificate in memory: %s",
+		return error_set(err, ERROR_CONFIG, "cannot store a certificate in memory: %s",
 				 strerror(errno));
 	identity->paths[i] = memory_format("/proc/self/fd/%d", identity->files[i]);
 	return true;

@@ -24,7 +24,7 @@ static const struct metric ended_metric = {
 };
 static const struct metric misdirected_metric = {
 	"otelcol_http_server_refused_requests", METRIC_COUNTER, "{requests}",
-	"Requests that the server rejected before they reached the receiver, by reason: "
+	"Requests that the server refused before they reached the receiver, by reason: "
 	"malformed, header (414 or 431: too large or too many), path (404), method (405)."
 };
 static const struct metric paused_metric = {

@@ -100,15 +100,15 @@ struct http_server_config {
 	CONFIG_ROW(type, member.transport, .key = "transport", .def = "tcp", \
 		   .help = "tcp, tcp4, tcp6 or unix."), \
 	CONFIG_SECTION(type, member.tls, tls_server_table, .key = "tls", .presence = PRESENCE_NONE, \
-		       .help = "Serve TLS. With `client_ca_file`, clients must present a " \
+		       .help = "Serves TLS. With `client_ca_file`, clients must present a " \
 			       "certificate that this CA signed."), \
 	CONFIG_ROW(type, member.max_request_body_size, .key = "max_request_body_size", .def = "20971520", \
 		   .unit = "bytes", .help = "Maximum size of a request body, both as sent and " \
 					    "decompressed. 0 or less: 20 MiB."), \
 	CONFIG_ROW(type, member.include_metadata, .key = "include_metadata", .def = "false", \
-		   .help = "Make request headers available to processors."), \
+		   .help = "Makes request headers available to processors."), \
 	CONFIG_ROW(type, member.keep_alives_enabled, .key = "keep_alives_enabled", .def = "true", \
-		   .help = "Serve several requests on one connection."), \
+		   .help = "Serves several requests on one connection."), \
 	CONFIG_ROW(type, member.compression_algorithms, .key = "compression_algorithms", \
 		   .def = "[\"\", gzip, zstd, zlib, deflate]", \
 		   .help = "Accepted Content-Encoding values; \"\" means no encoding. Requests " \
@@ -117,15 +117,16 @@ struct http_server_config {
 		   HTTP_TIMEOUT_LIMITS, .help = "Timeout for receiving the headers of a " \
 						"request; 0: none."), \
 	CONFIG_ROW(type, member.tls_handshake_timeout, .key = "tls_handshake_timeout", .def = "10s", \
-		   HTTP_TIMEOUT_LIMITS, .help = "Not in the Collector. Timeout for the TLS " \
-						"handshake of a connection; 0: none."), \
+		   HTTP_TIMEOUT_LIMITS, .help = "Timeout for the TLS handshake of a " \
+						"connection; 0: none. Not a key of the " \
+						"Collector."), \
 	CONFIG_ROW(type, member.read_timeout, .key = "read_timeout", .def = "60s", HTTP_TIMEOUT_LIMITS, \
 		   .help = "Timeout for receiving the whole body of a request; 0: none."), \
 	CONFIG_ROW(type, member.min_body_rate, .key = "min_body_rate", .def = "500", .unit = "bytes/s", .limited = true, \
 		   .min = 0, .max = 1000000000, \
-		   .help = "Not in the Collector. Minimum average rate of a request body, " \
-			   "enforced after its first 5 seconds; a slower request is aborted. 0: " \
-			   "no minimum."), \
+		   .help = "Minimum average rate of a request body, enforced after its first " \
+			   "5 seconds; a slower request is aborted. 0: no minimum. Not a key " \
+			   "of the Collector."), \
 	CONFIG_ROW(type, member.write_timeout, .key = "write_timeout", .def = "30s", HTTP_TIMEOUT_LIMITS, \
 		   .help = "Timeout for the client to receive the whole response; 0: none."), \
 	CONFIG_ROW(type, member.idle_timeout, .key = "idle_timeout", .def = "60s", HTTP_TIMEOUT_LIMITS, \
@@ -133,30 +134,33 @@ struct http_server_config {
 	CONFIG_ROW(type, member.response_headers, .key = "response_headers", \
 		   .help = "Headers added to every response."), \
 	CONFIG_ROW(type, member.auth, .key = "auth", \
-		   .help = "An authenticator. This build has none, so naming one is an error."), \
+		   .help = "Authenticator extension. This build has none, so setting one is " \
+			   "an error."), \
 	CONFIG_ROW(type, member.middlewares, .key = "middlewares", \
-		   .help = "Middleware extensions. This build has none, so naming one is an " \
+		   .help = "Middleware extensions. This build has none, so any entry is an " \
 			   "error."), \
 	CONFIG_ROW(type, member.cors, .key = "cors", .inert = true, \
 		   .help = "CORS headers are never sent, so browsers block requests from other " \
 			   "origins."), \
 	CONFIG_ROW(type, member.max_connections, .key = "max_connections", .def = connections, .limited = true, \
-		   .min = 1, .max = 1000000, .help = "Not in the Collector. Maximum number of " \
-						     "open connections; further ones are closed " \
-						     "without a response."), \
+		   .min = 1, .max = 1000000, .help = "Maximum number of open connections; " \
+						     "further ones are closed without a " \
+						     "response. Not a key of the Collector."), \
 	CONFIG_ROW(type, member.max_connections_per_peer, .key = "max_connections_per_peer", .def = of_a_peer, \
 		   .limited = true, .min = 0, .max = 1000000, \
-		   .help = "Not in the Collector. Maximum number of open connections from one " \
-			   "IPv4 address or IPv6 /64 network; 0: no separate limit."), \
+		   .help = "Maximum number of open connections from one IPv4 address or IPv6 " \
+			   "/64 network; 0: no separate limit. Not a key of the Collector."), \
 	CONFIG_ROW(type, member.max_header_bytes, .key = "max_header_bytes", .def = HTTP_STRING(HTTP_HEADER_BYTES), \
 		   .unit = "bytes", .limited = true, .min = 1024, .max = 1048576, \
-		   .help = "Not in the Collector. Maximum total size of the names and values of " \
-			   "a request's headers; a larger request fails with 431."), \
+		   .help = "Maximum total size of the names and values of a request's " \
+			   "headers; a larger request fails with 431. Not a key of the " \
+			   "Collector."), \
 	CONFIG_ROW(type, member.max_header_count, .key = "max_header_count", .def = HTTP_STRING(HTTP_HEADER_COUNT), \
-		   .limited = true, .min = 1, .max = 10000, .help = "Not in the Collector. " \
-								    "Maximum number of headers " \
-								    "in a request; a request " \
-								    "with more fails with 431.")
+		   .limited = true, .min = 1, .max = 10000, .help = "Maximum number of " \
+								    "headers in a request; a " \
+								    "request with more fails " \
+								    "with 431. Not a key of " \
+								    "the Collector.")
 /* clang-format on */
 
 #define HTTP_STRING(number) HTTP_STRING_OF(number)

@@ -92,8 +92,8 @@ bool multipart_begin(struct multipart *m, const char *content_type, struct view 
 	    !parameter(view_of(content_type), "boundary", &boundary) || !boundary.len ||
 	    boundary.len > BOUNDARY_MAX)
 		return error_set(err, ERROR_INVALID,
-				 "Content-Type: multipart/form-data without a boundary of 1 to "
-				 "70 characters");
+				 "Content-Type: multipart/form-data must have a boundary of 1 "
+				 "to 70 characters");
 	memcpy(m->delimiter, "\r\n--", 4);
 	memcpy(m->delimiter + 4, boundary.at, boundary.len);
 	m->delimiter_len = 4 + boundary.len;

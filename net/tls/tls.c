@@ -98,7 +98,8 @@ static bool check_client(const void *config, struct error *err)
 	CONFIG_ROW(type, cert_file, .key = "cert_file", \
 		   .help = "PEM file of the " whose "'s certificate chain."), \
 	CONFIG_ROW(type, cert_pem, .key = "cert_pem", .help = "The same, as inline PEM text."), \
-	CONFIG_ROW(type, key_file, .key = "key_file", .help = "PEM file of its private key."), \
+	CONFIG_ROW(type, key_file, .key = "key_file", .help = "PEM file of the certificate's " \
+							      "private key."), \
 	CONFIG_ROW(type, key_pem, .key = "key_pem", .help = "The same, as inline PEM text.")
 /* clang-format on */
 
@@ -108,19 +109,19 @@ static const struct config_row server_rows[] = {
 		   .help = "PEM file of CA certificates. Clients must present a certificate "
 			   "that one of these CAs signed."),
 	CONFIG_ROW(struct tls_server_config, client_ca_file_reload, .key = "client_ca_file_reload",
-		   .help = "Reload all files of this section when one of them changes."),
+		   .help = "Reloads all files of this section when one of them changes."),
 	CONFIG_ROW(struct tls_server_config, reload_interval, .key = "reload_interval", .def = "0s",
 		   .help = "How often the files are reloaded; 0: only on SIGHUP. If a file is "
 			   "invalid, the error is logged and the current certificate stays in "
 			   "use."),
 	CONFIG_ROW(struct tls_server_config, ca_file, .key = "ca_file", .inert = true,
-		   .help = "Servers do not use it, neither here nor in the Collector. See "
-			   "client_ca_file."),
+		   .help = "Servers do not use it, here or in the Collector. See "
+			   "`client_ca_file`."),
 	CONFIG_ROW(struct tls_server_config, ca_pem, .key = "ca_pem", .inert = true,
-		   .help = "A server does not use it."),
+		   .help = "Servers do not use it."),
 	CONFIG_ROW(struct tls_server_config, include_system_ca_certs_pool,
 		   .key = "include_system_ca_certs_pool", .inert = true,
-		   .help = "A server does not use it."),
+		   .help = "Servers do not use it."),
 	CONFIG_ROW(struct tls_server_config, min_version, .key = "min_version", .def = "\"1.2\"",
 		   .help = "1.2 or 1.3. TLS 1.0 and 1.1 are errors because the security level "
 			   "of the TLS libraries excludes them."),
@@ -151,8 +152,9 @@ static const struct config_row client_rows[] = {
 		   .help = "Plaintext instead of TLS."),
 	CONFIG_ROW(struct tls_client_config, insecure_skip_verify, .key = "insecure_skip_verify",
 		   .def = "false",
-		   .help = "Do not verify the server's certificate. For tests only: over gRPC, "
-			   "a server with a malformed certificate can crash the program."),
+		   .help = "Disables verification of the server's certificate. For tests only: "
+			   "over gRPC, a server with a malformed certificate can crash the "
+			   "program."),
 	CONFIG_ROW(struct tls_client_config, server_name_override, .key = "server_name_override",
 		   .help = "The name that the server's certificate must be valid for."),
 	CONFIG_ROW(struct tls_client_config, ca_file, .key = "ca_file",
@@ -162,7 +164,7 @@ static const struct config_row client_rows[] = {
 			   "inline PEM text."),
 	CONFIG_ROW(struct tls_client_config, include_system_ca_certs_pool,
 		   .key = "include_system_ca_certs_pool", .def = "false",
-		   .help = "Trust the system's CAs in addition to those of ca_file."),
+		   .help = "Trusts the system's CAs in addition to those of `ca_file`."),
 	OWN_CERTIFICATE_ROWS(struct tls_client_config, "client"),
 	CONFIG_ROW(struct tls_client_config, reload_interval, .key = "reload_interval", .def = "0s",
 		   .help = "How often the files are reloaded; 0: only on SIGHUP."),

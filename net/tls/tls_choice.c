@@ -131,8 +131,8 @@ static bool read_suites(const struct strings *names, struct chosen *c, struct er
 		return true;
 	if (!c->tls_1_3)
 		return error_set(err, ERROR_CONFIG,
-				 "cipher_suites: none of the suites belongs to TLS 1.2, the "
-				 "max_version");
+				 "cipher_suites: none of the suites belongs to TLS 1.2, but "
+				 "max_version is \"1.2\"");
 	c->tls_1_2 = false;
 	return true;
 }

@@ -488,16 +488,16 @@ static void bad_endpoints_are_refused(void **state)
 	} rows[] = {
 		{ NULL, "requires a non-empty \"endpoint\"" },
 		{ "", "requires a non-empty \"endpoint\"" },
-		{ "localhost", "no port" },
+		{ "localhost", "the port is missing" },
 		{ "localhost:", "invalid port" },
 		{ "localhost:x", "invalid port" },
 		{ "localhost:65536", "invalid port" },
 		{ "localhost:0", "invalid port" },
 		{ "localhost:-1", "invalid port" },
-		{ "::1:4317", "not host:port" },
-		{ "ftp://a:1", "not host:port" },
+		{ "::1:4317", "must be host:port" },
+		{ "ftp://a:1", "must be host:port" },
 		{ "http://a.test:4317/v1", "invalid port" },
-		{ "unix:", "nothing behind" },
+		{ "unix:", "the address after \"unix:\" is missing" },
 		{ "a:99999999999999999999", "invalid port" },
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

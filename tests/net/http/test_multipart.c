@@ -89,8 +89,8 @@ static void a_boundary_is_demanded(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof types / sizeof *types; i++)
 		assert_string_equal(shown_of(types[i], "", 0),
-				    "!Content-Type: multipart/form-data without a boundary of 1 "
-				    "to 70 characters");
+				    "!Content-Type: multipart/form-data must have a boundary of "
+				    "1 to 70 characters");
 }
 
 static void faults_name_the_part(void **state)
