@@ -24,12 +24,12 @@ static _Thread_local unsigned held_here; /* large claims of this thread */
 
 static const struct metric charged_bytes = {
 	"otelcol_memory_charged_bytes", METRIC_GAUGE, "By",
-	"Bytes charged for requests, batches and queues; with what was resident at the start, they "
-	"stay below the soft limit."
+	"Bytes charged for requests, batches and queues. Together with the baseline, they stay "
+	"below the soft limit."
 };
 static const struct metric soft_limit_bytes = {
 	"otelcol_memory_soft_limit_bytes", METRIC_GAUGE, "By",
-	"Above it requests are refused: the hard limit less the spike."
+	"Soft limit: the hard limit minus the spike limit. Above it, requests are refused."
 };
 static const struct metric resting_bytes = { "otelcol_memory_baseline_bytes", METRIC_GAUGE, "By",
 					     "Resident memory when the program became ready." };
@@ -77,7 +77,7 @@ static bool refuse_limit(const struct budget *b, int64_t baseline, struct error 
 	int64_t limit =
 		b->limit + (int64_t)((double)missing * ((double)b->limit / (double)b->soft));
 	return error_set(err, ERROR_CONFIG,
-			 "the memory limit is too low: %" PRId64 " MiB, less a spike of %" PRId64
+			 "the memory limit is too low: %" PRId64 " MiB, minus a spike of %" PRId64
 			 " MiB, and the process needs "
 			 "%" PRId64 " MiB at rest and %" PRId64
 			 " MiB for requests; the limit must be at least %" PRId64 " MiB",

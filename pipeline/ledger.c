@@ -1,26 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pipeline/ledger.h"
 
-static const struct metric in_samples = { "otelcol_ledger_in_samples", METRIC_COUNTER, "{samples}",
-					  "Samples handed to the pipeline by its receivers." };
+static const struct metric in_samples = {
+	"otelcol_ledger_in_samples", METRIC_COUNTER, "{samples}",
+	"Samples that the pipeline received from its receivers."
+};
 static const struct metric merged_samples = {
 	"otelcol_ledger_merged_samples", METRIC_COUNTER, "{samples}",
-	"Samples that became part of an identical one (values added or timestamps concatenated)."
+	"Samples that were merged into an identical one (values added or timestamps concatenated)."
 };
 static const struct metric batched_samples = { "otelcol_ledger_batched_samples", METRIC_GAUGE,
 					       "{samples}",
 					       "Samples in open batches of the pipeline." };
 static const struct metric dropped_samples = {
 	"otelcol_ledger_dropped_samples", METRIC_COUNTER, "{samples}",
-	"Samples dropped: by the pipeline (no exporter label) or at one destination, by reason."
+	"Samples dropped by the pipeline (no exporter label) or for one destination, by reason."
 };
 static const struct metric out_samples = { "otelcol_ledger_out_samples", METRIC_COUNTER,
 					   "{samples}",
-					   "Samples of the pipeline that a destination took." };
+					   "Samples of the pipeline that a destination accepted." };
 static const struct metric queued_samples = {
 	"otelcol_ledger_queued_samples", METRIC_GAUGE, "{samples}",
-	"Samples of the pipeline that wait for a destination, in batches of its own too, or are on "
-	"their way to it."
+	"Samples of the pipeline that are waiting for a destination, in its queue or its own "
+	"batches, or are in flight to it."
 };
 
 const struct metric *const ledger_metrics[] = { &in_samples,

@@ -295,7 +295,7 @@ void delivery_log_stuck(struct delivery *d)
 		lost += (uint64_t)metric_get(book->ledger.queued);
 	pthread_mutex_unlock(&d->lock);
 	if (stuck)
-		log_error(d->options.log, "Shutdown dropped data: a send does not end.",
+		log_error(d->options.log, "Shutdown dropped data: a send operation hangs.",
 			  log_number("dropped_items", lost));
 }
 

@@ -76,7 +76,7 @@ extern const struct metric *const delivery_metrics[]; /* for the manual; NULL-te
 #define DELIVERY_ROWS_UNTIMED(type, member) \
 	DELIVERY_ROWS_BUT_TIMEOUT(type, member), \
 		CONFIG_ROW(type, member.timeout, .key = "timeout", .def = "5s", .inert = true, \
-			   .help = "Ignored: only the kernel ends a write.")
+			   .help = "A write ends only when the kernel completes it.")
 /* clang-format off */
 #define DELIVERY_ROWS_BUT_TIMEOUT(type, member) \
 	CONFIG_SECTION(type, member.sending_queue, queue_table, .key = "sending_queue", .presence = PRESENCE_SOME, \

@@ -98,10 +98,10 @@ static const struct config_row batch_rows[] = {
 		   .limited = true, .min = INT64_MIN, .max = INT64_MAX,
 		   .help = "A batch is flushed this long after its first request."),
 	CONFIG_ROW(struct queue_batch_config, min_size, .key = "min_size", .def = "8192",
-		   .help = "A batch is flushed when it reaches this size; 0: at once."),
+		   .help = "A batch is flushed when it reaches this size; 0: immediately."),
 	CONFIG_ROW(struct queue_batch_config, max_size, .key = "max_size", .def = "0",
-		   .help = "A batch is flushed before exceeding this size, and a larger request is "
-			   "split; a single sample that is larger is dropped. 0: no limit except a "
+		   .help = "A batch is flushed before it exceeds this size. A larger request "
+			   "is split; a single larger sample is dropped. 0: no limit except a "
 			   "share of the memory limit."),
 	CONFIG_ROW(struct queue_batch_config, sizer, .key = "sizer", .def = "queue",
 		   .choices = batch_sizers,
@@ -121,32 +121,32 @@ static const struct config_row queue_rows[] = {
 		struct queue_config, num_consumers, .key = "num_consumers", .def = "10",
 		.help = "The number of packets delivered concurrently, including those that wait "
 			"for a retry; 1 to 10000."),
-	CONFIG_ROW(
-		struct queue_config, queue_size, .key = "queue_size", .def = "1000",
-		.help = "Capacity in units of `sizer`, at least 1; with `batch`, of closed "
-			"batches. The queue's share of memory limits it too. An empty queue "
-			"accepts one packet of any size. A batch whose senders have their answers "
-			"enters every queue that is not full, whatever its size. If all queues "
-			"are full, it enters the least full one, and those with "
-			"`block_on_overflow`, beyond their capacity."),
+	CONFIG_ROW(struct queue_config, queue_size, .key = "queue_size", .def = "1000",
+		   .help = "Capacity in units of `sizer`; at least 1. With `batch`, only closed "
+			   "batches count. The queue's share of memory limits it too. An empty "
+			   "queue accepts one packet of any size. A batch whose senders have "
+			   "already received their responses enters every queue that is not full, "
+			   "regardless of its size. If all queues are full, it enters the least "
+			   "full one and those with `block_on_overflow`, beyond their capacity."),
 	CONFIG_ROW(struct queue_config, sizer, .key = "sizer", .def = "requests", .choices = sizers,
 		   .help = "The unit of `queue_size`: `requests`, `items` (samples) or `bytes`."),
 	CONFIG_ROW(struct queue_config, wait_for_result, .key = "wait_for_result", .def = "false",
-		   .help = "The sender gets its answer only after this destination has accepted or "
-			   "rejected the data."),
+		   .help = "The sender gets its response only after this destination has "
+			   "accepted or rejected the data."),
 	CONFIG_ROW(struct queue_config, block_on_overflow, .key = "block_on_overflow",
 		   .def = "false",
-		   .help = "While the queue is full, receivers reject requests with a retry hint "
-			   "instead of dropping the data."),
+		   .help = "While the queue is full, receivers refuse requests with a retry "
+			   "hint; the data is not dropped."),
 	CONFIG_ROW(struct queue_config, storage, .key = "storage",
-		   .help = "Extension for a persistent queue. An error: this build has none."),
+		   .help = "Extension for a persistent queue. This build has none, so setting "
+			   "one is an error."),
 	CONFIG_SECTION(
 		struct queue_config, batch, batch_table, .key = "batch",
 		.presence = PRESENCE_DEFAULT,
 		.help = "Batches requests for this exporter only, before they are queued; the "
 			"pipeline's `batch` does not apply. Requests of different pipelines are "
-			"never joined. A batch counted in samples is also flushed before "
-			"exceeding 3 MiB, because many receivers reject requests over 4 MiB."),
+			"never joined. A batch counted in samples is also flushed before it "
+			"exceeds 3 MiB, because many receivers reject requests over 4 MiB."),
 	{ 0 }
 };
 const struct config_table queue_table = { .size = sizeof(struct queue_config),
@@ -190,7 +190,8 @@ static const struct config_row retry_rows[] = {
 		   .help = "Factor by which the interval grows with each retry; 0 means 1."),
 	INTERVAL_ROW(max_interval, "30s", "Maximum of the interval."),
 	INTERVAL_ROW(max_elapsed_time, "5m",
-		     "Data is dropped after this time; 0: retried without limit."),
+		     "Data is dropped after it has been retried for this time; 0: it is "
+		     "retried without limit."),
 	{ 0 }
 };
 const struct config_table retry_table = { .size = sizeof(struct retry_config),

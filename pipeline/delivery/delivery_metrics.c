@@ -9,7 +9,7 @@ static const struct metric failed_samples = { "otelcol_exporter_send_failed_prof
 static const struct metric enqueue_failed_samples = {
 	"otelcol_exporter_enqueue_failed_profile_samples", METRIC_COUNTER, "{samples}",
 	"Samples dropped because the destination's queue was full, or because they did not fit "
-	"into a batch of its own."
+	"into its own batch."
 };
 static const struct metric rejected_samples = {
 	"otelcol_exporter_rejected_profiles", METRIC_COUNTER, "{profiles}",

@@ -197,8 +197,8 @@ bool grpc_sender_gzips(const struct grpc_sender_config *config)
 
 const struct metric grpc_sender_replies_too_large = {
 	"otelcol_exporter_oversized_responses", METRIC_COUNTER, "{requests}",
-	"Requests whose response was larger than the gRPC client accepts, or was lost with a "
-	"connection that delivered too much data."
+	"Requests whose response was larger than the gRPC client accepts, or was lost when a "
+	"connection that delivered too much data was closed."
 };
 
 bool grpc_sender_init(struct grpc_sender *sender, const struct grpc_sender_config *config,
@@ -275,7 +275,7 @@ static bool check_compression(const char *name, struct error *err)
 					 "compression: the gRPC C core cannot send %s; use gzip "
 					 "or none",
 					 name);
-	return error_set(err, ERROR_CONFIG, "compression: unsupported type");
+	return error_set(err, ERROR_CONFIG, "compression: unsupported type; use gzip or none");
 }
 
 static bool check_balancer(const char *name, struct error *err)
@@ -314,8 +314,8 @@ static const struct config_row keepalive_rows[] = {
 	CONFIG_ROW(struct keepalive_config, time, .key = "time", .def = "10s",
 		   .help = "The connection is pinged after this time without traffic."),
 	CONFIG_ROW(struct keepalive_config, timeout, .key = "timeout", .def = "10s",
-		   .help = "The connection is closed after this time without an answer, or without "
-			   "progress in sending."),
+		   .help = "The connection is closed after this time without a response to a "
+			   "ping, or without progress in sending."),
 	CONFIG_ROW(struct keepalive_config, permit_without_stream, .key = "permit_without_stream",
 		   .def = "false", .help = "Sends pings also while no request is in flight."),
 	{ 0 }

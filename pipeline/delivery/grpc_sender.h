@@ -43,12 +43,13 @@ extern const struct config_table grpc_keepalive_table;
 		   .help = "`gzip` (level 1) or `none`; `snappy` and `zstd` are errors: the gRPC C core cannot send " \
 			   "them."), \
 	CONFIG_ROW(type, member.headers, .key = "headers", \
-		   .help = "Sent with each request, with names in lower case. Headers that gRPC itself writes " \
-			   "are errors."), \
+		   .help = "Sent with each request, with names in lower case. Headers that " \
+			   "gRPC itself sets are errors."), \
 	CONFIG_ROW(type, member.user_agent, .key = "user_agent", \
 		   .help = "Default: `Portcullis/<version> (linux/<arch>)`; the gRPC C core appends its own name."), \
 	CONFIG_ROW(type, member.wait_for_ready, .key = "wait_for_ready", .def = "false", \
-		   .help = "Without a connection, requests wait until their timeout instead of failing at once."), \
+		   .help = "Without a connection, requests wait until their timeout instead " \
+			   "of failing immediately."), \
 	CONFIG_ROW(type, member.balancer_name, .key = "balancer_name", .def = "round_robin", \
 		   .help = "`round_robin` over all addresses of the endpoint, or `pick_first`."), \
 	CONFIG_ROW(type, member.authority, .key = "authority", \
@@ -56,9 +57,11 @@ extern const struct config_table grpc_keepalive_table;
 	CONFIG_SECTION(type, member.keepalive, grpc_keepalive_table, .key = "keepalive", \
 		       .presence = PRESENCE_NONE, .help = "HTTP/2 pings."), \
 	CONFIG_ROW(type, member.auth, .key = "auth", \
-		   .help = "An `authenticator` is an error: this build has none."), \
+		   .help = "Authenticator extension. This build has none, so setting one is " \
+			   "an error."), \
 	CONFIG_ROW(type, member.middlewares, .key = "middlewares", \
-		   .help = "Any entry is an error: this build has no middleware extension."), \
+		   .help = "Middleware extensions. This build has none, so any entry is an " \
+			   "error."), \
 	CONFIG_ROW(type, member.read_buffer_size, .key = "read_buffer_size", .def = "0", .inert = true, \
 		   .help = "The gRPC C core chooses its buffers."), \
 	CONFIG_ROW(type, member.write_buffer_size, .key = "write_buffer_size", .def = "524288", .inert = true, \
@@ -68,15 +71,19 @@ extern const struct config_table grpc_keepalive_table;
 /* The manual's text about all of them. */
 /* clang-format off */
 #define GRPC_SENDER_MANUAL \
-	"Answers are classified as the OTLP specification requires: CANCELLED, DEADLINE_EXCEEDED, ABORTED, OUT_OF_RANGE, " \
-	"UNAVAILABLE and DATA_LOSS are retried, RESOURCE_EXHAUSTED only with RetryInfo, whose delay is honoured. A request " \
-	"that the server rejects as too large is split and sent in parts, by the limit that the server names or by half, and " \
-	"so are later requests (`limits`). Any other error drops the data. "
+	"Responses are classified as the OTLP specification requires: CANCELLED, " \
+	"DEADLINE_EXCEEDED, ABORTED, OUT_OF_RANGE, UNAVAILABLE and DATA_LOSS are retried, " \
+	"RESOURCE_EXHAUSTED only with RetryInfo, whose delay is honoured. A request that the " \
+	"server rejects as too large is split by the limit that the server names, or in " \
+	"half, and sent in parts. So are later requests (`limits`). Any other error drops " \
+	"the data. "
 #define GRPC_SENDER_MANUAL_END \
-	"A reply may have 16 KiB of headers, 16 KiB of trailers, and a message, of which at most 16 KiB are read. All data " \
-	"that a server sends is limited to 128 KiB plus 32 KiB for each reply. Beyond that its connections are " \
-	"closed, and none is opened for 10 s. Whether such a server accepted a request is unknown, so the request is " \
-	"retried (`reply_too_large` in the log, counted in `otelcol_exporter_oversized_responses`) and never split.\n\n" \
+	"A response may have 16 KiB of headers, 16 KiB of trailers, and a message, of which " \
+	"at most 16 KiB are read. All data that a server sends is limited to 128 KiB plus 32 " \
+	"KiB for each response. Beyond that, its connections are closed, and none is opened " \
+	"for 10 s. Whether such a server accepted a request is unknown, so the request is " \
+	"retried (`reply_too_large` in the log, counted in " \
+	"`otelcol_exporter_oversized_responses`) and never split.\n\n" \
 	"If a server stops reading in the middle of a request, the connection is closed after 10 s (with `keepalive`: after " \
 	"its `timeout`). A shutdown of the gateway waits for that.\n\n" \
 	"The proxy environment variables (`grpc_proxy`, `https_proxy`, `http_proxy`, `no_grpc_proxy`, `no_proxy`) " \

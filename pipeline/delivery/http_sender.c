@@ -208,8 +208,8 @@ static bool check_authorization(const struct http_sender_config *c, struct error
 	for (size_t i = 0; (basic || bearer) && i < c->headers.count; i++)
 		if (!strcasecmp(c->headers.at[i].name, "authorization"))
 			return error_set(err, ERROR_CONFIG,
-					 "headers: Authorization comes from basic_auth or "
-					 "bearer_token");
+					 "headers: Authorization must not be set together with "
+					 "basic_auth or bearer_token");
 	return true;
 }
 
@@ -222,14 +222,15 @@ bool http_sender_check(const struct http_sender_config *c, const char *endpoint,
 		return false;
 	if (!http_sender_gzips(c) && strcmp(c->compression, "none"))
 		return error_set(err, ERROR_CONFIG,
-				 "compression: unsupported type: use gzip or none");
+				 "compression: unsupported type; use gzip or none");
 	return check_authorization(c, err);
 }
 
 static const struct config_row basic_rows[] = {
 	CONFIG_ROW(struct http_basic_config, username, .key = "username",
-		   .help = "With Grafana Cloud: the numeric user ID."),
-	CONFIG_ROW(struct http_basic_config, password, .key = "password", .help = "Or a token."),
+		   .help = "User name. For Grafana Cloud: the numeric user ID."),
+	CONFIG_ROW(struct http_basic_config, password, .key = "password",
+		   .help = "Password or token."),
 	{ 0 }
 };
 const struct config_table http_sender_basic_table = { sizeof(struct http_basic_config),

@@ -41,7 +41,7 @@ extern const struct config_table http_sender_basic_table;
 	CONFIG_ROW(type, member.headers, .key = "headers", .help = "Sent with each request."), \
 	CONFIG_SECTION(type, member.tls, tls_client_table, .key = "tls", .help = "For `https://` endpoints."), \
 	CONFIG_ROW(type, member.compression, .key = "compression", .def = "gzip", \
-		   .help = "Of requests: `gzip` (level 1) or `none`."), \
+		   .help = "Compression of requests: `gzip` (level 1) or `none`."), \
 	CONFIG_ROW(type, member.proxy_url, .key = "proxy_url", \
 		   .help = "Default: the environment variables `http_proxy`, `https_proxy` and `no_proxy`.")
 /* clang-format on */

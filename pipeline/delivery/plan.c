@@ -38,13 +38,15 @@ const struct metric plan_refused = {
 		   .min = 0, .max = INT64_MAX, .help = text)
 
 static const struct config_row limits_rows[] = {
-	COUNT_ROW(max_bytes, "Uncompressed bytes of one request, as the destination counts them."),
-	COUNT_ROW(max_samples, "Samples of one request."),
+	COUNT_ROW(max_bytes, "Maximum uncompressed size of a request in bytes, as the "
+			     "destination counts them."),
+	COUNT_ROW(max_samples, "Maximum number of samples in a request."),
 	COUNT_ROW(max_profiles,
-		  "Profiles of one request. Each part of a split Profile counts in its request."),
-	COUNT_ROW(max_resources, "Resources of one request."),
-	COUNT_ROW(max_series, "Series of one request: distinct scopes, sample types and Profile "
-			      "attributes."),
+		  "Maximum number of Profiles in a request. Each part of a split Profile "
+		  "counts in its request."),
+	COUNT_ROW(max_resources, "Maximum number of resources in a request."),
+	COUNT_ROW(max_series, "Maximum number of series in a request: distinct scopes, sample "
+			      "types and Profile attributes."),
 	CONFIG_ROW(struct limits_config, max_age, .key = "max_age", .def = "0s",
 		   .help = "Profiles older than this when they are sent are dropped (reason "
 			   "`too_old`)."),

@@ -16,11 +16,11 @@ const char *const component_section_names[] = { "receivers", "processors", "expo
 
 static const struct config_row pipeline_rows[] = {
 	CONFIG_ROW(struct pipeline_config, receivers, .key = "receivers",
-		   .help = "Where its profiles come from."),
+		   .help = "The pipeline's receivers."),
 	CONFIG_ROW(struct pipeline_config, processors, .key = "processors",
-		   .help = "What is done to them, in order."),
+		   .help = "Its processors, in order."),
 	CONFIG_ROW(struct pipeline_config, exporters, .key = "exporters",
-		   .help = "Where each of them goes."),
+		   .help = "Its exporters. Each of them gets every profile."),
 	{ 0 }
 };
 static const struct config_table pipeline_table = { .size = sizeof(struct pipeline_config),
@@ -30,9 +30,10 @@ static const struct config_row service_rows[] = {
 	CONFIG_ROW(struct service_config, extensions, .key = "extensions",
 		   .help = "Extensions to run, in order."),
 	CONFIG_ITEMS(struct service_config, pipelines, CONFIG_MAP, pipeline_table,
-		     .key = "pipelines", .help = "`profiles` or `profiles/name` -> a pipeline."),
+		     .key = "pipelines",
+		     .help = "The pipelines, by ID: `profiles` or `profiles/name`."),
 	CONFIG_ROW(struct service_config, telemetry, .key = "telemetry",
-		   .help = "Own logs and metrics."),
+		   .help = "The gateway's own logs and metrics."),
 	{ 0 }
 };
 const struct config_table service_table = { .size = sizeof(struct service_config),
@@ -102,7 +103,7 @@ static bool bad_id(const struct node *node, const char *reference, const char *p
 		   const struct error *why, struct error *err)
 {
 	if (reference)
-		return node_error(node, path, err, "\"%s\" is no valid component ID", reference);
+		return node_error(node, path, err, "\"%s\" is not a valid component ID", reference);
 	return node_error(node, path, err, "%s", why->text);
 }
 
@@ -218,8 +219,8 @@ static bool check_twice(const struct inventory *inventory, const struct strings 
 			if (!strcmp(a, b))
 				fault = "references processor \"%s\" multiple times";
 			else if (contradict(inventory, a, b))
-				fault = "processor \"%s\" is the second of its type, of which a "
-					"pipeline has at most one";
+				fault = "processor \"%s\" is the second of its type; a "
+					"pipeline may have at most one";
 			const struct node *at = place_of(section, "processors", i);
 			if (fault)
 				return node_error(at, path, err, fault,
@@ -315,9 +316,10 @@ static bool check_owned_paths(const struct inventory *inventory, struct error *e
 		paths[i] = owned_path(inventory, d);
 		for (size_t k = 0; k < i && ok && paths[i]; k++)
 			ok = !paths[k] || strcmp(paths[k], paths[i]) != 0 ||
-			     node_error(d->node, d->path, err,
-					"writes to the same place as %s does: each needs its own",
-					inventory->at[k].path);
+			     node_error(
+				     d->node, d->path, err,
+				     "writes to the same place as %s; each exporter needs its own",
+				     inventory->at[k].path);
 	}
 	for (size_t i = 0; i < inventory->count; i++)
 		memory_free(paths[i]);
@@ -407,8 +409,8 @@ uint32_t inventory_blocking_sends(const struct inventory *inventory)
 
 static void log_inert(void *context, const char *path, const struct config_row *row)
 {
-	log_info(context, "Configuration key is accepted and has no effect here",
-		 log_text("key", path), log_text("why", row->help));
+	log_info(context, "Configuration key is accepted but has no effect", log_text("key", path),
+		 log_text("why", row->help));
 }
 
 static void log_alias(const struct declared *d)

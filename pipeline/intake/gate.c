@@ -92,7 +92,7 @@ static bool too_many(const struct gate *gate, struct inbound *in, struct error *
 {
 	if (workers_full(*gate->options.workers))
 		return busy(in, err, REFUSAL_WORKERS_BUSY, "too many requests are waiting");
-	return busy(in, err, REFUSAL_PEER_QUEUE, "too many requests of this sender are waiting");
+	return busy(in, err, REFUSAL_PEER_QUEUE, "too many requests from this sender are waiting");
 }
 
 static bool is_blocked(const struct gate *gate)
@@ -142,7 +142,7 @@ static bool out_of_memory(const struct gate *gate, struct inbound *in, int64_t b
 	if (!in->favoured && budget_could_take(budget, needed) &&
 	    budget_room(budget) >= bytes - in->charged)
 		return busy(in, err, REFUSAL_PEER_MEMORY,
-			    "data refused: the sender holds its share of the memory");
+			    "data refused: the sender has used up its share of the memory");
 	budget_refuse(budget, needed, err);
 	in->refusal = refusal_of(err);
 	err->retry_after_ms = retry_hint();
@@ -155,7 +155,7 @@ static bool admit(struct gate *gate, struct inbound *in, size_t announced, struc
 		return busy(in, err, REFUSAL_STOPPING, "the gateway is shutting down");
 	if (is_blocked(gate))
 		return busy(in, err, REFUSAL_QUEUE_FULL,
-			    "the queue of a destination is full and blocks");
+			    "the queue of a destination that must not drop data is full");
 	if (!has_room(gate))
 		return busy(in, err, REFUSAL_QUEUE_FULL, "the queues of all destinations are full");
 	if (!budget_could_take(gate->options.budget, 2 * whole(in, announced)))
@@ -269,9 +269,10 @@ static void count_outcome(struct gate *gate, const struct inbound *in)
 /* A destination that the sender waits for does not have all of it. */
 static void tell_delivery(struct inbound *in, enum ack_outcome outcome)
 {
-	busy(in, &in->error, REFUSAL_DELIVERY, "a destination did not take the data");
+	busy(in, &in->error, REFUSAL_DELIVERY, "a destination did not accept the data");
 	if (outcome == ACK_REFUSED)
-		error_set(&in->error, ERROR_INTERNAL, "a destination refused the data permanently");
+		error_set(&in->error, ERROR_INTERNAL,
+			  "a destination rejected the data permanently");
 	in->outcome.error = &in->error;
 }
 
@@ -468,7 +469,7 @@ static bool finish_documents(struct inbound *in, const struct tally *tally, stru
 		in->refusal = tally->refusal;
 		return false;
 	}
-	log_debug(in->gate->options.log, "Documents rejected",
+	log_debug(in->gate->options.log, "Documents refused",
 		  log_number("documents", tally->rejected), log_text("error", first->text));
 	in->outcome.rejected_profiles += tally->uncounted;
 	metric_add(counters_of(in->gate, in)->bad_profiles, tally->uncounted);

@@ -3,11 +3,12 @@
 
 static const struct metric accepted_samples = {
 	"otelcol_receiver_accepted_profile_samples", METRIC_COUNTER, "{samples}",
-	"Samples that were taken; those that policy drops on purpose are among them."
+	"Samples that were accepted, including those that the policy drops later."
 };
 static const struct metric refused_samples = {
 	"otelcol_receiver_refused_profile_samples", METRIC_COUNTER, "{samples}",
-	"Decoded samples that were refused: of bad Profiles, or of requests that no pipeline took."
+	"Decoded samples that were refused: those of invalid Profiles and of requests that no "
+	"pipeline accepted."
 };
 static const struct metric failed_samples = {
 	"otelcol_receiver_failed_profile_samples", METRIC_COUNTER, "{samples}",
@@ -19,14 +20,14 @@ static const struct metric requests = {
 };
 static const struct metric refused_requests = {
 	"otelcol_receiver_refused_requests", METRIC_COUNTER, "{requests}",
-	"Requests refused or failed, by reason; peer_memory and peer_queue: the sender holds its "
-	"share of the memory, or has its share of the places in the queue of requests, while there "
-	"is room for others."
+	"Requests refused or failed, by reason. peer_memory, peer_queue: the sender has used "
+	"up its share of the memory or of the request queue, while there is still room for "
+	"other senders."
 };
 static const struct metric refused_profiles = {
 	"otelcol_receiver_refused_profiles", METRIC_COUNTER, "{profiles}",
-	"Bad Profiles, and bad documents of requests that carry several; the others of their "
-	"requests were taken, if there were any."
+	"Invalid Profiles, and invalid documents of requests that contain several. The rest of "
+	"such a request, if any, was accepted."
 };
 static const struct metric repaired_strings = { "otelcol_receiver_repaired_strings", METRIC_COUNTER,
 						"{strings}",

@@ -102,7 +102,7 @@ static bool find_coding(struct view body, int said, enum coding *out, struct err
 	*out = compress_sniff(body);
 	if (*out == CODING_IDENTITY && said == CODING_UNKNOWN)
 		return error_set(err, ERROR_UNSUPPORTED,
-				 "grpc-encoding: not one of identity, deflate, gzip, zstd");
+				 "grpc-encoding: must be identity, deflate, gzip or zstd");
 	if (*out == CODING_IDENTITY)
 		*out = (enum coding)said;
 	return true;

@@ -70,7 +70,7 @@ static bool examine(struct http_intake_request *r, struct error *err)
 		return false;
 	if (http_exchange_content_length(r->exchange) > (int64_t)max)
 		return error_set(err, ERROR_TOO_LARGE,
-				 "the body has more than max_request_body_size, %zu bytes", max);
+				 "the body exceeds max_request_body_size (%zu bytes)", max);
 	return !route->examine || route->examine(r, err);
 }
 

@@ -6,8 +6,7 @@
 static const struct metric incoming_items = { "otelcol_processor_incoming_items", METRIC_COUNTER,
 					      "{items}", "Samples passed to the processor." };
 static const struct metric outgoing_items = { "otelcol_processor_outgoing_items", METRIC_COUNTER,
-					      "{items}",
-					      "Samples that the processor let through." };
+					      "{items}", "Samples that the processor passed on." };
 
 const struct metric *const pipeline_metrics[] = { &incoming_items, &outgoing_items, NULL };
 

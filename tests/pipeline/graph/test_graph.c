@@ -329,7 +329,7 @@ static void what_is_wrong_is_named_with_file_line_and_column(void **state)
 		  "    profiles: {receivers: [fake], exporters: [fake], processors: [batch, "
 		  "batch/2]}",
 		  "c.yaml:6:74: service::pipelines::profiles: processor \"batch/2\" is the "
-		  "second of its type, of which a pipeline has at most one" },
+		  "second of its type; a pipeline may have at most one" },
 		{ PARTS "service:\n  extensions: [nope]\n  pipelines: {profiles: {receivers: "
 			"[fake], exporters: [fake]}}",
 		  "c.yaml:6:16: service::extensions: references extension \"nope\" which is not "
