@@ -65,7 +65,8 @@ static bool set_patterns(const struct pii_config *config, struct pii_engine *eng
 {
 	const struct pii_pattern_config *items = config->patterns.at;
 	if (config->patterns.count > PATTERNS_MAX)
-		return error_set(err, ERROR_CONFIG, "patterns: more than %d", PATTERNS_MAX);
+		return error_set(err, ERROR_CONFIG, "patterns: more than %d are not supported",
+				 PATTERNS_MAX);
 	for (size_t i = 0; i < config->patterns.count; i++) {
 		patterns[i] = items[i].pattern;
 		if (!set_action(config, engine, (int)(PII_PATTERNS + i), &items[i].action,
@@ -113,7 +114,8 @@ static const struct config_row detector_rows[] = {
 	CONFIG_ROW(struct pii_detector_config, action, .key = "action", .def = "default",
 		   .choices = own_actions, .help = "`default` is the processor's `action`."),
 	CONFIG_ROW(struct pii_detector_config, roles, .key = "roles",
-		   .help = "Scan only strings of these roles. Default: the processor's `roles`."),
+		   .help = "Only strings of these roles are scanned. Default: the "
+			   "processor's `roles`."),
 	{ 0 }
 };
 static const struct config_table detector_table = { sizeof(struct pii_detector_config),
@@ -166,7 +168,8 @@ static const struct config_row pattern_rows[] = {
 	CONFIG_ROW(struct pii_pattern_config, action, .key = "action", .def = "default",
 		   .choices = own_actions, .help = "`default` is the processor's `action`."),
 	CONFIG_ROW(struct pii_pattern_config, roles, .key = "roles",
-		   .help = "Scan only strings of these roles. Default: the processor's `roles`."),
+		   .help = "Only strings of these roles are scanned. Default: the "
+			   "processor's `roles`."),
 	{ 0 }
 };
 static const struct config_table pattern_table = { sizeof(struct pii_pattern_config), pattern_rows,
@@ -179,14 +182,14 @@ static const struct config_row rows[] = {
 		   .help = "Key for `hash`, at least 32 bytes. Gateways with the same key "
 			   "produce the same tokens."),
 	CONFIG_ROW(struct pii_config, roles, .key = "roles",
-		   .help = "Scan only strings of these roles. Default: all roles."),
+		   .help = "Only strings of these roles are scanned. Default: all roles."),
 	CONFIG_ROW(struct pii_config, normalize_paths, .key = "normalize_paths", .def = "true",
-		   .help = "In function names, files and mappings, replace user names in home "
+		   .help = "In function names, files and mappings, replaces user names in home "
 			   "directories and the projects and IDs of build workspaces with `*`, "
 			   "regardless of `roles` and `home_directory`."),
 	CONFIG_SECTION(struct pii_config, detectors, detectors_table, .key = "detectors",
-		       .help = "Settings of the built-in detectors. `enabled: false` turns one "
-			       "off."),
+		       .help = "Settings of the built-in detectors. `enabled: false` disables "
+			       "a detector."),
 	CONFIG_ITEMS(struct pii_config, patterns, CONFIG_MAP, pattern_table, .key = "patterns",
 		     .help = "Custom patterns by name, at most 32."),
 	{ 0 }

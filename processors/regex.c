@@ -226,12 +226,12 @@ bool regex_check_cost(const char *pattern, unsigned flags, struct error *err)
 	pcre2_pattern_info(code, PCRE2_INFO_MATCHEMPTY, &empty);
 	bool ok = true;
 	if (empty && flags & REGEX_NOT_EMPTY)
-		ok = error_set(err, ERROR_CONFIG, "the pattern matches the empty string");
+		ok = error_set(err, ERROR_CONFIG, "the pattern must not match the empty string");
 	else if (!cheap(code, memory, pattern))
 		ok = error_set(err, ERROR_CONFIG,
 			       "the pattern is too expensive: on a hostile string it takes more "
-			       "than %d steps per byte; bound its repetitions, or begin it with "
-			       "a literal",
+			       "than %d steps per byte; limit its repetitions, or begin it "
+			       "with a literal",
 			       COST_STEPS / COST_TEXT);
 	regex_memory_unref(&memory);
 	pcre2_code_free(code);

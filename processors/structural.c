@@ -21,9 +21,9 @@ const struct structural structurals[] = {
 	{ "profile.frame.type", SITE_LOCATION, STRUCTURAL_FRAME_TYPE, FRAME_HELP },
 	{ "pprof.location.is_folded", SITE_LOCATION, STRUCTURAL_BOOL, "boolean" },
 	{ "pprof.scope.sample_type_order", SITE_SCOPE, STRUCTURAL_TYPE_ORDER,
-	  "different integers, each below the number of the scope's Profiles" },
+	  "distinct integers, each less than the number of Profiles in the scope" },
 	{ "pprof.scope.default_sample_type", SITE_SCOPE, STRUCTURAL_SAMPLE_TYPE,
-	  "equal to the sample type of a Profile of the scope that is not rejected" },
+	  "equal to the sample type of an accepted Profile of the scope" },
 	{ 0 }
 };
 

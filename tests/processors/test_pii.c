@@ -402,7 +402,7 @@ static void bad_configurations_are_refused(void **state)
 		{ "detectors: {email: {action: hash}}",
 		  "detectors::email: action hash requires an hmac_key" },
 		{ "patterns: {x: {pattern: 'a*'}}",
-		  "patterns[0]: the pattern matches the empty string" },
+		  "patterns[0]: the pattern must not match the empty string" },
 		{ "patterns: {x: {pattern: '\\w+[.-]?\\w+@'}}",
 		  "patterns[0]: the pattern is too expensive" },
 		{ "patterns: {x: {pattern: '('}}", "patterns[0]: invalid regular expression" },
