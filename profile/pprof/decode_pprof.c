@@ -125,7 +125,7 @@ static bool make_room(struct pprof_reader *r)
 	if (!types)
 		return pprof_reader_refuse(r, "sample_type: missing");
 	if (types > PPROF_TYPES_MAX)
-		return pprof_reader_refuse(r, "sample_type: more than 256");
+		return pprof_reader_refuse(r, "sample_type: more than 256 entries");
 	uint64_t samples = (uint64_t)r->count[PPROF_SAMPLE] * types;
 	bool ok = samples < UINT32_MAX && profiles_room(p, &p->samples, samples) &&
 		  profiles_room(p, &p->profiles, types) &&
@@ -332,7 +332,7 @@ static bool read_label(struct pprof_reader *r, struct view message)
 		return false;
 	label.number = fields[PPROF_LABEL_NUM];
 	if (label.text && (label.number || label.unit))
-		return pprof_reader_refuse(r, "both a string and a number");
+		return pprof_reader_refuse(r, "has both a string and a number");
 	return bytes_add(&r->labels, &label, sizeof label) || pprof_reader_too_large(r);
 }
 

@@ -5,10 +5,11 @@
 /* The translation between pprof and OTLP as Markdown, for the manuals of components that use it. */
 /* clang-format off */
 #define PPROF_MANUAL \
-	"How pprof and OTLP profiles are converted into each other. The conversion from pprof " \
-	"to OTLP and back, with no processing in between, changes only IDs and the order of " \
-	"tables, and omits entries that nothing references. The first mapping, which viewers " \
-	"show as the program's name, is the first again.\n\n" \
+	"The following table shows how pprof and OTLP profiles are converted into each " \
+	"other. The conversion from pprof to OTLP and back, with no processing in between, " \
+	"changes only IDs and the order of tables, and omits entries that nothing " \
+	"references. The first mapping, which viewers show as the program's name, remains " \
+	"the first.\n\n" \
 	"| pprof | OTLP |\n" \
 	"|---|---|\n" \
 	"| sample types | one Profile each, in one scope; each sample is in all of them |\n" \

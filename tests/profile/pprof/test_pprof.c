@@ -402,7 +402,7 @@ static void refusals_name_the_field(void **state)
 		{ bad_key, "pprof: sample 0: label 1: key: no such string" },
 		{ bad_value, "pprof: sample 0: label 0: str: no such string" },
 		{ bad_unit, "pprof: sample 0: label 0: num_unit: no such string" },
-		{ text_and_number, "pprof: sample 0: label 0: both a string and a number" },
+		{ text_and_number, "pprof: sample 0: label 0: has both a string and a number" },
 		{ no_types, "pprof: sample_type: missing" },
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -469,7 +469,7 @@ static void sample_types_are_bounded(void **state)
 	for (int i = 0; i < PPROF_TYPES_MAX; i++)
 		MESSAGE(PPROF_SAMPLE_TYPE, 1, CPU);
 	assert_false(decode());
-	assert_string_equal(err.text, "pprof: sample_type: more than 256");
+	assert_string_equal(err.text, "pprof: sample_type: more than 256 entries");
 }
 
 int main(void)
