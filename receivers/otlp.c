@@ -102,20 +102,22 @@ static const struct receiver_ops otlp_ops = {
 const struct component_factory otlp_receiver = {
 	.type = "otlp",
 	.metrics = metrics,
-	.help = "Takes profiles by OTLP over gRPC.",
-	.manual = "Messages may be plain, gzip, deflate or zstd. gzip and zstd are recognised by "
-		  "their first bytes, whatever `grpc-encoding` says; deflate by `grpc-encoding`. "
-		  "`max_recv_msg_size_mib` holds for the message as sent and for what it inflates "
-		  "to. A message must arrive within 60 s of its headers.\n\n"
-		  "Requests are refused before the body where possible: UNAVAILABLE with "
-		  "RetryInfo when memory is short or all queues are full. When memory becomes "
-		  "short while a message arrives, the client is held back for up to two seconds "
-		  "first. INVALID_ARGUMENT names the field that cannot be decoded; when only some "
-		  "profiles of a request cannot, the reply is OK with `partial_success`.\n\n"
-		  "With `tls`, clients must offer `h2` by ALPN.\n\n"
+	.help = "Receives OTLP profiles over gRPC.",
+	.manual = "Messages may be uncompressed, or compressed with gzip, deflate or zstd. "
+		  "gzip and zstd are recognised by their first bytes, regardless of "
+		  "`grpc-encoding`; deflate is recognised by `grpc-encoding`. "
+		  "`max_recv_msg_size_mib` limits a message both as sent and decompressed. A "
+		  "message must arrive within 60 s of its headers.\n\nWhere possible, requests "
+		  "are refused before their body is read: with UNAVAILABLE and RetryInfo when "
+		  "memory is short or all queues are full. If memory becomes short while a "
+		  "message arrives, the request is first paused for up to two seconds. "
+		  "INVALID_ARGUMENT names the field that cannot be decoded. If only some "
+		  "Profiles of a request cannot be decoded, the response is OK with "
+		  "`partial_success`.\n\n"
+		  "With `tls`, clients must offer `h2` in ALPN.\n\n"
 		  "The same port answers `grpc.health.v1.Health/Check` and `Watch`.\n\n"
-		  "A stop gives accepted calls 10 s, within `--shutdown-timeout`; new ones are "
-		  "refused meanwhile.\n",
+		  "During a shutdown, accepted calls have 10 s to finish, within "
+		  "`--shutdown-timeout`. New calls are refused.\n",
 	.kind = COMPONENT_RECEIVER,
 	.receiver = &otlp_ops,
 	.size = sizeof(struct otlp_receiver),

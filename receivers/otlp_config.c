@@ -51,7 +51,8 @@ static const struct config_row protocol_rows[] = {
 	CONFIG_SECTION(struct otlp_config, protocols.grpc, grpc_table, .key = "grpc",
 		       .presence = PRESENCE_DEFAULT, .help = "OTLP over gRPC."),
 	CONFIG_SECTION(struct otlp_config, protocols.http, http_table, .key = "http",
-		       .presence = PRESENCE_DEFAULT, .help = "Not supported yet: an error."),
+		       .presence = PRESENCE_DEFAULT,
+		       .help = "Not supported yet; setting it is an error."),
 	{ 0 }
 };
 

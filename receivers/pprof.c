@@ -200,8 +200,8 @@ static bool pprof_check(const void *config, struct error *err)
 			     : given(c->self) ? "self"
 					      : NULL;
 	if (absent)
-		return error_set(err, ERROR_CONFIG,
-				 "%s: not supported by this build; only server is", absent);
+		return error_set(err, ERROR_CONFIG, "%s: not supported by this build; use server",
+				 absent);
 	if (!c->server.present.enabled)
 		return error_set(err, ERROR_CONFIG,
 				 "at least one of remote, file, self, or "
@@ -213,12 +213,12 @@ static bool pprof_check(const void *config, struct error *err)
 
 #define ABSENT_ROW(member, name) \
 	CONFIG_ROW(struct pprof_config, member, .key = name, \
-		   .help = "Not supported by this build: an error.")
+		   .help = "Not supported; setting it is an error.")
 
 static const struct config_row rows[] = {
 	CONFIG_SECTION(struct pprof_config, server, http_server_table, .key = "server",
 		       .presence = PRESENCE_NONE,
-		       .help = "Takes profiles that are sent to POST /v1/pprof."),
+		       .help = "Accepts profiles that are sent to `POST /v1/pprof`."),
 	ABSENT_ROW(remote, "remote"),
 	ABSENT_ROW(file, "file"),
 	ABSENT_ROW(self, "self"),
@@ -235,34 +235,36 @@ static const struct receiver_ops pprof_ops = {
 
 const struct component_factory pprof_receiver = {
 	.type = "pprof",
-	.help = "Takes pprof profiles by HTTP.",
-	.manual =
-		"`POST /v1/pprof` takes one profile: plain, gzip or zstd, which is seen from its "
-		"first bytes, itself sent with or without a `Content-Encoding`, or as the part "
-		"`profile` of a `multipart/form-data` form (other parts are ignored). "
-		"`max_request_body_size` holds for the body as sent and for what it inflates "
-		"to.\n\n"
-		"Resource attributes can be given as query parameters, `POST "
-		"/v1/pprof?service.name=checkout&region=eu`, and in the header "
-		"`X-Portcullis-Resource: service.name=checkout,region=eu` (percent-encoded, as "
-		"`OTEL_RESOURCE_ATTRIBUTES`; it may be repeated): at most 64, names of at most "
-		"256 bytes, values of at most 4096, 16 KiB together, no name twice. They are "
-		"strings, and the policy applies to them like to everything else.\n\n"
-		"| Status | When |\n|---|---|\n"
-		"| 204 | taken |\n"
-		"| 400 | malformed profile, form, query or attributes; the text names the fault "
-		"|\n"
-		"| 404, 405 | another path or method |\n"
-		"| 413 | larger than `max_request_body_size`, as sent or inflated |\n"
-		"| 415 | another media type or Content-Encoding |\n"
-		"| 431 | the headers are larger or more than `max_header_bytes` and "
-		"`max_header_count` |\n"
-		"| 503 | memory or all queues are full, the sender holds its share of the memory, "
-		"or stopping; `Retry-After` says when to come back |\n\n"
-		"Memory is charged as a body arrives. When there is none for the next part, the "
-		"receiver stops reading for one to three seconds before it refuses.\n\n"
-		"A stop gives accepted requests 10 s, within `--shutdown-timeout`; new ones are "
-		"refused meanwhile.\n",
+	.help = "Receives pprof profiles over HTTP.",
+	.manual = "`POST /v1/pprof` accepts one profile. It may be uncompressed or compressed "
+		  "with gzip or zstd, which is recognised by its first bytes. The body is the "
+		  "profile itself, with or without a `Content-Encoding`, or a "
+		  "`multipart/form-data` form whose part `profile` is the profile (other parts "
+		  "are ignored). `max_request_body_size` limits the body both as sent and "
+		  "decompressed.\n\n"
+		  "Resource attributes can be given as query parameters, `POST "
+		  "/v1/pprof?service.name=checkout&region=eu`, and in the header "
+		  "`X-Portcullis-Resource: service.name=checkout,region=eu` (percent-encoded, as "
+		  "`OTEL_RESOURCE_ATTRIBUTES`; it may be repeated). At most 64 attributes are "
+		  "accepted, with names of at most 256 bytes, values of at most 4096 bytes, and "
+		  "16 KiB in total. A repeated name is an error. The values are strings, and the "
+		  "policy applies to them as to all other attributes.\n\n"
+		  "| Status | When |\n|---|---|\n"
+		  "| 204 | accepted |\n"
+		  "| 400 | malformed profile, form, query or attributes; the response names the "
+		  "fault |\n"
+		  "| 404, 405 | another path or method |\n"
+		  "| 413 | larger than `max_request_body_size`, as sent or decompressed |\n"
+		  "| 415 | another media type or Content-Encoding |\n"
+		  "| 431 | the headers exceed `max_header_bytes` or `max_header_count` |\n"
+		  "| 503 | memory or all queues are full, the sender has used up its share of "
+		  "the memory, or the gateway is shutting down; `Retry-After` says when to "
+		  "retry |\n\n"
+		  "Memory is charged as a body arrives. If none is free for the next part, the "
+		  "receiver stops reading for one to three seconds before it refuses the "
+		  "request.\n\n"
+		  "During a shutdown, accepted requests have 10 s to finish, within "
+		  "`--shutdown-timeout`. New requests are refused.\n",
 	.kind = COMPONENT_RECEIVER,
 	.receiver = &pprof_ops,
 	.size = sizeof(struct pprof_receiver),
