@@ -83,7 +83,6 @@ static struct http_intake_request *request_new(struct bound *b, struct http_exch
 	r->route = b->route;
 	r->exchange = x;
 	r->in.ops = &b->ops;
-	r->in.overhead = http_exchange_cost(x);
 	r->in.request = (struct request){
 		.receiver = o->host->id,
 		.transport = TRANSPORT_HTTP,
@@ -101,7 +100,9 @@ static void headers(void *context, struct http_exchange *x)
 	struct http_intake_request *r = request_new(context, x);
 	struct error err = { 0 };
 	int64_t length = http_exchange_content_length(x);
-	if (!examine(r, &err)) {
+	bool ok = examine(r, &err);
+	r->in.overhead += http_exchange_cost(x); /* which reading the query has raised */
+	if (!ok) {
 		refuse(r, &err, refusal_of(&err));
 	} else if (!gate_admit(gate_of(r), &r->in, length < 0 ? 0 : (size_t)length, &err)) {
 		refuse(r, &err, REFUSAL_NONE);

@@ -6,7 +6,7 @@
  *	last      what the last request decoded to: profiles, samples, resource attributes, peer,
  *	x-tenant charged   now, at most, and the reasons of refusals held      for connections limit
  *	N   sets the limit of what may be charged; 0 refuses from the headers stop      stops the
- *	receiver
+ *	receiver overhead  what the last request that was admitted holds beside its body
  */
 #include "base/memory.h"
 #include "config/load.h"
@@ -18,7 +18,7 @@
 #include <stdlib.h>
 
 struct gate {
-	_Atomic int64_t limit, now, most, held;
+	_Atomic int64_t limit, now, most, held, overhead;
 };
 
 extern const struct component_factory pprof_receiver;
@@ -45,8 +45,8 @@ bool gate_charge(struct gate *gate, struct inbound *in, size_t bytes, struct err
 
 bool gate_admit(struct gate *gate, struct inbound *in, size_t announced, struct error *err)
 {
-	(void)in;
 	(void)announced;
+	gate->overhead = (int64_t)in->overhead;
 	return gate->limit || error_set(err, ERROR_BUSY, "over the memory limit");
 }
 
@@ -176,6 +176,8 @@ static void obey(const char *line, struct gate *gate, void *receiver)
 		printf("now=%ld most=%ld%s\n", (long)gate->now, (long)gate->most, reasons);
 	else if (!strcmp(line, "held"))
 		printf("%ld\n", (long)gate->held);
+	else if (!strcmp(line, "overhead"))
+		printf("%ld\n", (long)gate->overhead);
 	fflush(stdout);
 	pthread_mutex_unlock(&mutex);
 	if (!strcmp(line, "stop"))

@@ -109,6 +109,16 @@ def test_attributes_come_by_query_and_header(program, profile):
         assert r.read("last").endswith("a=1 b=2 c=x,y d=4+4")
 
 
+def test_what_a_query_takes_is_charged(program, profile):
+    """The attributes, and the parsed query that they were read from."""
+    query = "?" + "&".join(f"k{i}=" + "x" * 120 for i in range(60))
+    with Receiver(program) as r:
+        assert r.post(profile).status == 204
+        plain = int(r.read("overhead"))
+        assert r.post(profile, query).status == 204
+        assert int(r.read("overhead")) - plain >= 2 * len(query)
+
+
 def test_metadata_is_passed_only_if_it_is_asked_for(program, profile):
     for wanted in (True, False):
         with Receiver(program, include_metadata=wanted) as r:
