@@ -79,11 +79,14 @@ static struct http_daemon *daemon_load(struct http_server *server, struct error 
 	return http_daemon_new(server, &material, err);
 }
 
+/* The one before it drains; the listener's thread frees it as soon as the mutex is released. */
 static void push_daemon(struct http_server *server, struct http_daemon *daemon)
 {
 	pthread_mutex_lock(&server->mutex);
 	daemon->next = server->daemons;
 	server->daemons = daemon;
+	if (daemon->next)
+		atomic_store(&daemon->next->draining, true);
 	pthread_mutex_unlock(&server->mutex);
 }
 
@@ -166,7 +169,6 @@ bool http_server_reopen(struct http_server *server, struct error *err)
 	if (!daemon)
 		return false;
 	push_daemon(server, daemon);
-	atomic_store(&daemon->next->draining, true);
 	http_deadlines_end_idle(&server->deadlines);
 	http_listener_wake(server->listener);
 	log_info(server->log, "Certificates reloaded");
@@ -308,13 +310,21 @@ void http_server_stop(struct http_server **own, uint64_t grace_ns)
 	*own = NULL;
 }
 
+/* Before the listener's thread looks for the last time whether a connection is left: the ones that
+ * close later wake it. */
+static void drain_daemons(struct http_server *server)
+{
+	pthread_mutex_lock(&server->mutex);
+	for (struct http_daemon *daemon = server->daemons; daemon; daemon = daemon->next)
+		atomic_store(&daemon->draining, true);
+	pthread_mutex_unlock(&server->mutex);
+}
+
 static void wait_emptied(struct http_server *server, uint64_t grace_ns)
 {
 	uint64_t end = clock_now() + grace_ns;
 	struct timespec until = { (time_t)(end / SECOND_NS), (long)(end % SECOND_NS) };
 	pthread_mutex_lock(&server->mutex);
-	for (struct http_daemon *daemon = server->daemons; daemon; daemon = daemon->next)
-		atomic_store(&daemon->draining, true);
 	while (!server->emptied && !pthread_cond_timedwait(&server->quiet, &server->mutex, &until))
 		;
 	pthread_mutex_unlock(&server->mutex);
@@ -326,6 +336,7 @@ void http_server_retire(struct http_server **own, uint64_t grace_ns)
 	if (!server)
 		return;
 	http_listener_refuse(server->listener);
+	drain_daemons(server);
 	atomic_store(&server->retiring, true);
 	http_listener_wake(server->listener);
 	wait_emptied(server, grace_ns);
