@@ -19,7 +19,7 @@ void http_curl_start(void)
 
 struct curl_slist *http_curl_header(struct curl_slist *list, const char *name, const char *value)
 {
-	char *line = memory_format("%s: %s", name, value);
+	char *line = memory_format("%s: %s", name, value ? value : "");
 	list = curl_slist_append(list, line);
 	memory_free(line);
 	return list;

@@ -8,7 +8,8 @@
 
 void http_curl_start(void); /* [any thread] Initialises the library once. */
 
-/* Appends "name: value"; returns the list. curl_slist_free_all frees it. */
+/* Appends "name: value" and returns the list, which curl_slist_free_all frees. NULL is an empty
+ * value; libcurl does not send such a header. */
 struct curl_slist *http_curl_header(struct curl_slist *list, const char *name, const char *value);
 
 #endif

@@ -171,6 +171,15 @@ static void the_answer_is_heard_on_the_loop(void **state)
 	assert_string_equal(s->body, "hello gzip yes");
 }
 
+static void a_header_without_a_value_is_not_sent(void **state)
+{
+	struct scene *s = *state;
+	const struct metadatum more[] = { { "X-More", NULL }, { 0 } };
+	assert_true(http_client_check_headers(more, &s->err));
+	post(s, &(struct http_post){ .body = view_of("hello"), .headers = more });
+	assert_string_equal(s->body, "hello - -");
+}
+
 static void an_empty_body_is_posted_too(void **state)
 {
 	struct scene *s = *state;
@@ -371,6 +380,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(the_answer_is_heard_on_the_loop),
+		TEST(a_header_without_a_value_is_not_sent),
 		TEST(an_empty_body_is_posted_too),
 		TEST(any_thread_may_post),
 		TEST(nobody_there_is_no_answer),
