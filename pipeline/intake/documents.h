@@ -29,8 +29,13 @@ struct documents {
 	struct view body; /* inflated */
 	size_t held;      /* bytes that are charged while there is the body */
 	size_t max;       /* bytes of an inflated document */
+	size_t inflated;  /* bytes of those that were compressed, so far */
 	uint32_t found;
 };
+
+/* Compressed documents of one body may have this many times `max` together. Without it, a body of a
+ * few KiB could keep a worker busy for minutes. */
+enum { DOCUMENTS_INFLATED_MAX = 16 };
 
 /* The next one, inflated into buffers->inflated if it is compressed. */
 enum inbound_next documents_next(struct documents *d, const struct document_format *format,

@@ -207,6 +207,46 @@ static void a_document_that_inflates_to_too_much_is_rejected(void **state)
 	bytes_fini(&body);
 }
 
+static enum inbound_next repeat(struct inbound *in, uint32_t index, struct view body,
+				struct view *document, struct error *err)
+{
+	(void)in;
+	(void)err;
+	*document = body;
+	return index < 1000 ? INBOUND_DOCUMENT : INBOUND_END;
+}
+
+static void documents_together_inflate_to_a_multiple_of_the_maximum(void **state)
+{
+	static const struct document_format format = { .next = repeat, .packed = true };
+	static const char *const texts[] = { "ten  bytes", "more than ten bytes, and more" };
+	struct fixture *f = *state;
+	struct body buffers = { { 0 }, { 0 } };
+	open_gate(f, 0);
+	for (int fails = 0; fails < 2; fails++) {
+		struct fake fake = fake_request(0);
+		struct bytes body;
+		struct view document;
+		struct error err;
+		bytes_init(&body, 1 << 16);
+		add_packed(&body, texts[fails]);
+		assert_true(gate_admit(f->gate, &fake.in, 0, &err));
+		fake.in.gate = f->gate;
+		struct documents d = { .body = bytes_view(&body), .held = body.len, .max = 10 };
+		for (int i = 0; i < DOCUMENTS_INFLATED_MAX; i++)
+			assert_int_equal(documents_next(&d, &format, &fake.in, &buffers, &document,
+							&err),
+					 fails ? INBOUND_REJECTED : INBOUND_DOCUMENT);
+		assert_int_equal(documents_next(&d, &format, &fake.in, &buffers, &document, &err),
+				 INBOUND_REJECTED);
+		assert_int_equal(err.kind, ERROR_TOO_LARGE);
+		assert_non_null(strstr(err.text, "16 times"));
+		gate_forget(f->gate, &fake.in, REFUSAL_CANCELLED);
+		bytes_fini(&body);
+	}
+	bytes_fini(&buffers.inflated);
+}
+
 /* -- the names -- */
 
 static void every_refusal_and_transport_has_a_name_and_a_series(void **state)
@@ -256,6 +296,7 @@ int main(void)
 		TEST(a_document_is_charged_for_its_own_pass_only),
 		TEST(compressed_documents_are_inflated_one_at_a_time),
 		TEST(a_document_that_inflates_to_too_much_is_rejected),
+		TEST(documents_together_inflate_to_a_multiple_of_the_maximum),
 		TEST(every_refusal_and_transport_has_a_name_and_a_series),
 		cmocka_unit_test(every_error_kind_has_a_refusal),
 	};
