@@ -49,12 +49,6 @@ bool service_open(struct service *s, const struct options *options, struct error
 	return s->graph != NULL;
 }
 
-static void stopped(void *argument)
-{
-	struct service *s = argument;
-	loop_stop(s->runtime.loop);
-}
-
 /* A thread that hangs in the kernel cannot be ended, and joining it blocks. The log is
  * unbuffered. */
 static void give_up(void *argument)
@@ -76,6 +70,15 @@ static void end_in(struct service *s, uint64_t ns)
 	s->end = end;
 	loop_timer_start(s->last, ns);
 	alarm((unsigned)(ns / 1000000000) + 2);
+}
+
+/* The loop ends when the pool is done, and a source that is being compared may hang. */
+static void stopped(void *argument)
+{
+	struct service *s = argument;
+	if (s->comparing)
+		end_in(s, LAST_GRACE_NS);
+	loop_stop(s->runtime.loop);
 }
 
 static void hurry_stop(struct service *s)

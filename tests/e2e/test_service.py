@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import subprocess
+import time
 
 import grpc
 import pytest
@@ -189,6 +190,16 @@ def test_sighup_warns_of_nothing_when_the_configuration_is_the_same(build):
         hang_up(gateway)
         assert gateway.stop() == 0  # which waits for the comparison
         assert CHANGED not in gateway.log() and "would not load" not in gateway.log()
+
+
+def test_a_source_that_hangs_delays_the_end_by_seconds_only(build):
+    with Gateway(build / "portcullis", MINIMAL) as gateway:
+        gateway.config.unlink()
+        os.mkfifo(gateway.config)
+        hang_up(gateway)
+        begun = time.monotonic()
+        assert gateway.stop() == 0
+        assert time.monotonic() - begun < 10
 
 
 @pytest.mark.threads
