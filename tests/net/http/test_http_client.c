@@ -221,7 +221,7 @@ static void nobody_there_is_no_answer(void **state)
 static void who_is_late_has_no_answer(void **state)
 {
 	struct scene *s = *state;
-	post(s, &(struct http_post){ .body = view_of("wait"), .timeout_ns = 50000000 });
+	post(s, &(struct http_post){ .body = view_of("wait"), .timeout_ns = 500000000 });
 	assert_int_equal(s->status, 0);
 	assert_string_equal(s->failure, "deadline_exceeded");
 	http_exchange_reply(s->kept, &(struct http_reply){ .status = 200 });
@@ -347,7 +347,7 @@ static void a_get_ends_at_its_timeout(void **state)
 {
 	struct scene *s = *state;
 	s->wanted = 1;
-	http_client_get(s->client, &(struct http_get){ .target = "/wait", .timeout_ns = 50000000 },
+	http_client_get(s->client, &(struct http_get){ .target = "/wait", .timeout_ns = 500000000 },
 			on_done, s);
 	loop_run(s->loop);
 	assert_string_equal(s->failure, "deadline_exceeded");
