@@ -13,28 +13,31 @@
 #include "profile/profiles.h"
 
 /*
- * What a component is. Read this first; then exporters/debug.c is a whole one.
+ * What a component is. Read this first; then read exporters/debug.c, which is a complete one.
  *
- * A component is one file that ends in its one exported constant, a struct component_factory; the
- * list of all of them is gateway/components.c. The host binds the configuration (rows of the
- * factory's table), allocates `size` zeroed bytes and calls create; it starts exporters first and
- * receivers last, stops receivers first, then destroys everything.
+ * A component is one file that ends in one exported constant, a struct component_factory. All
+ * factories are listed in gateway/components.c. A pipeline is called a path in this code: its
+ * processors, its batch, and the exporters behind it.
  *
- * One way through:
+ * The host (the graph of components, pipeline/graph/graph.h) binds the configuration to the
+ * factory's table, allocates `size` zeroed bytes and calls create. It starts exporters first and
+ * receivers last. It stops receivers first, then everything else, and then destroys everything.
  *
- *   receiver: gives the intake of its transport (pipeline/intake/http_intake.h, grpc_intake.h) its
- *	routes, what it accepts, its decode and the form of its replies. The intake asks the gate,
- *	reads the body and hands it over; a worker then calls decode, for each document once per
- *	path.
- *   processors: functions on open profiles, called in order on the worker's thread; they never
- *   wait.
- *   collect: copies what is permitted and reachable into the open batch of the path (batch of one
- * 	without a `batch` processor); a closed batch is a sealed packet.
- *   exporters: every packet goes to each exporter's delivery (pipeline/delivery/delivery.h), which
- *	alone queues, retries and counts, and calls plan and send.
+ * How a request passes through:
  *
- * Counting happens at these edges (gate_metrics.c, pipeline.c, ledger.c, delivery.c), so components
- * need not count, except what only they can see (their own metrics).
+ *   receiver    supplies routes, accepted media types, a decoder and the form of the replies to
+ *               the intake of its transport (pipeline/intake/http_intake.h, grpc_intake.h). The
+ *               intake asks the gate, reads the body and hands it over. A worker then calls
+ *               decode for each document, once per path.
+ *   processors  are functions on open profiles. They are called in order on the worker's thread
+ *               and never wait.
+ *   collect     copies what is permitted and reachable into the open batch of the path (without
+ *               a `batch` processor, each document is a batch). A closed batch is a sealed packet.
+ *   exporters   plan and send. Every packet goes to each exporter's delivery
+ *               (pipeline/delivery/delivery.h), which queues, retries and counts.
+ *
+ * Counting happens at these edges (gate_metrics.c, pipeline.c, ledger.c, delivery.c). A component
+ * counts only what no one else can see (its own metrics).
  */
 enum component_kind {
 	COMPONENT_RECEIVER,
@@ -43,46 +46,46 @@ enum component_kind {
 	COMPONENT_EXTENSION
 };
 
-/* What a component gets from the program. Borrowed; lives longer than the component. */
+/* What a component gets from the program. Borrowed; outlives the component. */
 struct host {
 	const char *id;       /* "otlp_grpc/a" */
-	const char *pipeline; /* of a processor: "profiles"; else NULL */
+	const char *pipeline; /* of a processor: the ID of its pipeline, "profiles"; else NULL */
 	struct log log;       /* already carries the component's fields */
 	struct metrics *metrics;
 	struct loop *loop;
-	struct io *io;     /* receivers: the threads of their connections; from start on */
-	struct gate *gate; /* receivers: the way in (pipeline/inbound.h) */
+	struct io *io;     /* receivers: the I/O threads of their connections; set before start */
+	struct gate *gate; /* receivers: admits requests (pipeline/inbound.h) */
 	struct sockets_access sockets;      /* for servers */
-	const struct service_view *service; /* extensions: what they may ask of the program */
+	const struct service_view *service; /* extensions: the state of the program */
 };
 
-/* What the program tells its extensions. Functions may be called from any thread. */
+/* What extensions can ask of the program. Functions may be called from any thread. */
 struct service_view {
 	void *context;
-	bool (*ready)(void *context);        /* all receivers listen, not stopping */
+	/* all receivers listen, and the program is not stopping */
+	bool (*ready)(void *context);
 	uint64_t (*up_since)(void *context); /* wall clock, ns */
 };
 
-/* How requests are joined: of a path (the processor batch), or of one exporter
+/* How requests are joined: for a path (the processor `batch`), or for one exporter
  * (sending_queue.batch). */
 struct batch_settings {
-	bool on; /* false: every request leaves by itself */
+	bool on; /* false: every request becomes a packet of its own */
 	struct duration timeout;
-	uint64_t size, max_size; /* samples; 0: at once, and none */
-	uint64_t bytes;          /* closes at so many, and `size` does not matter; 0: `size` does */
-	uint64_t max_bytes;      /* 0: none */
+	uint64_t size, max_size; /* samples; size 0: flush immediately; max_size 0: no limit */
+	/* flushes at this number of bytes, and ignores `size`; 0: by `size` */
+	uint64_t bytes;
+	uint64_t max_bytes;           /* 0: no limit */
 	struct strings metadata_keys; /* in any case; borrowed */
 	int64_t metadata_limit;
 };
 
-/*
- * Settings of a path that processors contribute instead of (or besides) a function on profiles:
- * their place in the list does not matter. One struct per path; each processor's settle may change
- * it.
- */
+/* Settings of a path that processors contribute instead of (or besides) a function on profiles. The
+ * position of such a processor in the list does not matter. One struct per path; each processor's
+ * settle may change it. */
 struct path_settings {
 	struct batch_settings batch;
-	/* memory_limiter: bytes; 0: the program's default (80 % of the cgroup) */
+	/* memory_limiter: bytes; 0: the program's default (80 % of the cgroup's limit) */
 	uint64_t memory_limit, memory_spike;
 	struct duration memory_check_interval;
 };
@@ -93,49 +96,51 @@ struct sending;
 enum send_outcome {
 	SEND_OK,
 	SEND_RETRY,     /* try again, after retry_after_ms if >= 0 */
-	SEND_PERMANENT, /* will never be taken: dropped */
-	/* over a limit of the destination: split once more, by a smaller limit; dropped if nothing
+	SEND_PERMANENT, /* will never be accepted: dropped */
+	/* exceeds a limit of the destination: split again, by a smaller limit; dropped if nothing
 	 * is left to split */
 	SEND_TOO_LARGE
 };
 
 struct send_result {
 	enum send_outcome outcome;
-	int64_t retry_after_ms;     /* -1: none was sent */
-	uint64_t rejected_profiles; /* of SEND_OK: partial_success */
-	/* Of SEND_TOO_LARGE, 0 where it was not said: the limits that the destination named, and
-	 * what it took this request for when it counts otherwise than struct part (compressed
-	 * bytes). Without any, half of it is tried. */
+	int64_t retry_after_ms;     /* -1: the destination sent none */
+	uint64_t rejected_profiles; /* with SEND_OK: from partial_success */
+	/* With SEND_TOO_LARGE; 0: unknown. The limits that the destination named, and the size that
+	 * it measured for this request if it counts differently from struct part (compressed
+	 * bytes). If all are 0, the next attempt has half the size. */
 	uint64_t stated_bytes, stated_samples, seen_bytes;
-	/* one of a few fixed words for metrics and logs: "unavailable", "invalid" ... */
+	/* one of a few fixed words for metrics and logs: "unavailable", "invalid", ... */
 	const char *reason;
 };
 
 void sending_done(struct sending *sending, const struct send_result *result);
 
 /*
- * What only one kind of component does. A factory points to the struct of its kind; the others are
- * NULL. Members that may be NULL say so.
+ * What only one kind of component does. A factory points to the struct of its kind; the other
+ * pointers are NULL. Members that may be NULL say so.
  *
  * A connector (an exporter of some pipelines that is a receiver of others) will be a kind of its
- * own: COMPONENT_CONNECTOR, a struct connector_ops here, and its pointer in the factory.
+ * own: COMPONENT_CONNECTOR, a struct connector_ops here, and a pointer to it in the factory.
  */
 struct receiver_ops {
-	/* Listens. host->io is set. [loop thread] */
+	/* Starts to listen. host->io is set. [loop thread] */
 	bool (*start)(void *self, struct error *err);
-	/* On return all its requests are answered, and no thread or timer of it is left. May wait,
-	 * also for the loop. [pool thread] */
+	/* On return all requests are answered, and no thread or timer of the receiver is left. May
+	 * wait, also for the loop. [pool thread] */
 	void (*stop)(void *self);
-	/* The same, while another graph listens on the same addresses: refuses nothing that still
-	 * comes on open connections. NULL: stop. [pool thread] */
+	/* The same while another graph listens on the same addresses: requests that still arrive on
+	 * open connections are not refused. NULL: stop is called instead. [pool thread] */
 	void (*retire)(void *self);
 };
 
 struct processor_ops {
-	size_t scratch_size; /* of a worker's scratch for this instance; zeroed; 0: none */
-	bool once; /* a pipeline may have one of the type: two would contradict each other */
+	/* bytes of scratch memory that each worker has for this instance, zeroed; 0: none */
+	size_t scratch_size;
+	/* a pipeline may contain only one of this type: two would contradict each other */
+	bool once;
 	/* Changes the open profiles; scratch belongs to (worker, instance). False: the request is
-	 * refused. May be NULL. [worker or I/O thread, several at once] */
+	 * refused. May be NULL. [worker or I/O thread, several at the same time] */
 	bool (*process)(void *self, void *scratch, struct profiles *profiles, struct error *err);
 	/* Before the scratch is freed. May be NULL. [any thread] */
 	void (*scratch_fini)(void *self, void *scratch);
@@ -145,45 +150,50 @@ struct processor_ops {
 
 struct exporter_ops {
 	size_t delivery_offset; /* of struct delivery_config in the config struct */
-	/* At most this many sends run at once (0: the queue's num_consumers). Where sends may hang,
-	 * as writes do, it is set and prompt is NULL: the pool has as many threads more. */
+	/* The maximum number of sends at the same time (0: the queue's num_consumers). An exporter
+	 * whose sends may hang, as writes do, sets it and has no prompt: the pool gets that many
+	 * additional threads. */
 	uint32_t max_in_flight;
 	/* May be NULL. [loop thread] */
 	bool (*start)(void *self, struct error *err);
-	/* On return nothing is in flight, and no thread or timer of it is left. May wait, also for
-	 * the loop. May be NULL. [pool thread] */
+	/* On return nothing is in flight, and no thread or timer of the exporter is left. May wait,
+	 * also for the loop. May be NULL. [pool thread] */
 	void (*stop)(void *self);
-	/* The file or directory of this configuration that no other exporter may write to: two are
-	 * an error. NULL: none. [loop thread] */
+	/* The file or directory that this configuration writes to. Two exporters with the same one
+	 * are an error. NULL: none. [loop thread] */
 	const char *(*owned_path)(const void *config);
-	/* What is known of the destination, where the configuration says nothing. NULL: nothing
-	 * is. [any thread] */
+	/* The limits that the destination is known to have, for those that the configuration does
+	 * not set. NULL: none. [any thread] */
 	void (*preset)(void *self, struct limits *limits);
 	/*
-	 * Pure: the same packet and limits give the same parts in the same order. It appends to
-	 * parts and records there what it drops itself; false only when it has no answer at all. It
-	 * is called again, with smaller limits, for a part that was refused as too large (`planned`
-	 * is then set), so it must be able to split its own parts. NULL: split_packet
-	 * (profile/collect/split.h) by the limits, with the arithmetic of OTLP. [pool thread]
+	 * Creates the requests (parts) that the destination gets for one packet. Pure: the same
+	 * packet and limits result in the same parts in the same order. Appends to `parts`, and
+	 * records there what it drops. Returns false only if it cannot plan at all.
+	 *
+	 * It is called again, with smaller limits, for a part that was rejected as too large.
+	 * `planned` is set in such a part, so plan must be able to split its own parts. NULL:
+	 * split_packet (profile/collect/split.h) splits by the limits, in bytes of OTLP. [pool
+	 * thread]
 	 */
 	bool (*plan)(void *self, const struct part *whole, const struct limits *limits,
 		     struct parts *parts, struct error *err);
-	/* Where it sends, for the labels server_address and server_port; strings of the instance.
-	 * NULL: nowhere on a network. [loop thread] */
+	/* The destination, for the labels server_address and server_port; strings of the instance.
+	 * NULL: not on a network. [loop thread] */
 	void (*destination)(void *self, const char **address, const char **port);
-	/* Would send only hand this packet on? Then it may run on any thread, and success comes
-	 * later, from another. NULL: no. [any thread] */
+	/* Would send only hand this packet to another thread, which reports the result later? Then
+	 * send may run on any thread. NULL: no. [any thread] */
 	bool (*prompt)(void *self, const struct packet *packet);
-	/* The encoding of a shared packet that sends ask for and no longer use once sending_done is
-	 * called. One that is large is dropped when the last destination that reads it is done.
-	 * NULL: none, or it lives as long as the packet. [any thread] */
+	/* The encoding of a shared packet that send asks for and does not use after sending_done. A
+	 * large one is dropped when the last destination that reads it is done. NULL: none, or it
+	 * is kept as long as the packet. [any thread] */
 	enum packet_form (*reads)(void *self);
-	/* Makes what send would have to make first, so that it becomes prompt; only small packets.
-	 * NULL: nothing can be made beforehand. [worker or I/O thread that brings the packet] */
+	/* Creates what send would otherwise have to create first, so that the packet becomes
+	 * prompt; only for small packets. NULL: nothing can be created in advance. [worker or I/O
+	 * thread that brings the packet] */
 	void (*encode)(void *self, struct packet *packet);
-	/* May compress and write but not wait for a peer, and reports through sending_done what
-	 * happened; also after stop, when a shutdown has passed its deadline. [pool thread; any, if
-	 * prompt] */
+	/* Sends a part and reports the result through sending_done. May compress and write to
+	 * files, but must not wait for a peer. May also be called after stop, if a shutdown has
+	 * exceeded its deadline. [pool thread; any thread if prompt] */
 	void (*send)(void *self, const struct part *part, uint64_t timeout_ns,
 		     struct sending *sending);
 };
@@ -191,36 +201,36 @@ struct exporter_ops {
 struct extension_ops {
 	/* [loop thread] */
 	bool (*start)(void *self, struct error *err);
-	/* On return no thread or timer of it is left. [loop thread] */
+	/* On return no thread or timer of the extension is left. [loop thread] */
 	void (*stop)(void *self);
 };
 
-/* What all kinds share. */
+/* What all kinds have in common. */
 struct component_factory {
 	const char *type;   /* the key in the YAML */
 	const char *alias;  /* a deprecated type name, or NULL */
 	const char *help;   /* one sentence */
-	const char *manual; /* more for docs/manual/reference.md, in Markdown; may be NULL */
+	const char *manual; /* more text for docs/manual/reference.md, in Markdown; may be NULL */
 	enum component_kind kind;
-	/* the one of its kind */
+	/* set for its own kind only */
 	const struct receiver_ops *receiver;
 	const struct processor_ops *processor;
 	const struct exporter_ops *exporter;
 	const struct extension_ops *extension;
 	size_t size; /* of the instance; zeroed by the host */
 	const struct config_table *config;
-	/* own metrics for the manual, NULL-terminated; may be NULL */
+	/* its own metrics, for the manual; NULL-terminated; may be NULL */
 	const struct metric *const *metrics;
 
-	/* config: bound by the host; lives as long as the instance. destroy follows also a failed
-	 * create. [loop thread] */
+	/* config: bound by the host; lives as long as the instance. destroy is called even if
+	 * create failed. [loop thread] */
 	bool (*create)(void *self, const void *config, const struct host *host, struct error *err);
 	void (*destroy)(void *self); /* may be NULL [loop thread] */
-	/* SIGHUP: reads certificates again, opens files again. What is broken stays as it was, and
-	 * err gives the reason. May be NULL. [loop thread] */
+	/* SIGHUP: reads certificates and opens files again. If something is invalid, the current
+	 * one stays in use, and err gives the reason. May be NULL. [loop thread] */
 	bool (*reopen)(void *self, struct error *err);
-	/* Prints what the manual's tables cannot hold (`portcullis components TYPE`); may be NULL.
-	 * [main thread, without an instance] */
+	/* Prints what does not fit into the manual's tables (`portcullis components TYPE`); may be
+	 * NULL. [main thread, without an instance] */
 	void (*describe)(struct bytes *out);
 };
 

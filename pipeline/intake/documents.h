@@ -4,40 +4,39 @@
 
 #include "pipeline/inbound.h"
 
-/*
- * What a receiver knows of its bodies, whatever the transport: which documents are in one, and how
- * each becomes open tables. Constant; `in` is the first member of the transport's request, which is
- * the first member of the receiver's own struct (request_size in the route).
- */
+/* The format of a receiver's bodies, independent of the transport: which documents a body contains,
+ * and how each becomes open tables. Constant. `in` is the first member of the transport's request,
+ * which is the first member of the receiver's own struct (request_size in the route). */
 struct document_format {
-	/*
-	 * Finds document number `index` (from 0, in order) in the inflated body. NULL: the body is
-	 * the only document. INBOUND_REJECTED costs this document only; where the body is broken so
-	 * that no further one can be found, INBOUND_END follows. [worker]
-	 */
+	/* Finds document number `index` (from 0, in order) in the decompressed body. NULL: the body
+	 * is the only document. INBOUND_REJECTED affects this document only; if the body is so
+	 * broken that no further document can be found, INBOUND_END follows. [worker] */
 	enum inbound_next (*next)(struct inbound *in, uint32_t index, struct view body,
 				  struct view *document, struct error *err);
-	/* Decodes profiles->input, the document, into reset tables; once per pipeline. [worker] */
+	/* Decodes profiles->input, the document, into tables that were reset; once per path.
+	 * [worker] */
 	bool (*decode)(struct inbound *in, struct profiles *profiles, struct error *err);
-	/* Documents may be gzip or zstd by themselves, recognised by their first bytes. */
+	/*
+	 * Documents may be compressed individually (gzip or zstd, recognised by their first bytes).
+	 */
 	bool packed;
 	uint32_t tables_factor; /* as in struct inbound_ops */
 };
 
-/* The documents of one body, for the two intakes. */
+/* Iterates over the documents of one body, for both intakes. */
 struct documents {
-	struct view body; /* inflated */
-	size_t held;      /* bytes that are charged while there is the body */
-	size_t max;       /* bytes of an inflated document */
-	size_t inflated;  /* bytes of those that were compressed, so far */
+	struct view body; /* decompressed */
+	size_t held;      /* bytes charged for the body */
+	size_t max;       /* maximum of a decompressed document */
+	size_t inflated;  /* bytes of the documents that were compressed, so far */
 	uint32_t found;
 };
 
-/* Compressed documents of one body may have this many times `max` together. Without it, a body of a
- * few KiB could keep a worker busy for minutes. */
+/* The compressed documents of one body may together have this many times `max`. Without this limit,
+ * a body of a few KiB could keep a worker busy for minutes. */
 enum { DOCUMENTS_INFLATED_MAX = 16 };
 
-/* The next one, inflated into buffers->inflated if it is compressed. */
+/* The next document; if it is compressed, it is decompressed into buffers->inflated. */
 enum inbound_next documents_next(struct documents *d, const struct document_format *format,
 				 struct inbound *in, struct body *buffers, struct view *document,
 				 struct error *err);

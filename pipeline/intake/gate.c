@@ -10,10 +10,10 @@
 
 struct gate {
 	struct gate_options options;
-	uint32_t routes; /* of the path that has most */
+	uint32_t routes; /* the largest number of routes of any path */
 	_Atomic bool closed;
-	pthread_mutex_t lock; /* while counters are made */
-	/* NULL: nothing has come by this transport yet */
+	pthread_mutex_t lock; /* guards the creation of counters */
+	/* by transport; NULL: no request yet */
 	struct gate_counters *_Atomic counters[TRANSPORT_COUNT];
 };
 
@@ -70,7 +70,7 @@ static void count_refusal(struct gate *gate, const struct inbound *in, enum refu
 	metric_add(c->reasons[reason], 1);
 }
 
-/* One to two seconds, so that refused senders do not come back together. */
+/* One to two seconds, at random, so that refused senders do not return at the same time. */
 static uint32_t retry_hint(void)
 {
 	uint32_t random;
@@ -87,7 +87,7 @@ static bool busy(struct inbound *in, struct error *err, enum refusal reason, con
 	return false;
 }
 
-/* The queue of the workers is full, or the peer has its share of it. */
+/* The workers' queue is full, or the peer has used its share of it. */
 static bool too_many(const struct gate *gate, struct inbound *in, struct error *err)
 {
 	if (workers_full(*gate->options.workers))
@@ -111,13 +111,13 @@ static bool has_room(const struct gate *gate)
 	return gate->options.pipeline_count == 0;
 }
 
-/* What is charged for the request with `bytes` bytes of the receiver's buffers. */
+/* The charge for the request when the receiver's buffers have `bytes` bytes. */
 static int64_t whole(const struct inbound *in, size_t bytes)
 {
 	return (int64_t)(GATE_REQUEST_BYTES + in->overhead + bytes);
 }
 
-/* The rule of pipeline/intake/gate.h: the peer's limit is the soft limit less what the peer would
+/* The rule in pipeline/intake/gate.h: the peer's limit is the soft limit less what the peer would
  * then hold. */
 static bool charge_to(struct gate *gate, struct inbound *in, int64_t bytes)
 {
@@ -132,8 +132,8 @@ static bool charge_to(struct gate *gate, struct inbound *in, int64_t bytes)
 	return true;
 }
 
-/* For want of `bytes` in all. Until it is processed a request can have half of the budget, the
- * share of a peer alone. */
+/* Sets the error for a request that could not get `bytes` bytes in total. Until it is processed, a
+ * request can have half of the budget, the share of a peer that is alone. */
 static bool out_of_memory(const struct gate *gate, struct inbound *in, int64_t bytes,
 			  struct error *err)
 {
@@ -266,7 +266,7 @@ static void count_outcome(struct gate *gate, const struct inbound *in)
 	metric_add(c->reasons[in->refusal ? in->refusal : refusal_of(err)], 1);
 }
 
-/* A destination that the sender waits for does not have all of it. */
+/* A destination that the sender waits for did not accept all of the data. */
 static void tell_delivery(struct inbound *in, enum ack_outcome outcome)
 {
 	busy(in, &in->error, REFUSAL_DELIVERY, "a destination did not accept the data");
@@ -327,9 +327,10 @@ void gate_submit(struct gate *gate, struct inbound *in)
 }
 
 /*
- * The tables are charged before anything is decoded: what the densest legitimate body needs if the
- * budget allows, else down to a quarter of that; *more is what the next larger would have cost, 0:
- * nothing. What is charged is the cap, and what the batch may grow by until it is charged itself.
+ * Charges the tables before anything is decoded: the need of the densest legitimate document if the
+ * budget allows, else down to a quarter of that. *more is the charge of the next larger step; 0:
+ * there is none. The charge is the cap of the tables. It also bounds the growth of the batch until
+ * the batch itself is charged.
  */
 static size_t charge_tables(struct gate *gate, struct inbound *in, size_t body, int64_t *more)
 {
@@ -347,12 +348,12 @@ static size_t charge_tables(struct gate *gate, struct inbound *in, size_t body, 
 	return 0;
 }
 
-/* One document on its way through the paths. */
+/* The state of one document while it passes through the paths. */
 struct pass {
 	struct view document;
-	size_t cap;                 /* of its tables */
+	size_t cap;                 /* maximum size of its tables */
 	uint64_t samples;           /* decoded */
-	uint32_t rejected_profiles; /* by the decoder */
+	uint32_t rejected_profiles; /* counted by the decoder */
 };
 
 static void note_decoded(struct gate *gate, struct inbound *in, const struct profiles *p)
@@ -370,8 +371,8 @@ static void note_decoded(struct gate *gate, struct inbound *in, const struct pro
 		metric_add(c->repaired_strings, p->repaired_strings);
 }
 
-/* Decodes for one path and runs it. What cannot be decoded is reported and counted with the first
- * path only. */
+/* Decodes for one path and runs it. Decoding errors are reported and counted with the first path
+ * only. */
 static bool run_path(struct worker *worker, struct inbound *in, struct pass *pass, uint32_t i,
 		     bool *decoded, struct error *err)
 {
@@ -390,8 +391,8 @@ static bool run_path(struct worker *worker, struct inbound *in, struct pass *pas
 	return pipeline_run(gate->options.paths[i], p, worker->scratch, err);
 }
 
-/* All paths of the receiver. Taken when any path took it; the first refusal is reported only if
- * none did. */
+/* Runs all paths of the receiver. The document is accepted if any path accepted it; the first
+ * refusal is reported only if none did. */
 static bool run_paths(struct worker *worker, struct inbound *in, struct pass *pass,
 		      struct error *first)
 {
@@ -419,19 +420,21 @@ static bool run_document(struct worker *worker, struct inbound *in, struct pass 
 	if (!pass->cap)
 		return out_of_memory(gate, in, more, err);
 	bool taken = run_paths(worker, in, pass, err);
-	/* The tables are free again, though the sender may still have to wait for a destination. */
+	/*
+	 * The tables are free again, although the sender may still have to wait for a destination.
+	 */
 	charge_to(gate, in, held);
 	if (!taken && err->kind == ERROR_TOO_LARGE && more)
 		return out_of_memory(gate, in, more, err);
 	return taken;
 }
 
-/* What has become of a request's documents so far. */
+/* The results of a request's documents so far. */
 struct tally {
 	uint32_t documents, taken, rejected;
-	uint32_t uncounted;   /* rejected ones without a rejected Profile */
+	uint32_t uncounted;   /* rejected documents that have no rejected Profile */
 	uint32_t first;       /* index of the first rejected one, */
-	enum refusal refusal; /* and why */
+	enum refusal refusal; /* and the reason */
 };
 
 static bool is_the_senders(const struct error *err)
@@ -440,7 +443,7 @@ static bool is_the_senders(const struct error *err)
 	       err->kind == ERROR_UNSUPPORTED;
 }
 
-/* The first one's error stays in `first`, in case that none is taken. */
+/* Keeps the error of the first rejected document in `first`, in case none is accepted. */
 static void reject(struct inbound *in, struct tally *tally, const struct pass *pass,
 		   struct error *err, struct error *first)
 {
@@ -458,7 +461,7 @@ static void reject(struct inbound *in, struct tally *tally, const struct pass *p
 	in->refusal = REFUSAL_NONE;
 }
 
-/* False: the request fails with `first`. */
+/* False: the request fails with the error `first`. */
 static bool finish_documents(struct inbound *in, const struct tally *tally, struct error *first)
 {
 	if (!tally->rejected)

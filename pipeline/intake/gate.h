@@ -8,16 +8,16 @@
 #include "pipeline/intake/workers.h"
 
 /*
- * The way in for one receiver: admission from the headers, the budget, and the run of a request
- * through all paths of its receiver (the functions that receivers call are in
- * pipeline/inbound.h).
+ * The gate of one receiver: admits requests from their headers, charges the budget, and runs a
+ * request through all paths of its receiver. The functions that receivers call are in
+ * pipeline/inbound.h.
  *
- * A peer may hold at most as much as is left for all: a charge is refused when its requests would
- * then hold more than what would then be free. So a peer alone gets half of the budget, each of N
- * that want all of it a share of 1/(N+1), and one that holds little always finds room; who holds
+ * The share of a peer: its requests may hold at most as much as would then be left for all; a
+ * charge beyond that is refused. A peer that is alone gets half of the budget. If N peers want all
+ * of it, each gets 1/(N+1). A peer that holds little always finds room, and the peer that holds the
  * most is refused first. The same rule bounds the requests that wait for a worker
- * (pipeline/intake/workers.h). Of each peer one request at a time is processed without regard to
- * the share, so that a request that fits into the budget is never too large for its peer.
+ * (pipeline/intake/workers.h). One request of each peer at a time is processed regardless of the
+ * share, so a request that fits into the budget is never too large for its peer.
  */
 struct gate_options {
 	const char *receiver;    /* component ID */
@@ -26,18 +26,19 @@ struct gate_options {
 	struct budget *budget;
 	struct peers *peers;      /* of all gates */
 	struct workers **workers; /* filled before the first request */
-	/* by I/O thread: made when first needed, there; unref there before workers_stop */
+	/* by I/O thread: the worker of that thread, created there when first needed; unref'd there
+	 * before workers_stop */
 	struct worker **seats;
 	struct metrics *metrics;
 	struct log *log;
 };
 
 struct gate *gate_new(const struct gate_options *options);
-/* [any thread] From now on everything is refused with a retry hint. */
+/* Refuses all requests from now on, with a retry hint. [any thread] */
 void gate_close(struct gate *gate);
 void gate_unref(struct gate **gate);
 
-/* The workers' run. */
+/* For the option `run` of workers. */
 void gate_run(struct worker *worker, struct inbound *in);
 
 #endif

@@ -6,11 +6,9 @@
 #include "pipeline/refusal.h"
 #include "profile/request.h"
 
-/*
- * What a gate counts, of one receiver and one transport. All series are made at once, so that
- * counting, refusals from the headers above all, is one atomic addition. Each request is counted
- * once, when it ends.
- */
+/* The counters of a gate, for one receiver and one transport. All series are created at once, so
+ * that counting (mainly refusals from the headers) is one atomic addition. Each request is counted
+ * once, when it ends. */
 struct gate_counters {
 	struct metric_series *accepted, *refused, *failed; /* samples */
 	struct metric_series *bad_profiles, *repaired_strings;

@@ -11,19 +11,18 @@
 #define STOP_GRACE_NS (10 * UINT64_C(1000000000))
 
 enum {
-	/* What an I/O thread runs itself. A message of this size, inflated, takes less than a
-	 * millisecond with every processor (docs/GRPC.md); after this much of one connection in a
-	 * turn the rest goes to workers. */
+	/* The limits of what an I/O thread runs itself. A message of INLINE_BYTES, decompressed,
+	 * takes less than a millisecond with every processor (docs/GRPC.md). After
+	 * INLINE_TURN_BYTES from one connection in one turn, the rest goes to workers. */
 	INLINE_BYTES = 65536,
 	INLINE_TURN_BYTES = 524288,
-	/* what a compressed message counts at least in a turn, whatever it says that it inflates to
-	 */
+	/* the least that a compressed message counts in a turn, whatever size it states */
 	COMPRESSED_MIN = 16384,
-	/* of a call's structures, beside GATE_REQUEST_BYTES; its headers come on top */
+	/* the size of a call's structures, in addition to GATE_REQUEST_BYTES and its headers */
 	CALL_BYTES = 2048
 };
 
-/* A method as the server knows it. */
+/* A method as it is registered with the server. */
 struct bound {
 	struct grpc_intake *intake;
 	const struct grpc_intake_method *method;
@@ -34,7 +33,7 @@ struct bound {
 struct grpc_intake {
 	struct grpc_intake_options options;
 	struct rpc_server *server;
-	size_t message_max; /* on the wire, and inflated */
+	size_t message_max; /* compressed, and decompressed */
 	struct bound bound[];
 };
 
@@ -96,7 +95,7 @@ static bool grow(void *context, struct rpc_call *call, size_t bytes, struct erro
 	return gate_charge(gate_of(r), &r->in, bytes, err);
 }
 
-/* The first bytes are believed rather than the header: senders name the wrong one. */
+/* The first bytes take precedence over the header, because senders name the wrong coding. */
 static bool find_coding(struct view body, int said, enum coding *out, struct error *err)
 {
 	*out = compress_sniff(body);
@@ -108,7 +107,7 @@ static bool find_coding(struct view body, int said, enum coding *out, struct err
 	return true;
 }
 
-/* By what it says of itself; load finds out what is true. */
+/* Decides by the size that the message states; load finds out whether that is true. */
 static bool is_small(struct rpc_call *call)
 {
 	struct view body = bytes_view(rpc_call_body(call));

@@ -7,22 +7,23 @@
 #include "pipeline/intake/documents.h"
 
 /*
- * The way in for receivers that speak gRPC: unary methods whose requests carry profiles. A receiver
- * says which methods, how a document is decoded, and what the reply's message is. The intake does
- * the rest of a call's life: asks the gate from the headers and again as the message grows, runs a
- * small message to completion on its I/O thread and hands a large one to a worker, inflates it, and
- * gives everything back when the call has been answered or is lost.
+ * The intake of receivers that speak gRPC: unary methods whose requests carry profiles. A receiver
+ * supplies the methods, how a document is decoded, and the message of the reply. The intake handles
+ * the rest of a call. It asks the gate when the headers have arrived, and again as the message
+ * grows. It runs a small message to completion on its I/O thread, and hands a large one to a
+ * worker. It decompresses the message. It releases everything when the call has been answered or is
+ * lost.
  *
- * Messages that hold several documents, or compressed ones, are always run by workers: what they
- * inflate to is not known before the first document has been taken.
+ * Messages that contain several documents, or compressed ones, are always run by workers, because
+ * their decompressed size is not known before the first document has been processed.
  *
- * Errors are status codes with a message, as net/h2/rpc.h defines them for each kind.
+ * Errors become status codes with a message, as net/h2/rpc.h defines for each kind.
  */
 struct grpc_intake;
 struct grpc_intake_method;
 
-/* One call. The first member of the receiver's own struct, of which the intake allocates
- * request_size zeroed bytes; freed after the reply, or when the call is refused or lost. */
+/* One call. The first member of the receiver's own struct, for which the intake allocates
+ * request_size zeroed bytes. It is freed after the reply, or when the call is refused or lost. */
 struct grpc_intake_request {
 	struct inbound in;
 	struct grpc_intake *intake;
@@ -47,23 +48,23 @@ struct grpc_intake_method {
 };
 
 struct grpc_intake_options {
-	const struct host *host;                /* borrowed, as is all that follows */
-	const struct rpc_server_config *config; /* messages of at most max_recv_msg_size_mib, as
-						 * sent and again inflated */
+	const struct host *host; /* borrowed, as are all that follow */
+	/* limits messages to max_recv_msg_size_mib, both compressed and decompressed */
+	const struct rpc_server_config *config;
 	const struct grpc_intake_method *methods;
 	size_t method_count;
 };
 
-/* For the manual: the metrics of a receiver that has an intake. */
+/* The metrics of a receiver with an intake, for the manual. */
 extern const struct metric grpc_intake_unknown_metric;
 #define GRPC_INTAKE_METRICS &grpc_intake_unknown_metric, H2_METRICS
 
-/* new in create, unref in destroy. */
+/* new is called in the receiver's create, unref in its destroy. */
 struct grpc_intake *grpc_intake_new(const struct grpc_intake_options *options);
 bool grpc_intake_start(struct grpc_intake *intake, struct error *err);
-/* Gives accepted calls 10 s; new ones are refused meanwhile. */
+/* Gives accepted calls 10 s to complete; new ones are refused meanwhile. */
 void grpc_intake_stop(struct grpc_intake *intake);
-/* The same while another graph listens at the address: refuses nothing. */
+/* The same while another graph listens at the address: new calls are not refused. */
 void grpc_intake_retire(struct grpc_intake *intake);
 /* Reads the certificate files again, as rpc_server_reopen. */
 bool grpc_intake_reopen(struct grpc_intake *intake, struct error *err);

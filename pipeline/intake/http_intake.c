@@ -10,7 +10,7 @@
 
 #define STOP_GRACE_NS (10 * UINT64_C(1000000000))
 
-/* A route as the server knows it. */
+/* A route as it is registered with the server. */
 struct bound {
 	struct http_intake *intake;
 	const struct http_intake_route *route;
@@ -57,7 +57,7 @@ static bool media_type_is_accepted(const char *const *types, const char *type)
 	return any;
 }
 
-/* What the headers say before the gate is asked. */
+/* Checks the headers before the gate is asked. */
 static bool examine(struct http_intake_request *r, struct error *err)
 {
 	const struct http_intake_route *route = r->route;

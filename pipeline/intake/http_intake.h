@@ -7,21 +7,21 @@
 #include "pipeline/intake/documents.h"
 
 /*
- * The way in for receivers that speak HTTP. A receiver says what is its own: routes, what each
- * accepts, how a document is decoded, and what a reply looks like. The intake does the rest of a
- * request's life: checks its headers, asks the gate, charges the body as it arrives, hands it to a
- * worker, inflates it, and gives everything back when the request has been answered or is lost.
+ * The intake of receivers that speak HTTP. A receiver supplies its routes, what each of them
+ * accepts, how a document is decoded, and the form of a reply. The intake handles the rest of a
+ * request. It checks the headers, asks the gate, charges the body as it arrives, hands it to a
+ * worker and decompresses it. It releases everything when the request has been answered or is lost.
  *
  * Every refusal of a request that has reached its route goes through the route's `reply`, so the
- * receiver decides its form (plain text, google.rpc.Status, JSON). Only what the server answers by
- * itself is plain text: unknown paths and methods, oversized headers, and a body of unannounced
- * length that passes the limit while it arrives.
+ * receiver decides the form of the response (plain text, google.rpc.Status, JSON). Only responses
+ * of the server itself are plain text: to unknown paths and methods, to oversized headers, and to a
+ * body of unannounced length that exceeds the limit while it arrives.
  */
 struct http_intake;
 struct http_intake_route;
 
-/* One request. The first member of the receiver's own struct, of which the intake allocates
- * request_size zeroed bytes; freed after the reply, or when the request is lost. */
+/* One request. The first member of the receiver's own struct, for which the intake allocates
+ * request_size zeroed bytes. It is freed after the reply, or when the request is lost. */
 struct http_intake_request {
 	struct inbound in;
 	struct http_intake *intake;
@@ -36,35 +36,35 @@ struct http_intake_request {
 struct http_intake_route {
 	const char *path;
 	size_t request_size; /* at least sizeof(struct http_intake_request) */
-	/* Media types that are accepted, NULL-terminated; a request without one always is. The hint
-	 * is the error's list of those that a client should use. NULL: any. */
+	/* Accepted media types, NULL-terminated; a request without a media type is always accepted.
+	 * The hint is the list of media types in the error message. NULL: any. */
 	const char *const *media_types;
 	const char *media_types_hint;
-	/* Reads more from the headers before the gate is asked; adds to in.overhead what it keeps.
-	 * May be NULL. [the server's thread] */
+	/* Reads more from the headers before the gate is asked; adds the bytes that it keeps to
+	 * in.overhead. May be NULL. [the server's thread] */
 	bool (*examine)(struct http_intake_request *request, struct error *err);
 	struct document_format documents;
-	/* Answers the exchange, once. outcome->error is also a refusal from the headers. [any
-	 * thread] */
+	/* Replies, once. outcome->error may also be a refusal from the headers. [any thread] */
 	void (*reply)(struct http_exchange *exchange, const struct outcome *outcome);
 	/* Releases what the receiver's struct owns; may be NULL. */
 	void (*fini)(struct http_intake_request *request);
 };
 
 struct http_intake_options {
-	const struct host *host;                 /* borrowed, as is all that follows */
-	const struct http_server_config *config; /* bodies of at most max_request_body_size, as
-						  * sent and again inflated */
-	const struct http_intake_route *routes;  /* POST */
+	const struct host *host; /* borrowed, as are all that follow */
+	/* limits bodies to max_request_body_size, both compressed and decompressed */
+	const struct http_server_config *config;
+	const struct http_intake_route *routes; /* all with the method POST */
 	size_t route_count;
 };
 
-/* new in create, unref in destroy: requests that a worker still holds outlive the stop. */
+/* new is called in the receiver's create, unref in its destroy: requests that a worker still holds
+ * outlive the stop. */
 struct http_intake *http_intake_new(const struct http_intake_options *options);
 bool http_intake_start(struct http_intake *intake, struct error *err);
-/* Gives accepted requests 10 s; new ones are refused meanwhile. */
+/* Gives accepted requests 10 s to complete; new ones are refused meanwhile. */
 void http_intake_stop(struct http_intake *intake);
-/* The same while another graph listens at the address: refuses nothing. */
+/* The same while another graph listens at the address: new requests are not refused. */
 void http_intake_retire(struct http_intake *intake);
 /* Reads the certificate files again, as http_server_reopen. */
 bool http_intake_reopen(struct http_intake *intake, struct error *err);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pipeline/intake/inflate.h"
 
-/* Charged at first, in times the body, and by which it grows. */
+/* The first charge, as a multiple of the compressed size, and the factor by which it grows. */
 enum { RATIO = 8, LEAST = 1024 };
 
-/* An empty buffer that may grow to max, or keeps what it has from a request before. */
+/* An empty buffer that may grow to max; it keeps the capacity of earlier requests. */
 static void reuse(struct bytes *b, size_t max)
 {
 	b->len = 0;
@@ -25,7 +25,7 @@ bool inbound_inflate(struct inbound *in, enum coding coding, struct view raw, si
 			if (out->len > cap)
 				return error_set(err, ERROR_TOO_LARGE,
 						 "the decompressed body exceeds %zu bytes", cap);
-			error_clear(err); /* of a first guess that was too small */
+			error_clear(err); /* of an attempt with too small a buffer */
 			*held += out->len;
 			return gate_charge(in->gate, in, *held, err);
 		}

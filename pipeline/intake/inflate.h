@@ -6,10 +6,10 @@
 #include "pipeline/inbound.h"
 
 /*
- * Inflates `raw` into a worker's buffer, at most `cap` bytes. What a body inflates to is not known
- * before, and a claim in it is only a claim: room is charged in steps, so that little is inflated
- * twice and nothing grows uncharged. `*held` is what is charged for the request already; what `out`
- * takes is added to it. [worker]
+ * Decompresses `raw` into a worker's buffer, at most `cap` bytes. The decompressed size is not
+ * known in advance, and a size that the data states cannot be trusted. Memory is therefore charged
+ * in steps, so that little is decompressed twice and nothing grows without a charge. `*held` is
+ * what is already charged for the request; the bytes of `out` are added to it. [worker]
  */
 bool inbound_inflate(struct inbound *in, enum coding coding, struct view raw, size_t cap,
 		     size_t *held, struct bytes *out, struct error *err);

@@ -26,7 +26,7 @@ static struct hash128 key_of(const struct request *request)
 	return peer_key_of_address(request->peer);
 }
 
-/* The link to the peer with this key, or to the end of its bucket. */
+/* The link to the peer with this key, or the last link of its bucket. */
 static struct peer **find(struct peers *peers, struct hash128 key)
 {
 	struct peer **at = &peers->buckets[key.low % PEERS_BUCKETS];

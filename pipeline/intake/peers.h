@@ -9,13 +9,13 @@
 #include <stdatomic.h>
 
 /*
- * The peers that have requests in progress, of all receivers: what each holds of the memory budget
- * (pipeline/intake/gate.c) and which of its requests wait for a worker (pipeline/intake/workers.c).
- * A peer is the identity that a request was authenticated with (`subject`), else the address that
- * it came from.
+ * The peers that have requests in progress, with any receiver: how much of the memory budget each
+ * holds (pipeline/intake/gate.c), and which of its requests wait for a worker
+ * (pipeline/intake/workers.c). A peer is the identity that authenticated the request (`subject`),
+ * or else the address of the sender.
  *
- * A peer is in the table while it has a request in progress, and each of these is charged, so the
- * budget bounds the table.
+ * The table contains only peers with requests in progress. Each request is charged, so the budget
+ * bounds the table.
  */
 struct inbound;
 
@@ -23,15 +23,15 @@ struct inbound;
 struct peer_queue {
 	struct inbound *head, **tail;
 	uint32_t length;
-	struct peer *next; /* whose turn is after this one's */
+	struct peer *next; /* the peer that has the next turn */
 };
 
 struct peer {
 	struct hash128 key;
-	struct peer *next;     /* of the same bucket [lock of the table] */
+	struct peer *next;     /* in the same bucket [lock of the table] */
 	uint32_t holds;        /* requests in progress [lock of the table] */
 	_Atomic int64_t bytes; /* charged for its requests */
-	_Atomic bool favoured; /* one of its requests is processed without regard to its share */
+	_Atomic bool favoured; /* one of its requests is processed regardless of its share */
 	struct peer_queue queue;
 };
 
@@ -44,10 +44,10 @@ struct peers {
 };
 
 void peers_init(struct peers *peers);
-void peers_fini(struct peers *peers); /* none has a request any more */
+void peers_fini(struct peers *peers); /* no peer has a request in progress */
 /* The peer of a request, held until peers_release. [any thread] */
 struct peer *peers_hold(struct peers *peers, const struct request *request);
-/* Gives one hold back and sets the pointer to NULL; NULL is accepted. [any thread] */
+/* Releases one hold and sets the pointer to NULL; NULL is accepted. [any thread] */
 void peers_release(struct peers *peers, struct peer **peer);
 
 #endif

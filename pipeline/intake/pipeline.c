@@ -21,8 +21,7 @@ void pipeline_stage_metrics(struct stage *stage, struct metrics *metrics, const 
 	stage->outgoing = metrics_series(metrics, &outgoing_items, labels);
 }
 
-/* The route of exporters that batch alike: those that leave it to the pipeline share the first that
- * there is. */
+/* The route for an exporter: exporters that use the pipeline's batch share the first such route. */
 static struct route *find_route(struct pipeline *path, const struct batch_settings *own)
 {
 	for (uint32_t i = 0; i < path->route_count && !own->on; i++)
@@ -56,7 +55,7 @@ void pipeline_add_destination(struct pipeline *path, struct delivery *delivery, 
 	route->waits = route->waits || delivery_waits(delivery);
 	route->batched = path->ledger.batched;
 	if (own->on) {
-		/* What waits in a batch of its own is part of what waits for it. */
+		/* Data in an exporter's own batch counts as queued for the exporter. */
 		struct ledger_destination ledger;
 		ledger_destination_init(&ledger, &path->ledger, id);
 		route->batched = ledger.queued;
@@ -80,7 +79,8 @@ static bool process(struct pipeline *path, struct profiles *profiles, void **scr
 	for (uint32_t i = 0; i < path->stage_count; i++) {
 		struct stage *stage = &path->stages[i];
 		metric_add(stage->incoming, (int64_t)pipeline_count(profiles));
-		/* What is a setting of the pipeline, whatever its place, lets all through here. */
+		/* A processor that only contributes settings has no function and passes everything
+		 * on. */
 		if (stage->ops->process &&
 		    !stage->ops->process(stage->self, scratch[stage->scratch], profiles, err))
 			return false;
@@ -91,8 +91,8 @@ static bool process(struct pipeline *path, struct profiles *profiles, void **scr
 	return true;
 }
 
-/* One that holds for itself alone what another route could hold: a batch that is open may fit what
- * a new one does not. */
+/* Another route has accepted the document, but this one could not (an open batch may accept what a
+ * new one does not). The document is dropped for the destinations of this route. */
 static void drop_at(const struct route *route, const struct request *request,
 		    const struct collect_added *added, const struct error *why)
 {
@@ -106,7 +106,9 @@ static void drop_at(const struct route *route, const struct request *request,
 			      &route->path->ledger, passes ? LEDGER_QUEUE_FULL : LEDGER_TOO_LARGE);
 }
 
-/* Taken when any route took it; what the first one cannot hold is refused. */
+/*
+ * The document is accepted if any route accepted it. What the first route cannot hold is refused.
+ */
 static enum batcher_result add_to_routes(const struct pipeline *path,
 					 const struct profiles *profiles,
 					 struct collect_added *added, struct error *err)
@@ -144,7 +146,7 @@ bool pipeline_run(struct pipeline *path, struct profiles *profiles, void **scrat
 	       error_set(err, ERROR_BUSY, "the queues of all destinations are full");
 }
 
-/* Some queue has room for it, and none of those that must not drop lacks it. */
+/* Does some queue have room for it, and every queue that must not drop? */
 static bool finds_room(const struct route *route, struct packet *packet)
 {
 	bool found = false;
@@ -167,9 +169,10 @@ static const struct delivery *least_full(const struct route *route)
 }
 
 /*
- * The senders of a batch have their answers. So a queue that has any room takes it, and one that
- * must not drop takes it always. When none has room, the least full is stretched, by what was open
- * and on its way: the gate lets nobody in meanwhile.
+ * The senders of this batch have already been answered, so it must enter a queue. Every queue that
+ * has any room accepts it, and a queue that must not drop always does. If no queue has room, the
+ * least full one is stretched by the amount that was open and in transit; meanwhile the gate
+ * refuses new requests.
  */
 static bool emit_promised(const struct route *route, struct packet *packet)
 {
@@ -188,8 +191,8 @@ static bool emit_promised(const struct route *route, struct packet *packet)
 	return taken;
 }
 
-/* Where it finds no room, none takes it: the sender retries, and a place that one of them finds
- * meanwhile must not make it a loss for the others. */
+/* If there is no room, no queue accepts the packet, not even one that gets room at this moment: the
+ * sender then retries, and the packet is not lost for the others. */
 static bool emit_unanswered(const struct route *route, struct packet *packet)
 {
 	enum queue_entry entry = finds_room(route, packet) ? ENTRY_IF_FITS : ENTRY_REFUSED;
@@ -205,8 +208,9 @@ bool pipeline_emit(void *context, struct packet *packet)
 {
 	const struct route *route = context;
 	_Atomic int64_t bytes = 0;
-	/* An encoding that several destinations read is not dropped before the last of them has the
-	 * packet. */
+	/*
+	 * Keeps an encoding that several destinations read until the last of them has the packet.
+	 */
 	struct packet_holder all = { .bytes = &bytes, .reads = PACKET_TRANSIENT };
 	packet_charge_to(packet, budget_charge, route->path->budget);
 	packet_attach(packet, &all);

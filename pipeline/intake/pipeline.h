@@ -7,11 +7,9 @@
 #include "pipeline/delivery/delivery.h"
 #include "pipeline/ledger.h"
 
-/*
- * One pipeline, compiled: an array of processors, then the routes: open batches and the
- * destinations that get them. What the processors left goes into the open batches of every route.
- * Built by the graph, read-only while it runs.
- */
+/* One pipeline as it runs: an array of processors, then the routes. A route is an open batch and
+ * the destinations that get it. The output of the processors goes into the open batch of every
+ * route. Built by the graph, read-only while it runs. */
 struct stage { /* a processor in a pipeline */
 	const struct processor_ops *ops;
 	void *self;
@@ -19,17 +17,18 @@ struct stage { /* a processor in a pipeline */
 	struct metric_series *incoming, *outgoing;
 };
 
-/* An exporter with sending_queue.batch has a route of its own; all others share one, batched as the
- * pipeline says. */
+/* An exporter with sending_queue.batch has a route of its own. All other exporters share one route,
+ * whose batch is that of the pipeline. */
 struct route {
 	const struct pipeline *path;
-	bool own; /* of one exporter */
+	bool own; /* of a single exporter */
 	struct batch_settings settings;
 	struct metric_series
-		*batched; /* gauge: the pipeline's, or what is queued for the exporter */
+		/* gauge: of the pipeline's batch, or of what is queued for the exporter */
+		*batched;
 	struct delivery **deliveries;
 	uint32_t delivery_count;
-	bool waits; /* some destination has wait_for_result, or no queue */
+	bool waits; /* some destination has wait_for_result or no queue */
 	struct batcher *batcher;
 };
 
@@ -49,29 +48,28 @@ extern const struct metric *const pipeline_metrics[]; /* for the manual; NULL-te
 void pipeline_stage_metrics(struct stage *stage, struct metrics *metrics, const char *processor,
 			    const char *pipeline);
 
-/* One exporter's, into path->routes, which has room for a route each, after settings and ledger are
- * there. A set: an exporter that is named twice gets everything once. `own`: how it batches for
- * itself; the text outlives the pipeline. */
+/* Adds an exporter to path->routes, which must have room for one route per exporter, after settings
+ * and ledger are set. An exporter that is named twice is added once. `own`: its own batch settings;
+ * `id` must outlive the pipeline. */
 void pipeline_add_destination(struct pipeline *path, struct delivery *delivery, const char *id,
 			      const struct batch_settings *own);
 
-/*
- * Takes a decoded request through processors, collect and fan-out, on a worker's thread. scratch is
- * the worker's table.
- * False: refused, err says why, and none of it left.
- */
+/* Runs the processors on a decoded document, collects it and hands full batches to the
+ * destinations, on a worker's thread. scratch is the worker's table. False: refused, err gives the
+ * reason, and none of it was collected. */
 bool pipeline_run(struct pipeline *path, struct profiles *profiles, void **scratch,
 		  struct error *err);
 
-/* The batcher's emit: hands the packet to every destination of the route and drops the caller's
- * reference. False: none had room. */
+/* The batcher's `emit`: hands the packet to every destination of the route and drops the caller's
+ * reference. False: no destination had room. */
 bool pipeline_emit(void *route, struct packet *packet);
 
-/* Can any destination take more? Is there one for whose room senders must wait? */
+/* has_room: can any destination accept more? blocks: does some destination that senders must wait
+ * for lack room? */
 bool pipeline_has_room(const struct pipeline *path);
 bool pipeline_blocks(const struct pipeline *path);
 
-/* Samples of Profiles that are neither faulty nor dropped. */
+/* The number of samples in Profiles that are neither faulty nor dropped. */
 uint64_t pipeline_count(const struct profiles *profiles);
 
 #endif

@@ -7,19 +7,19 @@
 #include <signal.h>
 #include <string.h>
 
-/* What a worker keeps between requests; more is given back. */
+/* The most that a worker keeps between requests; the rest is freed. */
 enum { KEEP_TABLES = 16 << 20, KEEP_BODY = 4 << 20 };
 
 struct workers {
 	struct workers_options options;
-	_Atomic uint32_t sharers; /* of idle_bytes */
+	_Atomic uint32_t sharers; /* the number of workers that share idle_bytes */
 	pthread_t *threads;
-	uint32_t running;     /* of them */
+	uint32_t running;     /* the number of running threads */
 	pthread_mutex_t lock; /* guards the ring, the queues of its peers and stopping */
 	pthread_cond_t wake;
 	/* the ring: peers that have requests waiting, in the order of their turns */
 	struct peer *head, **tail;
-	uint32_t queued; /* requests of all */
+	uint32_t queued; /* queued requests of all peers */
 	bool stopping;
 };
 
@@ -43,8 +43,8 @@ static void push(struct workers *w, struct inbound *in)
 		join_ring(w, in->peer);
 }
 
-/* The oldest request of the peer whose turn it is, which then waits for its next turn; NULL: none
- * waits. */
+/* The oldest request of the peer whose turn it is; that peer then goes to the end of the ring.
+ * NULL: no request is waiting. */
 static struct inbound *pop(struct workers *w)
 {
 	struct peer *peer = w->head;
@@ -87,7 +87,7 @@ bool workers_submit(struct workers *w, struct inbound *in)
 	if (taken)
 		push(w, in);
 	pthread_mutex_unlock(&w->lock);
-	if (taken) /* without the lock, for which the woken would wait at once */
+	if (taken) /* after unlocking, since the woken thread would only wait for the lock */
 		pthread_cond_signal(&w->wake);
 	return taken;
 }
@@ -122,7 +122,7 @@ static void shrink_body(struct bytes *b, size_t keep)
 		bytes_fini(b);
 }
 
-/* Half of a worker's share is for its tables, a quarter for each buffer. */
+/* Half of a worker's share of idle_bytes is for its tables, a quarter for each buffer. */
 static void tidy(struct worker *worker)
 {
 	struct workers *w = worker->workers;
@@ -197,7 +197,7 @@ struct workers *workers_start(const struct workers_options *options, struct erro
 	w->tail = &w->head;
 	pthread_mutex_init(&w->lock, NULL);
 	pthread_cond_init(&w->wake, NULL);
-	/* Signals are the loop's. */
+	/* Signals are handled by the main loop. */
 	sigset_t all, old;
 	sigfillset(&all);
 	sigdelset(&all, SIGPROF);

@@ -8,26 +8,27 @@
 #include "pipeline/intake/peers.h"
 
 /*
- * N threads (= cores) on one bounded queue. Each takes a request and runs it to completion, and
- * owns its open tables, its buffers and its processors' scratch; nothing of it is shared.
+ * One thread per core, with one bounded queue. Each thread takes a request and runs it to
+ * completion. It owns its open tables, its buffers and its processors' scratch memory; nothing of
+ * this is shared.
  *
- * Requests are taken round robin over peers, each peer's in order of arrival, so what one has
- * waiting delays another's by one request at most for each peer. A peer may have at most as many
- * requests waiting as there are places left for all.
+ * Peers take turns (round robin); the requests of one peer are run in order of arrival. The
+ * requests that one peer has waiting therefore delay another peer by at most one request. A peer
+ * may have at most as many requests waiting as there are places left for all.
  */
 
-/* What running requests takes: one for each thread that does. It belongs to that thread. */
+/* The memory for running requests; each thread that runs requests has one, which belongs to it. */
 struct worker {
 	struct profiles profiles;
 	struct body body;
 	void **scratch; /* by stage.scratch */
-	int64_t held;   /* capacity kept between requests, charged */
+	int64_t held;   /* bytes of capacity that is kept between requests, charged */
 	struct workers *workers;
 };
 
 struct workers;
 
-/* What a worker's scratch table is made of. */
+/* One entry of a worker's scratch table. */
 struct scratch_slot {
 	const struct processor_ops *ops;
 	void *self;
@@ -39,26 +40,24 @@ struct workers_options {
 	const struct scratch_slot *slots; /* borrowed */
 	uint32_t slot_count;
 	struct budget *budget;
-	size_t idle_bytes; /* that all workers together may keep between requests */
+	size_t idle_bytes; /* capacity that all workers together may keep between requests */
 	void (*run)(struct worker *worker, struct inbound *in);
 };
 
 struct workers *workers_start(const struct workers_options *options, struct error *err);
-/* [any thread] False when the queue is full, or the peer (in->peer) has its share of it. */
+/* False if the queue is full, or the peer (in->peer) has its share of it. [any thread] */
 bool workers_submit(struct workers *workers, struct inbound *in);
-/* [any thread] Would a request of the peer be taken now? */
+/* Would a request of the peer be accepted now? [any thread] */
 bool workers_has_place(struct workers *workers, const struct peer *peer);
 bool workers_full(struct workers *workers);
-/* Runs what is queued, then ends the threads; nothing may be submitted any more. Workers of others
- * are gone by then. */
+/* Runs what is queued, then ends the threads. Nothing may be submitted any more, and the workers of
+ * worker_new must have been freed. */
 void workers_stop(struct workers **workers);
 
-/*
- * A worker for a thread of somebody else, who runs requests on it without the queue; it shares
- * idle_bytes with the others. Made, used and freed on that thread.
- */
+/* A worker for a thread of another owner (an I/O thread), which runs requests without the queue. It
+ * shares idle_bytes with the others. Created, used and freed on that thread. */
 struct worker *worker_new(struct workers *workers);
-/* Runs the request to completion, then gives back what is not kept for the next. */
+/* Runs the request to completion, then frees what is not kept for the next one. */
 void worker_run(struct worker *worker, struct inbound *in);
 void worker_unref(struct worker **worker);
 
