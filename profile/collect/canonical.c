@@ -27,7 +27,7 @@ static bool add_number(struct bytes *out, uint8_t tag, uint64_t v)
 	return true;
 }
 
-/* Present even when empty. */
+/* Written even if empty. */
 static bool add_bytes(struct bytes *out, uint8_t tag, struct view v)
 {
 	if (!bytes_reserve(out, PUT_MAX + v.len))
@@ -43,7 +43,7 @@ static bool add_text(struct bytes *out, uint8_t tag, const struct profiles *p, u
 	return v.len == 0 || add_bytes(out, tag, v);
 }
 
-/* A submessage: what is added between open and close. */
+/* A submessage: everything that is added between open and close. */
 static bool open_field(struct bytes *out, size_t *header)
 {
 	*header = out->len;
@@ -86,7 +86,7 @@ static bool add_children(struct bytes *out, uint8_t tag, const struct profiles *
 	return close_field(out, tag, header);
 }
 
-/* A member of AnyValue's oneof is present even with its default value. */
+/* A member of AnyValue's oneof is written even with its default value. */
 static bool add_scalar(struct bytes *out, uint8_t tag, uint64_t v)
 {
 	if (!bytes_reserve(out, PUT_MAX))
@@ -165,7 +165,7 @@ static bool add_entity_keys(struct bytes *out, uint8_t tag, const struct profile
 	return true;
 }
 
-/* False: no room. Unknown keys get an index too, all of them above those of `known`. */
+/* False: no room. Unknown keys get an index too; all of these are above those of `known`. */
 static bool find_keys(struct canonical *k, const struct profiles *p, struct list keys,
 		      uint32_t known, bool *found)
 {
@@ -179,10 +179,9 @@ static bool find_keys(struct canonical *k, const struct profiles *p, struct list
 	return true;
 }
 
-/*
- * Here and not where keys are removed: whichever processor did, and wherever it stands in the list,
- * what leaves names no key that did not.
- */
+/* Entity keys are checked here rather than where keys are removed: regardless of which processor
+ * removed a key, and of its position in the list, the output names only keys that are in the
+ * output. */
 static bool add_entities(struct canonical *k, uint8_t tag, const struct profiles *p,
 			 const struct resource *r)
 {
@@ -216,7 +215,7 @@ static bool add_entities(struct canonical *k, uint8_t tag, const struct profiles
 	return true;
 }
 
-/* Charges what was written; `complete` is false when it did not fit into out. */
+/* Subtracts what was written from `left`; `complete` is false if it did not fit into out. */
 static bool charge(struct canonical *k, bool complete)
 {
 	bool within = complete && k->out.len < k->left;

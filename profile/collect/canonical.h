@@ -7,24 +7,23 @@
 
 /*
  * The canonical encoding of everything that is inline in OTLP: values, resources, scopes. Strings
- * are inline, never references (readers refuse or lose those); a KeyValue always has its value;
- * fields stand in the order of their numbers; of attributes with the same key in one list the first
- * stays; an entity without id keys, or with a key that is none of its resource's attributes, is
- * left out. Field numbers: opentelemetry-proto 1.11, common.proto, resource.proto, profiles.proto.
+ * are inline, never references, because readers refuse or lose references there. A KeyValue always
+ * has its value. Fields are in the order of their numbers. Of attributes with the same key in one
+ * list, the first is kept. An entity without ID keys, or with a key that is not an attribute of its
+ * resource, is omitted. Field numbers: opentelemetry-proto 1.11, common.proto, resource.proto,
+ * profiles.proto.
  */
 struct canonical {
 	struct bytes out;
-	size_t max;         /* of out, at most */
-	struct intern keys; /* of the list that is being written */
-	/*
-	 * The number of bytes that may still be written for this request. With references, a few
-	 * bytes of input can repeat a long string many times. This bounds the work, whether or not
-	 * the output is deduplicated.
-	 */
+	size_t max;         /* maximum size of out */
+	struct intern keys; /* keys of the list that is being written */
+	/* The number of bytes that may still be written for this request. With references, a few
+	 * bytes of input can repeat a long string many times. This limit bounds the work even if
+	 * the output is deduplicated. */
 	size_t left;
 };
 
-/* Set when a request needs more than `left`: from then on, everything returns false. */
+/* True if the request needed more than `left`: all later calls then return false. */
 static inline bool canonical_spent(const struct canonical *k)
 {
 	return k->left == 0;
@@ -33,21 +32,17 @@ static inline bool canonical_spent(const struct canonical *k)
 void canonical_init(struct canonical *k, size_t max);
 void canonical_fini(struct canonical *k);
 
-/* Begins a request, of which at most `max` bytes are written. */
+/* Begins a request, for which at most `max` bytes are written. */
 void canonical_begin(struct canonical *k, size_t max);
 
-/*
- * KeyValueAndUnit of the dictionary, key and unit being indices of the packet's string table. `out`
- * is overwritten, here and below.
- */
+/* A KeyValueAndUnit of the dictionary; key and unit are indices into the packet's string table.
+ * `out` is overwritten, here and below. */
 bool canonical_attribute(struct canonical *k, const struct profiles *p, const struct attribute *a,
 			 uint32_t key, uint32_t unit);
 
-/*
- * What identifies a resource (a scope): the field `resource` (`scope`) of ResourceProfiles
- * (ScopeProfiles), always present, then its field `schema_url`; *split is where the second begins.
- * A scope's bytes begin with CANONICAL_OWNER bytes that identify its resource.
- */
+/* The bytes that identify a resource (a scope): the field `resource` (`scope`) of ResourceProfiles
+ * (ScopeProfiles), always present, then the field `schema_url`. *split is the offset of the second
+ * field. A scope's bytes begin with CANONICAL_OWNER bytes that identify its resource. */
 #define CANONICAL_OWNER 4
 bool canonical_resource(struct canonical *k, const struct profiles *p, const struct resource *r,
 			size_t *split);

@@ -6,13 +6,13 @@
 #include <assert.h>
 
 /*
- * Resources and scopes are interned like dictionary entries, by their canonical bytes, so that all
- * requests of one service become one resource with one scope. Profiles are written one behind the
- * other into `body`; a chunk says which of them belong to which scope. Sealing sorts the chunks by
- * scope, keeping their order, which is all that is needed for "one request's Profiles stay
- * together"; and a rollback shortens arrays.
+ * Resources and scopes are interned like dictionary entries, by their canonical bytes, so all
+ * requests of one service become one resource with one scope. Profiles are appended to `body`; a
+ * chunk states which of them belong to which scope. Sealing sorts the chunks by scope and keeps
+ * their order, which is sufficient to keep one request's Profiles together. A rollback only
+ * shortens arrays.
  */
-/* Of the bytes of a table or of body. */
+/* A range of the bytes of a table or of `body`. */
 struct part {
 	uint32_t at, len;
 };
@@ -36,7 +36,7 @@ struct chunk {
 	uint32_t next;        /* while sealing */
 };
 
-/* What a rollback goes back to. */
+/* The state that a rollback restores. */
 struct counts {
 	size_t body, message; /* message: the size of all fields resource_profiles */
 	uint32_t chunks, profiles;
@@ -56,12 +56,12 @@ struct collect {
 	struct samples samples;
 	struct counts counts, mark;
 	uint64_t oldest_arrival;
-	/* see collect_allow; bytes of the packet without the request that is being added */
+	/* see collect_allow; and the size of the packet without the request that is being added */
 	size_t growth, before;
-	bool full; /* the body was */
+	bool full; /* the body was full */
 };
 
-/* The most that any single table may take; entries are built in place with some room to spare. */
+/* The maximum size of any single table; entries are built in place with some room to spare. */
 static size_t table_max(const struct collect_limits *limits)
 {
 	return limits->hard_bytes < INT32_MAX / 4 ? limits->hard_bytes * 2 + 4096 : INT32_MAX;
@@ -139,8 +139,8 @@ static size_t framed(size_t len)
 	return 1 + wire_varint_len(len) + len;
 }
 
-/* More (or fewer) bytes in a message change the length that goes before it, and before what it is
- * in. */
+/* More (or fewer) bytes in a message change the length prefix of that message and of those that
+ * contain it. */
 static void resize_resource(struct collect *c, struct out_resource *r, ptrdiff_t by)
 {
 	c->counts.message -= framed(r->len);
@@ -210,8 +210,8 @@ static void end_at(struct bytes *out, const uint8_t *end)
 	out->len = (size_t)(end - out->at);
 }
 
-/* The strings of the period type come before those of the frames: most Profiles name them, and the
- * first entries have the short indices. */
+/* The strings of the period type are added before those of the frames: most Profiles name them, and
+ * the first entries have the shortest indices. */
 static bool put_profile_head(struct collect *c, const struct profile *f)
 {
 	if (!bytes_reserve(&c->body, 4 * PUT_MAX))
@@ -247,8 +247,8 @@ static bool put_profile_tail(struct collect *c, const struct profiles *p, const 
 	return true;
 }
 
-/* The length of a Profile is known last: it is written behind a gap for the longest header, and
- * moved. */
+/* The length of a Profile is known only at its end: it is written behind a gap for the longest
+ * header, and then moved. */
 static bool put_profile(struct collect *c, const struct profiles *p, const struct profile *f,
 			uint64_t *merged)
 {
@@ -285,7 +285,8 @@ static bool over(const struct collect *c, size_t bytes, size_t limit)
 	       outgrown(c, bytes);
 }
 
-/* What a request may bring the packet to: the first one may exceed the soft limits. */
+/* The size that the packet may have after this request: the first request may exceed the soft
+ * limits. */
 static size_t bytes_allowed(const struct collect *c)
 {
 	bool first = c->contributions.count == 0;
@@ -299,7 +300,7 @@ static bool samples_allowed(const struct collect *c)
 	       c->counts.samples <= c->limits.max_samples;
 }
 
-/* Before the exact sizes are known: the packet will not be smaller than this, so a hopeless request
+/* A lower bound of the packet's size, before the exact sizes are known, so that a hopeless request
  * ends early. */
 static size_t min_size(const struct collect *c)
 {
@@ -336,7 +337,7 @@ static bool add_profile(struct collect *c, const struct profiles *p, const struc
 	return !hopeless(c);
 }
 
-/* Which of its Profiles leave; those with a fault were counted by the decoder. */
+/* Whether the Profile is collected; Profiles with a fault were counted by the decoder. */
 static bool stays(const struct profile *f, struct collect_added *added)
 {
 	if (f->fault)
@@ -493,7 +494,7 @@ size_t collect_footprint(const struct collect *c)
 	       c->contributions.room * sizeof *c->contributions.at;
 }
 
-/* Gives every scope its chunks and every resource its scopes, in their order. */
+/* Links every scope to its chunks and every resource to its scopes, in order. */
 static void sort_chunks(struct collect *c)
 {
 	for (uint32_t i = c->chunks.count; i-- > 1;) {

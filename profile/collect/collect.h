@@ -6,55 +6,58 @@
 #include "profile/profiles.h"
 
 /*
- * The policy gate: copies an open request into the tables of a growing packet, starting from
- * resources, profiles and samples and following references. What no permitted reference reaches is
- * never copied, so nothing else can leave. Each dictionary table is an append-only buffer already
- * in wire format with a hash index; sealing costs a memcpy.
+ * The policy gate: copies an open request into the tables of a growing packet. It starts from
+ * resources, Profiles and samples, and follows references. What no permitted reference reaches is
+ * never copied, so nothing else can leave the program. Each dictionary table is an append-only
+ * buffer in wire format with a hash index; sealing costs a memcpy.
  *
- * Canonical output: resource, scope and attribute strings inline; every table with its zero entry;
- * no stack or location 0 in use (a sample with an empty stack refers to an interned empty stack);
- * Resource and Scope always present; equal entries once.
+ * Canonical output: strings of resources, scopes and attributes are inline; every table has its
+ * zero entry; stack 0 and location 0 are not used (a sample with an empty stack refers to an
+ * interned empty stack); Resource and Scope are always present; equal entries occur once.
  *
  * Order: the Profiles of one request keep their order and stay together within a scope. Identical
- * samples (stack, attribute set, link) are merged only inside a Profile of which something changed
- * or was removed: timestamps are concatenated, each with its value; values without timestamps are
- * added unless they would overflow. Untouched Profiles leave as they came.
+ * samples (stack, attribute set, link) are merged only in a Profile in which something was changed
+ * or removed: timestamps are concatenated, each with its value; values without timestamps are added
+ * unless the sum would overflow. An unchanged Profile keeps its samples as they are.
  *
- * Not thread-safe: the owner (a batch shard) locks around it.
+ * Not thread-safe: the owner (a batch shard) holds a lock.
  */
 struct collect;
 
 struct collect_limits {
-	size_t max_bytes; /* of the sealed packet; a first request may exceed it (hard cap below) */
-	uint64_t max_samples; /* 0: none */
+	size_t max_bytes; /* of the sealed packet; the first request may exceed it */
+	uint64_t max_samples; /* 0: no limit */
 	size_t hard_bytes;    /* no packet ever exceeds it: ERROR_TOO_LARGE */
-	/* All requests are cuts of one: the same tables but for resources, scopes and Profiles.
-	 * Adding one then costs what it refers to, not what the tables hold. */
+	/* All requests are parts of one: they have the same tables except for resources, scopes and
+	 * Profiles. The cost of adding one then depends on what it refers to, not on the size of
+	 * the tables. */
 	bool same_tables;
 };
 
 /* The result of adding one request. */
 struct collect_added {
 	uint32_t profiles;         /* collected */
-	uint32_t dropped_profiles; /* taken out by processors */
+	uint32_t dropped_profiles; /* removed by processors */
 	uint64_t samples_in, samples_merged, samples_dropped;
 };
 
 enum collect_result {
 	COLLECT_ADDED,
 	COLLECT_NOTHING,  /* nothing was left to collect */
-	COLLECT_FULL,     /* would exceed max_bytes or max_samples: rolled back; seal and retry */
-	COLLECT_OUTGROWN, /* would need more than collect_allow permits: rolled back */
-	COLLECT_FAILED    /* err says why: rolled back */
+	/* would exceed max_bytes or max_samples: rolled back; seal and try again */
+	COLLECT_FULL,
+	COLLECT_OUTGROWN, /* would exceed what collect_allow permits: rolled back */
+	COLLECT_FAILED    /* rolled back; err gives the reason */
 };
 
 struct collect *collect_new(const struct collect_limits *limits);
 void collect_unref(struct collect **collect);
 
 /*
- * All or nothing. p->request gives receiver, arrival and ack; collect takes its own hold on the ack
- * when hold_ack is set (see struct contribution); who seals it releases it (packet_release_acks),
- * or collect_unref, as failed. The request's tables stay unchanged.
+ * Adds a request, completely or not at all. p->request supplies receiver, arrival and ack. If
+ * hold_ack is set, collect takes its own hold on the ack (see struct contribution). Whoever seals
+ * the packet releases it (packet_release_acks); collect_unref releases it as failed. The request's
+ * tables are not changed.
  */
 enum collect_result collect_add(struct collect *c, const struct profiles *p, bool hold_ack,
 				struct collect_added *added, struct error *err);
@@ -68,10 +71,11 @@ void collect_allow(struct collect *c, size_t growth);
 
 bool collect_empty(const struct collect *c);
 uint64_t collect_samples(const struct collect *c);
-size_t collect_bytes(const struct collect *c);     /* of the packet if it were sealed now */
+size_t collect_bytes(const struct collect *c);     /* size of the packet if it were sealed now */
 size_t collect_footprint(const struct collect *c); /* memory held */
 
-/* The sealed packet, with one reference; the collector is empty then and keeps its capacity. */
+/* Returns the sealed packet, with one reference. The collector is then empty and keeps its
+ * capacity. */
 struct packet *collect_seal(struct collect *c);
 
 /* Discards the added requests, as collect_unref does; keeps the capacity. */

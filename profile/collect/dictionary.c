@@ -5,7 +5,7 @@
 
 #include <assert.h>
 
-enum { COMMON_MIN = 8 }; /* frames: fewer are as soon written as copied */
+enum { COMMON_MIN = 8 }; /* frames; fewer are written as fast as they are copied */
 
 void dictionary_init(struct dictionary *d, size_t max)
 {
@@ -165,8 +165,8 @@ static uint32_t next_stamp(struct dictionary *d)
 	return d->stamp;
 }
 
-/* Whether the list has the key already: then this attribute is not copied, for nothing would refer
- * to it. */
+/* Does the list already contain the key? Then this attribute is not copied, because nothing would
+ * refer to it. */
 static bool key_stands(struct dictionary *d, uint32_t attribute, uint32_t stamp)
 {
 	uint32_t key = dictionary_string(d, d->p->attributes.at[attribute].key);
@@ -209,7 +209,9 @@ static __attribute__((noinline)) uint8_t *put_new_list(struct dictionary *d, uin
 	return put_packed(at, tag, d->list.at, d->list.count);
 }
 
-/* The attributes of the record that is being copied, put at `at` with list_room for it. */
+/*
+ * Writes the attributes of the record that is being copied to `at`, which has list_room for them.
+ */
 static inline uint8_t *put_list(struct dictionary *d, uint8_t *at, uint8_t tag, struct list list,
 				uint32_t *changed)
 {
@@ -234,7 +236,8 @@ static uint32_t function_new(struct dictionary *d, uint32_t function)
 	uint8_t *start = intern_room(&d->tables[FUNCTIONS], 4 * PUT_MAX);
 	if (!start)
 		return 0;
-	/* Files first: a file has many functions, and the first entries have the short indices. */
+	/* File names first: a file has many functions, and the first entries have the shortest
+	 * indices. */
 	uint32_t filename = dictionary_string(d, f->filename);
 	uint8_t *at = put_number(start, PUT_VARINT(1), dictionary_string(d, f->name));
 	at = put_number(at, PUT_VARINT(2), dictionary_string(d, f->system_name));
@@ -287,7 +290,7 @@ static inline uint8_t *put_line(uint8_t *header, const struct line *l, uint32_t 
 	return put_close_short(header, PUT_LEN(3), at);
 }
 
-/* Location 0 too is copied, as an entry that says nothing: it keeps its place in the stack. */
+/* Location 0 is copied too, as an empty entry, to keep its place in the stack. */
 static __attribute__((noinline)) uint32_t location_new(struct dictionary *d, uint32_t location)
 {
 	assert(location < d->p->locations.count);
@@ -311,8 +314,9 @@ static __attribute__((noinline)) uint32_t location_new(struct dictionary *d, uin
 			changed & DICTIONARY_CHANGED);
 }
 
-/* How many frames next to the root two stacks have in common; 0 when they are fewer than would be
- * worth it. */
+/*
+ * The number of frames at the root that two stacks have in common; 0 if too few to be worthwhile.
+ */
 static inline uint32_t common_frames(const uint32_t *indices, struct list a, struct list b)
 {
 	uint32_t max = a.count < b.count ? a.count : b.count, n = COMMON_MIN;
@@ -324,7 +328,7 @@ static inline uint32_t common_frames(const uint32_t *indices, struct list a, str
 	return n;
 }
 
-/* The bytes of a stack of ours without those of its first frames. */
+/* The bytes of one of our stacks without its first frames. */
 static struct view frames_behind(const struct intern *t, uint32_t ours, uint32_t first)
 {
 	const struct intern_entry *entry = &t->entries[ours];
@@ -334,11 +338,9 @@ static struct view frames_behind(const struct intern *t, uint32_t ours, uint32_t
 	return (struct view){ at, (size_t)(end - at) };
 }
 
-/*
- * Stacks that follow one another are often those of one tree, walked: what they have in common is
- * in its bytes already. Copies them before `end`, and takes their frames off the list; returns
- * where they begin.
- */
+/* Consecutive stacks often come from walking one tree: their common frames are already in the bytes
+ * of the last stack. Copies these before `end` and removes them from the list. Returns the start of
+ * the copy. */
 static inline uint8_t *put_common(struct dictionary *d, struct list *locations, uint8_t *end)
 {
 	uint32_t common = common_frames(d->p->indices.at, d->last_stack, *locations);
@@ -350,10 +352,8 @@ static inline uint8_t *put_common(struct dictionary *d, struct list *locations, 
 	return memcpy(end - bytes.len, bytes.at, bytes.len);
 }
 
-/*
- * Written from its end, for that is where the root is: its frames are in most stacks, and the first
- * entries of a table have the short indices.
- */
+/* A stack is written from its end, where the root is: root frames are in most stacks, and the first
+ * entries of a table have the shortest indices. */
 uint32_t dictionary_stack_new(struct dictionary *d, uint32_t stack)
 {
 	assert(stack < d->p->stacks.count);

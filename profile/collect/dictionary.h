@@ -8,11 +8,12 @@
 #include "profile/profiles.h"
 
 /*
- * The ProfilesDictionary of a growing packet. An entry is copied on its first reference and
+ * The ProfilesDictionary of a growing packet. An entry is copied when it is first referenced, and
  * remembered for the rest of the request. Entries that nothing references are never read.
  *
- * dictionary_begin, then the functions below with the indices of that request, then either the next
- * dictionary_begin or dictionary_rollback. When something does not fit, dictionary_size says so.
+ * Use: dictionary_begin, then the functions below with the indices of that request, then either the
+ * next dictionary_begin or dictionary_rollback. If something does not fit, dictionary_size reports
+ * it.
  */
 /* In the order of ProfilesDictionary's fields, from 1. */
 enum dictionary_table {
@@ -26,7 +27,9 @@ enum dictionary_table {
 	DICTIONARY_TABLES
 };
 
-/* In the returned indices: the entry, or something it refers to, was changed by a processor. */
+/*
+ * Set in a returned index if the entry, or something that it refers to, was changed by a processor.
+ */
 #define DICTIONARY_CHANGED 0x80000000u
 #define DICTIONARY_INDEX(i) ((i) & ~DICTIONARY_CHANGED)
 
@@ -36,19 +39,23 @@ struct dictionary {
 	struct intern tables[DICTIONARY_TABLES];
 	struct canonical canonical;
 	const struct profiles *p;
-	/* The request's index -> ours, with DICTIONARY_CHANGED; 0: not seen yet. In `block`. */
+	/* Maps the request's index to ours, with DICTIONARY_CHANGED; 0: not seen yet. Located in
+	 * `block`. */
 	uint32_t *maps[DICTIONARY_TABLES];
 	struct indices block;
-	/* set by the owner: every dictionary_begin but the first is for the tables of the first */
+	/* set by the owner: every dictionary_begin after the first has the same tables */
 	bool same_tables;
-	struct indices touched; /* then: what was written in block since the last one */
-	struct indices list;    /* of the record that is being copied */
-	/* of the request, when nothing in it was changed; empty: there is none */
+	/* with same_tables: what was written to `block` since the last begin */
+	struct indices touched;
+	struct indices list;    /* indices of the record that is being copied */
+	/* the request's last stack, if nothing in it was changed; empty: none */
 	struct list last_stack;
 	uint32_t last_stack_ours;
-	/* of the request's attributes: our strings, once the attribute is known; in `block` */
+	/* by the request's attributes: our key strings, once the attribute is known; located in
+	 * `block` */
 	uint32_t *keys;
-	/* For each of our strings the last list in which it was a key: it stands there once. */
+	/* For each of our strings: the stamp of the last list in which it was a key. A key occurs
+	 * in a list once. */
 	struct indices stamps;
 	uint32_t stamp;
 };
@@ -57,7 +64,7 @@ void dictionary_init(struct dictionary *d, size_t max);
 void dictionary_fini(struct dictionary *d);
 void dictionary_reset(struct dictionary *d);
 
-/* inline_max: bytes that may stand inline, in all its attributes, resources and scopes. */
+/* inline_max: the maximum number of inline bytes of all its attributes, resources and scopes. */
 void dictionary_begin(struct dictionary *d, const struct profiles *p, size_t inline_max);
 void dictionary_rollback(struct dictionary *d);
 
@@ -72,14 +79,14 @@ static inline uint32_t dictionary_string(struct dictionary *d, uint32_t string)
 	return known ? known : dictionary_string_new(d, string);
 }
 
-/* Never 0: a sender's stack 0, or an empty one, is an empty stack of our own. */
+/* Never 0: a sender's stack 0, and an empty stack, become our own empty stack. */
 static inline uint32_t dictionary_stack(struct dictionary *d, uint32_t stack)
 {
 	uint32_t known = d->maps[STACKS][stack];
 	return known ? known : dictionary_stack_new(d, stack);
 }
 
-/* 0 for a link without ids. */
+/* 0 for a link without IDs. */
 static inline uint32_t dictionary_link(struct dictionary *d, uint32_t link)
 {
 	if (!link)
@@ -90,10 +97,8 @@ static inline uint32_t dictionary_link(struct dictionary *d, uint32_t link)
 
 uint32_t dictionary_attributes_new(struct dictionary *d, struct list list, struct indices *out);
 
-/*
- * Appends our indices of a list of attributes to `out`, each key once; returns DICTIONARY_CHANGED
- * if one of them was changed, else 0.
- */
+/* Appends our indices of a list of attributes to `out`, each key once. Returns DICTIONARY_CHANGED
+ * if one of them was changed, else 0. */
 static inline uint32_t dictionary_attributes(struct dictionary *d, struct list list,
 					     struct indices *out)
 {
@@ -104,7 +109,7 @@ static inline uint32_t dictionary_attributes(struct dictionary *d, struct list l
 	return known & DICTIONARY_CHANGED;
 }
 
-/* Of the content of the field `dictionary`; DICTIONARY_FULL when something did not fit. */
+/* The size of the content of the field `dictionary`; DICTIONARY_FULL if something did not fit. */
 #define DICTIONARY_FULL ((size_t)1 << 40)
 size_t dictionary_size(const struct dictionary *d);
 uint8_t *dictionary_put(const struct dictionary *d, uint8_t *at);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #define SLOTS_MIN 16
-#define SPARSE_MAX 1000 /* resets after which slots that are far too many are halved */
+#define SPARSE_MAX 1000 /* resets after which far too many slots are halved */
 
 static void use_slots(struct intern *t, uint32_t slots)
 {
@@ -18,7 +18,7 @@ static void use_slots(struct intern *t, uint32_t slots)
 	t->base = 0;
 }
 
-/* Stamps go on from the highest in use. Slots far too many only cost cache misses, growing again
+/* Stamps continue from the highest in use. Far too many slots only cost cache misses; growing again
  * costs more. */
 static void forget(struct intern *t)
 {
@@ -70,8 +70,8 @@ void intern_mark(struct intern *t)
 	t->mark_len = t->wire.len;
 }
 
-/* No entry from before the mark was placed behind one from after it (grow keeps to that), so these
- * may simply go: no probe ends too early. */
+/* No entry from before the mark was placed behind one from after it (grow maintains this). The new
+ * entries can therefore be removed without ending a probe too early. */
 void intern_rollback(struct intern *t)
 {
 	for (uint32_t i = 0; i <= t->mask; i++)
@@ -82,7 +82,7 @@ void intern_rollback(struct intern *t)
 	t->full = false;
 }
 
-/* Puts the slots with indices in [from, to) into the new places; stamps start again from 0. */
+/* Moves the slots with indices in [from, to) to their new places; stamps start again from 0. */
 static void move_slots(struct intern *t, const struct intern_slot *old, uint32_t slots,
 		       uint32_t base, uint32_t from, uint32_t to)
 {
@@ -163,7 +163,7 @@ uint32_t intern_put_hashed(struct intern *t, uint32_t hash, const uint8_t *at, s
 
 void intern_warm(const struct intern *t, uint32_t expected)
 {
-	/* a miss takes as long as some sixteen lines read in their order */
+	/* a cache miss takes as long as reading about sixteen lines in order */
 	enum { LINE = 64, FAR = 16 };
 	size_t slots = (size_t)t->mask + 1, per_line = LINE / sizeof *t->slots;
 	if (expected < slots / per_line / FAR)

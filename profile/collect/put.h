@@ -5,10 +5,10 @@
 #include "profile/wire.h"
 
 /*
- * Writing messages through a plain pointer, above the writers of profile/wire.h: each function
- * returns the end of what it wrote. The caller has reserved the room (PUT_MOST for one number or
- * header, plus the payload); every destination has BYTES_SLACK writable bytes behind its room,
- * every source as many readable ones. `tag` is one byte: fields up to 15.
+ * Writes messages through a plain pointer, above the writers of profile/wire.h. Each function
+ * returns the end of what it wrote. The caller has reserved the room: PUT_MAX for each number or
+ * header, plus the payload. Every destination has BYTES_SLACK writable bytes behind its room, every
+ * source as many readable ones. `tag` is one byte: fields up to 15.
  */
 #define PUT_VARINT(field) ((uint8_t)WIRE_TAG(field, WIRE_VARINT))
 #define PUT_FIXED64(field) ((uint8_t)WIRE_TAG(field, WIRE_FIXED64))
@@ -16,18 +16,19 @@
 
 #define PUT_MAX 11 /* a tag and the longest varint */
 
-/* An index: a varint of mostly one or two bytes. */
+/* An index: a varint, usually of one or two bytes. */
 static inline uint8_t *put_index(uint8_t *at, uint32_t index)
 {
 	if (__builtin_expect(index >= 0x4000, 0))
 		return wire_put_varint(at, index);
-	uint32_t second = index >= 0x80; /* written in any case: a branch would be a guess */
+	/* written unconditionally: a branch would be unpredictable */
+	uint32_t second = index >= 0x80;
 	at[0] = (uint8_t)(index | second << 7);
 	at[1] = (uint8_t)(index >> 7);
 	return at + 1 + second;
 }
 
-/* The same before `end`, behind bytes that are still to be written; returns its start. */
+/* The same, backwards from `end`; returns its start. */
 static inline uint8_t *put_index_before(uint8_t *end, uint32_t index)
 {
 	if (__builtin_expect(index >= 0x4000, 0)) {
@@ -41,7 +42,7 @@ static inline uint8_t *put_index_before(uint8_t *end, uint32_t index)
 	return end - 1 - second;
 }
 
-/* A varint field; the default value is left out. */
+/* A varint field; the default value is omitted. */
 static inline uint8_t *put_number(uint8_t *at, uint8_t tag, uint64_t v)
 {
 	if (!v)
@@ -92,16 +93,14 @@ static inline uint8_t *put_copy(uint8_t *at, const uint8_t *from, size_t len)
 	return at + len;
 }
 
-/* A length-delimited field; the empty one is left out. */
+/* A length-delimited field; omitted if empty. */
 static inline uint8_t *put_bytes(uint8_t *at, uint8_t tag, struct view v)
 {
 	return v.len ? put_copy(put_header(at, tag, v.len), v.at, v.len) : at;
 }
 
-/*
- * A submessage of unknown length is written behind a header of two bytes, and moved in the rare
- * case that its length needs more than one byte: reserve PUT_MOST for each.
- */
+/* A submessage of unknown length is written behind a header of two bytes, and moved in the rare
+ * case that its length needs more than one byte: reserve PUT_MAX for each. */
 #define PUT_HEADER 2
 
 static inline uint8_t *put_close(uint8_t *header, uint8_t tag, uint8_t *end)
@@ -117,7 +116,7 @@ static inline uint8_t *put_close(uint8_t *header, uint8_t tag, uint8_t *end)
 	return end;
 }
 
-/* A submessage that is surely shorter than 128 bytes. */
+/* A submessage that is known to be shorter than 128 bytes. */
 static inline uint8_t *put_close_short(uint8_t *header, uint8_t tag, uint8_t *end)
 {
 	header[0] = tag;
@@ -131,7 +130,7 @@ static inline uint8_t *put_packed_one(uint8_t *at, uint8_t tag, uint32_t number)
 	return put_close_short(at, tag, put_index(at + PUT_HEADER, number));
 }
 
-/* Packed varints: reserve 5 bytes for each and PUT_MOST. */
+/* Packed varints: reserve 5 bytes for each, plus PUT_MAX. */
 static inline uint8_t *put_packed(uint8_t *at, uint8_t tag, const uint32_t *numbers, uint32_t count)
 {
 	if (!count)

@@ -27,7 +27,7 @@ size_t samples_footprint(const struct samples *m)
 	       intern_footprint(&m->identities);
 }
 
-/* Copies what the samples refer to. */
+/* Copies the entries that the samples refer to. */
 static void copy_references(struct samples *m, struct dictionary *d, struct list list)
 {
 	const struct sample *samples = d->p->samples.at + list.first;
@@ -52,7 +52,8 @@ static void copy_references(struct samples *m, struct dictionary *d, struct list
 
 enum shape { SHAPE_OTHER, SHAPE_TIMES, SHAPE_PAIRS, SHAPE_VALUES };
 
-/* With the number of values for SHAPE_VALUES: two samples of equal shape can be merged. */
+/* The shape of a sample, for SHAPE_VALUES plus the number of values: two samples of equal shape can
+ * be merged. */
 static uint32_t shape_of(const struct profiles *p, const struct sample *s)
 {
 	uint32_t values = 0;
@@ -85,10 +86,8 @@ static void sort_indices(uint32_t *at, uint32_t count)
 	}
 }
 
-/*
- * Where the index of the sample is kept that this one may join, which is this one if it is the
- * first of its kind; NULL if it may join none.
- */
+/* A pointer to the index of the sample that this one may join; it points to this sample's own index
+ * if it is the first of its kind. NULL: it may not join any. */
 static uint32_t *owner_of(struct samples *m, uint32_t i, uint32_t shape)
 {
 	const struct sample_out *o = &m->outs.at[i];
@@ -123,7 +122,9 @@ static void take_values(struct samples *m, const struct profiles *p, const struc
 		m->sums.at[m->sums.count++] = (int64_t)wire_varint(&w);
 }
 
-/* Adds the values of a sample to its owner's; false, and no change, if one would overflow. */
+/*
+ * Adds the values of a sample to its owner's. False, with nothing changed, if a sum would overflow.
+ */
 static bool add_values(struct samples *m, const struct profiles *p, struct sample_out *owner,
 		       const struct sample *s, uint32_t count)
 {
@@ -178,7 +179,7 @@ static const struct sample *source_of(const struct samples *m, const struct prof
 	return &p->samples.at[m->outs.at[i].source];
 }
 
-/* The lengths of the values and the timestamps of a sample with all that joined it. */
+/* The total lengths of the values and the timestamps of a sample and of those that joined it. */
 static void measure(const struct samples *m, const struct profiles *p, uint32_t i, size_t *values,
 		    size_t *times)
 {
@@ -254,8 +255,8 @@ static bool put_sample(const struct samples *m, const struct profiles *p, uint32
 	return true;
 }
 
-/* Its references and the sample, in one go; DICTIONARY_CHANGED, and nothing that counts, if it was
- * changed. */
+/* Copies the references and writes the sample in one pass. Returns DICTIONARY_CHANGED, and the
+ * output is invalid, if something in the sample was changed. */
 static inline uint32_t put_unchanged(struct samples *m, struct dictionary *d,
 				     const struct sample *s, struct bytes *out)
 {
@@ -280,7 +281,7 @@ static inline uint32_t put_unchanged(struct samples *m, struct dictionary *d,
 
 enum outcome { ALL_PUT, FOUND_CHANGED, OUT_FULL };
 
-/* Most Profiles leave as they came, and need no table of what is to be written. */
+/* Most Profiles are unchanged, and need no table of what is to be written. */
 static enum outcome put_all_unchanged(struct samples *m, struct dictionary *d, struct list list,
 				      struct bytes *out)
 {

@@ -5,23 +5,26 @@
 #include "profile/collect/dictionary.h"
 
 /*
- * The samples of one Profile on their way into a packet: first their references are copied, then,
- * in a Profile of which something was changed, identical ones are merged, then what is left is
- * written.
+ * Copies the samples of one Profile into a packet. First their references are copied. Then, if
+ * something in the Profile was changed, identical samples are merged. Then the rest is written.
  *
- * Identical: same stack, same set of attributes, same link, all after copying, and the same shape,
- * so that each timestamp keeps its value: values only         same number of values: added, unless
- * one would overflow timestamps only     concatenated as many of both     both concatenated A
- * sample of any other shape, or whose sum would overflow, stays as it is. The first of identical
- * samples keeps its place, the others join it in their order.
+ * Samples are identical if they have the same stack, the same set of attributes and the same link,
+ * all after copying, and the same shape, so that each timestamp keeps its value:
+ *
+ *   values only        the same number of values: the values are added
+ *   timestamps only    the timestamps are concatenated
+ *   as many of both    both are concatenated
+ *
+ * A sample of any other shape, or whose sum would overflow, is left as it is. The first of
+ * identical samples keeps its position; the others join it in their order.
  */
 struct sample_out {
-	uint32_t source;        /* in the request's samples */
-	uint32_t stack, link;   /* ours */
-	struct list attributes; /* in `attributes`: ours */
-	uint32_t next, last;    /* chain of those that joined it: indices of outs, 0: none */
-	struct list sums;       /* in `sums`: its values, if others were added */
-	bool joined;            /* is in the chain of another */
+	uint32_t source;        /* index in the request's samples */
+	uint32_t stack, link;   /* our indices */
+	struct list attributes; /* in `attributes`: our indices */
+	uint32_t next, last;    /* chain of the samples that joined it: indices of outs; 0: none */
+	struct list sums;       /* in `sums`: its values, if other samples were added */
+	bool joined;            /* is in the chain of another sample */
 };
 
 struct samples {
@@ -36,10 +39,8 @@ struct samples {
 void samples_init(struct samples *m, size_t max);
 void samples_fini(struct samples *m);
 
-/*
- * Appends the Profile's samples, as its repeated field `samples`, to `out`. False when `out` is
- * full; dictionary_size reports entries that did not fit into the dictionary.
- */
+/* Appends the Profile's samples, as its repeated field `samples`, to `out`. False if `out` is full;
+ * dictionary_size reports entries that did not fit into the dictionary. */
 bool samples_put(struct samples *m, struct dictionary *d, const struct profile *profile,
 		 struct bytes *out, uint64_t *merged);
 

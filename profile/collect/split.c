@@ -7,23 +7,24 @@
 #include "profile/otlp/decode_otlp.h"
 
 /*
- * First the limits that can be counted cut the sequence, greedily and exactly. Then each range is
- * sealed and measured; one that is over is cut again, by how much it is over, into ranges of about
- * equal weight. A Profile weighs its samples and one more, so that one without samples has a place
- * too.
+ * First, the limits that can be counted cut the sequence, greedily and exactly. Then each range is
+ * sealed and measured. A range that exceeds a limit is cut again, in proportion to its excess, into
+ * ranges of about equal weight. The weight of a Profile is its number of samples plus one, so that
+ * a Profile without samples has a place too.
  *
- * What several parts repeat (resources, dictionaries) can be made to be most of them. The work is
- * therefore bounded by a multiple of the packet, and so that a range cannot use up what those
- * behind it need: each weight brings its share.
+ * A hostile packet can consist mostly of data that several parts repeat (resources, dictionaries).
+ * The work is therefore bounded by a multiple of the packet's size. Each unit of weight contributes
+ * its share of that, so a range cannot use up what later ranges need.
  */
-#define RATIO_SPARE 1.05      /* for what the parts repeat */
+#define RATIO_SPARE 1.05      /* for data that the parts repeat */
 #define WORK_MAX 32           /* bytes encoded for one byte of the packet */
-#define WORK_AHEAD 16         /* and before the first part, for larger candidates come first */
-#define WORK_SPARE (32 << 20) /* and so many more */
+/* the same before the first part, because larger candidates come first */
+#define WORK_AHEAD 16
+#define WORK_SPARE (32 << 20) /* plus this many bytes */
 
-struct unit {                              /* a Profile that leaves */
+struct unit {                              /* a Profile that is collected */
 	uint32_t resource, scope, profile; /* in the tables */
-	uint64_t before;                   /* the weight of those to its left */
+	uint64_t before;                   /* the total weight of the units before it */
 };
 
 struct place {
@@ -51,15 +52,15 @@ struct splitter {
 	struct intern series; /* of the range that grows */
 	ARRAY(uint32_t) key;
 	struct collect *collect;
-	struct profiles cut; /* p, but for resources, scopes and profiles */
+	struct profiles cut; /* p, except for resources, scopes and profiles */
 	uint64_t spent;      /* bytes of all candidates */
-	uint32_t past;       /* the unit behind the last one of which a part has something */
+	uint32_t past;       /* the unit after the last one of which a part contains something */
 };
 
 struct candidate {
-	struct packet *packet; /* NULL when it is over */
+	struct packet *packet; /* NULL if it exceeds a limit */
 	uint64_t samples, bytes;
-	double ratio; /* how many times the limit */
+	double ratio; /* its size as a multiple of the limit */
 };
 
 static uint32_t samples_of(const struct splitter *s, uint32_t unit)
@@ -82,7 +83,7 @@ static uint64_t total_weight(const struct splitter *s)
 	return s->units.at[s->units.count - 1].before;
 }
 
-/* Past the last unit that has a place in the range. */
+/* The unit after the last one in the range. */
 static uint32_t end_of(struct range r)
 {
 	return r.to.unit + (r.to.sample > 0);
@@ -137,7 +138,7 @@ static struct list samples_in(const struct splitter *s, struct range r, uint32_t
 	return (struct list){ list.first + first, end - first };
 }
 
-/* Puts the unit's Profile, with these samples, behind what the cut has. */
+/* Appends the unit's Profile, with these samples, to the cut. */
 static void copy_unit(struct splitter *s, uint32_t unit, struct list samples)
 {
 	struct profiles *cut = &s->cut;
@@ -169,7 +170,7 @@ static void copy_range(struct splitter *s, struct range r)
 static struct packet *seal(struct splitter *s)
 {
 	struct packet *packet = collect_seal(s->collect);
-	packet->contribution_count = 0; /* they are the whole's */
+	packet->contribution_count = 0; /* contributions belong to the whole */
 	packet->oldest_arrival = s->whole->oldest_arrival;
 	packet->batch_key = memory_text(s->whole->batch_key);
 	if (s->parts->charge)
@@ -200,13 +201,14 @@ static bool weigh(struct splitter *s, struct candidate *c)
 	return true;
 }
 
-/* Of what was copied; its packet is there if it is within the limits, or `anyway`. */
+/* Seals and measures what was copied. The packet is kept if it is within the limits, or if `anyway`
+ * is set. */
 static bool make_candidate(struct splitter *s, bool anyway, struct candidate *c)
 {
 	struct collect_added added;
 	*c = (struct candidate){ .ratio = 2 };
 	if (collect_add(s->collect, &s->cut, false, &added, s->err) != COLLECT_ADDED) {
-		s->spent += s->whole->otlp.len; /* it is more than any message may be */
+		s->spent += s->whole->otlp.len; /* it is larger than any message may be */
 		return true;
 	}
 	c->samples = added.samples_in;
@@ -234,13 +236,13 @@ static bool is_one_unit(struct range r)
 	return end_of(r) == r.from.unit + 1;
 }
 
-/* Into how many ranges it could be cut at most. */
+/* The maximum number of ranges that it could be cut into. */
 static uint64_t divisions_of(const struct splitter *s, struct range r)
 {
 	return is_one_unit(r) ? samples_in(s, r, r.from.unit).count : end_of(r) - r.from.unit;
 }
 
-/* The unit in which a weight lies. */
+/* The unit that contains a position by weight. */
 static uint32_t unit_at(const struct splitter *s, struct range r, uint64_t weight)
 {
 	uint32_t low = r.from.unit, high = end_of(r);
@@ -254,8 +256,8 @@ static uint32_t unit_at(const struct splitter *s, struct range r, uint64_t weigh
 	return low;
 }
 
-/* Near the i-th of `count` equal ranges: between samples if there is only one Profile, else between
- * Profiles, never at an end. */
+/* A cut near the end of the i-th of `count` equal ranges: between samples if there is only one
+ * Profile, else between Profiles; never at an end of the range. */
 static struct place border_of(const struct splitter *s, struct range r, uint64_t i, uint64_t count)
 {
 	if (is_one_unit(r)) {
@@ -289,9 +291,9 @@ static bool cut_range(struct splitter *s, struct range r, double ratio)
 	return put_range(s, (struct range){ from, r.to });
 }
 
-/* Is it over the limits even without its samples, and if there are several Profiles without
- * anything of them? Then cutting it would only repeat that. Only within one scope can this be said.
- */
+/* Does it exceed the limits even without its samples and, if there are several Profiles, without
+ * the Profiles? Then cutting would only repeat that part. This can be determined only within one
+ * scope. */
 static bool is_hopeless(struct splitter *s, struct range r, bool *hopeless)
 {
 	const struct unit *first = &s->units.at[r.from.unit], *last = &s->units.at[end_of(r) - 1];
@@ -309,7 +311,7 @@ static bool is_hopeless(struct splitter *s, struct range r, bool *hopeless)
 	return made;
 }
 
-/* Nothing smaller can be made of it. */
+/* The range cannot be made smaller. */
 static bool put_indivisible(struct splitter *s, struct range r)
 {
 	struct candidate c = { 0 };
@@ -331,7 +333,7 @@ static bool put_smaller(struct splitter *s, struct range r, double ratio)
 	return hopeless ? put_indivisible(s, r) : cut_range(s, r, ratio);
 }
 
-/* What the packet's own bytes let expect; 0: nothing. */
+/* An estimate from the packet's own size; 0: none. */
 static double expected_ratio(const struct splitter *s, struct range r)
 {
 	double share = (double)weight_of(s, r) / (double)total_weight(s);
@@ -366,7 +368,7 @@ static bool put_range(struct splitter *s, struct range r)
 
 /* ---- what can be counted ---- */
 
-/* Distinct series in the growing range, with the unit's. */
+/* The number of distinct series in the range that is being extended, including the unit's. */
 static uint64_t count_series(struct splitter *s, uint32_t unit)
 {
 	const struct unit *u = &s->units.at[unit];
@@ -394,7 +396,7 @@ static bool within(uint64_t is, uint64_t limit)
 	return !limit || is <= limit;
 }
 
-/* A destination that counts samples in its own way is asked, not anticipated. */
+/* If a destination has its own measure of samples, that is used instead. */
 static uint64_t counted_samples(const struct splitter *s)
 {
 	return s->measure ? 0 : s->limits->samples;
@@ -471,7 +473,7 @@ static void fini(struct splitter *s)
 	collect_unref(&s->collect);
 }
 
-/* Back to what it was. */
+/* Restores the previous state. */
 static void forget_parts(struct parts *parts, const struct parts *before)
 {
 	while (parts->count > before->count)
@@ -506,7 +508,7 @@ bool split_open(const struct packet *packet, struct profiles *p, struct error *e
 		       : profiles_over_cap(p, err);
 }
 
-/* Without opening it: does the packet keep what can be counted? */
+/* Does the packet keep the limits that can be counted? Decided without opening it. */
 static bool counts_within(const struct packet *packet, const struct limits *limits)
 {
 	return within(packet->samples, limits->samples) &&
