@@ -37,7 +37,7 @@ static bool resolve_unix(const char *path, struct h2_addresses *out, struct erro
 	return true;
 }
 
-/* Splits "host:port", "[host]:port" or ":port"; the host is empty in the last. */
+/* Splits "host:port", "[host]:port" or ":port", where the host is empty. */
 static bool split(const char *endpoint, char *host, size_t room, const char **port)
 {
 	const char *colon = strrchr(endpoint, ':');
@@ -69,8 +69,8 @@ static void add(struct h2_addresses *out, const struct sockaddr *at, socklen_t l
 	to->only_v6 = only_v6;
 }
 
-/* Every interface: one socket for both families, where the system has both and the transport allows
- * it. */
+/* All interfaces: one socket for both families, if the system supports both and the transport
+ * allows it. */
 static void add_wildcard(struct h2_addresses *out, int family, uint16_t port)
 {
 	int probe = family == AF_INET ? -1 : socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -148,7 +148,7 @@ static void text_of(const struct h2_address *address, int port, char *out, size_
 		 port);
 }
 
-/* A socket file that nobody listens on is left over from a crash: it is removed. */
+/* A socket file without a listener is left over from a crash: it is removed. */
 static bool clear_unix(const struct sockaddr_un *at, struct error *err)
 {
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -169,7 +169,7 @@ static bool bind_and_listen(int fd, const struct h2_address *address,
 			    const struct sockaddr_storage *to)
 {
 	int yes = 1, only_v6 = address->only_v6;
-	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes); /* past TIME_WAIT only */
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes); /* only to ignore TIME_WAIT */
 	if (to->ss_family == AF_INET6)
 		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &only_v6, sizeof only_v6);
 	return bind(fd, (const struct sockaddr *)to, address->len) == 0 && listen(fd, BACKLOG) == 0;

@@ -30,7 +30,7 @@ struct h2_limits {
 
 extern const struct config_table h2_limits_table;
 
-/* Why a connection was closed; the words of the metric stand in bounds.c. */
+/* Why a connection was closed; the values of the metric's label are in bounds.c. */
 enum h2_reason {
 	H2_REASON_NONE,
 	H2_HEADERS,
@@ -53,16 +53,17 @@ enum h2_reason {
 	H2_REASONS
 };
 
-/* Why a connection was not taken. */
+/* Why a connection was not accepted. */
 enum h2_refusal {
 	H2_MAX_CONNECTIONS,
 	H2_MAX_CONNECTIONS_PER_PEER,
 	H2_NO_MEMORY,
 	H2_REFUSALS,
-	H2_OVER_ITS_SHARE = H2_REFUSALS /* of the memory that is short: counted as H2_NO_MEMORY */
+	/* over its share of memory that is short; counted as H2_NO_MEMORY */
+	H2_OVER_ITS_SHARE = H2_REFUSALS
 };
 
-/* What GOAWAY says of it, as grpc-go does where clients heed that ("too_many_pings"). */
+/* The debug text of GOAWAY; that of grpc-go where clients react to it ("too_many_pings"). */
 const char *h2_reason_text(enum h2_reason reason);
 
 struct h2_counters {
@@ -72,20 +73,21 @@ struct h2_counters {
 /* For a component's list of metrics. */
 extern const struct metric h2_connections_metric, h2_closed_metric, h2_refused_metric;
 #define H2_METRICS &h2_connections_metric, &h2_closed_metric, &h2_refused_metric
-/* metrics may be NULL: counted in vain. */
+/* metrics may be NULL: nothing is recorded. */
 void h2_counters_init(struct h2_counters *counters, struct metrics *metrics, const char *receiver);
 
-enum { H2_BURST = 10 }; /* times the rate: what a bucket holds */
+enum { H2_BURST = 10 }; /* the size of a bucket, as a multiple of its rate */
 
-/* A token bucket that starts full: zeroed memory is one. */
+/* A token bucket that starts full; zeroed memory is a valid one. */
 struct h2_bucket {
 	int64_t spent; /* in thousandths */
 	uint64_t at;   /* clock_now of the last change */
 };
 
-/* Takes one token of a bucket of `burst` that gets `rate` a second; false: it is empty. */
+/* Takes one token from a bucket of size `burst` that refills with `rate` tokens per second. False:
+ * it is empty. */
 bool h2_bucket_take(struct h2_bucket *bucket, uint64_t now, int64_t rate, int64_t burst);
-/* Gives tokens back, up to a full bucket. */
+/* Returns tokens, up to a full bucket. */
 void h2_bucket_earn(struct h2_bucket *bucket, int64_t tokens);
 
 #endif

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #define SECOND UINT64_C(1000000000)
-#define LINGER_NS (1 * SECOND) /* for the client to read what was said last */
+#define LINGER_NS (1 * SECOND) /* for the client to read the last output */
 
 enum { FRAME_HEAD = 9, PAYLOAD_MAX = 40, PENDING_MAX = 4 << 20, SMALL_RECORD = 5, IDLE_LOOKS = 64 };
 
@@ -94,7 +94,7 @@ static void forget(struct h2_connection *c)
 				   (c->asleep ? H2_CONNECTION_COST - H2_ASLEEP_COST : 0));
 }
 
-/* At once: the sockets' handles go when libuv has let go of them. */
+/* Closes the connection immediately; the memory is freed when libuv has closed the handles. */
 static void destroy(struct h2_connection *c)
 {
 	if (c->ending == H2_CLOSED)
@@ -107,7 +107,7 @@ static void destroy(struct h2_connection *c)
 	uv_close((uv_handle_t *)&c->timer, handle_gone);
 }
 
-/* False: the socket takes no more now, or is dead (c->hung_up). */
+/* False: the socket accepts no more at the moment, or is dead (c->hung_up). */
 static bool write_some(struct h2_connection *c, struct view *data)
 {
 	while (data->len) {
@@ -151,7 +151,7 @@ static bool write_pending(struct h2_connection *c)
 	return all;
 }
 
-/* Whole frames, to the socket or behind what it has not taken yet. */
+/* Writes whole frames to the socket, or appends them to what it has not accepted yet. */
 static void put_wire(struct h2_connection *c, struct view data)
 {
 	bool behind = c->pending.len > 0;
@@ -187,8 +187,8 @@ static bool can_speak(const struct h2_connection *c)
 	return !c->tls || tls_session_ready(c->tls);
 }
 
-/* A frame of the connection by hand (RFC 9113, section 4.1): nghttp2 answers nothing any more once
- * it has said GOAWAY. */
+/* Writes a frame of the connection directly (RFC 9113, section 4.1): nghttp2 sends nothing after
+ * its GOAWAY. */
 static void put_frame(struct h2_connection *c, uint8_t type, uint8_t flags, const void *payload,
 		      size_t len)
 {
@@ -220,7 +220,7 @@ static void put_goaway(struct h2_connection *c, uint32_t last, uint32_t code)
 	put_frame(c, NGHTTP2_GOAWAY, 0, payload, 8 + len);
 }
 
-/* What the session has to say, gathered so that it leaves with one call. */
+/* Collects the session's output so that it is sent with one call. */
 static void put_frames(struct h2_connection *c)
 {
 	size_t room = c->shard->server->options.write_buffer_bytes, used = 0;
@@ -246,8 +246,8 @@ static void put_frames(struct h2_connection *c)
 		put(c, (struct view){ buffer, used });
 }
 
-/* Our side is shut; the client's last bytes are dropped, so that the kernel does not reset what it
- * has not read yet. */
+/* Our side is shut down. The client's last bytes are read and discarded, because otherwise the
+ * kernel would reset the connection before the client has read everything. */
 static void shut(struct h2_connection *c)
 {
 	if (c->tls) {
@@ -301,7 +301,7 @@ bool h2_shard_close_idle(struct h2_shard *shard, int count, uint64_t idle_ns, ui
 			continue;
 		c->why = H2_MEMORY;
 		metric_add(shard->server->counters.closed[H2_MEMORY], 1);
-		/* it is idle: no answer is on its way that a lingering close would save */
+		/* it is idle: no reply is in transit that a lingering close would preserve */
 		h2_connection_abort(c);
 		any = true;
 		count--;
@@ -325,7 +325,7 @@ void h2_shard_ask_to_close_idle(struct h2_shard *shard)
 	io_post(shard->thread, &shard->close_idle);
 }
 
-/* Another end of the same connection may have set an earlier one. */
+/* An earlier h2_connection_end may have set an earlier deadline. */
 static void end_by(struct h2_connection *c, uint64_t deadline)
 {
 	if (!deadline || (c->ends_at && c->ends_at <= deadline))
@@ -347,11 +347,9 @@ static void say_last(struct h2_connection *c)
 	c->owes_goaway = true;
 }
 
-/*
- * The GOAWAYs of a graceful end, behind all replies; the answer to the ping says that the client
- * has read them. After the first one two answers are waited for: C core answers a ping before it
- * writes the headers of a call that had begun.
- */
+/* Writes the GOAWAYs of a graceful end, after all replies. The answer to the ping means that the
+ * client has read them. After the first GOAWAY, two answers are awaited, because the gRPC C core
+ * answers a ping before it writes the headers of a call that had begun. */
 static void put_ending(struct h2_connection *c)
 {
 	if (c->owes_goaway)
@@ -374,7 +372,7 @@ void h2_connection_end(struct h2_connection *c, enum h2_reason reason, bool last
 	}
 	if (c->ending == H2_OPEN && reason != H2_REASON_NONE)
 		metric_add(c->shard->server->counters.closed[reason], 1);
-	/* it has not spoken HTTP/2 yet, or cannot any more */
+	/* its SETTINGS have not arrived yet, or the session cannot be restored */
 	if (!c->settled || !h2_connection_wake(c)) {
 		destroy(c);
 		return;
@@ -425,7 +423,7 @@ void h2_connection_stream_closed(struct h2_connection *c)
 	become_idle(c);
 }
 
-/* Also when nghttp2 has said GOAWAY, or the client has and none of its streams is left. */
+/* Also if nghttp2 has sent GOAWAY, or the client has and none of its streams is left. */
 static bool is_done(const struct h2_connection *c)
 {
 	return c->ending_pinged || (c->session && !nghttp2_session_want_read(c->session) &&
@@ -459,7 +457,7 @@ void h2_connection_touch(struct h2_connection *c)
 		h2_connection_flush(c);
 }
 
-/* Before the first request, which may come with the end of the handshake. */
+/* Before the first request, which may arrive with the end of the handshake. */
 static void list_owner(struct h2_connection *c)
 {
 	if (!c->owner_listed && tls_session_owner(c->tls, &c->peer->auth))
@@ -483,7 +481,7 @@ static void take_tls(struct h2_connection *c, struct view data)
 		c->hung_up = true;
 }
 
-/* All connections that the thread has found ready at once share a turn. */
+/* All connections that the thread finds ready at the same time share a turn. */
 static void begin_turn(struct h2_shard *shard)
 {
 	uint64_t turn = io_turn(shard->thread);
@@ -531,7 +529,7 @@ static void turn(uv_poll_t *poll, int status, int events)
 		h2_connection_flush(c);
 }
 
-/* Who does not read what we say is not listened to. */
+/* A client that does not read our output is not read from. */
 static void watch_socket(struct h2_connection *c)
 {
 	int events = c->pending.len ? UV_WRITABLE : UV_READABLE;
@@ -543,7 +541,7 @@ static void watch_socket(struct h2_connection *c)
 	uv_poll_start(&c->poll, events, turn);
 }
 
-/* Give or take a tenth, so that those who came together do not leave together. */
+/* Varied by a tenth, at random, so that connections opened together do not end together. */
 static uint64_t end_of_age(uint64_t now, struct duration age)
 {
 	uint32_t random;
@@ -579,7 +577,7 @@ void h2_connection_open(struct h2_shard *shard, int fd, const char *address, str
 	shard->connections = c;
 	metric_add(s->counters.open, 1);
 	uv_timer_init(io_loop(shard->thread), &c->timer);
-	/* epoll may have no room for more */
+	/* epoll may have no room for another descriptor */
 	c->handles = 1 + (uv_poll_init(io_loop(shard->thread), &c->poll, fd) == 0);
 	c->poll.data = c->timer.data = c;
 	c->tls = s->tls ? tls_session_new(s->tls) : NULL;

@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-/* One timer for each connection, which fires at the earliest of its deadlines or before, and then
- * looks. */
+/* Each connection has one timer. It fires at the earliest of the connection's deadlines or before,
+ * and then checks them all. */
 
 #define SECOND UINT64_C(1000000000)
 
@@ -65,7 +65,7 @@ static bool passed(uint64_t when, uint64_t now)
 	return when && now >= when;
 }
 
-/* Why the connection must end at once, if it must. */
+/* The reason why the connection must end immediately, if there is one. */
 static enum h2_reason overdue(const struct h2_connection *c, uint64_t now)
 {
 	const struct h2_options *o = &c->shard->server->options;

@@ -19,9 +19,9 @@ enum {
 	WAITING_MAX = 256,
 };
 
-struct arrival { /* an accepted socket on its way to its thread */
+struct arrival { /* an accepted socket that is handed to its thread */
 	struct io_post post;
-	struct arrival *next; /* of those that wait */
+	struct arrival *next; /* the next one that waits for memory */
 	uint64_t since;       /* clock_now */
 	struct h2_shard *shard;
 	int fd;
@@ -29,7 +29,8 @@ struct arrival { /* an accepted socket on its way to its thread */
 	struct hash128 key;
 };
 
-/* The first socket of an endpoint has its name, as servers of HTTP/1.1 have only one. */
+/* The first socket of an endpoint has the endpoint as its key, as for HTTP/1.1 servers, which have
+ * only one. */
 static char *address_name(const struct h2_server *s)
 {
 	size_t i = s->listeners.count;
@@ -37,7 +38,7 @@ static char *address_name(const struct h2_server *s)
 		 : memory_format("%s %s", s->options.transport, s->options.endpoint);
 }
 
-/* True: the address is free. */
+/* True: the address is now free. */
 static bool close_socket(struct h2_listener *l)
 {
 	bool last = sockets_close(&l->server->options.sockets, l->address, l->fd);
@@ -70,7 +71,7 @@ bool h2_listeners_open(struct h2_server *s, struct error *err)
 	bool ok = true;
 	for (size_t i = 0; i < s->addresses.count && ok; i++) {
 		ok = listen_on(s, &s->addresses.at[i], err);
-		/* A name may have addresses of a family that this system does not have. */
+		/* A name may have addresses of a family that this system does not support. */
 		ok = ok || (errno == EAFNOSUPPORT &&
 			    s->listeners.count + (s->addresses.count - i - 1) > 0);
 	}
@@ -95,7 +96,8 @@ static struct h2_shard *least_busy(struct h2_server *s)
 	return best;
 }
 
-/* Idle connections give way, on other threads soon. */
+/* Charges a new connection. If memory is short, idle connections are closed, on other threads a
+ * little later. */
 static bool afford(struct h2_server *s)
 {
 	const struct net_budget *budget = &s->options.budget;
@@ -108,8 +110,8 @@ static bool afford(struct h2_server *s)
 	return net_budget_hold(budget, cost);
 }
 
-/* Where memory is short, a peer's connections hold little more than what is left for those of
- * others, and nobody gives way to one that has more. */
+/* If memory is short, a peer's connections may hold only a little more than what is left for those
+ * of other peers, and no idle connection is closed for a peer that has more. */
 static bool may_enter(struct h2_server *s, struct hash128 key, enum h2_refusal *why)
 {
 	int64_t max = s->options.limits.max_connections_per_peer,
@@ -188,7 +190,7 @@ static void take(struct h2_server *s, int fd, const struct sockaddr_storage *fro
 	start_retrying(s);
 }
 
-/* Those who wait for memory, in the order in which they came. */
+/* Admits connections that wait for memory, in order of arrival. */
 static void settle_waiting(struct h2_server *s, uint64_t patience_ns)
 {
 	uint64_t now = clock_now();

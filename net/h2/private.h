@@ -13,13 +13,16 @@
 #include <uv.h>
 
 /*
- * Inside the server (net/h2/). Every struct belongs to one I/O thread unless a field says
+ * Internal to the server (net/h2/). Every struct belongs to one I/O thread unless a field states
  * otherwise.
  *
- *	h2_server      what all threads share: options, addresses, counts of peers
- *	h2_listener    one listening socket, on the first I/O thread
- *	h2_shard       the server's part on one I/O thread: its connections
- *	h2_connection  a socket, its nghttp2 session, its TLS session, its timer
+ *   h2_server      what all threads share: options, addresses, counts of peers
+ *   h2_listener    one listening socket, on the first I/O thread
+ *   h2_shard       the server's part on one I/O thread: its connections
+ *   h2_connection  a socket, its nghttp2 session, its TLS session, its timer
+ *
+ * A turn is one round of an I/O thread's event loop: all connections that are found ready at the
+ * same time.
  */
 
 enum {
@@ -30,8 +33,8 @@ enum {
 	H2_REPLY_COST = 128
 };
 
-/* What a connection costs that is idle: the session with its frame buffer and header tables; TLS
- * about as much again. */
+/* Bytes that an idle connection costs: the session with its frame buffer and header tables; TLS
+ * about as much again. ASLEEP: without a session (sleep.c). */
 enum { H2_CONNECTION_COST = 16384, H2_ASLEEP_COST = 2048, H2_TLS_COST = 32768 };
 
 struct h2_address {
@@ -49,32 +52,33 @@ struct h2_addresses {
 
 bool h2_address_resolve(const char *endpoint, const char *transport, struct h2_addresses *out,
 			struct error *err);
-/* The descriptor of a socket that listens there, or -1 (errno says why too). *port: the port to
- * take instead of the address's (0: that one); on return the one that it has. */
+/* The descriptor of a socket that listens at the address, or -1 (errno is set as well). *port: the
+ * port to use instead of the address's (0: the address's); on return, the port of the socket. */
 int h2_address_listen(const struct h2_address *address, int *port, struct error *err);
-/* The port of a socket, 0 of a unix one. */
+/* The port of a socket; 0 for a unix socket. */
 int h2_address_port(int fd);
-/* "127.0.0.1", "::1", "" for unix sockets; mapped IPv4 addresses are written as such. */
+/* "127.0.0.1", "::1"; "" for unix sockets. Mapped IPv4 addresses are written as IPv4. */
 void h2_address_host(const struct sockaddr_storage *from, char *out, size_t room);
 
 struct h2_listener {
 	struct h2_server *server;
 	int fd;
-	char *address; /* by which the socket is shared */
+	char *address; /* the key by which the socket is shared (net/sockets.h) */
 	uv_poll_t poll;
 	bool paused; /* no descriptor is free */
 };
 
-enum { H2_ALWAYS = 8 }; /* connections that a peer may have however short memory is */
-/* A reply is on its way for so long, perhaps: a connection that is closed at once would lose it. */
+enum { H2_ALWAYS = 8 }; /* connections that a peer may have even if memory is short */
+/* For this long after a reply, the reply may still be in transit: closing the connection
+ * immediately would lose it. */
 #define H2_JUST_ANSWERED_NS UINT64_C(100000000)
-enum { H2_IDLE_TO_CLOSE = 8 }; /* for a new connection, where memory is short */
+enum { H2_IDLE_TO_CLOSE = 8 }; /* idle connections to close for a new one, if memory is short */
 
 struct h2_listeners {
 	struct h2_listener at[H2_ADDRESSES_MAX];
 	size_t count;
-	uv_timer_t retry; /* runs while a socket is paused or somebody waits */
-	struct arrival *waiting, **last_waiting; /* accepted, for want of memory */
+	uv_timer_t retry; /* runs while a socket is paused or a connection waits */
+	struct arrival *waiting, **last_waiting; /* accepted sockets that wait for memory */
 	int waiting_count;
 	bool open;
 	int handles; /* that are not closed yet */
@@ -87,17 +91,21 @@ void h2_listeners_close(void *server); /* [first I/O thread] */
 
 enum h2_ending {
 	H2_OPEN,
-	H2_NOTICED, /* the shutdown notice and a ping are sent; new streams still come */
-	H2_LEAVING, /* the last GOAWAY is sent; streams end */
-	/* all streams have ended; the client's answer to a ping says that it has read all */
+	/* the shutdown notice (a first GOAWAY) and a ping are sent; new streams are still
+	 * accepted */
+	H2_NOTICED,
+	H2_LEAVING, /* the last GOAWAY is sent; streams are completed */
+	/* all streams have ended, and a last ping is sent; its answer means that the client has
+	 * read everything */
 	H2_ASKED,
-	H2_SHUT,  /* our side of the socket is shut; what the client still sends is dropped */
+	/* our side of the socket is shut down; what the client still sends is discarded */
+	H2_SHUT,
 	H2_CLOSED /* the handles are being closed */
 };
 
 struct h2_connection {
 	struct h2_connection *prev, *next; /* in the shard */
-	/* in the shard's list of idle ones, the oldest first */
+	/* in the shard's list of idle connections, oldest first */
 	struct h2_connection *idle_prev, *idle_next;
 	struct h2_shard *shard;
 	struct h2_peer *peer;
@@ -107,82 +115,83 @@ struct h2_connection {
 	uv_timer_t timer;
 	int handles;              /* that are not closed yet */
 	nghttp2_session *session; /* NULL: asleep (sleep.c) */
-	/* what the client has sent before its first call, to wake up with */
+	/* what the client has sent before its first call, to restore the session */
 	struct bytes history;
 	struct tls_session *tls;
-	struct bytes pending; /* whole frames (or TLS records) that the socket has not taken */
+	/* whole frames (or TLS records) that the socket has not accepted yet */
+	struct bytes pending;
 	size_t pending_taken;
 	struct h2_stream *streams;
 	int stream_count;
 	size_t unread;          /* bytes of responses that wait for a window */
-	int unread_replies;     /* responses that have ended and are not sent yet */
+	int unread_replies;     /* responses that are complete but not sent yet */
 	int64_t unread_charged; /* to the memory budget */
 	enum h2_ending ending;
-	enum h2_reason fault; /* why it is to be closed at once */
-	enum h2_reason why;   /* what its GOAWAY says */
-	bool settled;         /* the client's SETTINGS have come */
-	bool broken;          /* nghttp2 has said GOAWAY: the client broke the protocol */
-	bool left;            /* the client has said GOAWAY */
-	bool owner_listed;    /* in the peer's auth */
+	enum h2_reason fault; /* the reason why it must be closed immediately */
+	enum h2_reason why;   /* the reason in its GOAWAY */
+	bool settled;         /* the client's SETTINGS have arrived */
+	bool broken;          /* nghttp2 has sent GOAWAY: the client violated the protocol */
+	bool left;            /* the client has sent GOAWAY */
+	bool owner_listed;    /* the owner of the client certificate is in the peer's auth */
 	bool idle, in_turn, asleep, wakeful, replaying, owes_goaway, owes_ping, noticed_twice,
 		ending_pinged, hung_up;
-	int events; /* what the poll handle watches */
+	int events; /* the events that the poll handle watches */
 	struct h2_bucket resets, settings, control, errors;
 	int continuations, ping_strikes;
-	int32_t last_stream; /* that the client has opened */
-	/* clock_now, 0: not now */
+	int32_t last_stream; /* opened by the client */
+	/* clock_now; 0: not set */
 	uint64_t opened_at, read_at, idle_since, header_since, stalled_since, ping_at, last_ping_at,
 		ages_at, ends_at, wakes_at;
 };
 
-/* Takes the descriptor. */
+/* Takes ownership of the descriptor. */
 void h2_connection_open(struct h2_shard *shard, int fd, const char *address, struct hash128 key);
-/* What a connection of the server holds of the budget; less while it is asleep. */
+/* What a connection of the server is charged; less while it is asleep. */
 int64_t h2_connection_cost(const struct h2_server *server);
-/* Sends what the session has to send, and closes it when it is done. */
+/* Sends the session's output, and closes the connection when it is done. */
 void h2_connection_flush(struct h2_connection *c);
-/* Flushes at the end of this turn, or now if there is none. */
+/* Flushes at the end of this turn, or immediately if no turn is running. */
 void h2_connection_touch(struct h2_connection *c);
 void h2_connection_close(struct h2_connection *c, enum h2_reason reason);
-/* At once, without waiting for streams or the client. */
+/* Closes it immediately, without waiting for streams or the client. */
 void h2_connection_abort(struct h2_connection *c);
-/* For the client's answer to the ping of a graceful end. */
+/* The time for the client's answer to the last ping of a graceful end. */
 #define H2_ENDING_NS (5 * UINT64_C(1000000000))
-/* Begins a graceful end: GOAWAY in two steps, or at once where `last`; closed at the latest at
- * `deadline` (0: never). */
+/* Begins a graceful end: GOAWAY in two steps, or in one if `last`. The connection is closed at
+ * `deadline` at the latest (0: no deadline). */
 void h2_connection_end(struct h2_connection *c, enum h2_reason reason, bool last,
 		       uint64_t deadline);
-/* Its shard retires: a graceful end, by the shard's deadline, as soon as the client has spoken. */
+/* Its shard retires: begins a graceful end, limited by the shard's deadline, once the client's
+ * SETTINGS have arrived. */
 void h2_connection_retire(struct h2_connection *c);
-/* The client has answered a ping of ours. */
+/* The client has answered one of our pings. */
 void h2_connection_answered(struct h2_connection *c, const uint8_t opaque[8]);
 void h2_connection_stream_opened(struct h2_connection *c);
 void h2_connection_stream_closed(struct h2_connection *c);
 void h2_connection_wake_by(struct h2_connection *c, uint64_t when);
-/* deadlines.c: sets the timer by the connection's deadlines, and its streams'. */
+/* deadlines.c: sets the timer to the earliest deadline of the connection and its streams. */
 void h2_connection_watch(struct h2_connection *c);
 
-/* unread.c: charges what the client does not read, with the streams that it keeps open, and sets
- * c->fault where that passes a bound or memory is short. */
+/* unread.c: charges the output that the client does not read, with the streams that this keeps
+ * open. Sets c->fault if a limit is exceeded or memory is short. */
 void h2_connection_judge_unread(struct h2_connection *c);
 void h2_connection_release_unread(struct h2_connection *c);
 
-/*
- * sleep.c: most connections that cost nothing but memory have never made a call. Theirs is given
- * back: the session is deleted, and made again of the few bytes that the client has sent so far
- * when it sends more.
- */
+/* sleep.c: most connections that only cost memory have never made a call. Their session is
+ * deleted. When the client sends more, a new session is created from the few bytes that it has
+ * sent so far. */
 void h2_connection_remember(struct h2_connection *c, struct view data);
-void h2_connection_fall_asleep(struct h2_connection *c); /* where it can */
+void h2_connection_fall_asleep(struct h2_connection *c); /* if it can */
 bool h2_connection_wake(struct h2_connection *c);        /* false: the connection must be closed */
 
 /* session.c: the callbacks. */
 bool h2_session_open(struct h2_connection *c);
 nghttp2_session_callbacks *h2_session_callbacks(void);
 nghttp2_option *h2_session_options(const struct h2_limits *limits);
-/* False: the connection must be closed (c->fault says why). */
-/* a TLS record with next to nothing in it, which counts as a frame */
+/* Counts a TLS record that contains next to nothing as a frame. False, as below: the connection
+ * must be closed; c->fault is the reason. */
 bool h2_session_judge_record(struct h2_connection *c);
+/* Passes what was read to the session. */
 bool h2_session_receive(struct h2_connection *c, struct view data);
 
 /* stream.c */
@@ -199,23 +208,24 @@ struct h2_shard {
 	struct h2_connection *connections;
 	struct h2_connection *idle_first, *idle_last;
 	_Atomic int count; /* read by the thread that accepts */
-	uint64_t turn;     /* of the I/O thread, to which turn_bytes belong */
-	size_t turn_bytes; /* of bodies that it has read */
+	uint64_t turn;     /* the turn of the I/O thread that turn_bytes belong to */
+	size_t turn_bytes; /* bytes of bodies read in that turn */
 	bool draining, retiring;
 	uint64_t drain_deadline;
 	struct io_post close_idle;
-	_Atomic bool asked; /* to close idle connections */
+	_Atomic bool asked; /* asked to close idle connections */
 };
 
-/* Closes some of the connections that have been idle for longest, and at least for so long, but of
- * no peer that has `keep` or less (0: of any), among the first few dozen; false: there was none. */
+/* Closes up to `count` of the connections that have been idle longest, and at least for idle_ns.
+ * Spares peers that have `keep` connections or fewer (0: spares none). Looks at the first few dozen
+ * only. False: there was none. */
 bool h2_shard_close_idle(struct h2_shard *shard, int count, uint64_t idle_ns, uint32_t keep);
 void h2_shard_ask_to_close_idle(struct h2_shard *shard); /* [any] */
 
 struct h2_server {
 	struct h2_options options;
 	struct h2_route *routes;
-	size_t stream_size; /* of the largest service */
+	size_t stream_size; /* size of the largest service's struct */
 	struct h2_addresses addresses;
 	int port;
 	struct tls_server *tls; /* NULL: cleartext */
@@ -228,12 +238,12 @@ struct h2_server {
 	struct peer_count *peers;
 	struct loop_timer *reload_timer; /* [main loop thread] */
 	_Atomic int64_t connections;
-	pthread_mutex_t lock; /* guards what follows, for h2_server_drain */
+	pthread_mutex_t lock; /* guards the following members, for h2_server_drain */
 	pthread_cond_t changed;
-	int open; /* connections and listeners that are not closed */
+	int open; /* the number of connections and listeners that are not closed */
 };
 
-/* A connection or the listeners are gone. [any] */
+/* A connection or the listeners have been closed (left), or opened (entered). [any] */
 void h2_server_left(struct h2_server *server);
 void h2_server_entered(struct h2_server *server);
 

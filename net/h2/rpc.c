@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define SECOND UINT64_C(1000000000)
-/* before the rate of a body is judged, and between two judgements */
+/* before the rate of a body is checked, and between two checks */
 #define RATE_GRACE_NS (10 * SECOND)
 #define TIMEOUT_MAX_NS (UINT64_MAX / 2)
 #define BUSY_RETRY_NS (20 * UINT64_C(1000000))
@@ -18,9 +18,9 @@
 enum {
 	PREFIX = sizeof((struct rpc_call *)0)->prefix,
 	FIRST_GRANT = 16384,
-	WINDOW_SLACK = 1024, /* so that what is too much comes, and is refused */
+	WINDOW_SLACK = 1024, /* so that a message that is too long arrives, and is rejected */
 	SPARE_MAX = 1 << 19,
-	OWED_MAX = 1 << 20 /* of one I/O thread */
+	OWED_MAX = 1 << 20 /* per I/O thread */
 };
 
 void rpc_call_set_user(struct rpc_call *call, void *user)
@@ -86,7 +86,8 @@ static void done(struct rpc_call *call)
 	rpc_server_call_done(call->server);
 }
 
-/* No message will come: the receiver hears of it once. What was handed over ends with its reply. */
+/* No message will arrive: reports this to the receiver, once. A call that was handed over ends with
+ * its reply. */
 static void lose(struct rpc_call *call, enum rpc_loss why)
 {
 	if (call->handed_over || call->over)
@@ -111,8 +112,8 @@ static const struct rpc_method *find_method(const struct rpc_server *s, const ch
 	return NULL;
 }
 
-/* PROTOCOL-HTTP2.md: at most 8 digits and a unit. clock_now; 0: none, not one, or more than two
- * centuries. */
+/* The time in grpc-timeout (PROTOCOL-HTTP2.md: at most 8 digits and a unit) as clock_now. 0:
+ * absent, invalid, or more than two centuries. */
 static uint64_t client_deadline(const struct rpc_call *call)
 {
 	const char *text = h2_stream_header(&call->stream, "grpc-timeout");
@@ -223,8 +224,8 @@ static size_t min_size(size_t a, size_t b)
 	return a < b ? a : b;
 }
 
-/* What has come without a grant, at most a stream's window, is little for one call and much for
- * thousands. */
+/* Limits what has arrived without a grant: at most a stream's window for each call is little, but
+ * not for thousands of calls. */
 static bool may_owe(struct rpc_call *call, size_t owed)
 {
 	struct rpc_thread *thread = &call->server->threads[rpc_call_thread(call)];
@@ -233,7 +234,7 @@ static bool may_owe(struct rpc_call *call, size_t owed)
 	return !owed || thread->owed <= OWED_MAX;
 }
 
-/* False: it has waited long enough, or all calls together hold too much without a grant. */
+/* False: the call has waited too long, or all calls together hold too much without a grant. */
 static bool wait_for_memory(struct rpc_call *call, size_t arrived)
 {
 	struct error err = call->busy_error;
@@ -266,10 +267,8 @@ static bool ask(struct rpc_call *call, size_t bytes)
 	return true;
 }
 
-/*
- * Grants more of the message before what was granted has come: four times of what is there, so that
- * few steps are needed and the sender need not wait. False: the call is over.
- */
+/* Grants more of the message before the granted part is used up: four times what has arrived, so
+ * that few steps are needed and the sender need not wait. False: the call is over. */
 static bool grant(struct rpc_call *call, size_t arrived)
 {
 	size_t wanted = arrived < FIRST_GRANT / 4 ? FIRST_GRANT : arrived * 4;
@@ -455,7 +454,7 @@ const struct h2_service rpc_service = {
 
 /* ---- replies */
 
-/* A server that stops is freed when its last accepted call is done: that comes last. */
+/* Must be last: a stopping server is freed when its last accepted call is done. */
 static void finish_here(struct rpc_call *call, int status, const char *text, int64_t retry_ms,
 			const struct view *response)
 {

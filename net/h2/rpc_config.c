@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum { DEFAULT_MESSAGE_MIB = 4 }; /* grpc-go's */
+enum { DEFAULT_MESSAGE_MIB = 4 }; /* as in grpc-go */
 
 const char *const rpc_server_transports[] = { "tcp", "tcp4", "tcp6", "unix", NULL };
 
@@ -75,7 +75,7 @@ static bool is_off(const struct node *section)
 	       (enabled && enabled->kind == NODE_SCALAR && strcmp(enabled->text, "false") == 0);
 }
 
-/* A key that asks for protection is an error where there is none, never ignored. */
+/* A key that requests protection that does not exist is an error; it is never ignored. */
 bool rpc_server_check(const void *config, struct error *err)
 {
 	const struct rpc_server_config *c = config;

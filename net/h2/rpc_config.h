@@ -48,8 +48,8 @@ enum { RPC_SERVER_BUFFER_MAX = 16 << 20 };
 extern const char *const rpc_server_transports[];
 extern const struct config_table rpc_keepalive_table, rpc_dialer_table;
 
-/* The rows of a table of struct rpc_server_config, with the default of `endpoint`; its check is
- * rpc_server_check. */
+/* The rows of a table of struct rpc_server_config; the argument is the default of `endpoint`. The
+ * table's check is rpc_server_check. */
 /* clang-format off */
 #define RPC_SERVER_ROWS(default_endpoint) \
 	CONFIG_ROW(struct rpc_server_config, endpoint, .key = "endpoint", .def = default_endpoint, \
@@ -95,14 +95,14 @@ extern const struct config_table rpc_keepalive_table, rpc_dialer_table;
 		       .help = "Settings of clients.")
 /* clang-format on */
 
-/* For the `check` of such a table: refuses `auth` and `middlewares`, for which there is nothing. */
+/* For the `check` of such a table: rejects `auth` and `middlewares`, which are not supported. */
 bool rpc_server_check(const void *config, struct error *err);
 
-/* The largest message in bytes, as sent and as inflated. */
+/* The largest message in bytes, both compressed and decompressed. */
 size_t rpc_server_message_max(const struct rpc_server_config *config);
 
-/* Sets what the configuration says: address, TLS, limits, keepalive, message size. The
- * configuration outlives the server. */
+/* Sets the options that the configuration contains: address, TLS, limits, keepalive, message size.
+ * The configuration outlives the server. */
 void rpc_server_configure(struct rpc_server_options *options,
 			  const struct rpc_server_config *config);
 

@@ -23,7 +23,7 @@ struct rpc_watcher { /* an open Watch; freed when its call has ended */
 	struct rpc_watcher *next;
 	struct rpc_call *call;
 	bool known;
-	int reported; /* the last status; -1: none */
+	int reported; /* the last status that was sent; -1: none */
 };
 
 /* "" or the service of one of the methods: "/package.Service/Method". */
@@ -77,7 +77,7 @@ static void lost(void *context, struct rpc_call *call, enum rpc_loss why)
 	(void)context, (void)call, (void)why;
 }
 
-/* grpc-js compresses all that it sends. NULL: not a request. */
+/* The decompressed request (grpc-js compresses everything). NULL: invalid. */
 static Grpc__Health__V1__HealthCheckRequest *unpack(struct rpc_call *call)
 {
 	Grpc__Health__V1__HealthCheckRequest *request = NULL;
@@ -90,7 +90,7 @@ static Grpc__Health__V1__HealthCheckRequest *unpack(struct rpc_call *call)
 	return request;
 }
 
-/* False: the call has its answer. */
+/* False: the call has already been answered. */
 static bool read_request(struct rpc_server *s, struct rpc_call *call, bool *known)
 {
 	Grpc__Health__V1__HealthCheckRequest *request = unpack(call);
@@ -154,7 +154,7 @@ static void push(struct rpc_watcher *watcher, int status)
 	rpc_call_push(watcher->call, pack(status, packed));
 }
 
-/* What has changed while a message was on its way. */
+/* Reports a change that happened while a message was being sent. */
 static void catch_up(struct rpc_call *call)
 {
 	struct rpc_watcher *watcher = rpc_call_user(call);
@@ -175,8 +175,8 @@ static void end(struct rpc_watcher *watcher)
 			news ? &view : NULL);
 }
 
-/* One message at a time: what changes before it has left is reported by catch_up. True: something
- * was sent, which may have ended the connection and all its watchers. */
+/* One message at a time: a change that happens before it has been sent is reported by catch_up.
+ * True: something was sent, which may have ended the connection and all its watchers. */
 static bool report(struct rpc_watcher *watcher)
 {
 	struct rpc_call *call = watcher->call;

@@ -10,7 +10,7 @@ static const struct fields_limits limits = {
 	.count = 1 << 16, .name = 1 << 16, .value = 1 << 20, .total = 1 << 22
 };
 
-/* Of the protocol, not of the caller: as grpc-go has it. */
+/* Headers of the protocol rather than of the caller; the same as in grpc-go. */
 static bool is_reserved(const char *name)
 {
 	static const char *const names[] = { ":method",

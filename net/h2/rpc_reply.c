@@ -52,7 +52,8 @@ static size_t pack_details(int status, const char *text, int64_t retry_ms, uint8
 	return google__rpc__status__pack(&message, out);
 }
 
-/* PROTOCOL-HTTP2.md, Status-Message: what is not printable ASCII, and '%', is percent-encoded. */
+/* PROTOCOL-HTTP2.md, Status-Message: '%' and everything that is not printable ASCII is
+ * percent-encoded. */
 static size_t percent_encode(const char *text, char *out)
 {
 	static const char digits[] = "0123456789ABCDEF";
@@ -130,7 +131,7 @@ void rpc_reply_write(struct rpc_call *call, int status, const char *text, int64_
 	bytes_fini(&details);
 }
 
-/* Up to half as long again, so that those who were refused together do not come back together. */
+/* Adds up to half, at random, so that senders that were refused together do not return together. */
 static int64_t with_jitter(int64_t ms)
 {
 	return ms + (int64_t)(clock_now() / 1000 % (uint64_t)(ms / 2 + 1));

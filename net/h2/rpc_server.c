@@ -92,7 +92,7 @@ void rpc_server_call_done(struct rpc_server *s)
 	pthread_mutex_unlock(&s->mutex);
 }
 
-/* Also past the deadline (0: none) no call is left behind: whoever holds one still uses it. */
+/* Waits for every call, even past the deadline (0: none): whoever holds a call still uses it. */
 static void wait_for_calls(struct rpc_server *s, uint64_t deadline)
 {
 	struct timespec at = { (time_t)(deadline / SECOND), (long)(deadline % SECOND) };

@@ -40,7 +40,7 @@ static void start_reloading(struct h2_server *s)
 	loop_timer_start(s->reload_timer, reload_period(o->tls));
 }
 
-/* On the loop thread, so that it is not firing meanwhile. */
+/* On the loop thread, so the timer cannot fire meanwhile. */
 static void end_reloading(void *argument)
 {
 	struct h2_server *s = argument;
@@ -179,7 +179,7 @@ static void drain_shard(void *context, uint32_t index)
 	}
 }
 
-/* Connections on which the client has not spoken yet follow when it has (session.c). */
+/* Connections whose SETTINGS have not arrived yet follow when they do (session.c). */
 static void retire_shard(void *context, uint32_t index)
 {
 	struct h2_server *s = context;
@@ -192,7 +192,7 @@ static void retire_shard(void *context, uint32_t index)
 	}
 }
 
-/* The connections close themselves at the deadline, so the wait has an end. */
+/* Connections close themselves at the deadline, so the wait is bounded. */
 static void wait_until_empty(struct h2_server *s)
 {
 	pthread_mutex_lock(&s->lock);

@@ -6,20 +6,21 @@
 
 #include <string.h>
 
-/* What nghttp2 sees: each callback counts what a frame costs, then hands on what it means. */
+/* The callbacks of nghttp2: each counts what a frame costs, then passes on its meaning. */
 
-/* grpc-go: pings without streams, unless they are permitted */
+/* as in grpc-go: pings without streams, unless they are permitted */
 #define PING_QUIET_NS (7200 * UINT64_C(1000000000))
 #define PING_APART_NS (300 * UINT64_C(1000000000))
 
 enum {
 	SMALL_DATA = 64,
-	/* pays for a small one: grpc-java fills a window of 65535 bytes with four frames and one of
-	 * a byte */
+	/* a DATA frame of this size earns the token that a small one takes: grpc-java fills a
+	 * window of 65535 bytes with four frames and one of a single byte */
 	LARGE_DATA = 1024,
 	EARNED_BY_REQUEST = 6,
-	PING_STRIKES = 2, /* grpc-go: a third too early ping ends the connection */
-	HARD_HEADERS = 4, /* times the limits: not answered any more */
+	/* as in grpc-go: the third ping that comes too early ends the connection */
+	PING_STRIKES = 2,
+	HARD_HEADERS = 4, /* a multiple of the limits above which there is no reply */
 	STREAMS = 100,
 	FIRST_EXTENSION = 0x0a /* types that RFC 9113, section 6, does not define */
 };
@@ -42,8 +43,8 @@ static int max_streams(const struct h2_connection *c)
 	return wanted > 0 && wanted < INT32_MAX ? (int)wanted : STREAMS;
 }
 
-/* The policy of grpc-go's server: a ping that comes too early is a strike, until the server has
- * said something. */
+/* The policy of grpc-go's server: a ping that comes too early is a strike; strikes are reset when
+ * the server sends headers or data. */
 static int judge_ping(struct h2_connection *c)
 {
 	const struct h2_options *o = &c->shard->server->options;
@@ -79,8 +80,8 @@ static struct h2_stream *stream_of(nghttp2_session *session, int32_t id)
 	return nghttp2_session_get_stream_user_data(session, id);
 }
 
-/* Requests are bounded by the number of streams and by what becomes of them. Headers on a stream
- * that is gone are dropped by nghttp2 without a word. */
+/* Requests are bounded by the number of streams and by their outcome. nghttp2 silently drops
+ * headers on a closed stream. */
 static int judge_headers(struct h2_connection *c, nghttp2_session *session, int32_t id)
 {
 	bool fresh = id > c->last_stream;
@@ -129,11 +130,12 @@ static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, 
 			       : fail(c, H2_SETTINGS_FLOOD);
 	case NGHTTP2_PING:
 		return judge_control(c, H2_PINGS);
-	/* grpc-go's names a stream of its own, for which nghttp2 ends the connection */
+	/* noted here, because grpc-go's GOAWAY names one of its own streams, for which nghttp2 ends
+	 * the connection */
 	case NGHTTP2_GOAWAY:
 		c->left = true;
 		return judge_control(c, H2_CONTROL_FRAMES);
-	case NGHTTP2_PRIORITY: /* nghttp2 skips it whole (RFC 9113, section 6.3) */
+	case NGHTTP2_PRIORITY: /* nghttp2 ignores it (RFC 9113, section 6.3) */
 		if (!hd->stream_id)
 			nghttp2_session_terminate_session(session, NGHTTP2_PROTOCOL_ERROR);
 		return judge_control(c, H2_CONTROL_FRAMES);
@@ -147,7 +149,8 @@ static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame
 	struct h2_connection *c = user;
 	if (frame->hd.type != NGHTTP2_HEADERS || frame->headers.cat != NGHTTP2_HCAT_REQUEST)
 		return 0;
-	if (c->ending >= H2_LEAVING) /* the client makes it anew elsewhere: RFC 9113, section 8.7 */
+	/* the client retries it on another connection (RFC 9113, section 8.7) */
+	if (c->ending >= H2_LEAVING)
 		return nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, frame->hd.stream_id,
 						 NGHTTP2_REFUSED_STREAM);
 	struct h2_stream *stream = h2_stream_new(c, frame->hd.stream_id);
@@ -161,8 +164,8 @@ static bool over(const struct h2_stream *s, const struct h2_limits *l, size_t ti
 	       s->header_count > (size_t)l->max_headers * times;
 }
 
-/* RFC 9113, section 6.5.2: a field counts with 32 bytes beside its name and value. Trailers count
- * too. */
+/* RFC 9113, section 6.5.2: a field counts 32 bytes in addition to its name and value. Trailers
+ * count too. */
 static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name,
 		     size_t name_len, const uint8_t *value, size_t value_len, uint8_t flags,
 		     void *user)
@@ -241,8 +244,8 @@ static int on_close(nghttp2_session *session, int32_t id, uint32_t code, void *u
 	return 0;
 }
 
-/* What the client waits for is said: its pings are no strikes any more. A response that has ended
- * while the client still sends makes it stop (RFC 9113, section 8.1). */
+/* After headers or data, the client's pings are no longer strikes. If a response has ended while
+ * the client still sends, the stream is reset (RFC 9113, section 8.1). */
 static int on_sent(nghttp2_session *session, const nghttp2_frame *frame, void *user)
 {
 	struct h2_connection *c = user;
@@ -261,7 +264,7 @@ static int on_sent(nghttp2_session *session, const nghttp2_frame *frame, void *u
 	return 0;
 }
 
-/* Streams over the limit, and what breaks the rules. */
+/* Streams over the limit, and protocol violations. */
 static int on_invalid_frame(nghttp2_session *session, const nghttp2_frame *frame, int code,
 			    void *user)
 {
@@ -273,11 +276,12 @@ static int on_invalid_frame(nghttp2_session *session, const nghttp2_frame *frame
 		return judge_control(c, H2_STREAMS);
 	if (code == NGHTTP2_ERR_PROTO && frame->hd.type == NGHTTP2_HEADERS &&
 	    c->stream_count >= max_streams(c))
-		return fail(c, H2_STREAMS); /* more than our SETTINGS, which it has acknowledged */
+		/* more than our SETTINGS permit, which the client has acknowledged */
+		return fail(c, H2_STREAMS);
 	return judge_control(c, H2_CONTROL_FRAMES);
 }
 
-/* Frames of extensions are counted too, and dropped: RFC 9113, section 5.5. */
+/* Frames of extensions are counted too, and discarded (RFC 9113, section 5.5). */
 static int on_extension(nghttp2_session *session, const nghttp2_frame_hd *hd, const uint8_t *data,
 			size_t len, void *user)
 {
@@ -310,7 +314,7 @@ nghttp2_session_callbacks *h2_session_callbacks(void)
 	return callbacks;
 }
 
-/* The library's own bounds stand behind ours. */
+/* The library's own limits, as a second line of defence. */
 nghttp2_option *h2_session_options(const struct h2_limits *limits)
 {
 	nghttp2_option *option;
@@ -353,7 +357,7 @@ bool h2_session_judge_record(struct h2_connection *c)
 	return judge_control(c, H2_CONTROL_FRAMES) == 0;
 }
 
-/* What the library says when one of its own bounds is passed. */
+/* The reason for an error of the library, when one of its own limits is exceeded. */
 static enum h2_reason reason_of(ssize_t code)
 {
 	switch (code) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "net/h2/private.h"
 
-/* The preface, SETTINGS, WINDOW_UPDATE and a PING or two of any client that we know. */
+/* Enough for the preface, SETTINGS, WINDOW_UPDATE and one or two PINGs of every known client. */
 enum { HISTORY_MAX = 512 };
 
 void h2_connection_remember(struct h2_connection *c, struct view data)
@@ -25,7 +25,8 @@ void h2_connection_fall_asleep(struct h2_connection *c)
 	net_budget_release(&c->shard->server->options.budget, H2_CONNECTION_COST - H2_ASLEEP_COST);
 }
 
-/* What the session says to its own past has been said. */
+/* Recreates the session. Its output for the replayed input has already been sent, and is
+ * discarded. */
 bool h2_connection_wake(struct h2_connection *c)
 {
 	const uint8_t *frame;

@@ -7,7 +7,7 @@
 #include <assert.h>
 #include <string.h>
 
-/* A client that has just come is about to call. */
+/* A client that has just connected is about to call. */
 #define NOT_YET_IDLE_NS (2 * UINT64_C(1000000000))
 
 enum { OUT_MAX = 1 << 20, FIELDS_MAX = 16, IDLE_TO_CLOSE = 2 };
@@ -20,7 +20,7 @@ void h2_peer_unref(struct h2_peer *peer)
 	memory_free(peer);
 }
 
-/* Judged by the connection's limits before; these only say that the list is ours to grow. */
+/* The connection's limits have been checked before; these only permit the list to grow. */
 static const struct fields_limits header_limits = {
 	.count = 1 << 20, .name = 1 << 24, .value = 1 << 24, .total = 1 << 26
 };
@@ -118,7 +118,7 @@ static const struct h2_route *find_route(const struct h2_server *s, const char *
 	return NULL;
 }
 
-/* Without a route: in plain HTTP, for whoever speaks that. */
+/* A request without a route gets a plain HTTP response, for clients that use that. */
 static void refuse(struct h2_stream *stream, const char *status, const char *text)
 {
 	const struct h2_header type = { "content-type", view_of("text/plain; charset=utf-8") };
@@ -128,7 +128,7 @@ static void refuse(struct h2_stream *stream, const char *status, const char *tex
 	h2_stream_finish(stream, NULL, NULL, 0);
 }
 
-/* Idle connections give way where memory is short: those of peers that have many. */
+/* If memory is short, idle connections are closed: those of peers that have many. */
 static void make_room(struct h2_connection *c)
 {
 	if (c->shard->idle_first && net_budget_is_short(&c->shard->server->options.budget))
@@ -152,7 +152,7 @@ void h2_stream_headers_done(struct h2_stream *stream)
 	stream->context = route->context;
 	stream->service->headers(stream);
 	if (stream->finished)
-		fields_fini(&stream->headers); /* nobody asks for them any more */
+		fields_fini(&stream->headers); /* they are not needed any more */
 }
 
 bool h2_stream_charge(struct h2_stream *stream)
@@ -197,14 +197,14 @@ static void submit_trailers(nghttp2_session *session, struct h2_stream *stream)
 	nghttp2_submit_trailer(session, stream->id, fields, count);
 }
 
-/* What was sent is on its way. What the service sends now follows in the same turn. */
+/* Everything has been written. What the service sends now follows in the same turn. */
 static void report_drained(struct h2_stream *stream)
 {
 	if (!stream->finished && stream->service && stream->service->drained)
 		stream->service->drained(stream);
 }
 
-/* As much of the body as there is; at its end the trailers follow. */
+/* Provides as much of the body as there is; the trailers follow at its end. */
 static ssize_t read_body(nghttp2_session *session, int32_t id, uint8_t *buffer, size_t room,
 			 uint32_t *flags, nghttp2_data_source *source, void *user)
 {
@@ -273,7 +273,7 @@ void h2_stream_send(struct h2_stream *stream, struct view data)
 	resume(stream);
 }
 
-/* Their values live until they are sent, in one block behind the list. */
+/* The values are kept until they are sent, in one block behind the list. */
 static void keep_trailers(struct h2_stream *stream, const struct h2_header *trailers, size_t count)
 {
 	size_t total = count * sizeof *trailers;

@@ -3,8 +3,8 @@
 
 enum {
 	SESSION_COST =
-		1024,   /* what nghttp2 keeps for a stream and its headers, and malloc for all */
-	ROOM_SHARE = 32 /* the part of what is left that one connection may hold */
+		1024,   /* memory of nghttp2 for a stream and its headers, with malloc's overhead */
+	ROOM_SHARE = 32 /* the divisor of what is left that bounds one connection */
 };
 
 static int64_t unread_bytes(const struct h2_connection *c)
@@ -18,7 +18,7 @@ static bool passes_limit(const struct h2_connection *c)
 	       c->shard->server->options.limits.max_outbound_bytes;
 }
 
-/* Charges what the client has not read to the memory budget, in which it leaves room for others. */
+/* Charges what the client has not read to the memory budget, and leaves room in it for others. */
 static bool charge(struct h2_connection *c, int64_t bytes)
 {
 	const struct net_budget *budget = &c->shard->server->options.budget;

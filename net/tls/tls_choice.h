@@ -7,10 +7,10 @@
 /*
  * min_version, max_version, cipher_suites and curve_preferences of a server (collector-compat
  * §2.3), in the notation of the two TLS libraries. Suites have the names of RFC 8446 B.4 and of RFC
- * 5289, 7905 and 4492, as in the Collector; curves its short names.
+ * 5289, 7905 and 4492, as in the Collector; curves have its short names.
  *
- * As in the Collector, TLS 1.3 keeps all its suites as long as none of them is named. Where only
- * suites of TLS 1.3 are named, TLS 1.2 is off. Lists are in the order of preference.
+ * As in the Collector, TLS 1.3 keeps all its suites if none of them is named. If only suites of TLS
+ * 1.3 are named, TLS 1.2 is off. Lists are in order of preference.
  */
 struct tls_choice {
 	/* as on the wire, RFC 8446 §4.2.1: 0x0303 is TLS 1.2, 0x0304 is TLS 1.3 */
@@ -21,14 +21,16 @@ struct tls_choice {
 	bool ordered; /* the operator wrote a list: the server's order decides */
 };
 
-/* False with ERROR_CONFIG: a name or version is unknown or not supported; the text says what is. */
+/* False with ERROR_CONFIG: a name or version is unknown or not supported; the message lists those
+ * that are supported. */
 bool tls_choice_openssl(const struct tls_server_config *config, struct tls_choice *out,
 			struct error *err);
 
 /*
- * A GnuTLS priority string, for memory_free. GnuTLS selects ciphers and key exchanges, not suites:
- * a list that is not made of all suites that its ciphers and key exchanges form is an ERROR_CONFIG.
- * If no suite of TLS 1.3 is named, TLS 1.3 has those with the named ciphers. NULL on failure.
+ * A GnuTLS priority string, to be freed with memory_free. GnuTLS selects ciphers and key exchanges
+ * rather than suites. A list that does not contain every suite that its ciphers and key exchanges
+ * form is therefore an ERROR_CONFIG. If no suite of TLS 1.3 is named, TLS 1.3 has the suites with
+ * the named ciphers. NULL on failure.
  */
 char *tls_choice_gnutls(const struct tls_server_config *config, struct error *err);
 

@@ -16,9 +16,8 @@ struct document_format {
 	/* Decodes profiles->input, the document, into tables that were reset; once per path.
 	 * [worker] */
 	bool (*decode)(struct inbound *in, struct profiles *profiles, struct error *err);
-	/*
-	 * Documents may be compressed individually (gzip or zstd, recognised by their first bytes).
-	 */
+	/* Documents may be compressed individually (gzip or zstd, recognised by their first
+	 * bytes). */
 	bool packed;
 	uint32_t tables_factor; /* as in struct inbound_ops */
 };

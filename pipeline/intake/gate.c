@@ -420,9 +420,8 @@ static bool run_document(struct worker *worker, struct inbound *in, struct pass 
 	if (!pass->cap)
 		return out_of_memory(gate, in, more, err);
 	bool taken = run_paths(worker, in, pass, err);
-	/*
-	 * The tables are free again, although the sender may still have to wait for a destination.
-	 */
+	/* The tables are free again, although the sender may still have to wait for a
+	 * destination. */
 	charge_to(gate, in, held);
 	if (!taken && err->kind == ERROR_TOO_LARGE && more)
 		return out_of_memory(gate, in, more, err);

@@ -106,9 +106,8 @@ static void drop_at(const struct route *route, const struct request *request,
 			      &route->path->ledger, passes ? LEDGER_QUEUE_FULL : LEDGER_TOO_LARGE);
 }
 
-/*
- * The document is accepted if any route accepted it. What the first route cannot hold is refused.
- */
+/* The document is accepted if any route accepted it. What the first route cannot hold is
+ * refused. */
 static enum batcher_result add_to_routes(const struct pipeline *path,
 					 const struct profiles *profiles,
 					 struct collect_added *added, struct error *err)
@@ -208,9 +207,8 @@ bool pipeline_emit(void *context, struct packet *packet)
 {
 	const struct route *route = context;
 	_Atomic int64_t bytes = 0;
-	/*
-	 * Keeps an encoding that several destinations read until the last of them has the packet.
-	 */
+	/* Keeps an encoding that several destinations read until the last of them has the
+	 * packet. */
 	struct packet_holder all = { .bytes = &bytes, .reads = PACKET_TRANSIENT };
 	packet_charge_to(packet, budget_charge, route->path->budget);
 	packet_attach(packet, &all);

@@ -25,7 +25,7 @@
 struct collect;
 
 struct collect_limits {
-	size_t max_bytes; /* of the sealed packet; the first request may exceed it */
+	size_t max_bytes;     /* of the sealed packet; the first request may exceed it */
 	uint64_t max_samples; /* 0: no limit */
 	size_t hard_bytes;    /* no packet ever exceeds it: ERROR_TOO_LARGE */
 	/* All requests are parts of one: they have the same tables except for resources, scopes and
@@ -43,7 +43,7 @@ struct collect_added {
 
 enum collect_result {
 	COLLECT_ADDED,
-	COLLECT_NOTHING,  /* nothing was left to collect */
+	COLLECT_NOTHING, /* nothing was left to collect */
 	/* would exceed max_bytes or max_samples: rolled back; seal and try again */
 	COLLECT_FULL,
 	COLLECT_OUTGROWN, /* would exceed what collect_allow permits: rolled back */

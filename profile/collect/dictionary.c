@@ -209,9 +209,8 @@ static __attribute__((noinline)) uint8_t *put_new_list(struct dictionary *d, uin
 	return put_packed(at, tag, d->list.at, d->list.count);
 }
 
-/*
- * Writes the attributes of the record that is being copied to `at`, which has list_room for them.
- */
+/* Writes the attributes of the record that is being copied to `at`, which has list_room for
+ * them. */
 static inline uint8_t *put_list(struct dictionary *d, uint8_t *at, uint8_t tag, struct list list,
 				uint32_t *changed)
 {
@@ -314,9 +313,8 @@ static __attribute__((noinline)) uint32_t location_new(struct dictionary *d, uin
 			changed & DICTIONARY_CHANGED);
 }
 
-/*
- * The number of frames at the root that two stacks have in common; 0 if too few to be worthwhile.
- */
+/* The number of frames at the root that two stacks have in common; 0 if too few to be
+ * worthwhile. */
 static inline uint32_t common_frames(const uint32_t *indices, struct list a, struct list b)
 {
 	uint32_t max = a.count < b.count ? a.count : b.count, n = COMMON_MIN;

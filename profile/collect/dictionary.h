@@ -27,9 +27,8 @@ enum dictionary_table {
 	DICTIONARY_TABLES
 };
 
-/*
- * Set in a returned index if the entry, or something that it refers to, was changed by a processor.
- */
+/* Set in a returned index if the entry, or something that it refers to, was changed by a
+ * processor. */
 #define DICTIONARY_CHANGED 0x80000000u
 #define DICTIONARY_INDEX(i) ((i) & ~DICTIONARY_CHANGED)
 
@@ -47,7 +46,7 @@ struct dictionary {
 	bool same_tables;
 	/* with same_tables: what was written to `block` since the last begin */
 	struct indices touched;
-	struct indices list;    /* indices of the record that is being copied */
+	struct indices list; /* indices of the record that is being copied */
 	/* the request's last stack, if nothing in it was changed; empty: none */
 	struct list last_stack;
 	uint32_t last_stack_ours;

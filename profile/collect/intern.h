@@ -13,9 +13,8 @@
  */
 struct intern_slot { /* small, because most lookups wait for one */
 	uint32_t hash;
-	/*
-	 * base + index; a stamp up to base is free: entries from before a reset have lower stamps
-	 */
+	/* base + index; a stamp up to base is free: entries from before a reset have lower
+	 * stamps */
 	uint32_t stamp;
 };
 

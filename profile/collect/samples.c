@@ -122,9 +122,8 @@ static void take_values(struct samples *m, const struct profiles *p, const struc
 		m->sums.at[m->sums.count++] = (int64_t)wire_varint(&w);
 }
 
-/*
- * Adds the values of a sample to its owner's. False, with nothing changed, if a sum would overflow.
- */
+/* Adds the values of a sample to its owner's. False, with nothing changed, if a sum would
+ * overflow. */
 static bool add_values(struct samples *m, const struct profiles *p, struct sample_out *owner,
 		       const struct sample *s, uint32_t count)
 {

@@ -16,8 +16,8 @@
  * The work is therefore bounded by a multiple of the packet's size. Each unit of weight contributes
  * its share of that, so a range cannot use up what later ranges need.
  */
-#define RATIO_SPARE 1.05      /* for data that the parts repeat */
-#define WORK_MAX 32           /* bytes encoded for one byte of the packet */
+#define RATIO_SPARE 1.05 /* for data that the parts repeat */
+#define WORK_MAX 32      /* bytes encoded for one byte of the packet */
 /* the same before the first part, because larger candidates come first */
 #define WORK_AHEAD 16
 #define WORK_SPARE (32 << 20) /* plus this many bytes */
