@@ -7,17 +7,17 @@
 /*
  * ExportProfilesServiceRequest (opentelemetry-proto 1.10/1.11, equal on the wire) -> open tables.
  *
- * False with ERROR_INVALID: not decodable (the field is named), a layout of OTLP 1.9 or older (the
- * message names the layout), ambiguous layout, or every Profile is bad. False with ERROR_TOO_LARGE:
- * over the table cap. Otherwise true; bad Profiles have `fault` set and are counted in
- * rejected_profiles, with the first reason in rejection.
+ * False with ERROR_INVALID: not decodable (the message names the field), a layout of OTLP 1.9 or
+ * older (the message names it), an ambiguous layout, or every Profile is faulty. False with
+ * ERROR_TOO_LARGE: over the table cap. Otherwise true. Faulty Profiles have `fault` set and are
+ * counted in rejected_profiles; the first reason is in `rejection`.
  *
- * Occurrences of the dictionary append to each other, wherever they stand. A sample with neither
- * values nor timestamps is a fault, as the protocol says. A known field with a wrong wire type, and
- * groups, are not decodable.
+ * Several dictionaries in one request are concatenated, regardless of their position. A sample with
+ * neither values nor timestamps is a fault, as the protocol requires. A known field with a wrong
+ * wire type is not decodable; neither are groups.
  *
- * Unknown fields, original_payload and original_payload_format are skipped unread and so never
- * leave. p must have been reset with the input.
+ * Unknown fields, original_payload and original_payload_format are skipped without being read, so
+ * they never leave the program. p must have been reset with the input.
  */
 bool decode_otlp(struct profiles *p, struct error *err);
 

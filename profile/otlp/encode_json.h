@@ -5,8 +5,8 @@
 #include "profile/packet.h"
 
 /* OTLP/JSON of the packet on one line, without a newline: lowerCamelCase names, 64-bit integers as
- * decimal strings, enums as numbers, trace, span and profile ids in hex, bytes values in base64
- * (OTLP spec, "JSON Protobuf Encoding"). Reads the sealed bytes. */
+ * decimal strings, enums as numbers, IDs of traces, spans and profiles in hex, bytes values in
+ * base64 (OTLP specification, "JSON Protobuf Encoding"). Reads the sealed bytes. */
 bool encode_json(const struct packet *packet, struct bytes *out, struct error *err);
 
 #endif

@@ -6,16 +6,16 @@
 #include "profile/packet.h"
 
 /*
- * push.v1.PushRequest of one series (pyroscope, api/push/v1/push.proto): of a packet with one
- * resource, whose attributes are the labels, as profile/stores/regroup.h makes it. Each pprof is
- * one RawSample, not compressed by itself. ERROR_TOO_LARGE when it would have more than
- * encode_push_most bytes: it must be cut then.
+ * A push.v1.PushRequest for one series (pyroscope, api/push/v1/push.proto), from a packet with one
+ * resource whose attributes are the labels, as profile/stores/regroup.h creates it. Each pprof is
+ * one RawSample, not compressed individually. ERROR_TOO_LARGE if the request would exceed
+ * encode_push_max bytes; it must then be split.
  */
 bool encode_push(const struct packet *packet, struct bytes *out, struct error *err);
 size_t encode_push_max(const struct packet *packet);
 
-/* Of such a request: the samples of the largest pprof, for stores count those of each; and the
- * labels, as they stand there. */
+/* For such a request: the number of samples of its largest pprof, because stores count the samples
+ * of each pprof; and its labels, as encoded. */
 uint64_t encode_push_samples(struct view request);
 struct view encode_push_labels(struct view request);
 

@@ -5,17 +5,17 @@
 #include "profile/profiles.h"
 
 /*
- * Makes the sample and period types of open tables such that stores can name and select them: their
- * texts consist of letters, digits and "_" (each other character becomes one "_"), none is empty or
- * long, and each Profile has a period type: its sample type where it had none. Stores that build a
- * type's name from these texts refuse anything else, take it and can never select it, or fail for
- * everybody.
+ * Changes the sample and period types of open tables so that stores can name and select them. Their
+ * strings consist of letters, digits and "_" (each other character becomes one "_"), none is empty
+ * or too long, and each Profile has a period type: its sample type if it had none. Stores build the
+ * name of a type from these strings. They reject other strings, or accept them and can never select
+ * them, or fail for all queries.
  *
- * A growth past the tables' cap sets p->over_cap.
+ * If this would exceed the tables' cap, it sets p->over_cap.
  */
-/* what becomes of an empty text, and of one that is longer than any type's */
+/* replaces an empty string, and one that is longer than KINDS_LONGEST */
 #define KINDS_UNKNOWN "unknown"
-enum { KINDS_LONGEST = 1024 }; /* bytes: it may be said of each of many Profiles */
+enum { KINDS_LONGEST = 1024 }; /* bytes: the string may be repeated for each of many Profiles */
 
 void kinds_guard(struct profiles *p);
 

@@ -6,43 +6,48 @@
 #include "profile/profiles.h"
 
 /*
- * Labels of a time series made from attributes, for stores that know series: names in a form that
- * the store takes, values as text, each name once. What cannot be kept is counted by reason, so
- * that no request is refused for it.
+ * Creates the labels of a time series from attributes, for stores that organise data by series:
+ * names in a form that the store accepts, values as strings, each name once. Labels that the store
+ * does not support are counted by reason, so that no request is rejected for them.
  *
- *	series_open(s, p);                        once for the tables of a packet series_begin(s);
- *	once for each set of labels series_put(s, "__name__", view);          what must be there;
- *	nothing pushes it out series_take(s, resource->attributes);     by falling precedence: of
- *	equal names the first stays series_take(s, profile->attributes); series_end(s);
- *	now s->labels is the set, sorted by name series_clean_sample(s, sample);           sample
- *	attributes by the same rules, below these labels
+ *   series_open(s, p);                     once for the tables of a packet
+ *   series_begin(s);                       once for each set of labels
+ *   series_put(s, "__name__", view);       mandatory labels, which no other label displaces
+ *   series_take(s, resource->attributes);  in descending precedence: of equal names the first
+ *   series_take(s, profile->attributes);   is kept
+ *   series_end(s);                         now s->labels is the set, sorted by name
+ *   series_clean_sample(s, sample);        sample attributes by the same rules, with lower
+ *                                          precedence than these labels
  *
- * Names and values are strings of the tables, equal texts are one string: two sets are equal when
- * their labels are. Attributes whose key begins with "__" are no labels (but __session_id__), nor
- * those that pprof has fields for ("pprof."), nor empty ones. One thread; a growth past the tables'
- * cap sets p->over_cap, which is looked at at the end.
+ * Names and values are strings of the tables, and equal strings have one index, so two sets are
+ * equal if their labels are. Attributes that do not become labels: those whose key begins with "__"
+ * (except __session_id__), those that pprof has fields for ("pprof."), and empty ones. One thread.
+ * If the tables' cap would be exceeded, p->over_cap is set, which the caller checks at the end.
  */
 enum series_loss {
-	SERIES_COLLISION, /* another attribute has the name in the form that the store takes */
-	SERIES_TOO_MANY,  /* of lowest precedence, over names_max */
+	/* another attribute has the same name in the form that the store accepts */
+	SERIES_COLLISION,
+	SERIES_TOO_MANY, /* more than names_max; those of lowest precedence */
 	SERIES_LONG_NAME,
-	SERIES_RESERVED, /* the key is the store's own */
-	SERIES_NUMBER,   /* on a sample, where the store drops numbers */
-	SERIES_CUT,      /* the value was shortened to value_max; the label stays */
+	SERIES_RESERVED, /* the key is reserved by the store */
+	SERIES_NUMBER,   /* a number on a sample, if the store drops numbers */
+	SERIES_CUT,      /* the value was truncated to value_max; the label is kept */
 	SERIES_LOSSES
 };
 
-extern const char *const series_losses[SERIES_LOSSES]; /* a metric label's values */
+extern const char *const series_losses[SERIES_LOSSES]; /* the values of a metric's label */
 
-/* of one set, whatever names_max says; and the attributes that are looked at in one list */
+/* the maximum of one set, regardless of names_max; and the number of attributes of one list that
+ * are examined */
 enum { SERIES_LABELS_MAX = 256 };
 
 struct series_rules {
-	/* names stay as they are; else they become [A-Za-z_][A-Za-z0-9_]* */
+	/* true: names are not changed; else they become [A-Za-z_][A-Za-z0-9_]* */
 	bool utf8;
-	bool numbers;                 /* numbers on samples become texts; else they are dropped */
-	uint32_t names_max;           /* of a set with its sample's; 0: SERIES_LABELS_MAX */
-	uint32_t name_max, value_max; /* bytes; 0: none */
+	/* true: numbers on samples become strings; else they are dropped */
+	bool numbers;
+	uint32_t names_max;           /* of a set, including its sample's; 0: SERIES_LABELS_MAX */
+	uint32_t name_max, value_max; /* bytes; 0: no limit */
 };
 
 struct label {
@@ -51,7 +56,7 @@ struct label {
 
 struct series_known { /* what an attribute becomes */
 	struct label label;
-	uint32_t clean; /* the attribute as a sample may have it; 0: not made yet */
+	uint32_t clean; /* the attribute in the form for a sample; 0: not created yet */
 	uint8_t state;  /* enum in series.c */
 	bool cut;
 };
@@ -63,11 +68,11 @@ struct series_labels {
 	uint32_t count;
 	uint64_t lost[SERIES_LOSSES]; /* since series_init */
 	/* own */
-	uint32_t fixed;             /* labels made by series_put */
+	uint32_t fixed;             /* the number of labels from series_put */
 	struct memo texts;          /* first: string */
 	struct series_known *known; /* by attribute */
 	uint32_t known_room;
-	uint32_t *stamps; /* by string: the set, or the sample, in which it is a name */
+	uint32_t *stamps; /* by string: the stamp of the last set or sample in which it is a name */
 	uint32_t stamp_room, stamp, set;
 	struct bytes text;
 };
@@ -81,20 +86,19 @@ void series_put(struct series_labels *s, const char *name, struct view value);
 void series_take(struct series_labels *s, struct list attributes);
 void series_end(struct series_labels *s);
 
-/* Gives the sample texts with clean names that are not among s->labels, as many as there is room
- * for. True when something changed: the caller says so in the Profile. The names trace_id and
- * span_id of a link count. */
+/* Replaces the sample's attributes by strings with valid names that are not among s->labels, as
+ * many as there is room for. True if something changed: the caller must mark the Profile as
+ * changed. The names trace_id and span_id of a link count. */
 bool series_clean_sample(struct series_labels *s, struct sample *sample);
 
-/* The string of a text in the plain form of a name, whatever the rules say of labels. 0: it cannot
- * be one. */
+/* The string for a key in the plain form of a name, regardless of the rules for labels. 0: it
+ * cannot be a name. */
 uint32_t series_plain_name(struct series_labels *s, struct view key);
 
-/* A string for a text, which is not one of the tables'; equal texts get the same. */
+/* The string for a view that does not point into the tables; equal contents get the same string. */
 uint32_t series_text(struct series_labels *s, struct view text);
 
-/* The labels as attributes (text) of the tables, in their order: a list for a resource of its own.
- */
+/* Adds the labels as string attributes to the tables, in order: a list for a resource. */
 struct list series_attributes(struct series_labels *s);
 
 #endif
