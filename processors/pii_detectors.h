@@ -6,13 +6,14 @@
 #include "processors/regex.h"
 
 /*
- * What the `pii` processor looks for. A detector has one rule or more; a rule is a function that
- * decides whether there is a hit at a place (pii_find.h), what two neighbouring bytes make such a
- * place, its anchor, and what a text must hold for the rule to match at all. One pass over a text
- * (pii_summary) selects the rules that are worth a second one, which calls each where its anchor
- * stands. So the cost of a text does not depend on the number of rules.
+ * What the `pii` processor detects. A detector has one or more rules. A rule consists of a function
+ * that decides whether there is a match at a position (pii_find.h), the anchor (a pair of adjacent
+ * bytes at which the function is called), and what a string must contain for the rule to match at
+ * all. One pass over a string (pii_summary) selects the rules that can match. A second pass calls
+ * each of these where its anchor occurs. The cost of a string therefore does not depend on the
+ * number of rules.
  *
- * tests/processors/test_pii_select.c compares this with running all rules on all texts, and with
+ * tests/processors/test_pii_select.c compares this with running all rules on all strings, and with
  * regular expressions.
  */
 enum pii_detector {
@@ -30,16 +31,17 @@ enum pii_detector {
 	PII_BEARER,
 	PII_HOME_DIRECTORY,
 	PII_URL_QUERY,
-	PII_BUILT_IN,                 /* the number of those with a key of their own */
+	/* the number of detectors with a configuration key of their own */
+	PII_BUILT_IN,
 	PII_WORKSPACE = PII_BUILT_IN, /* part of normalize_paths */
-	PII_TOO_LONG,                 /* above REGEX_TEXT_MAX, and something could match */
+	PII_TOO_LONG,                 /* longer than REGEX_TEXT_MAX, and something could match */
 	PII_PATTERNS,                 /* the operator's own patterns follow */
 	PII_DETECTORS_MAX = PII_PATTERNS + 32
 };
 
 extern const char *const pii_detector_names[PII_PATTERNS];
 
-/* Kinds of characters that stand in a text. */
+/* Kinds of characters that a string contains. */
 enum pii_class {
 	PII_HAS_AT = 1 << 0,
 	PII_HAS_DOT = 1 << 1,
@@ -55,12 +57,13 @@ enum pii_class {
 	PII_HAS_UPPER = 1 << 11,
 	PII_HAS_DIGIT = 1 << 12,
 	PII_HAS_SPACE = 1 << 13,
-	PII_HAS_GAP = 1 << 14, /* what may part "bearer" from its token: blank : = + % */
+	PII_HAS_GAP = 1 << 14, /* what may separate "bearer" from its token: blank : = + % */
 	PII_HAS_B = 1 << 15    /* b or B */
 };
 
 struct pii_summary {
-	/* a bit for each kind of neighbouring bytes; kinds collide, so it can only say no */
+	/* a bit for each kind of adjacent bytes; kinds collide, so a set bit proves nothing, while
+	 * an unset bit rules the pair out */
 	uint64_t pairs;
 	uint32_t classes;
 	uint32_t digits, dots, colons, dashes;
@@ -80,27 +83,25 @@ typedef bool pii_find_function(const struct pii_rule *rule, struct view text, si
 struct pii_rule {
 	enum pii_detector detector;
 	/*
-	 * The anchor: a byte of the set `first` behind one of the set `before`. Sets are written as
-	 * in regular expressions, without brackets, - last; what stands before a text counts as
-	 * NUL; NULL is any byte. `at` of the function is `back` bytes in front of the byte of
+	 * The anchor: a byte of the set `first` after one of the set `before`. Sets are written as
+	 * in regular expressions, without brackets and with - last. The position before a string
+	 * counts as NUL; NULL is any byte. The function's `at` is `back` bytes before the byte of
 	 * `first`.
 	 */
 	const char *before, *first;
-	/*
-	 * Of numbers, where a digit is the anchor: how many digits may stand there, PII_RUN(1) to
+	/* For numbers, whose anchor is a digit: how many digits there may be, PII_RUN(1) to
 	 * PII_RUN_LONG, and what may follow them unless the run is long. The run is measured once
-	 * for all rules.
-	 */
+	 * for all rules. */
 	const char *behind;
-	uint8_t runs; /* 0: does not matter */
-	/* Stands in every match. Without `first` it is the anchor, around its byte `back`, and `at`
-	 * is where it begins. */
+	uint8_t runs; /* 0: any */
+	/* Occurs in every match. Without `first` it is the anchor, around its byte `back`, and `at`
+	 * is its start. */
 	const char *literal;
 	uint8_t back;
-	struct pii_summary needs; /* at least all of this */
+	struct pii_summary needs; /* the minimum that a string must contain */
 	pii_find_function *find;
-	uint32_t kinds; /* of pii_find_run: what follows the literal, enum pii_kind */
-	size_t min;     /* the fewest bytes */
+	uint32_t kinds; /* for pii_find_run: what follows the literal, enum pii_kind */
+	size_t min;     /* the minimum number of bytes */
 };
 
 extern const struct pii_rule pii_rules[];
