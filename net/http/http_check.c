@@ -7,7 +7,7 @@
 
 #include "base/memory.h"
 
-/* What can be said of an endpoint and its headers before anything is sent. */
+/* Checks of an endpoint and its headers that need no connection. */
 
 static bool is_token(const char *text)
 {

@@ -12,22 +12,22 @@
 #include "net/compress.h"
 #include "net/http/http_curl.h"
 
-/* libcurl's GnuTLS takes certificates as files only: what was read and checked lies in memory
- * files. Shared by the requests that began with it. */
+/* libcurl with GnuTLS accepts certificates only as files: what was read and checked is kept in
+ * memory files, which are shared by the requests that began with them. */
 struct identity {
 	_Atomic uint32_t refs;
 	struct tls_material material;
-	int files[3]; /* -1: none */
+	int files[3]; /* -1: not present */
 	char *paths[3];
 };
 enum { CA, CERTIFICATE, KEY };
 
 struct http_client {
 	struct http_client_options options;
-	/* with server_name_override: what to connect to instead, the Host to send */
+	/* with server_name_override: the address to connect to instead, and the Host header */
 	char *url, *connect_to, *host;
-	_Atomic uint32_t refs;    /* the owner's, and one of each request */
-	_Atomic uint64_t numbers; /* of the last request */
+	_Atomic uint32_t refs;    /* of the owner, and of each request */
+	_Atomic uint64_t numbers; /* number of the last request */
 	pthread_mutex_t lock;     /* guards identity */
 	struct identity *identity;
 	/* Loop thread: */
@@ -46,10 +46,10 @@ struct flight {
 	CURL *curl;
 	struct curl_slist *headers, *connect_to;
 	struct bytes answer;
-	/* the head of the answer came whole: libcurl takes a cut one for an empty answer */
+	/* the header of the reply is complete: libcurl takes a truncated one for an empty reply */
 	bool headed;
-	bool full; /* the answer had more than is taken */
-	bool gets; /* its answer is of use only when it is complete */
+	bool full; /* the reply was longer than the maximum */
+	bool gets; /* its reply is usable only if it is complete */
 	void (*done)(void *argument, const struct http_result *result);
 	void *argument;
 };
@@ -142,7 +142,8 @@ static const char *failure_of(CURLcode code)
 	}
 }
 
-/* Some servers compress answers unasked. False: it cannot be inflated, and is now empty. */
+/* Some servers compress replies without being asked. False: it cannot be decompressed, and is now
+ * empty. */
 static bool inflate_answer(struct flight *flight, struct error *err)
 {
 	struct curl_header *header;
@@ -160,7 +161,7 @@ static bool inflate_answer(struct flight *flight, struct error *err)
 	return ok;
 }
 
-/* What a document must be besides answered. */
+/* The conditions for a document, in addition to a reply. */
 static void require_document(struct flight *flight, bool inflated, const struct error *err,
 			     struct http_result *result)
 {
@@ -180,7 +181,8 @@ static void conclude(struct flight *flight, CURLcode code)
 	struct error err = { 0 };
 	curl_easy_getinfo(flight->curl, CURLINFO_RESPONSE_CODE, &status);
 	curl_easy_getinfo(flight->curl, CURLINFO_RETRY_AFTER, &seconds);
-	bool answered = flight->headed && status >= 200; /* those below only announce an answer */
+	/* status codes below 200 only announce a reply */
+	bool answered = flight->headed && status >= 200;
 	result.status = answered ? (int)status : 0;
 	if ((code != CURLE_OK && !flight->full) || !answered)
 		result.failure = failure_of(code == CURLE_OK ? CURLE_PARTIAL_FILE : code);
@@ -268,8 +270,8 @@ static void on_timeout(void *context)
 	reap(client);
 }
 
-/* The server's name is checked, and told to it, by the URL: so the URL gets the overriding name,
- * and CONNECT_TO the way back to the real host. */
+/* libcurl checks the server's name, and sends it, as it is in the URL. The URL therefore gets the
+ * overriding name, and CONNECT_TO the real host. */
 static void override_name(struct http_client *client, const char *name)
 {
 	CURLU *url = curl_url();
@@ -314,7 +316,7 @@ struct http_client *http_client_new(const struct http_client_options *options, s
 	return client;
 }
 
-/* More than is taken ends the transfer: the status has been seen. */
+/* A reply that is too long ends the transfer: the status is known. */
 static size_t take_answer(char *data, size_t size, size_t count, void *context)
 {
 	struct flight *flight = context;
@@ -329,7 +331,7 @@ static size_t see_header(char *line, size_t size, size_t count, void *context)
 	return size * count;
 }
 
-/* The client's and the request's, behind those of its method. */
+/* Adds the headers of the client and of the request after those of its method. */
 static void set_headers(struct flight *flight, const struct metadatum *more)
 {
 	const struct http_client_options *o = &flight->client->options;
@@ -406,7 +408,7 @@ static void set_post(struct flight *flight, const struct http_post *post)
 	curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)post->body.len);
 }
 
-/* A target that is no path on the same server leaves the URL unset: libcurl reports that. */
+/* A target that is not a path on the same server leaves the URL unset, which libcurl reports. */
 static void set_get(struct flight *flight, const char *target)
 {
 	CURLU *url = curl_url();

@@ -5,7 +5,7 @@
 #include "net/http/http_internal.h"
 #include "net/tls/tls_choice.h"
 
-/* Gives HTTP_SERVER_ROWS a member to name; the offsets are those of the config itself. */
+/* Provides HTTP_SERVER_ROWS with a member to name; the offsets are those of the config itself. */
 struct section {
 	struct http_server_config http;
 };

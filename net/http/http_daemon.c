@@ -28,9 +28,10 @@ static struct http_connection *connection_of(struct MHD_Connection *mhd)
 }
 
 /*
- * The request line is there: makes the exchange, which then is the request's context. The exchange
- * has a copy of the query, and the library, in whose buffer the target stands, gets none to see: it
- * would parse it into its own memory, and a query that does not fit there is never answered.
+ * The request line has arrived: creates the exchange, which becomes the context of the request. The
+ * exchange has a copy of the query. The query is hidden from the library, in whose buffer the
+ * target is: it would parse the query into its own memory, and would never answer a query that does
+ * not fit there.
  */
 static void *begin_request(void *context, const char *target, struct MHD_Connection *mhd)
 {
@@ -84,12 +85,12 @@ static void add_headers(struct http_exchange *x, struct MHD_Response *response)
 					more->at[i].value.text ? more->at[i].value.text : "");
 }
 
-/* Before the body is read this closes the connection after the reply. */
+/* If called before the body is read, it closes the connection after the reply. */
 static enum MHD_Result send_answer(struct http_exchange *x, struct MHD_Connection *mhd)
 {
 	x->stage = HTTP_STAGE_REPLYING;
 	enter(x, HTTP_PHASE_WRITE);
-	/* The body stays in the exchange until the request is completed. */
+	/* The exchange keeps the reply's body until the request is completed. */
 	struct MHD_Response *response =
 		MHD_create_response_from_buffer(x->answer.body_len, x->answer.body,
 						MHD_RESPMEM_PERSISTENT);
@@ -101,11 +102,9 @@ static enum MHD_Result send_answer(struct http_exchange *x, struct MHD_Connectio
 	return result;
 }
 
-/*
- * The library waits for edges and believes a short read to be the last: a peer's end that came
- * together with its last bytes is never seen. Ending our reading side too makes another edge; a
- * reply can still be sent.
- */
+/* The library uses edge-triggered events and takes a short read for the last one. It never sees the
+ * end of a connection that arrived together with the last bytes. Shutting down our reading side
+ * causes another edge; a reply can still be sent. */
 static void notice_end(const struct http_connection *c)
 {
 	uint8_t byte;
@@ -142,8 +141,8 @@ static enum MHD_Result open_request(struct http_exchange *x, struct MHD_Connecti
 	return send_answer(x, mhd);
 }
 
-/* libmicrohttpd cannot reply in the middle of a body: writes the reply itself, and has the
- * connection closed. */
+/* libmicrohttpd cannot reply in the middle of a body: writes the reply itself, and makes the
+ * library close the connection. */
 static enum MHD_Result break_off(struct http_exchange *x, struct MHD_Connection *mhd)
 {
 	void *session = session_of(mhd);
@@ -183,7 +182,7 @@ static enum MHD_Result deliver(struct http_exchange *x, struct MHD_Connection *m
 	return settle(x, mhd);
 }
 
-/* A piece of the body; what is not taken the library brings again. */
+/* Takes a piece of the body; the library passes again what was not taken. */
 static enum MHD_Result feed(struct http_exchange *x, struct MHD_Connection *mhd, const char *data,
 			    size_t *len)
 {
@@ -199,8 +198,8 @@ static enum MHD_Result feed(struct http_exchange *x, struct MHD_Connection *mhd,
 	return MHD_YES;
 }
 
-/* libmicrohttpd calls this when the headers are there, for each piece of the body, at its end, and
- * when resumed. */
+/* libmicrohttpd calls this when the headers have arrived, for each piece of the body, at its end,
+ * and after a resume. */
 static enum MHD_Result handle(void *context, struct MHD_Connection *mhd, const char *url,
 			      const char *method, const char *version, const char *data,
 			      size_t *len, void **request)
@@ -227,8 +226,7 @@ static enum MHD_Result handle(void *context, struct MHD_Connection *mhd, const c
 	}
 }
 
-/* The library has answered by itself: headers that do not fit into its memory, or that it cannot
- * read. */
+/* The library has replied itself: the headers do not fit into its memory, or are malformed. */
 static void count_rejection(struct http_server *server, struct MHD_Connection *mhd)
 {
 	const union MHD_ConnectionInfo *info =
@@ -331,8 +329,8 @@ static void count_closed(struct http_daemon *daemon, const char *peer, bool repl
 		http_listener_wake(server->listener);
 }
 
-/* The library closes the socket next; a copy stays behind where closing now would reset the
- * connection. */
+/* The library closes the socket next. If that would reset the connection, a copy of the socket
+ * stays open. */
 static void close_connection(struct http_daemon *daemon, struct http_connection *c)
 {
 	struct http_server *server = daemon->server;
@@ -358,7 +356,7 @@ static void notify(void *context, struct MHD_Connection *mhd, void **own,
 
 /* -- daemons -- */
 
-/* The library's lines may carry what a peer sent: they are counted, not shown. */
+/* The library's log lines may contain data of a peer: they are counted, not logged. */
 static void complain(void *context, const char *format, va_list arguments)
 {
 	struct http_server *server = context;
@@ -448,7 +446,7 @@ bool http_daemon_add(struct http_daemon *daemon, int socket, const struct sockad
 	atomic_fetch_add(&server->connected, 1);
 	atomic_fetch_add(&daemon->connections, 1);
 	metric_add(server->connections, 1);
-	/* Where there is no memory for it, it closes the socket. */
+	/* If there is no memory, the library closes the socket. */
 	if (MHD_add_connection(daemon->library, socket, address, len) == MHD_YES)
 		return true;
 	http_peer_text(address, len, peer, sizeof peer);

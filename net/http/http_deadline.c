@@ -5,12 +5,12 @@
 #include "net/http/http_internal.h"
 
 #define SECOND_NS UINT64_C(1000000000)
-#define RATE_GRACE_NS (5 * SECOND_NS) /* a body may begin slowly */
+#define RATE_GRACE_NS (5 * SECOND_NS) /* a body may start slowly */
 #define RATE_CHECK_NS SECOND_NS
-/* A connection that waits for its first byte longer than this is as idle as one that waits for its
- * next request. */
+/* A connection that has waited longer than this for its first byte is as idle as one that waits for
+ * its next request. */
 #define FIRST_BYTE_NS SECOND_NS
-/* a client that sends one request after the other is not idle between two of them */
+/* a client that sends one request after another is not idle between them */
 #define IDLE_NS SECOND_NS
 
 void http_deadlines_init(struct http_deadlines *d, const struct http_server_config *config,
@@ -48,7 +48,7 @@ static uint64_t later(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-/* When something may have to be done about the first of a list. */
+/* The time at which the first of a list may need attention. */
 static uint64_t due(const struct http_deadlines *d, const struct http_deadline *x)
 {
 	bool measured = x->phase == HTTP_PHASE_BODY && d->min_rate;
@@ -84,7 +84,7 @@ void http_deadline_join(struct http_deadlines *d, struct http_deadline *x, int s
 void http_deadline_enter(struct http_deadlines *d, struct http_deadline *x, enum http_phase phase)
 {
 	pthread_mutex_lock(&d->mutex);
-	/* The first request's headers keep the deadline of the connection's start. */
+	/* The headers of the first request keep the deadline from the start of the connection. */
 	if (x->phase != phase && !x->ended) {
 		unlink_from(d, x);
 		append(d, x, phase);
@@ -115,8 +115,8 @@ bool http_deadline_leave(struct http_deadlines *d, struct http_deadline *x)
 	return x->ended;
 }
 
-/* The library sees the end of the connection and cleans it up. The socket is open: its owner has
- * not left. */
+/* The library notices the end of the connection and cleans it up. The socket is still open, because
+ * its owner has not left. */
 static void end(struct http_deadlines *d, struct http_deadline *x, struct metric_series *count)
 {
 	unlink_from(d, x);
@@ -135,7 +135,7 @@ static bool is_slow(const struct http_deadlines *d, struct http_deadline *x, uin
 	       (now - x->since - RATE_GRACE_NS) / 1000 * d->min_rate / 1000000;
 }
 
-/* Ends bodies that are too slow; returns when to look again. */
+/* Ends connections whose body is too slow; returns when to check again. */
 static uint64_t pass_bodies(struct http_deadlines *d, uint64_t now)
 {
 	struct http_deadline *next;
@@ -179,7 +179,7 @@ void http_deadlines_end_idle(struct http_deadlines *d)
 	pthread_mutex_unlock(&d->mutex);
 }
 
-/* The connection that has waited longest for a request, at least idle_ns, or long enough for its
+/* The connection that has waited longest for a request: at least idle_ns, or long enough for its
  * first byte. */
 static struct http_deadline *find_idle(const struct http_deadlines *d, uint64_t idle_ns)
 {

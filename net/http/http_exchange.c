@@ -11,7 +11,7 @@ static const struct fields_limits query_limits = {
 	.count = 1000, .name = HTTP_TARGET_MAX, .value = HTTP_TARGET_MAX, .total = HTTP_TARGET_MAX
 };
 
-/* http://host/path is what a proxy would be sent: the path counts. */
+/* http://host/path is the form for a proxy; only the path counts. */
 static const char *path_of(const char *target)
 {
 	size_t scheme = !strncasecmp(target, "http://", 7)    ? 7
@@ -65,7 +65,7 @@ void http_exchange_free(struct http_exchange *x)
 	http_state_unref(server);
 }
 
-/* Before a route has been asked, or in the server's own name: nobody else can reply. */
+/* Replies before a route has been asked, or on behalf of the server; nobody else can reply. */
 static void answer_text(struct http_exchange *x, int status, const char *text)
 {
 	assert(!x->answer.status);
@@ -155,7 +155,7 @@ void http_exchange_accept(struct http_exchange *x, size_t limit)
 	bytes_init(&x->body, 0);
 }
 
-/* What a route without `grow` has. */
+/* The room of a route without `grow`. */
 static enum http_grow grow_always(struct http_growth *growth)
 {
 	size_t twice = 2 * growth->room > growth->need ? 2 * growth->room : growth->need;
@@ -163,7 +163,7 @@ static enum http_grow grow_always(struct http_growth *growth)
 	return HTTP_GROW_YES;
 }
 
-/* The body's buffer is never larger than what the route has agreed to. */
+/* The body's buffer never exceeds what the route has granted. */
 static enum http_grow make_room(struct http_exchange *x, size_t need)
 {
 	const struct http_route *route = x->route;
@@ -253,7 +253,7 @@ static void fill(struct http_answer *a, const struct http_reply *reply)
 	a->body = (uint8_t *)memory_text_of(reply->body.at, reply->body.len);
 }
 
-/* Under the mutex the stage is settled: after the unlock the exchange belongs to the server's
+/* The stage is decided under the mutex: after the unlock, the exchange belongs to the server's
  * thread. */
 void http_exchange_reply(struct http_exchange *x, const struct http_reply *reply)
 {

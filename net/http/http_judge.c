@@ -4,11 +4,9 @@
 
 #include "net/http/http_internal.h"
 
-/*
- * What no route is asked about. A request whose end is disputable (RFC 9112 §6.3, §11.2: both
- * lengths, several lengths, codings that we do not undo, blanks before a colon) is refused and its
- * connection closed, so that nothing behind it is ever taken for a request.
- */
+/* Checks before any route is asked. If the end of a request is disputable (RFC 9112 §6.3, §11.2:
+ * both lengths, several lengths, unsupported codings, blanks before a colon), the request is
+ * refused and its connection closed, so that nothing after it can be taken for a request. */
 bool http_is_token(const char *text)
 {
 	static const char marks[] = "!#$%&'*+-.^_`|~";
@@ -38,7 +36,7 @@ static bool target_is_sound(const char *target)
 	return true;
 }
 
-/* The headers that decide where a request ends and whom it is for. */
+/* The headers that determine the end of a request and its host. */
 struct framing {
 	unsigned lengths, encodings, hosts;
 	const char *length, *encoding, *expect;

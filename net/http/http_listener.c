@@ -30,14 +30,14 @@ struct http_listener {
 	pthread_t thread;
 	bool running;
 	pthread_mutex_t mutex; /* guards socket, closing, lingerers */
-	int socket;            /* -1: refusing */
+	int socket;            /* -1: closed, see http_listener_refuse */
 	bool closing;
 	struct lingerer lingerers[LINGERERS];
 	size_t lingering;
-	int spare;          /* a descriptor to give up when there is none left */
-	bool starved;       /* accept failed and there was no spare: look again a moment later */
-	uint64_t turn_next; /* what the owner's turn has asked for */
-	char *name;         /* of the socket, by which it is shared */
+	int spare;          /* a spare descriptor, closed when none is left */
+	bool starved;       /* accept failed and there was no spare: try again a moment later */
+	uint64_t turn_next; /* the time that the owner's turn returned */
+	char *name;         /* the key by which the socket is shared (net/sockets.h) */
 };
 
 static bool split_address(const char *text, struct http_endpoint *out)
@@ -91,7 +91,7 @@ static bool cannot_listen(const struct http_endpoint *e, int number, struct erro
 			 e->host, v6 ? "]" : "", e->is_unix ? "" : ":", e->port, strerror(number));
 }
 
-/* A socket file that nobody listens on is left over from a process that was killed. */
+/* A socket file without a listener is left over from a process that was killed. */
 static void remove_stale(const struct sockaddr_un *address)
 {
 	struct stat status;
@@ -135,8 +135,7 @@ static int bind_unix(const struct http_endpoint *e, struct error *err)
 	return s;
 }
 
-/* Of a name's addresses the first that works, IPv4 first; without a name, or of ::, both families
- * at once. */
+/* The first address of a name that works, IPv4 first. Without a name, or for ::, both families. */
 static int bind_tcp(const struct http_endpoint *e, struct error *err)
 {
 	static const int order[] = { AF_INET, AF_INET6 };
@@ -219,11 +218,9 @@ void http_listener_wake(struct http_listener *l)
 	eventfd_write(l->options.deadlines->wake, 1);
 }
 
-/*
- * No descriptor is left: gives up the spare one, takes the connection with it and closes it, so
- * that the peer learns it and the backlog does not wake us again and again. Without a spare the
- * socket rests for a moment.
- */
+/* No descriptor is left: closes the spare one, accepts the connection with it and closes the
+ * connection, so that the peer is informed and the backlog does not wake us again and again.
+ * Without a spare, accepting pauses for a moment. */
 static void shed(struct http_listener *l)
 {
 	l->starved = l->spare < 0;
@@ -274,7 +271,7 @@ void http_listener_linger(struct http_listener *l, int socket)
 		close(socket);
 }
 
-/* Reads away what is there; false when the peer is done. */
+/* Reads and discards what is there; false if the peer is done. */
 static bool read_away(int socket)
 {
 	char waste[16384];
@@ -287,7 +284,7 @@ static bool read_away(int socket)
 	return true;
 }
 
-/* Under the mutex; returns when the first of those that stay runs out of time. */
+/* Under the mutex; returns the earliest deadline of the remaining lingerers. */
 static uint64_t pass_lingerers(struct http_listener *l, uint64_t now)
 {
 	uint64_t next = UINT64_MAX;
@@ -312,7 +309,7 @@ static int milliseconds(uint64_t now, uint64_t next)
 	return ms > 3600000 ? 3600000 : (int)ms;
 }
 
-/* Fills the poll set: the wake-up, the listening socket, those who linger. */
+/* Fills the poll set: the wake-up event, the listening socket, the lingering sockets. */
 static nfds_t watch(const struct http_listener *l, struct pollfd *set)
 {
 	nfds_t count = 0;
@@ -328,7 +325,8 @@ static uint64_t earlier(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* One turn: waits, accepts, ends what is late, tells the owner. False: closing. */
+/* One turn: waits, accepts, ends connections that exceeded a deadline, calls the owner. False:
+ * closing. */
 static bool turn(struct http_listener *l)
 {
 	struct pollfd set[2 + LINGERERS];

@@ -4,10 +4,11 @@
 #include "net/http/http_internal.h"
 
 #define MS_NS UINT64_C(1000000)
-#define ASK_NS (50 * MS_NS)         /* between two questions whether a body may grow now */
-#define SHORT_LOOK_NS (100 * MS_NS) /* between two looks at the budget while it is short, */
-#define LOOK_NS (1000 * MS_NS)      /* and else */
-#define CLOSE_SHARE 8               /* of all connections, that are closed at once */
+#define ASK_NS (50 * MS_NS)         /* interval at which a waiting body asks for memory */
+#define SHORT_LOOK_NS (100 * MS_NS) /* interval of checks of the budget while it is short */
+#define LOOK_NS (1000 * MS_NS)      /* and otherwise */
+/* this fraction of all connections is closed at the same time */
+#define CLOSE_SHARE 8
 #define CLOSE_MIN 16
 
 bool http_memory_hold(struct http_server *server, uint32_t count)
@@ -25,8 +26,8 @@ void http_memory_release(struct http_server *server, bool replaced)
 		net_budget_release(&server->budget, server->connection_cost);
 }
 
-/* One to three seconds, so that those who wait do not give up together: who does makes room for the
- * others. */
+/* One to three seconds, at random, so that waiting bodies do not give up together: each that does
+ * makes room for the others. */
 static uint64_t patience(void)
 {
 	uint32_t random;

@@ -35,7 +35,7 @@ const struct metric *const http_server_metrics[] = { &connections_metric, &refus
 						     &ended_metric,       &misdirected_metric,
 						     &paused_metric,      NULL };
 
-/* Charges and counts the connection. HTTP_OVER_REASONS: it may come in. */
+/* Charges and counts the connection. HTTP_OVER_REASONS: it is admitted. */
 static int let_in(struct http_server *server, struct hash128 peer)
 {
 	const struct http_server_config *config = server->config;
@@ -90,7 +90,7 @@ static void push_daemon(struct http_server *server, struct http_daemon *daemon)
 	pthread_mutex_unlock(&server->mutex);
 }
 
-/* Listener thread: takes one drained daemon out of the list. */
+/* Removes one drained daemon from the list. [listener thread] */
 static struct http_daemon *take_drained(struct http_server *server)
 {
 	struct http_daemon *found = NULL;
@@ -117,7 +117,7 @@ static void tell_complaints(struct http_server *server)
 		  log_number("count", atomic_exchange(&server->complaints, 0)));
 }
 
-/* After the last connection was accepted, which this thread does. */
+/* Called after the last connection was accepted, on the thread that accepts. */
 static void report_emptied(struct http_server *server)
 {
 	if (!atomic_load(&server->retiring) || atomic_load(&server->connected))
@@ -264,7 +264,7 @@ static void wait_quiet(struct http_server *server, uint64_t grace_ns)
 		;
 }
 
-/* What a worker still holds is lost to its client, and the reply will free it. */
+/* An exchange that a worker still holds is lost for its client; the reply will free it. */
 static void cut(struct http_server *server)
 {
 	server->cutting = true;
@@ -275,7 +275,7 @@ static void cut(struct http_server *server)
 	}
 }
 
-/* The library says nothing of a connection that it was given and has not looked at before it was
+/* The library does not report connections that it was given but had not looked at before it was
  * stopped. */
 static void forget_connections(struct http_server *server)
 {

@@ -6,8 +6,8 @@
 #include "net/http/http_internal.h"
 
 #define WATCH_CA_NS UINT64_C(10000000000)
-/* What libmicrohttpd and we have for a connection beside the memory of its headers, and what GnuTLS
- * has. */
+/* The memory of libmicrohttpd and of this server for a connection, in addition to its headers; and
+ * that of GnuTLS. */
 #define CONNECTION_BYTES 4096
 #define TLS_BYTES 24576
 

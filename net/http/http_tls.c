@@ -5,18 +5,15 @@
 #include "net/http/http_internal.h"
 #include "net/tls/tls.h"
 
-/* With GNUTLS_DEBUG_LEVEL in the environment the library writes to stderr what peers sent: names,
- * certificates. */
+/* With GNUTLS_DEBUG_LEVEL in the environment, the library would write to stderr what peers sent:
+ * names, certificates. */
 void http_tls_silence(void)
 {
 	gnutls_global_set_log_level(0);
 }
 
-/*
- * Called before the handshake: a client without a certificate, or with one that the daemon's trust
- * list does not vouch for as a client's, then fails in the handshake and never gets to send a
- * request.
- */
+/* Called before the handshake. The handshake then fails for a client without a certificate, or with
+ * one that the daemon's trust list does not accept for clients, so it cannot send a request. */
 void http_tls_require(void *session)
 {
 	static gnutls_typed_vdata_st purpose = {
@@ -27,7 +24,7 @@ void http_tls_require(void *session)
 	gnutls_session_set_verify_cert2(session, &purpose, 1, 0);
 }
 
-/* The client's Finished is what a server waits for last. */
+/* The client's Finished is the last message that a server waits for. */
 static int after_finished(gnutls_session_t session, unsigned type, unsigned when, unsigned incoming,
 			  const gnutls_datum_t *message)
 {
@@ -42,8 +39,8 @@ static int after_finished(gnutls_session_t session, unsigned type, unsigned when
 	return 0;
 }
 
-/* The session's own pointer is libmicrohttpd's; the one for a store of sessions, of which there is
- * none, is free. */
+/* The session's own pointer is used by libmicrohttpd. The pointer for session storage is free,
+ * because there is none. */
 void http_tls_watch(void *session, struct http_connection *connection)
 {
 	gnutls_db_set_ptr(session, connection);
@@ -59,8 +56,8 @@ void http_tls_owner(void *session, struct fields *auth)
 		tls_owner_read(auth, (struct view){ chain[0].data, chain[0].size });
 }
 
-/* The socket does not block; what it does not take at once is lost, and the connection is closed
- * anyhow. */
+/* The socket does not block. What it does not accept immediately is lost; the connection is closed
+ * anyway. */
 void http_tls_send(void *session, const void *data, size_t len)
 {
 	gnutls_record_send(session, data, len);

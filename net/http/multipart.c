@@ -31,8 +31,8 @@ static bool view_is_word(struct view v, const char *word)
 	return v.len == strlen(word) && !strncasecmp((const char *)v.at, word, v.len);
 }
 
-/* One value of a parameter: a token, or a quoted string (taken verbatim; an escaped quote is
- * refused). */
+/* The value of a parameter: a token, or a quoted string (taken verbatim; an escaped quote is
+ * rejected). */
 static bool take_value(struct view *line, struct view *value)
 {
 	bool quoted = line->len && *line->at == '"';
@@ -52,7 +52,7 @@ static bool take_value(struct view *line, struct view *value)
 	return true;
 }
 
-/* Finds ";name=value" behind the first word of a header's value; false if it is absent or
+/* Finds ";name=value" after the first word of a header's value; false if it is absent or
  * malformed. */
 static bool parameter(struct view line, const char *name, struct view *value)
 {
@@ -74,7 +74,7 @@ static bool parameter(struct view line, const char *name, struct view *value)
 	return false;
 }
 
-/* Finds the delimiter at or behind `from`; SIZE_MAX if there is none. */
+/* Finds the delimiter at or after `from`; SIZE_MAX if there is none. */
 static size_t find_delimiter(const struct multipart *m, size_t from)
 {
 	struct view left = rest(m->body, from);
@@ -151,7 +151,7 @@ static bool take_header(struct multipart *m, struct view line, struct multipart_
 	return true;
 }
 
-/* m->at stands behind the delimiter's line end; on success at the content. */
+/* m->at is after the delimiter's line end; on success, at the content. */
 static bool take_headers(struct multipart *m, struct multipart_part *part, struct error *err)
 {
 	bool named = false;
@@ -190,8 +190,8 @@ enum multipart_more multipart_next(struct multipart *m, struct multipart_part *p
 	m->at += blanks + 2;
 	if (!take_headers(m, part, err))
 		return MULTIPART_ERROR;
-	/* An empty content leaves only the CRLF that ended the headers before the next delimiter.
-	 */
+	/* If the content is empty, only the CRLF that ended the headers precedes the next
+	 * delimiter. */
 	size_t end = find_delimiter(m, m->at - 2);
 	if (end == SIZE_MAX) {
 		fault(m, err, "no closing delimiter: the body is truncated");

@@ -10,7 +10,7 @@
  * were renumbered:
  *
  *  OTLP        1             2               3               4               5            6
- *  1.3         LEN location  LEN value       LEN label       -               -            - (7 to 13)
+ *  1.3         LEN location  LEN value       LEN label       -               -            (7 to 13)
  *  1.4 - 1.7   start         VARINT length   LEN values      LEN attributes  VARINT link  LEN times
  *  1.8, 1.9    stack         LEN values      LEN attributes  VARINT link     timestamps   -
  *  1.10, 1.11  stack         LEN attributes  VARINT link     LEN values      timestamps   -
