@@ -7,12 +7,13 @@
 #include <stdint.h>
 
 /*
- * What went wrong in the world (assert is for our own bugs). Flat and owned by the caller, so that
- * reporting an error never allocates. A function that can fail returns bool and takes the error
- * last; the kind says who must act, the text is one finished sentence without a trailing full stop.
+ * An error that the outside world caused (assert is for our own bugs). Flat and owned by the
+ * caller, so that reporting an error never allocates. A function that can fail returns bool and
+ * takes the error as its last parameter. The kind says who must act; the text is one complete
+ * sentence without a trailing full stop.
  *
- * The text may reach senders, logs and metrics: it names fields, indices and limits, and never
- * carries a byte of a sender's text (DESIGN promise 1).
+ * The text may reach senders, logs and metrics. It names fields, indices and limits, and never
+ * contains a byte that a sender sent.
  */
 enum error_kind {
 	ERROR_NONE,

@@ -8,10 +8,10 @@
 #include "base/error.h"
 
 /*
- * A component ID "type[/name]" (collector-compat §1.2): split at the first "/", both halves
- * trimmed. The type is a letter and up to 62 letters, digits and "_"; the name is at most 1024
- * bytes of UTF-8 without separators, controls and symbols. ASCII follows the Collector's rules, the
- * rest of Unicode is judged by blocks.
+ * A component ID "type[/name]", as in the Collector: split at the first "/", both halves trimmed.
+ * The type is a letter and up to 62 letters, digits and "_"; the name is at most 1024 bytes of
+ * UTF-8 without separators, controls and symbols. ASCII follows the Collector's rules; the rest of
+ * Unicode is classified by blocks.
  */
 struct config_id {
 	char *text;      /* "type" or "type/name", trimmed; owned */

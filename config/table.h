@@ -57,8 +57,8 @@ struct choice { /* one of the row's choices, as its index */
 	int index;
 };
 
-/* An optional section (collector-compat §1.6): the struct of a section that may be absent starts
- * with it. */
+/* An optional section, as in the Collector: the struct of a section that may be absent starts with
+ * it. */
 struct optional {
 	bool enabled;
 };

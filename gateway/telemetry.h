@@ -6,8 +6,7 @@
 #include "base/metrics.h"
 #include "config/table.h"
 
-/* service.telemetry (collector-compat §6.2): own logs, and own metrics in Prometheus text over
- * HTTP. */
+/* service.telemetry: own logs, and own metrics in Prometheus text over HTTP. */
 extern const struct config_table telemetry_table;
 extern const struct metric *const telemetry_metrics[]; /* for the manual; NULL-terminated */
 

@@ -8,9 +8,10 @@
 #include "base/error.h"
 
 /*
- * The one libuv loop: timers, signals, the thread pool, and all lifecycle state. Only net/loop.c
- * knows libuv. Functions marked [any] may be called from any thread; all others on the loop thread
- * (or before loop_run). Callbacks run on the loop thread, except loop_work's `work`.
+ * The main loop, on libuv: timers, signals, the thread pool, and all lifecycle state. (I/O threads
+ * have loops of their own: net/io.h.) Functions marked [any] may be called from any thread; all
+ * others on the loop thread (or before loop_run). Callbacks run on the loop thread, except
+ * loop_work's `work`.
  */
 struct loop;
 struct loop_timer;

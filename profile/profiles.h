@@ -30,15 +30,14 @@
  * means "none"; what a sender put there is ignored.
  *
  * How processors change it:
- *  - text: profiles_text_new, then store the new index in the record that refers to it. The string
- *    record itself is never changed: the same string may stand in another role elsewhere.
- *  - an attribute: attribute records are shared (dictionary), so make a new one
- *  (profiles_attribute_new)
- *    and store its index in the list. A list is shrunk in place; to grow one, profiles_list_copy
- *    first.
- *  - whoever changes or removes something in a record sets its `changed`, so that collect knows in
- *    which Profiles samples may have become identical. Setting it on a shared record (function,
- *    location ...) is enough: collect finds the Profiles that reach it.
+ *  - A string: call profiles_text_new and store the new index in the record that refers to it. The
+ *    string record itself is never changed, because it may be used in another role elsewhere.
+ *  - An attribute: attribute records are shared (dictionary), so create a new one
+ *    (profiles_attribute_new) and store its index in the list. A list is shrunk in place; to extend
+ *    one, call profiles_list_copy first.
+ *  - A processor that changes or removes something in a record sets its `changed`, so that collect
+ *    knows in which Profiles samples may have become identical. Setting it in a shared record
+ *    (function, location ...) is sufficient: collect finds the Profiles that refer to it.
  */
 
 /* The location of bytes: in the input, or, with SPAN_ADDED set in `at`, in profiles->added. */

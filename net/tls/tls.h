@@ -5,12 +5,9 @@
 #include "config/table.h"
 #include "net/fields.h"
 
-/*
- * The Collector's TLS sections (collector-compat §2.3), and the loading of the files that they
- * name. Servers support min_version, max_version, cipher_suites and curve_preferences
- * (net/tls/tls_choice.h). For clients, setting them fails validation. A tpm fails validation for
- * both.
- */
+/* The Collector's TLS sections (configtls), and the loading of the files that they name. Servers
+ * support min_version, max_version, cipher_suites and curve_preferences (net/tls/tls_choice.h). For
+ * clients, setting them fails validation. A tpm fails validation for both. */
 struct tls_server_config {
 	struct optional present;
 	char *ca_file, *cert_file, *key_file, *client_ca_file;

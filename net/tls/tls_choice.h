@@ -5,9 +5,9 @@
 #include "net/tls/tls.h"
 
 /*
- * min_version, max_version, cipher_suites and curve_preferences of a server (collector-compat
- * §2.3), in the notation of the two TLS libraries. Suites have the names of RFC 8446 B.4 and of RFC
- * 5289, 7905 and 4492, as in the Collector; curves have its short names.
+ * The keys min_version, max_version, cipher_suites and curve_preferences of a server (the
+ * Collector's configtls), in the notation of the two TLS libraries. Suites have the names of RFC
+ * 8446 B.4 and of RFC 5289, 7905 and 4492, as in the Collector; curves have its short names.
  *
  * As in the Collector, TLS 1.3 keeps all its suites if none of them is named. If only suites of TLS
  * 1.3 are named, TLS 1.2 is off. Lists are in order of preference.

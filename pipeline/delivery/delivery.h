@@ -17,8 +17,7 @@
  * learns of a success sends the next packet; failures and waiting belong to the loop thread.
  */
 
-/* The Collector's exporterhelper keys (collector-compat §3.4, §3.5), for embedding in an exporter's
- * config. */
+/* The keys of the Collector's exporterhelper, for embedding in an exporter's config. */
 struct queue_partition_config {
 	struct strings metadata_keys;
 };

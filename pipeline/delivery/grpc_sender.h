@@ -9,9 +9,9 @@
 #include "pipeline/delivery/reopen.h"
 
 /*
- * What all exporters over gRPC share: the Collector's keys of a client (collector-compat §3.1), one
- * client with its life, and what each status means for the data (§3.3). The exporter supplies the
- * method, the bodies, and what is special about its answers. http_sender is the same for HTTP.
+ * Shared by all exporters over gRPC: the Collector's keys of a client (configgrpc), one client and
+ * its lifecycle, and the meaning of each status for the data. The exporter supplies the method, the
+ * bodies, and the interpretation of special replies. http_sender is the same for HTTP.
  */
 struct keepalive_config {
 	struct optional present;

@@ -9,9 +9,9 @@
 #include "pipeline/delivery/reopen.h"
 
 /*
- * What all exporters over HTTP share: the keys of a client, one client with its life, and what each
- * status means for the data, as in the Collector's HTTP exporters. The exporter supplies the URL,
- * the bodies, and what is special about its answers. grpc_sender is the same for gRPC.
+ * Shared by all exporters over HTTP: the keys of a client, one client and its lifecycle, and the
+ * meaning of each status for the data, as in the Collector's HTTP exporters. The exporter supplies
+ * the URL, the bodies, and the interpretation of special replies. grpc_sender is the same for gRPC.
  *
  * init, start, stop, fini follow the exporter's create, start, stop, destroy.
  */
