@@ -10,22 +10,21 @@
 
 /*
  * The open batches of one route (pipeline/intake/pipeline.h). There are as many shards as workers.
- * A request goes whole into the one chosen by the hash of its batch key (the values of
- * metadata_keys) and of its first resource's service.name, so that dictionaries stay warm. Within a
- * shard there is one open batch per batch key, up to a limit beyond which the oldest closes. A
- * batch closes when it is large enough, old enough, or when the next request would pass a maximum;
- * without batching, timeout or size, after every request.
+ * A document goes as a whole into one shard, chosen by the hash of its batch key (the values of
+ * metadata_keys) and of its first resource's service.name, so that dictionaries stay in the cache.
+ * A shard has one open batch per batch key, up to a limit beyond which the oldest is closed. A
+ * batch closes when it is large enough or old enough, or before the next document would exceed a
+ * maximum. Without batching, or without timeout and size, it closes after every document.
  *
- * batcher_add may be called from any worker; closed packets go to `emit` on the caller's thread (a
- * worker, or the loop when a batch is old enough), outside the shard's lock, with the reference.
+ * batcher_add may be called from any worker. A closed packet is passed to `emit` with its
+ * reference, outside the shard's lock, on the caller's thread (a worker; or the loop, if a batch is
+ * old enough).
  */
 struct batcher;
 
-/*
- * By how many bytes a request makes a packet larger, unless it refers to the same texts over and
- * over or processors add much; and how much memory an open batch takes for each of them, about. Who
- * calls batcher_add has charged their product.
- */
+/* GROWTH: the number of bytes by which a document enlarges a packet, unless it refers to the same
+ * strings many times or processors add much. FOOTPRINT: about how many bytes of memory an open
+ * batch needs for each of these. The caller of batcher_add has charged their product. */
 #define BATCHER_GROWTH(body) ((size_t)(body)*2 + ((size_t)32 << 10))
 #define BATCHER_FOOTPRINT 3
 
@@ -37,26 +36,26 @@ struct batcher_options {
 	struct budget *budget;
 	struct metric_series *batched; /* gauge: samples in open batches */
 	size_t idle_bytes;             /* capacity that all empty batches together may keep */
-	bool (*emit)(void *context, struct packet *packet); /* false: no destination took it */
+	bool (*emit)(void *context, struct packet *packet); /* false: no destination accepted it */
 	void *context;
 };
 
-/* Keys that differ in case alone are the same. */
+/* An error if a key occurs twice; keys that differ only in case are equal. */
 bool batcher_check_keys(const struct strings *keys, struct error *err);
 
 struct batcher *batcher_new(const struct batcher_options *options);
 
 enum batcher_result {
-	BATCHER_TAKEN, /* perhaps nothing was left to take */
-	/* it left at once, and no destination had room: counted as dropped at each of them */
+	BATCHER_TAKEN, /* possibly nothing was left to collect */
+	/* it was emitted immediately, and no destination had room: counted as dropped at each of
+	 * them */
 	BATCHER_LOST,
-	BATCHER_FAILED /* err says why, and nothing of it was taken */
+	BATCHER_FAILED /* nothing of it was collected; err gives the reason */
 };
 
 enum batcher_result batcher_add(struct batcher *b, const struct profiles *p,
 				struct collect_added *added, struct error *err);
-/* Closes every open batch. After it returned nothing is open; requests that come later are batches
- * of one. */
+/* Closes every open batch. After it returns none is open; later documents are batches of one. */
 void batcher_flush(struct batcher *b);
 /* [any thread] Batches that are opened from now on are no larger, whatever the settings allow. */
 void batcher_bound(struct batcher *b, size_t bytes);

@@ -5,20 +5,20 @@
 #include "base/metrics.h"
 
 /*
- * The conservation law, in samples, per pipeline and destination, true whenever nothing is on its
- * way:
+ * The conservation law, in samples, per pipeline and destination. It is true whenever nothing is in
+ * transit:
  *
- *	in = merged + dropped + batched        (ledger of the pipeline)
- *	     + out + dropped + queued          (ledger of the destination in that pipeline)
+ *   in = merged + dropped + batched        (ledger of the pipeline)
+ *        + out + dropped + queued          (ledger of the destination in that pipeline)
  *
- * At a destination that batches for itself, what waits in its batches is `queued`, and `batched`
- * does not count. `in` counts what decoded and was handed to the pipeline. All series are made by
+ * At a destination with batches of its own, data in these batches is `queued`, and `batched` does
+ * not count. `in` counts what was decoded and passed to the pipeline. All series are created by
  * init, so that counting is one atomic addition; any thread.
  */
 enum ledger_reason {
 	/* of the pipeline */
-	LEDGER_REFUSED, /* a processor or the collector refused the request: it was told */
-	LEDGER_POLICY,  /* taken out on purpose */
+	LEDGER_REFUSED, /* a processor or collect refused the request; the sender was informed */
+	LEDGER_POLICY,  /* removed by policy */
 	/* of a destination */
 	LEDGER_QUEUE_FULL,
 	LEDGER_PERMANENT,
@@ -28,7 +28,7 @@ enum ledger_reason {
 	LEDGER_NO_RETRY,
 	LEDGER_RETRIES_EXHAUSTED,
 	LEDGER_SHUTDOWN,
-	LEDGER_PLAN, /* the exporter's plan has no place for it */
+	LEDGER_PLAN, /* the exporter's plan contains no part for it */
 	LEDGER_REASONS
 };
 
