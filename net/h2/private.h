@@ -132,7 +132,7 @@ struct h2_connection {
 	bool settled;         /* the client's SETTINGS have arrived */
 	bool broken;          /* nghttp2 has sent GOAWAY: the client violated the protocol */
 	bool left;            /* the client has sent GOAWAY */
-	bool owner_listed;    /* the owner of the client certificate is in the peer's auth */
+	bool owner_listed;    /* the owner of a client certificate was added to the peer's auth */
 	bool idle, in_turn, asleep, wakeful, replaying, owes_goaway, owes_ping, noticed_twice,
 		ending_pinged, hung_up;
 	int events; /* the events that the poll handle watches */

@@ -49,8 +49,8 @@ void pipeline_stage_metrics(struct stage *stage, struct metrics *metrics, const 
 			    const char *pipeline);
 
 /* Adds an exporter to path->routes, which must have room for one route per exporter, after settings
- * and ledger are set. An exporter that is named twice is added once. `own`: its own batch settings;
- * `id` must outlive the pipeline. */
+ * and ledger are set. An exporter that is named twice is added once. `own`: its own batch settings,
+ * whose strings must outlive the pipeline. */
 void pipeline_add_destination(struct pipeline *path, struct delivery *delivery, const char *id,
 			      const struct batch_settings *own);
 
