@@ -56,12 +56,12 @@ static char *reference_uri(const char *reference, size_t len)
 {
 	char *inside = memory_text_of(reference + 2, len - 3);
 	size_t scheme = source_scheme(inside);
-	static const char *const known[] = { "env", "file", "yaml", "http", "https" };
 	bool variable = scheme == 0;
 	if (scheme && inside[scheme + 1] == '-') {
 		variable = true;
-		for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
-			if (strlen(known[i]) == scheme && memcmp(known[i], inside, scheme) == 0)
+		const char *known;
+		for (size_t i = 0; (known = source_scheme_name(i)); i++)
+			if (strlen(known) == scheme && memcmp(known, inside, scheme) == 0)
 				variable = false;
 	}
 	if (!variable)

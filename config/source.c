@@ -154,6 +154,11 @@ static const struct {
 	{ "http", read_http, true }, { "https", read_https, true },
 };
 
+const char *source_scheme_name(size_t i)
+{
+	return i < sizeof schemes / sizeof schemes[0] ? schemes[i].scheme : NULL;
+}
+
 static void report_taken(struct source_reader *reader, const char *uri, const char *shown,
 			 struct view content)
 {

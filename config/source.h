@@ -17,6 +17,8 @@ struct source_reader {
 /* Length of the scheme before the ":" of a URI, 0 if it has none ("C:\x" and plain paths have
  * none). */
 size_t source_scheme(const char *uri);
+/* The schemes that can be read, in the order in which they are listed; NULL after the last. */
+const char *source_scheme_name(size_t i);
 
 /*
  * Appends the content of a URI that has a scheme. An unset variable has no content (*unset is set).

@@ -48,7 +48,7 @@ done
 echo "gateway:  $gateway --config $config (process $process, log in out/gateway.log)"
 
 # An idle process uses no CPU time, so each profile is taken while the one before is sent again and again.
-echo "profile:  5 seconds of itself under load, into $profile"
+echo "profile:  the gateway's own, 3 seconds under load, into $profile"
 for seconds in 1 1 3; do
 	"$gateway" send "$self?seconds=$seconds" "$profile"
 	end "$load"

@@ -3,6 +3,7 @@
 
 #include "base/memory.h"
 #include "base/version.h"
+#include "config/source.h"
 #include "gateway/components.h"
 #include "gateway/service.h"
 #include "gateway/usage.h"
@@ -90,8 +91,11 @@ bool command_components(const struct options *options, struct error *err)
 				       "profiles: Alpha\n",
 				       (*f)->type);
 	}
-	puts("connectors: []\nproviders:\n    - scheme: env\n    - scheme: file\n    - scheme: "
-	     "yaml\nconverters: []");
+	puts("connectors: []\nproviders:");
+	const char *scheme;
+	for (size_t i = 0; (scheme = source_scheme_name(i)); i++)
+		printf("    - scheme: %s\n", scheme);
+	puts("converters: []");
 	return true;
 }
 

@@ -318,6 +318,7 @@ def test_the_commands_answer(build):
         return run_in(build, *arguments)
     assert run("--version").stdout.startswith("portcullis version ")
     assert "allowlist" in run("components").stdout
+    assert "    - scheme: https\n" in run("components").stdout
     assert "| `mapping` | `process.executable.build_id.gnu` | 8, 16, 20 or 32 bytes in hex, the lengths that linkers produce |" in run("components", "allowlist").stdout
     assert "### exporter `otlp_grpc`" in run("components", "otlp").stdout
     assert "portcullis explain --config FILE" in run("--help").stdout
