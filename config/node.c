@@ -76,6 +76,26 @@ struct node *node_copy(const struct node *node)
 	return copy;
 }
 
+static bool text_equal(const char *a, const char *b)
+{
+	return a && b ? !strcmp(a, b) : a == b;
+}
+
+bool node_equal(const struct node *a, const struct node *b)
+{
+	if (a->kind != b->kind || a->quoted != b->quoted || a->count != b->count ||
+	    !text_equal(a->text, b->text) || !text_equal(a->verbatim, b->verbatim))
+		return false;
+	for (size_t i = 0; i < a->count; i++) {
+		const struct node *entry = a->children[i];
+		const struct node *other =
+			a->kind == NODE_MAP ? node_get(b, entry->key) : b->children[i];
+		if (!other || !node_equal(entry, other))
+			return false;
+	}
+	return true;
+}
+
 void node_place(struct node *node, const struct node *at)
 {
 	const char *old = node->source;

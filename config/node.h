@@ -42,6 +42,9 @@ void node_unref(struct node **node);
 struct node *node_new(enum node_kind kind, const struct node *at);
 void node_add(struct node *parent, struct node *child); /* takes child */
 struct node *node_copy(const struct node *node);
+/* True if both are the same configuration after expansion. Positions, references, the order of a
+ * map's entries and the keys of the two nodes themselves do not count. */
+bool node_equal(const struct node *a, const struct node *b);
 /* Gives the node and all nodes below it the position of `at`. */
 void node_place(struct node *node, const struct node *at);
 /* Marks the node, and all nodes below it with their keys, as coming from ${...}. */

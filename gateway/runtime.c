@@ -22,7 +22,10 @@ bool runtime_open(struct runtime *r, const struct node *root, struct error *err)
 	if (!r->telemetry)
 		return false;
 	r->loop = loop_new(err);
-	return r->loop != NULL;
+	if (!r->loop)
+		return false;
+	r->exporters = exporters_new(r->loop, r->metrics, &r->budget);
+	return true;
 }
 
 bool runtime_start(struct runtime *r, struct error *err)
@@ -39,6 +42,7 @@ void runtime_close(struct runtime *r)
 	if (r->measured)
 		budget_hide(&r->budget, r->metrics);
 	telemetry_unref(&r->telemetry);
+	exporters_unref(&r->exporters);
 	loop_unref(&r->loop);
 	metrics_unref(&r->metrics);
 	sockets_unref(&r->sockets);
@@ -55,10 +59,16 @@ struct graph *runtime_build(struct runtime *r, const struct node *root,
 			.metrics = r->metrics,
 			.budget = &r->budget,
 			.sockets = r->sockets,
+			.exporters = r->exporters,
 			.service = service,
 			.workers = r->workers,
 		},
 		err);
+}
+
+void runtime_reopen(struct runtime *r)
+{
+	exporters_reopen(r->exporters);
 }
 
 static bool measure(struct runtime *r, struct error *err)

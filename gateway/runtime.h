@@ -6,6 +6,7 @@
 #include "net/io.h"
 #include "net/sockets.h"
 #include "pipeline/budget.h"
+#include "pipeline/graph/exporters.h"
 #include "pipeline/graph/graph.h"
 
 /*
@@ -20,6 +21,7 @@ struct runtime {
 	struct telemetry *telemetry; /* own log, and the endpoint of the metrics */
 	struct io *io;               /* NULL before runtime_start */
 	struct sockets *sockets;     /* the listening ones, by address */
+	struct exporters *exporters; /* with their queues, by ID */
 	struct budget budget;
 	uint32_t workers; /* threads of each graph, and I/O threads */
 	bool measured;    /* the budget has its baseline, and is shown as metrics */
@@ -31,6 +33,9 @@ bool runtime_open(struct runtime *runtime, const struct node *root, struct error
 /* The log, the metrics endpoint, the I/O threads. */
 bool runtime_start(struct runtime *runtime, struct error *err);
 void runtime_close(struct runtime *runtime); /* no graph is left; also after a failed open */
+
+/* SIGHUP: exporters open files and certificates again (graph_reopen: all other components). */
+void runtime_reopen(struct runtime *runtime);
 
 /* A graph that borrows from the runtime; root outlives it. */
 struct graph *runtime_build(struct runtime *runtime, const struct node *root,

@@ -156,6 +156,7 @@ static void caught(void *argument, int number)
 			  log_text("error", err.text));
 	if (s->stopping)
 		return;
+	runtime_reopen(&s->runtime);
 	graph_reopen(s->graph);
 	compare_sources(s);
 }

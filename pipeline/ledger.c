@@ -81,7 +81,6 @@ void ledger_destination_init(struct ledger_destination *d, const struct ledger *
 	*d = (struct ledger_destination){
 		.out = metrics_series(pipeline->metrics, &out_samples, labels + 1),
 		.queued = metrics_series(pipeline->metrics, &queued_samples, labels + 1),
-		.pipeline = pipeline->pipeline,
 	};
 	make_dropped(pipeline->metrics, labels, LEDGER_QUEUE_FULL, LEDGER_REASONS, d->dropped);
 }

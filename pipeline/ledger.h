@@ -44,12 +44,11 @@ struct ledger {
 struct ledger_destination {
 	struct metric_series *out, *queued;
 	struct metric_series *dropped[LEDGER_REASONS]; /* the destination's */
-	const char *pipeline;
 };
 
 extern const struct metric *const ledger_metrics[]; /* for the manual; NULL-terminated */
 
-/* The texts are borrowed and outlive the ledger. */
+/* The pipeline's ID is borrowed and outlives its ledger. */
 void ledger_init(struct ledger *ledger, struct metrics *metrics, const char *pipeline);
 void ledger_destination_init(struct ledger_destination *d, const struct ledger *pipeline,
 			     const char *exporter);

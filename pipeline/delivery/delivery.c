@@ -5,6 +5,7 @@
 #include "pipeline/delivery/delivery_private.h"
 
 #include <assert.h>
+#include <string.h>
 
 static void refresh(void *context)
 {
@@ -67,9 +68,10 @@ void delivery_set_share(struct delivery *d, int64_t bytes)
 static struct ledger_destination *book_of(struct delivery *d, const struct ledger *pipeline)
 {
 	for (struct book *book = d->books; book; book = book->next)
-		if (book->ledger.pipeline == pipeline->pipeline)
+		if (!strcmp(book->pipeline, pipeline->pipeline))
 			return &book->ledger;
 	struct book *book = memory_new(sizeof *book);
+	book->pipeline = memory_text(pipeline->pipeline);
 	ledger_destination_init(&book->ledger, pipeline, d->options.id);
 	book->next = d->books;
 	d->books = book;
@@ -260,6 +262,14 @@ void delivery_hasten(struct delivery *d)
 		sending_hasten(&d->consumers[i]);
 }
 
+void delivery_resume(struct delivery *d)
+{
+	if (!d->draining)
+		return;
+	d->draining = false;
+	d->lost = 0;
+}
+
 void delivery_drain(struct delivery *d, void (*drained)(void *argument), void *argument)
 {
 	delivery_hasten(d);
@@ -311,6 +321,7 @@ void delivery_unref(struct delivery **delivery)
 	}
 	while (d->books) {
 		struct book *next = d->books->next;
+		memory_free(d->books->pipeline);
 		memory_free(d->books);
 		d->books = next;
 	}

@@ -14,6 +14,7 @@
  */
 struct book { /* the ledger of one pipeline at this destination */
 	struct book *next;
+	char *pipeline; /* its ID; a later graph's pipeline of this ID is the same */
 	struct ledger_destination ledger;
 };
 

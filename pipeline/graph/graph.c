@@ -21,13 +21,21 @@ static struct instance *find_instance(const struct graph *g, enum component_kind
 	return NULL;
 }
 
+static struct instance *append_instance(struct graph *g, const struct declared *declared)
+{
+	struct instance *instance = memory_new(sizeof *instance);
+	instance->declared = declared;
+	g->instances = memory_resize(g->instances, (g->instance_count + 1) * sizeof *g->instances);
+	g->instances[g->instance_count++] = instance;
+	return instance;
+}
+
 static struct instance *add_instance(struct graph *g, const struct declared *declared,
 				     const struct pipeline *path, struct gate *gate,
 				     struct error *err)
 {
 	const struct component_factory *factory = declared->factory;
-	struct instance *instance = memory_new(sizeof *instance);
-	instance->declared = declared;
+	struct instance *instance = append_instance(g, declared);
 	instance->gate = gate;
 	instance->self = memory_new(factory->size);
 	instance->host = (struct host){
@@ -45,8 +53,6 @@ static struct instance *add_instance(struct graph *g, const struct declared *dec
 		.sockets = { g->options.sockets, g },
 		.service = g->options.service,
 	};
-	g->instances = memory_resize(g->instances, (g->instance_count + 1) * sizeof *g->instances);
-	g->instances[g->instance_count++] = instance;
 	if (factory->create(instance->self, declared->config, &instance->host, err))
 		return instance;
 	error_prefix(err, "%s", declared->path);
@@ -67,13 +73,29 @@ static const struct pipeline_config *pipeline_at(const struct graph *g, size_t i
 	return (const struct pipeline_config *)g->inventory.service.pipelines.at + i;
 }
 
-static bool build_once(struct graph *g, enum component_kind kind, const struct strings *list,
-		       struct error *err)
+static bool build_extensions(struct graph *g, struct error *err)
 {
-	for (size_t i = 0; i < list->count; i++)
-		if (!find_instance(g, kind, list->at[i]) &&
-		    !add_instance(g, resolve(g, kind, list->at[i]), NULL, NULL, err))
+	const struct strings *list = &g->inventory.service.extensions;
+	for (size_t i = 0; i < list->count; i++) {
+		const struct declared *d = resolve(g, COMPONENT_EXTENSION, list->at[i]);
+		if (!find_instance(g, COMPONENT_EXTENSION, d->id) &&
+		    !add_instance(g, d, NULL, NULL, err))
 			return false;
+	}
+	return true;
+}
+
+static bool build_exporters(struct graph *g, const struct strings *list, struct error *err)
+{
+	for (size_t i = 0; i < list->count; i++) {
+		const struct declared *d = resolve(g, COMPONENT_EXPORTER, list->at[i]);
+		if (find_instance(g, COMPONENT_EXPORTER, d->id))
+			continue;
+		struct instance *instance = append_instance(g, d);
+		instance->exporter = exporters_borrow(g->options.exporters, d, err);
+		if (!instance->exporter)
+			return false;
+	}
 	return true;
 }
 
@@ -121,45 +143,15 @@ static void settle_memory(struct graph *g)
 	budget_tune(g->budget);
 }
 
-static const struct delivery_config *delivery_config_of(const struct instance *exporter)
-{
-	const char *config = exporter->declared->config;
-	return (const struct delivery_config *)(config + exporter->declared->factory->exporter
-								 ->delivery_offset);
-}
-
 /* To each destination the same, whatever the others leave of theirs: one that dies next has its
  * part too. */
 static void share_memory(struct graph *g)
 {
-	int64_t share = budget_share(g->budget, g->options.workers, g->delivery_count);
-	for (uint32_t i = 0; i < g->instance_count; i++)
-		if (g->instances[i]->delivery)
-			delivery_set_share(g->instances[i]->delivery, share);
+	int64_t share = exporters_share(g->options.exporters, g->options.workers);
 	for (uint32_t i = 0; i < g->pipeline_count; i++)
 		for (uint32_t k = 0; k < g->paths[i].route_count; k++)
 			batcher_bound(g->paths[i].routes[k].batcher,
 				      (size_t)budget_batch_max(g->budget, share));
-}
-
-static void build_deliveries(struct graph *g)
-{
-	for (uint32_t i = 0; i < g->instance_count; i++) {
-		struct instance *e = g->instances[i];
-		if (instance_kind(e) != COMPONENT_EXPORTER)
-			continue;
-		e->delivery = delivery_new(&(struct delivery_options){
-			.ops = e->declared->factory->exporter,
-			.exporter = e->self,
-			.config = delivery_config_of(e),
-			.id = e->declared->id,
-			.log = &e->host.log,
-			.metrics = g->options.metrics,
-			.loop = g->options.loop,
-			.budget = g->budget,
-		});
-		g->delivery_count++;
-	}
 }
 
 static void build_routes(struct graph *g, struct pipeline *path, const struct strings *exporters)
@@ -169,8 +161,10 @@ static void build_routes(struct graph *g, struct pipeline *path, const struct st
 	ledger_init(&path->ledger, g->options.metrics, path->id);
 	for (size_t k = 0; k < exporters->count; k++) {
 		const struct instance *e = find_instance(g, COMPONENT_EXPORTER, exporters->at[k]);
-		struct batch_settings own = queue_batching(&delivery_config_of(e)->sending_queue);
-		pipeline_add_destination(path, e->delivery, e->declared->id, &own);
+		struct batch_settings own =
+			queue_batching(&inventory_delivery(e->declared)->sending_queue);
+		pipeline_add_destination(path, exporters_delivery(e->exporter), e->declared->id,
+					 &own);
 	}
 	g->route_count += path->route_count;
 }
@@ -238,16 +232,15 @@ static bool build_paths(struct graph *g, struct error *err)
 	g->pipeline_count = (uint32_t)pipelines->count;
 	for (uint32_t i = 0; i < g->pipeline_count; i++)
 		g->paths[i].id = pipelines->names[i];
-	if (!build_once(g, COMPONENT_EXTENSION, &g->inventory.service.extensions, err))
+	if (!build_extensions(g, err))
 		return false;
 	for (uint32_t i = 0; i < g->pipeline_count; i++)
-		if (!build_once(g, COMPONENT_EXPORTER, &pipeline_at(g, i)->exporters, err))
+		if (!build_exporters(g, &pipeline_at(g, i)->exporters, err))
 			return false;
 	for (uint32_t i = 0; i < g->pipeline_count; i++)
 		if (!build_stages(g, &g->paths[i], &pipeline_at(g, i)->processors, err))
 			return false;
 	settle_memory(g);
-	build_deliveries(g);
 	for (uint32_t i = 0; i < g->pipeline_count; i++)
 		build_routes(g, &g->paths[i], &pipeline_at(g, i)->exporters);
 	for (uint32_t i = 0; i < g->pipeline_count; i++)
@@ -261,6 +254,7 @@ static void check_memory(void *argument)
 {
 	struct graph *g = argument;
 	budget_check(g->budget);
+	share_memory(g); /* the number of exporters changes when another graph ends */
 	loop_timer_start(g->check, g->check_interval_ns);
 }
 
@@ -292,8 +286,6 @@ struct activity instance_activity(const struct graph *g, const struct instance *
 		return (struct activity){ f->receiver->start, g->retiring && f->receiver->retire
 								      ? f->receiver->retire
 								      : f->receiver->stop };
-	if (f->exporter)
-		return (struct activity){ f->exporter->start, f->exporter->stop };
 	if (f->extension)
 		return (struct activity){ f->extension->start, f->extension->stop };
 	return (struct activity){ 0 };
@@ -301,11 +293,13 @@ struct activity instance_activity(const struct graph *g, const struct instance *
 
 static bool start_instance(struct graph *g, struct instance *instance, struct error *err)
 {
+	instance->started = true;
+	if (instance->exporter)
+		return exporters_start(instance->exporter, err);
 	struct activity activity = instance_activity(g, instance);
 	bool extension = instance_kind(instance) == COMPONENT_EXTENSION;
 	if (extension)
 		log_info(&instance->host.log, "Extension is starting...");
-	instance->started = true;
 	if (activity.start && !activity.start(instance->self, err))
 		return error_prefix(err, "%s", instance->declared->path);
 	if (extension)
@@ -342,29 +336,33 @@ void graph_ready(struct graph *g)
 	loop_timer_start(g->check, g->check_interval_ns);
 }
 
+void component_reopen(const struct component_factory *factory, void *self, const struct log *log)
+{
+	struct error err;
+	error_clear(&err);
+	if (!factory->reopen)
+		return;
+	if (factory->reopen(self, &err))
+		log_info(log, "Files and certificates reopened");
+	else
+		log_error(log, "Failed to reopen files or certificates; keeping the current ones",
+			  log_text("error", err.text));
+}
+
 void graph_reopen(struct graph *g)
 {
 	for (uint32_t i = 0; i < g->instance_count; i++) {
 		struct instance *instance = g->instances[i];
-		const struct component_factory *factory = instance->declared->factory;
-		struct error err;
-		error_clear(&err);
-		if (!factory->reopen)
-			continue;
-		if (factory->reopen(instance->self, &err))
-			log_info(&instance->host.log, "Files and certificates reopened");
-		else
-			log_error(
-				&instance->host.log,
-				"Failed to reopen files or certificates; keeping the current ones",
-				log_text("error", err.text));
+		if (!instance->exporter)
+			component_reopen(instance->declared->factory, instance->self,
+					 &instance->host.log);
 	}
 }
 
 static void free_instance(struct instance *instance)
 {
-	delivery_unref(&instance->delivery);
-	if (instance->declared->factory->destroy)
+	exporters_return(&instance->exporter);
+	if (instance->self && instance->declared->factory->destroy)
 		instance->declared->factory->destroy(instance->self);
 	gate_unref(&instance->gate);
 	memory_free(instance->paths);

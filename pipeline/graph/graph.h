@@ -15,7 +15,8 @@
  *
  * A second graph can run beside the first: when it has started, it accepts from the same listening
  * sockets, and graph_retire lets the first one finish what it has accepted. Each graph has workers,
- * batches and queues of its own; a request belongs to the graph that admitted it until its reply.
+ * batches of its own; a request belongs to the graph that admitted it until its reply. Exporters,
+ * with their queues, are shared (pipeline/graph/exporters.h).
  */
 struct graph;
 
@@ -27,6 +28,7 @@ struct graph_options {
 	struct metrics *metrics;
 	struct budget *budget;   /* its limits are those of the first graph */
 	struct sockets *sockets; /* the listening ones */
+	struct exporters *exporters;
 	const struct service_view *service;
 	uint32_t workers; /* threads */
 };
@@ -34,15 +36,15 @@ struct graph_options {
 struct graph *graph_build(const struct graph_options *options, struct error *err);
 /* io: the threads of connections; outlive the graph. */
 bool graph_start(struct graph *graph, struct io *io, struct error *err);
-/* SIGHUP: every component that has files or certificates opens them again, and the log says which
- * did; where that fails, the old state stays. */
+/* SIGHUP: every component that has files or certificates opens them again, except exporters
+ * (exporters_reopen). The log says which did; where that fails, the old state stays. */
 void graph_reopen(struct graph *graph);
 /* The budget has its baseline: what is above it is shared out. */
 void graph_ready(struct graph *graph);
 /*
  * Receivers, then workers, open batches, queues (each packet one more attempt), exporters,
- * extensions. grace_ns from now, what still waits is dropped and counted. `stopped` runs on the
- * loop thread when all is done.
+ * extensions. Exporters that another graph uses continue, with their queues. grace_ns from now,
+ * what still waits is dropped and counted. `stopped` runs on the loop thread when all is done.
  */
 void graph_stop(struct graph *graph, uint64_t grace_ns, void (*stopped)(void *argument),
 		void *argument);

@@ -32,42 +32,14 @@ static void stop_intake(void *argument)
 			batcher_flush(g->paths[i].routes[k].batcher);
 }
 
-static void stop_exporters(void *argument)
+static void exporter_gone(void *argument)
 {
-	stop_kind(argument, COMPONENT_EXPORTER);
-}
-
-static void finish_stop(struct graph *g)
-{
-	if (!g->draining || g->undrained || !g->exporters_stopped)
+	struct graph *g = argument;
+	if (--g->waiting_for)
 		return;
+	loop_timer_cancel(g->deadline);
 	stop_kind(g, COMPONENT_EXTENSION);
 	g->stopped(g->argument);
-}
-
-static void exporters_gone(void *argument)
-{
-	struct graph *g = argument;
-	g->exporters_stopped = true;
-	finish_stop(g);
-}
-
-/* Once; what is in flight is cancelled by it. */
-static void begin_exporters_stop(struct graph *g)
-{
-	if (!g->exporters_stopping)
-		loop_work(g->options.loop, stop_exporters, exporters_gone, g);
-	g->exporters_stopping = true;
-}
-
-static void exporter_drained(void *argument)
-{
-	struct graph *g = argument;
-	if (--g->undrained == 0) {
-		loop_timer_cancel(g->deadline);
-		begin_exporters_stop(g);
-		finish_stop(g);
-	}
 }
 
 /*
@@ -79,9 +51,8 @@ static void deadline_passed(void *argument)
 	struct graph *g = argument;
 	g->late = true;
 	for (uint32_t i = 0; i < g->instance_count; i++)
-		if (g->instances[i]->delivery)
-			delivery_abandon(g->instances[i]->delivery);
-	begin_exporters_stop(g);
+		if (g->instances[i]->exporter && g->instances[i]->started)
+			exporters_expire(g->instances[i]->exporter);
 }
 
 void graph_hurry(struct graph *g)
@@ -92,42 +63,36 @@ void graph_hurry(struct graph *g)
 void graph_log_stuck(const struct graph *g)
 {
 	for (uint32_t i = 0; i < g->instance_count; i++)
-		if (g->instances[i]->delivery)
-			delivery_log_stuck(g->instances[i]->delivery);
+		if (g->instances[i]->exporter)
+			delivery_log_stuck(exporters_delivery(g->instances[i]->exporter));
 }
 
-static void drain(void *argument)
+/* The graph holds itself until it has left them all: exporter_gone may free it. */
+static void leave_exporters(void *argument)
 {
 	struct graph *g = argument;
-	g->draining = true;
-	for (uint32_t i = 0; i < g->instance_count; i++)
-		g->undrained += g->instances[i]->delivery != NULL;
+	g->waiting_for = 1;
 	for (uint32_t i = 0; i < g->instance_count; i++) {
-		struct delivery *d = g->instances[i]->delivery;
-		if (!d)
+		struct instance *e = g->instances[i];
+		if (!e->exporter || !e->started)
 			continue;
-		delivery_drain(d, exporter_drained, g);
-		if (g->late)
-			delivery_abandon(d);
+		e->started = exporters_leave(e->exporter, g->late, exporter_gone, g);
+		g->waiting_for += e->started;
 	}
-}
-
-static void release_senders_of(const struct route *route)
-{
-	for (uint32_t k = 0; k < route->delivery_count; k++)
-		if (delivery_waits(route->deliveries[k]))
-			delivery_hasten(route->deliveries[k]);
-	if (route->waits)
-		batcher_flush(route->batcher);
+	exporter_gone(g);
 }
 
 /* A receiver does not stop before its senders are answered: those who wait for a result are not
  * kept waiting. */
 static void release_senders(struct graph *g)
 {
+	for (uint32_t i = 0; i < g->instance_count; i++)
+		if (g->instances[i]->exporter && g->instances[i]->started)
+			exporters_end(g->instances[i]->exporter);
 	for (uint32_t i = 0; i < g->pipeline_count; i++)
 		for (uint32_t k = 0; k < g->paths[i].route_count; k++)
-			release_senders_of(&g->paths[i].routes[k]);
+			if (g->paths[i].routes[k].waits)
+				batcher_flush(g->paths[i].routes[k].batcher);
 }
 
 void graph_stop(struct graph *g, uint64_t grace_ns, void (*stopped)(void *argument), void *argument)
@@ -141,7 +106,7 @@ void graph_stop(struct graph *g, uint64_t grace_ns, void (*stopped)(void *argume
 		if (g->instances[i]->gate)
 			gate_close(g->instances[i]->gate);
 	release_senders(g);
-	loop_work(g->options.loop, stop_intake, drain, g);
+	loop_work(g->options.loop, stop_intake, leave_exporters, g);
 }
 
 void graph_retire(struct graph *g, uint64_t grace_ns, void (*stopped)(void *argument),

@@ -6,6 +6,7 @@
 #include "base/quote.h"
 #include "config/id.h"
 #include "config/print.h"
+#include "pipeline/delivery/delivery.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -394,6 +395,13 @@ const struct declared *inventory_find(const struct inventory *inventory, enum co
 		if (inventory->at[i].factory->kind == kind && !strcmp(inventory->at[i].id, id))
 			return &inventory->at[i];
 	return NULL;
+}
+
+const struct delivery_config *inventory_delivery(const struct declared *declared)
+{
+	const char *config = declared->config;
+	return (const struct delivery_config *)(config +
+						declared->factory->exporter->delivery_offset);
 }
 
 uint32_t inventory_blocking_sends(const struct inventory *inventory)

@@ -26,6 +26,8 @@ struct service_config {
 	const struct node *telemetry;
 };
 
+struct delivery_config;
+
 struct inventory {
 	const struct node *root; /* borrowed */
 	struct declared *at;
@@ -49,6 +51,9 @@ void inventory_fini(struct inventory *inventory);
 /* NULL if it is not declared. */
 const struct declared *inventory_find(const struct inventory *inventory, enum component_kind kind,
 				      const char *id);
+
+/* Of an exporter: queue, retries, limits and timeout. */
+const struct delivery_config *inventory_delivery(const struct declared *declared);
 
 /* How many sends may hang at once, each in a thread of the pool: those of exporters that are not
  * prompt. */

@@ -2,20 +2,22 @@
 #ifndef PIPELINE_GRAPH_PRIVATE_H
 #define PIPELINE_GRAPH_PRIVATE_H
 
+#include "pipeline/graph/exporters.h"
 #include "pipeline/graph/graph.h"
 #include "pipeline/graph/inventory.h"
 #include "pipeline/intake/gate.h"
 #include "pipeline/intake/pipeline.h"
 #include "pipeline/intake/workers.h"
 
-/* Inside the graph: graph.c builds and starts it, graph_stop.c ends it. */
+/* Inside the graph: graph.c builds and starts it, graph_stop.c ends it; exporters.c has what graphs
+ * share. */
 
 struct instance { /* of a component */
 	const struct declared *declared;
 	void *self;
 	struct host host;
-	bool started;
-	struct delivery *delivery; /* of an exporter */
+	bool started;              /* to be stopped; an exporter: to be left, or not yet gone */
+	struct exporter *exporter; /* instead of self and host */
 	struct gate *gate;         /* of a receiver */
 	struct pipeline **paths;   /* of a receiver */
 };
@@ -26,7 +28,7 @@ struct graph {
 	struct log log;
 	/* in start order: extensions, exporters, processors, receivers */
 	struct instance **instances;
-	uint32_t instance_count, delivery_count;
+	uint32_t instance_count;
 	struct pipeline *paths;
 	uint32_t pipeline_count, route_count; /* routes of all pipelines */
 	struct budget *budget;
@@ -40,22 +42,24 @@ struct graph {
 	struct worker **seats; /* of the I/O threads */
 	/* Stopping. */
 	struct loop_timer *deadline;
-	uint32_t undrained;
-	bool retiring; /* another graph listens on the same addresses */
-	bool late;     /* the deadline has passed */
-	bool draining, exporters_stopping, exporters_stopped;
+	uint32_t waiting_for; /* exporters that it was the last to use */
+	bool retiring;        /* another graph listens on the same addresses */
+	bool late;            /* the deadline has passed */
 	void (*stopped)(void *argument);
 	void *argument;
 };
 
 enum component_kind instance_kind(const struct instance *instance);
 
-/* What starts and ends a component of its kind; NULL where there is nothing to do. A graph that
- * retires ends its receivers by their retire. */
+/* What starts and ends a component that is no exporter; NULL where there is nothing to do.
+ * A graph that retires ends its receivers by their retire. */
 struct activity {
 	bool (*start)(void *self, struct error *err);
 	void (*stop)(void *self);
 };
+
+/* Calls the factory's reopen, if it has one, and logs the result. */
+void component_reopen(const struct component_factory *factory, void *self, const struct log *log);
 
 struct activity instance_activity(const struct graph *graph, const struct instance *instance);
 

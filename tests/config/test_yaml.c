@@ -37,6 +37,38 @@ static void nodes_remember_where_they_stood(void **state)
 	assert_null(tree);
 }
 
+static void equal_nodes_are_the_same_configuration(void **state)
+{
+	static const struct {
+		const char *a, *b;
+		bool equal;
+	} cases[] = {
+		{ "{a: 1, b: [x, {c: d}]}", "b:\n- x\n- c: d\na: 1\n", true },
+		{ "{a: , b: {}}", "{b: {}, a: }", true },
+		{ "{a: 1}", "{a: 2}", false },
+		{ "{a: 1}", "{a: '1'}", false },
+		{ "{a: 1}", "{b: 1}", false },
+		{ "{a: 1}", "{a: 1, b: 1}", false },
+		{ "{a: }", "{a: {}}", false },
+		{ "{a: {}}", "{a: []}", false },
+		{ "[x, y]", "[y, x]", false },
+		{ "[x, {a: 1}]", "[x, {a: 2}]", false },
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct error err;
+		struct node *a = parse(cases[i].a, strlen(cases[i].a), &err);
+		struct node *b = parse(cases[i].b, strlen(cases[i].b), &err);
+		struct node *copy = node_copy(a);
+		assert_int_equal(node_equal(a, b), cases[i].equal);
+		assert_int_equal(node_equal(b, a), cases[i].equal);
+		assert_true(node_equal(a, copy));
+		node_unref(&a);
+		node_unref(&b);
+		node_unref(&copy);
+	}
+}
+
 static void scalars_resolve_as_in_yaml_v3(void **state)
 {
 	static const struct {
@@ -282,6 +314,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nodes_remember_where_they_stood),
+		cmocka_unit_test(equal_nodes_are_the_same_configuration),
 		cmocka_unit_test(scalars_resolve_as_in_yaml_v3),
 		cmocka_unit_test(durations_are_go_s),
 		cmocka_unit_test(bad_yaml_names_its_place),

@@ -3,25 +3,29 @@
 #include "gateway/runtime.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 /*
- * The program's runtime with one graph after the other, for test_graphs.py: graph_serve CONFIG.
- * Lines on standard input:
+ * The program's runtime with one graph after the other, for test_graphs.py: graph_serve CONFIG
+ * GRACE, the latter in seconds. Lines on standard input:
  *
- *	next   builds and starts a graph beside the one that runs, from the same configuration, and
- *	       lets that one retire; prints "retired" when it has
- *	stop   stops the graph that runs and ends
+ *	next   reads CONFIG again, builds and starts a graph beside the one that runs, and lets that
+ *	       one retire; prints "retired" when it has
+ *	reopen does what SIGHUP does, then prints "reopened"
+ *	stop   stops the graph that runs, and the program ends
  *
  * Prints "ready" when a graph has started.
  */
 static struct runtime runtime;
-static struct node *root;
-static struct graph *running, *retiring;
+static struct served { /* a graph and its configuration */
+	struct node *root;
+	struct graph *graph;
+} running, retiring;
+static const char *location;
+static uint64_t grace_ns;
 static struct loop_socket *commands;
-
-#define GRACE_NS (20 * UINT64_C(1000000000))
 
 static bool ready(void *context)
 {
@@ -43,22 +47,35 @@ static void say(const char *text)
 	fflush(stdout);
 }
 
-static struct graph *begin(void)
+static struct node *load(struct error *err)
+{
+	return config_load(&(struct config_sources){ .locations = &location, .location_count = 1 },
+			   err);
+}
+
+static void begin(void)
 {
 	struct error err = { 0 };
-	struct graph *graph = runtime_build(&runtime, root, &view, &err);
-	if (graph && runtime_run(&runtime, graph, &err)) {
+	running.root = load(&err);
+	running.graph = running.root ? runtime_build(&runtime, running.root, &view, &err) : NULL;
+	if (running.graph && runtime_run(&runtime, running.graph, &err)) {
 		say("ready");
-		return graph;
+		return;
 	}
 	say(err.text);
 	_exit(1);
 }
 
+static void end(struct served *served)
+{
+	graph_unref(&served->graph);
+	node_unref(&served->root);
+}
+
 static void has_retired(void *argument)
 {
 	(void)argument;
-	graph_unref(&retiring);
+	end(&retiring);
 	say("retired");
 }
 
@@ -78,30 +95,36 @@ static void obey(void *argument, int fd, unsigned events)
 	line[len > 0 ? len : 0] = '\0';
 	if (!strcmp(line, "next\n")) {
 		retiring = running;
-		running = begin();
-		graph_retire(retiring, GRACE_NS, has_retired, NULL);
+		begin();
+		graph_retire(retiring.graph, grace_ns, has_retired, NULL);
+	} else if (!strcmp(line, "reopen\n")) {
+		runtime_reopen(&runtime);
+		graph_reopen(running.graph);
+		say("reopened");
 	} else {
 		loop_socket_watch(commands, 0);
-		graph_stop(running, GRACE_NS, has_stopped, NULL);
+		graph_stop(running.graph, grace_ns, has_stopped, NULL);
 	}
 }
 
 int main(int argc, char **argv)
 {
 	struct error err = { 0 };
-	const char *const locations[] = { argv[argc - 1] };
-	root = config_load(&(struct config_sources){ .locations = locations, .location_count = 1 },
-			   &err);
+	if (argc != 3)
+		return 2;
+	location = argv[1];
+	grace_ns = strtoull(argv[2], NULL, 10) * 1000000000;
+	struct node *root = load(&err);
 	if (!root || !runtime_open(&runtime, root, &err) ||
 	    !telemetry_open_log(runtime.telemetry, &err) || !runtime_start(&runtime, &err)) {
 		fprintf(stderr, "%s\n", err.text);
 		return 1;
 	}
-	running = begin();
+	begin();
 	commands = loop_socket_new(runtime.loop, STDIN_FILENO, obey, NULL);
 	loop_socket_watch(commands, LOOP_READABLE);
 	loop_run(runtime.loop);
-	graph_unref(&running);
+	end(&running);
 	runtime_close(&runtime);
 	node_unref(&root);
 	log_close();

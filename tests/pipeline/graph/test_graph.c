@@ -12,6 +12,7 @@
 #include "base/memory.h"
 #include "config/load.h"
 #include "pipeline/delivery/delivery.h"
+#include "pipeline/graph/exporters.h"
 #include "pipeline/graph/graph.h"
 #include "pipeline/inbound.h"
 #include "tests/support/open.h"
@@ -37,6 +38,7 @@ struct fake {
 	struct fake_request {
 		struct inbound in;
 		bool found; /* its only document */
+		_Atomic bool replied;
 	} requests[4];
 };
 
@@ -109,7 +111,7 @@ static bool decode(struct inbound *in, struct profiles *p, struct error *err)
 
 static void reply(struct inbound *in, const struct outcome *outcome)
 {
-	(void)in;
+	((struct fake_request *)in)->replied = true;
 	world.replied++;
 	world.refused += outcome->error != NULL;
 }
@@ -132,8 +134,10 @@ static bool start_receiver(void *self, struct error *err)
 /* A receiver's stop waits until its senders are answered. */
 static void stop_receiver(void *self)
 {
-	while (world.replied < world.requests)
-		usleep(1000);
+	struct fake *fake = self;
+	for (int i = 0; i < world.requests; i++)
+		while (!fake->requests[i].replied)
+			usleep(1000);
 	stop(self);
 }
 
@@ -231,9 +235,11 @@ struct fixture {
 	struct loop *loop;
 	struct metrics *metrics;
 	struct budget budget;
+	struct exporters *exporters;
 	struct io *io;
 	struct node *root;
-	struct graph *graph;
+	struct graph *graph, *second;
+	int running; /* of two graphs */
 	struct error err;
 };
 
@@ -243,6 +249,7 @@ static int setup(void **state)
 	memset(&world, 0, sizeof world);
 	f->loop = loop_new(NULL);
 	f->metrics = metrics_new();
+	f->exporters = exporters_new(f->loop, f->metrics, &f->budget);
 	f->io = io_start(2, NULL);
 	*state = f;
 	return 0;
@@ -252,8 +259,10 @@ static int teardown(void **state)
 {
 	struct fixture *f = *state;
 	graph_unref(&f->graph);
+	graph_unref(&f->second);
 	io_stop(&f->io);
 	node_unref(&f->root);
+	exporters_unref(&f->exporters);
 	loop_unref(&f->loop);
 	metrics_unref(&f->metrics);
 	memory_free(f);
@@ -261,20 +270,26 @@ static int teardown(void **state)
 	return 0;
 }
 
-static bool build(struct fixture *f, const char *yaml)
+static struct graph *build_graph(struct fixture *f)
 {
-	f->root = config_parse("c.yaml", yaml, strlen(yaml), &f->err);
-	assert_non_null(f->root);
-	f->graph = graph_build(
+	return graph_build(
 		&(struct graph_options){
 			.root = f->root,
 			.factories = factories,
 			.loop = f->loop,
 			.metrics = f->metrics,
 			.budget = &f->budget,
+			.exporters = f->exporters,
 			.workers = 2,
 		},
 		&f->err);
+}
+
+static bool build(struct fixture *f, const char *yaml)
+{
+	f->root = config_parse("c.yaml", yaml, strlen(yaml), &f->err);
+	assert_non_null(f->root);
+	f->graph = build_graph(f);
 	return f->graph != NULL;
 }
 
@@ -425,6 +440,62 @@ static void senders_that_wait_for_a_hanging_destination_hear_at_the_deadline(voi
 	assert_int_equal(world.refused, 4);
 }
 
+static void one_has_ended(void *argument)
+{
+	struct fixture *f = argument;
+	if (--f->running == 0)
+		loop_stop(f->loop);
+}
+
+/* Two graphs of the same configuration run. */
+static void start_two(struct fixture *f, const char *yaml)
+{
+	assert_true(build(f, yaml));
+	f->second = build_graph(f);
+	assert_non_null(f->second);
+	assert_true(graph_start(f->graph, f->io, &f->err));
+	assert_true(budget_ready(&f->budget, &f->err));
+	graph_ready(f->graph);
+	assert_true(graph_start(f->second, f->io, &f->err));
+	graph_ready(f->second);
+}
+
+static void a_graph_ends_without_the_exporter_that_another_one_uses(void **state)
+{
+	struct fixture *f = *state;
+	world.requests = 1;
+	world.holds = true;
+	start_two(f, PARTS "service: {pipelines: {profiles: {receivers: [fake], exporters: "
+			   "[fake]}}}");
+	assert_int_equal(world.created, 3);
+	assert_int_equal(world.started, 3);
+	f->running = 1;
+	graph_retire(f->graph, 60 * SECOND, one_has_ended, f);
+	loop_run(f->loop);
+	graph_unref(&f->graph);
+	assert_int_equal(world.stopped, 1);
+	f->running = 1;
+	graph_stop(f->second, SECOND / 10, one_has_ended, f);
+	loop_run(f->loop);
+	assert_int_equal(world.sent, 2);
+	assert_int_equal(world.stopped, 3);
+}
+
+static void an_exporter_is_stopped_when_the_deadlines_of_all_its_graphs_have_passed(void **state)
+{
+	struct fixture *f = *state;
+	world.requests = 2;
+	world.holds = true;
+	start_two(f, WAITING);
+	f->running = 2;
+	graph_retire(f->graph, SECOND / 10, one_has_ended, f);
+	graph_stop(f->second, SECOND / 5, one_has_ended, f);
+	loop_run(f->loop);
+	assert_int_equal(world.replied, 4);
+	assert_int_equal(world.refused, 4);
+	assert_int_equal(world.stopped, 3);
+}
+
 static void the_lowest_memory_limit_holds_also_above_the_default(void **state)
 {
 	struct fixture *f = *state;
@@ -469,6 +540,8 @@ int main(void)
 		TEST(open_batches_and_queues_are_emptied_at_the_end),
 		TEST(senders_that_wait_for_a_batch_are_not_kept_waiting_by_the_end),
 		TEST(senders_that_wait_for_a_hanging_destination_hear_at_the_deadline),
+		TEST(a_graph_ends_without_the_exporter_that_another_one_uses),
+		TEST(an_exporter_is_stopped_when_the_deadlines_of_all_its_graphs_have_passed),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pipeline/graph/exporters.h"
+
+#include "base/memory.h"
+#include "pipeline/graph/private.h"
+
+#include <assert.h>
+#include <string.h>
+
+struct exporter {
+	struct exporters *all;
+	struct exporter *next;
+	struct node *node; /* its own, like all that `declared` refers to */
+	struct declared declared;
+	void *self;
+	struct host host;
+	struct delivery *delivery;
+	/* Graphs that have borrowed it, that use it, and users that have begun to end or whose
+	 * deadline has passed. */
+	uint32_t borrowers, users, ending, late;
+	bool started;
+	bool closing; /* not to be borrowed again */
+	bool stopping, stopped, drained;
+	struct exporter *next_stop;
+	void (*gone)(void *argument);
+	void *argument;
+};
+
+struct exporters {
+	struct loop *loop;
+	struct metrics *metrics;
+	struct budget *budget;
+	struct exporter *first;
+	uint32_t count;
+	struct exporter *stops; /* the first is being stopped on the pool */
+};
+
+struct exporters *exporters_new(struct loop *loop, struct metrics *metrics, struct budget *budget)
+{
+	struct exporters *all = memory_new(sizeof *all);
+	*all = (struct exporters){ .loop = loop, .metrics = metrics, .budget = budget };
+	return all;
+}
+
+void exporters_unref(struct exporters **exporters)
+{
+	assert(!*exporters || !(*exporters)->first);
+	memory_free(*exporters);
+	*exporters = NULL;
+}
+
+static void unlink_exporter(struct exporter *e)
+{
+	struct exporter **link = &e->all->first;
+	while (*link != e)
+		link = &(*link)->next;
+	*link = e->next;
+	e->all->count--;
+}
+
+static void destroy(struct exporter *e)
+{
+	const struct component_factory *factory = e->declared.factory;
+	unlink_exporter(e);
+	delivery_unref(&e->delivery);
+	if (factory->destroy && e->self)
+		factory->destroy(e->self);
+	memory_free(e->self);
+	config_release(factory->config, e->declared.config);
+	memory_free(e->declared.config);
+	memory_free(e->declared.id);
+	memory_free(e->declared.path);
+	node_unref(&e->node);
+	memory_free(e);
+}
+
+static struct exporter *find(const struct exporters *all, const struct declared *declared)
+{
+	for (struct exporter *e = all->first; e; e = e->next)
+		if (!e->closing && e->declared.factory == declared->factory &&
+		    !strcmp(e->declared.id, declared->id) && node_equal(e->node, declared->node))
+			return e;
+	return NULL;
+}
+
+static struct exporter *add(struct exporters *all, const struct declared *declared)
+{
+	struct exporter *e = memory_new(sizeof *e);
+	e->all = all;
+	e->node = node_copy(declared->node);
+	e->declared = (struct declared){
+		.factory = declared->factory,
+		.id = memory_text(declared->id),
+		.path = memory_text(declared->path),
+		.node = e->node,
+		.config = memory_new(declared->factory->config->size),
+	};
+	e->host = (struct host){
+		.id = e->declared.id,
+		.log = {
+			.component_kind = component_kind_names[COMPONENT_EXPORTER],
+			.component_id = e->declared.id,
+			.signal = "profiles",
+		},
+		.metrics = all->metrics,
+		.loop = all->loop,
+	};
+	e->next = all->first;
+	all->first = e;
+	all->count++;
+	return e;
+}
+
+static bool create(struct exporter *e, struct error *err)
+{
+	const struct component_factory *factory = e->declared.factory;
+	if (!config_bind(factory->config, e->node, e->declared.path, e->declared.config, err))
+		return false;
+	e->self = memory_new(factory->size);
+	if (!factory->create(e->self, e->declared.config, &e->host, err))
+		return error_prefix(err, "%s", e->declared.path);
+	e->delivery = delivery_new(&(struct delivery_options){
+		.ops = factory->exporter,
+		.exporter = e->self,
+		.config = inventory_delivery(&e->declared),
+		.id = e->declared.id,
+		.log = &e->host.log,
+		.metrics = e->all->metrics,
+		.loop = e->all->loop,
+		.budget = e->all->budget,
+	});
+	return true;
+}
+
+struct exporter *exporters_borrow(struct exporters *all, const struct declared *declared,
+				  struct error *err)
+{
+	struct exporter *e = find(all, declared);
+	if (!e) {
+		e = add(all, declared);
+		if (!create(e, err)) {
+			destroy(e);
+			return NULL;
+		}
+	}
+	e->borrowers++;
+	return e;
+}
+
+void exporters_return(struct exporter **exporter)
+{
+	struct exporter *e = *exporter;
+	*exporter = NULL;
+	if (!e || --e->borrowers)
+		return;
+	assert(!e->users && e->stopped == e->started);
+	destroy(e);
+}
+
+bool exporters_start(struct exporter *e, struct error *err)
+{
+	const struct exporter_ops *ops = e->declared.factory->exporter;
+	assert(!e->closing);
+	e->users++;
+	if (e->started)
+		return true;
+	e->started = true;
+	if (!ops->start || ops->start(e->self, err))
+		return true;
+	e->closing = true;
+	return error_prefix(err, "%s", e->declared.path);
+}
+
+struct delivery *exporters_delivery(const struct exporter *e)
+{
+	return e->delivery;
+}
+
+int64_t exporters_share(struct exporters *all, uint32_t workers)
+{
+	int64_t share = budget_share(all->budget, workers, all->count);
+	for (struct exporter *e = all->first; e; e = e->next)
+		delivery_set_share(e->delivery, share);
+	return share;
+}
+
+void exporters_reopen(struct exporters *all)
+{
+	for (struct exporter *e = all->first; e; e = e->next)
+		if (e->started && !e->stopping)
+			component_reopen(e->declared.factory, e->self, &e->host.log);
+}
+
+/* The last thing that is done with the exporter on behalf of its last user. */
+static void finish(struct exporter *e)
+{
+	if (e->drained && e->stopped)
+		e->gone(e->argument);
+}
+
+static void run_stop(void *argument)
+{
+	struct exporter *e = argument;
+	const struct exporter_ops *ops = e->declared.factory->exporter;
+	if (ops->stop)
+		ops->stop(e->self);
+}
+
+static void has_stopped(void *argument)
+{
+	struct exporter *e = argument;
+	struct exporters *all = e->all;
+	all->stops = e->next_stop;
+	if (all->stops)
+		loop_work(all->loop, run_stop, has_stopped, all->stops);
+	e->stopped = true;
+	finish(e);
+}
+
+/* One at a time: a stop may wait for work that it needs the pool for. */
+static void begin_stop(struct exporter *e)
+{
+	struct exporter **link = &e->all->stops;
+	if (e->stopping)
+		return;
+	e->stopping = true;
+	while (*link)
+		link = &(*link)->next_stop;
+	*link = e;
+	if (e->all->stops == e)
+		loop_work(e->all->loop, run_stop, has_stopped, e);
+}
+
+static void has_drained(void *argument)
+{
+	struct exporter *e = argument;
+	e->drained = true;
+	begin_stop(e);
+	finish(e);
+}
+
+/* Some user's deadline has passed. */
+static void cut_short(struct exporter *e)
+{
+	bool all = e->late >= e->users;
+	if (all || delivery_waits(e->delivery))
+		delivery_abandon(e->delivery);
+	if (all)
+		begin_stop(e);
+}
+
+void exporters_end(struct exporter *e)
+{
+	if (++e->ending < e->users)
+		return;
+	e->closing = true;
+	if (delivery_waits(e->delivery))
+		delivery_hasten(e->delivery);
+}
+
+void exporters_expire(struct exporter *e)
+{
+	e->late++;
+	cut_short(e);
+}
+
+bool exporters_leave(struct exporter *e, bool late, void (*gone)(void *argument), void *argument)
+{
+	e->users--;
+	e->ending--;
+	if (!e->users) {
+		e->gone = gone;
+		e->argument = argument;
+		delivery_drain(e->delivery, has_drained, e);
+		if (late)
+			cut_short(e);
+		return true;
+	}
+	e->late -= late;
+	if (e->late)
+		cut_short(e);
+	else if (!e->closing)
+		delivery_resume(e->delivery);
+	return false;
+}
