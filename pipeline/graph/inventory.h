@@ -42,7 +42,7 @@ extern const char *const component_section_names[]; /* "receivers" ... */
 /*
  * root: the whole tree. Everything that can be wrong without building anything is checked:
  * afterwards every name of the service section is that of a declared component. On failure what was
- * read is released by inventory_fini all the same.
+ * read is released by inventory_fini.
  */
 bool inventory_read(struct inventory *inventory, const struct node *root,
 		    const struct component_factory *const *factories, struct error *err);

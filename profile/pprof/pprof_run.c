@@ -58,7 +58,7 @@ struct pprof_run_hints pprof_run_hints(const struct profiles *p, const struct sc
 	return hints;
 }
 
-/* The order tells where each Profile's type stood; it counts when it is a permutation of the run.
+/* The order says where each Profile's type stood; it is used if it is a permutation of the run.
  */
 static void settle_order(const struct profiles *p, struct pprof_run *run, struct list order)
 {

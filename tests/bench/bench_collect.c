@@ -13,7 +13,7 @@
  *
  *	bench_collect [-p | -a] [-n passes] [-b batch] FILE...
  *
- * A pass takes each file once; -b seals after so many requests; -a applies policy between; -p
+ * A pass takes each file once; -b seals after N requests; -a applies policy between; -p
  * unpacks and packs with protobuf-c instead. Everything is warmed up before; only bench_pass is to
  * be counted (--toggle-collect=bench_pass). It prints bytes in and out of a pass, and the heap
  * allocations of a pass.

@@ -128,8 +128,8 @@ static void run(struct destination *d)
 	loop_run(d->loop);
 }
 
-/* A Profile of so many samples with a text of their own each; one of them, if it is in range, with
- * a very long one. */
+/* A Profile with this number of samples, each with a string of its own; one of them, if it is in
+ * range, with a very long one. */
 static void enqueue(struct destination *d, uint32_t samples, uint32_t giant)
 {
 	static char large[60000];

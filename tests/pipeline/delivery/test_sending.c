@@ -48,7 +48,7 @@ static void retries_end_after_max_elapsed_time(void **state)
 	assert_int_equal(read_metric(f, DROPPED("retries_exhausted")), 6);
 }
 
-/* A plan that has no place for some of the samples, or for any. */
+/* A plan that supports only some of the samples, or none. */
 static bool plan_a_part(void *self, const struct part *whole, const struct limits *limits,
 			struct parts *parts, struct error *err)
 {

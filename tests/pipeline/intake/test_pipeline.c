@@ -8,7 +8,7 @@
 #include "base/memory.h"
 #include "pipeline/intake/pipeline.h"
 
-/* Routes and destinations that answer as they are told: this file stands in for batcher.c and
+/* Routes and destinations with given answers: this file stands in for batcher.c and
  * delivery.c. */
 struct batcher {
 	enum batcher_result result;
