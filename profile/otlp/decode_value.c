@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Attributes: KeyValue, KeyValueAndUnit and AnyValue. References are resolved, so that nobody
- * behind the decoder can tell how a key or a string was sent. Where protobuf would merge, the last
- * one counts: of the members of the oneof, of two values of one key (arrays are not joined), and a
+ * Attributes: KeyValue, KeyValueAndUnit and AnyValue. References are resolved, so that no
+ * later code depends on how a key or a string was sent. Where protobuf would merge, the last one
+ * counts: of the members of the oneof, of two values of one key (arrays are not joined), and a
  * key_strindex other than 0 counts before an inline key (the protocol forbids both; 0 is "not
  * set").
  */

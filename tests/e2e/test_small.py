@@ -62,11 +62,11 @@ def bodies():
 
 class Senders:
     """Several at once, each on one connection. A request that is refused is sent again when the refusal says, and must get
-    through. An idle connection may have been closed for want of memory: then the request goes over a new one. One that had
-    been accepted nevertheless would be found twice."""
+    through. An idle connection may have been closed for want of memory: then the request goes over a new one. The gateway
+    must have counted each of these connections, and a request that had been accepted nevertheless would be found twice."""
 
     def __init__(self, gateway, bodies):
-        self.gateway, self.lock, self.attempts, self.failures = gateway, threading.Lock(), {}, []
+        self.gateway, self.lock, self.attempts, self.failures, self.lost = gateway, threading.Lock(), {}, [], []
         self.bodies = list(bodies.items())
 
     def send_one(self, connection, time_nanos, body):
@@ -76,6 +76,7 @@ class Senders:
                 answer = connection.getresponse()
             except ConnectionError as lost:
                 text = repr(lost)
+                self.lost.append(lost)
                 connection.close()
                 continue
             text = answer.read()
@@ -135,6 +136,7 @@ def run(build, bodies, case, batch, limiter, mib):
         senders.run()
         gateway.until(lambda: gateway.total("otelcol_ledger_out_samples", exporter="file") >= REQUESTS * SAMPLES * TYPES)
         assert len(senders.attempts) == REQUESTS
+        assert len(senders.lost) <= gateway.total("otelcol_http_server_closed_connections", reason="memory"), senders.lost
         assert written(gateway) == {t: TYPES for t in senders.attempts}
         for exporter in unhealthy + ["file"]:
             gateway.until(lambda: gateway.balanced("profiles", exporter))
