@@ -19,36 +19,51 @@ bool base64_add(struct bytes *out, struct view data, bool padded)
 	return true;
 }
 
-static int value_of(uint8_t c)
+/* The value of each digit of both alphabets, plus one. */
+static const uint8_t values[256] = {
+	['A'] = 1,  ['B'] = 2,  ['C'] = 3,  ['D'] = 4,  ['E'] = 5,  ['F'] = 6,  ['G'] = 7,
+	['H'] = 8,  ['I'] = 9,  ['J'] = 10, ['K'] = 11, ['L'] = 12, ['M'] = 13, ['N'] = 14,
+	['O'] = 15, ['P'] = 16, ['Q'] = 17, ['R'] = 18, ['S'] = 19, ['T'] = 20, ['U'] = 21,
+	['V'] = 22, ['W'] = 23, ['X'] = 24, ['Y'] = 25, ['Z'] = 26, ['a'] = 27, ['b'] = 28,
+	['c'] = 29, ['d'] = 30, ['e'] = 31, ['f'] = 32, ['g'] = 33, ['h'] = 34, ['i'] = 35,
+	['j'] = 36, ['k'] = 37, ['l'] = 38, ['m'] = 39, ['n'] = 40, ['o'] = 41, ['p'] = 42,
+	['q'] = 43, ['r'] = 44, ['s'] = 45, ['t'] = 46, ['u'] = 47, ['v'] = 48, ['w'] = 49,
+	['x'] = 50, ['y'] = 51, ['z'] = 52, ['0'] = 53, ['1'] = 54, ['2'] = 55, ['3'] = 56,
+	['4'] = 57, ['5'] = 58, ['6'] = 59, ['7'] = 60, ['8'] = 61, ['9'] = 62, ['+'] = 63,
+	['/'] = 64, ['-'] = 63, ['_'] = 64,
+};
+
+/* Up to four digits, the last group may have fewer; false if some byte is none. */
+static bool group_of(const uint8_t *at, size_t count, uint32_t *group)
 {
-	const char *at = c ? memchr(digits, c, 64) : NULL;
-	return at ? (int)(at - digits) : -1;
+	*group = 0;
+	for (size_t i = 0; i < 4; i++) {
+		uint32_t value = i < count ? values[at[i]] : 1;
+		if (!value)
+			return false;
+		*group = *group << 6 | (value - 1);
+	}
+	return true;
 }
 
 bool base64_decode(struct bytes *out, struct view text)
 {
-	uint32_t group = 0;
-	int count = 0;
 	size_t padded = text.len;
 	while (text.len && text.at[text.len - 1] == '=' && padded - text.len < 2)
 		text.len--;
-	if (text.len < padded && padded % 4)
+	size_t rest = text.len % 4;
+	if ((text.len < padded && padded % 4) || rest == 1 ||
+	    !bytes_reserve(out, text.len / 4 * 3 + (rest ? rest - 1 : 0)))
 		return false;
-	for (size_t i = 0; i < text.len; i++) {
-		int value = value_of(text.at[i]);
-		if (value < 0)
+	size_t len = out->len;
+	for (size_t i = 0; i < text.len; i += 4) {
+		size_t count = text.len - i < 4 ? rest : 4;
+		uint32_t group;
+		if (!group_of(text.at + i, count, &group))
 			return false;
-		group = group << 6 | (uint32_t)value;
-		if (++count == 4) {
-			const uint8_t three[3] = { (uint8_t)(group >> 16), (uint8_t)(group >> 8),
-						   (uint8_t)group };
-			if (!bytes_add(out, three, 3))
-				return false;
-			group = 0;
-			count = 0;
-		}
+		for (size_t digit = 1; digit < count; digit++, group <<= 8)
+			out->at[len++] = (uint8_t)(group >> 16);
 	}
-	const uint8_t rest[2] = { (uint8_t)(count == 3 ? group >> 10 : group >> 4),
-				  (uint8_t)(group >> 2) };
-	return count != 1 && bytes_add(out, rest, count ? (size_t)count - 1 : 0);
+	out->len = len;
+	return true;
 }

@@ -6,7 +6,8 @@
 
 /* RFC 4648, section 4. False: out is full. */
 bool base64_add(struct bytes *out, struct view data, bool padded);
-/* With complete padding or without any. False: not base64, or out is full. */
+/* With complete padding or without any, in the alphabet of section 4 or of section 5. False: not
+ * base64, or out is full; nothing was appended. */
 bool base64_decode(struct bytes *out, struct view text);
 
 #endif

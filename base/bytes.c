@@ -11,11 +11,16 @@ void bytes_fini(struct bytes *b)
 	*b = (struct bytes){ .max = b->max };
 }
 
+static bool raise_max(struct bytes *b, size_t need)
+{
+	return b->meter && b->meter->raise(b->meter, b, need);
+}
+
 bool bytes_enlarge(struct bytes *b, size_t more)
 {
-	if (more > b->max || b->len > b->max - more)
-		return false;
 	size_t need = b->len + more;
+	if (need < more || (need > b->max && !raise_max(b, need)))
+		return false;
 	size_t room = b->room ? b->room : b->max < 64 ? b->max : 64;
 	while (room < need)
 		room = room > b->max / 2 ? b->max : room * 2;
@@ -48,4 +53,34 @@ bool bytes_format(struct bytes *b, const char *format, ...)
 	}
 	va_end(again);
 	return ok;
+}
+
+static bool raise_share(struct bytes_meter *meter, struct bytes *b, size_t need)
+{
+	struct bytes_share *share = (struct bytes_share *)meter;
+	b->max += share->held;
+	bool ok = share->whole->raise(share->whole, b, need + share->held);
+	b->max -= share->held;
+	return ok;
+}
+
+bool bytes_share(struct bytes_share *share, struct bytes *b, size_t held)
+{
+	size_t need = b->room + held;
+	*share = (struct bytes_share){ { raise_share }, b->meter, held };
+	if (!b->meter)
+		return true;
+	if (b->max < need && !b->meter->raise(b->meter, b, need))
+		return false;
+	b->max -= held;
+	b->meter = &share->meter;
+	return true;
+}
+
+void bytes_unshare(struct bytes_share *share, struct bytes *b)
+{
+	if (!share->whole)
+		return;
+	b->max += share->held;
+	b->meter = share->whole;
 }

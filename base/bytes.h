@@ -11,13 +11,40 @@
  * A growable buffer with a maximum that is set at creation, so a peer cannot make it grow without
  * bound. Exceeding the maximum is an ordinary failure (false). Every buffer keeps BYTES_SLACK
  * readable and writable bytes after its end, so that short copies may move 16 bytes at a time.
+ *
+ * A buffer whose size is not known in advance may have a meter. Its maximum is then what the owner
+ * has charged so far, and the meter is asked to raise it.
  */
 #define BYTES_SLACK 32
+
+struct bytes_meter;
 
 struct bytes {
 	uint8_t *at;
 	size_t len, room, max;
+	struct bytes_meter *meter; /* NULL: the maximum is final */
 };
+
+/* The first member of the owner's struct. */
+struct bytes_meter {
+	/* `need` bytes must fit. Sets b->max to at least that, or returns false and remembers the
+	 * reason. */
+	bool (*raise)(struct bytes_meter *meter, struct bytes *b, size_t need);
+};
+
+/*
+ * Keeps a part of what is charged for a buffer for something else that its owner needs meanwhile:
+ * between the two calls, the meter is asked for `held` bytes more than the buffer needs. False if
+ * that is not available. A buffer without a meter has no charge, and nothing happens.
+ */
+struct bytes_share {
+	struct bytes_meter meter;
+	struct bytes_meter *whole;
+	size_t held;
+};
+
+bool bytes_share(struct bytes_share *share, struct bytes *b, size_t held);
+void bytes_unshare(struct bytes_share *share, struct bytes *b);
 
 /* Bytes that somebody else owns. */
 struct view {

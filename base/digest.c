@@ -4,6 +4,9 @@
 #define OPENSSL_SUPPRESS_DEPRECATED
 #include "base/digest.h"
 
+#include <openssl/crypto.h>
+#include <openssl/md5.h>
+
 void digest_sha256(struct view data, uint8_t out[DIGEST_SIZE])
 {
 	SHA256(data.at, data.len, out);
@@ -45,4 +48,19 @@ void digest_hex(const uint8_t *digest, size_t count, char *out)
 		*out++ = "0123456789abcdef"[digest[i] >> 4];
 		*out++ = "0123456789abcdef"[digest[i] & 15];
 	}
+}
+
+void digest_sha1(struct view data, uint8_t out[DIGEST_SHA1_SIZE])
+{
+	SHA1(data.at, data.len, out);
+}
+
+void digest_md5(struct view data, uint8_t out[DIGEST_MD5_SIZE])
+{
+	MD5(data.at, data.len, out);
+}
+
+bool digest_equal(const uint8_t a[DIGEST_SIZE], const uint8_t b[DIGEST_SIZE])
+{
+	return CRYPTO_memcmp(a, b, DIGEST_SIZE) == 0;
 }

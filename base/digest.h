@@ -20,6 +20,12 @@ struct digest_key {
 void digest_key_init(struct digest_key *key, struct view secret);
 void digest_hmac(const struct digest_key *key, struct view data, uint8_t out[DIGEST_SIZE]);
 
+enum { DIGEST_SHA1_SIZE = 20, DIGEST_MD5_SIZE = 16 };
+/* Only for passwords that others have hashed so (htpasswd). */
+void digest_sha1(struct view data, uint8_t out[DIGEST_SHA1_SIZE]);
+void digest_md5(struct view data, uint8_t out[DIGEST_MD5_SIZE]);
+/* Are both digests equal? In constant time. */
+bool digest_equal(const uint8_t a[DIGEST_SIZE], const uint8_t b[DIGEST_SIZE]);
 /* The first `count` bytes in lower-case hex; out takes 2 * count characters and no NUL. */
 void digest_hex(const uint8_t *digest, size_t count, char *out);
 

@@ -70,3 +70,8 @@ struct hash128 hash_bytes_128(const void *data, size_t len)
 	       : len <= MIDDLE ? hash_middle_128(data, len)
 			       : hash_long_128(data, len);
 }
+
+uint32_t hash_xxh32(const void *data, size_t len)
+{
+	return XXH32(data, len, 0);
+}

@@ -14,6 +14,9 @@ struct hash128 {
 uint64_t hash_bytes(const void *data, size_t len);
 struct hash128 hash_bytes_128(const void *data, size_t len);
 
+/* XXH32 with seed 0: a checksum that file formats prescribe (LZ4 frames). Not for tables. */
+uint32_t hash_xxh32(const void *data, size_t len);
+
 /* Random bytes from the kernel; aborts if none are available. */
 void hash_random(void *out, size_t len);
 

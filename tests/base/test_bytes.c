@@ -71,6 +71,47 @@ static void takes_nothing_from_nowhere(void **state)
 	bytes_fini(&b);
 }
 
+struct purse {
+	struct bytes_meter meter;
+	size_t limit, charged;
+};
+
+static bool purse_raise(struct bytes_meter *meter, struct bytes *b, size_t need)
+{
+	struct purse *p = (struct purse *)meter;
+	if (need > p->limit)
+		return false;
+	b->max = p->charged = need;
+	return true;
+}
+
+static void shares_its_charge_with_something_else(void **state)
+{
+	(void)state;
+	struct purse purse = { { purse_raise }, 1000, 0 };
+	struct bytes b = { .meter = &purse.meter };
+	struct bytes_share share;
+	assert_true(bytes_reserve(&b, 100));
+	assert_true(bytes_share(&share, &b, 300));
+	assert_int_equal(purse.charged, 400);
+	assert_int_equal(b.max, 100);
+	assert_true(bytes_reserve(&b, 700));
+	assert_int_equal(purse.charged, 1000);
+	assert_false(bytes_reserve(&b, 701));
+	bytes_unshare(&share, &b);
+	assert_ptr_equal(b.meter, &purse.meter);
+	assert_true(bytes_reserve(&b, 1000));
+	assert_false(bytes_share(&share, &b, 1));
+	assert_ptr_equal(b.meter, &purse.meter);
+	bytes_fini(&b);
+	bytes_init(&b, 50);
+	assert_true(bytes_share(&share, &b, 1000));
+	assert_true(bytes_reserve(&b, 50));
+	bytes_unshare(&share, &b);
+	assert_int_equal(b.max, 50);
+	bytes_fini(&b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -79,6 +120,7 @@ int main(void)
 		cmocka_unit_test(keeps_slack_behind_its_end),
 		cmocka_unit_test(formats_into_the_room),
 		cmocka_unit_test(takes_nothing_from_nowhere),
+		cmocka_unit_test(shares_its_charge_with_something_else),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,7 +19,7 @@ static char path[64];
 static const char *paths[] = { path, NULL };
 static char text[1 << 18];
 
-/* Everything in the log file. */
+/* The contents of the log file. */
 static const char *logged(void)
 {
 	FILE *file = fopen(path, "r");
@@ -40,7 +40,7 @@ static void configure(struct log_config config)
 
 static const struct log otlp = { .component_kind = "receiver", .component_id = "otlp" };
 
-/* Text from the level on: the time changes. */
+/* The line from its level on, because the time changes. */
 static const char *without_time(const char *line)
 {
 	const char *tab = strchr(line, '\t');
@@ -258,7 +258,7 @@ static void threads_write_whole_lines(void **state)
 	for (int i = 0; i < 4; i++)
 		pthread_join(threads[i], NULL);
 	assert_int_equal(count_lines("\"msg\":\"line\""), 800);
-	assert_int_equal(count_lines("}\n"), 801); /* and that it was reopened */
+	assert_int_equal(count_lines("}\n"), 801); /* and that the file was opened again */
 }
 
 static int make_file(void **state)

@@ -14,7 +14,7 @@
 
 #include "base/system.h"
 
-/* A tree as the kernel shows it, in a directory of our own. */
+/* A directory tree in the form that the kernel shows. */
 static char root[] = "/tmp/portcullis-cgroup-XXXXXX";
 
 static void put(const char *path, const char *text)
@@ -184,7 +184,7 @@ static void directories_on_the_way_may_be_links(void **state)
 	close(fd);
 }
 
-/* The names of standard streams are links; they lead to what this process has open. */
+/* The names of standard streams are links to the files that this process has open. */
 static void devices_and_open_files_may_be_links(void **state)
 {
 	(void)state;
