@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "net/compress.h"
+
+#include "net/compress_lz4.h"
+#include "net/compress_output.h"
+#include "net/compress_snappy.h"
 #include "net/deflate_codes.h"
 
 #include <assert.h>
@@ -12,8 +16,7 @@
 
 #include "base/memory.h"
 
-/* A first guess of the inflated size never exceeds this many times the body. */
-enum { GUESS_RATIO = 32, GUESS_MIN = 1024, GZIP_END = 8, GZIP_MIN = 18, ZSTD_HEADER = 4 };
+enum { GZIP_END = 8, GZIP_MIN = 18, ZSTD_HEADER = 4 };
 
 /*
  * Gzip of level 1 is made of runs of deflate. What takes the time of a small body is making its
@@ -94,7 +97,7 @@ enum coding compress_sniff(struct view body)
 	} magics[] = {
 		{ CODING_GZIP, 2, "\x1f\x8b" },
 		{ CODING_ZSTD, 4, "\x28\xb5\x2f\xfd" },
-		{ CODING_SNAPPY, 10, "\xff\x06\x00\x00sNaPpY" },
+		{ CODING_SNAPPY_FRAMED, 10, "\xff\x06\x00\x00sNaPpY" },
 	};
 	for (size_t i = 0; i < sizeof magics / sizeof *magics; i++)
 		if (body.len >= magics[i].len && !memcmp(body.at, magics[i].magic, magics[i].len))
@@ -116,6 +119,8 @@ size_t compress_stated_size(enum coding coding, struct view body)
 		return body.len;
 	if (coding == CODING_GZIP)
 		return gzip_stated_size(body);
+	if (coding == CODING_SNAPPY)
+		return compress_snappy_stated_size(body);
 	if (coding != CODING_ZSTD)
 		return SIZE_MAX;
 	unsigned long long size = ZSTD_getFrameContentSize(body.at, body.len);
@@ -123,62 +128,39 @@ size_t compress_stated_size(enum coding coding, struct view body)
 	return size > SIZE_MAX / 2 ? SIZE_MAX : (size_t)size;
 }
 
+/* The first name of a coding is the one to send. */
+static const struct {
+	const char *name;
+	enum coding coding;
+} coding_names[] = {
+	{ "identity", CODING_IDENTITY },
+	{ "", CODING_IDENTITY },
+	{ "gzip", CODING_GZIP },
+	{ "x-gzip", CODING_GZIP },
+	{ "deflate", CODING_ZLIB },
+	{ "zlib", CODING_ZLIB },
+	{ "zstd", CODING_ZSTD },
+	{ "snappy", CODING_SNAPPY },
+	{ "x-snappy-framed", CODING_SNAPPY_FRAMED },
+	{ "lz4", CODING_LZ4 },
+};
+enum { CODING_NAMES = sizeof coding_names / sizeof *coding_names };
+
 enum coding compress_named(const char *name)
 {
-	static const struct {
-		const char *name;
-		enum coding coding;
-	} names[] = {
-		{ "", CODING_IDENTITY },
-		{ "identity", CODING_IDENTITY },
-		{ "gzip", CODING_GZIP },
-		{ "x-gzip", CODING_GZIP },
-		{ "deflate", CODING_ZLIB },
-		{ "zlib", CODING_ZLIB },
-		{ "zstd", CODING_ZSTD },
-		{ "snappy", CODING_SNAPPY },
-		{ "x-snappy-framed", CODING_SNAPPY },
-	};
-	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-		if (!strcasecmp(name, names[i].name))
-			return names[i].coding;
+	for (size_t i = 0; i < CODING_NAMES; i++)
+		if (!strcasecmp(name, coding_names[i].name))
+			return coding_names[i].coding;
 	return CODING_UNKNOWN;
 }
 
-static bool too_large(const struct bytes *out, struct error *err)
+const char *compress_name(enum coding coding)
 {
-	return error_set(err, ERROR_TOO_LARGE, "the decompressed body exceeds %zu bytes", out->max);
-}
-
-static bool damaged(const char *coding, size_t offset, struct error *err)
-{
-	return error_set(err, ERROR_INVALID,
-			 "the %s stream at byte %zu of the body is corrupt or truncated", coding,
-			 offset);
-}
-
-/* Room for `guess` more bytes, or for as many as the maximum permits. */
-static void reserve_up_to(struct bytes *out, size_t guess)
-{
-	size_t left = out->max - out->len;
-	bytes_reserve(out, guess < left ? guess : left);
-}
-
-/* Twice the room behind len; false at the maximum. */
-static bool grow(struct bytes *out)
-{
-	if (out->room == out->max)
-		return false;
-	size_t have = out->room - out->len;
-	reserve_up_to(out, have < GUESS_MIN ? GUESS_MIN : 2 * have);
-	return true;
-}
-
-/* Never 0: there must be a buffer, if only to inflate nothing into. */
-static size_t guess_size(struct view in, uint64_t claimed)
-{
-	uint64_t max = (uint64_t)in.len * GUESS_RATIO + GUESS_MIN;
-	return !claimed ? 1 : claimed < max ? claimed : max;
+	size_t i = 0;
+	assert(coding < CODING_UNKNOWN);
+	while (coding_names[i].coding != coding)
+		i++;
+	return coding_names[i].name;
 }
 
 /* Inflates one stream at the start of `in`; *used tells where the next may begin. */
@@ -202,9 +184,9 @@ static bool inflate_stream(inflate_one *inflate, const char *coding, struct view
 			return true;
 		}
 		if (result != LIBDEFLATE_INSUFFICIENT_SPACE)
-			return damaged(coding, *at, err);
-		if (!grow(out))
-			return too_large(out, err);
+			return compress_output_damaged(coding, *at, err);
+		if (!compress_output_grow(out))
+			return compress_output_exceeded(out, err);
 	}
 }
 
@@ -220,7 +202,7 @@ static uint32_t gzip_claim(struct view in)
 
 static bool inflate_gzip(struct view in, struct bytes *out, struct error *err)
 {
-	reserve_up_to(out, guess_size(in, gzip_claim(in)));
+	compress_output_reserve(out, compress_output_guess(in, gzip_claim(in)));
 	size_t at = 0;
 	do {
 		if (!inflate_stream(libdeflate_gzip_decompress_ex, "gzip", in, &at, out, err))
@@ -229,13 +211,22 @@ static bool inflate_gzip(struct view in, struct bytes *out, struct error *err)
 	return true;
 }
 
+/* RFC 1950 2.2: the method, and the check bits of the header. */
+static bool has_zlib_header(struct view in)
+{
+	return in.len < 2 || ((in.at[0] & 15) == 8 && (in.at[0] << 8 | in.at[1]) % 31 == 0);
+}
+
+/* Some clients call a stream without this header "deflate". */
 static bool inflate_zlib(struct view in, struct bytes *out, struct error *err)
 {
-	reserve_up_to(out, guess_size(in, (uint64_t)in.len * 4));
+	inflate_one *inflate = has_zlib_header(in) ? libdeflate_zlib_decompress_ex
+						   : libdeflate_deflate_decompress_ex;
+	compress_output_reserve(out, compress_output_guess(in, (uint64_t)in.len * 4));
 	size_t at = 0;
-	if (!inflate_stream(libdeflate_zlib_decompress_ex, "zlib", in, &at, out, err))
+	if (!inflate_stream(inflate, "zlib", in, &at, out, err))
 		return false;
-	return at == in.len || damaged("zlib", at, err);
+	return at == in.len || compress_output_damaged("zlib", at, err);
 }
 
 /*
@@ -257,11 +248,12 @@ static bool inflate_frame(struct view frame, size_t offset, struct bytes *out, s
 		tools->unzstd = ZSTD_createDCtx();
 	unsigned long long size = ZSTD_getFrameContentSize(frame.at, frame.len);
 	if (size == ZSTD_CONTENTSIZE_ERROR)
-		return damaged("zstd", offset, err);
+		return compress_output_damaged("zstd", offset, err);
 	bool known = size != ZSTD_CONTENTSIZE_UNKNOWN;
 	if (known && size > out->max - out->len)
-		return too_large(out, err);
-	reserve_up_to(out, guess_size(frame, known ? size : (uint64_t)frame.len * 4));
+		return compress_output_exceeded(out, err);
+	compress_output_reserve(out, compress_output_guess(frame,
+							   known ? size : (uint64_t)frame.len * 4));
 	for (;;) {
 		size_t made = ZSTD_decompressDCtx(tools->unzstd, out->at + out->len,
 						  out->room - out->len, frame.at, frame.len);
@@ -270,9 +262,9 @@ static bool inflate_frame(struct view frame, size_t offset, struct bytes *out, s
 			return true;
 		}
 		if (ZSTD_getErrorCode(made) != ZSTD_error_dstSize_tooSmall)
-			return damaged("zstd", offset, err);
-		if (!grow(out))
-			return too_large(out, err);
+			return compress_output_damaged("zstd", offset, err);
+		if (!compress_output_grow(out))
+			return compress_output_exceeded(out, err);
 	}
 }
 
@@ -281,10 +273,10 @@ static bool inflate_zstd(struct view in, struct bytes *out, struct error *err)
 	size_t at = 0;
 	do {
 		if (!is_zstd_frame(in.at + at, in.len - at))
-			return damaged("zstd", at, err);
+			return compress_output_damaged("zstd", at, err);
 		size_t len = ZSTD_findFrameCompressedSize(in.at + at, in.len - at);
 		if (ZSTD_isError(len))
-			return damaged("zstd", at, err);
+			return compress_output_damaged("zstd", at, err);
 		if (!inflate_frame((struct view){ in.at + at, len }, at, out, err))
 			return false;
 		at += len;
@@ -292,20 +284,17 @@ static bool inflate_zstd(struct view in, struct bytes *out, struct error *err)
 	return true;
 }
 
-static bool unsupported(enum coding coding, struct error *err)
+static bool unknown(struct error *err)
 {
 	return error_set(err, ERROR_UNSUPPORTED,
-			 coding == CODING_SNAPPY ? "snappy is not supported: send gzip, zstd or "
-						   "identity"
-						 : "unknown content coding: send gzip, zstd or "
-						   "identity");
+			 "unknown content coding: send gzip, zstd, zlib, snappy, lz4 or identity");
 }
 
 bool compress_inflate(enum coding coding, struct view in, struct bytes *out, struct error *err)
 {
 	switch (coding) {
 	case CODING_IDENTITY:
-		return bytes_add(out, in.at, in.len) || too_large(out, err);
+		return bytes_add(out, in.at, in.len) || compress_output_exceeded(out, err);
 	case CODING_GZIP:
 		return inflate_gzip(in, out, err);
 	case CODING_ZLIB:
@@ -313,10 +302,15 @@ bool compress_inflate(enum coding coding, struct view in, struct bytes *out, str
 	case CODING_ZSTD:
 		return inflate_zstd(in, out, err);
 	case CODING_SNAPPY:
+		return compress_snappy_inflate(in, out, err);
+	case CODING_SNAPPY_FRAMED:
+		return compress_snappy_inflate_framed(in, out, err);
+	case CODING_LZ4:
+		return compress_lz4_inflate(in, out, err);
 	case CODING_UNKNOWN:
 		break;
 	}
-	return unsupported(coding, err);
+	return unknown(err);
 }
 
 static struct libdeflate_compressor *deflater(int level)
@@ -466,7 +460,7 @@ static size_t deflate_runs(struct view in, const struct cuts *cuts, uint8_t *to,
 static size_t deflate_gzip(int level, struct view in, const struct cuts *cuts, struct bytes *out)
 {
 	struct libdeflate_compressor *c = deflater(level);
-	reserve_up_to(out, libdeflate_gzip_compress_bound(c, in.len));
+	compress_output_reserve(out, libdeflate_gzip_compress_bound(c, in.len));
 	uint8_t *to = out->at + out->len;
 	size_t room = out->room - out->len,
 	       made = level == 1 ? deflate_runs(in, cuts, to, room) : 0;
@@ -476,7 +470,7 @@ static size_t deflate_gzip(int level, struct view in, const struct cuts *cuts, s
 static size_t deflate_zlib(int level, struct view in, struct bytes *out)
 {
 	struct libdeflate_compressor *c = deflater(level);
-	reserve_up_to(out, libdeflate_zlib_compress_bound(c, in.len));
+	compress_output_reserve(out, libdeflate_zlib_compress_bound(c, in.len));
 	return libdeflate_zlib_compress(c, in.at, in.len, out->at + out->len, out->room - out->len);
 }
 
@@ -485,7 +479,7 @@ static size_t deflate_zstd(int level, struct view in, struct bytes *out)
 	struct tools *tools = tools_here();
 	if (!tools->zstd)
 		tools->zstd = ZSTD_createCCtx();
-	reserve_up_to(out, ZSTD_compressBound(in.len));
+	compress_output_reserve(out, ZSTD_compressBound(in.len));
 	size_t made = ZSTD_compressCCtx(tools->zstd, out->at + out->len, out->room - out->len,
 					in.at, in.len, level);
 	return ZSTD_isError(made) ? 0 : made;
@@ -504,7 +498,7 @@ bool compress_deflate(enum coding coding, int level, struct view in, struct byte
 	level = level ? level : 1;
 	switch (coding) {
 	case CODING_IDENTITY:
-		return bytes_add(out, in.at, in.len) || too_large(out, err);
+		return bytes_add(out, in.at, in.len) || compress_output_exceeded(out, err);
 	case CODING_GZIP:
 		return finish(deflate_gzip(level, in, NULL, out), out, err);
 	case CODING_ZLIB:
@@ -512,10 +506,15 @@ bool compress_deflate(enum coding coding, int level, struct view in, struct byte
 	case CODING_ZSTD:
 		return finish(deflate_zstd(level, in, out), out, err);
 	case CODING_SNAPPY:
+		return finish(compress_snappy_deflate(in, out), out, err);
+	case CODING_SNAPPY_FRAMED:
+		return finish(compress_snappy_deflate_framed(in, out), out, err);
+	case CODING_LZ4:
+		return finish(compress_lz4_deflate(level, in, out), out, err);
 	case CODING_UNKNOWN:
 		break;
 	}
-	return unsupported(coding, err);
+	return unknown(err);
 }
 
 bool compress_gzip(struct view in, const struct cuts *cuts, struct bytes *out, struct error *err)

@@ -15,16 +15,16 @@
 #include "base/clock.h"
 #include "base/memory.h"
 
-#define KNOWN_VERSION "29."       /* of core, in 1.51 */
+#define KNOWN_VERSION "29."       /* the prefix of core's version string, in 1.51 */
 #define DESCRIPTORS_MAX (1 << 20) /* the kernel's default of fs.nr_open */
 
-/* Core's, from src/core/lib/iomgr/socket_mutator.h of 1.51. */
+/* Types of core, from src/core/lib/iomgr/socket_mutator.h of 1.51. */
 struct usage {
 	int fd, usage;
 };
 struct mutator;
 struct mutator_functions {
-	/* never called where the last member is set */
+	/* never called if mutate_for is set */
 	bool (*mutate)(int fd, struct mutator *mutator);
 	int (*compare)(struct mutator *one, struct mutator *other);
 	void (*destroy)(struct mutator *mutator);
@@ -35,22 +35,22 @@ struct mutator {
 	gpr_refcount refs;
 };
 
-/* Never freed but used again: a descriptor that was closed names its allowance until it is
- * registered anew. */
+/* Never freed, but reused: the descriptor of a closed socket refers to its allowance until the
+ * descriptor is registered again. */
 struct grpc_allowance {
 	struct mutator mutator; /* first: core's pointer is ours */
 	_Atomic int64_t left;   /* bytes */
-	_Atomic int64_t flying; /* the shares of requests in flight */
+	_Atomic int64_t flying; /* the sum of the shares of requests in flight */
 	_Atomic unsigned overruns;
-	_Atomic uint64_t paused_until; /* 0: is not */
-	struct grpc_allowance *next;   /* in spare */
+	_Atomic uint64_t paused_until; /* 0: not paused */
+	struct grpc_allowance *next;   /* the next one in `spare` */
 };
 
 static pthread_mutex_t spare_lock = PTHREAD_MUTEX_INITIALIZER; /* guards spare */
 static struct grpc_allowance *spare;
 
-/* Of each descriptor that core has connected; untouched pages cost nothing. The cookie is the
- * kernel's name of the socket. */
+/* One entry per descriptor, used if core has connected it. Untouched pages cost no memory. The
+ * cookie is the kernel's identifier of the socket. */
 static struct connection {
 	struct grpc_allowance *_Atomic allowance;
 	_Atomic uint64_t cookie;
@@ -63,9 +63,9 @@ static uint64_t cookie_of(int fd)
 	return cookie;
 }
 
-/* ---- what core calls */
+/* ---- callbacks of core */
 
-/* A socket before it is connected; false: it is not. */
+/* Registers a socket before it is connected. False: the connection is not opened. */
 static bool register_socket(const struct usage *usage, struct mutator *mutator)
 {
 	struct grpc_allowance *a = (struct grpc_allowance *)mutator;
@@ -103,13 +103,13 @@ static const struct mutator_functions functions = { .compare = compare,
 
 static void overrun(struct grpc_allowance *a)
 {
-	uint64_t none = 0; /* else another connection of the same destination was first */
+	uint64_t none = 0; /* not 0: another connection of the same destination was first */
 	if (atomic_compare_exchange_strong(&a->paused_until, &none,
 					   clock_now() + GRPC_ALLOWANCE_PAUSE_NS))
 		atomic_fetch_add(&a->overruns, 1);
 }
 
-/* Core has closed the registered socket, and somebody else got its number. */
+/* Core has closed the registered socket, and another socket has its number. */
 static bool is_another_socket(int fd, struct connection *c)
 {
 	if (cookie_of(fd) == atomic_load(&c->cookie))
@@ -142,7 +142,7 @@ __attribute__((visibility("default"))) ssize_t recvmsg(int fd, struct msghdr *me
 	return -1;
 }
 
-/* ---- life */
+/* ---- lifetime */
 
 static struct grpc_allowance *take_spare(void)
 {
@@ -156,7 +156,7 @@ static struct grpc_allowance *take_spare(void)
 
 struct grpc_allowance *grpc_allowance_new(struct error *err)
 {
-	assert(dlsym(RTLD_DEFAULT, "recvmsg") == (void *)recvmsg); /* else core does not call it */
+	assert(dlsym(RTLD_DEFAULT, "recvmsg") == (void *)recvmsg); /* core calls ours */
 	if (strncmp(grpc_version_string(), KNOWN_VERSION, strlen(KNOWN_VERSION))) {
 		error_set(err, ERROR_INTERNAL,
 			  "gRPC C core %s is not supported: this build can limit the "
@@ -226,7 +226,8 @@ static void cap(struct grpc_allowance *a)
 		continue;
 }
 
-/* A share that nobody answered for is taken back, or a destination could live on attempts. */
+/* The share of a request without a reply is taken back. Otherwise a destination could receive an
+ * allowance for failed attempts alone. */
 void grpc_allowance_end(struct grpc_allowance *a, size_t request_bytes, bool answered)
 {
 	atomic_fetch_sub(&a->flying, share_of(request_bytes));

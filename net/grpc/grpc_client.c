@@ -16,10 +16,10 @@
 #include "net/grpc/grpc_reply.h"
 #include "net/grpc/rpc_channel.h"
 
-#define OVERDUE_NS UINT64_C(100000000) /* behind the deadline; until then core ends a call itself */
+#define OVERDUE_NS UINT64_C(100000000) /* after the deadline; until then core ends a call itself */
 
 struct grpc_client {
-	struct grpc_client_options options; /* with texts of its own */
+	struct grpc_client_options options; /* its strings are our copies */
 	grpc_completion_queue *queue;
 	struct grpc_endpoint endpoint;
 	struct tls_material material;
@@ -29,43 +29,43 @@ struct grpc_client {
 	struct grpc_tick tick;
 	pthread_mutex_t lock; /* guards channel, calls, material */
 	struct rpc_channel *channel;
-	struct call *calls; /* that can be cancelled */
-	/* A lock of its own, because core may release a message while `lock` is held around one of
-	 * its functions. */
+	struct call *calls; /* calls that can be cancelled */
+	/* Separate from `lock`, because core may release a message while `lock` is held around a
+	 * call of core. */
 	pthread_mutex_t spare_lock; /* guards spare */
 	struct call *spare;
-	_Atomic size_t holds; /* the owner's, and one for each call */
+	_Atomic size_t holds; /* references: of the owner, and of each call */
 	sem_t idle;           /* holds became 0 */
 };
 
 /*
- * All operations of a call are one batch, so that the queue's thread is woken once, for the reply.
- * While a peer does not read, what is being written can neither be cancelled nor ended by a
- * deadline, and the batch waits for it: `done` then comes from end_overdue.
+ * All operations of a call are one batch, so that the thread of the queue wakes up only once, for
+ * the reply. While a peer does not read, neither a cancellation nor a deadline ends the write, and
+ * the batch waits for it. In this case end_overdue calls `done`.
  *
- * `users` are the batch and the message's bytes, which core may still write from after a call was
- * cancelled.
+ * `users` counts the batch and the bytes of the message, from which core may still write after a
+ * call was cancelled.
  */
 struct call {
 	struct grpc_tag tag;
 	struct grpc_client *client;
 	struct rpc_channel *channel;
-	struct call *next, **slot; /* in client->calls; next also in client->spare */
+	struct call *next, **slot; /* in client->calls; `next` is also used in client->spare */
 	grpc_call *core;
 	grpc_byte_buffer *request;
-	grpc_metadata *metadata; /* with metadata of its own; NULL: the client's */
-	size_t metadata_count;   /* its own */
+	grpc_metadata *metadata; /* the call's metadata, if it has its own; NULL: the client's */
+	size_t metadata_count;   /* the number of the call's own entries */
 	struct grpc_reply reply;
 	void (*done)(void *argument, const struct grpc_result *result); /* NULL: was called */
 	void *argument;
-	void *owner; /* of the message */
+	void *owner; /* passed to `release` */
 	size_t bytes;
 	uint64_t overdue_at;
-	unsigned overruns; /* of the allowance, when the call began */
+	unsigned overruns; /* overruns of the allowance when the call began */
 	_Atomic unsigned users;
-	_Atomic bool started; /* the same for who starts a call */
-	/* Written last and read first: core orders what it hands over by means that our thread
-	 * sanitizer does not see. */
+	_Atomic bool started; /* for the thread that starts a call, as `release` below */
+	/* Written last and read first: core orders the hand-over by means that the thread sanitizer
+	 * does not recognise. */
 	void (*_Atomic release)(void *owner);
 };
 
@@ -76,7 +76,7 @@ static void client_hold(struct grpc_client *client)
 	atomic_fetch_add(&client->holds, 1);
 }
 
-/* The client may be gone on return. */
+/* The client may have been freed on return. */
 static void client_leave(struct grpc_client *client)
 {
 	if (atomic_fetch_sub(&client->holds, 1) == 1)
@@ -98,7 +98,7 @@ static struct call *take_spare(struct grpc_client *client)
 	return call;
 }
 
-/* When the batch has come back and the bytes have been released: on either's thread. */
+/* Called when the batch is complete and when the bytes have been released, on either thread. */
 static void call_leave(struct call *call)
 {
 	struct grpc_client *client = call->client;
@@ -122,7 +122,7 @@ static void call_unlink(struct call *call)
 
 /* ---- headers ---- */
 
-/* What core writes itself; a second value would contradict it. */
+/* Headers that core writes itself. A second value would contradict the first one. */
 static bool is_reserved(const char *name)
 {
 	static const char *const names[] = { "content-type", "te", "user-agent", "host",
@@ -155,7 +155,7 @@ static void header_release(grpc_metadata *m)
 	grpc_slice_unref(m->value);
 }
 
-/* Releases the header. */
+/* Frees the header's slices. */
 static bool header_is_legal(grpc_metadata m)
 {
 	char *name = grpc_slice_to_c_string(m.key);
@@ -239,7 +239,7 @@ static void call_clear_metadata(struct call *call)
 	call->metadata_count = 0;
 }
 
-/* ---- answers: on the queue's thread ---- */
+/* ---- replies: on the thread of the queue ---- */
 
 static void on_answer(void *owner, bool ok)
 {
@@ -263,7 +263,7 @@ static void on_answer(void *owner, bool ok)
 	call_leave(call);
 }
 
-/* A call whose batch does not come back in time, made known as done; NULL: none. */
+/* A call that must be reported as done, because its batch did not complete in time. NULL: none. */
 static struct call *take_overdue(struct grpc_client *client, uint64_t now)
 {
 	pthread_mutex_lock(&client->lock);
@@ -375,7 +375,7 @@ struct grpc_client *grpc_client_new(const struct grpc_client_options *options, s
 	return client;
 }
 
-bool grpc_client_reload(struct grpc_client *client, bool *changed, struct error *err)
+bool grpc_client_reopen(struct grpc_client *client, bool *changed, struct error *err)
 {
 	struct tls_material fresh;
 	*changed = false;
@@ -416,7 +416,7 @@ void grpc_client_unref(struct grpc_client **slot)
 	rpc_channel_unref(&client->channel);
 	client_leave(client);
 	while (sem_wait(&client->idle))
-		continue; /* a signal */
+		continue; /* interrupted by a signal */
 	grpc_queue_untick(&client->tick);
 	client_free(client);
 	grpc_queue_release();
@@ -490,7 +490,7 @@ static void call_start(struct call *call, bool gzip)
 	grpc_tag_init(&call->tag, on_answer, call);
 	grpc_call *core = call->core;
 	struct grpc_tag *tag = &call->tag;
-	/* from here on it may end, and be another's */
+	/* from here on the call may end, and its struct may be reused */
 	atomic_store_explicit(&call->started, true, memory_order_release);
 	grpc_call_error code =
 		grpc_call_start_batch(core, ops, sizeof ops / sizeof *ops, tag, NULL);

@@ -8,35 +8,34 @@
 #include "profile/request.h"
 
 /*
- * One channel to one target, unary calls of one method, over the gRPC C core. [any thread]
+ * One channel to one target, for unary calls of one method, over the gRPC C core. [any thread]
  *
  * All clients of the process share one completion-queue thread. It starts with the first client and
- * has ended when the last one is gone. `done` runs on it and must not block, nor drop a client.
+ * ends with the last one. `done` runs on it. It must not block, and must not unref a client.
  *
- * A destination can cost itself alone: what it sends is bounded (net/grpc/grpc_allowance.h), and a
- * call has its `done` at most 0.6 s behind its deadline, whatever the destination reads.
+ * A destination affects only its own client: the bytes that it may send are bounded
+ * (net/grpc/grpc_allowance.h), and `done` is called at most 0.6 s after the deadline of the call,
+ * regardless of what the destination reads.
  */
 
-/* An endpoint as users of the Collector write it, taken apart. */
+/* An endpoint in the Collector's notation, parsed. */
 struct grpc_endpoint {
 	char *target;      /* for core: "dns:///host:port", "unix:/path" */
-	char *host, *port; /* for labels; empty for sockets and lists */
+	char *host, *port; /* for metric labels; empty for unix sockets and lists */
 	bool tls;          /* https:// forces it */
 };
 
-/*
- * host:port, http:// (stripped), https:// (forces TLS), dns:///h:p, passthrough:///h:p (core has no
- * such resolver; dns takes addresses as they are, too), unix:/path, unix:///path, ipv4:a:p,b:p,
- * ipv6:[a]:p. On success grpc_endpoint_fini frees the texts.
- */
+/* Accepts host:port, http:// (stripped), https:// (forces TLS), dns:///h:p, passthrough:///h:p
+ * (core has no such resolver, but dns also accepts addresses), unix:/path, unix:///path,
+ * ipv4:a:p,b:p, ipv6:[a]:p. On success, grpc_endpoint_fini frees the strings. */
 bool grpc_endpoint_parse(const char *text, struct grpc_endpoint *out, struct error *err);
 void grpc_endpoint_fini(struct grpc_endpoint *endpoint);
-/* Would a client with this section (NULL: none) send in clear text? */
+/* Would a client with this TLS section (NULL: none) send in plaintext? */
 bool grpc_endpoint_is_plaintext(const struct grpc_endpoint *endpoint,
 				const struct tls_client_config *tls);
 
-/* All texts are borrowed until grpc_client_new returns; `tls` until the client is gone (it names
- * files to reload). */
+/* All strings are borrowed until grpc_client_new returns. `tls` is borrowed for the client's life,
+ * because its files may be read again. */
 struct grpc_client_options {
 	const char *endpoint;
 	const char *method;                  /* "/package.Service/Method" */
@@ -47,31 +46,33 @@ struct grpc_client_options {
 	struct duration keepalive_time, keepalive_timeout;
 };
 
-/* gzip: the bytes are already gzip; the header says so. They are not copied. */
+/* gzip: the bytes are already compressed with gzip, and the header announces it. The bytes are not
+ * copied. */
 struct grpc_message {
 	struct view bytes;
 	bool gzip;
-	/* Of this call, besides the client's headers; ends with name == NULL; may be NULL; copied.
-	 * It has passed grpc_client_check_metadata. */
+	/* Sent with this call, in addition to the client's headers. Ends with name == NULL; may be
+	 * NULL; copied. It must have passed grpc_client_check_metadata. */
 	const struct metadatum *metadata;
-	/* [any thread] core has let go of the bytes: once, before or after done. Must not block or
-	 * call this client. May be NULL. */
+	/* [any thread] Core no longer uses the bytes. Called once, before or after done. Must not
+	 * block or call this client. May be NULL. */
 	void (*release)(void *owner);
 	void *owner;
 };
 
 /* Valid during done. */
 struct grpc_result {
-	int status; /* gRPC code, 0 = OK */
-	/* the peer's text, or its beginning: for classification only, never logged */
+	int status; /* gRPC status code, 0: OK */
+	/* the status message of the peer, possibly truncated: for classification only, never
+	 * logged */
 	const char *message;
-	/* of status 0: inflated; empty if it is longer than GRPC_CLIENT_ANSWER_MAX */
+	/* with status 0: decompressed; empty if it is longer than GRPC_CLIENT_ANSWER_MAX */
 	struct view response;
-	int64_t retry_delay_ms; /* of RetryInfo; -1: none was sent */
-	/* surely: no connection ever took the request, so nobody can have acted on it */
+	int64_t retry_delay_ms; /* from RetryInfo; -1: none was sent */
+	/* certain: no connection ever took the request, so nobody can have processed it */
 	bool unsent;
-	/* The reply was refused here, by the gRPC C core or the allowance
-	 * (net/grpc/grpc_allowance.h): nobody knows what the peer did with the request. */
+	/* The reply was rejected here, by the gRPC C core or the allowance
+	 * (net/grpc/grpc_allowance.h). It is unknown what the peer did with the request. */
 	bool reply_too_large;
 };
 
@@ -79,27 +80,28 @@ struct grpc_result {
 
 struct grpc_client;
 
-/* Can these headers be sent? Names are the operator's and appear in err, values never. */
+/* Can these headers be sent? err contains names, which are the operator's, but never values. */
 bool grpc_client_check_headers(const struct pairs *headers, struct error *err);
 
-/* Can a call send this metadata? At most GRPC_METADATA_MAX entries, GRPC_METADATA_BYTES in all. err
- * has indices, never values. [any thread] */
+/* Can a call send this metadata? At most GRPC_METADATA_MAX entries, GRPC_METADATA_BYTES in total.
+ * err contains indices, never values. [any thread] */
 enum { GRPC_METADATA_MAX = 32, GRPC_METADATA_BYTES = 16384 };
 bool grpc_client_check_metadata(const struct metadatum *metadata, struct error *err);
 
 struct grpc_client *grpc_client_new(const struct grpc_client_options *options, struct error *err);
-/* timeout_ns 0: none. done is called exactly once. */
+/* timeout_ns 0: no deadline. done is called exactly once. */
 void grpc_client_call(struct grpc_client *client, const struct grpc_message *message,
 		      uint64_t timeout_ns,
 		      void (*done)(void *argument, const struct grpc_result *result),
 		      void *argument);
-/* Reads the TLS files again. If they changed, later calls use a new channel; calls in flight end on
- * the old one. What is broken stays as it was, and err says why. */
-bool grpc_client_reload(struct grpc_client *client, bool *changed, struct error *err);
+/* Reads the TLS files again. If they changed, later calls use a new channel; calls in flight finish
+ * on the old one. If a file is invalid, nothing changes, and err contains the reason. */
+bool grpc_client_reopen(struct grpc_client *client, bool *changed, struct error *err);
 /*
- * Cancels calls in flight and returns when each has had its done and each message has been
- * released. A peer that stopped reading in the middle of a message delays that until its connection
- * is given up: 10 s without progress, or keepalive_timeout. Not from done.
+ * Cancels calls in flight. Returns after done was called for each call and each message was
+ * released. A peer that stopped reading in the middle of a message delays the return until its
+ * connection is closed: after 10 s without progress, or after keepalive_timeout. Must not be called
+ * from done.
  */
 void grpc_client_unref(struct grpc_client **client);
 

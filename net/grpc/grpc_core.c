@@ -13,16 +13,16 @@
 #define LOG_INTERVAL_NS (10 * UINT64_C(1000000000))
 #define LOG_PLACES 32
 
-/* One source line of core that logs. Peers can make some of them log at will. */
+/* A source line of core that logs. Peers can trigger some of these lines as often as they like. */
 struct place {
-	const char *file; /* core's own literal */
+	const char *file; /* a string literal of core */
 	int line;
-	uint64_t count, logged_at; /* of all lines; when we last wrote one */
+	uint64_t count, logged_at; /* of all its log lines; the time of our last one */
 };
 
 static pthread_once_t prepared = PTHREAD_ONCE_INIT;
 static pthread_mutex_t places_mutex = PTHREAD_MUTEX_INITIALIZER; /* guards places */
-static struct place places[LOG_PLACES]; /* the last one takes whatever finds no other */
+static struct place places[LOG_PLACES]; /* the last one counts all lines that have no other place */
 
 static struct place *place_of(const char *file, int line)
 {
@@ -35,7 +35,7 @@ static struct place *place_of(const char *file, int line)
 	return p;
 }
 
-/* How many lines the place has had, if it is time to log that, else 0. */
+/* Counts a log line. Returns the count of its place if it is time to log it, else 0. */
 static uint64_t count_line(const char *file, int line)
 {
 	uint64_t now = clock_now(), due = 0;
@@ -50,7 +50,7 @@ static uint64_t count_line(const char *file, int line)
 	return due;
 }
 
-/* Runs on any thread, also with core's locks held: it must not call core. */
+/* Runs on any thread, possibly with locks of core held: it must not call core. */
 static void take_log(gpr_log_func_args *args)
 {
 	static const struct log log;
@@ -63,7 +63,8 @@ static void take_log(gpr_log_func_args *args)
 			 log_number("line", args->line), log_number("count", count));
 }
 
-/* absl::SetMutexDeadlockDetectionMode(OnDeadlockCycle::kIgnore) of Debian 12's absl 20220623. */
+/* Calls absl::SetMutexDeadlockDetectionMode(OnDeadlockCycle::kIgnore) of Debian 12's absl
+ * 20220623. */
 static void switch_off_deadlock_detector(void)
 {
 	void (*set_mode)(int) = NULL;

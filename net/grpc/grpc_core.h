@@ -3,16 +3,16 @@
 #define NET_GRPC_GRPC_CORE_H
 
 /*
- * The gRPC C core's life in the process. [any thread]
+ * The lifetime of the gRPC C core in the process. [any thread]
  *
- * The first grpc_core_init also switches off the deadlock detector that Debian's libabsl runs in
- * every lock (12 % of the instructions; left on if the library has no such switch), and takes over
- * core's log: a line may hold a peer's bytes, so what reaches our log is the library, the source
- * location and a count.
+ * The first grpc_core_init also disables the deadlock detector of Debian's libabsl, which runs in
+ * every lock (12 % of the instructions). If the library has no such switch, the detector stays
+ * enabled. It also replaces core's log function: a line may contain bytes of a peer, so our log
+ * gets only the library, the source location and a count.
  *
- * After it a child of fork() cannot use gRPC; fork and exec is fine.
+ * After it, a child of fork() cannot use gRPC; fork followed by exec is safe.
  */
 void grpc_core_init(void);
-void grpc_core_shutdown(void); /* each init wants one */
+void grpc_core_shutdown(void); /* once for each grpc_core_init */
 
 #endif

@@ -5,10 +5,10 @@
 
 #include "base/memory.h"
 
-/* How the schemes of an endpoint become targets of core. */
+/* How each scheme of an endpoint becomes a target of core. */
 static const struct scheme {
 	const char *prefix;
-	/* NULL: dns:///host:port; else put before the rest, which is not looked into */
+	/* NULL: dns:///host:port; otherwise the prefix of the rest, which is not checked */
 	const char *target;
 	bool tls;
 } schemes[] = {
@@ -42,7 +42,7 @@ static bool port_is_valid(const char *port)
 	return len && number;
 }
 
-/* "host:port", "[address]:port", ":port" (this machine). */
+/* Accepts "host:port", "[address]:port" and ":port" (this machine). */
 static bool parse_host_port(const char *text, struct grpc_endpoint *out, struct error *err)
 {
 	const char *colon = strrchr(text, ':');
@@ -77,7 +77,7 @@ bool grpc_endpoint_parse(const char *text, struct grpc_endpoint *out, struct err
 	if (!*rest)
 		return error_set(err, ERROR_CONFIG, "endpoint: the address after \"%s\" is missing",
 				 scheme->prefix);
-	/* unix://relative is Go's spelling; core wants unix:relative. */
+	/* unix://relative is the notation of grpc-go; core expects unix:relative. */
 	if (!strcmp(scheme->prefix, "unix:") && !strncmp(rest, "//", 2) && rest[2] != '/')
 		rest += 2;
 	out->target = memory_format("%s%s", scheme->target, rest);

@@ -12,7 +12,7 @@
 #define TICK_NS (INT64_C(1000000000) / 2)
 
 static struct {
-	pthread_mutex_t lock; /* guards all; the queue's thread never takes it */
+	pthread_mutex_t lock; /* guards everything below; the thread of the queue never takes it */
 	unsigned holds;
 	grpc_completion_queue *queue;
 	pthread_t thread;
@@ -39,15 +39,13 @@ static grpc_event wait_for_event(grpc_completion_queue *queue)
 	return grpc_completion_queue_next(queue, until, NULL);
 }
 
-/*
- * On a busy processor what arrives does not stop a thread that decodes: this one waits for its
- * turn, and then serves all that has come (sched(7), SCHED_BATCH). A free processor serves it at
- * once, as ever. Where the call is forbidden nothing but that gain is lost.
- */
+/* With SCHED_BATCH (sched(7)), arriving events do not preempt a thread that decodes on a busy CPU:
+ * this thread waits for its turn and then handles all events that have arrived. On an idle CPU it
+ * runs at once, as before. If the call is forbidden, only this gain is lost. */
 static void take_turns(void)
 {
 	if (sched_getscheduler(0) ==
-	    SCHED_OTHER) /* else somebody has decided otherwise, for all threads */
+	    SCHED_OTHER) /* other policies were chosen for all threads, and are kept */
 		sched_setscheduler(0, SCHED_BATCH, &(struct sched_param){ 0 });
 }
 
@@ -97,7 +95,7 @@ static void start(void)
 	sigset_t all, before;
 	grpc_core_init();
 	shared.queue = grpc_completion_queue_create_for_next(NULL);
-	sigfillset(&all); /* signals are the loop's */
+	sigfillset(&all); /* signals are handled by the loop */
 	sigdelset(&all, SIGPROF);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	pthread_create(&shared.thread, NULL, serve, shared.queue);

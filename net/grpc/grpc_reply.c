@@ -55,7 +55,7 @@ static int64_t milliseconds(const Google__Rpc__Duration *delay)
 	return delay->seconds * 1000 + (delay->nanos + 999999LL) / 1000000;
 }
 
-/* -1 if it is no RetryInfo. */
+/* -1: it is not a RetryInfo. */
 static int64_t retry_delay_of(const Google__Rpc__Any *detail)
 {
 	const char *name = strrchr(detail->type_url, '/');
@@ -107,7 +107,7 @@ static enum coding coding_of(const grpc_byte_buffer *buffer)
 	}
 }
 
-/* Core inflates nothing for us: it would do so without a limit. */
+/* Core decompresses nothing for us, because it would do so without a limit. */
 static struct view gather(grpc_byte_buffer *buffer, struct bytes *out)
 {
 	grpc_byte_buffer_reader reader;
@@ -123,7 +123,7 @@ static struct view gather(grpc_byte_buffer *buffer, struct bytes *out)
 	return bytes_view(out);
 }
 
-/* A message in one piece is read where it is; copy is for all others. */
+/* A message in one piece is read in place. All others are copied to `copy`. */
 static struct view read_message(grpc_byte_buffer *buffer, struct bytes *copy)
 {
 	if (!buffer || !grpc_byte_buffer_length(buffer))
@@ -138,7 +138,7 @@ static struct view read_message(grpc_byte_buffer *buffer, struct bytes *copy)
 	return gather(buffer, copy);
 }
 
-/* ---- who made the status */
+/* ---- the origin of the status */
 
 bool grpc_reply_is_answer(const struct grpc_reply *reply)
 {
@@ -155,10 +155,10 @@ static bool begins_with_any(const char *text, const char *const *words)
 }
 
 /*
- * What core's balancers and resolvers say when they have no connection to give a call to. They are
- * texts, and may change; then nothing is known to be unsent any more, which is the safe side. A
- * destination that stands on core too can send the same, of connections of its own: only what no
- * connection brought counts.
+ * The status messages of core's load balancers and resolvers when they have no connection for a
+ * call. They may change in later versions. Requests are then no longer known to be unsent, which is
+ * safe. A destination that also uses core can send the same messages about its own connections. A
+ * message therefore counts only if it did not arrive over a connection.
  */
 static bool is_unsent(const struct grpc_reply *reply, const char *message)
 {
@@ -169,10 +169,9 @@ static bool is_unsent(const struct grpc_reply *reply, const char *message)
 	       begins_with_any(message, words);
 }
 
-/*
- * Core's text for headers, trailers or a status message over its limit, or the connection that was
- * closed. (A server on core would use it of our headers, which are a few and configured.)
- */
+/* Core's message for headers, trailers or a status message that exceed their limit. Or the
+ * allowance has closed the connection. (A server that uses core could send the message about our
+ * headers, but these are few and configured.) */
 static bool is_too_large(const struct grpc_reply *reply, const char *message, bool overrun)
 {
 	static const char *const words[] = { "received initial metadata size exceeds",

@@ -10,13 +10,14 @@
 
 enum {
 	BACKOFF_FIRST_MS = 500,
-	BACKOFF_LAST_MS = 10000, /* a store that came back is found again within this time */
+	BACKOFF_LAST_MS = 10000, /* a backend that is available again is found within this time */
 	NEVER_MS = INT32_MAX - 1,
 	STALLED_MS = 10000,
 	ARGS_MAX = 24
 };
 
-/* TLS without looking at the server's certificate: only the newer interface of core can do that. */
+/* TLS without verification of the server's certificate. Only the newer interface of core supports
+ * it. */
 static grpc_channel_credentials *unverified_credentials(const struct tls_material *m)
 {
 	grpc_tls_credentials_options *options = grpc_tls_credentials_options_create();
@@ -72,17 +73,15 @@ static void add_text(struct args *args, const char *key, const char *value)
 						      .value.string = (char *)value };
 }
 
-/* Core would take 0 for "at once". */
+/* Core would take 0 for "immediately". */
 static int64_t at_least_1_ms(struct duration d)
 {
 	return d.ns < 1000000 ? 1 : d.ns / 1000000;
 }
 
-/*
- * Core gives a socket TCP_USER_TIMEOUT = keepalive timeout as soon as there is a keepalive time.
- * Without it a peer that stops reading holds a half-written message, and with it the stop of its
- * exporter, for a quarter of an hour.
- */
+/* With a keepalive time, core sets TCP_USER_TIMEOUT of each socket to the keepalive timeout.
+ * Without it, a peer that stops reading would delay a half-written message, and the shutdown of its
+ * exporter, for a quarter of an hour. */
 static void add_keepalive(struct args *args, const struct grpc_client_options *o)
 {
 	add_number(args, GRPC_ARG_KEEPALIVE_TIME_MS,
@@ -104,8 +103,8 @@ struct rpc_channel *rpc_channel_new(const struct grpc_endpoint *endpoint,
 	add_number(&args, GRPC_ARG_ENABLE_CHANNELZ, 0);
 	add_number(&args, GRPC_ARG_HTTP2_BDP_PROBE, 0);
 	add_number(&args, GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
-	/* Core looks at a message's length when it has the whole of it; the allowance bounds what
-	 * it gets. */
+	/* Core checks the length of a message only after all of it has arrived. The allowance
+	 * bounds what it receives. */
 	add_number(&args, GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, -1);
 	add_number(&args, GRPC_ARG_MAX_METADATA_SIZE, GRPC_REPLY_METADATA_MAX);
 	add_number(&args, GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, BACKOFF_FIRST_MS);

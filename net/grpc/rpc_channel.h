@@ -9,17 +9,15 @@
 
 struct grpc_allowance;
 
-/*
- * A channel of core that its calls in flight keep alive after a reload has replaced it. Only the
- * files of net/ that speak to core include this.
- */
+/* A channel of core. Calls in flight keep it alive after a new channel has replaced it. Only those
+ * files of net/ that call core include this. */
 struct rpc_channel {
 	_Atomic unsigned refs;
 	grpc_channel *core;
-	void *method; /* registered with core; belongs to it */
+	void *method; /* the method as registered with core, which owns it */
 };
 
-/* Nothing is connected before the first call. The texts are only read. */
+/* No connection is opened before the first call. The strings are only read. */
 struct rpc_channel *rpc_channel_new(const struct grpc_endpoint *endpoint,
 				    const struct grpc_client_options *options,
 				    const struct tls_material *material,

@@ -1,6 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "net/h2/bounds.h"
 
+/* Limits on the frames of a connection. */
+/* clang-format off */
+#define FRAME_ROWS \
+	CONFIG_ROW(struct h2_limits, max_continuations, .key = "max_continuations", .def = "8", \
+		   .limited = true, .min = 1, .max = INT32_MAX, \
+		   .help = "Maximum number of CONTINUATION frames in one header block."), \
+	CONFIG_ROW(struct h2_limits, max_resets_per_second, .key = "max_resets_per_second", \
+		   .def = "20", .limited = true, .min = 1, .max = INT32_MAX, \
+		   .help = "Maximum rate of RST_STREAM frames from one connection. Bursts of " \
+			   "ten times this number are permitted."), \
+	CONFIG_ROW(struct h2_limits, max_settings_per_second, .key = "max_settings_per_second", \
+		   .def = "2", .limited = true, .min = 1, .max = INT32_MAX, \
+		   .help = "Maximum rate of SETTINGS frames from one connection. Bursts of ten " \
+			   "times this number are permitted."), \
+	CONFIG_ROW(struct h2_limits, max_control_frames_per_second, \
+		   .key = "max_control_frames_per_second", .def = "20", .limited = true, .min = 1, \
+		   .max = INT32_MAX, \
+		   .help = "Maximum rate of frames from one connection that carry no request " \
+			   "data. DATA frames of fewer than 64 bytes and TLS records of fewer " \
+			   "than 5 bytes count too. For each answered request six frames are " \
+			   "not counted, for each DATA frame of 1 KiB or more one frame, and for " \
+			   "each such frame of a response two. " \
+			   "Bursts of ten times this number are permitted."), \
+	CONFIG_ROW(struct h2_limits, max_errors_per_second, .key = "max_errors_per_second", \
+		   .def = "100", .limited = true, .min = 1, .max = INT32_MAX, \
+		   .help = "Maximum rate of requests on one connection that fail with an error. " \
+			   "Refusals with a retry hint do not count. Bursts of ten times this " \
+			   "number are permitted."), \
+	CONFIG_ROW(struct h2_limits, max_outbound_bytes, .key = "max_outbound_bytes", \
+		   .def = "262144", .limited = true, .min = 1, .max = INT32_MAX, .unit = "By", \
+		   .help = "Maximum size of the responses that are waiting for the client to " \
+			   "read them.")
+/* clang-format on */
+
 static const struct config_row rows[] = {
 	CONFIG_ROW(struct h2_limits, max_header_bytes, .key = "max_header_bytes", .def = "16384",
 		   .limited = true, .min = 1, .max = INT32_MAX, .unit = "By",
@@ -12,34 +46,7 @@ static const struct config_row rows[] = {
 		   .help = "Maximum number of header fields in one request. A request that "
 			   "exceeds it fails with RESOURCE_EXHAUSTED; four times this number "
 			   "closes the connection."),
-	CONFIG_ROW(struct h2_limits, max_continuations, .key = "max_continuations", .def = "8",
-		   .limited = true, .min = 1, .max = INT32_MAX,
-		   .help = "Maximum number of CONTINUATION frames in one header block."),
-	CONFIG_ROW(struct h2_limits, max_resets_per_second, .key = "max_resets_per_second",
-		   .def = "20", .limited = true, .min = 1, .max = INT32_MAX,
-		   .help = "Maximum rate of RST_STREAM frames from one connection. Bursts of "
-			   "ten times this number are permitted."),
-	CONFIG_ROW(struct h2_limits, max_settings_per_second, .key = "max_settings_per_second",
-		   .def = "2", .limited = true, .min = 1, .max = INT32_MAX,
-		   .help = "Maximum rate of SETTINGS frames from one connection. Bursts of ten "
-			   "times this number are permitted."),
-	CONFIG_ROW(struct h2_limits, max_control_frames_per_second,
-		   .key = "max_control_frames_per_second", .def = "20", .limited = true, .min = 1,
-		   .max = INT32_MAX,
-		   .help = "Maximum rate of frames from one connection that carry no request "
-			   "data. DATA frames of fewer than 64 bytes and TLS records of fewer "
-			   "than 5 bytes count too. For each answered request six frames are "
-			   "not counted, and for each DATA frame of 1 KiB or more one frame. "
-			   "Bursts of ten times this number are permitted."),
-	CONFIG_ROW(struct h2_limits, max_errors_per_second, .key = "max_errors_per_second",
-		   .def = "100", .limited = true, .min = 1, .max = INT32_MAX,
-		   .help = "Maximum rate of requests on one connection that fail with an error. "
-			   "Refusals with a retry hint do not count. Bursts of ten times this "
-			   "number are permitted."),
-	CONFIG_ROW(struct h2_limits, max_outbound_bytes, .key = "max_outbound_bytes",
-		   .def = "262144", .limited = true, .min = 1, .max = INT32_MAX, .unit = "By",
-		   .help = "Maximum size of the responses that are waiting for the client to "
-			   "read them."),
+	FRAME_ROWS,
 	CONFIG_ROW(struct h2_limits, max_connections, .key = "max_connections", .def = "20000",
 		   .limited = true, .min = 1, .max = INT32_MAX,
 		   .help = "Maximum number of open connections. Further connections are closed "
@@ -68,6 +75,10 @@ static const struct config_row rows[] = {
 };
 
 const struct config_table h2_limits_table = { sizeof(struct h2_limits), rows };
+
+static const struct config_row frame_rows[] = { FRAME_ROWS, { 0 } };
+
+const struct config_table h2_frame_limits_table = { sizeof(struct h2_limits), frame_rows };
 
 const struct metric h2_connections_metric = { "otelcol_http2_server_open_connections", METRIC_GAUGE,
 					      "{connections}",

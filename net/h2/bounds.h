@@ -29,6 +29,8 @@ struct h2_limits {
 };
 
 extern const struct config_table h2_limits_table;
+/* Only those on frames and responses, for servers that have the others as keys of their own. */
+extern const struct config_table h2_frame_limits_table;
 
 /* Why a connection was closed; the values of the metric's label are in bounds.c. */
 enum h2_reason {

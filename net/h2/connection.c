@@ -42,11 +42,6 @@ static void stop_idling(struct h2_connection *c)
 	*(c->idle_next ? &c->idle_next->idle_prev : &shard->idle_last) = c->idle_prev;
 }
 
-int64_t h2_connection_cost(const struct h2_server *s)
-{
-	return H2_CONNECTION_COST + (s->tls ? H2_TLS_COST : 0);
-}
-
 static void watch_socket(struct h2_connection *c);
 
 static void free_connection(struct h2_connection *c)
@@ -87,11 +82,11 @@ static void forget(struct h2_connection *c)
 	atomic_fetch_sub(&shard->count, 1);
 	atomic_fetch_sub(&s->connections, 1);
 	metric_add(s->counters.open, -1);
-	peer_count_remove(s->peers, c->key);
 	h2_connection_release_unread(c);
 	net_budget_release(&s->options.budget,
-			   h2_connection_cost(s) -
+			   h2_server_connection_cost(s) -
 				   (c->asleep ? H2_CONNECTION_COST - H2_ASLEEP_COST : 0));
+	h2_server_uncount(s, c->peer->address, c->key);
 }
 
 /* Closes the connection immediately; the memory is freed when libuv has closed the handles. */

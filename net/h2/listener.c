@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #define PATIENCE_NS UINT64_C(2000000000) /* how long a new connection waits for memory */
@@ -101,7 +102,7 @@ static struct h2_shard *least_busy(struct h2_server *s)
 static bool afford(struct h2_server *s)
 {
 	const struct net_budget *budget = &s->options.budget;
-	int64_t cost = h2_connection_cost(s);
+	int64_t cost = h2_server_connection_cost(s);
 	if (net_budget_hold(budget, cost))
 		return true;
 	h2_shard_close_idle(&s->shards[0], H2_IDLE_TO_CLOSE, H2_JUST_ANSWERED_NS, 0);
@@ -123,7 +124,7 @@ static bool may_enter(struct h2_server *s, struct hash128 key, enum h2_refusal *
 	int64_t count = peer_count_add(s->peers, key, (uint32_t)max);
 	if (!count)
 		return false;
-	bool over = count > (room > 0 ? room / h2_connection_cost(s) : 0) + H2_ALWAYS;
+	bool over = count > (room > 0 ? room / h2_server_connection_cost(s) : 0) + H2_ALWAYS;
 	*why = over ? H2_OVER_ITS_SHARE : H2_NO_MEMORY;
 	if (!over && afford(s))
 		return true;
@@ -167,17 +168,30 @@ static bool settle(struct h2_server *s, struct arrival *a, bool may_wait)
 
 static void start_retrying(struct h2_server *s);
 
-/* [first I/O thread] */
-static void take(struct h2_server *s, int fd, const struct sockaddr_storage *from)
+static struct arrival *arrival_new(int fd)
 {
 	struct arrival *a = memory_new(sizeof *a);
 	int yes = 1;
 	a->fd = fd;
 	a->since = clock_now();
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes); /* fails for a unix socket */
+	return a;
+}
+
+void h2_server_adopt(struct h2_server *s, int fd, const char *address)
+{
+	struct arrival *a = arrival_new(fd);
+	snprintf(a->address, sizeof a->address, "%s", address);
+	a->key = peer_key_of_address(a->address);
+	admit(s, a);
+}
+
+/* [first I/O thread] */
+static void take(struct h2_server *s, int fd, const struct sockaddr_storage *from)
+{
+	struct arrival *a = arrival_new(fd);
 	h2_address_host(from, a->address, sizeof a->address);
 	a->key = peer_key_of_address(a->address);
-	if (from->ss_family != AF_UNIX)
-		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
 	if (!s->listeners.waiting && settle(s, a, true))
 		return;
 	if (s->listeners.waiting_count == WAITING_MAX) {

@@ -146,8 +146,6 @@ struct h2_connection {
 
 /* Takes ownership of the descriptor. */
 void h2_connection_open(struct h2_shard *shard, int fd, const char *address, struct hash128 key);
-/* What a connection of the server is charged; less while it is asleep. */
-int64_t h2_connection_cost(const struct h2_server *server);
 /* Sends the session's output, and closes the connection when it is done. */
 void h2_connection_flush(struct h2_connection *c);
 /* Flushes at the end of this turn, or immediately if no turn is running. */
@@ -236,13 +234,15 @@ struct h2_server {
 	struct h2_shard *shards;
 	uint32_t shard_count;
 	struct peer_count *peers;
-	struct loop_timer *reload_timer; /* [main loop thread] */
+	struct loop_timer *reopen_timer; /* [main loop thread] */
 	_Atomic int64_t connections;
 	pthread_mutex_t lock; /* guards the following members, for h2_server_drain */
 	pthread_cond_t changed;
 	int open; /* the number of connections and listeners that are not closed */
 };
 
+/* A connection is closed: it no longer counts against the limits. [any] */
+void h2_server_uncount(struct h2_server *server, const char *address, struct hash128 key);
 /* A connection or the listeners have been closed (left), or opened (entered). [any] */
 void h2_server_left(struct h2_server *server);
 void h2_server_entered(struct h2_server *server);

@@ -40,7 +40,7 @@ const char *rpc_call_peer(const struct rpc_call *call)
 
 const struct metadatum *rpc_call_auth(const struct rpc_call *call)
 {
-	return call->stream.peer->auth.at;
+	return call->identity.count ? call->identity.at : call->stream.peer->auth.at;
 }
 
 struct bytes *rpc_call_body(struct rpc_call *call)
@@ -48,19 +48,14 @@ struct bytes *rpc_call_body(struct rpc_call *call)
 	return &call->body;
 }
 
-uint32_t rpc_call_thread(const struct rpc_call *call)
+struct h2_stream *rpc_call_stream(struct rpc_call *call)
 {
-	return io_thread_index(call->stream.thread);
+	return &call->stream;
 }
 
-void rpc_call_count_turn(struct rpc_call *call, size_t bytes)
+static struct rpc_thread *thread_of(const struct rpc_call *call)
 {
-	h2_stream_count_turn(&call->stream, bytes);
-}
-
-size_t rpc_call_turn_bytes(const struct rpc_call *call)
-{
-	return h2_stream_turn_bytes(&call->stream);
+	return &call->server->threads[io_thread_index(call->stream.thread)];
 }
 
 size_t rpc_call_header_bytes(const struct rpc_call *call)
@@ -73,7 +68,8 @@ int rpc_call_coding(const struct rpc_call *call)
 	const char *name = h2_stream_header(&call->stream, "grpc-encoding");
 	if (!call->prefix[0])
 		return CODING_IDENTITY;
-	return name ? (int)compress_named(name) : CODING_UNKNOWN;
+	enum coding coding = name ? compress_named(name) : CODING_UNKNOWN;
+	return coding == CODING_LZ4 ? CODING_UNKNOWN : (int)coding; /* HTTP's alone */
 }
 
 /* ---- the life of a call */
@@ -166,6 +162,39 @@ void rpc_call_accept(struct rpc_call *call)
 	set_deadline(call);
 }
 
+static void count(struct metric_series *series)
+{
+	if (series)
+		metric_add(series, 1);
+}
+
+static bool authenticate(struct rpc_call *call, struct error *err)
+{
+	struct authenticator *a = call->server->authenticator;
+	struct auth_request request = { rpc_call_metadata(call), call->stream.peer->auth.at };
+	fields_init(&call->identity, &authenticator_identity_limits);
+	if (!a->ops->authenticate(a, &request, &call->identity, err))
+		return false;
+	for (const struct metadatum *m = request.certificate; m && m->name; m++)
+		fields_add(&call->identity, view_of(m->name), view_of(m->value), NULL);
+	fields_list(&call->identity);
+	return true;
+}
+
+static void begin(struct rpc_call *call)
+{
+	const struct rpc_method *method = call->method;
+	struct rpc_server *s = call->server;
+	struct error err = { 0 };
+	if (s->authenticator && !method->open && !authenticate(call, &err)) {
+		count(s->options.unauthenticated);
+		rpc_reply_write(call, rpc_status(err.kind), err.text,
+				err.kind == ERROR_BUSY ? 1000 : -1, NULL);
+		return;
+	}
+	method->headers(method->context, call);
+}
+
 static void on_headers(struct h2_stream *stream)
 {
 	struct rpc_call *call = rpc_call_of(stream);
@@ -180,20 +209,20 @@ static void on_headers(struct h2_stream *stream)
 		return;
 	}
 	call->method = find_method(s, h2_stream_header(stream, ":path"));
-	if (call->method) {
-		call->method->headers(call->method->context, call);
+	if (call->method && !call->method->unsupported) {
+		begin(call);
 		return;
 	}
-	if (s->options.unknown)
-		metric_add(s->options.unknown, 1);
-	rpc_reply_write(call, RPC_UNIMPLEMENTED, "unknown method", -1, NULL);
+	count(s->options.unknown);
+	rpc_reply_write(call, RPC_UNIMPLEMENTED,
+			call->method ? call->method->unsupported : "unknown method", -1, NULL);
 }
 
 /* ---- the message */
 
 static struct bytes *spare_of(const struct rpc_call *call)
 {
-	return &call->server->threads[rpc_call_thread(call)].spare;
+	return &thread_of(call)->spare;
 }
 
 static void take_spare(struct rpc_call *call)
@@ -208,7 +237,7 @@ static void take_spare(struct rpc_call *call)
 static void release_body(struct rpc_call *call)
 {
 	struct bytes *spare = spare_of(call);
-	call->server->threads[rpc_call_thread(call)].owed -= call->owed;
+	thread_of(call)->owed -= call->owed;
 	call->owed = 0;
 	if (call->body.room > spare->room && call->body.room <= SPARE_MAX) {
 		bytes_fini(spare);
@@ -228,7 +257,7 @@ static size_t min_size(size_t a, size_t b)
  * not for thousands of calls. */
 static bool may_owe(struct rpc_call *call, size_t owed)
 {
-	struct rpc_thread *thread = &call->server->threads[rpc_call_thread(call)];
+	struct rpc_thread *thread = thread_of(call);
 	thread->owed += owed - call->owed;
 	call->owed = owed;
 	return !owed || thread->owed <= OWED_MAX;
@@ -438,6 +467,7 @@ static void on_fini(struct h2_stream *stream)
 	struct rpc_call *call = rpc_call_of(stream);
 	release_body(call);
 	fields_fini(&call->fields);
+	fields_fini(&call->identity);
 	bytes_fini(&call->response);
 }
 

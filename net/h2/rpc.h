@@ -2,6 +2,7 @@
 #ifndef NET_H2_RPC_H
 #define NET_H2_RPC_H
 
+#include "net/authenticator.h"
 #include "net/h2/server.h"
 
 /*
@@ -39,6 +40,10 @@ struct rpc_method {
 	/* No message will arrive and no reply must be sent. The call is invalid after return. */
 	void (*lost)(void *context, struct rpc_call *call, enum rpc_loss why);
 	void *context;
+	bool open; /* needs no authentication */
+	/* The reason why each call fails with UNIMPLEMENTED, as for an unknown method; nothing else
+	 * is called then. NULL: supported. */
+	const char *unsupported;
 };
 
 struct rpc_server_options {
@@ -47,7 +52,11 @@ struct rpc_server_options {
 	struct duration message_timeout;  /* from the headers to the whole message; 0: 60 s */
 	const struct rpc_method *methods; /* copied; the paths outlive the server */
 	size_t method_count;
-	struct metric_series *unknown; /* counts calls of unknown methods; may be NULL */
+	/* Count calls of unknown and unsupported methods, and calls that are not authenticated; may
+	 * be NULL. */
+	struct metric_series *unknown, *unauthenticated;
+	/* NULL: none. Not asked for the health service. The server takes its own reference. */
+	struct authenticator *authenticator;
 };
 
 struct rpc_server;
@@ -77,7 +86,8 @@ void rpc_call_set_user(struct rpc_call *call, void *user);
 void *rpc_call_user(struct rpc_call *call);
 /* Without the port ("127.0.0.1"; "" for unix sockets). */
 const char *rpc_call_peer(const struct rpc_call *call);
-/* Names from the verified client certificate (net/tls/tls.h), NULL without mTLS. */
+/* What is known of the sender: the identity that the authenticator found, then the names of the
+ * verified client certificate (net/tls/tls.h). NULL: nothing. */
 const struct metadatum *rpc_call_auth(const struct rpc_call *call);
 /*
  * The request metadata, made when first asked for on the I/O thread; ends with name == NULL. Of the
@@ -90,23 +100,16 @@ struct bytes *rpc_call_body(struct rpc_call *call);
 /* What the compressed flag and grpc-encoding said, an enum coding (net/compress.h); CODING_UNKNOWN:
  * compressed by what we do not know. */
 int rpc_call_coding(const struct rpc_call *call);
-/* The I/O thread that serves it, and what this turn of the thread has read of bodies on its
- * connection already. */
-uint32_t rpc_call_thread(const struct rpc_call *call);
-size_t rpc_call_turn_bytes(const struct rpc_call *call);
-/* Counts more bytes for the turn, such as the decompressed size of the message. */
-void rpc_call_count_turn(struct rpc_call *call, size_t bytes);
+/* The stream that carries it. */
+struct h2_stream *rpc_call_stream(struct rpc_call *call);
 /* What its headers take. */
 size_t rpc_call_header_bytes(const struct rpc_call *call);
 
 /*
  * err NULL: OK with `response`, the serialized reply. Otherwise err's kind gives the code
- * (rpc_status) and its text the message; ERROR_BUSY carries RetryInfo, with jitter, in
+ * (rpc_status.h) and its text the message; ERROR_BUSY carries RetryInfo, with jitter, in
  * grpc-status-details-bin.
  */
 void rpc_call_reply(struct rpc_call *call, const struct error *err, struct view response);
-
-/* The gRPC status code of an error kind: 3, 8, 12, 16, 14, 13. */
-int rpc_status(enum error_kind kind);
 
 #endif

@@ -79,9 +79,6 @@ static bool is_off(const struct node *section)
 bool rpc_server_check(const void *config, struct error *err)
 {
 	const struct rpc_server_config *c = config;
-	if (!is_off(c->auth))
-		return error_set(err, ERROR_CONFIG,
-				 "auth: this build has no authenticator extension");
 	if (!is_off(c->middlewares) && c->middlewares->count)
 		return error_set(err, ERROR_CONFIG,
 				 "middlewares: this build has no middleware extension");

@@ -40,7 +40,8 @@ struct rpc_server_config {
 	struct rpc_keepalive keepalive;
 	struct h2_limits limits;
 	bool include_metadata;
-	const struct node *auth, *middlewares;
+	struct auth_config auth;
+	const struct node *middlewares;
 };
 
 enum { RPC_SERVER_BUFFER_MAX = 16 << 20 };
@@ -73,9 +74,10 @@ extern const struct config_table rpc_keepalive_table, rpc_dialer_table;
 			   "(`from_context` of `resource`, `metadata_keys` of `batch`). " \
 			   "`:authority` is included, also as `host`. Values of keys that " \
 			   "end in `-bin` are decoded, and omitted if they are not UTF-8."), \
-	CONFIG_ROW(struct rpc_server_config, auth, .key = "auth", \
-		   .help = "Authenticator extension. This build has none, so setting one is " \
-			   "an error."), \
+	CONFIG_SECTION(struct rpc_server_config, auth, auth_table, .key = "auth", .presence = PRESENCE_NONE, \
+		       .help = "Calls must be authenticated by an extension. Others fail with " \
+			       "UNAUTHENTICATED before their message is read. The health " \
+			       "service needs no authentication."), \
 	CONFIG_ROW(struct rpc_server_config, middlewares, .key = "middlewares", \
 		   .help = "Middleware extensions. This build has none, so any entry is an " \
 			   "error."), \
@@ -95,7 +97,7 @@ extern const struct config_table rpc_keepalive_table, rpc_dialer_table;
 		       .help = "Settings of clients.")
 /* clang-format on */
 
-/* For the `check` of such a table: rejects `auth` and `middlewares`, which are not supported. */
+/* For the `check` of such a table: rejects `middlewares`, which are not supported. */
 bool rpc_server_check(const void *config, struct error *err);
 
 /* The largest message in bytes, both compressed and decompressed. */

@@ -121,7 +121,7 @@ static void check(void *context, struct rpc_call *call)
 
 static struct rpc_watcher **list_of(struct rpc_call *call)
 {
-	return &call->server->threads[rpc_call_thread(call)].watchers;
+	return &call->server->threads[io_thread_index(call->stream.thread)].watchers;
 }
 
 static void remove_watcher(struct rpc_watcher *watcher)
@@ -241,9 +241,9 @@ void rpc_health_report(void *server, uint32_t index)
 void rpc_health_methods(struct rpc_server *server, struct rpc_method *out)
 {
 	out[0] = (struct rpc_method){
-		"/grpc.health.v1.Health/Check", headers, grow, check, lost, server
+		"/grpc.health.v1.Health/Check", headers, grow, check, lost, server, true
 	};
 	out[1] = (struct rpc_method){
-		"/grpc.health.v1.Health/Watch", headers, grow, watch, lost, server
+		"/grpc.health.v1.Health/Watch", headers, grow, watch, lost, server, true
 	};
 }

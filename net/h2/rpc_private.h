@@ -3,25 +3,13 @@
 #define NET_H2_RPC_PRIVATE_H
 
 #include "net/h2/rpc.h"
+#include "net/h2/rpc_status.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 
 /* Internal to the gRPC service (net/h2/rpc*.c). A call belongs to its I/O thread until it is handed
  * over with its message. */
-
-enum {
-	RPC_OK = 0, /* grpc/doc/statuscodes.md */
-	RPC_CANCELLED_STATUS = 1,
-	RPC_INVALID_ARGUMENT = 3,
-	RPC_DEADLINE_EXCEEDED = 4,
-	RPC_NOT_FOUND = 5,
-	RPC_RESOURCE_EXHAUSTED = 8,
-	RPC_UNIMPLEMENTED = 12,
-	RPC_INTERNAL = 13,
-	RPC_UNAVAILABLE = 14,
-	RPC_UNAUTHENTICATED = 16
-};
 
 struct rpc_thread {                   /* the server's part on one I/O thread */
 	struct bytes spare;           /* the body of a completed call, reused for the next one */
@@ -32,6 +20,7 @@ struct rpc_thread {                   /* the server's part on one I/O thread */
 
 struct rpc_server {
 	struct rpc_server_options options;
+	struct authenticator *authenticator; /* NULL: none */
 	struct h2_server *h2;
 	struct rpc_method *methods; /* those of the options and of the health service */
 	size_t method_count;
@@ -59,7 +48,8 @@ struct rpc_call {
 	uint64_t accepted_at, message_by, rate_at, busy_until, client_by;
 	struct error busy_error;
 	void *user;
-	struct fields fields; /* of metadata, when asked for */
+	struct fields fields;   /* of metadata, when asked for */
+	struct fields identity; /* found by the authenticator */
 	/* For streaming methods. ended: the stream has ended. drained: all messages have been
 	 * written to the connection, and rpc_call_push may send another one. May be NULL. */
 	void (*ended)(struct rpc_call *call);

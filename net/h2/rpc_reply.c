@@ -3,54 +3,12 @@
 
 #include "base/base64.h"
 #include "base/clock.h"
-#include "status.pb-c.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
 enum { RETRY_MS = 1000, TEXT_MAX = sizeof((struct error *)0)->text };
-
-int rpc_status(enum error_kind kind)
-{
-	static const int status[] = {
-		[ERROR_NONE] = RPC_OK,
-		[ERROR_CONFIG] = RPC_INTERNAL,
-		[ERROR_INVALID] = RPC_INVALID_ARGUMENT,
-		[ERROR_TOO_LARGE] = RPC_RESOURCE_EXHAUSTED,
-		[ERROR_UNSUPPORTED] = RPC_UNIMPLEMENTED,
-		[ERROR_UNAUTHENTICATED] = RPC_UNAUTHENTICATED,
-		[ERROR_BUSY] = RPC_UNAVAILABLE,
-		[ERROR_INTERNAL] = RPC_INTERNAL,
-	};
-	return status[kind];
-}
-
-/* google.rpc.Status with RetryInfo, serialized: 80 bytes and the text. */
-static size_t pack_details(int status, const char *text, int64_t retry_ms, uint8_t *out,
-			   size_t room)
-{
-	Google__Rpc__Duration delay = GOOGLE__RPC__DURATION__INIT;
-	delay.seconds = retry_ms / 1000;
-	delay.nanos = (int32_t)(retry_ms % 1000) * 1000000;
-	Google__Rpc__RetryInfo retry = GOOGLE__RPC__RETRY_INFO__INIT;
-	retry.retry_delay = &delay;
-	uint8_t packed[64];
-	assert(google__rpc__retry_info__get_packed_size(&retry) <= sizeof packed);
-	Google__Rpc__Any any = GOOGLE__RPC__ANY__INIT;
-	any.type_url = (char *)"type.googleapis.com/google.rpc.RetryInfo";
-	any.value.data = packed;
-	any.value.len = google__rpc__retry_info__pack(&retry, packed);
-	Google__Rpc__Any *details[] = { &any };
-	Google__Rpc__Status message = GOOGLE__RPC__STATUS__INIT;
-	message.code = status;
-	message.message = (char *)text;
-	message.n_details = 1;
-	message.details = details;
-	assert(google__rpc__status__get_packed_size(&message) <= room);
-	(void)room;
-	return google__rpc__status__pack(&message, out);
-}
 
 /* PROTOCOL-HTTP2.md, Status-Message: '%' and everything that is not printable ASCII is
  * percent-encoded. */
@@ -74,7 +32,7 @@ static size_t percent_encode(const char *text, char *out)
 static const struct h2_header content_type = { "content-type",
 					       { (const uint8_t *)"application/grpc", 16 } };
 static const struct h2_header accept_encoding = {
-	"grpc-accept-encoding", { (const uint8_t *)"identity,deflate,gzip,zstd", 26 }
+	"grpc-accept-encoding", { (const uint8_t *)"identity,deflate,gzip,snappy,zstd", 33 }
 };
 
 static void begin(struct rpc_call *call)
@@ -118,8 +76,8 @@ void rpc_reply_write(struct rpc_call *call, int status, const char *text, int64_
 	bytes_init(&details, 2 * sizeof packed);
 	if (retry_ms >= 0) {
 		base64_add(&details,
-			   (struct view){ packed, pack_details(status, text, retry_ms, packed,
-							       sizeof packed) },
+			   (struct view){ packed, rpc_status_pack(status, text, retry_ms, packed,
+								  sizeof packed) },
 			   false);
 		fields[count++] =
 			(struct h2_header){ "grpc-status-details-bin", bytes_view(&details) };

@@ -25,6 +25,7 @@ static struct rpc_server *server_new(const struct rpc_server_options *options)
 {
 	struct rpc_server *s = memory_new(sizeof *s);
 	s->options = *options;
+	s->authenticator = authenticator_ref(options->authenticator);
 	s->message_timeout = options->message_timeout.ns > 0 ? (uint64_t)options->message_timeout.ns
 							     : 60 * SECOND;
 	s->threads = memory_array(io_count(options->h2.io), sizeof *s->threads);
@@ -48,6 +49,7 @@ static void server_free(struct rpc_server *s)
 	pthread_mutex_destroy(&s->mutex);
 	memory_free(s->threads);
 	memory_free(s->methods);
+	authenticator_unref(&s->authenticator);
 	memory_free(s);
 }
 

@@ -12,14 +12,14 @@
 
 enum { DEFAULT_BUFFER = 1 << 18 };
 
-static uint64_t reload_period(const struct tls_server_config *tls)
+static uint64_t reopen_interval(const struct tls_server_config *tls)
 {
 	if (tls->reload_interval.ns > 0)
 		return (uint64_t)tls->reload_interval.ns;
 	return tls->client_ca_file_reload ? CA_WATCH_NS : 0;
 }
 
-static void reload_by_time(void *argument)
+static void reopen_by_time(void *argument)
 {
 	struct h2_server *s = argument;
 	struct error err;
@@ -28,31 +28,31 @@ static void reload_by_time(void *argument)
 			  "Failed to reload certificates; keeping the current "
 			  "ones",
 			  log_text("error", err.text));
-	loop_timer_start(s->reload_timer, reload_period(s->options.tls));
+	loop_timer_start(s->reopen_timer, reopen_interval(s->options.tls));
 }
 
-static void start_reloading(struct h2_server *s)
+static void start_reopening(struct h2_server *s)
 {
 	const struct h2_options *o = &s->options;
-	if (!o->tls || !o->loop || !reload_period(o->tls))
+	if (!o->tls || !o->loop || !reopen_interval(o->tls))
 		return;
-	s->reload_timer = loop_timer_new(o->loop, reload_by_time, s);
-	loop_timer_start(s->reload_timer, reload_period(o->tls));
+	s->reopen_timer = loop_timer_new(o->loop, reopen_by_time, s);
+	loop_timer_start(s->reopen_timer, reopen_interval(o->tls));
 }
 
 /* On the loop thread, so the timer cannot fire meanwhile. */
-static void end_reloading(void *argument)
+static void end_reopening(void *argument)
 {
 	struct h2_server *s = argument;
-	loop_timer_unref(&s->reload_timer);
+	loop_timer_unref(&s->reopen_timer);
 }
 
 bool h2_server_reopen(struct h2_server *s, struct error *err)
 {
 	bool changed = false;
-	if (s->tls && !tls_server_reload(s->tls, &changed, err))
+	if (s->tls && !tls_server_reopen(s->tls, &changed, err))
 		return false;
-	if (changed)
+	if (changed && s->options.endpoint) /* otherwise it is its owner's to report */
 		log_info(s->options.log, "Certificates reloaded");
 	return true;
 }
@@ -112,8 +112,8 @@ static bool prepare(struct h2_server *s, struct error *err)
 		return error_set(err, ERROR_INTERNAL, "cannot initialize nghttp2");
 	if (o->tls && !(s->tls = tls_server_new(o->tls, "h2", err)))
 		return false;
-	return h2_address_resolve(o->endpoint, o->transport, &s->addresses, err) &&
-	       h2_listeners_open(s, err);
+	return !o->endpoint || (h2_address_resolve(o->endpoint, o->transport, &s->addresses, err) &&
+				h2_listeners_open(s, err));
 }
 
 struct h2_server *h2_server_start(const struct h2_options *options, struct error *err)
@@ -123,14 +123,34 @@ struct h2_server *h2_server_start(const struct h2_options *options, struct error
 		h2_server_unref(&s);
 		return NULL;
 	}
-	io_call(s->shards[0].thread, h2_listeners_start, s);
-	start_reloading(s);
+	if (options->endpoint)
+		io_call(s->shards[0].thread, h2_listeners_start, s);
+	start_reopening(s);
 	return s;
 }
 
 int h2_server_port(const struct h2_server *s)
 {
 	return s->port;
+}
+
+int64_t h2_server_connection_cost(const struct h2_server *s)
+{
+	return H2_CONNECTION_COST + (s->tls ? H2_TLS_COST : 0);
+}
+
+void h2_server_close_idle(struct h2_server *s)
+{
+	for (uint32_t i = 0; i < s->shard_count; i++)
+		h2_shard_ask_to_close_idle(&s->shards[i]);
+}
+
+void h2_server_uncount(struct h2_server *s, const char *address, struct hash128 key)
+{
+	if (s->options.left)
+		s->options.left(s->options.left_context, address);
+	else
+		peer_count_remove(s->peers, key);
 }
 
 void h2_server_entered(struct h2_server *s)
@@ -205,7 +225,7 @@ static void end_all(struct h2_server *s, uint64_t deadline,
 		    void (*end_shard)(void *context, uint32_t index))
 {
 	if (s->options.loop)
-		loop_call(s->options.loop, end_reloading, s);
+		loop_call(s->options.loop, end_reopening, s);
 	io_call(s->shards[0].thread, h2_listeners_close, s);
 	for (uint32_t i = 0; i < s->shard_count; i++)
 		s->shards[i].drain_deadline = deadline;

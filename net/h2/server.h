@@ -55,6 +55,7 @@ struct h2_stream {
 	size_t header_bytes, header_count;
 	const struct net_budget *budget; /* of the charge */
 	int64_t charged;
+	bool without_body; /* the headers end the request */
 	bool headers_too_large, ended, responded, finished, deferred;
 	uint64_t deadline; /* clock_now; 0: none */
 	struct bytes out;
@@ -80,7 +81,8 @@ struct h2_service {
 	/* The deadline has passed; may set another. */
 	void (*late)(struct h2_stream *stream, uint64_t now);
 	/* Everything that was sent is on its way, and the response has not ended: the service may
-	 * h2_stream_send more, and nothing else. NULL: it does not want to know. */
+	 * h2_stream_send more or h2_stream_finish, and nothing else. NULL: it does not want to
+	 * know. */
 	void (*drained)(struct h2_stream *stream);
 	/* The stream is closed: by its end, a reset, or the connection's end. */
 	void (*closed)(struct h2_stream *stream);
@@ -97,7 +99,9 @@ struct h2_route {
 };
 
 struct h2_options {
-	const char *endpoint; /* "127.0.0.1:4317", "localhost:0", ":4317", "unix:/path" */
+	/* "127.0.0.1:4317", "localhost:0", ":4317", "unix:/path". NULL: the server does not listen;
+	 * connections come from h2_server_adopt. */
+	const char *endpoint;
 	/* NULL: tcp; tcp4, tcp6, unix (then the endpoint may be a bare path) */
 	const char *transport;
 	const struct tls_server_config *tls; /* NULL: cleartext; outlives the server */
@@ -114,15 +118,28 @@ struct h2_options {
 	size_t route_count;
 	struct net_budget budget; /* what connections cost */
 	struct io *io;
-	struct loop *loop; /* for the reload by time; NULL: none */
+	struct loop *loop; /* for reopening at an interval; NULL: no interval */
 	struct sockets_access sockets;
 	const struct log *log;   /* outlives the server */
 	struct metrics *metrics; /* may be NULL */
 	const char *name;        /* the receiver's ID, for metrics */
+	/* An adopted connection is closed; `address` as given. [I/O thread] */
+	void (*left)(void *context, const char *address);
+	void *left_context;
 };
 
 /* [main loop thread, or before it runs] Listens on return. Fails if anybody else listens there. */
 struct h2_server *h2_server_start(const struct h2_options *options, struct error *err);
+/*
+ * Takes a connected socket from which nothing has been read, for a server without an endpoint. Its
+ * other end has the given address. The caller has counted the connection, until `left`, and has
+ * charged h2_server_connection_cost to the budget; that charge becomes the server's. [any thread]
+ */
+void h2_server_adopt(struct h2_server *server, int fd, const char *address);
+/* Bytes that an idle connection costs at most. */
+int64_t h2_server_connection_cost(const struct h2_server *server);
+/* Every I/O thread closes the connections that have been idle longest, soon. [any thread] */
+void h2_server_close_idle(struct h2_server *server);
 /* The port, as chosen by the system for port 0; 0 for unix sockets. */
 int h2_server_port(const struct h2_server *server);
 /* Reads the certificate files again. If they are invalid, the current certificate stays in use (see
@@ -135,7 +152,7 @@ void h2_server_drain(struct h2_server *server, uint64_t deadline);
 /* The same for a server whose place another one takes at the same address: connections are noticed
  * first, and what clients send before they know is served. */
 void h2_server_retire(struct h2_server *server, uint64_t deadline);
-/* After h2_server_drain, and when no stream is held any more. */
+/* After h2_server_drain. No stream may still be charged (h2_stream_charge). */
 void h2_server_unref(struct h2_server **server);
 /* Calls run(context, index) once on each of the server's I/O threads, one after the other. [any
  * thread but an I/O thread] */
@@ -158,6 +175,8 @@ void h2_stream_unref(struct h2_stream *stream);
  */
 void h2_stream_respond(struct h2_stream *stream, const char *status,
 		       const struct h2_header *headers, size_t count);
+/* "100 Continue" (RFC 9110, section 15.2.1), before the response. */
+void h2_stream_continue(struct h2_stream *stream);
 void h2_stream_send(struct h2_stream *stream, struct view data);
 void h2_stream_flush(struct h2_stream *stream);
 void h2_stream_finish(struct h2_stream *stream, const char *status,
@@ -175,6 +194,9 @@ void h2_stream_window(struct h2_stream *stream, size_t bytes);
 void h2_stream_set_deadline(struct h2_stream *stream, uint64_t when);
 /* Ends the connection because the peer has exceeded a limit. */
 void h2_stream_abuse(struct h2_stream *stream, enum h2_reason reason);
+/* Ends the connection gracefully: it takes no further streams, and closes when its streams have
+ * ended. */
+void h2_stream_leave(struct h2_stream *stream);
 /* Counts an error response against the connection's max_errors_per_second. */
 void h2_stream_count_error(struct h2_stream *stream);
 /* Bytes of bodies that the connection's current turn has handed to `data`: a measure of how long

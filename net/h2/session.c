@@ -18,6 +18,8 @@ enum {
 	 * window of 65535 bytes with four frames and one of a single byte */
 	LARGE_DATA = 1024,
 	EARNED_BY_REQUEST = 6,
+	/* for the WINDOW_UPDATEs of the stream and of the connection that return its window */
+	EARNED_BY_DATA = 2,
 	/* as in grpc-go: the third ping that comes too early ends the connection */
 	PING_STRIKES = 2,
 	HARD_HEADERS = 4, /* a multiple of the limits above which there is no reply */
@@ -194,8 +196,10 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
 	switch (frame->hd.type) {
 	case NGHTTP2_HEADERS:
 		c->header_since = 0;
-		if (stream && frame->headers.cat == NGHTTP2_HCAT_REQUEST)
+		if (stream && frame->headers.cat == NGHTTP2_HCAT_REQUEST) {
+			stream->without_body = frame->hd.flags & NGHTTP2_FLAG_END_STREAM;
 			h2_stream_headers_done(stream);
+		}
 		/* fall through */
 	case NGHTTP2_DATA:
 		if (stream && frame->hd.flags & NGHTTP2_FLAG_END_STREAM)
@@ -253,6 +257,8 @@ static int on_sent(nghttp2_session *session, const nghttp2_frame *frame, void *u
 	bool speaks = frame->hd.type == NGHTTP2_HEADERS || frame->hd.type == NGHTTP2_DATA;
 	if (speaks)
 		c->ping_strikes = 0;
+	if (frame->hd.type == NGHTTP2_DATA && frame->hd.length >= LARGE_DATA)
+		h2_bucket_earn(&c->control, EARNED_BY_DATA);
 	if (!speaks || !(frame->hd.flags & NGHTTP2_FLAG_END_STREAM))
 		return 0;
 	h2_bucket_earn(&c->control, EARNED_BY_REQUEST);

@@ -10,7 +10,7 @@
 /* A client that has just connected is about to call. */
 #define NOT_YET_IDLE_NS (2 * UINT64_C(1000000000))
 
-enum { OUT_MAX = 1 << 20, FIELDS_MAX = 16, IDLE_TO_CLOSE = 2 };
+enum { OUT_MAX = 1 << 20, IDLE_TO_CLOSE = 2 };
 
 void h2_peer_unref(struct h2_peer *peer)
 {
@@ -175,33 +175,44 @@ void h2_stream_end(struct h2_stream *stream)
 
 /* ---- the response */
 
+/* The library copies both, and converts the name to lower case. */
 static nghttp2_nv field(const char *name, struct view value)
 {
 	return (nghttp2_nv){ (uint8_t *)name, (uint8_t *)value.at, strlen(name), value.len,
-			     NGHTTP2_NV_FLAG_NO_COPY_NAME };
+			     NGHTTP2_NV_FLAG_NONE };
 }
 
-static size_t add_fields(nghttp2_nv *out, size_t used, const struct h2_header *headers,
-			 size_t count)
+/* A list that the caller frees. status NULL: of trailers. */
+static nghttp2_nv *list_fields(const char *status, const struct h2_header *headers, size_t count,
+			       size_t *total)
 {
-	assert(used + count <= FIELDS_MAX);
+	nghttp2_nv *out = memory_array(count + 1, sizeof *out);
+	*total = 0;
+	if (status)
+		out[(*total)++] = field(":status", view_of(status));
 	for (size_t i = 0; i < count; i++)
-		out[used++] = field(headers[i].name, headers[i].value);
-	return used;
+		out[(*total)++] = field(headers[i].name, headers[i].value);
+	return out;
 }
 
 static void submit_trailers(nghttp2_session *session, struct h2_stream *stream)
 {
-	nghttp2_nv fields[FIELDS_MAX];
-	size_t count = add_fields(fields, 0, stream->trailers, stream->trailer_count);
+	size_t count;
+	nghttp2_nv *fields = list_fields(NULL, stream->trailers, stream->trailer_count, &count);
 	nghttp2_submit_trailer(session, stream->id, fields, count);
+	memory_free(fields);
 }
 
 /* Everything has been written. What the service sends now follows in the same turn. */
 static void report_drained(struct h2_stream *stream)
 {
-	if (!stream->finished && stream->service && stream->service->drained)
-		stream->service->drained(stream);
+	struct h2_connection *c = stream->connection;
+	bool in_turn = c->in_turn;
+	if (stream->finished || !stream->service || !stream->service->drained)
+		return;
+	c->in_turn = true; /* what the service sends is written by who called us */
+	stream->service->drained(stream);
+	c->in_turn = in_turn;
 }
 
 /* Provides as much of the body as there is; the trailers follow at its end. */
@@ -233,19 +244,34 @@ static ssize_t read_body(nghttp2_session *session, int32_t id, uint8_t *buffer, 
 	return len ? (ssize_t)len : NGHTTP2_ERR_DEFERRED;
 }
 
+static void submit(struct h2_stream *stream, const char *status, const struct h2_header *headers,
+		   size_t count, const nghttp2_data_provider *body)
+{
+	struct h2_connection *c = stream->connection;
+	size_t total;
+	nghttp2_nv *fields = list_fields(status, headers, count, &total);
+	if (nghttp2_submit_response(c->session, stream->id, fields, total, body) != 0)
+		c->fault = H2_PROTOCOL_ERROR;
+	memory_free(fields);
+}
+
 void h2_stream_respond(struct h2_stream *stream, const char *status,
 		       const struct h2_header *headers, size_t count)
 {
-	struct h2_connection *c = stream->connection;
-	nghttp2_nv fields[FIELDS_MAX] = { field(":status", view_of(status)) };
+	nghttp2_data_provider body = { .source.ptr = stream, .read_callback = read_body };
 	assert(!stream->responded);
 	stream->responded = true;
-	if (!c)
-		return;
-	size_t total = add_fields(fields, 1, headers, count);
-	nghttp2_data_provider body = { .source.ptr = stream, .read_callback = read_body };
-	if (nghttp2_submit_response(c->session, stream->id, fields, total, &body) != 0)
-		c->fault = H2_PROTOCOL_ERROR;
+	if (stream->connection)
+		submit(stream, status, headers, count, &body);
+}
+
+void h2_stream_continue(struct h2_stream *stream)
+{
+	nghttp2_nv status = field(":status", view_of("100"));
+	assert(!stream->responded);
+	if (stream->connection)
+		nghttp2_submit_headers(stream->connection->session, NGHTTP2_FLAG_NONE, stream->id,
+				       NULL, &status, 1, NULL);
 }
 
 static void resume(struct h2_stream *stream)
@@ -293,17 +319,6 @@ static void keep_trailers(struct h2_stream *stream, const struct h2_header *trai
 	stream->trailer_count = count;
 }
 
-static void respond_with_headers_only(struct h2_stream *stream, const char *status,
-				      const struct h2_header *headers, size_t count)
-{
-	nghttp2_nv fields[FIELDS_MAX] = { field(":status", view_of(status)) };
-	size_t total = add_fields(fields, 1, headers, count);
-	stream->responded = true;
-	if (nghttp2_submit_response(stream->connection->session, stream->id, fields, total, NULL) !=
-	    0)
-		stream->connection->fault = H2_PROTOCOL_ERROR;
-}
-
 void h2_stream_finish(struct h2_stream *stream, const char *status,
 		      const struct h2_header *trailers, size_t count)
 {
@@ -318,7 +333,8 @@ void h2_stream_finish(struct h2_stream *stream, const char *status,
 	if (stream->responded)
 		keep_trailers(stream, trailers, count);
 	else
-		respond_with_headers_only(stream, status, trailers, count);
+		submit(stream, status, trailers, count, NULL);
+	stream->responded = true;
 	resume(stream);
 	h2_stream_flush(stream);
 }
@@ -352,6 +368,12 @@ void h2_stream_abuse(struct h2_stream *stream, enum h2_reason reason)
 		return;
 	c->fault = reason;
 	h2_connection_touch(c);
+}
+
+void h2_stream_leave(struct h2_stream *stream)
+{
+	if (stream->connection)
+		h2_connection_end(stream->connection, H2_REASON_NONE, true, 0);
 }
 
 void h2_stream_count_error(struct h2_stream *stream)

@@ -13,8 +13,7 @@ static size_t take(char *data, size_t size, size_t count, void *out)
 
 static struct curl_slist *headers_of(const struct http_call *call)
 {
-	/* Without this, a body waits one second for 100 Continue from servers that do not support
-	 * it. */
+	/* Otherwise libcurl waits one second for 100 Continue if the server does not support it. */
 	struct curl_slist *list = curl_slist_append(NULL, "Expect:");
 	if (call->body.at)
 		list = http_curl_header(list, "Content-Type",

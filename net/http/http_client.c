@@ -12,8 +12,8 @@
 #include "net/compress.h"
 #include "net/http/http_curl.h"
 
-/* libcurl with GnuTLS accepts certificates only as files: what was read and checked is kept in
- * memory files, which are shared by the requests that began with them. */
+/* libcurl with GnuTLS accepts certificates only as files. The contents that were read and checked
+ * are kept in memory files. The requests that began with them share these files. */
 struct identity {
 	_Atomic uint32_t refs;
 	struct tls_material material;
@@ -24,10 +24,8 @@ enum { CA, CERTIFICATE, KEY };
 
 struct http_client {
 	struct http_client_options options;
-	/* with server_name_override: the address to connect to instead, and the Host header */
-	char *url, *connect_to, *host;
-	_Atomic uint32_t refs;    /* of the owner, and of each request */
-	_Atomic uint64_t numbers; /* number of the last request */
+	_Atomic uint32_t refs;    /* references: of the owner, and of each request */
+	_Atomic uint64_t numbers; /* the number of the last request */
 	pthread_mutex_t lock;     /* guards identity */
 	struct identity *identity;
 	/* Loop thread: */
@@ -42,14 +40,14 @@ struct flight {
 	struct http_client *client;
 	struct identity *identity;
 	uint64_t number;
-	struct flight *next, **link; /* among client->flights; link NULL: not there */
+	struct flight *next, **link; /* in client->flights; link NULL: not in the list */
 	CURL *curl;
 	struct curl_slist *headers, *connect_to;
-	struct bytes answer;
-	/* the header of the reply is complete: libcurl takes a truncated one for an empty reply */
+	struct bytes answer, *into; /* into: the caller's buffer (GET), or answer */
+	size_t header_bytes;
+	/* the header of the reply is complete; libcurl takes a truncated one for an empty reply */
 	bool headed;
 	bool full; /* the reply was longer than the maximum */
-	bool gets; /* its reply is usable only if it is complete */
 	void (*done)(void *argument, const struct http_result *result);
 	void *argument;
 };
@@ -102,9 +100,6 @@ static void client_unref(struct http_client *client)
 		return;
 	identity_unref(&client->identity);
 	pthread_mutex_destroy(&client->lock);
-	memory_free(client->url);
-	memory_free(client->connect_to);
-	memory_free(client->host);
 	memory_free(client);
 }
 
@@ -142,35 +137,26 @@ static const char *failure_of(CURLcode code)
 	}
 }
 
-/* Some servers compress replies without being asked. False: it cannot be decompressed, and is now
- * empty. */
-static bool inflate_answer(struct flight *flight, struct error *err)
+static enum coding coding_of(struct flight *flight)
 {
 	struct curl_header *header;
+	CURLHcode code =
+		curl_easy_header(flight->curl, "Content-Encoding", 0, CURLH_HEADER, -1, &header);
+	return code == CURLHE_OK ? compress_named(header->value) : CODING_IDENTITY;
+}
+
+/* Some servers compress replies without a request to do so. A reply that cannot be decompressed
+ * becomes empty. */
+static void inflate_answer(struct flight *flight, enum coding coding)
+{
 	struct bytes plain;
-	if (curl_easy_header(flight->curl, "Content-Encoding", 0, CURLH_HEADER, -1, &header) !=
-	    CURLHE_OK)
-		return true;
+	if (coding == CODING_IDENTITY)
+		return;
 	bytes_init(&plain, flight->answer.max);
-	bool ok = compress_inflate(compress_named(header->value), bytes_view(&flight->answer),
-				   &plain, err);
-	if (!ok)
+	if (!compress_inflate(coding, bytes_view(&flight->answer), &plain, NULL))
 		plain.len = 0;
 	bytes_fini(&flight->answer);
 	flight->answer = plain;
-	return ok;
-}
-
-/* The conditions for a document, in addition to a reply. */
-static void require_document(struct flight *flight, bool inflated, const struct error *err,
-			     struct http_result *result)
-{
-	if (!result->failure && flight->full)
-		result->failure = "too_large";
-	if (!result->failure && !inflated)
-		result->failure = err->kind == ERROR_TOO_LARGE ? "too_large" : "encoding";
-	if (result->failure)
-		flight->answer.len = 0;
 }
 
 static void conclude(struct flight *flight, CURLcode code)
@@ -178,20 +164,22 @@ static void conclude(struct flight *flight, CURLcode code)
 	long status = 0;
 	curl_off_t seconds = 0;
 	struct http_result result = { .retry_after_ms = -1 };
-	struct error err = { 0 };
 	curl_easy_getinfo(flight->curl, CURLINFO_RESPONSE_CODE, &status);
 	curl_easy_getinfo(flight->curl, CURLINFO_RETRY_AFTER, &seconds);
-	/* status codes below 200 only announce a reply */
+	/* status codes below 200 are interim replies */
 	bool answered = flight->headed && status >= 200;
 	result.status = answered ? (int)status : 0;
 	if ((code != CURLE_OK && !flight->full) || !answered)
 		result.failure = failure_of(code == CURLE_OK ? CURLE_PARTIAL_FILE : code);
 	if (seconds > 0)
 		result.retry_after_ms = seconds < INT32_MAX ? (int64_t)seconds * 1000 : INT32_MAX;
-	bool inflated = inflate_answer(flight, &err);
-	if (flight->gets)
-		require_document(flight, inflated, &err, &result);
-	result.body = bytes_view(&flight->answer);
+	result.coding = coding_of(flight);
+	curl_easy_getinfo(flight->curl, CURLINFO_CONTENT_TYPE, &result.content_type);
+	if (flight->into == &flight->answer)
+		inflate_answer(flight, result.coding);
+	else if (!result.failure && flight->full)
+		result.failure = "too_large";
+	result.body = bytes_view(flight->into);
 	flight->done(flight->argument, &result);
 	flight_free(flight);
 }
@@ -270,28 +258,6 @@ static void on_timeout(void *context)
 	reap(client);
 }
 
-/* libcurl checks the server's name, and sends it, as it is in the URL. The URL therefore gets the
- * overriding name, and CONNECT_TO the real host. */
-static void override_name(struct http_client *client, const char *name)
-{
-	CURLU *url = curl_url();
-	char *host = NULL, *port = NULL, *whole = NULL;
-	if (!curl_url_set(url, CURLUPART_URL, client->options.url, 0) &&
-	    !curl_url_get(url, CURLUPART_HOST, &host, 0) &&
-	    !curl_url_get(url, CURLUPART_PORT, &port, CURLU_DEFAULT_PORT) &&
-	    !curl_url_set(url, CURLUPART_HOST, name, 0) &&
-	    !curl_url_get(url, CURLUPART_URL, &whole, 0)) {
-		memory_free(client->url);
-		client->url = memory_text(whole);
-		client->connect_to = memory_format("%s:%s:%s:%s", name, port, host, port);
-		client->host = memory_format("Host: %s:%s", host, port);
-	}
-	curl_free(host);
-	curl_free(port);
-	curl_free(whole);
-	curl_url_cleanup(url);
-}
-
 struct http_client *http_client_new(const struct http_client_options *options, struct error *err)
 {
 	http_curl_start();
@@ -302,10 +268,6 @@ struct http_client *http_client_new(const struct http_client_options *options, s
 	client->options = *options;
 	client->identity = identity;
 	client->refs = 1;
-	client->url = memory_text(options->url);
-	if (options->tls && options->tls->server_name_override &&
-	    *options->tls->server_name_override)
-		override_name(client, options->tls->server_name_override);
 	pthread_mutex_init(&client->lock, NULL);
 	client->timer = loop_timer_new(options->loop, on_timeout, client);
 	client->multi = curl_multi_init();
@@ -313,14 +275,17 @@ struct http_client *http_client_new(const struct http_client_options *options, s
 	curl_multi_setopt(client->multi, CURLMOPT_SOCKETDATA, client);
 	curl_multi_setopt(client->multi, CURLMOPT_TIMERFUNCTION, on_timer_wanted);
 	curl_multi_setopt(client->multi, CURLMOPT_TIMERDATA, client);
+	if (options->idle_max)
+		curl_multi_setopt(client->multi, CURLMOPT_MAXCONNECTS, (long)options->idle_max);
+	curl_multi_setopt(client->multi, CURLMOPT_MAX_HOST_CONNECTIONS, (long)options->server_max);
 	return client;
 }
 
-/* A reply that is too long ends the transfer: the status is known. */
+/* If the reply is too long, the transfer ends: the status is already known. */
 static size_t take_answer(char *data, size_t size, size_t count, void *context)
 {
 	struct flight *flight = context;
-	flight->full = !bytes_add(&flight->answer, data, size * count);
+	flight->full = !bytes_add(flight->into, data, size * count);
 	return flight->full ? 0 : size * count;
 }
 
@@ -328,16 +293,17 @@ static size_t see_header(char *line, size_t size, size_t count, void *context)
 {
 	struct flight *flight = context;
 	flight->headed = size * count <= 2 && (*line == '\r' || *line == '\n');
-	return size * count;
+	flight->header_bytes += size * count;
+	return flight->header_bytes <= HTTP_ANSWER_HEADERS_MAX ? size * count : 0;
 }
 
-/* Adds the headers of the client and of the request after those of its method. */
+/* Adds the headers of the client and of the request after those of the method. */
 static void set_headers(struct flight *flight, const struct metadatum *more)
 {
 	const struct http_client_options *o = &flight->client->options;
 	struct curl_slist *list = curl_slist_append(flight->headers, "Expect:");
-	if (flight->client->host)
-		list = curl_slist_append(list, flight->client->host);
+	if (o->one_request)
+		list = http_curl_header(list, "Connection", "close");
 	for (size_t i = 0; o->headers && i < o->headers->count; i++)
 		list = http_curl_header(list, o->headers->at[i].name, o->headers->at[i].value.text);
 	for (const struct metadatum *h = more; h && h->name; h++)
@@ -370,6 +336,18 @@ static void set_security(struct flight *flight)
 	}
 }
 
+static void set_connection(CURL *curl, const struct http_client_options *o)
+{
+	uint64_t seconds = (o->idle_ns + 999999999) / 1000000000;
+	if (seconds)
+		curl_easy_setopt(curl, CURLOPT_MAXAGE_CONN,
+				 (long)(seconds < INT32_MAX ? seconds : INT32_MAX));
+	curl_easy_setopt(curl, CURLOPT_FRESH_CONNECT, (long)o->one_request);
+	curl_easy_setopt(curl, CURLOPT_FORBID_REUSE, (long)o->one_request);
+	if (o->proxy)
+		curl_easy_setopt(curl, CURLOPT_PROXY, o->proxy);
+}
+
 static void set_transfer(struct flight *flight, uint64_t timeout_ns)
 {
 	const struct http_client *client = flight->client;
@@ -384,43 +362,56 @@ static void set_transfer(struct flight *flight, uint64_t timeout_ns)
 	curl_easy_setopt(curl, CURLOPT_WRITEDATA, flight);
 	curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, see_header);
 	curl_easy_setopt(curl, CURLOPT_HEADERDATA, flight);
-	if (client->options.proxy)
-		curl_easy_setopt(curl, CURLOPT_PROXY, client->options.proxy);
-	if (client->connect_to) {
-		flight->connect_to = curl_slist_append(NULL, client->connect_to);
-		curl_easy_setopt(curl, CURLOPT_CONNECT_TO, flight->connect_to);
+}
+
+/* libcurl verifies and sends the server name of the URL. The URL therefore gets the overriding
+ * name, CONNECT_TO the real host, and so does the Host header. */
+static void override_name(struct flight *flight, CURLU *url, const char *name)
+{
+	char *host = NULL, *port = NULL;
+	if (!curl_url_get(url, CURLUPART_HOST, &host, 0) &&
+	    !curl_url_get(url, CURLUPART_PORT, &port, CURLU_DEFAULT_PORT) &&
+	    !curl_url_set(url, CURLUPART_HOST, name, 0)) {
+		char *way = memory_format("%s:%s:%s:%s", name, port, host, port);
+		char *header = memory_format("Host: %s:%s", host, port);
+		flight->connect_to = curl_slist_append(NULL, way);
+		flight->headers = curl_slist_append(flight->headers, header);
+		curl_easy_setopt(flight->curl, CURLOPT_CONNECT_TO, flight->connect_to);
+		memory_free(way);
+		memory_free(header);
 	}
+	curl_free(host);
+	curl_free(port);
+}
+
+/* If the text is not a URL, the URL stays unset, which libcurl reports. */
+static void set_url(struct flight *flight, const char *text)
+{
+	const struct tls_client_config *tls = flight->client->options.tls;
+	CURLU *url = curl_url();
+	char *whole = NULL;
+	if (!curl_url_set(url, CURLUPART_URL, text, 0)) {
+		if (tls && tls->server_name_override && *tls->server_name_override)
+			override_name(flight, url, tls->server_name_override);
+		if (!curl_url_get(url, CURLUPART_URL, &whole, 0))
+			curl_easy_setopt(flight->curl, CURLOPT_URL, whole);
+	}
+	curl_free(whole);
+	curl_url_cleanup(url);
 }
 
 static void set_post(struct flight *flight, const struct http_post *post)
 {
-	const struct http_client *client = flight->client;
 	CURL *curl = flight->curl;
-	struct curl_slist *list =
-		http_curl_header(NULL, "Content-Type", client->options.content_type);
+	struct curl_slist *list = http_curl_header(flight->headers, "Content-Type",
+						   flight->client->options.content_type);
 	if (post->content_encoding)
 		list = http_curl_header(list, "Content-Encoding", post->content_encoding);
 	flight->headers = list;
-	curl_easy_setopt(curl, CURLOPT_URL, client->url);
 	curl_easy_setopt(curl, CURLOPT_POST, 1L);
 	curl_easy_setopt(curl, CURLOPT_POSTFIELDS,
 			 post->body.len ? (const void *)post->body.at : "");
 	curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)post->body.len);
-}
-
-/* A target that is not a path on the same server leaves the URL unset, which libcurl reports. */
-static void set_get(struct flight *flight, const char *target)
-{
-	CURLU *url = curl_url();
-	char *whole = NULL;
-	bool path = !target || (target[0] == '/' && target[1] != '/');
-	if (path && !curl_url_set(url, CURLUPART_URL, flight->client->url, 0) &&
-	    (!target || !curl_url_set(url, CURLUPART_URL, target, 0)) &&
-	    !curl_url_get(url, CURLUPART_URL, &whole, 0))
-		curl_easy_setopt(flight->curl, CURLOPT_URL, whole);
-	curl_free(whole);
-	curl_url_cleanup(url);
-	curl_easy_setopt(flight->curl, CURLOPT_HTTPGET, 1L);
 }
 
 static void begin_flight(void *argument)
@@ -439,7 +430,7 @@ static void begin_flight(void *argument)
 	curl_multi_add_handle(client->multi, flight->curl);
 }
 
-static struct flight *flight_new(struct http_client *client, size_t answer_max,
+static struct flight *flight_new(struct http_client *client,
 				 void (*done)(void *argument, const struct http_result *result),
 				 void *argument)
 {
@@ -450,7 +441,8 @@ static struct flight *flight_new(struct http_client *client, size_t answer_max,
 				   .curl = curl_easy_init(),
 				   .done = done,
 				   .argument = argument };
-	bytes_init(&flight->answer, answer_max);
+	bytes_init(&flight->answer, HTTP_ANSWER_MAX);
+	flight->into = &flight->answer;
 	pthread_mutex_lock(&client->lock);
 	flight->identity = client->identity;
 	atomic_fetch_add(&flight->identity->refs, 1);
@@ -461,6 +453,7 @@ static struct flight *flight_new(struct http_client *client, size_t answer_max,
 static void launch(struct flight *flight, const struct metadatum *headers, uint64_t timeout_ns)
 {
 	set_transfer(flight, timeout_ns);
+	set_connection(flight->curl, &flight->client->options);
 	set_headers(flight, headers);
 	set_security(flight);
 	loop_post(flight->client->options.loop, begin_flight, flight);
@@ -470,7 +463,8 @@ void http_client_post(struct http_client *client, const struct http_post *post,
 		      void (*done)(void *argument, const struct http_result *result),
 		      void *argument)
 {
-	struct flight *flight = flight_new(client, HTTP_ANSWER_MAX, done, argument);
+	struct flight *flight = flight_new(client, done, argument);
+	set_url(flight, client->options.url);
 	set_post(flight, post);
 	launch(flight, post->headers, post->timeout_ns);
 }
@@ -479,10 +473,11 @@ uint64_t http_client_get(struct http_client *client, const struct http_get *get,
 			 void (*done)(void *argument, const struct http_result *result),
 			 void *argument)
 {
-	struct flight *flight = flight_new(client, get->max_bytes, done, argument);
+	struct flight *flight = flight_new(client, done, argument);
 	uint64_t number = flight->number;
-	flight->gets = true;
-	set_get(flight, get->target);
+	flight->into = get->body;
+	set_url(flight, get->url);
+	curl_easy_setopt(flight->curl, CURLOPT_HTTPGET, 1L);
 	launch(flight, get->headers, get->timeout_ns);
 	return number;
 }
@@ -514,7 +509,7 @@ void http_client_cancel(struct http_client *client, uint64_t number)
 	loop_post(client->options.loop, cancel_number, c);
 }
 
-bool http_client_reload(struct http_client *client, bool *changed, struct error *err)
+bool http_client_reopen(struct http_client *client, bool *changed, struct error *err)
 {
 	struct identity *fresh = identity_new(client->options.tls, err);
 	*changed = false;

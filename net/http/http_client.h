@@ -5,80 +5,92 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "config/table.h"
+#include "net/compress.h"
 #include "net/loop.h"
 #include "net/tls/tls.h"
 #include "profile/request.h"
 
 /*
- * Asynchronous requests to one server, many at once, on the program's loop. Connections are kept
- * and reused; redirects are not followed; only http and https are spoken. The strings and the TLS
- * section of the options are borrowed for the client's life.
+ * Asynchronous requests, many at once, on the program's loop: POST to one URL, and GET from any
+ * number of servers. An idle server costs nothing but its connection, if that is kept. Connections
+ * are reused. Redirects are not followed. Only http and https are supported. The strings and the
+ * TLS section of the options are borrowed for the client's life.
  */
 struct http_client_options {
 	struct loop *loop;
-	const char *url;
-	const struct tls_client_config *tls; /* NULL: the system's CAs, no certificate of our own */
-	const struct pairs *headers;         /* with each request; may be NULL */
-	const char *content_type;            /* of what is posted; NULL: the client only gets */
+	const char *url; /* of POST requests; NULL: the client only sends GET requests */
+	const struct tls_client_config *tls; /* NULL: the system's CAs, no client certificate */
+	const struct pairs *headers;         /* sent with each request; may be NULL */
+	const char *content_type;            /* of posted bodies */
 	const char *user_agent;
 	const char *username, *password; /* basic authentication; NULL: none */
 	const char *bearer;              /* a token; NULL: none */
-	const char *proxy;               /* NULL: by the environment */
+	const char *proxy;               /* NULL: from the environment */
+	uint32_t idle_max;               /* idle connections that are kept; 0: libcurl's default */
+	uint32_t server_max; /* connections to one server; further requests wait; 0: any number */
+	/* a connection that was idle for longer is not used again; 0: libcurl's default */
+	uint64_t idle_ns;
+	bool one_request; /* each connection serves one request, and is then closed */
 };
 
-/* Posts to the client's URL. At most HTTP_ANSWER_MAX bytes of the answer are read. */
+/* Posts to the client's URL. At most HTTP_ANSWER_MAX bytes of the reply are read. */
 struct http_post {
-	struct view body;             /* until done */
+	struct view body;             /* valid until done was called */
 	const char *content_encoding; /* NULL: none */
-	/* of this request; ends with name == NULL; may be NULL; copied */
+	/* additional headers; ends with name == NULL; may be NULL; copied */
 	const struct metadatum *headers;
-	uint64_t timeout_ns; /* for everything; 0: none */
+	uint64_t timeout_ns; /* for the whole request; 0: none */
 };
 
 #define HTTP_ANSWER_MAX 65536
+/* The maximum size of the headers of a reply; a reply with more fails as "unavailable". */
+#define HTTP_ANSWER_HEADERS_MAX 65536
 
 /* Gets a document. */
 struct http_get {
-	/* Path and query on the client's server, "/debug/pprof/heap?seconds=5"; NULL: its URL */
-	const char *target;
+	const char *url;                 /* complete, "http://host:6060/debug/pprof/heap"; copied */
 	const struct metadatum *headers; /* as in http_post */
-	uint64_t timeout_ns;             /* for everything; 0: none */
-	/* of the body, as sent and inflated; a longer one is the failure "too_large". The caller
-	 * charges this much before. */
-	size_t max_bytes;
+	uint64_t timeout_ns;             /* for the whole request; 0: none */
+	/* The caller's, until done was called: the body is appended as it arrives, as sent. If it
+	 * cannot grow, the transfer ends with the failure "too_large"; its meter knows why. [loop
+	 * thread] */
+	struct bytes *body;
 };
 
 /* Valid during done. */
 struct http_result {
-	int status; /* 0: no answer came, `failure` says why */
+	int status; /* 0: there was no reply, see `failure` */
 	/*
-	 * One of a few fixed words: "deadline_exceeded", "tls", "unresolved", "cut", "cancelled",
-	 * "unavailable"; of http_get also "too_large", "encoding" (it cannot be inflated) and
-	 * "url" (of the target). NULL: the answer is complete, or (http_post) longer than what is
-	 * read of it.
+	 * One of a fixed set: "deadline_exceeded", "tls", "unresolved", "cut", "cancelled",
+	 * "unavailable". http_get adds "too_large" and "url" (the URL is invalid). NULL: the reply
+	 * is complete, or (http_post) exceeds the maximum that is read.
 	 */
 	const char *failure;
-	/* Inflated. Of http_post: for classification only, never logged. Of http_get: empty with a
-	 * failure. */
+	/* http_post: decompressed, for classification only, never logged. http_get: as sent, also
+	 * the beginning of an incomplete one. */
 	struct view body;
-	int64_t retry_after_ms; /* of Retry-After; -1: none was sent */
+	enum coding coding;       /* Content-Encoding */
+	const char *content_type; /* NULL: none was sent */
+	int64_t retry_after_ms;   /* from Retry-After; -1: none was sent */
 };
 
 struct http_client;
 
-/* Can requests be sent so? URL, and names and values of headers; err names keys, never values. */
+/* Checks the URL, and the names and values of the headers. err contains names of keys, never
+ * values. */
 bool http_client_check(const char *url, const struct pairs *headers, struct error *err);
-/* Can these be sent with a request? At most HTTP_HEADERS_MAX of them, HTTP_HEADERS_BYTES in all.
- * err has names, never values. [any thread] */
+/* Can these headers be sent with a request? At most HTTP_HEADERS_MAX of them, HTTP_HEADERS_BYTES in
+ * total. err contains names, never values. [any thread] */
 enum { HTTP_HEADERS_MAX = 32, HTTP_HEADERS_BYTES = 16384 };
 bool http_client_check_headers(const struct metadatum *headers, struct error *err);
-bool http_client_check_proxy(const char *url, struct error *err); /* NULL and "" are good */
-/* "host" and "port" of a good URL, the scheme's port where it names none; freed by the caller. */
+bool http_client_check_proxy(const char *url, struct error *err); /* accepts NULL and "" */
+/* "host" and "port" of a valid URL, with the default port of the scheme if it contains none. The
+ * caller frees both. */
 void http_client_place(const char *url, char **host, char **port);
 
-/* [loop thread, or before it runs] ERROR_CONFIG: the TLS files. */
+/* [loop thread, or before it runs] ERROR_CONFIG: the TLS files are invalid. */
 struct http_client *http_client_new(const struct http_client_options *options, struct error *err);
-/* [any thread] done is called once, on the loop thread, and must not block. */
+/* [any thread] done is called exactly once, on the loop thread, and must not block. */
 void http_client_post(struct http_client *client, const struct http_post *post,
 		      void (*done)(void *argument, const struct http_result *result),
 		      void *argument);
@@ -86,14 +98,14 @@ void http_client_post(struct http_client *client, const struct http_post *post,
 uint64_t http_client_get(struct http_client *client, const struct http_get *get,
 			 void (*done)(void *argument, const struct http_result *result),
 			 void *argument);
-/* [any thread] Ends a request with the failure "cancelled", on the loop thread; a request that is
- * done stays done. */
+/* [any thread] Ends a request with the failure "cancelled", on the loop thread. A completed request
+ * is not changed. */
 void http_client_cancel(struct http_client *client, uint64_t number);
-/* [any thread] Reads the TLS files again; if they changed, later requests use connections of their
- * own. What is broken stays as it was, and err says why. */
-bool http_client_reload(struct http_client *client, bool *changed, struct error *err);
-/* [any thread but done's] Requests that are under way are done, with the failure "cancelled", when
- * it returns; nobody posts any more. */
+/* [any thread] Reads the TLS files again. If they changed, later requests use new connections. If a
+ * file is invalid, nothing changes, and err contains the reason. */
+bool http_client_reopen(struct http_client *client, bool *changed, struct error *err);
+/* [any thread but done's] When it returns, all requests in flight are done, with the failure
+ * "cancelled". No requests may be made during or after the call. */
 void http_client_unref(struct http_client **client);
 
 #endif

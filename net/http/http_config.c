@@ -5,7 +5,7 @@
 #include "net/http/http_internal.h"
 #include "net/tls/tls_choice.h"
 
-/* Provides HTTP_SERVER_ROWS with a member to name; the offsets are those of the config itself. */
+/* Gives HTTP_SERVER_ROWS a member name. The offsets are those of the config itself. */
 struct section {
 	struct http_server_config http;
 };
@@ -38,12 +38,11 @@ static bool check_transport(const char *transport, struct error *err)
 static bool check_compression(const struct strings *names, struct error *err)
 {
 	for (size_t i = 0; i < names->count; i++) {
-		enum coding coding = compress_named(names->at[i]);
-		if (coding == CODING_UNKNOWN || coding == CODING_SNAPPY)
+		if (compress_named(names->at[i]) == CODING_UNKNOWN)
 			return error_set(err, ERROR_CONFIG,
-					 "compression_algorithms[%zu]: not supported by this "
-					 "build; supported are \"\", gzip, zstd, zlib and "
-					 "deflate",
+					 "compression_algorithms[%zu]: unknown; supported are "
+					 "\"\", gzip, zstd, zlib, snappy, deflate, lz4 and "
+					 "x-snappy-framed",
 					 i);
 	}
 	return true;
@@ -68,6 +67,14 @@ static bool check_headers(const struct pairs *headers, struct error *err)
 	return true;
 }
 
+static bool check_names(const char *key, const struct strings *names, struct error *err)
+{
+	for (size_t i = 0; i < names->count; i++)
+		if (!http_is_token(names->at[i]))
+			return error_set(err, ERROR_CONFIG, "%s[%zu]: invalid header name", key, i);
+	return true;
+}
+
 static bool check_tls(const struct tls_server_config *tls, struct error *err)
 {
 	char *priorities = tls->present.enabled ? tls_choice_gnutls(tls, err) : NULL;
@@ -89,15 +96,14 @@ bool http_server_check(const struct http_server_config *config, struct error *er
 	if (config->endpoint &&
 	    !http_endpoint_parse(config->transport, config->endpoint, &endpoint, err))
 		return error_prefix(err, "endpoint");
-	if (named(config->auth))
-		return error_set(err, ERROR_CONFIG,
-				 "auth: this build has no authenticator extension");
 	if (named(config->middlewares))
 		return error_set(err, ERROR_CONFIG,
 				 "middlewares: this build has no middleware extension");
 	return check_tls(&config->tls, err) &&
 	       check_compression(&config->compression_algorithms, err) &&
-	       check_headers(&config->response_headers, err);
+	       check_headers(&config->response_headers, err) &&
+	       check_names("cors.allowed_headers", &config->cors.allowed_headers, err) &&
+	       check_names("cors.exposed_headers", &config->cors.exposed_headers, err);
 }
 
 size_t http_server_body_max(const struct http_server_config *config)

@@ -4,7 +4,7 @@
 
 #include <curl/curl.h>
 
-/* What http_call.c and http_client.c share of libcurl. */
+/* Helpers for libcurl, shared by http_call.c and http_client.c. */
 
 void http_curl_start(void); /* [any thread] Initialises the library once. */
 

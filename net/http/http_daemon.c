@@ -28,10 +28,9 @@ static struct http_connection *connection_of(struct MHD_Connection *mhd)
 }
 
 /*
- * The request line has arrived: creates the exchange, which becomes the context of the request. The
- * exchange has a copy of the query. The query is hidden from the library, in whose buffer the
- * target is: it would parse the query into its own memory, and would never answer a query that does
- * not fit there.
+ * The request line has arrived: creates the request, which has a copy of the query. The query is
+ * hidden from the library, in whose buffer the target is: it would parse the query into its own
+ * memory, and would never answer a query that does not fit there.
  */
 static void *begin_request(void *context, const char *target, struct MHD_Connection *mhd)
 {
@@ -42,11 +41,11 @@ static void *begin_request(void *context, const char *target, struct MHD_Connect
 	pthread_mutex_lock(&server->mutex);
 	server->open++;
 	pthread_mutex_unlock(&server->mutex);
-	struct http_exchange *x = http_exchange_new(server, connection, target);
+	struct http_request *r = http_request_new(server, connection, target);
 	char *query = strchr(target, '?');
 	if (query)
 		query[1] = '\0';
-	return x;
+	return r;
 }
 
 static enum MHD_Result take_header(void *context, enum MHD_ValueKind kind, const char *name,
@@ -59,44 +58,38 @@ static enum MHD_Result take_header(void *context, enum MHD_ValueKind kind, const
 	return x->headers_over ? MHD_NO : MHD_YES;
 }
 
-static void enter(struct http_exchange *x, enum http_phase phase)
+static void enter(struct http_request *r, enum http_phase phase)
 {
-	http_deadline_enter(&x->server->deadlines, &x->connection->deadline, phase);
+	http_deadline_enter(&r->x.server->deadlines, &r->connection->deadline, phase);
 }
 
-static void add_headers(struct http_exchange *x, struct MHD_Response *response)
+static void add_header(void *response, const char *name, const char *value)
 {
-	const struct http_server *server = x->server;
-	const struct pairs *more = &server->config->response_headers;
-	char seconds[16];
-	if (x->answer.content_type)
-		MHD_add_response_header(response, "Content-Type", x->answer.content_type);
-	if (x->answer.allow)
-		MHD_add_response_header(response, "Allow", x->answer.allow);
-	if (x->answer.retry_after_s) {
-		snprintf(seconds, sizeof seconds, "%u", x->answer.retry_after_s);
-		MHD_add_response_header(response, "Retry-After", seconds);
-	}
-	if (atomic_load(&server->stopping) || atomic_load(&x->connection->daemon->draining) ||
+	MHD_add_response_header(response, name, value);
+}
+
+static void add_headers(struct http_request *r, struct MHD_Response *response)
+{
+	const struct http_server *server = r->x.server;
+	http_exchange_each_header(&r->x, add_header, response);
+	if (atomic_load(&server->stopping) || atomic_load(&r->connection->daemon->draining) ||
 	    !server->config->keep_alives_enabled)
 		MHD_add_response_header(response, "Connection", "close");
-	for (size_t i = 0; i < more->count; i++)
-		MHD_add_response_header(response, more->at[i].name,
-					more->at[i].value.text ? more->at[i].value.text : "");
 }
 
 /* If called before the body is read, it closes the connection after the reply. */
-static enum MHD_Result send_answer(struct http_exchange *x, struct MHD_Connection *mhd)
+static enum MHD_Result send_answer(struct http_request *r, struct MHD_Connection *mhd)
 {
+	struct http_exchange *x = &r->x;
 	x->stage = HTTP_STAGE_REPLYING;
-	enter(x, HTTP_PHASE_WRITE);
+	enter(r, HTTP_PHASE_WRITE);
 	/* The exchange keeps the reply's body until the request is completed. */
 	struct MHD_Response *response =
 		MHD_create_response_from_buffer(x->answer.body_len, x->answer.body,
 						MHD_RESPMEM_PERSISTENT);
 	if (!response)
 		return MHD_NO;
-	add_headers(x, response);
+	add_headers(r, response);
 	enum MHD_Result result = MHD_queue_response(mhd, (unsigned)x->answer.status, response);
 	MHD_destroy_response(response);
 	return result;
@@ -112,23 +105,24 @@ static void notice_end(const struct http_connection *c)
 		shutdown(c->deadline.socket, SHUT_RD);
 }
 
-static enum MHD_Result open_request(struct http_exchange *x, struct MHD_Connection *mhd,
+static enum MHD_Result open_request(struct http_request *r, struct MHD_Connection *mhd,
 				    const char *method, const char *version)
 {
+	struct http_exchange *x = &r->x;
 	void *session = session_of(mhd);
 	bool sound;
 	x->method = memory_text(method);
-	x->peer = memory_text(x->connection->peer);
+	x->peer = memory_text(r->connection->peer);
 	if (session)
-		http_tls_owner(session, &x->auth);
-	x->http_1_0 = !strcmp(version, "HTTP/1.0");
+		http_tls_owner(session, x);
+	x->version = strcmp(version, "HTTP/1.0") ? HTTP_1_1 : HTTP_1_0;
 	MHD_get_connection_values_n(mhd, MHD_HEADER_KIND, take_header, x);
 	fields_lower(&x->headers);
 	bool accepted = http_exchange_open(x, &sound);
 	if (accepted || x->content_length)
-		enter(x, HTTP_PHASE_BODY);
+		enter(r, HTTP_PHASE_BODY);
 	if (accepted) {
-		notice_end(x->connection);
+		notice_end(r->connection);
 		return MHD_YES;
 	}
 	x->stage = HTTP_STAGE_SWALLOW;
@@ -137,64 +131,66 @@ static enum MHD_Result open_request(struct http_exchange *x, struct MHD_Connecti
 		     !x->expects_continue;
 	if (sound && small)
 		return MHD_YES;
-	x->connection->linger = true;
-	return send_answer(x, mhd);
+	r->connection->linger = true;
+	return send_answer(r, mhd);
 }
 
 /* libmicrohttpd cannot reply in the middle of a body: writes the reply itself, and makes the
  * library close the connection. */
-static enum MHD_Result break_off(struct http_exchange *x, struct MHD_Connection *mhd)
+static enum MHD_Result break_off(struct http_request *r, struct MHD_Connection *mhd)
 {
 	void *session = session_of(mhd);
 	struct bytes text;
 	bytes_init(&text, 65536);
-	http_exchange_print(x, &text);
+	http_request_print(r, &text);
 	if (session)
 		http_tls_send(session, text.at, text.len);
 	else
-		send(x->connection->deadline.socket, text.at, text.len,
+		send(r->connection->deadline.socket, text.at, text.len,
 		     MSG_NOSIGNAL | MSG_DONTWAIT);
 	bytes_fini(&text);
-	x->connection->linger = true;
+	r->connection->linger = true;
 	return MHD_NO;
 }
 
 /* Replies, or suspends the connection until there is a reply. */
-static enum MHD_Result settle(struct http_exchange *x, struct MHD_Connection *mhd)
+static enum MHD_Result settle(struct http_request *r, struct MHD_Connection *mhd)
 {
+	struct http_exchange *x = &r->x;
 	struct http_server *server = x->server;
-	enter(x, HTTP_PHASE_NONE);
+	enter(r, HTTP_PHASE_NONE);
 	pthread_mutex_lock(&server->mutex);
 	bool answered = x->answer.status, lost = !answered && server->cutting;
 	if (lost) {
 		x->stage = HTTP_STAGE_LOST;
 	} else if (!answered) {
-		http_exchange_suspend(x);
+		http_request_suspend(r);
 	}
 	pthread_mutex_unlock(&server->mutex);
-	return answered ? send_answer(x, mhd) : lost ? MHD_NO : MHD_YES;
+	return answered ? send_answer(r, mhd) : lost ? MHD_NO : MHD_YES;
 }
 
-static enum MHD_Result deliver(struct http_exchange *x, struct MHD_Connection *mhd)
+static enum MHD_Result deliver(struct http_request *r, struct MHD_Connection *mhd)
 {
+	struct http_exchange *x = &r->x;
 	x->stage = HTTP_STAGE_HANDED;
 	x->route->body(x->route->context, x, bytes_view(&x->body));
-	return settle(x, mhd);
+	return settle(r, mhd);
 }
 
 /* Takes a piece of the body; the library passes again what was not taken. */
-static enum MHD_Result feed(struct http_exchange *x, struct MHD_Connection *mhd, const char *data,
+static enum MHD_Result feed(struct http_request *r, struct MHD_Connection *mhd, const char *data,
 			    size_t *len)
 {
-	enum http_feed fed = http_exchange_feed(x, data, *len);
+	enum http_feed fed = http_exchange_feed(&r->x, data, *len);
 	if (fed == HTTP_FEED_LATER)
-		return http_memory_wait(x) ? MHD_YES : MHD_NO;
-	http_memory_waited(x);
+		return http_memory_wait(r) ? MHD_YES : MHD_NO;
+	http_memory_waited(r);
 	if (fed == HTTP_FEED_OVER)
-		return break_off(x, mhd);
-	atomic_fetch_add(&x->connection->deadline.received, *len);
+		return break_off(r, mhd);
+	atomic_fetch_add(&r->connection->deadline.received, *len);
 	*len = 0;
-	notice_end(x->connection);
+	notice_end(r->connection);
 	return MHD_YES;
 }
 
@@ -204,23 +200,23 @@ static enum MHD_Result handle(void *context, struct MHD_Connection *mhd, const c
 			      const char *method, const char *version, const char *data,
 			      size_t *len, void **request)
 {
-	struct http_exchange *x = *request;
+	struct http_request *r = *request;
 	size_t got = *len;
 	(void)context;
 	(void)url;
-	if (x->stage == HTTP_STAGE_BODY && got)
-		return feed(x, mhd, data, len);
+	if (r->x.stage == HTTP_STAGE_BODY && got)
+		return feed(r, mhd, data, len);
 	*len = 0;
-	switch (x->stage) {
+	switch (r->x.stage) {
 	case HTTP_STAGE_HEADERS:
-		return open_request(x, mhd, method, version);
+		return open_request(r, mhd, method, version);
 	case HTTP_STAGE_BODY:
-		return deliver(x, mhd);
+		return deliver(r, mhd);
 	case HTTP_STAGE_SWALLOW:
-		atomic_fetch_add(&x->connection->deadline.received, got);
-		return got ? MHD_YES : send_answer(x, mhd);
+		atomic_fetch_add(&r->connection->deadline.received, got);
+		return got ? MHD_YES : send_answer(r, mhd);
 	case HTTP_STAGE_HANDED:
-		return settle(x, mhd);
+		return settle(r, mhd);
 	default:
 		return MHD_NO;
 	}
@@ -240,29 +236,30 @@ static void count_rejection(struct http_server *server, struct MHD_Connection *m
 static void end_request(void *context, struct MHD_Connection *mhd, void **request,
 			enum MHD_RequestTerminationCode why)
 {
-	struct http_exchange *x = *request;
+	struct http_request *r = *request;
 	struct http_daemon *daemon = context;
 	struct http_server *server = daemon->server;
-	if (!x)
+	if (!r)
 		return;
+	struct http_exchange *x = &r->x;
 	*request = NULL;
-	http_memory_waited(x);
+	http_memory_waited(r);
 	if (x->stage == HTTP_STAGE_HEADERS)
 		count_rejection(server, mhd);
 	if (why == MHD_REQUEST_TERMINATED_COMPLETED_OK) {
-		enter(x, HTTP_PHASE_IDLE);
-		notice_end(x->connection);
+		enter(r, HTTP_PHASE_IDLE);
+		notice_end(r->connection);
 	}
 	if (x->stage == HTTP_STAGE_BODY)
 		x->route->lost(x->route->context, x, false);
 	pthread_mutex_lock(&server->mutex);
 	bool waits = x->stage == HTTP_STAGE_LOST && !x->answer.status;
-	x->connection = NULL;
+	r->connection = NULL;
 	if (!--server->open)
 		pthread_cond_broadcast(&server->quiet);
 	pthread_mutex_unlock(&server->mutex);
 	if (!waits)
-		http_exchange_free(x);
+		http_request_free(r);
 }
 
 /* -- connections -- */
@@ -277,14 +274,18 @@ void http_peer_text(const struct sockaddr *address, socklen_t len, char *out, si
 		memmove(out, out + sizeof mapped - 1, strlen(out) - sizeof mapped + 2);
 }
 
-static void describe_peer(struct http_connection *c)
+static socklen_t length_of(const struct sockaddr *address)
+{
+	return address->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)
+					      : sizeof(struct sockaddr_in);
+}
+
+/* The library has kept what http_daemon_add gave it as the address. */
+static const struct http_origin *origin_of(struct MHD_Connection *mhd)
 {
 	const union MHD_ConnectionInfo *info =
-		MHD_get_connection_info(c->mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
-	const struct sockaddr *address = info->client_addr;
-	socklen_t len = address->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)
-						       : sizeof(struct sockaddr_in);
-	http_peer_text(address, len, c->peer, sizeof c->peer);
+		MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+	return (const void *)info->client_addr;
 }
 
 static void suspend_connection(struct http_connection *c)
@@ -302,11 +303,13 @@ static struct http_connection *open_connection(struct http_daemon *daemon,
 {
 	struct http_connection *c = memory_new(sizeof *c);
 	void *session = session_of(mhd);
+	const struct http_origin *origin = origin_of(mhd);
+	const struct sockaddr *address = (const void *)&origin->address;
 	c->daemon = daemon;
 	c->mhd = mhd;
 	c->suspend = suspend_connection;
 	c->resume = resume_connection;
-	describe_peer(c);
+	http_peer_text(address, length_of(address), c->peer, sizeof c->peer);
 	if (daemon->material.ca)
 		http_tls_require(session);
 	if (session)
@@ -314,17 +317,15 @@ static struct http_connection *open_connection(struct http_daemon *daemon,
 	http_deadline_join(
 		&daemon->server->deadlines, &c->deadline,
 		MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd,
-		session ? HTTP_PHASE_HANDSHAKE : HTTP_PHASE_HEADER);
+		session ? HTTP_PHASE_HANDSHAKE : HTTP_PHASE_HEADER, origin->since);
 	return c;
 }
 
 static void count_closed(struct http_daemon *daemon, const char *peer, bool replaced)
 {
 	struct http_server *server = daemon->server;
-	atomic_fetch_sub(&server->connected, 1);
-	metric_add(server->connections, -1);
-	peer_count_remove(server->peers, peer_key_of_address(peer));
 	http_memory_release(server, replaced);
+	http_count_out(server, peer);
 	if (atomic_fetch_sub(&daemon->connections, 1) == 1 && atomic_load(&daemon->draining))
 		http_listener_wake(server->listener);
 }
@@ -438,18 +439,25 @@ struct http_daemon *http_daemon_new(struct http_server *server, const struct tls
 	return daemon;
 }
 
-bool http_daemon_add(struct http_daemon *daemon, int socket, const struct sockaddr *address,
-		     socklen_t len)
+/* Only the listener's thread frees daemons while it runs. */
+static struct http_daemon *current_daemon(struct http_server *server)
 {
-	struct http_server *server = daemon->server;
+	pthread_mutex_lock(&server->mutex);
+	struct http_daemon *daemon = server->daemons;
+	pthread_mutex_unlock(&server->mutex);
+	return daemon;
+}
+
+bool http_daemon_add(struct http_server *server, int socket, const struct http_origin *origin)
+{
+	struct http_daemon *daemon = current_daemon(server);
+	const struct sockaddr *address = (const void *)&origin->address;
 	char peer[HTTP_PEER_MAX];
-	atomic_fetch_add(&server->connected, 1);
 	atomic_fetch_add(&daemon->connections, 1);
-	metric_add(server->connections, 1);
 	/* If there is no memory, the library closes the socket. */
-	if (MHD_add_connection(daemon->library, socket, address, len) == MHD_YES)
+	if (MHD_add_connection(daemon->library, socket, address, sizeof *origin) == MHD_YES)
 		return true;
-	http_peer_text(address, len, peer, sizeof peer);
+	http_peer_text(address, length_of(address), peer, sizeof peer);
 	count_closed(daemon, peer, false);
 	return false;
 }

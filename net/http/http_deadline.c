@@ -55,17 +55,23 @@ static uint64_t due(const struct http_deadlines *d, const struct http_deadline *
 	return measured ? earlier(x->at, x->since + RATE_GRACE_NS) : x->at;
 }
 
-static void append(struct http_deadlines *d, struct http_deadline *x, enum http_phase phase)
+/* Nearly always at the end. */
+static void append(struct http_deadlines *d, struct http_deadline *x, enum http_phase phase,
+		   uint64_t since)
 {
 	uint64_t timeout = d->timeout[phase];
 	x->phase = phase;
-	x->since = clock_now();
+	x->since = since;
 	x->at = timeout ? x->since + timeout : UINT64_MAX;
 	atomic_store(&x->received, 0);
-	x->previous = d->tail[phase];
 	x->next = NULL;
+	x->previous = d->tail[phase];
+	while (x->previous && x->previous->at > x->at) {
+		x->next = x->previous;
+		x->previous = x->previous->previous;
+	}
 	*(x->previous ? &x->previous->next : &d->head[phase]) = x;
-	d->tail[phase] = x;
+	*(x->next ? &x->next->previous : &d->tail[phase]) = x;
 	if (due(d, x) < d->next) {
 		d->next = due(d, x);
 		eventfd_write(d->wake, 1);
@@ -73,11 +79,11 @@ static void append(struct http_deadlines *d, struct http_deadline *x, enum http_
 }
 
 void http_deadline_join(struct http_deadlines *d, struct http_deadline *x, int socket,
-			enum http_phase phase)
+			enum http_phase phase, uint64_t since)
 {
 	pthread_mutex_lock(&d->mutex);
 	x->socket = socket;
-	append(d, x, phase);
+	append(d, x, phase, since ? since : clock_now());
 	pthread_mutex_unlock(&d->mutex);
 }
 
@@ -87,7 +93,7 @@ void http_deadline_enter(struct http_deadlines *d, struct http_deadline *x, enum
 	/* The headers of the first request keep the deadline from the start of the connection. */
 	if (x->phase != phase && !x->ended) {
 		unlink_from(d, x);
-		append(d, x, phase);
+		append(d, x, phase, clock_now());
 	}
 	pthread_mutex_unlock(&d->mutex);
 }
@@ -120,7 +126,7 @@ bool http_deadline_leave(struct http_deadlines *d, struct http_deadline *x)
 static void end(struct http_deadlines *d, struct http_deadline *x, struct metric_series *count)
 {
 	unlink_from(d, x);
-	append(d, x, HTTP_PHASE_NONE);
+	append(d, x, HTTP_PHASE_NONE, clock_now());
 	x->ended = true;
 	if (count)
 		metric_add(count, 1);

@@ -11,7 +11,7 @@ static const struct fields_limits query_limits = {
 	.count = 1000, .name = HTTP_TARGET_MAX, .value = HTTP_TARGET_MAX, .total = HTTP_TARGET_MAX
 };
 
-/* http://host/path is the form for a proxy; only the path counts. */
+/* http://host/path is the form for a proxy; only the path is used. */
 static const char *path_of(const char *target)
 {
 	size_t scheme = !strncasecmp(target, "http://", 7)    ? 7
@@ -23,13 +23,12 @@ static const char *path_of(const char *target)
 	return path ? path : "/";
 }
 
-struct http_exchange *http_exchange_new(struct http_server *server,
-					struct http_connection *connection, const char *target)
+void http_exchange_init(struct http_exchange *x, struct http_server *server,
+			const struct http_carrier *carrier, const char *target)
 {
-	struct http_exchange *x = memory_new(sizeof *x);
 	atomic_fetch_add(&server->holds, 1);
 	x->server = server;
-	x->connection = connection;
+	x->carrier = carrier;
 	x->target_too_long = strlen(target) > HTTP_TARGET_MAX;
 	if (!x->target_too_long) {
 		x->target = memory_text(path_of(target));
@@ -39,8 +38,7 @@ struct http_exchange *http_exchange_new(struct http_server *server,
 		*x->query_text++ = '\0';
 	fields_init(&x->headers, &server->header_limits);
 	fields_init(&x->query, &query_limits);
-	fields_init(&x->auth, &tls_owner_limits);
-	return x;
+	fields_init(&x->auth, &authenticator_identity_limits);
 }
 
 void http_exchange_forget_headers(struct http_exchange *x)
@@ -50,9 +48,8 @@ void http_exchange_forget_headers(struct http_exchange *x)
 	fields_fini(&x->auth);
 }
 
-void http_exchange_free(struct http_exchange *x)
+void http_exchange_fini(struct http_exchange *x)
 {
-	struct http_server *server = x->server;
 	memory_free(x->target);
 	memory_free(x->method);
 	memory_free(x->peer);
@@ -61,8 +58,8 @@ void http_exchange_free(struct http_exchange *x)
 	memory_free(x->answer.content_type);
 	memory_free(x->answer.allow);
 	memory_free(x->answer.body);
-	memory_free(x);
-	http_state_unref(server);
+	http_cors_forget(x);
+	http_state_unref(x->server);
 }
 
 /* Replies before a route has been asked, or on behalf of the server; nobody else can reply. */
@@ -73,6 +70,14 @@ static void answer_text(struct http_exchange *x, int status, const char *text)
 	x->answer.content_type = memory_text("text/plain; charset=utf-8");
 	x->answer.body = (uint8_t *)memory_format("%s\n", text);
 	x->answer.body_len = strlen(text) + 1;
+}
+
+void http_exchange_answer_late(struct http_exchange *x, const char *setting, const char *value)
+{
+	char *text = memory_format("the body did not arrive within %s (%s)", setting, value);
+	metric_add(x->server->misdirected[HTTP_LATE_BODY], 1);
+	answer_text(x, 408, text);
+	memory_free(text);
 }
 
 static void answer_method(struct http_exchange *x, const char *methods)
@@ -111,6 +116,23 @@ static bool listed(const char *methods, const char *method)
 	return false;
 }
 
+static void answer_too_large(struct http_exchange *x)
+{
+	char *text =
+		memory_format("the body exceeds max_request_body_size (%zu bytes)", x->body_limit);
+	answer_text(x, 413, text);
+	memory_free(text);
+}
+
+static void answer_headers(struct http_exchange *x)
+{
+	char *text = memory_format("the headers exceed max_header_count (%zu) or max_header_bytes "
+				   "(%zu bytes)",
+				   x->server->header_limits.count, x->server->header_limits.total);
+	answer_text(x, 431, text);
+	memory_free(text);
+}
+
 static void ask_route(struct http_exchange *x)
 {
 	const struct http_route *route = x->route;
@@ -118,20 +140,38 @@ static void ask_route(struct http_exchange *x)
 	assert((x->stage == HTTP_STAGE_BODY) != (x->answer.status != 0));
 	if (x->stage == HTTP_STAGE_BODY && x->content_length > (int64_t)x->body_limit) {
 		x->stage = HTTP_STAGE_HEADERS;
-		answer_text(x, 413, "the body exceeds the size limit");
+		answer_too_large(x);
 		route->lost(route->context, x, true);
 	}
+}
+
+static void answer_unauthenticated(struct http_exchange *x, const struct error *err)
+{
+	struct authenticator *a = x->server->authenticator;
+	bool busy = err->kind == ERROR_BUSY;
+	metric_add(x->server->misdirected[HTTP_NO_CREDENTIALS], 1);
+	answer_text(x, http_status_of(err->kind), err->text);
+	x->answer.retry_after_s = busy ? 1 : 0;
+	x->answer.challenge = busy || !a->ops->challenge ? NULL : a->ops->challenge(a);
 }
 
 bool http_exchange_open(struct http_exchange *x, bool *sound)
 {
 	const struct http_fault *fault = http_judge(x);
+	struct error err;
 	*sound = !fault;
 	if (fault) {
 		metric_add(x->server->misdirected[fault->status == 400 ? HTTP_MALFORMED
 								       : HTTP_HEADER_SIZE],
 			   1);
-		answer_text(x, fault->status, fault->text);
+		if (fault->status == 431)
+			answer_headers(x);
+		else
+			answer_text(x, fault->status, fault->text);
+	} else if (http_cors_judge(x)) {
+		x->answer.status = 204;
+	} else if (!http_auth_accepts(x, &err)) {
+		answer_unauthenticated(x, &err);
 	} else if (!(x->route = find_route(x->server, x->target))) {
 		metric_add(x->server->misdirected[HTTP_NO_PATH], 1);
 		answer_text(x, 404, "404 page not found");
@@ -149,13 +189,14 @@ bool http_exchange_open(struct http_exchange *x, bool *sound)
 
 void http_exchange_accept(struct http_exchange *x, size_t limit)
 {
+	size_t max = x->version == HTTP_2 ? INT32_MAX : SIZE_MAX; /* RFC 9113 §6.9.1 */
 	assert(x->stage == HTTP_STAGE_HEADERS && !x->answer.status);
 	x->stage = HTTP_STAGE_BODY;
-	x->body_limit = limit;
+	x->body_limit = limit < max ? limit : max;
 	bytes_init(&x->body, 0);
 }
 
-/* The room of a route without `grow`. */
+/* For a route without `grow`: always grants the memory. */
 static enum http_grow grow_always(struct http_growth *growth)
 {
 	size_t twice = 2 * growth->room > growth->need ? 2 * growth->room : growth->need;
@@ -186,15 +227,22 @@ static enum http_grow make_room(struct http_exchange *x, size_t need)
 
 enum http_feed http_exchange_feed(struct http_exchange *x, const void *data, size_t len)
 {
-	if (len > x->body_limit - x->body.len) {
+	if (len > x->body_limit - x->body.len && !x->route->grow) {
 		x->stage = HTTP_STAGE_REPLYING;
-		answer_text(x, 413, "the body exceeds the size limit");
+		answer_too_large(x);
 		x->route->lost(x->route->context, x, true);
 		return HTTP_FEED_OVER;
 	}
-	switch (make_room(x, x->body.len + len)) {
-	case HTTP_GROW_YES:
+	enum http_feed fed = http_exchange_grow(x, x->body.len + len);
+	if (fed == HTTP_FEED_TAKEN)
 		bytes_add(&x->body, data, len);
+	return fed;
+}
+
+enum http_feed http_exchange_grow(struct http_exchange *x, size_t need)
+{
+	switch (make_room(x, need)) {
+	case HTTP_GROW_YES:
 		return HTTP_FEED_TAKEN;
 	case HTTP_GROW_LATER:
 		return HTTP_FEED_LATER;
@@ -205,46 +253,29 @@ enum http_feed http_exchange_feed(struct http_exchange *x, const void *data, siz
 	}
 }
 
-void http_exchange_print(const struct http_exchange *x, struct bytes *out)
+void http_exchange_each_header(struct http_exchange *x, http_add_header *add, void *context)
 {
-	const struct http_answer *a = &x->answer;
+	struct http_answer *a = &x->answer;
 	const struct pairs *more = &x->server->config->response_headers;
-	bytes_format(out, "HTTP/1.1 %d \r\nConnection: close\r\nContent-Length: %zu\r\n", a->status,
-		     a->body_len);
 	if (a->content_type)
-		bytes_format(out, "Content-Type: %s\r\n", a->content_type);
-	if (a->retry_after_s)
-		bytes_format(out, "Retry-After: %u\r\n", a->retry_after_s);
+		add(context, "Content-Type", a->content_type);
+	if (a->allow)
+		add(context, "Allow", a->allow);
+	if (a->retry_after_s) {
+		snprintf(a->retry_after, sizeof a->retry_after, "%u", a->retry_after_s);
+		add(context, "Retry-After", a->retry_after);
+	}
+	if (a->challenge)
+		add(context, "WWW-Authenticate", a->challenge);
 	for (size_t i = 0; i < more->count; i++)
-		bytes_format(out, "%s: %s\r\n", more->at[i].name,
-			     more->at[i].value.text ? more->at[i].value.text : "");
-	bytes_add_text(out, "\r\n");
-	bytes_add(out, a->body, a->body_len);
+		add(context, more->at[i].name,
+		    more->at[i].value.text ? more->at[i].value.text : "");
+	http_cors_each_header(x, add, context);
 }
 
-void http_exchange_suspend(struct http_exchange *x)
+void http_exchange_fill(struct http_exchange *x, const struct http_reply *reply)
 {
-	struct http_server *server = x->server;
-	x->suspended = true;
-	x->previous = NULL;
-	x->next = server->suspended;
-	if (x->next)
-		x->next->previous = x;
-	server->suspended = x;
-	x->connection->suspend(x->connection);
-}
-
-void http_exchange_resume(struct http_exchange *x)
-{
-	x->suspended = false;
-	*(x->previous ? &x->previous->next : &x->server->suspended) = x->next;
-	if (x->next)
-		x->next->previous = x->previous;
-	x->connection->resume(x->connection);
-}
-
-static void fill(struct http_answer *a, const struct http_reply *reply)
-{
+	struct http_answer *a = &x->answer;
 	assert(!a->status && reply->status >= 200);
 	a->status = reply->status;
 	a->content_type = memory_text(reply->content_type);
@@ -253,30 +284,30 @@ static void fill(struct http_answer *a, const struct http_reply *reply)
 	a->body = (uint8_t *)memory_text_of(reply->body.at, reply->body.len);
 }
 
-/* The stage is decided under the mutex: after the unlock, the exchange belongs to the server's
- * thread. */
 void http_exchange_reply(struct http_exchange *x, const struct http_reply *reply)
 {
-	struct http_server *server = x->server;
-	pthread_mutex_lock(&server->mutex);
-	fill(&x->answer, reply);
-	bool last = x->stage == HTTP_STAGE_LOST && !x->connection;
-	if (x->suspended)
-		http_exchange_resume(x);
-	pthread_mutex_unlock(&server->mutex);
-	if (last)
-		http_exchange_free(x);
+	x->carrier->reply(x, reply);
+}
+
+void http_exchange_add_owner(struct http_exchange *x, const struct fields *owner)
+{
+	for (const struct metadatum *m = owner->at; m && m->name; m++)
+		fields_add(&x->auth, view_of(m->name), view_of(m->value), NULL);
+}
+
+struct h2_stream *http_exchange_stream(const struct http_exchange *x)
+{
+	return x->stream;
 }
 
 void http_exchange_refuse(struct http_exchange *x, const struct error *err)
 {
 	char *text = memory_format("%s\n", err->text);
-	uint32_t wait = err->retry_after_ms ? (err->retry_after_ms + 999) / 1000 : 1;
 	http_exchange_reply(x, &(struct http_reply){
 				       .status = http_status_of(err->kind),
 				       .content_type = "text/plain; charset=utf-8",
 				       .body = view_of(text),
-				       .retry_after_s = err->kind == ERROR_BUSY ? wait : 0,
+				       .retry_after_s = http_retry_after_s(err),
 			       });
 	memory_free(text);
 }
@@ -289,6 +320,13 @@ int http_status_of(enum error_kind kind)
 		[ERROR_BUSY] = 503,      [ERROR_INTERNAL] = 500,
 	};
 	return statuses[kind];
+}
+
+uint32_t http_retry_after_s(const struct error *err)
+{
+	if (err->kind != ERROR_BUSY)
+		return 0;
+	return err->retry_after_ms ? (err->retry_after_ms + 999) / 1000 : 1;
 }
 
 void http_exchange_set_user(struct http_exchange *x, void *user)
@@ -313,7 +351,7 @@ static size_t cost_of(const struct fields *f)
 
 size_t http_exchange_cost(const struct http_exchange *x)
 {
-	return sizeof *x + (x->target ? strlen(x->target) : 0) + cost_of(&x->headers) +
+	return x->carrier->size + (x->target ? strlen(x->target) : 0) + cost_of(&x->headers) +
 	       cost_of(&x->query) + cost_of(&x->auth);
 }
 

@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 
 #include "net/fields.h"
+#include "net/h2/server.h"
 #include "net/http/http_server.h"
 #include "net/peer_count.h"
 
@@ -19,9 +20,15 @@
  *   http_config.c    the configuration keys and their rules
  *   http_tls.c       client certificates (GnuTLS)
  *   http_state.c     the state that all files share, and its reference count
- *   http_exchange.c  one request and its reply (an exchange)
+ *   http_cors.c      what browsers of other origins may do
+ *   http_exchange.c  one request and its reply (an exchange), whatever carries it
+ *   http_request.c   an exchange on an HTTP/1.1 connection
  *   http_memory.c    what connections cost, and what happens if memory is short
- *   http_daemon.c    libmicrohttpd
+ *   http_count.c     the number of connections, and its limits
+ *   http_report.c    log lines about limits that connections exceeded
+ *   http_daemon.c    HTTP/1.1: libmicrohttpd
+ *   http_stream.c    HTTP/2: a service of net/h2
+ *   http_arrival.c   which of the two serves a new connection
  *   http_server.c    the life of the server
  *
  * A file calls only files above it in this list; calls in the other direction are callbacks.
@@ -60,7 +67,7 @@ enum http_phase {
 struct http_deadline {
 	struct http_deadline *previous, *next;
 	enum http_phase phase;
-	/* since: the begin of the phase, plus the time for which the connection was paused */
+	/* since: the beginning of the phase, plus the time for which the connection was paused */
 	uint64_t at, since;
 	uint64_t paused_since;     /* 0: not paused */
 	_Atomic uint64_t received; /* bytes of a body in this phase */
@@ -87,8 +94,9 @@ struct http_deadlines {
 void http_deadlines_init(struct http_deadlines *d, const struct http_server_config *config,
 			 int wake);
 void http_deadlines_fini(struct http_deadlines *d);
+/* since: when the phase began (clock_now); 0: now. */
 void http_deadline_join(struct http_deadlines *d, struct http_deadline *x, int socket,
-			enum http_phase phase);
+			enum http_phase phase, uint64_t since);
 void http_deadline_enter(struct http_deadlines *d, struct http_deadline *x, enum http_phase phase);
 /* We do not read from the connection until http_deadline_resume; this time does not count for the
  * rate of its body. */
@@ -115,6 +123,7 @@ struct http_listener_options {
 	const char *transport, *address;
 	struct sockets_access sockets;
 	struct http_deadlines *deadlines; /* its wake is the listener's */
+	int watched; /* a descriptor that wakes the thread while it is readable; -1: none */
 	/* On the listener's thread. Takes ownership of the socket. */
 	void (*accepted)(void *context, int socket, const struct sockaddr *address, socklen_t len);
 	/* On the listener's thread, after each wake-up; returns the latest time for the next
@@ -147,8 +156,8 @@ void http_tls_silence(void);
 void http_tls_require(void *session);
 /* Sets `secured` when the handshake is complete; the connection then waits for headers. */
 void http_tls_watch(void *session, struct http_connection *connection);
-/* Fills the empty list if the client's certificate was verified. */
-void http_tls_owner(void *session, struct fields *auth);
+/* Adds the names from the client's certificate, if it was verified. */
+void http_tls_owner(void *session, struct http_exchange *exchange);
 void http_tls_send(void *session, const void *data, size_t len);
 
 /* net/http/http_exchange.c */
@@ -169,6 +178,8 @@ struct http_answer {
 	uint8_t *body;
 	size_t body_len;
 	uint32_t retry_after_s;
+	const char *challenge; /* WWW-Authenticate; lives as long as the server */
+	char retry_after[12];
 };
 
 struct http_connection {
@@ -183,20 +194,30 @@ struct http_connection {
 	char peer[HTTP_PEER_MAX];
 };
 
+enum http_version { HTTP_1_1, HTTP_1_0, HTTP_2 };
+
+/* What carries an exchange: an HTTP/1.1 connection, or an HTTP/2 stream. */
+struct http_carrier {
+	size_t size; /* of the struct that the exchange is a member of */
+	/* Behind http_exchange_reply: calls http_exchange_fill, and sees to it that the answer is
+	 * sent. */
+	void (*reply)(struct http_exchange *exchange, const struct http_reply *reply);
+};
+
 struct http_exchange {
-	struct http_server *server;         /* holds a reference */
-	struct http_connection *connection; /* NULL once the library is done with it */
+	struct http_server *server; /* holds a reference */
+	const struct http_carrier *carrier;
+	struct h2_stream *stream; /* NULL: HTTP/1.1 */
 	const struct http_route *route;
 	void *user;
-	/* guarded by the server's mutex from HANDED on; before that, only the server's thread */
+	/* HTTP/1.1: guarded by the server's mutex from HANDED on; before that, only the server's
+	 * thread. HTTP/2: only the I/O thread, which does not change it from HANDED on. */
 	enum http_stage stage;
-	bool suspended; /* server's mutex */
-	/* in the server's list of suspended exchanges; guarded by its mutex */
-	struct http_exchange *previous, *next;
 	char *target, *query_text; /* the path; the text after '?', or NULL */
 	bool target_too_long;
 	char *method, *peer;
-	bool http_1_0;
+	enum http_version version;
+	bool without_body; /* HTTP/2: the headers end the request */
 	struct fields headers, query, auth;
 	bool headers_over;
 	int64_t content_length;
@@ -205,12 +226,29 @@ struct http_exchange {
 	uint64_t waiting_since;       /* since when the body waits for memory; 0: it does not */
 	uint64_t patience_ns;         /* how long it may wait */
 	struct bytes body;
-	struct http_answer answer; /* server's mutex in HANDED */
+	/* What the response says to browsers; strings NULL: nothing. */
+	struct {
+		bool preflight;
+		char *origin, *method, *headers;
+	} cors;
+	struct http_answer answer; /* HTTP/1.1: server's mutex in HANDED */
 };
 
-struct http_exchange *http_exchange_new(struct http_server *server,
-					struct http_connection *connection, const char *target);
-void http_exchange_free(struct http_exchange *exchange);
+/* Initializes zeroed memory. */
+void http_exchange_init(struct http_exchange *exchange, struct http_server *server,
+			const struct http_carrier *carrier, const char *target);
+void http_exchange_fini(struct http_exchange *exchange);
+/* Adds the names from the client's certificate. */
+void http_exchange_add_owner(struct http_exchange *exchange, const struct fields *owner);
+/* Sets the answer. */
+void http_exchange_fill(struct http_exchange *exchange, const struct http_reply *reply);
+/* The body exceeds a limit on time: sets the answer, which names the setting, and counts it. */
+void http_exchange_answer_late(struct http_exchange *exchange, const char *setting,
+			       const char *value);
+/* The headers of the answer, but for its length and those of the connection. The strings are valid
+ * as long as the answer. */
+typedef void http_add_header(void *context, const char *name, const char *value);
+void http_exchange_each_header(struct http_exchange *exchange, http_add_header *add, void *context);
 /* The request is refused: frees its headers, which are not needed while its body still arrives. */
 void http_exchange_forget_headers(struct http_exchange *exchange);
 /* Checks the request, finds the route and asks it. True: accepted. False: there is an answer;
@@ -222,13 +260,43 @@ enum http_feed {
 	HTTP_FEED_OVER   /* over the limit, or refused by `grow`; there is an answer */
 };
 enum http_feed http_exchange_feed(struct http_exchange *exchange, const void *data, size_t len);
-/* Suspends its connection until http_exchange_resume: until there is an answer, or possibly memory
+/* The same without adding: makes room for a body of `need` bytes. */
+enum http_feed http_exchange_grow(struct http_exchange *exchange, size_t need);
+
+/* net/http/http_cors.c */
+bool http_cors_is_on(const struct http_server_config *config);
+/* Decides what the response says about CORS. True: a preflight, which ends with that. */
+bool http_cors_judge(struct http_exchange *exchange);
+void http_cors_each_header(const struct http_exchange *exchange, http_add_header *add,
+			   void *context);
+void http_cors_forget(struct http_exchange *exchange);
+/* exposed_headers as the value of a header; NULL: none. */
+char *http_cors_exposed(const struct http_server_config *config);
+
+/* net/http/http_request.c */
+struct http_request {
+	struct http_exchange x;             /* first */
+	struct http_connection *connection; /* NULL once the library is done with it */
+	bool suspended;                     /* server's mutex */
+	/* in the server's list of suspended requests; guarded by its mutex */
+	struct http_request *previous, *next;
+};
+
+struct http_request *http_request_new(struct http_server *server,
+				      struct http_connection *connection, const char *target);
+void http_request_free(struct http_request *request);
+/* Suspends its connection until http_request_resume: until there is an answer, or possibly memory
  * for its body. Both under the server's mutex. */
-void http_exchange_suspend(struct http_exchange *exchange);
-void http_exchange_resume(struct http_exchange *exchange);
-/* The reply as HTTP/1.1 bytes with Connection: close, for cases in which libmicrohttpd cannot
+void http_request_suspend(struct http_request *request);
+void http_request_resume(struct http_request *request);
+/* The answer as HTTP/1.1 bytes with Connection: close, for cases in which libmicrohttpd cannot
  * reply. */
-void http_exchange_print(const struct http_exchange *exchange, struct bytes *out);
+void http_request_print(struct http_request *request, struct bytes *out);
+
+/* net/http/http_auth.c */
+/* Does the server's authenticator accept the request? Then the exchange has the sender's identity.
+ * False: err gives the reason. */
+bool http_auth_accepts(struct http_exchange *exchange, struct error *err);
 
 /* net/http/http_judge.c */
 struct http_fault {
@@ -242,11 +310,40 @@ bool http_is_token(const char *text);
 /* Shared by all files; created and freed by http_state.c. */
 struct http_daemon;
 
-/* Requests that never reached a route. */
-enum { HTTP_MALFORMED, HTTP_HEADER_SIZE, HTTP_NO_PATH, HTTP_NO_METHOD, HTTP_MISDIRECTIONS };
+/* Requests that never reached a route, or whose body came too slowly (HTTP/2). */
+enum {
+	HTTP_MALFORMED,
+	HTTP_HEADER_SIZE,
+	HTTP_NO_PATH,
+	HTTP_NO_METHOD,
+	HTTP_NO_CREDENTIALS,
+	HTTP_LATE_BODY,
+	HTTP_MISDIRECTIONS
+};
 
 /* Why a connection is closed before it is served. */
-enum { HTTP_OVER_LIMIT, HTTP_OVER_PEER_LIMIT, HTTP_OVER_MEMORY, HTTP_OVER_REASONS };
+enum http_over { HTTP_OVER_LIMIT, HTTP_OVER_PEER_LIMIT, HTTP_OVER_MEMORY, HTTP_OVER_REASONS };
+
+/* net/http/http_arrival.c: connections whose protocol is not known yet. [listener thread] */
+struct http_arrivals {
+	struct http_arrival *first;
+	int epoll; /* readable when one of them is; -1: HTTP/2 is not served */
+};
+
+/* net/http/http_report.c: a line in the log for each limit that connections exceeded, at most one a
+ * minute. The metrics have the numbers at any time. [listener thread] */
+struct http_limit {
+	struct metric_series *series; /* of connections that exceeded it */
+	const char *setting;
+	char value[32];
+	int64_t reported;
+};
+
+struct http_report {
+	struct http_limit at[16];
+	size_t count;
+	uint64_t next; /* the earliest time of the next lines */
+};
 
 struct http_server {
 	_Atomic uint32_t holds; /* references: of its owner, and of each exchange */
@@ -257,14 +354,21 @@ struct http_server {
 	struct net_budget budget;
 	int64_t connection_cost; /* bytes charged for each connection */
 	struct fields_limits header_limits;
+	struct authenticator *authenticator; /* NULL: none */
 	struct http_listener *listener;
 	struct http_deadlines deadlines;
 	struct peer_count *peers;
 	uint32_t peer_limit; /* the maximum number of connections of a peer; 0: no limit */
 	pthread_mutex_t mutex;
-	pthread_cond_t quiet;            /* open became 0 */
-	struct http_daemon *daemons;     /* mutex; the first is the current one, others drain */
-	struct http_exchange *suspended; /* mutex */
+	pthread_cond_t quiet;           /* open became 0 */
+	struct http_daemon *daemons;    /* mutex; the first is the current one, others drain */
+	struct http_request *suspended; /* mutex */
+	struct h2_server *h2;           /* NULL: HTTP/1.1 only */
+	struct http_arrivals arrivals;
+	/* by I/O thread: bytes of bodies that have arrived but are not granted */
+	size_t *owed;
+	char *cors_exposed, cors_max_age[24];
+	struct http_report report;
 	/* mutex: exchanges between the request line and their end */
 	uint32_t open;
 	/* new requests are refused, connections close after their reply */
@@ -277,10 +381,10 @@ struct http_server {
 	_Atomic uint32_t complaints; /* log lines of libmicrohttpd that were suppressed */
 	/* listener thread: the earliest time of the next report about them */
 	uint64_t complain_next;
-	uint64_t reload_ns; /* interval for reading the certificates again; 0: none */
+	uint64_t reopen_ns; /* interval for reading the certificates again; 0: none */
 	/* Listener thread: when to read certificates again, to ask for memory for bodies, and to
 	 * check whether memory is short. */
-	uint64_t reload_next, ask_next, look_next;
+	uint64_t reopen_next, ask_next, look_next;
 	_Atomic uint32_t waiting; /* exchanges whose body waits for memory */
 	struct metric_series *connections, *paused, *over[HTTP_OVER_REASONS],
 		*misdirected[HTTP_MISDIRECTIONS];
@@ -313,9 +417,14 @@ struct http_daemon *http_daemon_new(struct http_server *server, const struct tls
 void http_daemon_unref(struct http_daemon **daemon);
 /* The numeric address; "" for a unix socket. An IPv4 address mapped to IPv6 is written as IPv4. */
 void http_peer_text(const struct sockaddr *address, socklen_t len, char *out, size_t room);
-/* Takes the socket. False: closed it, because there was no memory. */
-bool http_daemon_add(struct http_daemon *daemon, int socket, const struct sockaddr *address,
-		     socklen_t len);
+/* What the library keeps for us as the address of a connection. */
+struct http_origin {
+	struct sockaddr_storage address; /* first */
+	uint64_t since;                  /* of the connection's first phase */
+};
+/* Gives the socket to the current daemon. False: closed it, because there was no memory. [listener
+ * thread] */
+bool http_daemon_add(struct http_server *server, int socket, const struct http_origin *origin);
 
 /* net/http/http_memory.c */
 /* Charges an accepted connection; `count` is the number of connections of its peer, including this
@@ -325,11 +434,36 @@ bool http_memory_hold(struct http_server *server, uint32_t count);
 void http_memory_release(struct http_server *server, bool replaced);
 /* There is no memory for the next part of the body: suspends the connection for a moment. False:
  * the server ends all suspensions. */
-bool http_memory_wait(struct http_exchange *exchange);
-/* The body has been read further, or the exchange ends. */
-void http_memory_waited(struct http_exchange *exchange);
+bool http_memory_wait(struct http_request *request);
+/* The body has been read further, or the request ends. */
+void http_memory_waited(struct http_request *request);
+/* A body begins to wait for memory: sets waiting_since and patience_ns, and counts it. False: it
+ * already waits. */
+bool http_memory_begin_wait(struct http_exchange *exchange);
 /* Closes idle connections while memory is short, and lets bodies ask for memory again; returns when
  * to check again. [listener thread] */
 uint64_t http_memory_relieve(struct http_server *server, uint64_t now);
+
+/* net/http/http_count.c */
+/* Counts and charges a new connection. False: it must be closed; *why is the limit. [listener
+ * thread] */
+bool http_count_in(struct http_server *server, const char *peer, enum http_over *why);
+/* The connection is closed, and its charge released. [any thread] */
+void http_count_out(struct http_server *server, const char *peer);
+
+/* Once the metrics and the HTTP/2 server exist. */
+void http_report_init(struct http_server *server, struct metrics *metrics);
+void http_report_pass(struct http_server *server, uint64_t now);
+
+/* net/http/http_stream.c: the context of its route is the struct http_server. */
+extern const struct h2_service http_stream_service;
+
+/* net/http/http_arrival.c [listener thread]. Takes a counted socket, and finds out which protocol
+ * the client speaks. */
+void http_arrivals_take(struct http_server *server, int socket, const struct sockaddr *address,
+			socklen_t len, const char *peer);
+/* Looks at those that have sent something. */
+void http_arrivals_pass(struct http_server *server);
+void http_arrivals_close(struct http_server *server);
 
 #endif

@@ -36,7 +36,7 @@ static bool target_is_sound(const char *target)
 	return true;
 }
 
-/* The headers that determine the end of a request and its host. */
+/* The headers that determine the end of a request, and its host. */
 struct framing {
 	unsigned lengths, encodings, hosts;
 	const char *length, *encoding, *expect;
@@ -83,18 +83,19 @@ static const struct http_fault *judge_framing(struct http_exchange *x, const str
 		return &both;
 	if (f->lengths > 1 || f->encodings > 1 || f->hosts > 1)
 		return &repeated;
-	if (!f->hosts && !x->http_1_0)
+	if (!f->hosts && x->version == HTTP_1_1)
 		return &host;
 	if (f->encodings && strcasecmp(f->encoding, "chunked") != 0)
 		return &coding;
-	if (f->encodings && x->http_1_0)
+	if (f->encodings && x->version == HTTP_1_0)
 		return &version;
-	x->content_length = f->encodings ? -1 : 0;
+	bool announced = x->version == HTTP_2 ? x->without_body : !f->encodings;
+	x->content_length = announced ? 0 : -1;
 	if (f->lengths && !parse_length(f->length, &x->content_length))
 		return &length;
 	if (f->expect && strcasecmp(f->expect, "100-continue") != 0)
 		return &expectation;
-	x->expects_continue = f->expect && !x->http_1_0;
+	x->expects_continue = f->expect && x->version != HTTP_1_0;
 	return NULL;
 }
 
@@ -104,6 +105,7 @@ const struct http_fault *http_judge(struct http_exchange *x)
 							    "8192 bytes" };
 	static const struct http_fault target = { 400, "the request target contains a space or "
 						       "control character" };
+	/* http_exchange.c adds the limits */
 	static const struct http_fault many = { 431, "too many headers" };
 	static const struct http_fault name = { 400, "invalid header name" };
 	static const struct http_fault value = { 400, "a header value contains a control "

@@ -284,7 +284,8 @@ static bool read_away(int socket)
 	return true;
 }
 
-/* Under the mutex; returns the earliest deadline of the remaining lingerers. */
+/* Closes lingering sockets whose peer is done or whose deadline has passed. Called under the mutex.
+ * Returns the earliest deadline of the remaining ones. */
 static uint64_t pass_lingerers(struct http_listener *l, uint64_t now)
 {
 	uint64_t next = UINT64_MAX;
@@ -309,12 +310,14 @@ static int milliseconds(uint64_t now, uint64_t next)
 	return ms > 3600000 ? 3600000 : (int)ms;
 }
 
-/* Fills the poll set: the wake-up event, the listening socket, the lingering sockets. */
+/* Fills the poll set: the wake-up event, the listening socket, the owner's descriptor, the
+ * lingering sockets. */
 static nfds_t watch(const struct http_listener *l, struct pollfd *set)
 {
 	nfds_t count = 0;
 	set[count++] = (struct pollfd){ .fd = l->options.deadlines->wake, .events = POLLIN };
 	set[count++] = (struct pollfd){ .fd = l->starved ? -1 : l->socket, .events = POLLIN };
+	set[count++] = (struct pollfd){ .fd = l->options.watched, .events = POLLIN };
 	for (size_t i = 0; i < l->lingering; i++)
 		set[count++] = (struct pollfd){ .fd = l->lingerers[i].socket, .events = POLLIN };
 	return count;
@@ -329,7 +332,7 @@ static uint64_t earlier(uint64_t a, uint64_t b)
  * closing. */
 static bool turn(struct http_listener *l)
 {
-	struct pollfd set[2 + LINGERERS];
+	struct pollfd set[3 + LINGERERS];
 	uint64_t now = clock_now(), next = http_deadlines_pass(l->options.deadlines, now);
 	pthread_mutex_lock(&l->mutex);
 	next = earlier(next, pass_lingerers(l, now));

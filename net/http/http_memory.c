@@ -17,6 +17,8 @@ bool http_memory_hold(struct http_server *server, uint32_t count)
 	if (count * cost <= net_budget_room(&server->budget) &&
 	    net_budget_hold(&server->budget, cost))
 		return true;
+	if (server->h2)
+		h2_server_close_idle(server->h2);
 	return http_deadlines_replace_oldest(&server->deadlines);
 }
 
@@ -35,44 +37,52 @@ static uint64_t patience(void)
 	return (1000 + random % 2000) * MS_NS;
 }
 
-bool http_memory_wait(struct http_exchange *x)
+bool http_memory_begin_wait(struct http_exchange *x)
 {
-	struct http_server *server = x->server;
-	bool first = !x->waiting_since;
+	if (x->waiting_since)
+		return false;
+	x->waiting_since = clock_now();
+	x->patience_ns = patience();
+	metric_add(x->server->paused, 1);
+	return true;
+}
+
+bool http_memory_wait(struct http_request *r)
+{
+	struct http_server *server = r->x.server;
+	bool first = http_memory_begin_wait(&r->x);
 	if (first) {
-		x->waiting_since = clock_now();
-		x->patience_ns = patience();
 		atomic_fetch_add(&server->waiting, 1);
-		metric_add(server->paused, 1);
-		http_deadline_pause(&server->deadlines, &x->connection->deadline);
+		http_deadline_pause(&server->deadlines, &r->connection->deadline);
 	}
 	pthread_mutex_lock(&server->mutex);
 	bool waits = !server->cutting;
 	if (waits)
-		http_exchange_suspend(x);
+		http_request_suspend(r);
 	pthread_mutex_unlock(&server->mutex);
 	if (first)
 		http_listener_wake(server->listener);
 	return waits;
 }
 
-void http_memory_waited(struct http_exchange *x)
+void http_memory_waited(struct http_request *r)
 {
-	if (!x->waiting_since)
+	struct http_server *server = r->x.server;
+	if (!r->x.waiting_since)
 		return;
-	x->waiting_since = 0;
-	atomic_fetch_sub(&x->server->waiting, 1);
-	http_deadline_resume(&x->server->deadlines, &x->connection->deadline);
+	r->x.waiting_since = 0;
+	atomic_fetch_sub(&server->waiting, 1);
+	http_deadline_resume(&server->deadlines, &r->connection->deadline);
 }
 
 static void ask_again(struct http_server *server)
 {
-	struct http_exchange *next;
+	struct http_request *next;
 	pthread_mutex_lock(&server->mutex);
-	for (struct http_exchange *x = server->suspended; x; x = next) {
-		next = x->next;
-		if (x->stage == HTTP_STAGE_BODY)
-			http_exchange_resume(x);
+	for (struct http_request *r = server->suspended; r; r = next) {
+		next = r->next;
+		if (r->x.stage == HTTP_STAGE_BODY)
+			http_request_resume(r);
 	}
 	pthread_mutex_unlock(&server->mutex);
 }
@@ -101,6 +111,8 @@ uint64_t http_memory_relieve(struct http_server *server, uint64_t now)
 		if (is_short)
 			http_deadlines_end_oldest(&server->deadlines,
 						  share > CLOSE_MIN ? share : CLOSE_MIN);
+		if (is_short && server->h2)
+			h2_server_close_idle(server->h2);
 		server->look_next = now + (is_short ? SHORT_LOOK_NS : LOOK_NS);
 	}
 	return earlier(next, server->look_next);

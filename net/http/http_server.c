@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <sys/epoll.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/memory.h"
 #include "net/http/http_internal.h"
 
 #define SECOND_NS 1000000000ull
@@ -25,46 +28,31 @@ static const struct metric ended_metric = {
 static const struct metric misdirected_metric = {
 	"otelcol_http_server_refused_requests", METRIC_COUNTER, "{requests}",
 	"Requests that the server refused before they reached the receiver, by reason: "
-	"malformed, header (414 or 431: too large or too many), path (404), method (405)."
+	"malformed, header (414 or 431: too large or too many), path (404), method (405), "
+	"unauthenticated (401); or whose body exceeded read_timeout or min_body_rate over HTTP/2: "
+	"late_body (408)."
 };
 static const struct metric paused_metric = {
 	"otelcol_http_server_paused_requests", METRIC_COUNTER, "{requests}",
 	"Requests whose body was paused because there was no memory for it."
 };
-const struct metric *const http_server_metrics[] = { &connections_metric, &refused_metric,
-						     &ended_metric,       &misdirected_metric,
-						     &paused_metric,      NULL };
-
-/* Charges and counts the connection. HTTP_OVER_REASONS: it is admitted. */
-static int let_in(struct http_server *server, struct hash128 peer)
-{
-	const struct http_server_config *config = server->config;
-	if (atomic_load(&server->connected) >= config->max_connections)
-		return HTTP_OVER_LIMIT;
-	uint32_t count = peer_count_add(server->peers, peer, server->peer_limit);
-	if (!count)
-		return HTTP_OVER_PEER_LIMIT;
-	if (http_memory_hold(server, count))
-		return HTTP_OVER_REASONS;
-	peer_count_remove(server->peers, peer);
-	return HTTP_OVER_MEMORY;
-}
+const struct metric *const http_server_metrics[] = {
+	&connections_metric, &refused_metric, &ended_metric, &misdirected_metric,
+	&paused_metric,      H2_METRICS,      NULL
+};
 
 static void accepted(void *context, int socket, const struct sockaddr *address, socklen_t len)
 {
 	struct http_server *server = context;
 	char peer[HTTP_PEER_MAX];
-	pthread_mutex_lock(&server->mutex);
-	struct http_daemon *daemon = server->daemons; /* only this thread frees daemons now */
-	pthread_mutex_unlock(&server->mutex);
+	enum http_over why;
 	http_peer_text(address, len, peer, sizeof peer);
-	int over = let_in(server, peer_key_of_address(peer));
-	if (over != HTTP_OVER_REASONS)
+	if (http_count_in(server, peer, &why)) {
+		http_arrivals_take(server, socket, address, len, peer);
+	} else {
 		close(socket);
-	else if (!http_daemon_add(daemon, socket, address, len))
-		over = HTTP_OVER_MEMORY;
-	if (over != HTTP_OVER_REASONS)
-		metric_add(server->over[over], 1);
+		metric_add(server->over[why], 1);
+	}
 }
 
 static struct http_daemon *daemon_load(struct http_server *server, struct error *err)
@@ -133,8 +121,8 @@ static uint64_t turn(void *context, uint64_t now)
 	struct http_server *server = context;
 	struct http_daemon *drained;
 	struct error err;
-	if (now >= server->reload_next) {
-		server->reload_next = now + server->reload_ns;
+	if (now >= server->reopen_next) {
+		server->reopen_next = now + server->reopen_ns;
 		if (!http_server_reopen(server, &err))
 			log_error(server->log,
 				  "Failed to reload certificates; keeping the "
@@ -145,8 +133,10 @@ static uint64_t turn(void *context, uint64_t now)
 		http_daemon_unref(&drained);
 	tell_complaints(server);
 	report_emptied(server);
+	http_arrivals_pass(server);
+	http_report_pass(server, now);
 	uint64_t next = http_memory_relieve(server, now);
-	return next < server->reload_next ? next : server->reload_next;
+	return next < server->reopen_next ? next : server->reopen_next;
 }
 
 bool http_server_reopen(struct http_server *server, struct error *err)
@@ -168,6 +158,10 @@ bool http_server_reopen(struct http_server *server, struct error *err)
 	struct http_daemon *daemon = http_daemon_new(server, &fresh, err);
 	if (!daemon)
 		return false;
+	if (server->h2 && !h2_server_reopen(server->h2, err)) {
+		http_daemon_unref(&daemon);
+		return error_prefix(err, "tls");
+	}
 	push_daemon(server, daemon);
 	http_deadlines_end_idle(&server->deadlines);
 	http_listener_wake(server->listener);
@@ -186,7 +180,9 @@ static void make_series(struct http_server *server, struct metrics *metrics,
 	static const char *const misdirections[] = { [HTTP_MALFORMED] = "malformed",
 						     [HTTP_HEADER_SIZE] = "header",
 						     [HTTP_NO_PATH] = "path",
-						     [HTTP_NO_METHOD] = "method" };
+						     [HTTP_NO_METHOD] = "method",
+						     [HTTP_NO_CREDENTIALS] = "unauthenticated",
+						     [HTTP_LATE_BODY] = "late_body" };
 	static const char *const overs[] = { [HTTP_OVER_LIMIT] = "limit",
 					     [HTTP_OVER_PEER_LIMIT] = "peer_limit",
 					     [HTTP_OVER_MEMORY] = "memory" };
@@ -219,6 +215,56 @@ static void make_series(struct http_server *server, struct metrics *metrics,
 	}
 }
 
+static void left_http_2(void *context, const char *peer)
+{
+	http_count_out(context, peer);
+}
+
+/* The settings that HTTP/1.1 has too are the same. The limits on pings are gRPC's: here, a ping is
+ * limited like any other control frame. */
+static void configure_http_2(const struct http_server *server, struct h2_options *options)
+{
+	const struct http_server_config *config = server->config;
+	struct h2_limits *limits = &options->limits;
+	*limits = config->http2_limits;
+	limits->max_header_bytes = (int64_t)server->header_limits.total;
+	limits->max_headers = (int64_t)server->header_limits.count;
+	limits->handshake_timeout = config->tls_handshake_timeout;
+	limits->header_timeout = config->read_header_timeout;
+	limits->write_timeout = config->write_timeout;
+	limits->idle_timeout = config->idle_timeout;
+	options->tls = config->tls.present.enabled ? &config->tls : NULL;
+	options->pings_without_streams = true;
+	options->min_ping_interval.ns = 1;
+}
+
+static bool start_http_2(struct http_server *server, const struct http_server_options *options,
+			 struct error *err)
+{
+	const struct h2_route route = { .service = &http_stream_service, .context = server };
+	struct h2_options h2 = { .routes = &route,
+				 .route_count = 1,
+				 .budget = options->budget,
+				 .io = options->io,
+				 .log = options->log,
+				 .metrics = options->metrics,
+				 .name = options->log->component_id,
+				 .left = left_http_2,
+				 .left_context = server };
+	configure_http_2(server, &h2);
+	server->h2 = h2_server_start(&h2, err);
+	if (!server->h2)
+		return h2.tls ? error_prefix(err, "tls") : false;
+	int64_t cost = h2_server_connection_cost(server->h2);
+	if (server->connection_cost < cost)
+		server->connection_cost = cost;
+	server->owed = memory_array(io_count(options->io), sizeof *server->owed);
+	server->arrivals.epoll = epoll_create1(EPOLL_CLOEXEC);
+	return server->arrivals.epoll >= 0 ||
+	       error_set(err, ERROR_INTERNAL, "cannot create an epoll descriptor: %s",
+			 strerror(errno));
+}
+
 struct http_server *http_server_start(const struct http_server_options *options, struct error *err)
 {
 	const struct http_server_config *config = options->config;
@@ -229,14 +275,24 @@ struct http_server *http_server_start(const struct http_server_options *options,
 	}
 	if (!http_endpoint_parse(config->transport, config->endpoint, &listener.endpoint, err))
 		return NULL;
+	if (config->auth.present.enabled && !options->authenticator) {
+		error_set(err, ERROR_CONFIG, "auth: this server cannot authenticate requests");
+		return NULL;
+	}
 	struct http_server *server = http_state_new(options);
 	make_series(server, options->metrics, &listener.no_files);
 	server->peer_limit =
 		listener.endpoint.is_unix ? 0 : (uint32_t)config->max_connections_per_peer;
+	if (options->io && !start_http_2(server, options, err)) {
+		http_server_stop(&server, 0);
+		return NULL;
+	}
+	http_report_init(server, options->metrics);
 	listener.transport = config->transport;
 	listener.address = config->endpoint;
 	listener.sockets = options->sockets;
 	listener.deadlines = &server->deadlines;
+	listener.watched = server->arrivals.epoll;
 	listener.context = server;
 	server->listener = http_listener_new(&listener, err);
 	struct http_daemon *daemon = server->listener ? daemon_load(server, err) : NULL;
@@ -246,6 +302,9 @@ struct http_server *http_server_start(const struct http_server_options *options,
 		http_server_stop(&server, 0);
 		return NULL;
 	}
+	if (config->cors.allowed_headers.count && !http_cors_is_on(config))
+		log_warn(server->log, "cors has allowed_headers but no allowed_origins, and has "
+				      "no effect");
 	log_info(server->log, "Starting HTTP server",
 		 log_text("endpoint", http_server_address(server)));
 	return server;
@@ -256,9 +315,8 @@ const char *http_server_address(const struct http_server *server)
 	return http_listener_address(server->listener);
 }
 
-static void wait_quiet(struct http_server *server, uint64_t grace_ns)
+static void wait_quiet(struct http_server *server, uint64_t end)
 {
-	uint64_t end = clock_now() + grace_ns;
 	struct timespec until = { (time_t)(end / SECOND_NS), (long)(end % SECOND_NS) };
 	while (server->open && !pthread_cond_timedwait(&server->quiet, &server->mutex, &until))
 		;
@@ -268,10 +326,10 @@ static void wait_quiet(struct http_server *server, uint64_t grace_ns)
 static void cut(struct http_server *server)
 {
 	server->cutting = true;
-	for (struct http_exchange *x; (x = server->suspended);) {
-		if (x->stage == HTTP_STAGE_HANDED)
-			x->stage = HTTP_STAGE_LOST;
-		http_exchange_resume(x);
+	for (struct http_request *r; (r = server->suspended);) {
+		if (r->x.stage == HTTP_STAGE_HANDED)
+			r->x.stage = HTTP_STAGE_LOST;
+		http_request_resume(r);
 	}
 }
 
@@ -284,21 +342,34 @@ static void forget_connections(struct http_server *server)
 	metric_add(server->connections, -count);
 }
 
+/* No connection arrives any more. The last ones may have been adopted after the drain. */
+static void end_http_2(struct http_server *server)
+{
+	http_arrivals_close(server);
+	if (server->h2)
+		h2_server_drain(server->h2, clock_now());
+	h2_server_unref(&server->h2);
+}
+
 void http_server_stop(struct http_server **own, uint64_t grace_ns)
 {
 	struct http_server *server = *own;
 	if (!server)
 		return;
+	uint64_t deadline = clock_now() + grace_ns;
 	atomic_store(&server->stopping, true);
 	if (server->listener)
 		http_listener_refuse(server->listener);
 	http_deadlines_end_idle(&server->deadlines);
+	if (server->h2)
+		h2_server_drain(server->h2, deadline);
 	pthread_mutex_lock(&server->mutex);
-	wait_quiet(server, grace_ns);
+	wait_quiet(server, deadline);
 	cut(server);
 	pthread_mutex_unlock(&server->mutex);
 	if (server->listener)
 		http_listener_stop(server->listener);
+	end_http_2(server);
 	for (struct http_daemon *daemon; (daemon = server->daemons);) {
 		server->daemons = daemon->next;
 		http_daemon_unref(&daemon);
@@ -310,8 +381,8 @@ void http_server_stop(struct http_server **own, uint64_t grace_ns)
 	*own = NULL;
 }
 
-/* Before the listener's thread looks for the last time whether a connection is left: the ones that
- * close later wake it. */
+/* Called before the listener's thread checks for the last time whether a connection is left.
+ * Connections that close later wake it. */
 static void drain_daemons(struct http_server *server)
 {
 	pthread_mutex_lock(&server->mutex);
@@ -320,9 +391,8 @@ static void drain_daemons(struct http_server *server)
 	pthread_mutex_unlock(&server->mutex);
 }
 
-static void wait_emptied(struct http_server *server, uint64_t grace_ns)
+static void wait_emptied(struct http_server *server, uint64_t end)
 {
-	uint64_t end = clock_now() + grace_ns;
 	struct timespec until = { (time_t)(end / SECOND_NS), (long)(end % SECOND_NS) };
 	pthread_mutex_lock(&server->mutex);
 	while (!server->emptied && !pthread_cond_timedwait(&server->quiet, &server->mutex, &until))
@@ -335,10 +405,13 @@ void http_server_retire(struct http_server **own, uint64_t grace_ns)
 	struct http_server *server = *own;
 	if (!server)
 		return;
+	uint64_t deadline = clock_now() + grace_ns;
 	http_listener_refuse(server->listener);
 	drain_daemons(server);
 	atomic_store(&server->retiring, true);
 	http_listener_wake(server->listener);
-	wait_emptied(server, grace_ns);
+	if (server->h2)
+		h2_server_retire(server->h2, deadline);
+	wait_emptied(server, deadline);
 	http_server_stop(own, 0);
 }

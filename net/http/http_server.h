@@ -5,32 +5,37 @@
 #include "base/bytes.h"
 #include "base/log.h"
 #include "base/metrics.h"
+#include "net/authenticator.h"
 #include "net/budget.h"
 #include "net/compress.h"
+#include "net/h2/bounds.h"
+#include "net/io.h"
 #include "net/sockets.h"
 #include "net/tls/tls.h"
 #include "profile/request.h"
 
 /*
- * HTTP/1.1 server over libmicrohttpd, with admission before the body: `headers` decides before any
- * of the body is read. Threads: callbacks run on the server's own thread and must not block or
- * decode; http_exchange_reply may be called from any thread, exactly once per exchange (also after
- * the client went away), but not after `lost`. An exchange and everything got from it are valid
- * until its reply.
+ * HTTP server with admission before the body: `headers` decides before any of the body is read.
+ * HTTP/1.1 runs on libmicrohttpd and, at the same port, HTTP/2 on net/h2 (docs/HTTP.md). Threads:
+ * the callbacks of an exchange run on libmicrohttpd's thread or on the I/O thread of its stream.
+ * They must not block; `body` over HTTP/2 may run a small request. http_exchange_reply may be
+ * called from any thread, exactly once per exchange (also after the client went away), but not
+ * after `lost`. An exchange and everything got from it are valid until its reply.
  *
- * One thread of ours listens, accepts, keeps the deadlines and closes idle connections when memory
- * is short; one of libmicrohttpd reads and writes. Connections are suspended while a worker has
- * their request, and for a few seconds at most while there is no memory for the next part of their
- * body.
+ * One thread of ours listens, accepts, keeps the deadlines of HTTP/1.1 and closes idle connections
+ * when memory is short; one of libmicrohttpd reads and writes. Its connections are suspended while
+ * a worker has their request, and for a few seconds at most while there is no memory for the next
+ * part of their body.
  *
  * Facts about libmicrohttpd 0.9.75 that shape this: its connection timeout never ends a dripping
  * body (net/http/http_deadline.c does), HTTPS_MEM_TRUST alone lets in clients without or with a
  * foreign certificate (net/http/http_tls.c requires and verifies), it aborts when stopped with a
  * suspended connection (none is left), it can answer only before the body or after it (a body over
  * its limit is answered by hand), it closes rejected connections with unread data, which resets
- * them before the client reads the response (net/http/http_listener.c lingers), and it checks
+ * them before the client reads the response (net/http/http_listener.c lingers), it checks
  * neither for both Content-Length and Transfer-Encoding nor for repeated ones
- * (net/http/http_judge.c does).
+ * (net/http/http_judge.c does), and it sends the head of its own response to a Content-Length that
+ * is no number twice, before it closes the connection.
  */
 struct http_exchange;
 
@@ -55,7 +60,9 @@ struct http_route {
 	 * returns. */
 	void (*headers)(void *context, struct http_exchange *exchange);
 	/* The body is about to take more memory. HTTP_GROW_REFUSED must follow a reply that
-	 * refuses; the exchange then ends without `lost`. NULL: always granted. */
+	 * refuses; the exchange then ends without `lost`. A body that exceeds the limit of
+	 * http_exchange_accept, which it has not announced, needs more than `limit`: it must be
+	 * refused. NULL: always granted. */
 	enum http_grow (*grow)(void *context, struct http_exchange *exchange,
 			       struct http_growth *growth);
 	/* The body is complete, as sent, and stays until the reply. Replies now or later, from any
@@ -63,12 +70,21 @@ struct http_route {
 	void (*body)(void *context, struct http_exchange *exchange, struct view body);
 	/*
 	 * After accept, before body: the client disconnected or was too slow, or the body exceeds
-	 * the limit (413 was already sent). No reply must follow. The exchange is invalid after
-	 * return.
+	 * the limit (too_large: 413 was already sent; not with `grow`). No reply must follow. The
+	 * exchange is invalid after return.
 	 */
 	void (*lost)(void *context, struct http_exchange *exchange, bool too_large);
 	void *context;
 };
+
+/* The section `cors`: which origins browsers may send requests from. */
+struct http_cors_config {
+	struct optional present;
+	struct strings allowed_origins, allowed_headers, exposed_headers;
+	int64_t max_age; /* seconds */
+};
+
+extern const struct config_table http_cors_table;
 
 /* The Collector's confighttp server keys, for embedding in a component's config. */
 struct http_server_config {
@@ -81,10 +97,13 @@ struct http_server_config {
 	struct duration read_timeout, read_header_timeout, write_timeout, idle_timeout,
 		tls_handshake_timeout;
 	struct pairs response_headers;
-	const struct node *auth, *cors, *middlewares;
+	struct auth_server_config auth;
+	struct http_cors_config cors;
+	const struct node *middlewares;
 	/* Ours. 0: no limit. */
 	int64_t max_connections, max_connections_per_peer, min_body_rate;
 	int64_t max_header_bytes, max_header_count; /* 0: the defaults */
+	struct h2_limits http2_limits;              /* those of h2_frame_limits_table */
 };
 
 #define HTTP_HEADER_BYTES 16384
@@ -108,11 +127,12 @@ struct http_server_config {
 	CONFIG_ROW(type, member.include_metadata, .key = "include_metadata", .def = "false", \
 		   .help = "Makes request headers available to processors."), \
 	CONFIG_ROW(type, member.keep_alives_enabled, .key = "keep_alives_enabled", .def = "true", \
-		   .help = "Serves several requests on one connection."), \
+		   .help = "Serves several requests on one connection. An HTTP/2 connection " \
+			   "otherwise ends with its first response."), \
 	CONFIG_ROW(type, member.compression_algorithms, .key = "compression_algorithms", \
-		   .def = "[\"\", gzip, zstd, zlib, deflate]", \
+		   .def = "[\"\", gzip, zstd, zlib, snappy, deflate, lz4, x-snappy-framed]", \
 		   .help = "Accepted Content-Encoding values; \"\" means no encoding. Requests " \
-			   "with other values fail with 415."), \
+			   "with other values fail with 415, or 400 for OTLP."), \
 	CONFIG_ROW(type, member.read_header_timeout, .key = "read_header_timeout", .def = "10s", \
 		   HTTP_TIMEOUT_LIMITS, .help = "Timeout for receiving the headers of a " \
 						"request; 0: none."), \
@@ -133,15 +153,16 @@ struct http_server_config {
 		   .help = "Timeout between two requests on one connection; 0: none."), \
 	CONFIG_ROW(type, member.response_headers, .key = "response_headers", \
 		   .help = "Headers added to every response."), \
-	CONFIG_ROW(type, member.auth, .key = "auth", \
-		   .help = "Authenticator extension. This build has none, so setting one is " \
-			   "an error."), \
+	CONFIG_SECTION(type, member.auth, auth_server_table, .key = "auth", .presence = PRESENCE_NONE, \
+		       .help = "Requests must be authenticated by an extension. Others fail " \
+			       "with 401 before their body is read."), \
 	CONFIG_ROW(type, member.middlewares, .key = "middlewares", \
 		   .help = "Middleware extensions. This build has none, so any entry is an " \
 			   "error."), \
-	CONFIG_ROW(type, member.cors, .key = "cors", .inert = true, \
-		   .help = "CORS headers are never sent, so browsers block requests from other " \
-			   "origins."), \
+	CONFIG_SECTION(type, member.cors, http_cors_table, .key = "cors", .presence = PRESENCE_NONE, \
+		       .help = "Which other origins' pages may send requests from a browser. " \
+			       "Credentials are allowed. Preflights are answered before " \
+			       "authentication."), \
 	CONFIG_ROW(type, member.max_connections, .key = "max_connections", .def = connections, .limited = true, \
 		   .min = 1, .max = 1000000, .help = "Maximum number of open connections; " \
 						     "further ones are closed without a " \
@@ -160,7 +181,10 @@ struct http_server_config {
 								    "headers in a request; a " \
 								    "request with more fails " \
 								    "with 431. Not a key of " \
-								    "the Collector.")
+								    "the Collector."), \
+	CONFIG_SECTION(type, member.http2_limits, h2_frame_limits_table, .key = "http2_limits", \
+		       .help = "Limits on what one HTTP/2 connection may cost. Not a key of the " \
+			       "Collector.")
 /* clang-format on */
 
 #define HTTP_STRING(number) HTTP_STRING_OF(number)
@@ -182,6 +206,9 @@ struct http_server_options {
 	struct metrics *metrics;
 	struct net_budget budget; /* what connections cost is charged to it */
 	struct sockets_access sockets;
+	/* of config->auth; NULL: none. The server takes its own reference. */
+	struct authenticator *authenticator;
+	struct io *io; /* the threads of HTTP/2 connections; NULL: HTTP/1.1 only */
 };
 
 struct http_server;
@@ -215,10 +242,13 @@ void http_exchange_set_user(struct http_exchange *exchange, void *user);
 void *http_exchange_user(struct http_exchange *exchange);
 const char *http_exchange_method(struct http_exchange *exchange);
 const char *http_exchange_peer(struct http_exchange *exchange);
-/* Names from the verified client certificate (net/tls/tls.h), NULL without mTLS. */
+/* What is known of the sender: the identity that the authenticator found, then the names of the
+ * verified client certificate (net/tls/tls.h). NULL: nothing. */
 const struct metadatum *http_exchange_auth(struct http_exchange *exchange);
 /* A request header, NULL if absent; names are case-insensitive. */
 const char *http_exchange_header(struct http_exchange *exchange, const char *name);
+/* The HTTP/2 stream of the exchange; NULL: HTTP/1.1. The callbacks run on its I/O thread. */
+struct h2_stream *http_exchange_stream(const struct http_exchange *exchange);
 /* The memory that the exchange holds: itself and its copies of the headers. */
 size_t http_exchange_cost(const struct http_exchange *exchange);
 /* 0 without body, -1: unknown (chunked). */
@@ -230,7 +260,7 @@ const struct metadatum *http_exchange_headers(struct http_exchange *exchange);
 bool http_exchange_query(struct http_exchange *exchange, const struct metadatum **query,
 			 struct error *err);
 /*
- * The coding of the body (one of CODING_IDENTITY, GZIP, ZLIB, ZSTD) by its Content-Encoding and the
+ * The coding of the body (never CODING_UNKNOWN) by its Content-Encoding and the
  * server's compression_algorithms; ERROR_UNSUPPORTED for others and for more than one.
  */
 bool http_exchange_coding(struct http_exchange *exchange, enum coding *coding, struct error *err);
@@ -247,5 +277,7 @@ void http_exchange_refuse(struct http_exchange *exchange, const struct error *er
 
 /* The status of an error kind: 400, 413, 415, 401, 503 ... */
 int http_status_of(enum error_kind kind);
+/* Its Retry-After in seconds; 0: none, as for every kind but ERROR_BUSY. */
+uint32_t http_retry_after_s(const struct error *err);
 
 #endif

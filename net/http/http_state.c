@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
 #include <sys/eventfd.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/memory.h"
@@ -39,13 +41,18 @@ struct http_server *http_state_new(const struct http_server_options *options)
 	server->config = config;
 	server->log = options->log;
 	server->budget = options->budget;
+	server->authenticator = authenticator_ref(options->authenticator);
 	server->peers = peer_count_new();
+	server->arrivals.epoll = -1;
+	server->cors_exposed = http_cors_exposed(config);
+	snprintf(server->cors_max_age, sizeof server->cors_max_age, "%ld",
+		 config->cors.max_age > 0 ? (long)config->cors.max_age : 0L);
 	http_state_limit_headers(server);
 	server->connection_cost = CONNECTION_BYTES + HTTP_CONNECTION_MEMORY +
 				  (int64_t)server->header_limits.total +
 				  (config->tls.present.enabled ? TLS_BYTES : 0);
-	server->reload_ns = watch_interval(&config->tls);
-	server->reload_next = server->reload_ns ? clock_now() + server->reload_ns : UINT64_MAX;
+	server->reopen_ns = watch_interval(&config->tls);
+	server->reopen_next = server->reopen_ns ? clock_now() + server->reopen_ns : UINT64_MAX;
 	server->route_count = options->route_count;
 	server->routes = memory_array(options->route_count, sizeof *server->routes);
 	memcpy(server->routes, options->routes, options->route_count * sizeof *server->routes);
@@ -65,9 +72,14 @@ void http_state_unref(struct http_server *server)
 	if (atomic_fetch_sub(&server->holds, 1) != 1)
 		return;
 	http_deadlines_fini(&server->deadlines);
+	if (server->arrivals.epoll >= 0)
+		close(server->arrivals.epoll);
 	peer_count_unref(&server->peers);
+	memory_free(server->owed);
+	memory_free(server->cors_exposed);
 	pthread_cond_destroy(&server->quiet);
 	pthread_mutex_destroy(&server->mutex);
 	memory_free(server->routes);
+	authenticator_unref(&server->authenticator);
 	memory_free(server);
 }

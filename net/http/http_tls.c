@@ -48,12 +48,18 @@ void http_tls_watch(void *session, struct http_connection *connection)
 					   after_finished);
 }
 
-void http_tls_owner(void *session, struct fields *auth)
+void http_tls_owner(void *session, struct http_exchange *x)
 {
 	unsigned count = 0;
+	struct fields owner;
 	const gnutls_datum_t *chain = gnutls_certificate_get_peers(session, &count);
-	if (chain && count && gnutls_session_get_verify_cert_status(session) == 0)
-		tls_owner_read(auth, (struct view){ chain[0].data, chain[0].size });
+	if (!chain || !count || gnutls_session_get_verify_cert_status(session) != 0)
+		return;
+	fields_init(&owner, &tls_owner_limits);
+	tls_owner_read(&owner, (struct view){ chain[0].data, chain[0].size });
+	fields_list(&owner);
+	http_exchange_add_owner(x, &owner);
+	fields_fini(&owner);
 }
 
 /* The socket does not block. What it does not accept immediately is lost; the connection is closed

@@ -30,7 +30,7 @@ struct multipart_part {
 
 enum multipart_more { MULTIPART_END, MULTIPART_PART, MULTIPART_ERROR };
 
-/* Is this media type multipart/form-data, whatever its parameters? */
+/* Is this media type multipart/form-data, regardless of its parameters? */
 bool multipart_is(const char *content_type);
 bool multipart_begin(struct multipart *m, const char *content_type, struct view body,
 		     struct error *err);

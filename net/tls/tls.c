@@ -30,7 +30,7 @@ static bool check_tpm(const struct node *tpm, struct error *err)
 	       error_set(err, ERROR_CONFIG, "tpm: keys in a TPM are not supported");
 }
 
-/* libcurl and gRPC core, which send, offer no common way to set them. */
+/* libcurl and gRPC core, which our clients use, offer no common way to set these keys. */
 static bool check_client_choice(const struct tls_client_config *c, struct error *err)
 {
 	if (c->min_version && *c->min_version && strcmp(c->min_version, "1.2") != 0)
@@ -193,7 +193,7 @@ static bool read_whole(FILE *file, struct bytes *out)
 	return !ferror(file) && (!out->len || !memchr(out->at, 0, out->len));
 }
 
-/* Adds the file's text to *pem (NULL: none yet). */
+/* Appends the contents of the file to *pem (NULL: nothing yet). */
 static bool add_file(const char *path, char **pem, struct error *err)
 {
 	FILE *file = fopen(path, "re");
@@ -215,7 +215,7 @@ static bool add_file(const char *path, char **pem, struct error *err)
 	return ok || error_set(err, ERROR_CONFIG, "cannot read %s: not a PEM file", path);
 }
 
-/* *pem stays NULL where neither is configured. */
+/* *pem stays NULL if neither is configured. */
 static bool load(const char *file, const struct secret *text, char **pem, struct error *err)
 {
 	if (file && *file)
@@ -239,7 +239,7 @@ static X509 *first_certificate(const char *pem)
 	return found;
 }
 
-/* At least one certificate, and nothing broken behind it. */
+/* Contains at least one certificate, and no malformed one after it. */
 static bool is_chain(const char *pem)
 {
 	BIO *bio = BIO_new_mem_buf(pem, -1);

@@ -13,12 +13,12 @@ enum { AUTHENTICATED = AES_128_GCM | AES_256_GCM | CHACHA20_POLY1305 };
 
 struct suite {
 	const char *name, *openssl;
-	unsigned exchange; /* 0: of TLS 1.3 */
+	unsigned exchange; /* 0: a suite of TLS 1.3 */
 	unsigned cipher;
 };
 
-/* In the order in which they are offered by default, where CBC is left out (RFC 9113 appendix A).
- */
+/* In the order in which they are offered by default. The default has no CBC suites (RFC 9113
+ * appendix A). */
 static const struct suite all_suites[] = {
 	{ "TLS_AES_128_GCM_SHA256", "TLS_AES_128_GCM_SHA256", 0, AES_128_GCM },
 	{ "TLS_AES_256_GCM_SHA384", "TLS_AES_256_GCM_SHA384", 0, AES_256_GCM },
@@ -54,7 +54,7 @@ static const struct curve {
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-/* What the configuration names, each once, in its order. */
+/* The entries of the configuration, each once, in its order. */
 struct chosen {
 	bool tls_1_2, tls_1_3;
 	const struct suite *suites[COUNT(all_suites)];

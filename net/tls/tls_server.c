@@ -9,15 +9,15 @@
 #include <openssl/pem.h>
 #include <pthread.h>
 
-/* A client's certificates; the longest chains of the field have a tenth of that. */
+/* The size of a client's certificates. The longest chains in practice have a tenth of it. */
 #define CERTIFICATES_MAX (64 << 10)
 
 struct tls_server {
 	const struct tls_server_config *config;
 	const char *alpn;
-	pthread_mutex_t mutex; /* what follows */
+	pthread_mutex_t mutex; /* guards what follows */
 	SSL_CTX *context;
-	struct tls_material material; /* from which it was made */
+	struct tls_material material; /* the material from which the context was created */
 };
 
 static bool refused(const char *what, struct error *err)
@@ -27,7 +27,7 @@ static bool refused(const char *what, struct error *err)
 	return false;
 }
 
-/* Calls `add` for each certificate of the text, in order; `add` owns it. */
+/* Calls `add` for each certificate of the PEM string, in order. `add` takes ownership. */
 static bool each_certificate(const char *pem, bool (*add)(SSL_CTX *context, X509 *certificate),
 			     SSL_CTX *context)
 {
@@ -67,7 +67,7 @@ static bool use_key(SSL_CTX *context, const char *pem)
 	return ok;
 }
 
-/* A certificate of the file is trusted as it stands, whether it signed itself or not, as in the
+/* Each certificate of the file is trusted, regardless of whether it is self-signed, as in the
  * Collector. */
 static bool demand_client(SSL_CTX *context, const char *ca)
 {
@@ -134,7 +134,7 @@ static bool is_current(struct tls_server *server, const struct tls_material *mat
 	return same;
 }
 
-bool tls_server_reload(struct tls_server *server, bool *changed, struct error *err)
+bool tls_server_reopen(struct tls_server *server, bool *changed, struct error *err)
 {
 	struct tls_material fresh;
 	*changed = false;
@@ -169,7 +169,7 @@ struct tls_server *tls_server_new(const struct tls_server_config *config, const 
 	server->config = config;
 	server->alpn = alpn;
 	pthread_mutex_init(&server->mutex, NULL);
-	if (!tls_server_reload(server, &changed, err))
+	if (!tls_server_reopen(server, &changed, err))
 		tls_server_unref(&server);
 	return server;
 }
@@ -189,7 +189,7 @@ void tls_server_unref(struct tls_server **server)
 SSL *tls_server_connect(struct tls_server *server)
 {
 	pthread_mutex_lock(&server->mutex);
-	SSL *ssl = SSL_new(server->context); /* holds the context */
+	SSL *ssl = SSL_new(server->context); /* holds a reference to the context */
 	pthread_mutex_unlock(&server->mutex);
 	assert(ssl);
 	return ssl;

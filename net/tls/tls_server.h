@@ -29,7 +29,7 @@ struct tls_server *tls_server_new(const struct tls_server_config *config, const 
 				  struct error *err);
 /* Reads the files again. Later sessions use the new files; existing sessions do not change. False:
  * the new files are invalid, and the old ones stay in use. [any thread] */
-bool tls_server_reload(struct tls_server *server, bool *changed, struct error *err);
+bool tls_server_reopen(struct tls_server *server, bool *changed, struct error *err);
 /* Accepts NULL; sessions may outlive their server. */
 void tls_server_unref(struct tls_server **server);
 

@@ -8,24 +8,21 @@
 #include <pthread.h>
 #include <string.h>
 
-/*
- * KeyUpdate (RFC 8446 §4.6.3) and attempts to renegotiate cost far more than their bytes: a session
- * may have some, and one more for each MiB received.
- */
+/* KeyUpdate (RFC 8446 §4.6.3) and attempts to renegotiate cost far more CPU than their bytes
+ * suggest. A session may have this many, and one more for each MiB received. */
 #define CONTROLS_MAX 32
 #define RECORD_PLAIN_MAX SSL3_RT_MAX_PLAIN_LENGTH
 #define RECORD_EXTRA 64 /* header, nonce, tag or MAC, padding: at most 62 */
 
-/*
- * OpenSSL makes room for a ClientHello of the announced size (128 KiB and a third more) before it
- * has arrived; up to this one it has the room anyhow. Real ones have at most 2 KiB.
- */
+/* OpenSSL allocates the announced size of a ClientHello (128 KiB and a third more) before it has
+ * arrived. Up to this size, the memory is allocated anyway. Real ClientHellos have at most 2
+ * KiB. */
 #define HELLO_MAX (16 << 10)
 
 /* Follows the handshake messages of the client that are not encrypted (RFC 8446 §4 and §5.1, RFC
  * 5246 §6.2.1 and §7.4). */
 struct hello_watch {
-	uint8_t record[5], message[4]; /* the headers, and how much of them is there */
+	uint8_t record[5], message[4]; /* the headers, as far as they have arrived */
 	uint8_t record_have, message_have;
 	uint32_t record_left, message_left;
 	bool done;
@@ -55,8 +52,8 @@ const char *tls_session_reason(void)
 	return reason ? reason : "unknown error";
 }
 
-/* -- the BIO between OpenSSL and a session: reads from the wire, writes to the output, copies
- * nothing besides -- */
+/* -- the BIO between OpenSSL and a session: reads from the wire and writes to the output, without
+ * other copies -- */
 
 static int bio_read(BIO *bio, char *to, int room)
 {
@@ -112,7 +109,7 @@ static BIO *bio_new(struct tls_session *s)
 	return bio;
 }
 
-/* -- what OpenSSL calls back -- */
+/* -- callbacks of OpenSSL -- */
 
 static void note_progress(const SSL *ssl, int where, int code)
 {
@@ -122,8 +119,8 @@ static void note_progress(const SSL *ssl, int where, int code)
 		s->ready = true;
 }
 
-/* Counts messages of the handshake that come after it, and the alerts with which OpenSSL declines
- * to renegotiate. */
+/* Counts handshake messages that arrive after the handshake, and the alerts with which OpenSSL
+ * declines to renegotiate. */
 static void note_message(int sent, int version, int kind, const void *at, size_t len, SSL *ssl,
 			 void *context)
 {
@@ -149,7 +146,7 @@ static int demand_alpn(SSL *ssl, int *alert, void *context)
 	return SSL_CLIENT_HELLO_ERROR;
 }
 
-/* RFC 7301 §3.1: a list of strings, each with its length in one byte before it. OpenSSL has checked
+/* RFC 7301 §3.1: a list of strings, each preceded by its length in one byte. OpenSSL has checked
  * the form. */
 static int select_alpn(SSL *ssl, const unsigned char **chosen, unsigned char *chosen_len,
 		       const unsigned char *offer, unsigned len, void *context)
@@ -174,7 +171,7 @@ void tls_session_watch(SSL_CTX *context, const char *alpn)
 	SSL_CTX_set_msg_callback(context, note_message);
 }
 
-/* -- */
+/* -- the size of a ClientHello -- */
 
 static bool message_fits(struct hello_watch *h, uint8_t byte)
 {
@@ -198,8 +195,7 @@ static void begin_record(struct hello_watch *h, uint8_t byte, const SSL *ssl)
 		return;
 	h->record_have = 0;
 	h->record_left = (uint32_t)h->record[3] << 8 | h->record[4];
-	/* In TLS 1.3 a ChangeCipherSpec means nothing, and there may be a second ClientHello behind
-	 * it. */
+	/* In TLS 1.3, ChangeCipherSpec has no meaning, and a second ClientHello may follow it. */
 	h->done = h->record[0] == SSL3_RT_CHANGE_CIPHER_SPEC && SSL_version(ssl) < TLS1_3_VERSION;
 }
 
@@ -240,7 +236,8 @@ void tls_session_free(struct tls_session **session)
 	memory_free(s);
 }
 
-/* OpenSSL returned nothing: because the wire is empty, the peer closed, or the session failed? */
+/* OpenSSL returned nothing. Finds out whether the wire is empty, the peer closed its side, or the
+ * session failed. */
 static void settle(struct tls_session *s)
 {
 	int why = SSL_get_error(s->ssl, -1);
@@ -306,7 +303,7 @@ struct view tls_session_output(const struct tls_session *s)
 	return bytes_view(&s->output);
 }
 
-/* An empty output keeps no memory: most connections are idle most of the time. */
+/* An empty output keeps no memory, because most connections are idle most of the time. */
 void tls_session_sent(struct tls_session *s, size_t len)
 {
 	struct bytes *out = &s->output;

@@ -9,10 +9,12 @@
 
 #define MIB ((size_t)1 << 20)
 
-static const enum coding codings[] = { CODING_GZIP, CODING_ZLIB, CODING_ZSTD };
+static const enum coding codings[] = { CODING_GZIP,   CODING_ZLIB,          CODING_ZSTD,
+				       CODING_SNAPPY, CODING_SNAPPY_FRAMED, CODING_LZ4 };
 enum { CODINGS = sizeof codings / sizeof *codings };
 
-/* zstd in streaming mode writes neither the content size nor the window it would need for one. */
+/* zstd in streaming mode writes neither the content size nor the window size that would replace
+ * it. */
 static struct bytes streamed_zstd(const struct bytes *in, int window_log)
 {
 	struct bytes out;
@@ -45,7 +47,7 @@ static void sniffs_by_magic(void **state)
 	assert_int_equal(compress_sniff(view_of("\x1f\x8b\x08")), CODING_GZIP);
 	assert_int_equal(compress_sniff(view_of("\x28\xb5\x2f\xfd")), CODING_ZSTD);
 	assert_int_equal(compress_sniff((struct view){ (const uint8_t *)"\xff\x06\0\0sNaPpY", 10 }),
-			 CODING_SNAPPY);
+			 CODING_SNAPPY_FRAMED);
 	assert_int_equal(compress_sniff((struct view){ (const uint8_t *)"\xff\x06\0\0sNaPp", 9 }),
 			 CODING_IDENTITY);
 	assert_int_equal(compress_sniff(view_of("\x1f")), CODING_IDENTITY);
@@ -64,6 +66,8 @@ static void knows_the_names(void **state)
 	assert_int_equal(compress_named("zlib"), CODING_ZLIB);
 	assert_int_equal(compress_named("zstd"), CODING_ZSTD);
 	assert_int_equal(compress_named("snappy"), CODING_SNAPPY);
+	assert_int_equal(compress_named("x-snappy-framed"), CODING_SNAPPY_FRAMED);
+	assert_int_equal(compress_named("lz4"), CODING_LZ4);
 	assert_int_equal(compress_named("br"), CODING_UNKNOWN);
 }
 
@@ -185,7 +189,7 @@ static void bombs_stop_at_the_cap(void **state)
 	struct bytes plain = zeros(50 * MIB);
 	for (int c = 0; c < CODINGS; c++) {
 		struct bytes bomb = deflated(codings[c], &plain);
-		assert_true(bomb.len < MIB / 4);
+		assert_true(bomb.len < plain.len / 15);
 		check_fails(codings[c], bytes_view(&bomb), MIB, ERROR_TOO_LARGE);
 		check_fails(codings[c], bytes_view(&bomb), plain.len - 1, ERROR_TOO_LARGE);
 		bytes_fini(&bomb);
@@ -224,6 +228,9 @@ static void every_truncation_is_an_error(void **state)
 		struct bytes packed =
 			c < CODINGS ? deflated(coding, &plain) : streamed_zstd(&plain, 17);
 		for (size_t len = 0; len < packed.len; len++) {
+			/* snappy's frames have no end mark: none is a stream too */
+			if (coding == CODING_SNAPPY_FRAMED && len == 10)
+				continue;
 			uint8_t *exact = memory_new(len ? len : 1);
 			memcpy(exact, packed.at, len);
 			check_fails(coding, (struct view){ exact, len }, MIB, ERROR_INVALID);
@@ -249,15 +256,14 @@ static void trailing_bytes_are_an_error(void **state)
 static void foreign_formats_are_refused(void **state)
 {
 	(void)state;
-	check_fails(CODING_SNAPPY, view_of("x"), MIB, ERROR_UNSUPPORTED);
 	check_fails(CODING_UNKNOWN, view_of("x"), MIB, ERROR_UNSUPPORTED);
 	check_fails(CODING_ZSTD, view_of("\x27\xb5\x2f\xfd\x24\x04\x01\x01\x01"), MIB,
 		    ERROR_INVALID);
 	check_fails(CODING_GZIP, view_of("not gzip at all, not at all"), MIB, ERROR_INVALID);
 }
 
-/* What cannot be made smaller still fits the bound that is reserved, at the sizes on both sides of
- * a single run's. */
+/* Data that cannot be compressed still fits the reserved bound, at sizes on both sides of that of a
+ * single run. */
 static void noise_and_runs_round_trip(void **state)
 {
 	(void)state;

@@ -8,7 +8,7 @@
 
 static const struct fields_limits limits = { .count = 4, .name = 10, .value = 20, .total = 40 };
 
-/* Adds with `add` and shows the list as "name=value|..."; an error as "!text". */
+/* Adds with `add` and prints the list as "name=value|..."; an error as "!message". */
 static const char *shown(bool (*add)(struct fields *, const char *, struct error *),
 			 const char *text)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* compress_gzip: bodies by what they consist of. */
+/* compress_gzip: bodies with different kinds of contents. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -10,7 +10,7 @@
 
 #define MIB ((size_t)1 << 20)
 
-/* Wherever the sections are said to be, the body comes back; `gzip` agrees. */
+/* Wherever the sections are, decompression returns the body; `gzip` agrees. */
 static size_t check_sections(const struct bytes *body, struct cuts cuts)
 {
 	struct error err;
@@ -67,8 +67,7 @@ static size_t cut_at(const struct bytes *body, size_t cut)
 	return made;
 }
 
-/* Text of letters, then of digits: codes of its own for each pay more than the flush between them
- * costs. */
+/* Text of letters, then of digits: separate codes save more than the flush between them costs. */
 static void sections_make_fewer_bytes(void **state)
 {
 	(void)state;
@@ -86,8 +85,8 @@ static void sections_make_fewer_bytes(void **state)
 	}
 }
 
-/* Whatever room there is: all of it comes back, or nothing is made; and nothing is written behind
- * it. */
+/* With any amount of room, either everything can be decompressed or nothing is written. Nothing is
+ * written past the end. */
 static void sections_keep_to_the_maximum(void **state)
 {
 	(void)state;
@@ -113,7 +112,7 @@ static void sections_keep_to_the_maximum(void **state)
 	bytes_fini(&body);
 }
 
-/* Names as profiles have them. */
+/* Names as in profiles. */
 static void add_names(struct bytes *b, size_t until, uint64_t *noise)
 {
 	static const char *const words[] = { "github.com/",  "runtime.",   "java.util.", "Handler",
@@ -131,7 +130,7 @@ static void add_names(struct bytes *b, size_t until, uint64_t *noise)
 	}
 }
 
-/* Locations, each of one line in a function that may have had others. */
+/* Locations with one line each. Several of them may share a function. */
 static void add_records(struct bytes *b, size_t until, uint64_t *noise)
 {
 	for (unsigned i = 0, function = 0; b->len < until; i++) {
@@ -154,7 +153,8 @@ static void add_records(struct bytes *b, size_t until, uint64_t *noise)
 	}
 }
 
-/* Each byte, and repeats of each length from each distance, between what the codes were made of. */
+/* Every byte, and repeats of every length at every distance, between the data from which the codes
+ * were made. */
 static void add_rarities(struct bytes *b, size_t until, uint64_t *noise)
 {
 	for (unsigned i = 0; b->len < until; i++) {
@@ -176,7 +176,7 @@ static size_t own_code(const struct bytes *body)
 	return made;
 }
 
-/* The text gets the code for text, if there is much of it, and what is around it the code for
+/* If there is enough text, it gets the code for text; the data around it gets the code for
  * records. */
 static void text_is_told_from_records(void **state)
 {
@@ -215,7 +215,7 @@ static void codes_made_before_have_every_symbol(void **state)
 	}
 }
 
-/* No larger than with a code of its own, whatever it is. */
+/* Any content is no larger than with its own code. */
 static void content_of_another_kind_gets_a_code_of_its_own(void **state)
 {
 	(void)state;

@@ -78,7 +78,7 @@ static void one_owner_never_shares_with_itself(void **state)
 		sockets_close(&first, "a", fds[i]);
 		sockets_close(&second, "a", shared[i]);
 	}
-	sockets_unref(&sockets); /* which asserts that nothing is left */
+	sockets_unref(&sockets); /* asserts that nothing is left */
 }
 
 static void without_a_table_sockets_are_private(void **state)

@@ -13,8 +13,8 @@
 
 #include "base/memory.h"
 
-/* Core's socket mutator, as core calls it: the second word of what a channel's argument points to
- * is its count. */
+/* The socket mutator in the form in which core calls it: the argument of the channel points to it,
+ * and its second word is the reference count. */
 struct usage {
 	int fd, usage;
 };
@@ -40,7 +40,7 @@ static struct grpc_allowance *make(void)
 
 enum { PART = 1 << 14 };
 
-/* How many bytes come through, of `parts` times PART that are sent. */
+/* Sends `parts` times PART bytes; returns the number of bytes received. */
 static size_t receive(const int sockets[2], unsigned parts)
 {
 	static char buffer[PART];
@@ -93,7 +93,7 @@ static void what_is_in_flight_replies_and_time_add_to_it(void **state)
 	pair_of(sockets);
 	assert_true(connect_socket(a, sockets[1]));
 	grpc_allowance_begin(a, REQUEST);
-	assert_int_equal(receive(sockets, 4), 4 * PART); /* the call's own */
+	assert_int_equal(receive(sockets, 4), 4 * PART); /* the allowance of the call itself */
 	grpc_allowance_end(a, REQUEST, true);
 	assert_int_equal(receive(sockets, 8), GRPC_ALLOWANCE_MAX);
 	grpc_allowance_begin(a, 0);
@@ -143,8 +143,8 @@ static void it_does_not_pile_up(void **state)
 	close_both(sockets);
 }
 
-/* Core closes its descriptors without a word: whoever gets the number next is not bounded, and
- * costs the client nothing. */
+/* Core closes its descriptors without notice. The next owner of the number is not limited, and does
+ * not use up the client's allowance. */
 static void a_descriptor_that_somebody_else_got_is_let_alone(void **state)
 {
 	(void)state;

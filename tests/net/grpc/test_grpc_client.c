@@ -145,7 +145,7 @@ static void a_call_has_metadata_of_its_own_beside_the_clients(void **state)
 	assert_true(answer_has(&a, "x-client=one\n"));
 	assert_true(answer_has(&a, "x-call=two\n"));
 	assert_true(answer_has(&a, "x-other=three\n"));
-	ask(client, "echo", &a); /* the next call, with the same structures, has none of it */
+	ask(client, "echo", &a); /* the next call, with the same structures, must not see it */
 	assert_true(answer_has(&a, "x-client=one\n"));
 	assert_false(answer_has(&a, "x-call="));
 	grpc_client_unref(&client);
@@ -341,8 +341,8 @@ static void what_no_balancer_could_place_is_unsent(void **state)
 	grpc_client_unref(&client);
 }
 
-/* More than any socket buffer takes, sent to a server that no longer reads: core cannot finish
- * writing. */
+/* More bytes than a socket buffer holds, sent to a server that does not read any more: core cannot
+ * finish the write. */
 static struct bytes send_to_frozen(struct grpc_peer *frozen, struct grpc_client *client,
 				   struct answer *a)
 {

@@ -158,7 +158,7 @@ static void copy_file(const char *from, const char *to)
 	assert_int_equal(shell("cp '%s' '%s'", from, to), 0);
 }
 
-static void reload_takes_a_new_ca_and_keeps_the_old_one_when_the_new_is_broken(void **state)
+static void reopening_takes_a_new_ca_and_keeps_the_old_one_when_the_new_is_broken(void **state)
 {
 	(void)state;
 	struct secure s;
@@ -176,21 +176,21 @@ static void reload_takes_a_new_ca_and_keeps_the_old_one_when_the_new_is_broken(v
 	answer_begin(&slow, client, view_of("hang"), false, 2 * SECOND);
 
 	copy_file("/dev/null", file);
-	assert_false(grpc_client_reload(client, &changed, &err));
+	assert_false(grpc_client_reopen(client, &changed, &err));
 	ask(client, "echo", &a);
 	assert_int_equal(a.status, 0);
 
 	copy_file(s.ca, file);
-	assert_true(grpc_client_reload(client, &changed, &err));
+	assert_true(grpc_client_reopen(client, &changed, &err));
 	assert_false(changed);
 	copy_file(s.other_ca, file);
-	assert_true(grpc_client_reload(client, &changed, &err));
+	assert_true(grpc_client_reopen(client, &changed, &err));
 	assert_true(changed);
 	ask(client, "echo", &a);
 	assert_int_equal(a.status, 14);
 
 	answer_wait(&slow);
-	assert_int_equal(slow.status, 4); /* not cut by the reload */
+	assert_int_equal(slow.status, 4); /* not interrupted by the reopening */
 	grpc_client_unref(&client);
 	memory_free(file);
 	secure_end(&s);
@@ -205,7 +205,7 @@ int main(void)
 		cmocka_unit_test(https_forces_tls),
 		cmocka_unit_test(mutual_tls_shows_the_clients_certificate),
 		cmocka_unit_test(
-			reload_takes_a_new_ca_and_keeps_the_old_one_when_the_new_is_broken),
+			reopening_takes_a_new_ca_and_keeps_the_old_one_when_the_new_is_broken),
 	};
 	return cmocka_run_group_tests(tests, make_certificates, remove_certificates);
 }

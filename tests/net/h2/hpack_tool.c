@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Decodes the header block on stdin, the first of its connection: a line "name=value" for each
- * field. */
+/* Decodes the header block on stdin, as the first of its connection. Prints a line "name=value" for
+ * each field. */
 #include <nghttp2/nghttp2.h>
 #include <stdio.h>
 

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The gRPC server alone, for test_rpc_server.py: options are KEY=VALUE arguments, commands come as
- * lines on stdin, each is answered with one line on stdout.
+ * The gRPC server alone, for test_rpc_server.py. Options are KEY=VALUE arguments. Commands are
+ * lines on stdin; the reply to each is one line on stdout.
  *
- *	/test.Test/Echo    a worker answers with what it knows of the call and of its message
- *	/test.Test/Busy    refused from the headers with a retry hint of 1500 ms
- *	/test.Test/Hold    answered after the command `release`
- *	/text              of text/plain, no gRPC: answered with the body behind "text: "
+ *	/test.Test/Echo    a worker replies with what it knows of the call and of its message
+ *	/test.Test/Busy    refused at the headers, with a retry hint of 1500 ms
+ *	/test.Test/Hold    the reply follows after the command `release`
+ *	/text              text/plain, not gRPC: the reply is "text: " and the body
  *
- *	count          what the callbacks have seen
- *	release        answers all held calls
+ *	count          prints how often each callback was called
+ *	release        replies to all held calls
  *	reload         reads the certificates again
- *	serving 0|1    what the health service says
- *	budget BYTES   what each call may hold of its message
+ *	serving 0|1    sets the state that the health service reports
+ *	budget BYTES   sets the bytes of its message that each call may hold
  *	rss            resident KiB
- *	io             the most that was asked of recv, and given to send, so far
- *	stop MS        stops with this grace and exits
+ *	io             the largest sizes passed to recv and to send so far
+ *	stop MS        stops with this grace period and exits
  *	stop_held MS   the same, but releases held calls only when the stop is overdue
  */
 #include "base/clock.h"
@@ -44,7 +44,7 @@ static _Atomic int seen_headers, seen_messages, seen_lost, seen_too_large, repli
 static _Atomic bool stopping;
 static _Atomic long budget = 1L << 40;
 
-/* In front of the C library's: what the server does with its sockets. */
+/* Replaces functions of the C library, to record how the server uses its sockets. */
 static _Atomic size_t largest_recv, largest_send;
 
 static void note(_Atomic size_t *largest, size_t len)
@@ -147,7 +147,7 @@ static void be_busy(void *context, struct rpc_call *call)
 	refuse(call, "the memory limit is reached");
 }
 
-/* Until `budget` bytes are granted, to all calls together. */
+/* Grants `budget` bytes, to all calls together. */
 static bool grow(void *context, struct rpc_call *call, size_t bytes, struct error *err)
 {
 	(void)context, (void)call;
@@ -177,7 +177,7 @@ static const struct rpc_method methods[] = {
 	{ "/test.Test/Hold", on_headers, grow, on_message, on_lost, &held },
 };
 
-/* ---- a service beside gRPC, with a struct of another size */
+/* ---- a service other than gRPC, with a struct of another size */
 
 struct text_request {
 	struct h2_stream stream; /* first */
@@ -399,7 +399,7 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	pthread_t worker, looper;
-	if (tls.reload_interval.ns) /* its commands would come from the wrong thread */
+	if (tls.reload_interval.ns) /* its commands would arrive on the wrong thread */
 		pthread_create(&looper, NULL, run_loop, loop);
 	pthread_create(&worker, NULL, work, NULL);
 	printf("port %d\n", rpc_server_port(server));

@@ -14,7 +14,7 @@
 
 enum { RATE = 20, BURST = 200 };
 
-/* How many tokens there are at a time. */
+/* The number of tokens that are available at a time. */
 static int drain(struct h2_bucket *bucket, uint64_t now)
 {
 	int taken = 0;
@@ -50,7 +50,7 @@ static void tokens_come_at_the_rate(void **state)
 	assert_int_equal(drain(&bucket, 7 * SECOND), 5 * RATE);
 }
 
-/* What is less than a millisecond is kept for the next time. */
+/* A fraction of a millisecond is carried over. */
 static void asking_often_does_not_lower_the_rate(void **state)
 {
 	struct h2_bucket bucket = { 0 };
@@ -97,7 +97,7 @@ static void what_is_earned_comes_back_up_to_a_full_bucket(void **state)
 	assert_int_equal(drain(&bucket, SECOND), 1);
 }
 
-/* The words that clients heed, and that GOAWAY has no room to say at length. */
+/* The words that clients recognise, in a form short enough for GOAWAY. */
 static void each_reason_has_a_short_text(void **state)
 {
 	(void)state;

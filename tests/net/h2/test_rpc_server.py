@@ -7,15 +7,14 @@ import random
 import socket
 import struct
 import subprocess
-import sys
 import threading
 import time
 
 import grpc
 import pytest
 
-from harness.served import (ROOT, Served, build, frame, literal, raw_call, raw_connection, read_frames, read_until_closed,
-                            refusal, status_of)
+from harness.served import (Served, build, frame, literal, raw_call, raw_connection, read_frames, read_until_closed,
+                            refusal, status_messages, status_of)
 
 ECHO, BUSY, HOLD = "/test.Test/Echo", "/test.Test/Busy", "/test.Test/Hold"
 HEALTH = "/grpc.health.v1.Health/Check"
@@ -34,12 +33,7 @@ def program():
 
 @pytest.fixture(scope="module")
 def messages(tmp_path_factory):
-    """status.proto as python."""
-    directory = tmp_path_factory.mktemp("proto")
-    subprocess.run(["protoc", "-Iproto", "--python_out", directory, "proto/status.proto"], cwd=ROOT, check=True)
-    sys.path.insert(0, str(directory))
-    import status_pb2
-    return status_pb2
+    return status_messages(tmp_path_factory.mktemp("proto"))
 
 
 def wait_for(condition, seconds=30):
@@ -76,7 +70,7 @@ def test_a_compressed_message_arrives_compressed(program):
         assert b"coding=0 len=20 first=28" in s.call(ECHO, ZSTD + b"x" * 16)
 
 
-@pytest.mark.parametrize("encoding,coding", [(b"zstd", 3), (b"gzip", 1), (b"deflate", 2), (b"canary4711", 5)])
+@pytest.mark.parametrize("encoding,coding", [(b"zstd", 3), (b"gzip", 1), (b"deflate", 2), (b"snappy", 4), (b"lz4", 7), (b"canary4711", 7)])
 def test_the_encoding_that_the_headers_name_is_known(program, tmp_path, encoding, coding):
     """And no name that a client made up is logged."""
     with open(tmp_path / "log", "wb") as log, Served(program, log=log) as s:

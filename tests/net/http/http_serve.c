@@ -11,14 +11,14 @@
 
 /*
  * An HTTP server for tests/net/http/test_http_server.py: http_serve YAML. It prints "listening
- * ADDRESS", then one line per event, and obeys lines on stdin: release (replies to all that /hold
- * holds), release-soon (a thread does it while the next command runs), reload, metrics, budget
- * (what connections are charged), budget BYTES (what they may be), grow BYTES (what a body of /grow
- * may have), stop MILLISECONDS.
+ * ADDRESS", then one line per event. It executes commands from stdin: release (replies to all
+ * requests that /hold holds), release-soon (a thread does it while the next command runs), reload,
+ * metrics, budget (prints the bytes charged for connections), budget BYTES (sets their maximum),
+ * grow BYTES (sets the maximum of a body of /grow), stop MILLISECONDS.
  */
 enum { BODY_MAX = 1 << 20, BIG = 16 << 20, GROW_MAX = 200000, HELD_MAX = 64 };
 
-/* What connections may be charged, and are; the rest is the gateway's business. */
+/* The maximum and the current charge for connections. The rest is the gateway's task. */
 static _Atomic int64_t budget_max = INT64_MAX, budget_used;
 static size_t grow_max = GROW_MAX; /* mutex */
 
@@ -244,6 +244,7 @@ int main(int argc, char **argv)
 	const struct log log = { .component_kind = "receiver", .component_id = "driver" };
 	struct metrics *metrics = metrics_new();
 	struct http_server *server = NULL;
+	struct io *io = io_start(2, &err);
 	char line[200];
 	if (argc == 2 && bind(argv[1], &config, &err))
 		server = http_server_start(
@@ -253,6 +254,7 @@ int main(int argc, char **argv)
 				.route_count = sizeof routes / sizeof *routes,
 				.log = &log,
 				.metrics = metrics,
+				.io = io,
 				.budget = { hold_budget, release_budget, budget_room,
 					    budget_is_short, NULL } },
 			&err);
@@ -268,6 +270,7 @@ int main(int argc, char **argv)
 	}
 	http_server_stop(&server, 0);
 	release();
+	io_stop(&io);
 	config_release(&http_server_table, &config);
 	metrics_unref(&metrics);
 	return 0;

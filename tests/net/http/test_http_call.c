@@ -10,7 +10,7 @@
 #include "config/load.h"
 #include "net/http/http_server.h"
 
-/* Our own server on the other side. */
+/* The peer is our own server. */
 struct scene {
 	struct http_server_config config;
 	struct metrics *metrics;

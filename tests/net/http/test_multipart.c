@@ -13,7 +13,7 @@
 	"Content-Type: application/octet-stream\r\n\r\n" content "\r\n"
 #define END "--f941e3--\r\n"
 
-/* All parts as "name:length|", a file's with '*'; an error as "!text". */
+/* All parts as "name:length|", with '*' for a file. An error as "!message". */
 static const char *shown_of(const char *type, const char *body, size_t len)
 {
 	static struct bytes out;

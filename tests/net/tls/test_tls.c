@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#define T(text) ((char *)(text)) /* config structs own their texts; these are never freed */
+#define T(text) ((char *)(text)) /* config structs own their strings; these are never freed */
 
 static int shell(const char *script)
 {
@@ -27,7 +27,7 @@ static int shell(const char *script)
 	return status;
 }
 
-/* Makes two unrelated pairs, a.pem/a.key and b.pem/b.key, in a directory of its own. */
+/* Creates two unrelated pairs, a.pem/a.key and b.pem/b.key, in a new directory. */
 static int make_files(void **state)
 {
 	char *directory = memory_text("/tmp/portcullis-tls-XXXXXX");

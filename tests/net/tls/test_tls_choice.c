@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#define T(text) ((char *)(text)) /* config structs own their texts; these are never freed */
+#define T(text) ((char *)(text)) /* config structs own their strings; these are never freed */
 
 static void versions_are_honoured(void **state)
 {
@@ -44,7 +44,8 @@ static void versions_are_honoured(void **state)
 	}
 }
 
-/* The standard name of the suite that a client with everything agrees on; "" for none. */
+/* The standard name of the suite that is agreed with a client that supports all suites; "" for
+ * none. */
 static const char *agreed(const struct tls_server_config *config,
 			  const struct tls_ends_client *client)
 {
@@ -90,7 +91,7 @@ static void each_cipher_suite_is_offered_when_named_and_no_other(void **state)
 						   &(struct tls_ends_client){
 							   .max_version = TLS1_2_VERSION }),
 					    "");
-		else /* TLS 1.3 is as ever */
+		else /* TLS 1.3 is not affected */
 			assert_string_equal(
 				agreed(&config,
 				       &(struct tls_ends_client){
@@ -135,8 +136,8 @@ static void each_curve_is_offered_when_named_and_no_other(void **state)
 		config.curve_preferences = (struct strings){ list, 2 };
 		for (size_t k = 0; k < 4; k++)
 			for (int version = TLS1_2_VERSION; version <= TLS1_3_VERSION; version++) {
-				/* The certificate's own curve must be among the client's, which
-				 * concerns signatures. */
+				/* The client's groups must include the curve of the certificate,
+				 * because they also apply to signatures. */
 				char *groups =
 					memory_format("%s%s", curves[k].openssl,
 						      k == 1 || version == TLS1_3_VERSION ? ""
@@ -245,7 +246,7 @@ static void what_gnutls_alone_cannot_honour_is_an_error_over_http(void **state)
 	}
 }
 
-/* GnuTLS's own names of what the priority string enables, in its order. */
+/* GnuTLS's own names for what the priority string enables, in order. */
 static void describe(const char *priority, struct bytes *suites, struct bytes *groups)
 {
 	gnutls_priority_t all;

@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#define T(text) ((char *)(text)) /* config structs own their texts; these are never freed */
+#define T(text) ((char *)(text)) /* config structs own their strings; these are never freed */
 
 static uint8_t *pattern(size_t len)
 {
@@ -150,7 +150,7 @@ static void only_clients_of_the_ca_are_taken(void **state)
 	}
 }
 
-/* What the session says of its client: "name=value\n"... */
+/* What the session reports about its client: "name=value\n"... */
 static void shows_owner(const struct tls_server_config *config, const char *certificate,
 			const char *wanted)
 {
@@ -198,7 +198,7 @@ static const char *shown(struct tls_server *server)
 	return name;
 }
 
-static void a_reload_concerns_later_sessions(void **state)
+static void reopening_concerns_later_sessions(void **state)
 {
 	(void)state;
 	struct error err = { 0 };
@@ -210,11 +210,11 @@ static void a_reload_concerns_later_sessions(void **state)
 	tls_ends_connect(&old, server, &(struct tls_ends_client){ 0 });
 	assert_true(tls_ends_shaken(&old));
 	tls_ends_connect(&begun, server, &(struct tls_ends_client){ 0 });
-	assert_true(tls_server_reload(server, &changed, &err));
+	assert_true(tls_server_reopen(server, &changed, &err));
 	assert_false(changed);
 	assert_int_equal(shell("cp renewed.pem own.pem; cp renewed.key own.key"), 0);
 	assert_string_equal(shown(server), "localhost");
-	assert_true(tls_server_reload(server, &changed, &err));
+	assert_true(tls_server_reopen(server, &changed, &err));
 	assert_true(changed);
 	assert_string_equal(shown(server), "renewed");
 	tls_server_unref(&server);
@@ -225,7 +225,7 @@ static void a_reload_concerns_later_sessions(void **state)
 	tls_ends_free(&begun);
 }
 
-static void a_broken_reload_keeps_the_old(void **state)
+static void a_broken_file_keeps_the_old(void **state)
 {
 	(void)state;
 	static const struct {
@@ -248,7 +248,7 @@ static void a_broken_reload_keeps_the_old(void **state)
 		config.client_ca_file = T("own-ca.pem");
 		struct tls_server *server = tls_ends_server(&config);
 		assert_int_equal(shell("%s", rows[i].command), 0);
-		assert_false(tls_server_reload(server, &changed, &err));
+		assert_false(tls_server_reopen(server, &changed, &err));
 		assert_false(changed);
 		if (!strstr(err.text, rows[i].error))
 			fail_msg("%s: %s", rows[i].command, err.text);
@@ -257,7 +257,7 @@ static void a_broken_reload_keeps_the_old(void **state)
 		assert_int_equal(shell("cp renewed.pem own.pem; cp renewed.key own.key; cp "
 				       "other.pem own-ca.pem"),
 				 0);
-		assert_true(tls_server_reload(server, &changed, &err) && changed);
+		assert_true(tls_server_reopen(server, &changed, &err) && changed);
 		assert_true(tls_ends_connects(server, &(struct tls_ends_client){
 							      .certificate = "stranger" }));
 		assert_false(tls_ends_connects(server, &(struct tls_ends_client){
@@ -272,9 +272,9 @@ struct reloading {
 	int changes, failures;
 };
 
-/* renewed.* and server.* take turns as own.*; each is put there whole, but not both at once: some
- * reloads fail. */
-static void *reload_often(void *argument)
+/* renewed.* and server.* alternate as own.*. Each file is replaced atomically, but not both at
+ * once: some attempts to reopen fail. */
+static void *reopen_often(void *argument)
 {
 	struct reloading *r = argument;
 	for (int i = 0; !atomic_load(&r->done) || r->changes < 2; i++) {
@@ -282,13 +282,13 @@ static void *reload_often(void *argument)
 		char *cert = memory_format("%s.pem", from), *key = memory_format("%s.key", from);
 		bool changed;
 		unlink("own.pem");
-		r->failures += !tls_server_reload(r->server, &changed, NULL);
+		r->failures += !tls_server_reopen(r->server, &changed, NULL);
 		if (link(cert, "own.pem") != 0)
 			abort();
 		unlink("own.key");
 		if (link(key, "own.key") != 0)
 			abort();
-		tls_server_reload(r->server, &changed, NULL);
+		tls_server_reopen(r->server, &changed, NULL);
 		r->changes += changed;
 		memory_free(cert);
 		memory_free(key);
@@ -303,7 +303,7 @@ static void sessions_begin_while_another_thread_reloads(void **state)
 	struct tls_server_config config = tls_ends_config("own");
 	struct reloading r = { .server = tls_ends_server(&config) };
 	pthread_t thread;
-	assert_int_equal(pthread_create(&thread, NULL, reload_often, &r), 0);
+	assert_int_equal(pthread_create(&thread, NULL, reopen_often, &r), 0);
 	for (int i = 0; i < 50; i++)
 		assert_true(tls_ends_connects(r.server, &(struct tls_ends_client){ 0 }));
 	atomic_store(&r.done, true);
@@ -374,7 +374,7 @@ static void both_sides_can_close(void **state)
 	tls_ends_free(&p);
 
 	tls_ends_connect(&p, server, &(struct tls_ends_client){ 0 });
-	tls_session_close(p.session); /* before the handshake there is nothing to say */
+	tls_session_close(p.session); /* before the handshake there is nothing to send */
 	assert_int_equal(tls_session_output(p.session).len, 0);
 	tls_ends_free(&p);
 	tls_server_unref(&server);
@@ -455,7 +455,8 @@ static void what_waits_for_the_socket_is_bounded(void **state)
 	tls_server_unref(&server);
 }
 
-/* Plain records of handshake messages, cut so that each record has at most `part` bytes of them. */
+/* Unencrypted records of handshake messages, divided so that each record has at most `part` bytes
+ * of them. */
 static void give_hello(struct tls_ends *p, const uint8_t *message, size_t len, size_t part)
 {
 	for (size_t done = 0; done < len; done += part) {
@@ -493,7 +494,8 @@ static void a_hello_that_announces_too_much_ends_at_its_header(void **state)
 	tls_server_unref(&server);
 }
 
-/* The first key share does not suit the server, which asks for another: HelloRetryRequest. */
+/* The first key share is not acceptable for the server, which requests another one:
+ * HelloRetryRequest. */
 static void the_second_hello_is_watched_too(void **state)
 {
 	(void)state;
@@ -514,7 +516,7 @@ static void the_second_hello_is_watched_too(void **state)
 	tls_server_unref(&server);
 }
 
-/* Sends `count` of them, `batch` at once, reading nothing; true: the session lives. */
+/* Sends `count` updates, in groups of `batch`, and reads nothing. True: the session survives. */
 static bool survives_updates(struct tls_server *server, int count, int batch)
 {
 	struct tls_ends p;
@@ -571,8 +573,8 @@ int main(void)
 		cmocka_unit_test(what_openssl_refuses_is_an_error_with_its_role),
 		cmocka_unit_test(only_clients_of_the_ca_are_taken),
 		cmocka_unit_test(a_verified_certificate_names_its_owner),
-		cmocka_unit_test(a_reload_concerns_later_sessions),
-		cmocka_unit_test(a_broken_reload_keeps_the_old),
+		cmocka_unit_test(reopening_concerns_later_sessions),
+		cmocka_unit_test(a_broken_file_keeps_the_old),
 		cmocka_unit_test(sessions_begin_while_another_thread_reloads),
 		cmocka_unit_test(nothing_is_resumed),
 		cmocka_unit_test(both_sides_can_close),
