@@ -4,16 +4,15 @@
 
 #include <assert.h>
 
-static _Atomic uint64_t encodings[FORM_COUNT];
+static _Atomic uint64_t encodings[PACKET_ENCODINGS][CODING_COUNT];
 
-const char *const packet_form_names[FORM_COUNT] = {
-	[FORM_OTLP] = "otlp", [FORM_OTLP_GZIP] = "otlp_gzip", [FORM_OTLP_ZSTD] = "otlp_zstd",
-	[FORM_JSON] = "json", [FORM_REQUEST] = "request",     [FORM_REQUEST_GZIP] = "request_gzip",
+const char *const packet_encoding_names[PACKET_ENCODINGS] = {
+	[PACKET_OTLP] = "otlp", [PACKET_JSON] = "json", [PACKET_REQUEST] = "request"
 };
 
-uint64_t packet_encodings(enum packet_form form)
+uint64_t packet_encodings(enum packet_encoding encoding, enum coding coding)
 {
-	return encodings[form];
+	return encodings[encoding][coding];
 }
 
 struct packet *packet_new(size_t bytes, uint32_t contributions)
@@ -29,8 +28,6 @@ struct packet *packet_new(size_t bytes, uint32_t contributions)
 	packet->contributions = memory_array(contributions, sizeof *packet->contributions);
 	packet->contribution_count = contributions;
 	pthread_mutex_init(&packet->lock, NULL);
-	for (unsigned f = 0; f < FORM_COUNT; f++)
-		pthread_mutex_init(&packet->forms[f].lock, NULL);
 	return packet;
 }
 
@@ -72,11 +69,22 @@ static size_t form_footprint(const struct bytes *form)
 	return form ? sizeof *form + form->room + BYTES_SLACK : 0;
 }
 
-static void drop_form(struct bytes *form)
+static void drop_bytes(struct bytes *form)
 {
 	if (form)
 		bytes_fini(form);
 	memory_free(form);
+}
+
+static void made_free(struct packet_made *made)
+{
+	while (made) {
+		struct packet_made *next = made->next;
+		drop_bytes(made->bytes);
+		pthread_mutex_destroy(&made->lock);
+		memory_free(made);
+		made = next;
+	}
 }
 
 void packet_unref(struct packet **slot)
@@ -88,14 +96,11 @@ void packet_unref(struct packet **slot)
 	assert(!packet->holders);
 	if (packet->charge)
 		packet->charge(packet->charge_context, -(int64_t)packet_footprint(packet), false);
-	for (unsigned f = 0; f < FORM_COUNT; f++) {
-		drop_form(packet->forms[f].made);
-		pthread_mutex_destroy(&packet->forms[f].lock);
-	}
+	made_free(packet->made);
 	pthread_mutex_destroy(&packet->lock);
 	bytes_fini(&packet->otlp);
 	memory_free(packet->contributions);
-	memory_free(packet->batch_key);
+	origin_unref(&packet->origin);
 	memory_free(packet);
 }
 
@@ -124,18 +129,36 @@ void packet_attach(struct packet *packet, struct packet_holder *holder)
 	pthread_mutex_unlock(&packet->lock);
 }
 
-/* Under the lock. */
-static void drop_unread(struct packet *packet, unsigned forms)
+static bool is_same(struct packet_form a, struct packet_form b)
 {
-	for (struct packet_holder *h = packet->holders; h; h = h->next)
-		forms &= ~h->reads;
-	for (unsigned f = 0; f < FORM_COUNT; f++) {
-		struct bytes *form =
-			forms & 1u << f ? atomic_exchange(&packet->forms[f].made, NULL) : NULL;
-		if (form)
-			count_encoded(packet, -(int64_t)form_footprint(form));
-		drop_form(form);
-	}
+	return a.encoding == b.encoding && a.coding == b.coding && a.level == b.level;
+}
+
+static struct packet_made *find(const struct packet *packet, struct packet_form form)
+{
+	struct packet_made *made = packet->made;
+	while (made && !is_same(made->form, form))
+		made = made->next;
+	return made;
+}
+
+/* Under the lock. */
+static bool is_read(const struct packet *packet, struct packet_form form)
+{
+	for (const struct packet_holder *h = packet->holders; h; h = h->next)
+		if (is_same(h->reads, form))
+			return true;
+	return false;
+}
+
+/* Under the lock. */
+static void drop_json(struct packet *packet)
+{
+	struct packet_made *json = find(packet, FORM_JSON);
+	struct bytes *form = json ? atomic_exchange(&json->bytes, NULL) : NULL;
+	if (form)
+		count_encoded(packet, -(int64_t)form_footprint(form));
+	drop_bytes(form);
 }
 
 void packet_detach(struct packet *packet, struct packet_holder *holder)
@@ -146,63 +169,93 @@ void packet_detach(struct packet *packet, struct packet_holder *holder)
 		at = &(*at)->next;
 	*at = holder->next;
 	*holder->bytes -= (int64_t)packet_footprint(packet);
-	drop_unread(packet, holder->reads & PACKET_TRANSIENT);
+	if (is_same(holder->reads, FORM_JSON) && !is_read(packet, FORM_JSON))
+		drop_json(packet);
 	pthread_mutex_unlock(&packet->lock);
 }
 
-static void publish(struct packet *packet, enum packet_form form, struct bytes *made)
+/* The place of a form, whether it was made or not. */
+static struct packet_made *place_of(struct packet *packet, struct packet_form form)
+{
+	struct packet_made *made = find(packet, form);
+	if (made)
+		return made;
+	pthread_mutex_lock(&packet->lock);
+	made = find(packet, form);
+	if (!made) {
+		made = memory_new(sizeof *made);
+		made->form = form;
+		made->next = packet->made;
+		pthread_mutex_init(&made->lock, NULL);
+		packet->made = made;
+	}
+	pthread_mutex_unlock(&packet->lock);
+	return made;
+}
+
+static void publish(struct packet *packet, struct packet_made *made, struct bytes *bytes)
 {
 	pthread_mutex_lock(&packet->lock);
-	packet->forms[form].made = made;
-	count_encoded(packet, (int64_t)form_footprint(made));
+	made->bytes = bytes;
+	count_encoded(packet, (int64_t)form_footprint(bytes));
 	pthread_mutex_unlock(&packet->lock);
 }
 
 /* No encoding of ours is longer than this: the dearest two bytes become some thirty characters of
  * JSON. */
-static size_t form_max(const struct packet *packet)
+size_t packet_form_max(const struct packet *packet)
 {
 	return packet->otlp.len * 32 + 4096;
 }
 
-/* JSON of real profiles is three to four times as long, and grows by doubling. */
-static int64_t form_expected(const struct packet *packet, enum packet_form form)
+/* JSON of real profiles is three to four times as long, and grows by doubling. It is there, too,
+ * while it is compressed. */
+static int64_t form_expected(const struct packet *packet, struct packet_form form)
 {
-	return (int64_t)packet->otlp.len * (form == FORM_JSON ? 6 : 1);
+	int64_t times = (form.encoding == PACKET_JSON ? 6 : 0) +
+			(form.encoding != PACKET_JSON || form.coding != CODING_IDENTITY ? 1 : 0);
+	return (int64_t)packet->otlp.len * times;
 }
 
 static struct bytes *make_form(const struct packet *packet, packet_encode *encode,
 			       const void *context, struct error *err)
 {
 	struct bytes *form = memory_new(sizeof *form);
-	bytes_init(form, form_max(packet));
+	bytes_init(form, packet_form_max(packet));
 	if (encode(context, packet, form, err)) {
 		bytes_trim(form); /* a compressor reserves for the worst case */
 		return form;
 	}
-	drop_form(form);
+	drop_bytes(form);
 	return NULL;
 }
 
-const struct bytes *packet_form(struct packet *packet, enum packet_form form, packet_encode *encode,
-				const void *context, struct error *err)
+bool packet_has(const struct packet *packet, struct packet_form form)
 {
-	assert(form < FORM_COUNT);
-	if (form == FORM_OTLP)
+	const struct packet_made *made = find(packet, form);
+	return is_same(form, FORM_OTLP) || (made && made->bytes);
+}
+
+const struct bytes *packet_form(struct packet *packet, struct packet_form form,
+				packet_encode *encode, const void *context, struct error *err)
+{
+	if (is_same(form, FORM_OTLP))
 		return &packet->otlp;
-	struct bytes *made = packet->forms[form].made;
-	if (made)
-		return made;
-	pthread_mutex_lock(&packet->forms[form].lock);
-	made = packet->forms[form].made;
-	if (!made) {
+	struct packet_made *made = place_of(packet, form);
+	struct bytes *bytes = made->bytes;
+	if (bytes)
+		return bytes;
+	pthread_mutex_lock(&made->lock);
+	bytes = made->bytes;
+	if (!bytes) {
 		int64_t expected = form_expected(packet, form);
 		packet_claim(packet, expected);
-		made = make_form(packet, encode, context, err);
-		atomic_fetch_add_explicit(&encodings[form], made != NULL, memory_order_relaxed);
-		publish(packet, form, made);
+		bytes = make_form(packet, encode, context, err);
+		atomic_fetch_add_explicit(&encodings[form.encoding][form.coding], bytes != NULL,
+					  memory_order_relaxed);
+		publish(packet, made, bytes);
 		packet_claim(packet, -expected);
 	}
-	pthread_mutex_unlock(&packet->forms[form].lock);
-	return made;
+	pthread_mutex_unlock(&made->lock);
+	return bytes;
 }

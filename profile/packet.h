@@ -6,8 +6,9 @@
 #include <stdatomic.h>
 
 #include "base/bytes.h"
+#include "base/coding.h"
 #include "base/error.h"
-#include "profile/request.h"
+#include "profile/origin.h"
 
 /*
  * struct packet is sealed: the canonical OTLP bytes of one outgoing request. Immutable and
@@ -27,20 +28,26 @@ struct contribution {
 	struct ack *ack;
 };
 
-/*
- * FORM_REQUEST is the request body that an exporter creates from a packet of its own plan. It is
- * encoded once, no matter how often it is measured and sent. FORM_REQUEST_GZIP is its compressed
- * form, if both are needed. Neither is used for a packet that other exporters share.
- */
-enum packet_form {
-	FORM_OTLP,
-	FORM_OTLP_GZIP,
-	FORM_OTLP_ZSTD,
-	FORM_JSON,
-	FORM_REQUEST,
-	FORM_REQUEST_GZIP,
-	FORM_COUNT
+/* A sealed packet is OTLP; what else its bytes become. */
+enum packet_encoding {
+	PACKET_OTLP,
+	PACKET_JSON,
+	/* The request body that an exporter creates from a packet of its own plan: encoded once, no
+	 * matter how often it is measured and sent. Never of a packet that other exporters share.
+	 */
+	PACKET_REQUEST,
+	PACKET_ENCODINGS
 };
+
+/* An encoding, compressed or not. Destinations with equal forms share the bytes. */
+struct packet_form {
+	enum packet_encoding encoding;
+	enum coding coding;
+	int level; /* of the coding; 0 without one */
+};
+#define FORM_OTLP ((struct packet_form){ PACKET_OTLP, CODING_IDENTITY, 0 })
+#define FORM_JSON ((struct packet_form){ PACKET_JSON, CODING_IDENTITY, 0 })
+#define FORM_REQUEST ((struct packet_form){ PACKET_REQUEST, CODING_IDENTITY, 0 })
 
 /* Bytes that are there (negative: that are gone) or, with `claim`, will be in a moment, which may
  * wait for room, until the same thread gives as many back. */
@@ -48,17 +55,24 @@ typedef void packet_charge(void *context, int64_t bytes, bool claim);
 
 /*
  * Who keeps the packet for a while, and counts what it holds: *bytes has the packet's footprint in
- * it from packet_attach to packet_detach, however that changes meanwhile. `reads`: the encodings
- * that it will ask for, 1 << form each. One of PACKET_TRANSIENT is dropped with the last holder
- * that reads it: it is large, and of no use to those who still wait.
+ * it from packet_attach to packet_detach, however that changes meanwhile. `reads`: the form that it
+ * will ask for. Uncompressed JSON is dropped with the last holder that reads it: it is large, and
+ * of no use to those who still wait.
  */
 struct packet_holder {
 	struct packet_holder *next;
 	_Atomic int64_t *bytes;
-	unsigned reads;
+	struct packet_form reads;
 };
 
-enum { PACKET_TRANSIENT = 1 << FORM_JSON };
+/* One form of a packet. It is made under its own lock and published once; then it never changes,
+ * and goes with the packet, or when those who read it are gone (struct packet_holder). */
+struct packet_made {
+	struct packet_made *next;
+	struct packet_form form;
+	pthread_mutex_t lock;
+	struct bytes *_Atomic bytes;
+};
 
 enum { PACKET_TABLES = 7, PACKET_STRINGS = 4 /* its place among them */ };
 
@@ -67,7 +81,9 @@ struct packet {
 	struct bytes otlp; /* ExportProfilesServiceRequest == ProfilesData on the wire */
 	/* where in otlp each table of the dictionary begins, in the order of its fields */
 	size_t tables[PACKET_TABLES];
-	char *batch_key;         /* or NULL; set by who seals, before sharing; freed with it */
+	/* of its requests; NULL: they have none. Set by the caller that seals, before sharing; the
+	 * packet owns a reference. */
+	struct origin *origin;
 	uint64_t oldest_arrival; /* clock_now */
 	uint32_t resources, profiles;
 	uint64_t samples;        /* as they leave */
@@ -78,14 +94,8 @@ struct packet {
 	void *charge_context;
 	pthread_mutex_t lock; /* guards the holders and changes of `encoded` */
 	struct packet_holder *holders;
-	_Atomic size_t encoded; /* bytes of all forms */
-	/* Encodings made from it. Each is made under its own lock and published once; then it never
-	 * changes, and goes with the packet, or when those who read it are gone (struct
-	 * packet_holder). */
-	struct {
-		pthread_mutex_t lock;
-		struct bytes *_Atomic made;
-	} forms[FORM_COUNT];
+	_Atomic size_t encoded;           /* bytes of all forms */
+	struct packet_made *_Atomic made; /* grows under the lock; read without it */
 };
 
 /* A packet with one reference, room for the bytes (otlp.len is 0) and zeroed contributions. */
@@ -123,24 +133,23 @@ typedef bool packet_encode(const void *context, const struct packet *packet, str
 
 /*
  * The packet's bytes in a form: encoded by the first call and shared by all later ones. They are
- * valid as long as the packet; a PACKET_TRANSIENT form is valid as long as a holder reads it.
- * Encoding may take long (compression): call this on a pool thread. Two threads that ask for the
- * same form encode it once; calls for different forms do not block each other. If `encode` fails,
- * so does this call, with its error, and the next call tries again. FORM_OTLP is the packet's own
- * bytes and needs no encode.
+ * valid as long as the packet; uncompressed JSON is valid as long as a holder reads it. Encoding
+ * may take long (compression): call this on a pool thread. Two threads that ask for the same form
+ * encode it once; calls for different forms do not block each other. If `encode` fails, so does
+ * this call, with its error, and the next call tries again. FORM_OTLP is the packet's own bytes and
+ * needs no encode.
  */
-const struct bytes *packet_form(struct packet *packet, enum packet_form form, packet_encode *encode,
-				const void *context, struct error *err);
+const struct bytes *packet_form(struct packet *packet, struct packet_form form,
+				packet_encode *encode, const void *context, struct error *err);
 
 /* Does this form exist already? */
-static inline bool packet_has(const struct packet *packet, enum packet_form form)
-{
-	return form == FORM_OTLP || packet->forms[form].made;
-}
+bool packet_has(const struct packet *packet, struct packet_form form);
+/* The longest that any form of the packet can be. */
+size_t packet_form_max(const struct packet *packet);
 
-/* The number of times that a packet was encoded into a form in this process. FORM_OTLP is never
+/* The number of times that a packet was encoded in this way in this process. FORM_OTLP is never
  * encoded. */
-uint64_t packet_encodings(enum packet_form form);
-extern const char *const packet_form_names[FORM_COUNT]; /* for metrics */
+uint64_t packet_encodings(enum packet_encoding encoding, enum coding coding);
+extern const char *const packet_encoding_names[PACKET_ENCODINGS]; /* for metrics */
 
 #endif

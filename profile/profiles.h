@@ -10,26 +10,27 @@
 #include "profile/request.h"
 
 /*
- * struct profiles is the open form of one request: flat tables of fixed-size records, 32-bit
- * offsets into the input, nothing copied while decoding. The shape is OTLP's (opentelemetry-proto
- * 1.11, profiles/v1development/profiles.proto); pprof is decoded into the same tables.
+ * struct profiles is the open form of one request: flat tables of fixed-size records with 32-bit
+ * offsets into the input. Decoding copies nothing. The structure is that of OTLP
+ * (opentelemetry-proto 1.11, profiles/v1development/profiles.proto); pprof is decoded into the same
+ * tables.
  *
- * Flow: profiles_reset, a decoder fills it (profile/otlp/decode_otlp.h,
- * profile/pprof/decode_pprof.h), processors change it, profile/collect/collect.h copies what is
- * permitted and reachable into a packet, and the next request reuses the capacity. It belongs to
- * one thread; it has no lock and no reference count. The input bytes are borrowed and must stay,
- * with BYTES_SLACK readable bytes behind them, until the reset.
+ * Sequence: profiles_reset; a decoder fills the tables (profile/otlp/decode_otlp.h,
+ * profile/pprof/decode_pprof.h); processors change them; profile/collect/collect.h copies what is
+ * permitted and reachable into a packet; the next request reuses the capacity. A struct profiles
+ * belongs to one thread. It has no lock and no reference count. The input bytes are borrowed until
+ * the next reset, and must be followed by BYTES_SLACK readable bytes.
  *
- * Every text is a `string`: an index into `strings`. Dictionary strings come first with their own
- * indices, so that a wire reference is the index; inline texts (resource attributes, names, schema
- * URLs) and texts that processors make are appended. String 0 is always "", whatever was sent. Keys
- * and values sent by reference (key_strindex, string_value_strindex) are resolved while decoding: a
- * rule cannot tell, and cannot be evaded by, the encoding.
+ * Each string is an index into `strings`. Dictionary strings come first with their own indices, so
+ * that a reference on the wire is the index. Inline strings (resource attributes, names, schema
+ * URLs) and strings that processors create are appended. String 0 is always "", regardless of what
+ * was sent. Keys and values sent by reference (key_strindex, string_value_strindex) are resolved
+ * while decoding: the encoding is invisible to rules, and cannot be used to evade them.
  *
  * Entry 0 of attributes, functions, mappings, locations, stacks and links is the zero value and
- * means "none"; what a sender put there is ignored.
+ * means "none". What a sender put there is ignored.
  *
- * How processors change it:
+ * How processors change the tables:
  *  - A string: call profiles_text_new and store the new index in the record that refers to it. The
  *    string record itself is never changed, because it may be used in another role elsewhere.
  *  - An attribute: attribute records are shared (dictionary), so create a new one
@@ -46,15 +47,15 @@ struct span {
 	uint32_t at, len;
 };
 
-/* A run of entries of some table. */
+/* Consecutive entries of a table. */
 struct list {
 	uint32_t first, count;
 };
 
 struct string {
 	struct span text;
-	uint32_t repaired; /* 1: was invalid UTF-8, and the text holds U+FFFD instead */
-	/* the lower half of hash_bytes_128(text).low, left by who made it; 0: unknown */
+	uint32_t repaired; /* 1: it was invalid UTF-8, and contains U+FFFD instead */
+	/* the lower half of hash_bytes_128(string).low, stored by its creator; 0: unknown */
 	uint32_t hash;
 };
 
@@ -72,12 +73,12 @@ enum value_type {
 /* Maximum nesting of arrays and kvlists; deeper values are an error. */
 #define VALUE_DEPTH_MAX 16
 
-/* A bad entry rejects exactly the Profiles that reference it. */
+/* A faulty entry rejects exactly the Profiles that refer to it. */
 enum fault {
 	FAULT_NONE,
-	FAULT_INDEX, /* refers out of range, or to a bad entry */
+	FAULT_INDEX, /* an index is out of range, or refers to a faulty entry */
 	FAULT_ID,    /* trace, span or profile ID of the wrong length */
-	FAULT_VALUE  /* numbers malformed or missing */
+	FAULT_VALUE  /* numbers are malformed or missing */
 };
 
 /* One key with its value (KeyValue, KeyValueAndUnit), and the elements of arrays. 24 bytes. */
@@ -184,7 +185,8 @@ struct resource {
 	struct list entities;   /* in entities */
 	struct list scopes;     /* in scopes */
 	uint32_t dropped_attributes;
-	uint8_t fault; /* costs all its Profiles */
+	uint32_t tenant; /* string; 0: the request's (pipeline/intake/tenant.h) */
+	uint8_t fault;   /* rejects all its Profiles */
 	uint8_t changed;
 };
 
@@ -201,8 +203,8 @@ struct audit {
 };
 
 struct profiles {
-	/* Where the request came from; borrowed, outlives the request's way through the pipeline.
-	 */
+	/* The origin of the request. Borrowed; outlives the way of the request through the
+	 * pipeline. */
 	struct request *request;
 	struct audit *audit; /* usually NULL */
 
@@ -224,11 +226,11 @@ struct profiles {
 	PROFILES_TABLE(struct entity) entities;
 	PROFILES_TABLE(struct resource) resources;
 
-	/* Of OTLP: attributes[0, dictionary_attributes) is the wire's attribute_table; strings
-	 * likewise. */
+	/* Only OTLP: attributes[0, dictionary_attributes) is the attribute_table on the wire. The
+	 * same holds for strings. */
 	uint32_t dictionary_attributes, dictionary_strings;
 
-	/* Set by the decoder. */
+	/* Set by the decoder: */
 	uint32_t rejected_profiles, rejected_samples; /* those with a fault */
 	uint32_t repaired_strings;
 	char rejection[160]; /* describes the first fault by field and index, never by content */
@@ -249,9 +251,9 @@ void profiles_fini(struct profiles *p);
 bool profiles_reset(struct profiles *p, struct request *request, struct view input,
 		    size_t table_bytes_max);
 
-/* What the request takes in all tables and added. A growth past the cap is refused at once; within
- * the capacity kept from earlier requests nothing is, so decoders ask profiles_within_cap at their
- * end. */
+/* The memory that the request uses in all tables and `added`. Growth past the cap is refused at
+ * once. Growth within the capacity that earlier requests left is not, so decoders call
+ * profiles_within_cap at the end. */
 size_t profiles_used(const struct profiles *p);
 
 /*
@@ -261,10 +263,8 @@ size_t profiles_used(const struct profiles *p);
  */
 bool profiles_within_cap(const struct profiles *p);
 
-/*
- * A decoder that appends to tables takes back what it appended when it fails: everything since the
- * mark is forgotten, also that the cap was reached. Entries from before must be unchanged.
- */
+/* A decoder that fails removes the entries that it has appended: everything since the mark is
+ * removed, and over_cap is restored. Entries from before the mark must be unchanged. */
 enum { PROFILES_TABLES = 14 };
 struct profiles_mark {
 	uint32_t count[PROFILES_TABLES], repaired_strings;
@@ -323,15 +323,13 @@ static inline void attribute_set_integer(struct attribute *a, int64_t value)
 double attribute_number(const struct attribute *a);
 void attribute_set_number(struct attribute *a, double value);
 
-/*
- * The makers below append and return the new index (a span for bytes). On failure (over the cap)
- * they return 0 (an empty span) and over_cap is set: check it once at the end of a pass.
- * profiles_text_new expects valid UTF-8.
- */
+/* The functions below append an entry and return its index (a span for bytes). On failure (over the
+ * cap) they return 0 (an empty span) and set over_cap, which must be checked once at the end of a
+ * pass. profiles_text_new requires valid UTF-8. */
 struct span profiles_bytes_new(struct profiles *p, const void *data, size_t len);
 uint32_t profiles_text_new(struct profiles *p, const void *text, size_t len);
 uint32_t profiles_attribute_new(struct profiles *p, struct attribute attribute);
-/* Copies a list of indices to the end of `indices`, with room for `more` entries behind it
+/* Copies a list of indices to the end of `indices`, followed by room for `more` entries
  * (zeroed). */
 struct list profiles_list_copy(struct profiles *p, struct list list, uint32_t more);
 

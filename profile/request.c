@@ -7,6 +7,7 @@ const char *const transport_names[TRANSPORT_COUNT] = {
 	[TRANSPORT_GRPC] = "grpc",
 	[TRANSPORT_HTTP] = "http",
 	[TRANSPORT_FILE] = "file",
+	[TRANSPORT_SCRAPE] = "scrape",
 };
 
 const char *request_metadata(const struct request *request, const char *name)

@@ -16,9 +16,15 @@ struct metadatum {
 	const char *value;
 };
 
-enum transport { TRANSPORT_GRPC, TRANSPORT_HTTP, TRANSPORT_FILE, TRANSPORT_COUNT };
+enum transport {
+	TRANSPORT_GRPC,
+	TRANSPORT_HTTP,
+	TRANSPORT_FILE,
+	TRANSPORT_SCRAPE,
+	TRANSPORT_COUNT
+};
 
-/* "grpc", "http", "file": for metrics. */
+/* "grpc", "http", "file", "scrape": for metrics. */
 extern const char *const transport_names[TRANSPORT_COUNT];
 
 struct request {
@@ -29,8 +35,9 @@ struct request {
 	const struct metadatum *auth;
 	/* only with include_metadata; ends with name == NULL; may be NULL */
 	const struct metadatum *metadata;
-	uint64_t arrival; /* clock_now */
-	struct ack *ack;  /* held by everything that must finish before the reply is sent */
+	const char *tenant; /* resolved at admission (pipeline/intake/tenant.h); NULL: none */
+	uint64_t arrival;   /* clock_now */
+	struct ack *ack;    /* held by everything that must finish before the reply is sent */
 };
 
 /* The value of a metadatum, NULL if there is none. The case of the name does not matter. */

@@ -49,9 +49,10 @@ struct wire {
 
 const char *wire_fault_text(enum wire_fault fault);
 
+/* An empty view may have no address. */
 static inline struct wire wire_of(struct view v)
 {
-	return (struct wire){ v.at, v.at + v.len, WIRE_OK };
+	return (struct wire){ v.at, (const uint8_t *)((uintptr_t)v.at + v.len), WIRE_OK };
 }
 
 static inline bool wire_more(const struct wire *w)

@@ -172,7 +172,7 @@ static struct packet *seal(struct splitter *s)
 	struct packet *packet = collect_seal(s->collect);
 	packet->contribution_count = 0; /* contributions belong to the whole */
 	packet->oldest_arrival = s->whole->oldest_arrival;
-	packet->batch_key = memory_text(s->whole->batch_key);
+	packet->origin = origin_ref(s->whole->origin);
 	if (s->parts->charge)
 		packet_charge_to(packet, s->parts->charge, s->parts->charge_context);
 	else if (s->whole->charge)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The dictionary. A first scan of tags and lengths counts the entries of each table and finds where
- * they lie, so that the tables get their room at once and every reference can be checked against
- * the final count. Then the tables are decoded in the order of their references: who refers finds
- * the faults of what he refers to already known.
+ * The dictionary. A first scan of tags and lengths counts the entries of each table and records
+ * where they are. The tables can therefore be allocated at once, and each reference can be checked
+ * against the final count. The tables are then decoded in the order of their references: the faults
+ * of an entry are known before another entry refers to it.
  *
- * Occurrences after the first append their entries, as protobuf merges messages. Entry 0 is not
- * read: it is the zero value, whatever a sender put there.
+ * Later occurrences of the dictionary append their entries, as protobuf merges messages. Entry 0 is
+ * not read: it is the zero value, regardless of what the sender put there.
  */
 #include "profile/otlp/decoder.h"
 
@@ -22,7 +22,7 @@ MESSAGE(line, "function_index", "line", "column");
 MESSAGE(link, "trace_id", "span_id");
 MESSAGE(stack, "location_indices");
 
-/* From the first entry of a table to its last; between them may be others'. */
+/* From the first entry of a table to its last. Entries of other tables may lie between them. */
 struct extent {
 	struct wire wire;
 	uint32_t count;
@@ -139,8 +139,8 @@ static bool decode_mapping(struct decoder *d, struct view v, uint32_t i)
 	return decoder_end(d, &w, tag, &mapping);
 }
 
-/* What writers send, of entries without fault: each field at most once, in order. False: it is not
- * such a line. */
+/* The fast path: a line without faults, as writers usually send it, with each field at most once
+ * and in order. False: the line is not of this form. */
 WIRE_HOT bool usual_line(struct decoder *d, struct wire w)
 {
 	struct profiles *p = d->p;
@@ -160,7 +160,7 @@ WIRE_HOT bool usual_line(struct decoder *d, struct wire w)
 	return wire_at_end(&w) && number < d->limit[TABLE_FUNCTION] && !d->bad[TABLE_FUNCTION];
 }
 
-/* The same of a location. */
+/* The same for a location. */
 WIRE_HOT bool usual_location(struct decoder *d, struct wire w, struct location *l)
 {
 	uint64_t number = 0;
@@ -291,7 +291,7 @@ static bool decode_stack(struct decoder *d, struct view v, uint32_t i)
 	return decoder_end(d, &w, tag, &stack);
 }
 
-/* An id is absent or has its one length; anything else could hide arbitrary bytes. */
+/* An ID is absent or has the fixed length. Any other length could hide arbitrary bytes. */
 static void decode_id(struct decoder *d, const char *field, struct view v, uint8_t *id, size_t len,
 		      uint8_t *fault)
 {
@@ -321,8 +321,8 @@ static bool decode_link(struct decoder *d, struct view v, uint32_t i)
 	return decoder_end(d, &w, tag, &link);
 }
 
-/* One table in one occurrence of the dictionary; entries of earlier ones are already there. Each
- * table gets a loop of its own with its decoder in it. */
+/* Decodes one table of one occurrence of the dictionary. The entries of earlier occurrences are
+ * already in the table. Each table gets a loop of its own, into which its decoder is inlined. */
 WIRE_HOT bool decode_table(struct decoder *d, struct wire w, enum table table,
 			   bool (*decode)(struct decoder *, struct view, uint32_t))
 {

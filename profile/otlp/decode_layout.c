@@ -2,16 +2,11 @@
 #include "profile/otlp/decode_layout.h"
 #include "profile/wire.h"
 
-enum layout {
-	LAYOUT_CURRENT,
-	LAYOUT_3,
-	LAYOUT_4_TO_7,
-	LAYOUT_8_OR_9,
-	LAYOUT_OLDER,
-	LAYOUT_AMBIGUOUS
-};
+#include <stdio.h>
 
-/* The first row all of whose `seen` and none of whose `unseen` bits are there decides. */
+enum layout { LAYOUT_CURRENT, LAYOUT_3, LAYOUT_4_TO_7, LAYOUT_8_OR_9, LAYOUT_AMBIGUOUS };
+
+/* The first row decides for which all `seen` bits are set and no `unseen` bit is. */
 static const struct {
 	uint32_t seen, unseen;
 	enum layout layout;
@@ -23,6 +18,7 @@ static const struct {
 	{ SEEN_2_VARINT | SEEN_6, 0, LAYOUT_4_TO_7 },
 	{ SEEN_2_VARINT | SEEN_3_LEN, 0, LAYOUT_4_TO_7 },
 	{ SEEN_3_LEN | SEEN_4_LEN, 0, LAYOUT_4_TO_7 },
+	{ SEEN_3_LEN | SEEN_6, SEEN_4_LEN, LAYOUT_4_TO_7 },
 	{ SEEN_3_LEN, 0, LAYOUT_8_OR_9 },
 	{ SEEN_4_LEN, 0, LAYOUT_CURRENT },
 	{ SEEN_3_VARINT | SEEN_4_VARINT, 0, LAYOUT_CURRENT },
@@ -33,44 +29,91 @@ static const struct {
 	{ SEEN_3_VARINT, 0, LAYOUT_CURRENT },
 	{ SEEN_7_TO_13, 0, LAYOUT_3 },
 	{ SEEN_2_VARINT | SEEN_ONLY_2, 0, LAYOUT_4_TO_7 },
-	{ SEEN_ONLY_2, 0, LAYOUT_OLDER },
+	{ SEEN_ONLY_2, 0, LAYOUT_8_OR_9 },
 	{ SEEN_BEYOND, 0, LAYOUT_AMBIGUOUS },
 	{ 0, 0, LAYOUT_CURRENT },
 };
 
-static const char *const names[] = {
-	[LAYOUT_3] = "OTLP 1.3 (v1experimental)",
-	[LAYOUT_4_TO_7] = "OTLP 1.4 to 1.7",
-	[LAYOUT_8_OR_9] = "OTLP 1.8 or 1.9",
-	[LAYOUT_OLDER] = "OTLP 1.9 or older",
+const char *const otlp_generation_names[OTLP_GENERATIONS] = {
+	[OTLP_UNKNOWN] = "ambiguous", [OTLP_1_3] = "1.3",      [OTLP_1_4] = "1.4",
+	[OTLP_1_6] = "1.6",           [OTLP_1_7] = "1.7",      [OTLP_1_8] = "1.8",
+	[OTLP_1_9] = "1.9",           [OTLP_CURRENT] = "1.10",
 };
 
-static enum layout decide(uint32_t evidence)
+/* As an operator knows them. */
+static const char *const releases[] = {
+	[OTLP_1_3] = "OTLP 1.3 (v1experimental)",
+	[OTLP_1_4] = "OTLP 1.4 or 1.5",
+	[OTLP_1_6] = "OTLP 1.6",
+	[OTLP_1_7] = "OTLP 1.7",
+	[OTLP_1_8] = "OTLP 1.8",
+	[OTLP_1_9] = "OTLP 1.9",
+	[OTLP_CURRENT] = "OTLP 1.10 or newer",
+};
+
+#define ONLY(generation) (UINT32_C(1) << (generation))
+
+static uint32_t of_4_to_7(uint32_t seen)
+{
+	if (seen & SEEN_PROFILE_4)
+		return ONLY(OTLP_1_4);
+	if (seen & SEEN_TABLES)
+		return ONLY(OTLP_1_6);
+	if (seen & SEEN_DICTIONARY)
+		return ONLY(OTLP_1_7);
+	return seen & SEEN_PROFILE_6 ? ONLY(OTLP_1_6) : ONLY(OTLP_1_4) | ONLY(OTLP_1_6);
+}
+
+static uint32_t of_8_or_9(uint32_t seen)
+{
+	if (seen & (SEEN_PROFILE_8 | SEEN_LIKE_8) && !(seen & SEEN_PROFILE_9))
+		return ONLY(OTLP_1_8);
+	return seen & SEEN_ID && !(seen & SEEN_PROFILE_9) ? ONLY(OTLP_1_8) | ONLY(OTLP_1_9)
+							  : ONLY(OTLP_1_9);
+}
+
+struct layout_verdict decode_layout_judge(uint32_t seen)
 {
 	size_t i = 0;
-	while ((evidence & rows[i].seen) != rows[i].seen || (evidence & rows[i].unseen))
+	while ((seen & rows[i].seen) != rows[i].seen || (seen & rows[i].unseen))
 		i++;
-	return rows[i].layout;
+	struct layout_verdict verdict = { .shown = rows[i].seen != 0 };
+	bool only_8 = seen & SEEN_PROFILE_8;
+	switch (rows[i].layout) {
+	case LAYOUT_3:
+		verdict.candidates = ONLY(OTLP_1_3);
+		break;
+	case LAYOUT_4_TO_7:
+		verdict.candidates = of_4_to_7(seen);
+		break;
+	case LAYOUT_8_OR_9:
+		verdict.candidates = of_8_or_9(seen);
+		break;
+	case LAYOUT_AMBIGUOUS:
+		verdict.candidates = of_8_or_9(seen) | (only_8 ? 0 : ONLY(OTLP_CURRENT));
+		break;
+	case LAYOUT_CURRENT:
+		verdict.candidates = ONLY(only_8 && !verdict.shown ? OTLP_1_8 : OTLP_CURRENT);
+	}
+	return verdict;
 }
 
-static bool refuse(enum layout layout, struct error *err)
+bool decode_layout_refuse(struct layout_verdict verdict, struct error *err)
 {
-	if (layout == LAYOUT_AMBIGUOUS)
-		return error_set(err, ERROR_INVALID,
-				 "the layout is ambiguous: the samples have only fields 1, 2 "
-				 "and 5, and a number in field 2 is out of range for "
-				 "attribute_table, so they may be OTLP 1.9 or older; OTLP 1.10 "
-				 "or newer is required");
+	char names[160];
+	size_t len = 0;
+	uint32_t rest = verdict.candidates;
+	for (; rest; rest &= rest - 1)
+		len += (size_t)snprintf(names + len, sizeof names - len, "%s%s",
+					len ? " or of " : "", releases[__builtin_ctz(rest)]);
+	if (verdict.candidates & (verdict.candidates - 1))
+		return error_set(
+			err, ERROR_INVALID,
+			"the layout is ambiguous: the request may be of %s; the receiver's "
+			"setting `schema` decides",
+			names);
 	return error_set(err, ERROR_INVALID,
-			 "the samples have the layout of %s, which numbers their fields "
-			 "differently; OTLP 1.10 or newer is required",
-			 names[layout]);
-}
-
-bool decode_layout_accept(uint32_t evidence, struct error *err)
-{
-	enum layout layout = decide(evidence);
-	return layout == LAYOUT_CURRENT || refuse(layout, err);
+			 "the request has the layout of %s; OTLP 1.10 or newer is required", names);
 }
 
 uint32_t decode_layout_bit(uint32_t tag)
@@ -98,35 +141,143 @@ static uint32_t sample(struct view message)
 	while (wire_more(&w)) {
 		uint32_t tag = wire_tag(&w), bit = decode_layout_bit(tag);
 		seen |= bit == SEEN_4_VARINT && (seen & bit) ? SEEN_4_TWICE : bit;
-		wire_skip(&w, tag);
+		if ((tag & 7) == WIRE_LEN)
+			wire_len(&w);
+		else if ((tag & 7) == WIRE_VARINT)
+			wire_varint(&w);
+		else
+			wire_skip(&w, tag);
 	}
 	return wire_done(&w) ? decode_layout_of_sample(seen) : 0;
 }
 
-/* Request, ResourceProfiles, ScopeProfiles and Profile lie in each other by these fields; what is
- * malformed adds nothing. */
-static uint32_t gather(struct view message, unsigned depth)
+/* The number of strings in the dictionary. */
+static uint32_t count_strings(struct view dictionary)
 {
-	static const uint32_t next[] = { 1, 2, 2, 2 };
-	if (depth == sizeof next / sizeof *next)
-		return sample(message);
+	struct wire w = wire_of(dictionary);
+	uint32_t count = 0;
+	while (wire_more(&w)) {
+		uint32_t tag = wire_tag(&w);
+		count += tag == WIRE_TAG(5, WIRE_LEN);
+		wire_skip(&w, tag);
+	}
+	return count;
+}
+
+static bool may_be_strings(struct view packed, uint32_t strings)
+{
+	struct wire w = wire_of(packed);
+	while (wire_more(&w))
+		if (wire_varint(&w) >= strings)
+			return false;
+	return wire_done(&w);
+}
+
+static bool has_temporality(struct view value_type)
+{
+	struct wire w = wire_of(value_type);
+	struct wire_field field;
+	while (wire_next(&w, &field))
+		if (field.number == 3)
+			return true;
+	return false;
+}
+
+/* A field of Profile: which numbers were seen with which wire type, as bits. */
+struct seen_fields {
+	uint32_t varint, len, fixed64;
+};
+
+#define BIT(number) (UINT32_C(1) << (number))
+
+static uint32_t of_profile(struct seen_fields f)
+{
+	uint32_t seen = 0;
+	if (f.fixed64 & BIT(2))
+		seen |= SEEN_CONTAINER;
+	if (f.len & (BIT(4) | BIT(5) | BIT(7) | BIT(9)) || f.varint & BIT(12) ||
+	    (f.len | f.varint) >> 15)
+		seen |= SEEN_PROFILE_4;
+	if (f.varint & (BIT(4) | BIT(7) | BIT(9)) || f.len & BIT(12))
+		seen |= SEEN_PROFILE_6;
+	if (f.len & BIT(8) || f.varint & (BIT(7) | BIT(9)))
+		seen |= SEEN_PROFILE_8;
+	if (f.varint & BIT(8) || f.len & BIT(9))
+		seen |= SEEN_PROFILE_9;
+	if ((f.len | f.varint) & BIT(12))
+		seen |= SEEN_LIKE_8;
+	return seen;
+}
+
+static uint32_t profile(struct view message, uint32_t strings)
+{
+	struct wire w = wire_of(message);
+	struct wire_field field;
+	struct seen_fields fields = { 0 };
+	uint32_t seen = 0, ids = 0;
+	while (wire_more(&w)) {
+		uint32_t tag = wire_tag(&w);
+		if (tag == WIRE_TAG(2, WIRE_LEN)) {
+			fields.len |= BIT(2);
+			seen |= sample(wire_len(&w));
+			continue;
+		}
+		field = (struct wire_field){ .number = tag >> 3, .type = tag & 7 };
+		if (field.type == WIRE_LEN)
+			field.view = wire_len(&w);
+		else
+			wire_skip(&w, tag);
+		uint32_t bit = field.number < 32 ? BIT(field.number) : 0;
+		fields.varint |= field.type == WIRE_VARINT ? bit : 0;
+		fields.fixed64 |= field.type == WIRE_FIXED64 ? bit : 0;
+		if (field.type != WIRE_LEN)
+			continue;
+		fields.len |= bit;
+		if (field.number == 1 || field.number == 5)
+			seen |= has_temporality(field.view) ? SEEN_LIKE_8 : 0;
+		else if (field.number == 7 && field.view.len == 16)
+			ids |= may_be_strings(field.view, strings) ? SEEN_ID : SEEN_PROFILE_9;
+		else if (field.number == 7 && field.view.len)
+			ids |= SEEN_PROFILE_8;
+		else if (field.number == 8 && field.view.len > 16 && !(fields.len & BIT(2)))
+			seen |= SEEN_CONTAINER;
+	}
+	return seen | ids | of_profile(fields);
+}
+
+/* ResourceProfiles and ScopeProfiles: what is in their field 2. */
+static uint32_t nested(struct view message, unsigned depth, uint32_t strings)
+{
 	struct wire w = wire_of(message);
 	struct wire_field field;
 	uint32_t seen = 0;
 	while (wire_next(&w, &field)) {
-		if (field.number != next[depth])
+		if (field.number != 2 || field.type != WIRE_LEN)
 			continue;
-		if (field.type == WIRE_LEN)
-			seen |= gather(field.view, depth + 1);
-		else if (depth == 3 && field.type == WIRE_FIXED64)
-			seen |= SEEN_CONTAINER;
+		seen |= depth ? profile(field.view, strings)
+			      : nested(field.view, depth + 1, strings);
 	}
 	return seen;
 }
 
-void decode_layout_explain(struct view request, struct error *err)
+uint32_t decode_layout_gather(struct view request)
 {
-	enum layout layout = decide(gather(request, 0));
-	if (layout != LAYOUT_CURRENT)
-		refuse(layout, err);
+	struct wire w = wire_of(request);
+	struct wire_field field;
+	uint32_t seen = 0, strings = 0;
+	while (wire_next(&w, &field)) {
+		if (field.type != WIRE_LEN)
+			continue;
+		if (field.number == 2) {
+			seen |= SEEN_DICTIONARY;
+			strings += count_strings(field.view);
+		} else if (field.number > 2 && field.number <= 8) {
+			seen |= SEEN_TABLES;
+		}
+	}
+	w = wire_of(request);
+	while (wire_next(&w, &field))
+		if (field.number == 1 && field.type == WIRE_LEN)
+			seen |= nested(field.view, 0, strings);
+	return seen;
 }

@@ -4,6 +4,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "profile/otlp/bridge.h"
 
 /*
  * Recognises older layouts of OTLP profiles. The package kept its name while the fields of Sample
@@ -16,14 +17,28 @@
  *  1.10, 1.11  stack         LEN attributes  VARINT link     LEN values      timestamps   -
  *
  * A reader of one layout takes the values of another one for attributes, and silently loses the
- * rest. Older layouts are therefore recognised by the wire types of all samples together, and
- * rejected.
+ * rest. The layout is therefore recognised by the wire types of all samples together, before
+ * anything else is done with the request.
  *
  * Repeated numbers may also be unpacked, so a VARINT in field 4 alone does not decide. It is the
  * link of 1.9, unless something else shows that the writer does not pack (VARINT in field 2,
  * several in field 4 of one sample) or that field 3 is the link (VARINT there). Samples with only
  * the fields 1, 2 and 5, which the eBPF profiler sends today, do not decide either: they are 1.10
  * or newer if every number in field 2 is an index of the attribute table, and ambiguous otherwise.
+ *
+ * The decoder collects the evidence of the samples as it reads them, so a request in the current
+ * layout costs nothing more. Only if they show another layout, or the request does not decode, is
+ * it read again, together with the fields of Profile that distinguish successive releases:
+ *
+ *  OTLP      4         5         7         8         9         12
+ *  1.4, 1.5  LEN       LEN       LEN       LEN       LEN       VARINT    (and 15 to 22)
+ *  1.6, 1.7  VARINT    VARINT    VARINT    LEN       VARINT    LEN
+ *  1.8       VARINT    LEN       LEN       LEN id    VARINT    LEN
+ *  1.9 -     VARINT    LEN       LEN id    VARINT    LEN       -
+ *
+ * The ID has 16 bytes. 1.6 and 1.7 differ in where their tables are: in the fields 2 to 8 of
+ * ProfilesData, or in its dictionary, field 2. Where 1.8 and 1.9 cannot be distinguished because
+ * neither's own fields are there, they have the same meaning.
  */
 enum evidence { /* seen in any of the samples */
 		SEEN_1_LEN = 1 << 0,
@@ -41,8 +56,22 @@ enum evidence { /* seen in any of the samples */
 		SEEN_ONLY_2 = 1 << 12, /* a sample with only the fields 1 and 2 */
 		/* a number in field 2 is out of range for the attribute table */
 		SEEN_BEYOND = 1 << 13,
-		/* not in a sample: the ProfileContainer of 1.3 in place of a Profile */
-		SEEN_CONTAINER = 1 << 14
+		/* not in a sample: the ProfileContainer of 1.3 in place of a Profile, */
+		SEEN_CONTAINER = 1 << 14,
+		/* fields that only a Profile of 1.4 and 1.5, of 1.6 and 1.7, of 1.8, of 1.9 has */
+		SEEN_PROFILE_4 = 1 << 15,
+		SEEN_PROFILE_6 = 1 << 16,
+		SEEN_PROFILE_8 = 1 << 17,
+		SEEN_PROFILE_9 = 1 << 18,
+		/* fields that only 1.8 has so far, and a later release may have again */
+		SEEN_LIKE_8 = 1 << 19,
+		/* 16 bytes that may be the ID of 1.9 or comments of 1.8 */
+		SEEN_ID = 1 << 20,
+		/* a dictionary; more tables than that in the request */
+		SEEN_DICTIONARY = 1 << 21,
+		SEEN_TABLES = 1 << 22,
+		/* known fields of the current layout with a wire type that it does not have */
+		SEEN_OTHER_TYPE = SEEN_1_LEN | SEEN_3_LEN | SEEN_5_VARINT
 };
 
 /* The evidence of a sample with these fields: marks samples with only the fields 1 and 2. */
@@ -54,11 +83,25 @@ static inline uint32_t decode_layout_of_sample(uint32_t seen)
 /* The bit for a field of Sample; 0 for fields that are no evidence. */
 uint32_t decode_layout_bit(uint32_t tag);
 
-/* False if the layout is not 1.10 or newer; err names the layout. */
-bool decode_layout_accept(uint32_t evidence, struct error *err);
+/* What the evidence shows. */
+struct layout_verdict {
+	uint32_t candidates; /* 1 << enum otlp_generation; several: ambiguous */
+	/* The samples cannot be of another generation. Otherwise nothing contradicts the only
+	 * candidate. */
+	bool shown;
+};
 
-/* Explains why a request did not decode: if it has an older layout, err says so; otherwise err
- * stays as it is. */
-void decode_layout_explain(struct view request, struct error *err);
+struct layout_verdict decode_layout_judge(uint32_t evidence);
+
+static inline bool decode_layout_is(struct layout_verdict v, enum otlp_generation generation)
+{
+	return v.candidates == UINT32_C(1) << generation;
+}
+
+/* The evidence of the whole request, in one pass over its tags; malformed parts add nothing. */
+uint32_t decode_layout_gather(struct view request);
+
+/* Describes a verdict other than the current layout in err; returns false. */
+bool decode_layout_refuse(struct layout_verdict verdict, struct error *err);
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Requests: the dictionary first, wherever it stands, then resources, scopes, Profiles and samples
- * in the order of the wire. Sub-messages that may occur once and occur twice (Resource,
- * InstrumentationScope, ValueType) merge as protobuf says: lists append, the last scalar counts.
+ * Requests. The dictionary is decoded first, regardless of its position. Resources, scopes,
+ * Profiles and samples follow in wire order. If a sub-message that may occur once (Resource,
+ * InstrumentationScope, ValueType) occurs twice, the two merge as in protobuf: lists are
+ * concatenated, and the last scalar is used.
  */
 #include "profile/otlp/decode_otlp.h"
 #include "profile/otlp/decode_layout.h"
@@ -47,7 +48,7 @@ static void decode_profile_id(struct decoder *d, struct view v, struct profile *
 		f->fault = decoder_fault(d, FAULT_ID, "profile_id", "has the wrong length");
 }
 
-/* All of a Profile but its samples; these it counts. */
+/* Decodes all fields of a Profile except its samples, which it counts. */
 static bool decode_profile_fields(struct decoder *d, struct wire w, struct profile *f,
 				  uint32_t *samples)
 {
@@ -92,7 +93,7 @@ static bool decode_profile_fields(struct decoder *d, struct wire w, struct profi
 		case WIRE_TAG(8, WIRE_VARINT):
 			f->dropped_attributes = (uint32_t)wire_varint(&w);
 			break;
-		/* original_payload_format and original_payload: unread */
+		/* original_payload_format and original_payload: not read */
 		case WIRE_TAG(9, WIRE_LEN):
 		case WIRE_TAG(10, WIRE_LEN):
 			wire_len(&w);
@@ -114,7 +115,7 @@ static bool decode_profile_fields(struct decoder *d, struct wire w, struct profi
 	return decoder_end(d, &w, tag, &profile);
 }
 
-/* inherited: enum fault of its resource or scope. */
+/* inherited: enum fault of the resource or scope. */
 static bool decode_profile(struct decoder *d, struct view v, void *inherited)
 {
 	struct profiles *p = d->p;
@@ -139,7 +140,8 @@ static bool decode_profile(struct decoder *d, struct view v, void *inherited)
 	return true;
 }
 
-/* One attribute of a resource or scope: a new record, and its index at the end of `indices`. */
+/* Decodes one attribute of a resource or scope into a new record. Appends its index to
+ * `indices`. */
 static bool decode_attribute(struct decoder *d, struct view v, uint8_t *fault)
 {
 	struct profiles *p = d->p;
@@ -183,7 +185,7 @@ static bool decode_scope(struct decoder *d, struct view v, struct scope *s, uint
 	return decoder_end(d, &w, tag, &scope);
 }
 
-/* inherited: enum fault of its resource. */
+/* inherited: enum fault of the resource. */
 static bool decode_scope_profiles(struct decoder *d, struct view v, void *inherited)
 {
 	struct profiles *p = d->p;
@@ -224,7 +226,7 @@ static bool decode_scope_profiles(struct decoder *d, struct view v, void *inheri
 	return true;
 }
 
-/* One more string index at the end of `indices`, and of the list there. */
+/* Appends a string index to `indices`, which extends the list at its end. */
 static bool decode_key(struct decoder *d, struct view v, void *list)
 {
 	struct profiles *p = d->p;
@@ -296,7 +298,7 @@ static bool decode_resource(struct decoder *d, struct view v, struct resource *r
 	return decoder_end(d, &w, tag, &resource);
 }
 
-/* The entity references of a resource, once all its attributes stand together. */
+/* Decodes the entity references of a resource, after all of its attributes are contiguous. */
 static bool decode_entities(struct decoder *d, struct view v, void *unused)
 {
 	return decoder_each(d, v, 3, decode_entity, unused);
@@ -377,21 +379,53 @@ static bool decode_request(struct decoder *d)
 	       decoder_each(d, d->p->input, 1, decode_resource_profiles, NULL);
 }
 
-bool decode_otlp(struct profiles *p, struct error *err)
+/* Another layout than the current one is not an error yet. */
+static bool judge(const struct decoder *d, bool decoded, struct otlp_layout *layout)
+{
+	struct layout_verdict verdict = decode_layout_judge(d->evidence);
+	if (!decoded || !decode_layout_is(verdict, OTLP_CURRENT))
+		verdict = decode_layout_judge(d->evidence | decode_layout_gather(d->p->input));
+	layout->candidates = verdict.candidates;
+	layout->shown = decoded && verdict.shown;
+	return decode_layout_is(verdict, OTLP_CURRENT);
+}
+
+static bool finish(struct decoder *d)
+{
+	struct profiles *p = d->p;
+	if (!profiles_within_cap(p))
+		return decoder_full(d);
+	if (p->profiles.count && p->rejected_profiles == p->profiles.count)
+		return error_set(d->err, ERROR_INVALID, "%s", d->reason);
+	snprintf(p->rejection, sizeof p->rejection, "%s", d->reason);
+	return true;
+}
+
+bool decode_otlp_any(struct profiles *p, struct otlp_layout *layout, struct error *err)
 {
 	struct error mine;
-	struct decoder d = { .p = p, .err = err ? err : &mine, .ascii = p->input.at };
-	if (!decode_request(&d)) {
-		if (!p->over_cap)
-			decode_layout_explain(p->input, d.err);
+	error_clear(&mine);
+	struct decoder d = { .p = p, .err = &mine, .ascii = p->input.at };
+	bool decoded = decode_request(&d);
+	bool current = layout->known == OTLP_CURRENT || judge(&d, decoded, layout);
+	if (!current)
 		return false;
-	}
-	if (!decode_layout_accept(d.evidence, d.err))
-		return false;
-	if (!profiles_within_cap(p))
-		return decoder_full(&d);
-	if (p->profiles.count && p->rejected_profiles == p->profiles.count)
-		return error_set(d.err, ERROR_INVALID, "%s", d.reason);
-	snprintf(p->rejection, sizeof p->rejection, "%s", d.reason);
-	return true;
+	decoded = decoded && finish(&d);
+	if (!decoded && err)
+		*err = mine;
+	return decoded;
+}
+
+bool decode_otlp_refuse(uint32_t candidates, struct error *err)
+{
+	return decode_layout_refuse((struct layout_verdict){ .candidates = candidates }, err);
+}
+
+bool decode_otlp(struct profiles *p, struct error *err)
+{
+	struct otlp_layout layout = { 0 };
+	bool decoded = decode_otlp_any(p, &layout, err);
+	if (!decoded && layout.candidates && layout.candidates != UINT32_C(1) << OTLP_CURRENT)
+		return decode_otlp_refuse(layout.candidates, err);
+	return decoded;
 }

@@ -7,7 +7,7 @@ MESSAGE(sample, "stack_index", "attribute_indices", "link_index", "values", "tim
 
 static inline void check_values(struct decoder *d, struct view values, uint8_t *fault)
 {
-	/* Up to nine bytes only the last can be wrong. */
+	/* Up to nine bytes, only the last byte can be invalid. */
 	uint32_t count;
 	if (values.len <= 9 ? !values.len || values.at[values.len - 1] < 0x80
 			    : wire_packed_ok(values, &count))
@@ -22,10 +22,9 @@ static inline void check_timestamps(struct decoder *d, struct view timestamps, u
 				       "is not a multiple of 8 bytes");
 }
 
-/*
- * Repeated numbers that come as one packed chunk are used where they lie; what comes in several, or
- * unpacked (as `plain`), is gathered in `added`. Each chunk must be whole by itself.
- */
+/* Repeated numbers that come as one packed chunk are used in place. Numbers that come in several
+ * chunks, or unpacked (in the field `plain`), are collected in `added`. Each chunk must be
+ * complete. */
 static bool gather(struct decoder *d, struct view message, uint32_t packed, uint32_t plain,
 		   void (*check)(struct decoder *, struct view, uint8_t *), struct sample *s,
 		   struct span *span)
@@ -57,7 +56,7 @@ static bool gather(struct decoder *d, struct view message, uint32_t packed, uint
 	return true;
 }
 
-/* What the sample refers to must be there and good. */
+/* The entries to which the sample refers must exist and have no fault. */
 WIRE_HOT void check_references(struct decoder *d, struct sample *s, uint64_t stack, uint64_t link)
 {
 	const struct profiles *p = d->p;
@@ -77,15 +76,16 @@ WIRE_HOT void check_references(struct decoder *d, struct sample *s, uint64_t sta
 	}
 }
 
-/* A sample's fields. */
+/* The fields of a sample. */
 struct parts {
 	uint64_t stack, link;
 	struct view attributes, values, timestamps; /* attributes: only of a usual sample */
 	uint32_t seen;                              /* enum evidence */
-	bool more_values, more_timestamps;          /* they need gathering */
+	bool more_values, more_timestamps;          /* they must be collected */
 };
 
-/* What writers send: each field at most once, packed, in order. False: it is not such a sample. */
+/* The fast path: a sample as writers usually send it, with each field at most once, packed, and in
+ * order. False: the sample is not of this form. */
 WIRE_HOT bool usual_sample(struct wire w, struct parts *x)
 {
 	if (wire_seems(&w, WIRE_TAG(1, WIRE_VARINT)))
@@ -109,7 +109,7 @@ WIRE_HOT bool usual_sample(struct wire w, struct parts *x)
 	return wire_at_end(&w);
 }
 
-/* Any other: chunks, unpacked numbers, older layouts, unknown fields. */
+/* Any other sample: several chunks, unpacked numbers, older layouts, unknown fields. */
 static bool unusual_sample(struct decoder *d, struct wire w, struct sample *s, struct parts *x)
 {
 	static const char indices[] = "attribute_indices";
@@ -145,7 +145,8 @@ static bool unusual_sample(struct decoder *d, struct wire w, struct sample *s, s
 			wire_skip(&w, tag);
 			break;
 		default:
-			if (bit) /* of an older layout, which will be the reason */
+			/* the ones that no layout has had with this type end the decoding */
+			if (bit & ~(uint32_t)SEEN_OTHER_TYPE)
 				wire_skip(&w, tag);
 			else
 				decoder_other(&w, tag, &sample);
@@ -154,10 +155,11 @@ static bool unusual_sample(struct decoder *d, struct wire w, struct sample *s, s
 	return decoder_end(d, &w, tag, &sample);
 }
 
-/* The end of both. */
+/* The last step for both kinds of samples. */
 WIRE_HOT void finish(struct decoder *d, struct sample *s, const struct parts *x)
 {
-	/* The protocol demands one of them; stores refuse whole requests for a sample without. */
+	/* The protocol requires one of them. Stores reject the whole request if a sample has
+	 * neither. */
 	if (__builtin_expect(!s->values.len && !s->timestamps.len, 0))
 		s->fault = decoder_fault(d, FAULT_VALUE, "values", "and timestamps are both empty");
 	check_references(d, s, x->stack, x->link);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Attributes: KeyValue, KeyValueAndUnit and AnyValue. References are resolved, so that no
- * later code depends on how a key or a string was sent. Where protobuf would merge, the last one
- * counts: of the members of the oneof, of two values of one key (arrays are not joined), and a
- * key_strindex other than 0 counts before an inline key (the protocol forbids both; 0 is "not
- * set").
+ * Attributes: KeyValue, KeyValueAndUnit and AnyValue. References are resolved, so that no later
+ * code depends on how a key or a string was sent. Where protobuf would merge, the last occurrence
+ * is used: of the members of the oneof, and of two values of one key (arrays are not joined). A
+ * key_strindex other than 0 takes precedence over an inline key (the protocol forbids both; 0 means
+ * "not set").
  */
 #include "profile/otlp/decoder.h"
 
@@ -50,7 +50,7 @@ static bool decode_child(struct decoder *d, struct view v, struct attribute *par
 	return true;
 }
 
-/* The children get neighbouring slots first, and their own children come behind all of them. */
+/* The children get adjacent slots first. Their own children follow after all of them. */
 static bool decode_children(struct decoder *d, struct view list, struct attribute *a, uint8_t type,
 			    unsigned depth)
 {

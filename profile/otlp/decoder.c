@@ -13,11 +13,11 @@ static const char *const table_names[] = {
 
 #define PLACE_SIZE 120
 
-/* What no int32 can be an index of. */
+/* An index that no int32 can express. */
 #define INDEX_NONE 0x7fffffffu
 
-/* "resource_profiles[0].scope_profiles[0].profiles[2].samples[7].", as deep as the decoder stands.
- */
+/* "resource_profiles[0].scope_profiles[0].profiles[2].samples[7].", to the current depth of the
+ * decoder. */
 static const char *place(const struct decoder *d, char text[static PLACE_SIZE])
 {
 	static const char *const names[] = { "resource_profiles", "scope_profiles", "profiles",
@@ -51,7 +51,7 @@ bool decoder_broken(struct decoder *d, struct wire w, uint32_t tag, const struct
 				 wire_fault_text(w.fault));
 }
 
-/* Writes down the first fault of the dictionary and the first of a Profile. */
+/* Records the first fault of the dictionary, and the first fault of a Profile. */
 static void note(struct decoder *d, const char *field, const char *what)
 {
 	char at[PLACE_SIZE];
@@ -68,6 +68,8 @@ enum fault decoder_bad_index(struct decoder *d, const char *field, enum table ta
 		d->bad[d->table] = true;
 	if (index >= d->limit[table] && d->level == LEVEL_SAMPLE && table == TABLE_ATTRIBUTE)
 		d->evidence |= SEEN_BEYOND;
+	if (d->level == LEVEL_TABLE ? d->bad_entry[0] : d->reason[0])
+		return FAULT_INDEX; /* only the first one is described */
 	if (index >= INDEX_NONE)
 		snprintf(what, sizeof what, "is out of range for %s (%u entries)",
 			 table_names[table], d->limit[table]);
@@ -119,7 +121,7 @@ static bool entry_is_bad(const struct profiles *p, enum table table, uint32_t in
 	return p->locations.at[index].fault;
 }
 
-/* Some entry of the table is bad: does the list that starts at `first` reach it? */
+/* The table has a faulty entry: checks whether the list that starts at `first` refers to one. */
 static void reach_bad(struct decoder *d, const char *field, enum table table, uint32_t first,
 		      uint8_t *fault)
 {
@@ -129,7 +131,7 @@ static void reach_bad(struct decoder *d, const char *field, enum table table, ui
 			*fault = decoder_bad_index(d, field, table, p->indices.at[i]);
 }
 
-/* Out of range: finds the first culprit, and makes all of the list harmless. */
+/* An index is out of range: finds the first such index, and makes the whole list harmless. */
 static void reach_beyond(struct decoder *d, const char *field, enum table table, uint32_t first,
 			 uint8_t *fault)
 {
@@ -149,7 +151,7 @@ typedef uint16_t v16x4 __attribute__((vector_size(8)));
 typedef uint32_t v32x4 __attribute__((vector_size(16)));
 
 #define ENDS 0x8080808080808080u          /* the continuation bits */
-#define ENDS_OF_PAIRS 0x0080008000800080u /* those of four two-byte varints */
+#define ENDS_OF_PAIRS 0x0080008000800080u /* the continuation bits of four two-byte varints */
 
 /* Four varints of two bytes each. */
 static inline void four_pairs(uint32_t *out, uint64_t word)
@@ -170,7 +172,8 @@ static inline void eight_single(uint32_t *out, uint64_t word)
 	memcpy(out, &wide, sizeof wide);
 }
 
-/* Four varints of one or two bytes each, the first 4 to 8 bytes of the word; returns how many. */
+/* Four varints of one or two bytes each, which are the first 4 to 8 bytes of the word. Returns the
+ * number of bytes. */
 static inline size_t four_mixed(uint32_t *out, uint64_t word)
 {
 	size_t len = 4;
@@ -184,7 +187,7 @@ static inline size_t four_mixed(uint32_t *out, uint64_t word)
 	return len;
 }
 
-/* What is no int32, or negative, becomes INDEX_NONE. */
+/* A number that is negative or exceeds an int32 becomes INDEX_NONE. */
 static inline uint32_t one_index(struct wire *w)
 {
 	const uint8_t *at = w->at;
@@ -205,8 +208,8 @@ static inline uint32_t one_index(struct wire *w)
 	return big < INDEX_NONE ? (uint32_t)big : INDEX_NONE;
 }
 
-/* Unpacks to `out`, which has room for as many as there are bytes, and seven more; returns the end.
- * Most indices have one or two bytes. */
+/* Unpacks to `out`, which has room for one number per byte and seven more; returns the end. Most
+ * indices have one or two bytes. */
 static inline uint32_t *unpack(uint32_t *out, struct wire *w)
 {
 	while (w->end - w->at >= 8) {
@@ -246,7 +249,7 @@ static inline uint32_t *unpack(uint32_t *out, struct wire *w)
 	return out;
 }
 
-/* Is any index not below limit? Writes three zeros behind the end. */
+/* Is any index equal to limit or larger? Writes three zeros after the end. */
 static inline bool any_beyond(uint32_t *at, uint32_t *end, uint32_t limit)
 {
 	v32x4 lasts = { limit - 1, limit - 1, limit - 1, limit - 1 }, signs = { 0 };
@@ -254,7 +257,7 @@ static inline bool any_beyond(uint32_t *at, uint32_t *end, uint32_t limit)
 	for (; at < end; at += 4) {
 		v32x4 four;
 		memcpy(&four, at, sizeof four);
-		signs |= lasts - four; /* negative if it is */
+		signs |= lasts - four; /* negative if the index is out of range */
 	}
 	return (signs[0] | signs[1] | signs[2] | signs[3]) >> 31;
 }

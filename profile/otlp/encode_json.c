@@ -6,18 +6,16 @@
 
 #include <math.h>
 
-/*
- * One walk over the sealed bytes, led by tables of the messages' fields. In sealed bytes the
- * elements of a repeated field stand together, so an array opens with its first element and closes
- * at the next field. Fields that no table names (original_payload) are passed over.
- */
+/* One pass over the sealed bytes, driven by tables of the fields of each message. In sealed bytes
+ * the elements of a repeated field are adjacent: an array opens at its first element and closes at
+ * the next field. Fields that are in no table (original_payload) are skipped. */
 enum json_kind {
 	JSON_NONE,
 	JSON_TEXT,
-	JSON_HEX,     /* bytes: trace, span and profile ids */
+	JSON_HEX,     /* bytes: IDs of traces, spans and profiles */
 	JSON_BASE64,  /* bytes: all others */
-	JSON_INTEGER, /* of up to 32 bits: a number */
-	JSON_INT64,   /* of 64 bits: decimal strings */
+	JSON_INTEGER, /* up to 32 bits: a number */
+	JSON_INT64,   /* 64 bits: a decimal string */
 	JSON_UINT64,
 	JSON_FIXED64,
 	JSON_BOOL,
@@ -59,7 +57,7 @@ struct json_message {
 		name, JSON_MESSAGE, true, &message \
 	}
 
-/* Names and numbers: opentelemetry-proto 1.11. AnyValue comes round to itself. */
+/* Names and numbers: opentelemetry-proto 1.11. AnyValue is recursive. */
 static const struct json_message any_value;
 MESSAGE(key_value, ONE("key", JSON_TEXT), SUB("value", any_value),
 	ONE("keyStrindex", JSON_INTEGER));
@@ -106,12 +104,11 @@ MESSAGE(dictionary, SUBS("mappingTable", mapping), SUBS("locationTable", locatio
 	SUBS("attributeTable", table_attribute), SUBS("stackTable", stack));
 MESSAGE(request, SUBS("resourceProfiles", resource_profiles), SUB("dictionary", dictionary));
 
-/* The writers return nothing: a buffer that is full stays full, and encode_json looks at the end.
- */
+/* The writers return nothing. A full buffer stays full, and encode_json checks it at the end. */
 struct json {
 	struct bytes *out;
 	bool full;
-	bool disordered; /* elements of a repeated field do not stand together */
+	bool disordered; /* the elements of a repeated field are not adjacent */
 };
 
 static void put(struct json *j, const void *data, size_t len)

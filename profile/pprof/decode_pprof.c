@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "profile/pprof/decode_pprof.h"
 #include "profile/pprof/pprof_attach.h"
+#include "profile/strings.h"
 #include "profile/wire.h"
 
 /*
@@ -113,7 +114,8 @@ static bool refer_id(struct pprof_reader *r, enum pprof_memo kind, uint64_t id, 
 static bool read_string(struct pprof_reader *r, struct view text, uint32_t ordinal)
 {
 	struct span span = { (uint32_t)(text.at - r->p->input.at), (uint32_t)text.len };
-	return ordinal == 0 || pprof_reader_add_string(r, text, span);
+	uint32_t string;
+	return ordinal == 0 || strings_add(r->p, text, span, &string) || pprof_reader_too_large(r);
 }
 
 /* Between the passes: everything that is counted now has its room. */

@@ -2,7 +2,7 @@
 #ifndef PROFILE_PPROF_PPROF_H
 #define PROFILE_PPROF_PPROF_H
 
-#include "base/bytes.h"
+#include "profile/pprof_keys.h"
 
 /*
  * What the pprof decoder and encoder share. Field numbers: google/pprof, proto/profile.proto; keys:
@@ -71,35 +71,9 @@ enum pprof_function {
 	PPROF_FUNCTION_FIELDS
 };
 
-/* Attributes that carry what OTLP has no field for. */
-enum pprof_key {
-	PPROF_KEY_HAS_FUNCTIONS,
-	PPROF_KEY_HAS_FILENAMES,
-	PPROF_KEY_HAS_LINE_NUMBERS,
-	PPROF_KEY_HAS_INLINE_FRAMES,
-	PPROF_KEY_IS_MAIN,
-	PPROF_KEY_IS_FOLDED,
-	PPROF_KEY_COMMENT,
-	PPROF_KEY_DROP_FRAMES,
-	PPROF_KEY_KEEP_FRAMES,
-	PPROF_KEY_DOC_URL,
-	PPROF_KEY_DEFAULT_SAMPLE_TYPE,
-	PPROF_KEY_SAMPLE_TYPE_ORDER,
-	PPROF_KEY_BUILD_ID_GNU,
-	PPROF_KEY_BUILD_ID_HTLHASH,
-	PPROF_KEY_BUILD_ID_GO,
-	PPROF_KEY_COUNT
-};
-
 enum {
 	PPROF_FLAG_COUNT = 4, /* of a mapping */
 	PPROF_TYPES_MAX = 256 /* sample types of one pprof */
 };
-
-extern const char *const pprof_keys[PPROF_KEY_COUNT];
-
-/* PPROF_KEY_COUNT: none of them. The convention has one list of comments; some translators write a
- * numbered attribute for each, and PPROF_KEY_COMMENT is what they are, too. */
-enum pprof_key pprof_key_of(struct view key);
 
 #endif

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "profile/pprof/pprof_attach.h"
-#include "profile/wire.h"
-
-#include <assert.h>
+#include "profile/strings.h"
 
 static uint32_t key_of(struct pprof_reader *r, enum pprof_key key)
 {
@@ -11,18 +9,9 @@ static uint32_t key_of(struct pprof_reader *r, enum pprof_key key)
 	return r->keys[key];
 }
 
-/* Appends to a list that ends where `indices` ends. */
 static bool list_add(struct pprof_reader *r, struct list *list, uint32_t index)
 {
-	struct profiles *p = r->p;
-	if (!profiles_room(p, &p->indices, 1))
-		return pprof_reader_too_large(r);
-	if (!list->count)
-		list->first = p->indices.count;
-	assert(list->first + list->count == p->indices.count);
-	p->indices.at[p->indices.count++] = index;
-	list->count++;
-	return true;
+	return strings_list_add(r->p, list, index) || pprof_reader_too_large(r);
 }
 
 static bool list_add_text(struct pprof_reader *r, struct list *list, enum pprof_key key,
@@ -384,45 +373,9 @@ bool pprof_attach_scope(struct pprof_reader *r, struct scope *scope)
 	       attach_order(r, &scope->attributes);
 }
 
-/* A text of the transport, which may be anything but NUL. */
-static bool foreign_text(struct pprof_reader *r, const char *text, uint32_t *string)
-{
-	size_t len = strlen(text);
-	*string = 0;
-	if (!len)
-		return true;
-	r->labels.len = 0; /* it has the slack that the check wants */
-	if (!bytes_add(&r->labels, text, len))
-		return pprof_reader_too_large(r);
-	struct span span = profiles_bytes_new(r->p, text, len);
-	*string = r->p->strings.count;
-	return !r->p->over_cap ? pprof_reader_add_string(r, bytes_view(&r->labels), span)
-			       : pprof_reader_too_large(r);
-}
-
-static bool has_key(const struct profiles *p, struct list list, struct view key)
-{
-	for (uint32_t i = 0; i < list.count; i++) {
-		uint32_t index = p->indices.at[list.first + i];
-		if (view_equal(string_view(p, p->attributes.at[index].key), key))
-			return true;
-	}
-	return false;
-}
-
 bool pprof_attach_resource(struct pprof_reader *r, struct resource *resource,
 			   const struct metadatum *attributes)
 {
-	struct profiles *p = r->p;
-	for (; attributes && attributes->name; attributes++) {
-		struct attribute attribute = { .type = VALUE_STRING };
-		if (!foreign_text(r, attributes->name, &attribute.key) ||
-		    !foreign_text(r, attributes->value, &attribute.string))
-			return false;
-		attribute.bad_key = (uint8_t)p->strings.at[attribute.key].repaired;
-		if (!has_key(p, resource->attributes, string_view(p, attribute.key)) &&
-		    !list_add(r, &resource->attributes, profiles_attribute_new(p, attribute)))
-			return false;
-	}
-	return true;
+	return strings_attributes(r->p, attributes, &resource->attributes) ||
+	       pprof_reader_too_large(r);
 }

@@ -73,10 +73,6 @@ static inline struct profile *pprof_reader_profile(const struct pprof_reader *r,
 bool pprof_reader_refuse(struct pprof_reader *r, const char *what);
 bool pprof_reader_too_large(struct pprof_reader *r);
 
-/* Appends the string. `text` is followed by slack (profile/wire.h); `span` says where the same
- * bytes are in the tables. */
-bool pprof_reader_add_string(struct pprof_reader *r, struct view text, struct span span);
-
 /* Where the Profile of the k-th sample type stands: the default comes first. */
 static inline uint32_t pprof_reader_place(const struct pprof_reader *r, uint32_t type)
 {

@@ -11,8 +11,8 @@ enum raw_series { SERIES_LABEL = 1, SERIES_SAMPLE };
 enum label_pair { LABEL_NAME = 1, LABEL_VALUE };
 enum raw_sample { SAMPLE_PROFILE = 1 };
 
-/* Each pprof repeats what a packet says once: a packet of a megabyte can be made to become
- * gigabytes. */
+/* Each pprof repeats what a packet contains once. Without this limit, a packet of one megabyte
+ * could become gigabytes. */
 #define MAX_BASE ((size_t)8 << 20)
 #define MAX_TIMES 4
 
@@ -79,7 +79,7 @@ bool encode_push(const struct packet *packet, struct bytes *out, struct error *e
 	return ok;
 }
 
-/* The first field of that number. */
+/* The first field with this number. */
 static struct view field(struct view message, uint32_t number)
 {
 	struct wire w = wire_of(message);

@@ -6,7 +6,7 @@
 
 struct guard {
 	struct profiles *p;
-	uint32_t *made; /* by string: what it became; 0: not made yet */
+	uint32_t *made; /* by string: the string that replaces it; 0: not created yet */
 	uint32_t strings, unknown;
 };
 
@@ -43,7 +43,7 @@ static void fit(struct guard *g, uint32_t *string)
 		if (!g->unknown)
 			g->unknown = profiles_text_new(g->p, KINDS_UNKNOWN, strlen(KINDS_UNKNOWN));
 		*string = g->unknown;
-	} else if (*string < g->strings) { /* the others were made here */
+	} else if (*string < g->strings) { /* later strings were created here */
 		uint32_t *made = &g->made[*string];
 		if (!*made)
 			*made = is_fit(string_view(g->p, *string)) ? *string

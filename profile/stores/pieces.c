@@ -6,10 +6,10 @@
 
 #define MS UINT64_C(1000000)
 
-struct pieces {                /* of one Profile, and of those that stand beside it in its pprof */
-	uint64_t series, own;  /* the time of the Profile, which the first piece keeps */
-	ARRAY(uint64_t) times; /* of the others */
-	uint32_t at;           /* how many of them the Profile at hand has */
+struct pieces {                /* of one Profile, and of the other Profiles of its pprof */
+	uint64_t series, own;  /* own: the time of the Profile, which the first piece keeps */
+	ARRAY(uint64_t) times; /* of the other pieces */
+	uint32_t at;           /* the number of pieces that the current Profile has so far */
 };
 
 static uint64_t next_time(struct pieces *pieces, struct slots *slots)
@@ -22,7 +22,7 @@ static uint64_t next_time(struct pieces *pieces, struct slots *slots)
 	return pieces->times.at[pieces->at++];
 }
 
-/* `first` is the part that the Profile begins with. */
+/* `first` is the part in which the Profile begins. */
 static void begin(struct pieces *pieces, const struct part *first, uint64_t series)
 {
 	if (pieces->own != first->packet->newest || pieces->series != series)

@@ -9,9 +9,12 @@
 #include <stdlib.h>
 
 #define MS UINT64_C(1000000)
-/* Each pprof of a packet is a request. But each repeats its dictionary: thousands of them would be
- * more than splitting may make of a packet, so those behind the first ones share requests by
- * series. More series than this only somebody makes who means harm, or erred. */
+/*
+ * Each pprof of a packet becomes a request with its own dictionary. Thousands of pprofs would
+ * create more requests than splitting a packet is allowed to create. After the first ALONE_MAX,
+ * pprofs therefore share requests by series. More than GROUPS_MAX series occur only by error or in
+ * an attack.
+ */
 enum { GROUPS_MAX = 4096, ALONE_MAX = 256, LEVELS = 3 };
 
 struct group {              /* a series */
@@ -20,9 +23,9 @@ struct group {              /* a series */
 };
 
 struct run {                   /* one pprof */
-	uint32_t group, scope; /* the scope that it comes from */
+	uint32_t group, scope; /* scope: the scope that it comes from */
 	uint32_t first, count; /* in profiles */
-	uint32_t order;        /* in the packet */
+	uint32_t order;        /* position in the packet */
 	uint64_t time;
 };
 
@@ -30,7 +33,7 @@ struct work {
 	struct regroup *r;
 	struct profiles *p;
 	uint32_t cpu_time; /* the string PPROF_CPU_TIME */
-	struct memo memo;  /* a set of labels: first is the group, + 1 */
+	struct memo memo;  /* a set of labels; first: the group + 1 */
 	uint32_t last;     /* the group of the last resource */
 	ARRAY(struct group) groups;
 	ARRAY(struct run) runs;
@@ -38,8 +41,8 @@ struct work {
 
 /* ---- names ---- */
 
-/* By which word of a type's name the store's clients choose the name of a profile (backends of
- * Pyroscope's /ingest); lock profiles of Go are taken for mutex's, as there. */
+/* Clients of the store choose the name of a profile by a word in the name of its type (backends of
+ * Pyroscope's /ingest). As there, Go's lock profiles count as mutex profiles. */
 static const struct name_rule {
 	const char *word, *name;
 	bool whole;
@@ -72,8 +75,8 @@ static struct view type_of(const struct profiles *p, const struct pprof_run *run
 	return string_view(p, run->profiles[run->place[i]].sample_type.type);
 }
 
-/* "samples" alone says nothing, so the period is asked first. NULL: none that clients of the store
- * know. */
+/* "samples" alone is ambiguous, so the period type is checked first. NULL: no name that clients of
+ * the store know. */
 static const char *known_name(const struct profiles *p, const struct pprof_run *run)
 {
 	const char *name = NULL;
@@ -86,20 +89,30 @@ static const char *known_name(const struct profiles *p, const struct pprof_run *
 	return name || !view_is(type_of(p, run, run->count - 1), "samples") ? name : "process_cpu";
 }
 
-static struct view name_of(const struct work *w, const struct pprof_run *run)
+/* The name that a client of the store gave its series, in the attributes of the resource; empty:
+ * the sender is no such client. */
+static struct view sent_name(const struct work *w, struct list resource)
 {
+	return series_sent_name(w->p, resource, w->r->series->rules->utf8);
+}
+
+static struct view name_of(const struct work *w, const struct pprof_run *run, struct list resource)
+{
+	struct view given = sent_name(w, resource);
 	const char *name = known_name(w->p, run);
+	if (given.len)
+		return given;
 	if (name)
 		return view_of(name);
 	uint32_t plain = series_plain_name(w->r->series, type_of(w->p, run, run->count - 1));
 	return plain ? string_view(w->p, plain) : view_of(KINDS_UNKNOWN);
 }
 
-/* ---- what the store would refuse ---- */
+/* ---- corrections of data that the store would reject ---- */
 
-/* Without ":", which parts a type's texts: with more of them the store's list of types fails for
- * everybody; and without "-", where it refuses that. */
-static uint32_t mended(struct work *w, uint32_t string, bool dashes)
+/* Removes ":", which separates the strings of a type: with additional ones, the store's list of
+ * types fails for all users. Also removes "-" where the store rejects it. */
+static uint32_t corrected(struct work *w, uint32_t string, bool dashes)
 {
 	struct view text = string_view(w->p, string);
 	uint8_t clean[KINDS_LONGEST];
@@ -114,40 +127,42 @@ static uint32_t mended(struct work *w, uint32_t string, bool dashes)
 	return fit ? string : series_text(w->r->series, (struct view){ clean, text.len });
 }
 
-static void mend_kind(struct work *w, struct value_kind *kind, bool dashes)
+static void correct_kind(struct work *w, struct value_kind *kind, bool dashes)
 {
-	kind->type = mended(w, kind->type, dashes);
-	kind->unit = mended(w, kind->unit, true);
+	kind->type = corrected(w, kind->type, dashes);
+	kind->unit = corrected(w, kind->unit, true);
 }
 
-static void mend_types(struct work *w)
+static void correct_types(struct work *w)
 {
 	struct profiles *p = w->p;
 	for (uint32_t i = 0; i < p->profiles.count; i++) {
 		struct profile *f = &p->profiles.at[i];
 		if (!string_view(p, f->sample_type.type).len)
 			f->sample_type.type = series_text(w->r->series, view_of(KINDS_UNKNOWN));
-		mend_kind(w, &f->sample_type, false);
-		mend_kind(w, &f->period_type, true);
+		correct_kind(w, &f->sample_type, false);
+		correct_kind(w, &f->period_type, true);
 		f->has_sample_type = 1;
 		f->time = f->time ? f->time : w->r->now;
 	}
 }
 
-/* One of a run: they stay a run only with one period type. */
-static void mend_period_types(struct work *w, const struct pprof_run *run)
+/* Sets one period type for all Profiles of a run: with different ones they would not remain one
+ * run. If a client of the store sent none, it is empty, so that the type has the same name as after
+ * a direct write. */
+static void mend_period_types(struct work *w, const struct pprof_run *run, bool client)
 {
 	const struct profile *first = run->profiles;
 	struct profile *f = &w->p->profiles.at[first - w->p->profiles.at];
 	bool named = first->has_period_type && string_view(w->p, first->period_type.type).len;
-	struct value_kind kind = named ? first->period_type : first->sample_type;
+	struct value_kind kind = named || client ? first->period_type : first->sample_type;
 	for (uint32_t i = 0; i < run->count; i++) {
 		f[i].period_type = kind;
 		f[i].has_period_type = 1;
 	}
 }
 
-/* A count of CPU samples alone is not what clients of the store send: they add the time. */
+/* Clients of the store never send CPU sample counts alone: they also send the CPU time. */
 static void mark_cpu_time(struct work *w, const struct pprof_run *run)
 {
 	struct profiles *p = w->p;
@@ -163,7 +178,7 @@ static void mark_cpu_time(struct work *w, const struct pprof_run *run)
 	f->attributes = marked;
 }
 
-/* The frames next to the leaf stay: they are what samples are attributed to. */
+/* The frames next to the leaf are kept: samples are attributed to them. */
 static void cut_stacks(struct work *w)
 {
 	uint32_t max = w->r->stack_max;
@@ -179,24 +194,14 @@ static void cut_stacks(struct work *w)
 
 /* ---- labels ---- */
 
-static struct view service_in(const struct profiles *p, struct list attributes, const char *key)
-{
-	for (uint32_t i = 0; i < attributes.count && i < SERIES_LABELS_MAX; i++) {
-		const struct attribute *a = &p->attributes.at[p->indices.at[attributes.first + i]];
-		if (a->type == VALUE_STRING && string_is(p, a->key, key))
-			return string_view(p, a->string);
-	}
-	return (struct view){ 0 };
-}
-
 static void set_service(struct work *w, const struct list *levels, size_t count)
 {
 	static const char *const keys[] = { "service.name", "service_name" };
 	struct view service = { 0 };
 	for (size_t k = 0; k < 2; k++)
 		for (size_t i = 0; i < count && !service.len; i++)
-			service = service_in(w->p, levels[i], keys[k]);
-	struct view executable = service_in(w->p, levels[0], "process.executable.name");
+			service = series_text_in(w->p, levels[i], keys[k]);
+	struct view executable = series_text_in(w->p, levels[0], "process.executable.name");
 	if (service.len || executable.len > UINT16_MAX) /* longer than any label */
 		executable.len = 0;
 	char *unknown = memory_format("unknown_service%s%.*s", executable.len ? ":" : "",
@@ -205,7 +210,7 @@ static void set_service(struct work *w, const struct list *levels, size_t count)
 	memory_free(unknown);
 }
 
-/* Of the texts, for they stay the same from packet to packet, in whatever order. */
+/* Computed from the strings, because they are the same in every packet, regardless of the order. */
 static uint64_t key_of(const struct profiles *p, const struct label *labels, uint32_t count)
 {
 	uint64_t key = 0;
@@ -219,8 +224,8 @@ static uint64_t key_of(const struct profiles *p, const struct label *labels, uin
 	return key;
 }
 
-/* The group of these labels. A new one is created only up to a maximum number; UINT32_MAX: there is
- * none. */
+/* The group with these labels. A new one is created only up to a maximum number. UINT32_MAX: there
+ * is no group. */
 static uint32_t group_of(struct work *w, uint32_t max)
 {
 	struct series_labels *s = w->r->series;
@@ -249,14 +254,22 @@ static void clean_samples(struct work *w, const struct pprof_run *run)
 				f[i].changed = 1;
 }
 
+/* Do the values cover their own time only? The sender's label __delta__ says so with "false": the
+ * store shall not compute differences. */
+static bool is_delta(const struct work *w, struct list resource)
+{
+	struct view given = series_text_in(w->p, resource, "__delta__");
+	return given.len ? view_is(given, "false") : !w->r->cumulative;
+}
+
 static uint32_t labelled_group(struct work *w, const struct pprof_run *run,
 			       const struct list *levels)
 {
 	struct series_labels *s = w->r->series;
 	series_begin(s);
-	series_put(s, "__name__", name_of(w, run));
+	series_put(s, "__name__", name_of(w, run, levels[0]));
 	set_service(w, levels, LEVELS);
-	if (!w->r->cumulative)
+	if (is_delta(w, levels[0]))
 		series_put(s, "__delta__", view_of("false"));
 	for (size_t i = 0; i < LEVELS; i++)
 		series_take(s, levels[i]);
@@ -264,7 +277,7 @@ static uint32_t labelled_group(struct work *w, const struct pprof_run *run,
 	return group_of(w, GROUPS_MAX);
 }
 
-/* What every store of series does with too many of them. */
+/* As in every store of series, too many series become one overflow series. */
 static uint32_t overflow_group(struct work *w, const struct pprof_run *run,
 			       const struct list *levels)
 {
@@ -287,7 +300,8 @@ static void take_run(struct work *w, const struct resource *resource, uint32_t s
 	const struct list levels[LEVELS] = { resource->attributes,
 					     w->p->scopes.at[scope].attributes,
 					     run->profiles->attributes };
-	mend_period_types(w, run);
+	bool client = sent_name(w, resource->attributes).len != 0;
+	mend_period_types(w, run, client);
 	uint32_t group = labelled_group(w, run, levels);
 	if (group == UINT32_MAX)
 		group = overflow_group(w, run, levels);
@@ -296,7 +310,8 @@ static void take_run(struct work *w, const struct resource *resource, uint32_t s
 		run->count, w->runs.count, run->profiles->time
 	};
 	clean_samples(w, run);
-	mark_cpu_time(w, run);
+	if (!client)
+		mark_cpu_time(w, run);
 }
 
 static void take_scope(struct work *w, const struct resource *resource, uint32_t scope)
@@ -342,7 +357,7 @@ static bool can_merge(const struct profiles *p, const struct run *a, const struc
 	return true;
 }
 
-/* Appends the samples of the i-th Profile of each run: they stand side by side then. */
+/* Appends the samples of the i-th Profile of each run, so that they are adjacent. */
 static void join_profile(struct profiles *p, const struct run *runs, uint32_t count, uint32_t i)
 {
 	struct profile *into = &p->profiles.at[runs->first + i];
@@ -363,7 +378,7 @@ static void join_profile(struct profiles *p, const struct run *runs, uint32_t co
 	into->changed = 1;
 }
 
-/* For one more pprof. */
+/* Begins the request of one more pprof. */
 static void open_request(struct work *w, const struct run *run)
 {
 	struct profiles *p = w->p;
@@ -374,7 +389,8 @@ static void open_request(struct work *w, const struct run *run)
 		p->resources.at[p->resources.count++] =
 			(struct resource){ .attributes = w->groups.at[run->group].labels,
 					   .scopes = { p->scopes.count, 0 } };
-	/* Scopes say how the types of their pprofs stood, so each has its own. */
+	/* A scope records the original form of its pprof's types. Each pprof therefore has its own
+	 * scope. */
 	struct scope scope = p->scopes.at[run->scope];
 	scope.profiles = (struct list){ p->profiles.count, 0 };
 	p->scopes.at[p->scopes.count++] = scope;
@@ -382,8 +398,8 @@ static void open_request(struct work *w, const struct run *run)
 	w->last = run->group;
 }
 
-/* As many samples as one pprof may have, from one on, of all Profiles of the run; returns where the
- * next part begins. */
+/* Appends as many samples as one pprof may have, starting at `from`, from all Profiles of the run.
+ * Returns where the next part begins. */
 static uint32_t put_part(struct work *w, const struct run *run, uint32_t from)
 {
 	struct profiles *p = w->p;
@@ -402,7 +418,7 @@ static uint32_t put_part(struct work *w, const struct run *run, uint32_t from)
 	return from + count;
 }
 
-/* Puts the runs that become one pprof; returns how many they were. */
+/* Appends the runs that become one pprof; returns the number of runs. */
 static uint32_t put_run(struct work *w, const struct run *runs, uint32_t left)
 {
 	struct profiles *p = w->p;
@@ -431,7 +447,7 @@ bool regroup_by_series(struct regroup *r, struct profiles *p, struct error *err)
 	struct work w = { .r = r, .p = p, .memo.max_bytes = PROFILES_INPUT_MAX };
 	series_open(r->series, p);
 	w.cpu_time = series_text(r->series, view_of(PPROF_CPU_TIME));
-	mend_types(&w);
+	correct_types(&w);
 	cut_stacks(&w);
 	for (uint32_t i = 0; i < p->resources.count && !p->over_cap; i++)
 		for (uint32_t k = 0; k < p->resources.at[i].scopes.count; k++)
@@ -445,7 +461,7 @@ bool regroup_by_series(struct regroup *r, struct profiles *p, struct error *err)
 	return !p->over_cap || profiles_over_cap(p, err);
 }
 
-/* The labels are as they were made: each a text. */
+/* The labels are still in the form in which they were created: each is a string. */
 uint64_t regroup_key(const struct profiles *p)
 {
 	struct list attributes =

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "profile/stores/series.h"
 #include "base/memory.h"
+#include "profile/stores/kinds.h"
 #include "profile/value_text.h"
 
 #include <assert.h>
@@ -12,7 +13,7 @@ const char *const series_losses[SERIES_LOSSES] = {
 	[SERIES_NUMBER] = "number",       [SERIES_CUT] = "cut",
 };
 
-enum known_state { UNSEEN, LABEL, NOTHING, RESERVED, TOO_LONG };
+enum known_state { UNSEEN, LABEL, NOTHING, OWN, RESERVED, TOO_LONG };
 
 void series_init(struct series_labels *s, const struct series_rules *rules)
 {
@@ -44,7 +45,8 @@ void series_open(struct series_labels *s, struct profiles *p)
 	s->stamp_room = s->stamp = s->set = s->count = s->fixed = 0;
 }
 
-/* The one string of a text; `own` has it too, 0: none does yet. */
+/* Returns the one string with these contents. `own` is a string that already has them; 0: none
+ * does. */
 static uint32_t intern(struct series_labels *s, struct view text, uint32_t own)
 {
 	struct memo_entry *entry = text.len ? memo_enter(&s->texts, 0, text.at, text.len) : NULL;
@@ -62,7 +64,8 @@ uint32_t series_text(struct series_labels *s, struct view text)
 	return intern(s, text, 0);
 }
 
-/* The set or sample in which the string is a name; strings come into being under way. */
+/* The stamp of the last set or sample in which the string is a name. The array grows, because
+ * strings are created in the meantime. */
 static uint32_t *stamp_of(struct series_labels *s, uint32_t string)
 {
 	if (string >= s->stamp_room) {
@@ -88,8 +91,8 @@ static bool begins(struct view text, const char *prefix)
 	return text.len >= len && memcmp(text.at, prefix, len) == 0;
 }
 
-/* Each character that is not allowed, of however many bytes, becomes one "_"; but no name of the
- * store's own comes of it. */
+/* Each invalid character, regardless of its length in bytes, becomes one "_". The result is never
+ * one of the store's own names. */
 static void add_plain_name(struct bytes *out, struct view key)
 {
 	bool digit = key.len && key.at[0] >= '0' && key.at[0] <= '9', own = begins(key, "__");
@@ -117,14 +120,14 @@ uint32_t series_plain_name(struct series_labels *s, struct view key)
 
 static uint32_t name_of(struct series_labels *s, struct view key)
 {
-	if (!s->rules->utf8)
+	if (!s->rules->utf8 || (s->rules->service_name && view_is(key, "service.name")))
 		return series_plain_name(s, key);
 	s->text.len = 0;
 	bytes_add(&s->text, key.at, key.len);
 	return name_in_text(s);
 }
 
-/* Not in the middle of a character. */
+/* The cut is never inside a character. */
 static size_t cut_length(struct view text, size_t max)
 {
 	while (max && (text.at[max] & 0xc0) == 0x80)
@@ -149,7 +152,7 @@ static uint32_t value_of(struct series_labels *s, const struct attribute *a, boo
 	return series_text(s, bytes_view(&s->text));
 }
 
-/* What the attribute becomes: worked out once for a packet. */
+/* The form that the attribute gets, which is computed once per packet. */
 static struct series_known *known_of(struct series_labels *s, uint32_t index)
 {
 	struct series_known *known = &s->known[index];
@@ -160,13 +163,34 @@ static struct series_known *known_of(struct series_labels *s, uint32_t index)
 		return known;
 	known->label.value = value_of(s, &a, &known->cut);
 	known->state = LABEL;
-	if (begins(key, "__") && !view_is(key, "__session_id__"))
+	if (view_is(key, "__name__") || view_is(key, "__delta__"))
+		known->state = OWN;
+	else if (begins(key, "__") && !view_is(key, "__session_id__"))
 		known->state = RESERVED;
 	else if (!key.len || !known->label.value || begins(key, "pprof."))
 		known->state = NOTHING;
 	else if (!(known->label.name = name_of(s, key)))
 		known->state = TOO_LONG;
 	return known;
+}
+
+struct view series_text_in(const struct profiles *p, struct list attributes, const char *key)
+{
+	for (uint32_t i = 0; i < attributes.count && i < SERIES_LABELS_MAX; i++) {
+		const struct attribute *a = &p->attributes.at[p->indices.at[attributes.first + i]];
+		if (a->type == VALUE_STRING && string_is(p, a->key, key))
+			return string_view(p, a->string);
+	}
+	return (struct view){ 0 };
+}
+
+struct view series_sent_name(const struct profiles *p, struct list resource, bool utf8)
+{
+	struct view name = series_text_in(p, resource, "__name__");
+	bool ok = name.len <= KINDS_LONGEST && (!name.len || name.at[0] < '0' || name.at[0] > '9');
+	for (size_t i = 0; i < name.len && ok; i++)
+		ok = utf8 ? name.at[i] != ':' : is_plain(name.at[i]);
+	return ok ? name : (struct view){ 0 };
 }
 
 /* Sets of labels. */
@@ -188,7 +212,7 @@ void series_put(struct series_labels *s, const char *name, struct view value)
 	size_t max = s->rules->value_max;
 	bool cut = max && value.len > max;
 	s->text.len = 0;
-	/* Growing the tables may move what it points to. */
+	/* Growing the tables may move the bytes to which it points. */
 	bytes_add(&s->text, value.at, cut ? cut_length(value, max) : value.len);
 	struct label label = { series_text(s, view_of(name)),
 			       series_text(s, bytes_view(&s->text)) };
@@ -200,7 +224,7 @@ void series_put(struct series_labels *s, const char *name, struct view value)
 	s->fixed = s->count;
 }
 
-/* Another attribute has the name: that is a loss unless it says the same. */
+/* Another attribute has the same name. That is a loss unless the values are equal. */
 static bool says_same(const struct series_labels *s, struct label label)
 {
 	for (uint32_t i = 0; i < s->count; i++)
@@ -228,8 +252,8 @@ static void take(struct series_labels *s, uint32_t attribute)
 	}
 }
 
-/* No further than a set can be long: one resource may have as many attributes as it has Profiles.
- */
+/* Reads at most as many attributes as a set can hold: one resource may have as many attributes as
+ * it has Profiles. */
 void series_take(struct series_labels *s, struct list attributes)
 {
 	uint32_t count =
@@ -278,7 +302,8 @@ static bool is_number(const struct profiles *p, const struct attribute *a)
 	return a->type == VALUE_INT;
 }
 
-/* The attribute as a text with a clean name; itself if it is that already. */
+/* The attribute as a string with a valid name. Returns the attribute itself if it already has this
+ * form. */
 static uint32_t clean_of(struct series_labels *s, uint32_t index, struct series_known *known)
 {
 	struct profiles *p = s->p;
@@ -297,13 +322,13 @@ static uint32_t clean_of(struct series_labels *s, uint32_t index, struct series_
 	return known->clean;
 }
 
-/* The index of what the sample may have instead of the attribute; 0: nothing. */
+/* The index of the attribute that the sample gets instead. 0: none. */
 static uint32_t sample_label(struct series_labels *s, uint32_t index, uint32_t room)
 {
 	struct series_known *known = known_of(s, index);
 	enum series_loss loss = SERIES_LOSSES;
 	uint32_t *stamp = stamp_of(s, known->label.name);
-	if (known->state == RESERVED)
+	if (known->state == RESERVED || known->state == OWN)
 		loss = SERIES_RESERVED;
 	else if (known->state == TOO_LONG)
 		loss = SERIES_LONG_NAME;
@@ -326,8 +351,8 @@ static uint32_t sample_label(struct series_labels *s, uint32_t index, uint32_t r
 	return 0;
 }
 
-/* The ids become labels too, and their names are taken then. How many names they need: 0 if there
- * is no room for them. */
+/* The IDs of a link also become labels, so their names are reserved here. Returns the number of
+ * names that they need; 0 if there is no room for them. */
 static uint32_t settle_link(struct series_labels *s, struct sample *sample)
 {
 	static const char *const names[] = { "trace_id", "span_id" };

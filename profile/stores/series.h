@@ -21,7 +21,8 @@
  *
  * Names and values are strings of the tables, and equal strings have one index, so two sets are
  * equal if their labels are. Attributes that do not become labels: those whose key begins with "__"
- * (except __session_id__), those that pprof has fields for ("pprof."), and empty ones. One thread.
+ * (except __session_id__), those that pprof has fields for ("pprof."), and empty ones. The caller
+ * sets __name__ and __delta__, so they are counted as lost only on samples. One thread.
  * If the tables' cap would be exceeded, p->over_cap is set, which the caller checks at the end.
  */
 enum series_loss {
@@ -46,6 +47,8 @@ struct series_rules {
 	bool utf8;
 	/* true: numbers on samples become strings; else they are dropped */
 	bool numbers;
+	/* true: the attribute service.name is named service_name, also with utf8 */
+	bool service_name;
 	uint32_t names_max;           /* of a set, including its sample's; 0: SERIES_LABELS_MAX */
 	uint32_t name_max, value_max; /* bytes; 0: no limit */
 };
@@ -90,6 +93,13 @@ void series_end(struct series_labels *s);
  * many as there is room for. True if something changed: the caller must mark the Profile as
  * changed. The names trace_id and span_id of a link count. */
 bool series_clean_sample(struct series_labels *s, struct sample *sample);
+
+/* The string attribute of that key that takes precedence in a list; empty: there is none. */
+struct view series_text_in(const struct profiles *p, struct list attributes, const char *key);
+/* The name that the sender gave the series: the resource attribute __name__, if the store accepts
+ * it; else empty. Stores accept identifiers ([A-Za-z_][A-Za-z0-9_]*). With utf8, they accept all
+ * characters but ":", with which queries would fail. */
+struct view series_sent_name(const struct profiles *p, struct list resource, bool utf8);
 
 /* The string for a key in the plain form of a name, regardless of the rules for labels. 0: it
  * cannot be a name. */

@@ -9,17 +9,17 @@
 enum { SETS = 256, WAYS = 4, RUNS = 128 };
 #define MS UINT64_C(1000000)
 
-struct run { /* of taken milliseconds; to == 0: unused */
+struct run { /* a run of used milliseconds; to == 0: unused */
 	uint64_t from, to;
 };
 
 struct place {                 /* of one series */
-	uint64_t series, used; /* used: when, on the count of all takes; 0: never */
-	struct run runs[RUNS]; /* the one that changed last comes first */
+	uint64_t series, used; /* used: the count of all takes at its last use; 0: never used */
+	struct run runs[RUNS]; /* the most recently changed run is first */
 };
 
 struct slots {
-	pthread_mutex_t lock; /* guards all of it */
+	pthread_mutex_t lock; /* guards the whole struct */
 	uint64_t takes;
 	struct place places[SETS][WAYS];
 };
@@ -39,7 +39,8 @@ void slots_unref(struct slots **slots)
 	*slots = NULL;
 }
 
-/* The series' place, or that of the one that was used longest ago, emptied. */
+/* The place of the series. If there is none, the least recently used place is emptied and
+ * returned. */
 static struct place *place_of(struct slots *s, uint64_t series)
 {
 	struct place *set = s->places[series % SETS], *oldest = set;
@@ -75,7 +76,8 @@ static bool step(const struct place *place, uint64_t *ms)
 	return false;
 }
 
-/* Lengthens the run that ends before it, or begins one in the place of the oldest. */
+/* Extends the run that ends immediately before the millisecond. If there is none, a new run
+ * replaces the least recently changed one. */
 static void take(struct place *place, uint64_t ms)
 {
 	for (int i = 0; i < RUNS; i++)

@@ -14,7 +14,7 @@ struct writing {
 	struct bytes *out;
 };
 
-/* Begins a field whose payload of this size follows. */
+/* Begins a field whose payload of `len` bytes follows. */
 static bool add_header(struct bytes *out, uint32_t number, size_t len)
 {
 	if (!bytes_reserve(out, 20))
@@ -44,7 +44,7 @@ static bool add_labels(struct writing *w, const struct resource *resource)
 	return ok;
 }
 
-/* The LabelSet is written always: its absence ends Parca's process. */
+/* The LabelSet is always written: Parca crashes without it. */
 static bool add_series(const struct pprof_out *pprof, void *context)
 {
 	struct writing *w = context;

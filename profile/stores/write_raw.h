@@ -17,7 +17,8 @@
  */
 struct write_raw_rules {
 	struct series_rules series;
-	/* __name__ of all series; NULL: derived from the types, as Parca's own scraper does */
+	/* __name__ of all series; NULL: what the sender named (series_sent_name), else derived
+	 * from the types, as Parca's own scraper does */
 	const char *name;
 	/* keys of sample attributes that become labels; NULL-terminated, or NULL */
 	const char *const *lift;

@@ -8,14 +8,14 @@
 #include <ctype.h>
 #include <stdlib.h>
 
-/* A Profile, or those of its samples that have the same lifted attributes. */
+/* A Profile, or the samples of a Profile that have the same lifted attributes. */
 struct row {
 	struct profile profile;
-	struct list lifted; /* in indices */
-	uint32_t group;     /* of those that have the same; 0: nothing is lifted */
+	struct list lifted; /* a list in `indices` */
+	uint32_t group; /* the group of rows with the same lifted attributes; 0: none are lifted */
 };
 
-struct member { /* a sample of a Profile that is being parted */
+struct member { /* a sample of a Profile that is being divided */
 	uint32_t group, sample;
 	struct list lifted;
 };
@@ -26,7 +26,7 @@ struct prepare {
 	uint64_t *lost;
 	struct series_labels series;
 	struct bytes name; /* scratch */
-	uint8_t *lifts;    /* by attribute: is it one that is lifted? NULL: nothing is */
+	uint8_t *lifts;    /* by attribute: is it lifted? NULL: no attribute is */
 	/* of a scope, by the lifted attributes; first: group, second: where their list begins */
 	struct memo groups;
 	uint32_t group_count;
@@ -51,7 +51,7 @@ static void mark_lifted(struct prepare *w)
 			w->lifts[i] |= string_is(p, p->attributes.at[i].key, *key);
 }
 
-/* The lifted ones of a sample's attributes, behind the end of the indices: the caller may keep
+/* Appends the lifted attributes of a sample after the end of the indices. The caller may keep
  * them. */
 static struct list find_lifted(struct prepare *w, const struct sample *sample)
 {
@@ -85,8 +85,8 @@ static void find_group(struct prepare *w, struct member *member, struct list lif
 	member->lifted = (struct list){ entry->second, lifted.count };
 }
 
-/* One value stands for several and for timestamps: samples that differ by them alone then add up
- * without overflowing. */
+/* One value replaces several values or timestamps, so that samples that differ only in them can be
+ * added up without overflow. */
 static bool settle_value(struct profiles *p, struct sample *sample)
 {
 	uint8_t text[10];
@@ -99,7 +99,7 @@ static bool settle_value(struct profiles *p, struct sample *sample)
 	return true;
 }
 
-/* Takes off what Parca would not store; false if there was nothing. */
+/* Removes attributes that Parca does not store. False: there were none. */
 static bool strip(struct prepare *w, struct sample *sample, uint32_t lifted)
 {
 	uint32_t labels = sample->attributes.count + (sample->link ? 2 : 0);
@@ -126,7 +126,7 @@ static int by_group(const void *left, const void *right)
 				    : (a->group > b->group) - (a->group < b->group);
 }
 
-/* The samples that Parca can hold, each with its group. */
+/* The samples that Parca can store, each with its group. */
 static uint32_t find_members(struct prepare *w, const struct profile *profile)
 {
 	const struct profiles *p = w->p;
@@ -149,7 +149,7 @@ static uint32_t find_members(struct prepare *w, const struct profile *profile)
 	return count;
 }
 
-/* Copies of the Profile for each group of its samples. */
+/* Creates a copy of the Profile for each group of its samples. */
 static void part_profile(struct prepare *w, struct profile profile)
 {
 	struct profiles *p = w->p;
@@ -173,7 +173,7 @@ static void part_profile(struct prepare *w, struct profile profile)
 
 /* ---- series */
 
-/* The names that Parca's scraper gives to what Go's runtime serves. */
+/* The names that Parca's scraper gives to the profiles that Go's runtime serves. */
 static struct view name_of(const struct prepare *w, const struct profile *profile)
 {
 	static const struct {
@@ -204,9 +204,11 @@ static bool same_labels(const struct prepare *w, const struct row *a, const stru
 	       view_equal(name_of(w, &a->profile), name_of(w, &b->profile));
 }
 
-/* A query could not name what begins with a digit. */
-static void set_name(struct prepare *w, struct view name)
+/* A query cannot contain a name that begins with a digit. What the sender named takes precedence
+ * over what is derived from the types. */
+static void set_name(struct prepare *w, struct view sent, struct view derived)
 {
+	struct view name = sent.len && !w->rules->name ? sent : derived;
 	w->name.len = 0;
 	if (name.len && isdigit(name.at[0]))
 		bytes_add_byte(&w->name, '_');
@@ -219,7 +221,7 @@ static struct list labels_of(struct prepare *w, struct list resource, struct lis
 {
 	struct series_labels *s = &w->series;
 	series_begin(s);
-	set_name(w, name_of(w, &row->profile));
+	set_name(w, series_sent_name(w->p, resource, false), name_of(w, &row->profile));
 	series_take(s, resource);
 	series_take(s, scope);
 	series_take(s, row->profile.attributes);
@@ -228,7 +230,7 @@ static struct list labels_of(struct prepare *w, struct list resource, struct lis
 	return series_attributes(s);
 }
 
-/* A resource of its own for rows that have the same labels; collect puts equal ones together. */
+/* Creates a resource for rows with the same labels. collect merges equal ones. */
 static void add_series(struct prepare *w, struct list resource, struct scope scope,
 		       const struct row *rows, uint32_t count)
 {
@@ -260,7 +262,7 @@ static void part_scope(struct prepare *w, struct list resource, struct scope sco
 	}
 }
 
-/* The new resources come behind the old ones and take their places. */
+/* The new resources are created after the old ones and then replace them. */
 static void part_all(struct prepare *w)
 {
 	struct profiles *p = w->p;

@@ -8,6 +8,9 @@
 
 #include <sched.h>
 
+#define FORM_GZIP ((struct packet_form){ PACKET_OTLP, CODING_GZIP, 1 })
+#define FORM_ZSTD ((struct packet_form){ PACKET_OTLP, CODING_ZSTD, 1 })
+
 static struct packet *packet_of(const char *text)
 {
 	struct packet *packet = packet_new(strlen(text), 1);
@@ -51,7 +54,7 @@ static void a_form_is_made_once(void **state)
 	assert_memory_equal(form->at, "cba", 3);
 	assert_ptr_equal(packet_form(packet, FORM_JSON, reverse, NULL, NULL), form);
 	assert_int_equal(encoded, 1);
-	assert_ptr_not_equal(packet_form(packet, FORM_OTLP_ZSTD, reverse, NULL, NULL), form);
+	assert_ptr_not_equal(packet_form(packet, FORM_ZSTD, reverse, NULL, NULL), form);
 	assert_int_equal(encoded, 2);
 	assert_true(packet_footprint(packet) >= before + 6);
 	packet_unref(&packet);
@@ -90,6 +93,25 @@ static void a_failed_encoding_is_tried_again(void **state)
 	packet_unref(&packet);
 }
 
+static void forms_differ_in_encoding_coding_and_level(void **state)
+{
+	(void)state;
+	static const struct packet_form forms[] = { { PACKET_JSON, CODING_IDENTITY, 0 },
+						    { PACKET_JSON, CODING_GZIP, 1 },
+						    { PACKET_OTLP, CODING_GZIP, 1 },
+						    { PACKET_OTLP, CODING_GZIP, 9 } };
+	struct packet *packet = packet_of("abc");
+	encoded = 0;
+	for (int i = 0; i < 4; i++) {
+		assert_false(packet_has(packet, forms[i]));
+		assert_non_null(packet_form(packet, forms[i], reverse, NULL, NULL));
+		assert_int_equal(encoded, i + 1);
+	}
+	for (int i = 0; i < 4; i++)
+		assert_true(packet_has(packet, forms[i]));
+	packet_unref(&packet);
+}
+
 static void *ask_for_json(void *packet)
 {
 	return (void *)packet_form(packet, FORM_JSON, reverse, NULL, NULL);
@@ -112,7 +134,7 @@ static void threads_share_one_encoding(void **state)
 	packet_unref(&packet);
 }
 
-/* Returns only after another form has been made. */
+/* Returns only after another form was created. */
 static bool wait_for_other(const void *context, const struct packet *packet, struct bytes *out,
 			   struct error *err)
 {
@@ -123,7 +145,7 @@ static bool wait_for_other(const void *context, const struct packet *packet, str
 
 static void *ask_slowly(void *packet)
 {
-	return (void *)packet_form(packet, FORM_OTLP_GZIP, wait_for_other, NULL, NULL);
+	return (void *)packet_form(packet, FORM_GZIP, wait_for_other, NULL, NULL);
 }
 
 static void different_forms_do_not_wait_for_each_other(void **state)
@@ -157,7 +179,7 @@ static void who_holds_it_counts_every_encoding(void **state)
 	packet_charge_to(packet, charge, NULL);
 	packet_attach(packet, &a);
 	assert_int_equal(first, packet_footprint(packet));
-	packet_form(packet, FORM_OTLP_GZIP, reverse, NULL, NULL);
+	packet_form(packet, FORM_GZIP, reverse, NULL, NULL);
 	packet_attach(packet, &b);
 	assert_int_equal(first, packet_footprint(packet));
 	assert_int_equal(first, second);
@@ -178,9 +200,8 @@ static void json_goes_with_the_last_who_reads_it(void **state)
 	(void)state;
 	_Atomic int64_t waiting = 0, none = 0;
 	struct packet_holder waits = { .bytes = &waiting },
-			     reader = { .bytes = &none, .reads = 1 << FORM_JSON },
-			     other = { .bytes = &none,
-				       .reads = 1 << FORM_JSON | 1 << FORM_OTLP_GZIP };
+			     reader = { .bytes = &none, .reads = FORM_JSON },
+			     other = { .bytes = &none, .reads = FORM_JSON };
 	struct packet *packet = packet_of("abc");
 	packet_charge_to(packet, charge, NULL);
 	packet_attach(packet, &waits);
@@ -195,9 +216,9 @@ static void json_goes_with_the_last_who_reads_it(void **state)
 	assert_false(packet_has(packet, FORM_JSON));
 	assert_int_equal(waiting, before);
 	assert_int_equal(charged, before);
-	packet_form(packet, FORM_OTLP_GZIP, reverse, NULL, NULL);
+	packet_form(packet, FORM_GZIP, reverse, NULL, NULL);
 	packet_detach(packet, &waits);
-	assert_true(packet_has(packet, FORM_OTLP_GZIP));
+	assert_true(packet_has(packet, FORM_GZIP));
 	packet_unref(&packet);
 	assert_int_equal(charged, 0);
 }
@@ -209,6 +230,7 @@ int main(void)
 		cmocka_unit_test(a_form_is_made_once),
 		cmocka_unit_test(the_encoder_gets_the_callers_context),
 		cmocka_unit_test(a_failed_encoding_is_tried_again),
+		cmocka_unit_test(forms_differ_in_encoding_coding_and_level),
 		cmocka_unit_test(threads_share_one_encoding),
 		cmocka_unit_test(different_forms_do_not_wait_for_each_other),
 		cmocka_unit_test(who_holds_it_counts_every_encoding),

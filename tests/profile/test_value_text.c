@@ -10,7 +10,8 @@
 #include "profile/value_text.h"
 #include "tests/support/open.h"
 
-/* The expected strings are what pcommon.Value.AsString of pdata 1.67 returns, unless said. */
+/* The expected strings are those that pcommon.Value.AsString of pdata 1.67 returns, unless
+ * noted. */
 
 static struct request request;
 static struct profiles p;

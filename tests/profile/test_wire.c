@@ -16,7 +16,7 @@ static const uint64_t numbers[] = { 0,          1,          127,
 				    1ull << 63, UINT64_MAX };
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-/* A view of bytes with slack behind them. */
+/* A view of bytes, followed by slack. */
 static struct view with_slack(const void *data, size_t len)
 {
 	static uint8_t room[4096 + BYTES_SLACK];
@@ -185,7 +185,7 @@ struct utf8_case {
 	const char *repaired; /* NULL: it is valid */
 };
 
-/* After Unicode 15, section 3.9, tables 3-8 to 3-11. */
+/* From Unicode 15, section 3.9, tables 3-8 to 3-11. */
 static const struct utf8_case utf8_cases[] = {
 	{ "", NULL },
 	{ "plain text of more than sixteen bytes", NULL },

@@ -98,8 +98,8 @@ static void values_of_all_types_leave_inline(void **state)
 	assert_collects(f, expected);
 }
 
-/* Promise 1: entry 0 as a sender might have put it, orphans, and what a policy took out of a list.
- */
+/* Promise 1: a sender's entry 0, entries without references, and entries that a policy removed from
+ * a list. */
 static void what_nothing_refers_to_stays_behind(void **state)
 {
 	struct fixture *f = *state;
@@ -134,7 +134,7 @@ static void what_nothing_refers_to_stays_behind(void **state)
 	packet_unref(&packet);
 }
 
-/* Each begins with its entry 0, under its own field. */
+/* Each table begins with its entry 0, under its own field. */
 static void a_packet_says_where_its_tables_begin(void **state)
 {
 	struct fixture *f = *state;
@@ -151,7 +151,7 @@ static void a_packet_says_where_its_tables_begin(void **state)
 	packet_unref(&packet);
 }
 
-/* The next packet starts from nothing, although buffers are used again. */
+/* The next packet starts empty, although buffers are reused. */
 static void a_packet_keeps_nothing_of_the_one_before(void **state)
 {
 	struct fixture *f = *state;
@@ -238,7 +238,7 @@ static void a_key_stands_once_in_a_list_and_the_first_stays(void **state)
 		"  profile type=cpu/ns {other=\"3\" k=\"1\"}\n   0:main {k=\"2\" other=\"3\"} 1\n");
 }
 
-/* What is kept of the keys grows with the strings, and may move in the middle of a list. */
+/* The table of keys grows with the strings, and may move in the middle of a list. */
 static void a_key_stands_once_however_many_strings_came_between(void **state)
 {
 	struct fixture *f = *state;
@@ -338,7 +338,7 @@ static void request_of_service(struct fixture *f, const char *service, const cha
 			       int64_t value)
 {
 	open_begin(&f->p, NULL);
-	/* another dictionary each time: what is equal has different indices */
+	/* a new dictionary each time: equal entries have different indices */
 	for (int64_t i = 0; i < value; i++)
 		open_function(&f->p, "orphan");
 	open_resource(&f->p, LIST(open_attribute(&f->p, "service.name", service)));
@@ -375,8 +375,8 @@ static void a_hundred_requests_share_every_entry(void **state)
 	size_t each = collect_bytes(f->c) - one;
 	for (int i = 2; i < 100; i++)
 		request_of_service(f, "a", "cpu", 1);
-	/* two Profiles and nothing else, but for the lengths before them, which grow once or twice
-	 */
+	/* two Profiles and nothing else, except the lengths before them, which grow once or
+	 * twice */
 	assert_in_range(collect_bytes(f->c), one + 99 * each, one + 99 * each + 4);
 	struct packet *packet = collect_seal(f->c);
 	assert_int_equal(packet->resources, 1);
@@ -387,7 +387,7 @@ static void a_hundred_requests_share_every_entry(void **state)
 	packet_unref(&packet);
 }
 
-/* As pii leaves them: see struct string. */
+/* In the form in which pii stores them: see struct string. */
 static void texts_with_and_without_a_known_hash_are_the_same(void **state)
 {
 	struct fixture *f = *state;
@@ -423,7 +423,7 @@ static void equal_scopes_of_different_resources_stay_apart(void **state)
 			   " scope name=other\n  profile type=cpu/ns period=4\n");
 }
 
-/* Lengths that need two and three bytes, at every level that has one. */
+/* Lengths of two and three bytes, at every level that has a length. */
 static void long_messages_have_long_lengths(void **state)
 {
 	struct fixture *f = *state;
@@ -474,7 +474,7 @@ static void frames_keep_their_order_whatever_their_indices(void **state)
 	bytes_fini(&expected);
 }
 
-/* They stand before what the stacks name, for most Profiles name them. */
+/* They come before the strings of the stacks, because most Profiles refer to them. */
 static void period_types_have_short_indices(void **state)
 {
 	struct fixture *f = *state;

@@ -3,7 +3,7 @@
 
 /* ---- all or nothing ---- */
 
-/* Requests that share some entries and bring some of their own, several levels deep. */
+/* Requests that share some entries and have some of their own, several levels deep. */
 static void varied_request(struct fixture *f, uint32_t seed, uint32_t samples)
 {
 	char text[32];
@@ -22,7 +22,7 @@ static void varied_request(struct fixture *f, uint32_t seed, uint32_t samples)
 	}
 }
 
-/* Ends `other`. */
+/* Seals both collectors, and unrefs `other`. */
 static void assert_seals_alike(struct collect *c, struct collect *other)
 {
 	struct packet *a = collect_seal(c), *b = collect_seal(other);
@@ -34,8 +34,7 @@ static void assert_seals_alike(struct collect *c, struct collect *other)
 	collect_unref(&other);
 }
 
-/* A refused request leaves no trace: what is sealed then equals what would have been sealed without
- * it. */
+/* A refused request has no effect: the sealed packet equals the packet without it. */
 static void refused_requests_leave_no_trace(void **state)
 {
 	struct fixture *f = *state;
@@ -45,7 +44,7 @@ static void refused_requests_leave_no_trace(void **state)
 		varied_request(f, i, i % 2 ? 40 : 4000);
 		enum collect_result result = collecting_add(f);
 		if (i == 0)
-			assert_int_equal(result, COLLECT_ADDED); /* the first may pass max_bytes */
+			assert_int_equal(result, COLLECT_ADDED); /* the first may be larger */
 		else
 			assert_int_equal(result, COLLECT_FULL);
 		if (result == COLLECT_ADDED)
@@ -146,7 +145,7 @@ static void a_request_that_outgrows_what_is_allowed_leaves_no_trace(void **state
 	assert_seals_alike(f->c, without);
 }
 
-/* References repeat a long text in few bytes of input: the work is bounded, even where all copies
+/* References repeat a long string in a few bytes of input. The work is bounded, even if all copies
  * are equal. */
 static void repeating_a_long_text_by_reference_is_refused(void **state)
 {
@@ -227,7 +226,7 @@ static void collect_one_with_ack(struct fixture *f, struct ack *ack, bool hold)
 	collecting_profile(f);
 	open_value(&f->p, 0, NONE, 1);
 	assert_int_equal(collect_add(f->c, &f->p, hold, &f->added, &f->err), COLLECT_ADDED);
-	ack_release(ack, ACK_TAKEN); /* the pipeline's hold */
+	ack_release(ack, ACK_TAKEN); /* the reference of the pipeline */
 }
 
 static void acks_wait_for_every_hold(void **state)
@@ -236,7 +235,7 @@ static void acks_wait_for_every_hold(void **state)
 	struct ack ack;
 	collect_one_with_ack(f, &ack, true);
 	struct packet *packet = collect_seal(f->c);
-	packet_hold_acks(packet); /* a destination's */
+	packet_hold_acks(packet); /* the reference of a destination */
 	packet_release_acks(packet, ACK_TAKEN);
 	assert_int_equal(done_calls, 0);
 	packet_release_acks(packet, ACK_TAKEN);

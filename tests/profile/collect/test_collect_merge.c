@@ -32,7 +32,7 @@ static void only_the_changed_profile_merges(void **state)
 	assert_int_equal(f->added.samples_merged, 1);
 }
 
-/* A processor removed thread ids, and the two samples have become one. */
+/* A processor removed thread IDs, and the two samples became one. */
 static void samples_that_lost_their_difference_merge(void **state)
 {
 	struct fixture *f = *state;
@@ -47,8 +47,7 @@ static void samples_that_lost_their_difference_merge(void **state)
 	assert_collects(f, HEAD "   0:main {k=\"v\"} @10 @20 @11 @21\n");
 }
 
-/* A mask made two functions equal: two locations become one, and so do the stacks and the samples.
- */
+/* A mask made two functions equal: the two locations, the stacks and the samples are merged. */
 static void functions_masked_into_the_same_text_merge_their_samples(void **state)
 {
 	struct fixture *f = *state;
@@ -78,13 +77,13 @@ static void set_changed(struct profiles *p, int what)
 		break;
 	case 1:
 		p->attributes.at[1].changed = 1;
-		break; /* of the mapping */
+		break; /* for the mapping */
 	case 2:
 		p->attributes.at[2].changed = 1;
-		break; /* of the location */
+		break; /* for the location */
 	case 3:
 		p->attributes.at[3].changed = 1;
-		break; /* of the sample */
+		break; /* for the sample */
 	case 4:
 		p->locations.at[1].changed = 1;
 		break;

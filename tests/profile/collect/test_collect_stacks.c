@@ -3,11 +3,9 @@
 #include "profile/otlp/decode_otlp.h"
 #include "tests/support/collecting.h"
 
-/*
- * Stacks in the order in which a tree is walked: most of each is in the one before it already, and
- * is not written anew (put_common of profile/collect/dictionary.c). What leaves must be what came,
- * frame by frame.
- */
+/* Stacks in the order in which a tree is walked: most frames of each stack are in the one before
+ * it, and are not written again (put_common of profile/collect/dictionary.c). The output must equal
+ * the input, frame by frame. */
 enum { STACKS = 400, DEEPEST = 150 };
 
 struct walk {
@@ -30,7 +28,7 @@ static uint32_t location(struct profiles *p, uint32_t address, bool changed)
 	return made;
 }
 
-/* Goes up some frames and down some; a leaf of its own keeps each sample apart. */
+/* Goes up and down by some frames. Each sample has its own leaf, so that samples do not merge. */
 static void step(struct fixture *f, struct walk *w, uint32_t i, uint32_t first, uint32_t locations)
 {
 	uint32_t up = draw(w, draw(w, 4) ? 6 : DEEPEST), down = draw(w, 12);
@@ -50,7 +48,7 @@ static void step(struct fixture *f, struct walk *w, uint32_t i, uint32_t first, 
 	open_value(&f->p, open_stack(&f->p, list), NONE, i + 1);
 }
 
-/* One of `changed` locations is changed by a processor; 0: none is. */
+/* One of `changed` locations is changed by a processor; 0: none is changed. */
 static void add_walk(struct fixture *f, struct walk *w, uint32_t locations, uint32_t changed)
 {
 	open_begin(&f->p, NULL);
@@ -114,8 +112,8 @@ static uint32_t stack_of(struct profiles *p, const uint32_t *frames, uint32_t co
 	return open_stack(p, list);
 }
 
-/* Where a processor changed something, samples that became identical merge: in a Profile whose
- * stacks have the changed frame in common with one of another Profile no less. */
+/* If a processor changed something, samples that became identical are merged, also in a Profile
+ * whose stacks share the changed frame with one of another Profile. */
 static void a_changed_frame_in_common_counts_for_every_profile(void **state)
 {
 	struct fixture *f = *state;
@@ -131,7 +129,7 @@ static void a_changed_frame_in_common_counts_for_every_profile(void **state)
 	assert_int_equal(f->added.samples_merged, 1);
 }
 
-/* The same indices in the next request are other frames. */
+/* In the next request, the same indices are other frames. */
 static void requests_have_no_stacks_in_common(void **state)
 {
 	struct fixture *f = *state;

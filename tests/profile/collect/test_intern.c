@@ -78,7 +78,7 @@ static void a_full_table_takes_what_it_has(void **state)
 	intern_fini(&t);
 }
 
-/* Although the table grew in between: an old entry must not come to lie behind a new one. */
+/* Although the table grew in between: an old entry must not end up after a new one. */
 static void a_rollback_forgets_the_new_and_finds_the_old(void **state)
 {
 	(void)state;

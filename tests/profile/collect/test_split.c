@@ -11,10 +11,10 @@
 #include "tests/support/sequence.h"
 
 /*
- * What the splitter promises, for any packet and any limits: the parts, one behind the other, have
- * the samples of the packet in their order, each with all that it refers to and belongs to; each
- * part is a sound message that keeps all limits; what is in no part was counted. The judge is
- * protobuf-c (tests/support/oracle.h).
+ * What the splitter promises, for any packet and any limits. The parts together have the samples of
+ * the packet in order, each with everything that it refers to and belongs to. Each part is a valid
+ * message within all limits. Samples that are in no part were counted. The judge is protobuf-c
+ * (tests/support/oracle.h).
  */
 static struct packet *seal(const struct profiles *p)
 {
@@ -42,7 +42,7 @@ static void split(struct packet *packet, const struct limits *limits, struct par
 		fail_msg("%s", err.text);
 }
 
-/* Could any of it be cut to what keeps the limit? */
+/* Could any part of it be split into parts within the limit? */
 static bool has_smaller(struct packet *packet, uint64_t bytes)
 {
 	struct parts parts = { 0 };
@@ -74,7 +74,7 @@ static uint64_t dropped(const struct parts *parts)
 	       parts->dropped[PART_TOO_NEW];
 }
 
-/* Splits and checks everything. */
+/* Splits, and checks all promises. */
 static void check_against(const struct sequence *whole, struct packet *packet,
 			  const struct limits *limits, struct parts *parts)
 {
@@ -127,7 +127,7 @@ static struct limits random_limits(const struct packet *packet)
 static void check_random_limits(struct packet *packet)
 {
 	struct sequence whole = { 0 };
-	size_t rounds = 400000 / packet->otlp.len + 1; /* the oracle takes its time */
+	size_t rounds = 400000 / packet->otlp.len + 1; /* the oracle is slow */
 	srandom((unsigned)packet->otlp.len);
 	sequence_read(bytes_view(&packet->otlp), &whole);
 	for (size_t i = 0; i < (rounds < 8 ? rounds : 8); i++) {
@@ -215,7 +215,7 @@ static void made_packets_survive_random_limits(void **state)
 	}
 }
 
-/* ---- what is cut where ---- */
+/* ---- where packets are split ---- */
 
 /* "3+2 0|5": the samples of the Profiles of each part. */
 static char *shape_of(const struct parts *parts)
@@ -238,7 +238,7 @@ static char *shape_of(const struct parts *parts)
 	return (char *)out.at;
 }
 
-/* Profiles of one scope with so many samples each; ends with -1. */
+/* Profiles of one scope with these numbers of samples; ends with -1. */
 static struct packet *packet_of(struct fixture *f, const int *samples)
 {
 	open_resource(&f->p, NONE);
@@ -316,7 +316,7 @@ static void what_keeps_the_limits_is_not_decoded(void **state)
 	(void)state;
 	struct packet *packet = packet_new(100, 0);
 	struct parts parts = { 0 };
-	packet->otlp.len = 100; /* zeros: no message */
+	packet->otlp.len = 100; /* zeros: not a message */
 	packet->samples = 7;
 	packet->profiles = packet->resources = 1;
 	split(packet,
@@ -332,7 +332,7 @@ static void what_keeps_the_limits_is_not_decoded(void **state)
 	packet_unref(&packet);
 }
 
-/* ---- what is too large however small ---- */
+/* ---- data that is too large in any part ---- */
 
 static void open_giant(struct fixture *f, uint32_t samples, uint32_t giant)
 {
@@ -362,7 +362,8 @@ static void one_sample_over_the_limit_is_dropped_and_its_neighbours_stay(void **
 	packet_unref(&packet);
 }
 
-/* A resource that fills a part by itself costs itself, and little work; not those behind it. */
+/* A resource that fills a part by itself is dropped with little work. The resources after it are
+ * not. */
 static void what_would_only_be_repeated_is_not_tried(void **state)
 {
 	struct fixture *f = *state;
@@ -390,8 +391,8 @@ static void what_would_only_be_repeated_is_not_tried(void **state)
 	packet_unref(&packet);
 }
 
-/* Every sample fits alone, with a stack that all of them need: the parts would be thousands of
- * times the packet. */
+/* Every sample fits alone, with a stack that all samples need: the parts would have thousands of
+ * times the size of the packet. */
 static void parts_are_never_many_times_the_packet(void **state)
 {
 	struct fixture *f = *state;
@@ -419,7 +420,7 @@ static void parts_are_never_many_times_the_packet(void **state)
 	packet_unref(&packet);
 }
 
-/* ---- what parts inherit, and other arithmetic ---- */
+/* ---- inherited data, and other arithmetic ---- */
 
 static int64_t charged;
 
@@ -435,7 +436,7 @@ static void parts_inherit_and_are_charged(void **state)
 	struct fixture *f = *state;
 	struct parts parts = { 0 };
 	struct packet *packet = packet_of(f, SAMPLES(10, 10));
-	packet->batch_key = memory_text("key");
+	packet->origin = origin_new("key", NULL, NULL);
 	packet->oldest_arrival = 42;
 	packet_charge_to(packet, charge, NULL);
 	int64_t before = charged;
@@ -443,7 +444,7 @@ static void parts_inherit_and_are_charged(void **state)
 	assert_int_equal(parts.count, 4);
 	assert_true(charged > before);
 	for (uint32_t i = 0; i < parts.count; i++) {
-		assert_string_equal(parts.at[i].packet->batch_key, "key");
+		assert_ptr_equal(parts.at[i].packet->origin, packet->origin);
 		assert_int_equal(parts.at[i].packet->oldest_arrival, 42);
 	}
 	parts_fini(&parts);
@@ -452,7 +453,7 @@ static void parts_inherit_and_are_charged(void **state)
 	assert_int_equal(charged, 0);
 }
 
-/* A destination that counts a thousand bytes for each sample, and takes two samples for one. */
+/* A destination that counts a thousand bytes per sample, and counts two samples as one. */
 static bool measure(void *context, struct packet *candidate, struct split_size *size,
 		    struct error *err)
 {
@@ -477,7 +478,7 @@ static void a_destination_may_count_otherwise(void **state)
 	packet_unref(&packet);
 }
 
-/* Nothing is known of the size before it is asked, so the whole is measured before the first small
+/* The size is unknown before it is measured, so the whole is measured before the first small
  * part. */
 static void large_packets_of_such_a_destination_lose_nothing(void **state)
 {

@@ -14,7 +14,7 @@
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-/* One open request; every test decodes into the same tables, as a worker does. */
+/* One open request. All tests decode into the same tables, as a worker does. */
 static struct profiles tables;
 static struct bytes input;
 static struct error error;
@@ -26,7 +26,7 @@ static inline bool decode_bytes(struct view bytes, size_t cap)
 							 : profiles_over_cap(&tables, &error);
 }
 
-/* Decodes a request written as wire_text. */
+/* Decodes a request in the notation of wire_text. */
 static inline bool decode(const char *text)
 {
 	bytes_fini(&input);
@@ -79,10 +79,8 @@ static inline int fixture_end(void **state)
 	return 0;
 }
 
-/*
- * A dictionary with something good at index 1 and 2 of each table:
- * strings 1 samples, 2 count, 3 main, 4 main.c, 5 thread.name, 6 worker.
- */
+/* A dictionary with valid entries at index 1 and 2 of each table. Strings: 1 samples, 2 count, 3
+ * main, 4 main.c, 5 thread.name, 6 worker. */
 #define STRINGS "5'' 5'samples' 5'count' 5'main' 5'main.c' 5'thread.name' 5'worker' "
 /* clang-format off */
 #define TABLES \
@@ -94,7 +92,7 @@ static inline int fixture_end(void **state)
 	"7{} 7{1[1 2]} 7{}"
 /* clang-format on */
 #define DICTIONARY "2{" STRINGS TABLES "}"
-/* A good Profile, and a request of one resource and one scope with these Profiles. */
+/* A valid Profile, and a request of one resource and one scope with these Profiles. */
 #define GOOD "2{1{1=1 2=2} 2{1=1 4[5]}}"
 #define REQUEST(profiles) "1{2{" profiles "}}"
 

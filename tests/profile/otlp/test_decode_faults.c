@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is wrong with a request, whom it costs, and what the sender is told. */
+/* Faults in a request: which Profiles they reject, and what is reported to the sender. */
 #include "profile/wire.h"
 #include "tests/profile/otlp/otlp_fixture.h"
 #include "tests/support/corpus.h"
@@ -8,7 +8,8 @@
 
 #define AT "resource_profiles[0].scope_profiles[0].profiles[1]."
 
-/* A request with a good Profile before and behind a bad one; `more` goes into the dictionary. */
+/* A request with a valid Profile before and after a faulty one. `more` is added to the
+ * dictionary. */
 static void costs_one(const char *more, const char *bad, const char *reason)
 {
 	char text[2000];
@@ -64,8 +65,7 @@ static void an_index_just_in_range_is_good(void **state)
 	assert_int_equal(tables.rejected_profiles, 0);
 }
 
-/* New entries have the indices 3 (mappings, locations, ...), so that the good ones stay untouched.
- */
+/* New entries have index 3 (mappings, locations, ...), so that the valid ones are not changed. */
 static void a_bad_entry_costs_who_reaches_it(void **state)
 {
 	(void)state;
@@ -121,7 +121,7 @@ static void numbers_that_do_not_fill_their_field_cost_their_profile(void **state
 	costs_one("", "2{2{4#0180}}", AT "samples[0].values contains a malformed varint");
 	costs_one("", "2{2{4#ffffffffffffffffff02}}",
 		  AT "samples[0].values contains a malformed varint");
-	/* Not whole by themselves, only together. */
+	/* Neither is complete by itself; only both together are. */
 	costs_one("", "2{2{4#80 4#01}}", AT "samples[0].values contains a malformed varint");
 	costs_one("", "2{2{4[1] 5#00112233445566 5#77}}", "is not a multiple of 8 bytes");
 	costs_one("", "2{2{2#80 4[1]}}", AT "samples[0].attribute_indices is truncated");
@@ -217,7 +217,7 @@ static void no_text_of_the_sender_is_in_an_error(void **state)
 	}
 }
 
-/* --- cut anywhere --- */
+/* --- truncated at any byte --- */
 
 static void decode_cut(struct view cut)
 {

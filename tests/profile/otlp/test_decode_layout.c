@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which layouts of Sample are taken, and which are refused by name: profile/otlp/decode_layout.h.
- */
+/* The layouts of Sample that are accepted, and those that are rejected by name:
+ * profile/otlp/decode_layout.h. */
 #include "profile/wire.h"
 #include "tests/profile/otlp/otlp_fixture.h"
 
 #include <stdio.h>
 
 #define OLD_3 "the layout of OTLP 1.3 (v1experimental)"
-#define OLD_4 "the layout of OTLP 1.4 to 1.7"
-#define OLD_8 "the layout of OTLP 1.8 or 1.9"
-#define OLDER "the layout of OTLP 1.9 or older"
+#define OLD_4 "the layout of OTLP 1.4 or 1.5"
+#define OLD_7 "the layout of OTLP 1.7"
+#define OLD_8 "the layout of OTLP 1.8"
+#define OLD_9 "the layout of OTLP 1.9"
 #define AMBIGUOUS "ambiguous"
 
 struct layout_case {
 	const char *samples;
-	const char *refusal; /* NULL: taken */
+	const char *refusal; /* NULL: accepted */
 };
 
 static const struct layout_case cases[] = {
@@ -37,32 +38,32 @@ static const struct layout_case cases[] = {
 	{ "2{1=1 2[1]} 2{1=1 4[5]}", NULL },
 	{ "2{1=1 2[1] 5<7>} 2{1=1 3=1 5<7>}", NULL },
 	{ "2{1=1 4=5} 2{1=1 4=5 4=5}", NULL },
-	{ "2{1=1 2[1] 5<7>} 2{1=1 2[700] 3[1] 5<7>}", OLD_8 },
+	{ "2{1=1 2[1] 5<7>} 2{1=1 2[700] 3[1] 5<7>}", OLD_9 },
 	/* 1.8 and 1.9: values in 2, attributes in 3, link in 4 */
-	{ "2{1=1 2[700] 3[1] 4=1 5<7>}", OLD_8 },
-	{ "2{1=1 2[1] 3[1]}", OLD_8 },
-	{ "2{1=1 2[1] 4=1}", OLD_8 },
-	{ "2{1=1 4=1}", OLD_8 },
-	{ "2{1=1 2[1] 4=1 5<7>}", OLD_8 },
-	{ "2{1=1 2[1]}", OLDER },
-	{ "2{1=1 2[1]} 2{1=1 2[2] 5<7>}", OLDER },
+	{ "2{1=1 2[700] 3[1] 4=1 5<7>}", OLD_9 },
+	{ "2{1=1 2[1] 3[1]}", OLD_9 },
+	{ "2{1=1 2[1] 4=1}", OLD_9 },
+	{ "2{1=1 4=1}", OLD_9 },
+	{ "2{1=1 2[1] 4=1 5<7>}", OLD_9 },
+	{ "2{1=1 2[1]}", OLD_9 },
+	{ "2{1=1 2[1]} 2{1=1 2[2] 5<7>}", OLD_9 },
 	{ "2{1=1 2[700] 5<7>}", AMBIGUOUS },
 	{ "2{1=1 2[1] 5<7>} 2{1=1 2[3] 5<7>}", AMBIGUOUS },
 	{ "2{1=1 2=700 5@7}", AMBIGUOUS },
 	/* 1.4 to 1.7: start and length of the stack in 1 and 2 */
-	{ "2{1=1 2=9 3[5] 4[1] 5=1 6[7]}", OLD_4 },
-	{ "2{1=1 2=9 3[5]}", OLD_4 },
-	{ "2{2=9 3[5] 4[1]}", OLD_4 },
-	{ "2{1=1 2=9 6[7]}", OLD_4 },
-	{ "2{1=1 2=9 3=5}", OLD_4 },
-	{ "2{1=1 2=9}", OLD_4 },
-	{ "2{1=1 2=9 4[1] 5=1}", OLD_4 },
+	{ "2{1=1 2=9 3[5] 4[1] 5=1 6[7]}", OLD_7 },
+	{ "2{1=1 2=9 3[5]}", OLD_7 },
+	{ "2{2=9 3[5] 4[1]}", OLD_7 },
+	{ "2{1=1 2=9 6[7]}", OLD_7 },
+	{ "2{1=1 2=9 3=5}", OLD_7 },
+	{ "2{1=1 2=9}", OLD_7 },
+	{ "2{1=1 2=9 4[1] 5=1}", OLD_7 },
 	/* 1.3: pprof's Sample with more */
 	{ "2{1[1 2 3] 2[5]}", OLD_3 },
 	{ "2{1[1 2 3] 2[5] 3{1=1 2=2} 10[1] 13[7]}", OLD_3 },
 	{ "2{2[5] 7=4 8=9}", OLD_3 },
 	{ "2{2[5] 3{1=1} 7=4 8=9}", OLD_3 },
-	/* fields that nobody knows yet are no evidence beside these */
+	/* unknown fields are no evidence beside these */
 	{ "2{1=1 2[1] 4[5] 6[7] 7=5 14=1}", NULL },
 };
 
@@ -84,10 +85,10 @@ static void evidence_is_pooled_over_all_profiles(void **state)
 	(void)state;
 	expect_refused(DICTIONARY "1{2{2{2{1=1 2[1] 5<7>}}}} 1{2{2{} 2{2{1=1 2[2] "
 				  "3[1]}}}}",
-		       ERROR_INVALID, OLD_8);
+		       ERROR_INVALID, OLD_9);
 }
 
-/* Profile was numbered otherwise before 1.9, so these do not even decode. */
+/* Profile had other field numbers before 1.9, so these cannot be decoded at all. */
 static void a_profile_of_an_older_layout_is_named_too(void **state)
 {
 	(void)state;

@@ -269,7 +269,7 @@ static void nesting_has_a_limit(void **state)
 static void very_deep_nesting_is_refused(void **state)
 {
 	(void)state;
-	/* 10^5 levels, made from the inside out. */
+	/* 10^5 levels, created from the innermost one. */
 	static uint8_t deep[1 << 20];
 	uint8_t *end = deep + sizeof deep - BYTES_SLACK, *at = end;
 	for (int i = 0; i < 100000; i++) {
@@ -341,7 +341,7 @@ static void location_indices_of_every_shape_decode(void **state)
 	assert_int_equal(tables.indices.at[tables.stacks.at[3].locations.first], 1);
 }
 
-/* --- what never leaves --- */
+/* --- data that is never delivered --- */
 
 static void unknown_fields_and_payloads_are_not_read(void **state)
 {
@@ -397,7 +397,7 @@ static void tables_have_a_cap(void **state)
 	assert_int_equal(error.kind, ERROR_TOO_LARGE);
 	assert_true(tables.over_cap);
 	assert_true(decode_bytes(bytes_view(&request), 64 << 20));
-	/* The capacity is there now; the cap holds all the same. */
+	/* The capacity is sufficient now, but the cap still applies. */
 	assert_false(decode_bytes(bytes_view(&request), 1 << 20));
 	assert_int_equal(error.kind, ERROR_TOO_LARGE);
 	bytes_fini(&hostile);
@@ -414,8 +414,8 @@ static void repaired_text_counts_against_the_cap(void **state)
 	assert_int_equal(error.kind, ERROR_TOO_LARGE);
 }
 
-/* The fast readers look at the tags behind a message that ends the input: they must neither use nor
- * pass the slack, whatever stands there. */
+/* The fast readers look at the tags after a message that ends the input. They must neither use nor
+ * pass the slack, regardless of its contents. */
 static void nothing_behind_the_input_is_read_as_a_field(void **state)
 {
 	static const char *const lasts[] = {

@@ -13,12 +13,12 @@
 #include "profile/pprof/pprof.h"
 #include "profile/wire.h"
 
-/* What the tests of both directions share: a body under construction, its tables, and the way back.
- */
+/* Shared by the tests of both directions: a body under construction, its tables, and the way
+ * back. */
 
 enum { CAP = 1 << 20 };
 
-/* Building a body: every message is written with the fields given as number, value pairs. */
+/* Building a body: every message is written from number, value pairs. */
 
 static struct bytes body;
 static struct profiles p;
@@ -111,7 +111,7 @@ static const char *const words[] = {
 	"a comment",
 };
 
-/* Two sample types, a mapping, a location with one line, a function; no sample. */
+/* Two sample types, a mapping, a location with one line, and a function, but no sample. */
 static inline void begin(void)
 {
 	bytes_fini(&body);
@@ -179,7 +179,7 @@ static inline uint64_t value_of(const struct sample *s)
 
 #define assert_text(string, expected) assert_true(string_is(&p, (string), (expected)))
 
-/* Collects what encode_pprof emits; `again` decodes the first into p. */
+/* Collects the output of encode_pprof. `again` decodes the first one into p. */
 
 static struct {
 	struct bytes pprof;

@@ -136,7 +136,7 @@ static void timestamps_without_values_count(void **state)
 	assert_int_equal(value_of(sample_of(0, 0)), 3);
 }
 
-/* A value of a kind that labels do not know, in p's tables. */
+/* A value of a kind that labels do not support, in p's tables. */
 static struct attribute other_value(int kind)
 {
 	struct attribute number = { .type = VALUE_DOUBLE };
@@ -197,7 +197,7 @@ static void both_forms_of_comments_come_back(void **state)
 	assert_text(p.attributes.at[array->children.first].string, "kept");
 }
 
-/* One attribute of many values on many samples must not become a body without bound. */
+/* One attribute with many values, on many samples, must not become an unbounded body. */
 static void blown_up_labels_are_refused(void **state)
 {
 	(void)state;

@@ -25,7 +25,7 @@ static void each_sample_type_becomes_a_profile(void **state)
 	assert_int_equal(p.scopes.at[0].attributes.count, 0);
 }
 
-/* Lists are shrunk in place, so two Profiles must not share one. */
+/* Lists are shrunk in place, so two Profiles must never share a list. */
 static void each_profile_owns_its_lists(void **state)
 {
 	(void)state;
@@ -225,7 +225,7 @@ static void ids_may_be_sparse(void **state)
 	assert_text(p.functions.at[p.lines.at[l->lines.first].function].name, "key");
 }
 
-/* .NET's exporters leave the ids of functions out and mean their places. */
+/* .NET's exporters omit the IDs of functions and use their positions. */
 static void ids_may_be_absent(void **state)
 {
 	(void)state;
@@ -461,7 +461,7 @@ static void tables_over_the_cap_are_refused(void **state)
 	assert_int_equal(err.kind, ERROR_TOO_LARGE);
 }
 
-/* samples x sample types is what a small body could blow up. */
+/* A small body could have a very large product of samples and sample types. */
 static void sample_types_are_bounded(void **state)
 {
 	(void)state;

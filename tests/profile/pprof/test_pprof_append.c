@@ -12,7 +12,7 @@ static struct view part(int i)
 	return (struct view){ body.at + parts[i], parts[i + 1] - parts[i] };
 }
 
-/* One document of `begin`, with one sample; function names differ. */
+/* One document from `begin`, with one sample. The function names differ. */
 static void add_document(int i, uint64_t function, uint64_t location_id)
 {
 	static struct bytes before;
@@ -59,7 +59,7 @@ static void documents_are_appended_and_refer_to_their_own_entries(void **state)
 {
 	(void)state;
 	add_document(0, CPU, 1);
-	add_document(1, COMMENT, 7); /* location ids that are not 1, 2, 3 */
+	add_document(1, COMMENT, 7); /* location IDs that are not 1, 2, 3 */
 	add_document(2, VALUE, 1);
 	start();
 	for (int i = 0; i < 3; i++)
@@ -85,7 +85,7 @@ static void a_bad_document_leaves_the_tables_as_they_were(void **state)
 {
 	(void)state;
 	add_document(0, CPU, 1);
-	add_document(1, 99, 1); /* no such string */
+	add_document(1, 99, 1); /* this string does not exist */
 	add_document(2, VALUE, 1);
 	start();
 	assert_true(decode_pprof(&p, part(0), NULL, &err));

@@ -11,8 +11,8 @@
 #include "profile/pprof/decode_pprof.h"
 #include "tests/support/corpus.h"
 
-/* Real pprofs cut anywhere: refused with a reason, or whole without what was cut; never a read
- * behind the end. */
+/* Real pprofs, truncated at any byte: rejected with a reason, or complete without the missing part.
+ * No read past the end. */
 enum { FILE_MOST = 16384, INFLATED_MOST = 1 << 20 };
 
 static struct profiles p;

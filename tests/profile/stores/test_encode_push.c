@@ -10,7 +10,7 @@
 #include "profile/stores/encode_push.h"
 #include "tests/support/open.h"
 
-/* One series of so many Profiles, whose one function has a name of so many bytes. */
+/* One series of `count` Profiles, whose one function has a name of `name_len` bytes. */
 static struct packet *series_of(uint32_t count, size_t name_len)
 {
 	struct profiles p = { 0 };
@@ -53,7 +53,7 @@ static void a_series_is_encoded(void **state)
 	bytes_fini(&out);
 }
 
-/* Each of the pprofs has the name. */
+/* Each pprof repeats the name. */
 static void a_small_packet_cannot_become_a_huge_request(void **state)
 {
 	(void)state;

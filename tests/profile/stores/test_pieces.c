@@ -37,7 +37,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* A series, as regrouping leaves it. */
+/* A series, in the form that regrouping produces. */
 static void series(const char *service)
 {
 	open_resource(&p, open_list(&p, open_attribute(&p, "service_name", service), OPEN_END));
@@ -75,7 +75,7 @@ static void cut(struct packet *packet, uint64_t samples)
 		fail_msg("%s", err.text);
 }
 
-/* The times of the parts from one on, in ms. */
+/* The times of the parts, starting at `first`, in ms. */
 static const char *times_from(uint32_t first)
 {
 	static char text[200];
@@ -91,7 +91,7 @@ static const char *times_from(uint32_t first)
 	return text;
 }
 
-/* What regrouping would have taken. */
+/* The time that regrouping would have used. */
 static void take(uint64_t time)
 {
 	slots_take(r.slots, regroup_key(&p), time);

@@ -180,13 +180,13 @@ static void missing_times_are_now_and_missing_types_are_mended(void **state)
 	f->has_period_type = 0;
 	regroup();
 	assert_string_equal(profiles_of(0), "lock_count:1000:1");
-	const struct profile *mended = &p.profiles.at[p.profiles.count - 1];
-	assert_true(mended->has_period_type);
-	assert_true(string_is(&p, mended->period_type.type, "lock_count"));
+	const struct profile *corrected = &p.profiles.at[p.profiles.count - 1];
+	assert_true(corrected->has_period_type);
+	assert_true(string_is(&p, corrected->period_type.type, "lock_count"));
 	assert_string_equal(label(0, "__name__"), "lock_count");
 }
 
-/* The store takes no other, also where it takes any name of a label. */
+/* The store accepts no other name here, even if it accepts any label name. */
 static void the_name_of_a_series_is_plain_always(void **state)
 {
 	(void)state;
@@ -295,7 +295,7 @@ static void too_many_samples_become_pprofs_with_all_types(void **state)
 	assert_string_equal(profiles_of(2), "samples:7:1 cpu:7:1");
 }
 
-/* Of seven runs of milliseconds the table has forgotten the first. */
+/* Of seven runs of milliseconds, the table has forgotten the first one. */
 static void types_cannot_break_the_list_of_them(void **state)
 {
 	(void)state;
@@ -307,12 +307,12 @@ static void types_cannot_break_the_list_of_them(void **state)
 	f->has_period_type = 1;
 	profile_at(longest, "count", 6 * MS, 1);
 	regroup();
-	const struct profile *mended = &p.profiles.at[p.profiles.count - 2];
-	assert_true(string_is(&p, mended->sample_type.type, "a_b_c"));
-	assert_true(string_is(&p, mended->sample_type.unit, "d_e"));
-	assert_true(string_is(&p, mended->period_type.type, "f-g_h"));
-	assert_true(string_is(&p, mended->period_type.unit, "_"));
-	assert_true(string_is(&p, mended[1].sample_type.type, "unknown"));
+	const struct profile *corrected = &p.profiles.at[p.profiles.count - 2];
+	assert_true(string_is(&p, corrected->sample_type.type, "a_b_c"));
+	assert_true(string_is(&p, corrected->sample_type.unit, "d_e"));
+	assert_true(string_is(&p, corrected->period_type.type, "f-g_h"));
+	assert_true(string_is(&p, corrected->period_type.unit, "_"));
+	assert_true(string_is(&p, corrected[1].sample_type.type, "unknown"));
 }
 
 static void the_same_series_of_another_request_is_the_same(void **state)

@@ -33,7 +33,7 @@ static int teardown(void **state)
 #define LIST(...) open_list(&p, __VA_ARGS__, OPEN_END)
 #define TEXT(key, value) open_attribute(&p, key, value)
 
-/* The set that these lists make, as "a=1,b=2". */
+/* The set that results from these lists, as "a=1,b=2". */
 static const char *labels_of(const struct list *lists, int count)
 {
 	static char text[8192];
@@ -109,8 +109,9 @@ static void values_become_text(void **state)
 static void keys_of_the_store_are_no_labels(void **state)
 {
 	(void)state;
-	struct list list = LIST(TEXT("__name__", "x"), TEXT("__session_id__", "y"),
-				TEXT("pprof.doc_url", "z"));
+	struct list list =
+		LIST(TEXT("__name__", "x"), TEXT("__delta__", "x"), TEXT("__other__", "x"),
+		     TEXT("__session_id__", "y"), TEXT("pprof.doc_url", "z"));
 	assert_string_equal(LABELS(list), "__session_id__=y,service_name=shop");
 	assert_int_equal(s.lost[SERIES_RESERVED], 1);
 }

@@ -111,10 +111,12 @@ def test_there_are_labels_where_nothing_has_attributes(build):
     assert labels_of(convert(build, message)[0]) == [{"__name__": "process_cpu"}]
 
 
-def test_a_sender_cannot_name_the_series(build):
-    data, lost = convert(build, one({"__name__": "mine"}))
-    assert labels_of(data) == [{"__name__": "process_cpu"}]
+@pytest.mark.parametrize("sent, name", [("mine", "mine"), ("a:b", "process_cpu"), ("1x", "process_cpu"), ("gr\u00fc\u00df", "process_cpu")])
+def test_a_sender_names_the_series_by_an_identifier(build, sent, name):
+    data, lost = convert(build, one({"__name__": sent, "__other__": "x"}))
+    assert labels_of(data) == [{"__name__": name}]
     assert lost == {"reserved": 1}
+    assert labels_of(convert(build, one({"__name__": sent}), "-n", "prod")[0]) == [{"__name__": "prod"}]
 
 
 # ---- samples

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "profile/pprof/pprof.h"
+#include "profile/pprof_keys.h"
 
 #include <string.h>
 
@@ -19,6 +19,8 @@ const char *const pprof_keys[PPROF_KEY_COUNT] = {
 	[PPROF_KEY_BUILD_ID_GNU] = "process.executable.build_id.gnu",
 	[PPROF_KEY_BUILD_ID_HTLHASH] = "process.executable.build_id.htlhash",
 	[PPROF_KEY_BUILD_ID_GO] = "process.executable.build_id.go",
+	[PPROF_KEY_FRAME_TYPE] = "profile.frame.type",
+	[PPROF_KEY_TEMPORALITY] = "otlp.profile.aggregation_temporality",
 };
 
 static bool is_numbered_comment(struct view key)
