@@ -15,9 +15,9 @@
 #define KEY_MAX 4096
 enum { CLOSE_AT_ONCE = 64, GROWTH_STEP = 2 };
 
-struct batch {              /* open, of one batch key */
-	struct batch *next; /* newest first */
-	char *key;          /* NULL: the only one */
+struct batch {                 /* open, of one origin */
+	struct batch *next;    /* newest first */
+	struct origin *origin; /* NULL: neither tenant nor metadata keys */
 	struct collect *collect;
 	uint64_t opened; /* clock_now of its first request; 0: empty */
 	size_t charged;
@@ -33,7 +33,7 @@ struct batcher {
 	struct batcher_options options;
 	struct shard *shards;
 	uint32_t batches_max; /* in a shard */
-	size_t keep_max;      /* capacity that an empty batch may keep */
+	size_t keep_max;      /* capacity that all empty batches of a shard may keep */
 	struct loop_timer *timer;
 	_Atomic size_t bound; /* bytes of a batch; 0: what the settings say */
 	_Atomic bool armed, flushed;
@@ -61,36 +61,56 @@ struct batcher *batcher_new(const struct batcher_options *options)
 	for (uint32_t i = 0; i < options->shards; i++)
 		pthread_mutex_init(&b->shards[i].lock, NULL);
 	int64_t limit = options->settings->metadata_limit;
-	b->batches_max = options->settings->metadata_keys.count == 0
-				 ? 1
-				 : (uint32_t)((limit > 0 ? limit : 1000) + options->shards - 1) /
-					   options->shards;
-	b->keep_max = options->idle_bytes / options->shards / b->batches_max;
+	b->batches_max =
+		(uint32_t)((limit > 0 ? limit : 1000) + options->shards - 1) / options->shards;
+	b->keep_max = options->idle_bytes / options->shards;
 	b->timer = loop_timer_new(options->loop, close_old, b);
 	return b;
 }
 
-/* The values of the metadata keys, each behind its length. A value too long to keep is its hash. */
-static char *key_of(const struct batcher *b, const struct request *request, size_t *len)
+/* A value behind its length. One that is too long to keep is its hash. */
+static void add_to_key(struct bytes *key, const char *value)
+{
+	if (!value) {
+		bytes_add_text(key, "-,");
+	} else if (strlen(value) < KEY_MAX / 2) {
+		bytes_format(key, "%zu:%s,", strlen(value), value);
+	} else {
+		struct hash128 h = hash_bytes_128(value, strlen(value));
+		bytes_format(key, "#%016lx%016lx,", h.high, h.low);
+	}
+}
+
+/* The tenant and the values of the metadata keys. Empty: the request has no origin. */
+static void key_of(const struct batcher *b, const struct request *request, struct bytes *key)
 {
 	const struct strings *keys = &b->options.settings->metadata_keys;
-	struct bytes text;
-	bytes_init(&text, KEY_MAX * (keys->count + 1));
+	bytes_init(key, KEY_MAX * (keys->count + 2));
+	const char *tenant = request ? request->tenant : NULL;
+	if (!keys->count && !tenant)
+		return;
+	add_to_key(key, tenant);
+	for (size_t i = 0; i < keys->count; i++)
+		add_to_key(key, request_metadata(request, keys->at[i]));
+	bytes_add_byte(key, '\0');
+}
+
+/* The origin that the key stands for. A value of which the key has only the hash is left out. */
+static struct origin *origin_of(const struct batcher *b, const struct request *request,
+				const struct bytes *key)
+{
+	const struct strings *keys = &b->options.settings->metadata_keys;
+	struct metadatum *metadata = memory_array(keys->count + 1, sizeof *metadata);
+	size_t count = 0;
 	for (size_t i = 0; i < keys->count; i++) {
 		const char *value = request_metadata(request, keys->at[i]);
-		if (!value) {
-			bytes_add_text(&text, "-,");
-		} else if (strlen(value) < KEY_MAX / 2) {
-			bytes_format(&text, "%zu:%s,", strlen(value), value);
-		} else {
-			struct hash128 h = hash_bytes_128(value, strlen(value));
-			bytes_format(&text, "#%016lx%016lx,", h.high, h.low);
-		}
+		if (value && strlen(value) < KEY_MAX / 2)
+			metadata[count++] = (struct metadatum){ keys->at[i], value };
 	}
-	*len = text.len;
-	char *key = keys->count ? memory_text_of(text.at, text.len) : NULL;
-	bytes_fini(&text);
-	return key;
+	struct origin *origin =
+		key->len ? origin_new((const char *)key->at, request->tenant, metadata) : NULL;
+	memory_free(metadata);
+	return origin;
 }
 
 static uint64_t service_hash(const struct profiles *p)
@@ -120,11 +140,11 @@ static size_t batch_max(const struct batcher *b)
 	return s->on && b->bound && b->bound < max ? b->bound : max;
 }
 
-static struct batch *batch_new(const struct batcher *b, char *key)
+static struct batch *batch_new(const struct batcher *b, struct origin *origin)
 {
 	const struct batch_settings *s = b->options.settings;
 	struct batch *batch = memory_new(sizeof *batch);
-	batch->key = key;
+	batch->origin = origin;
 	batch->collect = collect_new(&(struct collect_limits){
 		.max_bytes = batch_max(b),
 		.max_samples = s->on ? s->max_size : 0,
@@ -137,7 +157,7 @@ static void batch_free(struct batcher *b, struct batch *batch)
 {
 	budget_give(b->options.budget, (int64_t)batch->charged);
 	collect_unref(&batch->collect);
-	memory_free(batch->key);
+	origin_unref(&batch->origin);
 	memory_free(batch);
 }
 
@@ -158,10 +178,21 @@ static void forget(struct batcher *b, struct shard *shard, struct batch *gone)
 	batch_free(b, gone);
 }
 
-/* Of the batches of many keys, an empty one that would keep more than its share is freed. */
+static size_t least(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
+
+/* The capacity that an empty batch may keep: batches with an origin may be many. */
+static size_t keep_of(const struct batcher *b, const struct batch *batch)
+{
+	return batch->origin ? b->keep_max / b->batches_max : b->keep_max;
+}
+
+/* An empty batch with an origin that would keep more than its share is freed. */
 static void tidy(struct batcher *b, struct shard *shard, struct batch *batch)
 {
-	if (batch->key && collect_empty(batch->collect) && batch->charged > b->keep_max)
+	if (batch->origin && collect_empty(batch->collect) && batch->charged > keep_of(b, batch))
 		forget(b, shard, batch);
 }
 
@@ -171,12 +202,12 @@ static struct packet *seal(struct batcher *b, struct batch *batch)
 	if (collect_empty(batch->collect))
 		return NULL;
 	struct packet *packet = collect_seal(batch->collect);
-	packet->batch_key = memory_text(batch->key);
+	packet->origin = origin_ref(batch->origin);
 	batch->opened = 0;
 	/* What this size of batch needs stays; what one giant needed does not, nor what would
 	 * starve the budget. */
 	size_t keep = packet->otlp.len * 4 + IDLE_KEEP;
-	collect_shrink(batch->collect, keep < b->keep_max ? keep : b->keep_max);
+	collect_shrink(batch->collect, least(keep, keep_of(b, batch)));
 	charge(b, batch);
 	return packet;
 }
@@ -225,19 +256,22 @@ static void evict_oldest(struct batcher *b, struct shard *shard, struct sealed *
 	forget(b, shard, oldest);
 }
 
-/* Takes ownership of the key. */
-static struct batch *find_batch(struct batcher *b, struct shard *shard, char *key,
-				struct sealed *sealed)
+static bool is_of(const struct batch *batch, const struct bytes *key)
 {
-	for (struct batch *batch = shard->batches; batch; batch = batch->next) {
-		if (!key || strcmp(batch->key, key) == 0) {
-			memory_free(key);
+	if (!batch->origin || !key->len)
+		return !batch->origin && !key->len;
+	return strcmp(batch->origin->key, (const char *)key->at) == 0;
+}
+
+static struct batch *find_batch(struct batcher *b, struct shard *shard, const struct bytes *key,
+				const struct request *request, struct sealed *sealed)
+{
+	for (struct batch *batch = shard->batches; batch; batch = batch->next)
+		if (is_of(batch, key))
 			return batch;
-		}
-	}
 	if (shard->count >= b->batches_max)
 		evict_oldest(b, shard, sealed);
-	struct batch *batch = batch_new(b, key);
+	struct batch *batch = batch_new(b, origin_of(b, request, key));
 	batch->next = shard->batches;
 	shard->batches = batch;
 	shard->count++;
@@ -277,16 +311,17 @@ static enum collect_result add_charged(struct batcher *b, struct batch *batch,
 		taken = needed;
 	}
 	if (taken && collect_empty(batch->collect))
-		collect_shrink(batch->collect, IDLE_KEEP < b->keep_max ? IDLE_KEEP : b->keep_max);
+		collect_shrink(batch->collect, least(IDLE_KEEP, keep_of(b, batch)));
 	charge(b, batch);
 	budget_give(b->options.budget, taken);
 	return result;
 }
 
-static bool add_locked(struct batcher *b, struct shard *shard, char *key, const struct profiles *p,
-		       struct collect_added *added, struct sealed *sealed, struct error *err)
+static bool add_locked(struct batcher *b, struct shard *shard, const struct bytes *key,
+		       const struct profiles *p, struct collect_added *added, struct sealed *sealed,
+		       struct error *err)
 {
-	struct batch *batch = find_batch(b, shard, key, sealed);
+	struct batch *batch = find_batch(b, shard, key, p->request, sealed);
 	enum collect_result result = add_charged(b, batch, p, added, err);
 	if (result == COLLECT_FULL) {
 		keep(sealed, seal(b, batch));
@@ -310,15 +345,16 @@ static bool add_locked(struct batcher *b, struct shard *shard, char *key, const 
 enum batcher_result batcher_add(struct batcher *b, const struct profiles *p,
 				struct collect_added *added, struct error *err)
 {
-	size_t len;
-	char *key = key_of(b, p->request, &len);
-	uint64_t hash = service_hash(p) ^ (key ? hash_bytes(key, len) : 0);
+	struct bytes key;
+	key_of(b, p->request, &key);
+	uint64_t hash = service_hash(p) ^ (key.len ? hash_bytes(key.at, key.len) : 0);
 	struct shard *shard = &b->shards[hash % b->options.shards];
 	struct sealed sealed = { .count = 0 };
 
 	pthread_mutex_lock(&shard->lock);
-	bool taken = add_locked(b, shard, key, p, added, &sealed, err);
+	bool taken = add_locked(b, shard, &key, p, added, &sealed, err);
 	pthread_mutex_unlock(&shard->lock);
+	bytes_fini(&key);
 
 	bool kept = emit(b, &sealed);
 	if (sealed.open && !atomic_exchange(&b->armed, true))

@@ -8,19 +8,21 @@
 #include <time.h>
 
 #define MIB ((int64_t)1 << 20)
-#define ROOM_MIN (4 * MIB) /* above what is resident at rest: less would refuse most requests */
-/* as a pprof of 64 KiB: its tables at forty times, its part of a batch */
+/* minimum above the resident memory at rest: with less, most requests would be refused */
+#define ROOM_MIN (4 * MIB)
+/* a pprof of 64 KiB, with tables of forty times its size, and its part of a batch */
 #define REQUEST_BYTES (4 * MIB)
-#define LARGE_BYTES MIB /* so much is worth a wait, and a look at the real size */
-#define RESERVE_SHARE 8 /* the part of the budget that idle connections leave to requests */
+#define LARGE_BYTES MIB /* from this size on, a claim waits, and the resident size is checked */
+#define RESERVE_SHARE 8 /* idle connections leave this fraction of the budget to requests */
 #define SECOND_NS UINT64_C(1000000000)
-/* for which a refusal means that memory is short: it will be sent again */
+/* how long after a refusal memory counts as short: the refused request will be sent again */
 #define REFUSED_NS UINT64_C(2000000000)
-#define CLAIM_PATIENCE_NS UINT64_C(100000000) /* for what others give back who claim nothing */
-/* for the next release of those who claim: one may hang on a disk */
+/* to wait for memory that others release without a claim */
+#define CLAIM_PATIENCE_NS UINT64_C(100000000)
+/* to wait for the next release by the holder of a claim, which may wait for a disk */
 #define CLAIM_WAIT_NS SECOND_NS
 
-static _Thread_local unsigned held_here; /* large claims of this thread */
+static _Thread_local unsigned held_here; /* the number of large claims of this thread */
 
 static const struct metric charged_bytes = {
 	"otelcol_memory_charged_bytes", METRIC_GAUGE, "By",
@@ -55,9 +57,9 @@ static int between(int64_t min, int64_t value, int64_t max)
 	return (int)(value < min ? min : value > max ? max : value);
 }
 
-/* Bodies, tables and packets come and go with each request; if malloc gives their pages back early,
- * they are faulted in again each time. Where memory is short that is the better choice. 32 MiB is
- * the most that glibc takes for the first. */
+/* Bodies, tables and packets are allocated and freed with each request. If malloc returns their
+ * pages early, they are faulted in again each time. If memory is short, that is the better choice.
+ * glibc accepts at most 32 MiB for the first of these options. */
 void budget_tune(const struct budget *b)
 {
 	mallopt(M_MMAP_THRESHOLD, between(MIB / 4, b->limit / 128, 32 * MIB));
@@ -87,7 +89,7 @@ static bool refuse_limit(const struct budget *b, int64_t baseline, struct error 
 
 bool budget_ready(struct budget *b, struct error *err)
 {
-	/* Receivers may have begun: what is charged already counts once. */
+	/* Receivers may have started: bytes that are already charged must not count twice. */
 	int64_t resident = system_resident(), charged = atomic_load(&b->charged);
 	int64_t baseline = resident > charged ? resident - charged : 0;
 	atomic_store(&b->baseline, baseline);
@@ -125,9 +127,9 @@ void budget_check(struct budget *b)
 	atomic_store(&b->over, resident > b->limit);
 }
 
-/* What was freed and is still resident is charged to nobody. Nor is what the allocator loses
- * between blocks, and what core holds of messages that are not complete: most of the spike is for
- * them. */
+/* Memory that was freed but is still resident is charged to nobody. The same is true for what the
+ * allocator loses between blocks, and for what gRPC core holds of incomplete messages. Most of the
+ * spike is for these. */
 static bool really_fits(const struct budget *b, int64_t bytes)
 {
 	int64_t max = b->soft + (b->limit - b->soft) / 4;
@@ -137,7 +139,7 @@ static bool really_fits(const struct budget *b, int64_t bytes)
 	return system_resident() + bytes <= max;
 }
 
-/* Who waits has added to `claimed` before it looked at `charged`: either it sees the change, or it
+/* A thread that waits adds to `claimed` before it reads `charged`: either it sees the change, or it
  * is woken. */
 static int64_t change(struct budget *b, int64_t bytes)
 {
@@ -238,7 +240,7 @@ static bool has_room(const struct budget *b, int64_t bytes)
 	return atomic_load(&b->charged) + atomic_load(&b->baseline) + bytes <= b->soft;
 }
 
-/* Until when a claim waits that has waited since `begun`. */
+/* The time until which a claim waits. It has waited since `begun`. */
 static uint64_t patience_ends(const struct budget *b, uint64_t begun)
 {
 	uint64_t released = atomic_load(&b->released);
@@ -252,7 +254,7 @@ static void wait_until(struct budget *b, uint64_t until)
 	pthread_cond_clockwait(&b->changed, &b->mutex, CLOCK_MONOTONIC, &at);
 }
 
-/* Claims take turns in the order in which they came. */
+/* Claims take turns in order of arrival. */
 static void wait_for_turn(struct budget *b, int64_t bytes)
 {
 	pthread_mutex_lock(&b->mutex);
@@ -278,7 +280,7 @@ void budget_claim(struct budget *b, int64_t bytes)
 	if (bytes >= LARGE_BYTES && !held_here++) {
 		atomic_fetch_add(&b->claimed, bytes);
 		wait_for_turn(b, bytes);
-		really_fits(b, bytes); /* returns what malloc keeps of freed memory */
+		really_fits(b, bytes); /* makes malloc return freed memory to the system */
 		atomic_fetch_add(&b->holders, 1);
 		budget_add(b, bytes);
 		end_turn(b);

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "config/table.h"
+#include "net/authenticator.h"
 #include "net/io.h"
 #include "net/loop.h"
 #include "net/sockets.h"
@@ -46,6 +47,14 @@ enum component_kind {
 	COMPONENT_EXTENSION
 };
 
+/* The extensions of the component's graph that are authenticators. */
+struct authenticators {
+	void *context;
+	/* Returns a reference to that of an extension, or NULL. If there is none, building the
+	 * graph fails; the component only has to end its create without a crash. [loop thread] */
+	struct authenticator *(*find)(void *context, const char *id);
+};
+
 /* What a component gets from the program. Borrowed; outlives the component. */
 struct host {
 	const char *id;       /* "otlp_grpc/a" */
@@ -55,9 +64,16 @@ struct host {
 	struct loop *loop;
 	struct io *io;     /* receivers: the I/O threads of their connections; set before start */
 	struct gate *gate; /* receivers: admits requests (pipeline/inbound.h) */
-	struct sockets_access sockets;      /* for servers */
+	struct sockets_access sockets; /* for servers */
+	/* for create */
+	struct authenticators authenticators;
 	const struct service_view *service; /* extensions: the state of the program */
 };
+
+/* A reference to the authenticator that a section `auth` names. NULL: the section is absent, or the
+ * graph will not be built. [loop thread, in create] */
+struct authenticator *host_authenticator(const struct host *host, const struct optional *present,
+					 const char *id);
 
 /* What extensions can ask of the program. Functions may be called from any thread. */
 struct service_view {
@@ -186,7 +202,7 @@ struct exporter_ops {
 	/* The encoding of a shared packet that send asks for and does not use after sending_done. A
 	 * large one is dropped when the last destination that reads it is done. NULL: none, or it
 	 * is kept as long as the packet. [any thread] */
-	enum packet_form (*reads)(void *self);
+	struct packet_form (*reads)(void *self);
 	/* Creates what send would otherwise have to create first, so that the packet becomes
 	 * prompt; only for small packets. NULL: nothing can be created in advance. [worker or I/O
 	 * thread that brings the packet] */
@@ -199,6 +215,9 @@ struct exporter_ops {
 };
 
 struct extension_ops {
+	/* What servers and clients get that name the extension in `auth.authenticator`; borrowed.
+	 * NULL: it is no authenticator. [loop thread] */
+	struct authenticator *(*authenticator)(void *self);
 	/* [loop thread] */
 	bool (*start)(void *self, struct error *err);
 	/* On return no thread or timer of the extension is left. [loop thread] */

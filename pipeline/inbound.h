@@ -38,8 +38,18 @@ struct outcome {                    /* what the sender gets as a reply */
 	const char *rejection;      /* describes the first fault; NULL: none */
 };
 
-struct body { /* a worker's reusable buffers for decompression: the body, and one document of it */
-	struct bytes raw, inflated;
+/* The error for protocols whose responses cannot report that a part was rejected. False: nothing
+ * was rejected, or everything. */
+static inline bool inbound_in_part(const struct outcome *outcome, struct error *err)
+{
+	return !outcome->error && outcome->rejected_profiles &&
+	       !error_set(err, ERROR_INVALID, "profiles rejected: %u, the others were accepted: %s",
+			  outcome->rejected_profiles, outcome->rejection);
+}
+
+/* A worker's reusable buffers: the decompressed body, its translation, one decompressed document */
+struct body {
+	struct bytes raw, translated, inflated;
 };
 
 enum inbound_next {
@@ -59,6 +69,10 @@ struct inbound_ops {
 				  struct error *err);
 	/* Decodes the document into tables that were reset; once per path. [worker] */
 	bool (*decode)(struct inbound *in, struct profiles *profiles, struct error *err);
+	/* Translates the document that decode has returned with in->again, and sets *document to
+	 * the translation, which is decoded instead. NULL if decode never does that. [worker] */
+	bool (*translate)(struct inbound *in, struct body *body, struct view *document,
+			  struct error *err);
 	/* Replies to the sender and frees the inbound; the last call, once. [any thread] */
 	void (*reply)(struct inbound *in, const struct outcome *outcome);
 	/* The number of bytes of tables that the densest legitimate document needs for each of its
@@ -70,6 +84,9 @@ struct inbound_ops {
 struct inbound {
 	const struct inbound_ops *ops;
 	struct request request;
+	void *receiver; /* the intake's options.receiver */
+	/* set before gate_admit if gate_wants_headers; ends with name == NULL; may be NULL */
+	const struct metadatum *headers;
 	/* set before gate_admit: bytes that the receiver holds for the request in addition to its
 	 * body and small structures, such as copies of the headers */
 	size_t overhead;
@@ -80,6 +97,12 @@ struct inbound {
 	/* here: run by gate_run_here; moves: load has found the request too large for that, so a
 	 * worker runs it */
 	bool here, moves;
+	/* The version or encoding of the document, in the receiver's own numbering, once it is
+	 * known; 0: not yet. */
+	uint8_t dialect;
+	/* decode has found by the content that the document must be translated first: it has set
+	 * dialect, and returned false without setting err */
+	bool again;
 	bool favoured;        /* is processed regardless of the peer's share */
 	struct inbound *next; /* the workers' queue */
 	/* bytes charged to the budget for this request (gate_admit, gate_charge) */
@@ -95,15 +118,19 @@ struct inbound {
  * included. */
 #define GATE_REQUEST_BYTES 4096
 
+/* Does gate_admit need in->headers, to find the tenant? */
+bool gate_wants_headers(const struct gate *gate);
 /*
  * Decides from the headers, before the body is read, whether the request is admitted: some
- * destination has room, the peer may have one more request waiting, and the program is not
- * stopping. Charges GATE_REQUEST_BYTES and in->overhead, but nothing for the body. `announced` is
- * the length of the body according to the headers; 0: unknown.
+ * destination has room, the peer may have one more request waiting, the request has a tenant if it
+ * must have one, and the program is not stopping. Sets request.tenant. Charges GATE_REQUEST_BYTES
+ * and in->overhead, but nothing for the body. `announced` is the length of the body according to
+ * the headers; 0: unknown.
  *
- * False with ERROR_TOO_LARGE if that could not fit even if nothing else were charged; otherwise
- * with ERROR_BUSY and a retry hint. A refusal is counted, nothing is held, and gate_forget must not
- * be called. [any thread]
+ * False with ERROR_TOO_LARGE if that could not fit even if nothing else were charged, with
+ * ERROR_UNAUTHENTICATED or ERROR_INVALID because of the tenant; otherwise with ERROR_BUSY and a
+ * retry hint. A refusal is counted, nothing is held, and gate_forget must not be called. [any
+ * thread]
  */
 bool gate_admit(struct gate *gate, struct inbound *in, size_t announced, struct error *err);
 /*
@@ -136,6 +163,10 @@ void gate_submit(struct gate *gate, struct inbound *in);
  * If load finds more data than expected, it returns false with in->moves set, and a worker runs the
  * request from the start. No document has been accepted by then. [I/O thread with that index] */
 void gate_run_here(struct gate *gate, struct inbound *in, uint32_t io_thread);
+
+/* The limits of what documents contain (pipeline/intake/request_limits.h). [any thread] */
+struct request_limiter;
+const struct request_limiter *gate_limiter(const struct gate *gate);
 
 /* Memory that does not belong to a request: the cost of a connection. False, with nothing charged,
  * if the budget is short. That happens before requests are refused. [any thread] */

@@ -13,6 +13,7 @@ const char *const refusal_names[REFUSAL_COUNT] = {
 	[REFUSAL_INVALID] = "invalid",
 	[REFUSAL_TOO_LARGE] = "too_large",
 	[REFUSAL_UNSUPPORTED] = "unsupported",
+	[REFUSAL_UNAUTHENTICATED] = "unauthenticated",
 	[REFUSAL_CANCELLED] = "cancelled",
 	[REFUSAL_OTHER] = "refused",
 	[REFUSAL_INTERNAL] = "internal",
@@ -27,6 +28,8 @@ enum refusal refusal_of(const struct error *err)
 		return REFUSAL_TOO_LARGE;
 	case ERROR_UNSUPPORTED:
 		return REFUSAL_UNSUPPORTED;
+	case ERROR_UNAUTHENTICATED:
+		return REFUSAL_UNAUTHENTICATED;
 	case ERROR_BUSY:
 		return err->short_of_memory ? REFUSAL_MEMORY : REFUSAL_QUEUE_FULL;
 	case ERROR_INTERNAL:

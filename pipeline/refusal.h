@@ -17,7 +17,8 @@ enum refusal {
 	REFUSAL_INVALID,
 	REFUSAL_TOO_LARGE,
 	REFUSAL_UNSUPPORTED,
-	REFUSAL_CANCELLED, /* by the sender, or too slow */
+	REFUSAL_UNAUTHENTICATED, /* no tenant */
+	REFUSAL_CANCELLED,       /* by the sender, or too slow */
 	REFUSAL_OTHER,
 	REFUSAL_INTERNAL,
 	REFUSAL_COUNT

@@ -4,10 +4,11 @@
 #include "base/clock.h"
 
 #define CROWDED_NS UINT64_C(2000000000)
-/* Without a queue the sender waits for the result, as in the Collector, and little may wait. */
+/* Without a queue, senders wait for the result, as in the Collector, so only a few packets may
+ * wait. */
 #define UNQUEUED 64
-/* Parts of the share: what plans make, of exporters that plan and of others, which split at times;
- * and of the rest, what packets may stretch it by. */
+/* Fractions of the share: for parts made by plans, if the exporter plans, and if it only splits at
+ * times. Of the rest: by which packets may exceed it. */
 #define PLANNED_SHARE 3
 #define SPLIT_SHARE 8
 #define STRETCH_SHARE 5
@@ -68,7 +69,7 @@ static bool fits_memory(const struct backlog *b, int64_t bytes, int64_t max)
 	return !max || b->bytes + bytes <= max;
 }
 
-/* The bytes do not fit, but may soon. */
+/* The bytes do not fit now, but may fit soon. */
 static bool is_crowded(struct backlog *b, int64_t bytes, bool works)
 {
 	uint64_t none = 0;

@@ -5,21 +5,22 @@
 #include "pipeline/delivery/delivery.h"
 
 /*
- * What one destination has not accepted yet: packets that wait, first in, first out, and packets
- * that are being delivered. It is limited in units of the queue's sizer, as configured, and in
- * bytes by its share of memory. The bytes are those that are charged: the packets with all their
- * encodings (struct packet_holder), and the parts that plans made of them.
+ * The packets that one destination has not accepted yet: those that wait, first in, first out, and
+ * those that are being delivered. A backlog is limited in units of the queue's sizer, as
+ * configured, and in bytes by its share of memory. The bytes are those that are charged: the
+ * packets with all their encodings (struct packet_holder), and the parts that plans made of them.
  *
- * A queue is full from the first item that did not fit until it is half empty. Meanwhile a single
- * free place admits no request: a slow destination would get it, and a faster one that lacks room
- * for a moment would not.
+ * A queue is full from the first item that did not fit until it is half empty. In this state, a
+ * single free place does not admit a request. Otherwise a slow destination would receive it, and a
+ * faster destination that has no room for a moment would not.
  *
  * A backlog is crowded when its share of memory is used up: for a few seconds at most, and not
- * again before it was empty. A destination that keeps up with its senders gets into this state when
- * memory is short for a moment; the senders are then delayed, and nothing is dropped. The backlog
- * of a slow destination is not empty again so soon.
+ * again before it was empty. A destination that keeps up with its senders enters this state when
+ * memory is short for a moment: the senders are then delayed, and nothing is dropped. The backlog
+ * of a slow destination is not empty again within this time.
  *
- * Functions that change the list are called under the delivery's lock; the others by any thread.
+ * Functions that change the list are called under the delivery's lock. The others may be called by
+ * any thread.
  */
 struct item { /* a packet of one pipeline */
 	struct item *next;
@@ -33,36 +34,37 @@ struct item { /* a packet of one pipeline */
 struct backlog {
 	enum queue_sizer sizer;
 	int64_t capacity;                    /* units */
-	bool plans;                          /* the exporter makes packets of its own */
-	struct item *head, **tail;           /* those that wait */
-	_Atomic int64_t units, bytes;        /* of the packets that wait or are being delivered */
-	_Atomic int64_t made;                /* bytes of what plans made, or are expected to make */
-	_Atomic int64_t bytes_max, made_max; /* 0: none */
-	/* clock_now when its share was used up first since it was empty; 0: it was not */
+	bool plans;                          /* the exporter makes its own packets */
+	struct item *head, **tail;           /* the waiting packets */
+	_Atomic int64_t units, bytes;        /* of packets that wait or are being delivered */
+	_Atomic int64_t made;                /* bytes that plans made, or are expected to make */
+	_Atomic int64_t bytes_max, made_max; /* 0: no limit */
+	/* clock_now when its share was first used up since it was empty; 0: it was not used up */
 	_Atomic uint64_t crowded;
 	_Atomic bool full;
 };
 
 void backlog_init(struct backlog *b, const struct queue_config *config, bool plans);
-/* The memory that it may use; 0: no limit. */
+/* Sets the memory that it may use; 0: no limit. */
 void backlog_set_share(struct backlog *b, int64_t bytes);
 int64_t backlog_bytes(const struct backlog *b);
 int64_t backlog_units_of(const struct backlog *b, const struct packet *packet);
 
-/* How full it is, in thousandths of its capacity; above 1000 when it holds more than that. */
+/* How full it is, in thousandths of its capacity. Above 1000 if it holds more than its capacity. */
 enum { BACKLOG_FULL = 1000 };
 int64_t backlog_load(const struct backlog *b);
-/* For this packet, or NULL: for any more. An empty one takes one packet of any size. `works`: the
- * destination does. */
+/* Is there room for this packet, or (NULL) for any packet? An empty backlog accepts one packet of
+ * any size. `works`: the destination is healthy. */
 enum delivery_room backlog_room(struct backlog *b, struct packet *packet, bool works);
 
-/* False: full. If several threads saw the same room, all their items enter. */
+/* False: full. If several threads saw the same room, all their items are added. */
 bool backlog_add(struct backlog *b, struct item *item, enum queue_entry entry, bool works);
-struct item *backlog_take(struct backlog *b); /* the first that waits, or NULL */
-/* The item was taken, and is delivered or dropped. True: the backlog is no longer full. */
+struct item *backlog_take(struct backlog *b); /* the first waiting item, or NULL */
+/* The item was taken, and was delivered or dropped. True: the backlog is no longer full. */
 bool backlog_remove(struct backlog *b, struct item *item);
 
-/* May a plan make this many bytes more now? What plans hold is limited too; one plan always may. */
+/* May a plan make this many more bytes now? The bytes that plans hold are limited too. One plan is
+ * always allowed. */
 bool backlog_may_make(const struct backlog *b, int64_t bytes);
 void backlog_made(struct backlog *b, int64_t bytes);
 

@@ -124,7 +124,7 @@ static struct item *new_item(struct delivery *d, struct packet *packet)
 	const struct exporter_ops *ops = d->options.ops;
 	struct item *item = memory_new(sizeof *item);
 	item->packet = packet_ref(packet);
-	item->holder.reads = ops->reads ? 1u << ops->reads(d->options.exporter) : 0;
+	item->holder.reads = ops->reads ? ops->reads(d->options.exporter) : FORM_OTLP;
 	item->units = backlog_units_of(&d->backlog, packet);
 	item->left = packet->samples;
 	return item;
@@ -255,7 +255,7 @@ void delivery_finish(struct sending *s, enum ack_outcome outcome)
 		loop_post(loop, settle, d);
 }
 
-void delivery_hasten(struct delivery *d)
+void delivery_stop_retrying(struct delivery *d)
 {
 	d->draining = true;
 	for (uint32_t i = 0; i < d->consumer_count; i++)
@@ -272,7 +272,7 @@ void delivery_resume(struct delivery *d)
 
 void delivery_drain(struct delivery *d, void (*drained)(void *argument), void *argument)
 {
-	delivery_hasten(d);
+	delivery_stop_retrying(d);
 	pthread_mutex_lock(&d->lock);
 	d->drained = drained;
 	d->argument = argument;
@@ -284,7 +284,7 @@ void delivery_drain(struct delivery *d, void (*drained)(void *argument), void *a
 
 void delivery_abandon(struct delivery *d)
 {
-	delivery_hasten(d);
+	delivery_stop_retrying(d);
 	for (;;) {
 		pthread_mutex_lock(&d->lock);
 		struct item *item = backlog_take(&d->backlog);

@@ -140,15 +140,18 @@ int64_t delivery_load(const struct delivery *delivery);
 bool delivery_waits(const struct delivery *delivery); /* wait_for_result */
 
 /*
- * [loop thread] delivery_hasten: from now on each packet gets one more attempt and no retry.
- * delivery_resume: retries again as configured; only before delivery_drain. delivery_drain hastens,
- * and nothing may be enqueued any more: `drained` runs when nothing is left. delivery_abandon
- * hastens and drops what still waits (reason shutdown); what is in flight ends when the exporter's
- * stop cancels it. delivery_unref: only after drained ran, or if nothing was ever
- * enqueued. delivery_log_stuck: the program ends now; logs the samples that are lost if a send is
- * still in flight.
+ * [loop thread]
+ * delivery_stop_retrying: from now on each packet gets one more attempt and no retry.
+ * delivery_resume: retries again as configured; only before delivery_drain.
+ * delivery_drain: stops retrying, and nothing may be enqueued any more; `drained` runs when nothing
+ * is left.
+ * delivery_abandon: stops retrying, and drops what still waits (reason shutdown); what is in flight
+ * ends when the exporter's stop cancels it.
+ * delivery_unref: only after drained ran, or if nothing was ever enqueued.
+ * delivery_log_stuck: the program ends now; logs the samples that are lost if a send is still in
+ * flight.
  */
-void delivery_hasten(struct delivery *delivery);
+void delivery_stop_retrying(struct delivery *delivery);
 void delivery_resume(struct delivery *delivery);
 void delivery_drain(struct delivery *delivery, void (*drained)(void *argument), void *argument);
 void delivery_abandon(struct delivery *delivery);

@@ -6,6 +6,8 @@
 
 #include "base/memory.h"
 #include "base/version.h"
+#include "pipeline/delivery/decorated.h"
+#include "pipeline/delivery/status_message.h"
 
 #if defined(__x86_64__)
 #define MACHINE "amd64"
@@ -24,65 +26,33 @@ struct flight {
 	uint64_t profiles;
 };
 
-static const struct answer {
-	const char *reason;
-	enum send_outcome outcome;
-} answers[] = {
-	{ "ok", SEND_OK },
-	{ "cancelled", SEND_RETRY },
-	{ "unknown", SEND_PERMANENT },
-	{ "invalid_argument", SEND_PERMANENT },
-	{ "deadline_exceeded", SEND_RETRY },
-	{ "not_found", SEND_PERMANENT },
-	{ "already_exists", SEND_PERMANENT },
-	{ "permission_denied", SEND_PERMANENT },
-	{ "resource_exhausted", SEND_PERMANENT }, /* with RetryInfo: judge_exhausted */
-	{ "failed_precondition", SEND_PERMANENT },
-	{ "aborted", SEND_RETRY },
-	{ "out_of_range", SEND_RETRY },
-	{ "unimplemented", SEND_PERMANENT },
-	{ "internal", SEND_PERMANENT },
-	{ "unavailable", SEND_RETRY },
-	{ "data_loss", SEND_RETRY },
-	{ "unauthenticated", SEND_PERMANENT },
+/* By the number of the status. */
+static const enum send_outcome outcomes[] = {
+	SEND_OK,        /* OK */
+	SEND_RETRY,     /* CANCELLED */
+	SEND_PERMANENT, /* UNKNOWN */
+	SEND_PERMANENT, /* INVALID_ARGUMENT */
+	SEND_RETRY,     /* DEADLINE_EXCEEDED */
+	SEND_PERMANENT, /* NOT_FOUND */
+	SEND_PERMANENT, /* ALREADY_EXISTS */
+	SEND_PERMANENT, /* PERMISSION_DENIED */
+	SEND_PERMANENT, /* RESOURCE_EXHAUSTED; with RetryInfo: judge */
+	SEND_PERMANENT, /* FAILED_PRECONDITION */
+	SEND_RETRY,     /* ABORTED */
+	SEND_RETRY,     /* OUT_OF_RANGE */
+	SEND_PERMANENT, /* UNIMPLEMENTED */
+	SEND_PERMANENT, /* INTERNAL */
+	SEND_RETRY,     /* UNAVAILABLE */
+	SEND_RETRY,     /* DATA_LOSS */
+	SEND_PERMANENT, /* UNAUTHENTICATED */
 };
 enum {
 	UNKNOWN = 2,
 	RESOURCE_EXHAUSTED = 8,
 	OUT_OF_RANGE = 11,
 	UNAVAILABLE = 14,
-	STATUS_COUNT = sizeof answers / sizeof *answers
+	STATUS_COUNT = sizeof outcomes / sizeof *outcomes
 };
-
-/* What the gRPC libraries of servers (C core, grpc-go, grpc-java, tonic) say of a message over
- * their limit; a status of its own for that does not exist. NULL, or what follows the words. */
-static const char *find_too_large(const char *message)
-{
-	static const char *const words[] = { "larger than max", "exceeds maximum",
-					     "exceeds the maximum", "too large" };
-	for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-		const char *found = strcasestr(message, words[i]);
-		if (found)
-			return found + strlen(words[i]);
-	}
-	return NULL;
-}
-
-/* They name two numbers in either order, and the limit is the smaller: "(5000 vs. 4096)", "size
- * 4096: 5000". */
-static void read_limit(const char *text, struct send_result *verdict)
-{
-	uint64_t numbers[2] = { 0, 0 };
-	for (int i = 0; i < 2; i++) {
-		char *end;
-		text += strcspn(text, "0123456789");
-		numbers[i] = strtoull(text, &end, 10);
-		text = end;
-	}
-	bool swapped = numbers[1] && numbers[1] < numbers[0];
-	verdict->stated_bytes = numbers[swapped];
-	verdict->seen_bytes = numbers[!swapped];
-}
 
 /* Why no connection took it. Core says that itself, in the same words to everybody. The socket
  * mutator is ours: it refuses connections for a while after replies that were too large
@@ -102,8 +72,8 @@ static struct send_result judge(const struct grpc_result *result)
 {
 	int status =
 		result->status >= 0 && result->status < STATUS_COUNT ? result->status : UNKNOWN;
-	struct send_result verdict = { .outcome = answers[status].outcome,
-				       .reason = answers[status].reason,
+	struct send_result verdict = { .outcome = outcomes[status],
+				       .reason = status_message_word(status),
 				       .retry_after_ms = result->retry_delay_ms };
 	if (result->reply_too_large) {
 		verdict.outcome = SEND_RETRY;
@@ -114,14 +84,10 @@ static struct send_result judge(const struct grpc_result *result)
 		verdict.reason = unsent_reason(result->message);
 	if (status != RESOURCE_EXHAUSTED && status != OUT_OF_RANGE)
 		return verdict;
-	const char *limit = find_too_large(result->message);
-	if (result->retry_delay_ms >= 0) {
+	if (result->retry_delay_ms >= 0)
 		verdict.outcome = SEND_RETRY;
-	} else if (limit) {
-		verdict.outcome = SEND_TOO_LARGE;
-		verdict.reason = "too_large";
-		read_limit(limit, &verdict);
-	}
+	else
+		status_message_too_large(result->message, &verdict);
 	return verdict;
 }
 
@@ -150,20 +116,35 @@ static bool begin_call(struct grpc_sender *sender, const struct grpc_message *me
 	return running;
 }
 
-void grpc_sender_send(struct grpc_sender *sender, const struct grpc_message *message,
-		      uint64_t profiles, uint64_t timeout_ns, struct sending *sending)
+/* Begins the call with this metadata, or says why not. */
+static bool try_call(struct grpc_sender *sender, const struct grpc_message *message,
+		     uint64_t timeout_ns, struct flight *flight, struct send_result *failure)
 {
-	struct send_result failure = { .outcome = SEND_PERMANENT,
-				       .retry_after_ms = -1,
-				       .reason = "headers" };
+	*failure = (struct send_result){ .outcome = SEND_PERMANENT,
+					 .retry_after_ms = -1,
+					 .reason = "headers" };
+	if (!grpc_client_check_metadata(message->metadata, NULL))
+		return false;
+	failure->outcome = SEND_RETRY;
+	failure->reason = "stopped";
+	return begin_call(sender, message, timeout_ns, flight);
+}
+
+void grpc_sender_send(struct grpc_sender *sender, const struct grpc_message *message,
+		      const struct packet *packet, uint64_t timeout_ns, struct sending *sending)
+{
+	struct send_result failure;
+	struct decorated decorated;
+	struct grpc_message call = *message;
 	struct flight *flight = memory_new(sizeof *flight);
-	*flight = (struct flight){ sender, sending, profiles };
-	if (grpc_client_check_metadata(message->metadata, NULL)) {
-		if (begin_call(sender, message, timeout_ns, flight))
-			return;
-		failure.outcome = SEND_RETRY;
-		failure.reason = "stopped";
-	}
+	*flight = (struct flight){ sender, sending, packet->profiles };
+	bool ready = decorated_init(&decorated, sender->authenticator, &sender->config->headers,
+				    message->metadata, packet, &failure);
+	call.metadata = decorated.headers;
+	bool begun = ready && try_call(sender, &call, timeout_ns, flight, &failure);
+	decorated_fini(&decorated);
+	if (begun)
+		return;
 	message->release(message->owner);
 	memory_free(flight);
 	sending_done(sending, &failure);
@@ -175,7 +156,7 @@ static bool read_certificates(void *context, bool *changed, struct error *err)
 {
 	struct grpc_sender *sender = context;
 	pthread_rwlock_rdlock(&sender->lock);
-	bool ok = !sender->client || grpc_client_reload(sender->client, changed, err);
+	bool ok = !sender->client || grpc_client_reopen(sender->client, changed, err);
 	pthread_rwlock_unlock(&sender->lock);
 	return ok;
 }
@@ -216,6 +197,8 @@ bool grpc_sender_init(struct grpc_sender *sender, const struct grpc_sender_confi
 			    .interval_ns = config->tls.reload_interval.ns },
 	};
 	pthread_rwlock_init(&sender->lock, NULL);
+	sender->authenticator =
+		host_authenticator(host, &config->auth.present, config->auth.authenticator);
 	const struct metric_label labels[] = { { "exporter", host->id }, { 0 } };
 	sender->replies_too_large =
 		metrics_series(host->metrics, &grpc_sender_replies_too_large, labels);
@@ -230,7 +213,9 @@ bool grpc_sender_start(struct grpc_sender *sender, const struct pairs *headers, 
 			.endpoint = c->endpoint,
 			.method = sender->method->path,
 			.tls = &c->tls,
-			.headers = headers ? headers : &c->headers,
+			.headers = sender->authenticator ? NULL
+				   : headers             ? headers
+							 : &c->headers,
 			.user_agent = or_default(c->user_agent, USER_AGENT),
 			.authority = or_default(c->authority, NULL),
 			.balancer = c->balancer_name,
@@ -258,6 +243,7 @@ void grpc_sender_stop(struct grpc_sender *sender)
 void grpc_sender_fini(struct grpc_sender *sender)
 {
 	reopen_fini(&sender->reopen);
+	authenticator_unref(&sender->authenticator);
 	grpc_endpoint_fini(&sender->endpoint);
 	pthread_rwlock_destroy(&sender->lock);
 }
@@ -288,12 +274,6 @@ static bool check_balancer(const char *name, struct error *err)
 
 static bool check_extensions(const struct grpc_sender_config *c, struct error *err)
 {
-	const struct node *name = c->auth ? node_get(c->auth, "authenticator") : NULL;
-	if (name && name->kind == NODE_SCALAR)
-		return error_set(err, ERROR_CONFIG,
-				 "auth: failed to resolve authenticator "
-				 "\"%s\": authenticator not found",
-				 node_shown(name));
 	if (c->middlewares && c->middlewares->count)
 		return error_set(err, ERROR_CONFIG,
 				 "middlewares: this build has no middleware extension");

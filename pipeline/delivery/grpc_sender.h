@@ -26,7 +26,8 @@ struct grpc_sender_config {
 	struct pairs headers;
 	bool wait_for_ready;
 	int64_t read_buffer_size, write_buffer_size;
-	const struct node *auth, *middlewares;
+	struct auth_config auth;
+	const struct node *middlewares;
 };
 
 extern const struct config_table grpc_keepalive_table;
@@ -56,9 +57,8 @@ extern const struct config_table grpc_keepalive_table;
 		   .help = "The `:authority` to send. With TLS it must be a name in the server's certificate."), \
 	CONFIG_SECTION(type, member.keepalive, grpc_keepalive_table, .key = "keepalive", \
 		       .presence = PRESENCE_NONE, .help = "HTTP/2 pings."), \
-	CONFIG_ROW(type, member.auth, .key = "auth", \
-		   .help = "Authenticator extension. This build has none, so setting one is " \
-			   "an error."), \
+	CONFIG_SECTION(type, member.auth, auth_table, .key = "auth", .presence = PRESENCE_NONE, \
+		       .help = "An extension adds the credentials to each call."), \
 	CONFIG_ROW(type, member.middlewares, .key = "middlewares", \
 		   .help = "Middleware extensions. This build has none, so any entry is an " \
 			   "error."), \
@@ -109,6 +109,7 @@ struct grpc_sender {
 	void *exporter;
 	const struct host *host;
 	struct grpc_endpoint endpoint;
+	struct authenticator *authenticator; /* NULL: none */
 	struct reopen reopen;
 	pthread_rwlock_t lock; /* guards client: a send that starts after stop finds none */
 	struct grpc_client *client;
@@ -131,6 +132,6 @@ bool grpc_sender_reopen(struct grpc_sender *sender, struct error *err);
 /* [any thread] Calls, and reports the result to `sending`; message->release always runs. Metadata
  * that grpc_client_check_metadata rejects fails the request permanently. */
 void grpc_sender_send(struct grpc_sender *sender, const struct grpc_message *message,
-		      uint64_t profiles, uint64_t timeout_ns, struct sending *sending);
+		      const struct packet *packet, uint64_t timeout_ns, struct sending *sending);
 
 #endif

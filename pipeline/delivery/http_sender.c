@@ -6,6 +6,7 @@
 
 #include "base/memory.h"
 #include "base/version.h"
+#include "pipeline/delivery/decorated.h"
 
 /* One request in flight. The packet holds its body until the answer. */
 struct flight {
@@ -23,9 +24,10 @@ static const struct answer {
 } answers[] = {
 	{ 400, SEND_PERMANENT, "invalid" },           { 401, SEND_PERMANENT, "unauthenticated" },
 	{ 403, SEND_PERMANENT, "permission_denied" }, { 404, SEND_PERMANENT, "not_found" },
-	{ 422, SEND_PERMANENT, "invalid" },           { 429, SEND_RETRY, "resource_exhausted" },
-	{ 500, SEND_PERMANENT, "internal" },          { 502, SEND_RETRY, "bad_gateway" },
-	{ 503, SEND_RETRY, "unavailable" },           { 504, SEND_RETRY, "gateway_timeout" },
+	{ 413, SEND_TOO_LARGE, "too_large" },         { 422, SEND_PERMANENT, "invalid" },
+	{ 429, SEND_RETRY, "resource_exhausted" },    { 500, SEND_PERMANENT, "internal" },
+	{ 502, SEND_RETRY, "bad_gateway" },           { 503, SEND_RETRY, "unavailable" },
+	{ 504, SEND_RETRY, "gateway_timeout" },
 };
 
 static struct send_result judge_failure(const struct http_result *result)
@@ -88,25 +90,38 @@ static bool post(struct http_sender *sender, const struct http_post *request, st
 	return running;
 }
 
+/* Posts the request with these headers, or says why not. */
+static bool try_post(const struct http_sending *request, const struct metadatum *headers,
+		     uint64_t timeout_ns, struct flight *flight, struct send_result *failure)
+{
+	const struct http_sender_config *c = flight->sender->config;
+	const struct http_post p = { .body = request->body,
+				     .content_encoding = http_compression_header(&c->compression),
+				     .headers = headers,
+				     .timeout_ns = timeout_ns };
+	*failure = (struct send_result){ .outcome = SEND_PERMANENT,
+					 .retry_after_ms = -1,
+					 .reason = "headers" };
+	if (!http_client_check_headers(headers, NULL))
+		return false;
+	failure->outcome = SEND_RETRY;
+	failure->reason = "stopped";
+	return post(flight->sender, &p, flight);
+}
+
 void http_sender_send(struct http_sender *sender, const struct http_sending *request,
 		      uint64_t timeout_ns, struct sending *sending)
 {
-	struct send_result failure = { .outcome = SEND_PERMANENT,
-				       .retry_after_ms = -1,
-				       .reason = "headers" };
+	struct send_result failure;
+	struct decorated decorated;
 	struct flight *flight = memory_new(sizeof *flight);
 	*flight = (struct flight){ sender, sending, packet_ref(request->packet) };
-	if (http_client_check_headers(request->headers, NULL)) {
-		const struct http_post p = { .body = request->body,
-					     .content_encoding = request->gzip ? "gzip" : NULL,
-					     .headers = request->headers,
-					     .timeout_ns = timeout_ns };
-		if (post(sender, &p, flight))
-			return;
-		failure.outcome = SEND_RETRY;
-		failure.reason = "stopped";
-	}
-	finish(flight, &failure);
+	bool ready = decorated_init(&decorated, sender->authenticator, &sender->config->headers,
+				    request->headers, request->packet, &failure);
+	bool posted = ready && try_post(request, decorated.headers, timeout_ns, flight, &failure);
+	decorated_fini(&decorated);
+	if (!posted)
+		finish(flight, &failure);
 }
 
 /* ---- life ---- */
@@ -115,7 +130,7 @@ static bool read_certificates(void *context, bool *changed, struct error *err)
 {
 	struct http_sender *sender = context;
 	pthread_rwlock_rdlock(&sender->lock);
-	bool ok = !sender->client || http_client_reload(sender->client, changed, err);
+	bool ok = !sender->client || http_client_reopen(sender->client, changed, err);
 	pthread_rwlock_unlock(&sender->lock);
 	return ok;
 }
@@ -138,6 +153,8 @@ void http_sender_init(struct http_sender *sender, const struct http_sender_confi
 			    .sender = sender,
 			    .interval_ns = config->tls.reload_interval.ns },
 	};
+	sender->authenticator =
+		host_authenticator(host, &config->auth.present, config->auth.authenticator);
 	http_client_place(sender->url, &sender->address, &sender->port);
 	pthread_rwlock_init(&sender->lock, NULL);
 }
@@ -145,6 +162,13 @@ void http_sender_init(struct http_sender *sender, const struct http_sender_confi
 static const char *given(const char *text)
 {
 	return text && *text ? text : NULL;
+}
+
+static uint32_t idle_max(const struct http_connection_config *c)
+{
+	bool per_host =
+		c->max_idle_per_host && (!c->max_idle || c->max_idle_per_host < c->max_idle);
+	return (uint32_t)(per_host ? c->max_idle_per_host : c->max_idle);
 }
 
 bool http_sender_start(struct http_sender *sender, struct error *err)
@@ -155,13 +179,19 @@ bool http_sender_start(struct http_sender *sender, struct error *err)
 			.loop = sender->host->loop,
 			.url = sender->url,
 			.tls = &c->tls,
-			.headers = &c->headers,
+			.headers = sender->authenticator ? NULL : &c->headers,
 			.content_type = sender->service->content_type,
 			.user_agent = "Portcullis/" PORTCULLIS_VERSION,
 			.username = given(c->basic_auth.username),
 			.password = c->basic_auth.password.text,
 			.bearer = given(c->bearer_token.text),
 			.proxy = given(c->proxy_url.text),
+			.idle_max = idle_max(&c->connections),
+			.server_max = (uint32_t)c->connections.max_per_host,
+			.idle_ns = c->connections.idle_timeout.ns
+					   ? (uint64_t)c->connections.idle_timeout.ns
+					   : UINT64_MAX / 2,
+			.one_request = c->connections.disable_keep_alives,
 		},
 		err);
 	if (sender->client)
@@ -186,6 +216,7 @@ void http_sender_stop(struct http_sender *sender)
 void http_sender_fini(struct http_sender *sender)
 {
 	reopen_fini(&sender->reopen);
+	authenticator_unref(&sender->authenticator);
 	memory_free(sender->url);
 	memory_free(sender->address);
 	memory_free(sender->port);
@@ -194,14 +225,19 @@ void http_sender_fini(struct http_sender *sender)
 
 /* ---- configuration ---- */
 
-bool http_sender_gzips(const struct http_sender_config *config)
+struct packet_form http_sender_form(const struct http_sender_config *config,
+				    enum packet_encoding encoding)
 {
-	return !given(config->compression) || !strcmp(config->compression, "gzip");
+	return http_compression_form(&config->compression, encoding);
 }
 
 static bool check_authorization(const struct http_sender_config *c, struct error *err)
 {
 	bool basic = given(c->basic_auth.username), bearer = given(c->bearer_token.text);
+	if (c->auth.present.enabled && (basic || bearer))
+		return error_set(
+			err, ERROR_CONFIG,
+			"provide either auth or basic_auth and bearer_token, but not both");
 	if (basic && bearer)
 		return error_set(err, ERROR_CONFIG,
 				 "provide either basic_auth or bearer_token, but not both");
@@ -213,17 +249,15 @@ static bool check_authorization(const struct http_sender_config *c, struct error
 	return true;
 }
 
-bool http_sender_check(const struct http_sender_config *c, const char *endpoint, struct error *err)
+bool http_sender_check(const struct http_sender_config *c, const char *endpoint, unsigned codings,
+		       struct error *err)
 {
 	if (!given(endpoint))
 		return error_set(err, ERROR_CONFIG, "endpoint must be specified");
 	if (!http_client_check(endpoint, &c->headers, err) ||
 	    !http_client_check_proxy(c->proxy_url.text, err))
 		return false;
-	if (!http_sender_gzips(c) && strcmp(c->compression, "none"))
-		return error_set(err, ERROR_CONFIG,
-				 "compression: unsupported type; use gzip or none");
-	return check_authorization(c, err);
+	return http_compression_check(&c->compression, codings, err) && check_authorization(c, err);
 }
 
 static const struct config_row basic_rows[] = {

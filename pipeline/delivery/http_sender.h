@@ -6,6 +6,7 @@
 
 #include "net/http/http_client.h"
 #include "pipeline/component.h"
+#include "pipeline/delivery/http_compression.h"
 #include "pipeline/delivery/reopen.h"
 
 /*
@@ -20,43 +21,68 @@ struct http_basic_config {
 	struct secret password;
 };
 
+struct http_connection_config {
+	int64_t max_idle, max_idle_per_host, max_per_host;
+	struct duration idle_timeout;
+	bool disable_keep_alives;
+};
+
 struct http_sender_config {
+	struct auth_config auth;
 	struct secret proxy_url; /* it may contain a password */
 	struct http_basic_config basic_auth;
 	struct secret bearer_token;
 	struct pairs headers;
 	struct tls_client_config tls;
-	char *compression;
+	struct http_compression_config compression;
+	struct http_connection_config connections;
 };
 
 extern const struct config_table http_sender_basic_table;
 
-/* The rows of an exporter's table: HTTP_SENDER_ROWS(struct pyroscope_config, client). `endpoint` is
- * the exporter's own row. */
+/* The rows of an exporter's table: HTTP_SENDER_ROWS(struct pyroscope_config, client, "`gzip` or
+ * `none`"), with the names of the codings that it passes to http_sender_check. `endpoint` is the
+ * exporter's own row. */
 /* clang-format off */
-#define HTTP_SENDER_ROWS(type, member) \
+#define HTTP_SENDER_ROWS(type, member, compressions) \
 	CONFIG_SECTION(type, member.basic_auth, http_sender_basic_table, .key = "basic_auth", \
 		       .help = "Basic authentication."), \
 	CONFIG_ROW(type, member.bearer_token, .key = "bearer_token", .help = "Sent as `Authorization: Bearer`."), \
 	CONFIG_ROW(type, member.headers, .key = "headers", .help = "Sent with each request."), \
+	CONFIG_SECTION(type, member.auth, auth_table, .key = "auth", .presence = PRESENCE_NONE, \
+		       .help = "An extension adds the credentials to each request."), \
 	CONFIG_SECTION(type, member.tls, tls_client_table, .key = "tls", .help = "For `https://` endpoints."), \
-	CONFIG_ROW(type, member.compression, .key = "compression", .def = "gzip", \
-		   .help = "Compression of requests: `gzip` (level 1) or `none`."), \
+	HTTP_COMPRESSION_ROWS(type, member.compression, compressions), \
+	CONFIG_ROW(type, member.connections.max_idle, .key = "max_idle_conns", .def = "100", .limited = true, \
+		   .min = 0, .max = 65535, .help = "The number of idle connections that are kept; 0: any number."), \
+	CONFIG_ROW(type, member.connections.max_idle_per_host, .key = "max_idle_conns_per_host", .def = "0", \
+		   .limited = true, .min = 0, .max = 65535, \
+		   .help = "The same, because an exporter has one host. The smaller number applies. 0: `max_idle_conns`."), \
+	CONFIG_ROW(type, member.connections.max_per_host, .key = "max_conns_per_host", .def = "0", .limited = true, \
+		   .min = 0, .max = 65535, \
+		   .help = "The number of connections. Further requests wait, at most for their `timeout`. 0: any number, " \
+			   "but `num_consumers` limits the requests."), \
+	CONFIG_ROW(type, member.connections.idle_timeout, .key = "idle_conn_timeout", .def = "90s", \
+		   .help = "A connection that was idle for this time is not used again; 0: it is."), \
+	CONFIG_ROW(type, member.connections.disable_keep_alives, .key = "disable_keep_alives", .def = "false", \
+		   .help = "Each request has a connection of its own."), \
 	CONFIG_ROW(type, member.proxy_url, .key = "proxy_url", \
 		   .help = "Default: the environment variables `http_proxy`, `https_proxy` and `no_proxy`.")
 /* clang-format on */
 
-/* Is the configuration valid, with this endpoint? */
+/* Is the configuration valid, with this endpoint, and these codings (net/compress.h, 1 << coding
+ * each)? */
 bool http_sender_check(const struct http_sender_config *config, const char *endpoint,
-		       struct error *err);
-bool http_sender_gzips(const struct http_sender_config *config);
+		       unsigned codings, struct error *err);
+/* The form of the bodies to pass to http_sender_send, for an encoding of the exporter. */
+struct packet_form http_sender_form(const struct http_sender_config *config,
+				    enum packet_encoding encoding);
 
 /* One request. */
 struct http_sending {
 	struct packet
-		*packet; /* it holds the body; the sender keeps a reference until the answer */
-	struct view body;
-	bool gzip; /* the body is compressed; the header says so */
+		*packet;  /* it holds the body; the sender keeps a reference until the answer */
+	struct view body; /* in the form of http_sender_form */
 	/* Of this request; ends with name == NULL; may be NULL; copied. One that
 	 * http_client_check_headers rejects fails the request permanently. */
 	const struct metadatum *headers;
@@ -77,7 +103,8 @@ struct http_sender {
 	const struct http_service *service;
 	void *exporter;
 	const struct host *host;
-	char *url, *address, *port; /* address and port: of the URL, for labels */
+	char *url, *address, *port;          /* address and port: of the URL, for labels */
+	struct authenticator *authenticator; /* NULL: none */
 	struct reopen reopen;
 	pthread_rwlock_t lock; /* guards client: a send that starts after stop finds none */
 	struct http_client *client;
@@ -103,7 +130,8 @@ void http_sender_send(struct http_sender *sender, const struct http_sending *req
 /*
  * The result of an answer, as the Collector's HTTP exporters classify it (OTLP specification,
  * "OTLP/HTTP Response"): 429, 502, 503 and 504 are retryable, with the Retry-After of 429 and 503;
- * so is a request without an answer, or with an incomplete one. All other failures are permanent.
+ * so is a request without an answer, or with an incomplete one. 413 is SEND_TOO_LARGE. All other
+ * failures are permanent.
  */
 struct send_result http_sender_judge(const struct http_result *result);
 

@@ -10,16 +10,19 @@
 struct exporter {
 	struct exporters *all;
 	struct exporter *next;
-	struct node *node; /* its own, like all that `declared` refers to */
+	struct node *node; /* its own copy, as is all that `declared` refers to */
 	struct declared declared;
 	void *self;
 	struct host host;
 	struct delivery *delivery;
-	/* Graphs that have borrowed it, that use it, and users that have begun to end or whose
-	 * deadline has passed. */
+	/* of its authenticator, while it is created: the graph's; then: the keys that it wants */
+	struct authenticators authenticators;
+	const char *const *context_keys;
+	/* The numbers of graphs that have borrowed it and that use it, and the numbers of users
+	 * that have begun to end and whose deadline has passed. */
 	uint32_t borrowers, users, ending, late;
 	bool started;
-	bool closing; /* not to be borrowed again */
+	bool closing; /* it can no longer be borrowed */
 	bool stopping, stopped, drained;
 	struct exporter *next_stop;
 	void (*gone)(void *argument);
@@ -32,7 +35,7 @@ struct exporters {
 	struct budget *budget;
 	struct exporter *first;
 	uint32_t count;
-	struct exporter *stops; /* the first is being stopped on the pool */
+	struct exporter *stops; /* the queue of stops; the first one is running on the pool */
 };
 
 struct exporters *exporters_new(struct loop *loop, struct metrics *metrics, struct budget *budget)
@@ -132,13 +135,32 @@ static bool create(struct exporter *e, struct error *err)
 	return true;
 }
 
+/* Remembers which metadata the exporter's authenticator wants. */
+static struct authenticator *find_authenticator(void *context, const char *id)
+{
+	struct exporter *e = context;
+	struct authenticator *a = e->authenticators.find(e->authenticators.context, id);
+	if (a)
+		e->context_keys = a->context_keys;
+	return a;
+}
+
+const char *const *exporters_context_keys(const struct exporter *e)
+{
+	return e->context_keys;
+}
+
 struct exporter *exporters_borrow(struct exporters *all, const struct declared *declared,
-				  struct error *err)
+				  struct authenticators authenticators, struct error *err)
 {
 	struct exporter *e = find(all, declared);
 	if (!e) {
 		e = add(all, declared);
-		if (!create(e, err)) {
+		e->authenticators = authenticators;
+		e->host.authenticators = (struct authenticators){ e, find_authenticator };
+		bool ok = create(e, err);
+		e->authenticators = e->host.authenticators = (struct authenticators){ 0 };
+		if (!ok) {
 			destroy(e);
 			return NULL;
 		}
@@ -191,7 +213,7 @@ void exporters_reopen(struct exporters *all)
 			component_reopen(e->declared.factory, e->self, &e->host.log);
 }
 
-/* The last thing that is done with the exporter on behalf of its last user. */
+/* The last access to the exporter on behalf of its last user. */
 static void finish(struct exporter *e)
 {
 	if (e->drained && e->stopped)
@@ -217,7 +239,7 @@ static void has_stopped(void *argument)
 	finish(e);
 }
 
-/* One at a time: a stop may wait for work that it needs the pool for. */
+/* Stops run one at a time: a stop may wait for work that also needs the pool. */
 static void begin_stop(struct exporter *e)
 {
 	struct exporter **link = &e->all->stops;
@@ -239,7 +261,7 @@ static void has_drained(void *argument)
 	finish(e);
 }
 
-/* Some user's deadline has passed. */
+/* The deadline of one user has passed. */
 static void cut_short(struct exporter *e)
 {
 	bool all = e->late >= e->users;
@@ -255,7 +277,7 @@ void exporters_end(struct exporter *e)
 		return;
 	e->closing = true;
 	if (delivery_waits(e->delivery))
-		delivery_hasten(e->delivery);
+		delivery_stop_retrying(e->delivery);
 }
 
 void exporters_expire(struct exporter *e)

@@ -6,9 +6,10 @@
 #include <assert.h>
 #include <string.h>
 
-#define WORKER_QUEUE 2048 /* of which a peer alone may take half */
-/* Of what the soft limit leaves above the process at rest, workers, and open batches, may keep this
- * part each while they are empty. More would starve the requests for whose sake it is kept. */
+#define WORKER_QUEUE 2048 /* one peer may use half of it */
+/* Workers together, and open batches together, may each keep this fraction of the memory between
+ * the process at rest and the soft limit while they are empty. More would starve the requests for
+ * which it is kept. */
 #define IDLE_SHARE 8
 
 static struct instance *find_instance(const struct graph *g, enum component_kind kind,
@@ -28,6 +29,39 @@ static struct instance *append_instance(struct graph *g, const struct declared *
 	g->instances = memory_resize(g->instances, (g->instance_count + 1) * sizeof *g->instances);
 	g->instances[g->instance_count++] = instance;
 	return instance;
+}
+
+static struct authenticator *refuse_authenticator(struct graph *g, const char *id,
+						  const char *reason)
+{
+	error_set(&g->missing, ERROR_CONFIG, "failed to resolve authenticator \"%s\": %s", id,
+		  reason);
+	return NULL;
+}
+
+static struct authenticator *find_authenticator(void *context, const char *id)
+{
+	struct graph *g = context;
+	const struct instance *i = find_instance(g, COMPONENT_EXTENSION, id);
+	if (!i)
+		return refuse_authenticator(g, id, "authenticator not found");
+	if (!i->declared->factory->extension->authenticator)
+		return refuse_authenticator(g, id, "requested extension is not an authenticator");
+	return authenticator_ref(i->declared->factory->extension->authenticator(i->self));
+}
+
+static struct authenticators authenticators_of(struct graph *g)
+{
+	return (struct authenticators){ g, find_authenticator };
+}
+
+/* A component was created, and has found the authenticators that it names. */
+static bool resolved(struct graph *g, const struct declared *declared, struct error *err)
+{
+	if (g->missing.kind == ERROR_NONE)
+		return true;
+	*err = g->missing;
+	return error_prefix(err, "%s::auth", declared->path);
 }
 
 static struct instance *add_instance(struct graph *g, const struct declared *declared,
@@ -51,15 +85,17 @@ static struct instance *add_instance(struct graph *g, const struct declared *dec
 		.loop = g->options.loop,
 		.gate = gate,
 		.sockets = { g->options.sockets, g },
+		.authenticators = authenticators_of(g),
 		.service = g->options.service,
 	};
-	if (factory->create(instance->self, declared->config, &instance->host, err))
-		return instance;
-	error_prefix(err, "%s", declared->path);
-	return NULL;
+	if (!factory->create(instance->self, declared->config, &instance->host, err)) {
+		error_prefix(err, "%s", declared->path);
+		return NULL;
+	}
+	return resolved(g, declared, err) ? instance : NULL;
 }
 
-/* inventory_read has seen to it that the name is declared. */
+/* inventory_read has checked that the name is declared. */
 static const struct declared *resolve(const struct graph *g, enum component_kind kind,
 				      const char *id)
 {
@@ -92,8 +128,9 @@ static bool build_exporters(struct graph *g, const struct strings *list, struct 
 		if (find_instance(g, COMPONENT_EXPORTER, d->id))
 			continue;
 		struct instance *instance = append_instance(g, d);
-		instance->exporter = exporters_borrow(g->options.exporters, d, err);
-		if (!instance->exporter)
+		instance->exporter =
+			exporters_borrow(g->options.exporters, d, authenticators_of(g), err);
+		if (!instance->exporter || !resolved(g, d, err))
 			return false;
 	}
 	return true;
@@ -122,7 +159,8 @@ static bool build_stages(struct graph *g, struct pipeline *path, const struct st
 	return true;
 }
 
-/* The lowest limit that any pipeline asks for is the program's: there is one heap. */
+/* The lowest limit of all pipelines applies to the whole program, because there is only one
+ * heap. */
 static void settle_memory(struct graph *g)
 {
 	struct path_settings settled = { .memory_check_interval = { 1000000000 } };
@@ -143,8 +181,8 @@ static void settle_memory(struct graph *g)
 	budget_tune(g->budget);
 }
 
-/* To each destination the same, whatever the others leave of theirs: one that dies next has its
- * part too. */
+/* Each destination gets the same share, regardless of what the others use: a destination that fails
+ * later also needs its share. */
 static void share_memory(struct graph *g)
 {
 	int64_t share = exporters_share(g->options.exporters, g->options.workers);
@@ -158,13 +196,14 @@ static void build_routes(struct graph *g, struct pipeline *path, const struct st
 {
 	path->routes = memory_array(exporters->count, sizeof *path->routes);
 	path->budget = g->budget;
+	path->tenants = g->tenants;
 	ledger_init(&path->ledger, g->options.metrics, path->id);
 	for (size_t k = 0; k < exporters->count; k++) {
 		const struct instance *e = find_instance(g, COMPONENT_EXPORTER, exporters->at[k]);
 		struct batch_settings own =
 			queue_batching(&inventory_delivery(e->declared)->sending_queue);
 		pipeline_add_destination(path, exporters_delivery(e->exporter), e->declared->id,
-					 &own);
+					 &own, exporters_context_keys(e->exporter));
 	}
 	g->route_count += path->route_count;
 }
@@ -203,6 +242,8 @@ static bool build_receiver(struct graph *g, const struct declared *d, struct err
 		.peers = &g->peers,
 		.workers = &g->workers,
 		.seats = g->seats,
+		.tenants = g->tenants,
+		.limits = g->inventory.service.limits,
 		.metrics = g->options.metrics,
 		.log = &g->log,
 	});
@@ -228,6 +269,7 @@ static bool build_receivers(struct graph *g, struct error *err)
 static bool build_paths(struct graph *g, struct error *err)
 {
 	const struct config_items *pipelines = &g->inventory.service.pipelines;
+	g->tenants = tenants_new(&g->inventory.service.tenant, g->options.metrics);
 	g->paths = memory_array(pipelines->count, sizeof *g->paths);
 	g->pipeline_count = (uint32_t)pipelines->count;
 	for (uint32_t i = 0; i < g->pipeline_count; i++)
@@ -375,6 +417,7 @@ static void close_routes(struct pipeline *path)
 	for (uint32_t k = 0; k < path->route_count; k++) {
 		batcher_unref(&path->routes[k].batcher);
 		memory_free(path->routes[k].deliveries);
+		memory_free(path->routes[k].keys);
 	}
 	memory_free(path->routes);
 }
@@ -396,6 +439,7 @@ void graph_unref(struct graph **graph)
 	memory_free(g->slots);
 	loop_timer_unref(&g->check);
 	loop_timer_unref(&g->deadline);
+	tenants_unref(&g->tenants);
 	inventory_fini(&g->inventory);
 	peers_fini(&g->peers);
 	memory_free(g->seats);

@@ -6,64 +6,64 @@
 #include "pipeline/component.h"
 
 /*
- * The configuration, compiled: component instances and the paths between them. Built back to front
- * (exporters, processors, receivers), started in that order; extensions before all. Receivers and
- * exporters are one instance per ID, processors one per (pipeline, ID).
+ * The component instances of a configuration, and the paths between them. They are built from the
+ * end (exporters, processors, receivers) and started in that order, after all extensions. Receivers
+ * and exporters have one instance per ID; processors have one per pipeline and ID.
  *
- * Everything on the loop thread. Life: graph_build -> graph_start -> graph_ready -> graph_stop or
- * graph_retire -> graph_unref; graph_unref alone after graph_build (validate).
+ * All functions run on the loop thread. Sequence: graph_build -> graph_start -> graph_ready ->
+ * graph_stop or graph_retire -> graph_unref; or graph_unref directly after graph_build (validate).
  *
- * A second graph can run beside the first: when it has started, it accepts from the same listening
- * sockets, and graph_retire lets the first one finish what it has accepted. Each graph has workers,
- * batches of its own; a request belongs to the graph that admitted it until its reply. Exporters,
- * with their queues, are shared (pipeline/graph/exporters.h).
+ * A second graph can run beside the first. When it has started, it accepts connections from the
+ * same listening sockets, and graph_retire lets the first graph finish what it has accepted. Each
+ * graph has its own workers and batches. A request belongs to the graph that admitted it until its
+ * reply. Exporters and their queues are shared (pipeline/graph/exporters.h).
  */
 struct graph;
 
 struct graph_options {
 	const struct node *root;                          /* outlives the graph */
 	const struct component_factory *const *factories; /* NULL-terminated */
-	/* What outlives the graph: borrowed, and used by all graphs of the process. */
+	/* Borrowed and shared by all graphs of the process; must outlive the graph. */
 	struct loop *loop;
 	struct metrics *metrics;
-	struct budget *budget;   /* its limits are those of the first graph */
-	struct sockets *sockets; /* the listening ones */
+	struct budget *budget;   /* its limits come from the first graph */
+	struct sockets *sockets; /* the listening sockets */
 	struct exporters *exporters;
 	const struct service_view *service;
-	uint32_t workers; /* threads */
+	uint32_t workers; /* the number of threads */
 };
 
 struct graph *graph_build(const struct graph_options *options, struct error *err);
-/* io: the threads of connections; outlive the graph. */
+/* io: the threads of connections; must outlive the graph. */
 bool graph_start(struct graph *graph, struct io *io, struct error *err);
 /* SIGHUP: every component that has files or certificates opens them again, except exporters
- * (exporters_reopen). The log says which did; where that fails, the old state stays. */
+ * (exporters_reopen). The log names each component that did. If opening fails, the old files stay
+ * in use. */
 void graph_reopen(struct graph *graph);
-/* The budget has its baseline: what is above it is shared out. */
+/* The budget knows its baseline: divides the memory above it between the exporters. */
 void graph_ready(struct graph *graph);
-/*
- * Receivers, then workers, open batches, queues (each packet one more attempt), exporters,
- * extensions. Exporters that another graph uses continue, with their queues. grace_ns from now,
- * what still waits is dropped and counted. `stopped` runs on the loop thread when all is done.
- */
+/* Stops receivers, then workers, open batches, queues (one more attempt for each packet), exporters
+ * and extensions. Exporters that another graph uses continue, with their queues. After grace_ns,
+ * waiting packets are dropped and counted. `stopped` runs on the loop thread at the end. */
 void graph_stop(struct graph *graph, uint64_t grace_ns, void (*stopped)(void *argument),
 		void *argument);
-/* The same while another graph listens on the same addresses: requests that still come on the
- * connections of this one are served. */
+/* The same while another graph listens on the same addresses: later requests on the connections of
+ * this graph are still served. */
 void graph_retire(struct graph *graph, uint64_t grace_ns, void (*stopped)(void *argument),
 		  void *argument);
-/* The deadline is now; only while stopping. */
-void graph_hurry(struct graph *graph);
-/* The program ends without waiting for the stop: says which exporters hold it up. */
+/* Moves the deadline of the stop to the present. Only while stopping. */
+void graph_expire(struct graph *graph);
+/* The program ends without waiting for the stop: logs which exporters delay it. */
 void graph_log_stuck(const struct graph *graph);
 void graph_unref(struct graph **graph);
 
-/* The effective configuration (pipeline/graph/inventory.h): telemetry is that of
- * service::telemetry, printed alike. redact: without secrets and what ${...} brought. */
+/* Prints the effective configuration (pipeline/graph/inventory.h). telemetry: service::telemetry,
+ * printed in the same form. redact: omits secrets and values that ${...} inserted. */
 void graph_print(const struct graph *graph, bool redact, bool json, struct view telemetry,
 		 struct bytes *out);
 
-/* For `explain`: the processors of the first pipeline, run on one thread over p. False: refused. */
+/* For `explain`: runs the processors of the first pipeline over p, on the calling thread. False:
+ * the request was refused. */
 bool graph_process_once(struct graph *graph, struct profiles *p, struct error *err);
 
 #endif

@@ -19,7 +19,7 @@ static void free_seat(void *seat)
 	worker_unref(seat);
 }
 
-/* On a pool thread: these wait for threads of their own. */
+/* On a pool thread, because these calls wait for other threads. */
 static void stop_intake(void *argument)
 {
 	struct graph *g = argument;
@@ -42,10 +42,8 @@ static void exporter_gone(void *argument)
 	g->stopped(g->argument);
 }
 
-/*
- * Also while receivers still stop: perhaps one of them waits for a sender that waits for a
- * destination. What is enqueued later finds its exporter stopped.
- */
+/* Runs also while receivers are still stopping: one of them may be waiting for a sender that waits
+ * for a destination. Packets that are enqueued later find their exporter stopped. */
 static void deadline_passed(void *argument)
 {
 	struct graph *g = argument;
@@ -55,7 +53,7 @@ static void deadline_passed(void *argument)
 			exporters_expire(g->instances[i]->exporter);
 }
 
-void graph_hurry(struct graph *g)
+void graph_expire(struct graph *g)
 {
 	loop_timer_start(g->deadline, 0);
 }
@@ -67,7 +65,7 @@ void graph_log_stuck(const struct graph *g)
 			delivery_log_stuck(exporters_delivery(g->instances[i]->exporter));
 }
 
-/* The graph holds itself until it has left them all: exporter_gone may free it. */
+/* The graph counts itself until it has left all exporters, because exporter_gone may free it. */
 static void leave_exporters(void *argument)
 {
 	struct graph *g = argument;
@@ -82,8 +80,8 @@ static void leave_exporters(void *argument)
 	exporter_gone(g);
 }
 
-/* A receiver does not stop before its senders are answered: those who wait for a result are not
- * kept waiting. */
+/* A receiver stops only after its senders have replies. Exporters and batches for which senders
+ * wait are therefore flushed at once. */
 static void release_senders(struct graph *g)
 {
 	for (uint32_t i = 0; i < g->instance_count; i++)

@@ -35,6 +35,15 @@ static const struct config_row service_rows[] = {
 		     .help = "The pipelines, by ID: `profiles` or `profiles/name`."),
 	CONFIG_ROW(struct service_config, telemetry, .key = "telemetry",
 		   .help = "The gateway's own logs and metrics."),
+	CONFIG_SECTION(struct service_config, limits, request_limits_table, .key = "limits",
+		       .help = "What a request may contain, at every receiver. A document that "
+			       "exceeds a limit is rejected; the error names the key and the "
+			       "observed value. Not a key of the Collector."),
+	CONFIG_SECTION(struct service_config, tenant, tenant_table, .key = "tenant",
+		       .presence = PRESENCE_NONE,
+		       .help = "Which tenant a request belongs to, from the first of these sources "
+			       "that it has. Batches, queues and dictionaries never mix two. Not a "
+			       "key of the Collector."),
 	{ 0 }
 };
 const struct config_table service_table = { .size = sizeof(struct service_config),
@@ -72,7 +81,7 @@ static bool unknown_type(const struct node *node, enum component_kind kind, cons
 	return false;
 }
 
-/* Takes the ID's text. */
+/* Takes ownership of the ID string. */
 static bool declare_id(struct inventory *inventory, enum component_kind kind,
 		       const struct node *node, size_t index, char *id,
 		       const struct component_factory *factory, struct error *err)
@@ -99,7 +108,7 @@ static bool declare_id(struct inventory *inventory, enum component_kind kind,
 	return config_bind(factory->config, node, d->path, d->config, err);
 }
 
-/* The error about an ID shows it. */
+/* The error message contains the ID, or the reference that produced it. */
 static bool bad_id(const struct node *node, const char *reference, const char *path,
 		   const struct error *why, struct error *err)
 {
@@ -170,7 +179,7 @@ static bool check_top(const struct node *root, struct error *err)
 	return true;
 }
 
-/* Where the n-th name of a list stands, as well as it can be said. */
+/* The node of the n-th name of a list, or the closest node that is known. */
 static const struct node *place_of(const struct node *section, const char *list, size_t n)
 {
 	const struct node *node = node_get(section, list);
@@ -179,7 +188,7 @@ static const struct node *place_of(const struct node *section, const char *list,
 	return node->kind == NODE_LIST && n < node->count ? node->children[n] : node;
 }
 
-/* Every name must be that of a declared component; it is trimmed as the declaration's was. */
+/* Every name must be that of a declared component. The name is trimmed, as in the declaration. */
 static bool check_names(const struct inventory *inventory, struct strings *names,
 			enum component_kind kind, const struct node *section, const char *path,
 			struct error *err)
@@ -294,7 +303,8 @@ static bool is_named(const struct strings *names, const char *id)
 	return i < names->count;
 }
 
-/* The path that only this exporter may write to, normal; NULL: none, or no pipeline uses it. */
+/* The path, normalised, that only this exporter may write to. NULL: there is none, or no pipeline
+ * uses the exporter. */
 static char *owned_path(const struct inventory *inventory, const struct declared *d)
 {
 	const struct config_items *pipelines = &inventory->service.pipelines;
@@ -307,7 +317,7 @@ static char *owned_path(const struct inventory *inventory, const struct declared
 	return path && !path_is_device(path) ? path_normal(path) : NULL;
 }
 
-/* Two that write to one place destroy what the other wrote. */
+/* Two exporters that write to the same path would destroy each other's data. */
 static bool check_owned_paths(const struct inventory *inventory, struct error *err)
 {
 	char **paths = memory_array(inventory->count, sizeof *paths);
@@ -463,7 +473,7 @@ static void put_key(const struct print *p, int indent, const char *key)
 	bytes_add_text(p->out, ":");
 }
 
-/* What ${...} brought as a whole is shown as it was written. */
+/* A value that consists of one ${...} reference is printed as it was written. */
 static bool print_reference(const struct print *p, const struct node *node)
 {
 	if (!p->redact || !node || !node->reference)
@@ -507,13 +517,13 @@ static void print_service(const struct print *p, const struct inventory *invento
 {
 	const struct node *node = node_get(inventory->root, "service");
 	struct service_config service = inventory->service;
-	service.telemetry = NULL; /* bound by whoever reads it */
+	service.telemetry = NULL; /* bound where it is used */
 	if (print_reference(p, node))
 		return;
 	if (p->json) {
 		bytes_add_byte(p->out, '{');
 		config_print_members(&service_table, &service, node, p->redact, p->out);
-		bytes_add_byte(p->out, ','); /* there is always `pipelines` */
+		bytes_add_byte(p->out, ','); /* `pipelines` always follows */
 	} else {
 		print_table(p, &service_table, &service, node, 2);
 	}

@@ -3,15 +3,16 @@
 #define PIPELINE_GRAPH_INVENTORY_H
 
 #include "pipeline/component.h"
+#include "pipeline/intake/request_limits.h"
+#include "pipeline/intake/tenant.h"
 
-/*
- * What the configuration declares: every component with its bound and checked configuration, used
- * or not (as in the Collector, unused ones are checked but never built), and the service section.
- */
+/* The declarations of the configuration: every component with its bound and checked configuration,
+ * and the service section. Unused components are included: as in the Collector, they are checked
+ * but never built. */
 struct declared {
 	const struct component_factory *factory;
 	char *id;   /* "otlp_grpc/a", as in the YAML */
-	char *path; /* "exporters::otlp_grpc/a"; as errors may show it */
+	char *path; /* "exporters::otlp_grpc/a"; in the form for error messages */
 	const struct node *node;
 	void *config;
 };
@@ -24,6 +25,8 @@ struct service_config {
 	struct strings extensions;
 	struct config_items pipelines; /* of struct pipeline_config */
 	const struct node *telemetry;
+	struct tenant_config tenant;
+	struct request_limits limits;
 };
 
 struct delivery_config;
@@ -39,11 +42,9 @@ extern const struct config_table service_table;
 extern const char *const component_kind_names[];    /* "receiver" ...; by enum component_kind */
 extern const char *const component_section_names[]; /* "receivers" ... */
 
-/*
- * root: the whole tree. Everything that can be wrong without building anything is checked:
- * afterwards every name of the service section is that of a declared component. On failure what was
- * read is released by inventory_fini.
- */
+/* root: the whole tree. Makes all checks that do not need a built component. On success, every name
+ * in the service section is that of a declared component. After a failure, inventory_fini frees
+ * what was read. */
 bool inventory_read(struct inventory *inventory, const struct node *root,
 		    const struct component_factory *const *factories, struct error *err);
 void inventory_fini(struct inventory *inventory);
@@ -52,26 +53,26 @@ void inventory_fini(struct inventory *inventory);
 const struct declared *inventory_find(const struct inventory *inventory, enum component_kind kind,
 				      const char *id);
 
-/* Of an exporter: queue, retries, limits and timeout. */
+/* The queue, retries, limits and timeout of an exporter. */
 const struct delivery_config *inventory_delivery(const struct declared *declared);
 
-/* How many sends may hang at once, each in a thread of the pool: those of exporters that are not
- * prompt. */
+/* The maximum number of sends that can block at once, each in a thread of the pool. Only exporters
+ * that are not prompt have such sends. */
 uint32_t inventory_blocking_sends(const struct inventory *inventory);
 
-/* By type or alias; NULL if there is none of that kind. */
+/* Finds a factory by type or alias; NULL: there is none of that kind. */
 const struct component_factory *factory_find(const struct component_factory *const *factories,
 					     enum component_kind kind, const char *type);
 
-/* Logs aliases that are deprecated and keys that are without effect, once each. */
+/* Logs deprecated aliases and keys without effect, once each. */
 void inventory_log(const struct inventory *inventory, const struct log *log);
 
-/* The keys of one section that are accepted and without effect. */
+/* Logs the keys of one section that are accepted but have no effect. */
 void inventory_log_inert(const struct config_table *table, const struct node *node,
 			 const char *path, const struct log *log);
 
-/* Everything, as YAML or as a JSON object with a line end. telemetry: service::telemetry printed
- * alike, at indent 4. */
+/* Prints everything, as YAML or as a JSON object with a newline at the end. telemetry:
+ * service::telemetry, printed in the same form, at indent 4. */
 void inventory_print(const struct inventory *inventory, bool redact, bool json,
 		     struct view telemetry, struct bytes *out);
 

@@ -9,15 +9,15 @@
 #include "pipeline/intake/pipeline.h"
 #include "pipeline/intake/workers.h"
 
-/* Inside the graph: graph.c builds and starts it, graph_stop.c ends it; exporters.c has what graphs
- * share. */
+/* Shared by the files of the graph: graph.c builds and starts it, graph_stop.c ends it, exporters.c
+ * contains what graphs share. */
 
-struct instance { /* of a component */
+struct instance { /* an instance of a component */
 	const struct declared *declared;
 	void *self;
 	struct host host;
-	bool started;              /* to be stopped; an exporter: to be left, or not yet gone */
-	struct exporter *exporter; /* instead of self and host */
+	bool started; /* must be stopped; of an exporter: must be left, or is not gone yet */
+	struct exporter *exporter; /* of an exporter: instead of self and host */
 	struct gate *gate;         /* of a receiver */
 	struct pipeline **paths;   /* of a receiver */
 };
@@ -30,29 +30,32 @@ struct graph {
 	struct instance **instances;
 	uint32_t instance_count;
 	struct pipeline *paths;
-	uint32_t pipeline_count, route_count; /* routes of all pipelines */
+	uint32_t pipeline_count, route_count; /* route_count: of all pipelines */
 	struct budget *budget;
 	struct peers peers;
+	struct tenants *tenants; /* NULL: there are none */
+	struct error missing;    /* an authenticator that a component names does not exist */
 	uint64_t check_interval_ns;
 	struct loop_timer *check;
 	struct scratch_slot *slots;
 	uint32_t slot_count;
 	struct workers *workers;
 	struct io *io;
-	struct worker **seats; /* of the I/O threads */
-	/* Stopping. */
+	struct worker **seats; /* one per I/O thread */
+	/* While the graph stops. */
 	struct loop_timer *deadline;
-	uint32_t waiting_for; /* exporters that it was the last to use */
-	bool retiring;        /* another graph listens on the same addresses */
-	bool late;            /* the deadline has passed */
+	/* the number of exporters of which it was the last user and that are not gone yet */
+	uint32_t waiting_for;
+	bool retiring; /* another graph listens on the same addresses */
+	bool late;     /* the deadline has passed */
 	void (*stopped)(void *argument);
 	void *argument;
 };
 
 enum component_kind instance_kind(const struct instance *instance);
 
-/* What starts and ends a component that is no exporter; NULL where there is nothing to do.
- * A graph that retires ends its receivers by their retire. */
+/* The start and end of each kind of component except exporters. NULL: there is nothing to do. A
+ * graph that retires calls the `retire` of its receivers instead. */
 struct activity {
 	bool (*start)(void *self, struct error *err);
 	void (*stop)(void *self);

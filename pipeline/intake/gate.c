@@ -11,6 +11,7 @@
 struct gate {
 	struct gate_options options;
 	uint32_t routes; /* the largest number of routes of any path */
+	struct request_limiter limiter;
 	_Atomic bool closed;
 	pthread_mutex_t lock; /* guards the creation of counters */
 	/* by transport; NULL: no request yet */
@@ -25,8 +26,14 @@ struct gate *gate_new(const struct gate_options *options)
 	for (uint32_t i = 0; i < options->pipeline_count; i++)
 		if (options->paths[i]->route_count > gate->routes)
 			gate->routes = options->paths[i]->route_count;
+	request_limits_init(&gate->limiter, &options->limits, options->metrics, options->receiver);
 	pthread_mutex_init(&gate->lock, NULL);
 	return gate;
+}
+
+const struct request_limiter *gate_limiter(const struct gate *gate)
+{
+	return &gate->limiter;
 }
 
 void gate_close(struct gate *gate)
@@ -153,6 +160,10 @@ static bool admit(struct gate *gate, struct inbound *in, size_t announced, struc
 {
 	if (gate->closed)
 		return busy(in, err, REFUSAL_STOPPING, "the gateway is shutting down");
+	if (!tenants_resolve(gate->options.tenants, &in->request, in->headers, err)) {
+		in->refusal = refusal_of(err);
+		return false;
+	}
 	if (is_blocked(gate))
 		return busy(in, err, REFUSAL_QUEUE_FULL,
 			    "the queue of a destination that must not drop data is full");
@@ -174,6 +185,11 @@ static void give_back(struct gate *gate, struct inbound *in)
 	in->peer->bytes -= in->charged;
 	in->charged = 0;
 	peers_release(gate->options.peers, &in->peer);
+}
+
+bool gate_wants_headers(const struct gate *gate)
+{
+	return tenants_want_headers(gate->options.tenants);
 }
 
 bool gate_admit(struct gate *gate, struct inbound *in, size_t announced, struct error *err)
@@ -260,6 +276,7 @@ static void count_outcome(struct gate *gate, const struct inbound *in)
 	metric_add(!err ? c->accepted : ours ? c->failed : c->refused, (int64_t)in->samples);
 	if (!err) {
 		metric_add(in->outcome.rejected_profiles ? c->partial : c->success, 1);
+		metric_add(c->empty, !in->samples && !in->outcome.rejected_profiles);
 		return;
 	}
 	metric_add(ours ? c->failure : c->refusal, 1);
@@ -381,6 +398,10 @@ static bool run_path(struct worker *worker, struct inbound *in, struct pass *pas
 	if (!profiles_reset(p, &in->request, pass->document, pass->cap))
 		return profiles_over_cap(p, err);
 	*decoded = in->ops->decode(in, p, err);
+	if (in->again)
+		return false;
+	*decoded = *decoded && request_limits_allows_tables(&gate->limiter, p, err) &&
+		   tenants_mark(gate->options.tenants, p, err);
 	if (i == 0) {
 		note_decoded(gate, in, p);
 		pass->rejected_profiles = p->rejected_profiles;
@@ -412,6 +433,22 @@ static bool run_paths(struct worker *worker, struct inbound *in, struct pass *pa
 }
 
 static bool run_document(struct worker *worker, struct inbound *in, struct pass *pass,
+			 struct error *err);
+
+/* Decoding the document has shown how it must be translated. That of the translation cannot. */
+static bool translate_document(struct worker *worker, struct inbound *in, struct pass *pass,
+			       struct error *err)
+{
+	in->again = false;
+	error_clear(err);
+	if (!in->ops->translate(in, &worker->body, &pass->document, err))
+		return false;
+	bool taken = run_document(worker, in, pass, err);
+	assert(!in->again);
+	return taken;
+}
+
+static bool run_document(struct worker *worker, struct inbound *in, struct pass *pass,
 			 struct error *err)
 {
 	struct gate *gate = in->gate;
@@ -420,6 +457,10 @@ static bool run_document(struct worker *worker, struct inbound *in, struct pass 
 	if (!pass->cap)
 		return out_of_memory(gate, in, more, err);
 	bool taken = run_paths(worker, in, pass, err);
+	if (in->again) {
+		charge_to(gate, in, held);
+		return translate_document(worker, in, pass, err);
+	}
 	/* The tables are free again, although the sender may still have to wait for a
 	 * destination. */
 	charge_to(gate, in, held);
@@ -494,6 +535,8 @@ static bool run(struct worker *worker, struct inbound *in, struct error *first)
 		if (next == INBOUND_DOCUMENT && run_document(worker, in, &pass, &err)) {
 			tally.taken++;
 			in->samples += pass.samples;
+		} else if (in->moves) {
+			return false;
 		} else if (is_the_senders(&err)) {
 			reject(in, &tally, &pass, &err, first);
 		} else {

@@ -5,6 +5,8 @@
 #include "pipeline/intake/gate_metrics.h"
 #include "pipeline/intake/peers.h"
 #include "pipeline/intake/pipeline.h"
+#include "pipeline/intake/request_limits.h"
+#include "pipeline/intake/tenant.h"
 #include "pipeline/intake/workers.h"
 
 /*
@@ -29,6 +31,8 @@ struct gate_options {
 	/* by I/O thread: the worker of that thread, created there when first needed; unref'd there
 	 * before workers_stop */
 	struct worker **seats;
+	struct tenants *tenants;      /* NULL: there are none */
+	struct request_limits limits; /* of documents; zeroed: none */
 	struct metrics *metrics;
 	struct log *log;
 };

@@ -18,6 +18,10 @@ static const struct metric requests = {
 	"otelcol_receiver_requests", METRIC_COUNTER, "{requests}",
 	"Requests by outcome: success, partial, refused, failure."
 };
+static const struct metric empty_requests = {
+	"otelcol_receiver_empty_requests", METRIC_COUNTER, "{requests}",
+	"Requests that were accepted and contain no samples."
+};
 static const struct metric refused_requests = {
 	"otelcol_receiver_refused_requests", METRIC_COUNTER, "{requests}",
 	"Requests refused or failed, by reason. peer_memory, peer_queue: the sender has used "
@@ -33,10 +37,10 @@ static const struct metric repaired_strings = { "otelcol_receiver_repaired_strin
 						"{strings}",
 						"Strings with invalid UTF-8, replaced by U+FFFD." };
 
-const struct metric *const gate_metrics[] = { &accepted_samples, &refused_samples,
-					      &failed_samples,   &requests,
-					      &refused_requests, &refused_profiles,
-					      &repaired_strings, NULL };
+const struct metric *const gate_metrics[] = {
+	&accepted_samples, &refused_samples,  &failed_samples,   &requests, &empty_requests,
+	&refused_requests, &refused_profiles, &repaired_strings, NULL
+};
 
 void gate_counters_init(struct gate_counters *c, struct metrics *metrics, const char *receiver,
 			enum transport transport)
@@ -49,6 +53,7 @@ void gate_counters_init(struct gate_counters *c, struct metrics *metrics, const 
 		.refused = metrics_series(metrics, &refused_samples, labels),
 		.failed = metrics_series(metrics, &failed_samples, labels),
 		.bad_profiles = metrics_series(metrics, &refused_profiles, labels),
+		.empty = metrics_series(metrics, &empty_requests, labels),
 		.repaired_strings = metrics_series(metrics, &repaired_strings, labels),
 	};
 	const struct {

@@ -4,42 +4,35 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "net/h2/rpc.h"
-#include "pipeline/intake/inflate.h"
+#include "pipeline/intake/handoff.h"
 
 #include <assert.h>
 
 #define STOP_GRACE_NS (10 * UINT64_C(1000000000))
 
-enum {
-	/* The limits of what an I/O thread runs itself. A message of INLINE_BYTES, decompressed,
-	 * takes less than a millisecond with every processor (docs/GRPC.md). After
-	 * INLINE_TURN_BYTES from one connection in one turn, the rest goes to workers. */
-	INLINE_BYTES = 65536,
-	INLINE_TURN_BYTES = 524288,
-	/* the least that a compressed message counts in a turn, whatever size it states */
-	COMPRESSED_MIN = 16384,
-	/* the size of a call's structures, in addition to GATE_REQUEST_BYTES and its headers */
-	CALL_BYTES = 2048
-};
+/* the size of a call's structures, in addition to GATE_REQUEST_BYTES and its headers */
+enum { CALL_BYTES = 2048 };
 
 /* A method as it is registered with the server. */
 struct bound {
 	struct grpc_intake *intake;
 	const struct grpc_intake_method *method;
 	struct inbound_ops ops;
-	bool may_run_here;
 };
 
 struct grpc_intake {
 	struct grpc_intake_options options;
 	struct rpc_server *server;
-	size_t message_max; /* compressed, and decompressed */
+	struct authenticator *authenticator; /* NULL: none */
+	size_t message_max;                  /* compressed, and decompressed */
 	struct bound bound[];
 };
 
-const struct metric grpc_intake_unknown_metric = {
+const struct metric grpc_intake_refused_metric = {
 	"otelcol_grpc_server_refused_requests", METRIC_COUNTER, "{requests}",
-	"Calls of unknown methods (UNIMPLEMENTED), such as those of another version of OTLP."
+	"Calls that the server refused before they reached the receiver, by reason: "
+	"unknown_method (UNIMPLEMENTED, also of methods that are not supported, and of another "
+	"version of OTLP), unauthenticated."
 };
 
 static struct gate *gate_of(const struct grpc_intake_request *r)
@@ -62,7 +55,9 @@ static struct grpc_intake_request *request_new(struct bound *b, struct rpc_call 
 	r->method = b->method;
 	r->call = call;
 	r->in.ops = &b->ops;
-	r->in.overhead = CALL_BYTES + rpc_call_header_bytes(call);
+	r->in.receiver = o->receiver;
+	r->in.overhead =
+		CALL_BYTES + rpc_call_header_bytes(call) + b->method->request_size - sizeof *r;
 	r->in.request = (struct request){
 		.receiver = o->host->id,
 		.transport = TRANSPORT_GRPC,
@@ -72,6 +67,7 @@ static struct grpc_intake_request *request_new(struct bound *b, struct rpc_call 
 		.arrival = clock_now(),
 		.ack = &r->in.ack,
 	};
+	r->in.headers = gate_wants_headers(gate_of(r)) ? rpc_call_metadata(call) : NULL;
 	return r;
 }
 
@@ -101,35 +97,22 @@ static bool find_coding(struct view body, int said, enum coding *out, struct err
 	*out = compress_sniff(body);
 	if (*out == CODING_IDENTITY && said == CODING_UNKNOWN)
 		return error_set(err, ERROR_UNSUPPORTED,
-				 "grpc-encoding: must be identity, deflate, gzip or zstd");
+				 "grpc-encoding: must be identity, deflate, gzip, "
+				 "snappy or zstd");
 	if (*out == CODING_IDENTITY)
 		*out = (enum coding)said;
 	return true;
 }
 
-/* Decides by the size that the message states; load finds out whether that is true. */
-static bool is_small(struct rpc_call *call)
-{
-	struct view body = bytes_view(rpc_call_body(call));
-	enum coding coding;
-	if (body.len > INLINE_BYTES || !find_coding(body, rpc_call_coding(call), &coding, NULL))
-		return false;
-	size_t size = compress_stated_size(coding, body);
-	if (size > INLINE_BYTES)
-		return false;
-	if (coding != CODING_IDENTITY)
-		rpc_call_count_turn(call, size > COMPRESSED_MIN ? size : COMPRESSED_MIN);
-	return rpc_call_turn_bytes(call) <= INLINE_TURN_BYTES;
-}
-
 static void message(void *context, struct rpc_call *call)
 {
-	struct bound *b = context;
 	struct grpc_intake_request *r = rpc_call_user(call);
-	if (b->may_run_here && is_small(call))
-		gate_run_here(gate_of(r), &r->in, rpc_call_thread(call));
-	else
-		gate_submit(gate_of(r), &r->in);
+	struct view body = bytes_view(rpc_call_body(call));
+	enum coding coding = CODING_UNKNOWN;
+	(void)context;
+	find_coding(body, rpc_call_coding(call), &coding, NULL);
+	handoff_request(gate_of(r), &r->in, rpc_call_stream(call), &r->method->documents, coding,
+			body);
 }
 
 static void lost(void *context, struct rpc_call *call, enum rpc_loss why)
@@ -145,32 +128,14 @@ static void lost(void *context, struct rpc_call *call, enum rpc_loss why)
 	request_free(r);
 }
 
-static bool inflate(struct grpc_intake_request *r, enum coding coding, struct body *buffers,
-		    struct error *err)
-{
-	struct inbound *in = &r->in;
-	struct documents *d = &r->documents;
-	size_t sent = d->held, max = d->max;
-	if (in->here && INLINE_BYTES < max)
-		max = INLINE_BYTES;
-	if (inbound_inflate(in, coding, d->body, max, &d->held, &buffers->raw, err)) {
-		d->body = bytes_view(&buffers->raw);
-		return true;
-	}
-	in->moves =
-		in->here && err->kind == ERROR_TOO_LARGE && gate_charge(in->gate, in, sent, err);
-	return false;
-}
-
 static bool load(struct inbound *in, struct body *buffers, struct error *err)
 {
 	struct grpc_intake_request *r = (struct grpc_intake_request *)in;
 	struct view body = bytes_view(rpc_call_body(r->call));
 	enum coding coding;
-	r->documents =
-		(struct documents){ .body = body, .held = body.len, .max = r->intake->message_max };
 	return find_coding(body, rpc_call_coding(r->call), &coding, err) &&
-	       (coding == CODING_IDENTITY || inflate(r, coding, buffers, err));
+	       documents_load(&r->documents, &r->method->documents, in, buffers, coding, body,
+			      r->intake->message_max, HANDOFF_INLINE_BYTES, err);
 }
 
 static enum inbound_next next(struct inbound *in, struct body *buffers, struct view *document,
@@ -180,15 +145,27 @@ static enum inbound_next next(struct inbound *in, struct body *buffers, struct v
 	return documents_next(&r->documents, &r->method->documents, in, buffers, document, err);
 }
 
+static bool translate(struct inbound *in, struct body *buffers, struct view *document,
+		      struct error *err)
+{
+	struct grpc_intake_request *r = (struct grpc_intake_request *)in;
+	return documents_translate(&r->documents, &r->method->documents, in, buffers, document,
+				   err);
+}
+
 static void reply(struct inbound *in, const struct outcome *outcome)
 {
 	struct grpc_intake_request *r = (struct grpc_intake_request *)in;
 	uint8_t message[GRPC_INTAKE_RESPONSE_MAX];
 	struct view response = { message, 0 };
-	if (!outcome->error && r->method->respond)
+	struct error partial;
+	const struct error *err = outcome->error;
+	if (r->method->whole && inbound_in_part(outcome, &partial))
+		err = &partial;
+	if (!err && r->method->respond)
 		response.len = r->method->respond(outcome, message);
 	assert(response.len <= sizeof message);
-	rpc_call_reply(r->call, outcome->error, response);
+	rpc_call_reply(r->call, err, response);
 	request_free(r);
 }
 
@@ -196,12 +173,16 @@ static void bind_method(struct grpc_intake *intake, size_t i)
 {
 	const struct grpc_intake_method *method = &intake->options.methods[i];
 	const struct document_format *format = &method->documents;
-	assert(method->request_size >= sizeof(struct grpc_intake_request));
+	assert(method->unsupported || method->request_size >= sizeof(struct grpc_intake_request));
 	intake->bound[i] = (struct bound){
 		.intake = intake,
 		.method = method,
-		.ops = { load, next, format->decode, reply, format->tables_factor },
-		.may_run_here = !format->next && !format->packed,
+		.ops = { .load = load,
+			 .next = next,
+			 .decode = format->decode,
+			 .translate = translate,
+			 .reply = reply,
+			 .tables_factor = format->tables_factor },
 	};
 }
 
@@ -211,22 +192,30 @@ struct grpc_intake *grpc_intake_new(const struct grpc_intake_options *options)
 	struct grpc_intake *intake = memory_new(sizeof *intake + bound);
 	intake->options = *options;
 	intake->message_max = rpc_server_message_max(options->config);
+	intake->authenticator = host_authenticator(options->host, &options->config->auth.present,
+						   options->config->auth.authenticator);
 	for (size_t i = 0; i < options->method_count; i++)
 		bind_method(intake, i);
 	return intake;
 }
 
-static struct metric_series *unknown_series(const struct host *host)
+static struct metric_series *refused(const struct host *host, const char *reason)
 {
-	const struct metric_label labels[] = { { "receiver", host->log.component_id }, { 0 } };
-	return metrics_series(host->metrics, &grpc_intake_unknown_metric, labels);
+	const struct metric_label labels[] = { { "receiver", host->log.component_id },
+					       { "reason", reason },
+					       { 0 } };
+	return metrics_series(host->metrics, &grpc_intake_refused_metric, labels);
 }
 
 static struct rpc_server_options server_options(const struct grpc_intake *intake)
 {
 	const struct host *host = intake->options.host;
-	struct rpc_server_options options = { .unknown = unknown_series(host),
-					      .method_count = intake->options.method_count };
+	struct rpc_server_options options = {
+		.unknown = refused(host, "unknown_method"),
+		.unauthenticated = refused(host, "unauthenticated"),
+		.authenticator = intake->authenticator,
+		.method_count = intake->options.method_count,
+	};
 	rpc_server_configure(&options, intake->options.config);
 	options.h2.budget = gate_net_budget(host->gate);
 	options.h2.io = host->io;
@@ -244,8 +233,13 @@ bool grpc_intake_start(struct grpc_intake *intake, struct error *err)
 	struct rpc_server_options options = server_options(intake);
 	struct rpc_method *methods = memory_array(o->method_count, sizeof *methods);
 	for (size_t i = 0; i < o->method_count; i++)
-		methods[i] = (struct rpc_method){ o->methods[i].path, headers, grow, message, lost,
-						  &intake->bound[i] };
+		methods[i] = (struct rpc_method){ .path = o->methods[i].path,
+						  .unsupported = o->methods[i].unsupported,
+						  .headers = headers,
+						  .grow = grow,
+						  .message = message,
+						  .lost = lost,
+						  .context = &intake->bound[i] };
 	options.methods = methods;
 	intake->server = rpc_server_start(&options, err);
 	memory_free(methods);
@@ -273,6 +267,8 @@ bool grpc_intake_reopen(struct grpc_intake *intake, struct error *err)
 
 void grpc_intake_unref(struct grpc_intake **slot)
 {
+	if (*slot)
+		authenticator_unref(&(*slot)->authenticator);
 	memory_free(*slot);
 	*slot = NULL;
 }

@@ -36,19 +36,26 @@ enum { GRPC_INTAKE_RESPONSE_MAX = 256 };
 
 /* Constant. */
 struct grpc_intake_method {
-	const char *path;    /* "/package.Service/Method" */
+	const char *path; /* "/package.Service/Method" */
+	/* The reason why calls fail with UNIMPLEMENTED, from their headers, also if the method has
+	 * streams. Nothing else is set then. NULL: the method is supported. */
+	const char *unsupported;
 	size_t request_size; /* at least sizeof(struct grpc_intake_request) */
 	struct document_format documents;
 	/* Writes the message of a successful reply, at most GRPC_INTAKE_RESPONSE_MAX bytes, and
 	 * returns its length; outcome->rejection has less than 160 bytes. NULL: an empty message.
 	 * [any thread] */
 	size_t (*respond)(const struct outcome *outcome, uint8_t *out);
+	/* The reply cannot report that a part was rejected: such a request fails, although what is
+	 * valid stays accepted. */
+	bool whole;
 	/* Releases what the receiver's struct owns; may be NULL. */
 	void (*fini)(struct grpc_intake_request *request);
 };
 
 struct grpc_intake_options {
 	const struct host *host; /* borrowed, as are all that follow */
+	void *receiver;          /* in->receiver of each request; may be NULL */
 	/* limits messages to max_recv_msg_size_mib, both compressed and decompressed */
 	const struct rpc_server_config *config;
 	const struct grpc_intake_method *methods;
@@ -56,8 +63,8 @@ struct grpc_intake_options {
 };
 
 /* The metrics of a receiver with an intake, for the manual. */
-extern const struct metric grpc_intake_unknown_metric;
-#define GRPC_INTAKE_METRICS &grpc_intake_unknown_metric, H2_METRICS
+extern const struct metric grpc_intake_refused_metric;
+#define GRPC_INTAKE_METRICS &grpc_intake_refused_metric, H2_METRICS
 
 /* new is called in the receiver's create, unref in its destroy. */
 struct grpc_intake *grpc_intake_new(const struct grpc_intake_options *options);

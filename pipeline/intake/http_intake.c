@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "pipeline/intake/inflate.h"
+#include "pipeline/intake/handoff.h"
 
 #include <assert.h>
 #include <strings.h>
@@ -20,6 +20,7 @@ struct bound {
 struct http_intake {
 	struct http_intake_options options;
 	struct http_server *server;
+	struct authenticator *authenticator; /* NULL: none */
 	size_t body_max;
 	struct bound bound[];
 };
@@ -57,6 +58,12 @@ static bool media_type_is_accepted(const char *const *types, const char *type)
 	return any;
 }
 
+static bool over_max(size_t max, struct error *err)
+{
+	return error_set(err, ERROR_TOO_LARGE, "the body exceeds max_request_body_size (%zu bytes)",
+			 max);
+}
+
 /* Checks the headers before the gate is asked. */
 static bool examine(struct http_intake_request *r, struct error *err)
 {
@@ -69,8 +76,7 @@ static bool examine(struct http_intake_request *r, struct error *err)
 	if (!http_exchange_coding(r->exchange, &r->coding, err))
 		return false;
 	if (http_exchange_content_length(r->exchange) > (int64_t)max)
-		return error_set(err, ERROR_TOO_LARGE,
-				 "the body exceeds max_request_body_size (%zu bytes)", max);
+		return over_max(max, err);
 	return !route->examine || route->examine(r, err);
 }
 
@@ -83,6 +89,7 @@ static struct http_intake_request *request_new(struct bound *b, struct http_exch
 	r->route = b->route;
 	r->exchange = x;
 	r->in.ops = &b->ops;
+	r->in.receiver = o->receiver;
 	r->in.request = (struct request){
 		.receiver = o->host->id,
 		.transport = TRANSPORT_HTTP,
@@ -92,6 +99,7 @@ static struct http_intake_request *request_new(struct bound *b, struct http_exch
 		.arrival = clock_now(),
 		.ack = &r->in.ack,
 	};
+	r->in.headers = gate_wants_headers(gate_of(r)) ? http_exchange_headers(x) : NULL;
 	return r;
 }
 
@@ -117,6 +125,11 @@ static enum http_grow grow(void *context, struct http_exchange *x, struct http_g
 	struct http_intake_request *r = http_exchange_user(x);
 	struct error err = { 0 };
 	(void)context;
+	if (growth->need > growth->limit) {
+		over_max(r->intake->body_max, &err);
+		refuse(r, &err, REFUSAL_TOO_LARGE);
+		return HTTP_GROW_REFUSED;
+	}
 	if (gate_grow(gate_of(r), &r->in, growth->need, growth->limit, &growth->room, &err))
 		return HTTP_GROW_YES;
 	if (err.kind == ERROR_BUSY && !growth->last)
@@ -130,7 +143,8 @@ static void body(void *context, struct http_exchange *x, struct view view)
 	struct http_intake_request *r = http_exchange_user(x);
 	(void)context;
 	r->sent = view;
-	gate_submit(gate_of(r), &r->in);
+	handoff_request(gate_of(r), &r->in, http_exchange_stream(x), &r->route->documents,
+			r->coding, view);
 }
 
 static void lost(void *context, struct http_exchange *x, bool too_large)
@@ -144,16 +158,10 @@ static void lost(void *context, struct http_exchange *x, bool too_large)
 static bool load(struct inbound *in, struct body *buffers, struct error *err)
 {
 	struct http_intake_request *r = (struct http_intake_request *)in;
-	struct documents *d = &r->documents;
-	*d = (struct documents){ .body = r->sent, .held = r->sent.len, .max = r->intake->body_max };
-	if (!gate_charge(in->gate, in, d->held, err))
-		return false;
-	if (r->coding == CODING_IDENTITY)
-		return true;
-	if (!inbound_inflate(in, r->coding, r->sent, d->max, &d->held, &buffers->raw, err))
-		return false;
-	d->body = bytes_view(&buffers->raw);
-	return true;
+	size_t max = r->intake->body_max;
+	return gate_charge(in->gate, in, r->sent.len, err) &&
+	       documents_load(&r->documents, &r->route->documents, in, buffers, r->coding, r->sent,
+			      max, HANDOFF_INLINE_BYTES, err);
 }
 
 static enum inbound_next next(struct inbound *in, struct body *buffers, struct view *document,
@@ -161,6 +169,13 @@ static enum inbound_next next(struct inbound *in, struct body *buffers, struct v
 {
 	struct http_intake_request *r = (struct http_intake_request *)in;
 	return documents_next(&r->documents, &r->route->documents, in, buffers, document, err);
+}
+
+static bool translate(struct inbound *in, struct body *buffers, struct view *document,
+		      struct error *err)
+{
+	struct http_intake_request *r = (struct http_intake_request *)in;
+	return documents_translate(&r->documents, &r->route->documents, in, buffers, document, err);
 }
 
 static void reply(struct inbound *in, const struct outcome *outcome)
@@ -174,10 +189,16 @@ static void bind_route(struct http_intake *intake, size_t i)
 {
 	const struct http_intake_route *route = &intake->options.routes[i];
 	assert(route->request_size >= sizeof(struct http_intake_request));
-	intake->bound[i] = (struct bound){ intake,
-					   route,
-					   { load, next, route->documents.decode, reply,
-					     route->documents.tables_factor } };
+	intake->bound[i] = (struct bound){
+		.intake = intake,
+		.route = route,
+		.ops = { .load = load,
+			 .next = next,
+			 .decode = route->documents.decode,
+			 .translate = translate,
+			 .reply = reply,
+			 .tables_factor = route->documents.tables_factor },
+	};
 }
 
 struct http_intake *http_intake_new(const struct http_intake_options *options)
@@ -186,6 +207,8 @@ struct http_intake *http_intake_new(const struct http_intake_options *options)
 	struct http_intake *intake = memory_new(sizeof *intake + bound);
 	intake->options = *options;
 	intake->body_max = http_server_body_max(options->config);
+	intake->authenticator = host_authenticator(options->host, &options->config->auth.present,
+						   options->config->auth.authenticator);
 	for (size_t i = 0; i < options->route_count; i++)
 		bind_route(intake, i);
 	return intake;
@@ -208,6 +231,8 @@ bool http_intake_start(struct http_intake *intake, struct error *err)
 			.metrics = o->host->metrics,
 			.budget = gate_net_budget(o->host->gate),
 			.sockets = o->host->sockets,
+			.authenticator = intake->authenticator,
+			.io = o->host->io,
 		},
 		err);
 	memory_free(routes);
@@ -231,6 +256,8 @@ bool http_intake_reopen(struct http_intake *intake, struct error *err)
 
 void http_intake_unref(struct http_intake **slot)
 {
+	if (*slot)
+		authenticator_unref(&(*slot)->authenticator);
 	memory_free(*slot);
 	*slot = NULL;
 }

@@ -14,8 +14,8 @@
  *
  * Every refusal of a request that has reached its route goes through the route's `reply`, so the
  * receiver decides the form of the response (plain text, google.rpc.Status, JSON). Only responses
- * of the server itself are plain text: to unknown paths and methods, to oversized headers, and to a
- * body of unannounced length that exceeds the limit while it arrives.
+ * of the server itself are plain text: to unknown paths and methods, to oversized headers, and to
+ * bodies that arrive too slowly.
  */
 struct http_intake;
 struct http_intake_route;
@@ -52,6 +52,7 @@ struct http_intake_route {
 
 struct http_intake_options {
 	const struct host *host; /* borrowed, as are all that follow */
+	void *receiver;          /* in->receiver of each request; may be NULL */
 	/* limits bodies to max_request_body_size, both compressed and decompressed */
 	const struct http_server_config *config;
 	const struct http_intake_route *routes; /* all with the method POST */

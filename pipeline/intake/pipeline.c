@@ -3,6 +3,9 @@
 
 #include "base/memory.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 static const struct metric incoming_items = { "otelcol_processor_incoming_items", METRIC_COUNTER,
 					      "{items}", "Samples passed to the processor." };
 static const struct metric outgoing_items = { "otelcol_processor_outgoing_items", METRIC_COUNTER,
@@ -43,8 +46,31 @@ static bool has_destination(const struct pipeline *path, const struct delivery *
 	return false;
 }
 
+static bool is_kept(const struct strings *keys, const char *key)
+{
+	for (size_t i = 0; i < keys->count; i++)
+		if (!strcasecmp(keys->at[i], key))
+			return true;
+	return false;
+}
+
+/* The route's batches keep this metadata too. */
+static void keep_metadata(struct route *route, const char *key)
+{
+	struct strings *keys = &route->settings.metadata_keys;
+	if (is_kept(keys, key))
+		return;
+	char **more = memory_array(keys->count + 1, sizeof *more);
+	if (keys->count)
+		memcpy(more, keys->at, keys->count * sizeof *more);
+	more[keys->count] = (char *)key;
+	memory_free(route->keys);
+	route->keys = more;
+	*keys = (struct strings){ more, keys->count + 1 };
+}
+
 void pipeline_add_destination(struct pipeline *path, struct delivery *delivery, const char *id,
-			      const struct batch_settings *own)
+			      const struct batch_settings *own, const char *const *context_keys)
 {
 	if (has_destination(path, delivery))
 		return;
@@ -53,6 +79,8 @@ void pipeline_add_destination(struct pipeline *path, struct delivery *delivery, 
 	route->deliveries = memory_resize(route->deliveries, size);
 	route->deliveries[route->delivery_count++] = delivery;
 	route->waits = route->waits || delivery_waits(delivery);
+	for (; context_keys && *context_keys; context_keys++)
+		keep_metadata(route, *context_keys);
 	route->batched = path->ledger.batched;
 	if (own->on) {
 		/* Data in an exporter's own batch counts as queued for the exporter. */
@@ -126,6 +154,81 @@ static enum batcher_result add_to_routes(const struct pipeline *path,
 	return result;
 }
 
+/* Adds what the routes have collected of the tables as they are: of one tenant. */
+static enum batcher_result add_tenant(const struct pipeline *path, const struct profiles *profiles,
+				      struct collect_added *sum, struct error *err)
+{
+	struct collect_added added = { 0 };
+	enum batcher_result result = add_to_routes(path, profiles, &added, err);
+	if (result == BATCHER_FAILED)
+		return result;
+	sum->samples_in += added.samples_in;
+	sum->samples_merged += added.samples_merged;
+	if (profiles->request)
+		tenants_count(path->tenants, profiles->request->tenant,
+			      added.samples_in - added.samples_merged);
+	return result;
+}
+
+static int compare_tenants(const void *left, const void *right, void *context)
+{
+	const struct profiles *p = context;
+	struct view a = string_view(p, ((const struct resource *)left)->tenant);
+	struct view b = string_view(p, ((const struct resource *)right)->tenant);
+	int order = memcmp(a.at, b.at, a.len < b.len ? a.len : b.len);
+	return order ? order : (a.len > b.len) - (a.len < b.len);
+}
+
+static bool has_tenants(const struct profiles *p)
+{
+	for (uint32_t i = 0; i < p->resources.count; i++)
+		if (p->resources.at[i].tenant)
+			return true;
+	return false;
+}
+
+/* The tables as if the request were one tenant's: the resources [first, first + count). */
+static enum batcher_result add_run(const struct pipeline *path, struct profiles *p, uint32_t first,
+				   uint32_t count, struct collect_added *sum, struct error *err)
+{
+	struct request *whole = p->request, part = *whole;
+	struct resource *all = p->resources.at;
+	uint32_t all_count = p->resources.count;
+	struct view name = string_view(p, all[first].tenant);
+	char *tenant = name.len ? memory_text_of(name.at, name.len) : NULL;
+	part.tenant = tenant;
+	p->request = &part;
+	p->resources.at = all + first;
+	p->resources.count = count;
+	enum batcher_result result = add_tenant(path, p, sum, err);
+	p->resources.at = all;
+	p->resources.count = all_count;
+	p->request = whole;
+	memory_free(tenant);
+	return result;
+}
+
+/* A document whose resources have several tenants is collected tenant by tenant. If one of them
+ * fails, the sender repeats all. */
+static enum batcher_result add_all(const struct pipeline *path, struct profiles *p,
+				   struct collect_added *sum, struct error *err)
+{
+	enum batcher_result result = BATCHER_LOST;
+	if (!has_tenants(p))
+		return add_tenant(path, p, sum, err);
+	qsort_r(p->resources.at, p->resources.count, sizeof *p->resources.at, compare_tenants, p);
+	for (uint32_t first = 0, end; first < p->resources.count; first = end) {
+		for (end = first + 1; end < p->resources.count; end++)
+			if (compare_tenants(&p->resources.at[first], &p->resources.at[end], p))
+				break;
+		enum batcher_result one = add_run(path, p, first, end - first, sum, err);
+		if (one == BATCHER_FAILED)
+			return one;
+		result = one == BATCHER_TAKEN ? one : result;
+	}
+	return result;
+}
+
 bool pipeline_run(struct pipeline *path, struct profiles *profiles, void **scratch,
 		  struct error *err)
 {
@@ -134,9 +237,10 @@ bool pipeline_run(struct pipeline *path, struct profiles *profiles, void **scrat
 	enum batcher_result result = BATCHER_FAILED;
 	metric_add(path->ledger.in, (int64_t)in);
 	if (process(path, profiles, scratch, err))
-		result = add_to_routes(path, profiles, &added, err);
+		result = add_all(path, profiles, &added, err);
 	if (result == BATCHER_FAILED) {
-		metric_add(path->ledger.dropped[LEDGER_REFUSED], (int64_t)in);
+		metric_add(path->ledger.merged, (int64_t)added.samples_merged);
+		metric_add(path->ledger.dropped[LEDGER_REFUSED], (int64_t)(in - added.samples_in));
 		return false;
 	}
 	metric_add(path->ledger.merged, (int64_t)added.samples_merged);
@@ -209,7 +313,7 @@ bool pipeline_emit(void *context, struct packet *packet)
 	_Atomic int64_t bytes = 0;
 	/* Keeps an encoding that several destinations read until the last of them has the
 	 * packet. */
-	struct packet_holder all = { .bytes = &bytes, .reads = PACKET_TRANSIENT };
+	struct packet_holder all = { .bytes = &bytes, .reads = FORM_JSON };
 	packet_charge_to(packet, budget_charge, route->path->budget);
 	packet_attach(packet, &all);
 	bool promised = route->settings.on && !route->waits;

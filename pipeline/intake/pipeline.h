@@ -5,6 +5,7 @@
 #include "pipeline/batcher.h"
 #include "pipeline/component.h"
 #include "pipeline/delivery/delivery.h"
+#include "pipeline/intake/tenant.h"
 #include "pipeline/ledger.h"
 
 /* One pipeline as it runs: an array of processors, then the routes. A route is an open batch and
@@ -23,6 +24,7 @@ struct route {
 	const struct pipeline *path;
 	bool own; /* of a single exporter */
 	struct batch_settings settings;
+	char **keys; /* of settings.metadata_keys, where the exporters' keys are added; or NULL */
 	struct metric_series
 		/* gauge: of the pipeline's batch, or of what is queued for the exporter */
 		*batched;
@@ -41,6 +43,7 @@ struct pipeline {
 	struct path_settings settings;
 	struct ledger ledger;
 	struct budget *budget;
+	struct tenants *tenants; /* counts samples; may be NULL */
 };
 
 extern const struct metric *const pipeline_metrics[]; /* for the manual; NULL-terminated */
@@ -52,11 +55,11 @@ void pipeline_stage_metrics(struct stage *stage, struct metrics *metrics, const 
  * and ledger are set. An exporter that is named twice is added once. `own`: its own batch settings,
  * whose strings must outlive the pipeline. */
 void pipeline_add_destination(struct pipeline *path, struct delivery *delivery, const char *id,
-			      const struct batch_settings *own);
+			      const struct batch_settings *own, const char *const *context_keys);
 
 /* Runs the processors on a decoded document, collects it and hands full batches to the
  * destinations, on a worker's thread. scratch is the worker's table. False: refused, err gives the
- * reason, and none of it was collected. */
+ * reason. None of it was collected, unless its resources have several tenants. */
 bool pipeline_run(struct pipeline *path, struct profiles *profiles, void **scratch,
 		  struct error *err);
 

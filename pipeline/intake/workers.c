@@ -122,16 +122,18 @@ static void shrink_body(struct bytes *b, size_t keep)
 		bytes_fini(b);
 }
 
-/* Half of a worker's share of idle_bytes is for its tables, a quarter for each buffer. */
+/* Half of a worker's share of idle_bytes is for its tables, a sixth for each buffer. */
 static void tidy(struct worker *worker)
 {
 	struct workers *w = worker->workers;
 	size_t share = w->options.idle_bytes / atomic_load(&w->sharers);
-	shrink_body(&worker->body.raw, least(KEEP_BODY, share / 4));
-	shrink_body(&worker->body.inflated, least(KEEP_BODY, share / 4));
+	size_t keep = least(KEEP_BODY, share / 6);
+	shrink_body(&worker->body.raw, keep);
+	shrink_body(&worker->body.translated, keep);
+	shrink_body(&worker->body.inflated, keep);
 	profiles_shrink(&worker->profiles, least(KEEP_TABLES, share / 2));
-	int64_t held = (int64_t)(worker->body.raw.room + worker->body.inflated.room +
-				 profiles_capacity(&worker->profiles));
+	int64_t held = (int64_t)(worker->body.raw.room + worker->body.translated.room +
+				 worker->body.inflated.room + profiles_capacity(&worker->profiles));
 	budget_add(w->options.budget, held - worker->held);
 	worker->held = held;
 }
@@ -169,6 +171,7 @@ void worker_unref(struct worker **slot)
 	}
 	memory_free(worker->scratch);
 	bytes_fini(&worker->body.raw);
+	bytes_fini(&worker->body.translated);
 	bytes_fini(&worker->body.inflated);
 	profiles_fini(&worker->profiles);
 	budget_give(o->budget, worker->held);

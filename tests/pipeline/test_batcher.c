@@ -76,7 +76,7 @@ static void begin(struct fixture *f)
 	});
 }
 
-/* A request of so many different samples. */
+/* A request with this number of different samples. */
 static enum batcher_result add_as(struct fixture *f, uint32_t samples,
 				  const struct metadatum *metadata)
 {
@@ -124,7 +124,7 @@ static void a_batch_closes_when_it_has_send_batch_size_samples(void **state)
 	assert_int_equal(metric_get(f->ledger.batched), 0);
 }
 
-/* Many requests of one size; each batch that leaves is smaller than the bound. */
+/* Many requests of one size. Each batch that is sent is smaller than the limit. */
 static void where_memory_is_short_batches_are_smaller_than_the_settings_allow(void **state)
 {
 	struct fixture *f = *state;
@@ -147,7 +147,7 @@ static void a_batch_closes_before_it_passes_the_maximum(void **state)
 	add(f, 2, NULL);
 	assert_int_equal(f->count, 1);
 	assert_int_equal(f->packets[0]->samples, 4);
-	add(f, 9, NULL); /* larger than the maximum: alone */
+	add(f, 9, NULL); /* larger than the maximum: sent alone */
 	assert_int_equal(f->count, 2);
 	assert_int_equal(f->packets[1]->samples, 2);
 }
@@ -182,7 +182,7 @@ static void an_old_batch_closes_by_itself(void **state)
 static void a_batch_closes_when_it_has_so_many_bytes(void **state)
 {
 	struct fixture *f = *state;
-	f->settings.size = 1; /* does not matter then */
+	f->settings.size = 1; /* has no effect in this case */
 	begin(f);
 	add(f, 100, NULL);
 	uint64_t one = f->packets[0]->otlp.len;
@@ -224,7 +224,7 @@ static void empty_batches_of_many_keys_keep_no_more_than_their_share(void **stat
 	f->settings.metadata_keys = (struct strings){ keys, 1 };
 	f->settings.metadata_limit = 1000;
 	f->settings.size = 2;
-	f->idle_bytes = 1000 * 100; /* an empty batch cannot do with so little */
+	f->idle_bytes = 1000 * 100; /* too little for an empty batch */
 	begin(f);
 	for (char name[2] = "a"; name[0] <= 'n'; name[0]++)
 		add(f, name[0] % 2 + 1, (const struct metadatum[]){ { "x-tenant", name }, { 0 } });
@@ -289,7 +289,8 @@ static void a_request_that_no_destination_takes_is_told_so(void **state)
 	assert_int_equal(f->count, 1);
 }
 
-/* A budget smaller than what closed batches keep would refuse everything for ever. */
+/* With a budget smaller than the capacity that empty batches keep, everything would be refused
+ * forever. */
 static void empty_batches_keep_no_more_than_their_share(void **state)
 {
 	struct fixture *f = *state;
@@ -306,8 +307,8 @@ static void empty_batches_keep_no_more_than_their_share(void **state)
 	assert_true(f->budget.charged < 200 << 10);
 }
 
-/* Many times what its body lets expect, as with references or what processors add: charged first,
- * and given back. */
+/* Many times the size that the body suggests, for example because of references or processors. It
+ * is charged first, and released later. */
 static void what_outgrows_its_charge_is_charged_first(void **state)
 {
 	struct fixture *f = *state;

@@ -75,7 +75,7 @@ static void a_limit_below_what_the_process_needs_is_an_error_with_the_number(voi
 	assert_int_equal(err.kind, ERROR_CONFIG);
 	snprintf(limit, sizeof limit, "must be at least %d MiB", (int)(b.baseline >> 20) + 5);
 	assert_non_null(strstr(err.text, limit));
-	/* With that number it starts, also where the spike is a share of the limit. */
+	/* It starts with that limit, also if the spike is a fraction of the limit. */
 	for (int64_t mib = resident >> 20; !budget_ready(&b, &err);
 	     mib = strtol(strstr(err.text, "least ") + 6, NULL, 10)) {
 		budget_init(&b, mib << 20, (mib << 20) / 5);
@@ -95,7 +95,7 @@ static void requests_keep_room_beside_the_queues(void **state)
 		{ 30, 10, 5 },    /* half */
 		{ 44, 24, 16 },   /* an ordinary request for each of two workers */
 		{ 120, 100, 75 }, /* three quarters */
-		{ 10, 4, 2 },     /* it will not start */
+		{ 10, 4, 2 },     /* it does not start */
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		b.soft = cases[i].soft << 20;
@@ -114,7 +114,7 @@ static void what_is_much_must_fit_the_real_size_too(void **state)
 	(void)state;
 	budget_init(&b, system_resident() + (8 << 20), 0);
 	assert_true(budget_ready(&b, NULL));
-	/* as if all that is resident had come since, and nobody had charged it */
+	/* as if all resident memory had been allocated since then, without charges */
 	atomic_store(&b.baseline, 1);
 	assert_true(budget_take(&b, 1 << 19, b.soft));
 	assert_false(budget_take(&b, b.soft / 4 * 3, b.soft));
@@ -159,10 +159,10 @@ static void *release_later(void *argument)
 {
 	struct budget *b = argument;
 	budget_claim(b, 60 << 20);
-	budget_claim(b, 60 << 20); /* within the other: it waits for nobody */
+	budget_claim(b, 60 << 20); /* within the other claim: it does not wait */
 	while (atomic_load(&b->claimed) == 0)
 		sched_yield();
-	usleep(300000); /* longer than anyone waits without holders */
+	usleep(300000); /* longer than any claim waits without holders */
 	budget_release(b, 60 << 20);
 	budget_release(b, 60 << 20);
 	return NULL;
@@ -244,7 +244,7 @@ static void *claim_often(void *argument)
 	return NULL;
 }
 
-/* Each fits only alone. If a release woke nobody, each round would take a second. */
+/* Each claim fits only alone. If a release woke no thread, each round would take a second. */
 static void a_release_wakes_the_claim_that_waits(void **state)
 {
 	struct budget b;
@@ -266,7 +266,7 @@ static void a_small_claim_waits_for_nobody(void **state)
 	struct budget b;
 	(void)state;
 	budget_init(&b, 100, 20);
-	pthread_mutex_lock(&b.mutex); /* as while another claim takes its turn */
+	pthread_mutex_lock(&b.mutex); /* as if another claim had its turn */
 	budget_claim(&b, 500);
 	assert_int_equal(b.charged, 500);
 	pthread_mutex_unlock(&b.mutex);

@@ -16,10 +16,8 @@
 #include "net/loop.h"
 #include "pipeline/delivery/delivery.h"
 
-/*
- * A delivery with an exporter that answers from a script, one answer for each send. The loop runs
- * until the delivery has drained; every sample must then stand in the ledger.
- */
+/* A delivery with an exporter that follows a script, with one result for each send. The loop runs
+ * until the delivery has drained; every sample must then be in the ledger. */
 struct fixture {
 	struct loop *loop;
 	struct metrics *metrics;
@@ -31,7 +29,7 @@ struct fixture {
 	struct delivery *delivery;
 	struct send_result script[16];
 	_Atomic int sends;
-	struct sending *_Atomic held; /* the send that the exporter does not answer */
+	struct sending *_Atomic held; /* the send for which the exporter reports no result */
 	bool hold;
 };
 
@@ -125,7 +123,7 @@ static inline void drain(void *argument)
 	delivery_drain(f->delivery, drained, f);
 }
 
-/* Drains once `sends` attempts were made and the metric, if there is one, is no longer zero. */
+/* Drains after `sends` attempts were made and the metric, if there is one, is no longer zero. */
 struct wait {
 	struct fixture *f;
 	int sends;

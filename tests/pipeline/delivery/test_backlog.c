@@ -9,8 +9,10 @@
 #include "base/memory.h"
 #include "pipeline/delivery/backlog.h"
 
-/* A backlog of any number of requests, with a share of memory, and packets of 10,000 bytes and a
- * little. */
+#define FORM_GZIP ((struct packet_form){ PACKET_OTLP, CODING_GZIP, 1 })
+
+/* A backlog of any number of requests, with a share of memory, and packets of slightly more than
+ * 10,000 bytes. */
 enum { BYTES = 10000, SHARE = 200000 };
 
 static const struct queue_config config = { .present = { true }, .queue_size = 1000000 };
@@ -24,7 +26,7 @@ static struct item *item_of(size_t bytes)
 	return item;
 }
 
-static bool works; /* the destination */
+static bool works; /* the destination is healthy */
 
 static bool add(struct backlog *b, enum queue_entry entry)
 {
@@ -78,7 +80,7 @@ static void what_it_holds_and_what_plans_make_stay_within_the_share(void **state
 		backlog_init(&b, &config, plans);
 		backlog_set_share(&b, SHARE);
 		fill(&b, ENTRY_PROMISED);
-		assert_true(backlog_may_make(&b, SHARE)); /* one always */
+		assert_true(backlog_may_make(&b, SHARE)); /* one plan is always allowed */
 		int64_t made = 1000;
 		backlog_made(&b, made);
 		for (; backlog_may_make(&b, 1000); made += 1000)
@@ -100,7 +102,7 @@ static void encodings_that_others_make_count(void **state)
 	struct item *item = item_of(BYTES);
 	assert_true(backlog_add(&b, item, ENTRY_IF_FITS, works));
 	int64_t before = b.bytes, load = backlog_load(&b);
-	assert_non_null(packet_form(item->packet, FORM_OTLP_GZIP, zeros, NULL, NULL));
+	assert_non_null(packet_form(item->packet, FORM_GZIP, zeros, NULL, NULL));
 	assert_true(b.bytes >= before + BYTES);
 	assert_in_range(backlog_load(&b), 2 * load - 10, 2 * load + 10);
 	empty(&b);
@@ -144,7 +146,8 @@ static void units_are_counted_as_configured(void **state)
 	backlog_init(&b, &bytes, false);
 	assert_int_equal(backlog_units_of(&b, packet), BYTES);
 	packet_unref(&packet);
-	/* What was answered for enters where anything would, whatever its size. */
+	/* An item that was already acknowledged is added regardless of its size, if any item would
+	 * be. */
 	struct item *items[3];
 	for (int i = 0; i < 3; i++) {
 		items[i] = item_of(BYTES);
@@ -158,8 +161,8 @@ static void units_are_counted_as_configured(void **state)
 	memory_free(items[2]);
 }
 
-/* Senders are held up, and what is on its way enters; not for long, and not again before it was
- * empty. */
+/* Senders are delayed, and packets in flight are added: only for a short time, and not again before
+ * the backlog was empty. */
 static void one_that_works_may_be_crowded_for_a_moment(void **state)
 {
 	(void)state;

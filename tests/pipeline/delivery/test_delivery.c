@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/pipeline/delivery/delivery_fixture.h"
 
-/* The queue of a delivery: what enters it, who sends it, and its end. */
+#define FORM_GZIP ((struct packet_form){ PACKET_OTLP, CODING_GZIP, 1 })
+
+/* The queue of a delivery: what is added to it, which thread sends it, and how it ends. */
 
 static void what_the_destination_takes_is_out(void **state)
 {
@@ -123,8 +125,8 @@ static void the_deadline_drops_what_waits_and_what_hangs(void **state)
 
 #define FLIGHTS "otelcol_exporter_in_flight_requests{data_type=\"profiles\",exporter=\"fake\"} "
 
-/* What plans make counts, so that fewer are at work where the share is small; nothing is lost by
- * it. */
+/* The bytes that plans make are counted: with a small share, fewer plans run at once, and nothing
+ * is lost. */
 static void where_the_share_is_small_fewer_are_planned_at_once(void **state)
 {
 	struct fixture *f = *state;
@@ -163,13 +165,13 @@ static bool one_byte(const void *context, const struct packet *packet, struct by
 static bool prompt_if_encoded(void *self, const struct packet *packet)
 {
 	(void)self;
-	return packet_has(packet, FORM_OTLP_GZIP);
+	return packet_has(packet, FORM_GZIP);
 }
 
 static void encode(void *self, struct packet *packet)
 {
 	(void)self;
-	packet_form(packet, FORM_OTLP_GZIP, one_byte, NULL, NULL);
+	packet_form(packet, FORM_GZIP, one_byte, NULL, NULL);
 }
 
 /* The loop runs only at the end. */

@@ -9,8 +9,8 @@
 #include "config/load.h"
 #include "pipeline/delivery/delivery.h"
 
-/* The last words of the error, "" if the section is right; the result is valid until the next call.
- */
+/* The last words of the error; "" if the section is valid. The result is valid until the next
+ * call. */
 static const char *bind(const struct config_table *table, const char *yaml)
 {
 	static struct error err;

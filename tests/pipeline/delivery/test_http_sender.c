@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-/* This file stands in for pipeline/delivery/sending.c. */
+/* This file replaces pipeline/delivery/sending.c. */
 void sending_done(struct sending *sending, const struct send_result *result)
 {
 	*(struct send_result *)sending = *result;
@@ -22,7 +22,7 @@ static const struct row {
 } rows[] = {
 	{ { .status = 200, .retry_after_ms = -1 }, SEND_OK, "ok", -1 },
 	{ { .status = 204, .retry_after_ms = -1 }, SEND_OK, "ok", -1 },
-	/* Whether it was taken is unknown. */
+	/* It is unknown whether the request was processed. */
 	{ { .status = 200, .failure = "cut", .retry_after_ms = -1 }, SEND_RETRY, "cut", -1 },
 	{ { .failure = "unavailable", .retry_after_ms = -1 }, SEND_RETRY, "unavailable", -1 },
 	{ { .status = 301, .retry_after_ms = -1 }, SEND_PERMANENT, "refused", -1 },
@@ -34,7 +34,7 @@ static const struct row {
 	{ { .status = 502, .retry_after_ms = 7000 }, SEND_RETRY, "bad_gateway", -1 },
 	{ { .status = 503, .retry_after_ms = 7000 }, SEND_RETRY, "unavailable", 7000 },
 	{ { .status = 504, .retry_after_ms = -1 }, SEND_RETRY, "gateway_timeout", -1 },
-	/* The status counts, even if the answer is incomplete. */
+	/* The status is used even if the reply is incomplete. */
 	{ { .status = 400, .failure = "cut", .retry_after_ms = -1 },
 	  SEND_PERMANENT,
 	  "invalid",
@@ -57,7 +57,7 @@ static const struct http_service service = { "a/b", NULL };
 static const struct http_sender_config config;
 static const struct host host;
 
-/* Without a client: never started, or stopped. */
+/* Without a client: it was never started, or it was stopped. */
 static struct send_result send_with(const struct metadatum *headers)
 {
 	struct http_sender sender;

@@ -8,10 +8,8 @@
 #include "tests/support/collecting.h"
 #include "tests/support/sequence.h"
 
-/*
- * A delivery to a destination that takes no request above a limit of bytes. What it takes is kept,
- * and must be what was sent; what it refuses is split or counted.
- */
+/* A delivery to a destination that rejects requests above a limit of bytes. Accepted requests are
+ * kept, and must equal what was sent. Rejected ones are split or counted. */
 struct destination {
 	struct loop *loop;
 	struct metrics *metrics;
@@ -21,13 +19,13 @@ struct destination {
 	struct exporter_ops ops;
 	struct delivery *delivery;
 
-	size_t limit; /* what it refuses more than */
+	size_t limit; /* larger requests are rejected */
 	struct send_result refusal;
-	bool halves; /* it sees half of the bytes, as if they were compressed */
+	bool halves; /* it counts half of the bytes, as if they were compressed */
 	_Atomic int sends, refusals;
 	pthread_mutex_t lock; /* guards taken */
 	struct sequence taken, sent;
-	size_t largest;         /* that it took */
+	size_t largest;         /* the largest request that it accepted */
 	_Atomic int64_t claims; /* of all packets: bytes claimed */
 };
 
@@ -128,8 +126,8 @@ static void run(struct destination *d)
 	loop_run(d->loop);
 }
 
-/* A Profile with this number of samples, each with a string of its own; one of them, if it is in
- * range, with a very long one. */
+/* A Profile with this number of samples, each with its own string. One of them, if its index is in
+ * range, has a very long string. */
 static void enqueue(struct destination *d, uint32_t samples, uint32_t giant)
 {
 	static char large[60000];
@@ -189,10 +187,10 @@ static void half_of_what_was_refused_is_tried_until_it_is_taken(void **state)
 	struct destination *d = *state;
 	d->limit = 90000;
 	begin(d);
-	enqueue(d, 5000, NO_GIANT); /* some 300 KB */
+	enqueue(d, 5000, NO_GIANT); /* about 300 KB */
 	run(d);
 	assert_arrived(d, 0);
-	/* the whole and a half; no part that was taken is sent again */
+	/* the whole and a half; accepted parts are not sent again */
 	assert_int_equal(d->refusals, 2);
 	assert_in_range(metric(d, LEARNED), 45000, 90000);
 }
@@ -274,13 +272,13 @@ static void one_sample_that_is_never_taken_costs_itself(void **state)
 	assert_int_equal(metric(d, OUT), 1999);
 }
 
-/* A guess must not cost what the destination would have taken. */
+/* An estimated limit must not reject a sample that the destination would have accepted. */
 static void one_sample_over_a_guessed_limit_is_sent_all_the_same(void **state)
 {
 	struct destination *d = *state;
 	d->limit = 70000;
 	begin(d);
-	enqueue(d, 900, 100); /* the half of it is less than the sample */
+	enqueue(d, 900, 100); /* half of it is less than the sample */
 	run(d);
 	assert_arrived(d, 0);
 	assert_in_range(metric(d, LEARNED), 1, 60000);
@@ -306,7 +304,8 @@ static bool plan_merged(void *self, const struct part *whole, const struct limit
 {
 	(void)self;
 	(void)err;
-	/* As if identical samples had been merged: the part has fewer than it accounts for. */
+	/* As if identical samples had been merged: the part has fewer samples than it accounts
+	 * for. */
 	bool again = limits->bytes != 0;
 	assert_int_equal(whole->planned, again);
 	for (uint64_t i = 0; i < (again ? 2u : 1u); i++) {
@@ -340,7 +339,7 @@ static void what_a_part_accounts_for_is_kept_when_it_is_split(void **state)
 	assert_int_equal(metric(d, QUEUED), 0);
 }
 
-/* Refuses each part once for a while, and remembers what it was. */
+/* Rejects each part once with a retry, and records it. */
 static void send_hesitantly(void *self, const struct part *part, uint64_t timeout_ns,
 			    struct sending *sending)
 {
@@ -399,7 +398,7 @@ static void an_exporters_preset_holds_where_nothing_is_configured(void **state)
 	assert_in_range(d->sends, 6, 20);
 }
 
-/* A claim may wait, and what needs no plan is sent by whoever comes by. */
+/* A claim may wait. Packets that need no plan are sent by any thread. */
 static void only_what_must_be_split_claims_memory(void **state)
 {
 	struct destination *d = *state;

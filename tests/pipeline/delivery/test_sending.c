@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/pipeline/delivery/delivery_fixture.h"
 
-/* The life of one packet at a delivery: parts, retries, results, and what its senders hear. */
+/* The life of one packet in a delivery: parts, retries, results, and what its senders learn. */
 
 static void a_retry_is_made_until_it_is_taken(void **state)
 {
@@ -183,7 +183,7 @@ static void one_senders_refusal_is_not_anothers(void **state)
 	check_ack(*state, SEND_PERMANENT, 2, ACK_FAILED);
 }
 
-/* The others were taken; who sent the one that was not must not believe that all is well. */
+/* The other parts were accepted. The sender of the rejected part must not receive a success. */
 static void a_part_that_was_refused_is_never_told_as_taken(void **state)
 {
 	struct fixture *f = *state;

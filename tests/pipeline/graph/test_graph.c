@@ -17,17 +17,16 @@
 #include "pipeline/inbound.h"
 #include "tests/support/open.h"
 
-/*
- * Graphs of scripted components: a receiver that submits requests when it is started, a processor
- * that does nothing, an exporter that keeps or refuses, an extension. Each counts its life.
- */
+/* Graphs of scripted components: a receiver that submits requests when it starts, a processor
+ * without effect, an exporter that keeps or rejects packets, and an extension. Each counts its
+ * starts and stops. */
 static pthread_mutex_t held_lock = PTHREAD_MUTEX_INITIALIZER; /* guards holds, stops, held */
 static struct {
 	_Atomic int created, started, stopped, destroyed;
 	const char *start_fails; /* the component that does not start */
-	bool holds;              /* the exporter does not answer before its stop */
-	bool stops;              /* it has */
-	int requests;            /* that the receiver submits */
+	bool holds;              /* the exporter reports no result before its stop */
+	bool stops;              /* the exporter has begun its stop */
+	int requests;            /* the number that the receiver submits */
 	_Atomic int sent, replied, refused;
 	struct sending *held[8];
 	int held_count;
@@ -37,7 +36,7 @@ struct fake {
 	const struct host *host;
 	struct fake_request {
 		struct inbound in;
-		bool found; /* its only document */
+		bool found; /* its only document was read */
 		_Atomic bool replied;
 	} requests[4];
 };
@@ -116,7 +115,9 @@ static void reply(struct inbound *in, const struct outcome *outcome)
 	world.refused += outcome->error != NULL;
 }
 
-static const struct inbound_ops ops = { load, next, decode, reply, .tables_factor = 16 };
+static const struct inbound_ops ops = {
+	.load = load, .next = next, .decode = decode, .reply = reply, .tables_factor = 16
+};
 
 static bool start_receiver(void *self, struct error *err)
 {
@@ -131,7 +132,7 @@ static bool start_receiver(void *self, struct error *err)
 	return start(self, err);
 }
 
-/* A receiver's stop waits until its senders are answered. */
+/* The stop of a receiver waits until its senders have replies. */
 static void stop_receiver(void *self)
 {
 	struct fake *fake = self;
@@ -219,7 +220,7 @@ static const struct component_factory fake_exporter = { .type = "fake",
 							.exporter = &exporter_ops,
 							.config = &exporter_table,
 							LIFE };
-static const struct extension_ops extension_ops = { start, stop };
+static const struct extension_ops extension_ops = { .start = start, .stop = stop };
 static const struct component_factory fake_extension = { .type = "fake",
 							 .kind = COMPONENT_EXTENSION,
 							 .extension = &extension_ops,
@@ -239,7 +240,7 @@ struct fixture {
 	struct io *io;
 	struct node *root;
 	struct graph *graph, *second;
-	int running; /* of two graphs */
+	int running; /* the number of running graphs, of two */
 	struct error err;
 };
 
@@ -298,7 +299,7 @@ static void ended(void *argument)
 	loop_stop(((struct fixture *)argument)->loop);
 }
 
-/* Starts, and stops at once with the grace. */
+/* Starts the graph, and stops it immediately with this grace period. */
 static bool run(struct fixture *f, uint64_t grace_ns)
 {
 	bool ok = graph_start(f->graph, f->io, &f->err);
@@ -408,7 +409,7 @@ static void open_batches_and_queues_are_emptied_at_the_end(void **state)
 	assert_true(build(f, PARTS "service: {pipelines: {profiles: {receivers: [fake], "
 				   "processors: [batch], exporters: [fake]}}}"));
 	assert_true(run(f, 60 * SECOND));
-	assert_in_range(world.sent, 1, 2); /* one batch for each worker's shard, at most */
+	assert_in_range(world.sent, 1, 2); /* at most one batch for the shard of each worker */
 	assert_int_equal(world.replied, 4);
 	assert_int_equal(world.refused, 0);
 }
@@ -509,7 +510,7 @@ static void the_lowest_memory_limit_holds_also_above_the_default(void **state)
 	bytes_init(&shown, 1 << 20);
 	metrics_write(f->metrics, &shown);
 	assert_true(bytes_add(&shown, "", 1));
-	/* Four fifths of the lower one: the spike has its default. */
+	/* Four fifths of the lower limit, because the spike has its default. */
 	assert_non_null(strstr((const char *)shown.at, "otelcol_memory_soft_limit_bytes "
 						       "754974720000000\n"));
 	bytes_fini(&shown);

@@ -15,7 +15,7 @@
 #include "pipeline/intake/gate.h"
 #include "tests/support/open.h"
 
-/* A gate with real workers, one pipeline without destinations but a packet keeper, and a scripted
+/* A gate with real workers, one pipeline whose only destination keeps packets, and a scripted
  * receiver. */
 struct fixture {
 	struct loop *loop;
@@ -24,7 +24,7 @@ struct fixture {
 	struct budget budget;
 	struct peers peers;
 	struct pipeline pipeline;
-	struct route route; /* of it */
+	struct route route; /* of the pipeline */
 	struct pipeline *pipelines[2];
 	struct workers *workers;
 	struct gate *gate;
@@ -39,10 +39,10 @@ struct fixture {
 struct fake { /* a receiver's request */
 	struct inbound in;
 	size_t body;
-	uint32_t bad;                       /* Profiles that the decoder rejects */
-	enum error_kind fails;              /* decode, of all documents or of `failing` */
-	uint32_t documents, found, failing; /* none: one; failing: bits of their indices */
-	int64_t charged;                    /* at most, while a document is decoded */
+	uint32_t bad;          /* Profiles that the decoder rejects */
+	enum error_kind fails; /* the result of decoding, for all documents or for `failing` */
+	uint32_t documents, found, failing; /* 0 documents: one; failing: bits of indices */
+	int64_t charged;                    /* maximum while a document is decoded */
 	bool replied, refused;
 	enum error_kind kind;
 	uint32_t retry_after_ms, rejected;
@@ -159,7 +159,7 @@ static inline void make_batcher(struct fixture *f)
 						       .context = f });
 }
 
-/* pipelines 0: admission does not ask destinations, of which there are none here. */
+/* pipelines 0: admission does not ask destinations, because there are none here. */
 static inline void open_gate(struct fixture *f, uint32_t pipelines)
 {
 	if (!f->route.batcher)
@@ -213,7 +213,7 @@ static inline int teardown(void **state)
 	return 0;
 }
 
-/* All paths but admission, for which there may be no room. */
+/* All steps except admission, for which there may be no room. */
 static inline void submit(struct fixture *f, struct fake *fake)
 {
 	fake->in.peer = peers_hold(&f->peers, &fake->in.request);

@@ -165,8 +165,8 @@ static void drain(void *argument)
 		delivery_drain(f->deliveries[i], drained, f);
 }
 
-/* Two destinations, of which the first is full: with how many pipelines are they reached, and does
- * it block? */
+/* Two destinations, the first of which is full. `pipelines` is the number of pipelines that send to
+ * them; `blocks`: the first one blocks. */
 static bool admitted(struct fixture *f, uint32_t pipelines, bool blocks)
 {
 	static const struct exporter_ops taking = { .send = take };

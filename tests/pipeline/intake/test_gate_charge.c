@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/pipeline/intake/gate_fixture.h"
 
-/* What requests and connections are charged, and who is refused when memory is short. */
+/* The charges for requests and connections, and which of them are refused when memory is short. */
 
 static void memory_is_refused_before_the_body_with_a_retry_hint(void **state)
 {
@@ -114,7 +114,7 @@ static struct fake request_of(const char *peer)
 	return fake;
 }
 
-/* Bodies of 1 MiB each until one is refused; how many were taken. */
+/* Submits bodies of 1 MiB until one is refused; returns the number of accepted ones. */
 static int fill(struct fixture *f, struct fake *fakes, const char *peer, struct error *err)
 {
 	int count = 0;
@@ -183,7 +183,7 @@ static void the_request_in_work_may_have_more_than_the_share(void **state)
 	open_gate(f, 0);
 	int count = fill(f, small, "127.0.0.2", &err);
 	reopen_gate(f, 1);
-	large.body = 200000; /* its tables need 3.2 MB at most */
+	large.body = 200000; /* its tables need at most 3.2 MB */
 	run(f, &large);
 	assert_false(large.refused);
 	forget(f, small, count);

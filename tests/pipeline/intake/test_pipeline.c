@@ -8,8 +8,7 @@
 #include "base/memory.h"
 #include "pipeline/intake/pipeline.h"
 
-/* Routes and destinations with given answers: this file stands in for batcher.c and
- * delivery.c. */
+/* Routes and destinations with given results. This file replaces batcher.c and delivery.c. */
 struct batcher {
 	enum batcher_result result;
 	enum error_kind why;
@@ -18,7 +17,7 @@ struct batcher {
 
 struct delivery {
 	bool room, blocks; /* it has room; it must not drop */
-	bool tight;        /* it has room, and the packet does not fit */
+	bool tight;        /* it has room, but not for the packet */
 	int64_t load;
 	uint32_t taken, missed; /* packets */
 	uint64_t dropped;       /* samples */
@@ -153,8 +152,8 @@ static void what_the_first_route_cannot_hold_is_refused(void **state)
 	assert_int_equal(f->batchers[1].asked, 0);
 }
 
-/* How much one request may make of a dictionary depends on what is in an open batch already: a
- * sender can do this. */
+/* The size that a dictionary adds to a request depends on the contents of the open batch: a sender
+ * can cause this. */
 static void what_another_route_cannot_hold_is_dropped_there(void **state)
 {
 	struct fixture *f = *state;
@@ -212,7 +211,8 @@ static void what_was_not_answered_for_is_taken_where_it_fits(void **state)
 	assert_false(emit(f, 0));
 }
 
-/* As one that is slow has now and then: the others would have lost it. */
+/* The first destination has room now and then, as slow ones do. If the request were accepted, the
+ * second one would lose it. */
 static void what_was_not_answered_for_is_refused_where_one_lacks_room_that_may_not_drop(
 	void **state)
 {
@@ -230,7 +230,7 @@ static void when_all_are_full_the_least_full_takes_what_was_answered_for(void **
 {
 	struct fixture *f = *state;
 	f->routes[0].settings.on = true;
-	f->destinations[0].load = 5000; /* dead */
+	f->destinations[0].load = 5000; /* failing */
 	f->destinations[1].load = 1300;
 	assert_true(emit(f, 0));
 	assert_int_equal(f->destinations[0].taken, 0);
@@ -252,7 +252,7 @@ static void what_was_answered_for_is_taken_by_a_queue_that_is_not_full(void **st
 	assert_true(emit(f, 1));
 	f->destinations[2].room = false;
 	f->destinations[0].room = true;
-	assert_false(emit(f, 1)); /* full, and others have room */
+	assert_false(emit(f, 1)); /* full, but others have room */
 	f->destinations[2].blocks = true;
 	assert_true(emit(f, 1));
 }
@@ -262,9 +262,9 @@ static void what_was_answered_for_is_taken_also_when_all_are_full(void **state)
 	struct fixture *f = *state;
 	assert_true(emit(f, 1));
 	assert_int_equal(f->destinations[2].taken, 1);
-	assert_false(emit(f, 0)); /* its sender is told */
+	assert_false(emit(f, 0)); /* its sender gets an error */
 	f->routes[1].waits = true;
-	assert_false(emit(f, 1)); /* so is that one */
+	assert_false(emit(f, 1)); /* the sender of this one too */
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)

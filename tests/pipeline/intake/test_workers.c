@@ -9,8 +9,8 @@
 #include "base/memory.h"
 #include "pipeline/intake/workers.h"
 
-/* One worker, which waits in its first request until the queue is filled, then notes the order of
- * the others. */
+/* One worker, which waits in its first request until the queue is full and then records the order
+ * of the other requests. */
 enum { MANY = 1000, PLACES = 4096 };
 
 static struct fixture {
@@ -94,7 +94,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* After how many others the only request of the peer was run. */
+/* The number of requests that ran before the only request of the peer. */
 static uint32_t turn_of(const char *peer)
 {
 	uint32_t i = 0;
@@ -181,7 +181,7 @@ static void a_peer_that_has_no_request_is_forgotten(void **state)
 	uint32_t before = f.peers.count;
 	a.peer = peers_hold(&f.peers, &a.request);
 	b.peer = peers_hold(&f.peers, &b.request);
-	assert_ptr_equal(a.peer, b.peer); /* one host has 64 bits of addresses */
+	assert_ptr_equal(a.peer, b.peer); /* the addresses of one host share their first 64 bits */
 	assert_int_equal(f.peers.count, before + 1);
 	peers_release(&f.peers, &a.peer);
 	assert_int_equal(f.peers.count, before + 1);

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pipeline/intake/handoff.h"
+
+enum {
+	/* After this many bytes from all connections in one turn, the rest goes to workers. */
+	TURN_BYTES = 524288,
+	/* the least that a compressed body counts in a turn, whatever size it states */
+	COMPRESSED_MIN = 16384
+};
+
+static bool is_small(struct h2_stream *stream, enum coding coding, struct view body)
+{
+	if (coding == CODING_UNKNOWN || body.len > HANDOFF_INLINE_BYTES)
+		return false;
+	size_t size = compress_stated_size(coding, body);
+	if (size > HANDOFF_INLINE_BYTES)
+		return false;
+	if (coding != CODING_IDENTITY)
+		h2_stream_count_turn(stream, size > COMPRESSED_MIN ? size : COMPRESSED_MIN);
+	return h2_stream_turn_bytes(stream) <= TURN_BYTES;
+}
+
+/* Documents that are packed or many can be larger than the body states. */
+static bool is_plain(const struct document_format *format)
+{
+	return !format->next && !format->packed;
+}
+
+void handoff_request(struct gate *gate, struct inbound *in, struct h2_stream *stream,
+		     const struct document_format *format, enum coding coding, struct view body)
+{
+	if (stream && is_plain(format) && is_small(stream, coding, body))
+		gate_run_here(gate, in, io_thread_index(stream->thread));
+	else
+		gate_submit(gate, in);
+}
