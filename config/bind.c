@@ -216,11 +216,20 @@ static bool bind_entry(const struct section *s, const struct config_row *row)
 	return !entry && row->def ? bind_default(s, row) : bind_row(s, row, entry);
 }
 
+/* Of two rows with one key, the second could never be set: a table that embeds the rows of another
+ * must not repeat their keys. */
+static bool is_first(const struct config_table *table, const struct config_row *row)
+{
+	return find_row(table, row->key) == row;
+}
+
 static bool bind_rows(const struct section *s)
 {
-	for (const struct config_row *row = s->table->rows; row->key; row++)
+	for (const struct config_row *row = s->table->rows; row->key; row++) {
+		assert(is_first(s->table, row));
 		if (!is_alias(row) && !bind_entry(s, row))
 			return false;
+	}
 	return true;
 }
 

@@ -13,6 +13,7 @@ static const char *const type_names[] = {
 	[CONFIG_DURATION] = "duration",
 	[CONFIG_SECRET] = "secret",
 	[CONFIG_STRINGS] = "list of strings",
+	[CONFIG_SECRETS] = "list of secrets",
 	[CONFIG_PAIRS] = "map of strings",
 	[CONFIG_CHOICE] = "one of",
 	[CONFIG_NODE] = "any",
@@ -210,6 +211,13 @@ static void add_row(struct bytes *out, const struct config_row *row, struct prin
 	bytes_add_text(out, " | ");
 	add_meaning(out, row);
 	bool done = row->alias_of || row->inert || !row->table || add_reference(out, p, row);
+	const struct config_manual_section *section =
+		done ? NULL : find_embedded(p->shared, row->table);
+	if (section) {
+		bytes_add_text(out, " Besides those below, it has the keys of ");
+		add_link(out, section->title);
+		bytes_add_text(out, ".");
+	}
 	bytes_add_text(out, " |\n");
 	if (done)
 		return;
@@ -223,12 +231,11 @@ static void add_row(struct bytes *out, const struct config_row *row, struct prin
 
 static void add_rows(struct bytes *out, const struct config_table *table, struct printing *p)
 {
-	const struct config_manual_section *section =
-		p->prefix.len ? NULL : find_embedded(p->shared, table);
+	const struct config_manual_section *section = find_embedded(p->shared, table);
 	for (const struct config_row *row = table->rows; row->key; row++)
 		if (!section || !is_embedded(section, row))
 			add_row(out, row, p);
-	if (section) {
+	if (section && !p->prefix.len) {
 		bytes_add_text(out, "\nBesides these, the keys of ");
 		add_link(out, section->title);
 		bytes_add_text(out, ", at the same level.\n");

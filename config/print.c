@@ -196,26 +196,27 @@ static const struct node *element_of(const struct node *list, size_t i)
 	return list && i < list->count ? list->children[i] : NULL;
 }
 
-static void print_strings(struct printer *p, const struct strings *strings, const struct node *node)
-{
-	struct mark mark = open_list(p);
-	for (size_t i = 0; i < strings->count; i++) {
-		put_dash(p);
-		if (print_reference(p, element_of(node, i)))
-			continue;
-		before_scalar(p);
-		put_value(p, strings->at[i]);
-		after_scalar(p);
-	}
-	close_collection(p, &mark, "]");
-}
-
 static void put_secret(struct printer *p, const char *text)
 {
 	if (p->redact)
 		quote_json(p->out, "[REDACTED]", 10);
 	else
 		put_value(p, text);
+}
+
+static void print_strings(struct printer *p, const struct strings *strings, const struct node *node,
+			  bool secret)
+{
+	struct mark mark = open_list(p);
+	for (size_t i = 0; i < strings->count; i++) {
+		put_dash(p);
+		if (!secret && print_reference(p, element_of(node, i)))
+			continue;
+		before_scalar(p);
+		(secret ? put_secret : put_value)(p, strings->at[i]);
+		after_scalar(p);
+	}
+	close_collection(p, &mark, "]");
 }
 
 /* Of {name: n, value: v} in a list, too. */
@@ -402,14 +403,14 @@ static void print_row(struct printer *p, const struct config_row *row, const cha
 {
 	const struct config_any *any = (const void *)member;
 	put_key(p, row->key);
-	if (row->type != CONFIG_SECRET && print_reference(p, node))
+	if (row->type != CONFIG_SECRET && row->type != CONFIG_SECRETS && print_reference(p, node))
 		return;
 	if (row->type == CONFIG_TABLE) {
 		print_section(p, row, member, node);
 	} else if (row->type == CONFIG_LIST || row->type == CONFIG_MAP) {
 		print_items(p, row, (const void *)member, node);
-	} else if (row->type == CONFIG_STRINGS) {
-		print_strings(p, (const void *)member, node);
+	} else if (row->type == CONFIG_STRINGS || row->type == CONFIG_SECRETS) {
+		print_strings(p, (const void *)member, node, row->type == CONFIG_SECRETS);
 	} else if (row->type == CONFIG_ANY && any->kind == ANY_TREE) {
 		print_node(p, any->tree, false);
 	} else if (row->type == CONFIG_PAIRS) {

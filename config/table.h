@@ -43,6 +43,10 @@ struct strings {
 	size_t count;
 };
 
+struct secrets { /* each printed as [REDACTED] */
+	struct strings list;
+};
+
 struct pair {
 	char *name;
 	struct secret value;
@@ -71,6 +75,7 @@ enum config_type {
 	CONFIG_DURATION, /* struct duration */
 	CONFIG_SECRET,   /* struct secret */
 	CONFIG_STRINGS,  /* struct strings */
+	CONFIG_SECRETS,  /* struct secrets */
 	CONFIG_PAIRS,    /* struct pairs */
 	CONFIG_CHOICE,   /* struct choice */
 	CONFIG_NODE,     /* const struct node *: the raw subtree (borrowed), NULL when absent */
@@ -134,7 +139,7 @@ struct config_table {
 /* clang-format off */
 #define CONFIG_TYPE_OF(member) \
 	_Generic((member), bool: CONFIG_BOOL, int64_t: CONFIG_INT, double: CONFIG_DOUBLE, char *: CONFIG_STRING, \
-		 struct duration: CONFIG_DURATION, struct secret: CONFIG_SECRET, struct strings: CONFIG_STRINGS, \
+		 struct duration: CONFIG_DURATION, struct secret: CONFIG_SECRET, struct strings: CONFIG_STRINGS, struct secrets: CONFIG_SECRETS, \
 		 struct pairs: CONFIG_PAIRS, struct choice: CONFIG_CHOICE, const struct node *: CONFIG_NODE, \
 		 struct config_any: CONFIG_ANY)
 /* clang-format on */

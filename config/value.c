@@ -190,6 +190,11 @@ static bool bind_strings(const struct value_spot *spot, void *member)
 	return true;
 }
 
+static bool bind_secrets(const struct value_spot *spot, void *member)
+{
+	return bind_strings(spot, &((struct secrets *)member)->list);
+}
+
 static void add_pair(struct pairs *pairs, const char *name, const char *value)
 {
 	pairs->at = memory_resize(pairs->at, (pairs->count + 1) * sizeof *pairs->at);
@@ -321,7 +326,7 @@ static bool (*const binders[])(const struct value_spot *spot, void *member) = {
 	[CONFIG_DURATION] = bind_duration, [CONFIG_SECRET] = bind_secret,
 	[CONFIG_STRINGS] = bind_strings,   [CONFIG_PAIRS] = bind_pairs,
 	[CONFIG_CHOICE] = bind_choice,     [CONFIG_NODE] = bind_node,
-	[CONFIG_ANY] = bind_any,
+	[CONFIG_ANY] = bind_any,           [CONFIG_SECRETS] = bind_secrets,
 };
 
 bool value_bind(const struct value_spot *spot, void *member)
@@ -360,6 +365,9 @@ void value_release(enum config_type type, void *member)
 		break;
 	case CONFIG_STRINGS:
 		release_strings(member);
+		break;
+	case CONFIG_SECRETS:
+		release_strings(&((struct secrets *)member)->list);
 		break;
 	case CONFIG_PAIRS:
 		release_pairs(member);

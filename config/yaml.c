@@ -12,7 +12,10 @@
 enum {
 	TEXT_MAX = 16 * 1024 * 1024,
 	BYTES_MAX = 4 * TEXT_MAX, /* of all scalars, copies by alias included */
-	NODES_MAX = 100 * 1000,   /* likewise: what stops a billion laughs */
+	/* likewise: what stops a billion laughs; and one more for each NODE_BYTES of the text,
+	 * because a long list needs them */
+	NODES_MAX = 100 * 1000,
+	NODE_BYTES = 4,
 	DEPTH_MAX = 100
 };
 
@@ -71,7 +74,7 @@ static bool advance(struct builder *b)
 static bool charge(struct builder *b, size_t bytes)
 {
 	b->bytes += bytes;
-	if (++b->nodes > NODES_MAX)
+	if (++b->nodes > NODES_MAX + b->text.len / NODE_BYTES)
 		return fail_here(b, "more than 100000 values");
 	if (b->bytes > BYTES_MAX)
 		return fail_here(b, "more than 64 MiB of strings");

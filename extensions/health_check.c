@@ -26,6 +26,7 @@ struct health_check {
 	const struct host *host;
 	const struct health_config *config;
 	struct http_server *server;
+	struct authenticator *authenticator; /* NULL: none */
 };
 
 /* RFC 3339 with as many digits of the second as are needed, as Go prints it. */
@@ -89,7 +90,14 @@ static bool health_check_create(void *self, const void *config, const struct hos
 	(void)err;
 	h->host = host;
 	h->config = config;
+	h->authenticator = host_authenticator(host, &h->config->http.auth.present,
+					      h->config->http.auth.authenticator);
 	return true;
+}
+
+static void health_check_destroy(void *self)
+{
+	authenticator_unref(&((struct health_check *)self)->authenticator);
 }
 
 static bool health_check_start(void *self, struct error *err)
@@ -109,6 +117,7 @@ static bool health_check_start(void *self, struct error *err)
 			.log = &h->host->log,
 			.metrics = h->host->metrics,
 			.sockets = h->host->sockets,
+			.authenticator = h->authenticator,
 		},
 		err);
 	return h->server != NULL;
@@ -176,5 +185,6 @@ const struct component_factory health_check_extension = {
 	.size = sizeof(struct health_check),
 	.config = &table,
 	.create = health_check_create,
+	.destroy = health_check_destroy,
 	.reopen = health_check_reopen,
 };

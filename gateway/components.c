@@ -5,18 +5,26 @@
 #define COMPONENTS(_) \
 	_(otlp_receiver) \
 	_(pprof_receiver) \
+	_(pyroscope_receiver) \
+	_(parca_receiver) \
+	_(otlp_json_file_receiver) \
 	_(memory_limiter_processor) \
 	_(resource_processor) \
 	_(allowlist_processor) \
 	_(pii_processor) \
 	_(batch_processor) \
 	_(otlp_grpc_exporter) \
+	_(otlp_http_exporter) \
 	_(pyroscope_exporter) \
 	_(parca_exporter) \
 	_(file_exporter) \
 	_(debug_exporter) \
 	_(health_check_extension) \
-	_(pprof_extension)
+	_(pprof_extension) \
+	_(bearer_token_auth_extension) \
+	_(basic_auth_extension) \
+	_(client_certificate_auth_extension) \
+	_(headers_setter_extension)
 
 #define DECLARE(name) extern const struct component_factory name;
 #define ENTRY(name) &(name),

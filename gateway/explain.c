@@ -69,9 +69,31 @@ static void print_report(struct report *report)
 	memory_free(report->at);
 }
 
+/* An older generation is translated first, as the otlp receiver does it. */
+static bool decode_otlp_body(struct profiles *p, struct request *request, struct view body,
+			     struct bytes *translated, struct error *err)
+{
+	struct otlp_layout layout = { .known = OTLP_UNKNOWN };
+	if (!profiles_reset(p, request, body, body.len * TABLE_FACTOR + 65536))
+		return profiles_over_cap(p, err);
+	if (decode_otlp_any(p, &layout, err) || err->kind)
+		return !err->kind;
+	if (layout.candidates & (layout.candidates - 1))
+		return decode_otlp_refuse(layout.candidates, err);
+	bytes_init(translated, PROFILES_INPUT_MAX);
+	if (!bridge_otlp((enum otlp_generation)__builtin_ctz(layout.candidates), body, translated,
+			 err))
+		return err->kind ? false : error_set(err, ERROR_TOO_LARGE, "the file is too large");
+	layout.known = OTLP_CURRENT;
+	body = bytes_view(translated);
+	return profiles_reset(p, request, body, body.len * TABLE_FACTOR + 65536) &&
+	       decode_otlp_any(p, &layout, err);
+}
+
 /* Neither format names itself; a pprof is tried first because its first field cannot be OTLP's. */
 static bool decode_any(struct profiles *p, struct request *request, struct view body,
-		       const struct metadatum *attributes, struct error *err)
+		       const struct metadatum *attributes, struct bytes *translated,
+		       struct error *err)
 {
 	size_t cap = body.len * TABLE_FACTOR + 65536;
 	if (profiles_reset(p, request, body, cap) && decode_pprof(p, body, attributes, err)) {
@@ -79,7 +101,7 @@ static bool decode_any(struct profiles *p, struct request *request, struct view 
 		return true;
 	}
 	error_clear(err);
-	if (!profiles_reset(p, request, body, cap) || !decode_otlp(p, err))
+	if (!decode_otlp_body(p, request, body, translated, err))
 		return error_prefix(err, "the file is neither pprof nor OTLP");
 	printf("in:  OTLP, %zu bytes", body.len);
 	return true;
@@ -106,7 +128,8 @@ static bool explain_body(struct service *service, struct view body,
 	struct profiles p = { 0 };
 	struct report report = { .audit = { note } };
 	struct collect_added added = { 0 };
-	bool ok = decode_any(&p, &request, body, attributes, err);
+	struct bytes translated = { 0 };
+	bool ok = decode_any(&p, &request, body, attributes, &translated, err);
 	if (ok) {
 		printf(", %u profiles, %u samples\n", p.profiles.count, p.samples.count);
 		p.audit = &report.audit;
@@ -122,6 +145,7 @@ static bool explain_body(struct service *service, struct view body,
 		collect_unref(&collect);
 	}
 	profiles_fini(&p);
+	bytes_fini(&translated);
 	return ok;
 }
 

@@ -36,8 +36,9 @@ static const struct config_manual_section shared[] = {
 	  "The section `tls` of an exporter. Without it the exporter uses TLS and trusts the "
 	  "system's CAs." },
 	{ "HTTP servers", &http_server_table,
-	  "The keys of every HTTP listener: the `pprof` receiver has them under `server`, "
-	  "`health_check` at its top level." },
+	  "The keys of every HTTP listener: the `otlp` receiver has them under `protocols.http`, "
+	  "the `pprof` receiver under `server`, `pyroscope` and `health_check` at their top "
+	  "level." },
 	{ "Sending queue", &queue_table, "The section `sending_queue` of every exporter." },
 	{ "Retries", &retry_table, "The section `retry_on_failure` of every exporter." },
 	{ "Limits of a request", &limits_table,
@@ -53,6 +54,8 @@ static const struct {
 } metric_groups[] = {
 	{ "Receivers", gate_metrics },
 	{ "HTTP servers", http_server_metrics },
+	{ "Limits", request_limits_metrics },
+	{ "Tenants", tenant_metrics },
 	{ "Processors", pipeline_metrics },
 	{ "Exporters", delivery_metrics },
 	{ "Items that a destination does not support",

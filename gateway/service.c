@@ -87,7 +87,7 @@ static void hurry_stop(struct service *s)
 		return;
 	s->hurried = true;
 	end_in(s, LAST_GRACE_NS);
-	graph_hurry(s->graph);
+	graph_expire(s->graph);
 }
 
 static void begin_stop(struct service *s)

@@ -7,6 +7,7 @@
 #include "base/system.h"
 #include "base/version.h"
 #include "config/print.h"
+#include "net/compress.h"
 #include "net/http/http_server.h"
 #include "pipeline/graph/inventory.h"
 #include "profile/packet.h"
@@ -282,12 +283,37 @@ struct telemetry {
 	struct http_server_config http; /* borrowed by the server */
 	struct http_server *server;
 	uint64_t started;
-	struct metric_series *uptime, *cpu, *rss, *heap, *heap_system, *encodings[FORM_COUNT];
+	struct metric_series *uptime, *cpu, *rss, *heap, *heap_system,
+		*encodings[PACKET_ENCODINGS][CODING_COUNT];
 };
 
 static int64_t microseconds(struct timeval time)
 {
 	return time.tv_sec * INT64_C(1000000) + time.tv_usec;
+}
+
+static struct metric_series *encodings_of(struct telemetry *t, enum packet_encoding encoding,
+					  enum coding coding)
+{
+	char name[32];
+	snprintf(name, sizeof name, "%s%s%s", packet_encoding_names[encoding],
+		 coding == CODING_IDENTITY ? "" : "_",
+		 coding == CODING_IDENTITY ? "" : compress_name(coding));
+	const struct metric_label formed[] = { { "form", name }, { 0 } };
+	return metrics_series(t->metrics, &packets_encoded, formed);
+}
+
+/* A form has a series once a packet was encoded in it: no program uses more than a few. */
+static void count_encodings(struct telemetry *t)
+{
+	for (enum packet_encoding e = 0; e < PACKET_ENCODINGS; e++)
+		for (enum coding c = 0; c < CODING_COUNT; c++) {
+			uint64_t count = packet_encodings(e, c);
+			if (count && !t->encodings[e][c])
+				t->encodings[e][c] = encodings_of(t, e, c);
+			if (count)
+				metric_set(t->encodings[e][c], (int64_t)count);
+		}
 }
 
 static void refresh(void *context)
@@ -301,8 +327,7 @@ static void refresh(void *context)
 	metric_set(t->rss, system_resident());
 	metric_set(t->heap, system_heap(&from_system));
 	metric_set(t->heap_system, from_system);
-	for (enum packet_form form = FORM_OTLP + 1; form < FORM_COUNT; form++)
-		metric_set(t->encodings[form], (int64_t)packet_encodings(form));
+	count_encodings(t);
 }
 
 static void make_series(struct telemetry *t)
@@ -322,10 +347,6 @@ static void make_series(struct telemetry *t)
 	t->heap = metrics_series(t->metrics, &heap_alloc, none);
 	t->heap_system = metrics_series(t->metrics, &heap_system, none);
 	metric_set(metrics_series(t->metrics, &target_info, target), 1);
-	for (enum packet_form form = FORM_OTLP + 1; form < FORM_COUNT; form++) {
-		const struct metric_label formed[] = { { "form", packet_form_names[form] }, { 0 } };
-		t->encodings[form] = metrics_series(t->metrics, &packets_encoded, formed);
-	}
 	metrics_on_scrape(t->metrics, refresh, t);
 }
 

@@ -15,7 +15,7 @@ static void note_unset(void *context, const char *variable)
 	snprintf(last_unset, sizeof last_unset, "%s", variable);
 }
 
-/* A tree in one line, strings in quotes, `verbatim` behind a "!". */
+/* A tree in one line. Strings are in quotes; `verbatim` strings follow a "!". */
 static void flatten(const struct node *node, struct bytes *out)
 {
 	bool map = node->kind == NODE_MAP;
@@ -36,8 +36,8 @@ static void flatten(const struct node *node, struct bytes *out)
 		bytes_format(out, "!%s", node->verbatim);
 }
 
-/* Loads NULL-terminated locations and sets; the tree or the error as text, valid until the next
- * call. */
+/* Loads NULL-terminated locations and sets. Returns the tree or the error as a string, which is
+ * valid until the next call. */
 static const char *load(const char *const *locations, const char *const *sets)
 {
 	static char text[4096];
@@ -152,7 +152,8 @@ static void references_are_expanded(void **state)
 		{ "a: $$${env:PC_TEXT}", "{a: '$hello'}" },
 		{ "a: $${env:PC_TEXT}", "{a: ${env:PC_TEXT}}" },
 		{ "a: $$x$$$$", "{a: $x$$}" },
-		/* The Collector's quirk: an escaped reference hides the ones behind it. */
+		/* As in the Collector, an escaped reference disables expansion of the references
+		 * after it. */
 		{ "a: $${A} ${env:PC_TEXT}", "{a: ${A} ${env:PC_TEXT}}" },
 		{ "a: ${env:PC_TEXT} $${A}", "{a: 'hello ${A}'}" },
 		{ "a: ${env:${env:PC_NAME}}", "{a: 'hello'!hello}" },
@@ -277,7 +278,7 @@ static void unset_makes_the_zero_value(void **state)
 	release(&c, &tree);
 }
 
-/* "hello", its name, "0123" and what else the variables hold must be in no message. */
+/* No message may contain "hello", its name, "0123" or the values of the other variables. */
 static void messages_show_references_and_not_what_they_brought(void **state)
 {
 	static const struct {

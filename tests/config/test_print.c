@@ -367,7 +367,7 @@ static void the_manual_lists_every_row(void **state)
 	bytes_fini(&out);
 }
 
-/* What the manual prints of the fixture, with this list of shared sections. */
+/* What the manual prints for the fixture, with this list of shared sections. */
 static void print_shared(const struct config_manual_section *shared,
 			 const struct config_table *table, char *text, size_t size)
 {

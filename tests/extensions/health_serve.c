@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The health_check extension for test_health_check.py: health_serve YAML; lines on stdin: ready,
+/* The health_check extension for test_health_check.py: health_serve YAML. Commands on stdin: ready,
  * unready. */
 #include "base/clock.h"
 #include "base/memory.h"
@@ -18,7 +18,7 @@ static bool ready(void *context)
 	return is_ready;
 }
 
-/* One day, one second and a half ago. */
+/* The start was one day and one and a half seconds ago. */
 static uint64_t up_since(void *context)
 {
 	(void)context;

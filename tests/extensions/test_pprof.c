@@ -140,7 +140,7 @@ static int get(struct fixture *f, const char *target)
 	return fetch.status;
 }
 
-/* What the profile must find, by name, and the one that calls it. */
+/* The function that the profile must contain by name, and its caller. */
 double burn_the_cpu(double x);
 double caller_of_burn_the_cpu(const struct fetch *fetch);
 
@@ -171,7 +171,8 @@ static Profile *profile_of(const struct fetch *fetch, struct bytes *plain)
 	return profile;
 }
 
-/* The names of a location, innermost first; where in them this name stands, or -1. */
+/* Compares the function names of a location, innermost first. Returns the position of this name in
+ * them, or -1. */
 static int place_of(const Profile *p, uint64_t location, const char *name)
 {
 	const Perftools__Profiles__Location *l = p->location[location - 1];
@@ -240,8 +241,8 @@ static void check_mappings(const Profile *p)
 	}
 }
 
-/* `go tool pprof` is the reader that everybody has; where it is missing the decoder above must do.
- */
+/* `go tool pprof` is the reader in common use. If it is not installed, the decoder above must
+ * suffice. */
 static void check_with_go(const struct fetch *fetch)
 {
 	char path[] = "/tmp/portcullis-profile-XXXXXX";
@@ -274,7 +275,7 @@ static void what_burns_the_cpu_is_found_by_name_with_its_caller(void **state)
 	bytes_fini(&fetch.reply);
 }
 
-/* At the first instruction of a function, whose return address is this. */
+/* Unwinds from the first instruction of a function that has this return address. */
 static size_t unwind_from_entry(struct symbols *symbols, uint64_t return_address, uint64_t *pcs,
 				size_t max)
 {

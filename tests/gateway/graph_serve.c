@@ -19,7 +19,7 @@
  * Prints "ready" when a graph has started.
  */
 static struct runtime runtime;
-static struct served { /* a graph and its configuration */
+static struct served { /* a graph with its configuration */
 	struct node *root;
 	struct graph *graph;
 } running, retiring;

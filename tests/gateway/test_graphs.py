@@ -14,6 +14,7 @@ import pytest
 from harness import build as make
 from harness import otlp, peers, served
 from harness.gateway import free_port
+from harness.web2 import Http2
 
 EXPORT = "/opentelemetry.proto.collector.profiles.v1development.ProfilesService/Export"
 CONFIG = """
@@ -81,6 +82,30 @@ def http_sender(port, keep_alive):
         reply = connection.getresponse()
         reply.read()
         assert reply.status == 204, reply.status
+    return send
+
+
+def http2_sender(port, keep_alive):
+    """Follows GOAWAY: what the server has not begun to process is sent again (RFC 9113, section 6.8)."""
+    body = make.pprof(1, samples=SAMPLES, types=(("cpu", "nanoseconds"),)).SerializeToString()
+    connections = []
+
+    def attempt():
+        if not connections or connections[0].goaway or not keep_alive:
+            connections[:] = [Http2(port)]
+        c = connections[0]
+        stream = c.begin(path="/v1/pprof")
+        c.send(stream, body)
+        answer = c.answer(stream)
+        if not answer and (c.goaway and stream > c.goaway.last_stream_id or c.reset.get(stream) == 7):
+            connections.clear()
+            return False
+        assert answer and answer.status == 204, (answer, c.goaway, c.reset)
+        return True
+
+    def send():
+        while not attempt():
+            pass
     return send
 
 
@@ -168,6 +193,7 @@ def expected(seeds):
 def test_no_request_is_refused_or_lost_while_graphs_take_each_others_place(program):
     process, ports = program
     clients = [Client(http_sender(ports["http"], True)), Client(http_sender(ports["http"], False)),
+               Client(http2_sender(ports["http"], True)), Client(http2_sender(ports["http"], False)),
                Client(grpc_sender(ports["grpc"])), Client(grpc_sender(ports["grpc"]))]
     try:
         for _ in range(6):
@@ -178,7 +204,7 @@ def test_no_request_is_refused_or_lost_while_graphs_take_each_others_place(progr
     finally:
         for client in clients:
             client.stop()
-    assert [client.failures for client in clients] == [[], [], [], []]
+    assert [client.failures for client in clients] == [[]] * 6
     expected = SAMPLES * sum(client.sent for client in clients)
     assert samples(ports, "otelcol_receiver_accepted_profile_samples") == expected
     while samples(ports, "otelcol_exporter_sent_profile_samples") < expected:
