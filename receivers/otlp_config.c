@@ -1,48 +1,72 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "receivers/otlp_config.h"
 
+#include <string.h>
+
 static const struct config_row grpc_rows[] = { RPC_SERVER_ROWS("localhost:4317"), { 0 } };
 
 static const struct config_table grpc_table = { sizeof(struct rpc_server_config), grpc_rows,
 						rpc_server_check, .optional = true };
 
-static bool check_http(const void *config, struct error *err)
+static bool check_paths(const struct otlp_http_config *c, struct error *err)
 {
-	(void)config;
-	return error_set(err, ERROR_CONFIG, "OTLP over HTTP is not supported by this build yet");
+	const char *const others[] = { c->traces_url_path, c->metrics_url_path, c->logs_url_path };
+	const struct strings *paths = &c->profiles_url_paths;
+	if (paths->count < 1 || paths->count > OTLP_HTTP_PATHS_MAX)
+		return error_set(err, ERROR_CONFIG, "profiles_url_paths: must have 1 to %d paths",
+				 OTLP_HTTP_PATHS_MAX);
+	for (size_t i = 0; i < paths->count; i++) {
+		if (paths->at[i][0] != '/')
+			return error_set(err, ERROR_CONFIG,
+					 "profiles_url_paths[%zu]: must begin with /", i);
+		for (size_t k = 0; k < i; k++)
+			if (!strcmp(paths->at[i], paths->at[k]))
+				return error_set(err, ERROR_CONFIG,
+						 "profiles_url_paths[%zu]: is listed twice", i);
+		for (size_t k = 0; k < sizeof others / sizeof *others; k++)
+			if (others[k] && !strcmp(paths->at[i], others[k]))
+				return error_set(err, ERROR_CONFIG,
+						 "profiles_url_paths[%zu]: is the path of another "
+						 "signal",
+						 i);
+	}
+	return true;
 }
 
-/* The Collector's keys, so that the error speaks of HTTP and not of a key. */
-#define HTTP_ROW(name) \
-	CONFIG_ROW(struct http_protocol, any, .key = name, .help = "Not supported yet.")
+static bool check_http(const void *config, struct error *err)
+{
+	const struct otlp_http_config *c = config;
+	if (!c->server.endpoint || !*c->server.endpoint)
+		return error_set(err, ERROR_CONFIG, "endpoint: must not be empty");
+	return check_paths(c, err) && http_server_check(&c->server, err);
+}
 
-static const struct config_row http_rows[] = { HTTP_ROW("endpoint"),
-					       HTTP_ROW("transport"),
-					       HTTP_ROW("tls"),
-					       HTTP_ROW("cors"),
-					       HTTP_ROW("auth"),
-					       HTTP_ROW("max_request_body_size"),
-					       HTTP_ROW("include_metadata"),
-					       HTTP_ROW("response_headers"),
-					       HTTP_ROW("compression_algorithms"),
-					       HTTP_ROW("read_timeout"),
-					       HTTP_ROW("read_header_timeout"),
-					       HTTP_ROW("write_timeout"),
-					       HTTP_ROW("idle_timeout"),
-					       HTTP_ROW("keep_alives_enabled"),
-					       HTTP_ROW("middlewares"),
-					       HTTP_ROW("traces_url_path"),
-					       HTTP_ROW("metrics_url_path"),
-					       HTTP_ROW("logs_url_path"),
-					       { 0 } };
+#define SIGNAL_ROW(member) \
+	CONFIG_ROW(struct otlp_http_config, member##_url_path, .key = #member "_url_path", \
+		   .def = "/v1/" #member, .inert = true, \
+		   .help = "This gateway has no pipelines of " #member ", so requests to this " \
+			   "path fail with 404.")
 
-static const struct config_table http_table = { sizeof(struct http_protocol), http_rows, check_http,
-						.optional = true };
+static const struct config_row http_rows[] = {
+	HTTP_SERVER_ROWS(struct otlp_http_config, server, "localhost:4318", "4096", "1024"),
+	CONFIG_ROW(struct otlp_http_config, profiles_url_paths, .key = "profiles_url_paths",
+		   .def = "[/v1development/profiles]",
+		   .help = "Paths that accept profiles. Add `/v1experimental/profiles` for "
+			   "agents with OTLP of 2024, and `/v1/profiles`, which the "
+			   "specification announces. Not a key of the Collector."),
+	SIGNAL_ROW(traces),
+	SIGNAL_ROW(metrics),
+	SIGNAL_ROW(logs),
+	{ 0 }
+};
+
+static const struct config_table http_table = { sizeof(struct otlp_http_config), http_rows,
+						check_http, .optional = true };
 
 static bool check_otlp(const void *config, struct error *err)
 {
 	const struct otlp_config *c = config;
-	return c->protocols.grpc.present.enabled ||
+	return c->protocols.grpc.present.enabled || c->protocols.http.server.present.enabled ||
 	       error_set(err, ERROR_CONFIG,
 			 "must specify at least one protocol when using the OTLP receiver");
 }
@@ -51,17 +75,24 @@ static const struct config_row protocol_rows[] = {
 	CONFIG_SECTION(struct otlp_config, protocols.grpc, grpc_table, .key = "grpc",
 		       .presence = PRESENCE_DEFAULT, .help = "OTLP over gRPC."),
 	CONFIG_SECTION(struct otlp_config, protocols.http, http_table, .key = "http",
-		       .presence = PRESENCE_DEFAULT,
-		       .help = "Not supported yet; setting it is an error."),
+		       .presence = PRESENCE_DEFAULT, .help = "OTLP over HTTP."),
 	{ 0 }
 };
 
-/* Its offsets are of the whole: protocols is the first and only member. */
+/* Its offsets are of the whole: protocols is the first member. */
 static const struct config_table protocols_table = { sizeof(struct otlp_config), protocol_rows };
+
+/* By enum otlp_generation. */
+static const char *const schemas[] = { "auto", "v1.3", "v1.4",  "v1.6", "v1.7",
+				       "v1.8", "v1.9", "v1.10", NULL };
 
 static const struct config_row otlp_rows[] = {
 	CONFIG_SECTION(struct otlp_config, protocols, protocols_table, .key = "protocols",
 		       .help = "The protocols to serve; at least one."),
+	CONFIG_ROW(struct otlp_config, schema, .key = "schema", .def = "auto", .choices = schemas,
+		   .help = "The generation of OTLP to assume for requests whose content does not "
+			   "show it; `auto`: the one that the sender has shown earlier. Other "
+			   "requests are not affected."),
 	{ 0 }
 };
 

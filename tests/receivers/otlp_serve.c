@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The otlp receiver with a gate that only counts, for test_otlp.py. The arguments are YAML=TEXT
- * (the receiver's configuration) and LIMIT=BYTES; `decoding` is a double whose verdict is the body
- * itself:
+ * (the receiver's configuration) and LIMIT=BYTES. `decoding` is a test double; the body determines
+ * its result:
  *
  *	"invalid"   ERROR_INVALID "profiles[3]: bad"
  *	"partial N" N profiles rejected
- *	else        taken; remembered for the command `last`
+ *	else        accepted, and kept for the command `last`
  *
  *	last      length, hash, metadata x-tenant, peer and subject of the last body
- *	here      how many requests an I/O thread has run itself
- *	charged   now, at most, and the refusals and losses by reason
+ *	here      the number of requests that an I/O thread has run itself
+ *	charged   the current and the maximum charge, and the refusals and losses by reason
  *	limit N   sets the limit
  *	stop      stops the receiver and exits
  */
@@ -20,6 +20,7 @@
 #include "config/node.h"
 #include "pipeline/component.h"
 #include "pipeline/inbound.h"
+#include "pipeline/intake/request_limits.h"
 #include "profile/otlp/decode_otlp.h"
 
 #include <pthread.h>
@@ -67,9 +68,23 @@ static void note(const char *reason)
 	pthread_mutex_unlock(&mutex);
 }
 
+const struct request_limiter *gate_limiter(const struct gate *gate)
+{
+	static const struct request_limiter none;
+	(void)gate;
+	return &none;
+}
+
+bool gate_wants_headers(const struct gate *gate)
+{
+	(void)gate;
+	return false;
+}
+
 bool gate_admit(struct gate *gate, struct inbound *in, size_t announced, struct error *err)
 {
-	bool ok = !announced && charge(gate, in, GATE_REQUEST_BYTES, err);
+	(void)announced;
+	bool ok = charge(gate, in, GATE_REQUEST_BYTES, err);
 	if (!ok)
 		note("refused");
 	return ok;
@@ -112,14 +127,21 @@ void gate_run_here(struct gate *gate, struct inbound *in, uint32_t io_thread)
 	bytes_fini(&bodies[io_thread].raw);
 }
 
-bool decode_otlp(struct profiles *p, struct error *err)
+bool decode_otlp_any(struct profiles *p, struct otlp_layout *layout, struct error *err)
 {
+	layout->candidates = 1 << OTLP_CURRENT;
 	const char *text = (const char *)p->input.at;
 	if (view_is(p->input, "invalid"))
 		return error_set(err, ERROR_INVALID, "profiles[3]: bad");
 	if (p->input.len > 8 && memcmp(text, "partial ", 8) == 0)
 		p->rejected_profiles = (uint32_t)(text[8] - '0');
 	return true;
+}
+
+bool decode_otlp_refuse(uint32_t candidates, struct error *err)
+{
+	(void)candidates;
+	return error_set(err, ERROR_INVALID, "ambiguous");
 }
 
 static void remember(const struct inbound *in, struct view body)
@@ -136,7 +158,7 @@ static void remember(const struct inbound *in, struct view body)
 	pthread_mutex_unlock(&mutex);
 }
 
-/* What the pipeline does, as far as a receiver sees it. */
+/* The pipeline, as far as a receiver sees it. */
 static void process(struct inbound *in, struct body *body)
 {
 	static _Thread_local struct profiles profiles;
@@ -166,7 +188,7 @@ static void process(struct inbound *in, struct body *body)
 
 static void *work(void *argument)
 {
-	struct body body = { { 0 }, { 0 } };
+	struct body body = { 0 };
 	(void)argument;
 	pthread_mutex_lock(&mutex);
 	while (!ending || queue) {
@@ -182,6 +204,7 @@ static void *work(void *argument)
 	}
 	pthread_mutex_unlock(&mutex);
 	bytes_fini(&body.raw);
+	bytes_fini(&body.translated);
 	bytes_fini(&body.inflated);
 	return NULL;
 }
@@ -240,7 +263,7 @@ int main(int argc, char **argv)
 		else if (strncmp(argv[i], "limit=", 6) == 0)
 			gate.limit = atoll(argv[i] + 6);
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	const char *const outputs[] = { "stdout", NULL }; /* the first line tells the port */
+	const char *const outputs[] = { "stdout", NULL }; /* the first line contains the port */
 	struct log_config logging = { .level = LOG_INFO, .json = true, .output_paths = outputs };
 	void *config = bind(yaml);
 	struct error err = { 0 };

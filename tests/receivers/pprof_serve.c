@@ -1,17 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* clang-format off */
 /*
  * The pprof receiver with a gate that only counts, for test_pprof.py: pprof_serve YAML LIMIT. It
- * prints "listening ADDRESS" and obeys lines on stdin:
+ * prints "listening ADDRESS" and executes the commands that it reads from stdin:
  *
- *	last      what the last request decoded to: profiles, samples, resource attributes, peer,
- *	x-tenant charged   now, at most, and the reasons of refusals held      for connections limit
- *	N   sets the limit of what may be charged; 0 refuses from the headers stop      stops the
- *	receiver overhead  what the last request that was admitted holds beside its body
+ *	last      prints the result of the last request: profiles, samples, resource attributes,
+ *	          peer, x-tenant
+ *	charged   prints the bytes charged now, their maximum, and the reasons of refusals
+ *	held      prints the bytes charged for connections
+ *	limit N   sets the limit of the bytes that may be charged; 0 refuses at the headers
+ *	stop      stops the receiver
+ *	overhead  prints the bytes that the last admitted request holds in addition to its body
  */
+/* clang-format on */
 #include "base/memory.h"
 #include "config/load.h"
 #include "pipeline/component.h"
 #include "pipeline/inbound.h"
+#include "pipeline/intake/request_limits.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -43,6 +49,19 @@ bool gate_charge(struct gate *gate, struct inbound *in, size_t bytes, struct err
 	return true;
 }
 
+const struct request_limiter *gate_limiter(const struct gate *gate)
+{
+	static const struct request_limiter none;
+	(void)gate;
+	return &none;
+}
+
+bool gate_wants_headers(const struct gate *gate)
+{
+	(void)gate;
+	return false;
+}
+
 bool gate_admit(struct gate *gate, struct inbound *in, size_t announced, struct error *err)
 {
 	(void)announced;
@@ -50,17 +69,26 @@ bool gate_admit(struct gate *gate, struct inbound *in, size_t announced, struct 
 	return gate->limit || error_set(err, ERROR_BUSY, "over the memory limit");
 }
 
-/* Each connection is charged to `held`. */
-static bool hold(void *context, int64_t bytes)
+bool gate_hold(struct gate *gate, int64_t bytes)
 {
-	struct gate *gate = context;
 	gate->held += bytes;
 	return true;
 }
 
+void gate_release(struct gate *gate, int64_t bytes)
+{
+	gate->held -= bytes;
+}
+
+/* Each connection is charged to `held`. */
+static bool hold(void *context, int64_t bytes)
+{
+	return gate_hold(context, bytes);
+}
+
 static void release(void *context, int64_t bytes)
 {
-	hold(context, -bytes);
+	gate_release(context, bytes);
 }
 
 static bool is_short(void *context)
@@ -95,6 +123,13 @@ void gate_submit(struct gate *gate, struct inbound *in)
 	queue = in;
 	pthread_cond_signal(&more);
 	pthread_mutex_unlock(&mutex);
+}
+
+/* No document of this receiver is small enough to be run by an I/O thread. */
+void gate_run_here(struct gate *gate, struct inbound *in, uint32_t io_thread)
+{
+	(void)gate, (void)in, (void)io_thread;
+	abort();
 }
 
 static void add_attributes(const struct profiles *p, struct bytes *out)
@@ -159,6 +194,7 @@ static void *work(void *argument)
 		work_on(in, &body, &p);
 	}
 	bytes_fini(&body.raw);
+	bytes_fini(&body.translated);
 	bytes_fini(&body.inflated);
 	profiles_fini(&p);
 	return argument;
@@ -201,8 +237,9 @@ int main(int argc, char **argv)
 	void *receiver = memory_new(pprof_receiver.size),
 	     *config = memory_new(pprof_receiver.config->size);
 	struct gate gate = { .limit = argc == 3 ? strtoll(argv[2], NULL, 10) : 0 };
-	struct host host = { .id = "pprof", .metrics = metrics_new(), .gate = &gate };
 	struct error err = { 0 };
+	struct io *io = io_start(2, &err);
+	struct host host = { .id = "pprof", .metrics = metrics_new(), .gate = &gate, .io = io };
 	pthread_t worker;
 	char line[100];
 	pthread_create(&worker, NULL, work, NULL);
@@ -222,6 +259,7 @@ int main(int argc, char **argv)
 	pthread_join(worker, NULL);
 	pprof_receiver.destroy(receiver);
 	config_release(pprof_receiver.config, config);
+	io_stop(&io);
 	metrics_unref(&host.metrics);
 	memory_free(config);
 	memory_free(receiver);

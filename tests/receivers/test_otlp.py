@@ -7,10 +7,11 @@ import time
 
 import grpc
 import pytest
+import snappy
 
-from harness import otlp
+from harness import codings, otlp
 from harness.certificates import make_ca, make_leaf
-from harness.served import Served, build, frame, raw_call, raw_connection, refusal, status_of
+from harness.served import Served, build, frame, raw_call, raw_connection, read_frames, refusal, status_of
 
 EXPORT = "/opentelemetry.proto.collector.profiles.v1development.ProfilesService/Export"
 CODE = grpc.StatusCode
@@ -75,6 +76,18 @@ def test_zstd_is_inflated(program):
         assert "len=300000" in s.ask("last")
 
 
+def test_snappy_is_inflated_framed_as_grpc_go_sends_it_and_raw(program):
+    with serve(program) as s:
+        s.call(EXPORT, codings.snappy_framed(BODY))
+        assert "len=300000" in s.ask("last")
+        packed, c = snappy.compress(b"twelve bytes"), raw_connection(s.port)
+        raw_call(c, EXPORT, more=[(b"grpc-encoding", b"snappy")])
+        c.sendall(frame(0, 1, 1, b"\1\0\0\0" + bytes([len(packed)]) + packed))
+        next(kind for kind, _, stream, _ in read_frames(c) if kind == 1 and stream == 1)
+        assert "len=12 first=74" in s.ask("last")
+        c.close()
+
+
 def test_what_a_body_inflates_to_is_charged(program):
     with serve(program) as s:
         compressed_call(s, BODY)
@@ -102,7 +115,7 @@ def test_a_bomb_is_refused_for_memory_before_it_grows(program):
 @pytest.mark.parametrize("body,code", [
     (b"invalid", CODE.INVALID_ARGUMENT), (b"\x1f\x8b" + b"x" * 50, CODE.INVALID_ARGUMENT),
     (gzip.compress(BODY, mtime=0)[:-20], CODE.INVALID_ARGUMENT), (b"\x28\xb5\x2f\xfdxxxx", CODE.INVALID_ARGUMENT),
-    (b"\xff\x06\x00\x00sNaPpY" + b"x" * 9, CODE.UNIMPLEMENTED)])
+    (b"\xff\x06\x00\x00sNaPpY" + b"x" * 9, CODE.INVALID_ARGUMENT)])
 def test_each_fault_has_its_code(program, body, code):
     with serve(program) as s:
         assert refusal(lambda: s.call(EXPORT, body))[0] == code
@@ -188,10 +201,11 @@ def test_a_message_that_understates_its_size_moves_to_a_worker(program):
         assert now == 0 and not reasons
 
 
-def test_an_encoding_that_nobody_knows_is_unimplemented(program):
+@pytest.mark.parametrize("encoding", [b"canary", b"lz4"])
+def test_an_encoding_that_grpc_does_not_have_is_unimplemented(program, encoding):
     with serve(program) as s:
         c = raw_connection(s.port)
-        raw_call(c, EXPORT, more=[(b"grpc-encoding", b"canary")])
+        raw_call(c, EXPORT, more=[(b"grpc-encoding", encoding)])
         c.sendall(frame(0, 1, 1, b"\1\0\0\0\1x"))
         assert status_of(c) == 12
         c.close()

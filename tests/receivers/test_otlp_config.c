@@ -79,6 +79,58 @@ static void the_keys_of_the_collector_are_read(void **state)
 	assert_true(grpc->include_metadata);
 }
 
+static void null_http_is_enabled_with_the_defaults(void **state)
+{
+	(void)state;
+	static const char *const codings[] = { "",       "gzip",    "zstd", "zlib",
+					       "snappy", "deflate", "lz4",  "x-snappy-framed" };
+	assert_true(bind("protocols: {http: }"));
+	const struct http_server_config *http = &config.protocols.http.server;
+	assert_true(http->present.enabled && !config.protocols.grpc.present.enabled);
+	assert_string_equal(http->endpoint, "localhost:4318");
+	assert_int_equal(http_server_body_max(http), 20 << 20);
+	assert_true(http->keep_alives_enabled && !http->include_metadata);
+	assert_int_equal(config.protocols.http.profiles_url_paths.count, 1);
+	assert_string_equal(config.protocols.http.profiles_url_paths.at[0],
+			    "/v1development/profiles");
+	assert_int_equal(http->compression_algorithms.count, sizeof codings / sizeof *codings);
+	for (size_t i = 0; i < http->compression_algorithms.count; i++)
+		assert_string_equal(http->compression_algorithms.at[i], codings[i]);
+}
+
+static void the_http_keys_of_the_collector_are_read(void **state)
+{
+	(void)state;
+	assert_true(bind("protocols:\n"
+			 "  grpc:\n"
+			 "  http:\n"
+			 "    endpoint: 0.0.0.0:4318\n"
+			 "    transport: tcp4\n"
+			 "    tls: {cert_file: a, key_file: b, client_ca_file: c}\n"
+			 "    cors: {allowed_origins: ['https://*.example.com'], max_age: 7200}\n"
+			 "    auth:\n"
+			 "    max_request_body_size: 1000\n"
+			 "    include_metadata: true\n"
+			 "    response_headers: {X-A: b}\n"
+			 "    compression_algorithms: ['', gzip]\n"
+			 "    read_timeout: 1s\n"
+			 "    read_header_timeout: 2s\n"
+			 "    write_timeout: 3s\n"
+			 "    idle_timeout: 4s\n"
+			 "    keep_alives_enabled: false\n"
+			 "    middlewares: []\n"
+			 "    traces_url_path: /t\n"
+			 "    metrics_url_path: /m\n"
+			 "    logs_url_path: /l\n"
+			 "    profiles_url_paths: [/v1development/profiles, /v1/profiles]\n"));
+	const struct otlp_http_config *http = &config.protocols.http;
+	assert_true(config.protocols.grpc.present.enabled && http->server.present.enabled);
+	assert_int_equal(http->server.max_request_body_size, 1000);
+	assert_true(http->server.include_metadata && !http->server.keep_alives_enabled);
+	assert_true(http->server.idle_timeout.ns == INT64_C(4000000000));
+	assert_string_equal(http->profiles_url_paths.at[1], "/v1/profiles");
+}
+
 static void told_inert(void *context, const char *path, const struct config_row *row)
 {
 	struct bytes *told = context;
@@ -108,11 +160,24 @@ static void what_cannot_be_kept_is_an_error(void **state)
 		  "must specify at least one protocol when using the OTLP receiver" },
 		{ "", "must specify at least one protocol when using the OTLP receiver" },
 		{ "protocols: {grpc: {enabled: false}}", "must specify at least one protocol" },
-		{ "protocols: {http: }", "OTLP over HTTP is not supported by this build yet" },
-		{ "protocols: {grpc: , http: {endpoint: 'a:1', cors: {}}}",
-		  "http: OTLP over HTTP is not" },
+		{ "protocols: {http: {enabled: false}}", "must specify at least one protocol" },
+		{ "protocols: {http: {endpoint: ''}}", "endpoint: must not be empty" },
+		{ "protocols: {http: {profiles_url_path: /v1/profiles}}", "has invalid keys" },
+		{ "protocols: {http: {profiles_url_paths: []}}",
+		  "profiles_url_paths: must have 1 to 16" },
+		{ "protocols: {http: {profiles_url_paths: [/a, v1/profiles]}}",
+		  "profiles_url_paths[1]: must begin with /" },
+		{ "protocols: {http: {profiles_url_paths: [/a, /b, /a]}}",
+		  "profiles_url_paths[2]: is listed twice" },
+		{ "protocols: {http: {profiles_url_paths: [/v1/traces]}}",
+		  "profiles_url_paths[0]: is the path of another signal" },
+		{ "protocols: {http: {middlewares: [{id: x}]}}", "middlewares: " },
+		{ "protocols: {http: {compression_algorithms: [br]}}",
+		  "compression_algorithms[0]" },
+		{ "protocols: {http: {tls: {}}}", "must include both certificate and key" },
 		{ "protocols: {htttp: }", "protocols' has invalid keys: htttp" },
-		{ "protocols: {grpc: {auth: {authenticator: oidc}}}", "auth: " },
+		{ "protocols: {grpc: {auth: {authenticator: ''}}}",
+		  "authenticator must be the ID of an extension" },
 		{ "protocols: {grpc: {middlewares: [{id: x}]}}", "middlewares: " },
 		{ "protocols: {grpc: {max_recv_msg_size_mib: -1}}", "max_recv_msg_size_mib" },
 		{ "protocols: {grpc: {transport: udp}}", "transport" },
@@ -147,6 +212,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(null_grpc_is_enabled_with_the_defaults),
 		cmocka_unit_test(the_keys_of_the_collector_are_read),
+		cmocka_unit_test(null_http_is_enabled_with_the_defaults),
+		cmocka_unit_test(the_http_keys_of_the_collector_are_read),
 		cmocka_unit_test(keys_without_effect_are_listed),
 		cmocka_unit_test(what_cannot_be_kept_is_an_error),
 		cmocka_unit_test(a_disabled_section_asks_for_nothing),
