@@ -7,9 +7,9 @@
 #include "base/memory.h"
 #include "base/system.h"
 #include "pipeline/component.h"
+#include "pipeline/delivery/body.h"
 #include "pipeline/delivery/delivery.h"
 #include "profile/otlp/decode_otlp.h"
-#include "profile/otlp/encode_json.h"
 
 /*
  * Shows what leaves: counts in the log, and the content on the outputs if it is configured. The log
@@ -144,22 +144,15 @@ static bool add_profiles(struct debug *self, const struct packet *packet, struct
 	return ok;
 }
 
-static enum packet_form debug_reads(void *instance)
+static struct packet_form debug_reads(void *instance)
 {
 	const struct debug *self = instance;
 	return self->config->verbosity.index == DETAILED ? FORM_JSON : FORM_OTLP;
 }
 
-static bool encode(const void *context, const struct packet *packet, struct bytes *out,
-		   struct error *err)
-{
-	(void)context;
-	return encode_json(packet, out, err);
-}
-
 static bool add_json(struct packet *packet, struct bytes *text, struct error *err)
 {
-	const struct bytes *json = packet_form(packet, FORM_JSON, encode, NULL, err);
+	const struct bytes *json = body_of(packet, FORM_JSON, err);
 	return json && bytes_add(text, json->at, json->len) && bytes_add_byte(text, '\n');
 }
 

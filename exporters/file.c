@@ -6,10 +6,10 @@
 #include "exporters/file_spool.h"
 #include "net/compress.h"
 #include "pipeline/component.h"
+#include "pipeline/delivery/body.h"
 #include "pipeline/delivery/delivery.h"
 #include "pipeline/delivery/unsupported.h"
 #include "profile/otlp/decode_otlp.h"
-#include "profile/otlp/encode_json.h"
 #include "profile/pprof/encode_pprof.h"
 #include "profile/pprof/pprof_manual.h"
 
@@ -346,23 +346,16 @@ static bool restore(struct file *self, struct error *err)
 	       (make_directory(self->config, err) && file_log_reopen(&self->lines, err));
 }
 
-static enum packet_form file_reads(void *instance)
+static struct packet_form file_reads(void *instance)
 {
 	const struct file *self = instance;
 	return self->config->format.index == FORMAT_JSON ? FORM_JSON : FORM_OTLP;
 }
 
-static bool encode(const void *context, const struct packet *packet, struct bytes *out,
-		   struct error *err)
-{
-	(void)context;
-	return encode_json(packet, out, err);
-}
-
 static bool write_record(struct file *self, struct packet *packet, struct error *err)
 {
 	const struct file_config *c = self->config;
-	const struct bytes *form = packet_form(packet, file_reads(self), encode, NULL, err);
+	const struct bytes *form = body_of(packet, file_reads(self), err);
 	if (!form)
 		return false;
 	struct view record = bytes_view(form);

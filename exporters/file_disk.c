@@ -77,7 +77,7 @@ struct tm file_time(uint64_t wall_ns, bool local)
 
 struct entry {
 	char *name;
-	uint64_t bytes, seconds; /* looked up where the rule needs them */
+	uint64_t bytes, seconds; /* read only if the rule needs them */
 };
 
 struct entries {
@@ -111,7 +111,7 @@ static struct entries list(DIR *dir, const struct file_names *names, bool look)
 	return found;
 }
 
-/* max_bytes: of this one and the newer ones. */
+/* max_bytes: of this file and the newer ones together. */
 static enum file_surplus judge(const struct entry *entry, const struct file_pruned *newer,
 			       const struct file_keep *keep, uint64_t max_bytes)
 {
@@ -120,7 +120,7 @@ static enum file_surplus judge(const struct entry *entry, const struct file_prun
 		return FILE_TOO_MANY;
 	if (entry->seconds < keep->not_before_ns / 1000000000)
 		return FILE_TOO_OLD;
-	/* Once one had to go, all older ones do. */
+	/* After the first file that was too large, all older ones are removed. */
 	if (files && (newer->files[FILE_TOO_LARGE] || newer->bytes + entry->bytes > max_bytes))
 		return FILE_TOO_LARGE;
 	return FILE_KEPT;

@@ -8,23 +8,22 @@
 #include "base/bytes.h"
 #include "base/error.h"
 
-/*
- * What the `file` exporter's two ways of writing share (file_log.h, file_spool.h). Failures of the
- * disk are ERROR_BUSY, since they pass; the text has the operator's path and the system's reason.
- */
+/* Shared by the two modes of the `file` exporter (file_log.h, file_spool.h). Failures of the disk
+ * are ERROR_BUSY, because they are temporary. The message contains the operator's path and the
+ * system's reason. */
 
 /* errno -> "cannot WHAT PATH: reason"; returns false. */
 bool file_failed(struct error *err, const char *what, const char *path);
 
-/* Makes the directory with all that are missing above it; mode as in chmod. */
+/* Creates the directory and all missing parent directories; mode as in chmod. */
 bool file_make_directories(const char *path, mode_t mode, struct error *err);
 
-/* Writes everything, or returns false with errno set; what was written stays. Changes the vector.
- */
+/* Writes everything, or returns false with errno set. Bytes that were written before the failure
+ * stay in the file. Changes the vector. */
 bool file_write(int fd, struct iovec *parts, int count);
 
-/* Names made of a time: `digits` is a picture of the middle in which each 0 stands for any digit.
- */
+/* Names that contain a time: `digits` is a pattern of the middle in which each 0 stands for any
+ * digit. */
 struct file_names {
 	const char *prefix, *digits, *suffix;
 };
@@ -32,22 +31,23 @@ struct file_names {
 bool file_name_fits(const struct file_names *names, const char *name);
 
 struct file_keep {
-	int64_t files;          /* the newest by name; 0: any number */
-	uint64_t not_before_ns; /* wall clock: older ones go; 0: any age */
-	/* together; beyond, the oldest go until a sixteenth is free; 0: any */
+	int64_t files;          /* the number of newest files, by name, to keep; 0: any number */
+	uint64_t not_before_ns; /* wall clock: older files are removed; 0: any age */
+	/* of all files; beyond it, the oldest are removed until a sixteenth is free; 0: any */
 	uint64_t bytes;
 };
 
 enum file_surplus { FILE_KEPT, FILE_TOO_MANY, FILE_TOO_OLD, FILE_TOO_LARGE, FILE_SURPLUS_KINDS };
 
 struct file_pruned {
-	uint64_t files[FILE_SURPLUS_KINDS]; /* that stay, or were removed and why */
-	/* of those that stay, where keep->bytes is set; INT64_MAX: unknown */
+	/* the number of files that were kept, and that were removed for each reason */
+	uint64_t files[FILE_SURPLUS_KINDS];
+	/* of the files that were kept, if keep->bytes is set; INT64_MAX: unknown */
 	uint64_t bytes;
 };
 
-/* Removes the files of these names that are too many, too old or together too large; the newest is
- * never too large. What cannot be removed stays. */
+/* Removes files with these names that exceed the number, age or total size. The newest file is
+ * never removed for its size. Files that cannot be removed are kept. */
 struct file_pruned file_prune(const char *directory, const struct file_names *names,
 			      const struct file_keep *keep);
 

@@ -33,8 +33,8 @@ static void format_backup(const struct file_log *log, uint64_t wall_ns, char *pa
 		 (unsigned)(wall_ns / 1000000 % 1000), log->extension);
 }
 
-/* Moves the file out of the way, under a name that nothing has yet. One that is not there is out of
- * the way: somebody moved it, or the rotation before this one got no further. */
+/* Renames the file to an unused name. If the file does not exist, that is a success: it was moved
+ * away, or an earlier rotation failed after the rename. */
 static bool set_aside(const struct file_log *log, struct error *err)
 {
 	char backup[4096];
@@ -72,8 +72,8 @@ static bool rotate(struct file_log *log, struct error *err)
 
 /* What an earlier run left. */
 
-/* Does the file end in a whole record? Walks over the lengths; a read past the end finds nothing.
- */
+/* Does the file end with a complete record? Follows the lengths; a read past the end returns
+ * nothing. */
 static bool ends_in_frame(int fd, off_t size)
 {
 	off_t at = 0;
@@ -169,7 +169,8 @@ static void take_next(struct file_log *log)
 	log->cut = -1;
 }
 
-/* Cuts off what a failed write or an earlier run left; pipes and devices have nothing to cut. */
+/* Truncates what a failed write or an earlier run left. Pipes and devices have nothing to
+ * truncate. */
 static bool repair(struct file_log *log, struct error *err)
 {
 	if (log->cut >= 0 && ftruncate(log->fd, log->cut) != 0 && errno != EINVAL)

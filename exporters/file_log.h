@@ -7,48 +7,47 @@
 #include "exporters/file_disk.h"
 
 /*
- * One file that grows by whole records, is rotated by size, and can be opened again after somebody
- * moved it away. A record is there whole or not at all: what a failed write left is cut off, and a
- * file that an earlier run left torn is set aside, as in a rotation, before the first record is
- * added.
+ * A file to which complete records are appended. It is rotated by size, and can be opened again
+ * after it was moved away. A record is written completely or not at all: the rest of a failed write
+ * is truncated. If an earlier run left an incomplete record, the file is renamed, as in a rotation,
+ * before the first record is added.
  *
- * All functions but file_log_reopen belong to one thread at a time.
+ * All functions except file_log_reopen belong to one thread at a time.
  */
 enum file_frame {
 	FRAME_LINE,  /* the record and a newline */
-	FRAME_LENGTH /* its length in 4 bytes, big-endian, and the record */
+	FRAME_LENGTH /* the length in 4 bytes, big-endian, then the record */
 };
 
 struct file_log_options {
 	const char *path; /* borrowed */
 	enum file_frame frame;
-	bool append;         /* keep what an earlier run wrote */
-	uint64_t max_bytes;  /* rotate before it grows beyond; 0: never */
-	uint64_t max_age_ns; /* of rotated files; 0: any */
-	int64_t max_backups; /* rotated files; 0: any number */
-	bool local_time;     /* in their names */
+	bool append;         /* keep what an earlier run has written */
+	uint64_t max_bytes;  /* the file is rotated before it exceeds this size; 0: never */
+	uint64_t max_age_ns; /* of rotated files; 0: any age */
+	int64_t max_backups; /* the number of rotated files; 0: any number */
+	bool local_time;     /* in the names of rotated files */
 };
 
 struct file_log {
 	struct file_log_options options;
 	int fd;           /* -1: closed */
-	_Atomic int next; /* opened by file_log_reopen, not yet in use; -1: none */
-	int64_t cut;      /* where a torn record still is to be cut off; -1: none */
-	/* what an earlier run wrote goes when the first record comes: a start that
-	 * fails must take nothing from another that runs */
+	_Atomic int next; /* opened by file_log_reopen, not in use yet; -1: none */
+	int64_t cut;      /* the offset of an incomplete record that must be truncated; -1: none */
+	/* the data of an earlier run is removed when the first record arrives: a start that fails
+	 * must not remove the data of another process that runs */
 	bool stale;
 	char *directory;
-	/* of the file's name: NAME-2026-01-02T15-04-05.000.EXT are its
-	 * backups */
+	/* of the file's name; its backups are NAME-2026-01-02T15-04-05.000.EXT */
 	char *stem, *extension;
 };
 
 bool file_log_open(struct file_log *log, const struct file_log_options *options, struct error *err);
 void file_log_close(struct file_log *log); /* also after a failed open */
 bool file_log_add(struct file_log *log, struct view record, struct error *err);
-/* Somebody removed the file: what is written now would be lost. */
+/* The file was removed: data written now would be lost. */
 bool file_log_removed(const struct file_log *log);
-/* [any thread] The next record goes to a file opened now under the path. */
+/* [any thread] Opens the path again; the next record goes to that file. */
 bool file_log_reopen(struct file_log *log, struct error *err);
 
 #endif

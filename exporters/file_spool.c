@@ -13,7 +13,7 @@
 static const struct file_names whole_names = { "", DIGITS, ".pb.gz" };
 static const struct file_names part_names = { ".", DIGITS, ".pb.gz.part" };
 
-enum { NAMES_MAX = 64 << 20 }; /* bytes of names of one packet */
+enum { NAMES_MAX = 64 << 20 }; /* in bytes, of all names of one packet */
 
 struct name {
 	char whole[sizeof DIGITS + 16], part[sizeof DIGITS + 16];
@@ -85,7 +85,7 @@ bool file_spool_add(struct file_spool *spool, struct view document, struct error
 	return false;
 }
 
-/* Sizes are looked up only when what was written since may have passed the bound. */
+/* Sizes are read only if the bytes written since then may have exceeded the limit. */
 static void prune(struct file_spool *spool)
 {
 	const struct file_spool_options *o = &spool->options;

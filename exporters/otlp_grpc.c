@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "net/compress.h"
-#include "otlp_service.pb-c.h"
+#include "pipeline/delivery/body.h"
 #include "pipeline/delivery/delivery.h"
 #include "pipeline/delivery/grpc_sender.h"
+#include "pipeline/delivery/otlp_answer.h"
 
 struct otlp_grpc_config {
 	struct grpc_sender_config client;
@@ -11,33 +11,8 @@ struct otlp_grpc_config {
 
 struct otlp_grpc {
 	struct grpc_sender sender;
-	enum packet_form form;
+	struct packet_form form;
 };
-
-/* How many profiles the destination did not take. An answer that cannot be read says nothing: it
- * was OK. */
-static uint64_t read_rejected(const struct host *host, struct view response, uint64_t profiles)
-{
-	typedef Opentelemetry__Proto__Collector__Profiles__V1development__ExportProfilesServiceResponse
-		answer_type;
-	answer_type *answer =
-		opentelemetry__proto__collector__profiles__v1development__export_profiles_service_response__unpack(
-			NULL, response.len, response.at);
-	if (!answer || !answer->partial_success) {
-		if (answer)
-			protobuf_c_message_free_unpacked(&answer->base, NULL);
-		return 0;
-	}
-	int64_t said = answer->partial_success->rejected_profiles;
-	uint64_t rejected = said < 0 ? 0 : (uint64_t)said;
-	if (rejected > profiles)
-		rejected = profiles;
-	if (rejected || *answer->partial_success->error_message)
-		log_warn(&host->log, "Partial success response",
-			 log_number("dropped_profiles", rejected));
-	protobuf_c_message_free_unpacked(&answer->base, NULL);
-	return rejected;
-}
 
 static void otlp_grpc_answered(void *instance, const struct grpc_result *result, uint64_t profiles,
 			       struct send_result *verdict)
@@ -45,7 +20,7 @@ static void otlp_grpc_answered(void *instance, const struct grpc_result *result,
 	const struct otlp_grpc *self = instance;
 	if (verdict->outcome == SEND_OK)
 		verdict->rejected_profiles =
-			read_rejected(self->sender.host, result->response, profiles);
+			otlp_answer_rejected(&self->sender.host->log, result->response, profiles);
 }
 
 static const struct grpc_method method = {
@@ -59,19 +34,11 @@ static void release_packet(void *owner)
 	packet_unref(&packet);
 }
 
-static bool deflate(const void *context, const struct packet *packet, struct bytes *out,
-		    struct error *err)
-{
-	(void)context;
-	const struct cuts cuts = { packet->tables, PACKET_TABLES, PACKET_STRINGS };
-	return compress_gzip(bytes_view(&packet->otlp), &cuts, out, err);
-}
-
 static void otlp_grpc_send(void *instance, const struct part *part, uint64_t timeout_ns,
 			   struct sending *sending)
 {
 	struct otlp_grpc *self = instance;
-	const struct bytes *body = packet_form(part->packet, self->form, deflate, NULL, NULL);
+	const struct bytes *body = body_of(part->packet, self->form, NULL);
 	if (!body) {
 		sending_done(sending, &(struct send_result){ .outcome = SEND_PERMANENT,
 							     .retry_after_ms = -1,
@@ -80,10 +47,10 @@ static void otlp_grpc_send(void *instance, const struct part *part, uint64_t tim
 	}
 	/* A reference of its own, until core lets go of the bytes. */
 	const struct grpc_message message = { .bytes = bytes_view(body),
-					      .gzip = self->form == FORM_OTLP_GZIP,
+					      .gzip = self->form.coding == CODING_GZIP,
 					      .release = release_packet,
 					      .owner = packet_ref(part->packet) };
-	grpc_sender_send(&self->sender, &message, part->packet->profiles, timeout_ns, sending);
+	grpc_sender_send(&self->sender, &message, part->packet, timeout_ns, sending);
 }
 
 static bool otlp_grpc_prompt(void *instance, const struct packet *packet)
@@ -93,7 +60,7 @@ static bool otlp_grpc_prompt(void *instance, const struct packet *packet)
 
 static void otlp_grpc_encode(void *instance, struct packet *packet)
 {
-	packet_form(packet, ((struct otlp_grpc *)instance)->form, deflate, NULL, NULL);
+	body_prepare(packet, ((struct otlp_grpc *)instance)->form);
 }
 
 static bool otlp_grpc_reopen(void *instance, struct error *err)
@@ -106,7 +73,9 @@ static bool otlp_grpc_create(void *instance, const void *settings, const struct 
 {
 	struct otlp_grpc *self = instance;
 	const struct otlp_grpc_config *config = settings;
-	self->form = grpc_sender_gzips(&config->client) ? FORM_OTLP_GZIP : FORM_OTLP;
+	self->form = FORM_OTLP;
+	if (grpc_sender_gzips(&config->client))
+		self->form = (struct packet_form){ PACKET_OTLP, CODING_GZIP, 1 };
 	return grpc_sender_init(&self->sender, &config->client, &method, self, host, err);
 }
 

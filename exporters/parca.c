@@ -218,7 +218,7 @@ static void parca_send(void *instance, const struct part *part, uint64_t timeout
 					      .gzip = self->gzip,
 					      .release = release_packet,
 					      .owner = packet_ref(part->packet) };
-	grpc_sender_send(&self->sender, &message, part->packet->profiles, timeout_ns, sending);
+	grpc_sender_send(&self->sender, &message, part->packet, timeout_ns, sending);
 }
 
 /* ---- life */
@@ -357,8 +357,9 @@ static const struct config_row rows[] = {
 			"accepts and Parca up to 0.21 rejects."),
 	CONFIG_ROW(
 		struct parca_config, name, .key = "name",
-		.help = "The `__name__` of all series. Default: derived from the period type, as "
-			"in Parca's scraper (`process_cpu`, `memory`, `mutex`, `goroutine`)."),
+		.help = "The `__name__` of all series. Default: the resource attribute `__name__` "
+			"if it is an identifier, else derived from the period type, as in "
+			"Parca's scraper (`process_cpu`, `memory`, `mutex`, `goroutine`)."),
 	CONFIG_ROW(struct parca_config, lift_labels, .key = "lift_labels",
 		   .help = "Keys of sample attributes that become labels of series. Each "
 			   "combination of their values is a separate series. Parca drops all "

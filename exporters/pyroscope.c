@@ -49,7 +49,8 @@ struct pyroscope {
 	const struct pyroscope_config *config;
 	struct series_rules rules;
 	struct slots *slots;
-	bool gzip;
+	struct packet_form form; /* of what is sent */
+	bool tenant_is_fixed;    /* by `tenant` or a header */
 	struct metric_series *lost[SERIES_LOSSES], *merged, *moved, *cut;
 	struct unsupported unsupported;
 };
@@ -162,25 +163,30 @@ static bool pyroscope_plan(void *instance, const struct part *whole, const struc
 
 /* ---- send ---- */
 
-/* The context is the uncompressed request. */
+struct zipping {
+	const struct bytes *request;
+	struct packet_form form;
+};
+
 static bool zip(const void *context, const struct packet *packet, struct bytes *out,
 		struct error *err)
 {
-	const struct bytes *request = context;
+	const struct zipping *z = context;
 	(void)packet;
 	out->max = PROFILES_INPUT_MAX;
-	return compress_deflate(CODING_GZIP, 0, bytes_view(request), out, err);
+	return compress_deflate(z->form.coding, z->form.level, bytes_view(z->request), out, err);
 }
 
 /* What is sent; kept for retries. */
 static const struct bytes *body_of(const struct pyroscope *self, struct packet *packet)
 {
 	const struct bytes *request = request_of(packet, NULL);
-	if (!request || !self->gzip)
+	if (!request || self->form.coding == CODING_IDENTITY)
 		return request;
-	int64_t needed = packet_has(packet, FORM_REQUEST_GZIP) ? 0 : (int64_t)request->len;
+	const struct zipping zipping = { request, self->form };
+	int64_t needed = packet_has(packet, self->form) ? 0 : (int64_t)request->len;
 	packet_claim(packet, needed);
-	const struct bytes *zipped = packet_form(packet, FORM_REQUEST_GZIP, zip, request, NULL);
+	const struct bytes *zipped = packet_form(packet, self->form, zip, &zipping, NULL);
 	packet_claim(packet, -needed);
 	return zipped;
 }
@@ -194,13 +200,20 @@ static void pyroscope_answered(void *instance, struct packet *packet,
 
 static const struct http_service service = { "application/proto", pyroscope_answered };
 
+/* NULL: none, or a header says it. */
+static const char *tenant_of(const struct pyroscope *self, const struct packet *packet)
+{
+	if (self->tenant_is_fixed)
+		return self->config->tenant;
+	return packet->origin ? packet->origin->tenant : NULL;
+}
+
 static void pyroscope_send(void *instance, const struct part *part, uint64_t timeout_ns,
 			   struct sending *sending)
 {
 	struct pyroscope *self = instance;
-	const struct metadatum headers[] = {
-		{ self->config->tenant ? "X-Scope-OrgID" : NULL, self->config->tenant }, { 0 }
-	};
+	const char *tenant = tenant_of(self, part->packet);
+	const struct metadatum headers[] = { { tenant ? "X-Scope-OrgID" : NULL, tenant }, { 0 } };
 	const struct bytes *body = body_of(self, part->packet);
 	if (!body) {
 		sending_done(sending, &(struct send_result){ .outcome = SEND_PERMANENT,
@@ -211,7 +224,6 @@ static void pyroscope_send(void *instance, const struct part *part, uint64_t tim
 	http_sender_send(&self->sender,
 			 &(struct http_sending){ .packet = part->packet,
 						 .body = bytes_view(body),
-						 .gzip = self->gzip,
 						 .headers = headers },
 			 timeout_ns, sending);
 }
@@ -258,17 +270,27 @@ static void make_series(struct pyroscope *self, const struct host *host)
 	unsupported_init(&self->unsupported, UNSUPPORTED, m, host->id);
 }
 
+static bool fixes_tenant(const struct pyroscope_config *c)
+{
+	bool fixed = c->tenant != NULL;
+	for (size_t i = 0; i < c->client.headers.count; i++)
+		fixed |= !strcasecmp(c->client.headers.at[i].name, "x-scope-orgid");
+	return fixed;
+}
+
 static bool pyroscope_create(void *instance, const void *settings, const struct host *host,
 			     struct error *err)
 {
 	struct pyroscope *self = instance;
 	const struct pyroscope_config *c = self->config = settings;
 	(void)err;
-	self->gzip = http_sender_gzips(&c->client);
+	self->form = http_sender_form(&c->client, PACKET_REQUEST);
+	self->tenant_is_fixed = fixes_tenant(c);
 	self->rules = (struct series_rules){
 		.utf8 = c->labels.index == NAMES_UTF8 ||
 			(c->labels.index == NAMES_PRESET && c->preset.index == PRESET_V2),
 		.numbers = c->numeric_sample_labels,
+		.service_name = true,
 		.names_max = (uint32_t)c->label_limits.max_names,
 		.name_max = (uint32_t)c->label_limits.max_name_length,
 		.value_max = (uint32_t)c->label_limits.max_value_length,
@@ -346,7 +368,8 @@ static bool check_tenants(const struct pyroscope_config *c, struct error *err)
 static bool pyroscope_check(const void *config, struct error *err)
 {
 	const struct pyroscope_config *c = config;
-	return http_sender_check(&c->client, c->endpoint, err) && check_tenants(c, err);
+	return http_sender_check(&c->client, c->endpoint, HTTP_COMPRESSION_GZIP, err) &&
+	       check_tenants(c, err);
 }
 
 static const char *const presets[] = { "v1", "v2", NULL };
@@ -397,8 +420,9 @@ static const struct config_row rows[] = {
 	ROW(max_stack_depth, .def = "1000", .limited = true, .min = 0, .max = 1000000,
 	    .help = "Deeper stacks are truncated at the root; 0: never. The store would truncate "
 		    "them at the leaf."),
-	ROW(tenant, .help = "Sent as `X-Scope-OrgID`."),
-	HTTP_SENDER_ROWS(struct pyroscope_config, client),
+	ROW(tenant, .help = "Sent as `X-Scope-OrgID`. Default: the tenant of the data "
+			    "(`service::tenant`), if it has one."),
+	HTTP_SENDER_ROWS(struct pyroscope_config, client, "`gzip` or `none`"),
 	DELIVERY_ROWS(struct pyroscope_config, delivery, "30s"),
 	{ 0 }
 };

@@ -15,8 +15,12 @@
 	"first is kept. Beyond `max_names`, the labels of lowest precedence are dropped. Dropped labels are counted in " \
 	"`otelcol_exporter_pyroscope_dropped_labels`; no request is rejected because of them. " \
 	"`service_name` is the attribute `service.name`, else `service_name`, else `unknown_service` with " \
-	"`process.executable.name`. Keys that begin with `__` are reserved by the store and never become labels " \
-	"(`__session_id__` is one). " \
+	"`process.executable.name`; `service.name` does not become a label of its own. Keys that begin with `__` are " \
+	"reserved by the store and never become labels, except three: `__session_id__`; `__name__` of the resource if it " \
+	"consists of letters, digits and `_` (with UTF-8 names: of any characters but `:`), which then takes precedence over " \
+	"the table below, and keeps the types as the sender has them; and `__delta__` of the " \
+	"resource: the label is set only if its value is `false`, which takes precedence over the setting `delta`. The " \
+	"receiver `pyroscope` sets them. " \
 	"Strings are sent unchanged; other values are converted to strings. A Link becomes `trace_id` and `span_id`. " \
 	"Every label counts towards the store's limit of series: use `allowlist` to keep " \
 	"only a few. Beyond 4096 series in one batch, the remaining ones are joined into " \

@@ -29,10 +29,12 @@ const struct structural structurals[] = {
 
 static bool is_hex(struct view text, size_t bytes)
 {
+	if (text.len != 2 * bytes)
+		return false;
 	for (size_t i = 0; i < text.len; i++)
 		if (!isxdigit(text.at[i]))
 			return false;
-	return text.len == 2 * bytes;
+	return true;
 }
 
 static bool is_decimal(struct view text)
@@ -50,15 +52,27 @@ static bool is_gnu_build_id(struct view text)
 
 #define GO_PART 20 /* characters of a part of Go's build ids; a "/" stands between two */
 
+static bool is_go_part(const uint8_t *at)
+{
+	static const bool base64url[256] = { ['0' ... '9'] = true,
+					     ['A' ... 'Z'] = true,
+					     ['a' ... 'z'] = true,
+					     ['-'] = true,
+					     ['_'] = true };
+	for (int i = 0; i < GO_PART; i++)
+		if (!base64url[at[i]])
+			return false;
+	return true;
+}
+
 static bool is_go_build_id(struct view text)
 {
 	size_t parts = (text.len + 1) / (GO_PART + 1);
 	if ((text.len + 1) % (GO_PART + 1) || (parts != 2 && parts != 4))
 		return false;
-	for (size_t i = 0; i < text.len; i++) {
-		uint8_t c = text.at[i];
-		bool slash = i % (GO_PART + 1) == GO_PART;
-		if (slash ? c != '/' : !isalnum(c) && c != '-' && c != '_')
+	for (size_t i = 0; i < parts; i++) {
+		const uint8_t *at = text.at + i * (GO_PART + 1);
+		if (!is_go_part(at) || (i + 1 < parts && at[GO_PART] != '/'))
 			return false;
 	}
 	return true;

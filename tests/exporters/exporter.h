@@ -14,10 +14,8 @@
 #include "pipeline/delivery/delivery.h"
 #include "tests/support/collecting.h"
 
-/*
- * One exporter without a pipeline: configured from YAML in an empty working directory of its own,
- * given packets one by one. This file stands in for pipeline/delivery/delivery.c.
- */
+/* One exporter without a pipeline: it is configured from YAML, in an empty working directory, and
+ * gets packets one by one. This file replaces pipeline/delivery/delivery.c. */
 void sending_done(struct sending *sending, const struct send_result *result)
 {
 	*(struct send_result *)sending = *result;
@@ -86,8 +84,8 @@ static inline struct send_result exporter_send(struct packet *packet)
 	return result;
 }
 
-/* A packet of `count` requests, each with one Profile of one sample whose function has that name.
- */
+/* A packet of `count` requests. Each has one Profile with one sample, whose function has this
+ * name. */
 static inline struct packet *packet_of(const char *function, int count)
 {
 	struct profiles p = { 0 };
@@ -128,8 +126,8 @@ static inline bool contains(struct view in, const char *text)
 	return in.len && memmem(in.at, in.len, text, strlen(text));
 }
 
-/* How many files the directory has; `last` (of 256 bytes, or NULL) becomes the name that sorts
- * last. */
+/* Returns the number of files in the directory. `last` (of 256 bytes, or NULL) becomes the name
+ * that sorts last. */
 static inline int count_files(const char *directory, char *last)
 {
 	DIR *dir = opendir(directory);

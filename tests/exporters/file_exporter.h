@@ -18,7 +18,7 @@ static inline void send_ok(struct packet *packet)
 	assert_int_equal(exporter_send(packet).outcome, SEND_OK);
 }
 
-/* No file may grow beyond the limit: a disk that is full in the middle of a write. */
+/* No file can grow beyond the limit, as on a disk that becomes full during a write. */
 static inline void limit_files(rlim_t bytes)
 {
 	struct rlimit limit;

@@ -119,7 +119,7 @@ static void a_torn_line_is_cut_off(void **state)
 	assert_lines("a.jsonl", 2);
 }
 
-/* What is left of an earlier run: half a record. */
+/* The state after an interrupted run: half a record. */
 static void a_torn_file_is_set_aside(void **state)
 {
 	(void)state;
@@ -246,7 +246,7 @@ static void a_reload_that_fails_keeps_the_file(void **state)
 	assert_lines("y/a.jsonl", 1);
 }
 
-/* It could lead to a file of somebody else's, and be put there by somebody else. */
+/* The link could point to a file of another user, and another user could have created it. */
 static void a_symbolic_link_is_not_followed(void **state)
 {
 	(void)state;
@@ -274,7 +274,7 @@ static void a_symbolic_link_that_comes_later_is_not_followed(void **state)
 	assert_false(file_exporter.reopen(e.self, &e.err));
 	send_ok(packet_of("f", 1));
 	assert_lines("moved.jsonl", 2);
-	remove("moved.jsonl"); /* the exporter opens another, and cannot */
+	remove("moved.jsonl"); /* the exporter must open a new file, and cannot */
 	struct send_result result = exporter_send(packet_of("f", 1));
 	assert_int_equal(result.outcome, SEND_RETRY);
 	assert_string_equal(result.reason, "disk");
@@ -284,7 +284,7 @@ static void a_symbolic_link_that_comes_later_is_not_followed(void **state)
 	assert_lines("a.jsonl", 1);
 }
 
-/* The reload is the loop's: it waits for nobody. */
+/* The reload runs on the loop thread, so it must not wait. */
 static void a_pipe_that_nobody_reads_is_an_error(void **state)
 {
 	(void)state;

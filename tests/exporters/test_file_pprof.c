@@ -120,7 +120,7 @@ static void the_oldest_pprofs_go_when_a_new_one_passes_the_bound(void **state)
 	start("{directory: out, format: pprof, rotation: {max_total_megabytes: 1}}");
 	assert_int_equal(removed("max_total_megabytes"), 0);
 	send_ok(packet_of("f", 1));
-	/* notes, and the new one with what a sixteenth less has room for */
+	/* notes, the new file, and the files that fit into the limit minus a sixteenth */
 	assert_int_equal(count_files("out", last), 16);
 	assert_true(strcmp(last, "notes") == 0 &&
 		    access("out/20260102T150405.123456789-000001.pb.gz", F_OK) != 0);

@@ -19,8 +19,8 @@
 
 extern const struct component_factory otlp_grpc_exporter;
 
-/* The exporter behind a real delivery, made from YAML and sending to a peer that follows a script.
- */
+/* The exporter with a real delivery, created from YAML. It sends to a peer that follows a
+ * script. */
 struct fixture {
 	struct loop *loop;
 	struct host host;
@@ -282,8 +282,8 @@ static void a_hanging_server_runs_into_the_timeout(void **state)
 	end(&f);
 }
 
-/* The script is the body itself here: the peer can follow it only if what is on the wire inflates
- * to it. */
+/* Here the body is the script: the peer can follow it only if the bytes on the wire inflate to
+ * it. */
 static void partial_success_is_counted_and_its_text_withheld(void **state)
 {
 	(void)state;
@@ -360,7 +360,7 @@ static void stop_cancels_what_is_in_flight_and_refuses_what_comes_late(void **st
 	end(&f);
 }
 
-static void reload_takes_the_new_ca(void **state)
+static void reopening_takes_the_new_ca(void **state)
 {
 	(void)state;
 	struct grpc_peer secure;
@@ -418,8 +418,8 @@ static void bad_configurations_are_refused(void **state)
 		{ "{endpoint: 'a:1', compression: snappy}", "cannot send snappy" },
 		{ "{endpoint: 'a:1', compression: lz4}", "compression: unsupported type" },
 		{ "{endpoint: 'a:1', balancer_name: x}", "invalid balancer_name: neither" },
-		{ "{endpoint: 'a:1', auth: {authenticator: oidc}}",
-		  "failed to resolve authenticator \"oidc\"" },
+		{ "{endpoint: 'a:1', auth: {authenticator: ''}}",
+		  "authenticator must be the ID of an extension" },
 		{ "{endpoint: 'a:1', middlewares: [{id: x}]}", "no middleware" },
 		{ "{endpoint: 'a:1', headers: {grpc-encoding: x}}", "headers[0]: cannot be sent" },
 		{ "{endpoint: 'a:1', tls: {min_version: '1.3'}}", "min_version" },
@@ -467,7 +467,7 @@ int main(void)
 		cmocka_unit_test(bodies_are_gzip_unless_told_otherwise),
 		cmocka_unit_test(an_answer_that_cannot_be_read_is_still_ok),
 		cmocka_unit_test(stop_cancels_what_is_in_flight_and_refuses_what_comes_late),
-		cmocka_unit_test(reload_takes_the_new_ca),
+		cmocka_unit_test(reopening_takes_the_new_ca),
 		cmocka_unit_test(certificates_are_read_again_at_the_interval),
 		cmocka_unit_test(bad_configurations_are_refused),
 		cmocka_unit_test(all_keys_of_the_collector_are_taken),

@@ -109,13 +109,45 @@ def test_names_stay_as_they_are_where_the_store_takes_them(build):
         (request,) = sink.taken
         assert "Content-Encoding" not in request.headers
         assert request.labels == {"__name__": "process_cpu", "__delta__": "false", "service_name": "shop",
-                                  "service.name": "shop", "k8s.pod-name": "a"}
+                                  "k8s.pod-name": "a"}
+
+
+def test_a_sender_may_name_its_series_and_say_that_it_is_cumulative(build):
+    """A name that is no identifier is not used: the store would reject the profile, or fail for all."""
+    with PushSink() as sink, Rig(build, sink) as rig:
+        for i, (query, labels) in enumerate([
+                ("__name__=block", {"__name__": "block", "__delta__": "false"}), ("__name__=a:b", {"__delta__": "false"}),
+                ("__name__=1a", {"__delta__": "false"}), ("__name__=a-b&__delta__=false", {"__delta__": "false"}),
+                ("__name__=_a1&__delta__=true", {"__name__": "_a1"})]):
+            rig.send(query="?service.name=shop&" + query, at=i * 10 ** 9)
+            rig.settle(60 * (i + 1))
+            assert sink.taken[i].labels == {"service_name": "shop", "__name__": "process_cpu", **labels}
+        assert rig.lost("reserved") == 0
+
+
+@pytest.mark.parametrize("name, kinds, period", [
+    ("", [("samples", "count"), ("cpu", "nanoseconds")], ("cpu", "nanoseconds")),
+    ("&__name__=process_cpu", [("samples", "count")], ("cpu", "nanoseconds")),
+    ("", [("samples", "count")], None), ("&__name__=process_cpu", [("samples", "count")], None)])
+def test_the_types_of_a_series_that_its_sender_named_are_not_changed(build, name, kinds, period):
+    """Of others, a count of CPU samples gets the CPU time, and a missing period type is the sample type. A store of old
+    cannot bear a period type that is absent, but one that is empty."""
+    with PushSink() as sink, Rig(build, sink) as rig:
+        sent = make.pprof(1, types=(("samples", "count"),))
+        if not period:
+            sent.ClearField("period_type")
+        rig.send(sent, "?service.name=shop" + name)
+        rig.settle(30)
+        (got,) = sink.taken[0].profiles
+        assert [pprof.Reader(got).kind(t) for t in got.sample_type] == kinds
+        assert got.HasField("period_type")
+        assert pprof.Reader(got).kind(got.period_type) == (period or (("", "") if name else kinds[0]))
 
 
 def test_labels_that_cannot_be_kept_are_counted_and_refuse_nothing(build):
     attributes = "".join("&a%02d=x" % i for i in range(30))
     with PushSink() as sink, Rig(build, sink) as rig:
-        rig.send(query="?service.name=shop&service_name=other&a-b=1&a.b=2&__name__=x&long_%s=1" % ("n" * 250))
+        rig.send(query="?service.name=shop&service_name=other&a-b=1&a.b=2&__other__=x&long_%s=1" % ("n" * 250))
         rig.settle(60)
         rig.send(query="?service.name=shop" + attributes, at=10 ** 9)
         rig.settle(120)

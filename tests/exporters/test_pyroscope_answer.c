@@ -15,7 +15,8 @@
 #define SHOWN(limit) MESSAGE("uncompressed profile payload size exceeds limit of " limit)
 #define LARGE SEND_TOO_LARGE
 
-/* The texts are those of Pyroscope 1.12 and 1.21; what stands in labels a sender chose. */
+/* The messages are those of Pyroscope 1.12 and 1.21. The parts that stand for labels were chosen by
+ * a sender. */
 static const struct row {
 	int status;
 	enum send_outcome outcome;

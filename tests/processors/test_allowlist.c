@@ -27,7 +27,7 @@ static int close_policy(void **state)
 	return 0;
 }
 
-/* Does an attribute with that key pass at the resource? */
+/* Is an attribute with that key kept at the resource? */
 static bool key_passes(const char *key)
 {
 	tables_init(&p, NULL, 1);
@@ -136,7 +136,7 @@ static void lists_of_sites_add_to_the_common_list(void **state)
 	uint32_t thread = tables_attribute(&p, "thread", "T");
 	uint32_t host = tables_attribute(&p, "host", "H");
 	uint32_t common = tables_attribute(&p, "common", "C");
-	/* One record, used at both sites. */
+	/* One record that both sites use. */
 	p.resources.at[0].attributes = tables_list(&p, thread, host, common, 0);
 	p.samples.at[0].attributes = tables_list(&p, thread, host, common, 0);
 	p.profiles.at[0].attributes = tables_list(&p, thread, host, common, 0);
@@ -166,7 +166,7 @@ static void keys_nested_in_maps_and_in_maps_in_arrays_need_permission(void **sta
 	assert_false(tables_reach(&p, "bad"));
 	assert_true(tables_reach(&p, "fine"));
 	assert_true(tables_reach(&p, "element"));
-	/* The shared record is as it was, and both samples have the same new one. */
+	/* The shared record has not changed, and both samples have the same new record. */
 	assert_int_equal(p.attributes.at[outer].children.count, 3);
 	assert_int_equal(p.indices.at[p.samples.at[0].attributes.first],
 			 p.indices.at[p.samples.at[1].attributes.first]);

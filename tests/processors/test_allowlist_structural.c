@@ -27,9 +27,10 @@ static int close_policy(void **state)
 	return 0;
 }
 
-/* Attributes that profiles are built of: which pass without being listed, and where. */
+/* The attributes of the profile format itself: which of them are kept without being listed, and
+ * where. */
 
-/* Does it stay, standing at a mapping, a location and a scope? */
+/* The sites (mapping, location, scope) at which the attribute is kept. */
 static unsigned structural_sites(uint32_t attribute)
 {
 	assert_true(profiles_room(&p, &p.mappings, 1) && profiles_room(&p, &p.locations, 1));

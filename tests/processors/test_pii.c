@@ -44,7 +44,7 @@ static void collect_text(struct profiles *tables, uint32_t *string, uint8_t *cha
 	bytes_add(out, text.at, text.len);
 }
 
-/* What a sample's attribute value becomes; "<none>" if the attribute goes. */
+/* The value of a sample's attribute after the processor; "<none>" if the attribute was removed. */
 static const char *value_after(const char *text)
 {
 	tables_init(&p, NULL, 1);
@@ -117,7 +117,7 @@ static void every_text_site_is_scanned(void **state)
 	assert_int_equal(policy_count(&policy, "otelcol_processor_pii_masked_strings", "role",
 				      "value"),
 			 0);
-	/* Once as a path, once as another text. */
+	/* Once as a path, once as another string. */
 	assert_int_equal(policy_count(&policy, "otelcol_processor_pii_masked_strings", "detector",
 				      "email"),
 			 2);
@@ -159,7 +159,7 @@ static void values_units_nested_values_numbers_and_bytes_are_scanned(void **stat
 
 #define GNU "process.executable.build_id.gnu"
 #define CARD "4111111111111111"
-/* Ids in which the pattern below finds something. */
+/* IDs in which the pattern below has a match. */
 #define HEX8 \
 	"face" \
 	"0123456789ab"
@@ -171,7 +171,7 @@ static void add_mapping(void)
 	p.mappings.at[p.mappings.count++] = (struct mapping){ 0 };
 }
 
-/* The value that stays of one at a sample, or at a mapping. */
+/* The value that remains at a sample, or at a mapping. */
 static const char *id_after(const char *key, const char *value, bool at_mapping)
 {
 	tables_init(&p, NULL, 1);
@@ -212,7 +212,7 @@ static void what_only_looks_like_an_id_is_scanned(void **state)
 		const char *key, *value, *after;
 		bool at_mapping;
 	} rows[] = {
-		/* a build id at another site, or of a length that no linker makes */
+		/* a build ID at another site, or of a length that no linker produces */
 		{ GNU, HEX8, "****0123456789ab", false },
 		{ GNU, "face01", "****01", true },
 		{ "process.executable.build_id.go", GO20 "/" GO20,
@@ -222,7 +222,7 @@ static void what_only_looks_like_an_id_is_scanned(void **state)
 		/* decimal digits only: a card number */
 		{ GNU, CARD, "****", true },
 		{ "span_id", CARD, "****", false },
-		/* the length of the other id */
+		/* the length of the other ID */
 		{ "trace_id", HEX8, "****0123456789ab", false },
 		{ "span_id", HEX8 HEX8, "****0123456789ab****0123456789ab", false },
 		{ "span_id", "alice@example.com", "****", false },
@@ -441,7 +441,7 @@ static void verdicts_survive_a_full_cache(void **state)
 		}
 }
 
-/* Collect uses them instead of hashing the texts again. */
+/* Collect uses them instead of hashing the strings again. */
 static void hashes_left_behind_are_those_of_the_texts(void **state)
 {
 	(void)state;

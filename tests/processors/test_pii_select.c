@@ -12,11 +12,9 @@
 #include "tests/processors/pii_reference.h"
 #include "tests/processors/specimens.h"
 
-/*
- * The selection of detectors must never change what is found: each text is scanned with the
- * selection, without it, and through the remembered verdicts, and all three must agree. And all
- * must agree with a reference that is made of regular expressions.
- */
+/* The selection of detectors must never change the result. Each string is scanned with the
+ * selection, without it, and through the remembered verdicts, and all three results must be equal.
+ * They must also equal the result of a reference implementation made of regular expressions. */
 #define TEXTS 40000
 #define REFERENCE_TEXTS 200000
 
@@ -71,7 +69,7 @@ static const char *any_specimen(void)
 	}
 }
 
-/* Two specimens, or parts of them, glued with something, then changed in a few places. */
+/* Two samples, or parts of them, joined by a separator and then changed in a few places. */
 static size_t make_text(char *out, size_t room)
 {
 	static const char *const glue[] = { "",  " ",  "/", ":", "_", "-",
@@ -133,14 +131,13 @@ static void selection_and_memory_change_no_verdict(void **state)
 		assert_false(clean && all.outcome != PII_CLEAN);
 		known += clean;
 	}
-	/* What was just found clean is mostly at its first place. */
+	/* Most strings that were just found clean are in their first slot. */
 	assert_in_range(known, (TEXTS - found) / 2, TEXTS - found);
-	/* The texts are worth something: many hit, many do not. */
+	/* The strings are useful: many have a match, and many do not. */
 	assert_in_range(found, TEXTS / 4, TEXTS * 9 / 10);
 }
 
-/* Half as many again as there is room for, twice: what is forgotten is scanned again. */
-/* Of the characters and words that the rule of an alphabet is about; most are nearly a match. */
+/* The characters and words of the rule for each alphabet. Most of them are nearly a match. */
 static const char *const alphabets[][12] = {
 	{ "0", "1", "2", "9", "4111", "-", " ", ".", "5555", "000", "34", NULL },
 	{ "2", "3", "7", "-", ".", " ", "(", ")", "+", "202", "555-", NULL },
@@ -211,6 +208,8 @@ static void the_reference_finds_the_same(void **state)
 	bytes_fini(&expected);
 }
 
+/* Scans one and a half times as many strings as there is room for, twice: forgotten ones are
+ * scanned again. */
 static void verdicts_hold_when_more_is_clean_than_fits(void **state)
 {
 	(void)state;
@@ -226,7 +225,7 @@ static void verdicts_hold_when_more_is_clean_than_fits(void **state)
 		struct pii_verdict verdict = pii_scan(&engine, scratch, ROLE_FUNCTION, text);
 		assert_int_equal(verdict.outcome, hit ? PII_CHANGED : PII_CLEAN);
 	}
-	/* In the second round not all are known. */
+	/* In the second round, not all of them are known. */
 	assert_in_range(known, CLEAN / 16, CLEAN * 3 / 4);
 }
 

@@ -37,7 +37,7 @@ static void a_limit_is_an_error_and_no_answer(void **state)
 	memset(text, 'a', sizeof text);
 	text[sizeof text - 1] = '\0';
 	assert_int_equal(find("a", 0, text), REGEX_ERROR);
-	memcpy(text + 200, "!@", 3); /* the character that the pattern needs is there */
+	memcpy(text + 200, "!@", 3); /* the character that the pattern requires is present */
 	assert_int_equal(find("(?:a+)*\\d@", 0, text), REGEX_ERROR);
 }
 
@@ -110,8 +110,8 @@ static void costly_patterns_of_a_whole_text_are_refused(void **state)
 			fail_msg("%s: %s", good[i], err.text);
 }
 
-/* Patterns that the check lets pass may still be costly on some text: each search is bounded by the
- * text's length. */
+/* Patterns that pass the check may still be expensive for some strings. The length of the string
+ * bounds each search. */
 static void what_a_search_may_cost_grows_with_its_text(void **state)
 {
 	(void)state;

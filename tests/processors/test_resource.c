@@ -326,7 +326,7 @@ static void other_sites_are_left_alone(void **state)
 	assert_int_equal(p.samples.at[0].changed, 0);
 }
 
-/* Constants are part of every request's tables. */
+/* Constants are in the tables of every request. */
 static void values_have_a_limit(void **state)
 {
 	struct bytes yaml;
