@@ -18,12 +18,16 @@ BUILD = ROOT / "build/release"
 sys.path[:0] = [str(ROOT / "build/python"), str(ROOT / "tests")]
 
 from harness import build as make  # noqa: E402
-from harness import corpus, otlp, peers, profcheck  # noqa: E402
+from harness import corpus, generations, otlp, peers, profcheck  # noqa: E402
 from harness.gateway import Gateway  # noqa: E402
 
 RATIO_MAX, PIPELINE_MAX, RSS_MAX, READY_CPU_MAX, SIZE_MAX = 0.33, 65.0, 32 << 20, 0.050, 1.02
 SPLIT_GROWTH_MAX = 1.1
+# Of what a request in the current layout costs. The tables of 1.3 to 1.7 are all written anew, entry by entry.
+GENERATION_MAX = {"1.8": 2.0, "1.9": 2.0}
+OLDEST_MAX = 3.3
 CALL_MAX = 48000
+JSON_MAX = 95.0
 missed = []
 
 
@@ -70,6 +74,28 @@ def bench_codec(files):
             row("%s / protobuf-c: %s" % (what, path.name[:22]), ours / theirs, RATIO_MAX,
                 "(%.1f Ir/B)" % (ours / int(line["in"])))
             row("  heap allocations a request", float(line["allocations"]), 8 + resources, "")
+
+
+def bench_generations(directory):
+    """A request of an older generation, and the request in the current layout that it becomes."""
+    for release in generations.OLD:
+        logical = generations.ordinary()
+        old, current = directory / (release + "-old.pb"), directory / (release + "-current.pb")
+        old.write_bytes(generations.write(release, logical))
+        current.write_bytes(generations.expected(release, logical).SerializeToString())
+        theirs, ours = (instructions("bench_collect", "-a", path)[0] for path in (old, current))
+        row("decode+policy+collect: OTLP %s / current" % release.replace("_", "."), theirs / ours,
+            GENERATION_MAX.get(generations.GENERATIONS[release], OLDEST_MAX),
+            "(%.1f Ir/B)" % (theirs / old.stat().st_size))
+
+
+def bench_json(files, directory):
+    """The same messages as OTLP/JSON, which is about three times as long. Half of the cost is yajl."""
+    for path in files[:3]:
+        text = directory / (path.name + ".json")
+        text.write_bytes(otlp.to_json(path.read_bytes()))
+        ours, line = instructions("bench_collect", text)
+        row("OTLP/JSON: translate+decode+collect: %s" % path.name[:22], ours / int(line["in"]), JSON_MAX, "Ir/B")
 
 
 def bench_pipeline(series):
@@ -200,6 +226,8 @@ def main():
     with tempfile.TemporaryDirectory() as scratch:
         directory = pathlib.Path(scratch)
         bench_codec(five_files(directory))
+        bench_generations(directory)
+        bench_json(five_files(directory), directory)
         bench_split()
         bench_calls()
         bench_series(directory)

@@ -12,8 +12,8 @@
 /*
  * bench_calls [-n calls] [-b bytes] [-k in flight] host:port
  *
- * Makes calls of the gRPC client to a server that takes everything (tests/bench/peers/sink -t), and
- * prints what they cost this process: processor time and wall-clock time for each call.
+ * Makes calls of the gRPC client to a server that accepts everything (tests/bench/peers/sink -t).
+ * Prints the CPU time of this process and the wall-clock time for each call.
  */
 #define TIMEOUT_NS (UINT64_C(60) * 1000000000)
 
@@ -50,7 +50,7 @@ static void call_many(unsigned calls, unsigned in_flight)
 		wait_until_fewer(in_flight);
 		grpc_client_call(load.client, &load.message, TIMEOUT_NS, on_done, NULL);
 	}
-	wait_until_fewer(1); /* the last one has been answered */
+	wait_until_fewer(1); /* the last call has its reply */
 	load.in_flight = 0;
 }
 

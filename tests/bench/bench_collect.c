@@ -6,24 +6,26 @@
 #include "otlp_profiles.pb-c.h"
 #include "profile/collect/collect.h"
 #include "profile/otlp/decode_otlp.h"
+#include "profile/otlp/otlp_json.h"
 #include "tests/bench/policy.h"
 
 /*
- * What it costs to decode, collect and seal OTLP messages, for callgrind:
+ * Measures the cost of decoding, collecting and sealing OTLP messages, for callgrind:
  *
  *	bench_collect [-p | -a] [-n passes] [-b batch] FILE...
  *
- * A pass takes each file once; -b seals after N requests; -a applies policy between; -p
- * unpacks and packs with protobuf-c instead. Everything is warmed up before; only bench_pass is to
- * be counted (--toggle-collect=bench_pass). It prints bytes in and out of a pass, and the heap
- * allocations of a pass.
+ * A pass reads each file once. Requests may be of any generation, and JSON, which begins with a
+ * brace. -b seals after N requests. -a applies the policy in between. -p unpacks and packs with
+ * protobuf-c instead. Everything is warmed up before. Only bench_pass must
+ * be counted (--toggle-collect=bench_pass). Prints the bytes in and out of a pass, and its heap
+ * allocations.
  */
 #define TABLES_MAX ((size_t)1 << 30)
 
 static uint64_t allocations;
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-/* Counts what passes through the C library's allocator, our own and protobuf-c's. */
+/* Counts the calls of the C library's allocator, by our code and by protobuf-c. */
 void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t count, size_t size);
 void *__libc_realloc(void *old, size_t size);
@@ -54,6 +56,7 @@ struct bench {
 	struct policy policy;
 	struct profiles p;
 	struct collect *c;
+	struct bytes translated;
 	size_t in, out;
 	int collected; /* since the last seal */
 };
@@ -88,12 +91,40 @@ static void seal(struct bench *b)
 	b->collected = 0;
 }
 
+static bool decode_json(struct bench *b, struct view file, struct error *err)
+{
+	struct otlp_layout layout = { .known = OTLP_CURRENT };
+	enum otlp_generation generation;
+	b->translated.len = 0;
+	return otlp_json_translate(file, &b->translated, &generation, err) &&
+	       profiles_reset(&b->p, NULL, bytes_view(&b->translated), TABLES_MAX) &&
+	       decode_otlp_any(&b->p, &layout, err);
+}
+
+/* As the otlp receiver does it. */
+static bool decode(struct bench *b, struct view file, struct error *err)
+{
+	struct otlp_layout layout = { 0 };
+	if (file.len && file.at[0] == '{')
+		return decode_json(b, file, err);
+	if (!profiles_reset(&b->p, NULL, file, TABLES_MAX))
+		return false;
+	if (decode_otlp_any(&b->p, &layout, err) || err->kind)
+		return !err->kind;
+	enum otlp_generation generation = (enum otlp_generation)__builtin_ctz(layout.candidates);
+	b->translated.len = 0;
+	layout.known = OTLP_CURRENT;
+	return bridge_otlp(generation, file, &b->translated, err) &&
+	       profiles_reset(&b->p, NULL, bytes_view(&b->translated), TABLES_MAX) &&
+	       decode_otlp_any(&b->p, &layout, err);
+}
+
 static void collect_file(struct bench *b, const struct bytes *file)
 {
 	struct error err = { 0 };
 	struct collect_added added;
-	if (!profiles_reset(&b->p, NULL, bytes_view(file), TABLES_MAX) ||
-	    !decode_otlp(&b->p, &err) || (b->applies && !policy_apply(&b->policy, &b->p, &err)) ||
+	if (!decode(b, bytes_view(file), &err) ||
+	    (b->applies && !policy_apply(&b->policy, &b->p, &err)) ||
 	    collect_add(b->c, &b->p, false, &added, &err) != COLLECT_ADDED)
 		die("a file", err.text);
 	if (++b->collected >= b->batch)
@@ -160,6 +191,7 @@ int main(int argc, char **argv)
 	b.files = memory_array((size_t)b.file_count, sizeof *b.files);
 	for (int i = 0; i < b.file_count; i++)
 		read_file(argv[optind + i], &b.files[i]);
+	bytes_init(&b.translated, TABLES_MAX);
 	b.c = collect_new(
 		&(struct collect_limits){ .max_bytes = 256 << 20, .hard_bytes = 256 << 20 });
 	pass(&b);
@@ -171,6 +203,7 @@ int main(int argc, char **argv)
 	       (double)(allocations - before) / passes);
 	collect_unref(&b.c);
 	profiles_fini(&b.p);
+	bytes_fini(&b.translated);
 	for (int i = 0; i < b.file_count; i++)
 		bytes_fini(&b.files[i]);
 	memory_free(b.files);

@@ -9,12 +9,12 @@
 #include "tests/bench/policy.h"
 
 /*
- * What the whole way costs without transport, for callgrind: gzip in, decode, allow-list, PII,
- * collect, a batch of ten, zstd level 1 out.
+ * Measures the cost of a whole pipeline without transport, for callgrind: gzip in, decode,
+ * allow-list, PII, collect, a batch of ten, zstd level 1 out.
  *
  *	bench_pipeline [-n passes] [-b batch] FILE...
  *
- * Prints bytes in (inflated) and out of a pass. Only bench_pass is to be counted
+ * Prints the bytes in (decompressed) and out of a pass. Only bench_pass must be counted
  * (--toggle-collect=bench_pass).
  */
 #define BYTES_MAX ((size_t)1 << 30)

@@ -9,14 +9,14 @@
 #include "tests/support/open.h"
 
 /*
- * What it costs to split a packet, for callgrind:
+ * Measures the cost of splitting a packet, for callgrind:
  *
  *	bench_split [-n passes] [-b bytes] [-s samples] [-p profiles] SCALE
  *
- * The packet has SCALE times five Profiles of 200 samples, with functions, stacks and attributes of
- * their own and some that all share: with the scale the tables grow and the number of parts, not
- * the parts. Only bench_pass is to be counted (--toggle-collect=bench_pass). It prints the bytes in
- * and out of a pass, and the parts.
+ * The packet has SCALE times five Profiles of 200 samples. They have functions, stacks and
+ * attributes of their own, and share some. With the scale, the tables and the number of parts grow,
+ * but not the size of the parts. Only bench_pass must be counted (--toggle-collect=bench_pass).
+ * Prints the bytes in and out of a pass, and the number of parts.
  */
 struct bench {
 	struct packet *packet;

@@ -9,7 +9,8 @@ import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 PAGE = ROOT / "docs/BENCHMARKS.md"
-SECTIONS = {"peers": "make bench-peers", "leak": "make bench-leak", "failing": "make bench-failing"}
+SECTIONS = {"peers": "make bench-peers", "leak": "make bench-leak", "failing": "make bench-failing",
+            "push": "make bench-push"}
 HEAD = """# Beside the Collector
 
 Portcullis and the OpenTelemetry Collector on the same requests, on the same machine, in one run. Every word and number
@@ -18,6 +19,7 @@ below this paragraph was written by the commands that make it; to repeat them, o
     make bench-peers        # what it costs; QUICK=1 for a first look
     make bench-leak         # what gets through
     make bench-failing      # what a failing destination costs the others (without the Collector)
+    make bench-push         # what a Push request costs, beside Pyroscope
 
 Nothing else is needed: the Collector is built from its published modules (`tests/interop/recipes/collector.yaml`) and kept
 in `~/.cache/portcullis`. The method stands with each table, the code in `tests/bench`.

@@ -9,16 +9,18 @@ import gc
 import gzip
 from collections import Counter
 
-import grpc
 import pytest
 
 from harness import build as make
-from harness import corpus, otlp, peers, policy, pprof, profcheck
+from harness import codings, corpus, otlp, peers, policy, pprof, profcheck
 from harness.gateway import Gateway
 
 RECEIVERS = """
 receivers:
-  otlp: {protocols: {grpc: {endpoint: 127.0.0.1:{port:otlp}, max_recv_msg_size_mib: 64}}}
+  otlp:
+    protocols:
+      grpc: {endpoint: 127.0.0.1:{port:otlp}, max_recv_msg_size_mib: 64}
+      http: {endpoint: 127.0.0.1:{port:otlp_http}, max_request_body_size: 67108864}
   pprof: {server: {endpoint: 127.0.0.1:{port:pprof}, max_request_body_size: 67108864}}
 """
 PLAIN = RECEIVERS + """
@@ -69,15 +71,6 @@ def real():
 BODIES = dict([*made(), *real()])
 OTLP = [name for name in BODIES if name.endswith(".otlp")]
 PPROF = [name for name in BODIES if name.endswith(".pprof")]
-
-
-def old_messages():
-    for path in corpus.files("otlp/*-v18.*"):
-        parts = [path.read_bytes()] if path.suffix == ".pb" else list(otlp.framed(path.read_bytes()))
-        yield from (("%s#%d" % (path.name, i), part) for i, part in enumerate(parts))
-
-
-OLD = dict(old_messages())
 
 
 class Passage:
@@ -150,6 +143,19 @@ class Plain(Passage):
                                  [gzip.decompress(p.read_bytes()) for p in self.spool.iterdir() if p not in known])
         return self.became[name]
 
+    def carry_http(self, body, media="application/x-protobuf", coding=None):
+        """What a request over HTTP became."""
+        count = len(self.sink.received)
+        if coding:
+            body = codings.ENCODERS[coding](body)
+        headers = {"Content-Type": media, **({"Content-Encoding": coding} if coding else {})}
+        status, _, text = peers.post(self.gateway.port["otlp_http"], body, path="/v1development/profiles", headers=headers)
+        assert (status, text) == (200, {"application/json": b'{"partialSuccess":{}}'}.get(media, b"\x0a\x00"))
+        self.gateway.until(lambda: len(self.sink.received) > count)
+        self.flushed(["otlp_grpc", "file/json", "file/proto", "file/pprof"])
+        self.lines.read(), self.frames.read()
+        return self.sink.received[count]
+
 
 @pytest.fixture(scope="module")
 def plain(build):
@@ -168,6 +174,16 @@ def test_otlp_arrives_with_the_same_samples(plain, name):
     assert not profcheck.passed_on(BODIES[name], sent)
     assert frame == sent
     assert otlp.parse_json(json_line) == otlp.parse(sent)
+
+
+@pytest.mark.parametrize("name", OTLP)
+def test_otlp_over_http_becomes_the_same_as_over_grpc(plain, name):
+    expected = plain.carry(name)[0]
+    for coding in (None, *codings.ENCODERS) if name == OTLP[0] else (None,):
+        assert plain.carry_http(BODIES[name], coding=coding) == expected
+    became = plain.carry_http(otlp.to_json(BODIES[name]), "application/json", "gzip")
+    assert otlp.samples(became) == otlp.samples(BODIES[name])
+    assert not profcheck.passed_on(BODIES[name], became)
 
 
 @pytest.mark.parametrize("name", PPROF)
@@ -261,20 +277,20 @@ def test_masking_keeps_every_sample(build, plain):
     assert numbers(carried(build, "pii, batch")) == numbers(plain.carry(name)[0] for name in BODIES)
 
 
-# ---- older layouts, and what waits
+# ---- what waits
 
-@pytest.mark.parametrize("name", OLD)
-def test_a_message_of_an_older_layout_is_refused_with_the_layout_named(plain, name):
-    count = len(plain.sink.received)
-    error = peers.refused(plain.client, OLD[name])
-    assert error.code() == grpc.StatusCode.INVALID_ARGUMENT
-    assert "the layout of OTLP 1.8 or 1.9" in error.details()
-    assert len(plain.sink.received) == count
+@pytest.mark.parametrize("path", corpus.files("otlp/*-v111.json"), ids=lambda path: path.name)
+def test_real_otlp_json_arrives_as_its_protobuf_does(plain, path):
+    became = plain.carry_http(path.read_bytes(), "application/json")
+    assert otlp.samples(became) == otlp.samples(path.with_suffix(".pb").read_bytes())
 
 
-@pytest.mark.parametrize("path", corpus.files("otlp/*.json*"), ids=lambda path: path.name)
-def test_otlp_json_is_not_taken_yet(path):
-    pytest.skip(path.name + ": OTLP/JSON is for the OTLP/HTTP receiver, which is not there yet")
+@pytest.mark.parametrize("path", corpus.files("otlp/*.jsonl"), ids=lambda path: path.name)
+def test_what_a_file_exporter_wrote_in_the_json_of_1_9_arrives(plain, path):
+    for line in path.read_bytes().splitlines():
+        expected = otlp.samples(otlp.parse_json(line).SerializeToString())
+        if expected:
+            assert otlp.samples(plain.carry_http(line, "application/json")) == expected
 
 
 PROGRAMS = ("cart", "order", "price")

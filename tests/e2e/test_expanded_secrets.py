@@ -45,6 +45,7 @@ NEEDS = {
     ("receivers", "otlp"): {"protocols": {"grpc": {}}},
     ("receivers", "pprof"): {"server": {"endpoint": "127.0.0.1:0"}},
     ("exporters", "otlp_grpc"): {"endpoint": "127.0.0.1:1"},
+    ("exporters", "otlp_http"): {"endpoint": "http://127.0.0.1:1"},
     ("exporters", "parca"): {"endpoint": "127.0.0.1:1"},
     ("exporters", "pyroscope"): {"endpoint": "http://127.0.0.1:1"},
     ("exporters", "file"): {"path": "x"},

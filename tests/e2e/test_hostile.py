@@ -15,11 +15,13 @@ import zlib
 from collections import Counter
 
 import grpc
+import lz4.frame
 import pytest
+import snappy
 from google.protobuf.message import DecodeError
 
 from harness import build as make
-from harness import corpus, h2, otlp, peers, pprof
+from harness import codings, corpus, h2, otlp, peers, pprof, web
 from harness.canaries import varint
 from harness.gateway import Gateway
 from harness.poison import field
@@ -31,7 +33,10 @@ LIMIT_MIB = 256
 SANITIZED = os.environ.get("MODE") in ("asan", "tsan")
 CONFIG = """
 receivers:
-  otlp: {protocols: {grpc: {endpoint: 127.0.0.1:{port:otlp}, max_recv_msg_size_mib: %d}}}
+  otlp:
+    protocols:
+      grpc: {endpoint: 127.0.0.1:{port:otlp}, max_recv_msg_size_mib: %d}
+      http: {endpoint: 127.0.0.1:{port:otlp_http}, max_request_body_size: %d}
   pprof: {server: {endpoint: 127.0.0.1:{port:pprof}, max_request_body_size: %d}}
 processors:
   memory_limiter: {check_interval: 1s, limit_mib: %d, spike_limit_mib: 32}
@@ -40,7 +45,7 @@ exporters:
 service:
   pipelines:
     profiles: {receivers: [otlp, pprof], processors: [memory_limiter], exporters: [otlp_grpc]}
-""" % (MESSAGE_MIB, MESSAGE_MIB * MIB, 8 * LIMIT_MIB if SANITIZED else LIMIT_MIB)
+""" % (MESSAGE_MIB, MESSAGE_MIB * MIB, MESSAGE_MIB * MIB, 8 * LIMIT_MIB if SANITIZED else LIMIT_MIB)
 REFUSALS = {grpc.StatusCode.INVALID_ARGUMENT: 400, grpc.StatusCode.RESOURCE_EXHAUSTED: 413}
 
 
@@ -88,14 +93,22 @@ class Target:
             return answer.status, answer.read().decode()
         except (ConnectionError, http.client.HTTPException):
             connection.close()  # refused before the whole body was read
-            return self.pprof_in_pieces(data, headers)
+            return self.in_pieces("pprof", "/v1/pprof", data, headers)
 
-    def pprof_in_pieces(self, data, headers):
+    def otlp_http(self, data, **headers):
+        """The same for OTLP, on a connection of its own."""
+        headers.setdefault("Content-Type", "application/x-protobuf")
+        return self.in_pieces("otlp_http", "/v1development/profiles", data, headers)
+
+    def in_pieces(self, port, path, data, headers):
         """Reads the answer though the server does not want the rest of the body."""
-        lines = "".join("%s: %s\r\n" % pair for pair in headers.items())
-        head = "POST /v1/pprof HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n%s\r\n" % (len(data), lines)
-        text = self.raw("pprof", head.encode() + data).decode(errors="replace")
-        return int(text.split(" ", 2)[1]), text
+        with web.connect(self.gateway.port[port]) as sock:
+            try:
+                sock.sendall(web.request(path=path, body=data, headers=["%s: %s" % pair for pair in headers.items()]))
+            except OSError:
+                pass
+            answer = web.read_answer(sock)
+            return answer.status, answer.body.decode(errors="replace")
 
     def raw(self, port, data, seconds=20):
         """What comes back for these bytes."""
@@ -135,9 +148,11 @@ class Target:
                            and not self.gateway.total("otelcol_ledger_queued_samples"))
 
     def check_otlp(self, data, client=None, taken=None):
-        """A clear error, or what the independent reader finds. taken: which of both it must be."""
+        """A clear error, or what the independent reader finds. taken: which of both it must be. HTTP must do the same."""
         count = len(self.sink.received)
         answer = self.otlp(data, client)
+        if not client:
+            self.check_otlp_http(data, answer, count)
         if isinstance(answer, grpc.RpcError):
             assert not taken, answer
             clear(answer)
@@ -154,6 +169,22 @@ class Target:
             got = Counter(map(whole, otlp.profiles(self.arrived(count))))
             assert got == found if answer is None else not got - found
         return True
+
+    def check_otlp_http(self, data, answer, count):
+        """The same as over gRPC, from where `count` requests had arrived before; but HTTP does not guess that a body is
+        compressed."""
+        if data[:2] == b"\x1f\x8b" or data[:4] == b"\x28\xb5\x2f\xfd" or data[4:10] == b"sNaPpY":
+            assert self.otlp_http(data)[0] in (400, 413)
+        elif isinstance(answer, grpc.RpcError):
+            status, text = self.otlp_http(data)
+            assert status == REFUSALS[answer.code()], (answer, text)
+        else:
+            self.settle()
+            arrived = self.sink.received[count:]
+            assert self.otlp_http(data)[0] == 200
+            self.settle()
+            assert self.sink.received[count:] == arrived * 2
+            del self.sink.received[count + len(arrived):]
 
     def check_pprof(self, data, connection=None, taken=None, **headers):
         count = len(self.sink.received)
@@ -318,6 +349,16 @@ def test_real_pprof_cut_around_its_fields(target, path):
         target.check_pprof(data[:at])
 
 
+def test_made_json_cut_at_every_byte(target):
+    data = otlp.to_json(make.request(1, samples=1, functions=1).SerializeToString())
+    for at in range(len(data)):
+        status, text = target.otlp_http(data[:at], **{"Content-Type": "application/json"})
+        assert status == 400 and '"code":3' in text
+    assert target.otlp_http(data, **{"Content-Type": "application/json"})[0] == 200
+    target.settle()
+    target.sink.received.clear()
+
+
 def flipped(data, seed):
     """One to three bits turned."""
     rng, bent = random.Random(seed), bytearray(data)
@@ -374,18 +415,27 @@ BOMBS = {
     "zstd with a huge window": lambda: zeros(["zstd", "--ultra", "--long=31", "-c"], 64),
     "zstd that claims a huge size": lambda: b"\x28\xb5\x2f\xfd\xe0" + b"\xff" * 7 + b"\x7f" + b"\x01\0\0",
     "zlib": lambda: zlib.compress(bytes(200 * MIB), 9),
+    "snappy": lambda: snappy.compress(bytes(200 * MIB)),
+    "snappy that claims a huge size": lambda: b"\xff\xff\xff\xff\x0f\0a",
+    "framed snappy": lambda: codings.snappy_framed(bytes(65536))[:10] + codings.snappy_framed(bytes(65536))[10:] * 3200,
+    "framed snappy of empty chunks": lambda: b"\xff\x06\0\0sNaPpY" + b"\x80\0\0\0" * 500000,
+    "lz4": lambda: lz4.frame.compress(bytes(200 * MIB)),
+    "lz4 of tiny frames": lambda: lz4.frame.compress(b"") * 50000,
     "gzip of empty table entries": lambda: gzip.compress(field(2, b"\x32\0" * (3 * MIB)), 9),
     "gzip of empty strings of a pprof": lambda: gzip.compress(b"\x32\0" * (3 * MIB), 9),
 }
-GRPC_CODINGS = {"gzip": "gzip", "zstd": "zstd", "zlib": "deflate"}
+HTTP_CODINGS = {"gzip": "gzip", "zstd": "zstd", "zlib": "deflate", "snappy": "snappy", "framed snappy": "x-snappy-framed", "lz4": "lz4",
+                "lz4 of tiny frames": "lz4", "snappy that claims a huge size": "snappy"}
 
 
 @pytest.mark.parametrize("name", BOMBS)
 def test_a_bomb_is_stopped(target, name):
     data = BOMBS[name]()
     target.check_pprof(data, taken=False)
-    if name in GRPC_CODINGS:
-        target.check_pprof(data, taken=False, **{"Content-Encoding": GRPC_CODINGS[name]})
+    if name in HTTP_CODINGS:
+        assert target.otlp_http(data, **{"Content-Encoding": HTTP_CODINGS[name]})[0] in (
+            (200,) if "tiny" in name else (400, 413))
+        target.check_pprof(data, taken=False, **{"Content-Encoding": HTTP_CODINGS[name]})
     if name != "zlib":  # which has no magic number
         target.check_otlp(data, taken=None if "empty" in name or "tiny" in name or "skippable" in name else False)
     target.check_pprof(gzip.compress(data), taken=False, **{"Content-Encoding": "gzip"})

@@ -10,26 +10,42 @@ debug with all that its libraries say, metrics, replies. In logs, metrics and re
 
 That each protection is needed by this test is shown by mutations.py.
 """
+import base64
+import gzip
+import json
 import os
 import random
 import socket
 import ssl
 import subprocess
+import urllib.parse
 
 import grpc
 import pytest
 
+from harness import build as make
 from harness import canaries, h2, otlp, parca, peers, poison, profcheck
 from harness.certificates import make_ca, make_leaf
 from harness.gateway import Gateway
+from harness.otlphttp import OtlpSink, json_reply
 from harness.push import PushSink, refusal, reply
 
 CONFIG = """
 receivers:
-  otlp: {protocols: {grpc: {endpoint: 127.0.0.1:{port:otlp}, max_recv_msg_size_mib: 1, include_metadata: true}}}
+  otlp:
+    protocols:
+      grpc: {endpoint: 127.0.0.1:{port:otlp}, max_recv_msg_size_mib: 1, include_metadata: true}
+      http: {endpoint: 127.0.0.1:{port:otlp_http}, max_request_body_size: 1048576, include_metadata: true}
   otlp/tls: {protocols: {grpc: {endpoint: 127.0.0.1:{port:otlp_tls}, tls: TLS}}}
   pprof: {server: {endpoint: 127.0.0.1:{port:pprof}, max_request_body_size: 1048576, include_metadata: true}}
   pprof/tls: {server: {endpoint: 127.0.0.1:{port:pprof_tls}, tls: TLS}}
+  pyroscope: {endpoint: 127.0.0.1:{port:pyroscope}, max_request_body_size: 1048576, include_metadata: true}
+  parca:
+    protocols:
+      grpc: {endpoint: 127.0.0.1:{port:parca_grpc}, max_recv_msg_size_mib: 1, include_metadata: true}
+      http: {endpoint: 127.0.0.1:{port:parca_http}, max_request_body_size: 1048576, include_metadata: true}
+    labels: utf8
+  otlp_json_file: {include: [lines/*.jsonl], start_at: beginning, poll_interval: 50ms, max_log_size: 1048576}
 processors:
   allowlist:
     keys: [service.name, region, tier, note, size]
@@ -44,6 +60,8 @@ processors:
 exporters:
   otlp_grpc/a: {endpoint: 127.0.0.1:{port:a}, tls: {insecure: true}}
   otlp_grpc/b: {endpoint: 127.0.0.1:{port:b}, tls: {insecure: true}, compression: gzip, retry_on_failure: {enabled: false}}
+  otlp_http/proto: {endpoint: "http://127.0.0.1:PROTO", compression: zstd}
+  otlp_http/json: {endpoint: "http://127.0.0.1:JSON", encoding: json, compression: lz4, retry_on_failure: {enabled: false}}
   file/json: {path: out/profiles.jsonl, format: json}
   file/proto: {path: out/profiles.binpb, format: proto}
   file/zstd: {path: out/profiles.zst, format: proto, compression: zstd}
@@ -61,12 +79,12 @@ service:
   telemetry: {logs: {level: debug, sampling: {enabled: false}}}
   pipelines:
     profiles:
-      receivers: [otlp, otlp/tls, pprof, pprof/tls]
+      receivers: [otlp, otlp/tls, pprof, pprof/tls, pyroscope, parca, otlp_json_file]
       processors: [PROCESSORS]
-      exporters: [otlp_grpc/a, otlp_grpc/b, file/json, file/proto, file/zstd, file/pprof, pyroscope, parca,
+      exporters: [otlp_grpc/a, otlp_grpc/b, otlp_http/proto, otlp_http/json, file/json, file/proto, file/zstd, file/pprof, pyroscope, parca,
         debug/basic, debug/normal, debug/detailed]
 """
-EXPORTERS = ("otlp_grpc/a", "otlp_grpc/b", "file/json", "file/proto", "file/zstd", "file/pprof", "pyroscope",
+EXPORTERS = ("otlp_grpc/a", "otlp_grpc/b", "otlp_http/proto", "otlp_http/json", "file/json", "file/proto", "file/zstd", "file/pprof", "pyroscope",
              "parca", "debug/basic", "debug/normal", "debug/detailed")
 # What libraries say when an operator asks them to: peers' bytes among it.
 NOISY = {"GRPC_VERBOSITY": "debug", "GRPC_TRACE": "api,http,channel,call_error,tcp,tsi,server_channel",
@@ -90,6 +108,9 @@ class Run:
         self.push = PushSink()
         self.push.answer = self.nasty_push
         text = text.replace("PUSH", str(self.push.port))
+        self.http, self.json = OtlpSink(), OtlpSink()
+        self.json.answer = self.nasty_json
+        text = text.replace("PROTO", str(self.http.port)).replace("JSON", str(self.json.port))
         self.gateway = Gateway(build / "portcullis", text, env=NOISY, cwd=directory)
         self.a, self.b = (peers.Sink(self.gateway.port[name]) for name in "ab")
         self.parca = peers.Sink(self.gateway.port["parca"], method=parca.METHOD)
@@ -130,6 +151,17 @@ class Run:
             return refusal(400, name, text, **{key: name})
         return reply(200, text.encode(), {"Content-Type": name, "X-" + key: name})
 
+    def nasty_json(self, taken, number):
+        """The same of OTLP."""
+        self.see("otlp_http/json", taken.body)
+        name, key = self.c.deny("text of an HTTP destination"), self.c.deny("header of an HTTP destination")
+        text, headers = "%s %s" % (name, " ".join(self.c.permitted)[:2000]), {key: name}
+        if number % 3 == 0:
+            return json_reply(400, {"code": 3, "message": text, "details": [{name: name}]}, headers)
+        if number % 3 == 1:
+            return json_reply(200, {"partialSuccess": {"rejectedProfiles": 1, "errorMessage": text}, name: name}, headers)
+        return reply(200, name.encode(), {"Content-Type": name, **headers})
+
     # what senders do
 
     def metadata(self):
@@ -166,11 +198,14 @@ class Run:
                     client.channel.unary_unary(path)(self.c.deny("body").encode(), timeout=20)
                 self.see("replies", str(error.value.details()))
 
-    def headers(self):
+    def strange_headers(self):
         deny = self.c.deny
         return {"User-Agent": deny("user agent"), "Cookie": "a=" + deny("cookie"), "Referer": "http://" + deny("referer"),
-                "Authorization": "Basic " + deny("authorization"), "X-" + deny("header name"): deny("header"),
-                "X-Portcullis-Resource": "denied.header=%s,%s=%s,region=%s" % (
+                "Authorization": "Basic " + deny("authorization"), "X-" + deny("header name"): deny("header")}
+
+    def headers(self):
+        deny = self.c.deny
+        return {**self.strange_headers(), "X-Portcullis-Resource": "denied.header=%s,%s=%s,region=%s" % (
                     deny("value of a denied attribute by header"), self.c.deny_key("attribute by header"),
                     deny("value of a denied attribute by header"), self.c.permit("attribute by header"))}
 
@@ -182,6 +217,41 @@ class Run:
             c.permit("service.name by query"), c.deny("value of a denied attribute by query"),
             c.deny_key("attribute by query"), c.deny("value of a denied attribute by query"), mail[0])
 
+    def post_otlp(self, body, want, query="", media="application/x-protobuf", **keywords):
+        path = "/v1development/profiles?%s=%s" % (self.c.deny("query of OTLP"), query or self.c.deny("query of OTLP"))
+        headers = {"Content-Type": media, "X-Portcullis-Resource": "region=" + self.c.deny("header of OTLP"),
+                   **keywords.pop("headers", {})}
+        self.post(body, want, **{"path": path, "port": "otlp_http", **keywords}, headers=headers)
+
+    def otlp_http_good(self):
+        c = self.c
+        for by_reference in (False, True):
+            for body in (poison.otlp(c, by_reference), poison.specimens(c, by_reference), poison.partly_bad(c, by_reference)[0]):
+                self.post_otlp(body, [200])
+                self.post_otlp(body, [200], zipped=True)
+
+    def json_refused(self):
+        """What JSON has besides: names."""
+        c = self.c
+        message = otlp.to_json(make.request(7, samples=3).SerializeToString()).decode()
+        unknown = '{"%s":{"%s":["%s"]},' % (c.deny("JSON name"), c.deny("JSON name"), c.deny("JSON value"))
+        self.post_otlp((unknown + message[1:]).encode(), [200], media="application/json")
+        for broken in ('{"%s"', '{"%s":', '{"resourceProfiles":"%s"}', '{"dictionary":{"stringTable":[{"%s":1}]}}',
+                       '{"dictionary":{"linkTable":[{"traceId":"%s"}]}}', "%s", '["%s"]',
+                       '{"resourceProfiles":[{"resource":{"attributes":[{"key":"%s","value":{"intValue":"x"}}]}}]}'):
+            self.post_otlp((broken % c.deny("refused JSON")).encode(), [400], media="application/json")
+
+    def otlp_http_refused(self):
+        deny = lambda what: self.c.deny("refused OTLP " + what)
+        for name, body in poison.refused(self.c):
+            broken = name.startswith("broken")
+            self.post_otlp(body, [400, 413], headers={"Content-Encoding": name.split()[1]} if broken else {})
+        self.post_otlp(b"x", [415], media="application/" + deny("media type"))
+        self.post_otlp(b"x", [400], headers={"Content-Encoding": deny("coding")})
+        self.post_otlp(b"x", [400], headers={"Content-Encoding": "snappy"})
+        self.post_otlp(b"x", [405], method=deny("method").upper())
+        self.post_otlp(b"x", [404], path="/v1/" + deny("path"))
+
     def form(self, body):
         """multipart/form-data with a profile, and much else."""
         deny = self.c.deny
@@ -191,7 +261,8 @@ class Run:
         return (other + deny("part")).encode() + b"\r\n" + own.encode() + body + b"\r\n--limit--\r\n"
 
     def post(self, body, want, path=None, port="pprof", **keywords):
-        headers = {**self.headers(), **keywords.pop("headers", {})}
+        own = self.headers() if port == "pprof" else self.strange_headers()
+        headers = {**own, **keywords.pop("headers", {})}
         status, headers, text = peers.post(self.gateway.port[port], body, path=path or self.query(), headers=headers, **keywords)
         self.see("replies", "%s %r %r" % (status, headers, text))
         assert status in want, (status, text)
@@ -219,6 +290,163 @@ class Run:
                            ("metrics", "/metrics?")):
             self.post(None, range(200, 500), path=path + deny("path"), port=port, method="GET")
 
+    # Pyroscope's clients
+
+    def metadata_of_pyroscope(self):
+        """By Connect, metadata are headers."""
+        deny = self.c.deny
+        return {**self.strange_headers(), "X-Scope-OrgID": deny("tenant"), "Connect-Timeout-Ms": deny("Connect metadata"),
+                "X-Thing-Bin": deny("binary Connect metadata")}
+
+    def ask_pyroscope(self, path, body, want, **headers):
+        headers = {**self.metadata_of_pyroscope(), **{k.replace("_", "-"): v for k, v in headers.items()}}
+        status, headers, text = peers.post(self.gateway.port["pyroscope"], body, path, headers)
+        self.see("replies", "%s %r %r" % (status, headers, text))
+        assert status in want, (status, text)
+
+    def ingest_path(self):
+        c = self.c
+        name = "%s{region=%s,denied.label=%s,%s=%s,__session_id__=%s,__x=%s}" % (
+            c.permit("service of a name"), c.permit("label of a name"), c.deny("value of a denied label of a name"),
+            c.deny_key("label of a name"), c.deny("value of a denied label of a name"), c.deny("session"), c.deny("reserved label"))
+        others = {what: c.deny("parameter " + what) for what in ("from", "until", "spyName", "units", "aggregationType", "sampleRate")}
+        return "/ingest?" + urllib.parse.urlencode({"name": name, **others, c.deny("parameter"): c.deny("parameter")})
+
+    def labels_of_a_series(self):
+        c = self.c
+        return {"__name__": c.deny("name of a series"), "service_name": c.permit("service of a series"),
+                "region": c.permit("label of a series"), "denied.label": c.deny("value of a denied label of a series"),
+                c.deny_key("label of a series"): c.deny("value of a denied label of a series")}
+
+    def pushed(self):
+        """A push request with unknown fields at each level."""
+        deny = lambda what: self.c.deny(what).encode()
+        series = b"".join(poison.field(1, poison.field(1, k.encode()) + poison.field(2, v.encode()) + poison.field(9, deny("unknown")))
+                          for k, v in self.labels_of_a_series().items())
+        sample = poison.field(1, poison.pprof(self.c)) + poison.field(2, deny("ID")) + poison.field(9, deny("unknown"))
+        series += poison.field(2, sample) + poison.field(3, deny("annotation")) + poison.field(9, deny("unknown"))
+        return poison.field(1, series) + poison.field(9, deny("unknown"))
+
+    def push_json(self):
+        deny = self.c.deny
+        labels = [{"name": k, "value": v, deny("unknown key"): deny("unknown")} for k, v in self.labels_of_a_series().items()]
+        samples = [{"rawProfile": base64.b64encode(poison.pprof(self.c)).decode(), "ID": deny("ID")}]
+        return json.dumps({deny("unknown key"): deny("unknown"), "series": [{
+            "labels": labels, "annotations": deny("annotation"), "samples": samples, deny("unknown key"): deny("unknown")}]}).encode()
+
+    def pyroscope_good(self):
+        c, push = self.c, "/push.v1.PusherService/Push"
+        config = json.dumps({c.deny("type in a config"): {"display-name": c.deny("display name"), "units": c.deny("unit")}})
+        form = b'--limit\r\nContent-Disposition: form-data; name="sample_type_config"; filename="x"\r\n\r\n%s\r\n' % config.encode()
+        self.ask_pyroscope(self.ingest_path() + "&format=pprof", poison.pprof(c), [200])
+        self.ask_pyroscope("/pyroscope" + self.ingest_path() + "&format=pprof", gzip.compress(poison.pprof(c)), [200], Content_Encoding="gzip")
+        self.ask_pyroscope(self.ingest_path(), form + self.form(poison.pprof(c)), [200],
+                           Content_Type="multipart/form-data; boundary=limit")
+        self.ask_pyroscope(push, self.pushed(), [200], Content_Type="application/proto")
+        self.ask_pyroscope(push, self.push_json(), [200], Content_Type="application/json")
+        label = poison.field(1, c.deny("label of a series that is refused").encode() * 100)
+        bad = poison.field(1, poison.field(1, label) + poison.field(2, b""))
+        self.ask_pyroscope(push, self.pushed() + bad, [400])
+
+    def pyroscope_refused(self):
+        c, push = self.c, "/push.v1.PusherService/Push"
+        deny = lambda what: c.deny("refused by pyroscope: " + what)
+        for name, body in poison.refused_pprofs(c):
+            self.ask_pyroscope(self.ingest_path() + "&format=pprof", body, [200, 413, 422])
+            series = poison.field(1, poison.field(1, b"__name__") + poison.field(2, b"x"))
+            self.ask_pyroscope(push, poison.field(1, series + poison.field(2, poison.field(1, body))), [400, 413])
+        self.ask_pyroscope(push, self.pushed()[:-10], [400])
+        self.ask_pyroscope(push, self.push_json()[:-2], [400], Content_Type="application/json")
+        self.ask_pyroscope(push, self.push_json().replace(b'"region"', b'["%s"]' % deny("JSON").encode()), [400],
+                           Content_Type="application/json")
+        self.ask_pyroscope(push, deny("body").encode(), [415], Content_Type="application/" + deny("media type"))
+        for name in ("%s %s", "app{%s=%s", "app{%s-x=%s}", "app{a=b}%s%s"):
+            name = urllib.parse.quote(name % (deny("name"), deny("name")))
+            self.ask_pyroscope("/ingest?name=" + name, deny("body").encode(), [400])
+        self.ask_pyroscope("/ingest?name=app&format=jfr&" + deny("parameter"), deny("body").encode(), [415])
+        self.ask_pyroscope("/ingest?name=app", self.form(poison.pprof(c)).replace(b'name="profile"', b'name="prev_profile"'), [422],
+                           Content_Type="multipart/form-data; boundary=limit")
+        self.ask_pyroscope("/" + deny("path"), b"", [404])
+
+    # Parca's clients
+
+    def written(self):
+        """A WriteRaw request with unknown fields at each level."""
+        deny = lambda what: self.c.deny(what).encode()
+        labels = b"".join(poison.field(1, poison.field(1, k.encode()) + poison.field(2, v.encode()) + poison.field(9, deny("unknown")))
+                          for k, v in self.labels_of_a_series().items())
+        sample = poison.field(1, poison.pprof(self.c)) + poison.field(9, deny("unknown"))
+        series = poison.field(1, labels + poison.field(9, deny("unknown"))) + poison.field(2, sample) + poison.field(9, deny("unknown"))
+        return poison.field(1, deny("tenant")) + poison.field(2, series) + poison.field(9, deny("unknown"))
+
+    def written_json(self):
+        deny = self.c.deny
+        labels = [{"name": k, "value": v, deny("unknown key"): deny("unknown")} for k, v in self.labels_of_a_series().items()]
+        samples = [{"rawProfile": base64.b64encode(poison.pprof(self.c)).decode(), deny("unknown key"): deny("unknown")}]
+        return json.dumps({"tenant": deny("tenant"), deny("unknown key"): [deny("unknown")], "series": [{
+            "labels": {"labels": labels, deny("unknown key"): {}}, "samples": samples}]}).encode()
+
+    def call_parca(self, body, want, method=parca.METHOD):
+        with grpc.insecure_channel("127.0.0.1:%d" % self.gateway.port["parca_grpc"]) as channel:
+            try:
+                answer = channel.unary_unary(method)(body, metadata=self.metadata(), timeout=20)
+                code, text = grpc.StatusCode.OK, answer
+            except grpc.RpcError as error:
+                code, text = error.code(), error.details()
+        self.see("replies", "%s %r" % (code, text))
+        assert code in want, (code, text)
+
+    def post_parca(self, body, want, path="/api/profiles/writeraw"):
+        self.post(body, want, path="%s?%s=%s" % (path, self.c.deny("query"), self.c.deny("query")), port="parca_http")
+
+    def parca_good(self):
+        label = poison.field(1, self.c.deny("label of a series that is refused").encode() * 100)
+        bad = poison.field(2, poison.field(1, poison.field(1, label)) + poison.field(2, b""))
+        self.call_parca(self.written(), [grpc.StatusCode.OK])
+        self.call_parca(self.written() + bad, [grpc.StatusCode.INVALID_ARGUMENT])
+        self.post_parca(self.written_json(), [200])
+
+    def parca_refused(self):
+        code, deny = grpc.StatusCode, lambda what: self.c.deny("refused by parca: " + what)
+        for name, body in poison.refused_pprofs(self.c):
+            labels = poison.field(1, poison.field(1, poison.field(1, b"__name__") + poison.field(2, b"x")))
+            self.call_parca(poison.field(2, labels + poison.field(2, poison.field(1, body))),
+                            [code.INVALID_ARGUMENT, code.RESOURCE_EXHAUSTED])
+        self.call_parca(self.written()[:-10], [code.INVALID_ARGUMENT])
+        self.call_parca(deny("body").encode(), [code.UNIMPLEMENTED], parca.METHOD.replace("WriteRaw", "WriteArrow"))
+        self.post_parca(self.written_json()[:-2], [400])
+        self.post_parca(self.written_json().replace(b'"region"', b'["%s"]' % deny("JSON").encode()), [400])
+        self.post_parca(deny("body").encode(), [501], "/api/profiles/write")
+        self.post_parca(deny("body").encode(), [404], "/api/" + deny("path"))
+
+    # files of lines
+
+    def write_lines(self, name, lines, outcome):
+        def read():
+            return self.gateway.total("otelcol_receiver_otlp_json_file_lines", outcome=outcome)
+        wanted = read() + len(lines)
+        (self.directory / "lines").mkdir(exist_ok=True)
+        (self.directory / "lines" / name).write_bytes(b"".join(line.replace(b"\n", b" ") + b"\n" for line in lines))
+        self.gateway.until(lambda: read() == wanted)
+
+    def line(self):
+        c = self.c
+        message = make.request(7, samples=3, service=c.permit("service of a line"))
+        attributes = message.resource_profiles[0].resource.attributes
+        make.set_value(attributes.add(key=c.deny_key("attribute of a line")).value, c.deny("value of a denied attribute of a line"))
+        make.set_value(attributes.add(key="denied.line").value, {c.deny_key("nested key of a line"): [c.deny("nested value of a line")]})
+        make.set_value(next(a for a in attributes if a.key == "region").value, c.permit("attribute of a line"))
+        return b'{"%s":["%s"],' % (c.deny("name of a line").encode(), c.deny("unknown value of a line").encode()) + \
+            otlp.to_json(message.SerializeToString())[1:]
+
+    def lines_good(self):
+        self.write_lines("good.jsonl", [self.line(), self.line()], "success")
+
+    def lines_refused(self):
+        deny = lambda what: self.c.deny("refused line: " + what).encode()
+        self.write_lines("bad.jsonl", [deny("text"), b'{"%s"' % deny("name"), b'{"resourceProfiles":"%s"}' % deny("value"),
+                                       b'{"%s":"%s"}' % (deny("name"), deny("long") * 100000)], "failed")
+
     # what no good sender does
 
     def talk(self, port, data):
@@ -242,7 +470,7 @@ class Run:
 
     def garbage_http(self):
         word = lambda what: self.c.deny("malformed HTTP: " + what).encode()
-        for port in ("pprof", "health", "metrics", "otlp"):
+        for port in ("pprof", "pyroscope", "parca_http", "health", "metrics", "otlp", "otlp_http"):
             self.talk(port, word("line") + b" / HTTP/1.1\r\n\r\n")
             self.talk(port, b"GET /" + word("path") + b" HTTP/9.9\r\nHost: x\r\n\r\n")
             self.talk(port, b"GET / HTTP/1.1\r\nHost: x\r\n" + word("header") + b"\r\n\r\n")
@@ -299,12 +527,21 @@ class Run:
         self.gateway.until(lambda: not self.gateway.total("otelcol_ledger_batched_samples") and all(map(done, EXPORTERS)))
 
     def all(self):
-        with self.a, self.b, self.push, self.parca, self.gateway:
+        with self.a, self.b, self.push, self.http, self.json, self.parca, self.gateway:
             self.grpc_good()
             self.http_good()
+            self.pyroscope_good()
+            self.otlp_http_good()
+            self.parca_good()
+            self.lines_good()
             self.c.refusing = True
             self.grpc_refused()
             self.http_refused()
+            self.pyroscope_refused()
+            self.json_refused()
+            self.otlp_http_refused()
+            self.parca_refused()
+            self.lines_refused()
             self.garbage_http()
             self.garbage_http2()
             self.tls()
@@ -313,8 +550,10 @@ class Run:
             assert self.gateway.stop() == 0, self.gateway.log()
         for data in self.a.received:
             self.see("otlp_grpc/a", data)
+        for taken in self.http.taken:
+            self.see("otlp_http/proto", taken.body)
         self.see("metadata to destinations", self.a.metadata + self.b.metadata + self.parca.metadata)
-        self.see("metadata to destinations", [str(taken.headers) + taken.path for taken in self.push.seen])
+        self.see("metadata to destinations", [str(taken.headers) + taken.path for taken in self.push.seen + self.http.seen + self.json.seen])
         self.see("logs", self.gateway.log_path.read_bytes())
         self.files()
         return self
@@ -347,7 +586,7 @@ def run(request, build, tmp_path_factory):
     return Run(build, tmp_path_factory.mktemp("leaks"), request.param == "batched").all()
 
 
-FULL = ("otlp_grpc/a", "profiles.jsonl", "profiles.binpb", "profiles.zst", "detailed.txt")
+FULL = ("otlp_grpc/a", "otlp_http/proto", "otlp_http/json", "profiles.jsonl", "profiles.binpb", "profiles.zst", "detailed.txt")
 DESTINATIONS = (*FULL, "otlp_grpc/b", "file/pprof", "pyroscope", "parca", "normal.txt")
 SILENT = ("logs", "metrics", "replies", "file names", "metadata to destinations")
 

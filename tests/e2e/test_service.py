@@ -418,11 +418,11 @@ def test_what_goes_to_the_wrong_place_is_counted(build):
         assert peers.post(gateway.port["pprof"], b"", path="/" + "x" * 9000)[0] == 414
         with grpc.insecure_channel("127.0.0.1:%d" % gateway.port["otlp"]) as channel:
             with pytest.raises(grpc.RpcError) as error:
-                channel.unary_unary("/opentelemetry.proto.collector.profiles.v1experimental.ProfilesService/Export")(b"")
+                channel.unary_unary("/opentelemetry.proto.collector.profiles.v9.ProfilesService/Export")(b"")
         assert error.value.code() == grpc.StatusCode.UNIMPLEMENTED
         for reason in "path", "method", "header":
             assert gateway.total("otelcol_http_server_refused_requests", receiver="pprof", reason=reason) == 1
-        assert gateway.total("otelcol_grpc_server_refused_requests", receiver="otlp") == 1
+        assert gateway.total("otelcol_grpc_server_refused_requests", receiver="otlp", reason="unknown_method") == 1
 
 
 def test_every_shipped_configuration_is_valid(build, root):

@@ -11,17 +11,17 @@
 #include "processors/pii_config.h"
 
 /*
- * Looks for the text that costs the detectors most per byte. The measure are the turns of their
- * loops, which are the same in every build and on every machine: the detectors are compiled into
- * this target once more, with loops that count. A level of cost that was not reached before is what
- * new coverage is to libFuzzer, so it climbs. The most expensive text is written to where
- * FUZZ_RECORD says, and its cost printed.
+ * Searches for the string that costs the detectors most per byte. The cost is the number of loop
+ * iterations, which is the same in every build and on every machine: the detectors are compiled
+ * into this target a second time, with loops that count. A new maximum of the cost counts as new
+ * coverage for libFuzzer, so the search climbs. The most expensive string is written to the file
+ * that FUZZ_RECORD names, and its cost is printed.
  *
- * Fails above STEPS_MAX. What the texts among the seeds cost in instructions is counted by
- * tests/processors/test_pii_cost.py.
+ * Fails above STEPS_MAX. tests/processors/test_pii_cost.py counts the instructions for the strings
+ * among the seeds.
  */
 #define STEPS_MAX 20 /* per byte */
-#define TEXT_MIN 64  /* below, what each text costs is more than what its bytes do */
+#define TEXT_MIN 64  /* below, the fixed cost of a string exceeds the cost of its bytes */
 #define LEVELS 4096
 #define LEVELS_PER_STEP 64
 

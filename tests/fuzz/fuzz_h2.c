@@ -1,18 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* clang-format off */
 /*
- * A client of the gRPC server: what it sends, how that is cut into reads, and what happens between
- * them. The I/O thread is this one, so that nothing waits; io.c is included for that. The monotonic
- * clock stands still but for the steps that move it.
+ * A client of a server for gRPC and plain HTTP. The input determines what it sends, how that is divided into reads,
+ * and what happens between the reads. The I/O thread is this one, so that nothing waits; io.c is
+ * included for that purpose. The monotonic clock stands still except for the steps that move it.
  *
- *	byte 0        flags (below) bytes 1 to 7  a step each: how much is read (the low four bits),
- *	then what happens (the high four) the rest      what the client sends
+ *	byte 0        flags (below)
+ *	bytes 1 to 7  one step each: how much is read (the low four bits), then what happens (the
+ *	              high four bits)
+ *	the rest      what the client sends
  */
+/* clang-format on */
 #include "net/io.c"
 
 #include "config/load.h"
 #include "config/node.h"
 #include "net/h2/private.h"
 #include "net/h2/rpc_private.h"
+#include "net/http/http_internal.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -38,6 +43,7 @@ enum {
 enum {
 	STEPS = 7,
 	HELD_MAX = 512,
+	KEPT_MAX = 64,
 	FRAME_HEAD = 9,
 	FRAME_MAX = 16384,
 	FRAME_TYPES = 10,
@@ -56,11 +62,14 @@ static struct rpc_server *server;
 static struct h2_shard *shard;
 static struct held *held[HELD_MAX];
 static size_t holding;
+static struct http_server *web;
+static struct http_exchange *kept[KEPT_MAX];
+static size_t keeping;
 static int open_calls;
 static int64_t budget;
 static uint8_t flags;
 static int peer = -1;            /* the client's end of the socket */
-static uint8_t head[FRAME_HEAD]; /* of what the client reads */
+static uint8_t head[FRAME_HEAD]; /* the frame header that the client is reading */
 static size_t head_len, frame_left;
 
 static void must(bool ok)
@@ -69,7 +78,7 @@ static void must(bool ok)
 		abort();
 }
 
-/* In place of the C library's: also libuv sees this time. */
+/* Replaces the function of the C library, so that libuv also uses this time. */
 __attribute__((visibility("default"))) int clock_gettime(clockid_t id, struct timespec *t)
 {
 	if (id != CLOCK_MONOTONIC && id != CLOCK_MONOTONIC_COARSE && id != CLOCK_BOOTTIME)
@@ -151,10 +160,92 @@ static void on_lost(void *context, struct rpc_call *call, enum rpc_loss why)
 	end_call(h);
 }
 
+/* ---- plain HTTP */
+
+static void take(void *context, struct http_exchange *x)
+{
+	(void)context;
+	http_exchange_headers(x);
+	http_exchange_accept(x, 1 << 20);
+	open_calls++;
+}
+
+static void refuse(void *context, struct http_exchange *x)
+{
+	struct error err;
+	(void)context;
+	error_set(&err, ERROR_BUSY, "the memory limit is reached");
+	http_exchange_refuse(x, &err);
+}
+
+static enum http_grow grow_body(void *context, struct http_exchange *x, struct http_growth *growth)
+{
+	must(growth->need > growth->room && growth->need <= growth->limit);
+	if (!(flags & (REFUSE_GROWTH | BUSY))) {
+		growth->room = growth->need;
+		return HTTP_GROW_YES;
+	}
+	if (!(flags & REFUSE_GROWTH) && !growth->last)
+		return HTTP_GROW_LATER;
+	open_calls--;
+	refuse(context, x);
+	return HTTP_GROW_REFUSED;
+}
+
+static void answer_body(void *context, struct http_exchange *x, struct view body)
+{
+	(void)context;
+	open_calls--;
+	http_exchange_reply(x, &(struct http_reply){ .status = body.len ? 200 : 204,
+						     .content_type = "text/plain",
+						     .body = body });
+}
+
+static void keep_body(void *context, struct http_exchange *x, struct view body)
+{
+	if (keeping < KEPT_MAX)
+		kept[keeping++] = x;
+	else
+		answer_body(context, x, body);
+}
+
+static void forget_body(void *context, struct http_exchange *x, bool too_large)
+{
+	(void)context, (void)x, (void)too_large;
+	open_calls--;
+}
+
+static void answer_kept(void)
+{
+	while (keeping)
+		answer_body(NULL, kept[--keeping], (struct view){ 0 });
+}
+
+/* Without a listener and a thread: only what its exchanges use. */
+static void start_web(const struct log *log)
+{
+	static const struct http_route routes[] = {
+		{ "/i", "GET,HEAD,POST", take, grow_body, answer_body, forget_body, NULL },
+		{ "/l", "POST", take, grow_body, keep_body, forget_body, NULL },
+		{ "/r", "POST", refuse, NULL, NULL, NULL, NULL },
+	};
+	static struct http_server_config config = { .read_timeout.ns = 60 * SECOND,
+						    .write_timeout.ns = 10 * SECOND,
+						    .min_body_rate = 100,
+						    .keep_alives_enabled = true };
+	static struct metric_series series;
+	web = http_state_new(&(struct http_server_options){
+		.config = &config, .routes = routes, .route_count = 3, .log = log });
+	web->owed = memory_new(sizeof *web->owed);
+	web->paused = &series;
+	for (int i = 0; i < HTTP_MISDIRECTIONS; i++)
+		web->misdirected[i] = &series;
+}
+
 static bool hold(void *context, int64_t bytes)
 {
 	(void)context;
-	if (flags & SHORT && budget) /* its own cost it has */
+	if (flags & SHORT && budget) /* the first charge, its own cost, is granted */
 		return false;
 	budget += bytes;
 	return true;
@@ -220,6 +311,10 @@ static void start(void)
 	};
 	struct error err = { 0 };
 	start_thread();
+	start_web(&log);
+	const struct h2_route plain = { NULL, "text/plain", &http_stream_service, web };
+	options.h2.routes = &plain;
+	options.h2.route_count = 1;
 	set_limits(&options.h2.limits);
 	server = rpc_server_start(&options, &err);
 	must(server != NULL);
@@ -234,7 +329,7 @@ static struct h2_connection *connect_client(void)
 	must(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds) == 0);
 	if (flags & UNREAD)
 		setsockopt(fds[0], SOL_SOCKET, SO_SNDBUF, &small, sizeof small);
-	must(peer_count_add(s->peers, key, 1) && hold(NULL, h2_connection_cost(s)));
+	must(peer_count_add(s->peers, key, 1) && hold(NULL, h2_server_connection_cost(s)));
 	atomic_fetch_add(&shard->count, 1);
 	atomic_fetch_add(&s->connections, 1);
 	h2_server_entered(s);
@@ -250,8 +345,8 @@ static bool is_open(const struct h2_connection *c)
 
 /* ---- what happens */
 
-/* What the client gets is frames, each of a type and size that it must know (RFC 9113, section 4).
- */
+/* The client must receive frames of types and sizes that it is required to know (RFC 9113, section
+ * 4). */
 static void check_frames(const uint8_t *at, size_t len)
 {
 	while (len) {
@@ -279,14 +374,14 @@ static void read_all(void)
 		check_frames(buffer, (size_t)len);
 }
 
-/* What epoll would say of the socket. */
+/* What epoll would report for the socket. */
 static void wake_socket(struct h2_connection *c)
 {
 	if (is_open(c) && c->events)
 		c->poll.poll_cb(&c->poll, 0, c->events);
 }
 
-/* A timer that has nothing to do and is due again at once would be a busy loop. */
+/* A timer without work that is due again at once would be a busy loop. */
 static void pass_time(struct h2_connection *c, uint64_t ns)
 {
 	now += ns;
@@ -304,9 +399,11 @@ static void reply_held(size_t leave)
 {
 	while (holding > leave)
 		answer(held[--holding]);
+	if (!leave)
+		answer_kept();
 }
 
-/* As from another thread: they stay posted until the next step or the end. */
+/* As from another thread: the replies stay posted until the next step or the end. */
 static void post_replies(void)
 {
 	io.threads->running = 0;
@@ -381,7 +478,7 @@ static void send_client(struct h2_connection *c, const uint8_t *at, size_t len)
 
 static void talk(struct h2_connection *c, const uint8_t *steps, const uint8_t *at, size_t len)
 {
-	/* and its NUL */
+	/* and its NUL byte */
 	static const uint8_t preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0";
 	static const size_t cuts[16] = { SIZE_MAX, 1,  2,  5,   8,   9,   10,   14,
 					 22,       40, 64, 100, 200, 500, 1000, 4000 };
@@ -399,7 +496,7 @@ static void talk(struct h2_connection *c, const uint8_t *steps, const uint8_t *a
 		send_client(c, at, len);
 }
 
-/* A drain has an end, whatever the client does. */
+/* A drain ends, regardless of what the client does. */
 static void end_connection(struct h2_connection *c)
 {
 	if (is_open(c) && flags & DRAIN) {
@@ -414,7 +511,7 @@ static void end_connection(struct h2_connection *c)
 	pass_time(c, 2 * SECOND);
 }
 
-/* Nothing is left of it. */
+/* Checks that nothing of it is left. */
 static void check_empty(void)
 {
 	const struct hash128 key = peer_key_of_address("192.0.2.1");
@@ -423,6 +520,7 @@ static void check_empty(void)
 	must(server->h2->open == 1 && !shard->connections && !shard->idle_first &&
 	     !shard->idle_last);
 	must(!shard->count && !server->h2->connections && !budget && !open_calls);
+	must(web->holds == 1 && !*web->owed);
 	must(!server->accepted && !server->watchers && !server->threads->watchers &&
 	     !io.threads->first);
 	must(peer_count_add(server->h2->peers, key, 1));

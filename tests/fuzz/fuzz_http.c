@@ -2,6 +2,7 @@
 #include "exporters/pyroscope_answer.h"
 #include "net/http/http_internal.h"
 #include "net/http/multipart.h"
+#include "net/tls/tls_hello.h"
 #include "pipeline/delivery/http_sender.h"
 
 #include <stdlib.h>
@@ -24,15 +25,17 @@ static void list(bool (*add)(struct fields *, const char *, struct error *), con
 	fields_fini(&f);
 }
 
-/* "target\nName: value\nName: value" as libmicrohttpd would hand it over. */
-static void judge(char *text)
+/* "target\nName: value\nName: value" in the form in which libmicrohttpd or nghttp2 passes it. */
+static void judge(char *text, enum http_version version)
 {
+	static const struct http_carrier carrier;
 	struct http_server server = { .holds = 2 };
 	http_state_limit_headers(&server);
 	char *next = strchr(text, '\n');
 	if (next)
 		*next++ = '\0';
-	struct http_exchange *x = http_exchange_new(&server, NULL, text);
+	struct http_exchange exchange = { .version = version }, *x = &exchange;
+	http_exchange_init(x, &server, &carrier, text);
 	for (char *line = next; line; line = next) {
 		if ((next = strchr(line, '\n')))
 			*next++ = '\0';
@@ -47,10 +50,10 @@ static void judge(char *text)
 	if (!fault && (http_exchange_header(x, "content-length") &&
 		       http_exchange_header(x, "transfer-encoding")))
 		abort();
-	http_exchange_free(x);
+	http_exchange_fini(x);
 }
 
-/* The content type is the first line. A part may end at the body's end, never behind it. */
+/* The content type is the first line. A part may end at the end of the body, never after it. */
 static void form(const uint8_t *data, size_t len)
 {
 	const uint8_t *end = memchr(data, '\n', len);
@@ -80,7 +83,7 @@ static void answer(const uint8_t *data, size_t len)
 		abort();
 }
 
-/* The first byte chooses the parser. */
+/* The first byte selects the parser. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
 	if (!len)
@@ -94,7 +97,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 		list(fields_add_pairs, text);
 		break;
 	case 2:
-		judge(text);
+		judge(text, HTTP_1_1);
+		break;
+	case 5:
+		judge(text, HTTP_2);
+		break;
+	case 6:
+		tls_hello_look((struct view){ data + 1, len - 1 }, "h2");
 		break;
 	case 3:
 		form(data + 1, len - 1);

@@ -6,8 +6,8 @@
 
 #include <stdlib.h>
 
-/* What was taken leaves whole: it collects, what is sealed decodes again, and it can be written as
- * JSON. */
+/* Data that was accepted can be delivered: it is collected, the sealed bytes can be decoded again,
+ * and they can be written as JSON. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
 enum { CAP = 16 << 20 };

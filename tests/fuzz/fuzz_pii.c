@@ -6,10 +6,8 @@
 
 #include <stdlib.h>
 
-/*
- * The selection of rules changes no verdict; a reference made of regular expressions finds the
- * same; masking keeps valid UTF-8; what is masked does not grow without bound.
- */
+/* The selection of rules changes no verdict. A reference implementation made of regular expressions
+ * finds the same. Masking keeps UTF-8 valid, and its output is bounded. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
 static struct pii_engine engine;
@@ -29,7 +27,7 @@ static void start(void)
 		abort();
 }
 
-/* Of what the reference can hold. */
+/* Only for strings that the reference implementation supports. */
 static void compare(enum site_role role, struct view text, const struct pii_verdict *verdict)
 {
 	uint64_t hits = reference_mask(&reference, engine.actions[role], text, &expected);

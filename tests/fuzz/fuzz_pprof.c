@@ -5,7 +5,8 @@
 
 #include <stdlib.h>
 
-/* What was taken can be given: each pprof made of it is decodable, and has all of its samples. */
+/* Data that was accepted can be delivered: each pprof created from it can be decoded and has all of
+ * its samples. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
 enum { CAP = 16 << 20 };
@@ -29,7 +30,8 @@ static void check_encoded(const struct profiles *p)
 		abort();
 }
 
-/* The same document behind itself: twice the entries, or none of them when the cap is reached. */
+/* Decodes the same document again into the same tables: twice the entries, or none of the new ones
+ * if the cap is reached. */
 static void check_appended(struct profiles *p)
 {
 	uint32_t profiles = p->profiles.count, samples = p->samples.count, links = p->links.count;

@@ -9,8 +9,8 @@
 
 #include <stdlib.h>
 
-/* Whatever leaves becomes requests of one series each that such a store takes, and no sample is
- * lost on the way. */
+/* Whatever is delivered becomes requests of one series each, in a form that such a store accepts.
+ * No sample is lost. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
 enum { CAP = 16 << 20, SAMPLES = 5 };
@@ -21,8 +21,8 @@ static void must(bool ok)
 		abort();
 }
 
-/* One series with one pprof, unless there are very many: the store may take some of several and
- * refuse the others. */
+/* One series with one pprof, unless there are very many: of several, the store may accept some and
+ * reject the others. */
 static bool has_one_pprof(struct view request)
 {
 	enum { SERIES = 1, SAMPLE = 2 };

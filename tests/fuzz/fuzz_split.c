@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-/* Whatever was collected, and whatever the limits: six bytes of them, then an OTLP message. */
+/* Any collected data with any limits: six bytes of limits, then an OTLP message. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
 enum { CAP = 16 << 20, HEAD = 6 };
@@ -18,7 +18,7 @@ static void must(bool ok)
 		abort();
 }
 
-/* Its samples come in the whole's order, from `at` on; returns where they end. */
+/* Its samples have the order of the whole, starting at `at`. Returns where they end. */
 static uint32_t follow(const struct part *p, uint32_t at)
 {
 	must(profiles_reset(&part, NULL, bytes_view(&p->packet->otlp), 64 * CAP) &&
@@ -31,7 +31,7 @@ static uint32_t follow(const struct part *p, uint32_t at)
 	return at;
 }
 
-/* Only a guess may be passed, and only by what no cut would bring below it. */
+/* Only an estimated limit may be exceeded, and only by a part that cannot be split further. */
 static bool keeps(struct packet *packet, const struct limits *limits)
 {
 	struct parts smaller = { 0 };

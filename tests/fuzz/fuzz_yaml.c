@@ -5,7 +5,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Loads, binds and prints; NULL when the text is refused. */
+/* Loads, binds and prints. NULL: the text was refused. */
 static char *effective(const char *yaml, bool json)
 {
 	struct error err;
@@ -30,7 +30,8 @@ static char *effective(const char *yaml, bool json)
 	return text;
 }
 
-/* YAML reads a key without "?" only up to 1024 characters: longer ones are JSON, but not YAML. */
+/* YAML accepts a key without "?" only up to 1024 characters. Longer keys are valid JSON, but not
+ * valid YAML. */
 static bool reads_as_yaml(const char *json)
 {
 	for (const char *open; (open = strchr(json, '"')); json++) {
@@ -42,7 +43,7 @@ static bool reads_as_yaml(const char *json)
 	return true;
 }
 
-/* What binds must print as YAML that binds to the same, and as JSON that loads. */
+/* A configuration that binds must print as YAML that binds to the same, and as JSON that loads. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct error err;

@@ -3,10 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/*
- * Runs a fuzz target over files instead of libFuzzer: the corpora are plain tests, with any
- * compiler and sanitizer. Prints how many inputs ran; none is a failure.
- */
+/* Runs a fuzz target over files, without libFuzzer, so that the corpora are ordinary tests with any
+ * compiler and sanitizer. Prints the number of inputs. No input is a failure. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static int run_file(const char *path)
@@ -19,7 +17,7 @@ static int run_file(const char *path)
 	fseek(file, 0, SEEK_END);
 	long size = ftell(file);
 	rewind(file);
-	/* Exactly as large as the input: reading past it is found. */
+	/* Exactly as large as the input, so that sanitizers find reads past its end. */
 	uint8_t *data = malloc(size > 0 ? (size_t)size : 1);
 	size_t got = data ? fread(data, 1, (size_t)size, file) : 0;
 	fclose(file);

@@ -67,6 +67,11 @@ def client(request):
     return started(request.param)
 
 
+@pytest.fixture(params=partners.versions("agent"), ids=lambda agent: "%s-%s" % (agent.name, agent.shown_version()))
+def agent(request):
+    return started(request.param)
+
+
 @pytest.fixture(scope="module")
 def grpcurl():
     return started(partners.Grpcurl)

@@ -3,6 +3,7 @@
 each the newest only, which builds and runs in half the time."""
 import os
 
+from interop import agents
 from interop.clients import GrpcGo, Grpcio, GrpcJava, GrpcJs, Grpcurl, H2spec, Nghttp2
 from interop.collector import Collector
 from interop.foreign import Foreign
@@ -11,7 +12,7 @@ from interop.parca import NewParca, Parca
 from interop.pyroscope import NewPyroscope, Pyroscope
 
 ALL = [Collector, Pyroscope, NewPyroscope, Parca, NewParca, Foreign, GoPprof, GrpcGo, GrpcJava, GrpcJs, Grpcio, Grpcurl, Nghttp2,
-       H2spec]
+       H2spec, *agents.ALL]
 if os.environ.get("INTEROP_NEWEST"):
     ALL = list({partner.name: partner for partner in ALL}.values())
 

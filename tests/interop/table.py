@@ -31,7 +31,7 @@ class Table:
         self.config, self.path = config, path
         self.counts = {partner: {"passed": 0, "failed": 0, "skipped": 0} for partner in partners.ALL}
         self.reasons = {partner: set() for partner in partners.ALL}
-        self.members, self.otherwise = {}, set()
+        self.members, self.otherwise, self.generations = {}, set(), {}
 
     def pytest_collection_modifyitems(self, items):
         for item in items:
@@ -40,6 +40,7 @@ class Table:
     def pytest_runtest_logreport(self, report):
         if report.when != "call" and report.passed:
             return
+        self.generations.update((text, report.outcome) for key, text in report.user_properties if key == "generation")
         for key, text in report.user_properties:
             if key == "otherwise":
                 self.otherwise.update(("%s %s" % (partner.name, version(partner)), text)
@@ -56,6 +57,20 @@ class Table:
                 partner.name, version(partner), counts["passed"], counts["failed"], counts["skipped"],
                 "; ".join(sorted(self.reasons[partner])).replace("\n", " ").replace("|", "\\|"))
 
+    def matrix(self):
+        """What tests said with record_property("generation", (release, transport, coding))."""
+        if not self.generations:
+            return
+        codings = list(dict.fromkeys(coding for _, _, coding in self.generations))
+        yield "\n## Generations of OTLP\n"
+        yield "Requests of each release that arrived at the destination with every sample, value and attribute.\n"
+        yield "| OTLP | Transport | %s |" % " | ".join(codings)
+        yield "|---|---|%s" % ("---|" * len(codings))
+        for release, transport in dict.fromkeys((r, t) for r, t, _ in self.generations):
+            found = [self.generations.get((release, transport, coding)) for coding in codings]
+            yield "| %s | %s | %s |" % (release.replace("_", "."), {"grpc": "gRPC", "http": "HTTP"}[transport], " | ".join(
+                {None: "", "passed": "yes"}.get(outcome, "NO") for outcome in found))
+
     def notes(self):
         """What tests said with record_property("otherwise", text)."""
         if self.otherwise:
@@ -65,7 +80,7 @@ class Table:
             yield "- %s: %s" % (name, text)
 
     def pytest_terminal_summary(self, terminalreporter):
-        text = HEAD + "\n".join([*self.lines(), *self.notes()]) + "\n"
+        text = HEAD + "\n".join([*self.lines(), *self.matrix(), *self.notes()]) + "\n"
         terminalreporter.write_line("\n" + text[text.index("| Partner"):])
         if self.path:
             pathlib.Path(self.path).write_text(text)

@@ -13,7 +13,10 @@ KEYS = ["service.name", "thread.name", "region", "process.executable.name"]
 POLICY = "allowlist: {keys: %s}" % KEYS
 GATEWAY = """
 receivers:
-  otlp: {protocols: {grpc: {endpoint: "127.0.0.1:{port:otlp}", max_recv_msg_size_mib: 64}}}
+  otlp:
+    protocols:
+      grpc: {endpoint: "127.0.0.1:{port:otlp}", max_recv_msg_size_mib: 64}
+      http: {endpoint: "127.0.0.1:{port:http}"}
 processors:
   %s
 exporters:
@@ -99,6 +102,96 @@ def test_between_two_collectors_every_sample_arrives(collector, compression):
 def test_between_two_collectors_only_the_permitted_arrives(collector):
     arrived, _ = through_collectors(collector, "gzip", "allowlist")
     assert permitted(arrived) == permitted(BODIES)
+
+
+# ---- Collector -> Portcullis, with each of its encodings and codings
+
+SENDER = """
+receivers: {otlp: {protocols: {grpc: {endpoint: "127.0.0.1:{port:otlp}", max_recv_msg_size_mib: 64}}}}
+exporters: {EXPORTER}
+service: {pipelines: {profiles: {receivers: [otlp], exporters: [NAME]}}}
+"""
+HTTP_CODINGS = ["none", "gzip", "zstd", "zlib", "deflate", "snappy", "x-snappy-framed", "lz4"]
+
+
+def sent_by(collector, name, settings, port):
+    """What arrives behind the gateway if this exporter sends all bodies to the port of that name."""
+    with peers.Sink() as sink, gateway(sink.port) as g:
+        exporter = "%s: {%s}" % (name, settings % g.port[port])
+        with collector(SENDER.replace("EXPORTER", exporter).replace("NAME", name)) as front, \
+                peers.Client(front.port["otlp"]) as client:
+            for body in BODIES:
+                client.send(body)
+            expected = sum(otlp.count(body) for body in BODIES)
+            g.until(lambda: g.total("otelcol_ledger_in_samples") == expected)
+        gate.flushed(g, "otlp_grpc")
+        assert g.total("otelcol_receiver_requests", outcome="success", transport="http" if port == "http" else "grpc") > 0
+        assert in_order(g)
+        return sink.received
+
+
+@pytest.mark.parametrize("compression", HTTP_CODINGS)
+@pytest.mark.parametrize("encoding", ["proto", "json"])
+def test_from_a_collector_over_http_every_sample_arrives(collector, encoding, compression):
+    arrived = sent_by(collector, "otlp_http", 'endpoint: "http://127.0.0.1:%%d", encoding: %s, compression: %s'
+                      % (encoding, compression), "http")
+    assert total(arrived) == total(BODIES)
+
+
+@pytest.mark.parametrize("compression", ["snappy", "zstd"])
+def test_from_a_collector_over_grpc_every_sample_arrives(collector, compression):
+    arrived = sent_by(collector, "otlp_grpc", 'endpoint: "127.0.0.1:%%d", tls: {insecure: true}, compression: %s'
+                      % compression, "otlp")
+    assert total(arrived) == total(BODIES)
+
+
+# ---- Portcullis -> Collector over HTTP
+
+TO_HTTP = """
+receivers:
+  otlp: {protocols: {grpc: {endpoint: "127.0.0.1:{port:otlp}", max_recv_msg_size_mib: 64}}}
+exporters: {EXPORTERS}
+service: {pipelines: {profiles: {receivers: [otlp], exporters: [IDS]}}}
+"""
+HTTP_BACK = """
+receivers: {otlp: {protocols: {http: {endpoint: "127.0.0.1:{port:otlp}", max_request_body_size: %d}}}}
+exporters: {file: {path: received.jsonl}}
+service: {pipelines: {profiles: {receivers: [otlp], exporters: [file]}}}
+"""
+
+
+def over_http(collector, exporters, bodies, largest=64 << 20):
+    """What the Collector behind these exporters {ID: settings} wrote down, and the gateway's log."""
+    with collector(HTTP_BACK % largest) as back:
+        settings = ", ".join('%s: {endpoint: "http://127.0.0.1:%d", %s}' % (name, back.port["otlp"], more)
+                             for name, more in exporters.items())
+        text = TO_HTTP.replace("EXPORTERS", settings).replace("IDS", ", ".join(exporters))
+        with gate.gateway(text) as g, peers.Client(g.port["otlp"]) as client:
+            for body in bodies:
+                client.send(body)
+            for name in exporters:
+                gate.flushed(g, name)
+            assert not g.total("otelcol_ledger_dropped_samples"), g.log()
+            log = g.log()
+        back.process.stop()
+        return [otlp.parse_json(line) for line in (back.directory / "received.jsonl").read_text().splitlines()], log
+
+
+def test_a_collector_reads_each_encoding_and_coding(collector):
+    exporters = {"otlp_http/%s_%s" % (encoding, coding): "encoding: %s, compression: %s" % (encoding, coding)
+                 for encoding in ("proto", "json") for coding in HTTP_CODINGS}
+    written, _ = over_http(collector, exporters, BODIES)
+    assert total(written) == Counter({sample: count * len(exporters) for sample, count in total(BODIES).items()})
+
+
+@pytest.mark.parametrize("encoding", ["proto", "json"])
+def test_a_request_that_the_collector_refuses_for_its_size_is_split(collector, encoding):
+    """It answers 400 with a message, not 413."""
+    body = make.request(1, samples=4000).SerializeToString()
+    largest = {"proto": 60000, "json": 200000}[encoding]
+    written, log = over_http(collector, {"otlp_http": "compression: none, encoding: " + encoding}, [body], largest)
+    assert "rejects requests of this size" in log
+    assert len(written) > 1 and total(written) == total([body])
 
 
 # ---- a foreign client -> Portcullis -> a foreign server

@@ -94,6 +94,31 @@ def test_pyroscope_has_what_was_sent_by_reference(full):
     assert row["region"] == "eu-1"
 
 
+HTTP = """
+receivers:
+  otlp: {protocols: {grpc: {endpoint: "127.0.0.1:{port:otlp}"}}}
+exporters:
+  otlp_http: {endpoint: "http://127.0.0.1:{port:next}", encoding: ENCODING, retry_on_failure: {enabled: false}}
+service:
+  pipelines:
+    profiles: {receivers: [otlp], exporters: [otlp_http]}
+"""
+
+
+@taking_otlp("pyroscope")
+@pytest.mark.parametrize("encoding", ["proto", "json"])
+def test_pyroscope_takes_it_over_http_too(pyroscope, encoding):
+    service = "http-" + encoding
+    message = moved(make.request(3, samples=60), service)
+    with gate.gateway(HTTP.replace("ENCODING", encoding), next=pyroscope.port["http"]) as g, \
+            peers.Client(g.port["otlp"]) as client:
+        client.send(message)
+        gate.flushed(g, "otlp_http")
+        assert not g.total("otelcol_ledger_dropped_samples"), g.log()
+    kinds = {row["__profile_type__"] for row in pyroscope.series({"service_name": service}, *WINDOW)}
+    assert sum(sum(pyroscope.values(kind, {"service_name": service}, *WINDOW).values()) for kind in kinds) == nanoseconds(message)
+
+
 @taking_otlp("parca")
 def test_parca_takes_all_and_stays_well(parca):
     """It stores wrong functions of it; they are not ours."""

@@ -56,14 +56,14 @@ def name_of(profile):
 
 def expected(profile):
     """{profile type: {labels: {stack: value}}}"""
-    def mended(kind):
+    def corrected(kind):
         return (kind[0].replace("-", "_") or "unknown", kind[1])
 
     kinds = pprofs.kinds(profile)
     period = pprofs.period_type(profile)
     if not profile.HasField("period_type") or not period[0]:
-        period = mended(kinds[0])
-    found = {":".join([name_of(profile), *mended(kind), *period]): pprofs.values(profile, i, "legacy")
+        period = corrected(kinds[0])
+    found = {":".join([name_of(profile), *corrected(kind), *period]): pprofs.values(profile, i, "legacy")
              for i, kind in enumerate(kinds)}
     if kinds == [("samples", "count")] and period == ("cpu", "nanoseconds"):
         found["process_cpu:cpu:nanoseconds:cpu:nanoseconds"] = {

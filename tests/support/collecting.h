@@ -13,8 +13,8 @@
 #include "tests/support/open.h"
 #include "tests/support/oracle.h"
 
-/* What the tests of profile/collect share: open tables, a collector, and an independent judge of
- * what leaves. */
+/* Shared by the tests of profile/collect: open tables, a collector, and an independent judge of the
+ * output. */
 #define NONE ((struct list){ 0 })
 #define LIST(...) open_list(&f->p, __VA_ARGS__, OPEN_END)
 #define TIMES(...) ((const int64_t[]){ __VA_ARGS__, -1 })
@@ -31,20 +31,20 @@ extern const struct collect_limits collecting_wide;
 int collecting_setup(void **state);
 int collecting_teardown(void **state);
 
-/* Another, empty collector. */
+/* Replaces the collector by an empty one. */
 void collecting_limit(struct fixture *f, struct collect_limits limits);
 
 enum collect_result collecting_add(struct fixture *f);
 
-/* Seals what was collected, which must be sound, and compares it. */
+/* Seals what was collected, which must be valid, and compares it. */
 void assert_leaves(struct fixture *f, const char *expected);
 void assert_collects(struct fixture *f, const char *expected);
 
-/* The first Profile of a resource and scope without anything, and how it reads. */
+/* The first Profile of a resource and scope without attributes, and its expected text. */
 void collecting_profile(struct fixture *f);
 #define HEAD "resource\n scope\n  profile type=cpu/ns\n"
 
-/* The same, and a processor changed it. */
+/* The same, changed by a processor. */
 void collecting_changed_profile(struct fixture *f);
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, collecting_setup, collecting_teardown)

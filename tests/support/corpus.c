@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CUTS = 2000 }; /* of a large one */
+enum { CUTS = 2000 }; /* the number of cuts of a large file */
 
 static bool read_file(const char *folder, const char *name, struct bytes *out)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * deflate_codes_tool: prints the table of net/deflate_codes.c, made of the real profiles that lie
- * beside the checkout (or where PORTCULLIS_CORPUS says). Each is brought into the form in which it
- * leaves, and ISA-L counts the symbols of deflate in it. OTLP messages and pprofs weigh the same,
- * and so does each file of a kind, whatever its size.
+ * deflate_codes_tool: prints the table of net/deflate_codes.c. It is computed from the real
+ * profiles beside the checkout (or in PORTCULLIS_CORPUS). Each profile is converted to the form in
+ * which it is delivered, and ISA-L counts its deflate symbols. OTLP messages and pprofs have equal
+ * weight, and so has each file of a kind, regardless of its size.
  */
 #include <isa-l/igzip_lib.h>
 #include <math.h>
@@ -19,7 +19,8 @@
 
 enum { MOST = 64 << 20, LITERALS = ISAL_DEF_LIT_LEN_SYMBOLS, DISTANCES = ISAL_DEF_DIST_SYMBOLS };
 
-/* A symbol that no file has is taken to be this often in one of them: other fleets may have it. */
+/* A symbol that is in no file is assumed to be this frequent in one file, because other fleets may
+ * have it. */
 #define UNSEEN 1e-4
 
 struct shares {
@@ -68,7 +69,7 @@ static void count_packet(const struct packet *packet)
 	files++;
 }
 
-/* What cannot be decoded (other layouts, JSON) counts for nothing. */
+/* Files that cannot be decoded (other layouts, JSON) are ignored. */
 static void count_profiles(struct profiles *p, bool decoded)
 {
 	static const struct collect_limits limits = { .max_bytes = MOST, .hard_bytes = MOST };

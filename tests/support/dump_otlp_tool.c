@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * dump_otlp_tool FILE...: what our decoder makes of OTLP requests, as one JSON line for each, with
- * every reference resolved and all text in hex. tests/profile/otlp/test_decode_oracle.py compares
- * it with what an independent protobuf implementation finds. With --time N FILE decodes it N times
- * (for callgrind).
+ * dump_otlp_tool FILE...: prints what our decoder reads from OTLP requests, as one JSON line for
+ * each request, with every reference resolved and all strings in hex.
+ * tests/profile/otlp/test_decode_oracle.py compares it with the result of an independent protobuf
+ * implementation. With --time N FILE, it decodes the file N times (for callgrind).
  */
 #include "profile/otlp/decode_otlp.h"
 #include "profile/wire.h"
@@ -50,7 +50,7 @@ static void put_attribute(const struct profiles *p, uint32_t i)
 	else if (a->type == VALUE_BOOL)
 		printf("%u", a->boolean);
 	else if (a->type == VALUE_INT || a->type == VALUE_DOUBLE)
-		printf("%" PRId64, attribute_integer(a)); /* a double's bits */
+		printf("%" PRId64, attribute_integer(a)); /* the bits of a double */
 	else if (a->type == VALUE_BYTES)
 		put_view(span_view(p, a->bytes));
 	else if (a->type != VALUE_EMPTY)

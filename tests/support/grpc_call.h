@@ -6,8 +6,8 @@
 
 #include "net/grpc/grpc_client.h"
 
-/* Calls of a client, waited for. An answer must not be used again before the call is over and its
- * message released. */
+/* Calls of a client that the test waits for. An answer must not be reused before the call has ended
+ * and its message was released. */
 #define SECOND UINT64_C(1000000000)
 #define METHOD "/opentelemetry.proto.collector.profiles.v1development.ProfilesService/Export"
 
@@ -24,11 +24,11 @@ struct answer {
 	size_t length;
 };
 
-/* Cut short in message and response; length is the response's own. */
+/* Message and response are truncated; length is that of the whole response. */
 void answer_begin(struct answer *a, struct grpc_client *client, struct view bytes, bool gzip,
 		  uint64_t timeout_ns);
 void answer_wait_done(struct answer *a);
-void answer_wait(struct answer *a); /* done and released */
+void answer_wait(struct answer *a); /* until the call is done and the message released */
 bool answer_has(const struct answer *a, const char *line);
 
 /* One call within 20 s. */

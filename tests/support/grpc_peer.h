@@ -4,7 +4,7 @@
 
 #include <sys/types.h>
 
-/* A running tests/support/grpc_peer.py; see there what it understands. Run tests from the root of
+/* A running tests/support/grpc_peer.py, which documents its commands. Tests must run in the root of
  * the tree. */
 struct grpc_peer {
 	pid_t pid;
@@ -13,7 +13,7 @@ struct grpc_peer {
 	char endpoint[64]; /* "127.0.0.1:port" */
 };
 
-/* arguments: for the script, NULL-terminated; port is asserted to be there on return. */
+/* arguments: of the script, NULL-terminated. The port is known on return (asserted). */
 void grpc_peer_start(struct grpc_peer *peer, const char *const *arguments);
 #define grpc_peer_run(peer, ...) \
 	grpc_peer_start((peer), (const char *const[]){ __VA_ARGS__ __VA_OPT__(, ) NULL })

@@ -4,11 +4,9 @@
 
 #include "profile/profiles.h"
 
-/*
- * Open tables made by hand, in the order in which a decoder fills them: dictionary entries whenever
- * they are needed, then a resource, its scope, its Profile, its samples, and so on. Each returns
- * the new index.
- */
+/* Open tables made by hand, in the order in which a decoder fills them: dictionary entries when
+ * they are needed, then a resource, its scope, its Profile, its samples, and so on. Each function
+ * returns the new index. */
 void open_begin(struct profiles *p, struct request *request);
 
 uint32_t open_text(struct profiles *p, const char *text);
@@ -16,11 +14,11 @@ uint32_t open_attribute(struct profiles *p, const char *key, const char *value);
 uint32_t open_integer(struct profiles *p, const char *key, int64_t value, const char *unit);
 uint32_t open_function(struct profiles *p, const char *name);
 uint32_t open_mapping(struct profiles *p, const char *filename, struct list attributes);
-/* One line of the function; function 0: no lines. */
+/* With one line of the function; function 0: no lines. */
 uint32_t open_location(struct profiles *p, uint32_t mapping, uint64_t address, uint32_t function,
 		       struct list attributes);
 uint32_t open_stack(struct profiles *p, struct list locations);
-uint32_t open_link(struct profiles *p, uint8_t trace, uint8_t span); /* ids of equal bytes */
+uint32_t open_link(struct profiles *p, uint8_t trace, uint8_t span); /* IDs of equal bytes */
 
 /* A list of indices that ends with OPEN_END: open_list(&p, a, b, OPEN_END). */
 #define OPEN_END UINT32_MAX
@@ -35,7 +33,7 @@ struct sample *open_sample(struct profiles *p, uint32_t stack, struct list attri
 struct sample *open_value(struct profiles *p, uint32_t stack, struct list attributes,
 			  int64_t value);
 
-/* A stack of one location of a function of that name: the shortest way to a sample. */
+/* A stack with one location of a function with that name: the shortest way to create a sample. */
 uint32_t open_frame(struct profiles *p, const char *function);
 
 #endif

@@ -41,7 +41,7 @@ static void broken(struct check *c, bool is, const char *rule)
 		c->breach = rule;
 }
 
-/* Unknown fields at any depth, by the descriptors. */
+/* Unknown fields at any depth, according to the descriptors. */
 static bool has_unknown(const ProtobufCMessage *m)
 {
 	if (m->n_unknown_fields)
@@ -239,7 +239,7 @@ static void check_unique(struct check *c, uint64_t *digests, size_t n, const cha
 	memory_free(digests);
 }
 
-/* Entry 0 may have an equal: a real entry that says nothing. */
+/* Entry 0 may have an equal entry: a real one without content. */
 static void check_table(struct check *c, ProtobufCMessage **entries, size_t n)
 {
 	broken(c, n == 0, "empty table");
@@ -420,8 +420,8 @@ static void put_mapping(struct bytes *out, const Dictionary *d, const PROFILES(M
 }
 
 struct lines {
-	struct bytes out;        /* the line that grows */
-	struct bytes *locations; /* the text of each, made once: they stand in many stacks */
+	struct bytes out;        /* the current line */
+	struct bytes *locations; /* the text of each, created once: many stacks contain it */
 	void (*visit)(void *context, const char *line, size_t len);
 	void *context;
 };

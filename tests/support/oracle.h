@@ -4,15 +4,14 @@
 
 #include "base/bytes.h"
 
-/*
- * An independent reader of OTLP profiles (protobuf-c on tests/proto), to judge what our own
- * encoders write.
- */
+/* An independent reader of OTLP profiles (protobuf-c on tests/proto), which judges the output of
+ * our own encoders. */
 
 /*
- * The first rule that the message breaks, or NULL: no unknown field; Resource and Scope present;
- * every table with a zero entry 0, every other entry referred to and there once; indices in range;
- * no stack or location 0 in use; ids of exact length; inline strings only; no key twice in a list.
+ * Returns the first rule that the message violates, or NULL. The rules: no unknown fields; Resource
+ * and Scope are present; every table has a zero entry 0, and every other entry is referred to and
+ * unique; indices are in range; stack 0 and location 0 are unused; IDs have their exact length;
+ * inline attributes contain no string references; no key occurs twice in a list.
  */
 const char *oracle_breach(struct view otlp);
 
@@ -21,7 +20,7 @@ const char *oracle_breach(struct view otlp);
  * indented. Fields that are absent or zero are not printed. The caller frees it with memory_free.
  */
 char *oracle_text(struct view otlp);
-/* The same, line by line, without the newlines. */
+/* The same, line by line, without newlines. */
 void oracle_lines(struct view otlp, void (*visit)(void *context, const char *line, size_t len),
 		  void *context);
 

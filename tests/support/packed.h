@@ -9,15 +9,15 @@
 
 #include "net/compress.h"
 
-/* What the tests of net/compress share: bodies, and what comes back of them. The caller frees all
- * struct bytes. */
+/* Shared by the tests of net/compress: bodies, and the results of their compression. The caller
+ * frees all struct bytes. */
 uint64_t next_noise(uint64_t *noise); /* *noise: not 0 */
 
-/* Half text, half noise: what inflates in several steps and is not one run. */
+/* Half text, half noise: takes several steps to inflate, and is not one run. */
 struct bytes sample(size_t len);
 struct bytes zeros(size_t len);
 
-/* At the default level. */
+/* Compressed at the default level. */
 struct bytes deflated(enum coding coding, const struct bytes *in);
 
 bool inflates(enum coding coding, struct view in, size_t max, struct bytes *out,

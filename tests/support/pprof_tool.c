@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pprof_tool open|sealed [FIRST] < body: pprof -> OTLP -> pprof, through the open tables only, or
- * through collect and a sealed packet as in the program. FIRST is the file of a plain pprof that is
- * decoded into the same tables before the body. Writes blocks, each behind its length (4 bytes,
- * big-endian): the inflated body, the packet (empty if open), each pprof that came out. Exit 1:
- * refused, the reason on stderr.
+ * pprof_tool open|sealed [FIRST] < body: pprof -> OTLP -> pprof, through open tables only, or
+ * through collect and a sealed packet as in the program. FIRST is a file with a plain pprof that is
+ * decoded into the same tables before the body. Writes blocks, each preceded by its length (4
+ * bytes, big-endian): the decompressed body, the packet (empty if open), and each resulting pprof.
+ * Exit 1: refused, with the reason on stderr.
  */
 #include <stdio.h>
 #include <string.h>
@@ -41,7 +41,7 @@ static bool read_all(FILE *file, struct bytes *in)
 	return !got;
 }
 
-/* Appends the first document, if there is one, behind the body. */
+/* Appends the first document, if there is one, after the body. */
 static bool read_first(const char *path, struct bytes *body)
 {
 	FILE *file = path ? fopen(path, "rb") : NULL;

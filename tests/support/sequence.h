@@ -6,9 +6,9 @@
 
 #include "base/bytes.h"
 
-/* The content of OTLP messages as protobuf-c reads it: a digest for each sample with its Profile,
- * scope and resource, all resolved, and for each Profile without any; in their order. Zeroed memory
- * is an empty one; memory_free(at) ends it. */
+/* The content of OTLP messages as protobuf-c reads it, in order: a digest for each sample with its
+ * Profile, scope and resource, all references resolved, and a digest for each Profile without
+ * samples. Zeroed memory is an empty sequence; memory_free(at) frees it. */
 struct sequence {
 	uint64_t *at;
 	uint32_t count, room;
@@ -17,8 +17,8 @@ struct sequence {
 /* Appends a message. */
 void sequence_read(struct view otlp, struct sequence *out);
 
-/* How many of `all` are missing in `some`, which has nothing else and keeps the order; -1 if it
- * does not. */
+/* The number of elements of `all` that are missing in `some`. -1: `some` has other elements, or
+ * another order. */
 int64_t sequence_missing(const struct sequence *all, const struct sequence *some);
 
 #endif

@@ -16,8 +16,8 @@
 
 static char directory[] = "/tmp/portcullis-tls-server-XXXXXX";
 
-/* ca signs server (P-256), server-rsa and clients; other is a stranger's CA; sub is a CA that ca
- * signed. */
+/* ca signs server (P-256), server-rsa and clients; other is the CA of a stranger; sub is a CA
+ * signed by ca. */
 static const char *const script =
 	"set -e\n"
 	"ca() { openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj "
@@ -37,8 +37,8 @@ static const char *const script =
 	"\"$EC\"\n"
 	"leaf ca utf8 '/O=M\303\274ller/emailAddress=a@b' extendedKeyUsage=clientAuth \"$EC\"\n"
 	"leaf ca notclient /CN=web extendedKeyUsage=serverAuth \"$EC\"\n"
-	/* 3 bytes where an address has 4 or 16, before a name: SEQUENCE { [7] 010203, [2] "d.x" }
-	 */
+	/* 3 bytes instead of an address of 4 or 16, followed by a name: SEQUENCE { [7] 010203, [2]
+	 * "d.x" } */
 	"leaf ca oddip /CN=odd subjectAltName=DER:300A87030102038203642E78 \"$EC\"\n"
 	"leaf other stranger /CN=stranger extendedKeyUsage=clientAuth \"$EC\"\n"
 	"leaf ca sub /CN=sub basicConstraints=critical,CA:TRUE \"$EC\"\n"
@@ -61,7 +61,7 @@ int tls_ends_remove_files(void **state)
 	return shell("rm -rf '%s'", directory);
 }
 
-/* -- a server and one client, with nothing between them but memory -- */
+/* -- a server and one client, connected only through memory -- */
 
 struct tls_server_config tls_ends_config(const char *name)
 {
@@ -146,7 +146,7 @@ void tls_ends_give(struct tls_ends *p, struct view wire)
 {
 	while (wire.len && p->alive) {
 		size_t len = p->step && p->step < wire.len ? p->step : wire.len;
-		uint8_t *copy = memory_new(len); /* so that reading past its end is seen */
+		uint8_t *copy = memory_new(len); /* exact size: reads past its end are found */
 		memcpy(copy, wire.at, len);
 		p->alive = tls_session_receive(p->session, (struct view){ copy, len }, take, p);
 		assert_int_equal(ERR_peek_error(), 0);
@@ -178,7 +178,7 @@ static bool to_client(struct tls_ends *p)
 	return true;
 }
 
-/* Until neither side has anything to say; false: the client failed. */
+/* Until neither side has output; false: the client failed. */
 bool tls_ends_pump(struct tls_ends *p)
 {
 	bool moved = true, ok = true;
@@ -198,7 +198,7 @@ bool tls_ends_shaken(struct tls_ends *p)
 	bool ok = tls_ends_pump(p) && tls_session_ready(p->session) &&
 		  SSL_is_init_finished(p->client);
 	assert_true(!p->alive == !!tls_session_failure(p->session));
-	/* With TLS 1.3 the client is ready before the server has judged it. */
+	/* With TLS 1.3, the client is ready before the server has verified it. */
 	return ok && p->alive;
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * write_raw_tool [-u] [-N] [-n name] [-t arrival] [-l key]... < OTLP: what the parca exporter makes
- * of a request, through open tables, collect and a sealed packet. The request on stdout, what was
- * lost on stderr ("reason count" lines). -u: names of labels as they are; -N: normalized addresses.
- * Exit 1: refused, the reason on stderr.
+ * write_raw_tool [-u] [-N] [-n name] [-t arrival] [-l key]... < OTLP: converts a request as the
+ * parca exporter does, through open tables, collect and a sealed packet. Writes the request to
+ * stdout and the losses to stderr ("reason count" lines). -u: label names are not changed; -N:
+ * addresses are normalized. Exit 1: refused, with the reason on stderr.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,9 +5,9 @@
 A row is a set of bodies and a coding. All programs of a row run at once, idle but one, which gets a burst as fast as it
 takes it; then the next, and so on, several times. Everything that went in must have come out at the sink, or the bench
 fails.
-After these rows: the same by the number of connections, and what idle connections take.
+After these rows: the same by the number of connections, over HTTP, and what idle connections take.
 QUICK=1: fewer sets and repeats. ROWS=PART OF A NAME: only such sets; nothing is written then, nor with QUICK=1.
-PARTS=sets,connections,idle: only these parts of it; nothing is written then either.
+PARTS=sets,connections,http,idle: only these parts of it; nothing is written then either.
 """
 import contextlib
 import os
@@ -29,7 +29,7 @@ from interop.collector import Collector  # noqa: E402
 from subject import GATEWAY, Load, Sink, Subject  # noqa: E402
 
 QUICK, ONLY = bool(os.environ.get("QUICK")), os.environ.get("ROWS", "")
-ALL_PARTS = ("sets", "connections", "idle")
+ALL_PARTS = ("sets", "connections", "http", "idle")
 PARTS = os.environ.get("PARTS", ",".join(ALL_PARTS)).split(",")
 REPEATS, BURST_S, LATENCY_S = (2, .5, 1) if QUICK else (3, 1, 2)
 WAIT_S = 30
@@ -103,7 +103,8 @@ def run_row(collector, bodies, ways, repeats, with_latency=False, calls=None, co
         time.sleep(1)
         for way, s in subjects.items():
             found[way]["idle"] = [s.gateway.rss()["VmRSS"]]
-        senders = {way: held.enter_context(Load(s.port, bodies.files, bodies.zipped, calls or in_flight(bodies), connections))
+        senders = {way: held.enter_context(Load(s.port(bodies.media), bodies.files, bodies.zipped, calls or in_flight(bodies),
+                                                connections, bodies.media))
                    for way, s in subjects.items()}
         requests = {way: max(calls or 0, burst_size(s, senders[way], bodies)) for way, s in subjects.items()}
         for _ in range(repeats):
@@ -167,6 +168,18 @@ def measure_connections(collector, directory):
     return rows
 
 
+def measure_http(collector, directory):
+    """[(bodies, connections, found)] of OTLP over HTTP/1.1."""
+    rows = []
+    for bodies in sets.over_http(directory):
+        for connections in (8, 64):
+            if ONLY in bodies.name:
+                found = run_row(collector, bodies, BARE_WAYS, REPEATS, calls=connections, queue=ROOMY_QUEUE)
+                rows.append((bodies, connections, found))
+                print(tables.http_progress(*rows[-1]), flush=True)
+    return rows
+
+
 def measure_idle(collector, directory):
     """{connections: {way: (resident before, resident with them)}}"""
     bodies = next(sets.of_connections(directory))
@@ -181,7 +194,7 @@ def measure_idle(collector, directory):
 def idle(subject, connections):
     """Of a program: bytes resident before, and with this number of connections after two seconds."""
     before = subject.gateway.rss()["VmRSS"]
-    with Load(subject.port, calls=1, connections=connections):
+    with Load(subject.port(), calls=1, connections=connections):
         time.sleep(2)
         return before, subject.gateway.rss()["VmRSS"]
 
@@ -196,7 +209,7 @@ def main():
     begun = time.monotonic()
     with tempfile.TemporaryDirectory() as scratch:
         tempfile.tempdir = scratch
-        parts = {"sets": measure, "connections": measure_connections, "idle": measure_idle}
+        parts = {"sets": measure, "connections": measure_connections, "http": measure_http, "idle": measure_idle}
         found = {part: parts[part](collector, sets.cache()) for part in PARTS}
     lines, missed = tables.section(circumstances, found, REPEATS, time.monotonic() - begun)
     print("\n".join(lines))

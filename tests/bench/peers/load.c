@@ -14,26 +14,30 @@
 
 #include "base/memory.h"
 #include "tests/bench/peers/clock.h"
+#include "tests/bench/peers/http1.h"
 
 /*
- * A sender of OTLP requests over gRPC that costs little, on one thread, also with thousands of
- * connections.
+ * A sender of OTLP requests that uses little CPU, on one thread, even with thousands of
+ * connections. It sends over gRPC, or, with -u and -m, over HTTP/1.1 to this path with this media
+ * type.
  *
- *	load -p PORT [-c CALLS] [-n CONNECTIONS] [-a CONNECTIONS] [-z] [FILE...]
+ *	load -p PORT [-c CALLS] [-n CONNECTIONS] [-a CONNECTIONS] [-z] [-u PATH -m MEDIA] [FILE...]
  *
- * Opens the connections (of each address of 127.0.1.0/24 as many as -a says; without it all from
- * 127.0.0.1), prints "ready" when the server's SETTINGS are there on each, and then answers each
- * line "REQUESTS RATE" of its input with a run and a line of JSON. It ends with its input.
+ * Opens the connections: with -a, this number from each address of 127.0.1.0/24; without it, all
+ * from 127.0.0.1. Prints "ready" when the server's SETTINGS have arrived on all of them. For each
+ * line "REQUESTS RATE" of its input, it then makes a run and prints a line of JSON. It ends at the
+ * end of its input.
  *
- * A run sends the files in turn, from the first on, until that number of requests was taken. With a
- * rate of 0: as fast as it goes with CALLS under way, each call's place on a connection of its own
- * as far as there are enough. Otherwise: each request at its own time, however late the answers
- * are, and the latency counts from that time. -z: the files are gzip, and sent as such. A refusal
- * (UNAVAILABLE, RESOURCE_EXHAUSTED, REFUSED_STREAM) is tried again 20 ms later, the latency goes
- * on; any other failure ends the program with exit 1.
+ * A run sends the files in turn, from the first on, until this number of requests was accepted.
+ * With a rate of 0, it sends as fast as possible with CALLS in flight, each slot on its own
+ * connection if there are enough. Otherwise, each request is sent at its own time, even if replies
+ * are late, and the latency counts from that time. -z: the files are compressed with gzip, and sent
+ * as they are. A refused request (UNAVAILABLE, RESOURCE_EXHAUSTED, REFUSED_STREAM; over HTTP 429 or
+ * 503) is retried 20 ms later, and its latency continues. Any other failure ends the program with
+ * exit status 1.
  *
- * The JSON says when the run began (CLOCK_MONOTONIC), seconds, own CPU seconds, bytes, refusals,
- * and the latency (median and 99th percentile, milliseconds).
+ * The JSON contains the start of the run (CLOCK_MONOTONIC), its duration in seconds, CPU seconds of
+ * this process, bytes, refusals, and the latency (median and 99th percentile, milliseconds).
  */
 enum {
 	PREFIX = 5, /* of a gRPC message: a flag and its length */
@@ -48,23 +52,25 @@ enum {
 };
 
 struct body {
-	uint8_t *data; /* with the prefix */
+	uint8_t *data; /* including the prefix */
 	size_t len;
 };
 
 struct link {
 	int fd;
 	nghttp2_session *session;
-	uint8_t *rest; /* what the kernel did not take */
+	uint8_t *rest; /* bytes that the kernel did not accept */
 	size_t rest_len;
-	bool greeted, dirty, watched; /* watched: for room to write */
+	bool greeted, dirty, watched; /* watched: waits until the socket is writable */
+	struct call *call;            /* of HTTP/1.1 */
+	struct http1_reply reply;
 };
 
-/* A place for a call, used again when that is over. */
+/* A slot for a call, which is reused when the call has ended. */
 struct call {
 	struct link *link;
-	int number;        /* of the request: its place in the order */
-	int status;        /* of gRPC; -1 until it is there */
+	int number;        /* of the request: its position in the sequence */
+	int status;        /* of gRPC; -1: not received yet */
 	double due;        /* when it should have been sent */
 	size_t sent;       /* of the body */
 	struct call *next; /* in its queue */
@@ -78,13 +84,14 @@ struct queue {
 static struct options {
 	int port, calls, connections, per_address;
 	bool zipped;
+	const char *path, *media; /* of HTTP/1.1; NULL: gRPC */
 } options = { .calls = 8, .connections = 1 };
 
 static struct load {
 	struct body *bodies;
 	struct link *links, **dirty;
 	int body_count, dirty_count, greeted, poll;
-	struct queue free, refused; /* refused: to be tried again */
+	struct queue free, refused; /* refused: waiting for a retry */
 	uint8_t out[OUT_MAX];
 } load;
 
@@ -168,8 +175,29 @@ static void mark_dirty(struct link *l)
 	l->dirty = true;
 }
 
+static void send_http(struct call *c)
+{
+	char head[HTTP1_HEAD_MAX];
+	struct link *l = c->link;
+	const struct body *body = body_of(c);
+	size_t len = body->len - PREFIX;
+	size_t head_len = http1_head(head, options.path, options.media, options.zipped, len);
+	if (l->call || l->rest_len)
+		die("usage", "HTTP/1.1 needs a connection for each call, and no rate");
+	l->call = c;
+	l->rest_len = head_len + len;
+	l->rest = memory_new(l->rest_len);
+	memcpy(l->rest, head, head_len);
+	memcpy(l->rest + head_len, body->data + PREFIX, len);
+	mark_dirty(l);
+}
+
 static void send_request(struct call *c)
 {
+	if (options.path) {
+		send_http(c);
+		return;
+	}
 	static const nghttp2_nv headers[] = {
 		HEADER(":method", "POST"),
 		HEADER(":scheme", "http"),
@@ -201,25 +229,43 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
 	return 0;
 }
 
-static int on_close(nghttp2_session *session, int32_t stream, uint32_t error, void *context)
+static void end_call(struct call *c, bool taken, bool refused, unsigned error)
 {
-	(void)context;
-	struct call *c = nghttp2_session_get_stream_user_data(session, stream);
-	bool refused = false;
-	if (c->status == 0) {
+	if (taken) {
 		run.latencies[run.taken++] = now() - c->due;
 		run.bytes += body_of(c)->len - PREFIX;
-	} else if (c->status == UNAVAILABLE || c->status == RESOURCE_EXHAUSTED ||
-		   error == NGHTTP2_REFUSED_STREAM) {
+	} else if (refused) {
 		run.refusals++;
 		run.retry_at = now() + RETRY_MS * 1e-3;
-		refused = true;
 	} else {
 		fprintf(stderr, "load: a call ended with status %d, error %u\n", c->status, error);
 		exit(1);
 	}
 	push(refused ? &load.refused : &load.free, c);
+}
+
+static int on_close(nghttp2_session *session, int32_t stream, uint32_t error, void *context)
+{
+	(void)context;
+	struct call *c = nghttp2_session_get_stream_user_data(session, stream);
+	end_call(c, c->status == 0,
+		 c->status == UNAVAILABLE || c->status == RESOURCE_EXHAUSTED ||
+			 error == NGHTTP2_REFUSED_STREAM,
+		 error);
 	return 0;
+}
+
+static void take_http(struct link *l, const uint8_t *data, size_t len)
+{
+	struct call *c = l->call;
+	int status = http1_take(&l->reply, data, len);
+	if (status < 0 || !c)
+		die("connection", "the server breaks the protocol");
+	if (!status)
+		return;
+	c->status = status;
+	l->call = NULL;
+	end_call(c, status == 200, status == 429 || status == 503, 0);
 }
 
 static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *context)
@@ -238,11 +284,11 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
 
 /* ---- connections */
 
-/* What the session has to send, as much as fits. */
+/* The bytes that the session has to send, as far as they fit. */
 static size_t collect(struct link *l)
 {
 	size_t len = 0;
-	while (len + FRAME_MAX <= OUT_MAX) {
+	while (l->session && len + FRAME_MAX <= OUT_MAX) {
 		const uint8_t *data;
 		ssize_t n = nghttp2_session_mem_send(l->session, &data);
 		if (n < 0 || (size_t)n > OUT_MAX - len)
@@ -265,7 +311,7 @@ static void watch(struct link *l, bool room)
 		die("epoll", strerror(errno));
 }
 
-/* How much of it the kernel took. */
+/* Returns the number of bytes that the kernel accepted. */
 static size_t put(struct link *l, const uint8_t *data, size_t len)
 {
 	ssize_t n = send(l->fd, data, len, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -310,6 +356,10 @@ static void take(struct link *l)
 		return;
 	if (n <= 0)
 		die("connection", n ? strerror(errno) : "closed by the server");
+	if (options.path) {
+		take_http(l, in, (size_t)n);
+		return;
+	}
 	if (nghttp2_session_mem_recv(l->session, in, (size_t)n) != n)
 		die("connection", "the server breaks the protocol");
 	mark_dirty(l);
@@ -322,7 +372,7 @@ static void flush_all(void)
 	load.dirty_count = 0;
 }
 
-/* One turn: sends what there is, waits that long at most, takes what has come. */
+/* One turn: sends pending bytes, waits at most `wait` seconds, and reads what has arrived. */
 static void turn(double wait)
 {
 	struct epoll_event events[EVENTS];
@@ -360,8 +410,12 @@ static void open_link(struct link *l, int number, const nghttp2_session_callback
 {
 	struct epoll_event event = { .events = EPOLLIN, .data.ptr = l };
 	l->fd = connected(number);
-	if (nghttp2_session_client_new(&l->session, callbacks, l) ||
-	    nghttp2_submit_settings(l->session, NGHTTP2_FLAG_NONE, NULL, 0) ||
+	if (options.path) {
+		l->greeted = true;
+		load.greeted++;
+	}
+	if ((!options.path && (nghttp2_session_client_new(&l->session, callbacks, l) ||
+			       nghttp2_submit_settings(l->session, NGHTTP2_FLAG_NONE, NULL, 0))) ||
 	    epoll_ctl(load.poll, EPOLL_CTL_ADD, l->fd, &event))
 		die("connection", "cannot be set up");
 	mark_dirty(l);
@@ -382,7 +436,7 @@ static void open_links(void)
 	for (int i = 0; i < options.connections; i++) {
 		open_link(&load.links[i], i, callbacks);
 		while (load.greeted < i &&
-		       now() < end) /* the server's backlog is not to overflow */
+		       now() < end) /* so that the backlog of the server does not overflow */
 			turn(.1);
 	}
 	while (load.greeted < options.connections && now() < end)
@@ -414,7 +468,7 @@ static void begin(struct call *c)
 	send_request(c);
 }
 
-/* Sends what may be sent now. */
+/* Sends the requests that may be sent now. */
 static void send_some(void)
 {
 	while (load.refused.first && now() >= run.retry_at)
@@ -447,19 +501,8 @@ static void print(void)
 {
 	double seconds = now() - run.start;
 	qsort(run.latencies, (size_t)run.taken, sizeof *run.latencies, ascending);
-	printf("{\"began\": "
-	       "%.6f, "
-	       "\"seconds\": "
-	       "%.6f, \"cpu\": "
-	       "%.6f, "
-	       "\"bytes\": "
-	       "%zu, "
-	       "\"refused\": "
-	       "%d, "
-	       "\"p50_ms\": "
-	       "%.3f, "
-	       "\"p99_ms\": "
-	       "%.3f}\n",
+	printf("{\"began\": %.6f, \"seconds\": %.6f, \"cpu\": %.6f, \"bytes\": %zu, "
+	       "\"refused\": %d, \"p50_ms\": %.3f, \"p99_ms\": %.3f}\n",
 	       run.start, seconds, cpu_used() - run.cpu, run.bytes, run.refusals,
 	       run.latencies[run.taken / 2] * 1e3, run.latencies[run.taken * 99 / 100] * 1e3);
 	fflush(stdout);
@@ -480,7 +523,7 @@ static void run_once(int requests, double rate)
 
 static void parse(int argc, char **argv)
 {
-	for (int option; (option = getopt(argc, argv, "p:c:n:a:z")) != -1;) {
+	for (int option; (option = getopt(argc, argv, "p:c:n:a:zu:m:")) != -1;) {
 		switch (option) {
 		case 'p':
 			options.port = (int)strtol(optarg, NULL, 10);
@@ -497,13 +540,20 @@ static void parse(int argc, char **argv)
 		case 'z':
 			options.zipped = true;
 			break;
+		case 'u':
+			options.path = optarg;
+			break;
+		case 'm':
+			options.media = optarg;
+			break;
 		default:
 			die("usage",
 			    "load -p PORT [-c CALLS] [-n CONNECTIONS] [-a CONNECTIONS] [-z] "
-			    "[FILE...]");
+			    "[-u PATH -m MEDIA] [FILE...]");
 		}
 	}
-	if (options.connections < 1 || options.calls < 1 || options.per_address < 0 ||
+	if (!options.path != !options.media || options.connections < 1 || options.calls < 1 ||
+	    options.per_address < 0 ||
 	    (options.per_address && options.connections > options.per_address * ADDRESSES_MAX))
 		die("usage", "a number is out of range");
 }

@@ -16,16 +16,20 @@ AGENT = "made eBPF agent"
 LADDER = {"9 KB": (9000, 96, 1), "60 KB": (60000, 48, 1), "300 KB": (300000, 16, 1), "3 MB": (3000000, 5, 1),
           "300 KB, 10 resources": (300000, 16, 10), "300 KB, 100 resources": (300000, 16, 100)}
 NAMED_SIZE, NAMED_COUNT = 300000, 12
+OVER_HTTP = ("9 KB", "300 KB")
+PROTOBUF, JSON = "application/x-protobuf", "application/json"
 
 
 class Bodies:
-    """One set in one coding. ladder: one of the ladder of sizes, not one of the five that the bars are judged by."""
+    """One set in one coding. ladder: one of the ladder of sizes, not one of the five that the bars are judged by. media:
+    for HTTP."""
 
-    def __init__(self, directory, name, coding, ladder):
-        self.name, self.coding, self.ladder = name, coding, ladder
+    def __init__(self, directory, name, coding, ladder, media=None):
+        self.name, self.coding, self.ladder, self.media = name, coding, ladder, media
         self.zipped = coding == "gzip"
         self.counts = json.loads((directory / "counts.json").read_text())
-        self.files = [directory / ("%03d.pb%s" % (i, ".gz" * self.zipped)) for i in range(len(self.counts))]
+        suffix = "json" if media == JSON else "pb.gz" if self.zipped else "pb"
+        self.files = [directory / ("%03d.%s" % (i, suffix)) for i in range(len(self.counts))]
         self.mean = sum(c["bytes"] for c in self.counts) // len(self.counts)
 
     def expected(self, requests):
@@ -48,6 +52,8 @@ def save(directory, made):
     for i, data in enumerate(made):
         (directory / ("%03d.pb" % i)).write_bytes(data)
         (directory / ("%03d.pb.gz" % i)).write_bytes(gzip.compress(data, 6))
+        if directory.name in OVER_HTTP:
+            (directory / ("%03d.json" % i)).write_bytes(otlp.to_json(data))
     (directory / "counts.json").write_text(json.dumps([count(data) for data in made]))
 
 
@@ -82,3 +88,10 @@ def of_connections(directory):
     """What is measured by the number of connections."""
     for name in ("9 KB", "60 KB", "300 KB"):
         yield Bodies(directory / "ladder" / name, name, "none", True)
+
+
+def over_http(directory):
+    """In protobuf, with gzip, and in JSON."""
+    for media, coding in ((PROTOBUF, "none"), (PROTOBUF, "gzip"), (JSON, "none")):
+        for name in OVER_HTTP:
+            yield Bodies(directory / "ladder" / name, name, coding, True, media)

@@ -21,11 +21,12 @@
 /*
  * sink [-t]
  *
- * An OTLP server over gRPC that takes everything and counts it; -t: not what requests hold, for who
- * looks at times only shares a processor with it. Prints "port N". Then each line on its input is
- * answered with a line of JSON: requests, their bytes as they came (gzip or not), own CPU seconds,
- * when they came (the mean, on CLOCK_MONOTONIC), and what they held: samples, timestamps, the sum
- * of all values (mod 2^64). The line "take" also begins anew. It ends with its input.
+ * An OTLP server over gRPC that accepts everything and counts it. -t: does not count the contents
+ * of requests, for measurements of time that share a CPU with it. Prints "port N". For each line of
+ * its input, it then prints a line of JSON: requests, their bytes as received (gzip or not), CPU
+ * seconds of this process, the mean arrival time (CLOCK_MONOTONIC), and their contents: samples,
+ * timestamps, the sum of all values (mod 2^64). The line "take" also resets the counts. It ends at
+ * the end of its input.
  */
 enum { CALLS = 64, BODY_MAX = 256 << 20 };
 
@@ -40,7 +41,7 @@ struct call {
 
 struct counts {
 	uint64_t requests, bytes, samples, timestamps, values;
-	double came; /* the sum of the times */
+	double came; /* the sum of the arrival times */
 };
 
 static struct sink {
@@ -59,7 +60,7 @@ __attribute__((noreturn)) static void die(const char *why)
 	exit(1);
 }
 
-/* One value may stand alone, many are packed. */
+/* A single value may be unpacked; several are packed. */
 static void count_values(struct wire_field f, struct counts *counts)
 {
 	struct wire packed = wire_of(f.view);
@@ -83,7 +84,7 @@ static void count_sample(struct view sample, struct counts *counts)
 	}
 }
 
-/* Request, ResourceProfiles, ScopeProfiles, Profile, Sample: the way down, by field number. */
+/* Descends by field number: request, ResourceProfiles, ScopeProfiles, Profile, Sample. */
 static void count_in(struct view message, int depth, struct counts *counts)
 {
 	static const uint32_t down[] = { WIRE_TAG(1, WIRE_LEN), WIRE_TAG(2, WIRE_LEN),

@@ -17,7 +17,11 @@ GATEWAY = BUILD / "portcullis"
 SUBJECT_CPU, TOOL_CPU = sorted(os.sched_getaffinity(0))[0], sorted(os.sched_getaffinity(0))[-1]
 
 CONFIG = """
-receivers: {otlp: {protocols: {grpc: {endpoint: 127.0.0.1:{port:otlp}, max_recv_msg_size_mib: 64}}}}
+receivers:
+  otlp:
+    protocols:
+      grpc: {endpoint: 127.0.0.1:{port:otlp}, max_recv_msg_size_mib: 64}
+      http: {endpoint: 127.0.0.1:{port:http}, max_request_body_size: 67108864, idle_timeout: 30m}
 processors:
   memory_limiter: {check_interval: 1s, limit_mib: 1024, spike_limit_mib: 128}
   resource: {attributes: [{key: deployment.environment, value: prod, action: upsert}]}
@@ -86,11 +90,14 @@ class Sink:
 class Load:
     """tests/bench/peers/load.c: connections that stay open, and bursts over them."""
 
-    def __init__(self, port, files=(), zipped=False, calls=8, connections=None):
-        connections = connections or min(calls, 4)
+    def __init__(self, port, files=(), zipped=False, calls=8, connections=None, media=None):
+        """media: over HTTP/1.1, with this Content-Type, and a connection for each call."""
+        connections = calls if media else connections or min(calls, 4)
         self.command = [TOOLS / "load", "-p", port, "-c", calls, "-n", connections, *["-z"] * zipped]
         if connections > PER_ADDRESS:
             self.command += ["-a", PER_ADDRESS]
+        if media:
+            self.command += ["-u", "/v1development/profiles", "-m", media]
         self.command += files
 
     def __enter__(self):
@@ -149,9 +156,8 @@ class Subject:
     def pid(self):
         return self.gateway.process.pid
 
-    @property
-    def port(self):
-        return self.gateway.port["otlp"]
+    def port(self, media=None):
+        return self.gateway.port["http" if media else "otlp"]
 
     def cpu(self):
         return cpu_seconds(self.pid)

@@ -40,6 +40,9 @@ request, requests per second, peak resident memory in MB, and requests that were
 several addresses of the loopback interface, at most 64 from each. The sending queues have room for 100,000 requests, so
 neither program refuses requests because the sink is too slow."""
 
+HTTP = """Bodies that arrive over HTTP/1.1 on connections that stay open, with one request in flight on each, and leave over gRPC, with
+gzip if they arrived with gzip. Neither program has a processor. The columns are as above."""
+
 IDLE = """Resident memory with this number of connections open, after the preface and both sides' SETTINGS, without further traffic. The
 figure per connection is the increase over the idle program."""
 
@@ -164,21 +167,47 @@ def connection_progress(bodies, connections, calls, found):
     return "%s, %s: %s: %s" % (bodies.name, shape(connections, calls), spread(ratios(found, THEIRS, OURS)), "; ".join(per_request))
 
 
+def request_figures(figures):
+    return ["%.0f" % (1e6 * median(figures, "cpu_request")), "%.0f" % median(figures, "rate"), "%.0f" % (figures["peak"] / 1e6),
+            "%d" % sum(b["refused"] for b in figures["bursts"])]
+
+
 def connections_table(rows, bars):
-    def figures(found, way):
-        f = found[way]
-        return ["%.0f" % (1e6 * median(f, "cpu_request")), "%.0f" % median(f, "rate"), "%.0f" % (f["peak"] / 1e6),
-                "%d" % sum(b["refused"] for b in f["bursts"])]
     head = ["µs a request", "Requests/s", "Peak", "Refused"]
     yield from report.table(
         ["Made eBPF agent", "Connections × calls", "bare / bare", *(NAMES[w] + ": " + h for w in (THEIRS, OURS) for h in head)],
-        [[b.name, shape(n, c), spread(ratios(f, THEIRS, OURS)), *figures(f, THEIRS), *figures(f, OURS)]
+        [[b.name, shape(n, c), spread(ratios(f, THEIRS, OURS)), *request_figures(f[THEIRS]), *request_figures(f[OURS])]
          for b, n, c, f in rows], 2)
     for b, n, c, f in rows:
         if b.name == "9 KB" and n in CONNECTIONS_JUDGED:
             value = statistics.median(ratios(f, THEIRS, OURS))
             bars.add("9 KB, bare, %s connections: times cheaper" % shape(n, c), "%.2f" % value, "%g" % CONNECTIONS_BAR,
                      value >= CONNECTIONS_BAR)
+
+
+# ---- over HTTP
+
+HTTP_BARS = {"protobuf": 3, "protobuf, gzip": 6, "JSON": 3}
+
+
+def encoding(bodies):
+    return "JSON" if bodies.media.endswith("json") else "protobuf, gzip" if bodies.zipped else "protobuf"
+
+
+def http_progress(bodies, connections, found):
+    return "HTTP, %s, %s" % (encoding(bodies), connection_progress(bodies, connections, connections, found))
+
+
+def http_table(rows, bars):
+    yield from report.table(
+        ["Made eBPF agent", "Encoding", "Connections", "bare / bare",
+         *(NAMES[w] + ": " + h for w in (THEIRS, OURS) for h in ("µs a request", "Requests/s", "Peak", "Refused"))],
+        [[b.name, encoding(b), str(n), spread(ratios(f, THEIRS, OURS)),
+          *(cell for way in (THEIRS, OURS) for cell in request_figures(f[way]))] for b, n, f in rows], 3)
+    for kind, bar in HTTP_BARS.items():
+        values = [statistics.median(ratios(f, THEIRS, OURS)) for b, _, f in rows if encoding(b) == kind]
+        if values:
+            bars.add("Over HTTP, %s, worst row: times cheaper" % kind, "%.2f" % min(values), "%g" % bar, min(values) >= bar)
 
 
 def idle_connections_table(found, bars):
@@ -212,6 +241,10 @@ def connections_lines(rows, bars):
     yield from ["### How many times cheaper: by connections", "", *CONNECTIONS.split("\n"), "", *connections_table(rows, bars), ""]
 
 
+def http_lines(rows, bars):
+    yield from ["### How many times cheaper: over HTTP", "", *HTTP.split("\n"), "", *http_table(rows, bars), ""]
+
+
 def idle_lines(found, bars):
     yield from ["### Idle connections", "", *IDLE.split("\n"), "", *idle_connections_table(found, bars), ""]
 
@@ -219,7 +252,7 @@ def idle_lines(found, bars):
 def section(circumstances, found, repeats, seconds):
     """(lines, what missed its bar) of the parts that were measured."""
     bars = Bars()
-    parts = {"sets": sets_lines, "connections": connections_lines, "idle": idle_lines}
+    parts = {"sets": sets_lines, "connections": connections_lines, "http": http_lines, "idle": idle_lines}
     below = [line for part, measured in found.items() for line in parts[part](measured, bars)]
     lines = [*(METHOD % repeats).split("\n"), "", *circumstances, "- The run took %.0f minutes." % (seconds / 60), ""]
     lines += [*report.table(["Bar", "Measured", "Wanted", "Holds"], bars.rows), "", *below]

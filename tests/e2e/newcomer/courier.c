@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 
-#include "net/compress.h"
+#include "pipeline/delivery/body.h"
 #include "pipeline/delivery/delivery.h"
 #include "pipeline/delivery/http_sender.h"
 
@@ -14,15 +14,8 @@ struct courier_config {
 
 struct courier {
 	struct http_sender sender;
-	bool gzip;
+	struct packet_form form;
 };
-
-static bool encode(const void *context, const struct packet *packet, struct bytes *out,
-		   struct error *err)
-{
-	(void)context;
-	return compress_deflate(CODING_GZIP, 0, bytes_view(&packet->otlp), out, err);
-}
 
 static void courier_send(void *instance, const struct part *part, uint64_t timeout_ns,
 			 struct sending *sending)
@@ -30,34 +23,23 @@ static void courier_send(void *instance, const struct part *part, uint64_t timeo
 	struct courier *self = instance;
 	char samples[24];
 	const struct metadatum headers[] = { { "X-Samples", samples }, { 0 } };
-	enum packet_form form = self->gzip ? FORM_OTLP_GZIP : FORM_OTLP;
-	const struct bytes *body = packet_form(part->packet, form, encode, NULL, NULL);
+	const struct bytes *body = body_of(part->packet, self->form, NULL);
 	snprintf(samples, sizeof samples, "%llu", (unsigned long long)part->packet->samples);
 	http_sender_send(&self->sender,
 			 &(struct http_sending){ .packet = part->packet,
 						 .body = bytes_view(body),
-						 .gzip = self->gzip,
 						 .headers = headers },
 			 timeout_ns, sending);
-}
-
-static void courier_answered(void *instance, struct packet *packet,
-			     const struct http_result *result, struct send_result *verdict)
-{
-	(void)instance;
-	(void)packet;
-	if (result->status == 413)
-		verdict->outcome = SEND_TOO_LARGE;
 }
 
 static bool courier_create(void *instance, const void *settings, const struct host *host,
 			   struct error *err)
 {
-	static const struct http_service service = { "application/x-protobuf", courier_answered };
+	static const struct http_service service = { "application/x-protobuf", NULL };
 	const struct courier_config *c = settings;
 	struct courier *self = instance;
 	(void)err;
-	self->gzip = http_sender_gzips(&c->client);
+	self->form = http_sender_form(&c->client, PACKET_OTLP);
 	http_sender_init(&self->sender, &c->client, c->endpoint, "/v1development/profiles",
 			 &service, self, host);
 	return true;
@@ -81,14 +63,15 @@ static void courier_destroy(void *instance)
 static bool courier_check(const void *config, struct error *err)
 {
 	const struct courier_config *c = config;
-	return http_sender_check(&c->client, c->endpoint, err);
+	return http_sender_check(&c->client, c->endpoint, HTTP_COMPRESSION_ALL, err);
 }
 
-static const struct config_row rows[] = { CONFIG_ROW(struct courier_config, endpoint,
-						     .key = "endpoint", .help = "Base URL."),
-					  HTTP_SENDER_ROWS(struct courier_config, client),
-					  DELIVERY_ROWS(struct courier_config, delivery, "30s"),
-					  { 0 } };
+static const struct config_row rows[] = {
+	CONFIG_ROW(struct courier_config, endpoint, .key = "endpoint", .help = "Base URL."),
+	HTTP_SENDER_ROWS(struct courier_config, client, "as the Collector's"),
+	DELIVERY_ROWS(struct courier_config, delivery, "30s"),
+	{ 0 }
+};
 static const struct config_table table = { sizeof(struct courier_config), rows, courier_check };
 
 static const struct exporter_ops courier_ops = {

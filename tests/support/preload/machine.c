@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* A machine of MACHINE_MIB, for a program that is started with this as LD_PRELOAD: what a
- * container's limit is to it, where tests may not make a cgroup. */
+/* Simulates a machine with MACHINE_MIB for a program that is started with this library as
+ * LD_PRELOAD. It replaces a container's limit where tests cannot create a cgroup. */
 __attribute__((visibility("default"))) long sysconf(int name)
 {
 	const char *mib = getenv("MACHINE_MIB");

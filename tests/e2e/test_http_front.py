@@ -1,0 +1,286 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The HTTP port under attack, by HTTP/1.1 and HTTP/2: whatever clients without credentials do, others notice nothing.
+
+The attackers come from 127.0.0.2 and up. Meanwhile a neighbour posts a small request to the same port every 20 ms
+(harness.neighbour). Judged from outside: what became of the neighbour's requests, resident memory, which metric counts what
+the attackers did, and that every acknowledged sample arrived. `-rA` prints the figures of each.
+"""
+import contextlib
+import os
+import resource
+import socket
+import time
+
+import pytest
+
+from harness import h2, otlp
+from harness.gateway import Gateway
+from harness.neighbour import SAMPLES, WARM_UP, Neighbour
+
+MIB = 1 << 20
+GROWTH_MAX, MEDIAN_MS_MAX = 64 * MIB, 100
+SANITIZED = os.environ.get("MODE") in ("asan", "tsan", "cov")
+pytestmark = [] if SANITIZED else [pytest.mark.alone]
+ATTACK_S = 2
+PATH = "/v1development/profiles"
+CONFIG = """
+receivers:
+  otlp: {protocols: {http: {endpoint: "127.0.0.1:{port:http}", read_header_timeout: 1s, tls_handshake_timeout: 1s,
+                            read_timeout: 1s, write_timeout: 1s}}}
+processors:
+  memory_limiter: {check_interval: 1s, limit_mib: LIMIT}
+exporters:
+  file: {path: sent.binpb, format: proto}
+service:
+  pipelines:
+    profiles: {receivers: [otlp], processors: [memory_limiter], exporters: [file]}
+"""
+
+
+@pytest.fixture
+def descriptors():
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    yield hard
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def gateway(build):
+    return Gateway(build / "portcullis", CONFIG.replace("LIMIT", str(256 * (8 if SANITIZED else 1))),
+                   env={"ASAN_OPTIONS": "quarantine_size_mb=8"})
+
+
+def head(*more, method="POST", path=PATH, type="application/x-protobuf"):
+    lines = ["%s %s HTTP/1.1" % (method, path), "Host: x", "Content-Type: " + type, *more]
+    return "\r\n".join(lines).encode() + b"\r\n\r\n"
+
+
+HTTP2 = [(b":method", b"POST"), (b":scheme", b"http"), (b":path", PATH.encode()), (b":authority", b"x"),
+         (b"content-type", b"application/x-protobuf")]
+
+
+def stream(number, end=False, more=()):
+    return h2.frame(h2.HEADERS, h2.END_HEADERS | (h2.END_STREAM if end else 0), h2.headers(HTTP2 + list(more)), stream=number)
+
+
+class Crowd:
+    """Connections from 127.0.0.2 and up, 500 from each address."""
+
+    def __init__(self, port, count, say=b"", receive_buffer=0):
+        self.sockets = []
+        for i in range(count):
+            s = h2.connected(port, "127.0.0.%d" % (2 + i // 500), receive_buffer)
+            self.sockets.append(s)
+            s.settimeout(5)
+            self.say(s, say)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for s in self.sockets:
+            s.close()
+
+    @staticmethod
+    def say(s, data):
+        with contextlib.suppress(OSError):
+            s.sendall(data)
+
+    def drip(self, data, seconds=ATTACK_S):
+        """A byte on each connection, again and again."""
+        end, at = time.monotonic() + seconds, 0
+        while time.monotonic() < end:
+            for s in self.sockets:
+                self.say(s, data[at % len(data):at % len(data) + 1])
+            at += 1
+            time.sleep(.05)
+
+    def replies(self):
+        """What each connection was answered, until the server closed it or was silent for a second."""
+        found = []
+        for s in self.sockets:
+            s.settimeout(1)
+            text = b""
+            with contextlib.suppress(OSError):
+                while part := s.recv(65536):
+                    text += part
+            found.append(text)
+        return found
+
+
+# ---- the attacks: each returns what must be true of the metrics, as {(metric, reason): least}
+
+CLOSED, REFUSED = "otelcol_http_server_closed_connections", "otelcol_http_server_refused_requests"
+CLOSED2 = "otelcol_http2_server_closed_connections"
+
+
+def silence(port):
+    with Crowd(port, 2000):
+        time.sleep(ATTACK_S)
+    return {(CLOSED, "header"): 1000}
+
+
+def silence_after_the_preface(port):
+    with Crowd(port, 2000, h2.PREFACE):
+        time.sleep(ATTACK_S)
+    return {}
+
+
+def slow_headers(port):
+    with Crowd(port, 300, b"POST ") as crowd:
+        crowd.drip(b"a")
+    return {(CLOSED, "header"): 300}
+
+
+def slow_headers_over_http2(port):
+    block = stream(1)
+    with Crowd(port, 300, h2.PREFACE + block[:12]) as crowd:
+        crowd.drip(block[12:60])
+    return {(CLOSED2, "header_timeout"): 300}
+
+
+def slow_preface(port):
+    with Crowd(port, 300) as crowd:
+        crowd.drip(h2.PREFACE)
+    return {}
+
+
+def slow_bodies(port):
+    with Crowd(port, 300, head("Content-Length: 1000000")) as crowd:
+        crowd.drip(b"x")
+    return {(CLOSED, "body"): 300}
+
+
+def slow_chunks(port):
+    with Crowd(port, 300, head("Transfer-Encoding: chunked")) as crowd:
+        crowd.drip(b"1\r\nx\r\n")
+    return {(CLOSED, "body"): 300}
+
+
+def slow_bodies_over_http2(port):
+    with Crowd(port, 100, h2.PREFACE + b"".join(stream(1 + 2 * i) for i in range(20))):
+        time.sleep(ATTACK_S)
+    return {(REFUSED, "late_body"): 100 * 20}
+
+
+def half_closed(port):
+    with Crowd(port, 300, head("Content-Length: 1000") + b"half") as crowd:
+        for s in crowd.sockets:
+            s.shutdown(socket.SHUT_WR)
+        crowd.replies()
+    return {}
+
+
+def half_closed_after_the_request(port):
+    """libmicrohttpd may close such a connection before it has sent the response (docs/HTTP.md)."""
+    with Crowd(port, 100, head("Content-Length: 3") + b"bad") as crowd:
+        for s in crowd.sockets:
+            s.shutdown(socket.SHUT_WR)
+        assert all(text.startswith(b"HTTP/1.1 400 ") or not text for text in crowd.replies())
+    return {("otelcol_receiver_refused_requests", "invalid"): 100}
+
+
+def never_reads(port):
+    requests = head("Content-Length: 3") + b"bad"
+    with Crowd(port, 20, receive_buffer=h2.UNREAD_BUFFER) as crowd:
+        end = time.monotonic() + ATTACK_S
+        for s in crowd.sockets:
+            s.settimeout(.05)
+        while time.monotonic() < end:
+            for s in crowd.sockets:
+                crowd.say(s, requests * 200)
+    return {}
+
+
+def never_reads_over_http2(port):
+    with Crowd(port, 20, h2.PREFACE, receive_buffer=h2.UNREAD_BUFFER) as crowd:
+        end, number = time.monotonic() + ATTACK_S, 1
+        for s in crowd.sockets:
+            s.settimeout(.05)
+        while time.monotonic() < end:
+            requests = b"".join(stream(number + 2 * i, end=True) for i in range(90))
+            number += 180
+            for s in crowd.sockets:
+                crowd.say(s, requests)
+    return {}
+
+
+def pipelined(port):
+    with Crowd(port, 20, (head("Content-Length: 3") + b"bad") * 100) as crowd:
+        for text in crowd.replies():
+            assert text.count(b"HTTP/1.1 400 ") == 100
+    return {}
+
+
+def disputable_ends(port):
+    smuggled = head(method="GET", path="/smuggled")
+    wrong = [
+        head("Content-Length: 3", "Content-Length: 3") + b"bad", head("Content-Length: 3", "Content-Length: 30") + b"bad",
+        head("Content-Length: 5", "Transfer-Encoding: chunked") + b"0\r\n\r\n", head("Content-Length: +3") + b"bad",
+        head("Transfer-Encoding: chunked", "Transfer-Encoding: chunked") + b"0\r\n\r\n", head("Host: y", "Content-Length: 0"),
+        head("Transfer-Encoding: identity"), head("Content-Length : 3") + b"bad",
+    ]
+    for data in wrong:
+        with Crowd(port, 20, data + smuggled) as crowd:
+            for text in crowd.replies():
+                assert text.startswith((b"HTTP/1.1 400 ", b"HTTP/1.1 501 ")) and b"404" not in text, text
+    return {(REFUSED, "malformed"): 20}
+
+
+def wrong_types(port):
+    for data in (head("Content-Length: 3", type="text/html") + b"bad", head("Content-Length: 3", "Content-Encoding: br") + b"bad"):
+        with Crowd(port, 20, data) as crowd:
+            assert all(text.startswith((b"HTTP/1.1 415 ", b"HTTP/1.1 400 ")) for text in crowd.replies())
+    return {}
+
+
+def large_headers(port):
+    with Crowd(port, 100, head("A: " + "b" * 30000)) as crowd:
+        assert all(text.startswith(b"HTTP/1.1 431 ") for text in crowd.replies())
+    return {(REFUSED, "header"): 100}
+
+
+ATTACKS = [silence, silence_after_the_preface, slow_headers, slow_headers_over_http2, slow_preface, slow_bodies, slow_chunks,
+           slow_bodies_over_http2, half_closed, half_closed_after_the_request, never_reads, never_reads_over_http2, pipelined,
+           disputable_ends, wrong_types, large_headers]
+
+
+def counted(g, metric, reason):
+    return g.total(metric, reason=reason, receiver="otlp")
+
+
+def attacked(build, attack):
+    """({what is wrong}, the figures as text) of one run."""
+    wrong = {}
+    with gateway(build) as g:
+        port = g.port["http"]
+        with Neighbour(port, "http") as neighbour:
+            rss = g.rss()["VmRSS"]
+            neighbour.begin()
+            expected = attack(port)
+            time.sleep(.2)
+            calls = neighbour.end()
+            growth = g.rss()["VmHWM"] - rss
+            g.until(lambda: all(counted(g, *what) >= least for what, least in expected.items()), 20)
+        acknowledged = (WARM_UP + calls["calls"] - len(calls["errors"])) * SAMPLES
+        g.stop()
+        arrived = sum(otlp.count(data) for data in otlp.framed((g.directory / "sent.binpb").read_bytes()))
+    if calls["errors"]:
+        wrong["calls"] = calls["errors"][:3]
+    if growth > GROWTH_MAX and not SANITIZED:
+        wrong["growth"] = growth
+    if calls["p50_ms"] > MEDIAN_MS_MAX and not SANITIZED:
+        wrong["median"] = calls["p50_ms"]
+    if arrived < acknowledged:
+        wrong["lost"] = acknowledged - arrived
+    return wrong, "RSS +%.0f MB, %d calls, median %.1f ms, slowest %.0f ms" % (
+        growth / 1e6, calls["calls"], calls["p50_ms"], calls["max_ms"])
+
+
+@pytest.mark.parametrize("attack", ATTACKS, ids=lambda f: f.__name__)
+def test_an_attack_costs_others_nothing(build, descriptors, attack):
+    wrong, text = attacked(build, attack)
+    if set(wrong) == {"median"}:
+        wrong, text = attacked(build, attack)  # the machine had other work, perhaps
+    print(text)
+    assert not wrong, text
