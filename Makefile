@@ -13,8 +13,8 @@ CC := gcc
 PYTHON := /usr/bin/python3
 
 # libgrpc's pkg-config names every absl library; a C program needs these two only.
-LIBS := -lgrpc -lgpr -lnghttp2 -lprotobuf-c -lyaml -luv -lmicrohttpd -lgnutls -lcurl -lzstd -ldeflate -lisal -lssl -lcrypto \
-	-lpcre2-8 -lxxhash -ljansson -ldw -lelf -lpthread -lm -ldl
+LIBS := -lgrpc -lgpr -lnghttp2 -lprotobuf-c -lyaml -luv -lmicrohttpd -lgnutls -lcurl -lzstd -ldeflate -lisal -lsnappy -llz4 -lssl -lcrypto -lcrypt \
+	-lpcre2-8 -lxxhash -lyajl -ldw -lelf -lpthread -lm -ldl
 
 OURS := -std=gnu11 -D_GNU_SOURCE -I. -I$(B)/proto -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
 	-Wpointer-arith -Wwrite-strings -Wvla -Wno-missing-field-initializers -Wno-override-init -Wno-format-truncation -g -fno-omit-frame-pointer \
@@ -53,7 +53,8 @@ PROTO_C := $(PROTOS:proto/%.proto=$(B)/proto/%.pb-c.c)
 SOURCES := $(filter-out gateway/main.c,$(sort $(shell find $(LAYERS) gateway -name "*.c")))
 OBJECTS := $(SOURCES:%.c=$(B)/%.o) $(PROTO_C:.c=.o)
 UNIT_TESTS := $(patsubst tests/%.c,$(B)/tests/%,$(sort $(shell find tests -name "test_*.c" 2>/dev/null)))
-TEST_TOOLS := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/support/*_tool.c tests/bench/*.c tests/bench/peers/*.c))
+TEST_TOOLS := $(patsubst tests/%.c,$(B)/tests/%,$(sort $(shell find tests -name "*_tool.c" -o -name "*_serve.c")) \
+	$(wildcard tests/bench/*.c tests/bench/peers/*.c))
 TEST_PRELOADS := $(patsubst tests/%.c,$(B)/tests/%.so,$(wildcard tests/support/preload/*.c))
 TEST_HELP := $(patsubst %.c,$(B)/%.o,$(filter-out %_tool.c,$(wildcard tests/support/*.c)))
 FUZZERS := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
@@ -201,7 +202,7 @@ bench: install-test
 
 # Beside the Collector, and with a failing destination; each writes its section of docs/BENCHMARKS.md. QUICK=1: a first look.
 BENCH_PEERS := $(B)/portcullis $(B)/tests/bench/peers/load $(B)/tests/bench/peers/sink $(B)/tests/support/pprof_tool
-bench-peers bench-leak bench-failing: bench-%: install-test
+bench-peers bench-leak bench-failing bench-push: bench-%: install-test
 	$(MAKE) -j$(JOBS) MODE=release build-bench
 	$(PYTHON) tests/bench/$*/bench_$*.py
 
@@ -210,11 +211,12 @@ $(B)/tests/bench/peers/load: LIBS += -lnghttp2
 build-bench: $(BENCH_PEERS) $(PYTHON_PROTO)
 
 # Beside real peers (tests/interop); writes docs/INTEROP.md, unless of the newest alone (INTEROP_NEWEST=1). What cannot be
-# had is skipped, with the reason.
+# had is skipped, with the reason. INTEROP_TESTS="tests/interop/test_otlp.py ...": only these, and only their peers are built.
 interop: install-test install-interop
 	$(MAKE) -j$(JOBS) MODE=release build/release/portcullis $(PYTHON_PROTO)
-	$(PYTHON) -m tests.interop.run build
-	INTEROP_TABLE=$(if $(INTEROP_NEWEST),,docs/INTEROP.md) MODE=release $(PYTHON) -m pytest -q -p no:cacheprovider tests/interop
+	$(if $(INTEROP_TESTS),,$(PYTHON) -m tests.interop.run build)
+	INTEROP_TABLE=$(if $(INTEROP_NEWEST)$(INTEROP_TESTS),,docs/INTEROP.md) MODE=release $(PYTHON) -m pytest -q -p no:cacheprovider \
+		$(or $(INTEROP_TESTS),tests/interop)
 
 # ---- installation
 
@@ -264,7 +266,7 @@ run: install-build
 clean:
 	rm -rf build out
 
-.PHONY: all build-tools build-unit build-tests unit replay python test tsan lint format manual manual-check sbom fuzz fuzzers bench bench-peers bench-leak bench-failing build-bench interop install install-debug uninstall install-build install-test install-interop run clean
+.PHONY: all build-tools build-unit build-tests unit replay python test tsan lint format manual manual-check sbom fuzz fuzzers bench bench-peers bench-leak bench-failing bench-push build-bench interop install install-debug uninstall install-build install-test install-interop run clean
 .SECONDARY: $(PROTO_C) $(TEST_PROTO_C)
 .INTERMEDIATE: $(B)/portcullis.full
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

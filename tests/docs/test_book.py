@@ -14,12 +14,16 @@ import grpc
 import pytest
 import yaml
 
-from harness import book, build as make, certificates, otlp, parca, peers, push
+from harness import book, build as make, certificates, otlp, otlphttp, parca, peers, push
 from harness.gateway import Gateway
+from harness.target import Target
+from interop import agents
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 DENIED = "ada@example.com"
-SECRETS = {"GRAFANA_TOKEN": "grafana-secret", "POLARSIGNALS_TOKEN": "polar-secret"}
+SECRETS = {"GRAFANA_TOKEN": "grafana-secret", "POLARSIGNALS_TOKEN": "polar-secret",
+           "STORE_TOKEN": "store-secret"}
+HTTP = {"pyroscope": push.PushSink, "otlp_http": otlphttp.OtlpSink}
 FLAMES = {"flamegraph": {"names": ["total", "main"], "levels": [], "total": "1", "maxSelf": "1"}}
 COMMANDS = [page for page in book.pages(ROOT) if any(b.language == "sh" for b in book.blocks(ROOT, page))]
 
@@ -43,6 +47,8 @@ def otlp_now():
 
 # ---- configurations
 
+TOKEN = "t0ken-of-a-test"  # in the files that configurations name
+
 
 @pytest.fixture(scope="module")
 def keys(tmp_path_factory):
@@ -64,9 +70,9 @@ class Store:
         kind = exporter.partition("/")[0]
         self.kind, self.endpoint = kind, settings["endpoint"]
         tls = settings.get("tls", {})
-        self.secure = self.endpoint.startswith("https://") if kind == "pyroscope" else not tls.get("insecure")
-        if kind == "pyroscope":
-            self.server = push.PushSink((keys / "server.pem", keys / "server.key") if self.secure else None)
+        self.secure = self.endpoint.startswith("https://") if kind in HTTP else not tls.get("insecure")
+        if kind in HTTP:
+            self.server = HTTP[kind]((keys / "server.pem", keys / "server.key") if self.secure else None)
         else:
             credentials = grpc.ssl_server_credentials([(pem(keys, "server.key"), pem(keys, "server.pem"))], pem(keys, "ca.pem"),
                                                       "cert_file" in tls) if self.secure else None
@@ -81,10 +87,10 @@ class Store:
         return "%s127.0.0.1:%d" % (scheme, self.server.port)
 
     def bodies(self):
-        return [taken.body for taken in self.server.taken] if self.kind == "pyroscope" else list(self.server.received)
+        return [taken.body for taken in self.server.taken] if self.kind in HTTP else list(self.server.received)
 
     def authorizations(self):
-        if self.kind == "pyroscope":
+        if self.kind in HTTP:
             return {taken.headers.get("Authorization") for taken in self.server.taken}
         return {dict(metadata).get("authorization") for metadata in self.server.metadata}
 
@@ -103,10 +109,25 @@ def inflates(data):
     return True
 
 
-def send_to_receivers(document, stage, keys):
+def be_scraped(stage, gateway):
+    """As a program that a target file names."""
+    def answer(path, headers):
+        return 200, {}, pprof_now()
+
+    directory = stage.directory / "etc/targets"
+    directory.mkdir()
+    with Target(answer) as target:
+        (directory / "cart.json").write_text(json.dumps(
+            [{"targets": [target.place], "labels": {"job": "cart", "user.email": DENIED}}]))
+        gateway.until(lambda: gateway.total("otelcol_scraper_scrapes", outcome="success"))
+
+
+def send_to_receivers(document, stage, keys, gateway):
     """One request to each receiver, as a client of its protocol would send it."""
     receivers = document["receivers"]
-    if "pprof" in receivers:
+    if "remote" in receivers.get("pprof", {}):
+        be_scraped(stage, gateway)
+    if "server" in receivers.get("pprof", {}):
         port = receivers["pprof"]["server"]["endpoint"].rpartition(":")[2]
         path = "/v1/pprof?service.name=cart&user.email=" + DENIED
         assert peers.post(stage.port(port), pprof_now(), path)[0] == 204
@@ -115,7 +136,7 @@ def send_to_receivers(document, stage, keys):
         credentials = grpc.ssl_channel_credentials(pem(keys, "ca.pem"), pem(keys, "client.key"), pem(keys, "client.pem"))
         with peers.Client(stage.port(settings["endpoint"].rpartition(":")[2]),
                           credentials=credentials if "tls" in settings else None) as client:
-            client.send(otlp_now())
+            client.send(otlp_now(), metadata=[("authorization", "Bearer " + TOKEN), ("x-scope-orgid", "team-1")])
 
 
 
@@ -129,6 +150,8 @@ def test_a_configuration_runs_as_printed(build, tmp_path, keys, recipe):
         stage = book.Stage(ROOT, build / "portcullis", tmp_path / "stage", b"", places)
         for name in ("ca.pem", "server.pem", "server.key", "client.pem", "client.key"):
             shutil.copy(keys / name, stage.directory / "etc")
+        for name in ("tokens", "password"):
+            (stage.directory / "etc" / name).write_text(TOKEN + "\n")
         overlay = tmp_path / "overlay.yaml"
         overlay.write_text(json.dumps({"exporters": {k: v for store in stores for k, v in store.overlay.items()}}))
         text, arguments = stage.adapt(recipe.text), ["--config", str(overlay)]
@@ -136,7 +159,7 @@ def test_a_configuration_runs_as_printed(build, tmp_path, keys, recipe):
         subprocess.run([build / "portcullis", "validate", "--config", tmp_path / "printed.yaml"], check=True,
                        env=dict(SECRETS, PATH="/usr/bin:/bin"))
         with Gateway(build / "portcullis", text, env=SECRETS, arguments=arguments, cwd=stage.directory) as gateway:
-            send_to_receivers(document, stage, keys)
+            send_to_receivers(document, stage, keys, gateway)
             assert gateway.stop() == 0
         files = [stage.directory / stage.adapt(settings["path"]) for settings in document["exporters"].values()
                  if settings and "path" in settings]
@@ -169,6 +192,8 @@ def check_credentials(text, stores):
             assert store.authorizations() == {"Basic " + base64.b64encode(b"123456:grafana-secret").decode()}
         if "${env:POLARSIGNALS_TOKEN}" in text:
             assert store.authorizations() == {"Bearer polar-secret"}
+        if "${env:STORE_TOKEN}" in text:
+            assert store.authorizations() == {"Bearer store-secret"}
 
 
 def test_the_systemd_unit_takes_the_drop_in(tmp_path, build):
@@ -226,8 +251,11 @@ def test_the_commands_of_a_page_run_as_printed(build, tmp_path, page):
 
 
 def test_every_block_is_of_a_kind_that_is_run():
-    found = {b.language for page in book.pages(ROOT) for b in book.blocks(ROOT, page)}
+    """What agents run is run beside a real store (tests/interop/test_agents.py)."""
+    found = {b.language for page in book.pages(ROOT) if page != agents.PAGE for b in book.blocks(ROOT, page)}
     assert found == {"yaml", "sh", "text", "ini", ""}
+    sections = {(agent.section, agent.language) for agent in agents.ALL}
+    assert {(b.heading, b.language) for b in agents.BLOCKS} == sections
     for page in book.pages(ROOT):
         for block in book.blocks(ROOT, page):
             if not block.language:

@@ -24,10 +24,8 @@ service:
     profiles: {receivers: [pprof], exporters: [debug]}
 """
 MISSING = {
-    "OTLP over HTTP": "receivers.otlp.protocols.http={}",
-    "Scraping": "receivers.pprof.remote.endpoint=http://127.0.0.1:1",
     "A durable queue": "exporters.debug.sending_queue.storage=file_storage",
-    "Authenticators": "receivers.otlp.protocols.grpc.auth.authenticator=basicauth",
+    "Other authenticators": "extensions.oidc={}",
     "Kafka": "receivers.kafka={}",
 }
 

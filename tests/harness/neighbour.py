@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A well-behaved sender of OTLP in a process of its own, so that what the test does costs it nothing.
+"""A well-behaved sender of OTLP, over gRPC or HTTP, in a process of its own, so that what the test does costs it nothing.
 
 It sends a small request every 20 ms, whether or not the ones before were answered: who is shut out for a while has many
 late calls, not one. Every tenth goes over a new connection.
 """
+import concurrent.futures
+import http.client
 import json
 import os
 import pathlib
@@ -20,12 +22,12 @@ WARM_UP, SAMPLES = 25, 5
 class Neighbour:
     """with Neighbour(port) as n: n.begin() ... n.end() — the figures of the calls that were begun between the two."""
 
-    def __init__(self, port):
-        self.port = port
+    def __init__(self, port, protocol="grpc"):
+        self.port, self.protocol = port, protocol
 
     def __enter__(self):
         path = os.pathsep.join(str(p) for p in (TESTS, TESTS.parent / "build/python"))
-        self.process = subprocess.Popen([sys.executable, "-P", __file__, str(self.port)], stdin=subprocess.PIPE, text=True,
+        self.process = subprocess.Popen([sys.executable, "-P", __file__, str(self.port), self.protocol], stdin=subprocess.PIPE, text=True,
                                         stdout=subprocess.PIPE, env=dict(os.environ, PYTHONPATH=path))
         assert self.process.stdout.readline() == "ready\n"
         return self
@@ -66,7 +68,7 @@ class Calls:
             self.open -= 1
             self.latencies.append(seconds)
             if future.exception():
-                self.errors.append("%s: %s" % (future.code().name, future.details()))
+                self.errors.append(str(future.exception()))
 
     def figures(self):
         while self.open:
@@ -74,6 +76,32 @@ class Calls:
         ordered = sorted(self.latencies)
         return {"calls": len(ordered), "errors": self.errors, "p50_ms": 1e3 * ordered[len(ordered) // 2],
                 "max_ms": 1e3 * ordered[-1]}
+
+
+class Http:
+    """Posts requests on connections of its own, one for each that is open at the same time."""
+
+    def __init__(self, port):
+        self.port, self.call, self.local = port, self, threading.local()
+        self.pool = concurrent.futures.ThreadPoolExecutor(64)
+
+    def future(self, body, timeout):
+        return self.pool.submit(self.post, body, timeout)
+
+    def post(self, body, timeout):
+        if not hasattr(self.local, "connection"):
+            self.local.connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+        self.local.connection.request("POST", "/v1development/profiles", body, {"Content-Type": "application/x-protobuf"})
+        answer = self.local.connection.getresponse()
+        text = answer.read()
+        if answer.status != 200:
+            raise RuntimeError("%d %s" % (answer.status, text))
+
+    def send(self, body):
+        self.post(body, TIMEOUT_S)
+
+    def close(self):
+        self.pool.shutdown(wait=False)
 
 
 def send_until(ended, client, fresh, body):
@@ -91,11 +119,11 @@ def send_until(ended, client, fresh, body):
     return figures
 
 
-def main(port):
+def main(port, protocol):
     from harness import build, peers
 
     def fresh():
-        return peers.Client(port, options=[("grpc.use_local_subchannel_pool", 1)])
+        return Http(port) if protocol == "http" else peers.Client(port, options=[("grpc.use_local_subchannel_pool", 1)])
 
     body = build.request(samples=SAMPLES, functions=5).SerializeToString()
     client = fresh()
@@ -109,4 +137,4 @@ def main(port):
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]))
+    main(int(sys.argv[1]), sys.argv[2])

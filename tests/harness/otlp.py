@@ -65,6 +65,20 @@ def _ids_to_base64(node):
             _ids_to_base64(value)
 
 
+def to_json(data):
+    """A request in OTLP/JSON."""
+    return json.dumps(_ids_to_hex(json_format.MessageToDict(parse(data))), separators=(",", ":")).encode()
+
+
+def _ids_to_hex(node):
+    for key, value in node.items() if isinstance(node, dict) else enumerate(node):
+        if key in ("traceId", "spanId", "profileId"):
+            node[key] = base64.b64decode(value).hex()
+        elif isinstance(value, (dict, list)):
+            _ids_to_hex(value)
+    return node
+
+
 def parse_json(line):
     """A request in OTLP/JSON; unknown names are errors."""
     node = json.loads(line)

@@ -326,7 +326,7 @@ class Poisoner:
         return self.bad_key(serialize(self.c, self.m.message, shadows)) + self.second_dictionary()
 
     def bad_key(self, data):
-        """A key that a pattern would permit, were it not mended; python itself writes no invalid UTF-8."""
+        """A key that a pattern would permit, were it not corrected; python itself writes no invalid UTF-8."""
         return data.replace(b"open.mendme", b"open.mend\xffe")
 
     def second_dictionary(self):
@@ -501,7 +501,6 @@ def refused(c):
     yield "cut off", good[:len(good) * 3 // 5]
     yield "no protobuf", b"\x07" + c.deny("body of text").encode() * 10  # some words are unknown fields, and sound
     yield "only bad Profiles", _only_bad(c)
-    yield "older layout", _older(c)
     yield "too deep", _deep(c)
     yield "broken gzip", b"\x1f\x8b\x08\x00" + c.deny("body after gzip's magic").encode()
     yield "broken zstd", b"\x28\xb5\x2f\xfd" + c.deny("body after zstd's magic").encode()
@@ -515,15 +514,6 @@ def _only_bad(c):
     bad.profile_id = c.deny("profile id of a wrong length", 15).encode()
     bad.samples.add(stack_index=-1, values=[1])
     return p.bytes()
-
-
-def _older(c):
-    """A sample of OTLP 1.9: values before attributes."""
-    p = Poisoner(c, False)
-    p.m.profile(p.scope(p.resource()))
-    sample = field(2, b"\x01") + field(3, b"\x01")
-    request = p.bytes()
-    return request + field(1, field(2, field(2, field(2, sample) + field(9, c.deny("older layout").encode()))))
 
 
 def _deep(c):

@@ -68,12 +68,16 @@ def refusal(status, code, text, **headers):
     return reply(status, body, dict({"Content-Type": "application/json"}, **headers))
 
 
-class PushSink:
-    """with PushSink() as sink: sink.port, sink.taken. `answer(taken, number)` gives the bytes of an answer, None hangs up;
+class HttpSink:
+    """A server that keeps the requests of `Request` and answers `ok`, unless a test says otherwise.
+
+    with PushSink() as sink: sink.port, sink.taken. `answer(taken, number)` gives the bytes of an answer, None hangs up;
     it runs before the request counts as taken, which it does for the answers 200 alone."""
 
+    Request, ok = None, None
+
     def __init__(self, certificates=None, client_ca=None, address="127.0.0.1"):
-        self.answer = lambda taken, number: OK
+        self.answer = lambda taken, number: self.ok
         self.seen, self.taken, self.connections = [], [], set()
         self.lock = threading.Lock()
         self.certificates, self.client_ca, self.address, self.port = certificates, client_ca, address, 0
@@ -95,7 +99,7 @@ class PushSink:
 
             def do_POST(self):
                 body = self.rfile.read(int(self.headers["Content-Length"]))
-                request = Taken(self.path, self.headers, body)
+                request = sink.Request(self.path, self.headers, body)
                 with sink.lock:
                     sink.seen.append(request)
                     number = len(sink.seen)
@@ -149,6 +153,10 @@ class PushSink:
 
     def __exit__(self, *_):
         self.stop()
+
+
+class PushSink(HttpSink):
+    Request, ok = Taken, OK
 
     def values(self, kind):
         """{stack: sum} of a sample type ("cpu", "nanoseconds") over all that was taken."""

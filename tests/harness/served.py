@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Builds and drives a small test program that serves gRPC and takes commands on stdin, one line each way."""
+import fcntl
 import os
 import pathlib
 import re
 import struct
 import socket
 import subprocess
+import sys
 
 import grpc
 
@@ -16,9 +18,13 @@ os.environ["TSAN_OPTIONS"] = "ignore_noninstrumented_modules=1 halt_on_error=1"
 
 
 def build(program):
-    """The path of build/MODE/tests/PROGRAM, made if need be."""
+    """The path of build/MODE/tests/PROGRAM, made if need be: by one test process at a time, since a program that is being
+    written cannot be started."""
     path = "build/%s/tests/%s" % (MODE, program)
-    subprocess.run(["make", "-s", "MODE=" + MODE, path], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+    os.makedirs(ROOT / "build" / MODE, exist_ok=True)
+    with open(ROOT / "build" / MODE / "lock", "w", encoding="ascii") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        subprocess.run(["make", "-s", "MODE=" + MODE, path], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
     return str(ROOT / path)
 
 
@@ -78,6 +84,14 @@ class Served:
     def call(self, method, body, timeout=30, **more):
         with self.channel() as channel:
             return channel.unary_unary(method)(body, timeout=timeout, **more)
+
+
+def status_messages(directory):
+    """status.proto as python, made in the directory."""
+    subprocess.run(["protoc", "-Iproto", "--python_out", directory, "proto/status.proto"], cwd=ROOT, check=True)
+    sys.path.insert(0, str(directory))
+    import status_pb2
+    return status_pb2
 
 
 def refusal(act):

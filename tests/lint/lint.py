@@ -12,7 +12,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 
 # A folder may include itself and these (docs/ARCHITECTURE.md, "Folders"). Components come last: they may include all that
 # the gateway may, and never each other.
-PROFILE = ["profile", "profile/otlp", "profile/pprof", "profile/collect", "profile/stores"]
+PROFILE = ["profile", "profile/otlp", "profile/pprof", "profile/text", "profile/collect", "profile/stores"]
 NET = ["net", "net/tls", "net/http", "net/h2", "net/grpc"]
 PIPELINE = ["pipeline", "pipeline/delivery", "pipeline/intake", "pipeline/graph"]
 BELOW = ["base", "config", *PROFILE, *NET]
@@ -21,16 +21,17 @@ LAYERS = {
     "profile": ["base"],
     "profile/otlp": ["base", "profile"],
     "profile/pprof": ["base", "profile", "profile/otlp"],
+    "profile/text": ["base", "profile"],
     "profile/collect": ["base", "profile", "profile/otlp"],
     "profile/stores": ["base", *PROFILE],
     "config": ["base"],
     "net": ["base", "config", "profile"],
     "net/tls": ["base", "config", "net"],
-    "net/http": ["base", "config", "profile", "net", "net/tls"],
+    "net/http": ["base", "config", "profile", "net", "net/tls", "net/h2"],
     "net/h2": ["base", "config", "profile", "net", "net/tls", "proto"],
     "net/grpc": ["base", "config", "profile", "net", "net/tls", "proto"],
     "pipeline": ["base", "config", "net", "profile", "profile/collect"],
-    "pipeline/delivery": [*BELOW, "pipeline"],
+    "pipeline/delivery": [*BELOW, "pipeline", "proto"],
     "pipeline/intake": [*BELOW, "pipeline", "pipeline/delivery"],
     "pipeline/graph": ["base", "config", "pipeline", "pipeline/delivery", "pipeline/intake"],
     "receivers": [*BELOW, "pipeline", "pipeline/intake", "proto"],
@@ -49,10 +50,14 @@ WRAPPERS = {
     r"uv\.h": r"net/((loop|io)\.c|h2/\w+\.[ch])",
     r"microhttpd\.h": r"net/http/\w+\.[ch]",
     r"curl/": r"net/http/http_(call|check|client|curl)\.[ch]",
-    r"zstd\.h|libdeflate\.h": r"net/compress\.c",
+    r"zstd\.h|libdeflate\.h|isa-l/igzip": r"net/(compress|deflate_codes)\.c",
+    r"snappy-c\.h|isa-l/crc": r"net/compress_snappy\.c",
+    r"lz4\w*\.h": r"net/compress_lz4\.c",
     r"pcre2\.h": r"processors/regex\.c",
     r"xxhash\.h": r"base/hash\.c",
+    r"yajl/": r"base/json\.c",
     r"gnutls/": r"net/(http/\w+|tls/tls)\.[ch]",
+    r"crypt\.h": r"extensions/htpasswd\.c",
     r"openssl/": r"(net/tls/\w+|base/digest)\.[ch]",
     r"elfutils/|libunwind\.h": r"extensions/\w+\.[ch]",
 }
