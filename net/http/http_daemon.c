@@ -158,7 +158,6 @@ static enum MHD_Result settle(struct http_request *r, struct MHD_Connection *mhd
 {
 	struct http_exchange *x = &r->x;
 	struct http_server *server = x->server;
-	enter(r, HTTP_PHASE_NONE);
 	pthread_mutex_lock(&server->mutex);
 	bool answered = x->answer.status, lost = !answered && server->cutting;
 	if (lost) {
@@ -170,12 +169,23 @@ static enum MHD_Result settle(struct http_request *r, struct MHD_Connection *mhd
 	return answered ? send_answer(r, mhd) : lost ? MHD_NO : MHD_YES;
 }
 
+/*
+ * A connection that is suspended here would be read from when it is resumed, and if the client has
+ * shut down its sending side by then, the library would close it without sending the response. If
+ * nothing is suspended, the library notes that the connection waits for a response, and calls
+ * handle() again at once. A connection that is suspended then is not read from.
+ */
 static enum MHD_Result deliver(struct http_request *r, struct MHD_Connection *mhd)
 {
 	struct http_exchange *x = &r->x;
+	struct http_server *server = x->server;
+	enter(r, HTTP_PHASE_NONE);
 	x->stage = HTTP_STAGE_HANDED;
 	x->route->body(x->route->context, x, bytes_view(&x->body));
-	return settle(r, mhd);
+	pthread_mutex_lock(&server->mutex);
+	bool answered = x->answer.status;
+	pthread_mutex_unlock(&server->mutex);
+	return answered ? send_answer(r, mhd) : MHD_YES;
 }
 
 /* Takes a piece of the body; the library passes again what was not taken. */
@@ -253,6 +263,8 @@ static void end_request(void *context, struct MHD_Connection *mhd, void **reques
 	if (x->stage == HTTP_STAGE_BODY)
 		x->route->lost(x->route->context, x, false);
 	pthread_mutex_lock(&server->mutex);
+	if (x->stage == HTTP_STAGE_HANDED)
+		x->stage = HTTP_STAGE_LOST;
 	bool waits = x->stage == HTTP_STAGE_LOST && !x->answer.status;
 	r->connection = NULL;
 	if (!--server->open)

@@ -16,7 +16,7 @@
  * metrics, budget (prints the bytes charged for connections), budget BYTES (sets their maximum),
  * grow BYTES (sets the maximum of a body of /grow), stop MILLISECONDS.
  */
-enum { BODY_MAX = 1 << 20, BIG = 16 << 20, GROW_MAX = 200000, HELD_MAX = 64 };
+enum { BODY_MAX = 1 << 20, BIG = 16 << 20, GROW_MAX = 200000, HELD_MAX = 512 };
 
 /* The maximum and the current charge for connections. The rest is the gateway's task. */
 static _Atomic int64_t budget_max = INT64_MAX, budget_used;

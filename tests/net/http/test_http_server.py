@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The HTTP server over real sockets. MODE picks the build (asan and tsan too)."""
+import contextlib
 import http.client
 import json
+import os
 import socket
 import ssl
+import struct
 import threading
 import time
 
@@ -260,6 +263,64 @@ def test_a_refusal_comes_instead_of_100_continue(program, path, length, status):
         answer = read_answer(sock)
         assert answer.status == status and not answer.interim
         assert ended(sock)
+
+
+HALF_CLOSED = {
+    "with the headers": [request(path="/hold", body=b"x" * 100)],
+    "after the headers": [request(path="/hold", headers=["Content-Length: 5"], length=False), b"hello"],
+    "larger than the buffers": [request(path="/hold", body=b"x" * 300000)],
+    "chunked": [request(path="/hold", headers=["Transfer-Encoding: chunked"], length=False) + chunked(b"x" * 9000, 700)],
+}
+
+
+def shut_down(sock):
+    """Ends the sending side of the socket, also under a TLS session, which does not notice."""
+    with socket.socket(fileno=os.dup(sock.fileno())) as same:
+        same.shutdown(socket.SHUT_WR)
+
+
+@pytest.mark.threads
+@pytest.mark.parametrize("parts", HALF_CLOSED.values(), ids=HALF_CLOSED)
+def test_clients_that_have_shut_down_their_sending_side_get_their_responses(program, parts):
+    with serve(program, max_connections_per_peer=400) as s, contextlib.ExitStack() as stack:
+        socks = [stack.enter_context(connect(s.port)) for _ in range(300)]
+        for part in parts:
+            for sock in socks:
+                sock.sendall(part)
+        for sock in socks:
+            shut_down(sock)
+        for _ in socks:
+            s.wait("held")
+        s.ask("release", "released")
+        answers = [read_answer(sock) for sock in socks]
+        assert [a and a.body for a in answers] == [b"released"] * len(socks)
+        assert all(ended(sock) for sock in socks)
+
+
+def test_half_closed_clients_whose_bodies_wait_for_memory_are_refused_or_closed(program):
+    with serve(program) as s, contextlib.ExitStack() as stack:
+        s.tell("grow 1000")
+        s.ask("metrics", ".")  # the command before is obeyed
+        socks = [stack.enter_context(connect(s.port)) for _ in range(50)]
+        for sock in socks:
+            sock.sendall(request(path="/grow", body=b"x" * 5000))
+            shut_down(sock)
+        assert {a and a.status for a in map(read_answer, socks)} <= {None, 503}
+
+
+@pytest.mark.threads
+def test_clients_that_go_away_while_their_requests_are_handled_leave_nothing_behind(program):
+    with serve(program, max_connections_per_peer=400) as s:
+        for _ in range(3):
+            socks = [connect(s.port) for _ in range(100)]
+            for sock in socks:
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                sock.sendall(request(path="/hold", body=b"x"))
+                sock.close()
+            s.tell("release-soon")
+        wait_for(lambda: s.ask("release", "released") or
+                 s.metric('otelcol_http_server_open_connections{receiver="driver"}') == 0)
+        assert answers(s.port)
 
 
 GARBAGE = [
@@ -751,6 +812,18 @@ def test_tls_serves_and_refuses_like_plaintext(program, certs):
             sock.sendall(request(headers=["Transfer-Encoding: chunked"], length=False)
                          + chunked(b"x" * (MIB + 100000))[:-5])
             assert read_answer(sock).status == 413
+
+
+def test_clients_that_have_shut_down_their_sending_side_get_their_responses_with_tls(program, certs):
+    with serve(program, tls=tls_keys(certs)) as s, contextlib.ExitStack() as stack:
+        socks = [stack.enter_context(tls_connect(s.port, certs)) for _ in range(50)]
+        for sock in socks:
+            sock.sendall(request(path="/hold", body=b"x" * 40000))
+            shut_down(sock)
+        for _ in socks:
+            s.wait("held")
+        s.ask("release", "released")
+        assert [a and a.body for a in map(read_answer, socks)] == [b"released"] * len(socks)
 
 
 def test_tls_1_1_is_refused(program, certs):
