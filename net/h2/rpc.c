@@ -215,7 +215,7 @@ static void on_headers(struct h2_stream *stream)
 	}
 	count(s->options.unknown);
 	rpc_reply_write(call, RPC_UNIMPLEMENTED,
-			call->method ? call->method->unsupported : "unknown method", -1, NULL);
+			call->method ? call->method->unsupported : s->unknown, -1, NULL);
 }
 
 /* ---- the message */

@@ -24,6 +24,7 @@ struct rpc_server {
 	struct h2_server *h2;
 	struct rpc_method *methods; /* those of the options and of the health service */
 	size_t method_count;
+	char *unknown; /* the message for calls of other methods */
 	uint64_t message_timeout;
 	struct rpc_thread *threads; /* by I/O thread */
 	_Atomic int watchers;       /* of the health service, on all threads */

@@ -21,6 +21,20 @@ static void copy_methods(struct rpc_server *s)
 	s->options.methods = NULL;
 }
 
+static void name_methods(struct rpc_server *s)
+{
+	struct bytes text;
+	bytes_init(&text, 4096);
+	bytes_add_text(&text, "unknown method, supported: [");
+	for (size_t i = 0; i < s->method_count; i++) {
+		bytes_add_text(&text, i ? ", " : "");
+		bytes_add_text(&text, s->methods[i].path);
+	}
+	bytes_add_byte(&text, ']');
+	s->unknown = memory_text_of(text.at, text.len);
+	bytes_fini(&text);
+}
+
 static struct rpc_server *server_new(const struct rpc_server_options *options)
 {
 	struct rpc_server *s = memory_new(sizeof *s);
@@ -37,6 +51,7 @@ static struct rpc_server *server_new(const struct rpc_server_options *options)
 	pthread_condattr_destroy(&monotonic);
 	atomic_init(&s->serving, true);
 	copy_methods(s);
+	name_methods(s);
 	return s;
 }
 
@@ -49,6 +64,7 @@ static void server_free(struct rpc_server *s)
 	pthread_mutex_destroy(&s->mutex);
 	memory_free(s->threads);
 	memory_free(s->methods);
+	memory_free(s->unknown);
 	authenticator_unref(&s->authenticator);
 	memory_free(s);
 }

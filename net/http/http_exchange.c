@@ -97,6 +97,20 @@ static void answer_method(struct http_exchange *x, const char *methods)
 	bytes_fini(&list);
 }
 
+static void answer_path(struct http_exchange *x)
+{
+	struct bytes text;
+	bytes_init(&text, 4096);
+	bytes_add_text(&text, "404 page not found, supported: [");
+	for (size_t i = 0; i < x->server->route_count; i++) {
+		bytes_add_text(&text, i ? ", " : "");
+		bytes_add_text(&text, x->server->routes[i].path);
+	}
+	bytes_add(&text, "]", 2);
+	answer_text(x, 404, (char *)text.at);
+	bytes_fini(&text);
+}
+
 static const struct http_route *find_route(const struct http_server *server, const char *path)
 {
 	for (size_t i = 0; i < server->route_count; i++)
@@ -174,7 +188,7 @@ bool http_exchange_open(struct http_exchange *x, bool *sound)
 		answer_unauthenticated(x, &err);
 	} else if (!(x->route = find_route(x->server, x->target))) {
 		metric_add(x->server->misdirected[HTTP_NO_PATH], 1);
-		answer_text(x, 404, "404 page not found");
+		answer_path(x);
 	} else if (!listed(x->route->methods, x->method)) {
 		metric_add(x->server->misdirected[HTTP_NO_METHOD], 1);
 		answer_method(x, x->route->methods);

@@ -329,7 +329,7 @@ def test_other_paths_and_methods_are_plain_text(program):
     with Receiver(program) as r:
         for path in ("/v1/traces", "/v1/metrics", "/v1/logs", "/v1/profiles", "/"):
             answer = r.post(path=path)
-            assert (answer.status, answer.body.strip()) == (404, b"404 page not found")
+            assert (answer.status, answer.body.strip()) == (404, b"404 page not found, supported: [%s]" % PATH.encode())
         for method in ("GET", "PUT", "DELETE"):
             answer = ask(r.port, request(method, PATH))[0]
             assert (answer.status, answer.body.strip()) == (405, b"405 method not allowed, supported: [POST]")

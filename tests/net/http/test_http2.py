@@ -149,7 +149,7 @@ def test_curl_and_its_upgrade_are_served(program):
 # ---- what is refused
 
 REFUSED = [
-    (404, "404 page not found", dict(path="/nowhere")),
+    (404, "404 page not found, supported: [/echo, /hold, ", dict(path="/nowhere")),
     (405, "405 method not allowed, supported: [POST]", dict(method="GET")),
     (417, "Expect", dict(headers=["expect: wonders"])),
     (414, "longer than 8192", dict(method="GET", path="/who?" + "q" * 9000)),

@@ -140,7 +140,7 @@ def test_many_clients_at_once_each_get_their_own(program):
 # ---- what is refused
 
 REFUSED = [
-    (404, "404 page not found", request("GET", "/nowhere")),
+    (404, "404 page not found, supported: [/echo, /hold, ", request("GET", "/nowhere")),
     (405, "405 method not allowed, supported: [POST]", request("GET", "/echo")),
     (405, "405 method not allowed, supported: [GET, HEAD, POST]", request("DELETE", "/who")),
     (400, "Content-Length and Transfer-Encoding",
