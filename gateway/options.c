@@ -46,7 +46,8 @@ const struct option options_table[] = {
 		       "sets it. The default configuration, which has no TLS, then listens on all "
 		       "interfaces instead of on loopback."),
 	OPTION("--shutdown-timeout", shutdown_timeout, .kind = OPTION_STRING, .argument = "TIME",
-	       .help = "Maximum duration of the drain after SIGTERM (20s)."),
+	       .help = "Maximum duration of the drain after SIGTERM; overrides "
+		       "service::shutdown::timeout (20s)."),
 	OPTION("--mode", mode, .kind = OPTION_STRING, .argument = "redacted|unredacted",
 	       .help = "Whether print-config shows secrets (redacted)."),
 	OPTION("--format", format, .kind = OPTION_STRING, .argument = "yaml|json",

@@ -5,13 +5,13 @@
 #include "base/memory.h"
 #include "base/version.h"
 #include "config/scalar.h"
-#include "pipeline/graph/inventory.h"
+#include "gateway/routes.h"
+#include "pipeline/graph/service_config.h"
 
 #include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
-#define SHUTDOWN_NS (20 * INT64_C(1000000000))
 /* after the deadline, for cancelled work to end */
 #define LAST_GRACE_NS (5 * UINT64_C(1000000000))
 
@@ -25,13 +25,26 @@ static uint64_t up_since(void *context)
 	return ((struct service *)context)->started;
 }
 
+/* --shutdown-timeout; -1: the configuration's. */
 static bool read_timeout(struct service *s, const struct options *options, struct error *err)
 {
-	int64_t ns = SHUTDOWN_NS;
-	if (options->shutdown_timeout && !scalar_duration(options->shutdown_timeout, &ns, err))
+	s->timeout_ns = -1;
+	if (!options->shutdown_timeout)
+		return true;
+	if (!scalar_duration(options->shutdown_timeout, &s->timeout_ns, err))
 		return error_prefix(err, "--shutdown-timeout");
-	s->shutdown_ns = ns > 0 ? (uint64_t)ns : 0;
+	s->timeout_ns = s->timeout_ns > 0 ? s->timeout_ns : 0;
 	return true;
+}
+
+static const struct shutdown_config *shutdown_of(const struct service *s)
+{
+	return &graph_service(s->graph)->shutdown;
+}
+
+static uint64_t drain_ns(const struct service *s)
+{
+	return (uint64_t)(s->timeout_ns >= 0 ? s->timeout_ns : shutdown_of(s)->timeout.ns);
 }
 
 bool service_open(struct service *s, const struct options *options, struct error *err)
@@ -78,8 +91,11 @@ static void stopped(void *argument)
 	struct service *s = argument;
 	if (s->comparing)
 		end_in(s, LAST_GRACE_NS);
+	admin_stop(s->admin);
 	loop_stop(s->runtime.loop);
 }
+
+static void drain(void *argument);
 
 static void hurry_stop(struct service *s)
 {
@@ -87,20 +103,43 @@ static void hurry_stop(struct service *s)
 		return;
 	s->hurried = true;
 	end_in(s, LAST_GRACE_NS);
-	graph_expire(s->graph);
+	if (s->draining)
+		graph_expire(s->graph);
+	else
+		drain(s);
 }
 
+static void drain(void *argument)
+{
+	struct service *s = argument;
+	s->draining = true;
+	loop_timer_cancel(s->delay);
+	graph_stop(s->graph, s->hurried ? 0 : drain_ns(s), stopped, s);
+}
+
+/* From the signal to the end of the process at the latest. */
+static uint64_t time_left(const struct service *s)
+{
+	return (s->ready ? (uint64_t)shutdown_of(s)->delay.ns : 0) + drain_ns(s) + LAST_GRACE_NS;
+}
+
+/* Load balancers get some time to notice that the program is not ready. If the start failed, none
+ * has ever sent anything. */
 static void begin_stop(struct service *s)
 {
+	bool was_ready = s->ready;
 	if (s->stopping) {
 		hurry_stop(s);
 		return;
 	}
+	end_in(s, time_left(s));
 	s->stopping = true;
 	s->ready = false;
-	end_in(s, s->shutdown_ns + LAST_GRACE_NS);
 	log_info(&s->log, "Starting shutdown...");
-	graph_stop(s->graph, s->shutdown_ns, stopped, s);
+	if (was_ready && shutdown_of(s)->delay.ns)
+		loop_timer_start(s->delay, (uint64_t)shutdown_of(s)->delay.ns);
+	else
+		drain(s);
 }
 
 /* Pool thread: a disk or a server may hang. */
@@ -145,7 +184,7 @@ static void caught(void *argument, int number)
 					      : "terminated";
 	if (number != SIGHUP)
 		/* before the log, which may hang */
-		end_in(s, (s->stopping ? 0 : s->shutdown_ns) + LAST_GRACE_NS);
+		end_in(s, s->stopping ? LAST_GRACE_NS : time_left(s));
 	log_info(&s->log, "Received signal from OS", log_text("signal", name));
 	if (number != SIGHUP) {
 		begin_stop(s);
@@ -181,6 +220,29 @@ static void raise_descriptor_limit(void)
 	}
 }
 
+static bool start_admin(struct service *s, struct error *err)
+{
+	const struct admin_config *config = &graph_service(s->graph)->admin;
+	if (!config->present.enabled)
+		return true;
+	routes_of(s, s->routes);
+	s->admin = admin_start(
+		&(struct admin_options){
+			.endpoint = config->endpoint,
+			.routes = s->routes,
+			.loop = s->runtime.loop,
+			.metrics = s->runtime.metrics,
+		},
+		err);
+	return s->admin != NULL;
+}
+
+void service_status(const struct service *s, struct bytes *out)
+{
+	bytes_format(out, "{\"ready\":%s,\"stopping\":%s}", s->ready ? "true" : "false",
+		     s->stopping ? "true" : "false");
+}
+
 static bool start(struct service *s, struct error *err)
 {
 	if (!telemetry_open_log(s->runtime.telemetry, err))
@@ -188,13 +250,14 @@ static bool start(struct service *s, struct error *err)
 	log_info(&s->log, "Starting portcullis...", log_text("Version", PORTCULLIS_VERSION),
 		 log_number("NumCPU", s->runtime.workers));
 	raise_descriptor_limit();
-	return watch_signals(s, err) && runtime_start(&s->runtime, err) &&
+	return watch_signals(s, err) && runtime_start(&s->runtime, err) && start_admin(s, err) &&
 	       runtime_run(&s->runtime, s->graph, err);
 }
 
 bool service_run(struct service *s, struct error *err)
 {
 	s->last = loop_timer_new(s->runtime.loop, give_up, s);
+	s->delay = loop_timer_new(s->runtime.loop, drain, s);
 	bool ok = start(s, err);
 	if (ok) {
 		s->ready = true;
@@ -211,6 +274,8 @@ bool service_run(struct service *s, struct error *err)
 void service_close(struct service *s)
 {
 	loop_timer_unref(&s->last);
+	loop_timer_unref(&s->delay);
+	admin_unref(&s->admin);
 	graph_unref(&s->graph);
 	alarm(0);
 	runtime_close(&s->runtime);

@@ -9,11 +9,13 @@ enum { COLUMNS = 100, COMMAND_INDENT = 8, OPTION_INDENT = 28 };
 
 const struct usage_fact usage_signals[] = {
 	{ "SIGTERM, SIGINT",
-	  "Drains in order: receivers stop, workers finish, open batches are flushed, and each "
-	  "queued packet gets one more attempt. Packets that are still waiting after "
-	  "`--shutdown-timeout` (20s) are dropped and counted with reason `shutdown`. A second "
-	  "signal ends the wait. Operations that do not end even then (such as a write to a "
-	  "network disk that hangs) are abandoned 5 s later, and the log reports the loss." },
+	  "Health checks fail for `service::shutdown::delay` (0s). Then the program drains in "
+	  "order: receivers stop, workers finish, open batches are flushed, and each queued "
+	  "packet gets one more attempt. Packets that are still waiting after "
+	  "`service::shutdown::timeout` (20s) are dropped and counted with reason "
+	  "`shutdown`. A second signal ends the delay and the wait. Operations that do not "
+	  "end even then (such as a write to a network disk that hangs) are abandoned 5 s "
+	  "later, and the log reports the loss." },
 	{ "SIGHUP",
 	  "Reopens files and reads certificates again. If that fails for one of them, the "
 	  "current one stays in use, and the log reports the reason. A changed "

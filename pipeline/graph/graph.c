@@ -447,6 +447,11 @@ void graph_unref(struct graph **graph)
 	*graph = NULL;
 }
 
+const struct service_config *graph_service(const struct graph *g)
+{
+	return &g->inventory.service;
+}
+
 void graph_print(const struct graph *g, bool redact, bool json, struct view telemetry,
 		 struct bytes *out)
 {

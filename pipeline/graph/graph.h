@@ -57,6 +57,10 @@ void graph_expire(struct graph *graph);
 void graph_log_stuck(const struct graph *graph);
 void graph_unref(struct graph **graph);
 
+/* The section `service`, except telemetry; valid until graph_unref. */
+struct service_config;
+const struct service_config *graph_service(const struct graph *graph);
+
 /* Prints the effective configuration (pipeline/graph/inventory.h). telemetry: service::telemetry,
  * printed in the same form. redact: omits secrets and values that ${...} inserted. */
 void graph_print(const struct graph *graph, bool redact, bool json, struct view telemetry,

@@ -15,40 +15,6 @@ const char *const component_kind_names[] = { "receiver", "processor", "exporter"
 const char *const component_section_names[] = { "receivers", "processors", "exporters",
 						"extensions" };
 
-static const struct config_row pipeline_rows[] = {
-	CONFIG_ROW(struct pipeline_config, receivers, .key = "receivers",
-		   .help = "The pipeline's receivers."),
-	CONFIG_ROW(struct pipeline_config, processors, .key = "processors",
-		   .help = "Its processors, in order."),
-	CONFIG_ROW(struct pipeline_config, exporters, .key = "exporters",
-		   .help = "Its exporters. Each of them gets every profile."),
-	{ 0 }
-};
-static const struct config_table pipeline_table = { .size = sizeof(struct pipeline_config),
-						    .rows = pipeline_rows };
-
-static const struct config_row service_rows[] = {
-	CONFIG_ROW(struct service_config, extensions, .key = "extensions",
-		   .help = "Extensions to run, in order."),
-	CONFIG_ITEMS(struct service_config, pipelines, CONFIG_MAP, pipeline_table,
-		     .key = "pipelines",
-		     .help = "The pipelines, by ID: `profiles` or `profiles/name`."),
-	CONFIG_ROW(struct service_config, telemetry, .key = "telemetry",
-		   .help = "The gateway's own logs and metrics."),
-	CONFIG_SECTION(struct service_config, limits, request_limits_table, .key = "limits",
-		       .help = "What a request may contain, at every receiver. A document that "
-			       "exceeds a limit is rejected; the error names the key and the "
-			       "observed value. Not a key of the Collector."),
-	CONFIG_SECTION(struct service_config, tenant, tenant_table, .key = "tenant",
-		       .presence = PRESENCE_NONE,
-		       .help = "Which tenant a request belongs to, from the first of these sources "
-			       "that it has. Batches, queues and dictionaries never mix two. Not a "
-			       "key of the Collector."),
-	{ 0 }
-};
-const struct config_table service_table = { .size = sizeof(struct service_config),
-					    .rows = service_rows };
-
 const struct component_factory *factory_find(const struct component_factory *const *factories,
 					     enum component_kind kind, const char *type)
 {

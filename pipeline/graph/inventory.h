@@ -3,8 +3,7 @@
 #define PIPELINE_GRAPH_INVENTORY_H
 
 #include "pipeline/component.h"
-#include "pipeline/intake/request_limits.h"
-#include "pipeline/intake/tenant.h"
+#include "pipeline/graph/service_config.h"
 
 /* The declarations of the configuration: every component with its bound and checked configuration,
  * and the service section. Unused components are included: as in the Collector, they are checked
@@ -17,18 +16,6 @@ struct declared {
 	void *config;
 };
 
-struct pipeline_config {
-	struct strings receivers, processors, exporters;
-};
-
-struct service_config {
-	struct strings extensions;
-	struct config_items pipelines; /* of struct pipeline_config */
-	const struct node *telemetry;
-	struct tenant_config tenant;
-	struct request_limits limits;
-};
-
 struct delivery_config;
 
 struct inventory {
@@ -38,7 +25,6 @@ struct inventory {
 	struct service_config service;
 };
 
-extern const struct config_table service_table;
 extern const char *const component_kind_names[];    /* "receiver" ...; by enum component_kind */
 extern const char *const component_section_names[]; /* "receivers" ... */
 

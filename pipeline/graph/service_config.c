@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pipeline/graph/service_config.h"
+
+#include <arpa/inet.h>
+#include <string.h>
+
+static bool is_loopback(const char *host)
+{
+	struct in_addr v4;
+	if (!strcmp(host, "localhost") || !strcmp(host, "[::1]"))
+		return true;
+	return inet_pton(AF_INET, host, &v4) == 1 && ntohl(v4.s_addr) >> 24 == IN_LOOPBACKNET;
+}
+
+/* There are no credentials, so only processes of this machine may reach it. */
+static bool check_admin(const void *config, struct error *err)
+{
+	const struct admin_config *admin = config;
+	const char *colon = strrchr(admin->endpoint, ':');
+	char host[64] = "";
+	if (colon && (size_t)(colon - admin->endpoint) < sizeof host)
+		memcpy(host, admin->endpoint, (size_t)(colon - admin->endpoint));
+	return is_loopback(host) ||
+	       error_set(err, ERROR_CONFIG,
+			 "endpoint: must be localhost:port, 127.x.x.x:port or [::1]:port, because "
+			 "requests are not authenticated");
+}
+
+static const struct config_row admin_rows[] = {
+	CONFIG_ROW(struct admin_config, endpoint, .key = "endpoint", .def = "127.0.0.1:13134",
+		   .help = "Address to listen on. Only loopback addresses are allowed."),
+	{ 0 }
+};
+static const struct config_table admin_table = { .size = sizeof(struct admin_config),
+						 .rows = admin_rows,
+						 .check = check_admin,
+						 .optional = true };
+
+static const struct config_row shutdown_rows[] = {
+	CONFIG_ROW(struct shutdown_config, delay, .key = "delay", .def = "0s", .limited = true,
+		   .min = 0, .max = INT64_MAX,
+		   .help = "How long `health_check` reports 503 before anything else happens, so "
+			   "that load balancers stop sending. Requests are still accepted."),
+	CONFIG_ROW(struct shutdown_config, timeout, .key = "timeout", .def = "20s", .limited = true,
+		   .min = 0, .max = INT64_MAX,
+		   .help = "Maximum duration of the drain, which begins after `delay`. "
+			   "`--shutdown-timeout` overrides it."),
+	{ 0 }
+};
+static const struct config_table shutdown_table = { .size = sizeof(struct shutdown_config),
+						    .rows = shutdown_rows };
+
+static const struct config_row pipeline_rows[] = {
+	CONFIG_ROW(struct pipeline_config, receivers, .key = "receivers",
+		   .help = "The pipeline's receivers."),
+	CONFIG_ROW(struct pipeline_config, processors, .key = "processors",
+		   .help = "Its processors, in order."),
+	CONFIG_ROW(struct pipeline_config, exporters, .key = "exporters",
+		   .help = "Its exporters. Each of them gets every profile."),
+	{ 0 }
+};
+static const struct config_table pipeline_table = { .size = sizeof(struct pipeline_config),
+						    .rows = pipeline_rows };
+
+static const struct config_row service_rows[] = {
+	CONFIG_ROW(struct service_config, extensions, .key = "extensions",
+		   .help = "Extensions to run, in order."),
+	CONFIG_ITEMS(struct service_config, pipelines, CONFIG_MAP, pipeline_table,
+		     .key = "pipelines",
+		     .help = "The pipelines, by ID: `profiles` or `profiles/name`."),
+	CONFIG_ROW(struct service_config, telemetry, .key = "telemetry",
+		   .help = "The gateway's own logs and metrics."),
+	CONFIG_SECTION(
+		struct service_config, admin, admin_table, .key = "admin",
+		.presence = PRESENCE_NONE,
+		.help = "An HTTP endpoint for controlling this process, on loopback. Absent: "
+			"there is none. Not a key of the Collector."),
+	CONFIG_SECTION(struct service_config, shutdown, shutdown_table, .key = "shutdown",
+		       .help = "How the program ends after SIGTERM. Not a key of the Collector."),
+	CONFIG_SECTION(struct service_config, limits, request_limits_table, .key = "limits",
+		       .help = "What a request may contain, at every receiver. A document that "
+			       "exceeds a limit is rejected; the error names the key and the "
+			       "observed value. Not a key of the Collector."),
+	CONFIG_SECTION(struct service_config, tenant, tenant_table, .key = "tenant",
+		       .presence = PRESENCE_NONE,
+		       .help = "Which tenant a request belongs to, from the first of these sources "
+			       "that it has. Batches, queues and dictionaries never mix two. Not a "
+			       "key of the Collector."),
+	{ 0 }
+};
+const struct config_table service_table = { .size = sizeof(struct service_config),
+					    .rows = service_rows };

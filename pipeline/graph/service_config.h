@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PIPELINE_GRAPH_SERVICE_CONFIG_H
+#define PIPELINE_GRAPH_SERVICE_CONFIG_H
+
+#include "config/table.h"
+#include "pipeline/intake/request_limits.h"
+#include "pipeline/intake/tenant.h"
+
+/* The section `service` of the configuration. */
+struct pipeline_config {
+	struct strings receivers, processors, exporters;
+};
+
+struct admin_config {
+	struct optional present;
+	char *endpoint;
+};
+
+struct shutdown_config {
+	struct duration delay, timeout;
+};
+
+struct service_config {
+	struct strings extensions;
+	struct config_items pipelines; /* of struct pipeline_config */
+	const struct node *telemetry;
+	struct tenant_config tenant;
+	struct request_limits limits;
+	struct admin_config admin;
+	struct shutdown_config shutdown;
+};
+
+extern const struct config_table service_table;
+
+#endif
