@@ -295,11 +295,13 @@ static enum collect_result add_charged(struct batcher *b, struct batch *batch,
 				       struct error *err)
 {
 	enum collect_result result;
+	const struct ack *ack = p->request ? p->request->ack : NULL;
+	bool hold = ack && b->options.hold_acks & ACK_MODE(ack->mode);
 	/* by the request itself, about */
 	int64_t taken = 0, held = (int64_t)(p->table_bytes_max + 2 * p->input.len);
 	for (size_t growth = BATCHER_GROWTH(p->input.len);; growth *= GROWTH_STEP) {
 		collect_allow(batch->collect, growth < HARD_BYTES ? growth : SIZE_MAX);
-		result = collect_add(batch->collect, p, b->options.hold_acks, added, err);
+		result = collect_add(batch->collect, p, hold, added, err);
 		if (result != COLLECT_OUTGROWN)
 			break;
 		int64_t needed = (int64_t)(growth * GROWTH_STEP * BATCHER_FOOTPRINT);

@@ -31,7 +31,7 @@ struct batcher;
 struct batcher_options {
 	const struct batch_settings *settings;
 	uint32_t shards;
-	bool hold_acks; /* some destination wants the sender to wait */
+	unsigned hold_acks; /* the ack modes (ACK_MODE) whose senders wait for the packet */
 	struct loop *loop;
 	struct budget *budget;
 	struct metric_series *batched; /* gauge: samples in open batches */

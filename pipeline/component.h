@@ -132,6 +132,19 @@ struct send_result {
 
 void sending_done(struct sending *sending, const struct send_result *result);
 
+/* What senders wait for, in the configuration: by enum ack_mode. A receiver's own choice may also
+ * be "service" (ACK_MODES). */
+extern const char *const ack_mode_names[ACK_MODES + 1], *const ack_choices[ACK_MODES + 2];
+
+/* The row `ack` of a receiver's table; `member` is a struct choice. */
+#define ACK_ROW(type, member) \
+	CONFIG_ROW( \
+		type, member, .key = "ack", .def = "service", .choices = ack_choices, \
+		.help = "When senders get their response: `enqueue` (the data is in the queues), " \
+			"`delivered` (every required exporter has accepted or rejected it), or " \
+			"`durable` (it is in the queue on disk of every required exporter). " \
+			"`service`: as `service::ack` says. Not a key of the Collector.")
+
 /*
  * What only one kind of component does. A factory points to the struct of its kind; the other
  * pointers are NULL. Members that may be NULL say so.
@@ -140,6 +153,9 @@ void sending_done(struct sending *sending, const struct send_result *result);
  * own: COMPONENT_CONNECTOR, a struct connector_ops here, and a pointer to it in the factory.
  */
 struct receiver_ops {
+	/* of struct choice ack in the config struct (ACK_ROW); 0: the receiver has no such key, and
+	 * the section `service` decides */
+	size_t ack_offset;
 	/* Starts to listen. host->io is set. [loop thread] */
 	bool (*start)(void *self, struct error *err);
 	/* On return all requests are answered, and no thread or timer of the receiver is left. May

@@ -37,17 +37,22 @@ struct packet *packet_ref(struct packet *packet)
 	return packet;
 }
 
-void packet_hold_acks(struct packet *packet)
+static bool is_among(const struct contribution *c, unsigned modes)
+{
+	return c->ack && modes & ACK_MODE(c->mode);
+}
+
+void packet_hold_acks(struct packet *packet, unsigned modes)
 {
 	for (uint32_t i = 0; i < packet->contribution_count; i++)
-		if (packet->contributions[i].ack)
+		if (is_among(&packet->contributions[i], modes))
 			ack_hold(packet->contributions[i].ack);
 }
 
-void packet_release_acks(struct packet *packet, enum ack_outcome outcome)
+void packet_release_acks(struct packet *packet, unsigned modes, enum ack_outcome outcome)
 {
 	for (uint32_t i = 0; i < packet->contribution_count; i++)
-		if (packet->contributions[i].ack)
+		if (is_among(&packet->contributions[i], modes))
 			ack_release(packet->contributions[i].ack, outcome);
 }
 

@@ -23,9 +23,11 @@ struct contribution {
 	 * NULL, or a hold on the request's ack (collect_add with hold_ack). The caller that seals
 	 * owns these holds, and releases them with packet_release_acks once the packet has been
 	 * handed to every destination. A destination that the sender must wait for takes its own
-	 * holds before that, and uses the acks only while it has them.
+	 * holds before that, and uses the acks only while it has them. NULL also means that the
+	 * sender does not wait for the packet.
 	 */
 	struct ack *ack;
+	enum ack_mode mode; /* of the ack; valid also when the request is gone */
 };
 
 /* A sealed packet is OTLP; what else its bytes become. */
@@ -104,9 +106,10 @@ struct packet *packet_new(size_t bytes, uint32_t contributions);
 struct packet *packet_ref(struct packet *packet);
 void packet_unref(struct packet **packet); /* clears; accepts NULL */
 
-/* Each contribution's ack, where there is one: another hold, or the end of one. */
-void packet_hold_acks(struct packet *packet);
-void packet_release_acks(struct packet *packet, enum ack_outcome outcome);
+/* Each contribution's ack, where there is one and its mode is among `modes`: another hold, or the
+ * end of one. */
+void packet_hold_acks(struct packet *packet, unsigned modes);
+void packet_release_acks(struct packet *packet, unsigned modes, enum ack_outcome outcome);
 
 /*
  * From now on `charge` hears of every change of the footprint, and at the last packet_unref of its

@@ -19,8 +19,10 @@ const char *request_metadata(const struct request *request, const char *name)
 	return NULL;
 }
 
-void ack_init(struct ack *ack, void (*done)(struct ack *ack, enum ack_outcome outcome))
+void ack_init(struct ack *ack, enum ack_mode mode,
+	      void (*done)(struct ack *ack, enum ack_outcome outcome))
 {
+	ack->mode = mode;
 	atomic_init(&ack->holds, 1);
 	atomic_init(&ack->refused, false);
 	atomic_init(&ack->failed, false);
@@ -39,11 +41,16 @@ static enum ack_outcome outcome_of(struct ack *ack)
 	return atomic_load_explicit(&ack->refused, memory_order_relaxed) ? ACK_REFUSED : ACK_TAKEN;
 }
 
-void ack_release(struct ack *ack, enum ack_outcome outcome)
+void ack_note(struct ack *ack, enum ack_outcome outcome)
 {
 	if (outcome)
 		atomic_store_explicit(outcome == ACK_REFUSED ? &ack->refused : &ack->failed, true,
 				      memory_order_relaxed);
+}
+
+void ack_release(struct ack *ack, enum ack_outcome outcome)
+{
+	ack_note(ack, outcome);
 	if (atomic_fetch_sub_explicit(&ack->holds, 1, memory_order_acq_rel) == 1)
 		ack->done(ack, outcome_of(ack));
 }

@@ -49,6 +49,18 @@ enum ack_outcome {
 	ACK_FAILED   /* for now */
 };
 
+/* What a sender waits for (the key `ack` of receivers). */
+enum ack_mode {
+	ACK_ENQUEUE,   /* the data is in the queues */
+	ACK_DURABLE,   /* every required destination has it in its queue on disk */
+	ACK_DELIVERED, /* every required destination has accepted or rejected it */
+	ACK_MODES
+};
+
+/* Sets of modes. */
+#define ACK_MODE(mode) (1u << (mode))
+#define ACK_MODE_ANY (ACK_MODE(ACK_MODES) - 1)
+
 /*
  * Held by everything that must finish before the reply may be sent. It starts with one hold, the
  * pipeline's. The last release calls done once, on the releasing thread, with the outcome that
@@ -57,11 +69,15 @@ enum ack_outcome {
 struct ack {
 	_Atomic uint32_t holds;
 	_Atomic bool refused, failed;
+	enum ack_mode mode;
 	void (*done)(struct ack *ack, enum ack_outcome outcome);
 };
 
-void ack_init(struct ack *ack, void (*done)(struct ack *ack, enum ack_outcome outcome));
+void ack_init(struct ack *ack, enum ack_mode mode,
+	      void (*done)(struct ack *ack, enum ack_outcome outcome));
 void ack_hold(struct ack *ack);
 void ack_release(struct ack *ack, enum ack_outcome outcome);
+/* Adds to the outcome of an ack that the caller holds, and continues to hold. */
+void ack_note(struct ack *ack, enum ack_outcome outcome);
 
 #endif

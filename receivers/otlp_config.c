@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "receivers/otlp_config.h"
+#include "pipeline/component.h"
 
 #include <string.h>
 
@@ -93,6 +94,7 @@ static const struct config_row otlp_rows[] = {
 		   .help = "The generation of OTLP to assume for requests whose content does not "
 			   "show it; `auto`: the one that the sender has shown earlier. Other "
 			   "requests are not affected."),
+	ACK_ROW(struct otlp_config, ack),
 	{ 0 }
 };
 

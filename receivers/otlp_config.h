@@ -20,6 +20,7 @@ struct otlp_config {
 		struct otlp_http_config http;
 	} protocols;
 	struct choice schema; /* enum otlp_generation; OTLP_UNKNOWN: auto */
+	struct choice ack;
 };
 
 extern const struct config_table otlp_config_table;

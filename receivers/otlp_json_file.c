@@ -21,6 +21,7 @@ struct json_file_config {
 	int64_t max_log_size, fingerprint_size, max_concurrent_files;
 	bool replay_file;
 	const struct node *storage, *multiline, *header, *ordering_criteria, *delete_after_read;
+	struct choice ack;
 };
 
 /* Lives until the last callback, which may be after the receiver. */
@@ -387,6 +388,7 @@ static const struct config_row rows[] = {
 	UNSUPPORTED_ROW(header),
 	UNSUPPORTED_ROW(ordering_criteria),
 	UNSUPPORTED_ROW(delete_after_read),
+	ACK_ROW(struct json_file_config, ack),
 	{ 0 }
 };
 
@@ -409,6 +411,7 @@ static const char manual[] =
 	"Positions are remembered while the program runs. After a restart, `start_at` decides.\n";
 
 static const struct receiver_ops json_file_ops = {
+	.ack_offset = offsetof(struct json_file_config, ack),
 	.start = json_file_start,
 	.stop = json_file_stop,
 };

@@ -144,6 +144,7 @@ static const struct config_row rows[] = {
 	CONFIG_SECTION(struct parca_receiver_config, limits, label_limits_table,
 		       .key = "series_limits",
 		       .help = "Limits for series. Each message of a rejection names the limit."),
+	ACK_ROW(struct parca_receiver_config, ack),
 	{ 0 }
 };
 static const struct config_table table = { sizeof(struct parca_receiver_config), rows,
@@ -199,6 +200,7 @@ static const char manual[] =
 	"New requests are refused.\n";
 
 static const struct receiver_ops parca_ops = {
+	.ack_offset = offsetof(struct parca_receiver_config, ack),
 	.start = parca_start,
 	.stop = parca_stop,
 	.retire = parca_retire,

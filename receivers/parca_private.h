@@ -22,6 +22,7 @@ struct parca_receiver_config {
 	} protocols;
 	struct choice labels; /* enum parca_names */
 	struct label_limits limits;
+	struct choice ack;
 };
 
 enum parca_unsupported { PARCA_NORMALIZED, PARCA_EXECUTABLE_INFO, PARCA_UNSUPPORTED };

@@ -10,6 +10,7 @@ struct pprof_config {
 	struct pprof_remote_config remote;
 	struct pprof_file_config file;
 	const struct node *self;
+	struct choice ack;
 };
 
 /* A part that is not configured is NULL. */
@@ -103,12 +104,14 @@ static const struct config_row rows[] = {
 	CONFIG_ROW(struct pprof_config, self, .key = "self",
 		   .help = "Not supported; setting it is an error. Let `remote` scrape the "
 			   "endpoint of the extension `pprof`."),
+	ACK_ROW(struct pprof_config, ack),
 	{ 0 }
 };
 
 static const struct config_table table = { sizeof(struct pprof_config), rows, pprof_check, false };
 
 static const struct receiver_ops pprof_ops = {
+	.ack_offset = offsetof(struct pprof_config, ack),
 	.start = pprof_start,
 	.stop = pprof_stop,
 	.retire = pprof_retire,

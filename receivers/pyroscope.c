@@ -89,6 +89,7 @@ static const struct config_row rows[] = {
 	CONFIG_SECTION(struct pyroscope_receiver_config, limits, label_limits_table,
 		       .key = "series_limits",
 		       .help = "Limits for series. Each message of a rejection names the limit."),
+	ACK_ROW(struct pyroscope_receiver_config, ack),
 	{ 0 }
 };
 
@@ -96,6 +97,7 @@ static const struct config_table table = { sizeof(struct pyroscope_receiver_conf
 					   pyroscope_check };
 
 static const struct receiver_ops pyroscope_ops = {
+	.ack_offset = offsetof(struct pyroscope_receiver_config, ack),
 	.start = pyroscope_start,
 	.stop = pyroscope_stop,
 	.retire = pyroscope_retire,

@@ -15,6 +15,7 @@
 struct pyroscope_receiver_config {
 	struct http_server_config server;
 	struct label_limits limits;
+	struct choice ack;
 };
 
 enum pyroscope_loss { PYROSCOPE_RESERVED, PYROSCOPE_DUPLICATE, PYROSCOPE_LOSSES };

@@ -28,6 +28,7 @@ struct item { /* a packet of one pipeline */
 	struct packet_holder holder;
 	struct ledger_destination *ledger;
 	int64_t units;
+	bool answered; /* its senders no longer wait for it; under the delivery's lock */
 	uint64_t left; /* samples that the ledger counts as queued */
 };
 

@@ -39,7 +39,9 @@ struct delivery *delivery_new(const struct delivery_options *options)
 	d->options = *options;
 	/* Without a queue the sender waits for the result, as in the Collector, and little may
 	 * wait. */
-	d->waits = !q->present.enabled || q->wait_for_result;
+	d->waits = options->config->required && (!q->present.enabled || q->wait_for_result);
+	if (options->config->required)
+		d->acks = d->waits ? ACK_MODE_ANY : ACK_MODE(ACK_DELIVERED);
 	backlog_init(&d->backlog, q, options->ops->plan != NULL);
 	d->consumer_count = (uint32_t)(q->present.enabled ? q->num_consumers : 10);
 	if (options->ops->max_in_flight && d->consumer_count > options->ops->max_in_flight)
@@ -103,16 +105,21 @@ static void overflow(struct delivery *d, struct item *item, bool reported)
 		log_warn(d->options.log, "Sending queue is full. Dropping data.",
 			 log_number("queue_size", d->backlog.units),
 			 log_number("queue_bytes", backlog_bytes(&d->backlog)));
-	if (d->waits)
-		packet_release_acks(item->packet, ACK_FAILED);
+	packet_release_acks(item->packet, d->acks, ACK_FAILED);
 	packet_unref(&item->packet);
 	memory_free(item);
+}
+
+/* Senders wait for a moment while its share of memory is used up. */
+static bool may_delay(const struct delivery *d)
+{
+	return d->options.config->required && d->state == DELIVERY_WORKS;
 }
 
 /* Under the lock. */
 static bool enter(struct delivery *d, struct item *item, enum queue_entry entry)
 {
-	if (!backlog_add(&d->backlog, item, entry, d->state == DELIVERY_WORKS))
+	if (!backlog_add(&d->backlog, item, entry, may_delay(d)))
 		return false;
 	metric_add(item->ledger->queued, (int64_t)item->left);
 	metric_set(d->count.size, d->backlog.units);
@@ -136,8 +143,7 @@ bool delivery_enqueue(struct delivery *d, struct packet *packet, const struct le
 	if (!loop_here(d->options.loop) && entry != ENTRY_REFUSED)
 		plan_encode_small(&d->plan, packet);
 	struct item *item = new_item(d, packet);
-	if (d->waits)
-		packet_hold_acks(packet);
+	packet_hold_acks(packet, d->acks);
 
 	pthread_mutex_lock(&d->lock);
 	item->ledger = book_of(d, pipeline);
@@ -186,8 +192,9 @@ int64_t delivery_load(const struct delivery *d)
 
 enum delivery_room delivery_room(struct delivery *d, struct packet *packet)
 {
-	bool blocks = d->options.config->sending_queue.block_on_overflow || d->waits;
-	enum delivery_room room = backlog_room(&d->backlog, packet, d->state == DELIVERY_WORKS);
+	const struct delivery_config *config = d->options.config;
+	bool blocks = (config->required && config->sending_queue.block_on_overflow) || d->waits;
+	enum delivery_room room = backlog_room(&d->backlog, packet, may_delay(d));
 	return blocks && room == ROOM_NONE ? ROOM_SOON : room;
 }
 
@@ -196,18 +203,60 @@ bool delivery_waits(const struct delivery *d)
 	return d->waits;
 }
 
-static void free_item(struct delivery *d, struct item *item, enum ack_outcome outcome)
+void delivery_expect_senders(struct delivery *d)
+{
+	d->awaited = true;
+}
+
+bool delivery_is_awaited(const struct delivery *d)
+{
+	return d->waits || d->awaited;
+}
+
+/* `s`: the consumer that has it, or NULL. */
+static void free_item(struct delivery *d, struct item *item, struct sending *s,
+		      enum ack_outcome outcome)
 {
 	pthread_mutex_lock(&d->lock);
+	if (s)
+		s->item = NULL;
 	bool recovered = backlog_remove(&d->backlog, item);
 	metric_set(d->count.size, d->backlog.units);
 	pthread_mutex_unlock(&d->lock);
 	if (recovered)
 		log_info(d->options.log, "Sending queue has room again.");
-	if (d->waits)
-		packet_release_acks(item->packet, outcome);
+	if (!item->answered)
+		packet_release_acks(item->packet, d->acks, outcome);
 	packet_unref(&item->packet);
 	memory_free(item);
+}
+
+/* Under the lock. Takes over the acks that the item holds; appends a reference to the packet. */
+static void take_acks(struct item *item, struct packet **packets, uint32_t *count)
+{
+	if (!item || item->answered)
+		return;
+	item->answered = true;
+	packets[(*count)++] = packet_ref(item->packet);
+}
+
+void delivery_release_senders(struct delivery *d)
+{
+	uint32_t count = 0, items = d->consumer_count;
+	pthread_mutex_lock(&d->lock);
+	for (struct item *item = d->backlog.head; item; item = item->next)
+		items++;
+	struct packet **packets = memory_array(items, sizeof(struct packet *));
+	for (struct item *item = d->backlog.head; item; item = item->next)
+		take_acks(item, packets, &count);
+	for (uint32_t i = 0; i < d->consumer_count; i++)
+		take_acks(d->consumers[i].item, packets, &count);
+	pthread_mutex_unlock(&d->lock);
+	for (uint32_t i = 0; i < count; i++) {
+		packet_release_acks(packets[i], d->acks, ACK_FAILED);
+		packet_unref(&packets[i]);
+	}
+	memory_free(packets);
 }
 
 /* On the loop thread. Posted once, by whoever saw that nothing is left; nobody else has a hand on
@@ -235,10 +284,9 @@ void delivery_finish(struct sending *s, enum ack_outcome outcome)
 {
 	struct delivery *d = s->delivery;
 	struct loop *loop = d->options.loop;
-	free_item(d, s->item, outcome);
+	free_item(d, s->item, s, outcome);
 
 	pthread_mutex_lock(&d->lock);
-	s->item = NULL;
 	s->next = d->idle;
 	d->idle = s;
 	d->busy--;
@@ -292,7 +340,7 @@ void delivery_abandon(struct delivery *d)
 		if (!item)
 			return;
 		delivery_drop_samples(d, item, item->left, LEDGER_SHUTDOWN);
-		free_item(d, item, ACK_FAILED);
+		free_item(d, item, NULL, ACK_FAILED);
 	}
 }
 

@@ -52,6 +52,7 @@ struct retry_config {
 };
 
 struct delivery_config {
+	bool required; /* false: best effort, it neither delays nor refuses senders */
 	struct queue_config sending_queue;
 	struct retry_config retry_on_failure;
 	struct limits_config limits;
@@ -66,7 +67,12 @@ int64_t retry_next_interval(const struct retry_config *r, int64_t interval_ns);
 
 extern const struct metric *const delivery_metrics[]; /* for the manual; NULL-terminated */
 
-/* The four rows of every exporter's table: DELIVERY_ROWS(struct parca_config, delivery, "5s").
+/* Rules that concern several of these. */
+bool delivery_config_check(const struct delivery_config *config, struct error *err);
+/* Does its queue survive a restart? Receivers with `ack: durable` need that. */
+bool delivery_config_is_durable(const struct delivery_config *config);
+
+/* The rows of every exporter's table: DELIVERY_ROWS(struct parca_config, delivery, "5s").
  * _UNTIMED is for exporters whose attempts cannot be cancelled. */
 #define DELIVERY_ROWS(type, member, default_timeout) \
 	DELIVERY_ROWS_BUT_TIMEOUT(type, member), \
@@ -78,6 +84,9 @@ extern const struct metric *const delivery_metrics[]; /* for the manual; NULL-te
 			   .help = "A write ends only when the kernel completes it.")
 /* clang-format off */
 #define DELIVERY_ROWS_BUT_TIMEOUT(type, member) \
+	CONFIG_ROW(type, member.required, .key = "required", .def = "true", \
+		   .help = "With `false`, the destination is best-effort: it never delays or refuses a sender. Data " \
+			   "that does not fit into its queue is dropped for it. Not a key of the Collector."), \
 	CONFIG_SECTION(type, member.sending_queue, queue_table, .key = "sending_queue", .presence = PRESENCE_SOME, \
 		       .help = "The exporter's own queue. Data that does not fit is dropped for this destination " \
 			   "only."), \
@@ -133,16 +142,23 @@ enum delivery_room {
 /* [any thread] Is there room for this packet, or (NULL) for one more? After something was dropped
  * there is none until half of the queue is empty. ROOM_SOON: with `block_on_overflow` or
  * `wait_for_result`, and for a moment when the destination works and only its share of memory is
- * used up (pipeline/delivery/backlog.h). */
+ * used up (pipeline/delivery/backlog.h). Never of a best-effort destination. */
 enum delivery_room delivery_room(struct delivery *delivery, struct packet *packet);
 /* [any thread] How full the queue is, in thousandths; above 1000 when it was stretched. */
 int64_t delivery_load(const struct delivery *delivery);
-bool delivery_waits(const struct delivery *delivery); /* wait_for_result */
+bool delivery_waits(const struct delivery *delivery); /* wait_for_result, or no queue */
+
+/* [loop thread] Senders of some graph wait for it (ack: delivered). */
+void delivery_expect_senders(struct delivery *delivery);
+/* May a sender be waiting for it? */
+bool delivery_is_awaited(const struct delivery *delivery);
 
 /*
  * [loop thread]
  * delivery_stop_retrying: from now on each packet gets one more attempt and no retry.
  * delivery_resume: retries again as configured; only before delivery_drain.
+ * delivery_release_senders: senders that wait for the result are answered with a failure, and the
+ * packets stay. Senders that repeat their requests cause duplicates.
  * delivery_drain: stops retrying, and nothing may be enqueued any more; `drained` runs when nothing
  * is left.
  * delivery_abandon: stops retrying, and drops what still waits (reason shutdown); what is in flight
@@ -153,6 +169,7 @@ bool delivery_waits(const struct delivery *delivery); /* wait_for_result */
  */
 void delivery_stop_retrying(struct delivery *delivery);
 void delivery_resume(struct delivery *delivery);
+void delivery_release_senders(struct delivery *delivery);
 void delivery_drain(struct delivery *delivery, void (*drained)(void *argument), void *argument);
 void delivery_abandon(struct delivery *delivery);
 void delivery_log_stuck(struct delivery *delivery);

@@ -199,6 +199,22 @@ const struct config_table retry_table = { .size = sizeof(struct retry_config),
 					  .check = check_retry,
 					  .optional = true };
 
+bool delivery_config_check(const struct delivery_config *c, struct error *err)
+{
+	const struct queue_config *q = &c->sending_queue;
+	if (!c->required && q->present.enabled && (q->wait_for_result || q->block_on_overflow))
+		return error_set(err, ERROR_CONFIG,
+				 "sending_queue: `%s` contradicts `required: false`: senders never "
+				 "wait for a best-effort destination",
+				 q->wait_for_result ? "wait_for_result" : "block_on_overflow");
+	return true;
+}
+
+bool delivery_config_is_durable(const struct delivery_config *c)
+{
+	return c->sending_queue.present.enabled && c->sending_queue.storage;
+}
+
 uint64_t retry_delay(const struct retry_config *r, int64_t interval_ns, int64_t asked_ms)
 {
 	uint32_t random;

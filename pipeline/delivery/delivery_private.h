@@ -47,6 +47,8 @@ struct delivery {
 	struct sending *consumers;
 	uint32_t consumer_count;
 	bool waits;
+	unsigned acks;        /* the ack modes of senders that it answers */
+	_Atomic bool awaited; /* some graph has senders that wait */
 	struct plan plan;
 
 	/* Guards all of this. An item waits only while no consumer is idle, or memory is short and

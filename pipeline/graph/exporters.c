@@ -267,6 +267,8 @@ static void cut_short(struct exporter *e)
 	bool all = e->late >= e->users;
 	if (all || delivery_waits(e->delivery))
 		delivery_abandon(e->delivery);
+	else if (delivery_is_awaited(e->delivery))
+		delivery_release_senders(e->delivery);
 	if (all)
 		begin_stop(e);
 }
@@ -276,7 +278,7 @@ void exporters_end(struct exporter *e)
 	if (++e->ending < e->users)
 		return;
 	e->closing = true;
-	if (delivery_waits(e->delivery))
+	if (delivery_is_awaited(e->delivery))
 		delivery_stop_retrying(e->delivery);
 }
 

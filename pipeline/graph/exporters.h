@@ -64,7 +64,9 @@ void exporters_reopen(struct exporters *exporters);
  * all graphs of the exporter, waiting packets are dropped and the exporter is stopped, which
  * cancels deliveries in flight. Otherwise, waiting packets are dropped only if senders wait for the
  * result: these senders prevent the graph's receivers from stopping. They get an error and can
- * retry. Until the graph has left, such an exporter does not retry.
+ * retry. Until the graph has left, such an exporter does not retry. At other exporters, senders
+ * with `ack: delivered` get the error too, but the packets stay queued, because other senders were
+ * already answered.
  *
  * exporters_leave: the graph will not enqueue anything any more. late: its deadline has passed.
  * True: no graph is left, so the queue is drained, the exporter is stopped, and then `gone` runs on

@@ -192,19 +192,28 @@ static void share_memory(struct graph *g)
 				      (size_t)budget_batch_max(g->budget, share));
 }
 
+static void add_destinations(struct graph *g, struct pipeline *path,
+			     const struct strings *exporters, bool required)
+{
+	for (size_t k = 0; k < exporters->count; k++) {
+		const struct instance *e = find_instance(g, COMPONENT_EXPORTER, exporters->at[k]);
+		const struct delivery_config *config = inventory_delivery(e->declared);
+		struct batch_settings own = queue_batching(&config->sending_queue);
+		if (config->required == required)
+			pipeline_add_destination(path, exporters_delivery(e->exporter),
+						 e->declared->id, required, &own,
+						 exporters_context_keys(e->exporter));
+	}
+}
+
 static void build_routes(struct graph *g, struct pipeline *path, const struct strings *exporters)
 {
 	path->routes = memory_array(exporters->count, sizeof *path->routes);
 	path->budget = g->budget;
 	path->tenants = g->tenants;
 	ledger_init(&path->ledger, g->options.metrics, path->id);
-	for (size_t k = 0; k < exporters->count; k++) {
-		const struct instance *e = find_instance(g, COMPONENT_EXPORTER, exporters->at[k]);
-		struct batch_settings own =
-			queue_batching(&inventory_delivery(e->declared)->sending_queue);
-		pipeline_add_destination(path, exporters_delivery(e->exporter), e->declared->id,
-					 &own, exporters_context_keys(e->exporter));
-	}
+	add_destinations(g, path, exporters, true);
+	add_destinations(g, path, exporters, false);
 	g->route_count += path->route_count;
 }
 
@@ -213,7 +222,7 @@ static void open_batches(struct graph *g, struct route *route)
 	route->batcher = batcher_new(&(struct batcher_options){
 		.settings = &route->settings,
 		.shards = g->options.workers,
-		.hold_acks = route->waits,
+		.hold_acks = pipeline_held_acks(route),
 		.loop = g->options.loop,
 		.budget = g->budget,
 		.idle_bytes = (size_t)(budget_allowance(g->budget) / IDLE_SHARE / g->route_count),
@@ -234,6 +243,9 @@ static bool build_receiver(struct graph *g, const struct declared *d, struct err
 			    (!count || paths[count - 1] != &g->paths[i]))
 				paths[count++] = &g->paths[i];
 	}
+	enum ack_mode ack = inventory_ack(&g->inventory, d);
+	for (uint32_t i = 0; i < count; i++)
+		pipeline_expect_senders(paths[i], ack);
 	struct gate *gate = gate_new(&(struct gate_options){
 		.receiver = d->id,
 		.paths = paths,
@@ -244,6 +256,7 @@ static bool build_receiver(struct graph *g, const struct declared *d, struct err
 		.seats = g->seats,
 		.tenants = g->tenants,
 		.limits = g->inventory.service.limits,
+		.ack = ack,
 		.metrics = g->options.metrics,
 		.log = &g->log,
 	});

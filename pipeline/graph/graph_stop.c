@@ -30,6 +30,9 @@ static void stop_intake(void *argument)
 	for (uint32_t i = 0; i < g->pipeline_count; i++)
 		for (uint32_t k = 0; k < g->paths[i].route_count; k++)
 			batcher_flush(g->paths[i].routes[k].batcher);
+	for (uint32_t i = 0; i < g->instance_count; i++)
+		if (g->instances[i]->gate)
+			gate_wait(g->instances[i]->gate);
 }
 
 static void exporter_gone(void *argument)
@@ -89,7 +92,7 @@ static void release_senders(struct graph *g)
 			exporters_end(g->instances[i]->exporter);
 	for (uint32_t i = 0; i < g->pipeline_count; i++)
 		for (uint32_t k = 0; k < g->paths[i].route_count; k++)
-			if (g->paths[i].routes[k].waits)
+			if (g->paths[i].routes[k].waits || g->paths[i].routes[k].awaited)
 				batcher_flush(g->paths[i].routes[k].batcher);
 }
 

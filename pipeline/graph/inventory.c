@@ -71,7 +71,11 @@ static bool declare_id(struct inventory *inventory, enum component_kind kind,
 		.node = node,
 		.config = memory_new(factory->config->size),
 	};
-	return config_bind(factory->config, node, d->path, d->config, err);
+	struct error why;
+	error_clear(&why);
+	return config_bind(factory->config, node, d->path, d->config, err) &&
+	       (!factory->exporter || delivery_config_check(inventory_delivery(d), &why) ||
+		node_error(node, d->path, err, "%s", why.text));
 }
 
 /* The error message contains the ID, or the reference that produced it. */
@@ -320,7 +324,7 @@ static bool check_service(struct inventory *inventory, const struct node *root, 
 			return false;
 	return check_names(inventory, &service->extensions, COMPONENT_EXTENSION, node,
 			   "service::extensions", err) &&
-	       check_owned_paths(inventory, err);
+	       check_owned_paths(inventory, err) && inventory_check_acks(inventory, err);
 }
 
 static bool has_kind(const struct inventory *inventory, enum component_kind kind)

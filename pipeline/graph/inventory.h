@@ -39,6 +39,11 @@ void inventory_fini(struct inventory *inventory);
 const struct declared *inventory_find(const struct inventory *inventory, enum component_kind kind,
 				      const char *id);
 
+/* What the receiver's senders wait for. */
+enum ack_mode inventory_ack(const struct inventory *inventory, const struct declared *receiver);
+/* A receiver can promise no more than its destinations keep. */
+bool inventory_check_acks(const struct inventory *inventory, struct error *err);
+
 /* The queue, retries, limits and timeout of an exporter. */
 const struct delivery_config *inventory_delivery(const struct declared *declared);
 

@@ -81,6 +81,10 @@ static const struct config_row service_rows[] = {
 		       .help = "What a request may contain, at every receiver. A document that "
 			       "exceeds a limit is rejected; the error names the key and the "
 			       "observed value. Not a key of the Collector."),
+	CONFIG_ROW(struct service_config, ack, .key = "ack", .def = "enqueue",
+		   .choices = ack_mode_names,
+		   .help = "When senders get their response, for all receivers without an `ack` "
+			   "of their own. Not a key of the Collector."),
 	CONFIG_SECTION(struct service_config, tenant, tenant_table, .key = "tenant",
 		       .presence = PRESENCE_NONE,
 		       .help = "Which tenant a request belongs to, from the first of these sources "

@@ -3,6 +3,7 @@
 #define PIPELINE_GRAPH_SERVICE_CONFIG_H
 
 #include "config/table.h"
+#include "pipeline/component.h"
 #include "pipeline/intake/request_limits.h"
 #include "pipeline/intake/tenant.h"
 
@@ -26,6 +27,7 @@ struct service_config {
 	const struct node *telemetry;
 	struct tenant_config tenant;
 	struct request_limits limits;
+	struct choice ack; /* enum ack_mode */
 	struct admin_config admin;
 	struct shutdown_config shutdown;
 };

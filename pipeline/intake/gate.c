@@ -7,13 +7,16 @@
 #include <assert.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <time.h>
 
 struct gate {
 	struct gate_options options;
 	uint32_t routes; /* the largest number of routes of any path */
+	bool required;   /* some path has a required destination */
 	struct request_limiter limiter;
 	_Atomic bool closed;
-	pthread_mutex_t lock; /* guards the creation of counters */
+	_Atomic uint32_t unanswered; /* requests that were submitted */
+	pthread_mutex_t lock;        /* guards the creation of counters */
 	/* by transport; NULL: no request yet */
 	struct gate_counters *_Atomic counters[TRANSPORT_COUNT];
 };
@@ -23,9 +26,11 @@ struct gate *gate_new(const struct gate_options *options)
 	struct gate *gate = memory_new(sizeof *gate);
 	gate->options = *options;
 	gate->routes = 1;
-	for (uint32_t i = 0; i < options->pipeline_count; i++)
+	for (uint32_t i = 0; i < options->pipeline_count; i++) {
 		if (options->paths[i]->route_count > gate->routes)
 			gate->routes = options->paths[i]->route_count;
+		gate->required = gate->required || pipeline_is_required(options->paths[i]);
+	}
 	request_limits_init(&gate->limiter, &options->limits, options->metrics, options->receiver);
 	pthread_mutex_init(&gate->lock, NULL);
 	return gate;
@@ -39,6 +44,14 @@ const struct request_limiter *gate_limiter(const struct gate *gate)
 void gate_close(struct gate *gate)
 {
 	gate->closed = true;
+}
+
+/* Polls, so that requests do not pay for a lock that only the end of a graph needs. */
+void gate_wait(struct gate *gate)
+{
+	const struct timespec pause = { 0, 1000000 };
+	while (atomic_load(&gate->unanswered))
+		nanosleep(&pause, NULL);
 }
 
 void gate_unref(struct gate **slot)
@@ -105,15 +118,23 @@ static bool too_many(const struct gate *gate, struct inbound *in, struct error *
 static bool is_blocked(const struct gate *gate)
 {
 	for (uint32_t i = 0; i < gate->options.pipeline_count; i++)
-		if (pipeline_blocks(gate->options.paths[i]))
+		if (pipeline_blocks(gate->options.paths[i], gate->options.ack))
 			return true;
 	return false;
+}
+
+/* Is the path one of those of which one must accept a document? Not if others have required
+ * destinations and this one has none. */
+static bool counts(const struct gate *gate, const struct pipeline *path)
+{
+	return !gate->required || pipeline_is_required(path);
 }
 
 static bool has_room(const struct gate *gate)
 {
 	for (uint32_t i = 0; i < gate->options.pipeline_count; i++)
-		if (pipeline_has_room(gate->options.paths[i]))
+		if (counts(gate, gate->options.paths[i]) &&
+		    pipeline_has_room(gate->options.paths[i]))
 			return true;
 	return gate->options.pipeline_count == 0;
 }
@@ -302,16 +323,18 @@ static void answer(struct ack *ack, enum ack_outcome outcome)
 	count_outcome(gate, in);
 	give_back(gate, in);
 	in->ops->reply(in, &in->outcome);
+	atomic_fetch_sub(&gate->unanswered, 1);
 }
 
 static void begin(struct gate *gate, struct inbound *in)
 {
+	gate->unanswered++;
 	in->gate = gate;
 	in->outcome = (struct outcome){ 0 };
 	in->samples = 0;
 	in->refusal = REFUSAL_NONE;
 	error_clear(&in->error);
-	ack_init(&in->ack, answer);
+	ack_init(&in->ack, gate->options.ack, answer);
 	in->request.ack = &in->ack;
 	in->request.receiver = gate->options.receiver;
 	assert(in->peer);
@@ -412,8 +435,15 @@ static bool run_path(struct worker *worker, struct inbound *in, struct pass *pas
 	return pipeline_run(gate->options.paths[i], p, worker->scratch, err);
 }
 
-/* Runs all paths of the receiver. The document is accepted if any path accepted it; the first
- * refusal is reported only if none did. */
+static bool is_the_senders(const struct error *err)
+{
+	return err->kind == ERROR_INVALID || err->kind == ERROR_TOO_LARGE ||
+	       err->kind == ERROR_UNSUPPORTED;
+}
+
+/* Runs all paths of the receiver. The document is accepted if any path accepted it that counts; the
+ * first refusal is reported only if none did, or if the sender waits for the destinations of all
+ * paths. */
 static bool run_paths(struct worker *worker, struct inbound *in, struct pass *pass,
 		      struct error *first)
 {
@@ -423,10 +453,13 @@ static bool run_paths(struct worker *worker, struct inbound *in, struct pass *pa
 		struct error err;
 		error_clear(&err);
 		bool ok = run_path(worker, in, pass, i, &decoded, &err);
-		taken = taken || ok;
-		if (!ok && first->kind == ERROR_NONE)
+		bool matters = counts(gate, gate->options.paths[i]);
+		taken = taken || (ok && matters);
+		if (!ok && (matters || !decoded) && first->kind == ERROR_NONE)
 			*first = err;
 	}
+	if (taken && first->kind != ERROR_NONE && in->ack.mode != ACK_ENQUEUE)
+		ack_note(&in->ack, is_the_senders(first) ? ACK_REFUSED : ACK_FAILED);
 	if (!taken && first->kind == ERROR_BUSY)
 		first->retry_after_ms = retry_hint();
 	return taken;
@@ -476,12 +509,6 @@ struct tally {
 	uint32_t first;       /* index of the first rejected one, */
 	enum refusal refusal; /* and the reason */
 };
-
-static bool is_the_senders(const struct error *err)
-{
-	return err->kind == ERROR_INVALID || err->kind == ERROR_TOO_LARGE ||
-	       err->kind == ERROR_UNSUPPORTED;
-}
 
 /* Keeps the error of the first rejected document in `first`, in case none is accepted. */
 static void reject(struct inbound *in, struct tally *tally, const struct pass *pass,

@@ -33,6 +33,7 @@ struct gate_options {
 	struct worker **seats;
 	struct tenants *tenants;      /* NULL: there are none */
 	struct request_limits limits; /* of documents; zeroed: none */
+	enum ack_mode ack;            /* of all its requests */
 	struct metrics *metrics;
 	struct log *log;
 };
@@ -40,6 +41,9 @@ struct gate_options {
 struct gate *gate_new(const struct gate_options *options);
 /* Refuses all requests from now on, with a retry hint. [any thread] */
 void gate_close(struct gate *gate);
+/* Waits until every submitted request has its reply, also those whose connection is gone: a
+ * destination may still hold their acks. [pool thread] */
+void gate_wait(struct gate *gate);
 void gate_unref(struct gate **gate);
 
 /* For the option `run` of workers. */

@@ -3,6 +3,7 @@
 
 #include "base/memory.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -70,7 +71,8 @@ static void keep_metadata(struct route *route, const char *key)
 }
 
 void pipeline_add_destination(struct pipeline *path, struct delivery *delivery, const char *id,
-			      const struct batch_settings *own, const char *const *context_keys)
+			      bool required, const struct batch_settings *own,
+			      const char *const *context_keys)
 {
 	if (has_destination(path, delivery))
 		return;
@@ -78,6 +80,8 @@ void pipeline_add_destination(struct pipeline *path, struct delivery *delivery, 
 	size_t size = (route->delivery_count + 1) * sizeof *route->deliveries;
 	route->deliveries = memory_resize(route->deliveries, size);
 	route->deliveries[route->delivery_count++] = delivery;
+	assert(!required || route->required_count + 1 == route->delivery_count);
+	route->required_count += required;
 	route->waits = route->waits || delivery_waits(delivery);
 	for (; context_keys && *context_keys; context_keys++)
 		keep_metadata(route, *context_keys);
@@ -88,6 +92,28 @@ void pipeline_add_destination(struct pipeline *path, struct delivery *delivery, 
 		ledger_destination_init(&ledger, &path->ledger, id);
 		route->batched = ledger.queued;
 	}
+}
+
+unsigned pipeline_held_acks(const struct route *route)
+{
+	if (route->waits)
+		return ACK_MODE_ANY;
+	return route->required_count ? ACK_MODE(ACK_DURABLE) | ACK_MODE(ACK_DELIVERED) : 0;
+}
+
+void pipeline_expect_senders(struct pipeline *path, enum ack_mode mode)
+{
+	for (uint32_t i = 0; i < path->route_count && mode != ACK_ENQUEUE; i++) {
+		struct route *route = &path->routes[i];
+		route->awaited = route->awaited || route->required_count;
+		for (uint32_t k = 0; k < route->required_count && mode == ACK_DELIVERED; k++)
+			delivery_expect_senders(route->deliveries[k]);
+	}
+}
+
+bool pipeline_is_required(const struct pipeline *path)
+{
+	return path->route_count && path->routes[0].required_count;
 }
 
 uint64_t pipeline_count(const struct profiles *profiles)
@@ -125,16 +151,15 @@ static void drop_at(const struct route *route, const struct request *request,
 		    const struct collect_added *added, const struct error *why)
 {
 	bool passes = why->kind == ERROR_BUSY;
-	if (route->waits && request && request->ack) {
-		ack_hold(request->ack);
-		ack_release(request->ack, passes ? ACK_FAILED : ACK_REFUSED);
-	}
+	const struct ack *ack = request ? request->ack : NULL;
+	if (ack && pipeline_held_acks(route) & ACK_MODE(ack->mode))
+		ack_note(request->ack, passes ? ACK_FAILED : ACK_REFUSED);
 	for (uint32_t i = 0; i < route->delivery_count; i++)
 		delivery_drop(route->deliveries[i], added->samples_in - added->samples_merged,
 			      &route->path->ledger, passes ? LEDGER_QUEUE_FULL : LEDGER_TOO_LARGE);
 }
 
-/* The document is accepted if any route accepted it. What the first route cannot hold is
+/* The document is accepted if any required route accepted it. What the first route cannot hold is
  * refused. */
 static enum batcher_result add_to_routes(const struct pipeline *path,
 					 const struct profiles *profiles,
@@ -149,7 +174,8 @@ static enum batcher_result add_to_routes(const struct pipeline *path,
 			batcher_add(path->routes[i].batcher, profiles, &same, &why);
 		if (also == BATCHER_FAILED)
 			drop_at(&path->routes[i], profiles->request, added, &why);
-		result = also == BATCHER_TAKEN ? also : result;
+		if (also == BATCHER_TAKEN && path->routes[i].required_count)
+			result = also;
 	}
 	return result;
 }
@@ -246,16 +272,27 @@ bool pipeline_run(struct pipeline *path, struct profiles *profiles, void **scrat
 	metric_add(path->ledger.merged, (int64_t)added.samples_merged);
 	metric_add(path->ledger.dropped[LEDGER_POLICY], (int64_t)(in - added.samples_in));
 	return result == BATCHER_TAKEN ||
-	       error_set(err, ERROR_BUSY, "the queues of all destinations are full");
+	       error_set(err, ERROR_BUSY, "the queues of the destinations have no room");
 }
 
-/* Does some queue have room for it, and every queue that must not drop? */
+static bool has_sender(const struct packet *packet, unsigned modes)
+{
+	for (uint32_t i = 0; i < packet->contribution_count; i++)
+		if (packet->contributions[i].ack && modes & ACK_MODE(packet->contributions[i].mode))
+			return true;
+	return false;
+}
+
+/* Does some required queue have room for it, and every queue that must not drop? That is every
+ * required one if a sender waits for all of them: a queue that accepted what its sender has to
+ * repeat would get it twice. */
 static bool finds_room(const struct route *route, struct packet *packet)
 {
-	bool found = false;
-	for (uint32_t i = 0; i < route->delivery_count; i++) {
+	bool found = !route->required_count;
+	bool all = has_sender(packet, ACK_MODE(ACK_DURABLE) | ACK_MODE(ACK_DELIVERED));
+	for (uint32_t i = 0; i < route->required_count; i++) {
 		enum delivery_room room = delivery_room(route->deliveries[i], packet);
-		if (room == ROOM_SOON)
+		if (room == ROOM_SOON || (all && room != ROOM_SOME))
 			return false;
 		found = found || room == ROOM_SOME;
 	}
@@ -264,32 +301,32 @@ static bool finds_room(const struct route *route, struct packet *packet)
 
 static const struct delivery *least_full(const struct route *route)
 {
-	const struct delivery *least = route->deliveries[0];
-	for (uint32_t i = 1; i < route->delivery_count; i++)
+	const struct delivery *least = route->required_count ? route->deliveries[0] : NULL;
+	for (uint32_t i = 1; i < route->required_count; i++)
 		if (delivery_load(route->deliveries[i]) < delivery_load(least))
 			least = route->deliveries[i];
 	return least;
 }
 
 /*
- * The senders of this batch have already been answered, so it must enter a queue. Every queue that
- * has any room accepts it, and a queue that must not drop always does. If no queue has room, the
- * least full one is stretched by the amount that was open and in transit; meanwhile the gate
+ * Senders of this batch have already been answered, so it must enter a queue. Every queue that has
+ * any room accepts it, and a queue that must not drop always does. If no required queue has room,
+ * the least full one is stretched by the amount that was open and in transit; meanwhile the gate
  * refuses new requests.
  */
 static bool emit_promised(const struct route *route, struct packet *packet)
 {
 	const struct pipeline *path = route->path;
-	bool kept = pipeline_has_room(path) || pipeline_blocks(path);
+	bool kept = pipeline_has_room(path) || pipeline_blocks(path, ACK_ENQUEUE);
 	const struct delivery *keeper = kept ? NULL : least_full(route);
 	bool taken = false;
 	for (uint32_t i = 0; i < route->delivery_count; i++) {
 		struct delivery *d = route->deliveries[i];
-		bool last = !taken && i + 1 == route->delivery_count && path->route_count == 1;
+		bool last = !taken && i + 1 == route->required_count && path->route_count == 1;
 		bool always = last || d == keeper || delivery_room(d, packet) == ROOM_SOON;
-		taken = delivery_enqueue(d, packet, &path->ledger,
-					 always ? ENTRY_ALWAYS : ENTRY_PROMISED) ||
-			taken;
+		bool entered = delivery_enqueue(d, packet, &path->ledger,
+						always ? ENTRY_ALWAYS : ENTRY_PROMISED);
+		taken = taken || (entered && i < route->required_count);
 	}
 	return taken;
 }
@@ -300,11 +337,21 @@ static bool emit_unanswered(const struct route *route, struct packet *packet)
 {
 	enum queue_entry entry = finds_room(route, packet) ? ENTRY_IF_FITS : ENTRY_REFUSED;
 	bool taken = false;
-	for (uint32_t i = 0; i < route->delivery_count; i++)
-		taken = delivery_enqueue(route->deliveries[i], packet, &route->path->ledger,
-					 entry) ||
-			taken;
+	for (uint32_t i = 0; i < route->delivery_count; i++) {
+		bool entered =
+			delivery_enqueue(route->deliveries[i], packet, &route->path->ledger, entry);
+		taken = taken || (entered && i < route->required_count);
+	}
 	return taken;
+}
+
+/* Has some sender of it been answered? */
+static bool is_promised(const struct route *route, const struct packet *packet)
+{
+	bool waiting = packet->contribution_count > 0;
+	for (uint32_t i = 0; i < packet->contribution_count; i++)
+		waiting = waiting && packet->contributions[i].ack;
+	return route->settings.on && !route->waits && !waiting;
 }
 
 bool pipeline_emit(void *context, struct packet *packet)
@@ -316,29 +363,31 @@ bool pipeline_emit(void *context, struct packet *packet)
 	struct packet_holder all = { .bytes = &bytes, .reads = FORM_JSON };
 	packet_charge_to(packet, budget_charge, route->path->budget);
 	packet_attach(packet, &all);
-	bool promised = route->settings.on && !route->waits;
-	bool taken = promised ? emit_promised(route, packet) : emit_unanswered(route, packet);
+	bool taken = is_promised(route, packet) ? emit_promised(route, packet)
+						: emit_unanswered(route, packet);
 	packet_detach(packet, &all);
-	packet_release_acks(packet, ACK_TAKEN);
+	packet_release_acks(packet, ACK_MODE_ANY, ACK_TAKEN);
 	packet_unref(&packet);
-	return taken;
-}
-
-static bool any_has(const struct pipeline *path, enum delivery_room room)
-{
-	for (uint32_t i = 0; i < path->route_count; i++)
-		for (uint32_t k = 0; k < path->routes[i].delivery_count; k++)
-			if (delivery_room(path->routes[i].deliveries[k], NULL) == room)
-				return true;
-	return false;
+	return taken || !route->required_count;
 }
 
 bool pipeline_has_room(const struct pipeline *path)
 {
-	return any_has(path, ROOM_SOME);
+	for (uint32_t i = 0; i < path->route_count; i++)
+		for (uint32_t k = 0; k < path->routes[i].required_count; k++)
+			if (delivery_room(path->routes[i].deliveries[k], NULL) == ROOM_SOME)
+				return true;
+	return !pipeline_is_required(path);
 }
 
-bool pipeline_blocks(const struct pipeline *path)
+bool pipeline_blocks(const struct pipeline *path, enum ack_mode mode)
 {
-	return any_has(path, ROOM_SOON);
+	for (uint32_t i = 0; i < path->route_count; i++)
+		for (uint32_t k = 0; k < path->routes[i].required_count; k++) {
+			enum delivery_room room =
+				delivery_room(path->routes[i].deliveries[k], NULL);
+			if (room == ROOM_SOON || (room == ROOM_NONE && mode != ACK_ENQUEUE))
+				return true;
+		}
+	return false;
 }

@@ -28,9 +28,10 @@ struct route {
 	struct metric_series
 		/* gauge: of the pipeline's batch, or of what is queued for the exporter */
 		*batched;
-	struct delivery **deliveries;
-	uint32_t delivery_count;
-	bool waits; /* some destination has wait_for_result or no queue */
+	struct delivery **deliveries; /* the required ones first */
+	uint32_t delivery_count, required_count;
+	bool waits;   /* some destination has wait_for_result or no queue */
+	bool awaited; /* some receiver's senders wait for its batches */
 	struct batcher *batcher;
 };
 
@@ -38,7 +39,7 @@ struct pipeline {
 	const char *id; /* "profiles/x" */
 	struct stage *stages;
 	uint32_t stage_count;
-	struct route *routes;
+	struct route *routes; /* those with a required destination first */
 	uint32_t route_count;
 	struct path_settings settings;
 	struct ledger ledger;
@@ -52,10 +53,17 @@ void pipeline_stage_metrics(struct stage *stage, struct metrics *metrics, const 
 			    const char *pipeline);
 
 /* Adds an exporter to path->routes, which must have room for one route per exporter, after settings
- * and ledger are set. An exporter that is named twice is added once. `own`: its own batch settings,
- * whose strings must outlive the pipeline. */
+ * and ledger are set; the required ones first. An exporter that is named twice is added once.
+ * `own`: its own batch settings, whose strings must outlive the pipeline. */
 void pipeline_add_destination(struct pipeline *path, struct delivery *delivery, const char *id,
-			      const struct batch_settings *own, const char *const *context_keys);
+			      bool required, const struct batch_settings *own,
+			      const char *const *context_keys);
+/* The modes of senders whose acks the route's batches hold. */
+unsigned pipeline_held_acks(const struct route *route);
+/* A receiver with this ack mode feeds the pipeline. [loop thread] */
+void pipeline_expect_senders(struct pipeline *path, enum ack_mode mode);
+/* Is any destination required? If none is, nothing refuses senders. */
+bool pipeline_is_required(const struct pipeline *path);
 
 /* Runs the processors on a decoded document, collects it and hands full batches to the
  * destinations, on a worker's thread. scratch is the worker's table. False: refused, err gives the
@@ -64,13 +72,13 @@ bool pipeline_run(struct pipeline *path, struct profiles *profiles, void **scrat
 		  struct error *err);
 
 /* The batcher's `emit`: hands the packet to every destination of the route and drops the caller's
- * reference. False: no destination had room. */
+ * reference. False: no required destination had room. */
 bool pipeline_emit(void *route, struct packet *packet);
 
-/* has_room: can any destination accept more? blocks: does some destination that senders must wait
- * for lack room? */
+/* has_room: can any required destination accept more? True if none is required. blocks: does some
+ * destination lack room that must not drop the data of senders with this mode? */
 bool pipeline_has_room(const struct pipeline *path);
-bool pipeline_blocks(const struct pipeline *path);
+bool pipeline_blocks(const struct pipeline *path, enum ack_mode mode);
 
 /* The number of samples in Profiles that are neither faulty nor dropped. */
 uint64_t pipeline_count(const struct profiles *profiles);

@@ -6,9 +6,6 @@
 
 #include <assert.h>
 #include <pthread.h>
-#include <time.h>
-
-enum { STOP_GRACE_S = 10 };
 
 struct source {
 	struct source_options options;
@@ -61,7 +58,6 @@ static void reply(struct inbound *in, const struct outcome *outcome)
 struct source *source_new(const struct source_options *options)
 {
 	struct source *source = memory_new(sizeof *source);
-	pthread_condattr_t monotonic;
 	assert(options->request_size >= sizeof(struct source_request));
 	source->options = *options;
 	source->ops = (struct inbound_ops){ .load = load,
@@ -70,22 +66,15 @@ struct source *source_new(const struct source_options *options)
 					    .reply = reply,
 					    .tables_factor = options->documents->tables_factor };
 	pthread_mutex_init(&source->lock, NULL);
-	pthread_condattr_init(&monotonic);
-	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-	pthread_cond_init(&source->answered, &monotonic);
-	pthread_condattr_destroy(&monotonic);
+	pthread_cond_init(&source->answered, NULL);
 	return source;
 }
 
 void source_stop(struct source *source)
 {
-	struct timespec until;
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += STOP_GRACE_S;
 	pthread_mutex_lock(&source->lock);
-	while (source->submitted &&
-	       pthread_cond_timedwait(&source->answered, &source->lock, &until) == 0)
-		;
+	while (source->submitted)
+		pthread_cond_wait(&source->answered, &source->lock);
 	pthread_mutex_unlock(&source->lock);
 }
 

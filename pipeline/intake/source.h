@@ -43,10 +43,10 @@ struct source_options {
 	void (*done)(struct source_request *r, const struct outcome *outcome);
 };
 
-/* new is called in the receiver's create, unref in its destroy: requests that a worker still holds
- * outlive the stop. */
+/* new is called in the receiver's create, unref in its destroy. */
 struct source *source_new(const struct source_options *options);
-/* Gives submitted requests 10 s to complete. The receiver submits none afterwards. [pool thread] */
+/* Waits until all submitted requests have their outcome. The receiver submits none afterwards.
+ * [pool thread] */
 void source_stop(struct source *source);
 void source_unref(struct source **source);
 

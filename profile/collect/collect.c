@@ -438,6 +438,7 @@ static void contribute(struct collect *c, const struct request *request, bool ho
 		.samples_in = added->samples_in,
 		.samples_merged = added->samples_merged,
 		.ack = ack,
+		.mode = ack ? ack->mode : ACK_ENQUEUE,
 	};
 }
 

@@ -64,6 +64,7 @@ static inline int setup(void **state)
 	f->metrics = metrics_new();
 	ledger_init(&f->pipeline, f->metrics, "profiles");
 	f->config = (struct delivery_config){
+		.required = true,
 		.sending_queue = { .present = { true }, .num_consumers = 2, .queue_size = 3 },
 		.retry_on_failure = { .present = { true },
 				      .initial_interval = { 1000000 },

@@ -67,6 +67,7 @@ static int setup(void **state)
 	d->metrics = metrics_new();
 	ledger_init(&d->pipeline, d->metrics, "profiles");
 	d->config = (struct delivery_config){
+		.required = true,
 		.sending_queue = { .present = { true }, .num_consumers = 1, .queue_size = 100 },
 		.timeout = { 1000000000 },
 	};

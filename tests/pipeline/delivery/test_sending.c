@@ -155,17 +155,66 @@ static void check_ack(struct fixture *f, enum send_outcome outcome, uint32_t sen
 	f->script[0] = (struct send_result){ .outcome = outcome,
 					     .retry_after_ms = -1,
 					     .reason = "invalid" };
-	ack_init(&ack, note_ack);
+	ack_init(&ack, ACK_ENQUEUE, note_ack);
 	struct packet *packet = packet_new(10, senders);
 	packet->samples = 1;
 	packet->contributions[0].ack = &ack;
 	assert_true(delivery_enqueue(f->delivery, packet, &f->pipeline, ENTRY_IF_FITS));
-	packet_release_acks(packet, ACK_TAKEN); /* the fan-out is done */
+	packet_release_acks(packet, ACK_MODE_ANY, ACK_TAKEN); /* the fan-out is done */
 	packet_unref(&packet);
 	assert_int_equal(acks_done, 0);
 	run_until_sends(f, f->ops.plan ? 3 : 1);
 	assert_int_equal(acks_done, 1);
 	assert_int_equal(acked, expected);
+}
+
+/* One of two senders waits for delivery. It is released while the packet waits for its retry, and
+ * the packet, for which the other one was answered, is still delivered. */
+static void a_sender_can_be_released_before_its_packet_is_delivered(void **state)
+{
+	struct fixture *f = *state;
+	struct ack ack;
+	acks_done = 0;
+	begin(f);
+	f->script[0] = (struct send_result){ .outcome = SEND_RETRY,
+					     .retry_after_ms = -1,
+					     .reason = "unavailable" };
+	ack_init(&ack, ACK_DELIVERED, note_ack);
+	struct packet *packet = packet_new(10, 2);
+	packet->samples = 1;
+	packet->contributions[0] = (struct contribution){ .ack = &ack, .mode = ACK_DELIVERED };
+	assert_true(delivery_enqueue(f->delivery, packet, &f->pipeline, ENTRY_PROMISED));
+	packet_release_acks(packet, ACK_MODE_ANY, ACK_TAKEN); /* the fan-out is done */
+	packet_unref(&packet);
+	assert_int_equal(acks_done, 0);
+	delivery_release_senders(f->delivery);
+	delivery_release_senders(f->delivery);
+	assert_int_equal(acks_done, 1);
+	assert_int_equal(acked, ACK_FAILED);
+	run_until_sends(f, 2);
+	assert_int_equal(acks_done, 1);
+	assert_int_equal(read_metric(f, OUT), 1);
+}
+
+/* It neither waits for a best-effort destination nor hears of it. */
+static void a_best_effort_destination_holds_no_sender(void **state)
+{
+	struct fixture *f = *state;
+	struct ack ack;
+	acks_done = 0;
+	f->config.required = false;
+	f->config.sending_queue.present.enabled = false;
+	begin(f);
+	ack_init(&ack, ACK_DELIVERED, note_ack);
+	struct packet *packet = packet_new(10, 1);
+	packet->contributions[0] = (struct contribution){ .ack = &ack, .mode = ACK_DELIVERED };
+	assert_true(delivery_enqueue(f->delivery, packet, &f->pipeline, ENTRY_IF_FITS));
+	packet_release_acks(packet, ACK_MODE_ANY, ACK_TAKEN);
+	packet_unref(&packet);
+	assert_int_equal(acks_done, 1);
+	assert_int_equal(acked, ACK_TAKEN);
+	run_until_sends(f, 1);
+	assert_int_equal(acks_done, 1);
 }
 
 static void the_sender_hears_of_a_refusal_for_good(void **state)
@@ -209,6 +258,8 @@ int main(void)
 		TEST(a_retry_interval_of_zero_does_not_spin),
 		TEST(a_destination_that_asks_for_ever_is_not_waited_for_at_the_end),
 		TEST(a_destination_that_fails_is_one_line_and_its_recovery_another),
+		TEST(a_sender_can_be_released_before_its_packet_is_delivered),
+		TEST(a_best_effort_destination_holds_no_sender),
 		TEST(the_sender_hears_of_a_refusal_for_good),
 		TEST(the_sender_hears_of_a_failure_that_may_pass),
 		TEST(one_senders_refusal_is_not_anothers),

@@ -192,7 +192,7 @@ static const struct config_table exporter_table = { sizeof(struct fake_config), 
 
 #define LIFE .size = sizeof(struct fake), .create = create, .destroy = destroy
 
-static const struct receiver_ops receiver_ops = { start_receiver, stop_receiver };
+static const struct receiver_ops receiver_ops = { .start = start_receiver, .stop = stop_receiver };
 static const struct component_factory fake_receiver = { .type = "fake",
 							.kind = COMPONENT_RECEIVER,
 							.receiver = &receiver_ops,

@@ -31,6 +31,7 @@ struct fixture {
 	_Atomic uint32_t packets;
 	bool full; /* no destination has room */
 	bool hold; /* the sender waits for the packet */
+	enum ack_mode ack;
 	struct packet *held;
 	struct delivery *deliveries[2];
 	int draining;
@@ -154,7 +155,7 @@ static inline void make_batcher(struct fixture *f)
 						       .loop = f->loop,
 						       .budget = &f->budget,
 						       .batched = f->pipeline.ledger.batched,
-						       .hold_acks = f->hold,
+						       .hold_acks = f->hold ? ACK_MODE_ANY : 0,
 						       .emit = keep,
 						       .context = f });
 }
@@ -170,6 +171,7 @@ static inline void open_gate(struct fixture *f, uint32_t pipelines)
 						   .budget = &f->budget,
 						   .peers = &f->peers,
 						   .workers = &f->workers,
+						   .ack = f->ack,
 						   .metrics = f->metrics,
 						   .log = &f->log });
 }

@@ -123,7 +123,7 @@ static void check_waiting(struct fixture *f, enum ack_outcome outcome, enum erro
 	workers_stop(&f->workers);
 	assert_false(fake.replied);
 	assert_int_equal(fake.in.charged, GATE_REQUEST_BYTES + 100000);
-	packet_release_acks(f->held, outcome);
+	packet_release_acks(f->held, ACK_MODE_ANY, outcome);
 	packet_unref(&f->held);
 	assert_true(fake.replied);
 	assert_int_equal(fake.kind, told);
@@ -167,19 +167,25 @@ static void drain(void *argument)
 
 /* Two destinations, the first of which is full. `pipelines` is the number of pipelines that send to
  * them; `blocks`: the first one blocks. */
-static bool admitted(struct fixture *f, uint32_t pipelines, bool blocks)
+static bool admitted_if(struct fixture *f, uint32_t pipelines, bool blocks, bool second_required)
 {
 	static const struct exporter_ops taking = { .send = take };
 	struct delivery_config config[2] = {
-		{ .sending_queue = { .present = { true },
+		{ .required = true,
+		  .sending_queue = { .present = { true },
 				     .num_consumers = 1,
 				     .queue_size = 1,
 				     .block_on_overflow = blocks } },
-		{ .sending_queue = { .present = { true }, .num_consumers = 1, .queue_size = 1 } },
+		{ .required = second_required,
+		  .sending_queue = { .present = { true }, .num_consumers = 1, .queue_size = 1 } },
 	};
+	uint32_t count = pipelines == 1 ? 2 : 1;
 	struct route routes[2] = { { .deliveries = f->deliveries,
-				     .delivery_count = pipelines == 1 ? 2 : 1 },
-				   { .deliveries = f->deliveries + 1, .delivery_count = 1 } };
+				     .delivery_count = count,
+				     .required_count = second_required ? count : 1 },
+				   { .deliveries = f->deliveries + 1,
+				     .delivery_count = 1,
+				     .required_count = second_required } };
 	struct pipeline paths[2] = { { .routes = &routes[0], .route_count = 1 },
 				     { .routes = &routes[1], .route_count = 1 } };
 	struct fake fake = fake_request(0);
@@ -207,6 +213,28 @@ static bool admitted(struct fixture *f, uint32_t pipelines, bool blocks)
 	return ok;
 }
 
+static bool admitted(struct fixture *f, uint32_t pipelines, bool blocks)
+{
+	return admitted_if(f, pipelines, blocks, true);
+}
+
+static void room_at_a_best_effort_destination_admits_nothing(void **state)
+{
+	struct fixture *f = *state;
+	assert_false(admitted_if(f, 1, false, false));
+	assert_false(admitted_if(f, 2, false, false));
+	open_gate(f, 0);
+}
+
+static void a_full_queue_refuses_senders_that_wait_for_every_destination(void **state)
+{
+	struct fixture *f = *state;
+	f->ack = ACK_DELIVERED;
+	assert_false(admitted(f, 1, false));
+	assert_false(admitted(f, 2, false));
+	open_gate(f, 0);
+}
+
 static void a_full_queue_refuses_only_when_it_blocks_or_no_other_has_room(void **state)
 {
 	struct fixture *f = *state;
@@ -232,6 +260,8 @@ int main(void)
 		TEST(every_request_is_counted_once),
 		TEST(a_sender_that_waits_holds_no_memory_of_tables),
 		TEST(a_sender_that_waits_is_not_called_back_in_vain),
+		TEST(room_at_a_best_effort_destination_admits_nothing),
+		TEST(a_full_queue_refuses_senders_that_wait_for_every_destination),
 		TEST(a_full_queue_refuses_only_when_it_blocks_or_no_other_has_room),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

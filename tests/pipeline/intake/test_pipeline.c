@@ -19,6 +19,7 @@ struct delivery {
 	bool room, blocks; /* it has room; it must not drop */
 	bool tight;        /* it has room, but not for the packet */
 	int64_t load;
+	bool awaited;
 	uint32_t taken, missed; /* packets */
 	uint64_t dropped;       /* samples */
 	enum ledger_reason reason;
@@ -71,6 +72,11 @@ bool delivery_waits(const struct delivery *d)
 	return d->blocks;
 }
 
+void delivery_expect_senders(struct delivery *d)
+{
+	d->awaited = true;
+}
+
 struct fixture {
 	struct metrics *metrics;
 	struct budget budget;
@@ -97,10 +103,12 @@ static int setup(void **state)
 	f->routes[0] = (struct route){ .path = &f->path,
 				       .deliveries = f->first,
 				       .delivery_count = 2,
+				       .required_count = 2,
 				       .batcher = &f->batchers[0] };
 	f->routes[1] = (struct route){ .path = &f->path,
 				       .deliveries = f->second,
 				       .delivery_count = 1,
+				       .required_count = 1,
 				       .batcher = &f->batchers[1],
 				       .settings.on = true };
 	*state = f;
@@ -184,7 +192,7 @@ static void who_waits_for_that_route_is_told(void **state)
 		f->batchers[1].why = passes ? ERROR_BUSY : ERROR_TOO_LARGE;
 		f->batchers[0].result = BATCHER_TAKEN;
 		f->batchers[1].result = BATCHER_FAILED;
-		ack_init(&ack, answer);
+		ack_init(&ack, ACK_ENQUEUE, answer);
 		assert_true(pipeline_run(&f->path, &p, NULL, &err));
 		ack_release(&ack, ACK_TAKEN);
 		assert_int_equal(answered, !waits ? ACK_TAKEN : passes ? ACK_FAILED : ACK_REFUSED);
@@ -267,6 +275,107 @@ static void what_was_answered_for_is_taken_also_when_all_are_full(void **state)
 	assert_false(emit(f, 1)); /* the sender of this one too */
 }
 
+/* One sender waits for every destination: none gets what the sender has to repeat. */
+static void who_waits_for_all_is_refused_where_one_required_destination_lacks_room(void **state)
+{
+	struct fixture *f = *state;
+	for (int batched = 0; batched < 2; batched++) {
+		struct ack ack;
+		f->routes[0].settings.on = batched;
+		f->destinations[0].room = true;
+		for (int room = 0; room < 2; room++) {
+			struct packet *packet = packet_new(1, 1);
+			packet->contributions[0] =
+				(struct contribution){ .ack = &ack, .mode = ACK_DELIVERED };
+			ack_init(&ack, ACK_DELIVERED, answer);
+			f->destinations[1].room = room;
+			f->destinations[0].taken = f->destinations[1].taken = 0;
+			assert_int_equal(pipeline_emit(&f->routes[0], packet), room);
+			assert_int_equal(f->destinations[0].taken, room);
+			assert_int_equal(f->destinations[1].taken, room);
+		}
+	}
+}
+
+/* Of a batch, one sender has been answered: the packet goes where there is room. */
+static void a_batch_with_an_answered_sender_is_not_refused_because_another_one_waits(void **state)
+{
+	struct fixture *f = *state;
+	struct packet *packet = packet_new(1, 2);
+	struct ack ack;
+	packet->contributions[0] = (struct contribution){ .ack = &ack, .mode = ACK_DELIVERED };
+	ack_init(&ack, ACK_DELIVERED, answer);
+	f->routes[0].settings.on = true;
+	f->destinations[0].room = true;
+	assert_true(pipeline_emit(&f->routes[0], packet));
+	assert_int_equal(f->destinations[0].taken, 1);
+	assert_int_equal(f->destinations[1].missed, 1);
+}
+
+static void a_best_effort_destination_neither_refuses_nor_accepts_for_the_sender(void **state)
+{
+	struct fixture *f = *state;
+	struct error err;
+	f->routes[0].required_count = 1;
+	f->routes[1].required_count = 0;
+	f->destinations[0].room = true;
+	assert_true(emit(f, 0)); /* the second one is full */
+	assert_int_equal(f->destinations[0].taken, 1);
+	assert_int_equal(f->destinations[1].missed, 1);
+	assert_true(pipeline_has_room(&f->path));
+
+	f->destinations[0].room = false;
+	f->destinations[1].room = f->destinations[2].room = true;
+	assert_false(emit(f, 0));
+	assert_int_equal(f->destinations[1].taken, 0); /* the sender repeats it */
+	assert_false(pipeline_has_room(&f->path));
+	assert_false(run(f, BATCHER_LOST, BATCHER_TAKEN, &err));
+
+	f->destinations[2].room = false;
+	assert_true(emit(f, 1)); /* its batch was answered for by the other route */
+	assert_int_equal(f->destinations[2].missed, 1);
+}
+
+static void where_all_destinations_are_best_effort_nothing_is_refused(void **state)
+{
+	struct fixture *f = *state;
+	struct error err;
+	f->routes[0].required_count = f->routes[1].required_count = 0;
+	assert_false(pipeline_is_required(&f->path));
+	assert_true(pipeline_has_room(&f->path));
+	assert_false(pipeline_blocks(&f->path, ACK_DELIVERED));
+	assert_true(emit(f, 0));
+	assert_int_equal(f->destinations[0].missed + f->destinations[1].missed, 2);
+	assert_true(run(f, BATCHER_TAKEN, BATCHER_LOST, &err));
+}
+
+static void only_required_destinations_expect_senders_that_wait_for_delivery(void **state)
+{
+	struct fixture *f = *state;
+	f->routes[0].required_count = 1;
+	f->routes[1].required_count = 0;
+	pipeline_expect_senders(&f->path, ACK_ENQUEUE);
+	assert_false(f->routes[0].awaited || f->destinations[0].awaited);
+	pipeline_expect_senders(&f->path, ACK_DURABLE); /* for a write, not for a peer */
+	assert_true(f->routes[0].awaited && !f->destinations[0].awaited);
+	pipeline_expect_senders(&f->path, ACK_DELIVERED);
+	assert_true(f->destinations[0].awaited);
+	assert_false(f->routes[1].awaited || f->destinations[1].awaited ||
+		     f->destinations[2].awaited);
+}
+
+/* A queue that is full refuses senders that wait for it before they send their bodies. */
+static void a_full_queue_blocks_senders_that_wait_for_all(void **state)
+{
+	struct fixture *f = *state;
+	f->destinations[0].room = f->destinations[2].room = true;
+	assert_false(pipeline_blocks(&f->path, ACK_ENQUEUE));
+	assert_true(pipeline_blocks(&f->path, ACK_DELIVERED));
+	assert_true(pipeline_blocks(&f->path, ACK_DURABLE));
+	f->destinations[1].room = true;
+	assert_false(pipeline_blocks(&f->path, ACK_DELIVERED));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -282,6 +391,12 @@ int main(void)
 		TEST(when_all_are_full_the_least_full_takes_what_was_answered_for),
 		TEST(what_was_answered_for_is_taken_by_a_queue_that_is_not_full),
 		TEST(what_was_answered_for_is_taken_also_when_all_are_full),
+		TEST(who_waits_for_all_is_refused_where_one_required_destination_lacks_room),
+		TEST(a_batch_with_an_answered_sender_is_not_refused_because_another_one_waits),
+		TEST(a_best_effort_destination_neither_refuses_nor_accepts_for_the_sender),
+		TEST(where_all_destinations_are_best_effort_nothing_is_refused),
+		TEST(only_required_destinations_expect_senders_that_wait_for_delivery),
+		TEST(a_full_queue_blocks_senders_that_wait_for_all),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -221,7 +221,7 @@ static void collect_one_with_ack(struct fixture *f, struct ack *ack, bool hold)
 {
 	struct request request = { .receiver = "otlp", .ack = ack };
 	done_calls = done_failed = 0;
-	ack_init(ack, note_done);
+	ack_init(ack, ACK_ENQUEUE, note_done);
 	open_begin(&f->p, &request);
 	collecting_profile(f);
 	open_value(&f->p, 0, NONE, 1);
@@ -235,10 +235,10 @@ static void acks_wait_for_every_hold(void **state)
 	struct ack ack;
 	collect_one_with_ack(f, &ack, true);
 	struct packet *packet = collect_seal(f->c);
-	packet_hold_acks(packet); /* the reference of a destination */
-	packet_release_acks(packet, ACK_TAKEN);
+	packet_hold_acks(packet, ACK_MODE_ANY); /* the reference of a destination */
+	packet_release_acks(packet, ACK_MODE_ANY, ACK_TAKEN);
 	assert_int_equal(done_calls, 0);
-	packet_release_acks(packet, ACK_TAKEN);
+	packet_release_acks(packet, ACK_MODE_ANY, ACK_TAKEN);
 	assert_int_equal(done_calls, 1);
 	assert_int_equal(done_failed, 0);
 	packet_unref(&packet);
@@ -251,7 +251,7 @@ static void acks_tell_a_failure(void **state)
 	struct ack ack;
 	collect_one_with_ack(f, &ack, true);
 	struct packet *packet = collect_seal(f->c);
-	packet_release_acks(packet, ACK_FAILED);
+	packet_release_acks(packet, ACK_MODE_ANY, ACK_FAILED);
 	assert_int_equal(done_failed, 1);
 	packet_unref(&packet);
 }
@@ -281,7 +281,7 @@ static void a_refused_request_holds_no_ack(void **state)
 	collecting_limit(f, (struct collect_limits){ .max_bytes = 1000, .hard_bytes = 2000 });
 	varied_request(f, 1, 400);
 	f->p.request = &request;
-	ack_init(&ack, note_done);
+	ack_init(&ack, ACK_ENQUEUE, note_done);
 	assert_int_equal(collect_add(f->c, &f->p, true, &f->added, &f->err), COLLECT_FAILED);
 	assert_int_equal(atomic_load(&ack.holds), 1);
 }
