@@ -22,9 +22,11 @@
  *
  * Repeated numbers may also be unpacked, so a VARINT in field 4 alone does not decide. It is the
  * link of 1.9, unless something else shows that the writer does not pack (VARINT in field 2,
- * several in field 4 of one sample) or that field 3 is the link (VARINT there). Samples with only
- * the fields 1, 2 and 5, which the eBPF profiler sends today, do not decide either: they are 1.10
- * or newer if every number in field 2 is an index of the attribute table, and ambiguous otherwise.
+ * several in field 4 of one sample), that field 3 is the link (VARINT there), or that it must be a
+ * value, because the sample has neither values nor timestamps otherwise (only the fields 1 and 4:
+ * async-profiler). Samples with only the fields 1, 2 and 5, which the eBPF profiler sends today, do
+ * not decide either: they are 1.10 or newer if every number in field 2 is an index of the attribute
+ * table, and ambiguous otherwise.
  *
  * The decoder collects the evidence of the samples as it reads them, so a request in the current
  * layout costs nothing more. Only if they show another layout, or the request does not decode, is
@@ -70,13 +72,16 @@ enum evidence { /* seen in any of the samples */
 		/* a dictionary; more tables than that in the request */
 		SEEN_DICTIONARY = 1 << 21,
 		SEEN_TABLES = 1 << 22,
+		SEEN_ONLY_4 = 1 << 23, /* a sample with only the fields 1 and 4, one VARINT */
 		/* known fields of the current layout with a wire type that it does not have */
 		SEEN_OTHER_TYPE = SEEN_1_LEN | SEEN_3_LEN | SEEN_5_VARINT
 };
 
-/* The evidence of a sample with these fields: marks samples with only the fields 1 and 2. */
+/* The evidence of a sample with these fields: marks samples with only one field beside field 1. */
 static inline uint32_t decode_layout_of_sample(uint32_t seen)
 {
+	if (seen == SEEN_4_VARINT)
+		return seen | SEEN_ONLY_4;
 	return seen == SEEN_2_LEN || seen == SEEN_2_VARINT ? seen | SEEN_ONLY_2 : seen;
 }
 

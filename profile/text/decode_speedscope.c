@@ -75,6 +75,7 @@ struct speedscope {
 	enum place places[DEPTH_MAX + 1]; /* by depth; the last is where the reader is */
 	const struct member *member;      /* whose value comes next; NULL: ignored */
 	uint32_t profiles;                /* whose objects have begun */
+	bool has_profiles;                /* their list */
 	/* what is read */
 	struct stacks_frame frame;
 	struct event event;
@@ -431,8 +432,11 @@ static bool begin(struct speedscope *f, enum json_token token)
 	if (member && member->token != token)
 		return refuse(f, "has the wrong type") ||
 		       explain(f, f->places[f->json.depth - 1], member);
+	if (f->json.depth == 1 && token != JSON_OBJECT)
+		return refuse(f, "the JSON is not an object");
 	if (f->json.depth == 1)
-		place = token == JSON_OBJECT ? ROOT : OTHER;
+		place = ROOT;
+	f->has_profiles = f->has_profiles || place == PROFILE_LIST;
 	if (place == (f->pass == 1 ? PROFILE_LIST : SHARED))
 		place = OTHER;
 	f->places[f->json.depth] = place;
@@ -509,6 +513,8 @@ static bool read_speedscope(struct stacks *s)
 	for (f.pass = 1; f.pass <= 2; f.pass++)
 		if (!json_read(&f.json, s->document, s->err))
 			return false;
+	if (!f.has_profiles)
+		return refuse(&f, "the JSON has no profiles");
 	choose_kinds(s);
 	return true;
 }

@@ -85,6 +85,9 @@ def events(*rows):
     (b"", "speedscope: the JSON is not an object or an array"),
     (b'{"profiles": [', "speedscope: the JSON is truncated, or something follows it"),
     (b'{"profiles": [7 7]}', None),
+    (b'[{"name": "Profile", "ph": "P"}]', "speedscope: the JSON is not an object"),
+    (b'{"traceEvents": []}', "speedscope: the JSON has no profiles"),
+    (b'{"profiles": null}', "speedscope: the JSON has no profiles"),
     (b'{"profiles": 3}', "speedscope: profiles: has the wrong type"),
     (b'{"shared": {"frames": [{"name": "a"}, {"name": 7}]}}', "speedscope: shared.frames[1]: name: has the wrong type"),
     (profile(unit="parsecs"), "speedscope: profiles[0]: unit: is not a unit of speedscope"),
@@ -112,5 +115,5 @@ def test_what_is_malformed_is_refused_with_the_place(refusal, body, reason):
     assert found == reason if reason else found.startswith("speedscope: the JSON ")
 
 
-def test_a_file_without_profiles_is_accepted(decode):
-    assert decode("speedscope", b"{}") == decode("speedscope", profile()) == []
+def test_a_file_without_samples_is_accepted(decode):
+    assert decode("speedscope", b'{"profiles": []}') == decode("speedscope", profile()) == []
