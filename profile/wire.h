@@ -232,6 +232,26 @@ static inline void wire_skip(struct wire *w, uint32_t tag)
 	*w = wire_skipped(*w, tag);
 }
 
+/* After a field: is its tag the next one too? Then it is read. A tag of several bytes is left to
+ * wire_tag. */
+WIRE_HOT bool wire_is_again(struct wire *w, uint32_t tag)
+{
+	return tag < 0x80 && wire_is(w, tag);
+}
+
+/* Skips the value of an unknown field, and the fields with the same tag that follow: tables are
+ * long. */
+static inline void wire_skip_run(struct wire *w, uint32_t tag)
+{
+	if ((tag & 7) != WIRE_LEN || tag < 8) {
+		wire_skip(w, tag);
+		return;
+	}
+	do
+		wire_len(w);
+	while (wire_is_again(w, tag));
+}
+
 /* For cold messages: one field at a time, whatever its type. False at the end or on a fault. */
 struct wire_field {
 	uint32_t number;

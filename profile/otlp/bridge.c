@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "profile/otlp/bridge_private.h"
 
-#include <assert.h>
 #include <stdio.h>
 
 void bridge_buffer(const struct bridge *b, struct bytes *buffer)
@@ -224,13 +223,13 @@ bool bridge_resources(struct bridge *b, struct view request,
 		      bool (*profile)(struct bridge *b, struct view message))
 {
 	struct wire w = wire_of(request);
-	struct wire_field field;
-	while (wire_next(&w, &field)) {
-		if (field.number != 1)
-			continue;
-		if (field.type != WIRE_LEN)
+	while (wire_more(&w)) {
+		uint32_t tag = wire_tag(&w);
+		if (tag >> 3 != 1)
+			wire_skip_run(&w, tag);
+		else if (tag != WIRE_TAG(1, WIRE_LEN))
 			wire_fail(&w, WIRE_MISMATCH);
-		else if (!resource_profiles(b, field.view, profile))
+		else if (!resource_profiles(b, wire_len(&w), profile))
 			return false;
 		else
 			b->resource++;

@@ -38,7 +38,9 @@ extern const char *const otlp_generation_names[OTLP_GENERATIONS];
  * False with ERROR_INVALID: not decodable; the message names the message that is malformed. False
  * with err unchanged: the memory could not grow. Content that is well-formed but invalid (an index
  * out of range, a wrong number of values) is translated into something that decode_otlp finds
- * faulty, so that it rejects the Profile that it belongs to and no other.
+ * faulty, so that it rejects the Profile that it belongs to and no other. A request of 1.3 to 1.7
+ * whose samples refer to overlapping ranges of locations, together 256 times its size and a MiB
+ * more, is not decodable either: it would cost too much.
  *
  * Where the current layout has no field:
  *  - a Profile with several sample types becomes one Profile for each, in the order of the types

@@ -108,6 +108,7 @@ const struct old_layout old_layout_1_3 = {
 	.function = MESSAGE("Function", function_3),
 	.per_profile = true,
 	.always_mapping = true,
+	.shift = 1,
 };
 
 /* 1.4 to 1.7 */

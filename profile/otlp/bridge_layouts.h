@@ -100,6 +100,9 @@ struct old_layout {
 	bool dictionary;  /* the tables are in field 2 of the request */
 	/* a location without mapping_index has the mapping 0 */
 	bool always_mapping;
+	/* 1: functions and locations begin with an ID, so that the numbers of their other fields
+	 * are one higher; otherwise 0 */
+	uint8_t shift;
 };
 
 extern const struct old_layout old_layout_1_3, old_layout_1_4, old_layout_1_6, old_layout_1_7;
@@ -111,7 +114,8 @@ struct old_reader {
 	struct wire w;
 	const struct old_message *message;
 	struct wire_field field; /* value or view, by its type; number is not set */
-	uint32_t role;
+	uint32_t role, tag;
+	const uint8_t *from; /* where the field begins */
 };
 
 static inline struct old_reader old_read(struct view view, const struct old_message *message)
@@ -123,6 +127,7 @@ static inline struct old_reader old_read(struct view view, const struct old_mess
 static inline bool old_next(struct old_reader *r)
 {
 	while (wire_more(&r->w)) {
+		r->from = r->w.at;
 		uint32_t tag = wire_tag(&r->w), number = tag >> 3, type = tag & 7;
 		const struct old_field *f =
 			&r->message->fields[number < r->message->count ? number : 0];
@@ -130,10 +135,11 @@ static inline bool old_next(struct old_reader *r)
 			if (f->role)
 				wire_fail(&r->w, WIRE_MISMATCH);
 			else
-				wire_skip(&r->w, tag);
+				wire_skip_run(&r->w, tag);
 			continue;
 		}
 		r->role = f->role;
+		r->tag = tag;
 		r->field.type = type;
 		if (type == WIRE_LEN)
 			r->field.view = wire_len(&r->w);
@@ -143,6 +149,22 @@ static inline bool old_next(struct old_reader *r)
 		return r->w.at <= r->w.end;
 	}
 	return false;
+}
+
+/* After a field of type LEN: skips those with the same tag that follow. */
+static inline void old_skip_more(struct old_reader *r)
+{
+	while (wire_is_again(&r->w, r->tag))
+		wire_len(&r->w);
+}
+
+/* After a field of type LEN: is the next one of the same kind? Then it is read. */
+static inline bool old_again(struct old_reader *r)
+{
+	if (!wire_is_again(&r->w, r->tag))
+		return false;
+	r->field.view = wire_len(&r->w);
+	return r->w.at <= r->w.end;
 }
 
 #endif

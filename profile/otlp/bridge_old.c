@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "profile/otlp/bridge_old.h"
 
+enum { PASSED_FREE = 1 << 20, PASSED_FACTOR = 256 };
+
 static bool profile(struct bridge *b, struct view message)
 {
 	return old_profile(b->old, message);
@@ -19,16 +21,14 @@ static bool prepare(struct old *o, struct view request)
 			return false;
 	}
 	/* What most requests need, so that these do not grow in small steps. */
-	static const uint8_t large[] = { OLD_PARTS, OLD_RECORDS, OLD_INDICES };
-	for (size_t i = 0; i < sizeof large; i++)
-		if (!bytes_reserve(&o->buffer[large[i]], 64 + request.len / 8))
+	static const uint8_t small[] = { OLD_PARTS, OLD_LIST, OLD_ENTRY };
+	for (size_t i = 0; i < sizeof small; i++)
+		if (!bytes_reserve(&o->buffer[small[i]], 1024))
 			return false;
 	if (!bytes_reserve(&o->b->table[BRIDGE_STACK], request.len / 8) ||
-	    !bytes_reserve(o->b->out, request.len / 2) ||
-	    !bytes_reserve(&o->buffer[OLD_LIST], 1024) ||
-	    !bytes_reserve(&o->buffer[OLD_ENTRY], 1024))
+	    !bytes_reserve(o->b->out, request.len / 2))
 		return false;
-	while (slots < 65536 && slots * 64 < request.len)
+	while (slots < 65536 && slots * 128 < request.len)
 		slots *= 2;
 	if (!bytes_reserve(cache, slots * sizeof(struct old_slot)))
 		return false;
@@ -52,6 +52,7 @@ bool bridge_old(struct bridge *b, enum otlp_generation generation, struct view r
 		[OTLP_1_7] = &old_layout_1_7,
 	};
 	struct old old = { .b = b, .layout = layouts[generation] };
+	old.passed_max = PASSED_FREE + PASSED_FACTOR * (uint64_t)request.len;
 	b->old = &old;
 	for (int i = 0; i < OLD_BUFFERS; i++)
 		bridge_buffer(b, &old.buffer[i]);

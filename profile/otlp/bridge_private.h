@@ -6,6 +6,8 @@
 #include "profile/pprof_keys.h"
 #include "profile/wire.h"
 
+#include <assert.h>
+
 /*
  * Shared by the files of the translation: bridge.c (resources, scopes, the dictionary that is
  * made), bridge_newer.c (1.8 and 1.9, whose dictionary is the current one), and those of 1.3 to 1.7
@@ -57,6 +59,25 @@ static inline uint8_t *bridge_copy(uint8_t *to, const uint8_t *from, size_t len)
 	for (size_t i = 0; i < len; i += 16)
 		memcpy(to + i, from + i, 16);
 	return to + len;
+}
+
+/* The content of a message was written from `start` to `end`, where it has a byte for its length in
+ * front and BRIDGE_WRAP bytes of room behind. Writes the length, for which a long message is moved;
+ * returns the end. */
+enum { BRIDGE_WRAP = 4 };
+
+static inline uint8_t *bridge_wrap(uint8_t *start, uint8_t *end)
+{
+	size_t len = (size_t)(end - start), more;
+	if (len < 0x80) {
+		start[-1] = (uint8_t)len;
+		return end;
+	}
+	assert(len <= INT32_MAX);
+	more = wire_varint_len(len) - 1;
+	memmove(start + more, start, len);
+	wire_put_varint(start - 1, len);
+	return end + more;
 }
 
 /* Buffers are charged with out's meter. */

@@ -14,26 +14,6 @@ static bool add_attribute(struct old *o, uint32_t index)
 	return true;
 }
 
-/* The locations of the Profile, so that a range of them can be looked up. */
-static bool add_indices(struct old *o, const struct wire_field *field)
-{
-	struct bytes *indices = &o->buffer[OLD_INDICES];
-	if (field->type == WIRE_VARINT) {
-		uint32_t moved = old_move(o, BRIDGE_LOCATION, field->value);
-		return bytes_add(indices, &moved, sizeof moved);
-	}
-	struct wire w = wire_of(field->view);
-	if (!bytes_reserve(indices, sizeof(uint32_t) * field->view.len))
-		return false;
-	uint32_t *to = (uint32_t *)(indices->at + indices->len);
-	while (wire_more(&w)) {
-		uint64_t index = wire_varint(&w);
-		*to++ = old_move(o, BRIDGE_LOCATION, w.fault ? UINT64_MAX : index);
-	}
-	indices->len = (size_t)((uint8_t *)to - indices->at);
-	return true;
-}
-
 static bool add_type(struct old *o, struct view view, struct old_type *type)
 {
 	struct old_reader r = old_read(view, &old_value_type);
@@ -111,7 +91,7 @@ static bool profile_field(struct old *o, const struct old_reader *r, struct more
 		return add_type(o, r->field.view, &type) &&
 		       bytes_add(&o->buffer[OLD_TYPES], &type, sizeof type);
 	case OLD_LOCATION_INDICES:
-		return add_indices(o, &r->field);
+		return old_ranges_add(o, &r->field);
 	case OLD_COMMENT:
 		return old_move_list(o, &r->field, BRIDGE_STRING, &o->buffer[OLD_LIST]);
 	case OLD_DEFAULT_INDEX:
@@ -142,6 +122,14 @@ static void find_default(struct old *o, const struct more *more)
 		}
 }
 
+static void pass_samples(struct old *o, struct old_reader *r)
+{
+	if (!o->samples.from)
+		o->samples.from = r->from;
+	old_skip_more(r);
+	o->samples.to = r->w.at;
+}
+
 static bool read_fields(struct old *o, struct view message)
 {
 	struct old_reader r = old_read(message, &o->layout->profile);
@@ -149,12 +137,17 @@ static bool read_fields(struct old *o, struct view message)
 	struct more more = { 0 };
 	uint32_t index;
 	comments->len = 0;
-	o->buffer[OLD_TYPES].len = o->buffer[OLD_INDICES].len = 0;
-	while (old_next(&r))
-		if (!profile_field(o, &r, &more))
+	o->buffer[OLD_TYPES].len = 0;
+	o->samples = (struct old_extent){ NULL, NULL };
+	old_ranges_begin(o);
+	while (old_next(&r)) {
+		if (r.role == OLD_SAMPLE)
+			pass_samples(o, &r);
+		else if (!profile_field(o, &r, &more))
 			return false;
+	}
 	find_default(o, &more);
-	return old_done(o, &r) &&
+	return old_done(o, &r) && old_ranges_end(o) &&
 	       (!comments->len ||
 		(bridge_texts_attribute(o->b, PPROF_KEY_COMMENT, bytes_view(comments), &index) &&
 		 add_attribute(o, index)));
@@ -186,7 +179,7 @@ static size_t shares_len(struct shares s)
 		       : 0;
 }
 
-static uint8_t *put_list(uint8_t *at, uint32_t number, const uint8_t *from, size_t len)
+WIRE_HOT uint8_t *put_list(uint8_t *at, uint32_t number, const uint8_t *from, size_t len)
 {
 	if (!len)
 		return at;
@@ -215,7 +208,6 @@ static bool put_sample(struct old *o, const struct old_record *record, struct vi
 	size_t need = (size_t)record->attributes_len + values.len + share_len + record->times_len;
 	if (!bytes_reserve(out, need + 80))
 		return false;
-	/* Most have a length of one byte; others are moved. */
 	uint8_t *start = wire_put_tag(out->at + out->len, 2, WIRE_LEN) + 1, *at = start;
 	if (record->stack)
 		at = wire_put_varint(wire_put_tag(at, 1, WIRE_VARINT), record->stack);
@@ -225,11 +217,7 @@ static bool put_sample(struct old *o, const struct old_record *record, struct vi
 	at = put_list(at, 4, values.at, values.len);
 	at = put_shares(at, shares, share_len);
 	at = put_list(at, 5, parts + record->times, record->times_len);
-	size_t len = (size_t)(at - start), more = wire_varint_len(len) - 1;
-	if (more)
-		memmove(start + more, start, len);
-	wire_put_varint(start - 1, len);
-	out->len = (size_t)(at - out->at) + more;
+	out->len = (size_t)(bridge_wrap(start, at) - out->at);
 	return true;
 }
 
@@ -246,27 +234,35 @@ static int64_t value_at(const struct old *o, const struct old_record *record, ui
 	return (int64_t)value;
 }
 
-/* The samples of a Profile. position: of its type among the remaining values, of which the first
- * one is then taken away, unless `keep`. */
-static bool put_samples(struct old *o, uint32_t position, bool keep)
+/* position: of the type of the Profile among the remaining values, of which `len` bytes are up to
+ * the end of its value */
+static bool put_record(struct old *o, const struct old_record *record, uint32_t position,
+		       uint32_t *len)
+{
+	struct shares shares = { 0 };
+	struct view values = { NULL, 0 };
+	*len = 0;
+	if (record->aligned)
+		values = (struct view){ o->buffer[OLD_PARTS].at + record->values,
+					record->values_len };
+	else if (record->values_len)
+		shares = share(value_at(o, record, position, len), record->times_len / 8);
+	return put_sample(o, record, values, shares);
+}
+
+/* The samples of a Profile. The value at position 0 is then taken away; that of a default type
+ * further behind is passed later. */
+static bool put_records(struct old *o, uint32_t position)
 {
 	struct old_record *records = (struct old_record *)o->buffer[OLD_RECORDS].at;
 	size_t count = o->buffer[OLD_RECORDS].len / sizeof *records;
 	for (size_t i = 0; i < count; i++) {
-		struct old_record *record = &records[i];
-		struct shares shares = { 0 };
-		struct view values = { NULL, 0 };
-		uint32_t len = 0;
-		if (record->aligned)
-			values = (struct view){ o->buffer[OLD_PARTS].at + record->values,
-						record->values_len };
-		else if (record->values_len)
-			shares = share(value_at(o, record, position, &len), record->times_len / 8);
-		if (!put_sample(o, record, values, shares))
+		uint32_t len;
+		if (!put_record(o, &records[i], position, &len))
 			return false;
-		if (!keep) {
-			record->values += len;
-			record->values_len -= len;
+		if (!position) {
+			records[i].values += len;
+			records[i].values_len -= len;
 		}
 	}
 	return true;
@@ -308,33 +304,72 @@ static bool put_fields(struct old *o, uint32_t temporality)
 	       (!temporality || wire_add_varint(out, 11, temporality));
 }
 
-static bool put_profile(struct old *o, const struct old_type *type, uint32_t position, bool keep)
+/* One Profile, between what opens it and what closes it. */
+static bool open_profile(struct old *o, const struct old_type *type, uint32_t *temporality,
+			 size_t *start)
 {
 	struct bytes *out = o->b->out;
-	uint32_t temporality = 0;
-	size_t start;
-	if (!bridge_open(out, 2, &start) ||
-	    (type && (!put_type(out, 1, type->type, type->unit) ||
-		      !bridge_temporality(o->b, type->temporality, &temporality))) ||
-	    !put_samples(o, position, keep) || !put_fields(o, temporality))
+	*temporality = 0;
+	return bridge_open(out, 2, start) &&
+	       (!type || (put_type(out, 1, type->type, type->unit) &&
+			  bridge_temporality(o->b, type->temporality, temporality)));
+}
+
+static bool close_profile(struct old *o, uint32_t temporality, size_t start)
+{
+	if (!put_fields(o, temporality))
 		return false;
-	bridge_close(out, start);
+	bridge_close(o->b->out, start);
 	return true;
 }
 
-static bool put_profiles(struct old *o)
+/* With one type or none, each sample is written as soon as it is read. */
+static bool take_only(struct old *o, const struct old_record *record)
+{
+	uint32_t len;
+	if (!put_record(o, record, 0, &len))
+		return false;
+	o->buffer[OLD_PARTS].len = 0;
+	return true;
+}
+
+static bool put_only(struct old *o, const struct old_type *type, struct view message)
+{
+	uint32_t temporality;
+	size_t start;
+	return open_profile(o, type, &temporality, &start) && old_samples(o, message, take_only) &&
+	       close_profile(o, temporality, start);
+}
+
+/* With several, a Profile is made for each. */
+static bool take_record(struct old *o, const struct old_record *record)
+{
+	return bytes_add(&o->buffer[OLD_RECORDS], record, sizeof *record);
+}
+
+static bool put_profile(struct old *o, const struct old_type *type, uint32_t position)
+{
+	uint32_t temporality;
+	size_t start;
+	return open_profile(o, type, &temporality, &start) && put_records(o, position) &&
+	       close_profile(o, temporality, start);
+}
+
+static bool put_profiles(struct old *o, struct view message)
 {
 	const struct old_type *types = (const struct old_type *)o->buffer[OLD_TYPES].at;
 	uint32_t count = (uint32_t)(o->buffer[OLD_TYPES].len / sizeof *types);
 	uint32_t first = o->default_type;
-	if (!count)
-		return put_profile(o, NULL, 0, true);
-	if (first && !put_profile(o, &types[first], first, true))
+	if (count <= 1)
+		return put_only(o, count ? types : NULL, message);
+	o->buffer[OLD_RECORDS].len = 0;
+	if (!old_samples(o, message, take_record) ||
+	    (first && !put_profile(o, &types[first], first)))
 		return false;
 	for (uint32_t i = 0; i < count; i++) {
 		if (first && i == first)
 			pass_values(o);
-		else if (!put_profile(o, &types[i], 0, count == 1))
+		else if (!put_profile(o, &types[i], 0))
 			return false;
 	}
 	return true;
@@ -383,8 +418,8 @@ static bool put_default(struct old *o)
 
 static bool move_profile(struct old *o, struct view message)
 {
-	if (!read_fields(o, message) || !old_samples(o, message) ||
-	    !(o->default_string ? put_default(o) : bridge_scope(o->b)) || !put_profiles(o))
+	if (!read_fields(o, message) ||
+	    !(o->default_string ? put_default(o) : bridge_scope(o->b)) || !put_profiles(o, message))
 		return false;
 	if (o->default_string)
 		bridge_end_scope(o->b);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Samples of 1.3 to 1.7. Each is read once and kept as a record, because a Profile with several
+ * Samples of 1.3 to 1.7. Each is read once and becomes a record, because a Profile with several
  * types has a value of each sample for every type.
  */
 #include "profile/otlp/bridge_old.h"
@@ -12,17 +12,18 @@ struct reading {
 	struct view message;
 	uint64_t number[OLD_SAMPLE_FIELDS];
 	struct view list[OLD_SAMPLE_FIELDS];
-	bool has[OLD_SAMPLE_FIELDS];
-	bool split[OLD_SAMPLE_FIELDS]; /* it came in several pieces, or unpacked: to be gathered */
+	uint32_t has, split; /* 1 << role; split: in several pieces, or unpacked: to be gathered */
 };
 
+static inline bool has(const struct reading *s, enum old_sample role)
+{
+	return s->has >> role & 1;
+}
+
 /* All numbers of a repeated field, packed. */
-static bool packed(struct old *o, const struct reading *s, uint32_t role, struct view *view)
+static bool gather(struct old *o, const struct reading *s, uint32_t role, struct view *view)
 {
 	struct bytes *gathered = &o->buffer[OLD_GATHERED];
-	*view = s->has[role] ? s->list[role] : (struct view){ s->message.at, 0 };
-	if (!s->split[role])
-		return true;
 	struct old_reader r = old_read(s->message, &o->layout->sample);
 	gathered->len = 0;
 	while (old_next(&r)) {
@@ -43,36 +44,73 @@ static bool packed(struct old *o, const struct reading *s, uint32_t role, struct
 	return true;
 }
 
-/* What writers send: each field at most once, packed, in order. False: it is not such a sample. */
-static bool read_usual(const struct old_message *message, struct reading *s)
+static inline bool packed(struct old *o, const struct reading *s, enum old_sample role,
+			  struct view *view)
 {
-	struct wire w = wire_of(s->message);
-	for (uint32_t i = 1; i < message->count && wire_more(&w); i++) {
-		uint32_t role = message->fields[i].role;
-		bool list = message->fields[i].types >> WIRE_LEN & 1;
-		if (!role || !wire_is(&w, WIRE_TAG(i, list ? WIRE_LEN : WIRE_VARINT)))
-			continue;
-		s->has[role] = true;
-		if (list)
-			s->list[role] = wire_len(&w);
-		else
-			s->number[role] = wire_varint(&w);
-		while (role == OLD_LABEL && wire_is(&w, WIRE_TAG(i, WIRE_LEN)))
-			wire_len(&w);
-	}
+	*view = s->list[role];
+	return !(s->split >> role & 1) || gather(o, s, role, view);
+}
+
+/* What writers send: each field at most once, packed, in the order of the numbers. False: it is not
+ * such a sample. */
+static inline void usual_number(struct wire *w, struct reading *s, uint32_t number,
+				enum old_sample role)
+{
+	if (!wire_is(w, WIRE_TAG(number, WIRE_VARINT)))
+		return;
+	s->has |= UINT32_C(1) << role;
+	s->number[role] = wire_varint(w);
+}
+
+static inline void usual_list(struct wire *w, struct reading *s, uint32_t number,
+			      enum old_sample role)
+{
+	if (!wire_is(w, WIRE_TAG(number, WIRE_LEN)))
+		return;
+	s->has |= UINT32_C(1) << role;
+	s->list[role] = wire_len(w);
+}
+
+static bool usual_1_3(struct wire w, struct reading *s)
+{
+	usual_list(&w, s, 1, OLD_LOCATIONS);
+	usual_list(&w, s, 2, OLD_VALUES);
+	usual_list(&w, s, 3, OLD_LABEL);
+	while (wire_is(&w, WIRE_TAG(3, WIRE_LEN)))
+		wire_len(&w);
+	usual_number(&w, s, 7, OLD_RANGE_START);
+	usual_number(&w, s, 8, OLD_RANGE_LENGTH);
+	if (wire_is(&w, WIRE_TAG(9, WIRE_VARINT))) /* stacktrace_id_index */
+		wire_varint(&w);
+	usual_list(&w, s, 10, OLD_SAMPLE_ATTRIBUTES);
+	usual_number(&w, s, 12, OLD_SAMPLE_LINK);
+	usual_list(&w, s, 13, OLD_TIMESTAMPS);
+	return wire_at_end(&w);
+}
+
+static bool usual_1_4(struct wire w, struct reading *s)
+{
+	usual_number(&w, s, 1, OLD_RANGE_START);
+	usual_number(&w, s, 2, OLD_RANGE_LENGTH);
+	usual_list(&w, s, 3, OLD_VALUES);
+	usual_list(&w, s, 4, OLD_SAMPLE_ATTRIBUTES);
+	usual_number(&w, s, 5, OLD_SAMPLE_LINK);
+	usual_list(&w, s, 6, OLD_TIMESTAMPS);
 	return wire_at_end(&w);
 }
 
 static bool read_sample(struct old *o, struct view view, struct reading *s)
 {
 	*s = (struct reading){ .message = view };
-	if (read_usual(&o->layout->sample, s))
+	if (o->layout->container.count ? usual_1_3(wire_of(view), s) : usual_1_4(wire_of(view), s))
 		return true;
 	*s = (struct reading){ .message = view };
 	struct old_reader r = old_read(view, &o->layout->sample);
 	while (old_next(&r)) {
-		s->split[r.role] = s->has[r.role] || r.field.type != WIRE_LEN;
-		s->has[r.role] = true;
+		uint32_t bit = UINT32_C(1) << r.role;
+		if (s->has & bit || r.field.type != WIRE_LEN)
+			s->split |= bit;
+		s->has |= bit;
 		if (r.field.type == WIRE_LEN)
 			s->list[r.role] = r.field.view;
 		else
@@ -83,69 +121,52 @@ static bool read_sample(struct old *o, struct view view, struct reading *s)
 
 /* Stacks. */
 
-static bool list_of_range(struct old *o, const struct reading *s, bool *beyond)
-{
-	const struct bytes *indices = &o->buffer[OLD_INDICES];
-	struct bytes *list = &o->buffer[OLD_LIST];
-	size_t count = indices->len / sizeof(uint32_t);
-	list->len = 0;
-	uint64_t start = s->number[OLD_RANGE_START], length = s->number[OLD_RANGE_LENGTH];
-	*beyond = length && (start > count || length > count - start);
-	if (*beyond || !length)
-		return true;
-	if (!bytes_reserve(list, length * 5))
-		return false;
-	const uint32_t *from = (const uint32_t *)indices->at + start;
-	uint8_t *at = list->at;
-	for (uint64_t i = 0; i < length; i++)
-		at = wire_put_varint(at, from[i]);
-	list->len = (size_t)(at - list->at);
-	return true;
-}
-
-static bool list_of_locations(struct old *o, const struct reading *s, bool *beyond)
-{
-	struct wire_field field = { .type = WIRE_LEN };
-	o->buffer[OLD_LIST].len = 0;
-	*beyond = false;
-	return packed(o, s, OLD_LOCATIONS, &field.view) &&
-	       old_move_list(o, &field, BRIDGE_LOCATION, &o->buffer[OLD_LIST]);
-}
-
 /* A new one in stack_table, unless it is there already. */
-static bool add_stack(struct old *o, uint32_t *index)
+static bool add_stack(struct old *o, struct view locations, uint32_t *index)
 {
-	struct view list = bytes_view(&o->buffer[OLD_LIST]);
 	struct bytes *table = &o->b->table[BRIDGE_STACK];
-	*index = 0;
-	if (!list.len)
-		return true;
-	uint64_t hash = hash_bytes(list.at, list.len) | 1;
+	uint32_t kind = OLD_STACK + o->origin;
+	uint64_t hash = hash_bytes(locations.at, locations.len);
 	struct old_slot *slot = old_slot_of(o, hash);
-	if (slot->hash == hash) {
-		*index = slot->index;
+	*index = slot->index;
+	if (old_slot_is(slot, kind, hash))
 		return true;
-	}
-	if (!bytes_reserve(table, list.len + 24))
+	if (!bytes_reserve(table, 5 * locations.len + 24))
 		return false;
-	uint8_t *at = wire_put_tag(table->at + table->len, BRIDGE_STACK, WIRE_LEN);
-	at = wire_put_varint(at, wire_len_len(1, list.len));
-	at = wire_put_varint(wire_put_tag(at, 1, WIRE_LEN), list.len);
-	memcpy(at, list.at, list.len);
-	table->len = (size_t)(at - table->at) + list.len;
+	uint8_t *start = wire_put_tag(table->at + table->len, BRIDGE_STACK, WIRE_LEN) + 1;
+	uint8_t *list = wire_put_tag(start, 1, WIRE_LEN) + 1;
+	uint8_t *end = old_put_moved(o, locations, BRIDGE_LOCATION, list);
+	table->len = (size_t)(bridge_wrap(start, bridge_wrap(list, end)) - table->at);
 	*index = o->b->count[BRIDGE_STACK]++;
-	*slot = (struct old_slot){ hash, *index, 0 };
+	*slot = (struct old_slot){ hash, *index, kind };
 	return true;
+}
+
+/* Ranges may overlap, so a small request may refer to any number of locations. The densest ones
+ * that profilers send stay far below the limit. */
+static bool pass_range(struct old *o, size_t len)
+{
+	o->passed += len;
+	return o->passed <= o->passed_max ||
+	       bridge_malformed(o->b, "Profile",
+				"has samples whose ranges of locations overlap too often");
 }
 
 static bool move_stack(struct old *o, const struct reading *s, uint32_t *stack)
 {
-	bool beyond = false;
-	if (!(s->has[OLD_LOCATIONS] ? list_of_locations(o, s, &beyond)
-				    : list_of_range(o, s, &beyond)))
-		return false;
+	struct view locations;
 	*stack = BRIDGE_BEYOND;
-	return beyond || add_stack(o, stack);
+	if (!has(s, OLD_LOCATIONS)) {
+		if (!old_range(o, s->number[OLD_RANGE_START], s->number[OLD_RANGE_LENGTH],
+			       &locations))
+			return true;
+	} else if (!packed(o, s, OLD_LOCATIONS, &locations)) {
+		return false;
+	}
+	if (locations.len)
+		return pass_range(o, locations.len) && add_stack(o, locations, stack);
+	*stack = 0;
+	return true;
 }
 
 /* Labels of 1.3 become attributes as in profile/pprof: of several with one key, an array. */
@@ -273,24 +294,24 @@ static bool move_label(struct old *o, const struct old_label_set *labels,
 {
 	struct bytes *entry = &o->buffer[OLD_ENTRY];
 	uint32_t unit = l->string ? 0 : l->unit;
-	uint64_t hash = hash_bytes(l, sizeof *l) | 1;
+	uint64_t hash = hash_bytes(l, sizeof *l);
 	struct old_slot *slot = old_slot_of(o, hash);
 	*index = slot->index;
-	if (!l->next && slot->hash == hash)
+	if (!l->next && old_slot_is(slot, OLD_LABEL_ATTRIBUTE, hash))
 		return true;
 	entry->len = 0;
 	if (!(l->next ? add_array(entry, labels, l, &unit) : add_value(entry, l)) ||
 	    !bridge_attribute(o->b, l->key, bytes_view(entry), unit, index))
 		return false;
 	if (!l->next)
-		*slot = (struct old_slot){ hash, *index, 0 };
+		*slot = (struct old_slot){ hash, *index, OLD_LABEL_ATTRIBUTE };
 	return true;
 }
 
 static bool move_labels(struct old *o, const struct reading *s)
 {
 	struct bytes *labels = &o->buffer[OLD_LABELS], *parts = &o->buffer[OLD_PARTS];
-	if (!s->has[OLD_LABEL])
+	if (!has(s, OLD_LABEL))
 		return true;
 	o->serial++;
 	if (!read_labels(o, s))
@@ -324,31 +345,21 @@ static bool move_times(struct old *o, const struct reading *s, struct old_record
 {
 	struct bytes *parts = &o->buffer[OLD_PARTS];
 	struct view view;
-	record->times = (uint32_t)parts->len;
 	if (!packed(o, s, OLD_TIMESTAMPS, &view))
 		return false;
+	if (!view.len)
+		return true;
+	if (!bytes_reserve(parts, 8 * view.len))
+		return false;
 	struct wire w = wire_of(view);
-	while (wire_more(&w)) {
-		uint64_t time = wire_varint(&w);
-		if (!bytes_reserve(parts, 8))
-			return false;
-		wire_store(parts->at + parts->len, time);
-		parts->len += 8;
-	}
-	record->times_len = (uint32_t)(parts->len - record->times);
+	uint8_t *start = parts->at + parts->len, *at = start;
+	for (; wire_more(&w); at += 8)
+		wire_store(at, wire_varint(&w));
 	record->bad = !wire_done(&w);
+	record->times = (uint32_t)parts->len;
+	record->times_len = (uint32_t)(at - start);
+	parts->len += record->times_len;
 	return true;
-}
-
-/* As wire_packed_ok. */
-static inline bool count_values(struct view packed, uint32_t *count)
-{
-	if (packed.len - 1 >= 8)
-		return wire_packed_ok(packed, count);
-	uint64_t ends =
-		~wire_load(packed.at) & UINT64_C(0x8080808080808080) >> (64 - 8 * packed.len);
-	*count = (uint32_t)__builtin_popcountll(ends);
-	return packed.at[packed.len - 1] < 0x80;
 }
 
 /* One value for each type. With one type there may also be a value for each timestamp, as later
@@ -358,11 +369,12 @@ static bool move_values(struct old *o, const struct reading *s, struct old_recor
 {
 	struct bytes *parts = &o->buffer[OLD_PARTS];
 	size_t types = o->buffer[OLD_TYPES].len / sizeof(struct old_type);
-	uint32_t count, times = record->times_len / 8;
+	uint32_t count = 1, times = record->times_len / 8;
 	struct view view;
 	if (!packed(o, s, OLD_VALUES, &view))
 		return false;
-	record->bad |= !count_values(view, &count);
+	if (view.len != 1 || view.at[0] >= 0x80)
+		record->bad |= !wire_packed_ok(view, &count);
 	types += !types;
 	record->aligned = types == 1 && count > 1 && count == times;
 	if (record->bad || (count && count != types && !record->aligned)) {
@@ -371,13 +383,14 @@ static bool move_values(struct old *o, const struct reading *s, struct old_recor
 	}
 	record->values = (uint32_t)parts->len;
 	record->values_len = (uint32_t)view.len;
-	if (!bytes_reserve(parts, view.len))
+	if (!bytes_reserve(parts, view.len + 1))
 		return false;
 	parts->len = (size_t)(bridge_copy(parts->at + parts->len, view.at, view.len) - parts->at);
 	return true;
 }
 
-static bool move_sample(struct old *o, struct view message)
+static bool move_sample(struct old *o, struct view message,
+			bool (*take)(struct old *o, const struct old_record *record))
 {
 	struct bytes *parts = &o->buffer[OLD_PARTS];
 	struct old_record record = { 0 };
@@ -386,21 +399,27 @@ static bool move_sample(struct old *o, struct view message)
 	    !move_attributes(o, &s, &record) || !move_times(o, &s, &record) ||
 	    !move_values(o, &s, &record))
 		return false;
-	if (parts->len > INT32_MAX)
+	if (parts->len > INT32_MAX || o->b->out->len > INT32_MAX)
 		return error_set(o->b->err, ERROR_TOO_LARGE,
 				 "a Profile exceeds 2 GiB when it is translated to the current "
 				 "version of its protocol");
-	if (s.has[OLD_SAMPLE_LINK])
+	if (has(&s, OLD_SAMPLE_LINK))
 		record.link = old_move(o, BRIDGE_LINK, s.number[OLD_SAMPLE_LINK]);
-	return bytes_add(&o->buffer[OLD_RECORDS], &record, sizeof record);
+	return take(o, &record);
 }
 
-bool old_samples(struct old *o, struct view profile)
+bool old_samples(struct old *o, struct view profile,
+		 bool (*take)(struct old *o, const struct old_record *record))
 {
-	struct old_reader r = old_read(profile, &o->layout->profile);
-	o->buffer[OLD_RECORDS].len = o->buffer[OLD_PARTS].len = 0;
-	while (old_next(&r))
-		if (r.role == OLD_SAMPLE && !move_sample(o, r.field.view))
-			return false;
-	return old_done(o, &r);
+	struct old_reader r = old_read(old_part(profile, o->samples), &o->layout->profile);
+	o->buffer[OLD_PARTS].len = 0;
+	while (old_next(&r)) {
+		if (r.role != OLD_SAMPLE)
+			continue;
+		do
+			if (!move_sample(o, r.field.view, take))
+				return false;
+		while (old_again(&r));
+	}
+	return true;
 }

@@ -159,8 +159,14 @@ static uint32_t count_strings(struct view dictionary)
 	uint32_t count = 0;
 	while (wire_more(&w)) {
 		uint32_t tag = wire_tag(&w);
-		count += tag == WIRE_TAG(5, WIRE_LEN);
-		wire_skip(&w, tag);
+		if (tag != WIRE_TAG(5, WIRE_LEN)) {
+			wire_skip_run(&w, tag);
+			continue;
+		}
+		do {
+			wire_len(&w);
+			count++;
+		} while (wire_is(&w, tag));
 	}
 	return count;
 }
@@ -191,6 +197,9 @@ struct seen_fields {
 
 #define BIT(number) (UINT32_C(1) << (number))
 
+/* Most entries of a table in a Profile of 1.3 to 1.5: of them it counts that there are some. */
+#define TABLES_4 (BIT(3) | BIT(4) | BIT(6) | BIT(9) | BIT(10))
+
 static uint32_t of_profile(struct seen_fields f)
 {
 	uint32_t seen = 0;
@@ -210,40 +219,40 @@ static uint32_t of_profile(struct seen_fields f)
 	return seen;
 }
 
+/* A field of type LEN; earlier: the fields of that type up to it. */
+static uint32_t of_field(uint32_t number, struct view view, uint32_t earlier, uint32_t strings)
+{
+	if (number == 1 || number == 5)
+		return has_temporality(view) ? SEEN_LIKE_8 : 0;
+	if (number == 7 && view.len == 16)
+		return may_be_strings(view, strings) ? SEEN_ID : SEEN_PROFILE_9;
+	if (number == 7 && view.len)
+		return SEEN_PROFILE_8;
+	return number == 8 && view.len > 16 && !(earlier & BIT(2)) ? SEEN_CONTAINER : 0;
+}
+
 static uint32_t profile(struct view message, uint32_t strings)
 {
 	struct wire w = wire_of(message);
-	struct wire_field field;
 	struct seen_fields fields = { 0 };
-	uint32_t seen = 0, ids = 0;
+	uint32_t seen = 0;
 	while (wire_more(&w)) {
-		uint32_t tag = wire_tag(&w);
+		uint32_t tag = wire_tag(&w), number = tag >> 3, type = tag & 7;
+		uint32_t bit = number < 32 ? BIT(number) : 0;
 		if (tag == WIRE_TAG(2, WIRE_LEN)) {
-			fields.len |= BIT(2);
-			seen |= sample(wire_len(&w));
-			continue;
+			do
+				seen |= sample(wire_len(&w));
+			while (wire_is(&w, tag));
+		} else if (type != WIRE_LEN || bit & TABLES_4) {
+			wire_skip_run(&w, tag);
+		} else {
+			seen |= of_field(number, wire_len(&w), fields.len, strings);
 		}
-		field = (struct wire_field){ .number = tag >> 3, .type = tag & 7 };
-		if (field.type == WIRE_LEN)
-			field.view = wire_len(&w);
-		else
-			wire_skip(&w, tag);
-		uint32_t bit = field.number < 32 ? BIT(field.number) : 0;
-		fields.varint |= field.type == WIRE_VARINT ? bit : 0;
-		fields.fixed64 |= field.type == WIRE_FIXED64 ? bit : 0;
-		if (field.type != WIRE_LEN)
-			continue;
-		fields.len |= bit;
-		if (field.number == 1 || field.number == 5)
-			seen |= has_temporality(field.view) ? SEEN_LIKE_8 : 0;
-		else if (field.number == 7 && field.view.len == 16)
-			ids |= may_be_strings(field.view, strings) ? SEEN_ID : SEEN_PROFILE_9;
-		else if (field.number == 7 && field.view.len)
-			ids |= SEEN_PROFILE_8;
-		else if (field.number == 8 && field.view.len > 16 && !(fields.len & BIT(2)))
-			seen |= SEEN_CONTAINER;
+		fields.varint |= type == WIRE_VARINT ? bit : 0;
+		fields.fixed64 |= type == WIRE_FIXED64 ? bit : 0;
+		fields.len |= type == WIRE_LEN ? bit : 0;
 	}
-	return seen | ids | of_profile(fields);
+	return seen | of_profile(fields);
 }
 
 /* ResourceProfiles and ScopeProfiles: what is in their field 2. */
@@ -261,24 +270,36 @@ static uint32_t nested(struct view message, unsigned depth, uint32_t strings)
 	return seen;
 }
 
+/* Are there tables, in a dictionary or in the request? */
+static uint32_t tables(struct view request, uint32_t *strings)
+{
+	struct wire w = wire_of(request);
+	uint32_t seen = 0;
+	while (wire_more(&w)) {
+		uint32_t tag = wire_tag(&w), number = tag >> 3;
+		if (tag == WIRE_TAG(2, WIRE_LEN)) {
+			struct view dictionary = wire_len(&w);
+			seen |= w.at <= w.end ? SEEN_DICTIONARY : 0;
+			*strings += count_strings(dictionary);
+			continue;
+		}
+		wire_skip_run(&w, tag);
+		if (number > 2 && number <= 8 && (tag & 7) == WIRE_LEN && w.at <= w.end)
+			seen |= SEEN_TABLES;
+	}
+	return seen;
+}
+
 uint32_t decode_layout_gather(struct view request)
 {
 	struct wire w = wire_of(request);
-	struct wire_field field;
-	uint32_t seen = 0, strings = 0;
-	while (wire_next(&w, &field)) {
-		if (field.type != WIRE_LEN)
-			continue;
-		if (field.number == 2) {
-			seen |= SEEN_DICTIONARY;
-			strings += count_strings(field.view);
-		} else if (field.number > 2 && field.number <= 8) {
-			seen |= SEEN_TABLES;
-		}
+	uint32_t strings = 0, seen = tables(request, &strings);
+	while (wire_more(&w)) {
+		uint32_t tag = wire_tag(&w);
+		if (tag == WIRE_TAG(1, WIRE_LEN))
+			seen |= nested(wire_len(&w), 0, strings);
+		else
+			wire_skip_run(&w, tag);
 	}
-	w = wire_of(request);
-	while (wire_next(&w, &field))
-		if (field.number == 1 && field.type == WIRE_LEN)
-			seen |= nested(field.view, 0, strings);
 	return seen;
 }

@@ -23,9 +23,7 @@ from harness.gateway import Gateway  # noqa: E402
 
 RATIO_MAX, PIPELINE_MAX, RSS_MAX, READY_CPU_MAX, SIZE_MAX = 0.33, 65.0, 32 << 20, 0.050, 1.02
 SPLIT_GROWTH_MAX = 1.1
-# Of what a request in the current layout costs. The tables of 1.3 to 1.7 are all written anew, entry by entry.
-GENERATION_MAX = {"1.8": 2.0, "1.9": 2.0}
-OLDEST_MAX = 3.3
+GENERATION_MAX = 2.0  # of what a request in the current layout costs
 CALL_MAX = 48000
 JSON_MAX = 95.0
 missed = []
@@ -84,8 +82,7 @@ def bench_generations(directory):
         old.write_bytes(generations.write(release, logical))
         current.write_bytes(generations.expected(release, logical).SerializeToString())
         theirs, ours = (instructions("bench_collect", "-a", path)[0] for path in (old, current))
-        row("decode+policy+collect: OTLP %s / current" % release.replace("_", "."), theirs / ours,
-            GENERATION_MAX.get(generations.GENERATIONS[release], OLDEST_MAX),
+        row("decode+policy+collect: OTLP %s / current" % release.replace("_", "."), theirs / ours, GENERATION_MAX,
             "(%.1f Ir/B)" % (theirs / old.stat().st_size))
 
 
