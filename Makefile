@@ -14,7 +14,7 @@ PYTHON := /usr/bin/python3
 
 # libgrpc's pkg-config names every absl library; a C program needs these two only.
 LIBS := -lgrpc -lgpr -lnghttp2 -lprotobuf-c -lyaml -luv -lmicrohttpd -lgnutls -lcurl -lzstd -ldeflate -lisal -lsnappy -llz4 -lssl -lcrypto -lcrypt \
-	-lpcre2-8 -lxxhash -lyajl -ldw -lelf -lpthread -lm -ldl
+	-lpcre2-8 -lxxhash -ldw -lelf -lpthread -lm -ldl
 
 OURS := -std=gnu11 -D_GNU_SOURCE -I. -I$(B)/proto -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
 	-Wpointer-arith -Wwrite-strings -Wvla -Wno-missing-field-initializers -Wno-override-init -Wno-format-truncation -g -fno-omit-frame-pointer \
@@ -122,6 +122,9 @@ $(B)/replay/%: tests/fuzz/fuzz_%.c tests/fuzz/replay.c $(B)/libportcullis.a
 $(B)/tests/%.so: tests/%.c
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(OURS) -fPIC -shared -o $@ $<
+
+# Tests alone need it: the JSON tokens are compared with it.
+$(B)/tests/base/test_json_yajl $(B)/replay/tokens $(B)/fuzzers/tokens: LIBS += -lyajl
 
 # What tests in python start; what else there is to run of tests in C.
 build-tools: $(B)/portcullis $(TEST_TOOLS) $(TEST_PRELOADS) $(PYTHON_PROTO)

@@ -9,28 +9,25 @@
 #include "profile/json_number.h"
 #include "profile/wire.h"
 
-/* A message takes at most two levels of JSON, its object and the array around it; the rest is for
- * values of unknown fields. */
-enum { JSON_DEPTH_MAX = 256, NAME_MAX_LEN = 64 };
+/* A message takes at most two levels of JSON, its object and the array around it; the rest of
+ * JSON_DEPTH_MAX is for values of unknown fields. */
+enum { NAME_MAX_LEN = 64, GUESSES = 64 };
 
 /* A message that is open: an object of the document. */
 struct frame {
 	const struct json_wire_message *message;
 	const struct json_wire_field *field; /* of the last key; NULL: unknown */
 	size_t start;                        /* of its content in the output */
-	size_t list;                         /* of the content of the packed list */
-	uint32_t next;                       /* the field that probably comes next */
 	uint32_t index;                      /* of the element of the list */
 	bool in_list;
 };
 
 struct translator {
-	struct json_reader reader;
-	const struct json_wire_message *root;
+	struct json json;
 	struct bytes *out;
 	uint32_t mark;
-	uint32_t skip;  /* open objects and arrays of an unknown field */
 	uint32_t depth; /* open frames */
+	uint8_t next[GUESSES];
 	struct frame frames[JSON_WIRE_DEPTH];
 };
 
@@ -60,7 +57,7 @@ static bool refuse(const struct translator *t, const char *what)
 {
 	char path[280] = "the JSON";
 	describe(t, path, sizeof path);
-	return error_set(t->reader.err, ERROR_INVALID, "%s: %s", path, what);
+	return error_set(t->json.err, ERROR_INVALID, "%s: %s", path, what);
 }
 
 /* ---- output */
@@ -117,16 +114,25 @@ static bool put_fixed64(struct translator *t, const struct json_wire_field *fiel
 
 /* ---- values */
 
+static const struct json_number_range ranges[] = {
+	[JSON_WIRE_INT32] = { (uint64_t)INT32_MAX + 1, INT32_MAX },
+	[JSON_WIRE_ENUM] = { (uint64_t)INT32_MAX + 1, INT32_MAX },
+	[JSON_WIRE_INT64] = { (uint64_t)INT64_MAX + 1, INT64_MAX },
+	[JSON_WIRE_UINT32] = { 0, UINT32_MAX },
+	[JSON_WIRE_UINT64] = { 0, UINT64_MAX },
+	[JSON_WIRE_FIXED64] = { 0, UINT64_MAX },
+};
+
+static bool put_digits(struct translator *t, const struct json_wire_field *field, uint64_t value)
+{
+	if (value > ranges[field->kind].above)
+		return refuse(t, "is out of range");
+	return field->kind == JSON_WIRE_FIXED64 ? put_fixed64(t, field, value)
+						: put_varint(t, field, value);
+}
+
 static bool put_integer(struct translator *t, const struct json_wire_field *field, struct view text)
 {
-	static const struct json_number_range ranges[] = {
-		[JSON_WIRE_INT32] = { (uint64_t)INT32_MAX + 1, INT32_MAX },
-		[JSON_WIRE_ENUM] = { (uint64_t)INT32_MAX + 1, INT32_MAX },
-		[JSON_WIRE_INT64] = { (uint64_t)INT64_MAX + 1, INT64_MAX },
-		[JSON_WIRE_UINT32] = { 0, UINT32_MAX },
-		[JSON_WIRE_UINT64] = { 0, UINT64_MAX },
-		[JSON_WIRE_FIXED64] = { 0, UINT64_MAX },
-	};
 	uint64_t value;
 	const char *fault = json_number_integer(text, &ranges[field->kind], &value);
 	if (fault)
@@ -258,21 +264,11 @@ static bool put_boolean(struct translator *t, const struct json_wire_field *fiel
 
 /* ---- names */
 
-static bool is_named(const struct json_wire_field *field, const uint8_t *at, size_t len)
+static const struct json_wire_field *find(const struct json_wire_message *m, struct view name)
 {
-	return field->len == len && memcmp(field->name, at, len) == 0;
-}
-
-static const struct json_wire_field *find(struct frame *f, const uint8_t *at, size_t len)
-{
-	const struct json_wire_message *m = f->message;
-	for (uint32_t tried = 0, i = f->next; tried < m->count; tried++, i++) {
-		i = i < m->count ? i : 0;
-		if (is_named(&m->fields[i], at, len)) {
-			f->next = i + 1;
+	for (uint32_t i = 0; i < m->count; i++)
+		if (m->fields[i].len == name.len && json_same(m->fields[i].name, name.at, name.len))
 			return &m->fields[i];
-		}
-	}
 	return NULL;
 }
 
@@ -295,18 +291,50 @@ static size_t camel(struct view name, uint8_t *camel)
 	return snake ? len : 0;
 }
 
-static bool take_key(struct translator *t, struct view name)
+/* A name with escapes may be longer as it is written. */
+static const struct json_wire_field *find_other(const struct json_wire_message *m, struct view name,
+						bool escaped)
 {
-	struct frame *f = top(t);
-	uint8_t other[NAME_MAX_LEN];
-	size_t len;
-	f->field = find(f, name.at, name.len);
-	if (!f->field && (len = camel(name, other)))
-		f->field = find(f, other, len);
-	if (!f->field || f->field->kind != JSON_WIRE_MARK)
+	uint8_t plain[6 * NAME_MAX_LEN], other[NAME_MAX_LEN];
+	if (name.len > sizeof plain)
+		return NULL;
+	if (escaped) {
+		name = (struct view){ plain, json_unescape(name, plain) };
+		const struct json_wire_field *field = find(m, name);
+		if (field)
+			return field;
+	}
+	size_t len = camel(name, other);
+	return len ? find(m, (struct view){ other, len }) : NULL;
+}
+
+/* The number of the field that followed the last time: messages of a kind have the same fields in
+ * the same order. Two may share a place; then the guess is wrong, and no more. */
+static uint8_t *guess_after(struct translator *t, const struct frame *f)
+{
+	uintptr_t place = f->field ? (uintptr_t)f->field : (uintptr_t)f->message;
+	return &t->next[place / 8 % GUESSES];
+}
+
+/* The next member's field, NULL if it is unknown. False: there is none, or a fault. */
+static bool take_name(struct translator *t, struct frame *f)
+{
+	const struct json_wire_message *m = f->message;
+	uint8_t *guess = guess_after(t, f);
+	const struct json_wire_field *field = &m->fields[*guess < m->count ? *guess : 0];
+	struct view name;
+	if (json_key_is(&t->json, field->name, field->len)) {
+		f->field = field;
 		return true;
-	t->mark = f->field->number;
-	return false;
+	}
+	if (!json_key(&t->json, &name))
+		return false;
+	f->field = t->json.escaped ? NULL : find(m, name);
+	if (!f->field)
+		f->field = find_other(m, name, t->json.escaped);
+	if (f->field)
+		*guess = (uint8_t)(f->field - m->fields);
+	return true;
 }
 
 /* ---- structure */
@@ -319,30 +347,20 @@ static bool push(struct translator *t, const struct json_wire_message *message)
 	f->message = message;
 	f->field = NULL;
 	f->start = t->out->len;
-	f->next = 0;
 	f->in_list = false;
 	return true;
 }
 
-static bool take_object(struct translator *t)
+/* An object has been entered. */
+static bool begin_message(struct translator *t, const struct json_wire_field *field)
 {
-	if (!t->depth)
-		return push(t, t->root);
-	struct frame *f = top(t);
-	const struct json_wire_field *field = f->field;
 	size_t start;
-	if (!field) {
-		t->skip = 1;
-		return true;
-	}
 	if (field->kind != JSON_WIRE_MESSAGE)
 		return refuse(t, what_is_missing(field));
-	if (field->repeated != f->in_list)
-		return refuse(t, "is not an array");
 	return open_length(t->out, field->number, &start) && push(t, field->message);
 }
 
-static bool take_object_end(struct translator *t)
+static bool end_message(struct translator *t)
 {
 	size_t start = top(t)->start;
 	t->depth--;
@@ -352,107 +370,173 @@ static bool take_object_end(struct translator *t)
 	return close_length(t->out, start);
 }
 
+/* ---- values */
+
+/* Decodes a string where it is in no one's way: behind what the output may grow by with it. */
+static bool decode(struct translator *t, struct view *text)
+{
+	struct bytes *out = t->out;
+	size_t behind = text->len + 32;
+	if (!bytes_reserve(out, behind + text->len + 1))
+		return false;
+	uint8_t *at = out->at + out->len + behind;
+	*text = (struct view){ at, json_unescape(*text, at) };
+	at[text->len] = 0; /* of a number, json_number_double reads on to what is none */
+	return true;
+}
+
+static bool put_text(struct translator *t, const struct json_wire_field *field, struct view text)
+{
+	return (!t->json.escaped || decode(t, &text)) && put_string(t, field, text);
+}
+
+/* Of a field that is no list, or an element. */
+static bool take_other(struct translator *t, const struct json_wire_field *field)
+{
+	struct view text;
+	enum json_token token = json_value(&t->json, &text);
+	switch (token) {
+	case JSON_FAULT:
+		return false;
+	case JSON_NULL:
+		return !top(t)->in_list || refuse(t, "is null");
+	case JSON_FALSE:
+	case JSON_TRUE:
+		return put_boolean(t, field, token == JSON_TRUE);
+	case JSON_NUMBER:
+		return put_number(t, field, text);
+	case JSON_STRING:
+		return put_text(t, field, text);
+	case JSON_OBJECT:
+		return begin_message(t, field);
+	default:
+		t->mark = field->list;
+		return !t->mark && refuse(t, what_is_missing(field));
+	}
+}
+
+static bool is_integer(const struct json_wire_field *field)
+{
+	return field->kind >= JSON_WIRE_INT32 && field->kind <= JSON_WIRE_FIXED64;
+}
+
+static bool take_value(struct translator *t, const struct json_wire_field *field)
+{
+	uint64_t value;
+	return is_integer(field) && json_digits(&t->json, &value) ? put_digits(t, field, value)
+								  : take_other(t, field);
+}
+
+/* ---- lists */
+
 static bool is_packed(const struct json_wire_field *field)
 {
 	return field->kind >= JSON_WIRE_BOOL && field->kind <= JSON_WIRE_ENUM;
 }
 
-static bool take_array(struct translator *t)
+/* At most four bytes. Whether one or two is not predictable, so it is no branch. */
+static uint8_t *put_small_varint(uint8_t *at, uint32_t value)
 {
-	if (!t->depth)
-		return refuse(t, "is not an object");
+	uint32_t second = value >= 0x80;
+	if (__builtin_expect(value >= 0x4000, 0))
+		return wire_put_varint(at, value);
+	at[0] = (uint8_t)(value | second << 7);
+	at[1] = (uint8_t)(value >> 7);
+	return at + 1 + second;
+}
+
+/* Most elements are small: up to seven digits are in the range of each kind. */
+static bool put_small(struct translator *t, const struct json_wire_field *field)
+{
+	uint32_t values[32];
+	size_t count;
+	while ((count = json_small_numbers(&t->json, values, 32))) {
+		if (!bytes_reserve(t->out, 8 * count))
+			return false;
+		uint8_t *at = t->out->at + t->out->len;
+		if (field->kind == JSON_WIRE_FIXED64)
+			for (size_t i = 0; i < count; i++)
+				at = wire_put_fixed64(at, values[i]);
+		else
+			for (size_t i = 0; i < count; i++)
+				at = put_small_varint(at, values[i]);
+		t->out->len = (size_t)(at - t->out->at);
+		top(t)->index += (uint32_t)count;
+	}
+	return true;
+}
+
+/* All of it: its elements open nothing. */
+static bool take_packed(struct translator *t, const struct json_wire_field *field)
+{
 	struct frame *f = top(t);
-	if (!f->field) {
-		t->skip = 1;
-		return true;
-	}
-	if (f->field->list) {
-		t->mark = f->field->list;
+	size_t start;
+	if (!open_length(t->out, field->number, &start) ||
+	    (is_integer(field) && !put_small(t, field)))
 		return false;
+	for (; json_element(&t->json); f->index++)
+		if (!take_value(t, field))
+			return false;
+	f->in_list = false;
+	if (t->json.fault)
+		return false;
+	if (f->index)
+		return close_length(t->out, start);
+	t->out->len = start - wire_len_len(field->number, 0);
+	return true;
+}
+
+static bool take_list(struct translator *t, const struct json_wire_field *field)
+{
+	struct frame *f = top(t);
+	struct view text;
+	if (json_peek(&t->json) != JSON_ARRAY) {
+		enum json_token token = json_value(&t->json, &text);
+		return token == JSON_NULL || (token && refuse(t, "is not an array"));
 	}
-	if (!f->field->repeated || f->in_list)
-		return refuse(t, what_is_missing(f->field));
 	f->in_list = true;
 	f->index = 0;
-	return !is_packed(f->field) || open_length(t->out, f->field->number, &f->list);
+	return json_enter(&t->json) && (!is_packed(field) || take_packed(t, field));
 }
 
-static bool take_array_end(struct translator *t)
+static bool take_element(struct translator *t, struct frame *f)
 {
-	struct frame *f = top(t);
-	f->in_list = false;
-	if (!is_packed(f->field))
-		return true;
-	if (f->index)
-		return close_length(t->out, f->list);
-	t->out->len = f->list - wire_len_len(f->field->number, 0);
-	return true;
-}
-
-static bool take_null(struct translator *t)
-{
-	return !top(t)->in_list || refuse(t, "is null");
-}
-
-static bool take_scalar(struct translator *t, enum json_token token, struct view text)
-{
-	struct frame *f = top(t);
-	const struct json_wire_field *field = f->field;
-	bool ok;
-	if (!field)
-		return true;
-	if (field->repeated != f->in_list)
-		return refuse(t, "is not an array");
-	if (token == JSON_STRING)
-		ok = put_string(t, field, text);
-	else if (token == JSON_NUMBER)
-		ok = put_number(t, field, text);
-	else
-		ok = put_boolean(t, field, token == JSON_TRUE);
-	f->index++;
-	return ok;
-}
-
-/* Inside the value of an unknown field. */
-static bool skip(struct translator *t, enum json_token token)
-{
-	if (token == JSON_OBJECT || token == JSON_ARRAY)
-		t->skip++;
-	else if (token == JSON_OBJECT_END || token == JSON_ARRAY_END)
-		t->skip--;
-	return true;
-}
-
-static bool take(struct json_reader *reader, enum json_token token, struct view text)
-{
-	struct translator *t = (struct translator *)reader;
-	if (t->skip)
-		return skip(t, token);
-	switch (token) {
-	case JSON_KEY:
-		return take_key(t, text);
-	case JSON_OBJECT:
-		return take_object(t);
-	case JSON_OBJECT_END:
-		return take_object_end(t);
-	case JSON_ARRAY:
-		return take_array(t);
-	case JSON_ARRAY_END:
-		return take_array_end(t);
-	case JSON_NULL:
-		return take_null(t);
-	default:
-		return take_scalar(t, token, text);
+	if (json_element(&t->json)) {
+		bool ok = take_value(t, f->field);
+		f->index += f->field->kind != JSON_WIRE_MESSAGE; /* end_message counts these */
+		return ok;
 	}
+	f->in_list = false;
+	return !t->json.fault;
 }
 
-static bool read_document(struct translator *t, struct view document, struct error *err)
+/* ---- members */
+
+static bool take_field(struct translator *t, const struct json_wire_field *field)
 {
-	struct bytes_share share;
-	if (!bytes_share(&share, t->out, json_memory(document)))
+	if (field->kind == JSON_WIRE_MARK) {
+		t->mark = field->number;
 		return false;
-	bool ok = json_read(&t->reader, document, err);
-	bytes_unshare(&share, t->out);
+	}
+	return field->repeated ? take_list(t, field) : take_value(t, field);
+}
+
+static bool take_member(struct translator *t, struct frame *f)
+{
+	if (!take_name(t, f))
+		return !t->json.fault && end_message(t);
+	return f->field ? take_field(t, f->field) : json_skip(&t->json);
+}
+
+static bool take_document(struct translator *t, const struct json_wire_message *message)
+{
+	if (json_peek(&t->json) != JSON_OBJECT)
+		return refuse(t, "is not an object");
+	bool ok = json_enter(&t->json) && push(t, message);
+	while (ok && t->depth) {
+		struct frame *f = top(t);
+		ok = f->in_list ? take_element(t, f) : take_member(t, f);
+	}
 	return ok;
 }
 
@@ -460,12 +544,12 @@ bool json_wire_translate(const struct json_wire_message *message, struct view do
 			 struct bytes *out, uint32_t *mark, struct error *err)
 {
 	struct translator t;
-	t.reader = (struct json_reader){ .take = take, .depth_max = JSON_DEPTH_MAX };
-	t.root = message;
 	t.out = out;
-	t.mark = t.skip = t.depth = 0;
+	t.mark = t.depth = 0;
+	memset(t.next, 0, sizeof t.next);
 	/* An empty message has an address too. */
-	bool ok = bytes_reserve(out, 1) && read_document(&t, document, err);
+	bool ok = bytes_reserve(out, 1) && json_begin(&t.json, document, JSON_DEPTH_MAX, err) &&
+		  take_document(&t, message);
 	if (mark)
 		*mark = t.mark;
 	return ok;

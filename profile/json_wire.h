@@ -60,7 +60,7 @@ struct json_wire_field {
 	};
 };
 
-/* Constant. Fields in the order in which encoders write them are found fastest. */
+/* Constant; up to 255 fields. */
 struct json_wire_message {
 	uint32_t count;
 	const struct json_wire_field *fields;
@@ -87,8 +87,8 @@ struct json_wire_message {
 /* clang-format on */
 
 /*
- * Appends the message to `out`. What yajl needs for long strings is charged to out's meter too,
- * while it is needed.
+ * Appends the message to `out`. A string with escapes is decoded in out's room, which is charged as
+ * `out` is.
  *
  * False with ERROR_INVALID: not JSON, or not this message; err names the field
  * ("resourceProfiles[0].scopeProfiles[0].profiles[2].period: is not a number"). False without

@@ -2,8 +2,10 @@
 #include "base/json.h"
 #include "profile/stores/ingest_kind.h"
 
+enum { DEPTH_MAX = 8 };
+
 struct displays_reader {
-	struct json_reader json;
+	struct json json;
 	struct ingest_displays *displays;
 	bool names; /* the last key was display-name */
 };
@@ -33,11 +35,14 @@ static bool take_type(struct displays_reader *r, struct view type)
 }
 
 /* Objects are at depth 1 (the types) and 2 (what is said of one). */
-static bool take(struct json_reader *json, enum json_token token, struct view text)
+static bool take(struct displays_reader *r, enum json_token token, struct view text)
 {
-	struct displays_reader *r = (struct displays_reader *)json;
+	const struct json *json = &r->json;
+	uint8_t decoded[INGEST_DISPLAYS_BYTES];
 	bool names = r->names;
 	r->names = false;
+	if ((token == JSON_KEY || token == JSON_STRING) && json->escaped)
+		text = (struct view){ decoded, json_unescape(text, decoded) };
 	if (json->depth == 1 && token == JSON_KEY)
 		return take_type(r, text);
 	if ((json->depth == 1 && token != JSON_OBJECT && token != JSON_OBJECT_END) ||
@@ -52,16 +57,26 @@ static bool take(struct json_reader *json, enum json_token token, struct view te
 	return true;
 }
 
+static bool read_displays(struct displays_reader *r, struct view document, struct error *err)
+{
+	enum json_token token;
+	struct view text;
+	if (!json_begin(&r->json, document, DEPTH_MAX, err))
+		return false;
+	while ((token = json_next(&r->json, &text)) != JSON_DONE)
+		if (token == JSON_FAULT || !take(r, token, text))
+			return false;
+	return true;
+}
+
 bool ingest_displays_parse(struct view json, struct ingest_displays *displays, struct error *err)
 {
-	struct displays_reader r = { { .take = take, .depth_max = 8, .err = err },
-				     displays,
-				     false };
+	struct displays_reader r = { .displays = displays };
 	displays->given = true;
 	displays->count = displays->used = 0;
 	if (json.len > INGEST_DISPLAYS_BYTES)
 		return error_set(err, ERROR_INVALID,
 				 "sample_type_config: it has %zu bytes, more than %d", json.len,
 				 INGEST_DISPLAYS_BYTES);
-	return json_read(&r.json, json, err) || error_prefix(err, "sample_type_config");
+	return read_displays(&r, json, err) || error_prefix(err, "sample_type_config");
 }

@@ -15,7 +15,8 @@ enum buffer {
 	ITEMS,   /* uint32_t: frames of the samples, one sample after the other */
 	ENDS,    /* uint32_t: the number of items up to the end of each sample */
 	WEIGHTS, /* double */
-	EVENTS   /* struct event */
+	EVENTS,  /* struct event */
+	DECODED  /* the last string, if it has escapes */
 };
 
 struct event {
@@ -69,7 +70,7 @@ static const struct unit {
 enum { UNIT_ABSENT, UNIT_NONE, UNIT_BYTES, UNITS = sizeof units / sizeof *units };
 
 struct speedscope {
-	struct json_reader json;
+	struct json json;
 	struct stacks *s;
 	int pass;
 	enum place places[DEPTH_MAX + 1]; /* by depth; the last is where the reader is */
@@ -470,10 +471,22 @@ static bool take_value(struct speedscope *f, enum json_token token, struct view 
 	return member->take(f, value) || explain(f, place, member);
 }
 
-static bool take(struct json_reader *reader, enum json_token token, struct view text)
+/* A string or name with escapes, as it is meant. */
+static bool decode(struct speedscope *f, struct view *text)
 {
-	struct speedscope *f = (struct speedscope *)reader;
+	struct bytes *decoded = &f->s->buffer[DECODED];
+	decoded->len = 0;
+	if (!bytes_reserve(decoded, text->len))
+		return stacks_too_large(f->s);
+	*text = (struct view){ decoded->at, json_unescape(*text, decoded->at) };
+	return true;
+}
+
+static bool take(struct speedscope *f, enum json_token token, struct view text)
+{
 	bool ok = true;
+	if ((token == JSON_KEY || token == JSON_STRING) && f->json.escaped && !decode(f, &text))
+		return false;
 	if (token == JSON_KEY) {
 		f->member = find_member(f->places[f->json.depth], text);
 		return true;
@@ -486,6 +499,18 @@ static bool take(struct json_reader *reader, enum json_token token, struct view 
 		ok = take_value(f, token, text);
 	f->member = element_of(f->places[f->json.depth]);
 	return ok;
+}
+
+static bool read_document(struct speedscope *f)
+{
+	enum json_token token;
+	struct view text;
+	if (!json_begin(&f->json, f->s->document, DEPTH_MAX, f->s->err))
+		return false;
+	while ((token = json_next(&f->json, &text)) != JSON_DONE)
+		if (token == JSON_FAULT || !take(f, token, text))
+			return false;
+	return true;
 }
 
 /* What a profile measures, where the request's kind contradicts its unit or is that of another. */
@@ -505,13 +530,9 @@ static void choose_kinds(struct stacks *s)
 
 static bool read_speedscope(struct stacks *s)
 {
-	struct speedscope f = { .json = { take, .depth_max = DEPTH_MAX }, .s = s };
-	size_t memory = json_memory(s->document);
-	if (memory >= s->budget)
-		return stacks_too_large(s);
-	s->budget -= memory;
+	struct speedscope f = { .s = s };
 	for (f.pass = 1; f.pass <= 2; f.pass++)
-		if (!json_read(&f.json, s->document, s->err))
+		if (!read_document(&f))
 			return false;
 	if (!f.has_profiles)
 		return refuse(&f, "the JSON has no profiles");

@@ -29,7 +29,7 @@ struct stacks_frame {
 	int64_t line, column;
 };
 
-enum { STACKS_BUFFERS = 5 };
+enum { STACKS_BUFFERS = 6 };
 
 struct stacks {
 	struct profiles *p;

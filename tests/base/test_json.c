@@ -10,30 +10,35 @@
 #include "base/json.h"
 #include "base/memory.h"
 
-/* Writes the tokens down, one character each, and what they carry. */
+enum { DEPTH_MAX = 20 };
+
+/* The tokens in letters, each with its text; strings and names are decoded. */
 struct recorder {
-	struct json_reader reader;
+	struct json json;
 	struct bytes seen;
-	uint32_t stop_after; /* tokens; 0: never */
-	uint32_t taken;
 };
 
-static bool record(struct json_reader *reader, enum json_token token, struct view text)
+static void record(struct recorder *r, enum json_token token, struct view text)
 {
-	struct recorder *r = (struct recorder *)reader;
-	static const char marks[] = "nft#\"k{}[]";
-	bytes_add_byte(&r->seen, (uint8_t)marks[token]);
-	bytes_add(&r->seen, text.at, text.len);
-	return ++r->taken != r->stop_after;
+	static const char letters[] = "?nft#\"k{}[]";
+	uint8_t plain[64];
+	bytes_add_byte(&r->seen, (uint8_t)letters[token]);
+	if ((token == JSON_STRING || token == JSON_KEY) && r->json.escaped)
+		text = (struct view){ plain, json_unescape(text, plain) };
+	if (token == JSON_STRING || token == JSON_KEY || token == JSON_NUMBER)
+		bytes_add(&r->seen, text.at, text.len);
 }
 
 static bool read_all(struct recorder *r, struct view document, struct error *err)
 {
-	*r = (struct recorder){ .reader = { .take = record, .depth_max = 20 },
-				.stop_after = r->stop_after };
+	enum json_token token = JSON_FAULT;
+	struct view text;
 	bytes_init(&r->seen, 1 << 20);
 	error_clear(err);
-	return json_read(&r->reader, document, err);
+	if (json_begin(&r->json, document, DEPTH_MAX, err))
+		while ((token = json_next(&r->json, &text)) && token != JSON_DONE)
+			record(r, token, text);
+	return token == JSON_DONE;
 }
 
 static const struct {
@@ -52,7 +57,12 @@ static const struct {
 	{ "[\"\\ud83d\\ude00\"]", "[\"\xf0\x9f\x98\x80]" },
 	/* half a pair: never what is not UTF-8 */
 	{ "[\"<\\udc00>\\ud7ff\"]", "[\"<\xef\xbf\xbd>\xed\x9f\xbf]" },
-	{ "[\"<\\ud800>\"]", "[\"<?>]" },
+	{ "[\"<\\ud800>\"]", "[\"<\xef\xbf\xbd>]" },
+	{ "[\"\\ud800\\u0041\\udc00\\ud800\"]", "[\"\xef\xbf\xbd\x41\xef\xbf\xbd\xef\xbf\xbd]" },
+	{ "[\"\\udbff\\uDFFF\\ud800\\ud800\\udc00\"]",
+	  "[\"\xf4\x8f\xbf\xbf\xef\xbf\xbd\xf0\x90\x80\x80]" },
+	{ "[\"\\b\\f\\n\\r\\t\\/\\u007f\\u0080\\u07ff\\u0800\\uffff\"]",
+	  "[\"\b\f\n\r\t/\x7f\xc2\x80\xdf\xbf\xe0\xa0\x80\xef\xbf\xbf]" },
 	{ "[\"gr\xc3\xbc\xc3\x9f \xed\x9f\xbf \xf4\x8f\xbf\xbf\"]",
 	  "[\"gr\xc3\xbc\xc3\x9f \xed\x9f\xbf \xf4\x8f\xbf\xbf]" },
 	{ "{\"a\":1,\"a\":2}", "{ka#1ka#2}" },
@@ -60,7 +70,7 @@ static const struct {
 
 static void tokens_arrive_in_order_and_as_they_are_written(void **state)
 {
-	struct recorder r = { 0 };
+	struct recorder r;
 	struct error err;
 	(void)state;
 	for (size_t i = 0; i < sizeof documents / sizeof *documents; i++) {
@@ -72,87 +82,62 @@ static void tokens_arrive_in_order_and_as_they_are_written(void **state)
 	}
 }
 
-static const char *const invalid[] = {
-	"",
-	" ",
-	"1",
-	"\"a\"",
-	"null",
-	"{",
-	"[1",
-	"[1,]",
-	"{\"a\":1,}",
-	"{\"a\"}",
-	"{\"a\" 1}",
-	"{a:1}",
-	"{'a':1}",
-	"{1:1}",
-	"[01]",
-	"[+1]",
-	"[1.]",
-	"[.5]",
-	"[1e]",
-	"[-]",
-	"[0x10]",
-	"[NaN]",
-	"[Infinity]",
-	"[tru]",
-	"[truee]",
-	"[\"\\x41\"]",
-	"[\"\\u12g4\"]",
-	"[\"\n\"]",
-	"[\"a]",
-	"[\"a\\\"]",
-	"[\"\x80\"]",
-	"[\"\xc0\xaf\"]",
-	"[\"\xed\xa0\x80\"]",
-	"[\"\xf5\x80\x80\x80\"]",
-	"[\"\xc3\"]",
-	"\xef\xbb\xbf{}",
-	"{} {}",
-	"{}]",
-	"{}}",
-	"[}",
-	"{]",
-	"{} x",
-	"[1] // no",
-	"/* no */ [1]",
-	"[1 /* no */]",
-	"[1 2]",
-	"[,1]",
+static const struct {
+	const char *document, *error;
+} invalid[] = {
+	{ "", "is not an object or an array" },
+	{ " 1 ", "is not an object or an array" },
+	{ "\xef\xbb\xbf{}", "is not an object or an array" },
+	{ "{", "is truncated, or something follows it" },
+	{ "[1", "is truncated, or something follows it" },
+	{ "{} x", "is truncated, or something follows it" },
+	{ "[[1]", "is truncated" },
+	{ "{\"a\":[1]", "is truncated" },
+	{ "[\"a]", "is truncated" },
+	{ "[\"\xc3\xbc]", "is truncated" },
+	{ "{\"secret\": secret}", "is malformed at byte 12: expected a value" },
+	{ "[1,]", "is malformed at byte 4: expected a value" },
+	{ "[,1]", "is malformed at byte 2: expected a value" },
+	{ "[ nul]", "is malformed at byte 3: expected a value" },
+	{ "[truee]",
+	  "is malformed at byte 6: expected a comma, or the end of the object or array" },
+	{ "[1 2]", "is malformed at byte 4: expected a comma, or the end of the object or array" },
+	{ "[}", "is malformed at byte 2: expected a value" },
+	{ "[1}", "is malformed at byte 3: expected a comma, or the end of the object or array" },
+	{ "{\"a\":1,}", "is malformed at byte 8: expected a string" },
+	{ "{1:1}", "is malformed at byte 2: expected a string" },
+	{ "{\"a\"}", "is malformed at byte 5: expected a colon" },
+	{ "{\"a\" 1}", "is malformed at byte 6: expected a colon" },
+	{ "[-]", "is malformed at byte 3: expected a digit" },
+	{ "[1.]", "is malformed at byte 4: expected a digit" },
+	{ "[1e+]", "is malformed at byte 5: expected a digit" },
+	{ "[01]", "is malformed at byte 3: expected a comma, or the end of the object or array" },
+	{ "[\"a\\x\"]", "is malformed at byte 4: expected an escape of JSON" },
+	{ "[\"\\u12g4\"]", "is malformed at byte 3: expected an escape of JSON" },
+	{ "[\"a\n\"]", "is malformed at byte 4: expected an escape, not a control character" },
+	{ "[\"a\xed\xa0\x80\"]", "is malformed at byte 4: expected UTF-8" },
+	{ "{} {}", "is malformed at byte 3: expected the end" },
+	{ "{}]", "is malformed at byte 3: expected the end" },
 };
 
-static void what_is_not_json_is_an_error(void **state)
+static void errors_name_the_byte_and_what_was_expected(void **state)
 {
-	struct recorder r = { 0 };
+	struct recorder r;
 	struct error err;
 	(void)state;
 	for (size_t i = 0; i < sizeof invalid / sizeof *invalid; i++) {
-		if (read_all(&r, view_of(invalid[i]), &err))
-			fail_msg("%s was read", invalid[i]);
+		if (read_all(&r, view_of(invalid[i].document), &err))
+			fail_msg("%s was read", invalid[i].document);
 		assert_int_equal(err.kind, ERROR_INVALID);
-		assert_non_null(strstr(err.text, "the JSON "));
+		assert_memory_equal(err.text, "the JSON ", 9);
+		assert_string_equal(err.text + 9, invalid[i].error);
 		bytes_fini(&r.seen);
 	}
-	assert_false(read_all(&r, (struct view){ (const uint8_t *)"[\"\0\"]", 5 }, &err));
-	bytes_fini(&r.seen);
-	assert_false(read_all(&r, (struct view){ (const uint8_t *)"{}\0", 3 }, &err));
-	bytes_fini(&r.seen);
-}
-
-static void an_error_names_the_byte_and_none_of_its_neighbours(void **state)
-{
-	struct recorder r = { 0 };
-	struct error err;
-	(void)state;
-	assert_false(read_all(&r, view_of("{\"secret\": secret}"), &err));
-	assert_string_equal(err.text, "the JSON is malformed at byte 12");
-	bytes_fini(&r.seen);
 }
 
 static void depth_has_a_limit(void **state)
 {
-	struct recorder r = { 0 };
+	struct recorder r;
 	struct error err;
 	(void)state;
 	assert_true(read_all(&r, view_of("[[[[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]]]]"), &err));
@@ -164,51 +149,164 @@ static void depth_has_a_limit(void **state)
 	bytes_fini(&r.seen);
 }
 
-static void the_reader_can_end_the_reading(void **state)
+/* The sum of all numbers in the arrays "n" of an object, by the functions for such readers. */
+static uint64_t sum_of(const char *document, struct json *j, struct error *err)
 {
-	struct recorder r = { .stop_after = 2 };
+	struct view name;
+	uint64_t value, sum = 0;
+	error_clear(err);
+	if (json_begin(j, view_of(document), DEPTH_MAX, err) && json_enter(j))
+		while (json_key(j, &name)) {
+			if (!view_is(name, "n"))
+				json_skip(j);
+			else if (json_enter(j))
+				while (json_element(j))
+					sum += json_digits(j, &value) ? value : !json_skip(j);
+		}
+	return sum;
+}
+
+static void a_reader_takes_what_it_wants_and_skips_the_rest(void **state)
+{
+	struct json j;
 	struct error err;
 	(void)state;
-	assert_false(read_all(&r, view_of("[1,2,3]"), &err));
-	assert_int_equal(err.kind, ERROR_NONE);
-	assert_int_equal(r.taken, 2);
-	bytes_fini(&r.seen);
+	assert_int_equal(sum_of("{\"x\":[1,{\"n\":[5]}],\"n\":[1, 20 ,\"300\"],\"y\":-1,"
+				"\"n\":[4000,1e3,-7,null,{}]    }",
+				&j, &err),
+			 4321);
+	assert_false(j.fault);
+	assert_int_equal(j.depth, 0);
+	assert_int_equal(sum_of("{\"x\":[1,{\"n\":[5,]}],\"n\":[7]}", &j, &err), 0);
+	assert_true(j.fault);
+	assert_string_equal(err.text, "the JSON is malformed at byte 17: expected a value");
 }
 
-static size_t memory_of(const char *begin, const char *middle, size_t count, const char *end)
+static void after_a_fault_nothing_is_read(void **state)
 {
-	struct bytes b;
-	bytes_init(&b, 1 << 20);
-	bytes_add_text(&b, begin);
-	for (size_t i = 0; i < count; i++)
-		bytes_add_text(&b, middle);
-	bytes_add_text(&b, end);
-	size_t memory = json_memory(bytes_view(&b));
-	bytes_fini(&b);
-	return memory;
-}
-
-static void memory_is_needed_for_long_strings_that_are_copied(void **state)
-{
+	struct json j;
+	struct error err;
+	struct view text;
+	uint32_t values[4];
+	uint64_t value;
 	(void)state;
-	assert_int_equal(memory_of("", "", 0, ""), 0);
-	assert_int_equal(memory_of("[\"", "a", 100000, "\"]"), 0);
-	assert_int_equal(memory_of("[\"\\n\",\"", "a", 100000, "\"]"), 0);
-	assert_int_equal(memory_of("[\"\\n", "a", 100000, "\"]"), 3 * 100002);
-	assert_int_equal(memory_of("[\"\\\"", "a", 100000, "\\\\\"]"), 3 * 100004);
-	assert_int_equal(memory_of("[\"", "a", 100000, "]"), 3 * 100001);
-	assert_int_equal(memory_of("[\"", "a", 100000, "\\"), 3 * 100001);
+	assert_true(json_begin(&j, view_of("[x,1,2,[3],{\"a\":4}]"), DEPTH_MAX, &err));
+	assert_true(json_enter(&j) && json_element(&j));
+	assert_false(json_number(&j, &text));
+	struct error first = err;
+	for (int i = 0; i < 3; i++) {
+		assert_false(json_element(&j) || json_key(&j, &text) || json_string(&j, &text));
+		assert_false(json_digits(&j, &value) || json_enter(&j) || json_number(&j, &text));
+		assert_int_equal(json_small_numbers(&j, values, 4), 0);
+		assert_int_equal(json_value(&j, &text), JSON_FAULT);
+		assert_int_equal(json_next(&j, &text), JSON_FAULT);
+		assert_false(json_skip(&j));
+	}
+	assert_true(j.fault);
+	assert_string_equal(err.text, first.text);
+}
+
+static void digits_are_read_at_once_if_they_are_all_there_is(void **state)
+{
+	static const struct {
+		const char *value;
+		uint64_t is; /* UINT64_MAX: it is read otherwise */
+	} values[] = {
+		{ "0", 0 },
+		{ "7", 7 },
+		{ "12345678", 12345678 },
+		{ "123456789", 123456789 },
+		{ "1234567890123456", 1234567890123456 },
+		{ "9999999999999999999", 9999999999999999999u },
+		{ "\"0\"", 0 },
+		{ "\"007\"", 7 },
+		{ "\"1763042743739785632\"", 1763042743739785632 },
+		{ "10000000000000000000", UINT64_MAX },
+		{ "\"10000000000000000000\"", UINT64_MAX },
+		{ "100000000000000000000000000000000", UINT64_MAX },
+		{ "07", UINT64_MAX },
+		{ "-7", UINT64_MAX },
+		{ "7.0", UINT64_MAX },
+		{ "7e0", UINT64_MAX },
+		{ "7E0", UINT64_MAX },
+		{ "\"\"", UINT64_MAX },
+		{ "\"7", UINT64_MAX },
+		{ "\"7 \"", UINT64_MAX },
+		{ "\"/\"", UINT64_MAX },
+		{ "\":\"", UINT64_MAX },
+		{ "true", UINT64_MAX },
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+		char document[80];
+		struct json j;
+		uint64_t value;
+		snprintf(document, sizeof document, "[%s,          0]", values[i].value);
+		assert_true(json_begin(&j, view_of(document), DEPTH_MAX, NULL));
+		assert_true(json_enter(&j) && json_element(&j));
+		bool read = json_digits(&j, &value);
+		assert_int_equal(read, values[i].is != UINT64_MAX);
+		assert_int_equal(j.at - j.begin, read ? 1 + strlen(values[i].value) : 1);
+		if (read)
+			assert_true(value == values[i].is);
+	}
+}
+
+static void small_numbers_are_read_together(void **state)
+{
+	struct json j;
+	uint32_t values[4];
+	struct view text;
+	(void)state;
+	assert_true(json_begin(&j, view_of("[0,1,22,333,4444,9999999,10000000,5,6 ,7,08]"),
+			       DEPTH_MAX, NULL));
+	assert_true(json_enter(&j));
+	assert_int_equal(json_small_numbers(&j, values, 4), 4);
+	assert_memory_equal(values, ((uint32_t[]){ 0, 1, 22, 333 }), sizeof values);
+	assert_int_equal(json_small_numbers(&j, values, 4), 2);
+	assert_int_equal(values[1], 9999999);
+	assert_int_equal(json_small_numbers(&j, values, 4), 0);
+	assert_true(json_element(&j) && json_number(&j, &text) && view_is(text, "10000000"));
+	assert_int_equal(json_small_numbers(&j, values, 4), 1); /* a blank is behind the next */
+	assert_true(json_element(&j) && json_number(&j, &text) && view_is(text, "6"));
+	assert_int_equal(json_small_numbers(&j, values, 4), 0);
+	assert_true(json_element(&j) && json_number(&j, &text) && view_is(text, "7"));
+	assert_int_equal(json_small_numbers(&j, values, 4), 0);
+	assert_true(json_element(&j) && json_number(&j, &text) && view_is(text, "0"));
+	assert_false(json_element(&j));
+	assert_true(j.fault);
+}
+
+/* Every byte at every place of strings of every length: the vectors end as the bytes do. */
+static void strings_end_where_they_end(void **state)
+{
+	static const char specials[] = "\"\\\n\x1f\x80\xff";
+	(void)state;
+	for (size_t len = 0; len < 70; len++)
+		for (size_t at = 0; at <= len; at++) {
+			uint8_t *copy = memory_resize(NULL, len + 1);
+			memset(copy, 'a' + (int)(at % 20), len + 1);
+			for (const char *s = specials; *s; s++) {
+				copy[at] = (uint8_t)*s;
+				assert_ptr_equal(json_plain(copy, copy + len), copy + at);
+			}
+			copy[at] = 0x7f;
+			assert_ptr_equal(json_plain(copy, copy + len), copy + len);
+			memory_free(copy);
+		}
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(tokens_arrive_in_order_and_as_they_are_written),
-		cmocka_unit_test(what_is_not_json_is_an_error),
-		cmocka_unit_test(an_error_names_the_byte_and_none_of_its_neighbours),
+		cmocka_unit_test(errors_name_the_byte_and_what_was_expected),
 		cmocka_unit_test(depth_has_a_limit),
-		cmocka_unit_test(the_reader_can_end_the_reading),
-		cmocka_unit_test(memory_is_needed_for_long_strings_that_are_copied),
+		cmocka_unit_test(a_reader_takes_what_it_wants_and_skips_the_rest),
+		cmocka_unit_test(after_a_fault_nothing_is_read),
+		cmocka_unit_test(digits_are_read_at_once_if_they_are_all_there_is),
+		cmocka_unit_test(small_numbers_are_read_together),
+		cmocka_unit_test(strings_end_where_they_end),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

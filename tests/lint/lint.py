@@ -55,7 +55,7 @@ WRAPPERS = {
     r"lz4\w*\.h": r"net/compress_lz4\.c",
     r"pcre2\.h": r"processors/regex\.c",
     r"xxhash\.h": r"base/hash\.c",
-    r"yajl/": r"base/json\.c",
+    r"yajl/": r"tests/fuzz/fuzz_tokens\.h",
     r"gnutls/": r"net/(http/\w+|tls/tls)\.[ch]",
     r"crypt\.h": r"extensions/htpasswd\.c",
     r"openssl/": r"(net/tls/\w+|base/digest)\.[ch]",
