@@ -225,12 +225,17 @@ bool budget_could_take(const struct budget *b, int64_t bytes)
 
 bool budget_refuse(struct budget *b, int64_t bytes, struct error *err)
 {
+	int64_t baseline = atomic_load(&b->baseline);
 	if (!budget_could_take(b, bytes))
 		return error_set(err, ERROR_TOO_LARGE,
-				 "the request needs more memory than the "
-				 "limit leaves for requests");
+				 "the request needs %ld bytes of memory; memory_limiter leaves %ld "
+				 "for requests",
+				 bytes, b->soft - baseline);
 	atomic_store(&b->refused, clock_now());
-	error_set(err, ERROR_BUSY, "data refused due to high memory usage");
+	error_set(err, ERROR_BUSY,
+		  "data refused due to high memory usage: %ld bytes are in use; the soft limit of "
+		  "memory_limiter is %ld",
+		  atomic_load(&b->charged) + baseline, b->soft);
 	err->short_of_memory = true;
 	return false;
 }

@@ -98,6 +98,11 @@ static void json_file_release(struct json_file *f)
 
 /* ---- lines */
 
+static struct size_limit line_limit(const struct json_file_config *c)
+{
+	return (struct size_limit){ (size_t)c->max_log_size, "max_log_size", c->max_log_size };
+}
+
 static void read_next(struct json_file *f);
 
 static void poll_later(struct json_file *f)
@@ -154,13 +159,13 @@ static void line_done(struct source_request *r, const struct outcome *outcome)
 static void read_line(void *argument)
 {
 	struct json_file *f = argument;
+	const struct size_limit limit = line_limit(f->config);
 	pthread_mutex_lock(&f->lock);
 	f->more = f->stopped ? FILE_TAIL_NONE : file_tail_read(f->tail, &f->request->body);
 	pthread_mutex_unlock(&f->lock);
 	error_clear(&f->err);
 	if (f->more == FILE_TAIL_LONG)
-		error_set(&f->err, ERROR_TOO_LARGE, "longer than max_log_size (%lld bytes)",
-			  (long long)f->config->max_log_size);
+		size_limit_exceeded(&limit, "the line", 0, &f->err);
 	else if (f->more == FILE_TAIL_FULL)
 		f->err = f->request->err;
 }
@@ -271,7 +276,7 @@ static bool json_file_create(void *self, const void *config, const struct host *
 		.transport = TRANSPORT_FILE,
 		.documents = &documents,
 		.request_size = sizeof(struct line_request),
-		.body_max = (size_t)c->max_log_size,
+		.body_limit = line_limit(c),
 		.done = line_done,
 	});
 	f->tail = file_tail_new(&(struct file_tail_options){

@@ -135,15 +135,23 @@ static void file_done(struct source_request *r, const struct outcome *outcome)
 		loop_post(f->host->loop, accepted, f);
 }
 
+static struct size_limit file_limit(const struct pprof_file_config *c)
+{
+	return (struct size_limit){ (size_t)c->max_file_size, "max_file_size", c->max_file_size };
+}
+
 /* [pool thread] */
 static void read_file(void *argument)
 {
 	struct pprof_file *f = argument;
+	const struct size_limit limit = file_limit(f->config);
 	const struct file_entry *entry = &f->files[f->next].entry;
 	struct source_request *r = f->request;
 	pthread_mutex_lock(&f->lock);
 	if (f->stopped)
 		error_set(&f->err, ERROR_BUSY, "the gateway is shutting down");
+	else if (entry->size > limit.max)
+		size_limit_exceeded(&limit, "the file", entry->size, &f->err);
 	else if (!file_list_read(entry->name, &r->body, &f->err) && r->err.kind != ERROR_NONE)
 		f->err = r->err;
 	pthread_mutex_unlock(&f->lock);
@@ -281,7 +289,7 @@ struct pprof_file *pprof_file_new(const struct pprof_file_config *config, const 
 						     .transport = TRANSPORT_FILE,
 						     .documents = &documents,
 						     .request_size = sizeof(struct file_request),
-						     .body_max = (size_t)config->max_file_size,
+						     .body_limit = file_limit(config),
 						     .done = file_done });
 	for (int i = 0; i < 3; i++)
 		f->results[i] =

@@ -210,7 +210,7 @@ static struct pprof_scraper_options scraping_of(struct pprof_remote *r)
 		.delay_ns = (uint64_t)c->initial_delay.ns,
 		.jitter_ns = (uint64_t)c->jitter.ns,
 		.concurrent_max = (uint32_t)c->max_concurrent_scrapes,
-		.body_max = (size_t)c->max_body_size,
+		.body_limit = { (size_t)c->max_body_size, "max_body_size", c->max_body_size },
 	};
 }
 

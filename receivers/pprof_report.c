@@ -120,7 +120,7 @@ void pprof_report_result(struct pprof_report *r, enum scrape_result result, uint
 }
 
 void pprof_report_change(struct pprof_report *r, const char *place, const char *profile,
-			 enum scrape_result result, int status)
+			 enum scrape_result result, int status, const char *error)
 {
 	bool up = pprof_report_state(SCRAPE_UNKNOWN, result) == SCRAPE_UP;
 	if (!r->lines) {
@@ -135,7 +135,7 @@ void pprof_report_change(struct pprof_report *r, const char *place, const char *
 	else
 		log_warn(r->log, "Scrapes fail", log_text("target", place),
 			 log_text("profile", profile), log_text("reason", names[result].reason),
-			 log_number("status", status));
+			 log_number("status", status), log_text("error", error ? error : ""));
 }
 
 void pprof_report_period(struct pprof_report *r, const struct scrape_numbers *n)

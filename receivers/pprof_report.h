@@ -61,9 +61,10 @@ enum scrape_state pprof_report_state(enum scrape_state before, enum scrape_resul
 /* A scrape is over. */
 void pprof_report_result(struct pprof_report *report, enum scrape_result result,
 			 uint64_t duration_ns);
-/* Logs a change between up and down. `status`: of the reply; 0: none. */
+/* Logs a change between up and down. `status`: of the reply; 0: none. `error`: what was wrong with the
+ * profile; NULL: nothing. */
 void pprof_report_change(struct pprof_report *report, const char *place, const char *profile,
-			 enum scrape_result result, int status);
+			 enum scrape_result result, int status, const char *error);
 /* The period is over. */
 void pprof_report_period(struct pprof_report *report, const struct scrape_numbers *numbers);
 

@@ -28,6 +28,7 @@ struct scrape {
 	enum scrape_result result;
 	int status;
 	uint32_t retry_after_ms;
+	char *why; /* the error of a profile; NULL: none */
 	struct delta *fresh;
 };
 
@@ -228,7 +229,7 @@ static void report(struct pprof_scraper *p, struct scrape *s)
 					      : s->state == SCRAPE_UP && before == SCRAPE_DOWN;
 	if (change && !s->active->gone)
 		pprof_report_change(&p->report, s->active->target->place, s->profile->name,
-				    s->result, s->status);
+				    s->result, s->status, s->why);
 }
 
 /* The scrape is over: s->result says how. [loop thread] */
@@ -244,6 +245,8 @@ static void finish(void *argument)
 		report(p, s);
 		plan_next(p, s);
 	}
+	memory_free(s->why);
+	s->why = NULL;
 	a->uses--;
 	active_release(a);
 	if (!p->stopped)
@@ -269,6 +272,8 @@ static enum scrape_result result_of(const struct error *err)
 
 static void fail(struct scrape *s, const struct error *err)
 {
+	memory_free(s->why);
+	s->why = memory_text(err->text);
 	s->result = result_of(err);
 	s->retry_after_ms = 0;
 	if (err->kind == ERROR_BUSY)
@@ -506,7 +511,7 @@ struct pprof_scraper *pprof_scraper_new(const struct pprof_scraper_options *opti
 						     .transport = TRANSPORT_SCRAPE,
 						     .documents = &documents,
 						     .request_size = sizeof(struct scrape_request),
-						     .body_max = options->body_max,
+						     .body_limit = options->body_limit,
 						     .done = scrape_done });
 	queue_init(&p->ready);
 	queue_init(&p->failing);

@@ -2,6 +2,7 @@
 #ifndef RECEIVERS_PPROF_SCRAPE_H
 #define RECEIVERS_PPROF_SCRAPE_H
 
+#include "base/size_limit.h"
 #include "net/http/http_client.h"
 #include "pipeline/component.h"
 #include "receivers/pprof_targets.h"
@@ -39,7 +40,7 @@ struct pprof_scraper_options {
 	uint64_t interval_ns, delay_ns; /* delay_ns: of the first scrape of a target */
 	uint64_t jitter_ns;             /* a random part of this is added to it */
 	uint32_t concurrent_max;
-	size_t body_max;
+	struct size_limit body_limit;
 };
 
 struct pprof_scraper;

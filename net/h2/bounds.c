@@ -152,6 +152,21 @@ void h2_counters_init(struct h2_counters *c, struct metrics *metrics, const char
 		c->refused[i] = series_of(metrics, &h2_refused_metric, receiver, refusals[i]);
 }
 
+void h2_counters_report(const struct h2_counters *c, struct limit_report *r,
+			const struct h2_limits *l, const char *section)
+{
+	limit_report_number(r, c->closed[H2_CONTINUATIONS], section, "max_continuations",
+			    l->max_continuations, "");
+	limit_report_number(r, c->closed[H2_RESETS], section, "max_resets_per_second",
+			    l->max_resets_per_second, "");
+	limit_report_number(r, c->closed[H2_SETTINGS_FLOOD], section, "max_settings_per_second",
+			    l->max_settings_per_second, "");
+	limit_report_number(r, c->closed[H2_CONTROL_FRAMES], section,
+			    "max_control_frames_per_second", l->max_control_frames_per_second, "");
+	limit_report_number(r, c->closed[H2_ERRORS], section, "max_errors_per_second",
+			    l->max_errors_per_second, "");
+}
+
 bool h2_bucket_take(struct h2_bucket *b, uint64_t now, int64_t rate, int64_t burst)
 {
 	uint64_t elapsed_ms = now > b->at ? (now - b->at) / 1000000 : 0;

@@ -4,6 +4,7 @@
 
 #include "base/metrics.h"
 #include "config/table.h"
+#include "net/limit_report.h"
 
 /*
  * The limits on what one client may cost. Every limit is on by default, is a key of the
@@ -77,6 +78,9 @@ extern const struct metric h2_connections_metric, h2_closed_metric, h2_refused_m
 #define H2_METRICS &h2_connections_metric, &h2_closed_metric, &h2_refused_metric
 /* metrics may be NULL: nothing is recorded. */
 void h2_counters_init(struct h2_counters *counters, struct metrics *metrics, const char *receiver);
+/* Adds the limits on frames; their keys are in `section` ("limits."). */
+void h2_counters_report(const struct h2_counters *counters, struct limit_report *report,
+			const struct h2_limits *limits, const char *section);
 
 enum { H2_BURST = 10 }; /* the size of a bucket, as a multiple of its rate */
 

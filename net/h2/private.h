@@ -234,7 +234,8 @@ struct h2_server {
 	struct h2_shard *shards;
 	uint32_t shard_count;
 	struct peer_count *peers;
-	struct loop_timer *reopen_timer; /* [main loop thread] */
+	struct loop_timer *reopen_timer, *report_timer; /* [main loop thread] */
+	struct limit_report report;                     /* the same */
 	_Atomic int64_t connections;
 	pthread_mutex_t lock; /* guards the following members, for h2_server_drain */
 	pthread_cond_t changed;

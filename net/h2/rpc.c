@@ -195,6 +195,24 @@ static void begin(struct rpc_call *call)
 	method->headers(method->context, call);
 }
 
+static void reject_headers(struct rpc_call *call)
+{
+	const struct rpc_server_options *o = &call->server->options;
+	const struct h2_limits *limits = &o->h2.limits;
+	size_t number = call->stream.header_count;
+	struct error err;
+	if (number > (size_t)limits->max_headers)
+		error_set(&err, ERROR_TOO_LARGE,
+			  "the request has %zu headers; limits.max_headers is %ld", number,
+			  limits->max_headers);
+	else
+		error_set(&err, ERROR_TOO_LARGE,
+			  "the headers have %zu bytes; limits.max_header_bytes is %ld",
+			  call->stream.header_bytes, limits->max_header_bytes);
+	count(o->headers);
+	rpc_reply_write(call, rpc_status(err.kind), err.text, -1, NULL);
+}
+
 static void on_headers(struct h2_stream *stream)
 {
 	struct rpc_call *call = rpc_call_of(stream);
@@ -202,10 +220,7 @@ static void on_headers(struct h2_stream *stream)
 	call->server = s;
 	call->client_by = client_deadline(call);
 	if (stream->headers_too_large) {
-		rpc_reply_write(call, RPC_RESOURCE_EXHAUSTED,
-				"the request headers exceed the "
-				"limit",
-				-1, NULL);
+		reject_headers(call);
 		return;
 	}
 	call->method = find_method(s, h2_stream_header(stream, ":path"));
@@ -318,15 +333,17 @@ static bool grant(struct rpc_call *call, size_t arrived)
 
 static bool begin_message(struct rpc_call *call)
 {
+	const struct size_limit *limit = &call->server->options.message_limit;
 	const uint8_t *p = call->prefix;
+	struct error err;
 	call->length = (size_t)p[1] << 24 | (size_t)p[2] << 16 | (size_t)p[3] << 8 | p[4];
 	if (p[0] > 1) {
 		refuse(call, RPC_INVALID, RPC_INTERNAL, "invalid compressed flag: must be 0 or 1");
 		return false;
 	}
-	if (call->length > (size_t)call->server->options.max_message_bytes) {
-		refuse(call, RPC_TOO_LARGE, RPC_RESOURCE_EXHAUSTED,
-		       "the message exceeds the size limit");
+	if (call->length > limit->max) {
+		size_limit_exceeded(limit, "the message", call->length, &err);
+		refuse(call, RPC_TOO_LARGE, RPC_RESOURCE_EXHAUSTED, err.text);
 		return false;
 	}
 	take_spare(call);
@@ -422,6 +439,17 @@ static bool too_slow(struct rpc_call *call, uint64_t now)
 	       arrived < ms * (uint64_t)call->server->options.h2.limits.min_body_rate / 1000;
 }
 
+static void refuse_late(struct rpc_call *call, uint64_t now)
+{
+	struct error err;
+	error_set(&err, ERROR_TOO_LARGE,
+		  "timed out waiting for the message: %zu bytes have arrived in %.1f s; the "
+		  "maximum is %.1f s",
+		  call->body.len, (double)(now - call->accepted_at) / 1e9,
+		  (double)call->server->message_timeout / 1e9);
+	refuse(call, RPC_LATE, RPC_DEADLINE_EXCEEDED, err.text);
+}
+
 static void on_late(struct h2_stream *stream, uint64_t now)
 {
 	struct rpc_call *call = rpc_call_of(stream);
@@ -429,9 +457,7 @@ static void on_late(struct h2_stream *stream, uint64_t now)
 		call->client_by = 0;
 		refuse(call, RPC_CANCELLED, RPC_DEADLINE_EXCEEDED, "deadline exceeded");
 	} else if (!call->handed_over && passed(call->message_by, now)) {
-		refuse(call, RPC_LATE, RPC_DEADLINE_EXCEEDED,
-		       "timed out waiting for the "
-		       "message");
+		refuse_late(call, now);
 	} else if (!call->handed_over && passed(call->rate_at, now) && too_slow(call, now)) {
 		lose(call, RPC_LATE);
 		h2_stream_abuse(stream, H2_BODY_RATE);

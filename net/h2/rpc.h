@@ -2,6 +2,7 @@
 #ifndef NET_H2_RPC_H
 #define NET_H2_RPC_H
 
+#include "base/size_limit.h"
 #include "net/authenticator.h"
 #include "net/h2/server.h"
 
@@ -48,13 +49,13 @@ struct rpc_method {
 
 struct rpc_server_options {
 	struct h2_options h2;             /* its routes come before gRPC's, which has any path */
-	int64_t max_message_bytes;        /* on the wire, compressed */
+	struct size_limit message_limit;  /* on the wire, compressed */
 	struct duration message_timeout;  /* from the headers to the whole message; 0: 60 s */
 	const struct rpc_method *methods; /* copied; the paths outlive the server */
 	size_t method_count;
-	/* Count calls of unknown and unsupported methods, and calls that are not authenticated; may
-	 * be NULL. */
-	struct metric_series *unknown, *unauthenticated;
+	/* Count calls of unknown and unsupported methods, calls that are not authenticated, and
+	 * those with too many or too large headers; may be NULL. */
+	struct metric_series *unknown, *unauthenticated, *headers;
 	/* NULL: none. Not asked for the health service. The server takes its own reference. */
 	struct authenticator *authenticator;
 };

@@ -85,10 +85,11 @@ bool rpc_server_check(const void *config, struct error *err)
 	return true;
 }
 
-size_t rpc_server_message_max(const struct rpc_server_config *config)
+struct size_limit rpc_server_message_limit(const struct rpc_server_config *config)
 {
-	int64_t mib = config->max_recv_msg_size_mib;
-	return (size_t)(mib ? mib : DEFAULT_MESSAGE_MIB) << 20;
+	int64_t mib =
+		config->max_recv_msg_size_mib ? config->max_recv_msg_size_mib : DEFAULT_MESSAGE_MIB;
+	return (struct size_limit){ (size_t)mib << 20, "max_recv_msg_size_mib", mib };
 }
 
 void rpc_server_configure(struct rpc_server_options *options,
@@ -97,7 +98,7 @@ void rpc_server_configure(struct rpc_server_options *options,
 	const struct rpc_keepalive_server *server = &config->keepalive.server;
 	const struct rpc_keepalive_enforcement *pings = &config->keepalive.enforcement;
 	struct h2_options *h2 = &options->h2;
-	options->max_message_bytes = (int64_t)rpc_server_message_max(config);
+	options->message_limit = rpc_server_message_limit(config);
 	h2->endpoint = config->endpoint;
 	h2->transport = rpc_server_transports[config->transport.index];
 	h2->tls = config->tls.present.enabled ? &config->tls : NULL;

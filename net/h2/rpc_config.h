@@ -100,8 +100,8 @@ extern const struct config_table rpc_keepalive_table, rpc_dialer_table;
 /* For the `check` of such a table: rejects `middlewares`, which are not supported. */
 bool rpc_server_check(const void *config, struct error *err);
 
-/* The largest message in bytes, both compressed and decompressed. */
-size_t rpc_server_message_max(const struct rpc_server_config *config);
+/* Of a message, both compressed and decompressed. */
+struct size_limit rpc_server_message_limit(const struct rpc_server_config *config);
 
 /* Sets the options that the configuration contains: address, TLS, limits, keepalive, message size.
  * The configuration outlives the server. */

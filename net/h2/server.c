@@ -10,6 +10,9 @@
 #define SECOND UINT64_C(1000000000)
 #define CA_WATCH_NS (5 * SECOND) /* client_ca_file_reload without reload_interval */
 
+#define REPORT_NS (5 * SECOND)
+#define SECTION "limits." /* of the keys that gRPC receivers have */
+
 enum { DEFAULT_BUFFER = 1 << 18 };
 
 static uint64_t reopen_interval(const struct tls_server_config *tls)
@@ -31,6 +34,43 @@ static void reopen_by_time(void *argument)
 	loop_timer_start(s->reopen_timer, reopen_interval(s->options.tls));
 }
 
+static void report_by_time(void *argument)
+{
+	struct h2_server *s = argument;
+	limit_report_pass(&s->report, s->options.log, clock_now());
+	loop_timer_start(s->report_timer, REPORT_NS);
+}
+
+/* The connections of a server without an endpoint are its owner's to report. */
+static void start_reporting(struct h2_server *s)
+{
+	const struct h2_options *o = &s->options;
+	const struct h2_limits *l = &o->limits;
+	const struct h2_counters *n = &s->counters;
+	struct limit_report *r = &s->report;
+	if (!o->loop || !o->endpoint || !o->metrics)
+		return;
+	limit_report_number(r, n->refused[H2_MAX_CONNECTIONS], SECTION, "max_connections",
+			    l->max_connections, "");
+	limit_report_number(r, n->refused[H2_MAX_CONNECTIONS_PER_PEER], SECTION,
+			    "max_connections_per_peer", l->max_connections_per_peer, "");
+	limit_report_number(r, n->closed[H2_HEADERS], SECTION, "max_header_bytes, max_headers",
+			    l->max_header_bytes, " bytes");
+	limit_report_time(r, n->closed[H2_HANDSHAKE_TIMEOUT], SECTION, "handshake_timeout",
+			  l->handshake_timeout);
+	limit_report_time(r, n->closed[H2_HEADER_TIMEOUT], SECTION, "header_timeout",
+			  l->header_timeout);
+	limit_report_number(r, n->closed[H2_BODY_RATE], SECTION, "min_body_rate", l->min_body_rate,
+			    " bytes/s");
+	limit_report_time(r, n->closed[H2_OUTBOUND], SECTION, "write_timeout, max_outbound_bytes",
+			  l->write_timeout);
+	limit_report_time(r, n->closed[H2_PINGS], "", "keepalive.enforcement_policy.min_time",
+			  o->min_ping_interval);
+	h2_counters_report(n, r, l, SECTION);
+	s->report_timer = loop_timer_new(o->loop, report_by_time, s);
+	loop_timer_start(s->report_timer, REPORT_NS);
+}
+
 static void start_reopening(struct h2_server *s)
 {
 	const struct h2_options *o = &s->options;
@@ -40,11 +80,12 @@ static void start_reopening(struct h2_server *s)
 	loop_timer_start(s->reopen_timer, reopen_interval(o->tls));
 }
 
-/* On the loop thread, so the timer cannot fire meanwhile. */
-static void end_reopening(void *argument)
+/* On the loop thread, so the timers cannot fire meanwhile. */
+static void end_timers(void *argument)
 {
 	struct h2_server *s = argument;
 	loop_timer_unref(&s->reopen_timer);
+	loop_timer_unref(&s->report_timer);
 }
 
 bool h2_server_reopen(struct h2_server *s, struct error *err)
@@ -126,6 +167,7 @@ struct h2_server *h2_server_start(const struct h2_options *options, struct error
 	if (options->endpoint)
 		io_call(s->shards[0].thread, h2_listeners_start, s);
 	start_reopening(s);
+	start_reporting(s);
 	return s;
 }
 
@@ -225,7 +267,7 @@ static void end_all(struct h2_server *s, uint64_t deadline,
 		    void (*end_shard)(void *context, uint32_t index))
 {
 	if (s->options.loop)
-		loop_call(s->options.loop, end_reopening, s);
+		loop_call(s->options.loop, end_timers, s);
 	io_call(s->shards[0].thread, h2_listeners_close, s);
 	for (uint32_t i = 0; i < s->shard_count; i++)
 		s->shards[i].drain_deadline = deadline;

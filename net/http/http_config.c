@@ -106,7 +106,8 @@ bool http_server_check(const struct http_server_config *config, struct error *er
 	       check_names("cors.exposed_headers", &config->cors.exposed_headers, err);
 }
 
-size_t http_server_body_max(const struct http_server_config *config)
+struct size_limit http_server_body_limit(const struct http_server_config *config)
 {
-	return config->max_request_body_size > 0 ? (size_t)config->max_request_body_size : 20 << 20;
+	int64_t max = config->max_request_body_size > 0 ? config->max_request_body_size : 20 << 20;
+	return (struct size_limit){ (size_t)max, "max_request_body_size", max };
 }

@@ -53,9 +53,13 @@ static enum MHD_Result take_header(void *context, enum MHD_ValueKind kind, const
 {
 	struct http_exchange *x = context;
 	(void)kind;
-	x->headers_over = !fields_add(&x->headers, (struct view){ (const uint8_t *)name, name_len },
-				      (struct view){ (const uint8_t *)value, value_len }, NULL);
-	return x->headers_over ? MHD_NO : MHD_YES;
+	x->header_count++;
+	x->header_bytes += name_len + value_len;
+	if (!x->headers_over)
+		x->headers_over =
+			!fields_add(&x->headers, (struct view){ (const uint8_t *)name, name_len },
+				    (struct view){ (const uint8_t *)value, value_len }, NULL);
+	return MHD_YES;
 }
 
 static void enter(struct http_request *r, enum http_phase phase)

@@ -72,9 +72,11 @@ static void answer_text(struct http_exchange *x, int status, const char *text)
 	x->answer.body_len = strlen(text) + 1;
 }
 
-void http_exchange_answer_late(struct http_exchange *x, const char *setting, const char *value)
+void http_exchange_answer_late(struct http_exchange *x, uint64_t ns, const char *setting,
+			       const char *value)
 {
-	char *text = memory_format("the body did not arrive within %s (%s)", setting, value);
+	char *text = memory_format("%zu bytes of the body have arrived in %.1f s; %s is %s",
+				   x->body.len, (double)ns / 1e9, setting, value);
 	metric_add(x->server->misdirected[HTTP_LATE_BODY], 1);
 	answer_text(x, 408, text);
 	memory_free(text);
@@ -132,17 +134,22 @@ static bool listed(const char *methods, const char *method)
 
 static void answer_too_large(struct http_exchange *x)
 {
-	char *text =
-		memory_format("the body exceeds max_request_body_size (%zu bytes)", x->body_limit);
-	answer_text(x, 413, text);
-	memory_free(text);
+	const struct size_limit limit = { x->body_limit, "max_request_body_size",
+					  (int64_t)x->body_limit };
+	struct error err;
+	size_limit_exceeded(&limit, "the body",
+			    x->content_length > 0 ? (uint64_t)x->content_length : 0, &err);
+	answer_text(x, 413, err.text);
 }
 
 static void answer_headers(struct http_exchange *x)
 {
-	char *text = memory_format("the headers exceed max_header_count (%zu) or max_header_bytes "
-				   "(%zu bytes)",
-				   x->server->header_limits.count, x->server->header_limits.total);
+	const struct fields_limits *limits = &x->server->header_limits;
+	bool many = x->header_count > limits->count;
+	char *text = many ? memory_format("the request has %zu headers; max_header_count is %zu",
+					  x->header_count, limits->count)
+			  : memory_format("the headers have %zu bytes; max_header_bytes is %zu",
+					  x->header_bytes, limits->total);
 	answer_text(x, 431, text);
 	memory_free(text);
 }

@@ -6,9 +6,11 @@
 #include <stdatomic.h>
 #include <sys/socket.h>
 
+#include "base/size_limit.h"
 #include "net/fields.h"
 #include "net/h2/server.h"
 #include "net/http/http_server.h"
+#include "net/limit_report.h"
 #include "net/peer_count.h"
 
 /*
@@ -25,7 +27,7 @@
  *   http_request.c   an exchange on an HTTP/1.1 connection
  *   http_memory.c    what connections cost, and what happens if memory is short
  *   http_count.c     the number of connections, and its limits
- *   http_report.c    log lines about limits that connections exceeded
+ *   http_report.c    the limits on connections whose excesses are logged
  *   http_daemon.c    HTTP/1.1: libmicrohttpd
  *   http_stream.c    HTTP/2: a service of net/h2
  *   http_arrival.c   which of the two serves a new connection
@@ -220,6 +222,7 @@ struct http_exchange {
 	bool without_body; /* HTTP/2: the headers end the request */
 	struct fields headers, query, auth;
 	bool headers_over;
+	size_t header_count, header_bytes; /* that the client has sent */
 	int64_t content_length;
 	bool expects_continue;
 	size_t body_limit, body_room; /* body_room: the size that the route's grow has granted */
@@ -242,8 +245,9 @@ void http_exchange_fini(struct http_exchange *exchange);
 void http_exchange_add_owner(struct http_exchange *exchange, const struct fields *owner);
 /* Sets the answer. */
 void http_exchange_fill(struct http_exchange *exchange, const struct http_reply *reply);
-/* The body exceeds a limit on time: sets the answer, which names the setting, and counts it. */
-void http_exchange_answer_late(struct http_exchange *exchange, const char *setting,
+/* The body exceeds a limit on time, after `ns`: sets the answer, which names the setting, and counts
+ * it. */
+void http_exchange_answer_late(struct http_exchange *exchange, uint64_t ns, const char *setting,
 			       const char *value);
 /* The headers of the answer, but for its length and those of the connection. The strings are valid
  * as long as the answer. */
@@ -330,21 +334,6 @@ struct http_arrivals {
 	int epoll; /* readable when one of them is; -1: HTTP/2 is not served */
 };
 
-/* net/http/http_report.c: a line in the log for each limit that connections exceeded, at most one a
- * minute. The metrics have the numbers at any time. [listener thread] */
-struct http_limit {
-	struct metric_series *series; /* of connections that exceeded it */
-	const char *setting;
-	char value[32];
-	int64_t reported;
-};
-
-struct http_report {
-	struct http_limit at[16];
-	size_t count;
-	uint64_t next; /* the earliest time of the next lines */
-};
-
 struct http_server {
 	_Atomic uint32_t holds; /* references: of its owner, and of each exchange */
 	struct http_server_config const *config;
@@ -368,7 +357,7 @@ struct http_server {
 	/* by I/O thread: bytes of bodies that have arrived but are not granted */
 	size_t *owed;
 	char *cors_exposed, cors_max_age[24];
-	struct http_report report;
+	struct limit_report report; /* listener thread */
 	/* mutex: exchanges between the request line and their end */
 	uint32_t open;
 	/* new requests are refused, connections close after their reply */
@@ -451,9 +440,9 @@ bool http_count_in(struct http_server *server, const char *peer, enum http_over 
 /* The connection is closed, and its charge released. [any thread] */
 void http_count_out(struct http_server *server, const char *peer);
 
-/* Once the metrics and the HTTP/2 server exist. */
+/* net/http/http_report.c: the limits whose excesses are logged. Once the metrics and the HTTP/2
+ * server exist. */
 void http_report_init(struct http_server *server, struct metrics *metrics);
-void http_report_pass(struct http_server *server, uint64_t now);
 
 /* net/http/http_stream.c: the context of its route is the struct http_server. */
 extern const struct h2_service http_stream_service;

@@ -134,7 +134,7 @@ static uint64_t turn(void *context, uint64_t now)
 	tell_complaints(server);
 	report_emptied(server);
 	http_arrivals_pass(server);
-	http_report_pass(server, now);
+	limit_report_pass(&server->report, server->log, now);
 	uint64_t next = http_memory_relieve(server, now);
 	return next < server->reopen_next ? next : server->reopen_next;
 }

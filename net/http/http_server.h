@@ -195,8 +195,8 @@ struct http_server_config {
 extern const struct config_table http_server_table;
 /* The cross-field rules of these rows, for the check of a table that embeds them. */
 bool http_server_check(const struct http_server_config *config, struct error *err);
-/* max_request_body_size with its default: for http_exchange_accept. */
-size_t http_server_body_max(const struct http_server_config *config);
+/* max_request_body_size with its default; its `max` is for http_exchange_accept. */
+struct size_limit http_server_body_limit(const struct http_server_config *config);
 
 struct http_server_options {
 	const struct http_server_config *config;

@@ -268,11 +268,11 @@ static void on_end(struct h2_stream *stream)
 		hand_over(s);
 }
 
-static void give_up(struct http_stream *s, const char *setting, const char *value)
+static void give_up(struct http_stream *s, uint64_t now, const char *setting, const char *value)
 {
 	struct http_exchange *x = &s->x;
 	x->route->lost(x->route->context, x, false);
-	http_exchange_answer_late(x, setting, value);
+	http_exchange_answer_late(x, now - s->body_since, setting, value);
 	end_early(s);
 }
 
@@ -292,12 +292,12 @@ static void on_late(struct h2_stream *stream, uint64_t now)
 		h2_stream_abuse(stream, H2_OUTBOUND);
 	} else if (s->body_by && now >= s->body_by) {
 		snprintf(value, sizeof value, "%g s", (double)config->read_timeout.ns / 1e9);
-		give_up(s, "read_timeout", value);
+		give_up(s, now, "read_timeout", value);
 	} else if (s->x.waiting_since) {
 		ask(s);
 	} else if (is_slow(s, now)) {
 		snprintf(value, sizeof value, "%ld bytes/s", (long)config->min_body_rate);
-		give_up(s, "min_body_rate", value);
+		give_up(s, now, "min_body_rate", value);
 	} else {
 		s->rate_at = now + RATE_CHECK_NS;
 		set_deadline(s);
@@ -314,6 +314,8 @@ static void copy_headers(struct http_stream *s)
 	if (authority)
 		fields_add(&x->headers, view_of("host"), view_of(authority), NULL);
 	x->headers_over = s->stream.headers_too_large;
+	x->header_count = s->stream.header_count;
+	x->header_bytes = s->stream.header_bytes;
 	for (const struct metadatum *h = s->stream.headers.at; h && h->name; h++) {
 		if (*h->name == ':' || (authority && !strcmp(h->name, "host")))
 			continue;

@@ -13,6 +13,7 @@ struct translation {
 	size_t held; /* charged besides it */
 	size_t sum;  /* of the maxima of its buffers */
 	size_t cap;
+	const struct size_limit *limit;
 	struct error err; /* why it could not grow */
 };
 
@@ -29,9 +30,11 @@ static bool raise_translation(struct bytes_meter *meter, struct bytes *b, size_t
 		max = need;
 	if (need > t->cap)
 		return error_set(&t->err, ERROR_TOO_LARGE,
-				 "the request exceeds %zu bytes when it is translated to the "
-				 "current version of its protocol",
-				 t->cap);
+				 "the request has more than %zu bytes when it is translated to the "
+				 "current version of its protocol; the maximum is %d times %s, "
+				 "which is %ld",
+				 t->cap, DOCUMENTS_TRANSLATED_MAX, t->limit->setting,
+				 t->limit->value);
 	if (!gate_charge(t->in->gate, t->in, t->held + others + max, &t->err))
 		return false;
 	t->sum = others + max;
@@ -43,7 +46,7 @@ static bool raise_translation(struct bytes_meter *meter, struct bytes *b, size_t
 static bool translate(struct documents *d, const struct document_format *format, struct inbound *in,
 		      struct bytes *out, struct error *err)
 {
-	struct translation t = { { raise_translation }, in, d->held, 0, d->cap, { 0 } };
+	struct translation t = { { raise_translation }, in, d->held, 0, d->cap, &d->limit, { 0 } };
 	if (out->room > d->cap)
 		bytes_fini(out);
 	out->len = out->max = 0;
@@ -60,11 +63,12 @@ static bool translate(struct documents *d, const struct document_format *format,
 }
 
 /* Decompresses a body or document, unless it grows too much. Small ones may grow by any factor. */
-static bool inflate_within(struct inbound *in, enum coding coding, struct view sent, size_t max,
-			   size_t *held, struct bytes *out, struct error *err)
+static bool inflate_within(struct inbound *in, enum coding coding, struct view sent,
+			   const struct size_limit *limit, size_t *held, struct bytes *out,
+			   struct error *err)
 {
 	const struct request_limiter *limiter = gate_limiter(in->gate);
-	if (!inbound_inflate(in, coding, sent, max, held, out, err))
+	if (!inbound_inflate(in, coding, sent, limit, held, out, err))
 		return false;
 	return out->len <= RATIO_FREE || !sent.len ||
 	       request_limits_allows(limiter, LIMIT_RATIO, out->len / sent.len, err);
@@ -79,17 +83,18 @@ static bool move(struct inbound *in, struct view sent, struct error *err)
 }
 
 bool documents_load(struct documents *d, const struct document_format *format, struct inbound *in,
-		    struct body *buffers, enum coding coding, struct view sent, size_t max,
-		    size_t here_max, struct error *err)
+		    struct body *buffers, enum coding coding, struct view sent,
+		    const struct size_limit *limit, size_t here_max, struct error *err)
 {
-	size_t limit = in->here && here_max < max ? here_max : max;
-	*d = (struct documents){ .sent = sent, .body = sent, .held = sent.len, .max = max };
+	struct size_limit now = *limit;
+	now.max = in->here && here_max < limit->max ? here_max : limit->max;
+	*d = (struct documents){ .sent = sent, .body = sent, .held = sent.len, .limit = *limit };
 	if (coding != CODING_IDENTITY) {
-		if (!inflate_within(in, coding, sent, limit, &d->held, &buffers->raw, err))
+		if (!inflate_within(in, coding, sent, &now, &d->held, &buffers->raw, err))
 			return move(in, sent, err);
 		d->body = bytes_view(&buffers->raw);
 	}
-	d->cap = in->here ? limit : limit * DOCUMENTS_TRANSLATED_MAX;
+	d->cap = in->here ? now.max : now.max * DOCUMENTS_TRANSLATED_MAX;
 	return !format->translate || translate(d, format, in, &buffers->translated, err) ||
 	       move(in, sent, err);
 }
@@ -120,13 +125,14 @@ static bool inflate(struct documents *d, struct inbound *in, enum coding coding,
 		    struct view document, struct bytes *out, struct error *err)
 {
 	size_t held = d->held;
-	if (d->inflated / DOCUMENTS_INFLATED_MAX >= d->max)
+	if (d->inflated / DOCUMENTS_INFLATED_MAX >= d->limit.max)
 		return error_set(err, ERROR_TOO_LARGE,
-				 "the documents of one request decompress to more than %d times "
-				 "%zu bytes",
-				 DOCUMENTS_INFLATED_MAX, d->max);
-	bool ok = inflate_within(in, coding, document, d->max, &held, out, err);
-	d->inflated += ok ? out->len : d->max;
+				 "the documents of one request decompress to %lu bytes, and more "
+				 "follow; the maximum is %d times %s, which is %ld",
+				 d->inflated, DOCUMENTS_INFLATED_MAX, d->limit.setting,
+				 d->limit.value);
+	bool ok = inflate_within(in, coding, document, &d->limit, &held, out, err);
+	d->inflated += ok ? out->len : d->limit.max;
 	return ok;
 }
 

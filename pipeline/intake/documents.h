@@ -2,6 +2,7 @@
 #ifndef PIPELINE_INTAKE_DOCUMENTS_H
 #define PIPELINE_INTAKE_DOCUMENTS_H
 
+#include "base/size_limit.h"
 #include "net/compress.h"
 #include "pipeline/inbound.h"
 
@@ -38,12 +39,12 @@ struct document_format {
 
 /* Iterates over the documents of one body, for both intakes. */
 struct documents {
-	struct view sent; /* as it arrived */
-	struct view body; /* decompressed */
-	size_t held;      /* bytes charged for the body */
-	size_t max;       /* maximum of a decompressed document */
-	size_t cap;       /* maximum of a translation */
-	size_t inflated;  /* bytes of the documents that were compressed, so far */
+	struct view sent;        /* as it arrived */
+	struct view body;        /* decompressed */
+	size_t held;             /* bytes charged for the body */
+	struct size_limit limit; /* of a decompressed document */
+	size_t cap;              /* maximum of a translation */
+	size_t inflated;         /* bytes of the documents that were compressed, so far */
 	uint32_t found;
 	bool over; /* there are more than max_documents; the rest is not looked at */
 };
@@ -51,18 +52,18 @@ struct documents {
 /* A translation may be this many times larger than the maximum of a body. */
 enum { DOCUMENTS_TRANSLATED_MAX = 4 };
 
-/* The compressed documents of one body may together have this many times `max`. Without this limit,
+/* The compressed documents of one body may together have this many times the limit. Without this limit,
  * a body of a few KiB could keep a worker busy for minutes. */
 enum { DOCUMENTS_INFLATED_MAX = 16 };
 
 /*
- * Prepares the documents of a body that was sent with `coding`: decompresses it to at most `max`
- * bytes, and translates it. `sent` is charged. If in->here is set, a body of which more than
+ * Prepares the documents of a body that was sent with `coding`: decompresses it within
+ * `limit`, and translates it. `sent` is charged. If in->here is set, a body of which more than
  * `here_max` bytes would have to be processed sets in->moves.
  */
 bool documents_load(struct documents *d, const struct document_format *format, struct inbound *in,
-		    struct body *buffers, enum coding coding, struct view sent, size_t max,
-		    size_t here_max, struct error *err);
+		    struct body *buffers, enum coding coding, struct view sent,
+		    const struct size_limit *limit, size_t here_max, struct error *err);
 
 /* Translates the document again, because decode has set in->again. A body that is too large for the
  * thread sets in->moves, as above. */

@@ -110,9 +110,18 @@ static bool busy(struct inbound *in, struct error *err, enum refusal reason, con
 /* The workers' queue is full, or the peer has used its share of it. */
 static bool too_many(const struct gate *gate, struct inbound *in, struct error *err)
 {
-	if (workers_full(*gate->options.workers))
-		return busy(in, err, REFUSAL_WORKERS_BUSY, "too many requests are waiting");
-	return busy(in, err, REFUSAL_PEER_QUEUE, "too many requests from this sender are waiting");
+	struct workers_load load = workers_load(*gate->options.workers, in->peer);
+	char text[160];
+	if (load.waiting >= load.max) {
+		snprintf(text, sizeof text, "too many requests are waiting: %u; the maximum is %u",
+			 load.waiting, load.max);
+		return busy(in, err, REFUSAL_WORKERS_BUSY, text);
+	}
+	snprintf(text, sizeof text,
+		 "too many requests from this sender are waiting: %u; %u more of any sender may "
+		 "wait",
+		 load.of_peer, load.max - load.waiting);
+	return busy(in, err, REFUSAL_PEER_QUEUE, text);
 }
 
 static bool is_blocked(const struct gate *gate)
@@ -166,11 +175,15 @@ static bool out_of_memory(const struct gate *gate, struct inbound *in, int64_t b
 			  struct error *err)
 {
 	struct budget *budget = gate->options.budget;
-	int64_t needed = in->gate ? bytes : 2 * bytes;
-	if (!in->favoured && budget_could_take(budget, needed) &&
-	    budget_room(budget) >= bytes - in->charged)
-		return busy(in, err, REFUSAL_PEER_MEMORY,
-			    "data refused: the sender has used up its share of the memory");
+	int64_t needed = in->gate ? bytes : 2 * bytes, room = budget_room(budget);
+	char text[200];
+	if (!in->favoured && budget_could_take(budget, needed) && room >= bytes - in->charged) {
+		snprintf(text, sizeof text,
+			 "data refused: the sender has used up its share of the memory: it holds "
+			 "%ld bytes; memory_limiter leaves %ld for all",
+			 (long)in->peer->bytes, (long)room);
+		return busy(in, err, REFUSAL_PEER_MEMORY, text);
+	}
 	budget_refuse(budget, needed, err);
 	in->refusal = refusal_of(err);
 	err->retry_after_ms = retry_hint();

@@ -24,7 +24,7 @@ struct grpc_intake {
 	struct grpc_intake_options options;
 	struct rpc_server *server;
 	struct authenticator *authenticator; /* NULL: none */
-	size_t message_max;                  /* compressed, and decompressed */
+	struct size_limit message_limit;     /* compressed, and decompressed */
 	struct bound bound[];
 };
 
@@ -32,7 +32,7 @@ const struct metric grpc_intake_refused_metric = {
 	"otelcol_grpc_server_refused_requests", METRIC_COUNTER, "{requests}",
 	"Calls that the server refused before they reached the receiver, by reason: "
 	"unknown_method (UNIMPLEMENTED, also of methods that are not supported, and of another "
-	"version of OTLP), unauthenticated."
+	"version of OTLP), unauthenticated, header (limits.max_headers or limits.max_header_bytes)."
 };
 
 static struct gate *gate_of(const struct grpc_intake_request *r)
@@ -135,7 +135,7 @@ static bool load(struct inbound *in, struct body *buffers, struct error *err)
 	enum coding coding;
 	return find_coding(body, rpc_call_coding(r->call), &coding, err) &&
 	       documents_load(&r->documents, &r->method->documents, in, buffers, coding, body,
-			      r->intake->message_max, HANDOFF_INLINE_BYTES, err);
+			      &r->intake->message_limit, HANDOFF_INLINE_BYTES, err);
 }
 
 static enum inbound_next next(struct inbound *in, struct body *buffers, struct view *document,
@@ -191,7 +191,7 @@ struct grpc_intake *grpc_intake_new(const struct grpc_intake_options *options)
 	size_t bound = options->method_count * sizeof(struct bound);
 	struct grpc_intake *intake = memory_new(sizeof *intake + bound);
 	intake->options = *options;
-	intake->message_max = rpc_server_message_max(options->config);
+	intake->message_limit = rpc_server_message_limit(options->config);
 	intake->authenticator = host_authenticator(options->host, &options->config->auth.present,
 						   options->config->auth.authenticator);
 	for (size_t i = 0; i < options->method_count; i++)
@@ -213,6 +213,7 @@ static struct rpc_server_options server_options(const struct grpc_intake *intake
 	struct rpc_server_options options = {
 		.unknown = refused(host, "unknown_method"),
 		.unauthenticated = refused(host, "unauthenticated"),
+		.headers = refused(host, "header"),
 		.authenticator = intake->authenticator,
 		.method_count = intake->options.method_count,
 	};

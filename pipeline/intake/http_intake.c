@@ -21,7 +21,7 @@ struct http_intake {
 	struct http_intake_options options;
 	struct http_server *server;
 	struct authenticator *authenticator; /* NULL: none */
-	size_t body_max;
+	struct size_limit body_limit;
 	struct bound bound[];
 };
 
@@ -58,25 +58,20 @@ static bool media_type_is_accepted(const char *const *types, const char *type)
 	return any;
 }
 
-static bool over_max(size_t max, struct error *err)
-{
-	return error_set(err, ERROR_TOO_LARGE, "the body exceeds max_request_body_size (%zu bytes)",
-			 max);
-}
-
 /* Checks the headers before the gate is asked. */
 static bool examine(struct http_intake_request *r, struct error *err)
 {
 	const struct http_intake_route *route = r->route;
-	size_t max = r->intake->body_max;
+	const struct size_limit *limit = &r->intake->body_limit;
+	int64_t length = http_exchange_content_length(r->exchange);
 	if (!media_type_is_accepted(route->media_types,
 				    http_exchange_header(r->exchange, "content-type")))
 		return error_set(err, ERROR_UNSUPPORTED, "unsupported media type, supported: [%s]",
 				 route->media_types_hint);
 	if (!http_exchange_coding(r->exchange, &r->coding, err))
 		return false;
-	if (http_exchange_content_length(r->exchange) > (int64_t)max)
-		return over_max(max, err);
+	if (length > (int64_t)limit->max)
+		return size_limit_exceeded(limit, "the body", (uint64_t)length, err);
 	return !route->examine || route->examine(r, err);
 }
 
@@ -116,7 +111,7 @@ static void headers(void *context, struct http_exchange *x)
 		refuse(r, &err, REFUSAL_NONE);
 	} else {
 		http_exchange_set_user(x, r);
-		http_exchange_accept(x, r->intake->body_max);
+		http_exchange_accept(x, r->intake->body_limit.max);
 	}
 }
 
@@ -126,7 +121,7 @@ static enum http_grow grow(void *context, struct http_exchange *x, struct http_g
 	struct error err = { 0 };
 	(void)context;
 	if (growth->need > growth->limit) {
-		over_max(r->intake->body_max, &err);
+		size_limit_exceeded(&r->intake->body_limit, "the body", 0, &err);
 		refuse(r, &err, REFUSAL_TOO_LARGE);
 		return HTTP_GROW_REFUSED;
 	}
@@ -158,10 +153,9 @@ static void lost(void *context, struct http_exchange *x, bool too_large)
 static bool load(struct inbound *in, struct body *buffers, struct error *err)
 {
 	struct http_intake_request *r = (struct http_intake_request *)in;
-	size_t max = r->intake->body_max;
 	return gate_charge(in->gate, in, r->sent.len, err) &&
 	       documents_load(&r->documents, &r->route->documents, in, buffers, r->coding, r->sent,
-			      max, HANDOFF_INLINE_BYTES, err);
+			      &r->intake->body_limit, HANDOFF_INLINE_BYTES, err);
 }
 
 static enum inbound_next next(struct inbound *in, struct body *buffers, struct view *document,
@@ -206,7 +200,7 @@ struct http_intake *http_intake_new(const struct http_intake_options *options)
 	size_t bound = options->route_count * sizeof(struct bound);
 	struct http_intake *intake = memory_new(sizeof *intake + bound);
 	intake->options = *options;
-	intake->body_max = http_server_body_max(options->config);
+	intake->body_limit = http_server_body_limit(options->config);
 	intake->authenticator = host_authenticator(options->host, &options->config->auth.present,
 						   options->config->auth.authenticator);
 	for (size_t i = 0; i < options->route_count; i++)

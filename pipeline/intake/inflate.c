@@ -12,10 +12,16 @@ static void reuse(struct bytes *b, size_t max)
 	bytes_reserve(b, 1);
 }
 
-bool inbound_inflate(struct inbound *in, enum coding coding, struct view raw, size_t cap,
-		     size_t *held, struct bytes *out, struct error *err)
+static bool over(const struct size_limit *limit, size_t observed, struct error *err)
 {
-	size_t room = raw.len + LEAST;
+	return size_limit_exceeded(limit, "the decompressed body", observed, err);
+}
+
+bool inbound_inflate(struct inbound *in, enum coding coding, struct view raw,
+		     const struct size_limit *limit, size_t *held, struct bytes *out,
+		     struct error *err)
+{
+	size_t cap = limit->max, room = raw.len + LEAST;
 	do {
 		room = room > cap / RATIO ? cap : room * RATIO;
 		if (!gate_charge(in->gate, in, *held + room, err))
@@ -23,12 +29,11 @@ bool inbound_inflate(struct inbound *in, enum coding coding, struct view raw, si
 		reuse(out, room);
 		if (compress_inflate(coding, raw, out, err)) {
 			if (out->len > cap)
-				return error_set(err, ERROR_TOO_LARGE,
-						 "the decompressed body exceeds %zu bytes", cap);
+				return over(limit, out->len, err);
 			error_clear(err); /* of an attempt with too small a buffer */
 			*held += out->len;
 			return gate_charge(in->gate, in, *held, err);
 		}
 	} while (err->kind == ERROR_TOO_LARGE && room < cap);
-	return false;
+	return err->kind == ERROR_TOO_LARGE && over(limit, 0, err);
 }

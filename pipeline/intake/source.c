@@ -32,7 +32,7 @@ static bool load(struct inbound *in, struct body *buffers, struct error *err)
 	const struct source_options *o = &r->source->options;
 	return gate_charge(in->gate, in, r->body.room, err) &&
 	       documents_load(&r->documents, o->documents, in, buffers, r->coding,
-			      bytes_view(&r->body), o->body_max, o->body_max, err);
+			      bytes_view(&r->body), &o->body_limit, o->body_limit.max, err);
 }
 
 static enum inbound_next next(struct inbound *in, struct body *buffers, struct view *document,
@@ -94,10 +94,10 @@ static bool raise_body(struct bytes_meter *meter, struct bytes *b, size_t need)
 {
 	struct source_request *r =
 		(struct source_request *)((char *)meter - offsetof(struct source_request, meter));
-	size_t max = r->source->options.body_max;
-	if (need > max)
-		return error_set(&r->err, ERROR_TOO_LARGE, "the body exceeds %zu bytes", max);
-	return gate_grow(gate_of(r), &r->in, need, max, &b->max, &r->err);
+	const struct size_limit *limit = &r->source->options.body_limit;
+	if (need > limit->max)
+		return size_limit_exceeded(limit, "the body", 0, &r->err);
+	return gate_grow(gate_of(r), &r->in, need, limit->max, &b->max, &r->err);
 }
 
 struct source_request *source_request_new(struct source *source)

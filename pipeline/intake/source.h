@@ -27,7 +27,7 @@ struct source_request {
 	struct inbound in; /* request.peer and in.overhead may be set before source_admit */
 	struct source *source;
 	enum coding coding; /* of the body; the receiver may set it before source_submit */
-	struct bytes body;  /* maximum: what is charged; grows up to body_max */
+	struct bytes body;  /* maximum: what is charged; grows up to body_limit */
 	struct error err;   /* why the body could not grow */
 	struct bytes_meter meter;
 	struct documents documents;
@@ -37,8 +37,8 @@ struct source_options {
 	const struct host *host; /* borrowed, as documents is */
 	enum transport transport;
 	const struct document_format *documents;
-	size_t request_size; /* at least sizeof(struct source_request) */
-	size_t body_max;     /* of a body, both as fetched and decompressed */
+	size_t request_size;          /* at least sizeof(struct source_request) */
+	struct size_limit body_limit; /* of a body, both as fetched and decompressed */
 	/* The outcome of a submitted request, which is freed afterwards. [any thread] */
 	void (*done)(struct source_request *r, const struct outcome *outcome);
 };

@@ -100,12 +100,12 @@ bool workers_has_place(struct workers *w, const struct peer *peer)
 	return place;
 }
 
-bool workers_full(struct workers *w)
+struct workers_load workers_load(struct workers *w, const struct peer *peer)
 {
 	pthread_mutex_lock(&w->lock);
-	bool full = w->queued >= w->options.queue_max;
+	struct workers_load load = { w->queued, peer->queue.length, w->options.queue_max };
 	pthread_mutex_unlock(&w->lock);
-	return full;
+	return load;
 }
 
 /* -- a worker -- */

@@ -49,7 +49,12 @@ struct workers *workers_start(const struct workers_options *options, struct erro
 bool workers_submit(struct workers *workers, struct inbound *in);
 /* Would a request of the peer be accepted now? [any thread] */
 bool workers_has_place(struct workers *workers, const struct peer *peer);
-bool workers_full(struct workers *workers);
+/* Requests that wait for a worker: all, and those of one peer; and their maximum. A peer may have
+ * as many as there is room for others. [any thread] */
+struct workers_load {
+	uint32_t waiting, of_peer, max;
+};
+struct workers_load workers_load(struct workers *workers, const struct peer *peer);
 /* Runs what is queued, then ends the threads. Nothing may be submitted any more, and the workers of
  * worker_new must have been freed. */
 void workers_stop(struct workers **workers);

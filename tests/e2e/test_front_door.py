@@ -9,6 +9,7 @@ import contextlib
 import itertools
 import os
 import pathlib
+import re
 import resource
 import time
 from typing import Callable, NamedTuple
@@ -468,6 +469,8 @@ def test_a_bound_closes_the_connection_and_is_counted(build, name):
             assert limit.goaway is None or not limit.reads or c.goaway == limit.goaway
         assert by_reason(g, CLOSED) == {limit.reason: 1}
         served(g)
+        if limit.reason != "idle":
+            g.until(lambda: re.search(r"exceeded a limit.*\"setting\": \"limits\.[^\"]*%s" % limit.key, g.log()), 15)
 
 
 @pytest.mark.parametrize("name", [name for name, limit in LIMITS.items() if limit.contrast])

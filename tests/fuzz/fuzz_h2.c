@@ -305,7 +305,7 @@ static void start(void)
 			.keepalive_time.ns = 2 * SECOND,
 			.keepalive_timeout.ns = 50 * SECOND,
 			.budget = { .hold = hold, .release = release, .is_short = is_short } },
-		.max_message_bytes = 1 << 20,
+		.message_limit = { 1 << 20, "max_recv_msg_size_mib", 1 },
 		.methods = methods,
 		.method_count = sizeof methods / sizeof *methods,
 	};

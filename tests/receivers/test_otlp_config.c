@@ -88,7 +88,7 @@ static void null_http_is_enabled_with_the_defaults(void **state)
 	const struct http_server_config *http = &config.protocols.http.server;
 	assert_true(http->present.enabled && !config.protocols.grpc.present.enabled);
 	assert_string_equal(http->endpoint, "localhost:4318");
-	assert_int_equal(http_server_body_max(http), 20 << 20);
+	assert_int_equal(http_server_body_limit(http).max, 20 << 20);
 	assert_true(http->keep_alives_enabled && !http->include_metadata);
 	assert_int_equal(config.protocols.http.profiles_url_paths.count, 1);
 	assert_string_equal(config.protocols.http.profiles_url_paths.at[0],

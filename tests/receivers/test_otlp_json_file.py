@@ -165,7 +165,7 @@ def test_bad_lines_are_counted_and_logged_without_their_content(build, tmp_path)
         assert rig.lines("failed") == 4
         log = rig.gateway.log()
         assert log.count("A line of a file was rejected") == 4 and "canary" not in log
-        assert "resourceProfiles: is not an array" in log and "longer than max_log_size (10000 bytes)" in log
+        assert "resourceProfiles: is not an array" in log and "the line has more than 10000 bytes; max_log_size is 10000" in log
         assert "offset" in log
 
 

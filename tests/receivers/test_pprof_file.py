@@ -90,6 +90,8 @@ def test_bad_files_are_logged_once_and_do_not_stop_others(build, tmp_path):
         g.settle()
         lines = [line for line in g.log().splitlines() if "File cannot be read as a profile" in line]
         assert len(lines) == len(bad)
+        assert sum("the file has %d bytes; max_file_size is %d" % (2 * MIB, MIB) in line for line in lines) == 1
+        assert sum("the decompressed body has more than %d bytes; max_file_size is %d" % (MIB, MIB) in line for line in lines) == 1
         assert "no profile" not in g.log()
         (tmp_path / "1.pprof").write_bytes(profile("repaired"))
         g.until(lambda: g.reads(outcome="success") == 2 and "repaired" in g.text())

@@ -35,7 +35,7 @@
 enum { HELD_MAX = 4096 };
 
 static struct tls_server_config tls;
-static struct rpc_server_options options = { .max_message_bytes = 4 << 20 };
+static struct rpc_server_options options = { .message_limit = { 0, "max_message", 4 << 20 } };
 static struct io *io;
 static const char *limits = "{}";
 static int64_t read_buffer, write_buffer;
@@ -250,7 +250,7 @@ static void set_option(const char *key, char *value)
 		{ "cert", &tls.cert_file, NULL },
 		{ "key", &tls.key_file, NULL },
 		{ "client_ca", &tls.client_ca_file, NULL },
-		{ "max_message", NULL, &options.max_message_bytes },
+		{ "max_message", NULL, &options.message_limit.value },
 		{ "streams", NULL, &options.h2.max_concurrent_streams },
 		{ "age", NULL, &options.h2.max_connection_age.ns },
 		{ "idle", NULL, &options.h2.max_connection_idle.ns },
@@ -377,6 +377,7 @@ int main(int argc, char **argv)
 	}
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	set_limits();
+	options.message_limit.max = (size_t)options.message_limit.value;
 	options.h2.tls = tls.cert_file ? &tls : NULL;
 	options.h2.pings_without_streams = true;
 	options.h2.read_buffer_bytes = (size_t)read_buffer;

@@ -101,8 +101,8 @@ def test_what_is_no_single_message_is_refused(program, data, code):
 
 def test_a_message_over_the_limit_is_refused_and_seen(program):
     with Served(program, max_message=100000) as s:
-        code, _, _ = refusal(lambda: s.call(ECHO, b"x" * 100001))
-        assert code == grpc.StatusCode.RESOURCE_EXHAUSTED
+        code, text, _ = refusal(lambda: s.call(ECHO, b"x" * 100001))
+        assert code == grpc.StatusCode.RESOURCE_EXHAUSTED and text == "the message has 100001 bytes; max_message is 100000"
         wait_for(lambda: s.count()["too_large"] == 1)
         assert s.count()["lost"] == 0
         assert b"len=100000" in s.call(ECHO, b"x" * 100000)
@@ -166,7 +166,8 @@ def test_a_message_that_drips_is_ended(program):
         c.close()
         with s.channel() as channel:
             code, text, _ = refusal(lambda: channel.stream_unary(ECHO)(never(), timeout=20))
-        assert code == grpc.StatusCode.DEADLINE_EXCEEDED and text == "timed out waiting for the message"
+        assert code == grpc.StatusCode.DEADLINE_EXCEEDED and text == (
+            "timed out waiting for the message: 0 bytes have arrived in 0.5 s; the maximum is 0.5 s")
 
 
 def test_a_reply_after_the_deadline_or_a_cancel_is_harmless(program):

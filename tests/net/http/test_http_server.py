@@ -164,9 +164,10 @@ REFUSED = [
     (505, None, b"GET /who HTTP/2.0\r\nHost: x\r\n\r\n"),
     (417, "Expect", request("GET", "/who", headers=["Expect: wonders"])),
     (414, "longer than 8192", request("GET", "/who?" + "q" * 9000)),
-    (431, "max_header_count (100) or max_header_bytes (16384 bytes)", request("GET", "/who", headers=["A: b"] * 101)),
-    (431, None, request("GET", "/who", headers=["A: " + "b" * 40000])),
-    (413, "max_request_body_size (1048576 bytes)", request(headers=["Content-Length: %d" % (MIB + 1)], length=False)),
+    (431, "the request has 102 headers; max_header_count is 100", request("GET", "/who", headers=["A: b"] * 101)),
+    (431, "the headers have 20006 bytes; max_header_bytes is 16384", request("GET", "/who", headers=["A: " + "b" * 20000])),
+    (431, None, request("GET", "/who", headers=["A: " + "b" * 40000])),  # the library's own
+    (413, "the body has 1048577 bytes; max_request_body_size is 1048576", request(headers=["Content-Length: %d" % (MIB + 1)], length=False)),
     (400, "percent escape", request("GET", "/who?canary=%4")),
     (400, "UTF-8", request("GET", "/who?canary=%ff")),
     (400, "control", request("GET", "/who?canary=a%00b")),

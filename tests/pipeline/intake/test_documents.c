@@ -165,7 +165,9 @@ static void compressed_documents_are_inflated_one_at_a_time(void **state)
 	add_packed(&body, "two");
 	assert_true(gate_admit(f->gate, &fake.in, 0, &err));
 	fake.in.gate = f->gate;
-	struct documents d = { .body = bytes_view(&body), .held = body.len, .max = 1000 };
+	struct documents d = { .body = bytes_view(&body),
+			       .held = body.len,
+			       .limit = { 1000, "max_body_size", 1000 } };
 	assert_int_equal(documents_next(&d, &format, &fake.in, &buffers, &document, &err),
 			 INBOUND_DOCUMENT);
 	assert_true(view_is(document, "one"));
@@ -196,7 +198,9 @@ static void a_document_that_inflates_to_too_much_is_rejected(void **state)
 	add_packed(&body, "more than ten bytes, and more than ten bytes");
 	assert_true(gate_admit(f->gate, &fake.in, 0, &err));
 	fake.in.gate = f->gate;
-	struct documents d = { .body = bytes_view(&body), .held = body.len, .max = 10 };
+	struct documents d = { .body = bytes_view(&body),
+			       .held = body.len,
+			       .limit = { 10, "max_body_size", 10 } };
 	assert_int_equal(documents_next(&d, &format, &fake.in, &buffers, &document, &err),
 			 INBOUND_REJECTED);
 	assert_int_equal(err.kind, ERROR_TOO_LARGE);
@@ -232,7 +236,9 @@ static void documents_together_inflate_to_a_multiple_of_the_maximum(void **state
 		add_packed(&body, texts[fails]);
 		assert_true(gate_admit(f->gate, &fake.in, 0, &err));
 		fake.in.gate = f->gate;
-		struct documents d = { .body = bytes_view(&body), .held = body.len, .max = 10 };
+		struct documents d = { .body = bytes_view(&body),
+				       .held = body.len,
+				       .limit = { 10, "max_body_size", 10 } };
 		for (int i = 0; i < DOCUMENTS_INFLATED_MAX; i++)
 			assert_int_equal(documents_next(&d, &format, &fake.in, &buffers, &document,
 							&err),

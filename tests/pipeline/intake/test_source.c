@@ -61,12 +61,13 @@ static void begin(struct scene *s, struct fixture *f, size_t body_max)
 	*s = (struct scene){ .f = f, .host = { .id = "fake" } };
 	open_gate(f, 0);
 	s->host.gate = f->gate;
-	s->source = source_new(&(struct source_options){ .host = &s->host,
-							 .transport = TRANSPORT_SCRAPE,
-							 .documents = &format,
-							 .request_size = sizeof(struct fetched),
-							 .body_max = body_max,
-							 .done = on_done });
+	s->source = source_new(&(struct source_options){
+		.host = &s->host,
+		.transport = TRANSPORT_SCRAPE,
+		.documents = &format,
+		.request_size = sizeof(struct fetched),
+		.body_limit = { body_max, "max_body_size", (int64_t)body_max },
+		.done = on_done });
 }
 
 static struct source_request *admit(struct scene *s)

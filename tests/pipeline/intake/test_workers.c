@@ -145,7 +145,9 @@ static void the_peer_with_most_requests_waiting_is_refused_first(void **state)
 	assert_true(submit("many"));
 	assert_int_equal(1 + fill("many"), PLACES / 2);
 	assert_false(submit("many"));
-	assert_false(workers_full(f.workers));
+	struct workers_load load = workers_load(f.workers, f.requests[f.made - 1].peer);
+	assert_int_equal(load.max, PLACES);
+	assert_int_equal(load.waiting, PLACES / 2);
 	assert_true(submit("one"));
 	assert_int_equal(1 + fill("one"), PLACES / 4);
 	assert_false(submit("many"));
