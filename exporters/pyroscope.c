@@ -273,8 +273,8 @@ static void make_series(struct pyroscope *self, const struct host *host)
 static bool fixes_tenant(const struct pyroscope_config *c)
 {
 	bool fixed = c->tenant != NULL;
-	for (size_t i = 0; i < c->client.headers.count; i++)
-		fixed |= !strcasecmp(c->client.headers.at[i].name, "x-scope-orgid");
+	for (size_t i = 0; i < c->client.http.headers.count; i++)
+		fixed |= !strcasecmp(c->client.http.headers.at[i].name, "x-scope-orgid");
 	return fixed;
 }
 
@@ -350,7 +350,7 @@ static bool check_tenant(const char *tenant, struct error *err)
 /* The tenant, from whichever key names it. */
 static bool check_tenants(const struct pyroscope_config *c, struct error *err)
 {
-	const struct pairs *headers = &c->client.headers;
+	const struct pairs *headers = &c->client.http.headers;
 	for (size_t i = 0; i < headers->count; i++) {
 		const char *value = headers->at[i].value.text;
 		if (strcasecmp(headers->at[i].name, "x-scope-orgid"))

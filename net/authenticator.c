@@ -33,6 +33,12 @@ void authenticator_unref(struct authenticator **slot)
 		a->ops->free(a);
 }
 
+bool authenticator_check_client(const struct authenticator *a, const char *id, struct error *err)
+{
+	return !a || a->ops->decorate ||
+	       error_set(err, ERROR_CONFIG, "auth: \"%s\" authenticates senders only", id);
+}
+
 const char *authenticator_header(const struct metadatum *headers, const char *name, bool *repeated)
 {
 	const char *found = NULL;

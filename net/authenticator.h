@@ -66,6 +66,9 @@ void authenticator_unref(struct authenticator **slot); /* clears; accepts NULL *
 /* The identity of one sender, and the headers of one outgoing request. */
 extern const struct fields_limits authenticator_identity_limits, authenticator_header_limits;
 
+/* False with ERROR_CONFIG: it is for servers only. `id` is for the message. NULL is accepted. */
+bool authenticator_check_client(const struct authenticator *a, const char *id, struct error *err);
+
 /* The value of a header, NULL if there is none. If there are several, they do not decide: the
  * request is not authenticated, so *repeated is set. */
 const char *authenticator_header(const struct metadatum *headers, const char *name, bool *repeated);

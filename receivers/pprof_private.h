@@ -2,8 +2,8 @@
 #ifndef RECEIVERS_PPROF_PRIVATE_H
 #define RECEIVERS_PPROF_PRIVATE_H
 
+#include "net/http/http_client_config.h"
 #include "net/http/http_server.h"
-#include "net/tls/tls.h"
 #include "pipeline/component.h"
 
 /*
@@ -19,11 +19,6 @@ struct http_intake *pprof_server_new(const struct http_server_config *config,
 				     const struct host *host);
 
 /* ---- remote ---- */
-
-struct pprof_basic_config {
-	char *username;
-	struct secret password;
-};
 
 struct pprof_profile_config {
 	bool enabled;
@@ -58,11 +53,8 @@ struct pprof_remote_config {
 	struct config_items file_sd_configs;
 	struct pprof_profiling_config profiling_config;
 	struct duration collection_interval, initial_delay, jitter, timeout;
-	int64_t max_concurrent_scrapes, max_targets, max_body_size, max_idle_conns;
-	struct pairs headers;
-	struct pprof_basic_config basic_auth;
-	struct secret bearer_token, proxy_url;
-	struct tls_client_config tls;
+	int64_t max_concurrent_scrapes, max_targets, max_body_size;
+	struct http_client_config client;
 };
 
 extern const struct config_table pprof_remote_table;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/memory.h"
-#include "base/version.h"
-#include "net/http/http_client.h"
 #include "receivers/pprof_discovery.h"
 #include "receivers/pprof_private.h"
 #include "receivers/pprof_remote_config.h"
@@ -17,7 +15,6 @@ struct pprof_remote {
 	const struct pprof_remote_config *config;
 	const struct host *host;
 	const char *job;
-	struct http_client_options client;
 	struct pprof_scrape_profile *profiles;
 	size_t profile_count;
 	struct pprof_scraper *scraper;
@@ -181,23 +178,6 @@ static void find_files(struct pprof_remote *r)
 	}
 }
 
-static struct http_client_options client_of(const struct pprof_remote_config *c,
-					    const struct host *host)
-{
-	bool basic = given(c->basic_auth.username);
-	return (struct http_client_options){
-		.loop = host->loop,
-		.tls = &c->tls,
-		.headers = &c->headers,
-		.user_agent = "Portcullis/" PORTCULLIS_VERSION,
-		.username = basic ? c->basic_auth.username : NULL,
-		.password = basic ? c->basic_auth.password.text : NULL,
-		.bearer = given(c->bearer_token.text) ? c->bearer_token.text : NULL,
-		.proxy = c->proxy_url.text,
-		.idle_max = (uint32_t)c->max_idle_conns,
-	};
-}
-
 static struct pprof_scraper_options scraping_of(struct pprof_remote *r)
 {
 	const struct pprof_remote_config *c = r->config;
@@ -205,7 +185,7 @@ static struct pprof_scraper_options scraping_of(struct pprof_remote *r)
 		.host = r->host,
 		.profiles = r->profiles,
 		.profile_count = r->profile_count,
-		.client = &r->client,
+		.client = &c->client,
 		.interval_ns = (uint64_t)c->collection_interval.ns,
 		.delay_ns = (uint64_t)c->initial_delay.ns,
 		.jitter_ns = (uint64_t)c->jitter.ns,
@@ -223,7 +203,6 @@ struct pprof_remote *pprof_remote_new(const struct pprof_remote_config *config,
 	r->config = config;
 	r->host = host;
 	r->job = given(config->job_name) ? config->job_name : host->id;
-	r->client = client_of(config, host);
 	add_profiles(r);
 	struct pprof_scraper_options options = scraping_of(r);
 	r->scraper = pprof_scraper_new(&options);

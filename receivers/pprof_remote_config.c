@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "receivers/pprof_remote_config.h"
-#include "net/http/http_client.h"
 #include "receivers/pprof_private.h"
 #include "receivers/pprof_targets.h"
 
 #include "base/memory.h"
-
-#include <strings.h>
 
 /*
  * The keys of `remote`. Those of an HTTP client, collection_interval and initial_delay are the
@@ -154,20 +151,6 @@ static const struct config_table files_table = { sizeof(struct pprof_files_confi
 
 /* ---- all ---- */
 
-static bool check_authorization(const struct pprof_remote_config *c, struct error *err)
-{
-	bool basic = given(c->basic_auth.username), bearer = given(c->bearer_token.text);
-	if (basic && bearer)
-		return error_set(err, ERROR_CONFIG,
-				 "provide either basic_auth or bearer_token, but not both");
-	for (size_t i = 0; (basic || bearer) && i < c->headers.count; i++)
-		if (!strcasecmp(c->headers.at[i].name, "authorization"))
-			return error_set(err, ERROR_CONFIG,
-					 "headers: Authorization must not be set together with "
-					 "basic_auth or bearer_token");
-	return true;
-}
-
 static bool check_targets(const struct pprof_remote_config *c, struct error *err)
 {
 	struct pprof_targets targets = { 0 };
@@ -203,8 +186,7 @@ static bool check_remote(const void *config, struct error *err)
 	if (strcmp(c->scheme, "http") && strcmp(c->scheme, "https"))
 		return error_set(err, ERROR_CONFIG, "scheme: must be http or https");
 	return check_times(c, err) && check_targets(c, err) &&
-	       http_client_check("http://target", &c->headers, err) &&
-	       http_client_check_proxy(c->proxy_url.text, err) && check_authorization(c, err);
+	       http_client_config_check(&c->client, "http://target", err);
 }
 
 bool pprof_remote_targets(const struct pprof_remote_config *c, const char *job,
@@ -218,14 +200,6 @@ bool pprof_remote_targets(const struct pprof_remote_config *c, const char *job,
 	       pprof_targets_add(targets, c->static_configs, &defaults, err) ||
 	       error_prefix(err, "static_configs");
 }
-
-static const struct config_row basic_rows[] = {
-	CONFIG_ROW(struct pprof_basic_config, username, .key = "username", .help = "User name."),
-	CONFIG_ROW(struct pprof_basic_config, password, .key = "password", .help = "Password."),
-	{ 0 }
-};
-static const struct config_table basic_table = { sizeof(struct pprof_basic_config), basic_rows,
-						 NULL, false };
 
 #define ROW(member, ...) CONFIG_ROW(struct pprof_remote_config, member, .key = #member, __VA_ARGS__)
 
@@ -254,14 +228,7 @@ static const struct config_row rows[] = {
 		    "target, so that scrapes spread over time."),
 	ROW(timeout, .def = "10s",
 	    .help = "Maximum duration of a scrape, in addition to `seconds`."),
-	ROW(headers, .help = "Sent with each request."),
-	CONFIG_SECTION(struct pprof_remote_config, basic_auth, basic_table, .key = "basic_auth",
-		       .help = "Basic authentication."),
-	ROW(bearer_token, .help = "Sent as `Authorization: Bearer`."),
-	CONFIG_SECTION(struct pprof_remote_config, tls, tls_client_table, .key = "tls",
-		       .help = "For `https` targets."),
-	ROW(proxy_url, .help = "Default: the environment variables `http_proxy`, `https_proxy` and "
-			       "`no_proxy`."),
+	HTTP_CLIENT_ROWS(struct pprof_remote_config, client),
 	ROW(max_body_size, .def = "20971520", .unit = "bytes", .limited = true, .min = 1,
 	    .max = 1 << 30, .help = "Maximum size of a profile, both as sent and decompressed."),
 	ROW(max_concurrent_scrapes, .def = "1000", .limited = true, .min = 1, .max = 100000,
@@ -269,8 +236,6 @@ static const struct config_row rows[] = {
 		    "have a quarter of them."),
 	ROW(max_targets, .def = "20000", .limited = true, .min = 1, .max = 1000000,
 	    .help = "A list with more targets is an error."),
-	ROW(max_idle_conns, .def = "100", .limited = true, .min = 1, .max = 100000,
-	    .help = "Idle connections that are kept between scrapes."),
 	{ 0 }
 };
 

@@ -65,6 +65,7 @@ static const struct {
 	[SCRAPE_CUT] = { "failed", "cut" },
 	[SCRAPE_UNAVAILABLE] = { "failed", "unavailable" },
 	[SCRAPE_URL] = { "failed", "url" },
+	[SCRAPE_AUTH] = { "failed", "auth" },
 	[SCRAPE_TOO_LARGE] = { "failed", "too_large" },
 	[SCRAPE_ENCODING] = { "failed", "encoding" },
 	[SCRAPE_INVALID] = { "failed", "invalid" },

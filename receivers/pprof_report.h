@@ -20,6 +20,7 @@ enum scrape_result {
 	SCRAPE_CUT,
 	SCRAPE_UNAVAILABLE,
 	SCRAPE_URL,
+	SCRAPE_AUTH, /* there are no credentials for the request */
 	SCRAPE_TOO_LARGE,
 	SCRAPE_ENCODING,
 	SCRAPE_INVALID,
@@ -61,8 +62,8 @@ enum scrape_state pprof_report_state(enum scrape_state before, enum scrape_resul
 /* A scrape is over. */
 void pprof_report_result(struct pprof_report *report, enum scrape_result result,
 			 uint64_t duration_ns);
-/* Logs a change between up and down. `status`: of the reply; 0: none. `error`: what was wrong with the
- * profile; NULL: nothing. */
+/* Logs a change between up and down. `status`: of the reply; 0: none. `error`: what was wrong with
+ * the profile; NULL: nothing. */
 void pprof_report_change(struct pprof_report *report, const char *place, const char *profile,
 			 enum scrape_result result, int status, const char *error);
 /* The period is over. */

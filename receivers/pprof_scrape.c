@@ -7,6 +7,7 @@
 #include "pipeline/intake/source.h"
 #include "profile/delta.h"
 #include "profile/pprof/decode_pprof.h"
+#include "receivers/pprof_client.h"
 #include "receivers/pprof_report.h"
 
 /* What a scrape in flight costs besides its body: a connection and libcurl's buffers. */
@@ -50,7 +51,7 @@ struct pprof_scraper {
 	struct pprof_scraper_options options;
 	uint32_t refs; /* of the owner, and of each scrape in flight [loop thread] */
 	struct source *source;
-	struct http_client *client;
+	struct pprof_client client;
 	struct schedule *schedule;
 	struct loop_timer *period;
 	struct active **actives; /* sorted by the identity of their targets */
@@ -85,6 +86,7 @@ static void scraper_release(struct pprof_scraper *p)
 	if (--p->refs)
 		return;
 	source_unref(&p->source);
+	pprof_client_fini(&p->client);
 	memory_free(p);
 }
 
@@ -323,15 +325,15 @@ static void on_answer(void *argument, const struct http_result *result)
 	finish(s);
 }
 
-static void fetch(struct pprof_scraper *p, struct scrape *s, struct source_request *r)
+static bool fetch(struct pprof_scraper *p, struct scrape *s, struct source_request *r)
 {
 	char *url = memory_format("%s%s", s->active->target->base, s->profile->path);
-	http_client_get(p->client,
-			&(struct http_get){ .url = url,
-					    .timeout_ns = s->profile->timeout_ns,
-					    .body = &r->body },
-			on_answer, r);
+	struct http_get get = { .url = url,
+				.timeout_ns = s->profile->timeout_ns,
+				.body = &r->body };
+	bool begun = pprof_client_get(&p->client, &get, on_answer, r);
 	memory_free(url);
+	return begun;
 }
 
 static void launch(struct pprof_scraper *p, struct scrape *s)
@@ -348,11 +350,15 @@ static void launch(struct pprof_scraper *p, struct scrape *s)
 	p->in_flight++;
 	p->suspects += s->suspect;
 	p->refs++;
-	if (source_admit(r, 0, &err)) {
-		fetch(p, s, r);
+	bool admitted = source_admit(r, 0, &err);
+	if (admitted && fetch(p, s, r))
 		return;
+	if (admitted) {
+		source_forget(r, REFUSAL_NONE);
+		s->result = SCRAPE_AUTH;
+	} else {
+		fail(s, &err);
 	}
-	fail(s, &err);
 	loop_post(p->options.host->loop, finish, s);
 }
 
@@ -513,6 +519,7 @@ struct pprof_scraper *pprof_scraper_new(const struct pprof_scraper_options *opti
 						     .request_size = sizeof(struct scrape_request),
 						     .body_limit = options->body_limit,
 						     .done = scrape_done });
+	pprof_client_init(&p->client, options->client, options->host);
 	queue_init(&p->ready);
 	queue_init(&p->failing);
 	pprof_report_init(&p->report, options->host);
@@ -521,8 +528,7 @@ struct pprof_scraper *pprof_scraper_new(const struct pprof_scraper_options *opti
 
 bool pprof_scraper_start(struct pprof_scraper *p, struct error *err)
 {
-	p->client = http_client_new(p->options.client, err);
-	if (!p->client)
+	if (!pprof_client_start(&p->client, err))
 		return false;
 	p->schedule = schedule_new(p->options.host->loop, on_due, p);
 	p->period = loop_timer_new(p->options.host->loop, on_period, p);
@@ -536,6 +542,7 @@ static void stop_scraping(void *argument)
 	p->stopped = true;
 	schedule_unref(&p->schedule);
 	loop_timer_unref(&p->period);
+	pprof_client_rest(&p->client);
 }
 
 static void forget_targets(void *argument)
@@ -560,15 +567,14 @@ void pprof_scraper_stop(struct pprof_scraper *p)
 {
 	struct loop *loop = p->options.host->loop;
 	loop_call(loop, stop_scraping, p);
-	http_client_unref(&p->client);
+	pprof_client_stop(&p->client);
 	source_stop(p->source);
 	loop_call(loop, forget_targets, p);
 }
 
 bool pprof_scraper_reopen(struct pprof_scraper *p, struct error *err)
 {
-	bool changed;
-	return !p->client || http_client_reopen(p->client, &changed, err);
+	return reopen_now(&p->client.reopen, err);
 }
 
 void pprof_scraper_unref(struct pprof_scraper **slot)

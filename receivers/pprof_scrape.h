@@ -3,7 +3,7 @@
 #define RECEIVERS_PPROF_SCRAPE_H
 
 #include "base/size_limit.h"
-#include "net/http/http_client.h"
+#include "net/http/http_client_config.h"
 #include "pipeline/component.h"
 #include "receivers/pprof_targets.h"
 
@@ -36,7 +36,7 @@ struct pprof_scraper_options {
 	const struct host *host; /* borrowed, as everything is that follows */
 	const struct pprof_scrape_profile *profiles;
 	size_t profile_count;
-	const struct http_client_options *client;
+	const struct http_client_config *client;
 	uint64_t interval_ns, delay_ns; /* delay_ns: of the first scrape of a target */
 	uint64_t jitter_ns;             /* a random part of this is added to it */
 	uint32_t concurrent_max;

@@ -245,8 +245,8 @@ void http_exchange_fini(struct http_exchange *exchange);
 void http_exchange_add_owner(struct http_exchange *exchange, const struct fields *owner);
 /* Sets the answer. */
 void http_exchange_fill(struct http_exchange *exchange, const struct http_reply *reply);
-/* The body exceeds a limit on time, after `ns`: sets the answer, which names the setting, and counts
- * it. */
+/* The body exceeds a limit on time, after `ns`: sets the answer, which names the setting, and
+ * counts it. */
 void http_exchange_answer_late(struct http_exchange *exchange, uint64_t ns, const char *setting,
 			       const char *value);
 /* The headers of the answer, but for its length and those of the connection. The strings are valid

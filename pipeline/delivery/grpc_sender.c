@@ -6,7 +6,7 @@
 
 #include "base/memory.h"
 #include "base/version.h"
-#include "pipeline/delivery/decorated.h"
+#include "net/decorated.h"
 #include "pipeline/delivery/status_message.h"
 
 #if defined(__x86_64__)
@@ -133,13 +133,14 @@ static bool try_call(struct grpc_sender *sender, const struct grpc_message *mess
 void grpc_sender_send(struct grpc_sender *sender, const struct grpc_message *message,
 		      const struct packet *packet, uint64_t timeout_ns, struct sending *sending)
 {
-	struct send_result failure;
+	const struct origin *origin = packet->origin;
+	struct send_result failure = { SEND_RETRY, .retry_after_ms = -1, .reason = "auth" };
 	struct decorated decorated;
 	struct grpc_message call = *message;
 	struct flight *flight = memory_new(sizeof *flight);
 	*flight = (struct flight){ sender, sending, packet->profiles };
 	bool ready = decorated_init(&decorated, sender->authenticator, &sender->config->headers,
-				    message->metadata, packet, &failure);
+				    message->metadata, origin ? origin->metadata : NULL);
 	call.metadata = decorated.headers;
 	bool begun = ready && try_call(sender, &call, timeout_ns, flight, &failure);
 	decorated_fini(&decorated);
@@ -208,6 +209,8 @@ bool grpc_sender_init(struct grpc_sender *sender, const struct grpc_sender_confi
 bool grpc_sender_start(struct grpc_sender *sender, const struct pairs *headers, struct error *err)
 {
 	const struct grpc_sender_config *c = sender->config;
+	if (!authenticator_check_client(sender->authenticator, c->auth.authenticator, err))
+		return false;
 	sender->client = grpc_client_new(
 		&(struct grpc_client_options){
 			.endpoint = c->endpoint,

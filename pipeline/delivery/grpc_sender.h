@@ -6,7 +6,7 @@
 
 #include "net/grpc/grpc_client.h"
 #include "pipeline/component.h"
-#include "pipeline/delivery/reopen.h"
+#include "pipeline/reopen.h"
 
 /*
  * Shared by all exporters over gRPC: the Collector's keys of a client (configgrpc), one client and

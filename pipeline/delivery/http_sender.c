@@ -2,11 +2,9 @@
 #include "pipeline/delivery/http_sender.h"
 
 #include <string.h>
-#include <strings.h>
 
 #include "base/memory.h"
-#include "base/version.h"
-#include "pipeline/delivery/decorated.h"
+#include "net/decorated.h"
 
 /* One request in flight. The packet holds its body until the answer. */
 struct flight {
@@ -112,12 +110,14 @@ static bool try_post(const struct http_sending *request, const struct metadatum 
 void http_sender_send(struct http_sender *sender, const struct http_sending *request,
 		      uint64_t timeout_ns, struct sending *sending)
 {
-	struct send_result failure;
+	const struct origin *origin = request->packet->origin;
+	struct send_result failure = { SEND_RETRY, .retry_after_ms = -1, .reason = "auth" };
 	struct decorated decorated;
 	struct flight *flight = memory_new(sizeof *flight);
 	*flight = (struct flight){ sender, sending, packet_ref(request->packet) };
-	bool ready = decorated_init(&decorated, sender->authenticator, &sender->config->headers,
-				    request->headers, request->packet, &failure);
+	bool ready =
+		decorated_init(&decorated, sender->authenticator, &sender->config->http.headers,
+			       request->headers, origin ? origin->metadata : NULL);
 	bool posted = ready && try_post(request, decorated.headers, timeout_ns, flight, &failure);
 	decorated_fini(&decorated);
 	if (!posted)
@@ -151,49 +151,31 @@ void http_sender_init(struct http_sender *sender, const struct http_sender_confi
 		.reopen = { .host = host,
 			    .read = read_certificates,
 			    .sender = sender,
-			    .interval_ns = config->tls.reload_interval.ns },
+			    .interval_ns = config->http.tls.reload_interval.ns },
 	};
-	sender->authenticator =
-		host_authenticator(host, &config->auth.present, config->auth.authenticator);
+	sender->authenticator = host_authenticator(host, &config->http.auth.present,
+						   config->http.auth.authenticator);
 	http_client_place(sender->url, &sender->address, &sender->port);
 	pthread_rwlock_init(&sender->lock, NULL);
 }
 
-static const char *given(const char *text)
+/* An exporter has one host. */
+static uint32_t idle_max(const struct http_sender_config *c)
 {
-	return text && *text ? text : NULL;
-}
-
-static uint32_t idle_max(const struct http_connection_config *c)
-{
-	bool per_host =
-		c->max_idle_per_host && (!c->max_idle || c->max_idle_per_host < c->max_idle);
-	return (uint32_t)(per_host ? c->max_idle_per_host : c->max_idle);
+	int64_t max = c->http.max_idle, of_host = c->max_idle_per_host;
+	return (uint32_t)(of_host && (!max || of_host < max) ? of_host : max);
 }
 
 bool http_sender_start(struct http_sender *sender, struct error *err)
 {
 	const struct http_sender_config *c = sender->config;
-	sender->client = http_client_new(
-		&(struct http_client_options){
-			.loop = sender->host->loop,
-			.url = sender->url,
-			.tls = &c->tls,
-			.headers = sender->authenticator ? NULL : &c->headers,
-			.content_type = sender->service->content_type,
-			.user_agent = "Portcullis/" PORTCULLIS_VERSION,
-			.username = given(c->basic_auth.username),
-			.password = c->basic_auth.password.text,
-			.bearer = given(c->bearer_token.text),
-			.proxy = given(c->proxy_url.text),
-			.idle_max = idle_max(&c->connections),
-			.server_max = (uint32_t)c->connections.max_per_host,
-			.idle_ns = c->connections.idle_timeout.ns
-					   ? (uint64_t)c->connections.idle_timeout.ns
-					   : UINT64_MAX / 2,
-			.one_request = c->connections.disable_keep_alives,
-		},
-		err);
+	struct http_client_options options = { .loop = sender->host->loop,
+					       .url = sender->url,
+					       .content_type = sender->service->content_type };
+	if (!http_client_configure(&options, &c->http, sender->authenticator, err))
+		return false;
+	options.idle_max = idle_max(c);
+	sender->client = http_client_new(&options, err);
 	if (sender->client)
 		reopen_start(&sender->reopen);
 	return sender->client != NULL;
@@ -231,41 +213,11 @@ struct packet_form http_sender_form(const struct http_sender_config *config,
 	return http_compression_form(&config->compression, encoding);
 }
 
-static bool check_authorization(const struct http_sender_config *c, struct error *err)
-{
-	bool basic = given(c->basic_auth.username), bearer = given(c->bearer_token.text);
-	if (c->auth.present.enabled && (basic || bearer))
-		return error_set(
-			err, ERROR_CONFIG,
-			"provide either auth or basic_auth and bearer_token, but not both");
-	if (basic && bearer)
-		return error_set(err, ERROR_CONFIG,
-				 "provide either basic_auth or bearer_token, but not both");
-	for (size_t i = 0; (basic || bearer) && i < c->headers.count; i++)
-		if (!strcasecmp(c->headers.at[i].name, "authorization"))
-			return error_set(err, ERROR_CONFIG,
-					 "headers: Authorization must not be set together with "
-					 "basic_auth or bearer_token");
-	return true;
-}
-
 bool http_sender_check(const struct http_sender_config *c, const char *endpoint, unsigned codings,
 		       struct error *err)
 {
-	if (!given(endpoint))
+	if (!endpoint || !*endpoint)
 		return error_set(err, ERROR_CONFIG, "endpoint must be specified");
-	if (!http_client_check(endpoint, &c->headers, err) ||
-	    !http_client_check_proxy(c->proxy_url.text, err))
-		return false;
-	return http_compression_check(&c->compression, codings, err) && check_authorization(c, err);
+	return http_client_config_check(&c->http, endpoint, err) &&
+	       http_compression_check(&c->compression, codings, err);
 }
-
-static const struct config_row basic_rows[] = {
-	CONFIG_ROW(struct http_basic_config, username, .key = "username",
-		   .help = "User name. For Grafana Cloud: the numeric user ID."),
-	CONFIG_ROW(struct http_basic_config, password, .key = "password",
-		   .help = "Password or token."),
-	{ 0 }
-};
-const struct config_table http_sender_basic_table = { sizeof(struct http_basic_config),
-						      basic_rows };

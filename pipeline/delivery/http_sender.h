@@ -4,10 +4,10 @@
 
 #include <pthread.h>
 
-#include "net/http/http_client.h"
+#include "net/http/http_client_config.h"
 #include "pipeline/component.h"
 #include "pipeline/delivery/http_compression.h"
-#include "pipeline/delivery/reopen.h"
+#include "pipeline/reopen.h"
 
 /*
  * Shared by all exporters over HTTP: the keys of a client, one client and its lifecycle, and the
@@ -16,58 +16,23 @@
  *
  * init, start, stop, fini follow the exporter's create, start, stop, destroy.
  */
-struct http_basic_config {
-	char *username;
-	struct secret password;
-};
-
-struct http_connection_config {
-	int64_t max_idle, max_idle_per_host, max_per_host;
-	struct duration idle_timeout;
-	bool disable_keep_alives;
-};
-
 struct http_sender_config {
-	struct auth_config auth;
-	struct secret proxy_url; /* it may contain a password */
-	struct http_basic_config basic_auth;
-	struct secret bearer_token;
-	struct pairs headers;
-	struct tls_client_config tls;
+	struct http_client_config http;
+	int64_t max_idle_per_host;
 	struct http_compression_config compression;
-	struct http_connection_config connections;
 };
-
-extern const struct config_table http_sender_basic_table;
 
 /* The rows of an exporter's table: HTTP_SENDER_ROWS(struct pyroscope_config, client, "`gzip` or
  * `none`"), with the names of the codings that it passes to http_sender_check. `endpoint` is the
  * exporter's own row. */
 /* clang-format off */
 #define HTTP_SENDER_ROWS(type, member, compressions) \
-	CONFIG_SECTION(type, member.basic_auth, http_sender_basic_table, .key = "basic_auth", \
-		       .help = "Basic authentication."), \
-	CONFIG_ROW(type, member.bearer_token, .key = "bearer_token", .help = "Sent as `Authorization: Bearer`."), \
-	CONFIG_ROW(type, member.headers, .key = "headers", .help = "Sent with each request."), \
-	CONFIG_SECTION(type, member.auth, auth_table, .key = "auth", .presence = PRESENCE_NONE, \
-		       .help = "An extension adds the credentials to each request."), \
-	CONFIG_SECTION(type, member.tls, tls_client_table, .key = "tls", .help = "For `https://` endpoints."), \
-	HTTP_COMPRESSION_ROWS(type, member.compression, compressions), \
-	CONFIG_ROW(type, member.connections.max_idle, .key = "max_idle_conns", .def = "100", .limited = true, \
-		   .min = 0, .max = 65535, .help = "The number of idle connections that are kept; 0: any number."), \
-	CONFIG_ROW(type, member.connections.max_idle_per_host, .key = "max_idle_conns_per_host", .def = "0", \
+	HTTP_CLIENT_ROWS(type, member.http), \
+	CONFIG_ROW(type, member.max_idle_per_host, .key = "max_idle_conns_per_host", .def = "0", \
 		   .limited = true, .min = 0, .max = 65535, \
-		   .help = "The same, because an exporter has one host. The smaller number applies. 0: `max_idle_conns`."), \
-	CONFIG_ROW(type, member.connections.max_per_host, .key = "max_conns_per_host", .def = "0", .limited = true, \
-		   .min = 0, .max = 65535, \
-		   .help = "The number of connections. Further requests wait, at most for their `timeout`. 0: any number, " \
-			   "but `num_consumers` limits the requests."), \
-	CONFIG_ROW(type, member.connections.idle_timeout, .key = "idle_conn_timeout", .def = "90s", \
-		   .help = "A connection that was idle for this time is not used again; 0: it is."), \
-	CONFIG_ROW(type, member.connections.disable_keep_alives, .key = "disable_keep_alives", .def = "false", \
-		   .help = "Each request has a connection of its own."), \
-	CONFIG_ROW(type, member.proxy_url, .key = "proxy_url", \
-		   .help = "Default: the environment variables `http_proxy`, `https_proxy` and `no_proxy`.")
+		   .help = "The same as `max_idle_conns`, because an exporter has one host. The smaller number applies. " \
+			   "0: `max_idle_conns`."), \
+	HTTP_COMPRESSION_ROWS(type, member.compression, compressions)
 /* clang-format on */
 
 /* Is the configuration valid, with this endpoint, and these codings (net/compress.h, 1 << coding

@@ -52,8 +52,8 @@ struct documents {
 /* A translation may be this many times larger than the maximum of a body. */
 enum { DOCUMENTS_TRANSLATED_MAX = 4 };
 
-/* The compressed documents of one body may together have this many times the limit. Without this limit,
- * a body of a few KiB could keep a worker busy for minutes. */
+/* The compressed documents of one body may together have this many times the limit. Otherwise a
+ * body of a few KiB could keep a worker busy for minutes. */
 enum { DOCUMENTS_INFLATED_MAX = 16 };
 
 /*

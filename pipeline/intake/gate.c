@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pipeline/intake/gate.h"
 
-#include "base/hash.h"
 #include "base/memory.h"
+#include "pipeline/intake/gate_refusal.h"
 
 #include <assert.h>
 #include <pthread.h>
@@ -90,40 +90,6 @@ static void count_refusal(struct gate *gate, const struct inbound *in, enum refu
 	metric_add(c->reasons[reason], 1);
 }
 
-/* One to two seconds, at random, so that refused senders do not return at the same time. */
-static uint32_t retry_hint(void)
-{
-	uint32_t random;
-	hash_random(&random, sizeof random);
-	return 1000 + random % 1000;
-}
-
-/* The reason is counted when the request ends. */
-static bool busy(struct inbound *in, struct error *err, enum refusal reason, const char *text)
-{
-	in->refusal = reason;
-	error_set(err, ERROR_BUSY, "%s", text);
-	err->retry_after_ms = retry_hint();
-	return false;
-}
-
-/* The workers' queue is full, or the peer has used its share of it. */
-static bool too_many(const struct gate *gate, struct inbound *in, struct error *err)
-{
-	struct workers_load load = workers_load(*gate->options.workers, in->peer);
-	char text[160];
-	if (load.waiting >= load.max) {
-		snprintf(text, sizeof text, "too many requests are waiting: %u; the maximum is %u",
-			 load.waiting, load.max);
-		return busy(in, err, REFUSAL_WORKERS_BUSY, text);
-	}
-	snprintf(text, sizeof text,
-		 "too many requests from this sender are waiting: %u; %u more of any sender may "
-		 "wait",
-		 load.of_peer, load.max - load.waiting);
-	return busy(in, err, REFUSAL_PEER_QUEUE, text);
-}
-
 static bool is_blocked(const struct gate *gate)
 {
 	for (uint32_t i = 0; i < gate->options.pipeline_count; i++)
@@ -169,45 +135,35 @@ static bool charge_to(struct gate *gate, struct inbound *in, int64_t bytes)
 	return true;
 }
 
-/* Sets the error for a request that could not get `bytes` bytes in total. Until it is processed, a
- * request can have half of the budget, the share of a peer that is alone. */
+/* The request could not get `bytes` bytes in total. Until it is processed, a request can have half
+ * of the budget, the share of a peer that is alone. */
 static bool out_of_memory(const struct gate *gate, struct inbound *in, int64_t bytes,
 			  struct error *err)
 {
-	struct budget *budget = gate->options.budget;
-	int64_t needed = in->gate ? bytes : 2 * bytes, room = budget_room(budget);
-	char text[200];
-	if (!in->favoured && budget_could_take(budget, needed) && room >= bytes - in->charged) {
-		snprintf(text, sizeof text,
-			 "data refused: the sender has used up its share of the memory: it holds "
-			 "%ld bytes; memory_limiter leaves %ld for all",
-			 (long)in->peer->bytes, (long)room);
-		return busy(in, err, REFUSAL_PEER_MEMORY, text);
-	}
-	budget_refuse(budget, needed, err);
-	in->refusal = refusal_of(err);
-	err->retry_after_ms = retry_hint();
-	return false;
+	return gate_refusal_memory(gate->options.budget, in, in->gate ? bytes : 2 * bytes,
+				   bytes - in->charged, err);
 }
 
 static bool admit(struct gate *gate, struct inbound *in, size_t announced, struct error *err)
 {
 	if (gate->closed)
-		return busy(in, err, REFUSAL_STOPPING, "the gateway is shutting down");
+		return gate_refusal_busy(in, err, REFUSAL_STOPPING, "the gateway is shutting down");
 	if (!tenants_resolve(gate->options.tenants, &in->request, in->headers, err)) {
 		in->refusal = refusal_of(err);
 		return false;
 	}
 	if (is_blocked(gate))
-		return busy(in, err, REFUSAL_QUEUE_FULL,
-			    "the queue of a destination that must not drop data is full");
+		return gate_refusal_busy(
+			in, err, REFUSAL_QUEUE_FULL,
+			"the queue of a destination that must not drop data is full");
 	if (!has_room(gate))
-		return busy(in, err, REFUSAL_QUEUE_FULL, "the queues of all destinations are full");
+		return gate_refusal_busy(in, err, REFUSAL_QUEUE_FULL,
+					 "the queues of all destinations are full");
 	if (!budget_could_take(gate->options.budget, 2 * whole(in, announced)))
 		return out_of_memory(gate, in, whole(in, announced), err);
 	in->peer = peers_hold(gate->options.peers, &in->request);
 	if (!workers_has_place(*gate->options.workers, in->peer))
-		return too_many(gate, in, err);
+		return gate_refusal_waiting(*gate->options.workers, in, err);
 	return charge_to(gate, in, whole(in, 0)) || out_of_memory(gate, in, whole(in, 0), err);
 }
 
@@ -320,7 +276,8 @@ static void count_outcome(struct gate *gate, const struct inbound *in)
 /* A destination that the sender waits for did not accept all of the data. */
 static void tell_delivery(struct inbound *in, enum ack_outcome outcome)
 {
-	busy(in, &in->error, REFUSAL_DELIVERY, "a destination did not accept the data");
+	gate_refusal_busy(in, &in->error, REFUSAL_DELIVERY,
+			  "a destination did not accept the data");
 	if (outcome == ACK_REFUSED)
 		error_set(&in->error, ERROR_INTERNAL,
 			  "a destination rejected the data permanently");
@@ -368,7 +325,7 @@ static void enqueue(struct gate *gate, struct inbound *in)
 	in->here = in->moves = false;
 	if (workers_submit(*gate->options.workers, in))
 		return;
-	too_many(gate, in, &in->error);
+	gate_refusal_waiting(*gate->options.workers, in, &in->error);
 	in->outcome.error = &in->error;
 	ack_release(&in->ack, ACK_TAKEN);
 }
@@ -474,7 +431,7 @@ static bool run_paths(struct worker *worker, struct inbound *in, struct pass *pa
 	if (taken && first->kind != ERROR_NONE && in->ack.mode != ACK_ENQUEUE)
 		ack_note(&in->ack, is_the_senders(first) ? ACK_REFUSED : ACK_FAILED);
 	if (!taken && first->kind == ERROR_BUSY)
-		first->retry_after_ms = retry_hint();
+		first->retry_after_ms = gate_refusal_retry_ms();
 	return taken;
 }
 

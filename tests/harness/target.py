@@ -10,13 +10,17 @@ import threading
 
 class Target:
     """Answers GET by answer(path with query, headers) -> (status, headers, body); raises what answer raises as a closed
-    connection. `seen` are the requests."""
+    connection. `seen` are the requests, `connections` the number of connections."""
 
     def __init__(self, answer, address="127.0.0.1", tls=None):
-        self.seen, target = [], self
+        self.seen, self.connections, target = [], 0, self
 
         class Handler(http.server.BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+
+            def setup(self):
+                target.connections += 1
+                super().setup()
 
             def do_GET(self):
                 target.seen.append((self.path, dict(self.headers)))

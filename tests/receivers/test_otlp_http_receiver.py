@@ -296,11 +296,12 @@ def test_a_body_over_the_limit_is_413_announced_or_not(program, messages):
                                                                    "Content-Type: " + PROTOBUF]))
             answer = read_answer(sock)
             status, code, text, _ = status_in(answer, messages)
-            assert (status, code) == (413, 8) and "max_request_body_size (1048576 bytes)" in text and not answer.interim
+            assert (status, code) == (413, 8) and "the body has 1048577 bytes; max_request_body_size is 1048576" in text and not answer.interim
         with connect(r.port) as sock:
             sock.sendall(request(path=PATH, headers=["Transfer-Encoding: chunked", "Content-Type: " + PROTOBUF], length=False))
             sock.sendall(chunked(bytes(MIB + 100000))[:-5])
-            assert status_in(read_answer(sock), messages)[:3] == (413, 8, text) and ended(sock)
+            status, code, text, _ = status_in(read_answer(sock), messages)
+            assert (status, code) == (413, 8) and "the body has more than 1048576 bytes" in text and ended(sock)
         assert r.post(bytes(MIB)).status == 200
         assert r.charged()[0] == 0 and r.charged()[2] == ["too_large"] * 2
 

@@ -119,9 +119,9 @@ def test_the_profiles_of_a_go_program_arrive(build, root, tmp_path):
             work(port, 5)
             wanted = {"main.compute", "main.allocate", "main.contend.func1", "main.main"}
             g.until(lambda: wanted <= names_of(g.profiles()))
-            kinds = {p.string_table[k.type] for p in g.profiles() for k in p.sample_type}
-            assert kinds == {"samples", "cpu", "alloc_objects", "alloc_space", "inuse_objects", "inuse_space", "contentions",
-                             "delay", "goroutine"}
+            g.until(lambda: {p.string_table[k.type] for p in g.profiles() for k in p.sample_type} == {
+                "samples", "cpu", "alloc_objects", "alloc_space", "inuse_objects", "inuse_space", "contentions", "delay",
+                "goroutine"})
             assert g.scrapes(outcome="failed") == 0
             g.until(lambda: g.total("otelcol_scraper_targets", state="up") == 1)
         assert all(r == {"service.name": "checkout", "service.instance.id": "127.0.0.1:%d" % port, "env": "prod"}
@@ -252,6 +252,55 @@ def test_one_endpoint_as_in_the_collector(build):
             path, headers = t.seen[0]
             assert path == "/debug/pprof/heap?gc=1" and headers["Authorization"] == "Basic dTpw"
             assert g.resources()[0] == {"service.name": "pprof", "service.instance.id": t.place}
+
+
+def with_extension(name, keys):
+    """The configuration with an extension."""
+    return CONFIG.replace("service:\n", "extensions: {%s: %s}\nservice:\n  extensions: [%s]\n" % (name, json.dumps(keys), name))
+
+
+@pytest.mark.parametrize("name, extension, header, value", [
+    ("basicauth", {"client_auth": {"username": "u", "password": "p"}}, "Authorization", "Basic dTpw"),
+    ("bearertokenauth", {"token": "s3cret"}, "Authorization", "Bearer s3cret"),
+    ("headers_setter", {"headers": [{"key": "X-Scope", "value": "red"}]}, "X-Scope", "red"),
+], ids=["basic", "bearer", "setter"])
+def test_an_extension_authenticates_the_scrapes(build, name, extension, header, value):
+    with Target(serve(make.pprof(samples=3).SerializeToString())) as t:
+        keys = remote([t.place], headers={"X-Scope": "blue", "X-Other": "kept"}, auth={"authenticator": name},
+                      profiling_config=only(it={"path": "/p"}))
+        with Scraping(build, keys, with_extension(name, extension)) as g:
+            g.until(lambda: g.profiles())
+            headers = {key.lower(): value for key, value in t.seen[0][1].items()}
+            assert headers[header.lower()] == value and headers["x-other"] == "kept"
+            assert header == "X-Scope" or headers["x-scope"] == "blue"
+            assert "s3cret" not in g.log() and "dTpw" not in g.log()
+
+
+def test_an_extension_for_servers_cannot_authenticate_scrapes(build):
+    keys = remote(["127.0.0.1:1"], auth={"authenticator": "basicauth"})
+    with Scraping(build, keys, with_extension("basicauth", {"htpasswd": {"inline": "u:p"}}), ready=False) as g:
+        assert g.process.wait(60) == 1
+        assert 'auth: "basicauth" authenticates senders only' in g.log()
+
+
+def test_credentials_that_cannot_be_sent_fail_the_scrape(build):
+    with Target(serve(make.pprof(samples=3).SerializeToString())) as t:
+        keys = remote([t.place], auth={"authenticator": "headers_setter"}, profiling_config=only(it={"path": "/p"}))
+        setter = {"headers": [{"key": "X-Long", "value": "x" * 17000}]}
+        with Scraping(build, keys, with_extension("headers_setter", setter)) as g:
+            g.until(lambda: g.scrapes(outcome="failed", reason="auth") > 1)
+            assert not t.seen
+
+
+@pytest.mark.parametrize("keys, connections", [({}, 1), ({"disable_keep_alives": True}, 3), ({"idle_conn_timeout": "1s"}, 3)],
+                         ids=["kept", "disabled", "idle"])
+def test_connections_are_kept_as_configured(build, keys, connections):
+    with Target(serve(make.pprof(samples=3).SerializeToString())) as t:
+        keys = remote([t.place], profiling_config=only(it={"path": "/p"}), collection_interval="2500ms" if "idle_conn_timeout" in keys else "200ms",
+                      **keys)
+        with Scraping(build, keys) as g:
+            g.until(lambda: len(t.seen) >= 3)
+            assert min(t.connections, 3) == connections
 
 
 def test_targets_with_tls_and_a_client_certificate(build, tmp_path):
@@ -554,6 +603,8 @@ def test_ten_thousand_targets_are_all_scraped(build, tmp_path):
     ({"static_configs": [], "profiling_config": {"pprof_config": {"process_cpu": {"delta": True}}}},
      "delta and seconds cannot be combined"),
     ({"static_configs": [], "basic_auth": {"username": "x"}, "bearer_token": "y"}, "either basic_auth or bearer_token"),
+    ({"static_configs": [], "auth": {"authenticator": "x"}, "bearer_token": "y"}, "either auth or basic_auth and bearer_token"),
+    ({"static_configs": [{"targets": ["a"]}], "auth": {"authenticator": "x"}}, "authenticator not found"),
     ({"static_configs": [{"targets": ["a", "b"]}], "max_targets": 1}, "more than max_targets (1)"),
 ])
 def test_configurations_that_are_errors(build, keys, error):

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "pipeline/delivery/reopen.h"
+#include "pipeline/reopen.h"
 
 bool reopen_now(struct reopen *r, struct error *err)
 {

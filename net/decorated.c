@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "pipeline/delivery/decorated.h"
+#include "net/decorated.h"
 
 static bool add_all(struct decorated *d, const struct pairs *configured,
 		    const struct metadatum *headers)
@@ -16,21 +16,15 @@ static bool add_all(struct decorated *d, const struct pairs *configured,
 }
 
 bool decorated_init(struct decorated *d, struct authenticator *a, const struct pairs *configured,
-		    const struct metadatum *headers, const struct packet *packet,
-		    struct send_result *failure)
+		    const struct metadatum *headers, const struct metadatum *context)
 {
-	const struct origin *origin = packet->origin;
 	*d = (struct decorated){ .headers = headers };
-	*failure = (struct send_result){ .outcome = SEND_RETRY,
-					 .retry_after_ms = -1,
-					 .reason = "auth" };
 	fields_init(&d->in, &authenticator_header_limits);
 	fields_init(&d->out, &authenticator_header_limits);
 	if (!a)
 		return true;
 	bool ok = a->ops->decorate && add_all(d, configured, headers) &&
-		  a->ops->decorate(a, origin ? origin->metadata : NULL, fields_list(&d->in),
-				   &d->out, NULL);
+		  a->ops->decorate(a, context, fields_list(&d->in), &d->out, NULL);
 	if (!ok)
 		return false;
 	fields_lower(&d->out); /* gRPC metadata must be */

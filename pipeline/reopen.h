@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef PIPELINE_DELIVERY_REOPEN_H
-#define PIPELINE_DELIVERY_REOPEN_H
+#ifndef PIPELINE_REOPEN_H
+#define PIPELINE_REOPEN_H
 
 #include "config/table.h"
 #include "pipeline/component.h"
 
 /*
- * Reads a sender's certificates again, on demand (SIGHUP) and at an interval, and logs the result.
- * Part of grpc_sender and http_sender.
+ * Reads the certificates of a client again, on demand (SIGHUP) and at an interval, and logs the
+ * result. Part of grpc_sender, http_sender and the scraper.
  */
 struct reopen {
 	const struct host *host;

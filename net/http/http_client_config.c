@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "net/http/http_client_config.h"
+
+#include <string.h>
+#include <strings.h>
+
+#include "base/version.h"
+
+static const char *given(const char *text)
+{
+	return text && *text ? text : NULL;
+}
+
+static bool check_authorization(const struct http_client_config *c, struct error *err)
+{
+	bool basic = given(c->basic_auth.username), bearer = given(c->bearer_token.text);
+	if (c->auth.present.enabled && (basic || bearer))
+		return error_set(
+			err, ERROR_CONFIG,
+			"provide either auth or basic_auth and bearer_token, but not both");
+	if (basic && bearer)
+		return error_set(err, ERROR_CONFIG,
+				 "provide either basic_auth or bearer_token, but not both");
+	for (size_t i = 0; (basic || bearer) && i < c->headers.count; i++)
+		if (!strcasecmp(c->headers.at[i].name, "authorization"))
+			return error_set(err, ERROR_CONFIG,
+					 "headers: Authorization must not be set together with "
+					 "basic_auth or bearer_token");
+	return true;
+}
+
+bool http_client_config_check(const struct http_client_config *c, const char *url,
+			      struct error *err)
+{
+	return http_client_check(url, &c->headers, err) &&
+	       http_client_check_proxy(c->proxy_url.text, err) && check_authorization(c, err);
+}
+
+bool http_client_configure(struct http_client_options *o, const struct http_client_config *c,
+			   const struct authenticator *authenticator, struct error *err)
+{
+	if (!authenticator_check_client(authenticator, c->auth.authenticator, err))
+		return false;
+	o->tls = &c->tls;
+	o->headers = authenticator ? NULL : &c->headers;
+	o->user_agent = "Portcullis/" PORTCULLIS_VERSION;
+	o->username = given(c->basic_auth.username);
+	o->password = c->basic_auth.password.text;
+	o->bearer = given(c->bearer_token.text);
+	o->proxy = given(c->proxy_url.text);
+	o->idle_max = (uint32_t)c->max_idle;
+	o->server_max = (uint32_t)c->max_per_host;
+	o->idle_ns = c->idle_timeout.ns ? (uint64_t)c->idle_timeout.ns : UINT64_MAX / 2;
+	o->one_request = c->disable_keep_alives;
+	return true;
+}
+
+static const struct config_row basic_rows[] = {
+	CONFIG_ROW(struct http_basic_config, username, .key = "username",
+		   .help = "User name. For Grafana Cloud: the numeric user ID."),
+	CONFIG_ROW(struct http_basic_config, password, .key = "password",
+		   .help = "Password or token."),
+	{ 0 }
+};
+
+const struct config_table http_basic_table = { sizeof(struct http_basic_config), basic_rows };
