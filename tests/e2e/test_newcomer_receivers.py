@@ -97,7 +97,7 @@ def test_one_bad_document_of_an_http_request_is_rejected_alone(target):
     assert status == 200 and answer["rejected"] == 1 and answer["message"].startswith("document 1: pprof: ")
     status, answer = target.frames(gzip.compress(b"x" * 2000000), DOCUMENTS[2])
     assert status == 200 and answer["rejected"] == 1
-    assert "document 0: the decompressed body has more than 1048576 bytes; max_request_body_size is 1048576" in answer["message"]
+    assert "document 0: the decompressed body has more than 1000000 bytes; max_request_body_size is 1000000" in answer["message"]
     target.expect("frames", "http", 3, rejected=2, partial=2)
 
 

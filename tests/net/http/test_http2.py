@@ -412,6 +412,7 @@ def test_what_waits_for_memory_is_bounded(program):
     """100 streams may send 64 KiB each before memory is granted; together they may owe 1 MiB per I/O thread."""
     with serve(program) as s:
         s.tell("grow 10")
+        s.ask("metrics", ".")  # the command before is obeyed
         with Http2(s.port) as c:
             streams = [c.begin(path="/grow") for _ in range(60)]
             for stream in streams:
