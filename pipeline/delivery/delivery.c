@@ -55,6 +55,14 @@ struct delivery *delivery_new(const struct delivery_options *options)
 	pthread_mutex_init(&d->lock, NULL);
 	init_plan(d);
 	delivery_counters_init(&d->count, options, d->backlog.capacity);
+	circuit_init(&d->circuit, &(struct circuit_options){
+					  .retry = &options->config->retry_on_failure,
+					  .consumers = d->consumer_count,
+					  .loop = options->loop,
+					  .log = options->log,
+					  .gauge = d->count.circuit,
+					  .start = sending_start,
+				  });
 	delivery_set_share(d, options->max_bytes);
 	metrics_on_scrape(options->metrics, refresh, d);
 	return d;
@@ -306,6 +314,7 @@ void delivery_finish(struct sending *s, enum ack_outcome outcome)
 void delivery_stop_retrying(struct delivery *d)
 {
 	d->draining = true;
+	circuit_bypass(&d->circuit, true);
 	for (uint32_t i = 0; i < d->consumer_count; i++)
 		sending_hasten(&d->consumers[i]);
 }
@@ -315,6 +324,7 @@ void delivery_resume(struct delivery *d)
 	if (!d->draining)
 		return;
 	d->draining = false;
+	circuit_bypass(&d->circuit, false);
 	d->lost = 0;
 }
 
@@ -374,6 +384,7 @@ void delivery_unref(struct delivery **delivery)
 		d->books = next;
 	}
 	pthread_mutex_destroy(&d->lock);
+	circuit_fini(&d->circuit);
 	plan_fini(&d->plan);
 	memory_free(d->consumers);
 	memory_free(d);

@@ -35,6 +35,12 @@ static const struct metric in_flight = { "otelcol_exporter_in_flight_requests", 
 static const struct metric retries = { "otelcol_exporter_retries", METRIC_COUNTER, "{requests}",
 				       "Failed attempts that are retried." };
 
+static const struct metric circuit_state = {
+	"otelcol_exporter_circuit_state", METRIC_GAUGE, "{state}",
+	"0: closed, the destination answers. 1: half-open, it answers again, and the number of "
+	"requests in flight increases. 2: open, only one probe at a time is sent."
+};
+
 const struct metric *const delivery_metrics[] = { &sent_samples,
 						  &failed_samples,
 						  &enqueue_failed_samples,
@@ -45,6 +51,7 @@ const struct metric *const delivery_metrics[] = { &sent_samples,
 						  &share_bytes,
 						  &in_flight,
 						  &retries,
+						  &circuit_state,
 						  &plan_learned_bytes,
 						  &plan_learned_samples,
 						  &plan_refused,
@@ -74,5 +81,6 @@ void delivery_counters_init(struct delivery_counters *c, const struct delivery_o
 	c->flights = metrics_series(m, &in_flight, typed);
 	c->held = metrics_series(m, &held_bytes, typed);
 	c->share = metrics_series(m, &share_bytes, typed);
+	c->circuit = metrics_series(m, &circuit_state, labels);
 	metric_set(metrics_series(m, &queue_capacity, typed), capacity);
 }

@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include "pipeline/delivery/backlog.h"
+#include "pipeline/delivery/circuit.h"
 #include "pipeline/delivery/delivery.h"
 #include "pipeline/delivery/delivery_metrics.h"
 
@@ -24,6 +25,7 @@ struct book { /* the ledger of one pipeline at this destination */
  */
 struct sending {
 	struct delivery *delivery;
+	struct circuit_place place;
 	struct sending *next; /* idle */
 	struct item *item;    /* NULL: idle */
 	int64_t expected;     /* bytes of the parts, until they are made */
@@ -33,10 +35,11 @@ struct sending {
 	struct send_result result;
 	uint64_t begun; /* of the part's first attempt, clock_now */
 	int64_t interval_ns;
+	bool asked;               /* the destination, by the last attempt */
 	bool flying;              /* between ops->send and sending_done */
 	bool planned;             /* the item has its parts */
 	bool again;               /* the part is to be split, as its refusal requires */
-	bool waiting;             /* for its retry; loop thread */
+	bool waiting;             /* for its own retry; loop thread */
 	enum ack_outcome outcome; /* of the item: the worst of its parts */
 };
 
@@ -50,6 +53,7 @@ struct delivery {
 	unsigned acks;        /* the ack modes of senders that it answers */
 	_Atomic bool awaited; /* some graph has senders that wait */
 	struct plan plan;
+	struct circuit circuit;
 
 	/* Guards all of this. An item waits only while no consumer is idle, or memory is short and
 	 * one is busy. */
@@ -71,6 +75,7 @@ struct delivery {
 /* ---- sending.c ---- */
 
 void sending_init(struct sending *s, struct delivery *d);
+void sending_start(struct circuit_place *place); /* the circuit's option `start` */
 void sending_fini(struct sending *s);
 /* [any thread] Delivers s->item; ends in delivery_finish. */
 void sending_begin(struct sending *s);

@@ -79,16 +79,19 @@ static void send_part(void *argument)
 {
 	struct sending *s = argument;
 	struct delivery *d = s->delivery;
+	s->asked = false;
 	if (!prepare(s)) {
 		sending_done(s, &(struct send_result){ .outcome = SEND_PERMANENT,
 						       .retry_after_ms = -1,
 						       .reason = "plan" });
 	} else if (s->part < s->parts.count) {
+		s->asked = true;
 		d->options.ops->send(d->options.exporter, &s->parts.at[s->part],
 				     (uint64_t)d->options.config->timeout.ns, s);
 	} else {
 		s->flying = false;
 		metric_add(d->count.flights, -1);
+		circuit_leave(&d->circuit, &s->place, false);
 		finish(s);
 	}
 }
@@ -107,12 +110,33 @@ static void attempt(struct sending *s)
 		loop_work(d->options.loop, send_part, NULL, s);
 }
 
+/* Now, or when the circuit permits it. */
+static void try_part(struct sending *s)
+{
+	if (circuit_enter(&s->delivery->circuit, &s->place))
+		attempt(s);
+}
+
+static struct sending *sending_of(struct circuit_place *place)
+{
+	return (struct sending *)((char *)place - offsetof(struct sending, place));
+}
+
+void sending_start(struct circuit_place *place)
+{
+	attempt(sending_of(place));
+}
+
 static void begin_part(struct sending *s, uint32_t part)
 {
+	const struct retry_config *r = &s->delivery->options.config->retry_on_failure;
+	uint64_t patience = (uint64_t)r->max_elapsed_time.ns;
 	s->part = part;
 	s->begun = clock_now();
-	s->interval_ns = s->delivery->options.config->retry_on_failure.initial_interval.ns;
-	attempt(s);
+	s->place.deadline = patience ? s->begun + patience : 0;
+	s->interval_ns = r->initial_interval.ns;
+	s->result = (struct send_result){ .reason = "unavailable" };
+	try_part(s);
 }
 
 void sending_begin(struct sending *s)
@@ -162,18 +186,46 @@ static void count_sent(struct sending *s)
 		log_info(d->options.log, "Exporting works again.");
 }
 
+/* Alone: other packets are being delivered. */
+static void retry_alone(struct sending *s, uint64_t delay)
+{
+	const struct retry_config *r = &s->delivery->options.config->retry_on_failure;
+	if (s->place.deadline && clock_now() + delay > s->place.deadline) {
+		drop_part(s, LEDGER_RETRIES_EXHAUSTED);
+		return;
+	}
+	metric_add(s->delivery->count.retried, 1);
+	s->interval_ns = retry_next_interval(r, s->interval_ns);
+	s->waiting = true;
+	loop_timer_start(s->timer, delay);
+}
+
+static bool is_in(const struct circuit_place *list, const struct circuit_place *place)
+{
+	while (list && list != place)
+		list = list->next;
+	return list != NULL;
+}
+
+/* What the next probe would come too late for is dropped, whether it was attempted or not. */
+static void drop_expired(struct circuit_place *expired)
+{
+	while (expired) {
+		struct sending *s = sending_of(expired);
+		expired = expired->next;
+		drop_part(s, LEDGER_RETRIES_EXHAUSTED);
+	}
+}
+
 static void retry_part(struct sending *s)
 {
 	struct delivery *d = s->delivery;
 	const struct retry_config *r = &d->options.config->retry_on_failure;
 	uint64_t delay = retry_delay(r, s->interval_ns, s->result.retry_after_ms);
-	uint64_t elapsed = clock_now() - s->begun;
+	struct circuit_place *expired;
 	if (!r->present.enabled || d->draining) {
+		circuit_leave(&d->circuit, &s->place, false);
 		drop_part(s, d->draining ? LEDGER_SHUTDOWN : LEDGER_NO_RETRY);
-		return;
-	}
-	if (r->max_elapsed_time.ns > 0 && elapsed + delay > (uint64_t)r->max_elapsed_time.ns) {
-		drop_part(s, LEDGER_RETRIES_EXHAUSTED);
 		return;
 	}
 	if (d->state == DELIVERY_WORKS) {
@@ -182,17 +234,20 @@ static void retry_part(struct sending *s)
 			 log_number("interval_ms", delay / 1000000));
 		d->state = DELIVERY_RETRIES;
 	}
-	metric_add(d->count.retried, 1);
-	s->interval_ns = retry_next_interval(r, s->interval_ns);
-	s->waiting = true;
-	loop_timer_start(s->timer, delay);
+	if (!circuit_fail(&d->circuit, &s->place, s->result.retry_after_ms, s->result.reason,
+			  &expired)) {
+		retry_alone(s, delay);
+		return;
+	}
+	metric_add(d->count.retried, !is_in(expired, &s->place));
+	drop_expired(expired);
 }
 
 static void retry_due(void *argument)
 {
 	struct sending *s = argument;
 	s->waiting = false;
-	attempt(s);
+	try_part(s);
 }
 
 static void split_part(struct sending *s)
@@ -208,10 +263,12 @@ static void split_part(struct sending *s)
 static void conclude_failure(void *argument)
 {
 	struct sending *s = argument;
-	switch (s->result.outcome) {
-	case SEND_RETRY:
+	if (s->result.outcome == SEND_RETRY) {
 		retry_part(s);
 		return;
+	}
+	circuit_leave(&s->delivery->circuit, &s->place, s->asked);
+	switch (s->result.outcome) {
 	case SEND_TOO_LARGE:
 		split_part(s);
 		return;
@@ -233,6 +290,7 @@ void sending_done(struct sending *s, const struct send_result *result)
 		return;
 	}
 	count_sent(s);
+	circuit_leave(&s->delivery->circuit, &s->place, true);
 	next_part(s);
 }
 
@@ -242,7 +300,7 @@ void sending_hasten(struct sending *s)
 		return;
 	loop_timer_cancel(s->timer);
 	s->waiting = false;
-	attempt(s);
+	try_part(s);
 }
 
 /* Of packets that a plan makes: of the program's budget, and of this destination's share. */

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pipeline/delivery/circuit.h"
+
+#include "base/clock.h"
+
+#include <assert.h>
+
+/* A single request that fails must not slow down the others. */
+enum { FAILURES_MAX = 3 };
+
+static void due(void *argument);
+
+void circuit_init(struct circuit *c, const struct circuit_options *options)
+{
+	*c = (struct circuit){ .options = *options };
+	c->end = &c->line;
+	c->timer = loop_timer_new(options->loop, due, c);
+	pthread_mutex_init(&c->lock, NULL);
+}
+
+void circuit_fini(struct circuit *c)
+{
+	assert(!c->line);
+	loop_timer_unref(&c->timer);
+	pthread_mutex_destroy(&c->lock);
+}
+
+/* Under the lock. */
+static void set_state(struct circuit *c, enum circuit_state state)
+{
+	c->state = state;
+	metric_set(c->options.gauge, state);
+}
+
+/* Under the lock. */
+static void append(struct circuit *c, struct circuit_place *place)
+{
+	place->next = NULL;
+	*c->end = place;
+	c->end = &place->next;
+}
+
+/* Under the lock. The first `count` places of the line. */
+static struct circuit_place *take(struct circuit *c, uint32_t count)
+{
+	struct circuit_place *first = c->line, **link = &first;
+	while (count-- && *link)
+		link = &(*link)->next;
+	c->line = *link;
+	*link = NULL;
+	if (!c->line)
+		c->end = &c->line;
+	return first;
+}
+
+/* Under the lock. Those that a half-open circuit permits now. */
+static struct circuit_place *take_allowed(struct circuit *c)
+{
+	uint32_t count = c->allowed > c->flying ? c->allowed - c->flying : 0;
+	struct circuit_place *taken = take(c, count);
+	for (struct circuit_place *p = taken; p; p = p->next) {
+		p->counted = true;
+		c->flying++;
+	}
+	return taken;
+}
+
+static void start(struct circuit *c, struct circuit_place *list)
+{
+	while (list) {
+		struct circuit_place *place = list;
+		list = list->next;
+		c->options.start(place);
+	}
+}
+
+bool circuit_enter(struct circuit *c, struct circuit_place *place)
+{
+	place->counted = false;
+	if (c->state == CIRCUIT_CLOSED)
+		return true;
+	pthread_mutex_lock(&c->lock);
+	bool enters = c->state == CIRCUIT_CLOSED || c->bypassed;
+	if (!enters && c->state == CIRCUIT_HALF_OPEN && c->flying < c->allowed) {
+		place->counted = enters = true;
+		c->flying++;
+	}
+	if (!enters)
+		append(c, place);
+	pthread_mutex_unlock(&c->lock);
+	return enters;
+}
+
+/* Under the lock. One more of those that a half-open circuit permits was answered. */
+static struct circuit_place *widen(struct circuit *c)
+{
+	if (++c->allowed < c->options.consumers)
+		return take_allowed(c);
+	set_state(c, CIRCUIT_CLOSED);
+	c->failures = 0;
+	return take(c, UINT32_MAX);
+}
+
+void circuit_leave(struct circuit *c, struct circuit_place *place, bool answered)
+{
+	struct circuit_place *next = NULL;
+	if (!place->counted) {
+		if (answered && c->failures && c->state == CIRCUIT_CLOSED)
+			c->failures = 0;
+		return;
+	}
+	pthread_mutex_lock(&c->lock);
+	place->counted = false;
+	c->flying--;
+	if (c->state == CIRCUIT_HALF_OPEN)
+		next = answered ? widen(c) : take_allowed(c);
+	pthread_mutex_unlock(&c->lock);
+	start(c, next);
+}
+
+/* The next probe is due, unless the destination has asked for more time since. */
+static void due(void *argument)
+{
+	struct circuit *c = argument;
+	struct circuit_place *next = NULL;
+	uint64_t now = clock_now();
+	pthread_mutex_lock(&c->lock);
+	if (c->state == CIRCUIT_OPEN && now < c->probe_at) {
+		loop_timer_start(c->timer, c->probe_at - now);
+	} else if (c->state == CIRCUIT_OPEN) {
+		set_state(c, CIRCUIT_HALF_OPEN);
+		c->allowed = 1;
+		next = take_allowed(c);
+	}
+	pthread_mutex_unlock(&c->lock);
+	start(c, next);
+}
+
+/* Under the lock. Places whose deadline is before the next probe. */
+static struct circuit_place *take_expired(struct circuit *c)
+{
+	struct circuit_place *expired = NULL, **link = &c->line;
+	c->end = &c->line;
+	while (*link) {
+		struct circuit_place *place = *link;
+		if (place->deadline && place->deadline < c->probe_at) {
+			*link = place->next;
+			place->next = expired;
+			expired = place;
+		} else {
+			link = &place->next;
+			c->end = link;
+		}
+	}
+	return expired;
+}
+
+/* Under the lock. */
+static void open(struct circuit *c, uint64_t now, int64_t asked_ms)
+{
+	const struct retry_config *r = c->options.retry;
+	bool first = c->state == CIRCUIT_CLOSED;
+	c->interval_ns = first ? r->initial_interval.ns : retry_next_interval(r, c->interval_ns);
+	uint64_t delay = retry_delay(r, c->interval_ns, asked_ms);
+	set_state(c, CIRCUIT_OPEN);
+	c->failures = 0;
+	c->probe_at = now + delay;
+	loop_timer_start(c->timer, delay);
+}
+
+/* Under the lock. It is open already: the destination may ask for more time. */
+static void postpone(struct circuit *c, uint64_t now, int64_t asked_ms)
+{
+	uint64_t asked = asked_ms > 0 ? now + retry_delay(c->options.retry, 0, asked_ms) : 0;
+	if (asked > c->probe_at)
+		c->probe_at = asked;
+}
+
+bool circuit_fail(struct circuit *c, struct circuit_place *place, int64_t asked_ms,
+		  const char *reason, struct circuit_place **expired)
+{
+	uint64_t now = clock_now();
+	bool opens;
+	*expired = NULL;
+	pthread_mutex_lock(&c->lock);
+	c->flying -= place->counted;
+	place->counted = false;
+	if (c->bypassed ||
+	    (c->state == CIRCUIT_CLOSED && ++c->failures < FAILURES_MAX && asked_ms <= 0)) {
+		pthread_mutex_unlock(&c->lock);
+		return false;
+	}
+	append(c, place);
+	opens = c->state == CIRCUIT_CLOSED;
+	if (c->state == CIRCUIT_OPEN)
+		postpone(c, now, asked_ms);
+	else
+		open(c, now, asked_ms);
+	*expired = take_expired(c);
+	pthread_mutex_unlock(&c->lock);
+	if (opens)
+		log_warn(c->options.log,
+			 "Destination does not answer. Only one probe at a time is sent.",
+			 log_text("error", reason));
+	return true;
+}
+
+void circuit_bypass(struct circuit *c, bool on)
+{
+	pthread_mutex_lock(&c->lock);
+	c->bypassed = on;
+	struct circuit_place *all = on ? take(c, UINT32_MAX) : NULL;
+	pthread_mutex_unlock(&c->lock);
+	start(c, all);
+}
