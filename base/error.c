@@ -13,7 +13,7 @@ bool error_set(struct error *err, enum error_kind kind, const char *format, ...)
 	va_start(args, format);
 	err->kind = kind;
 	err->retry_after_ms = 0;
-	err->short_of_memory = false;
+	err->short_of_memory = err->over_quota = false;
 	vsnprintf(err->text, sizeof err->text, format, args);
 	va_end(args);
 	return false;

@@ -23,7 +23,10 @@ enum error_kind {
 	ERROR_TOO_LARGE,
 	ERROR_UNSUPPORTED,     /* the sender: encoding or media type (415, UNIMPLEMENTED) */
 	ERROR_UNAUTHENTICATED, /* the sender: credentials (401, UNAUTHENTICATED) */
-	ERROR_BUSY,    /* nobody: try later (503/429 + Retry-After, UNAVAILABLE + RetryInfo) */
+	ERROR_FORBIDDEN,       /* the operator does not want it (403, PERMISSION_DENIED) */
+	/* nobody: try later (503 and UNAVAILABLE, or if over_quota 429 and RESOURCE_EXHAUSTED; with
+	 * Retry-After or RetryInfo) */
+	ERROR_BUSY,
 	ERROR_INTERNAL /* us (500, INTERNAL) */
 };
 
@@ -31,6 +34,7 @@ struct error {
 	enum error_kind kind;
 	uint32_t retry_after_ms; /* of ERROR_BUSY; 0 means one second */
 	bool short_of_memory;    /* of ERROR_BUSY */
+	bool over_quota;         /* of ERROR_BUSY: the sender has used up its quota */
 	char text[400];
 };
 
@@ -45,7 +49,7 @@ static inline void error_clear(struct error *err)
 {
 	err->kind = ERROR_NONE;
 	err->retry_after_ms = 0;
-	err->short_of_memory = false;
+	err->short_of_memory = err->over_quota = false;
 	err->text[0] = '\0';
 }
 

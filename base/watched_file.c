@@ -12,7 +12,7 @@
 
 void watched_file_init(struct watched_file *f, const char *path)
 {
-	*f = (struct watched_file){ .path = path };
+	*f = (struct watched_file){ .path = path, .look_every_ns = LOOK_EVERY_NS };
 	pthread_mutex_init(&f->lock, NULL);
 }
 
@@ -41,8 +41,9 @@ static bool is_new(struct watched_file *f, const struct stat *st)
 	return !same;
 }
 
-static bool failure(const struct watched_file *f, struct error *err)
+static bool failure(struct watched_file *f, struct error *err)
 {
+	f->missing = errno == ENOENT;
 	return error_set(err, ERROR_CONFIG, "cannot read %s: %s", f->path, strerror(errno));
 }
 
@@ -109,7 +110,7 @@ enum watched_state watched_file_look(struct watched_file *f, struct bytes *out, 
 	if (!f->path || pthread_mutex_trylock(&f->lock) != 0)
 		return WATCHED_SAME;
 	if (now >= f->look_next) {
-		f->look_next = now + LOOK_EVERY_NS;
+		f->look_next = now + f->look_every_ns;
 		state = look(f, out, err);
 	}
 	pthread_mutex_unlock(&f->lock);

@@ -9,14 +9,17 @@
 
 /*
  * A small file that is read again when it has changed: tokens, passwords. Its user asks each time
- * that it needs the content; the file's metadata is looked at once a second at most. There is no
- * thread and no timer. Any thread may ask; only one of them reads.
+ * that it needs the content; the file's metadata is looked at once a second at most, unless
+ * look_every_ns is changed after init. There is no thread and no timer. Any thread may ask; only
+ * one of them reads.
  */
 struct watched_file {
-	const char *path;     /* borrowed; NULL: there is no file */
+	const char *path; /* borrowed; NULL: there is no file */
+	uint64_t look_every_ns;
 	pthread_mutex_t lock; /* of all that follows */
 	uint64_t look_next;   /* clock_now */
 	bool seen, failed;
+	bool missing;                           /* of a failure: there is no such file */
 	uint64_t device, inode, size, modified; /* ns */
 };
 

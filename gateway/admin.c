@@ -34,6 +34,11 @@ struct admin_call {
 	struct view body;
 };
 
+const char *admin_method(const struct admin_call *call)
+{
+	return http_exchange_method(call->exchange);
+}
+
 const char *admin_parameter(const struct admin_call *call, const char *name)
 {
 	for (const struct metadatum *m = call->query; m && m->name; m++)
@@ -69,7 +74,7 @@ static void refuse(struct http_exchange *x, int status, const char *message)
 void admin_reply(struct admin_call *call, int status, struct view json)
 {
 	struct bytes text;
-	bytes_init(&text, REPLY_MAX);
+	bytes_init(&text, json.len + 1);
 	bytes_add(&text, json.at, json.len);
 	bytes_add_byte(&text, '\n');
 	reply(call->exchange, status, &text);
@@ -92,7 +97,7 @@ static void headers(void *context, struct http_exchange *x)
 	if (http_exchange_header(x, "origin"))
 		refuse(x, 403, "requests of web pages are not allowed");
 	else if (!http_exchange_query(x, &query, &err))
-		refuse(x, http_status_of(err.kind), err.text);
+		refuse(x, http_status_of(&err), err.text);
 	else
 		http_exchange_accept(x, BODY_MAX);
 }

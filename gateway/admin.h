@@ -24,6 +24,7 @@ struct admin_route {
 	void *context; /* outlives the endpoint */
 };
 
+const char *admin_method(const struct admin_call *call);
 /* A parameter of the query, decoded; NULL: absent. */
 const char *admin_parameter(const struct admin_call *call, const char *name);
 struct view admin_body(const struct admin_call *call);

@@ -56,6 +56,8 @@ static const struct {
 	{ "HTTP servers", http_server_metrics },
 	{ "Limits", request_limits_metrics },
 	{ "Tenants", tenant_metrics },
+	{ "Quotas", quotas_metrics },
+	{ "Kill switch", kill_switch_metrics },
 	{ "Processors", pipeline_metrics },
 	{ "Exporters", delivery_metrics },
 	{ "Items that a destination does not support",

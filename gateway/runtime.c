@@ -25,6 +25,8 @@ bool runtime_open(struct runtime *r, const struct node *root, struct error *err)
 	if (!r->loop)
 		return false;
 	r->exporters = exporters_new(r->loop, r->metrics, &r->budget);
+	r->kills = kill_switch_new(r->loop, r->metrics);
+	exporters_obey(r->exporters, r->kills);
 	return true;
 }
 
@@ -43,6 +45,8 @@ void runtime_close(struct runtime *r)
 		budget_hide(&r->budget, r->metrics);
 	telemetry_unref(&r->telemetry);
 	exporters_unref(&r->exporters);
+	kill_switch_unref(&r->kills);
+	quota_tables_fini(&r->quotas);
 	loop_unref(&r->loop);
 	metrics_unref(&r->metrics);
 	sockets_unref(&r->sockets);
@@ -60,6 +64,8 @@ struct graph *runtime_build(struct runtime *r, const struct node *root,
 			.budget = &r->budget,
 			.sockets = r->sockets,
 			.exporters = r->exporters,
+			.kills = r->kills,
+			.quotas = &r->quotas,
 			.service = service,
 			.workers = r->workers,
 		},

@@ -22,6 +22,8 @@ struct runtime {
 	struct io *io;               /* NULL before runtime_start */
 	struct sockets *sockets;     /* the listening ones, by address */
 	struct exporters *exporters; /* with their queues, by ID */
+	struct kill_switch *kills;
+	struct quota_tables quotas;
 	struct budget budget;
 	uint32_t workers; /* threads of each graph, and I/O threads */
 	bool measured;    /* the budget has its baseline, and is shown as metrics */

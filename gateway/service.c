@@ -17,7 +17,8 @@
 
 static bool is_ready(void *context)
 {
-	return ((struct service *)context)->ready;
+	const struct service *s = context;
+	return s->ready && !kill_switch_is_total(s->runtime.kills);
 }
 
 static uint64_t up_since(void *context)

@@ -78,7 +78,8 @@ struct authenticator *host_authenticator(const struct host *host, const struct o
 /* What extensions can ask of the program. Functions may be called from any thread. */
 struct service_view {
 	void *context;
-	/* all receivers listen, and the program is not stopping */
+	/* all receivers listen, the program is not stopping, and the kill switch does not stop
+	 * everything */
 	bool (*ready)(void *context);
 	uint64_t (*up_since)(void *context); /* wall clock, ns */
 };

@@ -4,6 +4,7 @@
 
 #include "base/bytes.h"
 #include "net/budget.h"
+#include "pipeline/quota_sender.h"
 #include "pipeline/refusal.h"
 #include "profile/profiles.h"
 #include "profile/request.h"
@@ -23,11 +24,11 @@
  * them are done.
  *
  * A document that is invalid by the sender's fault (ERROR_INVALID, ERROR_TOO_LARGE,
- * ERROR_UNSUPPORTED) is rejected alone. It counts as one rejected Profile, unless its decoder has
- * counted them, and the outcome names the first such document. If every document is rejected, the
- * request fails with the first error. Any other error (mainly ERROR_BUSY) fails the request, and
- * the remaining documents are skipped. The sender then sends the whole request again, so documents
- * that were already accepted arrive twice rather than never.
+ * ERROR_UNSUPPORTED), over a quota or killed is rejected alone. It counts as one rejected Profile,
+ * unless its decoder has counted them, and the outcome names the first such document. If every
+ * document is rejected, the request fails with the first error. Any other error (mainly
+ * ERROR_BUSY) fails the request, and the remaining documents are skipped. The sender then sends
+ * the whole request again, so documents that were already accepted arrive twice rather than never.
  */
 struct gate;
 struct inbound;
@@ -107,6 +108,7 @@ struct inbound {
 	struct inbound *next; /* the workers' queue */
 	/* bytes charged to the budget for this request (gate_admit, gate_charge) */
 	_Atomic int64_t charged;
+	struct quota_sender quota;
 	struct outcome outcome; /* the paths' outcome, kept until the ack is done */
 	struct error error;
 	uint64_t samples;     /* decoded, without those of rejected Profiles and documents */
@@ -128,9 +130,9 @@ bool gate_wants_headers(const struct gate *gate);
  * the headers; 0: unknown.
  *
  * False with ERROR_TOO_LARGE if that could not fit even if nothing else were charged, with
- * ERROR_UNAUTHENTICATED or ERROR_INVALID because of the tenant; otherwise with ERROR_BUSY and a
- * retry hint. A refusal is counted, nothing is held, and gate_forget must not be called. [any
- * thread]
+ * ERROR_UNAUTHENTICATED or ERROR_INVALID because of the tenant, with ERROR_FORBIDDEN because of the
+ * kill switch; otherwise with ERROR_BUSY and a retry hint. A refusal is counted, nothing is held,
+ * and gate_forget must not be called. [any thread]
  */
 bool gate_admit(struct gate *gate, struct inbound *in, size_t announced, struct error *err);
 /*

@@ -34,16 +34,12 @@ const struct metric *const ledger_metrics[] = { &in_samples,
 						NULL };
 
 const char *const ledger_reasons[LEDGER_REASONS] = {
-	[LEDGER_REFUSED] = "refused",
-	[LEDGER_POLICY] = "policy",
-	[LEDGER_QUEUE_FULL] = "queue_full",
-	[LEDGER_PERMANENT] = "permanent",
-	[LEDGER_TOO_LARGE] = "too_large",
-	[LEDGER_TOO_OLD] = "too_old",
-	[LEDGER_TOO_NEW] = "too_new",
-	[LEDGER_NO_RETRY] = "no_retry",
-	[LEDGER_RETRIES_EXHAUSTED] = "retries_exhausted",
-	[LEDGER_SHUTDOWN] = "shutdown",
+	[LEDGER_REFUSED] = "refused",     [LEDGER_POLICY] = "policy",
+	[LEDGER_QUOTA] = "quota",         [LEDGER_QUEUE_FULL] = "queue_full",
+	[LEDGER_PERMANENT] = "permanent", [LEDGER_TOO_LARGE] = "too_large",
+	[LEDGER_TOO_OLD] = "too_old",     [LEDGER_TOO_NEW] = "too_new",
+	[LEDGER_NO_RETRY] = "no_retry",   [LEDGER_RETRIES_EXHAUSTED] = "retries_exhausted",
+	[LEDGER_SHUTDOWN] = "shutdown",   [LEDGER_KILLED] = "killed",
 	[LEDGER_PLAN] = "plan",
 };
 

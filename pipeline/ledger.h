@@ -19,6 +19,7 @@ enum ledger_reason {
 	/* of the pipeline */
 	LEDGER_REFUSED, /* a processor or collect refused the request; the sender was informed */
 	LEDGER_POLICY,  /* removed by policy */
+	LEDGER_QUOTA,   /* sampled away by a quota; the values of other samples were raised */
 	/* of a destination */
 	LEDGER_QUEUE_FULL,
 	LEDGER_PERMANENT,
@@ -28,7 +29,8 @@ enum ledger_reason {
 	LEDGER_NO_RETRY,
 	LEDGER_RETRIES_EXHAUSTED,
 	LEDGER_SHUTDOWN,
-	LEDGER_PLAN, /* the exporter's plan contains no part for it */
+	LEDGER_KILLED, /* the kill switch stopped the destination */
+	LEDGER_PLAN,   /* the exporter's plan contains no part for it */
 	LEDGER_REASONS
 };
 

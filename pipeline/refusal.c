@@ -14,6 +14,8 @@ const char *const refusal_names[REFUSAL_COUNT] = {
 	[REFUSAL_TOO_LARGE] = "too_large",
 	[REFUSAL_UNSUPPORTED] = "unsupported",
 	[REFUSAL_UNAUTHENTICATED] = "unauthenticated",
+	[REFUSAL_QUOTA] = "quota",
+	[REFUSAL_KILLED] = "killed",
 	[REFUSAL_CANCELLED] = "cancelled",
 	[REFUSAL_OTHER] = "refused",
 	[REFUSAL_INTERNAL] = "internal",
@@ -30,7 +32,11 @@ enum refusal refusal_of(const struct error *err)
 		return REFUSAL_UNSUPPORTED;
 	case ERROR_UNAUTHENTICATED:
 		return REFUSAL_UNAUTHENTICATED;
+	case ERROR_FORBIDDEN:
+		return REFUSAL_KILLED;
 	case ERROR_BUSY:
+		if (err->over_quota)
+			return REFUSAL_QUOTA;
 		return err->short_of_memory ? REFUSAL_MEMORY : REFUSAL_QUEUE_FULL;
 	case ERROR_INTERNAL:
 		return REFUSAL_INTERNAL;

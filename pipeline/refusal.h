@@ -18,6 +18,8 @@ enum refusal {
 	REFUSAL_TOO_LARGE,
 	REFUSAL_UNSUPPORTED,
 	REFUSAL_UNAUTHENTICATED, /* no tenant */
+	REFUSAL_QUOTA,           /* service::quotas */
+	REFUSAL_KILLED,          /* service::kill_switch */
 	REFUSAL_CANCELLED,       /* by the sender, or too slow */
 	REFUSAL_OTHER,
 	REFUSAL_INTERNAL,

@@ -2,6 +2,7 @@
 #include "profile/profiles.h"
 #include "base/memory.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* clang-format off */
@@ -209,6 +210,15 @@ struct list profiles_list_copy(struct profiles *p, struct list list, uint32_t mo
 	memset(p->indices.at + copy.first + list.count, 0, more * sizeof *p->indices.at);
 	p->indices.count += list.count + more;
 	return copy;
+}
+
+void profiles_reject(struct profiles *p, struct profile *profile, const char *text)
+{
+	if (!p->rejected_profiles)
+		snprintf(p->rejection, sizeof p->rejection, "%s", text);
+	profile->fault = FAULT_VALUE;
+	p->rejected_profiles++;
+	p->rejected_samples += profile->samples.count;
 }
 
 bool profiles_over_cap(const struct profiles *p, struct error *err)

@@ -333,6 +333,10 @@ uint32_t profiles_attribute_new(struct profiles *p, struct attribute attribute);
  * (zeroed). */
 struct list profiles_list_copy(struct profiles *p, struct list list, uint32_t more);
 
+/* Rejects a Profile that has no fault yet, as if it had one. The text of the first rejection is
+ * kept in p->rejection. */
+void profiles_reject(struct profiles *p, struct profile *profile, const char *text);
+
 /* The error message for a request that exceeded the cap (ERROR_TOO_LARGE). */
 bool profiles_over_cap(const struct profiles *p, struct error *err);
 

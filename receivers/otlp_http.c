@@ -91,21 +91,23 @@ static void status_json(int code, const char *message, uint32_t retry_s, struct 
 
 static void reply_status(struct http_exchange *x, enum encoding encoding, const struct error *err)
 {
-	/* of a known type, it is the Content-Encoding that is unsupported: 400 in the Collector */
-	enum error_kind kind = err->kind == ERROR_UNSUPPORTED ? ERROR_INVALID : err->kind;
+	struct error shown = *err;
 	uint32_t retry_s = http_retry_after_s(err);
 	uint8_t message[sizeof err->text + RPC_STATUS_BYTES];
 	struct bytes body;
 	bytes_init(&body, REPLY_MAX);
+	/* of a known type, it is the Content-Encoding that is unsupported: 400 in the Collector */
+	if (err->kind == ERROR_UNSUPPORTED)
+		shown.kind = ERROR_INVALID;
 	if (encoding == ENCODING_PROTOBUF)
 		bytes_add(&body, message,
-			  rpc_status_pack(rpc_status(kind), err->text,
+			  rpc_status_pack(rpc_status(&shown), err->text,
 					  retry_s ? (int64_t)retry_s * 1000 : -1, message,
 					  sizeof message));
 	else
-		status_json(rpc_status(kind), err->text, retry_s, &body);
+		status_json(rpc_status(&shown), err->text, retry_s, &body);
 	send(x, encoding,
-	     (struct http_reply){ .status = http_status_of(kind),
+	     (struct http_reply){ .status = http_status_of(&shown),
 				  .body = bytes_view(&body),
 				  .retry_after_s = retry_s });
 	bytes_fini(&body);

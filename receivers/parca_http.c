@@ -61,7 +61,7 @@ static void reply_error(struct http_exchange *x, int status, const struct error 
 	uint32_t wait = err->retry_after_ms ? (err->retry_after_ms + 999) / 1000 : 1;
 	struct bytes body;
 	bytes_init(&body, 128 + 6 * sizeof err->text); /* an escape has six characters */
-	bytes_format(&body, "{\"code\":%d,\"message\":", rpc_status(err->kind));
+	bytes_format(&body, "{\"code\":%d,\"message\":", rpc_status(err));
 	quote_json(&body, err->text, strlen(err->text));
 	bytes_add_text(&body, ",\"details\":[]}");
 	http_exchange_reply(x, &(struct http_reply){
@@ -77,9 +77,9 @@ static void parca_http_reply(struct http_exchange *x, const struct outcome *outc
 {
 	struct error partial;
 	if (outcome->error)
-		reply_error(x, http_status_of(outcome->error->kind), outcome->error);
+		reply_error(x, http_status_of(outcome->error), outcome->error);
 	else if (inbound_in_part(outcome, &partial))
-		reply_error(x, http_status_of(partial.kind), &partial);
+		reply_error(x, http_status_of(&partial), &partial);
 	else
 		http_exchange_reply(x, &(struct http_reply){ .status = 200,
 							     .content_type = "application/json",

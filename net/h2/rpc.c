@@ -188,7 +188,7 @@ static void begin(struct rpc_call *call)
 	struct error err = { 0 };
 	if (s->authenticator && !method->open && !authenticate(call, &err)) {
 		count(s->options.unauthenticated);
-		rpc_reply_write(call, rpc_status(err.kind), err.text,
+		rpc_reply_write(call, rpc_status(&err), err.text,
 				err.kind == ERROR_BUSY ? 1000 : -1, NULL);
 		return;
 	}
@@ -210,7 +210,7 @@ static void reject_headers(struct rpc_call *call)
 			  "the headers have %zu bytes; limits.max_header_bytes is %ld",
 			  call->stream.header_bytes, limits->max_header_bytes);
 	count(o->headers);
-	rpc_reply_write(call, rpc_status(err.kind), err.text, -1, NULL);
+	rpc_reply_write(call, rpc_status(&err), err.text, -1, NULL);
 }
 
 static void on_headers(struct h2_stream *stream)
@@ -325,7 +325,7 @@ static bool grant(struct rpc_call *call, size_t arrived)
 	if (call->busy_error.kind != ERROR_BUSY) {
 		struct error err = call->busy_error;
 		lose(call, RPC_REFUSED);
-		rpc_reply_write(call, rpc_status(err.kind), err.text, -1, NULL);
+		rpc_reply_write(call, rpc_status(&err), err.text, -1, NULL);
 		return false;
 	}
 	return wait_for_memory(call, arrived);

@@ -104,5 +104,5 @@ void rpc_call_reply(struct rpc_call *call, const struct error *err, struct view 
 	int64_t retry_ms = -1;
 	if (err->kind == ERROR_BUSY)
 		retry_ms = with_jitter(err->retry_after_ms ? err->retry_after_ms : RETRY_MS);
-	rpc_call_finish(call, rpc_status(err->kind), err->text, retry_ms, NULL);
+	rpc_call_finish(call, rpc_status(err), err->text, retry_ms, NULL);
 }

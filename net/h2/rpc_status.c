@@ -5,7 +5,7 @@
 
 #include <assert.h>
 
-int rpc_status(enum error_kind kind)
+int rpc_status(const struct error *err)
 {
 	static const int status[] = {
 		[ERROR_NONE] = RPC_OK,
@@ -14,10 +14,11 @@ int rpc_status(enum error_kind kind)
 		[ERROR_TOO_LARGE] = RPC_RESOURCE_EXHAUSTED,
 		[ERROR_UNSUPPORTED] = RPC_UNIMPLEMENTED,
 		[ERROR_UNAUTHENTICATED] = RPC_UNAUTHENTICATED,
+		[ERROR_FORBIDDEN] = RPC_PERMISSION_DENIED,
 		[ERROR_BUSY] = RPC_UNAVAILABLE,
 		[ERROR_INTERNAL] = RPC_INTERNAL,
 	};
-	return status[kind];
+	return err->over_quota ? RPC_RESOURCE_EXHAUSTED : status[err->kind];
 }
 
 static size_t pack(const Google__Rpc__Status *message, uint8_t *out, size_t room)

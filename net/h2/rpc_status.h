@@ -15,6 +15,7 @@ enum {
 	RPC_INVALID_ARGUMENT = 3,
 	RPC_DEADLINE_EXCEEDED = 4,
 	RPC_NOT_FOUND = 5,
+	RPC_PERMISSION_DENIED = 7,
 	RPC_RESOURCE_EXHAUSTED = 8,
 	RPC_UNIMPLEMENTED = 12,
 	RPC_INTERNAL = 13,
@@ -22,8 +23,8 @@ enum {
 	RPC_UNAUTHENTICATED = 16
 };
 
-/* The status code of an error kind: 3, 8, 12, 16, 14, 13. */
-int rpc_status(enum error_kind kind);
+/* The status code of an error: 3, 8, 12, 16, 7, 14, 13. */
+int rpc_status(const struct error *err);
 
 /* The most that a status takes besides its message. */
 enum { RPC_STATUS_BYTES = 128 };

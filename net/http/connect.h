@@ -12,7 +12,7 @@
  * invalid_argument although gRPC would say resource_exhausted: clients repeat requests that failed
  * with the latter.
  */
-const char *connect_code(enum error_kind kind);
+const char *connect_code(const struct error *err);
 
 /* Replies with the error, and with Retry-After for ERROR_BUSY. status 0: that of the kind. */
 void connect_refuse(struct http_exchange *exchange, int status, const struct error *err);

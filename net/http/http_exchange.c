@@ -171,7 +171,7 @@ static void answer_unauthenticated(struct http_exchange *x, const struct error *
 	struct authenticator *a = x->server->authenticator;
 	bool busy = err->kind == ERROR_BUSY;
 	metric_add(x->server->misdirected[HTTP_NO_CREDENTIALS], 1);
-	answer_text(x, http_status_of(err->kind), err->text);
+	answer_text(x, http_status_of(err), err->text);
 	x->answer.retry_after_s = busy ? 1 : 0;
 	x->answer.challenge = busy || !a->ops->challenge ? NULL : a->ops->challenge(a);
 }
@@ -325,7 +325,7 @@ void http_exchange_refuse(struct http_exchange *x, const struct error *err)
 {
 	char *text = memory_format("%s\n", err->text);
 	http_exchange_reply(x, &(struct http_reply){
-				       .status = http_status_of(err->kind),
+				       .status = http_status_of(err),
 				       .content_type = "text/plain; charset=utf-8",
 				       .body = view_of(text),
 				       .retry_after_s = http_retry_after_s(err),
@@ -333,14 +333,14 @@ void http_exchange_refuse(struct http_exchange *x, const struct error *err)
 	memory_free(text);
 }
 
-int http_status_of(enum error_kind kind)
+int http_status_of(const struct error *err)
 {
 	static const int statuses[] = {
 		[ERROR_NONE] = 200,      [ERROR_CONFIG] = 500,      [ERROR_INVALID] = 400,
 		[ERROR_TOO_LARGE] = 413, [ERROR_UNSUPPORTED] = 415, [ERROR_UNAUTHENTICATED] = 401,
-		[ERROR_BUSY] = 503,      [ERROR_INTERNAL] = 500,
+		[ERROR_FORBIDDEN] = 403, [ERROR_BUSY] = 503,        [ERROR_INTERNAL] = 500,
 	};
-	return statuses[kind];
+	return err->over_quota ? 429 : statuses[err->kind];
 }
 
 uint32_t http_retry_after_s(const struct error *err)

@@ -275,8 +275,8 @@ void http_exchange_reply(struct http_exchange *exchange, const struct http_reply
 /* Replies with the error's status and its message as plain text; Retry-After for ERROR_BUSY. */
 void http_exchange_refuse(struct http_exchange *exchange, const struct error *err);
 
-/* The status of an error kind: 400, 413, 415, 401, 503 ... */
-int http_status_of(enum error_kind kind);
+/* The status of an error: 400, 413, 415, 401, 403, 429, 503 ... */
+int http_status_of(const struct error *err);
 /* Its Retry-After in seconds; 0: none, as for every kind but ERROR_BUSY. */
 uint32_t http_retry_after_s(const struct error *err);
 

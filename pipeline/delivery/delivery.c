@@ -95,7 +95,8 @@ static struct sending *take_consumer(struct delivery *d)
 	struct sending *s = d->idle;
 	struct item *item = d->backlog.head;
 	int64_t expected = s && item ? plan_expected(&d->plan, item->packet) : 0;
-	if (!s || !item || (d->busy && !backlog_may_make(&d->backlog, expected)))
+	if (!s || !item || delivery_is_killed(d) ||
+	    (d->busy && !backlog_may_make(&d->backlog, expected)))
 		return NULL;
 	d->idle = s->next;
 	d->busy++;
@@ -105,11 +106,24 @@ static struct sending *take_consumer(struct delivery *d)
 	return s;
 }
 
+bool delivery_is_killed(const struct delivery *d)
+{
+	return d->kill != DELIVERY_ALIVE;
+}
+
+bool delivery_discards(const struct delivery *d)
+{
+	return d->kill == DELIVERY_DISCARDS ||
+	       (d->kill == DELIVERY_HOLDS && delivery_is_awaited(d));
+}
+
 static void overflow(struct delivery *d, struct item *item, bool reported)
 {
+	bool killed = delivery_discards(d);
 	metric_add(d->count.enqueue_failed, (int64_t)item->left);
-	metric_add(item->ledger->dropped[LEDGER_QUEUE_FULL], (int64_t)item->left);
-	if (!reported)
+	metric_add(item->ledger->dropped[killed ? LEDGER_KILLED : LEDGER_QUEUE_FULL],
+		   (int64_t)item->left);
+	if (!reported && !killed)
 		log_warn(d->options.log, "Sending queue is full. Dropping data.",
 			 log_number("queue_size", d->backlog.units),
 			 log_number("queue_bytes", backlog_bytes(&d->backlog)));
@@ -156,7 +170,7 @@ bool delivery_enqueue(struct delivery *d, struct packet *packet, const struct le
 	pthread_mutex_lock(&d->lock);
 	item->ledger = book_of(d, pipeline);
 	bool reported = d->backlog.full;
-	bool taken = enter(d, item, entry);
+	bool taken = !delivery_discards(d) && enter(d, item, entry);
 	struct sending *s = take_consumer(d);
 	pthread_mutex_unlock(&d->lock);
 
@@ -164,7 +178,7 @@ bool delivery_enqueue(struct delivery *d, struct packet *packet, const struct le
 		sending_begin(s);
 	if (!taken)
 		overflow(d, item, reported);
-	return taken;
+	return taken || (delivery_discards(d) && !delivery_is_awaited(d));
 }
 
 void delivery_log_dropped(struct delivery *d, enum part_dropped kind, enum ledger_reason reason,
@@ -328,9 +342,25 @@ void delivery_resume(struct delivery *d)
 	d->lost = 0;
 }
 
+/* Drops what still waits. */
+static void drop_waiting(struct delivery *d, enum ledger_reason reason)
+{
+	for (;;) {
+		pthread_mutex_lock(&d->lock);
+		struct item *item = backlog_take(&d->backlog);
+		pthread_mutex_unlock(&d->lock);
+		if (!item)
+			return;
+		delivery_drop_samples(d, item, item->left, reason);
+		free_item(d, item, NULL, ACK_FAILED);
+	}
+}
+
 void delivery_drain(struct delivery *d, void (*drained)(void *argument), void *argument)
 {
 	delivery_stop_retrying(d);
+	if (delivery_is_killed(d))
+		drop_waiting(d, LEDGER_KILLED);
 	pthread_mutex_lock(&d->lock);
 	d->drained = drained;
 	d->argument = argument;
@@ -343,15 +373,38 @@ void delivery_drain(struct delivery *d, void (*drained)(void *argument), void *a
 void delivery_abandon(struct delivery *d)
 {
 	delivery_stop_retrying(d);
-	for (;;) {
+	drop_waiting(d, LEDGER_SHUTDOWN);
+}
+
+/* The items that waited while it was killed, to as many consumers as there are. */
+static void resume_sending(struct delivery *d)
+{
+	for (uint32_t i = 0; i < d->consumer_count; i++) {
 		pthread_mutex_lock(&d->lock);
-		struct item *item = backlog_take(&d->backlog);
+		struct sending *s = take_consumer(d);
 		pthread_mutex_unlock(&d->lock);
-		if (!item)
-			return;
-		delivery_drop_samples(d, item, item->left, LEDGER_SHUTDOWN);
-		free_item(d, item, NULL, ACK_FAILED);
+		if (!s)
+			break;
+		sending_begin(s);
 	}
+	for (uint32_t i = 0; i < d->consumer_count; i++)
+		sending_hasten(&d->consumers[i]);
+}
+
+void delivery_set_kill(struct delivery *d, enum delivery_kill kill)
+{
+	if (d->kill == kill)
+		return;
+	d->kill = kill;
+	metric_set(d->count.killed, kill != DELIVERY_ALIVE);
+	if (kill == DELIVERY_ALIVE)
+		log_warn(d->options.log, "The kill switch no longer stops this destination.");
+	else
+		log_warn(d->options.log, "The kill switch stops this destination.",
+			 log_bool("discards", delivery_discards(d)));
+	if (delivery_discards(d))
+		drop_waiting(d, LEDGER_KILLED);
+	resume_sending(d);
 }
 
 void delivery_log_stuck(struct delivery *d)

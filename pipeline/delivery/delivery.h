@@ -114,6 +114,18 @@ struct delivery_options {
 
 struct delivery *delivery_new(const struct delivery_options *options);
 
+/* What the kill switch does with the destination. */
+enum delivery_kill {
+	DELIVERY_ALIVE,
+	/* nothing is sent; the queue keeps what it has room for, unless senders wait for the
+	 * destination: they get an error, and can retry */
+	DELIVERY_HOLDS,
+	DELIVERY_DISCARDS /* nothing is sent; the queue drops what it has and what comes */
+};
+
+/* [loop thread] From now on. A send that is in progress ends. */
+void delivery_set_kill(struct delivery *delivery, enum delivery_kill kill);
+
 /* [any thread] Bytes that packets, encodings and parts may take; 0: any. */
 void delivery_set_share(struct delivery *delivery, int64_t bytes);
 

@@ -40,6 +40,8 @@ static const struct metric circuit_state = {
 	"0: closed, the destination answers. 1: half-open, it answers again, and the number of "
 	"requests in flight increases. 2: open, only one probe at a time is sent."
 };
+static const struct metric killed_metric = { "otelcol_exporter_killed", METRIC_GAUGE, "",
+					     "1 while the kill switch stops the destination." };
 
 const struct metric *const delivery_metrics[] = { &sent_samples,
 						  &failed_samples,
@@ -52,6 +54,7 @@ const struct metric *const delivery_metrics[] = { &sent_samples,
 						  &in_flight,
 						  &retries,
 						  &circuit_state,
+						  &killed_metric,
 						  &plan_learned_bytes,
 						  &plan_learned_samples,
 						  &plan_refused,
@@ -77,6 +80,7 @@ void delivery_counters_init(struct delivery_counters *c, const struct delivery_o
 	c->enqueue_failed = metrics_series(m, &enqueue_failed_samples, labels);
 	c->rejected = metrics_series(m, &rejected_samples, labels);
 	c->retried = metrics_series(m, &retries, labels);
+	c->killed = metrics_series(m, &killed_metric, labels);
 	c->size = metrics_series(m, &queue_size, typed);
 	c->flights = metrics_series(m, &in_flight, typed);
 	c->held = metrics_series(m, &held_bytes, typed);

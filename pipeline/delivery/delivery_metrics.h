@@ -7,7 +7,7 @@
 /* What a delivery counts, besides its ledgers. */
 struct delivery_counters {
 	struct metric_series *sent, *failed, *enqueue_failed, *rejected, *size, *flights, *retried,
-		*held, *share, *circuit;
+		*held, *share, *circuit, *killed;
 };
 
 /* capacity: of the queue, in units of its sizer. */

@@ -39,7 +39,7 @@ struct sending {
 	bool flying;              /* between ops->send and sending_done */
 	bool planned;             /* the item has its parts */
 	bool again;               /* the part is to be split, as its refusal requires */
-	bool waiting;             /* for its own retry; loop thread */
+	bool waiting;             /* for its own retry, or for the end of a kill; loop thread */
 	enum ack_outcome outcome; /* of the item: the worst of its parts */
 };
 
@@ -66,6 +66,7 @@ struct delivery {
 	void *argument;
 
 	_Atomic bool draining;
+	_Atomic enum delivery_kill kill;
 	_Atomic bool logged[PART_DROPPED]; /* that samples are dropped for this reason */
 	_Atomic uint64_t lost;             /* samples dropped since draining began */
 	_Atomic enum delivery_state state; /* as last logged */
@@ -85,6 +86,9 @@ void sending_hasten(struct sending *s); /* [loop thread] The next attempt is due
 
 /* [any thread] The item is delivered or dropped; the consumer takes the next one, or is idle. */
 void delivery_finish(struct sending *s, enum ack_outcome outcome);
+/* [any thread] Is the destination killed? discards: and does it drop what it has? */
+bool delivery_is_killed(const struct delivery *d);
+bool delivery_discards(const struct delivery *d);
 /* [any thread] Counts samples of an item that are not sent. */
 void delivery_drop_samples(struct delivery *d, struct item *item, uint64_t samples,
 			   enum ledger_reason reason);

@@ -5,11 +5,14 @@
 
 #include <assert.h>
 
+/* A kill that ends wakes what waits; this is only the interval of looking. */
+#define HOLD_NS UINT64_C(1000000000)
+
 /* Senders retry only what a retry may fix. */
 static enum ack_outcome outcome_of(enum ledger_reason reason)
 {
 	bool passes = reason == LEDGER_NO_RETRY || reason == LEDGER_RETRIES_EXHAUSTED ||
-		      reason == LEDGER_SHUTDOWN;
+		      reason == LEDGER_SHUTDOWN || reason == LEDGER_KILLED;
 	return passes ? ACK_FAILED : ACK_REFUSED;
 }
 
@@ -110,10 +113,14 @@ static void attempt(struct sending *s)
 		loop_work(d->options.loop, send_part, NULL, s);
 }
 
-/* Now, or when the circuit permits it. */
+static void hold(void *argument);
+
+/* Now, or when the circuit and the kill switch permit it. */
 static void try_part(struct sending *s)
 {
-	if (circuit_enter(&s->delivery->circuit, &s->place))
+	if (delivery_is_killed(s->delivery))
+		loop_post(s->delivery->options.loop, hold, s);
+	else if (circuit_enter(&s->delivery->circuit, &s->place))
 		attempt(s);
 }
 
@@ -122,19 +129,31 @@ static struct sending *sending_of(struct circuit_place *place)
 	return (struct sending *)((char *)place - offsetof(struct sending, place));
 }
 
+/* On any thread. The kill may have come while it waited in line. */
 void sending_start(struct circuit_place *place)
 {
-	attempt(sending_of(place));
+	struct sending *s = sending_of(place);
+	if (!delivery_is_killed(s->delivery)) {
+		attempt(s);
+		return;
+	}
+	circuit_leave(&s->delivery->circuit, place, false);
+	loop_post(s->delivery->options.loop, hold, s);
+}
+
+static void start_clock(struct sending *s)
+{
+	const struct retry_config *r = &s->delivery->options.config->retry_on_failure;
+	uint64_t patience = (uint64_t)r->max_elapsed_time.ns;
+	s->begun = clock_now();
+	s->place.deadline = patience ? s->begun + patience : 0;
+	s->interval_ns = r->initial_interval.ns;
 }
 
 static void begin_part(struct sending *s, uint32_t part)
 {
-	const struct retry_config *r = &s->delivery->options.config->retry_on_failure;
-	uint64_t patience = (uint64_t)r->max_elapsed_time.ns;
 	s->part = part;
-	s->begun = clock_now();
-	s->place.deadline = patience ? s->begun + patience : 0;
-	s->interval_ns = r->initial_interval.ns;
+	start_clock(s);
 	s->result = (struct send_result){ .reason = "unavailable" };
 	try_part(s);
 }
@@ -248,6 +267,22 @@ static void retry_due(void *argument)
 	struct sending *s = argument;
 	s->waiting = false;
 	try_part(s);
+}
+
+/* On the loop thread. The destination is killed: waits until it no longer is, then begins the time
+ * of the part again. */
+static void hold(void *argument)
+{
+	struct sending *s = argument;
+	struct delivery *d = s->delivery;
+	s->result = (struct send_result){ .reason = "killed" };
+	if (d->draining || delivery_discards(d)) {
+		drop_part(s, LEDGER_KILLED);
+		return;
+	}
+	start_clock(s);
+	s->waiting = true;
+	loop_timer_start(s->timer, HOLD_NS);
 }
 
 static void split_part(struct sending *s)

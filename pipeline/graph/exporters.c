@@ -33,6 +33,7 @@ struct exporters {
 	struct loop *loop;
 	struct metrics *metrics;
 	struct budget *budget;
+	struct kill_switch *kills; /* NULL: none */
 	struct exporter *first;
 	uint32_t count;
 	struct exporter *stops; /* the queue of stops; the first one is running on the pool */
@@ -43,6 +44,31 @@ struct exporters *exporters_new(struct loop *loop, struct metrics *metrics, stru
 	struct exporters *all = memory_new(sizeof *all);
 	*all = (struct exporters){ .loop = loop, .metrics = metrics, .budget = budget };
 	return all;
+}
+
+static void obey(struct exporter *e)
+{
+	struct kill_switch *kills = e->all->kills;
+	enum delivery_kill kill = DELIVERY_ALIVE;
+	if (!kills)
+		return;
+	if (kill_switch_kills_destination(kills, e->declared.id))
+		kill = kill_switch_drops(kills) ? DELIVERY_DISCARDS : DELIVERY_HOLDS;
+	delivery_set_kill(e->delivery, kill);
+}
+
+static void obey_all(void *context)
+{
+	struct exporters *all = context;
+	for (struct exporter *e = all->first; e; e = e->next)
+		if (e->started)
+			obey(e);
+}
+
+void exporters_obey(struct exporters *all, struct kill_switch *kills)
+{
+	all->kills = kills;
+	kill_switch_notify(kills, obey_all, all);
 }
 
 void exporters_unref(struct exporters **exporters)
@@ -187,6 +213,7 @@ bool exporters_start(struct exporter *e, struct error *err)
 	if (e->started)
 		return true;
 	e->started = true;
+	obey(e);
 	if (!ops->start || ops->start(e->self, err))
 		return true;
 	e->closing = true;

@@ -6,6 +6,7 @@
 #include "pipeline/component.h"
 #include "pipeline/delivery/delivery.h"
 #include "pipeline/graph/inventory.h"
+#include "pipeline/kill_switch.h"
 
 /*
  * The exporters of the process, each with its delivery. They belong to the runtime, and graphs
@@ -28,6 +29,8 @@ struct exporters;
 struct exporter;
 
 struct exporters *exporters_new(struct loop *loop, struct metrics *metrics, struct budget *budget);
+/* The kill switch that stops destinations; none until then. */
+void exporters_obey(struct exporters *exporters, struct kill_switch *kills);
 void exporters_unref(struct exporters **exporters); /* none may be borrowed */
 
 /* Returns the running exporter with this ID and configuration, or a new one. NULL: it cannot be

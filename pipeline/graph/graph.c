@@ -257,6 +257,7 @@ static bool build_receiver(struct graph *g, const struct declared *d, struct err
 		.tenants = g->tenants,
 		.limits = g->inventory.service.limits,
 		.ack = ack,
+		.screen = { g->options.kills, g->quotas },
 		.metrics = g->options.metrics,
 		.log = &g->log,
 	});
@@ -283,6 +284,9 @@ static bool build_paths(struct graph *g, struct error *err)
 {
 	const struct config_items *pipelines = &g->inventory.service.pipelines;
 	g->tenants = tenants_new(&g->inventory.service.tenant, g->options.metrics);
+	if (g->options.quotas)
+		g->quotas = quotas_new(&g->inventory.service.quotas, g->options.quotas,
+				       g->options.metrics);
 	g->paths = memory_array(pipelines->count, sizeof *g->paths);
 	g->pipeline_count = (uint32_t)pipelines->count;
 	for (uint32_t i = 0; i < g->pipeline_count; i++)
@@ -377,6 +381,9 @@ bool graph_start(struct graph *g, struct io *io, struct error *err)
 			.run = gate_run,
 		},
 		err);
+	if (g->workers && g->options.kills &&
+	    !kill_switch_configure(g->options.kills, &g->inventory.service.kill_switch, err))
+		return false;
 	for (uint32_t i = 0; i < g->instance_count; i++)
 		g->instances[i]->host.io = g->io;
 	for (uint32_t i = 0; i < g->instance_count && g->workers; i++)
@@ -453,6 +460,7 @@ void graph_unref(struct graph **graph)
 	loop_timer_unref(&g->check);
 	loop_timer_unref(&g->deadline);
 	tenants_unref(&g->tenants);
+	quotas_unref(&g->quotas);
 	inventory_fini(&g->inventory);
 	peers_fini(&g->peers);
 	memory_free(g->seats);

@@ -4,6 +4,8 @@
 
 #include "pipeline/budget.h"
 #include "pipeline/component.h"
+#include "pipeline/intake/quotas.h"
+#include "pipeline/kill_switch.h"
 
 /*
  * The component instances of a configuration, and the paths between them. They are built from the
@@ -29,6 +31,8 @@ struct graph_options {
 	struct budget *budget;   /* its limits come from the first graph */
 	struct sockets *sockets; /* the listening sockets */
 	struct exporters *exporters;
+	struct kill_switch *kills;   /* NULL: none */
+	struct quota_tables *quotas; /* NULL: none */
 	const struct service_view *service;
 	uint32_t workers; /* the number of threads */
 };

@@ -34,6 +34,7 @@ struct graph {
 	struct budget *budget;
 	struct peers peers;
 	struct tenants *tenants; /* NULL: there are none */
+	struct quotas *quotas;   /* NULL: there are none */
 	struct error missing;    /* an authenticator that a component names does not exist */
 	uint64_t check_interval_ns;
 	struct loop_timer *check;

@@ -85,6 +85,12 @@ static const struct config_row service_rows[] = {
 		   .choices = ack_mode_names,
 		   .help = "When senders get their response, for all receivers without an `ack` "
 			   "of their own. Not a key of the Collector."),
+	CONFIG_SECTION(struct service_config, quotas, quotas_table, .key = "quotas",
+		       .help = "How much a tenant, a service and a peer may send: token buckets "
+			       "in bytes and samples. Not a key of the Collector."),
+	CONFIG_SECTION(struct service_config, kill_switch, kill_config_table, .key = "kill_switch",
+		       .help = "Stops tenants, services, destinations or everything without a "
+			       "restart. Not a key of the Collector."),
 	CONFIG_SECTION(struct service_config, tenant, tenant_table, .key = "tenant",
 		       .presence = PRESENCE_NONE,
 		       .help = "Which tenant a request belongs to, from the first of these sources "

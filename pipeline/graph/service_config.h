@@ -4,8 +4,10 @@
 
 #include "config/table.h"
 #include "pipeline/component.h"
+#include "pipeline/intake/quotas.h"
 #include "pipeline/intake/request_limits.h"
 #include "pipeline/intake/tenant.h"
+#include "pipeline/kill_switch.h"
 
 /* The section `service` of the configuration. */
 struct pipeline_config {
@@ -27,6 +29,8 @@ struct service_config {
 	const struct node *telemetry;
 	struct tenant_config tenant;
 	struct request_limits limits;
+	struct quotas_config quotas;
+	struct kill_config kill_switch;
 	struct choice ack; /* enum ack_mode */
 	struct admin_config admin;
 	struct shutdown_config shutdown;

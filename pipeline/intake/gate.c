@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "pipeline/intake/gate.h"
+#include "pipeline/intake/gate_private.h"
 
 #include "base/memory.h"
 #include "pipeline/intake/gate_refusal.h"
@@ -8,18 +8,6 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <time.h>
-
-struct gate {
-	struct gate_options options;
-	uint32_t routes; /* the largest number of routes of any path */
-	bool required;   /* some path has a required destination */
-	struct request_limiter limiter;
-	_Atomic bool closed;
-	_Atomic uint32_t unanswered; /* requests that were submitted */
-	pthread_mutex_t lock;        /* guards the creation of counters */
-	/* by transport; NULL: no request yet */
-	struct gate_counters *_Atomic counters[TRANSPORT_COUNT];
-};
 
 struct gate *gate_new(const struct gate_options *options)
 {
@@ -66,7 +54,7 @@ void gate_unref(struct gate **slot)
 	memory_free(gate);
 }
 
-static struct gate_counters *counters_of(struct gate *gate, const struct inbound *in)
+struct gate_counters *gate_counters_of(struct gate *gate, const struct inbound *in)
 {
 	enum transport transport = in->request.transport;
 	struct gate_counters *c = gate->counters[transport];
@@ -83,11 +71,17 @@ static struct gate_counters *counters_of(struct gate *gate, const struct inbound
 	return c;
 }
 
+static void count_reason(struct gate *gate, const struct inbound *in, enum refusal reason)
+{
+	metric_add(gate_counters_of(gate, in)->reasons[reason], 1);
+	if (reason == REFUSAL_QUOTA)
+		quotas_count_refusal(gate->options.screen.quotas, &in->quota);
+}
+
 static void count_refusal(struct gate *gate, const struct inbound *in, enum refusal reason)
 {
-	struct gate_counters *c = counters_of(gate, in);
-	metric_add(c->refusal, 1);
-	metric_add(c->reasons[reason], 1);
+	metric_add(gate_counters_of(gate, in)->refusal, 1);
+	count_reason(gate, in, reason);
 }
 
 static bool is_blocked(const struct gate *gate)
@@ -100,7 +94,7 @@ static bool is_blocked(const struct gate *gate)
 
 /* Is the path one of those of which one must accept a document? Not if others have required
  * destinations and this one has none. */
-static bool counts(const struct gate *gate, const struct pipeline *path)
+bool gate_counts(const struct gate *gate, const struct pipeline *path)
 {
 	return !gate->required || pipeline_is_required(path);
 }
@@ -108,7 +102,7 @@ static bool counts(const struct gate *gate, const struct pipeline *path)
 static bool has_room(const struct gate *gate)
 {
 	for (uint32_t i = 0; i < gate->options.pipeline_count; i++)
-		if (counts(gate, gate->options.paths[i]) &&
+		if (gate_counts(gate, gate->options.paths[i]) &&
 		    pipeline_has_room(gate->options.paths[i]))
 			return true;
 	return gate->options.pipeline_count == 0;
@@ -120,9 +114,7 @@ static int64_t whole(const struct inbound *in, size_t bytes)
 	return (int64_t)(GATE_REQUEST_BYTES + in->overhead + bytes);
 }
 
-/* The rule in pipeline/intake/gate.h: the peer's limit is the soft limit less what the peer would
- * then hold. */
-static bool charge_to(struct gate *gate, struct inbound *in, int64_t bytes)
+bool gate_charge_to(struct gate *gate, struct inbound *in, int64_t bytes)
 {
 	struct budget *budget = gate->options.budget;
 	int64_t more = bytes - in->charged, limit = budget->soft;
@@ -135,23 +127,51 @@ static bool charge_to(struct gate *gate, struct inbound *in, int64_t bytes)
 	return true;
 }
 
-/* The request could not get `bytes` bytes in total. Until it is processed, a request can have half
- * of the budget, the share of a peer that is alone. */
-static bool out_of_memory(const struct gate *gate, struct inbound *in, int64_t bytes,
-			  struct error *err)
+bool gate_out_of_memory(const struct gate *gate, struct inbound *in, int64_t bytes,
+			struct error *err)
 {
 	return gate_refusal_memory(gate->options.budget, in, in->gate ? bytes : 2 * bytes,
 				   bytes - in->charged, err);
+}
+
+bool gate_within_quota(struct gate *gate, struct inbound *in, size_t bytes, struct error *err)
+{
+	if (quotas_allow(gate->options.screen.quotas, &in->quota, (int64_t)bytes, err))
+		return true;
+	in->refusal = REFUSAL_QUOTA;
+	return false;
+}
+
+static void name_sender(struct inbound *in)
+{
+	const struct request *r = &in->request;
+	if (r->peer || r->auth)
+		quotas_name(&in->quota, QUOTA_PEER, in->peer->key);
+	if (r->tenant)
+		quotas_name(&in->quota, QUOTA_TENANT, quotas_hash(view_of(r->tenant)));
+}
+
+static bool may_enter(struct gate *gate, struct inbound *in, struct error *err)
+{
+	struct tenants *tenants = gate->options.tenants;
+	if (!tenants_resolve(tenants, &in->request, in->headers, err)) {
+		in->refusal = refusal_of(err);
+		return false;
+	}
+	const struct screen_tenant tenant = { in->request.tenant,
+					      tenants_final(tenants, &in->request) };
+	if (screen_request(&gate->options.screen, &tenant, err))
+		return true;
+	in->refusal = REFUSAL_KILLED;
+	return false;
 }
 
 static bool admit(struct gate *gate, struct inbound *in, size_t announced, struct error *err)
 {
 	if (gate->closed)
 		return gate_refusal_busy(in, err, REFUSAL_STOPPING, "the gateway is shutting down");
-	if (!tenants_resolve(gate->options.tenants, &in->request, in->headers, err)) {
-		in->refusal = refusal_of(err);
+	if (!may_enter(gate, in, err))
 		return false;
-	}
 	if (is_blocked(gate))
 		return gate_refusal_busy(
 			in, err, REFUSAL_QUEUE_FULL,
@@ -160,11 +180,15 @@ static bool admit(struct gate *gate, struct inbound *in, size_t announced, struc
 		return gate_refusal_busy(in, err, REFUSAL_QUEUE_FULL,
 					 "the queues of all destinations are full");
 	if (!budget_could_take(gate->options.budget, 2 * whole(in, announced)))
-		return out_of_memory(gate, in, whole(in, announced), err);
+		return gate_out_of_memory(gate, in, whole(in, announced), err);
 	in->peer = peers_hold(gate->options.peers, &in->request);
+	name_sender(in);
+	if (!gate_within_quota(gate, in, 0, err))
+		return false;
 	if (!workers_has_place(*gate->options.workers, in->peer))
 		return gate_refusal_waiting(*gate->options.workers, in, err);
-	return charge_to(gate, in, whole(in, 0)) || out_of_memory(gate, in, whole(in, 0), err);
+	return gate_charge_to(gate, in, whole(in, 0)) ||
+	       gate_out_of_memory(gate, in, whole(in, 0), err);
 }
 
 static void give_back(struct gate *gate, struct inbound *in)
@@ -192,10 +216,13 @@ bool gate_admit(struct gate *gate, struct inbound *in, size_t announced, struct 
 	return false;
 }
 
+/* While the body arrives, it is charged to the quotas, too. */
 bool gate_charge(struct gate *gate, struct inbound *in, size_t bytes, struct error *err)
 {
-	if (!charge_to(gate, in, whole(in, bytes)))
-		return out_of_memory(gate, in, whole(in, bytes), err);
+	if (!in->gate && !gate_within_quota(gate, in, bytes, err))
+		return false;
+	if (!gate_charge_to(gate, in, whole(in, bytes)))
+		return gate_out_of_memory(gate, in, whole(in, bytes), err);
 	in->refusal = REFUSAL_NONE;
 	return true;
 }
@@ -203,6 +230,8 @@ bool gate_charge(struct gate *gate, struct inbound *in, size_t bytes, struct err
 void gate_forget(struct gate *gate, struct inbound *in, enum refusal reason)
 {
 	give_back(gate, in);
+	if (!reason)
+		quotas_return(gate->options.screen.quotas, &in->quota);
 	if (reason || in->refusal)
 		count_refusal(gate, in, reason ? reason : in->refusal);
 	in->refusal = REFUSAL_NONE;
@@ -258,9 +287,9 @@ static struct inbound *inbound_of(struct ack *ack)
 	return (struct inbound *)((char *)ack - offsetof(struct inbound, ack));
 }
 
-static void count_outcome(struct gate *gate, const struct inbound *in)
+static void count_outcome(struct gate *gate, struct inbound *in)
 {
-	struct gate_counters *c = counters_of(gate, in);
+	struct gate_counters *c = gate_counters_of(gate, in);
 	const struct error *err = in->outcome.error;
 	bool ours = err && err->kind == ERROR_INTERNAL && !in->refusal;
 	metric_add(!err ? c->accepted : ours ? c->failed : c->refused, (int64_t)in->samples);
@@ -270,7 +299,9 @@ static void count_outcome(struct gate *gate, const struct inbound *in)
 		return;
 	}
 	metric_add(ours ? c->failure : c->refusal, 1);
-	metric_add(c->reasons[in->refusal ? in->refusal : refusal_of(err)], 1);
+	count_reason(gate, in, in->refusal ? in->refusal : refusal_of(err));
+	if (err->kind == ERROR_BUSY) /* the sender repeats it */
+		quotas_return(gate->options.screen.quotas, &in->quota);
 }
 
 /* A destination that the sender waits for did not accept all of the data. */
@@ -320,7 +351,7 @@ void gate_run_here(struct gate *gate, struct inbound *in, uint32_t io_thread)
 	worker_run(*seat, in);
 }
 
-static void enqueue(struct gate *gate, struct inbound *in)
+void gate_enqueue(struct gate *gate, struct inbound *in)
 {
 	in->here = in->moves = false;
 	if (workers_submit(*gate->options.workers, in))
@@ -333,236 +364,5 @@ static void enqueue(struct gate *gate, struct inbound *in)
 void gate_submit(struct gate *gate, struct inbound *in)
 {
 	begin(gate, in);
-	enqueue(gate, in);
-}
-
-/*
- * Charges the tables before anything is decoded: the need of the densest legitimate document if the
- * budget allows, else down to a quarter of that. *more is the charge of the next larger step; 0:
- * there is none. The charge is the cap of the tables. It also bounds the growth of the batch until
- * the batch itself is charged.
- */
-static size_t charge_tables(struct gate *gate, struct inbound *in, size_t body, int64_t *more)
-{
-	int64_t base = in->charged;
-	*more = 0;
-	size_t most = in->ops->tables_factor;
-	for (size_t factor = most; factor >= most / 4; factor /= 2) {
-		size_t cap = body * factor + 65536;
-		int64_t needed = base + (int64_t)(cap + BATCHER_FOOTPRINT * BATCHER_GROWTH(body) *
-								gate->routes);
-		if (charge_to(gate, in, needed))
-			return cap;
-		*more = needed;
-	}
-	return 0;
-}
-
-/* The state of one document while it passes through the paths. */
-struct pass {
-	struct view document;
-	size_t cap;                 /* maximum size of its tables */
-	uint64_t samples;           /* decoded */
-	uint32_t rejected_profiles; /* counted by the decoder */
-};
-
-static void note_decoded(struct gate *gate, struct inbound *in, const struct profiles *p)
-{
-	struct gate_counters *c = counters_of(gate, in);
-	if (p->rejected_profiles) {
-		in->outcome.rejected_profiles += p->rejected_profiles;
-		if (!in->outcome.rejection)
-			snprintf(in->rejection, sizeof in->rejection, "%s", p->rejection);
-		in->outcome.rejection = in->rejection;
-		metric_add(c->bad_profiles, p->rejected_profiles);
-		metric_add(c->refused, p->rejected_samples);
-	}
-	if (p->repaired_strings)
-		metric_add(c->repaired_strings, p->repaired_strings);
-}
-
-/* Decodes for one path and runs it. Decoding errors are reported and counted with the first path
- * only. */
-static bool run_path(struct worker *worker, struct inbound *in, struct pass *pass, uint32_t i,
-		     bool *decoded, struct error *err)
-{
-	struct gate *gate = in->gate;
-	struct profiles *p = &worker->profiles;
-	if (!profiles_reset(p, &in->request, pass->document, pass->cap))
-		return profiles_over_cap(p, err);
-	*decoded = in->ops->decode(in, p, err);
-	if (in->again)
-		return false;
-	*decoded = *decoded && request_limits_allows_tables(&gate->limiter, p, err) &&
-		   tenants_mark(gate->options.tenants, p, err);
-	if (i == 0) {
-		note_decoded(gate, in, p);
-		pass->rejected_profiles = p->rejected_profiles;
-	}
-	if (!*decoded)
-		return false;
-	pass->samples = pipeline_count(p);
-	return pipeline_run(gate->options.paths[i], p, worker->scratch, err);
-}
-
-static bool is_the_senders(const struct error *err)
-{
-	return err->kind == ERROR_INVALID || err->kind == ERROR_TOO_LARGE ||
-	       err->kind == ERROR_UNSUPPORTED;
-}
-
-/* Runs all paths of the receiver. The document is accepted if any path accepted it that counts; the
- * first refusal is reported only if none did, or if the sender waits for the destinations of all
- * paths. */
-static bool run_paths(struct worker *worker, struct inbound *in, struct pass *pass,
-		      struct error *first)
-{
-	struct gate *gate = in->gate;
-	bool taken = false, decoded = true;
-	for (uint32_t i = 0; i < gate->options.pipeline_count && decoded; i++) {
-		struct error err;
-		error_clear(&err);
-		bool ok = run_path(worker, in, pass, i, &decoded, &err);
-		bool matters = counts(gate, gate->options.paths[i]);
-		taken = taken || (ok && matters);
-		if (!ok && (matters || !decoded) && first->kind == ERROR_NONE)
-			*first = err;
-	}
-	if (taken && first->kind != ERROR_NONE && in->ack.mode != ACK_ENQUEUE)
-		ack_note(&in->ack, is_the_senders(first) ? ACK_REFUSED : ACK_FAILED);
-	if (!taken && first->kind == ERROR_BUSY)
-		first->retry_after_ms = gate_refusal_retry_ms();
-	return taken;
-}
-
-static bool run_document(struct worker *worker, struct inbound *in, struct pass *pass,
-			 struct error *err);
-
-/* Decoding the document has shown how it must be translated. That of the translation cannot. */
-static bool translate_document(struct worker *worker, struct inbound *in, struct pass *pass,
-			       struct error *err)
-{
-	in->again = false;
-	error_clear(err);
-	if (!in->ops->translate(in, &worker->body, &pass->document, err))
-		return false;
-	bool taken = run_document(worker, in, pass, err);
-	assert(!in->again);
-	return taken;
-}
-
-static bool run_document(struct worker *worker, struct inbound *in, struct pass *pass,
-			 struct error *err)
-{
-	struct gate *gate = in->gate;
-	int64_t more, held = in->charged;
-	pass->cap = charge_tables(gate, in, pass->document.len, &more);
-	if (!pass->cap)
-		return out_of_memory(gate, in, more, err);
-	bool taken = run_paths(worker, in, pass, err);
-	if (in->again) {
-		charge_to(gate, in, held);
-		return translate_document(worker, in, pass, err);
-	}
-	/* The tables are free again, although the sender may still have to wait for a
-	 * destination. */
-	charge_to(gate, in, held);
-	if (!taken && err->kind == ERROR_TOO_LARGE && more)
-		return out_of_memory(gate, in, more, err);
-	return taken;
-}
-
-/* The results of a request's documents so far. */
-struct tally {
-	uint32_t documents, taken, rejected;
-	uint32_t uncounted;   /* rejected documents that have no rejected Profile */
-	uint32_t first;       /* index of the first rejected one, */
-	enum refusal refusal; /* and the reason */
-};
-
-/* Keeps the error of the first rejected document in `first`, in case none is accepted. */
-static void reject(struct inbound *in, struct tally *tally, const struct pass *pass,
-		   struct error *err, struct error *first)
-{
-	metric_add(counters_of(in->gate, in)->refused, (int64_t)pass->samples);
-	tally->uncounted += pass->rejected_profiles == 0;
-	if (!in->outcome.rejection)
-		snprintf(in->rejection, sizeof in->rejection, "document %u: %s", tally->documents,
-			 err->text);
-	in->outcome.rejection = in->rejection;
-	if (!tally->rejected++) {
-		tally->first = tally->documents;
-		tally->refusal = in->refusal;
-		*first = *err;
-	}
-	in->refusal = REFUSAL_NONE;
-}
-
-/* False: the request fails with the error `first`. */
-static bool finish_documents(struct inbound *in, const struct tally *tally, struct error *first)
-{
-	if (!tally->rejected)
-		return true;
-	if (tally->documents > 1)
-		error_prefix(first, "document %u", tally->first);
-	if (!tally->taken) {
-		in->refusal = tally->refusal;
-		return false;
-	}
-	log_debug(in->gate->options.log, "Documents refused",
-		  log_number("documents", tally->rejected), log_text("error", first->text));
-	in->outcome.rejected_profiles += tally->uncounted;
-	metric_add(counters_of(in->gate, in)->bad_profiles, tally->uncounted);
-	error_clear(first);
-	return true;
-}
-
-static bool run(struct worker *worker, struct inbound *in, struct error *first)
-{
-	struct tally tally = { 0 };
-	if (!in->ops->load(in, &worker->body, first))
-		return false;
-	for (;; tally.documents++) {
-		struct pass pass = { .samples = 0 };
-		struct error err;
-		error_clear(&err);
-		enum inbound_next next = in->ops->next(in, &worker->body, &pass.document, &err);
-		if (next == INBOUND_END)
-			return finish_documents(in, &tally, first);
-		if (next == INBOUND_DOCUMENT && run_document(worker, in, &pass, &err)) {
-			tally.taken++;
-			in->samples += pass.samples;
-		} else if (in->moves) {
-			return false;
-		} else if (is_the_senders(&err)) {
-			reject(in, &tally, &pass, &err, first);
-		} else {
-			in->samples += pass.samples;
-			*first = err;
-			return false;
-		}
-	}
-}
-
-void gate_run(struct worker *worker, struct inbound *in)
-{
-	struct peer *peer = in->peer;
-	in->favoured = !atomic_exchange(&peer->favoured, true);
-	bool taken = run(worker, in, &in->error);
-	worker->profiles.request = NULL;
-	if (in->favoured)
-		atomic_store(&peer->favoured, false);
-	in->favoured = false;
-	if (in->moves) {
-		error_clear(&in->error);
-		in->refusal = REFUSAL_NONE;
-		enqueue(in->gate, in);
-		return;
-	}
-	if (!taken) {
-		in->outcome.error = &in->error;
-		log_debug(in->gate->options.log, "Request refused",
-			  log_text("error", in->error.text));
-	}
-	ack_release(&in->ack, ACK_TAKEN);
+	gate_enqueue(gate, in);
 }

@@ -6,6 +6,7 @@
 #include "pipeline/intake/peers.h"
 #include "pipeline/intake/pipeline.h"
 #include "pipeline/intake/request_limits.h"
+#include "pipeline/intake/screen.h"
 #include "pipeline/intake/tenant.h"
 #include "pipeline/intake/workers.h"
 
@@ -34,6 +35,7 @@ struct gate_options {
 	struct tenants *tenants;      /* NULL: there are none */
 	struct request_limits limits; /* of documents; zeroed: none */
 	enum ack_mode ack;            /* of all its requests */
+	struct screen screen;         /* the kill switch and the quotas */
 	struct metrics *metrics;
 	struct log *log;
 };

@@ -255,13 +255,14 @@ static enum batcher_result add_all(const struct pipeline *path, struct profiles 
 	return result;
 }
 
-bool pipeline_run(struct pipeline *path, struct profiles *profiles, void **scratch,
-		  struct error *err)
+bool pipeline_run(struct pipeline *path, struct profiles *profiles, uint64_t sampled,
+		  void **scratch, struct error *err)
 {
 	uint64_t in = pipeline_count(profiles);
 	struct collect_added added = { 0 };
 	enum batcher_result result = BATCHER_FAILED;
-	metric_add(path->ledger.in, (int64_t)in);
+	metric_add(path->ledger.in, (int64_t)(in + sampled));
+	metric_add(path->ledger.dropped[LEDGER_QUOTA], (int64_t)sampled);
 	if (process(path, profiles, scratch, err))
 		result = add_all(path, profiles, &added, err);
 	if (result == BATCHER_FAILED) {

@@ -66,10 +66,11 @@ void pipeline_expect_senders(struct pipeline *path, enum ack_mode mode);
 bool pipeline_is_required(const struct pipeline *path);
 
 /* Runs the processors on a decoded document, collects it and hands full batches to the
- * destinations, on a worker's thread. scratch is the worker's table. False: refused, err gives the
- * reason. None of it was collected, unless its resources have several tenants. */
-bool pipeline_run(struct pipeline *path, struct profiles *profiles, void **scratch,
-		  struct error *err);
+ * destinations, on a worker's thread. scratch is the worker's table. `sampled`: samples that quotas
+ * removed from the document. False: refused, err gives the reason. None of it was collected, unless
+ * its resources have several tenants. */
+bool pipeline_run(struct pipeline *path, struct profiles *profiles, uint64_t sampled,
+		  void **scratch, struct error *err);
 
 /* The batcher's `emit`: hands the packet to every destination of the route and drops the caller's
  * reference. False: no required destination had room. */

@@ -96,6 +96,11 @@ bool tenants_want_headers(const struct tenants *t)
 	return t && is_given(t->config->header);
 }
 
+bool tenants_final(const struct tenants *t, const struct request *request)
+{
+	return !t || request->tenant || !is_given(t->config->attribute);
+}
+
 bool tenants_resolve(struct tenants *t, struct request *request, const struct metadatum *headers,
 		     struct error *err)
 {
@@ -136,25 +141,16 @@ static uint32_t tenant_of(const struct tenants *t, const struct profiles *p,
 	return 0;
 }
 
-static void reject_profile(struct profiles *p, struct profile *profile, uint32_t resource)
-{
-	if (profile->fault)
-		return;
-	if (!p->rejected_profiles)
-		snprintf(p->rejection, sizeof p->rejection, "resource_profiles[%u]: no tenant",
-			 resource);
-	profile->fault = FAULT_VALUE;
-	p->rejected_profiles++;
-	p->rejected_samples += profile->samples.count;
-}
-
 static void reject(struct profiles *p, uint32_t resource)
 {
 	const struct list scopes = p->resources.at[resource].scopes;
+	char text[64];
+	snprintf(text, sizeof text, "resource_profiles[%u]: no tenant", resource);
 	for (uint32_t s = 0; s < scopes.count; s++) {
 		const struct list profiles = p->scopes.at[scopes.first + s].profiles;
 		for (uint32_t i = 0; i < profiles.count; i++)
-			reject_profile(p, &p->profiles.at[profiles.first + i], resource);
+			if (!p->profiles.at[profiles.first + i].fault)
+				profiles_reject(p, &p->profiles.at[profiles.first + i], text);
 	}
 }
 

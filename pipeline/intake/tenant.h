@@ -38,6 +38,8 @@ bool tenants_want_headers(const struct tenants *tenants);
  * if it is not valid or ambiguous. [any thread] */
 bool tenants_resolve(struct tenants *tenants, struct request *request,
 		     const struct metadatum *headers, struct error *err);
+/* Is the tenant of the request known from its headers, if it has one? */
+bool tenants_final(const struct tenants *tenants, const struct request *request);
 /* Sets the tenant of each resource from its attributes, if the request has none. A resource that
  * must have one and has none rejects its Profiles, as one with a fault. False if no Profile is
  * left. [worker] */

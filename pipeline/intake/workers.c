@@ -170,6 +170,7 @@ void worker_unref(struct worker **slot)
 		memory_free(worker->scratch[i]);
 	}
 	memory_free(worker->scratch);
+	screening_fini(&worker->screening);
 	bytes_fini(&worker->body.raw);
 	bytes_fini(&worker->body.translated);
 	bytes_fini(&worker->body.inflated);

@@ -6,6 +6,7 @@
 #include "pipeline/component.h"
 #include "pipeline/inbound.h"
 #include "pipeline/intake/peers.h"
+#include "pipeline/intake/screen.h"
 
 /*
  * One thread per core, with one bounded queue. Each thread takes a request and runs it to
@@ -22,7 +23,8 @@ struct worker {
 	struct profiles profiles;
 	struct body body;
 	void **scratch; /* by stage.scratch */
-	int64_t held;   /* bytes of capacity that is kept between requests, charged */
+	struct screening screening;
+	int64_t held; /* bytes of capacity that is kept between requests, charged */
 	struct workers *workers;
 };
 

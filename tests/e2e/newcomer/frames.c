@@ -53,7 +53,7 @@ static void frames_reply(struct http_exchange *x, const struct outcome *outcome)
 		 : outcome->rejection ? outcome->rejection
 				      : "");
 	http_exchange_reply(x, &(struct http_reply){
-				       .status = http_status_of(err ? err->kind : ERROR_NONE),
+				       .status = err ? http_status_of(err) : 200,
 				       .content_type = "application/json",
 				       .body = view_of(text),
 			       });

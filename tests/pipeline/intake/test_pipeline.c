@@ -129,7 +129,7 @@ static bool run(struct fixture *f, enum batcher_result first, enum batcher_resul
 	struct profiles p = { 0 };
 	f->batchers[0] = (struct batcher){ .result = first };
 	f->batchers[1] = (struct batcher){ .result = second };
-	return pipeline_run(&f->path, &p, NULL, err);
+	return pipeline_run(&f->path, &p, 0, NULL, err);
 }
 
 static void a_request_goes_into_the_batches_of_every_route(void **state)
@@ -193,7 +193,7 @@ static void who_waits_for_that_route_is_told(void **state)
 		f->batchers[0].result = BATCHER_TAKEN;
 		f->batchers[1].result = BATCHER_FAILED;
 		ack_init(&ack, ACK_ENQUEUE, answer);
-		assert_true(pipeline_run(&f->path, &p, NULL, &err));
+		assert_true(pipeline_run(&f->path, &p, 0, NULL, &err));
 		ack_release(&ack, ACK_TAKEN);
 		assert_int_equal(answered, !waits ? ACK_TAKEN : passes ? ACK_FAILED : ACK_REFUSED);
 		assert_int_equal(f->destinations[2].reason,
