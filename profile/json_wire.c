@@ -63,27 +63,33 @@ static bool refuse(const struct translator *t, const char *what)
 /* ---- output */
 
 /* A length whose content has been written behind the one byte that was left for it. */
-static bool close_length(struct bytes *out, size_t start)
+static bool close_long_length(struct bytes *out, size_t start, size_t len)
 {
-	size_t len = out->len - start, more = wire_varint_len(len) - 1;
-	if (__builtin_expect(more != 0, 0)) {
-		if (!bytes_reserve(out, more))
-			return false;
-		memmove(out->at + start + more, out->at + start, len);
-		out->len += more;
-	}
+	size_t more = wire_varint_len(len) - 1;
+	if (!bytes_reserve(out, more))
+		return false;
+	memmove(out->at + start + more, out->at + start, len);
+	out->len += more;
 	wire_put_varint(out->at + start - 1, len);
 	return true;
 }
 
+JSON_HOT bool close_length(struct bytes *out, size_t start)
+{
+	size_t len = out->len - start;
+	if (len > 0x7f)
+		return close_long_length(out, start, len);
+	out->at[start - 1] = (uint8_t)len;
+	return true;
+}
+
 /* Tag and one byte for the length; *start is where the content begins. */
-static bool open_length(struct bytes *out, uint32_t number, size_t *start)
+JSON_HOT bool open_length(struct bytes *out, uint32_t number, size_t *start)
 {
 	if (!bytes_reserve(out, 8))
 		return false;
 	uint8_t *at = wire_put_tag(out->at + out->len, number, WIRE_LEN);
-	*at++ = 0;
-	*start = out->len = (size_t)(at - out->at);
+	*start = out->len = (size_t)(at + 1 - out->at);
 	return true;
 }
 
@@ -471,8 +477,8 @@ static bool take_packed(struct translator *t, const struct json_wire_field *fiel
 {
 	struct frame *f = top(t);
 	size_t start;
-	if (!open_length(t->out, field->number, &start) ||
-	    (is_integer(field) && !put_small(t, field)))
+	bool small = is_integer(field) && *t->json.at != '"';
+	if (!open_length(t->out, field->number, &start) || (small && !put_small(t, field)))
 		return false;
 	for (; json_element(&t->json); f->index++)
 		if (!take_value(t, field))
@@ -502,8 +508,10 @@ static bool take_list(struct translator *t, const struct json_wire_field *field)
 static bool take_element(struct translator *t, struct frame *f)
 {
 	if (json_element(&t->json)) {
+		if (f->field->kind == JSON_WIRE_MESSAGE && json_peek(&t->json) == JSON_OBJECT)
+			return json_enter(&t->json) && begin_message(t, f->field);
 		bool ok = take_value(t, f->field);
-		f->index += f->field->kind != JSON_WIRE_MESSAGE; /* end_message counts these */
+		f->index += ok;
 		return ok;
 	}
 	f->in_list = false;

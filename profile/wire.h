@@ -325,8 +325,7 @@ static inline uint8_t *wire_put_tag(uint8_t *at, uint32_t number, enum wire_type
 
 static inline uint8_t *wire_put_fixed64(uint8_t *at, uint64_t value)
 {
-	for (int i = 0; i < 8; i++)
-		at[i] = (uint8_t)(value >> 8 * i);
+	wire_store(at, value);
 	return at + 8;
 }
 
