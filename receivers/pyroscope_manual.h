@@ -42,7 +42,8 @@
 	"in Pyroscope: `my.app.cpu`, `my.app.alloc_space`. A name without a dot is `cpu`. That part does not belong to " \
 	"the service. If the name also has the label `service_name`, the rest becomes `app_name`.\n\n" \
 	"**Java.** The Java agent sends `format=jfr` by default. It loses these profiles, because it does not repeat a " \
-	"request that failed with 415.\n\n" \
+	"request that failed with 415. Its version 2.9 also has an OTLP mode, which the receiver `otlp` accepts: " \
+	"[Point your agents here](agents.md#pyroscopes-agent-for-java).\n\n" \
 	"**Labels become resource attributes** with the same key and value, so the policy applies to them. Labels inside the " \
 	"pprof become attributes of its samples. The exporter `pyroscope` turns them back into the same labels:\n\n" \
 	"| Label | Attribute |\n" \

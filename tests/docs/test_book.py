@@ -17,7 +17,7 @@ import yaml
 from harness import book, build as make, certificates, otlp, otlphttp, parca, peers, push
 from harness.gateway import Gateway
 from harness.target import Target
-from interop import agents
+from interop import agent, agents
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 DENIED = "ada@example.com"
@@ -250,12 +250,21 @@ def test_the_commands_of_a_page_run_as_printed(build, tmp_path, page):
             assert [t for t in store.taken if t.path == push.PATH] and json.loads(output) == FLAMES
 
 
+def test_the_page_of_agents_names_the_versions_that_are_run():
+    shown = {re.match(r"\[(.*)\]", cells[0])[1]: set(cells[1].split(", "))
+             for cells in book.rows((ROOT / agent.PAGE).read_text()) if cells[0].startswith("[")}
+    run = {}
+    for each in agents.ALL:
+        run.setdefault(each.section, set()).add(each.version or "Go's own")
+    assert shown == run
+
+
 def test_every_block_is_of_a_kind_that_is_run():
     """What agents run is run beside a real store (tests/interop/test_agents.py)."""
-    found = {b.language for page in book.pages(ROOT) if page != agents.PAGE for b in book.blocks(ROOT, page)}
+    found = {b.language for page in book.pages(ROOT) if page != agent.PAGE for b in book.blocks(ROOT, page)}
     assert found == {"yaml", "sh", "text", "ini", ""}
-    sections = {(agent.section, agent.language) for agent in agents.ALL}
-    assert {(b.heading, b.language) for b in agents.BLOCKS} == sections
+    sections = {(each.section, each.language) for each in agents.ALL}
+    assert {(b.heading, b.language) for b in agent.BLOCKS} == sections
     for page in book.pages(ROOT):
         for block in book.blocks(ROOT, page):
             if not block.language:

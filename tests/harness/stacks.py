@@ -67,6 +67,34 @@ def trie(stacks):
     return _trie({";".join(stack).encode(): number for stack, number in stacks.items()})
 
 
+def untrie(data):
+    """What a trie was made of."""
+    found, place = Counter(), 0
+
+    def varint():
+        nonlocal place
+        number = shift = 0
+        while True:
+            byte = data[place]
+            place, number, shift = place + 1, number | (byte & 127) << shift, shift + 7
+            if byte < 128:
+                return number
+
+    def walk(prefix):
+        nonlocal place
+        size = varint()
+        prefix, place = prefix + data[place:place + size], place + size
+        number, children = varint(), varint()
+        if number:
+            found[tuple(prefix.decode().split(";"))] += number
+        for _ in range(children):
+            walk(prefix)
+
+    walk(b"")
+    assert place == len(data)
+    return found
+
+
 def _frames(stacks):
     names = sorted({frame for stack in stacks for frame in stack})
     return names, {name: i for i, name in enumerate(names)}

@@ -1,281 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The agents of the manual's page docs/manual/agents.md: each runs its section's blocks as printed, with work to profile
-behind them."""
+"""The agents of docs/manual/agents.md."""
 import collections
 import contextlib
 import gzip
 import json
-import os
-import re
-import sys
 import time
 
 import yaml
 
-from harness import book, build, otlp, peers, pprof
+from harness import build, otlp, peers, pprof
 from harness.otlp import node
-from interop import cache, golang, process
+from interop import golang, process, sdks
+from interop.agent import CONFIGURATION, NOTHING, RUN_S, Agent, Shell, difference, virtualenv
 from interop.collector import Collector
-from interop.clients import Client, fetched, tool
-from interop.gate import ROOT
-
-PAGE = "docs/manual/agents.md"
-RUN_S = 180
-BLOCKS = [block for block in book.blocks(ROOT, PAGE) if block.language != "yaml"]
-[CONFIGURATION] = [block.text for block in book.blocks(ROOT, PAGE) if block.language == "yaml"]
-# What the page's policy lets pass and a store shows as a label.
-PERMITTED = [key for key in re.search(r"keys: \[(.*)\]", CONFIGURATION)[1].split(", ") if "__" not in key and "." not in key]
-
-
-class Agent(Client):
-    """`section` is the heading of its blocks; `service` is the name that they give. `as_direct`: the store must have what it
-    makes of the same requests itself."""
-
-    fixture, section, language = "agent", None, None
-    service, as_direct = "checkout", True
-
-    @classmethod
-    def blocks(cls):
-        found = [block.text for block in BLOCKS if block.heading == cls.section]
-        assert found, "no block below %r" % cls.section
-        return found
-
-    def send(self, ports):
-        """Runs the blocks against these ports, instead of those that are printed: {4040: ...}."""
-        with process.directory() as place:
-            for block in self.blocks():
-                self.run_block(place, re.sub(r"127\.0\.0\.1:(\d+)", lambda m: "127.0.0.1:%d" % ports[int(m[1])], block))
-
-    def run_block(self, place, text):
-        raise NotImplementedError
-
-    def expected(self, exchanges, pprofs):
-        """{(type, unit): sum} of what the store must have; `pprofs` is that of all pprofs that were sent."""
-        return pprofs
-
-    def check(self, found, exchanges):
-        """What else must be true of {type: {stack: sum}}."""
-
-    def do(self, place, *command, env=None):
-        return process.run(command, place / "log", RUN_S, place, dict(os.environ, **env or {}))
-
-
-def virtualenv(name, version, recipe):
-    """The directory of a virtual environment's programs."""
-    def make(directory):
-        fetched(["/usr/bin/python3", "-m", "venv", directory], directory)
-        fetched([directory / "bin" / "python", "-m", "pip", "install", "-q", "--only-binary=:all:", "-r",
-                 cache.RECIPES / recipe], directory)
-
-    return cache.product(name, version, recipe, make, "%d.%d" % sys.version_info[:2]) / "bin"
-
-
-GO = """package main
-
-import (
-	"log"
-	"os"
-	"runtime"
-	"sync"
-	"time"
-
-	"github.com/grafana/pyroscope-go"
-)
-
-var mutex sync.Mutex
-var kept [][]byte
-
-func burn(until time.Time) (sum int) {
-	for time.Now().Before(until) {
-		for i := 0; i < 100000; i++ {
-			sum += i * i
-		}
-	}
-	return
-}
-
-func wait() {
-	mutex.Lock()
-	time.Sleep(5 * time.Millisecond)
-	kept = append(kept, make([]byte, 1<<20))
-	mutex.Unlock()
-}
-
-func main() {
-	runtime.MemProfileRate = 4096
-	runtime.SetMutexProfileFraction(1)
-	runtime.SetBlockProfileRate(1)
-%s
-	if err != nil {
-		log.Fatal(err)
-	}
-	var all sync.WaitGroup
-	for i := 0; i < 20; i++ {
-		all.Add(1)
-		go func() { wait(); all.Done() }()
-	}
-	all.Wait()
-	burn(time.Now().Add(2 * time.Second))
-	profiler.Flush(true)
-	if err = profiler.Stop(); err != nil {
-		log.Fatal(err)
-	}
-}
-"""
-
-
-class Compiled(Agent):
-    """Agents that are compiled into a program, which reads the address when it runs: it is built once."""
-
-    def send(self, ports):
-        with process.directory() as place:
-            self.do(place, self.installed(), env={"SERVER_ADDRESS": "http://127.0.0.1:%d" % ports[4040]})
-
-
-def compiled(template, text, address):
-    return template % text.replace('"http://127.0.0.1:4040"', address)
-
-
-class PyroscopeGo(Compiled):
-    name, version, section, language = "pyroscope-go", "1.4.3", "Pyroscope SDK for Go", "go"
-
-    @classmethod
-    def installed(cls):
-        with process.directory() as place:
-            source = place / "agent.go"
-            source.write_text(compiled(GO, *cls.blocks(), 'os.Getenv("SERVER_ADDRESS")'))
-            return golang.program(cls.name, cls.version, source=source)
-
-
-NODE = """
-function burn() {
-  const kept = [];
-  for (const end = Date.now() + 2000; Date.now() < end; ) kept.push(JSON.stringify(process.versions));
-  return kept.length;
-}
-
-(async () => {
-  await new Promise((resolve) => setTimeout(resolve, 200));
-  burn();
-  await new Promise((resolve) => setTimeout(resolve, 200));
-  await Pyroscope.stop();
-})();
-"""
-
-
-class PyroscopeNode(Agent):
-    name, version, section, language = "pyroscope-node", "0.6.4", "Pyroscope SDK for Node.js", "javascript"
-
-    @classmethod
-    def installed(cls):
-        lock = "pyroscope-node-%s.json" % cls.version
-
-        def make(directory):
-            (directory / "package.json").write_text(
-                '{"name": "pyroscope-node", "dependencies": {"@pyroscope/nodejs": "%s"}}' % cls.version)
-            (directory / "package-lock.json").write_bytes((cache.RECIPES / lock).read_bytes())
-            fetched([tool("npm"), "ci", "--ignore-scripts", "--no-audit", "--no-fund"], directory)
-
-        tool("node")
-        return cache.product(cls.name, cls.version, lock, make) / "node_modules"
-
-    def run_block(self, place, text):
-        (place / "agent.js").write_text(text + NODE)
-        self.do(place, tool("node"), "agent.js", env={"NODE_PATH": str(self.installed())})
-
-
-class OldPyroscopeNode(PyroscopeNode):
-    version = "0.4.13"
-
-
-WORK = """
-import time
-
-
-def burn(until):
-    while time.time() < until:
-        sum(i * i for i in range(1000))
-
-
-burn(time.time() + 3)
-"""
-
-
-class PyroscopePython(Agent):
-    name, version, section, language = "pyroscope-python", "1.4.0", "Pyroscope SDK for Python", "python"
-
-    @classmethod
-    def installed(cls):
-        return virtualenv(cls.name, cls.version, "pyroscope-python-%s.txt" % cls.version) / "python"
-
-    def run_block(self, place, text):
-        (place / "agent.py").write_text(text + WORK + "pyroscope.shutdown()\n")
-        self.do(place, self.installed(), "agent.py")
-
-
-class OldPyroscopePython(PyroscopePython):
-    """It posts to /ingest."""
-
-    version = "0.8.16"
-
-
-RUST = """use pyroscope::backend::{pprof_backend, BackendConfig, PprofConfig};
-use pyroscope::pyroscope::PyroscopeAgentBuilder;
-use std::time::{Duration, Instant};
-
-fn burn(end: Instant) -> u64 {
-    let mut sum = 0u64;
-    while Instant::now() < end {
-        for i in 0..100000u64 {
-            sum = std::hint::black_box(sum.wrapping_add(i * i));
-        }
-    }
-    sum
-}
-
-fn main() -> Result<(), Box<dyn std::error::Error>> {
-    %s
-    burn(Instant::now() + Duration::from_secs(3));
-    let ready = running.stop()?;
-    ready.shutdown();
-    Ok(())
-}
-"""
-
-
-class PyroscopeRust(Compiled):
-    name, version, section, language = "pyroscope-rust", "2.1.5", "Pyroscope SDK for Rust", "rust"
-
-    @classmethod
-    def installed(cls):
-        source = compiled(RUST, *cls.blocks(), '&std::env::var("SERVER_ADDRESS")?')
-
-        def make(directory):
-            for recipe, made in ("pyroscope-rust.toml", "Cargo.toml"), ("pyroscope-rust.lock", "Cargo.lock"):
-                (directory / made).write_bytes((cache.RECIPES / recipe).read_bytes())
-            (directory / "src").mkdir()
-            (directory / "src" / "main.rs").write_text(source)
-            with process.directory() as scratch:
-                process.run(["nice", "-n", "10", tool("cargo"), "build", "--locked", "--quiet"], scratch / "log", golang.BUILD_S,
-                            directory)
-
-        tools = (cache.RECIPES / "pyroscope-rust.lock").read_text() + source
-        return cache.product(cls.name, cls.version, "pyroscope-rust.toml", make, tools) / "target" / "debug" / "agent"
-
-
-class Shell(Agent):
-    """Agents that are commands."""
-
-    language = "bash"
-
-    def path(self):
-        return []
-
-    def run_block(self, place, text):
-        (place / "work.py").write_text(WORK)
-        path = ":".join([*map(str, self.path()), os.environ["PATH"]])
-        self.do(place, "bash", "-e", "-o", "pipefail", "-c", text, env={"PATH": path})
-
+from interop.recorder import Recorder
 
 SERVE = """package main
 
@@ -283,51 +21,164 @@ import (
 	"net/http"
 	_ "net/http/pprof"
 	"os"
-)
+	"runtime"
+	"sync"
+	"time"
+%s)
+
+var mutex sync.Mutex
+var kept [64][]byte
 
 func burn() (sum int) {
 	for i := 0; ; i++ {
 		sum += i * i
+		if i%%10000000 == 0 {
+			runtime.Gosched()
+		}
+	}
+}
+
+func work() {
+	for i := 0; ; i++ {
+		mutex.Lock()
+		time.Sleep(time.Millisecond)
+		kept[i%%len(kept)] = make([]byte, 1<<16)
+		mutex.Unlock()
 	}
 }
 
 func main() {
+	runtime.SetMutexProfileFraction(1)
+	runtime.SetBlockProfileRate(1)
 	go burn()
+	go work()
+	go work()
 	panic(http.ListenAndServe(os.Args[1], nil))
 }
 """
 
 
-class GoService(Shell):
+class Service(Agent):
+    """A Go service on port 6060, behind a recorder."""
+
     name, section, as_direct = "net/http/pprof", "Go services with net/http/pprof", False
+    recipe, imported = "go-service", ""
 
     @classmethod
     def installed(cls):
         with process.directory() as place:
             source = place / "main.go"
-            source.write_text(SERVE)
-            return golang.program("go-service", golang.version(), source=source)
+            source.write_text(SERVE % cls.imported)
+            return golang.program(cls.recipe, cls.shown_version(), source=source)
 
     @classmethod
     def shown_version(cls):
-        return golang.version().removeprefix("go")
+        return cls.version or golang.version().removeprefix("go")
 
-    def send(self, ports):
+    @contextlib.contextmanager
+    def running(self):
+        """Its port."""
         with process.directory() as place:
-            [ports[6060]] = process.free_ports(1)
-            service = process.Process([self.installed(), "127.0.0.1:%d" % ports[6060]], place / "service.log")
+            [port] = process.free_ports(1)
+            service = process.Process([self.installed(), "127.0.0.1:%d" % port], place / "service.log")
             with contextlib.ExitStack() as held:
                 held.callback(service.kill)
-                service.until(lambda: process.taken(ports[6060]), "a Go service")
-                super().send(ports)
+                service.until(lambda: process.taken(port), "a Go service")
+                yield port
+
+
+class GoService(Service, Shell):
+    """It is read by a command, which posts what it gets."""
+
+    def send(self, ports):
+        with self.running() as port:
+            super().send({**ports, 6060: port})
 
     def check(self, found, exchanges):
         [exchange] = exchanges
         sent = pprof.parse(exchange.body)
         for kind, stacks in found.items():
-            place = [":".join(kind) for kind in map(pprof.Reader(sent).kind, sent.sample_type)].index(
-                ":".join(kind.split(":")[1:3]))
-            assert stacks == pprof.values(sent, place)
+            assert difference(stacks, pprof.values(sent, place_of(sent, kind))) == NOTHING
+
+
+def place_of(profile, kind):
+    """Of a store's type, among the values of a pprof."""
+    return [":".join(kind) for kind in map(pprof.Reader(profile).kind, profile.sample_type)].index(":".join(kind.split(":")[1:3]))
+
+
+class ScrapedService(Service):
+    """The gateway scrapes it, until it has read every profile twice."""
+
+    name, language = "net/http/pprof, scraped", "yml"
+    # {name of the series: path}; of those in `counted`, the gateway sends what was added.
+    paths = {"process_cpu": "profile", "memory": "allocs", "mutex": "mutex", "block": "block", "goroutine": "goroutine"}
+    counted = {"memory", "mutex", "block"}
+
+    def configuration(self):
+        [block] = self.blocks()
+        whole, more = yaml.safe_load(CONFIGURATION), yaml.safe_load(block)
+        whole["receivers"].update(more["receivers"])
+        whole["service"]["pipelines"]["profiles"]["receivers"] += list(more["receivers"])
+        return yaml.safe_dump(whole)
+
+    def send(self, ports):
+        with self.running() as port, Recorder(port, ports[6060]) as recorder:
+            end = time.monotonic() + RUN_S
+            while not all(len(self.scrapes(recorder.exchanges, name)) >= 2 for name in self.paths):
+                assert time.monotonic() < end, [exchange.target for exchange in recorder.exchanges]
+                time.sleep(0.1)
+            # A scrape that is in progress now fails.
+        self.exchanges = recorder.exchanges
+
+    def settle(self, gateway, _):
+        """The first of a profile whose differences it computes is skipped."""
+        gateway.until(lambda: sum(gateway.total("otelcol_scraper_scrapes", outcome=outcome) for outcome in ("success", "skipped"))
+                      == len(self.exchanges))
+
+    def scrapes(self, exchanges, name):
+        """The profiles of this name, in order."""
+        return [pprof.parse(x.answer) for x in exchanges if x.path == "/debug/pprof/" + self.paths[name] and x.status == 200]
+
+    def sent(self, name):
+        """{(type, unit): {stack: number}} of what the gateway had to send. The store drops what has no stack."""
+        profiles, found = self.scrapes(self.exchanges, name), {}
+        for place, kind in enumerate(map(pprof.Reader(profiles[0]).kind, profiles[0].sample_type)):
+            numbers = [pprof.values(profile, place) for profile in profiles]
+            if name not in self.counted:
+                found[kind] = sum(numbers, collections.Counter())
+            elif kind[0].startswith("inuse_"):
+                found[kind] = sum(numbers[1:], collections.Counter())
+            else:
+                found[kind] = numbers[-1] - numbers[0]
+            found[kind].pop(node(), None)
+        return found
+
+    def expected(self, *_):
+        total = collections.Counter()
+        for name in self.paths:
+            for kind, numbers in self.sent(name).items():
+                total[kind] += sum(numbers.values())
+        return +total
+
+    def check(self, found, _):
+        for name in self.paths:
+            for kind, want in self.sent(name).items():
+                have = collections.Counter()
+                for known, numbers in found.items():
+                    if known.split(":")[0] == name and tuple(known.split(":")[1:3]) == kind:
+                        have.update(numbers)
+                odd = difference(have, want)
+                assert odd == NOTHING, (name, kind, odd)
+
+
+class Godeltaprof(ScrapedService):
+    """It computes differences itself."""
+
+    name, version, section, recipe = "godeltaprof", "0.1.11", "godeltaprof", "godeltaprof"
+    imported = '\n\t_ "github.com/grafana/pyroscope-go/godeltaprof/http/pprof"\n'
+    paths = {"process_cpu": "profile", "memory": "delta_heap", "mutex": "delta_mutex", "block": "delta_block",
+             "goroutine": "goroutine"}
+    counted = set()
 
 
 class PySpy(Shell):
@@ -378,7 +229,13 @@ class PySpy(Shell):
         for kind, stacks in found.items():
             have[kind.split(":")[1]].update(stacks)
         for kind in want:
-            assert want[kind] - have[kind] == have[kind] - want[kind] == collections.Counter(), kind
+            assert difference(have[kind], want[kind]) == NOTHING, kind
+
+    def written(self, form):
+        """What py-spy writes in this format about a process."""
+        with process.directory() as place:
+            self.run_block(place, "py-spy record --duration 1 --format %s --output out -- python3 work.py" % form)
+            return (place / "out").read_bytes()
 
 
 class Profilecli(Shell):
@@ -425,5 +282,4 @@ service: {pipelines: {profiles: {receivers: [otlp], exporters: [%s]}}}
         return total
 
 
-ALL = [PyroscopeGo, OldPyroscopeNode, PyroscopeNode, OldPyroscopePython, PyroscopePython, PyroscopeRust, GoService, PySpy, Profilecli,
-       CollectorAgent]
+ALL = [*sdks.ALL, GoService, ScrapedService, Godeltaprof, PySpy, Profilecli, CollectorAgent]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stands between HTTP clients and the gateway, and keeps what they sent and what they were answered."""
+"""Stands between HTTP clients and their server, and keeps what was sent and answered."""
 import collections
 import email.parser
 import gzip
@@ -32,6 +32,9 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.rfile.readline()
         return b"".join(parts)
 
+    def do_GET(self):
+        self.do_POST()
+
     def do_POST(self):
         body = self.body()
         onward = http.client.HTTPConnection("127.0.0.1", self.server.to, timeout=60)
@@ -51,12 +54,13 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
 
 class Recorder(http.server.ThreadingHTTPServer):
-    """with Recorder(port) as r: clients of r.port reach `port`; r.exchanges are theirs, in order."""
+    """with Recorder(to) as r: clients of r.port, a free port unless given, reach the port `to`; r.exchanges are theirs, in
+    order."""
 
     daemon_threads = True
 
-    def __init__(self, to):
-        super().__init__(("127.0.0.1", 0), _Handler)
+    def __init__(self, to, port=0):
+        super().__init__(("127.0.0.1", port), _Handler)
         self.to, self.port, self.exchanges = to, self.server_address[1], []
 
     def __enter__(self):

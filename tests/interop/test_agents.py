@@ -3,13 +3,15 @@
 prints, to Pyroscope. A second Pyroscope gets the same requests directly. Both then have the same: every type, every stack
 with its sum, and of the labels those that the page's policy permits; and the sums are those of what the agent sent."""
 import http.client
+import json
 import time
 from collections import Counter
 
 import pytest
 
-from harness import book, build, otlp, pprof
-from interop import agents, gate, partners
+from harness import book, build, otlp, peers, pprof
+from interop import gate, partners
+from interop.agent import CONFIGURATION, PERMITTED, REFUSAL
 from interop.conftest import started
 from interop.recorder import Recorder
 
@@ -37,8 +39,10 @@ def stage(store, tmp_path):
 
 
 @pytest.fixture
-def gateway(stage):
-    with gate.gateway(stage.adapt(agents.CONFIGURATION)) as g:
+def gateway(request, stage):
+    """With what the section of the agent adds."""
+    text = request.getfixturevalue("agent").configuration() if "agent" in request.fixturenames else CONFIGURATION
+    with gate.gateway(stage.adapt(text)) as g:
         yield g
 
 
@@ -68,7 +72,7 @@ def labels(store, service):
     found = {}
     for row in store.series({"service_name": service}, *window()):
         found.setdefault(row["__profile_type__"], set()).add(
-            frozenset((name, row[name]) for name in (*agents.PERMITTED, "service_name") if name in row))
+            frozenset((name, row[name]) for name in (*PERMITTED, "service_name") if name in row))
     return found
 
 
@@ -92,15 +96,16 @@ def sent(recorder):
 def extra(store, service):
     """Labels that were not to pass."""
     names = {name for row in store.series({"service_name": service}, *window()) for name in row}
-    return {name for name in names if not name.startswith("__")} - {*agents.PERMITTED, "service_name"}
+    return {name for name in names if not name.startswith("__")} - {*PERMITTED, "service_name"}
 
 
 def test_an_agent_arrives_by_the_printed_lines(store, direct, gateway, stage, agent):
-    with Recorder(stage.port(4040)) as pyroscope, Recorder(stage.port(4041)) as posts:
-        agent.send({4040: pyroscope.port, 4041: posts.port, 4317: stage.port(4317), 4318: stage.port(4318)})
-    gate.flushed(gateway, "pyroscope")
-    exchanges = pyroscope.exchanges + posts.exchanges
+    with Recorder(stage.port(4040)) as pyroscope, Recorder(stage.port(4041)) as posts, Recorder(stage.port(4318)) as http:
+        agent.send({4040: pyroscope.port, 4041: posts.port, 4317: stage.port(4317), 4318: http.port, 6060: stage.port(6060)})
+    exchanges = pyroscope.exchanges + posts.exchanges + http.exchanges
     assert {exchange.status for exchange in exchanges} <= {200, 204}
+    agent.settle(gateway, exchanges)
+    gate.flushed(gateway, "pyroscope")
     found = arrived(store, agent.service)
     assert found and not extra(store, agent.service)
     agent.check(found, exchanges)
@@ -110,6 +115,41 @@ def test_an_agent_arrives_by_the_printed_lines(store, direct, gateway, stage, ag
         assert found == arrived(direct, agent.service)
         assert labels(store, agent.service) == labels(direct, agent.service)
 
+
+# ---- what is refused
+
+def only(name):
+    """One agent instead of all."""
+    return pytest.mark.parametrize("agent", [agent for agent in partners.versions("agent") if agent.name == name], indirect=True,
+                                   ids=lambda agent: agent.version)
+
+
+@only("pyroscope-java")
+def test_java_in_its_default_format_loses_its_profiles_and_says_why(store, gateway, stage, agent):
+    with Recorder(stage.port(4040)) as pyroscope:
+        printed = agent.refused(pyroscope.port)
+    assert {exchange.status for exchange in pyroscope.exchanges} == {415}
+    starts = [exchange.query["from"] for exchange in pyroscope.exchanges]
+    assert len(starts) > 1 and len(set(starts)) == len(starts), "a request was repeated"
+    lines = [line.split(" ", 2)[2] for line in printed.splitlines() if "Error uploading" in line]
+    assert set(lines) == set(REFUSAL.splitlines())
+    assert len(lines) >= len(starts) - 1, "all but the one that was sent as it ended"
+    assert not store.profile_types(*window())
+    assert gateway.total("otelcol_receiver_refused_requests") == len(starts)
+
+
+@only("py-spy")
+@pytest.mark.parametrize("form", ["flamegraph", "chrometrace"])
+@pytest.mark.parametrize("query", ["", "&format=speedscope", "&format=pprof"])
+def test_what_py_spy_writes_for_viewers_is_refused(gateway, stage, agent, form, query):
+    body = agent.written(form)
+    status, _, text = peers.post(stage.port(4040), body, "/ingest?name=checkout" + query)
+    assert status == 422 and json.loads(text)["message"]
+    assert gateway.total("otelcol_receiver_refused_requests") == 1
+    assert not gateway.total("otelcol_ledger_in_samples")
+
+
+# ---- gRPC
 
 def test_grpc_of_any_language_arrives(store, gateway, stage, client):
     """OTLP that programs of ours send on other implementations of gRPC."""

@@ -2,6 +2,7 @@
 """OTLP to the stores that take it in today's layout: they read what we write. They resolve no references, and one that is
 not there ends Parca, so what leaves has its texts inline and its Resource and Scope always."""
 import time
+from collections import Counter
 
 import pytest
 
@@ -117,6 +118,71 @@ def test_pyroscope_takes_it_over_http_too(pyroscope, encoding):
         assert not g.total("otelcol_ledger_dropped_samples"), g.log()
     kinds = {row["__profile_type__"] for row in pyroscope.series({"service_name": service}, *WINDOW)}
     assert sum(sum(pyroscope.values(kind, {"service_name": service}, *WINDOW).values()) for kind in kinds) == nanoseconds(message)
+
+
+# ---- Collector -> Portcullis -> Pyroscope
+
+SENDER = """
+receivers: {otlp: {protocols: {grpc: {endpoint: "127.0.0.1:{port:otlp}"}}}}
+exporters: {EXPORTERS}
+service: {pipelines: {profiles: {receivers: [otlp], exporters: [IDS]}}}
+"""
+STORED = """
+receivers:
+  otlp:
+    protocols:
+      grpc: {endpoint: "127.0.0.1:{port:otlp}", include_metadata: true}
+      http: {endpoint: "127.0.0.1:{port:http}", include_metadata: true}
+processors:
+  resource: {attributes: [{key: way, from_context: metadata.x-way, action: upsert}]}
+exporters:
+  pyroscope: {endpoint: "http://127.0.0.1:{port:store}"}
+service:
+  pipelines:
+    profiles: {receivers: [otlp], processors: [resource], exporters: [pyroscope]}
+"""
+# {way: (exporter, the gateway's port, settings)}
+WAYS = {"%s-%s" % (encoding, coding): ("otlp_http", "http", 'endpoint: "http://127.0.0.1:%%d", encoding: %s, compression: %s' % (
+            encoding, coding))
+        for encoding in ("proto", "json")
+        for coding in ("none", "gzip", "zstd", "zlib", "deflate", "snappy", "x-snappy-framed", "lz4")}
+WAYS |= {"grpc-" + coding: ("otlp_grpc", "otlp", 'endpoint: "127.0.0.1:%%d", tls: {insecure: true}, compression: %s' % coding)
+         for coding in ("none", "gzip", "zstd", "snappy")}
+
+
+def functions(message):
+    """{(type, unit, names of the functions from the leaf): sum}"""
+    found = Counter()
+    for _, _, head, samples in otlp.profiles(message):
+        for stack, _, _, values, _ in samples:
+            found[(*head[0], *(function[0] for _, _, lines, _ in stack for function, _, _ in lines))] += sum(values)
+    return found
+
+
+@pytest.fixture(scope="module")
+def ways(pyroscope, collector):
+    """What was sent, on each of the ways."""
+    message = moved(make.request(5, samples=60), "ways")
+    with gate.gateway(STORED, store=pyroscope.port["http"]) as g:
+        exporters = {"%s/%s" % (kind, way): settings % g.port[port] for way, (kind, port, settings) in WAYS.items()}
+        text = ", ".join("%s: {%s, headers: {x-way: %s}}" % (name, settings, name.partition("/")[2])
+                         for name, settings in exporters.items())
+        with collector(SENDER.replace("EXPORTERS", text).replace("IDS", ", ".join(exporters))) as front, \
+                peers.Client(front.port["otlp"]) as client:
+            client.send(message)
+            g.until(lambda: g.total("otelcol_ledger_in_samples") == len(WAYS) * otlp.count(message.SerializeToString()))
+        gate.flushed(g, "pyroscope")
+    return message
+
+
+@taking_otlp("pyroscope")
+@pytest.mark.parametrize("way", WAYS)
+def test_a_collector_reaches_pyroscope_in_each_encoding_and_coding(pyroscope, ways, way):
+    labels, found = {"service_name": "ways", "way": way}, Counter()
+    for kind in {row["__profile_type__"] for row in pyroscope.series(labels, *WINDOW)}:
+        for stack, number in pyroscope.values(kind, labels, *WINDOW).items():
+            found[(*kind.split(":")[1:3], *(frame[0] for frame in stack))] += number
+    assert found == functions(ways)
 
 
 @taking_otlp("parca")
