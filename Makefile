@@ -213,12 +213,15 @@ $(B)/tests/bench/peers/load: LIBS += -lnghttp2
 
 build-bench: $(BENCH_PEERS) $(PYTHON_PROTO)
 
-# Beside real peers (tests/interop); writes docs/INTEROP.md, unless of the newest alone (INTEROP_NEWEST=1). What cannot be
-# had is skipped, with the reason. INTEROP_TESTS="tests/interop/test_otlp.py ...": only these, and only their peers are built.
+# Beside real peers (tests/interop). What cannot be had is skipped, with the reason. INTEROP_NEWEST=1: of each peer the newest
+# only. INTEROP_TESTS="tests/interop/test_otlp.py ...": only these, and only their peers are built. The results are merged
+# into docs/interop.json and docs/INTEROP.md; INTEROP_TABLE= leaves them alone.
+INTEROP_TABLE ?= docs
+
 interop: install-test install-interop
 	$(MAKE) -j$(JOBS) MODE=release build/release/portcullis $(PYTHON_PROTO)
 	$(if $(INTEROP_TESTS),,$(PYTHON) -m tests.interop.run build)
-	INTEROP_TABLE=$(if $(INTEROP_NEWEST)$(INTEROP_TESTS),,docs/INTEROP.md) MODE=release $(PYTHON) -m pytest -q -p no:cacheprovider \
+	INTEROP_TABLE=$(INTEROP_TABLE) MODE=release $(PYTHON) -m pytest -q -p no:cacheprovider \
 		$(or $(INTEROP_TESTS),tests/interop)
 
 # ---- installation

@@ -2,7 +2,8 @@
 """What partners are made of: downloaded and built once, outside the tree, by recipes that stand in it.
 
 A product lies in CACHE/NAME-VERSION/DIGEST, where DIGEST is that of its recipe: another recipe, another product. It is
-made beside that place and renamed into it, so that it is whole or absent. One lock, so that two runs do not build at once.
+made beside that place and renamed into it, so that it is whole or absent. A lock for each product: two runs do not build the
+same, and a run does not wait for what it does not need.
 """
 import contextlib
 import fcntl
@@ -21,9 +22,9 @@ def place():
 
 
 @contextlib.contextmanager
-def _locked(where):
-    where.mkdir(parents=True, exist_ok=True)
-    with open(where / "lock", "w") as lock:
+def _locked(file):
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with open(file, "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
@@ -36,7 +37,7 @@ def product(name, version, recipe, make, tools=""):
     found = home / hashlib.sha256(text).hexdigest()[:16]
     if found.is_dir():
         return found
-    with _locked(place()):
+    with _locked(home.with_name(home.name + ".lock")):
         if not found.is_dir():
             home.mkdir(exist_ok=True)
             with process.directory(home) as made:

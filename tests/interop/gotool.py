@@ -10,7 +10,7 @@ from interop import golang, process
 class GoPprof:
     """No server: each question is one run. It reads the file alone, and looks for no program on this machine."""
 
-    name, fixture = "go tool pprof", "gotool"
+    name, version, fixture = "go tool pprof", None, "gotool"
 
     @classmethod
     def shown_version(cls):

@@ -11,10 +11,9 @@ from interop.gotool import GoPprof
 from interop.parca import NewParca, Parca
 from interop.pyroscope import NewPyroscope, Pyroscope
 
-ALL = [Collector, Pyroscope, NewPyroscope, Parca, NewParca, Foreign, GoPprof, GrpcGo, GrpcJava, GrpcJs, Grpcio, Grpcurl, Nghttp2,
-       H2spec, *agents.ALL]
-if os.environ.get("INTEROP_NEWEST"):
-    ALL = list({partner.name: partner for partner in ALL}.values())
+EVERY = [Collector, Pyroscope, NewPyroscope, Parca, NewParca, Foreign, GoPprof, GrpcGo, GrpcJava, GrpcJs, Grpcio, Grpcurl,
+         Nghttp2, H2spec, *agents.ALL]
+ALL = list({partner.name: partner for partner in EVERY}.values()) if os.environ.get("INTEROP_NEWEST") else EVERY
 
 
 def versions(fixture):

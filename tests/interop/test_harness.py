@@ -4,6 +4,7 @@ file is left. The partner here is a web server of python's, so that this needs n
 import http.client
 import os
 import pathlib
+import re
 import signal
 import socket
 import subprocess
@@ -13,7 +14,7 @@ import time
 
 import pytest
 
-from interop import cache, partner, process
+from interop import cache, partner, process, table
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 
@@ -165,14 +166,65 @@ def no_go(tmp_path):
 
 
 def test_without_go_its_partners_are_skipped_and_the_table_says_why(tmp_path):
-    table = tmp_path / "table.md"
     run = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/interop/test_stores.py"],
-                         cwd=ROOT, env=dict(no_go(tmp_path), INTEROP_TABLE=str(table)), capture_output=True, text=True)
+                         cwd=ROOT, env=dict(no_go(tmp_path), INTEROP_TABLE=str(tmp_path)), capture_output=True, text=True)
     assert run.returncode == 0, run.stdout
-    for text in run.stdout, table.read_text():
-        assert "| Pyroscope | 1.21.0 | 0 | 0 | 2 | there is no go on the PATH |" in text
-        assert "| Parca | 0.28.0 | 0 | 0 | 2 | there is no go on the PATH |" in text
+    for text in run.stdout, (tmp_path / table.PAGE).read_text():
+        for partner in r"Pyroscope \| 1.21.0", r"Parca \| 0.28.0":
+            assert re.search(r"^\| %s \| stores \| 0 \| 0 \| 2 \| .* \| there is no go on the PATH \|$" % partner, text, re.M)
     assert not list((tmp_path).glob("portcullis/*"))
+
+
+# ---- the table
+
+def test_the_page_is_what_the_results_make_it():
+    docs = ROOT / "docs"
+    assert (docs / table.PAGE).read_text() == table.load(docs).page()
+    assert table.load(docs).text() == (docs / table.RESULTS).read_text()
+
+
+def row(partner, version, tests="stores", **more):
+    return {"partner": partner, "version": version, "tests": tests, "passed": 1, "failed": 0, "skipped": 0, "reasons": [],
+            "notes": [], "date": "2026-01-01", "revision": "abc", **more}
+
+
+def test_a_run_replaces_what_it_repeated_and_nothing_else():
+    results = table.Results()
+    results.add([row("Parca", "0.28.0"), row("Parca", "0.21.0"), row("Parca", "0.28.0", "parca")], {"cells": []})
+    results.add([row("Parca", "0.28.0", passed=2)], None)
+    assert results.rows == [row("Parca", "0.21.0"), row("Parca", "0.28.0", "parca"), row("Parca", "0.28.0", passed=2)]
+    assert table.Results.parse(results.text()).rows == results.rows
+
+
+def test_what_there_is_no_more_loses_its_row():
+    results = table.Results()
+    results.add([row("Parca", "0.1.0"), row("Gone", "1"), row("Parca", "0.28.0", "gone")], None)
+    assert not results.rows
+    results.add([row("go tool pprof", "1.20"), row("go tool pprof", "1.26")], None)
+    assert results.rows == [row("go tool pprof", "1.26")]
+
+
+TWO = """
+import pytest
+def test_one(foreign):
+    pass
+def test_two(foreign):
+    pass
+"""
+
+
+@pytest.mark.parametrize("words, whole", [([], True), (["-k", "one"], False), (["::test_one"], False), (["-x"], False)])
+def test_only_files_that_were_run_whole_get_rows(tmp_path, words, whole):
+    """Beside a real file, since others have no rows. A fixture of the same name stands for the partner."""
+    stop = "import pytest\n@pytest.fixture\ndef foreign():\n    assert %r\n" % (words != ["-x"])
+    file = tmp_path / "test_stores.py"
+    file.write_text(stop + TWO)
+    places = [str(file) + words.pop()] if words and words[0].startswith("::") else [str(file)]
+    subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "interop.conftest", *words, *places],
+                   env=dict(os.environ, PYTHONPATH="%s:%s" % (ROOT / "tests", ROOT / "build" / "python"), INTEROP_TABLE=str(tmp_path)),
+                   stdout=subprocess.DEVNULL)
+    assert [(found["partner"], found["passed"]) for found in table.load(tmp_path).rows] == (
+        [("opentelemetry-proto with grpcio", 2)] if whole else [])
 
 
 # ---- what is built
