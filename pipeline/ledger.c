@@ -40,7 +40,7 @@ const char *const ledger_reasons[LEDGER_REASONS] = {
 	[LEDGER_TOO_OLD] = "too_old",     [LEDGER_TOO_NEW] = "too_new",
 	[LEDGER_NO_RETRY] = "no_retry",   [LEDGER_RETRIES_EXHAUSTED] = "retries_exhausted",
 	[LEDGER_SHUTDOWN] = "shutdown",   [LEDGER_KILLED] = "killed",
-	[LEDGER_PLAN] = "plan",
+	[LEDGER_EXPIRED] = "expired",     [LEDGER_PLAN] = "plan",
 };
 
 /* labels: reason first. */

@@ -28,6 +28,7 @@ enum ledger_reason {
 	LEDGER_TOO_NEW,
 	LEDGER_NO_RETRY,
 	LEDGER_RETRIES_EXHAUSTED,
+	LEDGER_EXPIRED, /* it waited too long */
 	LEDGER_SHUTDOWN,
 	LEDGER_KILLED, /* the kill switch stopped the destination */
 	LEDGER_PLAN,   /* the exporter's plan contains no part for it */

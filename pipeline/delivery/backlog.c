@@ -19,6 +19,7 @@ void backlog_init(struct backlog *b, const struct queue_config *config, bool pla
 	if (config->present.enabled) {
 		b->sizer = (enum queue_sizer)config->sizer.index;
 		b->capacity = config->queue_size;
+		b->order = (enum queue_order)config->order.index;
 	}
 	b->tail = &b->head;
 }
@@ -104,6 +105,15 @@ static bool may_enter(struct backlog *b, const struct item *item, enum queue_ent
 	       (fits_memory(b, bytes, stretched) || is_crowded(b, bytes, works));
 }
 
+static void append(struct backlog *b, struct item *item)
+{
+	struct item **at = b->order == ORDER_NEWEST ? &b->head : b->tail;
+	item->next = *at;
+	*at = item;
+	if (!item->next)
+		b->tail = &item->next;
+}
+
 bool backlog_add(struct backlog *b, struct item *item, enum queue_entry entry, bool works)
 {
 	if (!may_enter(b, item, entry, works)) {
@@ -113,8 +123,7 @@ bool backlog_add(struct backlog *b, struct item *item, enum queue_entry entry, b
 	item->holder.bytes = &b->bytes;
 	packet_attach(item->packet, &item->holder);
 	b->units += item->units;
-	*b->tail = item;
-	b->tail = &item->next;
+	append(b, item);
 	return true;
 }
 

@@ -5,8 +5,8 @@
 #include "pipeline/delivery/delivery.h"
 
 /*
- * The packets that one destination has not accepted yet: those that wait, first in, first out, and
- * those that are being delivered. A backlog is limited in units of the queue's sizer, as
+ * The packets that one destination has not accepted yet: those that wait, in the configured order,
+ * and those that are being delivered. A backlog is limited in units of the queue's sizer, as
  * configured, and in bytes by its share of memory. The bytes are those that are charged: the
  * packets with all their encodings (struct packet_holder), and the parts that plans made of them.
  *
@@ -34,6 +34,7 @@ struct item { /* a packet of one pipeline */
 
 struct backlog {
 	enum queue_sizer sizer;
+	enum queue_order order;
 	int64_t capacity;                    /* units */
 	bool plans;                          /* the exporter makes its own packets */
 	struct item *head, **tail;           /* the waiting packets */

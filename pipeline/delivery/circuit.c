@@ -143,7 +143,7 @@ static struct circuit_place *take_expired(struct circuit *c)
 	c->end = &c->line;
 	while (*link) {
 		struct circuit_place *place = *link;
-		if (place->deadline && place->deadline < c->probe_at) {
+		if (place->deadline < c->probe_at) {
 			*link = place->next;
 			place->next = expired;
 			expired = place;

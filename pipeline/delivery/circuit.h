@@ -25,7 +25,7 @@ enum circuit_state { CIRCUIT_CLOSED, CIRCUIT_HALF_OPEN, CIRCUIT_OPEN };
 
 struct circuit_place {
 	struct circuit_place *next;
-	uint64_t deadline; /* clock_now: it does not wait beyond; 0: without limit */
+	uint64_t deadline; /* clock_now: it does not wait beyond; UINT64_MAX: without limit */
 	bool counted;      /* its attempt is one of those that a half-open circuit permits */
 };
 

@@ -34,11 +34,14 @@ struct queue_config {
 	struct optional present;
 	int64_t num_consumers, queue_size;
 	struct choice sizer; /* enum queue_sizer */
+	struct choice order; /* enum queue_order */
+	struct duration max_age;
 	bool wait_for_result, block_on_overflow;
 	char *storage;
 	struct queue_batch_config batch;
 };
 
+enum queue_order { ORDER_OLDEST, ORDER_NEWEST };
 enum queue_sizer { SIZER_REQUESTS, SIZER_ITEMS, SIZER_BYTES };
 enum batch_sizer { BATCH_SIZER_OF_QUEUE, BATCH_SIZER_ITEMS, BATCH_SIZER_BYTES };
 

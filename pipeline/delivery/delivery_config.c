@@ -18,6 +18,7 @@ enum {
 #define DELAY_MIN_NS 10000000
 #define DELAY_MAX_NS (INT64_C(1) << 62)
 
+static const char *const orders[] = { "oldest", "newest", NULL };
 static const char *const sizers[] = { "requests", "items", "bytes", NULL };
 static const char *const batch_sizers[] = { "queue", "items", "bytes", NULL };
 
@@ -73,6 +74,8 @@ static bool check_queue(const void *config, struct error *err)
 	if (q->num_consumers > CONSUMERS_MAX)
 		return error_set(err, ERROR_CONFIG, "`num_consumers` must be at most %d",
 				 CONSUMERS_MAX);
+	if (q->max_age.ns < 0)
+		return error_set(err, ERROR_CONFIG, "`max_age` must be non-negative");
 	if (q->queue_size <= 0)
 		return error_set(err, ERROR_CONFIG, "`queue_size` must be positive");
 	if (q->storage)
@@ -130,6 +133,16 @@ static const struct config_row queue_rows[] = {
 			   "full one and those with `block_on_overflow`, beyond their capacity."),
 	CONFIG_ROW(struct queue_config, sizer, .key = "sizer", .def = "requests", .choices = sizers,
 		   .help = "The unit of `queue_size`: `requests`, `items` (samples) or `bytes`."),
+	CONFIG_ROW(
+		struct queue_config, order, .key = "order", .def = "oldest", .choices = orders,
+		.help = "Which of the waiting packets is sent first: `oldest` or `newest`. Not a "
+			"key of the Collector."),
+	CONFIG_ROW(struct queue_config, max_age, .key = "max_age", .def = "0s", .limited = true,
+		   .min = INT64_MIN, .max = INT64_MAX,
+		   .help = "Data that arrived longer ago is dropped instead of sent, with the "
+			   "reason `expired`. A batch is as old as its first request. 0: no limit. "
+			   "For the times inside the data, see `limits.max_age`. Not a key of the "
+			   "Collector."),
 	CONFIG_ROW(struct queue_config, wait_for_result, .key = "wait_for_result", .def = "false",
 		   .help = "The sender gets its response only after this destination has "
 			   "accepted or rejected the data."),

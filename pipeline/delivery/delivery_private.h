@@ -33,7 +33,8 @@ struct sending {
 	uint32_t part;
 	struct loop_timer *timer;
 	struct send_result result;
-	uint64_t begun; /* of the part's first attempt, clock_now */
+	uint64_t expires;       /* the item, clock_now; UINT64_MAX: never */
+	uint64_t retried_until; /* the part, clock_now; UINT64_MAX: without limit */
 	int64_t interval_ns;
 	bool asked;               /* the destination, by the last attempt */
 	bool flying;              /* between ops->send and sending_done */
@@ -68,6 +69,7 @@ struct delivery {
 	_Atomic bool draining;
 	_Atomic enum delivery_kill kill;
 	_Atomic bool logged[PART_DROPPED]; /* that samples are dropped for this reason */
+	bool logged_expired;               /* the same; loop thread */
 	_Atomic uint64_t lost;             /* samples dropped since draining began */
 	_Atomic enum delivery_state state; /* as last logged */
 	struct delivery_counters count;

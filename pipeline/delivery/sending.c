@@ -12,7 +12,8 @@
 static enum ack_outcome outcome_of(enum ledger_reason reason)
 {
 	bool passes = reason == LEDGER_NO_RETRY || reason == LEDGER_RETRIES_EXHAUSTED ||
-		      reason == LEDGER_SHUTDOWN || reason == LEDGER_KILLED;
+		      reason == LEDGER_EXPIRED || reason == LEDGER_SHUTDOWN ||
+		      reason == LEDGER_KILLED;
 	return passes ? ACK_FAILED : ACK_REFUSED;
 }
 
@@ -36,6 +37,8 @@ static void finish(struct sending *s)
 	if (s->item->left)
 		give_up(s, s->item->left, LEDGER_PLAN);
 	parts_clear(&s->parts);
+	backlog_made(&s->delivery->backlog, -s->expected); /* it was never planned */
+	s->expected = 0;
 	delivery_finish(s, outcome_for_senders(s));
 }
 
@@ -99,10 +102,35 @@ static void send_part(void *argument)
 	}
 }
 
+/* On the loop thread. All of the item that was not sent yet. */
+static void expire(void *argument)
+{
+	struct sending *s = argument;
+	struct delivery *d = s->delivery;
+	circuit_leave(&d->circuit, &s->place, false);
+	if (!d->logged_expired)
+		log_warn(d->options.log,
+			 "Dropping data that has waited longer than max_age. Logged once, always "
+			 "counted.",
+			 log_number("dropped_items", s->item->left));
+	d->logged_expired = true;
+	give_up(s, s->item->left, LEDGER_EXPIRED);
+	finish(s);
+}
+
+static bool is_expired(const struct sending *s)
+{
+	return s->expires != UINT64_MAX && clock_now() >= s->expires;
+}
+
 /* Where the exporter only hands the packet on and nothing is to be split, on this thread. */
 static void attempt(struct sending *s)
 {
 	struct delivery *d = s->delivery;
+	if (is_expired(s)) { /* posted: the next item may be expired too */
+		loop_post(d->options.loop, expire, s);
+		return;
+	}
 	s->flying = true;
 	metric_add(d->count.flights, 1);
 	const struct packet *packet = s->planned ? s->parts.at[s->part].packet : s->item->packet;
@@ -145,8 +173,8 @@ static void start_clock(struct sending *s)
 {
 	const struct retry_config *r = &s->delivery->options.config->retry_on_failure;
 	uint64_t patience = (uint64_t)r->max_elapsed_time.ns;
-	s->begun = clock_now();
-	s->place.deadline = patience ? s->begun + patience : 0;
+	s->retried_until = patience ? clock_now() + patience : UINT64_MAX;
+	s->place.deadline = s->expires < s->retried_until ? s->expires : s->retried_until;
 	s->interval_ns = r->initial_interval.ns;
 }
 
@@ -158,10 +186,19 @@ static void begin_part(struct sending *s, uint32_t part)
 	try_part(s);
 }
 
+static uint64_t expiry_of(const struct sending *s)
+{
+	const struct queue_config *q = &s->delivery->options.config->sending_queue;
+	uint64_t arrival = s->item->packet->oldest_arrival;
+	return q->present.enabled && q->max_age.ns && arrival ? arrival + (uint64_t)q->max_age.ns
+							      : UINT64_MAX;
+}
+
 void sending_begin(struct sending *s)
 {
 	s->planned = s->again = false;
 	s->outcome = ACK_TAKEN;
+	s->expires = expiry_of(s);
 	begin_part(s, 0);
 }
 
@@ -205,12 +242,21 @@ static void count_sent(struct sending *s)
 		log_info(d->options.log, "Exporting works again.");
 }
 
+/* The next attempt would be after its deadline. */
+static void drop_late(struct sending *s)
+{
+	if (s->expires <= s->retried_until)
+		expire(s);
+	else
+		drop_part(s, LEDGER_RETRIES_EXHAUSTED);
+}
+
 /* Alone: other packets are being delivered. */
 static void retry_alone(struct sending *s, uint64_t delay)
 {
 	const struct retry_config *r = &s->delivery->options.config->retry_on_failure;
-	if (s->place.deadline && clock_now() + delay > s->place.deadline) {
-		drop_part(s, LEDGER_RETRIES_EXHAUSTED);
+	if (clock_now() + delay > s->place.deadline) {
+		drop_late(s);
 		return;
 	}
 	metric_add(s->delivery->count.retried, 1);
@@ -232,7 +278,7 @@ static void drop_expired(struct circuit_place *expired)
 	while (expired) {
 		struct sending *s = sending_of(expired);
 		expired = expired->next;
-		drop_part(s, LEDGER_RETRIES_EXHAUSTED);
+		drop_late(s);
 	}
 }
 

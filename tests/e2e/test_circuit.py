@@ -210,3 +210,57 @@ def test_a_shutdown_does_not_wait_for_the_circuit(build, enabled):
             before = sink.attempts
             assert g.stop() == 0
             assert sink.attempts - before == (PACKETS if enabled else 0)
+
+
+def outage(build, keys, most="0s"):
+    """A gateway whose only destination is down."""
+    sink = OverGrpc()
+    sink.fault = CODE.UNAVAILABLE
+    sink.start()
+    text = (CONFIG % (sink.target(), 2)).replace("KIND", "otlp_grpc").replace("MAX", most)
+    text = text.replace("{port:healthy}", "1").replace(", otlp_grpc/healthy]", "]")
+    return sink, Gateway(build / "portcullis", text.replace("num_consumers: 2", "num_consumers: 2, " + keys))
+
+
+def test_what_waits_longer_than_max_age_expires_before_it_is_sent(build):
+    """An outage that is longer than the window: what is too old is counted, and only what is not is delivered afterwards."""
+    sink, gateway = outage(build, "max_age: 1s")
+    with contextlib.ExitStack() as stack, gateway as g, peers.Client(g.port["otlp"]) as client:
+        stack.callback(sink.stop)
+        send(client)
+        g.until(lambda: g.total("otelcol_ledger_dropped_samples", reason="expired") == 50 * PACKETS)
+        assert g.total("otelcol_ledger_queued_samples") == 0 and g.total("otelcol_ledger_out_samples") == 0
+        client.send(make.request(1000))
+        sink.fault = None
+        g.until(lambda: g.total("otelcol_ledger_queued_samples") == 0)
+        assert g.total("otelcol_ledger_out_samples") == 50 and g.balanced("profiles", "otlp_grpc")
+        assert sink.attempts - sink.failed == 1
+        assert sink.samples() == otlp.samples(make.request(1000).SerializeToString())
+
+
+@pytest.mark.parametrize("order", ["oldest", "newest"])
+def test_the_order_decides_what_is_sent_first_after_an_outage(build, order):
+    sink, gateway = outage(build, "order: " + order)
+    with contextlib.ExitStack() as stack, gateway as g, peers.Client(g.port["otlp"]) as client:
+        stack.callback(sink.stop)
+        got, inner = [], sink.answer
+
+        def answer(data, context):
+            result = inner(data, context)
+            with sink.lock:
+                got.append(otlp.parse(data).resource_profiles[0].scope_profiles[0].profiles[0].time_unix_nano)
+            return result
+
+        sink.answer = answer
+        for seed in range(10):
+            message = make.request(seed)
+            message.resource_profiles[0].scope_profiles[0].profiles[0].time_unix_nano = 10 ** 18 + seed
+            client.send(message)
+        g.until(lambda: sink.failed > 3)
+        sink.fault = None
+        g.until(lambda: g.total("otelcol_ledger_out_samples") == 500)
+        # The two at the consumers are the first that arrived; the others wait in the queue.
+        rest = [t - 10 ** 18 for t in got if t - 10 ** 18 > 1]
+        late = range(2, 10) if order == "oldest" else range(9, 1, -1)
+        assert sorted(rest) == list(range(2, 10))
+        assert all(abs(rest.index(seed) - i) <= 1 for i, seed in enumerate(late)), rest

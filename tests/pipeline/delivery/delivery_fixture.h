@@ -172,6 +172,7 @@ static inline int64_t read_metric(struct fixture *f, const char *line)
 }
 
 #define OUT "otelcol_ledger_out_samples{exporter=\"fake\",pipeline=\"profiles\"} "
+#define HELD "otelcol_exporter_queue_memory_bytes{data_type=\"profiles\",exporter=\"fake\"} "
 #define QUEUED "otelcol_ledger_queued_samples{exporter=\"fake\",pipeline=\"profiles\"} "
 #define DROPPED(reason) \
 	"otelcol_ledger_dropped_samples{exporter=\"fake\",pipeline=\"profiles\",reason=\"" reason \

@@ -201,9 +201,41 @@ static void an_empty_one_takes_a_packet_of_any_size(void **state)
 	empty(&b);
 }
 
+static void the_order_decides_which_waiting_packet_is_taken(void **state)
+{
+	static const size_t oldest[] = { 1, 2, 3, 4 }, newest[] = { 2, 4, 3, 1 };
+	(void)state;
+	for (int order = ORDER_OLDEST; order <= ORDER_NEWEST; order++) {
+		const size_t *expected = order == ORDER_OLDEST ? oldest : newest;
+		struct queue_config q = config;
+		struct backlog b;
+		q.order.index = order;
+		backlog_init(&b, &q, false);
+		for (size_t bytes = 1; bytes <= 4; bytes++) {
+			assert_true(backlog_add(&b, item_of(bytes), ENTRY_ALWAYS, true));
+			if (bytes == 2 || bytes == 4) {
+				struct item *item = backlog_take(&b);
+				assert_int_equal(item->packet->otlp.len, *expected++);
+				backlog_remove(&b, item);
+				packet_unref(&item->packet);
+				memory_free(item);
+			}
+		}
+		for (int i = 0; i < 2; i++) {
+			struct item *item = backlog_take(&b);
+			assert_int_equal(item->packet->otlp.len, *expected++);
+			backlog_remove(&b, item);
+			packet_unref(&item->packet);
+			memory_free(item);
+		}
+		assert_null(backlog_take(&b));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_order_decides_which_waiting_packet_is_taken),
 		cmocka_unit_test(what_it_holds_and_what_plans_make_stay_within_the_share),
 		cmocka_unit_test(encodings_that_others_make_count),
 		cmocka_unit_test(it_is_full_until_it_is_half_empty),

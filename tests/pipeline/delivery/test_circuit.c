@@ -27,6 +27,8 @@ static int set_up(void **state)
 	static const struct metric gauge = { "test_state", METRIC_GAUGE, "{state}", "State." };
 	(void)state;
 	memset(&rig, 0, sizeof rig);
+	for (int i = 0; i < PLACES; i++)
+		rig.places[i].deadline = UINT64_MAX;
 	rig.loop = loop_new(NULL);
 	rig.metrics = metrics_new();
 	rig.retry = (struct retry_config){ .present = { true },

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/clock.h"
 #include "tests/pipeline/delivery/delivery_fixture.h"
 
 /* The life of one packet in a delivery: parts, retries, results, and what its senders learn. */
@@ -46,6 +47,66 @@ static void retries_end_after_max_elapsed_time(void **state)
 	assert_true(enqueue(f, 6));
 	run_until(f, 1, DROPPED("retries_exhausted"));
 	assert_int_equal(read_metric(f, DROPPED("retries_exhausted")), 6);
+}
+
+static bool enqueue_of(struct fixture *f, uint64_t samples, uint64_t arrival)
+{
+	struct packet *packet = packet_new(10, 0);
+	packet->samples = samples;
+	packet->otlp.len = 10;
+	packet->oldest_arrival = arrival;
+	bool taken = delivery_enqueue(f->delivery, packet, &f->pipeline, ENTRY_IF_FITS);
+	packet_unref(&packet);
+	return taken;
+}
+
+static void what_waited_longer_than_max_age_is_not_sent(void **state)
+{
+	struct fixture *f = *state;
+	log_to_file();
+	f->config.sending_queue.max_age.ns = INT64_C(3600000000000);
+	f->config.sending_queue.queue_size = 100;
+	begin(f);
+	for (int i = 0; i < 20; i++)
+		assert_true(enqueue_of(f, 1, 1)); /* when the machine started */
+	assert_true(enqueue_of(f, 5, clock_now()));
+	assert_true(enqueue_of(f, 7, 0)); /* unknown */
+	run_until(f, 2, DROPPED("expired"));
+	assert_int_equal(f->sends, 2);
+	assert_int_equal(read_metric(f, DROPPED("expired")), 20);
+	assert_int_equal(read_metric(f, OUT), 12);
+	assert_int_equal(logged("max_age"), 1);
+}
+
+static void retries_end_when_the_packet_expires(void **state)
+{
+	struct fixture *f = *state;
+	f->config.sending_queue.max_age.ns = 20000000;
+	f->config.sending_queue.num_consumers = 1;
+	begin(f);
+	for (int i = 0; i < 16; i++)
+		f->script[i] = (struct send_result){ .outcome = SEND_RETRY,
+						     .retry_after_ms = i ? 1000 : -1,
+						     .reason = "unavailable" };
+	assert_true(enqueue_of(f, 6, clock_now()));
+	run_until(f, 1, DROPPED("expired"));
+	assert_in_range(f->sends, 1, 2);
+	assert_int_equal(read_metric(f, DROPPED("expired")), 6);
+}
+
+/* Bytes that its plan was expected to make are given back. */
+static void what_was_dropped_without_an_attempt_holds_no_memory(void **state)
+{
+	struct fixture *f = *state;
+	f->ops.plan = plan_three;
+	f->max_bytes = 1 << 20;
+	f->config.sending_queue.num_consumers = 1;
+	f->config.sending_queue.max_age.ns = 1;
+	begin(f);
+	assert_true(enqueue_of(f, 3, 1));
+	run_until(f, 0, DROPPED("expired"));
+	assert_int_equal(f->sends, 0);
+	assert_int_equal(read_metric(f, HELD), 0);
 }
 
 /* A plan that supports only some of the samples, or none. */
@@ -253,6 +314,9 @@ int main(void)
 		TEST(a_retry_is_made_until_it_is_taken),
 		TEST(what_is_refused_for_good_is_dropped_and_counted),
 		TEST(retries_end_after_max_elapsed_time),
+		TEST(what_waited_longer_than_max_age_is_not_sent),
+		TEST(retries_end_when_the_packet_expires),
+		TEST(what_was_dropped_without_an_attempt_holds_no_memory),
 		TEST(parts_are_sent_in_order_and_a_lost_one_costs_only_itself),
 		TEST(what_a_plan_leaves_out_is_dropped_and_counted),
 		TEST(a_retry_interval_of_zero_does_not_spin),
