@@ -53,7 +53,8 @@ void runtime_close(struct runtime *r)
 }
 
 struct graph *runtime_build(struct runtime *r, const struct node *root,
-			    const struct service_view *service, struct error *err)
+			    const struct service_view *service, struct graph *predecessor,
+			    struct error *err)
 {
 	return graph_build(
 		&(struct graph_options){
@@ -68,6 +69,8 @@ struct graph *runtime_build(struct runtime *r, const struct node *root,
 			.quotas = &r->quotas,
 			.service = service,
 			.workers = r->workers,
+			.number = ++r->graphs,
+			.predecessor = predecessor,
 		},
 		err);
 }

@@ -26,6 +26,7 @@ struct runtime {
 	struct quota_tables quotas;
 	struct budget budget;
 	uint32_t workers; /* threads of each graph, and I/O threads */
+	uint64_t graphs;  /* built so far */
 	bool measured;    /* the budget has its baseline, and is shown as metrics */
 };
 
@@ -39,9 +40,11 @@ void runtime_close(struct runtime *runtime); /* no graph is left; also after a f
 /* SIGHUP: exporters open files and certificates again (graph_reopen: all other components). */
 void runtime_reopen(struct runtime *runtime);
 
-/* A graph that borrows from the runtime; root outlives it. */
+/* A graph that borrows from the runtime; root outlives it. predecessor: the graph that runs, NULL:
+ * none. */
 struct graph *runtime_build(struct runtime *runtime, const struct node *root,
-			    const struct service_view *service, struct error *err);
+			    const struct service_view *service, struct graph *predecessor,
+			    struct error *err);
 /* Starts the graph. With the first one, the resident size at this moment becomes the budget's
  * baseline. False: also when the memory limit is below what the process needs. */
 bool runtime_run(struct runtime *runtime, struct graph *graph, struct error *err);

@@ -59,7 +59,7 @@ bool service_open(struct service *s, const struct options *options, struct error
 	if (!runtime_open(&s->runtime, s->root, err))
 		return false;
 	s->view = (struct service_view){ .context = s, .ready = is_ready, .up_since = up_since };
-	s->graph = runtime_build(&s->runtime, s->root, &s->view, err);
+	s->graph = runtime_build(&s->runtime, s->root, &s->view, NULL, err);
 	return s->graph != NULL;
 }
 

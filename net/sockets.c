@@ -13,7 +13,7 @@ struct shared {
 	struct shared *next;
 	char *address;
 	int fd;
-	const void **owners;
+	const _Atomic uint64_t **owners;
 	size_t owner_count;
 };
 
@@ -40,27 +40,30 @@ void sockets_unref(struct sockets **slot)
 	memory_free(s);
 }
 
-static bool has_owner(const struct shared *shared, const void *owner)
+static bool has_owner(const struct shared *shared, uint64_t owner)
 {
 	for (size_t i = 0; i < shared->owner_count; i++)
-		if (shared->owners[i] == owner)
+		if (*shared->owners[i] == owner)
 			return true;
 	return false;
 }
 
-static void add_owner(struct shared *shared, const void *owner)
+static void add_owner(struct shared *shared, const _Atomic uint64_t *owner)
 {
 	shared->owners =
 		memory_resize(shared->owners, (shared->owner_count + 1) * sizeof *shared->owners);
 	shared->owners[shared->owner_count++] = owner;
 }
 
-static void remove_owner(struct shared *shared, const void *owner)
+static bool remove_owner(struct shared *shared, const _Atomic uint64_t *owner)
 {
 	size_t i = 0;
-	while (shared->owners[i] != owner)
+	while (i < shared->owner_count && shared->owners[i] != owner)
 		i++;
+	if (i == shared->owner_count)
+		return false;
 	shared->owners[i] = shared->owners[--shared->owner_count];
+	return true;
 }
 
 int sockets_share(const struct sockets_access *access, const char *address)
@@ -71,7 +74,7 @@ int sockets_share(const struct sockets_access *access, const char *address)
 		return -1;
 	pthread_mutex_lock(&s->lock);
 	struct shared *shared = s->first;
-	while (shared && (strcmp(shared->address, address) || has_owner(shared, access->owner)))
+	while (shared && (strcmp(shared->address, address) || has_owner(shared, *access->owner)))
 		shared = shared->next;
 	if (shared)
 		fd = fcntl(shared->fd, F_DUPFD_CLOEXEC, 0);
@@ -99,16 +102,16 @@ void sockets_add(const struct sockets_access *access, const char *address, int f
 
 /* Takes the owner off the first socket of the address that it has; returns the socket if that was
  * the last owner. */
-static struct shared *leave(struct sockets *s, const char *address, const void *owner, bool *free)
+static struct shared *leave(struct sockets *s, const char *address, const _Atomic uint64_t *owner,
+			    bool *free)
 {
 	struct shared **at = &s->first, *shared;
-	while (*at && (strcmp((*at)->address, address) || !has_owner(*at, owner)))
+	while (*at && (strcmp((*at)->address, address) || !remove_owner(*at, owner)))
 		at = &(*at)->next;
 	shared = *at;
 	*free = true;
 	if (!shared)
 		return NULL;
-	remove_owner(shared, owner);
 	*free = shared->owner_count == 0;
 	if (!*free)
 		return NULL;

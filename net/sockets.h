@@ -3,14 +3,16 @@
 #define NET_SOCKETS_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 /*
  * The listening sockets of the process, by address. They outlive the servers that accept from them:
  * a server that is started for an address on which another one listens accepts from the same
  * socket, so that connections are never refused while one takes the other's place.
  *
- * A socket is shared between owners (each a graph), never within one: two servers of one
- * configuration with the same address are an error, as bind reports it. Any thread.
+ * A socket is shared between owners, never within one: two servers of one configuration with the
+ * same address are an error, as bind reports it. An owner is the number of a graph. A server that
+ * passes from one graph to the next gets another one. Any thread.
  */
 struct sockets;
 
@@ -20,7 +22,7 @@ void sockets_unref(struct sockets **sockets); /* nobody listens any more */
 /* A server's way to them. sockets NULL: its sockets are its own. */
 struct sockets_access {
 	struct sockets *sockets;
-	const void *owner;
+	const _Atomic uint64_t *owner;
 };
 
 /* A descriptor of the socket that another owner has at the address, -1: there is none. */

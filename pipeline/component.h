@@ -62,8 +62,8 @@ struct host {
 	struct log log;       /* already carries the component's fields */
 	struct metrics *metrics;
 	struct loop *loop;
-	struct io *io;     /* receivers: the I/O threads of their connections; set before start */
-	struct gate *gate; /* receivers: admits requests (pipeline/inbound.h) */
+	struct io *io; /* receivers: the I/O threads of their connections; set before start */
+	struct entrance *entrance; /* receivers: to the gate for requests (pipeline/inbound.h) */
 	struct sockets_access sockets; /* for servers */
 	/* for create */
 	struct authenticators authenticators;

@@ -30,6 +30,7 @@
  * ERROR_BUSY) fails the request, and the remaining documents are skipped. The sender then sends
  * the whole request again, so documents that were already accepted arrive twice rather than never.
  */
+struct entrance;
 struct gate;
 struct inbound;
 
@@ -92,7 +93,8 @@ struct inbound {
 	 * body and small structures, such as copies of the headers */
 	size_t overhead;
 	struct ack ack;    /* initialised by gate_submit */
-	struct gate *gate; /* set by gate_submit */
+	struct gate *gate; /* from entrance_take, set before all else */
+	bool submitted;    /* by gate_submit or gate_run_here */
 	/* the peer whose share is charged; from gate_admit to the reply or gate_forget */
 	struct peer *peer;
 	/* here: run by gate_run_here; moves: load has found the request too large for that, so a
@@ -119,6 +121,12 @@ struct inbound {
 /* The charge for a request before any of its body has arrived: its structures, the receiver's
  * included. */
 #define GATE_REQUEST_BYTES 4096
+
+/* The gate of the graph that runs, for one request that arrives: all calls for the request go to
+ * this gate. The graph does not end before gate_leave, which is the request's last use of anything
+ * that belongs to a graph. [any thread] */
+struct gate *entrance_take(struct entrance *entrance);
+void gate_leave(struct gate *gate);
 
 /* Does gate_admit need in->headers, to find the tenant? */
 bool gate_wants_headers(const struct gate *gate);
@@ -172,15 +180,9 @@ const struct request_limiter *gate_limiter(const struct gate *gate);
 
 /* Memory that does not belong to a request: the cost of a connection. False, with nothing charged,
  * if the budget is short. That happens before requests are refused. [any thread] */
-bool gate_hold(struct gate *gate, int64_t bytes);
-void gate_release(struct gate *gate, int64_t bytes);
-/* The number of bytes that gate_hold would still accept. The connections of one peer must hold less
- * than that, so that a single peer cannot have everything. [any thread] */
-int64_t gate_spare(const struct gate *gate);
-/* Is less than an eighth of the budget left? Then servers close idle connections, oldest first.
- * [any thread, cheap] */
-bool gate_is_short(const struct gate *gate);
-/* These four functions, for a server in net/. */
-struct net_budget gate_net_budget(struct gate *gate);
+bool entrance_hold(struct entrance *entrance, int64_t bytes);
+void entrance_release(struct entrance *entrance, int64_t bytes);
+/* The same for a server in net/. */
+struct net_budget entrance_net_budget(struct entrance *entrance);
 
 #endif

@@ -69,15 +69,15 @@ struct scrape_request {
 	struct scrape *scrape;
 };
 
-static struct gate *gate_of(const struct pprof_scraper *p)
+static struct entrance *entrance_of(const struct pprof_scraper *p)
 {
-	return p->options.host->gate;
+	return p->options.host->entrance;
 }
 
 static void delta_release(const struct pprof_scraper *p, struct delta **delta)
 {
 	if (*delta)
-		gate_release(gate_of(p), (int64_t)delta_bytes(*delta));
+		entrance_release(entrance_of(p), (int64_t)delta_bytes(*delta));
 	delta_unref(delta);
 }
 
@@ -114,7 +114,7 @@ static bool subtract(struct scrape *s, struct profiles *p, const struct profiles
 	delta_release(scraper, &s->fresh); /* of another pipeline of the receiver */
 	if (!now)
 		return false;
-	if (!gate_hold(gate_of(scraper), (int64_t)delta_bytes(now))) {
+	if (!entrance_hold(entrance_of(scraper), (int64_t)delta_bytes(now))) {
 		delta_unref(&now);
 		error_set(err, ERROR_BUSY, "no memory for the values of a cumulative profile");
 		err->short_of_memory = true;
@@ -456,9 +456,9 @@ static void merge(struct pprof_scraper *p, const struct pprof_targets *targets)
 bool pprof_scraper_set_targets(struct pprof_scraper *p, const struct pprof_targets *targets)
 {
 	int64_t bytes = bytes_of(p, targets);
-	if (!gate_hold(gate_of(p), bytes))
+	if (!entrance_hold(entrance_of(p), bytes))
 		return false;
-	gate_release(gate_of(p), p->held);
+	entrance_release(entrance_of(p), p->held);
 	p->held = bytes;
 	merge(p, targets);
 	return true;
@@ -559,7 +559,7 @@ static void forget_targets(void *argument)
 	memory_free(p->actives);
 	p->actives = NULL;
 	p->count = 0;
-	gate_release(gate_of(p), p->held);
+	entrance_release(entrance_of(p), p->held);
 	p->held = 0;
 }
 

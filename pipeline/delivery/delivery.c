@@ -314,7 +314,7 @@ void delivery_finish(struct sending *s, enum ack_outcome outcome)
 	d->busy--;
 	/* Two: where memory was short, there may be room for more of them again. */
 	struct sending *next = take_consumer(d), *another = take_consumer(d);
-	bool settled = !d->busy && d->drained;
+	bool settled = !d->busy && d->drained && !d->backlog.head;
 	pthread_mutex_unlock(&d->lock);
 
 	if (next)
@@ -356,18 +356,23 @@ static void drop_waiting(struct delivery *d, enum ledger_reason reason)
 	}
 }
 
+void delivery_wait_empty(struct delivery *d, void (*drained)(void *argument), void *argument)
+{
+	pthread_mutex_lock(&d->lock);
+	d->drained = drained;
+	d->argument = argument;
+	bool settled = !d->busy && !d->backlog.head; /* what is killed may wait */
+	pthread_mutex_unlock(&d->lock);
+	if (settled)
+		loop_post(d->options.loop, settle, d);
+}
+
 void delivery_drain(struct delivery *d, void (*drained)(void *argument), void *argument)
 {
 	delivery_stop_retrying(d);
 	if (delivery_is_killed(d))
 		drop_waiting(d, LEDGER_KILLED);
-	pthread_mutex_lock(&d->lock);
-	d->drained = drained;
-	d->argument = argument;
-	bool settled = !d->busy;
-	pthread_mutex_unlock(&d->lock);
-	if (settled)
-		loop_post(d->options.loop, settle, d);
+	delivery_wait_empty(d, drained, argument);
 }
 
 void delivery_abandon(struct delivery *d)

@@ -176,6 +176,7 @@ bool delivery_is_awaited(const struct delivery *delivery);
  * packets stay. Senders that repeat their requests cause duplicates.
  * delivery_drain: stops retrying, and nothing may be enqueued any more; `drained` runs when nothing
  * is left.
+ * delivery_wait_empty: the same, but packets are retried as configured.
  * delivery_abandon: stops retrying, and drops what still waits (reason shutdown); what is in flight
  * ends when the exporter's stop cancels it.
  * delivery_unref: only after drained ran, or if nothing was ever enqueued.
@@ -186,6 +187,8 @@ void delivery_stop_retrying(struct delivery *delivery);
 void delivery_resume(struct delivery *delivery);
 void delivery_release_senders(struct delivery *delivery);
 void delivery_drain(struct delivery *delivery, void (*drained)(void *argument), void *argument);
+void delivery_wait_empty(struct delivery *delivery, void (*drained)(void *argument),
+			 void *argument);
 void delivery_abandon(struct delivery *delivery);
 void delivery_log_stuck(struct delivery *delivery);
 void delivery_unref(struct delivery **delivery);

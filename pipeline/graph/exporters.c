@@ -7,23 +7,25 @@
 #include <assert.h>
 #include <string.h>
 
+/* Of the exporters that no graph has, this many may wait for their destinations. */
+enum { ALONE_MAX = 32 };
+
 struct exporter {
 	struct exporters *all;
 	struct exporter *next;
-	struct node *node; /* its own copy, as is all that `declared` refers to */
-	struct declared declared;
+	struct declared declared; /* its own copy */
 	void *self;
 	struct host host;
 	struct delivery *delivery;
-	/* of its authenticator, while it is created: the graph's; then: the keys that it wants */
-	struct authenticators authenticators;
-	const char *const *context_keys;
+	struct named_auths auths;
 	/* The numbers of graphs that have borrowed it and that use it, and the numbers of users
 	 * that have begun to end and whose deadline has passed. */
 	uint32_t borrowers, users, ending, late;
 	bool started;
 	bool closing; /* it can no longer be borrowed */
-	bool stopping, stopped, drained;
+	bool cut;     /* the deadline of a user has passed that ends with the program */
+	bool alone;   /* no graph has it; it ends when its queue is empty */
+	bool hastened, stopping, stopped, drained;
 	struct exporter *next_stop;
 	void (*gone)(void *argument);
 	void *argument;
@@ -37,6 +39,9 @@ struct exporters {
 	struct exporter *first;
 	uint32_t count;
 	struct exporter *stops; /* the queue of stops; the first one is running on the pool */
+	uint32_t alone;
+	void (*none_alone)(void *argument); /* then: none is left */
+	void *argument;
 };
 
 struct exporters *exporters_new(struct loop *loop, struct metrics *metrics, struct budget *budget)
@@ -92,38 +97,31 @@ static void destroy(struct exporter *e)
 	const struct component_factory *factory = e->declared.factory;
 	unlink_exporter(e);
 	delivery_unref(&e->delivery);
-	if (factory->destroy && e->self)
+	if (e->self && factory->destroy)
 		factory->destroy(e->self);
 	memory_free(e->self);
-	config_release(factory->config, e->declared.config);
-	memory_free(e->declared.config);
-	memory_free(e->declared.id);
-	memory_free(e->declared.path);
-	node_unref(&e->node);
+	declared_fini(&e->declared);
+	named_auths_fini(&e->auths);
 	memory_free(e);
 }
 
-static struct exporter *find(const struct exporters *all, const struct declared *declared)
+static struct exporter *find(const struct exporters *all, const struct declared *declared,
+			     struct authenticators authenticators)
 {
 	for (struct exporter *e = all->first; e; e = e->next)
-		if (!e->closing && e->declared.factory == declared->factory &&
-		    !strcmp(e->declared.id, declared->id) && node_equal(e->node, declared->node))
+		if (!e->closing && declared_same(&e->declared, declared) &&
+		    named_auths_same(&e->auths, authenticators))
 			return e;
 	return NULL;
 }
 
-static struct exporter *add(struct exporters *all, const struct declared *declared)
+static bool create(struct exporter *e, const struct declared *declared,
+		   struct authenticators authenticators, struct error *err)
 {
-	struct exporter *e = memory_new(sizeof *e);
-	e->all = all;
-	e->node = node_copy(declared->node);
-	e->declared = (struct declared){
-		.factory = declared->factory,
-		.id = memory_text(declared->id),
-		.path = memory_text(declared->path),
-		.node = e->node,
-		.config = memory_new(declared->factory->config->size),
-	};
+	const struct component_factory *factory = declared->factory;
+	struct exporters *all = e->all;
+	if (!declared_copy(&e->declared, declared, err))
+		return false;
 	e->host = (struct host){
 		.id = e->declared.id,
 		.log = {
@@ -133,18 +131,8 @@ static struct exporter *add(struct exporters *all, const struct declared *declar
 		},
 		.metrics = all->metrics,
 		.loop = all->loop,
+		.authenticators = named_auths_record(&e->auths, authenticators),
 	};
-	e->next = all->first;
-	all->first = e;
-	all->count++;
-	return e;
-}
-
-static bool create(struct exporter *e, struct error *err)
-{
-	const struct component_factory *factory = e->declared.factory;
-	if (!config_bind(factory->config, e->node, e->declared.path, e->declared.config, err))
-		return false;
 	e->self = memory_new(factory->size);
 	if (!factory->create(e->self, e->declared.config, &e->host, err))
 		return error_prefix(err, "%s", e->declared.path);
@@ -161,45 +149,46 @@ static bool create(struct exporter *e, struct error *err)
 	return true;
 }
 
-/* Remembers which metadata the exporter's authenticator wants. */
-static struct authenticator *find_authenticator(void *context, const char *id)
-{
-	struct exporter *e = context;
-	struct authenticator *a = e->authenticators.find(e->authenticators.context, id);
-	if (a)
-		e->context_keys = a->context_keys;
-	return a;
-}
-
 const char *const *exporters_context_keys(const struct exporter *e)
 {
-	return e->context_keys;
+	return named_auths_context_keys(&e->auths);
+}
+
+static struct exporter *add(struct exporters *all, const struct declared *declared,
+			    struct authenticators authenticators, struct error *err)
+{
+	struct exporter *e = memory_new(sizeof *e);
+	e->all = all;
+	e->next = all->first;
+	all->first = e;
+	all->count++;
+	if (create(e, declared, authenticators, err))
+		return e;
+	destroy(e);
+	return NULL;
 }
 
 struct exporter *exporters_borrow(struct exporters *all, const struct declared *declared,
 				  struct authenticators authenticators, struct error *err)
 {
-	struct exporter *e = find(all, declared);
-	if (!e) {
-		e = add(all, declared);
-		e->authenticators = authenticators;
-		e->host.authenticators = (struct authenticators){ e, find_authenticator };
-		bool ok = create(e, err);
-		e->authenticators = e->host.authenticators = (struct authenticators){ 0 };
-		if (!ok) {
-			destroy(e);
-			return NULL;
-		}
-	}
-	e->borrowers++;
+	struct exporter *e = find(all, declared, authenticators);
+	if (!e)
+		e = add(all, declared, authenticators, err);
+	if (e)
+		e->borrowers++;
 	return e;
+}
+
+static bool has_ended(const struct exporter *e)
+{
+	return e->drained && e->stopped;
 }
 
 void exporters_return(struct exporter **exporter)
 {
 	struct exporter *e = *exporter;
 	*exporter = NULL;
-	if (!e || --e->borrowers)
+	if (!e || --e->borrowers || (e->alone && !has_ended(e)))
 		return;
 	assert(!e->users && e->stopped == e->started);
 	destroy(e);
@@ -240,10 +229,25 @@ void exporters_reopen(struct exporters *all)
 			component_reopen(e->declared.factory, e->self, &e->host.log);
 }
 
+static void end_alone(struct exporter *e)
+{
+	struct exporters *all = e->all;
+	log_info(&e->host.log, "The exporter has ended; its queue is empty");
+	all->alone--;
+	if (!e->borrowers)
+		destroy(e);
+	if (!all->alone && all->none_alone)
+		loop_post(all->loop, all->none_alone, all->argument);
+}
+
 /* The last access to the exporter on behalf of its last user. */
 static void finish(struct exporter *e)
 {
-	if (e->drained && e->stopped)
+	if (!has_ended(e))
+		return;
+	if (e->alone)
+		end_alone(e);
+	else
 		e->gone(e->argument);
 }
 
@@ -291,7 +295,7 @@ static void has_drained(void *argument)
 /* The deadline of one user has passed. */
 static void cut_short(struct exporter *e)
 {
-	bool all = e->late >= e->users;
+	bool all = e->late >= e->users && e->cut;
 	if (all || delivery_waits(e->delivery))
 		delivery_abandon(e->delivery);
 	else if (delivery_is_awaited(e->delivery))
@@ -309,28 +313,93 @@ void exporters_end(struct exporter *e)
 		delivery_stop_retrying(e->delivery);
 }
 
-void exporters_expire(struct exporter *e)
+void exporters_expire(struct exporter *e, bool retires)
 {
 	e->late++;
+	e->cut = e->cut || !retires;
 	cut_short(e);
+}
+
+/* The graph leaves an exporter that other graphs use. */
+static void leave_to_others(struct exporter *e, bool late)
+{
+	e->late -= late;
+	if (e->late)
+		cut_short(e);
+	else if (!e->closing)
+		delivery_resume(e->delivery);
 }
 
 bool exporters_leave(struct exporter *e, bool late, void (*gone)(void *argument), void *argument)
 {
 	e->users--;
 	e->ending--;
-	if (!e->users) {
-		e->gone = gone;
-		e->argument = argument;
-		delivery_drain(e->delivery, has_drained, e);
-		if (late)
-			cut_short(e);
-		return true;
+	if (e->users) {
+		leave_to_others(e, late);
+		return false;
 	}
-	e->late -= late;
-	if (e->late)
+	e->gone = gone;
+	e->argument = argument;
+	delivery_drain(e->delivery, has_drained, e);
+	if (late)
 		cut_short(e);
-	else if (!e->closing)
-		delivery_resume(e->delivery);
-	return false;
+	return true;
+}
+
+/* There may be so many exporters that nothing uses any more. */
+static void hasten_oldest(struct exporters *all)
+{
+	struct exporter *oldest = NULL;
+	for (struct exporter *e = all->first; e; e = e->next)
+		if (e->alone && !e->drained && !e->hastened)
+			oldest = e;
+	if (!oldest)
+		return;
+	oldest->hastened = true;
+	log_warn(&oldest->host.log,
+		 "Too many exporters that are no longer configured; each packet of the oldest "
+		 "gets one more attempt");
+	delivery_stop_retrying(oldest->delivery);
+}
+
+void exporters_let_go(struct exporter *e, bool late)
+{
+	e->users--;
+	e->ending--;
+	if (e->users) {
+		leave_to_others(e, late);
+		return;
+	}
+	e->closing = e->alone = true;
+	log_info(&e->host.log,
+		 "The exporter is no longer configured; it ends when its queue is empty");
+	delivery_wait_empty(e->delivery, has_drained, e);
+	if (++e->all->alone > ALONE_MAX)
+		hasten_oldest(e->all);
+}
+
+void exporters_expire_alone(struct exporters *all)
+{
+	for (struct exporter *e = all->first; e; e = e->next)
+		if (e->alone) {
+			delivery_abandon(e->delivery);
+			begin_stop(e);
+		}
+}
+
+void exporters_end_alone(struct exporters *all, void (*none)(void *argument), void *argument)
+{
+	all->none_alone = none;
+	all->argument = argument;
+	for (struct exporter *e = all->first; e; e = e->next)
+		if (e->alone && !e->drained)
+			delivery_stop_retrying(e->delivery);
+	if (!all->alone)
+		loop_post(all->loop, none, argument);
+}
+
+void exporters_log_stuck(const struct exporters *all)
+{
+	for (const struct exporter *e = all->first; e; e = e->next)
+		delivery_log_stuck(e->delivery);
 }

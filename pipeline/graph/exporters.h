@@ -7,6 +7,7 @@
 #include "pipeline/delivery/delivery.h"
 #include "pipeline/graph/inventory.h"
 #include "pipeline/kill_switch.h"
+#include "pipeline/graph/named_auths.h"
 
 /*
  * The exporters of the process, each with its delivery. They belong to the runtime, and graphs
@@ -15,9 +16,9 @@
  * graph that filled it. An exporter with another configuration is another exporter, even if its ID
  * is the same. The old one is drained and stopped when the last graph that uses it ends.
  *
- * Same configuration means equal nodes after expansion (node_equal), including secrets. An exporter
- * keeps a copy of its node, binds its own configuration from it and owns its ID: it borrows nothing
- * from a graph.
+ * Same configuration means equal nodes after expansion (declared_same), including secrets, and the
+ * same authenticators behind the names in it. An exporter keeps a copy of its node, binds its own
+ * configuration from it and owns its ID: it borrows nothing from a graph.
  *
  * There are two counts. Graphs that have borrowed it keep it allocated (exporters_borrow,
  * exporters_return). Graphs that have started it, and have not left it, use it (exporters_start,
@@ -64,7 +65,7 @@ void exporters_reopen(struct exporters *exporters);
  * senders that wait for the result.
  *
  * exporters_expire: the graph's deadline has passed, before or after it left. If this is true for
- * all graphs of the exporter, waiting packets are dropped and the exporter is stopped, which
+ * all graphs of the exporter, and not all of them only `retire`, waiting packets are dropped and the exporter is stopped, which
  * cancels deliveries in flight. Otherwise, waiting packets are dropped only if senders wait for the
  * result: these senders prevent the graph's receivers from stopping. They get an error and can
  * retry. Until the graph has left, such an exporter does not retry. At other exporters, senders
@@ -77,8 +78,23 @@ void exporters_reopen(struct exporters *exporters);
  * the queue.
  */
 void exporters_end(struct exporter *exporter);
-void exporters_expire(struct exporter *exporter);
+void exporters_expire(struct exporter *exporter, bool retires);
 bool exporters_leave(struct exporter *exporter, bool late, void (*gone)(void *argument),
 		     void *argument);
+
+/*
+ * Instead of exporters_leave, for a graph whose place another one has taken. An exporter that no
+ * other graph uses is alone from then on: it sends and retries as before until its queue is empty,
+ * and then ends, without any graph. At most 32 do; beyond that, each packet of the oldest gets one
+ * more attempt.
+ */
+void exporters_let_go(struct exporter *exporter, bool late);
+/* The program ends: packets of exporters that are alone get one more attempt. `none` runs on the loop
+ * thread when no such exporter is left. */
+void exporters_end_alone(struct exporters *exporters, void (*none)(void *argument), void *argument);
+/* The program's deadline has passed: drops what they still have, and stops them. */
+void exporters_expire_alone(struct exporters *exporters);
+/* The program ends without waiting: logs which exporters delay it. */
+void exporters_log_stuck(const struct exporters *exporters);
 
 #endif

@@ -12,8 +12,7 @@
  * which it is kept. */
 #define IDLE_SHARE 8
 
-static struct instance *find_instance(const struct graph *g, enum component_kind kind,
-				      const char *id)
+struct instance *graph_find(const struct graph *g, enum component_kind kind, const char *id)
 {
 	for (uint32_t i = 0; i < g->instance_count; i++)
 		if (instance_kind(g->instances[i]) == kind &&
@@ -22,13 +21,20 @@ static struct instance *find_instance(const struct graph *g, enum component_kind
 	return NULL;
 }
 
+static struct instance *append(struct graph *g, struct instance *instance)
+{
+	g->instances = memory_resize(g->instances, (g->instance_count + 1) * sizeof *g->instances);
+	g->instances[g->instance_count++] = instance;
+	instance->graphs++;
+	return instance;
+}
+
 static struct instance *append_instance(struct graph *g, const struct declared *declared)
 {
 	struct instance *instance = memory_new(sizeof *instance);
 	instance->declared = declared;
-	g->instances = memory_resize(g->instances, (g->instance_count + 1) * sizeof *g->instances);
-	g->instances[g->instance_count++] = instance;
-	return instance;
+	instance->owner = g->options.number;
+	return append(g, instance);
 }
 
 static struct authenticator *refuse_authenticator(struct graph *g, const char *id,
@@ -42,7 +48,7 @@ static struct authenticator *refuse_authenticator(struct graph *g, const char *i
 static struct authenticator *find_authenticator(void *context, const char *id)
 {
 	struct graph *g = context;
-	const struct instance *i = find_instance(g, COMPONENT_EXTENSION, id);
+	const struct instance *i = graph_find(g, COMPONENT_EXTENSION, id);
 	if (!i)
 		return refuse_authenticator(g, id, "authenticator not found");
 	if (!i->declared->factory->extension->authenticator)
@@ -64,35 +70,60 @@ static bool resolved(struct graph *g, const struct declared *declared, struct er
 	return error_prefix(err, "%s::auth", declared->path);
 }
 
-static struct instance *add_instance(struct graph *g, const struct declared *declared,
-				     const struct pipeline *path, struct gate *gate,
-				     struct error *err)
+static void make_host(struct graph *g, struct instance *instance, const struct pipeline *path)
 {
-	const struct component_factory *factory = declared->factory;
-	struct instance *instance = append_instance(g, declared);
-	instance->gate = gate;
-	instance->self = memory_new(factory->size);
+	const struct declared *d = instance->declared;
+	enum component_kind kind = d->factory->kind;
+	if (kind == COMPONENT_RECEIVER)
+		instance->entrance = entrance_new(g->budget);
 	instance->host = (struct host){
-		.id = declared->id,
+		.id = d->id,
 		.pipeline = path ? path->id : NULL,
 		.log = {
-			.component_kind = component_kind_names[factory->kind],
-			.component_id = declared->id,
+			.component_kind = component_kind_names[kind],
+			.component_id = d->id,
 			.pipeline_id = path ? path->id : NULL,
-			.signal = factory->kind == COMPONENT_EXTENSION ? NULL : "profiles",
+			.signal = kind == COMPONENT_EXTENSION ? NULL : "profiles",
 		},
 		.metrics = g->options.metrics,
 		.loop = g->options.loop,
-		.gate = gate,
-		.sockets = { g->options.sockets, g },
-		.authenticators = authenticators_of(g),
+		.entrance = instance->entrance,
+		.sockets = { g->options.sockets, &instance->owner },
+		.authenticators = named_auths_record(&instance->auths, authenticators_of(g)),
 		.service = g->options.service,
 	};
-	if (!factory->create(instance->self, declared->config, &instance->host, err)) {
-		error_prefix(err, "%s", declared->path);
+}
+
+static bool create(struct graph *g, struct instance *instance, const struct pipeline *path,
+		   struct error *err)
+{
+	const struct component_factory *factory = instance->declared->factory;
+	make_host(g, instance, path);
+	instance->self = memory_new(factory->size);
+	return (factory->create(instance->self, instance->declared->config, &instance->host, err) ||
+		error_prefix(err, "%s", instance->declared->path)) &&
+	       resolved(g, instance->declared, err);
+}
+
+static struct instance *add_processor(struct graph *g, const struct declared *declared,
+				      const struct pipeline *path, struct error *err)
+{
+	struct instance *instance = append_instance(g, declared);
+	return create(g, instance, path, err) ? instance : NULL;
+}
+
+/* A receiver or an extension: the predecessor's if it is the same. */
+static struct instance *add_instance(struct graph *g, const struct declared *declared,
+				     struct error *err)
+{
+	struct instance *instance = succession_find(g, declared, authenticators_of(g));
+	if (instance)
+		return append(g, instance);
+	instance = append_instance(g, declared);
+	if (!declared_copy(&instance->own, declared, err))
 		return NULL;
-	}
-	return resolved(g, declared, err) ? instance : NULL;
+	instance->declared = &instance->own;
+	return create(g, instance, NULL, err) ? instance : NULL;
 }
 
 /* inventory_read has checked that the name is declared. */
@@ -114,8 +145,7 @@ static bool build_extensions(struct graph *g, struct error *err)
 	const struct strings *list = &g->inventory.service.extensions;
 	for (size_t i = 0; i < list->count; i++) {
 		const struct declared *d = resolve(g, COMPONENT_EXTENSION, list->at[i]);
-		if (!find_instance(g, COMPONENT_EXTENSION, d->id) &&
-		    !add_instance(g, d, NULL, NULL, err))
+		if (!graph_find(g, COMPONENT_EXTENSION, d->id) && !add_instance(g, d, err))
 			return false;
 	}
 	return true;
@@ -125,7 +155,7 @@ static bool build_exporters(struct graph *g, const struct strings *list, struct 
 {
 	for (size_t i = 0; i < list->count; i++) {
 		const struct declared *d = resolve(g, COMPONENT_EXPORTER, list->at[i]);
-		if (find_instance(g, COMPONENT_EXPORTER, d->id))
+		if (graph_find(g, COMPONENT_EXPORTER, d->id))
 			continue;
 		struct instance *instance = append_instance(g, d);
 		instance->exporter =
@@ -142,7 +172,7 @@ static bool build_stages(struct graph *g, struct pipeline *path, const struct st
 	path->stages = memory_array(list->count, sizeof *path->stages);
 	for (size_t k = 0; k < list->count; k++) {
 		const struct declared *d = resolve(g, COMPONENT_PROCESSOR, list->at[k]);
-		struct instance *instance = add_instance(g, d, path, NULL, err);
+		struct instance *instance = add_processor(g, d, path, err);
 		if (!instance)
 			return false;
 		struct stage *stage = &path->stages[path->stage_count++];
@@ -175,6 +205,8 @@ static void settle_memory(struct graph *g)
 		settled.memory_spike = settled.memory_limit / 5;
 	}
 	g->check_interval_ns = (uint64_t)settled.memory_check_interval.ns;
+	g->memory_limit = (int64_t)settled.memory_limit;
+	g->memory_spike = (int64_t)settled.memory_spike;
 	if (g->budget->limit)
 		return;
 	budget_init(g->budget, (int64_t)settled.memory_limit, (int64_t)settled.memory_spike);
@@ -196,7 +228,7 @@ static void add_destinations(struct graph *g, struct pipeline *path,
 			     const struct strings *exporters, bool required)
 {
 	for (size_t k = 0; k < exporters->count; k++) {
-		const struct instance *e = find_instance(g, COMPONENT_EXPORTER, exporters->at[k]);
+		const struct instance *e = graph_find(g, COMPONENT_EXPORTER, exporters->at[k]);
 		const struct delivery_config *config = inventory_delivery(e->declared);
 		struct batch_settings own = queue_batching(&config->sending_queue);
 		if (config->required == required)
@@ -246,7 +278,9 @@ static bool build_receiver(struct graph *g, const struct declared *d, struct err
 	enum ack_mode ack = inventory_ack(&g->inventory, d);
 	for (uint32_t i = 0; i < count; i++)
 		pipeline_expect_senders(paths[i], ack);
-	struct gate *gate = gate_new(&(struct gate_options){
+	struct reception *reception = &g->receptions[g->reception_count++];
+	reception->paths = paths;
+	reception->gate = gate_new(&(struct gate_options){
 		.receiver = d->id,
 		.paths = paths,
 		.pipeline_count = count,
@@ -261,19 +295,20 @@ static bool build_receiver(struct graph *g, const struct declared *d, struct err
 		.metrics = g->options.metrics,
 		.log = &g->log,
 	});
-	bool ok = add_instance(g, d, NULL, gate, err);
-	g->instances[g->instance_count - 1]->paths = paths;
-	return ok;
+	reception->receiver = add_instance(g, d, err);
+	if (reception->receiver && !reception->receiver->started)
+		entrance_lead(reception->receiver->entrance, reception->gate);
+	return reception->receiver != NULL;
 }
 
 static bool build_receivers(struct graph *g, struct error *err)
 {
+	g->receptions = memory_array(g->inventory.count, sizeof *g->receptions);
 	for (uint32_t i = 0; i < g->pipeline_count; i++) {
 		const struct strings *list = &pipeline_at(g, i)->receivers;
 		for (size_t k = 0; k < list->count; k++) {
 			const struct declared *d = resolve(g, COMPONENT_RECEIVER, list->at[k]);
-			if (!find_instance(g, COMPONENT_RECEIVER, d->id) &&
-			    !build_receiver(g, d, err))
+			if (!graph_find(g, COMPONENT_RECEIVER, d->id) && !build_receiver(g, d, err))
 				return false;
 		}
 	}
@@ -326,7 +361,7 @@ struct graph *graph_build(const struct graph_options *options, struct error *err
 	g->seats = memory_array(options->workers, sizeof *g->seats);
 	g->check = loop_timer_new(options->loop, check_memory, g);
 	bool ok = inventory_read(&g->inventory, options->root, options->factories, err);
-	if (ok)
+	if (ok && !options->predecessor)
 		loop_widen_pool(inventory_blocking_sends(&g->inventory));
 	if (!ok || !build_paths(g, err))
 		graph_unref(&g);
@@ -353,6 +388,7 @@ struct activity instance_activity(const struct graph *g, const struct instance *
 static bool start_instance(struct graph *g, struct instance *instance, struct error *err)
 {
 	instance->started = true;
+	instance->host.io = g->io;
 	if (instance->exporter)
 		return exporters_start(instance->exporter, err);
 	struct activity activity = instance_activity(g, instance);
@@ -381,15 +417,15 @@ bool graph_start(struct graph *g, struct io *io, struct error *err)
 			.run = gate_run,
 		},
 		err);
-	if (g->workers && g->options.kills &&
-	    !kill_switch_configure(g->options.kills, &g->inventory.service.kill_switch, err))
-		return false;
-	for (uint32_t i = 0; i < g->instance_count; i++)
-		g->instances[i]->host.io = g->io;
-	for (uint32_t i = 0; i < g->instance_count && g->workers; i++)
-		if (!start_instance(g, g->instances[i], err))
-			return false;
-	return g->workers != NULL;
+	succession_own(g);
+	bool ok = g->workers && (!g->options.kills ||
+				 kill_switch_configure(g->options.kills,
+						       &g->inventory.service.kill_switch, err));
+	for (uint32_t i = 0; i < g->instance_count && ok; i++)
+		ok = g->instances[i]->started || start_instance(g, g->instances[i], err);
+	if (!ok)
+		succession_return(g);
+	return ok;
 }
 
 void graph_ready(struct graph *g)
@@ -421,15 +457,27 @@ void graph_reopen(struct graph *g)
 	}
 }
 
-static void free_instance(struct instance *instance)
+static void leave_instance(struct instance *instance)
 {
+	if (--instance->graphs)
+		return;
 	exporters_return(&instance->exporter);
 	if (instance->self && instance->declared->factory->destroy)
 		instance->declared->factory->destroy(instance->self);
-	gate_unref(&instance->gate);
-	memory_free(instance->paths);
+	entrance_unref(&instance->entrance);
+	named_auths_fini(&instance->auths);
+	declared_fini(&instance->own);
 	memory_free(instance->self);
 	memory_free(instance);
+}
+
+static void close_receptions(struct graph *g)
+{
+	for (uint32_t i = 0; i < g->reception_count; i++) {
+		gate_unref(&g->receptions[i].gate);
+		memory_free(g->receptions[i].paths);
+	}
+	memory_free(g->receptions);
 }
 
 static void close_routes(struct pipeline *path)
@@ -451,7 +499,8 @@ void graph_unref(struct graph **graph)
 	for (uint32_t i = 0; i < g->pipeline_count; i++)
 		close_routes(&g->paths[i]);
 	for (uint32_t i = g->instance_count; i-- > 0;)
-		free_instance(g->instances[i]);
+		leave_instance(g->instances[i]);
+	close_receptions(g);
 	for (uint32_t i = 0; i < g->pipeline_count; i++)
 		memory_free(g->paths[i].stages);
 	memory_free(g->instances);

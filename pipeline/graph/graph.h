@@ -15,10 +15,15 @@
  * All functions run on the loop thread. Sequence: graph_build -> graph_start -> graph_ready ->
  * graph_stop or graph_retire -> graph_unref; or graph_unref directly after graph_build (validate).
  *
- * A second graph can run beside the first. When it has started, it accepts connections from the
- * same listening sockets, and graph_retire lets the first graph finish what it has accepted. Each
- * graph has its own workers and batches. A request belongs to the graph that admitted it until its
- * reply. Exporters and their queues are shared (pipeline/graph/exporters.h).
+ * A second graph can take the place of the first, its predecessor: graph_build -> graph_start ->
+ * graph_ready -> graph_succeed, then graph_retire of the predecessor. Receivers and extensions with
+ * the same configuration pass from one to the other, with their sockets and connections. A receiver
+ * with another configuration is another instance. It accepts connections from the same listening
+ * socket, and graph_retire lets the old instance finish what it has accepted.
+ *
+ * Each graph has its own processors, workers and batches. A request belongs to the graph whose gate
+ * it found when its headers arrived (pipeline/intake/entrance.h) until its reply. Exporters and their
+ * queues are shared (pipeline/graph/exporters.h).
  */
 struct graph;
 
@@ -35,6 +40,10 @@ struct graph_options {
 	struct quota_tables *quotas; /* NULL: none */
 	const struct service_view *service;
 	uint32_t workers; /* the number of threads */
+	uint64_t number;  /* another one for each graph of the process */
+	/* The graph that runs; NULL: none. Borrowed until graph_succeed or, if the start failed, until
+	 * this graph has stopped. */
+	struct graph *predecessor;
 };
 
 struct graph *graph_build(const struct graph_options *options, struct error *err);
@@ -46,16 +55,24 @@ bool graph_start(struct graph *graph, struct io *io, struct error *err);
 void graph_reopen(struct graph *graph);
 /* The budget knows its baseline: divides the memory above it between the exporters. */
 void graph_ready(struct graph *graph);
+/* The graph has started: requests that arrive at receivers which it has from its predecessor are its
+ * own from now on. The predecessor must retire next. */
+void graph_succeed(struct graph *graph);
+/* Between build and graph_succeed: the number of instances that come from the predecessor; and does
+ * it have the same memory limit, which cannot change while the program runs? */
+uint32_t graph_kept(const struct graph *graph);
+bool graph_fits_memory(const struct graph *graph);
 /* Stops receivers, then workers, open batches, queues (one more attempt for each packet), exporters
  * and extensions. Exporters that another graph uses continue, with their queues. After grace_ns,
  * waiting packets are dropped and counted. `stopped` runs on the loop thread at the end. */
 void graph_stop(struct graph *graph, uint64_t grace_ns, void (*stopped)(void *argument),
 		void *argument);
-/* The same while another graph listens on the same addresses: later requests on the connections of
- * this graph are still served. */
+/* The same after another graph has taken this one's place, or after the start of this one failed:
+ * later requests on the connections of this graph are still served, and exporters that no other
+ * graph uses continue alone. After grace_ns, senders that still wait for a result get an error. */
 void graph_retire(struct graph *graph, uint64_t grace_ns, void (*stopped)(void *argument),
 		  void *argument);
-/* Moves the deadline of the stop to the present. Only while stopping. */
+/* The deadline of the program has passed. Only while stopping or retiring. */
 void graph_expire(struct graph *graph);
 /* The program ends without waiting for the stop: logs which exporters delay it. */
 void graph_log_stuck(const struct graph *graph);

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pipeline/graph/private.h"
 
+/* how often what senders wait for is flushed while the graph waits for its requests */
+#define FLUSH_NS (50 * UINT64_C(1000000))
+
 static void stop_kind(struct graph *g, enum component_kind kind)
 {
 	for (uint32_t i = g->instance_count; i-- > 0;) {
 		struct instance *instance = g->instances[i];
-		if (instance_kind(instance) != kind || !instance->started)
+		if (instance_kind(instance) != kind || !instance->started ||
+		    instance->owner != g->options.number)
 			continue;
 		struct activity activity = instance_activity(g, instance);
 		instance->started = false;
@@ -19,20 +23,31 @@ static void free_seat(void *seat)
 	worker_unref(seat);
 }
 
-/* On a pool thread, because these calls wait for other threads. */
+/* A receiver stops only after its senders have replies, so batches for which senders wait are flushed
+ * at once. */
+static void flush_awaited(struct graph *g)
+{
+	for (uint32_t i = 0; i < g->pipeline_count; i++)
+		for (uint32_t k = 0; k < g->paths[i].route_count; k++)
+			if (g->paths[i].routes[k].waits || g->paths[i].routes[k].awaited)
+				batcher_flush(g->paths[i].routes[k].batcher);
+}
+
+/* On a pool thread, because these calls wait for other threads. Receivers that another graph has now
+ * do not stop, but have requests that still belong to this one. */
 static void stop_intake(void *argument)
 {
 	struct graph *g = argument;
 	stop_kind(g, COMPONENT_RECEIVER);
+	for (uint32_t i = 0; i < g->reception_count; i++)
+		while (!gate_wait(g->receptions[i].gate, FLUSH_NS))
+			flush_awaited(g);
 	for (uint32_t i = 0; g->io && i < io_count(g->io); i++)
 		io_call(io_thread_at(g->io, i), free_seat, &g->seats[i]);
 	workers_stop(&g->workers);
 	for (uint32_t i = 0; i < g->pipeline_count; i++)
 		for (uint32_t k = 0; k < g->paths[i].route_count; k++)
 			batcher_flush(g->paths[i].routes[k].batcher);
-	for (uint32_t i = 0; i < g->instance_count; i++)
-		if (g->instances[i]->gate)
-			gate_wait(g->instances[i]->gate);
 }
 
 static void exporter_gone(void *argument)
@@ -51,13 +66,17 @@ static void deadline_passed(void *argument)
 {
 	struct graph *g = argument;
 	g->late = true;
-	for (uint32_t i = 0; i < g->instance_count; i++)
-		if (g->instances[i]->exporter && g->instances[i]->started)
-			exporters_expire(g->instances[i]->exporter);
+	for (uint32_t i = 0; i < g->instance_count; i++) {
+		struct instance *e = g->instances[i];
+		if (!e->exporter || !e->started)
+			continue;
+		exporters_expire(e->exporter, g->retiring && !g->ends);
+	}
 }
 
 void graph_expire(struct graph *g)
 {
+	g->ends = true;
 	loop_timer_start(g->deadline, 0);
 }
 
@@ -77,23 +96,23 @@ static void leave_exporters(void *argument)
 		struct instance *e = g->instances[i];
 		if (!e->exporter || !e->started)
 			continue;
+		if (g->retiring) {
+			e->started = false;
+			exporters_let_go(e->exporter, g->late);
+			continue;
+		}
 		e->started = exporters_leave(e->exporter, g->late, exporter_gone, g);
 		g->waiting_for += e->started;
 	}
 	exporter_gone(g);
 }
 
-/* A receiver stops only after its senders have replies. Exporters and batches for which senders
- * wait are therefore flushed at once. */
 static void release_senders(struct graph *g)
 {
 	for (uint32_t i = 0; i < g->instance_count; i++)
 		if (g->instances[i]->exporter && g->instances[i]->started)
 			exporters_end(g->instances[i]->exporter);
-	for (uint32_t i = 0; i < g->pipeline_count; i++)
-		for (uint32_t k = 0; k < g->paths[i].route_count; k++)
-			if (g->paths[i].routes[k].waits || g->paths[i].routes[k].awaited)
-				batcher_flush(g->paths[i].routes[k].batcher);
+	flush_awaited(g);
 }
 
 void graph_stop(struct graph *g, uint64_t grace_ns, void (*stopped)(void *argument), void *argument)
@@ -103,9 +122,8 @@ void graph_stop(struct graph *g, uint64_t grace_ns, void (*stopped)(void *argume
 	g->deadline = loop_timer_new(g->options.loop, deadline_passed, g);
 	loop_timer_start(g->deadline, grace_ns);
 	loop_timer_cancel(g->check);
-	for (uint32_t i = 0; i < g->instance_count && !g->retiring; i++)
-		if (g->instances[i]->gate)
-			gate_close(g->instances[i]->gate);
+	for (uint32_t i = 0; i < g->reception_count && !g->retiring; i++)
+		gate_close(g->receptions[i].gate);
 	release_senders(g);
 	loop_work(g->options.loop, stop_intake, leave_exporters, g);
 }

@@ -368,6 +368,36 @@ void inventory_fini(struct inventory *inventory)
 	*inventory = (struct inventory){ 0 };
 }
 
+bool declared_copy(struct declared *copy, const struct declared *d, struct error *err)
+{
+	*copy = (struct declared){
+		.factory = d->factory,
+		.id = memory_text(d->id),
+		.path = memory_text(d->path),
+		.node = node_copy(d->node),
+		.config = memory_new(d->factory->config->size),
+	};
+	return config_bind(d->factory->config, copy->node, copy->path, copy->config, err);
+}
+
+void declared_fini(struct declared *copy)
+{
+	struct node *node = (struct node *)copy->node;
+	if (!copy->factory)
+		return;
+	config_release(copy->factory->config, copy->config);
+	memory_free(copy->config);
+	memory_free(copy->id);
+	memory_free(copy->path);
+	node_unref(&node);
+	*copy = (struct declared){ 0 };
+}
+
+bool declared_same(const struct declared *a, const struct declared *b)
+{
+	return a->factory == b->factory && !strcmp(a->id, b->id) && node_equal(a->node, b->node);
+}
+
 const struct declared *inventory_find(const struct inventory *inventory, enum component_kind kind,
 				      const char *id)
 {

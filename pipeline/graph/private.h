@@ -5,21 +5,35 @@
 #include "pipeline/graph/exporters.h"
 #include "pipeline/graph/graph.h"
 #include "pipeline/graph/inventory.h"
-#include "pipeline/intake/gate.h"
+#include "pipeline/graph/named_auths.h"
+#include "pipeline/intake/entrance.h"
 #include "pipeline/intake/pipeline.h"
 #include "pipeline/intake/workers.h"
 
-/* Shared by the files of the graph: graph.c builds and starts it, graph_stop.c ends it, exporters.c
- * contains what graphs share. */
+/* Shared by the files of the graph: graph.c builds and starts it, graph_stop.c ends it, succession.c
+ * passes components from one graph to the next, exporters.c contains what graphs share. */
 
-struct instance { /* an instance of a component */
+/* An instance of a component. Receivers and extensions with the same configuration pass from one
+ * graph to the next. For that time both graphs have the instance. */
+struct instance {
+	uint32_t graphs;     /* that have it */
+	struct declared own; /* of receivers and extensions, which may outlive the inventory */
 	const struct declared *declared;
+	struct named_auths auths;
 	void *self;
 	struct host host;
+	/* the number of the graph that stops it */
+	_Atomic uint64_t owner;
 	bool started; /* must be stopped; of an exporter: must be left, or is not gone yet */
 	struct exporter *exporter; /* of an exporter: instead of self and host */
-	struct gate *gate;         /* of a receiver */
-	struct pipeline **paths;   /* of a receiver */
+	struct entrance *entrance; /* of a receiver */
+};
+
+/* What a receiver leads to in one graph. */
+struct reception {
+	struct instance *receiver;
+	struct gate *gate;
+	struct pipeline **paths;
 };
 
 struct graph {
@@ -29,8 +43,11 @@ struct graph {
 	/* in start order: extensions, exporters, processors, receivers */
 	struct instance **instances;
 	uint32_t instance_count;
+	struct reception *receptions;
+	uint32_t reception_count;
 	struct pipeline *paths;
 	uint32_t pipeline_count, route_count; /* route_count: of all pipelines */
+	int64_t memory_limit, memory_spike;   /* as configured */
 	struct budget *budget;
 	struct peers peers;
 	struct tenants *tenants; /* NULL: there are none */
@@ -49,10 +66,20 @@ struct graph {
 	uint32_t waiting_for;
 	bool retiring; /* another graph listens on the same addresses */
 	bool late;     /* the deadline has passed */
+	bool ends;     /* also that of the program */
 	void (*stopped)(void *argument);
 	void *argument;
 };
 
+/* succession.c: the predecessor's instance of the same component with the same configuration, NULL:
+ * there is none. Then: the instances that both graphs have belong to this one, or again to the
+ * predecessor. */
+struct instance *succession_find(struct graph *graph, const struct declared *declared,
+				 struct authenticators authenticators);
+void succession_own(struct graph *graph);
+void succession_return(struct graph *graph);
+
+struct instance *graph_find(const struct graph *graph, enum component_kind kind, const char *id);
 enum component_kind instance_kind(const struct instance *instance);
 
 /* The start and end of each kind of component except exporters. NULL: there is nothing to do. A

@@ -20,8 +20,43 @@ struct gate *gate_new(const struct gate_options *options)
 		gate->required = gate->required || pipeline_is_required(options->paths[i]);
 	}
 	request_limits_init(&gate->limiter, &options->limits, options->metrics, options->receiver);
+	gate->takers = 1;
 	pthread_mutex_init(&gate->lock, NULL);
+	pthread_cond_init(&gate->empty, NULL);
 	return gate;
+}
+
+void gate_take(struct gate *gate)
+{
+	gate->takers++;
+}
+
+void gate_leave(struct gate *gate)
+{
+	if (--gate->takers)
+		return;
+	pthread_mutex_lock(&gate->lock);
+	gate->is_empty = true;
+	pthread_cond_broadcast(&gate->empty);
+	pthread_mutex_unlock(&gate->lock);
+}
+
+bool gate_wait(struct gate *gate, uint64_t ns)
+{
+	struct timespec until;
+	clock_gettime(CLOCK_REALTIME, &until);
+	ns += (uint64_t)until.tv_nsec;
+	until.tv_sec += (time_t)(ns / 1000000000);
+	until.tv_nsec = (long)(ns % 1000000000);
+	if (!gate->left)
+		gate_leave(gate);
+	gate->left = true;
+	pthread_mutex_lock(&gate->lock);
+	while (!gate->is_empty && pthread_cond_timedwait(&gate->empty, &gate->lock, &until) == 0)
+		;
+	bool is_empty = gate->is_empty;
+	pthread_mutex_unlock(&gate->lock);
+	return is_empty;
 }
 
 const struct request_limiter *gate_limiter(const struct gate *gate)
@@ -34,14 +69,6 @@ void gate_close(struct gate *gate)
 	gate->closed = true;
 }
 
-/* Polls, so that requests do not pay for a lock that only the end of a graph needs. */
-void gate_wait(struct gate *gate)
-{
-	const struct timespec pause = { 0, 1000000 };
-	while (atomic_load(&gate->unanswered))
-		nanosleep(&pause, NULL);
-}
-
 void gate_unref(struct gate **slot)
 {
 	struct gate *gate = *slot;
@@ -50,6 +77,7 @@ void gate_unref(struct gate **slot)
 		return;
 	for (int i = 0; i < TRANSPORT_COUNT; i++)
 		memory_free(gate->counters[i]);
+	pthread_cond_destroy(&gate->empty);
 	pthread_mutex_destroy(&gate->lock);
 	memory_free(gate);
 }
@@ -130,7 +158,7 @@ bool gate_charge_to(struct gate *gate, struct inbound *in, int64_t bytes)
 bool gate_out_of_memory(const struct gate *gate, struct inbound *in, int64_t bytes,
 			struct error *err)
 {
-	return gate_refusal_memory(gate->options.budget, in, in->gate ? bytes : 2 * bytes,
+	return gate_refusal_memory(gate->options.budget, in, in->submitted ? bytes : 2 * bytes,
 				   bytes - in->charged, err);
 }
 
@@ -237,51 +265,6 @@ void gate_forget(struct gate *gate, struct inbound *in, enum refusal reason)
 	in->refusal = REFUSAL_NONE;
 }
 
-bool gate_hold(struct gate *gate, int64_t bytes)
-{
-	return budget_take_spare(gate->options.budget, bytes);
-}
-
-void gate_release(struct gate *gate, int64_t bytes)
-{
-	budget_give_spare(gate->options.budget, bytes);
-}
-
-int64_t gate_spare(const struct gate *gate)
-{
-	return budget_spare(gate->options.budget);
-}
-
-bool gate_is_short(const struct gate *gate)
-{
-	return budget_is_short(gate->options.budget);
-}
-
-static bool hold(void *context, int64_t bytes)
-{
-	return gate_hold(context, bytes);
-}
-
-static void release(void *context, int64_t bytes)
-{
-	gate_release(context, bytes);
-}
-
-static int64_t spare(void *context)
-{
-	return gate_spare(context);
-}
-
-static bool is_short(void *context)
-{
-	return gate_is_short(context);
-}
-
-struct net_budget gate_net_budget(struct gate *gate)
-{
-	return (struct net_budget){ hold, release, spare, is_short, gate };
-}
-
 static struct inbound *inbound_of(struct ack *ack)
 {
 	return (struct inbound *)((char *)ack - offsetof(struct inbound, ack));
@@ -324,13 +307,12 @@ static void answer(struct ack *ack, enum ack_outcome outcome)
 	count_outcome(gate, in);
 	give_back(gate, in);
 	in->ops->reply(in, &in->outcome);
-	atomic_fetch_sub(&gate->unanswered, 1);
 }
 
 static void begin(struct gate *gate, struct inbound *in)
 {
-	gate->unanswered++;
 	in->gate = gate;
+	in->submitted = true;
 	in->outcome = (struct outcome){ 0 };
 	in->samples = 0;
 	in->refusal = REFUSAL_NONE;

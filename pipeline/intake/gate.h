@@ -43,10 +43,12 @@ struct gate_options {
 struct gate *gate_new(const struct gate_options *options);
 /* Refuses all requests from now on, with a retry hint. [any thread] */
 void gate_close(struct gate *gate);
-/* Waits until every submitted request has its reply, also those whose connection is gone: a
- * destination may still hold their acks. [pool thread] */
-void gate_wait(struct gate *gate);
-void gate_unref(struct gate **gate);
+/* One more request; entrance_take calls it. [any thread] */
+void gate_take(struct gate *gate);
+/* Waits until every request that took the gate has left it, at most for the time given. False: there
+ * are some left. No further request may take it. [pool thread] */
+bool gate_wait(struct gate *gate, uint64_t ns);
+void gate_unref(struct gate **gate); /* no request has it */
 
 /* For the option `run` of workers. */
 void gate_run(struct worker *worker, struct inbound *in);

@@ -14,8 +14,11 @@ struct gate {
 	bool required;   /* some path has a required destination */
 	struct request_limiter limiter;
 	_Atomic bool closed;
-	_Atomic uint32_t unanswered; /* requests that were submitted */
-	pthread_mutex_t lock;        /* guards the creation of counters */
+	_Atomic uint32_t takers; /* requests, and the graph until gate_wait */
+	bool left;               /* gate_wait was called */
+	pthread_mutex_t lock;    /* guards the creation of counters, and what follows */
+	pthread_cond_t empty;
+	bool is_empty;
 	/* by transport; NULL: no request yet */
 	struct gate_counters *_Atomic counters[TRANSPORT_COUNT];
 };

@@ -37,13 +37,14 @@ const struct metric grpc_intake_refused_metric = {
 
 static struct gate *gate_of(const struct grpc_intake_request *r)
 {
-	return r->intake->options.host->gate;
+	return r->in.gate;
 }
 
 static void request_free(struct grpc_intake_request *r)
 {
 	if (r->method->fini)
 		r->method->fini(r);
+	gate_leave(gate_of(r));
 	memory_free(r);
 }
 
@@ -55,6 +56,7 @@ static struct grpc_intake_request *request_new(struct bound *b, struct rpc_call 
 	r->method = b->method;
 	r->call = call;
 	r->in.ops = &b->ops;
+	r->in.gate = entrance_take(o->host->entrance);
 	r->in.receiver = o->receiver;
 	r->in.overhead =
 		CALL_BYTES + rpc_call_header_bytes(call) + b->method->request_size - sizeof *r;
@@ -218,7 +220,7 @@ static struct rpc_server_options server_options(const struct grpc_intake *intake
 		.method_count = intake->options.method_count,
 	};
 	rpc_server_configure(&options, intake->options.config);
-	options.h2.budget = gate_net_budget(host->gate);
+	options.h2.budget = entrance_net_budget(host->entrance);
 	options.h2.io = host->io;
 	options.h2.sockets = host->sockets;
 	options.h2.loop = host->loop;

@@ -27,13 +27,14 @@ struct http_intake {
 
 static struct gate *gate_of(const struct http_intake_request *r)
 {
-	return r->intake->options.host->gate;
+	return r->in.gate;
 }
 
 static void request_free(struct http_intake_request *r)
 {
 	if (r->route->fini)
 		r->route->fini(r);
+	gate_leave(gate_of(r));
 	memory_free(r);
 }
 
@@ -84,6 +85,7 @@ static struct http_intake_request *request_new(struct bound *b, struct http_exch
 	r->route = b->route;
 	r->exchange = x;
 	r->in.ops = &b->ops;
+	r->in.gate = entrance_take(o->host->entrance);
 	r->in.receiver = o->receiver;
 	r->in.request = (struct request){
 		.receiver = o->host->id,
@@ -223,7 +225,7 @@ bool http_intake_start(struct http_intake *intake, struct error *err)
 			.route_count = o->route_count,
 			.log = &o->host->log,
 			.metrics = o->host->metrics,
-			.budget = gate_net_budget(o->host->gate),
+			.budget = entrance_net_budget(o->host->entrance),
 			.sockets = o->host->sockets,
 			.authenticator = intake->authenticator,
 			.io = o->host->io,

@@ -17,12 +17,13 @@ struct source {
 
 static struct gate *gate_of(const struct source_request *r)
 {
-	return r->source->options.host->gate;
+	return r->in.gate;
 }
 
 static void request_free(struct source_request *r)
 {
 	bytes_fini(&r->body);
+	gate_leave(gate_of(r));
 	memory_free(r);
 }
 
@@ -108,6 +109,7 @@ struct source_request *source_request_new(struct source *source)
 	r->meter.raise = raise_body;
 	bytes_init(&r->body, 0);
 	r->body.meter = &r->meter;
+	r->in.gate = entrance_take(o->host->entrance);
 	r->in.ops = &source->ops;
 	r->in.request = (struct request){ .receiver = o->host->id,
 					  .transport = o->transport,

@@ -57,8 +57,11 @@ static void begin(void)
 {
 	struct error err = { 0 };
 	running.root = load(&err);
-	running.graph = running.root ? runtime_build(&runtime, running.root, &view, &err) : NULL;
+	running.graph = running.root
+				? runtime_build(&runtime, running.root, &view, retiring.graph, &err)
+				: NULL;
 	if (running.graph && runtime_run(&runtime, running.graph, &err)) {
+		graph_succeed(running.graph);
 		say("ready");
 		return;
 	}
@@ -79,11 +82,16 @@ static void has_retired(void *argument)
 	say("retired");
 }
 
-static void has_stopped(void *argument)
+static void none_is_left(void *argument)
 {
 	(void)argument;
 	loop_socket_unref(&commands);
 	loop_stop(runtime.loop);
+}
+
+static void has_stopped(void *argument)
+{
+	exporters_end_alone(runtime.exporters, none_is_left, argument);
 }
 
 static void obey(void *argument, int fd, unsigned events)

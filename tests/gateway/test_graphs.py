@@ -262,14 +262,16 @@ def test_an_exporter_with_another_configuration_is_another_exporter(serve, tmp_p
     text = (tmp_path / "gateway.yaml").read_text()
     (tmp_path / "gateway.yaml").write_text(text.replace(old, new))
     assert succeed(process)
-    # The queue of the first was drained with the graph: one more attempt for each packet.
-    assert samples(ports, "otelcol_ledger_dropped_samples", 'reason="shutdown"') == 3 * SAMPLES
+    assert samples(ports, "otelcol_ledger_queued_samples") == 3 * SAMPLES
     send(ports, range(3, 5))
     with peers.Sink(ports["destination"]) as sink:
-        until(lambda: samples(ports, "otelcol_ledger_out_samples") == 2 * SAMPLES)
-        assert sink.samples() == expected(range(3, 5))
-        assert {dict(metadata)["authorization"] for metadata in sink.metadata} == {
-            "secret-2" if new == "secret-2" else "secret-1"}
+        # The first one continues alone, with its configuration, until its queue is empty.
+        until(lambda: samples(ports, "otelcol_ledger_out_samples") == 5 * SAMPLES)
+        assert sink.samples() == expected(range(5))
+        used = [dict(metadata)["authorization"] for metadata in sink.metadata]
+        assert used.count("secret-1") == (3 if new == "secret-2" else 5)
+        until(lambda: "The exporter has ended; its queue is empty" in (tmp_path / "log").read_text())
+    assert samples(ports, "otelcol_ledger_dropped_samples") == 0
     assert samples(ports, "otelcol_ledger_queued_samples") == 0
     stop(process)
 

@@ -11,7 +11,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-static const int one, two;
+static const _Atomic uint64_t one = 1, two = 2;
 
 static int listening(void)
 {

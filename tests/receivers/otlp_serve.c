@@ -90,9 +90,19 @@ bool gate_admit(struct gate *gate, struct inbound *in, size_t announced, struct 
 	return ok;
 }
 
-struct net_budget gate_net_budget(struct gate *gate)
+struct gate *entrance_take(struct entrance *entrance)
+{
+	return (struct gate *)entrance;
+}
+
+void gate_leave(struct gate *gate)
 {
 	(void)gate;
+}
+
+struct net_budget entrance_net_budget(struct entrance *entrance)
+{
+	(void)entrance;
 	return (struct net_budget){ 0 };
 }
 
@@ -269,7 +279,7 @@ int main(int argc, char **argv)
 	struct error err = { 0 };
 	struct host host = { .id = "otlp",
 			     .metrics = metrics_new(),
-			     .gate = &gate,
+			     .entrance = (struct entrance *)&gate,
 			     .io = io_start(IO_THREADS, &err) };
 	host.log.component_id = "otlp";
 	void *self = memory_new(otlp_receiver.size);

@@ -69,26 +69,36 @@ bool gate_admit(struct gate *gate, struct inbound *in, size_t announced, struct 
 	return gate->limit || error_set(err, ERROR_BUSY, "over the memory limit");
 }
 
-bool gate_hold(struct gate *gate, int64_t bytes)
+struct gate *entrance_take(struct entrance *entrance)
 {
-	gate->held += bytes;
+	return (struct gate *)entrance;
+}
+
+void gate_leave(struct gate *gate)
+{
+	(void)gate;
+}
+
+bool entrance_hold(struct entrance *entrance, int64_t bytes)
+{
+	((struct gate *)entrance)->held += bytes;
 	return true;
 }
 
-void gate_release(struct gate *gate, int64_t bytes)
+void entrance_release(struct entrance *entrance, int64_t bytes)
 {
-	gate->held -= bytes;
+	((struct gate *)entrance)->held -= bytes;
 }
 
 /* Each connection is charged to `held`. */
 static bool hold(void *context, int64_t bytes)
 {
-	return gate_hold(context, bytes);
+	return entrance_hold(context, bytes);
 }
 
 static void release(void *context, int64_t bytes)
 {
-	gate_release(context, bytes);
+	entrance_release(context, bytes);
 }
 
 static bool is_short(void *context)
@@ -97,10 +107,10 @@ static bool is_short(void *context)
 	return false;
 }
 
-struct net_budget gate_net_budget(struct gate *gate)
+struct net_budget entrance_net_budget(struct entrance *entrance)
 {
 	return (struct net_budget){
-		.hold = hold, .release = release, .is_short = is_short, .context = gate
+		.hold = hold, .release = release, .is_short = is_short, .context = entrance
 	};
 }
 
@@ -239,7 +249,10 @@ int main(int argc, char **argv)
 	struct gate gate = { .limit = argc == 3 ? strtoll(argv[2], NULL, 10) : 0 };
 	struct error err = { 0 };
 	struct io *io = io_start(2, &err);
-	struct host host = { .id = "pprof", .metrics = metrics_new(), .gate = &gate, .io = io };
+	struct host host = { .id = "pprof",
+			     .metrics = metrics_new(),
+			     .entrance = (struct entrance *)&gate,
+			     .io = io };
 	pthread_t worker;
 	char line[100];
 	pthread_create(&worker, NULL, work, NULL);

@@ -110,6 +110,7 @@ static bool decode(struct inbound *in, struct profiles *p, struct error *err)
 
 static void reply(struct inbound *in, const struct outcome *outcome)
 {
+	gate_leave(in->gate);
 	((struct fake_request *)in)->replied = true;
 	world.replied++;
 	world.refused += outcome->error != NULL;
@@ -125,9 +126,10 @@ static bool start_receiver(void *self, struct error *err)
 	for (int i = 0; i < world.requests; i++) {
 		struct inbound *in = &fake->requests[i].in;
 		*in = (struct inbound){ .ops = &ops, .request = { .transport = TRANSPORT_GRPC } };
-		if (!gate_admit(fake->host->gate, in, 0, err))
+		struct gate *gate = entrance_take(fake->host->entrance);
+		if (!gate_admit(gate, in, 0, err))
 			return false;
-		gate_submit(fake->host->gate, in);
+		gate_submit(gate, in);
 	}
 	return start(self, err);
 }
@@ -489,7 +491,7 @@ static void an_exporter_is_stopped_when_the_deadlines_of_all_its_graphs_have_pas
 	world.holds = true;
 	start_two(f, WAITING);
 	f->running = 2;
-	graph_retire(f->graph, SECOND / 10, one_has_ended, f);
+	graph_stop(f->graph, SECOND / 10, one_has_ended, f);
 	graph_stop(f->second, SECOND / 5, one_has_ended, f);
 	loop_run(f->loop);
 	assert_int_equal(world.replied, 4);

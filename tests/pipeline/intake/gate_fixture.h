@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "base/memory.h"
-#include "pipeline/intake/gate.h"
+#include "pipeline/intake/entrance.h"
 #include "tests/support/open.h"
 
 /* A gate with real workers, one pipeline whose only destination keeps packets, and a scripted
@@ -28,6 +28,7 @@ struct fixture {
 	struct pipeline *pipelines[2];
 	struct workers *workers;
 	struct gate *gate;
+	struct entrance *entrance; /* leads to the gate */
 	_Atomic uint32_t packets;
 	bool full; /* no destination has room */
 	bool hold; /* the sender waits for the packet */
@@ -136,6 +137,7 @@ static inline int setup(void **state)
 	f->metrics = metrics_new();
 	budget_init(&f->budget, 8 << 20, 0);
 	peers_init(&f->peers);
+	f->entrance = entrance_new(&f->budget);
 	f->pipeline.id = "profiles";
 	f->pipeline.routes = &f->route;
 	f->pipeline.route_count = 1;
@@ -174,6 +176,7 @@ static inline void open_gate(struct fixture *f, uint32_t pipelines)
 						   .ack = f->ack,
 						   .metrics = f->metrics,
 						   .log = &f->log });
+	entrance_lead(f->entrance, f->gate);
 }
 
 static inline void reopen_gate(struct fixture *f, uint32_t pipelines)
@@ -209,6 +212,7 @@ static inline int teardown(void **state)
 	batcher_unref(&f->route.batcher);
 	assert_int_equal(f->budget.charged, 0);
 	peers_fini(&f->peers);
+	entrance_unref(&f->entrance);
 	loop_unref(&f->loop);
 	metrics_unref(&f->metrics);
 	memory_free(f);

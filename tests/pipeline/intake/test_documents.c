@@ -165,6 +165,7 @@ static void compressed_documents_are_inflated_one_at_a_time(void **state)
 	add_packed(&body, "two");
 	assert_true(gate_admit(f->gate, &fake.in, 0, &err));
 	fake.in.gate = f->gate;
+	fake.in.submitted = true;
 	struct documents d = { .body = bytes_view(&body),
 			       .held = body.len,
 			       .limit = { 1000, "max_body_size", 1000 } };
@@ -198,6 +199,7 @@ static void a_document_that_inflates_to_too_much_is_rejected(void **state)
 	add_packed(&body, "more than ten bytes, and more than ten bytes");
 	assert_true(gate_admit(f->gate, &fake.in, 0, &err));
 	fake.in.gate = f->gate;
+	fake.in.submitted = true;
 	struct documents d = { .body = bytes_view(&body),
 			       .held = body.len,
 			       .limit = { 10, "max_body_size", 10 } };
@@ -236,6 +238,7 @@ static void documents_together_inflate_to_a_multiple_of_the_maximum(void **state
 		add_packed(&body, texts[fails]);
 		assert_true(gate_admit(f->gate, &fake.in, 0, &err));
 		fake.in.gate = f->gate;
+		fake.in.submitted = true;
 		struct documents d = { .body = bytes_view(&body),
 				       .held = body.len,
 				       .limit = { 10, "max_body_size", 10 } };

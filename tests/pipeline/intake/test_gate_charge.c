@@ -196,16 +196,16 @@ static void connections_leave_a_part_of_the_budget_to_requests(void **state)
 	struct error err;
 	int held = 0;
 	open_gate(f, 0);
-	assert_false(gate_is_short(f->gate));
-	while (gate_hold(f->gate, 65536))
+	assert_false(budget_is_short(&f->budget));
+	while (entrance_hold(f->entrance, 65536))
 		held++;
 	assert_int_equal(held, 7 * 16);
-	assert_in_range(gate_spare(f->gate), 0, 65535);
-	assert_false(gate_is_short(f->gate));
+	assert_in_range(budget_spare(&f->budget), 0, 65535);
+	assert_false(budget_is_short(&f->budget));
 	assert_true(gate_admit(f->gate, &fake.in, 1000, &err));
-	assert_true(gate_is_short(f->gate));
+	assert_true(budget_is_short(&f->budget));
 	gate_forget(f->gate, &fake.in, REFUSAL_CANCELLED);
-	gate_release(f->gate, held * 65536);
+	entrance_release(f->entrance, held * 65536);
 	assert_int_equal(f->budget.charged, 0);
 }
 
@@ -219,11 +219,11 @@ static void a_sender_can_connect_when_requests_have_all_memory(void **state)
 	budget_add(&f->budget, 8 << 20);
 	assert_false(gate_admit(f->gate, &fake.in, 0, &err));
 	assert_in_range(err.retry_after_ms, 1000, 2000);
-	assert_int_equal(gate_spare(f->gate), 1 << 20);
-	while (gate_hold(f->gate, 65536))
+	assert_int_equal(budget_spare(&f->budget), 1 << 20);
+	while (entrance_hold(f->entrance, 65536))
 		held++;
 	assert_int_equal(held, 16); /* an eighth of the budget */
-	gate_release(f->gate, held * 65536);
+	entrance_release(f->entrance, held * 65536);
 	budget_give(&f->budget, 8 << 20);
 }
 

@@ -60,7 +60,7 @@ static void begin(struct scene *s, struct fixture *f, size_t body_max)
 	last.kind = ERROR_NONE;
 	*s = (struct scene){ .f = f, .host = { .id = "fake" } };
 	open_gate(f, 0);
-	s->host.gate = f->gate;
+	s->host.entrance = f->entrance;
 	s->source = source_new(&(struct source_options){
 		.host = &s->host,
 		.transport = TRANSPORT_SCRAPE,
@@ -81,7 +81,7 @@ static struct source_request *admit(struct scene *s)
 static void finish(struct scene *s, struct source_request *r)
 {
 	reopen_gate(s->f, 1);
-	s->host.gate = s->f->gate;
+	r->in.gate = entrance_take(s->f->entrance);
 	source_submit(r);
 	source_stop(s->source); /* waits for the outcome */
 	assert_int_equal(last.done, 1);
