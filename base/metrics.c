@@ -162,6 +162,40 @@ struct metric_series *metrics_series(struct metrics *metrics, const struct metri
 	return series;
 }
 
+void metrics_relabel(struct metrics *m, const struct metric *metric, struct metric_series *series,
+		     const struct metric_label *labels)
+{
+	char *text = render_labels(labels);
+	size_t from = 0, to = 0;
+	pthread_mutex_lock(&m->lock);
+	struct family *family = find_family(m, metric);
+	while (&family->lines[from]->series != series)
+		from++;
+	struct line *line = family->lines[from];
+	memmove(family->lines + from, family->lines + from + 1,
+		(family->count - from - 1) * sizeof *family->lines);
+	while (to + 1 < family->count && strcmp(family->lines[to]->labels, text) < 0)
+		to++;
+	memmove(family->lines + to + 1, family->lines + to,
+		(family->count - to - 1) * sizeof *family->lines);
+	family->lines[to] = line;
+	memory_free(line->labels);
+	line->labels = text;
+	pthread_mutex_unlock(&m->lock);
+}
+
+int64_t metrics_sum(struct metrics *m, const struct metric *metric, const char *labels)
+{
+	int64_t sum = 0;
+	pthread_mutex_lock(&m->lock);
+	const struct family *family = find_family(m, metric);
+	for (size_t i = 0; i < family->count; i++)
+		if (strstr(family->lines[i]->labels, labels))
+			sum += metric_get(&family->lines[i]->series);
+	pthread_mutex_unlock(&m->lock);
+	return sum;
+}
+
 void metrics_on_scrape(struct metrics *metrics, void (*refresh)(void *context), void *context)
 {
 	pthread_mutex_lock(&metrics->scraping);

@@ -22,9 +22,6 @@ struct config_sources {
 	void (*unset)(void *context, const char *variable);
 	/* Appends the content of an http or https URL; NULL: such URLs are an error. */
 	bool (*fetch)(void *context, const char *url, struct bytes *out, struct error *err);
-	/* Called with each file and each URL that was read, also by ${file:}; `name` is as messages
-	 * may show it, and goes with `content` when it returns. May be NULL. */
-	void (*took)(void *context, const char *name, struct view content);
 	void *context;
 };
 

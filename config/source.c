@@ -148,10 +148,9 @@ static const struct {
 	const char *scheme;
 	bool (*read)(struct source_reader *reader, const char *rest, struct bytes *out, bool *unset,
 		     struct error *err);
-	bool stored; /* outside the process, where it may change */
 } schemes[] = {
-	{ "env", read_env, false },  { "file", read_file, true },   { "yaml", read_yaml, false },
-	{ "http", read_http, true }, { "https", read_https, true },
+	{ "env", read_env },   { "file", read_file },   { "yaml", read_yaml },
+	{ "http", read_http }, { "https", read_https },
 };
 
 const char *source_scheme_name(size_t i)
@@ -159,39 +158,23 @@ const char *source_scheme_name(size_t i)
 	return i < sizeof schemes / sizeof schemes[0] ? schemes[i].scheme : NULL;
 }
 
-static void report_taken(struct source_reader *reader, const char *uri, const char *shown,
-			 struct view content)
+static bool read_scheme(struct source_reader *reader, const char *uri, struct bytes *out,
+			bool *unset, struct error *err)
 {
-	if (!reader->sources->took)
-		return;
-	char *name = shown ? memory_text(shown)
-			   : quote_place(strncmp(uri, "file:", 5) == 0 ? uri + 5 : uri);
-	reader->sources->took(reader->sources->context, name, content);
-	memory_free(name);
-}
-
-static bool read_scheme(struct source_reader *reader, const char *uri, const char *shown,
-			struct bytes *out, bool *unset, struct error *err)
-{
-	size_t len = source_scheme(uri), before = out->len, i = 0;
+	size_t len = source_scheme(uri), i = 0;
 	size_t count = sizeof schemes / sizeof schemes[0];
 	while (i < count &&
 	       (strlen(schemes[i].scheme) != len || memcmp(schemes[i].scheme, uri, len) != 0))
 		i++;
 	if (i == count)
 		return refuse_scheme(uri, err);
-	if (!schemes[i].read(reader, uri + len + 1, out, unset, err))
-		return false;
-	if (schemes[i].stored)
-		report_taken(reader, uri, shown,
-			     (struct view){ out->at + before, out->len - before });
-	return true;
+	return schemes[i].read(reader, uri + len + 1, out, unset, err);
 }
 
 bool source_read(struct source_reader *reader, const char *uri, const char *shown,
 		 struct bytes *out, bool *unset, struct error *err)
 {
-	bool ok = read_scheme(reader, uri, shown, out, unset, err);
+	bool ok = read_scheme(reader, uri, out, unset, err);
 	if (!ok && shown)
 		error_set(err, ERROR_CONFIG, "\"%.200s\" cannot be read", shown);
 	if (*unset)

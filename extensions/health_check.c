@@ -45,7 +45,7 @@ static void add_time(struct bytes *out, uint64_t ns)
 	bytes_add_byte(out, 'Z');
 }
 
-static void add_status(struct bytes *out, bool ready, uint64_t up_since)
+static void add_status(struct bytes *out, bool ready, uint64_t up_since, const char *detail)
 {
 	if (!ready) {
 		bytes_add_text(out,
@@ -58,6 +58,8 @@ static void add_status(struct bytes *out, bool ready, uint64_t up_since)
 	add_time(out, up_since);
 	bytes_add_text(out, "\",\"uptime\":\"");
 	scalar_add_duration(out, now > up_since ? (int64_t)(now - up_since) : 0);
+	if (detail)
+		bytes_format(out, "\",\"detail\":\"%s", detail);
 	bytes_add_text(out, "\"}");
 }
 
@@ -72,7 +74,8 @@ static void serve(void *context, struct http_exchange *exchange)
 	struct bytes status;
 	bytes_init(&status, 400);
 	if (!worded)
-		add_status(&status, ready, service->up_since(service->context));
+		add_status(&status, ready, service->up_since(service->context),
+			   service->detail(service->context));
 	http_exchange_reply(exchange, &(struct http_reply){
 					      .status = ready ? 200 : 503,
 					      .content_type = worded ? "text/plain; charset=utf-8"
@@ -179,7 +182,8 @@ const struct component_factory health_check_extension = {
 	.manual = "The status is 200 with `{\"status\":\"Server "
 		  "available\",\"upSince\":…,\"uptime\":…}` when all receivers are listening. "
 		  "It is 503 with `{\"status\":\"Server not available\",…}` before that and "
-		  "during shutdown.\n",
+		  "during shutdown. After a failed reload of the configuration, the status "
+		  "remains 200, and the body has a `detail` that says so.\n",
 	.kind = COMPONENT_EXTENSION,
 	.extension = &health_check_ops,
 	.size = sizeof(struct health_check),

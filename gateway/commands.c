@@ -34,7 +34,7 @@ static void print_whole(const struct service *service, bool redact, bool json)
 	bytes_init(&out, SIZE_MAX / 2);
 	bytes_init(&telemetry, SIZE_MAX / 2);
 	telemetry_print(service->runtime.telemetry, redact, json, &telemetry);
-	graph_print(service->graph, redact, json, bytes_view(&telemetry), &out);
+	graph_print(service->reload.running->graph, redact, json, bytes_view(&telemetry), &out);
 	fwrite(out.at, 1, out.len, stdout);
 	bytes_fini(&telemetry);
 	bytes_fini(&out);

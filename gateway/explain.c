@@ -133,7 +133,7 @@ static bool explain_body(struct service *service, struct view body,
 	if (ok) {
 		printf(", %u profiles, %u samples\n", p.profiles.count, p.samples.count);
 		p.audit = &report.audit;
-		ok = graph_process_once(service->graph, &p, err);
+		ok = graph_process_once(service->reload.running->graph, &p, err);
 	}
 	if (ok) {
 		struct collect *collect = collect_new(&(struct collect_limits){

@@ -3,6 +3,7 @@
 
 #include "config/print.h"
 #include "gateway/components.h"
+#include "gateway/reload.h"
 #include "gateway/telemetry.h"
 #include "gateway/usage.h"
 #include "net/http/http_server.h"
@@ -64,6 +65,7 @@ static const struct {
 	  (const struct metric *const[]){ &unsupported_metric, NULL } },
 	{ "Ledger", ledger_metrics },
 	{ "Memory", budget_metrics },
+	{ "The configuration", reload_metrics },
 	{ "The process", telemetry_metrics },
 };
 

@@ -186,7 +186,6 @@ void options_fini(struct options *o)
 struct loading {
 	struct log log;
 	uint64_t until; /* clock_now: all that is fetched */
-	struct sources *sources;
 };
 
 static void warn_unset(void *context, const char *variable)
@@ -226,31 +225,23 @@ static bool fetch(void *context, const char *url, struct bytes *out, struct erro
 	return (answered && status == 200) || explain_fetch(url, answered, status, err);
 }
 
-static void note(void *context, const char *name, struct view content)
+static struct node *load(const struct options *o, uint64_t fetch_ns, struct error *err)
 {
-	struct loading *loading = context;
-	sources_add(loading->sources, name, content);
-}
-
-static struct node *load(const struct options *o, struct sources *sources, uint64_t fetch_ns,
-			 void (*unset)(void *context, const char *variable), struct error *err)
-{
-	struct loading loading = { .until = clock_now() + fetch_ns, .sources = sources };
+	struct loading loading = { .until = clock_now() + fetch_ns };
 	return config_load(
 		&(struct config_sources){
 			.locations = o->configs,
 			.location_count = count(o->configs),
 			.sets = o->sets,
 			.set_count = count(o->sets),
-			.unset = unset,
-			.took = note,
+			.unset = warn_unset,
 			.fetch = fetch,
 			.context = &loading,
 		},
 		err);
 }
 
-struct node *options_load(const struct options *o, struct sources *sources, struct error *err)
+struct node *options_load(const struct options *o, struct error *err)
 {
 	if (!o->configs) {
 		error_set(err, ERROR_CONFIG, "at least one config flag must be provided");
@@ -258,13 +249,10 @@ struct node *options_load(const struct options *o, struct sources *sources, stru
 	}
 	if (o->insecure_listen)
 		setenv("PORTCULLIS_INSECURE_LISTEN", "0.0.0.0", false);
-	return load(o, sources, FETCH_NS, warn_unset, err);
+	return load(o, FETCH_NS, err);
 }
 
-bool options_read_again(const struct options *o, struct sources *sources, struct error *err)
+struct node *options_load_again(const struct options *o, struct error *err)
 {
-	struct node *root = load(o, sources, FETCH_AGAIN_NS, NULL, err);
-	bool ok = root != NULL;
-	node_unref(&root);
-	return ok;
+	return load(o, FETCH_AGAIN_NS, err);
 }

@@ -4,7 +4,6 @@
 
 #include "config/load.h"
 #include "config/table.h"
-#include "gateway/sources.h"
 
 /* The command line: `--flag value` and `--flag=value`, with the Collector's names. Strings belong
  * to argv. */
@@ -35,11 +34,9 @@ void options_fini(struct options *options);
 extern const char options_gate[]; /* the only feature gate */
 
 /* The merged and expanded tree of --config and --set. With --insecure-listen, changes the
- * environment first. Adds what was read to `sources`. */
-struct node *options_load(const struct options *options, struct sources *sources,
-			  struct error *err);
-/* Reads all of it again and adds it to `sources`, also what was read before a failure; warns of
- * nothing. [any thread; may wait for disks and servers] */
-bool options_read_again(const struct options *options, struct sources *sources, struct error *err);
+ * environment first. */
+struct node *options_load(const struct options *options, struct error *err);
+/* Reads all of it again. [any thread; may wait for disks and servers] */
+struct node *options_load_again(const struct options *options, struct error *err);
 
 #endif

@@ -65,9 +65,15 @@ static void kill_switch(void *context, struct admin_call *call)
 	list_rules(kills, call);
 }
 
+static void reload(void *context, struct admin_call *call)
+{
+	service_reload(context, call);
+}
+
 void routes_of(struct service *service, struct admin_route routes[ADMIN_ROUTES_MAX])
 {
 	const struct admin_route all[] = {
+		{ "/-/reload", "POST", reload, service },
 		{ "/-/status", "GET", status, service },
 		{ "/-/kill-switch", "GET,POST", kill_switch, service },
 		{ 0 },

@@ -21,6 +21,13 @@ static bool is_ready(void *context)
 	return s->ready && !kill_switch_is_total(s->runtime.kills);
 }
 
+static const char *detail(void *context)
+{
+	return ((struct service *)context)->reload.failed
+		       ? "the last reload of the configuration failed; an earlier one is in use"
+		       : NULL;
+}
+
 static uint64_t up_since(void *context)
 {
 	return ((struct service *)context)->started;
@@ -38,29 +45,53 @@ static bool read_timeout(struct service *s, const struct options *options, struc
 	return true;
 }
 
-static const struct shutdown_config *shutdown_of(const struct service *s)
+static struct graph *graph_of(const struct service *s)
 {
-	return &graph_service(s->graph)->shutdown;
+	return s->reload.running->graph;
 }
 
-static uint64_t drain_ns(const struct service *s)
+static const struct shutdown_config *shutdown_of(const struct service *s)
 {
-	return (uint64_t)(s->timeout_ns >= 0 ? s->timeout_ns : shutdown_of(s)->timeout.ns);
+	return &graph_service(graph_of(s))->shutdown;
 }
+
+static int64_t drain_ns(void *context)
+{
+	const struct service *s = context;
+	return s->timeout_ns >= 0 ? s->timeout_ns : shutdown_of(s)->timeout.ns;
+}
+
+static void finish(void *context);
 
 bool service_open(struct service *s, const struct options *options, struct error *err)
 {
 	*s = (struct service){ .options = options, .started = clock_wall() };
 	if (!read_timeout(s, options, err))
 		return false;
-	s->root = options_load(options, &s->sources, err);
+	s->root = options_load(options, err);
 	if (!s->root)
 		return error_prefix(err, "failed to get config");
 	if (!runtime_open(&s->runtime, s->root, err))
 		return false;
-	s->view = (struct service_view){ .context = s, .ready = is_ready, .up_since = up_since };
-	s->graph = runtime_build(&s->runtime, s->root, &s->view, NULL, err);
-	return s->graph != NULL;
+	s->view = (struct service_view){ s, is_ready, up_since, detail };
+	s->reload = (struct reload){ .runtime = &s->runtime,
+				     .options = options,
+				     .view = &s->view,
+				     .first = s->root,
+				     .grace_ns = drain_ns,
+				     .retired = finish,
+				     .context = s };
+	return reload_open(&s->reload, err);
+}
+
+/* What became of the samples that waited when the program began to end. */
+static void report(struct service *s, bool stuck)
+{
+	struct ledger_totals now = ledger_totals(s->runtime.metrics);
+	int64_t kept = stuck ? 0 : now.queued;
+	log_info(&s->log, "Shutdown report", log_number("sent_samples", now.out - s->before.out),
+		 log_number("kept_samples", kept),
+		 log_number("lost_samples", now.lost - s->before.lost + now.queued - kept));
 }
 
 /* A thread that hangs in the kernel cannot be ended, and joining it blocks. The log is
@@ -68,7 +99,8 @@ bool service_open(struct service *s, const struct options *options, struct error
 static void give_up(void *argument)
 {
 	struct service *s = argument;
-	graph_log_stuck(s->graph);
+	exporters_log_stuck(s->runtime.exporters);
+	report(s, true);
 	log_error(&s->log, "Shutdown did not finish in time; exiting anyway",
 		  log_text("error", s->failure));
 	_exit(s->failure ? 1 : 0);
@@ -86,17 +118,46 @@ static void end_in(struct service *s, uint64_t ns)
 	alarm((unsigned)(ns / 1000000000) + 2);
 }
 
-/* The loop ends when the pool is done, and a source that is being compared may hang. */
-static void stopped(void *argument)
+/* The graph that runs, earlier ones and exporters without a graph end in any order. The loop ends
+ * when the pool is done, and a source that is being read may hang. */
+static void finish(void *context)
 {
-	struct service *s = argument;
-	if (s->comparing)
+	struct service *s = context;
+	if (!s->graph_stopped || s->finished || s->reload.retiring ||
+	    exporters_alone(s->runtime.exporters))
+		return;
+	s->finished = true;
+	if (s->reload.loading)
 		end_in(s, LAST_GRACE_NS);
+	loop_timer_cancel(s->deadline);
 	admin_stop(s->admin);
 	loop_stop(s->runtime.loop);
 }
 
-static void drain(void *argument);
+static void graph_has_stopped(void *context)
+{
+	((struct service *)context)->graph_stopped = true;
+	finish(context);
+}
+
+static void deadline_passed(void *context)
+{
+	struct service *s = context;
+	reload_expire(&s->reload);
+	exporters_expire_alone(s->runtime.exporters);
+}
+
+static void drain(void *context)
+{
+	struct service *s = context;
+	uint64_t grace_ns = s->hurried ? 0 : (uint64_t)drain_ns(s);
+	s->draining = true;
+	loop_timer_cancel(s->delay);
+	reload_stop(&s->reload);
+	graph_stop(graph_of(s), grace_ns, graph_has_stopped, s);
+	exporters_end_alone(s->runtime.exporters, finish, s);
+	loop_timer_start(s->deadline, grace_ns);
+}
 
 static void hurry_stop(struct service *s)
 {
@@ -104,24 +165,19 @@ static void hurry_stop(struct service *s)
 		return;
 	s->hurried = true;
 	end_in(s, LAST_GRACE_NS);
-	if (s->draining)
-		graph_expire(s->graph);
-	else
+	if (!s->draining) {
 		drain(s);
-}
-
-static void drain(void *argument)
-{
-	struct service *s = argument;
-	s->draining = true;
-	loop_timer_cancel(s->delay);
-	graph_stop(s->graph, s->hurried ? 0 : drain_ns(s), stopped, s);
+		return;
+	}
+	graph_expire(graph_of(s));
+	deadline_passed(s);
 }
 
 /* From the signal to the end of the process at the latest. */
-static uint64_t time_left(const struct service *s)
+static uint64_t time_left(struct service *s)
 {
-	return (s->ready ? (uint64_t)shutdown_of(s)->delay.ns : 0) + drain_ns(s) + LAST_GRACE_NS;
+	return (uint64_t)(s->ready ? shutdown_of(s)->delay.ns : 0) + (uint64_t)drain_ns(s) +
+	       LAST_GRACE_NS;
 }
 
 /* Load balancers get some time to notice that the program is not ready. If the start failed, none
@@ -136,6 +192,7 @@ static void begin_stop(struct service *s)
 	end_in(s, time_left(s));
 	s->stopping = true;
 	s->ready = false;
+	s->before = ledger_totals(s->runtime.metrics);
 	log_info(&s->log, "Starting shutdown...");
 	if (was_ready && shutdown_of(s)->delay.ns)
 		loop_timer_start(s->delay, (uint64_t)shutdown_of(s)->delay.ns);
@@ -143,43 +200,22 @@ static void begin_stop(struct service *s)
 		drain(s);
 }
 
-/* Pool thread: a disk or a server may hang. */
-static void read_sources(void *argument)
+void service_reload(struct service *s, struct admin_call *call)
 {
-	struct service *s = argument;
-	error_clear(&s->found_error);
-	options_read_again(s->options, &s->found, &s->found_error);
-}
-
-static void report_sources(void *argument)
-{
-	struct service *s = argument;
-	for (size_t i = 0; i < s->found.count; i++)
-		if (!sources_have(&s->sources, &s->found.at[i]))
-			log_warn(&s->log,
-				 "The configuration has changed since the start; a restart is "
-				 "needed to apply it",
-				 log_text("source", s->found.at[i].name));
-	if (s->found_error.kind != ERROR_NONE)
-		log_warn(&s->log, "The configuration would not load after a restart",
-			 log_text("error", s->found_error.text));
-	sources_fini(&s->found);
-	s->comparing = false;
-}
-
-/* Does the configuration that runs differ from what a restart would read? */
-static void compare_sources(struct service *s)
-{
-	if (s->comparing)
-		return;
-	s->comparing = true;
-	loop_work(s->runtime.loop, read_sources, report_sources, s);
+	struct error err;
+	if (!log_reopen(&s->log, &err))
+		log_error(&s->log, "Failed to reopen the log; keeping the current one",
+			  log_text("error", err.text));
+	if (!s->stopping) {
+		runtime_reopen(&s->runtime);
+		graph_reopen(graph_of(s));
+	}
+	reload_begin(&s->reload, call);
 }
 
 static void caught(void *argument, int number)
 {
 	struct service *s = argument;
-	struct error err;
 	const char *name = number == SIGHUP   ? "hangup"
 			   : number == SIGINT ? "interrupt"
 					      : "terminated";
@@ -187,18 +223,10 @@ static void caught(void *argument, int number)
 		/* before the log, which may hang */
 		end_in(s, s->stopping ? LAST_GRACE_NS : time_left(s));
 	log_info(&s->log, "Received signal from OS", log_text("signal", name));
-	if (number != SIGHUP) {
+	if (number == SIGHUP)
+		service_reload(s, NULL);
+	else
 		begin_stop(s);
-		return;
-	}
-	if (!log_reopen(&s->log, &err))
-		log_error(&s->log, "Failed to reopen the log; keeping the current one",
-			  log_text("error", err.text));
-	if (s->stopping)
-		return;
-	runtime_reopen(&s->runtime);
-	graph_reopen(s->graph);
-	compare_sources(s);
 }
 
 static bool watch_signals(struct service *s, struct error *err)
@@ -223,7 +251,7 @@ static void raise_descriptor_limit(void)
 
 static bool start_admin(struct service *s, struct error *err)
 {
-	const struct admin_config *config = &graph_service(s->graph)->admin;
+	const struct admin_config *config = &graph_service(graph_of(s))->admin;
 	if (!config->present.enabled)
 		return true;
 	routes_of(s, s->routes);
@@ -240,8 +268,10 @@ static bool start_admin(struct service *s, struct error *err)
 
 void service_status(const struct service *s, struct bytes *out)
 {
-	bytes_format(out, "{\"ready\":%s,\"stopping\":%s}", s->ready ? "true" : "false",
+	bytes_format(out, "{\"ready\":%s,\"stopping\":%s,", s->ready ? "true" : "false",
 		     s->stopping ? "true" : "false");
+	reload_status(&s->reload, out);
+	bytes_add_byte(out, '}');
 }
 
 static bool start(struct service *s, struct error *err)
@@ -252,13 +282,14 @@ static bool start(struct service *s, struct error *err)
 		 log_number("NumCPU", s->runtime.workers));
 	raise_descriptor_limit();
 	return watch_signals(s, err) && runtime_start(&s->runtime, err) && start_admin(s, err) &&
-	       runtime_run(&s->runtime, s->graph, err);
+	       runtime_run(&s->runtime, graph_of(s), err);
 }
 
 bool service_run(struct service *s, struct error *err)
 {
 	s->last = loop_timer_new(s->runtime.loop, give_up, s);
 	s->delay = loop_timer_new(s->runtime.loop, drain, s);
+	s->deadline = loop_timer_new(s->runtime.loop, deadline_passed, s);
 	bool ok = start(s, err);
 	if (ok) {
 		s->ready = true;
@@ -268,6 +299,7 @@ bool service_run(struct service *s, struct error *err)
 		begin_stop(s);
 	}
 	loop_run(s->runtime.loop);
+	report(s, false);
 	log_info(&s->log, "Shutdown complete.");
 	return ok;
 }
@@ -276,11 +308,11 @@ void service_close(struct service *s)
 {
 	loop_timer_unref(&s->last);
 	loop_timer_unref(&s->delay);
+	loop_timer_unref(&s->deadline);
 	admin_unref(&s->admin);
-	graph_unref(&s->graph);
+	reload_close(&s->reload);
 	alarm(0);
 	runtime_close(&s->runtime);
 	node_unref(&s->root);
-	sources_fini(&s->sources);
 	log_close();
 }

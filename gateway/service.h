@@ -4,22 +4,21 @@
 
 #include "gateway/admin.h"
 #include "gateway/options.h"
+#include "gateway/reload.h"
 #include "gateway/runtime.h"
+#include "pipeline/ledger.h"
 
 /*
- * The life of the program around one graph. service_open builds everything without starting it,
- * which is all that `validate` does. service_run starts it, waits for SIGTERM or SIGINT, and
- * drains.
+ * The life of the program around its graphs. service_open builds everything without starting it,
+ * which is all that `validate` does. service_run starts it, reloads the configuration on SIGHUP, waits
+ * for SIGTERM or SIGINT, and drains.
  */
 struct service {
 	struct log log;
-	struct sources sources; /* of the configuration that runs */
-	struct sources found;   /* while comparing */
-	struct error found_error;
 	const struct options *options;
-	struct node *root;
+	struct node *root; /* the configuration of the start */
 	struct runtime runtime;
-	struct graph *graph;
+	struct reload reload; /* the graphs */
 	struct service_view view;
 	struct admin *admin; /* NULL: there is none */
 	struct admin_route routes[ADMIN_ROUTES_MAX];
@@ -28,11 +27,13 @@ struct service {
 	_Atomic bool ready;
 	/* Loop thread: */
 	/* stopping: since the signal; draining: since the delay has passed */
-	bool stopping, draining, hurried, comparing;
-	const char *failure;      /* why the start failed */
-	struct loop_timer *delay; /* the drain begins */
-	struct loop_timer *last;  /* the shutdown exceeded its deadline */
-	uint64_t end;             /* clock_now of that; 0: no shutdown */
+	bool stopping, draining, hurried, graph_stopped, finished;
+	struct ledger_totals before; /* the signal */
+	const char *failure;         /* why the start failed */
+	struct loop_timer *deadline; /* of what the graph that runs does not stop */
+	struct loop_timer *delay;    /* the drain begins */
+	struct loop_timer *last;     /* the shutdown exceeded its deadline */
+	uint64_t end;                /* clock_now of that; 0: no shutdown */
 };
 
 /* The options are borrowed until service_close. */
@@ -40,6 +41,8 @@ bool service_open(struct service *service, const struct options *options, struct
 bool service_run(struct service *service, struct error *err);
 void service_close(struct service *service); /* also after a failed open */
 
+/* What SIGHUP does; call: gets the result, NULL: nobody does. [loop thread] */
+void service_reload(struct service *service, struct admin_call *call);
 /* The state of the program, as a JSON object. [loop thread] */
 void service_status(const struct service *service, struct bytes *out);
 

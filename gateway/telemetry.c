@@ -392,6 +392,14 @@ struct telemetry *telemetry_new(const struct node *node, struct metrics *metrics
 	return t;
 }
 
+bool telemetry_check(const struct node *node, struct error *err)
+{
+	struct telemetry_config config = { 0 };
+	bool ok = config_bind(&telemetry_table, node, "service::telemetry", &config, err);
+	config_release(&telemetry_table, &config);
+	return ok;
+}
+
 static void serve(void *context, struct http_exchange *exchange)
 {
 	struct telemetry *t = context;

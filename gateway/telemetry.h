@@ -15,6 +15,8 @@ struct telemetry;
 /* node: service.telemetry, borrowed, may be NULL. Binds and checks it, and opens nothing. */
 struct telemetry *telemetry_new(const struct node *node, struct metrics *metrics,
 				struct error *err);
+/* Checks a section service.telemetry that is not used. */
+bool telemetry_check(const struct node *node, struct error *err);
 /* Opens the log's outputs and logs the keys without effect. */
 bool telemetry_open_log(struct telemetry *telemetry, struct error *err);
 /* Opens the metrics listener. */

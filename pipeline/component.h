@@ -82,6 +82,8 @@ struct service_view {
 	 * everything */
 	bool (*ready)(void *context);
 	uint64_t (*up_since)(void *context); /* wall clock, ns */
+	/* Something that the operator should know although the program is ready; NULL: nothing */
+	const char *(*detail)(void *context);
 };
 
 /* How requests are joined: for a path (the processor `batch`), or for one exporter

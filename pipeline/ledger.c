@@ -80,3 +80,12 @@ void ledger_destination_init(struct ledger_destination *d, const struct ledger *
 	};
 	make_dropped(pipeline->metrics, labels, LEDGER_QUEUE_FULL, LEDGER_REASONS, d->dropped);
 }
+
+struct ledger_totals ledger_totals(struct metrics *metrics)
+{
+	return (struct ledger_totals){
+		.out = metrics_sum(metrics, &out_samples, ""),
+		.queued = metrics_sum(metrics, &queued_samples, ""),
+		.lost = metrics_sum(metrics, &dropped_samples, "reason=\"shutdown\""),
+	};
+}

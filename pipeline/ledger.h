@@ -51,6 +51,12 @@ struct ledger_destination {
 
 extern const struct metric *const ledger_metrics[]; /* for the manual; NULL-terminated */
 
+/* Of all destinations: accepted, waiting, and dropped because the program ends. */
+struct ledger_totals {
+	int64_t out, queued, lost;
+};
+struct ledger_totals ledger_totals(struct metrics *metrics);
+
 /* The pipeline's ID is borrowed and outlives its ledger. */
 void ledger_init(struct ledger *ledger, struct metrics *metrics, const char *pipeline);
 void ledger_destination_init(struct ledger_destination *d, const struct ledger *pipeline,

@@ -40,6 +40,7 @@ struct exporters {
 	uint32_t count;
 	struct exporter *stops; /* the queue of stops; the first one is running on the pool */
 	uint32_t alone;
+	bool ending;                        /* the program ends */
 	void (*none_alone)(void *argument); /* then: none is left */
 	void *argument;
 };
@@ -376,6 +377,10 @@ void exporters_let_go(struct exporter *e, bool late)
 	delivery_wait_empty(e->delivery, has_drained, e);
 	if (++e->all->alone > ALONE_MAX)
 		hasten_oldest(e->all);
+	if (e->all->ending)
+		delivery_stop_retrying(e->delivery);
+	if (e->all->ending && late)
+		cut_short(e);
 }
 
 void exporters_expire_alone(struct exporters *all)
@@ -389,13 +394,17 @@ void exporters_expire_alone(struct exporters *all)
 
 void exporters_end_alone(struct exporters *all, void (*none)(void *argument), void *argument)
 {
+	all->ending = true;
 	all->none_alone = none;
 	all->argument = argument;
 	for (struct exporter *e = all->first; e; e = e->next)
 		if (e->alone && !e->drained)
 			delivery_stop_retrying(e->delivery);
-	if (!all->alone)
-		loop_post(all->loop, none, argument);
+}
+
+uint32_t exporters_alone(const struct exporters *all)
+{
+	return all->alone;
 }
 
 void exporters_log_stuck(const struct exporters *all)

@@ -89,8 +89,9 @@ bool exporters_leave(struct exporter *exporter, bool late, void (*gone)(void *ar
  * more attempt.
  */
 void exporters_let_go(struct exporter *exporter, bool late);
+uint32_t exporters_alone(const struct exporters *exporters);
 /* The program ends: packets of exporters that are alone get one more attempt. `none` runs on the loop
- * thread when no such exporter is left. */
+ * thread whenever the last of them has ended. */
 void exporters_end_alone(struct exporters *exporters, void (*none)(void *argument), void *argument);
 /* The program's deadline has passed: drops what they still have, and stops them. */
 void exporters_expire_alone(struct exporters *exporters);

@@ -62,6 +62,8 @@ void graph_succeed(struct graph *graph);
  * it have the same memory limit, which cannot change while the program runs? */
 uint32_t graph_kept(const struct graph *graph);
 bool graph_fits_memory(const struct graph *graph);
+/* The same of the threads for writes that may hang. */
+bool graph_fits_pool(const struct graph *graph);
 /* Stops receivers, then workers, open batches, queues (one more attempt for each packet), exporters
  * and extensions. Exporters that another graph uses continue, with their queues. After grace_ns,
  * waiting packets are dropped and counted. `stopped` runs on the loop thread at the end. */

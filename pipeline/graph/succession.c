@@ -57,6 +57,13 @@ uint32_t graph_kept(const struct graph *g)
 	return kept;
 }
 
+bool graph_fits_pool(const struct graph *g)
+{
+	const struct graph *before = g->options.predecessor;
+	return !before || inventory_blocking_sends(&g->inventory) <=
+				  inventory_blocking_sends(&before->inventory);
+}
+
 bool graph_fits_memory(const struct graph *g)
 {
 	const struct graph *before = g->options.predecessor;

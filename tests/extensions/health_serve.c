@@ -19,6 +19,12 @@ static bool ready(void *context)
 }
 
 /* The start was one day and one and a half seconds ago. */
+static const char *detail(void *context)
+{
+	(void)context;
+	return NULL;
+}
+
 static uint64_t up_since(void *context)
 {
 	(void)context;
@@ -28,7 +34,7 @@ static uint64_t up_since(void *context)
 int main(int argc, char **argv)
 {
 	const struct component_factory *f = &health_check_extension;
-	const struct service_view service = { NULL, ready, up_since };
+	const struct service_view service = { NULL, ready, up_since, detail };
 	const struct host host = { .id = "health_check",
 				   .metrics = metrics_new(),
 				   .service = &service };

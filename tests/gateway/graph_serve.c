@@ -33,13 +33,19 @@ static bool ready(void *context)
 	return true;
 }
 
+static const char *detail(void *context)
+{
+	(void)context;
+	return NULL;
+}
+
 static uint64_t since(void *context)
 {
 	(void)context;
 	return 0;
 }
 
-static const struct service_view view = { .ready = ready, .up_since = since };
+static const struct service_view view = { .ready = ready, .up_since = since, .detail = detail };
 
 static void say(const char *text)
 {
