@@ -107,6 +107,13 @@ static void leave_exporters(void *argument)
 	exporter_gone(g);
 }
 
+/* Batches that were opened may have posted to the loop. What is posted runs in order. */
+static void intake_has_stopped(void *argument)
+{
+	struct graph *g = argument;
+	loop_post(g->options.loop, leave_exporters, g);
+}
+
 static void release_senders(struct graph *g)
 {
 	for (uint32_t i = 0; i < g->instance_count; i++)
@@ -125,7 +132,7 @@ void graph_stop(struct graph *g, uint64_t grace_ns, void (*stopped)(void *argume
 	for (uint32_t i = 0; i < g->reception_count && !g->retiring; i++)
 		gate_close(g->receptions[i].gate);
 	release_senders(g);
-	loop_work(g->options.loop, stop_intake, leave_exporters, g);
+	loop_work(g->options.loop, stop_intake, intake_has_stopped, g);
 }
 
 void graph_retire(struct graph *g, uint64_t grace_ns, void (*stopped)(void *argument),
