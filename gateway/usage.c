@@ -17,9 +17,10 @@ const struct usage_fact usage_signals[] = {
 	  "end even then (such as a write to a network disk that hangs) are abandoned 5 s "
 	  "later, and the log reports the loss." },
 	{ "SIGHUP",
-	  "Reopens files and reads certificates again. If that fails for one of them, the "
-	  "current one stays in use, and the log reports the reason. A changed "
-	  "configuration is not applied; the log warns that a restart is needed." },
+	  "Applies a changed configuration; connections and queues of components that did not "
+	  "change survive. An invalid one changes nothing, and the log reports the reason. Also "
+	  "reopens files and reads certificates again. If that fails for one of them, the "
+	  "current one stays in use." },
 	{ 0 }
 };
 

@@ -132,11 +132,10 @@ def reopened(gateway, component):
 
 
 def hang_up(gateway):
-    """SIGHUP; returns what was logged until the last component was reopened, and the configuration was compared."""
-    before, times = len(gateway.log()), reopened(gateway, "pprof")
+    """SIGHUP; returns when the last component was reopened."""
+    times = reopened(gateway, "pprof")
     gateway.process.send_signal(signal.SIGHUP)
     gateway.until(lambda: reopened(gateway, "pprof") > times)
-    return before
 
 
 def test_sighup_names_every_component_and_log_file_that_it_reopened(build):
@@ -149,47 +148,23 @@ def test_sighup_names_every_component_and_log_file_that_it_reopened(build):
         assert "Reloaded" not in gateway.log() and "Log file reopened" in own.read_text()
 
 
-CHANGED = "The configuration has changed since the start; a restart is needed to apply it"
-
-
-def test_sighup_warns_of_a_configuration_that_differs_from_the_one_that_runs(build):
-    with Gateway(build / "portcullis", MINIMAL) as gateway:
-        original = gateway.config.read_text()
-        gateway.config.write_text(original + "# longer\n")
-        before = hang_up(gateway)
-        gateway.until(lambda: CHANGED in gateway.log()[before:])
-        line, = [line for line in gateway.log()[before:].splitlines() if CHANGED in line]
-        assert "warn" in line and str(gateway.config) in line
-        gateway.config.write_text("receivers: [")
-        before = hang_up(gateway)
-        gateway.until(lambda: "The configuration would not load after a restart" in gateway.log()[before:])
-        gateway.config.write_text(original)
-        gateway.telemetry.write_text(gateway.telemetry.read_text() + "# longer\n")
-        before = hang_up(gateway)
-        gateway.until(lambda: CHANGED in gateway.log()[before:])
-        line, = [line for line in gateway.log()[before:].splitlines() if CHANGED in line]
-        assert str(gateway.telemetry) in line
-
-
-def test_sighup_warns_of_a_file_that_the_configuration_includes(build):
+def test_sighup_applies_a_file_that_the_configuration_includes(build):
     text = MINIMAL.replace("flush_interval: 10ms", "flush_interval: '${file:interval}'")
     gateway = Gateway(build / "portcullis", text)
     (gateway.directory / "interval").write_text("10ms")
     with gateway:
         (gateway.directory / "interval").write_text("20ms")
-        before = hang_up(gateway)
-        gateway.until(lambda: CHANGED in gateway.log()[before:])
-        line, = [line for line in gateway.log()[before:].splitlines() if CHANGED in line]
-        assert '"interval"' in line
+        hang_up(gateway)
+        gateway.until(lambda: "Configuration reloaded" in gateway.log())
 
 
-def test_sighup_warns_of_nothing_when_the_configuration_is_the_same(build):
+def test_sighup_changes_nothing_when_the_configuration_is_the_same(build):
     with Gateway(build / "portcullis", MINIMAL) as gateway:
         gateway.config.write_text(gateway.config.read_text())
         hang_up(gateway)
         hang_up(gateway)
         assert gateway.stop() == 0  # which waits for the comparison
-        assert CHANGED not in gateway.log() and "would not load" not in gateway.log()
+        assert "Configuration reloaded" not in gateway.log() and "Failed to reload" not in gateway.log()
 
 
 def test_a_source_that_hangs_delays_the_end_by_seconds_only(build):

@@ -98,6 +98,8 @@ static void none_is_left(void *argument)
 static void has_stopped(void *argument)
 {
 	exporters_end_alone(runtime.exporters, none_is_left, argument);
+	if (!exporters_alone(runtime.exporters))
+		none_is_left(argument);
 }
 
 static void obey(void *argument, int fd, unsigned events)

@@ -209,7 +209,7 @@ def test_reloads_under_load_lose_nothing_and_never_mix_policies(gateway):
         assert check_delivered(gateway, sink, senders) == {"A", "B"}
     assert gateway.total("otelcol_config_generation") == 1 + (RELOADS + 1) // 2
     assert gateway.total("otelcol_config_reloads", result="failed") == RELOADS // 2
-    assert cool[1] <= warm[1] + 2 and cool[2] <= warm[2], (warm, cool)
+    assert cool[1] <= warm[1] + 2 and cool[2] <= warm[2] + 2, (warm, cool)
     if "asan" not in gateway.binary and "tsan" not in gateway.binary:
         assert cool[0] <= warm[0] * 1.15 + (4 << 20), (warm, cool)
 
