@@ -16,8 +16,8 @@ enum { RETIRING_MAX = 8 };
 
 static const struct metric last_successful = {
 	"otelcol_config_last_reload_successful", METRIC_GAUGE, "1",
-	"1: the last reload of the configuration succeeded, or there was none. 0: it failed, and an "
-	"earlier configuration is in use."
+	"1: the last reload of the configuration succeeded, or there was none. 0: it failed, and "
+	"an earlier configuration is in use."
 };
 static const struct metric last_success_time = {
 	"otelcol_config_last_reload_success_timestamp_seconds", METRIC_GAUGE, "s",

@@ -10,8 +10,8 @@
 
 /*
  * The life of the program around its graphs. service_open builds everything without starting it,
- * which is all that `validate` does. service_run starts it, reloads the configuration on SIGHUP, waits
- * for SIGTERM or SIGINT, and drains.
+ * which is all that `validate` does. service_run starts it, reloads the configuration on SIGHUP,
+ * waits for SIGTERM or SIGINT, and drains.
  */
 struct service {
 	struct log log;

@@ -65,12 +65,12 @@ void exporters_reopen(struct exporters *exporters);
  * senders that wait for the result.
  *
  * exporters_expire: the graph's deadline has passed, before or after it left. If this is true for
- * all graphs of the exporter, and not all of them only `retire`, waiting packets are dropped and the exporter is stopped, which
- * cancels deliveries in flight. Otherwise, waiting packets are dropped only if senders wait for the
- * result: these senders prevent the graph's receivers from stopping. They get an error and can
- * retry. Until the graph has left, such an exporter does not retry. At other exporters, senders
- * with `ack: delivered` get the error too, but the packets stay queued, because other senders were
- * already answered.
+ * all graphs of the exporter, and not all of them only `retire`, waiting packets are dropped and
+ * the exporter is stopped, which cancels deliveries in flight. Otherwise, waiting packets are
+ * dropped only if senders wait for the result: these senders prevent the graph's receivers from
+ * stopping. They get an error and can retry. Senders with `ack: delivered` at other exporters get
+ * the error too, but the packets stay queued, because other senders were already answered. Until
+ * the graph has left, such an exporter does not retry.
  *
  * exporters_leave: the graph will not enqueue anything any more. late: its deadline has passed.
  * True: no graph is left, so the queue is drained, the exporter is stopped, and then `gone` runs on
@@ -90,8 +90,8 @@ bool exporters_leave(struct exporter *exporter, bool late, void (*gone)(void *ar
  */
 void exporters_let_go(struct exporter *exporter, bool late);
 uint32_t exporters_alone(const struct exporters *exporters);
-/* The program ends: packets of exporters that are alone get one more attempt. `none` runs on the loop
- * thread whenever the last of them has ended. */
+/* The program ends: packets of exporters that are alone get one more attempt. `none` runs on the
+ * loop thread whenever the last of them has ended. */
 void exporters_end_alone(struct exporters *exporters, void (*none)(void *argument), void *argument);
 /* The program's deadline has passed: drops what they still have, and stops them. */
 void exporters_expire_alone(struct exporters *exporters);

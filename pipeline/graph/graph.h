@@ -22,8 +22,8 @@
  * socket, and graph_retire lets the old instance finish what it has accepted.
  *
  * Each graph has its own processors, workers and batches. A request belongs to the graph whose gate
- * it found when its headers arrived (pipeline/intake/entrance.h) until its reply. Exporters and their
- * queues are shared (pipeline/graph/exporters.h).
+ * it found when its headers arrived (pipeline/intake/entrance.h) until its reply. Exporters and
+ * their queues are shared (pipeline/graph/exporters.h).
  */
 struct graph;
 
@@ -41,8 +41,8 @@ struct graph_options {
 	const struct service_view *service;
 	uint32_t workers; /* the number of threads */
 	uint64_t number;  /* another one for each graph of the process */
-	/* The graph that runs; NULL: none. Borrowed until graph_succeed or, if the start failed, until
-	 * this graph has stopped. */
+	/* The graph that runs; NULL: none. Borrowed until graph_succeed or, if the start failed,
+	 * until this graph has stopped. */
 	struct graph *predecessor;
 };
 
@@ -55,8 +55,8 @@ bool graph_start(struct graph *graph, struct io *io, struct error *err);
 void graph_reopen(struct graph *graph);
 /* The budget knows its baseline: divides the memory above it between the exporters. */
 void graph_ready(struct graph *graph);
-/* The graph has started: requests that arrive at receivers which it has from its predecessor are its
- * own from now on. The predecessor must retire next. */
+/* The graph has started: requests that arrive at receivers which it has from its predecessor are
+ * its own from now on. The predecessor must retire next. */
 void graph_succeed(struct graph *graph);
 /* Between build and graph_succeed: the number of instances that come from the predecessor; and does
  * it have the same memory limit, which cannot change while the program runs? */

@@ -23,8 +23,8 @@ static void free_seat(void *seat)
 	worker_unref(seat);
 }
 
-/* A receiver stops only after its senders have replies, so batches for which senders wait are flushed
- * at once. */
+/* A receiver stops only after its senders have replies, so batches for which senders wait are
+ * flushed at once. */
 static void flush_awaited(struct graph *g)
 {
 	for (uint32_t i = 0; i < g->pipeline_count; i++)
@@ -33,8 +33,8 @@ static void flush_awaited(struct graph *g)
 				batcher_flush(g->paths[i].routes[k].batcher);
 }
 
-/* On a pool thread, because these calls wait for other threads. Receivers that another graph has now
- * do not stop, but have requests that still belong to this one. */
+/* On a pool thread, because these calls wait for other threads. Receivers that another graph has
+ * now do not stop, but have requests that still belong to this one. */
 static void stop_intake(void *argument)
 {
 	struct graph *g = argument;

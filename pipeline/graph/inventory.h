@@ -35,8 +35,8 @@ bool inventory_read(struct inventory *inventory, const struct node *root,
 		    const struct component_factory *const *factories, struct error *err);
 void inventory_fini(struct inventory *inventory);
 
-/* A copy that owns all that it refers to, with its configuration bound again. declared_fini also after
- * a failure. */
+/* A copy that owns all that it refers to, with its configuration bound again. declared_fini also
+ * after a failure. */
 bool declared_copy(struct declared *copy, const struct declared *declared, struct error *err);
 void declared_fini(struct declared *copy);
 /* The same component with the same configuration? */

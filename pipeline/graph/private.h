@@ -10,8 +10,9 @@
 #include "pipeline/intake/pipeline.h"
 #include "pipeline/intake/workers.h"
 
-/* Shared by the files of the graph: graph.c builds and starts it, graph_stop.c ends it, succession.c
- * passes components from one graph to the next, exporters.c contains what graphs share. */
+/* Shared by the files of the graph: graph.c builds and starts it, graph_stop.c ends it,
+ * succession.c passes components from one graph to the next, exporters.c contains what graphs
+ * share. */
 
 /* An instance of a component. Receivers and extensions with the same configuration pass from one
  * graph to the next. For that time both graphs have the instance. */

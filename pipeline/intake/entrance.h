@@ -6,9 +6,10 @@
 
 /*
  * Where the requests of a receiver enter: it leads to the gate of the graph that runs. A receiver
- * whose configuration a reload does not change keeps its entrance, with its sockets and connections,
- * and the entrance leads to another gate from then on. A request takes the gate that it finds when
- * its headers arrive, and keeps it until its reply. It is therefore processed by one graph only.
+ * whose configuration a reload does not change keeps its entrance, with its sockets and
+ * connections, and the entrance leads to another gate from then on. A request takes the gate that
+ * it finds when its headers arrive, and keeps it until its reply. It is therefore processed by one
+ * graph only.
  *
  * The functions that receivers call are in pipeline/inbound.h.
  */

@@ -45,8 +45,8 @@ struct gate *gate_new(const struct gate_options *options);
 void gate_close(struct gate *gate);
 /* One more request; entrance_take calls it. [any thread] */
 void gate_take(struct gate *gate);
-/* Waits until every request that took the gate has left it, at most for the time given. False: there
- * are some left. No further request may take it. [pool thread] */
+/* Waits until every request that took the gate has left it, at most for the time given. False:
+ * there are some left. No further request may take it. [pool thread] */
 bool gate_wait(struct gate *gate, uint64_t ns);
 void gate_unref(struct gate **gate); /* no request has it */
 
