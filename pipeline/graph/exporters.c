@@ -305,12 +305,12 @@ static void cut_short(struct exporter *e)
 		begin_stop(e);
 }
 
-void exporters_end(struct exporter *e)
+void exporters_end(struct exporter *e, bool retires)
 {
 	if (++e->ending < e->users)
 		return;
 	e->closing = true;
-	if (delivery_is_awaited(e->delivery))
+	if (!retires && delivery_is_awaited(e->delivery))
 		delivery_stop_retrying(e->delivery);
 }
 

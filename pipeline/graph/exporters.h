@@ -62,7 +62,8 @@ void exporters_reopen(struct exporters *exporters);
  * it continues to work for them.
  *
  * exporters_end: the graph begins to end. If all graphs of the exporter do, retries no longer delay
- * senders that wait for the result.
+ * senders that wait for the result, unless another graph has taken the place of this one (retires):
+ * other packets are still retried.
  *
  * exporters_expire: the graph's deadline has passed, before or after it left. If this is true for
  * all graphs of the exporter, and not all of them only `retire`, waiting packets are dropped and
@@ -77,7 +78,7 @@ void exporters_reopen(struct exporters *exporters);
  * the loop thread. False: other graphs use the exporter; packets that this graph enqueued remain in
  * the queue.
  */
-void exporters_end(struct exporter *exporter);
+void exporters_end(struct exporter *exporter, bool retires);
 void exporters_expire(struct exporter *exporter, bool retires);
 bool exporters_leave(struct exporter *exporter, bool late, void (*gone)(void *argument),
 		     void *argument);

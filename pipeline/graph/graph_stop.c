@@ -118,7 +118,7 @@ static void release_senders(struct graph *g)
 {
 	for (uint32_t i = 0; i < g->instance_count; i++)
 		if (g->instances[i]->exporter && g->instances[i]->started)
-			exporters_end(g->instances[i]->exporter);
+			exporters_end(g->instances[i]->exporter, g->retiring);
 	flush_awaited(g);
 }
 
