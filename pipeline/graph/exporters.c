@@ -360,7 +360,7 @@ static void hasten_oldest(struct exporters *all)
 	log_warn(&oldest->host.log,
 		 "Too many exporters that are no longer configured; each packet of the oldest "
 		 "gets one more attempt");
-	delivery_stop_retrying(oldest->delivery);
+	delivery_drain(oldest->delivery, has_drained, oldest);
 }
 
 void exporters_let_go(struct exporter *e, bool late)
@@ -374,11 +374,12 @@ void exporters_let_go(struct exporter *e, bool late)
 	e->closing = e->alone = true;
 	log_info(&e->host.log,
 		 "The exporter is no longer configured; it ends when its queue is empty");
-	delivery_wait_empty(e->delivery, has_drained, e);
+	if (e->all->ending)
+		delivery_drain(e->delivery, has_drained, e);
+	else
+		delivery_wait_empty(e->delivery, has_drained, e);
 	if (++e->all->alone > ALONE_MAX)
 		hasten_oldest(e->all);
-	if (e->all->ending)
-		delivery_stop_retrying(e->delivery);
 	if (e->all->ending && late)
 		cut_short(e);
 }
@@ -399,7 +400,7 @@ void exporters_end_alone(struct exporters *all, void (*none)(void *argument), vo
 	all->argument = argument;
 	for (struct exporter *e = all->first; e; e = e->next)
 		if (e->alone && !e->drained)
-			delivery_stop_retrying(e->delivery);
+			delivery_drain(e->delivery, has_drained, e);
 }
 
 uint32_t exporters_alone(const struct exporters *all)

@@ -6,8 +6,8 @@
 #include "pipeline/component.h"
 #include "pipeline/delivery/delivery.h"
 #include "pipeline/graph/inventory.h"
-#include "pipeline/kill_switch.h"
 #include "pipeline/graph/named_auths.h"
+#include "pipeline/kill_switch.h"
 
 /*
  * The exporters of the process, each with its delivery. They belong to the runtime, and graphs

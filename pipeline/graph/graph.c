@@ -418,9 +418,9 @@ bool graph_start(struct graph *g, struct io *io, struct error *err)
 		},
 		err);
 	succession_own(g);
-	bool ok = g->workers && (!g->options.kills ||
-				 kill_switch_configure(g->options.kills,
-						       &g->inventory.service.kill_switch, err));
+	bool ok = g->workers &&
+		  (!g->options.kills ||
+		   kill_switch_configure(g->options.kills, &g->inventory.service.kill_switch, err));
 	for (uint32_t i = 0; i < g->instance_count && ok; i++)
 		ok = g->instances[i]->started || start_instance(g, g->instances[i], err);
 	if (!ok)

@@ -38,8 +38,14 @@ void succession_own(struct graph *g)
 
 void succession_return(struct graph *g)
 {
-	if (g->options.predecessor)
-		pass(g, g->options.predecessor->options.number);
+	const struct graph *before = g->options.predecessor;
+	struct error err;
+	if (!before)
+		return;
+	pass(g, before->options.number);
+	if (g->options.kills)
+		kill_switch_configure(g->options.kills, &before->inventory.service.kill_switch,
+				      &err);
 }
 
 void graph_succeed(struct graph *g)
