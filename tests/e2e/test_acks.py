@@ -191,6 +191,7 @@ def test_a_full_queue_refuses_those_that_wait_and_no_other_destination_gets_the_
     with rig(build, {"healthy": (healthy, ""), "hanging": (hanging, ", sending_queue: {queue_size: 2, num_consumers: 1}")}) as g:
         waiting = [Sending(send_grpc, g, make.request(seed)) for seed in range(2)]
         g.until(lambda: g.total("otelcol_exporter_queue_size", exporter="otlp_grpc/hanging") == 2)
+        g.until(lambda: g.total("otelcol_ledger_out_samples", exporter="otlp_grpc/healthy") == 100)
         assert send_grpc(g, make.request(2)) == CODE.UNAVAILABLE
         assert send_http(g, make.request(2)) == CODE.UNAVAILABLE
         assert len(healthy.received) == 2
