@@ -14,7 +14,7 @@ PYTHON := /usr/bin/python3
 
 # libgrpc's pkg-config names every absl library; a C program needs these two only.
 LIBS := -lgrpc -lgpr -lnghttp2 -lprotobuf-c -lyaml -luv -lmicrohttpd -lgnutls -lcurl -lzstd -ldeflate -lisal -lsnappy -llz4 -lssl -lcrypto -lcrypt \
-	-lpcre2-8 -lxxhash -ldw -lelf -lpthread -lm -ldl
+	-lpcre2-8 -lxxhash -llmdb -ldw -lelf -lpthread -lm -ldl
 
 OURS := -std=gnu11 -D_GNU_SOURCE -I. -I$(B)/proto -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
 	-Wpointer-arith -Wwrite-strings -Wvla -Wno-missing-field-initializers -Wno-override-init -Wno-format-truncation -g -fno-omit-frame-pointer \

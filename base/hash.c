@@ -75,3 +75,14 @@ uint32_t hash_xxh32(const void *data, size_t len)
 {
 	return XXH32(data, len, 0);
 }
+
+uint64_t hash_content(const void *data, size_t len)
+{
+	return XXH3_64bits(data, len);
+}
+
+struct hash128 hash_content_128(const void *data, size_t len)
+{
+	XXH128_hash_t h = XXH3_128bits(data, len);
+	return (struct hash128){ h.low64, h.high64 };
+}

@@ -14,7 +14,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 # the gateway may, and never each other.
 PROFILE = ["profile", "profile/otlp", "profile/pprof", "profile/text", "profile/collect", "profile/stores"]
 NET = ["net", "net/tls", "net/http", "net/h2", "net/grpc"]
-PIPELINE = ["pipeline", "pipeline/delivery", "pipeline/intake", "pipeline/graph"]
+PIPELINE = ["pipeline", "pipeline/storage", "pipeline/delivery", "pipeline/intake", "pipeline/graph"]
 BELOW = ["base", "config", *PROFILE, *NET]
 LAYERS = {
     "base": [],
@@ -31,13 +31,14 @@ LAYERS = {
     "net/h2": ["base", "config", "profile", "net", "net/tls", "proto"],
     "net/grpc": ["base", "config", "profile", "net", "net/tls", "proto"],
     "pipeline": ["base", "config", "net", "profile", "profile/collect"],
-    "pipeline/delivery": [*BELOW, "pipeline", "proto"],
+    "pipeline/storage": ["base"],
+    "pipeline/delivery": [*BELOW, "pipeline", "pipeline/storage", "proto"],
     "pipeline/intake": [*BELOW, "pipeline", "pipeline/delivery"],
-    "pipeline/graph": ["base", "config", "pipeline", "pipeline/delivery", "pipeline/intake"],
+    "pipeline/graph": ["base", "config", "pipeline", "pipeline/storage", "pipeline/delivery", "pipeline/intake"],
     "receivers": [*BELOW, "pipeline", "pipeline/intake", "proto"],
     "processors": ["base", "config", "profile", "pipeline"],
     "exporters": [*BELOW, "pipeline", "pipeline/delivery", "proto"],
-    "extensions": [*BELOW, "pipeline"],
+    "extensions": [*BELOW, "pipeline", "pipeline/storage"],
     "gateway": [*BELOW, *PIPELINE],
 }
 COMPONENTS = ("receivers", "processors", "exporters", "extensions")
@@ -56,6 +57,7 @@ WRAPPERS = {
     r"pcre2\.h": r"processors/regex\.c",
     r"xxhash\.h": r"base/hash\.c",
     r"yajl/": r"tests/fuzz/fuzz_tokens\.h",
+    r"lmdb\.h": r"pipeline/storage/database\.c",
     r"gnutls/": r"net/(http/\w+|tls/tls)\.[ch]",
     r"crypt\.h": r"extensions/htpasswd\.c",
     r"openssl/": r"(net/tls/\w+|base/digest)\.[ch]",

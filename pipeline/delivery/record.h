@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PIPELINE_DELIVERY_RECORD_H
+#define PIPELINE_DELIVERY_RECORD_H
+
+#include "profile/packet.h"
+
+/*
+ * A packet as it is stored: a head with what the packet must remember, then its OTLP bytes. Other
+ * processes and versions read it, so numbers are little-endian, and the head begins with a format
+ * number. What is stored is what left the policy: the OTLP bytes are canonical, and the head has
+ * only IDs of components, the tenant and the metadata of the batch.
+ *
+ * The head has a checksum, and the content ID (XXH3-128 of the OTLP bytes) is the checksum of the
+ * rest. The content ID is the same on every attempt, at every destination and after a restart.
+ *
+ *   0   "PCQR"                        56  samples (8)
+ *   4   format (4), 1                 64  resources (4), profiles (4)
+ *   8   length of the head (4)        72  oldest, newest time, ns since the epoch (8, 8)
+ *   12  number of origin's data (4)   88  offset of each table in the OTLP bytes (8 each)
+ *   16  length of the OTLP bytes (8)  144 number of contributions (4), of flags (4)
+ *   24  content ID (16)               152 strings: pipeline, batch key, tenant, name and value of
+ *   40  arrival, ns since epoch (8)       each metadatum; contributions; see record.c
+ *   48  checksum of all other bytes of the head (8)
+ */
+enum record_fault {
+	RECORD_SOUND,
+	RECORD_FOREIGN, /* no record of ours, or of an unknown format */
+	RECORD_TORN,    /* shorter or longer than it says */
+	RECORD_CORRUPT, /* a checksum or a value is wrong */
+	RECORD_FAULTS
+};
+extern const char *const record_faults[RECORD_FAULTS]; /* words for logs and metrics */
+
+/* Of which the reader learns before it has the packet. Views of the record's bytes. */
+struct record {
+	struct view pipeline; /* ID */
+	uint64_t samples;
+	struct hash128 content;
+	uint64_t arrival; /* wall clock, ns */
+	struct view head, body;
+};
+
+/* Appends the head of the packet's record; its body is packet->otlp. False: some string is longer
+ * than a record can have. */
+bool record_encode(const struct packet *packet, const char *pipeline, struct bytes *head);
+
+/* Checks the whole record, also its content. The views are those of `data`. After RECORD_CORRUPT
+ * because of the body, pipeline and samples are set; otherwise they are empty. */
+enum record_fault record_check(struct view data, struct record *record);
+/* The packet of a sound record: one reference. Contributions have no acks. */
+struct packet *record_packet(const struct record *record);
+
+#endif

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pipeline/storage/guard.h"
+
+#include <assert.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stddef.h>
+
+static const int numbers[] = { SIGSEGV, SIGBUS };
+enum { NUMBERS = sizeof numbers / sizeof *numbers };
+
+static struct sigaction before[NUMBERS];
+static _Thread_local sigjmp_buf *guarded;
+
+/* A fault outside: the instruction runs again under the action that was there before. */
+static void caught(int number, siginfo_t *info, void *context)
+{
+	(void)info;
+	(void)context;
+	if (guarded)
+		siglongjmp(*guarded, 1);
+	for (int i = 0; i < NUMBERS; i++)
+		if (numbers[i] == number)
+			sigaction(number, &before[i], NULL);
+}
+
+void guard_prepare(void)
+{
+	/* The signal is not blocked in its handler, so that the jump need not restore the mask. */
+	const struct sigaction action = { .sa_sigaction = caught,
+					  .sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK };
+	for (int i = 0; i < NUMBERS; i++) {
+		struct sigaction now;
+		sigaction(numbers[i], NULL, &now);
+		if (now.sa_sigaction == caught)
+			continue;
+		before[i] = now;
+		sigaction(numbers[i], &action, NULL);
+	}
+}
+
+bool guard_run(void (*run)(void *argument), void *argument)
+{
+	sigjmp_buf here;
+	assert(!guarded);
+	if (sigsetjmp(here, 0)) {
+		guarded = NULL;
+		return false;
+	}
+	guarded = &here;
+	run(argument);
+	guarded = NULL;
+	return true;
+}
+
+void guard_fail(void)
+{
+	assert(guarded);
+	siglongjmp(*guarded, 1);
+}

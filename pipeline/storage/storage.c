@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pipeline/storage/storage.h"
+
+#include "base/memory.h"
+#include "base/path.h"
+#include "pipeline/storage/storage_private.h"
+
+#include <assert.h>
+#include <signal.h>
+
+/* A record of up to half a page shares one; a larger one has pages of its own. */
+enum { PAGE = 4096, SHARED_MAX = PAGE / 2, NODE = 24, TOTALS_MAX = 8 << 20 };
+
+struct storages {
+	struct metrics *metrics;
+	struct storage *first;
+};
+
+static const struct metric used_bytes = { "otelcol_storage_used_bytes", METRIC_GAUGE, "By",
+					  "Bytes of records in the open queues of the storage." };
+static const struct metric limit_bytes = { "otelcol_storage_limit_bytes", METRIC_GAUGE, "By",
+					   "Maximum of the bytes of records (`max_size_mib`)." };
+static const struct metric is_available = {
+	"otelcol_storage_available", METRIC_GAUGE, "{state}",
+	"1 if the last write to the disk succeeded, 0 while the disk fails or is full."
+};
+static const struct metric commit_count = { "otelcol_storage_commits", METRIC_COUNTER, "{commits}",
+					    "Commits, each of all changes that were waiting." };
+static const struct metric failure_count = { "otelcol_storage_failures", METRIC_COUNTER,
+					     "{commits}", "Commits that failed." };
+static const struct metric quarantined_records = {
+	"otelcol_storage_quarantined_records", METRIC_COUNTER, "{records}",
+	"Records that could not be read, and were moved to the table `quarantine`."
+};
+static const struct metric set_aside = {
+	"otelcol_storage_databases_set_aside", METRIC_COUNTER, "{databases}",
+	"Databases that were damaged or foreign, and were renamed."
+};
+
+const struct metric *const storage_metrics[] = { &used_bytes,    &limit_bytes,
+						 &is_available,  &commit_count,
+						 &failure_count, &quarantined_records,
+						 &set_aside,     NULL };
+
+struct storages *storages_new(struct metrics *metrics)
+{
+	struct storages *all = memory_new(sizeof *all);
+	all->metrics = metrics;
+	return all;
+}
+
+void storages_unref(struct storages **storages)
+{
+	assert(!*storages || !(*storages)->first);
+	memory_free(*storages);
+	*storages = NULL;
+}
+
+static void init_counters(struct storage *s)
+{
+	const struct metric_label labels[] = { { "storage", s->id }, { 0 } };
+	struct metrics *m = s->all->metrics;
+	s->count = (struct storage_counters){
+		.used = metrics_series(m, &used_bytes, labels),
+		.limit = metrics_series(m, &limit_bytes, labels),
+		.available = metrics_series(m, &is_available, labels),
+		.commits = metrics_series(m, &commit_count, labels),
+		.failures = metrics_series(m, &failure_count, labels),
+		.quarantined = metrics_series(m, &quarantined_records, labels),
+		.set_aside = metrics_series(m, &set_aside, labels),
+	};
+	metric_set(s->count.limit, (int64_t)s->options.max_bytes);
+}
+
+static struct storage *storage_new(struct storages *all, const struct storage_options *options,
+				   char *path)
+{
+	struct storage *s = memory_new(sizeof *s);
+	s->all = all;
+	s->refs = 1;
+	s->id = memory_text(options->id);
+	s->path = path;
+	s->options = *options;
+	s->log = (struct log){ .component_kind = "extension", .component_id = s->id };
+	s->directory = s->lock_file = -1;
+	s->last = &s->first;
+	s->failing = true; /* nothing is accepted before it is open */
+	pthread_mutex_init(&s->owners, NULL);
+	pthread_mutex_init(&s->lock, NULL);
+	pthread_condattr_t clock;
+	pthread_condattr_init(&clock);
+	pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+	pthread_cond_init(&s->changed, &clock);
+	pthread_condattr_destroy(&clock);
+	init_counters(s);
+	s->next = all->first;
+	all->first = s;
+	return s;
+}
+
+struct storage *storages_get(struct storages *all, const struct storage_options *options)
+{
+	char *path = path_normal(options->directory);
+	for (struct storage *s = all->first; s; s = s->next)
+		if (!strcmp(s->path, path)) {
+			memory_free(path);
+			return storage_ref(s);
+		}
+	return storage_new(all, options, path);
+}
+
+struct storage *storage_ref(struct storage *s)
+{
+	s->refs++;
+	return s;
+}
+
+static void stop_writer(struct storage *s)
+{
+	if (!s->running)
+		return;
+	pthread_mutex_lock(&s->lock);
+	s->ended = true;
+	pthread_cond_broadcast(&s->changed);
+	pthread_mutex_unlock(&s->lock);
+	pthread_join(s->thread, NULL);
+}
+
+void storage_unref(struct storage **storage)
+{
+	struct storage *s = *storage;
+	*storage = NULL;
+	if (!s || --s->refs)
+		return;
+	stop_writer(s);
+	assert(!s->queues && !s->first);
+	database_close(&s->db);
+	directory_close(s);
+	struct storage **at = &s->all->first;
+	while (*at != s)
+		at = &(*at)->next;
+	*at = s->next;
+	pthread_cond_destroy(&s->changed);
+	pthread_mutex_destroy(&s->lock);
+	pthread_mutex_destroy(&s->owners);
+	memory_free(s->id);
+	memory_free(s->path);
+	memory_free(s);
+}
+
+/* Signals are for the main loop. */
+static bool start_writer(struct storage *s, struct error *err)
+{
+	sigset_t all, before;
+	sigfillset(&all);
+	/* its own faults (pipeline/storage/guard.h), and samples of the profiler */
+	sigdelset(&all, SIGSEGV);
+	sigdelset(&all, SIGBUS);
+	sigdelset(&all, SIGPROF);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	int code = pthread_create(&s->thread, NULL, writer_run, s);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	s->running = !code;
+	return s->running ||
+	       error_set(err, ERROR_INTERNAL, "cannot start a thread: %s", strerror(code));
+}
+
+bool storage_open(struct storage *s, struct error *err)
+{
+	if (s->running)
+		return true;
+	if (!directory_open(s, err)) {
+		directory_close(s);
+		return false;
+	}
+	struct error why;
+	error_clear(&why);
+	bool ok = writer_attach(s, &why);
+	s->failing = !ok;
+	metric_set(s->count.available, ok);
+	if (!ok && s->options.on_error == STORAGE_REFUSE) {
+		*err = why;
+		directory_close(s);
+		return false;
+	}
+	if (why.kind != ERROR_NONE)
+		log_error(&s->log, "The storage cannot be used; queues continue in memory",
+			  log_text("error", why.text));
+	return start_writer(s, err);
+}
+
+enum storage_on_error storage_on_error(const struct storage *s)
+{
+	return s->options.on_error;
+}
+
+bool storage_takes(const struct storage *s)
+{
+	return !s->failing && s->stored + s->pending < (int64_t)s->options.max_bytes;
+}
+
+/* ---- queues */
+
+void storage_count_space(struct storage *s)
+{
+	int64_t stored = 0;
+	for (const struct storage_queue *q = s->queues; q; q = q->next)
+		for (const struct storage_account *a = q->accounts; a; a = a->next)
+			stored += a->committed.space;
+	s->stored = stored;
+	metric_set(s->count.used, stored);
+}
+
+/* A queue whose totals are damaged keeps its records; only their numbers are not known. */
+static void read_totals(struct storage_queue *q, struct bytes *data)
+{
+	struct error err;
+	char *name = memory_format("queue %s", q->name);
+	error_clear(&err);
+	enum database_result result = database_get(q->storage->db, name, data, &err);
+	memory_free(name);
+	if (result == DATABASE_NONE)
+		return;
+	if (result != DATABASE_OK || !totals_decode(bytes_view(data), &q->accounts, &err))
+		log_error(&q->storage->log, "The totals of a queue cannot be read",
+			  log_text("queue", q->name), log_text("error", err.text));
+}
+
+bool queue_attach(struct storage_queue *q, uint64_t *records, struct error *err)
+{
+	struct storage *s = q->storage;
+	uint64_t last;
+	char *table = memory_format("records %s", q->name);
+	struct bytes data;
+	bytes_init(&data, TOTALS_MAX);
+	for (struct storage_account *a = q->accounts; a; a = a->next)
+		a->committed = a->change = (struct storage_totals){ 0 };
+	bool ok = database_table(s->db, table, &q->table, err) == DATABASE_OK &&
+		  database_extent(s->db, q->table, records, &last, err) == DATABASE_OK;
+	memory_free(table);
+	if (!ok)
+		return false;
+	read_totals(q, &data);
+	bytes_fini(&data);
+	q->records = (int64_t)*records;
+	pthread_mutex_lock(&s->lock);
+	q->last = last > q->last ? last : q->last;
+	pthread_mutex_unlock(&s->lock);
+	storage_count_space(s);
+	return true;
+}
+
+static struct storage_queue *find_queue(const struct storage *s, const char *name, uint32_t *count)
+{
+	*count = 0;
+	for (struct storage_queue *q = s->queues; q; q = q->next, ++*count)
+		if (!strcmp(q->name, name))
+			return q;
+	return NULL;
+}
+
+/* With a database that cannot attach it, the writer has more to do than open a queue. */
+static void attach_first(struct storage_queue *q)
+{
+	struct storage *s = q->storage;
+	struct error err;
+	uint64_t records = 0;
+	error_clear(&err);
+	if (s->db && queue_attach(q, &records, &err)) {
+		q->owner.attached(q->owner.context, records);
+		return;
+	}
+	pthread_mutex_lock(&s->lock);
+	s->broken = s->broken || s->db;
+	pthread_cond_broadcast(&s->changed);
+	pthread_mutex_unlock(&s->lock);
+}
+
+struct storage_queue *storage_queue_open(struct storage *s, const char *name,
+					 const struct storage_owner *owner, struct error *err)
+{
+	uint32_t count;
+	struct storage_queue *q = NULL;
+	pthread_mutex_lock(&s->owners);
+	if (find_queue(s, name, &count)) {
+		error_set(err, ERROR_BUSY, "the queue %s is in use", name);
+	} else if (count >= DATABASE_TABLES - 2) {
+		error_set(err, ERROR_CONFIG, "a storage has at most %d queues",
+			  DATABASE_TABLES - 2);
+	} else {
+		q = memory_new(sizeof *q);
+		*q = (struct storage_queue){
+			.storage = s, .name = memory_text(name), .owner = *owner, .next = s->queues
+		};
+		s->queues = q;
+		attach_first(q);
+	}
+	pthread_mutex_unlock(&s->owners);
+	return q;
+}
+
+bool storage_queue_settled(struct storage_queue *q)
+{
+	pthread_mutex_lock(&q->storage->lock);
+	bool settled = !q->outstanding && !q->readers;
+	pthread_mutex_unlock(&q->storage->lock);
+	return settled;
+}
+
+void storage_queue_end(struct storage_queue *q)
+{
+	pthread_mutex_lock(&q->storage->lock);
+	q->ending = q->storage->hurry = true;
+	pthread_cond_broadcast(&q->storage->changed);
+	pthread_mutex_unlock(&q->storage->lock);
+}
+
+void storage_queue_close(struct storage_queue **queue)
+{
+	struct storage_queue *q = *queue;
+	*queue = NULL;
+	if (!q)
+		return;
+	struct storage *s = q->storage;
+	pthread_mutex_lock(&s->owners);
+	struct storage_queue **at = &s->queues;
+	while (*at != q)
+		at = &(*at)->next;
+	*at = q->next;
+	storage_count_space(s);
+	pthread_mutex_unlock(&s->owners);
+	assert(!q->outstanding && !q->readers);
+	totals_free(&q->accounts);
+	memory_free(q->name);
+	memory_free(q);
+}
+
+struct storage_account *storage_queue_account(struct storage_queue *q, const char *name)
+{
+	pthread_mutex_lock(&q->storage->lock);
+	struct storage_account *a = totals_account(&q->accounts, name, strlen(name));
+	pthread_mutex_unlock(&q->storage->lock);
+	return a;
+}
+
+const struct storage_account *storage_queue_accounts(const struct storage_queue *q)
+{
+	return q->accounts;
+}
+
+/* ---- entries */
+
+static int64_t space_of(size_t size)
+{
+	size_t pages = (size + NODE + PAGE - 1) / PAGE * PAGE;
+	return (int64_t)(size + NODE <= SHARED_MAX ? size + NODE : pages + NODE);
+}
+
+/* Under the lock. */
+static void wait_for_writer(struct storage *s, struct storage_entry *e, enum storage_state state)
+{
+	e->state = state;
+	e->next = NULL;
+	*s->last = e;
+	s->last = &e->next;
+	e->queue->outstanding++;
+	pthread_cond_signal(&s->changed);
+}
+
+bool storage_append(struct storage_queue *q, struct storage_entry *e)
+{
+	struct storage *s = q->storage;
+	e->queue = q;
+	e->space = space_of(e->head.len + e->body.len);
+	pthread_mutex_lock(&s->lock);
+	bool taken = storage_takes(s) &&
+		     s->stored + s->pending + e->space <= (int64_t)s->options.max_bytes;
+	if (taken) {
+		e->sequence = ++q->last;
+		s->pending += e->space;
+		wait_for_writer(s, e, STORAGE_WAITING);
+	}
+	pthread_mutex_unlock(&s->lock);
+	return taken;
+}
+
+void storage_adopt(struct storage_queue *q, struct storage_entry *e, size_t size)
+{
+	e->queue = q;
+	e->space = space_of(size);
+	e->state = STORAGE_STORED;
+}
+
+void storage_remove(struct storage_entry *e)
+{
+	struct storage *s = e->queue->storage;
+	pthread_mutex_lock(&s->lock);
+	bool failed = e->state == STORAGE_FAILED;
+	if (e->state == STORAGE_WAITING)
+		e->state = STORAGE_CANCELLED;
+	else if (e->state == STORAGE_WRITING)
+		e->unwanted = true;
+	else if (e->state == STORAGE_STORED)
+		wait_for_writer(s, e, STORAGE_REMOVING);
+	pthread_mutex_unlock(&s->lock);
+	if (failed)
+		e->release(e);
+}
+
+/* ---- reading */
+
+/* The database, which stays open until done_reading. */
+static struct database *begin_reading(struct storage_queue *q)
+{
+	struct storage *s = q->storage;
+	pthread_mutex_lock(&s->lock);
+	struct database *db = s->broken ? NULL : s->db;
+	s->readers += db != NULL;
+	q->readers += db != NULL;
+	pthread_mutex_unlock(&s->lock);
+	return db;
+}
+
+static void done_reading(struct storage_queue *q, bool broken)
+{
+	struct storage *s = q->storage;
+	pthread_mutex_lock(&s->lock);
+	s->readers--;
+	q->readers--;
+	s->broken = s->broken || broken;
+	pthread_cond_broadcast(&s->changed);
+	pthread_mutex_unlock(&s->lock);
+}
+
+enum storage_read storage_read(struct storage_queue *q, uint64_t from,
+			       void (*use)(void *context, uint64_t sequence, struct view record),
+			       void *context)
+{
+	struct error err;
+	struct database *db = begin_reading(q);
+	error_clear(&err);
+	if (!db)
+		return STORAGE_UNREADABLE;
+	enum database_result result = database_read(db, q->table, from, use, context, &err);
+	done_reading(q, result == DATABASE_BROKEN);
+	return result == DATABASE_OK     ? STORAGE_READ
+	       : result == DATABASE_NONE ? STORAGE_NOTHING
+					 : STORAGE_UNREADABLE;
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PIPELINE_STORAGE_STORAGE_PRIVATE_H
+#define PIPELINE_STORAGE_STORAGE_PRIVATE_H
+
+#include "pipeline/storage/database.h"
+#include "pipeline/storage/storage.h"
+#include "pipeline/storage/totals.h"
+
+/* Inside a storage: storage.c has the storages and their queues, directory.c the files, writer.c
+ * the thread that writes. */
+struct storage_counters {
+	struct metric_series *used, *limit, *available, *commits, *quarantined, *set_aside;
+	struct metric_series *failures;
+};
+
+struct storage_queue {
+	struct storage *storage;
+	struct storage_queue *next;
+	char *name;
+	struct storage_owner owner;
+	unsigned table;
+	uint64_t last;                    /* the largest sequence number given out */
+	int64_t records;                  /* in the table; writer */
+	int64_t more_records;             /* in the commit under way; writer */
+	bool touched;                     /* by the commit under way; writer */
+	struct storage_account *accounts; /* `committed` and `change`: writer */
+	uint32_t outstanding;             /* entries that the writer has to see */
+	uint32_t readers;
+	bool ending;
+};
+
+struct storage {
+	struct storages *all;
+	struct storage *next;
+	uint32_t refs; /* loop thread */
+	char *id, *path;
+	struct storage_options options;
+	struct log log;
+	struct storage_counters count;
+	int directory, lock_file; /* -1: not open */
+	pthread_t thread;
+	bool running;
+
+	/* Held while owners are called and while queues open and close. Before `lock`. */
+	pthread_mutex_t owners;
+	struct storage_queue *queues;
+
+	/* Guards all of this, and the state of entries. */
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	struct database *db; /* NULL: not open now */
+	uint32_t readers;    /* threads that use db */
+	bool broken;         /* a reader found it damaged */
+	struct storage_entry *first, **last;
+	bool ended;
+	bool hurry; /* the next attempt is due now */
+
+	_Atomic int64_t stored, pending; /* bytes of records that are stored, or wait to be */
+	_Atomic bool failing;
+	/* writer */
+	unsigned quarantine;
+	uint64_t quarantined;
+};
+
+/* ---- directory.c */
+
+/* Opens and locks the directory. */
+bool directory_open(struct storage *storage, struct error *err);
+void directory_close(struct storage *storage);
+/* Opens the database, or sets it aside and begins a new one. NULL: the disk does not allow it. */
+struct database *directory_database(struct storage *storage, struct error *err);
+/* The database is damaged, for this reason. */
+void directory_set_aside(struct storage *storage, const char *reason);
+
+/* ---- storage.c */
+
+/* The table, totals and last number of a queue in s->db. Not under the lock. */
+bool queue_attach(struct storage_queue *queue, uint64_t *records, struct error *err);
+/* Adds up what the accounts of all queues have stored. Held: owners. */
+void storage_count_space(struct storage *storage);
+
+/* ---- writer.c */
+
+/* Opens the database and attaches the queues. Loop thread before the writer runs, then writer. */
+bool writer_attach(struct storage *storage, struct error *err);
+void *writer_run(void *storage);
+
+#endif

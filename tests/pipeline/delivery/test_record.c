@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "pipeline/delivery/record.h"
+
+#define HOUR_NS UINT64_C(3600000000000)
+
+static struct packet *make_packet(void)
+{
+	static const struct metadatum metadata[] = { { "x-scope", "a" }, { "x-empty", "" }, { 0 } };
+	struct packet *p = packet_new(1000, 3);
+	memset(p->otlp.at, 7, 1000);
+	p->otlp.len = 1000;
+	p->origin = origin_new("4:acme,1:a,", "acme", metadata);
+	p->oldest_arrival = clock_now();
+	p->samples = 42;
+	p->resources = 2;
+	p->profiles = 3;
+	p->oldest = 1000;
+	p->newest = 2000;
+	for (unsigned t = 0; t < PACKET_TABLES; t++)
+		p->tables[t] = 100 * (t + 1);
+	static const char *const receivers[] = { "otlp", "pprof", "otlp" };
+	for (uint32_t i = 0; i < 3; i++)
+		p->contributions[i] = (struct contribution){ .receiver = receivers[i],
+							     .profiles = 1,
+							     .samples_in = 20,
+							     .samples_merged = 6 };
+	return p;
+}
+
+static void encode(const struct packet *p, struct bytes *out)
+{
+	bytes_init(out, 1 << 20);
+	assert_true(record_encode(p, "profiles/x", out));
+	assert_true(bytes_add(out, p->otlp.at, p->otlp.len));
+}
+
+static void a_packet_comes_back_as_it_was(void **state)
+{
+	(void)state;
+	struct packet *p = make_packet();
+	struct bytes data;
+	struct record r;
+	encode(p, &data);
+	assert_int_equal(record_check(bytes_view(&data), &r), RECORD_SOUND);
+	assert_true(view_is(r.pipeline, "profiles/x"));
+	assert_int_equal(r.samples, 42);
+	struct packet *q = record_packet(&r);
+	assert_int_equal(q->otlp.len, 1000);
+	assert_memory_equal(q->otlp.at, p->otlp.at, 1000);
+	assert_memory_equal(q->tables, p->tables, sizeof p->tables);
+	assert_string_equal(q->origin->tenant, "acme");
+	assert_string_equal(q->origin->key, p->origin->key);
+	assert_string_equal(q->origin->metadata[0].name, "x-scope");
+	assert_string_equal(q->origin->metadata[0].value, "a");
+	assert_string_equal(q->origin->metadata[1].value, "");
+	assert_null(q->origin->metadata[2].name);
+	assert_int_equal(q->samples, 42);
+	assert_int_equal(q->resources, 2);
+	assert_int_equal(q->profiles, 3);
+	assert_int_equal(q->oldest, 1000);
+	assert_int_equal(q->newest, 2000);
+	packet_unref(&p);
+	packet_unref(&q);
+	bytes_fini(&data);
+}
+
+/* Requests of one receiver are one contribution; together they are what they were. */
+static void contributions_are_summed_by_receiver(void **state)
+{
+	(void)state;
+	struct packet *p = make_packet();
+	struct bytes data;
+	struct record r;
+	encode(p, &data);
+	assert_int_equal(record_check(bytes_view(&data), &r), RECORD_SOUND);
+	struct packet *q = record_packet(&r);
+	assert_int_equal(q->contribution_count, 2);
+	assert_string_equal(q->contributions[0].receiver, "otlp");
+	assert_int_equal(q->contributions[0].profiles, 2);
+	assert_int_equal(q->contributions[0].samples_in, 40);
+	assert_int_equal(q->contributions[0].samples_merged, 12);
+	assert_string_equal(q->contributions[1].receiver, "pprof");
+	assert_null(q->contributions[0].ack);
+	packet_unref(&p);
+	packet_unref(&q);
+	bytes_fini(&data);
+}
+
+static void the_arrival_is_kept_in_wall_clock_time(void **state)
+{
+	(void)state;
+	struct packet *p = make_packet();
+	struct bytes data;
+	struct record r;
+	uint64_t hours = clock_now() > 2 * HOUR_NS ? HOUR_NS : 1000000;
+	p->oldest_arrival = clock_now() - hours;
+	encode(p, &data);
+	assert_int_equal(record_check(bytes_view(&data), &r), RECORD_SOUND);
+	struct packet *q = record_packet(&r);
+	uint64_t age = clock_now() - q->oldest_arrival;
+	assert_true(age >= hours && age < hours + 600 * UINT64_C(1000000000));
+	packet_unref(&p);
+	packet_unref(&q);
+	bytes_fini(&data);
+}
+
+static void the_content_id_is_that_of_the_bytes(void **state)
+{
+	(void)state;
+	struct packet *p = make_packet();
+	struct bytes one, two;
+	struct record a, b;
+	encode(p, &one);
+	p->oldest_arrival -= 1000;
+	encode(p, &two);
+	record_check(bytes_view(&one), &a);
+	record_check(bytes_view(&two), &b);
+	struct hash128 content = hash_content_128(p->otlp.at, p->otlp.len);
+	assert_int_equal(a.content.low, content.low);
+	assert_int_equal(a.content.high, content.high);
+	assert_int_equal(b.content.low, content.low);
+	packet_unref(&p);
+	bytes_fini(&one);
+	bytes_fini(&two);
+}
+
+static void every_flipped_bit_is_noticed(void **state)
+{
+	(void)state;
+	struct packet *p = make_packet();
+	struct bytes data;
+	struct record r;
+	encode(p, &data);
+	for (size_t bit = 0; bit < data.len * 8; bit++) {
+		data.at[bit / 8] ^= (uint8_t)(1 << bit % 8);
+		assert_int_not_equal(record_check(bytes_view(&data), &r), RECORD_SOUND);
+		data.at[bit / 8] ^= (uint8_t)(1 << bit % 8);
+	}
+	assert_int_equal(record_check(bytes_view(&data), &r), RECORD_SOUND);
+	packet_unref(&p);
+	bytes_fini(&data);
+}
+
+static void every_other_length_is_torn(void **state)
+{
+	(void)state;
+	struct packet *p = make_packet();
+	struct bytes data;
+	struct record r;
+	encode(p, &data);
+	for (size_t len = 0; len < data.len; len++)
+		assert_int_equal(record_check((struct view){ data.at, len }, &r), RECORD_TORN);
+	bytes_add_byte(&data, 0);
+	assert_int_equal(record_check(bytes_view(&data), &r), RECORD_TORN);
+	packet_unref(&p);
+	bytes_fini(&data);
+}
+
+static void another_format_is_foreign(void **state)
+{
+	(void)state;
+	struct packet *p = make_packet();
+	struct bytes data;
+	struct record r;
+	encode(p, &data);
+	data.at[4] = 2;
+	assert_int_equal(record_check(bytes_view(&data), &r), RECORD_FOREIGN);
+	data.at[0] = 'X';
+	assert_int_equal(record_check(bytes_view(&data), &r), RECORD_FOREIGN);
+	packet_unref(&p);
+	bytes_fini(&data);
+}
+
+/* The ledger needs to know what was lost. */
+static void a_damaged_body_leaves_the_head_readable(void **state)
+{
+	(void)state;
+	struct packet *p = make_packet();
+	struct bytes data;
+	struct record r;
+	encode(p, &data);
+	data.at[data.len - 1] ^= 1;
+	assert_int_equal(record_check(bytes_view(&data), &r), RECORD_CORRUPT);
+	assert_int_equal(r.samples, 42);
+	assert_true(view_is(r.pipeline, "profiles/x"));
+	packet_unref(&p);
+	bytes_fini(&data);
+}
+
+static void a_packet_without_origin_has_none_afterwards(void **state)
+{
+	(void)state;
+	struct packet *p = packet_new(0, 0);
+	struct bytes data;
+	struct record r;
+	encode(p, &data);
+	assert_int_equal(record_check(bytes_view(&data), &r), RECORD_SOUND);
+	struct packet *q = record_packet(&r);
+	assert_null(q->origin);
+	assert_int_equal(q->contribution_count, 0);
+	assert_int_equal(q->otlp.len, 0);
+	packet_unref(&p);
+	packet_unref(&q);
+	bytes_fini(&data);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_packet_comes_back_as_it_was),
+		cmocka_unit_test(contributions_are_summed_by_receiver),
+		cmocka_unit_test(the_arrival_is_kept_in_wall_clock_time),
+		cmocka_unit_test(the_content_id_is_that_of_the_bytes),
+		cmocka_unit_test(every_flipped_bit_is_noticed),
+		cmocka_unit_test(every_other_length_is_torn),
+		cmocka_unit_test(another_format_is_foreign),
+		cmocka_unit_test(a_damaged_body_leaves_the_head_readable),
+		cmocka_unit_test(a_packet_without_origin_has_none_afterwards),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

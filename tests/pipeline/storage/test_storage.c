@@ -1,0 +1,598 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "base/memory.h"
+#include "pipeline/storage/storage.h"
+#include "tests/support/shell.h"
+
+/* A storage in a directory of its own, and one queue. */
+struct fixture {
+	char directory[64];
+	struct metrics *metrics;
+	struct storages *all;
+	struct storage *storage;
+	struct storage_queue *queue;
+	struct storage_options options;
+	_Atomic uint64_t attached; /* records, plus one for each call times 1000000 */
+	_Atomic int changes, done, failed, released;
+};
+
+static void attached(void *context, uint64_t records)
+{
+	struct fixture *f = context;
+	f->attached += 1000000 + records - f->attached % 1000000;
+}
+
+static void changed(void *context)
+{
+	((struct fixture *)context)->changes++;
+}
+
+static int setup(void **state)
+{
+	struct fixture *f = memory_new(sizeof *f);
+	snprintf(f->directory, sizeof f->directory, "/tmp/portcullis-storage-XXXXXX");
+	assert_non_null(mkdtemp(f->directory));
+	f->metrics = metrics_new();
+	f->options = (struct storage_options){ .id = "file_storage",
+					       .directory = f->directory,
+					       .directory_mode = 0700,
+					       .sync = true,
+					       .max_bytes = 64 << 20 };
+	*state = f;
+	return 0;
+}
+
+static bool begin_error(struct fixture *f, struct error *err)
+{
+	f->all = storages_new(f->metrics);
+	f->storage = storages_get(f->all, &f->options);
+	error_clear(err);
+	return storage_open(f->storage, err);
+}
+
+static void begin(struct fixture *f)
+{
+	struct error err;
+	if (!begin_error(f, &err))
+		fail_msg("%s", err.text);
+	const struct storage_owner owner = { f, attached, changed };
+	f->queue = storage_queue_open(f->storage, "otlp", &owner, &err);
+	assert_non_null(f->queue);
+}
+
+static void wait_settled(struct fixture *f)
+{
+	for (int i = 0; i < 10000 && !storage_queue_settled(f->queue); i++)
+		usleep(1000);
+	assert_true(storage_queue_settled(f->queue));
+}
+
+static void end(struct fixture *f)
+{
+	if (f->queue) {
+		storage_queue_end(f->queue);
+		wait_settled(f);
+		storage_queue_close(&f->queue);
+	}
+	storage_unref(&f->storage);
+	storages_unref(&f->all);
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+	metrics_unref(&f->metrics);
+	assert_int_equal(shell("rm -rf %s", f->directory), 0);
+	memory_free(f);
+	return 0;
+}
+
+struct record {
+	struct storage_entry entry;
+	struct fixture *f;
+	char text[32];
+	char *large;
+};
+
+static struct record *record_of(struct storage_entry *entry)
+{
+	return (struct record *)((char *)entry - offsetof(struct record, entry));
+}
+
+static void on_done(struct storage_entry *entry, bool stored)
+{
+	struct fixture *f = record_of(entry)->f;
+	(stored ? &f->done : &f->failed)[0]++;
+}
+
+static void on_release(struct storage_entry *entry)
+{
+	struct record *r = record_of(entry);
+	r->f->released++;
+	memory_free(r->large);
+	memory_free(r);
+}
+
+static struct record *record_new(struct fixture *f, int number, size_t large)
+{
+	struct record *r = memory_new(sizeof *r);
+	r->f = f;
+	snprintf(r->text, sizeof r->text, "record %d;", number);
+	r->large = memory_new(large + 1);
+	r->entry.head = view_of(r->text);
+	r->entry.body = (struct view){ (uint8_t *)r->large, large };
+	r->entry.account = storage_queue_account(f->queue, "profiles");
+	r->entry.samples = 10;
+	r->entry.bytes = large;
+	r->entry.done = on_done;
+	r->entry.release = on_release;
+	return r;
+}
+
+static struct record *append_large(struct fixture *f, int number, size_t large)
+{
+	struct record *r = record_new(f, number, large);
+	if (storage_append(f->queue, &r->entry))
+		return r;
+	on_release(&r->entry);
+	return NULL;
+}
+
+static struct record *append(struct fixture *f, int number)
+{
+	return append_large(f, number, 3);
+}
+
+/* Entries of records that stay on disk when the test ends. */
+static void forget(struct record *r)
+{
+	memory_free(r->large);
+	memory_free(r);
+}
+
+struct found {
+	uint64_t sequence;
+	size_t size;
+	char text[32];
+};
+
+static void copy(void *context, uint64_t sequence, struct view record)
+{
+	struct found *found = context;
+	*found = (struct found){ .sequence = sequence, .size = record.len };
+	const char *end = memchr(record.at, ';', record.len);
+	assert_non_null(end);
+	memcpy(found->text, record.at, (size_t)((const uint8_t *)end - record.at));
+}
+
+/* All records in the queue, as their numbers: "1 2 3 ". */
+static const char *contents(struct fixture *f)
+{
+	static char text[4096];
+	struct found found;
+	uint64_t from = 0;
+	size_t len = 0;
+	text[0] = '\0';
+	while (storage_read(f->queue, from, copy, &found) == STORAGE_READ) {
+		len += (size_t)snprintf(text + len, sizeof text - len, "%s ",
+					found.text + strlen("record "));
+		from = found.sequence + 1;
+	}
+	return text;
+}
+
+static int64_t value_of(struct fixture *f, const char *metric)
+{
+	struct bytes text;
+	char line[256];
+	snprintf(line, sizeof line, "%s{storage=\"file_storage\"} ", metric);
+	bytes_init(&text, 1 << 20);
+	metrics_write(f->metrics, &text);
+	bytes_add_byte(&text, 0);
+	const char *at = strstr((char *)text.at, line);
+	int64_t value = at ? strtoll(at + strlen(line), NULL, 10) : -1;
+	bytes_fini(&text);
+	return value;
+}
+
+static int count_files(const struct fixture *f, const char *prefix)
+{
+	int count = 0;
+	DIR *directory = opendir(f->directory);
+	for (const struct dirent *d; (d = readdir(directory));)
+		count += strncmp(d->d_name, prefix, strlen(prefix)) == 0;
+	closedir(directory);
+	return count;
+}
+
+static void what_was_appended_is_there_in_order_after_a_restart(void **state)
+{
+	struct fixture *f = *state;
+	struct record *r[3];
+	begin(f);
+	for (int i = 0; i < 3; i++)
+		r[i] = append(f, i + 1);
+	wait_settled(f);
+	assert_int_equal(f->done, 3);
+	assert_string_equal(contents(f), "1 2 3 ");
+	end(f);
+	begin(f);
+	assert_int_equal(f->attached, 2000003);
+	assert_string_equal(contents(f), "1 2 3 ");
+	const struct storage_account *a = storage_queue_accounts(f->queue);
+	assert_string_equal(a->name, "profiles");
+	assert_int_equal(a->committed.records, 3);
+	assert_int_equal(a->committed.samples, 30);
+	assert_int_equal(a->committed.bytes, 9);
+	end(f);
+	for (int i = 0; i < 3; i++)
+		forget(r[i]);
+}
+
+static void what_was_removed_is_gone_and_leaves_no_totals(void **state)
+{
+	struct fixture *f = *state;
+	begin(f);
+	struct record *one = append(f, 1), *two = append_large(f, 2, 100000);
+	wait_settled(f);
+	assert_true(value_of(f, "otelcol_storage_used_bytes") > 100000);
+	storage_remove(&one->entry);
+	storage_remove(&two->entry);
+	wait_settled(f);
+	assert_int_equal(f->released, 2);
+	assert_string_equal(contents(f), "");
+	assert_int_equal(value_of(f, "otelcol_storage_used_bytes"), 0);
+	end(f);
+	begin(f);
+	assert_int_equal(f->attached, 2000000);
+	assert_null(storage_queue_accounts(f->queue));
+	end(f);
+}
+
+/* The first commit is under way while the others arrive. */
+static void what_is_removed_before_it_is_written_is_never_written(void **state)
+{
+	struct fixture *f = *state;
+	begin(f);
+	for (int i = 0; i < 500; i++) {
+		struct record *r = append(f, i);
+		storage_remove(&r->entry);
+	}
+	wait_settled(f);
+	assert_int_equal(f->released, 500);
+	assert_string_equal(contents(f), "");
+	assert_true(f->done < 500);
+	end(f);
+}
+
+static void many_appends_share_commits(void **state)
+{
+	struct fixture *f = *state;
+	struct record *r[2000];
+	begin(f);
+	for (int i = 0; i < 2000; i++)
+		r[i] = append(f, i);
+	wait_settled(f);
+	assert_int_equal(f->done, 2000);
+	assert_true(value_of(f, "otelcol_storage_commits") < 1000);
+	end(f);
+	for (int i = 0; i < 2000; i++)
+		forget(r[i]);
+}
+
+static void a_second_process_is_refused(void **state)
+{
+	struct fixture *f = *state;
+	struct error err;
+	begin(f);
+	struct storages *others = storages_new(f->metrics);
+	struct storage *other = storages_get(others, &f->options);
+	error_clear(&err);
+	assert_false(storage_open(other, &err));
+	assert_non_null(strstr(err.text, "in use by another process"));
+	storage_unref(&other);
+	storages_unref(&others);
+	end(f);
+}
+
+static void a_queue_has_one_owner(void **state)
+{
+	struct fixture *f = *state;
+	struct error err;
+	const struct storage_owner owner = { f, attached, changed };
+	begin(f);
+	assert_null(storage_queue_open(f->storage, "otlp", &owner, &err));
+	assert_int_equal(err.kind, ERROR_BUSY);
+	end(f);
+}
+
+static void files_are_private(void **state)
+{
+	struct fixture *f = *state;
+	struct stat is;
+	static const char *const names[] = { "queue.mdb", "queue.mdb-lock", "portcullis.lock" };
+	umask(0);
+	begin(f);
+	for (size_t i = 0; i < 3; i++) {
+		char path[128];
+		snprintf(path, sizeof path, "%s/%s", f->directory, names[i]);
+		assert_int_equal(stat(path, &is), 0);
+		assert_int_equal(is.st_mode & 0777, 0600);
+	}
+	end(f);
+}
+
+static void a_directory_that_others_can_write_to_is_refused(void **state)
+{
+	struct fixture *f = *state;
+	struct error err;
+	chmod(f->directory, 0770);
+	assert_false(begin_error(f, &err));
+	assert_non_null(strstr(err.text, "writable by other users"));
+	end(f);
+}
+
+static void a_missing_directory_is_an_error_unless_it_is_created(void **state)
+{
+	struct fixture *f = *state;
+	struct error err;
+	char path[128];
+	snprintf(path, sizeof path, "%s/a/b", f->directory);
+	f->options.directory = path;
+	assert_false(begin_error(f, &err));
+	assert_non_null(strstr(err.text, "directory must exist"));
+	end(f);
+	f->options.create_directory = true;
+	begin(f);
+	end(f);
+}
+
+static void overwrite(struct fixture *f, const char *name, long at, const void *data, size_t len)
+{
+	char path[128];
+	snprintf(path, sizeof path, "%s/%s", f->directory, name);
+	FILE *file = fopen(path, at < 0 ? "we" : "r+e");
+	assert_non_null(file);
+	fseek(file, at < 0 ? 0 : at, SEEK_SET);
+	assert_int_equal(fwrite(data, 1, len, file), len);
+	fclose(file);
+}
+
+static void a_foreign_file_is_set_aside(void **state)
+{
+	struct fixture *f = *state;
+	static const char text[9000] = "this is no database";
+	overwrite(f, "queue.mdb", -1, text, sizeof text);
+	begin(f);
+	struct record *r = append(f, 1);
+	wait_settled(f);
+	assert_string_equal(contents(f), "1 ");
+	end(f);
+	forget(r);
+	assert_int_equal(count_files(f, "queue.mdb.2"), 1);
+	assert_int_equal(value_of(f, "otelcol_storage_databases_set_aside"), 1);
+}
+
+static void a_link_in_place_of_the_database_is_not_followed(void **state)
+{
+	struct fixture *f = *state;
+	char path[128];
+	snprintf(path, sizeof path, "%s/queue.mdb", f->directory);
+	assert_int_equal(symlink("/tmp/portcullis-elsewhere.mdb", path), 0);
+	begin(f);
+	end(f);
+	assert_int_not_equal(access("/tmp/portcullis-elsewhere.mdb", F_OK), 0);
+	assert_int_equal(count_files(f, "queue.mdb.2"), 1);
+}
+
+static void fill(struct fixture *f, int records)
+{
+	struct record **r = memory_array((size_t)records, sizeof *r);
+	begin(f);
+	for (int i = 0; i < records; i++)
+		r[i] = append_large(f, i, 500);
+	wait_settled(f);
+	end(f);
+	for (int i = 0; i < records; i++)
+		forget(r[i]);
+	memory_free(r);
+}
+
+/* Whatever page is damaged: the start succeeds, and the queue works. */
+static void damaged_pages_never_stop_it(void **state)
+{
+	struct fixture *f = *state;
+	uint8_t noise[4096];
+	memset(noise, 0xA5, sizeof noise);
+	for (long page = 0; page < 20; page++) {
+		fill(f, 40);
+		overwrite(f, "queue.mdb", page * 4096, noise, sizeof noise);
+		begin(f);
+		contents(f);
+		for (int i = 0; i < 2000 && !storage_takes(f->storage); i++)
+			usleep(1000);
+		struct record *r = append(f, 1000);
+		wait_settled(f);
+		bool stored = f->done > f->failed;
+		assert_true(stored);
+		end(f);
+		forget(r);
+		f->failed = 0;
+	}
+}
+
+static void a_truncated_database_never_stops_it(void **state)
+{
+	struct fixture *f = *state;
+	char path[128];
+	snprintf(path, sizeof path, "%s/queue.mdb", f->directory);
+	for (long size = 20000; size >= 0; size -= 5000) {
+		fill(f, 100);
+		assert_int_equal(truncate(path, size), 0);
+		begin(f);
+		contents(f);
+		for (int i = 0; i < 2000 && !storage_takes(f->storage); i++)
+			usleep(1000);
+		struct record *r = append(f, 1000);
+		wait_settled(f);
+		end(f);
+		forget(r);
+	}
+}
+
+static void bytes_have_a_bound(void **state)
+{
+	struct fixture *f = *state;
+	f->options.max_bytes = 1 << 20;
+	begin(f);
+	struct record *large = append_large(f, 1, 900000);
+	assert_non_null(large);
+	assert_null(append_large(f, 2, 900000));
+	wait_settled(f);
+	storage_remove(&large->entry);
+	wait_settled(f);
+	large = append_large(f, 3, 900000);
+	assert_non_null(large);
+	wait_settled(f);
+	end(f);
+	forget(large);
+}
+
+/* A limit of the size of files stands for a full disk. In a process of its own, because the limit
+ * is the process's. */
+static void full_disk(struct fixture *f)
+{
+	begin(f);
+	struct record *first = append_large(f, 1, 100000);
+	wait_settled(f);
+	struct rlimit limit;
+	getrlimit(RLIMIT_FSIZE, &limit);
+	limit.rlim_cur = 200000;
+	setrlimit(RLIMIT_FSIZE, &limit);
+	signal(SIGXFSZ, SIG_IGN);
+	struct record *second = append_large(f, 2, 500000);
+	wait_settled(f);
+	assert_int_equal(f->failed, 1);
+	assert_false(storage_takes(f->storage));
+	assert_null(append(f, 3));
+	assert_int_equal(value_of(f, "otelcol_storage_available"), 0);
+	storage_remove(&second->entry);
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_FSIZE, &limit);
+	for (int i = 0; i < 5000 && !storage_takes(f->storage); i++)
+		usleep(1000);
+	struct record *last = append(f, 4);
+	assert_non_null(last);
+	wait_settled(f);
+	assert_string_equal(contents(f), "1 4 ");
+	assert_int_equal(value_of(f, "otelcol_storage_available"), 1);
+	end(f);
+	forget(first);
+	forget(last);
+}
+
+static void a_full_disk_is_reported_and_recovers(void **state)
+{
+	struct fixture *f = *state;
+	pid_t child = fork();
+	if (!child) {
+		full_disk(f);
+		_exit(0);
+	}
+	int status;
+	waitpid(child, &status, 0);
+	assert_int_equal(status, 0);
+}
+
+/* At any instant: what `done` has reported is there. */
+static void append_until_killed(struct fixture *f, int out)
+{
+	begin(f);
+	for (int i = 0;; i++) {
+		int stored = f->done;
+		if (!append(f, i) || write(out, &stored, sizeof stored) < 0)
+			_exit(1);
+	}
+}
+
+static void nothing_stored_is_lost_when_the_process_is_killed(void **state)
+{
+	struct fixture *f = *state;
+	int stored = 0, pipes[2];
+	f->options.max_bytes = 1 << 30;
+	f->options.sync = false;
+	assert_int_equal(pipe(pipes), 0);
+	pid_t child = fork();
+	if (!child)
+		append_until_killed(f, pipes[1]);
+	close(pipes[1]);
+	for (int i = 0, at; read(pipes[0], &at, sizeof at) > 0; i++) {
+		stored = at;
+		if (i == 20000)
+			kill(child, SIGKILL);
+	}
+	waitpid(child, NULL, 0);
+	close(pipes[0]);
+	begin(f);
+	assert_true(f->attached % 1000000 >= (uint64_t)stored);
+	assert_int_equal(storage_queue_accounts(f->queue)->committed.records,
+			 f->attached % 1000000);
+	end(f);
+}
+
+static void a_record_in_quarantine_is_out_of_the_queue(void **state)
+{
+	struct fixture *f = *state;
+	begin(f);
+	for (int i = 0; i < 70; i++) {
+		struct record *r = append(f, i);
+		wait_settled(f);
+		r->entry.quarantine = "corrupt";
+		storage_remove(&r->entry);
+	}
+	wait_settled(f);
+	assert_string_equal(contents(f), "");
+	assert_int_equal(value_of(f, "otelcol_storage_quarantined_records"), 70);
+	end(f);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(what_was_appended_is_there_in_order_after_a_restart),
+		TEST(what_was_removed_is_gone_and_leaves_no_totals),
+		TEST(what_is_removed_before_it_is_written_is_never_written),
+		TEST(many_appends_share_commits),
+		TEST(a_second_process_is_refused),
+		TEST(a_queue_has_one_owner),
+		TEST(files_are_private),
+		TEST(a_directory_that_others_can_write_to_is_refused),
+		TEST(a_missing_directory_is_an_error_unless_it_is_created),
+		TEST(a_foreign_file_is_set_aside),
+		TEST(a_link_in_place_of_the_database_is_not_followed),
+		TEST(damaged_pages_never_stop_it),
+		TEST(a_truncated_database_never_stops_it),
+		TEST(bytes_have_a_bound),
+		TEST(a_full_disk_is_reported_and_recovers),
+		TEST(nothing_stored_is_lost_when_the_process_is_killed),
+		TEST(a_record_in_quarantine_is_out_of_the_queue),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
