@@ -24,7 +24,8 @@
 	_(bearer_token_auth_extension) \
 	_(basic_auth_extension) \
 	_(client_certificate_auth_extension) \
-	_(headers_setter_extension)
+	_(headers_setter_extension) \
+	_(file_storage_extension)
 
 #define DECLARE(name) extern const struct component_factory name;
 #define ENTRY(name) &(name),

@@ -13,6 +13,7 @@
 #include "pipeline/delivery/unsupported.h"
 #include "pipeline/graph/inventory.h"
 #include "pipeline/intake/gate.h"
+#include "pipeline/storage/storage.h"
 
 #include <stdio.h>
 
@@ -61,6 +62,7 @@ static const struct {
 	{ "Kill switch", kill_switch_metrics },
 	{ "Processors", pipeline_metrics },
 	{ "Exporters", delivery_metrics },
+	{ "Queues on disk", storage_metrics },
 	{ "Items that a destination does not support",
 	  (const struct metric *const[]){ &unsupported_metric, NULL } },
 	{ "Ledger", ledger_metrics },

@@ -24,6 +24,7 @@ bool runtime_open(struct runtime *r, const struct node *root, struct error *err)
 	r->loop = loop_new(err);
 	if (!r->loop)
 		return false;
+	r->storages = storages_new(r->metrics);
 	r->exporters = exporters_new(r->loop, r->metrics, &r->budget);
 	r->kills = kill_switch_new(r->loop, r->metrics);
 	exporters_obey(r->exporters, r->kills);
@@ -47,6 +48,7 @@ void runtime_close(struct runtime *r)
 	exporters_unref(&r->exporters);
 	kill_switch_unref(&r->kills);
 	quota_tables_fini(&r->quotas);
+	storages_unref(&r->storages);
 	loop_unref(&r->loop);
 	metrics_unref(&r->metrics);
 	sockets_unref(&r->sockets);
@@ -67,6 +69,7 @@ struct graph *runtime_build(struct runtime *r, const struct node *root,
 			.exporters = r->exporters,
 			.kills = r->kills,
 			.quotas = &r->quotas,
+			.storages = r->storages,
 			.service = service,
 			.workers = r->workers,
 			.number = ++r->graphs,

@@ -8,6 +8,7 @@
 #include "pipeline/budget.h"
 #include "pipeline/graph/exporters.h"
 #include "pipeline/graph/graph.h"
+#include "pipeline/storage/storage.h"
 
 /*
  * What outlives a configuration. Graphs (pipeline/graph/graph.h) borrow from it, and several can
@@ -24,6 +25,7 @@ struct runtime {
 	struct exporters *exporters; /* with their queues, by ID */
 	struct kill_switch *kills;
 	struct quota_tables quotas;
+	struct storages *storages; /* queues on disk, by directory */
 	struct budget budget;
 	uint32_t workers; /* threads of each graph, and I/O threads */
 	uint64_t graphs;  /* built so far */

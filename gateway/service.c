@@ -233,6 +233,7 @@ static bool watch_signals(struct service *s, struct error *err)
 {
 	static const int numbers[] = { SIGTERM, SIGINT, SIGHUP };
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN); /* a write beyond the limit of file sizes fails instead */
 	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
 		if (!loop_signal(s->runtime.loop, numbers[i], caught, s, err))
 			return false;

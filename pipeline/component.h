@@ -55,6 +55,9 @@ struct authenticators {
 	struct authenticator *(*find)(void *context, const char *id);
 };
 
+struct storage;
+struct storages;
+
 /* What a component gets from the program. Borrowed; outlives the component. */
 struct host {
 	const char *id;       /* "otlp_grpc/a" */
@@ -65,6 +68,7 @@ struct host {
 	struct io *io; /* receivers: the I/O threads of their connections; set before start */
 	struct entrance *entrance; /* receivers: to the gate for requests (pipeline/inbound.h) */
 	struct sockets_access sockets; /* for servers */
+	struct storages *storages;     /* extensions: the directories of queues on disk */
 	/* for create */
 	struct authenticators authenticators;
 	const struct service_view *service; /* extensions: the state of the program */
@@ -237,6 +241,9 @@ struct extension_ops {
 	/* What servers and clients get that name the extension in `auth.authenticator`; borrowed.
 	 * NULL: it is no authenticator. [loop thread] */
 	struct authenticator *(*authenticator)(void *self);
+	/* Where exporters keep their queues that name the extension in `sending_queue.storage`;
+	 * borrowed. NULL: it is no storage. [loop thread] */
+	struct storage *(*storage)(void *self);
 	/* [loop thread] */
 	bool (*start)(void *self, struct error *err);
 	/* On return no thread or timer of the extension is left. [loop thread] */

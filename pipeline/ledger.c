@@ -25,13 +25,15 @@ static const struct metric queued_samples = {
 	"batches, or are in flight to it."
 };
 
-const struct metric *const ledger_metrics[] = { &in_samples,
-						&merged_samples,
-						&batched_samples,
-						&dropped_samples,
-						&out_samples,
-						&queued_samples,
-						NULL };
+static const struct metric restored_samples = {
+	"otelcol_ledger_restored_samples", METRIC_COUNTER, "{samples}",
+	"Samples of the pipeline that were in the destination's queue on disk at the start."
+};
+
+const struct metric *const ledger_metrics[] = { &in_samples,       &merged_samples,
+						&batched_samples,  &dropped_samples,
+						&out_samples,      &queued_samples,
+						&restored_samples, NULL };
 
 const char *const ledger_reasons[LEDGER_REASONS] = {
 	[LEDGER_REFUSED] = "refused",     [LEDGER_POLICY] = "policy",
@@ -41,6 +43,7 @@ const char *const ledger_reasons[LEDGER_REASONS] = {
 	[LEDGER_NO_RETRY] = "no_retry",   [LEDGER_RETRIES_EXHAUSTED] = "retries_exhausted",
 	[LEDGER_SHUTDOWN] = "shutdown",   [LEDGER_KILLED] = "killed",
 	[LEDGER_EXPIRED] = "expired",     [LEDGER_PLAN] = "plan",
+	[LEDGER_CORRUPT] = "corrupt",
 };
 
 /* labels: reason first. */
@@ -77,6 +80,7 @@ void ledger_destination_init(struct ledger_destination *d, const struct ledger *
 	*d = (struct ledger_destination){
 		.out = metrics_series(pipeline->metrics, &out_samples, labels + 1),
 		.queued = metrics_series(pipeline->metrics, &queued_samples, labels + 1),
+		.restored = metrics_series(pipeline->metrics, &restored_samples, labels + 1),
 	};
 	make_dropped(pipeline->metrics, labels, LEDGER_QUEUE_FULL, LEDGER_REASONS, d->dropped);
 }

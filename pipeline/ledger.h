@@ -11,6 +11,9 @@
  *   in = merged + dropped + batched        (ledger of the pipeline)
  *        + out + dropped + queued          (ledger of the destination in that pipeline)
  *
+ * What was in a destination's queue on disk at the start is `restored`; for that destination it
+ * counts as `in`.
+ *
  * At a destination with batches of its own, data in these batches is `queued`, and `batched` does
  * not count. `in` counts what was decoded and passed to the pipeline. All series are created by
  * init, so that counting is one atomic addition; any thread.
@@ -30,8 +33,9 @@ enum ledger_reason {
 	LEDGER_RETRIES_EXHAUSTED,
 	LEDGER_EXPIRED, /* it waited too long */
 	LEDGER_SHUTDOWN,
-	LEDGER_KILLED, /* the kill switch stopped the destination */
-	LEDGER_PLAN,   /* the exporter's plan contains no part for it */
+	LEDGER_KILLED,  /* the kill switch stopped the destination */
+	LEDGER_PLAN,    /* the exporter's plan contains no part for it */
+	LEDGER_CORRUPT, /* its record in the queue on disk cannot be read */
 	LEDGER_REASONS
 };
 
@@ -45,7 +49,7 @@ struct ledger {
 };
 
 struct ledger_destination {
-	struct metric_series *out, *queued;
+	struct metric_series *out, *queued, *restored;
 	struct metric_series *dropped[LEDGER_REASONS]; /* the destination's */
 };
 

@@ -49,6 +49,14 @@ void packet_hold_acks(struct packet *packet, unsigned modes)
 			ack_hold(packet->contributions[i].ack);
 }
 
+bool packet_has_acks(const struct packet *packet, unsigned modes)
+{
+	for (uint32_t i = 0; i < packet->contribution_count; i++)
+		if (packet->contributions[i].ack && modes & ACK_MODE(packet->contributions[i].mode))
+			return true;
+	return false;
+}
+
 void packet_release_acks(struct packet *packet, unsigned modes, enum ack_outcome outcome)
 {
 	for (uint32_t i = 0; i < packet->contribution_count; i++)

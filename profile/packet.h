@@ -109,6 +109,7 @@ void packet_unref(struct packet **packet); /* clears; accepts NULL */
 /* Each contribution's ack, where there is one and its mode is among `modes`: another hold, or the
  * end of one. */
 void packet_hold_acks(struct packet *packet, unsigned modes);
+bool packet_has_acks(const struct packet *packet, unsigned modes); /* is there one? */
 void packet_release_acks(struct packet *packet, unsigned modes, enum ack_outcome outcome);
 
 /*

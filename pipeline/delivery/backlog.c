@@ -105,7 +105,12 @@ static bool may_enter(struct backlog *b, const struct item *item, enum queue_ent
 	       (fits_memory(b, bytes, stretched) || is_crowded(b, bytes, works));
 }
 
-static void append(struct backlog *b, struct item *item)
+bool backlog_is_half_full(const struct backlog *b)
+{
+	return b->bytes_max && b->bytes > b->bytes_max / 2;
+}
+
+void backlog_push(struct backlog *b, struct item *item)
 {
 	struct item **at = b->order == ORDER_NEWEST ? &b->head : b->tail;
 	item->next = *at;
@@ -114,16 +119,28 @@ static void append(struct backlog *b, struct item *item)
 		b->tail = &item->next;
 }
 
+void backlog_unload(struct backlog *b, struct item *item)
+{
+	(void)b;
+	packet_detach(item->packet, &item->holder);
+}
+
+void backlog_attach(struct backlog *b, struct item *item)
+{
+	item->holder.bytes = &b->bytes;
+	packet_attach(item->packet, &item->holder);
+}
+
 bool backlog_add(struct backlog *b, struct item *item, enum queue_entry entry, bool works)
 {
 	if (!may_enter(b, item, entry, works)) {
 		b->full = b->full || (entry != ENTRY_REFUSED && b->units);
 		return false;
 	}
-	item->holder.bytes = &b->bytes;
-	packet_attach(item->packet, &item->holder);
+	backlog_attach(b, item);
 	b->units += item->units;
-	append(b, item);
+	if (!item->spilled)
+		backlog_push(b, item);
 	return true;
 }
 
@@ -139,10 +156,30 @@ struct item *backlog_take(struct backlog *b)
 	return item;
 }
 
+struct item *backlog_take_stored(struct backlog *b)
+{
+	struct item **at = &b->head;
+	while (*at && !(*at)->stored)
+		at = &(*at)->next;
+	struct item *item = *at;
+	if (!item)
+		return NULL;
+	*at = item->next;
+	if (!*at)
+		b->tail = at;
+	item->next = NULL;
+	return item;
+}
+
 bool backlog_remove(struct backlog *b, struct item *item)
 {
 	packet_detach(item->packet, &item->holder);
-	b->units -= item->units;
+	return backlog_count(b, -item->units);
+}
+
+bool backlog_count(struct backlog *b, int64_t units)
+{
+	b->units += units;
 	bool recovered = b->full && (!b->units || backlog_load(b) <= BACKLOG_FULL / 2);
 	b->full = b->full && !recovered;
 	b->crowded = b->units ? b->crowded : 0;

@@ -28,8 +28,11 @@ struct item { /* a packet of one pipeline */
 	struct packet_holder holder;
 	struct ledger_destination *ledger;
 	int64_t units;
-	bool answered; /* its senders no longer wait for it; under the delivery's lock */
-	uint64_t left; /* samples that the ledger counts as queued */
+	bool answered;         /* its senders no longer wait for it; under the delivery's lock */
+	uint64_t left;         /* samples that the ledger counts as queued */
+	struct stored *stored; /* its record on disk (durable.h); NULL: it has none */
+	bool spilled;          /* does not wait in memory: it is on disk only, or will be soon */
+	bool kept;             /* stays on disk when it is removed here */
 };
 
 struct backlog {
@@ -59,9 +62,22 @@ int64_t backlog_load(const struct backlog *b);
  * any size. `works`: the destination is healthy. */
 enum delivery_room backlog_room(struct backlog *b, struct packet *packet, bool works);
 
-/* False: full. If several threads saw the same room, all their items are added. */
+/* Is more than half of its memory in use by waiting packets? */
+bool backlog_is_half_full(const struct backlog *b);
+/* False: full. If several threads saw the same room, all their items are added. A spilled item
+ * takes its place, but is not in the list. */
 bool backlog_add(struct backlog *b, struct item *item, enum queue_entry entry, bool works);
 struct item *backlog_take(struct backlog *b); /* the first waiting item, or NULL */
+/* The first waiting item that is stored, or NULL. */
+struct item *backlog_take_stored(struct backlog *b);
+/* Puts an item that has its place into the list after all, or back. */
+void backlog_push(struct backlog *b, struct item *item);
+/* The packet of a spilled item leaves memory, and its place remains. */
+void backlog_unload(struct backlog *b, struct item *item);
+/* The packet of a place is in memory, and is being delivered. */
+void backlog_attach(struct backlog *b, struct item *item);
+/* Places of packets on disk come and go. True: the backlog is no longer full. */
+bool backlog_count(struct backlog *b, int64_t units);
 /* The item was taken, and was delivered or dropped. True: the backlog is no longer full. */
 bool backlog_remove(struct backlog *b, struct item *item);
 

@@ -63,6 +63,7 @@ struct delivery *delivery_new(const struct delivery_options *options)
 					  .gauge = d->count.circuit,
 					  .start = sending_start,
 				  });
+	durable_init(&d->durable, d, options->storage);
 	delivery_set_share(d, options->max_bytes);
 	metrics_on_scrape(options->metrics, refresh, d);
 	return d;
@@ -74,18 +75,28 @@ void delivery_set_share(struct delivery *d, int64_t bytes)
 	metric_set(d->count.share, bytes);
 }
 
-/* Under the lock. */
-static struct ledger_destination *book_of(struct delivery *d, const struct ledger *pipeline)
+bool delivery_start(struct delivery *d, struct error *err)
+{
+	return durable_start(d, err);
+}
+
+struct book *delivery_book(struct delivery *d, const char *pipeline)
 {
 	for (struct book *book = d->books; book; book = book->next)
-		if (!strcmp(book->pipeline, pipeline->pipeline))
-			return &book->ledger;
+		if (!strcmp(book->pipeline, pipeline))
+			return book;
 	struct book *book = memory_new(sizeof *book);
-	book->pipeline = memory_text(pipeline->pipeline);
-	ledger_destination_init(&book->ledger, pipeline, d->options.id);
+	book->pipeline = memory_text(pipeline);
+	const struct ledger ledger = { .metrics = d->options.metrics, .pipeline = book->pipeline };
+	ledger_destination_init(&book->ledger, &ledger, d->options.id);
 	book->next = d->books;
 	d->books = book;
-	return &book->ledger;
+	return book;
+}
+
+struct book *delivery_book_of(const struct item *item)
+{
+	return (struct book *)((char *)item->ledger - offsetof(struct book, ledger));
 }
 
 /* Under the lock. An idle consumer with the next item, if there are both, and room for what will be
@@ -95,7 +106,7 @@ static struct sending *take_consumer(struct delivery *d)
 	struct sending *s = d->idle;
 	struct item *item = d->backlog.head;
 	int64_t expected = s && item ? plan_expected(&d->plan, item->packet) : 0;
-	if (!s || !item || delivery_is_killed(d) ||
+	if (!s || (!item && !durable_may_load(d)) || delivery_is_killed(d) ||
 	    (d->busy && !backlog_may_make(&d->backlog, expected)))
 		return NULL;
 	d->idle = s->next;
@@ -103,6 +114,7 @@ static struct sending *take_consumer(struct delivery *d)
 	s->item = backlog_take(&d->backlog);
 	s->expected = expected;
 	backlog_made(&d->backlog, expected);
+	d->durable.loading += !s->item;
 	return s;
 }
 
@@ -115,6 +127,41 @@ bool delivery_discards(const struct delivery *d)
 {
 	return d->kill == DELIVERY_DISCARDS ||
 	       (d->kill == DELIVERY_HOLDS && delivery_is_awaited(d));
+}
+
+/* Of a consumer that was just taken; it may be NULL. */
+static void begin_consumer(struct sending *s)
+{
+	if (s && s->item)
+		sending_begin(s);
+	else if (s)
+		durable_load(s);
+}
+
+/* Under the lock. Once: nothing is left, and nothing will come. */
+static bool is_settled(struct delivery *d)
+{
+	if (d->settled || d->busy || !d->drained || d->backlog.head || !durable_settled(d))
+		return false;
+	d->settled = true;
+	return true;
+}
+
+static void settle(void *argument);
+
+void delivery_wake(struct delivery *d)
+{
+	struct sending *s;
+	bool settled;
+	do {
+		pthread_mutex_lock(&d->lock);
+		s = take_consumer(d);
+		settled = !s && is_settled(d);
+		pthread_mutex_unlock(&d->lock);
+		begin_consumer(s);
+	} while (s);
+	if (settled)
+		loop_post(d->options.loop, settle, d);
 }
 
 static void overflow(struct delivery *d, struct item *item, bool reported)
@@ -138,17 +185,22 @@ static bool may_delay(const struct delivery *d)
 	return d->options.config->required && d->state == DELIVERY_WORKS;
 }
 
-/* Under the lock. */
-static bool enter(struct delivery *d, struct item *item, enum queue_entry entry)
+/* Under the lock. Clears the record if it is the item's now. */
+static bool enter(struct delivery *d, struct item *item, enum queue_entry entry,
+		  struct stored **stored)
 {
-	if (!backlog_add(&d->backlog, item, entry, may_delay(d)))
+	bool refused = !*stored && entry == ENTRY_IF_FITS && durable_refuses(d);
+	item->spilled = *stored && durable_spills(d);
+	if (refused || !backlog_add(&d->backlog, item, entry, may_delay(d)))
 		return false;
+	if (*stored && durable_append(d, item, *stored))
+		*stored = NULL;
 	metric_add(item->ledger->queued, (int64_t)item->left);
 	metric_set(d->count.size, d->backlog.units);
 	return true;
 }
 
-static struct item *new_item(struct delivery *d, struct packet *packet)
+struct item *delivery_item(struct delivery *d, struct packet *packet)
 {
 	const struct exporter_ops *ops = d->options.ops;
 	struct item *item = memory_new(sizeof *item);
@@ -164,18 +216,25 @@ bool delivery_enqueue(struct delivery *d, struct packet *packet, const struct le
 {
 	if (!loop_here(d->options.loop) && entry != ENTRY_REFUSED)
 		plan_encode_small(&d->plan, packet);
-	struct item *item = new_item(d, packet);
+	struct item *item = delivery_item(d, packet);
 	packet_hold_acks(packet, d->acks);
+	struct stored *stored =
+		entry == ENTRY_REFUSED ? NULL : durable_record(d, packet, pipeline->pipeline);
 
 	pthread_mutex_lock(&d->lock);
-	item->ledger = book_of(d, pipeline);
+	item->ledger = &delivery_book(d, pipeline->pipeline)->ledger;
 	bool reported = d->backlog.full;
-	bool taken = !delivery_discards(d) && enter(d, item, entry);
+	bool taken = !delivery_discards(d) && enter(d, item, entry, &stored);
+	/* Its senders have to repeat it, because it will not be in memory. */
+	bool unanswered = taken && item->spilled && packet_has_acks(packet, d->acks);
+	item->answered = unanswered;
 	struct sending *s = take_consumer(d);
 	pthread_mutex_unlock(&d->lock);
 
-	if (s)
-		sending_begin(s);
+	begin_consumer(s);
+	if (unanswered)
+		packet_release_acks(packet, d->acks, ACK_FAILED);
+	durable_discard(&stored, ACK_FAILED);
 	if (!taken)
 		overflow(d, item, reported);
 	return taken || (delivery_discards(d) && !delivery_is_awaited(d));
@@ -196,7 +255,7 @@ void delivery_drop(struct delivery *d, uint64_t samples, const struct ledger *pi
 		   enum ledger_reason reason)
 {
 	pthread_mutex_lock(&d->lock);
-	struct ledger_destination *ledger = book_of(d, pipeline);
+	struct ledger_destination *ledger = &delivery_book(d, pipeline->pipeline)->ledger;
 	pthread_mutex_unlock(&d->lock);
 	metric_add(d->count.enqueue_failed, (int64_t)samples);
 	metric_add(ledger->dropped[reason], (int64_t)samples);
@@ -216,6 +275,8 @@ enum delivery_room delivery_room(struct delivery *d, struct packet *packet)
 {
 	const struct delivery_config *config = d->options.config;
 	bool blocks = (config->required && config->sending_queue.block_on_overflow) || d->waits;
+	if (durable_refuses(d) || (packet && durable_spills(d) && packet_has_acks(packet, d->acks)))
+		return config->required ? ROOM_SOON : ROOM_NONE;
 	enum delivery_room room = backlog_room(&d->backlog, packet, may_delay(d));
 	return blocks && room == ROOM_NONE ? ROOM_SOON : room;
 }
@@ -242,6 +303,8 @@ static void free_item(struct delivery *d, struct item *item, struct sending *s,
 	pthread_mutex_lock(&d->lock);
 	if (s)
 		s->item = NULL;
+	if (item->stored)
+		durable_remove(item);
 	bool recovered = backlog_remove(&d->backlog, item);
 	metric_set(d->count.size, d->backlog.units);
 	pthread_mutex_unlock(&d->lock);
@@ -286,9 +349,16 @@ void delivery_release_senders(struct delivery *d)
 static void settle(void *argument)
 {
 	struct delivery *d = argument;
+	int64_t kept = 0;
+	for (const struct book *book = d->books; book && d->durable.storage; book = book->next)
+		kept += metric_get(book->ledger.queued);
 	if (d->lost)
 		log_error(d->options.log, "Shutdown dropped data.",
 			  log_number("dropped_items", d->lost));
+	if (kept)
+		log_info(d->options.log, "Shutdown kept data on disk.",
+			 log_number("kept_items", kept));
+	durable_close(d);
 	d->drained(d->argument);
 }
 
@@ -314,13 +384,11 @@ void delivery_finish(struct sending *s, enum ack_outcome outcome)
 	d->busy--;
 	/* Two: where memory was short, there may be room for more of them again. */
 	struct sending *next = take_consumer(d), *another = take_consumer(d);
-	bool settled = !d->busy && d->drained && !d->backlog.head;
+	bool settled = is_settled(d);
 	pthread_mutex_unlock(&d->lock);
 
-	if (next)
-		sending_begin(next);
-	if (another)
-		sending_begin(another);
+	begin_consumer(next);
+	begin_consumer(another);
 	if (settled)
 		loop_post(loop, settle, d);
 }
@@ -361,14 +429,31 @@ void delivery_wait_empty(struct delivery *d, void (*drained)(void *argument), vo
 	pthread_mutex_lock(&d->lock);
 	d->drained = drained;
 	d->argument = argument;
-	bool settled = !d->busy && !d->backlog.head; /* what is killed may wait */
+	bool settled = is_settled(d);
 	pthread_mutex_unlock(&d->lock);
 	if (settled)
 		loop_post(d->options.loop, settle, d);
 }
 
+/* What is stored is not taken any more, and stays on disk. */
+static void keep_stored(struct delivery *d)
+{
+	struct item *item;
+	do {
+		pthread_mutex_lock(&d->lock);
+		durable_end(d);
+		item = backlog_take_stored(&d->backlog);
+		pthread_mutex_unlock(&d->lock);
+		if (!item)
+			return;
+		item->kept = true;
+		free_item(d, item, NULL, ACK_FAILED);
+	} while (item);
+}
+
 void delivery_drain(struct delivery *d, void (*drained)(void *argument), void *argument)
 {
+	keep_stored(d);
 	delivery_stop_retrying(d);
 	if (delivery_is_killed(d))
 		drop_waiting(d, LEDGER_KILLED);
@@ -377,6 +462,7 @@ void delivery_drain(struct delivery *d, void (*drained)(void *argument), void *a
 
 void delivery_abandon(struct delivery *d)
 {
+	keep_stored(d);
 	delivery_stop_retrying(d);
 	drop_waiting(d, LEDGER_SHUTDOWN);
 }
@@ -384,14 +470,7 @@ void delivery_abandon(struct delivery *d)
 /* The items that waited while it was killed, to as many consumers as there are. */
 static void resume_sending(struct delivery *d)
 {
-	for (uint32_t i = 0; i < d->consumer_count; i++) {
-		pthread_mutex_lock(&d->lock);
-		struct sending *s = take_consumer(d);
-		pthread_mutex_unlock(&d->lock);
-		if (!s)
-			break;
-		sending_begin(s);
-	}
+	delivery_wake(d);
 	for (uint32_t i = 0; i < d->consumer_count; i++)
 		sending_hasten(&d->consumers[i]);
 }
@@ -417,7 +496,7 @@ void delivery_log_stuck(struct delivery *d)
 	uint64_t lost = d->lost;
 	pthread_mutex_lock(&d->lock);
 	bool stuck = d->busy;
-	for (const struct book *book = d->books; book; book = book->next)
+	for (const struct book *book = d->books; book && !d->durable.storage; book = book->next)
 		lost += (uint64_t)metric_get(book->ledger.queued);
 	pthread_mutex_unlock(&d->lock);
 	if (stuck)
@@ -431,6 +510,7 @@ void delivery_unref(struct delivery **delivery)
 	if (!d)
 		return;
 	assert(!d->backlog.head);
+	durable_fini(&d->durable);
 	metrics_off_scrape(d->options.metrics, d);
 	for (uint32_t i = 0; i < d->consumer_count; i++) {
 		sending_fini(&d->consumers[i]);

@@ -102,6 +102,7 @@ bool delivery_config_is_durable(const struct delivery_config *config);
 
 struct delivery;
 struct budget;
+struct storage;
 
 struct delivery_options {
 	const struct exporter_ops *ops;
@@ -113,6 +114,8 @@ struct delivery_options {
 	struct loop *loop;
 	struct budget *budget;
 	int64_t max_bytes; /* until delivery_set_share; 0: any */
+	/* of sending_queue.storage; the delivery takes a reference; NULL: none */
+	struct storage *storage;
 };
 
 struct delivery *delivery_new(const struct delivery_options *options);
@@ -128,6 +131,10 @@ enum delivery_kill {
 
 /* [loop thread] From now on. A send that is in progress ends. */
 void delivery_set_kill(struct delivery *delivery, enum delivery_kill kill);
+
+/* Opens the queue on disk, if there is one, and begins to deliver what is in it. Before the first
+ * packet is enqueued; the storage is open. [loop thread] */
+bool delivery_start(struct delivery *delivery, struct error *err);
 
 /* [any thread] Bytes that packets, encodings and parts may take; 0: any. */
 void delivery_set_share(struct delivery *delivery, int64_t bytes);
@@ -177,6 +184,7 @@ bool delivery_is_awaited(const struct delivery *delivery);
  * delivery_drain: stops retrying, and nothing may be enqueued any more; `drained` runs when nothing
  * is left.
  * delivery_wait_empty: the same, but packets are retried as configured.
+ * With a queue on disk, delivery_drain and delivery_abandon leave there what is stored.
  * delivery_abandon: stops retrying, and drops what still waits (reason shutdown); what is in flight
  * ends when the exporter's stop cancels it.
  * delivery_unref: only after drained ran, or if nothing was ever enqueued.

@@ -78,9 +78,10 @@ static bool check_queue(const void *config, struct error *err)
 		return error_set(err, ERROR_CONFIG, "`max_age` must be non-negative");
 	if (q->queue_size <= 0)
 		return error_set(err, ERROR_CONFIG, "`queue_size` must be positive");
-	if (q->storage)
+	if (q->storage && q->wait_for_result)
 		return error_set(err, ERROR_CONFIG,
-				 "`storage`: this build has no persistent queue");
+				 "`wait_for_result` is not supported with a persistent queue "
+				 "configured with `storage`");
 	return holds_a_batch(q) || error_set(err, ERROR_CONFIG,
 					     "batch: `min_size` must be less than or equal to "
 					     "`queue_size`");
@@ -151,8 +152,8 @@ static const struct config_row queue_rows[] = {
 		   .help = "While the queue is full, receivers refuse requests with a retry "
 			   "hint; the data is not dropped."),
 	CONFIG_ROW(struct queue_config, storage, .key = "storage",
-		   .help = "Extension for a persistent queue. This build has none, so setting "
-			   "one is an error."),
+		   .help = "ID of a `file_storage` extension: the queue is also kept on disk, and "
+			   "survives a restart."),
 	CONFIG_SECTION(
 		struct queue_config, batch, batch_table, .key = "batch",
 		.presence = PRESENCE_DEFAULT,

@@ -42,6 +42,14 @@ static const struct metric circuit_state = {
 };
 static const struct metric killed_metric = { "otelcol_exporter_killed", METRIC_GAUGE, "",
 					     "1 while the kill switch stops the destination." };
+static const struct metric unstored_packets = {
+	"otelcol_exporter_queue_unstored_requests", METRIC_COUNTER, "{requests}",
+	"Requests that could not be stored, and wait in memory alone. A crash loses them."
+};
+static const struct metric unreadable_records = {
+	"otelcol_exporter_queue_unreadable_records", METRIC_COUNTER, "{records}",
+	"Records of the queue on disk that could not be read, by reason."
+};
 
 const struct metric *const delivery_metrics[] = { &sent_samples,
 						  &failed_samples,
@@ -55,10 +63,24 @@ const struct metric *const delivery_metrics[] = { &sent_samples,
 						  &retries,
 						  &circuit_state,
 						  &killed_metric,
+						  &unstored_packets,
+						  &unreadable_records,
 						  &plan_learned_bytes,
 						  &plan_learned_samples,
 						  &plan_refused,
 						  NULL };
+
+/* Series of queues on disk. */
+static void init_durable(struct delivery_counters *c, const struct delivery_options *options)
+{
+	struct metric_label labels[] = { { "exporter", options->id }, { "reason", NULL }, { 0 } };
+	for (unsigned i = RECORD_SOUND + 1; i < RECORD_FAULTS; i++) {
+		labels[1].value = record_faults[i];
+		c->unreadable[i] = metrics_series(options->metrics, &unreadable_records, labels);
+	}
+	labels[1].name = NULL;
+	c->unstored = metrics_series(options->metrics, &unstored_packets, labels);
+}
 
 void delivery_counters_init(struct delivery_counters *c, const struct delivery_options *options,
 			    int64_t capacity)
@@ -87,4 +109,6 @@ void delivery_counters_init(struct delivery_counters *c, const struct delivery_o
 	c->share = metrics_series(m, &share_bytes, typed);
 	c->circuit = metrics_series(m, &circuit_state, labels);
 	metric_set(metrics_series(m, &queue_capacity, typed), capacity);
+	if (options->storage)
+		init_durable(c, options);
 }

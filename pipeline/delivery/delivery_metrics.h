@@ -3,11 +3,13 @@
 #define PIPELINE_DELIVERY_DELIVERY_METRICS_H
 
 #include "pipeline/delivery/delivery.h"
+#include "pipeline/delivery/record.h"
 
 /* What a delivery counts, besides its ledgers. */
 struct delivery_counters {
 	struct metric_series *sent, *failed, *enqueue_failed, *rejected, *size, *flights, *retried,
-		*held, *share, *circuit, *killed;
+		*held, *share, *circuit, *killed, *unstored;
+	struct metric_series *unreadable[RECORD_FAULTS];
 };
 
 /* capacity: of the queue, in units of its sizer. */

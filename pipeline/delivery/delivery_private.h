@@ -8,6 +8,7 @@
 #include "pipeline/delivery/circuit.h"
 #include "pipeline/delivery/delivery.h"
 #include "pipeline/delivery/delivery_metrics.h"
+#include "pipeline/delivery/durable.h"
 
 /*
  * Inside a delivery: delivery.c has the queue, the consumers and the end of them; sending.c has the
@@ -17,6 +18,7 @@ struct book { /* the ledger of one pipeline at this destination */
 	struct book *next;
 	char *pipeline; /* its ID; a later graph's pipeline of this ID is the same */
 	struct ledger_destination ledger;
+	int64_t disk; /* samples that are on disk only */
 };
 
 /*
@@ -63,6 +65,8 @@ struct delivery {
 	struct sending *idle;
 	uint32_t busy; /* consumers */
 	struct book *books;
+	struct durable durable;
+	bool settled; /* and posted */
 	void (*drained)(void *argument);
 	void *argument;
 
@@ -91,6 +95,13 @@ void delivery_finish(struct sending *s, enum ack_outcome outcome);
 /* [any thread] Is the destination killed? discards: and does it drop what it has? */
 bool delivery_is_killed(const struct delivery *d);
 bool delivery_discards(const struct delivery *d);
+/* [any thread] Idle consumers take what waits. */
+void delivery_wake(struct delivery *d);
+/* An item of the packet, which has no place yet. */
+struct item *delivery_item(struct delivery *d, struct packet *packet);
+/* Under the lock. */
+struct book *delivery_book(struct delivery *d, const char *pipeline);
+struct book *delivery_book_of(const struct item *item);
 /* [any thread] Counts samples of an item that are not sent. */
 void delivery_drop_samples(struct delivery *d, struct item *item, uint64_t samples,
 			   enum ledger_reason reason);

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/hash.h"
-
 #include "pipeline/delivery/record.h"
 
 #include "base/clock.h"

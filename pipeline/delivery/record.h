@@ -2,6 +2,7 @@
 #ifndef PIPELINE_DELIVERY_RECORD_H
 #define PIPELINE_DELIVERY_RECORD_H
 
+#include "base/hash.h"
 #include "profile/packet.h"
 
 /*

@@ -282,12 +282,25 @@ static void drop_expired(struct circuit_place *expired)
 	}
 }
 
+/* It is sent again after the next start. */
+static void keep_item(struct sending *s)
+{
+	parts_clear(&s->parts);
+	s->item->kept = true;
+	delivery_finish(s, ACK_FAILED);
+}
+
 static void retry_part(struct sending *s)
 {
 	struct delivery *d = s->delivery;
 	const struct retry_config *r = &d->options.config->retry_on_failure;
 	uint64_t delay = retry_delay(r, s->interval_ns, s->result.retry_after_ms);
 	struct circuit_place *expired;
+	if (d->draining && durable_is_stored(d, s->item)) {
+		circuit_leave(&d->circuit, &s->place, false);
+		keep_item(s);
+		return;
+	}
 	if (!r->present.enabled || d->draining) {
 		circuit_leave(&d->circuit, &s->place, false);
 		drop_part(s, d->draining ? LEDGER_SHUTDOWN : LEDGER_NO_RETRY);
@@ -322,6 +335,10 @@ static void hold(void *argument)
 	struct sending *s = argument;
 	struct delivery *d = s->delivery;
 	s->result = (struct send_result){ .reason = "killed" };
+	if (d->draining && !delivery_discards(d) && durable_is_stored(d, s->item)) {
+		keep_item(s);
+		return;
+	}
 	if (d->draining || delivery_discards(d)) {
 		drop_part(s, LEDGER_KILLED);
 		return;

@@ -14,6 +14,7 @@ struct exporter {
 	struct exporters *all;
 	struct exporter *next;
 	struct declared declared; /* its own copy */
+	struct storage *storage;  /* the delivery has a reference */
 	void *self;
 	struct host host;
 	struct delivery *delivery;
@@ -107,10 +108,10 @@ static void destroy(struct exporter *e)
 }
 
 static struct exporter *find(const struct exporters *all, const struct declared *declared,
-			     struct authenticators authenticators)
+			     const struct storage *storage, struct authenticators authenticators)
 {
 	for (struct exporter *e = all->first; e; e = e->next)
-		if (!e->closing && declared_same(&e->declared, declared) &&
+		if (!e->closing && e->storage == storage && declared_same(&e->declared, declared) &&
 		    named_auths_same(&e->auths, authenticators))
 			return e;
 	return NULL;
@@ -146,6 +147,7 @@ static bool create(struct exporter *e, const struct declared *declared,
 		.metrics = e->all->metrics,
 		.loop = e->all->loop,
 		.budget = e->all->budget,
+		.storage = e->storage,
 	});
 	return true;
 }
@@ -156,10 +158,12 @@ const char *const *exporters_context_keys(const struct exporter *e)
 }
 
 static struct exporter *add(struct exporters *all, const struct declared *declared,
-			    struct authenticators authenticators, struct error *err)
+			    struct storage *storage, struct authenticators authenticators,
+			    struct error *err)
 {
 	struct exporter *e = memory_new(sizeof *e);
 	e->all = all;
+	e->storage = storage;
 	e->next = all->first;
 	all->first = e;
 	all->count++;
@@ -170,11 +174,12 @@ static struct exporter *add(struct exporters *all, const struct declared *declar
 }
 
 struct exporter *exporters_borrow(struct exporters *all, const struct declared *declared,
-				  struct authenticators authenticators, struct error *err)
+				  struct storage *storage, struct authenticators authenticators,
+				  struct error *err)
 {
-	struct exporter *e = find(all, declared, authenticators);
+	struct exporter *e = find(all, declared, storage, authenticators);
 	if (!e)
-		e = add(all, declared, authenticators, err);
+		e = add(all, declared, storage, authenticators, err);
 	if (e)
 		e->borrowers++;
 	return e;
@@ -204,7 +209,7 @@ bool exporters_start(struct exporter *e, struct error *err)
 		return true;
 	e->started = true;
 	obey(e);
-	if (!ops->start || ops->start(e->self, err))
+	if ((!ops->start || ops->start(e->self, err)) && delivery_start(e->delivery, err))
 		return true;
 	e->closing = true;
 	return error_prefix(err, "%s", e->declared.path);
@@ -374,7 +379,8 @@ void exporters_let_go(struct exporter *e, bool late)
 	e->closing = e->alone = true;
 	log_info(&e->host.log,
 		 "The exporter is no longer configured; it ends when its queue is empty");
-	if (e->all->ending)
+	/* What is on disk is for the next exporter of this ID. */
+	if (e->all->ending || e->storage)
 		delivery_drain(e->delivery, has_drained, e);
 	else
 		delivery_wait_empty(e->delivery, has_drained, e);

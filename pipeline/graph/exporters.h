@@ -37,9 +37,11 @@ void exporters_unref(struct exporters **exporters); /* none may be borrowed */
 /* Returns the running exporter with this ID and configuration, or a new one. NULL: it cannot be
  * created. An exporter whose users have all begun to end is no longer shared. Between borrow and
  * start, its users must not end. A new one finds its authenticators among those of the graph, and
- * keeps them. */
+ * keeps them. `storage`: where it keeps its queue; NULL: in memory. It is
+ * part of the configuration. */
 struct exporter *exporters_borrow(struct exporters *exporters, const struct declared *declared,
-				  struct authenticators authenticators, struct error *err);
+				  struct storage *storage, struct authenticators authenticators,
+				  struct error *err);
 /* The graph has left the exporter, or has never started it. The last return destroys it. */
 void exporters_return(struct exporter **exporter);
 

@@ -40,6 +40,7 @@ static struct instance *append_instance(struct graph *g, const struct declared *
 static struct authenticator *refuse_authenticator(struct graph *g, const char *id,
 						  const char *reason)
 {
+	g->missing_key = "auth";
 	error_set(&g->missing, ERROR_CONFIG, "failed to resolve authenticator \"%s\": %s", id,
 		  reason);
 	return NULL;
@@ -61,13 +62,34 @@ static struct authenticators authenticators_of(struct graph *g)
 	return (struct authenticators){ g, find_authenticator };
 }
 
+static struct storage *refuse_storage(struct graph *g, const char *id, const char *reason)
+{
+	g->missing_key = "sending_queue::storage";
+	error_set(&g->missing, ERROR_CONFIG, "failed to resolve \"%s\": %s", id, reason);
+	return NULL;
+}
+
+/* NULL: the exporter has no queue on disk, or g->missing says why there is none. */
+static struct storage *find_storage(struct graph *g, const struct delivery_config *config)
+{
+	const char *id = config->sending_queue.storage;
+	if (!delivery_config_is_durable(config))
+		return NULL;
+	const struct instance *i = graph_find(g, COMPONENT_EXTENSION, id);
+	if (!i)
+		return refuse_storage(g, id, "extension not found in service::extensions");
+	if (!i->declared->factory->extension->storage)
+		return refuse_storage(g, id, "requested extension is not a storage extension");
+	return i->declared->factory->extension->storage(i->self);
+}
+
 /* A component was created, and has found the authenticators that it names. */
 static bool resolved(struct graph *g, const struct declared *declared, struct error *err)
 {
 	if (g->missing.kind == ERROR_NONE)
 		return true;
 	*err = g->missing;
-	return error_prefix(err, "%s::auth", declared->path);
+	return error_prefix(err, "%s::%s", declared->path, g->missing_key);
 }
 
 static void make_host(struct graph *g, struct instance *instance, const struct pipeline *path)
@@ -89,6 +111,7 @@ static void make_host(struct graph *g, struct instance *instance, const struct p
 		.loop = g->options.loop,
 		.entrance = instance->entrance,
 		.sockets = { g->options.sockets, &instance->owner },
+		.storages = g->options.storages,
 		.authenticators = named_auths_record(&instance->auths, authenticators_of(g)),
 		.service = g->options.service,
 	};
@@ -158,8 +181,9 @@ static bool build_exporters(struct graph *g, const struct strings *list, struct 
 		if (graph_find(g, COMPONENT_EXPORTER, d->id))
 			continue;
 		struct instance *instance = append_instance(g, d);
-		instance->exporter =
-			exporters_borrow(g->options.exporters, d, authenticators_of(g), err);
+		struct storage *storage = find_storage(g, inventory_delivery(d));
+		instance->exporter = exporters_borrow(g->options.exporters, d, storage,
+						      authenticators_of(g), err);
 		if (!instance->exporter || !resolved(g, d, err))
 			return false;
 	}

@@ -38,6 +38,7 @@ struct graph_options {
 	struct exporters *exporters;
 	struct kill_switch *kills;   /* NULL: none */
 	struct quota_tables *quotas; /* NULL: none */
+	struct storages *storages;   /* the directories of queues on disk */
 	const struct service_view *service;
 	uint32_t workers; /* the number of threads */
 	uint64_t number;  /* another one for each graph of the process */

@@ -53,7 +53,8 @@ struct graph {
 	struct peers peers;
 	struct tenants *tenants; /* NULL: there are none */
 	struct quotas *quotas;   /* NULL: there are none */
-	struct error missing;    /* an authenticator that a component names does not exist */
+	struct error missing;    /* an extension that a component names does not exist */
+	const char *missing_key; /* of the component that names it */
 	uint64_t check_interval_ns;
 	struct loop_timer *check;
 	struct scratch_slot *slots;

@@ -276,21 +276,13 @@ bool pipeline_run(struct pipeline *path, struct profiles *profiles, uint64_t sam
 	       error_set(err, ERROR_BUSY, "the queues of the destinations have no room");
 }
 
-static bool has_sender(const struct packet *packet, unsigned modes)
-{
-	for (uint32_t i = 0; i < packet->contribution_count; i++)
-		if (packet->contributions[i].ack && modes & ACK_MODE(packet->contributions[i].mode))
-			return true;
-	return false;
-}
-
 /* Does some required queue have room for it, and every queue that must not drop? That is every
  * required one if a sender waits for all of them: a queue that accepted what its sender has to
  * repeat would get it twice. */
 static bool finds_room(const struct route *route, struct packet *packet)
 {
 	bool found = !route->required_count;
-	bool all = has_sender(packet, ACK_MODE(ACK_DURABLE) | ACK_MODE(ACK_DELIVERED));
+	bool all = packet_has_acks(packet, ACK_MODE(ACK_DURABLE) | ACK_MODE(ACK_DELIVERED));
 	for (uint32_t i = 0; i < route->required_count; i++) {
 		enum delivery_room room = delivery_room(route->deliveries[i], packet);
 		if (room == ROOM_SOON || (all && room != ROOM_SOME))

@@ -26,7 +26,11 @@ struct database {
 	MDB_dbi names;
 	MDB_txn *txn; /* of the writer */
 	_Atomic bool broken;
+	struct database *next; /* abandoned */
 };
+
+/* The damaged ones: nothing of their memory may be used, not even to free it. */
+static struct database *_Atomic abandoned;
 
 /* One guarded call: what it needs, and LMDB's result. */
 struct call {
@@ -151,9 +155,13 @@ void database_close(struct database **database)
 	*database = NULL;
 	if (!db)
 		return;
-	if (db->txn && !db->broken)
+	if (db->broken) {
+		db->next = atomic_exchange(&abandoned, db);
+		return;
+	}
+	if (db->txn)
 		mdb_txn_abort(db->txn);
-	if (db->env && !db->broken)
+	if (db->env)
 		mdb_env_close(db->env);
 	memory_free(db);
 }

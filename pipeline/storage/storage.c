@@ -267,7 +267,7 @@ static void attach_first(struct storage_queue *q)
 	uint64_t records = 0;
 	error_clear(&err);
 	if (s->db && queue_attach(q, &records, &err)) {
-		q->owner.attached(q->owner.context, records);
+		q->owner.attached(q->owner.context, q, records);
 		return;
 	}
 	pthread_mutex_lock(&s->lock);

@@ -120,8 +120,9 @@ struct storage_owner {
 	/* The queue has a database, with records that the owner has no entries of; called by
 	 * storage_queue_open, and again from the writer's thread after the database was opened
 	 * later or replaced. All records of before are gone then. */
-	void (*attached)(void *context, uint64_t records);
-	/* Appends are accepted again, or not any more. Writer's thread. */
+	void (*attached)(void *context, struct storage_queue *queue, uint64_t records);
+	/* Appends are accepted again, or not any more; or the queue is settled after
+	 * storage_queue_end. Writer's thread. */
 	void (*changed)(void *context);
 };
 

@@ -40,7 +40,7 @@ static bool attach_queues(struct storage *s, struct error *err)
 	for (struct storage_queue *q = s->queues; q; q = q->next) {
 		if (!queue_attach(q, &records, err))
 			return false;
-		q->owner.attached(q->owner.context, records);
+		q->owner.attached(q->owner.context, q, records);
 	}
 	return true;
 }
@@ -287,8 +287,10 @@ static void end_stored(struct storage *s, struct storage_entry *e)
 	pthread_mutex_unlock(&s->lock);
 	if (unwanted)
 		return;
+	/* The owner may free it. */
+	struct storage_entry seen = { .queue = e->queue };
 	e->done(e, true);
-	retire(s, e, false);
+	retire(s, &seen, false);
 }
 
 static void end_removal(struct storage *s, struct storage_entry *e, bool removed)

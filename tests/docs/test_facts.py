@@ -24,7 +24,6 @@ service:
     profiles: {receivers: [pprof], exporters: [debug]}
 """
 MISSING = {
-    "A durable queue": "exporters.debug.sending_queue.storage=file_storage",
     "Other authenticators": "extensions.oidc={}",
     "Kafka": "receivers.kafka={}",
 }

@@ -31,8 +31,9 @@ struct fixture {
 	_Atomic int changes, done, failed, released;
 };
 
-static void attached(void *context, uint64_t records)
+static void attached(void *context, struct storage_queue *queue, uint64_t records)
 {
+	(void)queue;
 	struct fixture *f = context;
 	f->attached += 1000000 + records - f->attached % 1000000;
 }

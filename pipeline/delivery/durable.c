@@ -1,0 +1,514 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pipeline/delivery/durable.h"
+
+#include "base/memory.h"
+#include "pipeline/budget.h"
+#include "pipeline/delivery/delivery_private.h"
+#include "pipeline/delivery/record.h"
+
+#define REOPEN_NS UINT64_C(50000000)
+#define HEAD_MAX ((size_t)64 << 20)
+
+/* An item's record. Allocated here; freed when neither the storage nor the item needs it. */
+struct stored {
+	struct storage_entry entry;
+	struct delivery *delivery;
+	struct item *item;     /* under the delivery's lock; NULL: it is gone */
+	struct packet *packet; /* until it is committed; may hold acks of `durable` */
+	struct bytes head;
+	bool acks;
+	bool committed; /* under the delivery's lock */
+};
+
+static void stored_free(struct stored *stored)
+{
+	bytes_fini(&stored->head);
+	packet_unref(&stored->packet);
+	memory_free(stored);
+}
+
+static void release_acks(struct stored *stored, enum ack_outcome outcome)
+{
+	if (stored->acks)
+		packet_release_acks(stored->packet, ACK_MODE(ACK_DURABLE), outcome);
+	stored->acks = false;
+}
+
+static struct stored *stored_of(struct storage_entry *entry)
+{
+	return (struct stored *)((char *)entry - offsetof(struct stored, entry));
+}
+
+/* ---- what is on disk only; all under the delivery's lock */
+
+static void drop_corrupt(struct delivery *d, struct book *book, int64_t samples)
+{
+	book->disk -= samples;
+	metric_add(d->count.failed, samples);
+	metric_add(book->ledger.queued, -samples);
+	metric_add(book->ledger.dropped[LEDGER_CORRUPT], samples);
+}
+
+/* When nothing is left, what was not counted by itself was in records that could not be read. */
+static void reconcile(struct delivery *d)
+{
+	struct durable *u = &d->durable;
+	if (u->records > 0 || u->loading)
+		return;
+	backlog_count(&d->backlog, -u->units);
+	u->records = u->units = 0;
+	for (struct book *book = d->books; book; book = book->next)
+		if (book->disk > 0)
+			drop_corrupt(d, book, book->disk);
+	metric_set(d->count.size, d->backlog.units);
+}
+
+static void add_to_disk(struct delivery *d, const struct item *item)
+{
+	d->durable.records++;
+	d->durable.units += item->units;
+	delivery_book_of(item)->disk += (int64_t)item->left;
+}
+
+static int64_t units_of_totals(const struct delivery *d, const struct storage_totals *t)
+{
+	return d->backlog.sizer == SIZER_ITEMS   ? t->samples
+	       : d->backlog.sizer == SIZER_BYTES ? t->bytes
+						 : t->records;
+}
+
+/* The records that are there at the start. */
+static void restore(struct delivery *d, const struct storage_account *accounts, uint64_t records)
+{
+	struct durable *u = &d->durable;
+	int64_t units = d->backlog.sizer == SIZER_REQUESTS ? (int64_t)records : 0, samples = 0;
+	for (const struct storage_account *a = accounts; a; a = a->next) {
+		struct book *book = delivery_book(d, a->name);
+		book->disk += a->committed.samples;
+		samples += a->committed.samples;
+		units += d->backlog.sizer == SIZER_REQUESTS ? 0 : units_of_totals(d, &a->committed);
+		metric_add(book->ledger.queued, a->committed.samples);
+		metric_add(book->ledger.restored, a->committed.samples);
+	}
+	u->records += (int64_t)records;
+	u->units += units;
+	backlog_count(&d->backlog, units);
+	metric_set(d->count.size, d->backlog.units);
+	log_info(d->options.log, "The queue on disk has data",
+		 log_number("requests", (int64_t)records), log_number("items", samples));
+}
+
+/* ---- the storage's calls */
+
+static void wake(void *argument)
+{
+	delivery_wake(argument);
+}
+
+/* The first time, durable_start has yet to do the rest. */
+static void attached(void *context, struct storage_queue *queue, uint64_t records)
+{
+	struct delivery *d = context;
+	struct durable *u = &d->durable;
+	pthread_mutex_lock(&d->lock);
+	u->records = 0;
+	reconcile(d);
+	if (records)
+		restore(d, storage_queue_accounts(queue), records);
+	pthread_mutex_unlock(&d->lock);
+	if (u->open)
+		delivery_wake(d);
+}
+
+static void changed(void *context)
+{
+	delivery_wake(context);
+}
+
+/* Under the lock. The item waits in memory alone. */
+static void lose_record(struct delivery *d, struct item *item)
+{
+	item->stored = NULL;
+	metric_add(d->count.unstored, 1);
+	if (item->spilled)
+		backlog_push(&d->backlog, item);
+	item->spilled = false;
+}
+
+/* Under the lock. The item leaves memory; the caller frees it. */
+static void unload(struct delivery *d, struct item *item)
+{
+	add_to_disk(d, item);
+	backlog_unload(&d->backlog, item);
+	packet_unref(&item->packet);
+}
+
+/* Under the lock. Returns the item to free. */
+static struct item *end_commit(struct delivery *d, struct stored *stored, bool ok)
+{
+	struct item *item = stored->item, *spilled = NULL;
+	stored->committed = ok;
+	d->durable.spilling -= item && item->spilled;
+	if (!item)
+		/* Its record was to stay. */
+		d->lost += ok ? 0 : stored->entry.samples;
+	else if (!ok)
+		lose_record(d, item);
+	else if (item->spilled)
+		unload(d, spilled = item);
+	if (!ok || spilled)
+		stored->item = NULL;
+	return spilled;
+}
+
+static void done(struct storage_entry *entry, bool ok)
+{
+	struct stored *stored = stored_of(entry);
+	struct delivery *d = stored->delivery;
+	pthread_mutex_lock(&d->lock);
+	struct item *spilled = end_commit(d, stored, ok);
+	bool gone = !stored->item;
+	struct packet *packet = stored->packet;
+	bool acks = stored->acks;
+	stored->packet = NULL;
+	stored->acks = false;
+	bytes_fini(&stored->head);
+	pthread_mutex_unlock(&d->lock);
+	if (acks)
+		packet_release_acks(packet, ACK_MODE(ACK_DURABLE), ok ? ACK_TAKEN : ACK_FAILED);
+	packet_unref(&packet);
+	memory_free(spilled);
+	if (!ok)
+		storage_remove(entry); /* it is released when this call has returned */
+	else if (gone)
+		stored_free(stored);
+	delivery_wake(d);
+}
+
+static void release(struct storage_entry *entry)
+{
+	struct stored *stored = stored_of(entry);
+	release_acks(stored, ACK_TAKEN);
+	stored_free(stored);
+}
+
+/* ---- life */
+
+void durable_init(struct durable *u, struct delivery *d, struct storage *storage)
+{
+	(void)d;
+	pthread_mutex_init(&u->reading, NULL);
+	u->storage = storage ? storage_ref(storage) : NULL;
+}
+
+void durable_fini(struct durable *u)
+{
+	loop_timer_unref(&u->retry);
+	storage_unref(&u->storage);
+	pthread_mutex_destroy(&u->reading);
+}
+
+static void try_again(void *argument)
+{
+	struct delivery *d = argument;
+	struct error err;
+	error_clear(&err);
+	if (!d->durable.ending && !durable_start(d, &err))
+		log_error(d->options.log, "The queue on disk cannot be opened",
+			  log_text("error", err.text));
+}
+
+bool durable_start(struct delivery *d, struct error *err)
+{
+	struct durable *u = &d->durable;
+	const struct storage_owner owner = { d, attached, changed };
+	if (!u->storage || u->queue)
+		return true;
+	u->queue = storage_queue_open(u->storage, d->options.id, &owner, err);
+	if (u->queue) {
+		u->open = true;
+		/* Not before the program is ready: what is loaded is not part of its baseline. */
+		loop_post(d->options.loop, wake, d);
+		return true;
+	}
+	if (err->kind != ERROR_BUSY)
+		return false;
+	if (!u->retry)
+		u->retry = loop_timer_new(d->options.loop, try_again, d);
+	loop_timer_start(u->retry, REOPEN_NS);
+	error_clear(err);
+	return true;
+}
+
+void durable_end(struct delivery *d)
+{
+	if (!d->durable.ending && d->durable.queue)
+		storage_queue_end(d->durable.queue);
+	d->durable.ending = true;
+}
+
+bool durable_settled(struct delivery *d)
+{
+	return !d->durable.queue ||
+	       (!d->durable.spilling && storage_queue_settled(d->durable.queue));
+}
+
+void durable_close(struct delivery *d)
+{
+	d->durable.open = false;
+	storage_queue_close(&d->durable.queue);
+}
+
+/* ---- entering */
+
+bool durable_refuses(const struct delivery *d)
+{
+	const struct durable *u = &d->durable;
+	return u->storage && (!u->open || (!storage_takes(u->storage) &&
+					   storage_on_error(u->storage) == STORAGE_REFUSE));
+}
+
+struct stored *durable_record(struct delivery *d, struct packet *packet, const char *pipeline)
+{
+	struct durable *u = &d->durable;
+	bool required = u->storage && d->options.config->required;
+	if (required)
+		packet_hold_acks(packet, ACK_MODE(ACK_DURABLE));
+	struct stored *stored =
+		u->open && storage_takes(u->storage) ? memory_new(sizeof *stored) : NULL;
+	if (stored)
+		bytes_init(&stored->head, HEAD_MAX);
+	if (!stored || !record_encode(packet, pipeline, &stored->head)) {
+		if (stored)
+			stored_free(stored);
+		if (required)
+			packet_release_acks(packet, ACK_MODE(ACK_DURABLE), ACK_FAILED);
+		return NULL;
+	}
+	stored->delivery = d;
+	stored->packet = packet_ref(packet);
+	stored->acks = required;
+	stored->entry = (struct storage_entry){
+		.head = bytes_view(&stored->head),
+		.body = bytes_view(&packet->otlp),
+		.account = storage_queue_account(u->queue, pipeline),
+		.samples = packet->samples,
+		.bytes = packet->otlp.len,
+		.done = done,
+		.release = release,
+	};
+	return stored;
+}
+
+bool durable_spills(const struct delivery *d)
+{
+	const struct durable *u = &d->durable;
+	return u->open &&
+	       (u->records > 0 || u->spilling || u->loading || backlog_is_half_full(&d->backlog));
+}
+
+bool durable_append(struct delivery *d, struct item *item, struct stored *stored)
+{
+	struct durable *u = &d->durable;
+	bool first = item->spilled && u->records <= 0 && !u->spilling && !u->loading;
+	stored->item = item;
+	item->stored = stored;
+	if (storage_append(u->queue, &stored->entry)) {
+		u->first = first ? stored->entry.sequence : u->first;
+		u->spilling += item->spilled;
+		return true;
+	}
+	stored->item = NULL;
+	lose_record(d, item);
+	return false;
+}
+
+bool durable_is_stored(struct delivery *d, const struct item *item)
+{
+	pthread_mutex_lock(&d->lock);
+	bool stored = item->stored != NULL;
+	pthread_mutex_unlock(&d->lock);
+	return stored;
+}
+
+void durable_discard(struct stored **stored, enum ack_outcome outcome)
+{
+	if (!*stored)
+		return;
+	release_acks(*stored, outcome);
+	stored_free(*stored);
+	*stored = NULL;
+}
+
+void durable_remove(struct item *item)
+{
+	struct stored *stored = item->stored;
+	item->stored = NULL;
+	stored->item = NULL;
+	if (!item->kept)
+		storage_remove(&stored->entry);
+	else if (stored->committed)
+		stored_free(stored);
+}
+
+/* ---- reading */
+
+/* What was read of a record. */
+struct reading {
+	uint64_t sequence, samples;
+	size_t size;
+	enum record_fault fault;
+	char *pipeline; /* NULL: not known */
+	struct packet *packet;
+};
+
+static void use(void *context, uint64_t sequence, struct view data)
+{
+	struct reading *r = context;
+	struct record record;
+	r->sequence = sequence;
+	r->size = data.len;
+	r->fault = record_check(data, &record);
+	r->samples = record.samples;
+	if (record.pipeline.len)
+		r->pipeline = memory_text_of(record.pipeline.at, record.pipeline.len);
+	if (r->fault == RECORD_SOUND)
+		r->packet = record_packet(&record);
+}
+
+static enum storage_read read_next(struct delivery *d, struct reading *r)
+{
+	struct durable *u = &d->durable;
+	*r = (struct reading){ .fault = RECORD_TORN };
+	pthread_mutex_lock(&u->reading);
+	pthread_mutex_lock(&d->lock);
+	u->next = u->first > u->next ? u->first : u->next;
+	u->first = 0;
+	pthread_mutex_unlock(&d->lock);
+	enum storage_read result = storage_read(u->queue, u->next, use, r);
+	if (result == STORAGE_READ)
+		u->next = r->sequence + 1;
+	pthread_mutex_unlock(&u->reading);
+	return result;
+}
+
+static struct stored *stored_record(struct delivery *d, const struct reading *r)
+{
+	struct durable *u = &d->durable;
+	struct stored *stored = memory_new(sizeof *stored);
+	stored->delivery = d;
+	stored->committed = true;
+	stored->entry = (struct storage_entry){
+		.account = r->pipeline ? storage_queue_account(u->queue, r->pipeline) : NULL,
+		.sequence = r->sequence,
+		.samples = r->samples,
+		.bytes = r->packet ? r->packet->otlp.len : 0,
+		.quarantine = r->packet ? NULL : record_faults[r->fault],
+		.done = done,
+		.release = release,
+	};
+	storage_adopt(u->queue, &stored->entry, r->size);
+	return stored;
+}
+
+static void set_apart(struct delivery *d, const struct reading *r)
+{
+	struct stored *stored = stored_record(d, r);
+	log_error(d->options.log, "A record of the queue cannot be read; it is in quarantine",
+		  log_text("reason", record_faults[r->fault]), log_number("number", r->sequence),
+		  log_number("dropped_items", (int64_t)r->samples));
+	metric_add(d->count.unreadable[r->fault], 1);
+	pthread_mutex_lock(&d->lock);
+	d->durable.records--;
+	if (r->pipeline)
+		drop_corrupt(d, delivery_book(d, r->pipeline), (int64_t)r->samples);
+	if (d->backlog.sizer == SIZER_REQUESTS) {
+		d->durable.units--;
+		backlog_count(&d->backlog, -1);
+	}
+	pthread_mutex_unlock(&d->lock);
+	storage_remove(&stored->entry);
+}
+
+static struct item *loaded_item(struct delivery *d, struct reading *r)
+{
+	if (d->options.budget)
+		packet_charge_to(r->packet, budget_charge, d->options.budget);
+	struct item *item = delivery_item(d, r->packet);
+	packet_unref(&r->packet);
+	item->answered = true;
+	item->stored = stored_record(d, &(struct reading){ .sequence = r->sequence,
+							   .samples = r->samples,
+							   .size = r->size,
+							   .pipeline = r->pipeline,
+							   .packet = item->packet });
+	item->stored->item = item;
+	return item;
+}
+
+/* Its place was on disk, and is in memory now. */
+static void take_item(struct delivery *d, struct sending *s, struct reading *r)
+{
+	struct durable *u = &d->durable;
+	struct item *item = loaded_item(d, r);
+	pthread_mutex_lock(&d->lock);
+	struct book *book = delivery_book(d, r->pipeline);
+	item->ledger = &book->ledger;
+	book->disk -= (int64_t)item->left;
+	u->records--;
+	u->units -= item->units;
+	u->loading--;
+	reconcile(d);
+	backlog_attach(&d->backlog, item);
+	s->item = item;
+	s->expected = plan_expected(&d->plan, item->packet);
+	backlog_made(&d->backlog, s->expected);
+	pthread_mutex_unlock(&d->lock);
+	sending_begin(s);
+}
+
+/* There is no record after all. */
+static void give_up(struct delivery *d, struct sending *s, bool none)
+{
+	struct durable *u = &d->durable;
+	pthread_mutex_lock(&d->lock);
+	u->records = none && !u->spilling ? 0 : u->records;
+	u->loading--;
+	reconcile(d);
+	s->next = d->idle;
+	d->idle = s;
+	d->busy--;
+	pthread_mutex_unlock(&d->lock);
+}
+
+static void load(void *argument)
+{
+	struct sending *s = argument;
+	struct delivery *d = s->delivery;
+	struct reading r;
+	enum storage_read result;
+	while ((result = read_next(d, &r)) == STORAGE_READ && !r.packet) {
+		set_apart(d, &r);
+		memory_free(r.pipeline);
+	}
+	if (result == STORAGE_READ)
+		take_item(d, s, &r);
+	else
+		give_up(d, s, result == STORAGE_NOTHING);
+	memory_free(r.pipeline);
+	if (result == STORAGE_NOTHING || d->durable.ending)
+		delivery_wake(d);
+}
+
+bool durable_may_load(const struct delivery *d)
+{
+	const struct durable *u = &d->durable;
+	const struct backlog *b = &d->backlog;
+	bool fits = !d->busy || !b->bytes_max || b->bytes < b->bytes_max;
+	return u->open && !u->ending && u->records > (int64_t)u->loading && fits;
+}
+
+void durable_load(struct sending *s)
+{
+	loop_work(s->delivery->options.loop, load, NULL, s);
+}

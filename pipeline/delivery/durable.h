@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PIPELINE_DELIVERY_DURABLE_H
+#define PIPELINE_DELIVERY_DURABLE_H
+
+#include "pipeline/delivery/backlog.h"
+#include "pipeline/storage/storage.h"
+
+/*
+ * The queue on disk of a delivery (`sending_queue.storage`). Part of struct delivery; without a
+ * storage, it does nothing.
+ *
+ * Every packet that enters is appended to the queue on disk, and waits in memory as without it. It
+ * is removed when it was delivered or dropped, or not written at all if that happens first. When
+ * half of the destination's memory is in use, packets are spilled: their place in the queue is the
+ * record alone, and the packet leaves memory when its record is committed. Once packets are
+ * spilled, so are all that follow, until consumers have loaded what was spilled: records are read
+ * in order, one by one, by pool threads. A record that cannot be read goes to quarantine.
+ *
+ * While the storage does not take more, packets are refused, or wait in memory alone (`on_error`).
+ *
+ * At the end (durable_end) the records stay: nothing that is stored is sent or dropped any more.
+ */
+struct delivery;
+struct sending;
+struct stored;
+
+struct durable {
+	struct storage *storage; /* NULL: the queue is in memory */
+	struct storage_queue *queue;
+	struct loop_timer *retry;
+	pthread_mutex_t reading; /* one record at a time; before the delivery's lock */
+	uint64_t next;           /* sequence number from which to read; under `reading` */
+	/* Under the delivery's lock. */
+	uint64_t first;         /* of the first spilled item since none was; 0: as it is */
+	int64_t records, units; /* on disk only */
+	uint32_t loading;       /* consumers that read a record */
+	uint32_t spilling;      /* items that leave memory when they are committed */
+	_Atomic bool ending, open;
+};
+
+void durable_init(struct durable *durable, struct delivery *delivery, struct storage *storage);
+void durable_fini(struct durable *durable);
+
+/* Opens the queue, and counts what is in it. It may have to wait until another delivery has left
+ * the queue. [loop thread] */
+bool durable_start(struct delivery *delivery, struct error *err);
+
+/* The record of a packet that is about to enter; NULL: it has none, because the queue is in memory
+ * or the storage takes nothing. The modes of acks that it holds are released when it is stored. */
+struct stored *durable_record(struct delivery *delivery, struct packet *packet,
+			      const char *pipeline);
+/* Must packets that enter now be spilled? Under the lock. */
+bool durable_spills(const struct delivery *delivery);
+/* Under the lock. Appends the record of an item that has entered. False: the storage did not take
+ * it, and the item has no record. */
+bool durable_append(struct delivery *delivery, struct item *item, struct stored *stored);
+bool durable_is_stored(struct delivery *delivery, const struct item *item);
+/* It did not enter, or the storage did not take it. Clears. */
+void durable_discard(struct stored **stored, enum ack_outcome outcome);
+
+/* Can packets be stored? If not, and they may not wait in memory, none may enter. */
+bool durable_refuses(const struct delivery *delivery);
+
+/* Under the lock. Is there a record that a consumer may read now? */
+bool durable_may_load(const struct delivery *delivery);
+/* [any thread] The consumer's item is read, and delivered. */
+void durable_load(struct sending *sending);
+
+/* Under the lock. The item is delivered or dropped. */
+void durable_remove(struct item *item);
+
+/* Under the lock: from now on nothing that is stored is taken. */
+void durable_end(struct delivery *delivery);
+/* Nothing is being written or read any more. */
+bool durable_settled(struct delivery *delivery);
+/* [loop thread] When it is settled. */
+void durable_close(struct delivery *delivery);
+
+#endif
