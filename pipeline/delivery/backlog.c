@@ -93,8 +93,7 @@ enum delivery_room backlog_room(struct backlog *b, struct packet *packet, bool w
 	return !b->full && fits_memory(b, bytes, b->bytes_max) ? ROOM_SOME : ROOM_NONE;
 }
 
-static bool may_enter(struct backlog *b, const struct item *item, enum queue_entry entry,
-		      bool works)
+bool backlog_admits(struct backlog *b, const struct item *item, enum queue_entry entry, bool works)
 {
 	int64_t units = entry == ENTRY_PROMISED ? 1 : item->units,
 		bytes = (int64_t)packet_footprint(item->packet);
@@ -133,7 +132,7 @@ void backlog_attach(struct backlog *b, struct item *item)
 
 bool backlog_add(struct backlog *b, struct item *item, enum queue_entry entry, bool works)
 {
-	if (!may_enter(b, item, entry, works)) {
+	if (!backlog_admits(b, item, entry, works)) {
 		b->full = b->full || (entry != ENTRY_REFUSED && b->units);
 		return false;
 	}

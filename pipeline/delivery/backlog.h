@@ -64,6 +64,8 @@ enum delivery_room backlog_room(struct backlog *b, struct packet *packet, bool w
 
 /* Is more than half of its memory in use by waiting packets? */
 bool backlog_is_half_full(const struct backlog *b);
+/* Would it be added? */
+bool backlog_admits(struct backlog *b, const struct item *item, enum queue_entry entry, bool works);
 /* False: full. If several threads saw the same room, all their items are added. A spilled item
  * takes its place, but is not in the list. */
 bool backlog_add(struct backlog *b, struct item *item, enum queue_entry entry, bool works);

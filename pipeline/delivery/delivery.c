@@ -189,12 +189,14 @@ static bool may_delay(const struct delivery *d)
 static bool enter(struct delivery *d, struct item *item, enum queue_entry entry,
 		  struct stored **stored)
 {
-	bool refused = !*stored && entry == ENTRY_IF_FITS && durable_refuses(d);
+	bool fits = backlog_admits(&d->backlog, item, entry, may_delay(d));
 	item->spilled = *stored && durable_spills(d);
+	if (fits && *stored && durable_append(d, item, *stored))
+		*stored = NULL;
+	bool refused = !item->stored && entry == ENTRY_IF_FITS && durable_refuses(d);
 	if (refused || !backlog_add(&d->backlog, item, entry, may_delay(d)))
 		return false;
-	if (*stored && durable_append(d, item, *stored))
-		*stored = NULL;
+	durable_count(d, item);
 	metric_add(item->ledger->queued, (int64_t)item->left);
 	metric_set(d->count.size, d->backlog.units);
 	return true;

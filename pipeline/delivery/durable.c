@@ -319,8 +319,15 @@ bool durable_append(struct delivery *d, struct item *item, struct stored *stored
 		return true;
 	}
 	stored->item = NULL;
-	lose_record(d, item);
+	item->stored = NULL;
+	item->spilled = false;
 	return false;
+}
+
+void durable_count(struct delivery *d, const struct item *item)
+{
+	if (d->durable.storage && !item->stored)
+		metric_add(d->count.unstored, 1);
 }
 
 bool durable_is_stored(struct delivery *d, const struct item *item)

@@ -9,7 +9,7 @@
 #include <signal.h>
 
 /* A record of up to half a page shares one; a larger one has pages of its own. */
-enum { PAGE = 4096, SHARED_MAX = PAGE / 2, NODE = 24, TOTALS_MAX = 8 << 20 };
+enum { PAGE = 4096, SHARED_MAX = PAGE / 2, NODE = 24, TOTALS_MAX = 8 << 20, FREE_SHARE = 16 };
 
 struct storages {
 	struct metrics *metrics;
@@ -194,9 +194,11 @@ enum storage_on_error storage_on_error(const struct storage *s)
 	return s->options.on_error;
 }
 
+/* Full from the first record that did not fit until a sixteenth is free. */
 bool storage_takes(const struct storage *s)
 {
-	return !s->failing && s->stored + s->pending < (int64_t)s->options.max_bytes;
+	int64_t used = s->stored + s->pending, max = (int64_t)s->options.max_bytes;
+	return !s->failing && used < (s->full ? max - max / FREE_SHARE : max);
 }
 
 /* ---- queues */
@@ -375,6 +377,7 @@ bool storage_append(struct storage_queue *q, struct storage_entry *e)
 	pthread_mutex_lock(&s->lock);
 	bool taken = storage_takes(s) &&
 		     s->stored + s->pending + e->space <= (int64_t)s->options.max_bytes;
+	s->full = !taken;
 	if (taken) {
 		e->sequence = ++q->last;
 		s->pending += e->space;

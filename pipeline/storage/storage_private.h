@@ -57,6 +57,7 @@ struct storage {
 
 	_Atomic int64_t stored, pending; /* bytes of records that are stored, or wait to be */
 	_Atomic bool failing;
+	_Atomic bool full; /* a record did not fit */
 	/* writer */
 	unsigned quarantine;
 	uint64_t quarantined;

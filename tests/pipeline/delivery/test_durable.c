@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/pipeline/delivery/delivery_fixture.h"
+
+#include <pthread.h>
+
+#include "pipeline/storage/storage.h"
+#include "tests/support/shell.h"
+
+/* A delivery with a queue on disk. Nothing is sent before the loop runs. A restart is another
+ * delivery, with another storage of the same directory. */
+static char directory[64];
+static struct storages *all;
+static struct storage *storage;
+
+static void open_storage(struct fixture *f, enum storage_on_error on_error, uint64_t max_bytes)
+{
+	struct error err;
+	error_clear(&err);
+	all = storages_new(f->metrics);
+	storage = storages_get(all, &(struct storage_options){ .id = "file_storage",
+							       .directory = directory,
+							       .directory_mode = 0700,
+							       .on_error = on_error,
+							       .max_bytes = max_bytes });
+	if (!storage_open(storage, &err))
+		fail_msg("%s", err.text);
+}
+
+static void start(struct fixture *f)
+{
+	static struct fixture *self;
+	struct error err;
+	self = f;
+	error_clear(&err);
+	f->config.required = true;
+	f->sends = 0;
+	f->delivery = delivery_new(&(struct delivery_options){
+		.ops = &f->ops,
+		.exporter = &self,
+		.config = &f->config,
+		.id = "fake",
+		.log = &f->log,
+		.metrics = f->metrics,
+		.loop = f->loop,
+		.max_bytes = (int64_t)f->max_bytes,
+		.storage = storage,
+	});
+	assert_true(delivery_start(f->delivery, &err));
+}
+
+static int setup_durable(void **state)
+{
+	snprintf(directory, sizeof directory, "/tmp/portcullis-durable-XXXXXX");
+	assert_non_null(mkdtemp(directory));
+	setup(state);
+	struct fixture *f = *state;
+	f->config.sending_queue.queue_size = 1000;
+	f->config.required = true;
+	open_storage(f, STORAGE_REFUSE, 64 << 20);
+	return 0;
+}
+
+static void close_storage(void)
+{
+	storage_unref(&storage);
+	storages_unref(&all);
+}
+
+static int teardown_durable(void **state)
+{
+	close_storage();
+	teardown(state);
+	return shell("rm -rf %s", directory);
+}
+
+static void restart(struct fixture *f)
+{
+	close_storage();
+	metrics_unref(&f->metrics);
+	f->metrics = metrics_new();
+	ledger_init(&f->pipeline, f->metrics, "profiles");
+	open_storage(f, STORAGE_REFUSE, 64 << 20);
+	start(f);
+}
+
+#define RESTORED "otelcol_ledger_restored_samples{exporter=\"fake\",pipeline=\"profiles\"} "
+#define USED "otelcol_storage_used_bytes{storage=\"file_storage\"} "
+
+static void fail_all(struct fixture *f)
+{
+	for (int i = 0; i < 16; i++)
+		f->script[i] = (struct send_result){ .outcome = SEND_RETRY,
+						     .retry_after_ms = -1,
+						     .reason = "unavailable" };
+}
+
+static void succeed(struct fixture *f)
+{
+	memset(f->script, 0, sizeof f->script);
+}
+
+static void what_is_delivered_leaves_the_disk(void **state)
+{
+	struct fixture *f = *state;
+	start(f);
+	for (int i = 0; i < 10; i++)
+		assert_true(enqueue(f, 3));
+	run_until_sends(f, 10);
+	assert_int_equal(read_metric(f, OUT), 30);
+	assert_int_equal(read_metric(f, QUEUED), 0);
+	assert_int_equal(read_metric(f, USED), 0);
+	restart(f);
+	assert_int_equal(read_metric(f, RESTORED), 0);
+	drain(f);
+	loop_run(f->loop);
+}
+
+static void what_waits_is_kept_and_delivered_after_a_restart(void **state)
+{
+	struct fixture *f = *state;
+	fail_all(f);
+	start(f);
+	for (int i = 0; i < 10; i++)
+		assert_true(enqueue(f, 3));
+	run_until_sends(f, 2);
+	assert_int_equal(read_metric(f, DROPPED("shutdown")), 0);
+	assert_int_equal(read_metric(f, QUEUED), 30);
+	succeed(f);
+	restart(f);
+	assert_int_equal(read_metric(f, RESTORED), 30);
+	run_until_sends(f, 10);
+	assert_int_equal(read_metric(f, OUT), 30);
+	assert_int_equal(read_metric(f, QUEUED), 0);
+}
+
+/* With a share of 30 KB, most of a hundred packets of 1 KB are on disk only. */
+static void what_does_not_fit_into_memory_is_spilled_and_loaded(void **state)
+{
+	struct fixture *f = *state;
+	f->max_bytes = 30000;
+	f->config.sending_queue.num_consumers = 1;
+	start(f);
+	for (int i = 0; i < 100; i++) {
+		struct packet *packet = packet_new(1000, 0);
+		packet->otlp.len = 1000;
+		packet->samples = 2;
+		for (int k = 0; k < 5000 && delivery_room(f->delivery, packet) != ROOM_SOME; k++)
+			usleep(1000);
+		assert_true(delivery_enqueue(f->delivery, packet, &f->pipeline, ENTRY_IF_FITS));
+		packet_unref(&packet);
+	}
+	assert_int_equal(read_metric(f, QUEUED), 200);
+	assert_int_equal(read_metric(f, "otelcol_exporter_queue_size{data_type=\"profiles\","
+					"exporter=\"fake\"} "),
+			 100);
+	run_until_sends(f, 100);
+	assert_int_equal(read_metric(f, OUT), 200);
+	assert_int_equal(read_metric(f, QUEUED), 0);
+	assert_int_equal(read_metric(f, USED), 0);
+}
+
+static void a_full_storage_refuses_senders(void **state)
+{
+	struct fixture *f = *state;
+	close_storage();
+	open_storage(f, STORAGE_REFUSE, 20000);
+	fail_all(f);
+	start(f);
+	for (int i = 0; i < 1000 && delivery_room(f->delivery, NULL) == ROOM_SOME; i++)
+		enqueue(f, 1);
+	assert_int_equal(delivery_room(f->delivery, NULL), ROOM_SOON);
+	assert_false(enqueue(f, 1));
+	run_until_sends(f, 2);
+	/* All that was accepted was stored, and is kept. */
+	assert_int_equal(read_metric(f, DROPPED("shutdown")), 0);
+}
+
+static void a_full_storage_continues_in_memory_if_configured(void **state)
+{
+	struct fixture *f = *state;
+	close_storage();
+	open_storage(f, STORAGE_MEMORY, 20000);
+	f->config.sending_queue.num_consumers = 1;
+	start(f);
+	for (int i = 0; i < 200; i++)
+		assert_true(enqueue(f, 1));
+	run_until_sends(f, 200);
+	assert_int_equal(read_metric(f, OUT), 200);
+	assert_int_equal(read_metric(f, QUEUED), 0);
+}
+
+/* ---- senders with ack: durable */
+
+struct sender {
+	struct ack ack;
+	_Atomic int answers;
+	enum ack_outcome outcome;
+};
+
+static void answered(struct ack *ack, enum ack_outcome outcome)
+{
+	struct sender *s = (struct sender *)ack;
+	s->outcome = outcome;
+	s->answers++;
+}
+
+static bool enqueue_for(struct fixture *f, struct sender *s, enum ack_mode mode)
+{
+	struct packet *packet = packet_new(10, 1);
+	*s = (struct sender){ .answers = 0 };
+	ack_init(&s->ack, mode, answered);
+	packet->samples = 1;
+	packet->contributions[0] =
+		(struct contribution){ .receiver = "otlp", .ack = &s->ack, .mode = mode };
+	bool taken = delivery_enqueue(f->delivery, packet, &f->pipeline, ENTRY_IF_FITS);
+	packet_release_acks(packet, ACK_MODE_ANY, ACK_TAKEN);
+	packet_unref(&packet);
+	return taken;
+}
+
+static void a_sender_is_answered_when_its_packet_is_stored(void **state)
+{
+	struct fixture *f = *state;
+	struct sender s;
+	start(f);
+	assert_true(enqueue_for(f, &s, ACK_DURABLE));
+	for (int i = 0; i < 5000 && !s.answers; i++)
+		usleep(1000);
+	assert_int_equal(s.answers, 1);
+	assert_int_equal(s.outcome, ACK_TAKEN);
+	assert_true(read_metric(f, USED) > 0);
+	run_until_sends(f, 1);
+}
+
+static void a_sender_learns_that_its_packet_cannot_be_stored(void **state)
+{
+	struct fixture *f = *state;
+	struct sender s;
+	close_storage();
+	open_storage(f, STORAGE_MEMORY, 100);
+	start(f);
+	assert_true(enqueue_for(f, &s, ACK_DURABLE));
+	assert_int_equal(s.answers, 1);
+	assert_int_equal(s.outcome, ACK_FAILED);
+	run_until_sends(f, 1);
+}
+
+#define DURABLE(name) cmocka_unit_test_setup_teardown(name, setup_durable, teardown_durable)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		DURABLE(what_is_delivered_leaves_the_disk),
+		DURABLE(what_waits_is_kept_and_delivered_after_a_restart),
+		DURABLE(what_does_not_fit_into_memory_is_spilled_and_loaded),
+		DURABLE(a_full_storage_refuses_senders),
+		DURABLE(a_full_storage_continues_in_memory_if_configured),
+		DURABLE(a_sender_is_answered_when_its_packet_is_stored),
+		DURABLE(a_sender_learns_that_its_packet_cannot_be_stored),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
