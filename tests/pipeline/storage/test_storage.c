@@ -415,7 +415,7 @@ static void fill(struct fixture *f, int records)
 }
 
 /* Whatever page is damaged: the start succeeds, and the queue works. */
-static void damaged_pages_never_stop_it(void **state)
+__attribute__((unused)) static void damaged_pages_never_stop_it(void **state)
 {
 	struct fixture *f = *state;
 	uint8_t noise[4096];
@@ -437,7 +437,7 @@ static void damaged_pages_never_stop_it(void **state)
 	}
 }
 
-static void a_truncated_database_never_stops_it(void **state)
+__attribute__((unused)) static void a_truncated_database_never_stops_it(void **state)
 {
 	struct fixture *f = *state;
 	char path[128];
@@ -474,8 +474,7 @@ static void bytes_have_a_bound(void **state)
 	forget(large);
 }
 
-/* A limit of the size of files stands for a full disk. In a process of its own, because the limit
- * is the process's. */
+/* A limit of the size of files stands for a full disk, in a process of its own. */
 static void full_disk(struct fixture *f)
 {
 	begin(f);
@@ -507,7 +506,7 @@ static void full_disk(struct fixture *f)
 	forget(last);
 }
 
-static void a_full_disk_is_reported_and_recovers(void **state)
+__attribute__((unused)) static void a_full_disk_is_reported_and_recovers(void **state)
 {
 	struct fixture *f = *state;
 	pid_t child = fork();
@@ -531,7 +530,7 @@ static void append_until_killed(struct fixture *f, int out)
 	}
 }
 
-static void nothing_stored_is_lost_when_the_process_is_killed(void **state)
+__attribute__((unused)) static void nothing_stored_is_lost_when_the_process_is_killed(void **state)
 {
 	struct fixture *f = *state;
 	int stored = 0, pipes[2];
@@ -588,12 +587,14 @@ int main(void)
 		TEST(a_missing_directory_is_an_error_unless_it_is_created),
 		TEST(a_foreign_file_is_set_aside),
 		TEST(a_link_in_place_of_the_database_is_not_followed),
+		TEST(bytes_have_a_bound),
+		TEST(a_record_in_quarantine_is_out_of_the_queue),
+#ifndef __SANITIZE_THREAD__ /* which knows neither a jump out of a fault nor threads after fork */
 		TEST(damaged_pages_never_stop_it),
 		TEST(a_truncated_database_never_stops_it),
-		TEST(bytes_have_a_bound),
 		TEST(a_full_disk_is_reported_and_recovers),
 		TEST(nothing_stored_is_lost_when_the_process_is_killed),
-		TEST(a_record_in_quarantine_is_out_of_the_queue),
+#endif
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
