@@ -8,8 +8,9 @@
 
 /*
  * Sets headers of outgoing requests, with the keys of the Collector's extension. `from_context`
- * takes the value from the metadata of the requests that the data came from. Batches on the way to
- * the exporter keep it (authenticator.context_keys).
+ * takes the value from the metadata of the requests that the data came from, and `from_attribute`
+ * from the identity of their sender, which is metadata with the prefix "auth.". Batches on the way
+ * to the exporter keep it (authenticator.context_keys).
  */
 enum { HEADERS_MAX = 32 };
 
@@ -177,6 +178,11 @@ static bool read_value(struct header *h, struct error *err)
 	return ok;
 }
 
+static bool is_given(const char *text)
+{
+	return text && *text;
+}
+
 static char *copy_given(const char *text)
 {
 	return text && *text ? memory_text(text) : NULL;
@@ -187,7 +193,9 @@ static bool add_header(struct headers_setter *s, const struct header_config *c, 
 	struct header *h = &s->headers[s->count++];
 	h->key = memory_text(c->key);
 	h->action = (enum action)c->action.index;
-	h->from_context = copy_given(c->from_context);
+	h->from_context = is_given(c->from_attribute)
+				  ? memory_format(REQUEST_AUTH_PREFIX "%s", c->from_attribute)
+				  : copy_given(c->from_context);
 	h->default_value = copy_given(c->default_value.text);
 	h->path = copy_given(c->value_file);
 	h->value = copy_given(c->value.text);
@@ -246,28 +254,27 @@ static bool setter_reopen(void *self, struct error *err)
 	return ok;
 }
 
-static bool is_given(const char *text)
-{
-	return text && *text;
-}
-
 static bool header_check(const void *config, struct error *err)
 {
 	const struct header_config *c = config;
-	int sources = is_given(c->value.text) + is_given(c->value_file) + is_given(c->from_context);
-	if (is_given(c->from_attribute))
-		return error_set(err, ERROR_CONFIG,
-				 "from_attribute: batches do not carry identities; use "
-				 "from_context");
+	bool of_sender = is_given(c->from_context) || is_given(c->from_attribute);
+	int sources = is_given(c->value.text) + is_given(c->value_file) +
+		      is_given(c->from_context) + is_given(c->from_attribute);
+	if (is_given(c->from_attribute) && !strcasecmp(c->from_attribute, "raw"))
+		return error_set(
+			err, ERROR_CONFIG,
+			"from_attribute: the credentials of senders (raw) are not passed on");
 	if (!is_given(c->key))
 		return error_set(err, ERROR_CONFIG, "missing header name: key");
 	if (c->action.index == DELETE)
 		return true;
 	if (sources != 1)
 		return error_set(err, ERROR_CONFIG,
-				 "exactly one of value, value_file and from_context must be set");
-	return !is_given(c->default_value.text) || is_given(c->from_context) ||
-	       error_set(err, ERROR_CONFIG, "default_value requires from_context");
+				 "exactly one of value, value_file, from_context and "
+				 "from_attribute must be set");
+	return !is_given(c->default_value.text) || of_sender ||
+	       error_set(err, ERROR_CONFIG,
+			 "default_value requires from_context or from_attribute");
 }
 
 static bool setter_check(const void *config, struct error *err)
@@ -292,10 +299,15 @@ static const struct config_row header_rows[] = {
 		   .help = "The metadata key whose value is taken. The receiver must set "
 			   "`include_metadata`. Batches are split by it, as by `metadata_keys`."),
 	CONFIG_ROW(struct header_config, default_value, .key = "default_value",
-		   .help = "The value if the metadata key is absent or empty; without it, the "
+		   .help = "The value if the metadata key or attribute is absent or empty; "
+			   "without it, the "
 			   "header is not set."),
-	CONFIG_ROW(struct header_config, from_attribute, .key = "from_attribute",
-		   .help = "Not supported; setting it is an error."),
+	CONFIG_ROW(
+		struct header_config, from_attribute, .key = "from_attribute",
+		.help = "The attribute of the sender's identity whose value is taken: `username` "
+			"of `basicauth`, or `subject`, `common_name`, `uri`, `email` or `dns` of "
+			"a verified client certificate; of several values the first. Batches "
+			"are split by it. `raw` is an error: credentials are not passed on."),
 	{ 0 }
 };
 static const struct config_table header_table = { sizeof(struct header_config), header_rows,

@@ -33,7 +33,7 @@ static const struct config_row rows[] = {
 			   "`auth.subject` (RFC 4514, in UTF-8), `auth.common_name` and, from "
 			   "the subject alternative names, `auth.uri` (the SPIFFE ID), "
 			   "`auth.email` and `auth.dns`. Several names are joined too, up to 32 "
-			   "values of 1023 bytes. There is no other `auth` attribute. If the "
+			   "values of 1023 bytes. `auth.username` comes from `basicauth`. If the "
 			   "source is absent, nothing changes."),
 	CONFIG_ROW(struct resource_action_config, pattern, .key = "pattern",
 		   .help = "A regular expression. For delete and hash, it is searched for in "

@@ -10,13 +10,23 @@ const char *const transport_names[TRANSPORT_COUNT] = {
 	[TRANSPORT_SCRAPE] = "scrape",
 };
 
+static const char *find(const struct metadatum *list, const char *name)
+{
+	for (; list && list->name; list++)
+		if (strcasecmp(list->name, name) == 0)
+			return list->value;
+	return NULL;
+}
+
 const char *request_metadata(const struct request *request, const char *name)
 {
-	const struct metadatum *m = request ? request->metadata : NULL;
-	for (; m && m->name; m++)
-		if (strcasecmp(m->name, name) == 0)
-			return m->value;
-	return NULL;
+	size_t prefix = sizeof REQUEST_AUTH_PREFIX - 1;
+	if (!request)
+		return NULL;
+	/* Never from a header of that name, which anybody could send. */
+	if (strncasecmp(name, REQUEST_AUTH_PREFIX, prefix) == 0)
+		return find(request->auth, name + prefix);
+	return find(request->metadata, name);
 }
 
 void ack_init(struct ack *ack, enum ack_mode mode,

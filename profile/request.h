@@ -40,7 +40,10 @@ struct request {
 	struct ack *ack;    /* held by everything that must finish before the reply is sent */
 };
 
-/* The value of a metadatum, NULL if there is none. The case of the name does not matter. */
+/* A metadata key that begins with this is an attribute of the sender's identity (`auth`). */
+#define REQUEST_AUTH_PREFIX "auth."
+
+/* The first value of a metadata key, NULL if there is none. Its case does not matter. */
 const char *request_metadata(const struct request *request, const char *name);
 
 enum ack_outcome {

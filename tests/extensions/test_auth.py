@@ -337,13 +337,15 @@ service:
 class Stores:
     """The stores, and what headers came with each request."""
 
-    def __init__(self, build, extensions, name, listed=None, batch="batch"):
+    def __init__(self, build, extensions, name, listed=None, batch="batch", more=""):
         self.build, self.extensions, self.name, self.listed, self.batch = build, extensions, name, listed or name, batch
+        self.more, self.credentials = more, None
 
     def __enter__(self):
         self.sink, self.push, self.http = peers.Sink().start(), PushSink().start(), OtlpSink().start()
         text = (CLIENTS.replace("EXTENSIONS", self.extensions).replace("NAME", self.name).replace("LIST", self.listed)
-                .replace("SINK", str(self.sink.port)).replace("PUSH", str(self.push.port)).replace("HTTP", str(self.http.port)).replace("BATCH", self.batch))
+                .replace("SINK", str(self.sink.port)).replace("PUSH", str(self.push.port)).replace("HTTP", str(self.http.port)).replace("BATCH", self.batch)
+                .replace("include_metadata: true", "include_metadata: true" + self.more))
         self.gateway = Gateway(self.build / "portcullis", text).__enter__()
         return self
 
@@ -357,7 +359,7 @@ class Stores:
         request = make.request()
         for p in (p for r in request.resource_profiles for s in r.scope_profiles for p in s.profiles):
             p.time_unix_nano = time.time_ns()
-        with peers.Client(self.gateway.port["grpc"]) as client:
+        with peers.Client(self.gateway.port["grpc"], credentials=self.credentials) as client:
             client.send(request, metadata=list(metadata.items()))
 
     def headers(self, count):
@@ -414,6 +416,53 @@ def test_headers_of_senders_reach_the_stores_through_batches(build):
             for headers in (h for each in found for h in each):
                 assert headers["authorization"] == "Bearer t0ken" and headers["x-new"] == "here"
                 assert "x-fixed" not in headers and "x-absent" not in headers
+
+
+def test_the_identity_of_senders_reaches_the_stores_through_batches(build):
+    setter = """headers_setter:
+    headers:
+    - {key: X-Sender, from_attribute: username}
+    - {key: X-Absent, from_attribute: department}
+    - {key: X-Default, from_attribute: department, default_value: none}
+  basicauth: {htpasswd: {inline: "alice:%s\\nbob:%s"}}""" % (SECRET, SECRET)
+    for batch in "batch", "":
+        with Stores(build, setter, "headers_setter", "basicauth, headers_setter", batch,
+                    ", auth: {authenticator: basicauth}") as stores:
+            for user in "alice", "bob", "alice":
+                # A header of the sender's cannot take the place of its identity.
+                stores.send(**{"authorization": basic(user, SECRET), "auth.username": "mallory", "auth.department": "mallory"})
+            stores.headers(2)
+            stores.gateway.until(lambda: all({"alice", "bob"} == {h["x-sender"] for h in each} for each in stores.headers(2)))
+            for headers in (h for each in stores.headers(2) for h in each):
+                assert headers["x-default"] == "none" and "x-absent" not in headers
+            assert SECRET not in stores.gateway.log() and basic("alice", SECRET) not in stores.gateway.log()
+
+
+def test_the_names_of_client_certificates_reach_the_stores(build, pki):
+    setter = """headers_setter:
+    headers: [{key: X-Sender, from_attribute: Common_Name}, {key: X-Uri, from_attribute: uri, default_value: none}]"""
+    tls = ", tls: {cert_file: D/server.pem, key_file: D/server.key, client_ca_file: D/ca.pem}".replace("D", str(pki))
+    with Stores(build, setter, "headers_setter", more=tls) as stores:
+        for name in "good", "other":
+            stores.credentials = grpc.ssl_channel_credentials(*((pki / f).read_bytes() for f in (
+                "ca.pem", name + ".key", name + ".pem")))
+            stores.send()
+        for headers in stores.headers(2):
+            assert {(h["x-sender"], h["x-uri"]) for h in headers} == {("good", "spiffe://fleet/good"), ("other", "none")}
+
+
+@pytest.mark.parametrize("header, message", [
+    ("{key: a, from_attribute: raw}", "from_attribute: the credentials of senders (raw) are not passed on"),
+    ("{key: a, from_attribute: b, value: c}", "exactly one of value, value_file, from_context and from_attribute must be set"),
+    ("{key: a, value: b, default_value: c}", "default_value requires from_context or from_attribute"),
+])
+def test_what_is_wrong_with_a_header_is_said_at_validation(build, tmp_path, header, message):
+    config = tmp_path / "c.yaml"
+    config.write_text("extensions: {headers_setter: {headers: [%s]}}\nreceivers: {pprof: {server: {endpoint: '127.0.0.1:0'}}}\n"
+                      "exporters: {debug: {}}\nservice: {extensions: [headers_setter], "
+                      "pipelines: {profiles: {receivers: [pprof], exporters: [debug]}}}\n" % header)
+    done = subprocess.run([build / "portcullis", "validate", "--config", config], capture_output=True, text=True)
+    assert done.returncode == 1 and message in done.stderr, done.stderr
 
 
 def test_secrets_are_not_printed(build, tmp_path):
