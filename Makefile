@@ -3,7 +3,7 @@
 # make MODE=asan  also tsan, cov, dev; each beside the others in build/MODE
 # make run        install what is missing, build, run the gateway on its own profile
 # make install    prefix=/usr/local, DESTDIR and others: see below; make uninstall
-# make test       the same for all tests; make lint | format | fuzz | bench | manual
+# make test       the same for all tests; make lint | format | fuzz | bench | chaos | manual
 
 Q = $(if $(V),,@echo '  $@' &&)
 MODE ?= release
@@ -224,6 +224,11 @@ interop: install-test install-interop
 	INTEROP_TABLE=$(INTEROP_TABLE) MODE=release $(PYTHON) -m pytest -q -p no:cacheprovider \
 		$(or $(INTEROP_TESTS),tests/interop)
 
+# The failures of tests/chaos, as a table that it prints and writes to docs/RELIABILITY.md. LONG=1: for as long as each should last.
+chaos: install-test
+	$(MAKE) -j$(JOBS) MODE=release build-tools
+	CHAOS_TABLE=docs/RELIABILITY.md MODE=release $(PYTHON) -m pytest -q -p no:cacheprovider tests/chaos
+
 # ---- installation
 
 prefix ?= /usr/local
@@ -272,7 +277,7 @@ run: install-build
 clean:
 	rm -rf build out
 
-.PHONY: all build-tools build-unit build-tests unit replay python test tsan lint format manual manual-check sbom fuzz fuzzers bench bench-peers bench-leak bench-failing bench-push build-bench interop install install-debug uninstall install-build install-test install-interop run clean
+.PHONY: all build-tools build-unit build-tests unit replay python test tsan lint format manual manual-check sbom fuzz fuzzers bench bench-peers bench-leak bench-failing bench-push build-bench interop chaos install install-debug uninstall install-build install-test install-interop run clean
 .SECONDARY: $(PROTO_C) $(TEST_PROTO_C)
 .INTERMEDIATE: $(B)/portcullis.full
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

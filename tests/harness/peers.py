@@ -16,8 +16,8 @@ class Sink:
     """A server of one method, OTLP's unless told otherwise, that keeps what it gets. `answer` may be replaced: it gets
     (request bytes, context). `limit`: the largest message in bytes, None: the library's own 4 MiB."""
 
-    def __init__(self, port=0, threads=8, method=otlp.METHOD, credentials=None, limit=1 << 30):
-        self.port, self.threads, self.method, self.credentials = port, threads, method, credentials
+    def __init__(self, port=0, threads=8, method=otlp.METHOD, credentials=None, limit=1 << 30, address="127.0.0.1"):
+        self.port, self.threads, self.method, self.credentials, self.host = port, threads, method, credentials, address
         self.options = [("grpc.so_reuseport", 0)]
         if limit:
             self.options.append(("grpc.max_receive_message_length", limit))
@@ -30,7 +30,7 @@ class Sink:
         self.server = grpc.server(futures.ThreadPoolExecutor(self.threads),
                                   options=self.options)
         self.server.add_generic_rpc_handlers((_Handler(self),))
-        address = "127.0.0.1:%d" % self.port
+        address = "%s:%d" % (self.host, self.port)
         self.port = (self.server.add_secure_port(address, self.credentials) if self.credentials
                      else self.server.add_insecure_port(address))
         self.server.start()
