@@ -30,11 +30,11 @@ struct durable {
 	struct loop_timer *retry;
 	pthread_mutex_t reading; /* one record at a time; before the delivery's lock */
 	uint64_t next;           /* sequence number from which to read; under `reading` */
-	/* Under the delivery's lock. */
-	uint64_t first;         /* of the first spilled item since none was; 0: as it is */
-	int64_t records, units; /* on disk only */
-	uint32_t loading;       /* consumers that read a record */
-	uint32_t spilling;      /* items that leave memory when they are committed */
+	/* Change under the delivery's lock. */
+	uint64_t first;                 /* of the first spilled item since none was; 0: as it is */
+	_Atomic int64_t records, units; /* on disk only */
+	_Atomic uint32_t loading;       /* consumers that read a record */
+	_Atomic uint32_t spilling;      /* items that leave memory when they are committed */
 	_Atomic bool ending, open;
 };
 
@@ -49,7 +49,7 @@ bool durable_start(struct delivery *delivery, struct error *err);
  * or the storage takes nothing. The modes of acks that it holds are released when it is stored. */
 struct stored *durable_record(struct delivery *delivery, struct packet *packet,
 			      const char *pipeline);
-/* Must packets that enter now be spilled? Under the lock. */
+/* Must packets that enter now be spilled? [any thread] */
 bool durable_spills(const struct delivery *delivery);
 /* Under the lock. Counts an item that has entered without a record. */
 void durable_count(struct delivery *delivery, const struct item *item);
