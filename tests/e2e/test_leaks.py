@@ -47,16 +47,7 @@ receivers:
     labels: utf8
   otlp_json_file: {include: [lines/*.jsonl], start_at: beginning, poll_interval: 50ms, max_log_size: 1048576}
 processors:
-  allowlist:
-    keys: [service.name, region, tier, note, size]
-    key_patterns: ['^open\\..{1,24}$', 'part\\.[a-z]+']
-    location: [process.executable.build_id.gnu, process.executable.build_id.go, trace_id, span_id]
-    sample: [span_id]
-    values: {tier: [gold, silver], size: ["5", MiB]}
-    link: LINK
-    profile: PROFILE
-  pii: {}
-  batch: {timeout: 100ms}
+POLICY  batch: {timeout: 100ms}
 exporters:
   otlp_grpc/a: {endpoint: 127.0.0.1:{port:a}, tls: {insecure: true}}
   otlp_grpc/b: {endpoint: 127.0.0.1:{port:b}, tls: {insecure: true}, compression: gzip, retry_on_failure: {enabled: false}}
@@ -83,7 +74,7 @@ service:
       processors: [PROCESSORS]
       exporters: [otlp_grpc/a, otlp_grpc/b, otlp_http/proto, otlp_http/json, file/json, file/proto, file/zstd, file/pprof, pyroscope, parca,
         debug/basic, debug/normal, debug/detailed]
-"""
+""".replace("POLICY", poison.POLICY)
 EXPORTERS = ("otlp_grpc/a", "otlp_grpc/b", "otlp_http/proto", "otlp_http/json", "file/json", "file/proto", "file/zstd", "file/pprof", "pyroscope",
              "parca", "debug/basic", "debug/normal", "debug/detailed")
 # What libraries say when an operator asks them to: peers' bytes among it.

@@ -1,162 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reloads of the configuration, and the end of the program, under load: nothing that was acknowledged is lost, and each
-request is processed by one policy only. LONG=1 in the environment: 500 reloads."""
-import http.client
-import json
-import os
-import pathlib
+"""Reloads of the configuration: what is equal survives, what changed is replaced, and an invalid one changes nothing. Reloads
+under load are in tests/chaos."""
 import re
 import signal
 import socket
-import threading
 import time
+import json
 
 import pytest
 
-from harness import build as make
-from harness import otlp, peers
-from harness.gateway import Gateway, free_port
-from harness.web2 import Http2
-
-RELOADS = 500 if os.environ.get("LONG") else 40
-CONFIG = """
-receivers:
-  otlp:
-    protocols:
-      grpc: {endpoint: 127.0.0.1:{port:grpc}}
-      http: {endpoint: 127.0.0.1:{port:http}}
-processors:
-  resource: {attributes: [{key: policy, value: A, action: upsert}]}
-  allowlist: {keys: [request.id, policy, canary.A]}
-  batch: {timeout: 20ms}
-exporters:
-  otlp_grpc:
-    endpoint: 127.0.0.1:{port:sink}
-    tls: {insecure: true}
-    retry_on_failure: {initial_interval: 50ms, max_interval: 200ms}
-extensions:
-  health_check: {endpoint: 127.0.0.1:{port:health}}
-service:
-  admin: {endpoint: 127.0.0.1:{port:admin}}
-  extensions: [health_check]
-  pipelines:
-    profiles: {receivers: [otlp], processors: [resource, allowlist, batch], exporters: [otlp_grpc]}
-"""
-PATH = "/v1development/profiles"
-
-
-def request(name):
-    """One sample, with a canary that policy A allows and one that policy B allows."""
-    m = make.Maker()
-    stack = m.stack([m.location([m.function("main")])])
-    resource = m.resource({"request.id": name, "canary.A": "alpha", "canary.B": "beta"})
-    profile = m.profile(m.scope(resource, "test", "1"))
-    profile.samples.add(stack_index=stack, values=[1])
-    return m.message.SerializeToString()
-
-
-def resources(data):
-    """The attributes of each resource of an export request, and its number of samples."""
-    message = otlp.parse(data)
-    for rp in message.resource_profiles:
-        attributes = {kv.key: kv.value.string_value for kv in rp.resource.attributes} or {
-            otlp.Reader(message).text(kv.key_strindex): kv.value.string_value for kv in rp.resource.attributes}
-        yield attributes, sum(len(p.samples) for sp in rp.scope_profiles for p in sp.profiles)
-
-
-def received(sink):
-    with sink.lock:
-        taken = list(sink.received)
-    return [found for data in taken for found in resources(data)]
-
-
-def other(text):
-    """The same configuration with the other policy."""
-    return text.translate(str.maketrans("", "")).replace("value: A", "value: \0").replace("canary.A", "canary.\0").replace(
-        "value: B", "value: A").replace("canary.B", "canary.A").replace("\0", "B")
-
-
-class Sender(threading.Thread):
-    """Sends requests with names of its own until it is stopped; `acked`: the names that were accepted."""
-
-    def __init__(self, name, send):
-        super().__init__(name=name)
-        self.send, self.acked, self.failed, self.stopping = send, [], [], False
-        self.start()
-
-    def run(self):
-        number = 0
-        while not self.stopping:
-            name = "%s-%d" % (self.name, number)
-            number += 1
-            try:
-                self.send(request(name))
-                self.acked.append(name)
-            except Exception as e:  # refused, or a connection was lost
-                self.failed.append(repr(e))
-                time.sleep(0.02)
-
-
-def over_http(port):
-    """One connection for all requests: a second one would be a failure."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
-    connection.connect()
-    connection.auto_open = 0
-
-    def send(body):
-        connection.request("POST", PATH, body, {"Content-Type": "application/x-protobuf"})
-        answer = connection.getresponse()
-        answer.read()
-        assert answer.status == 200, answer.status
-    return send
-
-
-def over_http2(port):
-    connection = Http2(port)
-
-    def send(body):
-        stream = connection.begin(path=PATH, headers=[("content-type", "application/x-protobuf")])
-        connection.send(stream, body)
-        answer = connection.answer(stream)
-        assert not connection.goaway and answer and answer.status == 200, (connection.goaway, answer)
-    return send
-
-
-def over_grpc(port):
-    client = peers.Client(port)
-    return lambda body: client.send(body, timeout=30)
-
-
-def ask(gateway, path, method="GET"):
-    status, _, body = peers.post(gateway.port["admin"], b"" if method == "POST" else None, path=path, method=method)
-    return status, json.loads(body)
-
-
-def reload(gateway, text=None):
-    if text is not None:
-        gateway.config.write_text(text)
-    return ask(gateway, "/-/reload", "POST")
-
-
-def ended(gateway):
-    return ask(gateway, "/-/status")[1]["retiring"] == 0
-
-
-def process(gateway):
-    """RSS, the numbers of descriptors and of threads."""
-    proc = pathlib.Path("/proc/%d" % gateway.process.pid)
-    return gateway.rss()["VmRSS"], len(list((proc / "fd").iterdir())), len(list((proc / "task").iterdir()))
-
-
-def check_delivered(gateway, sink, senders):
-    acked = sorted(name for sender in senders for name in sender.acked)
-    gateway.until(lambda: sum(n for _, n in received(sink)) >= len(acked))
-    found = received(sink)
-    assert sorted(a["request.id"] for a, _ in found) == acked
-    for attributes, _ in found:
-        assert ("canary.A" in attributes, "canary.B" in attributes) == (
-            attributes["policy"] == "A", attributes["policy"] == "B"), attributes
-    return {attributes["policy"] for attributes, _ in found}
+from harness import peers
+from harness.gateway import Gateway
+from harness.reloading import CONFIG, Sender, ask, ended, other, over_grpc, over_http, received, reload, request, resources
 
 
 @pytest.fixture
@@ -172,46 +27,6 @@ def ready(port):
             if s.connect_ex(("127.0.0.1", port)) == 0:
                 return
         time.sleep(0.01)
-
-
-@pytest.mark.threads
-def test_reloads_under_load_lose_nothing_and_never_mix_policies(gateway):
-    senders, text = [], gateway.config.read_text()
-    http_port, grpc_port = gateway.port["http"], gateway.port["grpc"]
-    with peers.Sink(gateway.port["sink"]) as sink:
-        senders = [Sender("http", over_http(http_port)), Sender("h2", over_http2(http_port)),
-                   Sender("grpc", over_grpc(grpc_port)), Sender("grpc2", over_grpc(grpc_port))]
-        try:
-            warm = None
-            for i in range(RELOADS):
-                if i % 2:
-                    status, result = reload(gateway, text + "broken: [\n" if i % 4 == 1 else text.replace(
-                        "keys:", "kays:"))
-                    assert status == 400 and result["result"] == "failed", result
-                    assert re.match(r".*gateway\.yaml:\d+:\d+: ", result["lastReload"]["error"]), result
-                else:
-                    text = other(text)
-                    status, result = reload(gateway, text)
-                    assert status == 200 and result["result"] == "applied", result
-                before = [len(sender.acked) for sender in senders]
-                gateway.until(lambda: all(len(s.acked) > n or s.failed for s, n in zip(senders, before)))
-                if i == RELOADS // 4:
-                    gateway.until(lambda: ended(gateway))
-                    warm = process(gateway)
-            gateway.until(lambda: ended(gateway))
-            cool = process(gateway)
-        finally:
-            for sender in senders:
-                sender.stopping = True
-            for sender in senders:
-                sender.join()
-        assert [sender.failed for sender in senders] == [[]] * len(senders)
-        assert check_delivered(gateway, sink, senders) == {"A", "B"}
-    assert gateway.total("otelcol_config_generation") == 1 + (RELOADS + 1) // 2
-    assert gateway.total("otelcol_config_reloads", result="failed") == RELOADS // 2
-    assert cool[1] <= warm[1] + 2 and cool[2] <= warm[2] + 2, (warm, cool)
-    if "asan" not in gateway.binary and "tsan" not in gateway.binary:
-        assert cool[0] <= warm[0] * 1.15 + (4 << 20), (warm, cool)
 
 
 def test_sighup_applies_a_changed_configuration(gateway):
@@ -359,55 +174,3 @@ def test_requests_that_wait_for_a_destination_end_with_the_graph_that_admitted_t
         gateway.until(lambda: ended(gateway))
         assert sender.acked == ["waits-0"] and not sender.failed
         assert [a["policy"] for a, _ in received(sink)] == ["A"]
-
-
-@pytest.mark.threads
-def test_rolling_shutdowns_under_load_lose_nothing_that_was_acknowledged(build):
-    """Two gateways, one of which is replaced again and again; senders go to the one that is ready."""
-    rounds, senders, ports = (20 if os.environ.get("LONG") else 3), [], {}
-    text = CONFIG.replace("  admin:", "  shutdown: {delay: 200ms, timeout: 20s}\n  admin:")
-    current, lock = [], threading.Lock()
-
-    def through(kind):
-        state = {}
-
-        def send(body):
-            with lock:
-                port = current[-1][kind]
-            if state.get("port") != port:
-                state["port"], state["send"] = port, {"grpc": over_grpc, "http": over_http}[kind](port)
-            try:
-                state["send"](body)
-            except Exception:
-                state.clear()
-                raise
-        return send
-
-    with peers.Sink() as sink:
-        text = text.replace("{port:sink}", str(sink.port))
-        running = Gateway(build / "portcullis", text).__enter__()
-        current.append(running.port)
-        senders = [Sender(kind + str(i), through(kind)) for i in range(2) for kind in ("grpc", "http")]
-        try:
-            for _ in range(rounds):
-                following = Gateway(build / "portcullis", text).__enter__()
-                before = sum(len(s.acked) for s in senders)
-                running.process.send_signal(signal.SIGTERM)
-                running.until(lambda: peers.post(running.port["health"], None, path="/", method="GET")[0] == 503)
-                with lock:
-                    current.append(following.port)
-                assert running.process.wait(60) == 0
-                report, = [line for line in running.log().splitlines() if "Shutdown report" in line]
-                assert '"kept_samples": 0, "lost_samples": 0' in report
-                running.__exit__()
-                running = following
-                running.until(lambda: sum(len(s.acked) for s in senders) > before + 20)
-        finally:
-            for sender in senders:
-                sender.stopping = True
-            for sender in senders:
-                sender.join()
-            running.__exit__()
-        acked = {name for sender in senders for name in sender.acked}
-        found = [a["request.id"] for a, _ in received(sink)]
-        assert acked and acked <= set(found)

@@ -8,18 +8,25 @@ from google.protobuf.descriptor import FieldDescriptor
 
 from harness import build, canaries
 
-# The policy that these are made for: an allow-list with
-#     keys: [service.name, region, tier, note, size]
-#     key_patterns: ['^open\..{1,24}$', 'part\.[a-z]+']
-#     location: [process.executable.build_id.gnu, process.executable.build_id.go, trace_id, span_id]
-#     sample: [span_id]
-#     values: {tier: [gold, silver], size: ["5", MiB]}
-# and, where canaries.ids says so, `link: [trace_id, span_id]` and `profile: [profile_id]`; then `pii: {}`.
-
 BUILD_ID = "process.executable.build_id."
+
+# The policy that these are made for. LINK and PROFILE are lists of IDs: where canaries.ids says so, [trace_id, span_id] and
+# [profile_id], otherwise empty.
+POLICY = """\
+  allowlist:
+    keys: [service.name, region, tier, note, size]
+    key_patterns: ['^open\\..{1,24}$', 'part\\.[a-z]+']
+    location: [process.executable.build_id.gnu, process.executable.build_id.go, trace_id, span_id]
+    sample: [span_id]
+    values: {tier: [gold, silver], size: ["5", MiB]}
+    link: LINK
+    profile: PROFILE
+  pii: {}
+"""
 
 
 # ---- the wire: fields that are overwritten, fields that nobody knows
+
 
 def field(number, data):
     return canaries.varint(number << 3 | 2) + canaries.varint(len(data)) + data
