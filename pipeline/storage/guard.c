@@ -51,16 +51,17 @@ bool guard_run(void (*run)(void *argument), void *argument)
 {
 	sigjmp_buf here;
 	assert(!guarded);
-	bool ended = false;
 	__lsan_disable();
-	if (!sigsetjmp(here, 0)) {
-		guarded = &here;
-		run(argument);
-		ended = true;
+	if (sigsetjmp(here, 0)) {
+		guarded = NULL;
+		__lsan_enable();
+		return false;
 	}
+	guarded = &here;
+	run(argument);
 	guarded = NULL;
 	__lsan_enable();
-	return ended;
+	return true;
 }
 
 void guard_fail(void)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Preloaded: after each successful fsync or fdatasync of a file, and each write to one that was
- * opened with O_DSYNC, FILE.synced is a copy of it. A machine finds at least that after a power cut.
- * Copies are made one at a time, and appear whole.
+ * opened with O_DSYNC, FILE.synced is a copy of it. A machine finds at least that after a power
+ * cut. Copies are made one at a time, and appear whole.
  */
 #include <dlfcn.h>
 #include <fcntl.h>
