@@ -6,6 +6,7 @@
 #include "base/quote.h"
 #include "net/http/http_server.h"
 #include "net/loop.h"
+#include "pipeline/graph/service_config.h"
 
 #include <string.h>
 
@@ -14,7 +15,7 @@
 #define STOP_GRACE_NS UINT64_C(1000000000)
 enum { CONNECTIONS_MAX = 16 };
 
-struct link { /* the context of an HTTP route */
+struct admin_link { /* the context of an HTTP route */
 	struct admin *admin;
 	const struct admin_route *route;
 };
@@ -24,11 +25,11 @@ struct admin {
 	struct log log;
 	struct http_server_config http; /* borrowed by the server */
 	struct http_server *server;
-	struct link links[ADMIN_ROUTES_MAX];
+	struct admin_link links[ADMIN_ROUTES_MAX];
 };
 
 struct admin_call {
-	const struct link *link;
+	const struct admin_link *link;
 	struct http_exchange *exchange;
 	const struct metadatum *query;
 	struct view body;
@@ -93,8 +94,9 @@ static void headers(void *context, struct http_exchange *x)
 {
 	struct error err;
 	const struct metadatum *query;
+	const char *host = http_exchange_header(x, "host");
 	(void)context;
-	if (http_exchange_header(x, "origin"))
+	if (http_exchange_header(x, "origin") || !host || !admin_is_local(host))
 		refuse(x, 403, "requests of web pages are not allowed");
 	else if (!http_exchange_query(x, &query, &err))
 		refuse(x, http_status_of(&err), err.text);
@@ -112,7 +114,7 @@ static void run(void *argument)
 
 static void body(void *context, struct http_exchange *x, struct view content)
 {
-	const struct link *link = context;
+	const struct admin_link *link = context;
 	struct error err;
 	struct admin_call *call = memory_new(sizeof *call);
 	*call = (struct admin_call){ .link = link, .exchange = x, .body = content };
@@ -144,7 +146,7 @@ struct admin *admin_start(const struct admin_options *o, struct error *err)
 	a->loop = o->loop;
 	for (; o->routes[count].path && count < ADMIN_ROUTES_MAX; count++) {
 		const struct admin_route *route = &o->routes[count];
-		a->links[count] = (struct link){ a, route };
+		a->links[count] = (struct admin_link){ a, route };
 		routes[count] = (struct http_route){ .path = route->path,
 						     .methods = route->methods,
 						     .headers = headers,

@@ -8,8 +8,9 @@
 
 /*
  * The admin endpoint (service::admin): plain HTTP on loopback, a table of routes. Requests are not
- * authenticated, so a web page must not be able to send them: those that carry an Origin header
- * fail with 403. A body has at most 64 KiB.
+ * authenticated, so a web page must not be able to send them: those that carry an Origin header, or
+ * that name another host than this machine (DNS rebinding), fail with 403. A body has at most 64
+ * KiB.
  *
  * Routes run on the loop thread, one at a time, and reply with JSON. All functions are called
  * there.

@@ -12,15 +12,20 @@ static bool is_loopback(const char *host)
 	return inet_pton(AF_INET, host, &v4) == 1 && ntohl(v4.s_addr) >> 24 == IN_LOOPBACKNET;
 }
 
+bool admin_is_local(const char *address)
+{
+	const char *colon = strrchr(address, ':');
+	char host[64] = "";
+	if (colon && (size_t)(colon - address) < sizeof host)
+		memcpy(host, address, (size_t)(colon - address));
+	return is_loopback(host);
+}
+
 /* There are no credentials, so only processes of this machine may reach it. */
 static bool check_admin(const void *config, struct error *err)
 {
 	const struct admin_config *admin = config;
-	const char *colon = strrchr(admin->endpoint, ':');
-	char host[64] = "";
-	if (colon && (size_t)(colon - admin->endpoint) < sizeof host)
-		memcpy(host, admin->endpoint, (size_t)(colon - admin->endpoint));
-	return is_loopback(host) ||
+	return admin_is_local(admin->endpoint) ||
 	       error_set(err, ERROR_CONFIG,
 			 "endpoint: must be localhost:port, 127.x.x.x:port or [::1]:port, because "
 			 "requests are not authenticated");

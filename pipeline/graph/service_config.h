@@ -19,6 +19,9 @@ struct admin_config {
 	char *endpoint;
 };
 
+/* Is it localhost:port, 127.x.x.x:port or [::1]:port? */
+bool admin_is_local(const char *address);
+
 struct shutdown_config {
 	struct duration delay, timeout;
 };

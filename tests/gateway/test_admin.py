@@ -43,8 +43,10 @@ def test_the_admin_endpoint_reports_the_state_of_the_program(build):
 
 def test_a_web_page_cannot_use_the_admin_endpoint(build):
     with Gateway(build / "portcullis", CONFIG) as gateway:
-        status, answer = ask(gateway, "/-/status", headers={"Origin": "http://example.com"})
-        assert status == 403 and answer["error"] == "requests of web pages are not allowed"
+        for headers in ({"Origin": "http://example.com"}, {"Host": "example.com:%d" % gateway.port["admin"]}, {"Host": "example.com"}):
+            status, answer = ask(gateway, "/-/status", headers=headers)
+            assert status == 403 and answer["error"] == "requests of web pages are not allowed"
+        assert ask(gateway, "/-/status", headers={"Host": "localhost:%d" % gateway.port["admin"]})[0] == 200
 
 
 @pytest.mark.parametrize("endpoint, fine", [
