@@ -9,14 +9,14 @@ import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 PAGE = ROOT / "docs/BENCHMARKS.md"
-SECTIONS = {"peers": "make bench-peers", "leak": "make bench-leak", "failing": "make bench-failing",
-            "push": "make bench-push"}
+SECTIONS = {"peers": "make bench-peers", "http": "make bench-peers PARTS=http", "leak": "make bench-leak",
+            "failing": "make bench-failing", "push": "make bench-push"}
 HEAD = """# Beside the Collector
 
 Portcullis and the OpenTelemetry Collector on the same requests, on the same machine, in one run. Every word and number
 below this paragraph was written by the commands that make it; to repeat them, on Debian 12 with Go on the path:
 
-    make bench-peers        # what it costs; QUICK=1 for a first look
+    make bench-peers        # what it costs; QUICK=1 for a first look; PARTS=http for OTLP over HTTP alone
     make bench-leak         # what gets through
     make bench-failing      # what a failing destination costs the others (without the Collector)
     make bench-push         # what a Push request costs, beside Pyroscope

@@ -249,11 +249,11 @@ def idle_lines(found, bars):
     yield from ["### Idle connections", "", *IDLE.split("\n"), "", *idle_connections_table(found, bars), ""]
 
 
-def section(circumstances, found, repeats, seconds):
+def section(circumstances, found, repeats, minutes):
     """(lines, what missed its bar) of the parts that were measured."""
     bars = Bars()
     parts = {"sets": sets_lines, "connections": connections_lines, "http": http_lines, "idle": idle_lines}
     below = [line for part, measured in found.items() for line in parts[part](measured, bars)]
-    lines = [*(METHOD % repeats).split("\n"), "", *circumstances, "- The run took %.0f minutes." % (seconds / 60), ""]
+    lines = [*(METHOD % repeats).split("\n"), "", *circumstances, "- The run took %.0f minutes." % minutes, ""]
     lines += [*report.table(["Bar", "Measured", "Wanted", "Holds"], bars.rows), "", *below]
     return lines[:-1], bars.missed
