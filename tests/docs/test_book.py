@@ -4,6 +4,7 @@ import base64
 import configparser
 import gzip
 import json
+import os
 import pathlib
 import re
 import shutil
@@ -139,6 +140,13 @@ def send_to_receivers(document, stage, keys, gateway):
             client.send(otlp_now(), metadata=[("authorization", "Bearer " + TOKEN), ("x-scope-orgid", "team-1")])
 
 
+def sanitizers_memory(document):
+    """More for the process at rest, whose sanitizer takes as much as a sidecar may have."""
+    limiter = (document.get("processors") or {}).get("memory_limiter") or {}
+    if "limit_mib" not in limiter or os.environ.get("MODE") not in ("asan", "tsan"):
+        return {}
+    return {"processors": {"memory_limiter": {"limit_mib": 8 * limiter["limit_mib"]}}}
+
 
 @pytest.mark.parametrize("recipe", book.recipes(ROOT), ids=repr)
 def test_a_configuration_runs_as_printed(build, tmp_path, keys, recipe):
@@ -153,7 +161,8 @@ def test_a_configuration_runs_as_printed(build, tmp_path, keys, recipe):
         for name in ("tokens", "password"):
             (stage.directory / "etc" / name).write_text(TOKEN + "\n")
         overlay = tmp_path / "overlay.yaml"
-        overlay.write_text(json.dumps({"exporters": {k: v for store in stores for k, v in store.overlay.items()}}))
+        overlay.write_text(json.dumps({"exporters": {k: v for store in stores for k, v in store.overlay.items()},
+                                       **sanitizers_memory(document)}))
         text, arguments = stage.adapt(recipe.text), ["--config", str(overlay)]
         (tmp_path / "printed.yaml").write_text(text)
         subprocess.run([build / "portcullis", "validate", "--config", tmp_path / "printed.yaml"], check=True,
