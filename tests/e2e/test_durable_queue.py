@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A queue on disk, its directory, its configuration and its backlog. Kills and failures of the disk are in tests/chaos."""
+import os
 import pathlib
 import signal
 import subprocess
@@ -91,6 +92,7 @@ def test_errors_of_the_configuration(build, tmp_path, change, words):
     assert run.returncode != 0 and words in run.stderr, run.stderr
 
 
+@pytest.mark.skipif(os.environ.get("MODE") in ("asan", "tsan"), reason="the sanitizers' memory is not ours to bound")
 def test_a_backlog_larger_than_the_memory_limit_is_kept_and_drained(build, sink, tmp_path):
     limit = 120
     with gateway(build, sink, tmp_path, ack="enqueue", limit=limit) as g:
