@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """service::quotas: who sends too much is refused or sampled, others notice nothing, and every sample is accounted for."""
 import concurrent.futures
+import os
 import time
 
 import grpc
@@ -277,7 +278,8 @@ def test_invented_names_grow_neither_memory_nor_metrics(build):
         assert rig.gateway.total("otelcol_quota_shared_bucket_uses", quota="service") > 0
         # one series for each new tenant, up to service::tenant::metrics_limit
         assert len(rig.gateway.metrics()) - series <= 80
-        assert rig.gateway.rss()["VmRSS"] < before * 1.25
+        if os.environ.get("MODE") not in ("asan", "tsan"):  # a sanitizer keeps what is freed
+            assert rig.gateway.rss()["VmRSS"] < before * 1.25
 
 
 def test_a_quota_that_makes_no_sense_is_an_error(build):
