@@ -23,7 +23,7 @@ GIVEN = set()
 
 # Processes of one run of pytest-xdist; each has ports of its own.
 WORKERS = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", 1))
-WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:])
+WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:]) % WORKERS  # one that took the place of a crashed one
 
 
 def free_port():
