@@ -50,7 +50,7 @@ def test_certificate_and_ca_are_replaced(build, tmp_path, how, record_property):
     shutil.copy(tmp_path / "old.pem", tmp_path / "ca.pem")
     tls = "ca_file: %s/ca.pem%s" % (tmp_path, ", reload_interval: 100ms" if how == "reload_interval" else "")
     old, new = (peers.Sink(credentials=credentials(tmp_path, name + "-server")) for name in ("old", "new"))
-    with chaos.running(build, TEXT.replace("ENDPOINT", "localhost").replace("TLS", tls)) as gateway:
+    with chaos.running(build, TEXT.replace("ENDPOINT", "127.0.0.1").replace("TLS", tls)) as gateway:
         old.port = new.port = gateway.port["a"]
         old.start()
 
