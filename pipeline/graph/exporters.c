@@ -352,7 +352,7 @@ bool exporters_leave(struct exporter *e, bool late, void (*gone)(void *argument)
 	return true;
 }
 
-/* There may be so many exporters that nothing uses any more. */
+/* The maximum number of exporters that no graph uses any more. */
 static void hasten_oldest(struct exporters *all)
 {
 	struct exporter *oldest = NULL;
