@@ -179,7 +179,8 @@ class Poisoner:
         gnu, go, htl = BUILD_ID + "gnu", BUILD_ID + "go", BUILD_ID + "htlhash"
         return [
             [(gnu, c.permit("build id" + at, 20).encode().hex()), (htl, c.permit("htlhash" + at).encode().hex()), (go, good)],
-            [(gnu, c.permit("build id" + at, 8).encode().hex()), (go, words("Go build id of one part", 20, 1))],
+            # z is 7a: eight bytes without a letter in their digits may be the number of a card.
+            [(gnu, (c.permit("build id" + at, 7) + "z").encode().hex()), (go, words("Go build id of one part", 20, 1))],
             [(gnu, c.permit("build id" + at, 32).encode().hex()), (go, words("Go build id of three parts", 20, 3))],
             [(gnu, c.deny("build id that is not hex" + at)), (go, words("Go build id of short parts", 16, 2))],
             [(gnu, hexed("build id of a wrong length", 15)), (go, words("Go build id of five parts", 20, 5))],
