@@ -17,7 +17,8 @@ struct stored {
 	struct packet *packet; /* until it is committed; may hold acks of `durable` */
 	struct bytes head;
 	bool acks;
-	bool committed; /* under the delivery's lock */
+	/* Under the delivery's lock. removed: the storage removes it, and then calls release. */
+	bool committed, removed;
 };
 
 static void stored_free(struct stored *stored)
@@ -151,7 +152,7 @@ static struct item *end_commit(struct delivery *d, struct stored *stored, bool o
 	d->durable.spilling -= item && item->spilled;
 	if (!item)
 		/* Its record was to stay. */
-		d->lost += ok ? 0 : stored->entry.samples;
+		d->lost += ok || stored->removed ? 0 : stored->entry.samples;
 	else if (!ok)
 		lose_record(d, item);
 	else if (item->spilled)
@@ -167,7 +168,8 @@ static void done(struct storage_entry *entry, bool ok)
 	struct delivery *d = stored->delivery;
 	pthread_mutex_lock(&d->lock);
 	struct item *spilled = end_commit(d, stored, ok);
-	bool gone = !stored->item;
+	/* A removal can come between the commit and this call. */
+	bool gone = !stored->item && !stored->removed;
 	struct packet *packet = stored->packet;
 	bool acks = stored->acks;
 	stored->packet = NULL;
@@ -352,7 +354,8 @@ void durable_remove(struct item *item)
 	struct stored *stored = item->stored;
 	item->stored = NULL;
 	stored->item = NULL;
-	if (!item->kept)
+	stored->removed = !item->kept;
+	if (stored->removed)
 		storage_remove(&stored->entry);
 	else if (stored->committed)
 		stored_free(stored);

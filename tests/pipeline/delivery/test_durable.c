@@ -245,6 +245,80 @@ static void a_sender_learns_that_its_packet_cannot_be_stored(void **state)
 	run_until_sends(f, 1);
 }
 
+enum { STREAM = 60000, AT_ONCE = 64 };
+
+/* Sends that wait for their result: a thread reports the results of all of them in turn. */
+static struct reporter {
+	pthread_t thread;
+	pthread_mutex_t lock;
+	struct sending *waiting[AT_ONCE];
+	int count;
+	bool ended;
+} reporter = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static void send_later(void *self, const struct part *part, uint64_t timeout_ns,
+		       struct sending *sending)
+{
+	struct fixture *f = *(struct fixture **)self;
+	(void)part;
+	(void)timeout_ns;
+	pthread_mutex_lock(&reporter.lock);
+	reporter.waiting[reporter.count++] = sending;
+	pthread_mutex_unlock(&reporter.lock);
+	f->sends++;
+}
+
+static void *report(void *argument)
+{
+	const struct send_result taken = { .outcome = SEND_OK };
+	bool ended = false;
+	(void)argument;
+	for (int n = 0; !ended; n++) {
+		pthread_mutex_lock(&reporter.lock);
+		struct sending *sending =
+			reporter.count ? reporter.waiting[--reporter.count] : NULL;
+		ended = reporter.ended && !sending;
+		pthread_mutex_unlock(&reporter.lock);
+		if (sending)
+			sending_done(sending, &taken);
+		else
+			usleep((useconds_t)(n % 64) * 4);
+	}
+	return NULL;
+}
+
+static void *enqueue_stream(void *argument)
+{
+	for (int i = 0; i < STREAM; i++)
+		while (!enqueue(argument, 1))
+			usleep(100);
+	return NULL;
+}
+
+/* What is delivered soon is removed before, while and just after the writer commits it. */
+static void a_stream_is_removed_while_it_is_written(void **state)
+{
+	struct fixture *f = *state;
+	pthread_t sender;
+	f->ops.send = send_later;
+	f->config.sending_queue.num_consumers = AT_ONCE;
+	start(f);
+	assert_int_equal(pthread_create(&reporter.thread, NULL, report, NULL), 0);
+	assert_int_equal(pthread_create(&sender, NULL, enqueue_stream, f), 0);
+	run_until(f, STREAM, NULL);
+	pthread_join(sender, NULL);
+	pthread_mutex_lock(&reporter.lock);
+	reporter.ended = true;
+	pthread_mutex_unlock(&reporter.lock);
+	pthread_join(reporter.thread, NULL);
+	assert_int_equal(read_metric(f, OUT), STREAM);
+	assert_int_equal(read_metric(f, QUEUED), 0);
+	restart(f);
+	assert_int_equal(read_metric(f, RESTORED), 0);
+	drain(f);
+	loop_run(f->loop);
+}
+
 #define DURABLE(name) cmocka_unit_test_setup_teardown(name, setup_durable, teardown_durable)
 
 int main(void)
@@ -257,6 +331,7 @@ int main(void)
 		DURABLE(a_full_storage_continues_in_memory_if_configured),
 		DURABLE(a_sender_is_answered_when_its_packet_is_stored),
 		DURABLE(a_sender_learns_that_its_packet_cannot_be_stored),
+		DURABLE(a_stream_is_removed_while_it_is_written),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
