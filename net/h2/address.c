@@ -13,7 +13,7 @@
 
 #define UNIX_PREFIX "unix:"
 
-enum { BACKLOG = 1024 };
+enum { BACKLOG = 4096 };
 
 static const char *unix_path(const char *endpoint, const char *transport)
 {

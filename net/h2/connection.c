@@ -84,8 +84,7 @@ static void forget(struct h2_connection *c)
 	metric_add(s->counters.open, -1);
 	h2_connection_release_unread(c);
 	net_budget_release(&s->options.budget,
-			   h2_server_connection_cost(s) -
-				   (c->asleep ? H2_CONNECTION_COST - H2_ASLEEP_COST : 0));
+			   h2_server_connection_cost(s) - (c->asleep ? H2_WAKE_COST : 0));
 	h2_server_uncount(s, c->peer->address, c->key);
 }
 
@@ -291,7 +290,7 @@ bool h2_shard_close_idle(struct h2_shard *shard, int count, uint64_t idle_ns, ui
 		next = c->idle_next;
 		if (now - c->idle_since < idle_ns)
 			break;
-		if (c->ending != H2_OPEN ||
+		if (c->ending != H2_OPEN || c->in_turn ||
 		    (keep && peer_count_of(shard->server->peers, c->key) <= keep))
 			continue;
 		c->why = H2_MEMORY;

@@ -12,12 +12,14 @@
 #include <unistd.h>
 
 #define PATIENCE_NS UINT64_C(2000000000) /* how long a new connection waits for memory */
+/* An idle connection of this age has had its first request read. */
+#define BARELY_IDLE_NS UINT64_C(10000000)
 
 enum {
 	ACCEPTS_PER_TURN = 64,
 	SPARE_FDS = 16,
 	RETRY_MS = 20,
-	WAITING_MAX = 256,
+	WAITING_MAX = 1024,
 };
 
 struct arrival { /* an accepted socket that is handed to its thread */
@@ -186,24 +188,6 @@ void h2_server_adopt(struct h2_server *s, int fd, const char *address)
 	admit(s, a);
 }
 
-/* [first I/O thread] */
-static void take(struct h2_server *s, int fd, const struct sockaddr_storage *from)
-{
-	struct arrival *a = arrival_new(fd);
-	h2_address_host(from, a->address, sizeof a->address);
-	a->key = peer_key_of_address(a->address);
-	if (!s->listeners.waiting && settle(s, a, true))
-		return;
-	if (s->listeners.waiting_count == WAITING_MAX) {
-		refuse(s, a, H2_NO_MEMORY);
-		return;
-	}
-	*s->listeners.last_waiting = a;
-	s->listeners.last_waiting = &a->next;
-	s->listeners.waiting_count++;
-	start_retrying(s);
-}
-
 /* Admits connections that wait for memory, in order of arrival. */
 static void settle_waiting(struct h2_server *s, uint64_t patience_ns)
 {
@@ -217,6 +201,35 @@ static void settle_waiting(struct h2_server *s, uint64_t patience_ns)
 		s->listeners.waiting_count--;
 	}
 	s->listeners.last_waiting = &s->listeners.waiting;
+}
+
+/* Before a connection is refused because too many wait, even connections that were answered a
+ * moment ago are closed. */
+static bool may_wait(struct h2_server *s)
+{
+	if (s->listeners.waiting_count == WAITING_MAX &&
+	    h2_shard_close_idle(&s->shards[0], H2_IDLE_TO_CLOSE, BARELY_IDLE_NS, 0))
+		settle_waiting(s, PATIENCE_NS);
+	return s->listeners.waiting_count < WAITING_MAX;
+}
+
+/* [first I/O thread] */
+static void take(struct h2_server *s, int fd, const struct sockaddr_storage *from)
+{
+	struct arrival *a = arrival_new(fd);
+	h2_address_host(from, a->address, sizeof a->address);
+	a->key = peer_key_of_address(a->address);
+	settle_waiting(s, PATIENCE_NS);
+	if (!s->listeners.waiting && settle(s, a, true))
+		return;
+	if (!may_wait(s)) {
+		refuse(s, a, H2_NO_MEMORY);
+		return;
+	}
+	*s->listeners.last_waiting = a;
+	s->listeners.last_waiting = &a->next;
+	s->listeners.waiting_count++;
+	start_retrying(s);
 }
 
 static bool out_of_descriptors(int code)

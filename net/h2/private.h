@@ -35,7 +35,12 @@ enum {
 
 /* Bytes that an idle connection costs: the session with its frame buffer and header tables; TLS
  * about as much again. ASLEEP: without a session (sleep.c). */
-enum { H2_CONNECTION_COST = 16384, H2_ASLEEP_COST = 2048, H2_TLS_COST = 32768 };
+enum {
+	H2_CONNECTION_COST = 16384,
+	H2_ASLEEP_COST = 2048,
+	H2_WAKE_COST = H2_CONNECTION_COST - H2_ASLEEP_COST,
+	H2_TLS_COST = 32768
+};
 
 struct h2_address {
 	struct sockaddr_storage at;
@@ -180,7 +185,10 @@ void h2_connection_release_unread(struct h2_connection *c);
  * sent so far. */
 void h2_connection_remember(struct h2_connection *c, struct view data);
 void h2_connection_fall_asleep(struct h2_connection *c); /* if it can */
-bool h2_connection_wake(struct h2_connection *c);        /* false: the connection must be closed */
+/* Before what was read is passed to a session that sleeps: if memory is short, closes idle
+ * connections, oldest first. */
+void h2_connection_make_room_to_wake(struct h2_connection *c);
+bool h2_connection_wake(struct h2_connection *c); /* false: the connection must be closed */
 
 /* session.c: the callbacks. */
 bool h2_session_open(struct h2_connection *c);
@@ -215,8 +223,8 @@ struct h2_shard {
 };
 
 /* Closes up to `count` of the connections that have been idle longest, and at least for idle_ns.
- * Spares peers that have `keep` connections or fewer (0: spares none). Looks at the first few dozen
- * only. False: there was none. */
+ * Spares peers that have `keep` connections or fewer (0: spares none), and connections in a turn.
+ * Looks at the first few dozen only. False: there was none. */
 bool h2_shard_close_idle(struct h2_shard *shard, int count, uint64_t idle_ns, uint32_t keep);
 void h2_shard_ask_to_close_idle(struct h2_shard *shard); /* [any] */
 

@@ -22,7 +22,17 @@ void h2_connection_fall_asleep(struct h2_connection *c)
 	nghttp2_session_del(c->session);
 	c->session = NULL;
 	c->asleep = true;
-	net_budget_release(&c->shard->server->options.budget, H2_CONNECTION_COST - H2_ASLEEP_COST);
+	net_budget_release(&c->shard->server->options.budget, H2_WAKE_COST);
+}
+
+/* Not for a peer that has more connections than theirs. */
+void h2_connection_make_room_to_wake(struct h2_connection *c)
+{
+	struct h2_server *s = c->shard->server;
+	if (!c->asleep || net_budget_room(&s->options.budget) >= H2_WAKE_COST)
+		return;
+	uint32_t own = peer_count_of(s->peers, c->key); /* 0: its owner counts it */
+	h2_shard_close_idle(c->shard, H2_IDLE_TO_CLOSE, H2_JUST_ANSWERED_NS, own ? own - 1 : 0);
 }
 
 /* Recreates the session. Its output for the replayed input has already been sent, and is
@@ -32,8 +42,7 @@ bool h2_connection_wake(struct h2_connection *c)
 	const uint8_t *frame;
 	if (!c->asleep)
 		return true;
-	if (!net_budget_hold(&c->shard->server->options.budget,
-			     H2_CONNECTION_COST - H2_ASLEEP_COST)) {
+	if (!net_budget_hold(&c->shard->server->options.budget, H2_WAKE_COST)) {
 		c->fault = H2_MEMORY;
 		return false;
 	}

@@ -13,6 +13,8 @@
  *	reload         reads the certificates again
  *	serving 0|1    sets the state that the health service reports
  *	budget BYTES   sets the bytes of its message that each call may hold
+ *	room BYTES     sets the bytes that all connections may hold
+ *	held           the bytes that they hold
  *	rss            resident KiB
  *	io             the largest sizes passed to recv and to send so far
  *	stop MS        stops with this grace period and exits
@@ -153,6 +155,35 @@ static bool grow(void *context, struct rpc_call *call, size_t bytes, struct erro
 	(void)context, (void)call;
 	return bytes <= (size_t)budget || error_set(err, ERROR_BUSY, "the memory limit is reached");
 }
+
+/* ---- the memory of connections */
+
+static _Atomic int64_t room = INT64_C(1) << 40, connections_hold;
+
+static bool hold_connection(void *context, int64_t bytes)
+{
+	(void)context;
+	if (atomic_fetch_add(&connections_hold, bytes) + bytes <= room)
+		return true;
+	atomic_fetch_sub(&connections_hold, bytes);
+	return false;
+}
+
+static void release_connection(void *context, int64_t bytes)
+{
+	(void)context;
+	atomic_fetch_sub(&connections_hold, bytes);
+}
+
+static int64_t room_for_connections(void *context)
+{
+	(void)context;
+	return room - connections_hold;
+}
+
+static const struct net_budget connections = { .hold = hold_connection,
+					       .release = release_connection,
+					       .room = room_for_connections };
 
 static void on_message(void *context, struct rpc_call *call)
 {
@@ -339,6 +370,10 @@ static void obey(char *line)
 		rpc_server_set_serving(server, line[8] == '1'), puts("ok");
 	else if (strncmp(line, "budget ", 7) == 0)
 		puts("ok"), budget = strtoll(line + 7, NULL, 10);
+	else if (strncmp(line, "room ", 5) == 0)
+		puts("ok"), room = strtoll(line + 5, NULL, 10);
+	else if (strcmp(line, "held") == 0)
+		printf("%lld\n", (long long)connections_hold);
 	else if (strcmp(line, "rss") == 0)
 		printf("%ld\n", resident());
 	else if (strcmp(line, "io") == 0)
@@ -379,6 +414,7 @@ int main(int argc, char **argv)
 	set_limits();
 	options.message_limit.max = (size_t)options.message_limit.value;
 	options.h2.tls = tls.cert_file ? &tls : NULL;
+	options.h2.budget = connections;
 	options.h2.pings_without_streams = true;
 	options.h2.read_buffer_bytes = (size_t)read_buffer;
 	options.h2.write_buffer_bytes = (size_t)write_buffer;
