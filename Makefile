@@ -21,7 +21,7 @@ OURS := -std=gnu11 -D_GNU_SOURCE -I. -I$(B)/proto -Wall -Wextra -Wshadow -Wstric
 	-fvisibility=hidden -MMD -MP $(if $(WERROR),-Werror)
 LINK :=
 ifeq ($(MODE),release)
-OURS += -O2 -D_FORTIFY_SOURCE=3 -fstack-protector-strong -fstack-clash-protection -fPIE
+OURS += -O2 -DRELEASE -D_FORTIFY_SOURCE=3 -fstack-protector-strong -fstack-clash-protection -fPIE
 LINK += -pie -Wl,-z,relro,-z,now
 # Every object has its landing pads, but Debian's Scrt1.o has none: the program as a whole can only declare shadow stacks.
 ifeq ($(shell uname -m),x86_64)

@@ -31,7 +31,8 @@ struct metrics {
 	size_t family_count;
 	/*
 	 * Guards the callbacks and is held while they run, so that after metrics_off_scrape none
-	 * does. A callback may call metrics_series, but neither on_scrape nor off_scrape.
+	 * does, and while their values are written. Before the other lock. A callback may call
+	 * metrics_series, but neither on_scrape nor off_scrape.
 	 */
 	pthread_mutex_t scraping;
 	struct scrape *scrapes;
@@ -218,10 +219,8 @@ void metrics_off_scrape(struct metrics *metrics, void *context)
 
 static void run_scrapes(struct metrics *metrics)
 {
-	pthread_mutex_lock(&metrics->scraping);
 	for (size_t i = 0; i < metrics->scrape_count; i++)
 		metrics->scrapes[i].refresh(metrics->scrapes[i].context);
-	pthread_mutex_unlock(&metrics->scraping);
 }
 
 /* Whole lines only: false, and nothing of the line, when `out` is full. */
@@ -270,10 +269,12 @@ static bool write_family(const struct family *family, struct bytes *out)
 
 void metrics_write(struct metrics *metrics, struct bytes *out)
 {
+	pthread_mutex_lock(&metrics->scraping);
 	run_scrapes(metrics);
 	pthread_mutex_lock(&metrics->lock);
 	for (size_t i = 0; i < metrics->family_count; i++)
 		if (!write_family(&metrics->families[i], out))
 			break;
 	pthread_mutex_unlock(&metrics->lock);
+	pthread_mutex_unlock(&metrics->scraping);
 }

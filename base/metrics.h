@@ -70,7 +70,8 @@ static inline int64_t metric_get(struct metric_series *s)
 /*
  * Called before each writing, to set gauges that are cheaper to read than to maintain. A callback
  * may make series but may not come back to on_scrape or off_scrape; after off_scrape none is
- * running.
+ * running. Values that only callbacks set are written as one call of each callback has set them,
+ * also when several threads write.
  */
 void metrics_on_scrape(struct metrics *metrics, void (*refresh)(void *context), void *context);
 void metrics_off_scrape(struct metrics *metrics, void *context);

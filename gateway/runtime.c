@@ -17,6 +17,7 @@ bool runtime_open(struct runtime *r, const struct node *root, struct error *err)
 	*r = (struct runtime){ .workers = core_count(),
 			       .metrics = metrics_new(),
 			       .sockets = sockets_new() };
+	r->ledger = ledger_new(r->metrics);
 	const struct node *service = node_get(root, "service");
 	r->telemetry = telemetry_new(node_get(service, "telemetry"), r->metrics, err);
 	if (!r->telemetry)
@@ -25,7 +26,7 @@ bool runtime_open(struct runtime *r, const struct node *root, struct error *err)
 	if (!r->loop)
 		return false;
 	r->storages = storages_new(r->metrics);
-	r->exporters = exporters_new(r->loop, r->metrics, &r->budget);
+	r->exporters = exporters_new(r->loop, r->metrics, r->ledger, &r->budget);
 	r->kills = kill_switch_new(r->loop, r->metrics);
 	exporters_obey(r->exporters, r->kills);
 	return true;
@@ -50,6 +51,7 @@ void runtime_close(struct runtime *r)
 	quota_tables_fini(&r->quotas);
 	storages_unref(&r->storages);
 	loop_unref(&r->loop);
+	ledger_unref(&r->ledger);
 	metrics_unref(&r->metrics);
 	sockets_unref(&r->sockets);
 }
@@ -64,6 +66,7 @@ struct graph *runtime_build(struct runtime *r, const struct node *root,
 			.factories = components,
 			.loop = r->loop,
 			.metrics = r->metrics,
+			.ledger = r->ledger,
 			.budget = &r->budget,
 			.sockets = r->sockets,
 			.exporters = r->exporters,

@@ -19,6 +19,7 @@
 struct runtime {
 	struct loop *loop;
 	struct metrics *metrics;
+	struct ledger *ledger;
 	struct telemetry *telemetry; /* own log, and the endpoint of the metrics */
 	struct io *io;               /* NULL before runtime_start */
 	struct sockets *sockets;     /* the listening ones, by address */

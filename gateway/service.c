@@ -84,14 +84,27 @@ bool service_open(struct service *s, const struct options *options, struct error
 	return reload_open(&s->reload, err);
 }
 
+static int64_t sent(const struct service *s)
+{
+	return ledger_sum(s->runtime.ledger, LEDGER_DESTINATION, LEDGER_OUT);
+}
+
+static int64_t lost(const struct service *s)
+{
+	return ledger_sum(s->runtime.ledger, LEDGER_DESTINATION, LEDGER_SHUTDOWN);
+}
+
 /* What became of the samples that waited when the program began to end. */
 static void report(struct service *s, bool stuck)
 {
-	struct ledger_totals now = ledger_totals(s->runtime.metrics);
-	int64_t kept = stuck ? 0 : now.queued;
-	log_info(&s->log, "Shutdown report", log_number("sent_samples", now.out - s->before.out),
+	struct ledger *ledger = s->runtime.ledger;
+	int64_t queued = ledger_sum(ledger, LEDGER_DESTINATION, LEDGER_QUEUED);
+	int64_t kept = stuck ? 0 : queued;
+	log_info(&s->log, "Shutdown report", log_number("sent_samples", sent(s) - s->sent_before),
 		 log_number("kept_samples", kept),
-		 log_number("lost_samples", now.lost - s->before.lost + now.queued - kept));
+		 log_number("lost_samples", lost(s) - s->lost_before + queued - kept));
+	ledger_log(ledger, &s->log);
+	ledger_check(ledger, !stuck && s->graph_stopped);
 }
 
 /* A thread that hangs in the kernel cannot be ended, and joining it blocks. The log is
@@ -192,7 +205,8 @@ static void begin_stop(struct service *s)
 	end_in(s, time_left(s));
 	s->stopping = true;
 	s->ready = false;
-	s->before = ledger_totals(s->runtime.metrics);
+	s->sent_before = sent(s);
+	s->lost_before = lost(s);
 	log_info(&s->log, "Starting shutdown...");
 	if (was_ready && shutdown_of(s)->delay.ns)
 		loop_timer_start(s->delay, (uint64_t)shutdown_of(s)->delay.ns);

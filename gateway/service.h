@@ -6,7 +6,6 @@
 #include "gateway/options.h"
 #include "gateway/reload.h"
 #include "gateway/runtime.h"
-#include "pipeline/ledger.h"
 
 /*
  * The life of the program around its graphs. service_open builds everything without starting it,
@@ -28,7 +27,8 @@ struct service {
 	/* Loop thread: */
 	/* stopping: since the signal; draining: since the delay has passed */
 	bool stopping, draining, hurried, graph_stopped, finished;
-	struct ledger_totals before; /* the signal */
+	/* the signal: samples that destinations accepted, and that a shutdown dropped */
+	int64_t sent_before, lost_before;
 	const char *failure;         /* why the start failed */
 	struct loop_timer *deadline; /* of what the graph that runs does not stop */
 	struct loop_timer *delay;    /* the drain begins */

@@ -212,16 +212,6 @@ static struct packet *seal(struct batcher *b, struct batch *batch)
 	return packet;
 }
 
-/* Outside the lock. Meanwhile its samples count as batched still, so that they are never out of
- * sight. */
-static bool emit_one(struct batcher *b, struct packet *packet)
-{
-	int64_t samples = (int64_t)packet->samples;
-	bool kept = b->options.emit(b->options.context, packet);
-	metric_add(b->options.batched, -samples);
-	return kept;
-}
-
 /* A list of packets sealed under the lock and emitted outside it. */
 struct sealed {
 	struct packet *at[4];
@@ -242,7 +232,7 @@ static bool emit(struct batcher *b, struct sealed *sealed)
 {
 	bool kept = true;
 	for (uint32_t i = 0; i < sealed->count; i++)
-		kept = emit_one(b, sealed->at[i]);
+		kept = b->options.emit(b->options.context, sealed->at[i]);
 	return kept || !sealed->own;
 }
 
@@ -331,8 +321,7 @@ static bool add_locked(struct batcher *b, struct shard *shard, const struct byte
 	}
 	assert(result != COLLECT_FULL);
 	if (result == COLLECT_ADDED) {
-		metric_add(b->options.batched,
-			   (int64_t)(added->samples_in - added->samples_merged));
+		b->options.collected(b->options.context, added);
 		if (!batch->opened)
 			batch->opened = clock_now();
 		sealed->own = is_due(b, batch);
@@ -395,7 +384,7 @@ static uint64_t close_shard(struct batcher *b, struct shard *shard, uint64_t unt
 	do {
 		count = seal_old(b, shard, until, packets, &next);
 		for (uint32_t i = 0; i < count; i++)
-			emit_one(b, packets[i]);
+			b->options.emit(b->options.context, packets[i]);
 	} while (count == CLOSE_AT_ONCE);
 	return next;
 }

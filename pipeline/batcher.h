@@ -5,7 +5,6 @@
 #include "net/loop.h"
 #include "pipeline/budget.h"
 #include "pipeline/component.h"
-#include "pipeline/ledger.h"
 #include "profile/collect/collect.h"
 
 /*
@@ -34,8 +33,10 @@ struct batcher_options {
 	unsigned hold_acks; /* the ack modes (ACK_MODE) whose senders wait for the packet */
 	struct loop *loop;
 	struct budget *budget;
-	struct metric_series *batched; /* gauge: samples in open batches */
-	size_t idle_bytes;             /* capacity that all empty batches together may keep */
+	/* What was added to an open batch, before the batch can be emitted; under its shard's
+	 * lock. */
+	void (*collected)(void *context, const struct collect_added *added);
+	size_t idle_bytes; /* capacity that all empty batches together may keep */
 	bool (*emit)(void *context, struct packet *packet); /* false: no destination accepted it */
 	void *context;
 };

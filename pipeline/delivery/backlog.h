@@ -26,7 +26,7 @@ struct item { /* a packet of one pipeline */
 	struct item *next;
 	struct packet *packet;
 	struct packet_holder holder;
-	struct ledger_destination *ledger;
+	struct book *book;
 	int64_t units;
 	bool answered;         /* its senders no longer wait for it; under the delivery's lock */
 	uint64_t left;         /* samples that the ledger counts as queued */

@@ -80,23 +80,12 @@ bool delivery_start(struct delivery *d, struct error *err)
 	return durable_start(d, err);
 }
 
-struct book *delivery_book(struct delivery *d, const char *pipeline)
+struct book *delivery_book(struct delivery *d, const char *pipeline, const char *tenant)
 {
-	for (struct book *book = d->books; book; book = book->next)
-		if (!strcmp(book->pipeline, pipeline))
-			return book;
-	struct book *book = memory_new(sizeof *book);
-	book->pipeline = memory_text(pipeline);
-	const struct ledger ledger = { .metrics = d->options.metrics, .pipeline = book->pipeline };
-	ledger_destination_init(&book->ledger, &ledger, d->options.id);
-	book->next = d->books;
-	d->books = book;
+	pthread_mutex_lock(&d->lock);
+	struct book *book = book_of(&d->books, d->options.ledger, d->options.id, pipeline, tenant);
+	pthread_mutex_unlock(&d->lock);
 	return book;
-}
-
-struct book *delivery_book_of(const struct item *item)
-{
-	return (struct book *)((char *)item->ledger - offsetof(struct book, ledger));
 }
 
 /* Under the lock. An idle consumer with the next item, if there are both, and room for what will be
@@ -168,8 +157,7 @@ static void overflow(struct delivery *d, struct item *item, bool reported)
 {
 	bool killed = delivery_discards(d);
 	metric_add(d->count.enqueue_failed, (int64_t)item->left);
-	metric_add(item->ledger->dropped[killed ? LEDGER_KILLED : LEDGER_QUEUE_FULL],
-		   (int64_t)item->left);
+	book_settle(item->book, killed ? LEDGER_KILLED : LEDGER_QUEUE_FULL, item->left);
 	if (!reported && !killed)
 		log_warn(d->options.log, "Sending queue is full. Dropping data.",
 			 log_number("queue_size", d->backlog.units),
@@ -197,34 +185,32 @@ static bool enter(struct delivery *d, struct item *item, enum queue_entry entry,
 	if (refused || !backlog_add(&d->backlog, item, entry, may_delay(d)))
 		return false;
 	durable_count(d, item);
-	metric_add(item->ledger->queued, (int64_t)item->left);
 	metric_set(d->count.size, d->backlog.units);
 	return true;
 }
 
-struct item *delivery_item(struct delivery *d, struct packet *packet)
+struct item *delivery_item(struct delivery *d, struct packet *packet, struct book *book)
 {
 	const struct exporter_ops *ops = d->options.ops;
 	struct item *item = memory_new(sizeof *item);
 	item->packet = packet_ref(packet);
+	item->book = book;
 	item->holder.reads = ops->reads ? ops->reads(d->options.exporter) : FORM_OTLP;
 	item->units = backlog_units_of(&d->backlog, packet);
 	item->left = packet->samples;
 	return item;
 }
 
-bool delivery_enqueue(struct delivery *d, struct packet *packet, const struct ledger *pipeline,
+bool delivery_enqueue(struct delivery *d, struct packet *packet, struct book *book,
 		      enum queue_entry entry)
 {
 	if (!loop_here(d->options.loop) && entry != ENTRY_REFUSED)
 		plan_encode_small(&d->plan, packet);
-	struct item *item = delivery_item(d, packet);
+	struct item *item = delivery_item(d, packet, book);
 	packet_hold_acks(packet, d->acks);
-	struct stored *stored =
-		entry == ENTRY_REFUSED ? NULL : durable_record(d, packet, pipeline->pipeline);
+	struct stored *stored = entry == ENTRY_REFUSED ? NULL : durable_record(d, packet, book);
 
 	pthread_mutex_lock(&d->lock);
-	item->ledger = &delivery_book(d, pipeline->pipeline)->ledger;
 	bool reported = d->backlog.full;
 	bool taken = !delivery_discards(d) && enter(d, item, entry, &stored);
 	/* Its senders have to repeat it, because it will not be in memory. */
@@ -242,25 +228,22 @@ bool delivery_enqueue(struct delivery *d, struct packet *packet, const struct le
 	return taken || (delivery_discards(d) && !delivery_is_awaited(d));
 }
 
-void delivery_log_dropped(struct delivery *d, enum part_dropped kind, enum ledger_reason reason,
+void delivery_log_dropped(struct delivery *d, enum part_dropped kind, enum ledger_column reason,
 			  uint64_t samples)
 {
 	if (!atomic_exchange(&d->logged[kind], true))
 		log_warn(d->options.log,
 			 "Dropping data outside the destination's limits. Logged once, always "
 			 "counted.",
-			 log_text("reason", ledger_reasons[reason]),
+			 log_text("reason", ledger_reason(reason)),
 			 log_number("dropped_items", (int64_t)samples));
 }
 
-void delivery_drop(struct delivery *d, uint64_t samples, const struct ledger *pipeline,
-		   enum ledger_reason reason)
+void delivery_drop(struct delivery *d, uint64_t samples, struct book *book,
+		   enum ledger_column reason)
 {
-	pthread_mutex_lock(&d->lock);
-	struct ledger_destination *ledger = &delivery_book(d, pipeline->pipeline)->ledger;
-	pthread_mutex_unlock(&d->lock);
 	metric_add(d->count.enqueue_failed, (int64_t)samples);
-	metric_add(ledger->dropped[reason], (int64_t)samples);
+	book_settle(book, reason, samples);
 	if (reason == LEDGER_TOO_LARGE)
 		delivery_log_dropped(d, PART_TOO_LARGE, reason, samples);
 	else
@@ -353,7 +336,7 @@ static void settle(void *argument)
 	struct delivery *d = argument;
 	int64_t kept = 0;
 	for (const struct book *book = d->books; book && d->durable.storage; book = book->next)
-		kept += metric_get(book->ledger.queued);
+		kept += book->queued;
 	if (d->lost)
 		log_error(d->options.log, "Shutdown dropped data.",
 			  log_number("dropped_items", d->lost));
@@ -365,13 +348,12 @@ static void settle(void *argument)
 }
 
 void delivery_drop_samples(struct delivery *d, struct item *item, uint64_t samples,
-			   enum ledger_reason reason)
+			   enum ledger_column reason)
 {
 	item->left -= samples;
 	d->lost += d->draining ? samples : 0;
 	metric_add(d->count.failed, (int64_t)samples);
-	metric_add(item->ledger->queued, -(int64_t)samples);
-	metric_add(item->ledger->dropped[reason], (int64_t)samples);
+	book_settle(item->book, reason, samples);
 }
 
 void delivery_finish(struct sending *s, enum ack_outcome outcome)
@@ -413,7 +395,7 @@ void delivery_resume(struct delivery *d)
 }
 
 /* Drops what still waits. */
-static void drop_waiting(struct delivery *d, enum ledger_reason reason)
+static void drop_waiting(struct delivery *d, enum ledger_column reason)
 {
 	for (;;) {
 		pthread_mutex_lock(&d->lock);
@@ -499,7 +481,7 @@ void delivery_log_stuck(struct delivery *d)
 	pthread_mutex_lock(&d->lock);
 	bool stuck = d->busy;
 	for (const struct book *book = d->books; book && !d->durable.storage; book = book->next)
-		lost += (uint64_t)metric_get(book->ledger.queued);
+		lost += (uint64_t)book->queued;
 	pthread_mutex_unlock(&d->lock);
 	if (stuck)
 		log_error(d->options.log, "Shutdown dropped data: a send operation hangs.",
@@ -517,12 +499,7 @@ void delivery_unref(struct delivery **delivery)
 	for (uint32_t i = 0; i < d->consumer_count; i++) {
 		sending_fini(&d->consumers[i]);
 	}
-	while (d->books) {
-		struct book *next = d->books->next;
-		memory_free(d->books->pipeline);
-		memory_free(d->books);
-		d->books = next;
-	}
+	books_free(&d->books);
 	pthread_mutex_destroy(&d->lock);
 	circuit_fini(&d->circuit);
 	plan_fini(&d->plan);

@@ -3,8 +3,8 @@
 #define PIPELINE_DELIVERY_DELIVERY_H
 
 #include "pipeline/component.h"
+#include "pipeline/delivery/book.h"
 #include "pipeline/delivery/plan.h"
-#include "pipeline/ledger.h"
 
 /*
  * Between the pipelines and one exporter: a bounded queue, retries, and an account of every sample.
@@ -111,6 +111,7 @@ struct delivery_options {
 	const char *id; /* exporter ID */
 	struct log *log;
 	struct metrics *metrics;
+	struct ledger *ledger;
 	struct loop *loop;
 	struct budget *budget;
 	int64_t max_bytes; /* until delivery_set_share; 0: any */
@@ -148,13 +149,17 @@ enum queue_entry {
 	ENTRY_ALWAYS /* also when the queue is full, because no other queue would keep it */
 };
 
-/* [any thread] Takes its own reference. False: dropped for this destination alone, and counted. */
-bool delivery_enqueue(struct delivery *delivery, struct packet *packet,
-		      const struct ledger *pipeline, enum queue_entry entry);
-/* [any thread] Counts the samples of a request that no batch could hold: too large, or (queue_full)
- * no memory for now. */
-void delivery_drop(struct delivery *delivery, uint64_t samples, const struct ledger *pipeline,
-		   enum ledger_reason reason);
+/* [any thread] Where the samples of a pipeline, by ID, and of a tenant (NULL: none) count. Valid as
+ * long as the delivery. */
+struct book *delivery_book(struct delivery *delivery, const char *pipeline, const char *tenant);
+/* [any thread] Takes its own reference. The caller has counted the packet's samples as received
+ * (book_receive). False: dropped for this destination alone, and counted. */
+bool delivery_enqueue(struct delivery *delivery, struct packet *packet, struct book *book,
+		      enum queue_entry entry);
+/* [any thread] Drops samples that were counted as received, of a request that no batch could hold:
+ * too large, or (queue_full) no memory for now. */
+void delivery_drop(struct delivery *delivery, uint64_t samples, struct book *book,
+		   enum ledger_column reason);
 enum delivery_room {
 	ROOM_NONE, /* it would be dropped */
 	ROOM_SOME,

@@ -14,13 +14,6 @@
  * Inside a delivery: delivery.c has the queue, the consumers and the end of them; sending.c has the
  * life of one item at a consumer: its plan, attempts, retries and result.
  */
-struct book { /* the ledger of one pipeline at this destination */
-	struct book *next;
-	char *pipeline; /* its ID; a later graph's pipeline of this ID is the same */
-	struct ledger_destination ledger;
-	int64_t disk; /* samples that are on disk only */
-};
-
 /*
  * One consumer: delivers one item at a time. It belongs to the thread that took it from the idle
  * ones, then to the one that learns the result of its send.
@@ -98,15 +91,12 @@ bool delivery_discards(const struct delivery *d);
 /* [any thread] Idle consumers take what waits. */
 void delivery_wake(struct delivery *d);
 /* An item of the packet, which has no place yet. */
-struct item *delivery_item(struct delivery *d, struct packet *packet);
-/* Under the lock. */
-struct book *delivery_book(struct delivery *d, const char *pipeline);
-struct book *delivery_book_of(const struct item *item);
+struct item *delivery_item(struct delivery *d, struct packet *packet, struct book *book);
 /* [any thread] Counts samples of an item that are not sent. */
 void delivery_drop_samples(struct delivery *d, struct item *item, uint64_t samples,
-			   enum ledger_reason reason);
+			   enum ledger_column reason);
 /* [any thread] Logs, once for each kind, that the destination's limits drop data. */
-void delivery_log_dropped(struct delivery *d, enum part_dropped kind, enum ledger_reason reason,
+void delivery_log_dropped(struct delivery *d, enum part_dropped kind, enum ledger_column reason,
 			  uint64_t samples);
 
 #endif

@@ -13,7 +13,8 @@
 struct stored {
 	struct storage_entry entry;
 	struct delivery *delivery;
-	struct item *item;     /* under the delivery's lock; NULL: it is gone */
+	struct item *item; /* under the delivery's lock; NULL: it is gone */
+	struct book *book;
 	struct packet *packet; /* until it is committed; may hold acks of `durable` */
 	struct bytes head;
 	bool acks;
@@ -46,8 +47,7 @@ static void drop_corrupt(struct delivery *d, struct book *book, int64_t samples)
 {
 	book->disk -= samples;
 	metric_add(d->count.failed, samples);
-	metric_add(book->ledger.queued, -samples);
-	metric_add(book->ledger.dropped[LEDGER_CORRUPT], samples);
+	book_settle(book, LEDGER_CORRUPT, (uint64_t)samples);
 }
 
 /* When nothing is left, what was not counted by itself was in records that could not be read. */
@@ -68,7 +68,7 @@ static void add_to_disk(struct delivery *d, const struct item *item)
 {
 	d->durable.records++;
 	d->durable.units += item->units;
-	delivery_book_of(item)->disk += (int64_t)item->left;
+	item->book->disk += (int64_t)item->left;
 }
 
 static int64_t units_of_totals(const struct delivery *d, const struct storage_totals *t)
@@ -84,12 +84,14 @@ static void restore(struct delivery *d, const struct storage_account *accounts, 
 	struct durable *u = &d->durable;
 	int64_t units = d->backlog.sizer == SIZER_REQUESTS ? (int64_t)records : 0, samples = 0;
 	for (const struct storage_account *a = accounts; a; a = a->next) {
-		struct book *book = delivery_book(d, a->name);
+		struct book *book =
+			book_of_account(&d->books, d->options.ledger, d->options.id, a->name);
+		if (a->committed.samples <= 0)
+			continue;
 		book->disk += a->committed.samples;
 		samples += a->committed.samples;
 		units += d->backlog.sizer == SIZER_REQUESTS ? 0 : units_of_totals(d, &a->committed);
-		metric_add(book->ledger.queued, a->committed.samples);
-		metric_add(book->ledger.restored, a->committed.samples);
+		book_restore(book, (uint64_t)a->committed.samples);
 	}
 	u->records += (int64_t)records;
 	u->units += units;
@@ -144,6 +146,15 @@ static void unload(struct delivery *d, struct item *item)
 	packet_unref(&item->packet);
 }
 
+/* Under the lock. Its record was to stay, and its samples count as queued still. */
+static void lose_kept(struct delivery *d, const struct stored *stored, bool ok)
+{
+	if (ok || stored->removed)
+		return;
+	d->lost += stored->entry.samples;
+	book_settle(stored->book, LEDGER_SHUTDOWN, stored->entry.samples);
+}
+
 /* Under the lock. Returns the item to free. */
 static struct item *end_commit(struct delivery *d, struct stored *stored, bool ok)
 {
@@ -151,8 +162,7 @@ static struct item *end_commit(struct delivery *d, struct stored *stored, bool o
 	stored->committed = ok;
 	d->durable.spilling -= item && item->spilled;
 	if (!item)
-		/* Its record was to stay. */
-		d->lost += ok || stored->removed ? 0 : stored->entry.samples;
+		lose_kept(d, stored, ok);
 	else if (!ok)
 		lose_record(d, item);
 	else if (item->spilled)
@@ -270,7 +280,7 @@ bool durable_refuses(const struct delivery *d)
 					   storage_on_error(u->storage) == STORAGE_REFUSE));
 }
 
-struct stored *durable_record(struct delivery *d, struct packet *packet, const char *pipeline)
+struct stored *durable_record(struct delivery *d, struct packet *packet, struct book *book)
 {
 	struct durable *u = &d->durable;
 	bool required = u->storage && d->options.config->required;
@@ -280,7 +290,7 @@ struct stored *durable_record(struct delivery *d, struct packet *packet, const c
 		u->open && storage_takes(u->storage) ? memory_new(sizeof *stored) : NULL;
 	if (stored)
 		bytes_init(&stored->head, HEAD_MAX);
-	if (!stored || !record_encode(packet, pipeline, &stored->head)) {
+	if (!stored || !record_encode(packet, book->pipeline, &stored->head)) {
 		if (stored)
 			stored_free(stored);
 		if (required)
@@ -288,12 +298,13 @@ struct stored *durable_record(struct delivery *d, struct packet *packet, const c
 		return NULL;
 	}
 	stored->delivery = d;
+	stored->book = book;
 	stored->packet = packet_ref(packet);
 	stored->acks = required;
 	stored->entry = (struct storage_entry){
 		.head = bytes_view(&stored->head),
 		.body = bytes_view(&packet->otlp),
-		.account = storage_queue_account(u->queue, pipeline),
+		.account = storage_queue_account(u->queue, book->account),
 		.samples = packet->samples,
 		.bytes = packet->otlp.len,
 		.done = done,
@@ -369,6 +380,7 @@ struct reading {
 	size_t size;
 	enum record_fault fault;
 	char *pipeline; /* NULL: not known */
+	char *tenant;   /* NULL: none */
 	struct packet *packet;
 };
 
@@ -382,6 +394,8 @@ static void use(void *context, uint64_t sequence, struct view data)
 	r->samples = record.samples;
 	if (record.pipeline.len)
 		r->pipeline = memory_text_of(record.pipeline.at, record.pipeline.len);
+	if (record.tenant.len)
+		r->tenant = memory_text_of(record.tenant.at, record.tenant.len);
 	if (r->fault == RECORD_SOUND)
 		r->packet = record_packet(&record);
 }
@@ -402,14 +416,37 @@ static enum storage_read read_next(struct delivery *d, struct reading *r)
 	return result;
 }
 
-static struct stored *stored_record(struct delivery *d, const struct reading *r)
+/* Under the lock. The book in which the record counts. Where the totals of the queue were damaged,
+ * its samples were not known until now. */
+static struct book *book_of_record(struct delivery *d, const struct reading *r)
+{
+	struct ledger *ledger = d->options.ledger;
+	if (!r->pipeline)
+		return NULL;
+	struct book *book = book_with_disk(d->books, ledger, r->pipeline, r->tenant, r->samples);
+	if (book)
+		return book;
+	book = book_of(&d->books, ledger, d->options.id, r->pipeline, r->tenant);
+	book_restore(book, r->samples - (uint64_t)book->disk);
+	book->disk = (int64_t)r->samples;
+	return book;
+}
+
+static void forget_reading(struct reading *r)
+{
+	memory_free(r->pipeline);
+	memory_free(r->tenant);
+}
+
+static struct stored *stored_record(struct delivery *d, const struct reading *r, struct book *book)
 {
 	struct durable *u = &d->durable;
 	struct stored *stored = memory_new(sizeof *stored);
 	stored->delivery = d;
+	stored->book = book;
 	stored->committed = true;
 	stored->entry = (struct storage_entry){
-		.account = r->pipeline ? storage_queue_account(u->queue, r->pipeline) : NULL,
+		.account = book ? storage_queue_account(u->queue, book->account) : NULL,
 		.sequence = r->sequence,
 		.samples = r->samples,
 		.bytes = r->packet ? r->packet->otlp.len : 0,
@@ -423,15 +460,16 @@ static struct stored *stored_record(struct delivery *d, const struct reading *r)
 
 static void set_apart(struct delivery *d, const struct reading *r)
 {
-	struct stored *stored = stored_record(d, r);
 	log_error(d->options.log, "A record of the queue cannot be read; it is in quarantine",
 		  log_text("reason", record_faults[r->fault]), log_number("number", r->sequence),
 		  log_number("dropped_items", (int64_t)r->samples));
 	metric_add(d->count.unreadable[r->fault], 1);
 	pthread_mutex_lock(&d->lock);
 	d->durable.records--;
-	if (r->pipeline)
-		drop_corrupt(d, delivery_book(d, r->pipeline), (int64_t)r->samples);
+	struct book *book = book_of_record(d, r);
+	struct stored *stored = stored_record(d, r, book);
+	if (book)
+		drop_corrupt(d, book, (int64_t)r->samples);
 	if (d->backlog.sizer == SIZER_REQUESTS) {
 		d->durable.units--;
 		backlog_count(&d->backlog, -1);
@@ -440,18 +478,12 @@ static void set_apart(struct delivery *d, const struct reading *r)
 	storage_remove(&stored->entry);
 }
 
+/* Under the lock. */
 static struct item *loaded_item(struct delivery *d, struct reading *r)
 {
-	if (d->options.budget)
-		packet_charge_to(r->packet, budget_charge, d->options.budget);
-	struct item *item = delivery_item(d, r->packet);
-	packet_unref(&r->packet);
+	struct item *item = delivery_item(d, r->packet, book_of_record(d, r));
 	item->answered = true;
-	item->stored = stored_record(d, &(struct reading){ .sequence = r->sequence,
-							   .samples = r->samples,
-							   .size = r->size,
-							   .pipeline = r->pipeline,
-							   .packet = item->packet });
+	item->stored = stored_record(d, r, item->book);
 	item->stored->item = item;
 	return item;
 }
@@ -460,11 +492,11 @@ static struct item *loaded_item(struct delivery *d, struct reading *r)
 static void take_item(struct delivery *d, struct sending *s, struct reading *r)
 {
 	struct durable *u = &d->durable;
-	struct item *item = loaded_item(d, r);
+	if (d->options.budget)
+		packet_charge_to(r->packet, budget_charge, d->options.budget);
 	pthread_mutex_lock(&d->lock);
-	struct book *book = delivery_book(d, r->pipeline);
-	item->ledger = &book->ledger;
-	book->disk -= (int64_t)item->left;
+	struct item *item = loaded_item(d, r);
+	item->book->disk -= (int64_t)item->left;
 	u->records--;
 	u->units -= item->units;
 	u->loading--;
@@ -474,6 +506,7 @@ static void take_item(struct delivery *d, struct sending *s, struct reading *r)
 	s->expected = plan_expected(&d->plan, item->packet);
 	backlog_made(&d->backlog, s->expected);
 	pthread_mutex_unlock(&d->lock);
+	packet_unref(&r->packet);
 	sending_begin(s);
 }
 
@@ -499,13 +532,13 @@ static void load(void *argument)
 	enum storage_read result;
 	while ((result = read_next(d, &r)) == STORAGE_READ && !r.packet) {
 		set_apart(d, &r);
-		memory_free(r.pipeline);
+		forget_reading(&r);
 	}
 	if (result == STORAGE_READ)
 		take_item(d, s, &r);
 	else
 		give_up(d, s, result == STORAGE_NOTHING);
-	memory_free(r.pipeline);
+	forget_reading(&r);
 	if (result == STORAGE_NOTHING || d->durable.ending)
 		delivery_wake(d);
 }

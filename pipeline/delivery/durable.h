@@ -47,8 +47,7 @@ bool durable_start(struct delivery *delivery, struct error *err);
 
 /* The record of a packet that is about to enter; NULL: it has none, because the queue is in memory
  * or the storage takes nothing. The modes of acks that it holds are released when it is stored. */
-struct stored *durable_record(struct delivery *delivery, struct packet *packet,
-			      const char *pipeline);
+struct stored *durable_record(struct delivery *delivery, struct packet *packet, struct book *book);
 /* Must packets that enter now be spilled? [any thread] */
 bool durable_spills(const struct delivery *delivery);
 /* Under the lock. Counts an item that has entered without a record. */

@@ -288,6 +288,9 @@ enum record_fault record_check(struct view data, struct record *record)
 		return RECORD_CORRUPT;
 	}
 	record->pipeline = view_of(pipeline);
+	read_string(&r); /* the key of the batch */
+	const char *tenant = read_string(&r);
+	record->tenant = tenant ? view_of(tenant) : (struct view){ 0 };
 	struct hash128 content = hash_content_128(record->body.at, record->body.len);
 	bool same = content.low == record->content.low && content.high == record->content.high;
 	return same ? RECORD_SOUND : RECORD_CORRUPT;

@@ -34,7 +34,7 @@ extern const char *const record_faults[RECORD_FAULTS]; /* words for logs and met
 
 /* Of which the reader learns before it has the packet. Views of the record's bytes. */
 struct record {
-	struct view pipeline; /* ID */
+	struct view pipeline, tenant; /* ID; tenant: empty: none */
 	uint64_t samples;
 	struct hash128 content;
 	uint64_t arrival; /* wall clock, ns */
@@ -46,7 +46,7 @@ struct record {
 bool record_encode(const struct packet *packet, const char *pipeline, struct bytes *head);
 
 /* Checks the whole record, also its content. The views are those of `data`. After RECORD_CORRUPT
- * because of the body, pipeline and samples are set; otherwise they are empty. */
+ * because of the body, pipeline, tenant and samples are set; otherwise they are empty. */
 enum record_fault record_check(struct view data, struct record *record);
 /* The packet of a sound record: one reference. Contributions have no acks. */
 struct packet *record_packet(const struct record *record);

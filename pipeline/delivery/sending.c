@@ -9,7 +9,7 @@
 #define HOLD_NS UINT64_C(1000000000)
 
 /* Senders retry only what a retry may fix. */
-static enum ack_outcome outcome_of(enum ledger_reason reason)
+static enum ack_outcome outcome_of(enum ledger_column reason)
 {
 	bool passes = reason == LEDGER_NO_RETRY || reason == LEDGER_RETRIES_EXHAUSTED ||
 		      reason == LEDGER_EXPIRED || reason == LEDGER_SHUTDOWN ||
@@ -25,7 +25,7 @@ static enum ack_outcome outcome_for_senders(const struct sending *s)
 	return s->outcome == ACK_REFUSED && several ? ACK_FAILED : s->outcome;
 }
 
-static void give_up(struct sending *s, uint64_t samples, enum ledger_reason reason)
+static void give_up(struct sending *s, uint64_t samples, enum ledger_column reason)
 {
 	if (outcome_of(reason) > s->outcome)
 		s->outcome = outcome_of(reason);
@@ -45,7 +45,7 @@ static void finish(struct sending *s)
 /* Samples that the plan left out. */
 static void count_dropped(struct sending *s)
 {
-	static const enum ledger_reason reasons[PART_DROPPED] = {
+	static const enum ledger_column reasons[PART_DROPPED] = {
 		[PART_TOO_LARGE] = LEDGER_TOO_LARGE,
 		[PART_TOO_OLD] = LEDGER_TOO_OLD,
 		[PART_TOO_NEW] = LEDGER_TOO_NEW,
@@ -213,14 +213,14 @@ static void next_part(struct sending *s)
 }
 
 /* Without a plan the item goes as a whole. */
-static void drop_part(struct sending *s, enum ledger_reason reason)
+static void drop_part(struct sending *s, enum ledger_column reason)
 {
 	struct delivery *d = s->delivery;
 	uint64_t samples = s->parts.count ? s->parts.at[s->part].samples : s->item->left;
 	give_up(s, samples, reason);
 	if (d->state != DELIVERY_DROPS)
 		log_error(d->options.log, "Exporting failed. Dropping data.",
-			  log_text("reason", ledger_reasons[reason]),
+			  log_text("reason", ledger_reason(reason)),
 			  log_text("error", s->result.reason),
 			  log_number("dropped_items", samples));
 	d->state = DELIVERY_DROPS;
@@ -233,8 +233,7 @@ static void count_sent(struct sending *s)
 	uint64_t samples = s->parts.at[s->part].samples;
 	s->item->left -= samples;
 	metric_add(d->count.sent, (int64_t)samples);
-	metric_add(s->item->ledger->queued, -(int64_t)samples);
-	metric_add(s->item->ledger->out, (int64_t)samples);
+	book_settle(s->item->book, LEDGER_OUT, samples);
 	metric_add(d->count.rejected, (int64_t)s->result.rejected_profiles);
 	plan_taken(&d->plan);
 	if (d->state != DELIVERY_WORKS &&

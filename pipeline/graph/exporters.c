@@ -35,6 +35,7 @@ struct exporter {
 struct exporters {
 	struct loop *loop;
 	struct metrics *metrics;
+	struct ledger *ledger;
 	struct budget *budget;
 	struct kill_switch *kills; /* NULL: none */
 	struct exporter *first;
@@ -46,10 +47,13 @@ struct exporters {
 	void *argument;
 };
 
-struct exporters *exporters_new(struct loop *loop, struct metrics *metrics, struct budget *budget)
+struct exporters *exporters_new(struct loop *loop, struct metrics *metrics, struct ledger *ledger,
+				struct budget *budget)
 {
 	struct exporters *all = memory_new(sizeof *all);
-	*all = (struct exporters){ .loop = loop, .metrics = metrics, .budget = budget };
+	*all = (struct exporters){
+		.loop = loop, .metrics = metrics, .ledger = ledger, .budget = budget
+	};
 	return all;
 }
 
@@ -145,6 +149,7 @@ static bool create(struct exporter *e, const struct declared *declared,
 		.id = e->declared.id,
 		.log = &e->host.log,
 		.metrics = e->all->metrics,
+		.ledger = e->all->ledger,
 		.loop = e->all->loop,
 		.budget = e->all->budget,
 		.storage = e->storage,

@@ -29,7 +29,8 @@
 struct exporters;
 struct exporter;
 
-struct exporters *exporters_new(struct loop *loop, struct metrics *metrics, struct budget *budget);
+struct exporters *exporters_new(struct loop *loop, struct metrics *metrics, struct ledger *ledger,
+				struct budget *budget);
 /* The kill switch that stops destinations; none until then. */
 void exporters_obey(struct exporters *exporters, struct kill_switch *kills);
 void exporters_unref(struct exporters **exporters); /* none may be borrowed */

@@ -256,9 +256,8 @@ static void add_destinations(struct graph *g, struct pipeline *path,
 		const struct delivery_config *config = inventory_delivery(e->declared);
 		struct batch_settings own = queue_batching(&config->sending_queue);
 		if (config->required == required)
-			pipeline_add_destination(path, exporters_delivery(e->exporter),
-						 e->declared->id, required, &own,
-						 exporters_context_keys(e->exporter));
+			pipeline_add_destination(path, exporters_delivery(e->exporter), required,
+						 &own, exporters_context_keys(e->exporter));
 	}
 }
 
@@ -267,7 +266,8 @@ static void build_routes(struct graph *g, struct pipeline *path, const struct st
 	path->routes = memory_array(exporters->count, sizeof *path->routes);
 	path->budget = g->budget;
 	path->tenants = g->tenants;
-	ledger_init(&path->ledger, g->options.metrics, path->id);
+	path->ledger = g->options.ledger;
+	path->row = ledger_pipeline(path->ledger, path->id);
 	add_destinations(g, path, exporters, true);
 	add_destinations(g, path, exporters, false);
 	g->route_count += path->route_count;
@@ -282,7 +282,7 @@ static void open_batches(struct graph *g, struct route *route)
 		.loop = g->options.loop,
 		.budget = g->budget,
 		.idle_bytes = (size_t)(budget_allowance(g->budget) / IDLE_SHARE / g->route_count),
-		.batched = route->batched,
+		.collected = pipeline_collected,
 		.emit = pipeline_emit,
 		.context = route,
 	});
@@ -317,6 +317,7 @@ static bool build_receiver(struct graph *g, const struct declared *d, struct err
 		.ack = ack,
 		.screen = { g->options.kills, g->quotas },
 		.metrics = g->options.metrics,
+		.ledger = g->options.ledger,
 		.log = &g->log,
 	});
 	reception->receiver = add_instance(g, d, err);
@@ -342,7 +343,8 @@ static bool build_receivers(struct graph *g, struct error *err)
 static bool build_paths(struct graph *g, struct error *err)
 {
 	const struct config_items *pipelines = &g->inventory.service.pipelines;
-	g->tenants = tenants_new(&g->inventory.service.tenant, g->options.metrics);
+	g->tenants =
+		tenants_new(&g->inventory.service.tenant, g->options.metrics, g->options.ledger);
 	if (g->options.quotas)
 		g->quotas = quotas_new(&g->inventory.service.quotas, g->options.quotas,
 				       g->options.metrics);

@@ -33,6 +33,7 @@ struct graph_options {
 	/* Borrowed and shared by all graphs of the process; must outlive the graph. */
 	struct loop *loop;
 	struct metrics *metrics;
+	struct ledger *ledger;
 	struct budget *budget;   /* its limits come from the first graph */
 	struct sockets *sockets; /* the listening sockets */
 	struct exporters *exporters;

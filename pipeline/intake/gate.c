@@ -20,6 +20,7 @@ struct gate *gate_new(const struct gate_options *options)
 		gate->required = gate->required || pipeline_is_required(options->paths[i]);
 	}
 	request_limits_init(&gate->limiter, &options->limits, options->metrics, options->receiver);
+	gate->row = ledger_receiver(options->ledger, options->receiver);
 	gate->takers = 1;
 	pthread_mutex_init(&gate->lock, NULL);
 	pthread_cond_init(&gate->empty, NULL);
@@ -270,12 +271,30 @@ static struct inbound *inbound_of(struct ack *ack)
 	return (struct inbound *)((char *)ack - offsetof(struct inbound, ack));
 }
 
+void gate_count_in(struct gate *gate, uint64_t samples, enum ledger_column to)
+{
+	ledger_enter(gate->options.ledger);
+	ledger_bring(gate->row, LEDGER_IN, to, samples);
+	ledger_leave(gate->options.ledger);
+}
+
+void gate_count_end(struct gate *gate, uint64_t samples, enum ledger_column end)
+{
+	ledger_enter(gate->options.ledger);
+	ledger_move(gate->row, LEDGER_PROCESSING, end, samples);
+	ledger_leave(gate->options.ledger);
+}
+
 static void count_outcome(struct gate *gate, struct inbound *in)
 {
 	struct gate_counters *c = gate_counters_of(gate, in);
 	const struct error *err = in->outcome.error;
 	bool ours = err && err->kind == ERROR_INTERNAL && !in->refusal;
 	metric_add(!err ? c->accepted : ours ? c->failed : c->refused, (int64_t)in->samples);
+	gate_count_end(gate, in->samples,
+		       !err   ? LEDGER_ACCEPTED
+		       : ours ? LEDGER_FAILED
+			      : LEDGER_REFUSED);
 	if (!err) {
 		metric_add(in->outcome.rejected_profiles ? c->partial : c->success, 1);
 		metric_add(c->empty, !in->samples && !in->outcome.rejected_profiles);

@@ -37,6 +37,7 @@ struct gate_options {
 	enum ack_mode ack;            /* of all its requests */
 	struct screen screen;         /* the kill switch and the quotas */
 	struct metrics *metrics;
+	struct ledger *ledger;
 	struct log *log;
 };
 

@@ -13,6 +13,7 @@ struct gate {
 	uint32_t routes; /* the largest number of routes of any path */
 	bool required;   /* some path has a required destination */
 	struct request_limiter limiter;
+	struct ledger_row *row; /* of the receiver */
 	_Atomic bool closed;
 	_Atomic uint32_t takers; /* requests, and the graph until gate_wait */
 	bool left;               /* gate_wait was called */
@@ -36,6 +37,10 @@ bool gate_out_of_memory(const struct gate *gate, struct inbound *in, int64_t byt
 bool gate_within_quota(struct gate *gate, struct inbound *in, size_t bytes, struct error *err);
 /* Does the path's answer matter to senders? */
 bool gate_counts(const struct gate *gate, const struct pipeline *path);
+/* In the receiver's row: samples of a document were decoded, or are not being processed any
+ * more. */
+void gate_count_in(struct gate *gate, uint64_t samples, enum ledger_column to);
+void gate_count_end(struct gate *gate, uint64_t samples, enum ledger_column end);
 /* Gives the request to a worker. */
 void gate_enqueue(struct gate *gate, struct inbound *in);
 

@@ -45,6 +45,7 @@ static void note_decoded(struct gate *gate, struct inbound *in, const struct pro
 		in->outcome.rejection = in->rejection;
 		metric_add(c->bad_profiles, p->rejected_profiles);
 		metric_add(c->refused, p->rejected_samples);
+		gate_count_in(gate, p->rejected_samples, LEDGER_REFUSED);
 	}
 	if (p->repaired_strings)
 		metric_add(c->repaired_strings, p->repaired_strings);
@@ -92,7 +93,10 @@ static bool run_path(struct worker *worker, struct inbound *in, struct pass *pas
 	if (!*decoded)
 		return false;
 	uint64_t removed = worker->screening.removed;
-	pass->samples = pipeline_count(p) + removed;
+	if (i == 0) {
+		pass->samples = pipeline_count(p) + removed;
+		gate_count_in(gate, pass->samples, LEDGER_PROCESSING);
+	}
 	return pipeline_run(gate->options.paths[i], p, removed, worker->scratch, err);
 }
 
@@ -178,6 +182,7 @@ static void reject(struct inbound *in, struct tally *tally, const struct pass *p
 		   struct error *err, struct error *first)
 {
 	metric_add(gate_counters_of(in->gate, in)->refused, (int64_t)pass->samples);
+	gate_count_end(in->gate, pass->samples, LEDGER_REFUSED);
 	tally->uncounted += pass->rejected_profiles == 0;
 	if (!in->outcome.rejection)
 		snprintf(in->rejection, sizeof in->rejection, "document %u: %s", tally->documents,

@@ -70,9 +70,20 @@ static void keep_metadata(struct route *route, const char *key)
 	*keys = (struct strings){ more, keys->count + 1 };
 }
 
-void pipeline_add_destination(struct pipeline *path, struct delivery *delivery, const char *id,
-			      bool required, const struct batch_settings *own,
-			      const char *const *context_keys)
+/* The row of the pipeline follows the route without batches of an exporter, if there is one. */
+static void choose_leader(struct pipeline *path)
+{
+	struct route *leader = &path->routes[0];
+	for (uint32_t i = 0; i < path->route_count; i++) {
+		path->routes[i].leads = false;
+		if (leader->own && !path->routes[i].own)
+			leader = &path->routes[i];
+	}
+	leader->leads = true;
+}
+
+void pipeline_add_destination(struct pipeline *path, struct delivery *delivery, bool required,
+			      const struct batch_settings *own, const char *const *context_keys)
 {
 	if (has_destination(path, delivery))
 		return;
@@ -85,13 +96,9 @@ void pipeline_add_destination(struct pipeline *path, struct delivery *delivery, 
 	route->waits = route->waits || delivery_waits(delivery);
 	for (; context_keys && *context_keys; context_keys++)
 		keep_metadata(route, *context_keys);
-	route->batched = path->ledger.batched;
-	if (own->on) {
-		/* Data in an exporter's own batch counts as queued for the exporter. */
-		struct ledger_destination ledger;
-		ledger_destination_init(&ledger, &path->ledger, id);
-		route->batched = ledger.queued;
-	}
+	if (own->on)
+		route->row = delivery_book(delivery, path->id, NULL)->row;
+	choose_leader(path);
 }
 
 unsigned pipeline_held_acks(const struct route *route)
@@ -145,6 +152,50 @@ static bool process(struct pipeline *path, struct profiles *profiles, void **scr
 	return true;
 }
 
+/* ---- the ledger */
+
+/* Within a transaction: what was being processed is collected by the route that leads. */
+static void leave_processing(const struct pipeline *path, const struct collect_added *added,
+			     enum ledger_column to)
+{
+	ledger_move(path->row, LEDGER_PROCESSING, LEDGER_MERGED, added->samples_merged);
+	ledger_move(path->row, LEDGER_PROCESSING, to, added->samples_in - added->samples_merged);
+}
+
+void pipeline_collected(void *context, const struct collect_added *added)
+{
+	const struct route *route = context;
+	uint64_t samples = added->samples_in - added->samples_merged;
+	ledger_enter(route->path->ledger);
+	if (route->leads)
+		leave_processing(route->path, added, route->own ? LEDGER_PASSED : LEDGER_BATCHED);
+	if (route->own)
+		ledger_bring(route->row, LEDGER_IN, LEDGER_QUEUED, samples);
+	ledger_leave(route->path->ledger);
+}
+
+/* The books of the route's destinations. The caller frees the array. */
+static struct book **books_of(const struct route *route, const char *tenant)
+{
+	struct book **books = memory_array(route->delivery_count, sizeof *books);
+	for (uint32_t i = 0; i < route->delivery_count; i++)
+		books[i] = delivery_book(route->deliveries[i], route->path->id, tenant);
+	return books;
+}
+
+/* A packet leaves its batch, and is with all destinations of the route in the same instant. */
+static struct book **hand_over(const struct route *route, const struct packet *packet)
+{
+	struct book **books = books_of(route, packet->origin ? packet->origin->tenant : NULL);
+	ledger_enter(route->path->ledger);
+	if (!route->own)
+		ledger_move(route->path->row, LEDGER_BATCHED, LEDGER_PASSED, packet->samples);
+	for (uint32_t i = 0; i < route->delivery_count; i++)
+		book_receive(books[i], packet->samples, route->own);
+	ledger_leave(route->path->ledger);
+	return books;
+}
+
 /* Another route has accepted the document, but this one could not (an open batch may accept what a
  * new one does not). The document is dropped for the destinations of this route. */
 static void drop_at(const struct route *route, const struct request *request,
@@ -154,9 +205,18 @@ static void drop_at(const struct route *route, const struct request *request,
 	const struct ack *ack = request ? request->ack : NULL;
 	if (ack && pipeline_held_acks(route) & ACK_MODE(ack->mode))
 		ack_note(request->ack, passes ? ACK_FAILED : ACK_REFUSED);
+	uint64_t samples = added->samples_in - added->samples_merged;
+	struct book **books = books_of(route, request ? request->tenant : NULL);
+	ledger_enter(route->path->ledger);
+	if (route->leads)
+		leave_processing(route->path, added, LEDGER_PASSED);
 	for (uint32_t i = 0; i < route->delivery_count; i++)
-		delivery_drop(route->deliveries[i], added->samples_in - added->samples_merged,
-			      &route->path->ledger, passes ? LEDGER_QUEUE_FULL : LEDGER_TOO_LARGE);
+		book_receive(books[i], samples, false);
+	ledger_leave(route->path->ledger);
+	for (uint32_t i = 0; i < route->delivery_count; i++)
+		delivery_drop(route->deliveries[i], samples, books[i],
+			      passes ? LEDGER_QUEUE_FULL : LEDGER_TOO_LARGE);
+	memory_free(books);
 }
 
 /* The document is accepted if any required route accepted it. What the first route cannot hold is
@@ -255,23 +315,35 @@ static enum batcher_result add_all(const struct pipeline *path, struct profiles 
 	return result;
 }
 
+static void count_in(const struct pipeline *path, uint64_t in, uint64_t sampled)
+{
+	ledger_enter(path->ledger);
+	ledger_bring(path->row, LEDGER_IN, LEDGER_PROCESSING, in);
+	ledger_bring(path->row, LEDGER_IN, LEDGER_QUOTA, sampled);
+	ledger_leave(path->ledger);
+}
+
+/* What was not collected. */
+static void count_rest(const struct pipeline *path, uint64_t samples, enum ledger_column why)
+{
+	ledger_enter(path->ledger);
+	ledger_move(path->row, LEDGER_PROCESSING, why, samples);
+	ledger_leave(path->ledger);
+}
+
 bool pipeline_run(struct pipeline *path, struct profiles *profiles, uint64_t sampled,
 		  void **scratch, struct error *err)
 {
 	uint64_t in = pipeline_count(profiles);
 	struct collect_added added = { 0 };
 	enum batcher_result result = BATCHER_FAILED;
-	metric_add(path->ledger.in, (int64_t)(in + sampled));
-	metric_add(path->ledger.dropped[LEDGER_QUOTA], (int64_t)sampled);
+	count_in(path, in, sampled);
 	if (process(path, profiles, scratch, err))
 		result = add_all(path, profiles, &added, err);
-	if (result == BATCHER_FAILED) {
-		metric_add(path->ledger.merged, (int64_t)added.samples_merged);
-		metric_add(path->ledger.dropped[LEDGER_REFUSED], (int64_t)(in - added.samples_in));
+	count_rest(path, in - added.samples_in,
+		   result == BATCHER_FAILED ? LEDGER_REFUSED : LEDGER_POLICY);
+	if (result == BATCHER_FAILED)
 		return false;
-	}
-	metric_add(path->ledger.merged, (int64_t)added.samples_merged);
-	metric_add(path->ledger.dropped[LEDGER_POLICY], (int64_t)(in - added.samples_in));
 	return result == BATCHER_TAKEN ||
 	       error_set(err, ERROR_BUSY, "the queues of the destinations have no room");
 }
@@ -307,7 +379,7 @@ static const struct delivery *least_full(const struct route *route)
  * the least full one is stretched by the amount that was open and in transit; meanwhile the gate
  * refuses new requests.
  */
-static bool emit_promised(const struct route *route, struct packet *packet)
+static bool emit_promised(const struct route *route, struct packet *packet, struct book **books)
 {
 	const struct pipeline *path = route->path;
 	bool kept = pipeline_has_room(path) || pipeline_blocks(path, ACK_ENQUEUE);
@@ -317,7 +389,7 @@ static bool emit_promised(const struct route *route, struct packet *packet)
 		struct delivery *d = route->deliveries[i];
 		bool last = !taken && i + 1 == route->required_count && path->route_count == 1;
 		bool always = last || d == keeper || delivery_room(d, packet) == ROOM_SOON;
-		bool entered = delivery_enqueue(d, packet, &path->ledger,
+		bool entered = delivery_enqueue(d, packet, books[i],
 						always ? ENTRY_ALWAYS : ENTRY_PROMISED);
 		taken = taken || (entered && i < route->required_count);
 	}
@@ -326,13 +398,12 @@ static bool emit_promised(const struct route *route, struct packet *packet)
 
 /* If there is no room, no queue accepts the packet, not even one that gets room at this moment: the
  * sender then retries, and the packet is not lost for the others. */
-static bool emit_unanswered(const struct route *route, struct packet *packet)
+static bool emit_unanswered(const struct route *route, struct packet *packet, struct book **books)
 {
 	enum queue_entry entry = finds_room(route, packet) ? ENTRY_IF_FITS : ENTRY_REFUSED;
 	bool taken = false;
 	for (uint32_t i = 0; i < route->delivery_count; i++) {
-		bool entered =
-			delivery_enqueue(route->deliveries[i], packet, &route->path->ledger, entry);
+		bool entered = delivery_enqueue(route->deliveries[i], packet, books[i], entry);
 		taken = taken || (entered && i < route->required_count);
 	}
 	return taken;
@@ -356,8 +427,10 @@ bool pipeline_emit(void *context, struct packet *packet)
 	struct packet_holder all = { .bytes = &bytes, .reads = FORM_JSON };
 	packet_charge_to(packet, budget_charge, route->path->budget);
 	packet_attach(packet, &all);
-	bool taken = is_promised(route, packet) ? emit_promised(route, packet)
-						: emit_unanswered(route, packet);
+	struct book **books = hand_over(route, packet);
+	bool taken = is_promised(route, packet) ? emit_promised(route, packet, books)
+						: emit_unanswered(route, packet, books);
+	memory_free(books);
 	packet_detach(packet, &all);
 	packet_release_acks(packet, ACK_MODE_ANY, ACK_TAKEN);
 	packet_unref(&packet);

@@ -25,9 +25,8 @@ struct route {
 	bool own; /* of a single exporter */
 	struct batch_settings settings;
 	char **keys; /* of settings.metadata_keys, where the exporters' keys are added; or NULL */
-	struct metric_series
-		/* gauge: of the pipeline's batch, or of what is queued for the exporter */
-		*batched;
+	bool leads;  /* the row of the pipeline counts what its batches take */
+	struct ledger_row *row;       /* own: of its destination */
 	struct delivery **deliveries; /* the required ones first */
 	uint32_t delivery_count, required_count;
 	bool waits;   /* some destination has wait_for_result or no queue */
@@ -42,7 +41,8 @@ struct pipeline {
 	struct route *routes; /* those with a required destination first */
 	uint32_t route_count;
 	struct path_settings settings;
-	struct ledger ledger;
+	struct ledger *ledger;
+	struct ledger_row *row;
 	struct budget *budget;
 	struct tenants *tenants; /* counts samples; may be NULL */
 };
@@ -53,11 +53,10 @@ void pipeline_stage_metrics(struct stage *stage, struct metrics *metrics, const 
 			    const char *pipeline);
 
 /* Adds an exporter to path->routes, which must have room for one route per exporter, after settings
- * and ledger are set; the required ones first. An exporter that is named twice is added once.
+ * and id are set; the required ones first. An exporter that is named twice is added once.
  * `own`: its own batch settings, whose strings must outlive the pipeline. */
-void pipeline_add_destination(struct pipeline *path, struct delivery *delivery, const char *id,
-			      bool required, const struct batch_settings *own,
-			      const char *const *context_keys);
+void pipeline_add_destination(struct pipeline *path, struct delivery *delivery, bool required,
+			      const struct batch_settings *own, const char *const *context_keys);
 /* The modes of senders whose acks the route's batches hold. */
 unsigned pipeline_held_acks(const struct route *route);
 /* A receiver with this ack mode feeds the pipeline. [loop thread] */
@@ -72,6 +71,8 @@ bool pipeline_is_required(const struct pipeline *path);
 bool pipeline_run(struct pipeline *path, struct profiles *profiles, uint64_t sampled,
 		  void **scratch, struct error *err);
 
+/* The batcher's `collected`. */
+void pipeline_collected(void *route, const struct collect_added *added);
 /* The batcher's `emit`: hands the packet to every destination of the route and drops the caller's
  * reference. False: no required destination had room. */
 bool pipeline_emit(void *route, struct packet *packet);

@@ -34,13 +34,15 @@ struct tenants {
 	uint32_t count, room; /* room is a power of two, more than twice the count */
 };
 
-struct tenants *tenants_new(const struct tenant_config *config, struct metrics *metrics)
+struct tenants *tenants_new(const struct tenant_config *config, struct metrics *metrics,
+			    struct ledger *ledger)
 {
 	if (!config->present.enabled)
 		return NULL;
 	struct tenants *t = memory_new(sizeof *t);
 	t->config = config;
 	t->metrics = metrics;
+	ledger_limit_tenants(ledger, config->metrics_limit);
 	for (t->room = 16; t->room < 2 * (uint64_t)config->metrics_limit + 4;)
 		t->room *= 2;
 	t->counters = memory_array(t->room, sizeof *t->counters);

@@ -4,6 +4,7 @@
 
 #include "base/metrics.h"
 #include "config/table.h"
+#include "pipeline/ledger.h"
 #include "profile/profiles.h"
 
 /*
@@ -28,7 +29,8 @@ extern const struct config_table tenant_table;
 struct tenants;
 
 /* NULL if the section is absent; all functions accept that. */
-struct tenants *tenants_new(const struct tenant_config *config, struct metrics *metrics);
+struct tenants *tenants_new(const struct tenant_config *config, struct metrics *metrics,
+			    struct ledger *ledger);
 void tenants_unref(struct tenants **tenants);
 
 /* Does tenants_resolve need the request's headers? */

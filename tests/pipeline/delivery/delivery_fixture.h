@@ -14,7 +14,7 @@
 
 #include "base/memory.h"
 #include "net/loop.h"
-#include "pipeline/delivery/delivery.h"
+#include "tests/support/hand_over.h"
 
 /* A delivery with an exporter that follows a script, with one result for each send. The loop runs
  * until the delivery has drained; every sample must then be in the ledger. */
@@ -22,7 +22,7 @@ struct fixture {
 	struct loop *loop;
 	struct metrics *metrics;
 	struct log log;
-	struct ledger pipeline;
+	struct ledger *ledger;
 	struct delivery_config config;
 	uint64_t max_bytes;
 	struct exporter_ops ops;
@@ -62,7 +62,7 @@ static inline int setup(void **state)
 	struct fixture *f = memory_new(sizeof *f);
 	f->loop = loop_new(NULL);
 	f->metrics = metrics_new();
-	ledger_init(&f->pipeline, f->metrics, "profiles");
+	f->ledger = ledger_new(f->metrics);
 	f->config = (struct delivery_config){
 		.required = true,
 		.sending_queue = { .present = { true }, .num_consumers = 2, .queue_size = 3 },
@@ -81,6 +81,8 @@ static inline int teardown(void **state)
 {
 	struct fixture *f = *state;
 	loop_unref(&f->loop);
+	assert_int_equal(ledger_check(f->ledger, false), 0);
+	ledger_unref(&f->ledger);
 	metrics_unref(&f->metrics);
 	memory_free(f);
 	return 0;
@@ -97,6 +99,7 @@ static inline void begin(struct fixture *f)
 		.id = "fake",
 		.log = &f->log,
 		.metrics = f->metrics,
+		.ledger = f->ledger,
 		.loop = f->loop,
 		.max_bytes = f->max_bytes,
 	});
@@ -106,7 +109,7 @@ static inline bool enqueue(struct fixture *f, uint64_t samples)
 {
 	struct packet *packet = packet_new(10, 0);
 	packet->samples = samples;
-	bool taken = delivery_enqueue(f->delivery, packet, &f->pipeline, ENTRY_IF_FITS);
+	bool taken = hand_over(f->ledger, f->delivery, packet, ENTRY_IF_FITS);
 	packet_unref(&packet);
 	return taken;
 }

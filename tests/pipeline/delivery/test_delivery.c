@@ -138,7 +138,7 @@ static void where_the_share_is_small_fewer_are_planned_at_once(void **state)
 		struct packet *packet = packet_new(1000, 0);
 		packet->otlp.len = 1000;
 		packet->samples = 9;
-		assert_true(delivery_enqueue(f->delivery, packet, &f->pipeline, ENTRY_IF_FITS));
+		assert_true(hand_over(f->ledger, f->delivery, packet, ENTRY_IF_FITS));
 		packet_unref(&packet);
 		assert_int_equal(read_metric(f, FLIGHTS), i < 2 ? i + 1 : 2);
 	}
@@ -184,7 +184,7 @@ static void a_small_packet_is_encoded_by_whoever_brings_it(void **state)
 	struct packet *large = packet_new(1 << 20, 0);
 	large->otlp.len = 1 << 20;
 	large->samples = 5;
-	assert_true(delivery_enqueue(f->delivery, large, &f->pipeline, ENTRY_IF_FITS));
+	assert_true(hand_over(f->ledger, f->delivery, large, ENTRY_IF_FITS));
 	packet_unref(&large);
 	assert_int_equal(f->sends, 0);
 	assert_true(enqueue(f, 3));

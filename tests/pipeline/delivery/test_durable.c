@@ -41,6 +41,7 @@ static void start(struct fixture *f)
 		.id = "fake",
 		.log = &f->log,
 		.metrics = f->metrics,
+		.ledger = f->ledger,
 		.loop = f->loop,
 		.max_bytes = (int64_t)f->max_bytes,
 		.storage = storage,
@@ -76,9 +77,10 @@ static int teardown_durable(void **state)
 static void restart(struct fixture *f)
 {
 	close_storage();
+	ledger_unref(&f->ledger);
 	metrics_unref(&f->metrics);
 	f->metrics = metrics_new();
-	ledger_init(&f->pipeline, f->metrics, "profiles");
+	f->ledger = ledger_new(f->metrics);
 	open_storage(f, STORAGE_REFUSE, 64 << 20);
 	start(f);
 }
@@ -146,7 +148,7 @@ static void what_does_not_fit_into_memory_is_spilled_and_loaded(void **state)
 		packet->samples = 2;
 		for (int k = 0; k < 5000 && delivery_room(f->delivery, packet) != ROOM_SOME; k++)
 			usleep(1000);
-		assert_true(delivery_enqueue(f->delivery, packet, &f->pipeline, ENTRY_IF_FITS));
+		assert_true(hand_over(f->ledger, f->delivery, packet, ENTRY_IF_FITS));
 		packet_unref(&packet);
 	}
 	assert_int_equal(read_metric(f, QUEUED), 200);
@@ -212,7 +214,7 @@ static bool enqueue_for(struct fixture *f, struct sender *s, enum ack_mode mode)
 	packet->samples = 1;
 	packet->contributions[0] =
 		(struct contribution){ .receiver = "otlp", .ack = &s->ack, .mode = mode };
-	bool taken = delivery_enqueue(f->delivery, packet, &f->pipeline, ENTRY_IF_FITS);
+	bool taken = hand_over(f->ledger, f->delivery, packet, ENTRY_IF_FITS);
 	packet_release_acks(packet, ACK_MODE_ANY, ACK_TAKEN);
 	packet_unref(&packet);
 	return taken;

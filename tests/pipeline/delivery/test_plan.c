@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "net/loop.h"
-#include "pipeline/delivery/delivery.h"
 #include "tests/support/collecting.h"
+#include "tests/support/hand_over.h"
 #include "tests/support/sequence.h"
 
 /* A delivery to a destination that rejects requests above a limit of bytes. Accepted requests are
@@ -14,7 +14,7 @@ struct destination {
 	struct loop *loop;
 	struct metrics *metrics;
 	struct log log;
-	struct ledger pipeline;
+	struct ledger *ledger;
 	struct delivery_config config;
 	struct exporter_ops ops;
 	struct delivery *delivery;
@@ -65,7 +65,7 @@ static int setup(void **state)
 	struct destination *d = memory_new(sizeof *d);
 	d->loop = loop_new(NULL);
 	d->metrics = metrics_new();
-	ledger_init(&d->pipeline, d->metrics, "profiles");
+	d->ledger = ledger_new(d->metrics);
 	d->config = (struct delivery_config){
 		.required = true,
 		.sending_queue = { .present = { true }, .num_consumers = 1, .queue_size = 100 },
@@ -85,6 +85,7 @@ static int teardown(void **state)
 {
 	struct destination *d = *state;
 	loop_unref(&d->loop);
+	ledger_unref(&d->ledger);
 	metrics_unref(&d->metrics);
 	pthread_mutex_destroy(&d->lock);
 	memory_free(d->taken.at);
@@ -104,6 +105,7 @@ static void begin(struct destination *d)
 		.id = "fake",
 		.log = &d->log,
 		.metrics = d->metrics,
+		.ledger = d->ledger,
 		.loop = d->loop,
 	});
 }
@@ -151,7 +153,7 @@ static void enqueue(struct destination *d, uint32_t samples, uint32_t giant)
 	struct packet *packet = collect_seal(c);
 	sequence_read(bytes_view(&packet->otlp), &d->sent);
 	packet_charge_to(packet, charge, d);
-	assert_true(delivery_enqueue(d->delivery, packet, &d->pipeline, ENTRY_IF_FITS));
+	assert_true(hand_over(d->ledger, d->delivery, packet, ENTRY_IF_FITS));
 	packet_unref(&packet);
 	collect_unref(&c);
 	profiles_fini(&p);

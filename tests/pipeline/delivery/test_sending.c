@@ -55,7 +55,7 @@ static bool enqueue_of(struct fixture *f, uint64_t samples, uint64_t arrival)
 	packet->samples = samples;
 	packet->otlp.len = 10;
 	packet->oldest_arrival = arrival;
-	bool taken = delivery_enqueue(f->delivery, packet, &f->pipeline, ENTRY_IF_FITS);
+	bool taken = hand_over(f->ledger, f->delivery, packet, ENTRY_IF_FITS);
 	packet_unref(&packet);
 	return taken;
 }
@@ -220,7 +220,7 @@ static void check_ack(struct fixture *f, enum send_outcome outcome, uint32_t sen
 	struct packet *packet = packet_new(10, senders);
 	packet->samples = 1;
 	packet->contributions[0].ack = &ack;
-	assert_true(delivery_enqueue(f->delivery, packet, &f->pipeline, ENTRY_IF_FITS));
+	assert_true(hand_over(f->ledger, f->delivery, packet, ENTRY_IF_FITS));
 	packet_release_acks(packet, ACK_MODE_ANY, ACK_TAKEN); /* the fan-out is done */
 	packet_unref(&packet);
 	assert_int_equal(acks_done, 0);
@@ -244,7 +244,7 @@ static void a_sender_can_be_released_before_its_packet_is_delivered(void **state
 	struct packet *packet = packet_new(10, 2);
 	packet->samples = 1;
 	packet->contributions[0] = (struct contribution){ .ack = &ack, .mode = ACK_DELIVERED };
-	assert_true(delivery_enqueue(f->delivery, packet, &f->pipeline, ENTRY_PROMISED));
+	assert_true(hand_over(f->ledger, f->delivery, packet, ENTRY_PROMISED));
 	packet_release_acks(packet, ACK_MODE_ANY, ACK_TAKEN); /* the fan-out is done */
 	packet_unref(&packet);
 	assert_int_equal(acks_done, 0);
@@ -269,7 +269,7 @@ static void a_best_effort_destination_holds_no_sender(void **state)
 	ack_init(&ack, ACK_DELIVERED, note_ack);
 	struct packet *packet = packet_new(10, 1);
 	packet->contributions[0] = (struct contribution){ .ack = &ack, .mode = ACK_DELIVERED };
-	assert_true(delivery_enqueue(f->delivery, packet, &f->pipeline, ENTRY_IF_FITS));
+	assert_true(hand_over(f->ledger, f->delivery, packet, ENTRY_IF_FITS));
 	packet_release_acks(packet, ACK_MODE_ANY, ACK_TAKEN);
 	packet_unref(&packet);
 	assert_int_equal(acks_done, 1);

@@ -237,6 +237,7 @@ static const struct component_factory *const factories[] = {
 struct fixture {
 	struct loop *loop;
 	struct metrics *metrics;
+	struct ledger *ledger;
 	struct budget budget;
 	struct exporters *exporters;
 	struct io *io;
@@ -252,7 +253,8 @@ static int setup(void **state)
 	memset(&world, 0, sizeof world);
 	f->loop = loop_new(NULL);
 	f->metrics = metrics_new();
-	f->exporters = exporters_new(f->loop, f->metrics, &f->budget);
+	f->ledger = ledger_new(f->metrics);
+	f->exporters = exporters_new(f->loop, f->metrics, f->ledger, &f->budget);
 	f->io = io_start(2, NULL);
 	*state = f;
 	return 0;
@@ -267,6 +269,7 @@ static int teardown(void **state)
 	node_unref(&f->root);
 	exporters_unref(&f->exporters);
 	loop_unref(&f->loop);
+	ledger_unref(&f->ledger);
 	metrics_unref(&f->metrics);
 	memory_free(f);
 	assert_int_equal(world.created, world.destroyed);
@@ -281,6 +284,7 @@ static struct graph *build_graph(struct fixture *f)
 			.factories = factories,
 			.loop = f->loop,
 			.metrics = f->metrics,
+			.ledger = f->ledger,
 			.budget = &f->budget,
 			.exporters = f->exporters,
 			.workers = 2,

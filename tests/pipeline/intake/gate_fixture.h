@@ -20,6 +20,7 @@
 struct fixture {
 	struct loop *loop;
 	struct metrics *metrics;
+	struct ledger *ledger;
 	struct log log;
 	struct budget budget;
 	struct peers peers;
@@ -51,9 +52,17 @@ struct fake { /* a receiver's request */
 	char text[160]; /* of the error or the rejection */
 };
 
+static inline void collected(void *context, const struct collect_added *added)
+{
+	pipeline_collected(&((struct fixture *)context)->route, added);
+}
+
 static inline bool keep(void *context, struct packet *packet)
 {
 	struct fixture *f = context;
+	ledger_enter(f->ledger);
+	ledger_move(f->pipeline.row, LEDGER_BATCHED, LEDGER_PASSED, packet->samples);
+	ledger_leave(f->ledger);
 	f->packets++;
 	if (f->hold)
 		f->held = packet;
@@ -142,7 +151,10 @@ static inline int setup(void **state)
 	f->pipeline.routes = &f->route;
 	f->pipeline.route_count = 1;
 	f->route.path = &f->pipeline;
-	ledger_init(&f->pipeline.ledger, f->metrics, "profiles");
+	f->ledger = ledger_new(f->metrics);
+	f->pipeline.ledger = f->ledger;
+	f->pipeline.row = ledger_pipeline(f->ledger, f->pipeline.id);
+	f->route.leads = true;
 	f->pipelines[0] = f->pipelines[1] = &f->pipeline;
 	f->workers = start_workers(f);
 	*state = f;
@@ -156,7 +168,7 @@ static inline void make_batcher(struct fixture *f)
 						       .shards = 1,
 						       .loop = f->loop,
 						       .budget = &f->budget,
-						       .batched = f->pipeline.ledger.batched,
+						       .collected = collected,
 						       .hold_acks = f->hold ? ACK_MODE_ANY : 0,
 						       .emit = keep,
 						       .context = f });
@@ -175,6 +187,7 @@ static inline void open_gate(struct fixture *f, uint32_t pipelines)
 						   .workers = &f->workers,
 						   .ack = f->ack,
 						   .metrics = f->metrics,
+						   .ledger = f->ledger,
 						   .log = &f->log });
 	entrance_lead(f->entrance, f->gate);
 }
@@ -214,6 +227,8 @@ static inline int teardown(void **state)
 	peers_fini(&f->peers);
 	entrance_unref(&f->entrance);
 	loop_unref(&f->loop);
+	assert_int_equal(ledger_check(f->ledger, false), 0);
+	ledger_unref(&f->ledger);
 	metrics_unref(&f->metrics);
 	memory_free(f);
 	return 0;

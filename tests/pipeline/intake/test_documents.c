@@ -16,7 +16,7 @@ static struct fake request_of(uint32_t documents, uint32_t failing, enum error_k
 
 static int64_t dropped(struct fixture *f)
 {
-	return metric_get(f->pipeline.ledger.dropped[LEDGER_REFUSED]);
+	return ledger_get(f->pipeline.row, LEDGER_REFUSED);
 }
 
 #define BAD_PROFILES "otelcol_receiver_refused_profiles" LABELS
@@ -32,7 +32,7 @@ static void every_document_goes_through_every_pipeline_under_one_ack(void **stat
 	assert_false(fake.refused);
 	assert_int_equal(fake.rejected, 0);
 	assert_int_equal(f->packets, 6);
-	assert_int_equal(metric_get(f->pipeline.ledger.in), 6);
+	assert_int_equal(ledger_get(f->pipeline.row, LEDGER_IN), 6);
 	assert_int_equal(read_metric(f, OUTCOME("success")), 1);
 	assert_int_equal(read_metric(f, ACCEPTED), 3);
 }
@@ -47,11 +47,11 @@ static void a_batch_joins_the_documents_of_a_request(void **state)
 	run(f, &fake);
 	assert_false(fake.refused);
 	assert_int_equal(f->packets, 0);
-	assert_int_equal(metric_get(f->pipeline.ledger.batched), 3);
+	assert_int_equal(ledger_get(f->pipeline.row, LEDGER_BATCHED), 3);
 	batcher_flush(f->route.batcher);
 	assert_int_equal(f->packets, 1);
-	assert_int_equal(metric_get(f->pipeline.ledger.in), 3);
-	assert_int_equal(metric_get(f->pipeline.ledger.batched), 0);
+	assert_int_equal(ledger_get(f->pipeline.row, LEDGER_IN), 3);
+	assert_int_equal(ledger_get(f->pipeline.row, LEDGER_BATCHED), 0);
 }
 
 static void a_bad_document_is_rejected_alone(void **state)
@@ -64,7 +64,7 @@ static void a_bad_document_is_rejected_alone(void **state)
 	assert_int_equal(fake.rejected, 1);
 	assert_string_equal(fake.text, "document 1: scripted");
 	assert_int_equal(f->packets, 4);
-	assert_int_equal(metric_get(f->pipeline.ledger.in), 4);
+	assert_int_equal(ledger_get(f->pipeline.row, LEDGER_IN), 4);
 	assert_int_equal(dropped(f), 0);
 	assert_int_equal(read_metric(f, OUTCOME("partial")), 1);
 	assert_int_equal(read_metric(f, BAD_PROFILES), 1);
@@ -97,7 +97,7 @@ static void what_is_not_the_senders_fault_fails_the_whole_request(void **state)
 	assert_true(fake.retry_after_ms > 0);
 	assert_int_equal(fake.found, 2); /* the third is not read */
 	assert_int_equal(read_metric(f, OUTCOME("refused")), 1);
-	assert_int_equal(metric_get(f->pipeline.ledger.in), 1);
+	assert_int_equal(ledger_get(f->pipeline.row, LEDGER_IN), 1);
 	assert_int_equal(f->packets, 1);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/pipeline/intake/gate_fixture.h"
+#include "tests/support/hand_over.h"
 
 static void a_request_is_answered_after_it_was_taken(void **state)
 {
@@ -18,7 +19,7 @@ static void a_request_goes_through_every_pipeline_of_its_receiver(void **state)
 	open_gate(f, 2);
 	run(f, &fake);
 	assert_int_equal(f->packets, 2);
-	assert_int_equal(metric_get(f->pipeline.ledger.in), 2);
+	assert_int_equal(ledger_get(f->pipeline.row, LEDGER_IN), 2);
 }
 
 static void what_cannot_be_decoded_is_told_and_nothing_leaves(void **state)
@@ -197,8 +198,9 @@ static bool admitted_if(struct fixture *f, uint32_t pipelines, bool blocks, bool
 									    .id = "fake",
 									    .log = &f->log,
 									    .metrics = f->metrics,
+									    .ledger = f->ledger,
 									    .loop = f->loop });
-	assert_true(delivery_enqueue(f->deliveries[0], packet, &f->pipeline.ledger, ENTRY_IF_FITS));
+	assert_true(hand_over(f->ledger, f->deliveries[0], packet, ENTRY_IF_FITS));
 	packet_unref(&packet);
 	f->pipelines[0] = &paths[0];
 	f->pipelines[1] = &paths[1];

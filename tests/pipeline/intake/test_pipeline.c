@@ -13,16 +13,20 @@ struct batcher {
 	enum batcher_result result;
 	enum error_kind why;
 	uint32_t asked;
+	struct route *route;
 };
 
+static struct ledger *the_ledger;
+
 struct delivery {
+	struct book *books;
 	bool room, blocks; /* it has room; it must not drop */
 	bool tight;        /* it has room, but not for the packet */
 	int64_t load;
 	bool awaited;
 	uint32_t taken, missed; /* packets */
 	uint64_t dropped;       /* samples */
-	enum ledger_reason reason;
+	enum ledger_column reason;
 };
 
 enum batcher_result batcher_add(struct batcher *b, const struct profiles *p,
@@ -33,14 +37,22 @@ enum batcher_result batcher_add(struct batcher *b, const struct profiles *p,
 	*added = (struct collect_added){ .samples_in = 10, .samples_merged = 3 };
 	if (b->result == BATCHER_FAILED)
 		error_set(err, b->why ? b->why : ERROR_TOO_LARGE, "scripted");
+	else
+		pipeline_collected(b->route, added);
 	return b->result;
 }
 
-bool delivery_enqueue(struct delivery *d, struct packet *packet, const struct ledger *pipeline,
+struct book *delivery_book(struct delivery *d, const char *pipeline, const char *tenant)
+{
+	(void)tenant;
+	return book_of(&d->books, the_ledger, "fake", pipeline, NULL);
+}
+
+bool delivery_enqueue(struct delivery *d, struct packet *packet, struct book *book,
 		      enum queue_entry entry)
 {
 	(void)packet;
-	(void)pipeline;
+	(void)book;
 	bool fits = d->room && (!d->tight || entry == ENTRY_PROMISED);
 	bool taken = entry == ENTRY_ALWAYS || (entry != ENTRY_REFUSED && fits);
 	d->taken += taken;
@@ -48,10 +60,10 @@ bool delivery_enqueue(struct delivery *d, struct packet *packet, const struct le
 	return taken;
 }
 
-void delivery_drop(struct delivery *d, uint64_t samples, const struct ledger *pipeline,
-		   enum ledger_reason reason)
+void delivery_drop(struct delivery *d, uint64_t samples, struct book *book,
+		   enum ledger_column reason)
 {
-	(void)pipeline;
+	book_settle(book, reason, samples);
 	d->dropped += samples;
 	d->reason = reason;
 }
@@ -93,7 +105,9 @@ static int setup(void **state)
 	struct fixture *f = memory_new(sizeof *f);
 	f->metrics = metrics_new();
 	budget_init(&f->budget, INT64_C(1) << 40, 0);
-	ledger_init(&f->path.ledger, f->metrics, "profiles");
+	f->path.ledger = the_ledger = ledger_new(f->metrics);
+	f->path.id = "profiles";
+	f->path.row = ledger_pipeline(f->path.ledger, f->path.id);
 	f->path.budget = &f->budget;
 	f->path.routes = f->routes;
 	f->path.route_count = 2;
@@ -111,6 +125,7 @@ static int setup(void **state)
 				       .required_count = 1,
 				       .batcher = &f->batchers[1],
 				       .settings.on = true };
+	f->routes[0].leads = true;
 	*state = f;
 	return 0;
 }
@@ -118,6 +133,9 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	struct fixture *f = *state;
+	for (int i = 0; i < 3; i++)
+		books_free(&f->destinations[i].books);
+	ledger_unref(&f->path.ledger);
 	metrics_unref(&f->metrics);
 	memory_free(f);
 	return 0;
@@ -127,8 +145,8 @@ static bool run(struct fixture *f, enum batcher_result first, enum batcher_resul
 		struct error *err)
 {
 	struct profiles p = { 0 };
-	f->batchers[0] = (struct batcher){ .result = first };
-	f->batchers[1] = (struct batcher){ .result = second };
+	f->batchers[0] = (struct batcher){ .result = first, .route = &f->routes[0] };
+	f->batchers[1] = (struct batcher){ .result = second, .route = &f->routes[1] };
 	return pipeline_run(&f->path, &p, 0, NULL, err);
 }
 
@@ -138,7 +156,7 @@ static void a_request_goes_into_the_batches_of_every_route(void **state)
 	struct error err;
 	assert_true(run(f, BATCHER_TAKEN, BATCHER_TAKEN, &err));
 	assert_int_equal(f->batchers[0].asked + f->batchers[1].asked, 2);
-	assert_int_equal(metric_get(f->path.ledger.merged), 3);
+	assert_int_equal(ledger_get(f->path.row, LEDGER_MERGED), 3);
 }
 
 static void it_is_taken_when_any_route_took_it(void **state)
@@ -190,6 +208,7 @@ static void who_waits_for_that_route_is_told(void **state)
 		bool waits = i % 2, passes = i / 2;
 		f->routes[1].waits = waits;
 		f->batchers[1].why = passes ? ERROR_BUSY : ERROR_TOO_LARGE;
+		f->batchers[0].route = &f->routes[0];
 		f->batchers[0].result = BATCHER_TAKEN;
 		f->batchers[1].result = BATCHER_FAILED;
 		ack_init(&ack, ACK_ENQUEUE, answer);

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PIPELINE_DELIVERY_BOOK_H
+#define PIPELINE_DELIVERY_BOOK_H
+
+#include <stdatomic.h>
+
+#include "pipeline/ledger.h"
+
+/*
+ * The account of one pipeline and tenant at one delivery: which rows of the ledger its samples
+ * count in, and under which name its records count in the storage. Rows belong to IDs, and an
+ * exporter that was replaced may have the same ID as the one that took its place: `queued` is what
+ * this delivery alone has.
+ *
+ * A delivery has at most BOOKS_MAX with tenants; beyond that, tenants share the book `other`.
+ */
+enum { BOOKS_MAX = 1000 };
+
+struct book {
+	struct book *next;
+	struct ledger *ledger;
+	char *pipeline; /* its ID; a later graph's pipeline of this ID is the same */
+	struct ledger_row *row, *tenant; /* tenant: NULL: of data without one */
+	char *account;                   /* name in the storage */
+	_Atomic int64_t queued;          /* samples that wait or are in flight, also on disk */
+	int64_t disk; /* of these: samples that are on disk only; under the delivery's lock */
+};
+
+/* Finds or creates the book; `list` is the head of the delivery's, under its lock. */
+struct book *book_of(struct book **list, struct ledger *ledger, const char *exporter,
+		     const char *pipeline, const char *tenant);
+/* That of an account in the storage. */
+struct book *book_of_account(struct book **list, struct ledger *ledger, const char *exporter,
+			     const char *account);
+/* Of samples that are on disk only: the tenant's book, or the one in which they were counted while
+ * there was no place for the tenant. NULL: none of them has this many. */
+struct book *book_with_disk(struct book *list, struct ledger *ledger, const char *pipeline,
+			    const char *tenant, uint64_t samples);
+void books_free(struct book **list);
+
+/* Within a transaction of the ledger: the pipeline hands samples to the destination. `batched`:
+ * they were in the destination's own batch, and are in its row already. */
+void book_receive(struct book *book, uint64_t samples, bool batched);
+/* Samples that the queue on disk had at the start. */
+void book_restore(struct book *book, uint64_t samples);
+/* Samples leave the queue; `end` says where they are now. */
+void book_settle(struct book *book, enum ledger_column end, uint64_t samples);
+
+#endif
