@@ -83,6 +83,9 @@ void log_write(const struct log *log, enum log_level level, const char *file, in
 			  sizeof(struct log_field))
 #define log_debug(log, message, ...) LOG_LINE(log, LOG_DEBUG, message, __VA_ARGS__)
 #define log_info(log, message, ...) LOG_LINE(log, LOG_INFO, message, __VA_ARGS__)
+/* With an array of fields. */
+#define log_info_fields(log, message, fields, count) \
+	log_write((log), LOG_INFO, __FILE__, __LINE__, (message), (fields), (count))
 #define log_warn(log, message, ...) LOG_LINE(log, LOG_WARN, message, __VA_ARGS__)
 #define log_error(log, message, ...) LOG_LINE(log, LOG_ERROR, message, __VA_ARGS__)
 

@@ -134,28 +134,22 @@ void ledger_publish(void *ledger)
 	memory_free(s.lines);
 }
 
-/* The columns that the scope has, without reasons that did not occur. */
-static void log_line(const struct log *log, const char *message, enum ledger_scope scope,
-		     const char *tenant, int64_t tenants, const int64_t at[LEDGER_COLUMNS])
+/* The columns that the scope has, without reasons that did not occur. Returns the new count. */
+static size_t add_fields(struct log_field *fields, size_t count, enum ledger_scope scope,
+			 const int64_t at[LEDGER_COLUMNS])
 {
-	struct log_field fields[LEDGER_COLUMNS + 2];
-	size_t count = 0;
-	if (tenant)
-		fields[count++] = (struct log_field)log_text("tenant", tenant);
-	if (tenants)
-		fields[count++] = (struct log_field)log_number("tenants", tenants);
 	for (int c = 0; c < LEDGER_COLUMNS; c++)
 		if (ledger_columns[c].metrics[scope] && (at[c] || !ledger_columns[c].dropped))
 			fields[count++] =
 				(struct log_field)log_number(ledger_columns[c].name, at[c]);
-	log_write(log, LOG_INFO, __FILE__, __LINE__, message, fields, count);
+	return count;
 }
 
 static void log_component(const struct line *line)
 {
+	struct log_field fields[LEDGER_COLUMNS];
 	const struct ledger_row *row = line->row;
-	const char *messages[] = { "Ledger of a receiver", "Ledger of a pipeline",
-				   "Ledger of a destination" };
+	size_t count = add_fields(fields, 0, row->scope, line->at);
 	bool receiver = row->scope == LEDGER_RECEIVER;
 	const struct log log = {
 		.component_kind = receiver        ? "receiver"
@@ -165,7 +159,12 @@ static void log_component(const struct line *line)
 		.pipeline_id = receiver ? NULL : row->name,
 		.signal = "profiles",
 	};
-	log_line(&log, messages[row->scope], row->scope, NULL, 0, line->at);
+	if (receiver)
+		log_info_fields(&log, "Ledger of a receiver", fields, count);
+	else if (row->scope == LEDGER_PIPELINE)
+		log_info_fields(&log, "Ledger of a pipeline", fields, count);
+	else
+		log_info_fields(&log, "Ledger of a destination", fields, count);
 }
 
 static int64_t size_of(const struct line *line)
@@ -183,17 +182,21 @@ static int by_scope(const void *left, const void *right)
 
 static void log_tenants(const struct log *log, const struct line *lines, uint32_t count)
 {
+	struct log_field fields[LEDGER_COLUMNS + 1];
 	struct line rest = { 0 };
-	for (uint32_t i = 0; i < count; i++) {
-		if (i < TENANTS_LOGGED)
-			log_line(log, "Ledger of a tenant", LEDGER_TENANT, lines[i].row->name, 0,
-				 lines[i].at);
-		for (int c = 0; c < LEDGER_COLUMNS && i >= TENANTS_LOGGED; c++)
-			rest.at[c] += lines[i].at[c];
+	uint32_t named = count < TENANTS_LOGGED ? count : TENANTS_LOGGED;
+	for (uint32_t i = 0; i < named; i++) {
+		fields[0] = (struct log_field)log_text("tenant", lines[i].row->name);
+		log_info_fields(log, "Ledger of a tenant", fields,
+				add_fields(fields, 1, LEDGER_TENANT, lines[i].at));
 	}
-	if (count > TENANTS_LOGGED)
-		log_line(log, "Ledger of the other tenants", LEDGER_TENANT, NULL,
-			 count - TENANTS_LOGGED, rest.at);
+	for (uint32_t i = named; i < count; i++)
+		for (int c = 0; c < LEDGER_COLUMNS; c++)
+			rest.at[c] += lines[i].at[c];
+	fields[0] = (struct log_field)log_number("tenants", count - named);
+	if (count > named)
+		log_info_fields(log, "Ledger of the other tenants", fields,
+				add_fields(fields, 1, LEDGER_TENANT, rest.at));
 }
 
 void ledger_log(struct ledger *l, const struct log *log)

@@ -104,7 +104,7 @@ def test_batches_of_an_exporter_count_at_it(build):
                 for _ in range(30):
                     for labels, row in ledger.rows(gateway.metrics()).items():
                         assert sum(v if k in ledger.SOURCES else -v for k, v in row.items()) == 0, (labels, row)
-            gateway.until(lambda: not gateway.total("otelcol_ledger_queued_samples")
+            gateway.until(lambda: not gateway.total("otelcol_ledger_queued_samples", exporter="otlp_grpc/slow")
                           and not gateway.total("otelcol_ledger_batched_samples"))
             ledger.check(gateway.metrics())
 
