@@ -6,16 +6,21 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <lmdb.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum {
 	READERS = 512,
 	MODE = 0600,
 	PAGE = 4096,
+	/* Bytes of the map: what a commit uses beside its records, about; what may stay mapped. */
+	COMMIT_BYTES = 512 << 10,
+	MAPPED_MAX = 16 << 20,
 	/* of ours, beside the numbers of LMDB and of errno */
 	FAULT = -1
 };
@@ -23,6 +28,9 @@ enum {
 
 struct database {
 	MDB_env *env;
+	void *map; /* of the file; NULL: not known */
+	size_t map_size;
+	_Atomic size_t mapped; /* about how much of it */
 	MDB_dbi names;
 	MDB_txn *txn; /* of the writer */
 	_Atomic bool broken;
@@ -92,6 +100,44 @@ static enum database_result run(struct call *call, void (*function)(void *call),
 	return result;
 }
 
+/*
+ * Pages of the file that were used are mapped, and count as resident memory of the process until
+ * they are unmapped. They stay in the page cache. Each page fault maps the pages around it too, so
+ * nobody knows which ones are mapped: all are unmapped when enough were used.
+ */
+static void count_mapped(struct database *db, size_t bytes)
+{
+	if (atomic_fetch_add(&db->mapped, bytes) + bytes < MAPPED_MAX || !db->map)
+		return;
+	db->mapped = 0;
+	madvise(db->map, db->map_size, MADV_DONTNEED);
+}
+
+/* LMDB does not tell where it has mapped the file. */
+static void find_map(struct database *db)
+{
+	struct stat file;
+	MDB_envinfo info;
+	int fd;
+	char line[512];
+	FILE *maps = fopen("/proc/self/maps", "re");
+	if (!maps)
+		return;
+	if (mdb_env_get_fd(db->env, &fd) || fstat(fd, &file) || mdb_env_info(db->env, &info))
+		file.st_ino = 0;
+	while (file.st_ino && fgets(line, sizeof line, maps)) {
+		uintptr_t first, end;
+		uint64_t inode;
+		if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %*s %*s %*s %" SCNu64, &first, &end,
+			   &inode) == 3 &&
+		    inode == file.st_ino && end - first >= info.me_mapsize) {
+			db->map = (void *)first;
+			db->map_size = end - first;
+		}
+	}
+	fclose(maps);
+}
+
 static void do_open(void *argument)
 {
 	struct call *c = argument;
@@ -105,6 +151,8 @@ static void do_open(void *argument)
 	mdb_env_set_maxreaders(c->db->env, READERS);
 	mdb_env_set_mapsize(c->db->env, c->options->max_bytes);
 	c->code = mdb_env_open(c->db->env, c->options->path, flags, MODE);
+	if (!c->code)
+		find_map(c->db);
 }
 
 static void do_table(void *argument)
@@ -211,15 +259,25 @@ enum database_result database_append(struct database *db, unsigned table, uint64
 static void do_remove(void *argument)
 {
 	struct call *c = argument;
+	MDB_cursor *cursor;
 	MDB_val key = key_of(c);
-	c->code = mdb_del(c->db->txn, c->table, &key, NULL);
+	c->code = mdb_cursor_open(c->db->txn, c->table, &cursor);
+	if (c->code)
+		return;
+	c->code = mdb_cursor_get(cursor, &key, &c->value, MDB_SET);
+	if (!c->code)
+		c->code = mdb_cursor_del(cursor, 0);
+	mdb_cursor_close(cursor);
 }
 
 enum database_result database_remove(struct database *db, unsigned table, uint64_t number,
 				     struct error *err)
 {
 	struct call c = { .db = db, .table = table, .number = number };
-	return run(&c, do_remove, err);
+	enum database_result result = run(&c, do_remove, err);
+	if (result == DATABASE_OK)
+		count_mapped(db, c.value.mv_size + PAGE);
+	return result;
 }
 
 /* Keys are aligned to two bytes. */
@@ -331,6 +389,7 @@ static void do_commit(void *argument)
 enum database_result database_commit(struct database *db, struct error *err)
 {
 	struct call c = { .db = db };
+	count_mapped(db, COMMIT_BYTES);
 	return run(&c, do_commit, err);
 }
 
@@ -411,27 +470,17 @@ enum database_result database_extent(struct database *db, unsigned table, uint64
 	return result;
 }
 
-/* The pages of a record that was read stay in the page cache, but not in this process. */
-static void unmap_pages(const void *data, size_t size)
-{
-	uintptr_t first = ((uintptr_t)data + PAGE - 1) / PAGE * PAGE,
-		  end = ((uintptr_t)data + size) / PAGE * PAGE;
-	if (end > first)
-		madvise((void *)first, end - first, MADV_DONTNEED);
-}
-
 static void read_one(struct call *c)
 {
 	MDB_cursor *cursor;
-	MDB_val key = key_of(c), value;
+	MDB_val key = key_of(c);
 	c->code = mdb_cursor_open(c->txn, c->table, &cursor);
 	if (c->code)
 		return;
-	c->code = mdb_cursor_get(cursor, &key, &value, MDB_SET_RANGE);
-	if (!c->code) {
-		c->use(c->context, number_of(&key), (struct view){ value.mv_data, value.mv_size });
-		unmap_pages(value.mv_data, value.mv_size);
-	}
+	c->code = mdb_cursor_get(cursor, &key, &c->value, MDB_SET_RANGE);
+	if (!c->code)
+		c->use(c->context, number_of(&key),
+		       (struct view){ c->value.mv_data, c->value.mv_size });
 	mdb_cursor_close(cursor);
 }
 
@@ -446,5 +495,8 @@ enum database_result database_read(struct database *db, unsigned table, uint64_t
 	struct call c = {
 		.db = db, .table = table, .number = from, .use = use, .context = context
 	};
-	return run(&c, do_read, err);
+	enum database_result result = run(&c, do_read, err);
+	if (result == DATABASE_OK)
+		count_mapped(db, c.value.mv_size + PAGE);
+	return result;
 }
