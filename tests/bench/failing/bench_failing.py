@@ -5,6 +5,7 @@
     bench_failing.py [PART OF A ROW'S NAME]     only these rows; nothing is written
 """
 import contextlib
+import itertools
 import os
 import pathlib
 import statistics
@@ -24,7 +25,8 @@ from subject import GATEWAY, SUBJECT_CPU, TOOL_CPU, Sink, cpu_seconds, load, on_
 
 METHOD = """## What a failing destination costs the others
 
-A gateway sends to OTLP, Pyroscope, Parca and a file, and one of these destinations fails. Two gateways with the same
+A gateway sends to OTLP, Pyroscope, Parca and a file, and one of these destinations fails. The queues are in memory or, in the
+rows that say so, also on disk (`file_storage`). Two gateways with the same
 configuration share a processor; their load generator and their destinations share another. On that processor, the destinations
 yield (SCHED_IDLE) to the load generator and to the first OTLP destination. These two measure the times, and this destination
 does not parse the requests.
@@ -39,15 +41,18 @@ PAIRS, SECONDS, SHARE, BAR, WAIT_S = 8, 1.0, 0.4, 1.1, 60
 CONFIG = """
 receivers: {otlp: {protocols: {grpc: {endpoint: 127.0.0.1:{port:otlp}}}}}
 exporters:
-  otlp_grpc/healthy: {endpoint: 127.0.0.1:HEALTHY, tls: {insecure: true}}
-  otlp_grpc: {endpoint: 127.0.0.1:OTLP, tls: {insecure: true}, sending_queue: {queue_size: 50}}
-  pyroscope: {endpoint: "http://127.0.0.1:PYROSCOPE", limits: {max_age: 876000h}, sending_queue: {queue_size: 50}}
-  parca: {endpoint: 127.0.0.1:PARCA, tls: {insecure: true}, sending_queue: {queue_size: 50}}
-  file: {path: out/full, format: json, rotation: {max_megabytes: 100, max_backups: 1}, sending_queue: {queue_size: 50}}
+  otlp_grpc/healthy: {endpoint: 127.0.0.1:HEALTHY, tls: {insecure: true}, sending_queue: {STORAGE}}
+  otlp_grpc: {endpoint: 127.0.0.1:OTLP, tls: {insecure: true}, sending_queue: {queue_size: 50, STORAGE}}
+  pyroscope: {endpoint: "http://127.0.0.1:PYROSCOPE", limits: {max_age: 876000h}, sending_queue: {queue_size: 50, STORAGE}}
+  parca: {endpoint: 127.0.0.1:PARCA, tls: {insecure: true}, sending_queue: {queue_size: 50, STORAGE}}
+  file: {path: out/full, format: json, rotation: {max_megabytes: 100, max_backups: 1}, sending_queue: {queue_size: 50, STORAGE}}
+extensions: {file_storage: {directory: queue, create_directory: true}}
 service:
+  extensions: [EXTENSIONS]
   pipelines:
     profiles: {receivers: [otlp], exporters: [otlp_grpc/healthy, otlp_grpc, pyroscope, parca, file]}
 """
+MEMORY, DISK = "", "file_storage"
 NETWORK = ("otlp_grpc", "pyroscope", "parca")
 STATES = {"dead": None, "slow": "slow_down", "refusing": "refuse", "never small enough": "refuse_as_too_large"}
 
@@ -73,13 +78,14 @@ def destination(kind, state):
 class Fan:
     """A gateway with its own first destination; one of the others may fail."""
 
-    def __init__(self, held, healthy_ports, kind=None, state=None):
+    def __init__(self, held, healthy_ports, kind=None, state=None, queues=MEMORY):
         self.sink, self.failing, self.state = held.enter_context(Sink("-t")), kind, state
         ports = dict(healthy_ports)
         if kind in NETWORK:
             ports[kind] = held.enter_context(destination(kind, STATES[state]))
         text = CONFIG.replace("HEALTHY", str(self.sink.port)).replace("OTLP", str(ports["otlp_grpc"]))
         text = text.replace("PYROSCOPE", str(ports["pyroscope"])).replace("PARCA", str(ports["parca"]))
+        text = text.replace("EXTENSIONS", queues).replace("STORAGE", "storage: file_storage" if queues else "")
         self.gateway = Gateway(GATEWAY, text, cwd=held.enter_context(tempfile.TemporaryDirectory()))
         if kind == "file":
             self.pipe = Pipe(self.gateway)
@@ -148,11 +154,12 @@ def beside(command):
         process.wait()
 
 
-def compare(files, kind=None, state=None, more=1.0, other=None):
+def compare(files, kind=None, state=None, more=1.0, other=None, queues=MEMORY):
     """Medians and quartiles of failing / healthy: [(what, median, low, high)]"""
     with contextlib.ExitStack() as held:
         healthy_ports = {k: held.enter_context(destination(k, "recover")) for k in NETWORK}
-        healthy, failing = Fan(held, healthy_ports, *["file", "recover"] * (kind == "file")), Fan(held, healthy_ports, kind, state)
+        healthy = Fan(held, healthy_ports, *(["file", "recover"] if kind == "file" else [None, None]), queues)
+        failing = Fan(held, healthy_ports, kind, state, queues)
         burst = healthy.turn(files, 40)
         rate = SHARE * 40 / max(burst["seconds"], burst["cpu"])
         for fan in failing, healthy, failing:
@@ -191,12 +198,11 @@ def controls(files):
 
 
 def failures(files, only):
-    for kind in (*NETWORK, "file"):
-        for state in STATES:
-            name = "`%s` %s" % (kind, state)
-            if only in name and (kind in NETWORK or state != "never small enough"):
-                found = compare(files, kind, state)
-                yield name, found, "yes" if all(f[1] <= BAR for f in found) else "**no**"
+    for queues, kind, state in itertools.product((MEMORY, DISK), (*NETWORK, "file"), STATES):
+        name = "`%s` %s%s" % (kind, state, ", queues on disk" if queues else "")
+        if only in name and (kind in NETWORK or state != "never small enough"):
+            found = compare(files, kind, state, queues=queues)
+            yield name, found, "yes" if all(f[1] <= BAR for f in found) else "**no**"
 
 
 def show(row):

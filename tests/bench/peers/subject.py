@@ -131,17 +131,13 @@ def load(port, files, requests, calls, rate=0):
         return one.burst(requests, rate)
 
 
-class Subject:
-    """A program of a kind ("collector" or "portcullis") with a way through ("bare", "limited", "policy"). queue: what its
-    sending queue holds, by default what both programs have by default."""
+class Program:
+    """A program of a kind ("collector" or "portcullis") with this configuration, on its own processor."""
 
-    def __init__(self, binary, kind, way, sink, coding, queue=1000):
-        self.kind, self.way, self.sink = kind, way, sink
-        processors = {"bare": "", "limited": LIMITED, "policy": LIMITED + ", allowlist, pii, batch"}[way]
-        text = CONFIG.replace("POLICY\n", POLICY if way == "policy" else "").replace("PROCESSORS", processors)
-        text = text.replace("SINK", str(sink.port)).replace("CODING", coding).replace("QUEUE", str(queue))
+    def __init__(self, binary, kind, text, **options):
+        self.kind = kind
         arguments = ["--feature-gates=service.profilesSupport"] if kind == "collector" else []
-        self.gateway = Gateway(binary, text, arguments=arguments)
+        self.gateway = Gateway(binary, text, arguments=arguments, **options)
 
     def __enter__(self):
         with on_cpu(SUBJECT_CPU):
@@ -175,3 +171,15 @@ class Subject:
 
     def merged(self):
         return self.gateway.total("otelcol_ledger_merged_samples") if self.kind == "portcullis" else 0
+
+
+class Subject(Program):
+    """A program with a way through ("bare", "limited", "policy") to a sink. queue: what its sending queue holds, by default
+    what both programs have by default."""
+
+    def __init__(self, binary, kind, way, sink, coding, queue=1000):
+        self.way, self.sink = way, sink
+        processors = {"bare": "", "limited": LIMITED, "policy": LIMITED + ", allowlist, pii, batch"}[way]
+        text = CONFIG.replace("POLICY\n", POLICY if way == "policy" else "").replace("PROCESSORS", processors)
+        text = text.replace("SINK", str(sink.port)).replace("CODING", coding).replace("QUEUE", str(queue))
+        super().__init__(binary, kind, text)

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/memory.h"
+#include "pipeline/storage/database.h"
+#include "tests/support/shell.h"
+
+enum { RECORDS = 1500, SIZE = 60000, PER_COMMIT = 50, MORE_KB = 24 << 10 };
+
+/* Resident memory of mapped files. */
+static long resident_of_files(void)
+{
+	char line[256];
+	long kb = -1;
+	FILE *file = fopen("/proc/self/status", "re");
+	assert_non_null(file);
+	while (fgets(line, sizeof line, file))
+		sscanf(line, "RssFile: %ld", &kb);
+	fclose(file);
+	return kb;
+}
+
+static void append(struct database *db, unsigned table, uint64_t number)
+{
+	struct error err;
+	uint8_t *room;
+	error_clear(&err);
+	assert_int_equal(database_append(db, table, number, SIZE, &room, &err), DATABASE_OK);
+	memset(room, (int)number, SIZE);
+}
+
+static void read_whole(void *context, uint64_t number, struct view record)
+{
+	uint64_t *sum = context;
+	for (size_t i = 0; i < record.len; i++)
+		*sum += record.at[i];
+	*sum += number;
+}
+
+static void read(struct database *db, unsigned table, uint64_t number)
+{
+	struct error err;
+	uint64_t sum = 0;
+	error_clear(&err);
+	assert_int_equal(database_read(db, table, number, read_whole, &sum, &err), DATABASE_OK);
+	assert_int_equal(sum, number + SIZE * (number & 255));
+}
+
+static void remove_one(struct database *db, unsigned table, uint64_t number)
+{
+	struct error err;
+	error_clear(&err);
+	assert_int_equal(database_remove(db, table, number, &err), DATABASE_OK);
+}
+
+/* Calls it for all records, some in each transaction. Returns the most that was resident. */
+static long for_all(struct database *db, unsigned table,
+		    void (*change)(struct database *db, unsigned table, uint64_t number))
+{
+	struct error err;
+	long most = 0;
+	error_clear(&err);
+	for (uint64_t i = 0; i < RECORDS; i++) {
+		if (i % PER_COMMIT == 0)
+			assert_int_equal(database_begin(db, &err), DATABASE_OK);
+		change(db, table, i + 1);
+		if (i % PER_COMMIT < PER_COMMIT - 1)
+			continue;
+		assert_int_equal(database_commit(db, &err), DATABASE_OK);
+		long now = resident_of_files();
+		most = now > most ? now : most;
+	}
+	return most;
+}
+
+static void what_was_read_or_removed_does_not_stay_in_memory(void **state)
+{
+	char directory[] = "/tmp/portcullis-database-XXXXXX", path[64];
+	struct database *db;
+	struct error err;
+	unsigned table;
+	(void)state;
+	error_clear(&err);
+	assert_non_null(mkdtemp(directory));
+	snprintf(path, sizeof path, "%s/queue.mdb", directory);
+	const struct database_options options = { .path = path, .max_bytes = 256 << 20 };
+	assert_int_equal(database_open(&db, &options, &err), DATABASE_OK);
+	assert_int_equal(database_table(db, "queue", &table, &err), DATABASE_OK);
+	const long before = resident_of_files();
+	assert_in_range(for_all(db, table, append), 0, before + MORE_KB);
+	assert_in_range(for_all(db, table, read), 0, before + MORE_KB);
+	assert_in_range(for_all(db, table, remove_one), 0, before + MORE_KB);
+	database_close(&db);
+	assert_int_equal(shell("rm -rf %s", directory), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_was_read_or_removed_does_not_stay_in_memory),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
