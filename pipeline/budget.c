@@ -14,6 +14,12 @@
 #define REQUEST_BYTES (4 * MIB)
 #define LARGE_BYTES MIB /* from this size on, a claim waits, and the resident size is checked */
 #define RESERVE_SHARE 8 /* idle connections leave this fraction of the budget to requests */
+#define SHED_SHARE 4    /* best-effort data leaves this fraction of it to the rest */
+/* Of the room: little is charged below CALM_SHARE for CALM_CHECKS; much is resident that nobody was
+ * charged for above TRIM_SHARE. */
+#define CALM_SHARE 4
+#define CALM_CHECKS 3
+#define TRIM_SHARE 32
 #define SECOND_NS UINT64_C(1000000000)
 /* how long after a refusal memory counts as short: the refused request will be sent again */
 #define REFUSED_NS UINT64_C(2000000000)
@@ -36,8 +42,13 @@ static const struct metric soft_limit_bytes = {
 static const struct metric resting_bytes = { "otelcol_memory_baseline_bytes", METRIC_GAUGE, "By",
 					     "Resident memory when the program became ready." };
 
+static const struct metric shedding_state = {
+	"otelcol_memory_shedding", METRIC_GAUGE, "{state}",
+	"1 while best-effort destinations and senders give way because memory is short."
+};
+
 const struct metric *const budget_metrics[] = { &charged_bytes, &soft_limit_bytes, &resting_bytes,
-						NULL };
+						&shedding_state, NULL };
 
 int64_t budget_ceiling(void)
 {
@@ -49,7 +60,8 @@ void budget_init(struct budget *b, int64_t limit, int64_t spike)
 	*b = (struct budget){ .limit = limit,
 			      .soft = limit - spike,
 			      .mutex = PTHREAD_MUTEX_INITIALIZER,
-			      .changed = PTHREAD_COND_INITIALIZER };
+			      .changed = PTHREAD_COND_INITIALIZER,
+			      .relieving = PTHREAD_MUTEX_INITIALIZER };
 }
 
 static int between(int64_t min, int64_t value, int64_t max)
@@ -117,14 +129,37 @@ int64_t budget_batch_max(const struct budget *b, int64_t share)
 	return of_room < of_share ? of_room : of_share;
 }
 
+/* What is resident, and charged to nobody. */
+static int64_t unaccounted(const struct budget *b, int64_t resident)
+{
+	return resident - atomic_load(&b->baseline) - atomic_load(&b->charged);
+}
+
+/* After a burst, malloc keeps most of it. While requests come and go, that saves page faults. */
+static bool should_trim(struct budget *b, int64_t resident)
+{
+	int64_t room = b->soft - atomic_load(&b->baseline);
+	b->calm = atomic_load(&b->charged) < room / CALM_SHARE ? b->calm + 1 : 0;
+	return b->calm >= CALM_CHECKS &&
+	       unaccounted(b, resident) - b->untrimmed > room / TRIM_SHARE;
+}
+
+static bool relieve(struct budget *b);
+
 void budget_check(struct budget *b)
 {
 	int64_t resident = system_resident();
-	if (resident > b->soft) {
+	bool settled = should_trim(b, resident);
+	if (resident > b->soft || settled) {
 		malloc_trim(0);
 		resident = system_resident();
+		b->calm = 0;
+		b->untrimmed = unaccounted(b, resident);
 	}
 	atomic_store(&b->over, resident > b->limit);
+	if (budget_sheds(b))
+		relieve(b);
+	b->shedding = atomic_exchange(&b->shed, false) || (b->shedding && budget_sheds(b));
 }
 
 /* Memory that was freed but is still resident is charged to nobody. The same is true for what the
@@ -162,7 +197,7 @@ void budget_give(struct budget *b, int64_t bytes)
 	change(b, -bytes);
 }
 
-bool budget_take(struct budget *b, int64_t bytes, int64_t soft)
+static bool try_take(struct budget *b, int64_t bytes, int64_t soft)
 {
 	int64_t before = change(b, bytes);
 	if (bytes <= 0)
@@ -173,6 +208,52 @@ bool budget_take(struct budget *b, int64_t bytes, int64_t soft)
 		return true;
 	budget_give(b, bytes);
 	return false;
+}
+
+void budget_on_short(struct budget *b, struct budget_relief *relief)
+{
+	pthread_mutex_lock(&b->relieving);
+	relief->next = b->reliefs;
+	b->reliefs = relief;
+	pthread_mutex_unlock(&b->relieving);
+}
+
+void budget_off_short(struct budget *b, struct budget_relief *relief)
+{
+	pthread_mutex_lock(&b->relieving);
+	struct budget_relief **at = &b->reliefs;
+	while (*at != relief)
+		at = &(*at)->next;
+	*at = relief->next;
+	pthread_mutex_unlock(&b->relieving);
+}
+
+/* False: there was nothing to drop. */
+static bool relieve(struct budget *b)
+{
+	bool dropped = false;
+	pthread_mutex_lock(&b->relieving);
+	for (struct budget_relief *r = b->reliefs; r; r = r->next)
+		dropped = r->shed(r->context) || dropped;
+	pthread_mutex_unlock(&b->relieving);
+	if (dropped)
+		budget_note_shed(b);
+	return dropped;
+}
+
+void budget_note_shed(struct budget *b)
+{
+	atomic_store(&b->shed, true);
+}
+
+/* What does not fit because of a lower limit, such as the share of a peer, sheds nothing while
+ * there is memory. */
+bool budget_take(struct budget *b, int64_t bytes, int64_t soft)
+{
+	if (try_take(b, bytes, soft))
+		return true;
+	bool is_short = budget_room(b) < bytes || budget_sheds(b);
+	return is_short && relieve(b) && try_take(b, bytes, soft);
 }
 
 int64_t budget_room(const struct budget *b)
@@ -186,11 +267,21 @@ static int64_t reserve(const struct budget *b)
 	return (b->soft - atomic_load(&b->baseline)) / RESERVE_SHARE;
 }
 
-bool budget_is_short(const struct budget *b)
+static bool has_less_than(const struct budget *b, int64_t room)
 {
 	uint64_t refused = atomic_load(&b->refused);
-	return atomic_load(&b->over) || budget_room(b) < reserve(b) ||
+	return atomic_load(&b->over) || budget_room(b) < room ||
 	       (refused && clock_now() < refused + REFUSED_NS);
+}
+
+bool budget_is_short(const struct budget *b)
+{
+	return has_less_than(b, reserve(b));
+}
+
+bool budget_sheds(const struct budget *b)
+{
+	return has_less_than(b, (b->soft - atomic_load(&b->baseline)) / SHED_SHARE);
 }
 
 int64_t budget_spare(const struct budget *b)
@@ -319,12 +410,14 @@ static void refresh(void *argument)
 	struct budget *b = argument;
 	metric_set(b->charged_now, atomic_load(&b->charged));
 	metric_set(b->at_rest, atomic_load(&b->baseline));
+	metric_set(b->sheds_now, b->shedding);
 }
 
 void budget_show(struct budget *b, struct metrics *metrics)
 {
 	b->charged_now = metrics_series(metrics, &charged_bytes, NULL);
 	b->at_rest = metrics_series(metrics, &resting_bytes, NULL);
+	b->sheds_now = metrics_series(metrics, &shedding_state, NULL);
 	metric_set(metrics_series(metrics, &soft_limit_bytes, NULL), b->soft);
 	metrics_on_scrape(metrics, refresh, b);
 }

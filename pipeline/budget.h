@@ -18,6 +18,7 @@
  *
  * budget_take and budget_give are a few atomic operations, and wake waiting claims; any thread.
  */
+struct budget_relief;
 struct budget {
 	_Atomic int64_t charged;
 	_Atomic int64_t baseline; /* resident bytes when the program became ready */
@@ -33,8 +34,16 @@ struct budget {
 	pthread_cond_t changed; /* a turn ended, or memory was given back while claims wait */
 	/* mutex: the number of large claims so far, and that of the claim whose turn it is */
 	uint64_t arrived, turn;
-	int64_t limit, soft; /* set before the first request */
-	struct metric_series *charged_now, *at_rest;
+	int64_t limit, soft;           /* set before the first request */
+	pthread_mutex_t relieving;     /* guards the list, and is held while it is called */
+	struct budget_relief *reliefs; /* best-effort owners of memory */
+	_Atomic bool shed;             /* best-effort data gave way since the last check */
+	_Atomic bool shedding;         /* as of the last check */
+	/* loop thread: checks in a row with little charged, and the resident bytes that nobody was
+	 * charged for after the last trim */
+	uint32_t calm;
+	int64_t untrimmed;
+	struct metric_series *charged_now, *at_rest, *sheds_now;
 };
 
 /* 80 % of the cgroup's limit (v2, then v1); without one, of the machine's memory. */
@@ -57,8 +66,12 @@ int64_t budget_share(const struct budget *b, uint32_t workers, uint32_t destinat
 /* The maximum size of a batch: exporters create many times as much from it, one after the other,
  * and some keep a multiple of it. */
 int64_t budget_batch_max(const struct budget *b, int64_t share);
-/* Reads the actual resident size; returns freed pages to the kernel if it is above the soft
- * limit. */
+/*
+ * Reads the actual resident size, periodically. Returns freed pages to the kernel if it is above
+ * the soft limit, or once little has been charged for a few checks and much more is resident than
+ * is charged; not again before it has grown. Best-effort data gives way if memory is still short.
+ * [loop thread]
+ */
 void budget_check(struct budget *b);
 
 /* Charges bytes. False, with nothing charged, if that would exceed `soft` or, for a large charge
@@ -70,6 +83,25 @@ int64_t budget_room(const struct budget *b);
 /* Is less than an eighth of the room for requests left, or the actual resident size over the limit,
  * or was a request refused a moment ago because it was larger than what is left? */
 bool budget_is_short(const struct budget *b);
+/*
+ * Best-effort data gives way before anything else is refused: from the moment when less than a
+ * quarter of the room for requests is left, or something did not fit. budget_sheds: is it so now?
+ * [any thread]
+ */
+bool budget_sheds(const struct budget *b);
+/* Notes that it has given way: budget_check sets `shedding` until memory is no longer short. */
+void budget_note_shed(struct budget *b);
+/* An owner of best-effort data: `shed` drops what it can, and returns false if there is nothing. It
+ * is called by a charge that does not fit, with locks of batches held. After budget_off_short it is
+ * not running. [any thread] */
+struct budget_relief {
+	struct budget_relief *next;
+	bool (*shed)(void *context);
+	void *context;
+};
+void budget_on_short(struct budget *b, struct budget_relief *relief);
+void budget_off_short(struct budget *b, struct budget_relief *relief);
+
 /* For memory that can be reclaimed, such as that of connections: charges bytes unless that would
  * make the budget short. Even then an eighth of the room for requests is available to it, so that
  * senders can connect to be refused with a retry hint. */

@@ -129,6 +129,7 @@ const struct ledger_column_info ledger_columns[LEDGER_COLUMNS] = {
 	[LEDGER_KILLED] = DROPPED("killed", BY_DESTINATION),
 	[LEDGER_PLAN] = DROPPED("plan", BY_DESTINATION),
 	[LEDGER_CORRUPT] = DROPPED("corrupt", BY_DESTINATION),
+	[LEDGER_SHED] = DROPPED("shed", BY_DESTINATION),
 };
 /* clang-format on */
 

@@ -77,6 +77,7 @@ enum ledger_column {
 	LEDGER_KILLED,  /* the kill switch stopped the destination */
 	LEDGER_PLAN,    /* the exporter's plan contains no part for it */
 	LEDGER_CORRUPT, /* its record in the queue on disk cannot be read */
+	LEDGER_SHED,    /* memory is short, and the destination is best-effort */
 	LEDGER_COLUMNS
 };
 

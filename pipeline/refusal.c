@@ -7,6 +7,7 @@ const char *const refusal_names[REFUSAL_COUNT] = {
 	[REFUSAL_QUEUE_FULL] = "queue_full",
 	[REFUSAL_WORKERS_BUSY] = "workers_busy",
 	[REFUSAL_MEMORY] = "memory",
+	[REFUSAL_SHED] = "shed",
 	[REFUSAL_PEER_MEMORY] = "peer_memory",
 	[REFUSAL_PEER_QUEUE] = "peer_queue",
 	[REFUSAL_DELIVERY] = "delivery",

@@ -11,6 +11,7 @@ enum refusal {
 	REFUSAL_QUEUE_FULL,   /* no destination has room */
 	REFUSAL_WORKERS_BUSY, /* too many requests wait for a worker */
 	REFUSAL_MEMORY,
+	REFUSAL_SHED,        /* memory is short, and the sender is best-effort */
 	REFUSAL_PEER_MEMORY, /* the sender holds its share of the memory */
 	REFUSAL_PEER_QUEUE,  /* the sender has its share of the requests that wait */
 	REFUSAL_DELIVERY,    /* a destination that the sender waits for did not take it */

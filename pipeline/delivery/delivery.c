@@ -75,8 +75,15 @@ void delivery_set_share(struct delivery *d, int64_t bytes)
 	metric_set(d->count.share, bytes);
 }
 
+static bool shed(void *context);
+
+/* The budget has its limits now. */
 bool delivery_start(struct delivery *d, struct error *err)
 {
+	if (!d->options.config->required && d->options.budget) {
+		d->relief = (struct budget_relief){ .shed = shed, .context = d };
+		budget_on_short(d->options.budget, &d->relief);
+	}
 	return durable_start(d, err);
 }
 
@@ -153,12 +160,12 @@ void delivery_wake(struct delivery *d)
 		loop_post(d->options.loop, settle, d);
 }
 
-static void overflow(struct delivery *d, struct item *item, bool reported)
+static void overflow(struct delivery *d, struct item *item, enum ledger_column reason,
+		     bool reported)
 {
-	bool killed = delivery_discards(d);
 	metric_add(d->count.enqueue_failed, (int64_t)item->left);
-	book_settle(item->book, killed ? LEDGER_KILLED : LEDGER_QUEUE_FULL, item->left);
-	if (!reported && !killed)
+	book_settle(item->book, reason, item->left);
+	if (!reported && reason == LEDGER_QUEUE_FULL)
 		log_warn(d->options.log, "Sending queue is full. Dropping data.",
 			 log_number("queue_size", d->backlog.units),
 			 log_number("queue_bytes", backlog_bytes(&d->backlog)));
@@ -201,6 +208,23 @@ struct item *delivery_item(struct delivery *d, struct packet *packet, struct boo
 	return item;
 }
 
+bool delivery_sheds(const struct delivery *d)
+{
+	struct budget *budget = d->options.budget;
+	if (d->options.config->required || !budget || !budget_sheds(budget))
+		return false;
+	budget_note_shed(budget);
+	return true;
+}
+
+/* Why nothing may enter, or (queue_full) why it may not if it does not fit. */
+static enum ledger_column why_not(const struct delivery *d)
+{
+	return delivery_discards(d) ? LEDGER_KILLED
+	       : delivery_sheds(d)  ? LEDGER_SHED
+				    : LEDGER_QUEUE_FULL;
+}
+
 bool delivery_enqueue(struct delivery *d, struct packet *packet, struct book *book,
 		      enum queue_entry entry)
 {
@@ -212,7 +236,8 @@ bool delivery_enqueue(struct delivery *d, struct packet *packet, struct book *bo
 
 	pthread_mutex_lock(&d->lock);
 	bool reported = d->backlog.full;
-	bool taken = !delivery_discards(d) && enter(d, item, entry, &stored);
+	enum ledger_column reason = why_not(d);
+	bool taken = reason == LEDGER_QUEUE_FULL && enter(d, item, entry, &stored);
 	/* Its senders have to repeat it, because it will not be in memory. */
 	bool unanswered = taken && item->spilled && packet_has_acks(packet, d->acks);
 	item->answered = unanswered;
@@ -224,7 +249,7 @@ bool delivery_enqueue(struct delivery *d, struct packet *packet, struct book *bo
 		packet_release_acks(packet, d->acks, ACK_FAILED);
 	durable_discard(&stored, ACK_FAILED);
 	if (!taken)
-		overflow(d, item, reported);
+		overflow(d, item, reason, reported);
 	return taken || (delivery_discards(d) && !delivery_is_awaited(d));
 }
 
@@ -394,18 +419,25 @@ void delivery_resume(struct delivery *d)
 	d->lost = 0;
 }
 
-/* Drops what still waits. */
-static void drop_waiting(struct delivery *d, enum ledger_column reason)
+/* Drops what still waits. Returns the number of packets. */
+static uint32_t drop_waiting(struct delivery *d, enum ledger_column reason)
 {
-	for (;;) {
+	for (uint32_t count = 0;; count++) {
 		pthread_mutex_lock(&d->lock);
-		struct item *item = backlog_take(&d->backlog);
+		bool ends = reason == LEDGER_SHED && d->drained;
+		struct item *item = ends ? NULL : backlog_take(&d->backlog);
 		pthread_mutex_unlock(&d->lock);
 		if (!item)
-			return;
+			return count;
 		delivery_drop_samples(d, item, item->left, reason);
 		free_item(d, item, NULL, ACK_FAILED);
 	}
+}
+
+/* On any thread. Nobody waits for a best-effort destination, so no sender is answered here. */
+static bool shed(void *context)
+{
+	return drop_waiting(context, LEDGER_SHED) > 0;
 }
 
 void delivery_wait_empty(struct delivery *d, void (*drained)(void *argument), void *argument)
@@ -493,6 +525,8 @@ void delivery_unref(struct delivery **delivery)
 	struct delivery *d = *delivery;
 	if (!d)
 		return;
+	if (d->relief.shed)
+		budget_off_short(d->options.budget, &d->relief);
 	assert(!d->backlog.head);
 	durable_fini(&d->durable);
 	metrics_off_scrape(d->options.metrics, d);

@@ -89,7 +89,8 @@ bool delivery_config_is_durable(const struct delivery_config *config);
 #define DELIVERY_ROWS_BUT_TIMEOUT(type, member) \
 	CONFIG_ROW(type, member.required, .key = "required", .def = "true", \
 		   .help = "With `false`, the destination is best-effort: it never delays or refuses a sender. Data " \
-			   "that does not fit into its queue is dropped for it. Not a key of the Collector."), \
+			   "that does not fit into its queue is dropped for it, as is what waits there when memory is short. Not a " \
+			   "key of the Collector."), \
 	CONFIG_SECTION(type, member.sending_queue, queue_table, .key = "sending_queue", .presence = PRESENCE_SOME, \
 		       .help = "The exporter's own queue. Data that does not fit is dropped for this destination " \
 			   "only."), \

@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 
+#include "pipeline/budget.h"
 #include "pipeline/delivery/backlog.h"
 #include "pipeline/delivery/circuit.h"
 #include "pipeline/delivery/delivery.h"
@@ -70,6 +71,7 @@ struct delivery {
 	_Atomic uint64_t lost;             /* samples dropped since draining began */
 	_Atomic enum delivery_state state; /* as last logged */
 	struct delivery_counters count;
+	struct budget_relief relief; /* of a best-effort destination that has started */
 };
 
 /* ---- sending.c ---- */
@@ -88,6 +90,8 @@ void delivery_finish(struct sending *s, enum ack_outcome outcome);
 /* [any thread] Is the destination killed? discards: and does it drop what it has? */
 bool delivery_is_killed(const struct delivery *d);
 bool delivery_discards(const struct delivery *d);
+/* [any thread] Is memory short, and the destination best-effort? Its caller drops something. */
+bool delivery_sheds(const struct delivery *d);
 /* [any thread] Idle consumers take what waits. */
 void delivery_wake(struct delivery *d);
 /* An item of the packet, which has no place yet. */

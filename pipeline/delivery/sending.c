@@ -300,6 +300,11 @@ static void retry_part(struct sending *s)
 		keep_item(s);
 		return;
 	}
+	if (delivery_sheds(d)) {
+		circuit_leave(&d->circuit, &s->place, false);
+		drop_part(s, LEDGER_SHED);
+		return;
+	}
 	if (!r->present.enabled || d->draining) {
 		circuit_leave(&d->circuit, &s->place, false);
 		drop_part(s, d->draining ? LEDGER_SHUTDOWN : LEDGER_NO_RETRY);

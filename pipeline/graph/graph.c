@@ -315,7 +315,7 @@ static bool build_receiver(struct graph *g, const struct declared *d, struct err
 		.tenants = g->tenants,
 		.limits = g->inventory.service.limits,
 		.ack = ack,
-		.screen = { g->options.kills, g->quotas },
+		.screen = { g->options.kills, g->quotas, g->budget },
 		.metrics = g->options.metrics,
 		.ledger = g->options.ledger,
 		.log = &g->log,
@@ -373,7 +373,13 @@ static bool build_paths(struct graph *g, struct error *err)
 static void check_memory(void *argument)
 {
 	struct graph *g = argument;
+	bool sheds = g->budget->shedding;
 	budget_check(g->budget);
+	if (g->budget->shedding && !sheds)
+		log_warn(&g->log,
+			 "Memory is short. Best-effort destinations and senders give way.");
+	else if (sheds && !g->budget->shedding)
+		log_info(&g->log, "Memory is no longer short.");
 	share_memory(g); /* the number of exporters changes when another graph ends */
 	loop_timer_start(g->check, g->check_interval_ns);
 }

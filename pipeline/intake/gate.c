@@ -195,6 +195,16 @@ static bool may_enter(struct gate *gate, struct inbound *in, struct error *err)
 	return false;
 }
 
+/* When memory is short, best-effort senders are refused before others. */
+static bool gives_way(struct gate *gate, struct inbound *in, struct error *err)
+{
+	if (!screen_sheds(&gate->options.screen, &in->quota, err))
+		return false;
+	in->refusal = REFUSAL_SHED;
+	err->retry_after_ms = gate_refusal_retry_ms();
+	return true;
+}
+
 static bool admit(struct gate *gate, struct inbound *in, size_t announced, struct error *err)
 {
 	if (gate->closed)
@@ -212,7 +222,7 @@ static bool admit(struct gate *gate, struct inbound *in, size_t announced, struc
 		return gate_out_of_memory(gate, in, whole(in, announced), err);
 	in->peer = peers_hold(gate->options.peers, &in->request);
 	name_sender(in);
-	if (!gate_within_quota(gate, in, 0, err))
+	if (!gate_within_quota(gate, in, 0, err) || gives_way(gate, in, err))
 		return false;
 	if (!workers_has_place(*gate->options.workers, in->peer))
 		return gate_refusal_waiting(*gate->options.workers, in, err);
@@ -248,7 +258,8 @@ bool gate_admit(struct gate *gate, struct inbound *in, size_t announced, struct 
 /* While the body arrives, it is charged to the quotas, too. */
 bool gate_charge(struct gate *gate, struct inbound *in, size_t bytes, struct error *err)
 {
-	if (!in->gate && !gate_within_quota(gate, in, bytes, err))
+	if (!in->submitted &&
+	    (!gate_within_quota(gate, in, bytes, err) || gives_way(gate, in, err)))
 		return false;
 	if (!gate_charge_to(gate, in, whole(in, bytes)))
 		return gate_out_of_memory(gate, in, whole(in, bytes), err);

@@ -105,7 +105,7 @@ static bool is_the_senders(const struct inbound *in, const struct error *err)
 {
 	return err->kind == ERROR_INVALID || err->kind == ERROR_TOO_LARGE ||
 	       err->kind == ERROR_UNSUPPORTED || in->refusal == REFUSAL_QUOTA ||
-	       in->refusal == REFUSAL_KILLED;
+	       in->refusal == REFUSAL_KILLED || in->refusal == REFUSAL_SHED;
 }
 
 /* Runs all paths of the receiver. The document is accepted if any path accepted it that counts; the

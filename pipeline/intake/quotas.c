@@ -47,6 +47,7 @@ struct limits { /* of one name, or of all that have none of their own */
 	enum quota_mode mode;
 	bool any; /* is there a limit? */
 	bool own; /* of an override */
+	bool best_effort;
 };
 
 struct kind {
@@ -59,6 +60,7 @@ struct kind {
 
 struct quotas {
 	struct kind kinds[QUOTA_KINDS];
+	bool best_effort; /* some name is */
 	struct metrics *metrics;
 };
 
@@ -72,7 +74,8 @@ void quota_tables_fini(struct quota_tables *tables)
 
 static struct limits limits_of(const struct quota_limits_config *c)
 {
-	struct limits l = { .mode = (enum quota_mode)c->on_exceeded.index };
+	struct limits l = { .mode = (enum quota_mode)c->on_exceeded.index,
+			    .best_effort = c->priority.index == QUOTA_BEST_EFFORT };
 	const struct {
 		int64_t per_second, burst;
 	} units[QUOTA_UNITS] = { { c->bytes_per_second, c->bytes_burst },
@@ -134,6 +137,14 @@ static void add_overrides(struct kind *k, enum quota_kind kind, const struct con
 	qsort(k->overrides, k->count, sizeof *k->overrides, compare_names);
 }
 
+static bool has_best_effort(const struct kind *k)
+{
+	bool any = k->all.best_effort;
+	for (size_t i = 0; i < k->count; i++)
+		any = any || k->overrides[i].best_effort;
+	return any;
+}
+
 static bool has_limits(const struct kind *k)
 {
 	bool any = k->all.any;
@@ -161,6 +172,7 @@ static void open_kind(struct quotas *q, enum quota_kind kind,
 	struct kind *k = &q->kinds[kind];
 	k->all = limits_of(&config->limits);
 	add_overrides(k, kind, &config->overrides);
+	q->best_effort = q->best_effort || has_best_effort(k);
 	if (!has_limits(k))
 		return;
 	if (!tables->of[kind])
@@ -195,7 +207,7 @@ struct quotas *quotas_new(const struct quotas_config *config, struct quota_table
 	for (int i = 0; i < QUOTA_KINDS; i++)
 		any = any || q->kinds[i].table;
 	metrics_on_scrape(metrics, refresh, q);
-	if (!any)
+	if (!any && !q->best_effort)
 		quotas_unref(&q);
 	return q;
 }
@@ -218,6 +230,14 @@ void quotas_name(struct quota_sender *sender, enum quota_kind kind, struct hash1
 {
 	sender->names[kind] = name;
 	sender->known[kind] = true;
+}
+
+bool quotas_is_best_effort(const struct quotas *q, const struct quota_sender *s)
+{
+	for (int kind = 0; q && q->best_effort && kind < QUOTA_KINDS; kind++)
+		if (s->known[kind] && find(&q->kinds[kind], s->names[kind])->best_effort)
+			return true;
+	return false;
 }
 
 /* The limits of the sender's name of this kind; NULL: there are none. */
@@ -438,9 +458,14 @@ static bool check_kind(const void *config, struct error *err)
 				   "services, only what is over its quota is rejected. " \
 				   "`sample`: samples are removed and the values of the others " \
 				   "raised, so that the totals stay as they were; beyond twice " \
-				   "the burst, rejected.")
+				   "the burst, rejected."), \
+		CONFIG_ROW(type, prefix priority, .key = "priority", .def = "required", \
+			   .choices = priorities, \
+			   .help = "`best_effort`: refused first when memory is short, with a " \
+				   "retry hint, before anything else is refused.")
 
 static const char *const modes[] = { "reject", "sample", NULL };
+static const char *const priorities[] = { "required", "best_effort", NULL };
 
 static const struct config_row limits_rows[] = { QUOTA_ROWS(struct quota_limits_config, ), { 0 } };
 static const struct config_table limits_table = { sizeof(struct quota_limits_config), limits_rows,

@@ -30,6 +30,7 @@
 struct quota_limits_config {
 	int64_t bytes_per_second, bytes_burst, samples_per_second, samples_burst;
 	struct choice on_exceeded; /* enum quota_mode */
+	struct choice priority;    /* enum quota_priority */
 };
 
 struct quota_kind_config {
@@ -44,6 +45,7 @@ struct quotas_config {
 extern const struct config_table quotas_table;
 
 enum quota_mode { QUOTA_REJECT, QUOTA_SAMPLE };
+enum quota_priority { QUOTA_REQUIRED, QUOTA_BEST_EFFORT };
 
 /* Belongs to the runtime. Zeroed: no table yet. */
 struct quota_tables {
@@ -54,14 +56,18 @@ void quota_tables_fini(struct quota_tables *tables);
 
 struct quotas;
 
-/* NULL if nothing has a limit; all functions accept that. Creates the tables that it needs.
- * [loop thread] */
+/* NULL if nothing has a limit or a priority; all functions accept that. Creates the tables that it
+ * needs. [loop thread] */
 struct quotas *quotas_new(const struct quotas_config *config, struct quota_tables *tables,
 			  struct metrics *metrics);
 void quotas_unref(struct quotas **quotas);
 
 void quotas_name(struct quota_sender *sender, enum quota_kind kind, struct hash128 name);
 struct hash128 quotas_hash(struct view name);
+
+/* Does the sender's data give way first when memory is short? By the names that are known, each of
+ * which may say so. [any thread] */
+bool quotas_is_best_effort(const struct quotas *quotas, const struct quota_sender *sender);
 
 /* May the request be read (bytes 0), may its body have this many bytes, may it be decoded? False:
  * not now; err has the reason and the hint. [any thread] */

@@ -36,6 +36,16 @@ bool screen_request(const struct screen *screen, const struct screen_tenant *ten
 	return !rule;
 }
 
+bool screen_sheds(const struct screen *screen, const struct quota_sender *sender, struct error *err)
+{
+	if (!quotas_is_best_effort(screen->quotas, sender) || !budget_sheds(screen->budget))
+		return false;
+	budget_note_shed(screen->budget);
+	return !error_set(err, ERROR_BUSY,
+			  "memory is short, and the data is best-effort "
+			  "(service::quotas, priority)");
+}
+
 /* ---- resources */
 
 static bool is_live(const struct profile *profile)
@@ -160,6 +170,15 @@ static struct quota_sender sender_of(const struct pass *pass, const struct resou
 	return sender;
 }
 
+static bool is_shed(struct pass *pass, const struct resource *r, struct error *err)
+{
+	struct quota_sender sender = sender_of(pass, r);
+	if (!screen_sheds(pass->screen, &sender, err))
+		return false;
+	note_rejection(pass, REFUSAL_SHED, err);
+	return true;
+}
+
 /* The share of the document's bytes that belongs to these samples. */
 static int64_t bytes_of(const struct pass *pass, uint64_t samples)
 {
@@ -212,7 +231,7 @@ static void decide(struct pass *pass, uint32_t index)
 	char text[sizeof pass->p->rejection];
 	error_clear(&err);
 	*share = THIN_ALL;
-	if (is_killed(pass, r, &err))
+	if (is_killed(pass, r, &err) || is_shed(pass, r, &err))
 		*share = 0;
 	else if (pass->screen->quotas)
 		*share = limit(pass, r, &err);

@@ -3,6 +3,7 @@
 #define PIPELINE_INTAKE_SCREEN_H
 
 #include "base/array.h"
+#include "pipeline/budget.h"
 #include "pipeline/intake/quotas.h"
 #include "pipeline/kill_switch.h"
 #include "pipeline/refusal.h"
@@ -17,9 +18,10 @@
  * holds for all: the decisions stay in struct screening, which belongs to the thread that runs the
  * request. Its memory is one word for each resource, whose tables are charged.
  */
-struct screen { /* part of a gate; all members may be NULL */
+struct screen { /* part of a gate; all members may be NULL, the budget if quotas is */
 	struct kill_switch *kills;
 	struct quotas *quotas;
+	struct budget *budget;
 };
 
 struct screening {
@@ -36,6 +38,11 @@ struct screen_tenant {
 	const char *name; /* NULL: none */
 	bool final;       /* no attribute can give another */
 };
+
+/* Does the sender, as far as it is known, have to give way because memory is short? True: err has
+ * the reason. [any thread] */
+bool screen_sheds(const struct screen *screen, const struct quota_sender *sender,
+		  struct error *err);
 
 /* Is it known from the headers that the kill switch stops the request? False: err has the
  * reason. [any thread] */

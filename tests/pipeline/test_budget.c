@@ -63,6 +63,71 @@ static void a_process_that_is_really_larger_than_the_limit_takes_nothing(void **
 	assert_true(budget_take(&b, 1, b.soft));
 }
 
+/* An owner of best-effort data. */
+struct owner {
+	struct budget *budget;
+	int64_t holds;
+	int asked;
+};
+
+static bool drop(void *context)
+{
+	struct owner *o = context;
+	bool dropped = o->holds;
+	o->asked++;
+	budget_give(o->budget, o->holds);
+	o->holds = 0;
+	return dropped;
+}
+
+static void best_effort_data_is_dropped_before_a_charge_is_refused(void **state)
+{
+	struct budget b;
+	struct owner owner = { &b, 30, 0 };
+	struct budget_relief relief = { .shed = drop, .context = &owner };
+	(void)state;
+	budget_init(&b, 100, 0);
+	budget_on_short(&b, &relief);
+	assert_true(budget_take(&b, 30, b.soft));
+	assert_true(budget_take(&b, 40, b.soft));
+	assert_int_equal(owner.asked, 0);
+	/* a lower limit is reached, but a quarter is left */
+	assert_false(budget_take(&b, 5, 60));
+	assert_int_equal(owner.asked, 0);
+	assert_true(budget_take(&b, 60, b.soft));
+	assert_int_equal(b.charged, 100);
+	assert_int_equal(owner.asked, 1);
+	assert_false(budget_take(&b, 1, b.soft)); /* nothing is left to drop */
+	assert_int_equal(owner.asked, 2);
+	budget_off_short(&b, &relief);
+	assert_false(budget_take(&b, 1, b.soft));
+	assert_int_equal(owner.asked, 2);
+}
+
+static void best_effort_data_gives_way_while_less_than_a_quarter_is_left(void **state)
+{
+	struct budget b;
+	(void)state;
+	budget_init(&b, INT64_C(1) << 40, 0);
+	int64_t quarter = b.soft / 4;
+	budget_add(&b, b.soft - quarter);
+	assert_false(budget_sheds(&b));
+	budget_check(&b);
+	assert_false(b.shedding);
+	budget_add(&b, 1);
+	assert_true(budget_sheds(&b));
+	budget_check(&b);
+	assert_false(b.shedding); /* nothing had to */
+	budget_note_shed(&b);
+	budget_check(&b);
+	assert_true(b.shedding);
+	budget_check(&b);
+	assert_true(b.shedding);
+	budget_give(&b, 1);
+	budget_check(&b);
+	assert_false(b.shedding);
+}
+
 static void a_limit_below_what_the_process_needs_is_an_error_with_the_number(void **state)
 {
 	struct budget b;
@@ -283,6 +348,8 @@ int main(void)
 		cmocka_unit_test(a_limit_below_what_the_process_needs_is_an_error_with_the_number),
 		cmocka_unit_test(requests_keep_room_beside_the_queues),
 		cmocka_unit_test(a_claim_goes_before_those_who_ask_later),
+		cmocka_unit_test(best_effort_data_is_dropped_before_a_charge_is_refused),
+		cmocka_unit_test(best_effort_data_gives_way_while_less_than_a_quarter_is_left),
 		cmocka_unit_test(a_claim_that_finds_no_room_is_charged_all_the_same),
 		cmocka_unit_test(claims_that_do_not_fit_together_take_turns),
 		cmocka_unit_test(a_claim_that_would_fit_does_not_overtake_one_that_waits),
