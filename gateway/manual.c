@@ -41,6 +41,11 @@ static const struct config_manual_section shared[] = {
 	  "The keys of every HTTP listener: the `otlp` receiver has them under `protocols.http`, "
 	  "the `pprof` receiver under `server`, `pyroscope` and `health_check` at their top "
 	  "level." },
+	{ "Deduplicate", &duplicates_table,
+	  "The section `deduplicate` of the receivers `otlp`, `parca`, `pprof` and `pyroscope`. "
+	  "It begins empty when the program starts, and when a reload changes the receiver. See "
+	  "[Repeated requests](operating.md#repeated-requests). The Collector has no such "
+	  "section." },
 	{ "Sending queue", &queue_table, "The section `sending_queue` of every exporter." },
 	{ "Retries", &retry_table, "The section `retry_on_failure` of every exporter." },
 	{ "Limits of a request", &limits_table,
@@ -56,6 +61,7 @@ static const struct {
 } metric_groups[] = {
 	{ "Receivers", gate_metrics },
 	{ "HTTP servers", http_server_metrics },
+	{ "Repeated requests", duplicates_metrics },
 	{ "Limits", request_limits_metrics },
 	{ "Tenants", tenant_metrics },
 	{ "Quotas", quotas_metrics },

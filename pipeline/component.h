@@ -163,6 +163,9 @@ struct receiver_ops {
 	/* of struct choice ack in the config struct (ACK_ROW); 0: the receiver has no such key, and
 	 * the section `service` decides */
 	size_t ack_offset;
+	/* of struct duplicates_config in the config struct (pipeline/intake/duplicates.h); 0: the
+	 * receiver has no such key, because it has no senders */
+	size_t deduplicate_offset;
 	/* Starts to listen. host->io is set. [loop thread] */
 	bool (*start)(void *self, struct error *err);
 	/* On return all requests are answered, and no thread or timer of the receiver is left. May

@@ -114,6 +114,8 @@ struct inbound {
 	struct outcome outcome; /* the paths' outcome, kept until the ack is done */
 	struct error error;
 	uint64_t samples;     /* decoded, without those of rejected Profiles and documents */
+	uint32_t duplicate;   /* its place in the table of duplicates; 0: none */
+	bool repeated;        /* was answered as the request that it repeats */
 	enum refusal refusal; /* why the gate refused, until it is counted */
 	char rejection[160];
 };
@@ -128,7 +130,7 @@ struct inbound {
 struct gate *entrance_take(struct entrance *entrance);
 void gate_leave(struct gate *gate);
 
-/* Does gate_admit need in->headers, to find the tenant? */
+/* Does the gate need in->headers, to find the tenant or to recognise a repetition? */
 bool gate_wants_headers(const struct gate *gate);
 /*
  * Decides from the headers, before the body is read, whether the request is admitted: some
@@ -166,8 +168,8 @@ bool gate_grow(struct gate *gate, struct inbound *in, size_t need, size_t limit,
  * gate_charge has refused it and set the reason, or gate_admit has already counted it. May be
  * called without a preceding gate_admit. [any thread] */
 void gate_forget(struct gate *gate, struct inbound *in, enum refusal reason);
-/* Takes the request; a worker runs it to completion. Always ends in ops->reply. Does not block.
- * [any thread] */
+/* Takes the request; a worker runs it to completion, unless it repeats an accepted one
+ * (pipeline/intake/duplicates.h). Always ends in ops->reply. Does not block. [any thread] */
 void gate_submit(struct gate *gate, struct inbound *in);
 /* The same for a request that is too small to delay others: runs it immediately, with in->here set.
  * If load finds more data than expected, it returns false with in->moves set, and a worker runs the

@@ -115,6 +115,7 @@ const struct ledger_column_info ledger_columns[LEDGER_COLUMNS] = {
 	[LEDGER_OUT] = { "out", LEDGER_END, { OF_DESTINATION(out), OF_TENANT(tenant_out) } },
 	[LEDGER_REFUSED] = DROPPED("refused", BY_RECEIVER, BY_PIPELINE),
 	[LEDGER_FAILED] = DROPPED("failed", BY_RECEIVER),
+	[LEDGER_DUPLICATE] = DROPPED("duplicate", BY_RECEIVER),
 	[LEDGER_POLICY] = DROPPED("policy", BY_PIPELINE),
 	[LEDGER_QUOTA] = DROPPED("quota", BY_PIPELINE),
 	[LEDGER_QUEUE_FULL] = DROPPED("queue_full", BY_DESTINATION),

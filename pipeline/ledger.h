@@ -61,10 +61,11 @@ enum ledger_column {
 	LEDGER_PASSED, /* to the destinations */
 	LEDGER_OUT,    /* a destination accepted it */
 	/* ends: dropped, by reason */
-	LEDGER_REFUSED, /* the sender was informed */
-	LEDGER_FAILED,  /* an error that is not the sender's */
-	LEDGER_POLICY,  /* removed by policy */
-	LEDGER_QUOTA,   /* sampled away by a quota; the values of other samples were raised */
+	LEDGER_REFUSED,   /* the sender was informed */
+	LEDGER_FAILED,    /* an error that is not the sender's */
+	LEDGER_DUPLICATE, /* in a request that repeats an accepted one */
+	LEDGER_POLICY,    /* removed by policy */
+	LEDGER_QUOTA,     /* sampled away by a quota; the values of other samples were raised */
 	LEDGER_QUEUE_FULL,
 	LEDGER_PERMANENT,
 	LEDGER_TOO_LARGE,

@@ -15,6 +15,7 @@ const char *const refusal_names[REFUSAL_COUNT] = {
 	[REFUSAL_TOO_LARGE] = "too_large",
 	[REFUSAL_UNSUPPORTED] = "unsupported",
 	[REFUSAL_UNAUTHENTICATED] = "unauthenticated",
+	[REFUSAL_IN_PROGRESS] = "in_progress",
 	[REFUSAL_QUOTA] = "quota",
 	[REFUSAL_KILLED] = "killed",
 	[REFUSAL_CANCELLED] = "cancelled",

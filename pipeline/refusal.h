@@ -19,6 +19,7 @@ enum refusal {
 	REFUSAL_TOO_LARGE,
 	REFUSAL_UNSUPPORTED,
 	REFUSAL_UNAUTHENTICATED, /* no tenant */
+	REFUSAL_IN_PROGRESS,     /* the request that it repeats is being processed */
 	REFUSAL_QUOTA,           /* service::quotas */
 	REFUSAL_KILLED,          /* service::kill_switch */
 	REFUSAL_CANCELLED,       /* by the sender, or too slow */

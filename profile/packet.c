@@ -37,6 +37,32 @@ struct packet *packet_ref(struct packet *packet)
 	return packet;
 }
 
+struct hash128 packet_id(struct packet *packet)
+{
+	if (packet->has_id)
+		return packet->id;
+	pthread_mutex_lock(&packet->lock);
+	if (!packet->has_id)
+		hash_random(&packet->id, sizeof packet->id);
+	packet->has_id = true;
+	pthread_mutex_unlock(&packet->lock);
+	return packet->id;
+}
+
+void packet_set_id(struct packet *packet, struct hash128 id)
+{
+	packet->id = id;
+	packet->has_id = true;
+}
+
+void packet_derive_id(struct packet *part, struct packet *whole, uint32_t number)
+{
+	struct hash128 root = packet_id(whole),
+		       content = hash_content_128(part->otlp.at, part->otlp.len);
+	const uint64_t words[] = { root.low, root.high, content.low, content.high, number };
+	packet_set_id(part, hash_content_128(words, sizeof words));
+}
+
 static bool is_among(const struct contribution *c, unsigned modes)
 {
 	return c->ack && modes & ACK_MODE(c->mode);

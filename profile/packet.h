@@ -8,6 +8,7 @@
 #include "base/bytes.h"
 #include "base/coding.h"
 #include "base/error.h"
+#include "base/hash.h"
 #include "profile/origin.h"
 
 /*
@@ -94,14 +95,34 @@ struct packet {
 	uint32_t contribution_count;
 	packet_charge *charge;
 	void *charge_context;
-	pthread_mutex_t lock; /* guards the holders and changes of `encoded` */
+	pthread_mutex_t
+		lock; /* guards the holders, changes of `encoded`, and the drawing of `id` */
 	struct packet_holder *holders;
+	struct hash128 id; /* packet_id; valid when has_id is set */
+	_Atomic bool has_id;
 	_Atomic size_t encoded;           /* bytes of all forms */
 	struct packet_made *_Atomic made; /* grows under the lock; read without it */
 };
 
 /* A packet with one reference, room for the bytes (otlp.len is 0) and zeroed contributions. */
 struct packet *packet_new(size_t bytes, uint32_t contributions);
+
+/*
+ * The packet's ID: 128 bits, the same for all destinations, attempts and encodings, and after a
+ * restart (pipeline/delivery/record.h). Receivers recognise repeated requests by it.
+ *
+ * It is drawn at random when it is first asked for. It is not a hash of the bytes: two packets with
+ * the same bytes may both have been acknowledged, such as those of two replicas whose permitted
+ * attributes are equal, and neither may be taken for a repetition of the other. A sender cannot
+ * choose or guess an ID, and it says nothing about the content. [any thread]
+ */
+struct hash128 packet_id(struct packet *packet);
+/* Gives it the ID that it had before. Before it is shared, and before packet_id. */
+void packet_set_id(struct packet *packet, struct hash128 id);
+/* Gives a packet that was made of `whole` an ID that depends on its bytes, its number among those
+ * that were made, and the ID of `whole`: if the same packet is made again, it has the same ID.
+ * Before it is shared. */
+void packet_derive_id(struct packet *part, struct packet *whole, uint32_t number);
 
 struct packet *packet_ref(struct packet *packet);
 void packet_unref(struct packet **packet); /* clears; accepts NULL */

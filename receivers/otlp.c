@@ -101,6 +101,7 @@ static bool otlp_reopen(void *self, struct error *err)
 
 static const struct receiver_ops otlp_ops = {
 	.ack_offset = offsetof(struct otlp_config, ack),
+	.deduplicate_offset = offsetof(struct otlp_config, deduplicate),
 	.start = otlp_start,
 	.stop = otlp_stop,
 	.retire = otlp_retire,

@@ -95,6 +95,7 @@ static const struct config_row otlp_rows[] = {
 			   "show it; `auto`: the one that the sender has shown earlier. Other "
 			   "requests are not affected."),
 	ACK_ROW(struct otlp_config, ack),
+	DEDUPLICATE_ROW(struct otlp_config, deduplicate),
 	{ 0 }
 };
 

@@ -4,6 +4,7 @@
 
 #include "net/h2/rpc_config.h"
 #include "net/http/http_server.h"
+#include "pipeline/intake/duplicates.h"
 
 /* The Collector's keys of the otlp receiver. */
 struct otlp_http_config {
@@ -21,6 +22,7 @@ struct otlp_config {
 	} protocols;
 	struct choice schema; /* enum otlp_generation; OTLP_UNKNOWN: auto */
 	struct choice ack;
+	struct duplicates_config deduplicate;
 };
 
 extern const struct config_table otlp_config_table;

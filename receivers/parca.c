@@ -145,6 +145,7 @@ static const struct config_row rows[] = {
 		       .key = "series_limits",
 		       .help = "Limits for series. Each message of a rejection names the limit."),
 	ACK_ROW(struct parca_receiver_config, ack),
+	DEDUPLICATE_ROW(struct parca_receiver_config, deduplicate),
 	{ 0 }
 };
 static const struct config_table table = { sizeof(struct parca_receiver_config), rows,
@@ -201,6 +202,7 @@ static const char manual[] =
 
 static const struct receiver_ops parca_ops = {
 	.ack_offset = offsetof(struct parca_receiver_config, ack),
+	.deduplicate_offset = offsetof(struct parca_receiver_config, deduplicate),
 	.start = parca_start,
 	.stop = parca_stop,
 	.retire = parca_retire,

@@ -2,6 +2,7 @@
 #ifndef RECEIVERS_PARCA_PRIVATE_H
 #define RECEIVERS_PARCA_PRIVATE_H
 
+#include "pipeline/intake/duplicates.h"
 #include "pipeline/intake/grpc_intake.h"
 #include "pipeline/intake/http_intake.h"
 #include "profile/stores/raw_request.h"
@@ -23,6 +24,7 @@ struct parca_receiver_config {
 	struct choice labels; /* enum parca_names */
 	struct label_limits limits;
 	struct choice ack;
+	struct duplicates_config deduplicate;
 };
 
 enum parca_unsupported { PARCA_NORMALIZED, PARCA_EXECUTABLE_INFO, PARCA_UNSUPPORTED };

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "pipeline/intake/duplicates.h"
 #include "pipeline/intake/http_intake.h"
 #include "receivers/pprof_manual.h"
 #include "receivers/pprof_private.h"
@@ -11,6 +12,7 @@ struct pprof_config {
 	struct pprof_file_config file;
 	const struct node *self;
 	struct choice ack;
+	struct duplicates_config deduplicate;
 };
 
 /* A part that is not configured is NULL. */
@@ -105,6 +107,7 @@ static const struct config_row rows[] = {
 		   .help = "Not supported; setting it is an error. Let `remote` scrape the "
 			   "endpoint of the extension `pprof`."),
 	ACK_ROW(struct pprof_config, ack),
+	DEDUPLICATE_ROW(struct pprof_config, deduplicate),
 	{ 0 }
 };
 
@@ -112,6 +115,7 @@ static const struct config_table table = { sizeof(struct pprof_config), rows, pp
 
 static const struct receiver_ops pprof_ops = {
 	.ack_offset = offsetof(struct pprof_config, ack),
+	.deduplicate_offset = offsetof(struct pprof_config, deduplicate),
 	.start = pprof_start,
 	.stop = pprof_stop,
 	.retire = pprof_retire,

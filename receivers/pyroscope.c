@@ -90,6 +90,7 @@ static const struct config_row rows[] = {
 		       .key = "series_limits",
 		       .help = "Limits for series. Each message of a rejection names the limit."),
 	ACK_ROW(struct pyroscope_receiver_config, ack),
+	DEDUPLICATE_ROW(struct pyroscope_receiver_config, deduplicate),
 	{ 0 }
 };
 
@@ -98,6 +99,7 @@ static const struct config_table table = { sizeof(struct pyroscope_receiver_conf
 
 static const struct receiver_ops pyroscope_ops = {
 	.ack_offset = offsetof(struct pyroscope_receiver_config, ack),
+	.deduplicate_offset = offsetof(struct pyroscope_receiver_config, deduplicate),
 	.start = pyroscope_start,
 	.stop = pyroscope_stop,
 	.retire = pyroscope_retire,

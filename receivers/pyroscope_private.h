@@ -2,6 +2,7 @@
 #ifndef RECEIVERS_PYROSCOPE_PRIVATE_H
 #define RECEIVERS_PYROSCOPE_PRIVATE_H
 
+#include "pipeline/intake/duplicates.h"
 #include "pipeline/intake/http_intake.h"
 #include "profile/stores/label_set.h"
 
@@ -16,6 +17,7 @@ struct pyroscope_receiver_config {
 	struct http_server_config server;
 	struct label_limits limits;
 	struct choice ack;
+	struct duplicates_config deduplicate;
 };
 
 enum pyroscope_loss { PYROSCOPE_RESERVED, PYROSCOPE_DUPLICATE, PYROSCOPE_LOSSES };

@@ -131,16 +131,19 @@ static bool try_call(struct grpc_sender *sender, const struct grpc_message *mess
 }
 
 void grpc_sender_send(struct grpc_sender *sender, const struct grpc_message *message,
-		      const struct packet *packet, uint64_t timeout_ns, struct sending *sending)
+		      struct packet *packet, uint64_t timeout_ns, struct sending *sending)
 {
 	const struct origin *origin = packet->origin;
 	struct send_result failure = { SEND_RETRY, .retry_after_ms = -1, .reason = "auth" };
 	struct decorated decorated;
 	struct grpc_message call = *message;
+	struct idempotency keyed;
 	struct flight *flight = memory_new(sizeof *flight);
 	*flight = (struct flight){ sender, sending, packet->profiles };
+	if (sender->sends_key)
+		call.metadata = idempotency_add(&keyed, packet, message->metadata);
 	bool ready = decorated_init(&decorated, sender->authenticator, &sender->config->headers,
-				    message->metadata, origin ? origin->metadata : NULL);
+				    call.metadata, origin ? origin->metadata : NULL);
 	call.metadata = decorated.headers;
 	bool begun = ready && try_call(sender, &call, timeout_ns, flight, &failure);
 	decorated_fini(&decorated);
@@ -196,6 +199,7 @@ bool grpc_sender_init(struct grpc_sender *sender, const struct grpc_sender_confi
 			    .read = read_certificates,
 			    .sender = sender,
 			    .interval_ns = config->tls.reload_interval.ns },
+		.sends_key = idempotency_is_on(config->idempotency_key, &config->headers),
 	};
 	pthread_rwlock_init(&sender->lock, NULL);
 	sender->authenticator =

@@ -6,6 +6,7 @@
 
 #include "net/grpc/grpc_client.h"
 #include "pipeline/component.h"
+#include "pipeline/delivery/idempotency.h"
 #include "pipeline/reopen.h"
 
 /*
@@ -24,7 +25,7 @@ struct grpc_sender_config {
 	struct tls_client_config tls;
 	struct keepalive_config keepalive;
 	struct pairs headers;
-	bool wait_for_ready;
+	bool wait_for_ready, idempotency_key;
 	int64_t read_buffer_size, write_buffer_size;
 	struct auth_config auth;
 	const struct node *middlewares;
@@ -48,6 +49,7 @@ extern const struct config_table grpc_keepalive_table;
 			   "gRPC itself sets are errors."), \
 	CONFIG_ROW(type, member.user_agent, .key = "user_agent", \
 		   .help = "Default: `Portcullis/<version> (linux/<arch>)`; the gRPC C core appends its own name."), \
+	IDEMPOTENCY_ROW(type, member.idempotency_key), \
 	CONFIG_ROW(type, member.wait_for_ready, .key = "wait_for_ready", .def = "false", \
 		   .help = "Without a connection, requests wait until their timeout instead " \
 			   "of failing immediately."), \
@@ -114,6 +116,7 @@ struct grpc_sender {
 	pthread_rwlock_t lock; /* guards client: a send that starts after stop finds none */
 	struct grpc_client *client;
 	struct metric_series *replies_too_large;
+	bool sends_key; /* Idempotency-Key */
 };
 
 extern const struct metric grpc_sender_replies_too_large; /* for the manual of each exporter */
@@ -132,6 +135,6 @@ bool grpc_sender_reopen(struct grpc_sender *sender, struct error *err);
 /* [any thread] Calls, and reports the result to `sending`; message->release always runs. Metadata
  * that grpc_client_check_metadata rejects fails the request permanently. */
 void grpc_sender_send(struct grpc_sender *sender, const struct grpc_message *message,
-		      const struct packet *packet, uint64_t timeout_ns, struct sending *sending);
+		      struct packet *packet, uint64_t timeout_ns, struct sending *sending);
 
 #endif

@@ -113,11 +113,15 @@ void http_sender_send(struct http_sender *sender, const struct http_sending *req
 	const struct origin *origin = request->packet->origin;
 	struct send_result failure = { SEND_RETRY, .retry_after_ms = -1, .reason = "auth" };
 	struct decorated decorated;
+	struct idempotency keyed;
+	const struct metadatum *headers = request->headers;
 	struct flight *flight = memory_new(sizeof *flight);
 	*flight = (struct flight){ sender, sending, packet_ref(request->packet) };
+	if (sender->sends_key)
+		headers = idempotency_add(&keyed, request->packet, headers);
 	bool ready =
 		decorated_init(&decorated, sender->authenticator, &sender->config->http.headers,
-			       request->headers, origin ? origin->metadata : NULL);
+			       headers, origin ? origin->metadata : NULL);
 	bool posted = ready && try_post(request, decorated.headers, timeout_ns, flight, &failure);
 	decorated_fini(&decorated);
 	if (!posted)
@@ -152,6 +156,7 @@ void http_sender_init(struct http_sender *sender, const struct http_sender_confi
 			    .read = read_certificates,
 			    .sender = sender,
 			    .interval_ns = config->http.tls.reload_interval.ns },
+		.sends_key = idempotency_is_on(config->idempotency_key, &config->http.headers),
 	};
 	sender->authenticator = host_authenticator(host, &config->http.auth.present,
 						   config->http.auth.authenticator);

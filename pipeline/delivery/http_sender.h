@@ -7,6 +7,7 @@
 #include "net/http/http_client_config.h"
 #include "pipeline/component.h"
 #include "pipeline/delivery/http_compression.h"
+#include "pipeline/delivery/idempotency.h"
 #include "pipeline/reopen.h"
 
 /*
@@ -19,6 +20,7 @@
 struct http_sender_config {
 	struct http_client_config http;
 	int64_t max_idle_per_host;
+	bool idempotency_key;
 	struct http_compression_config compression;
 };
 
@@ -32,6 +34,7 @@ struct http_sender_config {
 		   .limited = true, .min = 0, .max = 65535, \
 		   .help = "The same as `max_idle_conns`, because an exporter has one host. The smaller number applies. " \
 			   "0: `max_idle_conns`."), \
+	IDEMPOTENCY_ROW(type, member.idempotency_key), \
 	HTTP_COMPRESSION_ROWS(type, member.compression, compressions)
 /* clang-format on */
 
@@ -73,6 +76,7 @@ struct http_sender {
 	struct reopen reopen;
 	pthread_rwlock_t lock; /* guards client: a send that starts after stop finds none */
 	struct http_client *client;
+	bool sends_key; /* Idempotency-Key */
 };
 
 /* The path is appended to the endpoint; both are copied. Everything else is borrowed until

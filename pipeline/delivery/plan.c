@@ -203,8 +203,11 @@ static bool plan_part(struct plan *plan, const struct part *whole, struct parts 
 	bool ok = o->ops->plan ? o->ops->plan(o->exporter, whole, &limits, parts, err)
 			       : split_packet(packet, &limits, NULL, parts, err);
 	packet_claim(packet, -needed);
-	for (uint32_t i = first; i < parts->count; i++)
+	for (uint32_t i = first; i < parts->count; i++) {
 		parts->at[i].planned = o->ops->plan != NULL;
+		if (parts->at[i].packet != packet)
+			packet_derive_id(parts->at[i].packet, packet, i - first);
+	}
 	return ok;
 }
 

@@ -12,7 +12,8 @@
  * bytes each): the sum of all contributions of that receiver.
  */
 enum {
-	FORMAT = 1,
+	FORMAT_WITHOUT_ID = 1,
+	FORMAT = 2,
 	AT_LENGTH = 8,
 	AT_METADATA = 12,
 	AT_BODY = 16,
@@ -26,7 +27,9 @@ enum {
 	AT_NEWEST = 80,
 	AT_TABLES = 88,
 	AT_CONTRIBUTIONS = 144,
-	FIXED = 152,
+	AT_ID = 152,
+	FIXED_WITHOUT_ID = AT_ID,
+	FIXED = 168,
 	STRING_MAX = 1 << 20,
 	METADATA_MAX = 1024,
 	RECEIVERS_MAX = 4096,
@@ -146,8 +149,9 @@ static uint64_t checksum_of(const uint8_t *head, size_t length)
 }
 
 /* The fixed part; the checksum last. */
-static void set_fixed(uint8_t *at, size_t length, const struct packet *p, uint32_t receivers)
+static void set_fixed(uint8_t *at, size_t length, struct packet *p, uint32_t receivers)
 {
+	struct hash128 id = packet_id(p);
 	struct hash128 content = hash_content_128(p->otlp.at, p->otlp.len);
 	memcpy(at, magic, sizeof magic);
 	set_number(at + sizeof magic, FORMAT, 4);
@@ -165,10 +169,12 @@ static void set_fixed(uint8_t *at, size_t length, const struct packet *p, uint32
 	for (unsigned t = 0; t < PACKET_TABLES; t++)
 		set_number(at + AT_TABLES + 8 * t, p->tables[t], 8);
 	set_number(at + AT_CONTRIBUTIONS, receivers, 4);
+	set_number(at + AT_ID, id.low, 8);
+	set_number(at + AT_ID + 8, id.high, 8);
 	set_number(at + AT_CHECKSUM, checksum_of(at, length), 8);
 }
 
-bool record_encode(const struct packet *packet, const char *pipeline, struct bytes *head)
+bool record_encode(struct packet *packet, const char *pipeline, struct bytes *head)
 {
 	static const uint8_t zero[FIXED];
 	uint32_t receivers;
@@ -219,10 +225,17 @@ static void skip_strings(struct reader *r, uint64_t count)
 		r->failed = !read_string(r);
 }
 
+/* The length of the part of the head that precedes the strings; 0: the format is unknown. */
+static size_t fixed_of(const uint8_t *head)
+{
+	uint64_t format = number_at(head + sizeof magic, 4);
+	return format == FORMAT ? FIXED : format == FORMAT_WITHOUT_ID ? FIXED_WITHOUT_ID : 0;
+}
+
 static struct reader reader_of(const struct record *record)
 {
-	return (struct reader){ record->head.at + FIXED, record->head.at + record->head.len,
-				false };
+	return (struct reader){ record->head.at + fixed_of(record->head.at),
+				record->head.at + record->head.len, false };
 }
 
 /* All that the packet is made of can be read, and nothing is left over. */
@@ -254,16 +267,23 @@ static enum record_fault check_head(struct view data)
 {
 	if (data.len < sizeof magic + 4)
 		return RECORD_TORN;
-	if (memcmp(data.at, magic, sizeof magic) != 0 ||
-	    number_at(data.at + sizeof magic, 4) != FORMAT)
+	size_t fixed = memcmp(data.at, magic, sizeof magic) == 0 ? fixed_of(data.at) : 0;
+	if (!fixed)
 		return RECORD_FOREIGN;
-	if (data.len < FIXED)
+	if (data.len < fixed)
 		return RECORD_TORN;
 	uint64_t length = number_at(data.at + AT_LENGTH, 4), body = number_at(data.at + AT_BODY, 8);
-	if (length < FIXED || length > HEAD_MAX || length > data.len || body != data.len - length)
+	if (length < fixed || length > HEAD_MAX || length > data.len || body != data.len - length)
 		return RECORD_TORN;
 	return number_at(data.at + AT_CHECKSUM, 8) == checksum_of(data.at, length) ? RECORD_SOUND
 										   : RECORD_CORRUPT;
+}
+
+static struct hash128 id_of(struct view head)
+{
+	if (fixed_of(head.at) == FIXED_WITHOUT_ID)
+		return hash_content_128(head.at, head.len);
+	return (struct hash128){ number_at(head.at + AT_ID, 8), number_at(head.at + AT_ID + 8, 8) };
 }
 
 enum record_fault record_check(struct view data, struct record *record)
@@ -277,6 +297,7 @@ enum record_fault record_check(struct view data, struct record *record)
 		.samples = number_at(data.at + AT_SAMPLES, 8),
 		.content = { number_at(data.at + AT_CONTENT, 8),
 			     number_at(data.at + AT_CONTENT + 8, 8) },
+		.id = id_of((struct view){ data.at, length }),
 		.arrival = number_at(data.at + AT_ARRIVAL, 8),
 		.head = { data.at, length },
 		.body = { data.at + length, data.len - length },
@@ -344,6 +365,7 @@ struct packet *record_packet(const struct record *record)
 		packet_new(record->body.len, (uint32_t)number_at(head + AT_CONTRIBUTIONS, 4));
 	memcpy(p->otlp.at, record->body.at, record->body.len);
 	p->otlp.len = record->body.len;
+	packet_set_id(p, record->id);
 	p->oldest_arrival = arrival_of(record->arrival);
 	p->samples = record->samples;
 	p->resources = (uint32_t)number_at(head + AT_RESOURCES, 4);

@@ -11,17 +11,20 @@
  * number. What is stored is what left the policy: the OTLP bytes are canonical, and the head has
  * only IDs of components, the tenant and the metadata of the batch.
  *
- * The head has a checksum, and the content ID (XXH3-128 of the OTLP bytes) is the checksum of the
- * rest. The content ID is the same on every attempt, at every destination and after a restart.
+ * The head has a checksum, and so have the OTLP bytes (XXH3-128).
  *
  *   0   "PCQR"                        56  samples (8)
- *   4   format (4), 1                 64  resources (4), profiles (4)
+ *   4   format (4), 2                 64  resources (4), profiles (4)
  *   8   length of the head (4)        72  oldest, newest time, ns since the epoch (8, 8)
  *   12  number of origin's data (4)   88  offset of each table in the OTLP bytes (8 each)
  *   16  length of the OTLP bytes (8)  144 number of contributions (4), of flags (4)
- *   24  content ID (16)               152 strings: pipeline, batch key, tenant, name and value of
- *   40  arrival, ns since epoch (8)       each metadatum; contributions; see record.c
- *   48  checksum of all other bytes of the head (8)
+ *   24  their checksum (16)           152 packet_id (16)
+ *   40  arrival, ns since epoch (8)   168 strings: pipeline, batch key, tenant, name and value of
+ *   48  checksum of all other             each metadatum; contributions; see record.c
+ *       bytes of the head (8)
+ *
+ * Format 1 had no packet_id: its strings begin at 152. Such a packet gets an ID that depends on the
+ * bytes of its head alone.
  */
 enum record_fault {
 	RECORD_SOUND,
@@ -36,14 +39,15 @@ extern const char *const record_faults[RECORD_FAULTS]; /* words for logs and met
 struct record {
 	struct view pipeline, tenant; /* ID; tenant: empty: none */
 	uint64_t samples;
-	struct hash128 content;
-	uint64_t arrival; /* wall clock, ns */
+	struct hash128 content; /* checksum of the body */
+	struct hash128 id;      /* packet_id */
+	uint64_t arrival;       /* wall clock, ns */
 	struct view head, body;
 };
 
 /* Appends the head of the packet's record; its body is packet->otlp. False: some string is longer
  * than a record can have. */
-bool record_encode(const struct packet *packet, const char *pipeline, struct bytes *head);
+bool record_encode(struct packet *packet, const char *pipeline, struct bytes *head);
 
 /* Checks the whole record, also its content. The views are those of `data`. After RECORD_CORRUPT
  * because of the body, pipeline, tenant and samples are set; otherwise they are empty. */

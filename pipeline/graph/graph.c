@@ -96,8 +96,11 @@ static void make_host(struct graph *g, struct instance *instance, const struct p
 {
 	const struct declared *d = instance->declared;
 	enum component_kind kind = d->factory->kind;
-	if (kind == COMPONENT_RECEIVER)
+	if (kind == COMPONENT_RECEIVER) {
 		instance->entrance = entrance_new(g->budget);
+		instance->duplicates = duplicates_new(inventory_duplicates(d), g->budget,
+						      g->options.metrics, d->id);
+	}
 	instance->host = (struct host){
 		.id = d->id,
 		.pipeline = path ? path->id : NULL,
@@ -304,6 +307,9 @@ static bool build_receiver(struct graph *g, const struct declared *d, struct err
 		pipeline_expect_senders(paths[i], ack);
 	struct reception *reception = &g->receptions[g->reception_count++];
 	reception->paths = paths;
+	reception->receiver = add_instance(g, d, err);
+	if (!reception->receiver)
+		return false;
 	reception->gate = gate_new(&(struct gate_options){
 		.receiver = d->id,
 		.paths = paths,
@@ -314,16 +320,16 @@ static bool build_receiver(struct graph *g, const struct declared *d, struct err
 		.seats = g->seats,
 		.tenants = g->tenants,
 		.limits = g->inventory.service.limits,
+		.duplicates = reception->receiver->duplicates,
 		.ack = ack,
 		.screen = { g->options.kills, g->quotas, g->budget },
 		.metrics = g->options.metrics,
 		.ledger = g->options.ledger,
 		.log = &g->log,
 	});
-	reception->receiver = add_instance(g, d, err);
-	if (reception->receiver && !reception->receiver->started)
+	if (!reception->receiver->started)
 		entrance_lead(reception->receiver->entrance, reception->gate);
-	return reception->receiver != NULL;
+	return true;
 }
 
 static bool build_receivers(struct graph *g, struct error *err)
@@ -497,6 +503,7 @@ static void leave_instance(struct instance *instance)
 	if (instance->self && instance->declared->factory->destroy)
 		instance->declared->factory->destroy(instance->self);
 	entrance_unref(&instance->entrance);
+	duplicates_unref(&instance->duplicates);
 	named_auths_fini(&instance->auths);
 	declared_fini(&instance->own);
 	memory_free(instance->self);

@@ -47,6 +47,8 @@ const struct declared *inventory_find(const struct inventory *inventory, enum co
 				      const char *id);
 
 /* What the receiver's senders wait for. */
+/* The receiver's key `deduplicate`; NULL: it has none. */
+const struct duplicates_config *inventory_duplicates(const struct declared *receiver);
 enum ack_mode inventory_ack(const struct inventory *inventory, const struct declared *receiver);
 /* A receiver can promise no more than its destinations keep. */
 bool inventory_check_acks(const struct inventory *inventory, struct error *err);

@@ -2,6 +2,12 @@
 #include "pipeline/delivery/delivery.h"
 #include "pipeline/graph/inventory.h"
 
+const struct duplicates_config *inventory_duplicates(const struct declared *receiver)
+{
+	size_t offset = receiver->factory->receiver->deduplicate_offset;
+	return offset ? (const void *)((const char *)receiver->config + offset) : NULL;
+}
+
 enum ack_mode inventory_ack(const struct inventory *inventory, const struct declared *receiver)
 {
 	size_t offset = receiver->factory->receiver->ack_offset;

@@ -26,8 +26,9 @@ struct instance {
 	/* the number of the graph that stops it */
 	_Atomic uint64_t owner;
 	bool started; /* must be stopped; of an exporter: must be left, or is not gone yet */
-	struct exporter *exporter; /* of an exporter: instead of self and host */
-	struct entrance *entrance; /* of a receiver */
+	struct exporter *exporter;     /* of an exporter: instead of self and host */
+	struct entrance *entrance;     /* of a receiver */
+	struct duplicates *duplicates; /* of a receiver; NULL: none */
 };
 
 /* What a receiver leads to in one graph. */

@@ -242,7 +242,7 @@ static void give_back(struct gate *gate, struct inbound *in)
 
 bool gate_wants_headers(const struct gate *gate)
 {
-	return tenants_want_headers(gate->options.tenants);
+	return gate->options.duplicates || tenants_want_headers(gate->options.tenants);
 }
 
 bool gate_admit(struct gate *gate, struct inbound *in, size_t announced, struct error *err)
@@ -296,6 +296,16 @@ void gate_count_end(struct gate *gate, uint64_t samples, enum ledger_column end)
 	ledger_leave(gate->options.ledger);
 }
 
+/* Its samples are those of the request that it repeats. */
+static void count_duplicate(struct gate *gate, struct inbound *in)
+{
+	struct gate_counters *c = gate_counters_of(gate, in);
+	metric_add(c->repeated, 1);
+	metric_add(c->duplicate, (int64_t)in->samples);
+	gate_count_in(gate, in->samples, LEDGER_DUPLICATE);
+	quotas_return(gate->options.screen.quotas, &in->quota);
+}
+
 static void count_outcome(struct gate *gate, struct inbound *in)
 {
 	struct gate_counters *c = gate_counters_of(gate, in);
@@ -328,13 +338,32 @@ static void tell_delivery(struct inbound *in, enum ack_outcome outcome)
 	in->outcome.error = &in->error;
 }
 
+/* What a repetition of the request will be answered. */
+static void remember(struct gate *gate, struct inbound *in)
+{
+	struct duplicates *duplicates = gate->options.duplicates;
+	struct duplicates_reply reply = { in->samples, in->outcome.rejected_profiles, "" };
+	if (in->outcome.error) {
+		duplicates_forget(duplicates, in->duplicate);
+		return;
+	}
+	if (in->outcome.rejection)
+		snprintf(reply.rejection, sizeof reply.rejection, "%s", in->outcome.rejection);
+	duplicates_keep(duplicates, in->duplicate, &reply);
+}
+
 static void answer(struct ack *ack, enum ack_outcome outcome)
 {
 	struct inbound *in = inbound_of(ack);
 	struct gate *gate = in->gate;
 	if (outcome != ACK_TAKEN && !in->outcome.error)
 		tell_delivery(in, outcome);
-	count_outcome(gate, in);
+	if (in->repeated)
+		count_duplicate(gate, in);
+	else
+		count_outcome(gate, in);
+	if (in->duplicate)
+		remember(gate, in);
 	give_back(gate, in);
 	in->ops->reply(in, &in->outcome);
 }
@@ -346,6 +375,8 @@ static void begin(struct gate *gate, struct inbound *in)
 	in->outcome = (struct outcome){ 0 };
 	in->samples = 0;
 	in->refusal = REFUSAL_NONE;
+	in->duplicate = 0;
+	in->repeated = false;
 	error_clear(&in->error);
 	ack_init(&in->ack, gate->options.ack, answer);
 	in->request.ack = &in->ack;
@@ -353,10 +384,38 @@ static void begin(struct gate *gate, struct inbound *in)
 	assert(in->peer);
 }
 
+/* Answers a request that repeats another one; false: it is new. */
+static bool repeats(struct gate *gate, struct inbound *in)
+{
+	struct duplicates_reply reply;
+	switch (duplicates_enter(gate->options.duplicates, &in->request, in->headers,
+				 &in->duplicate, &reply)) {
+	case DUPLICATES_NEW:
+		return false;
+	case DUPLICATES_BUSY:
+		gate_refusal_busy(in, &in->error, REFUSAL_IN_PROGRESS,
+				  "a request with the same Idempotency-Key is being processed");
+		in->outcome.error = &in->error;
+		break;
+	case DUPLICATES_REPEATS:
+		in->repeated = true;
+		in->samples = reply.samples;
+		in->outcome.rejected_profiles = reply.rejected_profiles;
+		if (reply.rejected_profiles)
+			in->outcome.rejection = in->rejection;
+		snprintf(in->rejection, sizeof in->rejection, "%s",
+			 *reply.rejection ? reply.rejection : "as when it was first received");
+	}
+	ack_release(&in->ack, ACK_TAKEN);
+	return true;
+}
+
 void gate_run_here(struct gate *gate, struct inbound *in, uint32_t io_thread)
 {
 	struct worker **seat = &gate->options.seats[io_thread];
 	begin(gate, in);
+	if (repeats(gate, in))
+		return;
 	in->here = true;
 	if (!*seat)
 		*seat = worker_new(*gate->options.workers);
@@ -376,5 +435,6 @@ void gate_enqueue(struct gate *gate, struct inbound *in)
 void gate_submit(struct gate *gate, struct inbound *in)
 {
 	begin(gate, in);
-	gate_enqueue(gate, in);
+	if (!repeats(gate, in))
+		gate_enqueue(gate, in);
 }

@@ -2,6 +2,7 @@
 #ifndef PIPELINE_INTAKE_GATE_H
 #define PIPELINE_INTAKE_GATE_H
 
+#include "pipeline/intake/duplicates.h"
 #include "pipeline/intake/gate_metrics.h"
 #include "pipeline/intake/peers.h"
 #include "pipeline/intake/pipeline.h"
@@ -32,10 +33,11 @@ struct gate_options {
 	/* by I/O thread: the worker of that thread, created there when first needed; unref'd there
 	 * before workers_stop */
 	struct worker **seats;
-	struct tenants *tenants;      /* NULL: there are none */
-	struct request_limits limits; /* of documents; zeroed: none */
-	enum ack_mode ack;            /* of all its requests */
-	struct screen screen;         /* the kill switch and the quotas */
+	struct tenants *tenants;       /* NULL: there are none */
+	struct request_limits limits;  /* of documents; zeroed: none */
+	enum ack_mode ack;             /* of all its requests */
+	struct duplicates *duplicates; /* the receiver's; NULL: none */
+	struct screen screen;          /* the kill switch and the quotas */
 	struct metrics *metrics;
 	struct ledger *ledger;
 	struct log *log;

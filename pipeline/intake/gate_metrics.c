@@ -14,9 +14,14 @@ static const struct metric failed_samples = {
 	"otelcol_receiver_failed_profile_samples", METRIC_COUNTER, "{samples}",
 	"Decoded samples of requests that failed for an internal reason."
 };
+static const struct metric duplicate_samples = {
+	"otelcol_receiver_duplicate_profile_samples", METRIC_COUNTER, "{samples}",
+	"Samples of repeated requests, which were answered as the request that they repeat, and "
+	"dropped (deduplicate)."
+};
 static const struct metric requests = {
 	"otelcol_receiver_requests", METRIC_COUNTER, "{requests}",
-	"Requests by outcome: success, partial, refused, failure."
+	"Requests by outcome: success, partial, duplicate, refused, failure."
 };
 static const struct metric empty_requests = {
 	"otelcol_receiver_empty_requests", METRIC_COUNTER, "{requests}",
@@ -38,8 +43,8 @@ static const struct metric repaired_strings = { "otelcol_receiver_repaired_strin
 						"Strings with invalid UTF-8, replaced by U+FFFD." };
 
 const struct metric *const gate_metrics[] = {
-	&accepted_samples, &refused_samples,  &failed_samples,   &requests, &empty_requests,
-	&refused_requests, &refused_profiles, &repaired_strings, NULL
+	&accepted_samples, &duplicate_samples, &refused_samples,  &failed_samples,   &requests,
+	&empty_requests,   &refused_requests,  &refused_profiles, &repaired_strings, NULL
 };
 
 void gate_counters_init(struct gate_counters *c, struct metrics *metrics, const char *receiver,
@@ -52,6 +57,7 @@ void gate_counters_init(struct gate_counters *c, struct metrics *metrics, const 
 		.accepted = metrics_series(metrics, &accepted_samples, labels),
 		.refused = metrics_series(metrics, &refused_samples, labels),
 		.failed = metrics_series(metrics, &failed_samples, labels),
+		.duplicate = metrics_series(metrics, &duplicate_samples, labels),
 		.bad_profiles = metrics_series(metrics, &refused_profiles, labels),
 		.empty = metrics_series(metrics, &empty_requests, labels),
 		.repaired_strings = metrics_series(metrics, &repaired_strings, labels),
@@ -60,9 +66,8 @@ void gate_counters_init(struct gate_counters *c, struct metrics *metrics, const 
 		const char *outcome;
 		struct metric_series **series;
 	} outcomes[] = {
-		{ "success", &c->success },
-		{ "partial", &c->partial },
-		{ "refused", &c->refusal },
+		{ "success", &c->success },    { "partial", &c->partial },
+		{ "duplicate", &c->repeated }, { "refused", &c->refusal },
 		{ "failure", &c->failure },
 	};
 	for (size_t i = 0; i < sizeof outcomes / sizeof *outcomes; i++) {

@@ -10,11 +10,11 @@
  * that counting (mainly refusals from the headers) is one atomic addition. Each request is counted
  * once, when it ends. */
 struct gate_counters {
-	struct metric_series *accepted, *refused, *failed; /* samples */
+	struct metric_series *accepted, *refused, *failed, *duplicate; /* samples */
 	struct metric_series *bad_profiles, *repaired_strings;
-	struct metric_series *success, *partial, *refusal, *failure; /* requests */
-	struct metric_series *empty;                                 /* of the successful ones */
-	struct metric_series *reasons[REFUSAL_COUNT];                /* none for REFUSAL_NONE */
+	struct metric_series *success, *partial, *refusal, *failure, *repeated; /* requests */
+	struct metric_series *empty;                  /* of the successful ones */
+	struct metric_series *reasons[REFUSAL_COUNT]; /* none for REFUSAL_NONE */
 };
 
 extern const struct metric *const gate_metrics[]; /* for the manual; NULL-terminated */

@@ -47,6 +47,8 @@ static void read_record(struct view data)
 	char *pipeline = strndup((const char *)record.pipeline.at, record.pipeline.len);
 	bytes_init(&head, SIZE_MAX / 2);
 	assert(record_encode(packet, pipeline, &head));
+	const struct hash128 id = packet_id(packet);
+	assert(id.low == record.id.low && id.high == record.id.high);
 	free(pipeline);
 	bytes_fini(&head);
 	packet_unref(&packet);

@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <cmocka.h>
 
+#include "base/memory.h"
 #include "profile/packet.h"
 
 #include <sched.h>
@@ -223,9 +224,77 @@ static void json_goes_with_the_last_who_reads_it(void **state)
 	assert_int_equal(charged, 0);
 }
 
+static bool same(struct hash128 a, struct hash128 b)
+{
+	return a.low == b.low && a.high == b.high;
+}
+
+/* Both may have been acknowledged. */
+static void packets_with_the_same_bytes_have_different_ids(void **state)
+{
+	(void)state;
+	struct packet *a = packet_of("x"), *b = packet_of("x");
+	assert_true(same(packet_id(a), packet_id(a)));
+	assert_false(same(packet_id(a), packet_id(b)));
+	packet_unref(&a);
+	packet_unref(&b);
+}
+
+/* The ID of a part of `whole` with these bytes and this number. */
+static struct hash128 derived(struct packet *whole, const char *bytes, uint32_t number)
+{
+	struct packet *part = packet_of(bytes);
+	packet_derive_id(part, whole, number);
+	struct hash128 id = packet_id(part);
+	packet_unref(&part);
+	return id;
+}
+
+static void a_part_has_the_id_of_its_bytes_and_number_in_the_whole(void **state)
+{
+	(void)state;
+	struct packet *a = packet_of("x"), *b = packet_of("x");
+	struct hash128 id = derived(a, "y", 1);
+	assert_true(same(id, derived(a, "y", 1)));
+	assert_false(same(id, derived(a, "z", 1)));
+	assert_false(same(id, derived(a, "y", 2)));
+	assert_false(same(id, derived(b, "y", 1)));
+	assert_false(same(id, packet_id(a)));
+	packet_set_id(b, packet_id(a));
+	assert_true(same(id, derived(b, "y", 1)));
+	packet_unref(&a);
+	packet_unref(&b);
+}
+
+static void *ask(void *argument)
+{
+	struct hash128 *id = memory_new(sizeof *id);
+	*id = packet_id(argument);
+	return id;
+}
+
+static void threads_get_the_same_id(void **state)
+{
+	(void)state;
+	struct packet *packet = packet_of("x");
+	pthread_t threads[8];
+	for (int i = 0; i < 8; i++)
+		pthread_create(&threads[i], NULL, ask, packet);
+	for (int i = 0; i < 8; i++) {
+		void *id;
+		pthread_join(threads[i], &id);
+		assert_true(same(*(struct hash128 *)id, packet_id(packet)));
+		memory_free(id);
+	}
+	packet_unref(&packet);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(packets_with_the_same_bytes_have_different_ids),
+		cmocka_unit_test(a_part_has_the_id_of_its_bytes_and_number_in_the_whole),
+		cmocka_unit_test(threads_get_the_same_id),
 		cmocka_unit_test(otlp_is_the_packet_itself),
 		cmocka_unit_test(a_form_is_made_once),
 		cmocka_unit_test(the_encoder_gets_the_callers_context),

@@ -36,7 +36,7 @@ static struct packet *make_packet(void)
 	return p;
 }
 
-static void encode(const struct packet *p, struct bytes *out)
+static void encode(struct packet *p, struct bytes *out)
 {
 	bytes_init(out, 1 << 20);
 	assert_true(record_encode(p, "profiles/x", out));
@@ -113,22 +113,75 @@ static void the_arrival_is_kept_in_wall_clock_time(void **state)
 	bytes_fini(&data);
 }
 
-static void the_content_id_is_that_of_the_bytes(void **state)
+static void the_id_is_kept(void **state)
 {
 	(void)state;
 	struct packet *p = make_packet();
 	struct bytes one, two;
 	struct record a, b;
+	struct hash128 id = packet_id(p);
 	encode(p, &one);
 	p->oldest_arrival -= 1000;
 	encode(p, &two);
-	record_check(bytes_view(&one), &a);
-	record_check(bytes_view(&two), &b);
-	struct hash128 content = hash_content_128(p->otlp.at, p->otlp.len);
-	assert_int_equal(a.content.low, content.low);
-	assert_int_equal(a.content.high, content.high);
-	assert_int_equal(b.content.low, content.low);
+	assert_int_equal(record_check(bytes_view(&one), &a), RECORD_SOUND);
+	assert_int_equal(record_check(bytes_view(&two), &b), RECORD_SOUND);
+	assert_memory_equal(&a.id, &id, sizeof id);
+	assert_memory_equal(&b.id, &id, sizeof id);
+	struct packet *q = record_packet(&a);
+	struct hash128 again = packet_id(q);
+	assert_memory_equal(&again, &id, sizeof id);
 	packet_unref(&p);
+	packet_unref(&q);
+	bytes_fini(&one);
+	bytes_fini(&two);
+}
+
+static void set_number(uint8_t *at, uint64_t number)
+{
+	for (unsigned i = 0; i < 8; i++)
+		at[i] = (uint8_t)(number >> 8 * i);
+}
+
+/* The record as the first format had it: without the 16 bytes of the ID at 152. */
+static void encode_old(struct packet *p, struct bytes *out)
+{
+	enum { AT_LENGTH = 8, AT_CHECKSUM = 48, AT_ID = 152, ID = 16 };
+	uint8_t sums[16];
+	bytes_init(out, 1 << 20);
+	assert_true(record_encode(p, "profiles/x", out));
+	size_t head = out->len - ID;
+	memmove(out->at + AT_ID, out->at + AT_ID + ID, head - AT_ID);
+	out->len = head;
+	out->at[4] = 1;
+	assert_true(head < 65536);
+	out->at[AT_LENGTH] = (uint8_t)head;
+	out->at[AT_LENGTH + 1] = (uint8_t)(head >> 8);
+	set_number(sums, hash_content(out->at, AT_CHECKSUM));
+	set_number(sums + 8, hash_content(out->at + AT_CHECKSUM + 8, head - AT_CHECKSUM - 8));
+	set_number(out->at + AT_CHECKSUM, hash_content(sums, sizeof sums));
+	assert_true(bytes_add(out, p->otlp.at, p->otlp.len));
+}
+
+static void a_record_of_the_first_format_is_read_and_has_an_id_of_its_own(void **state)
+{
+	(void)state;
+	struct packet *p = make_packet();
+	struct bytes one, two;
+	struct record a, again, b;
+	encode_old(p, &one);
+	p->oldest_arrival -= 1000;
+	encode_old(p, &two);
+	assert_int_equal(record_check(bytes_view(&one), &a), RECORD_SOUND);
+	assert_int_equal(record_check(bytes_view(&one), &again), RECORD_SOUND);
+	assert_int_equal(record_check(bytes_view(&two), &b), RECORD_SOUND);
+	assert_memory_equal(&a.id, &again.id, sizeof a.id);
+	assert_memory_not_equal(&a.id, &b.id, sizeof a.id);
+	struct packet *q = record_packet(&a);
+	assert_int_equal(q->otlp.len, 1000);
+	assert_string_equal(q->origin->metadata[0].value, "a");
+	assert_int_equal(q->contribution_count, 2);
+	packet_unref(&p);
+	packet_unref(&q);
 	bytes_fini(&one);
 	bytes_fini(&two);
 }
@@ -172,7 +225,7 @@ static void another_format_is_foreign(void **state)
 	struct bytes data;
 	struct record r;
 	encode(p, &data);
-	data.at[4] = 2;
+	data.at[4] = 3;
 	assert_int_equal(record_check(bytes_view(&data), &r), RECORD_FOREIGN);
 	data.at[0] = 'X';
 	assert_int_equal(record_check(bytes_view(&data), &r), RECORD_FOREIGN);
@@ -219,7 +272,8 @@ int main(void)
 		cmocka_unit_test(a_packet_comes_back_as_it_was),
 		cmocka_unit_test(contributions_are_summed_by_receiver),
 		cmocka_unit_test(the_arrival_is_kept_in_wall_clock_time),
-		cmocka_unit_test(the_content_id_is_that_of_the_bytes),
+		cmocka_unit_test(the_id_is_kept),
+		cmocka_unit_test(a_record_of_the_first_format_is_read_and_has_an_id_of_its_own),
 		cmocka_unit_test(every_flipped_bit_is_noticed),
 		cmocka_unit_test(every_other_length_is_torn),
 		cmocka_unit_test(another_format_is_foreign),

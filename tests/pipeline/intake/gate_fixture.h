@@ -30,6 +30,8 @@ struct fixture {
 	struct workers *workers;
 	struct gate *gate;
 	struct entrance *entrance; /* leads to the gate */
+	struct duplicates_config deduplicate;
+	struct duplicates *duplicates; /* of the receiver; NULL: none */
 	_Atomic uint32_t packets;
 	bool full; /* no destination has room */
 	bool hold; /* the sender waits for the packet */
@@ -105,6 +107,8 @@ static bool decode(struct inbound *in, struct profiles *p, struct error *err)
 	open_value(p, stack, (struct list){ 0 }, 7);
 	p->rejected_profiles = fake->bad;
 	p->rejected_samples = fake->bad * 2;
+	if (fake->bad)
+		snprintf(p->rejection, sizeof p->rejection, "scripted fault");
 	return true;
 }
 
@@ -186,6 +190,7 @@ static inline void open_gate(struct fixture *f, uint32_t pipelines)
 						   .peers = &f->peers,
 						   .workers = &f->workers,
 						   .ack = f->ack,
+						   .duplicates = f->duplicates,
 						   .metrics = f->metrics,
 						   .ledger = f->ledger,
 						   .log = &f->log });
@@ -222,6 +227,7 @@ static inline int teardown(void **state)
 	struct fixture *f = *state;
 	workers_stop(&f->workers);
 	gate_unref(&f->gate);
+	duplicates_unref(&f->duplicates);
 	batcher_unref(&f->route.batcher);
 	assert_int_equal(f->budget.charged, 0);
 	peers_fini(&f->peers);

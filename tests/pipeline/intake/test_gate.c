@@ -247,6 +247,132 @@ static void a_full_queue_refuses_only_when_it_blocks_or_no_other_has_room(void *
 	open_gate(f, 0);
 }
 
+static void deduplicate(struct fixture *f)
+{
+	f->deduplicate = (struct duplicates_config){ { true }, { INT64_C(3600000000000) }, 100 };
+	f->duplicates = duplicates_new(&f->deduplicate, &f->budget, f->metrics, "fake");
+}
+
+static struct fake keyed_request(const char *key)
+{
+	static struct metadatum headers[2][2] = { { { "idempotency-key", "\"0123456789abcdef\"" } },
+						  { { "idempotency-key", "another-key-of-16" } } };
+	struct fake fake = fake_request(100);
+	fake.in.headers = headers[!strcmp(key, "another")];
+	return fake;
+}
+
+static void run_again(struct fixture *f, struct fake *fake)
+{
+	f->workers = start_workers(f);
+	run(f, fake);
+}
+
+#define IN "otelcol_ledger_receiver_in_samples{receiver=\"fake\"} "
+#define DUPLICATE "otelcol_ledger_receiver_dropped_samples{reason=\"duplicate\",receiver=\"fake\"} "
+
+static void a_repeated_request_is_answered_as_the_first_and_not_processed(void **state)
+{
+	struct fixture *f = *state;
+	struct fake first = keyed_request("one"), second = first, other = keyed_request("another");
+	first.bad = 3;
+	deduplicate(f);
+	open_gate(f, 1);
+	assert_true(gate_wants_headers(f->gate));
+	run(f, &first);
+	run_again(f, &second);
+	assert_false(second.refused);
+	assert_int_equal(second.rejected, 3);
+	assert_string_equal(second.text, first.text);
+	assert_int_equal(f->packets, 1);
+	run_again(f, &other);
+	assert_int_equal(f->packets, 2);
+	assert_int_equal(read_metric(f, OUTCOME("duplicate")), 1);
+	assert_int_equal(read_metric(f, OUTCOME("partial")), 1);
+	assert_int_equal(read_metric(f, OUTCOME("success")), 1);
+	assert_int_equal(read_metric(f, "otelcol_receiver_accepted_profile_samples" LABELS), 2);
+	assert_int_equal(read_metric(f, "otelcol_receiver_duplicate_profile_samples" LABELS), 1);
+	assert_int_equal(read_metric(f, IN), 9);
+	assert_int_equal(read_metric(f, DUPLICATE), 1);
+}
+
+static void a_repetition_is_not_answered_before_the_first_request(void **state)
+{
+	struct fixture *f = *state;
+	struct fake first = keyed_request("one"), early = first, late = first;
+	f->hold = true;
+	f->ack = ACK_DELIVERED;
+	deduplicate(f);
+	open_gate(f, 1);
+	submit(f, &first);
+	workers_stop(&f->workers);
+	assert_false(first.replied);
+	run_again(f, &early);
+	assert_true(early.refused);
+	assert_int_equal(early.kind, ERROR_BUSY);
+	assert_true(early.retry_after_ms > 0);
+	assert_int_equal(read_metric(f, REASON("in_progress")), 1);
+	packet_release_acks(f->held, ACK_MODE_ANY, ACK_TAKEN);
+	packet_unref(&f->held);
+	assert_true(first.replied);
+	run_again(f, &late);
+	assert_false(late.refused);
+	assert_int_equal(f->packets, 1);
+	assert_int_equal(read_metric(f, OUTCOME("duplicate")), 1);
+}
+
+static void a_request_that_was_refused_may_come_again(void **state)
+{
+	struct fixture *f = *state;
+	struct fake first = keyed_request("one"), second = first, third = first;
+	first.fails = ERROR_INVALID;
+	deduplicate(f);
+	open_gate(f, 1);
+	run(f, &first);
+	assert_true(first.refused);
+	f->full = true;
+	run_again(f, &second);
+	assert_true(second.refused);
+	f->full = false;
+	run_again(f, &third);
+	assert_false(third.refused);
+	assert_int_equal(f->packets, 2); /* one of them found no room */
+	assert_int_equal(read_metric(f, OUTCOME("duplicate")), 0);
+}
+
+static void a_request_that_a_destination_did_not_accept_may_come_again(void **state)
+{
+	struct fixture *f = *state;
+	struct fake first = keyed_request("one"), second = first;
+	f->hold = true;
+	f->ack = ACK_DELIVERED;
+	deduplicate(f);
+	open_gate(f, 1);
+	submit(f, &first);
+	workers_stop(&f->workers);
+	packet_release_acks(f->held, ACK_MODE_ANY, ACK_FAILED);
+	packet_unref(&f->held);
+	assert_true(first.refused);
+	f->workers = start_workers(f);
+	submit(f, &second);
+	workers_stop(&f->workers);
+	assert_int_equal(f->packets, 2);
+	packet_release_acks(f->held, ACK_MODE_ANY, ACK_TAKEN);
+	packet_unref(&f->held);
+	assert_false(second.refused);
+}
+
+static void without_deduplicate_a_key_means_nothing(void **state)
+{
+	struct fixture *f = *state;
+	struct fake first = keyed_request("one"), second = first;
+	open_gate(f, 1);
+	assert_false(gate_wants_headers(f->gate));
+	run(f, &first);
+	run_again(f, &second);
+	assert_int_equal(f->packets, 2);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -264,6 +390,11 @@ int main(void)
 		TEST(a_sender_that_waits_is_not_called_back_in_vain),
 		TEST(room_at_a_best_effort_destination_admits_nothing),
 		TEST(a_full_queue_refuses_senders_that_wait_for_every_destination),
+		TEST(a_repeated_request_is_answered_as_the_first_and_not_processed),
+		TEST(a_repetition_is_not_answered_before_the_first_request),
+		TEST(a_request_that_was_refused_may_come_again),
+		TEST(a_request_that_a_destination_did_not_accept_may_come_again),
+		TEST(without_deduplicate_a_key_means_nothing),
 		TEST(a_full_queue_refuses_only_when_it_blocks_or_no_other_has_room),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
