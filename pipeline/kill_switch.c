@@ -373,41 +373,80 @@ static void watch(struct kill_switch *k, struct kill_file *fresh)
 		loop_timer_cancel(k->timer);
 }
 
-static bool open_file(struct kill_switch *k, const char *path, struct error *err)
+struct kill_change {
+	struct kill_switch *kills;
+	const struct kill_config *config;
+	struct kill_file *file; /* NULL: none, or the one that is watched already */
+	struct kill_rules *rules;
+};
+
+static bool open_file(struct kill_change *c, struct error *err)
 {
-	struct kill_file *f = file_new(k, path);
-	struct kill_rules *rules = NULL;
-	if (watched_file_read(&f->file, &f->content, err))
-		rules = kill_rules_parse(bytes_view(&f->content), err);
-	else if (f->file.missing)
-		rules = kill_rules_join(NULL, NULL);
-	if (!rules) {
-		file_free(f);
-		return error_prefix(err, "service::kill_switch::file");
-	}
-	watch(k, f);
-	set_valid(k, true, err);
-	use(k, rules, path);
-	return true;
+	c->file = file_new(c->kills, c->config->file);
+	if (watched_file_read(&c->file->file, &c->file->content, err))
+		c->rules = kill_rules_parse(bytes_view(&c->file->content), err);
+	else if (c->file->file.missing)
+		c->rules = kill_rules_join(NULL, NULL);
+	return c->rules || error_prefix(err, "service::kill_switch::file");
 }
 
-bool kill_switch_configure(struct kill_switch *k, const struct kill_config *config,
-			   struct error *err)
+static bool has_file(const struct kill_config *config)
 {
-	const char *path = config->file && *config->file ? config->file : NULL;
-	if (path && !is_same_file(k->file, path) && !open_file(k, path, err))
-		return false;
-	k->response = (enum kill_response)config->response.index;
-	k->retry_after_ms = (uint32_t)(config->retry_after.ns / 1000000);
-	k->queues = (enum kill_queues)config->destinations.index;
-	if (!path && k->file) {
-		set_valid(k, true, err);
+	return config->file && *config->file;
+}
+
+struct kill_change *kill_switch_prepare(struct kill_switch *k, const struct kill_config *config,
+					struct error *err)
+{
+	struct kill_change *c = memory_new(sizeof *c);
+	*c = (struct kill_change){ .kills = k, .config = config };
+	if (has_file(config) && !is_same_file(k->file, config->file) && !open_file(c, err))
+		kill_change_free(&c);
+	return c;
+}
+
+void kill_change_free(struct kill_change **change)
+{
+	struct kill_change *c = *change;
+	*change = NULL;
+	if (!c)
+		return;
+	if (c->file)
+		file_free(c->file);
+	kill_rules_unref(&c->rules);
+	memory_free(c);
+}
+
+static void change_file(struct kill_switch *k, struct kill_change *c)
+{
+	struct error none;
+	error_clear(&none);
+	if (c->file) {
+		watch(k, c->file);
+		set_valid(k, true, &none);
+		use(k, c->rules, c->file->path);
+	} else if (!has_file(c->config) && k->file) {
+		set_valid(k, true, &none);
 		watch(k, NULL);
 		use(k, NULL, "configuration");
 	}
+	c->file = NULL;
+	c->rules = NULL;
+}
+
+void kill_switch_apply(struct kill_change **change)
+{
+	struct kill_change *c = *change;
+	if (!c)
+		return;
+	struct kill_switch *k = c->kills;
+	k->response = (enum kill_response)c->config->response.index;
+	k->retry_after_ms = (uint32_t)(c->config->retry_after.ns / 1000000);
+	k->queues = (enum kill_queues)c->config->destinations.index;
+	change_file(k, c);
 	if (k->changed)
 		k->changed(k->context);
-	return true;
+	kill_change_free(change);
 }
 
 static bool check_config(const void *config, struct error *err)

@@ -41,10 +41,14 @@ void kill_switch_unref(struct kill_switch **kills); /* after loop_run returned *
 /* Called after each change of the rules. */
 void kill_switch_notify(struct kill_switch *kills, void (*changed)(void *context), void *context);
 
-/* Applies a configuration, which may be freed afterwards, and reads its file at once. False:
- * nothing has changed. */
-bool kill_switch_configure(struct kill_switch *kills, const struct kill_config *config,
-			   struct error *err);
+/* What a configuration changes. It reads its file at once; nothing is in force before it is
+ * applied. NULL: the file cannot be used. The configuration outlives the change. */
+struct kill_change;
+struct kill_change *kill_switch_prepare(struct kill_switch *kills, const struct kill_config *config,
+					struct error *err);
+/* Both clear; NULL: nothing happens. No other change was applied since this one was prepared. */
+void kill_switch_apply(struct kill_change **change);
+void kill_change_free(struct kill_change **change);
 /* Replaces the rules of the administrator. `who` is for the log. */
 bool kill_switch_set(struct kill_switch *kills, struct view text, const char *who,
 		     struct error *err);

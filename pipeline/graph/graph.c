@@ -440,6 +440,19 @@ static bool start_instance(struct graph *g, struct instance *instance, struct er
 	return true;
 }
 
+/* While a graph runs, its rules stay in force until this one takes its place. */
+static bool prepare_kills(struct graph *g, struct error *err)
+{
+	struct kill_switch *kills = g->options.kills;
+	if (kills)
+		g->kills = kill_switch_prepare(kills, &g->inventory.service.kill_switch, err);
+	if (kills && !g->kills)
+		return false;
+	if (!g->options.predecessor)
+		kill_switch_apply(&g->kills);
+	return true;
+}
+
 bool graph_start(struct graph *g, struct io *io, struct error *err)
 {
 	inventory_log(&g->inventory, &g->log);
@@ -456,9 +469,7 @@ bool graph_start(struct graph *g, struct io *io, struct error *err)
 		},
 		err);
 	succession_own(g);
-	bool ok = g->workers &&
-		  (!g->options.kills ||
-		   kill_switch_configure(g->options.kills, &g->inventory.service.kill_switch, err));
+	bool ok = g->workers && prepare_kills(g, err);
 	for (uint32_t i = 0; i < g->instance_count && ok; i++)
 		ok = g->instances[i]->started || start_instance(g, g->instances[i], err);
 	if (!ok)
@@ -549,6 +560,7 @@ void graph_unref(struct graph **graph)
 	loop_timer_unref(&g->deadline);
 	tenants_unref(&g->tenants);
 	quotas_unref(&g->quotas);
+	kill_change_free(&g->kills);
 	inventory_fini(&g->inventory);
 	peers_fini(&g->peers);
 	memory_free(g->seats);

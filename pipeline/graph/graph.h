@@ -58,7 +58,7 @@ void graph_reopen(struct graph *graph);
 /* The budget knows its baseline: divides the memory above it between the exporters. */
 void graph_ready(struct graph *graph);
 /* The graph has started: requests that arrive at receivers which it has from its predecessor are
- * its own from now on. The predecessor must retire next. */
+ * its own from now on, and its kill switch is in force. The predecessor must retire next. */
 void graph_succeed(struct graph *graph);
 /* Between build and graph_succeed: the number of instances that come from the predecessor; and does
  * it have the same memory limit, which cannot change while the program runs? */

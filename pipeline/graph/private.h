@@ -54,6 +54,9 @@ struct graph {
 	struct peers peers;
 	struct tenants *tenants; /* NULL: there are none */
 	struct quotas *quotas;   /* NULL: there are none */
+	/* read when the graph starts, and in force when it succeeds; without a predecessor, at
+	 * once */
+	struct kill_change *kills;
 	struct error missing;    /* an extension that a component names does not exist */
 	const char *missing_key; /* of the component that names it */
 	uint64_t check_interval_ns;

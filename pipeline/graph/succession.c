@@ -39,17 +39,13 @@ void succession_own(struct graph *g)
 void succession_return(struct graph *g)
 {
 	const struct graph *before = g->options.predecessor;
-	struct error err;
-	if (!before)
-		return;
-	pass(g, before->options.number);
-	if (g->options.kills)
-		kill_switch_configure(g->options.kills, &before->inventory.service.kill_switch,
-				      &err);
+	if (before)
+		pass(g, before->options.number);
 }
 
 void graph_succeed(struct graph *g)
 {
+	kill_switch_apply(&g->kills);
 	for (uint32_t i = 0; i < g->reception_count; i++)
 		entrance_lead(g->receptions[i].receiver->entrance, g->receptions[i].gate);
 	g->options.predecessor = NULL;

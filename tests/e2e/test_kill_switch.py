@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """service::kill_switch: what is killed is neither accepted nor sent, within a second, and everyone can see why."""
 import json
+import socket
 import time
 
 import grpc
@@ -222,6 +223,59 @@ def test_a_broken_file_at_the_start_is_an_error(build):
     with gateway:
         assert gateway.process.wait(60) == 1
         assert "service::kill_switch::file: line 1" in gateway.log()
+
+
+def reload(rig, *changes):
+    text = rig.gateway.config.read_text()
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    rig.gateway.config.write_text(text)
+    status, _, body = peers.post(rig.gateway.port["admin"], b"", "/-/reload")
+    return status, json.loads(body)["lastReload"]["error"]
+
+
+def in_force(rig):
+    return {r["rule"] for r in rig.admin()[1]["rules"]}
+
+
+@pytest.mark.threads
+def test_a_reload_that_fails_leaves_the_rules_in_force(build):
+    """Also those of a file that has become invalid since: it could not be read again. No new rule is in force for a moment."""
+    with Rig(build, rules="kill service checkout\n") as rig, socket.socket() as blocker:
+        blocker.bind(("127.0.0.1", 0))
+        blocker.listen(1)
+        rig.file.write_text("kill planet earth\n")
+        rig.gateway.until(lambda: rig.gateway.total("otelcol_kill_switch_file_errors") == 1, BOUND_S)
+        (rig.gateway.directory / "others.txt").write_text("kill service other\n")
+        changes = rig.changes()
+        status, error = reload(rig, ("file: rules.txt, response: reject", "file: others.txt, response: retry"),
+                               ("127.0.0.1:%d" % rig.gateway.port["health"], "127.0.0.1:%d" % blocker.getsockname()[1]))
+        assert status == 400 and "Address already in use" in error
+        assert in_force(rig) == {"kill service checkout"} and rig.changes() == changes
+        assert rig.send().code() == grpc.StatusCode.PERMISSION_DENIED and rig.send("other") is None
+        rig.write("kill service third\n")  # the file is still watched
+        assert in_force(rig) == {"kill service third"}
+
+
+@pytest.mark.threads
+def test_a_reload_with_a_broken_file_of_rules_fails(build):
+    with Rig(build, rules="kill service checkout\n") as rig:
+        (rig.gateway.directory / "others.txt").write_text("kill planet earth\n")
+        status, error = reload(rig, ("file: rules.txt", "file: others.txt"))
+        assert status == 400 and "service::kill_switch::file: line 1" in error
+        assert in_force(rig) == {"kill service checkout"} and rig.send().code() == grpc.StatusCode.PERMISSION_DENIED
+
+
+@pytest.mark.threads
+def test_a_reload_brings_the_rules_of_its_file_into_force(build):
+    with Rig(build, rules="kill service checkout\n") as rig:
+        (rig.gateway.directory / "others.txt").write_text("kill service other\n")
+        assert reload(rig, ("file: rules.txt, response: reject", "file: others.txt, response: retry")) == (200, None)
+        assert in_force(rig) == {"kill service other"}
+        assert rig.send() is None and rig.send("other").code() == grpc.StatusCode.UNAVAILABLE
+        assert reload(rig, ("file: others.txt, ", "")) == (200, None)
+        assert not in_force(rig) and rig.send("other") is None
 
 
 def test_the_admin_endpoint_adds_rules_and_a_kill_wins(build):
