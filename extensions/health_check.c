@@ -10,6 +10,9 @@
 /* Reports over HTTP whether the gateway is ready, in the Collector's format. */
 #define STOP_GRACE_NS UINT64_C(1000000000)
 #define SECOND_NS UINT64_C(1000000000)
+/* of the details: some hundred bytes for each exporter and storage of the configuration */
+#define DETAILS_MAX ((size_t)1 << 24)
+#define STATE_MAX 400
 
 struct response_body {
 	char *healthy, *unhealthy;
@@ -45,12 +48,12 @@ static void add_time(struct bytes *out, uint64_t ns)
 	bytes_add_byte(out, 'Z');
 }
 
-static void add_status(struct bytes *out, bool ready, uint64_t up_since, const char *detail)
+static void add_state(struct bytes *out, bool ready, uint64_t up_since)
 {
 	if (!ready) {
 		bytes_add_text(out,
 			       "{\"status\":\"Server not "
-			       "available\",\"upSince\":\"0001-01-01T00:00:00Z\",\"uptime\":\"\"}");
+			       "available\",\"upSince\":\"0001-01-01T00:00:00Z\",\"uptime\":\"\"");
 		return;
 	}
 	uint64_t now = clock_wall();
@@ -58,9 +61,22 @@ static void add_status(struct bytes *out, bool ready, uint64_t up_since, const c
 	add_time(out, up_since);
 	bytes_add_text(out, "\",\"uptime\":\"");
 	scalar_add_duration(out, now > up_since ? (int64_t)(now - up_since) : 0);
-	if (detail)
-		bytes_format(out, "\",\"detail\":\"%s", detail);
-	bytes_add_text(out, "\"}");
+	bytes_add_byte(out, '"');
+}
+
+/* Without anything to report, the body is the Collector's. */
+static void add_status(struct bytes *out, bool ready, const struct service_view *service)
+{
+	struct bytes details;
+	bytes_init(&details, DETAILS_MAX);
+	service->details(service->context, false, &details);
+	add_state(out, ready, service->up_since(service->context));
+	if (details.len > strlen("[]")) {
+		bytes_add_text(out, ",\"details\":");
+		bytes_add(out, details.at, details.len);
+	}
+	bytes_add_byte(out, '}');
+	bytes_fini(&details);
 }
 
 static void serve(void *context, struct http_exchange *exchange)
@@ -72,10 +88,9 @@ static void serve(void *context, struct http_exchange *exchange)
 	const char *text = ready ? own->healthy : own->unhealthy;
 	bool worded = own->healthy || own->unhealthy;
 	struct bytes status;
-	bytes_init(&status, 400);
+	bytes_init(&status, DETAILS_MAX + STATE_MAX);
 	if (!worded)
-		add_status(&status, ready, service->up_since(service->context),
-			   service->detail(service->context));
+		add_status(&status, ready, service);
 	http_exchange_reply(exchange, &(struct http_reply){
 					      .status = ready ? 200 : 503,
 					      .content_type = worded ? "text/plain; charset=utf-8"
@@ -182,8 +197,9 @@ const struct component_factory health_check_extension = {
 	.manual = "The status is 200 with `{\"status\":\"Server "
 		  "available\",\"upSince\":…,\"uptime\":…}` when all receivers are listening. "
 		  "It is 503 with `{\"status\":\"Server not available\",…}` before that and "
-		  "during shutdown. After a failed reload of the configuration, the status "
-		  "remains 200, and the body has a `detail` that says so.\n",
+		  "during shutdown. If there is something to report that does not affect the "
+		  "status, the body has `details`: a list of objects with `component`, `state` and "
+		  "`detail`. See [Health](operating.md#health).\n",
 	.kind = COMPONENT_EXTENSION,
 	.extension = &health_check_ops,
 	.size = sizeof(struct health_check),

@@ -9,12 +9,14 @@
 
 /* 10,000 rules with the longest names and notes, all escaped */
 #define LIST_MAX ((size_t)1 << 28)
+/* some hundred bytes for each exporter and storage of the configuration */
+#define STATUS_MAX ((size_t)1 << 24)
 
 static void status(void *context, struct admin_call *call)
 {
 	struct service *s = context;
 	struct bytes json;
-	bytes_init(&json, 4096);
+	bytes_init(&json, STATUS_MAX);
 	service_status(s, &json);
 	admin_reply(call, 200, bytes_view(&json));
 	bytes_fini(&json);

@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "base/version.h"
 #include "config/scalar.h"
+#include "gateway/details.h"
 #include "gateway/routes.h"
 #include "pipeline/graph/service_config.h"
 
@@ -21,11 +22,9 @@ static bool is_ready(void *context)
 	return s->ready && !kill_switch_is_total(s->runtime.kills);
 }
 
-static const char *detail(void *context)
+static void details(void *context, bool all, struct bytes *json)
 {
-	return ((struct service *)context)->reload.failed
-		       ? "the last reload of the configuration failed; an earlier one is in use"
-		       : NULL;
+	details_write(context, all, json);
 }
 
 static uint64_t up_since(void *context)
@@ -73,7 +72,7 @@ bool service_open(struct service *s, const struct options *options, struct error
 		return error_prefix(err, "failed to get config");
 	if (!runtime_open(&s->runtime, s->root, err))
 		return false;
-	s->view = (struct service_view){ s, is_ready, up_since, detail };
+	s->view = (struct service_view){ s, is_ready, up_since, details };
 	s->reload = (struct reload){ .runtime = &s->runtime,
 				     .options = options,
 				     .view = &s->view,
@@ -286,6 +285,8 @@ void service_status(const struct service *s, struct bytes *out)
 	bytes_format(out, "{\"ready\":%s,\"stopping\":%s,", s->ready ? "true" : "false",
 		     s->stopping ? "true" : "false");
 	reload_status(&s->reload, out);
+	bytes_add_text(out, ",\"details\":");
+	details_write(s, true, out);
 	bytes_add_byte(out, '}');
 }
 

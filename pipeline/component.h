@@ -86,8 +86,9 @@ struct service_view {
 	 * everything */
 	bool (*ready)(void *context);
 	uint64_t (*up_since)(void *context); /* wall clock, ns */
-	/* Something that the operator should know although the program is ready; NULL: nothing */
-	const char *(*detail)(void *context);
+	/* Appends a JSON array of what the operator should know although it does not affect
+	 * `ready`: an object for each component that has something to report, or for all */
+	void (*details)(void *context, bool all, struct bytes *json);
 };
 
 /* How requests are joined: for a path (the processor `batch`), or for one exporter

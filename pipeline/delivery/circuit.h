@@ -21,8 +21,6 @@
  * A place belongs to one consumer. `start` is called for a place that waited in line and may now
  * attempt, without any lock, by the thread that found it.
  */
-enum circuit_state { CIRCUIT_CLOSED, CIRCUIT_HALF_OPEN, CIRCUIT_OPEN };
-
 struct circuit_place {
 	struct circuit_place *next;
 	uint64_t deadline; /* clock_now: it does not wait beyond; UINT64_MAX: without limit */

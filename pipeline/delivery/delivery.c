@@ -75,6 +75,11 @@ void delivery_set_share(struct delivery *d, int64_t bytes)
 	metric_set(d->count.share, bytes);
 }
 
+enum circuit_state delivery_circuit(const struct delivery *d)
+{
+	return d->circuit.state;
+}
+
 static bool shed(void *context);
 
 /* The budget has its limits now. */

@@ -138,6 +138,10 @@ void delivery_set_kill(struct delivery *delivery, enum delivery_kill kill);
  * packet is enqueued; the storage is open. [loop thread] */
 bool delivery_start(struct delivery *delivery, struct error *err);
 
+/* Whether the destination may be asked (pipeline/delivery/circuit.h). [any thread] */
+enum circuit_state { CIRCUIT_CLOSED, CIRCUIT_HALF_OPEN, CIRCUIT_OPEN };
+enum circuit_state delivery_circuit(const struct delivery *delivery);
+
 /* [any thread] Bytes that packets, encodings and parts may take; 0: any. */
 void delivery_set_share(struct delivery *delivery, int64_t bytes);
 

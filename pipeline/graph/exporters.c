@@ -22,10 +22,10 @@ struct exporter {
 	/* The numbers of graphs that have borrowed it and that use it, and the numbers of users
 	 * that have begun to end and whose deadline has passed. */
 	uint32_t borrowers, users, ending, late;
-	bool started;
-	bool closing; /* it can no longer be borrowed */
-	bool cut;     /* the deadline of a user has passed that ends with the program */
-	bool alone;   /* no graph has it; it ends when its queue is empty */
+	_Atomic bool started;
+	_Atomic bool closing; /* it can no longer be borrowed */
+	bool cut;             /* the deadline of a user has passed that ends with the program */
+	bool alone;           /* no graph has it; it ends when its queue is empty */
 	bool hastened, stopping, stopped, drained;
 	struct exporter *next_stop;
 	void (*gone)(void *argument);
@@ -38,6 +38,7 @@ struct exporters {
 	struct ledger *ledger;
 	struct budget *budget;
 	struct kill_switch *kills; /* NULL: none */
+	pthread_mutex_t lock;      /* the list changes under it, on the loop thread */
 	struct exporter *first;
 	uint32_t count;
 	struct exporter *stops; /* the queue of stops; the first one is running on the pool */
@@ -51,9 +52,11 @@ struct exporters *exporters_new(struct loop *loop, struct metrics *metrics, stru
 				struct budget *budget)
 {
 	struct exporters *all = memory_new(sizeof *all);
-	*all = (struct exporters){
-		.loop = loop, .metrics = metrics, .ledger = ledger, .budget = budget
-	};
+	*all = (struct exporters){ .loop = loop,
+				   .metrics = metrics,
+				   .ledger = ledger,
+				   .budget = budget,
+				   .lock = PTHREAD_MUTEX_INITIALIZER };
 	return all;
 }
 
@@ -84,18 +87,44 @@ void exporters_obey(struct exporters *all, struct kill_switch *kills)
 
 void exporters_unref(struct exporters **exporters)
 {
-	assert(!*exporters || !(*exporters)->first);
-	memory_free(*exporters);
+	struct exporters *all = *exporters;
 	*exporters = NULL;
+	if (!all)
+		return;
+	assert(!all->first);
+	pthread_mutex_destroy(&all->lock);
+	memory_free(all);
+}
+
+void exporters_each(struct exporters *all,
+		    void (*report)(void *context, const char *id, enum circuit_state circuit),
+		    void *context)
+{
+	pthread_mutex_lock(&all->lock);
+	for (const struct exporter *e = all->first; e; e = e->next)
+		if (e->started && !e->closing)
+			report(context, e->declared.id, delivery_circuit(e->delivery));
+	pthread_mutex_unlock(&all->lock);
+}
+
+static void link_exporter(struct exporter *e)
+{
+	pthread_mutex_lock(&e->all->lock);
+	e->next = e->all->first;
+	e->all->first = e;
+	e->all->count++;
+	pthread_mutex_unlock(&e->all->lock);
 }
 
 static void unlink_exporter(struct exporter *e)
 {
+	pthread_mutex_lock(&e->all->lock);
 	struct exporter **link = &e->all->first;
 	while (*link != e)
 		link = &(*link)->next;
 	*link = e->next;
 	e->all->count--;
+	pthread_mutex_unlock(&e->all->lock);
 }
 
 static void destroy(struct exporter *e)
@@ -169,9 +198,7 @@ static struct exporter *add(struct exporters *all, const struct declared *declar
 	struct exporter *e = memory_new(sizeof *e);
 	e->all = all;
 	e->storage = storage;
-	e->next = all->first;
-	all->first = e;
-	all->count++;
+	link_exporter(e);
 	if (create(e, declared, authenticators, err))
 		return e;
 	destroy(e);

@@ -22,7 +22,7 @@
  *
  * There are two counts. Graphs that have borrowed it keep it allocated (exporters_borrow,
  * exporters_return). Graphs that have started it, and have not left it, use it (exporters_start,
- * exporters_leave). Both, and all other state here, belong to the loop thread; there is no lock.
+ * exporters_leave). Both, and all other state here, belong to the loop thread.
  * Deliveries have their own lock. The stops of exporters may block. They run on the pool, one at a
  * time.
  */
@@ -53,6 +53,12 @@ struct delivery *exporters_delivery(const struct exporter *exporter);
 
 /* The metadata keys that its authenticator needs (net/authenticator.h); NULL: none. */
 const char *const *exporters_context_keys(const struct exporter *exporter);
+
+/* Calls for each exporter that runs with the current configuration. `report` must not come back to
+ * the exporters. [any thread] */
+void exporters_each(struct exporters *exporters,
+		    void (*report)(void *context, const char *id, enum circuit_state circuit),
+		    void *context);
 
 /* Divides the budget equally between all exporters; returns the share of each. */
 int64_t exporters_share(struct exporters *exporters, uint32_t workers);

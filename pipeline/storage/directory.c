@@ -26,9 +26,17 @@
 
 enum { FILE_MODE = 0600, OTHERS_WRITE = S_IWGRP | S_IWOTH };
 
+/* Does the disk not allow a change, as opposed to a path that is wrong? */
+static bool is_of_disk(int code)
+{
+	return code == EROFS || code == EACCES || code == EPERM || code == ENOSPC ||
+	       code == EDQUOT || code == EIO;
+}
+
 static bool cannot(const struct storage *s, const char *what, struct error *err)
 {
-	return error_set(err, ERROR_CONFIG, "%s %s: %s", what, s->path, strerror(errno));
+	return error_set(err, is_of_disk(errno) ? ERROR_BUSY : ERROR_CONFIG, "%s %s: %s", what,
+			 s->path, strerror(errno));
 }
 
 static bool make_directory(const struct storage *s, struct error *err)
@@ -70,7 +78,7 @@ static bool lock(struct storage *s, struct error *err)
 	while (flock(s->lock_file, LOCK_EX | LOCK_NB) != 0) {
 		if (errno != EWOULDBLOCK && errno != EINTR)
 			return cannot(s, "cannot lock the directory", err);
-		if (clock_now() - begun >= s->options.lock_timeout_ns)
+		if (s->running || clock_now() - begun >= s->options.lock_timeout_ns)
 			return error_set(err, ERROR_CONFIG,
 					 "the directory %s is in use by another process", s->path);
 		nanosleep(&(struct timespec){ .tv_nsec = LOCK_WAIT_NS }, NULL);
@@ -78,7 +86,7 @@ static bool lock(struct storage *s, struct error *err)
 	return true;
 }
 
-bool directory_open(struct storage *s, struct error *err)
+static bool open_and_lock(struct storage *s, struct error *err)
 {
 	if (!make_directory(s, err))
 		return false;
@@ -90,6 +98,14 @@ bool directory_open(struct storage *s, struct error *err)
 						   s->path)
 				       : cannot(s, "cannot open the directory", err);
 	return is_ours(s, err) && lock(s, err);
+}
+
+bool directory_open(struct storage *s, struct error *err)
+{
+	if (open_and_lock(s, err))
+		return true;
+	directory_close(s);
+	return false;
 }
 
 void directory_close(struct storage *s)
@@ -119,6 +135,7 @@ void directory_set_aside(struct storage *s, const char *reason)
 	remove_file(s, FILE_NAME LOCK_SUFFIX);
 	fsync(s->directory);
 	metric_add(s->count.set_aside, 1);
+	s->set_aside = true;
 	log_error(&s->log, "The queue database was set aside; a new one is begun",
 		  log_text("directory", s->path), log_text("renamed_to", name),
 		  log_text("reason", reason));

@@ -13,6 +13,7 @@ enum { PAGE = 4096, SHARED_MAX = PAGE / 2, NODE = 24, TOTALS_MAX = 8 << 20, FREE
 
 struct storages {
 	struct metrics *metrics;
+	pthread_mutex_t lock; /* the list changes under it, on the loop thread */
 	struct storage *first;
 };
 
@@ -46,14 +47,39 @@ struct storages *storages_new(struct metrics *metrics)
 {
 	struct storages *all = memory_new(sizeof *all);
 	all->metrics = metrics;
+	pthread_mutex_init(&all->lock, NULL);
 	return all;
 }
 
 void storages_unref(struct storages **storages)
 {
-	assert(!*storages || !(*storages)->first);
-	memory_free(*storages);
+	struct storages *all = *storages;
 	*storages = NULL;
+	if (!all)
+		return;
+	assert(!all->first);
+	pthread_mutex_destroy(&all->lock);
+	memory_free(all);
+}
+
+static enum storage_condition condition(const struct storage *s)
+{
+	return s->failing          ? STORAGE_FAILING
+	       : !storage_takes(s) ? STORAGE_FULL
+	       : s->set_aside      ? STORAGE_SET_ASIDE
+				   : STORAGE_HEALTHY;
+}
+
+void storages_each(struct storages *all,
+		   void (*report)(void *context, const char *id, enum storage_condition condition,
+				  enum storage_on_error on_error),
+		   void *context)
+{
+	pthread_mutex_lock(&all->lock);
+	for (const struct storage *s = all->first; s; s = s->next)
+		if (s->running)
+			report(context, s->id, condition(s), s->options.on_error);
+	pthread_mutex_unlock(&all->lock);
 }
 
 static void init_counters(struct storage *s)
@@ -93,8 +119,10 @@ static struct storage *storage_new(struct storages *all, const struct storage_op
 	pthread_cond_init(&s->changed, &clock);
 	pthread_condattr_destroy(&clock);
 	init_counters(s);
+	pthread_mutex_lock(&all->lock);
 	s->next = all->first;
 	all->first = s;
+	pthread_mutex_unlock(&all->lock);
 	return s;
 }
 
@@ -126,20 +154,27 @@ static void stop_writer(struct storage *s)
 	pthread_join(s->thread, NULL);
 }
 
+static void unlink_storage(struct storage *s)
+{
+	pthread_mutex_lock(&s->all->lock);
+	struct storage **at = &s->all->first;
+	while (*at != s)
+		at = &(*at)->next;
+	*at = s->next;
+	pthread_mutex_unlock(&s->all->lock);
+}
+
 void storage_unref(struct storage **storage)
 {
 	struct storage *s = *storage;
 	*storage = NULL;
 	if (!s || --s->refs)
 		return;
+	unlink_storage(s);
 	stop_writer(s);
 	assert(!s->queues && !s->first);
 	database_close(&s->db);
 	directory_close(s);
-	struct storage **at = &s->all->first;
-	while (*at != s)
-		at = &(*at)->next;
-	*at = s->next;
 	pthread_cond_destroy(&s->changed);
 	pthread_mutex_destroy(&s->lock);
 	pthread_mutex_destroy(&s->owners);
@@ -169,21 +204,17 @@ bool storage_open(struct storage *s, struct error *err)
 {
 	if (s->running)
 		return true;
-	if (!directory_open(s, err)) {
-		directory_close(s);
-		return false;
-	}
 	struct error why;
 	error_clear(&why);
-	bool ok = writer_attach(s, &why);
+	bool found = directory_open(s, &why), ok = found && writer_attach(s, &why);
 	s->failing = !ok;
 	metric_set(s->count.available, ok);
-	if (!ok && s->options.on_error == STORAGE_REFUSE) {
-		*err = why;
+	if (!ok && (s->options.on_error == STORAGE_REFUSE || (!found && why.kind != ERROR_BUSY))) {
+		error_set(err, ERROR_CONFIG, "%s", why.text);
 		directory_close(s);
 		return false;
 	}
-	if (why.kind != ERROR_NONE)
+	if (!ok)
 		log_error(&s->log, "The storage cannot be used; queues continue in memory",
 			  log_text("error", why.text));
 	return start_writer(s, err);

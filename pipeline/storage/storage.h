@@ -53,6 +53,19 @@ struct storage_options {
 struct storages *storages_new(struct metrics *metrics);
 void storages_unref(struct storages **storages); /* none is left */
 
+/* The worst that is true of a storage. */
+enum storage_condition {
+	STORAGE_HEALTHY,
+	STORAGE_SET_ASIDE, /* since the start, a database was set aside */
+	STORAGE_FULL,      /* max_bytes is reached */
+	STORAGE_FAILING    /* the last write failed: the disk is full, read-only or fails */
+};
+/* Calls for each storage that is open. `report` must not come back to the storages. [any thread] */
+void storages_each(struct storages *storages,
+		   void (*report)(void *context, const char *id, enum storage_condition condition,
+				  enum storage_on_error on_error),
+		   void *context);
+
 /* A reference to the storage of this directory. A new one opens nothing; an existing one keeps its
  * options. [loop thread] */
 struct storage *storages_get(struct storages *storages, const struct storage_options *options);

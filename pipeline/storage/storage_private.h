@@ -39,7 +39,8 @@ struct storage {
 	struct storage_counters count;
 	int directory, lock_file; /* -1: not open */
 	pthread_t thread;
-	bool running;
+	_Atomic bool running;
+	_Atomic bool set_aside; /* a database, since the start */
 
 	/* Held while owners are called and while queues open and close. Before `lock`. */
 	pthread_mutex_t owners;
@@ -65,7 +66,8 @@ struct storage {
 
 /* ---- directory.c */
 
-/* Opens and locks the directory. */
+/* Opens and locks the directory. False: ERROR_BUSY if the disk does not allow it, else
+ * ERROR_CONFIG. Waits for another process only before the writer runs. */
 bool directory_open(struct storage *storage, struct error *err);
 void directory_close(struct storage *storage);
 /* Opens the database, or sets it aside and begins a new one. NULL: the disk does not allow it. */

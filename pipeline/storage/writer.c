@@ -67,8 +67,11 @@ static void set_failing(struct storage *s, bool failing)
 		q->owner.changed(q->owner.context);
 }
 
+/* With `on_error: memory`, the directory may not have been opened at the start. */
 static bool attach(struct storage *s, struct error *err)
 {
+	if (s->lock_file < 0 && !directory_open(s, err))
+		return false;
 	struct database *db = directory_database(s, err);
 	pthread_mutex_lock(&s->lock);
 	s->db = db;

@@ -85,7 +85,7 @@ def test_a_missing_directory_is_an_error(build, sink, tmp_path):
 ])
 def test_errors_of_the_configuration(build, tmp_path, change, words):
     text = CONFIG.replace("SINK", "1").replace("ACK", "enqueue").replace("LIMIT", "300").replace(", STORAGE", "")
-    text = text.replace("{port:otlp}", "4317").replace(*change)
+    text = text.replace("{port:otlp}", "4317").replace("{port:health}", "1").replace("{port:admin}", "2").replace(*change)
     (tmp_path / "c.yaml").write_text(text)
     run = subprocess.run([build / "portcullis", "validate", "--config", tmp_path / "c.yaml"], capture_output=True, text=True,
                          timeout=60)
@@ -125,3 +125,56 @@ def test_files_are_private(build, sink, tmp_path):
         assert (tmp_path / "queue").stat().st_mode & 0o777 == 0o700
         for path in pathlib.Path(tmp_path / "queue").iterdir():
             assert path.stat().st_mode & 0o777 == 0o600, path
+
+
+# ---- a directory that cannot be written
+
+MOUNT = 'mkdir -p queue && mount -t tmpfs -o ro,mode=0700 none queue && exec "$@"'
+READ_ONLY = ["unshare", "--mount", "sh", "-c", MOUNT, "sh"]
+# root without the right to ignore permissions
+UNPRIVILEGED = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"] if os.getuid() == 0 else []
+PERMISSIONS = UNPRIVILEGED + ["sh", "-c", 'mkdir -p -m 0500 queue && exec "$@"', "sh"]
+BEGUN = {"read-only": (READ_ONLY, "Read-only file system"), "without permission": (PERMISSIONS, "Permission denied")}
+
+
+@pytest.fixture(params=BEGUN)
+def unwritable(request, tmp_path):
+    """A command that runs another one in a directory whose `queue` cannot be written, and why."""
+    guard, error = BEGUN[request.param]
+    run = subprocess.run(guard + ["touch", "queue/file"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    if error not in run.stderr:
+        pytest.skip("%s is not possible here: %s" % (request.param, run.stderr.strip()))
+    return guard, error
+
+
+def make_writable(g):
+    """As the mount namespace of the process has it."""
+    subprocess.run(["nsenter", "--mount", "--wd", "--target", str(g.process.pid), "sh", "-c",
+                    "mount -o remount,rw queue 2>/dev/null; chmod 0700 queue"], check=True)
+
+
+def test_a_directory_that_cannot_be_written_is_an_error_at_the_start(build, sink, tmp_path, unwritable):
+    guard, error = unwritable
+    with gateway(build, sink, tmp_path, ready=False, guard=guard) as g:
+        assert g.process.wait(60) == 1
+    assert error in g.log() and "cannot create a file in" in g.log()
+
+
+@pytest.mark.threads
+def test_with_on_error_memory_it_is_not_used_until_it_can_be_written(build, sink, tmp_path, unwritable):
+    guard, error = unwritable
+    with gateway(build, sink, tmp_path, ack="enqueue", storage="on_error: memory", guard=guard) as g:
+        assert error in g.log() and "The storage cannot be used; queues continue in memory" in g.log()
+        taken = send(g, range(10))
+        assert len(taken) == 10 and g.total("otelcol_storage_available") == 0
+        assert g.total("otelcol_exporter_queue_unstored_requests") == 10
+        make_writable(g)
+        g.until(lambda: g.total("otelcol_storage_available") == 1)
+        taken += send(g, range(10, 20))
+        g.until(lambda: g.total("otelcol_storage_used_bytes") > 0)
+        assert g.total("otelcol_exporter_queue_unstored_requests") == 10
+        sink.start()
+        g.until(lambda: not missing(taken, sink))
+        g.until(lambda: g.ledger("profiles", "otlp_grpc")["queued"] == 0 and g.balanced("profiles", "otlp_grpc"))
+        assert sink.samples() == expected(taken)
+        assert g.log().count("The storage works again") == 1

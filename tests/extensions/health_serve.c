@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The health_check extension for test_health_check.py: health_serve YAML. Commands on stdin: ready,
- * unready. */
+ * unready, details. */
 #include "base/clock.h"
 #include "base/memory.h"
 #include "config/load.h"
@@ -10,7 +10,7 @@
 
 extern const struct component_factory health_check_extension;
 
-static _Atomic bool is_ready;
+static _Atomic bool is_ready, has_details;
 
 static bool ready(void *context)
 {
@@ -19,10 +19,13 @@ static bool ready(void *context)
 }
 
 /* The start was one day and one and a half seconds ago. */
-static const char *detail(void *context)
+static void details(void *context, bool all, struct bytes *json)
 {
-	(void)context;
-	return NULL;
+	(void)context, (void)all;
+	bytes_add_text(json, "[");
+	if (has_details)
+		bytes_add_text(json, "{\"component\":\"exporters::a\",\"state\":\"open\"}");
+	bytes_add_text(json, "]");
 }
 
 static uint64_t up_since(void *context)
@@ -34,7 +37,7 @@ static uint64_t up_since(void *context)
 int main(int argc, char **argv)
 {
 	const struct component_factory *f = &health_check_extension;
-	const struct service_view service = { NULL, ready, up_since, detail };
+	const struct service_view service = { NULL, ready, up_since, details };
 	const struct host host = { .id = "health_check",
 				   .metrics = metrics_new(),
 				   .service = &service };
@@ -49,7 +52,10 @@ int main(int argc, char **argv)
 	printf("%s\n", ok ? "started" : err.text);
 	fflush(stdout);
 	while (ok && fgets(line, sizeof line, stdin)) {
-		is_ready = !strcmp(line, "ready\n");
+		if (!strcmp(line, "details\n"))
+			has_details = true;
+		else
+			is_ready = !strcmp(line, "ready\n");
 		puts("ok");
 		fflush(stdout);
 	}

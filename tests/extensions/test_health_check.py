@@ -43,6 +43,17 @@ def test_it_tells_the_collectors_json(program):
         assert get(p).status == 503
 
 
+def test_details_are_shown_in_either_state_and_do_not_change_it(program):
+    details = [{"component": "exporters::a", "state": "open"}]
+    with serve(program) as p:
+        p.ask("details", "ok")
+        answer = get(p)
+        assert answer.status == 503 and json.loads(answer.body)["details"] == details
+        p.ask("ready", "ok")
+        answer = get(p)
+        assert answer.status == 200 and json.loads(answer.body)["details"] == details
+
+
 def test_path_and_texts_are_the_operators(program):
     with serve(program, path="/healthz", response_body={"healthy": "fine", "unhealthy": "ill"}) as p:
         assert (get(p, "/healthz").status, get(p, "/healthz").body) == (503, b"ill")

@@ -73,14 +73,16 @@ def test_an_invalid_configuration_changes_nothing_and_is_reported_once(gateway, 
         assert len(lines) == 1 and re.search(error, lines[0].replace("\\\\", "\\")), lines
         assert gateway.total("otelcol_config_last_reload_successful") == 0
         status, _, body = peers.post(gateway.port["health"], None, path="/", method="GET")
-        assert status == 200 and "the last reload of the configuration failed" in json.loads(body)["detail"]
+        assert status == 200 and json.loads(body)["details"] == [{
+            "component": "service", "state": "failed",
+            "detail": "the last reload of the configuration failed; an earlier one is in use"}]
         over_http(gateway.port["http"])(request("still"))
         gateway.until(lambda: received(sink))
         assert received(sink)[0][0]["policy"] == "A"
         status, result = reload(gateway, text)
         assert status == 200 and result["result"] == "unchanged"
         assert gateway.total("otelcol_config_last_reload_successful") == 1
-        assert "detail" not in json.loads(peers.post(gateway.port["health"], None, path="/", method="GET")[2])
+        assert "details" not in json.loads(peers.post(gateway.port["health"], None, path="/", method="GET")[2])
 
 
 def test_what_cannot_be_reloaded_is_named(gateway):

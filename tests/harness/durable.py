@@ -22,8 +22,10 @@ exporters:
     retry_on_failure: {initial_interval: 50ms, max_interval: 200ms, max_elapsed_time: 0s}
 extensions:
   file_storage: {directory: queue, create_directory: true, STORAGE}
+  health_check: {endpoint: 127.0.0.1:{port:health}}
 service:
-  extensions: [file_storage]
+  admin: {endpoint: 127.0.0.1:{port:admin}}
+  extensions: [file_storage, health_check]
   pipelines:
     profiles: {receivers: [otlp], processors: [memory_limiter], exporters: [otlp_grpc]}
 """
