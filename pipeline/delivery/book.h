@@ -43,6 +43,9 @@ void books_free(struct book **list);
 void book_receive(struct book *book, uint64_t samples, bool batched);
 /* Samples that the queue on disk had at the start. */
 void book_restore(struct book *book, uint64_t samples);
+/* Samples that an earlier delivery of the same ID has left in the queue on disk: the ledger counts
+ * them as queued already. */
+void book_inherit(struct book *book, uint64_t samples);
 /* Samples leave the queue; `end` says where they are now. */
 void book_settle(struct book *book, enum ledger_column end, uint64_t samples);
 

@@ -364,16 +364,13 @@ void delivery_release_senders(struct delivery *d)
 static void settle(void *argument)
 {
 	struct delivery *d = argument;
-	int64_t kept = 0;
-	for (const struct book *book = d->books; book && d->durable.storage; book = book->next)
-		kept += book->queued;
+	int64_t kept = durable_close(d);
 	if (d->lost)
 		log_error(d->options.log, "Shutdown dropped data.",
 			  log_number("dropped_items", d->lost));
 	if (kept)
 		log_info(d->options.log, "Shutdown kept data on disk.",
 			 log_number("kept_items", kept));
-	durable_close(d);
 	d->drained(d->argument);
 }
 

@@ -78,21 +78,34 @@ static int64_t units_of_totals(const struct delivery *d, const struct storage_to
 						 : t->records;
 }
 
+/* What an earlier exporter of this ID has left in the queue is queued already. */
+static void restore_account(struct delivery *d, struct storage_account *a)
+{
+	int64_t samples = a->committed.samples > 0 ? a->committed.samples : 0, left = a->left;
+	if (!samples && !left)
+		return;
+	struct book *book = book_of_account(&d->books, d->options.ledger, d->options.id, a->name);
+	a->left = 0;
+	book_inherit(book, (uint64_t)left);
+	if (samples >= left)
+		book_restore(book, (uint64_t)(samples - left));
+	book->disk += samples >= left ? samples : left;
+	if (samples < left)
+		drop_corrupt(d, book, left - samples);
+}
+
 /* The records that are there at the start. */
-static void restore(struct delivery *d, const struct storage_account *accounts, uint64_t records)
+static void restore(struct delivery *d, struct storage_account *accounts, uint64_t records)
 {
 	struct durable *u = &d->durable;
 	int64_t units = d->backlog.sizer == SIZER_REQUESTS ? (int64_t)records : 0, samples = 0;
-	for (const struct storage_account *a = accounts; a; a = a->next) {
-		struct book *book =
-			book_of_account(&d->books, d->options.ledger, d->options.id, a->name);
-		if (a->committed.samples <= 0)
-			continue;
-		book->disk += a->committed.samples;
+	for (struct storage_account *a = accounts; a; a = a->next) {
+		restore_account(d, a);
 		samples += a->committed.samples;
 		units += d->backlog.sizer == SIZER_REQUESTS ? 0 : units_of_totals(d, &a->committed);
-		book_restore(book, (uint64_t)a->committed.samples);
 	}
+	if (!records)
+		return;
 	u->records += (int64_t)records;
 	u->units += units;
 	backlog_count(&d->backlog, units);
@@ -116,8 +129,7 @@ static void attached(void *context, struct storage_queue *queue, uint64_t record
 	pthread_mutex_lock(&d->lock);
 	u->records = 0;
 	reconcile(d);
-	if (records)
-		restore(d, storage_queue_accounts(queue), records);
+	restore(d, storage_queue_accounts(queue), records);
 	pthread_mutex_unlock(&d->lock);
 	if (u->open)
 		delivery_wake(d);
@@ -265,10 +277,18 @@ bool durable_settled(struct delivery *d)
 	       (!d->durable.spilling && storage_queue_settled(d->durable.queue));
 }
 
-void durable_close(struct delivery *d)
+int64_t durable_close(struct delivery *d)
 {
+	struct storage_queue *queue = d->durable.queue;
+	int64_t left = 0;
+	for (struct book *book = d->books; book && queue; book = book->next) {
+		if (book->queued)
+			storage_queue_account(queue, book->account)->left += book->queued;
+		left += book->queued;
+	}
 	d->durable.open = false;
 	storage_queue_close(&d->durable.queue);
+	return left;
 }
 
 /* ---- entering */

@@ -74,7 +74,8 @@ void durable_remove(struct item *item);
 void durable_end(struct delivery *delivery);
 /* Nothing is being written or read any more. */
 bool durable_settled(struct delivery *delivery);
-/* [loop thread] When it is settled. */
-void durable_close(struct delivery *delivery);
+/* [loop thread] When it is settled. The samples that stay on disk; the ledger counts them as queued
+ * until the next delivery with this queue has sent them. */
+int64_t durable_close(struct delivery *delivery);
 
 #endif

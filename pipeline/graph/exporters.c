@@ -270,7 +270,7 @@ void exporters_reopen(struct exporters *all)
 static void end_alone(struct exporter *e)
 {
 	struct exporters *all = e->all;
-	log_info(&e->host.log, "The exporter has ended; its queue is empty");
+	log_info(&e->host.log, "The exporter has ended");
 	all->alone--;
 	if (!e->borrowers)
 		destroy(e);
@@ -409,8 +409,12 @@ void exporters_let_go(struct exporter *e, bool late)
 		return;
 	}
 	e->closing = e->alone = true;
-	log_info(&e->host.log,
-		 "The exporter is no longer configured; it ends when its queue is empty");
+	if (e->storage)
+		log_info(&e->host.log,
+			 "The exporter is no longer configured; its queue stays on disk");
+	else
+		log_info(&e->host.log,
+			 "The exporter is no longer configured; it ends when its queue is empty");
 	/* What is on disk is for the next exporter of this ID. */
 	if (e->all->ending || e->storage)
 		delivery_drain(e->delivery, has_drained, e);

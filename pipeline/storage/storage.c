@@ -11,8 +11,16 @@
 /* A record of up to half a page shares one; a larger one has pages of its own. */
 enum { PAGE = 4096, SHARED_MAX = PAGE / 2, NODE = 24, TOTALS_MAX = 8 << 20, FREE_SHARE = 16 };
 
+/* What the ledger counts as queued in a queue that nobody has open (storage_account.left). */
+struct left {
+	struct left *next;
+	char *path, *queue;
+	struct storage_account *accounts;
+};
+
 struct storages {
 	struct metrics *metrics;
+	struct left *left;
 	pthread_mutex_t lock; /* the list changes under it, on the loop thread */
 	struct storage *first;
 };
@@ -51,6 +59,16 @@ struct storages *storages_new(struct metrics *metrics)
 	return all;
 }
 
+static void left_free(struct left **at)
+{
+	struct left *l = *at;
+	*at = l->next;
+	totals_free(&l->accounts);
+	memory_free(l->path);
+	memory_free(l->queue);
+	memory_free(l);
+}
+
 void storages_unref(struct storages **storages)
 {
 	struct storages *all = *storages;
@@ -58,6 +76,8 @@ void storages_unref(struct storages **storages)
 	if (!all)
 		return;
 	assert(!all->first);
+	while (all->left)
+		left_free(&all->left);
 	pthread_mutex_destroy(&all->lock);
 	memory_free(all);
 }
@@ -309,6 +329,33 @@ static void attach_first(struct storage_queue *q)
 	pthread_mutex_unlock(&s->lock);
 }
 
+static void take_left(struct storage_queue *q)
+{
+	struct left **at = &q->storage->all->left;
+	while (*at && (strcmp((*at)->path, q->storage->path) || strcmp((*at)->queue, q->name)))
+		at = &(*at)->next;
+	if (!*at)
+		return;
+	q->accounts = (*at)->accounts;
+	(*at)->accounts = NULL;
+	left_free(at);
+}
+
+static void leave(struct storage_queue *q)
+{
+	struct storages *all = q->storage->all;
+	bool any = false;
+	for (const struct storage_account *a = q->accounts; a; a = a->next)
+		any = any || a->left;
+	if (!any)
+		return;
+	struct left *l = memory_new(sizeof *l);
+	*l = (struct left){ all->left, memory_text(q->storage->path), memory_text(q->name),
+			    q->accounts };
+	q->accounts = NULL;
+	all->left = l;
+}
+
 struct storage_queue *storage_queue_open(struct storage *s, const char *name,
 					 const struct storage_owner *owner, struct error *err)
 {
@@ -326,6 +373,7 @@ struct storage_queue *storage_queue_open(struct storage *s, const char *name,
 			.storage = s, .name = memory_text(name), .owner = *owner, .next = s->queues
 		};
 		s->queues = q;
+		take_left(q);
 		attach_first(q);
 	}
 	pthread_mutex_unlock(&s->owners);
@@ -363,6 +411,7 @@ void storage_queue_close(struct storage_queue **queue)
 	storage_count_space(s);
 	pthread_mutex_unlock(&s->owners);
 	assert(!q->outstanding && !q->readers);
+	leave(q);
 	totals_free(&q->accounts);
 	memory_free(q->name);
 	memory_free(q);
@@ -376,7 +425,7 @@ struct storage_account *storage_queue_account(struct storage_queue *q, const cha
 	return a;
 }
 
-const struct storage_account *storage_queue_accounts(const struct storage_queue *q)
+struct storage_account *storage_queue_accounts(const struct storage_queue *q)
 {
 	return q->accounts;
 }

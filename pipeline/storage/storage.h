@@ -93,6 +93,9 @@ struct storage_account {
 	struct storage_account *next;
 	char *name;
 	struct storage_totals committed, change; /* change: in the commit under way */
+	/* Samples that the ledger counts as queued already: of an earlier owner in this process,
+	 * who sets it before it closes the queue. The owner clears it in `attached`. */
+	int64_t left;
 };
 
 enum storage_state {
@@ -154,7 +157,7 @@ void storage_queue_end(struct storage_queue *queue);
 /* Finds or creates it. [any thread] */
 struct storage_account *storage_queue_account(struct storage_queue *queue, const char *name);
 /* The accounts as they were at `attached`, from there only. */
-const struct storage_account *storage_queue_accounts(const struct storage_queue *queue);
+struct storage_account *storage_queue_accounts(const struct storage_queue *queue);
 
 /* Takes a place in the queue; the entry has head, body, account, samples, bytes and callbacks.
  * False: not accepted, and the entry is still the caller's. [any thread] */

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """A queue on disk, its directory, its configuration and its backlog. Kills and failures of the disk are in tests/chaos."""
+import contextlib
+import json
 import os
 import pathlib
 import signal
 import subprocess
+import threading
 import time
 
 import grpc
@@ -178,3 +181,89 @@ def test_with_on_error_memory_it_is_not_used_until_it_can_be_written(build, sink
         g.until(lambda: g.ledger("profiles", "otlp_grpc")["queued"] == 0 and g.balanced("profiles", "otlp_grpc"))
         assert sink.samples() == expected(taken)
         assert g.log().count("The storage works again") == 1
+
+
+# ---- reloads
+
+def reload(g, old="", new=""):
+    text = g.config.read_text()
+    assert old in text
+    g.config.write_text(text.replace(old, new))
+    status, _, body = peers.post(g.port["admin"], b"", path="/-/reload")
+    assert status == 200, body
+    return json.loads(body)["result"]
+
+
+@contextlib.contextmanager
+def sending(g, taken):
+    """Requests of one sender; those that were acknowledged are added to `taken`."""
+    stop, first = threading.Event(), len(taken)
+
+    def run():
+        seed = 1000 * (first + 1)
+        while not stop.is_set():
+            seed += 1
+            taken.extend(send(g, [seed]))
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        g.until(lambda: len(taken) > first + 5)
+        yield
+        last = len(taken)
+        g.until(lambda: len(taken) > last + 5)
+    finally:
+        stop.set()
+        thread.join()
+
+
+def settled(g):
+    return g.ledger("profiles", "otlp_grpc")["queued"] == 0 and g.balanced("profiles", "otlp_grpc")
+
+
+@pytest.mark.threads
+@pytest.mark.parametrize("old, new, kept", [
+    ("127.0.0.1:{port:health}", "127.0.0.1:{port:health}, path: /health", True),  # the exporter is the same
+    ("num_consumers: 4", "num_consumers: 5", False),
+    ("tls: {insecure: true}", "tls: {insecure: true}\n    headers: {x: new}", False)])
+def test_a_reload_under_load_loses_nothing_that_is_on_disk(build, sink, tmp_path, old, new, kept):
+    """Neither what was acknowledged before it, nor meanwhile, nor after it; and nothing is sent twice."""
+    with gateway(build, sink, tmp_path) as g:
+        taken = send(g, range(20))
+        assert len(taken) == 20
+        with sending(g, taken):
+            old, new = (text.replace("{port:health}", str(g.port["health"])) for text in (old, new))
+            assert reload(g, old, new) == "applied"
+        assert g.ledger("profiles", "otlp_grpc")["queued"] == len(taken) * SAMPLES
+        assert g.balanced("profiles", "otlp_grpc")
+        sink.start()
+        g.until(lambda: not missing(taken, sink))
+        g.until(lambda: settled(g))
+        assert sink.samples() == expected(taken)
+        assert kept or all(dict(m).get("x") == "new" for m in sink.metadata) == ("headers" in new)
+
+
+@pytest.mark.threads
+def test_what_is_on_disk_waits_for_an_exporter_that_was_removed(build, sink, tmp_path):
+    """The data of other exporters goes on, and the ledger of the one that is removed counts what it left on disk."""
+    other = "otlp_grpc/other"
+    with peers.Sink() as healthy, gateway(build, sink, tmp_path) as g:
+        taken = send(g, range(20))
+        assert len(taken) == 20
+        text = g.config.read_text()
+        removed = text.replace("  otlp_grpc:\n    endpoint: 127.0.0.1:%d" % sink.port,
+                               "  %s:\n    endpoint: 127.0.0.1:%d" % (other, healthy.port)).replace(
+                                   "exporters: [otlp_grpc]", "exporters: [%s]" % other)
+        assert reload(g, text, removed) == "applied"
+        more = send(g, range(100, 110))
+        g.until(lambda: not missing(more, healthy))
+        assert healthy.samples() == expected(more)
+        assert reload(g, removed, text) == "applied"
+        taken += send(g, range(200, 210))
+        sink.start()
+        g.until(lambda: not missing(taken, sink))
+        g.until(lambda: g.ledger("profiles", "otlp_grpc")["queued"] == 0)
+        assert sink.samples() == expected(taken)
+        assert g.total("otelcol_ledger_dropped_samples") == 0
+        assert g.ledger("profiles", "otlp_grpc")["out"] == len(taken) * SAMPLES
+        assert g.ledger("profiles", other)["out"] == len(more) * SAMPLES
