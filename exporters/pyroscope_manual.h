@@ -63,7 +63,8 @@
 	"| Response | Result |\n" \
 	"|---|---|\n" \
 	"| 2xx, complete | sent |\n" \
-	"| none, or incomplete; 429, 502, 503, 504 | retried; `Retry-After` of 429 and 503 is honoured |\n" \
+	"| none, or incomplete; 429, 502, 503, 504; 409 unless `idempotency_key` is off | retried; " \
+	"`Retry-After` of 429 and 503 is honoured |\n" \
 	"| 413, and the messages above | split into smaller parts and retried |\n" \
 	"| any other | dropped |\n\n" \
 	"**Unsupported by the store**, and counted in `otelcol_exporter_unsupported_items`: timestamps of samples, " \

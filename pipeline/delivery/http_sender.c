@@ -68,11 +68,22 @@ static void finish(struct flight *flight, const struct send_result *verdict)
 	sending_done(sending, verdict);
 }
 
+/* By the draft of the header Idempotency-Key, a server answers 409 while it processes an earlier
+ * attempt of the same request. Whether it will accept that one is not known. */
+static struct send_result judge(const struct http_sender *sender, const struct http_result *result)
+{
+	if (result->status == 409 && sender->sends_key)
+		return (struct send_result){ .outcome = SEND_RETRY,
+					     .retry_after_ms = -1,
+					     .reason = "in_progress" };
+	return http_sender_judge(result);
+}
+
 static void on_answer(void *argument, const struct http_result *result)
 {
 	struct flight *flight = argument;
 	const struct http_sender *sender = flight->sender;
-	struct send_result verdict = http_sender_judge(result);
+	struct send_result verdict = judge(sender, result);
 	if (sender->service->answered)
 		sender->service->answered(sender->exporter, flight->packet, result, &verdict);
 	finish(flight, &verdict);

@@ -100,7 +100,7 @@ void http_sender_send(struct http_sender *sender, const struct http_sending *req
  * The result of an answer, as the Collector's HTTP exporters classify it (OTLP specification,
  * "OTLP/HTTP Response"): 429, 502, 503 and 504 are retryable, with the Retry-After of 429 and 503;
  * so is a request without an answer, or with an incomplete one. 413 is SEND_TOO_LARGE. All other
- * failures are permanent.
+ * failures are permanent. A sender of Idempotency-Key also retries after 409.
  */
 struct send_result http_sender_judge(const struct http_result *result);
 

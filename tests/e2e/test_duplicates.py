@@ -195,6 +195,18 @@ def test_the_key_can_be_switched_off_or_configured(build, kind):
         assert d.keys == [wanted] * 2
 
 
+@pytest.mark.parametrize("kind", ["otlp_http", "pyroscope"])
+def test_a_conflict_means_that_an_earlier_attempt_is_in_progress(build, kind):
+    """As the draft of the header says; without the header it is permanent."""
+    for more, wanted in (("", 3), ("idempotency_key: false", 1)):
+        with destination(kind) as d:
+            d.sink.answer = lambda taken, number, sink=d.sink: refusal(409, "aborted", "") if number < 3 else sink.ok
+            with first(build, kind, d.sink.port, more) as g, peers.Client(g.port["otlp"]) as client:
+                message = requests(1)[0]
+                client.send(message) if wanted == 3 else peers.refused(client, message)
+            assert len(d.sink.seen) == wanted
+
+
 def test_parts_of_a_split_request_have_keys_of_their_own(build):
     with destination("otlp_grpc", 2) as d, first(build, "otlp_grpc", d.sink.port, "limits: {max_samples: 3}") as g:
         send(g, requests(1))
