@@ -10,8 +10,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/memory.h"
 #include "base/path.h"
 
 #define GROUPS "/proc/self/cgroup"
@@ -182,6 +184,25 @@ int system_open_output(const char *path, int how, struct error *err)
 	if (flags >= 0)
 		fcntl(fd, F_SETFL, flags & ~O_NONBLOCK);
 	return fd;
+}
+
+bool system_make_directories(const char *path, unsigned mode)
+{
+	char *copy = memory_text(path);
+	bool ok = true, last = !*copy;
+	for (char *at = copy + 1; ok && !last; at++) {
+		char here = *at;
+		last = here == '\0';
+		if (here != '/' && !last)
+			continue;
+		*at = '\0';
+		ok = mkdir(copy, mode) == 0 || errno == EEXIST;
+		*at = here;
+	}
+	int reason = errno;
+	memory_free(copy);
+	errno = reason;
+	return ok;
 }
 
 int64_t system_resident(void)

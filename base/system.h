@@ -2,6 +2,7 @@
 #ifndef BASE_SYSTEM_H
 #define BASE_SYSTEM_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/error.h"
@@ -35,5 +36,9 @@ uint64_t system_group_cores(const char *groups, const char *root);
  * ERROR_CONFIG, "cannot open PATH: REASON".
  */
 int system_open_output(const char *path, int how, struct error *err);
+
+/* Creates the directory and those above it that are missing; mode as in chmod. False, with errno
+ * set. */
+bool system_make_directories(const char *path, unsigned mode);
 
 #endif

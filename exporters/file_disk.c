@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/system.h"
 
 bool file_failed(struct error *err, const char *what, const char *path)
 {
@@ -19,20 +20,8 @@ bool file_failed(struct error *err, const char *what, const char *path)
 
 bool file_make_directories(const char *path, mode_t mode, struct error *err)
 {
-	char *copy = memory_text(path);
-	bool ok = true;
-	for (char *at = copy + 1; ok && *copy; at++) {
-		char here = *at;
-		if (here != '/' && here != '\0')
-			continue;
-		*at = '\0';
-		ok = mkdir(copy, mode) == 0 || errno == EEXIST;
-		*at = here;
-		if (here == '\0')
-			break;
-	}
-	memory_free(copy);
-	return ok || file_failed(err, "create the directory", path);
+	return system_make_directories(path, mode) ||
+	       file_failed(err, "create the directory", path);
 }
 
 bool file_write(int fd, struct iovec *parts, int count)

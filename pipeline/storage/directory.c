@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/system.h"
 #include "pipeline/storage/storage_private.h"
 
 /* The files of a storage. A new database gets its format under another name, so that a file with
@@ -44,16 +45,8 @@ static bool make_directory(const struct storage *s, struct error *err)
 	struct stat is;
 	if (!s->options.create_directory || stat(s->path, &is) == 0)
 		return true;
-	char *path = memory_text(s->path);
-	bool ok = true;
-	for (char *at = strchr(path + 1, '/'); at && ok; at = strchr(at + 1, '/')) {
-		*at = '\0';
-		ok = mkdir(path, s->options.directory_mode) == 0 || errno == EEXIST;
-		*at = '/';
-	}
-	ok = ok && (mkdir(path, s->options.directory_mode) == 0 || errno == EEXIST);
-	memory_free(path);
-	return ok || cannot(s, "cannot create the directory", err);
+	return system_make_directories(s->path, s->options.directory_mode) ||
+	       cannot(s, "cannot create the directory", err);
 }
 
 /* In a directory that others can write to, links could redirect what is opened by name. */
