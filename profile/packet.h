@@ -88,6 +88,9 @@ struct packet {
 	 * packet owns a reference. */
 	struct origin *origin;
 	uint64_t oldest_arrival; /* clock_now */
+	/* It is a part that an exporter's plan made (struct part), on its way to an exporter of
+	 * that type again. */
+	bool planned;
 	uint32_t resources, profiles;
 	uint64_t samples;        /* as they leave */
 	uint64_t oldest, newest; /* of its Profiles' times, ns since the epoch; 0: none has one */

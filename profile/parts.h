@@ -16,6 +16,11 @@ struct limits { /* what a destination takes in one request; 0: not limited */
 	bool guessed;
 };
 
+static inline bool limit_allows(uint64_t is, uint64_t limit)
+{
+	return !limit || is <= limit;
+}
+
 enum part_dropped { PART_TOO_LARGE, PART_TOO_OLD, PART_TOO_NEW, PART_DROPPED };
 
 struct part { /* one request to a destination */
@@ -31,10 +36,24 @@ struct part { /* one request to a destination */
 	bool continues;
 };
 
+/* What is in no part. */
+struct part_left {
+	struct packet *packet; /* holds exactly that; a reference of the parts' */
+	uint64_t samples;
+	enum part_dropped why;
+};
+
 struct parts {
 	struct part *at;
 	uint32_t count, room;
 	uint64_t dropped[PART_DROPPED]; /* samples that are in no part, by reason */
+	/* Samples that are in no part are to be sealed too, for dead letters. `left` may lack some
+	 * of them: where that would take too much work, or several MiB for a few bytes. */
+	bool keeps;
+	struct parts_left {
+		struct part_left *at;
+		uint32_t count, room;
+	} left;
 	/* of packets that are made for it; NULL: that of the packet they are made of */
 	packet_charge *charge;
 	void *charge_context;
@@ -42,7 +61,11 @@ struct parts {
 
 /* Takes over the reference. */
 void parts_add(struct parts *parts, struct packet *packet, uint64_t samples, uint64_t bytes);
-void parts_clear(struct parts *parts); /* keeps the room and the account */
+/* The same for what is in no part. */
+void parts_leave(struct parts *parts, struct packet *packet, uint64_t samples,
+		 enum part_dropped why);
+void parts_forget_left(struct parts *parts, uint32_t first); /* from this one on */
+void parts_clear(struct parts *parts);                       /* keeps the room and the account */
 void parts_fini(struct parts *parts);
 
 #endif

@@ -4,7 +4,6 @@
 #include "base/memory.h"
 #include "profile/collect/collect.h"
 #include "profile/collect/intern.h"
-#include "profile/otlp/decode_otlp.h"
 
 /*
  * First, the limits that can be counted cut the sequence, greedily and exactly. Then each range is
@@ -55,6 +54,10 @@ struct splitter {
 	struct profiles cut; /* p, except for resources, scopes and profiles */
 	uint64_t spent;      /* bytes of all candidates */
 	uint32_t past;       /* the unit after the last one of which a part contains something */
+	/* of parts->keeps: Profiles that are out of time, and what is left out by size; empty if
+	 * `to` is not behind `from` */
+	ARRAY(struct unit) late[PART_DROPPED];
+	struct range apart;
 };
 
 struct candidate {
@@ -96,13 +99,18 @@ static uint64_t samples_between(const struct splitter *s, struct range r)
 
 /* ---- the sequence ---- */
 
-static bool is_out_of_time(struct splitter *s, const struct profile *f)
+static bool is_out_of_time(struct splitter *s, const struct unit *unit)
 {
+	const struct profile *f = &s->p->profiles.at[unit->profile];
 	bool old = f->time && f->time < s->limits->oldest;
 	bool new = s->limits->newest && f->time > s->limits->newest;
-	if (old || new)
-		s->parts->dropped[old ? PART_TOO_OLD : PART_TOO_NEW] += f->samples.count;
-	return old || new;
+	enum part_dropped why = old ? PART_TOO_OLD : PART_TOO_NEW;
+	if (!old && !new)
+		return false;
+	s->parts->dropped[why] += f->samples.count;
+	if (s->parts->keeps)
+		array_push(&s->late[why]) = *unit;
+	return true;
 }
 
 static void list_scope(struct splitter *s, uint32_t resource, uint32_t scope, uint64_t *weight)
@@ -110,9 +118,10 @@ static void list_scope(struct splitter *s, uint32_t resource, uint32_t scope, ui
 	struct list profiles = s->p->scopes.at[scope].profiles;
 	for (uint32_t i = profiles.first; i < profiles.first + profiles.count; i++) {
 		const struct profile *f = &s->p->profiles.at[i];
-		if (f->fault || f->dropped || is_out_of_time(s, f))
+		const struct unit unit = { resource, scope, i, *weight };
+		if (f->fault || f->dropped || is_out_of_time(s, &unit))
 			continue;
-		array_push(&s->units) = (struct unit){ resource, scope, i, *weight };
+		array_push(&s->units) = unit;
 		*weight += (uint64_t)f->samples.count + 1;
 	}
 }
@@ -229,6 +238,55 @@ static void keep(struct splitter *s, struct range r, const struct candidate *c)
 	s->past = end_of(r);
 }
 
+/* ---- what is in no part ---- */
+
+/* Seals a range without regard to limits. If even that is too large, it is not kept. */
+static void leave_range(struct splitter *s, struct range r, enum part_dropped why)
+{
+	struct collect_added added;
+	struct error err;
+	error_clear(&err);
+	copy_range(s, r);
+	if (collect_add(s->collect, &s->cut, false, &added, &err) == COLLECT_ADDED)
+		parts_leave(s->parts, seal(s), added.samples_in, why);
+	collect_discard(s->collect);
+}
+
+static void end_apart(struct splitter *s)
+{
+	if (weight_before(s, s->apart.to) > weight_before(s, s->apart.from))
+		leave_range(s, s->apart, PART_TOO_LARGE);
+	s->apart = (struct range){ { 0, 0 }, { 0, 0 } };
+}
+
+/* Neighbours are sealed together. */
+static void leave_out(struct splitter *s, struct range r)
+{
+	s->parts->dropped[PART_TOO_LARGE] += samples_between(s, r);
+	if (!s->parts->keeps)
+		return;
+	if (weight_before(s, s->apart.to) == weight_before(s, r.from) &&
+	    weight_before(s, s->apart.to) > weight_before(s, s->apart.from)) {
+		s->apart.to = r.to;
+		return;
+	}
+	end_apart(s);
+	s->apart = r;
+}
+
+static void leave_late(struct splitter *s)
+{
+	for (unsigned why = 0; why < PART_DROPPED; why++) {
+		uint32_t count = s->late[why].count;
+		struct unit *units = s->units.at;
+		if (!count)
+			continue;
+		s->units.at = s->late[why].at;
+		leave_range(s, (struct range){ { 0, 0 }, { count, 0 } }, why);
+		s->units.at = units;
+	}
+}
+
 /* ---- cutting what is over ---- */
 
 static bool is_one_unit(struct range r)
@@ -321,7 +379,7 @@ static bool put_indivisible(struct splitter *s, struct range r)
 	if (c.packet)
 		keep(s, r, &c);
 	else
-		s->parts->dropped[PART_TOO_LARGE] += samples_between(s, r);
+		leave_out(s, r);
 	return true;
 }
 
@@ -352,7 +410,7 @@ static bool put_range(struct splitter *s, struct range r)
 	struct candidate c;
 	double expected = expected_ratio(s, r);
 	if (!has_work_left(s, r)) {
-		s->parts->dropped[PART_TOO_LARGE] += samples_between(s, r);
+		leave_out(s, r);
 		return true;
 	}
 	if (expected > 1 && divisions_of(s, r) > 1)
@@ -391,11 +449,6 @@ static bool opens_resource(const struct splitter *s, uint32_t unit)
 	return !s->tally.profiles || s->units.at[unit].resource != s->units.at[unit - 1].resource;
 }
 
-static bool within(uint64_t is, uint64_t limit)
-{
-	return !limit || is <= limit;
-}
-
 /* If a destination has its own measure of samples, that is used instead. */
 static uint64_t counted_samples(const struct splitter *s)
 {
@@ -405,9 +458,9 @@ static uint64_t counted_samples(const struct splitter *s)
 static bool has_place_for(struct splitter *s, uint32_t unit)
 {
 	const struct limits *limits = s->limits;
-	return within(s->tally.samples + samples_of(s, unit), counted_samples(s)) &&
-	       within(s->tally.profiles + 1, limits->profiles) &&
-	       within(s->tally.resources + opens_resource(s, unit), limits->resources) &&
+	return limit_allows(s->tally.samples + samples_of(s, unit), counted_samples(s)) &&
+	       limit_allows(s->tally.profiles + 1, limits->profiles) &&
+	       limit_allows(s->tally.resources + opens_resource(s, unit), limits->resources) &&
 	       (!limits->series || count_series(s, unit) <= limits->series);
 }
 
@@ -425,7 +478,7 @@ static bool count_unit(struct splitter *s, uint32_t unit)
 	struct place at = { unit, 0 };
 	if (s->tally.profiles && !has_place_for(s, unit) && !end_range(s, at))
 		return false;
-	for (uint64_t max = counted_samples(s); !within(left, max); left -= max) {
+	for (uint64_t max = counted_samples(s); !limit_allows(left, max); left -= max) {
 		at.sample += (uint32_t)max;
 		if (!end_range(s, at))
 			return false;
@@ -468,6 +521,8 @@ static void fini(struct splitter *s)
 	memory_free(s->cut.scopes.at);
 	memory_free(s->cut.profiles.at);
 	memory_free(s->units.at);
+	for (unsigned why = 0; why < PART_DROPPED; why++)
+		memory_free(s->late[why].at);
 	memory_free(s->key.at);
 	intern_fini(&s->series);
 	collect_unref(&s->collect);
@@ -478,6 +533,7 @@ static void forget_parts(struct parts *parts, const struct parts *before)
 {
 	while (parts->count > before->count)
 		packet_unref(&parts->at[--parts->count].packet);
+	parts_forget_left(parts, before->left.count);
 	memcpy(parts->dropped, before->dropped, sizeof parts->dropped);
 }
 
@@ -495,50 +551,12 @@ bool split_profiles(const struct profiles *p, const struct packet *whole,
 	init(&s);
 	list_units(&s);
 	bool ok = put_all(&s);
+	if (ok && parts->keeps) {
+		end_apart(&s);
+		leave_late(&s);
+	}
 	fini(&s);
 	if (!ok)
 		forget_parts(parts, &before);
-	return ok;
-}
-
-bool split_open(const struct packet *packet, struct profiles *p, struct error *err)
-{
-	return profiles_reset(p, NULL, bytes_view(&packet->otlp), SIZE_MAX / 2)
-		       ? decode_otlp(p, err)
-		       : profiles_over_cap(p, err);
-}
-
-/* Does the packet keep the limits that can be counted? Decided without opening it. */
-static bool counts_within(const struct packet *packet, const struct limits *limits)
-{
-	return within(packet->samples, limits->samples) &&
-	       within(packet->profiles, limits->profiles) &&
-	       within(packet->resources, limits->resources) &&
-	       within(packet->profiles, limits->series) &&
-	       (!packet->oldest || packet->oldest >= limits->oldest) &&
-	       within(packet->newest, limits->newest);
-}
-
-bool split_is_whole(const struct packet *packet, const struct limits *limits)
-{
-	return counts_within(packet, limits) && within(packet->otlp.len, limits->bytes);
-}
-
-bool split_packet(struct packet *packet, const struct limits *limits,
-		  const struct split_measure *measure, struct parts *parts, struct error *err)
-{
-	struct split_size size = { packet->otlp.len, packet->samples };
-	if (counts_within(packet, limits)) {
-		if (measure && !measure->measure(measure->context, packet, &size, err))
-			return false;
-		if (within(size.bytes, limits->bytes) && within(size.samples, limits->samples)) {
-			parts_add(parts, packet_ref(packet), packet->samples, size.bytes);
-			return true;
-		}
-	}
-	struct profiles p = { 0 };
-	bool ok = split_open(packet, &p, err) &&
-		  split_profiles(&p, packet, limits, measure, parts, err);
-	profiles_fini(&p);
 	return ok;
 }

@@ -46,8 +46,8 @@ static bool keeps(struct packet *packet, const struct limits *limits)
 
 static void check(struct packet *packet, const struct limits *limits)
 {
-	struct parts parts = { 0 };
-	uint64_t samples = 0;
+	struct parts parts = { .keeps = packet->otlp.len % 2 };
+	uint64_t samples = 0, left = 0;
 	uint32_t at = 0;
 	must(profiles_reset(&whole, NULL, bytes_view(&packet->otlp), 64 * CAP) &&
 	     decode_otlp(&whole, NULL));
@@ -61,6 +61,9 @@ static void check(struct packet *packet, const struct limits *limits)
 		at = follow(&parts.at[i], at);
 		samples += p->samples;
 	}
+	for (uint32_t i = 0; i < parts.left.count; i++)
+		left += parts.left.at[i].packet->samples;
+	must(left == (parts.keeps ? packet->samples - samples : 0));
 	must(samples + parts.dropped[PART_TOO_LARGE] + parts.dropped[PART_TOO_OLD] ==
 	     packet->samples);
 	parts_fini(&parts);

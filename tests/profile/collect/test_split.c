@@ -74,6 +74,28 @@ static uint64_t dropped(const struct parts *parts)
 	       parts->dropped[PART_TOO_NEW];
 }
 
+/* What is in no part is sealed too, if that is wanted; the parts are the same. */
+static void check_left(struct packet *packet, const struct limits *limits, const struct parts *same)
+{
+	struct parts parts = { .keeps = true };
+	uint64_t left[PART_DROPPED] = { 0 };
+	split(packet, limits, &parts);
+	assert_int_equal(parts.count, same->count);
+	for (uint32_t i = 0; i < parts.count; i++)
+		assert_true(view_equal(bytes_view(&parts.at[i].packet->otlp),
+				       bytes_view(&same->at[i].packet->otlp)));
+	for (uint32_t i = 0; i < parts.left.count; i++) {
+		const struct part_left *l = &parts.left.at[i];
+		const char *breach = oracle_breach(bytes_view(&l->packet->otlp));
+		if (breach)
+			fail_msg("%s", breach);
+		assert_int_equal(l->samples, l->packet->samples);
+		left[l->why] += l->samples;
+	}
+	assert_memory_equal(left, same->dropped, sizeof left);
+	parts_fini(&parts);
+}
+
 /* Splits, and checks all promises. */
 static void check_against(const struct sequence *whole, struct packet *packet,
 			  const struct limits *limits, struct parts *parts)
@@ -92,6 +114,7 @@ static void check_against(const struct sequence *whole, struct packet *packet,
 	assert_int_equal(samples + dropped(parts), packet->samples);
 	if (!limits->bytes && !limits->oldest)
 		assert_int_equal(missing, 0);
+	check_left(packet, limits, parts);
 	memory_free(found.at);
 }
 
