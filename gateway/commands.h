@@ -26,6 +26,7 @@ bool command_feature_gate(const struct options *options, struct error *err);
 bool command_manual(const struct options *options, struct error *err);
 bool command_man(const struct options *options, struct error *err);
 bool command_send(const struct options *options, struct error *err);
+bool command_replay(const struct options *options, struct error *err);
 bool command_explain(const struct options *options, struct error *err);
 
 #endif

@@ -22,6 +22,10 @@ const struct command commands[] = {
 	  "Applies the policy of the first pipeline to a profile in a file and prints its "
 	  "effects: keys and counts. NAME=VALUE adds a resource attribute, as a receiver would.",
 	  command_explain, SIZE_MAX },
+	{ "replay", "DIRECTORY --to EXPORTER --config FILE",
+	  "Sends the dead letters in a directory again, with an exporter of the configuration, and "
+	  "removes each one that was accepted. No processor runs again.",
+	  command_replay, 1 },
 	{ "send", "FROM TO",
 	  "Copies a profile from a file or a URL (by GET) to a file or a URL (by POST).",
 	  command_send, 2 },

@@ -8,6 +8,7 @@
 #include "gateway/usage.h"
 #include "net/http/http_server.h"
 #include "net/tls/tls.h"
+#include "pipeline/delivery/dead_letters.h"
 #include "pipeline/delivery/delivery.h"
 #include "pipeline/delivery/plan.h"
 #include "pipeline/delivery/unsupported.h"
@@ -51,6 +52,10 @@ static const struct config_manual_section shared[] = {
 	{ "Limits of a request", &limits_table,
 	  "The section `limits` of every exporter. 0 means the exporter's own limit, if it has "
 	  "one. The Collector has no such section." },
+	{ "Dead letters", &dead_letter_table,
+	  "The section `dead_letter` of every exporter: a directory for the data that its "
+	  "destination does not get. Off by default. See [Dead letters](dead-letters.md). The "
+	  "Collector has no such section." },
 	{ 0 }
 };
 
@@ -68,6 +73,7 @@ static const struct {
 	{ "Kill switch", kill_switch_metrics },
 	{ "Processors", pipeline_metrics },
 	{ "Exporters", delivery_metrics },
+	{ "Dead letters", dead_letter_metrics },
 	{ "Queues on disk", storage_metrics },
 	{ "Items that a destination does not support",
 	  (const struct metric *const[]){ &unsupported_metric, NULL } },

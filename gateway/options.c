@@ -54,6 +54,13 @@ const struct option options_table[] = {
 	       .help = "The output format of print-config (yaml)."),
 	OPTION("--repeat", repeat, .kind = OPTION_STRING, .argument = "N",
 	       .help = "The number of times that send posts the profile (1)."),
+	OPTION("--to", to, .kind = OPTION_STRING, .argument = "EXPORTER",
+	       .help = "The ID of the exporter with which replay sends."),
+	OPTION("--dry-run", dry_run, .kind = OPTION_SWITCH,
+	       .help = "replay reads and checks all letters, and sends and removes nothing."),
+	OPTION("--include-partial", include_partial, .kind = OPTION_SWITCH,
+	       .help = "replay also sends what a destination has accepted in part. That part is "
+		       "then sent twice."),
 	OPTION("--feature-gates", feature_gates, .kind = OPTION_STRING, .argument = "LIST",
 	       .help = "Accepted for compatibility; service.profilesSupport is always on."),
 	OPTION("--version", version, .kind = OPTION_SWITCH, .letter = "-v",

@@ -11,8 +11,8 @@ struct options {
 	const char *command; /* NULL: run */
 	/* NULL-terminated; arguments: everything but flags */
 	const char **configs, **sets, **arguments;
-	const char *feature_gates, *format, *mode, *shutdown_timeout, *repeat;
-	bool help, version, insecure_listen;
+	const char *feature_gates, *format, *mode, *shutdown_timeout, *repeat, *to;
+	bool help, version, insecure_listen, dry_run, include_partial;
 };
 
 /* The options of the command line, for the parser, --help, the manual and the man page. */

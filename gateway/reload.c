@@ -164,10 +164,11 @@ static bool same_section(const struct reload *r, const struct node *root, const 
 /* What runs longer than a graph does not change with it. */
 static void name_fixed_parts(const struct reload *r, const struct generation *g)
 {
-	char parts[200] = "";
-	const char *const names[] = { "service::telemetry", "service::admin",
-				      "processors::memory_limiter",
-				      "the number of threads for exporters of files" };
+	char parts[256] = "";
+	const char *const names[] = {
+		"service::telemetry", "service::admin", "processors::memory_limiter",
+		"the number of threads for exporters of files and for dead letters"
+	};
 	const bool same[] = { same_section(r, g->root, "telemetry"),
 			      same_section(r, g->root, "admin"), graph_fits_memory(g->graph),
 			      graph_fits_pool(g->graph) };

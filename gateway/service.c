@@ -93,6 +93,11 @@ static int64_t lost(const struct service *s)
 	return ledger_sum(s->runtime.ledger, LEDGER_DESTINATION, LEDGER_SHUTDOWN);
 }
 
+static int64_t dead(const struct service *s)
+{
+	return ledger_sum(s->runtime.ledger, LEDGER_DESTINATION, LEDGER_DEAD_LETTER);
+}
+
 /* What became of the samples that waited when the program began to end. */
 static void report(struct service *s, bool stuck)
 {
@@ -101,7 +106,8 @@ static void report(struct service *s, bool stuck)
 	int64_t kept = stuck ? 0 : queued;
 	log_info(&s->log, "Shutdown report", log_number("sent_samples", sent(s) - s->sent_before),
 		 log_number("kept_samples", kept),
-		 log_number("lost_samples", lost(s) - s->lost_before + queued - kept));
+		 log_number("lost_samples", lost(s) - s->lost_before + queued - kept),
+		 log_number("dead_letter_samples", dead(s) - s->dead_before));
 	ledger_log(ledger, &s->log);
 	ledger_check(ledger, !stuck && s->graph_stopped);
 }
@@ -206,6 +212,7 @@ static void begin_stop(struct service *s)
 	s->ready = false;
 	s->sent_before = sent(s);
 	s->lost_before = lost(s);
+	s->dead_before = dead(s);
 	log_info(&s->log, "Starting shutdown...");
 	if (was_ready && shutdown_of(s)->delay.ns)
 		loop_timer_start(s->delay, (uint64_t)shutdown_of(s)->delay.ns);

@@ -28,7 +28,7 @@ struct service {
 	/* stopping: since the signal; draining: since the delay has passed */
 	bool stopping, draining, hurried, graph_stopped, finished;
 	/* the signal: samples that destinations accepted, and that a shutdown dropped */
-	int64_t sent_before, lost_before;
+	int64_t sent_before, lost_before, dead_before;
 	const char *failure;         /* why the start failed */
 	struct loop_timer *deadline; /* of what the graph that runs does not stop */
 	struct loop_timer *delay;    /* the drain begins */

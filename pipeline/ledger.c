@@ -46,6 +46,9 @@ SAMPLES(queued, "otelcol_ledger_queued_samples", METRIC_GAUGE,
 	"batches, or are in flight to it.");
 SAMPLES(out, "otelcol_ledger_out_samples", METRIC_COUNTER,
 	"Samples of the pipeline that a destination accepted.");
+SAMPLES(dead_letter, "otelcol_ledger_dead_letter_samples", METRIC_COUNTER,
+	"Samples of the pipeline that a destination did not get, and that are kept as dead "
+	"letters.");
 SAMPLES(tenant_in, "otelcol_ledger_tenant_in_samples", METRIC_COUNTER,
 	"Samples of the tenant that were handed to destinations, once for each destination. "
 	"Tenants beyond service::tenant::metrics_limit count as `other`.");
@@ -55,6 +58,8 @@ SAMPLES(tenant_queued, "otelcol_ledger_tenant_queued_samples", METRIC_GAUGE,
 	"Samples of the tenant that are waiting for destinations, or are in flight to them.");
 SAMPLES(tenant_out, "otelcol_ledger_tenant_out_samples", METRIC_COUNTER,
 	"Samples of the tenant that destinations accepted.");
+SAMPLES(tenant_dead_letter, "otelcol_ledger_tenant_dead_letter_samples", METRIC_COUNTER,
+	"Samples of the tenant that destinations did not get, and that are kept as dead letters.");
 SAMPLES(tenant_dropped, "otelcol_ledger_tenant_dropped_samples", METRIC_COUNTER,
 	"Samples of the tenant that were dropped for a destination, by reason.");
 
@@ -78,10 +83,12 @@ const struct metric *const ledger_metrics[] = { &receiver_in,
 						&restored,
 						&queued,
 						&out,
+						&dead_letter,
 						&tenant_in,
 						&tenant_restored,
 						&tenant_queued,
 						&tenant_out,
+						&tenant_dead_letter,
 						&tenant_dropped,
 						&imbalances,
 						NULL };
@@ -113,6 +120,8 @@ const struct ledger_column_info ledger_columns[LEDGER_COLUMNS] = {
 	[LEDGER_MERGED] = { "merged", LEDGER_END, { OF_PIPELINE(merged) } },
 	[LEDGER_PASSED] = { "passed", LEDGER_END, { OF_PIPELINE(passed) } },
 	[LEDGER_OUT] = { "out", LEDGER_END, { OF_DESTINATION(out), OF_TENANT(tenant_out) } },
+	[LEDGER_DEAD_LETTER] = { "dead_letter", LEDGER_END,
+				 { OF_DESTINATION(dead_letter), OF_TENANT(tenant_dead_letter) } },
 	[LEDGER_REFUSED] = DROPPED("refused", BY_RECEIVER, BY_PIPELINE),
 	[LEDGER_FAILED] = DROPPED("failed", BY_RECEIVER),
 	[LEDGER_DUPLICATE] = DROPPED("duplicate", BY_RECEIVER),

@@ -15,8 +15,8 @@
  *   row          sources        held                  ends
  *   receiver     in             processing            accepted, dropped
  *   pipeline     in             processing, batched   merged, passed, dropped
- *   destination  in, restored   queued                out, dropped
- *   tenant       in, restored   queued                out, dropped
+ *   destination  in, restored   queued                out, dead letter, dropped
+ *   tenant       in, restored   queued                out, dead letter, dropped
  *
  * A receiver's `in` is what its requests contained, once for each request. A pipeline's `in` is
  * what it got of that. A destination's `in` is what was handed to it by the pipeline; if it has
@@ -25,7 +25,7 @@
  * each destination that shares the pipeline's batches
  *
  *   in + restored = processing + merged + dropped + batched   (row of the pipeline)
- *                   + out + dropped + queued                  (row of the destination)
+ *                   + out + dead letter + dropped + queued    (row of the destination)
  *
  * holds at every instant too, as long as the destination belongs to the pipeline.
  *
@@ -60,6 +60,8 @@ enum ledger_column {
 	LEDGER_MERGED,
 	LEDGER_PASSED, /* to the destinations */
 	LEDGER_OUT,    /* a destination accepted it */
+	/* a destination did not get it, and it is kept (pipeline/delivery/dead_letters.h) */
+	LEDGER_DEAD_LETTER,
 	/* ends: dropped, by reason */
 	LEDGER_REFUSED,   /* the sender was informed */
 	LEDGER_FAILED,    /* an error that is not the sender's */

@@ -29,10 +29,13 @@ struct item { /* a packet of one pipeline */
 	struct book *book;
 	int64_t units;
 	bool answered;         /* its senders no longer wait for it; under the delivery's lock */
-	uint64_t left;         /* samples that the ledger counts as queued */
+	uint64_t left;         /* samples that are neither delivered nor lost */
 	struct stored *stored; /* its record on disk (durable.h); NULL: it has none */
 	bool spilled;          /* does not wait in memory: it is on disk only, or will be soon */
 	bool kept;             /* stays on disk when it is removed here */
+	/* by its consumer or the queue, and by its dead letters; under the delivery's lock */
+	uint32_t holds;
+	bool placed; /* it has a place in the backlog */
 };
 
 struct backlog {

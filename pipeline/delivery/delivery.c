@@ -64,6 +64,7 @@ struct delivery *delivery_new(const struct delivery_options *options)
 					  .start = sending_start,
 				  });
 	durable_init(&d->durable, d, options->storage);
+	dead_letters_init(d);
 	delivery_set_share(d, options->max_bytes);
 	metrics_on_scrape(options->metrics, refresh, d);
 	return d;
@@ -89,7 +90,7 @@ bool delivery_start(struct delivery *d, struct error *err)
 		d->relief = (struct budget_relief){ .shed = shed, .context = d };
 		budget_on_short(d->options.budget, &d->relief);
 	}
-	return durable_start(d, err);
+	return dead_letters_start(d, err) && durable_start(d, err);
 }
 
 struct book *delivery_book(struct delivery *d, const char *pipeline, const char *tenant)
@@ -142,7 +143,8 @@ static void begin_consumer(struct sending *s)
 /* Under the lock. Once: nothing is left, and nothing will come. */
 static bool is_settled(struct delivery *d)
 {
-	if (d->settled || d->busy || !d->drained || d->backlog.head || !durable_settled(d))
+	if (d->settled || d->busy || !d->drained || d->backlog.head || d->letters.writing ||
+	    !durable_settled(d))
 		return false;
 	d->settled = true;
 	return true;
@@ -165,18 +167,88 @@ void delivery_wake(struct delivery *d)
 		loop_post(d->options.loop, settle, d);
 }
 
+/* ---- the end of an item */
+
+/* Under the lock. The last hold has ended. True: the queue has room again. */
+static bool leave(struct delivery *d, struct item *item)
+{
+	if (item->stored)
+		durable_remove(item);
+	bool recovered = item->placed && backlog_remove(&d->backlog, item);
+	metric_set(d->count.size, d->backlog.units);
+	return recovered;
+}
+
+/* The end of a hold. `s`: the consumer that has it, or NULL. answers: its senders get their answer,
+ * unless they have it. */
+static void end_hold(struct delivery *d, struct item *item, struct sending *s, bool answers,
+		     enum ack_outcome outcome)
+{
+	struct packet *packet = packet_ref(item->packet);
+	pthread_mutex_lock(&d->lock);
+	if (s)
+		s->item = NULL;
+	bool waiting = answers && !item->answered, last = !--item->holds;
+	item->answered = item->answered || answers;
+	bool recovered = last && leave(d, item);
+	pthread_mutex_unlock(&d->lock);
+	if (recovered)
+		log_info(d->options.log, "Sending queue has room again.");
+	if (waiting)
+		packet_release_acks(packet, d->acks, outcome);
+	packet_unref(&packet);
+	if (!last)
+		return;
+	packet_unref(&item->packet);
+	memory_free(item);
+}
+
+/* `s` as above. The queue or the consumer is done with it. */
+static void end_item(struct delivery *d, struct item *item, struct sending *s,
+		     enum ack_outcome outcome)
+{
+	end_hold(d, item, s, true, outcome);
+}
+
+void delivery_release_item(struct delivery *d, struct item *item)
+{
+	end_hold(d, item, NULL, false, ACK_TAKEN);
+}
+
+void delivery_settle_loss(struct delivery *d, struct item *item, const struct loss *loss, bool kept)
+{
+	d->lost += d->draining && !kept ? loss->samples : 0;
+	book_settle(item->book, kept ? LEDGER_DEAD_LETTER : loss->reason, loss->samples);
+}
+
+static void lose(struct delivery *d, struct item *item, const struct loss *loss)
+{
+	item->left -= loss->samples;
+	if (!dead_letters_take(d, item, loss))
+		delivery_settle_loss(d, item, loss, false);
+}
+
+void delivery_lose(struct delivery *d, struct item *item, const struct loss *loss)
+{
+	metric_add(d->count.failed, (int64_t)loss->samples);
+	lose(d, item, loss);
+}
+
+/* The sender of what was refused will repeat it. */
 static void overflow(struct delivery *d, struct item *item, enum ledger_column reason,
-		     bool reported)
+		     bool reported, bool refused)
 {
 	metric_add(d->count.enqueue_failed, (int64_t)item->left);
-	book_settle(item->book, reason, item->left);
 	if (!reported && reason == LEDGER_QUEUE_FULL)
 		log_warn(d->options.log, "Sending queue is full. Dropping data.",
 			 log_number("queue_size", d->backlog.units),
-			 log_number("queue_bytes", backlog_bytes(&d->backlog)));
-	packet_release_acks(item->packet, d->acks, ACK_FAILED);
-	packet_unref(&item->packet);
-	memory_free(item);
+			 log_number("queue_bytes", backlog_bytes(&d->backlog)),
+			 log_bool("dead_letters", d->letters.on && !refused));
+	lose(d, item,
+	     &(struct loss){ .packet = refused ? NULL : item->packet,
+			     .samples = item->left,
+			     .reason = reason });
+	end_item(d, item, NULL, ACK_FAILED);
 }
 
 /* Senders wait for a moment while its share of memory is used up. */
@@ -196,6 +268,7 @@ static bool enter(struct delivery *d, struct item *item, enum queue_entry entry,
 	bool refused = !item->stored && entry == ENTRY_IF_FITS && durable_refuses(d);
 	if (refused || !backlog_add(&d->backlog, item, entry, may_delay(d)))
 		return false;
+	item->placed = true;
 	durable_count(d, item);
 	metric_set(d->count.size, d->backlog.units);
 	return true;
@@ -210,6 +283,7 @@ struct item *delivery_item(struct delivery *d, struct packet *packet, struct boo
 	item->holder.reads = ops->reads ? ops->reads(d->options.exporter) : FORM_OTLP;
 	item->units = backlog_units_of(&d->backlog, packet);
 	item->left = packet->samples;
+	item->holds = 1;
 	return item;
 }
 
@@ -254,7 +328,7 @@ bool delivery_enqueue(struct delivery *d, struct packet *packet, struct book *bo
 		packet_release_acks(packet, d->acks, ACK_FAILED);
 	durable_discard(&stored, ACK_FAILED);
 	if (!taken)
-		overflow(d, item, reason, reported);
+		overflow(d, item, reason, reported, entry == ENTRY_REFUSED);
 	return taken || (delivery_discards(d) && !delivery_is_awaited(d));
 }
 
@@ -266,7 +340,8 @@ void delivery_log_dropped(struct delivery *d, enum part_dropped kind, enum ledge
 			 "Dropping data outside the destination's limits. Logged once, always "
 			 "counted.",
 			 log_text("reason", ledger_reason(reason)),
-			 log_number("dropped_items", (int64_t)samples));
+			 log_number("dropped_items", (int64_t)samples),
+			 log_bool("dead_letters", d->letters.on));
 }
 
 void delivery_drop(struct delivery *d, uint64_t samples, struct book *book,
@@ -296,6 +371,11 @@ enum delivery_room delivery_room(struct delivery *d, struct packet *packet)
 	return blocks && room == ROOM_NONE ? ROOM_SOON : room;
 }
 
+int64_t delivery_rejected(const struct delivery *d)
+{
+	return metric_get(d->count.rejected);
+}
+
 bool delivery_waits(const struct delivery *d)
 {
 	return d->waits;
@@ -309,26 +389,6 @@ void delivery_expect_senders(struct delivery *d)
 bool delivery_is_awaited(const struct delivery *d)
 {
 	return d->waits || d->awaited;
-}
-
-/* `s`: the consumer that has it, or NULL. */
-static void free_item(struct delivery *d, struct item *item, struct sending *s,
-		      enum ack_outcome outcome)
-{
-	pthread_mutex_lock(&d->lock);
-	if (s)
-		s->item = NULL;
-	if (item->stored)
-		durable_remove(item);
-	bool recovered = backlog_remove(&d->backlog, item);
-	metric_set(d->count.size, d->backlog.units);
-	pthread_mutex_unlock(&d->lock);
-	if (recovered)
-		log_info(d->options.log, "Sending queue has room again.");
-	if (!item->answered)
-		packet_release_acks(item->packet, d->acks, outcome);
-	packet_unref(&item->packet);
-	memory_free(item);
 }
 
 /* Under the lock. Takes over the acks that the item holds; appends a reference to the packet. */
@@ -374,20 +434,11 @@ static void settle(void *argument)
 	d->drained(d->argument);
 }
 
-void delivery_drop_samples(struct delivery *d, struct item *item, uint64_t samples,
-			   enum ledger_column reason)
-{
-	item->left -= samples;
-	d->lost += d->draining ? samples : 0;
-	metric_add(d->count.failed, (int64_t)samples);
-	book_settle(item->book, reason, samples);
-}
-
 void delivery_finish(struct sending *s, enum ack_outcome outcome)
 {
 	struct delivery *d = s->delivery;
 	struct loop *loop = d->options.loop;
-	free_item(d, s->item, s, outcome);
+	end_item(d, s->item, s, outcome);
 
 	pthread_mutex_lock(&d->lock);
 	s->next = d->idle;
@@ -431,8 +482,11 @@ static uint32_t drop_waiting(struct delivery *d, enum ledger_column reason)
 		pthread_mutex_unlock(&d->lock);
 		if (!item)
 			return count;
-		delivery_drop_samples(d, item, item->left, reason);
-		free_item(d, item, NULL, ACK_FAILED);
+		delivery_lose(d, item,
+			      &(struct loss){ .packet = item->packet,
+					      .samples = item->left,
+					      .reason = reason });
+		end_item(d, item, NULL, ACK_FAILED);
 	}
 }
 
@@ -465,7 +519,7 @@ static void keep_stored(struct delivery *d)
 		if (!item)
 			return;
 		item->kept = true;
-		free_item(d, item, NULL, ACK_FAILED);
+		end_item(d, item, NULL, ACK_FAILED);
 	} while (item);
 }
 
@@ -513,7 +567,7 @@ void delivery_log_stuck(struct delivery *d)
 {
 	uint64_t lost = d->lost;
 	pthread_mutex_lock(&d->lock);
-	bool stuck = d->busy;
+	bool stuck = d->busy || d->letters.pending;
 	for (const struct book *book = d->books; book && !d->durable.storage; book = book->next)
 		lost += (uint64_t)book->queued;
 	pthread_mutex_unlock(&d->lock);

@@ -54,15 +54,23 @@ struct retry_config {
 	double randomization_factor, multiplier;
 };
 
+/* A bounded directory for what is dropped (pipeline/delivery/dead_letters.h). */
+struct dead_letter_config {
+	struct optional present;
+	char *directory;
+	int64_t max_size_mib, max_letters;
+};
+
 struct delivery_config {
 	bool required; /* false: best effort, it neither delays nor refuses senders */
 	struct queue_config sending_queue;
 	struct retry_config retry_on_failure;
 	struct limits_config limits;
+	struct dead_letter_config dead_letter;
 	struct duration timeout;
 };
 
-extern const struct config_table queue_table, retry_table;
+extern const struct config_table queue_table, retry_table, dead_letter_table;
 /* The delay before a retry: chosen at random from interval * [1 - f, 1 + f], but at least what the
  * destination asked for (-1 ms: it did not). And the interval of the next retry. */
 uint64_t retry_delay(const struct retry_config *r, int64_t interval_ns, int64_t asked_ms);
@@ -98,7 +106,10 @@ bool delivery_config_is_durable(const struct delivery_config *config);
 		       .presence = PRESENCE_SOME, .help = "Retries with exponential backoff."), \
 	CONFIG_SECTION(type, member.limits, limits_table, .key = "limits", \
 		       .help = "The largest request that the destination accepts. Larger ones are split, inside a " \
-			   "Profile where necessary. Not a key of the Collector.")
+			   "Profile where necessary. Not a key of the Collector."), \
+	CONFIG_SECTION(type, member.dead_letter, dead_letter_table, .key = "dead_letter", .presence = PRESENCE_NONE, \
+		       .help = "A directory for the data that this destination does not get. Without it, " \
+			   "the data is dropped. Not a key of the Collector.")
 /* clang-format on */
 
 struct delivery;
@@ -109,7 +120,8 @@ struct delivery_options {
 	const struct exporter_ops *ops;
 	void *exporter; /* the instance */
 	const struct delivery_config *config;
-	const char *id; /* exporter ID */
+	const char *id;   /* exporter ID */
+	const char *type; /* of the exporter */
 	struct log *log;
 	struct metrics *metrics;
 	struct ledger *ledger;
@@ -134,8 +146,9 @@ enum delivery_kill {
 /* [loop thread] From now on. A send that is in progress ends. */
 void delivery_set_kill(struct delivery *delivery, enum delivery_kill kill);
 
-/* Opens the queue on disk, if there is one, and begins to deliver what is in it. Before the first
- * packet is enqueued; the storage is open. [loop thread] */
+/* Opens the directory of dead letters and the queue on disk, if there are any, and begins to
+ * deliver what is in the queue. Before the first packet is enqueued; the storage is open. [loop
+ * thread] */
 bool delivery_start(struct delivery *delivery, struct error *err);
 
 /* Whether the destination may be asked (pipeline/delivery/circuit.h). [any thread] */
@@ -179,6 +192,8 @@ enum delivery_room delivery_room(struct delivery *delivery, struct packet *packe
 /* [any thread] How full the queue is, in thousandths; above 1000 when it was stretched. */
 int64_t delivery_load(const struct delivery *delivery);
 bool delivery_waits(const struct delivery *delivery); /* wait_for_result, or no queue */
+/* [any thread] Profiles that the destination rejected while it accepted their requests. */
+int64_t delivery_rejected(const struct delivery *delivery);
 
 /* [loop thread] Senders of some graph wait for it (ack: delivered). */
 void delivery_expect_senders(struct delivery *delivery);

@@ -213,6 +213,31 @@ const struct config_table retry_table = { .size = sizeof(struct retry_config),
 					  .check = check_retry,
 					  .optional = true };
 
+static bool check_dead_letter(const void *config, struct error *err)
+{
+	const struct dead_letter_config *c = config;
+	return !c->present.enabled || (c->directory && *c->directory) ||
+	       error_set(err, ERROR_CONFIG, "`directory` must be non-empty");
+}
+
+static const struct config_row dead_letter_rows[] = {
+	CONFIG_ROW(struct dead_letter_config, directory, .key = "directory",
+		   .help = "The directory, of this exporter alone. It is created if it does not "
+			   "exist (0700). `portcullis replay` sends again what is in it."),
+	CONFIG_ROW(struct dead_letter_config, max_size_mib, .key = "max_size_mib", .def = "1024",
+		   .unit = "MiB", .limited = true, .min = 1, .max = 1 << 30,
+		   .help = "Maximum size of all files in it. A full directory keeps what it has; "
+			   "further data is dropped."),
+	CONFIG_ROW(struct dead_letter_config, max_letters, .key = "max_letters", .def = "10000",
+		   .limited = true, .min = 1, .max = 10000000,
+		   .help = "Maximum number of dead letters in it; each is two files."),
+	{ 0 }
+};
+const struct config_table dead_letter_table = { .size = sizeof(struct dead_letter_config),
+						.rows = dead_letter_rows,
+						.check = check_dead_letter,
+						.optional = true };
+
 bool delivery_config_check(const struct delivery_config *c, struct error *err)
 {
 	const struct queue_config *q = &c->sending_queue;

@@ -3,13 +3,14 @@
 
 static const struct metric sent_samples = { "otelcol_exporter_sent_profile_samples", METRIC_COUNTER,
 					    "{samples}", "Samples that the destination accepted." };
-static const struct metric failed_samples = { "otelcol_exporter_send_failed_profile_samples",
-					      METRIC_COUNTER, "{samples}",
-					      "Samples dropped after sending failed permanently." };
+static const struct metric failed_samples = {
+	"otelcol_exporter_send_failed_profile_samples", METRIC_COUNTER, "{samples}",
+	"Samples dropped, or kept as dead letters, after sending failed permanently."
+};
 static const struct metric enqueue_failed_samples = {
 	"otelcol_exporter_enqueue_failed_profile_samples", METRIC_COUNTER, "{samples}",
-	"Samples dropped because the destination's queue was full, or because they did not fit "
-	"into its own batch."
+	"Samples dropped, or kept as dead letters, because the destination's queue was full or "
+	"because they did not fit into its own batch."
 };
 static const struct metric rejected_samples = {
 	"otelcol_exporter_rejected_profiles", METRIC_COUNTER, "{profiles}",

@@ -7,6 +7,7 @@
 #include "pipeline/budget.h"
 #include "pipeline/delivery/backlog.h"
 #include "pipeline/delivery/circuit.h"
+#include "pipeline/delivery/dead_letters.h"
 #include "pipeline/delivery/delivery.h"
 #include "pipeline/delivery/delivery_metrics.h"
 #include "pipeline/delivery/durable.h"
@@ -32,6 +33,7 @@ struct sending {
 	uint64_t expires;       /* the item, clock_now; UINT64_MAX: never */
 	uint64_t retried_until; /* the part, clock_now; UINT64_MAX: without limit */
 	int64_t interval_ns;
+	uint32_t attempts;        /* of the part */
 	bool asked;               /* the destination, by the last attempt */
 	bool flying;              /* between ops->send and sending_done */
 	bool planned;             /* the item has its parts */
@@ -60,6 +62,7 @@ struct delivery {
 	uint32_t busy; /* consumers */
 	struct book *books;
 	struct durable durable;
+	struct dead_letters letters;
 	bool settled; /* and posted */
 	void (*drained)(void *argument);
 	void *argument;
@@ -82,6 +85,8 @@ void sending_fini(struct sending *s);
 /* [any thread] Delivers s->item; ends in delivery_finish. */
 void sending_begin(struct sending *s);
 void sending_hasten(struct sending *s); /* [loop thread] The next attempt is due now. */
+/* Does what is dropped for this reason ask senders that wait for a retry? */
+bool sending_may_be_repeated(enum ledger_column reason);
 
 /* ---- delivery.c ---- */
 
@@ -96,9 +101,14 @@ bool delivery_sheds(const struct delivery *d);
 void delivery_wake(struct delivery *d);
 /* An item of the packet, which has no place yet. */
 struct item *delivery_item(struct delivery *d, struct packet *packet, struct book *book);
-/* [any thread] Counts samples of an item that are not sent. */
-void delivery_drop_samples(struct delivery *d, struct item *item, uint64_t samples,
-			   enum ledger_column reason);
+/* [any thread] The only way for samples of an item that will not be delivered: they become a dead
+ * letter, or are dropped. */
+void delivery_lose(struct delivery *d, struct item *item, const struct loss *loss);
+/* [any thread] The end of that. kept: as a dead letter. */
+void delivery_settle_loss(struct delivery *d, struct item *item, const struct loss *loss,
+			  bool kept);
+/* [any thread] The end of a hold; the last one removes the item. */
+void delivery_release_item(struct delivery *d, struct item *item);
 /* [any thread] Logs, once for each kind, that the destination's limits drop data. */
 void delivery_log_dropped(struct delivery *d, enum part_dropped kind, enum ledger_column reason,
 			  uint64_t samples);

@@ -502,7 +502,7 @@ static void set_apart(struct delivery *d, const struct reading *r)
 static struct item *loaded_item(struct delivery *d, struct reading *r)
 {
 	struct item *item = delivery_item(d, r->packet, book_of_record(d, r));
-	item->answered = true;
+	item->answered = item->placed = true;
 	item->stored = stored_record(d, r, item->book);
 	item->stored->item = item;
 	return item;

@@ -213,7 +213,9 @@ static bool plan_part(struct plan *plan, const struct part *whole, struct parts 
 
 bool plan_packet(struct plan *plan, struct packet *packet, struct parts *parts, struct error *err)
 {
-	const struct part whole = { .packet = packet, .samples = packet->samples };
+	const struct part whole = { .packet = packet,
+				    .samples = packet->samples,
+				    .planned = packet->planned };
 	return plan_part(plan, &whole, parts, err);
 }
 
@@ -308,6 +310,7 @@ static bool split_again(struct plan *plan, const struct part *part, struct parts
 	if (!ok || (into->count == before.count + 1 && bytes_of(first) >= bytes_of(part))) {
 		while (into->count > before.count)
 			packet_unref(&into->at[--into->count].packet);
+		parts_forget_left(into, before.left.count);
 		memcpy(into->dropped, before.dropped, sizeof into->dropped);
 		return false;
 	}
@@ -329,10 +332,19 @@ static void keep_part(struct parts *parts, const struct part *part)
 	parts->at[parts->count - 1].planned = part->planned;
 }
 
+static void leave_part(struct parts *parts, const struct part *part)
+{
+	parts->dropped[PART_TOO_LARGE] += part->samples;
+	if (parts->keeps)
+		parts_leave(parts, packet_ref(part->packet), part->samples, PART_TOO_LARGE);
+}
+
 void plan_again(struct plan *plan, struct parts *parts, uint32_t refused)
 {
 	const struct limits limits = limits_now(plan);
-	struct parts fresh = { .charge = parts->charge, .charge_context = parts->charge_context };
+	struct parts fresh = { .charge = parts->charge,
+			       .charge_context = parts->charge_context,
+			       .keeps = parts->keeps };
 	for (uint32_t i = 0; i < parts->count; i++) {
 		struct part *part = &parts->at[i];
 		bool due = i == refused || (i > refused && is_over(part, &limits));
@@ -341,7 +353,7 @@ void plan_again(struct plan *plan, struct parts *parts, uint32_t refused)
 		else if (i != refused)
 			keep_part(&fresh, part);
 		else
-			fresh.dropped[PART_TOO_LARGE] += part->samples;
+			leave_part(&fresh, part);
 	}
 	packet_unref(&parts->at[refused].packet);
 	parts->count = 0;

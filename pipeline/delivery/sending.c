@@ -9,12 +9,11 @@
 #define HOLD_NS UINT64_C(1000000000)
 
 /* Senders retry only what a retry may fix. */
-static enum ack_outcome outcome_of(enum ledger_column reason)
+bool sending_may_be_repeated(enum ledger_column reason)
 {
-	bool passes = reason == LEDGER_NO_RETRY || reason == LEDGER_RETRIES_EXHAUSTED ||
-		      reason == LEDGER_EXPIRED || reason == LEDGER_SHUTDOWN ||
-		      reason == LEDGER_KILLED;
-	return passes ? ACK_FAILED : ACK_REFUSED;
+	return reason == LEDGER_QUEUE_FULL || reason == LEDGER_NO_RETRY ||
+	       reason == LEDGER_RETRIES_EXHAUSTED || reason == LEDGER_EXPIRED ||
+	       reason == LEDGER_SHUTDOWN || reason == LEDGER_KILLED;
 }
 
 /* Which of several senders a refused part came from is not known: none of them must believe that a
@@ -25,17 +24,26 @@ static enum ack_outcome outcome_for_senders(const struct sending *s)
 	return s->outcome == ACK_REFUSED && several ? ACK_FAILED : s->outcome;
 }
 
-static void give_up(struct sending *s, uint64_t samples, enum ledger_column reason)
+/* packet: what holds these samples and nothing else; NULL: there is none. */
+static void give_up(struct sending *s, struct packet *packet, uint64_t samples,
+		    enum ledger_column reason)
 {
-	if (outcome_of(reason) > s->outcome)
-		s->outcome = outcome_of(reason);
-	delivery_drop_samples(s->delivery, s->item, samples, reason);
+	bool planned = s->delivery->options.ops->plan && packet != s->item->packet;
+	enum ack_outcome outcome = sending_may_be_repeated(reason) ? ACK_FAILED : ACK_REFUSED;
+	s->outcome = outcome > s->outcome ? outcome : s->outcome;
+	delivery_lose(s->delivery, s->item,
+		      &(struct loss){ .packet = packet,
+				      .samples = samples,
+				      .reason = reason,
+				      .error = s->attempts ? s->result.reason : NULL,
+				      .attempts = s->attempts,
+				      .planned = planned });
 }
 
 static void finish(struct sending *s)
 {
 	if (s->item->left)
-		give_up(s, s->item->left, LEDGER_PLAN);
+		give_up(s, NULL, s->item->left, LEDGER_PLAN);
 	parts_clear(&s->parts);
 	backlog_made(&s->delivery->backlog, -s->expected); /* it was never planned */
 	s->expected = 0;
@@ -52,13 +60,21 @@ static void count_dropped(struct sending *s)
 	};
 	struct delivery *d = s->delivery;
 	for (unsigned r = 0; r < PART_DROPPED; r++) {
-		uint64_t samples = s->parts.dropped[r];
+		uint64_t samples = s->parts.dropped[r], unkept = samples;
 		if (!samples)
 			continue;
 		s->parts.dropped[r] = 0;
-		give_up(s, samples, reasons[r]);
+		for (uint32_t i = 0; i < s->parts.left.count; i++) {
+			struct part_left *left = &s->parts.left.at[i];
+			if (left->why == r) {
+				give_up(s, left->packet, left->samples, reasons[r]);
+				unkept -= left->samples < unkept ? left->samples : unkept;
+			}
+		}
+		give_up(s, NULL, unkept, reasons[r]);
 		delivery_log_dropped(d, r, reasons[r], samples);
 	}
+	parts_forget_left(&s->parts, 0);
 }
 
 static bool prepare(struct sending *s)
@@ -92,6 +108,7 @@ static void send_part(void *argument)
 						       .reason = "plan" });
 	} else if (s->part < s->parts.count) {
 		s->asked = true;
+		s->attempts++;
 		d->options.ops->send(d->options.exporter, &s->parts.at[s->part],
 				     (uint64_t)d->options.config->timeout.ns, s);
 	} else {
@@ -112,9 +129,13 @@ static void expire(void *argument)
 		log_warn(d->options.log,
 			 "Dropping data that has waited longer than max_age. Logged once, always "
 			 "counted.",
-			 log_number("dropped_items", s->item->left));
+			 log_number("dropped_items", s->item->left),
+			 log_bool("dead_letters", d->letters.on));
 	d->logged_expired = true;
-	give_up(s, s->item->left, LEDGER_EXPIRED);
+	for (uint32_t i = s->part; i < s->parts.count; i++)
+		give_up(s, s->parts.at[i].packet, s->parts.at[i].samples, LEDGER_EXPIRED);
+	if (s->item->left)
+		give_up(s, s->planned ? NULL : s->item->packet, s->item->left, LEDGER_EXPIRED);
 	finish(s);
 }
 
@@ -181,6 +202,7 @@ static void start_clock(struct sending *s)
 static void begin_part(struct sending *s, uint32_t part)
 {
 	s->part = part;
+	s->attempts = s->again ? s->attempts : 0;
 	start_clock(s);
 	s->result = (struct send_result){ .reason = "unavailable" };
 	try_part(s);
@@ -216,13 +238,15 @@ static void next_part(struct sending *s)
 static void drop_part(struct sending *s, enum ledger_column reason)
 {
 	struct delivery *d = s->delivery;
-	uint64_t samples = s->parts.count ? s->parts.at[s->part].samples : s->item->left;
-	give_up(s, samples, reason);
+	const struct part whole = { .packet = s->item->packet, .samples = s->item->left };
+	const struct part *part = s->parts.count ? &s->parts.at[s->part] : &whole;
+	uint64_t samples = part->samples;
+	give_up(s, part->packet, samples, reason);
 	if (d->state != DELIVERY_DROPS)
 		log_error(d->options.log, "Exporting failed. Dropping data.",
 			  log_text("reason", ledger_reason(reason)),
-			  log_text("error", s->result.reason),
-			  log_number("dropped_items", samples));
+			  log_text("error", s->result.reason), log_number("dropped_items", samples),
+			  log_bool("dead_letters", d->letters.on));
 	d->state = DELIVERY_DROPS;
 	next_part(s);
 }
@@ -235,6 +259,13 @@ static void count_sent(struct sending *s)
 	metric_add(d->count.sent, (int64_t)samples);
 	book_settle(s->item->book, LEDGER_OUT, samples);
 	metric_add(d->count.rejected, (int64_t)s->result.rejected_profiles);
+	if (s->result.rejected_profiles)
+		dead_letters_take_partial(d, s->item,
+					  &(struct loss){ .packet = s->parts.at[s->part].packet,
+							  .samples = samples,
+							  .attempts = s->attempts,
+							  .planned = s->parts.at[s->part].planned },
+					  s->result.rejected_profiles);
 	plan_taken(&d->plan);
 	if (d->state != DELIVERY_WORKS &&
 	    atomic_exchange(&d->state, DELIVERY_WORKS) != DELIVERY_WORKS)
@@ -420,6 +451,7 @@ void sending_init(struct sending *s, struct delivery *d)
 	s->timer = loop_timer_new(d->options.loop, retry_due, s);
 	s->parts.charge = d->options.budget ? charge_part : NULL;
 	s->parts.charge_context = d;
+	s->parts.keeps = d->options.config->dead_letter.present.enabled;
 }
 
 void sending_fini(struct sending *s)

@@ -57,7 +57,7 @@ static struct authenticator *find_authenticator(void *context, const char *id)
 	return authenticator_ref(i->declared->factory->extension->authenticator(i->self));
 }
 
-static struct authenticators authenticators_of(struct graph *g)
+struct authenticators graph_authenticators(struct graph *g)
 {
 	return (struct authenticators){ g, find_authenticator };
 }
@@ -83,8 +83,7 @@ static struct storage *find_storage(struct graph *g, const struct delivery_confi
 	return i->declared->factory->extension->storage(i->self);
 }
 
-/* A component was created, and has found the authenticators that it names. */
-static bool resolved(struct graph *g, const struct declared *declared, struct error *err)
+bool graph_resolved(struct graph *g, const struct declared *declared, struct error *err)
 {
 	if (g->missing.kind == ERROR_NONE)
 		return true;
@@ -115,7 +114,7 @@ static void make_host(struct graph *g, struct instance *instance, const struct p
 		.entrance = instance->entrance,
 		.sockets = { g->options.sockets, &instance->owner },
 		.storages = g->options.storages,
-		.authenticators = named_auths_record(&instance->auths, authenticators_of(g)),
+		.authenticators = named_auths_record(&instance->auths, graph_authenticators(g)),
 		.service = g->options.service,
 	};
 }
@@ -128,7 +127,7 @@ static bool create(struct graph *g, struct instance *instance, const struct pipe
 	instance->self = memory_new(factory->size);
 	return (factory->create(instance->self, instance->declared->config, &instance->host, err) ||
 		error_prefix(err, "%s", instance->declared->path)) &&
-	       resolved(g, instance->declared, err);
+	       graph_resolved(g, instance->declared, err);
 }
 
 static struct instance *add_processor(struct graph *g, const struct declared *declared,
@@ -142,7 +141,7 @@ static struct instance *add_processor(struct graph *g, const struct declared *de
 static struct instance *add_instance(struct graph *g, const struct declared *declared,
 				     struct error *err)
 {
-	struct instance *instance = succession_find(g, declared, authenticators_of(g));
+	struct instance *instance = succession_find(g, declared, graph_authenticators(g));
 	if (instance)
 		return append(g, instance);
 	instance = append_instance(g, declared);
@@ -186,8 +185,8 @@ static bool build_exporters(struct graph *g, const struct strings *list, struct 
 		struct instance *instance = append_instance(g, d);
 		struct storage *storage = find_storage(g, inventory_delivery(d));
 		instance->exporter = exporters_borrow(g->options.exporters, d, storage,
-						      authenticators_of(g), err);
-		if (!instance->exporter || !resolved(g, d, err))
+						      graph_authenticators(g), err);
+		if (!instance->exporter || !graph_resolved(g, d, err))
 			return false;
 	}
 	return true;

@@ -273,36 +273,50 @@ static bool is_named(const struct strings *names, const char *id)
 	return i < names->count;
 }
 
-/* The path, normalised, that only this exporter may write to. NULL: there is none, or no pipeline
- * uses the exporter. */
-static char *owned_path(const struct inventory *inventory, const struct declared *d)
+static bool is_used(const struct inventory *inventory, const struct declared *d)
 {
 	const struct config_items *pipelines = &inventory->service.pipelines;
 	const struct pipeline_config *p = pipelines->at;
-	const struct exporter_ops *ops = d->factory->exporter;
 	bool used = false;
-	for (size_t i = 0; i < pipelines->count && ops && ops->owned_path; i++)
+	for (size_t i = 0; i < pipelines->count && d->factory->exporter; i++)
 		used = used || is_named(&p[i].exporters, d->id);
-	const char *path = used ? ops->owned_path(d->config) : NULL;
+	return used;
+}
+
+/* What only this exporter may write to: where it exports to, and its dead letters. */
+enum { PATHS = 2 };
+
+/* Normalised; NULL: there is none, or no pipeline uses the exporter. */
+static char *owned_path(const struct inventory *inventory, const struct declared *d, size_t which)
+{
+	const struct exporter_ops *ops = d->factory->exporter;
+	const char *path = NULL;
+	if (!is_used(inventory, d))
+		return NULL;
+	if (which)
+		path = inventory_delivery(d)->dead_letter.directory;
+	else if (ops->owned_path)
+		path = ops->owned_path(d->config);
 	return path && !path_is_device(path) ? path_normal(path) : NULL;
 }
 
 /* Two exporters that write to the same path would destroy each other's data. */
 static bool check_owned_paths(const struct inventory *inventory, struct error *err)
 {
-	char **paths = memory_array(inventory->count, sizeof *paths);
+	size_t count = inventory->count * PATHS;
+	char **paths = memory_array(count, sizeof *paths);
 	bool ok = true;
-	for (size_t i = 0; i < inventory->count; i++) {
-		const struct declared *d = &inventory->at[i];
-		paths[i] = owned_path(inventory, d);
+	for (size_t i = 0; i < count; i++) {
+		const struct declared *d = &inventory->at[i / PATHS];
+		paths[i] = owned_path(inventory, d, i % PATHS);
 		for (size_t k = 0; k < i && ok && paths[i]; k++)
 			ok = !paths[k] || strcmp(paths[k], paths[i]) != 0 ||
 			     node_error(
 				     d->node, d->path, err,
 				     "writes to the same place as %s; each exporter needs its own",
-				     inventory->at[k].path);
+				     inventory->at[k / PATHS].path);
 	}
-	for (size_t i = 0; i < inventory->count; i++)
+	for (size_t i = 0; i < count; i++)
 		memory_free(paths[i]);
 	memory_free(paths);
 	return ok;
@@ -421,6 +435,8 @@ uint32_t inventory_blocking_sends(const struct inventory *inventory)
 		const struct exporter_ops *ops = inventory->at[i].factory->exporter;
 		if (ops && !ops->prompt)
 			sends += ops->max_in_flight;
+		if (ops && inventory_delivery(&inventory->at[i])->dead_letter.present.enabled)
+			sends++;
 	}
 	return sends;
 }

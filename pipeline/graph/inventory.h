@@ -57,7 +57,7 @@ bool inventory_check_acks(const struct inventory *inventory, struct error *err);
 const struct delivery_config *inventory_delivery(const struct declared *declared);
 
 /* The maximum number of sends that can block at once, each in a thread of the pool. Only exporters
- * that are not prompt have such sends. */
+ * that are not prompt have such sends. The writing of dead letters can block too. */
 uint32_t inventory_blocking_sends(const struct inventory *inventory);
 
 /* Finds a factory by type or alias; NULL: there is none of that kind. */

@@ -12,7 +12,7 @@
 
 /* Shared by the files of the graph: graph.c builds and starts it, graph_stop.c ends it,
  * succession.c passes components from one graph to the next, exporters.c contains what graphs
- * share. */
+ * share, lone.c uses one exporter without the rest. */
 
 /* An instance of a component. Receivers and extensions with the same configuration pass from one
  * graph to the next. For that time both graphs have the instance. */
@@ -85,6 +85,10 @@ struct instance *succession_find(struct graph *graph, const struct declared *dec
 void succession_own(struct graph *graph);
 void succession_return(struct graph *graph);
 
+/* The extensions that are authenticators; those that do not exist are noted. */
+struct authenticators graph_authenticators(struct graph *graph);
+/* A component was created. Has it found the authenticators that it names? */
+bool graph_resolved(struct graph *graph, const struct declared *declared, struct error *err);
 struct instance *graph_find(const struct graph *graph, enum component_kind kind, const char *id);
 enum component_kind instance_kind(const struct instance *instance);
 

@@ -5,7 +5,8 @@ poison.py makes requests with a random word at every place that may not leave (d
 site, nested ones, orphans, entries 0, overwritten and unknown fields, original_payload, denied entities and links, headers,
 query, forms, metadata, TLS names), a specimen of each detector wherever text stands without a key, and random words that
 must arrive. They go through a program with every exporter, batched and not, in requests that are good, partly bad and
-refused. Then every byte that the program gave out is searched: requests to destinations, files and their names, logs at level
+refused. Then every byte that the program gave out is searched: requests to destinations, files and their names, dead letters with
+their reason files, logs at level
 debug with all that its libraries say, metrics, replies. In logs, metrics and replies not even a permitted word may stand.
 
 That each protection is needed by this test is shown by mutations.py.
@@ -50,16 +51,19 @@ processors:
 POLICY  batch: {timeout: 100ms}
 exporters:
   otlp_grpc/a: {endpoint: 127.0.0.1:{port:a}, tls: {insecure: true}}
-  otlp_grpc/b: {endpoint: 127.0.0.1:{port:b}, tls: {insecure: true}, compression: gzip, retry_on_failure: {enabled: false}}
+  otlp_grpc/b: {endpoint: 127.0.0.1:{port:b}, tls: {insecure: true}, compression: gzip, retry_on_failure: {enabled: false},
+    dead_letter: {directory: out/dead/b}}
   otlp_http/proto: {endpoint: "http://127.0.0.1:PROTO", compression: zstd}
-  otlp_http/json: {endpoint: "http://127.0.0.1:JSON", encoding: json, compression: lz4, retry_on_failure: {enabled: false}}
+  otlp_http/json: {endpoint: "http://127.0.0.1:JSON", encoding: json, compression: lz4, retry_on_failure: {enabled: false},
+    dead_letter: {directory: out/dead/json}}
   file/json: {path: out/profiles.jsonl, format: json}
   file/proto: {path: out/profiles.binpb, format: proto}
   file/zstd: {path: out/profiles.zst, format: proto, compression: zstd}
   file/pprof: {directory: out/pprof, format: pprof}
-  pyroscope: {endpoint: "http://127.0.0.1:PUSH", limits: {max_age: 876000h, max_ahead: 876000h}}
+  pyroscope: {endpoint: "http://127.0.0.1:PUSH", limits: {max_age: 876000h, max_ahead: 876000h},
+    dead_letter: {directory: out/dead/pyroscope}}
   parca: {endpoint: 127.0.0.1:{port:parca}, tls: {insecure: true}, lift_labels: [region, tier, open.label],
-    retry_on_failure: {enabled: false}}
+    retry_on_failure: {enabled: false}, dead_letter: {directory: out/dead/parca}}
   debug/basic: {verbosity: basic}
   debug/normal: {verbosity: normal, output_paths: [out/normal.txt]}
   debug/detailed: {verbosity: detailed, sampling_initial: 1000, output_paths: [out/detailed.txt]}
@@ -553,7 +557,12 @@ class Run:
         for path in sorted((self.directory / "out").rglob("*")):
             self.see("file names", path.name)
             if path.is_file():
+                letter = path.relative_to(self.directory / "out").parts[0] == "dead"
                 place = "file/pprof" if path.parent.name == "pprof" else path.name
+                if letter:
+                    place = "dead letters" if path.suffix == ".otlp" else "reason files"
+                if letter and path.suffix == ".json":
+                    self.see(place, base64.b64decode(json.loads(path.read_text())["record"]))
                 for data in records(path):
                     for layer in canaries.unpacked(data):
                         self.see(place, layer)
@@ -578,8 +587,8 @@ def run(request, build, tmp_path_factory):
 
 
 FULL = ("otlp_grpc/a", "otlp_http/proto", "otlp_http/json", "profiles.jsonl", "profiles.binpb", "profiles.zst", "detailed.txt")
-DESTINATIONS = (*FULL, "otlp_grpc/b", "file/pprof", "pyroscope", "parca", "normal.txt")
-SILENT = ("logs", "metrics", "replies", "file names", "metadata to destinations")
+DESTINATIONS = (*FULL, "otlp_grpc/b", "dead letters", "file/pprof", "pyroscope", "parca", "normal.txt")
+SILENT = ("logs", "metrics", "replies", "file names", "reason files", "metadata to destinations")
 
 
 @pytest.mark.threads

@@ -141,7 +141,7 @@ class Gateway:
             return int(sum(v for (n, have), v in scrape.items() if n == "otelcol_ledger_%s_samples" % what
                            and {k: v for k, v in have if k != "reason"} == want))
         terms = {what: of(what) for what in ("in", "processing", "merged", "batched", "dropped")}
-        terms.update({what: of(what, exporter=exporter) for what in ("out", "queued", "restored")})
+        terms.update({what: of(what, exporter=exporter) for what in ("out", "dead_letter", "queued", "restored")})
         terms["dropped_there"] = of("dropped", exporter=exporter)
         return terms
 

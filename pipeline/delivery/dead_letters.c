@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pipeline/delivery/dead_letters.h"
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "pipeline/delivery/delivery_private.h"
+
+#define PENDING_SHARE 4                   /* of the destination's memory */
+#define PENDING_BYTES ((int64_t)64 << 20) /* without a share */
+#define MEBIBYTE ((uint64_t)1 << 20)
+
+static const struct metric letters_written = {
+	"otelcol_exporter_dead_letters", METRIC_COUNTER, "{letters}",
+	"Dead letters written, by the reason for which the destination did not get the data."
+};
+static const struct metric letters_failed = {
+	"otelcol_exporter_dead_letters_failed", METRIC_COUNTER, "{letters}",
+	"Dead letters that could not be written, so that their data was dropped: the directory is "
+	"full, too many wait for the disk (`busy`), or a write failed (`error`)."
+};
+static const struct metric letters_now = {
+	"otelcol_exporter_dead_letter_count", METRIC_GAUGE, "{letters}",
+	"Dead letters in the directory when the last one was written. What others have removed may "
+	"still count for a minute."
+};
+static const struct metric bytes_now = { "otelcol_exporter_dead_letter_bytes", METRIC_GAUGE, "By",
+					 "The size of these files." };
+
+const struct metric *const dead_letter_metrics[] = { &letters_written, &letters_failed,
+						     &letters_now, &bytes_now, NULL };
+
+/* One that waits to be written. */
+struct dead_letter {
+	struct dead_letter *next;
+	struct item *item;     /* a hold */
+	struct packet *packet; /* a reference */
+	struct loss loss;
+	bool partial;
+	uint64_t rejected_profiles, dropped;
+};
+
+void dead_letters_init(struct delivery *d)
+{
+	static const char *const failures[DEAD_LETTER_FAILURES] = {
+		[DEAD_LETTER_FULL] = "full",
+		[DEAD_LETTER_BUSY] = "busy",
+		[DEAD_LETTER_ERROR] = "error",
+	};
+	const struct dead_letter_config *c = &d->options.config->dead_letter;
+	struct dead_letters *l = &d->letters;
+	struct metrics *m = d->options.metrics;
+	struct metric_label labels[] = { { "exporter", d->options.id }, { "reason", NULL }, { 0 } };
+	l->last = &l->first;
+	l->on = c->present.enabled;
+	if (!l->on)
+		return;
+	l->box = (struct letter_box){ .path = c->directory,
+				      .max_bytes = (uint64_t)c->max_size_mib * MEBIBYTE,
+				      .max_letters = (uint64_t)c->max_letters };
+	for (unsigned i = LEDGER_QUEUE_FULL; i < DEAD_LETTER_KINDS; i++) {
+		labels[1].value = i < LEDGER_COLUMNS ? ledger_reason(i) : LETTER_PARTIAL;
+		l->written[i] = metrics_series(m, &letters_written, labels);
+	}
+	for (unsigned i = 0; i < DEAD_LETTER_FAILURES; i++) {
+		labels[1].value = failures[i];
+		l->failed[i] = metrics_series(m, &letters_failed, labels);
+	}
+	labels[1].name = NULL;
+	l->letters = metrics_series(m, &letters_now, labels);
+	l->used = metrics_series(m, &bytes_now, labels);
+}
+
+static void show(struct dead_letters *l)
+{
+	metric_set(l->letters, (int64_t)l->box.letters);
+	metric_set(l->used, (int64_t)l->box.bytes);
+}
+
+bool dead_letters_start(struct delivery *d, struct error *err)
+{
+	if (!d->letters.on)
+		return true;
+	if (!letter_box_open(&d->letters.box, err))
+		return error_prefix(err, "dead_letter");
+	show(&d->letters);
+	return true;
+}
+
+/* ---- writing */
+
+/* Logs a failure once, until letters are written again. [any thread] */
+static void fail(struct delivery *d, enum dead_letter_failure failure, const char *why)
+{
+	struct dead_letters *l = &d->letters;
+	pthread_mutex_lock(&d->lock);
+	bool news = !l->failing[failure];
+	l->failing[failure] = true;
+	pthread_mutex_unlock(&d->lock);
+	metric_add(l->failed[failure], 1);
+	if (news)
+		log_error(d->options.log, "Dead letters cannot be written. Dropping data.",
+			  log_text("error", why));
+}
+
+static void recover(struct delivery *d)
+{
+	struct dead_letters *l = &d->letters;
+	bool news = false;
+	pthread_mutex_lock(&d->lock);
+	for (unsigned i = 0; i < DEAD_LETTER_FAILURES; i++) {
+		news = news || l->failing[i];
+		l->failing[i] = false;
+	}
+	pthread_mutex_unlock(&d->lock);
+	if (news)
+		log_info(d->options.log, "Dead letters are written again.");
+}
+
+static bool write_one(struct delivery *d, const struct dead_letter *dead)
+{
+	struct dead_letters *l = &d->letters;
+	struct error err;
+	error_clear(&err);
+	const struct letter letter = {
+		.packet = dead->packet,
+		.destination = d->options.id,
+		.pipeline = dead->item->book->pipeline,
+		.reason = dead->partial ? LETTER_PARTIAL : ledger_reason(dead->loss.reason),
+		.error = dead->loss.error,
+		.made_for = dead->loss.planned ? d->options.type : NULL,
+		.samples = dead->loss.samples,
+		.rejected_profiles = dead->rejected_profiles,
+		.attempts = dead->loss.attempts,
+		.dropped = dead->dropped,
+	};
+	enum letter_result result = letter_box_add(&l->box, &letter, &err);
+	show(l);
+	if (result == LETTER_WRITTEN) {
+		metric_add(l->written[dead->partial ? LEDGER_COLUMNS : dead->loss.reason], 1);
+		recover(d);
+		return true;
+	}
+	if (result == LETTER_FULL)
+		fail(d, DEAD_LETTER_FULL, "the directory is full");
+	else
+		fail(d, DEAD_LETTER_ERROR, err.text);
+	return false;
+}
+
+/* The lock is held, except while one is written. */
+static void write_next(struct delivery *d)
+{
+	struct dead_letters *l = &d->letters;
+	struct dead_letter *dead = l->first;
+	int64_t bytes = (int64_t)dead->packet->otlp.len;
+	l->first = dead->next;
+	l->last = l->first ? l->last : &l->first;
+	pthread_mutex_unlock(&d->lock);
+	bool written = write_one(d, dead);
+	if (!dead->partial)
+		delivery_settle_loss(d, dead->item, &dead->loss, written);
+	packet_unref(&dead->packet);
+	delivery_release_item(d, dead->item);
+	memory_free(dead);
+	pthread_mutex_lock(&d->lock);
+	l->bytes -= bytes;
+	l->pending--;
+}
+
+static void write_all(void *argument)
+{
+	struct delivery *d = argument;
+	struct dead_letters *l = &d->letters;
+	pthread_mutex_lock(&d->lock);
+	while (l->first)
+		write_next(d);
+	pthread_mutex_unlock(&d->lock);
+}
+
+/* On the loop thread: the delivery may end when `writing` is false. */
+static void has_written(void *argument)
+{
+	struct delivery *d = argument;
+	struct dead_letters *l = &d->letters;
+	pthread_mutex_lock(&d->lock);
+	bool more = l->writing = l->first != NULL;
+	pthread_mutex_unlock(&d->lock);
+	if (more)
+		loop_work(d->options.loop, write_all, has_written, d);
+	else
+		delivery_wake(d);
+}
+
+/* ---- taking */
+
+/* Will its senders repeat it? All of them wait for this destination, and get an error that asks
+ * for a retry. */
+static bool will_be_repeated(struct delivery *d, struct item *item, enum ledger_column reason)
+{
+	const struct packet *packet = item->packet;
+	pthread_mutex_lock(&d->lock);
+	bool answered = item->answered;
+	pthread_mutex_unlock(&d->lock);
+	if (answered || !packet->contribution_count ||
+	    (packet->contribution_count == 1 && !sending_may_be_repeated(reason)))
+		return false;
+	for (uint32_t i = 0; i < packet->contribution_count; i++) {
+		const struct contribution *c = &packet->contributions[i];
+		if (!c->ack || !(d->acks & ACK_MODE(c->mode)))
+			return false;
+	}
+	return true;
+}
+
+/* Under the lock. */
+static bool has_room(const struct delivery *d, int64_t bytes)
+{
+	const struct dead_letters *l = &d->letters;
+	int64_t share = d->backlog.bytes_max;
+	int64_t max = share ? share / PENDING_SHARE : PENDING_BYTES;
+	return !l->pending || d->draining || l->bytes + bytes <= max;
+}
+
+static bool put(struct delivery *d, struct dead_letter *dead)
+{
+	struct dead_letters *l = &d->letters;
+	int64_t bytes = (int64_t)dead->packet->otlp.len;
+	pthread_mutex_lock(&d->lock);
+	bool ok = has_room(d, bytes), idle = !l->writing;
+	if (ok) {
+		*l->last = dead;
+		l->last = &dead->next;
+		l->pending++;
+		l->bytes += bytes;
+		l->writing = true;
+		dead->item->holds++;
+	}
+	pthread_mutex_unlock(&d->lock);
+	if (ok && idle)
+		loop_work(d->options.loop, write_all, has_written, d);
+	return ok;
+}
+
+static bool take(struct delivery *d, struct item *item, const struct loss *loss, bool partial,
+		 uint64_t rejected)
+{
+	struct dead_letter *dead = memory_new(sizeof *dead);
+	*dead = (struct dead_letter){ .item = item,
+				      .packet = packet_ref(loss->packet),
+				      .loss = *loss,
+				      .partial = partial,
+				      .rejected_profiles = rejected,
+				      .dropped = clock_wall() };
+	if (put(d, dead))
+		return true;
+	packet_unref(&dead->packet);
+	memory_free(dead);
+	fail(d, DEAD_LETTER_BUSY, "too many wait for the disk");
+	return false;
+}
+
+/* What the operator wants to be discarded, and what must leave memory at once, is not kept. */
+static bool may_keep(enum ledger_column reason)
+{
+	return reason != LEDGER_KILLED && reason != LEDGER_SHED;
+}
+
+bool dead_letters_take(struct delivery *d, struct item *item, const struct loss *loss)
+{
+	return d->letters.on && loss->packet && loss->samples && may_keep(loss->reason) &&
+	       !will_be_repeated(d, item, loss->reason) && take(d, item, loss, false, 0);
+}
+
+void dead_letters_take_partial(struct delivery *d, struct item *item, const struct loss *loss,
+			       uint64_t rejected_profiles)
+{
+	if (d->letters.on)
+		take(d, item, loss, true, rejected_profiles);
+}

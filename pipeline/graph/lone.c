@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pipeline/graph/lone.h"
+
+#include "base/memory.h"
+#include "pipeline/graph/private.h"
+
+struct lone {
+	struct graph *graph;
+	struct declared declared; /* its own copy */
+	struct delivery_config config;
+	struct named_auths auths;
+	struct host host;
+	void *self;
+	struct delivery *delivery;
+	void (*stopped)(void *argument);
+	void *argument;
+};
+
+static const struct exporter_ops *ops_of(const struct lone *lone)
+{
+	return lone->declared.factory->exporter;
+}
+
+static struct delivery_config config_of(const struct lone *lone)
+{
+	struct delivery_config config = *inventory_delivery(&lone->declared);
+	config.required = true;
+	config.sending_queue = (struct queue_config){
+		.present = { true }, .num_consumers = 1, .queue_size = 1, .wait_for_result = true
+	};
+	config.dead_letter = (struct dead_letter_config){ .directory = NULL };
+	return config;
+}
+
+static void init_host(struct lone *lone)
+{
+	const struct graph_options *o = &lone->graph->options;
+	lone->host = (struct host){
+		.id = lone->declared.id,
+		.log = {
+			.component_kind = component_kind_names[COMPONENT_EXPORTER],
+			.component_id = lone->declared.id,
+			.signal = "profiles",
+		},
+		.metrics = o->metrics,
+		.loop = o->loop,
+		.authenticators =
+			named_auths_record(&lone->auths, graph_authenticators(lone->graph)),
+	};
+}
+
+static bool create(struct lone *lone, struct error *err)
+{
+	const struct component_factory *factory = lone->declared.factory;
+	struct graph *g = lone->graph;
+	if (ops_of(lone)->owned_path && ops_of(lone)->owned_path(lone->declared.config))
+		return error_set(err, ERROR_CONFIG,
+				 "%s: it writes to a file or directory, which would be overwritten",
+				 lone->declared.id);
+	init_host(lone);
+	lone->self = memory_new(factory->size);
+	if (!factory->create(lone->self, lone->declared.config, &lone->host, err) ||
+	    !graph_resolved(g, &lone->declared, err))
+		return false;
+	lone->config = config_of(lone);
+	lone->delivery = delivery_new(&(struct delivery_options){
+		.ops = factory->exporter,
+		.exporter = lone->self,
+		.config = &lone->config,
+		.id = lone->declared.id,
+		.type = factory->type,
+		.log = &lone->host.log,
+		.metrics = g->options.metrics,
+		.ledger = g->options.ledger,
+		.loop = g->options.loop,
+	});
+	return true;
+}
+
+struct lone *lone_new(struct graph *graph, const char *id, struct error *err)
+{
+	const struct declared *declared = inventory_find(&graph->inventory, COMPONENT_EXPORTER, id);
+	struct lone *lone = memory_new(sizeof *lone);
+	lone->graph = graph;
+	bool ok = declared ? declared_copy(&lone->declared, declared, err)
+			   : error_set(err, ERROR_CONFIG, "there is no exporter \"%s\"", id);
+	if (!ok || !create(lone, err))
+		lone_unref(&lone);
+	return lone;
+}
+
+/* The extensions behind its authenticators. */
+static bool start_extensions(struct lone *lone, struct error *err)
+{
+	for (size_t i = 0; i < lone->auths.count; i++) {
+		const struct instance *e =
+			graph_find(lone->graph, COMPONENT_EXTENSION, lone->auths.at[i].id);
+		const struct extension_ops *ops = e->declared->factory->extension;
+		if (ops->start && !ops->start(e->self, err))
+			return error_prefix(err, "%s", e->declared->path);
+	}
+	return true;
+}
+
+static void stop_extensions(struct lone *lone)
+{
+	for (size_t i = 0; i < lone->auths.count; i++) {
+		const struct instance *e =
+			graph_find(lone->graph, COMPONENT_EXTENSION, lone->auths.at[i].id);
+		if (e->declared->factory->extension->stop)
+			e->declared->factory->extension->stop(e->self);
+	}
+}
+
+bool lone_start(struct lone *lone, struct error *err)
+{
+	if (!start_extensions(lone, err))
+		return false;
+	return ((!ops_of(lone)->start || ops_of(lone)->start(lone->self, err)) &&
+		delivery_start(lone->delivery, err)) ||
+	       error_prefix(err, "%s", lone->declared.path);
+}
+
+struct delivery *lone_delivery(struct lone *lone)
+{
+	return lone->delivery;
+}
+
+const char *lone_type(const struct lone *lone)
+{
+	return lone->declared.factory->type;
+}
+
+static void run_stop(void *argument)
+{
+	struct lone *lone = argument;
+	if (ops_of(lone)->stop)
+		ops_of(lone)->stop(lone->self);
+}
+
+static void has_stopped(void *argument)
+{
+	struct lone *lone = argument;
+	stop_extensions(lone);
+	lone->stopped(lone->argument);
+}
+
+static void has_drained(void *argument)
+{
+	struct lone *lone = argument;
+	loop_work(lone->graph->options.loop, run_stop, has_stopped, lone);
+}
+
+void lone_stop(struct lone *lone, void (*stopped)(void *argument), void *argument)
+{
+	lone->stopped = stopped;
+	lone->argument = argument;
+	delivery_drain(lone->delivery, has_drained, lone);
+}
+
+void lone_unref(struct lone **lone)
+{
+	struct lone *l = *lone;
+	if (!l)
+		return;
+	delivery_unref(&l->delivery);
+	if (l->self && l->declared.factory->destroy)
+		l->declared.factory->destroy(l->self);
+	memory_free(l->self);
+	declared_fini(&l->declared);
+	named_auths_fini(&l->auths);
+	memory_free(l);
+	*lone = NULL;
+}
