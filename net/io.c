@@ -17,8 +17,8 @@ struct io_buffer {
 struct io_thread {
 	uv_loop_t loop;
 	uv_async_t wake;
-	uv_check_t check; /* counts turns */
-	uint64_t turn;
+	uv_check_t check; /* the end of a turn */
+	size_t turn_bytes;
 	pthread_t thread;
 	_Atomic pthread_t running; /* 0: not yet */
 	uint32_t index;
@@ -65,9 +65,9 @@ static void run_posted(uv_async_t *async)
 		close_handles(t);
 }
 
-static void begin_turn(uv_check_t *check)
+static void end_turn(uv_check_t *check)
 {
-	((struct io_thread *)check->data)->turn++;
+	((struct io_thread *)check->data)->turn_bytes = 0;
 }
 
 static void *run_thread(void *argument)
@@ -97,7 +97,7 @@ static bool thread_init(struct io_thread *t, uint32_t index, struct error *err)
 	}
 	t->wake.data = t->check.data = t;
 	uv_check_init(&t->loop, &t->check);
-	uv_check_start(&t->check, begin_turn);
+	uv_check_start(&t->check, end_turn);
 	uv_unref((uv_handle_t *)&t->check);
 	pthread_mutex_init(&t->lock, NULL);
 	code = pthread_create(&t->thread, NULL, run_thread, t);
@@ -179,9 +179,14 @@ bool io_here(const struct io_thread *t)
 	return atomic_load(&t->running) == pthread_self();
 }
 
-uint64_t io_turn(const struct io_thread *t)
+size_t io_turn_bytes(const struct io_thread *t)
 {
-	return t->turn;
+	return t->turn_bytes;
+}
+
+void io_turn_count(struct io_thread *t, size_t bytes)
+{
+	t->turn_bytes += bytes;
 }
 
 struct uv_loop_s *io_loop(struct io_thread *t)
@@ -229,6 +234,76 @@ void io_call(struct io_thread *t, void (*run)(void *argument), void *argument)
 	pthread_mutex_unlock(&sync.lock);
 	pthread_cond_destroy(&sync.wake);
 	pthread_mutex_destroy(&sync.lock);
+}
+
+struct io_watch {
+	uv_poll_t poll;
+	uv_idle_t more; /* active: the next turn does not wait, and calls `ready` */
+	bool (*ready)(void *context);
+	void *context;
+	int open; /* handles */
+};
+
+static void call_ready(struct io_watch *w);
+
+static void on_more(uv_idle_t *more)
+{
+	call_ready(more->data);
+}
+
+static void on_readable(uv_poll_t *poll, int status, int events)
+{
+	(void)status, (void)events;
+	call_ready(poll->data);
+}
+
+static void call_ready(struct io_watch *w)
+{
+	if (w->ready(w->context))
+		uv_idle_start(&w->more, on_more);
+	else
+		uv_idle_stop(&w->more);
+}
+
+void io_watch_again(struct io_watch *w)
+{
+	uv_idle_start(&w->more, on_more);
+}
+
+static void handle_closed(uv_handle_t *handle)
+{
+	struct io_watch *w = handle->data;
+	if (!--w->open)
+		memory_free(w);
+}
+
+struct io_watch *io_watch_new(struct io_thread *t, int fd, bool (*ready)(void *context),
+			      void *context, struct error *err)
+{
+	struct io_watch *w = memory_new(sizeof *w);
+	int code = uv_poll_init(&t->loop, &w->poll, fd);
+	if (code) {
+		error_set(err, ERROR_INTERNAL, "cannot watch a descriptor: %s", uv_strerror(code));
+		memory_free(w);
+		return NULL;
+	}
+	w->ready = ready;
+	w->context = context;
+	w->poll.data = w->more.data = w;
+	w->open = 2;
+	uv_idle_init(&t->loop, &w->more);
+	uv_poll_start(&w->poll, UV_READABLE, on_readable);
+	return w;
+}
+
+void io_watch_unref(struct io_watch **slot)
+{
+	struct io_watch *w = *slot;
+	*slot = NULL;
+	if (!w)
+		return;
+	uv_close((uv_handle_t *)&w->poll, handle_closed);
+	uv_close((uv_handle_t *)&w->more, handle_closed);
 }
 
 static uint8_t *of_size(struct io_buffer *buffer, size_t bytes)

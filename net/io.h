@@ -33,9 +33,14 @@ uint32_t io_thread_index(const struct io_thread *thread);
 bool io_here(const struct io_thread *thread);
 /* [the thread] */
 struct uv_loop_s *io_loop(struct io_thread *thread);
-/* Counts the turns of its loop. Each turn serves everything that is ready at the same time. [the
- * thread] */
-uint64_t io_turn(const struct io_thread *thread);
+/*
+ * Bytes of requests that the current turn of the thread's loop has processed: a measure of how long
+ * its other connections have waited. A turn serves everything that is ready at the same time.
+ * Whoever reads a body counts it, and may count more for work that its size does not reflect. [the
+ * thread]
+ */
+size_t io_turn_bytes(const struct io_thread *thread);
+void io_turn_count(struct io_thread *thread, size_t bytes);
 
 /* A posted call; part of the caller's object, which `run` may free. It can be posted once at a
  * time. */
@@ -47,6 +52,19 @@ struct io_post {
 void io_post(struct io_thread *thread, struct io_post *post); /* [any] */
 /* Returns when run(argument) has run there; at once where this is the thread. [any] */
 void io_call(struct io_thread *thread, void (*run)(void *argument), void *argument);
+
+/*
+ * A descriptor that the thread watches, of a library that does its own I/O. `ready` is called when
+ * it is readable, and in the next turn if it has returned true: the library has more to do. All
+ * [the thread].
+ */
+struct io_watch;
+struct io_watch *io_watch_new(struct io_thread *thread, int fd, bool (*ready)(void *context),
+			      void *context, struct error *err);
+/* `ready` is called in the next turn. Not to be called in `ready`. */
+void io_watch_again(struct io_watch *watch);
+/* The descriptor may be closed afterwards. Accepts NULL. */
+void io_watch_unref(struct io_watch **watch);
 
 /* The read buffer and the write buffer that all connections of the thread share. Their content is
  * undefined once the callback that filled them has returned. Each is at least `bytes` long: it

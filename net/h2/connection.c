@@ -475,15 +475,6 @@ static void take_tls(struct h2_connection *c, struct view data)
 		c->hung_up = true;
 }
 
-/* All connections that the thread finds ready at the same time share a turn. */
-static void begin_turn(struct h2_shard *shard)
-{
-	uint64_t turn = io_turn(shard->thread);
-	if (turn != shard->turn)
-		shard->turn_bytes = 0;
-	shard->turn = turn;
-}
-
 static void read_once(struct h2_connection *c)
 {
 	size_t room = c->shard->server->options.read_buffer_bytes;
@@ -496,7 +487,6 @@ static void read_once(struct h2_connection *c)
 		return;
 	}
 	c->read_at = clock_now();
-	begin_turn(c->shard);
 	if (c->ending == H2_SHUT)
 		return;
 	struct view data = { buffer, (size_t)len };

@@ -214,8 +214,6 @@ struct h2_shard {
 	struct h2_connection *connections;
 	struct h2_connection *idle_first, *idle_last;
 	_Atomic int count; /* read by the thread that accepts */
-	uint64_t turn;     /* the turn of the I/O thread that turn_bytes belong to */
-	size_t turn_bytes; /* bytes of bodies read in that turn */
 	bool draining, retiring;
 	uint64_t drain_deadline;
 	struct io_post close_idle;

@@ -48,9 +48,9 @@ struct bytes *rpc_call_body(struct rpc_call *call)
 	return &call->body;
 }
 
-struct h2_stream *rpc_call_stream(struct rpc_call *call)
+struct io_thread *rpc_call_thread(const struct rpc_call *call)
 {
-	return &call->stream;
+	return call->stream.thread;
 }
 
 static struct rpc_thread *thread_of(const struct rpc_call *call)

@@ -101,8 +101,8 @@ struct bytes *rpc_call_body(struct rpc_call *call);
 /* What the compressed flag and grpc-encoding said, an enum coding (net/compress.h); CODING_UNKNOWN:
  * compressed by what we do not know. */
 int rpc_call_coding(const struct rpc_call *call);
-/* The stream that carries it. */
-struct h2_stream *rpc_call_stream(struct rpc_call *call);
+/* The I/O thread that its callbacks run on. */
+struct io_thread *rpc_call_thread(const struct rpc_call *call);
 /* What its headers take. */
 size_t rpc_call_header_bytes(const struct rpc_call *call);
 

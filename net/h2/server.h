@@ -199,10 +199,5 @@ void h2_stream_abuse(struct h2_stream *stream, enum h2_reason reason);
 void h2_stream_leave(struct h2_stream *stream);
 /* Counts an error response against the connection's max_errors_per_second. */
 void h2_stream_count_error(struct h2_stream *stream);
-/* Bytes of bodies that the connection's current turn has handed to `data`: a measure of how long
- * other connections have waited. */
-size_t h2_stream_turn_bytes(const struct h2_stream *stream);
-/* Counts more bytes, for work that the body's size does not reflect. */
-void h2_stream_count_turn(struct h2_stream *stream, size_t bytes);
 
 #endif

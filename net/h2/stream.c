@@ -383,14 +383,3 @@ void h2_stream_count_error(struct h2_stream *stream)
 	if (c && !c->fault && !h2_bucket_take(&c->errors, clock_now(), rate, rate * H2_BURST))
 		c->fault = H2_ERRORS;
 }
-
-size_t h2_stream_turn_bytes(const struct h2_stream *stream)
-{
-	return stream->connection ? stream->connection->shard->turn_bytes : 0;
-}
-
-void h2_stream_count_turn(struct h2_stream *stream, size_t bytes)
-{
-	if (stream->connection)
-		stream->connection->shard->turn_bytes += bytes;
-}

@@ -68,8 +68,7 @@ static void close_arrival(struct http_server *server, struct http_arrival *a)
 static void to_http_1(struct http_server *server, struct http_arrival *a)
 {
 	struct http_origin origin = { a->address, a->deadline.since };
-	if (!http_daemon_add(server, a->deadline.socket, &origin))
-		metric_add(server->over[HTTP_OVER_MEMORY], 1);
+	http_daemon_add(server, a->deadline.socket, &origin);
 }
 
 /* What the connection was charged in excess of an HTTP/2 connection is released. */

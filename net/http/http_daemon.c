@@ -27,6 +27,11 @@ static struct http_connection *connection_of(struct MHD_Connection *mhd)
 	return info->socket_context;
 }
 
+static struct http_server *server_of(const struct http_loop *loop)
+{
+	return loop->daemon->server;
+}
+
 /*
  * The request line has arrived: creates the request, which has a copy of the query. The query is
  * hidden from the library, in whose buffer the target is: it would parse the query into its own
@@ -34,8 +39,7 @@ static struct http_connection *connection_of(struct MHD_Connection *mhd)
  */
 static void *begin_request(void *context, const char *target, struct MHD_Connection *mhd)
 {
-	struct http_daemon *daemon = context;
-	struct http_server *server = daemon->server;
+	struct http_server *server = server_of(context);
 	struct http_connection *connection = connection_of(mhd);
 	http_deadline_enter(&server->deadlines, &connection->deadline, HTTP_PHASE_HEADER);
 	pthread_mutex_lock(&server->mutex);
@@ -76,7 +80,7 @@ static void add_headers(struct http_request *r, struct MHD_Response *response)
 {
 	const struct http_server *server = r->x.server;
 	http_exchange_each_header(&r->x, add_header, response);
-	if (atomic_load(&server->stopping) || atomic_load(&r->connection->daemon->draining) ||
+	if (atomic_load(&server->stopping) || atomic_load(&r->connection->loop->daemon->draining) ||
 	    !server->config->keep_alives_enabled)
 		MHD_add_response_header(response, "Connection", "close");
 }
@@ -202,6 +206,8 @@ static enum MHD_Result feed(struct http_request *r, struct MHD_Connection *mhd, 
 	http_memory_waited(r);
 	if (fed == HTTP_FEED_OVER)
 		return break_off(r, mhd);
+	if (r->x.thread)
+		io_turn_count(r->x.thread, *len);
 	atomic_fetch_add(&r->connection->deadline.received, *len);
 	*len = 0;
 	notice_end(r->connection);
@@ -251,8 +257,7 @@ static void end_request(void *context, struct MHD_Connection *mhd, void **reques
 			enum MHD_RequestTerminationCode why)
 {
 	struct http_request *r = *request;
-	struct http_daemon *daemon = context;
-	struct http_server *server = daemon->server;
+	struct http_server *server = server_of(context);
 	if (!r)
 		return;
 	struct http_exchange *x = &r->x;
@@ -304,42 +309,34 @@ static const struct http_origin *origin_of(struct MHD_Connection *mhd)
 	return (const void *)info->client_addr;
 }
 
-static void suspend_connection(struct http_connection *c)
-{
-	MHD_suspend_connection(c->mhd);
-}
-
-static void resume_connection(struct http_connection *c)
-{
-	MHD_resume_connection(c->mhd);
-}
-
-static struct http_connection *open_connection(struct http_daemon *daemon,
-					       struct MHD_Connection *mhd)
+static struct http_connection *open_connection(struct http_loop *loop, struct MHD_Connection *mhd)
 {
 	struct http_connection *c = memory_new(sizeof *c);
 	void *session = session_of(mhd);
 	const struct http_origin *origin = origin_of(mhd);
 	const struct sockaddr *address = (const void *)&origin->address;
-	c->daemon = daemon;
+	loop->reported = true;
+	c->loop = loop;
 	c->mhd = mhd;
-	c->suspend = suspend_connection;
-	c->resume = resume_connection;
+	c->suspend = http_loop_suspend;
+	c->resume = http_loop_resume;
 	http_peer_text(address, length_of(address), c->peer, sizeof c->peer);
-	if (daemon->material.ca)
+	if (loop->daemon->material.ca)
 		http_tls_require(session);
 	if (session)
 		http_tls_watch(session, c);
 	http_deadline_join(
-		&daemon->server->deadlines, &c->deadline,
+		&server_of(loop)->deadlines, &c->deadline,
 		MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd,
 		session ? HTTP_PHASE_HANDSHAKE : HTTP_PHASE_HEADER, origin->since);
 	return c;
 }
 
-static void count_closed(struct http_daemon *daemon, const char *peer, bool replaced)
+static void count_closed(struct http_loop *loop, const char *peer, bool replaced)
 {
+	struct http_daemon *daemon = loop->daemon;
 	struct http_server *server = daemon->server;
+	atomic_fetch_sub(&loop->connections, 1);
 	http_memory_release(server, replaced);
 	http_count_out(server, peer);
 	if (atomic_fetch_sub(&daemon->connections, 1) == 1 && atomic_load(&daemon->draining))
@@ -348,9 +345,9 @@ static void count_closed(struct http_daemon *daemon, const char *peer, bool repl
 
 /* The library closes the socket next. If that would reset the connection, a copy of the socket
  * stays open. */
-static void close_connection(struct http_daemon *daemon, struct http_connection *c)
+static void close_connection(struct http_connection *c)
 {
-	struct http_server *server = daemon->server;
+	struct http_server *server = server_of(c->loop);
 	int unread = 0;
 	bool ended = http_deadline_leave(&server->deadlines, &c->deadline);
 	if (!ended && (c->linger || (!ioctl(c->deadline.socket, FIONREAD, &unread) && unread))) {
@@ -358,7 +355,7 @@ static void close_connection(struct http_daemon *daemon, struct http_connection 
 		if (copy >= 0)
 			http_listener_linger(server->listener, copy);
 	}
-	count_closed(daemon, c->peer, c->deadline.replaced);
+	count_closed(c->loop, c->peer, c->deadline.replaced);
 	memory_free(c);
 }
 
@@ -368,7 +365,7 @@ static void notify(void *context, struct MHD_Connection *mhd, void **own,
 	if (what == MHD_CONNECTION_NOTIFY_STARTED)
 		*own = open_connection(context, mhd);
 	else
-		close_connection(context, *own);
+		close_connection(*own);
 }
 
 /* -- daemons -- */
@@ -392,8 +389,8 @@ static size_t leave_escaped(void *context, struct MHD_Connection *mhd, char *tex
 
 void http_daemon_unref(struct http_daemon **daemon)
 {
-	if ((*daemon)->library)
-		MHD_stop_daemon((*daemon)->library);
+	for (uint32_t i = 0; i < (*daemon)->loop_count; i++)
+		http_loop_stop(&(*daemon)->loops[i]);
 	tls_release(&(*daemon)->material);
 	memory_free(*daemon);
 	*daemon = NULL;
@@ -408,50 +405,84 @@ void http_daemon_unref(struct http_daemon **daemon)
 		option, (intptr_t)(function), (context) \
 	}
 
-struct http_daemon *http_daemon_new(struct http_server *server, const struct tls_material *material,
-				    struct error *err)
+/* The library has closed the socket, because there was no memory. */
+static void lose_connection(struct http_loop *loop, const struct sockaddr *address)
 {
-	const struct http_server_config *config = server->config;
-	struct http_daemon *daemon = memory_new(sizeof *daemon);
-	daemon->server = server;
-	daemon->material = *material;
-	char *priorities = tls_choice_gnutls(&config->tls, err);
-	if (!priorities) {
-		http_daemon_unref(&daemon);
-		return NULL;
-	}
-	unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME |
-			 MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ERROR_LOG |
+	char peer[HTTP_PEER_MAX];
+	http_peer_text(address, length_of(address), peer, sizeof peer);
+	metric_add(server_of(loop)->over[HTTP_OVER_MEMORY], 1);
+	count_closed(loop, peer, false);
+}
+
+static struct MHD_Daemon *start_library(struct http_loop *loop, char *priorities)
+{
+	struct http_daemon *daemon = loop->daemon;
+	struct http_server *server = daemon->server;
+	const struct tls_material *material = &daemon->material;
+	unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_NO_LISTEN_SOCKET |
+			 MHD_USE_ERROR_LOG | (loop->thread ? 0 : MHD_USE_INTERNAL_POLLING_THREAD) |
 			 (material->cert ? MHD_USE_TLS : 0);
-	struct MHD_OptionItem tls[] = { POINTER(MHD_OPTION_HTTPS_MEM_CERT, daemon->material.cert),
-					POINTER(MHD_OPTION_HTTPS_MEM_KEY, daemon->material.key),
-					POINTER(MHD_OPTION_HTTPS_PRIORITIES, priorities),
-					POINTER(material->ca ? MHD_OPTION_HTTPS_MEM_TRUST
-							     : MHD_OPTION_END,
-						daemon->material.ca),
-					{ MHD_OPTION_END, 0, NULL } };
+	struct MHD_OptionItem tls[] = {
+		POINTER(MHD_OPTION_HTTPS_MEM_CERT, material->cert),
+		POINTER(MHD_OPTION_HTTPS_MEM_KEY, material->key),
+		POINTER(MHD_OPTION_HTTPS_PRIORITIES, priorities),
+		POINTER(material->ca ? MHD_OPTION_HTTPS_MEM_TRUST : MHD_OPTION_END, material->ca),
+		{ MHD_OPTION_END, 0, NULL }
+	};
 	struct MHD_OptionItem options[] = {
 		CALLBACK(MHD_OPTION_EXTERNAL_LOGGER, complain, server),
-		CALLBACK(MHD_OPTION_NOTIFY_CONNECTION, notify, daemon),
-		CALLBACK(MHD_OPTION_URI_LOG_CALLBACK, begin_request, daemon),
-		CALLBACK(MHD_OPTION_NOTIFY_COMPLETED, end_request, daemon),
+		CALLBACK(MHD_OPTION_NOTIFY_CONNECTION, notify, loop),
+		CALLBACK(MHD_OPTION_URI_LOG_CALLBACK, begin_request, loop),
+		CALLBACK(MHD_OPTION_NOTIFY_COMPLETED, end_request, loop),
 		CALLBACK(MHD_OPTION_UNESCAPE_CALLBACK, leave_escaped, NULL),
 		{ MHD_OPTION_CONNECTION_MEMORY_LIMIT,
 		  HTTP_CONNECTION_MEMORY + (intptr_t)server->header_limits.total, NULL },
-		{ MHD_OPTION_CONNECTION_LIMIT, config->max_connections + 1, NULL },
+		{ MHD_OPTION_CONNECTION_LIMIT, server->config->max_connections + 1, NULL },
 		POINTER(material->cert ? MHD_OPTION_ARRAY : MHD_OPTION_END, tls),
 		{ MHD_OPTION_END, 0, NULL }
 	};
-	http_tls_silence();
+	return MHD_start_daemon(flags, 0, NULL, NULL, handle, loop, MHD_OPTION_ARRAY, options,
+				MHD_OPTION_END);
+}
+
+static bool start_loop(struct http_loop *loop, char *priorities, struct error *err)
+{
 	errno = 0;
-	daemon->library = MHD_start_daemon(flags, 0, NULL, NULL, handle, daemon, MHD_OPTION_ARRAY,
-					   options, MHD_OPTION_END);
-	memory_free(priorities);
-	if (!daemon->library) {
-		error_set(err, ERROR_CONFIG, "cannot start libmicrohttpd: %s",
-			  errno ? strerror(errno) : "it rejected the certificate or the key");
-		http_daemon_unref(&daemon);
+	loop->library = start_library(loop, priorities);
+	if (loop->library)
+		return http_loop_start(loop, err);
+	return error_set(err, ERROR_CONFIG, "cannot start libmicrohttpd: %s",
+			 errno ? strerror(errno) : "it rejected the certificate or the key");
+}
+
+static bool start_loops(struct http_daemon *daemon, struct error *err)
+{
+	struct io *io = daemon->server->io;
+	bool ok = true;
+	char *priorities = tls_choice_gnutls(&daemon->server->config->tls, err);
+	if (!priorities)
+		return false;
+	http_tls_silence();
+	for (uint32_t i = 0; ok && i < daemon->loop_count; i++) {
+		daemon->loops[i] = (struct http_loop){ .daemon = daemon,
+						       .thread = io ? io_thread_at(io, i) : NULL,
+						       .lost = lose_connection };
+		ok = start_loop(&daemon->loops[i], priorities, err);
 	}
+	memory_free(priorities);
+	return ok;
+}
+
+struct http_daemon *http_daemon_new(struct http_server *server, const struct tls_material *material,
+				    struct error *err)
+{
+	uint32_t count = server->io ? io_count(server->io) : 1;
+	struct http_daemon *daemon = memory_new(sizeof *daemon + count * sizeof *daemon->loops);
+	daemon->server = server;
+	daemon->material = *material;
+	daemon->loop_count = count;
+	if (!start_loops(daemon, err))
+		http_daemon_unref(&daemon);
 	return daemon;
 }
 
@@ -464,16 +495,19 @@ static struct http_daemon *current_daemon(struct http_server *server)
 	return daemon;
 }
 
-bool http_daemon_add(struct http_server *server, int socket, const struct http_origin *origin)
+static struct http_loop *least_busy(struct http_daemon *daemon)
 {
-	struct http_daemon *daemon = current_daemon(server);
-	const struct sockaddr *address = (const void *)&origin->address;
-	char peer[HTTP_PEER_MAX];
-	atomic_fetch_add(&daemon->connections, 1);
-	/* If there is no memory, the library closes the socket. */
-	if (MHD_add_connection(daemon->library, socket, address, sizeof *origin) == MHD_YES)
-		return true;
-	http_peer_text(address, length_of(address), peer, sizeof peer);
-	count_closed(daemon, peer, false);
-	return false;
+	struct http_loop *found = daemon->loops;
+	for (uint32_t i = 1; i < daemon->loop_count; i++)
+		if (atomic_load(&daemon->loops[i].connections) < atomic_load(&found->connections))
+			found = &daemon->loops[i];
+	return found;
+}
+
+void http_daemon_add(struct http_server *server, int socket, const struct http_origin *origin)
+{
+	struct http_loop *loop = least_busy(current_daemon(server));
+	atomic_fetch_add(&loop->daemon->connections, 1);
+	atomic_fetch_add(&loop->connections, 1);
+	http_loop_add(loop, socket, origin);
 }

@@ -316,9 +316,9 @@ void http_exchange_add_owner(struct http_exchange *x, const struct fields *owner
 		fields_add(&x->auth, view_of(m->name), view_of(m->value), NULL);
 }
 
-struct h2_stream *http_exchange_stream(const struct http_exchange *x)
+struct io_thread *http_exchange_thread(const struct http_exchange *x)
 {
-	return x->stream;
+	return x->thread;
 }
 
 void http_exchange_refuse(struct http_exchange *x, const struct error *err)

@@ -28,7 +28,8 @@
  *   http_memory.c    what connections cost, and what happens if memory is short
  *   http_count.c     the number of connections, and its limits
  *   http_report.c    the limits on connections whose excesses are logged
- *   http_daemon.c    HTTP/1.1: libmicrohttpd
+ *   http_loop.c      HTTP/1.1: libmicrohttpd on its threads
+ *   http_daemon.c    HTTP/1.1: the library's requests and connections
  *   http_stream.c    HTTP/2: a service of net/h2
  *   http_arrival.c   which of the two serves a new connection
  *   http_server.c    the life of the server
@@ -185,11 +186,12 @@ struct http_answer {
 };
 
 struct http_connection {
-	struct http_daemon *daemon;
+	struct http_loop *loop;
 	struct MHD_Connection *mhd;
-	/* Supplied by the daemon: the library stops reading from the connection, and continues. */
+	/* Supplied by the loop: the library stops reading from the connection, and continues. */
 	void (*suspend)(struct http_connection *connection);
 	void (*resume)(struct http_connection *connection);
+	struct io_post post; /* of its resumption */
 	struct http_deadline deadline;
 	bool linger;  /* the peer may still be sending data that will be discarded */
 	bool secured; /* the TLS handshake is complete */
@@ -209,11 +211,12 @@ struct http_carrier {
 struct http_exchange {
 	struct http_server *server; /* holds a reference */
 	const struct http_carrier *carrier;
-	struct h2_stream *stream; /* NULL: HTTP/1.1 */
+	struct io_thread *thread; /* NULL: the library's own */
 	const struct http_route *route;
 	void *user;
-	/* HTTP/1.1: guarded by the server's mutex from HANDED on; before that, only the server's
-	 * thread. HTTP/2: only the I/O thread, which does not change it from HANDED on. */
+	/* HTTP/1.1: guarded by the server's mutex from HANDED on; before that, only the
+	 * connection's thread. HTTP/2: only the I/O thread, which does not change it from HANDED
+	 * on. */
 	enum http_stage stage;
 	char *target, *query_text; /* the path; the text after '?', or NULL */
 	bool target_too_long;
@@ -352,7 +355,8 @@ struct http_server {
 	pthread_cond_t quiet;           /* open became 0 */
 	struct http_daemon *daemons;    /* mutex; the first is the current one, others drain */
 	struct http_request *suspended; /* mutex */
-	struct h2_server *h2;           /* NULL: HTTP/1.1 only */
+	struct io *io;                  /* NULL: no I/O threads, HTTP/1.1 only */
+	struct h2_server *h2;           /* NULL likewise */
 	struct http_arrivals arrivals;
 	/* by I/O thread: bytes of bodies that have arrived but are not granted */
 	size_t *owed;
@@ -387,16 +391,48 @@ void http_state_unref(struct http_server *server);
 /* Fills header_limits from the configuration; without one, with the defaults. */
 void http_state_limit_headers(struct http_server *server);
 
-/* net/http/http_daemon.c. One libmicrohttpd daemon, which has one set of certificates and one
- * thread. When the certificates change, a new daemon gets the new connections, while the old one
- * drains. */
+/* What the library keeps for us as the address of a connection. */
+struct http_origin {
+	struct sockaddr_storage address; /* first */
+	uint64_t since;                  /* of the connection's first phase */
+};
+
+/*
+ * net/http/http_loop.c. One instance of libmicrohttpd: on an I/O thread, which runs it when its
+ * descriptor is readable, or on a thread of the library's own. All callbacks of its connections run
+ * on that thread.
+ */
+struct http_loop {
+	struct http_daemon *daemon;
+	struct io_thread *thread; /* NULL: the library's own */
+	struct MHD_Daemon *library;
+	struct io_watch *watch;
+	_Atomic int64_t connections; /* connections passed to it and not closed yet */
+	/* Called when the library could not take a socket, and has closed it. */
+	void (*lost)(struct http_loop *loop, const struct sockaddr *address);
+	bool reported; /* that thread: the library has reported a new connection */
+};
+
+/* library and thread are set. */
+bool http_loop_start(struct http_loop *loop, struct error *err);
+/* Closes its connections. None may be suspended. Safe if the library is NULL. */
+void http_loop_stop(struct http_loop *loop);
+/* For the callbacks of a connection: suspend on the loop's thread, resume on any thread. */
+void http_loop_suspend(struct http_connection *connection);
+void http_loop_resume(struct http_connection *connection);
+/* [listener thread] */
+void http_loop_add(struct http_loop *loop, int socket, const struct http_origin *origin);
+
+/* net/http/http_daemon.c. One set of certificates, with a loop for each thread. When the
+ * certificates change, a new daemon gets the new connections, while the old one drains. */
 struct http_daemon {
 	struct http_daemon *next;
 	struct http_server *server;
-	struct MHD_Daemon *library;
 	struct tls_material material;
-	_Atomic int64_t connections; /* connections passed to it and not closed yet */
+	_Atomic int64_t connections; /* of all loops */
 	_Atomic bool draining;
+	uint32_t loop_count;
+	struct http_loop loops[];
 };
 
 /* Takes over the material, even if it fails. */
@@ -406,14 +442,9 @@ struct http_daemon *http_daemon_new(struct http_server *server, const struct tls
 void http_daemon_unref(struct http_daemon **daemon);
 /* The numeric address; "" for a unix socket. An IPv4 address mapped to IPv6 is written as IPv4. */
 void http_peer_text(const struct sockaddr *address, socklen_t len, char *out, size_t room);
-/* What the library keeps for us as the address of a connection. */
-struct http_origin {
-	struct sockaddr_storage address; /* first */
-	uint64_t since;                  /* of the connection's first phase */
-};
-/* Gives the socket to the current daemon. False: closed it, because there was no memory. [listener
+/* Gives the socket to the loop of the current daemon with the fewest connections. [listener
  * thread] */
-bool http_daemon_add(struct http_server *server, int socket, const struct http_origin *origin);
+void http_daemon_add(struct http_server *server, int socket, const struct http_origin *origin);
 
 /* net/http/http_memory.c */
 /* Charges an accepted connection; `count` is the number of connections of its peer, including this

@@ -31,6 +31,7 @@ struct http_request *http_request_new(struct http_server *server,
 	struct http_request *r = memory_new(sizeof *r);
 	r->connection = connection;
 	http_exchange_init(&r->x, server, &carrier, target);
+	r->x.thread = connection->loop->thread;
 	return r;
 }
 

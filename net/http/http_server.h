@@ -17,15 +17,15 @@
 /*
  * HTTP server with admission before the body: `headers` decides before any of the body is read.
  * HTTP/1.1 runs on libmicrohttpd and, at the same port, HTTP/2 on net/h2 (docs/HTTP.md). Threads:
- * the callbacks of an exchange run on libmicrohttpd's thread or on the I/O thread of its stream.
- * They must not block; `body` over HTTP/2 may run a small request. http_exchange_reply may be
- * called from any thread, exactly once per exchange (also after the client went away), but not
- * after `lost`. An exchange and everything got from it are valid until its reply.
+ * the callbacks of an exchange run on the I/O thread of its connection, or on libmicrohttpd's own
+ * thread if the server has no I/O threads. They must not block; `body` on an I/O thread may run a
+ * small request. http_exchange_reply may be called from any thread, exactly once per exchange (also
+ * after the client went away), but not after `lost`. An exchange and everything got from it are
+ * valid until its reply.
  *
- * One thread of ours listens, accepts, keeps the deadlines of HTTP/1.1 and closes idle connections
- * when memory is short; one of libmicrohttpd reads and writes. Its connections are suspended while
- * a worker has their request, and for a few seconds at most while there is no memory for the next
- * part of their body.
+ * One thread of the server listens, accepts, keeps the deadlines of HTTP/1.1 and closes idle
+ * connections when memory is short. HTTP/1.1 connections are suspended while a worker has their
+ * request, and for a few seconds at most while there is no memory for the next part of their body.
  *
  * Facts about libmicrohttpd 0.9.75 that shape this: its connection timeout never ends a dripping
  * body (net/http/http_deadline.c does), HTTPS_MEM_TRUST alone lets in clients without or with a
@@ -208,7 +208,8 @@ struct http_server_options {
 	struct sockets_access sockets;
 	/* of config->auth; NULL: none. The server takes its own reference. */
 	struct authenticator *authenticator;
-	struct io *io; /* the threads of HTTP/2 connections; NULL: HTTP/1.1 only */
+	/* The threads of its connections; NULL: HTTP/1.1 only, on a thread of the server's own. */
+	struct io *io;
 };
 
 struct http_server;
@@ -247,8 +248,8 @@ const char *http_exchange_peer(struct http_exchange *exchange);
 const struct metadatum *http_exchange_auth(struct http_exchange *exchange);
 /* A request header, NULL if absent; names are case-insensitive. */
 const char *http_exchange_header(struct http_exchange *exchange, const char *name);
-/* The HTTP/2 stream of the exchange; NULL: HTTP/1.1. The callbacks run on its I/O thread. */
-struct h2_stream *http_exchange_stream(const struct http_exchange *exchange);
+/* The I/O thread that the callbacks run on; NULL: the server has none. */
+struct io_thread *http_exchange_thread(const struct http_exchange *exchange);
 /* The memory that the exchange holds: itself and its copies of the headers. */
 size_t http_exchange_cost(const struct http_exchange *exchange);
 /* 0 without body, -1: unknown (chunked). */

@@ -44,6 +44,7 @@ struct http_server *http_state_new(const struct http_server_options *options)
 	server->authenticator = authenticator_ref(options->authenticator);
 	server->peers = peer_count_new();
 	server->arrivals.epoll = -1;
+	server->io = options->io;
 	server->cors_exposed = http_cors_exposed(config);
 	snprintf(server->cors_max_age, sizeof server->cors_max_age, "%ld",
 		 config->cors.max_age > 0 ? (long)config->cors.max_age : 0L);

@@ -346,7 +346,7 @@ static void on_headers(struct h2_stream *stream)
 	bool sound;
 	http_exchange_init(x, stream->context, &carrier, path ? path : "");
 	x->version = HTTP_2;
-	x->stream = stream;
+	x->thread = stream->thread;
 	x->without_body = stream->without_body;
 	x->method = memory_text(method ? method : "");
 	x->peer = memory_text(stream->peer->address);

@@ -33,7 +33,8 @@ static int after_finished(gnutls_session_t session, unsigned type, unsigned when
 	(void)message;
 	struct http_connection *c = gnutls_db_get_ptr(session);
 	if (incoming && !c->secured) {
-		http_deadline_enter(&c->daemon->server->deadlines, &c->deadline, HTTP_PHASE_HEADER);
+		http_deadline_enter(&c->loop->daemon->server->deadlines, &c->deadline,
+				    HTTP_PHASE_HEADER);
 		c->secured = true;
 	}
 	return 0;

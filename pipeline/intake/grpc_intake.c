@@ -113,7 +113,7 @@ static void message(void *context, struct rpc_call *call)
 	enum coding coding = CODING_UNKNOWN;
 	(void)context;
 	find_coding(body, rpc_call_coding(call), &coding, NULL);
-	handoff_request(gate_of(r), &r->in, rpc_call_stream(call), &r->method->documents, coding,
+	handoff_request(gate_of(r), &r->in, rpc_call_thread(call), &r->method->documents, coding,
 			body);
 }
 

@@ -8,7 +8,7 @@ enum {
 	COMPRESSED_MIN = 16384
 };
 
-static bool is_small(struct h2_stream *stream, enum coding coding, struct view body)
+static bool is_small(struct io_thread *thread, enum coding coding, struct view body)
 {
 	if (coding == CODING_UNKNOWN || body.len > HANDOFF_INLINE_BYTES)
 		return false;
@@ -16,8 +16,8 @@ static bool is_small(struct h2_stream *stream, enum coding coding, struct view b
 	if (size > HANDOFF_INLINE_BYTES)
 		return false;
 	if (coding != CODING_IDENTITY)
-		h2_stream_count_turn(stream, size > COMPRESSED_MIN ? size : COMPRESSED_MIN);
-	return h2_stream_turn_bytes(stream) <= TURN_BYTES;
+		io_turn_count(thread, size > COMPRESSED_MIN ? size : COMPRESSED_MIN);
+	return io_turn_bytes(thread) <= TURN_BYTES;
 }
 
 /* Documents that are packed or many can be larger than the body states. */
@@ -26,11 +26,11 @@ static bool is_plain(const struct document_format *format)
 	return !format->next && !format->packed;
 }
 
-void handoff_request(struct gate *gate, struct inbound *in, struct h2_stream *stream,
+void handoff_request(struct gate *gate, struct inbound *in, struct io_thread *thread,
 		     const struct document_format *format, enum coding coding, struct view body)
 {
-	if (stream && is_plain(format) && is_small(stream, coding, body))
-		gate_run_here(gate, in, io_thread_index(stream->thread));
+	if (thread && is_plain(format) && is_small(thread, coding, body))
+		gate_run_here(gate, in, io_thread_index(thread));
 	else
 		gate_submit(gate, in);
 }

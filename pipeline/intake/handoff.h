@@ -2,7 +2,7 @@
 #ifndef PIPELINE_INTAKE_HANDOFF_H
 #define PIPELINE_INTAKE_HANDOFF_H
 
-#include "net/h2/server.h"
+#include "net/io.h"
 #include "pipeline/intake/documents.h"
 
 /*
@@ -14,10 +14,10 @@
  * millisecond with every processor (docs/GRPC.md). For `here_max` of documents_load. */
 enum { HANDOFF_INLINE_BYTES = 65536 };
 
-/* Ends in gate_submit or gate_run_here. The stream is the request's; NULL: no I/O thread has read
- * it. Decides by the size that the body states; documents_load finds out whether that is true. [the
- * stream's I/O thread] */
-void handoff_request(struct gate *gate, struct inbound *in, struct h2_stream *stream,
+/* Ends in gate_submit or gate_run_here. The I/O thread is the one that has read the request; NULL:
+ * none. Decides by the size that the body states; documents_load finds out whether that is true.
+ * [the I/O thread] */
+void handoff_request(struct gate *gate, struct inbound *in, struct io_thread *thread,
 		     const struct document_format *format, enum coding coding, struct view body);
 
 #endif

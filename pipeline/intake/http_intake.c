@@ -140,7 +140,7 @@ static void body(void *context, struct http_exchange *x, struct view view)
 	struct http_intake_request *r = http_exchange_user(x);
 	(void)context;
 	r->sent = view;
-	handoff_request(gate_of(r), &r->in, http_exchange_stream(x), &r->route->documents,
+	handoff_request(gate_of(r), &r->in, http_exchange_thread(x), &r->route->documents,
 			r->coding, view);
 }
 

@@ -8,11 +8,13 @@ the attackers did, and that every acknowledged sample arrived. `-rA` prints the 
 import contextlib
 import os
 import resource
+import select
 import socket
 import time
 
 import pytest
 
+from harness import build as make
 from harness import h2, otlp
 from harness.gateway import Gateway
 from harness.neighbour import SAMPLES, WARM_UP, Neighbour
@@ -239,9 +241,30 @@ def large_headers(port):
     return {(REFUSED, "header"): 100}
 
 
+def small_requests(port):
+    """Of the kind that an I/O thread runs itself, on each connection as fast as they are answered. Without profiles: no
+    destination is slower than they are."""
+    request = make.request(samples=10, functions=700)
+    del request.resource_profiles[:]
+    body = request.SerializeToString()
+    assert 32 << 10 < len(body) < 64 << 10
+    say, end, answered = head("Content-Length: %d" % len(body)) + body, time.monotonic() + ATTACK_S, 0
+    with Crowd(port, 300, say) as crowd:
+        poll, by_number = select.epoll(), {s.fileno(): s for s in crowd.sockets}
+        for number in by_number:
+            poll.register(number, select.EPOLLIN)
+        while time.monotonic() < end or 0 < answered < len(crowd.sockets):
+            for number, _ in poll.poll(.1):
+                answered += by_number[number].recv(65536).startswith(b"HTTP/1.1 ")
+                crowd.say(by_number[number], say)
+        poll.close()
+    assert answered >= len(crowd.sockets)
+    return {}
+
+
 ATTACKS = [silence, silence_after_the_preface, slow_headers, slow_headers_over_http2, slow_preface, slow_bodies, slow_chunks,
            slow_bodies_over_http2, half_closed, half_closed_after_the_request, never_reads, never_reads_over_http2, pipelined,
-           disputable_ends, wrong_types, large_headers]
+           disputable_ends, wrong_types, large_headers, small_requests]
 
 
 def counted(g, metric, reason):

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """OTLP over HTTP through the running program: what is counted, and what a sender learns."""
+import http.client
 import json
+import pathlib
 
 import pytest
 
@@ -94,3 +96,32 @@ def test_an_error_names_the_field_and_no_content(gateway, body, field):
     status, headers, text = post(gateway, body, "application/json")
     assert (status, headers["Content-Type"], json.loads(text)["code"]) == (400, "application/json", 3)
     assert field in json.loads(text)["message"] and b"canary" not in text
+
+
+BATCHED = CONFIG.replace("exporters:\n  debug", "processors:\n  batch: {timeout: 1h}\nexporters:\n  debug").replace(
+    "exporters: [debug]", "processors: [batch], exporters: [debug]")
+
+
+def runs_of_other_threads(pid):
+    """How often a thread that is no I/O thread has run (Linux, Documentation/scheduler/sched-stats)."""
+    return sum(int((task / "schedstat").read_text().split()[2]) for task in pathlib.Path("/proc/%d/task" % pid).iterdir()
+               if (task / "comm").read_text() != "io\n")
+
+
+def test_a_small_request_stays_on_the_thread_that_reads_it(build):
+    """A large one is handed to a worker, and the reply back."""
+    requests, runs = 200, {}
+    bodies = {"small": make.request(samples=100).SerializeToString(), "large": make.request(samples=6000).SerializeToString()}
+    assert len(bodies["small"]) < 65536 < len(bodies["large"])
+    with Gateway(build / "portcullis", BATCHED) as gateway:
+        for size, body in bodies.items():
+            client = http.client.HTTPConnection("127.0.0.1", gateway.port["http"], timeout=60)
+            client.connect()
+            before = runs_of_other_threads(gateway.process.pid)
+            for _ in range(requests):
+                client.request("POST", PATH, body=body, headers={"Content-Type": "application/x-protobuf"})
+                answer = client.getresponse()
+                assert answer.status == 200 and answer.read() is not None
+            runs[size] = runs_of_other_threads(gateway.process.pid) - before
+            client.close()
+    assert runs["large"] >= requests and runs["small"] < requests / 2, runs

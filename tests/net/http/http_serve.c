@@ -10,7 +10,8 @@
 #include "config/load.h"
 
 /*
- * An HTTP server for tests/net/http/test_http_server.py: http_serve YAML. It prints "listening
+ * An HTTP server for tests/net/http/test_http_server.py: http_serve YAML [I/O THREADS], two by
+ * default. It prints "listening
  * ADDRESS", then one line per event. It executes commands from stdin: release (replies to all
  * requests that /hold holds), release-soon (a thread does it while the next command runs), reload,
  * metrics, budget (prints the bytes charged for connections), budget BYTES (sets their maximum),
@@ -244,9 +245,9 @@ int main(int argc, char **argv)
 	const struct log log = { .component_kind = "receiver", .component_id = "driver" };
 	struct metrics *metrics = metrics_new();
 	struct http_server *server = NULL;
-	struct io *io = io_start(2, &err);
+	struct io *io = io_start(argc == 3 ? (uint32_t)strtoul(argv[2], NULL, 10) : 2, &err);
 	char line[200];
-	if (argc == 2 && bind(argv[1], &config, &err))
+	if ((argc == 2 || argc == 3) && bind(argv[1], &config, &err))
 		server = http_server_start(
 			&(struct http_server_options){
 				.config = &config,
@@ -259,7 +260,7 @@ int main(int argc, char **argv)
 					    budget_is_short, NULL } },
 			&err);
 	if (!server) {
-		printf("error %s\n", argc == 2 ? err.text : "usage");
+		printf("error %s\n", argc == 2 || argc == 3 ? err.text : "usage");
 	} else {
 		printf("listening %s\n", http_server_address(server));
 		fflush(stdout);
