@@ -53,10 +53,11 @@ OTLP = """otlp_grpc:
 
 
 class Client(threading.Thread):
-    """Sends one request after the other until it is stopped; `sent` were accepted, `failures` were not."""
+    """Sends one request after the other until it is stopped; `sent` were accepted, `failures` were not. Does not outlive a
+    test that fails."""
 
     def __init__(self, send):
-        super().__init__()
+        super().__init__(daemon=True)
         self.send, self.sent, self.failures, self.stopping = send, 0, [], False
         self.start()
 
@@ -67,6 +68,7 @@ class Client(threading.Thread):
                 self.sent += 1
             except Exception as e:  # whatever it is, a request was refused or lost
                 self.failures.append(repr(e))
+                time.sleep(.01)
 
     def stop(self):
         self.stopping = True
@@ -282,8 +284,9 @@ def test_senders_that_wait_are_answered_when_their_graph_ends_and_later_ones_wai
     client = Client(grpc_sender(ports["grpc"]))
     until(lambda: samples(ports, "otelcol_exporter_retries"))
     assert succeed(process)
-    assert client.failures and not client.sent
-    client.stopping = True
+    until(lambda: client.failures)
+    assert not client.sent
+    client.stop()
     retries = samples(ports, "otelcol_exporter_retries")
     later = Client(grpc_sender(ports["grpc"]))
     until(lambda: samples(ports, "otelcol_exporter_retries") > retries + 2)
