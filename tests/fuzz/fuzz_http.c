@@ -2,6 +2,7 @@
 #include "exporters/pyroscope_answer.h"
 #include "net/http/http_internal.h"
 #include "net/http/multipart.h"
+#include "net/idempotency_key.h"
 #include "net/tls/tls_hello.h"
 #include "pipeline/delivery/http_sender.h"
 
@@ -25,6 +26,20 @@ static void list(bool (*add)(struct fields *, const char *, struct error *), con
 	fields_fini(&f);
 }
 
+static void find_key(const struct metadatum *headers)
+{
+	static const char allowed[] =
+		"-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz";
+	struct view key = { 0 };
+	if (idempotency_key_find(headers, &key) != IDEMPOTENCY_KEY_VALID)
+		return;
+	if (key.len < IDEMPOTENCY_KEY_MIN || key.len > IDEMPOTENCY_KEY_MAX)
+		abort();
+	for (size_t i = 0; i < key.len; i++)
+		if (!memchr(allowed, key.at[i], sizeof allowed - 1))
+			abort();
+}
+
 /* "target\nName: value\nName: value" in the form in which libmicrohttpd or nghttp2 passes it. */
 static void judge(char *text, enum http_version version)
 {
@@ -46,6 +61,7 @@ static void judge(char *text, enum http_version version)
 			x->headers_over = true;
 	}
 	fields_lower(&x->headers);
+	find_key(fields_list(&x->headers));
 	const struct http_fault *fault = http_judge(x);
 	if (!fault && (http_exchange_header(x, "content-length") &&
 		       http_exchange_header(x, "transfer-encoding")))
