@@ -106,17 +106,18 @@ struct book *delivery_book(struct delivery *d, const char *pipeline, const char 
 static struct sending *take_consumer(struct delivery *d)
 {
 	struct sending *s = d->idle;
-	struct item *item = d->backlog.head;
+	bool loads = durable_loads_next(d);
+	struct item *item = loads ? NULL : d->backlog.head;
 	int64_t expected = s && item ? plan_expected(&d->plan, item->packet) : 0;
-	if (!s || (!item && !durable_may_load(d)) || delivery_is_killed(d) ||
+	if (!s || (!item && !loads) || delivery_is_killed(d) ||
 	    (d->busy && !backlog_may_make(&d->backlog, expected)))
 		return NULL;
 	d->idle = s->next;
 	d->busy++;
-	s->item = backlog_take(&d->backlog);
+	s->item = loads ? NULL : backlog_take(&d->backlog);
 	s->expected = expected;
 	backlog_made(&d->backlog, expected);
-	d->durable.loading += !s->item;
+	d->durable.loading += loads;
 	return s;
 }
 

@@ -136,8 +136,8 @@ static const struct config_row queue_rows[] = {
 		   .help = "The unit of `queue_size`: `requests`, `items` (samples) or `bytes`."),
 	CONFIG_ROW(
 		struct queue_config, order, .key = "order", .def = "oldest", .choices = orders,
-		.help = "Which of the waiting packets is sent first: `oldest` or `newest`. Not a "
-			"key of the Collector."),
+		.help = "Which of the waiting packets is sent first: `oldest` or `newest`, also of "
+			"those on disk (`storage`). Not a key of the Collector."),
 	CONFIG_ROW(struct queue_config, max_age, .key = "max_age", .def = "0s", .limited = true,
 		   .min = INT64_MIN, .max = INT64_MAX,
 		   .help = "Data that arrived longer ago is dropped instead of sent, with the "

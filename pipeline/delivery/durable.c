@@ -18,6 +18,7 @@ struct stored {
 	struct packet *packet; /* until it is committed; may hold acks of `durable` */
 	struct bytes head;
 	bool acks;
+	bool loaded; /* the record was read */
 	/* Under the delivery's lock. removed: the storage removes it, and then calls release. */
 	bool committed, removed;
 };
@@ -212,6 +213,8 @@ static void done(struct storage_entry *entry, bool ok)
 static void release(struct storage_entry *entry)
 {
 	struct stored *stored = stored_of(entry);
+	if (stored->loaded)
+		reader_removed(&stored->delivery->durable.reader, entry->sequence);
 	release_acks(stored, ACK_TAKEN);
 	stored_free(stored);
 }
@@ -220,8 +223,7 @@ static void release(struct storage_entry *entry)
 
 void durable_init(struct durable *u, struct delivery *d, struct storage *storage)
 {
-	(void)d;
-	pthread_mutex_init(&u->reading, NULL);
+	reader_init(&u->reader, (enum queue_order)d->options.config->sending_queue.order.index);
 	u->storage = storage ? storage_ref(storage) : NULL;
 }
 
@@ -229,7 +231,7 @@ void durable_fini(struct durable *u)
 {
 	loop_timer_unref(&u->retry);
 	storage_unref(&u->storage);
-	pthread_mutex_destroy(&u->reading);
+	reader_fini(&u->reader);
 }
 
 static void try_again(void *argument)
@@ -347,7 +349,8 @@ bool durable_append(struct delivery *d, struct item *item, struct stored *stored
 	stored->item = item;
 	item->stored = stored;
 	if (storage_append(u->queue, &stored->entry)) {
-		u->first = first ? stored->entry.sequence : u->first;
+		if (first)
+			u->reader.first = stored->entry.sequence;
 		u->spilling += item->spilled;
 		return true;
 	}
@@ -394,48 +397,6 @@ void durable_remove(struct item *item)
 
 /* ---- reading */
 
-/* What was read of a record. */
-struct reading {
-	uint64_t sequence, samples;
-	size_t size;
-	enum record_fault fault;
-	char *pipeline; /* NULL: not known */
-	char *tenant;   /* NULL: none */
-	struct packet *packet;
-};
-
-static void use(void *context, uint64_t sequence, struct view data)
-{
-	struct reading *r = context;
-	struct record record;
-	r->sequence = sequence;
-	r->size = data.len;
-	r->fault = record_check(data, &record);
-	r->samples = record.samples;
-	if (record.pipeline.len)
-		r->pipeline = memory_text_of(record.pipeline.at, record.pipeline.len);
-	if (record.tenant.len)
-		r->tenant = memory_text_of(record.tenant.at, record.tenant.len);
-	if (r->fault == RECORD_SOUND)
-		r->packet = record_packet(&record);
-}
-
-static enum storage_read read_next(struct delivery *d, struct reading *r)
-{
-	struct durable *u = &d->durable;
-	*r = (struct reading){ .fault = RECORD_TORN };
-	pthread_mutex_lock(&u->reading);
-	pthread_mutex_lock(&d->lock);
-	u->next = u->first > u->next ? u->first : u->next;
-	u->first = 0;
-	pthread_mutex_unlock(&d->lock);
-	enum storage_read result = storage_read(u->queue, u->next, use, r);
-	if (result == STORAGE_READ)
-		u->next = r->sequence + 1;
-	pthread_mutex_unlock(&u->reading);
-	return result;
-}
-
 /* Under the lock. The book in which the record counts. Where the totals of the queue were damaged,
  * its samples were not known until now. */
 static struct book *book_of_record(struct delivery *d, const struct reading *r)
@@ -452,19 +413,13 @@ static struct book *book_of_record(struct delivery *d, const struct reading *r)
 	return book;
 }
 
-static void forget_reading(struct reading *r)
-{
-	memory_free(r->pipeline);
-	memory_free(r->tenant);
-}
-
 static struct stored *stored_record(struct delivery *d, const struct reading *r, struct book *book)
 {
 	struct durable *u = &d->durable;
 	struct stored *stored = memory_new(sizeof *stored);
 	stored->delivery = d;
 	stored->book = book;
-	stored->committed = true;
+	stored->committed = stored->loaded = true;
 	stored->entry = (struct storage_entry){
 		.account = book ? storage_queue_account(u->queue, book->account) : NULL,
 		.sequence = r->sequence,
@@ -550,25 +505,31 @@ static void load(void *argument)
 	struct delivery *d = s->delivery;
 	struct reading r;
 	enum storage_read result;
-	while ((result = read_next(d, &r)) == STORAGE_READ && !r.packet) {
+	while ((result = reader_next(&d->durable.reader, d->durable.queue, &r)) == STORAGE_READ &&
+	       !r.packet) {
 		set_apart(d, &r);
-		forget_reading(&r);
+		reading_fini(&r);
 	}
 	if (result == STORAGE_READ)
 		take_item(d, s, &r);
 	else
 		give_up(d, s, result == STORAGE_NOTHING);
-	forget_reading(&r);
+	reading_fini(&r);
 	if (result == STORAGE_NOTHING || d->durable.ending)
 		delivery_wake(d);
 }
 
-bool durable_may_load(const struct delivery *d)
+static bool may_load(const struct delivery *d)
 {
 	const struct durable *u = &d->durable;
 	const struct backlog *b = &d->backlog;
 	bool fits = !d->busy || !b->bytes_max || b->bytes < b->bytes_max;
 	return u->open && !u->ending && u->records > (int64_t)u->loading && fits;
+}
+
+bool durable_loads_next(const struct delivery *d)
+{
+	return may_load(d) && (!d->backlog.head || d->backlog.order == ORDER_NEWEST);
 }
 
 void durable_load(struct sending *s)

@@ -3,7 +3,7 @@
 #define PIPELINE_DELIVERY_DURABLE_H
 
 #include "pipeline/delivery/backlog.h"
-#include "pipeline/storage/storage.h"
+#include "pipeline/delivery/reader.h"
 
 /*
  * The queue on disk of a delivery (`sending_queue.storage`). Part of struct delivery; without a
@@ -13,8 +13,9 @@
  * is removed when it was delivered or dropped, or not written at all if that happens first. When
  * half of the destination's memory is in use, packets are spilled: their place in the queue is the
  * record alone, and the packet leaves memory when its record is committed. Once packets are
- * spilled, so are all that follow, until consumers have loaded what was spilled: records are read
- * in order, one by one, by pool threads. A record that cannot be read goes to quarantine.
+ * spilled, so are all that follow, until consumers have loaded what was spilled. Records are read
+ * one by one, by pool threads (reader.h): oldest first, after what waits in memory; newest first,
+ * before it. A record that cannot be read goes to quarantine.
  *
  * While the storage does not take more, packets are refused, or wait in memory alone (`on_error`).
  *
@@ -28,10 +29,8 @@ struct durable {
 	struct storage *storage; /* NULL: the queue is in memory */
 	struct storage_queue *queue;
 	struct loop_timer *retry;
-	pthread_mutex_t reading; /* one record at a time; before the delivery's lock */
-	uint64_t next;           /* sequence number from which to read; under `reading` */
+	struct reader reader;
 	/* Change under the delivery's lock. */
-	uint64_t first;                 /* of the first spilled item since none was; 0: as it is */
 	_Atomic int64_t records, units; /* on disk only */
 	_Atomic uint32_t loading;       /* consumers that read a record */
 	_Atomic uint32_t spilling;      /* items that leave memory when they are committed */
@@ -62,8 +61,9 @@ void durable_discard(struct stored **stored, enum ack_outcome outcome);
 /* Can packets be stored? If not, and they may not wait in memory, none may enter. */
 bool durable_refuses(const struct delivery *delivery);
 
-/* Under the lock. Is there a record that a consumer may read now? */
-bool durable_may_load(const struct delivery *delivery);
+/* Under the lock. Must the next packet be read from the disk? What was spilled is newer than what
+ * waits in memory. */
+bool durable_loads_next(const struct delivery *delivery);
 /* [any thread] The consumer's item is read, and delivered. */
 void durable_load(struct sending *sending);
 

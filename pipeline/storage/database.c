@@ -53,6 +53,7 @@ struct call {
 	struct bytes *out;
 	database_use *use;
 	void *context;
+	bool back;
 	MDB_stat stat;
 	int code;
 };
@@ -470,14 +471,26 @@ enum database_result database_extent(struct database *db, unsigned table, uint64
 	return result;
 }
 
+/* To the record at or after the number; `back`: at or before it. */
+static int seek(struct call *c, MDB_cursor *cursor, MDB_val *key, MDB_val *value)
+{
+	*key = key_of(c);
+	int code = mdb_cursor_get(cursor, key, value, MDB_SET_RANGE);
+	if (c->back && code == MDB_NOTFOUND)
+		return mdb_cursor_get(cursor, key, value, MDB_LAST);
+	if (c->back && !code && number_of(key) > c->number)
+		return mdb_cursor_get(cursor, key, value, MDB_PREV);
+	return code;
+}
+
 static void read_one(struct call *c)
 {
 	MDB_cursor *cursor;
-	MDB_val key = key_of(c);
+	MDB_val key;
 	c->code = mdb_cursor_open(c->txn, c->table, &cursor);
 	if (c->code)
 		return;
-	c->code = mdb_cursor_get(cursor, &key, &c->value, MDB_SET_RANGE);
+	c->code = seek(c, cursor, &key, &c->value);
 	if (!c->code)
 		c->use(c->context, number_of(&key),
 		       (struct view){ c->value.mv_data, c->value.mv_size });
@@ -489,14 +502,31 @@ static void do_read(void *argument)
 	reading(argument, read_one);
 }
 
+static enum database_result read_record(struct call *c, struct error *err)
+{
+	enum database_result result = run(c, do_read, err);
+	if (result == DATABASE_OK)
+		count_mapped(c->db, c->value.mv_size + PAGE);
+	return result;
+}
+
 enum database_result database_read(struct database *db, unsigned table, uint64_t from,
 				   database_use *use, void *context, struct error *err)
 {
 	struct call c = {
 		.db = db, .table = table, .number = from, .use = use, .context = context
 	};
-	enum database_result result = run(&c, do_read, err);
-	if (result == DATABASE_OK)
-		count_mapped(db, c.value.mv_size + PAGE);
-	return result;
+	return read_record(&c, err);
+}
+
+enum database_result database_read_back(struct database *db, unsigned table, uint64_t upto,
+					database_use *use, void *context, struct error *err)
+{
+	struct call c = { .db = db,
+			  .table = table,
+			  .number = upto,
+			  .use = use,
+			  .context = context,
+			  .back = true };
+	return read_record(&c, err);
 }

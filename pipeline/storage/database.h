@@ -73,7 +73,8 @@ enum database_result database_extent(struct database *database, unsigned table, 
 				     uint64_t *last, struct error *err);
 
 /*
- * Calls `use` with the first record whose number is at least `from`. The bytes are those of the
+ * Calls `use` with the first record whose number is at least `from` (database_read), or with the
+ * last one whose number is at most `upto` (database_read_back). The bytes are those of the
  * file's map: valid only until `use` returns, and possibly damaged. A fault may end `use` at any
  * access to them, so it must hold no lock, and memory that it has allocated must be reachable from
  * `context`.
@@ -81,5 +82,7 @@ enum database_result database_extent(struct database *database, unsigned table, 
 typedef void database_use(void *context, uint64_t number, struct view record);
 enum database_result database_read(struct database *database, unsigned table, uint64_t from,
 				   database_use *use, void *context, struct error *err);
+enum database_result database_read_back(struct database *database, unsigned table, uint64_t upto,
+					database_use *use, void *context, struct error *err);
 
 #endif

@@ -515,18 +515,35 @@ static void done_reading(struct storage_queue *q, bool broken)
 	pthread_mutex_unlock(&s->lock);
 }
 
-enum storage_read storage_read(struct storage_queue *q, uint64_t from,
-			       void (*use)(void *context, uint64_t sequence, struct view record),
-			       void *context)
+typedef enum database_result database_reading(struct database *db, unsigned table, uint64_t number,
+					      database_use *use, void *context, struct error *err);
+
+static enum storage_read read_record(struct storage_queue *q, database_reading *read,
+				     uint64_t number, database_use *use, void *context)
 {
 	struct error err;
 	struct database *db = begin_reading(q);
 	error_clear(&err);
 	if (!db)
 		return STORAGE_UNREADABLE;
-	enum database_result result = database_read(db, q->table, from, use, context, &err);
+	enum database_result result = read(db, q->table, number, use, context, &err);
 	done_reading(q, result == DATABASE_BROKEN);
 	return result == DATABASE_OK     ? STORAGE_READ
 	       : result == DATABASE_NONE ? STORAGE_NOTHING
 					 : STORAGE_UNREADABLE;
+}
+
+enum storage_read storage_read(struct storage_queue *q, uint64_t from,
+			       void (*use)(void *context, uint64_t sequence, struct view record),
+			       void *context)
+{
+	return read_record(q, database_read, from, use, context);
+}
+
+enum storage_read storage_read_back(struct storage_queue *q, uint64_t upto,
+				    void (*use)(void *context, uint64_t sequence,
+						struct view record),
+				    void *context)
+{
+	return read_record(q, database_read_back, upto, use, context);
 }

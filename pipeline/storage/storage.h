@@ -167,11 +167,16 @@ void storage_adopt(struct storage_queue *queue, struct storage_entry *entry, siz
 /* Removes the record; `release` follows. [any thread] */
 void storage_remove(struct storage_entry *entry);
 
-/* The first record at or after a sequence number (pipeline/storage/database.h). */
+/* The first record at or after a sequence number, or the last one at or before it
+ * (pipeline/storage/database.h). */
 enum storage_read { STORAGE_READ, STORAGE_NOTHING, STORAGE_UNREADABLE };
 enum storage_read storage_read(struct storage_queue *queue, uint64_t from,
 			       void (*use)(void *context, uint64_t sequence, struct view record),
 			       void *context);
+enum storage_read storage_read_back(struct storage_queue *queue, uint64_t upto,
+				    void (*use)(void *context, uint64_t sequence,
+						struct view record),
+				    void *context);
 
 extern const struct metric *const storage_metrics[]; /* for the manual; NULL-terminated */
 

@@ -13,7 +13,7 @@ import grpc
 import pytest
 
 from harness import build as make
-from harness import peers
+from harness import otlp, peers
 from harness.gateway import Gateway
 from harness.durable import CONFIG, SAMPLES, absent_sink, expected, gateway, missing, restored, send
 
@@ -183,6 +183,66 @@ def test_with_on_error_memory_it_is_not_used_until_it_can_be_written(build, sink
         assert g.log().count("The storage works again") == 1
 
 
+# ---- order
+
+FIRST_NS = 10 ** 18
+
+
+def settled(g):
+    return g.ledger("profiles", "otlp_grpc")["queued"] == 0 and g.balanced("profiles", "otlp_grpc")
+
+
+def send_in_order(g, seeds, message):
+    with peers.Client(g.port["otlp"]) as client:
+        for seed in seeds:
+            message.resource_profiles[0].scope_profiles[0].profiles[0].time_unix_nano = FIRST_NS + seed
+            client.send(message)
+
+
+def order_of(sink):
+    with sink.lock:
+        received = list(sink.received)
+    return [p.time_unix_nano - FIRST_NS for data in received for _, _, p in otlp.Reader(otlp.parse(data)).each_profile()]
+
+
+@pytest.mark.threads
+@pytest.mark.parametrize("order, consumers", [("oldest", 1), ("newest", 1), ("newest", 8)])
+def test_what_is_on_disk_is_sent_in_the_configured_order(build, sink, tmp_path, order, consumers):
+    """A backlog of before a restart, and one that grows after it: each packet once."""
+    keys = ("num_consumers: 4", "num_consumers: %d, order: %s" % (consumers, order))
+    with gateway(build, sink, tmp_path, keys=keys) as g:
+        send_in_order(g, range(30), make.request(1))
+        g.stop(signal.SIGKILL)
+    with gateway(build, sink, tmp_path, keys=keys) as g:
+        g.until(lambda: g.total("otelcol_exporter_retries"))
+        send_in_order(g, range(30, 60), make.request(1))
+        sink.start()
+        g.until(lambda: settled(g))
+        sent = order_of(sink)
+    assert sorted(sent) == list(range(60))
+    # the consumers have some of the first backlog when the second one arrives
+    taken = range(consumers) if order == "oldest" else range(30 - consumers, 30)
+    rest = [seed for seed in sent if seed not in taken]
+    wanted = sorted(set(range(60)) - set(taken), reverse=order == "newest")
+    assert all(abs(rest.index(seed) - i) < consumers for i, seed in enumerate(wanted)), sent
+
+
+@pytest.mark.threads
+@pytest.mark.skipif(os.environ.get("MODE") in ("asan", "tsan"), reason="the sanitizers' memory is not ours to bound")
+def test_what_was_spilled_is_newer_than_what_waits_in_memory(build, sink, tmp_path):
+    keys = ("num_consumers: 4", "num_consumers: 1, order: newest")
+    with gateway(build, sink, tmp_path, limit=64, keys=keys) as g:
+        count, message = 0, make.request(1, samples=20000)
+        while g.total("otelcol_storage_used_bytes") <= 2 * g.total("otelcol_exporter_queue_memory_bytes"):
+            send_in_order(g, range(count, count + 10), message)
+            count += 10
+        sink.start()
+        g.until(lambda: settled(g))
+        sent = order_of(sink)
+    # the consumer has the first one
+    assert [seed for seed in sent if seed] == list(range(count - 1, 0, -1)) and sent.count(0) == 1
+
+
 # ---- reloads
 
 def reload(g, old="", new=""):
@@ -215,10 +275,6 @@ def sending(g, taken):
     finally:
         stop.set()
         thread.join()
-
-
-def settled(g):
-    return g.ledger("profiles", "otlp_grpc")["queued"] == 0 and g.balanced("profiles", "otlp_grpc")
 
 
 @pytest.mark.threads

@@ -32,9 +32,10 @@ service:
 SAMPLES = 20
 
 
-def gateway(build, sink, directory, ack="durable", limit=300, storage="max_size_mib: 4096", **options):
+def gateway(build, sink, directory, ack="durable", limit=300, storage="max_size_mib: 4096", keys=("", ""), **options):
+    """`keys`: a replacement of text in the configuration."""
     text = CONFIG.replace("SINK", str(sink.port)).replace("ACK", ack).replace("LIMIT", str(limit))
-    return Gateway(build / "portcullis", text.replace("STORAGE", storage), cwd=directory, **options)
+    return Gateway(build / "portcullis", text.replace("STORAGE", storage).replace(*keys), cwd=directory, **options)
 
 
 @contextlib.contextmanager

@@ -101,10 +101,60 @@ static void what_was_read_or_removed_does_not_stay_in_memory(void **state)
 	assert_int_equal(shell("rm -rf %s", directory), 0);
 }
 
+static void note(void *context, uint64_t number, struct view record)
+{
+	(void)record;
+	*(uint64_t *)context = number;
+}
+
+/* The number of the record that is found; 0: none. */
+static uint64_t found(struct database *db, unsigned table, uint64_t number, bool back)
+{
+	struct error err;
+	uint64_t seen = 0;
+	error_clear(&err);
+	enum database_result result =
+		(back ? database_read_back : database_read)(db, table, number, note, &seen, &err);
+	assert_int_equal(result, seen ? DATABASE_OK : DATABASE_NONE);
+	return seen;
+}
+
+static void records_are_found_from_either_side(void **state)
+{
+	char directory[] = "/tmp/portcullis-database-XXXXXX", path[64];
+	struct database *db;
+	struct error err;
+	unsigned table;
+	(void)state;
+	error_clear(&err);
+	assert_non_null(mkdtemp(directory));
+	snprintf(path, sizeof path, "%s/queue.mdb", directory);
+	const struct database_options options = { .path = path, .max_bytes = 1 << 20 };
+	assert_int_equal(database_open(&db, &options, &err), DATABASE_OK);
+	assert_int_equal(database_table(db, "queue", &table, &err), DATABASE_OK);
+	assert_int_equal(found(db, table, 1, false), 0);
+	assert_int_equal(found(db, table, UINT64_MAX, true), 0);
+	assert_int_equal(database_begin(db, &err), DATABASE_OK);
+	append(db, table, 3);
+	append(db, table, 300);
+	append(db, table, 301);
+	assert_int_equal(database_commit(db, &err), DATABASE_OK);
+	const uint64_t at[] = { 0, 3, 4, 300, 301, 302, UINT64_MAX };
+	const uint64_t after[] = { 3, 3, 300, 300, 301, 0, 0 };
+	const uint64_t before[] = { 0, 3, 3, 300, 301, 301, 301 };
+	for (size_t i = 0; i < sizeof at / sizeof *at; i++) {
+		assert_int_equal(found(db, table, at[i], false), after[i]);
+		assert_int_equal(found(db, table, at[i], true), before[i]);
+	}
+	database_close(&db);
+	assert_int_equal(shell("rm -rf %s", directory), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_was_read_or_removed_does_not_stay_in_memory),
+		cmocka_unit_test(records_are_found_from_either_side),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
