@@ -121,8 +121,7 @@ static enum storage_read read_newest(struct reader *reader, struct storage_queue
 	return result;
 }
 
-enum storage_read reader_next(struct reader *reader, struct storage_queue *queue,
-			      struct reading *r)
+enum storage_read reader_next(struct reader *reader, struct storage_queue *queue, struct reading *r)
 {
 	*r = (struct reading){ .fault = RECORD_TORN };
 	pthread_mutex_lock(&reader->turn);
