@@ -20,6 +20,7 @@
 #define CALM_SHARE 4
 #define CALM_CHECKS 3
 #define TRIM_SHARE 32
+#define VAIN_MAX 20 /* a trim that returns little doubles the pause before the next one */
 #define SECOND_NS UINT64_C(1000000000)
 /* how long after a refusal memory counts as short: the refused request will be sent again */
 #define REFUSED_NS UINT64_C(2000000000)
@@ -76,6 +77,9 @@ void budget_tune(const struct budget *b)
 {
 	mallopt(M_MMAP_THRESHOLD, between(MIB / 4, b->limit / 128, 32 * MIB));
 	mallopt(M_TRIM_THRESHOLD, between(MIB / 4, b->limit / 128, 256 * MIB));
+	/* A small free block in a list of its own keeps its neighbours from the top of the heap;
+	 * when malloc_trim joins them, it returns them in the first heap only. */
+	mallopt(M_MXFAST, 0);
 	mallopt(M_TOP_PAD, between(MIB / 4, b->limit / 256, 4 * MIB));
 }
 
@@ -135,13 +139,34 @@ static int64_t unaccounted(const struct budget *b, int64_t resident)
 	return resident - atomic_load(&b->baseline) - atomic_load(&b->charged);
 }
 
-/* After a burst, malloc keeps most of it. While requests come and go, that saves page faults. */
+/* Was much allocated or freed since the last trim? */
+static bool has_changed(const struct budget *b, int64_t resident, int64_t much)
+{
+	return unaccounted(b, resident) - b->unaccounted_then > much ||
+	       b->charged_then - atomic_load(&b->charged) > much;
+}
+
+/* After a burst, malloc keeps most of it. While requests come and go, that saves page faults. What
+ * others than malloc hold (gRPC core, for example) comes back later, which nobody reports. */
 static bool should_trim(struct budget *b, int64_t resident)
 {
-	int64_t room = b->soft - atomic_load(&b->baseline);
+	int64_t room = b->soft - atomic_load(&b->baseline), much = room / TRIM_SHARE;
 	b->calm = atomic_load(&b->charged) < room / CALM_SHARE ? b->calm + 1 : 0;
-	return b->calm >= CALM_CHECKS &&
-	       unaccounted(b, resident) - b->untrimmed > room / TRIM_SHARE;
+	if (has_changed(b, resident, much))
+		b->vain = 0;
+	return unaccounted(b, resident) > much && b->calm >= (uint64_t)CALM_CHECKS << b->vain;
+}
+
+static int64_t trim(struct budget *b, int64_t before)
+{
+	malloc_trim(0);
+	int64_t resident = system_resident();
+	bool vain = before - resident < (b->soft - atomic_load(&b->baseline)) / TRIM_SHARE / 2;
+	b->vain = !vain ? 0 : b->vain + (b->vain < VAIN_MAX);
+	b->calm = 0;
+	b->charged_then = atomic_load(&b->charged);
+	b->unaccounted_then = unaccounted(b, resident);
+	return resident;
 }
 
 static bool relieve(struct budget *b);
@@ -149,13 +174,8 @@ static bool relieve(struct budget *b);
 void budget_check(struct budget *b)
 {
 	int64_t resident = system_resident();
-	bool settled = should_trim(b, resident);
-	if (resident > b->soft || settled) {
-		malloc_trim(0);
-		resident = system_resident();
-		b->calm = 0;
-		b->untrimmed = unaccounted(b, resident);
-	}
+	if (should_trim(b, resident) || resident > b->soft)
+		resident = trim(b, resident);
 	atomic_store(&b->over, resident > b->limit);
 	if (budget_sheds(b))
 		relieve(b);

@@ -39,10 +39,10 @@ struct budget {
 	struct budget_relief *reliefs; /* best-effort owners of memory */
 	_Atomic bool shed;             /* best-effort data gave way since the last check */
 	_Atomic bool shedding;         /* as of the last check */
-	/* loop thread: checks in a row with little charged, and the resident bytes that nobody was
-	 * charged for after the last trim */
-	uint32_t calm;
-	int64_t untrimmed;
+	/* loop thread: checks in a row with little charged; trims in a row that returned little;
+	 * after the last trim, what was charged, and what was resident and charged to nobody */
+	uint32_t calm, vain;
+	int64_t charged_then, unaccounted_then;
 	struct metric_series *charged_now, *at_rest, *sheds_now;
 };
 
@@ -69,8 +69,8 @@ int64_t budget_batch_max(const struct budget *b, int64_t share);
 /*
  * Reads the actual resident size, periodically. Returns freed pages to the kernel if it is above
  * the soft limit, or once little has been charged for a few checks and much more is resident than
- * is charged; not again before it has grown. Best-effort data gives way if memory is still short.
- * [loop thread]
+ * is charged: again and again, with pauses that double while that returns little. Best-effort data
+ * gives way if memory is still short. [loop thread]
  */
 void budget_check(struct budget *b);
 

@@ -112,3 +112,43 @@ def test_the_peak_stays_below_the_limit(build, bodies, kind, send, packed, expor
         assert not failures
         assert not gateway.total("otelcol_ledger_dropped_samples")
         assert peak < LIMIT_MIB * MIB
+
+
+RETURN = """
+receivers:
+  otlp: {protocols: {grpc: {endpoint: 127.0.0.1:{port:otlp}}}}
+processors:
+  memory_limiter: {check_interval: 200ms, limit_mib: 256, spike_limit_mib: 51}
+  batch: {timeout: 200ms}
+exporters:
+  otlp_grpc:
+    endpoint: 127.0.0.1:{port:sink}
+    tls: {insecure: true}
+    retry_on_failure: {initial_interval: 50ms, max_interval: 200ms}
+service:
+  pipelines:
+    profiles: {receivers: [otlp], processors: [memory_limiter, batch], exporters: [otlp_grpc]}
+"""
+REST = 2  # times the resident size when the program became ready
+
+
+@pytest.mark.alone
+@pytest.mark.skipif(os.environ.get("MODE") in ("asan", "tsan"), reason="the sanitizers' memory is not ours to bound")
+def test_after_a_burst_the_resident_size_returns(build, bodies):
+    """The destination is down until its queue has filled its share. What was freed does not stay with malloc."""
+    with Gateway(build / "portcullis", RETURN) as gateway:
+        rest = gateway.rss()["VmRSS"]
+
+        def work():
+            for _ in range(20):
+                send_otlp(gateway, bodies["otlp"], False)
+        for _ in range(2):
+            threads = [threading.Thread(target=work) for _ in range(SENDERS)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            assert gateway.rss()["VmRSS"] > 4 * rest
+            with peers.Sink(gateway.port["sink"]):
+                gateway.until(lambda: not gateway.total("otelcol_ledger_queued_samples"))
+                gateway.until(lambda: gateway.rss()["VmRSS"] < REST * rest)

@@ -8,11 +8,28 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <malloc.h>
+#include <sys/mman.h>
 #include <unistd.h>
 #include <cmocka.h>
 
 #include "base/system.h"
 #include "pipeline/budget.h"
+
+static int trims;
+static void *trimmed; /* what the next one returns */
+static size_t trimmed_bytes;
+
+/* Instead of the C library's. */
+int malloc_trim(size_t pad)
+{
+	(void)pad;
+	trims++;
+	if (trimmed)
+		munmap(trimmed, trimmed_bytes);
+	trimmed = NULL;
+	return 0;
+}
 
 static void nothing_is_taken_beyond_the_soft_limit(void **state)
 {
@@ -61,6 +78,53 @@ static void a_process_that_is_really_larger_than_the_limit_takes_nothing(void **
 	b.limit = b.soft = INT64_C(1) << 40;
 	budget_check(&b);
 	assert_true(budget_take(&b, 1, b.soft));
+}
+
+static void check_times(struct budget *b, int times)
+{
+	for (int i = 0; i < times; i++)
+		budget_check(b);
+}
+
+/* Memory that is resident, and charged to nobody. */
+static void *occupy(size_t bytes)
+{
+	void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	assert_ptr_not_equal(at, MAP_FAILED);
+	return at;
+}
+
+static void after_a_burst_freed_memory_is_returned(void **state)
+{
+	struct budget b;
+	const int64_t room = 1 << 30;
+	(void)state;
+	budget_init(&b, system_resident() + room, 0);
+	assert_true(budget_ready(&b, NULL));
+	trims = 0;
+	check_times(&b, 10);
+	assert_int_equal(trims, 0);
+	void *first = occupy((size_t)room / 16);
+	budget_add(&b, room / 2); /* the burst goes on */
+	check_times(&b, 10);
+	assert_int_equal(trims, 0);
+	budget_give(&b, room / 2);
+	check_times(&b, 2);
+	assert_int_equal(trims, 0);
+	check_times(&b, 1);
+	assert_int_equal(trims, 1);
+	check_times(&b, 1000); /* what cannot be returned costs ever less */
+	assert_in_range(trims, 2, 10);
+	trims = 0;
+	void *second = occupy((size_t)room / 16);
+	check_times(&b, 3); /* more is resident */
+	assert_int_equal(trims, 1);
+	trimmed = occupy(trimmed_bytes = (size_t)room / 16);
+	check_times(&b, 6); /* a trim that returned something is followed by another one soon */
+	assert_int_equal(trims, 3);
+	munmap(first, (size_t)room / 16);
+	munmap(second, (size_t)room / 16);
 }
 
 /* An owner of best-effort data. */
@@ -348,6 +412,7 @@ int main(void)
 		cmocka_unit_test(a_limit_below_what_the_process_needs_is_an_error_with_the_number),
 		cmocka_unit_test(requests_keep_room_beside_the_queues),
 		cmocka_unit_test(a_claim_goes_before_those_who_ask_later),
+		cmocka_unit_test(after_a_burst_freed_memory_is_returned),
 		cmocka_unit_test(best_effort_data_is_dropped_before_a_charge_is_refused),
 		cmocka_unit_test(best_effort_data_gives_way_while_less_than_a_quarter_is_left),
 		cmocka_unit_test(a_claim_that_finds_no_room_is_charged_all_the_same),
