@@ -37,17 +37,22 @@ static bool read_numbers(const char *group, const char *file, long long *first, 
 /* What a group allows; UINT64_MAX: no limit. */
 typedef uint64_t read_limit(const char *group);
 
-static uint64_t read_memory_v2(const char *group)
+static uint64_t read_bytes(const char *group, const char *file)
 {
 	long long limit, none;
-	return read_numbers(group, "memory.max", &limit, &none) ? (uint64_t)limit : UINT64_MAX;
+	return read_numbers(group, file, &limit, &none) ? (uint64_t)limit : UINT64_MAX;
+}
+
+/* Above memory.high the kernel slows the group down and reclaims its pages, without end. */
+static uint64_t read_memory_v2(const char *group)
+{
+	uint64_t high = read_bytes(group, "memory.high"), max = read_bytes(group, "memory.max");
+	return high < max ? high : max;
 }
 
 static uint64_t read_memory_v1(const char *group)
 {
-	long long limit, none;
-	return read_numbers(group, "memory.limit_in_bytes", &limit, &none) ? (uint64_t)limit
-									   : UINT64_MAX;
+	return read_bytes(group, "memory.limit_in_bytes");
 }
 
 /* Whole cores: what is begun counts. */

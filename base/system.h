@@ -9,7 +9,8 @@
 
 /*
  * Bytes of memory that this process may use: the smallest limit of its cgroup and of the cgroups
- * above it (v2 or v1), else the machine's memory. Reads files; for start-up.
+ * above it (v2: memory.max and memory.high; v1: memory.limit_in_bytes), else the machine's memory.
+ * Reads files; for start-up.
  */
 uint64_t system_memory(void);
 

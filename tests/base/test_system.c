@@ -95,6 +95,43 @@ static void the_lowest_limit_on_the_way_up_holds(void **state)
 	assert_int_equal(limit_with("0::/elsewhere\n"), 9000);
 }
 
+static void the_limit_above_which_the_kernel_slows_down_holds_too(void **state)
+{
+	(void)state;
+	put("a/memory.max", "5000\n");
+	put("a/memory.high", "max\n");
+	assert_int_equal(limit_with("0::/a\n"), 5000);
+	put("a/memory.high", "4000\n");
+	assert_int_equal(limit_with("0::/a\n"), 4000);
+	assert_int_equal(limit_with("0::/a/b\n"), 4000);
+	put("a/b/memory.max", "3000\n");
+	put("a/b/memory.high", "9000\n");
+	assert_int_equal(limit_with("0::/a/b\n"), 3000);
+}
+
+static void the_lowest_limit_of_version_1_on_the_way_up_holds(void **state)
+{
+	(void)state;
+	put("memory/memory.limit_in_bytes", "9223372036854771712\n");
+	put("memory/kubepods/memory.limit_in_bytes", "7000\n");
+	put("memory/kubepods/pod/memory.limit_in_bytes", "9000\n");
+	put("memory/kubepods/pod/memory.soft_limit_in_bytes", "10\n");
+	assert_int_equal(limit_with("9:memory:/kubepods/pod\n"), 7000);
+	put("memory/kubepods/pod/memory.limit_in_bytes", "6000\n");
+	assert_int_equal(limit_with("9:memory:/kubepods/pod\n"), 6000);
+}
+
+/* Both versions are mounted: the controller belongs to one of them. */
+static void the_version_that_has_the_controller_is_asked(void **state)
+{
+	(void)state;
+	put("memory/x/memory.limit_in_bytes", "5000\n");
+	put("unified/x/cgroup.procs", "");
+	assert_int_equal(limit_with("3:memory:/x\n1:name=systemd:/x\n0::/x\n"), 5000);
+	/* without a memory controller there is no limit */
+	assert_int_equal(limit_with("3:cpuset:/x\n0::/x\n"), UINT64_MAX);
+}
+
 static void a_group_of_version_1_is_found_by_its_controller(void **state)
 {
 	(void)state;
@@ -217,6 +254,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(without_a_group_or_a_limit_there_is_none),
 		TEST(the_lowest_limit_on_the_way_up_holds),
+		TEST(the_limit_above_which_the_kernel_slows_down_holds_too),
+		TEST(the_lowest_limit_of_version_1_on_the_way_up_holds),
+		TEST(the_version_that_has_the_controller_is_asked),
 		TEST(a_group_of_version_1_is_found_by_its_controller),
 		TEST(a_quota_is_so_many_cores_rounded_up),
 		TEST(this_process_has_at_least_one_core_and_some_memory),
