@@ -15,6 +15,7 @@ from harness import build as make
 from harness import otlp, parca, peers
 from harness.durable import expected, set_file_limit
 from harness.gateway import Gateway
+from harness.push import PushSink, refusal, reply
 
 CONFIG = """
 receivers:
@@ -50,7 +51,7 @@ class Rig:
             config = config.replace(was, now)
         self.build, self.directory, self.dead = build, directory, directory / "dead"
         self.gateway = Gateway(build / "portcullis", config, cwd=directory)
-        self.sink = peers.Sink(self.gateway.port["sink"])
+        self.sink = peers.Sink(self.gateway.port.get("sink", 0))
         self.sink.answer = answer
 
     def __enter__(self):
@@ -314,6 +315,26 @@ def test_a_queue_on_disk_gives_up_its_record_for_the_letter(build, tmp_path):
         assert rig.sink.samples() == expected(sent)
 
 
+def test_a_kill_loses_nothing_between_the_queue_on_disk_and_the_letter(build, tmp_path):
+    """A packet leaves the queue when its letter is complete."""
+    changes = ((NO_RETRY, NO_RETRY + "\n    sending_queue: {storage: file_storage}"),
+               ("{port:otlp}}}}", "{port:otlp}}}, ack: durable}"),
+               ("service:\n", "extensions:\n  file_storage: {directory: queue, create_directory: true}\n"
+                              "service:\n  extensions: [file_storage]\n"))
+    sent, chance = [], random.Random(11)
+    for turn in range(8):
+        with Rig(build, tmp_path, *changes) as rig:
+            for seed in range(6):
+                sent += rig.send(make.request(100 * turn + seed, samples=SAMPLES))
+            time.sleep(chance.uniform(0, 0.05))
+            rig.gateway.stop(signal.SIGKILL)
+    with Rig(build, tmp_path, *changes) as rig:
+        rig.gateway.until(lambda: not rig.gateway.ledger("profiles", "otlp_grpc")["queued"])
+        assert not expected(sent) - rig.letters()
+        assert len(rig.reasons()) >= len(sent)
+        assert rig.gateway.balanced("profiles", "otlp_grpc")
+
+
 def test_the_tenant_and_the_metadata_are_kept(build, tmp_path):
     changes = (("service:\n", "extensions:\n  headers_setter: {headers: [{key: x-scope-orgid, from_context: x-team}]}\n"
                               "service:\n  extensions: [headers_setter]\n  tenant: {header: x-team}\n"),
@@ -346,6 +367,28 @@ def test_what_was_made_for_a_store_goes_to_such_a_store_only(build, tmp_path):
         rig.sink.answer = take
         assert rig.replay(to="parca").returncode == 0 and not rig.reasons()
         assert len(rig.sink.received) == 1 and not first
+
+
+def test_what_was_made_for_pyroscope_is_sent_again_as_it_was(build, tmp_path):
+    """One request for each series, with its labels, values and times."""
+    bodies, refuse = [], [True]
+
+    def answer(taken, number):
+        bodies.append(taken.body)
+        return refusal(400, "invalid_argument", "no") if refuse[0] else reply(200)
+    with PushSink() as store:
+        store.answer = answer
+        config = CONFIG.replace("  otlp_grpc:\n    endpoint: 127.0.0.1:{port:sink}\n    tls: {insecure: true}\n",
+                                "  pyroscope:\n    endpoint: http://127.0.0.1:%d\n    limits: {max_age: 876000h}\n" % store.port)
+        with Rig(build, tmp_path, config=config.replace("exporters: [otlp_grpc]", "exporters: [pyroscope]")) as rig:
+            rig.send(make.request(1, samples=SAMPLES), make.request(2, samples=SAMPLES, service="other", profiles=2))
+            rig.gateway.until(lambda: rig.dead_samples() == 3 * SAMPLES)
+            assert {found["made_for"] for found in rig.reasons()} == {"pyroscope"}
+            first, refuse[0] = sorted(bodies), False
+            bodies.clear()
+            done = rig.replay(to="pyroscope")
+            assert done.returncode == 0, done.stdout + done.stderr
+            assert sorted(bodies) == first and not rig.reasons()
 
 
 # ---- replay
