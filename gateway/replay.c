@@ -309,7 +309,7 @@ static bool open_letters(struct replay *r, struct error *err)
 		return error_set(err, ERROR_CONFIG, "%s: %s", r->path,
 				 errno == EWOULDBLOCK ? "another replay is running"
 						      : strerror(errno));
-	return letter_list(r->directory, &r->names, err);
+	return letter_list(r->directory, !r->options->dry_run, &r->names, err);
 }
 
 static bool obey_kills(struct replay *r, const struct graph *graph, struct error *err)

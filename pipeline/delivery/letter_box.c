@@ -252,7 +252,7 @@ void letter_remove(int directory, const char *name)
 	unlinkat(directory, file_name(name, REASON, false).text, 0);
 }
 
-static void list_file(int directory, struct letter_names *names, const char *file)
+static void list_file(int directory, struct letter_names *names, bool tidy, const char *file)
 {
 	struct stat other;
 	char name[LETTER_NAME];
@@ -263,6 +263,8 @@ static void list_file(int directory, struct letter_names *names, const char *fil
 	if (reason && is_there(directory, name, REQUEST, &other)) {
 		names->at = memory_resize(names->at, (names->count + 1) * sizeof *names->at);
 		memcpy(names->at[names->count++], name, sizeof name);
+	} else if (reason && tidy && errno == ENOENT) {
+		unlinkat(directory, file, 0);
 	} else if (!request || !is_there(directory, name, REASON, &other)) {
 		names->others++;
 	}
@@ -273,7 +275,7 @@ static int by_name(const void *a, const void *b)
 	return strcmp(a, b);
 }
 
-bool letter_list(int directory, struct letter_names *names, struct error *err)
+bool letter_list(int directory, bool tidy, struct letter_names *names, struct error *err)
 {
 	int copy = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *dir = copy < 0 ? NULL : fdopendir(copy);
@@ -284,7 +286,7 @@ bool letter_list(int directory, struct letter_names *names, struct error *err)
 		return cannot(err, "cannot read", "the directory");
 	}
 	for (struct dirent *file; (file = readdir(dir));)
-		list_file(directory, names, file->d_name);
+		list_file(directory, names, tidy, file->d_name);
 	closedir(dir);
 	if (names->count)
 		qsort(names->at, names->count, sizeof *names->at, by_name);

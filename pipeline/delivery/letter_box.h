@@ -43,7 +43,9 @@ struct letter_names {
 	size_t others; /* files that are no letters, or are incomplete */
 };
 
-bool letter_list(int directory, struct letter_names *names, struct error *err);
+/* tidy: removes reason files without a request. Their letters are done, and whoever removed them
+ * was ended in between. */
+bool letter_list(int directory, bool tidy, struct letter_names *names, struct error *err);
 void letter_names_fini(struct letter_names *names);
 void letter_remove(int directory, const char *name);
 /* Replaces the reason file of a letter. */
