@@ -10,7 +10,8 @@ import subprocess
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 PAGE = ROOT / "docs/BENCHMARKS.md"
 SECTIONS = {"peers": "make bench-peers", "http": "make bench-peers PARTS=http", "leak": "make bench-leak",
-            "failing": "make bench-failing", "push": "make bench-push", "durable": "make bench-durable"}
+            "failing": "make bench-failing", "push": "make bench-push", "durable": "make bench-durable",
+            "soak": "make bench-soak"}
 HEAD = """# Beside the Collector
 
 Portcullis and the OpenTelemetry Collector on the same requests, on the same machine, in one run. Every word and number
@@ -21,6 +22,7 @@ below this paragraph was written by the commands that make it; to repeat them, o
     make bench-failing      # what a failing destination costs the others (without the Collector)
     make bench-push         # what a Push request costs, beside Pyroscope
     make bench-durable      # what a queue on disk and a long backlog cost
+    make bench-soak         # what grows in an hour at half load
 
 Nothing else is needed: the Collector is built from its published modules (`tests/interop/recipes/collector.yaml`) and kept
 in `~/.cache/portcullis`. The method stands with each table, the code in `tests/bench`.
