@@ -129,6 +129,8 @@ int64_t ledger_sum(struct ledger *ledger, enum ledger_scope scope, enum ledger_c
 /* Takes a snapshot, and returns the number of its rows that do not balance; ends the program if
  * there are any and the ledger aborts. `rest`: nothing may be held except in queues. */
 uint32_t ledger_check(struct ledger *ledger, bool rest);
+/* The same for a row of which the caller knows that it is wrong, although it balances. */
+void ledger_fail(struct ledger_row *row);
 /* Whether it does: by default in every build but the release. */
 void ledger_set_abort(struct ledger *ledger, bool aborts);
 

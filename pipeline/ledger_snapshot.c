@@ -102,6 +102,21 @@ static uint32_t check(struct ledger *l, const struct snapshot *s, bool rest)
 	return wrong;
 }
 
+void ledger_fail(struct ledger_row *row)
+{
+	struct ledger *l = row->ledger;
+	pthread_mutex_lock(&l->lock);
+	struct snapshot s = take(l);
+	for (uint32_t i = 0; i < s.count && l->aborts; i++)
+		print(&s.lines[i], s.lines[i].row == row);
+	if (l->aborts)
+		abort();
+	report_wrong(row);
+	metric_add(l->imbalances, 1);
+	pthread_mutex_unlock(&l->lock);
+	memory_free(s.lines);
+}
+
 uint32_t ledger_check(struct ledger *l, bool rest)
 {
 	pthread_mutex_lock(&l->lock);

@@ -333,25 +333,13 @@ bool delivery_enqueue(struct delivery *d, struct packet *packet, struct book *bo
 	return taken || (delivery_discards(d) && !delivery_is_awaited(d));
 }
 
-void delivery_log_dropped(struct delivery *d, enum part_dropped kind, enum ledger_column reason,
-			  uint64_t samples)
-{
-	if (!atomic_exchange(&d->logged[kind], true))
-		log_warn(d->options.log,
-			 "Dropping data outside the destination's limits. Logged once, always "
-			 "counted.",
-			 log_text("reason", ledger_reason(reason)),
-			 log_number("dropped_items", (int64_t)samples),
-			 log_bool("dead_letters", d->letters.on));
-}
-
 void delivery_drop(struct delivery *d, uint64_t samples, struct book *book,
 		   enum ledger_column reason)
 {
 	metric_add(d->count.enqueue_failed, (int64_t)samples);
 	book_settle(book, reason, samples);
 	if (reason == LEDGER_TOO_LARGE)
-		delivery_log_dropped(d, PART_TOO_LARGE, reason, samples);
+		sending_log_dropped(d, PART_TOO_LARGE, reason, samples);
 	else
 		log_warn(d->options.log, "No memory for a batch. Dropping data.",
 			 log_number("dropped_items", samples));
@@ -426,6 +414,9 @@ static void settle(void *argument)
 {
 	struct delivery *d = argument;
 	int64_t kept = durable_close(d);
+	for (const struct book *book = d->books; book && !d->durable.storage; book = book->next)
+		if (book->queued)
+			ledger_fail(book->row);
 	if (d->lost)
 		log_error(d->options.log, "Shutdown dropped data.",
 			  log_number("dropped_items", d->lost));
@@ -480,6 +471,7 @@ static uint32_t drop_waiting(struct delivery *d, enum ledger_column reason)
 		pthread_mutex_lock(&d->lock);
 		bool ends = reason == LEDGER_SHED && d->drained;
 		struct item *item = ends ? NULL : backlog_take(&d->backlog);
+		d->busy += item != NULL;
 		pthread_mutex_unlock(&d->lock);
 		if (!item)
 			return count;
@@ -488,6 +480,12 @@ static uint32_t drop_waiting(struct delivery *d, enum ledger_column reason)
 					      .samples = item->left,
 					      .reason = reason });
 		end_item(d, item, NULL, ACK_FAILED);
+		pthread_mutex_lock(&d->lock);
+		d->busy--;
+		bool settled = is_settled(d);
+		pthread_mutex_unlock(&d->lock);
+		if (settled)
+			loop_post(d->options.loop, settle, d);
 	}
 }
 

@@ -59,7 +59,7 @@ struct delivery {
 	pthread_mutex_t lock;
 	struct backlog backlog;
 	struct sending *idle;
-	uint32_t busy; /* consumers */
+	uint32_t busy; /* consumers, and threads that drop an item */
 	struct book *books;
 	struct durable durable;
 	struct dead_letters letters;
@@ -88,6 +88,10 @@ void sending_hasten(struct sending *s); /* [loop thread] The next attempt is due
 /* Does what is dropped for this reason ask senders that wait for a retry? */
 bool sending_may_be_repeated(enum ledger_column reason);
 
+/* [any thread] Logs, once for each kind, that the destination's limits drop data. */
+void sending_log_dropped(struct delivery *d, enum part_dropped kind, enum ledger_column reason,
+			 uint64_t samples);
+
 /* ---- delivery.c ---- */
 
 /* [any thread] The item is delivered or dropped; the consumer takes the next one, or is idle. */
@@ -109,8 +113,5 @@ void delivery_settle_loss(struct delivery *d, struct item *item, const struct lo
 			  bool kept);
 /* [any thread] The end of a hold; the last one removes the item. */
 void delivery_release_item(struct delivery *d, struct item *item);
-/* [any thread] Logs, once for each kind, that the destination's limits drop data. */
-void delivery_log_dropped(struct delivery *d, enum part_dropped kind, enum ledger_column reason,
-			  uint64_t samples);
 
 #endif

@@ -50,6 +50,18 @@ static void finish(struct sending *s)
 	delivery_finish(s, outcome_for_senders(s));
 }
 
+void sending_log_dropped(struct delivery *d, enum part_dropped kind, enum ledger_column reason,
+			 uint64_t samples)
+{
+	if (!atomic_exchange(&d->logged[kind], true))
+		log_warn(d->options.log,
+			 "Dropping data outside the destination's limits. Logged once, always "
+			 "counted.",
+			 log_text("reason", ledger_reason(reason)),
+			 log_number("dropped_items", (int64_t)samples),
+			 log_bool("dead_letters", d->letters.on));
+}
+
 /* Samples that the plan left out. */
 static void count_dropped(struct sending *s)
 {
@@ -72,7 +84,7 @@ static void count_dropped(struct sending *s)
 			}
 		}
 		give_up(s, NULL, unkept, reasons[r]);
-		delivery_log_dropped(d, r, reasons[r], samples);
+		sending_log_dropped(d, r, reasons[r], samples);
 	}
 	parts_forget_left(&s->parts, 0);
 }

@@ -106,7 +106,9 @@ static void lose_a_sample(struct fixture *f)
 static void lose_a_sample_before_a_scrape(struct fixture *f)
 {
 	ledger_add(f->receiver, LEDGER_ACCEPTED, 1);
+#ifdef RELEASE
 	ledger_set_abort(f->ledger, true);
+#endif
 	scrape(f);
 }
 
@@ -132,6 +134,12 @@ static void rest_while_processing(struct fixture *f)
 	ledger_check(f->ledger, true);
 }
 
+static void leave_samples_behind(struct fixture *f)
+{
+	sound(f);
+	ledger_fail(f->destination);
+}
+
 static void a_row_that_does_not_balance_ends_a_test_build(void **state)
 {
 	struct fixture *f = *state;
@@ -145,6 +153,9 @@ static void a_row_that_does_not_balance_ends_a_test_build(void **state)
 	assert_non_null(aborted(f, lose_a_sample_before_a_scrape));
 	assert_non_null(aborted(f, send_what_was_not_queued));
 	assert_non_null(aborted(f, use_a_column_of_another_scope));
+	text = aborted(f, leave_samples_behind);
+	assert_non_null(text);
+	assert_non_null(strstr(text, "WRONG destination profiles otlp_grpc: in=7 queued=7\n"));
 	text = aborted(f, rest_while_processing);
 	assert_non_null(text);
 	assert_non_null(strstr(text, "at rest"));
