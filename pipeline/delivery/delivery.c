@@ -266,7 +266,7 @@ static bool enter(struct delivery *d, struct item *item, enum queue_entry entry,
 	item->spilled = *stored && durable_spills(d);
 	if (fits && *stored && durable_append(d, item, *stored))
 		*stored = NULL;
-	bool refused = !item->stored && entry == ENTRY_IF_FITS && durable_refuses(d);
+	bool refused = !item->stored && entry == ENTRY_IF_FITS && durable_needs_record(d);
 	if (refused || !backlog_add(&d->backlog, item, entry, may_delay(d)))
 		return false;
 	item->placed = true;

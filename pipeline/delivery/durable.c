@@ -295,11 +295,16 @@ int64_t durable_close(struct delivery *d)
 
 /* ---- entering */
 
+bool durable_needs_record(const struct delivery *d)
+{
+	const struct durable *u = &d->durable;
+	return u->storage && (!u->open || storage_on_error(u->storage) == STORAGE_REFUSE);
+}
+
 bool durable_refuses(const struct delivery *d)
 {
 	const struct durable *u = &d->durable;
-	return u->storage && (!u->open || (!storage_takes(u->storage) &&
-					   storage_on_error(u->storage) == STORAGE_REFUSE));
+	return durable_needs_record(d) && (!u->open || !storage_takes(u->storage));
 }
 
 struct stored *durable_record(struct delivery *d, struct packet *packet, struct book *book)

@@ -58,7 +58,9 @@ bool durable_is_stored(struct delivery *delivery, const struct item *item);
 /* It did not enter, or the storage did not take it. Clears. */
 void durable_discard(struct stored **stored, enum ack_outcome outcome);
 
-/* Can packets be stored? If not, and they may not wait in memory, none may enter. */
+/* May a packet not enter without a record? A storage that has refused one may take the next. */
+bool durable_needs_record(const struct delivery *delivery);
+/* The same, and it would not get one now. */
 bool durable_refuses(const struct delivery *delivery);
 
 /* Under the lock. Must the next packet be read from the disk? What was spilled is newer than what
