@@ -100,8 +100,10 @@ bool backlog_admits(struct backlog *b, const struct item *item, enum queue_entry
 	int64_t max = b->bytes_max, stretched = b->full ? max : max + max / (STRETCH_SHARE - 1);
 	if (entry == ENTRY_REFUSED || entry == ENTRY_ALWAYS || !b->units)
 		return entry != ENTRY_REFUSED;
-	return b->units + units <= b->capacity &&
-	       (fits_memory(b, bytes, stretched) || is_crowded(b, bytes, works));
+	bool fits = b->units + units <= b->capacity &&
+		    (fits_memory(b, bytes, stretched) || is_crowded(b, bytes, works));
+	b->full = b->full || !fits;
+	return fits;
 }
 
 bool backlog_is_half_full(const struct backlog *b)
@@ -130,17 +132,12 @@ void backlog_attach(struct backlog *b, struct item *item)
 	packet_attach(item->packet, &item->holder);
 }
 
-bool backlog_add(struct backlog *b, struct item *item, enum queue_entry entry, bool works)
+void backlog_add(struct backlog *b, struct item *item)
 {
-	if (!backlog_admits(b, item, entry, works)) {
-		b->full = b->full || (entry != ENTRY_REFUSED && b->units);
-		return false;
-	}
 	backlog_attach(b, item);
 	b->units += item->units;
 	if (!item->spilled)
 		backlog_push(b, item);
-	return true;
 }
 
 struct item *backlog_take(struct backlog *b)

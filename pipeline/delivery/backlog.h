@@ -67,11 +67,11 @@ enum delivery_room backlog_room(struct backlog *b, struct packet *packet, bool w
 
 /* Is more than half of its memory in use by waiting packets? */
 bool backlog_is_half_full(const struct backlog *b);
-/* Would it be added? */
+/* May it be added? False: the queue is full from now on. Asked once for each item: other threads
+ * change the bytes that it holds. If several threads see the same room, all their items may. */
 bool backlog_admits(struct backlog *b, const struct item *item, enum queue_entry entry, bool works);
-/* False: full. If several threads saw the same room, all their items are added. A spilled item
- * takes its place, but is not in the list. */
-bool backlog_add(struct backlog *b, struct item *item, enum queue_entry entry, bool works);
+/* An item that was admitted. A spilled one takes its place, but is not in the list. */
+void backlog_add(struct backlog *b, struct item *item);
 struct item *backlog_take(struct backlog *b); /* the first waiting item, or NULL */
 /* The first waiting item that is stored, or NULL. */
 struct item *backlog_take_stored(struct backlog *b);

@@ -262,13 +262,13 @@ static bool may_delay(const struct delivery *d)
 static bool enter(struct delivery *d, struct item *item, enum queue_entry entry,
 		  struct stored **stored)
 {
-	bool fits = backlog_admits(&d->backlog, item, entry, may_delay(d));
-	item->spilled = *stored && durable_spills(d);
-	if (fits && *stored && durable_append(d, item, *stored))
-		*stored = NULL;
-	bool refused = !item->stored && entry == ENTRY_IF_FITS && durable_needs_record(d);
-	if (refused || !backlog_add(&d->backlog, item, entry, may_delay(d)))
+	if (!backlog_admits(&d->backlog, item, entry, may_delay(d)))
 		return false;
+	if (*stored && durable_append(d, item, *stored))
+		*stored = NULL;
+	if (!item->stored && entry == ENTRY_IF_FITS && durable_needs_record(d))
+		return false;
+	backlog_add(&d->backlog, item);
 	item->placed = true;
 	durable_count(d, item);
 	metric_set(d->count.size, d->backlog.units);

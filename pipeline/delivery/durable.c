@@ -350,6 +350,7 @@ bool durable_spills(const struct delivery *d)
 bool durable_append(struct delivery *d, struct item *item, struct stored *stored)
 {
 	struct durable *u = &d->durable;
+	item->spilled = durable_spills(d);
 	bool first = item->spilled && u->records <= 0 && !u->spilling && !u->loading;
 	stored->item = item;
 	item->stored = stored;

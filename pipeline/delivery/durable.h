@@ -51,8 +51,8 @@ struct stored *durable_record(struct delivery *delivery, struct packet *packet, 
 bool durable_spills(const struct delivery *delivery);
 /* Under the lock. Counts an item that has entered without a record. */
 void durable_count(struct delivery *delivery, const struct item *item);
-/* Under the lock. Appends the record of an item that is about to enter. False: the storage did not
- * take it, and the item has no record. */
+/* Under the lock. Appends the record of an item that is about to enter, and decides whether it is
+ * spilled. False: the storage did not take it, and the item has no record. */
 bool durable_append(struct delivery *delivery, struct item *item, struct stored *stored);
 bool durable_is_stored(struct delivery *delivery, const struct item *item);
 /* It did not enter, or the storage did not take it. Clears. */

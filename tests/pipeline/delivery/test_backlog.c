@@ -28,10 +28,18 @@ static struct item *item_of(size_t bytes)
 
 static bool works; /* the destination is healthy */
 
+static bool add_item(struct backlog *b, struct item *item, enum queue_entry entry)
+{
+	bool admitted = backlog_admits(b, item, entry, works);
+	if (admitted)
+		backlog_add(b, item);
+	return admitted;
+}
+
 static bool add(struct backlog *b, enum queue_entry entry)
 {
 	struct item *item = item_of(BYTES);
-	if (backlog_add(b, item, entry, works))
+	if (add_item(b, item, entry))
 		return true;
 	packet_unref(&item->packet);
 	memory_free(item);
@@ -100,7 +108,7 @@ static void encodings_that_others_make_count(void **state)
 	backlog_init(&b, &config, false);
 	backlog_set_share(&b, SHARE);
 	struct item *item = item_of(BYTES);
-	assert_true(backlog_add(&b, item, ENTRY_IF_FITS, works));
+	assert_true(add_item(&b, item, ENTRY_IF_FITS));
 	int64_t before = b.bytes, load = backlog_load(&b);
 	assert_non_null(packet_form(item->packet, FORM_GZIP, zeros, NULL, NULL));
 	assert_true(b.bytes >= before + BYTES);
@@ -153,9 +161,9 @@ static void units_are_counted_as_configured(void **state)
 		items[i] = item_of(BYTES);
 		items[i]->units = BYTES * 2 - 1;
 	}
-	assert_true(backlog_add(&b, items[0], ENTRY_IF_FITS, works));
-	assert_true(backlog_add(&b, items[1], ENTRY_PROMISED, works));
-	assert_false(backlog_add(&b, items[2], ENTRY_PROMISED, works));
+	assert_true(add_item(&b, items[0], ENTRY_IF_FITS));
+	assert_true(add_item(&b, items[1], ENTRY_PROMISED));
+	assert_false(add_item(&b, items[2], ENTRY_PROMISED));
 	empty(&b);
 	packet_unref(&items[2]->packet);
 	memory_free(items[2]);
@@ -212,7 +220,7 @@ static void the_order_decides_which_waiting_packet_is_taken(void **state)
 		q.order.index = order;
 		backlog_init(&b, &q, false);
 		for (size_t bytes = 1; bytes <= 4; bytes++) {
-			assert_true(backlog_add(&b, item_of(bytes), ENTRY_ALWAYS, true));
+			assert_true(add_item(&b, item_of(bytes), ENTRY_ALWAYS));
 			if (bytes == 2 || bytes == 4) {
 				struct item *item = backlog_take(&b);
 				assert_int_equal(item->packet->otlp.len, *expected++);

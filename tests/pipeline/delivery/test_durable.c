@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 
+#include "pipeline/delivery/delivery_private.h"
 #include "pipeline/storage/storage.h"
 #include "tests/support/shell.h"
 
@@ -206,9 +207,10 @@ static void answered(struct ack *ack, enum ack_outcome outcome)
 	s->answers++;
 }
 
-static bool enqueue_for(struct fixture *f, struct sender *s, enum ack_mode mode)
+static bool enqueue_for(struct fixture *f, struct sender *s, enum ack_mode mode, size_t bytes)
 {
-	struct packet *packet = packet_new(10, 1);
+	struct packet *packet = packet_new(bytes, 1);
+	packet->otlp.len = bytes;
 	*s = (struct sender){ .answers = 0 };
 	ack_init(&s->ack, mode, answered);
 	packet->samples = 1;
@@ -225,7 +227,7 @@ static void a_sender_is_answered_when_its_packet_is_stored(void **state)
 	struct fixture *f = *state;
 	struct sender s;
 	start(f);
-	assert_true(enqueue_for(f, &s, ACK_DURABLE));
+	assert_true(enqueue_for(f, &s, ACK_DURABLE, 10));
 	for (int i = 0; i < 5000 && !s.answers; i++)
 		usleep(1000);
 	assert_int_equal(s.answers, 1);
@@ -241,10 +243,58 @@ static void a_sender_learns_that_its_packet_cannot_be_stored(void **state)
 	close_storage();
 	open_storage(f, STORAGE_MEMORY, 100);
 	start(f);
-	assert_true(enqueue_for(f, &s, ACK_DURABLE));
+	assert_true(enqueue_for(f, &s, ACK_DURABLE, 10));
 	assert_int_equal(s.answers, 1);
 	assert_int_equal(s.outcome, ACK_FAILED);
 	run_until_sends(f, 1);
+}
+
+enum { SENDERS = 10000, PACKET = 1000, MEMORY = 30000 };
+
+static _Atomic bool enough;
+
+/* As a pool thread that encodes packets of the queue, and lets the encodings go. */
+static void *take_and_free_memory(void *argument)
+{
+	struct backlog *b = &((struct fixture *)argument)->delivery->backlog;
+	while (!enough) {
+		b->bytes += MEMORY;
+		b->bytes -= MEMORY;
+	}
+	return NULL;
+}
+
+/* A packet enters, with its record and its sender's answer, or it does not. */
+static void memory_that_changes_does_not_split_the_decision(void **state)
+{
+	struct fixture *f = *state;
+	struct sender *senders = memory_array(SENDERS, sizeof *senders);
+	bool *taken = memory_array(SENDERS, sizeof *taken);
+	pthread_t other;
+	int count = 0;
+	alarm(120);
+	f->max_bytes = MEMORY;
+	f->config.sending_queue.queue_size = SENDERS;
+	f->config.sending_queue.num_consumers = 1;
+	start(f);
+	f->delivery->state = DELIVERY_RETRIES; /* what does not fit is not taken after all */
+	enough = false;
+	assert_int_equal(pthread_create(&other, NULL, take_and_free_memory, f), 0);
+	for (int i = 0; i < SENDERS; i++)
+		count += taken[i] = enqueue_for(f, &senders[i], ACK_DURABLE, PACKET);
+	enough = true;
+	pthread_join(other, NULL);
+	assert_in_range(count, 1, SENDERS - 1);
+	run_until_sends(f, count);
+	assert_int_equal(read_metric(f, OUT), count);
+	assert_int_equal(read_metric(f, QUEUED), 0);
+	for (int i = 0; i < SENDERS; i++) {
+		assert_int_equal(senders[i].answers, 1);
+		assert_int_equal(senders[i].outcome, taken[i] ? ACK_TAKEN : ACK_FAILED);
+	}
+	alarm(0);
+	memory_free(senders);
+	memory_free(taken);
 }
 
 enum { STREAM = 60000, AT_ONCE = 64 };
@@ -333,6 +383,7 @@ int main(void)
 		DURABLE(a_full_storage_continues_in_memory_if_configured),
 		DURABLE(a_sender_is_answered_when_its_packet_is_stored),
 		DURABLE(a_sender_learns_that_its_packet_cannot_be_stored),
+		DURABLE(memory_that_changes_does_not_split_the_decision),
 		DURABLE(a_stream_is_removed_while_it_is_written),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
