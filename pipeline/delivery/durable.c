@@ -18,7 +18,8 @@ struct stored {
 	struct packet *packet; /* until it is committed; may hold acks of `durable` */
 	struct bytes head;
 	bool acks;
-	bool loaded; /* the record was read */
+	bool loaded;   /* the record was read */
+	uint64_t kept; /* samples of the item when it was removed and the record was to stay */
 	/* Under the delivery's lock. removed: the storage removes it, and then calls release. */
 	bool committed, removed;
 };
@@ -159,13 +160,13 @@ static void unload(struct delivery *d, struct item *item)
 	packet_unref(&item->packet);
 }
 
-/* Under the lock. Its record was to stay, and its samples count as queued still. */
+/* Under the lock. Its record was to stay, and what was not sent of it counts as queued still. */
 static void lose_kept(struct delivery *d, const struct stored *stored, bool ok)
 {
 	if (ok || stored->removed)
 		return;
-	d->lost += stored->entry.samples;
-	book_settle(stored->book, LEDGER_SHUTDOWN, stored->entry.samples);
+	d->lost += stored->kept;
+	book_settle(stored->book, LEDGER_SHUTDOWN, stored->kept);
 }
 
 /* Under the lock. Returns the item to free. */
@@ -395,6 +396,7 @@ void durable_remove(struct item *item)
 	item->stored = NULL;
 	stored->item = NULL;
 	stored->removed = !item->kept;
+	stored->kept = item->left;
 	if (stored->removed)
 		storage_remove(&stored->entry);
 	else if (stored->committed)

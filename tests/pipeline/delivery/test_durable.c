@@ -2,6 +2,8 @@
 #include "tests/pipeline/delivery/delivery_fixture.h"
 
 #include <pthread.h>
+#include <signal.h>
+#include <sys/resource.h>
 
 #include "pipeline/delivery/delivery_private.h"
 #include "pipeline/storage/storage.h"
@@ -249,6 +251,100 @@ static void a_sender_learns_that_its_packet_cannot_be_stored(void **state)
 	run_until_sends(f, 1);
 }
 
+/* Of a queue of its own: while `done` of its entry runs, the writer writes nothing else. */
+static _Atomic bool busy_writer, held_writer;
+
+static void hold_writer(struct storage_entry *entry, bool ok)
+{
+	(void)entry;
+	assert_true(ok);
+	held_writer = true;
+	while (busy_writer)
+		usleep(100);
+}
+
+static void ignore_attached(void *context, struct storage_queue *queue, uint64_t records)
+{
+	(void)context;
+	(void)queue;
+	(void)records;
+}
+
+static void ignore(void *context)
+{
+	(void)context;
+}
+
+static void ignore_release(struct storage_entry *entry)
+{
+	(void)entry;
+}
+
+static void begin_to_hold(struct storage_queue **queue, struct storage_entry *entry)
+{
+	const struct storage_owner owner = { NULL, ignore_attached, ignore };
+	struct error err;
+	error_clear(&err);
+	*queue = storage_queue_open(storage, "other", &owner, &err);
+	assert_non_null(*queue);
+	*entry = (struct storage_entry){ .account = storage_queue_account(*queue, "profiles"),
+					 .head = view_of("head"),
+					 .body = view_of("body"),
+					 .done = hold_writer,
+					 .release = ignore_release };
+	held_writer = false;
+	busy_writer = true;
+	assert_true(storage_append(*queue, entry));
+	while (!held_writer)
+		usleep(100);
+}
+
+/* On the loop thread: lets the writer continue when nothing is in memory any more. */
+struct holding {
+	struct fixture *f;
+	struct loop_timer *timer;
+};
+
+static void end_hold_later(void *argument)
+{
+	struct holding *h = argument;
+	if (h->f->delivery->draining && !h->f->delivery->busy)
+		busy_writer = false;
+	else
+		loop_timer_start(h->timer, 100000);
+}
+
+/* What was sent of it counts as sent, and the rest as dropped. */
+static void a_packet_that_was_sent_in_part_is_not_kept(void **state)
+{
+	struct fixture *f = *state;
+	struct storage_queue *other;
+	struct storage_entry entry;
+	struct rlimit before, none;
+	struct holding h = { f, loop_timer_new(f->loop, end_hold_later, &h) };
+	fail_all(f);
+	f->script[0] = (struct send_result){ .outcome = SEND_OK };
+	f->ops.plan = plan_three;
+	start(f);
+	begin_to_hold(&other, &entry);
+	signal(SIGXFSZ, SIG_IGN);
+	getrlimit(RLIMIT_FSIZE, &before);
+	none = before;
+	none.rlim_cur = 1;
+	setrlimit(RLIMIT_FSIZE, &none);
+	assert_true(enqueue(f, 3));
+	loop_timer_start(h.timer, 100000);
+	run_until_sends(f, 2);
+	setrlimit(RLIMIT_FSIZE, &before);
+	loop_timer_unref(&h.timer);
+	while (!storage_queue_settled(other))
+		usleep(100);
+	storage_queue_close(&other);
+	assert_int_equal(read_metric(f, OUT), 1);
+	assert_int_equal(read_metric(f, DROPPED("shutdown")), 2);
+	assert_int_equal(read_metric(f, QUEUED), 0);
+}
+
 enum { SENDERS = 10000, PACKET = 1000, MEMORY = 30000 };
 
 static _Atomic bool enough;
@@ -383,6 +479,7 @@ int main(void)
 		DURABLE(a_full_storage_continues_in_memory_if_configured),
 		DURABLE(a_sender_is_answered_when_its_packet_is_stored),
 		DURABLE(a_sender_learns_that_its_packet_cannot_be_stored),
+		DURABLE(a_packet_that_was_sent_in_part_is_not_kept),
 		DURABLE(memory_that_changes_does_not_split_the_decision),
 		DURABLE(a_stream_is_removed_while_it_is_written),
 	};
