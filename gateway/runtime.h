@@ -28,7 +28,7 @@ struct runtime {
 	struct quota_tables quotas;
 	struct storages *storages; /* queues on disk, by directory */
 	struct budget budget;
-	uint32_t workers; /* threads of each graph, and I/O threads */
+	uint32_t workers; /* threads of each graph, and I/O threads of each kind */
 	uint64_t graphs;  /* built so far */
 	bool measured;    /* the budget has its baseline, and is shown as metrics */
 };

@@ -21,6 +21,7 @@ struct io_thread {
 	size_t turn_bytes;
 	pthread_t thread;
 	_Atomic pthread_t running; /* 0: not yet */
+	const char *name;
 	uint32_t index;
 	pthread_mutex_t lock; /* guards first, last */
 	struct io_post *first, **last;
@@ -29,8 +30,9 @@ struct io_thread {
 };
 
 struct io {
-	uint32_t count;
+	uint32_t count; /* of each kind */
 	struct io_thread *threads;
+	uint32_t running; /* of all kinds */
 };
 
 struct sync {
@@ -74,13 +76,14 @@ static void *run_thread(void *argument)
 {
 	struct io_thread *t = argument;
 	atomic_store(&t->running, pthread_self());
-	pthread_setname_np(pthread_self(), "io");
+	pthread_setname_np(pthread_self(), t->name);
 	uv_run(&t->loop, UV_RUN_DEFAULT);
 	return NULL;
 }
 
-static bool thread_init(struct io_thread *t, uint32_t index, struct error *err)
+static bool thread_init(struct io_thread *t, const char *name, uint32_t index, struct error *err)
 {
+	t->name = name;
 	t->index = index;
 	t->last = &t->first;
 	int code = uv_loop_init(&t->loop);
@@ -121,14 +124,17 @@ static void block_signals(sigset_t *old)
 
 struct io *io_start(uint32_t count, struct error *err)
 {
+	static const char *const names[] = { [IO_HTTP_2] = "io", [IO_HTTP_1] = "io-http1" };
 	struct io *io = memory_new(sizeof *io);
 	sigset_t old;
 	bool ok = true;
-	io->threads = memory_array(count, sizeof *io->threads);
+	io->count = count;
+	io->threads = memory_array((size_t)IO_KINDS * count, sizeof *io->threads);
 	block_signals(&old);
-	while (ok && io->count < count) {
-		ok = thread_init(&io->threads[io->count], io->count, err);
-		io->count += ok;
+	while (ok && io->running < IO_KINDS * count) {
+		uint32_t i = io->running;
+		ok = thread_init(&io->threads[i], names[i / count], i, err);
+		io->running += ok;
 	}
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (!ok)
@@ -153,7 +159,7 @@ void io_stop(struct io **slot)
 	*slot = NULL;
 	if (!io)
 		return;
-	for (uint32_t i = 0; i < io->count; i++)
+	for (uint32_t i = 0; i < io->running; i++)
 		thread_stop(&io->threads[i]);
 	memory_free(io->threads);
 	memory_free(io);
@@ -164,9 +170,9 @@ uint32_t io_count(const struct io *io)
 	return io->count;
 }
 
-struct io_thread *io_thread_at(struct io *io, uint32_t index)
+struct io_thread *io_thread_at(struct io *io, enum io_kind kind, uint32_t index)
 {
-	return &io->threads[index];
+	return &io->threads[kind * io->count + index];
 }
 
 uint32_t io_thread_index(const struct io_thread *t)

@@ -9,9 +9,9 @@
 #include "base/error.h"
 
 /*
- * The I/O threads: one per core, each with a libuv loop of its own. A connection lives on one of
- * them from accept to close, so what belongs to it needs no lock. A thread must never wait: every
- * other connection on it waits too.
+ * The I/O threads: of each kind one per core, each with a libuv loop of its own. A connection lives
+ * on one of them from accept to close, so what belongs to it needs no lock. A thread must never
+ * wait: every other connection on it waits too.
  *
  * Functions marked [any] may be called from any thread; what is posted runs on the thread that it
  * was posted to, in the order of posting.
@@ -20,14 +20,23 @@ struct io;
 struct io_thread;
 struct uv_loop_s;
 
-/* Starts `count` threads (at least 1). */
+/* By what their connections speak. A library decides how long HTTP/1.1 takes. It must not delay the
+ * others. */
+enum io_kind {
+	IO_HTTP_2, /* and gRPC */
+	IO_HTTP_1,
+	IO_KINDS
+};
+
+/* Starts `count` threads of each kind (at least 1). */
 struct io *io_start(uint32_t count, struct error *err);
 /* Everything that lives on the threads must be closed before. Accepts NULL. */
 void io_stop(struct io **io);
 
-uint32_t io_count(const struct io *io);
-struct io_thread *io_thread_at(struct io *io, uint32_t index);
-/* 0 up to io_count - 1. [any] */
+uint32_t io_count(const struct io *io); /* the number of threads of each kind */
+struct io_thread *io_thread_at(struct io *io, enum io_kind kind, uint32_t index);
+/* Differs between all threads of all kinds: 0 up to IO_KINDS * io_count - 1. Those of IO_HTTP_2 are
+ * below io_count. [any] */
 uint32_t io_thread_index(const struct io_thread *thread);
 /* Is this the thread? [any] */
 bool io_here(const struct io_thread *thread);

@@ -121,7 +121,7 @@ static void make_shards(struct h2_server *s)
 	s->shards = memory_array(s->shard_count, sizeof *s->shards);
 	for (uint32_t i = 0; i < s->shard_count; i++) {
 		s->shards[i].server = s;
-		s->shards[i].thread = io_thread_at(s->options.io, i);
+		s->shards[i].thread = io_thread_at(s->options.io, IO_HTTP_2, i);
 	}
 }
 

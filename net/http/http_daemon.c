@@ -464,9 +464,11 @@ static bool start_loops(struct http_daemon *daemon, struct error *err)
 		return false;
 	http_tls_silence();
 	for (uint32_t i = 0; ok && i < daemon->loop_count; i++) {
-		daemon->loops[i] = (struct http_loop){ .daemon = daemon,
-						       .thread = io ? io_thread_at(io, i) : NULL,
-						       .lost = lose_connection };
+		daemon->loops[i] = (struct http_loop){
+			.daemon = daemon,
+			.thread = io ? io_thread_at(io, IO_HTTP_1, i) : NULL,
+			.lost = lose_connection,
+		};
 		ok = start_loop(&daemon->loops[i], priorities, err);
 	}
 	memory_free(priorities);

@@ -358,7 +358,7 @@ struct http_server {
 	struct io *io;                  /* NULL: no I/O threads, HTTP/1.1 only */
 	struct h2_server *h2;           /* NULL likewise */
 	struct http_arrivals arrivals;
-	/* by I/O thread: bytes of bodies that have arrived but are not granted */
+	/* HTTP/2, by I/O thread: bytes of bodies that have arrived but are not granted */
 	size_t *owed;
 	char *cors_exposed, cors_max_age[24];
 	struct limit_report report; /* listener thread */

@@ -395,7 +395,7 @@ struct graph *graph_build(const struct graph_options *options, struct error *err
 	g->options = *options;
 	g->budget = options->budget;
 	peers_init(&g->peers);
-	g->seats = memory_array(options->workers, sizeof *g->seats);
+	g->seats = memory_array((size_t)IO_KINDS * options->workers, sizeof *g->seats);
 	g->check = loop_timer_new(options->loop, check_memory, g);
 	bool ok = inventory_read(&g->inventory, options->root, options->factories, err);
 	if (ok && !options->predecessor)

@@ -33,6 +33,17 @@ static void flush_awaited(struct graph *g)
 				batcher_flush(g->paths[i].routes[k].batcher);
 }
 
+static void free_seats(struct graph *g)
+{
+	uint32_t count = g->io ? io_count(g->io) : 0;
+	for (enum io_kind kind = 0; kind < IO_KINDS; kind++) {
+		for (uint32_t i = 0; i < count; i++) {
+			struct io_thread *thread = io_thread_at(g->io, kind, i);
+			io_call(thread, free_seat, &g->seats[io_thread_index(thread)]);
+		}
+	}
+}
+
 /* On a pool thread, because these calls wait for other threads. Receivers that another graph has
  * now do not stop, but have requests that still belong to this one. */
 static void stop_intake(void *argument)
@@ -42,8 +53,7 @@ static void stop_intake(void *argument)
 	for (uint32_t i = 0; i < g->reception_count; i++)
 		while (!gate_wait(g->receptions[i].gate, FLUSH_NS))
 			flush_awaited(g);
-	for (uint32_t i = 0; g->io && i < io_count(g->io); i++)
-		io_call(io_thread_at(g->io, i), free_seat, &g->seats[i]);
+	free_seats(g);
 	workers_stop(&g->workers);
 	for (uint32_t i = 0; i < g->pipeline_count; i++)
 		for (uint32_t k = 0; k < g->paths[i].route_count; k++)

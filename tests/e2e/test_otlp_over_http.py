@@ -103,9 +103,9 @@ BATCHED = CONFIG.replace("exporters:\n  debug", "processors:\n  batch: {timeout:
 
 
 def runs_of_other_threads(pid):
-    """How often a thread that is no I/O thread has run (Linux, Documentation/scheduler/sched-stats)."""
+    """How often a thread that is no I/O thread of HTTP/1.1 has run (Linux, Documentation/scheduler/sched-stats)."""
     return sum(int((task / "schedstat").read_text().split()[2]) for task in pathlib.Path("/proc/%d/task" % pid).iterdir()
-               if (task / "comm").read_text() != "io\n")
+               if (task / "comm").read_text() != "io-http1\n")
 
 
 def test_a_small_request_stays_on_the_thread_that_reads_it(build):

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "net/io.h"
 
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -28,13 +29,39 @@ static void begin(struct scene *s)
 	*s = (struct scene){ .io = io_start(1, &err),
 			     .fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK) };
 	assert_non_null(s->io);
-	s->thread = io_thread_at(s->io, 0);
+	s->thread = io_thread_at(s->io, IO_HTTP_1, 0);
 }
 
 static void end(struct scene *s)
 {
 	io_stop(&s->io);
 	close(s->fd);
+}
+
+enum { COUNT = 3 };
+
+static void name_of_thread(void *argument)
+{
+	pthread_getname_np(pthread_self(), argument, 16);
+}
+
+static void each_kind_has_threads_of_its_own(void **state)
+{
+	static const char *const names[] = { [IO_HTTP_2] = "io", [IO_HTTP_1] = "io-http1" };
+	struct error err;
+	struct io *io = io_start(COUNT, &err);
+	(void)state;
+	assert_non_null(io);
+	assert_int_equal(io_count(io), COUNT);
+	for (uint32_t i = 0; i < IO_KINDS * COUNT; i++) {
+		enum io_kind kind = i / COUNT;
+		struct io_thread *thread = io_thread_at(io, kind, i % COUNT);
+		char name[16];
+		io_call(thread, name_of_thread, name);
+		assert_string_equal(name, names[kind]);
+		assert_int_equal(io_thread_index(thread), i);
+	}
+	io_stop(&io);
 }
 
 static void look(struct io_post *post)
@@ -160,6 +187,7 @@ static void what_cannot_be_watched_is_an_error(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_kind_has_threads_of_its_own),
 		cmocka_unit_test(a_turn_counts_its_own_bytes_only),
 		cmocka_unit_test(a_watch_is_called_when_readable_and_as_often_as_it_asks),
 		cmocka_unit_test(what_cannot_be_watched_is_an_error),

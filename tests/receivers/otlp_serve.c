@@ -129,7 +129,7 @@ void gate_submit(struct gate *gate, struct inbound *in)
 
 void gate_run_here(struct gate *gate, struct inbound *in, uint32_t io_thread)
 {
-	static struct body bodies[IO_THREADS];
+	static struct body bodies[IO_KINDS * IO_THREADS];
 	in->gate = gate;
 	in->here = true;
 	runs_here++;

@@ -48,7 +48,7 @@ static void in_one_turn(void (*run)(void *argument))
 	struct error err;
 	struct io *io = io_start(1, &err);
 	assert_non_null(io);
-	scene = (struct scene){ .thread = io_thread_at(io, 0) };
+	scene = (struct scene){ .thread = io_thread_at(io, IO_HTTP_2, 0) };
 	io_call(scene.thread, run, NULL);
 	io_stop(&io);
 }
