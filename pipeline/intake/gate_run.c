@@ -52,14 +52,14 @@ static void note_decoded(struct gate *gate, struct inbound *in, const struct pro
 }
 
 /* The kill switch and the quotas decide with the first path, for all of them. */
-static bool screen(struct worker *worker, struct inbound *in, const struct pass *pass, uint32_t i,
+static bool screen(struct worker *worker, struct inbound *in, const struct pass *pass, bool first,
 		   struct error *err)
 {
 	struct screening *s = &worker->screening;
 	struct profiles *p = &worker->profiles;
-	bool left = i == 0 ? screen_document(&in->gate->options.screen, s, &in->quota, p,
-					     pass->document.len, err)
-			   : screen_again(s, p, err);
+	bool left = first ? screen_document(&in->gate->options.screen, s, &in->quota, p,
+					    pass->document.len, err)
+			  : screen_again(s, p, err);
 	if (p->over_cap)
 		return profiles_over_cap(p, err);
 	if (left)
@@ -72,8 +72,8 @@ static bool screen(struct worker *worker, struct inbound *in, const struct pass 
 
 /* Decodes for one path and runs it. Decoding errors are reported and counted with the first path
  * only. */
-static bool run_path(struct worker *worker, struct inbound *in, struct pass *pass, uint32_t i,
-		     bool *decoded, struct error *err)
+static bool run_path(struct worker *worker, struct inbound *in, struct pass *pass,
+		     struct pipeline *path, bool first, bool *decoded, struct error *err)
 {
 	struct gate *gate = in->gate;
 	struct profiles *p = &worker->profiles;
@@ -85,19 +85,19 @@ static bool run_path(struct worker *worker, struct inbound *in, struct pass *pas
 	*decoded = *decoded && request_limits_allows_tables(&gate->limiter, p, err) &&
 		   tenants_mark(gate->options.tenants, p, err);
 	if (*decoded)
-		*decoded = screen(worker, in, pass, i, err);
-	if (i == 0) {
+		*decoded = screen(worker, in, pass, first, err);
+	if (first) {
 		note_decoded(gate, in, p);
 		pass->rejected_profiles = p->rejected_profiles;
 	}
 	if (!*decoded)
 		return false;
 	uint64_t removed = worker->screening.removed;
-	if (i == 0) {
+	if (first) {
 		pass->samples = pipeline_count(p) + removed;
 		gate_count_in(gate, pass->samples, LEDGER_PROCESSING);
 	}
-	return pipeline_run(gate->options.paths[i], p, removed, worker->scratch, err);
+	return pipeline_run(path, p, removed, worker->scratch, err);
 }
 
 /* Is the document rejected alone? */
@@ -108,7 +108,18 @@ static bool is_the_senders(const struct inbound *in, const struct error *err)
 	       in->refusal == REFUSAL_KILLED || in->refusal == REFUSAL_SHED;
 }
 
-/* Runs all paths of the receiver. The document is accepted if any path accepted it that counts; the
+/* A path that may well accept the document; the first one if there is none. */
+static uint32_t find_room(const struct gate *gate)
+{
+	for (uint32_t i = 0; i < gate->options.pipeline_count; i++)
+		if (gate_counts(gate, gate->options.paths[i]) &&
+		    pipeline_has_room(gate->options.paths[i]))
+			return i;
+	return 0;
+}
+
+/* Runs all paths of the receiver, first one that has room: the others must know whether the sender
+ * will repeat the document. The document is accepted if any path accepted it that counts; the
  * first refusal is reported only if none did, or if the sender waits for the destinations of all
  * paths. */
 static bool run_paths(struct worker *worker, struct inbound *in, struct pass *pass,
@@ -116,11 +127,14 @@ static bool run_paths(struct worker *worker, struct inbound *in, struct pass *pa
 {
 	struct gate *gate = in->gate;
 	bool taken = false, decoded = true;
-	for (uint32_t i = 0; i < gate->options.pipeline_count && decoded; i++) {
+	uint32_t count = gate->options.pipeline_count, start = find_room(gate);
+	for (uint32_t i = 0; i < count && decoded; i++) {
+		struct pipeline *path = gate->options.paths[(start + i) % count];
 		struct error err;
 		error_clear(&err);
-		bool ok = run_path(worker, in, pass, i, &decoded, &err);
-		bool matters = gate_counts(gate, gate->options.paths[i]);
+		in->request.accepted = taken;
+		bool ok = run_path(worker, in, pass, path, i == 0, &decoded, &err);
+		bool matters = gate_counts(gate, path);
 		taken = taken || (ok && matters);
 		if (!ok && (matters || !decoded) && first->kind == ERROR_NONE)
 			*first = err;

@@ -13,6 +13,7 @@ struct batcher {
 	enum batcher_result result;
 	enum error_kind why;
 	uint32_t asked;
+	bool accepted; /* by another path, when it was asked */
 	struct route *route;
 };
 
@@ -25,6 +26,7 @@ struct delivery {
 	int64_t load;
 	bool awaited;
 	uint32_t taken, missed; /* packets */
+	enum queue_entry entry; /* of the last one */
 	uint64_t dropped;       /* samples */
 	enum ledger_column reason;
 };
@@ -32,8 +34,8 @@ struct delivery {
 enum batcher_result batcher_add(struct batcher *b, const struct profiles *p,
 				struct collect_added *added, struct error *err)
 {
-	(void)p;
 	b->asked++;
+	b->accepted = p->request && p->request->accepted;
 	*added = (struct collect_added){ .samples_in = 10, .samples_merged = 3 };
 	if (b->result == BATCHER_FAILED)
 		error_set(err, b->why ? b->why : ERROR_TOO_LARGE, "scripted");
@@ -55,6 +57,7 @@ bool delivery_enqueue(struct delivery *d, struct packet *packet, struct book *bo
 	(void)book;
 	bool fits = d->room && (!d->tight || entry == ENTRY_PROMISED);
 	bool taken = entry == ENTRY_ALWAYS || (entry != ENTRY_REFUSED && fits);
+	d->entry = entry;
 	d->taken += taken;
 	d->missed += !taken;
 	return taken;
@@ -253,6 +256,42 @@ static void what_was_not_answered_for_is_refused_where_one_lacks_room_that_may_n
 	assert_int_equal(f->destinations[0].taken + f->destinations[1].taken, 2);
 }
 
+/* Its sender does not repeat it, so it is not refused, but lost (and may become a dead letter). */
+static void what_another_path_has_accepted_is_not_refused(void **state)
+{
+	struct fixture *f = *state;
+	for (int accepted = 0; accepted < 2; accepted++)
+		for (int waits = 0; waits < 2; waits++) {
+			struct ack ack;
+			struct packet *packet = packet_new(1, 1);
+			packet->contributions[0] =
+				(struct contribution){ .accepted = accepted,
+						       .ack = waits ? &ack : NULL };
+			ack_init(&ack, ACK_ENQUEUE, answer);
+			f->destinations[0].entry = ENTRY_ALWAYS;
+			assert_false(pipeline_emit(&f->routes[0], packet));
+			assert_int_equal(f->destinations[0].entry,
+					 accepted && !waits ? ENTRY_IF_FITS : ENTRY_REFUSED);
+		}
+}
+
+/* So the others know that its sender will not repeat it. */
+static void a_route_that_has_room_comes_first(void **state)
+{
+	struct fixture *f = *state;
+	struct request request = { 0 };
+	struct profiles p = { .request = &request };
+	struct error err;
+	f->destinations[2].room = true;
+	for (int i = 0; i < 2; i++)
+		f->batchers[i] = (struct batcher){ .result = i ? BATCHER_TAKEN : BATCHER_LOST,
+						   .route = &f->routes[i] };
+	assert_true(pipeline_run(&f->path, &p, 0, NULL, &err));
+	assert_false(f->batchers[1].accepted);
+	assert_true(f->batchers[0].accepted);
+	assert_int_equal(ledger_get(f->path.row, LEDGER_MERGED), 3);
+}
+
 static void when_all_are_full_the_least_full_takes_what_was_answered_for(void **state)
 {
 	struct fixture *f = *state;
@@ -407,6 +446,8 @@ int main(void)
 		TEST(who_waits_for_that_route_is_told),
 		TEST(what_was_not_answered_for_is_taken_where_it_fits),
 		TEST(what_was_not_answered_for_is_refused_where_one_lacks_room_that_may_not_drop),
+		TEST(what_another_path_has_accepted_is_not_refused),
+		TEST(a_route_that_has_room_comes_first),
 		TEST(when_all_are_full_the_least_full_takes_what_was_answered_for),
 		TEST(what_was_answered_for_is_taken_by_a_queue_that_is_not_full),
 		TEST(what_was_answered_for_is_taken_also_when_all_are_full),
