@@ -45,6 +45,7 @@ struct replay {
 	size_t next;                   /* the letter in flight is the one before it */
 	struct letter_content content; /* of the letter in flight */
 	int64_t rejected;              /* Profiles, before it */
+	int64_t accepted;              /* samples, before it */
 	uint64_t samples;              /* of it */
 	size_t count[RESULTS];
 	struct error *err;
@@ -181,8 +182,8 @@ static void end(struct replay *r)
 		lone_stop(r->lone, stopped, r);
 }
 
-/* The destination has accepted a letter, and rejected some of its Profiles. The letter stays, and
- * says so. */
+/* The destination has accepted a part of a letter: it has rejected some Profiles of it (their
+ * number; 0: unknown), or a request of several. The letter stays, and says so. */
 static void keep_partly(struct replay *r, int64_t rejected)
 {
 	const char *name = r->names.at[r->next - 1];
@@ -205,10 +206,16 @@ static void keep_partly(struct replay *r, int64_t rejected)
 		fprintf(stderr, "%s\n", err.text);
 }
 
+static int64_t accepted(const struct replay *r)
+{
+	return ledger_get(delivery_book(lone_delivery(r->lone), "replay", NULL)->row, LEDGER_OUT);
+}
+
 static void conclude(void *argument)
 {
 	struct replay *r = argument;
 	int64_t rejected = delivery_rejected(lone_delivery(r->lone)) - r->rejected;
+	bool refused = r->outcome == ACK_REFUSED;
 	if (r->outcome == ACK_FAILED) {
 		r->next--;
 		r->failed = true;
@@ -217,10 +224,10 @@ static void conclude(void *argument)
 		end(r);
 		return;
 	}
-	if (r->outcome == ACK_REFUSED) {
+	if (refused && accepted(r) == r->accepted) {
 		r->count[REJECTED]++;
 		print_letter(r, "rejected", r->samples);
-	} else if (rejected) {
+	} else if (refused || rejected) {
 		keep_partly(r, rejected);
 	} else {
 		letter_remove(r->directory, r->names.at[r->next - 1]);
@@ -243,6 +250,7 @@ static void send_packet(struct replay *r, struct packet *packet)
 {
 	struct delivery *d = lone_delivery(r->lone);
 	r->rejected = delivery_rejected(d);
+	r->accepted = accepted(r);
 	r->samples = packet->samples;
 	ack_init(&r->ack, ACK_DELIVERED, answered);
 	expect_answer(r, packet);

@@ -48,6 +48,21 @@ def test_a_replay_stops_while_the_destination_is_down_and_can_be_repeated(build,
         assert rig.sink.samples() == expected(sent)
 
 
+def test_a_letter_of_which_a_part_is_rejected_is_not_sent_again_unasked(build, tmp_path):
+    """The exporter splits the letter, and the destination accepts one part of it."""
+    with Rig(build, tmp_path) as rig:
+        lose(rig, make.request(1, samples=SAMPLES, profiles=2))
+        rig.stop()
+        config = rig.gateway.config
+        config.write_text(config.read_text().replace("    dead_letter:", "    limits: {max_samples: %d}\n    dead_letter:" % SAMPLES))
+        rig.sink.received.clear()
+        rig.sink.answer = lambda data, context: REFUSE(data, context) if rig.sink.received else b""
+        done = rig.replay()
+        assert done.returncode == 1 and "1 accepted in part" in done.stdout, done.stdout + done.stderr
+        assert [found["reason"] for found in rig.reasons()] == ["partial_success"]
+        assert "1 skipped" in rig.replay().stdout and len(rig.sink.received) == 1
+
+
 def test_a_replay_that_is_killed_at_any_time_loses_nothing(build, tmp_path):
     with Rig(build, tmp_path) as rig:
         sent = rig.send(*requests(30))
