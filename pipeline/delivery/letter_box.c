@@ -62,6 +62,7 @@ int letter_directory(const char *path, struct error *err)
 
 /* ---- looking */
 
+/* If it is not, errno is ENOENT; any other error says nothing. */
 static bool is_there(int directory, const char *name, const char *suffix, struct stat *is)
 {
 	return fstatat(directory, file_name(name, suffix, false).text, is, AT_SYMLINK_NOFOLLOW) ==
@@ -85,8 +86,9 @@ static void look_at(struct letter_box *box, int directory, const char *file)
 	    fstatat(directory, file, &is, AT_SYMLINK_NOFOLLOW) != 0)
 		return;
 	snprintf(name, sizeof name, "%s", file);
-	bool whole = !part && is_there(directory, name, request ? REASON : REQUEST, &other);
-	if (!whole && is_old(&is)) {
+	bool rest = part || (!is_there(directory, name, request ? REASON : REQUEST, &other) &&
+			     errno == ENOENT);
+	if (rest && is_old(&is)) {
 		unlinkat(directory, file, 0);
 		return;
 	}

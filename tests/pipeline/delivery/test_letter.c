@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -17,6 +19,17 @@
 
 /* The files of dead letters, and their directory. */
 static char directory[] = "/tmp/portcullis-letters-XXXXXX";
+
+/* Replaces the C library's. */
+static const char *unreadable;
+
+int fstatat(int at, const char *restrict name, struct stat *restrict is, int flags)
+{
+	if (!unreadable || strcmp(name, unreadable) != 0)
+		return (int)syscall(SYS_newfstatat, at, name, is, flags);
+	errno = EIO;
+	return -1;
+}
 
 static int setup(void **state)
 {
@@ -231,6 +244,22 @@ static void what_a_crash_leaves_is_removed_later(void **state)
 	close(fd);
 }
 
+/* The other file of a letter cannot be looked at now: that does not mean that it is not there. */
+static void an_error_removes_nothing(void **state)
+{
+	(void)state;
+	struct error err;
+	struct letter_box box = { .path = directory, .max_bytes = 1 << 20, .max_letters = 9 };
+	make_file("20260102T150405.123456789-000005.otlp", 3600);
+	make_file("20260102T150405.123456789-000005.json", 3600);
+	unreadable = "20260102T150405.123456789-000005.json";
+	assert_true(letter_box_open(&box, &err));
+	unreadable = "20260102T150405.123456789-000005.otlp";
+	assert_true(letter_box_open(&box, &err));
+	unreadable = NULL;
+	assert_int_equal(count_files(false), 2);
+}
+
 static void names_sort_by_age(void **state)
 {
 	(void)state;
@@ -269,6 +298,7 @@ int main(void)
 		TEST(a_box_is_bounded_by_number_and_by_bytes),
 		TEST(a_full_box_looks_again),
 		TEST(what_a_crash_leaves_is_removed_later),
+		TEST(an_error_removes_nothing),
 		TEST(names_sort_by_age),
 		TEST(others_must_not_write_to_the_directory),
 	};
