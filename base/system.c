@@ -191,6 +191,24 @@ int system_open_output(const char *path, int how, struct error *err)
 	return fd;
 }
 
+/* After a power cut, a directory is there for sure if the one above it was synced. One that can be
+ * written to, but not read, cannot be synced. */
+static bool make_directory(const char *path, unsigned mode)
+{
+	if (mkdir(path, mode) != 0)
+		return errno == EEXIST;
+	char *above = memory_format("%s/..", path);
+	int fd = open(above, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	memory_free(above);
+	if (fd < 0)
+		return errno == EACCES;
+	bool ok = fsync(fd) == 0 || errno == EINVAL;
+	int reason = errno;
+	close(fd);
+	errno = reason;
+	return ok;
+}
+
 bool system_make_directories(const char *path, unsigned mode)
 {
 	char *copy = memory_text(path);
@@ -201,7 +219,7 @@ bool system_make_directories(const char *path, unsigned mode)
 		if (here != '/' && !last)
 			continue;
 		*at = '\0';
-		ok = mkdir(copy, mode) == 0 || errno == EEXIST;
+		ok = make_directory(copy, mode);
 		*at = here;
 	}
 	int reason = errno;

@@ -38,8 +38,8 @@ uint64_t system_group_cores(const char *groups, const char *root);
  */
 int system_open_output(const char *path, int how, struct error *err);
 
-/* Creates the directory and those above it that are missing; mode as in chmod. False, with errno
- * set. */
+/* Creates the directory and those above it that are missing; mode as in chmod. They survive a power
+ * cut. False, with errno set. */
 bool system_make_directories(const char *path, unsigned mode);
 
 #endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
 #include <setjmp.h>
@@ -55,6 +56,20 @@ static int setup(void **state)
 	(void)state;
 	snprintf(root, sizeof root, "/tmp/portcullis-cgroup-XXXXXX");
 	return mkdtemp(root) ? 0 : -1;
+}
+
+/* The directories that were synced, in this order. */
+static ino_t synced[8];
+static size_t synced_count;
+static int sync_error; /* errno of each fsync; 0: it succeeds */
+
+int fsync(int fd)
+{
+	struct stat st;
+	if (fstat(fd, &st) == 0 && S_ISDIR(st.st_mode) && synced_count < 8)
+		synced[synced_count++] = st.st_ino;
+	errno = sync_error;
+	return sync_error ? -1 : 0;
 }
 
 static int drop(const char *path, const struct stat *status, int kind, struct FTW *walk)
@@ -247,6 +262,48 @@ static void devices_and_open_files_may_be_links(void **state)
 	close(file);
 }
 
+static ino_t inode_of(const char *path)
+{
+	char full[256];
+	struct stat st;
+	snprintf(full, sizeof full, "%s/%s", root, path);
+	assert_int_equal(stat(full, &st), 0);
+	return st.st_ino;
+}
+
+static bool make(const char *path)
+{
+	char full[256];
+	snprintf(full, sizeof full, "%s/%s", root, path);
+	synced_count = 0;
+	return system_make_directories(full, 0700);
+}
+
+static void the_directory_above_each_new_one_is_synced(void **state)
+{
+	(void)state;
+	put("a/b", "");
+	assert_true(make("a/c/d"));
+	assert_int_equal(synced_count, 2);
+	assert_int_equal(synced[0], inode_of("a"));
+	assert_int_equal(synced[1], inode_of("a/c"));
+	assert_true(make("a/c/d"));
+	assert_int_equal(synced_count, 0);
+}
+
+static void a_new_directory_that_cannot_be_synced_is_an_error(void **state)
+{
+	(void)state;
+	sync_error = EIO;
+	bool made = make("a");
+	int reason = errno;
+	sync_error = EINVAL; /* the file system has no such thing */
+	assert_true(make("b"));
+	sync_error = 0;
+	assert_false(made);
+	assert_int_equal(reason, EIO);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -264,6 +321,8 @@ int main(void)
 		TEST(no_link_is_followed_in_place_of_an_output),
 		TEST(directories_on_the_way_may_be_links),
 		TEST(devices_and_open_files_may_be_links),
+		TEST(the_directory_above_each_new_one_is_synced),
+		TEST(a_new_directory_that_cannot_be_synced_is_an_error),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
