@@ -78,6 +78,7 @@ static enum database_result result_of(int code)
 	case MDB_PANIC:
 	case MDB_MAP_RESIZED:
 	case MDB_READERS_FULL:
+	case MDB_DBS_FULL: /* with tables of queues that were closed since */
 		return DATABASE_REOPEN;
 	case EINVAL:
 		return DATABASE_BROKEN;
@@ -453,6 +454,8 @@ static void get_extent(struct call *c)
 	c->code = mdb_cursor_get(cursor, &key, &value, MDB_LAST);
 	if (!c->code)
 		c->number = number_of(&key);
+	else if (c->code == MDB_NOTFOUND)
+		c->code = MDB_CORRUPTED;
 	mdb_cursor_close(cursor);
 }
 

@@ -43,7 +43,7 @@ void database_close(struct database **database);
 
 /* Opens or creates a table, in a transaction of its own: not between begin and commit of the same
  * thread. At most DATABASE_TABLES. */
-enum { DATABASE_TABLES = 250 };
+enum { DATABASE_TABLES = 250, DATABASE_NAME_MAX = 511 /* bytes */ };
 enum database_result database_table(struct database *database, const char *name, unsigned *table,
 				    struct error *err);
 

@@ -162,7 +162,7 @@ static enum database_result write_format(struct database *db, struct error *err)
 }
 
 /* A database with a format and nothing else. */
-static enum database_result make_file(const struct storage *s, struct error *err)
+static enum database_result make_file(struct storage *s, struct error *err)
 {
 	struct database *db = NULL;
 	remove_file(s, NEW_NAME);
@@ -178,6 +178,7 @@ static enum database_result make_file(const struct storage *s, struct error *err
 		return DATABASE_DISK;
 	}
 	fsync(s->directory);
+	s->made += result == DATABASE_OK;
 	return result;
 }
 
@@ -203,7 +204,7 @@ static bool is_regular(const struct storage *s, const char *name)
 	return fstatat(s->directory, name, &is, AT_SYMLINK_NOFOLLOW) != 0 || S_ISREG(is.st_mode);
 }
 
-static enum database_result open_existing(const struct storage *s, struct database **db,
+static enum database_result open_existing(struct storage *s, struct database **db,
 					  struct error *err)
 {
 	struct stat is;

@@ -8,6 +8,9 @@
 #include <assert.h>
 #include <signal.h>
 
+#define TABLE "records %s"
+#define NAME_MAX_BYTES (DATABASE_NAME_MAX - strlen(TABLE) + strlen("%s"))
+
 /* A record of up to half a page shares one; a larger one has pages of its own. */
 enum { PAGE = 4096, SHARED_MAX = PAGE / 2, NODE = 24, TOTALS_MAX = 8 << 20, FREE_SHARE = 16 };
 
@@ -84,10 +87,10 @@ void storages_unref(struct storages **storages)
 
 static enum storage_condition condition(const struct storage *s)
 {
-	return s->failing          ? STORAGE_FAILING
-	       : !storage_takes(s) ? STORAGE_FULL
-	       : s->set_aside      ? STORAGE_SET_ASIDE
-				   : STORAGE_HEALTHY;
+	return s->failing || s->incomplete ? STORAGE_FAILING
+	       : !storage_takes(s)         ? STORAGE_FULL
+	       : s->set_aside              ? STORAGE_SET_ASIDE
+					   : STORAGE_HEALTHY;
 }
 
 void storages_each(struct storages *all,
@@ -131,6 +134,7 @@ static struct storage *storage_new(struct storages *all, const struct storage_op
 	s->directory = s->lock_file = -1;
 	s->last = &s->first;
 	s->failing = true; /* nothing is accepted before it is open */
+	s->made = 1;
 	pthread_mutex_init(&s->owners, NULL);
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_condattr_t clock;
@@ -249,7 +253,7 @@ enum storage_on_error storage_on_error(const struct storage *s)
 bool storage_takes(const struct storage *s)
 {
 	int64_t used = s->stored + s->pending, max = (int64_t)s->options.max_bytes;
-	return !s->failing && used < (s->full ? max - max / FREE_SHARE : max);
+	return !s->failing && !s->incomplete && used < (s->full ? max - max / FREE_SHARE : max);
 }
 
 /* ---- queues */
@@ -274,33 +278,59 @@ static void read_totals(struct storage_queue *q, struct bytes *data)
 	memory_free(name);
 	if (result == DATABASE_NONE)
 		return;
-	if (result != DATABASE_OK || !totals_decode(bytes_view(data), &q->accounts, &err))
+	pthread_mutex_lock(&q->storage->lock);
+	bool ok = result == DATABASE_OK && totals_decode(bytes_view(data), &q->accounts, &err);
+	pthread_mutex_unlock(&q->storage->lock);
+	if (!ok)
 		log_error(&q->storage->log, "The totals of a queue cannot be read",
 			  log_text("queue", q->name), log_text("error", err.text));
 }
 
-bool queue_attach(struct storage_queue *q, uint64_t *records, struct error *err)
+static void clear_totals(struct storage_queue *q)
 {
-	struct storage *s = q->storage;
-	uint64_t last;
-	char *table = memory_format("records %s", q->name);
-	struct bytes data;
-	bytes_init(&data, TOTALS_MAX);
+	pthread_mutex_lock(&q->storage->lock);
 	for (struct storage_account *a = q->accounts; a; a = a->next)
 		a->committed = a->change = (struct storage_totals){ 0 };
-	bool ok = database_table(s->db, table, &q->table, err) == DATABASE_OK &&
-		  database_extent(s->db, q->table, records, &last, err) == DATABASE_OK;
-	memory_free(table);
-	if (!ok)
-		return false;
+	pthread_mutex_unlock(&q->storage->lock);
+}
+
+/* The owner has entries of what is in a database that it knows. */
+static void tell_owner(struct storage_queue *q, bool known)
+{
+	if (known)
+		q->owner.changed(q->owner.context);
+	else
+		q->owner.attached(q->owner.context, q, (uint64_t)q->records);
+}
+
+enum database_result queue_attach(struct storage_queue *q, struct error *err)
+{
+	struct storage *s = q->storage;
+	uint64_t records, last;
+	unsigned table;
+	char *name = memory_format(TABLE, q->name);
+	enum database_result result = database_table(s->db, name, &table, err);
+	memory_free(name);
+	if (result == DATABASE_OK)
+		result = database_extent(s->db, table, &records, &last, err);
+	if (result != DATABASE_OK)
+		return result;
+	struct bytes data;
+	bytes_init(&data, TOTALS_MAX);
+	clear_totals(q);
 	read_totals(q, &data);
 	bytes_fini(&data);
-	q->records = (int64_t)*records;
+	q->records = (int64_t)records;
 	pthread_mutex_lock(&s->lock);
+	q->table = table;
+	q->attached = true;
+	bool known = q->known == s->made;
+	q->known = s->made;
 	q->last = last > q->last ? last : q->last;
 	pthread_mutex_unlock(&s->lock);
 	storage_count_space(s);
-	return true;
+	tell_owner(q, known);
+	return DATABASE_OK;
 }
 
 static struct storage_queue *find_queue(const struct storage *s, const char *name, uint32_t *count)
@@ -312,19 +342,19 @@ static struct storage_queue *find_queue(const struct storage *s, const char *nam
 	return NULL;
 }
 
-/* With a database that cannot attach it, the writer has more to do than open a queue. */
+/* A new queue is a change of the database. If the disk does not allow it, the writer tries again.
+ */
 static void attach_first(struct storage_queue *q)
 {
 	struct storage *s = q->storage;
 	struct error err;
-	uint64_t records = 0;
 	error_clear(&err);
-	if (s->db && queue_attach(q, &records, &err)) {
-		q->owner.attached(q->owner.context, q, records);
+	enum database_result result = s->db ? queue_attach(q, &err) : DATABASE_OK;
+	if (result == DATABASE_OK)
 		return;
-	}
 	pthread_mutex_lock(&s->lock);
-	s->broken = s->broken || s->db;
+	s->broken = s->broken || result == DATABASE_BROKEN;
+	s->incomplete = true;
 	pthread_cond_broadcast(&s->changed);
 	pthread_mutex_unlock(&s->lock);
 }
@@ -364,6 +394,9 @@ struct storage_queue *storage_queue_open(struct storage *s, const char *name,
 	pthread_mutex_lock(&s->owners);
 	if (find_queue(s, name, &count)) {
 		error_set(err, ERROR_BUSY, "the queue %s is in use", name);
+	} else if (strlen(name) > NAME_MAX_BYTES) {
+		error_set(err, ERROR_CONFIG, "the name of a queue has at most %zu bytes",
+			  NAME_MAX_BYTES);
 	} else if (count >= DATABASE_TABLES - 2) {
 		error_set(err, ERROR_CONFIG, "a storage has at most %d queues",
 			  DATABASE_TABLES - 2);
@@ -455,7 +488,7 @@ bool storage_append(struct storage_queue *q, struct storage_entry *e)
 	e->queue = q;
 	e->space = space_of(e->head.len + e->body.len);
 	pthread_mutex_lock(&s->lock);
-	bool taken = storage_takes(s) &&
+	bool taken = q->known && storage_takes(s) &&
 		     s->stored + s->pending + e->space <= (int64_t)s->options.max_bytes;
 	s->full = !taken;
 	if (taken) {
@@ -497,7 +530,7 @@ static struct database *begin_reading(struct storage_queue *q)
 {
 	struct storage *s = q->storage;
 	pthread_mutex_lock(&s->lock);
-	struct database *db = s->broken ? NULL : s->db;
+	struct database *db = s->broken || !q->attached ? NULL : s->db;
 	s->readers += db != NULL;
 	q->readers += db != NULL;
 	pthread_mutex_unlock(&s->lock);

@@ -133,17 +133,19 @@ struct storage_entry {
 /* What the owner of a queue learns. */
 struct storage_owner {
 	void *context;
-	/* The queue has a database, with records that the owner has no entries of; called by
-	 * storage_queue_open, and again from the writer's thread after the database was opened
-	 * later or replaced. All records of before are gone then. */
+	/* The queue has a database, with records that the owner has no entries of. Called once, by
+	 * storage_queue_open or, if the disk did not allow it then, later from the writer's thread;
+	 * and again from there after the database was replaced. All records of before are gone
+	 * then. Not called when the same database was opened again. */
 	void (*attached)(void *context, struct storage_queue *queue, uint64_t records);
-	/* Appends are accepted again, or not any more; or the queue is settled after
-	 * storage_queue_end. Writer's thread. */
+	/* Appends are accepted again, or not any more; records can be read again; or the queue is
+	 * settled after storage_queue_end. Writer's thread. */
 	void (*changed)(void *context);
 };
 
-/* The queue of this name, which must not be open. NULL: it is, or there are too many queues. [loop
- * thread] */
+/* The queue of this name, which must not be open. NULL: it is, its name is too long, or there are
+ * too many queues. While the disk does not allow to create it, it is open, but nothing is appended
+ * or read. [loop thread] */
 struct storage_queue *storage_queue_open(struct storage *storage, const char *name,
 					 const struct storage_owner *owner, struct error *err);
 /* No entry is waiting, being written or being removed, and none will be: a removal that fails is

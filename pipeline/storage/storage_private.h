@@ -18,7 +18,11 @@ struct storage_queue {
 	struct storage_queue *next;
 	char *name;
 	struct storage_owner owner;
+	/* Of storage.db. Not attached: `table` is not one of it, and nothing is written or read.
+	 * These and `known` change under `owners` and `lock`. */
+	bool attached;
 	unsigned table;
+	uint64_t known;                   /* storage.made of what the owner knows; 0: nothing */
 	uint64_t last;                    /* the largest sequence number given out */
 	int64_t records;                  /* in the table; writer */
 	int64_t more_records;             /* in the commit under way; writer */
@@ -45,20 +49,22 @@ struct storage {
 	/* Held while owners are called and while queues open and close. Before `lock`. */
 	pthread_mutex_t owners;
 	struct storage_queue *queues;
+	uint64_t made; /* 1, and one more for each new database */
 
 	/* Guards all of this, and the state of entries. */
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
-	struct database *db; /* NULL: not open now */
+	struct database *db; /* NULL: not open now; closed under `owners` */
 	uint32_t readers;    /* threads that use db */
-	bool broken;         /* a reader found it damaged */
+	bool broken;         /* who read, or opened a queue, found it damaged */
 	struct storage_entry *first, **last;
 	bool ended;
 	bool hurry; /* the next attempt is due now */
 
 	_Atomic int64_t stored, pending; /* bytes of records that are stored, or wait to be */
 	_Atomic bool failing;
-	_Atomic bool full; /* a record did not fit */
+	_Atomic bool incomplete; /* a queue that was opened could not be attached */
+	_Atomic bool full;       /* a record did not fit */
 	/* writer */
 	unsigned quarantine;
 	uint64_t quarantined;
@@ -77,8 +83,9 @@ void directory_set_aside(struct storage *storage, const char *reason);
 
 /* ---- storage.c */
 
-/* The table, totals and last number of a queue in s->db. Not under the lock. */
-bool queue_attach(struct storage_queue *queue, uint64_t *records, struct error *err);
+/* Gets the table, totals and last number of a queue in s->db, and tells the owner what it does not
+ * know. Held: owners. */
+enum database_result queue_attach(struct storage_queue *queue, struct error *err);
 /* Adds up what the accounts of all queues have stored. Held: owners. */
 void storage_count_space(struct storage *storage);
 

@@ -30,27 +30,37 @@ static void batch_add(struct batch *b, struct storage_entry *e)
 
 /* ---- opening */
 
-/* Held: owners. */
-static bool attach_queues(struct storage *s, struct error *err)
+/* A queue that the disk does not allow to attach does not stop the others. Held: owners. */
+static enum database_result attach_queues(struct storage *s, struct error *err)
 {
-	uint64_t records, last;
-	if (database_table(s->db, QUARANTINE, &s->quarantine, err) != DATABASE_OK ||
-	    database_extent(s->db, s->quarantine, &s->quarantined, &last, err) != DATABASE_OK)
-		return false;
-	for (struct storage_queue *q = s->queues; q; q = q->next) {
-		if (!queue_attach(q, &records, err))
-			return false;
-		q->owner.attached(q->owner.context, q, records);
+	enum database_result worst = DATABASE_OK;
+	for (struct storage_queue *q = s->queues; q && worst < DATABASE_REOPEN; q = q->next) {
+		enum database_result result = q->attached ? DATABASE_OK : queue_attach(q, err);
+		worst = result > worst ? result : worst;
 	}
-	return true;
+	s->incomplete = worst != DATABASE_OK;
+	return worst;
 }
 
-/* Waits for the readers, because nothing may use a database that is closed. */
+static enum database_result attach_quarantine(struct storage *s, struct error *err)
+{
+	uint64_t last;
+	enum database_result result = database_table(s->db, QUARANTINE, &s->quarantine, err);
+	if (result == DATABASE_OK)
+		result = database_extent(s->db, s->quarantine, &s->quarantined, &last, err);
+	/* It belongs to the database. */
+	return result == DATABASE_OK || result == DATABASE_BROKEN ? result : DATABASE_REOPEN;
+}
+
+/* Waits for the readers, because nothing may use a database that is closed. They need no lock but
+ * this one. Held: owners, without which who opens a queue could use it. */
 static void detach(struct storage *s)
 {
 	pthread_mutex_lock(&s->lock);
 	struct database *db = s->db;
 	s->db = NULL;
+	for (struct storage_queue *q = s->queues; q; q = q->next)
+		q->attached = false;
 	while (s->readers)
 		pthread_cond_wait(&s->changed, &s->lock);
 	s->broken = false;
@@ -68,23 +78,43 @@ static void set_failing(struct storage *s, bool failing)
 }
 
 /* With `on_error: memory`, the directory may not have been opened at the start. */
-static bool attach(struct storage *s, struct error *err)
+static enum database_result attach_database(struct storage *s, struct error *err)
 {
 	if (s->lock_file < 0 && !directory_open(s, err))
-		return false;
+		return DATABASE_REOPEN;
 	struct database *db = directory_database(s, err);
 	pthread_mutex_lock(&s->lock);
 	s->db = db;
 	pthread_mutex_unlock(&s->lock);
-	return db && attach_queues(s, err);
+	enum database_result result = db ? attach_quarantine(s, err) : DATABASE_REOPEN;
+	return result == DATABASE_OK ? attach_queues(s, err) : result;
+}
+
+/* Held: owners. */
+static void set_aside(struct storage *s, struct error *err)
+{
+	detach(s);
+	directory_set_aside(s, err->text);
+	error_clear(err);
+}
+
+/* False: not all is attached. Held: owners. */
+static bool attach(struct storage *s, struct error *err)
+{
+	enum database_result result = attach_database(s, err);
+	if (result == DATABASE_BROKEN) {
+		set_aside(s, err);
+		result = attach_database(s, err);
+	}
+	if (result >= DATABASE_REOPEN)
+		detach(s);
+	return result == DATABASE_OK;
 }
 
 bool writer_attach(struct storage *s, struct error *err)
 {
 	pthread_mutex_lock(&s->owners);
 	bool ok = attach(s, err);
-	if (!ok)
-		detach(s);
 	pthread_mutex_unlock(&s->owners);
 	return ok;
 }
@@ -170,11 +200,20 @@ static enum database_result write_totals(struct storage *s, struct storage_queue
 	return result;
 }
 
+static enum database_result change(struct storage *s, struct storage_entry *e, struct error *err)
+{
+	if (!e->queue->attached) {
+		error_set(err, ERROR_BUSY, "the queue %s has no table", e->queue->name);
+		return DATABASE_DISK;
+	}
+	return e->state == STORAGE_WRITING ? append(s, e, err) : drop(s, e, err);
+}
+
 static enum database_result write_changes(struct storage *s, struct batch *b, struct error *err)
 {
 	enum database_result result = DATABASE_OK;
 	for (struct storage_entry *e = b->first; e && result == DATABASE_OK; e = e->next)
-		result = e->state == STORAGE_WRITING ? append(s, e, err) : drop(s, e, err);
+		result = change(s, e, err);
 	for (struct storage_queue *q = s->queues; q && result == DATABASE_OK; q = q->next)
 		if (q->touched)
 			result = write_totals(s, q, err);
@@ -395,12 +434,38 @@ static enum database_result write_batch(struct storage *s, struct batch *b, stru
 /* A damaged database is replaced; after another error the same one is opened again. */
 static void reopen(struct storage *s, bool damaged, struct error *err)
 {
-	struct error why = *err;
-	detach(s);
+	pthread_mutex_lock(&s->owners);
 	if (damaged)
-		directory_set_aside(s, why.text);
+		set_aside(s, err);
+	else
+		detach(s);
 	error_clear(err);
-	writer_attach(s, err);
+	attach(s, err);
+	pthread_mutex_unlock(&s->owners);
+}
+
+/* Attaches what could not be attached before. */
+static enum database_result complete(struct storage *s, struct error *err)
+{
+	pthread_mutex_lock(&s->owners);
+	enum database_result result = s->db ? attach_queues(s, err) : DATABASE_REOPEN;
+	pthread_mutex_unlock(&s->owners);
+	return result;
+}
+
+/* While a queue cannot be attached, the others can still remove. */
+static enum database_result write_attached(struct storage *s, struct batch *b, struct error *err)
+{
+	struct error missing;
+	error_clear(&missing);
+	enum database_result result = complete(s, &missing);
+	if (result < DATABASE_REOPEN)
+		result = write_batch(s, b, err);
+	else
+		end_entries(s, b, false);
+	if (err->kind == ERROR_NONE)
+		*err = missing;
+	return result;
 }
 
 static void write_once(struct storage *s, struct batch *b, bool broken)
@@ -414,7 +479,7 @@ static void write_once(struct storage *s, struct batch *b, bool broken)
 	if (broken)
 		end_entries(s, b, false);
 	else
-		result = write_batch(s, b, &err);
+		result = write_attached(s, b, &err);
 	if (result == DATABASE_BROKEN || result == DATABASE_REOPEN) {
 		struct batch none = { .last = &none.first };
 		reopen(s, result == DATABASE_BROKEN, &err);
@@ -433,7 +498,7 @@ static void wait_for_work(struct storage *s)
 	until.tv_sec += RETRY_S;
 	while (s->failing && !s->hurry && !s->ended && !code)
 		code = pthread_cond_timedwait(&s->changed, &s->lock, &until);
-	while (!s->failing && !s->first && !s->broken && !s->ended)
+	while (!s->failing && !s->first && !s->broken && !s->incomplete && !s->ended)
 		pthread_cond_wait(&s->changed, &s->lock);
 	s->hurry = false;
 }
@@ -447,14 +512,14 @@ void *writer_run(void *argument)
 		wait_for_work(s);
 		if (s->ended && !s->first)
 			break;
-		bool broken = s->broken;
+		bool broken = s->broken, due = broken || s->incomplete || s->failing;
 		take(s, &batch, &cancelled);
 		pthread_mutex_unlock(&s->lock);
 		for (struct storage_entry *e = cancelled.first, *next; e; e = next) {
 			next = e->next;
 			retire(s, e, true);
 		}
-		if (batch.first || broken || s->failing)
+		if (batch.first || due)
 			write_once(s, &batch, broken);
 		pthread_mutex_lock(&s->lock);
 	}
