@@ -43,9 +43,9 @@ bool io_here(const struct io_thread *thread);
 /* [the thread] */
 struct uv_loop_s *io_loop(struct io_thread *thread);
 /*
- * Bytes of requests that the current turn of the thread's loop has processed: a measure of how long
- * its other connections have waited. A turn serves everything that is ready at the same time.
- * Whoever reads a body counts it, and may count more for work that its size does not reflect. [the
+ * Bytes of requests that the current turn of the thread's loop has run: a measure of how long its
+ * other connections have waited. A turn serves everything that is ready at the same time. Whoever
+ * runs a request counts it, and may count more for work that its size does not reflect. [the
  * thread]
  */
 size_t io_turn_bytes(const struct io_thread *thread);

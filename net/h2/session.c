@@ -234,7 +234,6 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const ui
 	nghttp2_session_consume_connection(session, len);
 	if (!stream || stream->finished || stream->ended)
 		return 0;
-	io_turn_count(c->shard->thread, len);
 	stream->service->data(stream, (struct view){ data, len });
 	return c->fault ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
 }

@@ -206,8 +206,6 @@ static enum MHD_Result feed(struct http_request *r, struct MHD_Connection *mhd, 
 	http_memory_waited(r);
 	if (fed == HTTP_FEED_OVER)
 		return break_off(r, mhd);
-	if (r->x.thread)
-		io_turn_count(r->x.thread, *len);
 	atomic_fetch_add(&r->connection->deadline.received, *len);
 	*len = 0;
 	notice_end(r->connection);

@@ -2,11 +2,20 @@
 #include "pipeline/intake/handoff.h"
 
 enum {
-	/* After this many bytes from all connections in one turn, the rest goes to workers. */
+	/* After this many bytes of requests from all connections in one turn, the rest goes to
+	 * workers. A turn can complete many bodies that arrived before it. */
 	TURN_BYTES = 524288,
-	/* the least that a compressed body counts in a turn, whatever size it states */
+	/* The least that a request counts in a turn: for what it costs apart from its bytes, and if
+	 * it is compressed, because the size that it states may be wrong. */
+	REQUEST_MIN = 4096,
 	COMPRESSED_MIN = 16384
 };
+
+static size_t weight(enum coding coding, size_t size)
+{
+	size_t least = coding == CODING_IDENTITY ? REQUEST_MIN : COMPRESSED_MIN;
+	return size > least ? size : least;
+}
 
 static bool is_small(struct io_thread *thread, enum coding coding, struct view body)
 {
@@ -15,8 +24,7 @@ static bool is_small(struct io_thread *thread, enum coding coding, struct view b
 	size_t size = compress_stated_size(coding, body);
 	if (size > HANDOFF_INLINE_BYTES)
 		return false;
-	if (coding != CODING_IDENTITY)
-		io_turn_count(thread, size > COMPRESSED_MIN ? size : COMPRESSED_MIN);
+	io_turn_count(thread, weight(coding, size));
 	return io_turn_bytes(thread) <= TURN_BYTES;
 }
 

@@ -9,7 +9,13 @@
 
 #include "pipeline/intake/gate.h"
 
-enum { SMALL = 9000, TURN_BYTES = 512 << 10, COMPRESSED_MIN = 16 << 10, GZIP_MIN = 18 };
+enum {
+	SMALL = 9000,
+	TURN_BYTES = 512 << 10,
+	REQUEST_MIN = 4 << 10,
+	COMPRESSED_MIN = 16 << 10,
+	GZIP_MIN = 18
+};
 
 /* The requests of one turn. */
 struct scene {
@@ -76,18 +82,41 @@ static void small_plain_requests_stay_on_their_thread(void **state)
 static void a_full_turn(void *argument)
 {
 	(void)argument;
-	io_turn_count(scene.thread, TURN_BYTES);
+	for (int i = 0; i < TURN_BYTES / HANDOFF_INLINE_BYTES + 5; i++)
+		hand(scene.thread, plain, CODING_IDENTITY, HANDOFF_INLINE_BYTES);
+	assert_int_equal(scene.here, TURN_BYTES / HANDOFF_INLINE_BYTES);
+	assert_int_equal(scene.submitted, 5);
+}
+
+static void many_tiny(void *argument)
+{
+	(void)argument;
+	for (int i = 0; i < TURN_BYTES / REQUEST_MIN + 5; i++)
+		hand(scene.thread, plain, CODING_IDENTITY, 1);
+	assert_int_equal(scene.here, TURN_BYTES / REQUEST_MIN);
+	assert_int_equal(scene.submitted, 5);
+}
+
+static void what_a_worker_runs(void *argument)
+{
+	(void)argument;
+	for (int i = 0; i < TURN_BYTES / HANDOFF_INLINE_BYTES + 5; i++)
+		hand(scene.thread, plain, CODING_IDENTITY, HANDOFF_INLINE_BYTES + 1);
 	hand(scene.thread, plain, CODING_IDENTITY, SMALL);
 	assert_int_equal(scene.here, 1);
-	io_turn_count(scene.thread, 1);
-	hand(scene.thread, plain, CODING_IDENTITY, SMALL);
-	assert_int_equal(scene.submitted, 1);
 }
 
 static void what_exceeds_a_turn_goes_to_workers(void **state)
 {
 	(void)state;
 	in_one_turn(a_full_turn);
+	in_one_turn(many_tiny);
+}
+
+static void what_a_worker_runs_does_not_fill_a_turn(void **state)
+{
+	(void)state;
+	in_one_turn(what_a_worker_runs);
 }
 
 /* They state a size of 1. */
@@ -112,6 +141,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(small_plain_requests_stay_on_their_thread),
 		cmocka_unit_test(what_exceeds_a_turn_goes_to_workers),
+		cmocka_unit_test(what_a_worker_runs_does_not_fill_a_turn),
 		cmocka_unit_test(a_compressed_body_counts_more_than_it_states),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
