@@ -16,6 +16,9 @@
  */
 struct sockets;
 
+/* Of every listening socket: connections that the kernel keeps until they are accepted. */
+enum { SOCKETS_BACKLOG = 4096 };
+
 struct sockets *sockets_new(void);
 void sockets_unref(struct sockets **sockets); /* nobody listens any more */
 

@@ -13,8 +13,6 @@
 
 #define UNIX_PREFIX "unix:"
 
-enum { BACKLOG = 4096 };
-
 static const char *unix_path(const char *endpoint, const char *transport)
 {
 	if (strncmp(endpoint, UNIX_PREFIX, strlen(UNIX_PREFIX)) == 0)
@@ -172,7 +170,8 @@ static bool bind_and_listen(int fd, const struct h2_address *address,
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes); /* only to ignore TIME_WAIT */
 	if (to->ss_family == AF_INET6)
 		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &only_v6, sizeof only_v6);
-	return bind(fd, (const struct sockaddr *)to, address->len) == 0 && listen(fd, BACKLOG) == 0;
+	return bind(fd, (const struct sockaddr *)to, address->len) == 0 &&
+	       listen(fd, SOCKETS_BACKLOG) == 0;
 }
 
 static in_port_t *port_of(struct sockaddr_storage *at)

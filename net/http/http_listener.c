@@ -15,7 +15,13 @@
 #include "base/memory.h"
 #include "net/http/http_internal.h"
 
-enum { BACKLOG = 1024, LINGERERS = 64, NS_PER_MS = 1000000, RETRY_MS = 100 };
+enum {
+	ACCEPTS_PER_TURN = 1024,
+	LINGERERS = 64,
+	READS_PER_TURN = 4, /* from one lingering socket */
+	NS_PER_MS = 1000000,
+	RETRY_MS = 100
+};
 
 #define LINGER_NS (2000ull * NS_PER_MS)
 
@@ -29,11 +35,15 @@ struct http_listener {
 	char address[300];
 	pthread_t thread;
 	bool running;
-	pthread_mutex_t mutex; /* guards socket, closing, lingerers */
-	int socket;            /* -1: closed, see http_listener_refuse */
+	/* guards socket, closing, inbox, arrived; I/O threads take it, so it is held shortly */
+	pthread_mutex_t mutex;
+	int socket; /* -1: closed, see http_listener_refuse */
 	bool closing;
+	struct lingerer inbox[LINGERERS]; /* on their way to lingerers */
+	size_t arrived;
+	/* listener thread; the count is read by others, and grows under the mutex */
 	struct lingerer lingerers[LINGERERS];
-	size_t lingering;
+	_Atomic size_t lingering;
 	int spare;          /* a spare descriptor, closed when none is left */
 	bool starved;       /* accept failed and there was no spare: try again a moment later */
 	uint64_t turn_next; /* the time that the owner's turn returned */
@@ -116,7 +126,7 @@ static int bind_one(int family, const struct sockaddr *address, socklen_t len, b
 		setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
 	if (family == AF_INET6)
 		setsockopt(s, IPPROTO_IPV6, IPV6_V6ONLY, both ? &no : &yes, sizeof yes);
-	if (!bind(s, address, len) && !listen(s, BACKLOG))
+	if (!bind(s, address, len) && !listen(s, SOCKETS_BACKLOG))
 		return s;
 	int number = errno;
 	close(s);
@@ -237,7 +247,7 @@ static void shed(struct http_listener *l)
 
 static void accept_all(struct http_listener *l)
 {
-	for (int i = 0; i < BACKLOG; i++) {
+	for (int i = 0; i < ACCEPTS_PER_TURN; i++) {
 		struct sockaddr_storage address = { 0 };
 		socklen_t len = sizeof address;
 		pthread_mutex_lock(&l->mutex);
@@ -261,9 +271,9 @@ void http_listener_linger(struct http_listener *l, int socket)
 {
 	shutdown(socket, SHUT_WR);
 	pthread_mutex_lock(&l->mutex);
-	bool taken = l->lingering < LINGERERS && !l->closing;
+	bool taken = l->arrived + atomic_load(&l->lingering) < LINGERERS && !l->closing;
 	if (taken)
-		l->lingerers[l->lingering++] = (struct lingerer){ socket, clock_now() + LINGER_NS };
+		l->inbox[l->arrived++] = (struct lingerer){ socket, clock_now() + LINGER_NS };
 	pthread_mutex_unlock(&l->mutex);
 	if (taken)
 		http_listener_wake(l);
@@ -276,7 +286,7 @@ static bool read_away(int socket)
 {
 	char waste[16384];
 	ssize_t got;
-	for (int i = 0; i < 64; i++) {
+	for (int i = 0; i < READS_PER_TURN; i++) {
 		got = recv(socket, waste, sizeof waste, MSG_DONTWAIT);
 		if (got <= 0)
 			return got < 0 && (errno == EAGAIN || errno == EINTR);
@@ -284,21 +294,37 @@ static bool read_away(int socket)
 	return true;
 }
 
-/* Closes lingering sockets whose peer is done or whose deadline has passed. Called under the mutex.
- * Returns the earliest deadline of the remaining ones. */
+/* Takes the sockets that other threads have left. False: closing. */
+static bool collect_lingerers(struct http_listener *l)
+{
+	pthread_mutex_lock(&l->mutex);
+	size_t count = atomic_load(&l->lingering);
+	memcpy(l->lingerers + count, l->inbox, l->arrived * sizeof *l->inbox);
+	atomic_store(&l->lingering, count + l->arrived);
+	l->arrived = 0;
+	bool open = !l->closing;
+	pthread_mutex_unlock(&l->mutex);
+	return open;
+}
+
+/* Closes lingering sockets whose peer is done or whose deadline has passed; all if the listener is
+ * closing. Returns the earliest deadline of the remaining ones. */
 static uint64_t pass_lingerers(struct http_listener *l, uint64_t now)
 {
+	bool open = collect_lingerers(l);
 	uint64_t next = UINT64_MAX;
-	for (size_t i = 0; i < l->lingering;) {
+	size_t count = atomic_load(&l->lingering);
+	for (size_t i = 0; i < count;) {
 		struct lingerer *x = &l->lingerers[i];
-		if (!l->closing && x->until > now && read_away(x->socket)) {
+		if (open && x->until > now && read_away(x->socket)) {
 			next = x->until < next ? x->until : next;
 			i++;
 			continue;
 		}
 		close(x->socket);
-		*x = l->lingerers[--l->lingering];
+		*x = l->lingerers[--count];
 	}
+	atomic_store(&l->lingering, count);
 	return next;
 }
 
@@ -334,11 +360,11 @@ static bool turn(struct http_listener *l)
 {
 	struct pollfd set[3 + LINGERERS];
 	uint64_t now = clock_now(), next = http_deadlines_pass(l->options.deadlines, now);
-	pthread_mutex_lock(&l->mutex);
 	next = earlier(next, pass_lingerers(l, now));
 	if (l->starved)
 		next = earlier(next, now + RETRY_MS * (uint64_t)NS_PER_MS);
 	next = earlier(next, l->turn_next);
+	pthread_mutex_lock(&l->mutex);
 	nfds_t count = watch(l, set);
 	bool closing = l->closing;
 	pthread_mutex_unlock(&l->mutex);
@@ -396,9 +422,7 @@ void http_listener_stop(struct http_listener *l)
 	if (l->running)
 		pthread_join(l->thread, NULL);
 	l->running = false;
-	pthread_mutex_lock(&l->mutex);
 	pass_lingerers(l, 0);
-	pthread_mutex_unlock(&l->mutex);
 }
 
 void http_listener_unref(struct http_listener **listener)
