@@ -106,6 +106,11 @@ void book_inherit(struct book *book, uint64_t samples)
 	book->queued += (int64_t)samples;
 }
 
+void book_leave(struct book *book, uint64_t samples)
+{
+	book->queued -= (int64_t)samples;
+}
+
 void book_settle(struct book *book, enum ledger_column end, uint64_t samples)
 {
 	ledger_enter(book->ledger);

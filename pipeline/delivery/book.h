@@ -23,7 +23,9 @@ struct book {
 	struct ledger_row *row, *tenant; /* tenant: NULL: of data without one */
 	char *account;                   /* name in the storage */
 	_Atomic int64_t queued;          /* samples that wait or are in flight, also on disk */
-	int64_t disk; /* of these: samples that are on disk only; under the delivery's lock */
+	/* Of these, under the delivery's lock: samples that are on disk only; and those that were
+	 * in memory too until the delivery left them to the next one. */
+	int64_t disk, kept;
 };
 
 /* Finds or creates the book; `list` is the head of the delivery's, under its lock. */
@@ -46,6 +48,8 @@ void book_restore(struct book *book, uint64_t samples);
 /* Samples that an earlier delivery of the same ID has left in the queue on disk: the ledger counts
  * them as queued already. */
 void book_inherit(struct book *book, uint64_t samples);
+/* Samples that are left to the next delivery of the ID. */
+void book_leave(struct book *book, uint64_t samples);
 /* Samples leave the queue; `end` says where they are now. */
 void book_settle(struct book *book, enum ledger_column end, uint64_t samples);
 

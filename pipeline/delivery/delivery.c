@@ -81,13 +81,11 @@ enum circuit_state delivery_circuit(const struct delivery *d)
 	return d->circuit.state;
 }
 
-static bool shed(void *context);
-
 /* The budget has its limits now. */
 bool delivery_start(struct delivery *d, struct error *err)
 {
 	if (!d->options.config->required && d->options.budget) {
-		d->relief = (struct budget_relief){ .shed = shed, .context = d };
+		d->relief = (struct budget_relief){ .shed = delivery_shed_waiting, .context = d };
 		budget_on_short(d->options.budget, &d->relief);
 	}
 	return dead_letters_start(d, err) && durable_start(d, err);
@@ -141,31 +139,19 @@ static void begin_consumer(struct sending *s)
 		durable_load(s);
 }
 
-/* Under the lock. Once: nothing is left, and nothing will come. */
-static bool is_settled(struct delivery *d)
-{
-	if (d->settled || d->busy || !d->drained || d->backlog.head || d->letters.writing ||
-	    !durable_settled(d))
-		return false;
-	d->settled = true;
-	return true;
-}
-
-static void settle(void *argument);
-
 void delivery_wake(struct delivery *d)
 {
 	struct sending *s;
-	bool settled;
+	bool ended;
 	do {
 		pthread_mutex_lock(&d->lock);
 		s = take_consumer(d);
-		settled = !s && is_settled(d);
+		ended = !s && delivery_has_ended(d);
 		pthread_mutex_unlock(&d->lock);
 		begin_consumer(s);
 	} while (s);
-	if (settled)
-		loop_post(d->options.loop, settle, d);
+	if (ended)
+		loop_post(d->options.loop, delivery_end, d);
 }
 
 /* ---- the end of an item */
@@ -204,9 +190,8 @@ static void end_hold(struct delivery *d, struct item *item, struct sending *s, b
 	memory_free(item);
 }
 
-/* `s` as above. The queue or the consumer is done with it. */
-static void end_item(struct delivery *d, struct item *item, struct sending *s,
-		     enum ack_outcome outcome)
+void delivery_end_item(struct delivery *d, struct item *item, struct sending *s,
+		       enum ack_outcome outcome)
 {
 	end_hold(d, item, s, true, outcome);
 }
@@ -249,7 +234,7 @@ static void overflow(struct delivery *d, struct item *item, enum ledger_column r
 	     &(struct loss){ .packet = refused ? NULL : item->packet,
 			     .samples = item->left,
 			     .reason = reason });
-	end_item(d, item, NULL, ACK_FAILED);
+	delivery_end_item(d, item, NULL, ACK_FAILED);
 }
 
 /* Senders wait for a moment while its share of memory is used up. */
@@ -408,29 +393,11 @@ void delivery_release_senders(struct delivery *d)
 	memory_free(packets);
 }
 
-/* On the loop thread. Posted once, by whoever saw that nothing is left; nobody else has a hand on
- * the delivery then. */
-static void settle(void *argument)
-{
-	struct delivery *d = argument;
-	int64_t kept = durable_close(d);
-	for (const struct book *book = d->books; book && !d->durable.storage; book = book->next)
-		if (book->queued)
-			ledger_fail(book->row);
-	if (d->lost)
-		log_error(d->options.log, "Shutdown dropped data.",
-			  log_number("dropped_items", d->lost));
-	if (kept)
-		log_info(d->options.log, "Shutdown kept data on disk.",
-			 log_number("kept_items", kept));
-	d->drained(d->argument);
-}
-
 void delivery_finish(struct sending *s, enum ack_outcome outcome)
 {
 	struct delivery *d = s->delivery;
 	struct loop *loop = d->options.loop;
-	end_item(d, s->item, s, outcome);
+	delivery_end_item(d, s->item, s, outcome);
 
 	pthread_mutex_lock(&d->lock);
 	s->next = d->idle;
@@ -438,141 +405,13 @@ void delivery_finish(struct sending *s, enum ack_outcome outcome)
 	d->busy--;
 	/* Two: where memory was short, there may be room for more of them again. */
 	struct sending *next = take_consumer(d), *another = take_consumer(d);
-	bool settled = is_settled(d);
+	bool ended = delivery_has_ended(d);
 	pthread_mutex_unlock(&d->lock);
 
 	begin_consumer(next);
 	begin_consumer(another);
-	if (settled)
-		loop_post(loop, settle, d);
-}
-
-void delivery_stop_retrying(struct delivery *d)
-{
-	d->draining = true;
-	circuit_bypass(&d->circuit, true);
-	for (uint32_t i = 0; i < d->consumer_count; i++)
-		sending_hasten(&d->consumers[i]);
-}
-
-void delivery_resume(struct delivery *d)
-{
-	if (!d->draining)
-		return;
-	d->draining = false;
-	circuit_bypass(&d->circuit, false);
-	d->lost = 0;
-}
-
-/* Drops what still waits. Returns the number of packets. */
-static uint32_t drop_waiting(struct delivery *d, enum ledger_column reason)
-{
-	for (uint32_t count = 0;; count++) {
-		pthread_mutex_lock(&d->lock);
-		bool ends = reason == LEDGER_SHED && d->drained;
-		struct item *item = ends ? NULL : backlog_take(&d->backlog);
-		d->busy += item != NULL;
-		pthread_mutex_unlock(&d->lock);
-		if (!item)
-			return count;
-		delivery_lose(d, item,
-			      &(struct loss){ .packet = item->packet,
-					      .samples = item->left,
-					      .reason = reason });
-		end_item(d, item, NULL, ACK_FAILED);
-		pthread_mutex_lock(&d->lock);
-		d->busy--;
-		bool settled = is_settled(d);
-		pthread_mutex_unlock(&d->lock);
-		if (settled)
-			loop_post(d->options.loop, settle, d);
-	}
-}
-
-/* On any thread. Nobody waits for a best-effort destination, so no sender is answered here. */
-static bool shed(void *context)
-{
-	return drop_waiting(context, LEDGER_SHED) > 0;
-}
-
-void delivery_wait_empty(struct delivery *d, void (*drained)(void *argument), void *argument)
-{
-	pthread_mutex_lock(&d->lock);
-	d->drained = drained;
-	d->argument = argument;
-	bool settled = is_settled(d);
-	pthread_mutex_unlock(&d->lock);
-	if (settled)
-		loop_post(d->options.loop, settle, d);
-}
-
-/* What is stored is not taken any more, and stays on disk. */
-static void keep_stored(struct delivery *d)
-{
-	struct item *item;
-	do {
-		pthread_mutex_lock(&d->lock);
-		durable_end(d);
-		item = backlog_take_stored(&d->backlog);
-		pthread_mutex_unlock(&d->lock);
-		if (!item)
-			return;
-		item->kept = true;
-		end_item(d, item, NULL, ACK_FAILED);
-	} while (item);
-}
-
-void delivery_drain(struct delivery *d, void (*drained)(void *argument), void *argument)
-{
-	keep_stored(d);
-	delivery_stop_retrying(d);
-	if (delivery_is_killed(d))
-		drop_waiting(d, LEDGER_KILLED);
-	delivery_wait_empty(d, drained, argument);
-}
-
-void delivery_abandon(struct delivery *d)
-{
-	keep_stored(d);
-	delivery_stop_retrying(d);
-	drop_waiting(d, LEDGER_SHUTDOWN);
-}
-
-/* The items that waited while it was killed, to as many consumers as there are. */
-static void resume_sending(struct delivery *d)
-{
-	delivery_wake(d);
-	for (uint32_t i = 0; i < d->consumer_count; i++)
-		sending_hasten(&d->consumers[i]);
-}
-
-void delivery_set_kill(struct delivery *d, enum delivery_kill kill)
-{
-	if (d->kill == kill)
-		return;
-	d->kill = kill;
-	metric_set(d->count.killed, kill != DELIVERY_ALIVE);
-	if (kill == DELIVERY_ALIVE)
-		log_warn(d->options.log, "The kill switch no longer stops this destination.");
-	else
-		log_warn(d->options.log, "The kill switch stops this destination.",
-			 log_bool("discards", delivery_discards(d)));
-	if (delivery_discards(d))
-		drop_waiting(d, LEDGER_KILLED);
-	resume_sending(d);
-}
-
-void delivery_log_stuck(struct delivery *d)
-{
-	uint64_t lost = d->lost;
-	pthread_mutex_lock(&d->lock);
-	bool stuck = d->busy || d->letters.pending;
-	for (const struct book *book = d->books; book && !d->durable.storage; book = book->next)
-		lost += (uint64_t)book->queued;
-	pthread_mutex_unlock(&d->lock);
-	if (stuck)
-		log_error(d->options.log, "Shutdown dropped data: a send operation hangs.",
-			  log_number("dropped_items", lost));
+	if (ended)
+		loop_post(loop, delivery_end, d);
 }
 
 void delivery_unref(struct delivery **delivery)

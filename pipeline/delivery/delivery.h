@@ -209,7 +209,9 @@ bool delivery_is_awaited(const struct delivery *delivery);
  * delivery_drain: stops retrying, and nothing may be enqueued any more; `drained` runs when nothing
  * is left.
  * delivery_wait_empty: the same, but packets are retried as configured.
- * With a queue on disk, delivery_drain and delivery_abandon leave there what is stored.
+ * With a queue on disk, these and delivery_abandon leave there what is stored; the rest is treated
+ * as without one. The queue is closed as soon as nothing in memory has a record, so that the next
+ * delivery of this ID can open it.
  * delivery_abandon: stops retrying, and drops what still waits (reason shutdown); what is in flight
  * ends when the exporter's stop cancels it.
  * delivery_unref: only after drained ran, or if nothing was ever enqueued.

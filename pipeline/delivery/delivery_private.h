@@ -13,8 +13,9 @@
 #include "pipeline/delivery/durable.h"
 
 /*
- * Inside a delivery: delivery.c has the queue, the consumers and the end of them; sending.c has the
- * life of one item at a consumer: its plan, attempts, retries and result.
+ * Inside a delivery: delivery.c has the queue and the consumers; sending.c has the life of one item
+ * at a consumer: its plan, attempts, retries and result; ending.c has the end of the delivery, and
+ * what it drops or leaves on disk then or when it is killed.
  */
 /*
  * One consumer: delivers one item at a time. It belongs to the thread that took it from the idle
@@ -113,5 +114,18 @@ void delivery_settle_loss(struct delivery *d, struct item *item, const struct lo
 			  bool kept);
 /* [any thread] The end of a hold; the last one removes the item. */
 void delivery_release_item(struct delivery *d, struct item *item);
+/* [any thread] The same for the consumer (`s`) or the queue (NULL), which is done with it. Its
+ * senders get their answer, unless they have it. */
+void delivery_end_item(struct delivery *d, struct item *item, struct sending *s,
+		       enum ack_outcome outcome);
+
+/* ---- ending.c ---- */
+
+/* Under the lock. Once for each: the queue on disk may be closed, and then nothing is left, and
+ * nothing will come. The caller posts delivery_end. */
+bool delivery_has_ended(struct delivery *d);
+void delivery_end(void *delivery); /* [loop thread] */
+/* The relief of the budget. True: something was dropped. */
+bool delivery_shed_waiting(void *delivery);
 
 #endif

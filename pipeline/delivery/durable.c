@@ -166,6 +166,7 @@ static void lose_kept(struct delivery *d, const struct stored *stored, bool ok)
 	if (ok || stored->removed)
 		return;
 	d->lost += stored->kept;
+	stored->book->kept -= (int64_t)stored->kept;
 	book_settle(stored->book, LEDGER_SHUTDOWN, stored->kept);
 }
 
@@ -181,8 +182,10 @@ static struct item *end_commit(struct delivery *d, struct stored *stored, bool o
 		lose_record(d, item);
 	else if (item->spilled)
 		unload(d, spilled = item);
-	if (!ok || spilled)
+	if (!ok || spilled) {
+		d->durable.held -= item != NULL;
 		stored->item = NULL;
+	}
 	return spilled;
 }
 
@@ -274,24 +277,33 @@ void durable_end(struct delivery *d)
 	d->durable.ending = true;
 }
 
-bool durable_settled(struct delivery *d)
+bool durable_leaves(struct delivery *d)
 {
-	return !d->durable.queue ||
-	       (!d->durable.spilling && storage_queue_settled(d->durable.queue));
+	struct durable *u = &d->durable;
+	if (u->leaving || u->held || u->spilling || u->loading || !storage_queue_settled(u->queue))
+		return false;
+	u->leaving = true;
+	return true;
 }
 
 int64_t durable_close(struct delivery *d)
 {
 	struct storage_queue *queue = d->durable.queue;
-	int64_t left = 0;
-	for (struct book *book = d->books; book && queue; book = book->next) {
-		if (book->queued)
-			storage_queue_account(queue, book->account)->left += book->queued;
-		left += book->queued;
+	int64_t all = 0;
+	pthread_mutex_lock(&d->lock);
+	for (struct book *book = d->books; book; book = book->next) {
+		int64_t left = book->disk + book->kept;
+		if (left)
+			storage_queue_account(queue, book->account)->left += left;
+		book_leave(book, (uint64_t)left);
+		book->disk = book->kept = 0;
+		all += left;
 	}
 	d->durable.open = false;
-	storage_queue_close(&d->durable.queue);
-	return left;
+	d->durable.queue = NULL;
+	pthread_mutex_unlock(&d->lock);
+	storage_queue_close(&queue);
+	return all;
 }
 
 /* ---- entering */
@@ -359,6 +371,7 @@ bool durable_append(struct delivery *d, struct item *item, struct stored *stored
 		if (first)
 			u->reader.first = stored->entry.sequence;
 		u->spilling += item->spilled;
+		u->held++;
 		return true;
 	}
 	stored->item = NULL;
@@ -373,12 +386,12 @@ void durable_count(struct delivery *d, const struct item *item)
 		metric_add(d->count.unstored, 1);
 }
 
-bool durable_is_stored(struct delivery *d, const struct item *item)
+bool durable_keeps(struct delivery *d, const struct item *item)
 {
 	pthread_mutex_lock(&d->lock);
 	bool stored = item->stored != NULL;
 	pthread_mutex_unlock(&d->lock);
-	return stored;
+	return stored && (d->draining || d->durable.ending);
 }
 
 void durable_discard(struct stored **stored, enum ack_outcome outcome)
@@ -397,6 +410,8 @@ void durable_remove(struct item *item)
 	stored->item = NULL;
 	stored->removed = !item->kept;
 	stored->kept = item->left;
+	stored->delivery->durable.held--;
+	item->book->kept += item->kept ? (int64_t)item->left : 0;
 	if (stored->removed)
 		storage_remove(&stored->entry);
 	else if (stored->committed)
@@ -468,6 +483,7 @@ static struct item *loaded_item(struct delivery *d, struct reading *r)
 	item->answered = item->placed = true;
 	item->stored = stored_record(d, r, item->book);
 	item->stored->item = item;
+	d->durable.held++;
 	return item;
 }
 

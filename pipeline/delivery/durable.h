@@ -34,6 +34,8 @@ struct durable {
 	_Atomic int64_t records, units; /* on disk only */
 	_Atomic uint32_t loading;       /* consumers that read a record */
 	_Atomic uint32_t spilling;      /* items that leave memory when they are committed */
+	uint32_t held;                  /* items in memory that have a record */
+	bool leaving;                   /* the queue is being closed */
 	_Atomic bool ending, open;
 };
 
@@ -54,7 +56,8 @@ void durable_count(struct delivery *delivery, const struct item *item);
 /* Under the lock. Appends the record of an item that is about to enter, and decides whether it is
  * spilled. False: the storage did not take it, and the item has no record. */
 bool durable_append(struct delivery *delivery, struct item *item, struct stored *stored);
-bool durable_is_stored(struct delivery *delivery, const struct item *item);
+/* An item that was not delivered: is the delivery ending, and does its record stay? */
+bool durable_keeps(struct delivery *delivery, const struct item *item);
 /* It did not enter, or the storage did not take it. Clears. */
 void durable_discard(struct stored **stored, enum ack_outcome outcome);
 
@@ -74,10 +77,11 @@ void durable_remove(struct item *item);
 
 /* Under the lock: from now on nothing that is stored is taken. */
 void durable_end(struct delivery *delivery);
-/* Nothing is being written or read any more. */
-bool durable_settled(struct delivery *delivery);
-/* [loop thread] When it is settled. The samples that stay on disk; the ledger counts them as queued
- * until the next delivery with this queue has sent them. */
+/* Under the lock. True once: nothing is being written or read any more, nothing in memory has a
+ * record, and the queue is to be closed. */
+bool durable_leaves(struct delivery *delivery);
+/* [loop thread] After durable_leaves. The samples that stay on disk; the ledger counts them as
+ * queued until the next delivery with this queue has sent them. */
 int64_t durable_close(struct delivery *delivery);
 
 #endif

@@ -338,7 +338,7 @@ static void retry_part(struct sending *s)
 	const struct retry_config *r = &d->options.config->retry_on_failure;
 	uint64_t delay = retry_delay(r, s->interval_ns, s->result.retry_after_ms);
 	struct circuit_place *expired;
-	if (d->draining && durable_is_stored(d, s->item)) {
+	if (durable_keeps(d, s->item)) {
 		circuit_leave(&d->circuit, &s->place, false);
 		keep_item(s);
 		return;
@@ -382,7 +382,7 @@ static void hold(void *argument)
 	struct sending *s = argument;
 	struct delivery *d = s->delivery;
 	s->result = (struct send_result){ .reason = "killed" };
-	if (d->draining && !delivery_discards(d) && durable_is_stored(d, s->item)) {
+	if (!delivery_discards(d) && durable_keeps(d, s->item)) {
 		keep_item(s);
 		return;
 	}

@@ -412,12 +412,12 @@ void exporters_let_go(struct exporter *e, bool late)
 	e->closing = e->alone = true;
 	if (e->storage)
 		log_info(&e->host.log,
-			 "The exporter is no longer configured; its queue stays on disk");
+			 "The exporter is no longer configured; its queue stays on disk, and it "
+			 "ends when nothing is left in memory");
 	else
 		log_info(&e->host.log,
 			 "The exporter is no longer configured; it ends when its queue is empty");
-	/* What is on disk is for the next exporter of this ID. */
-	if (e->all->ending || e->storage)
+	if (e->all->ending)
 		delivery_drain(e->delivery, has_drained, e);
 	else
 		delivery_wait_empty(e->delivery, has_drained, e);

@@ -303,6 +303,25 @@ def test_a_reload_under_load_loses_nothing_that_is_on_disk(build, sink, tmp_path
 
 
 @pytest.mark.threads
+def test_what_is_in_memory_alone_is_retried_after_a_reload(build, sink, tmp_path):
+    """The storage is full and the destination is down, when the exporter is changed."""
+    with gateway(build, sink, tmp_path, ack="enqueue", storage="on_error: memory, max_size_mib: 1") as g:
+        taken = []
+        while g.total("otelcol_exporter_queue_unstored_requests") < 10:
+            taken += send(g, range(len(taken), len(taken) + 10), samples=1000)
+        samples = sum(expected(taken).values())
+        assert reload(g, "num_consumers: 4", "num_consumers: 5") == "applied"
+        g.until(lambda: "Shutdown kept data on disk." in g.log())
+        assert g.ledger("profiles", "otlp_grpc")["queued"] == samples
+        sink.start()
+        g.until(lambda: not missing(taken, sink))
+        g.until(lambda: settled(g))
+        assert g.ledger("profiles", "otlp_grpc")["out"] == samples
+        assert sink.samples() == expected(taken)
+        g.until(lambda: "The exporter has ended" in g.log())
+
+
+@pytest.mark.threads
 def test_what_is_on_disk_waits_for_an_exporter_that_was_removed(build, sink, tmp_path):
     """The data of other exporters goes on, and the ledger of the one that is removed counts what it left on disk."""
     other = "otlp_grpc/other"

@@ -89,6 +89,7 @@ static void restart(struct fixture *f)
 }
 
 #define RESTORED "otelcol_ledger_restored_samples{exporter=\"fake\",pipeline=\"profiles\"} "
+#define UNSTORED "otelcol_exporter_queue_unstored_requests{exporter=\"fake\"} "
 #define USED "otelcol_storage_used_bytes{storage=\"file_storage\"} "
 
 static void fail_all(struct fixture *f)
@@ -345,6 +346,85 @@ static void a_packet_that_was_sent_in_part_is_not_kept(void **state)
 	assert_int_equal(read_metric(f, QUEUED), 0);
 }
 
+/* ---- an exporter that was replaced */
+
+static _Atomic bool up;
+static _Atomic int attempts;
+
+static void send_if_up(void *self, const struct part *part, uint64_t timeout_ns,
+		       struct sending *sending)
+{
+	const struct send_result result = { .outcome = up ? SEND_OK : SEND_RETRY,
+					    .retry_after_ms = -1,
+					    .reason = "unavailable" };
+	(void)self;
+	(void)part;
+	(void)timeout_ns;
+	attempts++;
+	sending_done(sending, &result);
+}
+
+/* On the loop thread: each step begins when the one before has done its part. */
+struct replacing {
+	struct fixture *f;
+	struct loop_timer *timer;
+	struct delivery *old;
+	int attempts; /* when the destination works again; 0: not known yet */
+	bool left;
+};
+
+static void has_left(void *argument)
+{
+	struct replacing *r = argument;
+	delivery_unref(&r->old);
+	r->left = true;
+}
+
+static void replace(void *argument)
+{
+	struct replacing *r = argument;
+	struct fixture *f = r->f;
+	bool opened = f->delivery && f->delivery->durable.queue;
+	if (!r->old && !r->left && attempts >= 2) {
+		r->old = f->delivery;
+		delivery_wait_empty(r->old, has_left, r);
+		f->delivery = NULL;
+		start(f);
+	} else if (opened && !r->attempts && r->old) {
+		r->attempts = attempts + 10; /* the old one still retries, or the new one does */
+	} else if (r->attempts && attempts >= r->attempts) {
+		up = true;
+	}
+	if (r->left && read_metric(f, QUEUED) == 0)
+		drain(f);
+	else
+		loop_timer_start(r->timer, 100000);
+}
+
+/* What has a record is sent by the new one, while the old one retries what it has in memory. */
+static void what_has_no_record_is_retried_after_a_replacement(void **state)
+{
+	struct fixture *f = *state;
+	struct replacing r = { f, loop_timer_new(f->loop, replace, &r), NULL, 0, false };
+	alarm(120);
+	close_storage();
+	open_storage(f, STORAGE_MEMORY, 20000);
+	up = false;
+	attempts = 0;
+	f->ops.send = send_if_up;
+	start(f);
+	for (int i = 0; i < 200; i++)
+		assert_true(enqueue(f, 1));
+	assert_in_range(read_metric(f, UNSTORED), 1, 199);
+	loop_timer_start(r.timer, 100000);
+	loop_run(f->loop);
+	loop_timer_unref(&r.timer);
+	assert_int_equal(read_metric(f, DROPPED("shutdown")), 0);
+	assert_int_equal(read_metric(f, OUT), 200);
+	assert_int_equal(read_metric(f, RESTORED), 0);
+	alarm(0);
+}
+
 enum { SENDERS = 10000, PACKET = 1000, MEMORY = 30000 };
 
 static _Atomic bool enough;
@@ -480,6 +560,7 @@ int main(void)
 		DURABLE(a_sender_is_answered_when_its_packet_is_stored),
 		DURABLE(a_sender_learns_that_its_packet_cannot_be_stored),
 		DURABLE(a_packet_that_was_sent_in_part_is_not_kept),
+		DURABLE(what_has_no_record_is_retried_after_a_replacement),
 		DURABLE(memory_that_changes_does_not_split_the_decision),
 		DURABLE(a_stream_is_removed_while_it_is_written),
 	};
