@@ -82,7 +82,6 @@ bool dead_letters_start(struct delivery *d, struct error *err)
 		return true;
 	if (!letter_box_open(&d->letters.box, err))
 		return error_prefix(err, "dead_letter");
-	show(&d->letters);
 	return true;
 }
 
@@ -171,6 +170,10 @@ static void write_all(void *argument)
 {
 	struct delivery *d = argument;
 	struct dead_letters *l = &d->letters;
+	if (!l->box.looked) {
+		letter_box_look(&l->box);
+		show(l);
+	}
 	pthread_mutex_lock(&d->lock);
 	while (l->first)
 		write_next(d);
@@ -189,6 +192,17 @@ static void has_written(void *argument)
 		loop_work(d->options.loop, write_all, has_written, d);
 	else
 		delivery_wake(d);
+}
+
+void dead_letters_look(struct delivery *d)
+{
+	struct dead_letters *l = &d->letters;
+	pthread_mutex_lock(&d->lock);
+	bool idle = l->on && !l->writing;
+	l->writing = l->writing || idle;
+	pthread_mutex_unlock(&d->lock);
+	if (idle)
+		loop_work(d->options.loop, write_all, has_written, d);
 }
 
 /* ---- taking */

@@ -58,8 +58,10 @@ struct dead_letters {
 extern const struct metric *const dead_letter_metrics[]; /* for the manual; NULL-terminated */
 
 void dead_letters_init(struct delivery *delivery);
-/* Opens the directory. [loop thread] */
+/* Makes sure of the directory. [loop thread] */
 bool dead_letters_start(struct delivery *delivery, struct error *err);
+/* When the delivery has started: a pool thread counts what is in the directory. [loop thread] */
+void dead_letters_look(struct delivery *delivery);
 
 /* Keeps the loss, if it can; the result goes to the ledger. False: it does not, and the caller
  * counts it as dropped. The item must have a hold. [any thread] */

@@ -88,7 +88,10 @@ bool delivery_start(struct delivery *d, struct error *err)
 		d->relief = (struct budget_relief){ .shed = delivery_shed_waiting, .context = d };
 		budget_on_short(d->options.budget, &d->relief);
 	}
-	return dead_letters_start(d, err) && durable_start(d, err);
+	if (!dead_letters_start(d, err) || !durable_start(d, err))
+		return false;
+	dead_letters_look(d);
+	return true;
 }
 
 struct book *delivery_book(struct delivery *d, const char *pipeline, const char *tenant)
@@ -424,9 +427,8 @@ void delivery_unref(struct delivery **delivery)
 	assert(!d->backlog.head);
 	durable_fini(&d->durable);
 	metrics_off_scrape(d->options.metrics, d);
-	for (uint32_t i = 0; i < d->consumer_count; i++) {
+	for (uint32_t i = 0; i < d->consumer_count; i++)
 		sending_fini(&d->consumers[i]);
-	}
 	books_free(&d->books);
 	pthread_mutex_destroy(&d->lock);
 	circuit_fini(&d->circuit);

@@ -124,9 +124,18 @@ bool letter_box_open(struct letter_box *box, struct error *err)
 	int directory = open_box(box, err);
 	if (directory < 0)
 		return false;
-	look(box, directory);
 	close(directory);
 	return true;
+}
+
+void letter_box_look(struct letter_box *box)
+{
+	struct error err;
+	int directory = letter_directory(box->path, &err);
+	if (directory < 0)
+		return;
+	look(box, directory);
+	close(directory);
 }
 
 /* ---- writing */
@@ -197,7 +206,8 @@ static enum letter_result add(struct letter_box *box, int directory, const struc
 			      struct view reason, struct error *err)
 {
 	uint64_t bytes = letter->packet->otlp.len + reason.len;
-	if (clock_now() - box->looked >= (fits(box, bytes) ? LOOK_AGAIN_NS : LOOK_NS))
+	if (!box->looked ||
+	    clock_now() - box->looked >= (fits(box, bytes) ? LOOK_AGAIN_NS : LOOK_NS))
 		look(box, directory);
 	if (!fits(box, bytes))
 		return LETTER_FULL;

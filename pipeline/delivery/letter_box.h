@@ -22,13 +22,15 @@ struct letter_box {
 	const char *path; /* borrowed */
 	uint64_t max_bytes, max_letters;
 	uint64_t bytes, letters; /* at the last look, and what was added since then */
-	uint64_t looked;         /* clock_now of the last look */
+	uint64_t looked;         /* clock_now of the last look; 0: none */
 };
 
 enum letter_result { LETTER_WRITTEN, LETTER_FULL, LETTER_FAILED };
 
-/* Makes the directory (0700) if there is none, and counts what is in it. */
+/* Makes the directory (0700) if there is none. */
 bool letter_box_open(struct letter_box *box, struct error *err);
+/* Counts what is in it; takes as long as the disk needs for every file. */
+void letter_box_look(struct letter_box *box);
 enum letter_result letter_box_add(struct letter_box *box, const struct letter *letter,
 				  struct error *err);
 

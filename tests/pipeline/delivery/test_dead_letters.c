@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <dirent.h>
+#include <fcntl.h>
 #include <semaphore.h>
+#include <sys/stat.h>
 
 #include "tests/pipeline/delivery/delivery_fixture.h"
 
@@ -58,14 +60,19 @@ static int teardown_letters(void **state)
 	return teardown(state);
 }
 
-static void reject_all(struct fixture *f)
+static void script_rejections(struct fixture *f)
 {
-	struct error err;
 	for (int i = 0; i < 16; i++)
 		f->script[i] = (struct send_result){ .outcome = SEND_PERMANENT,
 						     .retry_after_ms = -1,
 						     .reason = "invalid" };
 	begin(f);
+}
+
+static void reject_all(struct fixture *f)
+{
+	struct error err;
+	script_rejections(f);
 	assert_true(delivery_start(f->delivery, &err));
 }
 
@@ -106,6 +113,43 @@ static void parts_are_kept_one_by_one(void **state)
 	assert_int_equal(count_letters(false), 2);
 }
 
+static sem_t gate;
+
+static void hang(void *argument)
+{
+	(void)argument;
+	sem_wait(&gate);
+}
+
+static void make_old_file(const char *name)
+{
+	char path[512];
+	snprintf(path, sizeof path, "%s/%s", directory, name);
+	int fd = open(path, O_WRONLY | O_CREAT, 0600);
+	assert_true(fd >= 0);
+	assert_int_equal(futimens(fd, (const struct timespec[]){ { 1, 0 }, { 1, 0 } }), 0);
+	close(fd);
+}
+
+/* A look takes as long as the disk needs, and removes what is left over. */
+static void the_loop_thread_does_not_look(void **state)
+{
+	struct fixture *f = *state;
+	make_old_file("20260102T150405.123456789-000001.json");
+	sem_init(&gate, 0, 0);
+	script_rejections(f);
+	for (int i = 0; i < POOL; i++)
+		loop_work(f->loop, hang, NULL, NULL);
+	struct error err;
+	assert_true(delivery_start(f->delivery, &err));
+	assert_int_equal(count_letters(false), 1);
+	for (int i = 0; i < POOL; i++)
+		sem_post(&gate);
+	run_until_sends(f, 0);
+	assert_int_equal(count_letters(false), 0);
+	sem_destroy(&gate);
+}
+
 /* Its sender gets an error, and repeats it. */
 static void what_was_refused_is_not_kept(void **state)
 {
@@ -115,14 +159,6 @@ static void what_was_refused_is_not_kept(void **state)
 	run_until_sends(f, 0);
 	assert_int_equal(read_metric(f, DROPPED("queue_full")), 1);
 	assert_int_equal(count_letters(false), 0);
-}
-
-static sem_t gate;
-
-static void hang(void *argument)
-{
-	(void)argument;
-	sem_wait(&gate);
 }
 
 struct hanging {
@@ -182,6 +218,7 @@ int main(void)
 		TEST(what_is_rejected_is_kept_before_the_end),
 		TEST(parts_are_kept_one_by_one),
 		TEST(what_was_refused_is_not_kept),
+		TEST(the_loop_thread_does_not_look),
 		TEST(a_disk_that_hangs_delays_no_send),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
