@@ -242,10 +242,13 @@ void io_call(struct io_thread *t, void (*run)(void *argument), void *argument)
 	pthread_mutex_destroy(&sync.lock);
 }
 
+enum { LATER_MS = 2 };
+
 struct io_watch {
 	uv_poll_t poll;
 	uv_idle_t more; /* active: the next turn does not wait, and calls `ready` */
-	bool (*ready)(void *context);
+	uv_timer_t later;
+	enum io_more (*ready)(void *context);
 	void *context;
 	int open; /* handles */
 };
@@ -257,6 +260,11 @@ static void on_more(uv_idle_t *more)
 	call_ready(more->data);
 }
 
+static void on_later(uv_timer_t *later)
+{
+	call_ready(later->data);
+}
+
 static void on_readable(uv_poll_t *poll, int status, int events)
 {
 	(void)status, (void)events;
@@ -265,10 +273,15 @@ static void on_readable(uv_poll_t *poll, int status, int events)
 
 static void call_ready(struct io_watch *w)
 {
-	if (w->ready(w->context))
+	enum io_more more = w->ready(w->context);
+	if (more == IO_AGAIN)
 		uv_idle_start(&w->more, on_more);
 	else
 		uv_idle_stop(&w->more);
+	if (more == IO_LATER)
+		uv_timer_start(&w->later, on_later, LATER_MS, 0);
+	else
+		uv_timer_stop(&w->later);
 }
 
 void io_watch_again(struct io_watch *w)
@@ -283,7 +296,7 @@ static void handle_closed(uv_handle_t *handle)
 		memory_free(w);
 }
 
-struct io_watch *io_watch_new(struct io_thread *t, int fd, bool (*ready)(void *context),
+struct io_watch *io_watch_new(struct io_thread *t, int fd, enum io_more (*ready)(void *context),
 			      void *context, struct error *err)
 {
 	struct io_watch *w = memory_new(sizeof *w);
@@ -295,9 +308,10 @@ struct io_watch *io_watch_new(struct io_thread *t, int fd, bool (*ready)(void *c
 	}
 	w->ready = ready;
 	w->context = context;
-	w->poll.data = w->more.data = w;
-	w->open = 2;
+	w->poll.data = w->more.data = w->later.data = w;
+	w->open = 3;
 	uv_idle_init(&t->loop, &w->more);
+	uv_timer_init(&t->loop, &w->later);
 	uv_poll_start(&w->poll, UV_READABLE, on_readable);
 	return w;
 }
@@ -310,6 +324,7 @@ void io_watch_unref(struct io_watch **slot)
 		return;
 	uv_close((uv_handle_t *)&w->poll, handle_closed);
 	uv_close((uv_handle_t *)&w->more, handle_closed);
+	uv_close((uv_handle_t *)&w->later, handle_closed);
 }
 
 static uint8_t *of_size(struct io_buffer *buffer, size_t bytes)

@@ -62,14 +62,21 @@ void io_post(struct io_thread *thread, struct io_post *post); /* [any] */
 /* Returns when run(argument) has run there; at once where this is the thread. [any] */
 void io_call(struct io_thread *thread, void (*run)(void *argument), void *argument);
 
+/* When `ready` is called next, besides when the descriptor is readable. */
+enum io_more {
+	IO_DONE,  /* not at all */
+	IO_AGAIN, /* in the next turn */
+	IO_LATER  /* a few milliseconds later */
+};
+
 /*
  * A descriptor that the thread watches, of a library that does its own I/O. `ready` is called when
- * it is readable, and in the next turn if it has returned true: the library has more to do. All
- * [the thread].
+ * it is readable, and when it has asked for it. All [the thread].
  */
 struct io_watch;
-struct io_watch *io_watch_new(struct io_thread *thread, int fd, bool (*ready)(void *context),
-			      void *context, struct error *err);
+struct io_watch *io_watch_new(struct io_thread *thread, int fd,
+			      enum io_more (*ready)(void *context), void *context,
+			      struct error *err);
 /* `ready` is called in the next turn. Not to be called in `ready`. */
 void io_watch_again(struct io_watch *watch);
 /* The descriptor may be closed afterwards. Accepts NULL. */

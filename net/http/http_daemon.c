@@ -32,6 +32,12 @@ static struct http_server *server_of(const struct http_loop *loop)
 	return loop->daemon->server;
 }
 
+static void note_call(struct http_loop *loop)
+{
+	if (loop->thread)
+		loop->called_back = true;
+}
+
 /*
  * The request line has arrived: creates the request, which has a copy of the query. The query is
  * hidden from the library, in whose buffer the target is: it would parse the query into its own
@@ -41,6 +47,7 @@ static void *begin_request(void *context, const char *target, struct MHD_Connect
 {
 	struct http_server *server = server_of(context);
 	struct http_connection *connection = connection_of(mhd);
+	note_call(context);
 	http_deadline_enter(&server->deadlines, &connection->deadline, HTTP_PHASE_HEADER);
 	pthread_mutex_lock(&server->mutex);
 	server->open++;
@@ -220,8 +227,8 @@ static enum MHD_Result handle(void *context, struct MHD_Connection *mhd, const c
 {
 	struct http_request *r = *request;
 	size_t got = *len;
-	(void)context;
 	(void)url;
+	note_call(context);
 	if (r->x.stage == HTTP_STAGE_BODY && got)
 		return feed(r, mhd, data, len);
 	*len = 0;
@@ -256,6 +263,7 @@ static void end_request(void *context, struct MHD_Connection *mhd, void **reques
 {
 	struct http_request *r = *request;
 	struct http_server *server = server_of(context);
+	note_call(context);
 	if (!r)
 		return;
 	struct http_exchange *x = &r->x;
@@ -313,7 +321,6 @@ static struct http_connection *open_connection(struct http_loop *loop, struct MH
 	void *session = session_of(mhd);
 	const struct http_origin *origin = origin_of(mhd);
 	const struct sockaddr *address = (const void *)&origin->address;
-	loop->reported = true;
 	c->loop = loop;
 	c->mhd = mhd;
 	c->suspend = http_loop_suspend;
@@ -360,6 +367,7 @@ static void close_connection(struct http_connection *c)
 static void notify(void *context, struct MHD_Connection *mhd, void **own,
 		   enum MHD_ConnectionNotificationCode what)
 {
+	note_call(context);
 	if (what == MHD_CONNECTION_NOTIFY_STARTED)
 		*own = open_connection(context, mhd);
 	else

@@ -410,7 +410,10 @@ struct http_loop {
 	_Atomic int64_t connections; /* connections passed to it and not closed yet */
 	/* Called when the library could not take a socket, and has closed it. */
 	void (*lost)(struct http_loop *loop, const struct sockaddr *address);
-	bool reported; /* that thread: the library has reported a new connection */
+	/* I/O thread: has the library called back since it was called, and for how many turns has
+	 * it not? */
+	bool called_back;
+	int silent_turns;
 };
 
 /* library and thread are set. */

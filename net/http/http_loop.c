@@ -15,14 +15,29 @@ struct delivery {
 	struct http_origin origin;
 };
 
-/* The library notices events once, and keeps those that it has not used yet: it then wants to run
- * again at once. */
-static bool run(void *context)
+/* The library may have something to do in as many turns without calling back. */
+enum { SILENT_TURNS_MAX = 8 };
+
+/*
+ * The library notices events once, and keeps those that it has not used yet: it then wants to run
+ * again at once. It wants the same while a TLS handshake waits for the client, or a line of a chunk
+ * does not fit into its buffer. It then gets nothing done, and calls nothing back.
+ */
+static enum io_more run(void *context)
 {
 	struct http_loop *loop = context;
 	MHD_UNSIGNED_LONG_LONG ms;
+	loop->called_back = false;
 	MHD_run(loop->library);
-	return MHD_get_timeout(loop->library, &ms) == MHD_YES && ms == 0;
+	if (MHD_get_timeout(loop->library, &ms) != MHD_YES || ms != 0) {
+		loop->silent_turns = 0;
+		return IO_DONE;
+	}
+	if (loop->called_back)
+		loop->silent_turns = 0;
+	else if (loop->silent_turns < SILENT_TURNS_MAX)
+		loop->silent_turns++;
+	return loop->silent_turns < SILENT_TURNS_MAX ? IO_AGAIN : IO_LATER;
 }
 
 struct start {
@@ -89,14 +104,15 @@ void http_loop_resume(struct http_connection *c)
 		MHD_resume_connection(c->mhd);
 }
 
-/* The library closes the socket if it cannot take it, possibly after it has reported the connection
- * and its end. */
+/* The library closes the socket if it cannot take it. On an I/O thread, that may be after it has
+ * reported the connection and its end. */
 static void add(struct http_loop *loop, int socket, const struct http_origin *origin)
 {
 	const struct sockaddr *address = (const void *)&origin->address;
-	loop->reported = false;
+	if (loop->thread)
+		loop->called_back = false;
 	if (MHD_add_connection(loop->library, socket, address, sizeof *origin) != MHD_YES &&
-	    !loop->reported)
+	    !loop->called_back)
 		loop->lost(loop, address);
 }
 

@@ -7,15 +7,17 @@ the attackers did, and that every acknowledged sample arrived. `-rA` prints the 
 """
 import contextlib
 import os
+import pathlib
 import resource
 import select
 import socket
+import ssl
 import time
 
 import pytest
 
 from harness import build as make
-from harness import h2, otlp
+from harness import certificates, h2, otlp
 from harness.gateway import Gateway
 from harness.neighbour import SAMPLES, WARM_UP, Neighbour
 
@@ -297,6 +299,44 @@ def attacked(build, attack):
         wrong["lost"] = acknowledged - arrived
     return wrong, "RSS +%.0f MB, %d calls, median %.1f ms, slowest %.0f ms" % (
         growth / 1e6, calls["calls"], calls["p50_ms"], calls["max_ms"])
+
+
+def half_handshake(port):
+    s, out = h2.connected(port, "127.0.0.2"), ssl.MemoryBIO()
+    with contextlib.suppress(ssl.SSLWantReadError):
+        ssl.create_default_context().wrap_bio(ssl.MemoryBIO(), out, server_hostname="localhost").do_handshake()
+    s.sendall(out.read())
+    return s
+
+
+def long_chunk_line(port):
+    s = h2.connected(port, "127.0.0.2")
+    s.sendall(head("Transfer-Encoding: chunked") + b"1;" + b"a" * 60000)
+    return s
+
+
+def cpu_seconds(pid):
+    fields = pathlib.Path("/proc/%d/stat" % pid).read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+@pytest.mark.parametrize("wait", [half_handshake, long_chunk_line], ids=lambda f: f.__name__)
+def test_a_connection_that_libmicrohttpd_cannot_continue_costs_little(build, tmp_path, wait):
+    """The library wants to run again at once for as long as it waits."""
+    certificates.make_ca(tmp_path, "ca")
+    certificates.make_leaf(tmp_path, "ca", "server", "/CN=localhost")
+    tls = ", tls: {cert_file: %s/server.pem, key_file: %s/server.key}}}" % (tmp_path, tmp_path) if wait == half_handshake else "}}"
+    text = CONFIG.replace("LIMIT", "2048").replace("_timeout: 1s", "_timeout: 60s").replace("}}", tls, 1)
+    with Gateway(build / "portcullis", text) as g:
+        sockets = [wait(g.port["http"]) for _ in range(4)]
+        time.sleep(.5)
+        before, since = cpu_seconds(g.process.pid), time.monotonic()
+        time.sleep(ATTACK_S)
+        share = (cpu_seconds(g.process.pid) - before) / (time.monotonic() - since)
+        for s in sockets:
+            s.close()
+    print("%.2f of a core" % share)
+    assert share < (.75 if SANITIZED else .25)
 
 
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda f: f.__name__)

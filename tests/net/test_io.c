@@ -18,6 +18,7 @@ struct scene {
 	struct io_thread *thread;
 	struct io_post post;
 	struct io_watch *watch;
+	enum io_more more;
 	int fd;
 	size_t seen; /* bytes of the turn when the next one begins */
 	_Atomic int calls;
@@ -103,12 +104,12 @@ static void a_turn_counts_its_own_bytes_only(void **state)
 }
 
 /* Wants to be called AGAIN times more after it has read the descriptor. */
-static bool ready(void *context)
+static enum io_more ready(void *context)
 {
 	struct scene *s = context;
 	eventfd_t value;
 	eventfd_read(s->fd, &value);
-	return atomic_fetch_add(&s->calls, 1) % (AGAIN + 1) < AGAIN;
+	return atomic_fetch_add(&s->calls, 1) % (AGAIN + 1) < AGAIN ? s->more : IO_DONE;
 }
 
 static void watch(void *argument)
@@ -141,11 +142,11 @@ static void await(struct scene *s, int calls)
 	assert_int_equal(s->calls, calls);
 }
 
-static void a_watch_is_called_when_readable_and_as_often_as_it_asks(void **state)
+static void watch_and_read(enum io_more more)
 {
 	struct scene s;
-	(void)state;
 	begin(&s);
+	s.more = more;
 	io_call(s.thread, watch, &s);
 	await(&s, 0);
 	eventfd_write(s.fd, 1);
@@ -159,10 +160,17 @@ static void a_watch_is_called_when_readable_and_as_often_as_it_asks(void **state
 	end(&s);
 }
 
-static bool never(void *context)
+static void a_watch_is_called_when_readable_and_as_often_as_it_asks(void **state)
+{
+	(void)state;
+	watch_and_read(IO_AGAIN);
+	watch_and_read(IO_LATER);
+}
+
+static enum io_more never(void *context)
 {
 	(void)context;
-	return false;
+	return IO_DONE;
 }
 
 static void watch_nothing(void *argument)
