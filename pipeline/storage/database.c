@@ -115,7 +115,7 @@ static void count_mapped(struct database *db, size_t bytes)
 	madvise(db->map, db->map_size, MADV_DONTNEED);
 }
 
-/* LMDB does not tell where it has mapped the file. */
+/* LMDB's API does not return the address of its map. */
 static void find_map(struct database *db)
 {
 	struct stat file;

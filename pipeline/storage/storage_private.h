@@ -83,7 +83,7 @@ void directory_set_aside(struct storage *storage, const char *reason);
 
 /* ---- storage.c */
 
-/* Gets the table, totals and last number of a queue in s->db, and tells the owner what it does not
+/* Gets the table, totals and last number of a queue in s->db, and reports what the owner does not
  * know. Held: owners. */
 enum database_result queue_attach(struct storage_queue *queue, struct error *err);
 /* Adds up what the accounts of all queues have stored. Held: owners. */

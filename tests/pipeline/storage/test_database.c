@@ -27,6 +27,21 @@ static long resident_of_files(void)
 	return kb;
 }
 
+/* With one table. The directory is a template for mkdtemp. */
+static struct database *begin(char *directory, uint64_t max_bytes, unsigned *table)
+{
+	char path[64];
+	struct database *db;
+	struct error err;
+	error_clear(&err);
+	assert_non_null(mkdtemp(directory));
+	snprintf(path, sizeof path, "%s/queue.mdb", directory);
+	const struct database_options options = { .path = path, .max_bytes = max_bytes };
+	assert_int_equal(database_open(&db, &options, &err), DATABASE_OK);
+	assert_int_equal(database_table(db, "queue", table, &err), DATABASE_OK);
+	return db;
+}
+
 static void append(struct database *db, unsigned table, uint64_t number)
 {
 	struct error err;
@@ -82,17 +97,10 @@ static long for_all(struct database *db, unsigned table,
 
 static void what_was_read_or_removed_does_not_stay_in_memory(void **state)
 {
-	char directory[] = "/tmp/portcullis-database-XXXXXX", path[64];
-	struct database *db;
-	struct error err;
+	char directory[] = "/tmp/portcullis-database-XXXXXX";
 	unsigned table;
 	(void)state;
-	error_clear(&err);
-	assert_non_null(mkdtemp(directory));
-	snprintf(path, sizeof path, "%s/queue.mdb", directory);
-	const struct database_options options = { .path = path, .max_bytes = 256 << 20 };
-	assert_int_equal(database_open(&db, &options, &err), DATABASE_OK);
-	assert_int_equal(database_table(db, "queue", &table, &err), DATABASE_OK);
+	struct database *db = begin(directory, 256 << 20, &table);
 	const long before = resident_of_files();
 	assert_in_range(for_all(db, table, append), 0, before + MORE_KB);
 	assert_in_range(for_all(db, table, read), 0, before + MORE_KB);
@@ -121,17 +129,12 @@ static uint64_t found(struct database *db, unsigned table, uint64_t number, bool
 
 static void records_are_found_from_either_side(void **state)
 {
-	char directory[] = "/tmp/portcullis-database-XXXXXX", path[64];
-	struct database *db;
+	char directory[] = "/tmp/portcullis-database-XXXXXX";
 	struct error err;
 	unsigned table;
 	(void)state;
 	error_clear(&err);
-	assert_non_null(mkdtemp(directory));
-	snprintf(path, sizeof path, "%s/queue.mdb", directory);
-	const struct database_options options = { .path = path, .max_bytes = 1 << 20 };
-	assert_int_equal(database_open(&db, &options, &err), DATABASE_OK);
-	assert_int_equal(database_table(db, "queue", &table, &err), DATABASE_OK);
+	struct database *db = begin(directory, 1 << 20, &table);
 	assert_int_equal(found(db, table, 1, false), 0);
 	assert_int_equal(found(db, table, UINT64_MAX, true), 0);
 	assert_int_equal(database_begin(db, &err), DATABASE_OK);

@@ -15,7 +15,7 @@
 
 enum { META_END = 2 * 4096 };
 static _Atomic bool no_write; /* no write succeeds */
-static _Atomic int no_meta;   /* so many writes to the first two pages fail */
+static _Atomic int no_meta;   /* number of writes to the first two pages that fail */
 static _Atomic(struct storage *) watched;
 static _Atomic int closed, closed_unlocked;
 
