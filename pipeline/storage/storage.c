@@ -252,20 +252,26 @@ enum storage_on_error storage_on_error(const struct storage *s)
 /* Full from the first record that did not fit until a sixteenth is free. */
 bool storage_takes(const struct storage *s)
 {
-	int64_t used = s->stored + s->pending, max = (int64_t)s->options.max_bytes;
-	return !s->failing && !s->incomplete && used < (s->full ? max - max / FREE_SHARE : max);
+	int64_t max = (int64_t)s->options.max_bytes;
+	return !s->failing && !s->incomplete && s->used < (s->full ? max - max / FREE_SHARE : max);
 }
 
 /* ---- queues */
 
-void storage_count_space(struct storage *s)
+void storage_count_stored(struct storage *s)
 {
 	int64_t stored = 0;
 	for (const struct storage_queue *q = s->queues; q; q = q->next)
 		for (const struct storage_account *a = q->accounts; a; a = a->next)
 			stored += a->committed.space;
-	s->stored = stored;
+	s->used = stored + s->pending;
 	metric_set(s->count.used, stored);
+}
+
+void storage_count_pending(struct storage *s, int64_t bytes)
+{
+	s->pending += bytes;
+	s->used += bytes;
 }
 
 /* A queue whose totals are damaged keeps its records; only their numbers are not known. */
@@ -327,8 +333,8 @@ enum database_result queue_attach(struct storage_queue *q, struct error *err)
 	bool known = q->known == s->made;
 	q->known = s->made;
 	q->last = last > q->last ? last : q->last;
+	storage_count_stored(s);
 	pthread_mutex_unlock(&s->lock);
-	storage_count_space(s);
 	tell_owner(q, known);
 	return DATABASE_OK;
 }
@@ -441,7 +447,9 @@ void storage_queue_close(struct storage_queue **queue)
 	while (*at != q)
 		at = &(*at)->next;
 	*at = q->next;
-	storage_count_space(s);
+	pthread_mutex_lock(&s->lock);
+	storage_count_stored(s);
+	pthread_mutex_unlock(&s->lock);
 	pthread_mutex_unlock(&s->owners);
 	assert(!q->outstanding && !q->readers);
 	leave(q);
@@ -488,12 +496,12 @@ bool storage_append(struct storage_queue *q, struct storage_entry *e)
 	e->queue = q;
 	e->space = space_of(e->head.len + e->body.len);
 	pthread_mutex_lock(&s->lock);
-	bool taken = q->known && storage_takes(s) &&
-		     s->stored + s->pending + e->space <= (int64_t)s->options.max_bytes;
+	bool taken =
+		q->known && storage_takes(s) && s->used + e->space <= (int64_t)s->options.max_bytes;
 	s->full = !taken;
 	if (taken) {
 		e->sequence = ++q->last;
-		s->pending += e->space;
+		storage_count_pending(s, e->space);
 		wait_for_writer(s, e, STORAGE_WAITING);
 	}
 	pthread_mutex_unlock(&s->lock);

@@ -61,7 +61,8 @@ struct storage {
 	bool ended;
 	bool hurry; /* the next attempt is due now */
 
-	_Atomic int64_t stored, pending; /* bytes of records that are stored, or wait to be */
+	int64_t pending;      /* bytes of records that wait to be stored */
+	_Atomic int64_t used; /* and of those that are; changes under the lock */
 	_Atomic bool failing;
 	_Atomic bool incomplete; /* a queue that was opened could not be attached */
 	_Atomic bool full;       /* a record did not fit */
@@ -86,8 +87,10 @@ void directory_set_aside(struct storage *storage, const char *reason);
 /* Gets the table, totals and last number of a queue in s->db, and reports what the owner does not
  * know. Held: owners. */
 enum database_result queue_attach(struct storage_queue *queue, struct error *err);
-/* Adds up what the accounts of all queues have stored. Held: owners. */
-void storage_count_space(struct storage *storage);
+/* Adds up what the accounts of all queues have stored. Held: owners and lock. */
+void storage_count_stored(struct storage *storage);
+/* More bytes wait to be stored, or fewer. Held: lock. */
+void storage_count_pending(struct storage *storage, int64_t bytes);
 
 /* ---- writer.c */
 

@@ -232,8 +232,9 @@ static void end_account(struct storage_account *a, bool committed)
 	a->committed.space += more.space;
 }
 
-/* The changes of a commit have come into force, or have not. */
-static void end_totals(struct storage *s, bool committed)
+/* The changes of a commit have come into force, or have not. What was pending is stored in the same
+ * instant: counted twice, it would make the storage seem full. */
+static void end_totals(struct storage *s, const struct batch *b, bool committed)
 {
 	pthread_mutex_lock(&s->owners);
 	pthread_mutex_lock(&s->lock);
@@ -244,7 +245,8 @@ static void end_totals(struct storage *s, bool committed)
 		for (struct storage_account *a = q->accounts; a; a = a->next)
 			end_account(a, committed);
 	}
-	storage_count_space(s);
+	s->pending -= committed ? b->bytes : 0;
+	storage_count_stored(s);
 	pthread_mutex_unlock(&s->lock);
 	pthread_mutex_unlock(&s->owners);
 }
@@ -264,7 +266,7 @@ static enum database_result commit(struct storage *s, struct batch *b, struct er
 		result = database_commit(s->db, err);
 	else if (begun)
 		database_abort(s->db);
-	end_totals(s, result == DATABASE_OK);
+	end_totals(s, b, result == DATABASE_OK);
 	metric_add(result == DATABASE_OK ? s->count.commits : s->count.failures, 1);
 	return result;
 }
@@ -302,7 +304,7 @@ static void end_failed(struct storage *s, struct storage_entry *e)
 {
 	pthread_mutex_lock(&s->lock);
 	bool unwanted = e->unwanted;
-	s->pending -= e->space;
+	storage_count_pending(s, -e->space);
 	pthread_mutex_unlock(&s->lock);
 	if (!unwanted)
 		e->done(e, false);
@@ -321,7 +323,6 @@ static void end_stored(struct storage *s, struct storage_entry *e)
 {
 	pthread_mutex_lock(&s->lock);
 	bool unwanted = e->unwanted;
-	s->pending -= e->space;
 	if (unwanted)
 		wait_again(s, e);
 	else
@@ -372,7 +373,7 @@ static void take(struct storage *s, struct batch *b, struct batch *cancelled)
 		if (e->state == STORAGE_WAITING)
 			e->state = STORAGE_WRITING;
 		if (e->state == STORAGE_CANCELLED)
-			s->pending -= e->space;
+			storage_count_pending(s, -e->space);
 		batch_add(e->state == STORAGE_CANCELLED ? cancelled : b, e);
 	}
 	if (!s->first)

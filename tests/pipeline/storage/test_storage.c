@@ -260,6 +260,54 @@ static void bytes_have_a_bound(void **state)
 	forget(large);
 }
 
+static _Atomic bool entered, released, took;
+
+static void hold(struct storage_entry *entry, bool stored)
+{
+	on_done(entry, stored);
+	entered = true;
+	while (!released)
+		usleep(1000);
+}
+
+static void ask(struct storage_entry *entry, bool stored)
+{
+	took = storage_takes(record_of(entry)->f->storage);
+	on_done(entry, stored);
+}
+
+static struct record *append_done(struct fixture *f, int number,
+				  void (*done)(struct storage_entry *entry, bool stored))
+{
+	struct record *r = record_new(f, number, 6000);
+	r->entry.done = done;
+	assert_true(storage_append(f->queue, &r->entry));
+	return r;
+}
+
+/* While the first of ten records in one commit is reported, nine others are pending no more. */
+static void a_record_counts_once_when_it_is_committed(void **state)
+{
+	struct fixture *f = *state;
+	struct record *records[11];
+	f->options.max_bytes = 100000;
+	begin(f);
+	records[0] = append_done(f, 0, hold);
+	while (!entered)
+		usleep(1000);
+	records[1] = append_done(f, 1, ask);
+	for (int i = 2; i < 11; i++)
+		records[i] = append_done(f, i, on_done);
+	assert_true(storage_takes(f->storage));
+	released = true;
+	wait_settled(f);
+	assert_true(took);
+	assert_int_equal(value_of(f, "otelcol_storage_commits"), 2);
+	end(f);
+	for (int i = 0; i < 11; i++)
+		forget(records[i]);
+}
+
 /* A limit of the size of files stands for a full disk, in a process of its own. */
 static void full_disk(struct fixture *f)
 {
@@ -374,6 +422,7 @@ int main(void)
 		TEST(a_foreign_file_is_set_aside),
 		TEST(a_link_in_place_of_the_database_is_not_followed),
 		TEST(bytes_have_a_bound),
+		TEST(a_record_counts_once_when_it_is_committed),
 		TEST(a_record_in_quarantine_is_out_of_the_queue),
 #ifndef __SANITIZE_THREAD__ /* which knows neither a jump out of a fault nor threads after fork */
 		TEST(damaged_pages_never_stop_it),
