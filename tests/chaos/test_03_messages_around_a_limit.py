@@ -27,7 +27,7 @@ def test_no_request_exceeds_the_limit(build, compression, record_property):
         received, dropped = arrived(build, message, key % limit)
         assert len(received) >= parts and (len(received) == 1) == (parts == 1)
         assert all(len(data) <= limit for data in received) and not dropped
-        assert sum((otlp.samples(data) for data in received), otlp.Counter()) == otlp.samples(message)
+        assert otlp.all_samples(received) == otlp.samples(message)
     record_property("figure", "%s: %d bytes, limit 1 above, at and 1 below" % (compression, len(whole)))
 
 
@@ -36,7 +36,7 @@ def test_a_sample_that_is_too_large_is_dropped_alone(build):
     giant = message.resource_profiles[0].scope_profiles[0].profiles[0].samples[250]
     giant.values[:] = giant.timestamps_unix_nano[:] = range(10 ** 18, 10 ** 18 + 10000)
     received, dropped = arrived(build, message, "limits: {max_bytes: 20000}")
-    lost = otlp.samples(message) - sum((otlp.samples(data) for data in received), otlp.Counter())
+    lost = otlp.samples(message) - otlp.all_samples(received)
     assert dropped == 1 and [len(key[3][4]) for key in lost.elements()] == [10000]
 
 

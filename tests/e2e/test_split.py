@@ -55,7 +55,7 @@ def pass_through(build, text, limit, messages):
 
 
 def together(parts):
-    return sum((otlp.samples(data) for data in parts), start=otlp.Counter())
+    return otlp.all_samples(parts)
 
 
 @pytest.mark.parametrize("compression", ["none", "gzip"])
@@ -82,7 +82,7 @@ def test_what_was_learned_is_kept_and_costs_no_second_refusal(build):
             gateway.until(lambda: gateway.total("otelcol_ledger_queued_samples") == 0)
             refused.append(gateway.total("otelcol_exporter_oversized_requests"))
         assert refused == [1, 1]
-        assert sink.samples() == sum((otlp.samples(m) for m in messages), start=otlp.Counter())
+        assert sink.samples() == otlp.all_samples(messages)
 
 
 def test_configured_limits_are_kept_by_every_part(build):

@@ -77,7 +77,7 @@ class Rig:
 
     def letters(self):
         """The samples in all letters."""
-        return sum((otlp.samples(path.read_bytes()) for path in self.dead.glob("*.otlp")), start=otlp.Counter())
+        return otlp.all_samples(path.read_bytes() for path in self.dead.glob("*.otlp"))
 
     def replay(self, *arguments, to="otlp_grpc", directory="dead"):
         return subprocess.run([self.gateway.binary, "replay", directory, "--to", to, "--config", str(self.gateway.config), *arguments],

@@ -212,6 +212,14 @@ def samples(data):
     return found
 
 
+def all_samples(documents):
+    """Those of all documents, in one multiset: to add multisets would copy the sum for each of many thousands."""
+    found = Counter()
+    for data in documents:
+        found.update(samples(data))
+    return found
+
+
 def profiles(data):
     """The list of (resource, scope, profile head, samples in order)."""
     message = data if isinstance(data, Request) else parse(data)
