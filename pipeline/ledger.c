@@ -164,6 +164,17 @@ struct ledger *ledger_new(struct metrics *metrics)
 	return l;
 }
 
+static void free_rows(struct ledger_row *row)
+{
+	while (row) {
+		struct ledger_row *next = row->next;
+		memory_free(row->name);
+		memory_free(row->exporter);
+		memory_free(row);
+		row = next;
+	}
+}
+
 void ledger_unref(struct ledger **slot)
 {
 	struct ledger *l = *slot;
@@ -171,12 +182,8 @@ void ledger_unref(struct ledger **slot)
 	if (!l)
 		return;
 	metrics_off_scrape(l->metrics, l);
-	for (struct ledger_row *row = l->rows, *next; row; row = next) {
-		next = row->next;
-		memory_free(row->name);
-		memory_free(row->exporter);
-		memory_free(row);
-	}
+	free_rows(l->rows);
+	free_rows(l->names);
 	for (int i = 0; i < LEDGER_LOCKS; i++)
 		pthread_mutex_destroy(&l->locks[i].mutex);
 	pthread_mutex_destroy(&l->lock);
@@ -209,6 +216,11 @@ void ledger_show_column(struct ledger_row *row, enum ledger_column column)
 	row->series[column] = metrics_series(row->ledger->metrics, c->metrics[row->scope], labels);
 }
 
+static bool is_other(const char *tenant)
+{
+	return !strcmp(tenant, LEDGER_OTHER);
+}
+
 /* Under the lock. Tenants may be many: they get the series that they need. */
 static struct ledger_row *add_row(struct ledger *l, struct ledger_row **bucket,
 				  enum ledger_scope scope, const char *name, const char *exporter)
@@ -226,7 +238,7 @@ static struct ledger_row *add_row(struct ledger *l, struct ledger_row **bucket,
 	*l->last = row;
 	l->last = &row->next;
 	l->count++;
-	l->tenants += scope == LEDGER_TENANT;
+	l->tenants += scope == LEDGER_TENANT && !is_other(name);
 	return row;
 }
 
@@ -237,17 +249,23 @@ static bool is_row(const struct ledger_row *row, enum ledger_scope scope, const 
 	       (row->exporter ? exporter && !strcmp(row->exporter, exporter) : !exporter);
 }
 
-/* Under the lock. NULL: there is no place for one more tenant. */
-static struct ledger_row *find_row(struct ledger *l, enum ledger_scope scope, const char *name,
-				   const char *exporter, bool may_add)
+static struct ledger_row **bucket_of(struct ledger *l, enum ledger_scope scope, const char *name,
+				     const char *exporter)
 {
 	uint64_t hash = hash_bytes(name, strlen(name)) + (uint64_t)scope;
 	if (exporter)
 		hash = hash * 31 + hash_bytes(exporter, strlen(exporter));
-	struct ledger_row **bucket = &l->buckets[hash % LEDGER_BUCKETS];
+	return &l->buckets[hash % LEDGER_BUCKETS];
+}
+
+/* Under the lock. NULL: there is none, and may_add is false. */
+static struct ledger_row *find_row(struct ledger *l, enum ledger_scope scope, const char *name,
+				   const char *exporter, bool may_add)
+{
+	struct ledger_row **bucket = bucket_of(l, scope, name, exporter);
 	for (struct ledger_row *row = *bucket; row; row = row->next_in_bucket)
 		if (is_row(row, scope, name, exporter))
-			return row;
+			return row->counts_as ? row->counts_as : row;
 	return may_add ? add_row(l, bucket, scope, name, exporter) : NULL;
 }
 
@@ -275,17 +293,44 @@ struct ledger_row *ledger_destination(struct ledger *l, const char *pipeline, co
 	return row_of(l, LEDGER_DESTINATION, pipeline, exporter);
 }
 
-struct ledger_row *ledger_tenant(struct ledger *l, const char *tenant)
+/* Under the lock. A name for a row that exists. */
+static void add_name(struct ledger *l, const char *tenant, struct ledger_row *row)
+{
+	struct ledger_row **bucket = bucket_of(l, LEDGER_TENANT, tenant, NULL);
+	struct ledger_row *name = memory_new(sizeof *name);
+	name->scope = LEDGER_TENANT;
+	name->name = memory_text(tenant);
+	name->counts_as = row;
+	name->next_in_bucket = *bucket;
+	*bucket = name;
+	name->next = l->names;
+	l->names = name;
+}
+
+static struct ledger_row *tenant_row(struct ledger *l, const char *tenant, bool was_on_disk)
 {
 	if (!tenant)
 		return NULL;
 	pthread_mutex_lock(&l->lock);
-	bool room = l->tenants < l->tenants_max;
+	bool room = l->tenants < l->tenants_max || is_other(tenant);
 	struct ledger_row *row = find_row(l, LEDGER_TENANT, tenant, NULL, room);
-	if (!row)
-		row = find_row(l, LEDGER_TENANT, "other", NULL, true);
+	if (!row) {
+		row = find_row(l, LEDGER_TENANT, LEDGER_OTHER, NULL, true);
+		if (was_on_disk)
+			add_name(l, tenant, row);
+	}
 	pthread_mutex_unlock(&l->lock);
 	return row;
+}
+
+struct ledger_row *ledger_tenant(struct ledger *l, const char *tenant)
+{
+	return tenant_row(l, tenant, false);
+}
+
+struct ledger_row *ledger_restored_tenant(struct ledger *l, const char *tenant)
+{
+	return tenant_row(l, tenant, true);
 }
 
 const char *ledger_row_name(const struct ledger_row *row)

@@ -94,7 +94,7 @@ struct ledger *ledger_new(struct metrics *metrics);
 void ledger_unref(struct ledger **ledger); /* before its metrics */
 
 /* The number of tenants that get a row of their own, at most LEDGER_TENANTS_MAX; all others share
- * the row `other`. Rows that exist stay. */
+ * the row `other`, which is not among them. Rows that exist stay. */
 enum { LEDGER_TENANTS_MAX = 1000 };
 void ledger_limit_tenants(struct ledger *ledger, int64_t limit);
 
@@ -105,7 +105,11 @@ struct ledger_row *ledger_destination(struct ledger *ledger, const char *pipelin
 				      const char *exporter);
 /* NULL if there is no tenant (NULL). */
 struct ledger_row *ledger_tenant(struct ledger *ledger, const char *tenant);
-/* Of a tenant: its name, or `other`. */
+/* The same for a tenant that had data on disk at the start. If it counts as `other`, it does so
+ * until the program ends, even if the limit is raised: its data is never in two rows. */
+struct ledger_row *ledger_restored_tenant(struct ledger *ledger, const char *tenant);
+/* Of a tenant: its name, or LEDGER_OTHER. */
+#define LEDGER_OTHER "other"
 const char *ledger_row_name(const struct ledger_row *row);
 
 /* A transaction: short, with nothing in it but ledger_add and ledger_move. The caller may hold

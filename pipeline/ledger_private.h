@@ -30,6 +30,8 @@ struct ledger_row {
 	char *name, *exporter; /* exporter: of a destination, whose name is its pipeline's */
 	struct metric_series *series[LEDGER_COLUMNS]; /* NULL: none yet; under the ledger's lock */
 	bool logged;                                  /* that it does not balance; the same */
+	/* NULL: itself. Otherwise this is a name of a tenant without a row, and not in `rows`. */
+	struct ledger_row *counts_as;
 	_Atomic int64_t at[LEDGER_COLUMNS];
 };
 
@@ -43,7 +45,7 @@ struct ledger {
 	struct metric_series *imbalances;
 	_Atomic bool aborts;
 	pthread_mutex_t lock; /* guards the rows; before the locks of transactions */
-	struct ledger_row *rows, **last, *buckets[LEDGER_BUCKETS];
+	struct ledger_row *rows, **last, *names, *buckets[LEDGER_BUCKETS];
 	uint32_t count, tenants, tenants_max;
 	struct ledger_lock locks[LEDGER_LOCKS];
 };

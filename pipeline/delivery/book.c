@@ -9,27 +9,31 @@
 #define SEPARATOR '\t'
 
 static struct book *add_book(struct book **list, struct ledger *ledger, const char *exporter,
-			     const char *pipeline, struct ledger_row *tenant)
+			     const char *pipeline, struct ledger_row *tenant, const char *name)
 {
 	struct book *book = memory_new(sizeof *book);
 	book->ledger = ledger;
 	book->pipeline = memory_text(pipeline);
 	book->row = ledger_destination(ledger, pipeline, exporter);
 	book->tenant = tenant;
+	book->name = memory_text(name);
 	book->account =
-		tenant ? memory_format("%s%c%s", pipeline, SEPARATOR, ledger_row_name(tenant))
-		       : memory_text(pipeline);
+		name ? memory_format("%s%c%s", pipeline, SEPARATOR, name) : memory_text(pipeline);
 	book->next = *list;
 	*list = book;
 	return book;
 }
 
-static struct book *find(struct book *list, const char *pipeline, const struct ledger_row *tenant,
-			 uint32_t *count)
+static bool is_named(const struct book *book, const char *name)
+{
+	return name && book->name ? !strcmp(book->name, name) : !name && !book->name;
+}
+
+static struct book *find(struct book *list, const char *pipeline, const char *name, uint32_t *count)
 {
 	*count = 0;
 	for (struct book *book = list; book; book = book->next, ++*count)
-		if (book->tenant == tenant && !strcmp(book->pipeline, pipeline))
+		if (is_named(book, name) && !strcmp(book->pipeline, pipeline))
 			return book;
 	return NULL;
 }
@@ -39,34 +43,43 @@ struct book *book_of(struct book **list, struct ledger *ledger, const char *expo
 {
 	uint32_t count;
 	struct ledger_row *row = ledger_tenant(ledger, tenant);
-	struct book *book = find(*list, pipeline, row, &count);
+	const char *name = row ? ledger_row_name(row) : NULL;
+	struct book *book = find(*list, pipeline, name, &count);
 	if (!book && row && count >= BOOKS_MAX) {
-		row = ledger_tenant(ledger, "other");
-		book = find(*list, pipeline, row, &count);
+		name = LEDGER_OTHER;
+		row = ledger_tenant(ledger, name);
+		book = find(*list, pipeline, name, &count);
 	}
-	return book ? book : add_book(list, ledger, exporter, pipeline, row);
+	return book ? book : add_book(list, ledger, exporter, pipeline, row, name);
 }
 
 struct book *book_of_account(struct book **list, struct ledger *ledger, const char *exporter,
 			     const char *account)
 {
-	const char *end = strchr(account, SEPARATOR);
-	if (!end)
-		return book_of(list, ledger, exporter, account, NULL);
-	char *pipeline = memory_text_of(account, (size_t)(end - account));
-	struct book *book = book_of(list, ledger, exporter, pipeline, end + 1);
+	uint32_t count;
+	const char *end = strchr(account, SEPARATOR), *name = end ? end + 1 : NULL;
+	char *pipeline = memory_text_of(account, end ? (size_t)(end - account) : strlen(account));
+	struct book *book = find(*list, pipeline, name, &count);
+	if (!book)
+		book = add_book(list, ledger, exporter, pipeline,
+				ledger_restored_tenant(ledger, name), name);
 	memory_free(pipeline);
 	return book;
 }
 
-struct book *book_with_disk(struct book *list, struct ledger *ledger, const char *pipeline,
-			    const char *tenant, uint64_t samples)
+bool book_is_shared(const struct book *book)
 {
-	const char *const names[] = { tenant, "other", NULL };
-	for (int i = 0; i < 3; i++) {
+	return book->name && !strcmp(book->name, LEDGER_OTHER);
+}
+
+struct book *book_of_record(struct book *list, const char *pipeline, const char *tenant,
+			    enum record_account account, uint64_t samples)
+{
+	const char *const names[] = { tenant, LEDGER_OTHER };
+	int first = account == RECORD_ACCOUNT_SHARED, last = account != RECORD_ACCOUNT_OWN;
+	for (int i = first; i <= last; i++) {
 		uint32_t count;
-		struct ledger_row *row = ledger_tenant(ledger, names[i]);
-		struct book *book = find(list, pipeline, row, &count);
+		struct book *book = find(list, pipeline, names[i], &count);
 		if (book && book->disk >= (int64_t)samples)
 			return book;
 	}
@@ -78,6 +91,7 @@ void books_free(struct book **list)
 	for (struct book *book = *list, *next; book; book = next) {
 		next = book->next;
 		memory_free(book->pipeline);
+		memory_free(book->name);
 		memory_free(book->account);
 		memory_free(book);
 	}

@@ -4,6 +4,7 @@
 
 #include <stdatomic.h>
 
+#include "pipeline/delivery/record.h"
 #include "pipeline/ledger.h"
 
 /*
@@ -12,7 +13,10 @@
  * exporter that was replaced may have the same ID as the one that took its place: `queued` is what
  * this delivery alone has.
  *
- * A delivery has at most BOOKS_MAX with tenants; beyond that, tenants share the book `other`.
+ * A delivery makes at most BOOKS_MAX for data that arrives; beyond that, tenants share the book
+ * `other`. Its queue on disk may have more accounts, of an earlier program: each of them has a
+ * book, which counts in the row `other` if its tenant has no row. So the account of a record is
+ * always the one in which the record was counted when it was written.
  */
 enum { BOOKS_MAX = 1000 };
 
@@ -21,23 +25,27 @@ struct book {
 	struct ledger *ledger;
 	char *pipeline; /* its ID; a later graph's pipeline of this ID is the same */
 	struct ledger_row *row, *tenant; /* tenant: NULL: of data without one */
-	char *account;                   /* name in the storage */
+	char *name;                      /* of the tenant in the storage; NULL: none */
+	char *account;                   /* name in the storage: pipeline and tenant */
 	_Atomic int64_t queued;          /* samples that wait or are in flight, also on disk */
 	/* Of these, under the delivery's lock: samples that are on disk only; and those that were
 	 * in memory too until the delivery left them to the next one. */
 	int64_t disk, kept;
 };
 
-/* Finds or creates the book; `list` is the head of the delivery's, under its lock. */
+/* Finds or creates the book of data that arrives; `list` is the head of the delivery's, under its
+ * lock. */
 struct book *book_of(struct book **list, struct ledger *ledger, const char *exporter,
 		     const char *pipeline, const char *tenant);
-/* That of an account in the storage. */
+/* That of an account which the storage had at the start. */
 struct book *book_of_account(struct book **list, struct ledger *ledger, const char *exporter,
 			     const char *account);
-/* Of samples that are on disk only: the tenant's book, or the one in which they were counted while
- * there was no place for the tenant. NULL: none of them has this many. */
-struct book *book_with_disk(struct book *list, struct ledger *ledger, const char *pipeline,
-			    const char *tenant, uint64_t samples);
+/* Do the tenants of its data differ from its name? */
+bool book_is_shared(const struct book *book);
+/* The book of a record that is on disk only. Of a record that does not say where it was counted:
+ * the tenant's book, or else the shared one. NULL: it does not have this many samples. */
+struct book *book_of_record(struct book *list, const char *pipeline, const char *tenant,
+			    enum record_account account, uint64_t samples);
 void books_free(struct book **list);
 
 /* Within a transaction of the ledger: the pipeline hands samples to the destination. `batched`:

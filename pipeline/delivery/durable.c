@@ -324,13 +324,15 @@ struct stored *durable_record(struct delivery *d, struct packet *packet, struct 
 {
 	struct durable *u = &d->durable;
 	bool required = u->storage && d->options.config->required;
+	enum record_account account =
+		book_is_shared(book) ? RECORD_ACCOUNT_SHARED : RECORD_ACCOUNT_OWN;
 	if (required)
 		packet_hold_acks(packet, ACK_MODE(ACK_DURABLE));
 	struct stored *stored =
 		u->open && storage_takes(u->storage) ? memory_new(sizeof *stored) : NULL;
 	if (stored)
 		bytes_init(&stored->head, HEAD_MAX);
-	if (!stored || !record_encode(packet, book->pipeline, &stored->head)) {
+	if (!stored || !record_encode(packet, book->pipeline, account, &stored->head)) {
 		if (stored)
 			stored_free(stored);
 		if (required)
@@ -421,30 +423,37 @@ void durable_remove(struct item *item)
 /* ---- reading */
 
 /* Under the lock. The book in which the record counts. Where the totals of the queue were damaged,
- * its samples were not known until now. */
-static struct book *book_of_record(struct delivery *d, const struct reading *r)
+ * its samples were not known until now; *account is NULL then, as no total has them. */
+static struct book *find_book(struct delivery *d, const struct reading *r,
+			      struct storage_account **account)
 {
-	struct ledger *ledger = d->options.ledger;
+	*account = NULL;
 	if (!r->pipeline)
 		return NULL;
-	struct book *book = book_with_disk(d->books, ledger, r->pipeline, r->tenant, r->samples);
-	if (book)
+	struct book *book =
+		book_of_record(d->books, r->pipeline, r->tenant, r->account, r->samples);
+	if (book) {
+		*account = storage_queue_account(d->durable.queue, book->account);
 		return book;
-	book = book_of(&d->books, ledger, d->options.id, r->pipeline, r->tenant);
-	book_restore(book, r->samples - (uint64_t)book->disk);
-	book->disk = (int64_t)r->samples;
+	}
+	book = book_of(&d->books, d->options.ledger, d->options.id, r->pipeline, r->tenant);
+	book_restore(book, r->samples);
+	book->disk += (int64_t)r->samples;
 	return book;
 }
 
-static struct stored *stored_record(struct delivery *d, const struct reading *r, struct book *book)
+/* Under the lock. */
+static struct stored *stored_record(struct delivery *d, const struct reading *r)
 {
 	struct durable *u = &d->durable;
+	struct storage_account *account;
+	struct book *book = find_book(d, r, &account);
 	struct stored *stored = memory_new(sizeof *stored);
 	stored->delivery = d;
 	stored->book = book;
 	stored->committed = stored->loaded = true;
 	stored->entry = (struct storage_entry){
-		.account = book ? storage_queue_account(u->queue, book->account) : NULL,
+		.account = account,
 		.sequence = r->sequence,
 		.samples = r->samples,
 		.bytes = r->packet ? r->packet->otlp.len : 0,
@@ -464,10 +473,9 @@ static void set_apart(struct delivery *d, const struct reading *r)
 	metric_add(d->count.unreadable[r->fault], 1);
 	pthread_mutex_lock(&d->lock);
 	d->durable.records--;
-	struct book *book = book_of_record(d, r);
-	struct stored *stored = stored_record(d, r, book);
-	if (book)
-		drop_corrupt(d, book, (int64_t)r->samples);
+	struct stored *stored = stored_record(d, r);
+	if (stored->book)
+		drop_corrupt(d, stored->book, (int64_t)r->samples);
 	if (d->backlog.sizer == SIZER_REQUESTS) {
 		d->durable.units--;
 		backlog_count(&d->backlog, -1);
@@ -479,9 +487,10 @@ static void set_apart(struct delivery *d, const struct reading *r)
 /* Under the lock. */
 static struct item *loaded_item(struct delivery *d, struct reading *r)
 {
-	struct item *item = delivery_item(d, r->packet, book_of_record(d, r));
+	struct stored *stored = stored_record(d, r);
+	struct item *item = delivery_item(d, r->packet, stored->book);
 	item->answered = item->placed = true;
-	item->stored = stored_record(d, r, item->book);
+	item->stored = stored;
 	item->stored->item = item;
 	d->durable.held++;
 	return item;

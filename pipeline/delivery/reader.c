@@ -33,6 +33,7 @@ static void use(void *context, uint64_t sequence, struct view data)
 	r->size = data.len;
 	r->fault = record_check(data, &record);
 	r->samples = record.samples;
+	r->account = record.account;
 	if (record.pipeline.len)
 		r->pipeline = memory_text_of(record.pipeline.at, record.pipeline.len);
 	if (record.tenant.len)

@@ -36,6 +36,7 @@ struct reading {
 	enum record_fault fault;
 	char *pipeline; /* NULL: not known */
 	char *tenant;   /* NULL: none */
+	enum record_account account;
 	struct packet *packet;
 };
 

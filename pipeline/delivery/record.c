@@ -27,6 +27,7 @@ enum {
 	AT_NEWEST = 80,
 	AT_TABLES = 88,
 	AT_CONTRIBUTIONS = 144,
+	AT_ACCOUNT = 148,
 	AT_ID = 152,
 	FIXED_WITHOUT_ID = AT_ID,
 	FIXED = 168,
@@ -149,7 +150,8 @@ static uint64_t checksum_of(const uint8_t *head, size_t length)
 }
 
 /* The fixed part; the checksum last. */
-static void set_fixed(uint8_t *at, size_t length, struct packet *p, uint32_t receivers)
+static void set_fixed(uint8_t *at, size_t length, struct packet *p, uint32_t receivers,
+		      enum record_account account)
 {
 	struct hash128 id = packet_id(p);
 	struct hash128 content = hash_content_128(p->otlp.at, p->otlp.len);
@@ -169,12 +171,14 @@ static void set_fixed(uint8_t *at, size_t length, struct packet *p, uint32_t rec
 	for (unsigned t = 0; t < PACKET_TABLES; t++)
 		set_number(at + AT_TABLES + 8 * t, p->tables[t], 8);
 	set_number(at + AT_CONTRIBUTIONS, receivers, 4);
+	set_number(at + AT_ACCOUNT, account, 4);
 	set_number(at + AT_ID, id.low, 8);
 	set_number(at + AT_ID + 8, id.high, 8);
 	set_number(at + AT_CHECKSUM, checksum_of(at, length), 8);
 }
 
-bool record_encode(struct packet *packet, const char *pipeline, struct bytes *head)
+bool record_encode(struct packet *packet, const char *pipeline, enum record_account account,
+		   struct bytes *head)
 {
 	static const uint8_t zero[FIXED];
 	uint32_t receivers;
@@ -182,7 +186,7 @@ bool record_encode(struct packet *packet, const char *pipeline, struct bytes *he
 	    !put_string(head, pipeline) || !put_origin(head, packet->origin) ||
 	    !put_contributions(head, packet, &receivers) || head->len > HEAD_MAX)
 		return false;
-	set_fixed(head->at, head->len, packet, receivers);
+	set_fixed(head->at, head->len, packet, receivers, account);
 	return true;
 }
 
@@ -286,6 +290,13 @@ static struct hash128 id_of(struct view head)
 	return (struct hash128){ number_at(head.at + AT_ID, 8), number_at(head.at + AT_ID + 8, 8) };
 }
 
+static enum record_account account_of(const uint8_t *head)
+{
+	uint64_t account = number_at(head + AT_ACCOUNT, 4);
+	return account <= RECORD_ACCOUNT_SHARED ? (enum record_account)account
+						: RECORD_ACCOUNT_UNKNOWN;
+}
+
 enum record_fault record_check(struct view data, struct record *record)
 {
 	*record = (struct record){ .samples = 0 };
@@ -294,6 +305,7 @@ enum record_fault record_check(struct view data, struct record *record)
 		return fault;
 	size_t length = number_at(data.at + AT_LENGTH, 4);
 	*record = (struct record){
+		.account = account_of(data.at),
 		.samples = number_at(data.at + AT_SAMPLES, 8),
 		.content = { number_at(data.at + AT_CONTENT, 8),
 			     number_at(data.at + AT_CONTENT + 8, 8) },

@@ -130,16 +130,21 @@ SENT = {"a": 3, "b": 2, "c": 1}  # requests
 SAMPLES = 20
 
 
+def durable(build, sink, directory, metrics_limit, keys=("", "")):
+    text = DURABLE.replace("SINK", str(sink.port)).replace("METRICS_LIMIT", str(metrics_limit)).replace(*keys)
+    return Gateway(build / "portcullis", text, cwd=directory)
+
+
+def tenants(g, column):
+    found = {dict(labels)["tenant"]: row[column] for labels, row in ledger.check(g.metrics()).items()
+             if labels[0][0] == "tenant"}
+    return {tenant: samples for tenant, samples in found.items() if samples}
+
+
 def test_the_ledger_of_a_tenant_continues_after_a_restart(build, tmp_path):
     with absent_sink() as sink:
         def gateway(metrics_limit):
-            text = DURABLE.replace("SINK", str(sink.port)).replace("METRICS_LIMIT", str(metrics_limit))
-            return Gateway(build / "portcullis", text, cwd=tmp_path)
-
-        def tenants(g, column):
-            found = {dict(labels)["tenant"]: row[column] for labels, row in ledger.check(g.metrics()).items()
-                     if labels[0][0] == "tenant"}
-            return {tenant: samples for tenant, samples in found.items() if samples}
+            return durable(build, sink, tmp_path, metrics_limit)
         with gateway(100) as g:
             with peers.Client(g.port["grpc"]) as client:
                 for tenant, requests in SENT.items():
@@ -160,4 +165,50 @@ def test_the_ledger_of_a_tenant_continues_after_a_restart(build, tmp_path):
             g.until(lambda: not g.total("otelcol_ledger_queued_samples"))
             assert sum(tenants(g, "out").values()) == 6 * SAMPLES
         with gateway(100) as g:
+            assert not tenants(g, "restored")
+
+
+@pytest.mark.threads
+def test_totals_are_right_with_more_tenants_than_the_limit(build, tmp_path):
+    """Of what was counted under one limit, a part is delivered under another one; the rest is restored under a third."""
+    one, keys = ("queue_size: 1000", "queue_size: 1000, num_consumers: 1"), itertools.count()
+
+    def send(g, *names):
+        with peers.Client(g.port["grpc"]) as client:
+            for name in names:
+                client.send(make.request(next(keys), samples=SAMPLES), metadata=[("x-tenant", name)])
+
+    def expect(g, column, **requests):
+        g.until(lambda: tenants(g, column) == {name: n * SAMPLES for name, n in requests.items()})
+
+    with absent_sink() as sink:
+        with durable(build, sink, tmp_path, 2, one) as g:
+            send(g, *"abcdaabbcd")
+            expect(g, "queued", a=3, b=3, other=4)
+            assert g.stop() == 0
+        # a, b and c are delivered, in the order of the queue
+        room = threading.Semaphore(3)
+
+        def answer(data, context):
+            if not room.acquire(blocking=False):
+                context.abort(grpc.StatusCode.UNAVAILABLE, "full")
+            return b""
+        sink.answer = answer
+        sink.start()
+        with durable(build, sink, tmp_path, 1, one) as g:
+            expect(g, "restored", a=3, other=7)
+            expect(g, "out", a=1, other=2)
+            send(g, *"bxy")
+            expect(g, "queued", a=2, other=8)
+            assert g.stop() == 0
+        with durable(build, sink, tmp_path, 100, one) as g:
+            expect(g, "restored", a=2, b=2, other=6)
+            send(g, *"xz")
+            expect(g, "queued", a=2, b=2, other=6, x=1, z=1)
+            for _ in range(12):
+                room.release()
+            expect(g, "out", a=2, b=2, other=6, x=1, z=1)
+            assert not tenants(g, "queued") and not tenants(g, "dropped")
+            assert g.stop() == 0
+        with durable(build, sink, tmp_path, 100, one) as g:
             assert not tenants(g, "restored")

@@ -200,6 +200,33 @@ static void tenants_beyond_the_limit_share_a_row(void **state)
 	assert_null(strstr(text, "tenant=\"b\""));
 }
 
+static void the_shared_row_takes_no_place(void **state)
+{
+	struct fixture *f = *state;
+	ledger_limit_tenants(f->ledger, 2);
+	assert_string_equal(ledger_row_name(ledger_tenant(f->ledger, "other")), "other");
+	assert_string_equal(ledger_row_name(ledger_tenant(f->ledger, "a")), "a");
+	assert_string_equal(ledger_row_name(ledger_tenant(f->ledger, "b")), "b");
+	assert_string_equal(ledger_row_name(ledger_tenant(f->ledger, "c")), "other");
+}
+
+/* A tenant with data on disk that counts as `other` does so with any later limit. */
+static void a_restored_tenant_stays_in_its_row(void **state)
+{
+	struct fixture *f = *state;
+	ledger_limit_tenants(f->ledger, 1);
+	struct ledger_row *a = ledger_restored_tenant(f->ledger, "a");
+	struct ledger_row *b = ledger_restored_tenant(f->ledger, "b");
+	assert_string_equal(ledger_row_name(a), "a");
+	assert_string_equal(ledger_row_name(b), "other");
+	ledger_limit_tenants(f->ledger, 10);
+	assert_ptr_equal(ledger_tenant(f->ledger, "a"), a);
+	assert_ptr_equal(ledger_tenant(f->ledger, "b"), b);
+	assert_ptr_equal(ledger_restored_tenant(f->ledger, "b"), b);
+	assert_string_equal(ledger_row_name(ledger_tenant(f->ledger, "c")), "c");
+	assert_int_equal(ledger_check(f->ledger, true), 0);
+}
+
 /* Samples that go round: from the pipeline to the destination, and back out of both. */
 enum { THREADS = 4, ROUNDS = 20000 };
 
@@ -267,6 +294,8 @@ int main(void)
 		TEST(only_a_release_continues_and_counts),
 		TEST(a_row_exists_once),
 		TEST(tenants_beyond_the_limit_share_a_row),
+		TEST(the_shared_row_takes_no_place),
+		TEST(a_restored_tenant_stays_in_its_row),
 		TEST(every_scrape_is_of_one_instant),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

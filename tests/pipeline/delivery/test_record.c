@@ -39,7 +39,7 @@ static struct packet *make_packet(void)
 static void encode(struct packet *p, struct bytes *out)
 {
 	bytes_init(out, 1 << 20);
-	assert_true(record_encode(p, "profiles/x", out));
+	assert_true(record_encode(p, "profiles/x", RECORD_ACCOUNT_SHARED, out));
 	assert_true(bytes_add(out, p->otlp.at, p->otlp.len));
 }
 
@@ -52,6 +52,7 @@ static void a_packet_comes_back_as_it_was(void **state)
 	encode(p, &data);
 	assert_int_equal(record_check(bytes_view(&data), &r), RECORD_SOUND);
 	assert_true(view_is(r.pipeline, "profiles/x"));
+	assert_int_equal(r.account, RECORD_ACCOUNT_SHARED);
 	assert_int_equal(r.samples, 42);
 	struct packet *q = record_packet(&r);
 	assert_int_equal(q->otlp.len, 1000);
@@ -148,7 +149,7 @@ static void encode_old(struct packet *p, struct bytes *out)
 	enum { AT_LENGTH = 8, AT_CHECKSUM = 48, AT_ID = 152, ID = 16 };
 	uint8_t sums[16];
 	bytes_init(out, 1 << 20);
-	assert_true(record_encode(p, "profiles/x", out));
+	assert_true(record_encode(p, "profiles/x", RECORD_ACCOUNT_SHARED, out));
 	size_t head = out->len - ID;
 	memmove(out->at + AT_ID, out->at + AT_ID + ID, head - AT_ID);
 	out->len = head;
