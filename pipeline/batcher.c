@@ -228,11 +228,12 @@ static void keep(struct sealed *sealed, struct packet *packet)
 }
 
 /* False: the request that is being added found no destination. */
-static bool emit(struct batcher *b, struct sealed *sealed)
+static bool emit(struct batcher *b, struct sealed *sealed, struct request *request)
 {
 	bool kept = true;
 	for (uint32_t i = 0; i < sealed->count; i++)
-		kept = b->options.emit(b->options.context, sealed->at[i]);
+		kept = b->options.emit(b->options.context, sealed->at[i],
+				       sealed->own && i + 1 == sealed->count ? request : NULL);
 	return kept || !sealed->own;
 }
 
@@ -347,7 +348,7 @@ enum batcher_result batcher_add(struct batcher *b, const struct profiles *p,
 	pthread_mutex_unlock(&shard->lock);
 	bytes_fini(&key);
 
-	bool kept = emit(b, &sealed);
+	bool kept = emit(b, &sealed, p->request);
 	if (sealed.open && !atomic_exchange(&b->armed, true))
 		loop_post(b->options.loop, close_old, b);
 	return !taken ? BATCHER_FAILED : kept ? BATCHER_TAKEN : BATCHER_LOST;
@@ -384,7 +385,7 @@ static uint64_t close_shard(struct batcher *b, struct shard *shard, uint64_t unt
 	do {
 		count = seal_old(b, shard, until, packets, &next);
 		for (uint32_t i = 0; i < count; i++)
-			b->options.emit(b->options.context, packets[i]);
+			b->options.emit(b->options.context, packets[i], NULL);
 	} while (count == CLOSE_AT_ONCE);
 	return next;
 }

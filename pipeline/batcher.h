@@ -37,7 +37,9 @@ struct batcher_options {
 	 * lock. */
 	void (*collected)(void *context, const struct collect_added *added);
 	size_t idle_bytes; /* capacity that all empty batches together may keep */
-	bool (*emit)(void *context, struct packet *packet); /* false: no destination accepted it */
+	/* False: no destination accepted it. `request`: the one that is being added, which the
+	 * packet ends with; NULL: it has only earlier ones. */
+	bool (*emit)(void *context, struct packet *packet, struct request *request);
 	void *context;
 };
 

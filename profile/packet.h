@@ -29,7 +29,6 @@ struct contribution {
 	 */
 	struct ack *ack;
 	enum ack_mode mode; /* of the ack; valid also when the request is gone */
-	bool accepted;      /* of the request, when it was collected */
 };
 
 /* A sealed packet is OTLP; what else its bytes become. */

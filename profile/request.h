@@ -38,9 +38,8 @@ struct request {
 	const char *tenant; /* resolved at admission (pipeline/intake/tenant.h); NULL: none */
 	uint64_t arrival;   /* clock_now */
 	struct ack *ack;    /* held by everything that must finish before the reply is sent */
-	/* Another path has accepted the document: a sender that does not wait will not repeat it.
-	 */
-	bool accepted;
+	/* what routes have refused of the document (pipeline/intake/pipeline.h); may be NULL */
+	struct refused **refused;
 };
 
 /* A metadata key that begins with this is an attribute of the sender's identity (`auth`). */

@@ -293,6 +293,12 @@ static enum ledger_column why_not(const struct delivery *d)
 				    : LEDGER_QUEUE_FULL;
 }
 
+/* Does it discard what comes, and call it accepted? */
+static bool swallows(const struct delivery *d)
+{
+	return delivery_discards(d) && !delivery_is_awaited(d);
+}
+
 bool delivery_enqueue(struct delivery *d, struct packet *packet, struct book *book,
 		      enum queue_entry entry)
 {
@@ -318,7 +324,7 @@ bool delivery_enqueue(struct delivery *d, struct packet *packet, struct book *bo
 	durable_discard(&stored, ACK_FAILED);
 	if (!taken)
 		overflow(d, item, reason, reported, entry == ENTRY_REFUSED);
-	return taken || (delivery_discards(d) && !delivery_is_awaited(d));
+	return taken || swallows(d);
 }
 
 void delivery_drop(struct delivery *d, uint64_t samples, struct book *book,
@@ -340,6 +346,8 @@ int64_t delivery_load(const struct delivery *d)
 
 enum delivery_room delivery_room(struct delivery *d, struct packet *packet)
 {
+	if (swallows(d))
+		return ROOM_SOME;
 	const struct delivery_config *config = d->options.config;
 	bool blocks = (config->required && config->sending_queue.block_on_overflow) || d->waits;
 	if (durable_refuses(d) || (packet && durable_spills(d) && packet_has_acks(packet, d->acks)))

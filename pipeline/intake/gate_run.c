@@ -108,37 +108,29 @@ static bool is_the_senders(const struct inbound *in, const struct error *err)
 	       in->refusal == REFUSAL_KILLED || in->refusal == REFUSAL_SHED;
 }
 
-/* A path that may well accept the document; the first one if there is none. */
-static uint32_t find_room(const struct gate *gate)
-{
-	for (uint32_t i = 0; i < gate->options.pipeline_count; i++)
-		if (gate_counts(gate, gate->options.paths[i]) &&
-		    pipeline_has_room(gate->options.paths[i]))
-			return i;
-	return 0;
-}
-
-/* Runs all paths of the receiver, first one that has room: the others must know whether the sender
- * will repeat the document. The document is accepted if any path accepted it that counts; the
+/* Runs all paths of the receiver. The document is accepted if any path accepted it that counts; the
  * first refusal is reported only if none did, or if the sender waits for the destinations of all
- * paths. */
+ * paths. What queues had no room for is concluded when it is known whether the sender will repeat
+ * it. */
 static bool run_paths(struct worker *worker, struct inbound *in, struct pass *pass,
 		      struct error *first)
 {
 	struct gate *gate = in->gate;
 	bool taken = false, decoded = true;
-	uint32_t count = gate->options.pipeline_count, start = find_room(gate);
-	for (uint32_t i = 0; i < count && decoded; i++) {
-		struct pipeline *path = gate->options.paths[(start + i) % count];
+	struct refused *refused = NULL;
+	in->request.refused = &refused;
+	for (uint32_t i = 0; i < gate->options.pipeline_count && decoded; i++) {
+		struct pipeline *path = gate->options.paths[i];
 		struct error err;
 		error_clear(&err);
-		in->request.accepted = taken;
 		bool ok = run_path(worker, in, pass, path, i == 0, &decoded, &err);
 		bool matters = gate_counts(gate, path);
 		taken = taken || (ok && matters);
 		if (!ok && (matters || !decoded) && first->kind == ERROR_NONE)
 			*first = err;
 	}
+	in->request.refused = NULL;
+	pipeline_conclude(&refused, taken);
 	if (taken && first->kind != ERROR_NONE && in->ack.mode != ACK_ENQUEUE)
 		ack_note(&in->ack, is_the_senders(in, first) ? ACK_REFUSED : ACK_FAILED);
 	if (!taken && first->kind == ERROR_BUSY && !first->retry_after_ms)

@@ -219,49 +219,22 @@ static void drop_at(const struct route *route, const struct request *request,
 	memory_free(books);
 }
 
-static void note_accepted(const struct profiles *profiles, bool accepted)
-{
-	if (profiles->request && accepted)
-		profiles->request->accepted = true;
-}
-
-static bool route_has_room(const struct route *route)
-{
-	for (uint32_t i = 0; i < route->required_count; i++)
-		if (delivery_room(route->deliveries[i], NULL) == ROOM_SOME)
-			return true;
-	return false;
-}
-
-/* A route that may well accept a document; the first one if there is none. */
-static uint32_t find_room(const struct pipeline *path)
-{
-	for (uint32_t i = 0; i < path->route_count; i++)
-		if (route_has_room(&path->routes[i]))
-			return i;
-	return 0;
-}
-
-/* The document is accepted if any required route accepted it. It goes first to one that has room:
- * the others must know whether the sender will repeat it. What that route cannot hold is refused.
- */
+/* The document is accepted if any required route accepted it. What the first route cannot hold is
+ * refused. */
 static enum batcher_result add_to_routes(const struct pipeline *path,
 					 const struct profiles *profiles,
 					 struct collect_added *added, struct error *err)
 {
-	uint32_t start = find_room(path);
-	const struct route *first = &path->routes[start];
-	enum batcher_result result = batcher_add(first->batcher, profiles, added, err);
+	enum batcher_result result = batcher_add(path->routes[0].batcher, profiles, added, err);
 	for (uint32_t i = 1; i < path->route_count && result != BATCHER_FAILED; i++) {
-		const struct route *route = &path->routes[(start + i) % path->route_count];
 		struct collect_added same = { 0 };
 		struct error why;
 		error_clear(&why);
-		note_accepted(profiles, result == BATCHER_TAKEN && first->required_count);
-		enum batcher_result also = batcher_add(route->batcher, profiles, &same, &why);
+		enum batcher_result also =
+			batcher_add(path->routes[i].batcher, profiles, &same, &why);
 		if (also == BATCHER_FAILED)
-			drop_at(route, profiles->request, added, &why);
-		if (also == BATCHER_TAKEN && route->required_count)
+			drop_at(&path->routes[i], profiles->request, added, &why);
+		if (also == BATCHER_TAKEN && path->routes[i].required_count)
 			result = also;
 	}
 	return result;
@@ -423,27 +396,67 @@ static bool emit_promised(const struct route *route, struct packet *packet, stru
 	return taken;
 }
 
-/* Will no sender repeat it, because another path has accepted it? */
-static bool is_accepted(const struct packet *packet)
-{
-	for (uint32_t i = 0; i < packet->contribution_count; i++)
-		if (packet->contributions[i].accepted && !packet->contributions[i].ack)
-			return true;
-	return false;
-}
+/* ---- what its sender may have to repeat */
 
-/* If there is no room, no queue accepts the packet, not even one that gets room at this moment: the
- * sender then retries, and the packet is not lost for the others. */
-static bool emit_unanswered(const struct route *route, struct packet *packet, struct book **books)
+static bool enter_all(const struct route *route, struct packet *packet, struct book **books,
+		      enum queue_entry entry)
 {
-	bool enters = is_accepted(packet) || finds_room(route, packet);
-	enum queue_entry entry = enters ? ENTRY_IF_FITS : ENTRY_REFUSED;
 	bool taken = false;
 	for (uint32_t i = 0; i < route->delivery_count; i++) {
 		bool entered = delivery_enqueue(route->deliveries[i], packet, books[i], entry);
 		taken = taken || (entered && i < route->required_count);
 	}
 	return taken;
+}
+
+/* A packet of one document, whose sender has no answer yet. */
+struct refused {
+	struct refused *next;
+	const struct route *route;
+	struct packet *packet; /* a reference */
+	struct book **books;
+};
+
+static bool postpone(const struct route *route, struct packet *packet, struct book **books,
+		     struct request *request)
+{
+	if (!request || !request->refused || packet->contribution_count != 1 ||
+	    packet->contributions[0].ack)
+		return false;
+	struct refused *refused = memory_new(sizeof *refused);
+	*refused = (struct refused){ .next = *request->refused,
+				     .route = route,
+				     .packet = packet_ref(packet),
+				     .books = books };
+	*request->refused = refused;
+	return true;
+}
+
+void pipeline_conclude(struct refused **list, bool accepted)
+{
+	while (*list) {
+		struct refused *refused = *list;
+		*list = refused->next;
+		enter_all(refused->route, refused->packet, refused->books,
+			  accepted ? ENTRY_IF_FITS : ENTRY_REFUSED);
+		packet_unref(&refused->packet);
+		memory_free(refused->books);
+		memory_free(refused);
+	}
+}
+
+/* If there is no room, no queue accepts the packet, not even one that gets room at this moment: the
+ * sender then retries, and the packet is not lost for the others. Clears the books if they are
+ * needed longer. */
+static bool emit_unanswered(const struct route *route, struct packet *packet, struct book ***books,
+			    struct request *request)
+{
+	if (finds_room(route, packet))
+		return enter_all(route, packet, *books, ENTRY_IF_FITS);
+	if (!postpone(route, packet, *books, request))
+		return enter_all(route, packet, *books, ENTRY_REFUSED);
+	*books = NULL;
+	return false;
 }
 
 /* Has some sender of it been answered? */
@@ -455,7 +468,7 @@ static bool is_promised(const struct route *route, const struct packet *packet)
 	return route->settings.on && !route->waits && !waiting;
 }
 
-bool pipeline_emit(void *context, struct packet *packet)
+bool pipeline_emit(void *context, struct packet *packet, struct request *request)
 {
 	const struct route *route = context;
 	_Atomic int64_t bytes = 0;
@@ -466,7 +479,7 @@ bool pipeline_emit(void *context, struct packet *packet)
 	packet_attach(packet, &all);
 	struct book **books = hand_over(route, packet);
 	bool taken = is_promised(route, packet) ? emit_promised(route, packet, books)
-						: emit_unanswered(route, packet, books);
+						: emit_unanswered(route, packet, &books, request);
 	memory_free(books);
 	packet_detach(packet, &all);
 	packet_release_acks(packet, ACK_MODE_ANY, ACK_TAKEN);
@@ -477,8 +490,9 @@ bool pipeline_emit(void *context, struct packet *packet)
 bool pipeline_has_room(const struct pipeline *path)
 {
 	for (uint32_t i = 0; i < path->route_count; i++)
-		if (route_has_room(&path->routes[i]))
-			return true;
+		for (uint32_t k = 0; k < path->routes[i].required_count; k++)
+			if (delivery_room(path->routes[i].deliveries[k], NULL) == ROOM_SOME)
+				return true;
 	return !pipeline_is_required(path);
 }
 

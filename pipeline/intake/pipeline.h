@@ -74,8 +74,13 @@ bool pipeline_run(struct pipeline *path, struct profiles *profiles, uint64_t sam
 /* The batcher's `collected`. */
 void pipeline_collected(void *route, const struct collect_added *added);
 /* The batcher's `emit`: hands the packet to every destination of the route and drops the caller's
- * reference. False: no required destination had room. */
-bool pipeline_emit(void *route, struct packet *packet);
+ * reference. False: no required destination had room. If the packet is of this request alone, and
+ * its sender does not wait for a destination, that is undecided until pipeline_conclude. */
+bool pipeline_emit(void *route, struct packet *packet, struct request *request);
+/* All paths and routes have been asked: what had no room (request.refused) is now lost where it
+ * does not fit, if the document was accepted elsewhere; if not, no queue accepts it, and its sender
+ * repeats it. Empties the list. */
+void pipeline_conclude(struct refused **list, bool accepted);
 
 /* has_room: can any required destination accept more? True if none is required. blocks: does some
  * destination lack room that must not drop the data of senders with this mode? */

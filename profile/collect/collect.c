@@ -439,7 +439,6 @@ static void contribute(struct collect *c, const struct request *request, bool ho
 		.samples_merged = added->samples_merged,
 		.ack = ack,
 		.mode = ack ? ack->mode : ACK_ENQUEUE,
-		.accepted = request && request->accepted,
 	};
 }
 

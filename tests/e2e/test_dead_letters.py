@@ -86,12 +86,13 @@ def test_a_full_queue_and_a_shutdown_lose_nothing(build, tmp_path):
         assert rig.letters() == expected(sent)
 
 
+@pytest.mark.parametrize("size", ["queue_size: 3", "queue_size: %d, sizer: items" % (3 * SAMPLES + 10)])
 @pytest.mark.parametrize("first", ["a", "b"])
-def test_what_one_queue_refuses_and_another_pipeline_accepts_is_kept(build, tmp_path, first):
-    """Its sender was told that it is accepted, and does not send it again."""
+def test_what_one_queue_refuses_and_another_pipeline_accepts_is_kept(build, tmp_path, first, size):
+    """Its sender gets a success, and does not send it again. With the second size, the queue has room, but not for the request."""
     with peers.Sink() as other:
         two = "\n  otlp_grpc/other: {endpoint: 127.0.0.1:%d, tls: {insecure: true}}\nservice:" % other.port
-        change = LONG + "\n    sending_queue: {queue_size: 3, num_consumers: 1}"
+        change = LONG + "\n    sending_queue: {%s, num_consumers: 1}" % size
         paths = {"a": "profiles", "b": "profiles/z"} if first == "a" else {"a": "profiles/z", "b": "profiles"}
         pipelines = "".join("    %s: {receivers: [otlp], exporters: [%s]}\n" % pair for pair in sorted(
             [(paths["a"], "otlp_grpc"), (paths["b"], "otlp_grpc/other")]))

@@ -18,15 +18,17 @@ struct fixture {
 	struct batch_settings settings;
 	struct batcher *batcher;
 	struct packet *packets[16];
+	bool own[16]; /* has the request that was being added */
 	uint32_t count, stop_at;
 	size_t idle_bytes;
 	bool full; /* no destination has room */
 	struct profiles p;
 };
 
-static bool keep(void *context, struct packet *packet)
+static bool keep(void *context, struct packet *packet, struct request *request)
 {
 	struct fixture *f = context;
+	f->own[f->count] = request != NULL;
 	f->packets[f->count++] = packet;
 	f->batched -= (int64_t)packet->samples;
 	if (f->count == f->stop_at)
@@ -113,6 +115,7 @@ static void without_batching_every_request_leaves_at_once(void **state)
 	add(f, 3, NULL);
 	assert_int_equal(f->count, 2);
 	assert_int_equal(f->packets[1]->samples, 3);
+	assert_true(f->own[0] && f->own[1]);
 }
 
 static void a_batch_closes_when_it_has_send_batch_size_samples(void **state)
@@ -156,6 +159,8 @@ static void a_batch_closes_before_it_passes_the_maximum(void **state)
 	add(f, 9, NULL); /* larger than the maximum: sent alone */
 	assert_int_equal(f->count, 2);
 	assert_int_equal(f->packets[1]->samples, 2);
+	for (int i = 0; i < 2; i++)
+		assert_false(f->own[i]); /* it has earlier requests only */
 }
 
 static void a_batch_closes_before_its_bytes_pass_the_maximum(void **state)

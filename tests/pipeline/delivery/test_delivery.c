@@ -213,6 +213,24 @@ static void a_prompt_exporter_sends_on_the_thread_at_hand(void **state)
 	run_until_sends(f, 2);
 }
 
+/* It accepts what comes, also beyond the queue's size, and drops it: no sender is refused. */
+static void a_destination_that_discards_has_room(void **state)
+{
+	struct fixture *f = *state;
+	f->hold = true;
+	f->ops.prompt = always_prompt;
+	f->config.sending_queue.num_consumers = f->config.sending_queue.queue_size = 1;
+	begin(f);
+	assert_true(enqueue(f, 3));
+	assert_int_equal(delivery_room(f->delivery, NULL), ROOM_NONE);
+	delivery_set_kill(f->delivery, DELIVERY_DISCARDS);
+	assert_int_equal(delivery_room(f->delivery, NULL), ROOM_SOME);
+	assert_true(enqueue(f, 4));
+	assert_int_equal(read_metric(f, DROPPED("killed")), 4);
+	sending_done(f->held, &(struct send_result){ .outcome = SEND_OK });
+	run_until_sends(f, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -225,6 +243,7 @@ int main(void)
 		TEST(the_deadline_drops_what_waits_and_what_hangs),
 		TEST(where_the_share_is_small_fewer_are_planned_at_once),
 		TEST(a_prompt_exporter_sends_on_the_thread_at_hand),
+		TEST(a_destination_that_discards_has_room),
 		TEST(a_small_packet_is_encoded_by_whoever_brings_it),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

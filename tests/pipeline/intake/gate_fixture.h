@@ -59,8 +59,9 @@ static inline void collected(void *context, const struct collect_added *added)
 	pipeline_collected(&((struct fixture *)context)->route, added);
 }
 
-static inline bool keep(void *context, struct packet *packet)
+static inline bool keep(void *context, struct packet *packet, struct request *request)
 {
+	(void)request;
 	struct fixture *f = context;
 	ledger_enter(f->ledger);
 	ledger_move(f->pipeline.row, LEDGER_BATCHED, LEDGER_PASSED, packet->samples);

@@ -13,7 +13,6 @@ struct batcher {
 	enum batcher_result result;
 	enum error_kind why;
 	uint32_t asked;
-	bool accepted; /* by another path, when it was asked */
 	struct route *route;
 };
 
@@ -35,7 +34,7 @@ enum batcher_result batcher_add(struct batcher *b, const struct profiles *p,
 				struct collect_added *added, struct error *err)
 {
 	b->asked++;
-	b->accepted = p->request && p->request->accepted;
+	(void)p;
 	*added = (struct collect_added){ .samples_in = 10, .samples_merged = 3 };
 	if (b->result == BATCHER_FAILED)
 		error_set(err, b->why ? b->why : ERROR_TOO_LARGE, "scripted");
@@ -227,7 +226,7 @@ static bool emit(struct fixture *f, int route)
 {
 	for (int i = 0; i < 3; i++)
 		f->destinations[i].taken = f->destinations[i].missed = 0;
-	return pipeline_emit(&f->routes[route], packet_new(1, 0));
+	return pipeline_emit(&f->routes[route], packet_new(1, 0), NULL);
 }
 
 static void what_was_not_answered_for_is_taken_where_it_fits(void **state)
@@ -256,40 +255,43 @@ static void what_was_not_answered_for_is_refused_where_one_lacks_room_that_may_n
 	assert_int_equal(f->destinations[0].taken + f->destinations[1].taken, 2);
 }
 
-/* Its sender does not repeat it, so it is not refused, but lost (and may become a dead letter). */
-static void what_another_path_has_accepted_is_not_refused(void **state)
+/* If another path accepts the document, its sender does not repeat it: then it is not refused, but
+ * lost (and may become a dead letter), or enters after all. */
+static void what_has_no_room_is_concluded_when_all_paths_were_asked(void **state)
 {
 	struct fixture *f = *state;
-	for (int accepted = 0; accepted < 2; accepted++)
-		for (int waits = 0; waits < 2; waits++) {
-			struct ack ack;
-			struct packet *packet = packet_new(1, 1);
-			packet->contributions[0] =
-				(struct contribution){ .accepted = accepted,
-						       .ack = waits ? &ack : NULL };
-			ack_init(&ack, ACK_ENQUEUE, answer);
-			f->destinations[0].entry = ENTRY_ALWAYS;
-			assert_false(pipeline_emit(&f->routes[0], packet));
-			assert_int_equal(f->destinations[0].entry,
-					 accepted && !waits ? ENTRY_IF_FITS : ENTRY_REFUSED);
-		}
+	struct delivery *d = f->destinations;
+	for (int accepted = 0; accepted < 2; accepted++) {
+		struct refused *list = NULL;
+		struct request request = { .refused = &list };
+		d[0].taken = d[0].missed = d[1].taken = d[1].missed = 0;
+		d[0].room = d[1].room = false;
+		for (int i = 0; i < 2; i++)
+			assert_false(pipeline_emit(f->routes, packet_new(1, 1), &request));
+		assert_int_equal(d[0].missed + d[1].missed, 0);
+		d[1].room = true;
+		pipeline_conclude(&list, accepted);
+		assert_null(list);
+		assert_int_equal(d[0].entry, accepted ? ENTRY_IF_FITS : ENTRY_REFUSED);
+		assert_int_equal(d[0].missed, 2);
+		assert_int_equal(d[1].taken, accepted ? 2 : 0);
+	}
 }
 
-/* So the others know that its sender will not repeat it. */
-static void a_route_that_has_room_comes_first(void **state)
+/* They get their answer from the destination. */
+static void senders_that_wait_are_refused_at_once(void **state)
 {
 	struct fixture *f = *state;
-	struct request request = { 0 };
-	struct profiles p = { .request = &request };
-	struct error err;
-	f->destinations[2].room = true;
-	for (int i = 0; i < 2; i++)
-		f->batchers[i] = (struct batcher){ .result = i ? BATCHER_TAKEN : BATCHER_LOST,
-						   .route = &f->routes[i] };
-	assert_true(pipeline_run(&f->path, &p, 0, NULL, &err));
-	assert_false(f->batchers[1].accepted);
-	assert_true(f->batchers[0].accepted);
-	assert_int_equal(ledger_get(f->path.row, LEDGER_MERGED), 3);
+	struct refused *list = NULL;
+	struct request request = { .refused = &list };
+	struct packet *packet = packet_new(1, 1);
+	struct ack ack;
+	ack_init(&ack, ACK_ENQUEUE, answer);
+	packet->contributions[0].ack = &ack;
+	f->destinations[0].entry = ENTRY_ALWAYS;
+	assert_false(pipeline_emit(&f->routes[0], packet, &request));
+	assert_null(list);
+	assert_int_equal(f->destinations[0].entry, ENTRY_REFUSED);
 }
 
 static void when_all_are_full_the_least_full_takes_what_was_answered_for(void **state)
@@ -348,7 +350,7 @@ static void who_waits_for_all_is_refused_where_one_required_destination_lacks_ro
 			ack_init(&ack, ACK_DELIVERED, answer);
 			f->destinations[1].room = room;
 			f->destinations[0].taken = f->destinations[1].taken = 0;
-			assert_int_equal(pipeline_emit(&f->routes[0], packet), room);
+			assert_int_equal(pipeline_emit(&f->routes[0], packet, NULL), room);
 			assert_int_equal(f->destinations[0].taken, room);
 			assert_int_equal(f->destinations[1].taken, room);
 		}
@@ -365,7 +367,7 @@ static void a_batch_with_an_answered_sender_is_not_refused_because_another_one_w
 	ack_init(&ack, ACK_DELIVERED, answer);
 	f->routes[0].settings.on = true;
 	f->destinations[0].room = true;
-	assert_true(pipeline_emit(&f->routes[0], packet));
+	assert_true(pipeline_emit(&f->routes[0], packet, NULL));
 	assert_int_equal(f->destinations[0].taken, 1);
 	assert_int_equal(f->destinations[1].missed, 1);
 }
@@ -446,8 +448,8 @@ int main(void)
 		TEST(who_waits_for_that_route_is_told),
 		TEST(what_was_not_answered_for_is_taken_where_it_fits),
 		TEST(what_was_not_answered_for_is_refused_where_one_lacks_room_that_may_not_drop),
-		TEST(what_another_path_has_accepted_is_not_refused),
-		TEST(a_route_that_has_room_comes_first),
+		TEST(what_has_no_room_is_concluded_when_all_paths_were_asked),
+		TEST(senders_that_wait_are_refused_at_once),
 		TEST(when_all_are_full_the_least_full_takes_what_was_answered_for),
 		TEST(what_was_answered_for_is_taken_by_a_queue_that_is_not_full),
 		TEST(what_was_answered_for_is_taken_also_when_all_are_full),
