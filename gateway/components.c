@@ -8,6 +8,7 @@
 	_(pyroscope_receiver) \
 	_(parca_receiver) \
 	_(otlp_json_file_receiver) \
+	_(nop_receiver) \
 	_(memory_limiter_processor) \
 	_(resource_processor) \
 	_(allowlist_processor) \
@@ -19,6 +20,7 @@
 	_(parca_exporter) \
 	_(file_exporter) \
 	_(debug_exporter) \
+	_(nop_exporter) \
 	_(health_check_extension) \
 	_(pprof_extension) \
 	_(bearer_token_auth_extension) \
