@@ -98,12 +98,13 @@ static int64_t dead(const struct service *s)
 	return ledger_sum(s->runtime.ledger, LEDGER_DESTINATION, LEDGER_DEAD_LETTER);
 }
 
-/* What became of the samples that waited when the program began to end. */
-static void report(struct service *s, bool stuck)
+/* What became of the samples that waited when the program began to end. kept: the largest number
+ * of those that count as queued and are on disk. */
+static void report(struct service *s, bool stuck, int64_t kept)
 {
 	struct ledger *ledger = s->runtime.ledger;
 	int64_t queued = ledger_sum(ledger, LEDGER_DESTINATION, LEDGER_QUEUED);
-	int64_t kept = stuck ? 0 : queued;
+	kept = kept < queued ? kept : queued;
 	log_info(&s->log, "Shutdown report", log_number("sent_samples", sent(s) - s->sent_before),
 		 log_number("kept_samples", kept),
 		 log_number("lost_samples", lost(s) - s->lost_before + queued - kept),
@@ -117,8 +118,8 @@ static void report(struct service *s, bool stuck)
 static void give_up(void *argument)
 {
 	struct service *s = argument;
-	exporters_log_stuck(s->runtime.exporters);
-	report(s, true);
+	int64_t open = exporters_log_stuck(s->runtime.exporters);
+	report(s, true, open + storages_left(s->runtime.storages));
 	log_error(&s->log, "Shutdown did not finish in time; exiting anyway",
 		  log_text("error", s->failure));
 	_exit(s->failure ? 1 : 0);
@@ -322,7 +323,7 @@ bool service_run(struct service *s, struct error *err)
 		begin_stop(s);
 	}
 	loop_run(s->runtime.loop);
-	report(s, false);
+	report(s, false, INT64_MAX);
 	log_info(&s->log, "Shutdown complete.");
 	return ok;
 }

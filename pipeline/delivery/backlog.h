@@ -28,8 +28,10 @@ struct item { /* a packet of one pipeline */
 	struct packet_holder holder;
 	struct book *book;
 	int64_t units;
-	bool answered;         /* its senders no longer wait for it; under the delivery's lock */
-	uint64_t left;         /* samples that are neither delivered nor lost */
+	bool answered; /* its senders no longer wait for it; under the delivery's lock */
+	uint64_t left; /* samples that are neither delivered nor lost */
+	/* those, and those of dead letters that are not written yet: as the ledger counts them */
+	_Atomic uint64_t queued;
 	struct stored *stored; /* its record on disk (durable.h); NULL: it has none */
 	bool spilled;          /* does not wait in memory: it is on disk only, or will be soon */
 	bool kept;             /* stays on disk when it is removed here */

@@ -110,7 +110,7 @@ static struct sending *take_consumer(struct delivery *d)
 	bool loads = durable_loads_next(d);
 	struct item *item = loads ? NULL : d->backlog.head;
 	int64_t expected = s && item ? plan_expected(&d->plan, item->packet) : 0;
-	if (!s || (!item && !loads) || delivery_is_killed(d) ||
+	if (!s || (!item && !loads) || delivery_is_killed(d) || d->durable.abandoned ||
 	    (d->busy && !backlog_may_make(&d->backlog, expected)))
 		return NULL;
 	d->idle = s->next;
@@ -204,10 +204,16 @@ void delivery_release_item(struct delivery *d, struct item *item)
 	end_hold(d, item, NULL, false, ACK_TAKEN);
 }
 
+void delivery_settle(struct item *item, enum ledger_column end, uint64_t samples)
+{
+	item->queued -= samples;
+	book_settle(item->book, end, samples);
+}
+
 void delivery_settle_loss(struct delivery *d, struct item *item, const struct loss *loss, bool kept)
 {
 	d->lost += d->draining && !kept ? loss->samples : 0;
-	book_settle(item->book, kept ? LEDGER_DEAD_LETTER : loss->reason, loss->samples);
+	delivery_settle(item, kept ? LEDGER_DEAD_LETTER : loss->reason, loss->samples);
 }
 
 static void lose(struct delivery *d, struct item *item, const struct loss *loss)
@@ -271,7 +277,7 @@ struct item *delivery_item(struct delivery *d, struct packet *packet, struct boo
 	item->book = book;
 	item->holder.reads = ops->reads ? ops->reads(d->options.exporter) : FORM_OTLP;
 	item->units = backlog_units_of(&d->backlog, packet);
-	item->left = packet->samples;
+	item->left = item->queued = packet->samples;
 	item->holds = 1;
 	return item;
 }

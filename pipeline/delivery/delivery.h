@@ -215,8 +215,8 @@ bool delivery_is_awaited(const struct delivery *delivery);
  * delivery_abandon: stops retrying, and drops what still waits (reason shutdown); what is in flight
  * ends when the exporter's stop cancels it.
  * delivery_unref: only after drained ran, or if nothing was ever enqueued.
- * delivery_log_stuck: the program ends now; logs the samples that are lost if a send is still in
- * flight.
+ * delivery_log_stuck: the program ends now; logs the samples that are lost, and those that stay on
+ * disk. Returns the latter.
  */
 void delivery_stop_retrying(struct delivery *delivery);
 void delivery_resume(struct delivery *delivery);
@@ -225,7 +225,7 @@ void delivery_drain(struct delivery *delivery, void (*drained)(void *argument), 
 void delivery_wait_empty(struct delivery *delivery, void (*drained)(void *argument),
 			 void *argument);
 void delivery_abandon(struct delivery *delivery);
-void delivery_log_stuck(struct delivery *delivery);
+int64_t delivery_log_stuck(struct delivery *delivery);
 void delivery_unref(struct delivery **delivery);
 
 #endif

@@ -106,6 +106,8 @@ bool delivery_sheds(const struct delivery *d);
 void delivery_wake(struct delivery *d);
 /* An item of the packet, which has no place yet. */
 struct item *delivery_item(struct delivery *d, struct packet *packet, struct book *book);
+/* [any thread] Samples of an item have come to an end. */
+void delivery_settle(struct item *item, enum ledger_column end, uint64_t samples);
 /* [any thread] The only way for samples of an item that will not be delivered: they become a dead
  * letter, or are dropped. */
 void delivery_lose(struct delivery *d, struct item *item, const struct loss *loss);
@@ -125,6 +127,8 @@ void delivery_end_item(struct delivery *d, struct item *item, struct sending *s,
  * nothing will come. The caller posts delivery_end. */
 bool delivery_has_ended(struct delivery *d);
 void delivery_end(void *delivery); /* [loop thread] */
+/* [any thread] Drops what has come back into the queue, if nothing is sent from it any more. */
+void delivery_drop_returned(struct delivery *d);
 /* The relief of the budget. True: something was dropped. */
 bool delivery_shed_waiting(void *delivery);
 

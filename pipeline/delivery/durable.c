@@ -13,15 +13,16 @@
 struct stored {
 	struct storage_entry entry;
 	struct delivery *delivery;
-	struct item *item; /* under the delivery's lock; NULL: it is gone */
+	struct item *item;           /* under the delivery's lock; NULL: it is gone */
+	struct stored *next, **link; /* of those with an item; under the delivery's lock */
 	struct book *book;
 	struct packet *packet; /* until it is committed; may hold acks of `durable` */
 	struct bytes head;
 	bool acks;
-	bool loaded;   /* the record was read */
-	uint64_t kept; /* samples of the item when it was removed and the record was to stay */
-	/* Under the delivery's lock. removed: the storage removes it, and then calls release. */
-	bool committed, removed;
+	bool loaded; /* the record was read */
+	/* Under the delivery's lock. removed: the storage removes it, and then calls release.
+	 * keeps: it has a hold of the item until the commit has ended, and stays if it succeeds. */
+	bool committed, removed, keeps;
 };
 
 static void stored_free(struct stored *stored)
@@ -29,6 +30,28 @@ static void stored_free(struct stored *stored)
 	bytes_fini(&stored->head);
 	packet_unref(&stored->packet);
 	memory_free(stored);
+}
+
+/* Under the delivery's lock. */
+static void hold_item(struct durable *u, struct stored *stored, struct item *item)
+{
+	stored->item = item;
+	item->stored = stored;
+	stored->link = &u->held;
+	stored->next = u->held;
+	if (stored->next)
+		stored->next->link = &stored->next;
+	u->held = stored;
+}
+
+/* The same. */
+static void release_item(struct stored *stored)
+{
+	stored->item->stored = NULL;
+	stored->item = NULL;
+	*stored->link = stored->next;
+	if (stored->next)
+		stored->next->link = stored->link;
 }
 
 static void release_acks(struct stored *stored, enum ack_outcome outcome)
@@ -83,11 +106,11 @@ static int64_t units_of_totals(const struct delivery *d, const struct storage_to
 /* What an earlier exporter of this ID has left in the queue is queued already. */
 static void restore_account(struct delivery *d, struct storage_account *a)
 {
-	int64_t samples = a->committed.samples > 0 ? a->committed.samples : 0, left = a->left;
+	int64_t samples = a->committed.samples > 0 ? a->committed.samples : 0;
+	int64_t left = storage_queue_take(d->durable.storage, a);
 	if (!samples && !left)
 		return;
 	struct book *book = book_of_account(&d->books, d->options.ledger, d->options.id, a->name);
-	a->left = 0;
 	book_inherit(book, (uint64_t)left);
 	if (samples >= left)
 		book_restore(book, (uint64_t)(samples - left));
@@ -142,12 +165,13 @@ static void changed(void *context)
 	delivery_wake(context);
 }
 
-/* Under the lock. The item waits in memory alone. */
-static void lose_record(struct delivery *d, struct item *item)
+/* Under the lock. The item is in memory alone; if nobody else has it, it waits. */
+static void lose_record(struct delivery *d, struct stored *stored)
 {
-	item->stored = NULL;
+	struct item *item = stored->item;
+	release_item(stored);
 	metric_add(d->count.unstored, 1);
-	if (item->spilled)
+	if (item->spilled || stored->keeps)
 		backlog_push(&d->backlog, item);
 	item->spilled = false;
 }
@@ -155,38 +179,29 @@ static void lose_record(struct delivery *d, struct item *item)
 /* Under the lock. The item leaves memory; the caller frees it. */
 static void unload(struct delivery *d, struct item *item)
 {
+	release_item(item->stored);
 	add_to_disk(d, item);
 	backlog_unload(&d->backlog, item);
 	packet_unref(&item->packet);
 }
 
-/* Under the lock. Its record was to stay, and what was not sent of it counts as queued still. */
-static void lose_kept(struct delivery *d, const struct stored *stored, bool ok)
+/* Under the lock. *spilled: the item to free. *kept: the item of which the record had a hold. */
+static void end_commit(struct delivery *d, struct stored *stored, bool ok, struct item **spilled,
+		       struct item **kept)
 {
-	if (ok || stored->removed)
-		return;
-	d->lost += stored->kept;
-	stored->book->kept -= (int64_t)stored->kept;
-	book_settle(stored->book, LEDGER_SHUTDOWN, stored->kept);
-}
-
-/* Under the lock. Returns the item to free. */
-static struct item *end_commit(struct delivery *d, struct stored *stored, bool ok)
-{
-	struct item *item = stored->item, *spilled = NULL;
+	struct item *item = stored->item;
+	*spilled = *kept = NULL;
 	stored->committed = ok;
-	d->durable.spilling -= item && item->spilled;
 	if (!item)
-		lose_kept(d, stored, ok);
-	else if (!ok)
-		lose_record(d, item);
+		return;
+	d->durable.spilling -= item->spilled;
+	if (!ok)
+		lose_record(d, stored);
 	else if (item->spilled)
-		unload(d, spilled = item);
-	if (!ok || spilled) {
-		d->durable.held -= item != NULL;
-		stored->item = NULL;
-	}
-	return spilled;
+		unload(d, *spilled = item);
+	else if (stored->keeps)
+		*kept = item;
+	item->kept = *kept != NULL;
 }
 
 static void done(struct storage_entry *entry, bool ok)
@@ -194,7 +209,8 @@ static void done(struct storage_entry *entry, bool ok)
 	struct stored *stored = stored_of(entry);
 	struct delivery *d = stored->delivery;
 	pthread_mutex_lock(&d->lock);
-	struct item *spilled = end_commit(d, stored, ok);
+	struct item *spilled, *kept;
+	end_commit(d, stored, ok, &spilled, &kept);
 	/* A removal can come between the commit and this call. */
 	bool gone = !stored->item && !stored->removed;
 	struct packet *packet = stored->packet;
@@ -211,6 +227,10 @@ static void done(struct storage_entry *entry, bool ok)
 		storage_remove(entry); /* it is released when this call has returned */
 	else if (gone)
 		stored_free(stored);
+	if (kept)
+		delivery_release_item(d, kept);
+	if (!ok)
+		delivery_drop_returned(d);
 	delivery_wake(d);
 }
 
@@ -293,8 +313,7 @@ int64_t durable_close(struct delivery *d)
 	pthread_mutex_lock(&d->lock);
 	for (struct book *book = d->books; book; book = book->next) {
 		int64_t left = book->disk + book->kept;
-		if (left)
-			storage_queue_account(queue, book->account)->left += left;
+		storage_queue_leave(queue, book->account, left);
 		book_leave(book, (uint64_t)left);
 		book->disk = book->kept = 0;
 		all += left;
@@ -367,19 +386,15 @@ bool durable_append(struct delivery *d, struct item *item, struct stored *stored
 	struct durable *u = &d->durable;
 	item->spilled = durable_spills(d);
 	bool first = item->spilled && u->records <= 0 && !u->spilling && !u->loading;
-	stored->item = item;
-	item->stored = stored;
-	if (storage_append(u->queue, &stored->entry)) {
-		if (first)
-			u->reader.first = stored->entry.sequence;
-		u->spilling += item->spilled;
-		u->held++;
-		return true;
+	if (!storage_append(u->queue, &stored->entry)) {
+		item->spilled = false;
+		return false;
 	}
-	stored->item = NULL;
-	item->stored = NULL;
-	item->spilled = false;
-	return false;
+	if (first)
+		u->reader.first = stored->entry.sequence;
+	u->spilling += item->spilled;
+	hold_item(u, stored, item);
+	return true;
 }
 
 void durable_count(struct delivery *d, const struct item *item)
@@ -388,12 +403,18 @@ void durable_count(struct delivery *d, const struct item *item)
 		metric_add(d->count.unstored, 1);
 }
 
-bool durable_keeps(struct delivery *d, const struct item *item)
+/* Only a whole packet can be sent again later. */
+enum durable_keeping durable_keep(struct delivery *d, struct item *item)
 {
-	pthread_mutex_lock(&d->lock);
-	bool stored = item->stored != NULL;
-	pthread_mutex_unlock(&d->lock);
-	return stored && (d->draining || d->durable.ending);
+	struct stored *stored = item->stored;
+	if (!stored || !(d->draining || d->durable.ending))
+		return DURABLE_DROPS;
+	if (!stored->committed && item->left != item->packet->samples)
+		return d->durable.abandoned ? DURABLE_DROPS : DURABLE_IS_WRITING;
+	item->kept = stored->committed;
+	item->holds += !stored->committed;
+	stored->keeps = !stored->committed;
+	return DURABLE_KEEPS;
 }
 
 void durable_discard(struct stored **stored, enum ack_outcome outcome)
@@ -408,16 +429,23 @@ void durable_discard(struct stored **stored, enum ack_outcome outcome)
 void durable_remove(struct item *item)
 {
 	struct stored *stored = item->stored;
-	item->stored = NULL;
-	stored->item = NULL;
+	release_item(stored);
 	stored->removed = !item->kept;
-	stored->kept = item->left;
-	stored->delivery->durable.held--;
 	item->book->kept += item->kept ? (int64_t)item->left : 0;
 	if (stored->removed)
 		storage_remove(&stored->entry);
-	else if (stored->committed)
+	else
 		stored_free(stored);
+}
+
+int64_t durable_samples(const struct delivery *d)
+{
+	int64_t samples = 0;
+	for (const struct book *book = d->books; book; book = book->next)
+		samples += book->disk + book->kept;
+	for (const struct stored *s = d->durable.held; s; s = s->next)
+		samples += s->committed ? (int64_t)s->item->queued : 0;
+	return samples;
 }
 
 /* ---- reading */
@@ -490,9 +518,7 @@ static struct item *loaded_item(struct delivery *d, struct reading *r)
 	struct stored *stored = stored_record(d, r);
 	struct item *item = delivery_item(d, r->packet, stored->book);
 	item->answered = item->placed = true;
-	item->stored = stored;
-	item->stored->item = item;
-	d->durable.held++;
+	hold_item(&d->durable, stored, item);
 	return item;
 }
 

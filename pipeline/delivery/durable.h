@@ -19,7 +19,10 @@
  *
  * While the storage does not take more, packets are refused, or wait in memory alone (`on_error`).
  *
- * At the end (durable_end) the records stay: nothing that is stored is sent or dropped any more.
+ * At the end (durable_end) the records stay: nothing that is stored is sent or dropped any more. An
+ * item whose record is being written stays in memory until the commit has ended. If it fails, the
+ * item is in memory alone, and is treated as if there were no queue on disk: an exporter that a
+ * reload has replaced retries it; at a shutdown it gets an attempt, and is then dropped.
  */
 struct delivery;
 struct sending;
@@ -34,9 +37,10 @@ struct durable {
 	_Atomic int64_t records, units; /* on disk only */
 	_Atomic uint32_t loading;       /* consumers that read a record */
 	_Atomic uint32_t spilling;      /* items that leave memory when they are committed */
-	uint32_t held;                  /* items in memory that have a record */
+	struct stored *held;            /* records of items that are in memory */
 	bool leaving;                   /* the queue is being closed */
 	_Atomic bool ending, open;
+	_Atomic bool abandoned; /* nothing is sent any more */
 };
 
 void durable_init(struct durable *durable, struct delivery *delivery, struct storage *storage);
@@ -56,8 +60,13 @@ void durable_count(struct delivery *delivery, const struct item *item);
 /* Under the lock. Appends the record of an item that is about to enter, and decides whether it is
  * spilled. False: the storage did not take it, and the item has no record. */
 bool durable_append(struct delivery *delivery, struct item *item, struct stored *stored);
-/* An item that was not delivered: is the delivery ending, and does its record stay? */
-bool durable_keeps(struct delivery *delivery, const struct item *item);
+/* Under the lock. Of an item that was not delivered, when the delivery is ending. */
+enum durable_keeping {
+	DURABLE_DROPS, /* it has no record, or the delivery is not ending */
+	DURABLE_KEEPS, /* its record stays, or does if it is written; the caller ends its hold */
+	DURABLE_IS_WRITING /* a part was sent, so the caller has to ask again */
+};
+enum durable_keeping durable_keep(struct delivery *delivery, struct item *item);
 /* It did not enter, or the storage did not take it. Clears. */
 void durable_discard(struct stored **stored, enum ack_outcome outcome);
 
@@ -74,6 +83,9 @@ void durable_load(struct sending *sending);
 
 /* Under the lock. The item is delivered or dropped. */
 void durable_remove(struct item *item);
+
+/* Under the lock. Samples that count as queued and that the next start would find on disk. */
+int64_t durable_samples(const struct delivery *delivery);
 
 /* Under the lock: from now on nothing that is stored is taken. */
 void durable_end(struct delivery *delivery);

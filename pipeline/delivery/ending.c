@@ -99,6 +99,14 @@ bool delivery_shed_waiting(void *context)
 	return drop_waiting(context, LEDGER_SHED) > 0;
 }
 
+void delivery_drop_returned(struct delivery *d)
+{
+	if (d->durable.abandoned)
+		drop_waiting(d, LEDGER_SHUTDOWN);
+	else if (d->draining && delivery_is_killed(d))
+		drop_waiting(d, LEDGER_KILLED);
+}
+
 /* What is stored is not taken any more, and stays on disk. */
 static void keep_stored(struct delivery *d)
 {
@@ -107,10 +115,11 @@ static void keep_stored(struct delivery *d)
 		pthread_mutex_lock(&d->lock);
 		durable_end(d);
 		item = backlog_take_stored(&d->backlog);
+		if (item)
+			durable_keep(d, item);
 		pthread_mutex_unlock(&d->lock);
 		if (!item)
 			return;
-		item->kept = true;
 		delivery_end_item(d, item, NULL, ACK_FAILED);
 	} while (item);
 }
@@ -151,6 +160,7 @@ void delivery_drain(struct delivery *d, void (*drained)(void *argument), void *a
 void delivery_abandon(struct delivery *d)
 {
 	keep_stored(d);
+	d->durable.abandoned = d->durable.storage != NULL;
 	delivery_stop_retrying(d);
 	drop_waiting(d, LEDGER_SHUTDOWN);
 }
@@ -178,15 +188,24 @@ void delivery_set_kill(struct delivery *d, enum delivery_kill kill)
 	resume_sending(d);
 }
 
-void delivery_log_stuck(struct delivery *d)
+int64_t delivery_log_stuck(struct delivery *d)
 {
-	uint64_t lost = d->lost;
+	int64_t lost = (int64_t)d->lost, kept;
 	pthread_mutex_lock(&d->lock);
-	bool stuck = d->busy || d->letters.pending;
-	for (const struct book *book = d->books; book && !d->durable.storage; book = book->next)
-		lost += (uint64_t)book->queued;
+	bool hangs = d->busy || d->letters.pending;
+	kept = durable_samples(d);
+	for (const struct book *book = d->books; book; book = book->next)
+		lost += book->queued;
 	pthread_mutex_unlock(&d->lock);
-	if (stuck)
+	lost -= kept;
+	if (hangs && lost > 0)
 		log_error(d->options.log, "Shutdown dropped data: a send operation hangs.",
 			  log_number("dropped_items", lost));
+	else if (lost > 0)
+		log_error(d->options.log, "Shutdown dropped data.",
+			  log_number("dropped_items", lost));
+	if (kept > 0)
+		log_info(d->options.log, "Shutdown kept data on disk.",
+			 log_number("kept_items", kept));
+	return kept;
 }

@@ -269,7 +269,7 @@ static void count_sent(struct sending *s)
 	uint64_t samples = s->parts.at[s->part].samples;
 	s->item->left -= samples;
 	metric_add(d->count.sent, (int64_t)samples);
-	book_settle(s->item->book, LEDGER_OUT, samples);
+	delivery_settle(s->item, LEDGER_OUT, samples);
 	metric_add(d->count.rejected, (int64_t)s->result.rejected_profiles);
 	if (s->result.rejected_profiles)
 		dead_letters_take_partial(d, s->item,
@@ -324,11 +324,20 @@ static void drop_expired(struct circuit_place *expired)
 	}
 }
 
-/* It is sent again after the next start. */
+static enum durable_keeping ask_to_keep(struct sending *s)
+{
+	struct delivery *d = s->delivery;
+	pthread_mutex_lock(&d->lock);
+	enum durable_keeping keeping = durable_keep(d, s->item);
+	pthread_mutex_unlock(&d->lock);
+	return keeping;
+}
+
+/* It is sent again after the next start, or when its record could not be written. */
 static void keep_item(struct sending *s)
 {
+	circuit_leave(&s->delivery->circuit, &s->place, false);
 	parts_clear(&s->parts);
-	s->item->kept = true;
 	delivery_finish(s, ACK_FAILED);
 }
 
@@ -338,8 +347,8 @@ static void retry_part(struct sending *s)
 	const struct retry_config *r = &d->options.config->retry_on_failure;
 	uint64_t delay = retry_delay(r, s->interval_ns, s->result.retry_after_ms);
 	struct circuit_place *expired;
-	if (durable_keeps(d, s->item)) {
-		circuit_leave(&d->circuit, &s->place, false);
+	enum durable_keeping keeping = ask_to_keep(s);
+	if (keeping == DURABLE_KEEPS) {
 		keep_item(s);
 		return;
 	}
@@ -350,7 +359,10 @@ static void retry_part(struct sending *s)
 	}
 	if (!r->present.enabled || d->draining) {
 		circuit_leave(&d->circuit, &s->place, false);
-		drop_part(s, d->draining ? LEDGER_SHUTDOWN : LEDGER_NO_RETRY);
+		if (keeping == DURABLE_IS_WRITING)
+			retry_alone(s, delay);
+		else
+			drop_part(s, d->draining ? LEDGER_SHUTDOWN : LEDGER_NO_RETRY);
 		return;
 	}
 	if (d->state == DELIVERY_WORKS) {
@@ -382,11 +394,13 @@ static void hold(void *argument)
 	struct sending *s = argument;
 	struct delivery *d = s->delivery;
 	s->result = (struct send_result){ .reason = "killed" };
-	if (!delivery_discards(d) && durable_keeps(d, s->item)) {
+	bool discards = delivery_discards(d);
+	enum durable_keeping keeping = discards ? DURABLE_DROPS : ask_to_keep(s);
+	if (keeping == DURABLE_KEEPS) {
 		keep_item(s);
 		return;
 	}
-	if (d->draining || delivery_discards(d)) {
+	if (discards || (d->draining && keeping == DURABLE_DROPS)) {
 		drop_part(s, LEDGER_KILLED);
 		return;
 	}

@@ -451,8 +451,10 @@ uint32_t exporters_alone(const struct exporters *all)
 	return all->alone;
 }
 
-void exporters_log_stuck(const struct exporters *all)
+int64_t exporters_log_stuck(const struct exporters *all)
 {
+	int64_t kept = 0;
 	for (const struct exporter *e = all->first; e; e = e->next)
-		delivery_log_stuck(e->delivery);
+		kept += delivery_log_stuck(e->delivery);
+	return kept;
 }

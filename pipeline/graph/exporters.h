@@ -105,7 +105,8 @@ uint32_t exporters_alone(const struct exporters *exporters);
 void exporters_end_alone(struct exporters *exporters, void (*none)(void *argument), void *argument);
 /* The program's deadline has passed: drops what they still have, and stops them. */
 void exporters_expire_alone(struct exporters *exporters);
-/* The program ends without waiting: logs which exporters delay it. */
-void exporters_log_stuck(const struct exporters *exporters);
+/* The program ends without waiting: logs what exporters lose and keep. Returns the samples that
+ * stay in open queues on disk. */
+int64_t exporters_log_stuck(const struct exporters *exporters);
 
 #endif

@@ -78,8 +78,6 @@ void graph_retire(struct graph *graph, uint64_t grace_ns, void (*stopped)(void *
 		  void *argument);
 /* The deadline of the program has passed. Only while stopping or retiring. */
 void graph_expire(struct graph *graph);
-/* The program ends without waiting for the stop: logs which exporters delay it. */
-void graph_log_stuck(const struct graph *graph);
 void graph_unref(struct graph **graph);
 
 /* The section `service`, except telemetry; valid until graph_unref. */

@@ -90,13 +90,6 @@ void graph_expire(struct graph *g)
 	loop_timer_start(g->deadline, 0);
 }
 
-void graph_log_stuck(const struct graph *g)
-{
-	for (uint32_t i = 0; i < g->instance_count; i++)
-		if (g->instances[i]->exporter)
-			delivery_log_stuck(exporters_delivery(g->instances[i]->exporter));
-}
-
 /* The graph counts itself until it has left all exporters, because exporter_gone may free it. */
 static void leave_exporters(void *argument)
 {

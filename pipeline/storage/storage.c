@@ -14,20 +14,6 @@
 /* A record of up to half a page shares one; a larger one has pages of its own. */
 enum { PAGE = 4096, SHARED_MAX = PAGE / 2, NODE = 24, TOTALS_MAX = 8 << 20, FREE_SHARE = 16 };
 
-/* What the ledger counts as queued in a queue that nobody has open (storage_account.left). */
-struct left {
-	struct left *next;
-	char *path, *queue;
-	struct storage_account *accounts;
-};
-
-struct storages {
-	struct metrics *metrics;
-	struct left *left;
-	pthread_mutex_t lock; /* the list changes under it, on the loop thread */
-	struct storage *first;
-};
-
 static const struct metric used_bytes = { "otelcol_storage_used_bytes", METRIC_GAUGE, "By",
 					  "Bytes of records in the open queues of the storage." };
 static const struct metric limit_bytes = { "otelcol_storage_limit_bytes", METRIC_GAUGE, "By",
@@ -62,16 +48,6 @@ struct storages *storages_new(struct metrics *metrics)
 	return all;
 }
 
-static void left_free(struct left **at)
-{
-	struct left *l = *at;
-	*at = l->next;
-	totals_free(&l->accounts);
-	memory_free(l->path);
-	memory_free(l->queue);
-	memory_free(l);
-}
-
 void storages_unref(struct storages **storages)
 {
 	struct storages *all = *storages;
@@ -79,8 +55,7 @@ void storages_unref(struct storages **storages)
 	if (!all)
 		return;
 	assert(!all->first);
-	while (all->left)
-		left_free(&all->left);
+	left_free(&all->left);
 	pthread_mutex_destroy(&all->lock);
 	memory_free(all);
 }
@@ -365,33 +340,6 @@ static void attach_first(struct storage_queue *q)
 	pthread_mutex_unlock(&s->lock);
 }
 
-static void take_left(struct storage_queue *q)
-{
-	struct left **at = &q->storage->all->left;
-	while (*at && (strcmp((*at)->path, q->storage->path) || strcmp((*at)->queue, q->name)))
-		at = &(*at)->next;
-	if (!*at)
-		return;
-	q->accounts = (*at)->accounts;
-	(*at)->accounts = NULL;
-	left_free(at);
-}
-
-static void leave(struct storage_queue *q)
-{
-	struct storages *all = q->storage->all;
-	bool any = false;
-	for (const struct storage_account *a = q->accounts; a; a = a->next)
-		any = any || a->left;
-	if (!any)
-		return;
-	struct left *l = memory_new(sizeof *l);
-	*l = (struct left){ all->left, memory_text(q->storage->path), memory_text(q->name),
-			    q->accounts };
-	q->accounts = NULL;
-	all->left = l;
-}
-
 struct storage_queue *storage_queue_open(struct storage *s, const char *name,
 					 const struct storage_owner *owner, struct error *err)
 {
@@ -412,7 +360,7 @@ struct storage_queue *storage_queue_open(struct storage *s, const char *name,
 			.storage = s, .name = memory_text(name), .owner = *owner, .next = s->queues
 		};
 		s->queues = q;
-		take_left(q);
+		left_take(q);
 		attach_first(q);
 	}
 	pthread_mutex_unlock(&s->owners);
@@ -452,7 +400,7 @@ void storage_queue_close(struct storage_queue **queue)
 	pthread_mutex_unlock(&s->lock);
 	pthread_mutex_unlock(&s->owners);
 	assert(!q->outstanding && !q->readers);
-	leave(q);
+	left_add(q);
 	totals_free(&q->accounts);
 	memory_free(q->name);
 	memory_free(q);

@@ -93,9 +93,7 @@ struct storage_account {
 	struct storage_account *next;
 	char *name;
 	struct storage_totals committed, change; /* change: in the commit under way */
-	/* Samples that the ledger counts as queued already: of an earlier owner in this process,
-	 * who sets it before it closes the queue. The owner clears it in `attached`. */
-	int64_t left;
+	int64_t left;                            /* storage_queue_leave */
 };
 
 enum storage_state {
@@ -160,6 +158,13 @@ void storage_queue_end(struct storage_queue *queue);
 struct storage_account *storage_queue_account(struct storage_queue *queue, const char *name);
 /* The accounts as they were at `attached`, from there only. */
 struct storage_account *storage_queue_accounts(const struct storage_queue *queue);
+
+/* Samples that the ledger counts as queued, and that an owner leaves to the next one of this
+ * process before it closes the queue. [loop thread] That one takes them over in `attached`. */
+void storage_queue_leave(struct storage_queue *queue, const char *account, int64_t samples);
+int64_t storage_queue_take(struct storage *storage, struct storage_account *account);
+/* The sum of what was left and not taken over. [any thread] */
+int64_t storages_left(const struct storages *storages);
 
 /* Takes a place in the queue; the entry has head, body, account, samples, bytes and callbacks.
  * False: not accepted, and the entry is still the caller's. [any thread] */

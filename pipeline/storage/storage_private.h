@@ -13,6 +13,14 @@ struct storage_counters {
 	struct metric_series *failures;
 };
 
+struct storages {
+	struct metrics *metrics;
+	struct left *left; /* loop thread */
+	_Atomic int64_t left_samples;
+	pthread_mutex_t lock; /* the list changes under it, on the loop thread */
+	struct storage *first;
+};
+
 struct storage_queue {
 	struct storage *storage;
 	struct storage_queue *next;
@@ -91,6 +99,15 @@ enum database_result queue_attach(struct storage_queue *queue, struct error *err
 void storage_count_stored(struct storage *storage);
 /* More bytes wait to be stored, or fewer. Held: lock. */
 void storage_count_pending(struct storage *storage, int64_t bytes);
+
+/* ---- left.c */
+
+/* Gives a queue that is being opened the accounts of its predecessor. [loop thread] */
+void left_take(struct storage_queue *queue);
+/* Takes the accounts of a queue that is being closed, if its owner has left something. [loop
+ * thread] */
+void left_add(struct storage_queue *queue);
+void left_free(struct left **list);
 
 /* ---- writer.c */
 

@@ -183,6 +183,66 @@ def test_with_on_error_memory_it_is_not_used_until_it_can_be_written(build, sink
         assert g.log().count("The storage works again") == 1
 
 
+# ---- a shutdown that is stuck
+
+STUCK = """
+receivers:
+  otlp: {protocols: {grpc: {endpoint: 127.0.0.1:{port:otlp}}}, ack: durable}
+exporters:
+  file/disk: {path: disk.pipe, sending_queue: {storage: file_storage}, dead_letter: {directory: letters}}
+  file/memory: {path: memory.pipe, required: false}
+extensions:
+  file_storage: {directory: queue, create_directory: true}
+service:
+  extensions: [file_storage]
+  pipelines:
+    profiles: {receivers: [otlp], exporters: [file/disk, file/memory]}
+"""
+
+
+@contextlib.contextmanager
+def read_pipes(directory, names):
+    """Readers that take all that is written."""
+    def drain(path):
+        with open(path, "rb", buffering=0) as pipe:
+            while pipe.read(1 << 16):
+                pass
+    threads = [threading.Thread(target=drain, args=(directory / name,)) for name in names]
+    for thread in threads:
+        thread.start()
+    yield
+    for thread in threads:
+        thread.join()
+
+
+def test_a_shutdown_that_is_stuck_reports_what_is_on_disk_as_kept(build, tmp_path):
+    """The writes of both destinations hang in the kernel."""
+    names, count = ("disk.pipe", "memory.pipe"), 10
+    for name in names:
+        os.mkfifo(tmp_path / name)
+    readers = [os.open(tmp_path / name, os.O_RDONLY | os.O_NONBLOCK) for name in names]
+    with Gateway(build / "portcullis", STUCK, cwd=tmp_path, arguments=["--shutdown-timeout", "1s"]) as g:
+        with peers.Client(g.port["otlp"]) as client:
+            for seed in range(count):
+                client.send(make.request(seed, samples=1000))
+        queued = {name: g.ledger("profiles", "file/" + name)["queued"] for name in ("disk", "memory")}
+        g.process.terminate()
+        assert g.process.wait(60) == 0
+        assert "Shutdown did not finish in time" in g.log()
+        report = next(line for line in g.log().splitlines() if "Shutdown report" in line)
+        fields = json.loads(report.split("\t")[-1])
+    assert fields["kept_samples"] == queued["disk"] > 0 and fields["lost_samples"] == queued["memory"] > 0
+    assert fields["sent_samples"] == fields["dead_letter_samples"] == 0
+    assert g.log().count("Shutdown dropped data") == 1
+    assert '"kept_items": %d' % queued["disk"] in g.log()
+    for reader in readers:
+        os.close(reader)
+    with read_pipes(tmp_path, names), Gateway(build / "portcullis", STUCK, cwd=tmp_path) as g:
+        g.until(lambda: g.ledger("profiles", "file/disk")["out"] == queued["disk"])
+        assert g.total("otelcol_ledger_restored_samples") == queued["disk"]
+        assert g.stop() == 0
+
+
 # ---- order
 
 FIRST_NS = 10 ** 18

@@ -94,6 +94,7 @@ static inline void restart(struct fixture *f)
 }
 
 #define RESTORED "otelcol_ledger_restored_samples{exporter=\"fake\",pipeline=\"profiles\"} "
+#define DEAD_LETTERS "otelcol_ledger_dead_letter_samples{exporter=\"fake\",pipeline=\"profiles\"} "
 #define UNSTORED "otelcol_exporter_queue_unstored_requests{exporter=\"fake\"} "
 #define USED "otelcol_storage_used_bytes{storage=\"file_storage\"} "
 

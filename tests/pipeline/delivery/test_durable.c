@@ -200,50 +200,174 @@ static void begin_to_hold(struct storage_queue **queue, struct storage_entry *en
 		usleep(100);
 }
 
-/* On the loop thread: lets the writer continue when nothing is in memory any more. */
-struct holding {
+/* Writes end so far into a file: a letter fits, a change of the database does not. */
+enum { FILE_LIMIT = 12288 };
+
+static void limit_files(rlim_t size, struct rlimit *before)
+{
+	struct rlimit limit;
+	signal(SIGXFSZ, SIG_IGN);
+	getrlimit(RLIMIT_FSIZE, &limit);
+	if (before)
+		*before = limit;
+	limit.rlim_cur = size;
+	setrlimit(RLIMIT_FSIZE, &limit);
+}
+
+/* One packet of three samples, whose record cannot be written. The writer learns that when the
+ * delivery is ending and `ready` says so. */
+struct failing {
 	struct fixture *f;
 	struct loop_timer *timer;
+	bool (*ready)(struct fixture *f);
+	bool replaced, ending;
 };
 
-static void end_hold_later(void *argument)
+static void end_and_fail(void *argument)
 {
-	struct holding *h = argument;
-	if (h->f->delivery->draining && !h->f->delivery->busy)
+	struct failing *h = argument;
+	struct fixture *f = h->f;
+	if (!h->ending && f->sends >= 2) {
+		h->ending = true;
+		if (h->replaced)
+			delivery_wait_empty(f->delivery, drained, f);
+		else
+			drain(f);
+	} else if (h->ending && busy_writer && h->ready(f)) {
 		busy_writer = false;
-	else
-		loop_timer_start(h->timer, 100000);
+	} else if (h->replaced && read_metric(f, UNSTORED)) {
+		f->sends = 0;
+		succeed(f);
+		return;
+	}
+	loop_timer_start(h->timer, 100000);
+}
+
+static void fail_to_write(struct fixture *f, bool (*ready)(struct fixture *f), bool replaced)
+{
+	struct storage_queue *other;
+	struct storage_entry entry;
+	struct rlimit before;
+	struct failing h = { f, loop_timer_new(f->loop, end_and_fail, &h), ready, replaced, false };
+	alarm(120);
+	start(f);
+	begin_to_hold(&other, &entry);
+	limit_files(FILE_LIMIT, &before);
+	assert_true(enqueue(f, 3));
+	loop_timer_start(h.timer, 100000);
+	loop_run(f->loop);
+	setrlimit(RLIMIT_FSIZE, &before);
+	loop_timer_unref(&h.timer);
+	while (!storage_queue_settled(other))
+		usleep(100);
+	storage_queue_close(&other);
+	assert_int_equal(read_metric(f, UNSTORED), 1);
+	assert_int_equal(read_metric(f, QUEUED), 0);
+	alarm(0);
+}
+
+/* If the program ended at once, only what is committed would stay. */
+static void a_shutdown_that_is_stuck_keeps_what_is_committed(void **state)
+{
+	struct fixture *f = *state;
+	struct storage_queue *other;
+	struct storage_entry entry;
+	fail_all(f);
+	start(f);
+	begin_to_hold(&other, &entry);
+	assert_true(enqueue(f, 3));
+	assert_int_equal(delivery_log_stuck(f->delivery), 0);
+	busy_writer = false;
+	while (!storage_queue_settled(other) || !storage_queue_settled(f->delivery->durable.queue))
+		usleep(100);
+	assert_int_equal(delivery_log_stuck(f->delivery), 3);
+	storage_queue_close(&other);
+	run_until_sends(f, 1);
+	assert_int_equal(storages_left(all), 3);
+	succeed(f);
+	start(f);
+	assert_int_equal(storages_left(all), 0);
+	assert_int_equal(delivery_log_stuck(f->delivery), 3);
+	run_until_sends(f, 1);
+	assert_int_equal(read_metric(f, OUT), 3);
+	assert_int_equal(storages_left(all), 0);
+}
+
+static bool no_consumer_has_it(struct fixture *f)
+{
+	pthread_mutex_lock(&f->delivery->lock);
+	bool idle = !f->delivery->busy;
+	pthread_mutex_unlock(&f->delivery->lock);
+	return idle;
+}
+
+static bool it_is_retried(struct fixture *f)
+{
+	return f->sends >= 4;
 }
 
 /* What was sent of it counts as sent, and the rest as dropped. */
 static void a_packet_that_was_sent_in_part_is_not_kept(void **state)
 {
 	struct fixture *f = *state;
-	struct storage_queue *other;
-	struct storage_entry entry;
-	struct rlimit before, none;
-	struct holding h = { f, loop_timer_new(f->loop, end_hold_later, &h) };
 	fail_all(f);
 	f->script[0] = (struct send_result){ .outcome = SEND_OK };
 	f->ops.plan = plan_three;
-	start(f);
-	begin_to_hold(&other, &entry);
-	signal(SIGXFSZ, SIG_IGN);
-	getrlimit(RLIMIT_FSIZE, &before);
-	none = before;
-	none.rlim_cur = 1;
-	setrlimit(RLIMIT_FSIZE, &none);
-	assert_true(enqueue(f, 3));
-	loop_timer_start(h.timer, 100000);
-	run_until_sends(f, 2);
-	setrlimit(RLIMIT_FSIZE, &before);
-	loop_timer_unref(&h.timer);
-	while (!storage_queue_settled(other))
-		usleep(100);
-	storage_queue_close(&other);
+	fail_to_write(f, it_is_retried, false);
 	assert_int_equal(read_metric(f, OUT), 1);
 	assert_int_equal(read_metric(f, DROPPED("shutdown")), 2);
-	assert_int_equal(read_metric(f, QUEUED), 0);
+}
+
+static void what_cannot_be_written_is_retried_after_a_replacement(void **state)
+{
+	struct fixture *f = *state;
+	fail_all(f);
+	fail_to_write(f, no_consumer_has_it, true);
+	assert_int_equal(read_metric(f, OUT), 3);
+	assert_int_equal(read_metric(f, DROPPED("shutdown")), 0);
+}
+
+static void what_cannot_be_written_at_the_end_is_dropped(void **state)
+{
+	struct fixture *f = *state;
+	fail_all(f);
+	fail_to_write(f, no_consumer_has_it, false);
+	assert_int_equal(read_metric(f, DROPPED("shutdown")), 3);
+}
+
+static int sends_before;
+
+static bool the_deadline_passes(struct fixture *f)
+{
+	if (!no_consumer_has_it(f))
+		return false;
+	delivery_abandon(f->delivery);
+	sends_before = f->sends;
+	return true;
+}
+
+/* The exporter has been stopped. */
+static void what_cannot_be_written_after_the_deadline_is_not_sent(void **state)
+{
+	struct fixture *f = *state;
+	fail_all(f);
+	fail_to_write(f, the_deadline_passes, false);
+	assert_int_equal(f->sends, sends_before);
+	assert_int_equal(read_metric(f, DROPPED("shutdown")), 3);
+}
+
+static void what_cannot_be_written_at_the_end_becomes_a_letter(void **state)
+{
+	struct fixture *f = *state;
+	char letters[100];
+	snprintf(letters, sizeof letters, "%s/letters", directory);
+	f->config.dead_letter = (struct dead_letter_config){
+		.present = { true }, .directory = letters, .max_size_mib = 10, .max_letters = 100
+	};
+	fail_all(f);
+	fail_to_write(f, no_consumer_has_it, false);
+	assert_int_equal(read_metric(f, DROPPED("shutdown")), 0);
+	assert_int_equal(read_metric(f, DEAD_LETTERS), 3);
 }
 
 /* ---- an exporter that was replaced */
@@ -458,6 +582,11 @@ int main(void)
 		DURABLE(a_sender_is_answered_when_its_packet_is_stored),
 		DURABLE(a_sender_learns_that_its_packet_cannot_be_stored),
 		DURABLE(a_packet_that_was_sent_in_part_is_not_kept),
+		DURABLE(a_shutdown_that_is_stuck_keeps_what_is_committed),
+		DURABLE(what_cannot_be_written_is_retried_after_a_replacement),
+		DURABLE(what_cannot_be_written_at_the_end_is_dropped),
+		DURABLE(what_cannot_be_written_at_the_end_becomes_a_letter),
+		DURABLE(what_cannot_be_written_after_the_deadline_is_not_sent),
 		DURABLE(what_has_no_record_is_retried_after_a_replacement),
 		DURABLE(memory_that_changes_does_not_split_the_decision),
 		DURABLE(a_stream_is_removed_while_it_is_written),
