@@ -5,7 +5,7 @@
 #include "base/memory.h"
 #include "gateway/service.h"
 #include "pipeline/delivery/book.h"
-#include "pipeline/delivery/letter_box.h"
+#include "pipeline/delivery/letter_files.h"
 #include "pipeline/graph/lone.h"
 #include "pipeline/graph/service_config.h"
 #include "pipeline/intake/screen.h"
@@ -202,7 +202,7 @@ static void keep_partly(struct replay *r, int64_t rejected)
 		.dropped = clock_wall(),
 	};
 	print_letter(r, "accepted in part", r->samples);
-	if (!letter_rewrite(r->directory, name, &letter, &err))
+	if (!letter_replace(r->directory, name, &letter, 1, &err))
 		fprintf(stderr, "%s\n", err.text);
 }
 

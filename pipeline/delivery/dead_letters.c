@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "pipeline/delivery/delivery_private.h"
+#include "pipeline/delivery/letter_files.h"
 
 #define PENDING_SHARE 4                   /* of the destination's memory */
 #define PENDING_BYTES ((int64_t)64 << 20) /* without a share */
@@ -54,9 +55,6 @@ void dead_letters_init(struct delivery *d)
 	l->on = c->present.enabled;
 	if (!l->on)
 		return;
-	l->box = (struct letter_box){ .path = c->directory,
-				      .max_bytes = (uint64_t)c->max_size_mib * MEBIBYTE,
-				      .max_letters = (uint64_t)c->max_letters };
 	for (unsigned i = LEDGER_QUEUE_FULL; i < DEAD_LETTER_KINDS; i++) {
 		labels[1].value = i < LEDGER_COLUMNS ? ledger_reason(i) : LETTER_PARTIAL;
 		l->written[i] = metrics_series(m, &letters_written, labels);
@@ -72,17 +70,23 @@ void dead_letters_init(struct delivery *d)
 
 static void show(struct dead_letters *l)
 {
-	metric_set(l->letters, (int64_t)l->box.letters);
-	metric_set(l->used, (int64_t)l->box.bytes);
+	metric_set(l->letters, (int64_t)l->box->letters);
+	metric_set(l->used, (int64_t)l->box->bytes);
 }
 
 bool dead_letters_start(struct delivery *d, struct error *err)
 {
+	const struct dead_letter_config *c = &d->options.config->dead_letter;
 	if (!d->letters.on)
 		return true;
-	if (!letter_box_open(&d->letters.box, err))
-		return error_prefix(err, "dead_letter");
-	return true;
+	d->letters.box = letter_box_open(c->directory, (uint64_t)c->max_size_mib * MEBIBYTE,
+					 (uint64_t)c->max_letters, err);
+	return d->letters.box || error_prefix(err, "dead_letter");
+}
+
+void dead_letters_fini(struct delivery *d)
+{
+	letter_box_unref(&d->letters.box);
 }
 
 /* ---- writing */
@@ -115,12 +119,9 @@ static void recover(struct delivery *d)
 		log_info(d->options.log, "Dead letters are written again.");
 }
 
-static bool write_one(struct delivery *d, const struct dead_letter *dead)
+static struct letter letter_of(const struct delivery *d, const struct dead_letter *dead)
 {
-	struct dead_letters *l = &d->letters;
-	struct error err;
-	error_clear(&err);
-	const struct letter letter = {
+	return (struct letter){
 		.packet = dead->packet,
 		.destination = d->options.id,
 		.pipeline = dead->item->book->pipeline,
@@ -132,48 +133,75 @@ static bool write_one(struct delivery *d, const struct dead_letter *dead)
 		.attempts = dead->loss.attempts,
 		.dropped = dead->dropped,
 	};
-	enum letter_result result = letter_box_add(&l->box, &letter, &err);
-	show(l);
+}
+
+static void note_result(struct delivery *d, const struct dead_letter *dead,
+			enum letter_result result, const char *why)
+{
+	struct dead_letters *l = &d->letters;
 	if (result == LETTER_WRITTEN) {
 		metric_add(l->written[dead->partial ? LEDGER_COLUMNS : dead->loss.reason], 1);
 		recover(d);
-		return true;
-	}
-	if (result == LETTER_FULL)
+	} else if (result == LETTER_FULL) {
 		fail(d, DEAD_LETTER_FULL, "the directory is full");
-	else
-		fail(d, DEAD_LETTER_ERROR, err.text);
-	return false;
+	} else {
+		fail(d, DEAD_LETTER_ERROR, why);
+	}
 }
 
-/* The lock is held, except while one is written. */
-static void write_next(struct delivery *d)
+static void end_one(struct delivery *d, struct dead_letter *dead, bool written)
 {
-	struct dead_letters *l = &d->letters;
-	struct dead_letter *dead = l->first;
-	int64_t bytes = (int64_t)dead->packet->otlp.len;
-	l->first = dead->next;
-	l->last = l->first ? l->last : &l->first;
-	pthread_mutex_unlock(&d->lock);
-	bool written = write_one(d, dead);
 	if (!dead->partial)
 		delivery_settle_loss(d, dead->item, &dead->loss, written);
 	packet_unref(&dead->packet);
 	delivery_release_item(d, dead->item);
 	memory_free(dead);
+}
+
+/* Returns the bytes of the packets. */
+static int64_t write_group(struct delivery *d, struct dead_letter **group, uint32_t count)
+{
+	struct letter letters[LETTER_GROUP_MAX] = { { NULL } };
+	enum letter_result results[LETTER_GROUP_MAX];
+	struct error err;
+	int64_t bytes = 0;
+	error_clear(&err);
+	for (uint32_t i = 0; i < count; i++)
+		letters[i] = letter_of(d, group[i]);
+	letter_box_add(d->letters.box, letters, count, results, &err);
+	show(&d->letters);
+	for (uint32_t i = 0; i < count; i++) {
+		bytes += (int64_t)group[i]->packet->otlp.len;
+		note_result(d, group[i], results[i], err.text);
+		end_one(d, group[i], results[i] == LETTER_WRITTEN);
+	}
+	return bytes;
+}
+
+/* The lock is held, except while they are written. */
+static void write_next(struct delivery *d)
+{
+	struct dead_letters *l = &d->letters;
+	struct dead_letter *group[LETTER_GROUP_MAX];
+	uint32_t count = 0;
+	while (l->first && count < LETTER_GROUP_MAX) {
+		group[count++] = l->first;
+		l->first = l->first->next;
+	}
+	l->last = l->first ? l->last : &l->first;
+	pthread_mutex_unlock(&d->lock);
+	int64_t bytes = write_group(d, group, count);
 	pthread_mutex_lock(&d->lock);
 	l->bytes -= bytes;
-	l->pending--;
+	l->pending -= count;
 }
 
 static void write_all(void *argument)
 {
 	struct delivery *d = argument;
 	struct dead_letters *l = &d->letters;
-	if (!l->box.looked) {
-		letter_box_look(&l->box);
-		show(l);
-	}
+	letter_box_look(l->box);
+	show(l);
 	pthread_mutex_lock(&d->lock);
 	while (l->first)
 		write_next(d);

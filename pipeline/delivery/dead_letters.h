@@ -10,10 +10,10 @@
  * does nothing. Everything that a delivery drops goes through delivery_lose, and from there to
  * dead_letters_take.
  *
- * One pool thread at a time writes what waits, so a disk that hangs delays neither the consumers
- * nor other destinations. Until a letter is written, its item keeps its place in the queue and its
- * record on disk, and the ledger counts its samples as queued. At most a quarter of the
- * destination's memory may wait so (at the end: everything); more is dropped.
+ * One pool thread at a time writes what waits, in groups, so a disk that hangs delays neither the
+ * consumers nor other destinations. Until a letter is written, its item keeps its place in the
+ * queue and its record on disk, and the ledger counts its samples as queued. At most a quarter of
+ * the destination's memory may wait so (at the end: everything); more is dropped.
  *
  * No letter is written for what the kill switch discards; for what is shed because memory is short;
  * for what no packet holds (a request that no batch could hold, what the exporter's plan has no
@@ -44,7 +44,7 @@ enum dead_letter_failure {
 
 struct dead_letters {
 	bool on;
-	struct letter_box box;              /* of the thread that writes */
+	struct letter_box *box;             /* NULL until it starts */
 	bool failing[DEAD_LETTER_FAILURES]; /* and it was logged; under the delivery's lock */
 	/* Under the delivery's lock. */
 	struct dead_letter *first, **last;
@@ -60,6 +60,7 @@ extern const struct metric *const dead_letter_metrics[]; /* for the manual; NULL
 void dead_letters_init(struct delivery *delivery);
 /* Makes sure of the directory. [loop thread] */
 bool dead_letters_start(struct delivery *delivery, struct error *err);
+void dead_letters_fini(struct delivery *delivery);
 /* When the delivery has started: a pool thread counts what is in the directory. [loop thread] */
 void dead_letters_look(struct delivery *delivery);
 

@@ -440,6 +440,7 @@ void delivery_unref(struct delivery **delivery)
 		budget_off_short(d->options.budget, &d->relief);
 	assert(!d->backlog.head);
 	durable_fini(&d->durable);
+	dead_letters_fini(d);
 	metrics_off_scrape(d->options.metrics, d);
 	for (uint32_t i = 0; i < d->consumer_count; i++)
 		sending_fini(&d->consumers[i]);

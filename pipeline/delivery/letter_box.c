@@ -4,10 +4,13 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/system.h"
+#include "pipeline/delivery/letter_files.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -16,57 +19,96 @@
 
 #define LOOK_NS UINT64_C(1000000000) /* when it seems full */
 #define LOOK_AGAIN_NS (60 * LOOK_NS) /* otherwise */
-#define REQUEST ".otlp"
-#define REASON ".json"
-#define PART ".part"
 
-enum {
-	FILE_MODE = 0600,
-	DIRECTORY_MODE = 0700,
-	OTHERS_WRITE = S_IWGRP | S_IWOTH,
-	LEFTOVER_S = 600 /* seconds */
-};
+enum { DIRECTORY_MODE = 0700, LEFTOVER_S = 600 /* seconds */ };
 
-struct file_name {
-	char text[LETTER_NAME + 16];
-};
+static pthread_mutex_t boxes_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct letter_box *boxes;
 
-static struct file_name file_name(const char *name, const char *suffix, bool part)
-{
-	struct file_name file;
-	snprintf(file.text, sizeof file.text, "%s%s%s%s", part ? "." : "", name, suffix,
-		 part ? PART : "");
-	return file;
-}
-
-static bool cannot(struct error *err, const char *what, const char *path)
-{
-	return error_set(err, ERROR_CONFIG, "%s %s: %s", what, path, strerror(errno));
-}
-
-int letter_directory(const char *path, struct error *err)
+static int open_directory(const char *path, struct error *err)
 {
 	struct stat is;
-	int directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (directory < 0) {
-		cannot(err, "cannot open the directory", path);
+	if (stat(path, &is) != 0 && errno == ENOENT &&
+	    !system_make_directories(path, DIRECTORY_MODE)) {
+		error_set(err, ERROR_CONFIG, "cannot create the directory %s: %s", path,
+			  strerror(errno));
 		return -1;
 	}
-	if (fstat(directory, &is) == 0 && !(is.st_mode & OTHERS_WRITE))
-		return directory;
-	/* In a directory that others can write to, links could redirect what is opened by name. */
-	error_set(err, ERROR_CONFIG, "the directory %s must not be writable by other users", path);
+	return letter_directory(path, err);
+}
+
+/* ---- the boxes of the process */
+
+/* Under the lock. */
+static struct letter_box *find_box(const char *key)
+{
+	struct letter_box *box = boxes;
+	while (box && strcmp(box->key, key) != 0)
+		box = box->next;
+	return box;
+}
+
+static struct letter_box *make_box(const char *path, const char *key)
+{
+	struct letter_box *box = memory_new(sizeof *box);
+	box->path = memory_text(path);
+	box->key = memory_text(key);
+	box->next = boxes;
+	boxes = box;
+	pthread_mutex_init(&box->lock, NULL);
+	return box;
+}
+
+struct letter_box *letter_box_open(const char *path, uint64_t max_bytes, uint64_t max_letters,
+				   struct error *err)
+{
+	int directory = open_directory(path, err);
+	if (directory < 0)
+		return NULL;
 	close(directory);
-	return -1;
+	char absolute[PATH_MAX];
+	const char *key = realpath(path, absolute) ? absolute : path;
+	pthread_mutex_lock(&boxes_lock);
+	struct letter_box *box = find_box(key);
+	box = box ? box : make_box(path, key);
+	box->users++;
+	box->max_bytes = max_bytes;
+	box->max_letters = max_letters;
+	pthread_mutex_unlock(&boxes_lock);
+	return box;
+}
+
+void letter_box_unref(struct letter_box **users)
+{
+	struct letter_box *box = *users;
+	*users = NULL;
+	if (!box)
+		return;
+	pthread_mutex_lock(&boxes_lock);
+	bool last = !--box->users;
+	struct letter_box **at = &boxes;
+	while (*at != box)
+		at = &(*at)->next;
+	if (last)
+		*at = box->next;
+	pthread_mutex_unlock(&boxes_lock);
+	if (!last)
+		return;
+	pthread_mutex_destroy(&box->lock);
+	memory_free(box->path);
+	memory_free(box->key);
+	memory_free(box);
 }
 
 /* ---- looking */
 
-/* If it is not, errno is ENOENT; any other error says nothing. */
-static bool is_there(int directory, const char *name, const char *suffix, struct stat *is)
+/* Is the other file of a letter not there? An error says nothing. */
+static bool is_missing(int directory, const char *name, const char *suffix)
 {
-	return fstatat(directory, file_name(name, suffix, false).text, is, AT_SYMLINK_NOFOLLOW) ==
-	       0;
+	struct stat is;
+	char other[LETTER_NAME + 8];
+	snprintf(other, sizeof other, "%s%s", name, suffix);
+	return fstatat(directory, other, &is, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT;
 }
 
 static bool is_old(const struct stat *is)
@@ -78,16 +120,16 @@ static bool is_old(const struct stat *is)
 static void look_at(struct letter_box *box, int directory, const char *file)
 {
 	char name[LETTER_NAME];
-	struct stat is, other;
-	bool part = *file == '.' && (letter_name_fits(file + 1, REQUEST PART) ||
-				     letter_name_fits(file + 1, REASON PART));
-	bool request = letter_name_fits(file, REQUEST), reason = letter_name_fits(file, REASON);
+	struct stat is;
+	bool part = *file == '.' && (letter_name_fits(file + 1, LETTER_REQUEST LETTER_PART) ||
+				     letter_name_fits(file + 1, LETTER_REASON LETTER_PART));
+	bool request = letter_name_fits(file, LETTER_REQUEST),
+	     reason = letter_name_fits(file, LETTER_REASON);
 	if ((!part && !request && !reason) ||
 	    fstatat(directory, file, &is, AT_SYMLINK_NOFOLLOW) != 0)
 		return;
 	snprintf(name, sizeof name, "%s", file);
-	bool rest = part || (!is_there(directory, name, request ? REASON : REQUEST, &other) &&
-			     errno == ENOENT);
+	bool rest = part || is_missing(directory, name, request ? LETTER_REASON : LETTER_REQUEST);
 	if (rest && is_old(&is)) {
 		unlinkat(directory, file, 0);
 		return;
@@ -108,204 +150,93 @@ static void look(struct letter_box *box, int directory)
 		closedir(dir);
 }
 
-static int open_box(const struct letter_box *box, struct error *err)
-{
-	struct stat is;
-	if (stat(box->path, &is) != 0 && errno == ENOENT &&
-	    !system_make_directories(box->path, DIRECTORY_MODE)) {
-		cannot(err, "cannot create the directory", box->path);
-		return -1;
-	}
-	return letter_directory(box->path, err);
-}
-
-bool letter_box_open(struct letter_box *box, struct error *err)
-{
-	int directory = open_box(box, err);
-	if (directory < 0)
-		return false;
-	close(directory);
-	return true;
-}
-
 void letter_box_look(struct letter_box *box)
 {
 	struct error err;
-	int directory = letter_directory(box->path, &err);
-	if (directory < 0)
-		return;
-	look(box, directory);
-	close(directory);
-}
-
-/* ---- writing */
-
-static bool write_all(int fd, struct view data)
-{
-	while (data.len) {
-		ssize_t wrote = write(fd, data.at, data.len);
-		if (wrote < 0 && errno == EINTR)
-			continue;
-		if (wrote < 0)
-			return false;
-		data.at += wrote;
-		data.len -= (size_t)wrote;
-	}
-	return true;
-}
-
-/* Under the temporary name. */
-static bool write_part(int directory, const char *name, const char *suffix, struct view data)
-{
-	int fd = openat(directory, file_name(name, suffix, true).text,
-			O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, FILE_MODE);
-	if (fd < 0)
-		return false;
-	bool ok = write_all(fd, data) && fsync(fd) == 0;
-	int reason = errno;
-	ok = close(fd) == 0 && ok;
-	errno = reason;
-	return ok;
-}
-
-static bool publish(int directory, const char *name, const char *suffix)
-{
-	return renameat(directory, file_name(name, suffix, true).text, directory,
-			file_name(name, suffix, false).text) == 0;
-}
-
-static void remove_all(int directory, const char *name)
-{
-	static const char *const suffixes[] = { REQUEST, REASON };
-	for (int part = 0; part < 2; part++)
-		for (int i = 0; i < 2; i++)
-			unlinkat(directory, file_name(name, suffixes[i], part).text, 0);
-}
-
-static bool write_letter(int directory, const struct letter *letter, struct view reason)
-{
-	char name[LETTER_NAME];
-	letter_name(name);
-	if (write_part(directory, name, REQUEST, bytes_view(&letter->packet->otlp)) &&
-	    write_part(directory, name, REASON, reason) && publish(directory, name, REQUEST) &&
-	    publish(directory, name, REASON) && fsync(directory) == 0)
-		return true;
-	int failure = errno;
-	remove_all(directory, name);
-	errno = failure;
-	return false;
-}
-
-static bool fits(const struct letter_box *box, uint64_t bytes)
-{
-	return box->letters < box->max_letters && bytes <= box->max_bytes &&
-	       box->bytes <= box->max_bytes - bytes;
-}
-
-static enum letter_result add(struct letter_box *box, int directory, const struct letter *letter,
-			      struct view reason, struct error *err)
-{
-	uint64_t bytes = letter->packet->otlp.len + reason.len;
-	if (!box->looked ||
-	    clock_now() - box->looked >= (fits(box, bytes) ? LOOK_AGAIN_NS : LOOK_NS))
+	pthread_mutex_lock(&box->lock);
+	int directory = box->looked ? -1 : letter_directory(box->path, &err);
+	if (directory >= 0) {
 		look(box, directory);
-	if (!fits(box, bytes))
-		return LETTER_FULL;
-	if (!write_letter(directory, letter, reason)) {
-		cannot(err, "cannot write a dead letter to", box->path);
-		return LETTER_FAILED;
+		close(directory);
 	}
-	box->letters++;
-	box->bytes += bytes;
+	pthread_mutex_unlock(&box->lock);
+}
+
+/* ---- adding */
+
+static bool fits(const struct letter_box *box, uint64_t letters, uint64_t bytes)
+{
+	return letters <= box->max_letters && box->letters <= box->max_letters - letters &&
+	       bytes <= box->max_bytes && box->bytes <= box->max_bytes - bytes;
+}
+
+static void count(struct letter_box *box, const struct letter_draft *draft, bool in)
+{
+	uint64_t bytes = letter_draft_bytes(draft);
+	box->letters += in ? 1 : -(uint64_t)1;
+	box->bytes += in ? bytes : -bytes;
+}
+
+static void look_if_due(struct letter_box *box, int directory, const struct letter_draft *drafts,
+			uint32_t count)
+{
+	uint64_t bytes = 0;
+	for (uint32_t i = 0; i < count; i++)
+		bytes += letter_draft_bytes(&drafts[i]);
+	if (!box->looked ||
+	    clock_now() - box->looked >= (fits(box, count, bytes) ? LOOK_AGAIN_NS : LOOK_NS))
+		look(box, directory);
+}
+
+/* Takes the room for it, before it is written. */
+static enum letter_result admit(struct letter_box *box, struct letter_draft *draft)
+{
+	if (!fits(box, 1, letter_draft_bytes(draft))) {
+		draft->failure = EDQUOT;
+		return LETTER_FULL;
+	}
+	count(box, draft, true);
 	return LETTER_WRITTEN;
 }
 
-static bool encode(const struct letter *letter, struct bytes *reason, struct error *err)
+static void add(struct letter_box *box, int directory, struct letter_draft *drafts, uint32_t all,
+		enum letter_result *results, struct error *err)
 {
-	bytes_init(reason, LETTER_REASON_MAX);
-	return letter_encode(letter, reason) ||
-	       error_set(err, ERROR_CONFIG,
-			 "the metadata of a packet is too large for a reason "
-			 "file");
-}
-
-enum letter_result letter_box_add(struct letter_box *box, const struct letter *letter,
-				  struct error *err)
-{
-	struct bytes reason;
-	enum letter_result result = LETTER_FAILED;
-	int directory = open_box(box, err);
-	if (directory < 0)
-		return result;
-	if (encode(letter, &reason, err))
-		result = add(box, directory, letter, bytes_view(&reason), err);
-	bytes_fini(&reason);
-	close(directory);
-	return result;
-}
-
-bool letter_rewrite(int directory, const char *name, const struct letter *letter, struct error *err)
-{
-	struct bytes reason;
-	bool ok = encode(letter, &reason, err);
-	unlinkat(directory, file_name(name, REASON, true).text, 0);
-	if (ok && !(write_part(directory, name, REASON, bytes_view(&reason)) &&
-		    publish(directory, name, REASON)))
-		ok = cannot(err, "cannot write the reason file of", name);
-	bytes_fini(&reason);
-	return ok;
-}
-
-/* ---- reading */
-
-void letter_remove(int directory, const char *name)
-{
-	unlinkat(directory, file_name(name, REQUEST, false).text, 0);
-	unlinkat(directory, file_name(name, REASON, false).text, 0);
-}
-
-static void list_file(int directory, struct letter_names *names, bool tidy, const char *file)
-{
-	struct stat other;
-	char name[LETTER_NAME];
-	bool request = letter_name_fits(file, REQUEST), reason = letter_name_fits(file, REASON);
-	if (!strcmp(file, ".") || !strcmp(file, ".."))
-		return;
-	snprintf(name, sizeof name, "%s", file);
-	if (reason && is_there(directory, name, REQUEST, &other)) {
-		names->at = memory_resize(names->at, (names->count + 1) * sizeof *names->at);
-		memcpy(names->at[names->count++], name, sizeof name);
-	} else if (reason && tidy && errno == ENOENT) {
-		unlinkat(directory, file, 0);
-	} else if (!request || !is_there(directory, name, REASON, &other)) {
-		names->others++;
+	uint32_t admitted = 0;
+	look_if_due(box, directory, drafts, all);
+	for (uint32_t i = 0; i < all; i++) {
+		results[i] = drafts[i].failure ? LETTER_FAILED : admit(box, &drafts[i]);
+		admitted += results[i] == LETTER_WRITTEN;
+	}
+	if (admitted)
+		letter_drafts_write(directory, drafts, all);
+	for (uint32_t i = 0; i < all; i++) {
+		if (results[i] != LETTER_WRITTEN || !drafts[i].failure)
+			continue;
+		results[i] = LETTER_FAILED;
+		count(box, &drafts[i], false);
+		error_set(err, ERROR_CONFIG, "cannot write a dead letter to %s: %s", box->path,
+			  strerror(drafts[i].failure));
 	}
 }
 
-static int by_name(const void *a, const void *b)
+void letter_box_add(struct letter_box *box, const struct letter *letters, uint32_t all,
+		    enum letter_result *results, struct error *err)
 {
-	return strcmp(a, b);
-}
-
-bool letter_list(int directory, bool tidy, struct letter_names *names, struct error *err)
-{
-	int copy = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = copy < 0 ? NULL : fdopendir(copy);
-	*names = (struct letter_names){ 0 };
-	if (!dir) {
-		if (copy >= 0)
-			close(copy);
-		return cannot(err, "cannot read", "the directory");
+	struct letter_draft drafts[LETTER_GROUP_MAX];
+	assert(all <= LETTER_GROUP_MAX);
+	for (uint32_t i = 0; i < all; i++) {
+		results[i] = LETTER_FAILED;
+		if (!letter_draft_init(&drafts[i], &letters[i], err))
+			drafts[i].failure = EMSGSIZE;
 	}
-	for (struct dirent *file; (file = readdir(dir));)
-		list_file(directory, names, tidy, file->d_name);
-	closedir(dir);
-	if (names->count)
-		qsort(names->at, names->count, sizeof *names->at, by_name);
-	return true;
-}
-
-void letter_names_fini(struct letter_names *names)
-{
-	memory_free(names->at);
+	pthread_mutex_lock(&box->lock);
+	int directory = open_directory(box->path, err);
+	if (directory >= 0) {
+		add(box, directory, drafts, all, results, err);
+		close(directory);
+	}
+	pthread_mutex_unlock(&box->lock);
+	for (uint32_t i = 0; i < all; i++)
+		letter_draft_fini(&drafts[i]);
 }
