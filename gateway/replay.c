@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "gateway/service.h"
 #include "pipeline/delivery/book.h"
+#include "pipeline/delivery/dead_letters.h"
 #include "pipeline/delivery/letter_files.h"
 #include "pipeline/graph/lone.h"
 #include "pipeline/graph/service_config.h"
@@ -20,12 +21,13 @@
 
 /*
  * `portcullis replay DIR --to EXPORTER`: sends dead letters again, oldest first, one at a time. A
- * letter is removed when the destination has accepted all of it, so the command can be repeated
- * after any end: at most the letter in flight is sent twice. No processor runs again: what is in a
- * letter has left the policy. It is decoded and collected anew, so nothing else can leave. The file
- * of the kill switch is obeyed.
+ * letter is removed when the destination has accepted all of it. If it accepts only some requests
+ * of it, the others become letters in its place. So the command can be repeated after any end: at
+ * most the letter that was in flight when it was killed is sent twice. No processor runs again:
+ * what is in a letter has left the policy. It is decoded and collected anew, so nothing else can
+ * leave. The file of the kill switch is obeyed.
  *
- * Everything runs on the loop, except `answered`.
+ * Everything runs on the loop, except `answered` and, before it, `keep_lost`.
  */
 #define TABLES_FACTOR 20
 #define TABLES_SPARE ((size_t)1 << 20)
@@ -44,9 +46,11 @@ struct replay {
 	struct letter_names names;
 	size_t next;                   /* the letter in flight is the one before it */
 	struct letter_content content; /* of the letter in flight */
-	int64_t rejected;              /* Profiles, before it */
 	int64_t accepted;              /* samples, before it */
 	uint64_t samples;              /* of it */
+	struct letter *rest;           /* what the destination has not accepted of it, */
+	size_t rest_count;
+	uint64_t lost; /* and its samples, without requests that were accepted in part */
 	size_t count[RESULTS];
 	struct error *err;
 	bool failed;
@@ -72,7 +76,7 @@ static struct packet *collect_packet(struct replay *r, struct packet *kept, stru
 	struct request request = { .receiver = "replay",
 				   .transport = TRANSPORT_FILE,
 				   .tenant = kept->origin ? kept->origin->tenant : NULL,
-				   .arrival = clock_now() };
+				   .arrival = kept->oldest_arrival };
 	struct collect *collect = collect_new(&(struct collect_limits){ .hard_bytes = INT32_MAX });
 	struct collect_added added;
 	struct view body = bytes_view(&kept->otlp);
@@ -182,27 +186,67 @@ static void end(struct replay *r)
 		lone_stop(r->lone, stopped, r);
 }
 
-/* The destination has accepted a part of a letter: it has rejected some Profiles of it (their
- * number; 0: unknown), or a request of several. The letter stays, and says so. */
-static void keep_partly(struct replay *r, int64_t rejected)
+static const char *made_for(const struct replay *r)
 {
-	const char *name = r->names.at[r->next - 1];
+	return *r->content.made_for ? r->content.made_for : NULL;
+}
+
+static void add_rest(struct replay *r, const struct letter *letter)
+{
+	size_t size = (r->rest_count + 1) * sizeof *r->rest;
+	r->rest = memory_resize(r->rest, size);
+	r->rest[r->rest_count] = *letter;
+	r->rest[r->rest_count].destination = r->options->to;
+	r->rest[r->rest_count].pipeline = "replay";
+	r->rest[r->rest_count].dropped = clock_wall();
+	packet_ref(r->rest[r->rest_count++].packet);
+}
+
+/* On any thread. */
+static void keep_lost(void *context, const struct loss *loss, uint64_t rejected_profiles)
+{
+	struct replay *r = context;
+	if (!loss->packet || !loss->samples)
+		return;
+	r->lost += rejected_profiles ? 0 : loss->samples;
+	add_rest(r,
+		 &(struct letter){
+			 .packet = loss->packet,
+			 .reason = rejected_profiles ? LETTER_PARTIAL : ledger_reason(loss->reason),
+			 .error = loss->error,
+			 .made_for = loss->planned ? lone_type(r->lone) : made_for(r),
+			 .samples = loss->samples,
+			 .rejected_profiles = rejected_profiles,
+			 .attempts = loss->attempts,
+		 });
+}
+
+static void forget_letter(struct replay *r)
+{
+	for (size_t i = 0; i < r->rest_count; i++)
+		packet_unref(&r->rest[i].packet);
+	memory_free(r->rest);
+	r->rest = NULL;
+	r->rest_count = r->lost = 0;
+	letter_content_fini(&r->content);
+}
+
+/* The destination has accepted this many samples of the letter. The rest takes its place. If some
+ * of it is in no packet, because the exporter cannot represent it, the whole letter stays too, as
+ * one that was accepted in part. */
+static void keep_rest(struct replay *r, uint64_t taken)
+{
 	struct error err;
 	error_clear(&err);
 	r->count[PARTLY]++;
-	const struct letter letter = {
-		.packet = r->content.packet,
-		.destination = r->options->to,
-		.pipeline = "replay",
-		.reason = LETTER_PARTIAL,
-		.attempts = 1,
-		.made_for = *r->content.made_for ? r->content.made_for : NULL,
-		.samples = r->content.packet->samples,
-		.rejected_profiles = (uint64_t)rejected,
-		.dropped = clock_wall(),
-	};
 	print_letter(r, "accepted in part", r->samples);
-	if (!letter_replace(r->directory, name, &letter, 1, &err))
+	if (taken + r->lost < r->samples)
+		add_rest(r, &(struct letter){ .packet = r->content.packet,
+					      .reason = LETTER_PARTIAL,
+					      .made_for = made_for(r),
+					      .samples = r->content.packet->samples,
+					      .attempts = 1 });
+	if (!letter_replace(r->directory, r->names.at[r->next - 1], r->rest, r->rest_count, &err))
 		fprintf(stderr, "%s\n", err.text);
 }
 
@@ -211,31 +255,36 @@ static int64_t accepted(const struct replay *r)
 	return ledger_get(delivery_book(lone_delivery(r->lone), "replay", NULL)->row, LEDGER_OUT);
 }
 
+/* The destination does not accept data now. */
+static void give_up(struct replay *r)
+{
+	r->failed = true;
+	error_set(r->err, ERROR_BUSY, "the destination does not accept data now");
+	end(r);
+}
+
 static void conclude(void *argument)
 {
 	struct replay *r = argument;
-	int64_t rejected = delivery_rejected(lone_delivery(r->lone)) - r->rejected;
-	bool refused = r->outcome == ACK_REFUSED;
-	if (r->outcome == ACK_FAILED) {
-		r->next--;
-		r->failed = true;
-		error_set(r->err, ERROR_BUSY, "the destination does not accept data now");
-		letter_content_fini(&r->content);
-		end(r);
-		return;
-	}
-	if (refused && accepted(r) == r->accepted) {
-		r->count[REJECTED]++;
-		print_letter(r, "rejected", r->samples);
-	} else if (refused || rejected) {
-		keep_partly(r, rejected);
-	} else {
+	bool whole = r->outcome == ACK_TAKEN && !r->rest_count, failed = r->outcome == ACK_FAILED;
+	uint64_t taken = (uint64_t)(accepted(r) - r->accepted);
+	if (whole) {
 		letter_remove(r->directory, r->names.at[r->next - 1]);
 		r->count[SENT]++;
 		print_letter(r, "sent", r->samples);
+	} else if (taken) {
+		keep_rest(r, taken);
+	} else if (failed) {
+		r->next--; /* not tried */
+	} else {
+		r->count[REJECTED]++;
+		print_letter(r, "rejected", r->samples);
 	}
-	letter_content_fini(&r->content);
-	send_next(r);
+	forget_letter(r);
+	if (failed)
+		give_up(r);
+	else
+		send_next(r);
 }
 
 /* On any thread. */
@@ -249,7 +298,6 @@ static void answered(struct ack *ack, enum ack_outcome outcome)
 static void send_packet(struct replay *r, struct packet *packet)
 {
 	struct delivery *d = lone_delivery(r->lone);
-	r->rejected = delivery_rejected(d);
 	r->accepted = accepted(r);
 	r->samples = packet->samples;
 	ack_init(&r->ack, ACK_DELIVERED, answered);
@@ -333,7 +381,7 @@ static bool obey_kills(struct replay *r, const struct graph *graph, struct error
 static bool run(struct replay *r, struct error *err)
 {
 	struct graph *graph = r->service.reload.running->graph;
-	r->lone = lone_new(graph, r->options->to, err);
+	r->lone = lone_new(graph, r->options->to, keep_lost, r, err);
 	if (!r->lone || !open_letters(r, err) || !obey_kills(r, graph, err))
 		return false;
 	signal(SIGPIPE, SIG_IGN);

@@ -307,8 +307,15 @@ static bool may_keep(enum ledger_column reason)
 	return reason != LEDGER_KILLED && reason != LEDGER_SHED;
 }
 
+static void report(struct delivery *d, const struct loss *loss, uint64_t rejected)
+{
+	if (d->options.lost)
+		d->options.lost(d->options.lost_context, loss, rejected);
+}
+
 bool dead_letters_take(struct delivery *d, struct item *item, const struct loss *loss)
 {
+	report(d, loss, 0);
 	return d->letters.on && loss->packet && loss->samples && may_keep(loss->reason) &&
 	       !will_be_repeated(d, item, loss->reason) && take(d, item, loss, false, 0);
 }
@@ -316,6 +323,7 @@ bool dead_letters_take(struct delivery *d, struct item *item, const struct loss 
 void dead_letters_take_partial(struct delivery *d, struct item *item, const struct loss *loss,
 			       uint64_t rejected_profiles)
 {
+	report(d, loss, rejected_profiles);
 	if (d->letters.on)
 		take(d, item, loss, true, rejected_profiles);
 }

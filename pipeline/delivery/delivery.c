@@ -362,11 +362,6 @@ enum delivery_room delivery_room(struct delivery *d, struct packet *packet)
 	return blocks && room == ROOM_NONE ? ROOM_SOON : room;
 }
 
-int64_t delivery_rejected(const struct delivery *d)
-{
-	return metric_get(d->count.rejected);
-}
-
 bool delivery_waits(const struct delivery *d)
 {
 	return d->waits;

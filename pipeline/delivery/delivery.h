@@ -115,6 +115,7 @@ bool delivery_config_is_durable(const struct delivery_config *config);
 struct delivery;
 struct budget;
 struct storage;
+struct loss;
 
 struct delivery_options {
 	const struct exporter_ops *ops;
@@ -130,6 +131,11 @@ struct delivery_options {
 	int64_t max_bytes; /* until delivery_set_share; 0: any */
 	/* of sending_queue.storage; the delivery takes a reference; NULL: none */
 	struct storage *storage;
+	/* Gets each loss (pipeline/delivery/dead_letters.h) instead of a directory, and with
+	 * `rejected_profiles` each request that the destination accepted in part; NULL: none.
+	 * [any thread; one at a time for each packet that was enqueued] */
+	void (*lost)(void *context, const struct loss *loss, uint64_t rejected_profiles);
+	void *lost_context;
 };
 
 struct delivery *delivery_new(const struct delivery_options *options);
@@ -192,8 +198,6 @@ enum delivery_room delivery_room(struct delivery *delivery, struct packet *packe
 /* [any thread] How full the queue is, in thousandths; above 1000 when it was stretched. */
 int64_t delivery_load(const struct delivery *delivery);
 bool delivery_waits(const struct delivery *delivery); /* wait_for_result, or no queue */
-/* [any thread] Profiles that the destination rejected while it accepted their requests. */
-int64_t delivery_rejected(const struct delivery *delivery);
 
 /* [loop thread] Senders of some graph wait for it (ack: delivered). */
 void delivery_expect_senders(struct delivery *delivery);

@@ -477,7 +477,7 @@ void sending_init(struct sending *s, struct delivery *d)
 	s->timer = loop_timer_new(d->options.loop, retry_due, s);
 	s->parts.charge = d->options.budget ? charge_part : NULL;
 	s->parts.charge_context = d;
-	s->parts.keeps = d->options.config->dead_letter.present.enabled;
+	s->parts.keeps = d->options.config->dead_letter.present.enabled || d->options.lost;
 }
 
 void sending_fini(struct sending *s)

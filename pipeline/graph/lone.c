@@ -49,7 +49,7 @@ static void init_host(struct lone *lone)
 	};
 }
 
-static bool create(struct lone *lone, struct error *err)
+static bool create(struct lone *lone, struct delivery_options *options, struct error *err)
 {
 	const struct component_factory *factory = lone->declared.factory;
 	struct graph *g = lone->graph;
@@ -63,28 +63,31 @@ static bool create(struct lone *lone, struct error *err)
 	    !graph_resolved(g, &lone->declared, err))
 		return false;
 	lone->config = config_of(lone);
-	lone->delivery = delivery_new(&(struct delivery_options){
-		.ops = factory->exporter,
-		.exporter = lone->self,
-		.config = &lone->config,
-		.id = lone->declared.id,
-		.type = factory->type,
-		.log = &lone->host.log,
-		.metrics = g->options.metrics,
-		.ledger = g->options.ledger,
-		.loop = g->options.loop,
-	});
+	options->ops = factory->exporter;
+	options->exporter = lone->self;
+	options->config = &lone->config;
+	options->id = lone->declared.id;
+	options->type = factory->type;
+	options->log = &lone->host.log;
+	options->metrics = g->options.metrics;
+	options->ledger = g->options.ledger;
+	options->loop = g->options.loop;
+	lone->delivery = delivery_new(options);
 	return true;
 }
 
-struct lone *lone_new(struct graph *graph, const char *id, struct error *err)
+struct lone *lone_new(struct graph *graph, const char *id,
+		      void (*lost)(void *context, const struct loss *loss,
+				   uint64_t rejected_profiles),
+		      void *context, struct error *err)
 {
+	struct delivery_options options = { .lost = lost, .lost_context = context };
 	const struct declared *declared = inventory_find(&graph->inventory, COMPONENT_EXPORTER, id);
 	struct lone *lone = memory_new(sizeof *lone);
 	lone->graph = graph;
 	bool ok = declared ? declared_copy(&lone->declared, declared, err)
 			   : error_set(err, ERROR_CONFIG, "there is no exporter \"%s\"", id);
-	if (!ok || !create(lone, err))
+	if (!ok || !create(lone, &options, err))
 		lone_unref(&lone);
 	return lone;
 }

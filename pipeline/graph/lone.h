@@ -8,16 +8,19 @@
 /*
  * One exporter of a configuration without its pipelines, for `portcullis replay`. It is an instance
  * of its own, with the limits, retries, timeout and authenticators of the configuration. Senders
- * wait for its result; it has a queue for one packet, no storage and no dead letters. Nothing else
- * of the configuration is started.
+ * wait for its result; it has a queue for one packet, no storage and no directory of dead letters:
+ * the caller gets what is lost. Nothing else of the configuration is started.
  *
  * All functions run on the loop thread.
  */
 struct lone;
 
-/* graph: built, never started; outlives it. NULL: there is no such exporter, or it cannot be used
- * so. */
-struct lone *lone_new(struct graph *graph, const char *id, struct error *err);
+/* graph: built, never started; outlives it. lost: as in delivery_options. NULL: there is no such
+ * exporter, or it cannot be used so. */
+struct lone *lone_new(struct graph *graph, const char *id,
+		      void (*lost)(void *context, const struct loss *loss,
+				   uint64_t rejected_profiles),
+		      void *context, struct error *err);
 bool lone_start(struct lone *lone, struct error *err);
 struct delivery *lone_delivery(struct lone *lone);
 const char *lone_type(const struct lone *lone); /* the exporter's */

@@ -48,19 +48,56 @@ def test_a_replay_stops_while_the_destination_is_down_and_can_be_repeated(build,
         assert rig.sink.samples() == expected(sent)
 
 
-def test_a_letter_of_which_a_part_is_rejected_is_not_sent_again_unasked(build, tmp_path):
+def split(rig):
+    """From now on, the exporter makes a request of each Profile."""
+    config = rig.gateway.config
+    config.write_text(config.read_text().replace("    dead_letter:", "    limits: {max_samples: %d}\n    dead_letter:" % SAMPLES))
+
+
+def test_a_letter_of_which_a_part_is_rejected_becomes_that_part(build, tmp_path):
     """The exporter splits the letter, and the destination accepts one part of it."""
     with Rig(build, tmp_path) as rig:
-        lose(rig, make.request(1, samples=SAMPLES, profiles=2))
+        request = make.request(1, samples=SAMPLES, profiles=2)
+        lose(rig, request)
         rig.stop()
-        config = rig.gateway.config
-        config.write_text(config.read_text().replace("    dead_letter:", "    limits: {max_samples: %d}\n    dead_letter:" % SAMPLES))
+        split(rig)
         rig.sink.received.clear()
         rig.sink.answer = lambda data, context: REFUSE(data, context) if rig.sink.received else b""
         done = rig.replay()
         assert done.returncode == 1 and "1 accepted in part" in done.stdout, done.stdout + done.stderr
-        assert [found["reason"] for found in rig.reasons()] == ["partial_success"]
-        assert "1 skipped" in rig.replay().stdout and len(rig.sink.received) == 1
+        assert [(found["reason"], found["samples"]) for found in rig.reasons()] == [("permanent", SAMPLES)]
+        assert rig.sink.samples() + rig.letters() == expected([request])
+        assert "1 rejected" in rig.replay().stdout and len(rig.sink.received) == 1
+        rig.sink.answer = take
+        assert rig.replay().returncode == 0
+        assert rig.sink.samples() == expected([request]) and not list(rig.dead.iterdir())
+
+
+def test_what_was_accepted_of_a_letter_is_not_sent_again(build, tmp_path):
+    """The destination accepts one part, rejects one, and then accepts nothing for some time."""
+    keys, refusals = [], [None, REFUSE, BUSY, BUSY]
+
+    def answer(data, context):
+        keys.append(dict(context.invocation_metadata())["idempotency-key"])
+        return refusals[len(keys) - 1](data, context) if refusals[len(keys) - 1] else b""
+    with Rig(build, tmp_path) as rig:
+        request = make.request(1, samples=SAMPLES, profiles=4)
+        lose(rig, request)
+        rig.stop()
+        split(rig)
+        rig.sink.received.clear()
+        rig.sink.answer = answer
+        done = rig.replay()
+        assert done.returncode == 1 and "does not accept data now" in done.stderr, done.stdout + done.stderr
+        assert [(found["reason"], found["samples"]) for found in rig.reasons()] == [
+            ("permanent", SAMPLES), ("no_retry", SAMPLES), ("no_retry", SAMPLES)]
+        assert len({found["arrived"] for found in rig.reasons()}) == 1
+        assert len(rig.sink.received) == 1 and len(keys) == 4
+        refusals.extend([None] * 3)
+        assert rig.replay().returncode == 0
+        assert rig.sink.samples() == expected([request])
+        assert keys[4:] == keys[1:4]  # receivers recognise a request that they have after all
+        assert not list(rig.dead.iterdir())
 
 
 def test_a_replay_that_is_killed_at_any_time_loses_nothing(build, tmp_path):
