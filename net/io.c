@@ -32,7 +32,8 @@ struct io_thread {
 struct io {
 	uint32_t count; /* of each kind */
 	struct io_thread *threads;
-	uint32_t running; /* of all kinds */
+	uint32_t running;                /* of all kinds */
+	_Atomic uint32_t turn[IO_KINDS]; /* see io_least_busy */
 };
 
 struct sync {
@@ -173,6 +174,22 @@ uint32_t io_count(const struct io *io)
 struct io_thread *io_thread_at(struct io *io, enum io_kind kind, uint32_t index)
 {
 	return &io->threads[kind * io->count + index];
+}
+
+uint32_t io_least_busy(struct io *io, enum io_kind kind,
+		       int64_t (*load)(const void *context, uint32_t index), const void *context)
+{
+	uint32_t first = atomic_fetch_add(&io->turn[kind], 1) % io->count, best = first;
+	int64_t least = load(context, first);
+	for (uint32_t i = 1; i < io->count; i++) {
+		uint32_t index = (first + i) % io->count;
+		int64_t found = load(context, index);
+		if (found < least) {
+			best = index;
+			least = found;
+		}
+	}
+	return best;
 }
 
 uint32_t io_thread_index(const struct io_thread *t)

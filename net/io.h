@@ -38,6 +38,13 @@ struct io_thread *io_thread_at(struct io *io, enum io_kind kind, uint32_t index)
 /* Differs between all threads of all kinds: 0 up to IO_KINDS * io_count - 1. Those of IO_HTTP_2 are
  * below io_count. [any] */
 uint32_t io_thread_index(const struct io_thread *thread);
+/*
+ * The index of the thread of this kind with the least load; `load` returns what a thread has. Of
+ * equal ones, each call prefers another, whoever calls: servers with one connection each do not all
+ * use the same thread. [any]
+ */
+uint32_t io_least_busy(struct io *io, enum io_kind kind,
+		       int64_t (*load)(const void *context, uint32_t index), const void *context);
 /* Is this the thread? [any] */
 bool io_here(const struct io_thread *thread);
 /* [the thread] */

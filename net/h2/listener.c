@@ -90,13 +90,9 @@ static void arrive(struct io_post *post)
 	memory_free(a);
 }
 
-static struct h2_shard *least_busy(struct h2_server *s)
+static int64_t connections_of(const void *server, uint32_t index)
 {
-	struct h2_shard *best = &s->shards[0];
-	for (uint32_t i = 1; i < s->shard_count; i++)
-		if (atomic_load(&s->shards[i].count) < atomic_load(&best->count))
-			best = &s->shards[i];
-	return best;
+	return atomic_load(&((const struct h2_server *)server)->shards[index].count);
 }
 
 /* Charges a new connection. If memory is short, idle connections are closed, on other threads a
@@ -136,7 +132,7 @@ static bool may_enter(struct h2_server *s, struct hash128 key, enum h2_refusal *
 
 static void admit(struct h2_server *s, struct arrival *a)
 {
-	a->shard = least_busy(s);
+	a->shard = &s->shards[io_least_busy(s->options.io, IO_HTTP_2, connections_of, s)];
 	a->post.run = arrive;
 	atomic_fetch_add(&a->shard->count, 1);
 	atomic_fetch_add(&s->connections, 1);

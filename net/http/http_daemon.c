@@ -503,13 +503,15 @@ static struct http_daemon *current_daemon(struct http_server *server)
 	return daemon;
 }
 
+static int64_t connections_of(const void *daemon, uint32_t index)
+{
+	return atomic_load(&((const struct http_daemon *)daemon)->loops[index].connections);
+}
+
 static struct http_loop *least_busy(struct http_daemon *daemon)
 {
-	struct http_loop *found = daemon->loops;
-	for (uint32_t i = 1; i < daemon->loop_count; i++)
-		if (atomic_load(&daemon->loops[i].connections) < atomic_load(&found->connections))
-			found = &daemon->loops[i];
-	return found;
+	struct io *io = daemon->server->io;
+	return &daemon->loops[io ? io_least_busy(io, IO_HTTP_1, connections_of, daemon) : 0];
 }
 
 void http_daemon_add(struct http_server *server, int socket, const struct http_origin *origin)

@@ -65,6 +65,32 @@ static void each_kind_has_threads_of_its_own(void **state)
 	io_stop(&io);
 }
 
+static int64_t load_of(const void *loads, uint32_t index)
+{
+	return ((const int64_t *)loads)[index];
+}
+
+static void equal_loads_take_turns_and_lesser_ones_win(void **state)
+{
+	struct error err;
+	struct io *io = io_start(COUNT, &err);
+	int64_t loads[COUNT] = { 0 };
+	int chosen[COUNT] = { 0 };
+	(void)state;
+	assert_non_null(io);
+	for (int i = 0; i < 2 * COUNT; i++)
+		chosen[io_least_busy(io, IO_HTTP_1, load_of, loads)]++;
+	for (int i = 0; i < COUNT; i++)
+		assert_int_equal(chosen[i], 2);
+	for (uint32_t least = 0; least < COUNT; least++) {
+		for (uint32_t i = 0; i < COUNT; i++)
+			loads[i] = i == least ? 1 : 2;
+		for (int i = 0; i < COUNT; i++)
+			assert_int_equal(io_least_busy(io, IO_HTTP_2, load_of, loads), least);
+	}
+	io_stop(&io);
+}
+
 static void look(struct io_post *post)
 {
 	struct scene *s = (struct scene *)((char *)post - offsetof(struct scene, post));
@@ -196,6 +222,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_kind_has_threads_of_its_own),
+		cmocka_unit_test(equal_loads_take_turns_and_lesser_ones_win),
 		cmocka_unit_test(a_turn_counts_its_own_bytes_only),
 		cmocka_unit_test(a_watch_is_called_when_readable_and_as_often_as_it_asks),
 		cmocka_unit_test(what_cannot_be_watched_is_an_error),
