@@ -134,6 +134,9 @@ static enum MHD_Result open_request(struct http_request *r, struct MHD_Connectio
 	MHD_get_connection_values_n(mhd, MHD_HEADER_KIND, take_header, x);
 	fields_lower(&x->headers);
 	bool accepted = http_exchange_open(x, &sound);
+	struct http_loop *loop = r->connection->loop;
+	if (accepted && x->content_length < 0 && loop->thread)
+		http_stall_watch(&loop->stalls, r);
 	if (accepted || x->content_length)
 		enter(r, HTTP_PHASE_BODY);
 	if (accepted) {
@@ -150,11 +153,11 @@ static enum MHD_Result open_request(struct http_request *r, struct MHD_Connectio
 	return send_answer(r, mhd);
 }
 
-/* libmicrohttpd cannot reply in the middle of a body: writes the reply itself, and makes the
- * library close the connection. */
-static enum MHD_Result break_off(struct http_request *r, struct MHD_Connection *mhd)
+/* libmicrohttpd cannot reply in the middle of a body: writes the reply itself. The library must
+ * close the connection then. */
+static void write_answer(struct http_request *r)
 {
-	void *session = session_of(mhd);
+	void *session = r->connection->session;
 	struct bytes text;
 	bytes_init(&text, 65536);
 	http_request_print(r, &text);
@@ -165,7 +168,15 @@ static enum MHD_Result break_off(struct http_request *r, struct MHD_Connection *
 		     MSG_NOSIGNAL | MSG_DONTWAIT);
 	bytes_fini(&text);
 	r->connection->linger = true;
-	return MHD_NO;
+}
+
+/* The library cannot continue the body, and closes the connection after a second. */
+static void end_stalled(struct http_request *r)
+{
+	http_exchange_answer_stalled(&r->x);
+	enter(r, HTTP_PHASE_WRITE);
+	write_answer(r);
+	MHD_set_connection_option(r->connection->mhd, MHD_CONNECTION_OPTION_TIMEOUT, 1u);
 }
 
 /* Replies, or suspends the connection until there is a reply. */
@@ -196,6 +207,7 @@ static enum MHD_Result deliver(struct http_request *r, struct MHD_Connection *mh
 	struct http_server *server = x->server;
 	enter(r, HTTP_PHASE_NONE);
 	x->stage = HTTP_STAGE_HANDED;
+	http_stall_unwatch(&r->connection->loop->stalls, r);
 	x->route->body(x->route->context, x, bytes_view(&x->body));
 	pthread_mutex_lock(&server->mutex);
 	bool answered = x->answer.status;
@@ -204,15 +216,16 @@ static enum MHD_Result deliver(struct http_request *r, struct MHD_Connection *mh
 }
 
 /* Takes a piece of the body; the library passes again what was not taken. */
-static enum MHD_Result feed(struct http_request *r, struct MHD_Connection *mhd, const char *data,
-			    size_t *len)
+static enum MHD_Result feed(struct http_request *r, const char *data, size_t *len)
 {
 	enum http_feed fed = http_exchange_feed(&r->x, data, *len);
 	if (fed == HTTP_FEED_LATER)
 		return http_memory_wait(r) ? MHD_YES : MHD_NO;
 	http_memory_waited(r);
-	if (fed == HTTP_FEED_OVER)
-		return break_off(r, mhd);
+	if (fed == HTTP_FEED_OVER) {
+		write_answer(r);
+		return MHD_NO;
+	}
 	atomic_fetch_add(&r->connection->deadline.received, *len);
 	*len = 0;
 	notice_end(r->connection);
@@ -230,7 +243,7 @@ static enum MHD_Result handle(void *context, struct MHD_Connection *mhd, const c
 	(void)url;
 	note_call(context);
 	if (r->x.stage == HTTP_STAGE_BODY && got)
-		return feed(r, mhd, data, len);
+		return feed(r, data, len);
 	*len = 0;
 	switch (r->x.stage) {
 	case HTTP_STAGE_HEADERS:
@@ -247,15 +260,16 @@ static enum MHD_Result handle(void *context, struct MHD_Connection *mhd, const c
 	}
 }
 
-/* The library has replied itself: the headers do not fit into its memory, or are malformed. */
+/* The library has replied itself: headers or trailers do not fit into its memory, or the request is
+ * malformed. */
 static void count_rejection(struct http_server *server, struct MHD_Connection *mhd)
 {
 	const union MHD_ConnectionInfo *info =
 		MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_HTTP_STATUS);
-	if (info)
-		metric_add(server->misdirected[info->http_status == 400 ? HTTP_MALFORMED
-									: HTTP_HEADER_SIZE],
-			   1);
+	if (!info)
+		return;
+	bool large = info->http_status == 431 || info->http_status == 414;
+	metric_add(server->misdirected[large ? HTTP_HEADER_SIZE : HTTP_MALFORMED], 1);
 }
 
 static void end_request(void *context, struct MHD_Connection *mhd, void **request,
@@ -268,8 +282,9 @@ static void end_request(void *context, struct MHD_Connection *mhd, void **reques
 		return;
 	struct http_exchange *x = &r->x;
 	*request = NULL;
+	http_stall_unwatch(&r->connection->loop->stalls, r);
 	http_memory_waited(r);
-	if (x->stage == HTTP_STAGE_HEADERS)
+	if (x->stage == HTTP_STAGE_HEADERS || x->stage == HTTP_STAGE_BODY)
 		count_rejection(server, mhd);
 	if (why == MHD_REQUEST_TERMINATED_COMPLETED_OK) {
 		enter(r, HTTP_PHASE_IDLE);
@@ -323,8 +338,8 @@ static struct http_connection *open_connection(struct http_loop *loop, struct MH
 	const struct sockaddr *address = (const void *)&origin->address;
 	c->loop = loop;
 	c->mhd = mhd;
-	c->suspend = http_loop_suspend;
-	c->resume = http_loop_resume;
+	c->session = session;
+	http_loop_connect(c);
 	http_peer_text(address, length_of(address), c->peer, sizeof c->peer);
 	if (loop->daemon->material.ca)
 		http_tls_require(session);
@@ -474,6 +489,7 @@ static bool start_loops(struct http_daemon *daemon, struct error *err)
 			.daemon = daemon,
 			.thread = io ? io_thread_at(io, IO_HTTP_1, i) : NULL,
 			.lost = lose_connection,
+			.stalls.stalled = end_stalled,
 		};
 		ok = start_loop(&daemon->loops[i], priorities, err);
 	}

@@ -72,6 +72,14 @@ static void answer_text(struct http_exchange *x, int status, const char *text)
 	x->answer.body_len = strlen(text) + 1;
 }
 
+void http_exchange_answer_stalled(struct http_exchange *x)
+{
+	x->stage = HTTP_STAGE_REPLYING;
+	metric_add(x->server->misdirected[HTTP_MALFORMED], 1);
+	answer_text(x, 400, "the line of a chunk's size and extensions is too long");
+	x->route->lost(x->route->context, x, false);
+}
+
 void http_exchange_answer_late(struct http_exchange *x, uint64_t ns, const char *setting,
 			       const char *value)
 {

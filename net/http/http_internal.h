@@ -28,6 +28,7 @@
  *   http_memory.c    what connections cost, and what happens if memory is short
  *   http_count.c     the number of connections, and its limits
  *   http_report.c    the limits on connections whose excesses are logged
+ *   http_stall.c     HTTP/1.1: chunked bodies that libmicrohttpd cannot continue
  *   http_loop.c      HTTP/1.1: libmicrohttpd on its threads
  *   http_daemon.c    HTTP/1.1: the library's requests and connections
  *   http_stream.c    HTTP/2: a service of net/h2
@@ -162,6 +163,8 @@ void http_tls_watch(void *session, struct http_connection *connection);
 /* Adds the names from the client's certificate, if it was verified. */
 void http_tls_owner(void *session, struct http_exchange *exchange);
 void http_tls_send(void *session, const void *data, size_t len);
+/* Has the session bytes that it has decrypted and that nobody has read? */
+bool http_tls_has_unread(void *session);
 
 /* net/http/http_exchange.c */
 enum http_stage {
@@ -188,10 +191,16 @@ struct http_answer {
 struct http_connection {
 	struct http_loop *loop;
 	struct MHD_Connection *mhd;
+	void *session; /* of GnuTLS; NULL: no TLS */
 	/* Supplied by the loop: the library stops reading from the connection, and continues. */
 	void (*suspend)(struct http_connection *connection);
 	void (*resume)(struct http_connection *connection);
-	struct io_post post; /* of its resumption */
+	/* Supplied by the loop: the client's hello has arrived. False: the handshake is continued
+	 * later, because this turn has run enough of them; the connection is suspended until then.
+	 */
+	bool (*may_shake_hands)(struct http_connection *connection);
+	struct http_connection *next_held; /* whose handshake waits */
+	struct io_post post;               /* of its resumption */
 	struct http_deadline deadline;
 	bool linger;  /* the peer may still be sending data that will be discarded */
 	bool secured; /* the TLS handshake is complete */
@@ -252,6 +261,9 @@ void http_exchange_fill(struct http_exchange *exchange, const struct http_reply 
  * counts it. */
 void http_exchange_answer_late(struct http_exchange *exchange, uint64_t ns, const char *setting,
 			       const char *value);
+/* The line of a chunk's size and extensions does not fit into the buffer: sets the answer, counts
+ * it, and ends the request for the route. */
+void http_exchange_answer_stalled(struct http_exchange *exchange);
 /* The headers of the answer, but for its length and those of the connection. The strings are valid
  * as long as the answer. */
 typedef void http_add_header(void *context, const char *name, const char *value);
@@ -280,11 +292,20 @@ void http_cors_forget(struct http_exchange *exchange);
 /* exposed_headers as the value of a header; NULL: none. */
 char *http_cors_exposed(const struct http_server_config *config);
 
+/* net/http/http_stall.c: is this body one that the library cannot continue? [I/O thread] */
+struct http_stall {
+	bool watched;
+	int checks; /* in a row that found it without progress */
+	uint64_t received;
+	struct http_request *previous, *next; /* in the loop's list */
+};
+
 /* net/http/http_request.c */
 struct http_request {
 	struct http_exchange x;             /* first */
 	struct http_connection *connection; /* NULL once the library is done with it */
 	bool suspended;                     /* server's mutex */
+	struct http_stall stall;
 	/* in the server's list of suspended requests; guarded by its mutex */
 	struct http_request *previous, *next;
 };
@@ -397,6 +418,24 @@ struct http_origin {
 	uint64_t since;                  /* of the connection's first phase */
 };
 
+/* The chunked bodies of a loop. */
+struct http_stalls {
+	struct http_request *first;
+	int turns;     /* since the last check, in which the library wanted to run again at once */
+	bool calm;     /* in one of them, it did not want to */
+	uint64_t next; /* the earliest time of the next check */
+	/* Called when the library cannot continue a body. */
+	void (*stalled)(struct http_request *request);
+};
+
+/* All on the I/O thread. A body that is not chunked is never stalled. */
+void http_stall_watch(struct http_stalls *stalls, struct http_request *request);
+void http_stall_unwatch(struct http_stalls *stalls, struct http_request *request); /* if watched */
+/* After each turn. `again`: the library wants to run again at once. */
+void http_stall_turn(struct http_stalls *stalls, bool again);
+
+struct http_delivery;
+
 /*
  * net/http/http_loop.c. One instance of libmicrohttpd: on an I/O thread, which runs it when its
  * descriptor is readable, or on a thread of the library's own. All callbacks of its connections run
@@ -414,15 +453,21 @@ struct http_loop {
 	 * it not? */
 	bool called_back;
 	int silent_turns;
+	/* I/O thread, both in order of arrival: sockets that the library does not have yet, and
+	 * connections whose TLS handshake waits. They are counted and charged like others. */
+	struct http_delivery *first, **last;
+	struct http_connection *held, **last_held;
+	int handshakes; /* in this turn */
+	struct http_stalls stalls;
 };
 
 /* library and thread are set. */
 bool http_loop_start(struct http_loop *loop, struct error *err);
-/* Closes its connections. None may be suspended. Safe if the library is NULL. */
+/* Closes its connections. None may be suspended, except for a handshake. Safe if the library is
+ * NULL. */
 void http_loop_stop(struct http_loop *loop);
-/* For the callbacks of a connection: suspend on the loop's thread, resume on any thread. */
-void http_loop_suspend(struct http_connection *connection);
-void http_loop_resume(struct http_connection *connection);
+/* Sets what the loop supplies: suspend for the loop's thread, resume for any. */
+void http_loop_connect(struct http_connection *connection);
 /* [listener thread] */
 void http_loop_add(struct http_loop *loop, int socket, const struct http_origin *origin);
 

@@ -40,6 +40,14 @@ static int after_finished(gnutls_session_t session, unsigned type, unsigned when
 	return 0;
 }
 
+/* The certificate's key signs next, which is nearly all that a handshake costs. Also called for the
+ * second hello that a client sends after a HelloRetryRequest. */
+static int after_hello(gnutls_session_t session)
+{
+	struct http_connection *c = gnutls_db_get_ptr(session);
+	return c->may_shake_hands(c) ? 0 : GNUTLS_E_INTERRUPTED;
+}
+
 /* The session's own pointer is used by libmicrohttpd. The pointer for session storage is free,
  * because there is none. */
 void http_tls_watch(void *session, struct http_connection *connection)
@@ -47,6 +55,7 @@ void http_tls_watch(void *session, struct http_connection *connection)
 	gnutls_db_set_ptr(session, connection);
 	gnutls_handshake_set_hook_function(session, GNUTLS_HANDSHAKE_FINISHED, GNUTLS_HOOK_POST,
 					   after_finished);
+	gnutls_handshake_set_post_client_hello_function(session, after_hello);
 }
 
 void http_tls_owner(void *session, struct http_exchange *x)
@@ -68,4 +77,9 @@ void http_tls_owner(void *session, struct http_exchange *x)
 void http_tls_send(void *session, const void *data, size_t len)
 {
 	gnutls_record_send(session, data, len);
+}
+
+bool http_tls_has_unread(void *session)
+{
+	return gnutls_record_check_pending(session) > 0;
 }

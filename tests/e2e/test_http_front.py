@@ -8,6 +8,7 @@ the attackers did, and that every acknowledged sample arrived. `-rA` prints the 
 import contextlib
 import os
 import pathlib
+import re
 import resource
 import select
 import socket
@@ -115,6 +116,7 @@ class Crowd:
 # ---- the attacks: each returns what must be true of the metrics, as {(metric, reason): least}
 
 CLOSED, REFUSED = "otelcol_http_server_closed_connections", "otelcol_http_server_refused_requests"
+LONG = b"a" * 60000
 CLOSED2 = "otelcol_http2_server_closed_connections"
 
 
@@ -243,6 +245,17 @@ def large_headers(port):
     return {(REFUSED, "header"): 100}
 
 
+def long_lines_in_chunked_bodies(port):
+    """Of a chunk or a trailer. libmicrohttpd cannot continue with the first. A line that fits is no attack."""
+    chunked, last = head("Transfer-Encoding: chunked"), head("Transfer-Encoding: chunked", "Connection: close")
+    with Crowd(port, 50, chunked + b"1;" + LONG) as chunks, Crowd(port, 50, chunked + b"3\r\nbad\r\n0\r\nA: " + LONG) as trailers, \
+            Crowd(port, 50, last + b"0;" + LONG[:8000] + b"\r\n\r\n") as others:
+        for crowd, expected in ((chunks, b"HTTP/1.1 400"), (trailers, b"HTTP/1.1 431")):
+            assert {text[:12] for text in crowd.replies()} == {expected}
+        assert {text[:12] for text in others.replies()} == {b"HTTP/1.1 200"}
+    return {(REFUSED, "malformed"): 50, (REFUSED, "header"): 50}
+
+
 def small_requests(port):
     """Of the kind that an I/O thread runs itself, on each connection as fast as they are answered. Without profiles: no
     destination is slower than they are."""
@@ -266,7 +279,7 @@ def small_requests(port):
 
 ATTACKS = [silence, silence_after_the_preface, slow_headers, slow_headers_over_http2, slow_preface, slow_bodies, slow_chunks,
            slow_bodies_over_http2, half_closed, half_closed_after_the_request, never_reads, never_reads_over_http2, pipelined,
-           disputable_ends, wrong_types, large_headers, small_requests]
+           disputable_ends, wrong_types, large_headers, long_lines_in_chunked_bodies, small_requests]
 
 
 def counted(g, metric, reason):
@@ -301,18 +314,46 @@ def attacked(build, attack):
         growth / 1e6, calls["calls"], calls["p50_ms"], calls["max_ms"])
 
 
+INSECURE = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+INSECURE.check_hostname, INSECURE.verify_mode = False, ssl.CERT_NONE
+
+
+def client_hello(out):
+    """What a client that has sent its hello to `out` reads from, and its TLS end."""
+    into = ssl.MemoryBIO()
+    end = INSECURE.wrap_bio(into, out, server_hostname="localhost")
+    go_on(end)
+    return into, end
+
+
+def go_on(end):
+    with contextlib.suppress(ssl.SSLWantReadError):
+        end.do_handshake()
+
+
 def half_handshake(port):
     s, out = h2.connected(port, "127.0.0.2"), ssl.MemoryBIO()
-    with contextlib.suppress(ssl.SSLWantReadError):
-        ssl.create_default_context().wrap_bio(ssl.MemoryBIO(), out, server_hostname="localhost").do_handshake()
+    client_hello(out)
     s.sendall(out.read())
     return s
 
 
 def long_chunk_line(port):
     s = h2.connected(port, "127.0.0.2")
-    s.sendall(head("Transfer-Encoding: chunked") + b"1;" + b"a" * 60000)
+    s.sendall(head("Transfer-Encoding: chunked") + b"1;" + LONG)
     return s
+
+
+def secured(tmp_path, more=""):
+    """The configuration with TLS and long timeouts."""
+    certificates.make_ca(tmp_path, "ca")
+    certificates.make_leaf(tmp_path, "ca", "server", "/CN=localhost")
+    tls = ", tls: {cert_file: %s/server.pem, key_file: %s/server.key%s}}}" % (tmp_path, tmp_path, more)
+    return patient().replace("}}", tls, 1)
+
+
+def patient():
+    return CONFIG.replace("LIMIT", "2048").replace("_timeout: 1s", "_timeout: 60s")
 
 
 def cpu_seconds(pid):
@@ -323,11 +364,7 @@ def cpu_seconds(pid):
 @pytest.mark.parametrize("wait", [half_handshake, long_chunk_line], ids=lambda f: f.__name__)
 def test_a_connection_that_libmicrohttpd_cannot_continue_costs_little(build, tmp_path, wait):
     """The library wants to run again at once for as long as it waits."""
-    certificates.make_ca(tmp_path, "ca")
-    certificates.make_leaf(tmp_path, "ca", "server", "/CN=localhost")
-    tls = ", tls: {cert_file: %s/server.pem, key_file: %s/server.key}}}" % (tmp_path, tmp_path) if wait == half_handshake else "}}"
-    text = CONFIG.replace("LIMIT", "2048").replace("_timeout: 1s", "_timeout: 60s").replace("}}", tls, 1)
-    with Gateway(build / "portcullis", text) as g:
+    with Gateway(build / "portcullis", secured(tmp_path) if wait == half_handshake else patient()) as g:
         sockets = [wait(g.port["http"]) for _ in range(4)]
         time.sleep(.5)
         before, since = cpu_seconds(g.process.pid), time.monotonic()
@@ -337,6 +374,63 @@ def test_a_connection_that_libmicrohttpd_cannot_continue_costs_little(build, tmp
             s.close()
     print("%.2f of a core" % share)
     assert share < (.75 if SANITIZED else .25)
+
+
+def test_a_chunk_whose_line_is_too_long_is_answered_over_tls(build, tmp_path):
+    with Gateway(build / "portcullis", secured(tmp_path)) as g:
+        with INSECURE.wrap_socket(h2.connected(g.port["http"], "127.0.0.2")) as s:
+            s.sendall(head("Transfer-Encoding: chunked") + b"1;" + LONG)
+            assert s.recv(4096).startswith(b"HTTP/1.1 400 ")
+        g.until(lambda: counted(g, REFUSED, "malformed") == 1, 20)
+
+
+def status(s):
+    """Of the next response, which is read to its end."""
+    text = b""
+    while b"\r\n\r\n" not in text:
+        assert (part := s.recv(65536)), "the server has closed the connection"
+        text += part
+    fields, _, body = text.partition(b"\r\n\r\n")
+    length = int(re.search(rb"(?i)content-length: (\d+)", fields)[1])
+    while len(body) < length:
+        assert (part := s.recv(65536)), "the server has closed the connection"
+        body += part
+    return fields.split()[1]
+
+
+HELLOS, SERVED_LEAST = 320, 10
+
+
+@pytest.mark.parametrize("retried", [False, True], ids=["first", "retried"])
+def test_others_are_served_between_tls_handshakes(build, descriptors, tmp_path, retried):
+    """A few handshakes of a burst are continued in each turn of an I/O thread, of which there are HELLOS / 4 / threads.
+    In between, another connection has its requests answered. A second hello, after a HelloRetryRequest, is no way around
+    that: no earlier message costs much."""
+    retry = ", curve_preferences: [P384]" if retried else ""
+    with Gateway(build / "portcullis", secured(tmp_path, retry)) as g, contextlib.ExitStack() as held:
+        port = g.port["http"]
+        others = [held.enter_context(INSECURE.wrap_socket(h2.connected(port, "127.0.0.1"))) for _ in range(os.cpu_count())]
+        crowd = held.enter_context(Crowd(port, HELLOS))
+        hellos = [ssl.MemoryBIO() for _ in range(HELLOS)]
+        ends = [client_hello(out) for out in hellos]
+        if retried:
+            for s, out, (into, end) in zip(crowd.sockets, hellos, ends):
+                s.sendall(out.read())
+                into.write(s.recv(65536))
+                go_on(end)
+        poll, answered, served = select.epoll(), 0, 0
+        for s, out in zip(crowd.sockets, hellos):
+            poll.register(s, select.EPOLLIN | select.EPOLLONESHOT)
+            s.sendall(out.read())
+        while answered < HELLOS:
+            for s in others:
+                s.sendall(head(method="GET", path="/nope"))
+            assert [status(s) for s in others] == [b"404"] * len(others)
+            served += 1
+            answered += len(poll.poll(0))
+        poll.close()
+    print("served %d times meanwhile" % served)
+    assert served >= SERVED_LEAST
 
 
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda f: f.__name__)
