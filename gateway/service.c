@@ -148,6 +148,7 @@ static void finish(void *context)
 	s->finished = true;
 	if (s->reload.loading)
 		end_in(s, LAST_GRACE_NS);
+	loop_timer_cancel(s->half);
 	loop_timer_cancel(s->deadline);
 	admin_stop(s->admin);
 	loop_stop(s->runtime.loop);
@@ -166,6 +167,11 @@ static void deadline_passed(void *context)
 	exporters_expire_alone(s->runtime.exporters);
 }
 
+static void half_is_over(void *context)
+{
+	exporters_keep_waiting(((struct service *)context)->runtime.exporters);
+}
+
 static void drain(void *context)
 {
 	struct service *s = context;
@@ -175,6 +181,7 @@ static void drain(void *context)
 	reload_stop(&s->reload);
 	graph_stop(graph_of(s), grace_ns, graph_has_stopped, s);
 	exporters_end_alone(s->runtime.exporters, finish, s);
+	loop_timer_start(s->half, grace_ns / 2);
 	loop_timer_start(s->deadline, grace_ns);
 }
 
@@ -313,6 +320,7 @@ bool service_run(struct service *s, struct error *err)
 {
 	s->last = loop_timer_new(s->runtime.loop, give_up, s);
 	s->delay = loop_timer_new(s->runtime.loop, drain, s);
+	s->half = loop_timer_new(s->runtime.loop, half_is_over, s);
 	s->deadline = loop_timer_new(s->runtime.loop, deadline_passed, s);
 	bool ok = start(s, err);
 	if (ok) {
@@ -332,6 +340,7 @@ void service_close(struct service *s)
 {
 	loop_timer_unref(&s->last);
 	loop_timer_unref(&s->delay);
+	loop_timer_unref(&s->half);
 	loop_timer_unref(&s->deadline);
 	admin_unref(&s->admin);
 	reload_close(&s->reload);

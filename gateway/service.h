@@ -30,6 +30,7 @@ struct service {
 	/* the signal: samples that destinations accepted, and that a shutdown dropped */
 	int64_t sent_before, lost_before, dead_before;
 	const char *failure;         /* why the start failed */
+	struct loop_timer *half;     /* of the time until the deadline */
 	struct loop_timer *deadline; /* of what the graph that runs does not stop */
 	struct loop_timer *delay;    /* the drain begins */
 	struct loop_timer *last;     /* the shutdown exceeded its deadline */

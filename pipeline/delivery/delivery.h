@@ -216,6 +216,8 @@ bool delivery_is_awaited(const struct delivery *delivery);
  * With a queue on disk, these and delivery_abandon leave there what is stored; the rest is treated
  * as without one. The queue is closed as soon as nothing in memory has a record, so that the next
  * delivery of this ID can open it.
+ * delivery_keep_waiting: if it drains and has a directory of dead letters, what still waits in
+ * memory becomes letters; what is in flight goes on.
  * delivery_abandon: stops retrying, and drops what still waits (reason shutdown); what is in flight
  * ends when the exporter's stop cancels it.
  * delivery_unref: only after drained ran, or if nothing was ever enqueued.
@@ -228,6 +230,7 @@ void delivery_release_senders(struct delivery *delivery);
 void delivery_drain(struct delivery *delivery, void (*drained)(void *argument), void *argument);
 void delivery_wait_empty(struct delivery *delivery, void (*drained)(void *argument),
 			 void *argument);
+void delivery_keep_waiting(struct delivery *delivery);
 void delivery_abandon(struct delivery *delivery);
 int64_t delivery_log_stuck(struct delivery *delivery);
 void delivery_unref(struct delivery **delivery);

@@ -157,6 +157,12 @@ void delivery_drain(struct delivery *d, void (*drained)(void *argument), void *a
 	expect_end(d, drained, argument);
 }
 
+void delivery_keep_waiting(struct delivery *d)
+{
+	if (d->letters.on && d->draining && d->drained)
+		drop_waiting(d, LEDGER_SHUTDOWN);
+}
+
 void delivery_abandon(struct delivery *d)
 {
 	keep_stored(d);

@@ -44,6 +44,7 @@ struct exporters {
 	struct exporter *stops; /* the queue of stops; the first one is running on the pool */
 	uint32_t alone;
 	bool ending;                        /* the program ends */
+	bool keeping;                       /* and half of its time is over */
 	void (*none_alone)(void *argument); /* then: none is left */
 	void *argument;
 };
@@ -359,6 +360,13 @@ void exporters_expire(struct exporter *e, bool retires)
 	cut_short(e);
 }
 
+static void drain(struct exporter *e)
+{
+	delivery_drain(e->delivery, has_drained, e);
+	if (e->all->keeping)
+		delivery_keep_waiting(e->delivery);
+}
+
 /* The graph leaves an exporter that other graphs use. */
 static void leave_to_others(struct exporter *e, bool late)
 {
@@ -379,7 +387,7 @@ bool exporters_leave(struct exporter *e, bool late, void (*gone)(void *argument)
 	}
 	e->gone = gone;
 	e->argument = argument;
-	delivery_drain(e->delivery, has_drained, e);
+	drain(e);
 	if (late)
 		cut_short(e);
 	return true;
@@ -398,7 +406,7 @@ static void hasten_oldest(struct exporters *all)
 	log_warn(&oldest->host.log,
 		 "Too many exporters that are no longer configured; each packet of the oldest "
 		 "gets one more attempt");
-	delivery_drain(oldest->delivery, has_drained, oldest);
+	drain(oldest);
 }
 
 void exporters_let_go(struct exporter *e, bool late)
@@ -418,13 +426,20 @@ void exporters_let_go(struct exporter *e, bool late)
 		log_info(&e->host.log,
 			 "The exporter is no longer configured; it ends when its queue is empty");
 	if (e->all->ending)
-		delivery_drain(e->delivery, has_drained, e);
+		drain(e);
 	else
 		delivery_wait_empty(e->delivery, has_drained, e);
 	if (++e->all->alone > ALONE_MAX)
 		hasten_oldest(e->all);
 	if (e->all->ending && late)
 		cut_short(e);
+}
+
+void exporters_keep_waiting(struct exporters *all)
+{
+	all->keeping = true;
+	for (struct exporter *e = all->first; e; e = e->next)
+		delivery_keep_waiting(e->delivery);
 }
 
 void exporters_expire_alone(struct exporters *all)
@@ -443,7 +458,7 @@ void exporters_end_alone(struct exporters *all, void (*none)(void *argument), vo
 	all->argument = argument;
 	for (struct exporter *e = all->first; e; e = e->next)
 		if (e->alone && !e->drained)
-			delivery_drain(e->delivery, has_drained, e);
+			drain(e);
 }
 
 uint32_t exporters_alone(const struct exporters *all)

@@ -103,6 +103,9 @@ uint32_t exporters_alone(const struct exporters *exporters);
 /* The program ends: packets of exporters that are alone get one more attempt. `none` runs on the
  * loop thread whenever the last of them has ended. */
 void exporters_end_alone(struct exporters *exporters, void (*none)(void *argument), void *argument);
+/* Half of the time is over: where there is a directory of dead letters, writes what waits in memory
+ * and what will come to it, because letters need time. Of all exporters. */
+void exporters_keep_waiting(struct exporters *exporters);
 /* The program's deadline has passed: drops what they still have, and stops them. */
 void exporters_expire_alone(struct exporters *exporters);
 /* The program ends without waiting: logs what exporters lose and keep. Returns the samples that

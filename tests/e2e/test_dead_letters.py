@@ -3,6 +3,7 @@
 import random
 import resource
 import signal
+import threading
 import time
 
 import grpc
@@ -84,6 +85,23 @@ def test_a_full_queue_and_a_shutdown_lose_nothing(build, tmp_path):
         assert '"lost_samples": 0, "dead_letter_samples": %d' % (3 * SAMPLES) in report
         assert "Shutdown dropped data" not in report
         assert rig.letters() == expected(sent)
+
+
+def test_what_waits_becomes_letters_before_the_deadline(build, tmp_path):
+    """Letters need time. What is in flight may still be accepted."""
+    change = LONG + "\n    timeout: 60s\n    sending_queue: {num_consumers: 1}"
+    answers = threading.Event()
+    with Rig(build, tmp_path, (NO_RETRY, change), ("service:\n", "service:\n  shutdown: {timeout: 16s}\n"),
+             answer=lambda data, context: answers.wait(60) and b"") as rig:
+        sent = rig.send(*requests(40))
+        rig.gateway.process.terminate()
+        rig.gateway.until(lambda: len(rig.reasons()) == 39)
+        answers.set()
+        assert rig.gateway.process.wait(60) == 0
+        assert len(rig.reasons()) == 39 and {found["reason"] for found in rig.reasons()} == {"shutdown"}
+        assert '"sent_samples": %d, "kept_samples": 0, "lost_samples": 0, "dead_letter_samples": %d' % (
+            SAMPLES, 39 * SAMPLES) in rig.gateway.log()
+        assert rig.letters() + rig.sink.samples() == expected(sent)
 
 
 @pytest.mark.parametrize("size", ["queue_size: 3", "queue_size: %d, sizer: items" % (3 * SAMPLES + 10)])

@@ -114,11 +114,14 @@ static void parts_are_kept_one_by_one(void **state)
 }
 
 static sem_t gate;
+static _Atomic int hanging;
 
 static void hang(void *argument)
 {
 	(void)argument;
+	hanging++;
 	sem_wait(&gate);
+	hanging--;
 }
 
 static void make_old_file(const char *name)
@@ -150,6 +153,30 @@ static void the_loop_thread_does_not_look(void **state)
 	sem_destroy(&gate);
 }
 
+/* Letters need time, so they are begun before the deadline. A send that hangs goes on. */
+static void what_waits_in_a_shutdown_is_kept_before_the_deadline(void **state)
+{
+	struct fixture *f = *state;
+	struct error err;
+	f->hold = true;
+	f->config.sending_queue.num_consumers = 1;
+	begin(f);
+	assert_true(delivery_start(f->delivery, &err));
+	for (int i = 0; i < 3; i++)
+		assert_true(enqueue(f, 4));
+	delivery_keep_waiting(f->delivery); /* it does not end */
+	assert_int_equal(read_metric(f, QUEUED), 12);
+	assert_int_equal(f->sends, 1);
+	drain(f);
+	delivery_keep_waiting(f->delivery);
+	sending_done(f->held, &(struct send_result){ .outcome = SEND_OK });
+	loop_run(f->loop);
+	assert_int_equal(f->sends, 1);
+	assert_int_equal(read_metric(f, OUT), 4);
+	assert_int_equal(read_metric(f, DEAD), 8);
+	assert_int_equal(count_letters(false), 2);
+}
+
 /* Its sender gets an error, and repeats it. */
 static void what_was_refused_is_not_kept(void **state)
 {
@@ -167,12 +194,13 @@ struct hanging {
 	int sends;
 };
 
-/* All packets were attempted although the disk hangs, and as much waits as may. */
+/* All packets were attempted although the disk hangs, and as much waits as may. Nothing is enqueued
+ * before the pool hangs, because the first look would write it. */
 static void look_while_hanging(void *argument)
 {
 	struct hanging *h = argument;
 	struct fixture *f = h->f;
-	if (h->sends < 15 && (!f->sends || f->sends == h->sends + 1)) {
+	if (hanging == POOL && h->sends < 15 && (!f->sends || f->sends == h->sends + 1)) {
 		h->sends = f->sends;
 		enqueue_bytes(f, ENTRY_IF_FITS);
 	}
@@ -218,6 +246,7 @@ int main(void)
 		TEST(what_is_rejected_is_kept_before_the_end),
 		TEST(parts_are_kept_one_by_one),
 		TEST(what_was_refused_is_not_kept),
+		TEST(what_waits_in_a_shutdown_is_kept_before_the_deadline),
 		TEST(the_loop_thread_does_not_look),
 		TEST(a_disk_that_hangs_delays_no_send),
 	};
