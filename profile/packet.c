@@ -6,9 +6,12 @@
 
 static _Atomic uint64_t encodings[PACKET_ENCODINGS][CODING_COUNT];
 
-const char *const packet_encoding_names[PACKET_ENCODINGS] = {
-	[PACKET_OTLP] = "otlp", [PACKET_JSON] = "json", [PACKET_REQUEST] = "request"
-};
+const char *const packet_encoding_names[PACKET_ENCODINGS] = { [PACKET_OTLP] = "otlp",
+							      [PACKET_JSON] = "json",
+							      [PACKET_REQUEST] = "request",
+							      [PACKET_REFERENCES] = "references",
+							      [PACKET_REFERENCES_JSON] =
+								      "references_json" };
 
 uint64_t packet_encodings(enum packet_encoding encoding, enum coding coding)
 {
@@ -168,6 +171,11 @@ void packet_attach(struct packet *packet, struct packet_holder *holder)
 	pthread_mutex_unlock(&packet->lock);
 }
 
+static bool is_json(struct packet_form form)
+{
+	return form.encoding == PACKET_JSON || form.encoding == PACKET_REFERENCES_JSON;
+}
+
 static bool is_same(struct packet_form a, struct packet_form b)
 {
 	return a.encoding == b.encoding && a.coding == b.coding && a.level == b.level;
@@ -191,9 +199,9 @@ static bool is_read(const struct packet *packet, struct packet_form form)
 }
 
 /* Under the lock. */
-static void drop_json(struct packet *packet)
+static void drop_json(struct packet *packet, struct packet_form read)
 {
-	struct packet_made *json = find(packet, FORM_JSON);
+	struct packet_made *json = find(packet, read);
 	struct bytes *form = json ? atomic_exchange(&json->bytes, NULL) : NULL;
 	if (form)
 		count_encoded(packet, -(int64_t)form_footprint(form));
@@ -208,8 +216,9 @@ void packet_detach(struct packet *packet, struct packet_holder *holder)
 		at = &(*at)->next;
 	*at = holder->next;
 	*holder->bytes -= (int64_t)packet_footprint(packet);
-	if (is_same(holder->reads, FORM_JSON) && !is_read(packet, FORM_JSON))
-		drop_json(packet);
+	if (is_json(holder->reads) && holder->reads.coding == CODING_IDENTITY &&
+	    !is_read(packet, holder->reads))
+		drop_json(packet, holder->reads);
 	pthread_mutex_unlock(&packet->lock);
 }
 
@@ -251,8 +260,8 @@ size_t packet_form_max(const struct packet *packet)
  * while it is compressed. */
 static int64_t form_expected(const struct packet *packet, struct packet_form form)
 {
-	int64_t times = (form.encoding == PACKET_JSON ? 6 : 0) +
-			(form.encoding != PACKET_JSON || form.coding != CODING_IDENTITY ? 1 : 0);
+	int64_t times = (is_json(form) ? 6 : 0) +
+			(!is_json(form) || form.coding != CODING_IDENTITY ? 1 : 0);
 	return (int64_t)packet->otlp.len * times;
 }
 

@@ -39,6 +39,10 @@ enum packet_encoding {
 	 * matter how often it is measured and sent. Never of a packet that other exporters share.
 	 */
 	PACKET_REQUEST,
+	/* the same as OTLP and JSON, with the keys of attributes as references, for data at rest
+	 * (profile/otlp/encode_references.h) */
+	PACKET_REFERENCES,
+	PACKET_REFERENCES_JSON,
 	PACKET_ENCODINGS
 };
 

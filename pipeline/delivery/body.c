@@ -5,6 +5,7 @@
 
 #include "net/compress.h"
 #include "profile/otlp/encode_json.h"
+#include "profile/otlp/encode_references.h"
 
 static bool compress_otlp(const struct packet *packet, const struct packet_form *form,
 			  struct bytes *out, struct error *err)
@@ -26,10 +27,25 @@ static bool compress_json(const struct packet *packet, const struct packet_form 
 	return ok;
 }
 
+/* References in JSON: the same names of the same message, so by way of its protobuf. */
+static bool encode_references_json(const struct packet *packet, struct bytes *out,
+				   struct error *err)
+{
+	struct packet other = { 0 };
+	bytes_init(&other.otlp, packet_form_max(packet));
+	bool ok = encode_references(packet, &other.otlp, err) && encode_json(&other, out, err);
+	bytes_fini(&other.otlp);
+	return ok;
+}
+
 static bool encode(const void *context, const struct packet *packet, struct bytes *out,
 		   struct error *err)
 {
 	const struct packet_form *form = context;
+	if (form->encoding == PACKET_REFERENCES)
+		return encode_references(packet, out, err);
+	if (form->encoding == PACKET_REFERENCES_JSON)
+		return encode_references_json(packet, out, err);
 	if (form->encoding == PACKET_OTLP)
 		return compress_otlp(packet, form, out, err);
 	return form->coding == CODING_IDENTITY ? encode_json(packet, out, err)
@@ -39,6 +55,8 @@ static bool encode(const void *context, const struct packet *packet, struct byte
 const struct bytes *body_of(struct packet *packet, struct packet_form form, struct error *err)
 {
 	assert(form.encoding != PACKET_REQUEST);
+	assert(form.coding == CODING_IDENTITY || form.encoding == PACKET_OTLP ||
+	       form.encoding == PACKET_JSON);
 	return packet_form(packet, form, encode, &form, err);
 }
 

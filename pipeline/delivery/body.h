@@ -10,7 +10,8 @@
  * uncompressed JSON, which goes with its last reader (struct packet_holder). JSON that is only
  * needed to be compressed is not kept.
  *
- * The encoding of `form` must not be PACKET_REQUEST: only its exporter can make that one.
+ * The encoding of `form` must not be PACKET_REQUEST: only its exporter can make that one. Forms
+ * with references are never compressed here: who stores them compresses them.
  */
 /* May take long. NULL: err says why. [pool thread] */
 const struct bytes *body_of(struct packet *packet, struct packet_form form, struct error *err);
