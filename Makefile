@@ -13,7 +13,7 @@ CC := gcc
 PYTHON := /usr/bin/python3
 
 # libgrpc's pkg-config names every absl library; a C program needs these two only.
-LIBS := -lgrpc -lgpr -lnghttp2 -lprotobuf-c -lyaml -luv -lmicrohttpd -lgnutls -lcurl -lzstd -ldeflate -lisal -lsnappy -llz4 -lssl -lcrypto -lcrypt \
+LIBS := -lgrpc -lgpr -lnghttp2 -lprotobuf-c -lyaml -luv -lmicrohttpd -lgnutls -lcurl -lrdkafka -lzstd -ldeflate -lisal -lsnappy -llz4 -lssl -lcrypto -lcrypt \
 	-lpcre2-8 -lxxhash -llmdb -ldw -lelf -lpthread -lm -ldl
 
 OURS := -std=gnu11 -D_GNU_SOURCE -I. -I$(B)/proto -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes \

@@ -18,6 +18,7 @@
 	_(otlp_http_exporter) \
 	_(pyroscope_exporter) \
 	_(parca_exporter) \
+	_(kafka_exporter) \
 	_(file_exporter) \
 	_(debug_exporter) \
 	_(nop_exporter) \

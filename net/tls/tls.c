@@ -182,6 +182,9 @@ static const struct config_row client_rows[] = {
 
 const struct config_table tls_client_table = { sizeof(struct tls_client_config), client_rows,
 					       check_client };
+const struct config_table tls_client_optional_table = { sizeof(struct tls_client_config),
+							client_rows, check_client,
+							.optional = true };
 
 static bool read_whole(FILE *file, struct bytes *out)
 {

@@ -20,6 +20,7 @@ struct tls_server_config {
 };
 
 struct tls_client_config {
+	struct optional present; /* of tls_client_optional_table only */
 	bool insecure, insecure_skip_verify;
 	char *server_name_override;
 	char *ca_file, *cert_file, *key_file;
@@ -33,6 +34,8 @@ struct tls_client_config {
 
 extern const struct config_table tls_server_table;
 extern const struct config_table tls_client_table;
+/* For protocols without TLS by default: the section turns it on. */
+extern const struct config_table tls_client_optional_table;
 
 /*
  * PEM strings that were read and checked against each other: a key that does not match its

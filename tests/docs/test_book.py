@@ -15,7 +15,7 @@ import grpc
 import pytest
 import yaml
 
-from harness import book, build as make, certificates, otlp, otlphttp, parca, peers, push
+from harness import book, build as make, certificates, kafka, otlp, otlphttp, parca, peers, push
 from harness.gateway import Gateway
 from harness.target import Target
 from interop import agent, agents
@@ -23,7 +23,7 @@ from interop import agent, agents
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 DENIED = "ada@example.com"
 SECRETS = {"GRAFANA_TOKEN": "grafana-secret", "POLARSIGNALS_TOKEN": "polar-secret",
-           "STORE_TOKEN": "store-secret"}
+           "STORE_TOKEN": "store-secret", "KAFKA_PASSWORD": "kafka-secret"}
 HTTP = {"pyroscope": push.PushSink, "otlp_http": otlphttp.OtlpSink}
 FLAMES = {"flamegraph": {"names": ["total", "main"], "levels": [], "total": "1", "maxSelf": "1"}}
 COMMANDS = [page for page in book.pages(ROOT) if any(b.language == "sh" for b in book.blocks(ROOT, page))]
@@ -96,6 +96,28 @@ class Store:
         return {dict(metadata).get("authorization") for metadata in self.server.metadata}
 
 
+class Log:
+    """A broker of Kafka in the place of the printed ones. The mock has neither TLS nor users."""
+
+    def __init__(self, build, exporter, settings):
+        self.server = self
+        self.broker = kafka.Broker(build)
+        self.reader = self.broker.reader(settings["profiles"]["topic"])
+        self.reader.__enter__()
+        self.endpoint = "a log"
+        self.overlay = {exporter: {"brokers": [self.broker.address], "tls": {"insecure": True}, "auth": {"sasl": None}}}
+
+    def place(self):
+        return self.endpoint
+
+    def bodies(self):
+        return [message.value for message in self.reader.until(len)]
+
+    def stop(self):
+        self.reader.__exit__()
+        self.broker.__exit__()
+
+
 def plain(body):
     """The body with the pprofs in it inflated."""
     return body + b"".join(gzip.decompress(body[m.start():]) if body[m.start():m.start() + 3] == b"\x1f\x8b\x08" else b""
@@ -153,6 +175,7 @@ def test_a_configuration_runs_as_printed(build, tmp_path, keys, recipe):
     document = yaml.safe_load(recipe.text)
     stores = [Store(name, settings, keys) for name, settings in document["exporters"].items()
               if settings and "endpoint" in settings]
+    stores += [Log(build, name, settings) for name, settings in document["exporters"].items() if settings and "brokers" in settings]
     try:
         places = {store.endpoint: store.place() for store in stores}
         stage = book.Stage(ROOT, build / "portcullis", tmp_path / "stage", b"", places)

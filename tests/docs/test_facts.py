@@ -26,6 +26,7 @@ service:
 MISSING = {
     "Other authenticators": "extensions.oidc={}",
     "Kafka": "receivers.kafka={}",
+    "Receiving from Kafka": "receivers.kafka={}",
 }
 
 

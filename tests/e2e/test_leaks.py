@@ -25,7 +25,7 @@ import grpc
 import pytest
 
 from harness import build as make
-from harness import canaries, h2, otlp, parca, peers, poison, profcheck
+from harness import canaries, h2, kafka, otlp, parca, peers, poison, profcheck
 from harness.certificates import make_ca, make_leaf
 from harness.gateway import Gateway
 from harness.otlphttp import OtlpSink, json_reply
@@ -64,6 +64,9 @@ exporters:
     dead_letter: {directory: out/dead/pyroscope}}
   parca: {endpoint: 127.0.0.1:{port:parca}, tls: {insecure: true}, lift_labels: [region, tier, open.label],
     retry_on_failure: {enabled: false}, dead_letter: {directory: out/dead/parca}}
+  kafka/proto: {brokers: ["KAFKA"], profiles: {topic: proto, message_key_from_attribute: service.name},
+    include_metadata_keys: [x-thing, authorization], record_headers: {source: gateway}, producer: {compression: lz4}}
+  kafka/json: {brokers: ["KAFKA"], profiles: {topic: json, encoding: otlp_json}}
   debug/basic: {verbosity: basic}
   debug/normal: {verbosity: normal, output_paths: [out/normal.txt]}
   debug/detailed: {verbosity: detailed, sampling_initial: 1000, output_paths: [out/detailed.txt]}
@@ -77,10 +80,10 @@ service:
       receivers: [otlp, otlp/tls, pprof, pprof/tls, pyroscope, parca, otlp_json_file]
       processors: [PROCESSORS]
       exporters: [otlp_grpc/a, otlp_grpc/b, otlp_http/proto, otlp_http/json, file/json, file/proto, file/zstd, file/pprof, pyroscope, parca,
-        debug/basic, debug/normal, debug/detailed]
+        kafka/proto, kafka/json, debug/basic, debug/normal, debug/detailed]
 """.replace("POLICY", poison.POLICY)
 EXPORTERS = ("otlp_grpc/a", "otlp_grpc/b", "otlp_http/proto", "otlp_http/json", "file/json", "file/proto", "file/zstd", "file/pprof", "pyroscope",
-             "parca", "debug/basic", "debug/normal", "debug/detailed")
+             "parca", "kafka/proto", "kafka/json", "debug/basic", "debug/normal", "debug/detailed")
 # What libraries say when an operator asks them to: peers' bytes among it.
 NOISY = {"GRPC_VERBOSITY": "debug", "GRPC_TRACE": "api,http,channel,call_error,tcp,tsi,server_channel",
          "GNUTLS_DEBUG_LEVEL": "9"}
@@ -106,6 +109,9 @@ class Run:
         self.http, self.json = OtlpSink(), OtlpSink()
         self.json.answer = self.nasty_json
         text = text.replace("PROTO", str(self.http.port)).replace("JSON", str(self.json.port))
+        self.broker = kafka.Broker(build)
+        self.reader = self.broker.reader("proto", "json")
+        text = text.replace("KAFKA", self.broker.address)
         self.gateway = Gateway(build / "portcullis", text, env=NOISY, cwd=directory)
         self.a, self.b = (peers.Sink(self.gateway.port[name]) for name in "ab")
         self.parca = peers.Sink(self.gateway.port["parca"], method=parca.METHOD)
@@ -521,8 +527,19 @@ class Run:
                 self.gateway.total("otelcol_ledger_%s_samples" % where, exporter=exporter) for where in ("queued",))
         self.gateway.until(lambda: not self.gateway.total("otelcol_ledger_batched_samples") and all(map(done, EXPORTERS)))
 
+    def read_kafka(self):
+        """All messages that were acknowledged: their keys, headers and values."""
+        for topic, parse in ("proto", otlp.parse), ("json", otlp.parse_json):
+            out = self.gateway.total("otelcol_ledger_out_samples", exporter="kafka/" + topic)
+            messages = self.reader.until(lambda all: samples_of([m for m in all if m.topic == topic], parse) == out)
+            for m in messages:
+                if m.topic == topic:
+                    self.see("kafka/" + topic, m.value)
+                    self.see("kafka/" + topic, m.key or b"")
+                    self.see("metadata to destinations", m.headers)
+
     def all(self):
-        with self.a, self.b, self.push, self.http, self.json, self.parca, self.gateway:
+        with self.a, self.b, self.push, self.http, self.json, self.parca, self.broker, self.reader, self.gateway:
             self.grpc_good()
             self.http_good()
             self.pyroscope_good()
@@ -541,6 +558,7 @@ class Run:
             self.garbage_http2()
             self.tls()
             self.flush()
+            self.read_kafka()
             self.see("metrics", self.gateway.metrics_text())
             assert self.gateway.stop() == 0, self.gateway.log()
         for data in self.a.received:
@@ -568,6 +586,10 @@ class Run:
                         self.see(place, layer)
 
 
+def samples_of(messages, parse):
+    return sum(len(p.samples) for m in messages for r in parse(m.value).resource_profiles for s in r.scope_profiles for p in s.profiles)
+
+
 def records(path):
     """A file whole, or its records where they are compressed one by one."""
     data = path.read_bytes()
@@ -586,7 +608,7 @@ def run(request, build, tmp_path_factory):
     return Run(build, tmp_path_factory.mktemp("leaks"), request.param == "batched").all()
 
 
-FULL = ("otlp_grpc/a", "otlp_http/proto", "otlp_http/json", "profiles.jsonl", "profiles.binpb", "profiles.zst", "detailed.txt")
+FULL = ("otlp_grpc/a", "otlp_http/proto", "otlp_http/json", "kafka/proto", "kafka/json", "profiles.jsonl", "profiles.binpb", "profiles.zst", "detailed.txt")
 DESTINATIONS = (*FULL, "otlp_grpc/b", "dead letters", "file/pprof", "pyroscope", "parca", "normal.txt")
 SILENT = ("logs", "metrics", "replies", "file names", "reason files", "metadata to destinations")
 

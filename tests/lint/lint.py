@@ -13,7 +13,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 # A folder may include itself and these (docs/ARCHITECTURE.md, "Folders"). Components come last: they may include all that
 # the gateway may, and never each other.
 PROFILE = ["profile", "profile/otlp", "profile/pprof", "profile/text", "profile/collect", "profile/stores"]
-NET = ["net", "net/tls", "net/http", "net/h2", "net/grpc"]
+NET = ["net", "net/tls", "net/http", "net/h2", "net/grpc", "net/kafka"]
 PIPELINE = ["pipeline", "pipeline/storage", "pipeline/delivery", "pipeline/intake", "pipeline/graph"]
 BELOW = ["base", "config", *PROFILE, *NET]
 LAYERS = {
@@ -30,6 +30,7 @@ LAYERS = {
     "net/http": ["base", "config", "profile", "net", "net/tls", "net/h2"],
     "net/h2": ["base", "config", "profile", "net", "net/tls", "proto"],
     "net/grpc": ["base", "config", "profile", "net", "net/tls", "proto"],
+    "net/kafka": ["base", "config", "net", "net/tls"],
     "pipeline": ["base", "config", "net", "profile", "profile/collect"],
     "pipeline/storage": ["base"],
     "pipeline/delivery": [*BELOW, "pipeline", "pipeline/storage", "proto"],
@@ -46,6 +47,7 @@ COMPONENTS = ("receivers", "processors", "exporters", "extensions")
 # Foreign header -> the files that may include it.
 WRAPPERS = {
     r"grpc/": r"net/grpc/\w+\.[ch]",
+    r"librdkafka/": r"(net/kafka/\w+|tests/support/kafka_tool)\.[ch]",
     r"nghttp2/": r"net/h2/\w+\.[ch]",
     r"yaml\.h": r"config/yaml\.c",
     r"uv\.h": r"net/((loop|io)\.c|h2/\w+\.[ch])",

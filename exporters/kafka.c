@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/memory.h"
+#include "exporters/kafka_config.h"
+#include "pipeline/delivery/body.h"
+#include "pipeline/reopen.h"
+#include "profile/collect/split.h"
+
+#include <strings.h>
+
+/*
+ * Sends each request as one message to Kafka. Plan splits a packet so that each message is within
+ * max_message_bytes, as encoded, with its key and headers. If the topic or key depends on an
+ * attribute, each resource becomes messages of its own. The packet keeps the value until Kafka's
+ * answer, so librdkafka copies nothing.
+ */
+#define RECORD_BYTES 128 /* framing of a batch with one record (kafka.apache.org, "Record Batch") */
+
+struct kafka {
+	const struct kafka_config *config;
+	const struct host *host;
+	struct packet_form form;
+	struct kafka_topics topics;
+	char *address, *port;
+	struct reopen reopen;
+	pthread_rwlock_t lock; /* guards producer: a send that starts after stop finds none */
+	struct kafka_producer *producer;
+};
+
+/* ---- headers ---- */
+
+static const char *metadata_of(const struct packet *packet, const char *name)
+{
+	const struct metadatum *m = packet->origin ? packet->origin->metadata : NULL;
+	for (; m && m->name; m++)
+		if (!strcasecmp(m->name, name))
+			return m->value;
+	return NULL;
+}
+
+/* Borrowed from the configuration and the packet; the caller frees the list. */
+static struct metadatum *headers_of(const struct kafka *self, const struct packet *packet)
+{
+	const struct kafka_config *c = self->config;
+	size_t room = c->record_headers.count + c->include_metadata_keys.count + 1, count = 0;
+	struct metadatum *list = memory_array(room, sizeof *list);
+	for (size_t i = 0; i < c->record_headers.count; i++) {
+		const struct pair *pair = &c->record_headers.at[i];
+		list[count++] = (struct metadatum){ pair->name, pair->value.text };
+	}
+	for (size_t i = 0; i < c->include_metadata_keys.count; i++) {
+		const char *name = c->include_metadata_keys.at[i];
+		const char *value = metadata_of(packet, name);
+		if (value)
+			list[count++] = (struct metadatum){ name, value };
+	}
+	return list;
+}
+
+/* ---- plan ---- */
+
+static uint64_t record_bytes(const struct kafka *self, const struct packet *packet,
+			     const struct bytes *body)
+{
+	struct kafka_route route = { 0 };
+	uint64_t bytes = RECORD_BYTES + body->len;
+	struct metadatum *headers = headers_of(self, packet);
+	for (const struct metadatum *m = headers; m->name; m++)
+		bytes += strlen(m->name) + (m->value ? strlen(m->value) : 0) + 10;
+	memory_free(headers);
+	kafka_route_find(&self->config->profiles, self->config->topic_from_attribute, NULL, packet,
+			 &route);
+	return bytes + route.key.len;
+}
+
+static bool measure(void *context, struct packet *candidate, struct split_size *size,
+		    struct error *err)
+{
+	const struct kafka *self = context;
+	const struct bytes *body = body_of(candidate, self->form, err);
+	if (!body)
+		return false;
+	size->bytes = record_bytes(self, candidate, body);
+	size->samples = candidate->samples;
+	return true;
+}
+
+static void kafka_preset(void *instance, struct limits *limits)
+{
+	const struct kafka *self = instance;
+	*limits = (struct limits){ .bytes = (uint64_t)self->config->producer.max_message_bytes };
+}
+
+static bool kafka_plan(void *instance, const struct part *whole, const struct limits *wanted,
+		       struct parts *parts, struct error *err)
+{
+	struct kafka *self = instance;
+	struct limits limits = *wanted;
+	const struct split_measure by = { measure, self };
+	if (kafka_route_is_by_resource(&self->config->profiles, self->config->topic_from_attribute))
+		limits.resources = 1;
+	return split_packet(whole->packet, &limits, &by, parts, err);
+}
+
+static struct packet_form kafka_reads(void *instance)
+{
+	return ((struct kafka *)instance)->form;
+}
+
+static bool kafka_prompt(void *instance, const struct packet *packet)
+{
+	return packet_has(packet, ((struct kafka *)instance)->form);
+}
+
+/* ---- send ---- */
+
+struct flight {
+	struct sending *sending;
+	struct packet *packet;
+};
+
+static void fail(struct sending *sending, enum send_outcome outcome, const char *reason)
+{
+	sending_done(sending, &(struct send_result){
+				      .outcome = outcome, .retry_after_ms = -1, .reason = reason });
+}
+
+static void on_report(void *argument, struct kafka_result result)
+{
+	static const enum send_outcome outcomes[] = { [KAFKA_OK] = SEND_OK,
+						      [KAFKA_RETRY] = SEND_RETRY,
+						      [KAFKA_PERMANENT] = SEND_PERMANENT,
+						      [KAFKA_TOO_LARGE] = SEND_TOO_LARGE };
+	struct flight flight = *(struct flight *)argument;
+	memory_free(argument);
+	packet_unref(&flight.packet);
+	fail(flight.sending, outcomes[result.outcome], result.reason);
+}
+
+static void hand_over(struct kafka *self, const struct kafka_message *message,
+		      struct packet *packet, struct sending *sending)
+{
+	pthread_rwlock_rdlock(&self->lock);
+	bool running = self->producer != NULL;
+	if (running) {
+		struct flight *flight = memory_new(sizeof *flight);
+		*flight = (struct flight){ sending, packet_ref(packet) };
+		kafka_producer_send(self->producer, message, on_report, flight);
+	}
+	pthread_rwlock_unlock(&self->lock);
+	if (!running)
+		fail(sending, SEND_RETRY, "stopped");
+}
+
+static void kafka_send(void *instance, const struct part *part, uint64_t timeout_ns,
+		       struct sending *sending)
+{
+	struct kafka *self = instance;
+	const struct kafka_config *c = self->config;
+	struct kafka_route route = { 0 };
+	const struct bytes *body = body_of(part->packet, self->form, NULL);
+	const char *reason = body ? kafka_route_find(&c->profiles, c->topic_from_attribute,
+						     &self->topics, part->packet, &route)
+				  : "encoding";
+	(void)timeout_ns; /* of the producer */
+	if (reason) {
+		fail(sending, SEND_PERMANENT, reason);
+		return;
+	}
+	struct metadatum *headers = headers_of(self, part->packet);
+	hand_over(self,
+		  &(struct kafka_message){ .topic = route.topic,
+					   .key = route.key,
+					   .value = bytes_view(body),
+					   .headers = headers },
+		  part->packet, sending);
+	memory_free(headers);
+}
+
+/* ---- life ---- */
+
+static bool read_certificates(void *context, bool *changed, struct error *err)
+{
+	struct kafka *self = context;
+	pthread_rwlock_rdlock(&self->lock);
+	bool ok = !self->producer || kafka_producer_reopen(self->producer, changed, err);
+	pthread_rwlock_unlock(&self->lock);
+	return ok;
+}
+
+static bool kafka_create(void *instance, const void *settings, const struct host *host,
+			 struct error *err)
+{
+	struct kafka *self = instance;
+	const struct kafka_config *c = self->config = settings;
+	(void)err;
+	self->host = host;
+	self->form.encoding = c->profiles.encoding.index == KAFKA_JSON ? PACKET_REFERENCES_JSON
+								       : PACKET_REFERENCES;
+	self->reopen = (struct reopen){ .host = host,
+					.read = read_certificates,
+					.sender = self,
+					.interval_ns = c->client.tls.reload_interval.ns };
+	kafka_topics_init(&self->topics);
+	kafka_client_place(&c->client, &self->address, &self->port);
+	pthread_rwlock_init(&self->lock, NULL);
+	return true;
+}
+
+static bool kafka_start(void *instance, struct error *err)
+{
+	struct kafka *self = instance;
+	const struct kafka_producer_options options =
+		kafka_config_producer(self->config, self->host->loop, &self->host->log);
+	self->producer = kafka_producer_new(&options, err);
+	if (self->producer && kafka_client_uses_tls(&self->config->client))
+		reopen_start(&self->reopen);
+	return self->producer != NULL;
+}
+
+static bool kafka_reopen(void *instance, struct error *err)
+{
+	struct kafka *self = instance;
+	return !kafka_client_uses_tls(&self->config->client) || reopen_now(&self->reopen, err);
+}
+
+static void kafka_stop(void *instance)
+{
+	struct kafka *self = instance;
+	pthread_rwlock_wrlock(&self->lock);
+	struct kafka_producer *producer = self->producer;
+	self->producer = NULL;
+	pthread_rwlock_unlock(&self->lock);
+	kafka_producer_unref(&producer);
+}
+
+static void kafka_destroy(void *instance)
+{
+	struct kafka *self = instance;
+	reopen_fini(&self->reopen);
+	kafka_topics_fini(&self->topics);
+	memory_free(self->address);
+	memory_free(self->port);
+	pthread_rwlock_destroy(&self->lock);
+}
+
+static void kafka_destination(void *instance, const char **address, const char **port)
+{
+	const struct kafka *self = instance;
+	*address = self->address;
+	*port = self->port;
+}
+
+static const char manual[] =
+	"Each request is one message. A request that would exceed `producer::max_message_bytes` as "
+	"encoded, with its key and headers, is split, and so is one that a broker rejects as too "
+	"large. Each part has a dictionary of its own. What cannot be split is dropped and "
+	"counted.\n\n"
+	"With `required_acks: all`, the default, the producer is idempotent: neither lost "
+	"connections nor new leaders duplicate or reorder messages. A message that is not "
+	"acknowledged within `timeout` is sent again after the delay of `retry_on_failure`. If the "
+	"cluster had stored it, it is there twice.\n\n"
+	"Errors that Kafka's protocol calls retriable are retried, and so are lost connections, "
+	"rejected credentials and missing topics. Missing permissions for a topic, invalid topics "
+	"and records that a broker rejects drop the data. The log has the names of errors, and "
+	"never a broker's text.\n\n"
+	"The queue is the exporter's own `sending_queue`. The Kafka client holds only what is in "
+	"flight: at most one message for each of `num_consumers`.\n\n"
+	"Senders that choose metadata, a tenant or a resource attribute can choose the topic, if "
+	"the configuration says so. A value that is no name of a topic drops the data "
+	"(`invalid_topic`), and so does one more topic than `max_topics` (`too_many_topics`).\n\n"
+	"Certificates and keys are read again on SIGHUP and at `tls::reload_interval`. If they "
+	"have changed, a new client is used, and the old one ends with its last message.";
+
+static const struct exporter_ops kafka_ops = {
+	.start = kafka_start,
+	.stop = kafka_stop,
+	.delivery_offset = offsetof(struct kafka_config, delivery),
+	.preset = kafka_preset,
+	.plan = kafka_plan,
+	.destination = kafka_destination,
+	.prompt = kafka_prompt,
+	.reads = kafka_reads,
+	.send = kafka_send,
+};
+
+const struct component_factory kafka_exporter = {
+	.type = "kafka",
+	.help = "Sends profiles to Kafka.",
+	.manual = manual,
+	.kind = COMPONENT_EXPORTER,
+	.exporter = &kafka_ops,
+	.size = sizeof(struct kafka),
+	.config = &kafka_exporter_table,
+	.create = kafka_create,
+	.destroy = kafka_destroy,
+	.reopen = kafka_reopen,
+};

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NET_KAFKA_KAFKA_CLIENT_H
+#define NET_KAFKA_KAFKA_CLIENT_H
+
+#include "config/table.h"
+#include "net/tls/tls.h"
+
+/*
+ * What all clients of Kafka have in common: the Collector's keys (configkafka), and the meaning of
+ * Kafka's error codes. The library is librdkafka. Its threads never enter code outside of this
+ * folder, and its log is discarded: its lines may repeat what a broker sent.
+ */
+struct kafka_sasl_config {
+	struct optional present;
+	char *username, *mechanism;
+	struct secret password;
+	int64_t version;
+	const struct node *aws_msk;
+};
+
+struct kafka_auth_config {
+	struct kafka_sasl_config sasl;
+	const struct node *kerberos, *plain_text, *tls;
+};
+
+struct kafka_retry_config {
+	int64_t max;
+	struct duration backoff;
+};
+
+struct kafka_metadata_config {
+	bool full;
+	struct duration refresh_interval;
+	struct kafka_retry_config retry;
+};
+
+struct kafka_client_config {
+	struct strings brokers;
+	char *client_id, *protocol_version;
+	bool resolve_canonical;
+	struct tls_client_config tls;
+	struct kafka_auth_config auth;
+	struct kafka_metadata_config metadata;
+};
+
+extern const struct config_table kafka_auth_table, kafka_metadata_table;
+
+/* The rows of a component's table: KAFKA_CLIENT_ROWS(struct kafka_config, client). */
+/* clang-format off */
+#define KAFKA_CLIENT_ROWS(type, member) \
+	CONFIG_ROW(type, member.brokers, .key = "brokers", .def = "[localhost:9092]", \
+		   .help = "`host:port` of the brokers to ask for the others."), \
+	CONFIG_ROW(type, member.client_id, .key = "client_id", .def = "otel-collector", \
+		   .help = "Names the client in the brokers' logs, metrics and quotas."), \
+	CONFIG_ROW(type, member.protocol_version, .key = "protocol_version", .inert = true, \
+		   .help = "Client and broker negotiate the version."), \
+	CONFIG_ROW(type, member.resolve_canonical, .key = "resolve_canonical_bootstrap_servers_only", .def = "false", \
+		   .help = "Only `false` is supported."), \
+	CONFIG_SECTION(type, member.tls, tls_client_optional_table, .key = "tls", .presence = PRESENCE_DEFAULT, \
+		       .help = "Turns TLS on, unless `insecure: true`. Without the section, connections are plaintext."), \
+	CONFIG_SECTION(type, member.auth, kafka_auth_table, .key = "auth", .help = "How the client authenticates."), \
+	CONFIG_SECTION(type, member.metadata, kafka_metadata_table, .key = "metadata", \
+		       .help = "What the client asks of the cluster.")
+/* clang-format on */
+
+bool kafka_client_check(const struct kafka_client_config *config, struct error *err);
+bool kafka_client_uses_tls(const struct kafka_client_config *config);
+
+/* A configuration of librdkafka (rd_kafka_conf_t) with these keys; material: loaded for `tls`, NULL
+ * without TLS. NULL: err says why. */
+struct rd_kafka_conf_s;
+struct rd_kafka_conf_s *kafka_client_conf(const struct kafka_client_config *config,
+					  const struct tls_material *material, struct error *err);
+/* Sets one property; false: librdkafka of this machine does not accept it. */
+bool kafka_client_set(struct rd_kafka_conf_s *conf, const char *name, const char *value,
+		      struct error *err);
+bool kafka_client_set_number(struct rd_kafka_conf_s *conf, const char *name, int64_t value,
+			     struct error *err);
+
+/* 1 to 249 letters, digits, '.', '_' and '-', and not "." or ".." (Kafka, Topic.java). */
+bool kafka_topic_ok(struct view name);
+
+/* Host and port of the first broker, for labels; the caller frees both. */
+void kafka_client_place(const struct kafka_client_config *config, char **host, char **port);
+
+/*
+ * What an error code of librdkafka or of a broker means for a message. Codes that Kafka's protocol
+ * calls retriable (kafka.apache.org/protocol, "Error Codes") are retryable, and so are lost
+ * connections and timeouts. A code that is not known is permanent.
+ */
+enum kafka_outcome { KAFKA_OK, KAFKA_RETRY, KAFKA_PERMANENT, KAFKA_TOO_LARGE };
+
+struct kafka_result {
+	enum kafka_outcome outcome;
+	const char *reason; /* one of a few fixed words */
+};
+
+struct kafka_result kafka_judge(int code);
+
+#endif

@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "net/kafka/kafka_producer.h"
+
+#include <librdkafka/rdkafka.h>
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/memory.h"
+
+#define POLL_MS 100
+
+/* One client of librdkafka. */
+struct line {
+	struct kafka_producer *producer;
+	rd_kafka_t *rk;
+	rd_kafka_queue_t *events;
+	int fd; /* becomes readable when `events` is no longer empty */
+	struct loop_socket *socket;
+	_Atomic int64_t in_flight;
+};
+
+struct kafka_producer {
+	struct kafka_producer_options options;
+	struct tls_material material;
+	pthread_rwlock_t lock; /* guards `line`: a sender keeps it while it hands over */
+	struct line *line;
+	pthread_mutex_t ending_lock; /* guards `ending`: lines that are being closed */
+	pthread_cond_t ended;
+	uint32_t ending;
+};
+
+struct flight {
+	void (*done)(void *argument, struct kafka_result result);
+	void *argument;
+};
+
+static void replace_line(struct kafka_producer *producer);
+
+/* ---- events ---- */
+
+static void finish(struct flight *flight, rd_kafka_resp_err_t code)
+{
+	struct flight f = *flight;
+	memory_free(flight);
+	f.done(f.argument, kafka_judge(code));
+}
+
+static void on_reports(struct line *line, rd_kafka_event_t *event)
+{
+	const rd_kafka_message_t *message;
+	while ((message = rd_kafka_event_message_next(event))) {
+		line->in_flight--;
+		finish(message->_private, message->err);
+	}
+}
+
+/* The name of the code only: the text may be a broker's. */
+static bool on_error(struct line *line, rd_kafka_event_t *event)
+{
+	char text[8];
+	rd_kafka_resp_err_t code = rd_kafka_event_error(event);
+	bool fatal = code == RD_KAFKA_RESP_ERR__FATAL;
+	if (fatal)
+		code = rd_kafka_fatal_error(line->rk, text, sizeof text);
+	log_warn(line->producer->options.log, "The Kafka client reports an error.",
+		 log_text("error", rd_kafka_err2name(code)), log_bool("fatal", fatal));
+	return fatal;
+}
+
+/* Takes the events that are there, or waits for one. Has the client ended for itself? */
+static bool take_events(struct line *line, int wait_ms)
+{
+	rd_kafka_event_t *event;
+	bool fatal = false;
+	while ((event = rd_kafka_queue_poll(line->events, wait_ms))) {
+		if (rd_kafka_event_type(event) == RD_KAFKA_EVENT_DR)
+			on_reports(line, event);
+		else if (rd_kafka_event_type(event) == RD_KAFKA_EVENT_ERROR)
+			fatal |= on_error(line, event);
+		rd_kafka_event_destroy(event);
+		wait_ms = 0;
+	}
+	return fatal;
+}
+
+static void on_ready(void *argument, int fd, unsigned events)
+{
+	struct line *line = argument;
+	uint64_t count;
+	(void)events;
+	if (read(fd, &count, sizeof count) < 0)
+		return;
+	if (take_events(line, 0) && line == line->producer->line)
+		replace_line(line->producer);
+}
+
+/* ---- one client ---- */
+
+static bool set_producer(rd_kafka_conf_t *conf, const struct kafka_producer_options *o,
+			 struct error *err)
+{
+	int64_t kbytes = o->in_flight * (o->max_message_bytes / 1024 + 1);
+	int64_t timeout_ms = o->timeout_ns / 1000000, wait_ms = timeout_ms;
+	if (wait_ms <= 0 || wait_ms > 900000)
+		wait_ms = 900000;
+	return kafka_client_set(conf, "enable.idempotence", o->acks == -1 ? "true" : "false",
+				err) &&
+	       kafka_client_set_number(conf, "acks", o->acks, err) &&
+	       kafka_client_set(conf, "compression.codec", o->compression, err) &&
+	       kafka_client_set_number(conf, "compression.level", o->compression_level, err) &&
+	       kafka_client_set(conf, "partitioner", o->partitioner, err) &&
+	       kafka_client_set_number(conf, "message.max.bytes", o->max_message_bytes, err) &&
+	       kafka_client_set_number(conf, "batch.size", o->max_message_bytes, err) &&
+	       kafka_client_set_number(conf, "batch.num.messages", o->batch_messages, err) &&
+	       kafka_client_set_number(conf, "queue.buffering.max.messages", o->in_flight, err) &&
+	       kafka_client_set_number(conf, "queue.buffering.max.kbytes",
+				       kbytes < INT32_MAX ? kbytes : INT32_MAX, err) &&
+	       kafka_client_set_number(conf, "linger.ms", o->linger_ns / 1000000, err) &&
+	       kafka_client_set_number(conf, "message.timeout.ms", timeout_ms, err) &&
+	       kafka_client_set_number(conf, "request.timeout.ms", wait_ms, err) &&
+	       kafka_client_set(conf, "allow.auto.create.topics",
+				o->create_topics ? "true" : "false", err);
+}
+
+static rd_kafka_t *client_new(const struct kafka_producer *p, const struct tls_material *material,
+			      struct error *err)
+{
+	char text[8]; /* librdkafka's text may repeat what is in the configuration */
+	rd_kafka_conf_t *conf = kafka_client_conf(p->options.config, material, err);
+	if (!conf)
+		return NULL;
+	rd_kafka_conf_set_events(conf, RD_KAFKA_EVENT_DR | RD_KAFKA_EVENT_ERROR);
+	rd_kafka_t *rk = set_producer(conf, &p->options, err)
+				 ? rd_kafka_new(RD_KAFKA_PRODUCER, conf, text, sizeof text)
+				 : NULL;
+	if (rk)
+		return rk;
+	rd_kafka_conf_destroy(conf);
+	if (err && err->kind == ERROR_NONE)
+		error_set(err, ERROR_CONFIG,
+			  "librdkafka does not accept the configuration (brokers, tls or auth)");
+	return NULL;
+}
+
+static struct line *line_new(struct kafka_producer *p, const struct tls_material *material,
+			     struct error *err)
+{
+	static const uint64_t one = 1;
+	rd_kafka_t *rk = client_new(p, material, err);
+	if (!rk)
+		return NULL;
+	struct line *line = memory_new(sizeof *line);
+	line->producer = p;
+	line->rk = rk;
+	line->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	if (line->fd < 0) {
+		rd_kafka_destroy(rk);
+		memory_free(line);
+		error_set(err, ERROR_INTERNAL, "cannot create an event descriptor");
+		return NULL;
+	}
+	line->events = rd_kafka_queue_get_main(rk);
+	rd_kafka_queue_io_event_enable(line->events, line->fd, &one, sizeof one);
+	line->socket = loop_socket_new(p->options.loop, line->fd, on_ready, line);
+	loop_socket_watch(line->socket, LOOP_READABLE);
+	return line;
+}
+
+static void leave_loop(void *argument)
+{
+	loop_socket_unref(&((struct line *)argument)->socket);
+}
+
+/* Takes the rest of its reports here. [pool thread] */
+static void line_close(struct line *line, bool cancel)
+{
+	loop_call(line->producer->options.loop, leave_loop, line);
+	if (cancel)
+		rd_kafka_purge(line->rk, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
+	while (line->in_flight > 0)
+		take_events(line, POLL_MS);
+	rd_kafka_queue_io_event_enable(line->events, -1, NULL, 0);
+	rd_kafka_queue_destroy(line->events);
+	rd_kafka_destroy(line->rk);
+	close(line->fd);
+	memory_free(line);
+}
+
+/* ---- the client in use ---- */
+
+static void close_old(void *argument)
+{
+	struct line *line = argument;
+	struct kafka_producer *p = line->producer;
+	line_close(line, false);
+	pthread_mutex_lock(&p->ending_lock);
+	p->ending--;
+	pthread_cond_broadcast(&p->ended);
+	pthread_mutex_unlock(&p->ending_lock);
+}
+
+static void use_line(struct kafka_producer *p, struct line *line)
+{
+	pthread_rwlock_wrlock(&p->lock);
+	struct line *old = p->line;
+	p->line = line;
+	pthread_rwlock_unlock(&p->lock);
+	if (!old)
+		return;
+	pthread_mutex_lock(&p->ending_lock);
+	p->ending++;
+	pthread_mutex_unlock(&p->ending_lock);
+	loop_work(p->options.loop, close_old, NULL, old);
+}
+
+/* On failure the old one stays, whose next error tries again. */
+static void replace_line(struct kafka_producer *p)
+{
+	struct error err = { 0 };
+	struct line *line = line_new(p, &p->material, &err);
+	if (line)
+		use_line(p, line);
+	else
+		log_error(p->options.log, "Cannot create a new Kafka client.",
+			  log_text("error", err.text));
+}
+
+static bool load(const struct kafka_producer *p, struct tls_material *material, struct error *err)
+{
+	const struct kafka_client_config *c = p->options.config;
+	*material = (struct tls_material){ 0 };
+	return !kafka_client_uses_tls(c) || tls_load_client(&c->tls, material, err);
+}
+
+/* Everything that changes the client in use runs on the loop. */
+struct renewal {
+	struct kafka_producer *producer;
+	struct tls_material fresh; /* afterwards: what is no longer used */
+	bool changed, ok;
+	struct error *err;
+};
+
+static void renew(void *argument)
+{
+	struct renewal *r = argument;
+	struct kafka_producer *p = r->producer;
+	r->changed = !tls_equal(&r->fresh, &p->material);
+	struct line *line = r->changed ? line_new(p, &r->fresh, r->err) : NULL;
+	r->ok = !r->changed || line;
+	if (!line)
+		return;
+	struct tls_material old = p->material;
+	p->material = r->fresh;
+	r->fresh = old;
+	use_line(p, line);
+}
+
+bool kafka_producer_reopen(struct kafka_producer *p, bool *changed, struct error *err)
+{
+	struct renewal r = { .producer = p, .err = err };
+	if (load(p, &r.fresh, err))
+		loop_call(p->options.loop, renew, &r);
+	tls_release(&r.fresh);
+	*changed = r.changed && r.ok;
+	return r.ok;
+}
+
+struct kafka_producer *kafka_producer_new(const struct kafka_producer_options *options,
+					  struct error *err)
+{
+	struct kafka_producer *p = memory_new(sizeof *p);
+	p->options = *options;
+	pthread_rwlock_init(&p->lock, NULL);
+	pthread_mutex_init(&p->ending_lock, NULL);
+	pthread_cond_init(&p->ended, NULL);
+	if (load(p, &p->material, err))
+		p->line = line_new(p, &p->material, err);
+	if (!p->line)
+		kafka_producer_unref(&p);
+	return p;
+}
+
+void kafka_producer_unref(struct kafka_producer **slot)
+{
+	struct kafka_producer *p = *slot;
+	*slot = NULL;
+	if (!p)
+		return;
+	if (p->line)
+		line_close(p->line, true);
+	pthread_mutex_lock(&p->ending_lock);
+	while (p->ending)
+		pthread_cond_wait(&p->ended, &p->ending_lock);
+	pthread_mutex_unlock(&p->ending_lock);
+	tls_release(&p->material);
+	pthread_rwlock_destroy(&p->lock);
+	pthread_mutex_destroy(&p->ending_lock);
+	pthread_cond_destroy(&p->ended);
+	memory_free(p);
+}
+
+/* ---- sending ---- */
+
+static rd_kafka_headers_t *headers_of(const struct metadatum *list)
+{
+	if (!list || !list->name)
+		return NULL;
+	rd_kafka_headers_t *headers = rd_kafka_headers_new(8);
+	for (const struct metadatum *m = list; m->name; m++)
+		rd_kafka_header_add(headers, m->name, -1, m->value, -1);
+	return headers;
+}
+
+static rd_kafka_resp_err_t produce(struct line *line, const struct kafka_message *m,
+				   struct flight *flight)
+{
+	rd_kafka_headers_t *headers = headers_of(m->headers);
+	line->in_flight++;
+	rd_kafka_resp_err_t code =
+		rd_kafka_producev(line->rk, RD_KAFKA_V_TOPIC(m->topic), RD_KAFKA_V_MSGFLAGS(0),
+				  RD_KAFKA_V_KEY(m->key.at, m->key.at ? m->key.len : 0),
+				  RD_KAFKA_V_VALUE((void *)m->value.at, m->value.len),
+				  RD_KAFKA_V_HEADERS(headers), RD_KAFKA_V_OPAQUE(flight),
+				  RD_KAFKA_V_END);
+	if (!code)
+		return code;
+	line->in_flight--;
+	if (headers)
+		rd_kafka_headers_destroy(headers);
+	return code;
+}
+
+void kafka_producer_send(struct kafka_producer *p, const struct kafka_message *message,
+			 void (*done)(void *argument, struct kafka_result result), void *argument)
+{
+	struct flight *flight = memory_new(sizeof *flight);
+	*flight = (struct flight){ done, argument };
+	pthread_rwlock_rdlock(&p->lock);
+	rd_kafka_resp_err_t code = produce(p->line, message, flight);
+	pthread_rwlock_unlock(&p->lock);
+	if (code)
+		finish(flight, code);
+}

@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The exporter kafka against librdkafka's mock cluster: what a message is, where it goes, and what becomes of each error."""
+import signal
+import subprocess
+
+import pytest
+
+from harness import build as make
+from harness import kafka, otlp, peers
+from harness.gateway import Gateway
+
+TOPIC = "otlp_profiles"
+CONFIG = """
+receivers:
+  otlp: {protocols: {grpc: {endpoint: 127.0.0.1:{port:otlp}, include_metadata: true}}}
+processors:
+  batch: {send_batch_size: 0, timeout: 10ms, metadata_keys: [x-topic, x-team]}
+exporters:
+  kafka:
+    brokers: ["%s"]
+    timeout: 2s
+    retry_on_failure: {initial_interval: 20ms, max_interval: 50ms, max_elapsed_time: 60s}
+    %s
+service:
+  pipelines:
+    profiles: {receivers: [otlp], %s exporters: [kafka]}
+"""
+
+
+class Rig:
+    def __init__(self, build, broker, *lines, batch=False):
+        text = CONFIG % (broker.address, "\n    ".join(lines), "processors: [batch]," if batch else "")
+        self.gateway = Gateway(build / "portcullis", text)
+
+    def __enter__(self):
+        self.gateway.__enter__()
+        self.client = peers.Client(self.gateway.port["otlp"])
+        return self
+
+    def __exit__(self, *failure):
+        self.client.close()
+        self.gateway.__exit__(*failure)
+
+    def send(self, seed=1, samples=10, **keywords):
+        message = make.request(seed, samples=samples)
+        self.client.send(message, **keywords)
+        return message
+
+    def total(self, what, **labels):
+        return self.gateway.total("otelcol_ledger_%s_samples" % what, exporter="kafka", **labels)
+
+    def settle(self, samples):
+        """Until so many samples are out or dropped; nothing may be missing from the ledger."""
+        self.gateway.until(lambda: self.total("out") + self.total("dropped") == samples)
+        assert self.gateway.balanced("profiles", "kafka")
+
+
+@pytest.fixture
+def broker(build):
+    with kafka.Broker(build) as b:
+        yield b
+
+
+def inline(message):
+    """The message with text for references, as the Collector's receiver reads it: an unset index is index 0."""
+    table = message.dictionary.string_table
+    assert len(set(table)) == len(table)
+
+    def resolve(attributes):
+        for a in attributes:
+            assert not a.key and a.key_strindex
+            a.key = table[a.key_strindex]
+            a.ClearField("key_strindex")
+            resolve(a.value.kvlist_value.values)
+            for value in a.value.array_value.values:
+                resolve(value.kvlist_value.values)
+    for resource in message.resource_profiles:
+        resolve(resource.resource.attributes)
+        for scope in resource.scope_profiles:
+            resolve(scope.scope.attributes)
+    return message
+
+
+def read(message):
+    parse = otlp.parse_json if message.value[:1] == b"{" else otlp.Request.FromString
+    return inline(parse(message.value))
+
+
+def samples(messages):
+    return sum((otlp.samples(read(m)) for m in messages), type(otlp.samples(otlp.Request()))())
+
+
+COMPRESSIONS = ["none", "gzip", "snappy", "lz4", "zstd"]
+
+
+@pytest.mark.parametrize("encoding", ["otlp_proto", "otlp_json"])
+@pytest.mark.parametrize("compression", COMPRESSIONS)
+def test_what_arrives_is_what_was_sent(build, broker, encoding, compression):
+    lines = "profiles: {encoding: %s}" % encoding, "producer: {compression: %s}" % compression
+    with Rig(build, broker, *lines) as rig, broker.reader(TOPIC) as reader:
+        sent = rig.send(samples=300)
+        rig.settle(300)
+        (message,) = reader.until(lambda m: m)
+        assert message.key is None and message.headers == []
+        assert (message.value[:1] == b"{") == (encoding == "otlp_json")
+        assert otlp.samples(read(message)) == otlp.samples(sent)
+
+
+def test_a_large_request_is_split_below_the_limit(build, broker):
+    for encoding in "otlp_proto", "otlp_json":
+        topic = "split." + encoding
+        lines = "profiles: {encoding: %s, topic: %s}" % (encoding, topic), "producer: {max_message_bytes: 16384}"
+        with Rig(build, broker, *lines) as rig, broker.reader(topic) as reader:
+            sent = rig.send(samples=3000)
+            rig.settle(3000)
+            messages = reader.until(lambda m: sum(sum(otlp.samples(read(x)).values()) for x in m)
+                                    == sum(otlp.samples(sent).values()))
+            assert len(messages) > 2 and max(len(m.value) for m in messages) < 16384
+            assert samples(messages) == otlp.samples(sent)
+            assert rig.total("dropped") == 0
+
+
+def test_a_message_that_the_broker_finds_too_large_is_split(build, broker):
+    broker.command("errors %d 1 10" % kafka.PRODUCE)
+    with Rig(build, broker) as rig, broker.reader(TOPIC) as reader:
+        sent = rig.send(samples=3000)
+        rig.settle(3000)
+        messages = reader.until(lambda m: len(m) > 1)
+        assert samples(messages) == otlp.samples(sent)
+        assert rig.gateway.total("otelcol_exporter_oversized_requests", exporter="kafka") == 1
+
+
+def test_a_broker_that_finds_everything_too_large_gets_an_end(build, broker):
+    broker.command("errors %d 2000 10" % kafka.PRODUCE)
+    with Rig(build, broker) as rig:
+        rig.send(samples=300)
+        rig.settle(300)
+        assert rig.total("dropped") == 300
+
+
+@pytest.mark.parametrize("code", [3, 6, 7, 19, 20, 56])
+def test_a_retriable_error_costs_nothing(build, broker, code):
+    broker.command("errors %d 3 %d" % (kafka.PRODUCE, code))
+    with Rig(build, broker) as rig, broker.reader(TOPIC) as reader:
+        sent = rig.send()
+        rig.settle(10)
+        assert rig.total("out") == 10
+        assert samples(reader.until(lambda m: m)) == otlp.samples(sent)
+
+
+@pytest.mark.parametrize("code", [29, 44, 87])
+def test_a_permanent_error_drops_and_counts(build, broker, code):
+    broker.command("errors %d 1 %d" % (kafka.PRODUCE, code))
+    with Rig(build, broker, "producer: {required_acks: 1}") as rig:
+        rig.send()
+        rig.settle(10)
+        assert rig.total("dropped") == 10
+        assert rig.gateway.total("otelcol_exporter_send_failed_profile_samples", exporter="kafka") == 10
+        if code == 29:
+            return  # librdkafka asks for the topic again before it sends there
+        rig.send(2)
+        rig.settle(20)
+        assert rig.total("out") == 10
+
+
+def test_topic_and_key_from_metadata(build, broker):
+    lines = ("profiles: {topic_from_metadata_key: x-topic, message_key_from_metadata_key: X-Team}",
+             "include_metadata_keys: [x-team]", "record_headers: {Source: shop}")
+    with Rig(build, broker, *lines, batch=True) as rig, broker.reader("team.a", TOPIC) as reader:
+        for seed in 1, 2, 3:
+            rig.send(seed, metadata=(("x-topic", "team.a"), ("x-team", "blue")))
+        rig.send(4)
+        rig.settle(40)
+        messages = reader.until(lambda m: len(m) == 4)
+        named = [m for m in messages if m.topic == "team.a"]
+        assert len(named) == 3 and {m.key for m in named} == {b"blue"} and len({m.partition for m in named}) == 1
+        assert all(m.headers == [("Source", b"shop"), ("x-team", b"blue")] for m in named)
+        (other,) = [m for m in messages if m.topic == TOPIC]
+        assert other.key is None and other.headers == [("Source", b"shop")]
+
+
+def test_topic_and_key_from_a_resource(build, broker):
+    """Each resource goes its own way, with the dictionary that it needs and no other strings."""
+    maker = make.Maker()
+    for name in "apple", "pear":
+        stack = maker.stack([maker.location([maker.function("only in " + name)])])
+        profile = maker.profile(maker.scope(maker.resource({"service.name": name, "list": [{"in." + name: 1}]})))
+        for _ in range(5):
+            profile.samples.add(stack_index=stack, values=[1])
+    lines = "topic_from_attribute: service.name", "profiles: {message_key_from_attribute: service.name}"
+    with Rig(build, broker, *lines, batch=True) as rig, broker.reader("apple", "pear") as reader:
+        rig.client.send(maker.message)
+        rig.settle(10)
+        messages = reader.until(lambda m: len(m) == 2)
+        for m in messages:
+            other = {"apple": "pear", "pear": "apple"}[m.topic]
+            assert m.key == m.topic.encode()
+            assert ("only in " + m.topic).encode() in m.value and other.encode() not in m.value
+        assert samples(messages) == otlp.samples(maker.message)
+
+
+def test_a_sender_cannot_name_any_topic(build, broker):
+    lines = ("profiles: {topic_from_metadata_key: x-topic, max_topics: 1}",)
+    with Rig(build, broker, *lines, batch=True) as rig:
+        for seed, topic in enumerate(("good", "../bad", "another", "good")):
+            rig.send(seed, metadata=(("x-topic", topic),))
+        rig.settle(40)
+        assert rig.total("dropped") == 20
+
+
+def test_a_broker_that_is_down_costs_nothing(build, broker):
+    with Rig(build, broker) as rig, broker.reader(TOPIC) as reader:
+        first = rig.send(1)
+        rig.settle(10)
+        broker.command("down 1")
+        second = rig.send(2)
+        rig.gateway.until(lambda: rig.gateway.total("otelcol_exporter_retries", exporter="kafka") or "timeout" in rig.gateway.log())
+        assert rig.total("dropped") == 0
+        broker.command("up 1")
+        rig.settle(20)
+        messages = reader.until(lambda m: len(m) >= 2)
+        got = {tuple(sorted(map(str, otlp.samples(read(m)).items()))) for m in messages}
+        assert got == {tuple(sorted(map(str, otlp.samples(m).items()))) for m in (first, second)}
+
+
+def test_shutdown_sends_what_is_in_flight(build, broker):
+    with Rig(build, broker, "producer: {linger: 500ms}") as rig, broker.reader(TOPIC) as reader:
+        sent = rig.send()
+        assert rig.gateway.stop(signal.SIGTERM) == 0
+        assert samples(reader.until(lambda m: m)) == otlp.samples(sent)
+
+
+def test_shutdown_does_not_wait_for_a_dead_broker(build, broker):
+    with Rig(build, broker) as rig:
+        broker.command("down 1")
+        rig.send()
+        assert rig.gateway.stop(signal.SIGTERM) in (0, 1)
+
+
+@pytest.mark.parametrize("lines, reason", [
+    ("auth: {kerberos: {realm: x}}", "kerberos: not supported"),
+    ("auth: {sasl: {mechanism: AWS_MSK_IAM_OAUTHBEARER, username: u, password: p}}", "must be PLAIN"),
+    ("auth: {sasl: {username: u}}", "password must be specified"),
+    ("record_partitioner: {round_robin: {}}", "only sticky_key is supported"),
+    ("tls: {server_name_override: x}", "librdkafka verifies the name"),
+    ("producer: {required_acks: 2}", "must be all, -1, 0 or 1"),
+    ("producer: {compression: gzip, compression_params: {level: 10}}", "levels up to 9"),
+    ("profiles: {topic: a/b}", "topic: must be"),
+    ("profiles: {encoding: jaeger}", "encoding"),
+    ("timeout: 5ms", "longer than producer::linger"),
+    ("signal_header: x", "signal_header: not supported"),
+    ("resolve_canonical_bootstrap_servers_only: true", "does not support it"),
+    ("nonsense: 1", "invalid keys: nonsense"),
+])
+def test_what_cannot_be_honoured_is_an_error(build, tmp_path, lines, reason):
+    text = CONFIG.replace("{port:otlp}", "4317") % ("127.0.0.1:9092", "", "")
+    if lines.startswith("timeout"):
+        text = text.replace("    timeout: 2s\n", "")
+    (tmp_path / "c.yaml").write_text(text.replace("    brokers", "    %s\n    brokers" % lines))
+    run = subprocess.run([build / "portcullis", "validate", "--config", tmp_path / "c.yaml"], capture_output=True, text=True)
+    assert run.returncode and reason in run.stderr + run.stdout
+
+
+def test_validate_does_not_connect(build, tmp_path):
+    lines = "auth: {sasl: {mechanism: SCRAM-SHA-512, username: u, password: p}}\n    tls: {}"
+    (tmp_path / "c.yaml").write_text(CONFIG.replace("{port:otlp}", "4317") % ("192.0.2.1:9092", lines, ""))
+    subprocess.run([build / "portcullis", "validate", "--config", tmp_path / "c.yaml"], check=True, timeout=30)

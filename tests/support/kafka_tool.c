@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <librdkafka/rdkafka.h>
+#include <librdkafka/rdkafka_mock.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/*
+ * Kafka for tests, by librdkafka's mock cluster.
+ *
+ *	kafka_tool broker           prints the address of a cluster, and obeys lines on stdin
+ *	kafka_tool read ADDRESS PARTITIONS TOPIC...   prints each message as a line of JSON
+ *
+ * The broker ends at the end of stdin, the reader at SIGTERM. Commands: "errors API COUNT CODE"
+ * (the next requests of this kind fail), "down 1", "up 1", "refuse TOPIC CODE". Each is answered
+ * with "done".
+ */
+static rd_kafka_t *client(rd_kafka_type_t type, const char *const properties[][2])
+{
+	char text[512];
+	rd_kafka_conf_t *conf = rd_kafka_conf_new();
+	for (size_t i = 0; properties[i][0]; i++)
+		if (rd_kafka_conf_set(conf, properties[i][0], properties[i][1], text,
+				      sizeof text) != RD_KAFKA_CONF_OK) {
+			fprintf(stderr, "%s\n", text);
+			exit(1);
+		}
+	rd_kafka_t *rk = rd_kafka_new(type, conf, text, sizeof text);
+	if (!rk) {
+		fprintf(stderr, "%s\n", text);
+		exit(1);
+	}
+	return rk;
+}
+
+/* ---- broker ---- */
+
+static void obey(rd_kafka_mock_cluster_t *cluster, const char *line)
+{
+	char topic[250];
+	int api, count, code, broker;
+	if (sscanf(line, "errors %d %d %d", &api, &count, &code) == 3)
+		while (count--)
+			rd_kafka_mock_push_request_errors(cluster, (int16_t)api, 1,
+							  (rd_kafka_resp_err_t)code);
+	else if (sscanf(line, "down %d", &broker) == 1)
+		rd_kafka_mock_broker_set_down(cluster, broker);
+	else if (sscanf(line, "up %d", &broker) == 1)
+		rd_kafka_mock_broker_set_up(cluster, broker);
+	else if (sscanf(line, "refuse %249s %d", topic, &code) == 2)
+		rd_kafka_mock_topic_set_error(cluster, topic, (rd_kafka_resp_err_t)code);
+	else
+		exit(2);
+	puts("done");
+	fflush(stdout);
+}
+
+static int broker(void)
+{
+	static const char *const properties[][2] = { { "bootstrap.servers", "127.0.0.1:1" },
+						     { "log_level", "0" },
+						     { NULL, NULL } };
+	char line[512];
+	rd_kafka_t *rk = client(RD_KAFKA_PRODUCER, properties);
+	rd_kafka_mock_cluster_t *cluster = rd_kafka_mock_cluster_new(rk, 1);
+	if (!cluster)
+		return 1;
+	puts(rd_kafka_mock_cluster_bootstraps(cluster));
+	fflush(stdout);
+	while (fgets(line, sizeof line, stdin))
+		obey(cluster, line);
+	rd_kafka_mock_cluster_destroy(cluster);
+	rd_kafka_destroy(rk);
+	return 0;
+}
+
+/* ---- read ---- */
+
+static void put_hex(const void *data, size_t len)
+{
+	const unsigned char *at = data;
+	putchar('"');
+	for (size_t i = 0; i < len; i++)
+		printf("%02x", at[i]);
+	putchar('"');
+}
+
+static void put_headers(const rd_kafka_message_t *m)
+{
+	rd_kafka_headers_t *headers;
+	const char *name;
+	const void *value;
+	size_t len;
+	printf(",\"headers\":[");
+	if (!rd_kafka_message_headers(m, &headers))
+		for (size_t i = 0; !rd_kafka_header_get_all(headers, i, &name, &value, &len); i++) {
+			printf(i ? ",[" : "[");
+			put_hex(name, strlen(name));
+			putchar(',');
+			put_hex(value, len);
+			putchar(']');
+		}
+	putchar(']');
+}
+
+static void put_message(const rd_kafka_message_t *m)
+{
+	printf("{\"topic\":\"%s\",\"partition\":%" PRId32 ",\"offset\":%" PRId64 ",\"key\":",
+	       rd_kafka_topic_name(m->rkt), m->partition, m->offset);
+	if (m->key)
+		put_hex(m->key, m->key_len);
+	else
+		printf("null");
+	put_headers(m);
+	printf(",\"value\":");
+	put_hex(m->payload, m->len);
+	puts("}");
+	fflush(stdout);
+}
+
+static void stop(int number)
+{
+	_exit(number == SIGTERM ? 0 : 1);
+}
+
+static _Noreturn void consume(const char *address, int partitions, char **topics)
+{
+	const char *const properties[][2] = { { "bootstrap.servers", address },
+					      { "group.id", "reader" },
+					      { "auto.offset.reset", "earliest" },
+					      { "enable.auto.commit", "false" },
+					      { "fetch.message.max.bytes", "10000000" },
+					      { "allow.auto.create.topics", "true" },
+					      { "log_level", "0" },
+					      { NULL, NULL } };
+	rd_kafka_t *rk = client(RD_KAFKA_CONSUMER, properties);
+	rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(8);
+	signal(SIGTERM, stop);
+	for (; *topics; topics++)
+		for (int i = 0; i < partitions; i++)
+			rd_kafka_topic_partition_list_add(list, *topics, i)->offset =
+				RD_KAFKA_OFFSET_BEGINNING;
+	rd_kafka_poll_set_consumer(rk);
+	rd_kafka_assign(rk, list);
+	for (;;) {
+		rd_kafka_message_t *m = rd_kafka_consumer_poll(rk, 1000);
+		if (m && !m->err)
+			put_message(m);
+		if (m)
+			rd_kafka_message_destroy(m);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	if (argc == 2 && !strcmp(argv[1], "broker"))
+		return broker();
+	if (argc > 4 && !strcmp(argv[1], "read"))
+		consume(argv[2], (int)strtol(argv[3], NULL, 10), argv + 4);
+	fprintf(stderr, "usage: kafka_tool broker | read ADDRESS PARTITIONS TOPIC...\n");
+	return 2;
+}
