@@ -8,6 +8,7 @@ import pytest
 from harness import build as make
 from harness import kafka, otlp, peers
 from harness.gateway import Gateway
+from harness.references import read
 
 TOPIC = "otlp_profiles"
 CONFIG = """
@@ -59,31 +60,6 @@ class Rig:
 def broker(build):
     with kafka.Broker(build) as b:
         yield b
-
-
-def inline(message):
-    """The message with text for references, as the Collector's receiver reads it: an unset index is index 0."""
-    table = message.dictionary.string_table
-    assert len(set(table)) == len(table)
-
-    def resolve(attributes):
-        for a in attributes:
-            assert not a.key and a.key_strindex
-            a.key = table[a.key_strindex]
-            a.ClearField("key_strindex")
-            resolve(a.value.kvlist_value.values)
-            for value in a.value.array_value.values:
-                resolve(value.kvlist_value.values)
-    for resource in message.resource_profiles:
-        resolve(resource.resource.attributes)
-        for scope in resource.scope_profiles:
-            resolve(scope.scope.attributes)
-    return message
-
-
-def read(message):
-    parse = otlp.parse_json if message.value[:1] == b"{" else otlp.Request.FromString
-    return inline(parse(message.value))
 
 
 def samples(messages):

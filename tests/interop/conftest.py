@@ -52,6 +52,19 @@ def collector():
 
 
 @pytest.fixture(scope="module")
+def kafka():
+    """The class."""
+    started(partners.Kafka)
+    return partners.Kafka
+
+
+@pytest.fixture(scope="module")
+def kafka_broker(kafka):
+    with kafka() as broker:
+        yield broker
+
+
+@pytest.fixture(scope="module")
 def foreign():
     with started(partners.Foreign) as partner:
         yield partner
