@@ -277,7 +277,8 @@ struct item *delivery_item(struct delivery *d, struct packet *packet, struct boo
 	item->book = book;
 	item->holder.reads = ops->reads ? ops->reads(d->options.exporter) : FORM_OTLP;
 	item->units = backlog_units_of(&d->backlog, packet);
-	item->left = item->queued = packet->samples;
+	item->queued = packet->samples;
+	item->left = packet->samples;
 	item->holds = 1;
 	return item;
 }
