@@ -20,7 +20,8 @@
  * committed, with or without `sync`; only a machine that fails needs it.
  *
  * Beside the records, each commit updates one small record per queue with the totals of its
- * accounts (one for each pipeline). Opening a queue therefore costs the same for any backlog.
+ * accounts (one for each pipeline and tenant). Opening a queue therefore costs the same for any
+ * backlog.
  *
  * A database that is damaged, foreign, or of a newer format is renamed (set aside) and a new one
  * begun; the log and a metric say so. This can also happen while it is used.
@@ -82,7 +83,7 @@ bool storage_takes(const struct storage *storage);
 
 /* ---- a queue */
 
-/* Totals of the records of one pipeline. */
+/* Totals of the records of one pipeline and tenant. */
 struct storage_totals {
 	int64_t records, samples, bytes; /* bytes: of packets */
 	int64_t space;                   /* on disk */

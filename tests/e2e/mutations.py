@@ -1,8 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Shows that test_leaks.py fails when any single protection is taken away. Run by hand, from a built checkout:
+"""Shows that tests fail when any single protection is taken away: test_leaks.py for those of the policy, and the tests that a
+row names for the ledger, the records of the queue on disk, dead letters and repeated requests. Run by hand, from a built checkout:
 
-    make MODE=dev all build/python/made && tests/e2e/mutations.py [PART OF A NAME]...
+    make MODE=dev all build-unit build/python/made && tests/e2e/mutations.py [PART OF A NAME]...
 
 Copies the checkout into a temporary directory, and there, for each row: replaces the text, builds, runs the test, expects it
 to fail by its own assertion, puts the text back. A row whose text is not found exactly once is an error: the code has moved on,
@@ -21,8 +22,19 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 ALLOWLIST, PII, STRUCTURAL = "processors/allowlist.c", "processors/pii.c", "processors/structural.c"
 DICTIONARY, OTLP, PPROF = "profile/otlp/decode_dictionary.c", "profile/otlp/decode_otlp.c", "profile/pprof/decode_pprof.c"
 
+BOOK, DURABLE, DELIVERY, SENDING, LETTERS, FILES = ("pipeline/delivery/%s.c" % name for name in (
+    "book", "durable", "delivery", "sending", "dead_letters", "letter_files"))
+LEDGER, DUPLICATES, INTAKE = "pipeline/ledger.c", "pipeline/intake/duplicates.c", "pipeline/intake/pipeline.c"
+# A test: a file of pytest, or a program below build/MODE/tests.
+LEAKS = "tests/e2e/test_leaks.py"
+LEDGER_TEST, LEDGER_SCRAPES, REPETITIONS = "pipeline/test_ledger", "tests/e2e/test_ledger.py", "tests/e2e/test_duplicates.py"
+DURABLE_TEST, TENANTS_TEST, DURABLE_LETTERS_TEST, DELIVERY_TEST, SENDING_TEST, LETTERS_TEST, RECORD_TEST = (
+    "pipeline/delivery/test_" + name for name in (
+        "durable", "durable_tenants", "durable_letters", "delivery", "sending", "dead_letters", "record"))
+DUPLICATES_TEST = "pipeline/intake/test_duplicates"
+
 MUTATIONS = [
-    # name, file, text, replacement
+    # name, file, text, replacement, and the test if it is not LEAKS
     ("entry 0 is read", DICTIONARY, "if (d->entry && !decode(", "if (!decode("),
     ("orphans are copied: strings", "profile/collect/collect.c", "	dictionary_begin(&c->dictionary, p, c->growth);\n",
      "	dictionary_begin(&c->dictionary, p, c->growth);\n"
@@ -76,8 +88,8 @@ MUTATIONS = [
      "		return is_hex(text, text.len / 2);\n	case"),
     ("structure: a Go build id is anything", STRUCTURAL, "return is_go_build_id(text);", "return true;"),
     ("structure: a Go build id of any parts", STRUCTURAL, " || (parts != 2 && parts != 4))", ")"),
-    ("structure: Go's parts of any length", STRUCTURAL, "slash ? c != '/' : !isalnum(c) && c != '-' && c != '_'",
-     "!isalnum(c) && c != '/' && c != '-' && c != '_'"),
+    ("structure: Go's parts of any length", STRUCTURAL, "!is_go_part(at) || (i + 1 < parts && at[GO_PART] != '/')",
+     "!is_go_part(at) && !memchr(at, '/', GO_PART)"),
     ("structure: a frame type is anything", STRUCTURAL, "return is_frame_type(text);", "return true;"),
     ("structure: a sample type is anything", STRUCTURAL, "return is_sample_type(p, text, scope);",
      "return true;"),
@@ -107,22 +119,88 @@ MUTATIONS = [
     ("a trace id is anything", STRUCTURAL, "return is_hex(string_view(p, a->string), 16);", "return true;"),
     ("a span id is anything", STRUCTURAL, "return is_hex(string_view(p, a->string), 8);", "return true;"),
     # pprof
-    ("a pprof's string 0 is read", PPROF, "	return ordinal == 0 || pprof_add_string(r, text, span);\n",
-     "	if (ordinal == 0)\n		r->p->strings.at[0].text = span;\n	return ordinal == 0 || pprof_add_string(r, text, span);\n"),
+    ("a pprof's string 0 is read", PPROF, "	uint32_t string;\n	return ordinal == 0 || ",
+     "	uint32_t string;\n	if (ordinal == 0)\n		r->p->strings.at[0].text = span;\n	return ordinal == 0 || "),
     # replies, logs, metrics
     ("a query's fault shows the query", "net/fields.c", 'error_set(err, ERROR_INVALID, "entry %zu: invalid percent escape", f->count + 1)',
      'error_set(err, ERROR_INVALID, "entry %zu: invalid percent escape %s", f->count + 1, (const char *)entry.at)'),
-    ("404 shows the path", "net/http/http_exchange.c", 'answer_text(x, 404, "404 page not found");',
+    ("404 shows the path", "net/http/http_exchange.c", "answer_text(x, 404, (char *)text.at);",
      'answer_text(x, 404, x->target);'),
-    ("a refused request's bytes are logged", "pipeline/intake/gate.c",
-     'log_debug(in->gate->options.log, "Request refused", log_text("error", in->error.text));',
-     'log_debug(in->gate->options.log, "Request refused", log_text("error", (const char *)worker->body.raw.at));'),
+    ("a refused request's bytes are logged", "pipeline/intake/gate_run.c", 'log_text("error", in->error.text));',
+     'log_text("error", (const char *)worker->body.raw.at));'),
     ("gRPC's lines are shown", "net/grpc/grpc_core.c", "	gpr_set_log_function(take_log);\n", "	(void)take_log;\n"),
     ("GnuTLS's lines are shown", "net/http/http_daemon.c", "	http_tls_silence();\n", ""),
     ("a destination's text is logged", "pipeline/delivery/otlp_answer.c", 'log_number("dropped_profiles", rejected)',
      'log_text("dropped_profiles", answer->partial_success->error_message)'),
     ("explain shows values", ALLOWLIST, '		note(pass, "denied", string_view(p, a.key));\n',
      '		note(pass, "denied", string_view(p, a.type == VALUE_STRING ? a.string : a.key));\n'),
+    # the ledger: moves of samples
+    ("ledger: what a pipeline passes stays in its batch", INTAKE,
+     "		ledger_move(route->path->row, LEDGER_BATCHED, LEDGER_PASSED, packet->samples);\n",
+     "		(void)0;\n", LEDGER_SCRAPES),
+    ("ledger: what is merged is passed too", INTAKE, "to, added->samples_in - added->samples_merged);",
+     "to, added->samples_in);", LEDGER_SCRAPES),
+    ("ledger: a request does not leave processing", "pipeline/intake/gate.c",
+     "	ledger_move(gate->row, LEDGER_PROCESSING, end, samples);\n",
+     "	ledger_add(gate->row, end, (int64_t)samples);\n", LEDGER_SCRAPES),
+    ("ledger: a tenant's samples stay queued", BOOK, "	ledger_move(book->tenant, LEDGER_QUEUED, end, samples);\n", "",
+     TENANTS_TEST),
+    ("ledger: what is sent stays queued", SENDING, "	delivery_settle(s->item, LEDGER_OUT, samples);\n", "", DELIVERY_TEST),
+    ("ledger: what is sent is dropped too", SENDING, "	s->item->left -= samples;\n", "", SENDING_TEST),
+    ("ledger: what waited at the end is not counted", DELIVERY,
+     "	delivery_settle(item, kept ? LEDGER_DEAD_LETTER : loss->reason, loss->samples);\n", "", DELIVERY_TEST),
+    ("ledger: a dead letter counts as dropped", DELIVERY, "kept ? LEDGER_DEAD_LETTER : loss->reason", "loss->reason",
+     LETTERS_TEST),
+    ("ledger: what is restored is not queued", BOOK,
+     "	ledger_bring(book->row, LEDGER_RESTORED, LEDGER_QUEUED, samples);\n",
+     "	ledger_add(book->row, LEDGER_RESTORED, (int64_t)samples);\n", DURABLE_TEST),
+    ("ledger: what another owner left is restored", DURABLE, "book_restore(book, (uint64_t)(samples - left));",
+     "book_restore(book, (uint64_t)samples);", DURABLE_TEST),
+    ("ledger: the shared row takes a place", LEDGER, " && !is_other(name);", ";", LEDGER_TEST),
+    ("ledger: a raised limit splits a tenant", LEDGER, "		if (was_on_disk)\n", "		if (0 && was_on_disk)\n", TENANTS_TEST),
+    ("ledger: tenants have no limit", LEDGER, "l->tenants < l->tenants_max || is_other(tenant)", "true", TENANTS_TEST),
+    # records of the queue on disk
+    ("record: it leaves another account", BOOK, "int first = account == RECORD_ACCOUNT_SHARED,", "int first = 0,", TENANTS_TEST),
+    ("record: it does not say where it counts", "pipeline/delivery/record.c",
+     "	set_number(at + AT_ACCOUNT, account, 4);\n", "	(void)account;\n", TENANTS_TEST),
+    ("record: an unknown one is taken off a total", DURABLE, "	book->disk += (int64_t)r->samples;\n	return book;\n",
+     "	book->disk += (int64_t)r->samples;\n"
+     "	*account = storage_queue_account(d->durable.queue, book->account);\n	return book;\n", TENANTS_TEST),
+    ("record: one that is being written counts as kept", DURABLE, "samples += s->committed ? ", "samples += 1 ? ", DURABLE_TEST),
+    ("record: without it, a replaced exporter drops", "pipeline/delivery/ending.c",
+     "	if (d->durable.abandoned)\n", "	if (1)\n", DURABLE_TEST),
+    ("record: without it, it is sent after the deadline", "pipeline/delivery/ending.c",
+     "	d->durable.abandoned = d->durable.storage != NULL;\n", "", DURABLE_TEST),
+    # dead letters
+    ("letter: its record is removed before it is written", DELIVERY, "	bool recovered = last && leave(d, item);\n",
+     "	if (answers && item->stored)\n		durable_remove(item);\n	bool recovered = last && leave(d, item);\n",
+     DURABLE_LETTERS_TEST),
+    ("letter: it counts before it is written", LETTERS,
+     "	letter_box_add(d->letters.box, letters, count, results, &err);\n",
+     "	for (uint32_t i = 0; i < count; i++, group[i - 1]->partial = true)\n"
+     "		delivery_settle_loss(d, group[i]->item, &group[i]->loss, true);\n"
+     "	letter_box_add(d->letters.box, letters, count, results, &err);\n", DURABLE_LETTERS_TEST),
+    ("letter: its files are not synced", FILES, "	bool ok = fsync(*fd) == 0;\n", "	bool ok = true;\n", DURABLE_LETTERS_TEST),
+    ("letter: its directory is not synced", FILES, "int failure = fsync(directory) == 0 ? 0 : errno;", "int failure = 0;",
+     DURABLE_LETTERS_TEST),
+    ("letter: what senders will repeat becomes one", LETTERS, "	       !will_be_repeated(d, item, loss->reason) && take(",
+     "	       take(", "tests/e2e/test_dead_letters.py"),
+    # repeated requests
+    ("repetition: a record forgets its key", "pipeline/delivery/record.c", "	packet_set_id(p, record->id);\n", "", RECORD_TEST),
+    ("repetition: each attempt has another key", "pipeline/delivery/idempotency.c",
+     "	idempotency_key_write(packet_id(packet), out->key);\n",
+     "	static _Atomic uint64_t attempts;\n	struct hash128 id = packet_id(packet);\n	id.low += attempts++;\n"
+     "	idempotency_key_write(id, out->key);\n", REPETITIONS),
+    ("repetition: it is processed", DUPLICATES, "		answer = repeat(at(d, first), reply);\n", "		(void)repeat;\n",
+     DUPLICATES_TEST),
+    ("repetition: it is answered before the first one", DUPLICATES, "	if (!e->kept)\n		return DUPLICATES_BUSY;\n", "",
+     DUPLICATES_TEST),
+    ("repetition: a refused request counts as accepted", DUPLICATES,
+     "	pthread_mutex_lock(&d->lock);\n	drop(d, place);\n	pthread_mutex_unlock(&d->lock);\n",
+     "	duplicates_keep(d, place, &(struct duplicates_reply){ 0 });\n", DUPLICATES_TEST),
+    ("repetition: tenants share their keys", DUPLICATES, "	if (request->tenant)\n", "	if (0)\n", DUPLICATES_TEST),
+    ("repetition: the window does not end", DUPLICATES, "return e->kept && now - e->kept >= (uint64_t)d->config->window.ns;",
+     "return e->kept && now < e->kept && d;", DUPLICATES_TEST),
 ]
 
 
@@ -143,16 +221,16 @@ def copy(directory, mode="dev"):
 
 
 @contextlib.contextmanager
-def without(scratch, name, mode="dev"):
+def without(scratch, name, mode="dev", target="all"):
     """The copy, built without the protection of this name."""
-    path, old, new = next(row[1:] for row in MUTATIONS if row[0] == name)
+    path, old, new = next(row[1:4] for row in MUTATIONS if row[0] == name)
     file = scratch / path
     text = file.read_text()
     if text.count(old) != 1:
         raise Failed("the text is there %d times" % text.count(old))
     file.write_text(text.replace(old, new))
     try:
-        built = run(scratch, "make", "-s", "-j2", "all", MODE=mode)
+        built = run(scratch, "make", "-s", "-j2", target, MODE=mode)
         if built.returncode:
             raise Failed("does not build: " + built.stderr[-800:])
         yield
@@ -160,37 +238,58 @@ def without(scratch, name, mode="dev"):
         file.write_text(text)
 
 
-def test(scratch):
-    """None if it passes, else what it said, "" if that was not an assertion about leaks."""
-    done = run(scratch, sys.executable, "-m", "pytest", "-qx", "-p", "no:cacheprovider", "tests/e2e/test_leaks.py",
-               LEAK_SEED="1", WAIT_S="20")
+def test_leaks(scratch):
+    done = run(scratch, sys.executable, "-m", "pytest", "-qx", "-p", "no:cacheprovider", LEAKS, LEAK_SEED="1", WAIT_S="20")
+    kinds = re.findall(r"(?:kinds: \{|Counter\(\{)'(.*?)':", done.stdout)
+    return done, kinds
+
+
+def test_python(scratch, path):
+    done = run(scratch, sys.executable, "-m", "pytest", "-qx", "-p", "no:cacheprovider", path, WAIT_S="20")
+    return done, re.findall(r"^FAILED .*::(\S+)", done.stdout, re.M)
+
+
+def program(which):
+    """None: it is not one."""
+    return None if which.endswith(".py") else "build/dev/tests/" + which
+
+
+def test_program(scratch, name):
+    done = run(scratch, "timeout", "200", program(name))
+    return done, re.findall(r"^\[  FAILED  \] (\D\w+)$|^(WRONG .*)$", done.stdout + done.stderr, re.M)
+
+
+def test(scratch, which=LEAKS):
+    """None if it passes, else what it said, "" if that was not an assertion of its own."""
+    run_it = test_program if program(which) else test_python
+    done, said = test_leaks(scratch) if which == LEAKS else run_it(scratch, which)
     if done.returncode == 0:
         return None
-    kinds = re.findall(r"(?:kinds: \{|Counter\(\{)'(.*?)':", done.stdout)
-    if not kinds:
-        print(done.stdout[-3000:], file=sys.stderr)
-    return "; ".join(dict.fromkeys(kinds)) if kinds else ""
+    if not said:
+        print(done.stdout[-3000:], done.stderr[-3000:], file=sys.stderr)
+    return "; ".join(dict.fromkeys(word if isinstance(word, str) else "".join(word) for word in said))
 
 
-def mutate(scratch, name):
+def mutate(scratch, name, which=LEAKS):
     try:
-        with without(scratch, name):
-            said = test(scratch)
+        with without(scratch, name, target=program(which) or "all"):
+            said = test(scratch, which)
     except Failed as why:
         return str(why)
     return {None: "NOT NOTICED", "": "fails otherwise"}.get(said, "noticed: " + str(said))
 
 
 def main(wanted):
+    rows = [row for row in MUTATIONS if not wanted or any(w in row[0] for w in wanted)]
     with tempfile.TemporaryDirectory(prefix="mutations-") as directory:
         scratch = copy(pathlib.Path(directory))
-        assert test(scratch) is None, "fails without any mutation"
+        for which in sorted({(row + (LEAKS,))[4] for row in rows}):
+            assert test(scratch, which) is None, which + " fails without any mutation"
         bad = 0
-        for name, *_ in MUTATIONS:
-            if not wanted or any(w in name for w in wanted):
-                said = mutate(scratch, name)
-                bad += not said.startswith("noticed")
-                print("%-44s %s" % (name, said[:160]), flush=True)
+        for name, *rest in rows:
+            said = mutate(scratch, name, *rest[3:])
+            bad += not said.startswith("noticed")
+            print("%-52s %s" % (name, said[:160]), flush=True)
     return 1 if bad else 0
 
 
