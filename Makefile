@@ -47,7 +47,7 @@ else
 $(error MODE must be release, dev, asan, tsan, cov or fuzz)
 endif
 
-LAYERS := base profile config net pipeline receivers processors exporters extensions
+LAYERS := base profile config net pipeline receivers processors exporters connectors extensions
 PROTOS := $(wildcard proto/*.proto)
 PROTO_C := $(PROTOS:proto/%.proto=$(B)/proto/%.pb-c.c)
 SOURCES := $(filter-out gateway/main.c,$(sort $(shell find $(LAYERS) gateway -name "*.c")))

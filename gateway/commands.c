@@ -91,7 +91,7 @@ bool command_components(const struct options *options, struct error *err)
 				       "profiles: Alpha\n",
 				       (*f)->type);
 	}
-	puts("connectors: []\nproviders:");
+	puts("providers:");
 	const char *scheme;
 	for (size_t i = 0; (scheme = source_scheme_name(i)); i++)
 		printf("    - scheme: %s\n", scheme);

@@ -22,6 +22,7 @@
 	_(file_exporter) \
 	_(debug_exporter) \
 	_(nop_exporter) \
+	_(forward_connector) \
 	_(health_check_extension) \
 	_(pprof_extension) \
 	_(bearer_token_auth_extension) \

@@ -34,6 +34,7 @@
  *               and never wait.
  *   collect     copies what is permitted and reachable into the open batch of the path (without
  *               a `batch` processor, each document is a batch). A closed batch is a sealed packet.
+ *   connectors  stand among the exporters of one path and lead the open profiles to others.
  *   exporters   plan and send. Every packet goes to each exporter's delivery
  *               (pipeline/delivery/delivery.h), which queues, retries and counts.
  *
@@ -44,6 +45,7 @@ enum component_kind {
 	COMPONENT_RECEIVER,
 	COMPONENT_PROCESSOR,
 	COMPONENT_EXPORTER,
+	COMPONENT_CONNECTOR,
 	COMPONENT_EXTENSION
 };
 
@@ -156,9 +158,6 @@ extern const char *const ack_mode_names[ACK_MODES + 1], *const ack_choices[ACK_M
 /*
  * What only one kind of component does. A factory points to the struct of its kind; the other
  * pointers are NULL. Members that may be NULL say so.
- *
- * A connector (an exporter of some pipelines that is a receiver of others) will be a kind of its
- * own: COMPONENT_CONNECTOR, a struct connector_ops here, and a pointer to it in the factory.
  */
 struct receiver_ops {
 	/* of struct choice ack in the config struct (ACK_ROW); 0: the receiver has no such key, and
@@ -241,6 +240,25 @@ struct exporter_ops {
 		     struct sending *sending);
 };
 
+/* The route of a Profile that no pipeline gets: it is dropped and counted. */
+#define CONNECTOR_NONE UINT32_MAX
+
+/*
+ * A connector is an exporter of some pipelines and a receiver of others. It decides for each
+ * Profile which of the pipelines behind it get it, and changes none. It has no threads, no queue
+ * and no state (pipeline/intake/connection.h carries the tables). Each graph has an instance of its
+ * own.
+ */
+struct connector_ops {
+	/* Its routes are numbered from 0. Returns the IDs of the pipelines of one; empty: all that
+	 * have the connector among their receivers. NULL: there is no route of that number. Part of
+	 * the configuration. [loop thread, without an instance] */
+	const struct strings *(*route)(const void *config, uint32_t number);
+	/* Sets chosen[i] to the route of profiles->profiles.at[i], or to CONNECTOR_NONE. NULL: all
+	 * take route 0. [worker or I/O thread, several at the same time] */
+	void (*choose)(void *self, const struct profiles *profiles, uint32_t *chosen);
+};
+
 struct extension_ops {
 	/* What servers and clients get that name the extension in `auth.authenticator`; borrowed.
 	 * NULL: it is no authenticator. [loop thread] */
@@ -265,6 +283,7 @@ struct component_factory {
 	const struct receiver_ops *receiver;
 	const struct processor_ops *processor;
 	const struct exporter_ops *exporter;
+	const struct connector_ops *connector;
 	const struct extension_ops *extension;
 	size_t size; /* of the instance; zeroed by the host */
 	const struct config_table *config;

@@ -140,6 +140,7 @@ const struct ledger_column_info ledger_columns[LEDGER_COLUMNS] = {
 	[LEDGER_PLAN] = DROPPED("plan", BY_DESTINATION),
 	[LEDGER_CORRUPT] = DROPPED("corrupt", BY_DESTINATION),
 	[LEDGER_SHED] = DROPPED("shed", BY_DESTINATION),
+	[LEDGER_UNROUTED] = DROPPED("unrouted", OF_DESTINATION(dropped)),
 };
 /* clang-format on */
 

@@ -29,6 +29,9 @@
  *
  * holds at every instant too, as long as the destination belongs to the pipeline.
  *
+ * A connector is a destination of the pipelines that lead to it: what enters is `out` when it
+ * enters the pipelines behind it, in the same instant, or dropped.
+ *
  * Samples move from column to column in transactions (ledger_enter to ledger_leave): additions to
  * atomic counters under one of several locks, which the thread shares with few others. A snapshot
  * takes all locks, so it never sees half of a transaction, and all its rows are of the same
@@ -77,10 +80,11 @@ enum ledger_column {
 	LEDGER_RETRIES_EXHAUSTED,
 	LEDGER_EXPIRED, /* it waited too long */
 	LEDGER_SHUTDOWN,
-	LEDGER_KILLED,  /* the kill switch stopped the destination */
-	LEDGER_PLAN,    /* the exporter's plan contains no part for it */
-	LEDGER_CORRUPT, /* its record in the queue on disk cannot be read */
-	LEDGER_SHED,    /* memory is short, and the destination is best-effort */
+	LEDGER_KILLED,   /* the kill switch stopped the destination */
+	LEDGER_PLAN,     /* the exporter's plan contains no part for it */
+	LEDGER_CORRUPT,  /* its record in the queue on disk cannot be read */
+	LEDGER_SHED,     /* memory is short, and the destination is best-effort */
+	LEDGER_UNROUTED, /* it takes no route of the connector */
 	LEDGER_COLUMNS
 };
 

@@ -66,6 +66,27 @@ bool profiles_reset(struct profiles *p, struct request *request, struct view inp
 	return input.len <= PROFILES_INPUT_MAX && make_tables(p) && add_zero_entries(p);
 }
 
+static void *copy_table(const void *at, uint32_t count, size_t size)
+{
+	void *copy = memory_array((size_t)count + 1, size);
+	if (count)
+		memcpy(copy, at, count * size);
+	return copy;
+}
+
+void profiles_copy(struct profiles *to, const struct profiles *from)
+{
+	*to = *from;
+	bytes_init(&to->added, from->added.max);
+	if (from->added.len)
+		bytes_add(&to->added, from->added.at, from->added.len);
+#define X(t) \
+	to->t.at = copy_table(from->t.at, from->t.count, sizeof *to->t.at); \
+	to->t.room = from->t.count + 1;
+	EACH_TABLE(X)
+#undef X
+}
+
 struct profiles_mark profiles_mark(const struct profiles *p)
 {
 	struct profiles_mark mark = { .repaired_strings = p->repaired_strings,

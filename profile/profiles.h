@@ -251,6 +251,10 @@ void profiles_fini(struct profiles *p);
 bool profiles_reset(struct profiles *p, struct request *request, struct view input,
 		    size_t table_bytes_max);
 
+/* Copies all tables into `to`, which is zeroed; the input is shared. The cap and the request are
+ * those of `from`. profiles_fini frees the copy. */
+void profiles_copy(struct profiles *to, const struct profiles *from);
+
 /* The memory that the request uses in all tables and `added`. Growth past the cap is refused at
  * once. Growth within the capacity that earlier requests left is not, so decoders call
  * profiles_within_cap at the end. */

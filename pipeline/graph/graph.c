@@ -130,8 +130,8 @@ static bool create(struct graph *g, struct instance *instance, const struct pipe
 	       graph_resolved(g, instance->declared, err);
 }
 
-static struct instance *add_processor(struct graph *g, const struct declared *declared,
-				      const struct pipeline *path, struct error *err)
+struct instance *graph_add(struct graph *g, const struct declared *declared,
+			   const struct pipeline *path, struct error *err)
 {
 	struct instance *instance = append_instance(g, declared);
 	return create(g, instance, path, err) ? instance : NULL;
@@ -176,9 +176,17 @@ static bool build_extensions(struct graph *g, struct error *err)
 	return true;
 }
 
+/* Connectors stand among exporters and receivers. */
+static bool is_connector(const struct graph *g, const char *id)
+{
+	return inventory_find(&g->inventory, COMPONENT_CONNECTOR, id);
+}
+
 static bool build_exporters(struct graph *g, const struct strings *list, struct error *err)
 {
 	for (size_t i = 0; i < list->count; i++) {
+		if (is_connector(g, list->at[i]))
+			continue;
 		const struct declared *d = resolve(g, COMPONENT_EXPORTER, list->at[i]);
 		if (graph_find(g, COMPONENT_EXPORTER, d->id))
 			continue;
@@ -198,7 +206,7 @@ static bool build_stages(struct graph *g, struct pipeline *path, const struct st
 	path->stages = memory_array(list->count, sizeof *path->stages);
 	for (size_t k = 0; k < list->count; k++) {
 		const struct declared *d = resolve(g, COMPONENT_PROCESSOR, list->at[k]);
-		struct instance *instance = add_processor(g, d, path, err);
+		struct instance *instance = graph_add(g, d, path, err);
 		if (!instance)
 			return false;
 		struct stage *stage = &path->stages[path->stage_count++];
@@ -215,45 +223,12 @@ static bool build_stages(struct graph *g, struct pipeline *path, const struct st
 	return true;
 }
 
-/* The lowest limit of all pipelines applies to the whole program, because there is only one
- * heap. */
-static void settle_memory(struct graph *g)
-{
-	struct path_settings settled = { .memory_check_interval = { 1000000000 } };
-	for (uint32_t i = 0; i < g->pipeline_count; i++) {
-		const struct path_settings *s = &g->paths[i].settings;
-		if (s->memory_limit &&
-		    (!settled.memory_limit || s->memory_limit < settled.memory_limit))
-			settled = *s;
-	}
-	if (!settled.memory_limit) {
-		settled.memory_limit = (uint64_t)budget_ceiling();
-		settled.memory_spike = settled.memory_limit / 5;
-	}
-	g->check_interval_ns = (uint64_t)settled.memory_check_interval.ns;
-	g->memory_limit = (int64_t)settled.memory_limit;
-	g->memory_spike = (int64_t)settled.memory_spike;
-	if (g->budget->limit)
-		return;
-	budget_init(g->budget, (int64_t)settled.memory_limit, (int64_t)settled.memory_spike);
-	budget_tune(g->budget);
-}
-
-/* Each destination gets the same share, regardless of what the others use: a destination that fails
- * later also needs its share. */
-static void share_memory(struct graph *g)
-{
-	int64_t share = exporters_share(g->options.exporters, g->options.workers);
-	for (uint32_t i = 0; i < g->pipeline_count; i++)
-		for (uint32_t k = 0; k < g->paths[i].route_count; k++)
-			batcher_bound(g->paths[i].routes[k].batcher,
-				      (size_t)budget_batch_max(g->budget, share));
-}
-
 static void add_destinations(struct graph *g, struct pipeline *path,
 			     const struct strings *exporters, bool required)
 {
 	for (size_t k = 0; k < exporters->count; k++) {
+		if (is_connector(g, exporters->at[k]))
+			continue;
 		const struct instance *e = graph_find(g, COMPONENT_EXPORTER, exporters->at[k]);
 		const struct delivery_config *config = inventory_delivery(e->declared);
 		struct batch_settings own = queue_batching(&config->sending_queue);
@@ -337,6 +312,8 @@ static bool build_receivers(struct graph *g, struct error *err)
 	for (uint32_t i = 0; i < g->pipeline_count; i++) {
 		const struct strings *list = &pipeline_at(g, i)->receivers;
 		for (size_t k = 0; k < list->count; k++) {
+			if (is_connector(g, list->at[k]))
+				continue;
 			const struct declared *d = resolve(g, COMPONENT_RECEIVER, list->at[k]);
 			if (!graph_find(g, COMPONENT_RECEIVER, d->id) && !build_receiver(g, d, err))
 				return false;
@@ -365,28 +342,16 @@ static bool build_paths(struct graph *g, struct error *err)
 	for (uint32_t i = 0; i < g->pipeline_count; i++)
 		if (!build_stages(g, &g->paths[i], &pipeline_at(g, i)->processors, err))
 			return false;
-	settle_memory(g);
+	graph_settle_memory(g);
 	for (uint32_t i = 0; i < g->pipeline_count; i++)
 		build_routes(g, &g->paths[i], &pipeline_at(g, i)->exporters);
+	if (!connect_pipelines(g, err))
+		return false;
 	for (uint32_t i = 0; i < g->pipeline_count; i++)
 		for (uint32_t k = 0; k < g->paths[i].route_count; k++)
 			open_batches(g, &g->paths[i].routes[k]);
-	share_memory(g);
+	graph_share_memory(g);
 	return build_receivers(g, err);
-}
-
-static void check_memory(void *argument)
-{
-	struct graph *g = argument;
-	bool sheds = g->budget->shedding;
-	budget_check(g->budget);
-	if (g->budget->shedding && !sheds)
-		log_warn(&g->log,
-			 "Memory is short. Best-effort destinations and senders give way.");
-	else if (sheds && !g->budget->shedding)
-		log_info(&g->log, "Memory is no longer short.");
-	share_memory(g); /* the number of exporters changes when another graph ends */
-	loop_timer_start(g->check, g->check_interval_ns);
 }
 
 struct graph *graph_build(const struct graph_options *options, struct error *err)
@@ -396,7 +361,7 @@ struct graph *graph_build(const struct graph_options *options, struct error *err
 	g->budget = options->budget;
 	peers_init(&g->peers);
 	g->seats = memory_array((size_t)IO_KINDS * options->workers, sizeof *g->seats);
-	g->check = loop_timer_new(options->loop, check_memory, g);
+	g->check = loop_timer_new(options->loop, graph_check_memory, g);
 	bool ok = inventory_read(&g->inventory, options->root, options->factories, err);
 	if (ok && !options->predecessor)
 		loop_widen_pool(inventory_blocking_sends(&g->inventory));
@@ -478,7 +443,7 @@ bool graph_start(struct graph *g, struct io *io, struct error *err)
 
 void graph_ready(struct graph *g)
 {
-	share_memory(g);
+	graph_share_memory(g);
 	loop_timer_start(g->check, g->check_interval_ns);
 }
 
@@ -536,6 +501,9 @@ static void close_routes(struct pipeline *path)
 		memory_free(path->routes[k].deliveries);
 		memory_free(path->routes[k].keys);
 	}
+	for (uint32_t k = 0; k < path->connection_count; k++)
+		connection_fini(&path->connections[k]);
+	memory_free(path->connections);
 	memory_free(path->routes);
 }
 

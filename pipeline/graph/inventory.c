@@ -11,9 +11,10 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *const component_kind_names[] = { "receiver", "processor", "exporter", "extension" };
+const char *const component_kind_names[] = { "receiver", "processor", "exporter", "connector",
+					     "extension" };
 const char *const component_section_names[] = { "receivers", "processors", "exporters",
-						"extensions" };
+						"connectors", "extensions" };
 
 const struct component_factory *factory_find(const struct component_factory *const *factories,
 					     enum component_kind kind, const char *type)
@@ -141,11 +142,6 @@ static bool check_top(const struct node *root, struct error *err)
 			return node_error(root->children[i], "", err, "'' has invalid keys: %s",
 					  node_shown_key(root->children[i]));
 	}
-	const struct node *connectors = node_get(root, "connectors");
-	if (connectors && connectors->kind == NODE_MAP && connectors->count)
-		return node_error(connectors->children[0], "connectors", err,
-				  "unknown type: \"%s\" (this build has no connectors)",
-				  node_shown_key(connectors->children[0]));
 	return true;
 }
 
@@ -156,6 +152,14 @@ static const struct node *place_of(const struct node *section, const char *list,
 	if (!node)
 		return section;
 	return node->kind == NODE_LIST && n < node->count ? node->children[n] : node;
+}
+
+/* A connector is among the receivers of some pipelines, and the exporters of others. */
+static bool is_declared(const struct inventory *inventory, enum component_kind kind, const char *id)
+{
+	bool connects = kind == COMPONENT_RECEIVER || kind == COMPONENT_EXPORTER;
+	return inventory_find(inventory, kind, id) ||
+	       (connects && inventory_find(inventory, COMPONENT_CONNECTOR, id));
 }
 
 /* Every name must be that of a declared component. The name is trimmed, as in the declaration. */
@@ -173,7 +177,7 @@ static bool check_names(const struct inventory *inventory, struct strings *names
 		memory_free(names->at[i]);
 		names->at[i] = memory_text(id.text);
 		config_id_fini(&id);
-		if (!inventory_find(inventory, kind, names->at[i]))
+		if (!is_declared(inventory, kind, names->at[i]))
 			return node_error(at, path, err,
 					  "references %s \"%s\" which is not configured",
 					  component_kind_names[kind],
@@ -338,7 +342,8 @@ static bool check_service(struct inventory *inventory, const struct node *root, 
 			return false;
 	return check_names(inventory, &service->extensions, COMPONENT_EXTENSION, node,
 			   "service::extensions", err) &&
-	       check_owned_paths(inventory, err) && inventory_check_acks(inventory, err);
+	       check_owned_paths(inventory, err) && inventory_check_connectors(inventory, err) &&
+	       inventory_check_acks(inventory, err);
 }
 
 static bool has_kind(const struct inventory *inventory, enum component_kind kind)

@@ -53,6 +53,13 @@ enum ack_mode inventory_ack(const struct inventory *inventory, const struct decl
 /* A receiver can promise no more than its destinations keep. */
 bool inventory_check_acks(const struct inventory *inventory, struct error *err);
 
+/* What the Collector checks of connectors: that they connect, that there is no cycle; and
+ * the pipelines that they name. */
+bool inventory_check_connectors(const struct inventory *inventory, struct error *err);
+/* Does this pipeline (its index in service.pipelines) have the connector among its receivers? */
+bool inventory_leads_to(const struct inventory *inventory, const struct declared *connector,
+			size_t pipeline);
+
 /* The queue, retries, limits and timeout of an exporter. */
 const struct delivery_config *inventory_delivery(const struct declared *declared);
 

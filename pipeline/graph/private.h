@@ -11,8 +11,9 @@
 #include "pipeline/intake/workers.h"
 
 /* Shared by the files of the graph: graph.c builds and starts it, graph_stop.c ends it,
- * succession.c passes components from one graph to the next, exporters.c contains what graphs
- * share, lone.c uses one exporter without the rest. */
+ * graph_memory.c divides the memory, connect.c joins pipelines, succession.c passes components from
+ * one graph to the next, exporters.c contains what graphs share, lone.c uses one exporter without
+ * the rest. */
 
 /* An instance of a component. Receivers and extensions with the same configuration pass from one
  * graph to the next. For that time both graphs have the instance. */
@@ -89,6 +90,16 @@ void succession_return(struct graph *graph);
 struct authenticators graph_authenticators(struct graph *graph);
 /* A component was created. Has it found the authenticators that it names? */
 bool graph_resolved(struct graph *graph, const struct declared *declared, struct error *err);
+/* A new instance that only this graph has: a processor of a path, or a connector (path NULL). */
+struct instance *graph_add(struct graph *graph, const struct declared *declared,
+			   const struct pipeline *path, struct error *err);
+/* graph_memory.c: the budget of the first graph; each destination's share of it; and the check of
+ * it, the function of graph->check. */
+void graph_settle_memory(struct graph *graph);
+void graph_share_memory(struct graph *graph);
+void graph_check_memory(void *graph);
+/* connect.c: after the routes of all pipelines are built. */
+bool connect_pipelines(struct graph *graph, struct error *err);
 struct instance *graph_find(const struct graph *graph, enum component_kind kind, const char *id);
 enum component_kind instance_kind(const struct instance *instance);
 

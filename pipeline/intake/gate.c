@@ -15,8 +15,9 @@ struct gate *gate_new(const struct gate_options *options)
 	gate->options = *options;
 	gate->routes = 1;
 	for (uint32_t i = 0; i < options->pipeline_count; i++) {
-		if (options->paths[i]->route_count > gate->routes)
-			gate->routes = options->paths[i]->route_count;
+		uint32_t batches = pipeline_batches(options->paths[i]);
+		if (batches > gate->routes)
+			gate->routes = batches;
 		gate->required = gate->required || pipeline_is_required(options->paths[i]);
 	}
 	request_limits_init(&gate->limiter, &options->limits, options->metrics, options->receiver);

@@ -10,7 +10,7 @@
  * through the paths. */
 struct gate {
 	struct gate_options options;
-	uint32_t routes; /* the largest number of routes of any path */
+	uint32_t routes; /* the largest number of batches that a path adds a document to */
 	bool required;   /* some path has a required destination */
 	struct request_limiter limiter;
 	struct ledger_row *row; /* of the receiver */

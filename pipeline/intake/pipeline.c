@@ -2,8 +2,8 @@
 #include "pipeline/intake/pipeline.h"
 
 #include "base/memory.h"
+#include "pipeline/intake/path_results.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,82 +25,6 @@ void pipeline_stage_metrics(struct stage *stage, struct metrics *metrics, const 
 	stage->outgoing = metrics_series(metrics, &outgoing_items, labels);
 }
 
-/* The route for an exporter: exporters that use the pipeline's batch share the first such route. */
-static struct route *find_route(struct pipeline *path, const struct batch_settings *own)
-{
-	for (uint32_t i = 0; i < path->route_count && !own->on; i++)
-		if (!path->routes[i].own)
-			return &path->routes[i];
-	struct route *route = &path->routes[path->route_count++];
-	*route = (struct route){ .path = path,
-				 .own = own->on,
-				 .settings = own->on ? *own : path->settings.batch };
-	return route;
-}
-
-static bool has_destination(const struct pipeline *path, const struct delivery *delivery)
-{
-	for (uint32_t i = 0; i < path->route_count; i++)
-		for (uint32_t k = 0; k < path->routes[i].delivery_count; k++)
-			if (path->routes[i].deliveries[k] == delivery)
-				return true;
-	return false;
-}
-
-static bool is_kept(const struct strings *keys, const char *key)
-{
-	for (size_t i = 0; i < keys->count; i++)
-		if (!strcasecmp(keys->at[i], key))
-			return true;
-	return false;
-}
-
-/* The route's batches keep this metadata too. */
-static void keep_metadata(struct route *route, const char *key)
-{
-	struct strings *keys = &route->settings.metadata_keys;
-	if (is_kept(keys, key))
-		return;
-	char **more = memory_array(keys->count + 1, sizeof *more);
-	if (keys->count)
-		memcpy(more, keys->at, keys->count * sizeof *more);
-	more[keys->count] = (char *)key;
-	memory_free(route->keys);
-	route->keys = more;
-	*keys = (struct strings){ more, keys->count + 1 };
-}
-
-/* The row of the pipeline follows the route without batches of an exporter, if there is one. */
-static void choose_leader(struct pipeline *path)
-{
-	struct route *leader = &path->routes[0];
-	for (uint32_t i = 0; i < path->route_count; i++) {
-		path->routes[i].leads = false;
-		if (leader->own && !path->routes[i].own)
-			leader = &path->routes[i];
-	}
-	leader->leads = true;
-}
-
-void pipeline_add_destination(struct pipeline *path, struct delivery *delivery, bool required,
-			      const struct batch_settings *own, const char *const *context_keys)
-{
-	if (has_destination(path, delivery))
-		return;
-	struct route *route = find_route(path, own);
-	size_t size = (route->delivery_count + 1) * sizeof *route->deliveries;
-	route->deliveries = memory_resize(route->deliveries, size);
-	route->deliveries[route->delivery_count++] = delivery;
-	assert(!required || route->required_count + 1 == route->delivery_count);
-	route->required_count += required;
-	route->waits = route->waits || delivery_waits(delivery);
-	for (; context_keys && *context_keys; context_keys++)
-		keep_metadata(route, *context_keys);
-	if (own->on)
-		route->row = delivery_book(delivery, path->id, NULL)->row;
-	choose_leader(path);
-}
-
 unsigned pipeline_held_acks(const struct route *route)
 {
 	if (route->waits)
@@ -116,11 +40,29 @@ void pipeline_expect_senders(struct pipeline *path, enum ack_mode mode)
 		for (uint32_t k = 0; k < route->required_count && mode == ACK_DELIVERED; k++)
 			delivery_expect_senders(route->deliveries[k]);
 	}
+	for (uint32_t i = 0; i < path->connection_count; i++)
+		connection_expect_senders(&path->connections[i], mode);
+}
+
+static bool requires_routes(const struct pipeline *path)
+{
+	return path->route_count && path->routes[0].required_count;
 }
 
 bool pipeline_is_required(const struct pipeline *path)
 {
-	return path->route_count && path->routes[0].required_count;
+	bool required = requires_routes(path);
+	for (uint32_t i = 0; i < path->connection_count && !required; i++)
+		required = connection_is_required(&path->connections[i]);
+	return required;
+}
+
+uint32_t pipeline_batches(const struct pipeline *path)
+{
+	uint32_t batches = path->route_count;
+	for (uint32_t i = 0; i < path->connection_count; i++)
+		batches += connection_batches(&path->connections[i]);
+	return batches;
 }
 
 uint64_t pipeline_count(const struct profiles *profiles)
@@ -134,7 +76,7 @@ uint64_t pipeline_count(const struct profiles *profiles)
 	return samples;
 }
 
-static bool process(struct pipeline *path, struct profiles *profiles, void **scratch,
+static bool process(const struct pipeline *path, struct profiles *profiles, void **scratch,
 		    struct error *err)
 {
 	for (uint32_t i = 0; i < path->stage_count; i++) {
@@ -331,21 +273,78 @@ static void count_rest(const struct pipeline *path, uint64_t samples, enum ledge
 	ledger_leave(path->ledger);
 }
 
-bool pipeline_run(struct pipeline *path, struct profiles *profiles, uint64_t sampled,
-		  void **scratch, struct error *err)
+static bool no_room(struct error *err)
 {
-	uint64_t in = pipeline_count(profiles);
+	return error_set(err, ERROR_BUSY, "the queues of the destinations have no room");
+}
+
+/* Gives the document to the routes, if there are any, and then to the connectors. It counts as
+ * passed on by the routes, or else by the first connector. *left: the samples that are not in
+ * `processing` any more. */
+static bool share(const struct pipeline *path, struct profiles *p, void **scratch, uint64_t *left,
+		  struct error *err)
+{
+	struct path_results results = { 0 };
+	const struct request *request = p->request;
+	bool required = pipeline_is_required(path);
+	struct collect_added added = { 0 }, rest = { 0 };
+	enum batcher_result own = BATCHER_TAKEN;
+	struct error own_error, why;
+	error_clear(&own_error);
+	*left = pipeline_count(p);
+	if (path->route_count) {
+		own = add_all(path, p, &added, &own_error);
+		bool taken = own == BATCHER_TAKEN || (own == BATCHER_LOST && no_room(&own_error));
+		path_results_note(&results, taken, !required || requires_routes(path), &own_error);
+	}
+	for (uint32_t i = 0; i < path->connection_count; i++) {
+		const struct connection *c = &path->connections[i];
+		bool last = i + 1 == path->connection_count;
+		error_clear(&why);
+		bool taken = connection_run(path, c, p, last, scratch, &why);
+		path_results_note(&results, taken, !required || connection_is_required(c), &why);
+	}
+	rest.samples_in = *left - added.samples_in;
+	if (own != BATCHER_FAILED && path->route_count)
+		*left = added.samples_in;
+	if (own == BATCHER_FAILED && !results.taken)
+		count_rest(path, rest.samples_in, LEDGER_REFUSED);
+	for (uint32_t i = 0; i < path->route_count && own == BATCHER_FAILED && results.taken; i++)
+		drop_at(&path->routes[i], request, &rest, &own_error);
+	return path_results_end(&results, request, err);
+}
+
+bool pipeline_continue(const struct pipeline *path, struct profiles *profiles, void **scratch,
+		       struct error *err)
+{
+	uint64_t in = pipeline_count(profiles), left;
 	struct collect_added added = { 0 };
 	enum batcher_result result = BATCHER_FAILED;
-	count_in(path, in, sampled);
-	if (process(path, profiles, scratch, err))
+	bool processed = process(path, profiles, scratch, err);
+	if (processed && path->connection_count) {
+		bool taken = share(path, profiles, scratch, &left, err);
+		count_rest(path, in - left, LEDGER_POLICY);
+		return taken;
+	}
+	if (processed)
 		result = add_all(path, profiles, &added, err);
 	count_rest(path, in - added.samples_in,
 		   result == BATCHER_FAILED ? LEDGER_REFUSED : LEDGER_POLICY);
 	if (result == BATCHER_FAILED)
 		return false;
-	return result == BATCHER_TAKEN ||
-	       error_set(err, ERROR_BUSY, "the queues of the destinations have no room");
+	return result == BATCHER_TAKEN || no_room(err);
+}
+
+bool pipeline_run(struct pipeline *path, struct profiles *profiles, uint64_t sampled,
+		  void **scratch, struct error *err)
+{
+	count_in(path, pipeline_count(profiles), sampled);
+	return pipeline_continue(path, profiles, scratch, err);
+}
+
+void pipeline_refuse(const struct pipeline *path, uint64_t samples)
+{
+	count_rest(path, samples, LEDGER_REFUSED);
 }
 
 /* Does some required queue have room for it, and every queue that must not drop? That is every
@@ -362,6 +361,28 @@ static bool finds_room(const struct route *route, struct packet *packet)
 		found = found || room == ROOM_SOME;
 	}
 	return found;
+}
+
+/* True if none is required. */
+static bool routes_have_room(const struct pipeline *path)
+{
+	for (uint32_t i = 0; i < path->route_count; i++)
+		for (uint32_t k = 0; k < path->routes[i].required_count; k++)
+			if (delivery_room(path->routes[i].deliveries[k], NULL) == ROOM_SOME)
+				return true;
+	return !requires_routes(path);
+}
+
+static bool routes_block(const struct pipeline *path, enum ack_mode mode)
+{
+	for (uint32_t i = 0; i < path->route_count; i++)
+		for (uint32_t k = 0; k < path->routes[i].required_count; k++) {
+			enum delivery_room room =
+				delivery_room(path->routes[i].deliveries[k], NULL);
+			if (room == ROOM_SOON || (room == ROOM_NONE && mode != ACK_ENQUEUE))
+				return true;
+		}
+	return false;
 }
 
 static const struct delivery *least_full(const struct route *route)
@@ -382,7 +403,7 @@ static const struct delivery *least_full(const struct route *route)
 static bool emit_promised(const struct route *route, struct packet *packet, struct book **books)
 {
 	const struct pipeline *path = route->path;
-	bool kept = pipeline_has_room(path) || pipeline_blocks(path, ACK_ENQUEUE);
+	bool kept = routes_have_room(path) || routes_block(path, ACK_ENQUEUE);
 	const struct delivery *keeper = kept ? NULL : least_full(route);
 	bool taken = false;
 	for (uint32_t i = 0; i < route->delivery_count; i++) {
@@ -489,21 +510,19 @@ bool pipeline_emit(void *context, struct packet *packet, struct request *request
 
 bool pipeline_has_room(const struct pipeline *path)
 {
-	for (uint32_t i = 0; i < path->route_count; i++)
-		for (uint32_t k = 0; k < path->routes[i].required_count; k++)
-			if (delivery_room(path->routes[i].deliveries[k], NULL) == ROOM_SOME)
-				return true;
-	return !pipeline_is_required(path);
+	if (!path->connection_count)
+		return routes_have_room(path);
+	bool room = requires_routes(path) && routes_have_room(path);
+	for (uint32_t i = 0; i < path->connection_count && !room; i++)
+		room = connection_is_required(&path->connections[i]) &&
+		       connection_has_room(&path->connections[i]);
+	return room || !pipeline_is_required(path);
 }
 
 bool pipeline_blocks(const struct pipeline *path, enum ack_mode mode)
 {
-	for (uint32_t i = 0; i < path->route_count; i++)
-		for (uint32_t k = 0; k < path->routes[i].required_count; k++) {
-			enum delivery_room room =
-				delivery_room(path->routes[i].deliveries[k], NULL);
-			if (room == ROOM_SOON || (room == ROOM_NONE && mode != ACK_ENQUEUE))
-				return true;
-		}
-	return false;
+	for (uint32_t i = 0; i < path->connection_count; i++)
+		if (connection_blocks(&path->connections[i], mode))
+			return true;
+	return routes_block(path, mode);
 }

@@ -5,12 +5,14 @@
 #include "pipeline/batcher.h"
 #include "pipeline/component.h"
 #include "pipeline/delivery/delivery.h"
+#include "pipeline/intake/connection.h"
 #include "pipeline/intake/tenant.h"
 #include "pipeline/ledger.h"
 
 /* One pipeline as it runs: an array of processors, then the routes. A route is an open batch and
  * the destinations that get it. The output of the processors goes into the open batch of every
- * route. Built by the graph, read-only while it runs. */
+ * route, and through the connectors among its exporters into other pipelines
+ * (pipeline/intake/connection.h). Built by the graph, read-only while it runs. */
 struct stage { /* a processor in a pipeline */
 	const struct processor_ops *ops;
 	void *self;
@@ -40,6 +42,8 @@ struct pipeline {
 	uint32_t stage_count;
 	struct route *routes; /* those with a required destination first */
 	uint32_t route_count;
+	struct connection *connections; /* the connectors among its exporters */
+	uint32_t connection_count;
 	struct path_settings settings;
 	struct ledger *ledger;
 	struct ledger_row *row;
@@ -71,6 +75,13 @@ bool pipeline_is_required(const struct pipeline *path);
 bool pipeline_run(struct pipeline *path, struct profiles *profiles, uint64_t sampled,
 		  void **scratch, struct error *err);
 
+/* The same for a document from another pipeline, whose samples are in LEDGER_PROCESSING of this
+ * pipeline's row already. */
+bool pipeline_continue(const struct pipeline *path, struct profiles *profiles, void **scratch,
+		       struct error *err);
+/* Or it is refused before that. */
+void pipeline_refuse(const struct pipeline *path, uint64_t samples);
+
 /* The batcher's `collected`. */
 void pipeline_collected(void *route, const struct collect_added *added);
 /* The batcher's `emit`: hands the packet to every destination of the route and drops the caller's
@@ -82,6 +93,8 @@ bool pipeline_emit(void *route, struct packet *packet, struct request *request);
  * repeats it. Empties the list. */
 void pipeline_conclude(struct refused **list, bool accepted);
 
+/* The number of batches that one document may be added to, here and behind connectors. */
+uint32_t pipeline_batches(const struct pipeline *path);
 /* has_room: can any required destination accept more? True if none is required. blocks: does some
  * destination lack room that must not drop the data of senders with this mode? */
 bool pipeline_has_room(const struct pipeline *path);

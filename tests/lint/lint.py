@@ -39,10 +39,11 @@ LAYERS = {
     "receivers": [*BELOW, "pipeline", "pipeline/intake", "proto"],
     "processors": ["base", "config", "profile", "pipeline"],
     "exporters": [*BELOW, "pipeline", "pipeline/delivery", "proto"],
+    "connectors": ["base", "config", "profile", "pipeline"],
     "extensions": [*BELOW, "pipeline", "pipeline/storage"],
     "gateway": [*BELOW, *PIPELINE],
 }
-COMPONENTS = ("receivers", "processors", "exporters", "extensions")
+COMPONENTS = ("receivers", "processors", "exporters", "connectors", "extensions")
 
 # Foreign header -> the files that may include it.
 WRAPPERS = {
