@@ -23,6 +23,7 @@
 	_(debug_exporter) \
 	_(nop_exporter) \
 	_(forward_connector) \
+	_(routing_connector) \
 	_(health_check_extension) \
 	_(pprof_extension) \
 	_(bearer_token_auth_extension) \
