@@ -14,6 +14,7 @@
 	_(allowlist_processor) \
 	_(pii_processor) \
 	_(batch_processor) \
+	_(sample_types_processor) \
 	_(otlp_grpc_exporter) \
 	_(otlp_http_exporter) \
 	_(pyroscope_exporter) \

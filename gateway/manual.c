@@ -14,6 +14,7 @@
 #include "pipeline/delivery/unsupported.h"
 #include "pipeline/graph/inventory.h"
 #include "pipeline/intake/gate.h"
+#include "pipeline/sample_types.h"
 #include "pipeline/storage/storage.h"
 
 #include <stdio.h>
@@ -49,6 +50,9 @@ static const struct config_manual_section shared[] = {
 	  "section." },
 	{ "Sending queue", &queue_table, "The section `sending_queue` of every exporter." },
 	{ "Retries", &retry_table, "The section `retry_on_failure` of every exporter." },
+	{ "Sample types", &sample_types_table,
+	  "The section `sample_types` of every exporter: the Profiles that its destination gets. "
+	  "The processor `sample_types` has the same keys. The Collector has no such section." },
 	{ "Limits of a request", &limits_table,
 	  "The section `limits` of every exporter. 0 means the exporter's own limit, if it has "
 	  "one. The Collector has no such section." },

@@ -54,6 +54,11 @@ bool sample_types_named(const struct strings *names, const struct profiles *p,
 	return false;
 }
 
+const struct sample_types_config *sample_types_selects(const struct sample_types_config *c)
+{
+	return c->include.count || c->exclude.count ? c : NULL;
+}
+
 bool sample_types_pass(const struct sample_types_config *c, const struct profiles *p,
 		       const struct profile *profile)
 {

@@ -22,6 +22,8 @@ bool sample_types_named(const struct strings *names, const struct profiles *p,
 /* Is it included, or is nothing, and not excluded? */
 bool sample_types_pass(const struct sample_types_config *config, const struct profiles *p,
 		       const struct profile *profile);
+/* The configuration, or NULL if it selects all. */
+const struct sample_types_config *sample_types_selects(const struct sample_types_config *config);
 /* Checks the form of names. */
 bool sample_types_check(const struct strings *names, const char *key, struct error *err);
 

@@ -149,6 +149,9 @@ struct value_kind {          /* OTLP ValueType */
 	uint32_t type, unit; /* strings */
 };
 
+/* A processor removed it; or a route leaves it out while it collects the others. */
+enum profile_dropped { PROFILE_KEPT, PROFILE_DROPPED, PROFILE_HIDDEN };
+
 struct profile {
 	struct value_kind sample_type, period_type;
 	uint64_t time, duration; /* ns since the epoch; ns */
@@ -159,8 +162,9 @@ struct profile {
 	uint32_t dropped_attributes;
 	/* no defaults are added: an absent type stays absent */
 	uint8_t has_sample_type, has_period_type;
-	uint8_t fault;   /* enum fault: not collected, counted as rejected */
-	uint8_t dropped; /* a processor removed it: not collected, counted as dropped */
+	uint8_t fault; /* enum fault: not collected, counted as rejected */
+	/* enum profile_dropped: not collected, counted as dropped */
+	uint8_t dropped;
 	uint8_t changed; /* something of this Profile's own was changed or removed */
 };
 

@@ -5,6 +5,7 @@
 #include "pipeline/component.h"
 #include "pipeline/delivery/book.h"
 #include "pipeline/delivery/plan.h"
+#include "pipeline/sample_types.h"
 
 /*
  * Between the pipelines and one exporter: a bounded queue, retries, and an account of every sample.
@@ -67,6 +68,8 @@ struct delivery_config {
 	struct retry_config retry_on_failure;
 	struct limits_config limits;
 	struct dead_letter_config dead_letter;
+	/* of the route that leads to it (pipeline/intake/pipeline.h) */
+	struct sample_types_config sample_types;
 	struct duration timeout;
 };
 
@@ -107,6 +110,9 @@ bool delivery_config_is_durable(const struct delivery_config *config);
 	CONFIG_SECTION(type, member.limits, limits_table, .key = "limits", \
 		       .help = "The largest request that the destination accepts. Larger ones are split, inside a " \
 			   "Profile where necessary. Not a key of the Collector."), \
+	CONFIG_SECTION(type, member.sample_types, sample_types_table, .key = "sample_types", \
+		       .help = "The sample types that this destination gets. What is not selected is dropped for it alone, before " \
+			   "it is batched. Not a key of the Collector."), \
 	CONFIG_SECTION(type, member.dead_letter, dead_letter_table, .key = "dead_letter", .presence = PRESENCE_NONE, \
 		       .help = "A directory for the data that this destination does not get. Without it, " \
 			   "the data is dropped. Not a key of the Collector.")

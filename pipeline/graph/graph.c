@@ -234,7 +234,8 @@ static void add_destinations(struct graph *g, struct pipeline *path,
 		struct batch_settings own = queue_batching(&config->sending_queue);
 		if (config->required == required)
 			pipeline_add_destination(path, exporters_delivery(e->exporter), required,
-						 &own, exporters_context_keys(e->exporter));
+						 &own, sample_types_selects(&config->sample_types),
+						 exporters_context_keys(e->exporter));
 	}
 }
 

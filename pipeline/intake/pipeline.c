@@ -161,19 +161,75 @@ static void drop_at(const struct route *route, const struct request *request,
 	memory_free(books);
 }
 
+/* Calls `each` for the Profiles that the tables lead to. */
+static uint64_t sum_profiles(const struct route *route, struct profiles *p,
+			     uint64_t (*each)(const struct route *route, struct profiles *p,
+					      struct profile *profile))
+{
+	uint64_t sum = 0;
+	for (uint32_t i = 0; i < p->resources.count; i++) {
+		const struct list scopes = p->resources.at[i].scopes;
+		for (uint32_t s = 0; s < scopes.count; s++) {
+			const struct list list = p->scopes.at[scopes.first + s].profiles;
+			for (uint32_t k = 0; k < list.count; k++)
+				sum += each(route, p, &p->profiles.at[list.first + k]);
+		}
+	}
+	return sum;
+}
+
+static uint64_t hide(const struct route *route, struct profiles *p, struct profile *profile)
+{
+	if (profile->fault || profile->dropped || sample_types_pass(route->selection, p, profile))
+		return 0;
+	profile->dropped = PROFILE_HIDDEN;
+	return profile->samples.count;
+}
+
+static uint64_t unhide(const struct route *route, struct profiles *p, struct profile *profile)
+{
+	(void)route, (void)p;
+	if (profile->dropped == PROFILE_HIDDEN)
+		profile->dropped = PROFILE_KEPT;
+	return 0;
+}
+
+/* Samples that the route does not select have been handed to its destination, and dropped there. */
+static void count_unselected(const struct route *route, uint64_t samples)
+{
+	ledger_enter(route->path->ledger);
+	if (route->leads)
+		ledger_move(route->path->row, LEDGER_PROCESSING, LEDGER_PASSED, samples);
+	ledger_bring(route->row, LEDGER_IN, LEDGER_POLICY, samples);
+	ledger_leave(route->path->ledger);
+}
+
+static enum batcher_result add_to_route(const struct route *route, struct profiles *p,
+					struct collect_added *added, struct error *err)
+{
+	if (!route->selection)
+		return batcher_add(route->batcher, p, added, err);
+	uint64_t unselected = sum_profiles(route, p, hide);
+	enum batcher_result result = batcher_add(route->batcher, p, added, err);
+	sum_profiles(route, p, unhide);
+	if (result == BATCHER_FAILED)
+		return result;
+	count_unselected(route, unselected);
+	added->samples_in += unselected;
+	return result;
+}
+
 /* The document is accepted if any required route accepted it. What the first route cannot hold is
  * refused. */
-static enum batcher_result add_to_routes(const struct pipeline *path,
-					 const struct profiles *profiles,
+static enum batcher_result add_to_routes(const struct pipeline *path, struct profiles *profiles,
 					 struct collect_added *added, struct error *err)
 {
-	enum batcher_result result = batcher_add(path->routes[0].batcher, profiles, added, err);
+	enum batcher_result result = add_to_route(&path->routes[0], profiles, added, err);
 	for (uint32_t i = 1; i < path->route_count && result != BATCHER_FAILED; i++) {
 		struct collect_added same = { 0 };
 		struct error why;
 		error_clear(&why);
-		enum batcher_result also =
-			batcher_add(path->routes[i].batcher, profiles, &same, &why);
+		enum batcher_result also = add_to_route(&path->routes[i], profiles, &same, &why);
 		if (also == BATCHER_FAILED)
 			drop_at(&path->routes[i], profiles->request, added, &why);
 		if (also == BATCHER_TAKEN && path->routes[i].required_count)
@@ -183,7 +239,7 @@ static enum batcher_result add_to_routes(const struct pipeline *path,
 }
 
 /* Adds what the routes have collected of the tables as they are: of one tenant. */
-static enum batcher_result add_tenant(const struct pipeline *path, const struct profiles *profiles,
+static enum batcher_result add_tenant(const struct pipeline *path, struct profiles *profiles,
 				      struct collect_added *sum, struct error *err)
 {
 	struct collect_added added = { 0 };

@@ -20,12 +20,13 @@ struct stage { /* a processor in a pipeline */
 	struct metric_series *incoming, *outgoing;
 };
 
-/* An exporter with sending_queue.batch has a route of its own. All other exporters share one route,
- * whose batch is that of the pipeline. */
+/* An exporter with sending_queue.batch or sample_types has a route of its own. All other exporters
+ * share one route, whose batch is that of the pipeline. */
 struct route {
 	const struct pipeline *path;
 	bool own; /* of a single exporter */
 	struct batch_settings settings;
+	const struct sample_types_config *selection; /* NULL: it gets all sample types */
 	char **keys; /* of settings.metadata_keys, where the exporters' keys are added; or NULL */
 	bool leads;  /* the row of the pipeline counts what its batches take */
 	struct ledger_row *row;       /* own: of its destination */
@@ -58,9 +59,11 @@ void pipeline_stage_metrics(struct stage *stage, struct metrics *metrics, const 
 
 /* Adds an exporter to path->routes, which must have room for one route per exporter, after settings
  * and id are set; the required ones first. An exporter that is named twice is added once.
- * `own`: its own batch settings, whose strings must outlive the pipeline. */
+ * `own`: its own batch settings; `selection`: what it gets. Both must outlive the pipeline. */
 void pipeline_add_destination(struct pipeline *path, struct delivery *delivery, bool required,
-			      const struct batch_settings *own, const char *const *context_keys);
+			      const struct batch_settings *own,
+			      const struct sample_types_config *selection,
+			      const char *const *context_keys);
 /* The modes of senders whose acks the route's batches hold. */
 unsigned pipeline_held_acks(const struct route *route);
 /* A receiver with this ack mode feeds the pipeline. [loop thread] */

@@ -7,14 +7,17 @@
 #include <string.h>
 
 /* The route for an exporter: exporters that use the pipeline's batch share the first such route. */
-static struct route *find_route(struct pipeline *path, const struct batch_settings *own)
+static struct route *find_route(struct pipeline *path, const struct batch_settings *own,
+				const struct sample_types_config *selection)
 {
-	for (uint32_t i = 0; i < path->route_count && !own->on; i++)
+	bool alone = own->on || selection;
+	for (uint32_t i = 0; i < path->route_count && !alone; i++)
 		if (!path->routes[i].own)
 			return &path->routes[i];
 	struct route *route = &path->routes[path->route_count++];
 	*route = (struct route){ .path = path,
-				 .own = own->on,
+				 .own = alone,
+				 .selection = selection,
 				 .settings = own->on ? *own : path->settings.batch };
 	return route;
 }
@@ -64,11 +67,13 @@ static void choose_leader(struct pipeline *path)
 }
 
 void pipeline_add_destination(struct pipeline *path, struct delivery *delivery, bool required,
-			      const struct batch_settings *own, const char *const *context_keys)
+			      const struct batch_settings *own,
+			      const struct sample_types_config *selection,
+			      const char *const *context_keys)
 {
 	if (has_destination(path, delivery))
 		return;
-	struct route *route = find_route(path, own);
+	struct route *route = find_route(path, own, selection);
 	size_t size = (route->delivery_count + 1) * sizeof *route->deliveries;
 	route->deliveries = memory_resize(route->deliveries, size);
 	route->deliveries[route->delivery_count++] = delivery;
@@ -77,7 +82,7 @@ void pipeline_add_destination(struct pipeline *path, struct delivery *delivery, 
 	route->waits = route->waits || delivery_waits(delivery);
 	for (; context_keys && *context_keys; context_keys++)
 		keep_metadata(route, *context_keys);
-	if (own->on)
+	if (route->own)
 		route->row = delivery_book(delivery, path->id, NULL)->row;
 	choose_leader(path);
 }
