@@ -25,7 +25,6 @@ service:
 """
 MISSING = {
     "Other authenticators": "extensions.oidc={}",
-    "Kafka": "receivers.kafka={}",
     "Receiving from Kafka": "receivers.kafka={}",
 }
 
