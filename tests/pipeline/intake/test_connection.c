@@ -11,7 +11,8 @@
 #include "pipeline/intake/pipeline.h"
 #include "tests/support/open.h"
 
-/* Two Profiles of two resources, and pipelines with given results. This file replaces pipeline.c. */
+/* Two Profiles of two resources, and pipelines with given results. This file replaces pipeline.c.
+ */
 #define TABLES ((size_t)1 << 16)
 
 enum { PIPELINES = 3 };
