@@ -219,6 +219,9 @@ struct exporter_ops {
 	 */
 	bool (*plan)(void *self, const struct part *whole, const struct limits *limits,
 		     struct parts *parts, struct error *err);
+	/* Does this instance need `plan`? If not, it is as if that were NULL. The answer never
+	 * changes. NULL: yes. [any thread] */
+	bool (*plans)(void *self);
 	/* The destination, for the labels server_address and server_port; strings of the instance.
 	 * NULL: not on a network. [loop thread] */
 	void (*destination)(void *self, const char **address, const char **port);

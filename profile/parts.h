@@ -14,6 +14,10 @@ struct limits { /* what a destination takes in one request; 0: not limited */
 	uint64_t oldest, newest;
 	/* nobody named `bytes`: what no cut would bring below it is sent uncut */
 	bool guessed;
+	/* Of tables that are split (split_profiles): the group of each resource, by its index. A
+	 * request holds resources of one group; those of a group are neighbours. Borrowed; NULL:
+	 * any. */
+	const uint32_t *groups;
 };
 
 static inline bool limit_allows(uint64_t is, uint64_t limit)

@@ -42,7 +42,8 @@ struct delivery *delivery_new(const struct delivery_options *options)
 	d->waits = options->config->required && (!q->present.enabled || q->wait_for_result);
 	if (options->config->required)
 		d->acks = d->waits ? ACK_MODE_ANY : ACK_MODE(ACK_DELIVERED);
-	backlog_init(&d->backlog, q, options->ops->plan != NULL);
+	init_plan(d);
+	backlog_init(&d->backlog, q, plan_is_own(&d->plan));
 	d->consumer_count = (uint32_t)(q->present.enabled ? q->num_consumers : 10);
 	if (options->ops->max_in_flight && d->consumer_count > options->ops->max_in_flight)
 		d->consumer_count = options->ops->max_in_flight;
@@ -53,7 +54,6 @@ struct delivery *delivery_new(const struct delivery_options *options)
 		d->idle = &d->consumers[i];
 	}
 	pthread_mutex_init(&d->lock, NULL);
-	init_plan(d);
 	delivery_counters_init(&d->count, options, d->backlog.capacity);
 	circuit_init(&d->circuit, &(struct circuit_options){
 					  .retry = &options->config->retry_on_failure,

@@ -162,9 +162,15 @@ static struct limits limits_now(struct plan *plan)
 	return limits;
 }
 
+bool plan_is_own(const struct plan *plan)
+{
+	const struct exporter_ops *ops = plan->options.ops;
+	return ops->plan && (!ops->plans || ops->plans(plan->options.exporter));
+}
+
 bool plan_is_plain(struct plan *plan, const struct packet *packet)
 {
-	if (plan->options.ops->plan)
+	if (plan_is_own(plan))
 		return false;
 	struct limits limits = limits_now(plan);
 	return split_is_whole(packet, &limits);
@@ -195,16 +201,17 @@ static bool plan_part(struct plan *plan, const struct part *whole, struct parts 
 	const struct plan_options *o = &plan->options;
 	struct packet *packet = whole->packet;
 	struct limits limits = limits_now(plan);
-	if (!o->ops->plan && split_is_whole(packet, &limits))
+	bool own = plan_is_own(plan);
+	if (!own && split_is_whole(packet, &limits))
 		return split_packet(packet, &limits, NULL, parts, err);
 	int64_t needed = (int64_t)packet->otlp.len * PLAN_MEMORY;
 	uint32_t first = parts->count;
 	packet_claim(packet, needed);
-	bool ok = o->ops->plan ? o->ops->plan(o->exporter, whole, &limits, parts, err)
-			       : split_packet(packet, &limits, NULL, parts, err);
+	bool ok = own ? o->ops->plan(o->exporter, whole, &limits, parts, err)
+		      : split_packet(packet, &limits, NULL, parts, err);
 	packet_claim(packet, -needed);
 	for (uint32_t i = first; i < parts->count; i++) {
-		parts->at[i].planned = o->ops->plan != NULL;
+		parts->at[i].planned = own;
 		if (parts->at[i].packet != packet)
 			packet_derive_id(parts->at[i].packet, packet, i - first);
 	}

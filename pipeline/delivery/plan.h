@@ -51,6 +51,8 @@ struct plan {
 void plan_init(struct plan *plan, const struct plan_options *options);
 void plan_fini(struct plan *plan);
 
+/* Has the exporter a plan of its own? [any thread] */
+bool plan_is_own(const struct plan *plan);
 /* The packet itself is the request, and to find that out costs nothing. [any thread] */
 bool plan_is_plain(struct plan *plan, const struct packet *packet);
 /* Would the exporter only hand the packet on? [any thread] */

@@ -28,7 +28,7 @@ static enum ack_outcome outcome_for_senders(const struct sending *s)
 static void give_up(struct sending *s, struct packet *packet, uint64_t samples,
 		    enum ledger_column reason)
 {
-	bool planned = s->delivery->options.ops->plan && packet != s->item->packet;
+	bool planned = plan_is_own(&s->delivery->plan) && packet != s->item->packet;
 	enum ack_outcome outcome = sending_may_be_repeated(reason) ? ACK_FAILED : ACK_REFUSED;
 	s->outcome = outcome > s->outcome ? outcome : s->outcome;
 	delivery_lose(s->delivery, s->item,

@@ -455,10 +455,19 @@ static uint64_t counted_samples(const struct splitter *s)
 	return s->measure ? 0 : s->limits->samples;
 }
 
+static bool opens_group(const struct splitter *s, uint32_t unit)
+{
+	const uint32_t *groups = s->limits->groups;
+	return groups &&
+	       groups[s->units.at[unit].resource] != groups[s->units.at[unit - 1].resource];
+}
+
+/* In a range that has a unit. */
 static bool has_place_for(struct splitter *s, uint32_t unit)
 {
 	const struct limits *limits = s->limits;
-	return limit_allows(s->tally.samples + samples_of(s, unit), counted_samples(s)) &&
+	return !opens_group(s, unit) &&
+	       limit_allows(s->tally.samples + samples_of(s, unit), counted_samples(s)) &&
 	       limit_allows(s->tally.profiles + 1, limits->profiles) &&
 	       limit_allows(s->tally.resources + opens_resource(s, unit), limits->resources) &&
 	       (!limits->series || count_series(s, unit) <= limits->series);
