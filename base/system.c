@@ -182,7 +182,9 @@ int system_open_output(const char *path, int how, struct error *err)
 	int follow = path_is_device(path) ? 0 : O_NOFOLLOW;
 	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK | how | follow, 0640);
 	if (fd < 0) {
-		error_set(err, ERROR_CONFIG, "cannot open %s: %s", path, reason_of(path, errno));
+		int reason = errno;
+		error_set(err, ERROR_CONFIG, "cannot open %s: %s", path, reason_of(path, reason));
+		errno = reason;
 		return -1;
 	}
 	int flags = fcntl(fd, F_GETFL);

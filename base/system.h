@@ -34,7 +34,7 @@ uint64_t system_group_cores(const char *groups, const char *root);
  * O_TRUNC. A symbolic link in place of the file is not followed unless path_is_device: in a
  * directory that others can write to, it could redirect the output. A pipe without a reader is an
  * error: the open does not block, because it may run on the loop. Writes block as usual. -1 with
- * ERROR_CONFIG, "cannot open PATH: REASON".
+ * ERROR_CONFIG, "cannot open PATH: REASON", and errno set.
  */
 int system_open_output(const char *path, int how, struct error *err);
 

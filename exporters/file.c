@@ -1,202 +1,57 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <stdlib.h>
-
 #include "base/memory.h"
-#include "exporters/file_log.h"
+#include "exporters/file_config.h"
+#include "exporters/file_groups.h"
+#include "exporters/file_manual.h"
+#include "exporters/file_place.h"
 #include "exporters/file_spool.h"
 #include "net/compress.h"
 #include "pipeline/component.h"
 #include "pipeline/delivery/body.h"
-#include "pipeline/delivery/delivery.h"
 #include "pipeline/delivery/unsupported.h"
+#include "profile/collect/split.h"
 #include "profile/otlp/decode_otlp.h"
 #include "profile/pprof/encode_pprof.h"
 #include "profile/pprof/pprof_manual.h"
 
 /*
- * Writes what leaves to disk: requests one after the other into one file (file_log.c), as the
- * Collector's file exporter does, or each profile as a pprof file of its own into a directory
- * (file_spool.c).
+ * Writes what leaves to disk: requests one after the other into one file (file_log.c) or into one
+ * for each value of a resource attribute (file_groups.c), as the Collector's file exporter does, or
+ * each profile as a pprof file of its own into a directory (file_spool.c).
+ *
+ * With groups, each part of a packet holds what belongs to one file. Which one that is, is found
+ * again in the part when it is sent, because parts may have been on disk in between.
  *
  * Sends come one at a time (max_in_flight) on pool threads. reopen runs on the loop thread and only
- * leaves a newly opened file for the next send. Nothing is buffered: what is acknowledged has been
- * written. A full disk is like a destination that is down: the packet is retried.
+ * leaves a newly opened file, or a mark, for the next send. Nothing is buffered: what is
+ * acknowledged has been written. A full disk is like a destination that is down: the packet is
+ * retried.
  */
-enum { FORMAT_JSON, FORMAT_PROTO, FORMAT_PPROF };
-enum { COMPRESSION_NONE, COMPRESSION_ZSTD };
 enum {
 	KEEP_BYTES = 1 << 20, /* of each buffer, between packets */
 	SPOOL_FILES = 10000,  /* without `rotation` */
 	SPOOL_MEGABYTES = 1024
 };
 
-struct rotation_config {
-	struct optional present;
-	int64_t max_megabytes, max_days, max_backups, max_total_megabytes;
-	bool localtime;
+/* Why resources are in no file. */
+enum ungrouped {
+	UNGROUPED_MISSING = FILE_PLACE_MISSING,
+	UNGROUPED_INVALID = FILE_PLACE_INVALID,
+	UNGROUPED_UNUSABLE,
+	UNGROUPED_TOO_MANY_FILES,
+	UNGROUPED_KINDS
 };
-
-struct group_config {
-	bool enabled;
-	char *resource_attribute;
-	int64_t max_open_files;
-};
-
-struct compression_config {
-	int64_t level;
-};
-
-struct file_config {
-	char *path, *directory, *encoding, *directory_permissions;
-	struct choice format, compression;
-	struct compression_config compression_params;
-	bool append, create_directory;
-	struct duration flush_interval;
-	struct rotation_config rotation;
-	struct group_config group_by;
-	struct delivery_config delivery;
-};
-
-static const char *const formats[] = { "json", "proto", "pprof", NULL };
-static const char *const compressions[] = { "none", "zstd", NULL };
-
-static const struct config_row rotation_rows[] = {
-	CONFIG_ROW(struct rotation_config, max_megabytes, .key = "max_megabytes", .def = "100",
-		   .unit = "MiB", .limited = true, .min = 0, .max = 1 << 20,
-		   .help = "A file is rotated before it exceeds this size; 0 means 100. `pprof` "
-			   "files are never split."),
-	CONFIG_ROW(struct rotation_config, max_days, .key = "max_days", .def = "0", .unit = "days",
-		   .limited = true, .min = 0, .max = 36500,
-		   .help = "Files older than this are removed; 0: never."),
-	CONFIG_ROW(struct rotation_config, max_backups, .key = "max_backups", .def = "100",
-		   .limited = true, .min = 0, .max = 1000000,
-		   .help = "Number of the newest rotated files (with `pprof`: profiles) that "
-			   "are kept; 0: all."),
-	CONFIG_ROW(struct rotation_config, max_total_megabytes, .key = "max_total_megabytes",
-		   .def = "1024", .unit = "MiB", .limited = true, .min = 0, .max = 1 << 30,
-		   .help = "Maximum size of all `pprof` files in the directory; beyond it, the "
-			   "oldest are removed. 0: no limit. Not a key of the Collector."),
-	CONFIG_ROW(struct rotation_config, localtime, .key = "localtime", .def = "false",
-		   .help = "File names contain local time instead of UTC."),
-	{ 0 }
-};
-static const struct config_table rotation_table = { sizeof(struct rotation_config), rotation_rows,
-						    .optional = true };
-
-static const struct config_row group_rows[] = {
-	CONFIG_ROW(struct group_config, enabled, .key = "enabled", .def = "false",
-		   .help = "Only `false` is supported."),
-	CONFIG_ROW(struct group_config, resource_attribute, .key = "resource_attribute",
-		   .def = "fileexporter.path_segment", .inert = true,
-		   .help = "Grouping is not supported."),
-	CONFIG_ROW(struct group_config, max_open_files, .key = "max_open_files", .def = "100",
-		   .inert = true, .help = "Grouping is not supported."),
-	{ 0 }
-};
-static const struct config_table group_table = { sizeof(struct group_config), group_rows };
-
-static const struct config_row compression_rows[] = {
-	CONFIG_ROW(struct compression_config, level, .key = "level", .def = "0", .limited = true,
-		   .min = 0, .max = 22, .help = "Compression level of zstd; 0: the default level."),
-	{ 0 }
-};
-static const struct config_table compression_table = { sizeof(struct compression_config),
-						       compression_rows };
-
-static const struct config_row file_rows[] = {
-	CONFIG_ROW(struct file_config, path, .key = "path",
-		   .help = "The file, for `json` and `proto`. No other `file` exporter may use "
-			   "it. A named pipe must have a reader when the gateway starts. A "
-			   "symbolic link is an error, except for those of the system "
-			   "(`/dev/stdout`, `/proc/self/fd/1`)."),
-	CONFIG_ROW(struct file_config, directory, .key = "directory",
-		   .help = "The directory of the files, for `pprof`. No other `file` exporter may "
-			   "use it. Not a key of the Collector."),
-	CONFIG_ROW(
-		struct file_config, format, .key = "format", .def = "json", .choices = formats,
-		.help = "`json`: one request per line (OTLP/JSON). `proto`: OTLP requests, each "
-			"preceded by its length in 4 bytes, big-endian. `pprof`: each profile as "
-			"a gzip-compressed file in `directory`."),
-	CONFIG_ROW(struct file_config, append, .key = "append", .def = "false",
-		   .help = "Appends to the file instead of truncating it before the first record."),
-	CONFIG_ROW(struct file_config, compression, .key = "compression", .def = "none",
-		   .choices = compressions,
-		   .help = "`zstd`: each request is compressed separately and preceded by its "
-			   "length, as with `proto`."),
-	CONFIG_SECTION(struct file_config, compression_params, compression_table,
-		       .key = "compression_params", .help = "Settings of the compression."),
-	CONFIG_ROW(struct file_config, encoding, .key = "encoding",
-		   .help = "Encoding extensions are not supported: setting it is an error."),
-	CONFIG_ROW(struct file_config, flush_interval, .key = "flush_interval", .def = "1s",
-		   .inert = true, .help = "Every request is written immediately."),
-	CONFIG_ROW(struct file_config, create_directory, .key = "create_directory", .def = "true",
-		   .help = "Creates missing directories."),
-	CONFIG_ROW(struct file_config, directory_permissions, .key = "directory_permissions",
-		   .def = "\"0755\"", .help = "Permissions of created directories, in octal."),
-	CONFIG_SECTION(
-		struct file_config, rotation, rotation_table, .key = "rotation",
-		.presence = PRESENCE_DEFAULT,
-		.help = "Rotation of the output. Without it, one file grows without limit; "
-			"with `pprof`, the newest 10000 files are kept, up to 1024 MiB. With "
-			"it, the exporter appends to an existing file."),
-	CONFIG_SECTION(struct file_config, group_by, group_table, .key = "group_by",
-		       .help = "One file per value of a resource attribute: not supported."),
-	DELIVERY_ROWS_UNTIMED(struct file_config, delivery),
-	{ 0 }
-};
-
-static bool read_mode(const char *text, mode_t *mode)
-{
-	char *end;
-	unsigned long value = strtoul(text, &end, 8);
-	*mode = (mode_t)value;
-	return *text && !*end && value <= 0777;
-}
-
-static bool check_place(const struct file_config *c, struct error *err)
-{
-	bool pprof = c->format.index == FORMAT_PPROF;
-	const char *wanted = pprof ? c->directory : c->path,
-		   *other = pprof ? c->path : c->directory;
-	const char *name = pprof ? "directory" : "path", *not_name = pprof ? "path" : "directory";
-	if (!wanted || !*wanted)
-		return error_set(err, ERROR_CONFIG, "`%s` must be non-empty with format %s", name,
-				 formats[c->format.index]);
-	if (other)
-		return error_set(err, ERROR_CONFIG, "`%s` is not supported with format %s",
-				 not_name, formats[c->format.index]);
-	return true;
-}
-
-static bool file_check(const void *config, struct error *err)
-{
-	const struct file_config *c = config;
-	mode_t mode;
-	const char *fault = NULL;
-	if (c->encoding)
-		fault = "`encoding`: encoding extensions are not supported; use `format`";
-	else if (c->group_by.enabled)
-		fault = "`group_by`: not supported";
-	else if (c->append && c->rotation.present.enabled)
-		fault = "`append` and `rotation` enabled at the same time is not supported";
-	else if (c->append && c->compression.index != COMPRESSION_NONE)
-		fault = "`append` and `compression` enabled at the same time is not supported";
-	else if (c->format.index == FORMAT_PPROF &&
-		 (c->append || c->compression.index != COMPRESSION_NONE))
-		fault = "`append` and `compression` are not supported with format pprof, which "
-			"is always gzip";
-	else if (!read_mode(c->directory_permissions, &mode))
-		fault = "`directory_permissions` must be an octal number up to 0777";
-	return fault ? error_set(err, ERROR_CONFIG, "%s", fault) : check_place(c, err);
-}
-
-static const struct config_table file_table = { sizeof(struct file_config), file_rows, file_check };
 
 struct file {
 	const struct file_config *config;
 	struct log log;
 	bool open, failing;      /* failing: the last send failed, and it was logged */
 	struct file_log lines;   /* json, proto */
+	struct file_place place; /* the same with group_by, instead of `lines` */
+	struct file_groups groups;
+	struct bytes path;
+	struct metric_series *files, *ungrouped[UNGROUPED_KINDS];
+	bool full;               /* max_files was reached, and that was logged */
 	struct file_spool spool; /* pprof */
 	struct profiles tables;  /* pprof: the packet, decoded */
 	struct bytes scratch;    /* compressed */
@@ -211,14 +66,19 @@ struct file {
 
 static bool is_spool(const struct file *self)
 {
-	return self->config->format.index == FORMAT_PPROF;
+	return file_config_is_spool(self->config);
+}
+
+static bool has_groups(const struct file *self)
+{
+	return self->config->group_by.enabled;
 }
 
 /* Two exporters would truncate and rotate each other's records. */
 static const char *file_owned_path(const void *config)
 {
 	const struct file_config *c = config;
-	return c->format.index == FORMAT_PPROF ? c->directory : c->path;
+	return file_config_is_spool(c) ? c->directory : c->path;
 }
 
 static const struct metric removed_metric = {
@@ -227,7 +87,20 @@ static const struct metric removed_metric = {
 	"exceeded."
 };
 
-static const struct metric *const file_metrics[] = { &removed_metric, NULL };
+static const struct metric files_metric = {
+	"otelcol_exporter_file_groups", METRIC_GAUGE, "{files}",
+	"Files that the `file` exporter has written to since the start because of `group_by`; "
+	"rotated ones do not count."
+};
+static const struct metric ungrouped_metric = {
+	"otelcol_exporter_ungrouped_resources", METRIC_COUNTER, "{resources}",
+	"Resources that the `file` exporter dropped because `group_by` had no file for them, by "
+	"reason: missing (no such attribute, or no string), invalid (the value names no file), "
+	"unusable (what is there is no file that can be written), too_many_files."
+};
+
+static const struct metric *const file_metrics[] = { &removed_metric, &files_metric,
+						     &ungrouped_metric, NULL };
 
 static void make_series(struct file *self, const struct host *host)
 {
@@ -245,6 +118,25 @@ static void make_series(struct file *self, const struct host *host)
 								      { 0 } });
 }
 
+static void make_group_series(struct file *self, const struct host *host)
+{
+	static const char *const reasons[UNGROUPED_KINDS] = {
+		[UNGROUPED_MISSING] = "missing",
+		[UNGROUPED_INVALID] = "invalid",
+		[UNGROUPED_UNUSABLE] = "unusable",
+		[UNGROUPED_TOO_MANY_FILES] = "too_many_files",
+	};
+	self->files =
+		metrics_series(host->metrics, &files_metric,
+			       (const struct metric_label[]){ { "exporter", host->id }, { 0 } });
+	for (int i = UNGROUPED_MISSING; i < UNGROUPED_KINDS; i++)
+		self->ungrouped[i] =
+			metrics_series(host->metrics, &ungrouped_metric,
+				       (const struct metric_label[]){ { "exporter", host->id },
+								      { "reason", reasons[i] },
+								      { 0 } });
+}
+
 static bool file_create(void *instance, const void *config, const struct host *host,
 			struct error *err)
 {
@@ -254,16 +146,21 @@ static bool file_create(void *instance, const void *config, const struct host *h
 	self->log = host->log;
 	if (is_spool(self))
 		make_series(self, host);
+	if (has_groups(self)) {
+		make_group_series(self, host);
+		file_place_init(&self->place, self->config->path,
+				self->config->group_by.resource_attribute);
+	}
 	bytes_init(&self->scratch, PROFILES_INPUT_MAX);
 	return true;
 }
 
 static bool make_directory(const struct file_config *c, struct error *err)
 {
-	mode_t mode;
-	if (!c->create_directory || !read_mode(c->directory_permissions, &mode))
+	mode_t mode = file_config_mode(c);
+	if (!c->create_directory)
 		return true;
-	if (c->format.index == FORMAT_PPROF)
+	if (file_config_is_spool(c))
 		return file_make_directories(c->directory, mode, err);
 	const char *slash = strrchr(c->path, '/');
 	if (!slash || slash == c->path)
@@ -274,16 +171,15 @@ static bool make_directory(const struct file_config *c, struct error *err)
 	return ok;
 }
 
-static bool open_lines(struct file *self, struct error *err)
+static struct file_log_options log_options(const struct file_config *c)
 {
-	const struct file_config *c = self->config;
 	const struct rotation_config *r = &c->rotation;
-	bool plain_json =
-		c->format.index == FORMAT_JSON && c->compression.index == COMPRESSION_NONE;
+	bool plain_json = c->format.index == FORMAT_JSON && !file_config_zstd(c);
 	struct file_log_options options = {
 		.path = c->path,
 		.frame = plain_json ? FRAME_LINE : FRAME_LENGTH,
 		.append = c->append || r->present.enabled,
+		.sync = c->fsync,
 	};
 	if (r->present.enabled) {
 		options.max_bytes = (uint64_t)(r->max_megabytes ? r->max_megabytes : 100) << 20;
@@ -291,7 +187,28 @@ static bool open_lines(struct file *self, struct error *err)
 		options.max_backups = r->max_backups;
 		options.local_time = r->localtime;
 	}
-	return file_log_open(&self->lines, &options, err);
+	return options;
+}
+
+static bool open_lines(struct file *self, struct error *err)
+{
+	const struct file_log_options options = log_options(self->config);
+	return make_directory(self->config, err) && file_log_open(&self->lines, &options, err);
+}
+
+static bool open_groups(struct file *self, struct error *err)
+{
+	const struct file_config *c = self->config;
+	struct file_groups_options options = {
+		.log = log_options(c),
+		.directory = file_place_directory(&self->place),
+		.mode = file_config_mode(c),
+		.create = c->create_directory,
+		.max_open = (size_t)c->group_by.max_open_files,
+		.max_files = (size_t)c->group_by.max_files,
+	};
+	options.log.shown = c->path;
+	return file_groups_start(&self->groups, &options, err);
 }
 
 /* Removal by size may come sooner than the operator expects. */
@@ -312,6 +229,7 @@ static bool open_spool(struct file *self, struct error *err)
 {
 	const struct rotation_config *r = &self->config->rotation;
 	struct file_spool_options options = { .directory = self->config->directory,
+					      .sync = self->config->fsync,
 					      .max_files = SPOOL_FILES,
 					      .max_bytes = (uint64_t)SPOOL_MEGABYTES << 20 };
 	if (r->present.enabled) {
@@ -320,7 +238,7 @@ static bool open_spool(struct file *self, struct error *err)
 		options.max_bytes = (uint64_t)r->max_total_megabytes << 20;
 		options.local_time = r->localtime;
 	}
-	if (!file_spool_open(&self->spool, &options, err))
+	if (!make_directory(self->config, err) || !file_spool_open(&self->spool, &options, err))
 		return false;
 	note_removed(self);
 	return true;
@@ -330,20 +248,12 @@ static bool file_start(void *instance, struct error *err)
 {
 	struct file *self = instance;
 	self->open = true;
-	if (make_directory(self->config, err) &&
-	    (is_spool(self) ? open_spool(self, err) : open_lines(self, err)))
+	if (is_spool(self)     ? open_spool(self, err)
+	    : has_groups(self) ? open_groups(self, err)
+			       : open_lines(self, err))
 		return true;
 	err->kind = ERROR_CONFIG; /* at start the operator must fix it */
 	return false;
-}
-
-/* Creates again what was removed meanwhile, including the directory. */
-static bool restore(struct file *self, struct error *err)
-{
-	if (is_spool(self))
-		return make_directory(self->config, err);
-	return !file_log_removed(&self->lines) ||
-	       (make_directory(self->config, err) && file_log_reopen(&self->lines, err));
 }
 
 static struct packet_form file_reads(void *instance)
@@ -352,22 +262,133 @@ static struct packet_form file_reads(void *instance)
 	return self->config->format.index == FORMAT_JSON ? FORM_JSON : FORM_OTLP;
 }
 
-static bool write_record(struct file *self, struct packet *packet, struct error *err)
+/* The bytes of a record, valid until the next call. */
+static bool make_record(struct file *self, struct packet *packet, struct view *record,
+			struct error *err)
 {
 	const struct file_config *c = self->config;
 	const struct bytes *form = body_of(packet, file_reads(self), err);
 	if (!form)
 		return false;
-	struct view record = bytes_view(form);
-	if (c->compression.index == COMPRESSION_ZSTD) {
-		self->scratch.len = 0;
-		if (!compress_deflate(CODING_ZSTD, (int)c->compression_params.level, record,
-				      &self->scratch, err))
-			return false;
-		record = bytes_view(&self->scratch);
-	}
-	return file_log_add(&self->lines, record, err);
+	*record = bytes_view(form);
+	if (!file_config_zstd(c))
+		return true;
+	self->scratch.len = 0;
+	if (!compress_deflate(CODING_ZSTD, (int)c->compression_params.level, *record,
+			      &self->scratch, err))
+		return false;
+	*record = bytes_view(&self->scratch);
+	return true;
 }
+
+/* How a packet ended. */
+struct end {
+	enum send_outcome outcome;
+	const char *reason;
+};
+
+static const struct end end_ok = { SEND_OK, NULL };
+
+static struct end end_failed(const struct error *err)
+{
+	return err->kind == ERROR_BUSY ? (struct end){ SEND_RETRY, "disk" }
+				       : (struct end){ SEND_PERMANENT, "encoding" };
+}
+
+/* Creates again what was removed meanwhile, including the directory. */
+static bool restore_lines(struct file *self, struct error *err)
+{
+	return !file_log_removed(&self->lines) ||
+	       (make_directory(self->config, err) && file_log_reopen(&self->lines, err));
+}
+
+static struct end write_line(struct file *self, struct packet *packet, struct error *err)
+{
+	struct view record;
+	bool ok = restore_lines(self, err) && make_record(self, packet, &record, err) &&
+		  file_log_add(&self->lines, record, err);
+	return ok ? end_ok : end_failed(err);
+}
+
+/* ---- group_by */
+
+static bool file_plans(void *instance)
+{
+	return has_groups(instance);
+}
+
+/* A part holds the resources of one file. What is in no part has no file. */
+static bool file_plan(void *instance, const struct part *whole, const struct limits *wanted,
+		      struct parts *parts, struct error *err)
+{
+	struct file *self = instance;
+	struct profiles p = { 0 };
+	struct limits limits = *wanted;
+	uint64_t faults[FILE_PLACE_FAULTS] = { 0 };
+	uint32_t *groups = NULL;
+	bool ok = split_open(whole->packet, &p, err);
+	if (ok) {
+		limits.groups = groups = file_place_sort(&self->place, &p, faults);
+		ok = split_profiles(&p, whole->packet, &limits, NULL, parts, err);
+	}
+	for (int i = FILE_PLACE_MISSING; i < FILE_PLACE_FAULTS && ok; i++)
+		metric_add(self->ungrouped[i], (int64_t)faults[i]);
+	memory_free(groups);
+	profiles_fini(&p);
+	return ok;
+}
+
+static void log_full(struct file *self)
+{
+	if (!self->full)
+		log_warn(&self->log,
+			 "The file exporter writes to group_by::max_files files. Data for other "
+			 "files is dropped. Logged once, always counted.",
+			 log_number("max_files", self->config->group_by.max_files));
+	self->full = true;
+}
+
+static struct end end_ungrouped(struct file *self, const struct packet *packet, enum ungrouped why)
+{
+	static const char *const reasons[UNGROUPED_KINDS] = {
+		[UNGROUPED_MISSING] = "no_group",
+		[UNGROUPED_INVALID] = "no_group",
+		[UNGROUPED_UNUSABLE] = "unusable_file",
+		[UNGROUPED_TOO_MANY_FILES] = "too_many_files",
+	};
+	metric_add(self->ungrouped[why], packet->resources);
+	if (why == UNGROUPED_TOO_MANY_FILES)
+		log_full(self);
+	return (struct end){ SEND_PERMANENT, reasons[why] };
+}
+
+static struct end write_to_group(struct file *self, struct packet *packet, struct error *err)
+{
+	struct view record;
+	/* of a part that another configuration planned */
+	enum file_place_fault fault = file_place_of_packet(&self->place, packet, &self->path);
+	if (fault != FILE_PLACE_OK)
+		return end_ungrouped(self, packet, (enum ungrouped)fault);
+	if (!make_record(self, packet, &record, err))
+		return end_failed(err);
+	enum file_groups_result result =
+		file_groups_add(&self->groups, (const char *)self->path.at, record, err);
+	metric_set(self->files, self->groups.groups.count);
+	switch (result) {
+	case FILE_GROUPS_UNUSABLE:
+		error_clear(err); /* senders choose such paths: nothing is logged */
+		return end_ungrouped(self, packet, UNGROUPED_UNUSABLE);
+	case FILE_GROUPS_FULL:
+		return end_ungrouped(self, packet, UNGROUPED_TOO_MANY_FILES);
+	case FILE_GROUPS_OK:
+		return end_ok;
+	case FILE_GROUPS_DISK:
+		break;
+	}
+	return end_failed(err);
+}
+
+/* ---- pprof */
 
 struct writing {
 	struct file *file;
@@ -392,7 +413,8 @@ static bool encode_pprofs(struct file *self, struct packet *packet, struct error
 		return false;
 	if (!file_spool_begin(&self->spool, err))
 		return false;
-	bool ok = encode_pprof(p, false, write_pprof, &writing, err);
+	bool ok = encode_pprof(p, false, write_pprof, &writing, err) &&
+		  file_spool_sync(&self->spool, err);
 	file_spool_end(&self->spool, ok);
 	note_removed(self);
 	if (ok) {
@@ -404,16 +426,16 @@ static bool encode_pprofs(struct file *self, struct packet *packet, struct error
 }
 
 /* Tables, encoder and compressor take up to twelve times the packet. */
-static bool write_pprofs(struct file *self, struct packet *packet, struct error *err)
+static struct end write_pprofs(struct file *self, struct packet *packet, struct error *err)
 {
 	int64_t needed = (int64_t)packet->otlp.len * 12;
 	packet_claim(packet, needed);
-	bool ok = encode_pprofs(self, packet, err);
+	bool ok = make_directory(self->config, err) && encode_pprofs(self, packet, err);
 	profiles_shrink(&self->tables, KEEP_BYTES);
 	if (self->scratch.room > KEEP_BYTES)
 		bytes_fini(&self->scratch);
 	packet_claim(packet, -needed);
-	return ok;
+	return ok ? end_ok : end_failed(err);
 }
 
 /* Logs one line when writing starts to fail, and one when it works again. */
@@ -431,35 +453,45 @@ static void file_send(void *instance, const struct part *part, uint64_t timeout_
 {
 	struct file *self = instance;
 	struct error err = { 0 };
-	struct send_result result = { .outcome = SEND_OK, .retry_after_ms = -1 };
 	(void)timeout_ns;
-	bool ok = restore(self, &err) && (is_spool(self) ? write_pprofs(self, part->packet, &err)
-							 : write_record(self, part->packet, &err));
-	if (!ok) {
-		bool disk = err.kind == ERROR_BUSY;
-		result.outcome = disk ? SEND_RETRY : SEND_PERMANENT;
-		result.reason = disk ? "disk" : "encoding";
-	}
-	log_change(self, ok, &err);
-	sending_done(sending, &result);
+	struct end end = is_spool(self)     ? write_pprofs(self, part->packet, &err)
+			 : has_groups(self) ? write_to_group(self, part->packet, &err)
+					    : write_line(self, part->packet, &err);
+	if (end.outcome == SEND_OK || err.kind)
+		log_change(self, end.outcome == SEND_OK, &err);
+	sending_done(sending, &(struct send_result){ .outcome = end.outcome,
+						     .reason = end.reason,
+						     .retry_after_ms = -1 });
 }
 
 static bool file_reopen(void *instance, struct error *err)
 {
 	struct file *self = instance;
+	if (has_groups(self))
+		file_groups_reopen(&self->groups);
 	return make_directory(self->config, err) &&
-	       (is_spool(self) || file_log_reopen(&self->lines, err));
+	       (is_spool(self) || has_groups(self) || file_log_reopen(&self->lines, err));
+}
+
+static void close_files(struct file *self)
+{
+	if (is_spool(self))
+		file_spool_close(&self->spool);
+	else if (has_groups(self))
+		file_groups_fini(&self->groups);
+	else
+		file_log_close(&self->lines);
 }
 
 static void file_destroy(void *instance)
 {
 	struct file *self = instance;
-	if (self->open && is_spool(self))
-		file_spool_close(&self->spool);
-	else if (self->open)
-		file_log_close(&self->lines);
+	if (self->open)
+		close_files(self);
+	file_place_fini(&self->place);
 	profiles_fini(&self->tables);
 	bytes_fini(&self->scratch);
+	bytes_fini(&self->path);
 }
 
 static const struct exporter_ops file_ops = {
@@ -468,29 +500,20 @@ static const struct exporter_ops file_ops = {
 	.delivery_offset = offsetof(struct file_config, delivery),
 	.max_in_flight = 1,
 	.reads = file_reads,
+	.plan = file_plan,
+	.plans = file_plans,
 	.send = file_send,
 };
 
 const struct component_factory file_exporter = {
 	.type = "file",
-	.help = "Writes profiles to disk: OTLP requests to one file, or pprof files to a "
-		"directory.",
-	.manual =
-		"A record is written completely or not at all: the incomplete record of a "
-		"failed write is removed. A file that an earlier run left incomplete is "
-		"renamed like a rotated one. SIGHUP reopens the file, so another program can "
-		"move it first. A file or directory that was removed is created again. While "
-		"the disk is full, packets are retried, as for a destination that is down.\n\n"
-		"The name of a pprof file is the time of writing and a counter. Without "
-		"`rotation` the newest 10000 are kept, up to 1024 MiB; `rotation: {max_backups: "
-		"0, max_total_megabytes: 0}` keeps all. A write that the kernel never completes "
-		"(an unresponsive network disk) delays this exporter only; a shutdown abandons it "
-		"5 s after its deadline. Items of profiles that pprof cannot represent are "
-		"counted in `otelcol_exporter_unsupported_items`.\n\n" PPROF_MANUAL,
+	.help = "Writes profiles to disk: OTLP requests to one file or several, or pprof files to "
+		"a directory.",
+	.manual = FILE_MANUAL PPROF_MANUAL,
 	.kind = COMPONENT_EXPORTER,
 	.exporter = &file_ops,
 	.size = sizeof(struct file),
-	.config = &file_table,
+	.config = &file_config_table,
 	.metrics = file_metrics,
 	.create = file_create,
 	.destroy = file_destroy,

@@ -15,7 +15,10 @@
 
 bool file_failed(struct error *err, const char *what, const char *path)
 {
-	return error_set(err, ERROR_BUSY, "cannot %s %s: %s", what, path, strerror(errno));
+	int reason = errno;
+	error_set(err, ERROR_BUSY, "cannot %s %s: %s", what, path, strerror(reason));
+	errno = reason;
+	return false;
 }
 
 bool file_make_directories(const char *path, mode_t mode, struct error *err)
@@ -42,19 +45,38 @@ bool file_write(int fd, struct iovec *parts, int count)
 	return true;
 }
 
+bool file_sync(int fd)
+{
+	return fdatasync(fd) == 0 || errno == EINVAL || errno == EROFS;
+}
+
+bool file_sync_directory(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return errno == EACCES;
+	bool ok = file_sync(fd);
+	int reason = errno;
+	close(fd);
+	errno = reason;
+	return ok;
+}
+
+bool file_digits_fit(const char *digits, const char *at)
+{
+	for (; *digits; digits++, at++)
+		if (*digits == '0' ? !isdigit((unsigned char)*at) : *at != *digits)
+			return false;
+	return true;
+}
+
 bool file_name_fits(const struct file_names *names, const char *name)
 {
 	size_t prefix = strlen(names->prefix), digits = strlen(names->digits);
-	if (strlen(name) != prefix + digits + strlen(names->suffix) ||
-	    strncmp(name, names->prefix, prefix) != 0 ||
-	    strcmp(name + prefix + digits, names->suffix) != 0)
-		return false;
-	for (size_t i = 0; i < digits; i++) {
-		char c = name[prefix + i];
-		if (names->digits[i] == '0' ? !isdigit((unsigned char)c) : c != names->digits[i])
-			return false;
-	}
-	return true;
+	return strlen(name) == prefix + digits + strlen(names->suffix) &&
+	       strncmp(name, names->prefix, prefix) == 0 &&
+	       strcmp(name + prefix + digits, names->suffix) == 0 &&
+	       file_digits_fit(names->digits, name + prefix);
 }
 
 struct tm file_time(uint64_t wall_ns, bool local)

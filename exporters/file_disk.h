@@ -12,7 +12,7 @@
  * are ERROR_BUSY, because they are temporary. The message contains the operator's path and the
  * system's reason. */
 
-/* errno -> "cannot WHAT PATH: reason"; returns false. */
+/* errno -> "cannot WHAT PATH: reason"; returns false, with errno as it was. */
 bool file_failed(struct error *err, const char *what, const char *path);
 
 /* Creates the directory and all missing parent directories; mode as in chmod. */
@@ -22,12 +22,19 @@ bool file_make_directories(const char *path, mode_t mode, struct error *err);
  * stay in the file. Changes the vector. */
 bool file_write(int fd, struct iovec *parts, int count);
 
+/* Waits until the disk has the data, or the names in a directory. Pipes and devices have nothing to
+ * wait for; a directory that cannot be read cannot be synced. False, with errno set. */
+bool file_sync(int fd);
+bool file_sync_directory(const char *path);
+
 /* Names that contain a time: `digits` is a pattern of the middle in which each 0 stands for any
  * digit. */
 struct file_names {
 	const char *prefix, *digits, *suffix;
 };
 
+/* Does this string begin as the pattern says? */
+bool file_digits_fit(const char *digits, const char *at);
 bool file_name_fits(const struct file_names *names, const char *name);
 
 struct file_keep {

@@ -14,12 +14,33 @@
 
 static const char backup_digits[] = "0000-00-00T00-00-00.000";
 
+bool file_log_is_backup(const char *name)
+{
+	for (const char *at = strchr(name, '-'); at; at = strchr(at + 1, '-'))
+		if (file_digits_fit(backup_digits, at + 1))
+			return true;
+	return false;
+}
+
+static bool failed(const struct file_log *log, const char *what, struct error *err)
+{
+	const struct file_log_options *o = &log->options;
+	return file_failed(err, what, o->shown ? o->shown : o->path);
+}
+
 static int open_file(const struct file_log *log, struct error *err)
 {
 	int fd = system_open_output(log->options.path, O_APPEND, err);
-	if (fd < 0 && err)
+	if (fd < 0 && log->options.shown)
+		failed(log, "open", err);
+	else if (fd < 0 && err)
 		err->kind = ERROR_BUSY;
-	return fd;
+	/* its name, and that of a file that was renamed */
+	if (fd < 0 || !log->options.sync || file_sync_directory(log->directory))
+		return fd;
+	failed(log, "sync the directory of", err);
+	close(fd);
+	return -1;
 }
 
 /* Rotation. */
@@ -44,7 +65,7 @@ static bool set_aside(const struct file_log *log, struct error *err)
 		now += 1000000;
 	} while (access(backup, F_OK) == 0);
 	return rename(log->options.path, backup) == 0 || errno == ENOENT ||
-	       file_failed(err, "rotate", log->options.path);
+	       failed(log, "rotate", err);
 }
 
 static void prune_backups(const struct file_log *log)
@@ -120,7 +141,7 @@ bool file_log_open(struct file_log *log, const struct file_log_options *options,
 {
 	*log = (struct file_log){ .options = *options, .fd = -1, .next = -1, .cut = -1 };
 	split_path(log);
-	if (options->append && !is_whole(log) && !set_aside(log, err))
+	if (options->append && !options->whole && !is_whole(log) && !set_aside(log, err))
 		return false;
 	log->stale = !options->append;
 	log->fd = open_file(log, err);
@@ -174,7 +195,7 @@ static void take_next(struct file_log *log)
 static bool repair(struct file_log *log, struct error *err)
 {
 	if (log->cut >= 0 && ftruncate(log->fd, log->cut) != 0 && errno != EINVAL)
-		return file_failed(err, "truncate", log->options.path);
+		return failed(log, "truncate", err);
 	log->cut = -1;
 	return true;
 }
@@ -197,7 +218,7 @@ bool file_log_add(struct file_log *log, struct view record, struct error *err)
 		return false;
 	log->stale = false;
 	if (fstat(log->fd, &st) != 0)
-		return file_failed(err, "inspect", o->path);
+		return failed(log, "inspect", err);
 	uint64_t size = (uint64_t)st.st_size;
 	uint64_t more = parts[0].iov_len + parts[1].iov_len;
 	if (o->max_bytes && size && size + more > o->max_bytes) {
@@ -205,9 +226,9 @@ bool file_log_add(struct file_log *log, struct view record, struct error *err)
 			return false;
 		st.st_size = 0;
 	}
-	if (file_write(log->fd, parts, 2))
+	if (file_write(log->fd, parts, 2) && (!o->sync || file_sync(log->fd)))
 		return true;
-	file_failed(err, "write", o->path);
+	failed(log, "write", err);
 	log->cut = st.st_size;
 	repair(log, NULL);
 	return false;

@@ -20,13 +20,16 @@ enum file_frame {
 };
 
 struct file_log_options {
-	const char *path; /* borrowed */
+	const char *path;  /* borrowed */
+	const char *shown; /* borrowed; what messages contain instead of the path; NULL: the path */
 	enum file_frame frame;
-	bool append;         /* keep what an earlier run has written */
+	bool append;         /* keep what is in the file */
+	bool whole;          /* with append: it is known to end with a complete record */
 	uint64_t max_bytes;  /* the file is rotated before it exceeds this size; 0: never */
 	uint64_t max_age_ns; /* of rotated files; 0: any age */
 	int64_t max_backups; /* the number of rotated files; 0: any number */
 	bool local_time;     /* in the names of rotated files */
+	bool sync;           /* a record is on the disk before file_log_add returns */
 };
 
 struct file_log {
@@ -45,6 +48,8 @@ struct file_log {
 bool file_log_open(struct file_log *log, const struct file_log_options *options, struct error *err);
 void file_log_close(struct file_log *log); /* also after a failed open */
 bool file_log_add(struct file_log *log, struct view record, struct error *err);
+/* Could this be the name of a rotated file? */
+bool file_log_is_backup(const char *name);
 /* The file was removed: data written now would be lost. */
 bool file_log_removed(const struct file_log *log);
 /* [any thread] Opens the path again; the next record goes to that file. */

@@ -59,13 +59,13 @@ bool file_spool_begin(struct file_spool *spool, struct error *err)
 	return spool->directory >= 0 || file_failed(err, "open the directory", path);
 }
 
-static bool write_file(int directory, const char *name, struct view document)
+static bool write_file(int directory, const char *name, struct view document, bool sync)
 {
 	struct iovec part = { (void *)document.at, document.len };
 	int fd = openat(directory, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
 	if (fd < 0)
 		return false;
-	bool ok = file_write(fd, &part, 1);
+	bool ok = file_write(fd, &part, 1) && (!sync || file_sync(fd));
 	return close(fd) == 0 && ok;
 }
 
@@ -75,7 +75,7 @@ bool file_spool_add(struct file_spool *spool, struct view document, struct error
 	if (!bytes_add(&spool->added, name.whole, strlen(name.whole) + 1))
 		return error_set(err, ERROR_TOO_LARGE,
 				 "the request contains more profiles than one request may write");
-	if (write_file(spool->directory, name.part, document) &&
+	if (write_file(spool->directory, name.part, document, spool->options.sync) &&
 	    renameat(spool->directory, name.part, spool->directory, name.whole) == 0) {
 		spool->bytes += document.len;
 		return true;
@@ -83,6 +83,12 @@ bool file_spool_add(struct file_spool *spool, struct view document, struct error
 	file_failed(err, "write a profile to", spool->options.directory);
 	unlinkat(spool->directory, name.part, 0);
 	return false;
+}
+
+bool file_spool_sync(struct file_spool *spool, struct error *err)
+{
+	return !spool->options.sync || file_sync(spool->directory) ||
+	       file_failed(err, "sync the directory", spool->options.directory);
 }
 
 /* Sizes are read only if the bytes written since then may have exceeded the limit. */

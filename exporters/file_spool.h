@@ -10,8 +10,8 @@
  * file is complete when it appears under its name: it is written under another name and then
  * renamed.
  *
- * Call file_spool_begin, file_spool_add for each document, and file_spool_end. Either all documents
- * stay, or, after a failure, none. One thread at a time.
+ * Call file_spool_begin, file_spool_add for each document, file_spool_sync and file_spool_end.
+ * Either all documents stay, or, after a failure, none. One thread at a time.
  */
 struct file_spool_options {
 	const char *directory; /* borrowed */
@@ -21,6 +21,7 @@ struct file_spool_options {
 	/* of all files together, as above; exceeded only while a packet is written; 0: any */
 	uint64_t max_bytes;
 	bool local_time; /* in the names */
+	bool sync;       /* file_spool_sync waits for the disk */
 };
 
 struct file_spool {
@@ -40,6 +41,8 @@ void file_spool_close(struct file_spool *spool);
 
 bool file_spool_begin(struct file_spool *spool, struct error *err);
 bool file_spool_add(struct file_spool *spool, struct view document, struct error *err);
+/* After the last document, if the files are to stay. */
+bool file_spool_sync(struct file_spool *spool, struct error *err);
 void file_spool_end(struct file_spool *spool, bool keep);
 
 #endif

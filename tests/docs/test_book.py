@@ -193,13 +193,20 @@ def test_a_configuration_runs_as_printed(build, tmp_path, keys, recipe):
         with Gateway(build / "portcullis", text, env=SECRETS, arguments=arguments, cwd=stage.directory) as gateway:
             send_to_receivers(document, stage, keys, gateway)
             assert gateway.stop() == 0
-        files = [stage.directory / stage.adapt(settings["path"]) for settings in document["exporters"].values()
-                 if settings and "path" in settings]
+        files = [path for settings in document["exporters"].values() if settings and "path" in settings
+                 for path in written_to(stage.directory / stage.adapt(settings["path"]))]
         check_arrival(document, [store.bodies() for store in stores] + [[path.read_bytes()] for path in files], gateway.log())
         check_credentials(recipe.text, stores)
     finally:
         for store in stores:
             store.server.stop()
+
+
+def written_to(path):
+    """The file; with `*`, for which each value of an attribute stands, at least one."""
+    found = sorted(path.parent.glob(path.name)) if "*" in path.name else [path]
+    assert found
+    return found
 
 
 def check_arrival(document, destinations, log):

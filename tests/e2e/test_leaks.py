@@ -68,6 +68,7 @@ exporters:
   file/proto: {path: out/profiles.binpb, format: proto}
   file/zstd: {path: out/profiles.zst, format: proto, compression: zstd}
   file/pprof: {directory: out/pprof, format: pprof}
+  file/groups: {path: "out/groups/*.zst", format: proto, compression: zstd, group_by: {enabled: true, resource_attribute: service.name}}
   pyroscope: {endpoint: "http://127.0.0.1:PUSH", limits: {max_age: 876000h, max_ahead: 876000h},
     dead_letter: {directory: out/dead/pyroscope}}
   parca: {endpoint: 127.0.0.1:{port:parca}, tls: {insecure: true}, lift_labels: [region, tier, open.label],
@@ -84,11 +85,11 @@ service:
     profiles:
       receivers: [otlp, otlp/tls, pprof, pprof/tls, pyroscope, parca, otlp_json_file]
       processors: [PROCESSORS]
-      exporters: [otlp_grpc/a, otlp_grpc/b, otlp_http/proto, otlp_http/json, file/json, file/proto, file/zstd, file/pprof, pyroscope, parca,
+      exporters: [otlp_grpc/a, otlp_grpc/b, otlp_http/proto, otlp_http/json, file/json, file/proto, file/zstd, file/pprof, file/groups, pyroscope, parca,
         NAMES debug/basic, debug/normal, debug/detailed]
 """.replace("POLICY", poison.POLICY).replace("KAFKA", "".join("  %s: %s\n" % item for item in KAFKA.items())).replace(
     "NAMES", "".join(name + "," for name in KAFKA))
-EXPORTERS = ("otlp_grpc/a", "otlp_grpc/b", "otlp_http/proto", "otlp_http/json", "file/json", "file/proto", "file/zstd", "file/pprof", "pyroscope",
+EXPORTERS = ("otlp_grpc/a", "otlp_grpc/b", "otlp_http/proto", "otlp_http/json", "file/json", "file/proto", "file/zstd", "file/pprof", "file/groups", "pyroscope",
              "parca", *KAFKA, "debug/basic", "debug/normal", "debug/detailed")
 # What libraries say when an operator asks them to: peers' bytes among it.
 NOISY = {"GRPC_VERBOSITY": "debug", "GRPC_TRACE": "api,http,channel,call_error,tcp,tsi,server_channel",
@@ -585,10 +586,12 @@ class Run:
 
     def files(self):
         for path in sorted((self.directory / "out").rglob("*")):
-            self.see("file names", path.name)
+            parts = path.relative_to(self.directory / "out").parts
+            grouped = parts[0] == "groups" and len(parts) > 1  # by a value that policy permits
+            self.see("names of groups" if grouped else "file names", path.name)
             if path.is_file():
-                letter = path.relative_to(self.directory / "out").parts[0] == "dead"
-                place = "file/pprof" if path.parent.name == "pprof" else path.name
+                letter = parts[0] == "dead"
+                place = "file/pprof" if parts[0] == "pprof" else "file/groups" if grouped else path.name
                 if letter:
                     place = "dead letters" if path.suffix == ".otlp" else "reason files"
                 if letter and path.suffix == ".json":
@@ -621,7 +624,7 @@ def run(request, build, tmp_path_factory):
 
 
 FULL = ("otlp_grpc/a", "otlp_http/proto", "otlp_http/json", *KAFKA, "profiles.jsonl", "profiles.binpb", "profiles.zst", "detailed.txt")
-DESTINATIONS = (*FULL, "otlp_grpc/b", "dead letters", "file/pprof", "pyroscope", "parca", "normal.txt")
+DESTINATIONS = (*FULL, "otlp_grpc/b", "dead letters", "file/pprof", "file/groups", "names of groups", "pyroscope", "parca", "normal.txt")
 SILENT = ("logs", "metrics", "replies", "file names", "reason files", "metadata to destinations")
 
 

@@ -62,6 +62,33 @@ static void zstd_compresses_each_request(void **state)
 	bytes_fini(&b);
 }
 
+/* As in the Collector: lengths, also around JSON. */
+static void compressed_json_is_behind_its_length(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		start("{path: a.zst, compression: zstd, append: true}");
+		send_ok(packet_of("f", 1));
+		exporter_stop();
+	}
+	struct bytes b = content_of("a.zst");
+	size_t at = 0, records = 0;
+	for (; at < b.len; records++) {
+		const uint8_t *head = b.at + at;
+		size_t len = (size_t)(head[0] << 24 | head[1] << 16 | head[2] << 8 | head[3]);
+		struct bytes json;
+		bytes_init(&json, 1 << 20);
+		assert_true(
+			compress_inflate(CODING_ZSTD, (struct view){ head + 4, len }, &json, NULL));
+		assert_true(json.at[0] == '{' && json.at[json.len - 1] == '}');
+		bytes_fini(&json);
+		at += 4 + len;
+	}
+	assert_int_equal(at, b.len);
+	assert_int_equal(records, 2);
+	bytes_fini(&b);
+}
+
 static void a_start_empties_the_file_unless_told_to_append(void **state)
 {
 	(void)state;
@@ -102,6 +129,18 @@ static void a_full_disk_is_retried(void **state)
 	struct send_result result = exporter_send(packet_of("f", 1));
 	assert_int_equal(result.outcome, SEND_RETRY);
 	assert_string_equal(result.reason, "disk");
+}
+
+/* What was synced is as if it was not; a device has nothing to sync. */
+static void records_are_synced_on_request(void **state)
+{
+	(void)state;
+	start("{path: x/a.jsonl, fsync: true, rotation: {max_megabytes: 1}}");
+	send_ok(packet_of("f", 1));
+	assert_lines("x/a.jsonl", 1);
+	exporter_stop();
+	start("{path: /dev/null, fsync: true}");
+	send_ok(packet_of("f", 1));
 }
 
 static void a_torn_line_is_cut_off(void **state)
@@ -349,10 +388,15 @@ static void configurations_that_cannot_be_kept_are_errors(void **state)
 		  "`path` is not supported with format pprof" },
 		{ "{path: a, encoding: otlp}",
 		  "`encoding`: encoding extensions are not supported" },
-		{ "{path: a, group_by: {enabled: true}}", "`group_by`: not supported" },
+		{ "{path: a, group_by: {enabled: true}}", "`path`: must contain exactly one `*`" },
+		{ "{path: a/*/*, group_by: {enabled: true}}", "must contain exactly one `*`" },
+		{ "{path: \"*.json\", group_by: {enabled: true}}", "must not start with `*`" },
+		{ "{path: a/*/, group_by: {enabled: true}}", "must not end with `/`" },
+		{ "{path: a/*, group_by: {enabled: true, resource_attribute: \"\"}}",
+		  "`group_by::resource_attribute` must be non-empty" },
+		{ "{directory: a, format: pprof, group_by: {enabled: true}}",
+		  "`group_by` is not supported with format pprof" },
 		{ "{path: a, append: true, rotation: }", "`append` and `rotation` enabled" },
-		{ "{path: a, append: true, compression: zstd}",
-		  "`append` and `compression` enabled" },
 		{ "{directory: a, format: pprof, compression: zstd}",
 		  "`append` and `compression` are not supported with format pprof" },
 		{ "{path: a, directory_permissions: \"rwx\"}", "`directory_permissions` must be" },
@@ -370,7 +414,7 @@ static void configurations_that_cannot_be_kept_are_errors(void **state)
 static void the_collectors_keys_are_accepted(void **state)
 {
 	(void)state;
-	start("{path: a.jsonl, format: json, compression: none, flush_interval: 5s, "
+	start("{path: a.jsonl, format: json, compression: \"\", flush_interval: 5s, "
 	      "group_by: {enabled: false, resource_attribute: x, max_open_files: 5}, "
 	      "rotation: {max_megabytes: 10, max_days: 3, max_backups: 3, localtime: true}}");
 	send_ok(packet_of("f", 1));
@@ -382,10 +426,12 @@ int main(void)
 		TEST(json_is_one_request_per_line),
 		TEST(proto_is_behind_its_length),
 		TEST(zstd_compresses_each_request),
+		TEST(compressed_json_is_behind_its_length),
 		TEST(a_start_empties_the_file_unless_told_to_append),
 		TEST(directories_are_made),
 		TEST(missing_directories_can_be_left_to_the_operator),
 		TEST(a_full_disk_is_retried),
+		TEST(records_are_synced_on_request),
 		TEST(a_torn_line_is_cut_off),
 		TEST(a_torn_file_is_set_aside),
 		TEST(whole_files_are_added_to),
