@@ -68,6 +68,7 @@ exporters:
   file/proto: {path: out/profiles.binpb, format: proto}
   file/zstd: {path: out/profiles.zst, format: proto, compression: zstd}
   file/pprof: {directory: out/pprof, format: pprof}
+  file/routed: {path: out/routed.jsonl, format: json}
   file/groups: {path: "out/groups/*.zst", format: proto, compression: zstd, group_by: {enabled: true, resource_attribute: service.name}}
   pyroscope: {endpoint: "http://127.0.0.1:PUSH", limits: {max_age: 876000h, max_ahead: 876000h},
     dead_letter: {directory: out/dead/pyroscope}}
@@ -76,6 +77,8 @@ exporters:
 KAFKA  debug/basic: {verbosity: basic}
   debug/normal: {verbosity: normal, output_paths: [out/normal.txt]}
   debug/detailed: {verbosity: detailed, sampling_initial: 1000, output_paths: [out/detailed.txt]}
+connectors:
+  routing: {table: [{condition: 'attributes["service.name"] == "nobody"', pipelines: [profiles/behind]}], default_pipelines: [profiles/behind]}
 extensions:
   health_check: {endpoint: 127.0.0.1:{port:health}}
 service:
@@ -86,7 +89,8 @@ service:
       receivers: [otlp, otlp/tls, pprof, pprof/tls, pyroscope, parca, otlp_json_file]
       processors: [PROCESSORS]
       exporters: [otlp_grpc/a, otlp_grpc/b, otlp_http/proto, otlp_http/json, file/json, file/proto, file/zstd, file/pprof, file/groups, pyroscope, parca,
-        NAMES debug/basic, debug/normal, debug/detailed]
+        NAMES routing, debug/basic, debug/normal, debug/detailed]
+    profiles/behind: {receivers: [routing], exporters: [file/routed]}
 """.replace("POLICY", poison.POLICY).replace("KAFKA", "".join("  %s: %s\n" % item for item in KAFKA.items())).replace(
     "NAMES", "".join(name + "," for name in KAFKA))
 EXPORTERS = ("otlp_grpc/a", "otlp_grpc/b", "otlp_http/proto", "otlp_http/json", "file/json", "file/proto", "file/zstd", "file/pprof", "file/groups", "pyroscope",
@@ -531,10 +535,10 @@ class Run:
     # all of it
 
     def flush(self):
-        def done(exporter):
-            return self.gateway.balanced("profiles", exporter) and not any(
-                self.gateway.total("otelcol_ledger_%s_samples" % where, exporter=exporter) for where in ("queued",))
-        self.gateway.until(lambda: not self.gateway.total("otelcol_ledger_batched_samples") and all(map(done, EXPORTERS)))
+        def done(exporter, pipeline="profiles"):
+            return self.gateway.balanced(pipeline, exporter) and not self.gateway.total("otelcol_ledger_queued_samples", exporter=exporter)
+        self.gateway.until(lambda: not self.gateway.total("otelcol_ledger_batched_samples") and all(map(done, EXPORTERS)) and
+                           done("file/routed", "profiles/behind"))
 
     def read_kafka(self):
         """All messages that were acknowledged: their keys, headers and values."""
@@ -623,7 +627,7 @@ def run(request, build, tmp_path_factory):
     return Run(build, tmp_path_factory.mktemp("leaks"), request.param == "batched").all()
 
 
-FULL = ("otlp_grpc/a", "otlp_http/proto", "otlp_http/json", *KAFKA, "profiles.jsonl", "profiles.binpb", "profiles.zst", "detailed.txt")
+FULL = ("otlp_grpc/a", "otlp_http/proto", "otlp_http/json", *KAFKA, "profiles.jsonl", "profiles.binpb", "profiles.zst", "routed.jsonl", "detailed.txt")
 DESTINATIONS = (*FULL, "otlp_grpc/b", "dead letters", "file/pprof", "file/groups", "names of groups", "pyroscope", "parca", "normal.txt")
 SILENT = ("logs", "metrics", "replies", "file names", "reason files", "metadata to destinations")
 
