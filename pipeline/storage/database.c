@@ -21,6 +21,9 @@ enum {
 	/* Bytes of the map: what a commit uses beside its records, about; what may stay mapped. */
 	COMMIT_BYTES = 512 << 10,
 	MAPPED_MAX = 16 << 20,
+	/* What is read with a record, and of a size that may be damaged. */
+	AHEAD = 256 << 10,
+	AHEAD_MAX = 16 << 20,
 	/* of ours, beside the numbers of LMDB and of errno */
 	FAULT = -1
 };
@@ -486,6 +489,19 @@ static int seek(struct call *c, MDB_cursor *cursor, MDB_val *key, MDB_val *value
 	return code;
 }
 
+/* The map is for access in any order (MDB_NORDAHEAD): a page fault reads one page. Records are read
+ * in the order in which they were written, and mostly lie in it. */
+static void read_ahead(const struct database *db, const MDB_val *value)
+{
+	uintptr_t first = (uintptr_t)value->mv_data & ~(uintptr_t)(PAGE - 1);
+	uintptr_t map = (uintptr_t)db->map, end = map + db->map_size;
+	size_t len = value->mv_size > AHEAD ? value->mv_size + PAGE : AHEAD;
+	if (first < map || first >= end)
+		return;
+	len = len < AHEAD_MAX ? len : AHEAD_MAX;
+	madvise((void *)first, len < end - first ? len : end - first, MADV_WILLNEED);
+}
+
 static void read_one(struct call *c)
 {
 	MDB_cursor *cursor;
@@ -494,9 +510,11 @@ static void read_one(struct call *c)
 	if (c->code)
 		return;
 	c->code = seek(c, cursor, &key, &c->value);
-	if (!c->code)
+	if (!c->code) {
+		read_ahead(c->db, &c->value);
 		c->use(c->context, number_of(&key),
 		       (struct view){ c->value.mv_data, c->value.mv_size });
+	}
 	mdb_cursor_close(cursor);
 }
 

@@ -6,6 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "base/memory.h"
@@ -27,19 +30,24 @@ static long resident_of_files(void)
 	return kb;
 }
 
-/* With one table. The directory is a template for mkdtemp. */
-static struct database *begin(char *directory, uint64_t max_bytes, unsigned *table)
+static struct database *open_again(const char *directory, uint64_t max_bytes, unsigned *table)
 {
 	char path[64];
 	struct database *db;
 	struct error err;
 	error_clear(&err);
-	assert_non_null(mkdtemp(directory));
 	snprintf(path, sizeof path, "%s/queue.mdb", directory);
 	const struct database_options options = { .path = path, .max_bytes = max_bytes };
 	assert_int_equal(database_open(&db, &options, &err), DATABASE_OK);
 	assert_int_equal(database_table(db, "queue", table, &err), DATABASE_OK);
 	return db;
+}
+
+/* With one table. The directory is a template for mkdtemp. */
+static struct database *begin(char *directory, uint64_t max_bytes, unsigned *table)
+{
+	assert_non_null(mkdtemp(directory));
+	return open_again(directory, max_bytes, table);
 }
 
 static void append(struct database *db, unsigned table, uint64_t number)
@@ -59,7 +67,7 @@ static void read_whole(void *context, uint64_t number, struct view record)
 	*sum += number;
 }
 
-static void read(struct database *db, unsigned table, uint64_t number)
+static void read_and_check(struct database *db, unsigned table, uint64_t number)
 {
 	struct error err;
 	uint64_t sum = 0;
@@ -103,8 +111,45 @@ static void what_was_read_or_removed_does_not_stay_in_memory(void **state)
 	struct database *db = begin(directory, 256 << 20, &table);
 	const long before = resident_of_files();
 	assert_in_range(for_all(db, table, append), 0, before + MORE_KB);
-	assert_in_range(for_all(db, table, read), 0, before + MORE_KB);
+	assert_in_range(for_all(db, table, read_and_check), 0, before + MORE_KB);
 	assert_in_range(for_all(db, table, remove_one), 0, before + MORE_KB);
+	database_close(&db);
+	assert_int_equal(shell("rm -rf %s", directory), 0);
+}
+
+/* Takes the file out of the page cache; where it is only there (tmpfs), that has no effect. */
+static void forget_pages(const char *directory)
+{
+	char path[64];
+	snprintf(path, sizeof path, "%s/queue.mdb", directory);
+	int fd = open(path, O_RDWR | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(fdatasync(fd), 0);
+	assert_int_equal(posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED), 0);
+	close(fd);
+}
+
+static long major_faults(void)
+{
+	struct rusage usage;
+	getrusage(RUSAGE_SELF, &usage);
+	return usage.ru_majflt;
+}
+
+/* A fault for each page would be 15 a record, and as many reads of the disk. */
+static void a_backlog_is_read_from_disk_in_large_pieces(void **state)
+{
+	char directory[] = "/tmp/portcullis-database-XXXXXX";
+	unsigned table;
+	(void)state;
+	struct database *db = begin(directory, 256 << 20, &table);
+	for_all(db, table, append);
+	database_close(&db);
+	forget_pages(directory);
+	db = open_again(directory, 256 << 20, &table);
+	long before = major_faults();
+	for_all(db, table, read_and_check);
+	assert_in_range(major_faults() - before, 0, RECORDS);
 	database_close(&db);
 	assert_int_equal(shell("rm -rf %s", directory), 0);
 }
@@ -157,6 +202,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_was_read_or_removed_does_not_stay_in_memory),
+		cmocka_unit_test(a_backlog_is_read_from_disk_in_large_pieces),
 		cmocka_unit_test(records_are_found_from_either_side),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
