@@ -234,8 +234,10 @@ static void reopening_and_sending_meet(void **state)
 	int sent = 0;
 	start(GROUPED("out/*.jsonl", "") "}");
 	assert_int_equal(pthread_create(&thread, NULL, reopen_often, &done), 0);
-	for (; !atomic_load(&done); sent++)
+	do {
 		send_all_ok(PACKET("a", "b"));
+		sent++;
+	} while (!atomic_load(&done));
 	pthread_join(thread, NULL);
 	assert_lines("out/a.jsonl", sent);
 	assert_lines("out/b.jsonl", sent);

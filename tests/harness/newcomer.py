@@ -4,7 +4,7 @@ import os
 import shutil
 import subprocess
 
-FOLDERS = ("base", "profile", "config", "net", "pipeline", "receivers", "processors", "exporters", "extensions", "gateway",
+FOLDERS = ("base", "profile", "config", "net", "pipeline", "receivers", "processors", "exporters", "connectors", "extensions", "gateway",
            "proto")
 
 
