@@ -35,10 +35,10 @@ def pprof_now(label="thread.name"):
     return profile.SerializeToString()
 
 
-def otlp_now():
+def otlp_now(more=()):
     request = make.request(1, service="cart")
     for resource in request.resource_profiles:
-        for key, value in (("user.email", DENIED), ("agent.name", "forged")):
+        for key, value in (("user.email", DENIED), ("agent.name", "forged"), *more):
             make.set_value(resource.resource.attributes.add(key=key).value, value)
         for scope in resource.scope_profiles:
             for profile in scope.profiles:
@@ -159,7 +159,17 @@ def send_to_receivers(document, stage, keys, gateway):
         credentials = grpc.ssl_channel_credentials(pem(keys, "ca.pem"), pem(keys, "client.key"), pem(keys, "client.pem"))
         with peers.Client(stage.port(settings["endpoint"].rpartition(":")[2]),
                           credentials=credentials if "tls" in settings else None) as client:
-            client.send(otlp_now(), metadata=[("authorization", "Bearer " + TOKEN), ("x-scope-orgid", "team-1")])
+            for tenant, attributes in senders(document):
+                client.send(otlp_now(attributes), metadata=[("authorization", "Bearer " + TOKEN), ("x-scope-orgid", tenant)])
+
+
+def senders(document):
+    """Tenants and attributes of resources, one for each entry of the tables of connectors."""
+    found = []
+    for entry in ((document.get("connectors") or {}).get("routing") or {}).get("table", []):
+        found += [(tenant, ()) for tenant in entry.get("tenants", [])]
+        found += [("team-1", [pair]) for pair in re.findall(r'attributes\["([^"]+)"\] == "([^"]+)"', entry.get("condition", ""))]
+    return found or [("team-1", ())]
 
 
 def sanitizers_memory(document):
