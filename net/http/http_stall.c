@@ -11,7 +11,8 @@
  * the socket.
  *
  * While a buffer is not full, each turn of the library reads into it, or grows it by 128 bytes or
- * more and reads into that. After so many turns without progress, it is full.
+ * more and reads into that. After CHECKS checks of TURNS_PER_CHECK turns without progress, it is
+ * full.
  */
 enum { TURNS_PER_CHECK = 8, CHECKS = 16 };
 #define CHECK_NS UINT64_C(20000000) /* a check looks at each chunked body */
