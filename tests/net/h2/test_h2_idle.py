@@ -10,7 +10,7 @@ from harness.h2 import DATA, END_HEADERS, END_STREAM, HEADERS, PREFACE, frame
 from harness.served import Served, build
 from test_rpc_server import wait_for
 
-pytestmark = pytest.mark.threads
+pytestmark = [pytest.mark.threads, pytest.mark.alone]
 COST, ASLEEP_COST = 16384, 2048  # net/h2/private.h
 WAITING_MAX = 1024  # net/h2/listener.c
 NO_LONGER_JUST_ANSWERED_S = .5
