@@ -2,6 +2,7 @@
 #include "base/memory.h"
 #include "exporters/kafka_config.h"
 #include "pipeline/delivery/body.h"
+#include "pipeline/delivery/idempotency.h"
 #include "pipeline/reopen.h"
 #include "profile/collect/split.h"
 
@@ -13,12 +14,14 @@
  * attribute, each resource becomes messages of its own. The packet keeps the value until Kafka's
  * answer, so librdkafka copies nothing.
  */
-#define RECORD_BYTES 128 /* framing of a batch with one record (kafka.apache.org, "Record Batch") */
+/* Framing of a batch with one record (kafka.apache.org, "Record Batch"), and Idempotency-Key. */
+#define RECORD_BYTES 192
 
 struct kafka {
 	const struct kafka_config *config;
 	const struct host *host;
 	struct packet_form form;
+	bool sends_key;
 	struct kafka_topics topics;
 	char *address, *port;
 	struct reopen reopen;
@@ -37,11 +40,13 @@ static const char *metadata_of(const struct packet *packet, const char *name)
 	return NULL;
 }
 
-/* Borrowed from the configuration and the packet; the caller frees the list. */
-static struct metadatum *headers_of(const struct kafka *self, const struct packet *packet)
+/* Those that the configuration and metadata give; borrowed from there. There is room for one more,
+ * and the end. The caller frees the list. */
+static struct metadatum *headers_of(const struct kafka *self, const struct packet *packet,
+				    size_t *number)
 {
 	const struct kafka_config *c = self->config;
-	size_t room = c->record_headers.count + c->include_metadata_keys.count + 1, count = 0;
+	size_t room = c->record_headers.count + c->include_metadata_keys.count + 2, count = 0;
 	struct metadatum *list = memory_array(room, sizeof *list);
 	for (size_t i = 0; i < c->record_headers.count; i++) {
 		const struct pair *pair = &c->record_headers.at[i];
@@ -53,6 +58,7 @@ static struct metadatum *headers_of(const struct kafka *self, const struct packe
 		if (value)
 			list[count++] = (struct metadatum){ name, value };
 	}
+	*number = count;
 	return list;
 }
 
@@ -63,7 +69,8 @@ static uint64_t record_bytes(const struct kafka *self, const struct packet *pack
 {
 	struct kafka_route route = { 0 };
 	uint64_t bytes = RECORD_BYTES + body->len;
-	struct metadatum *headers = headers_of(self, packet);
+	size_t count;
+	struct metadatum *headers = headers_of(self, packet, &count);
 	for (const struct metadatum *m = headers; m->name; m++)
 		bytes += strlen(m->name) + (m->value ? strlen(m->value) : 0) + 10;
 	memory_free(headers);
@@ -166,7 +173,13 @@ static void kafka_send(void *instance, const struct part *part, uint64_t timeout
 		fail(sending, SEND_PERMANENT, reason);
 		return;
 	}
-	struct metadatum *headers = headers_of(self, part->packet);
+	size_t count;
+	char key[IDEMPOTENCY_KEY_SIZE];
+	struct metadatum *headers = headers_of(self, part->packet, &count);
+	if (self->sends_key) {
+		idempotency_key_write(packet_id(part->packet), key);
+		headers[count] = (struct metadatum){ IDEMPOTENCY_KEY_HEADER, key };
+	}
 	hand_over(self,
 		  &(struct kafka_message){ .topic = route.topic,
 					   .key = route.key,
@@ -200,6 +213,7 @@ static bool kafka_create(void *instance, const void *settings, const struct host
 					.read = read_certificates,
 					.sender = self,
 					.interval_ns = c->client.tls.reload_interval.ns };
+	self->sends_key = idempotency_is_on(c->idempotency_key, &c->record_headers);
 	kafka_topics_init(&self->topics);
 	kafka_client_place(&c->client, &self->address, &self->port);
 	pthread_rwlock_init(&self->lock, NULL);
@@ -258,7 +272,8 @@ static const char manual[] =
 	"With `required_acks: all`, the default, the producer is idempotent: neither lost "
 	"connections nor new leaders duplicate or reorder messages. A message that is not "
 	"acknowledged within `timeout` is sent again after the delay of `retry_on_failure`. If the "
-	"cluster had stored it, it is there twice.\n\n"
+	"cluster had stored it, it is there twice, with the same header `Idempotency-Key`: the "
+	"receiver `kafka` with `deduplicate` drops the second.\n\n"
 	"Errors that Kafka's protocol calls retriable are retried, and so are lost connections, "
 	"rejected credentials and missing topics. Missing permissions for a topic, invalid topics "
 	"and records that a broker rejects drop the data. The log has the names of errors, and "

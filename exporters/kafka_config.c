@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "pipeline/delivery/idempotency.h"
+
 /* In flight without a queue: as many as there are senders. */
 #define UNQUEUED_MAX 10000
 
@@ -184,6 +186,7 @@ static const struct config_row rows[] = {
 		       .key = "record_partitioner", .help = "Which partition a message gets."),
 	CONFIG_SECTION(struct kafka_config, producer, producer_table, .key = "producer",
 		       .help = "How messages are sent."),
+	IDEMPOTENCY_ROW(struct kafka_config, idempotency_key),
 	DELIVERY_ROWS(struct kafka_config, delivery, "5s"),
 	{ 0 }
 };

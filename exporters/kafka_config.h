@@ -39,6 +39,7 @@ struct kafka_config {
 	const struct node *signal_header;
 	struct kafka_partitioner_config record_partitioner;
 	struct kafka_producer_config producer;
+	bool idempotency_key;
 	struct delivery_config delivery;
 };
 

@@ -8,6 +8,7 @@
 	_(pyroscope_receiver) \
 	_(parca_receiver) \
 	_(otlp_json_file_receiver) \
+	_(kafka_receiver) \
 	_(nop_receiver) \
 	_(memory_limiter_processor) \
 	_(resource_processor) \

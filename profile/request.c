@@ -4,10 +4,8 @@
 #include <strings.h>
 
 const char *const transport_names[TRANSPORT_COUNT] = {
-	[TRANSPORT_GRPC] = "grpc",
-	[TRANSPORT_HTTP] = "http",
-	[TRANSPORT_FILE] = "file",
-	[TRANSPORT_SCRAPE] = "scrape",
+	[TRANSPORT_GRPC] = "grpc",     [TRANSPORT_HTTP] = "http",   [TRANSPORT_FILE] = "file",
+	[TRANSPORT_SCRAPE] = "scrape", [TRANSPORT_KAFKA] = "kafka",
 };
 
 static const char *find(const struct metadatum *list, const char *name)

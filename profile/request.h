@@ -21,10 +21,11 @@ enum transport {
 	TRANSPORT_HTTP,
 	TRANSPORT_FILE,
 	TRANSPORT_SCRAPE,
+	TRANSPORT_KAFKA,
 	TRANSPORT_COUNT
 };
 
-/* "grpc", "http", "file", "scrape": for metrics. */
+/* "grpc", "http", "file", "scrape", "kafka": for metrics. */
 extern const char *const transport_names[TRANSPORT_COUNT];
 
 struct request {

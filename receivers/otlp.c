@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pipeline/intake/grpc_intake.h"
+#include "pipeline/intake/otlp_documents.h"
 #include "receivers/otlp_config.h"
-#include "receivers/otlp_documents.h"
 #include "receivers/otlp_http.h"
 #include "receivers/otlp_manual.h"
 #include "receivers/otlp_response.h"

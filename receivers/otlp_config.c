@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "receivers/otlp_config.h"
+
 #include "pipeline/component.h"
+#include "pipeline/intake/otlp_documents.h"
 
 #include <string.h>
 
@@ -83,14 +85,11 @@ static const struct config_row protocol_rows[] = {
 /* Its offsets are of the whole: protocols is the first member. */
 static const struct config_table protocols_table = { sizeof(struct otlp_config), protocol_rows };
 
-/* By enum otlp_generation. */
-static const char *const schemas[] = { "auto", "v1.3", "v1.4",  "v1.6", "v1.7",
-				       "v1.8", "v1.9", "v1.10", NULL };
-
 static const struct config_row otlp_rows[] = {
 	CONFIG_SECTION(struct otlp_config, protocols, protocols_table, .key = "protocols",
 		       .help = "The protocols to serve; at least one."),
-	CONFIG_ROW(struct otlp_config, schema, .key = "schema", .def = "auto", .choices = schemas,
+	CONFIG_ROW(struct otlp_config, schema, .key = "schema", .def = "auto",
+		   .choices = otlp_schemas,
 		   .help = "The generation of OTLP to assume for requests whose content does not "
 			   "show it; `auto`: the one that the sender has shown earlier. Other "
 			   "requests are not affected."),

@@ -3,8 +3,8 @@
 #define RECEIVERS_OTLP_HTTP_H
 
 #include "pipeline/intake/http_intake.h"
+#include "pipeline/intake/otlp_documents.h"
 #include "receivers/otlp_config.h"
-#include "receivers/otlp_documents.h"
 
 /*
  * OTLP over HTTP (opentelemetry.io/docs/specs/otlp, "OTLP/HTTP"): the part of the otlp receiver

@@ -150,20 +150,34 @@ bool kafka_client_uses_tls(const struct kafka_client_config *c)
 	return c->tls.present.enabled && !c->tls.insecure;
 }
 
-static bool set_brokers(rd_kafka_conf_t *conf, const struct strings *brokers, struct error *err)
+bool kafka_client_load(const struct kafka_client_config *c, struct tls_material *material,
+		       struct error *err)
 {
-	char *all = memory_text(brokers->at[0]);
-	for (size_t i = 1; i < brokers->count; i++) {
-		char *more = memory_format("%s,%s", all, brokers->at[i]);
+	*material = (struct tls_material){ 0 };
+	return !kafka_client_uses_tls(c) || tls_load_client(&c->tls, material, err);
+}
+
+char *kafka_client_join(const struct strings *list)
+{
+	char *all = memory_text(list->at[0]);
+	for (size_t i = 1; i < list->count; i++) {
+		char *more = memory_format("%s,%s", all, list->at[i]);
 		memory_free(all);
 		all = more;
 	}
+	return all;
+}
+
+static bool set_brokers(rd_kafka_conf_t *conf, const struct strings *brokers, struct error *err)
+{
+	char *all = kafka_client_join(brokers);
 	bool ok = kafka_client_set(conf, "bootstrap.servers", all, err);
 	memory_free(all);
 	return ok;
 }
 
-static bool set_some(rd_kafka_conf_t *conf, const char *name, const char *value, struct error *err)
+bool kafka_client_set_some(rd_kafka_conf_t *conf, const char *name, const char *value,
+			   struct error *err)
 {
 	return !value || !*value || kafka_client_set(conf, name, value, err);
 }
@@ -177,9 +191,9 @@ static bool set_security(rd_kafka_conf_t *conf, const struct kafka_client_config
 	bool tls = kafka_client_uses_tls(c), with_sasl = sasl->present.enabled;
 	if (!kafka_client_set(conf, "security.protocol", protocols[with_sasl][tls], err))
 		return false;
-	if (tls && (!set_some(conf, "ssl.ca.pem", m->ca, err) ||
-		    !set_some(conf, "ssl.certificate.pem", m->cert, err) ||
-		    !set_some(conf, "ssl.key.pem", m->key, err) ||
+	if (tls && (!kafka_client_set_some(conf, "ssl.ca.pem", m->ca, err) ||
+		    !kafka_client_set_some(conf, "ssl.certificate.pem", m->cert, err) ||
+		    !kafka_client_set_some(conf, "ssl.key.pem", m->key, err) ||
 		    !kafka_client_set(conf, "enable.ssl.certificate.verification",
 				      c->tls.insecure_skip_verify ? "false" : "true", err)))
 		return false;
@@ -199,7 +213,7 @@ rd_kafka_conf_t *kafka_client_conf(const struct kafka_client_config *c,
 	rd_kafka_conf_t *conf = rd_kafka_conf_new();
 	rd_kafka_conf_set_log_cb(conf, discard_log);
 	bool ok = set_brokers(conf, &c->brokers, err) &&
-		  set_some(conf, "client.id", c->client_id, err) &&
+		  kafka_client_set_some(conf, "client.id", c->client_id, err) &&
 		  set_security(conf, c, material, err) &&
 		  kafka_client_set_number(conf, "receive.message.max.bytes", RECEIVE_MAX, err) &&
 		  kafka_client_set_number(conf, "topic.metadata.refresh.interval.ms",
@@ -211,6 +225,18 @@ rd_kafka_conf_t *kafka_client_conf(const struct kafka_client_config *c,
 		conf = NULL;
 	}
 	return conf;
+}
+
+rd_kafka_t *kafka_client_new(int type, rd_kafka_conf_t *conf, struct error *err)
+{
+	char text[8]; /* librdkafka's text may repeat what is in the configuration */
+	rd_kafka_t *rk = rd_kafka_new((rd_kafka_type_t)type, conf, text, sizeof text);
+	if (rk)
+		return rk;
+	rd_kafka_conf_destroy(conf);
+	error_set(err, ERROR_CONFIG,
+		  "librdkafka does not accept the configuration (brokers, tls or auth)");
+	return NULL;
 }
 
 /* ---- the Collector's keys ---- */

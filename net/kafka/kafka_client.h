@@ -65,15 +65,26 @@ extern const struct config_table kafka_auth_table, kafka_metadata_table;
 
 bool kafka_client_check(const struct kafka_client_config *config, struct error *err);
 bool kafka_client_uses_tls(const struct kafka_client_config *config);
+/* Reads the certificates; `material` is empty without TLS, and after a failure. */
+bool kafka_client_load(const struct kafka_client_config *config, struct tls_material *material,
+		       struct error *err);
 
 /* A configuration of librdkafka (rd_kafka_conf_t) with these keys; material: loaded for `tls`, NULL
  * without TLS. NULL: err says why. */
 struct rd_kafka_conf_s;
 struct rd_kafka_conf_s *kafka_client_conf(const struct kafka_client_config *config,
 					  const struct tls_material *material, struct error *err);
+/* The client itself; takes conf, also on failure. type: an rd_kafka_type_t. */
+struct rd_kafka_s;
+struct rd_kafka_s *kafka_client_new(int type, struct rd_kafka_conf_s *conf, struct error *err);
+/* "a,b,c"; the caller frees it. */
+char *kafka_client_join(const struct strings *list);
 /* Sets one property; false: librdkafka of this machine does not accept it. */
 bool kafka_client_set(struct rd_kafka_conf_s *conf, const char *name, const char *value,
 		      struct error *err);
+/* The same, unless the value is NULL or empty. */
+bool kafka_client_set_some(struct rd_kafka_conf_s *conf, const char *name, const char *value,
+			   struct error *err);
 bool kafka_client_set_number(struct rd_kafka_conf_s *conf, const char *name, int64_t value,
 			     struct error *err);
 

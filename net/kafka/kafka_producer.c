@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "net/kafka/kafka_producer.h"
 
-#include <librdkafka/rdkafka.h>
 #include <pthread.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
-#include "base/log.h"
 #include "base/memory.h"
+#include "net/kafka/kafka_events.h"
 
 #define POLL_MS 100
 
@@ -15,9 +12,7 @@
 struct line {
 	struct kafka_producer *producer;
 	rd_kafka_t *rk;
-	rd_kafka_queue_t *events;
-	int fd; /* becomes readable when `events` is no longer empty */
-	struct loop_socket *socket;
+	struct kafka_events events;
 	_Atomic int64_t in_flight;
 };
 
@@ -56,29 +51,17 @@ static void on_reports(struct line *line, rd_kafka_event_t *event)
 	}
 }
 
-/* The name of the code only: the text may be a broker's. */
-static bool on_error(struct line *line, rd_kafka_event_t *event)
-{
-	char text[8];
-	rd_kafka_resp_err_t code = rd_kafka_event_error(event);
-	bool fatal = code == RD_KAFKA_RESP_ERR__FATAL;
-	if (fatal)
-		code = rd_kafka_fatal_error(line->rk, text, sizeof text);
-	log_warn(line->producer->options.log, "The Kafka client reports an error.",
-		 log_text("error", rd_kafka_err2name(code)), log_bool("fatal", fatal));
-	return fatal;
-}
-
 /* Takes the events that are there, or waits for one. Has the client ended for itself? */
 static bool take_events(struct line *line, int wait_ms)
 {
 	rd_kafka_event_t *event;
 	bool fatal = false;
-	while ((event = rd_kafka_queue_poll(line->events, wait_ms))) {
+	while ((event = rd_kafka_queue_poll(line->events.queue, wait_ms))) {
 		if (rd_kafka_event_type(event) == RD_KAFKA_EVENT_DR)
 			on_reports(line, event);
 		else if (rd_kafka_event_type(event) == RD_KAFKA_EVENT_ERROR)
-			fatal |= on_error(line, event);
+			fatal |= kafka_events_error(&line->events, line->producer->options.log,
+						    line->rk, event);
 		rd_kafka_event_destroy(event);
 		wait_ms = 0;
 	}
@@ -88,11 +71,8 @@ static bool take_events(struct line *line, int wait_ms)
 static void on_ready(void *argument, int fd, unsigned events)
 {
 	struct line *line = argument;
-	uint64_t count;
 	(void)events;
-	if (read(fd, &count, sizeof count) < 0)
-		return;
-	if (take_events(line, 0) && line == line->producer->line)
+	if (kafka_events_woken(fd) && take_events(line, 0) && line == line->producer->line)
 		replace_line(line->producer);
 }
 
@@ -127,64 +107,43 @@ static bool set_producer(rd_kafka_conf_t *conf, const struct kafka_producer_opti
 static rd_kafka_t *client_new(const struct kafka_producer *p, const struct tls_material *material,
 			      struct error *err)
 {
-	char text[8]; /* librdkafka's text may repeat what is in the configuration */
 	rd_kafka_conf_t *conf = kafka_client_conf(p->options.config, material, err);
 	if (!conf)
 		return NULL;
 	rd_kafka_conf_set_events(conf, RD_KAFKA_EVENT_DR | RD_KAFKA_EVENT_ERROR);
-	rd_kafka_t *rk = set_producer(conf, &p->options, err)
-				 ? rd_kafka_new(RD_KAFKA_PRODUCER, conf, text, sizeof text)
-				 : NULL;
-	if (rk)
-		return rk;
+	if (set_producer(conf, &p->options, err))
+		return kafka_client_new(RD_KAFKA_PRODUCER, conf, err);
 	rd_kafka_conf_destroy(conf);
-	if (err && err->kind == ERROR_NONE)
-		error_set(err, ERROR_CONFIG,
-			  "librdkafka does not accept the configuration (brokers, tls or auth)");
 	return NULL;
 }
 
 static struct line *line_new(struct kafka_producer *p, const struct tls_material *material,
 			     struct error *err)
 {
-	static const uint64_t one = 1;
 	rd_kafka_t *rk = client_new(p, material, err);
 	if (!rk)
 		return NULL;
 	struct line *line = memory_new(sizeof *line);
 	line->producer = p;
 	line->rk = rk;
-	line->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	if (line->fd < 0) {
-		rd_kafka_destroy(rk);
-		memory_free(line);
-		error_set(err, ERROR_INTERNAL, "cannot create an event descriptor");
-		return NULL;
-	}
-	line->events = rd_kafka_queue_get_main(rk);
-	rd_kafka_queue_io_event_enable(line->events, line->fd, &one, sizeof one);
-	line->socket = loop_socket_new(p->options.loop, line->fd, on_ready, line);
-	loop_socket_watch(line->socket, LOOP_READABLE);
-	return line;
-}
-
-static void leave_loop(void *argument)
-{
-	loop_socket_unref(&((struct line *)argument)->socket);
+	if (kafka_events_open(&line->events, p->options.loop, rd_kafka_queue_get_main(rk), on_ready,
+			      line, err))
+		return line;
+	rd_kafka_destroy(rk);
+	memory_free(line);
+	return NULL;
 }
 
 /* Takes the rest of its reports here. [pool thread] */
 static void line_close(struct line *line, bool cancel)
 {
-	loop_call(line->producer->options.loop, leave_loop, line);
+	kafka_events_leave(&line->events);
 	if (cancel)
 		rd_kafka_purge(line->rk, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
 	while (line->in_flight > 0)
 		take_events(line, POLL_MS);
-	rd_kafka_queue_io_event_enable(line->events, -1, NULL, 0);
-	rd_kafka_queue_destroy(line->events);
+	kafka_events_close(&line->events);
 	rd_kafka_destroy(line->rk);
-	close(line->fd);
 	memory_free(line);
 }
 
@@ -227,13 +186,6 @@ static void replace_line(struct kafka_producer *p)
 			  log_text("error", err.text));
 }
 
-static bool load(const struct kafka_producer *p, struct tls_material *material, struct error *err)
-{
-	const struct kafka_client_config *c = p->options.config;
-	*material = (struct tls_material){ 0 };
-	return !kafka_client_uses_tls(c) || tls_load_client(&c->tls, material, err);
-}
-
 /* Everything that changes the client in use runs on the loop. */
 struct renewal {
 	struct kafka_producer *producer;
@@ -260,7 +212,7 @@ static void renew(void *argument)
 bool kafka_producer_reopen(struct kafka_producer *p, bool *changed, struct error *err)
 {
 	struct renewal r = { .producer = p, .err = err };
-	if (load(p, &r.fresh, err))
+	if (kafka_client_load(p->options.config, &r.fresh, err))
 		loop_call(p->options.loop, renew, &r);
 	tls_release(&r.fresh);
 	*changed = r.changed && r.ok;
@@ -275,7 +227,7 @@ struct kafka_producer *kafka_producer_new(const struct kafka_producer_options *o
 	pthread_rwlock_init(&p->lock, NULL);
 	pthread_mutex_init(&p->ending_lock, NULL);
 	pthread_cond_init(&p->ended, NULL);
-	if (load(p, &p->material, err))
+	if (kafka_client_load(p->options.config, &p->material, err))
 		p->line = line_new(p, &p->material, err);
 	if (!p->line)
 		kafka_producer_unref(&p);

@@ -5,6 +5,7 @@
 #include "pipeline/component.h"
 #include "pipeline/delivery/book.h"
 #include "pipeline/delivery/plan.h"
+#include "pipeline/retry.h"
 #include "pipeline/sample_types.h"
 
 /*
@@ -49,12 +50,6 @@ enum batch_sizer { BATCH_SIZER_OF_QUEUE, BATCH_SIZER_ITEMS, BATCH_SIZER_BYTES };
 /* How requests are batched for the exporter; `on` is false if its pipelines do that. */
 struct batch_settings queue_batching(const struct queue_config *config);
 
-struct retry_config {
-	struct optional present;
-	struct duration initial_interval, max_interval, max_elapsed_time;
-	double randomization_factor, multiplier;
-};
-
 /* A bounded directory for what is dropped (pipeline/delivery/dead_letters.h). */
 struct dead_letter_config {
 	struct optional present;
@@ -73,11 +68,7 @@ struct delivery_config {
 	struct duration timeout;
 };
 
-extern const struct config_table queue_table, retry_table, dead_letter_table;
-/* The delay before a retry: chosen at random from interval * [1 - f, 1 + f], but at least what the
- * destination asked for (-1 ms: it did not). And the interval of the next retry. */
-uint64_t retry_delay(const struct retry_config *r, int64_t interval_ns, int64_t asked_ms);
-int64_t retry_next_interval(const struct retry_config *r, int64_t interval_ns);
+extern const struct config_table queue_table, dead_letter_table;
 
 extern const struct metric *const delivery_metrics[]; /* for the manual; NULL-terminated */
 

@@ -25,7 +25,6 @@ service:
 """
 MISSING = {
     "Other authenticators": "extensions.oidc={}",
-    "Receiving from Kafka": "receivers.kafka={}",
 }
 
 

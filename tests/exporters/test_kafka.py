@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The exporter kafka against librdkafka's mock cluster: what a message is, where it goes, and what becomes of each error."""
+import re
 import signal
 import subprocess
 
@@ -77,7 +78,8 @@ def test_what_arrives_is_what_was_sent(build, broker, encoding, compression):
         sent = rig.send(samples=300)
         rig.settle(300)
         (message,) = reader.until(lambda m: m)
-        assert message.key is None and message.headers == []
+        ((name, key),) = message.headers
+        assert message.key is None and name == "idempotency-key" and re.fullmatch(rb'"[0-9a-f]{32}"', key)
         assert (message.value[:1] == b"{") == (encoding == "otlp_json")
         assert otlp.samples(read(message)) == otlp.samples(sent)
 
@@ -150,9 +152,10 @@ def test_topic_and_key_from_metadata(build, broker):
         messages = reader.until(lambda m: len(m) == 4)
         named = [m for m in messages if m.topic == "team.a"]
         assert len(named) == 3 and {m.key for m in named} == {b"blue"} and len({m.partition for m in named}) == 1
-        assert all(m.headers == [("Source", b"shop"), ("x-team", b"blue")] for m in named)
+        assert all(m.headers[:-1] == [("Source", b"shop"), ("x-team", b"blue")] for m in named)
         (other,) = [m for m in messages if m.topic == TOPIC]
-        assert other.key is None and other.headers == [("Source", b"shop")]
+        assert other.key is None and other.headers[:-1] == [("Source", b"shop")]
+        assert len({m.headers[-1] for m in messages}) == 4
 
 
 def test_topic_and_key_from_a_resource(build, broker):

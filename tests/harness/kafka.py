@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kafka on loopback, without Java: librdkafka's mock cluster (tests/support/kafka_tool.c), and a reader of its topics."""
+"""Kafka on loopback, without Java: librdkafka's mock cluster (tests/support/kafka_tool.c), a reader and a writer of its topics."""
 import json
 import subprocess
 import threading
@@ -51,6 +51,34 @@ class Reader:
         return self.messages
 
 
+class Writer:
+    """with Writer(build, address) as w: w.send("topic", b"value", headers=[("name", b"value")])."""
+
+    def __init__(self, build, address):
+        self.command = [str(build / "tests/support/kafka_tool"), "write", address]
+
+    def __enter__(self):
+        self.process = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        return self
+
+    def __exit__(self, *_):
+        self.process.stdin.close()
+        self.process.wait(WAIT_S)
+
+    def send(self, topic, value, partition=-1, headers=()):
+        words = [value, *(word for name, text in headers for word in (name.encode(), text))]
+        self.process.stdin.write("%s %d %s\n" % (topic, partition, " ".join(w.hex() or "-" for w in words)))
+        self.process.stdin.flush()
+        assert self.process.stdout.readline() == "done\n"
+
+
+def committed(build, address, group, topic, partitions=PARTITIONS):
+    """The offsets of a group, one for each partition; None: there is none."""
+    command = [str(build / "tests/support/kafka_tool"), "committed", address, group, str(partitions), topic]
+    lines = subprocess.run(command, capture_output=True, text=True, timeout=WAIT_S, check=True).stdout.split()
+    return [int(line) if int(line) >= 0 else None for line in lines]
+
+
 class Broker:
     """with Broker(build) as b: ... b.address; b.command("errors 0 1 10"). It runs from its construction on, and ends with
     its stdin."""
@@ -75,3 +103,9 @@ class Broker:
 
     def reader(self, *topics):
         return Reader(self.build, self.address, *topics)
+
+    def writer(self):
+        return Writer(self.build, self.address)
+
+    def committed(self, group, topic):
+        return committed(self.build, self.address, group, topic)

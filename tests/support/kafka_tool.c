@@ -13,6 +13,10 @@
  *
  *	kafka_tool broker           prints the address of a cluster, and obeys lines on stdin
  *	kafka_tool read ADDRESS PARTITIONS TOPIC...   prints each message as a line of JSON
+ *	kafka_tool write ADDRESS    sends a message for each line on stdin: TOPIC PARTITION VALUE
+ *				    [NAME VALUE]..., the partition -1 for any, all else after it in
+ *				    hex ("-" for nothing); prints "done" when they are delivered
+ *	kafka_tool committed ADDRESS GROUP PARTITIONS TOPIC   prints the offsets of a group
  *
  * The broker ends at the end of stdin, the reader at SIGTERM. Commands: "errors API COUNT CODE"
  * (the next requests of this kind fail), "down 1", "up 1", "refuse TOPIC CODE". Each is answered
@@ -154,12 +158,106 @@ static _Noreturn void consume(const char *address, int partitions, char **topics
 	}
 }
 
+/* ---- write ---- */
+
+static int digit(char c)
+{
+	return c >= 'a' ? c - 'a' + 10 : c - '0';
+}
+
+/* In place; its length. */
+static size_t unhex(char *text)
+{
+	size_t len = strcmp(text, "-") ? strlen(text) / 2 : 0;
+	for (size_t i = 0; i < len; i++)
+		text[i] = (char)(digit(text[2 * i]) << 4 | digit(text[2 * i + 1]));
+	text[len] = '\0';
+	return len;
+}
+
+static rd_kafka_headers_t *headers_in(char **rest)
+{
+	rd_kafka_headers_t *headers = rd_kafka_headers_new(4);
+	char *name, *value;
+	while ((name = strtok_r(NULL, " \n", rest)) && (value = strtok_r(NULL, " \n", rest))) {
+		unhex(name);
+		size_t len = unhex(value);
+		rd_kafka_header_add(headers, name, -1, value, (ssize_t)len);
+	}
+	return headers;
+}
+
+static void produce(rd_kafka_t *rk, char *line)
+{
+	char *rest, *topic = strtok_r(line, " \n", &rest);
+	int partition = (int)strtol(strtok_r(NULL, " \n", &rest), NULL, 10);
+	char *value = strtok_r(NULL, " \n", &rest);
+	size_t len = unhex(value);
+	rd_kafka_headers_t *headers = headers_in(&rest);
+	rd_kafka_resp_err_t code =
+		rd_kafka_producev(rk, RD_KAFKA_V_TOPIC(topic), RD_KAFKA_V_PARTITION(partition),
+				  RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY),
+				  RD_KAFKA_V_VALUE(value, len), RD_KAFKA_V_HEADERS(headers),
+				  RD_KAFKA_V_END);
+	if (code) {
+		fprintf(stderr, "%s\n", rd_kafka_err2str(code));
+		exit(1);
+	}
+}
+
+static int write_all(const char *address)
+{
+	const char *const properties[][2] = { { "bootstrap.servers", address },
+					      { "enable.idempotence", "true" },
+					      { "message.max.bytes", "100000000" },
+					      { "linger.ms", "0" },
+					      { "log_level", "0" },
+					      { NULL, NULL } };
+	rd_kafka_t *rk = client(RD_KAFKA_PRODUCER, properties);
+	char *line = NULL;
+	size_t room = 0;
+	while (getline(&line, &room, stdin) > 0) {
+		produce(rk, line);
+		rd_kafka_flush(rk, 30000);
+		puts(rd_kafka_outq_len(rk) ? "failed" : "done");
+		fflush(stdout);
+	}
+	free(line);
+	rd_kafka_destroy(rk);
+	return 0;
+}
+
+/* ---- committed ---- */
+
+static int committed(const char *address, const char *group, int partitions, const char *topic)
+{
+	const char *const properties[][2] = { { "bootstrap.servers", address },
+					      { "group.id", group },
+					      { "log_level", "0" },
+					      { NULL, NULL } };
+	rd_kafka_t *rk = client(RD_KAFKA_CONSUMER, properties);
+	rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(partitions);
+	for (int i = 0; i < partitions; i++)
+		rd_kafka_topic_partition_list_add(list, topic, i);
+	rd_kafka_resp_err_t code = rd_kafka_committed(rk, list, 10000);
+	for (int i = 0; i < partitions && !code; i++)
+		printf("%" PRId64 "\n", list->elems[i].offset);
+	rd_kafka_topic_partition_list_destroy(list);
+	rd_kafka_destroy(rk);
+	return code != 0;
+}
+
 int main(int argc, char **argv)
 {
 	if (argc == 2 && !strcmp(argv[1], "broker"))
 		return broker();
 	if (argc > 4 && !strcmp(argv[1], "read"))
 		consume(argv[2], (int)strtol(argv[3], NULL, 10), argv + 4);
-	fprintf(stderr, "usage: kafka_tool broker | read ADDRESS PARTITIONS TOPIC...\n");
+	if (argc == 3 && !strcmp(argv[1], "write"))
+		return write_all(argv[2]);
+	if (argc == 6 && !strcmp(argv[1], "committed"))
+		return committed(argv[2], argv[3], (int)strtol(argv[4], NULL, 10), argv[5]);
+	fprintf(stderr, "usage: kafka_tool broker | read ADDRESS PARTITIONS TOPIC... | write "
+			"ADDRESS | committed ADDRESS GROUP PARTITIONS TOPIC\n");
 	return 2;
 }

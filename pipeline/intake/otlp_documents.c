@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "receivers/otlp_documents.h"
+#include "pipeline/intake/otlp_documents.h"
 
 #include "pipeline/intake/peers.h"
 #include "profile/otlp/decode_otlp.h"
@@ -7,6 +7,9 @@
 /* The sender has shown several generations, so an ambiguous request of it can be of any. */
 #define SEVERAL UINT64_C(15)
 #define GENERATION_MASK UINT64_C(15)
+
+const char *const otlp_schemas[] = { "auto", "v1.3", "v1.4",  "v1.6", "v1.7",
+				     "v1.8", "v1.9", "v1.10", NULL };
 
 const struct metric otlp_documents_metric = {
 	"otelcol_receiver_otlp_requests", METRIC_COUNTER, "{requests}",

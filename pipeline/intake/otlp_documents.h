@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef RECEIVERS_OTLP_DOCUMENTS_H
-#define RECEIVERS_OTLP_DOCUMENTS_H
+#ifndef PIPELINE_INTAKE_OTLP_DOCUMENTS_H
+#define PIPELINE_INTAKE_OTLP_DOCUMENTS_H
 
 #include "pipeline/component.h"
 #include "pipeline/intake/documents.h"
@@ -9,7 +9,7 @@
 #include <stdatomic.h>
 
 /*
- * The documents of the otlp receiver, for both transports: an ExportProfilesServiceRequest of any
+ * The documents of receivers of OTLP, for all transports: an ExportProfilesServiceRequest of any
  * generation. The options of the intake have this as `receiver`; in->dialect is an enum
  * otlp_generation.
  *
@@ -40,6 +40,9 @@ bool otlp_documents_decode(struct inbound *in, struct profiles *profiles, struct
 		.translate = otlp_documents_translate, .decode = otlp_documents_decode, \
 		.tables_factor = 16, \
 	}
+
+/* The choices of a key `schema`, by enum otlp_generation. */
+extern const char *const otlp_schemas[];
 
 /* Borrowed by requests, so it must live until the intake is released. */
 void otlp_documents_init(struct otlp_documents *documents, const struct host *host,
