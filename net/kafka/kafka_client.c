@@ -8,6 +8,10 @@
 
 #include "base/memory.h"
 
+/* github.com/confluentinc/librdkafka/pull/4895: before this version, the final message of SCRAM
+ * repeats the client's nonce. Kafka 4.0 and later reject that. */
+#define SCRAM_FIXED 0x02060100
+
 #define RECEIVE_MAX (16 << 20) /* of a broker's response that is not a fetch */
 
 /* ---- codes ---- */
@@ -148,6 +152,16 @@ bool kafka_client_set_number(rd_kafka_conf_t *conf, const char *name, int64_t va
 bool kafka_client_uses_tls(const struct kafka_client_config *c)
 {
 	return c->tls.present.enabled && !c->tls.insecure;
+}
+
+void kafka_client_warn(const struct kafka_client_config *c, const struct log *log)
+{
+	const struct kafka_sasl_config *sasl = &c->auth.sasl;
+	if (sasl->present.enabled && !strncmp(sasl->mechanism, "SCRAM", 5) &&
+	    rd_kafka_version() < SCRAM_FIXED)
+		log_warn(log, "SCRAM of this librdkafka is rejected by Kafka 4.0 and later.",
+			 log_text("librdkafka", rd_kafka_version_str()),
+			 log_text("needed", "2.6.1"));
 }
 
 bool kafka_client_load(const struct kafka_client_config *c, struct tls_material *material,
@@ -313,7 +327,8 @@ static const struct config_row sasl_rows[] = {
 	ROW(kafka_sasl_config, username, .help = "The user."),
 	ROW(kafka_sasl_config, password, .help = "The password."),
 	ROW(kafka_sasl_config, mechanism, .def = "PLAIN",
-	    .help = "`PLAIN`, `SCRAM-SHA-256` or `SCRAM-SHA-512`. With `PLAIN`, use TLS too."),
+	    .help = "`PLAIN`, `SCRAM-SHA-256` or `SCRAM-SHA-512`. With `PLAIN`, use TLS too. Kafka "
+		    "4.0 and later reject SCRAM of librdkafka before 2.6.1; Debian 12 has 2.0.2."),
 	ROW(kafka_sasl_config, version, .def = "0", .inert = true,
 	    .help = "Client and broker negotiate the version."),
 	ROW(kafka_sasl_config, aws_msk, .help = "Not supported: setting it is an error."),

@@ -2,6 +2,7 @@
 #ifndef NET_KAFKA_KAFKA_CLIENT_H
 #define NET_KAFKA_KAFKA_CLIENT_H
 
+#include "base/log.h"
 #include "config/table.h"
 #include "net/tls/tls.h"
 
@@ -65,6 +66,8 @@ extern const struct config_table kafka_auth_table, kafka_metadata_table;
 
 bool kafka_client_check(const struct kafka_client_config *config, struct error *err);
 bool kafka_client_uses_tls(const struct kafka_client_config *config);
+/* Logs what will not work with the librdkafka of this machine. */
+void kafka_client_warn(const struct kafka_client_config *config, const struct log *log);
 /* Reads the certificates; `material` is empty without TLS, and after a failure. */
 bool kafka_client_load(const struct kafka_client_config *config, struct tls_material *material,
 		       struct error *err);

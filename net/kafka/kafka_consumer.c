@@ -416,6 +416,7 @@ struct kafka_consumer *kafka_consumer_new(const struct kafka_consumer_options *o
 	c->options = *options;
 	pthread_mutex_init(&c->lock, NULL);
 	pthread_cond_init(&c->ended, NULL);
+	kafka_client_warn(options->config, options->log);
 	if (kafka_client_load(options->config, &c->material, err))
 		c->member = join(c, &c->material, err);
 	if (!c->member) {

@@ -227,6 +227,7 @@ struct kafka_producer *kafka_producer_new(const struct kafka_producer_options *o
 	pthread_rwlock_init(&p->lock, NULL);
 	pthread_mutex_init(&p->ending_lock, NULL);
 	pthread_cond_init(&p->ended, NULL);
+	kafka_client_warn(options->config, options->log);
 	if (kafka_client_load(p->options.config, &p->material, err))
 		p->line = line_new(p, &p->material, err);
 	if (!p->line)

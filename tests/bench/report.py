@@ -11,7 +11,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 PAGE = ROOT / "docs/BENCHMARKS.md"
 SECTIONS = {"peers": "make bench-peers", "http": "make bench-peers PARTS=http", "leak": "make bench-leak",
             "failing": "make bench-failing", "push": "make bench-push", "durable": "make bench-durable",
-            "soak": "make bench-soak"}
+            "soak": "make bench-soak", "fleet": "make bench-fleet"}
 HEAD = """# Beside the Collector
 
 Portcullis and the OpenTelemetry Collector on the same requests, on the same machine, in one run. Every word and number
@@ -23,6 +23,7 @@ below this paragraph was written by the commands that make it; to repeat them, o
     make bench-push         # what a Push request costs, beside Pyroscope
     make bench-durable      # what a queue on disk and a long backlog cost
     make bench-soak         # what grows in an hour at half load
+    make bench-fleet        # what several gateways on one topic of Kafka cost (without the Collector; needs Java 17 and Maven)
 
 Nothing else is needed: the Collector is built from its published modules (`tests/interop/recipes/collector.yaml`) and kept
 in `~/.cache/portcullis`. The method stands with each table, the code in `tests/bench`.

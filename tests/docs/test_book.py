@@ -96,8 +96,33 @@ class Store:
         return {dict(metadata).get("authorization") for metadata in self.server.metadata}
 
 
+def without_users(broker):
+    """The mock cluster has neither TLS nor users."""
+    return {"brokers": [broker.address], "tls": {"insecure": True}, "auth": {"sasl": None}}
+
+
+class Feed:
+    """A broker of Kafka in the place of those that a receiver reads from, with a message."""
+
+    def __init__(self, build, document):
+        self.settings = document["receivers"].get("kafka")
+        self.broker = kafka.Broker(build) if self.settings else None
+        self.overlay = {"kafka": without_users(self.broker)} if self.settings else {}
+
+    def send(self, gateway):
+        if not self.broker:
+            return
+        with self.broker.writer() as writer:
+            writer.send(self.settings["profiles"]["topics"][0], otlp_now().SerializeToString())
+        gateway.until(lambda: gateway.total("otelcol_kafka_receiver_messages", outcome="success"))
+
+    def stop(self):
+        if self.broker:
+            self.broker.__exit__()
+
+
 class Log:
-    """A broker of Kafka in the place of the printed ones. The mock has neither TLS nor users."""
+    """A broker of Kafka in the place of the printed ones."""
 
     def __init__(self, build, exporter, settings):
         self.server = self
@@ -105,7 +130,7 @@ class Log:
         self.reader = self.broker.reader(settings["profiles"]["topic"])
         self.reader.__enter__()
         self.endpoint = "a log"
-        self.overlay = {exporter: {"brokers": [self.broker.address], "tls": {"insecure": True}, "auth": {"sasl": None}}}
+        self.overlay = {exporter: without_users(self.broker)}
 
     def place(self):
         return self.endpoint
@@ -185,6 +210,7 @@ def test_a_configuration_runs_as_printed(build, tmp_path, keys, recipe):
     document = yaml.safe_load(recipe.text)
     stores = [Store(name, settings, keys) for name, settings in document["exporters"].items()
               if settings and "endpoint" in settings]
+    feed = Feed(build, document)
     stores += [Log(build, name, settings) for name, settings in document["exporters"].items() if settings and "brokers" in settings]
     try:
         places = {store.endpoint: store.place() for store in stores}
@@ -194,7 +220,7 @@ def test_a_configuration_runs_as_printed(build, tmp_path, keys, recipe):
         for name in ("tokens", "password"):
             (stage.directory / "etc" / name).write_text(TOKEN + "\n")
         overlay = tmp_path / "overlay.yaml"
-        overlay.write_text(json.dumps({"exporters": {k: v for store in stores for k, v in store.overlay.items()},
+        overlay.write_text(json.dumps({"receivers": feed.overlay, "exporters": {k: v for store in stores for k, v in store.overlay.items()},
                                        **sanitizers_memory(document)}))
         text, arguments = stage.adapt(recipe.text), ["--config", str(overlay)]
         (tmp_path / "printed.yaml").write_text(text)
@@ -202,12 +228,14 @@ def test_a_configuration_runs_as_printed(build, tmp_path, keys, recipe):
                        env=dict(SECRETS, PATH="/usr/bin:/bin"))
         with Gateway(build / "portcullis", text, env=SECRETS, arguments=arguments, cwd=stage.directory) as gateway:
             send_to_receivers(document, stage, keys, gateway)
+            feed.send(gateway)
             assert gateway.stop() == 0
         files = [path for settings in document["exporters"].values() if settings and "path" in settings
                  for path in written_to(stage.directory / stage.adapt(settings["path"]))]
         check_arrival(document, [store.bodies() for store in stores] + [[path.read_bytes()] for path in files], gateway.log())
         check_credentials(recipe.text, stores)
     finally:
+        feed.stop()
         for store in stores:
             store.server.stop()
 

@@ -39,6 +39,9 @@ KAFKA = {} if os.environ.get("MODE") == "tsan" else {
     include_metadata_keys: [x-thing, authorization], record_headers: {source: gateway}, producer: {compression: lz4}}""",
     "kafka/json": """{brokers: ["ADDRESS"], profiles: {topic: json, encoding: otlp_json}}""",
 }
+FROM_KAFKA = {name: """{brokers: ["ADDRESS"], group_id: %s, profiles: {topics: [in.%s], encoding: %s}, initial_offset: earliest,
+    max_message_bytes: 1048576, header_extraction: {extract_headers: true, headers: [x-denied, x-thing]}}""" % (name[6:], name[6:], encoding)
+    for name, encoding in (("kafka/otlp", "otlp_json"), ("kafka/pprof", "pprof")) if KAFKA}
 CONFIG = """
 receivers:
   otlp:
@@ -55,7 +58,7 @@ receivers:
       http: {endpoint: 127.0.0.1:{port:parca_http}, max_request_body_size: 1048576, include_metadata: true}
     labels: utf8
   otlp_json_file: {include: [lines/*.jsonl], start_at: beginning, poll_interval: 50ms, max_log_size: 1048576}
-processors:
+FROM_KAFKAprocessors:
 POLICY  batch: {timeout: 100ms}
 exporters:
   otlp_grpc/a: {endpoint: 127.0.0.1:{port:a}, tls: {insecure: true}}
@@ -86,12 +89,13 @@ service:
   telemetry: {logs: {level: debug, sampling: {enabled: false}}}
   pipelines:
     profiles:
-      receivers: [otlp, otlp/tls, pprof, pprof/tls, pyroscope, parca, otlp_json_file]
+      receivers: [otlp, otlp/tls, pprof, pprof/tls, pyroscope, parca, otlp_json_fileRECEIVERS]
       processors: [PROCESSORS]
       exporters: [otlp_grpc/a, otlp_grpc/b, otlp_http/proto, otlp_http/json, file/json, file/proto, file/zstd, file/pprof, file/groups, pyroscope, parca,
         NAMES routing, debug/basic, debug/normal, debug/detailed]
     profiles/behind: {receivers: [routing], exporters: [file/routed]}
-""".replace("POLICY", poison.POLICY).replace("KAFKA", "".join("  %s: %s\n" % item for item in KAFKA.items())).replace(
+""".replace("POLICY", poison.POLICY).replace("FROM_KAFKA", "".join("  %s: %s\n" % item for item in FROM_KAFKA.items())).replace(
+    "RECEIVERS", "".join(", " + name for name in FROM_KAFKA)).replace("KAFKA", "".join("  %s: %s\n" % item for item in KAFKA.items())).replace(
     "NAMES", "".join(name + "," for name in KAFKA))
 EXPORTERS = ("otlp_grpc/a", "otlp_grpc/b", "otlp_http/proto", "otlp_http/json", "file/json", "file/proto", "file/zstd", "file/pprof", "file/groups", "pyroscope",
              "parca", *KAFKA, "debug/basic", "debug/normal", "debug/detailed")
@@ -461,6 +465,31 @@ class Run:
         self.write_lines("bad.jsonl", [deny("text"), b'{"%s"' % deny("name"), b'{"resourceProfiles":"%s"}' % deny("value"),
                                        b'{"%s":"%s"}' % (deny("name"), deny("long") * 100000)], "failed")
 
+    # Kafka
+
+    def write_kafka(self, topic, messages, outcome):
+        def read():
+            return self.gateway.total("otelcol_kafka_receiver_messages", receiver="kafka/" + topic, outcome=outcome)
+        wanted = read() + len(messages)
+        headers = [(name, self.c.deny("header of Kafka").encode()) for name in ("x-denied", "X-Thing", self.c.deny_key("header of Kafka"))]
+        if topic == "pprof":
+            headers.append(("service.name", self.c.permit("service of Kafka").encode()))
+        with self.broker.writer() as writer:
+            for message in messages:
+                writer.send("in." + topic, message, headers=headers)
+        self.gateway.until(lambda: read() == wanted)
+
+    def kafka_good(self):
+        if FROM_KAFKA:
+            self.write_kafka("otlp", [self.line(), self.line()], "success")
+            self.write_kafka("pprof", [poison.pprof(self.c)], "success")
+
+    def kafka_refused(self):
+        if FROM_KAFKA:
+            deny = lambda what: self.c.deny("refused by Kafka: " + what).encode()
+            self.write_kafka("otlp", [deny("text"), b'{"%s"' % deny("name"), b'{"%s":"%s"}' % (deny("name"), deny("long") * 100000)], "failed")
+            self.write_kafka("pprof", [body for _, body in poison.refused_pprofs(self.c)], "failed")
+
     # what no good sender does
 
     def talk(self, port, data):
@@ -563,6 +592,7 @@ class Run:
             self.otlp_http_good()
             self.parca_good()
             self.lines_good()
+            self.kafka_good()
             self.c.refusing = True
             self.grpc_refused()
             self.http_refused()
@@ -571,6 +601,7 @@ class Run:
             self.otlp_http_refused()
             self.parca_refused()
             self.lines_refused()
+            self.kafka_refused()
             self.garbage_http()
             self.garbage_http2()
             self.tls()

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The OpenTelemetry Collector, in front of the gateway or behind it."""
+import pathlib
 import re
 import textwrap
 
 from interop import cache, golang, partner
 
-BUILDER = ("go.opentelemetry.io/collector/cmd/builder", "v0.161.0")
+BUILDER = "go.opentelemetry.io/collector/cmd/builder"
 # Its own metrics have a fixed port; nobody asks for them here.
 QUIET = "service: {telemetry: {metrics: {level: none}}}\n"
 
@@ -14,6 +15,7 @@ class Collector(partner.Partner):
     """Collector(text): {port:NAME} in its configuration becomes a free port, port[NAME]; it runs in `directory`."""
 
     name, version, fixture = "OpenTelemetry Collector", "0.161.0", "collector"
+    recipe = "collector.yaml"
     PORTS = ("otlp",)
     TEXT = """
         receivers: {otlp: {protocols: {grpc: {endpoint: "127.0.0.1:{port:otlp}"}}}}
@@ -29,10 +31,10 @@ class Collector(partner.Partner):
     @classmethod
     def installed(cls):
         def make(directory):
-            golang.install(directory, *BUILDER)
-            golang.run(directory, directory / "builder", "--config", cache.RECIPES / "collector.yaml")
+            golang.install(directory, BUILDER, "v" + cls.version)
+            golang.run(directory, directory / "builder", "--config", cache.RECIPES / cls.recipe)
 
-        return cache.product("collector", cls.version, "collector.yaml", make, golang.version()) / "collector"
+        return cache.product(pathlib.Path(cls.recipe).stem, cls.version, cls.recipe, make, golang.version()) / "collector"
 
     def command(self, program):
         body = self.text
@@ -44,3 +46,10 @@ class Collector(partner.Partner):
 
     def ready(self):
         return "Everything is ready" in self.process.log(None)
+
+
+class KafkaCollector(Collector):
+    """With the components of Kafka."""
+
+    name, version, fixture = "OpenTelemetry Collector, Kafka", "0.160.0", "collector_kafka"
+    recipe = "collector-kafka.yaml"

@@ -52,6 +52,13 @@ def collector():
 
 
 @pytest.fixture(scope="module")
+def collector_kafka():
+    """The same, with the components of Kafka."""
+    started(partners.KafkaCollector, text="")
+    return partners.KafkaCollector
+
+
+@pytest.fixture(scope="module")
 def kafka():
     """The class."""
     started(partners.Kafka)

@@ -8,35 +8,46 @@ from interop.clients import fetched, said, tool, verified
 from interop.partner import Partner
 
 PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
+# Clients use `broker`, the broker itself `controller`.
 CONFIG = """
 process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@127.0.0.1:%(controller)d
-listeners=PLAINTEXT://127.0.0.1:%(broker)d,CONTROLLER://127.0.0.1:%(controller)d
-advertised.listeners=PLAINTEXT://127.0.0.1:%(broker)d
+listeners=CLIENTS://127.0.0.1:%(broker)d,INTERNAL://127.0.0.1:%(internal)d,CONTROLLER://127.0.0.1:%(controller)d
+advertised.listeners=CLIENTS://127.0.0.1:%(broker)d,INTERNAL://127.0.0.1:%(internal)d
 controller.listener.names=CONTROLLER
-inter.broker.listener.name=PLAINTEXT
-listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
+inter.broker.listener.name=INTERNAL
+listener.security.protocol.map=CLIENTS:%(protocol)s,INTERNAL:PLAINTEXT,CONTROLLER:PLAINTEXT
 log.dirs=%(directory)s
 offsets.topic.replication.factor=1
 transaction.state.log.replication.factor=1
 transaction.state.log.min.isr=1
 group.initial.rebalance.delay.ms=0
+sasl.enabled.mechanisms=SCRAM-SHA-256,SCRAM-SHA-512,PLAIN
+listener.name.clients.scram-sha-256.sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required;
+listener.name.clients.scram-sha-512.sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required;
+listener.name.clients.plain.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="secret";
 auto.create.topics.enable=true
 num.partitions=2
 %(more)s
 """
 
 
+USERS = "".join(" --add-scram '%s=[name=alice,password=secret]'" % mechanism for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512"))
+
+
 class Kafka(Partner):
-    """with Kafka(more="message.max.bytes=20000") as broker: ... restarts keep the log in `data`."""
+    """with Kafka(more="message.max.bytes=20000") as broker: ... restarts keep the log in `data`. `protocol`: of the
+    listener for clients, whose user is alice, with the password secret. `before`: commands that run first, in the shell that
+    starts the broker; `again`: commands that run when the broker has ended for itself, before it is started once more."""
 
     name, version, fixture = "Apache Kafka", "4.1.0", "kafka"
-    PORTS = ("broker", "controller")
+    PORTS = ("broker", "internal", "controller")
 
-    def __init__(self, data=None, more="", **ports):
+    def __init__(self, data=None, more="", protocol="PLAINTEXT", before="", again="", guard=(), **ports):
         super().__init__(**ports)
-        self.data, self.more = data, more
+        self.data, self.more, self.protocol, self.before, self.again = data, more, protocol, before, again
+        self.guard = list(guard)
 
     @classmethod
     def installed(cls):
@@ -55,12 +66,13 @@ class Kafka(Partner):
     def command(self, program):
         data = self.data or self.directory / "data"
         config = self.directory / "server.properties"
-        config.write_text(CONFIG % {"directory": data, "more": self.more, **self.port})
+        config.write_text(CONFIG % {"directory": data, "more": self.more, "protocol": self.protocol, **self.port})
         java = "%s -Xms256m -Xmx384m -XX:+UseSerialGC -cp '%s/*'" % (tool("java"), program)
         cluster = base64.urlsafe_b64encode(bytes(15) + b"\x01").decode()[:22]
-        script = "%s kafka.tools.StorageTool format --ignore-formatted -t %s -c %s && exec %s kafka.Kafka %s" % (
-            java, cluster, config, java, config)
-        return ["/bin/sh", "-c", script]
+        run = "%s kafka.Kafka %s" % (java, config)
+        script = "%s kafka.tools.StorageTool format --ignore-formatted -t %s -c %s%s && " % (java, cluster, config, USERS)
+        script += "%s; %s; exec %s" % (run, self.again, run) if self.again else "exec " + run
+        return [*self.guard, "/bin/sh", "-c", self.before % {"data": data} + script]
 
     def ready(self):
         with socket.socket() as s:

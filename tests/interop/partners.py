@@ -5,14 +5,14 @@ import os
 
 from interop import agents
 from interop.clients import GrpcGo, Grpcio, GrpcJava, GrpcJs, Grpcurl, H2spec, Nghttp2
-from interop.collector import Collector
+from interop.collector import Collector, KafkaCollector
 from interop.foreign import Foreign
 from interop.gotool import GoPprof
 from interop.kafka import Kafka
 from interop.parca import NewParca, Parca
 from interop.pyroscope import NewPyroscope, Pyroscope
 
-EVERY = [Collector, Pyroscope, NewPyroscope, Parca, NewParca, Kafka, Foreign, GoPprof, GrpcGo, GrpcJava, GrpcJs, Grpcio, Grpcurl,
+EVERY = [Collector, KafkaCollector, Pyroscope, NewPyroscope, Parca, NewParca, Kafka, Foreign, GoPprof, GrpcGo, GrpcJava, GrpcJs, Grpcio, Grpcurl,
          Nghttp2, H2spec, *agents.ALL]
 ALL = list({partner.name: partner for partner in EVERY}.values()) if os.environ.get("INTEROP_NEWEST") else EVERY
 

@@ -18,7 +18,7 @@ processors:
 exporters:
   kafka:
     brokers: [127.0.0.1:{port:broker}]
-    timeout: 2s
+    timeout: 10s
     retry_on_failure: {initial_interval: 100ms, max_interval: 1s, max_elapsed_time: 0s}
     %s
 service:
