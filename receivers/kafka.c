@@ -374,6 +374,8 @@ static void on_timer(void *context)
 {
 	struct kafka *k = context;
 	struct item *next, *all = k->waiting;
+	if (k->stopping)
+		return;
 	k->waiting = NULL;
 	k->last = &k->waiting;
 	for (struct item *i = all; i; i = i->next) {

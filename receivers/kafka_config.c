@@ -195,7 +195,9 @@ static const struct config_row rows[] = {
 	ROW(kafka_receiver_config, rack_id,
 	    .help = "The client's rack: messages are read from a replica in it, if there is one."),
 	ROW(kafka_receiver_config, initial_offset, .def = "latest",
-	    .help = "Where a group begins that has no offset yet: `earliest` or `latest`."),
+	    .help = "Where a group begins that has no offset yet: `earliest` or `latest`. "
+		    "`latest` also skips what partitions that are added to a topic have before "
+		    "they are assigned."),
 	ROW(kafka_receiver_config, group_rebalance_strategies, .def = "[cooperative-sticky]",
 	    .help = "How partitions are assigned: `[cooperative-sticky]`, or `range`, "
 		    "`roundrobin` or both. All members must have one in common."),

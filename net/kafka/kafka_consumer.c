@@ -387,7 +387,8 @@ static void on_tick(void *argument)
 		revoke_overdue(c->member);
 	for (struct member *m = c->leaving; m; m = m->next)
 		revoke_overdue(m);
-	if (c->member && c->topic_missing && ++c->ticks % RESUBSCRIBE_TICKS == 0)
+	if (c->member && c->topic_missing && !c->member->partitions.count &&
+	    ++c->ticks % RESUBSCRIBE_TICKS == 0)
 		member_subscribe(c->member);
 	renew_expelled(c);
 	check_fullness(c);

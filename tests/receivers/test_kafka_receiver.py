@@ -41,10 +41,10 @@ service:
 class Rig:
     """A broker, a gateway that reads from it, and a sink."""
 
-    def __init__(self, build, broker, sink, *receiver, exporter="", service="", more="", processors="", backoff="max_elapsed_time: 0s"):
+    def __init__(self, build, broker, sink, *receiver, exporter="", service="", more="", processors="", backoff="max_elapsed_time: 0s", arguments=()):
         text = CONFIG % {"broker": broker.address, "sink": sink.port, "receiver": "\n    ".join(receiver), "exporter": exporter,
                          "service": service, "more": more, "processors": processors, "backoff": backoff}
-        self.broker, self.sink, self.gateway = broker, sink, Gateway(build / "portcullis", text)
+        self.broker, self.sink, self.gateway = broker, sink, Gateway(build / "portcullis", text, arguments=arguments)
 
     def __enter__(self):
         self.gateway.__enter__()
@@ -283,6 +283,24 @@ def test_a_broker_that_is_away_delays_neither_start_nor_stop(build, broker, sink
         begun = time.monotonic()
         assert rig.gateway.stop(signal.SIGTERM) == 0
         assert time.monotonic() - begun < 20
+
+
+def test_shutdown_does_not_wait_for_a_dead_destination(build, broker):
+    """The messages in processing are not acknowledged, so the next process reads them."""
+    sent = requests(8)
+    with peers.Sink() as away:
+        port = away.port
+    send(broker, sent)
+    dead = type("Dead", (), {"port": port})
+    with Rig(build, broker, dead, "ack: delivered", arguments=["--shutdown-timeout", "3s"]) as rig:
+        rig.until(lambda: rig.gateway.total("otelcol_ledger_in_samples") >= 80)
+        begun = time.monotonic()
+        rig.gateway.stop(signal.SIGTERM)
+        assert time.monotonic() - begun < 30
+    assert not any(broker.committed("otel-collector", TOPIC))
+    with peers.Sink() as sink, Rig(build, broker, sink, "ack: delivered") as rig:
+        rig.arrived(80)
+        assert sink.samples() == total(sent)
 
 
 def test_a_broker_that_comes_back(build, broker, sink):
