@@ -290,7 +290,7 @@ bool h2_shard_close_idle(struct h2_shard *shard, int count, uint64_t idle_ns, ui
 		next = c->idle_next;
 		if (now - c->idle_since < idle_ns)
 			break;
-		if (c->ending != H2_OPEN || c->in_turn ||
+		if (c->ending != H2_OPEN || c->in_turn || c->drowsy_since ||
 		    (keep && peer_count_of(shard->server->peers, c->key) <= keep))
 			continue;
 		c->why = H2_MEMORY;
@@ -307,13 +307,25 @@ static void close_idle(struct io_post *post)
 {
 	struct h2_shard *shard =
 		(struct h2_shard *)((char *)post - offsetof(struct h2_shard, close_idle));
-	atomic_store(&shard->asked, false);
-	h2_shard_close_idle(shard, H2_IDLE_TO_CLOSE, H2_JUST_ANSWERED_NS, 0);
+	pthread_mutex_lock(&shard->asking);
+	uint64_t idle_ns = shard->asked_idle_ns;
+	uint32_t keep = shard->asked_keep;
+	shard->asked = false;
+	pthread_mutex_unlock(&shard->asking);
+	h2_shard_close_idle(shard, H2_IDLE_TO_CLOSE, idle_ns, keep);
 }
 
-void h2_shard_ask_to_close_idle(struct h2_shard *shard)
+void h2_shard_ask_to_close_idle(struct h2_shard *shard, uint64_t idle_ns, uint32_t keep)
 {
-	if (atomic_exchange(&shard->asked, true))
+	pthread_mutex_lock(&shard->asking);
+	bool first = !shard->asked;
+	shard->asked = true;
+	if (first || idle_ns < shard->asked_idle_ns)
+		shard->asked_idle_ns = idle_ns;
+	if (first || keep < shard->asked_keep)
+		shard->asked_keep = keep;
+	pthread_mutex_unlock(&shard->asking);
+	if (!first)
 		return;
 	shard->close_idle.run = close_idle;
 	io_post(shard->thread, &shard->close_idle);
@@ -505,7 +517,7 @@ static void turn(uv_poll_t *poll, int status, int events)
 	struct h2_connection *c = poll->data;
 	if (status < 0)
 		c->hung_up = true;
-	if (events & UV_READABLE)
+	if ((events & UV_READABLE) && h2_connection_may_wake(c))
 		read_once(c);
 	if (c->ending == H2_SHUT && c->hung_up)
 		destroy(c);
@@ -513,16 +525,22 @@ static void turn(uv_poll_t *poll, int status, int events)
 		h2_connection_flush(c);
 }
 
-/* A client that does not read our output is not read from. */
+/* A client that does not read our output is not read from, nor is one whose session cannot wake
+ * yet. */
 static void watch_socket(struct h2_connection *c)
 {
 	int events = c->pending.len ? UV_WRITABLE : UV_READABLE;
+	if (c->retry_at)
+		events = 0;
 	if (c->ending == H2_SHUT)
 		events = UV_READABLE;
 	if (events == c->events || c->ending == H2_CLOSED)
 		return;
 	c->events = events;
-	uv_poll_start(&c->poll, events, turn);
+	if (events)
+		uv_poll_start(&c->poll, events, turn);
+	else
+		uv_poll_stop(&c->poll);
 }
 
 /* Varied by a tenth, at random, so that connections opened together do not end together. */

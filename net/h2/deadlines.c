@@ -43,6 +43,7 @@ static uint64_t next_deadline(const struct h2_connection *c)
 	const struct h2_options *o = &c->shard->server->options;
 	uint64_t when = UINT64_MAX;
 	earlier(&when, c->ends_at);
+	earlier(&when, c->retry_at);
 	if (c->ending == H2_SHUT)
 		return when;
 	if (!c->settled)
@@ -127,6 +128,8 @@ static void on_time(uv_timer_t *timer)
 		h2_connection_abort(c);
 		return;
 	}
+	if (passed(c->retry_at, now))
+		c->retry_at = 0;
 	if (c->ending != H2_SHUT) {
 		c->in_turn = true;
 		c->fault = c->fault ? c->fault : overdue(c, now);

@@ -104,8 +104,7 @@ static bool afford(struct h2_server *s)
 	if (net_budget_hold(budget, cost))
 		return true;
 	h2_shard_close_idle(&s->shards[0], H2_IDLE_TO_CLOSE, H2_JUST_ANSWERED_NS, 0);
-	for (uint32_t i = 1; i < s->shard_count; i++)
-		h2_shard_ask_to_close_idle(&s->shards[i]);
+	h2_server_ask_to_close_idle(s, &s->shards[0], H2_JUST_ANSWERED_NS, 0);
 	return net_budget_hold(budget, cost);
 }
 
@@ -200,9 +199,11 @@ static void settle_waiting(struct h2_server *s, uint64_t patience_ns)
 }
 
 /* Before a connection is refused because too many wait, even connections that were answered a
- * moment ago are closed. */
+ * moment ago are closed. Other threads take a moment for that, so they are asked before. */
 static bool may_wait(struct h2_server *s)
 {
+	if (s->listeners.waiting_count >= WAITING_MAX / 2)
+		h2_server_ask_to_close_idle(s, &s->shards[0], BARELY_IDLE_NS, 0);
 	if (s->listeners.waiting_count == WAITING_MAX &&
 	    h2_shard_close_idle(&s->shards[0], H2_IDLE_TO_CLOSE, BARELY_IDLE_NS, 0))
 		settle_waiting(s, PATIENCE_NS);

@@ -134,6 +134,7 @@ struct h2_connection {
 	enum h2_ending ending;
 	enum h2_reason fault; /* the reason why it must be closed immediately */
 	enum h2_reason why;   /* the reason in its GOAWAY */
+	uint32_t drowsy_keep; /* connections of peers that are spared while it is to wake */
 	bool settled;         /* the client's SETTINGS have arrived */
 	bool broken;          /* nghttp2 has sent GOAWAY: the client violated the protocol */
 	bool left;            /* the client has sent GOAWAY */
@@ -146,7 +147,7 @@ struct h2_connection {
 	int32_t last_stream; /* opened by the client */
 	/* clock_now; 0: not set */
 	uint64_t opened_at, read_at, idle_since, header_since, stalled_since, ping_at, last_ping_at,
-		ages_at, ends_at, wakes_at;
+		ages_at, ends_at, wakes_at, drowsy_since, retry_at;
 };
 
 /* Takes ownership of the descriptor. */
@@ -185,9 +186,10 @@ void h2_connection_release_unread(struct h2_connection *c);
  * sent so far. */
 void h2_connection_remember(struct h2_connection *c, struct view data);
 void h2_connection_fall_asleep(struct h2_connection *c); /* if it can */
-/* Before what was read is passed to a session that sleeps: if memory is short, closes idle
- * connections, oldest first. */
-void h2_connection_make_room_to_wake(struct h2_connection *c);
+/* The client has sent something. True: it may be read. False: the session sleeps, and there is no
+ * memory to wake it. Idle connections are then closed, oldest first, on other threads a little
+ * later; retry_at is set. */
+bool h2_connection_may_wake(struct h2_connection *c);
 bool h2_connection_wake(struct h2_connection *c); /* false: the connection must be closed */
 
 /* session.c: the callbacks. */
@@ -217,14 +219,22 @@ struct h2_shard {
 	bool draining, retiring;
 	uint64_t drain_deadline;
 	struct io_post close_idle;
-	_Atomic bool asked; /* asked to close idle connections */
+	pthread_mutex_t asking; /* guards the following members */
+	bool asked;             /* to close idle connections; the arguments are the least so far */
+	uint64_t asked_idle_ns;
+	uint32_t asked_keep;
 };
 
 /* Closes up to `count` of the connections that have been idle longest, and at least for idle_ns.
- * Spares peers that have `keep` connections or fewer (0: spares none), and connections in a turn.
+ * Spares peers that have `keep` connections or fewer (0: spares none), and connections in a turn or
+ * about to wake.
  * Looks at the first few dozen only. False: there was none. */
 bool h2_shard_close_idle(struct h2_shard *shard, int count, uint64_t idle_ns, uint32_t keep);
-void h2_shard_ask_to_close_idle(struct h2_shard *shard); /* [any] */
+/* The same a little later, for H2_IDLE_TO_CLOSE connections. [any] */
+void h2_shard_ask_to_close_idle(struct h2_shard *shard, uint64_t idle_ns, uint32_t keep);
+/* Asks all shards but this one; NULL: all. [any] */
+void h2_server_ask_to_close_idle(struct h2_server *server, const struct h2_shard *but,
+				 uint64_t idle_ns, uint32_t keep);
 
 struct h2_server {
 	struct h2_options options;
@@ -239,7 +249,7 @@ struct h2_server {
 	struct h2_listeners listeners;
 	struct h2_shard *shards;
 	uint32_t shard_count;
-	struct peer_count *peers;
+	struct peer_count *peers, *own_peers;           /* own_peers: NULL if the owner counts */
 	struct loop_timer *reopen_timer, *report_timer; /* [main loop thread] */
 	struct limit_report report;                     /* the same */
 	_Atomic int64_t connections;

@@ -121,6 +121,7 @@ static void make_shards(struct h2_server *s)
 	s->shards = memory_array(s->shard_count, sizeof *s->shards);
 	for (uint32_t i = 0; i < s->shard_count; i++) {
 		s->shards[i].server = s;
+		pthread_mutex_init(&s->shards[i].asking, NULL);
 		s->shards[i].thread = io_thread_at(s->options.io, IO_HTTP_2, i);
 	}
 }
@@ -138,7 +139,8 @@ static struct h2_server *server_new(const struct h2_options *options)
 	pthread_cond_init(&s->changed, &monotonic);
 	pthread_condattr_destroy(&monotonic);
 	h2_counters_init(&s->counters, options->metrics, options->name);
-	s->peers = peer_count_new();
+	s->own_peers = options->peers ? NULL : peer_count_new();
+	s->peers = options->peers ? options->peers : s->own_peers;
 	s->callbacks = h2_session_callbacks();
 	s->session_options = h2_session_options(&options->limits);
 	copy_routes(s);
@@ -183,8 +185,15 @@ int64_t h2_server_connection_cost(const struct h2_server *s)
 
 void h2_server_close_idle(struct h2_server *s)
 {
+	h2_server_ask_to_close_idle(s, NULL, H2_JUST_ANSWERED_NS, 0);
+}
+
+void h2_server_ask_to_close_idle(struct h2_server *s, const struct h2_shard *but, uint64_t idle_ns,
+				 uint32_t keep)
+{
 	for (uint32_t i = 0; i < s->shard_count; i++)
-		h2_shard_ask_to_close_idle(&s->shards[i]);
+		if (&s->shards[i] != but)
+			h2_shard_ask_to_close_idle(&s->shards[i], idle_ns, keep);
 }
 
 void h2_server_uncount(struct h2_server *s, const char *address, struct hash128 key)
@@ -294,10 +303,12 @@ void h2_server_unref(struct h2_server **slot)
 	tls_server_unref(&s->tls);
 	nghttp2_session_callbacks_del(s->callbacks);
 	nghttp2_option_del(s->session_options);
-	peer_count_unref(&s->peers);
+	peer_count_unref(&s->own_peers);
 	pthread_cond_destroy(&s->changed);
 	pthread_mutex_destroy(&s->lock);
 	memory_free(s->routes);
+	for (uint32_t i = 0; i < s->shard_count; i++)
+		pthread_mutex_destroy(&s->shards[i].asking);
 	memory_free(s->shards);
 	memory_free(s);
 }

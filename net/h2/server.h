@@ -9,6 +9,7 @@
 #include "net/h2/bounds.h"
 #include "net/io.h"
 #include "net/loop.h"
+#include "net/peer_count.h"
 #include "net/sockets.h"
 #include "net/tls/tls.h"
 
@@ -123,6 +124,9 @@ struct h2_options {
 	const struct log *log;   /* outlives the server */
 	struct metrics *metrics; /* may be NULL */
 	const char *name;        /* the receiver's ID, for metrics */
+	/* The number of connections of each peer, which the owner of adopted connections counts.
+	 * NULL: the server counts those that it accepts. Outlives the server. */
+	struct peer_count *peers;
 	/* An adopted connection is closed; `address` as given. [I/O thread] */
 	void (*left)(void *context, const char *address);
 	void *left_context;

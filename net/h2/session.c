@@ -379,7 +379,6 @@ static enum h2_reason reason_of(ssize_t code)
 
 bool h2_session_receive(struct h2_connection *c, struct view data)
 {
-	h2_connection_make_room_to_wake(c);
 	if (!h2_connection_wake(c)) {
 		c->fault = c->fault ? c->fault : H2_PROTOCOL_ERROR;
 		return false;

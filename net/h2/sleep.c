@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "net/h2/private.h"
 
+#include "base/clock.h"
+
 /* Enough for the preface, SETTINGS, WINDOW_UPDATE and one or two PINGs of every known client. */
 enum { HISTORY_MAX = 512 };
+/* How long, and how often, a session that is to wake asks for memory. */
+#define PATIENCE_NS UINT64_C(2000000000)
+#define RETRY_NS UINT64_C(20000000)
 
 void h2_connection_remember(struct h2_connection *c, struct view data)
 {
@@ -25,14 +30,46 @@ void h2_connection_fall_asleep(struct h2_connection *c)
 	net_budget_release(&c->shard->server->options.budget, H2_WAKE_COST);
 }
 
-/* Not for a peer that has more connections than theirs. */
-void h2_connection_make_room_to_wake(struct h2_connection *c)
+/* A connection that has ended needs no session. */
+static bool has_ended(const struct h2_connection *c)
 {
-	struct h2_server *s = c->shard->server;
-	if (!c->asleep || net_budget_room(&s->options.budget) >= H2_WAKE_COST)
-		return;
-	uint32_t own = peer_count_of(s->peers, c->key); /* 0: its owner counts it */
-	h2_shard_close_idle(c->shard, H2_IDLE_TO_CLOSE, H2_JUST_ANSWERED_NS, own ? own - 1 : 0);
+	uint8_t byte;
+	return recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
+static bool has_room(const struct h2_connection *c)
+{
+	return net_budget_room(&c->shard->server->options.budget) >= H2_WAKE_COST;
+}
+
+/* Nothing is closed for a peer that has, or had at first, more connections than theirs. */
+static bool make_room(struct h2_connection *c)
+{
+	uint32_t keep = c->drowsy_keep;
+	h2_shard_close_idle(c->shard, H2_IDLE_TO_CLOSE, H2_JUST_ANSWERED_NS, keep);
+	if (has_room(c))
+		return true;
+	h2_server_ask_to_close_idle(c->shard->server, c->shard, H2_JUST_ANSWERED_NS, keep);
+	return false;
+}
+
+bool h2_connection_may_wake(struct h2_connection *c)
+{
+	uint64_t now = clock_now();
+	if (c->ending >= H2_SHUT)
+		return true;
+	if (c->asleep && !c->drowsy_since) {
+		c->drowsy_since = now;
+		c->drowsy_keep = peer_count_of(c->shard->server->peers, c->key) - 1;
+	}
+	if (!c->asleep || has_room(c) || make_room(c) || has_ended(c) ||
+	    now - c->drowsy_since >= PATIENCE_NS) {
+		c->drowsy_since = 0;
+		return true;
+	}
+	c->retry_at = now + RETRY_NS;
+	h2_connection_wake_by(c, c->retry_at);
+	return false;
 }
 
 /* Recreates the session. Its output for the replayed input has already been sent, and is

@@ -249,6 +249,7 @@ static bool start_http_2(struct http_server *server, const struct http_server_op
 				 .log = options->log,
 				 .metrics = options->metrics,
 				 .name = options->log->component_id,
+				 .peers = server->peers,
 				 .left = left_http_2,
 				 .left_context = server };
 	configure_http_2(server, &h2);

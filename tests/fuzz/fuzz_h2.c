@@ -455,7 +455,8 @@ static void act(struct h2_connection *c, int what)
 		h2_connection_end(c, H2_AGE, true, 0);
 		break;
 	case 13:
-		h2_shard_ask_to_close_idle(shard), run_posted(&io.threads->wake);
+		h2_shard_ask_to_close_idle(shard, H2_JUST_ANSWERED_NS, 0);
+		run_posted(&io.threads->wake);
 		break;
 	case 14:
 		flags ^= REFUSE_GROWTH;

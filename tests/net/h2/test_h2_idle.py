@@ -98,6 +98,30 @@ def test_idle_connections_give_way_to_a_client_that_wakes_its_connection(program
         wait_for(lambda: any(closed(c) for c in old))
 
 
+def test_an_idle_connection_on_another_thread_gives_way_too(program):
+    """Of two threads, one has the idle connection, and the other, which then had fewer, the one that wakes."""
+    with Served(program) as s, contextlib.ExitStack() as held:
+        old = called(held, s, 0)
+        assert answered(old)
+        client = held.enter_context(h2.connected(s.port, source(1)))
+        client.sendall(PREFACE)
+        wait_for(lambda: int(s.ask("held")) == COST + ASLEEP_COST)
+        time.sleep(NO_LONGER_JUST_ANSWERED_S)
+        assert s.ask("room %d" % (2 * COST - 1)) == "ok"
+        client.sendall(CALL)
+        assert answered(client)
+        assert closed(old)
+
+
+def test_a_client_that_ends_its_sleeping_connection_does_not_wait_for_memory(program):
+    with Served(program) as s:
+        with h2.connected(s.port, source(0)) as client:
+            client.sendall(PREFACE)
+            wait_for(lambda: int(s.ask("held")) == ASLEEP_COST)
+            assert s.ask("room 0") == "ok"
+        wait_for(lambda: int(s.ask("held")) == 0)
+
+
 def test_nothing_gives_way_to_a_peer_that_has_more_connections(program):
     with Served(program) as s, contextlib.ExitStack() as held:
         old = [called(held, s, i) for i in range(4)]

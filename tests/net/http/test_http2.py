@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """HTTP/2 on the port of the HTTP server. MODE picks the build (asan and tsan too)."""
+import contextlib
 import json
 import socket
 import ssl
@@ -9,12 +10,16 @@ import time
 
 import pytest
 
+from harness import h2
 from harness.certificates import OWNER_NAMES, OWNER_SHOWN, OWNER_SUBJECT, make_ca, make_leaf, owner_shown
 from harness.web import Program, ask, build, connect, ended, read_answer, request
 from harness.web2 import Http2, ask2
 
 MIB = 1 << 20
 TINY = "300ms"
+ASLEEP_COST = 2048  # net/h2/private.h
+NO_LONGER_JUST_ANSWERED_S = .5
+GET = [(b":method", b"GET"), (b":scheme", b"http"), (b":path", b"/nope"), (b":authority", b"x")]
 
 
 @pytest.fixture(scope="module")
@@ -311,6 +316,61 @@ def test_idle_connections_are_closed_when_memory_becomes_short(program):
             assert not c.wait(lambda: False)
         wait_for(lambda: budget(s) == 0)
         assert count(s, "2_server_closed_connections", "memory") == 20
+
+
+def wakes(s, peer):
+    """An HTTP/2 connection, asleep."""
+    before, c = budget(s), h2.connected(s.port, peer)
+    c.sendall(h2.PREFACE)
+    wait_for(lambda: budget(s) == before + ASLEEP_COST)
+    return c
+
+
+def called(c):
+    c.sendall(h2.frame(h2.HEADERS, h2.END_HEADERS | h2.END_STREAM, h2.headers(GET)))
+
+
+def closes(c):
+    """Whether the server closes the connection; otherwise it has sent headers."""
+    c.settimeout(10)
+    received = b""
+    with contextlib.suppress(ConnectionResetError):
+        while part := c.recv(65536):
+            received += part
+            if bytes([h2.HEADERS, h2.END_HEADERS]) in received:
+                return False
+    return True
+
+
+def is_closed(c):
+    c.setblocking(False)
+    with contextlib.suppress(ConnectionResetError):
+        try:
+            while c.recv(65536):
+                pass
+        except BlockingIOError:
+            return False
+    return True
+
+
+@pytest.mark.parametrize("own", [1, 3])
+def test_idle_connections_give_way_to_one_that_wakes_unless_its_peer_has_more(program, own):
+    """On whatever thread they are."""
+    with serve(program) as s, contextlib.ExitStack() as held:
+        old = [held.enter_context(h2.connected(s.port, "127.0.0.2")) for _ in range(2)]
+        for c in old:
+            c.sendall(h2.PREFACE)
+            called(c)
+            assert not closes(c)
+        time.sleep(NO_LONGER_JUST_ANSWERED_S)
+        clients = [held.enter_context(wakes(s, "127.0.0.3")) for _ in range(own)]
+        s.ask("budget %d" % budget(s), "budgeted")
+        called(clients[0])
+        assert closes(clients[0]) == (own > 2)
+        if own < 3:
+            wait_for(lambda: any(is_closed(c) for c in old))
+        else:
+            assert not any(is_closed(c) for c in old)
 
 
 def test_an_idle_connection_is_ended_gracefully(program):
