@@ -3,15 +3,18 @@
 #include "pipeline/delivery/delivery.h"
 #include "pipeline/delivery/grpc_sender.h"
 #include "pipeline/delivery/otlp_answer.h"
+#include "pipeline/delivery/store_limits.h"
 
 struct otlp_grpc_config {
 	struct grpc_sender_config client;
+	struct choice preset; /* enum store */
 	struct delivery_config delivery;
 };
 
 struct otlp_grpc {
 	struct grpc_sender sender;
 	struct packet_form form;
+	enum store store;
 };
 
 static void otlp_grpc_answered(void *instance, const struct grpc_result *result, uint64_t profiles,
@@ -53,6 +56,11 @@ static void otlp_grpc_send(void *instance, const struct part *part, uint64_t tim
 	grpc_sender_send(&self->sender, &message, part->packet, timeout_ns, sending);
 }
 
+static void otlp_grpc_preset(void *instance, struct limits *limits)
+{
+	store_limits(((struct otlp_grpc *)instance)->store, limits);
+}
+
 static bool otlp_grpc_prompt(void *instance, const struct packet *packet)
 {
 	return packet_has(packet, ((struct otlp_grpc *)instance)->form);
@@ -73,6 +81,7 @@ static bool otlp_grpc_create(void *instance, const void *settings, const struct 
 {
 	struct otlp_grpc *self = instance;
 	const struct otlp_grpc_config *config = settings;
+	self->store = (enum store)config->preset.index;
 	self->form = FORM_OTLP;
 	if (grpc_sender_gzips(&config->client))
 		self->form = (struct packet_form){ PACKET_OTLP, CODING_GZIP, 1 };
@@ -107,6 +116,7 @@ static bool otlp_grpc_check(const void *config, struct error *err)
 }
 
 static const struct config_row rows[] = { GRPC_SENDER_ROWS(struct otlp_grpc_config, client),
+					  STORE_PRESET_ROW(struct otlp_grpc_config, preset),
 					  DELIVERY_ROWS(struct otlp_grpc_config, delivery, "5s"),
 					  { 0 } };
 static const struct config_table table = { sizeof(struct otlp_grpc_config), rows, otlp_grpc_check };
@@ -126,6 +136,7 @@ static const struct exporter_ops otlp_grpc_ops = {
 	.stop = otlp_grpc_stop,
 	.delivery_offset = offsetof(struct otlp_grpc_config, delivery),
 	.destination = otlp_grpc_destination,
+	.preset = otlp_grpc_preset,
 	.prompt = otlp_grpc_prompt,
 	.encode = otlp_grpc_encode,
 	.send = otlp_grpc_send,

@@ -3,13 +3,14 @@
 #include "pipeline/delivery/delivery.h"
 #include "pipeline/delivery/http_sender.h"
 #include "pipeline/delivery/otlp_answer.h"
+#include "pipeline/delivery/store_limits.h"
 
 /* OTLP specification, "OTLP/HTTP Request": profiles have no stable path yet. */
 #define PATH "/v1development/profiles"
 
 struct otlp_http_config {
 	char *endpoint, *profiles_endpoint, *traces_endpoint, *metrics_endpoint, *logs_endpoint;
-	struct choice encoding;
+	struct choice encoding, preset; /* preset: enum store */
 	struct http_sender_config client;
 	struct delivery_config delivery;
 	/* without effect */
@@ -22,6 +23,7 @@ struct otlp_http_config {
 struct otlp_http {
 	struct http_sender sender;
 	struct packet_form form;
+	enum store store;
 };
 
 enum { PROTO, JSON };
@@ -62,6 +64,11 @@ static void otlp_http_send(void *instance, const struct part *part, uint64_t tim
 			 timeout_ns, sending);
 }
 
+static void otlp_http_preset(void *instance, struct limits *limits)
+{
+	store_limits(((struct otlp_http *)instance)->store, limits);
+}
+
 static bool otlp_http_prompt(void *instance, const struct packet *packet)
 {
 	return packet_has(packet, ((struct otlp_http *)instance)->form);
@@ -86,6 +93,7 @@ static bool otlp_http_create(void *instance, const void *settings, const struct 
 	const struct otlp_http_config *c = settings;
 	bool whole = given(c->profiles_endpoint);
 	(void)err;
+	self->store = (enum store)c->preset.index;
 	self->form =
 		http_sender_form(&c->client, c->encoding.index == JSON ? PACKET_JSON : PACKET_OTLP);
 	http_sender_init(&self->sender, &c->client, whole ? c->profiles_endpoint : c->endpoint,
@@ -157,6 +165,7 @@ static const struct config_row rows[] = {
 	HTTP_SENDER_ROWS(struct otlp_http_config, client,
 			 "`gzip`, `zstd`, `zlib` or `deflate` (the same format), `lz4`, `snappy`, "
 			 "`x-snappy-framed` or `none`"),
+	STORE_PRESET_ROW(struct otlp_http_config, preset),
 	DELIVERY_ROWS(struct otlp_http_config, delivery, "30s"),
 	ROW(traces_endpoint, OTHER_SIGNAL),
 	ROW(metrics_endpoint, OTHER_SIGNAL),
@@ -202,6 +211,7 @@ static const struct exporter_ops otlp_http_ops = {
 	.stop = otlp_http_stop,
 	.delivery_offset = offsetof(struct otlp_http_config, delivery),
 	.destination = otlp_http_destination,
+	.preset = otlp_http_preset,
 	.prompt = otlp_http_prompt,
 	.encode = otlp_http_encode,
 	.reads = otlp_http_reads,

@@ -7,6 +7,7 @@
 #include "net/compress.h"
 #include "pipeline/delivery/delivery.h"
 #include "pipeline/delivery/grpc_sender.h"
+#include "pipeline/delivery/store_limits.h"
 #include "pipeline/delivery/unsupported.h"
 #include "profile/collect/split.h"
 #include "profile/stores/write_raw.h"
@@ -17,8 +18,6 @@
  * measured.
  */
 #define METHOD_PATH "/parca.profilestore.v1alpha1.ProfileStoreService/WriteRaw"
-/* Parca accepts 64 MiB, but only within 5 s. */
-#define REQUEST_BYTES ((uint64_t)16 << 20)
 /* Of a request that is being encoded; a larger one is measured as too large, and split. */
 #define ENCODED_MAX ((size_t)64 << 20)
 #define ENCODED_MIN ((size_t)8 << 20)
@@ -164,7 +163,7 @@ static bool parca_plan(void *instance, const struct part *whole, const struct li
 static void parca_preset(void *instance, struct limits *limits)
 {
 	(void)instance;
-	limits->bytes = REQUEST_BYTES;
+	store_limits(STORE_PARCA, limits);
 }
 
 /* ---- sending */

@@ -9,6 +9,7 @@
 #include "net/compress.h"
 #include "pipeline/delivery/delivery.h"
 #include "pipeline/delivery/http_sender.h"
+#include "pipeline/delivery/store_limits.h"
 #include "pipeline/delivery/unsupported.h"
 #include "profile/collect/split.h"
 #include "profile/stores/encode_push.h"
@@ -25,10 +26,6 @@
 enum preset { PRESET_V1, PRESET_V2 };
 enum label_names { NAMES_PRESET, NAMES_LEGACY, NAMES_UTF8 };
 enum delta { DELTA_VALUES, DELTA_CUMULATIVE };
-
-#define SAMPLES_MAX 16000
-#define WINDOW_BEFORE (UINT64_C(3600) * 1000000000)
-#define WINDOW_AHEAD (UINT64_C(600) * 1000000000)
 
 struct label_config {
 	int64_t max_names, max_name_length, max_value_length;
@@ -90,12 +87,8 @@ static bool measure(void *context, struct packet *candidate, struct split_size *
 
 static void pyroscope_preset(void *instance, struct limits *limits)
 {
-	uint64_t now = clock_wall();
 	(void)instance;
-	*limits = (struct limits){ .bytes = PYROSCOPE_BURST,
-				   .samples = SAMPLES_MAX,
-				   .oldest = now - WINDOW_BEFORE,
-				   .newest = now + WINDOW_AHEAD };
+	store_limits(STORE_PYROSCOPE, limits);
 }
 
 static void count(struct pyroscope *self, const struct regroup *r)

@@ -4,6 +4,8 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "pipeline/delivery/store_limits.h"
+
 static bool says(struct view text, const char *words)
 {
 	return text.len && memmem(text.at, text.len, words, strlen(words));
@@ -69,13 +71,15 @@ void pyroscope_judge(const struct http_result *result, uint64_t bytes, struct se
 	     over_samples = begins(last, "samples count limit (");
 	struct view shown = after(text, newer[says(text, newer[1])]);
 	bool over_burst =
-		result->status == 429 && bytes > PYROSCOPE_BURST && says(text, "rate limit");
+		result->status == 429 && bytes > STORE_PYROSCOPE_BURST && says(text, "rate limit");
 	if (result->status < 300 ||
 	    (result->status != 413 && !over_bytes && !over_samples && !shown.len && !over_burst))
 		return;
 	uint64_t limit = number_in(shown.len ? shown : after(last, "limit: "));
 	verdict->outcome = SEND_TOO_LARGE;
 	verdict->reason = "too_large";
-	verdict->stated_bytes = over_burst ? PYROSCOPE_BURST : over_bytes || shown.len ? limit : 0;
+	verdict->stated_bytes = over_burst                ? STORE_PYROSCOPE_BURST
+				: over_bytes || shown.len ? limit
+							  : 0;
 	verdict->stated_samples = over_samples ? limit : 0;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "exporters/pyroscope_answer.h"
+#include "pipeline/delivery/store_limits.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -89,10 +90,10 @@ static void a_429_over_the_burst_is_a_matter_of_size(void **state)
 	const struct http_result result = { .status = 429,
 					    .body = view_of("push rate limit "
 							    "(4.0 MiB) exceeded") };
-	assert_int_equal(judge(&result, PYROSCOPE_BURST).outcome, SEND_RETRY);
-	struct send_result verdict = judge(&result, PYROSCOPE_BURST + 1);
+	assert_int_equal(judge(&result, STORE_PYROSCOPE_BURST).outcome, SEND_RETRY);
+	struct send_result verdict = judge(&result, STORE_PYROSCOPE_BURST + 1);
 	assert_int_equal(verdict.outcome, SEND_TOO_LARGE);
-	assert_int_equal(verdict.stated_bytes, PYROSCOPE_BURST);
+	assert_int_equal(verdict.stated_bytes, STORE_PYROSCOPE_BURST);
 }
 
 int main(void)
