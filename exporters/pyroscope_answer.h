@@ -8,8 +8,8 @@
 /*
  * Recognises the answers to a push of `bytes` bytes (uncompressed) that mean "too large", by status
  * or by the messages of Pyroscope 1.12 to 2.2 (pkg/validation, pkg/distributor), which name the
- * limit; and a 429 to a request larger than the burst of the rate limit, which no retry can satisfy.
- * Other verdicts of http_sender_judge stay as they are.
+ * limit; and a 429 to a request larger than the burst of the rate limit, which no retry can
+ * satisfy. Other verdicts of http_sender_judge stay as they are.
  */
 void pyroscope_judge(const struct http_result *result, uint64_t bytes, struct send_result *verdict);
 

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/memory.h"
 #include "net/grpc/grpc_allowance.h"
 #include "net/grpc/grpc_queue.h"
@@ -27,6 +28,7 @@ struct grpc_client {
 	grpc_metadata *metadata; /* the headers, then grpc-encoding: gzip */
 	size_t header_count;
 	struct grpc_tick tick;
+	uint64_t renew_at;    /* for the tick: the time of the next channel */
 	pthread_mutex_t lock; /* guards channel, calls, material */
 	struct rpc_channel *channel;
 	struct call *calls; /* calls that can be cancelled */
@@ -287,13 +289,6 @@ static void end_overdue(struct grpc_client *client)
 	}
 }
 
-static void tick(void *context)
-{
-	struct grpc_client *client = context;
-	grpc_allowance_tick(client->allowance);
-	end_overdue(client);
-}
-
 /* ---- clients ---- */
 
 static struct grpc_client *client_make(const struct grpc_client_options *options)
@@ -357,6 +352,33 @@ static struct rpc_channel *channel_make(const struct grpc_client *client,
 	return rpc_channel_new(&client->endpoint, &client->options, material, client->allowance);
 }
 
+/* Clients that were started together must not all connect again at the same time. */
+static uint64_t next_renewal(const struct grpc_client *client)
+{
+	uint64_t age = (uint64_t)client->options.max_age.ns, random;
+	hash_random(&random, sizeof random);
+	return age ? clock_now() + age - age / 10 + random % (age / 5 + 1) : UINT64_MAX;
+}
+
+static void renew_channel(struct grpc_client *client)
+{
+	pthread_mutex_lock(&client->lock);
+	struct rpc_channel *old = client->channel;
+	client->channel = channel_make(client, &client->material);
+	pthread_mutex_unlock(&client->lock);
+	rpc_channel_unref(&old);
+	client->renew_at = next_renewal(client);
+}
+
+static void tick(void *context)
+{
+	struct grpc_client *client = context;
+	grpc_allowance_tick(client->allowance);
+	end_overdue(client);
+	if (clock_now() >= client->renew_at)
+		renew_channel(client);
+}
+
 struct grpc_client *grpc_client_new(const struct grpc_client_options *options, struct error *err)
 {
 	struct grpc_client *client = client_make(options);
@@ -370,6 +392,7 @@ struct grpc_client *grpc_client_new(const struct grpc_client_options *options, s
 	client->queue = grpc_queue_hold();
 	build_metadata(client, options->headers);
 	client->channel = channel_make(client, &client->material);
+	client->renew_at = next_renewal(client);
 	client->tick = (struct grpc_tick){ .tick = tick, .context = client };
 	grpc_queue_tick(&client->tick);
 	return client;

@@ -44,6 +44,10 @@ struct grpc_client_options {
 	const char *user_agent, *authority, *balancer; /* NULL: core's default */
 	bool wait_for_ready, keepalive, permit_without_stream;
 	struct duration keepalive_time, keepalive_timeout;
+	/* After this time, shortened or extended by up to a tenth at random, later calls use a
+	 * new channel, which resolves the name again. Calls in flight finish on the old one.
+	 * 0: never */
+	struct duration max_age;
 };
 
 /* gzip: the bytes are already compressed with gzip, and the header announces it. The bytes are not

@@ -12,6 +12,7 @@ enum {
 	BACKOFF_FIRST_MS = 500,
 	BACKOFF_LAST_MS = 10000, /* a backend that is available again is found within this time */
 	NEVER_MS = INT32_MAX - 1,
+	RESOLVE_AGAIN_MS = 5000, /* after a failure, at the earliest; core's default is 30 s */
 	STALLED_MS = 10000,
 	ARGS_MAX = 24
 };
@@ -109,6 +110,7 @@ struct rpc_channel *rpc_channel_new(const struct grpc_endpoint *endpoint,
 	add_number(&args, GRPC_ARG_MAX_METADATA_SIZE, GRPC_REPLY_METADATA_MAX);
 	add_number(&args, GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, BACKOFF_FIRST_MS);
 	add_number(&args, GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, BACKOFF_LAST_MS);
+	add_number(&args, GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS, RESOLVE_AGAIN_MS);
 	add_text(&args, GRPC_ARG_LB_POLICY_NAME, o->balancer);
 	add_text(&args, GRPC_ARG_PRIMARY_USER_AGENT_STRING, o->user_agent);
 	add_text(&args, GRPC_ARG_DEFAULT_AUTHORITY, o->authority);

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/hash.h"
 #include "base/memory.h"
 #include "net/compress.h"
 #include "net/http/http_curl.h"
@@ -21,6 +22,7 @@ struct identity {
 	char *paths[3];
 };
 enum { CA, CERTIFICATE, KEY };
+#define RESOLVE_AGAIN_S 5L /* a resolved name is kept for this time */
 
 struct http_client {
 	struct http_client_options options;
@@ -258,6 +260,14 @@ static void on_timeout(void *context)
 	reap(client);
 }
 
+/* The connections of gateways that started together must not all end at the same time. */
+static uint64_t about(uint64_t ns)
+{
+	uint64_t random;
+	hash_random(&random, sizeof random);
+	return ns - ns / 10 + random % (ns / 5 + 1);
+}
+
 struct http_client *http_client_new(const struct http_client_options *options, struct error *err)
 {
 	http_curl_start();
@@ -266,6 +276,7 @@ struct http_client *http_client_new(const struct http_client_options *options, s
 		return NULL;
 	struct http_client *client = memory_new(sizeof *client);
 	client->options = *options;
+	client->options.max_age_ns = about(options->max_age_ns);
 	client->identity = identity;
 	client->refs = 1;
 	pthread_mutex_init(&client->lock, NULL);
@@ -336,12 +347,20 @@ static void set_security(struct flight *flight)
 	}
 }
 
+/* Rounded up: libcurl has whole seconds, of which 0 is its default. */
+static long seconds_of(uint64_t ns)
+{
+	uint64_t seconds = ns / 1000000000 + (ns % 1000000000 != 0);
+	return (long)(seconds < INT32_MAX ? seconds : INT32_MAX);
+}
+
 static void set_connection(CURL *curl, const struct http_client_options *o)
 {
-	uint64_t seconds = (o->idle_ns + 999999999) / 1000000000;
-	if (seconds)
-		curl_easy_setopt(curl, CURLOPT_MAXAGE_CONN,
-				 (long)(seconds < INT32_MAX ? seconds : INT32_MAX));
+	if (o->idle_ns)
+		curl_easy_setopt(curl, CURLOPT_MAXAGE_CONN, seconds_of(o->idle_ns));
+	if (o->max_age_ns)
+		curl_easy_setopt(curl, CURLOPT_MAXLIFETIME_CONN, seconds_of(o->max_age_ns));
+	curl_easy_setopt(curl, CURLOPT_DNS_CACHE_TIMEOUT, RESOLVE_AGAIN_S);
 	curl_easy_setopt(curl, CURLOPT_FRESH_CONNECT, (long)o->one_request);
 	curl_easy_setopt(curl, CURLOPT_FORBID_REUSE, (long)o->one_request);
 	if (o->proxy)

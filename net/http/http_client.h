@@ -30,6 +30,9 @@ struct http_client_options {
 	uint32_t server_max; /* connections to one server; further requests wait; 0: any number */
 	/* a connection that was idle for longer is not used again; 0: libcurl's default */
 	uint64_t idle_ns;
+	/* a connection that is older is not used again; each client changes it by up to a tenth at
+	 * random; 0: no limit */
+	uint64_t max_age_ns;
 	bool one_request; /* each connection serves one request, and is then closed */
 };
 

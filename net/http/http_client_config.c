@@ -51,6 +51,7 @@ bool http_client_configure(struct http_client_options *o, const struct http_clie
 	o->idle_max = (uint32_t)c->max_idle;
 	o->server_max = (uint32_t)c->max_per_host;
 	o->idle_ns = c->idle_timeout.ns ? (uint64_t)c->idle_timeout.ns : UINT64_MAX / 2;
+	o->max_age_ns = (uint64_t)c->max_connection_age.ns;
 	o->one_request = c->disable_keep_alives;
 	return true;
 }

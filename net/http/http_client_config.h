@@ -23,7 +23,7 @@ struct http_client_config {
 	struct pairs headers;
 	struct tls_client_config tls;
 	int64_t max_idle, max_per_host;
-	struct duration idle_timeout;
+	struct duration idle_timeout, max_connection_age;
 	bool disable_keep_alives;
 };
 
@@ -47,6 +47,10 @@ extern const struct config_table http_basic_table;
 			   "0: any number."), \
 	CONFIG_ROW(type, member.idle_timeout, .key = "idle_conn_timeout", .def = "90s", \
 		   .help = "A connection that was idle for this time is not used again; 0: it is."), \
+	CONFIG_ROW(type, member.max_connection_age, .key = "max_connection_age", .def = "0s", \
+		   .help = "A connection that was opened this time ago (10 % more or less, at random) is not used again. " \
+			   "Names are resolved again after 5 s at the latest, for new connections. 0: no limit. Not a key " \
+			   "of the Collector."), \
 	CONFIG_ROW(type, member.disable_keep_alives, .key = "disable_keep_alives", .def = "false", \
 		   .help = "Each request has a connection of its own."), \
 	CONFIG_ROW(type, member.proxy_url, .key = "proxy_url", \

@@ -231,6 +231,7 @@ bool grpc_sender_start(struct grpc_sender *sender, const struct pairs *headers, 
 			.keepalive_time = c->keepalive.time,
 			.keepalive_timeout = c->keepalive.timeout,
 			.permit_without_stream = c->keepalive.permit_without_stream,
+			.max_age = c->max_connection_age,
 		},
 		err);
 	if (sender->client)

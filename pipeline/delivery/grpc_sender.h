@@ -24,6 +24,7 @@ struct grpc_sender_config {
 	char *endpoint, *compression, *user_agent, *balancer_name, *authority;
 	struct tls_client_config tls;
 	struct keepalive_config keepalive;
+	struct duration max_connection_age;
 	struct pairs headers;
 	bool wait_for_ready, idempotency_key;
 	int64_t read_buffer_size, write_buffer_size;
@@ -59,6 +60,10 @@ extern const struct config_table grpc_keepalive_table;
 		   .help = "The `:authority` to send. With TLS it must be a name in the server's certificate."), \
 	CONFIG_SECTION(type, member.keepalive, grpc_keepalive_table, .key = "keepalive", \
 		       .presence = PRESENCE_NONE, .help = "HTTP/2 pings."), \
+	CONFIG_ROW(type, member.max_connection_age, .key = "max_connection_age", .def = "0s", \
+		   .help = "After this time (10 % more or less, at random), the name is resolved again, and later " \
+			   "requests use new connections. Requests in flight finish on the old ones. 0: never. Not " \
+			   "a key of the Collector."), \
 	CONFIG_SECTION(type, member.auth, auth_table, .key = "auth", .presence = PRESENCE_NONE, \
 		       .help = "An extension adds the credentials to each call."), \
 	CONFIG_ROW(type, member.middlewares, .key = "middlewares", \

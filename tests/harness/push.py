@@ -76,11 +76,11 @@ class HttpSink:
 
     Request, ok = None, None
 
-    def __init__(self, certificates=None, client_ca=None, address="127.0.0.1"):
+    def __init__(self, certificates=None, client_ca=None, address="127.0.0.1", port=0):
         self.answer = lambda taken, number: self.ok
         self.seen, self.taken, self.connections = [], [], set()
         self.lock = threading.Lock()
-        self.certificates, self.client_ca, self.address, self.port = certificates, client_ca, address, 0
+        self.certificates, self.client_ca, self.address, self.port = certificates, client_ca, address, port
         self.server = self.bind()
 
     def bind(self):
