@@ -3,11 +3,13 @@
 #include "pipeline/delivery/delivery.h"
 #include "pipeline/delivery/grpc_sender.h"
 #include "pipeline/delivery/otlp_answer.h"
+#include "pipeline/delivery/otlp_layout.h"
 #include "pipeline/delivery/store_limits.h"
 
 struct otlp_grpc_config {
 	struct grpc_sender_config client;
 	struct choice preset; /* enum store */
+	struct otlp_layout_config layout;
 	struct delivery_config delivery;
 };
 
@@ -82,9 +84,11 @@ static bool otlp_grpc_create(void *instance, const void *settings, const struct 
 	struct otlp_grpc *self = instance;
 	const struct otlp_grpc_config *config = settings;
 	self->store = (enum store)config->preset.index;
-	self->form = FORM_OTLP;
-	if (grpc_sender_gzips(&config->client))
-		self->form = (struct packet_form){ PACKET_OTLP, CODING_GZIP, 1 };
+	self->form.encoding = otlp_layout_encoding(&config->layout, false);
+	if (grpc_sender_gzips(&config->client)) {
+		self->form.coding = CODING_GZIP;
+		self->form.level = 1;
+	}
 	return grpc_sender_init(&self->sender, &config->client, &method, self, host, err);
 }
 
@@ -112,18 +116,20 @@ static void otlp_grpc_destination(void *instance, const char **address, const ch
 
 static bool otlp_grpc_check(const void *config, struct error *err)
 {
-	return grpc_sender_check(&((const struct otlp_grpc_config *)config)->client, err);
+	const struct otlp_grpc_config *c = config;
+	return otlp_layout_check(&c->layout, err) && grpc_sender_check(&c->client, err);
 }
 
 static const struct config_row rows[] = { GRPC_SENDER_ROWS(struct otlp_grpc_config, client),
 					  STORE_PRESET_ROW(struct otlp_grpc_config, preset),
+					  OTLP_LAYOUT_ROWS(struct otlp_grpc_config, layout),
 					  DELIVERY_ROWS(struct otlp_grpc_config, delivery, "5s"),
 					  { 0 } };
 static const struct config_table table = { sizeof(struct otlp_grpc_config), rows, otlp_grpc_check };
 
 static const char manual[] = GRPC_SENDER_MANUAL
 	"A partial success is logged and counted in `otelcol_exporter_rejected_profiles`; the "
-	"server's message is never logged.\n\n"
+	"server's message is never logged.\n\n" OTLP_LAYOUT_MANUAL
 	"Use the exporter `parca` for Parca, not this one: Parca stores wrong function names from "
 	"OTLP.\n\n"
 	"Several exporters with `compression: gzip` share one compressed "

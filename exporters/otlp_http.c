@@ -3,6 +3,7 @@
 #include "pipeline/delivery/delivery.h"
 #include "pipeline/delivery/http_sender.h"
 #include "pipeline/delivery/otlp_answer.h"
+#include "pipeline/delivery/otlp_layout.h"
 #include "pipeline/delivery/store_limits.h"
 
 /* OTLP specification, "OTLP/HTTP Request": profiles have no stable path yet. */
@@ -12,6 +13,7 @@ struct otlp_http_config {
 	char *endpoint, *profiles_endpoint, *traces_endpoint, *metrics_endpoint, *logs_endpoint;
 	struct choice encoding, preset; /* preset: enum store */
 	struct http_sender_config client;
+	struct otlp_layout_config layout;
 	struct delivery_config delivery;
 	/* without effect */
 	int64_t read_buffer_size, write_buffer_size;
@@ -94,8 +96,8 @@ static bool otlp_http_create(void *instance, const void *settings, const struct 
 	bool whole = given(c->profiles_endpoint);
 	(void)err;
 	self->store = (enum store)c->preset.index;
-	self->form =
-		http_sender_form(&c->client, c->encoding.index == JSON ? PACKET_JSON : PACKET_OTLP);
+	self->form = http_sender_form(&c->client,
+				      otlp_layout_encoding(&c->layout, c->encoding.index == JSON));
 	http_sender_init(&self->sender, &c->client, whole ? c->profiles_endpoint : c->endpoint,
 			 whole ? "" : PATH, &services[c->encoding.index], self, host);
 	return true;
@@ -150,7 +152,7 @@ static bool otlp_http_check(const void *config, struct error *err)
 	if (c->middlewares && c->middlewares->count)
 		return error_set(err, ERROR_CONFIG,
 				 "middlewares: this build has no middleware extension");
-	return check_endpoints(c, err);
+	return otlp_layout_check(&c->layout, err) && check_endpoints(c, err);
 }
 
 #define ROW(member, ...) CONFIG_ROW(struct otlp_http_config, member, .key = #member, __VA_ARGS__)
@@ -166,6 +168,7 @@ static const struct config_row rows[] = {
 			 "`gzip`, `zstd`, `zlib` or `deflate` (the same format), `lz4`, `snappy`, "
 			 "`x-snappy-framed` or `none`"),
 	STORE_PRESET_ROW(struct otlp_http_config, preset),
+	OTLP_LAYOUT_ROWS(struct otlp_http_config, layout),
 	DELIVERY_ROWS(struct otlp_http_config, delivery, "30s"),
 	ROW(traces_endpoint, OTHER_SIGNAL),
 	ROW(metrics_endpoint, OTHER_SIGNAL),
@@ -201,7 +204,7 @@ static const char manual[] =
 	"64 KiB of a response are read.\n\n"
 	"Destinations with the same `encoding`, `compression` and level share one copy of a "
 	"compressed request, also with the exporter `otlp_grpc`. `deflate` is the zlib format, as "
-	"in the Collector.\n\n"
+	"in the Collector.\n\n" OTLP_LAYOUT_MANUAL
 	"`limits::max_bytes` counts protobuf, also with `encoding: json`, which has three to five "
 	"times as many bytes.\n\n"
 	"Certificates and keys are read again on SIGHUP and at `tls::reload_interval`.";

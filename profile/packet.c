@@ -6,12 +6,16 @@
 
 static _Atomic uint64_t encodings[PACKET_ENCODINGS][CODING_COUNT];
 
-const char *const packet_encoding_names[PACKET_ENCODINGS] = { [PACKET_OTLP] = "otlp",
-							      [PACKET_JSON] = "json",
-							      [PACKET_REQUEST] = "request",
-							      [PACKET_REFERENCES] = "references",
-							      [PACKET_REFERENCES_JSON] =
-								      "references_json" };
+const char *const packet_encoding_names[PACKET_ENCODINGS] = {
+	[PACKET_OTLP] = "otlp",
+	[PACKET_JSON] = "json",
+	[PACKET_REQUEST] = "request",
+	[PACKET_REFERENCES] = "references",
+	[PACKET_REFERENCES_JSON] = "references_json",
+	[PACKET_OTLP_1_8] = "otlp_1.8",
+	[PACKET_OTLP_1_9] = "otlp_1.9",
+	[PACKET_JSON_1_8] = "json_1.8",
+};
 
 uint64_t packet_encodings(enum packet_encoding encoding, enum coding coding)
 {
@@ -173,7 +177,15 @@ void packet_attach(struct packet *packet, struct packet_holder *holder)
 
 static bool is_json(struct packet_form form)
 {
-	return form.encoding == PACKET_JSON || form.encoding == PACKET_REFERENCES_JSON;
+	return form.encoding == PACKET_JSON || form.encoding == PACKET_REFERENCES_JSON ||
+	       form.encoding == PACKET_JSON_1_8;
+}
+
+/* Is the protobuf rewritten before it becomes JSON or is compressed? */
+static bool is_rewritten(struct packet_form form)
+{
+	return form.encoding == PACKET_REFERENCES || form.encoding == PACKET_REFERENCES_JSON ||
+	       form.encoding == PACKET_OTLP_1_8 || form.encoding == PACKET_OTLP_1_9;
 }
 
 static bool is_same(struct packet_form a, struct packet_form b)
@@ -256,12 +268,13 @@ size_t packet_form_max(const struct packet *packet)
 	return packet->otlp.len * 32 + 4096;
 }
 
-/* JSON of real profiles is three to four times as long, and grows by doubling. It is there, too,
- * while it is compressed. */
+/* JSON of real profiles is three to four times as long, and grows by doubling. The result of each
+ * step is there while the next one reads it. */
 static int64_t form_expected(const struct packet *packet, struct packet_form form)
 {
-	int64_t times = (is_json(form) ? 6 : 0) +
-			(!is_json(form) || form.coding != CODING_IDENTITY ? 1 : 0);
+	bool compressed = form.coding != CODING_IDENTITY, json = is_json(form);
+	int64_t times = (json ? 6 : 0) + (!json || compressed ? 1 : 0) +
+			(is_rewritten(form) && (json || compressed) ? 1 : 0);
 	return (int64_t)packet->otlp.len * times;
 }
 

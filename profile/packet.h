@@ -43,6 +43,11 @@ enum packet_encoding {
 	 * (profile/otlp/encode_references.h) */
 	PACKET_REFERENCES,
 	PACKET_REFERENCES_JSON,
+	/* the layouts of earlier releases of OTLP (profile/otlp/encode_older.h); JSON of 1.9 is the
+	 * same as today's */
+	PACKET_OTLP_1_8,
+	PACKET_OTLP_1_9,
+	PACKET_JSON_1_8,
 	PACKET_ENCODINGS
 };
 

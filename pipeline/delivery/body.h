@@ -5,13 +5,12 @@
 #include "profile/packet.h"
 
 /*
- * The bodies that exporters send of a packet as it is: OTLP in protobuf or JSON, in any coding of
- * net/compress. The packet keeps each one for all destinations that ask for the same form, except
- * uncompressed JSON, which goes with its last reader (struct packet_holder). JSON that is only
- * needed to be compressed is not kept.
+ * The bodies that exporters send of a packet as it is: OTLP in protobuf or JSON, of any release
+ * that enum packet_encoding names, in any coding of net/compress. The packet keeps each one for all
+ * destinations that ask for the same form, except uncompressed JSON, which goes with its last
+ * reader (struct packet_holder). What is only needed to be compressed is not kept.
  *
- * The encoding of `form` must not be PACKET_REQUEST: only its exporter can make that one. Forms
- * with references are never compressed here: who stores them compresses them.
+ * The encoding of `form` must not be PACKET_REQUEST: only its exporter can make that one.
  */
 /* May take long. NULL: err says why. [pool thread] */
 const struct bytes *body_of(struct packet *packet, struct packet_form form, struct error *err);

@@ -5,6 +5,7 @@
  * ValueType have a field more.
  */
 #include "profile/otlp/bridge_private.h"
+#include "profile/otlp/each_profile.h"
 
 static inline uint8_t *copy(uint8_t *to, const uint8_t *from, const uint8_t *end)
 {
@@ -72,8 +73,9 @@ struct copying {
 	uint8_t *to;
 };
 
-static void samples(struct copying *c, struct view profile)
+static void samples(void *context, struct view profile)
 {
+	struct copying *c = context;
 	struct wire w = wire_of(profile);
 	while (wire_more(&w)) {
 		uint32_t tag = wire_tag(&w);
@@ -91,28 +93,12 @@ static void samples(struct copying *c, struct view profile)
 	}
 }
 
-/* A message whose next level is in one of its fields, down to the Profile. */
-static void levels(struct copying *c, struct view message, unsigned depth)
-{
-	static const uint32_t next[] = { 1, 2, 2 };
-	struct wire w = wire_of(message);
-	while (wire_more(&w)) {
-		uint32_t tag = wire_tag(&w);
-		if (tag != WIRE_TAG(next[depth], WIRE_LEN))
-			wire_skip(&w, tag);
-		else if (depth == 2)
-			samples(c, wire_len(&w));
-		else
-			levels(c, wire_len(&w), depth + 1);
-	}
-}
-
 bool bridge_1_9(struct bridge *b, struct view request)
 {
 	if (!bytes_reserve(b->out, request.len + 1))
 		return false;
 	struct copying c = { request.at, b->out->at + b->out->len };
-	levels(&c, request, 0);
+	each_profile(request, samples, &c);
 	memcpy(c.to, c.from, (size_t)(request.at + request.len - c.from));
 	b->out->len += request.len;
 	return true;

@@ -104,6 +104,24 @@ MESSAGE(dictionary, SUBS("mappingTable", mapping), SUBS("locationTable", locatio
 	SUBS("attributeTable", table_attribute), SUBS("stackTable", stack));
 MESSAGE(request, SUBS("resourceProfiles", resource_profiles), SUB("dictionary", dictionary));
 
+/* Names of opentelemetry-proto 1.8, with the numbers of the sealed bytes. */
+MESSAGE(profile_1_8, SUB("sampleType", value_type), SUBS("sample", sample),
+	ONE("timeUnixNano", JSON_FIXED64), ONE("durationNano", JSON_UINT64),
+	SUB("periodType", value_type), ONE("period", JSON_INT64), ONE("profileId", JSON_HEX),
+	ONE("droppedAttributesCount", JSON_INTEGER), { 0 }, { 0 },
+	MANY("attributeIndices", JSON_INTEGER));
+MESSAGE(scope_profiles_1_8, SUB("scope", scope), SUBS("profiles", profile_1_8),
+	ONE("schemaUrl", JSON_TEXT));
+MESSAGE(resource_profiles_1_8, SUB("resource", resource), SUBS("scopeProfiles", scope_profiles_1_8),
+	ONE("schemaUrl", JSON_TEXT));
+MESSAGE(location_1_8, ONE("mappingIndex", JSON_INTEGER), ONE("address", JSON_UINT64),
+	SUBS("line", line), MANY("attributeIndices", JSON_INTEGER));
+MESSAGE(dictionary_1_8, SUBS("mappingTable", mapping), SUBS("locationTable", location_1_8),
+	SUBS("functionTable", function), SUBS("linkTable", link), MANY("stringTable", JSON_TEXT),
+	SUBS("attributeTable", table_attribute), SUBS("stackTable", stack));
+MESSAGE(request_1_8, SUBS("resourceProfiles", resource_profiles_1_8),
+	SUB("dictionary", dictionary_1_8));
+
 /* The writers return nothing. A full buffer stays full, and encode_json checks it at the end. */
 struct json {
 	struct bytes *out;
@@ -260,13 +278,24 @@ static void put_message(struct json *j, struct view v, const struct json_message
 	j->disordered |= !wire_done(&w);
 }
 
-bool encode_json(const struct packet *packet, struct bytes *out, struct error *err)
+static bool encode(const struct packet *packet, const struct json_message *names, struct bytes *out,
+		   struct error *err)
 {
 	struct json j = { .out = out };
-	put_message(&j, bytes_view(&packet->otlp), &request);
+	put_message(&j, bytes_view(&packet->otlp), names);
 	if (j.full)
 		return error_set(err, ERROR_TOO_LARGE, "the JSON exceeds %zu bytes", out->max);
 	if (j.disordered)
 		return error_set(err, ERROR_INTERNAL, "the packet is malformed");
 	return true;
+}
+
+bool encode_json(const struct packet *packet, struct bytes *out, struct error *err)
+{
+	return encode(packet, &request, out, err);
+}
+
+bool encode_json_1_8(const struct packet *packet, struct bytes *out, struct error *err)
+{
+	return encode(packet, &request_1_8, out, err);
 }

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/memory.h"
 #include "profile/collect/collect.h"
+#include "profile/otlp/bridge.h"
 #include "profile/otlp/decode_otlp.h"
 #include "profile/otlp/encode_json.h"
+#include "profile/otlp/encode_older.h"
 
 #include <stdlib.h>
 
 /* Data that was accepted can be delivered: it is collected, the sealed bytes can be decoded again,
- * and they can be written as JSON. */
+ * and they can be written as JSON, and in the layout of 1.9, whose translation is the same bytes.
+ */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
 enum { CAP = 16 << 20 };
@@ -16,6 +19,20 @@ static void must(bool ok)
 {
 	if (!ok)
 		abort();
+}
+
+static void check_older(const struct packet *packet)
+{
+	struct bytes older, back;
+	bytes_init(&older, 4 * CAP);
+	bytes_init(&back, 4 * CAP);
+	must(encode_1_8(packet, &older, NULL) && older.len == packet->otlp.len);
+	older.len = 0;
+	must(encode_1_9(packet, &older, NULL));
+	must(bridge_otlp(OTLP_1_9, bytes_view(&older), &back, NULL));
+	must(view_equal(bytes_view(&back), bytes_view(&packet->otlp)));
+	bytes_fini(&older);
+	bytes_fini(&back);
 }
 
 static void check_packet(const struct packet *packet, const struct collect_added *added)
@@ -28,6 +45,7 @@ static void check_packet(const struct packet *packet, const struct collect_added
 	     again.repaired_strings == 0);
 	must(again.profiles.count == added->profiles && again.samples.count == packet->samples);
 	must(encode_json(packet, &json, NULL));
+	check_older(packet);
 	bytes_fini(&json);
 }
 
