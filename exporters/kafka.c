@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/memory.h"
 #include "exporters/kafka_config.h"
+#include "exporters/kafka_pprof.h"
 #include "pipeline/delivery/body.h"
 #include "pipeline/delivery/idempotency.h"
 #include "pipeline/reopen.h"
@@ -22,6 +23,7 @@ struct kafka {
 	const struct host *host;
 	struct packet_form form;
 	bool sends_key;
+	struct unsupported unsupported; /* by pprof */
 	struct kafka_topics topics;
 	char *address, *port;
 	struct reopen reopen;
@@ -29,7 +31,23 @@ struct kafka {
 	struct kafka_producer *producer;
 };
 
-/* ---- headers ---- */
+/* ---- content ---- */
+
+static bool is_pprof(const struct kafka *self)
+{
+	return self->form.encoding == PACKET_REQUEST;
+}
+
+static bool content_of(const struct kafka *self, struct packet *packet,
+		       struct kafka_content *content, struct error *err)
+{
+	if (is_pprof(self))
+		return kafka_pprof_read(packet, content, err);
+	const struct bytes *body = body_of(packet, self->form, err);
+	*content =
+		(struct kafka_content){ .value = { body ? body->at : NULL, body ? body->len : 0 } };
+	return body != NULL;
+}
 
 static const char *metadata_of(const struct packet *packet, const char *name)
 {
@@ -40,13 +58,15 @@ static const char *metadata_of(const struct packet *packet, const char *name)
 	return NULL;
 }
 
-/* Those that the configuration and metadata give; borrowed from there. There is room for one more,
- * and the end. The caller frees the list. */
+/* Those that the content, the configuration and metadata give; borrowed from there. There is room
+ * for one more, and the end. The caller frees the list. */
 static struct metadatum *headers_of(const struct kafka *self, const struct packet *packet,
-				    size_t *number)
+				    struct kafka_content content, size_t *number)
 {
 	const struct kafka_config *c = self->config;
-	size_t room = c->record_headers.count + c->include_metadata_keys.count + 2, count = 0;
+	size_t room = c->record_headers.count + c->include_metadata_keys.count + 2 +
+		      (is_pprof(self) ? KAFKA_HEADERS_MAX : 0);
+	size_t count = 0;
 	struct metadatum *list = memory_array(room, sizeof *list);
 	for (size_t i = 0; i < c->record_headers.count; i++) {
 		const struct pair *pair = &c->record_headers.at[i];
@@ -58,6 +78,8 @@ static struct metadatum *headers_of(const struct kafka *self, const struct packe
 		if (value)
 			list[count++] = (struct metadatum){ name, value };
 	}
+	while (kafka_pprof_header(&content, &list[count]))
+		count++;
 	*number = count;
 	return list;
 }
@@ -65,12 +87,12 @@ static struct metadatum *headers_of(const struct kafka *self, const struct packe
 /* ---- plan ---- */
 
 static uint64_t record_bytes(const struct kafka *self, const struct packet *packet,
-			     const struct bytes *body)
+			     const struct kafka_content *content)
 {
 	struct kafka_route route = { 0 };
-	uint64_t bytes = RECORD_BYTES + body->len;
+	uint64_t bytes = RECORD_BYTES + content->value.len;
 	size_t count;
-	struct metadatum *headers = headers_of(self, packet, &count);
+	struct metadatum *headers = headers_of(self, packet, *content, &count);
 	for (const struct metadatum *m = headers; m->name; m++)
 		bytes += strlen(m->name) + (m->value ? strlen(m->value) : 0) + 10;
 	memory_free(headers);
@@ -83,10 +105,10 @@ static bool measure(void *context, struct packet *candidate, struct split_size *
 		    struct error *err)
 {
 	const struct kafka *self = context;
-	const struct bytes *body = body_of(candidate, self->form, err);
-	if (!body)
+	struct kafka_content content;
+	if (!content_of(self, candidate, &content, err))
 		return false;
-	size->bytes = record_bytes(self, candidate, body);
+	size->bytes = record_bytes(self, candidate, &content);
 	size->samples = candidate->samples;
 	return true;
 }
@@ -103,6 +125,9 @@ static bool kafka_plan(void *instance, const struct part *whole, const struct li
 	struct kafka *self = instance;
 	struct limits limits = *wanted;
 	const struct split_measure by = { measure, self };
+	if (is_pprof(self))
+		return kafka_pprof_plan(whole->packet, &limits, &by, &self->unsupported, parts,
+					err);
 	if (kafka_route_is_by_resource(&self->config->profiles, self->config->topic_from_attribute))
 		limits.resources = 1;
 	return split_packet(whole->packet, &limits, &by, parts, err);
@@ -164,10 +189,11 @@ static void kafka_send(void *instance, const struct part *part, uint64_t timeout
 	struct kafka *self = instance;
 	const struct kafka_config *c = self->config;
 	struct kafka_route route = { 0 };
-	const struct bytes *body = body_of(part->packet, self->form, NULL);
-	const char *reason = body ? kafka_route_find(&c->profiles, c->topic_from_attribute,
-						     &self->topics, part->packet, &route)
-				  : "encoding";
+	struct kafka_content content;
+	const char *reason = content_of(self, part->packet, &content, NULL)
+				     ? kafka_route_find(&c->profiles, c->topic_from_attribute,
+							&self->topics, part->packet, &route)
+				     : "encoding";
 	(void)timeout_ns; /* of the producer */
 	if (reason) {
 		fail(sending, SEND_PERMANENT, reason);
@@ -175,7 +201,7 @@ static void kafka_send(void *instance, const struct part *part, uint64_t timeout
 	}
 	size_t count;
 	char key[IDEMPOTENCY_KEY_SIZE];
-	struct metadatum *headers = headers_of(self, part->packet, &count);
+	struct metadatum *headers = headers_of(self, part->packet, content, &count);
 	if (self->sends_key) {
 		idempotency_key_write(packet_id(part->packet), key);
 		headers[count] = (struct metadatum){ IDEMPOTENCY_KEY_HEADER, key };
@@ -183,7 +209,7 @@ static void kafka_send(void *instance, const struct part *part, uint64_t timeout
 	hand_over(self,
 		  &(struct kafka_message){ .topic = route.topic,
 					   .key = route.key,
-					   .value = bytes_view(body),
+					   .value = content.value,
 					   .headers = headers },
 		  part->packet, sending);
 	memory_free(headers);
@@ -200,6 +226,10 @@ static bool read_certificates(void *context, bool *changed, struct error *err)
 	return ok;
 }
 
+static const enum packet_encoding encodings[] = { [KAFKA_PROTO] = PACKET_REFERENCES,
+						  [KAFKA_JSON] = PACKET_REFERENCES_JSON,
+						  [KAFKA_PPROF] = PACKET_REQUEST };
+
 static bool kafka_create(void *instance, const void *settings, const struct host *host,
 			 struct error *err)
 {
@@ -207,8 +237,9 @@ static bool kafka_create(void *instance, const void *settings, const struct host
 	const struct kafka_config *c = self->config = settings;
 	(void)err;
 	self->host = host;
-	self->form.encoding = c->profiles.encoding.index == KAFKA_JSON ? PACKET_REFERENCES_JSON
-								       : PACKET_REFERENCES;
+	self->form.encoding = encodings[c->profiles.encoding.index];
+	if (is_pprof(self))
+		kafka_pprof_init(&self->unsupported, host->metrics, host->id);
 	self->reopen = (struct reopen){ .host = host,
 					.read = read_certificates,
 					.sender = self,
@@ -269,6 +300,10 @@ static const char manual[] =
 	"encoded, with its key and headers, is split, and so is one that a broker rejects as too "
 	"large. Each part has a dictionary of its own. What cannot be split is dropped and "
 	"counted.\n\n"
+	"With encoding `pprof`, each message is one pprof, as the sender of the profile made it. "
+	"The resource attributes are headers, at most 48 of them with 12288 bytes, and the "
+	"receiver `kafka` turns headers into resource attributes. What pprof does not support is "
+	"counted in `otelcol_exporter_unsupported_items`.\n\n"
 	"With `required_acks: all`, the default, the producer is idempotent: neither lost "
 	"connections nor new leaders duplicate or reorder messages. A message that is not "
 	"acknowledged within `timeout` is sent again after the delay of `retry_on_failure`. If the "
@@ -285,6 +320,8 @@ static const char manual[] =
 	"(`invalid_topic`), and so does one more topic than `max_topics` (`too_many_topics`).\n\n"
 	"Certificates and keys are read again on SIGHUP and at `tls::reload_interval`. If they "
 	"have changed, a new client is used, and the old one ends with its last message.";
+
+static const struct metric *const metrics[] = { &unsupported_metric, NULL };
 
 static const struct exporter_ops kafka_ops = {
 	.start = kafka_start,
@@ -306,6 +343,7 @@ const struct component_factory kafka_exporter = {
 	.exporter = &kafka_ops,
 	.size = sizeof(struct kafka),
 	.config = &kafka_exporter_table,
+	.metrics = metrics,
 	.create = kafka_create,
 	.destroy = kafka_destroy,
 	.reopen = kafka_reopen,

@@ -8,7 +8,7 @@
 /* In flight without a queue: as many as there are senders. */
 #define UNQUEUED_MAX 10000
 
-static const char *const encodings[] = { "otlp_proto", "otlp_json", NULL };
+static const char *const encodings[] = { "otlp_proto", "otlp_json", "pprof", NULL };
 static const char *const compressions[] = { "none", "gzip", "snappy", "lz4", "zstd", NULL };
 static const char *const hashers[] = { "sarama_compat", "murmur2", NULL };
 /* by hasher; messages without a key go to a partition drawn at random for a while */
@@ -90,7 +90,9 @@ static const struct config_row profiles_rows[] = {
 	ROW(kafka_profiles_config, encoding, .def = "otlp_proto", .choices = encodings,
 	    .help = "`otlp_proto`: protobuf; `otlp_json`: OTLP/JSON, which is several times "
 		    "larger. In both, the keys of resource and scope attributes are references "
-		    "into the string table, as the Collector's receiver requires."),
+		    "into the string table, as the Collector's receiver requires. `pprof`: each "
+		    "message is one pprof, compressed with gzip; not an encoding of the "
+		    "Collector."),
 	ROW(kafka_profiles_config, topic_from_metadata_key,
 	    .help = "The topic is the value of this metadata, if there is one. "
 		    "`sending_queue::batch::partition::metadata_keys` or the processor `batch` "

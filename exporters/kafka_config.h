@@ -43,7 +43,7 @@ struct kafka_config {
 	struct delivery_config delivery;
 };
 
-enum { KAFKA_PROTO, KAFKA_JSON };
+enum { KAFKA_PROTO, KAFKA_JSON, KAFKA_PPROF };
 
 extern const struct config_table kafka_exporter_table;
 

@@ -18,6 +18,9 @@ struct limits { /* what a destination takes in one request; 0: not limited */
 	 * request holds resources of one group; those of a group are neighbours. Borrowed; NULL:
 	 * any. */
 	const uint32_t *groups;
+	/* The same for Profiles that a request may hold together (pprof_runs), by the index of the
+	 * Profile. */
+	const uint32_t *runs;
 };
 
 static inline bool limit_allows(uint64_t is, uint64_t limit)

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "net/idempotency_key.h"
 #include "pipeline/intake/otlp_documents.h"
 #include "pipeline/intake/source.h"
 #include "pipeline/reopen.h"
@@ -62,7 +63,10 @@ struct kafka_request {
 #define ANNOUNCE_NS UINT64_C(60000000000)
 
 static const struct fields_limits header_limits = {
-	.count = 64, .name = 256, .value = 4096, .total = 16384
+	.count = KAFKA_HEADERS_MAX,
+	.name = KAFKA_HEADER_NAME_MAX,
+	.value = KAFKA_HEADER_VALUE_MAX,
+	.total = KAFKA_HEADERS_BYTES_MAX,
 };
 
 /* ---- metrics ---- */
@@ -194,29 +198,31 @@ static void finish(struct item *i)
 	kafka_message_finish(&message);
 }
 
-static bool is_extracted(const struct kafka_receiver_config *c, const char *header)
+/* The attribute that a header becomes, behind the prefix; NULL: none. Of OTLP, with the name that
+ * the configuration has. */
+static const char *attribute_of(const struct kafka_receiver_config *c, const char *header)
 {
-	if (c->profiles.encoding.index == KAFKA_RECEIVER_PPROF)
-		return strcmp(header, "idempotency-key") != 0;
 	const struct strings *list = &c->header_extraction.headers;
+	if (c->profiles.encoding.index == KAFKA_RECEIVER_PPROF)
+		return strcasecmp(header, IDEMPOTENCY_KEY_HEADER) ? header : NULL;
 	for (size_t i = 0; c->header_extraction.extract_headers && i < list->count; i++)
 		if (!strcasecmp(list->at[i], header))
-			return true;
-	return false;
+			return list->at[i];
+	return NULL;
 }
 
 /* The headers that become attributes of resources. */
 static bool extract(struct item *i, struct error *err)
 {
-	static const char prefix[] = "kafka.header.";
 	const struct kafka_receiver_config *c = i->self->config;
-	size_t skip = c->profiles.encoding.index == KAFKA_RECEIVER_PPROF ? sizeof prefix - 1 : 0;
+	bool is_pprof = c->profiles.encoding.index == KAFKA_RECEIVER_PPROF;
 	bool ok = true;
 	for (const struct metadatum *m = fields_list(&i->headers); ok && m->name; m++) {
-		if (!is_extracted(c, m->name))
+		const char *attribute = attribute_of(c, m->name);
+		if (!attribute)
 			continue;
-		char *name = memory_format("%s%s", prefix, m->name);
-		ok = fields_add(&i->attributes, view_of(name + skip), view_of(m->value), err);
+		char *name = memory_format("%s%s", is_pprof ? "" : "kafka.header.", attribute);
+		ok = fields_add(&i->attributes, view_of(name), view_of(m->value), err);
 		memory_free(name);
 	}
 	return ok;
@@ -364,10 +370,12 @@ static void arrived(void *context, struct kafka_message_in *message)
 	i->message = message;
 	fields_init(&i->headers, &header_limits);
 	fields_init(&i->attributes, &header_limits);
-	if (!kafka_message_headers(message, &i->headers, &i->err) || !extract(i, &i->err))
+	if (!kafka_message_headers(message, &i->headers, &i->err) || !extract(i, &i->err)) {
 		conclude(i);
-	else
-		offer(i);
+		return;
+	}
+	fields_lower(&i->headers);
+	offer(i);
 }
 
 static void on_timer(void *context)

@@ -102,6 +102,14 @@ void kafka_client_place(const struct kafka_client_config *config, char **host, c
  * calls retriable (kafka.apache.org/protocol, "Error Codes") are retryable, and so are lost
  * connections and timeouts. A code that is not known is permanent.
  */
+/* Of a message: what a consumer reads, and a producer's exporter keeps to. */
+enum {
+	KAFKA_HEADERS_MAX = 64,
+	KAFKA_HEADERS_BYTES_MAX = 16384, /* names and values */
+	KAFKA_HEADER_NAME_MAX = 256,
+	KAFKA_HEADER_VALUE_MAX = 4096
+};
+
 enum kafka_outcome { KAFKA_OK, KAFKA_RETRY, KAFKA_PERMANENT, KAFKA_TOO_LARGE };
 
 struct kafka_result {

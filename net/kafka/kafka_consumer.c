@@ -220,7 +220,6 @@ bool kafka_message_headers(const struct kafka_message_in *message, struct fields
 		    is_text(text.at, text.len) && !fields_add(fields, view_of(name), text, err))
 			return false;
 	}
-	fields_lower(fields);
 	return true;
 }
 

@@ -77,8 +77,8 @@ struct kafka_consumer *kafka_consumer_new(const struct kafka_consumer_options *o
 /* No messages arrive any more, except some that were on their way. */
 void kafka_consumer_pause(struct kafka_consumer *consumer);
 void kafka_consumer_resume(struct kafka_consumer *consumer);
-/* Appends the headers whose values are UTF-8 text, names in lower case. Others are left out. False:
- * they exceed the limits. */
+/* Appends the headers whose names and values are UTF-8 text. Others are left out. False: they
+ * exceed the limits. */
 bool kafka_message_headers(const struct kafka_message_in *message, struct fields *headers,
 			   struct error *err);
 /* The offset may be committed; frees the message. */

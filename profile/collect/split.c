@@ -457,9 +457,10 @@ static uint64_t counted_samples(const struct splitter *s)
 
 static bool opens_group(const struct splitter *s, uint32_t unit)
 {
-	const uint32_t *groups = s->limits->groups;
-	return groups &&
-	       groups[s->units.at[unit].resource] != groups[s->units.at[unit - 1].resource];
+	const uint32_t *groups = s->limits->groups, *runs = s->limits->runs;
+	const struct unit *u = &s->units.at[unit], *last = u - 1;
+	return (groups && groups[u->resource] != groups[last->resource]) ||
+	       (runs && runs[u->profile] != runs[last->profile]);
 }
 
 /* In a range that has a unit. */

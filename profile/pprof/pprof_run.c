@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "profile/pprof/pprof_run.h"
+#include "base/memory.h"
 
 #include <string.h>
 
@@ -88,4 +89,24 @@ void pprof_run_find(const struct profiles *p, const struct scope *scope, struct 
 		    (!order.count && repeats_type(p, run)))
 			break;
 	settle_order(p, run, order);
+}
+
+static void number_runs(const struct profiles *p, const struct scope *scope, uint32_t *runs)
+{
+	struct list order = pprof_run_hints(p, scope).order;
+	struct pprof_run run;
+	for (uint32_t i = 0; i < scope->profiles.count; i += run.count) {
+		uint32_t first = scope->profiles.first + i;
+		pprof_run_find(p, scope, order, i, &run);
+		for (uint32_t k = 0; k < run.count; k++)
+			runs[first + k] = first;
+	}
+}
+
+uint32_t *pprof_runs(const struct profiles *p)
+{
+	uint32_t *runs = memory_array(p->profiles.count, sizeof *runs);
+	for (uint32_t i = 0; i < p->scopes.count; i++)
+		number_runs(p, &p->scopes.at[i], runs);
+	return runs;
 }

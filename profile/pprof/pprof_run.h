@@ -26,5 +26,8 @@ struct pprof_run_hints pprof_run_hints(const struct profiles *p, const struct sc
 /* The run that starts with the scope's Profile `start`, by its hints' order. */
 void pprof_run_find(const struct profiles *p, const struct scope *scope, struct list order,
 		    uint32_t start, struct pprof_run *run);
+/* The run of each of the Profiles, by its index: a number that is its own. The caller frees the
+ * list. */
+uint32_t *pprof_runs(const struct profiles *p);
 
 #endif

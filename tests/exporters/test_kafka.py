@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The exporter kafka against librdkafka's mock cluster: what a message is, where it goes, and what becomes of each error."""
+import gzip
 import re
 import signal
 import subprocess
@@ -7,7 +8,7 @@ import subprocess
 import pytest
 
 from harness import build as make
-from harness import kafka, otlp, peers
+from harness import kafka, otlp, peers, pprof
 from harness.gateway import Gateway
 from harness.references import read
 
@@ -244,3 +245,100 @@ def test_validate_does_not_connect(build, tmp_path):
     lines = "auth: {sasl: {mechanism: SCRAM-SHA-512, username: u, password: p}}\n    tls: {}"
     (tmp_path / "c.yaml").write_text(CONFIG.replace("{port:otlp}", "4317") % ("192.0.2.1:9092", lines, ""))
     subprocess.run([build / "portcullis", "validate", "--config", tmp_path / "c.yaml"], check=True, timeout=30)
+
+
+# ---- pprof
+
+PPROF = "profiles: {encoding: pprof}"
+
+
+def attributes_of(message):
+    return {name: value for name, value in message.headers if name != "idempotency-key"}
+
+
+def parsed(message):
+    assert message.value[:2] == b"\x1f\x8b"
+    return pprof.parse(gzip.decompress(message.value))
+
+
+def test_each_profile_is_one_pprof_as_its_sender_made_it(build, broker):
+    originals = {"%d" % seed: make.pprof(seed) for seed in range(5)}
+    text = """
+receivers: {pprof: {server: {endpoint: 127.0.0.1:{port:pprof}}}}
+exporters: {kafka: {brokers: ["%s"], %s}}
+service: {pipelines: {profiles: {receivers: [pprof], exporters: [kafka]}}}
+""" % (broker.address, PPROF)
+    with Gateway(build / "portcullis", text) as gateway, broker.reader(TOPIC) as reader:
+        for name, original in originals.items():
+            path = "/v1/pprof?service.name=" + name
+            assert peers.post(gateway.port["pprof"], original.SerializeToString(), path=path)[0] == 204
+        messages = reader.until(lambda m: len(m) == 5)
+        for message in messages:
+            name = attributes_of(message)["service.name"].decode()
+            pprof.check_equal(originals.pop(name), parsed(message))
+
+
+def test_resource_attributes_are_headers(build, broker):
+    sent = make.Maker()
+    for name, attributes in {"a": {"service.name": "shop", "k8s.podName": "x-1", "number": 5, "ratio": 0.5, "list": ["a", 1], "no": False},
+                             "b": {"service.name": "cart"}}.items():
+        profile = sent.profile(sent.scope(sent.resource(attributes)))
+        profile.samples.add(stack_index=sent.stack([sent.location([sent.function(name)])]), values=[5])
+    with Rig(build, broker, PPROF, "record_headers: {team: payments}") as rig, broker.reader(TOPIC) as reader:
+        rig.client.send(sent.message)
+        rig.settle(2)
+        found = sorted((attributes_of(m) for m in reader.until(lambda m: len(m) == 2)), key=len)
+        assert found == [{"service.name": b"cart", "team": b"payments"},
+                         {"service.name": b"shop", "k8s.podName": b"x-1", "number": b"5", "ratio": b"0.5", "list": b'["a",1]',
+                          "no": b"false", "team": b"payments"}]
+        assert rig.gateway.total("otelcol_exporter_unsupported_items", exporter="kafka", kind="resource_attribute") == 0
+
+
+def test_attributes_that_no_header_can_carry_are_counted(build, broker):
+    many = {"key.%02d" % i: "v" for i in range(60)}
+    odd = {"service.name": "shop", "": "no name", "nul": "a\0b", "Idempotency-Key": "forged", "long": "x" * 4097, "k" * 257: "long name"}
+    full = {"big.%d" % i: "x" * 4000 for i in range(4)}
+    with Rig(build, broker, PPROF) as rig, broker.reader(TOPIC) as reader:
+        for number, (attributes, kept) in enumerate(((many, 48), (odd, 1), (full, 3)), 1):
+            sent = make.Maker()
+            profile = sent.profile(sent.scope(sent.resource(attributes)))
+            profile.samples.add(stack_index=sent.stack([sent.location([sent.function("main")])]), values=[5])
+            before = rig.gateway.total("otelcol_exporter_unsupported_items", exporter="kafka", kind="resource_attribute")
+            rig.client.send(sent.message)
+            rig.settle(number)
+            message = reader.until(lambda m: len(m) == number)[-1]
+            assert len(attributes_of(message)) == kept and {n for n, _ in message.headers} <= {*attributes, "idempotency-key"}
+            assert rig.gateway.total("otelcol_exporter_unsupported_items", exporter="kafka",
+                                     kind="resource_attribute") - before == len(attributes) - kept
+
+
+def test_a_large_pprof_is_split_below_the_limit(build, broker):
+    with Rig(build, broker, PPROF, "producer: {max_message_bytes: 16384}") as rig, broker.reader(TOPIC) as reader:
+        sent = rig.send(samples=6000)
+        rig.settle(6000)
+        total = sum(sum(s.values) for rp in sent.resource_profiles for sp in rp.scope_profiles for p in sp.profiles for s in p.samples)
+        messages = reader.until(lambda m: sum(s.value[0] for x in m for s in parsed(x).sample) == total)
+        assert len(messages) > 2 and max(len(m.value) for m in messages) < 16384
+        assert rig.total("dropped") == 0
+
+
+def test_what_the_exporter_wrote_the_receiver_reads(build, broker):
+    text = """
+receivers: {kafka: {brokers: ["%s"], %s, initial_offset: earliest}}
+exporters: {otlp_grpc: {endpoint: 127.0.0.1:%d, tls: {insecure: true}}}
+service: {pipelines: {profiles: {receivers: [kafka], exporters: [otlp_grpc]}}}
+"""
+    with Rig(build, broker, PPROF) as rig, peers.Sink() as sink:
+        sent = [make.request(seed, samples=50, service="Shop %d" % seed) for seed in range(3)]
+        for message in sent:
+            rig.client.send(message)
+        rig.settle(150)
+        profiles = PPROF.replace("profiles: {", "profiles: {topics: [%s], " % TOPIC)
+        with Gateway(build / "portcullis", text % (broker.address, profiles, sink.port)) as second:
+            second.until(lambda: sum(sink.samples().values()) == 150)
+        assert {kv.key for data in sink.received for rp in otlp.parse(data).resource_profiles for kv in rp.resource.attributes} == {
+            kv.key for message in sent for rp in message.resource_profiles for kv in rp.resource.attributes}
+        assert sorted(sum(s.values) for data in sink.received for rp in otlp.parse(data).resource_profiles for sp in rp.scope_profiles
+                      for p in sp.profiles for s in p.samples) == sorted(
+            sum(s.values) for message in sent for rp in message.resource_profiles for sp in rp.scope_profiles for p in sp.profiles
+            for s in p.samples)
