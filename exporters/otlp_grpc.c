@@ -52,7 +52,7 @@ static void otlp_grpc_send(void *instance, const struct part *part, uint64_t tim
 	}
 	/* A reference of its own, until core lets go of the bytes. */
 	const struct grpc_message message = { .bytes = bytes_view(body),
-					      .gzip = self->form.coding == CODING_GZIP,
+					      .coding = self->form.coding,
 					      .release = release_packet,
 					      .owner = packet_ref(part->packet) };
 	grpc_sender_send(&self->sender, &message, part->packet, timeout_ns, sending);
@@ -84,11 +84,8 @@ static bool otlp_grpc_create(void *instance, const void *settings, const struct 
 	struct otlp_grpc *self = instance;
 	const struct otlp_grpc_config *config = settings;
 	self->store = (enum store)config->preset.index;
-	self->form.encoding = otlp_layout_encoding(&config->layout, false);
-	if (grpc_sender_gzips(&config->client)) {
-		self->form.coding = CODING_GZIP;
-		self->form.level = 1;
-	}
+	self->form =
+		grpc_sender_form(&config->client, otlp_layout_encoding(&config->layout, false));
 	return grpc_sender_init(&self->sender, &config->client, &method, self, host, err);
 }
 
@@ -132,8 +129,12 @@ static const char manual[] = GRPC_SENDER_MANUAL
 	"server's message is never logged.\n\n" OTLP_LAYOUT_MANUAL
 	"Use the exporter `parca` for Parca, not this one: Parca stores wrong function names from "
 	"OTLP.\n\n"
-	"Several exporters with `compression: gzip` share one compressed "
-	"copy of a request. " GRPC_SENDER_MANUAL_END;
+	"**Compression.** The Collector and Portcullis know `gzip`, `zstd` and `snappy`, "
+	"Pyroscope 1.21 knows `gzip` and `snappy`, and Parca 0.28 knows `gzip`. A server that does "
+	"not know the compression answers UNIMPLEMENTED. The data is then dropped, with the error "
+	"`unknown_compression`. Exporters with the same compression share one compressed copy of a "
+	"request, also with `otlp_http` at its default level (`snappy` is its "
+	"`x-snappy-framed`).\n\n" GRPC_SENDER_MANUAL_END;
 
 static const struct metric *const metrics[] = { &grpc_sender_replies_too_large, NULL };
 

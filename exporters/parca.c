@@ -214,7 +214,7 @@ static void parca_send(void *instance, const struct part *part, uint64_t timeout
 		return;
 	}
 	const struct grpc_message message = { .bytes = bytes_view(body),
-					      .gzip = self->gzip,
+					      .coding = self->gzip ? CODING_GZIP : CODING_IDENTITY,
 					      .release = release_packet,
 					      .owner = packet_ref(part->packet) };
 	grpc_sender_send(&self->sender, &message, part->packet, timeout_ns, sending);
@@ -240,7 +240,7 @@ static bool parca_create(void *instance, const void *settings, const struct host
 {
 	struct parca *self = instance;
 	const struct parca_config *config = self->config = settings;
-	self->gzip = grpc_sender_gzips(&config->client);
+	self->gzip = grpc_sender_form(&config->client, PACKET_REQUEST).coding == CODING_GZIP;
 	make_rules(self);
 	for (int i = 0; i < WRITE_RAW_LOSSES; i++) {
 		const struct metric_label labels[] = { { "exporter", host->id },
@@ -335,11 +335,20 @@ static bool check_token(const struct parca_config *config, struct error *err)
 	return ok;
 }
 
+/* The others are not known to Parca, which answers UNIMPLEMENTED. */
+static bool check_compression(const struct parca_config *c, struct error *err)
+{
+	enum coding coding = grpc_sender_form(&c->client, PACKET_REQUEST).coding;
+	return coding == CODING_GZIP || coding == CODING_IDENTITY ||
+	       error_set(err, ERROR_CONFIG,
+			 "compression: Parca decompresses only gzip; use gzip or none");
+}
+
 static bool parca_check(const void *settings, struct error *err)
 {
 	const struct parca_config *c = settings;
-	return grpc_sender_check(&c->client, err) && check_name(c->name ? c->name : "", err) &&
-	       check_token(c, err);
+	return grpc_sender_check(&c->client, err) && check_compression(c, err) &&
+	       check_name(c->name ? c->name : "", err) && check_token(c, err);
 }
 
 static const struct config_row rows[] = {

@@ -13,6 +13,7 @@
 #include "base/hash.h"
 #include "base/memory.h"
 #include "net/grpc/grpc_allowance.h"
+#include "net/grpc/grpc_coding.h"
 #include "net/grpc/grpc_queue.h"
 #include "net/grpc/grpc_reply.h"
 #include "net/grpc/rpc_channel.h"
@@ -25,7 +26,8 @@ struct grpc_client {
 	struct grpc_endpoint endpoint;
 	struct tls_material material;
 	struct grpc_allowance *allowance;
-	grpc_metadata *metadata; /* the headers, then grpc-encoding: gzip */
+	/* A row for each coding: the headers, then grpc-encoding. The rows share their slices. */
+	grpc_metadata *metadata;
 	size_t header_count;
 	struct grpc_tick tick;
 	uint64_t renew_at;    /* for the tick: the time of the next channel */
@@ -200,24 +202,41 @@ bool grpc_client_check_metadata(const struct metadatum *metadata, struct error *
 	return true;
 }
 
-static grpc_metadata gzip_header(void)
+static grpc_metadata encoding_header(enum coding coding)
 {
 	return (grpc_metadata){ .key = grpc_slice_from_static_string("grpc-encoding"),
-				.value = grpc_slice_from_static_string("gzip") };
+				.value = grpc_slice_from_static_string(
+					grpc_coding_metadata(coding)) };
+}
+
+static size_t encoding_count(enum coding coding)
+{
+	return grpc_coding_metadata(coding) ? 1 : 0;
+}
+
+static grpc_metadata *row_of(const struct grpc_client *client, enum coding coding)
+{
+	return client->metadata + (size_t)coding * (client->header_count + 1);
 }
 
 static void build_metadata(struct grpc_client *client, const struct pairs *headers)
 {
-	size_t count = headers ? headers->count : 0;
-	client->metadata = memory_array(count + 1, sizeof *client->metadata);
+	size_t count = client->header_count = headers ? headers->count : 0;
+	client->metadata = memory_array(CODING_COUNT * (count + 1), sizeof *client->metadata);
 	for (size_t i = 0; i < count; i++)
 		client->metadata[i] = header_of_pair(&headers->at[i]);
-	client->metadata[count] = gzip_header();
-	client->header_count = count;
+	for (enum coding coding = 0; coding < CODING_COUNT; coding++) {
+		grpc_metadata *row = row_of(client, coding);
+		if (coding)
+			memcpy(row, client->metadata, count * sizeof *row);
+		if (encoding_count(coding))
+			row[count] = encoding_header(coding);
+	}
 }
 
-/* The client's headers, the call's metadata, grpc-encoding: gzip. */
-static void call_build_metadata(struct call *call, const struct metadatum *metadata)
+/* The client's headers, the call's metadata, grpc-encoding. */
+static void call_build_metadata(struct call *call, const struct metadatum *metadata,
+				enum coding coding)
 {
 	const struct grpc_client *client = call->client;
 	while (metadata && metadata[call->metadata_count].name)
@@ -229,7 +248,8 @@ static void call_build_metadata(struct call *call, const struct metadatum *metad
 	memcpy(call->metadata, client->metadata, first * sizeof *call->metadata);
 	for (size_t i = first; i < end; i++)
 		call->metadata[i] = header_of(metadata[i - first].name, metadata[i - first].value);
-	call->metadata[end] = gzip_header();
+	if (encoding_count(coding))
+		call->metadata[end] = encoding_header(coding);
 }
 
 static void call_clear_metadata(struct call *call)
@@ -385,7 +405,7 @@ struct grpc_client *grpc_client_new(const struct grpc_client_options *options, s
 	if (!grpc_endpoint_parse(options->endpoint, &client->endpoint, err) ||
 	    !grpc_client_check_headers(options->headers, err) ||
 	    !load_material(client, &client->material, err) ||
-	    !(client->allowance = grpc_allowance_new(err))) {
+	    !(client->allowance = grpc_allowance_new(err)) || !grpc_coding_check(err)) {
 		client_free(client);
 		return NULL;
 	}
@@ -461,7 +481,7 @@ static grpc_byte_buffer *buffer_of(struct call *call, const struct grpc_message 
 	grpc_slice slice = grpc_slice_new_with_user_data((void *)message->bytes.at,
 							 message->bytes.len, release_bytes, call);
 	grpc_byte_buffer *buffer =
-		message->gzip
+		message->coding
 			? grpc_raw_compressed_byte_buffer_create(&slice, 1, GRPC_COMPRESS_GZIP)
 			: grpc_raw_byte_buffer_create(&slice, 1);
 	grpc_slice_unref(slice);
@@ -493,7 +513,7 @@ static void call_join(struct call *call, uint64_t deadline)
 	pthread_mutex_unlock(&client->lock);
 }
 
-static void call_start(struct call *call, bool gzip)
+static void call_start(struct call *call, enum coding coding)
 {
 	const struct grpc_client *client = call->client;
 	enum { SEND_OPS = 3 };
@@ -503,9 +523,11 @@ static void call_start(struct call *call, bool gzip)
 			   (client->options.wait_for_ready ? GRPC_INITIAL_METADATA_WAIT_FOR_READY
 							   : 0),
 		  .data.send_initial_metadata = { .count = client->header_count +
-							   call->metadata_count + gzip,
-						  .metadata = call->metadata ? call->metadata
-									     : client->metadata } },
+							   call->metadata_count +
+							   encoding_count(coding),
+						  .metadata = call->metadata
+								      ? call->metadata
+								      : row_of(client, coding) } },
 		{ .op = GRPC_OP_SEND_MESSAGE, .data.send_message.send_message = call->request },
 		{ .op = GRPC_OP_SEND_CLOSE_FROM_CLIENT },
 	};
@@ -526,6 +548,7 @@ void grpc_client_call(struct grpc_client *client, const struct grpc_message *mes
 		      void (*done)(void *argument, const struct grpc_result *result),
 		      void *argument)
 {
+	assert(GRPC_CODINGS & 1u << message->coding);
 	client_hold(client);
 	uint64_t deadline =
 		timeout_ns && timeout_ns < INT64_MAX ? clock_now() + timeout_ns : UINT64_MAX;
@@ -539,8 +562,8 @@ void grpc_client_call(struct grpc_client *client, const struct grpc_message *mes
 	atomic_store(&call->release, message->release);
 	call->request = buffer_of(call, message);
 	call->bytes = message->bytes.len;
-	call_build_metadata(call, message->metadata);
+	call_build_metadata(call, message->metadata, message->coding);
 	grpc_allowance_begin(client->allowance, call->bytes);
 	call_join(call, deadline);
-	call_start(call, message->gzip);
+	call_start(call, message->coding);
 }

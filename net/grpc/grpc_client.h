@@ -3,6 +3,7 @@
 #define NET_GRPC_GRPC_CLIENT_H
 
 #include "base/bytes.h"
+#include "base/coding.h"
 #include "config/table.h"
 #include "net/tls/tls.h"
 #include "profile/request.h"
@@ -50,11 +51,11 @@ struct grpc_client_options {
 	struct duration max_age;
 };
 
-/* gzip: the bytes are already compressed with gzip, and the header announces it. The bytes are not
- * copied. */
+/* The bytes are not copied. */
 struct grpc_message {
 	struct view bytes;
-	bool gzip;
+	/* How the bytes are already compressed, which is announced to the server: GRPC_CODINGS */
+	enum coding coding;
 	/* Sent with this call, in addition to the client's headers. Ends with name == NULL; may be
 	 * NULL; copied. It must have passed grpc_client_check_metadata. */
 	const struct metadatum *metadata;
@@ -79,6 +80,10 @@ struct grpc_result {
 	 * (net/grpc/grpc_allowance.h). It is unknown what the peer did with the request. */
 	bool reply_too_large;
 };
+
+/* 1 << coding each */
+#define GRPC_CODINGS \
+	(1u << CODING_IDENTITY | 1u << CODING_GZIP | 1u << CODING_ZSTD | 1u << CODING_SNAPPY_FRAMED)
 
 #define GRPC_CLIENT_ANSWER_MAX 16384
 

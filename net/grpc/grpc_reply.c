@@ -95,7 +95,9 @@ static int64_t find_retry_delay(const grpc_metadata_array *trailing)
 
 /* ---- the message */
 
-static enum coding coding_of(const grpc_byte_buffer *buffer)
+/* Some servers compress a response as the request was. Core does not know zstd and snappy, but no
+ * message in protobuf begins as they do. */
+static enum coding coding_of(const grpc_byte_buffer *buffer, struct view in)
 {
 	switch (buffer->data.raw.compression) {
 	case GRPC_COMPRESS_GZIP:
@@ -103,8 +105,13 @@ static enum coding coding_of(const grpc_byte_buffer *buffer)
 	case GRPC_COMPRESS_DEFLATE:
 		return CODING_ZLIB;
 	default:
-		return CODING_IDENTITY;
+		return compress_sniff(in);
 	}
+}
+
+static struct view view_of_slice(const grpc_slice *slice)
+{
+	return (struct view){ GRPC_SLICE_START_PTR(*slice), GRPC_SLICE_LENGTH(*slice) };
 }
 
 /* Core decompresses nothing for us, because it would do so without a limit. */
@@ -116,8 +123,8 @@ static struct view gather(grpc_byte_buffer *buffer, struct bytes *out)
 		return (struct view){ 0 };
 	grpc_slice all = grpc_byte_buffer_reader_readall(&reader);
 	grpc_byte_buffer_reader_destroy(&reader);
-	struct view in = { GRPC_SLICE_START_PTR(all), GRPC_SLICE_LENGTH(all) };
-	if (!compress_inflate(coding_of(buffer), in, out, NULL))
+	struct view in = view_of_slice(&all);
+	if (!compress_inflate(coding_of(buffer, in), in, out, NULL))
 		out->len = 0;
 	grpc_slice_unref(all);
 	return bytes_view(out);
@@ -128,13 +135,13 @@ static struct view read_message(grpc_byte_buffer *buffer, struct bytes *copy)
 {
 	if (!buffer || !grpc_byte_buffer_length(buffer))
 		return (struct view){ 0 };
-	bool plain = coding_of(buffer) == CODING_IDENTITY;
-	if (plain && grpc_byte_buffer_length(buffer) > GRPC_CLIENT_ANSWER_MAX)
+	bool unknown = buffer->data.raw.compression == GRPC_COMPRESS_NONE;
+	if (unknown && grpc_byte_buffer_length(buffer) > GRPC_CLIENT_ANSWER_MAX)
 		return (struct view){ 0 };
 	const grpc_slice_buffer *slices = &buffer->data.raw.slice_buffer;
-	if (plain && slices->count == 1)
-		return (struct view){ GRPC_SLICE_START_PTR(slices->slices[0]),
-				      GRPC_SLICE_LENGTH(slices->slices[0]) };
+	struct view first = view_of_slice(&slices->slices[0]);
+	if (slices->count == 1 && coding_of(buffer, first) == CODING_IDENTITY)
+		return first;
 	return gather(buffer, copy);
 }
 

@@ -50,6 +50,7 @@ enum {
 	UNKNOWN = 2,
 	RESOURCE_EXHAUSTED = 8,
 	OUT_OF_RANGE = 11,
+	UNIMPLEMENTED = 12,
 	UNAVAILABLE = 14,
 	STATUS_COUNT = sizeof outcomes / sizeof *outcomes
 };
@@ -68,6 +69,13 @@ static const char *unsent_reason(const char *message)
 	return "unavailable";
 }
 
+/* Every library says "compress" when it does not know that of a request: the C core, grpc-go,
+ * grpc-java, tonic, .NET. */
+static bool names_compression(const char *message)
+{
+	return strcasestr(message, "compress") != NULL;
+}
+
 static struct send_result judge(const struct grpc_result *result)
 {
 	int status =
@@ -80,6 +88,8 @@ static struct send_result judge(const struct grpc_result *result)
 		verdict.reason = REPLY_TOO_LARGE;
 		return verdict;
 	}
+	if (status == UNIMPLEMENTED && names_compression(result->message))
+		verdict.reason = "unknown_compression";
 	if (status == UNAVAILABLE && result->unsent)
 		verdict.reason = unsent_reason(result->message);
 	if (status != RESOURCE_EXHAUSTED && status != OUT_OF_RANGE)
@@ -175,11 +185,6 @@ static const char *or_default(const char *text, const char *otherwise)
 	return text && *text ? text : otherwise;
 }
 
-bool grpc_sender_gzips(const struct grpc_sender_config *config)
-{
-	return !strcmp(or_default(config->compression, "none"), "gzip");
-}
-
 const struct metric grpc_sender_replies_too_large = {
 	"otelcol_exporter_oversized_responses", METRIC_COUNTER, "{requests}",
 	"Requests whose response was larger than the gRPC client accepts, or was lost when a "
@@ -258,18 +263,40 @@ void grpc_sender_fini(struct grpc_sender *sender)
 
 /* ---- configuration ---- */
 
-static bool check_compression(const char *name, struct error *err)
+/* As the Collector's; `snappy` in frames, as grpc-go sends it. */
+static const struct compression {
+	const char *name;
+	enum coding coding;
+	int level;
+} compressions[] = {
+	{ "gzip", CODING_GZIP, 1 },
+	{ "zstd", CODING_ZSTD, 1 },
+	{ "snappy", CODING_SNAPPY_FRAMED, 0 },
+	{ "none", CODING_IDENTITY, 0 },
+	{ "", CODING_IDENTITY, 0 },
+};
+
+static const struct compression *compression_of(const struct grpc_sender_config *config)
 {
-	static const char *const impossible[] = { "snappy", "zstd", NULL };
-	if (!name || !*name || !strcmp(name, "gzip") || !strcmp(name, "none"))
-		return true;
-	for (const char *const *i = impossible; *i; i++)
-		if (!strcmp(name, *i))
-			return error_set(err, ERROR_CONFIG,
-					 "compression: the gRPC C core cannot send %s; use gzip "
-					 "or none",
-					 name);
-	return error_set(err, ERROR_CONFIG, "compression: unsupported type; use gzip or none");
+	const char *name = or_default(config->compression, "");
+	for (size_t i = 0; i < sizeof compressions / sizeof *compressions; i++)
+		if (!strcmp(name, compressions[i].name))
+			return &compressions[i];
+	return NULL;
+}
+
+struct packet_form grpc_sender_form(const struct grpc_sender_config *config,
+				    enum packet_encoding encoding)
+{
+	const struct compression *c = compression_of(config);
+	return (struct packet_form){ encoding, c->coding, c->level };
+}
+
+static bool check_compression(const struct grpc_sender_config *config, struct error *err)
+{
+	return compression_of(config) ||
+	       error_set(err, ERROR_CONFIG,
+			 "compression: unsupported type; use gzip, zstd, snappy or none");
 }
 
 static bool check_balancer(const char *name, struct error *err)
@@ -293,8 +320,7 @@ bool grpc_sender_check(const struct grpc_sender_config *c, struct error *err)
 	struct grpc_endpoint endpoint;
 	bool ok = grpc_endpoint_parse(c->endpoint, &endpoint, err);
 	grpc_endpoint_fini(&endpoint);
-	return ok && check_compression(c->compression, err) &&
-	       check_balancer(c->balancer_name, err) &&
+	return ok && check_compression(c, err) && check_balancer(c->balancer_name, err) &&
 	       grpc_client_check_headers(&c->headers, err) && check_extensions(c, err);
 }
 

@@ -43,8 +43,8 @@ extern const struct config_table grpc_keepalive_table;
 	CONFIG_SECTION(type, member.tls, tls_client_table, .key = "tls", \
 		       .help = "TLS is on unless `insecure: true`."), \
 	CONFIG_ROW(type, member.compression, .key = "compression", .def = "gzip", \
-		   .help = "`gzip` (level 1) or `none`; `snappy` and `zstd` are errors: the gRPC C core cannot send " \
-			   "them."), \
+		   .help = "`gzip` or `zstd` (both with level 1), `snappy`, or `none`. The exporter `parca` has `gzip` " \
+			   "and `none`. A server that does not know the compression rejects each request."), \
 	CONFIG_ROW(type, member.headers, .key = "headers", \
 		   .help = "Sent with each request, with names in lower case. Headers that " \
 			   "gRPC itself sets are errors."), \
@@ -98,7 +98,9 @@ extern const struct config_table grpc_keepalive_table;
 /* clang-format on */
 
 bool grpc_sender_check(const struct grpc_sender_config *config, struct error *err);
-bool grpc_sender_gzips(const struct grpc_sender_config *config);
+/* The form of the messages to pass to grpc_sender_send, for an encoding of the exporter. */
+struct packet_form grpc_sender_form(const struct grpc_sender_config *config,
+				    enum packet_encoding encoding);
 
 /* What an exporter calls, and how it reads the answer. */
 struct grpc_method {

@@ -220,7 +220,7 @@ def test_the_token_goes_out_over_tls(build, tmp_path):
     ("name: 1st", 'name: must have the form'),
     ("name: a-b", 'name: must have the form'),
     ("labels: dots", "labels"),
-    ("compression: zstd", "cannot send zstd"),
+    ("compression: zstd", "Parca decompresses only gzip"),
 ])
 def test_what_cannot_be_is_refused_at_validate(build, tmp_path, more, error):
     config = tmp_path / "gateway.yaml"

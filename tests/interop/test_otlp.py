@@ -92,7 +92,7 @@ def through_collectors(collector, compression, processors):
         return sink.received, [otlp.parse_json(line) for line in lines]
 
 
-@pytest.mark.parametrize("compression", ["gzip", "none"])
+@pytest.mark.parametrize("compression", ["gzip", "zstd", "snappy", "none"])
 def test_between_two_collectors_every_sample_arrives(collector, compression):
     arrived, written = through_collectors(collector, compression, "")
     assert total(arrived) == total(BODIES)

@@ -95,6 +95,34 @@ def test_pyroscope_has_what_was_sent_by_reference(full):
     assert row["region"] == "eu-1"
 
 
+# What the libraries of these stores have registered with grpc-go.
+KNOWN = {"pyroscope": {"none", "gzip", "snappy"}, "parca": {"none", "gzip"}}
+
+
+def dropped_with(store, compression):
+    """{error: samples} of one request."""
+    text = GATEWAY.replace("retry_on_failure", "compression: %s, retry_on_failure" % compression)
+    with gate.gateway(text, next=store.port["http"]) as g, peers.Client(g.port["otlp"]) as client:
+        client.send(moved(make.request(3, samples=60), "grpc-" + compression))
+        g.until(lambda: not g.total("otelcol_ledger_queued_samples"))
+        error = '"error": "unknown_compression"' in g.log()
+        return {"unknown_compression" if error else None: g.total("otelcol_ledger_dropped_samples")}
+
+
+@taking_otlp("pyroscope")
+@pytest.mark.parametrize("compression", ["none", "gzip", "zstd", "snappy"])
+def test_pyroscope_over_grpc_with_each_compression(pyroscope, compression):
+    known = compression in KNOWN["pyroscope"]
+    assert dropped_with(pyroscope, compression) == ({None: 0} if known else {"unknown_compression": 60})
+
+
+@taking_otlp("parca")
+@pytest.mark.parametrize("compression", ["none", "gzip", "zstd", "snappy"])
+def test_parca_over_grpc_with_each_compression(parca, compression):
+    known = compression in KNOWN["parca"]
+    assert dropped_with(parca, compression) == ({None: 0} if known else {"unknown_compression": 60})
+
+
 HTTP = """
 receivers:
   otlp: {protocols: {grpc: {endpoint: "127.0.0.1:{port:otlp}"}}}

@@ -43,10 +43,10 @@ static void begin(struct answer *a, struct grpc_client *client, struct grpc_mess
 	grpc_client_call(client, &message, timeout_ns, on_done, a);
 }
 
-void answer_begin(struct answer *a, struct grpc_client *client, struct view bytes, bool gzip,
-		  uint64_t timeout_ns)
+void answer_begin(struct answer *a, struct grpc_client *client, struct view bytes,
+		  enum coding coding, uint64_t timeout_ns)
 {
-	begin(a, client, (struct grpc_message){ .bytes = bytes, .gzip = gzip }, timeout_ns);
+	begin(a, client, (struct grpc_message){ .bytes = bytes, .coding = coding }, timeout_ns);
 }
 
 void answer_wait_done(struct answer *a)
@@ -69,7 +69,7 @@ void answer_wait(struct answer *a)
 void ask_within(struct grpc_client *client, const char *script, uint64_t timeout_ns,
 		struct answer *a)
 {
-	answer_begin(a, client, view_of(script), false, timeout_ns);
+	answer_begin(a, client, view_of(script), CODING_IDENTITY, timeout_ns);
 	answer_wait(a);
 }
 
@@ -78,11 +78,12 @@ void ask(struct grpc_client *client, const char *script, struct answer *a)
 	ask_within(client, script, 20 * SECOND, a);
 }
 
-void ask_with(struct grpc_client *client, const char *script, bool gzip,
+void ask_with(struct grpc_client *client, const char *script, enum coding coding,
 	      const struct metadatum *metadata, struct answer *a)
 {
 	begin(a, client,
-	      (struct grpc_message){ .bytes = view_of(script), .gzip = gzip, .metadata = metadata },
+	      (struct grpc_message){
+		      .bytes = view_of(script), .coding = coding, .metadata = metadata },
 	      20 * SECOND);
 	answer_wait(a);
 }

@@ -25,8 +25,8 @@ struct answer {
 };
 
 /* Message and response are truncated; length is that of the whole response. */
-void answer_begin(struct answer *a, struct grpc_client *client, struct view bytes, bool gzip,
-		  uint64_t timeout_ns);
+void answer_begin(struct answer *a, struct grpc_client *client, struct view bytes,
+		  enum coding coding, uint64_t timeout_ns);
 void answer_wait_done(struct answer *a);
 void answer_wait(struct answer *a); /* until the call is done and the message released */
 bool answer_has(const struct answer *a, const char *line);
@@ -36,7 +36,7 @@ void ask(struct grpc_client *client, const char *script, struct answer *a);
 void ask_within(struct grpc_client *client, const char *script, uint64_t timeout_ns,
 		struct answer *a);
 
-void ask_with(struct grpc_client *client, const char *script, bool gzip,
+void ask_with(struct grpc_client *client, const char *script, enum coding coding,
 	      const struct metadatum *metadata, struct answer *a);
 
 /* A client of METHOD; fails the test if there is an error. */

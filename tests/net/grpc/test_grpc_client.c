@@ -105,7 +105,7 @@ static void unref_cancels_calls_in_flight(void **state)
 	struct answer a[20];
 	struct grpc_client *client = client_of(NULL), *other = client_of(NULL);
 	for (int i = 0; i < 20; i++)
-		answer_begin(&a[i], client, view_of("hang"), false, 0);
+		answer_begin(&a[i], client, view_of("hang"), CODING_IDENTITY, 0);
 	grpc_client_unref(&client);
 	for (int i = 0; i < 20; i++) {
 		assert_true(a[i].done);
@@ -141,7 +141,7 @@ static void a_call_has_metadata_of_its_own_beside_the_clients(void **state)
 	struct answer a;
 	struct grpc_client *client = client_with((struct grpc_client_options){
 		.endpoint = peer.endpoint, .headers = &headers, .user_agent = "portcullis/test" });
-	ask_with(client, "echo", false, own, &a);
+	ask_with(client, "echo", CODING_IDENTITY, own, &a);
 	assert_true(answer_has(&a, "x-client=one\n"));
 	assert_true(answer_has(&a, "x-call=two\n"));
 	assert_true(answer_has(&a, "x-other=three\n"));
@@ -211,14 +211,14 @@ static void gzip_is_on_the_wire_and_declared(void **state)
 
 	grpc_peer_run(&raw, "--raw");
 	struct grpc_client *client = client_of(raw.endpoint);
-	answer_begin(&a, client, bytes_view(&packed), true, 20 * SECOND);
+	answer_begin(&a, client, bytes_view(&packed), CODING_GZIP, 20 * SECOND);
 	answer_wait(&a);
 	assert_true(answer_has(&a, "packed=True"));
 	grpc_client_unref(&client);
 	grpc_peer_kill(&raw);
 
 	client = client_of(NULL);
-	answer_begin(&a, client, bytes_view(&packed), true, 20 * SECOND);
+	answer_begin(&a, client, bytes_view(&packed), CODING_GZIP, 20 * SECOND);
 	answer_wait(&a);
 	assert_int_equal(a.status, 0);
 	assert_true(answer_has(&a, "packed=False"));
@@ -276,7 +276,7 @@ static void a_dead_server_is_unavailable_and_a_restarted_one_is_found_again(void
 	ask(client, "echo", &a);
 	assert_int_equal(a.status, 0);
 	snprintf(port, sizeof port, "%d", mortal.port);
-	answer_begin(&a, client, view_of("hang"), false, 0);
+	answer_begin(&a, client, view_of("hang"), CODING_IDENTITY, 0);
 	grpc_peer_kill(&mortal);
 	answer_wait(&a);
 	assert_int_equal(a.status, 14);
@@ -306,7 +306,7 @@ static void what_no_connection_took_is_known_to_be_unsent(void **state)
 	ask_within(client, "hang", SECOND / 5, &a);
 	assert_int_equal(a.status, 4);
 	assert_false(a.unsent);
-	answer_begin(&a, client, view_of("hang"), false, 0);
+	answer_begin(&a, client, view_of("hang"), CODING_IDENTITY, 0);
 	pause_briefly();
 	grpc_peer_kill(&mortal);
 	answer_wait(&a);
@@ -352,7 +352,7 @@ static struct bytes send_to_frozen(struct grpc_peer *frozen, struct grpc_client 
 	bytes_init(&big, 64 << 20);
 	bytes_reserve(&big, big.max);
 	big.len = big.max;
-	answer_begin(a, client, bytes_view(&big), false, SECOND / 5);
+	answer_begin(a, client, bytes_view(&big), CODING_IDENTITY, SECOND / 5);
 	answer_wait_done(a);
 	assert_int_equal(a->status, 4);
 	return big;
@@ -403,7 +403,7 @@ static void wait_for_ready_waits_until_the_server_is_there(void **state)
 	grpc_peer_kill(&late);
 	struct grpc_client *client = client_with(
 		(struct grpc_client_options){ .endpoint = endpoint, .wait_for_ready = true });
-	answer_begin(&a, client, view_of("echo"), false, 60 * SECOND);
+	answer_begin(&a, client, view_of("echo"), CODING_IDENTITY, 60 * SECOND);
 	grpc_peer_run(&late, "--port", port);
 	answer_wait(&a);
 	assert_int_equal(a.status, 0);

@@ -173,7 +173,7 @@ static void reopening_takes_a_new_ca_and_keeps_the_old_one_when_the_new_is_broke
 		(struct grpc_client_options){ .endpoint = s.peer.endpoint, .tls = &tls });
 	ask(client, "echo", &a);
 	assert_int_equal(a.status, 0);
-	answer_begin(&slow, client, view_of("hang"), false, 2 * SECOND);
+	answer_begin(&slow, client, view_of("hang"), CODING_IDENTITY, 2 * SECOND);
 
 	copy_file("/dev/null", file);
 	assert_false(grpc_client_reopen(client, &changed, &err));
