@@ -5,6 +5,7 @@
 
 #define DELAY_MIN_NS 10000000
 #define DELAY_MAX_NS (INT64_C(1) << 62)
+#define ASKED_MAX_NS INT64_C(3600000000000)
 
 static bool check_retry(const void *config, struct error *err)
 {
@@ -51,13 +52,22 @@ const struct config_table retry_table = { .size = sizeof(struct retry_config),
 					  .check = check_retry,
 					  .optional = true };
 
+/* A destination whose clock is wrong asks for years. It is asked again when what waits for it now
+ * would be given up. */
+static double asked_max(const struct retry_config *r)
+{
+	return (double)(r->max_elapsed_time.ns > 0 ? r->max_elapsed_time.ns : ASKED_MAX_NS);
+}
+
 uint64_t retry_delay(const struct retry_config *r, int64_t interval_ns, int64_t asked_ms)
 {
 	uint32_t random;
 	hash_random(&random, sizeof random);
 	double delay = (double)interval_ns *
 		       (1 + r->randomization_factor * (2.0 * random / UINT32_MAX - 1));
-	double asked = (double)asked_ms * 1e6;
+	double asked = (double)asked_ms * 1e6, most = asked_max(r);
+	if (asked > most)
+		asked = most;
 	if (delay < asked)
 		delay = asked;
 	if (delay < DELAY_MIN_NS)

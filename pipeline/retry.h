@@ -15,7 +15,8 @@ struct retry_config {
 extern const struct config_table retry_table;
 
 /* The delay before a retry: chosen at random from interval * [1 - f, 1 + f], but at least what the
- * destination asked for (-1 ms: it did not). And the interval of the next retry. */
+ * destination asked for (-1 ms: it did not). It cannot ask for more than max_elapsed_time, or for
+ * more than an hour if that is 0. And the interval of the next retry. */
 uint64_t retry_delay(const struct retry_config *r, int64_t interval_ns, int64_t asked_ms);
 int64_t retry_next_interval(const struct retry_config *r, int64_t interval_ns);
 

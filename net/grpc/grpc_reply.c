@@ -50,9 +50,10 @@ void grpc_reply_clear(struct grpc_reply *reply)
 
 static int64_t milliseconds(const Google__Rpc__Duration *delay)
 {
-	if (!delay || delay->seconds < 0 || delay->seconds > INT32_MAX || delay->nanos < 0)
+	if (!delay || delay->seconds < 0 || delay->nanos < 0)
 		return 0;
-	return delay->seconds * 1000 + (delay->nanos + 999999LL) / 1000000;
+	int64_t seconds = delay->seconds < INT32_MAX ? delay->seconds : INT32_MAX;
+	return seconds * 1000 + (delay->nanos + 999999LL) / 1000000;
 }
 
 /* -1: it is not a RetryInfo. */

@@ -5,7 +5,10 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/hash.h"
@@ -161,20 +164,36 @@ static void inflate_answer(struct flight *flight, enum coding coding)
 	flight->answer = plain;
 }
 
+static bool is_number(const char *text)
+{
+	return *text && !text[strspn(text, "0123456789")];
+}
+
+/* RFC 9110 section 10.2.3. -1: there is none that can be read, or its date has passed. libcurl's
+ * own value is also a number at the beginning of other text. */
+static int64_t retry_after_ms(CURL *curl)
+{
+	struct curl_header *header;
+	if (curl_easy_header(curl, "Retry-After", 0, CURLH_HEADER, -1, &header) != CURLHE_OK)
+		return -1;
+	int64_t seconds = is_number(header->value)
+				  ? (int64_t)strtoll(header->value, NULL, 10) /* or LLONG_MAX */
+				  : (int64_t)(curl_getdate(header->value, NULL) - time(NULL));
+	if (seconds <= 0)
+		return -1;
+	return (seconds < INT32_MAX ? seconds : INT32_MAX) * 1000;
+}
+
 static void conclude(struct flight *flight, CURLcode code)
 {
 	long status = 0;
-	curl_off_t seconds = 0;
-	struct http_result result = { .retry_after_ms = -1 };
+	struct http_result result = { .retry_after_ms = retry_after_ms(flight->curl) };
 	curl_easy_getinfo(flight->curl, CURLINFO_RESPONSE_CODE, &status);
-	curl_easy_getinfo(flight->curl, CURLINFO_RETRY_AFTER, &seconds);
 	/* status codes below 200 are interim replies */
 	bool answered = flight->headed && status >= 200;
 	result.status = answered ? (int)status : 0;
 	if ((code != CURLE_OK && !flight->full) || !answered)
 		result.failure = failure_of(code == CURLE_OK ? CURLE_PARTIAL_FILE : code);
-	if (seconds > 0)
-		result.retry_after_ms = seconds < INT32_MAX ? (int64_t)seconds * 1000 : INT32_MAX;
 	result.coding = coding_of(flight);
 	curl_easy_getinfo(flight->curl, CURLINFO_CONTENT_TYPE, &result.content_type);
 	if (flight->into == &flight->answer)
@@ -300,10 +319,14 @@ static size_t take_answer(char *data, size_t size, size_t count, void *context)
 	return flight->full ? 0 : size * count;
 }
 
+/* Each reply begins with its status, also an interim one. Trailers follow the body. */
 static size_t see_header(char *line, size_t size, size_t count, void *context)
 {
 	struct flight *flight = context;
-	flight->headed = size * count <= 2 && (*line == '\r' || *line == '\n');
+	if (size * count > 5 && !memcmp(line, "HTTP/", 5))
+		flight->headed = false;
+	else if (size * count <= 2 && (*line == '\r' || *line == '\n'))
+		flight->headed = true;
 	flight->header_bytes += size * count;
 	return flight->header_bytes <= HTTP_ANSWER_HEADERS_MAX ? size * count : 0;
 }

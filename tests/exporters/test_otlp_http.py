@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """The exporter otlp_http against a server that answers as a test says: what a request is, and what becomes of each answer."""
-import email.utils
-import gzip
 import itertools
 import json
 import signal
@@ -12,7 +10,7 @@ import time
 import pytest
 
 from harness import build as make
-from harness import codings, otlp, peers
+from harness import otlp, peers
 from harness.certificates import make_ca, make_leaf
 from harness.gateway import Gateway
 from harness.otlphttp import JSON, OK, PATH, PROTO, OtlpSink, json_reply
@@ -155,84 +153,7 @@ def test_one_compressed_copy_serves_all_that_want_the_same(build):
             assert rig.forms() == {"otlp_gzip": 10} and len(sink.taken) == 15 and len(grpc_sink.received) == 5
 
 
-# ---- answers
-
-RETRIED = {
-    "429": reply(429), "502": reply(502), "503": reply(503), "504": reply(504),
-    "503 with a code that would not be": json_reply(503, {"code": 3, "message": CANARY}),
-    "hung up": None,
-    "an announcement alone": b"HTTP/1.1 100 Continue\r\n\r\n",
-    "cut in the head": b"HTTP/1.1 200 OK\r\nContent-Le",
-    "cut in the body": b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{",
-    "a cut chunk": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n10\r\n{}",
-    "no http": b"\x16\x03\x01 what is this\r\n\r\n",
-}
-DROPPED = {str(status): reply(status) for status in (300, 304, 400, 401, 403, 404, 405, 408, 415, 422, 500, 501)}
-DROPPED["a code that would be retried"] = json_reply(400, {"code": 14, "message": CANARY})
-DROPPED["too large, but not of the request"] = json_reply(500, {"code": 13, "message": "too large: " + CANARY})
-DROPPED["cut 400"] = b"HTTP/1.1 400 Bad\r\nContent-Length: 100\r\n\r\n{"
-TAKEN = {
-    "200": reply(200), "202": b"HTTP/1.1 202 OK\r\nContent-Length: 0\r\n\r\n", "204": b"HTTP/1.1 204 No Content\r\n\r\n",
-    "protobuf": reply(200, b"\x0a\x00", {"Content-Type": PROTO}),
-    "json": json_reply(200, {"partialSuccess": {}}),
-    "a wrong type": json_reply(200, []),
-    "deep": reply(200, b'{"a":' * 10000, {"Content-Type": JSON}),
-    "junk": reply(200, b"\xff" * 9, {"Content-Type": PROTO}),
-    "not gzip at all": reply(200, b"junk", {"Content-Encoding": "gzip", "Content-Type": PROTO}),
-    "a megabyte": reply(200, b"\x0a\x02\x08\x01" * (1 << 18), {"Content-Type": PROTO}),
-    "a bomb": reply(200, gzip.compress(bytes(50 << 20)), {"Content-Encoding": "gzip", "Content-Type": PROTO}),
-}
-
-
-@pytest.mark.parametrize("name", RETRIED)
-def test_these_answers_are_tried_again_with_the_same_bytes(build, name):
-    with OtlpSink() as sink, Rig(build, sink) as rig:
-        sink.answer = lambda _, number: RETRIED[name] if number < 3 else OK
-        rig.send()
-        rig.settle(10)
-        assert rig.total("out") == 10 and len(sink.seen) == 3 and len({r.wire for r in sink.seen}) == 1
-        assert CANARY not in rig.gateway.log()
-
-
-def test_answers_that_drop_and_answers_that_do_not(build):
-    """One gateway for all: each answer is for one request."""
-    answers = list(DROPPED.values()) + list(TAKEN.values())
-    with OtlpSink() as sink, Rig(build, sink) as rig:
-        for number, answer in enumerate(answers):
-            sink.answer = lambda *_, answer=answer: answer
-            rig.send(number)
-            rig.settle(10 * (number + 1))
-            assert rig.total("out") == 10 * max(0, number + 1 - len(DROPPED)), answer
-        assert rig.total("dropped", reason="permanent") == 10 * len(DROPPED)
-        assert len(sink.seen) == len(answers) and CANARY not in rig.gateway.log() + rig.gateway.metrics_text()
-
-
-@pytest.mark.parametrize("answer, word", [
-    (json_reply(400, {"code": 3, "message": CANARY}), "invalid_argument"),
-    (reply(400, b"\x08\x05\x12\x02ab", {"Content-Type": PROTO}), "not_found"),
-    (json_reply(400, {"code": CANARY}), "invalid"),
-    (json_reply(400, {"code": 77}), "unknown"),
-    (reply(403, b"<html>", {"Content-Type": "text/html"}), "permission_denied"),
-    (reply(301, b"", {"Location": "http://127.0.0.1:1/"}), "refused"),
-])
-def test_the_log_names_the_reason(build, answer, word):
-    with OtlpSink() as sink, Rig(build, sink) as rig:
-        sink.answer = lambda *_: answer
-        rig.send()
-        rig.settle(10)
-        rig.gateway.until(lambda: "Dropping data" in rig.gateway.log())
-        assert '"error": "%s"' % word in rig.gateway.log() and CANARY not in rig.gateway.log()
-        assert len(sink.seen) == 1
-
-
-def test_redirects_are_not_followed(build):
-    with OtlpSink() as other, OtlpSink() as sink, Rig(build, sink) as rig:
-        for status in 301, 302, 303, 307, 308:
-            sink.answer = lambda *_: reply(status, b"", {"Location": "http://127.0.0.1:%d/" % other.port})
-            rig.send(status)
-        rig.settle(50)
-        assert rig.total("dropped", reason="permanent") == 50 and not other.seen and len(sink.seen) == 5
-
+# ---- answers: see test_http_faults.py
 
 @pytest.mark.parametrize("answer", [
     otlp.Response(partial_success={"rejected_profiles": 1, "error_message": CANARY}).SerializeToString(),
@@ -249,21 +170,6 @@ def test_a_partial_success_is_counted_and_logged_and_its_words_are_withheld(buil
         rig.gateway.until(lambda: "Partial success response" in rig.gateway.log())
         assert rig.gateway.total("otelcol_exporter_rejected_profiles", exporter="otlp_http") == 1
         assert CANARY not in rig.gateway.log() + rig.gateway.metrics_text()
-
-
-@pytest.mark.parametrize("form", ["seconds", "a date"])
-@pytest.mark.parametrize("status", [429, 503])
-def test_a_time_to_wait_is_honoured(build, status, form):
-    with OtlpSink() as sink, Rig(build, sink) as rig:
-        def answer(_, number):
-            text = "2" if form == "seconds" else email.utils.formatdate(time.time() + 3, usegmt=True)
-            return reply(status, b"", {"Retry-After": text}) if number == 1 else OK
-
-        sink.answer = answer
-        rig.send()
-        rig.settle(10)
-        first, second = sink.seen
-        assert second.at - first.at >= 1, "the interval of the exporter alone is 20 ms"
 
 
 # ---- size

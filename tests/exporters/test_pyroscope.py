@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The exporter pyroscope against a store that answers as it is told: what a request is, and what becomes of each answer."""
 import base64
-import email.utils
 import gzip
 import signal
 import subprocess
@@ -394,67 +393,7 @@ def test_a_429_over_the_burst_is_split_and_a_429_below_it_is_tried_again(build):
         assert rig.total("out") == 31800 and sink.values(CPU) == pprof.values(sent, 1)
 
 
-# ---- answers
-
-RETRIED = {
-    "429": reply(429), "502": reply(502), "503": reply(503), "504": reply(504),
-    "hung up": None,
-    "an announcement alone": b"HTTP/1.1 100 Continue\r\n\r\n",
-    "cut in the head": b"HTTP/1.1 200 OK\r\nContent-Le",
-    "cut in the body": b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{",
-    "a length below 0": b"HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n{}",
-    "a length of terabytes": b"HTTP/1.1 200 OK\r\nContent-Length: 9999999999999\r\n\r\n{}",
-    "no chunks": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nwhat\r\n",
-    "a cut chunk": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n10\r\n{}",
-    "no http": b"\x16\x03\x01 what is this\r\n\r\n",
-}
-DROPPED = {str(status): reply(status) for status in (300, 301, 400, 401, 403, 404, 405, 408, 415, 422, 500, 501)}
-DROPPED["401 with text"] = refusal(401, "unauthenticated", "no org id")
-DROPPED["cut 400"] = b"HTTP/1.1 400 Bad\r\nContent-Length: 100\r\n\r\n{"
-TAKEN = {
-    "200": reply(200), "204": b"HTTP/1.1 204 No Content\r\n\r\n", "gzip": OK,
-    "json": reply(200, b"{}", {"Content-Type": "application/json"}),
-    "not gzip at all": reply(200, b"junk", {"Content-Encoding": "gzip"}),
-    "longer than it says": b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}and more",
-    "a megabyte": reply(200, b"x" * (1 << 20)),
-    "a bomb": reply(200, gzip.compress(bytes(50 << 20)), {"Content-Encoding": "gzip"}),
-}
-
-
-@pytest.mark.parametrize("name", RETRIED)
-def test_these_answers_are_tried_again_with_the_same_bytes(build, name):
-    with PushSink() as sink, Rig(build, sink) as rig:
-        sink.answer = lambda _, number: RETRIED[name] if number < 3 else OK
-        rig.send()
-        rig.settle(60)
-        assert rig.total("out") == 60 and len(sink.seen) == 3
-        assert len({p.time_nanos for r in sink.seen for p in r.profiles}) == 1
-        assert len({(r.size, str(r.labels)) for r in sink.seen}) == 1
-
-
-def test_answers_that_drop_and_answers_that_do_not(build):
-    """One gateway for all: each answer is for one profile."""
-    answers = list(DROPPED.values()) + list(TAKEN.values())
-    with PushSink() as sink, Rig(build, sink) as rig:
-        for number, answer in enumerate(answers):
-            sink.answer = lambda *_: answer
-            rig.send(at=number * 10 ** 9)
-            rig.settle(60 * (number + 1))
-            assert rig.total("dropped", reason="permanent") == 60 * min(number + 1, len(DROPPED)), answer[:200]
-        assert len(sink.seen) == len(answers)
-        assert rig.total("out") == 60 * len(TAKEN)
-        assert "no org id" not in rig.gateway.log()
-
-
-@pytest.mark.parametrize("status, wait", [(503, lambda: "1"), (429, lambda: "1"),
-                                          (503, lambda: email.utils.formatdate(time.time() + 3, usegmt=True))])
-def test_a_wait_that_the_store_asks_for_is_kept(build, status, wait):
-    with PushSink() as sink, Rig(build, sink) as rig:
-        sink.answer = lambda _, number: reply(status, headers={"Retry-After": wait()}) if number == 1 else OK
-        rig.send()
-        rig.settle(60)
-        assert sink.seen[1].at - sink.seen[0].at > 0.9
-
+# ---- answers: see test_http_faults.py
 
 @pytest.mark.threads
 def test_an_answer_that_comes_too_late_is_tried_again(build):

@@ -72,12 +72,14 @@ class HttpSink:
     """A server that keeps the requests of `Request` and answers `ok`, unless a test says otherwise.
 
     with PushSink() as sink: sink.port, sink.taken. `answer(taken, number)` gives the bytes of an answer, None hangs up;
-    it runs before the request counts as taken, which it does for the answers 200 alone."""
+    it runs before the request counts as taken, which it does for the answers 200 alone. An answer can also be a function,
+    which gets the connection and does with it what it likes before it is closed."""
 
     Request, ok = None, None
 
     def __init__(self, certificates=None, client_ca=None, address="127.0.0.1", port=0):
-        self.answer = lambda taken, number: self.ok
+        self.answer = lambda taken, number: self.faults.pop(0) if self.faults else self.ok
+        self.faults = []
         self.seen, self.taken, self.connections = [], [], set()
         self.lock = threading.Lock()
         self.certificates, self.client_ca, self.address, self.port = certificates, client_ca, address, port
@@ -105,6 +107,8 @@ class HttpSink:
                     number = len(sink.seen)
                 answer = sink.answer(request, number)
                 self.close_connection = not isinstance(answer, Answer)
+                if callable(answer):
+                    return answer(self.connection)
                 if answer and answer.startswith(b"HTTP/1.1 200"):
                     with sink.lock:
                         sink.taken.append(request)
@@ -130,6 +134,10 @@ class HttpSink:
                 context.verify_mode = ssl.CERT_REQUIRED
             server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
         return server
+
+    def fail(self, answer):
+        """The next request gets this answer."""
+        self.faults.append(answer)
 
     def start(self):
         """On the port that it had before."""
