@@ -405,7 +405,7 @@ struct grpc_client *grpc_client_new(const struct grpc_client_options *options, s
 	if (!grpc_endpoint_parse(options->endpoint, &client->endpoint, err) ||
 	    !grpc_client_check_headers(options->headers, err) ||
 	    !load_material(client, &client->material, err) ||
-	    !(client->allowance = grpc_allowance_new(err)) || !grpc_coding_check(err)) {
+	    !(client->allowance = grpc_allowance_new(err))) {
 		client_free(client);
 		return NULL;
 	}

@@ -81,17 +81,21 @@ uint64_t algorithm_of_name(const char *name, size_t len)
 	return 0;
 }
 
-bool grpc_coding_check(struct error *err)
+bool grpc_coding_check(enum coding coding, struct error *err)
 {
+	const struct algorithm *a = algorithm_of(coding);
 	const char *name = NULL;
 	grpc_compression_algorithm number = GRPC_COMPRESS_NONE;
-	grpc_slice metadata = grpc_slice_from_static_string(grpc_coding_metadata(CODING_ZSTD));
-	bool named = grpc_compression_algorithm_name((grpc_compression_algorithm)ALGORITHM_ZSTD,
+	if (a && a->number < GRPC_COMPRESS_ALGORITHMS_COUNT)
+		return true;
+	bool named = a &&
+		     grpc_compression_algorithm_name((grpc_compression_algorithm)a->number,
 						     &name) &&
-		     !strcmp(name, "zstd");
-	bool parsed = grpc_compression_algorithm_parse(metadata, &number) &&
-		      (int)number == ALGORITHM_ZSTD;
-	return (named && parsed) ||
-	       error_set(err, ERROR_INTERNAL,
-			 "the gRPC C core does not use the program's names of compressions");
+		     !strcmp(name, a->name);
+	bool parsed = a && grpc_compression_algorithm_parse(
+				   grpc_slice_from_static_string(a->metadata), &number);
+	return (named && parsed && (int)number == a->number) ||
+	       error_set(err, ERROR_CONFIG,
+			 "compression: the gRPC library here cannot announce zstd and snappy; use "
+			 "gzip or none");
 }

@@ -14,7 +14,8 @@
 /* The value of a call's metadatum grpc-encoding that has core announce the coding. NULL: it cannot
  * be announced. [any thread] */
 const char *grpc_coding_metadata(enum coding coding);
-/* Does core call our functions? ERROR_INTERNAL: no. [any thread] */
-bool grpc_coding_check(struct error *err);
+/* Can it be announced? ERROR_CONFIG: no, because core does not call our functions, as a release of
+ * it whose symbols have other names. [any thread] */
+bool grpc_coding_check(enum coding coding, struct error *err);
 
 #endif

@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "base/version.h"
 #include "net/decorated.h"
+#include "net/grpc/grpc_coding.h"
 #include "pipeline/delivery/status_message.h"
 
 #if defined(__x86_64__)
@@ -294,9 +295,11 @@ struct packet_form grpc_sender_form(const struct grpc_sender_config *config,
 
 static bool check_compression(const struct grpc_sender_config *config, struct error *err)
 {
-	return compression_of(config) ||
-	       error_set(err, ERROR_CONFIG,
-			 "compression: unsupported type; use gzip, zstd, snappy or none");
+	const struct compression *c = compression_of(config);
+	if (!c)
+		return error_set(err, ERROR_CONFIG,
+				 "compression: unsupported type; use gzip, zstd, snappy or none");
+	return grpc_coding_check(c->coding, err);
 }
 
 static bool check_balancer(const char *name, struct error *err)
