@@ -141,6 +141,15 @@ bool kafka_client_set(rd_kafka_conf_t *conf, const char *name, const char *value
 	       error_set(err, ERROR_CONFIG, "librdkafka does not accept its property %s", name);
 }
 
+bool kafka_client_set_known(rd_kafka_conf_t *conf, const char *name, const char *value,
+			    struct error *err)
+{
+	char text[8];
+	size_t len = sizeof text;
+	return rd_kafka_conf_get(conf, name, text, &len) == RD_KAFKA_CONF_UNKNOWN ||
+	       kafka_client_set(conf, name, value, err);
+}
+
 bool kafka_client_set_number(rd_kafka_conf_t *conf, const char *name, int64_t value,
 			     struct error *err)
 {

@@ -88,6 +88,9 @@ bool kafka_client_set(struct rd_kafka_conf_s *conf, const char *name, const char
 /* The same, unless the value is NULL or empty. */
 bool kafka_client_set_some(struct rd_kafka_conf_s *conf, const char *name, const char *value,
 			   struct error *err);
+/* The same, if this release of librdkafka has it. */
+bool kafka_client_set_known(struct rd_kafka_conf_s *conf, const char *name, const char *value,
+			    struct error *err);
 bool kafka_client_set_number(struct rd_kafka_conf_s *conf, const char *name, int64_t value,
 			     struct error *err);
 

@@ -160,6 +160,8 @@ static void on_message(struct member *m, rd_kafka_event_t *event)
 	c->topic_missing = false;
 	m->in_hand++;
 	c->in_hand++;
+	m->taken_messages++;
+	m->taken_bytes += record->len;
 	c->options.arrived(c->options.context, kafka_partition_push(p, record, event));
 }
 
@@ -273,9 +275,14 @@ static void take(struct kafka_consumer *c)
 	if (c->taking || c->stopped)
 		return;
 	c->taking = true;
-	while (c->member && (c->pauses || c->in_hand < c->options.in_flight_max) &&
-	       (event = rd_kafka_queue_poll(c->member->events.queue, 0)))
+	while (c->member && (c->pauses || c->in_hand < c->options.in_flight_max)) {
+		event = rd_kafka_queue_poll(c->member->events.queue, 0);
+		if (!event) {
+			member_fetch(c->member);
+			break;
+		}
 		serve(c->member, event);
+	}
 	c->taking = false;
 }
 

@@ -9,6 +9,7 @@
 #define CLOSE_NS UINT64_C(5000000000)
 #define POLL_MS 100
 #define QUEUED_MESSAGES 1000
+#define FETCH_BACKOFF_MS "10"
 /* librdkafka closes a connection on a response that is larger. The brokers bound what a message
  * may be. */
 #define RECEIVE_MAX 1000000000
@@ -45,6 +46,7 @@ static bool set_fetches(rd_kafka_conf_t *conf, const struct kafka_consumer_optio
 	       kafka_client_set_number(conf, "queued.max.messages.kbytes", queued ? queued : 1,
 				       err) &&
 	       kafka_client_set_number(conf, "queued.min.messages", QUEUED_MESSAGES, err) &&
+	       kafka_client_set_known(conf, "fetch.queue.backoff.ms", FETCH_BACKOFF_MS, err) &&
 	       kafka_client_set_number(conf, "receive.message.max.bytes", RECEIVE_MAX, err) &&
 	       kafka_client_set(conf, "check.crcs", "true", err);
 }
@@ -72,6 +74,24 @@ static rd_kafka_t *client_new(const struct kafka_consumer_options *o,
 		return kafka_client_new(RD_KAFKA_CONSUMER, conf, err);
 	rd_kafka_conf_destroy(conf);
 	return NULL;
+}
+
+/*
+ * When its queue is full, librdkafka looks again after a second (its issue 2879), which bounds the
+ * throughput to a queue per second. Since 2.3 the delay is a setting. Before, its threads wait for
+ * events, and setting the same credentials again is what wakes them.
+ */
+void member_fetch(struct member *m)
+{
+	const struct kafka_sasl_config *sasl = &m->options->config->auth.sasl;
+	const char *user = sasl->username ? sasl->username : "";
+	const char *password = sasl->password.text ? sasl->password.text : "";
+	bool was_full = m->taken_bytes >= (uint64_t)m->options->fetch_max_bytes / 2 ||
+			m->taken_messages >= QUEUED_MESSAGES / 2;
+	if (!was_full)
+		return;
+	m->taken_bytes = m->taken_messages = 0;
+	rd_kafka_error_destroy(rd_kafka_sasl_set_credentials(m->rk, user, password));
 }
 
 bool member_subscribe(const struct member *m)

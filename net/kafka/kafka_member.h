@@ -17,7 +17,9 @@ struct member {
 	rd_kafka_t *rk;
 	struct kafka_events events;
 	struct kafka_partitions partitions;
-	uint32_t in_hand;             /* messages that the caller has */
+	uint32_t in_hand; /* messages that the caller has */
+	/* taken since member_fetch: the queue may have been full */
+	uint64_t taken_bytes, taken_messages;
 	rd_kafka_event_t *revocation; /* waits for messages; NULL: there is none */
 	uint64_t revoke_by;
 };
@@ -34,6 +36,8 @@ void member_close(struct member *member);
 /* Asks again for topics that do not exist yet, too. False: a topic is not valid. */
 bool member_subscribe(const struct member *member);
 void member_set_paused(struct member *member, bool paused);
+/* The queue is empty: fetching continues now, and not a second later. */
+void member_fetch(struct member *member);
 void member_assign(struct member *member, const rd_kafka_topic_partition_list_t *list);
 /* Commits what was stored of these partitions (NULL: of all), and lets go of them. */
 void member_unassign(struct member *member, const rd_kafka_topic_partition_list_t *list);

@@ -78,10 +78,13 @@ static void on_ready(void *argument, int fd, unsigned events)
 
 /* ---- one client ---- */
 
+/* librdkafka counts messages until their report has been freed, and each may be followed by another
+ * one during its report. */
 static bool set_producer(rd_kafka_conf_t *conf, const struct kafka_producer_options *o,
 			 struct error *err)
 {
-	int64_t kbytes = o->in_flight * (o->max_message_bytes / 1024 + 1);
+	int64_t messages = 2 * o->in_flight;
+	int64_t kbytes = messages * (o->max_message_bytes / 1024 + 1);
 	int64_t timeout_ms = o->timeout_ns / 1000000, wait_ms = timeout_ms;
 	if (wait_ms <= 0 || wait_ms > 900000)
 		wait_ms = 900000;
@@ -94,7 +97,7 @@ static bool set_producer(rd_kafka_conf_t *conf, const struct kafka_producer_opti
 	       kafka_client_set_number(conf, "message.max.bytes", o->max_message_bytes, err) &&
 	       kafka_client_set_number(conf, "batch.size", o->max_message_bytes, err) &&
 	       kafka_client_set_number(conf, "batch.num.messages", o->batch_messages, err) &&
-	       kafka_client_set_number(conf, "queue.buffering.max.messages", o->in_flight, err) &&
+	       kafka_client_set_number(conf, "queue.buffering.max.messages", messages, err) &&
 	       kafka_client_set_number(conf, "queue.buffering.max.kbytes",
 				       kbytes < INT32_MAX ? kbytes : INT32_MAX, err) &&
 	       kafka_client_set_number(conf, "linger.ms", o->linger_ns / 1000000, err) &&

@@ -24,7 +24,7 @@ from subject import GATEWAY, POLICY, Load, Program, Sink  # noqa: E402
 GB = float(os.environ.get("GB", 2))
 PARTITIONS, GATEWAYS, WAIT_S = 8, (1, 2, 4), 600
 FRONT = """
-receivers: {otlp: {protocols: {grpc: {endpoint: 127.0.0.1:{port:otlp}}}}}
+receivers: {otlp: {ack: delivered, protocols: {grpc: {endpoint: 127.0.0.1:{port:otlp}}}}}
 exporters:
   kafka: {brokers: [127.0.0.1:BROKER], profiles: {topic: fleet}, producer: {compression: lz4}, sending_queue: {num_consumers: 32}}
 service: {pipelines: {profiles: {receivers: [otlp], exporters: [kafka]}}}
@@ -67,7 +67,7 @@ def write(broker, bodies, requests):
         sender.burst(requests)
         gateway = front.gateway
         gateway.until(lambda: gateway.balanced("profiles", "kafka") and not gateway.total("otelcol_ledger_queued_samples"), WAIT_S)
-        assert gateway.total("otelcol_ledger_dropped_samples") == 0
+        assert gateway.total("otelcol_ledger_dropped_samples") == 0, gateway.log()
         assert gateway.total("otelcol_ledger_out_samples", exporter="kafka") == bodies.expected(requests)["samples"]
         return (front.settled_cpu() - before) / bodies.expected(requests)["bytes"] * 1e9
 
