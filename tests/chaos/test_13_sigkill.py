@@ -11,7 +11,7 @@ import grpc
 import pytest
 
 from harness import build as make
-from harness import peers
+from harness import peers, preload
 from harness.durable import absent_sink, expected, gateway, missing
 
 ORACLE = "Nothing that was acknowledged as durable is missing after the restart; duplicates are counted."
@@ -96,9 +96,7 @@ def test_a_process_that_was_frozen_goes_on(build, sink, tmp_path, record_propert
 
 def test_a_power_cut_loses_only_what_was_not_synced(build, sink, tmp_path, record_property):
     """Every sync leaves a copy of the file; the one that the machine finds after the cut is the last."""
-    env = {"LD_PRELOAD": str(build / "tests/support/preload/power.so")}
-    if os.environ.get("MODE") in ("asan", "tsan"):
-        pytest.skip("a sanitizer's runtime must be loaded first")
+    env = preload.env(build, "power")
     rng, taken, database = random.Random(int(os.environ.get("SEED", 1))), [], tmp_path / "queue/queue.mdb"
     cuts = 50 if os.environ.get("LONG") else 4
     for turn in range(cuts):

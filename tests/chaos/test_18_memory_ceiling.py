@@ -7,7 +7,7 @@ import time
 import pytest
 
 from harness import build as make
-from harness import chaos, peers
+from harness import chaos, peers, preload
 
 ORACLE = "Requests are refused with a hint, the process is never near its limit, and it recovers without a restart."
 MIB = 1 << 20
@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.alone, pytest.mark.skipif(os.environ.get("MODE") in ("
 
 
 def test_it_refuses_and_recovers(build, record_property):
-    machine = {"LD_PRELOAD": str(build / "tests/support/preload/machine.so"), "MACHINE_MIB": "64"}
+    machine = preload.env(build, "machine", MACHINE_MIB="64")
     bodies = [make.request(seed, samples=8000, functions=4000) for seed in range(4)]
     sink = peers.Sink(threads=2)
     sink.answer = lambda data, context: time.sleep(.05) or b""

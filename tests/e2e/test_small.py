@@ -13,7 +13,7 @@ from concurrent import futures
 import pytest
 
 from harness import build as make
-from harness import peers
+from harness import peers, preload
 from harness.gateway import READY, Gateway
 
 pytestmark = pytest.mark.skipif(os.environ.get("MODE") in ("asan", "tsan"),
@@ -43,7 +43,7 @@ def start(build, mib, processors, exporters):
     """In a container of so much memory, or with so much for the limiter."""
     limited = "memory_limiter" in processors
     text = CONFIG.replace("LIMIT", str(mib)).replace("EXPORTERS", ", ".join(exporters))
-    container = {"LD_PRELOAD": str(build / "tests/support/preload/machine.so"), "MACHINE_MIB": str(mib)}
+    container = preload.env(build, "machine", MACHINE_MIB=str(mib))
     return Gateway(build / "portcullis", text.replace("PROCESSORS", ", ".join(processors)),
                    env={} if limited else container, ready=False)
 

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from harness import build as make
-from harness import otlp, peers
+from harness import otlp, peers, preload
 from harness.gateway import Gateway, free_port
 from harness.names import NameServer
 from harness.otlphttp import OtlpSink
@@ -224,8 +224,7 @@ class Name:
 
     def __init__(self, build, directory):
         self.file = directory / "addresses"
-        self.env = {"LD_PRELOAD": str(build / "tests/support/preload/names.so"), "NAME": "store.test",
-                    "ADDRESSES": str(self.file)}
+        self.env = preload.env(build, "names", NAME="store.test", ADDRESSES=str(self.file))
 
     def set(self, *addresses):
         new = self.file.with_suffix(".new")

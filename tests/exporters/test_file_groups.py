@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """The exporter file with group_by, in the whole program: where samples are, that the ledger balances, and what reads them."""
-import os
 import resource
 import shutil
 import signal
@@ -10,7 +9,7 @@ from collections import Counter
 import pytest
 
 from harness import build as make
-from harness import otlp, peers
+from harness import otlp, peers, preload
 from harness.gateway import Gateway
 
 CONFIG = """
@@ -133,12 +132,10 @@ def test_other_forms_have_one_record_per_request_and_file(build, form, compressi
         assert found == everything(rig.gateway.directory / "all.bin")
 
 
-@pytest.mark.skipif(os.environ.get("MODE") in ("asan", "tsan"), reason="a sanitizer's runtime must be loaded first")
 @pytest.mark.parametrize("fsync", [True, False])
 def test_with_fsync_a_power_cut_loses_nothing_that_was_acknowledged(build, fsync):
     """Every sync leaves a copy of the file: what the machine finds after the cut."""
-    env = {"LD_PRELOAD": str(build / "tests/support/preload/power.so")}
-    with Rig(build, ", max_open_files: 1", ", fsync: %s" % str(fsync).lower(), env=env) as rig:
+    with Rig(build, ", max_open_files: 1", ", fsync: %s" % str(fsync).lower(), env=preload.env(build, "power")) as rig:
         for _ in range(2):
             rig.send("red", "blue")
             for name in ("red.jsonl", "blue.jsonl"):
