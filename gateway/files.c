@@ -3,12 +3,14 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/system.h"
 
 bool files_read(const char *path, struct bytes *out, struct error *err)
 {
-	FILE *file = fopen(path, "re");
+	bool standard = !strcmp(path, "-");
+	FILE *file = standard ? stdin : fopen(path, "re");
 	uint8_t part[65536];
 	size_t got;
 	if (!file)
@@ -16,7 +18,8 @@ bool files_read(const char *path, struct bytes *out, struct error *err)
 	while ((got = fread(part, 1, sizeof part, file)) > 0 && bytes_add(out, part, got))
 		;
 	bool whole = feof(file);
-	fclose(file);
+	if (!standard)
+		fclose(file);
 	return (whole && bytes_reserve(out, 1)) ||
 	       error_set(err, ERROR_CONFIG,
 			 "cannot read %s: I/O error, or the file is too "

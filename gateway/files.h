@@ -5,7 +5,8 @@
 #include "base/bytes.h"
 #include "base/error.h"
 
-/* Whole files for the commands. The bytes keep their slack. */
+/* Whole files for the commands. The bytes keep their slack. files_read reads standard input for the
+ * path "-". */
 bool files_read(const char *path, struct bytes *out, struct error *err);
 bool files_write(const char *path, struct view bytes, struct error *err);
 

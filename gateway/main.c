@@ -19,8 +19,10 @@ const struct command commands[] = {
 	  "Lists the components of this build, or prints the manual of one component.",
 	  command_components, 1 },
 	{ "explain", "--config FILE PROFILE [NAME=VALUE ...]",
-	  "Applies the policy of the first pipeline to a profile in a file and prints its "
-	  "effects: keys and counts. NAME=VALUE adds a resource attribute, as a receiver would.",
+	  "Applies the policy of each pipeline to the profiles in a file and prints what "
+	  "happens to each field, and by which rule: keys and counts, no values. PROFILE is a "
+	  "pprof, a request of OTLP, or what the exporter file writes; - is standard input. "
+	  "NAME=VALUE adds a resource attribute to a pprof, as a receiver would.",
 	  command_explain, SIZE_MAX },
 	{ "replay", "DIRECTORY --to EXPORTER --config FILE",
 	  "Sends the dead letters in a directory again, with an exporter of the configuration, and "

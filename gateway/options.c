@@ -41,6 +41,9 @@ const struct option options_table[] = {
 		       "later locations are merged over earlier ones."),
 	OPTION("--set", sets, .kind = OPTION_LIST, .argument = "KEY=VALUE",
 	       .help = "Overrides one setting (a.b=c). Repeatable."),
+	OPTION("--compare", compares, .kind = OPTION_LIST, .argument = "LOCATION",
+	       .help = "Another configuration for explain, which then prints where the two differ. "
+		       "Repeatable, as --config is."),
 	OPTION("--insecure-listen", insecure_listen, .kind = OPTION_SWITCH,
 	       .help = "Sets ${env:PORTCULLIS_INSECURE_LISTEN} to 0.0.0.0, unless the environment "
 		       "sets it. The default configuration, which has no TLS, then listens on all "
@@ -51,7 +54,7 @@ const struct option options_table[] = {
 	OPTION("--mode", mode, .kind = OPTION_STRING, .argument = "redacted|unredacted",
 	       .help = "Whether print-config shows secrets (redacted)."),
 	OPTION("--format", format, .kind = OPTION_STRING, .argument = "yaml|json",
-	       .help = "The output format of print-config (yaml)."),
+	       .help = "The output format of print-config (yaml). explain prints text, or JSON."),
 	OPTION("--repeat", repeat, .kind = OPTION_STRING, .argument = "N",
 	       .help = "The number of times that send posts the profile (1)."),
 	OPTION("--to", to, .kind = OPTION_STRING, .argument = "EXPORTER",
@@ -186,6 +189,7 @@ bool options_parse(struct options *o, int argc, char **argv, struct error *err)
 void options_fini(struct options *o)
 {
 	memory_free(o->configs);
+	memory_free(o->compares);
 	memory_free(o->sets);
 	memory_free(o->arguments);
 }

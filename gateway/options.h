@@ -10,7 +10,7 @@
 struct options {
 	const char *command; /* NULL: run */
 	/* NULL-terminated; arguments: everything but flags */
-	const char **configs, **sets, **arguments;
+	const char **configs, **compares, **sets, **arguments;
 	const char *feature_gates, *format, *mode, *shutdown_timeout, *repeat, *to;
 	bool help, version, insecure_listen, dry_run, include_partial;
 };

@@ -56,11 +56,33 @@ struct pass {
 	int64_t denied, overflowed;
 };
 
-static void note(struct pass *pass, const char *what, struct view key)
+static void note(struct pass *pass, const char *what, struct view key, struct audit_rule rule)
 {
 	struct audit *audit = pass->p->audit;
 	if (audit)
-		audit->note(audit, pass->site, what, key);
+		audit->note(audit, pass->site, what, key, rule);
+}
+
+/* Nothing permits it. */
+static void note_denied(struct pass *pass, struct view key)
+{
+	note(pass, "denied", key, (struct audit_rule){ 0 });
+}
+
+static void note_permitted(struct pass *pass, struct view key)
+{
+	struct audit *audit = pass->p->audit;
+	if (audit)
+		audit->permit(audit, pass->site, key,
+			      allowlist_rule(&pass->self->keys, &pass->scratch->cache, pass->site,
+					     key));
+}
+
+static void note_structural(struct pass *pass, struct view key)
+{
+	struct audit *audit = pass->p->audit;
+	if (audit)
+		audit->permit(audit, pass->site, key, (struct audit_rule){ .row = "structural" });
 }
 
 /* Is the key permitted at the site; which values may it have? */
@@ -70,7 +92,10 @@ static bool key_passes(struct pass *pass, const struct attribute *a, uint16_t *v
 	struct allowlist_verdict v =
 		allowlist_verdict(&pass->self->keys, &pass->scratch->cache, key);
 	*values = v.values;
-	return !a->bad_key && (v.sites >> pass->site & 1);
+	if (a->bad_key || !(v.sites >> pass->site & 1))
+		return false;
+	note_permitted(pass, key);
+	return true;
 }
 
 /* The unit too: it could hold anything. */
@@ -92,9 +117,11 @@ static bool value_passes(const struct pass *pass, const struct attribute *a, uin
 	return true;
 }
 
-static void overflow(struct pass *pass, struct attribute *a)
+static void overflow(struct pass *pass, struct attribute *a, uint16_t values)
 {
-	note(pass, "overflowed", string_view(pass->p, a->key));
+	note(pass, "overflowed", string_view(pass->p, a->key),
+	     (struct audit_rule){ .row = "values",
+				  .name = allowlist_values_key(&pass->self->keys, values) });
 	pass->overflowed++;
 	const char *text = pass->self->overflow_value;
 	if (!pass->overflow)
@@ -111,13 +138,13 @@ static enum value_change filter_nested(void *context, bool keyed, struct attribu
 	if (!keyed)
 		return VALUE_SAME;
 	if (!key_passes(pass, child, &values)) {
-		note(pass, "denied", string_view(pass->p, child->key));
+		note_denied(pass, string_view(pass->p, child->key));
 		pass->denied++;
 		return VALUE_REMOVED;
 	}
 	if (value_passes(pass, child, values))
 		return VALUE_SAME;
-	overflow(pass, child);
+	overflow(pass, child, values);
 	return VALUE_CHANGED;
 }
 
@@ -129,13 +156,15 @@ static uint32_t filter(struct pass *pass, uint32_t index, const struct scope *sc
 	uint16_t values;
 	if (!key_passes(pass, &a, &values)) {
 		if (pass->self->structural && structural_passes(p, pass->site, &a, scope) &&
-		    value_passes(pass, &a, values))
+		    value_passes(pass, &a, values)) {
+			note_structural(pass, string_view(p, a.key));
 			return index;
-		note(pass, "denied", string_view(p, a.key));
+		}
+		note_denied(pass, string_view(p, a.key));
 		return 0;
 	}
 	if (!value_passes(pass, &a, values)) {
-		overflow(pass, &a);
+		overflow(pass, &a, values);
 		return profiles_attribute_new(p, a);
 	}
 	if (!value_is_nested(&a))
@@ -197,11 +226,14 @@ static void filter_attributes(struct pass *pass, enum site site)
 
 /* A field of bytes counts as a key of its site. A list of values, which are strings, lists none of
  * them. */
-static bool id_passes(const struct pass *pass, const char *key)
+static bool id_passes(struct pass *pass, const char *key)
 {
 	struct allowlist_verdict v =
 		allowlist_verdict(&pass->self->keys, &pass->scratch->cache, view_of(key));
-	return (v.sites >> pass->site & 1) && !v.values;
+	if (!(v.sites >> pass->site & 1) || v.values)
+		return false;
+	note_permitted(pass, view_of(key));
+	return true;
 }
 
 static void filter_profile_ids(struct pass *pass)
@@ -219,7 +251,7 @@ static void filter_profile_ids(struct pass *pass)
 		pass->denied++;
 	}
 	if (pass->denied)
-		note(pass, "denied", view_of("profile_id"));
+		note_denied(pass, view_of("profile_id"));
 	finish(pass);
 }
 
@@ -237,8 +269,10 @@ static void filter_links(struct pass *pass)
 		sample->changed = 1;
 		pass->denied++;
 	}
-	if (pass->denied)
-		note(pass, "denied", view_of("trace_id, span_id"));
+	if (pass->denied) {
+		note_denied(pass, view_of("trace_id"));
+		note_denied(pass, view_of("span_id"));
+	}
 	finish(pass);
 }
 
@@ -250,9 +284,10 @@ static bool entity_keys_pass(struct pass *pass, struct list keys)
 		struct allowlist_verdict v =
 			allowlist_verdict(&pass->self->keys, &pass->scratch->cache, key);
 		if (!(v.sites >> SITE_ENTITY & 1)) {
-			note(pass, "denied", key);
+			note_denied(pass, key);
 			return false;
 		}
+		note_permitted(pass, key);
 	}
 	return true;
 }

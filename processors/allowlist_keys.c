@@ -66,6 +66,35 @@ struct allowlist_verdict allowlist_verdict(const struct allowlist_keys *keys,
 	return *slot;
 }
 
+/* From 1; 0: it is not listed. */
+static size_t number_of(const struct strings *list, struct view key)
+{
+	for (size_t i = 0; i < list->count; i++)
+		if (view_is(key, list->at[i]))
+			return i + 1;
+	return 0;
+}
+
+struct audit_rule allowlist_rule(const struct allowlist_keys *keys, struct allowlist_cache *cache,
+				 enum site site, struct view key)
+{
+	size_t number = number_of(&keys->config->everywhere, key);
+	if (number)
+		return (struct audit_rule){ .row = "keys", .number = number };
+	number = number_of(&keys->config->sites[site], key);
+	if (number)
+		return (struct audit_rule){ .row = sites[site].name, .number = number };
+	while (number < keys->pattern_count &&
+	       regex_find(keys->patterns[number], cache->regex, key, 0) != REGEX_YES)
+		number++;
+	return (struct audit_rule){ .row = "key_patterns", .number = number + 1 };
+}
+
+const char *allowlist_values_key(const struct allowlist_keys *keys, uint16_t values)
+{
+	return keys->values[values - 1].key;
+}
+
 void allowlist_cache_fini(struct allowlist_cache *cache)
 {
 	regex_memory_unref(&cache->regex);
@@ -142,6 +171,7 @@ static void add_entries(struct allowlist_keys *keys, const struct allowlist_key_
 bool allowlist_keys_init(struct allowlist_keys *keys, const struct allowlist_key_config *config,
 			 struct error *err)
 {
+	keys->config = config;
 	add_entries(keys, config);
 	keys->patterns = memory_array(config->patterns.count, sizeof *keys->patterns);
 	for (size_t i = 0; i < config->patterns.count; i++) {

@@ -19,6 +19,7 @@ struct allowlist_key_config {
 };
 
 struct allowlist_keys {
+	const struct allowlist_key_config *config;
 	struct entry *entries; /* sorted by key */
 	size_t entry_count;
 	struct texts *values;
@@ -43,7 +44,7 @@ struct allowlist_cache { /* zeroed memory is an empty one */
 
 bool allowlist_keys_check(const struct allowlist_key_config *config, struct error *err);
 
-/* Borrows the lists of config, not its nodes. fini must be called also after a failure. */
+/* Borrows config, but not its nodes. fini must be called also after a failure. */
 bool allowlist_keys_init(struct allowlist_keys *keys, const struct allowlist_key_config *config,
 			 struct error *err);
 void allowlist_keys_fini(struct allowlist_keys *keys);
@@ -51,6 +52,12 @@ void allowlist_keys_fini(struct allowlist_keys *keys);
 struct allowlist_verdict allowlist_verdict(const struct allowlist_keys *keys,
 					   struct allowlist_cache *cache, struct view key);
 bool allowlist_value_listed(const struct allowlist_keys *keys, uint16_t values, struct view text);
+
+/* For audits. The entry that permits a key at a site, after allowlist_verdict said that it is; and
+ * the key of a list of values, as the configuration has it. */
+struct audit_rule allowlist_rule(const struct allowlist_keys *keys, struct allowlist_cache *cache,
+				 enum site site, struct view key);
+const char *allowlist_values_key(const struct allowlist_keys *keys, uint16_t values);
 
 void allowlist_cache_fini(struct allowlist_cache *cache);
 

@@ -64,14 +64,17 @@ static void count_hit(struct pii *self, int detector, enum site_role role)
 	metric_add(series, 1);
 }
 
-static void note(struct pass *pass, const char *detector, struct view key)
+static void note(struct pass *pass, int detector, struct view key)
 {
 	struct audit *audit = pass->p->audit;
+	const char *name = detector_name(pass->self, detector);
 	char what[80];
 	if (!audit)
 		return;
-	snprintf(what, sizeof what, "pii: %s", detector);
-	audit->note(audit, pass->site, what, key);
+	snprintf(what, sizeof what, "pii: %s", name);
+	audit->note(audit, pass->site, what, key,
+		    (struct audit_rule){ .row = detector < PII_PATTERNS ? "detectors" : "patterns",
+					 .name = name });
 }
 
 static void tell(struct pass *pass, enum site_role role, uint64_t hits, struct view key)
@@ -80,7 +83,7 @@ static void tell(struct pass *pass, enum site_role role, uint64_t hits, struct v
 		if (!(hits >> i & 1))
 			continue;
 		count_hit(pass->self, i, role);
-		note(pass, detector_name(pass->self, i), key);
+		note(pass, i, key);
 	}
 }
 

@@ -49,6 +49,7 @@ struct edit {
 	struct resource *resource;
 	struct scratch *scratch;
 	uint32_t spare; /* places behind its list that are its own */
+	size_t number;  /* of the action, from 1 */
 };
 
 static uint32_t *index_at(struct edit *e, uint32_t i)
@@ -85,15 +86,23 @@ static void append(struct edit *e, uint32_t attribute)
 	e->resource->changed = 1;
 }
 
+static void note(struct edit *e, const char *what, struct view key)
+{
+	if (e->p->audit)
+		e->p->audit->note(e->p->audit, SITE_RESOURCE, what, key,
+				  (struct audit_rule){ .row = "attributes", .number = e->number });
+}
+
 /* Puts the attribute in the place of its key, or behind the list, and removes repetitions of the
- * key. */
-static void put(struct edit *e, uint32_t attribute)
+ * key. what: for audits. */
+static void put(struct edit *e, uint32_t attribute, const char *what)
 {
 	if (!attribute)
 		return;
 	struct list *list = &e->resource->attributes;
 	struct view key = string_view(e->p, e->p->attributes.at[attribute].key);
 	uint32_t at = find(e, key), kept = at + 1;
+	note(e, what, key);
 	if (at == list->count) {
 		append(e, attribute);
 		return;
@@ -269,7 +278,7 @@ static void set(struct edit *e, const struct resource_action *action, struct mad
 		return;
 	uint32_t index = value_of(e, action, made);
 	if (index)
-		put(e, index);
+		put(e, index, "set");
 }
 
 /* By key or pattern; what the pattern's engine cannot decide is a hit. */
@@ -279,12 +288,6 @@ static bool is_meant(struct edit *e, const struct resource_action *action, struc
 		return true;
 	return action->pattern &&
 	       regex_find(action->pattern, e->scratch->regex, key, 0) != REGEX_NO;
-}
-
-static void note(struct edit *e, const char *what, struct view key)
-{
-	if (e->p->audit)
-		e->p->audit->note(e->p->audit, SITE_RESOURCE, what, key);
 }
 
 static void delete (struct edit *e, const struct resource_action *action, struct made *made)
@@ -361,7 +364,7 @@ static void extract(struct edit *e, const struct resource_action *action, struct
 		a.key = profiles_text_new(e->p, name, strlen(name));
 		a.string = profiles_text_new(e->p, text, span.end - span.start);
 		memory_free(text);
-		put(e, profiles_attribute_new(e->p, a));
+		put(e, profiles_attribute_new(e->p, a), "extracted");
 	}
 }
 
@@ -440,7 +443,7 @@ static void convert(struct edit *e, const struct resource_action *action, struct
 		return;
 	a.type = types[action->type];
 	a.changed = 1;
-	put(e, profiles_attribute_new(e->p, a));
+	put(e, profiles_attribute_new(e->p, a), "converted");
 }
 
 static bool resource_process(void *instance, void *worker, struct profiles *p, struct error *err)
@@ -456,9 +459,11 @@ static bool resource_process(void *instance, void *worker, struct profiles *p, s
 	}
 	memset(scratch->made, 0, self->count * sizeof *scratch->made);
 	for (uint32_t r = 0; r < p->resources.count && !p->over_cap; r++) {
-		struct edit edit = { p, &p->resources.at[r], scratch, 0 };
-		for (size_t i = 0; i < self->count; i++)
+		struct edit edit = { p, &p->resources.at[r], scratch, 0, 0 };
+		for (size_t i = 0; i < self->count; i++) {
+			edit.number = i + 1;
 			acts[self->actions[i].verb](&edit, &self->actions[i], &scratch->made[i]);
+		}
 	}
 	return !p->over_cap || profiles_over_cap(p, err);
 }

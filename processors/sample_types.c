@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pipeline/sample_types.h"
 #include "pipeline/component.h"
+#include "profile/sites.h"
 
 /* Drops Profiles by their sample type. What only they refer to does not leave: collect copies what
  * is reachable. */
@@ -17,6 +18,16 @@ static bool sample_types_create(void *instance, const void *config, const struct
 	return true;
 }
 
+static void drop(const struct sample_types *self, struct profiles *p, struct profile *profile)
+{
+	bool excluded = sample_types_named(&self->config->exclude, p, profile);
+	profile->dropped = PROFILE_DROPPED;
+	if (p->audit)
+		p->audit->note(p->audit, SITE_SAMPLE_TYPE, "dropped",
+			       string_view(p, profile->sample_type.type),
+			       (struct audit_rule){ .row = excluded ? "exclude" : "include" });
+}
+
 static bool sample_types_process(void *instance, void *scratch, struct profiles *p,
 				 struct error *err)
 {
@@ -24,7 +35,7 @@ static bool sample_types_process(void *instance, void *scratch, struct profiles 
 	(void)scratch, (void)err;
 	for (uint32_t i = 0; i < p->profiles.count; i++)
 		if (!sample_types_pass(self->config, p, &p->profiles.at[i]))
-			p->profiles.at[i].dropped = 1;
+			drop(self, p, &p->profiles.at[i]);
 	return true;
 }
 

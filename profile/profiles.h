@@ -200,10 +200,24 @@ struct resource {
 		uint32_t count, room; \
 	}
 
-/* Reports the actions of a policy, for portcullis explain; unused in the daemon. */
+/* The entry of a processor's configuration that decided. */
+struct audit_rule {
+	const char *row;  /* the key of the configuration; NULL: the processor as a whole */
+	const char *name; /* of the entry of a map; NULL: the row is none */
+	size_t number;    /* of the entry of a list, from 1; 0: the row is none */
+};
+
+/* Reports the decisions of a policy, for portcullis explain; unused in the daemon. The key is that
+ * of an attribute; "" at sites without keys. */
 enum site;
 struct audit {
-	void (*note)(struct audit *audit, enum site site, const char *what, struct view key);
+	/* A value was removed or changed; what: "denied", "hashed", ... */
+	void (*note)(struct audit *audit, enum site site, const char *what, struct view key,
+		     struct audit_rule rule);
+	/* An allow-list permits the key at the site. */
+	void (*permit)(struct audit *audit, enum site site, struct view key,
+		       struct audit_rule rule);
+	const char *processor; /* the ID of the one that runs */
 };
 
 struct profiles {

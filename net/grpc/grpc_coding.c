@@ -88,12 +88,13 @@ bool grpc_coding_check(enum coding coding, struct error *err)
 	grpc_compression_algorithm number = GRPC_COMPRESS_NONE;
 	if (a && a->number < GRPC_COMPRESS_ALGORITHMS_COUNT)
 		return true;
-	bool named = a &&
-		     grpc_compression_algorithm_name((grpc_compression_algorithm)a->number,
-						     &name) &&
-		     !strcmp(name, a->name);
-	bool parsed = a && grpc_compression_algorithm_parse(
-				   grpc_slice_from_static_string(a->metadata), &number);
+	bool named =
+		a &&
+		grpc_compression_algorithm_name((grpc_compression_algorithm)a->number, &name) &&
+		!strcmp(name, a->name);
+	bool parsed =
+		a && grpc_compression_algorithm_parse(grpc_slice_from_static_string(a->metadata),
+						      &number);
 	return (named && parsed && (int)number == a->number) ||
 	       error_set(err, ERROR_CONFIG,
 			 "compression: the gRPC library here cannot announce zstd and snappy; use "

@@ -546,18 +546,3 @@ void graph_print(const struct graph *g, bool redact, bool json, struct view tele
 {
 	inventory_print(&g->inventory, redact, json, telemetry, out);
 }
-
-bool graph_process_once(struct graph *g, struct profiles *p, struct error *err)
-{
-	const struct pipeline *path = &g->paths[0];
-	bool ok = true;
-	for (uint32_t i = 0; i < path->stage_count && ok; i++) {
-		const struct processor_ops *ops = path->stages[i].ops;
-		void *scratch = ops->scratch_size ? memory_new(ops->scratch_size) : NULL;
-		ok = !ops->process || ops->process(path->stages[i].self, scratch, p, err);
-		if (scratch && ops->scratch_fini)
-			ops->scratch_fini(path->stages[i].self, scratch);
-		memory_free(scratch);
-	}
-	return ok;
-}

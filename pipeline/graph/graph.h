@@ -89,8 +89,4 @@ const struct service_config *graph_service(const struct graph *graph);
 void graph_print(const struct graph *graph, bool redact, bool json, struct view telemetry,
 		 struct bytes *out);
 
-/* For `explain`: runs the processors of the first pipeline over p, on the calling thread. False:
- * the request was refused. */
-bool graph_process_once(struct graph *graph, struct profiles *p, struct error *err);
-
 #endif

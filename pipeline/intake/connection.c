@@ -217,12 +217,26 @@ static bool run_routes(const struct crossing *x, struct error *err)
 	return taken;
 }
 
-bool connection_run(const struct pipeline *from, const struct connection *c, struct profiles *p,
-		    bool last, void **scratch, struct error *err)
+/* The route of each Profile; NULL: all take route 0. The caller frees it. */
+static uint32_t *choose(const struct connection *c, const struct profiles *p)
 {
 	uint32_t *chosen = c->ops->choose ? memory_array(p->profiles.count, sizeof *chosen) : NULL;
 	if (chosen)
 		c->ops->choose(c->self, p, chosen);
+	return chosen;
+}
+
+void connection_keep(const struct connection *c, struct profiles *p, uint32_t route)
+{
+	uint32_t *chosen = choose(c, p);
+	keep_route(&(struct crossing){ .p = p, .chosen = chosen }, p, route);
+	memory_free(chosen);
+}
+
+bool connection_run(const struct pipeline *from, const struct connection *c, struct profiles *p,
+		    bool last, void **scratch, struct error *err)
+{
+	uint32_t *chosen = choose(c, p);
 	bool taken = run_routes(&(struct crossing){ .from = from,
 						    .connection = c,
 						    .p = p,

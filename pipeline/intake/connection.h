@@ -42,6 +42,10 @@ void connection_fini(struct connection *connection);
 bool connection_run(const struct pipeline *from, const struct connection *connection,
 		    struct profiles *profiles, bool last, void **scratch, struct error *err);
 
+/* For `explain`: drops what does not take this route. */
+void connection_keep(const struct connection *connection, struct profiles *profiles,
+		     uint32_t route);
+
 /* As pipeline_has_room, pipeline_blocks and pipeline_is_required, of all that is behind. A
  * connector with several routes blocks only if each of them does: a route refuses what takes it. */
 bool connection_has_room(const struct connection *connection);

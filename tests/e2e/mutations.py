@@ -132,8 +132,8 @@ MUTATIONS = [
     ("GnuTLS's lines are shown", "net/http/http_daemon.c", "	http_tls_silence();\n", ""),
     ("a destination's text is logged", "pipeline/delivery/otlp_answer.c", 'log_number("dropped_profiles", rejected)',
      'log_text("dropped_profiles", answer->partial_success->error_message)'),
-    ("explain shows values", ALLOWLIST, '		note(pass, "denied", string_view(p, a.key));\n',
-     '		note(pass, "denied", string_view(p, a.type == VALUE_STRING ? a.string : a.key));\n'),
+    ("explain shows values", ALLOWLIST, '		note_denied(pass, string_view(p, a.key));\n',
+     '		note_denied(pass, string_view(p, a.type == VALUE_STRING ? a.string : a.key));\n'),
     # the ledger: moves of samples
     ("ledger: what a pipeline passes stays in its batch", INTAKE,
      "		ledger_move(route->path->row, LEDGER_BATCHED, LEDGER_PASSED, packet->samples);\n",
