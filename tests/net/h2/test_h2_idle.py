@@ -110,7 +110,7 @@ def test_an_idle_connection_on_another_thread_gives_way_too(program):
         assert s.ask("room %d" % (2 * COST - 1)) == "ok"
         client.sendall(CALL)
         assert answered(client)
-        assert closed(old)
+        wait_for(lambda: closed(old))
 
 
 def test_a_client_that_ends_its_sleeping_connection_does_not_wait_for_memory(program):
