@@ -5,7 +5,12 @@
 #include "base/digest.h"
 
 #include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
 #include <openssl/md5.h>
+
+#include <assert.h>
+#include <limits.h>
 
 void digest_sha256(struct view data, uint8_t out[DIGEST_SIZE])
 {
@@ -48,6 +53,20 @@ void digest_hex(const uint8_t *digest, size_t count, char *out)
 		*out++ = "0123456789abcdef"[digest[i] >> 4];
 		*out++ = "0123456789abcdef"[digest[i] & 15];
 	}
+}
+
+void digest_sha3_256(struct view data, uint8_t out[DIGEST_SIZE])
+{
+	int ok = EVP_Digest(data.at, data.len, out, NULL, EVP_sha3_256(), NULL);
+	assert(ok);
+}
+
+void digest_hmac_sha512(struct view key, struct view data, uint8_t out[DIGEST_SHA512_SIZE])
+{
+	assert(key.len <= INT_MAX);
+	const uint8_t *made =
+		HMAC(EVP_sha512(), key.at, (int)key.len, data.at, data.len, out, NULL);
+	assert(made);
 }
 
 void digest_sha1(struct view data, uint8_t out[DIGEST_SHA1_SIZE])

@@ -6,7 +6,7 @@
 
 #include "base/bytes.h"
 
-/* SHA-256 and HMAC-SHA256 (libcrypto); any thread. */
+/* Digests (libcrypto); any thread. */
 #define DIGEST_SIZE 32
 
 void digest_sha256(struct view data, uint8_t out[DIGEST_SIZE]);
@@ -20,8 +20,10 @@ struct digest_key {
 void digest_key_init(struct digest_key *key, struct view secret);
 void digest_hmac(const struct digest_key *key, struct view data, uint8_t out[DIGEST_SIZE]);
 
-enum { DIGEST_SHA1_SIZE = 20, DIGEST_MD5_SIZE = 16 };
-/* Only for passwords that others have hashed so (htpasswd). */
+enum { DIGEST_SHA1_SIZE = 20, DIGEST_MD5_SIZE = 16, DIGEST_SHA512_SIZE = 64, DIGEST_MAX = 64 };
+void digest_sha3_256(struct view data, uint8_t out[DIGEST_SIZE]);
+void digest_hmac_sha512(struct view key, struct view data, uint8_t out[DIGEST_SHA512_SIZE]);
+/* Only where others prescribe them: passwords of htpasswd, and hashes that the Collector makes. */
 void digest_sha1(struct view data, uint8_t out[DIGEST_SHA1_SIZE]);
 void digest_md5(struct view data, uint8_t out[DIGEST_MD5_SIZE]);
 /* Are both digests equal? In constant time. */

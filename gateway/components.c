@@ -14,6 +14,7 @@
 	_(resource_processor) \
 	_(allowlist_processor) \
 	_(pii_processor) \
+	_(redaction_processor) \
 	_(batch_processor) \
 	_(sample_types_processor) \
 	_(otlp_grpc_exporter) \

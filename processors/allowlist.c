@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pipeline/component.h"
-#include "processors/allowlist_keys.h"
+#include "processors/key_rules.h"
+#include "processors/keyed_fields.h"
 #include "processors/structural.h"
 #include "processors/value.h"
 #include "profile/sites.h"
@@ -16,7 +17,7 @@
  * dictionary and not the samples.
  */
 struct allowlist_config {
-	struct allowlist_key_config keys;
+	struct key_rules_config keys;
 	char *overflow_value;
 	struct choice structural;
 };
@@ -24,14 +25,14 @@ struct allowlist_config {
 enum { STRUCTURAL_ALLOW, STRUCTURAL_DENY };
 
 struct allowlist {
-	struct allowlist_keys keys;
+	struct key_rules keys;
 	const char *overflow_value;
 	bool structural;
 	struct metric_series *denied[SITE_ENTITY + 1], *overflowed[SITE_ENTITY + 1];
 };
 
 struct allowlist_scratch {
-	struct allowlist_cache cache;
+	struct key_rules_cache cache;
 	struct value_memo memo;
 };
 
@@ -74,7 +75,7 @@ static void note_permitted(struct pass *pass, struct view key)
 	struct audit *audit = pass->p->audit;
 	if (audit)
 		audit->permit(audit, pass->site, key,
-			      allowlist_rule(&pass->self->keys, &pass->scratch->cache, pass->site,
+			      key_rules_rule(&pass->self->keys, &pass->scratch->cache, pass->site,
 					     key));
 }
 
@@ -89,8 +90,8 @@ static void note_structural(struct pass *pass, struct view key)
 static bool key_passes(struct pass *pass, const struct attribute *a, uint16_t *values)
 {
 	struct view key = string_view(pass->p, a->key);
-	struct allowlist_verdict v =
-		allowlist_verdict(&pass->self->keys, &pass->scratch->cache, key);
+	struct key_rules_verdict v =
+		key_rules_verdict(&pass->self->keys, &pass->scratch->cache, key);
 	*values = v.values;
 	if (a->bad_key || !(v.sites >> pass->site & 1))
 		return false;
@@ -105,10 +106,10 @@ static bool value_passes(const struct pass *pass, const struct attribute *a, uin
 	struct view text, unit = string_view(pass->p, a->unit);
 	if (!values)
 		return true;
-	if (unit.len && !allowlist_value_listed(&pass->self->keys, values, unit))
+	if (unit.len && !key_rules_value_listed(&pass->self->keys, values, unit))
 		return false;
 	if (value_text_scalar(pass->p, a, room, &text))
-		return allowlist_value_listed(&pass->self->keys, values, text);
+		return key_rules_value_listed(&pass->self->keys, values, text);
 	if (a->type != VALUE_ARRAY)
 		return false;
 	for (uint32_t i = 0; i < a->children.count; i++)
@@ -121,7 +122,7 @@ static void overflow(struct pass *pass, struct attribute *a, uint16_t values)
 {
 	note(pass, "overflowed", string_view(pass->p, a->key),
 	     (struct audit_rule){ .row = "values",
-				  .name = allowlist_values_key(&pass->self->keys, values) });
+				  .name = key_rules_values_key(&pass->self->keys, values) });
 	pass->overflowed++;
 	const char *text = pass->self->overflow_value;
 	if (!pass->overflow)
@@ -224,92 +225,24 @@ static void filter_attributes(struct pass *pass, enum site site)
 	finish(pass);
 }
 
-/* A field of bytes counts as a key of its site. A list of values, which are strings, lists none of
- * them. */
-static bool id_passes(struct pass *pass, const char *key)
+/* A list of values, which are strings, lists no field of bytes. */
+static bool field_passes(void *context, enum site site, struct view key)
 {
-	struct allowlist_verdict v =
-		allowlist_verdict(&pass->self->keys, &pass->scratch->cache, view_of(key));
-	if (!(v.sites >> pass->site & 1) || v.values)
+	struct pass *pass = context;
+	struct key_rules_verdict v =
+		key_rules_verdict(&pass->self->keys, &pass->scratch->cache, key);
+	if (!(v.sites >> site & 1) || (site != SITE_ENTITY && v.values))
 		return false;
-	note_permitted(pass, view_of(key));
+	note_permitted(pass, key);
 	return true;
 }
 
-static void filter_profile_ids(struct pass *pass)
+static void filter_fields(struct pass *pass, enum site site)
 {
-	struct profiles *p = pass->p;
-	pass->site = SITE_PROFILE;
-	if (id_passes(pass, "profile_id"))
-		return;
-	for (uint32_t i = 0; i < p->profiles.count; i++) {
-		struct profile *profile = &p->profiles.at[i];
-		if (!profile->profile_id.len)
-			continue;
-		profile->profile_id = (struct span){ 0 };
-		profile->changed = 1;
-		pass->denied++;
-	}
-	if (pass->denied)
-		note_denied(pass, view_of("profile_id"));
-	finish(pass);
-}
-
-static void filter_links(struct pass *pass)
-{
-	struct profiles *p = pass->p;
-	pass->site = SITE_LINK;
-	if (id_passes(pass, "trace_id") && id_passes(pass, "span_id"))
-		return;
-	for (uint32_t i = 0; i < p->samples.count; i++) {
-		struct sample *sample = &p->samples.at[i];
-		if (!sample->link)
-			continue;
-		sample->link = 0;
-		sample->changed = 1;
-		pass->denied++;
-	}
-	if (pass->denied) {
-		note_denied(pass, view_of("trace_id"));
-		note_denied(pass, view_of("span_id"));
-	}
-	finish(pass);
-}
-
-static bool entity_keys_pass(struct pass *pass, struct list keys)
-{
-	const struct profiles *p = pass->p;
-	for (uint32_t i = 0; i < keys.count; i++) {
-		struct view key = string_view(p, p->indices.at[keys.first + i]);
-		struct allowlist_verdict v =
-			allowlist_verdict(&pass->self->keys, &pass->scratch->cache, key);
-		if (!(v.sites >> SITE_ENTITY & 1)) {
-			note_denied(pass, key);
-			return false;
-		}
-		note_permitted(pass, key);
-	}
-	return true;
-}
-
-static void filter_entities(struct pass *pass)
-{
-	struct profiles *p = pass->p;
-	pass->site = SITE_ENTITY;
-	for (uint32_t i = 0; i < p->resources.count; i++) {
-		struct resource *resource = &p->resources.at[i];
-		struct list old = resource->entities;
-		uint32_t kept = 0;
-		for (uint32_t n = 0; n < old.count; n++) {
-			struct entity entity = p->entities.at[old.first + n];
-			if (entity.id_keys.count && entity_keys_pass(pass, entity.id_keys) &&
-			    entity_keys_pass(pass, entity.description_keys))
-				p->entities.at[old.first + kept++] = entity;
-		}
-		resource->entities.count = kept;
-		resource->changed |= kept != old.count;
-		pass->denied += old.count - kept;
-	}
+	pass->site = site;
+	pass->denied +=
+		keyed_fields_filter(&(struct keyed_fields){ pass->p, field_passes, pass, "denied" },
+				    site);
 	finish(pass);
 }
 
@@ -319,9 +252,9 @@ static bool allowlist_process(void *self, void *scratch, struct profiles *p, str
 	struct pass pass = { .self = self, .scratch = own, .p = p };
 	for (enum site site = SITE_RESOURCE; site <= SITE_MAPPING; site++)
 		filter_attributes(&pass, site);
-	filter_profile_ids(&pass);
-	filter_links(&pass);
-	filter_entities(&pass);
+	filter_fields(&pass, SITE_PROFILE);
+	filter_fields(&pass, SITE_LINK);
+	filter_fields(&pass, SITE_ENTITY);
 	value_memo_trim(&own->memo);
 	return !p->over_cap || profiles_over_cap(p, err);
 }
@@ -330,7 +263,7 @@ static void allowlist_scratch_fini(void *self, void *scratch)
 {
 	(void)self;
 	struct allowlist_scratch *own = scratch;
-	allowlist_cache_fini(&own->cache);
+	key_rules_cache_fini(&own->cache);
 	value_memo_fini(&own->memo);
 }
 
@@ -348,18 +281,18 @@ static bool allowlist_create(void *instance, const void *settings, const struct 
 		self->denied[site] = metrics_series(host->metrics, &denied_metric, labels);
 		self->overflowed[site] = metrics_series(host->metrics, &overflowed_metric, labels);
 	}
-	return allowlist_keys_init(&self->keys, &config->keys, err);
+	return key_rules_init(&self->keys, &config->keys, err);
 }
 
 static void allowlist_destroy(void *instance)
 {
-	allowlist_keys_fini(&((struct allowlist *)instance)->keys);
+	key_rules_fini(&((struct allowlist *)instance)->keys);
 }
 
 static bool allowlist_check(const void *settings, struct error *err)
 {
 	const struct allowlist_config *config = settings;
-	return allowlist_keys_check(&config->keys, err);
+	return key_rules_check(&config->keys, err);
 }
 
 #define SITE_ROW(site, name) \

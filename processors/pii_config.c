@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "processors/pii_config.h"
+#include "processors/roles.h"
 
 #include <string.h>
 
@@ -10,33 +11,14 @@ static const char *const actions[] = { "mask", "hash", "drop", NULL };
 /* Of a detector: the first is the processor's own. */
 static const char *const own_actions[] = { "default", "mask", "hash", "drop", NULL };
 
-/* Bits of the roles; all of them for an empty list. Keys are no business of this processor. */
-static bool read_roles(const struct strings *names, uint32_t all, uint32_t *roles,
-		       struct error *err)
-{
-	*roles = names->count ? 0 : all;
-	for (size_t i = 0; i < names->count; i++) {
-		int role = ROLE_KEY + 1;
-		while (role < ROLE_COUNT && strcmp(names->at[i], site_role_names[role]) != 0)
-			role++;
-		if (role == ROLE_COUNT)
-			return error_set(err, ERROR_CONFIG,
-					 "roles[%zu]: unknown role (valid roles: value, unit, "
-					 "scope, schema, entity, function, file, mapping, type)",
-					 i);
-		*roles |= 1u << role;
-	}
-	return true;
-}
-
 static bool set_action(const struct pii_config *config, struct pii_engine *engine, int detector,
 		       const struct choice *own, const struct strings *role_names,
 		       struct error *err)
 {
 	uint32_t all = 0, roles = 0;
 	uint8_t action = action_of[own->index ? own->index - 1 : config->action.index];
-	if (!read_roles(&config->roles, (1u << ROLE_COUNT) - 2, &all, err) ||
-	    !read_roles(role_names, all, &roles, err))
+	if (!roles_read(&config->roles, ROLES_ALL, &all, err) ||
+	    !roles_read(role_names, all, &roles, err))
 		return false;
 	if (action == PII_HASH && !config->hmac_key.text)
 		return error_set(err, ERROR_CONFIG,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "processors/regex.h"
 #include "base/memory.h"
+#include "processors/go_pattern.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
@@ -34,13 +35,16 @@ struct regex_memory {
 	unsigned groups;       /* of the last match: what lies behind is older */
 };
 
-static pcre2_code *compile(const char *pattern, unsigned flags, uint32_t more, struct error *err)
+static pcre2_code *compile_plain(const char *pattern, unsigned flags, uint32_t more,
+				 struct error *err)
 {
 	uint32_t options = PCRE2_NEVER_BACKSLASH_C | more;
 	if (!(flags & REGEX_BYTES))
 		options |= PCRE2_UTF | PCRE2_MATCH_INVALID_UTF;
 	if (flags & REGEX_WHOLE)
 		options |= PCRE2_ANCHORED | PCRE2_ENDANCHORED | PCRE2_DOLLAR_ENDONLY;
+	if (flags & REGEX_GO)
+		options |= PCRE2_DOLLAR_ENDONLY | PCRE2_ALT_CIRCUMFLEX;
 	int code;
 	size_t at;
 	pcre2_code *compiled = pcre2_compile((PCRE2_SPTR)pattern, PCRE2_ZERO_TERMINATED, options,
@@ -48,9 +52,25 @@ static pcre2_code *compile(const char *pattern, unsigned flags, uint32_t more, s
 	if (!compiled) {
 		char why[120];
 		pcre2_get_error_message(code, (PCRE2_UCHAR *)why, sizeof why);
-		error_set(err, ERROR_CONFIG, "invalid regular expression: %s at offset %zu", why,
-			  at);
+		if (flags & REGEX_GO) /* the offset would be that of the translation */
+			error_set(err, ERROR_CONFIG, "invalid regular expression: %s", why);
+		else
+			error_set(err, ERROR_CONFIG, "invalid regular expression: %s at offset %zu",
+				  why, at);
 	}
+	return compiled;
+}
+
+static pcre2_code *compile(const char *pattern, unsigned flags, uint32_t more, struct error *err)
+{
+	struct bytes text;
+	pcre2_code *compiled = NULL;
+	if (!(flags & REGEX_GO))
+		return compile_plain(pattern, flags, more, err);
+	bytes_init(&text, SIZE_MAX / 2);
+	if (go_pattern_translate(pattern, &text, err))
+		compiled = compile_plain((char *)text.at, flags, more, err);
+	bytes_fini(&text);
 	return compiled;
 }
 

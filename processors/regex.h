@@ -25,7 +25,10 @@ enum regex_flag {
 	REGEX_WHOLE = 1,
 	REGEX_BYTES = 2, /* the string is bytes, not UTF-8 */
 	/* for regex_check_cost: a pattern that matches the empty string is an error */
-	REGEX_NOT_EMPTY = 4
+	REGEX_NOT_EMPTY = 4,
+	/* the pattern is one of the Collector's, in Go's syntax (go_pattern.h), and matches what
+	 * it matches there */
+	REGEX_GO = 8
 };
 
 enum regex_result { REGEX_NO, REGEX_YES, REGEX_ERROR };

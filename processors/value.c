@@ -20,6 +20,8 @@ static enum value_change visit_child(struct profiles *p, bool keyed, struct attr
 				     value_visit *visit, void *context)
 {
 	enum value_change change = visit(context, keyed, child);
+	if (change == VALUE_FINAL)
+		return VALUE_SAME;
 	if (change == VALUE_REMOVED || !value_is_nested(child))
 		return change;
 	struct list inner = value_rewrite(p, child, visit, context);

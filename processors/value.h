@@ -14,7 +14,12 @@ static inline bool value_is_nested(const struct attribute *a)
  * may change its value (keyed: the child is in a map). Returns the resulting children: the same
  * list if nothing changed, else a new one, because records are shared. Empty when over the cap.
  */
-enum value_change { VALUE_SAME, VALUE_CHANGED, VALUE_REMOVED };
+enum value_change {
+	VALUE_SAME,
+	VALUE_CHANGED,
+	VALUE_REMOVED,
+	VALUE_FINAL /* the same, and what is nested in it is not visited */
+};
 typedef enum value_change value_visit(void *context, bool keyed, struct attribute *child);
 
 struct list value_rewrite(struct profiles *p, const struct attribute *parent, value_visit *visit,

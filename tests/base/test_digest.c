@@ -37,10 +37,28 @@ static void hmacs_are_those_of_the_rfc(void **state)
 		"60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54");
 }
 
+/* FIPS 202 and RFC 4231, test case 2. */
+static void others_are_those_of_their_standards(void **state)
+{
+	(void)state;
+	uint8_t digest[DIGEST_MAX];
+	char hex[2 * DIGEST_MAX + 1] = { 0 };
+	digest_sha3_256(view_of(""), digest);
+	digest_hex(digest, DIGEST_SIZE, hex);
+	assert_string_equal(hex,
+			    "a7ffc6f8bf1ed76651c14756a061d662f580ff4de43b49fa82d80a4b80f8434a");
+	digest_hmac_sha512(view_of("Jefe"), view_of("what do ya want for nothing?"), digest);
+	digest_hex(digest, DIGEST_SHA512_SIZE, hex);
+	assert_string_equal(hex,
+			    "164b7a7bfcf819e2e395fbe73b56e0a387bd64222e831fd610270cd7ea250554"
+			    "9758bf75c05a994a6d034f65f8f0e6fdcaeab1a34d4a6b4b636e070a38bce737");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(hmacs_are_those_of_the_rfc),
+		cmocka_unit_test(others_are_those_of_their_standards),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

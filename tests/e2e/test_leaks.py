@@ -697,6 +697,51 @@ def test_what_leaves_is_in_order(run):
         assert profcheck.structure(data) == []
 
 
+# The keys of poison.POLICY by `redaction`, which has one list for all sites; its own patterns besides.
+REDACTED = """
+receivers:
+  otlp: {protocols: {grpc: {endpoint: 127.0.0.1:{port:otlp}}}}
+  pprof: {server: {endpoint: 127.0.0.1:{port:pprof}}}
+processors:
+  redaction:
+    allowed_keys: [service.name, region, tier, note, size, open.name, open.door, open.array, open.bytes]
+    blocked_key_patterns: ['^(tier|size)$']
+    allowed_values: ['^(gold|silver|5|MiB)$']
+    blocked_values: ['[a-z]+@[a-z]+\\.example\\.com', '/home/[a-z]+']
+    summary: debug
+  pii: {}
+exporters:
+  file/json: {path: out/profiles.jsonl, format: json}
+  file/proto: {path: out/profiles.binpb, format: proto}
+  debug: {verbosity: detailed, sampling_initial: 1000, output_paths: [out/detailed.txt]}
+service:
+  telemetry: {logs: {level: debug, sampling: {enabled: false}}}
+  pipelines:
+    profiles: {receivers: [otlp, pprof], processors: [redaction, pii], exporters: [file/json, file/proto, debug]}
+"""
+
+
+def test_what_redaction_denies_is_found_nowhere(build, tmp_path):
+    seed = int(os.environ.get("LEAK_SEED") or random.SystemRandom().randrange(10 ** 9))
+    c = canaries.Canaries(seed)
+    with Gateway(build / "portcullis", REDACTED, cwd=tmp_path) as g, peers.Client(g.port["otlp"]) as client:
+        for by_reference in (False, True):
+            for body in (poison.otlp(c, by_reference), poison.specimens(c, by_reference), poison.partly_bad(c, by_reference)[0]):
+                client.send(body)
+        peers.post(g.port["pprof"], poison.pprof(c))
+        g.until(lambda: all(g.balanced("profiles", name) for name in ("file/json", "file/proto", "debug")))
+        metrics = g.metrics_text()
+        assert g.stop() == 0
+    for path in sorted((tmp_path / "out").iterdir()):
+        data = path.read_bytes()
+        found = c.found(data)
+        assert not found, "LEAK_SEED=%d, %s, %d kinds: %s" % (seed, path.name, len(found), dict(found.most_common(40)))
+        assert not c.missing(data), "LEAK_SEED=%d, %s: %s" % (seed, path.name, c.missing(data))
+        assert b"redaction.redacted.count" in data
+    for data in (metrics.encode(), g.log().encode()):
+        assert not c.found(data) and not canaries.occurrences(c.permitted, data)
+
+
 def test_explain_may_name_keys_but_shows_no_value(build, tmp_path):
     c = canaries.Canaries(1)
     config = Run(build, tmp_path, True).gateway

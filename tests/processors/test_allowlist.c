@@ -326,20 +326,58 @@ static void an_entity_with_any_denied_key_goes_as_a_whole(void **state)
 }
 
 static void notes_tell_what_happened(struct audit *audit, enum site site, const char *what,
-				     struct view key)
+				     struct view key, struct audit_rule rule)
 {
 	(void)audit;
 	assert_int_equal(site, SITE_SAMPLE);
 	assert_string_equal(what, "denied");
 	assert_true(view_is(key, "user"));
+	assert_null(rule.row);
 	function_called();
+}
+
+static struct audit_rule permitted_by;
+
+static void remember_rule(struct audit *audit, enum site site, struct view key,
+			  struct audit_rule rule)
+{
+	(void)audit;
+	if (site == SITE_SAMPLE && view_is(key, "k"))
+		permitted_by = rule;
+}
+
+static void the_audit_gets_the_entry_that_permits(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *yaml, *row;
+		size_t number;
+	} rows[] = {
+		{ "keys: [a, k]", "keys", 2 },
+		{ "{keys: [a], sample: [b, c, k]}", "sample", 3 },
+		{ "{keys: [a], sample: [b], key_patterns: ['x+', 'k+']}", "key_patterns", 2 },
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct audit audit = { .note = notes_tell_what_happened, .permit = remember_rule };
+		open_policy(rows[i].yaml);
+		uint32_t good = tables_attribute(&p, "k", "v");
+		p.audit = &audit;
+		p.samples.at[0].attributes = tables_list(&p, good, 0);
+		assert_true(policy_run(&policy, &p));
+		p.audit = NULL;
+		assert_string_equal(permitted_by.row, rows[i].row);
+		assert_int_equal(permitted_by.number, rows[i].number);
+		assert_null(permitted_by.name);
+		if (i + 1 < sizeof rows / sizeof *rows)
+			close_policy(state);
+	}
 }
 
 static void the_audit_is_told_once_per_entry(void **state)
 {
 	(void)state;
 	open_policy("keys: [a]");
-	struct audit audit = { notes_tell_what_happened };
+	struct audit audit = { .note = notes_tell_what_happened, .permit = remember_rule };
 	uint32_t bad = tables_attribute(&p, "user", "v");
 	p.audit = &audit;
 	p.samples.at[0].attributes = tables_list(&p, bad, 0);
@@ -417,6 +455,7 @@ int main(void)
 		TEST(links_pass_only_with_both_keys),
 		TEST(an_entity_with_any_denied_key_goes_as_a_whole),
 		TEST(the_audit_is_told_once_per_entry),
+		TEST(the_audit_gets_the_entry_that_permits),
 		TEST(verdicts_survive_many_keys),
 		TEST(bad_configurations_are_refused),
 		TEST(the_manual_names_every_site),

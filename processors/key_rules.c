@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "processors/allowlist_keys.h"
+#include "processors/key_rules.h"
 #include "base/memory.h"
 #include "processors/value.h"
 
 #include <stdlib.h>
 
 #define ALL_SITES ((uint16_t)((2u << SITE_ENTITY) - 2))
-#define KEY_PATTERN_MAX 1024 /* bytes; a longer key matches no pattern */
+#define KEY_PATTERN_MAX 1024 /* bytes; for a longer key, `doubt` decides */
 
 struct texts { /* sorted; copies, for the configuration's tree may go */
 	char *key;
@@ -33,30 +33,31 @@ static const void *find_text(const void *at, size_t count, size_t size, struct v
 	return count ? bsearch(&text, at, count, size, compare_views) : NULL;
 }
 
-static struct allowlist_verdict judge(const struct allowlist_keys *keys, struct regex_memory *regex,
+static struct key_rules_verdict judge(const struct key_rules *keys, struct regex_memory *regex,
 				      struct view key)
 {
-	struct allowlist_verdict v = { .known = true };
+	struct key_rules_verdict v = { .known = true };
 	const struct entry *entry =
 		find_text(keys->entries, keys->entry_count, sizeof *keys->entries, key);
 	if (entry) {
 		v.sites = entry->sites;
 		v.values = entry->values;
 	}
-	if (key.len > KEY_PATTERN_MAX)
-		return v;
-	/* An engine error permits nothing. */
-	for (size_t i = 0; i < keys->pattern_count && v.sites != ALL_SITES; i++)
-		if (regex_find(keys->patterns[i], regex, key, 0) == REGEX_YES)
+	for (size_t i = 0; i < keys->pattern_count && v.sites != ALL_SITES; i++) {
+		enum regex_result result = key.len > KEY_PATTERN_MAX
+						   ? REGEX_ERROR
+						   : regex_find(keys->patterns[i], regex, key, 0);
+		if (result == REGEX_YES || (result == REGEX_ERROR && keys->doubt))
 			v.sites = ALL_SITES;
+	}
 	return v;
 }
 
-struct allowlist_verdict allowlist_verdict(const struct allowlist_keys *keys,
-					   struct allowlist_cache *cache, struct view key)
+struct key_rules_verdict key_rules_verdict(const struct key_rules *keys,
+					   struct key_rules_cache *cache, struct view key)
 {
 	struct hash128 hash = hash_bytes_128(key.at, key.len);
-	struct allowlist_verdict *slot = &cache->slots[hash.low % ALLOWLIST_CACHE_SLOTS];
+	struct key_rules_verdict *slot = &cache->slots[hash.low % KEY_RULES_CACHE_SLOTS];
 	if (!slot->known || slot->key.low != hash.low || slot->key.high != hash.high) {
 		if (!cache->regex)
 			cache->regex = regex_memory_new();
@@ -64,6 +65,11 @@ struct allowlist_verdict allowlist_verdict(const struct allowlist_keys *keys,
 		slot->key = hash;
 	}
 	return *slot;
+}
+
+static const char *patterns_name(const struct key_rules_config *config)
+{
+	return config->patterns_name ? config->patterns_name : "key_patterns";
 }
 
 /* From 1; 0: it is not listed. */
@@ -75,32 +81,34 @@ static size_t number_of(const struct strings *list, struct view key)
 	return 0;
 }
 
-struct audit_rule allowlist_rule(const struct allowlist_keys *keys, struct allowlist_cache *cache,
+struct audit_rule key_rules_rule(const struct key_rules *keys, struct key_rules_cache *cache,
 				 enum site site, struct view key)
 {
-	size_t number = number_of(&keys->config->everywhere, key);
+	size_t number = number_of(&keys->config.everywhere, key);
 	if (number)
-		return (struct audit_rule){ .row = "keys", .number = number };
-	number = number_of(&keys->config->sites[site], key);
+		return (struct audit_rule){ .row = keys->config.keys_name ? keys->config.keys_name
+									  : "keys",
+					    .number = number };
+	number = number_of(&keys->config.sites[site], key);
 	if (number)
 		return (struct audit_rule){ .row = sites[site].name, .number = number };
 	while (number < keys->pattern_count &&
 	       regex_find(keys->patterns[number], cache->regex, key, 0) != REGEX_YES)
 		number++;
-	return (struct audit_rule){ .row = "key_patterns", .number = number + 1 };
+	return (struct audit_rule){ .row = patterns_name(&keys->config), .number = number + 1 };
 }
 
-const char *allowlist_values_key(const struct allowlist_keys *keys, uint16_t values)
+const char *key_rules_values_key(const struct key_rules *keys, uint16_t values)
 {
 	return keys->values[values - 1].key;
 }
 
-void allowlist_cache_fini(struct allowlist_cache *cache)
+void key_rules_cache_fini(struct key_rules_cache *cache)
 {
 	regex_memory_unref(&cache->regex);
 }
 
-bool allowlist_value_listed(const struct allowlist_keys *keys, uint16_t values, struct view text)
+bool key_rules_value_listed(const struct key_rules *keys, uint16_t values, struct view text)
 {
 	const struct texts *listed = &keys->values[values - 1];
 	return find_text(listed->at, listed->count, sizeof *listed->at, text);
@@ -112,7 +120,7 @@ static int compare_entries(const void *a, const void *b)
 }
 
 /* Sorts, and joins what the configuration says of one key in several places. */
-static void sort_entries(struct allowlist_keys *keys)
+static void sort_entries(struct key_rules *keys)
 {
 	size_t kept = 0;
 	if (keys->entry_count)
@@ -130,14 +138,14 @@ static void sort_entries(struct allowlist_keys *keys)
 	keys->entry_count = kept;
 }
 
-static void add_keys(struct allowlist_keys *keys, const struct strings *list, uint16_t at_sites)
+static void add_keys(struct key_rules *keys, const struct strings *list, uint16_t at_sites)
 {
 	for (size_t i = 0; i < list->count; i++)
 		keys->entries[keys->entry_count++] =
 			(struct entry){ view_of(list->at[i]), at_sites, 0 };
 }
 
-static void add_values(struct allowlist_keys *keys, const struct node *values)
+static void add_values(struct key_rules *keys, const struct node *values)
 {
 	keys->values = memory_array(values ? values->count : 0, sizeof *keys->values);
 	for (size_t i = 0; values && i < values->count; i++) {
@@ -155,7 +163,7 @@ static void add_values(struct allowlist_keys *keys, const struct node *values)
 	}
 }
 
-static void add_entries(struct allowlist_keys *keys, const struct allowlist_key_config *config)
+static void add_entries(struct key_rules *keys, const struct key_rules_config *config)
 {
 	size_t count = config->everywhere.count + (config->values ? config->values->count : 0);
 	for (enum site site = SITE_RESOURCE; site <= SITE_ENTITY; site++)
@@ -168,22 +176,33 @@ static void add_entries(struct allowlist_keys *keys, const struct allowlist_key_
 	sort_entries(keys);
 }
 
-bool allowlist_keys_init(struct allowlist_keys *keys, const struct allowlist_key_config *config,
-			 struct error *err)
+static unsigned pattern_flags(const struct key_rules_config *config)
 {
-	keys->config = config;
+	return config->search ? REGEX_GO : REGEX_WHOLE;
+}
+
+static bool bad_pattern(const struct key_rules_config *config, size_t index, struct error *err)
+{
+	return error_prefix(err, "%s[%zu]", patterns_name(config), index);
+}
+
+bool key_rules_init(struct key_rules *keys, const struct key_rules_config *config,
+		    struct error *err)
+{
+	keys->config = *config;
 	add_entries(keys, config);
+	keys->doubt = config->doubt;
 	keys->patterns = memory_array(config->patterns.count, sizeof *keys->patterns);
 	for (size_t i = 0; i < config->patterns.count; i++) {
-		keys->patterns[i] = regex_new(config->patterns.at[i], REGEX_WHOLE, err);
+		keys->patterns[i] = regex_new(config->patterns.at[i], pattern_flags(config), err);
 		if (!keys->patterns[i])
-			return error_prefix(err, "key_patterns[%zu]", i);
+			return bad_pattern(config, i, err);
 		keys->pattern_count++;
 	}
 	return true;
 }
 
-void allowlist_keys_fini(struct allowlist_keys *keys)
+void key_rules_fini(struct key_rules *keys)
 {
 	for (size_t i = 0; i < keys->pattern_count; i++)
 		regex_unref(&keys->patterns[i]);
@@ -217,19 +236,19 @@ static bool check_values(const struct node *values, struct error *err)
 	return true;
 }
 
-static bool check_patterns(const struct strings *patterns, struct error *err)
+static bool check_patterns(const struct key_rules_config *config, struct error *err)
 {
-	for (size_t i = 0; i < patterns->count; i++)
-		if (!regex_check_cost(patterns->at[i], REGEX_WHOLE, err))
-			return error_prefix(err, "key_patterns[%zu]", i);
+	for (size_t i = 0; i < config->patterns.count; i++)
+		if (!regex_check_cost(config->patterns.at[i], pattern_flags(config), err))
+			return bad_pattern(config, i, err);
 	return true;
 }
 
-bool allowlist_keys_check(const struct allowlist_key_config *config, struct error *err)
+bool key_rules_check(const struct key_rules_config *config, struct error *err)
 {
-	struct allowlist_keys keys = { 0 };
-	bool ok = check_values(config->values, err) && check_patterns(&config->patterns, err) &&
-		  allowlist_keys_init(&keys, config, err);
-	allowlist_keys_fini(&keys);
+	struct key_rules keys = { 0 };
+	bool ok = check_values(config->values, err) && check_patterns(config, err) &&
+		  key_rules_init(&keys, config, err);
+	key_rules_fini(&keys);
 	return ok;
 }

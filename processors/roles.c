@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "processors/roles.h"
+
+#include <string.h>
+
+bool roles_read(const struct strings *names, uint32_t all, uint32_t *roles, struct error *err)
+{
+	*roles = names->count ? 0 : all;
+	for (size_t i = 0; i < names->count; i++) {
+		int role = ROLE_KEY + 1;
+		while (role < ROLE_COUNT && strcmp(names->at[i], site_role_names[role]) != 0)
+			role++;
+		if (role == ROLE_COUNT)
+			return error_set(err, ERROR_CONFIG,
+					 "roles[%zu]: unknown role (valid roles: value, unit, "
+					 "scope, schema, entity, function, file, mapping, type)",
+					 i);
+		*roles |= 1u << role;
+	}
+	return true;
+}
