@@ -20,10 +20,21 @@ bool command_run(const struct options *options, struct error *err)
 	return ok;
 }
 
+static void print_warning(void *context, const char *id, const char *text)
+{
+	(void)context;
+	fprintf(stderr, "Warning: %s [%s]\n", text, id);
+}
+
 bool command_validate(const struct options *options, struct error *err)
 {
 	struct service service;
 	bool ok = service_open(&service, options, err);
+	uint32_t warnings = ok ? graph_lint(service.reload.running->graph, print_warning, NULL) : 0;
+	if (warnings && options->deny_warnings)
+		ok = error_set(err, ERROR_CONFIG,
+			       "warnings: %u. service::silence takes the identifiers in brackets",
+			       warnings);
 	service_close(&service);
 	return ok;
 }

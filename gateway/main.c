@@ -11,7 +11,8 @@
 const struct command commands[] = {
 	{ "", "--config FILE", "Runs the gateway.", command_run },
 	{ "validate", "--config FILE",
-	  "Checks the configuration without starting anything. Prints nothing if it is valid.",
+	  "Checks the configuration without starting anything. Prints nothing if it is valid, except "
+	  "warnings.",
 	  command_validate },
 	{ "print-config", "--config FILE", "Prints the effective configuration without secrets.",
 	  command_print_config },

@@ -13,6 +13,7 @@
 #include "pipeline/delivery/plan.h"
 #include "pipeline/delivery/unsupported.h"
 #include "pipeline/graph/inventory.h"
+#include "pipeline/graph/lint.h"
 #include "pipeline/intake/gate.h"
 #include "pipeline/sample_types.h"
 #include "pipeline/storage/storage.h"
@@ -124,6 +125,17 @@ void manual_component(const struct component_factory *f, struct bytes *out)
 	print_component(f, NULL, out);
 }
 
+static void print_warnings(struct bytes *out)
+{
+	bytes_add_text(out, "\n### Warnings\n\n"
+			    "`validate` prints these on standard error, and the log has them at "
+			    "each start and reload. `silence` turns off each by its identifier; "
+			    "`validate --deny-warnings` fails if one is left.\n\n"
+			    "| identifier | warns if |\n|---|---|\n");
+	for (const struct lint_check *check = lint_checks; check->id; check++)
+		bytes_format(out, "| `%s` | %s |\n", check->id, check->help);
+}
+
 static void print_tables(struct bytes *out)
 {
 	bytes_add_text(out, "## Components\n\n");
@@ -137,6 +149,7 @@ static void print_tables(struct bytes *out)
 	}
 	bytes_add_text(out, "## service\n\n");
 	config_manual(&service_table, shared, out);
+	print_warnings(out);
 	bytes_add_text(out, "\n## service.telemetry\n\n");
 	config_manual(&telemetry_table, shared, out);
 	bytes_add_text(out, "\n");

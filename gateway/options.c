@@ -64,6 +64,8 @@ const struct option options_table[] = {
 	OPTION("--include-partial", include_partial, .kind = OPTION_SWITCH,
 	       .help = "replay also sends what a destination has accepted in part. That part is "
 		       "then sent twice."),
+	OPTION("--deny-warnings", deny_warnings, .kind = OPTION_SWITCH,
+	       .help = "validate fails if there is a warning that service::silence does not name."),
 	OPTION("--feature-gates", feature_gates, .kind = OPTION_STRING, .argument = "LIST",
 	       .help = "Accepted for compatibility; service.profilesSupport is always on."),
 	OPTION("--version", version, .kind = OPTION_SWITCH, .letter = "-v",

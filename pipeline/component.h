@@ -188,6 +188,14 @@ struct processor_ops {
 	void (*scratch_fini)(void *self, void *scratch);
 	/* Contributes to the settings of its path, after create. May be NULL. [loop thread] */
 	void (*settle)(void *self, struct path_settings *settings);
+	/* Part of the configuration. Would an attribute of a resource with this key pass? key NULL:
+	 * one that the configuration does not name. NULL: all pass. [loop thread, without an
+	 * instance] */
+	bool (*keeps)(const void *config, const char *key);
+	/* Part of the configuration. The key of the attribute that its rule of this number inserts
+	 * into resources; "": that rule inserts none; NULL: there is no such rule. NULL: it inserts
+	 * none. [loop thread, without an instance] */
+	const char *(*sets)(const void *config, size_t number);
 };
 
 struct exporter_ops {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/memory.h"
 #include "pipeline/component.h"
 #include "processors/key_rules.h"
 #include "processors/keyed_fields.h"
@@ -382,10 +383,24 @@ static void allowlist_describe(struct bytes *out)
 			    "pass.\n");
 }
 
+static bool allowlist_keeps(const void *settings, const char *key)
+{
+	const struct allowlist_config *config = settings;
+	struct key_rules_cache *cache = memory_new(sizeof *cache);
+	struct key_rules keys = { 0 };
+	bool kept = key && key_rules_init(&keys, &config->keys, NULL) &&
+		    key_rules_verdict(&keys, cache, view_of(key)).sites >> SITE_RESOURCE & 1;
+	key_rules_fini(&keys);
+	key_rules_cache_fini(cache);
+	memory_free(cache);
+	return kept;
+}
+
 static const struct processor_ops allowlist_ops = {
 	.scratch_size = sizeof(struct allowlist_scratch),
 	.process = allowlist_process,
 	.scratch_fini = allowlist_scratch_fini,
+	.keeps = allowlist_keeps,
 };
 
 const struct component_factory allowlist_processor = {

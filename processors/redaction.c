@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/memory.h"
 #include "pipeline/component.h"
 #include "processors/keyed_fields.h"
 #include "processors/redaction_config.h"
@@ -468,10 +469,27 @@ static void redaction_destroy(void *instance)
 	redaction_rules_fini(&((struct redaction *)instance)->rules);
 }
 
+static bool redaction_keeps(const void *settings, const char *key)
+{
+	const struct redaction_config *config = settings;
+	struct redaction_rules rules;
+	struct scratch *scratch = memory_new(sizeof *scratch);
+	bool kept =
+		redaction_rules_init(&rules, config, NULL) &&
+		(rules.allow_all_keys ||
+		 (key && (is_in(&rules.allowed, &scratch->allowed, SITE_RESOURCE, view_of(key)) ||
+			  is_in(&rules.ignored, &scratch->ignored, SITE_RESOURCE, view_of(key)))));
+	redaction_rules_fini(&rules);
+	redaction_scratch_destroy(NULL, scratch);
+	memory_free(scratch);
+	return kept;
+}
+
 static const struct processor_ops redaction_ops = {
 	.scratch_size = sizeof(struct scratch),
 	.process = redaction_process,
 	.scratch_fini = redaction_scratch_destroy,
+	.keeps = redaction_keeps,
 };
 
 const struct component_factory redaction_processor = {

@@ -67,14 +67,13 @@ static bool check_sanitizers(const struct redaction_config *config, struct error
 		stores |= config->db_sanitizer.stores[i].enabled;
 	if (config->url_sanitizer.enabled)
 		return error_set(err, ERROR_CONFIG,
-				 "url_sanitizer is not supported; the detector `url_query` of the "
+				 "url_sanitizer: not supported; the detector `url_query` of the "
 				 "processor `pii`, or a pattern in blocked_values, masks parts of "
 				 "URLs");
 	if (stores)
-		return error_set(
-			err, ERROR_CONFIG,
-			"db_sanitizer is not supported, because profiles have no attribute "
-			"db.system and no span names; use blocked_values");
+		return error_set(err, ERROR_CONFIG,
+				 "db_sanitizer: not supported, because profiles have no attribute "
+				 "db.system and no span names; use blocked_values");
 	return true;
 }
 

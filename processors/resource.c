@@ -525,10 +525,23 @@ static const struct config_row rows[] = {
 static const struct config_table table = { sizeof(struct resource_config), rows, resource_check,
 					   false };
 
+/* By `insert` and `upsert`. */
+static const char *resource_sets(const void *settings, size_t number)
+{
+	const struct resource_config *config = settings;
+	const struct resource_action_config *actions = config->attributes.at;
+	if (number >= config->attributes.count)
+		return NULL;
+	const char *verb = actions[number].action;
+	bool sets = !strcasecmp(verb, "insert") || !strcasecmp(verb, "upsert");
+	return sets ? actions[number].key : "";
+}
+
 static const struct processor_ops resource_ops = {
 	.scratch_size = sizeof(struct scratch),
 	.process = resource_process,
 	.scratch_fini = resource_scratch_fini,
+	.sets = resource_sets,
 };
 
 const struct component_factory resource_processor = {

@@ -2,6 +2,7 @@
 #include "pipeline/graph/private.h"
 
 #include "base/memory.h"
+#include "pipeline/graph/lint.h"
 
 #include <assert.h>
 #include <string.h>
@@ -363,7 +364,8 @@ struct graph *graph_build(const struct graph_options *options, struct error *err
 	peers_init(&g->peers);
 	g->seats = memory_array((size_t)IO_KINDS * options->workers, sizeof *g->seats);
 	g->check = loop_timer_new(options->loop, graph_check_memory, g);
-	bool ok = inventory_read(&g->inventory, options->root, options->factories, err);
+	bool ok = inventory_read(&g->inventory, options->root, options->factories, err) &&
+		  lint_require_policy(&g->inventory, err);
 	if (ok && !options->predecessor)
 		loop_widen_pool(inventory_blocking_sends(&g->inventory));
 	if (!ok || !build_paths(g, err))
@@ -418,9 +420,16 @@ static bool prepare_kills(struct graph *g, struct error *err)
 	return true;
 }
 
+static void log_warning(void *context, const char *id, const char *text)
+{
+	log_warn(context, "The configuration is valid, but probably not what you want",
+		 log_text("warning", id), log_text("text", text));
+}
+
 bool graph_start(struct graph *g, struct io *io, struct error *err)
 {
 	inventory_log(&g->inventory, &g->log);
+	lint_inventory(&g->inventory, log_warning, &g->log);
 	g->io = io;
 	g->workers = workers_start(
 		&(struct workers_options){
@@ -534,6 +543,12 @@ void graph_unref(struct graph **graph)
 	memory_free(g->seats);
 	memory_free(g);
 	*graph = NULL;
+}
+
+uint32_t graph_lint(const struct graph *g,
+		    void (*found)(void *context, const char *id, const char *text), void *context)
+{
+	return lint_inventory(&g->inventory, found, context);
 }
 
 const struct service_config *graph_service(const struct graph *g)

@@ -84,6 +84,10 @@ void graph_unref(struct graph **graph);
 struct service_config;
 const struct service_config *graph_service(const struct graph *graph);
 
+/* Reports the warnings about the configuration (pipeline/graph/lint.h). */
+uint32_t graph_lint(const struct graph *graph,
+		    void (*found)(void *context, const char *id, const char *text), void *context);
+
 /* Prints the effective configuration (pipeline/graph/inventory.h). telemetry: service::telemetry,
  * printed in the same form. redact: omits secrets and values that ${...} inserted. */
 void graph_print(const struct graph *graph, bool redact, bool json, struct view telemetry,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pipeline/graph/service_config.h"
+#include "pipeline/graph/lint.h"
 
 #include <arpa/inet.h>
 #include <string.h>
@@ -82,6 +83,13 @@ static const struct config_row service_rows[] = {
 			"there is none. Not a key of the Collector."),
 	CONFIG_SECTION(struct service_config, shutdown, shutdown_table, .key = "shutdown",
 		       .help = "How the program ends after SIGTERM. Not a key of the Collector."),
+	CONFIG_ROW(
+		struct service_config, require_policy, .key = "require_policy", .def = "false",
+		.help = "A pipeline in which every attribute passes (the warning `no-policy`) is "
+			"an error. Not a key of the Collector."),
+	CONFIG_ROW(struct service_config, silence, .key = "silence",
+		   .help = "Identifiers of warnings that are not reported. Not a key of the "
+			   "Collector."),
 	CONFIG_SECTION(struct service_config, limits, request_limits_table, .key = "limits",
 		       .help = "What a request may contain, at every receiver. A document that "
 			       "exceeds a limit is rejected; the error names the key and the "
@@ -103,5 +111,12 @@ static const struct config_row service_rows[] = {
 			       "key of the Collector."),
 	{ 0 }
 };
+
+static bool check_service(const void *config, struct error *err)
+{
+	return lint_check_silence(&((const struct service_config *)config)->silence, err);
+}
+
 const struct config_table service_table = { .size = sizeof(struct service_config),
-					    .rows = service_rows };
+					    .rows = service_rows,
+					    .check = check_service };

@@ -37,6 +37,8 @@ struct service_config {
 	struct choice ack; /* enum ack_mode */
 	struct admin_config admin;
 	struct shutdown_config shutdown;
+	bool require_policy;
+	struct strings silence; /* identifiers of warnings (pipeline/graph/lint.h) */
 };
 
 extern const struct config_table service_table;

@@ -178,8 +178,8 @@ static void bad_configurations_are_refused(void **state)
 		{ "{hash_function: hmac-sha256, hmac_key: short}", "at least 32 bytes" },
 		{ "hash_function: hmac-sha512", "at least 64 bytes" },
 		{ "summary: loud", "summary" },
-		{ "url_sanitizer: {enabled: true}", "url_sanitizer is not supported" },
-		{ "db_sanitizer: {valkey: {enabled: true}}", "db_sanitizer is not supported" },
+		{ "url_sanitizer: {enabled: true}", "url_sanitizer: not supported" },
+		{ "db_sanitizer: {valkey: {enabled: true}}", "db_sanitizer: not supported" },
 		{ "db_sanitizer: {oracle: {}}", "invalid keys: oracle" },
 		{ "roles: [values]", "roles[0]: unknown role" },
 	};

@@ -1,0 +1,477 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pipeline/graph/lint.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+struct lint {
+	const struct inventory *inventory;
+	const struct lint_check *check;
+	void (*found)(void *context, const char *id, const char *text);
+	void *context;
+	uint32_t count;
+};
+
+__attribute__((format(printf, 4, 5))) static void report(struct lint *lint, const struct node *at,
+							 const char *path, const char *format, ...)
+{
+	struct error placed;
+	char text[300];
+	va_list args;
+	va_start(args, format);
+	vsnprintf(text, sizeof text, format, args);
+	va_end(args);
+	error_clear(&placed);
+	node_error(at, path, &placed, "%s", text);
+	lint->found(lint->context, lint->check->id, placed.text);
+	lint->count++;
+}
+
+/* ---- the pipelines */
+
+static const struct pipeline_config *pipeline_at(const struct inventory *inventory, size_t index)
+{
+	return (const struct pipeline_config *)inventory->service.pipelines.at + index;
+}
+
+static const struct node *pipeline_node(const struct inventory *inventory, size_t index)
+{
+	const struct node *service = node_get(inventory->root, "service");
+	const struct node *pipelines = node_get(service, "pipelines");
+	return pipelines && index < pipelines->count ? pipelines->children[index] : service;
+}
+
+static const char *pipeline_path(const struct inventory *inventory, size_t index,
+				 char out[PATH_TEXT])
+{
+	struct path top = { NULL, "service::pipelines", 0 };
+	struct path step = path_step(&top, pipeline_node(inventory, index), index);
+	return path_text(&step, out);
+}
+
+static const struct declared *processor_at(const struct inventory *inventory,
+					   const struct pipeline_config *pipeline, size_t index)
+{
+	return inventory_find(inventory, COMPONENT_PROCESSOR, pipeline->processors.at[index]);
+}
+
+static bool is_named(const struct strings *names, const char *id)
+{
+	size_t i = 0;
+	while (i < names->count && strcmp(names->at[i], id) != 0)
+		i++;
+	return i < names->count;
+}
+
+/* Does a pipeline have this receiver or exporter? */
+static bool is_used(const struct inventory *inventory, const struct declared *d)
+{
+	bool used = false;
+	for (size_t i = 0; i < inventory->service.pipelines.count; i++) {
+		const struct pipeline_config *p = pipeline_at(inventory, i);
+		used |= is_named(d->factory->kind == COMPONENT_RECEIVER ? &p->receivers
+									: &p->exporters,
+				 d->id);
+	}
+	return used;
+}
+
+/* ---- no-policy */
+
+static bool has_own_policy(const struct inventory *inventory, const struct pipeline_config *p)
+{
+	for (size_t i = 0; i < p->processors.count; i++) {
+		const struct declared *d = processor_at(inventory, p, i);
+		const struct processor_ops *ops = d->factory->processor;
+		if (ops->keeps && !ops->keeps(d->config, NULL))
+			return true;
+	}
+	return false;
+}
+
+static bool has_policy(const struct inventory *inventory, size_t index);
+
+/* Have all pipelines that lead to this connector a policy? */
+static bool brings_policed(const struct inventory *inventory, const char *connector)
+{
+	if (!inventory_find(inventory, COMPONENT_CONNECTOR, connector))
+		return false;
+	for (size_t i = 0; i < inventory->service.pipelines.count; i++)
+		if (is_named(&pipeline_at(inventory, i)->exporters, connector) &&
+		    !has_policy(inventory, i))
+			return false;
+	return true;
+}
+
+/* Connectors form no cycle (inventory_check_connectors). */
+static bool has_policy(const struct inventory *inventory, size_t index)
+{
+	const struct pipeline_config *p = pipeline_at(inventory, index);
+	if (has_own_policy(inventory, p))
+		return true;
+	for (size_t i = 0; i < p->receivers.count; i++)
+		if (!brings_policed(inventory, p->receivers.at[i]))
+			return false;
+	return true;
+}
+
+/* Not if connectors alone take what it has. */
+static bool sends_away(const struct inventory *inventory, const struct pipeline_config *p)
+{
+	bool away = false;
+	for (size_t i = 0; i < p->exporters.count; i++)
+		away |= !inventory_find(inventory, COMPONENT_CONNECTOR, p->exporters.at[i]);
+	return away;
+}
+
+static bool lacks_policy(const struct inventory *inventory, size_t index)
+{
+	return sends_away(inventory, pipeline_at(inventory, index)) &&
+	       !has_policy(inventory, index);
+}
+
+static const char no_policy[] =
+	"every attribute passes, because no processor `allowlist`, and no `redaction` without "
+	"allow_all_keys, stands in the pipeline";
+
+static void find_no_policy(struct lint *lint)
+{
+	char path[PATH_TEXT];
+	for (size_t i = 0; i < lint->inventory->service.pipelines.count; i++)
+		if (lacks_policy(lint->inventory, i))
+			report(lint, pipeline_node(lint->inventory, i),
+			       pipeline_path(lint->inventory, i, path), no_policy);
+}
+
+bool lint_require_policy(const struct inventory *inventory, struct error *err)
+{
+	char path[PATH_TEXT];
+	for (size_t i = 0;
+	     inventory->service.require_policy && i < inventory->service.pipelines.count; i++)
+		if (lacks_policy(inventory, i))
+			return node_error(pipeline_node(inventory, i),
+					  pipeline_path(inventory, i, path), err,
+					  "%s; service::require_policy requires one", no_policy);
+	return true;
+}
+
+/* ---- denied-attribute */
+
+/* The first scalar with this text below the node; NULL: there is none. */
+static const struct node *find_text(const struct node *node, const char *text)
+{
+	const struct node *found = NULL;
+	if (node && node->kind == NODE_SCALAR && node->text && strcmp(node->text, text) == 0)
+		return node;
+	for (size_t i = 0; node && i < node->count && !found; i++)
+		found = find_text(node->children[i], text);
+	return found;
+}
+
+static void look_behind(struct lint *lint, const struct pipeline_config *p, size_t place,
+			const struct declared *setter, const char *key)
+{
+	for (size_t i = place + 1; i < p->processors.count; i++) {
+		const struct declared *d = processor_at(lint->inventory, p, i);
+		const struct processor_ops *ops = d->factory->processor;
+		if (!ops->keeps || ops->keeps(d->config, key))
+			continue;
+		const struct node *at = find_text(setter->node, key);
+		report(lint, at ? at : setter->node, setter->path,
+		       "sets the attribute \"%s\", which %s then removes",
+		       at ? node_shown(at) : "?", d->path);
+		return;
+	}
+}
+
+static void find_denied_attributes(struct lint *lint)
+{
+	for (size_t i = 0; i < lint->inventory->service.pipelines.count; i++) {
+		const struct pipeline_config *p = pipeline_at(lint->inventory, i);
+		for (size_t n = 0; n < p->processors.count; n++) {
+			const struct declared *d = processor_at(lint->inventory, p, n);
+			const struct processor_ops *ops = d->factory->processor;
+			const char *key;
+			for (size_t k = 0; ops->sets && (key = ops->sets(d->config, k)); k++)
+				if (*key)
+					look_behind(lint, p, n, d, key);
+		}
+	}
+}
+
+/* ---- the sections of a component */
+
+struct section {
+	const struct config_table *table;
+	const char *config;
+	const struct node *node;
+	struct path path;
+};
+
+typedef void visit_section(struct lint *lint, const struct section *section);
+
+static const struct config_row *find_row(const struct config_table *table, const char *key)
+{
+	const struct config_row *row = table->rows;
+	while (row->key && (row->alias_of || strcmp(row->key, key) != 0))
+		row++;
+	return row->key ? row : NULL;
+}
+
+/* The entry of a row, by its key or an alias. */
+static const struct node *entry_of(const struct section *s, const struct config_row *row)
+{
+	const struct node *entry = node_get(s->node, row->key);
+	for (const struct config_row *alias = s->table->rows; alias->key && !entry; alias++)
+		if (alias->alias_of && strcmp(alias->alias_of, row->key) == 0)
+			entry = node_get(s->node, alias->key);
+	return entry;
+}
+
+static bool is_present(const struct config_table *table, const void *config)
+{
+	return !table->optional || ((const struct optional *)config)->enabled;
+}
+
+static void visit_sections(struct lint *lint, const struct section *s, visit_section *visit)
+{
+	visit(lint, s);
+	for (const struct config_row *row = s->table->rows; row->key; row++) {
+		const struct node *entry = row->alias_of ? NULL : entry_of(s, row);
+		const char *member = s->config + row->offset;
+		const struct path path = { &s->path, row->key, 0 };
+		if (!entry)
+			continue;
+		if (row->type == CONFIG_TABLE && is_present(row->table, member))
+			visit_sections(lint, &(struct section){ row->table, member, entry, path },
+				       visit);
+		if (row->type != CONFIG_LIST && row->type != CONFIG_MAP)
+			continue;
+		const struct config_items *items = (const struct config_items *)member;
+		for (size_t i = 0; i < items->count && i < entry->count; i++)
+			visit_sections(lint,
+				       &(struct section){ row->table,
+							  (const char *)items->at +
+								  i * row->table->size,
+							  entry->children[i],
+							  path_step(&path, entry->children[i], i) },
+				       visit);
+	}
+}
+
+static void visit_declared(struct lint *lint, const struct declared *d, visit_section *visit)
+{
+	const struct section top = { d->factory->config, d->config, d->node, { NULL, d->path, 0 } };
+	visit_sections(lint, &top, visit);
+}
+
+/* The string of a key; NULL: the section has no such key, or it is not set. */
+static const char *string_of(const struct section *s, const char *key)
+{
+	const struct config_row *row = find_row(s->table, key);
+	if (!row || row->type != CONFIG_STRING)
+		return NULL;
+	return *(char *const *)(s->config + row->offset);
+}
+
+static void report_entry(struct lint *lint, const struct section *s, const char *key,
+			 const struct node *entry, const char *text)
+{
+	const struct path path = { &s->path, key, 0 };
+	char room[PATH_TEXT];
+	report(lint, entry ? entry : s->node, path_text(&path, room), "%s", text);
+}
+
+/* ---- otlp-to-parca */
+
+/* Parca listens there unless it is told otherwise. */
+#define PARCA_PORT ":7070"
+
+static bool is_parca(const char *endpoint)
+{
+	size_t len = strlen(endpoint), port = sizeof PARCA_PORT - 1;
+	return strcasestr(endpoint, "parca") || strcasestr(endpoint, "polarsignals") ||
+	       (len > port && strcmp(endpoint + len - port, PARCA_PORT) == 0);
+}
+
+static void look_for_parca(struct lint *lint, const struct section *s)
+{
+	const char *endpoint = string_of(s, "endpoint");
+	if (endpoint && is_parca(endpoint))
+		report_entry(lint, s, "endpoint", node_get(s->node, "endpoint"),
+			     "looks like Parca, which shows wrong function names for what it gets "
+			     "by OTLP; use the exporter `parca`");
+}
+
+static void find_otlp_to_parca(struct lint *lint)
+{
+	for (size_t i = 0; i < lint->inventory->count; i++) {
+		const struct declared *d = &lint->inventory->at[i];
+		if (d->factory->kind == COMPONENT_EXPORTER && is_used(lint->inventory, d) &&
+		    strncmp(d->factory->type, "otlp_", 5) == 0)
+			visit_declared(lint, d, look_for_parca);
+	}
+}
+
+/* ---- open-listener */
+
+static bool is_every_interface(const char *endpoint)
+{
+	static const char *const hosts[] = { "0.0.0.0:", "[::]:", ":::", ":" };
+	for (size_t i = 0; i < sizeof hosts / sizeof *hosts; i++) {
+		size_t len = strlen(hosts[i]);
+		if (strncmp(endpoint, hosts[i], len) == 0 &&
+		    strspn(endpoint + len, "0123456789") == strlen(endpoint + len))
+			return true;
+	}
+	return false;
+}
+
+/* Is there such a section, and is it on? */
+static bool is_on(const struct section *s, const char *key)
+{
+	const struct config_row *row = find_row(s->table, key);
+	return row && row->type == CONFIG_TABLE && row->table->optional &&
+	       ((const struct optional *)(s->config + row->offset))->enabled;
+}
+
+static void look_for_listener(struct lint *lint, const struct section *s)
+{
+	const char *endpoint = string_of(s, "endpoint");
+	if (endpoint && find_row(s->table, "tls") && is_every_interface(endpoint) &&
+	    !is_on(s, "tls") && !is_on(s, "auth"))
+		report_entry(lint, s, "endpoint", node_get(s->node, "endpoint"),
+			     "listens on every interface without `tls` and without `auth`: anyone "
+			     "on the network can send to it, and what is sent can be read");
+}
+
+static void find_open_listeners(struct lint *lint)
+{
+	for (size_t i = 0; i < lint->inventory->count; i++) {
+		const struct declared *d = &lint->inventory->at[i];
+		if (d->factory->kind == COMPONENT_RECEIVER && is_used(lint->inventory, d))
+			visit_declared(lint, d, look_for_listener);
+	}
+}
+
+/* ---- plain-secret */
+
+static const char plain_secret[] =
+	"is a secret written out in the configuration; use ${env:NAME} or ${file:PATH}";
+
+/* --set comes from a command line, which is a matter of its own. */
+static bool is_plain(const struct node *node)
+{
+	return node->kind == NODE_SCALAR && !node->reference && node->text && *node->text &&
+	       node->source && strncmp(node->source, "--set", 5) != 0;
+}
+
+/* Of a header: only some hold secrets. */
+static bool is_secret_name(const char *name)
+{
+	static const char *const words[] = { "authorization", "cookie",  "token", "secret",
+					     "password",      "api-key", "apikey" };
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+		if (strcasestr(name, words[i]))
+			return true;
+	return false;
+}
+
+/* A map of names to values, or a list of {name, value}. */
+static bool has_plain_header(const struct node *headers)
+{
+	for (size_t i = 0; i < headers->count; i++) {
+		const struct node *entry = headers->children[i];
+		const struct node *name = node_get(entry, "name"),
+				  *value = node_get(entry, "value");
+		const char *key = headers->kind == NODE_MAP ? entry->key : name ? name->text : NULL;
+		value = headers->kind == NODE_MAP ? entry : value;
+		if (key && value && is_secret_name(key) && is_plain(value))
+			return true;
+	}
+	return false;
+}
+
+static bool has_plain_item(const struct node *list)
+{
+	bool plain = is_plain(list);
+	for (size_t i = 0; i < list->count; i++)
+		plain |= is_plain(list->children[i]);
+	return plain;
+}
+
+static void look_for_secrets(struct lint *lint, const struct section *s)
+{
+	for (const struct config_row *row = s->table->rows; row->key; row++) {
+		const struct node *entry = row->alias_of ? NULL : entry_of(s, row);
+		if (entry && ((row->type == CONFIG_SECRET && is_plain(entry)) ||
+			      (row->type == CONFIG_SECRETS && has_plain_item(entry)) ||
+			      (row->type == CONFIG_PAIRS && has_plain_header(entry))))
+			report_entry(lint, s, row->key, entry, plain_secret);
+	}
+}
+
+static void find_plain_secrets(struct lint *lint)
+{
+	for (size_t i = 0; i < lint->inventory->count; i++)
+		visit_declared(lint, &lint->inventory->at[i], look_for_secrets);
+}
+
+/* ---- all of them */
+
+const struct lint_check lint_checks[] = {
+	{ "no-policy",
+	  "A pipeline has neither `allowlist` nor `redaction` without `allow_all_keys`, and sends to "
+	  "an exporter, so every attribute passes. A pipeline behind a connector needs none if all "
+	  "pipelines that lead there have one. `require_policy` makes this an error.",
+	  find_no_policy },
+	{ "denied-attribute",
+	  "The processor `resource` inserts an attribute that a later processor of the same pipeline "
+	  "removes.",
+	  find_denied_attributes },
+	{ "otlp-to-parca",
+	  "The endpoint of an OTLP exporter contains `parca` or `polarsignals`, or has Parca's port "
+	  "7070. Parca shows wrong function names for profiles that it gets by OTLP. Use the exporter "
+	  "`parca`.",
+	  find_otlp_to_parca },
+	{ "open-listener",
+	  "A receiver listens on every interface (`0.0.0.0`, `[::]` or no host) without `tls` and "
+	  "without `auth`.",
+	  find_open_listeners },
+	{ "plain-secret",
+	  "A password, token, key, or a header such as `authorization` is written out in the "
+	  "configuration instead of being read with `${env:NAME}` or `${file:PATH}`.",
+	  find_plain_secrets },
+	{ 0 }
+};
+
+bool lint_check_silence(const struct strings *ids, struct error *err)
+{
+	char valid[200] = "";
+	for (const struct lint_check *check = lint_checks; check->id; check++)
+		snprintf(valid + strlen(valid), sizeof valid - strlen(valid), "%s%s",
+			 *valid ? ", " : "", check->id);
+	for (size_t i = 0; i < ids->count; i++) {
+		const struct lint_check *check = lint_checks;
+		while (check->id && strcmp(check->id, ids->at[i]) != 0)
+			check++;
+		if (!check->id)
+			return error_set(err, ERROR_CONFIG,
+					 "silence[%zu]: unknown warning (valid warnings: %s)", i,
+					 valid);
+	}
+	return true;
+}
+
+uint32_t lint_inventory(const struct inventory *inventory,
+			void (*found)(void *context, const char *id, const char *text),
+			void *context)
+{
+	struct lint lint = { .inventory = inventory, .found = found, .context = context };
+	for (lint.check = lint_checks; lint.check->id; lint.check++)
+		if (!is_named(&inventory->service.silence, lint.check->id))
+			lint.check->look(&lint);
+	return lint.count;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PIPELINE_GRAPH_LINT_H
+#define PIPELINE_GRAPH_LINT_H
+
+#include "pipeline/graph/inventory.h"
+
+/*
+ * Warnings about a configuration that is valid, but probably not what was meant. `validate` prints
+ * them, and the log has them at each start and reload. `service::silence` lists the identifiers of
+ * those that are not wanted.
+ *
+ * Data alone: the checks read the declarations and start nothing. [loop thread]
+ */
+struct lint;
+
+struct lint_check {
+	const char *id;   /* "no-policy" */
+	const char *help; /* for the manual: when there is a warning, and why */
+	void (*look)(struct lint *lint);
+};
+
+extern const struct lint_check lint_checks[]; /* id == NULL ends */
+
+/* Reports each warning as "file:line:column: path: text". Returns the number of warnings. */
+uint32_t lint_inventory(const struct inventory *inventory,
+			void (*found)(void *context, const char *id, const char *text),
+			void *context);
+
+/* With service::require_policy, a pipeline without policy is an error. */
+bool lint_require_policy(const struct inventory *inventory, struct error *err);
+
+/* Are these identifiers of checks? */
+bool lint_check_silence(const struct strings *ids, struct error *err);
+
+#endif
