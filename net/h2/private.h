@@ -196,6 +196,8 @@ bool h2_connection_wake(struct h2_connection *c); /* false: the connection must 
 bool h2_session_open(struct h2_connection *c);
 nghttp2_session_callbacks *h2_session_callbacks(void);
 nghttp2_option *h2_session_options(const struct h2_limits *limits);
+/* the number of streams that a connection may have at a time */
+int h2_session_max_streams(const struct h2_options *options);
 /* Counts a TLS record that contains next to nothing as a frame. False, as below: the connection
  * must be closed; c->fault is the reason. */
 bool h2_session_judge_record(struct h2_connection *c);

@@ -66,6 +66,8 @@ static void start_reporting(struct h2_server *s)
 			  l->write_timeout);
 	limit_report_time(r, n->closed[H2_PINGS], "", "keepalive.enforcement_policy.min_time",
 			  o->min_ping_interval);
+	limit_report_number(r, n->closed[H2_STREAMS], "", "max_concurrent_streams",
+			    h2_session_max_streams(o), "");
 	h2_counters_report(n, r, l, SECTION);
 	s->report_timer = loop_timer_new(o->loop, report_by_time, s);
 	loop_timer_start(s->report_timer, REPORT_NS);

@@ -39,9 +39,9 @@ static const struct h2_limits *limits_of(const struct h2_connection *c)
 	return &c->shard->server->options.limits;
 }
 
-static int max_streams(const struct h2_connection *c)
+int h2_session_max_streams(const struct h2_options *options)
 {
-	int64_t wanted = c->shard->server->options.max_concurrent_streams;
+	int64_t wanted = options->max_concurrent_streams;
 	return wanted > 0 && wanted < INT32_MAX ? (int)wanted : STREAMS;
 }
 
@@ -280,7 +280,7 @@ static int on_invalid_frame(nghttp2_session *session, const nghttp2_frame *frame
 	if (code == NGHTTP2_ERR_REFUSED_STREAM)
 		return judge_control(c, H2_STREAMS);
 	if (code == NGHTTP2_ERR_PROTO && frame->hd.type == NGHTTP2_HEADERS &&
-	    c->stream_count >= max_streams(c))
+	    c->stream_count >= h2_session_max_streams(&c->shard->server->options))
 		/* more than our SETTINGS permit, which the client has acknowledged */
 		return fail(c, H2_STREAMS);
 	return judge_control(c, H2_CONTROL_FRAMES);
@@ -347,7 +347,8 @@ bool h2_session_open(struct h2_connection *c)
 	if (nghttp2_session_server_new2(&c->session, s->callbacks, c, s->session_options) != 0)
 		return false;
 	const nghttp2_settings_entry settings[] = {
-		{ NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, (uint32_t)max_streams(c) },
+		{ NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS,
+		  (uint32_t)h2_session_max_streams(&c->shard->server->options) },
 		{ NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, (uint32_t)o->limits.max_header_bytes },
 		{ NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES, 1 },
 	};

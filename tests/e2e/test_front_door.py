@@ -505,6 +505,7 @@ def test_pings_that_enforcement_does_not_permit_are_counted(build):
             assert c.closed(10 * SECONDS) and c.goaway == CALM
         assert by_reason(g, CLOSED) == {"pings": 1}
         served(g)
+        g.until(lambda: '"setting": "keepalive.enforcement_policy.min_time", "value": "600 s", "connections": 1' in g.log(), 15)
 
 
 def calls_begun(count):
@@ -522,6 +523,7 @@ def test_a_stream_more_than_the_settings_permit_closes_the_connection_and_is_cou
             assert c.closed(10 * SECONDS) and c.goaway == CALM
         assert by_reason(g, CLOSED) == {"streams": 1}
         served(g)
+        g.until(lambda: '"setting": "max_concurrent_streams", "value": "4", "connections": 1' in g.log(), 15)
 
 
 def test_streams_before_the_settings_are_known_are_refused_and_floods_of_them_counted(build):
@@ -534,6 +536,7 @@ def test_streams_before_the_settings_are_known_are_refused_and_floods_of_them_co
             assert c.closed(10 * SECONDS) and c.goaway == CALM
         assert by_reason(g, CLOSED) == {"streams": 1}
         served(g)
+        g.until(lambda: '"setting": "max_concurrent_streams", "value": "4", "connections": 1' in g.log(), 15)
 
 
 def test_a_malformed_request_is_no_stream_too_many(build):
