@@ -403,6 +403,7 @@ struct grpc_client *grpc_client_new(const struct grpc_client_options *options, s
 {
 	struct grpc_client *client = client_make(options);
 	if (!grpc_endpoint_parse(options->endpoint, &client->endpoint, err) ||
+	    !grpc_endpoint_find_proxy(&client->endpoint, err) ||
 	    !grpc_client_check_headers(options->headers, err) ||
 	    !load_material(client, &client->material, err) ||
 	    !(client->allowance = grpc_allowance_new(err))) {

@@ -24,12 +24,18 @@ struct grpc_endpoint {
 	char *target;      /* for core: "dns:///host:port", "unix:/path" */
 	char *host, *port; /* for metric labels; empty for unix sockets and lists */
 	bool tls;          /* https:// forces it */
+	/* With a proxy, `target` is its address. NULL: there is none. */
+	char *behind;              /* "host:port" of the server */
+	char *proxy_authorization; /* "Basic ..."; NULL: none */
 };
 
 /* Accepts host:port, http:// (stripped), https:// (forces TLS), dns:///h:p, passthrough:///h:p
  * (core has no such resolver, but dns also accepts addresses), unix:/path, unix:///path,
  * ipv4:a:p,b:p, ipv6:[a]:p. On success, grpc_endpoint_fini frees the strings. */
 bool grpc_endpoint_parse(const char *text, struct grpc_endpoint *out, struct error *err);
+/* If the environment names a proxy for it (net/proxy.h), it is reached through that, with CONNECT.
+ * Only host:port and its forms with a scheme can have one. */
+bool grpc_endpoint_find_proxy(struct grpc_endpoint *endpoint, struct error *err);
 void grpc_endpoint_fini(struct grpc_endpoint *endpoint);
 /* Would a client with this TLS section (NULL: none) send in plaintext? */
 bool grpc_endpoint_is_plaintext(const struct grpc_endpoint *endpoint,

@@ -3,7 +3,9 @@
 
 #include <string.h>
 
+#include "base/base64.h"
 #include "base/memory.h"
+#include "net/proxy.h"
 
 /* How each scheme of an endpoint becomes a target of core. */
 static const struct scheme {
@@ -86,8 +88,45 @@ bool grpc_endpoint_parse(const char *text, struct grpc_endpoint *out, struct err
 	return true;
 }
 
+static char *basic_authorization(const struct proxy *proxy)
+{
+	struct bytes out;
+	char *pair = memory_format("%s:%s", proxy->user, proxy->password);
+	bytes_init(&out, SIZE_MAX);
+	base64_add(&out, view_of(pair), true);
+	char *text = memory_format("Basic %.*s", (int)out.len, (const char *)out.at);
+	memory_free(pair);
+	bytes_fini(&out);
+	return text;
+}
+
+bool grpc_endpoint_find_proxy(struct grpc_endpoint *e, struct error *err)
+{
+	struct proxy proxy = { 0 };
+	if (*e->host && !proxy_of_environment(true, e->host, e->port, &proxy, err))
+		return false;
+	if (!proxy.host)
+		return true;
+	bool http = !strcmp(proxy.scheme, "http");
+	if (http) {
+		char *place = proxy_place(proxy.host, proxy.port);
+		memory_free(e->target);
+		e->target = memory_format("dns:///%s", place);
+		e->behind = proxy_place(e->host, e->port);
+		e->proxy_authorization = proxy.user ? basic_authorization(&proxy) : NULL;
+		memory_free(place);
+	}
+	proxy_fini(&proxy);
+	return http || error_set(err, ERROR_CONFIG,
+				 "environment variable HTTPS_PROXY: gRPC clients support only the "
+				 "scheme http; if %s needs no proxy, add it to NO_PROXY",
+				 e->host);
+}
+
 void grpc_endpoint_fini(struct grpc_endpoint *endpoint)
 {
+	memory_free(endpoint->behind);
+	memory_free(endpoint->proxy_authorization);
 	memory_free(endpoint->target);
 	memory_free(endpoint->host);
 	memory_free(endpoint->port);

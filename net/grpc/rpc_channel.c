@@ -80,6 +80,23 @@ static int64_t at_least_1_ms(struct duration d)
 	return d.ns < 1000000 ? 1 : d.ns / 1000000;
 }
 
+/* Core's own names, which it uses when it finds a proxy in the environment. That is switched off,
+ * because its rules differ from those of the Collector (net/proxy.h). The caller frees the result
+ * when the channel exists. */
+static char *add_proxy(struct args *args, const struct grpc_endpoint *endpoint,
+		       const struct grpc_client_options *o)
+{
+	char *header = NULL;
+	add_number(args, GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+	if (endpoint->proxy_authorization)
+		header = memory_format("Proxy-Authorization:%s", endpoint->proxy_authorization);
+	add_text(args, "grpc.http_connect_server", endpoint->behind);
+	add_text(args, "grpc.http_connect_headers", header);
+	/* not that of the proxy; also the name in the server's certificate */
+	add_text(args, GRPC_ARG_DEFAULT_AUTHORITY, o->authority ? o->authority : endpoint->behind);
+	return header;
+}
+
 /* With a keepalive time, core sets TCP_USER_TIMEOUT of each socket to the keepalive timeout.
  * Without it, a peer that stops reading would delay a half-written message, and the shutdown of its
  * exporter, for a quarter of an hour. */
@@ -113,10 +130,10 @@ struct rpc_channel *rpc_channel_new(const struct grpc_endpoint *endpoint,
 	add_number(&args, GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS, RESOLVE_AGAIN_MS);
 	add_text(&args, GRPC_ARG_LB_POLICY_NAME, o->balancer);
 	add_text(&args, GRPC_ARG_PRIMARY_USER_AGENT_STRING, o->user_agent);
-	add_text(&args, GRPC_ARG_DEFAULT_AUTHORITY, o->authority);
 	add_text(&args, GRPC_SSL_TARGET_NAME_OVERRIDE_ARG,
 		 o->tls ? o->tls->server_name_override : NULL);
 	add_keepalive(&args, o);
+	char *header = add_proxy(&args, endpoint, o);
 
 	grpc_channel_credentials *credentials = credentials_of(endpoint, o->tls, material);
 	grpc_channel_args all = { args.count, args.at };
@@ -125,6 +142,7 @@ struct rpc_channel *rpc_channel_new(const struct grpc_endpoint *endpoint,
 	channel->core = grpc_channel_create(endpoint->target, credentials, &all);
 	channel->method = grpc_channel_register_call(channel->core, o->method, NULL, NULL);
 	grpc_channel_credentials_release(credentials);
+	memory_free(header);
 	return channel;
 }
 

@@ -4,7 +4,9 @@
 #include <curl/curl.h>
 
 #include "base/memory.h"
+#include "net/http/http_connection.h"
 #include "net/http/http_curl.h"
+#include "net/proxy.h"
 
 static size_t take(char *data, size_t size, size_t count, void *out)
 {
@@ -28,6 +30,7 @@ static void set_options(CURL *curl, const struct http_call *call, struct curl_sl
 			struct bytes *out)
 {
 	curl_easy_setopt(curl, CURLOPT_URL, call->url);
+	http_connection_set_proxy(curl, NULL, call->url);
 	curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
 	curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
 	curl_easy_setopt(curl, CURLOPT_USERAGENT, "portcullis");
@@ -55,6 +58,8 @@ static bool failed(CURLcode code, struct error *err)
 bool http_call(const struct http_call *call, int *status, struct bytes *out, struct error *err)
 {
 	long code = 0;
+	if (!proxy_check_environment(err))
+		return false;
 	http_curl_start();
 	CURL *curl = curl_easy_init();
 	if (!curl)

@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "base/memory.h"
+#include "net/proxy.h"
 
 /* Checks of an endpoint and its headers that need no connection. */
 
@@ -96,13 +97,11 @@ bool http_client_check_headers(const struct metadatum *headers, struct error *er
 
 bool http_client_check_proxy(const char *text, struct error *err)
 {
-	CURLU *url = curl_url();
-	bool good = !text || !*text ||
-		    (!curl_url_set(url, CURLUPART_URL, text, CURLU_NON_SUPPORT_SCHEME) &&
-		     has_part(url, CURLUPART_HOST));
-	curl_url_cleanup(url);
-	return good ||
-	       error_set(err, ERROR_CONFIG, "proxy_url must be a URL with a scheme and a host");
+	struct proxy proxy = { 0 };
+	bool good =
+		!text || !*text || proxy_parse(text, &proxy, err) || error_prefix(err, "proxy_url");
+	proxy_fini(&proxy);
+	return good;
 }
 
 void http_client_place(const char *text, char **host, char **port)

@@ -14,7 +14,9 @@
 #include "base/hash.h"
 #include "base/memory.h"
 #include "net/compress.h"
+#include "net/http/http_connection.h"
 #include "net/http/http_curl.h"
+#include "net/proxy.h"
 
 /* libcurl with GnuTLS accepts certificates only as files. The contents that were read and checked
  * are kept in memory files. The requests that began with them share these files. */
@@ -25,7 +27,6 @@ struct identity {
 	char *paths[3];
 };
 enum { CA, CERTIFICATE, KEY };
-#define RESOLVE_AGAIN_S 5L /* a resolved name is kept for this time */
 
 struct http_client {
 	struct http_client_options options;
@@ -119,9 +120,22 @@ static void flight_free(struct flight *flight)
 	memory_free(flight);
 }
 
-static const char *failure_of(CURLcode code)
+/* Has a proxy refused to forward the connection? */
+static bool refused_by_proxy(CURL *curl)
 {
+	long status = 0;
+	curl_easy_getinfo(curl, CURLINFO_HTTP_CONNECTCODE, &status);
+	return status >= 300;
+}
+
+static const char *failure_of(CURL *curl, CURLcode code)
+{
+	if (refused_by_proxy(curl))
+		return "proxy";
 	switch (code) {
+	case CURLE_COULDNT_RESOLVE_PROXY:
+	case CURLE_PROXY:
+		return "proxy";
 	case CURLE_OPERATION_TIMEDOUT:
 		return "deadline_exceeded";
 	case CURLE_PEER_FAILED_VERIFICATION:
@@ -193,7 +207,8 @@ static void conclude(struct flight *flight, CURLcode code)
 	bool answered = flight->headed && status >= 200;
 	result.status = answered ? (int)status : 0;
 	if ((code != CURLE_OK && !flight->full) || !answered)
-		result.failure = failure_of(code == CURLE_OK ? CURLE_PARTIAL_FILE : code);
+		result.failure =
+			failure_of(flight->curl, code == CURLE_OK ? CURLE_PARTIAL_FILE : code);
 	result.coding = coding_of(flight);
 	curl_easy_getinfo(flight->curl, CURLINFO_CONTENT_TYPE, &result.content_type);
 	if (flight->into == &flight->answer)
@@ -290,6 +305,8 @@ static uint64_t about(uint64_t ns)
 struct http_client *http_client_new(const struct http_client_options *options, struct error *err)
 {
 	http_curl_start();
+	if (!options->proxy && !proxy_check_environment(err))
+		return NULL;
 	struct identity *identity = identity_new(options->tls, err);
 	if (!identity)
 		return NULL;
@@ -346,20 +363,8 @@ static void set_headers(struct flight *flight, const struct metadatum *more)
 	curl_easy_setopt(flight->curl, CURLOPT_HTTPHEADER, list);
 }
 
-static void set_security(struct flight *flight)
+static void set_credentials(CURL *curl, const struct http_client_options *o)
 {
-	const struct http_client_options *o = &flight->client->options;
-	CURL *curl = flight->curl;
-	bool trusting = o->tls && o->tls->insecure_skip_verify;
-	curl_easy_setopt(curl, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
-	curl_easy_setopt(curl, CURLOPT_SSL_VERIFYPEER, trusting ? 0L : 1L);
-	curl_easy_setopt(curl, CURLOPT_SSL_VERIFYHOST, trusting ? 0L : 2L);
-	if (flight->identity->paths[CA])
-		curl_easy_setopt(curl, CURLOPT_CAINFO, flight->identity->paths[CA]);
-	if (flight->identity->paths[CERTIFICATE]) {
-		curl_easy_setopt(curl, CURLOPT_SSLCERT, flight->identity->paths[CERTIFICATE]);
-		curl_easy_setopt(curl, CURLOPT_SSLKEY, flight->identity->paths[KEY]);
-	}
 	if (o->username) {
 		curl_easy_setopt(curl, CURLOPT_HTTPAUTH, CURLAUTH_BASIC);
 		curl_easy_setopt(curl, CURLOPT_USERNAME, o->username);
@@ -368,26 +373,6 @@ static void set_security(struct flight *flight)
 		curl_easy_setopt(curl, CURLOPT_HTTPAUTH, CURLAUTH_BEARER);
 		curl_easy_setopt(curl, CURLOPT_XOAUTH2_BEARER, o->bearer);
 	}
-}
-
-/* Rounded up: libcurl has whole seconds, of which 0 is its default. */
-static long seconds_of(uint64_t ns)
-{
-	uint64_t seconds = ns / 1000000000 + (ns % 1000000000 != 0);
-	return (long)(seconds < INT32_MAX ? seconds : INT32_MAX);
-}
-
-static void set_connection(CURL *curl, const struct http_client_options *o)
-{
-	if (o->idle_ns)
-		curl_easy_setopt(curl, CURLOPT_MAXAGE_CONN, seconds_of(o->idle_ns));
-	if (o->max_age_ns)
-		curl_easy_setopt(curl, CURLOPT_MAXLIFETIME_CONN, seconds_of(o->max_age_ns));
-	curl_easy_setopt(curl, CURLOPT_DNS_CACHE_TIMEOUT, RESOLVE_AGAIN_S);
-	curl_easy_setopt(curl, CURLOPT_FRESH_CONNECT, (long)o->one_request);
-	curl_easy_setopt(curl, CURLOPT_FORBID_REUSE, (long)o->one_request);
-	if (o->proxy)
-		curl_easy_setopt(curl, CURLOPT_PROXY, o->proxy);
 }
 
 static void set_transfer(struct flight *flight, uint64_t timeout_ns)
@@ -492,12 +477,15 @@ static struct flight *flight_new(struct http_client *client,
 	return flight;
 }
 
-static void launch(struct flight *flight, const struct metadatum *headers, uint64_t timeout_ns)
+static void launch(struct flight *flight, const char *url, const struct metadatum *headers,
+		   uint64_t timeout_ns)
 {
 	set_transfer(flight, timeout_ns);
-	set_connection(flight->curl, &flight->client->options);
+	char *const *paths = flight->identity->paths;
+	const struct http_files files = { paths[CA], paths[CERTIFICATE], paths[KEY] };
+	http_connection_set(flight->curl, &flight->client->options, url, &files);
 	set_headers(flight, headers);
-	set_security(flight);
+	set_credentials(flight->curl, &flight->client->options);
 	loop_post(flight->client->options.loop, begin_flight, flight);
 }
 
@@ -508,7 +496,7 @@ void http_client_post(struct http_client *client, const struct http_post *post,
 	struct flight *flight = flight_new(client, done, argument);
 	set_url(flight, client->options.url);
 	set_post(flight, post);
-	launch(flight, post->headers, post->timeout_ns);
+	launch(flight, client->options.url, post->headers, post->timeout_ns);
 }
 
 uint64_t http_client_get(struct http_client *client, const struct http_get *get,
@@ -520,7 +508,7 @@ uint64_t http_client_get(struct http_client *client, const struct http_get *get,
 	flight->into = get->body;
 	set_url(flight, get->url);
 	curl_easy_setopt(flight->curl, CURLOPT_HTTPGET, 1L);
-	launch(flight, get->headers, get->timeout_ns);
+	launch(flight, get->url, get->headers, get->timeout_ns);
 	return number;
 }
 

@@ -25,7 +25,7 @@ struct http_client_options {
 	const char *user_agent;
 	const char *username, *password; /* basic authentication; NULL: none */
 	const char *bearer;              /* a token; NULL: none */
-	const char *proxy;               /* NULL: from the environment */
+	const char *proxy;               /* NULL: from the environment (net/proxy.h) */
 	uint32_t idle_max;               /* idle connections that are kept; 0: libcurl's default */
 	uint32_t server_max; /* connections to one server; further requests wait; 0: any number */
 	/* a connection that was idle for longer is not used again; 0: libcurl's default */
@@ -64,9 +64,9 @@ struct http_get {
 struct http_result {
 	int status; /* 0: there was no reply, see `failure` */
 	/*
-	 * One of a fixed set: "deadline_exceeded", "tls", "unresolved", "cut", "cancelled",
-	 * "unavailable". http_get adds "too_large" and "url" (the URL is invalid). NULL: the reply
-	 * is complete, or (http_post) exceeds the maximum that is read.
+	 * One of a fixed set: "deadline_exceeded", "tls", "unresolved", "proxy", "cut",
+	 * "cancelled", "unavailable". http_get adds "too_large" and "url" (the URL is invalid).
+	 * NULL: the reply is complete, or (http_post) exceeds the maximum that is read.
 	 */
 	const char *failure;
 	/* http_post: decompressed, for classification only, never logged. http_get: as sent, also
@@ -91,7 +91,8 @@ bool http_client_check_proxy(const char *url, struct error *err); /* accepts NUL
  * caller frees both. */
 void http_client_place(const char *url, char **host, char **port);
 
-/* [loop thread, or before it runs] ERROR_CONFIG: the TLS files are invalid. */
+/* [loop thread, or before it runs] ERROR_CONFIG: the TLS files, or the URLs of
+ * proxies in the environment, are invalid. */
 struct http_client *http_client_new(const struct http_client_options *options, struct error *err);
 /* [any thread] done is called exactly once, on the loop thread, and must not block. */
 void http_client_post(struct http_client *client, const struct http_post *post,

@@ -54,7 +54,8 @@ extern const struct config_table http_basic_table;
 	CONFIG_ROW(type, member.disable_keep_alives, .key = "disable_keep_alives", .def = "false", \
 		   .help = "Each request has a connection of its own."), \
 	CONFIG_ROW(type, member.proxy_url, .key = "proxy_url", \
-		   .help = "Default: the environment variables `http_proxy`, `https_proxy` and `no_proxy`.")
+		   .help = "URL of a proxy for all requests: `http`, `https` or `socks5`. Default: the environment variables " \
+			   "`HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY`.")
 /* clang-format on */
 
 /* Is the configuration valid, with this URL? */

@@ -30,18 +30,27 @@ static bool check_tpm(const struct node *tpm, struct error *err)
 	       error_set(err, ERROR_CONFIG, "tpm: keys in a TPM are not supported");
 }
 
-/* libcurl and gRPC core, which our clients use, offer no common way to set these keys. */
 static bool check_client_choice(const struct tls_client_config *c, struct error *err)
 {
-	if (c->min_version && *c->min_version && strcmp(c->min_version, "1.2") != 0)
-		return error_set(err, ERROR_CONFIG, "min_version: clients support only \"1.2\"");
-	if (c->max_version && *c->max_version && strcmp(c->max_version, "1.3") != 0)
-		return error_set(err, ERROR_CONFIG, "max_version: clients cannot disable TLS 1.3");
-	if (c->cipher_suites.count)
-		return error_set(err, ERROR_CONFIG, "cipher_suites: not supported for clients");
-	if (c->curve_preferences.count)
-		return error_set(err, ERROR_CONFIG, "curve_preferences: not supported for clients");
+	bool tls_1_2, tls_1_3;
+	if (!tls_choice_versions(c->min_version, c->max_version, &tls_1_2, &tls_1_3, err))
+		return false;
+	if (c->cipher_suites.count || c->curve_preferences.count)
+		return error_set(err, ERROR_CONFIG,
+				 "%s: not supported for clients: their libraries choose it",
+				 c->cipher_suites.count ? "cipher_suites" : "curve_preferences");
 	return true;
+}
+
+bool tls_client_check_any_version(const struct tls_client_config *c, struct error *err)
+{
+	bool tls_1_2, tls_1_3;
+	if (!tls_choice_versions(c->min_version, c->max_version, &tls_1_2, &tls_1_3, err))
+		return false;
+	return (tls_1_2 && tls_1_3) ||
+	       error_set(err, ERROR_CONFIG,
+			 "%s: the library of this client always offers TLS 1.2 and 1.3",
+			 tls_1_2 ? "max_version" : "min_version");
 }
 
 static bool given(const char *file, const struct secret *pem)
@@ -85,6 +94,11 @@ static bool check_client(const void *config, struct error *err)
 		return error_set(err, ERROR_CONFIG,
 				 "for auth via TLS, provide both certificate and key, or neither");
 	return true;
+}
+
+static bool check_client_of_any_version(const void *config, struct error *err)
+{
+	return check_client(config, err) && tls_client_check_any_version(config, err);
 }
 
 #define COMMON_ROWS(type) \
@@ -169,9 +183,10 @@ static const struct config_row client_rows[] = {
 	CONFIG_ROW(struct tls_client_config, reload_interval, .key = "reload_interval", .def = "0s",
 		   .help = "How often the files are reloaded; 0: only on SIGHUP."),
 	CONFIG_ROW(struct tls_client_config, min_version, .key = "min_version", .def = "\"1.2\"",
-		   .help = "Must be empty or 1.2. TLS 1.2 and 1.3 are always offered."),
+		   .help = "1.2 or 1.3. Clients of gRPC and Kafka: must be 1.2 or empty."),
 	CONFIG_ROW(struct tls_client_config, max_version, .key = "max_version",
-		   .help = "Must be empty or 1.3. TLS 1.3 cannot be disabled."),
+		   .help = "1.2 or 1.3; empty: 1.3. Clients of gRPC and Kafka: must be 1.3 or "
+			   "empty."),
 	CONFIG_ROW(struct tls_client_config, cipher_suites, .key = "cipher_suites",
 		   .help = "Not supported for clients: setting it is an error."),
 	CONFIG_ROW(struct tls_client_config, curve_preferences, .key = "curve_preferences",
@@ -183,7 +198,7 @@ static const struct config_row client_rows[] = {
 const struct config_table tls_client_table = { sizeof(struct tls_client_config), client_rows,
 					       check_client };
 const struct config_table tls_client_optional_table = { sizeof(struct tls_client_config),
-							client_rows, check_client,
+							client_rows, check_client_of_any_version,
 							.optional = true };
 
 static bool read_whole(FILE *file, struct bytes *out)

@@ -6,8 +6,9 @@
 #include "net/fields.h"
 
 /* The Collector's TLS sections (configtls), and the loading of the files that they name. Servers
- * support min_version, max_version, cipher_suites and curve_preferences (net/tls/tls_choice.h). For
- * clients, setting them fails validation. A tpm fails validation for both. */
+ * support min_version, max_version, cipher_suites and curve_preferences (net/tls/tls_choice.h),
+ * clients the versions, if they are of HTTP; other settings of clients fail validation. A tpm fails
+ * validation for both. */
 struct tls_server_config {
 	struct optional present;
 	char *ca_file, *cert_file, *key_file, *client_ca_file;
@@ -34,8 +35,11 @@ struct tls_client_config {
 
 extern const struct config_table tls_server_table;
 extern const struct config_table tls_client_table;
-/* For protocols without TLS by default: the section turns it on. */
+/* For protocols without TLS by default: the section turns it on. Its check contains
+ * tls_client_check_any_version. */
 extern const struct config_table tls_client_optional_table;
+/* For clients whose library has no setting for versions: is none excluded? */
+bool tls_client_check_any_version(const struct tls_client_config *config, struct error *err);
 
 /*
  * PEM strings that were read and checked against each other: a key that does not match its

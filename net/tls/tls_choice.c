@@ -78,18 +78,18 @@ static bool read_version(const char *key, const char *text, int *version, struct
 			 key);
 }
 
-static bool read_versions(const struct tls_server_config *config, struct chosen *c,
-			  struct error *err)
+bool tls_choice_versions(const char *min_version, const char *max_version, bool *tls_1_2,
+			 bool *tls_1_3, struct error *err)
 {
 	int min = TLS_1_2, max = TLS_1_3;
-	if (!read_version("min_version", config->min_version, &min, err) ||
-	    !read_version("max_version", config->max_version, &max, err))
+	if (!read_version("min_version", min_version, &min, err) ||
+	    !read_version("max_version", max_version, &max, err))
 		return false;
 	if (min > max)
 		return error_set(err, ERROR_CONFIG,
 				 "min_version cannot be greater than max_version");
-	c->tls_1_2 = min == TLS_1_2;
-	c->tls_1_3 = max == TLS_1_3;
+	*tls_1_2 = min == TLS_1_2;
+	*tls_1_3 = max == TLS_1_3;
 	return true;
 }
 
@@ -164,7 +164,9 @@ static bool read_curves(const struct strings *names, struct chosen *c, struct er
 static bool choose(const struct tls_server_config *config, struct chosen *c, struct error *err)
 {
 	*c = (struct chosen){ 0 };
-	return read_versions(config, c, err) && read_suites(&config->cipher_suites, c, err) &&
+	return tls_choice_versions(config->min_version, config->max_version, &c->tls_1_2,
+				   &c->tls_1_3, err) &&
+	       read_suites(&config->cipher_suites, c, err) &&
 	       read_curves(&config->curve_preferences, c, err);
 }
 

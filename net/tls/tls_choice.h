@@ -26,6 +26,11 @@ struct tls_choice {
 bool tls_choice_openssl(const struct tls_server_config *config, struct tls_choice *out,
 			struct error *err);
 
+/* Which versions min_version and max_version (NULL or "": the default) leave of 1.2 and 1.3; the
+ * same errors. */
+bool tls_choice_versions(const char *min_version, const char *max_version, bool *tls_1_2,
+			 bool *tls_1_3, struct error *err);
+
 /*
  * A GnuTLS priority string, to be freed with memory_free. GnuTLS selects ciphers and key exchanges
  * rather than suites. A list that does not contain every suite that its ciphers and key exchanges

@@ -62,6 +62,7 @@ enum {
 static const char *unsent_reason(const char *message)
 {
 	static const char *const words[][2] = { { "DNS resolution failed", "unresolved" },
+						{ "HTTP proxy returned", "proxy" },
 						{ "handshak", "tls" },
 						{ "grpc_socket_mutator failed", REPLY_TOO_LARGE } };
 	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
@@ -323,6 +324,8 @@ bool grpc_sender_check(const struct grpc_sender_config *c, struct error *err)
 	struct grpc_endpoint endpoint;
 	bool ok = grpc_endpoint_parse(c->endpoint, &endpoint, err);
 	grpc_endpoint_fini(&endpoint);
+	if (ok && !tls_client_check_any_version(&c->tls, err))
+		return error_prefix(err, "tls");
 	return ok && check_compression(c, err) && check_balancer(c->balancer_name, err) &&
 	       grpc_client_check_headers(&c->headers, err) && check_extensions(c, err);
 }

@@ -93,8 +93,9 @@ extern const struct config_table grpc_keepalive_table;
 	"`otelcol_exporter_oversized_responses`) and never split.\n\n" \
 	"If a server stops reading in the middle of a request, the connection is closed after 10 s (with `keepalive`: after " \
 	"its `timeout`). A shutdown of the gateway waits for that.\n\n" \
-	"The proxy environment variables (`grpc_proxy`, `https_proxy`, `http_proxy`, `no_grpc_proxy`, `no_proxy`) " \
-	"are honoured."
+	"A proxy that the environment variable `HTTPS_PROXY` names, with the scheme `http`, is asked to forward the " \
+	"connection (`CONNECT`), also without TLS, as in the Collector. This concerns endpoints that are `host:port`, with " \
+	"or without `https://`, `http://`, `dns:///` or `passthrough:///`. `NO_PROXY` lists hosts without a proxy."
 /* clang-format on */
 
 bool grpc_sender_check(const struct grpc_sender_config *config, struct error *err);

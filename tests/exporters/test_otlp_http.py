@@ -3,6 +3,7 @@
 import itertools
 import json
 import signal
+import ssl
 import subprocess
 import threading
 import time
@@ -361,6 +362,28 @@ def test_tls_needs_a_known_ca(build, certificates, tls, good):
             if good:
                 rig.settle(10)
                 assert sink.taken[0].path == "/base" + PATH
+            else:
+                rig.gateway.until(lambda: '"tls"' in rig.gateway.log())
+                assert not sink.seen
+
+
+TLS_1_2, TLS_1_3 = ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3
+
+
+@pytest.mark.parametrize("versions, server, good", [
+    ("min_version: '1.3'", TLS_1_3, True), ("min_version: '1.3'", TLS_1_2, False),
+    ("max_version: '1.2'", TLS_1_2, True), ("max_version: '1.2'", TLS_1_3, False),
+    ("min_version: '1.2', max_version: '1.3'", TLS_1_2, True), ("min_version: '1.2', max_version: '1.3'", TLS_1_3, True)])
+def test_tls_has_the_configured_versions(build, certificates, versions, server, good):
+    with OtlpSink((certificates / "server.pem", certificates / "server.key")) as sink:
+        context = sink.server.socket.context
+        context.minimum_version = context.maximum_version = server
+        tls = "tls: {ca_file: %s/ca.pem, %s}" % (certificates, versions)
+        with Rig(build, sink, tls, endpoint="https://localhost:%d" % sink.port) as rig:
+            rig.send()
+            if good:
+                rig.settle(10)
+                assert len(sink.taken) == 1
             else:
                 rig.gateway.until(lambda: '"tls"' in rig.gateway.log())
                 assert not sink.seen

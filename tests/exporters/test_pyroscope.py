@@ -483,7 +483,7 @@ def test_requests_go_through_the_proxy(build):
     ("bearer_token: y, basic_auth: {username: z}", "not both"),
     ("compression: zstd", "compression: unsupported type; use gzip or none"),
     ("preset: v3", "preset"),
-    ("proxy_url: 'no proxy'", "proxy_url must be a URL"),
+    ("proxy_url: 'no proxy'", "proxy_url: must be a URL"),
     ("label_limits: {max_names: 2}", "max_names"),
     ("labels: ascii", "labels"),
     ("tls: {cert_file: x}", "provide both certificate and key"),

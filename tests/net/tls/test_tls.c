@@ -140,8 +140,12 @@ static void what_a_client_cannot_choose_is_an_error(void **state)
 		const char *error;
 	} rows[] = {
 		{ { .min_version = T("1.2"), .max_version = T("1.3") }, NULL },
-		{ { .min_version = T("1.3") }, "min_version" },
-		{ { .max_version = T("1.2") }, "max_version" },
+		{ { .min_version = T("1.3") }, NULL },
+		{ { .max_version = T("1.2") }, NULL },
+		{ { .min_version = T("1.3"), .max_version = T("1.2") }, "min_version" },
+		{ { .min_version = T("1.0") }, "min_version: TLS 1.0 is not supported" },
+		{ { .max_version = T("1.1") }, "max_version: TLS 1.1 is not supported" },
+		{ { .max_version = T("1.4") }, "max_version" },
 		{ { .cipher_suites = list }, "cipher_suites" },
 		{ { .curve_preferences = list }, "curve_preferences" },
 		{ { .tpm = &enabled }, "tpm" },
@@ -149,6 +153,29 @@ static void what_a_client_cannot_choose_is_an_error(void **state)
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct error err = { 0 };
 		assert_int_equal(tls_client_table.check(&rows[i].config, &err), !rows[i].error);
+		assert_true(!rows[i].error || strstr(err.text, rows[i].error));
+	}
+}
+
+static void a_library_without_versions_takes_none_that_excludes_one(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *min, *max, *error;
+	} rows[] = {
+		{ NULL, NULL, NULL },
+		{ "", "", NULL },
+		{ "1.2", "1.3", NULL },
+		{ "1.3", NULL, "min_version: the library of this client" },
+		{ NULL, "1.2", "max_version: the library of this client" },
+		{ "1.1", NULL, "min_version: TLS 1.1 is not supported" },
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct tls_client_config config = { .min_version = T(rows[i].min),
+						    .max_version = T(rows[i].max) };
+		struct error err = { 0 };
+		assert_int_equal(tls_client_check_any_version(&config, &err), !rows[i].error);
+		assert_int_equal(tls_client_optional_table.check(&config, &err), !rows[i].error);
 		assert_true(!rows[i].error || strstr(err.text, rows[i].error));
 	}
 }
@@ -192,6 +219,7 @@ int main(void)
 		cmocka_unit_test(client_without_files_uses_the_system),
 		cmocka_unit_test(pem_texts_replace_files),
 		cmocka_unit_test(what_a_client_cannot_choose_is_an_error),
+		cmocka_unit_test(a_library_without_versions_takes_none_that_excludes_one),
 		cmocka_unit_test(what_a_server_cannot_honour_is_an_error),
 		cmocka_unit_test(server_needs_certificate_and_key_once),
 	};
