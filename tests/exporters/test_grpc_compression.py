@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What exporters over gRPC send with each `compression`, and how they read what comes back."""
-import threading
-
 import pytest
 
 from harness import build as make
-from harness import codings, faults, h2, otlp, peers
+from harness import codings, faults, otlp, peers
 from harness.gateway import Gateway
 from harness.otlphttp import OtlpSink
 
@@ -40,42 +38,6 @@ CANARY = "words-of-the-server"
 COMPLAINT = 'grpc: Decompressor is not installed for grpc-encoding "zstd" ' + CANARY
 
 
-class Wire(faults.FaultSink):
-    """A server that keeps the headers and the message of each call as they arrive."""
-
-    def __init__(self):
-        super().__init__()
-        self.lock, self.blocks, self.bodies = threading.Lock(), {}, {}
-
-    def serve(self, connection):
-        try:
-            faults.read(connection, 24)
-            connection.sendall(h2.frame(h2.SETTINGS, 0, b"", 0))
-            while True:
-                self.look(connection)
-        except (OSError, EOFError):
-            connection.close()
-
-    def look(self, connection):
-        head = faults.read(connection, 9)
-        payload = faults.read(connection, int.from_bytes(head[:3], "big"))
-        kind, flags, stream = head[3], head[4], int.from_bytes(head[5:], "big")
-        if kind in (h2.SETTINGS, h2.PING) and not flags & h2.ACK:
-            connection.sendall(h2.frame(kind, h2.ACK, payload if kind == h2.PING else b"", 0))
-        with self.lock:
-            if kind == h2.HEADERS:
-                self.blocks[stream] = payload
-            if kind == h2.DATA:
-                self.bodies[stream] = self.bodies.get(stream, b"") + payload
-        if kind == h2.DATA and payload:
-            for window in (0, stream):
-                connection.sendall(h2.frame(h2.WINDOW_UPDATE, 0, len(payload).to_bytes(4, "big"), window))
-        if kind == h2.DATA and flags & h2.END_STREAM:
-            self.calls += 1
-            for step in self.script:
-                step(connection, stream)
-
-
 def gateway(build, port, compression, more="", ids="otlp_grpc"):
     return Gateway(build / "portcullis", CONFIG % (port, compression, more, ids))
 
@@ -98,20 +60,21 @@ def settled(g, exporter="otlp_grpc"):
 @pytest.mark.parametrize("compression", WIRE)
 def test_the_message_is_flagged_and_its_coding_announced(build, compression):
     name, decoder = WIRE[compression]
-    with Wire() as sink, gateway(build, sink.port, compression) as g:
+    with faults.FaultSink() as sink, gateway(build, sink.port, compression) as g:
         sent = send(g, 3)
         settled(g)
         assert g.total("otelcol_ledger_out_samples", exporter="otlp_grpc") == 900
         received = otlp.Counter()
-        for stream, body in sink.bodies.items():
+        for call in sink.seen:
+            body = call.wire
             flag, length, message = body[0], int.from_bytes(body[1:5], "big"), body[5:]
             assert flag == (name is not None) and length == len(message)
-            announced = b"grpc-encoding" in sink.blocks[stream]
+            announced = b"grpc-encoding" in call.block
             assert announced == (name is not None) or name == "gzip", "gzip is in core's table after the first call"
             if name in ("zstd", "snappy"):
-                assert b"\x0dgrpc-encoding" + bytes([len(name)]) + name.encode() in sink.blocks[stream]
+                assert b"\x0dgrpc-encoding" + bytes([len(name)]) + name.encode() in call.block
             received += otlp.samples(codings.DECODERS[decoder](message) if decoder else message)
-        assert received == sent and b"send " not in b"".join(sink.blocks.values())
+        assert received == sent and b"send " not in b"".join(call.block for call in sink.seen)
 
 
 @pytest.mark.parametrize("compression", PACKED)
@@ -127,7 +90,7 @@ def test_the_next_gateway_reads_it(build, compression):
 
 @pytest.mark.parametrize("compression, other", [("gzip", "gzip"), ("zstd", "zstd"), ("snappy", "x-snappy-framed")])
 def test_a_compressed_copy_is_shared_with_other_destinations(build, compression, other):
-    with Wire() as sink, OtlpSink() as web:
+    with faults.FaultSink() as sink, OtlpSink() as web:
         more = "  otlp_grpc/b: {endpoint: 127.0.0.1:%d, tls: {insecure: true}, compression: %s}\n" % (sink.port, compression)
         more += "  otlp_http: {endpoint: 'http://127.0.0.1:%d', compression: %s}\n" % (web.port, other)
         with gateway(build, sink.port, compression, more, "otlp_grpc, otlp_grpc/b, otlp_http") as g:
@@ -137,7 +100,7 @@ def test_a_compressed_copy_is_shared_with_other_destinations(build, compression,
             made = {dict(labels)["form"]: int(n) for (name, labels), n in g.metrics().items()
                     if name == "otelcol_packet_encodings" and n}
             assert sum(made.values()) == 4, made
-            assert web.samples() == sent and sink.calls == 8
+            assert web.samples() == sent and len(sink.seen) == 8
 
 
 @pytest.mark.parametrize("compression", PACKED)
@@ -146,7 +109,7 @@ def test_a_compressed_response_is_read(build, compression, answered):
     """grpc-go compresses a response as the request was, whether that was offered or not."""
     response = otlp.Response(partial_success={"rejected_profiles": 1, "error_message": CANARY}).SerializeToString()
     body = codings.ENCODERS[WIRE[answered][1]](response)
-    with Wire() as sink, gateway(build, sink.port, compression) as g:
+    with faults.FaultSink() as sink, gateway(build, sink.port, compression) as g:
         opening = faults.headers((":status", 200), ("content-type", "application/grpc"), ("grpc-encoding", answered))
         sink.script = [opening, faults.data(faults.message(body, flag=1)), faults.trailers(0)]
         send(g)
@@ -160,13 +123,13 @@ def test_a_compressed_response_is_read(build, compression, answered):
     (faults.refusal(12, ("grpc-message", "unknown service " + CANARY)), "unimplemented"),
 ])
 def test_a_server_that_does_not_know_the_compression(build, script, error):
-    with Wire() as sink, gateway(build, sink.port, "zstd") as g:
+    with faults.FaultSink() as sink, gateway(build, sink.port, "zstd") as g:
         sink.script = script
         send(g)
         settled(g)
         assert g.total("otelcol_ledger_dropped_samples", exporter="otlp_grpc", reason="permanent") == 300
         assert '"error": "%s"' % error in g.log() and CANARY not in g.log()
-        assert len(sink.bodies) == 1, "it is not sent again without compression"
+        assert len(sink.seen) == 1, "it is not sent again without compression"
 
 
 def test_what_parca_does_not_read_is_an_error(build):

@@ -5,13 +5,15 @@ What becomes of the data is what the Collector makes of the status (its grpc_uti
 table of the gRPC specification): tried again, given up, or taken.
 """
 import base64
+import contextlib
 import struct
 
 import pytest
 
 from harness import build as make
-from harness import faults, h2, peers
+from harness import faults, h2, otlp, outcomes, peers
 from harness.gateway import Gateway
+from harness.outcomes import CANARY, EXHAUSTED, RETRIES, Fault
 from support.grpc_peer import field, status_details
 
 CONFIG = """
@@ -29,7 +31,6 @@ service:
     profiles: {receivers: [otlp], exporters: [EXPORTER]}
 """
 OK, RETRY, PERMANENT, TOO_LARGE = "out", "no_retry", "permanent", "too_large"
-CANARY = "a-text-of-the-server"
 
 
 class Bed:
@@ -68,6 +69,7 @@ class Bed:
         with peers.Client(self.gateway.port["otlp"]) as client:
             client.send(make.request(1, samples=10))
         self.gateway.until(lambda: sum(self.counts().values()) == sum(before.values()) + 10)
+        assert self.gateway.balanced("profiles", self.exporter), self.gateway.ledger("profiles", self.exporter)
         after = self.counts()
         ((found, _),) = {k: after[k] for k in after if after[k] != before.get(k, 0)}.items()
         return found
@@ -143,7 +145,6 @@ def test_an_answer_that_takes_its_time_is_taken(bed):
 
 
 def test_an_answer_that_comes_too_late_is_none(bed):
-    bed.sink.calls = 0
     assert bed.outcome([faults.OPEN, faults.data(faults.message()), faults.pause(3), faults.trailers(0)]) == RETRY
     bed.recover()
 
@@ -263,3 +264,82 @@ def test_why_there_is_no_connection_is_told(build, endpoint, tls, reason):
         client.send(make.request(1))
         gateway.until(lambda: "Exporting failed." in gateway.log())
         assert '"error": "%s"' % reason in gateway.log()
+
+
+# ---- what is tried again arrives: with retries, one request meets a fault and the next one does not
+
+WORDS = ("cancelled", "unknown", "invalid_argument", "deadline_exceeded", "not_found", "already_exists", "permission_denied",
+         "resource_exhausted", "failed_precondition", "aborted", "out_of_range", "unimplemented", "internal", "unavailable",
+         "data_loss", "unauthenticated")
+
+
+def refused(status, outcome, hint=None, **more):
+    trailer = [("grpc-status-details-bin", base64.b64encode(hint).decode().rstrip("="))] if hint else []
+    return Fault(faults.refusal(status, ("grpc-message", CANARY), *trailer), outcome, WORDS[status - 1], **more)
+
+
+def hint(seconds, nanos=0):
+    """google.rpc.Status with RetryInfo."""
+    delay = b"".join(field(n, value % 2 ** 64) for n, value in ((1, seconds), (2, nanos)) if value)
+    info = field(1, b"type.googleapis.com/google.rpc.RetryInfo") + field(2, field(1, delay))
+    return field(1, 8) + field(3, info)
+
+
+def other_details():
+    """RetryInfo without a delay, behind another detail."""
+    other, info = (field(1, b"type.googleapis.com/google.rpc." + name) for name in (b"DebugInfo", b"RetryInfo"))
+    return field(3, other) + field(3, info + field(2, b""))
+
+
+def partial(count):
+    return faults.answer(otlp.Response(partial_success={"rejected_profiles": count, "error_message": CANARY}).SerializeToString())
+
+
+RETRIED = outcomes.RETRY
+EACH_STATUS = {"status %d" % status: refused(status, RETRIED if status in RETRYABLE else outcomes.PERMANENT)
+               for status in range(1, 17)}
+HINTS = {
+    "a hint of none": refused(8, RETRIED, hint(0)), "a hint without a delay": refused(8, RETRIED, other_details()),
+    "a hint of the past": refused(8, RETRIED, hint(-3600)), "a hint of less than nothing": refused(14, RETRIED, hint(0, -1)),
+    "a hint of a nanosecond": refused(8, RETRIED, hint(0, 1)), "a hint where nothing is tried again": refused(3, outcomes.PERMANENT, hint(1)),
+}
+WAITS = {
+    "exhausted, a second": refused(8, RETRIED, hint(1), wait=1), "unavailable, a second": refused(14, RETRIED, hint(1), wait=1),
+    "aborted, in nanoseconds": refused(10, RETRIED, hint(0, 900000000), wait=.9),
+}
+# Longer than data is retried for.
+ABSURD = {"%d s" % seconds: refused(8, EXHAUSTED, hint(seconds)) for seconds in (3600, 2 ** 31, 2 ** 63 - 1)}
+LOST = {name: Fault(script, RETRIED, "unavailable") for name, script in BROKEN.items()}
+DELAYS = {
+    "too late": Fault([faults.pause(1.5), *faults.answer()], RETRIED, "deadline_exceeded"),
+    "too late behind the message": Fault([*faults.answer()[:2], faults.pause(1.5), faults.trailers(0)], RETRIED, "deadline_exceeded"),
+    "slow": Fault([faults.pause(.3), *faults.answer()], outcomes.OK),
+}
+PARTIAL = {"partial, %d" % count: Fault(partial(count), outcomes.OK, rejected=rejected) for count, rejected in (
+    (0, 0), (1, 1), (2, 1), (2 ** 63 - 1, 1), (-1, 0), (-2 ** 63, 0))}
+PATIENT = (RETRIES, "timeout: 30s")
+HURRIED = (RETRIES, "timeout: 1s")
+SOON_OVER = (RETRIES.replace("60s", "500ms"), "timeout: 30s")
+COMMON = {**EACH_STATUS, **HINTS, **LOST}
+TABLES = [(("otlp_grpc", *PATIENT), {**COMMON, **PARTIAL}), (("parca", *PATIENT), COMMON)]
+for exporter in EXPORTERS:
+    TABLES += [((exporter, *HURRIED), {**DELAYS, **WAITS}), ((exporter, *SOON_OVER), ABSURD)]
+
+
+@contextlib.contextmanager
+def begin(build, exporter, *lines):
+    with faults.FaultSink() as sink:
+        lines = ("endpoint: 127.0.0.1:%d" % sink.port, "tls: {insecure: true}", *lines)
+        with outcomes.Bed(build, sink, exporter, *lines) as found:
+            yield found
+
+
+@pytest.fixture(scope="module")
+def beds(build):
+    with outcomes.beds(lambda key: begin(build, *key)) as found:
+        yield found
+
+
+@pytest.mark.parametrize("key, fault", outcomes.cases(TABLES))
+def test_each_fault_has_its_outcome_and_the_next_request_is_delivered(beds, key, fault):
+    beds(key).meets(fault)

@@ -6,6 +6,7 @@ import socket
 import struct
 import threading
 import time
+import typing
 
 from harness import h2
 from harness.h2 import ACK, PING, RST_STREAM, WINDOW_UPDATE
@@ -69,15 +70,21 @@ def refusal(status, *more):
     return [headers((":status", 200), ("content-type", "application/grpc"), ("grpc-status", status), *more, end=True)]
 
 
+class Call(typing.NamedTuple):
+    wire: bytes  # the message with its frame
+    block: bytes  # the header block as sent
+    at: float
+
+
 class FaultSink:
-    """`script` is the list of steps for each call whose message has arrived; `greeting` is sent to each connection in
-    place of what a server would send, and ends it."""
+    """`script` is the list of steps for each call whose message has arrived; `fail(script)`: for the next one. `seen`: these
+    calls. `greeting` is sent to each connection in place of what a server would send, and ends it."""
 
     def __init__(self):
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
-        self.script, self.greeting, self.calls = answer(), None, 0
-        self.connections = set()
+        self.script, self.greeting, self.faults, self.seen = answer(), None, [], []
+        self.connections, self.blocks, self.bodies = set(), {}, {}
         threading.Thread(target=self.accept, daemon=True).start()
 
     def __enter__(self):
@@ -87,6 +94,9 @@ class FaultSink:
         self.listener.shutdown(socket.SHUT_RDWR)
         self.listener.close()
         self.cut()
+
+    def fail(self, script):
+        self.faults.append(script)
 
     def cut(self):
         """Ends all connections."""
@@ -122,9 +132,14 @@ class FaultSink:
         if kind == h2.DATA and payload:
             for window in (0, stream):
                 connection.sendall(h2.frame(WINDOW_UPDATE, 0, len(payload).to_bytes(4, "big"), window))
+        if kind == h2.HEADERS:
+            self.blocks[connection, stream] = payload
+        if kind == h2.DATA:
+            self.bodies[connection, stream] = self.bodies.get((connection, stream), b"") + payload
         if kind == h2.DATA and flags & h2.END_STREAM:
-            self.calls += 1
-            for step in self.script:
+            call = connection, stream
+            self.seen.append(Call(self.bodies.pop(call), self.blocks.pop(call), time.monotonic()))
+            for step in self.faults.pop(0) if self.faults else self.script:
                 step(connection, stream)
 
 
