@@ -9,65 +9,92 @@ import grpc
 import pytest
 
 from harness import build as make
-from harness import certificates, chaos, peers
+from harness import certificates, chaos, otlp, peers
+from harness.otlphttp import OtlpSink
 
 ORACLE = "Nothing is lost and nothing restarts; after the old addresses are gone, everything goes to the new ones."
 TEXT = chaos.RECEIVERS + """
 exporters:
-  otlp_grpc:
-    endpoint: ENDPOINT:{port:a}
+  EXPORTER:
+    endpoint: "ENDPOINT:{port:a}"
     tls: {TLS}
     retry_on_failure: {initial_interval: 50ms, max_interval: 200ms, max_elapsed_time: 0s}
 service:
   pipelines:
-    profiles: {receivers: [otlp], exporters: [otlp_grpc]}
+    profiles: {receivers: [otlp], exporters: [EXPORTER]}
 """
+TRANSPORTS = ["grpc", "http"]
 pytestmark = pytest.mark.alone
 
 
-def credentials(directory, name):
-    return grpc.ssl_server_credentials([((directory / (name + ".key")).read_bytes(), (directory / (name + ".pem")).read_bytes())])
+def server(transport, address, port, directory=None, name=None):
+    """With a name: one with its certificate, that requires one of the same CA."""
+    chain, key, ca = (directory / (name + end) for end in ("-server.pem", "-server.key", ".pem")) if name else (None, None, None)
+    if transport == "http":
+        return OtlpSink((chain, key) if name else None, client_ca=ca, address=address, port=port).start()
+    credentials = grpc.ssl_server_credentials([(key.read_bytes(), chain.read_bytes())], ca.read_bytes(), True) if name else None
+    return peers.Sink(port, address=address, credentials=credentials).start()
 
 
-def flowing(gateway, sinks, between):
+def running(build, transport, host, tls, **options):
+    scheme = {"grpc": "", "http": "https://" if "ca_file" in tls else "http://"}[transport]
+    return chaos.running(build, TEXT.replace("EXPORTER", "otlp_" + transport).replace("ENDPOINT", scheme + host).replace("TLS", tls),
+                         **options)
+
+
+def flowing(gateway, transport, sinks, between):
     """Requests all the time; what `between` does must not cost one."""
     with chaos.Load(gateway, (make.request(seed, samples=20) for seed in itertools.count())) as load:
         gateway.until(lambda: len(load.accepted) > 50)
         between()
         goal = len(load.accepted) + 50
         gateway.until(lambda: len(load.accepted) > goal)
-    chaos.settled(gateway, "otlp_grpc")
-    assert not load.samples() - sum((s.samples() for s in sinks), type(load.samples())())
-    assert not gateway.total("otelcol_ledger_dropped_samples")
+    chaos.settled(gateway, "otlp_" + transport)
+    assert not load.samples() - sum((s.samples() for s in sinks), otlp.Counter())
+    assert not gateway.total("otelcol_ledger_dropped_samples") and gateway.process.poll() is None
     return len(load.accepted)
 
 
+def stop(sinks):
+    for sink in sinks:
+        sink.stop()
+
+
+FILES = {"ca.pem": "%s.pem", "mine.key": "%s-client.key", "mine.pem": "%s-client.pem"}
+
+
+def place(directory, ca):
+    for target, source in FILES.items():
+        shutil.copy(directory / (source % ca), directory / (target + ".new"))
+        os.replace(directory / (target + ".new"), directory / target)
+
+
 @pytest.mark.parametrize("how", ["SIGHUP", "reload_interval"])
-def test_certificate_and_ca_are_replaced(build, tmp_path, how, record_property):
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_certificates_and_ca_are_replaced(build, tmp_path, transport, how, record_property):
+    """Those of both sides."""
     for ca in ("old", "new"):
         certificates.make_ca(tmp_path, ca)
         certificates.make_leaf(tmp_path, ca, ca + "-server", "/CN=localhost")
-    shutil.copy(tmp_path / "old.pem", tmp_path / "ca.pem")
-    tls = "ca_file: %s/ca.pem%s" % (tmp_path, ", reload_interval: 100ms" if how == "reload_interval" else "")
-    old, new = (peers.Sink(credentials=credentials(tmp_path, name + "-server")) for name in ("old", "new"))
-    with chaos.running(build, TEXT.replace("ENDPOINT", "127.0.0.1").replace("TLS", tls)) as gateway:
-        old.port = new.port = gateway.port["a"]
-        old.start()
+        certificates.make_leaf(tmp_path, ca, ca + "-client", "/CN=gateway", "clientAuth")
+    place(tmp_path, "old")
+    tls = "ca_file: DIR/ca.pem, cert_file: DIR/mine.pem, key_file: DIR/mine.key".replace("DIR", str(tmp_path))
+    tls += ", reload_interval: 100ms" if how == "reload_interval" else ""
+    with running(build, transport, "127.0.0.1", tls) as gateway:
+        sinks = [server(transport, "127.0.0.1", gateway.port["a"], tmp_path, "old")]
 
         def replace():
-            old.stop()
-            new.start()
-            shutil.copy(tmp_path / "new.pem", tmp_path / "ca.tmp")
-            os.replace(tmp_path / "ca.tmp", tmp_path / "ca.pem")
+            sinks[0].stop()
+            sinks.append(server(transport, "127.0.0.1", gateway.port["a"], tmp_path, "new"))
+            place(tmp_path, "new")
             if how == "SIGHUP":
                 gateway.process.send_signal(signal.SIGHUP)
         try:
-            count = flowing(gateway, (old, new), replace)
+            count = flowing(gateway, transport, sinks, replace)
         finally:
-            old.stop()
-            new.stop()
-        assert new.received
-    record_property("figure", "%s: %d requests" % (how, count))
+            stop(sinks)
+        assert sinks[1].samples()
+    record_property("figure", "%s, %s: %d requests" % (transport, how, count))
 
 
 def may_mount():
@@ -75,27 +102,21 @@ def may_mount():
 
 
 @pytest.mark.skipif(not may_mount(), reason="needs the right to give the program a hosts file of its own")
-def test_all_addresses_of_a_name_are_replaced(build, tmp_path, record_property):
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_all_addresses_of_a_name_are_replaced(build, tmp_path, transport, record_property):
     hosts = tmp_path / "hosts"
     hosts.write_text("127.0.0.1 localhost\n127.0.0.2 store.test\n127.0.0.3 store.test\n")
     guard = ["unshare", "-m", "sh", "-c", 'mount --bind %s /etc/hosts && exec "$@"' % hosts, "sh"]
-    sinks = [peers.Sink(address="127.0.0.%d" % i) for i in range(2, 6)]
-    with chaos.running(build, TEXT.replace("ENDPOINT", "store.test").replace("TLS", "insecure: true"), guard=guard) as gateway:
-        for sink in sinks:
-            sink.port = gateway.port["a"]
-        for sink in sinks[:2]:
-            sink.start()
+    with running(build, transport, "store.test", "insecure: true", guard=guard) as gateway:
+        sinks = [server(transport, "127.0.0.%d" % i, gateway.port["a"]) for i in (2, 3)]
 
         def replace():
-            for sink in sinks[2:]:
-                sink.start()
+            sinks.extend([server(transport, "127.0.0.%d" % i, gateway.port["a"]) for i in (4, 5)])
             hosts.write_text("127.0.0.1 localhost\n127.0.0.4 store.test\n127.0.0.5 store.test\n")
-            for sink in sinks[:2]:
-                sink.stop()
+            stop(sinks[:2])
         try:
-            count = flowing(gateway, sinks, replace)
+            count = flowing(gateway, transport, sinks, replace)
         finally:
-            for sink in sinks:
-                sink.stop()
-        assert any(sink.received for sink in sinks[2:])
-    record_property("figure", "2 of 2 addresses replaced, %d requests" % count)
+            stop(sinks)
+        assert any(sink.samples() for sink in sinks[2:])
+    record_property("figure", "%s: 2 of 2 addresses replaced, %d requests" % (transport, count))
