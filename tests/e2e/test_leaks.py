@@ -42,6 +42,7 @@ KAFKA = {} if os.environ.get("MODE") == "tsan" else {
 FROM_KAFKA = {name: """{brokers: ["ADDRESS"], group_id: %s, profiles: {topics: [in.%s], encoding: %s}, initial_offset: earliest,
     max_message_bytes: 1048576, header_extraction: {extract_headers: true, headers: [x-denied, x-thing]}}""" % (name[6:], name[6:], encoding)
     for name, encoding in (("kafka/otlp", "otlp_json"), ("kafka/pprof", "pprof")) if KAFKA}
+FORMS = ("otlp_grpc/index", "otlp_http/index", "otlp_http/1.8", "otlp_http/1.9")  # other layouts than today's
 CONFIG = """
 receivers:
   otlp:
@@ -67,11 +68,17 @@ exporters:
   otlp_http/proto: {endpoint: "http://127.0.0.1:PROTO", compression: zstd}
   otlp_http/json: {endpoint: "http://127.0.0.1:JSON", encoding: json, compression: lz4, retry_on_failure: {enabled: false},
     dead_letter: {directory: out/dead/json}}
+  otlp_grpc/index: {endpoint: 127.0.0.1:{port:index}, tls: {insecure: true}, references: index}
+  otlp_http/index: {endpoint: "http://127.0.0.1:INDEX", references: index, encoding: json, compression: deflate}
+  otlp_http/1.8: {endpoint: "http://127.0.0.1:OLDER", schema: v1.8, encoding: json, compression: snappy}
+  otlp_http/1.9: {endpoint: "http://127.0.0.1:OLD", schema: v1.9, compression: x-snappy-framed}
+  nop: {}
   file/json: {path: out/profiles.jsonl, format: json}
   file/proto: {path: out/profiles.binpb, format: proto}
   file/zstd: {path: out/profiles.zst, format: proto, compression: zstd}
   file/pprof: {directory: out/pprof, format: pprof}
   file/routed: {path: out/routed.jsonl, format: json}
+  file/forwarded: {path: out/forwarded.binpb, format: proto}
   file/groups: {path: "out/groups/*.zst", format: proto, compression: zstd, group_by: {enabled: true, resource_attribute: service.name}}
   pyroscope: {endpoint: "http://127.0.0.1:PUSH", limits: {max_age: 876000h, max_ahead: 876000h},
     dead_letter: {directory: out/dead/pyroscope}}
@@ -82,6 +89,7 @@ KAFKA  debug/basic: {verbosity: basic}
   debug/detailed: {verbosity: detailed, sampling_initial: 1000, output_paths: [out/detailed.txt]}
 connectors:
   routing: {table: [{condition: 'attributes["service.name"] == "nobody"', pipelines: [profiles/behind]}], default_pipelines: [profiles/behind]}
+  forward: {}
 extensions:
   health_check: {endpoint: 127.0.0.1:{port:health}}
 service:
@@ -91,13 +99,14 @@ service:
     profiles:
       receivers: [otlp, otlp/tls, pprof, pprof/tls, pyroscope, parca, otlp_json_fileRECEIVERS]
       processors: [PROCESSORS]
-      exporters: [otlp_grpc/a, otlp_grpc/b, otlp_http/proto, otlp_http/json, file/json, file/proto, file/zstd, file/pprof, file/groups, pyroscope, parca,
-        NAMES routing, debug/basic, debug/normal, debug/detailed]
+      exporters: [otlp_grpc/a, otlp_grpc/b, otlp_http/proto, otlp_http/json, FORMS file/json, file/proto, file/zstd, file/pprof, file/groups, pyroscope, parca,
+        NAMES routing, forward, debug/basic, debug/normal, debug/detailed]
     profiles/behind: {receivers: [routing], exporters: [file/routed]}
-""".replace("POLICY", poison.POLICY).replace("FROM_KAFKA", "".join("  %s: %s\n" % item for item in FROM_KAFKA.items())).replace(
+    profiles/forwarded: {receivers: [forward], exporters: [file/forwarded]}
+""".replace("FORMS", "".join(name + ", " for name in (*FORMS, "nop"))).replace("POLICY", poison.POLICY).replace("FROM_KAFKA", "".join("  %s: %s\n" % item for item in FROM_KAFKA.items())).replace(
     "RECEIVERS", "".join(", " + name for name in FROM_KAFKA)).replace("KAFKA", "".join("  %s: %s\n" % item for item in KAFKA.items())).replace(
     "NAMES", "".join(name + "," for name in KAFKA))
-EXPORTERS = ("otlp_grpc/a", "otlp_grpc/b", "otlp_http/proto", "otlp_http/json", "file/json", "file/proto", "file/zstd", "file/pprof", "file/groups", "pyroscope",
+EXPORTERS = ("otlp_grpc/a", "otlp_grpc/b", "otlp_http/proto", "otlp_http/json", *FORMS, "nop", "file/json", "file/proto", "file/zstd", "file/pprof", "file/groups", "pyroscope",
              "parca", *KAFKA, "debug/basic", "debug/normal", "debug/detailed")
 # What libraries say when an operator asks them to: peers' bytes among it.
 NOISY = {"GRPC_VERBOSITY": "debug", "GRPC_TRACE": "api,http,channel,call_error,tcp,tsi,server_channel",
@@ -122,6 +131,9 @@ class Run:
         self.push.answer = self.nasty_push
         text = text.replace("PUSH", str(self.push.port))
         self.http, self.json = OtlpSink(), OtlpSink()
+        self.forms = {place: OtlpSink() for place in ("INDEX", "OLDER", "OLD")}
+        for place, sink in self.forms.items():
+            text = text.replace(place, str(sink.port))
         self.json.answer = self.nasty_json
         text = text.replace("PROTO", str(self.http.port)).replace("JSON", str(self.json.port))
         self.kafka = contextlib.ExitStack()
@@ -130,7 +142,7 @@ class Run:
             self.reader = self.broker.reader("proto", "json")
             text = text.replace("ADDRESS", self.broker.address)
         self.gateway = Gateway(build / "portcullis", text, env=NOISY, cwd=directory)
-        self.a, self.b = (peers.Sink(self.gateway.port[name]) for name in "ab")
+        self.a, self.b, self.index = (peers.Sink(self.gateway.port[name]) for name in ("a", "b", "index"))
         self.parca = peers.Sink(self.gateway.port["parca"], method=parca.METHOD)
         self.b.answer, self.parca.answer = self.nasty("otlp_grpc/b"), self.nasty("parca")
 
@@ -567,7 +579,7 @@ class Run:
         def done(exporter, pipeline="profiles"):
             return self.gateway.balanced(pipeline, exporter) and not self.gateway.total("otelcol_ledger_queued_samples", exporter=exporter)
         self.gateway.until(lambda: not self.gateway.total("otelcol_ledger_batched_samples") and all(map(done, EXPORTERS)) and
-                           done("file/routed", "profiles/behind"))
+                           done("file/routed", "profiles/behind") and done("file/forwarded", "profiles/forwarded"))
 
     def read_kafka(self):
         """All messages that were acknowledged: their keys, headers and values."""
@@ -583,7 +595,9 @@ class Run:
                     self.see("metadata to destinations", m.headers)
 
     def all(self):
-        with self.a, self.b, self.push, self.http, self.json, self.parca, self.kafka, self.gateway:
+        with contextlib.ExitStack() as forms, self.a, self.b, self.push, self.http, self.json, self.parca, self.kafka, self.gateway:
+            for sink in (self.index, *self.forms.values()):
+                forms.enter_context(sink)
             if KAFKA:
                 self.kafka.enter_context(self.reader)
             self.grpc_good()
@@ -611,10 +625,14 @@ class Run:
             assert self.gateway.stop() == 0, self.gateway.log()
         for data in self.a.received:
             self.see("otlp_grpc/a", data)
-        for taken in self.http.taken:
-            self.see("otlp_http/proto", taken.body)
-        self.see("metadata to destinations", self.a.metadata + self.b.metadata + self.parca.metadata)
-        self.see("metadata to destinations", [str(taken.headers) + taken.path for taken in self.push.seen + self.http.seen + self.json.seen])
+        for data in self.index.received:
+            self.see("otlp_grpc/index", data)
+        for exporter, sink in (("otlp_http/proto", self.http), *zip(FORMS[1:], self.forms.values())):
+            for taken in sink.taken:
+                self.see(exporter, taken.body)
+        self.see("metadata to destinations", self.a.metadata + self.b.metadata + self.index.metadata + self.parca.metadata)
+        for sink in (self.push, self.http, self.json, *self.forms.values()):
+            self.see("metadata to destinations", [str(taken.headers) + taken.path for taken in sink.seen])
         self.see("logs", self.gateway.log_path.read_bytes())
         self.files()
         return self
@@ -658,7 +676,8 @@ def run(request, build, tmp_path_factory):
     return Run(build, tmp_path_factory.mktemp("leaks"), request.param == "batched").all()
 
 
-FULL = ("otlp_grpc/a", "otlp_http/proto", "otlp_http/json", *KAFKA, "profiles.jsonl", "profiles.binpb", "profiles.zst", "routed.jsonl", "detailed.txt")
+FULL = ("otlp_grpc/a", "otlp_http/proto", "otlp_http/json", *FORMS, *KAFKA, "profiles.jsonl", "profiles.binpb", "profiles.zst", "routed.jsonl",
+        "forwarded.binpb", "detailed.txt")
 DESTINATIONS = (*FULL, "otlp_grpc/b", "dead letters", "file/pprof", "file/groups", "names of groups", "pyroscope", "parca", "normal.txt")
 SILENT = ("logs", "metrics", "replies", "file names", "reason files", "metadata to destinations")
 
