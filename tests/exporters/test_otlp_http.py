@@ -223,8 +223,9 @@ class Crowd:
         return OK
 
 
-def test_connections_are_kept_and_only_as_many_as_configured(build):
-    with OtlpSink() as sink, Rig(build, sink, "max_idle_conns: 1") as rig:
+@pytest.mark.parametrize("line", ["max_idle_conns: 1", "max_idle_conns_per_host: 1", "max_idle_conns: 1, max_idle_conns_per_host: 9"])
+def test_connections_are_kept_and_only_as_many_as_configured(build, line):
+    with OtlpSink() as sink, Rig(build, sink, *line.split(", ")) as rig:
         sink.answer = Crowd(4)
         for seed in range(4):
             rig.send(seed)

@@ -78,13 +78,15 @@ class Call(typing.NamedTuple):
 
 class FaultSink:
     """`script` is the list of steps for each call whose message has arrived; `fail(script)`: for the next one. `seen`: these
-    calls. `greeting` is sent to each connection in place of what a server would send, and ends it."""
+    calls. `greeting` is sent to each connection in place of what a server would send, and ends it. `pings`: how many have
+    come."""
 
     def __init__(self):
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
         self.script, self.greeting, self.faults, self.seen = answer(), None, [], []
         self.connections, self.blocks, self.bodies = set(), {}, {}
+        self.pings = 0
         threading.Thread(target=self.accept, daemon=True).start()
 
     def __enter__(self):
@@ -127,6 +129,8 @@ class FaultSink:
         head = read(connection, 9)
         payload = read(connection, int.from_bytes(head[:3], "big"))
         kind, flags, stream = head[3], head[4], int.from_bytes(head[5:], "big")
+        if kind == PING and not flags & ACK:
+            self.pings += 1
         if kind in (h2.SETTINGS, PING) and not flags & ACK:
             connection.sendall(h2.frame(kind, ACK, payload if kind == PING else b"", 0))
         if kind == h2.DATA and payload:
