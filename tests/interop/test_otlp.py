@@ -145,27 +145,36 @@ def test_from_a_collector_over_grpc_every_sample_arrives(collector, compression)
     assert total(arrived) == total(BODIES)
 
 
-# ---- Portcullis -> Collector over HTTP
+# ---- Portcullis -> Collector
 
-TO_HTTP = """
+TO_COLLECTOR = """
 receivers:
   otlp: {protocols: {grpc: {endpoint: "127.0.0.1:{port:otlp}", max_recv_msg_size_mib: 64}}}
 exporters: {EXPORTERS}
 service: {pipelines: {profiles: {receivers: [otlp], exporters: [IDS]}}}
 """
-HTTP_BACK = """
-receivers: {otlp: {protocols: {http: {endpoint: "127.0.0.1:{port:otlp}", max_request_body_size: %d}}}}
+LAST = """
+receivers:
+  otlp:
+    protocols:
+      http: {endpoint: "127.0.0.1:{port:http}", max_request_body_size: %d}
+      grpc: {endpoint: "127.0.0.1:{port:grpc}", max_recv_msg_size_mib: 64}
 exporters: {file: {path: received.jsonl}}
 service: {pipelines: {profiles: {receivers: [otlp], exporters: [file]}}}
 """
 
 
-def over_http(collector, exporters, bodies, largest=64 << 20):
+def endpoint(exporter, port):
+    if exporter.startswith("otlp_http"):
+        return 'endpoint: "http://127.0.0.1:%d"' % port["http"]
+    return 'endpoint: "127.0.0.1:%d", tls: {insecure: true}' % port["grpc"]
+
+
+def to_collector(collector, exporters, bodies, largest=64 << 20):
     """What the Collector behind these exporters {ID: settings} wrote down, and the gateway's log."""
-    with collector(HTTP_BACK % largest) as back:
-        settings = ", ".join('%s: {endpoint: "http://127.0.0.1:%d", %s}' % (name, back.port["otlp"], more)
-                             for name, more in exporters.items())
-        text = TO_HTTP.replace("EXPORTERS", settings).replace("IDS", ", ".join(exporters))
+    with collector(LAST % largest) as back:
+        settings = ", ".join("%s: {%s, %s}" % (name, endpoint(name, back.port), more) for name, more in exporters.items())
+        text = TO_COLLECTOR.replace("EXPORTERS", settings).replace("IDS", ", ".join(exporters))
         with gate.gateway(text) as g, peers.Client(g.port["otlp"]) as client:
             for body in bodies:
                 client.send(body)
@@ -180,8 +189,15 @@ def over_http(collector, exporters, bodies, largest=64 << 20):
 def test_a_collector_reads_each_encoding_and_coding(collector):
     exporters = {"otlp_http/%s_%s" % (encoding, coding): "encoding: %s, compression: %s" % (encoding, coding)
                  for encoding in ("proto", "json") for coding in HTTP_CODINGS}
-    written, _ = over_http(collector, exporters, BODIES)
+    written, _ = to_collector(collector, exporters, BODIES)
     assert total(written) == Counter({sample: count * len(exporters) for sample, count in total(BODIES).items()})
+
+
+@pytest.mark.parametrize("name, settings", [
+    ("otlp_grpc", "compression: gzip"), ("otlp_grpc", "compression: zstd"), ("otlp_http", "encoding: proto"), ("otlp_http", "encoding: json")])
+def test_a_collector_reads_references(collector, name, settings):
+    written, _ = to_collector(collector, {name: settings + ", references: index"}, BODIES)
+    assert total(written) == total(BODIES)
 
 
 @pytest.mark.parametrize("encoding", ["proto", "json"])
@@ -189,7 +205,7 @@ def test_a_request_that_the_collector_refuses_for_its_size_is_split(collector, e
     """It answers 400 with a message, not 413."""
     body = make.request(1, samples=4000).SerializeToString()
     largest = {"proto": 60000, "json": 200000}[encoding]
-    written, log = over_http(collector, {"otlp_http": "compression: none, encoding: " + encoding}, [body], largest)
+    written, log = to_collector(collector, {"otlp_http": "compression: none, encoding: " + encoding}, [body], largest)
     assert "rejects requests of this size" in log
     assert len(written) > 1 and total(written) == total([body])
 
