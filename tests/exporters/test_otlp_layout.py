@@ -17,7 +17,6 @@ SCHEMAS = {"v1.8": "1_8", "v1.9": "1_9", "v1.10": "1_10"}
 LAYOUTS = [*itertools.product(SCHEMAS, ["inline"]), ("v1.10", "index")]
 HTTP = list(itertools.product(LAYOUTS, ["proto", "json"], ["none", "gzip", "zstd"]))
 GRPC = list(itertools.product(LAYOUTS, ["none", "gzip"]))
-NAMES_OF_1_8 = {"sample": "samples", "line": "lines"}
 CONFIG = """
 receivers:
   otlp: {protocols: {grpc: {endpoint: 127.0.0.1:{port:otlp}}}}
@@ -29,15 +28,6 @@ service:
 """
 
 
-def renamed(node):
-    """1.8's names as today's; `line` is also a number in Line."""
-    if isinstance(node, list):
-        return [renamed(x) for x in node]
-    if not isinstance(node, dict):
-        return node
-    return {NAMES_OF_1_8.get(k, k) if isinstance(v, list) else k: renamed(v) for k, v in node.items()}
-
-
 def read_proto(body, schema):
     """By the release's own definitions, which leave nothing unknown, as a request of today."""
     message = generations.module(SCHEMAS[schema]).ExportProfilesServiceRequest.FromString(body)
@@ -45,7 +35,7 @@ def read_proto(body, schema):
     message.DiscardUnknownFields()
     assert message.ByteSize() == size
     node = json_format.MessageToDict(message)
-    return json_format.ParseDict(renamed(node) if schema == "v1.8" else node, otlp.Request())
+    return json_format.ParseDict(generations.with_names_of_today(node) if schema == "v1.8" else node, otlp.Request())
 
 
 def read_json(body, schema):
@@ -53,7 +43,7 @@ def read_json(body, schema):
     node = json.loads(body)
     message = generations.module(SCHEMAS[schema]).ExportProfilesServiceRequest()
     json_format.ParseDict(json.loads(body), message)
-    return otlp.parse_json(json.dumps(renamed(node) if schema == "v1.8" else node))
+    return otlp.parse_json(json.dumps(generations.with_names_of_today(node) if schema == "v1.8" else node))
 
 
 class Rig:

@@ -580,3 +580,15 @@ def _unpack(messages):
         for f in message.field:
             if f.label == f.LABEL_REPEATED and f.type not in (f.TYPE_MESSAGE, f.TYPE_STRING, f.TYPE_BYTES):
                 f.options.packed = False
+
+
+NAMES_OF_1_8 = {"sample": "samples", "line": "lines"}
+
+
+def with_names_of_today(node):
+    """The JSON of 1.8, parsed; `line` is also a number in Line."""
+    if isinstance(node, list):
+        return [with_names_of_today(x) for x in node]
+    if not isinstance(node, dict):
+        return node
+    return {NAMES_OF_1_8.get(k, k) if isinstance(v, list) else k: with_names_of_today(v) for k, v in node.items()}

@@ -71,6 +71,13 @@ def kafka_broker(kafka):
         yield broker
 
 
+@pytest.fixture(scope="module", **versions("pdata"))
+def pdata(request):
+    """The class."""
+    started(request.param)
+    return request.param
+
+
 @pytest.fixture(scope="module")
 def foreign():
     with started(partners.Foreign) as partner:

@@ -10,9 +10,10 @@ from interop.foreign import Foreign
 from interop.gotool import GoPprof
 from interop.kafka import Kafka
 from interop.parca import NewParca, Parca
+from interop.pdata import OlderPdata, Pdata
 from interop.pyroscope import NewPyroscope, Pyroscope
 
-EVERY = [Collector, KafkaCollector, Pyroscope, NewPyroscope, Parca, NewParca, Kafka, Foreign, GoPprof, GrpcGo, GrpcJava, GrpcJs, Grpcio, Grpcurl,
+EVERY = [Collector, KafkaCollector, Pyroscope, NewPyroscope, Parca, NewParca, Kafka, Foreign, OlderPdata, Pdata, GoPprof, GrpcGo, GrpcJava, GrpcJs, Grpcio, Grpcurl,
          Nghttp2, H2spec, *agents.ALL]
 ALL = list({partner.name: partner for partner in EVERY}.values()) if os.environ.get("INTEROP_NEWEST") else EVERY
 

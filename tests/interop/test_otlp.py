@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """OTLP with the implementations of others on both sides: what was sent arrives, sample for sample, and in order as the
 conformance checker has it. An independent reader resolves both."""
+import json
 from collections import Counter
 
 import pytest
 
 from harness import build as make
-from harness import corpus, otlp, peers, policy, profcheck
+from harness import corpus, generations, otlp, peers, policy, profcheck
 from interop import gate
 
 KEYS = ["service.name", "thread.name", "region", "process.executable.name"]
@@ -208,6 +209,29 @@ def test_a_request_that_the_collector_refuses_for_its_size_is_split(collector, e
     written, log = to_collector(collector, {"otlp_http": "compression: none, encoding: " + encoding}, [body], largest)
     assert "rejects requests of this size" in log
     assert len(written) > 1 and total(written) == total([body])
+
+
+# ---- Portcullis -> an earlier Collector's model of profiles
+
+WAYS = [("otlp_grpc", "compression: gzip"), ("otlp_grpc", "compression: none"), ("otlp_http", "encoding: proto, compression: none"),
+        ("otlp_http", "encoding: json, compression: none")]
+
+
+def today(text):
+    """What it understood, as a request of today; 1.8 has other names in JSON."""
+    return otlp.parse_json(json.dumps(generations.with_names_of_today(json.loads(text))))
+
+
+@pytest.mark.parametrize("name, settings", WAYS)
+def test_an_earlier_collector_understands_the_layout_of_its_release(pdata, name, settings):
+    with pdata() as last:
+        text = TO_COLLECTOR.replace("EXPORTERS", "%s: {%s, %s, schema: %s}" % (name, endpoint(name, last.port), settings, last.schema))
+        with gate.gateway(text.replace("IDS", name)) as g, peers.Client(g.port["otlp"]) as client:
+            for body in BODIES:
+                client.send(body)
+            gate.flushed(g, name)
+            assert not g.total("otelcol_ledger_dropped_samples"), g.log()
+        assert total(map(today, last.received())) == total(BODIES)
 
 
 # ---- a foreign client -> Portcullis -> a foreign server
