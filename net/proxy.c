@@ -322,6 +322,12 @@ static bool parse_variable(const char *name, const char *value, struct proxy *ou
 	return ok;
 }
 
+bool proxy_is_in_environment(bool secure)
+{
+	const char *name;
+	return url_for(secure, &name) != NULL;
+}
+
 bool proxy_of_environment(bool secure, const char *host, const char *port, struct proxy *out,
 			  struct error *err)
 {

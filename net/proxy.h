@@ -21,6 +21,8 @@ struct proxy {
 bool proxy_parse(const char *url, struct proxy *out, struct error *err);
 /* Are all URLs in the environment valid? err names the variable. */
 bool proxy_check_environment(struct error *err);
+/* Does the environment name a proxy, for whatever destination? */
+bool proxy_is_in_environment(bool secure);
 /* That of a destination, for https or gRPC if `secure`. False: the URL is invalid. An IPv6 address
  * may have brackets. */
 bool proxy_of_environment(bool secure, const char *host, const char *port, struct proxy *out,

@@ -20,12 +20,13 @@ static long seconds_of(uint64_t ns)
 static void find_proxy(const char *configured, const char *url, struct proxy *proxy)
 {
 	char *host, *port;
-	if (configured) {
+	bool secure = !strncasecmp(url, "https:", 6);
+	if (configured)
 		proxy_parse(configured, proxy, NULL);
+	if (configured || !proxy_is_in_environment(secure))
 		return;
-	}
 	http_client_place(url, &host, &port);
-	proxy_of_environment(!strncasecmp(url, "https:", 6), host, port, proxy, NULL);
+	proxy_of_environment(secure, host, port, proxy, NULL);
 	memory_free(host);
 	memory_free(port);
 }

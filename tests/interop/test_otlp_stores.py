@@ -14,11 +14,16 @@ GATEWAY = """
 receivers:
   otlp: {protocols: {grpc: {endpoint: "127.0.0.1:{port:otlp}", max_recv_msg_size_mib: 64}}}
 exporters:
-  otlp_grpc: {endpoint: "127.0.0.1:{port:next}", tls: {insecure: true}, retry_on_failure: {enabled: false}}
+  EXPORTER: {ENDPOINT, retry_on_failure: {enabled: false}}
 service:
   pipelines:
-    profiles: {receivers: [otlp], exporters: [otlp_grpc]}
+    profiles: {receivers: [otlp], exporters: [EXPORTER]}
 """
+OUT = {  # the exporter, and its settings
+    "grpc": ("otlp_grpc", 'endpoint: "127.0.0.1:{port:next}", tls: {insecure: true}'),
+    "http": ("otlp_http", 'endpoint: "http://127.0.0.1:{port:next}"'),
+    "http-json": ("otlp_http", 'endpoint: "http://127.0.0.1:{port:next}", encoding: json'),
+}
 NOW = time.time_ns() // 10 ** 9 * 10 ** 9
 WINDOW = (NOW // 10 ** 6 - 100000, NOW // 10 ** 6 + 100000)
 
@@ -50,6 +55,12 @@ def bodies():
     return {service: moved(message, service) for service, message in found.items()}
 
 
+def of_service(message, service):
+    copy = otlp.Request()
+    copy.CopyFrom(message)
+    return moved(copy, service)
+
+
 BODIES = bodies()
 
 
@@ -61,12 +72,18 @@ def nanoseconds(message):
                for rp in message.resource_profiles for sp in rp.scope_profiles for p in sp.profiles for s in p.samples)
 
 
+def config(way):
+    exporter, settings = OUT[way]
+    return GATEWAY.replace("EXPORTER", exporter).replace("ENDPOINT", settings)
+
+
 def send_all(store):
-    with gate.gateway(GATEWAY, next=store.port["http"]) as g, peers.Client(g.port["otlp"]) as client:
-        for message in BODIES.values():
-            client.send(message)
-        gate.flushed(g, "otlp_grpc")
-        assert not g.total("otelcol_ledger_dropped_samples"), g.log()
+    for way, (exporter, _) in OUT.items():
+        with gate.gateway(config(way), next=store.port["http"]) as g, peers.Client(g.port["otlp"]) as client:
+            for service, message in BODIES.items():
+                client.send(of_service(message, "%s.%s" % (service, way)))
+            gate.flushed(g, exporter)
+            assert not g.total("otelcol_ledger_dropped_samples"), g.log()
 
 
 def taking_otlp(fixture):
@@ -82,16 +99,18 @@ def full(pyroscope):
 
 
 @taking_otlp("pyroscope")
+@pytest.mark.parametrize("way", OUT)
 @pytest.mark.parametrize("service", BODIES)
-def test_pyroscope_has_all_cpu_time(full, service):
-    kinds = {row["__profile_type__"] for row in full.series({"service_name": service}, *WINDOW)}
-    assert sum(sum(full.values(kind, {"service_name": service}, *WINDOW).values()) for kind in kinds) == nanoseconds(
-        BODIES[service])
+def test_pyroscope_has_all_cpu_time(full, service, way):
+    labels = {"service_name": "%s.%s" % (service, way)}
+    kinds = {row["__profile_type__"] for row in full.series(labels, *WINDOW)}
+    assert sum(sum(full.values(kind, labels, *WINDOW).values()) for kind in kinds) == nanoseconds(BODIES[service])
 
 
 @taking_otlp("pyroscope")
-def test_pyroscope_has_what_was_sent_by_reference(full):
-    (row, *_) = full.series({"service_name": "made-by-reference"}, *WINDOW)
+@pytest.mark.parametrize("way", OUT)
+def test_pyroscope_has_what_was_sent_by_reference(full, way):
+    (row, *_) = full.series({"service_name": "made-by-reference." + way}, *WINDOW)
     assert row["region"] == "eu-1"
 
 
@@ -101,7 +120,7 @@ KNOWN = {"pyroscope": {"none", "gzip", "snappy"}, "parca": {"none", "gzip"}}
 
 def dropped_with(store, compression):
     """{error: samples} of one request."""
-    text = GATEWAY.replace("retry_on_failure", "compression: %s, retry_on_failure" % compression)
+    text = config("grpc").replace("retry_on_failure", "compression: %s, retry_on_failure" % compression)
     with gate.gateway(text, next=store.port["http"]) as g, peers.Client(g.port["otlp"]) as client:
         client.send(moved(make.request(3, samples=60), "grpc-" + compression))
         g.until(lambda: not g.total("otelcol_ledger_queued_samples"))
@@ -121,31 +140,6 @@ def test_pyroscope_over_grpc_with_each_compression(pyroscope, compression):
 def test_parca_over_grpc_with_each_compression(parca, compression):
     known = compression in KNOWN["parca"]
     assert dropped_with(parca, compression) == ({None: 0} if known else {"unknown_compression": 60})
-
-
-HTTP = """
-receivers:
-  otlp: {protocols: {grpc: {endpoint: "127.0.0.1:{port:otlp}"}}}
-exporters:
-  otlp_http: {endpoint: "http://127.0.0.1:{port:next}", encoding: ENCODING, retry_on_failure: {enabled: false}}
-service:
-  pipelines:
-    profiles: {receivers: [otlp], exporters: [otlp_http]}
-"""
-
-
-@taking_otlp("pyroscope")
-@pytest.mark.parametrize("encoding", ["proto", "json"])
-def test_pyroscope_takes_it_over_http_too(pyroscope, encoding):
-    service = "http-" + encoding
-    message = moved(make.request(3, samples=60), service)
-    with gate.gateway(HTTP.replace("ENCODING", encoding), next=pyroscope.port["http"]) as g, \
-            peers.Client(g.port["otlp"]) as client:
-        client.send(message)
-        gate.flushed(g, "otlp_http")
-        assert not g.total("otelcol_ledger_dropped_samples"), g.log()
-    kinds = {row["__profile_type__"] for row in pyroscope.series({"service_name": service}, *WINDOW)}
-    assert sum(sum(pyroscope.values(kind, {"service_name": service}, *WINDOW).values()) for kind in kinds) == nanoseconds(message)
 
 
 # ---- Collector -> Portcullis -> Pyroscope

@@ -129,6 +129,7 @@ static void variables_have_an_order(void **state)
 			set(secure ? "HTTPS_PROXY" : "HTTP_PROXY", rows[i].upper);
 			set(secure ? "https_proxy" : "http_proxy", rows[i].lower);
 			assert_string_equal(found(secure, "store.test", "443"), rows[i].expected);
+			assert_int_equal(proxy_is_in_environment(secure), *rows[i].expected != 0);
 			set(secure ? "HTTPS_PROXY" : "HTTP_PROXY", NULL);
 			set(secure ? "https_proxy" : "http_proxy", NULL);
 			assert_string_equal(found(secure, "store.test", "443"), "");
