@@ -17,6 +17,7 @@ from harness import pprof
 from harness.canaries import Canaries
 from harness.certificates import make_ca, make_leaf
 from harness.gateway import Gateway
+from harness.proxy import Proxy
 from harness.target import HAS_GO, Target, go_program, packed, serve
 
 SANITIZED = os.environ.get("MODE") in ("asan", "tsan", "cov")
@@ -281,6 +282,21 @@ def test_an_extension_for_servers_cannot_authenticate_scrapes(build):
     with Scraping(build, keys, with_extension("basicauth", {"htpasswd": {"inline": "u:p"}}), ready=False) as g:
         assert g.process.wait(60) == 1
         assert 'auth: "basicauth" authenticates senders only' in g.log()
+
+
+@pytest.mark.parametrize("by", ["environment", "proxy_url"])
+def test_targets_are_scraped_through_the_proxy(build, by):
+    """The environment's is not for loopback; that of the configuration is for every target."""
+    with Target(serve(make.pprof(samples=3).SerializeToString())) as t, Proxy() as proxy:
+        url, named = "http://127.0.0.1:%d" % proxy.port, "store.test:%d" % t.port
+        keys = remote([named, t.place], profiling_config=only(it={"path": "/p"}))
+        env = {"HTTP_PROXY": url} if by == "environment" else {"NO_PROXY": "*"}
+        if by == "proxy_url":
+            keys["proxy_url"] = url
+        with Scraping(build, keys, env={"http_proxy": "", "no_proxy": "", "NO_PROXY": "", **env}) as g:
+            g.until(lambda: {r.get("service.instance.id") for r in g.resources()} == {named, t.place})
+        asked = {a.line.split()[1] for a in proxy.asked}
+        assert asked == {"http://%s/p" % place for place in ([named] if by == "environment" else [named, t.place])}
 
 
 def test_credentials_that_cannot_be_sent_fail_the_scrape(build):
