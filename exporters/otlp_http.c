@@ -19,7 +19,7 @@ struct otlp_http_config {
 	int64_t read_buffer_size, write_buffer_size;
 	struct duration http2_read_idle_timeout, http2_ping_timeout;
 	bool force_attempt_http2;
-	const struct node *cookies, *middlewares;
+	const struct node *middlewares;
 };
 
 struct otlp_http {
@@ -182,7 +182,6 @@ static const struct config_row rows[] = {
 	    .help = "Requests are sent over HTTP/1.1."),
 	ROW(http2_ping_timeout, .def = "0s", .inert = true,
 	    .help = "Requests are sent over HTTP/1.1."),
-	ROW(cookies, .inert = true, .help = "Cookies are ignored."),
 	ROW(middlewares,
 	    .help = "Middleware extensions. This build has none, so any entry is an error."),
 	{ 0 }

@@ -2,49 +2,38 @@
 #include "net/http/http_client.h"
 
 #include <curl/curl.h>
-#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/hash.h"
 #include "base/memory.h"
 #include "net/compress.h"
 #include "net/http/http_connection.h"
+#include "net/http/http_cookies.h"
 #include "net/http/http_curl.h"
 #include "net/proxy.h"
-
-/* libcurl with GnuTLS accepts certificates only as files. The contents that were read and checked
- * are kept in memory files. The requests that began with them share these files. */
-struct identity {
-	_Atomic uint32_t refs;
-	struct tls_material material;
-	int files[3]; /* -1: not present */
-	char *paths[3];
-};
-enum { CA, CERTIFICATE, KEY };
 
 struct http_client {
 	struct http_client_options options;
 	_Atomic uint32_t refs;    /* references: of the owner, and of each request */
 	_Atomic uint64_t numbers; /* the number of the last request */
 	pthread_mutex_t lock;     /* guards identity */
-	struct identity *identity;
+	struct http_identity *identity;
 	/* Loop thread: */
 	CURLM *multi;
 	struct loop_timer *timer;
 	struct flight *flights;
+	struct http_cookies cookies;
 	bool closed;
 };
 
 /* One request. */
 struct flight {
 	struct http_client *client;
-	struct identity *identity;
+	struct http_identity *identity;
 	uint64_t number;
 	struct flight *next, **link; /* in client->flights; link NULL: not in the list */
 	CURL *curl;
@@ -58,53 +47,11 @@ struct flight {
 	void *argument;
 };
 
-static void identity_unref(struct identity **slot)
-{
-	struct identity *identity = *slot;
-	*slot = NULL;
-	if (!identity || atomic_fetch_sub(&identity->refs, 1) != 1)
-		return;
-	for (int i = 0; i < 3; i++) {
-		if (identity->files[i] >= 0)
-			close(identity->files[i]);
-		memory_free(identity->paths[i]);
-	}
-	tls_release(&identity->material);
-	memory_free(identity);
-}
-
-static bool put_file(struct identity *identity, int i, const char *pem, struct error *err)
-{
-	if (!pem)
-		return true;
-	size_t len = strlen(pem);
-	identity->files[i] = memfd_create("pem", MFD_CLOEXEC);
-	if (identity->files[i] < 0 || write(identity->files[i], pem, len) != (ssize_t)len)
-		return error_set(err, ERROR_CONFIG, "cannot store a certificate in memory: %s",
-				 strerror(errno));
-	identity->paths[i] = memory_format("/proc/self/fd/%d", identity->files[i]);
-	return true;
-}
-
-static struct identity *identity_new(const struct tls_client_config *tls, struct error *err)
-{
-	struct identity *identity = memory_new(sizeof *identity);
-	struct tls_material *m = &identity->material;
-	identity->refs = 1;
-	identity->files[CA] = identity->files[CERTIFICATE] = identity->files[KEY] = -1;
-	bool ok = !tls || (tls_load_client(tls, m, err) && put_file(identity, CA, m->ca, err) &&
-			   put_file(identity, CERTIFICATE, m->cert, err) &&
-			   put_file(identity, KEY, m->key, err));
-	if (!ok)
-		identity_unref(&identity);
-	return identity;
-}
-
 static void client_unref(struct http_client *client)
 {
 	if (atomic_fetch_sub(&client->refs, 1) != 1)
 		return;
-	identity_unref(&client->identity);
+	http_identity_unref(&client->identity);
 	pthread_mutex_destroy(&client->lock);
 	memory_free(client);
 }
@@ -114,7 +61,7 @@ static void flight_free(struct flight *flight)
 	curl_easy_cleanup(flight->curl);
 	curl_slist_free_all(flight->headers);
 	curl_slist_free_all(flight->connect_to);
-	identity_unref(&flight->identity);
+	http_identity_unref(&flight->identity);
 	bytes_fini(&flight->answer);
 	client_unref(flight->client);
 	memory_free(flight);
@@ -216,6 +163,7 @@ static void conclude(struct flight *flight, CURLcode code)
 	else if (!result.failure && flight->full)
 		result.failure = "too_large";
 	result.body = bytes_view(flight->into);
+	http_cookies_bound(&flight->client->cookies, flight->curl);
 	flight->done(flight->argument, &result);
 	flight_free(flight);
 }
@@ -307,7 +255,7 @@ struct http_client *http_client_new(const struct http_client_options *options, s
 	http_curl_start();
 	if (!options->proxy && !proxy_check_environment(err))
 		return NULL;
-	struct identity *identity = identity_new(options->tls, err);
+	struct http_identity *identity = http_identity_new(options->tls, err);
 	if (!identity)
 		return NULL;
 	struct http_client *client = memory_new(sizeof *client);
@@ -316,6 +264,7 @@ struct http_client *http_client_new(const struct http_client_options *options, s
 	client->identity = identity;
 	client->refs = 1;
 	pthread_mutex_init(&client->lock, NULL);
+	http_cookies_init(&client->cookies, options->cookies);
 	client->timer = loop_timer_new(options->loop, on_timeout, client);
 	client->multi = curl_multi_init();
 	curl_multi_setopt(client->multi, CURLMOPT_SOCKETFUNCTION, on_socket);
@@ -345,6 +294,7 @@ static size_t see_header(char *line, size_t size, size_t count, void *context)
 	else if (size * count <= 2 && (*line == '\r' || *line == '\n'))
 		flight->headed = true;
 	flight->header_bytes += size * count;
+	http_cookies_see(&flight->client->cookies, line, size * count);
 	return flight->header_bytes <= HTTP_ANSWER_HEADERS_MAX ? size * count : 0;
 }
 
@@ -454,6 +404,7 @@ static void begin_flight(void *argument)
 	if (flight->next)
 		flight->next->link = &flight->next;
 	client->flights = flight;
+	http_cookies_use(&client->cookies, flight->curl);
 	curl_multi_add_handle(client->multi, flight->curl);
 }
 
@@ -481,9 +432,7 @@ static void launch(struct flight *flight, const char *url, const struct metadatu
 		   uint64_t timeout_ns)
 {
 	set_transfer(flight, timeout_ns);
-	char *const *paths = flight->identity->paths;
-	const struct http_files files = { paths[CA], paths[CERTIFICATE], paths[KEY] };
-	http_connection_set(flight->curl, &flight->client->options, url, &files);
+	http_connection_set(flight->curl, &flight->client->options, url, flight->identity);
 	set_headers(flight, headers);
 	set_credentials(flight->curl, &flight->client->options);
 	loop_post(flight->client->options.loop, begin_flight, flight);
@@ -541,19 +490,19 @@ void http_client_cancel(struct http_client *client, uint64_t number)
 
 bool http_client_reopen(struct http_client *client, bool *changed, struct error *err)
 {
-	struct identity *fresh = identity_new(client->options.tls, err);
+	struct http_identity *fresh = http_identity_new(client->options.tls, err);
 	*changed = false;
 	if (!fresh)
 		return false;
 	pthread_mutex_lock(&client->lock);
 	*changed = !tls_equal(&fresh->material, &client->identity->material);
 	if (*changed) {
-		struct identity *old = client->identity;
+		struct http_identity *old = client->identity;
 		client->identity = fresh;
 		fresh = old;
 	}
 	pthread_mutex_unlock(&client->lock);
-	identity_unref(&fresh);
+	http_identity_unref(&fresh);
 	return true;
 }
 
@@ -567,6 +516,7 @@ static void close_client(void *argument)
 		cancel(flight);
 	}
 	curl_multi_cleanup(client->multi);
+	http_cookies_fini(&client->cookies);
 	loop_timer_unref(&client->timer);
 }
 

@@ -33,6 +33,7 @@ struct http_client_options {
 	/* a connection that is older is not used again; each client changes it by up to a tenth at
 	 * random; 0: no limit */
 	uint64_t max_age_ns;
+	bool cookies;     /* cookies that servers set are sent with later requests */
 	bool one_request; /* each connection serves one request, and is then closed */
 };
 

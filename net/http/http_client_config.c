@@ -53,6 +53,7 @@ bool http_client_configure(struct http_client_options *o, const struct http_clie
 	o->idle_ns = c->idle_timeout.ns ? (uint64_t)c->idle_timeout.ns : UINT64_MAX / 2;
 	o->max_age_ns = (uint64_t)c->max_connection_age.ns;
 	o->one_request = c->disable_keep_alives;
+	o->cookies = c->cookies.present.enabled;
 	return true;
 }
 
@@ -63,5 +64,10 @@ static const struct config_row basic_rows[] = {
 		   .help = "Password or token."),
 	{ 0 }
 };
+
+static const struct config_row cookies_rows[] = { { 0 } };
+
+const struct config_table http_cookies_table = { sizeof(struct http_cookies_config), cookies_rows,
+						 .optional = true };
 
 const struct config_table http_basic_table = { sizeof(struct http_basic_config), basic_rows };

@@ -15,8 +15,13 @@ struct http_basic_config {
 	struct secret password;
 };
 
+struct http_cookies_config {
+	struct optional present;
+};
+
 struct http_client_config {
 	struct auth_config auth;
+	struct http_cookies_config cookies;
 	struct secret proxy_url; /* it may contain a password */
 	struct http_basic_config basic_auth;
 	struct secret bearer_token;
@@ -28,6 +33,7 @@ struct http_client_config {
 };
 
 extern const struct config_table http_basic_table;
+extern const struct config_table http_cookies_table;
 
 /* The rows of a component's table, HTTP_CLIENT_ROWS(struct pyroscope_config, client). */
 /* clang-format off */
@@ -53,6 +59,9 @@ extern const struct config_table http_basic_table;
 			   "of the Collector."), \
 	CONFIG_ROW(type, member.disable_keep_alives, .key = "disable_keep_alives", .def = "false", \
 		   .help = "Each request has a connection of its own."), \
+	CONFIG_SECTION(type, member.cookies, http_cookies_table, .key = "cookies", .presence = PRESENCE_NONE, \
+		       .help = "Cookies that servers set are sent with later requests, as load balancers need them that keep a " \
+			       "client at one backend. They are kept in memory; after 256, all are forgotten."), \
 	CONFIG_ROW(type, member.proxy_url, .key = "proxy_url", \
 		   .help = "URL of a proxy for all requests: `http`, `https` or `socks5`. Default: the environment variables " \
 			   "`HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY`.")

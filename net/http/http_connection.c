@@ -64,7 +64,8 @@ static long versions_of(const struct tls_client_config *tls)
 }
 
 /* Also for the connection to a proxy with the scheme https. */
-static void set_tls(CURL *curl, const struct tls_client_config *tls, const struct http_files *files)
+static void set_tls(CURL *curl, const struct tls_client_config *tls,
+		    const struct http_identity *identity)
 {
 	bool trusting = tls && tls->insecure_skip_verify;
 	curl_easy_setopt(curl, CURLOPT_SSLVERSION, versions_of(tls));
@@ -73,18 +74,18 @@ static void set_tls(CURL *curl, const struct tls_client_config *tls, const struc
 	curl_easy_setopt(curl, CURLOPT_PROXY_SSL_VERIFYPEER, trusting ? 0L : 1L);
 	curl_easy_setopt(curl, CURLOPT_SSL_VERIFYHOST, trusting ? 0L : 2L);
 	curl_easy_setopt(curl, CURLOPT_PROXY_SSL_VERIFYHOST, trusting ? 0L : 2L);
-	if (files->ca) {
-		curl_easy_setopt(curl, CURLOPT_CAINFO, files->ca);
-		curl_easy_setopt(curl, CURLOPT_PROXY_CAINFO, files->ca);
+	if (identity->paths[HTTP_CA]) {
+		curl_easy_setopt(curl, CURLOPT_CAINFO, identity->paths[HTTP_CA]);
+		curl_easy_setopt(curl, CURLOPT_PROXY_CAINFO, identity->paths[HTTP_CA]);
 	}
-	if (files->certificate) {
-		curl_easy_setopt(curl, CURLOPT_SSLCERT, files->certificate);
-		curl_easy_setopt(curl, CURLOPT_SSLKEY, files->key);
+	if (identity->paths[HTTP_CERTIFICATE]) {
+		curl_easy_setopt(curl, CURLOPT_SSLCERT, identity->paths[HTTP_CERTIFICATE]);
+		curl_easy_setopt(curl, CURLOPT_SSLKEY, identity->paths[HTTP_KEY]);
 	}
 }
 
 void http_connection_set(CURL *curl, const struct http_client_options *o, const char *url,
-			 const struct http_files *files)
+			 const struct http_identity *identity)
 {
 	if (o->idle_ns)
 		curl_easy_setopt(curl, CURLOPT_MAXAGE_CONN, seconds_of(o->idle_ns));
@@ -94,5 +95,5 @@ void http_connection_set(CURL *curl, const struct http_client_options *o, const 
 	curl_easy_setopt(curl, CURLOPT_FRESH_CONNECT, (long)o->one_request);
 	curl_easy_setopt(curl, CURLOPT_FORBID_REUSE, (long)o->one_request);
 	http_connection_set_proxy(curl, o->proxy, url);
-	set_tls(curl, o->tls, files);
+	set_tls(curl, o->tls, identity);
 }

@@ -285,6 +285,40 @@ def test_a_connection_that_was_idle_for_too_long_is_not_used_again(build, lines,
         assert (first <= second and len(second) == 1) == same
 
 
+# ---- cookies
+
+def cookies_of(request):
+    return dict(pair.split("=", 1) for pair in (request.headers["Cookie"] or "").split("; ") if pair)
+
+
+def told(set_cookie):
+    return reply(200, b"", {"Content-Type": PROTO, "Set-Cookie": set_cookie})
+
+
+@pytest.mark.parametrize("line", ["cookies: {}", "cookies: {enabled: true}", "cookies: {enabled: false}", "cookies:", ""])
+def test_cookies_come_back_where_that_is_wanted(build, line):
+    steps = [("route=a; HttpOnly", {}), ("more=b", {"route": "a"}), ("route=c", {"route": "a", "more": "b"}),
+             ("more=; Max-Age=0", {"route": "c", "more": "b"}), ("route=d; Path=/elsewhere", {"route": "c"}),
+             ("far=1; Domain=example.com", {"route": "c"}), ("last=1", {"route": "c"})]
+    wanted = line in ("cookies: {}", "cookies: {enabled: true}")
+    with OtlpSink() as sink, Rig(build, sink, line) as rig:
+        for i, (set_cookie, expected) in enumerate(steps):
+            sink.answer = lambda *_, text=set_cookie: told(text)
+            rig.send(i)
+            rig.settle(10 * (i + 1))
+            assert cookies_of(sink.taken[i]) == (expected if wanted else {})
+
+
+def test_a_server_cannot_make_it_keep_cookies_without_end(build):
+    with OtlpSink() as sink, Rig(build, sink, "cookies: {}") as rig:
+        sink.answer = lambda _, number: told("c%d=%d" % (number, number))
+        for i in range(300):
+            rig.send(i)
+            rig.settle(10 * (i + 1))
+        sent = [len(cookies_of(request)) for request in sink.taken]
+        assert sent[:4] == [0, 1, 2, 3] and sent[256] == 0 and sent[-1] == 300 - 257
+
+
 # ---- configuration
 
 def command(build, tmp_path, name, exporter, kind="otlp_http"):
@@ -332,10 +366,10 @@ def test_what_cannot_work_is_an_error(build, tmp_path, exporter, error):
 
 
 def test_what_has_no_effect_is_logged(build):
-    with OtlpSink() as sink, Rig(build, sink, "force_attempt_http2: false", "cookies: {}") as rig:
+    with OtlpSink() as sink, Rig(build, sink, "force_attempt_http2: false", "read_buffer_size: 4096") as rig:
         rig.send()
         rig.settle(10)
-        for key in "force_attempt_http2", "cookies":
+        for key in "force_attempt_http2", "read_buffer_size":
             assert any("no effect" in line and key in line for line in rig.gateway.log().splitlines()), key
 
 
