@@ -86,6 +86,10 @@ void log_write(const struct log *log, enum log_level level, const char *file, in
 /* With an array of fields. */
 #define log_info_fields(log, message, fields, count) \
 	log_write((log), LOG_INFO, __FILE__, __LINE__, (message), (fields), (count))
+#define log_warn_fields(log, message, fields, count) \
+	log_write((log), LOG_WARN, __FILE__, __LINE__, (message), (fields), (count))
+#define log_error_fields(log, message, fields, count) \
+	log_write((log), LOG_ERROR, __FILE__, __LINE__, (message), (fields), (count))
 #define log_warn(log, message, ...) LOG_LINE(log, LOG_WARN, message, __VA_ARGS__)
 #define log_error(log, message, ...) LOG_LINE(log, LOG_ERROR, message, __VA_ARGS__)
 

@@ -25,7 +25,7 @@ struct kafka {
 	bool sends_key;
 	struct unsupported unsupported; /* by pprof */
 	struct kafka_topics topics;
-	char *address, *port;
+	char *address, *port, *brokers; /* brokers: as configured, for the log */
 	struct reopen reopen;
 	pthread_rwlock_t lock; /* guards producer: a send that starts after stop finds none */
 	struct kafka_producer *producer;
@@ -230,6 +230,17 @@ static const enum packet_encoding encodings[] = { [KAFKA_PROTO] = PACKET_REFEREN
 						  [KAFKA_JSON] = PACKET_REFERENCES_JSON,
 						  [KAFKA_PPROF] = PACKET_REQUEST };
 
+static char *join(const struct strings *brokers)
+{
+	char *all = memory_text(brokers->at[0]);
+	for (size_t i = 1; i < brokers->count; i++) {
+		char *longer = memory_format("%s,%s", all, brokers->at[i]);
+		memory_free(all);
+		all = longer;
+	}
+	return all;
+}
+
 static bool kafka_create(void *instance, const void *settings, const struct host *host,
 			 struct error *err)
 {
@@ -247,6 +258,7 @@ static bool kafka_create(void *instance, const void *settings, const struct host
 	self->sends_key = idempotency_is_on(c->idempotency_key, &c->record_headers);
 	kafka_topics_init(&self->topics);
 	kafka_client_place(&c->client, &self->address, &self->port);
+	self->brokers = join(&c->client.brokers);
 	pthread_rwlock_init(&self->lock, NULL);
 	return true;
 }
@@ -285,6 +297,7 @@ static void kafka_destroy(void *instance)
 	kafka_topics_fini(&self->topics);
 	memory_free(self->address);
 	memory_free(self->port);
+	memory_free(self->brokers);
 	pthread_rwlock_destroy(&self->lock);
 }
 
@@ -293,6 +306,11 @@ static void kafka_destination(void *instance, const char **address, const char *
 	const struct kafka *self = instance;
 	*address = self->address;
 	*port = self->port;
+}
+
+static const char *kafka_endpoint(void *instance)
+{
+	return ((const struct kafka *)instance)->brokers;
 }
 
 static const char manual[] =
@@ -330,6 +348,7 @@ static const struct exporter_ops kafka_ops = {
 	.preset = kafka_preset,
 	.plan = kafka_plan,
 	.destination = kafka_destination,
+	.endpoint = kafka_endpoint,
 	.prompt = kafka_prompt,
 	.reads = kafka_reads,
 	.send = kafka_send,

@@ -111,6 +111,12 @@ static void otlp_grpc_destination(void *instance, const char **address, const ch
 	*port = self->sender.endpoint.port;
 }
 
+static const char *otlp_grpc_endpoint(void *instance)
+{
+	const struct otlp_grpc *self = instance;
+	return self->sender.endpoint.shown;
+}
+
 static bool otlp_grpc_check(const void *config, struct error *err)
 {
 	const struct otlp_grpc_config *c = config;
@@ -143,6 +149,7 @@ static const struct exporter_ops otlp_grpc_ops = {
 	.stop = otlp_grpc_stop,
 	.delivery_offset = offsetof(struct otlp_grpc_config, delivery),
 	.destination = otlp_grpc_destination,
+	.endpoint = otlp_grpc_endpoint,
 	.preset = otlp_grpc_preset,
 	.prompt = otlp_grpc_prompt,
 	.encode = otlp_grpc_encode,

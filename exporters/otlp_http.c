@@ -130,6 +130,12 @@ static void otlp_http_destination(void *instance, const char **address, const ch
 	*port = self->sender.port;
 }
 
+static const char *otlp_http_endpoint(void *instance)
+{
+	const struct otlp_http *self = instance;
+	return self->sender.endpoint;
+}
+
 /* ---- configuration ---- */
 
 static bool check_endpoints(const struct otlp_http_config *c, struct error *err)
@@ -213,6 +219,7 @@ static const struct exporter_ops otlp_http_ops = {
 	.stop = otlp_http_stop,
 	.delivery_offset = offsetof(struct otlp_http_config, delivery),
 	.destination = otlp_http_destination,
+	.endpoint = otlp_http_endpoint,
 	.preset = otlp_http_preset,
 	.prompt = otlp_http_prompt,
 	.encode = otlp_http_encode,

@@ -305,6 +305,12 @@ static void parca_destination(void *instance, const char **address, const char *
 	*port = self->sender.endpoint.port;
 }
 
+static const char *parca_endpoint(void *instance)
+{
+	const struct parca *self = instance;
+	return self->sender.endpoint.shown;
+}
+
 /* ---- configuration */
 
 static bool check_name(const char *name, struct error *err)
@@ -444,6 +450,7 @@ static const struct exporter_ops parca_ops = {
 	.preset = parca_preset,
 	.plan = parca_plan,
 	.destination = parca_destination,
+	.endpoint = parca_endpoint,
 	.send = parca_send,
 };
 

@@ -245,7 +245,8 @@ static const struct metric *const metrics[] = { &labels_dropped, &profiles_merge
 
 #define UNSUPPORTED \
 	(UNSUPPORTED_BY_PPROF | 1u << UNSUPPORTED_NEGATIVE | 1u << UNSUPPORTED_ZERO | \
-	 1u << UNSUPPORTED_ADDRESS | 1u << UNSUPPORTED_COLUMN | 1u << UNSUPPORTED_DOC_URL)
+	 1u << UNSUPPORTED_EMPTY_STACK | 1u << UNSUPPORTED_ADDRESS | 1u << UNSUPPORTED_COLUMN | \
+	 1u << UNSUPPORTED_DOC_URL)
 
 static void make_series(struct pyroscope *self, const struct host *host)
 {
@@ -321,6 +322,12 @@ static void pyroscope_destination(void *instance, const char **address, const ch
 	const struct pyroscope *self = instance;
 	*address = self->sender.address;
 	*port = self->sender.port;
+}
+
+static const char *pyroscope_endpoint(void *instance)
+{
+	const struct pyroscope *self = instance;
+	return self->sender.endpoint;
 }
 
 /* ---- configuration ---- */
@@ -428,6 +435,7 @@ static const struct exporter_ops pyroscope_ops = {
 	.preset = pyroscope_preset,
 	.plan = pyroscope_plan,
 	.destination = pyroscope_destination,
+	.endpoint = pyroscope_endpoint,
 	.send = pyroscope_send,
 };
 

@@ -12,10 +12,13 @@
 #include <stdio.h>
 #include <string.h>
 
+int command_status;
+
 bool command_run(const struct options *options, struct error *err)
 {
 	struct service service;
 	bool ok = service_open(&service, options, err) && service_run(&service, err);
+	command_status = service_exit_status(&service);
 	service_close(&service);
 	return ok;
 }

@@ -14,6 +14,9 @@ struct command {
 
 extern const struct command commands[]; /* name == NULL ends */
 
+/* The exit status after `run` has returned true: 0, unless the command has set another one. */
+extern int command_status;
+
 /* What the manual says of one component. */
 struct component_factory;
 void manual_component(const struct component_factory *factory, struct bytes *out);

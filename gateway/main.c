@@ -110,5 +110,5 @@ int main(int argc, char **argv)
 	options_fini(&options);
 	if (!ok)
 		fprintf(stderr, "Error: %s\n", err.text);
-	return ok ? 0 : 1;
+	return ok ? command_status : 1;
 }

@@ -10,6 +10,7 @@
 #include "net/tls/tls.h"
 #include "pipeline/delivery/dead_letters.h"
 #include "pipeline/delivery/delivery.h"
+#include "pipeline/delivery/outage.h"
 #include "pipeline/delivery/plan.h"
 #include "pipeline/delivery/unsupported.h"
 #include "pipeline/graph/inventory.h"
@@ -78,6 +79,7 @@ static const struct {
 	{ "Kill switch", kill_switch_metrics },
 	{ "Processors", pipeline_metrics },
 	{ "Exporters", delivery_metrics },
+	{ "Failing destinations", outage_metrics },
 	{ "Dead letters", dead_letter_metrics },
 	{ "Queues on disk", storage_metrics },
 	{ "Items that a destination does not support",

@@ -51,6 +51,8 @@ const struct option options_table[] = {
 	OPTION("--shutdown-timeout", shutdown_timeout, .kind = OPTION_STRING, .argument = "TIME",
 	       .help = "Maximum duration of the drain after SIGTERM; overrides "
 		       "service::shutdown::timeout (20s)."),
+	OPTION("--strict-exit", strict_exit, .kind = OPTION_SWITCH,
+	       .help = "Exits with status 3 after a shutdown that lost data."),
 	OPTION("--mode", mode, .kind = OPTION_STRING, .argument = "redacted|unredacted",
 	       .help = "Whether print-config shows secrets (redacted)."),
 	OPTION("--format", format, .kind = OPTION_STRING, .argument = "yaml|json",

@@ -12,7 +12,7 @@ struct options {
 	/* NULL-terminated; arguments: everything but flags */
 	const char **configs, **compares, **sets, **arguments;
 	const char *feature_gates, *format, *mode, *shutdown_timeout, *repeat, *to;
-	bool help, version, insecure_listen, dry_run, include_partial, deny_warnings;
+	bool help, version, insecure_listen, dry_run, include_partial, deny_warnings, strict_exit;
 };
 
 /* The options of the command line, for the parser, --help, the manual and the man page. */

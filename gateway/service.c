@@ -15,6 +15,7 @@
 
 /* after the deadline, for cancelled work to end */
 #define LAST_GRACE_NS (5 * UINT64_C(1000000000))
+enum { EXIT_LOST = 3 };
 
 static bool is_ready(void *context)
 {
@@ -88,11 +89,6 @@ static int64_t sent(const struct service *s)
 	return ledger_sum(s->runtime.ledger, LEDGER_DESTINATION, LEDGER_OUT);
 }
 
-static int64_t lost(const struct service *s)
-{
-	return ledger_sum(s->runtime.ledger, LEDGER_DESTINATION, LEDGER_SHUTDOWN);
-}
-
 static int64_t dead(const struct service *s)
 {
 	return ledger_sum(s->runtime.ledger, LEDGER_DESTINATION, LEDGER_DEAD_LETTER);
@@ -105,12 +101,24 @@ static void report(struct service *s, bool stuck, int64_t kept)
 	struct ledger *ledger = s->runtime.ledger;
 	int64_t queued = ledger_sum(ledger, LEDGER_DESTINATION, LEDGER_QUEUED);
 	kept = kept < queued ? kept : queued;
+	losses_end(&s->losses, ledger);
 	log_info(&s->log, "Shutdown report", log_number("sent_samples", sent(s) - s->sent_before),
 		 log_number("kept_samples", kept),
-		 log_number("lost_samples", lost(s) - s->lost_before + queued - kept),
+		 log_number("lost_samples", losses_total(&s->losses)),
 		 log_number("dead_letter_samples", dead(s) - s->dead_before));
 	ledger_log(ledger, &s->log);
 	ledger_check(ledger, !stuck && s->graph_stopped);
+}
+
+/* The exit status is that of the Collector unless the operator wants another one. */
+int service_exit_status(const struct service *s)
+{
+	return s->options->strict_exit && losses_total(&s->losses) ? EXIT_LOST : 0;
+}
+
+static void note_lost(void *context, const char *exporter, int64_t samples)
+{
+	losses_add(context, exporter, samples);
 }
 
 /* A thread that hangs in the kernel cannot be ended, and joining it blocks. The log is
@@ -118,11 +126,12 @@ static void report(struct service *s, bool stuck, int64_t kept)
 static void give_up(void *argument)
 {
 	struct service *s = argument;
-	int64_t open = exporters_log_stuck(s->runtime.exporters);
+	int64_t open = exporters_log_stuck(s->runtime.exporters, note_lost, &s->losses);
 	report(s, true, open + storages_left(s->runtime.storages));
 	log_error(&s->log, "Shutdown did not finish in time; exiting anyway",
 		  log_text("error", s->failure));
-	_exit(s->failure ? 1 : 0);
+	losses_log(&s->losses, &s->log);
+	_exit(s->failure ? 1 : service_exit_status(s));
 }
 
 /* Sets the latest end of the process; it can only become earlier. If even the log or the loop
@@ -219,7 +228,7 @@ static void begin_stop(struct service *s)
 	s->stopping = true;
 	s->ready = false;
 	s->sent_before = sent(s);
-	s->lost_before = lost(s);
+	losses_begin(&s->losses, s->runtime.ledger);
 	s->dead_before = dead(s);
 	log_info(&s->log, "Starting shutdown...");
 	if (was_ready && shutdown_of(s)->delay.ns)
@@ -333,6 +342,7 @@ bool service_run(struct service *s, struct error *err)
 	loop_run(s->runtime.loop);
 	report(s, false, INT64_MAX);
 	log_info(&s->log, "Shutdown complete.");
+	losses_log(&s->losses, &s->log);
 	return ok;
 }
 
@@ -347,5 +357,6 @@ void service_close(struct service *s)
 	alarm(0);
 	runtime_close(&s->runtime);
 	node_unref(&s->root);
+	losses_fini(&s->losses);
 	log_close();
 }

@@ -3,6 +3,7 @@
 #define GATEWAY_SERVICE_H
 
 #include "gateway/admin.h"
+#include "gateway/losses.h"
 #include "gateway/options.h"
 #include "gateway/reload.h"
 #include "gateway/runtime.h"
@@ -27,8 +28,9 @@ struct service {
 	/* Loop thread: */
 	/* stopping: since the signal; draining: since the delay has passed */
 	bool stopping, draining, hurried, graph_stopped, finished;
-	/* the signal: samples that destinations accepted, and that a shutdown dropped */
-	int64_t sent_before, lost_before, dead_before;
+	/* the signal: samples that destinations accepted, and that became dead letters */
+	int64_t sent_before, dead_before;
+	struct losses losses;        /* since the signal */
 	const char *failure;         /* why the start failed */
 	struct loop_timer *half;     /* of the time until the deadline */
 	struct loop_timer *deadline; /* of what the graph that runs does not stop */
@@ -40,6 +42,8 @@ struct service {
 /* The options are borrowed until service_close. */
 bool service_open(struct service *service, const struct options *options, struct error *err);
 bool service_run(struct service *service, struct error *err);
+/* The exit status after service_run has succeeded. */
+int service_exit_status(const struct service *service);
 void service_close(struct service *service); /* also after a failed open */
 
 /* What SIGHUP does; call: gets the result, NULL: nobody does. [loop thread] */

@@ -26,9 +26,11 @@ const struct usage_fact usage_signals[] = {
 
 const struct usage_fact usage_statuses[] = {
 	{ "0", "Success. Also the status after SIGTERM and SIGINT, even if operations were "
-	       "abandoned." },
+	       "abandoned or data was lost." },
 	{ "1", "An error. It is printed to stderr as `Error: ...`, with file, line and column "
 	       "for errors in the configuration." },
+	{ "3", "With `--strict-exit`: after SIGTERM or SIGINT, data was lost. The last line of the "
+	       "log has the number of samples for each exporter." },
 	{ 0 }
 };
 

@@ -6,6 +6,7 @@
 #include "base/metrics.h"
 #include "config/table.h"
 #include "net/authenticator.h"
+#include "net/cause.h"
 #include "net/io.h"
 #include "net/loop.h"
 #include "net/sockets.h"
@@ -138,6 +139,9 @@ struct send_result {
 	uint64_t stated_bytes, stated_samples, seen_bytes;
 	/* one of a few fixed words for metrics and logs: "unavailable", "invalid", ... */
 	const char *reason;
+	/* of a failure, for the log; 0: none */
+	struct cause cause;
+	int http_status, grpc_status;
 };
 
 void sending_done(struct sending *sending, const struct send_result *result);
@@ -233,6 +237,9 @@ struct exporter_ops {
 	/* The destination, for the labels server_address and server_port; strings of the instance.
 	 * NULL: not on a network. [loop thread] */
 	void (*destination)(void *self, const char **address, const char **port);
+	/* The same for the log: as configured, without user and password; a string of the instance.
+	 * NULL: there is none. [loop thread] */
+	const char *(*endpoint)(void *self);
 	/* Would send only hand this packet to another thread, which reports the result later? Then
 	 * send may run on any thread. NULL: no. [any thread] */
 	bool (*prompt)(void *self, const struct packet *packet);

@@ -394,3 +394,14 @@ int64_t ledger_sum(struct ledger *l, enum ledger_scope scope, enum ledger_column
 	pthread_mutex_unlock(&l->lock);
 	return sum;
 }
+
+void ledger_each_destination(struct ledger *l, enum ledger_column column,
+			     void (*each)(void *context, const char *exporter, int64_t samples),
+			     void *context)
+{
+	pthread_mutex_lock(&l->lock);
+	for (const struct ledger_row *row = l->rows; row; row = row->next)
+		if (row->scope == LEDGER_DESTINATION)
+			each(context, row->exporter, ledger_get(row, column));
+	pthread_mutex_unlock(&l->lock);
+}

@@ -134,6 +134,12 @@ int64_t ledger_get(const struct ledger_row *row, enum ledger_column column);
 /* The sum of a column over all rows of a scope. */
 int64_t ledger_sum(struct ledger *ledger, enum ledger_scope scope, enum ledger_column column);
 
+/* Calls `each` for each row of a destination, so several times for an exporter of several
+ * pipelines. It must not come back to the ledger. */
+void ledger_each_destination(struct ledger *ledger, enum ledger_column column,
+			     void (*each)(void *context, const char *exporter, int64_t samples),
+			     void *context);
+
 /* Takes a snapshot, and returns the number of its rows that do not balance; ends the program if
  * there are any and the ledger aborts. `rest`: nothing may be held except in queues. */
 uint32_t ledger_check(struct ledger *ledger, bool rest);

@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "net/tls/tls_failure.h"
 
 #define KNOWN_VERSION "29."       /* the prefix of core's version string, in 1.51 */
 #define DESCRIPTORS_MAX (1 << 20) /* the kernel's default of fs.nr_open */
@@ -43,6 +44,7 @@ struct grpc_allowance {
 	_Atomic int64_t flying; /* the sum of the shares of requests in flight */
 	_Atomic unsigned overruns;
 	_Atomic uint64_t paused_until; /* 0: not paused */
+	_Atomic enum cause_kind tls;   /* of the last failure since the last answer */
 	struct grpc_allowance *next;   /* the next one in `spare` */
 };
 
@@ -118,10 +120,20 @@ static bool is_another_socket(int fd, struct connection *c)
 	return true;
 }
 
+/* Whose connection this thread has read last. Core handles what it has read on the same thread. */
+static _Thread_local struct grpc_allowance *reading;
+
+static void note_tls_failure(enum cause_kind kind)
+{
+	if (reading)
+		atomic_store(&reading->tls, kind);
+}
+
 static bool may_receive(int fd, int64_t bytes)
 {
 	struct connection *c = &connections[fd];
 	struct grpc_allowance *a = atomic_load_explicit(&c->allowance, memory_order_relaxed);
+	reading = a;
 	if (!a || (atomic_fetch_sub(&a->left, bytes) >= bytes &&
 		   !atomic_load_explicit(&a->paused_until, memory_order_relaxed)))
 		return true;
@@ -165,12 +177,14 @@ struct grpc_allowance *grpc_allowance_new(struct error *err)
 		return NULL;
 	}
 	struct grpc_allowance *a = take_spare();
+	tls_failure_watch(note_tls_failure);
 	a->mutator.functions = &functions;
 	gpr_ref_init(&a->mutator.refs, 1);
 	atomic_store(&a->left, GRPC_ALLOWANCE_MAX);
 	atomic_store(&a->flying, 0);
 	atomic_store(&a->overruns, 0);
 	atomic_store(&a->paused_until, 0);
+	atomic_store(&a->tls, CAUSE_NONE);
 	return a;
 }
 
@@ -232,6 +246,8 @@ void grpc_allowance_end(struct grpc_allowance *a, size_t request_bytes, bool ans
 {
 	atomic_fetch_sub(&a->flying, share_of(request_bytes));
 	atomic_fetch_add(&a->left, answered ? GRPC_ALLOWANCE_REPLY : -share_of(request_bytes));
+	if (answered)
+		atomic_store_explicit(&a->tls, CAUSE_NONE, memory_order_relaxed);
 	cap(a);
 }
 
@@ -244,4 +260,9 @@ void grpc_allowance_tick(struct grpc_allowance *a)
 unsigned grpc_allowance_overruns(const struct grpc_allowance *allowance)
 {
 	return atomic_load(&allowance->overruns);
+}
+
+enum cause_kind grpc_allowance_tls_cause(const struct grpc_allowance *allowance)
+{
+	return atomic_load(&allowance->tls);
 }

@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 #include "base/error.h"
+#include "net/cause.h"
 
 /*
  * The number of bytes that a destination may send. [any thread]
@@ -46,5 +47,8 @@ void grpc_allowance_end(struct grpc_allowance *allowance, size_t request_bytes, 
 void grpc_allowance_tick(struct grpc_allowance *allowance);
 /* The number of times that the allowance was used up since grpc_allowance_new. */
 unsigned grpc_allowance_overruns(const struct grpc_allowance *allowance);
+/* Why the last TLS handshake of its connections has failed, or what ended the connection after it;
+ * CAUSE_NONE: nothing since the last answer. Core's own messages do not say it. */
+enum cause_kind grpc_allowance_tls_cause(const struct grpc_allowance *allowance);
 
 #endif

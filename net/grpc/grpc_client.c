@@ -263,6 +263,20 @@ static void call_clear_metadata(struct call *call)
 
 /* ---- replies: on the thread of the queue ---- */
 
+static bool is_connected(const struct call *call)
+{
+	return grpc_channel_check_connectivity_state(call->channel->core, 0) == GRPC_CHANNEL_READY;
+}
+
+static struct grpc_reply_context context_of(const struct call *call)
+{
+	const struct grpc_allowance *a = call->client->allowance;
+	bool failed = call->reply.status != GRPC_STATUS_OK;
+	return (struct grpc_reply_context){ .overrun = call->overruns != grpc_allowance_overruns(a),
+					    .connected = failed && is_connected(call),
+					    .tls = grpc_allowance_tls_cause(a) };
+}
+
 static void on_answer(void *owner, bool ok)
 {
 	struct call *call = owner;
@@ -271,10 +285,7 @@ static void on_answer(void *owner, bool ok)
 	(void)ok, (void)started;
 	call_unlink(call);
 	if (call->done)
-		grpc_reply_report(&call->reply,
-				  call->overruns !=
-					  grpc_allowance_overruns(call->client->allowance),
-				  call->done, call->argument);
+		grpc_reply_report(&call->reply, context_of(call), call->done, call->argument);
 	grpc_allowance_end(call->client->allowance, call->bytes,
 			   grpc_reply_is_answer(&call->reply));
 	grpc_reply_clear(&call->reply);
@@ -300,7 +311,8 @@ static void end_overdue(struct grpc_client *client)
 {
 	static const struct grpc_result late = { .status = GRPC_STATUS_DEADLINE_EXCEEDED,
 						 .message = "",
-						 .retry_delay_ms = -1 };
+						 .retry_delay_ms = -1,
+						 .cause = { CAUSE_NO_RESPONSE, 0 } };
 	uint64_t now = clock_now();
 	for (struct call *call; (call = take_overdue(client, now));) {
 		void (*done)(void *, const struct grpc_result *) = call->done;

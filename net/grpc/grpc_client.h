@@ -5,6 +5,7 @@
 #include "base/bytes.h"
 #include "base/coding.h"
 #include "config/table.h"
+#include "net/cause.h"
 #include "net/tls/tls.h"
 #include "profile/request.h"
 
@@ -23,6 +24,7 @@
 struct grpc_endpoint {
 	char *target;      /* for core: "dns:///host:port", "unix:/path" */
 	char *host, *port; /* for metric labels; empty for unix sockets and lists */
+	char *shown;       /* as configured, without what may be a password */
 	bool tls;          /* https:// forces it */
 	/* With a proxy, `target` is its address. NULL: there is none. */
 	char *behind;              /* "host:port" of the server */
@@ -85,6 +87,9 @@ struct grpc_result {
 	/* The reply was rejected here, by the gRPC C core or the allowance
 	 * (net/grpc/grpc_allowance.h). It is unknown what the peer did with the request. */
 	bool reply_too_large;
+	/* why there is no answer; CAUSE_NONE: there is one, or it is not known */
+	struct cause cause;
+	int http_status; /* of an answer that is not gRPC; 0: none */
 };
 
 /* 1 << coding each */

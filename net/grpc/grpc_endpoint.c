@@ -5,6 +5,7 @@
 
 #include "base/base64.h"
 #include "base/memory.h"
+#include "base/quote.h"
 #include "net/proxy.h"
 
 /* How each scheme of an endpoint becomes a target of core. */
@@ -72,6 +73,7 @@ bool grpc_endpoint_parse(const char *text, struct grpc_endpoint *out, struct err
 	if (!text || !*text)
 		return error_set(err, ERROR_CONFIG, "requires a non-empty \"endpoint\"");
 	const struct scheme *scheme = scheme_of(text);
+	out->shown = quote_place(text);
 	const char *rest = text + strlen(scheme->prefix);
 	out->tls = scheme->tls;
 	if (!scheme->target)
@@ -130,6 +132,7 @@ void grpc_endpoint_fini(struct grpc_endpoint *endpoint)
 	memory_free(endpoint->target);
 	memory_free(endpoint->host);
 	memory_free(endpoint->port);
+	memory_free(endpoint->shown);
 	*endpoint = (struct grpc_endpoint){ 0 };
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "net/compress.h"
+#include "net/grpc/grpc_cause.h"
 #include "status.pb-c.h"
 
 void grpc_reply_init(struct grpc_reply *reply)
@@ -198,7 +199,7 @@ static void copy_details(grpc_slice details, char text[GRPC_REPLY_TEXT_MAX])
 	text[len] = '\0';
 }
 
-void grpc_reply_report(const struct grpc_reply *reply, bool overrun,
+void grpc_reply_report(const struct grpc_reply *reply, struct grpc_reply_context context,
 		       void (*done)(void *argument, const struct grpc_result *result),
 		       void *argument)
 {
@@ -214,7 +215,12 @@ void grpc_reply_report(const struct grpc_reply *reply, bool overrun,
 		result.message = text;
 		result.retry_delay_ms = find_retry_delay(&reply->trailing);
 		result.unsent = is_unsent(reply, text);
-		result.reply_too_large = !result.unsent && is_too_large(reply, text, overrun);
+		result.reply_too_large =
+			!result.unsent && is_too_large(reply, text, context.overrun);
+		result.http_status = grpc_cause_http_status(text);
+		if (!grpc_reply_is_answer(reply) || result.http_status)
+			result.cause = grpc_cause_of((int)reply->status, text, context.connected,
+						     context.tls);
 	}
 	done(argument, &result);
 	bytes_fini(&copy);

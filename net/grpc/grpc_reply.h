@@ -32,9 +32,17 @@ void grpc_reply_clear(struct grpc_reply *reply);
 /* Did the destination, or at least its connection, produce the status? Otherwise core did, without
  * a reply. */
 bool grpc_reply_is_answer(const struct grpc_reply *reply);
-/* Calls done with the contents of the reply. overrun: a connection was closed since the call began,
- * because its destination had sent too much (net/grpc/grpc_allowance.h). */
-void grpc_reply_report(const struct grpc_reply *reply, bool overrun,
+/* What is known of the connections of the call besides the reply. */
+struct grpc_reply_context {
+	/* a connection was closed since the call began, because its destination had sent too much
+	 * (net/grpc/grpc_allowance.h) */
+	bool overrun;
+	bool connected;      /* there is a connection now */
+	enum cause_kind tls; /* grpc_allowance_tls_cause */
+};
+
+/* Calls done with the contents of the reply. */
+void grpc_reply_report(const struct grpc_reply *reply, struct grpc_reply_context context,
 		       void (*done)(void *argument, const struct grpc_result *result),
 		       void *argument);
 

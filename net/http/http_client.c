@@ -11,6 +11,7 @@
 #include "base/hash.h"
 #include "base/memory.h"
 #include "net/compress.h"
+#include "net/http/http_cause.h"
 #include "net/http/http_connection.h"
 #include "net/http/http_cookies.h"
 #include "net/http/http_curl.h"
@@ -43,6 +44,7 @@ struct flight {
 	/* the header of the reply is complete; libcurl takes a truncated one for an empty reply */
 	bool headed;
 	bool full; /* the reply was longer than the maximum */
+	char error[CURL_ERROR_SIZE];
 	void (*done)(void *argument, const struct http_result *result);
 	void *argument;
 };
@@ -65,42 +67,6 @@ static void flight_free(struct flight *flight)
 	bytes_fini(&flight->answer);
 	client_unref(flight->client);
 	memory_free(flight);
-}
-
-/* Has a proxy refused to forward the connection? */
-static bool refused_by_proxy(CURL *curl)
-{
-	long status = 0;
-	curl_easy_getinfo(curl, CURLINFO_HTTP_CONNECTCODE, &status);
-	return status >= 300;
-}
-
-static const char *failure_of(CURL *curl, CURLcode code)
-{
-	if (refused_by_proxy(curl))
-		return "proxy";
-	switch (code) {
-	case CURLE_COULDNT_RESOLVE_PROXY:
-	case CURLE_PROXY:
-		return "proxy";
-	case CURLE_OPERATION_TIMEDOUT:
-		return "deadline_exceeded";
-	case CURLE_PEER_FAILED_VERIFICATION:
-	case CURLE_SSL_CONNECT_ERROR:
-	case CURLE_SSL_CERTPROBLEM:
-	case CURLE_SSL_CACERT_BADFILE:
-		return "tls";
-	case CURLE_COULDNT_RESOLVE_HOST:
-		return "unresolved";
-	case CURLE_PARTIAL_FILE:
-	case CURLE_GOT_NOTHING:
-	case CURLE_RECV_ERROR:
-		return "cut";
-	case CURLE_URL_MALFORMAT:
-		return "url";
-	default:
-		return "unavailable";
-	}
 }
 
 static enum coding coding_of(struct flight *flight)
@@ -153,9 +119,12 @@ static void conclude(struct flight *flight, CURLcode code)
 	/* status codes below 200 are interim replies */
 	bool answered = flight->headed && status >= 200;
 	result.status = answered ? (int)status : 0;
-	if ((code != CURLE_OK && !flight->full) || !answered)
-		result.failure =
-			failure_of(flight->curl, code == CURLE_OK ? CURLE_PARTIAL_FILE : code);
+	if (code == CURLE_OK && !answered)
+		code = CURLE_PARTIAL_FILE;
+	if ((code != CURLE_OK && !flight->full) || !answered) {
+		result.failure = http_cause_failure(flight->curl, code);
+		result.cause = http_cause_of(flight->curl, code, flight->error);
+	}
 	result.coding = coding_of(flight);
 	curl_easy_getinfo(flight->curl, CURLINFO_CONTENT_TYPE, &result.content_type);
 	if (flight->into == &flight->answer)
@@ -330,6 +299,7 @@ static void set_transfer(struct flight *flight, uint64_t timeout_ns)
 	const struct http_client *client = flight->client;
 	CURL *curl = flight->curl;
 	curl_easy_setopt(curl, CURLOPT_PRIVATE, flight);
+	curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, flight->error);
 	curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
 	curl_easy_setopt(curl, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
 	curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);

@@ -5,6 +5,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "config/table.h"
+#include "net/cause.h"
 #include "net/compress.h"
 #include "net/loop.h"
 #include "net/tls/tls.h"
@@ -70,6 +71,7 @@ struct http_result {
 	 * NULL: the reply is complete, or (http_post) exceeds the maximum that is read.
 	 */
 	const char *failure;
+	struct cause cause; /* of the failure, as far as it is known */
 	/* http_post: decompressed, for classification only, never logged. http_get: as sent, also
 	 * the beginning of an incomplete one. */
 	struct view body;

@@ -177,10 +177,9 @@ static void postpone(struct circuit *c, uint64_t now, int64_t asked_ms)
 }
 
 bool circuit_fail(struct circuit *c, struct circuit_place *place, int64_t asked_ms,
-		  const char *reason, struct circuit_place **expired)
+		  struct circuit_place **expired)
 {
 	uint64_t now = clock_now();
-	bool opens;
 	*expired = NULL;
 	pthread_mutex_lock(&c->lock);
 	c->flying -= place->counted;
@@ -191,17 +190,12 @@ bool circuit_fail(struct circuit *c, struct circuit_place *place, int64_t asked_
 		return false;
 	}
 	append(c, place);
-	opens = c->state == CIRCUIT_CLOSED;
 	if (c->state == CIRCUIT_OPEN)
 		postpone(c, now, asked_ms);
 	else
 		open(c, now, asked_ms);
 	*expired = take_expired(c);
 	pthread_mutex_unlock(&c->lock);
-	if (opens)
-		log_warn(c->options.log,
-			 "Destination does not answer. Only one probe at a time is sent.",
-			 log_text("error", reason));
 	return true;
 }
 

@@ -31,7 +31,6 @@ struct circuit_options {
 	const struct retry_config *retry;
 	uint32_t consumers;
 	struct loop *loop;
-	struct log *log;
 	struct metric_series *gauge;
 	void (*start)(struct circuit_place *place);
 };
@@ -65,7 +64,7 @@ void circuit_leave(struct circuit *circuit, struct circuit_place *place, bool an
  * line.
  */
 bool circuit_fail(struct circuit *circuit, struct circuit_place *place, int64_t asked_ms,
-		  const char *reason, struct circuit_place **expired);
+		  struct circuit_place **expired);
 /* [loop thread] From now on everything may be sent, also what waits in line; or as before. */
 void circuit_bypass(struct circuit *circuit, bool on);
 

@@ -1,16 +1,69 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pipeline/delivery/delivery.h"
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "pipeline/delivery/delivery_private.h"
 
 #include <assert.h>
 #include <string.h>
 
+#define MS UINT64_C(1000000)
+
+/* Under the lock. The arrival of the oldest packet in memory; `now`: there is none. */
+static uint64_t oldest_arrival(const struct delivery *d, uint64_t now)
+{
+	uint64_t oldest = now;
+	for (const struct item *item = d->backlog.head; item; item = item->next)
+		if (item->packet->oldest_arrival && item->packet->oldest_arrival < oldest)
+			oldest = item->packet->oldest_arrival;
+	for (uint32_t i = 0; i < d->consumer_count; i++) {
+		const struct item *item = d->consumers[i].item;
+		if (item && item->packet->oldest_arrival && item->packet->oldest_arrival < oldest)
+			oldest = item->packet->oldest_arrival;
+	}
+	return oldest;
+}
+
 static void refresh(void *context)
 {
 	struct delivery *d = context;
+	uint64_t now = clock_now();
+	pthread_mutex_lock(&d->lock);
+	uint64_t age = now - oldest_arrival(d, now);
+	pthread_mutex_unlock(&d->lock);
+	metric_set(d->count.age, (int64_t)(age / MS));
 	metric_set(d->count.held, backlog_bytes(&d->backlog));
+	metric_set(d->count.usage, backlog_load(&d->backlog));
+	outage_refresh(&d->outage);
+}
+
+/* Samples that wait or are in flight, also on disk, and what became of others. */
+static void look(void *context, struct outage_view *view)
+{
+	struct delivery *d = context;
+	pthread_mutex_lock(&d->lock);
+	for (const struct book *book = d->books; book; book = book->next)
+		view->waiting += book->queued;
+	pthread_mutex_unlock(&d->lock);
+	view->queue_percent = backlog_load(&d->backlog) * 100 / BACKLOG_FULL;
+	view->dropped = d->dropped;
+	view->saved = d->saved;
+}
+
+static void init_outage(struct delivery *d)
+{
+	const struct delivery_options *o = &d->options;
+	outage_init(&d->outage,
+		    &(struct outage_options){
+			    .loop = o->loop,
+			    .log = o->log,
+			    .metrics = o->metrics,
+			    .id = o->id,
+			    .endpoint = o->ops->endpoint ? o->ops->endpoint(o->exporter) : NULL,
+			    .look = look,
+			    .context = d,
+		    });
 }
 
 static void init_plan(struct delivery *d)
@@ -59,10 +112,10 @@ struct delivery *delivery_new(const struct delivery_options *options)
 					  .retry = &options->config->retry_on_failure,
 					  .consumers = d->consumer_count,
 					  .loop = options->loop,
-					  .log = options->log,
 					  .gauge = d->count.circuit,
 					  .start = sending_start,
 				  });
+	init_outage(d);
 	durable_init(&d->durable, d, options->storage);
 	dead_letters_init(d);
 	delivery_set_share(d, options->max_bytes);
@@ -182,7 +235,7 @@ static void end_hold(struct delivery *d, struct item *item, struct sending *s, b
 	item->answered = item->answered || answers;
 	bool recovered = last && leave(d, item);
 	pthread_mutex_unlock(&d->lock);
-	if (recovered)
+	if (recovered && atomic_exchange(&d->logged_full, false))
 		log_info(d->options.log, "Sending queue has room again.");
 	if (waiting)
 		packet_release_acks(packet, d->acks, outcome);
@@ -210,9 +263,21 @@ void delivery_settle(struct item *item, enum ledger_column end, uint64_t samples
 	book_settle(item->book, end, samples);
 }
 
+/* Was it the destination that did not take it, or not in time? */
+static bool is_untaken(enum ledger_column reason)
+{
+	return sending_may_be_repeated(reason)
+		       ? reason != LEDGER_KILLED
+		       : reason == LEDGER_PERMANENT || reason == LEDGER_SHED;
+}
+
 void delivery_settle_loss(struct delivery *d, struct item *item, const struct loss *loss, bool kept)
 {
 	d->lost += d->draining && !kept ? loss->samples : 0;
+	if (kept)
+		d->saved += loss->samples;
+	else if (is_untaken(loss->reason))
+		d->dropped += loss->samples;
 	delivery_settle(item, kept ? LEDGER_DEAD_LETTER : loss->reason, loss->samples);
 }
 
@@ -229,16 +294,27 @@ void delivery_lose(struct delivery *d, struct item *item, const struct loss *los
 	lose(d, item, loss);
 }
 
+/* Not each time if the queue is full again and again. */
+static void log_full(struct delivery *d, bool refused)
+{
+	uint64_t now = clock_now(), until = d->quiet_until;
+	if (now < until ||
+	    !atomic_compare_exchange_strong(&d->quiet_until, &until, now + OUTAGE_LINE_NS))
+		return;
+	d->logged_full = true;
+	log_warn(d->options.log, "Sending queue is full. Dropping data.",
+		 log_number("queue_size", d->backlog.units),
+		 log_number("queue_bytes", backlog_bytes(&d->backlog)),
+		 log_bool("dead_letters", d->letters.on && !refused));
+}
+
 /* The sender of what was refused will repeat it. */
 static void overflow(struct delivery *d, struct item *item, enum ledger_column reason,
 		     bool reported, bool refused)
 {
 	metric_add(d->count.enqueue_failed, (int64_t)item->left);
-	if (!reported && reason == LEDGER_QUEUE_FULL)
-		log_warn(d->options.log, "Sending queue is full. Dropping data.",
-			 log_number("queue_size", d->backlog.units),
-			 log_number("queue_bytes", backlog_bytes(&d->backlog)),
-			 log_bool("dead_letters", d->letters.on && !refused));
+	if (reason == LEDGER_QUEUE_FULL && !(reported && d->logged_full))
+		log_full(d, refused);
 	lose(d, item,
 	     &(struct loss){ .packet = refused ? NULL : item->packet,
 			     .samples = item->left,
@@ -249,7 +325,7 @@ static void overflow(struct delivery *d, struct item *item, enum ledger_column r
 /* Senders wait for a moment while its share of memory is used up. */
 static bool may_delay(const struct delivery *d)
 {
-	return d->options.config->required && d->state == DELIVERY_WORKS;
+	return d->options.config->required && !d->outage.failing;
 }
 
 /* Under the lock. Clears the record if it is the item's now. */
@@ -443,6 +519,7 @@ void delivery_unref(struct delivery **delivery)
 	books_free(&d->books);
 	pthread_mutex_destroy(&d->lock);
 	circuit_fini(&d->circuit);
+	outage_fini(&d->outage);
 	plan_fini(&d->plan);
 	memory_free(d->consumers);
 	memory_free(d);

@@ -219,7 +219,7 @@ bool delivery_is_awaited(const struct delivery *delivery);
  * ends when the exporter's stop cancels it.
  * delivery_unref: only after drained ran, or if nothing was ever enqueued.
  * delivery_log_stuck: the program ends now; logs the samples that are lost, and those that stay on
- * disk. Returns the latter.
+ * disk. Returns the latter. *waiting: those that have not been dropped yet, and are lost.
  */
 void delivery_stop_retrying(struct delivery *delivery);
 void delivery_resume(struct delivery *delivery);
@@ -229,7 +229,7 @@ void delivery_wait_empty(struct delivery *delivery, void (*drained)(void *argume
 			 void *argument);
 void delivery_keep_waiting(struct delivery *delivery);
 void delivery_abandon(struct delivery *delivery);
-int64_t delivery_log_stuck(struct delivery *delivery);
+int64_t delivery_log_stuck(struct delivery *delivery, int64_t *waiting);
 void delivery_unref(struct delivery **delivery);
 
 #endif

@@ -31,6 +31,18 @@ static const struct metric share_bytes = {
 	"The destination's share of the memory limit. Data that does not fit is dropped for this "
 	"destination, as when its queue is full."
 };
+static const struct metric usage_ratio = {
+	"otelcol_exporter_queue_usage_ratio", METRIC_GAUGE, "1",
+	"How full the queue is: the larger of its size divided by its capacity, and of its memory "
+	"divided by what it may use. Above 1 while it keeps what no other queue would.",
+	.decimals = 3
+};
+static const struct metric oldest_age = {
+	"otelcol_exporter_oldest_packet_age_seconds", METRIC_GAUGE, "s",
+	"Age of the oldest packet in memory that the destination has not accepted yet, since it "
+	"arrived; 0: there is none.",
+	.decimals = 3
+};
 static const struct metric in_flight = { "otelcol_exporter_in_flight_requests", METRIC_GAUGE,
 					 "{requests}", "Requests in flight." };
 static const struct metric retries = { "otelcol_exporter_retries", METRIC_COUNTER, "{requests}",
@@ -60,6 +72,8 @@ const struct metric *const delivery_metrics[] = { &sent_samples,
 						  &queue_capacity,
 						  &held_bytes,
 						  &share_bytes,
+						  &usage_ratio,
+						  &oldest_age,
 						  &in_flight,
 						  &retries,
 						  &circuit_state,
@@ -108,6 +122,8 @@ void delivery_counters_init(struct delivery_counters *c, const struct delivery_o
 	c->flights = metrics_series(m, &in_flight, typed);
 	c->held = metrics_series(m, &held_bytes, typed);
 	c->share = metrics_series(m, &share_bytes, typed);
+	c->usage = metrics_series(m, &usage_ratio, typed);
+	c->age = metrics_series(m, &oldest_age, labels);
 	c->circuit = metrics_series(m, &circuit_state, labels);
 	metric_set(metrics_series(m, &queue_capacity, typed), capacity);
 	if (options->storage)

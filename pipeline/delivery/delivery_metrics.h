@@ -8,7 +8,7 @@
 /* What a delivery counts, besides its ledgers. */
 struct delivery_counters {
 	struct metric_series *sent, *failed, *enqueue_failed, *rejected, *size, *flights, *retried,
-		*held, *share, *circuit, *killed, *unstored;
+		*held, *share, *usage, *age, *circuit, *killed, *unstored;
 	struct metric_series *unreadable[RECORD_FAULTS];
 };
 

@@ -11,6 +11,7 @@
 #include "pipeline/delivery/delivery.h"
 #include "pipeline/delivery/delivery_metrics.h"
 #include "pipeline/delivery/durable.h"
+#include "pipeline/delivery/outage.h"
 
 /*
  * Inside a delivery: delivery.c has the queue and the consumers; sending.c has the life of one item
@@ -43,8 +44,6 @@ struct sending {
 	enum ack_outcome outcome; /* of the item: the worst of its parts */
 };
 
-enum delivery_state { DELIVERY_WORKS, DELIVERY_RETRIES, DELIVERY_DROPS };
-
 struct delivery {
 	struct delivery_options options;
 	struct sending *consumers;
@@ -54,6 +53,8 @@ struct delivery {
 	_Atomic bool awaited; /* some graph has senders that wait */
 	struct plan plan;
 	struct circuit circuit;
+	struct outage outage;
+	_Atomic uint64_t dropped, saved; /* samples, because the destination did not take them */
 
 	/* Guards all of this. An item waits only while no consumer is idle, or memory is short and
 	 * one is busy. */
@@ -70,10 +71,12 @@ struct delivery {
 
 	_Atomic bool draining;
 	_Atomic enum delivery_kill kill;
+	/* clock_now: when the log may say again that the queue is full */
+	_Atomic uint64_t quiet_until;
+	_Atomic bool logged_full;          /* the log says that it is */
 	_Atomic bool logged[PART_DROPPED]; /* that samples are dropped for this reason */
 	bool logged_expired;               /* the same; loop thread */
 	_Atomic uint64_t lost;             /* samples dropped since draining began */
-	_Atomic enum delivery_state state; /* as last logged */
 	struct delivery_counters count;
 	struct budget_relief relief; /* of a best-effort destination that has started */
 };

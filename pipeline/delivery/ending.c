@@ -194,16 +194,16 @@ void delivery_set_kill(struct delivery *d, enum delivery_kill kill)
 	resume_sending(d);
 }
 
-int64_t delivery_log_stuck(struct delivery *d)
+int64_t delivery_log_stuck(struct delivery *d, int64_t *waiting)
 {
-	int64_t lost = (int64_t)d->lost, kept;
 	pthread_mutex_lock(&d->lock);
 	bool hangs = d->busy || d->letters.pending;
-	kept = durable_samples(d);
+	int64_t kept = durable_samples(d);
+	*waiting = -kept;
 	for (const struct book *book = d->books; book; book = book->next)
-		lost += book->queued;
+		*waiting += book->queued;
 	pthread_mutex_unlock(&d->lock);
-	lost -= kept;
+	int64_t lost = (int64_t)d->lost + *waiting;
 	if (hangs && lost > 0)
 		log_error(d->options.log, "Shutdown dropped data: a send operation hangs.",
 			  log_number("dropped_items", lost));

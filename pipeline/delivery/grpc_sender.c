@@ -56,19 +56,18 @@ enum {
 	STATUS_COUNT = sizeof outcomes / sizeof *outcomes
 };
 
-/* Why no connection took it. Core says that itself, in the same words to everybody. The socket
- * mutator is ours: it refuses connections for a while after replies that were too large
- * (net/grpc/grpc_allowance.h). */
-static const char *unsent_reason(const char *message)
+/* Why no connection took it. The socket mutator is ours: it refuses connections for a while after
+ * replies that were too large (net/grpc/grpc_allowance.h). */
+static const char *unsent_reason(const struct grpc_result *result)
 {
-	static const char *const words[][2] = { { "DNS resolution failed", "unresolved" },
-						{ "HTTP proxy returned", "proxy" },
-						{ "handshak", "tls" },
-						{ "grpc_socket_mutator failed", REPLY_TOO_LARGE } };
-	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-		if (strcasestr(message, words[i][0]))
-			return words[i][1];
-	return "unavailable";
+	const char *stage = cause_stage(result->cause.kind);
+	if (strstr(result->message, "grpc_socket_mutator failed"))
+		return REPLY_TOO_LARGE;
+	if (result->cause.kind == CAUSE_UNRESOLVED)
+		return "unresolved";
+	if (result->cause.kind == CAUSE_PROXY)
+		return "proxy";
+	return stage && !strncmp(stage, "tls", 3) ? "tls" : "unavailable";
 }
 
 /* Every library says "compress" when it does not know that of a request: the C core, grpc-go,
@@ -84,7 +83,10 @@ static struct send_result judge(const struct grpc_result *result)
 		result->status >= 0 && result->status < STATUS_COUNT ? result->status : UNKNOWN;
 	struct send_result verdict = { .outcome = outcomes[status],
 				       .reason = status_message_word(status),
-				       .retry_after_ms = result->retry_delay_ms };
+				       .retry_after_ms = result->retry_delay_ms,
+				       .cause = result->cause,
+				       .http_status = result->http_status,
+				       .grpc_status = result->status };
 	if (result->reply_too_large) {
 		verdict.outcome = SEND_RETRY;
 		verdict.reason = REPLY_TOO_LARGE;
@@ -93,7 +95,7 @@ static struct send_result judge(const struct grpc_result *result)
 	if (status == UNIMPLEMENTED && names_compression(result->message))
 		verdict.reason = "unknown_compression";
 	if (status == UNAVAILABLE && result->unsent)
-		verdict.reason = unsent_reason(result->message);
+		verdict.reason = unsent_reason(result);
 	if (status != RESOURCE_EXHAUSTED && status != OUT_OF_RANGE)
 		return verdict;
 	if (result->retry_delay_ms >= 0)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/quote.h"
 #include "net/decorated.h"
 
 /* One request in flight. The packet holds its body until the answer. */
@@ -32,7 +33,8 @@ static struct send_result judge_failure(const struct http_result *result)
 {
 	struct send_result verdict = { .outcome = SEND_PERMANENT,
 				       .retry_after_ms = -1,
-				       .reason = "refused" };
+				       .reason = "refused",
+				       .http_status = result->status };
 	for (size_t i = 0; i < sizeof answers / sizeof *answers; i++)
 		if (answers[i].status == result->status) {
 			verdict.outcome = answers[i].outcome;
@@ -49,7 +51,9 @@ struct send_result http_sender_judge(const struct http_result *result)
 	if (!result->status || (good && result->failure))
 		return (struct send_result){ .outcome = SEND_RETRY,
 					     .retry_after_ms = -1,
-					     .reason = result->failure };
+					     .reason = result->failure,
+					     .cause = result->cause,
+					     .http_status = result->status };
 	if (good)
 		return (struct send_result){ .outcome = SEND_OK,
 					     .retry_after_ms = -1,
@@ -75,7 +79,8 @@ static struct send_result judge(const struct http_sender *sender, const struct h
 	if (result->status == 409 && sender->sends_key)
 		return (struct send_result){ .outcome = SEND_RETRY,
 					     .retry_after_ms = -1,
-					     .reason = "in_progress" };
+					     .reason = "in_progress",
+					     .http_status = result->status };
 	return http_sender_judge(result);
 }
 
@@ -163,6 +168,7 @@ void http_sender_init(struct http_sender *sender, const struct http_sender_confi
 		.exporter = exporter,
 		.host = host,
 		.url = memory_format("%.*s%s", (int)len, endpoint, path),
+		.endpoint = quote_place(endpoint),
 		.reopen = { .host = host,
 			    .read = read_certificates,
 			    .sender = sender,
@@ -216,6 +222,7 @@ void http_sender_fini(struct http_sender *sender)
 	reopen_fini(&sender->reopen);
 	authenticator_unref(&sender->authenticator);
 	memory_free(sender->url);
+	memory_free(sender->endpoint);
 	memory_free(sender->address);
 	memory_free(sender->port);
 	pthread_rwlock_destroy(&sender->lock);

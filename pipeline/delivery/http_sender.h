@@ -72,6 +72,7 @@ struct http_sender {
 	void *exporter;
 	const struct host *host;
 	char *url, *address, *port;          /* address and port: of the URL, for labels */
+	char *endpoint;                      /* as configured, for the log */
 	struct authenticator *authenticator; /* NULL: none */
 	struct reopen reopen;
 	pthread_rwlock_t lock; /* guards client: a send that starts after stop finds none */

@@ -252,14 +252,13 @@ static void drop_part(struct sending *s, enum ledger_column reason)
 	struct delivery *d = s->delivery;
 	const struct part whole = { .packet = s->item->packet, .samples = s->item->left };
 	const struct part *part = s->parts.count ? &s->parts.at[s->part] : &whole;
-	uint64_t samples = part->samples;
-	give_up(s, part->packet, samples, reason);
-	if (d->state != DELIVERY_DROPS)
-		log_error(d->options.log, "Exporting failed. Dropping data.",
-			  log_text("reason", ledger_reason(reason)),
-			  log_text("error", s->result.reason), log_number("dropped_items", samples),
-			  log_bool("dead_letters", d->letters.on));
-	d->state = DELIVERY_DROPS;
+	const struct outage_loss loss = { .reason = ledger_reason(reason),
+					  .samples = part->samples,
+					  .attempts = s->attempts,
+					  .saved = d->letters.on };
+	give_up(s, part->packet, part->samples, reason);
+	if (reason != LEDGER_KILLED)
+		outage_drops(&d->outage, &loss);
 	next_part(s);
 }
 
@@ -279,9 +278,7 @@ static void count_sent(struct sending *s)
 							  .planned = s->parts.at[s->part].planned },
 					  s->result.rejected_profiles);
 	plan_taken(&d->plan);
-	if (d->state != DELIVERY_WORKS &&
-	    atomic_exchange(&d->state, DELIVERY_WORKS) != DELIVERY_WORKS)
-		log_info(d->options.log, "Exporting works again.");
+	outage_succeeded(&d->outage);
 }
 
 /* The next attempt would be after its deadline. */
@@ -365,14 +362,8 @@ static void retry_part(struct sending *s)
 			drop_part(s, d->draining ? LEDGER_SHUTDOWN : LEDGER_NO_RETRY);
 		return;
 	}
-	if (d->state == DELIVERY_WORKS) {
-		log_warn(d->options.log, "Exporting failed. Will retry the request after interval.",
-			 log_text("error", s->result.reason),
-			 log_number("interval_ms", delay / 1000000));
-		d->state = DELIVERY_RETRIES;
-	}
-	if (!circuit_fail(&d->circuit, &s->place, s->result.retry_after_ms, s->result.reason,
-			  &expired)) {
+	outage_retries(&d->outage, s->attempts, delay);
+	if (!circuit_fail(&d->circuit, &s->place, s->result.retry_after_ms, &expired)) {
 		retry_alone(s, delay);
 		return;
 	}
@@ -412,16 +403,20 @@ static void hold(void *argument)
 static void split_part(struct sending *s)
 {
 	s->again = plan_learn(&s->delivery->plan, &s->parts.at[s->part], &s->result);
-	if (s->again)
+	if (s->again) {
 		begin_part(s, s->part);
-	else
-		drop_part(s, LEDGER_TOO_LARGE);
+		return;
+	}
+	outage_failed(&s->delivery->outage, &s->result);
+	drop_part(s, LEDGER_TOO_LARGE);
 }
 
 /* On the loop thread, which owns the timers. */
 static void conclude_failure(void *argument)
 {
 	struct sending *s = argument;
+	if (s->result.outcome != SEND_TOO_LARGE)
+		outage_failed(&s->delivery->outage, &s->result);
 	if (s->result.outcome == SEND_RETRY) {
 		retry_part(s);
 		return;

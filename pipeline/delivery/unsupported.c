@@ -8,6 +8,7 @@ static const char *const words[UNSUPPORTED_KINDS] = {
 	[UNSUPPORTED_TIMESTAMP] = "timestamp",
 	[UNSUPPORTED_NEGATIVE] = "negative",
 	[UNSUPPORTED_ZERO] = "zero",
+	[UNSUPPORTED_EMPTY_STACK] = "empty_stack",
 	[UNSUPPORTED_ADDRESS] = "address",
 	[UNSUPPORTED_COLUMN] = "column",
 	[UNSUPPORTED_DOC_URL] = "doc_url",
@@ -94,6 +95,7 @@ static void look_at_samples(const struct profiles *p, uint64_t counts[])
 		counts[UNSUPPORTED_TIMESTAMP] += sample->timestamps.len / 8;
 		counts[UNSUPPORTED_NEGATIVE] += value < 0;
 		counts[UNSUPPORTED_ZERO] += value == 0;
+		counts[UNSUPPORTED_EMPTY_STACK] += !p->stacks.at[sample->stack].locations.count;
 	}
 }
 

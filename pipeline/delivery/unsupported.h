@@ -11,13 +11,14 @@
  * (profile/stores/series.h).
  */
 enum unsupported_kind {
-	UNSUPPORTED_TIMESTAMP, /* of samples, each */
-	UNSUPPORTED_NEGATIVE,  /* samples with such a sum */
-	UNSUPPORTED_ZERO,      /* samples with that sum */
-	UNSUPPORTED_ADDRESS,   /* of locations that have functions */
-	UNSUPPORTED_COLUMN,    /* of lines */
-	UNSUPPORTED_DOC_URL,   /* of Profiles; a profile_attribute elsewhere */
-	UNSUPPORTED_PERIOD,    /* of Profiles */
+	UNSUPPORTED_TIMESTAMP,   /* of samples, each */
+	UNSUPPORTED_NEGATIVE,    /* samples with such a sum */
+	UNSUPPORTED_ZERO,        /* samples with that sum */
+	UNSUPPORTED_EMPTY_STACK, /* samples whose stack has no frames */
+	UNSUPPORTED_ADDRESS,     /* of locations that have functions */
+	UNSUPPORTED_COLUMN,      /* of lines */
+	UNSUPPORTED_DOC_URL,     /* of Profiles; a profile_attribute elsewhere */
+	UNSUPPORTED_PERIOD,      /* of Profiles */
 	UNSUPPORTED_PROFILE_ID,
 	UNSUPPORTED_SCOPE, /* names and versions of scopes */
 	UNSUPPORTED_RESOURCE_ATTRIBUTE,

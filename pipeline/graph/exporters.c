@@ -466,10 +466,15 @@ uint32_t exporters_alone(const struct exporters *all)
 	return all->alone;
 }
 
-int64_t exporters_log_stuck(const struct exporters *all)
+int64_t exporters_log_stuck(const struct exporters *all,
+			    void (*lost)(void *context, const char *id, int64_t samples),
+			    void *context)
 {
 	int64_t kept = 0;
-	for (const struct exporter *e = all->first; e; e = e->next)
-		kept += delivery_log_stuck(e->delivery);
+	for (const struct exporter *e = all->first; e; e = e->next) {
+		int64_t waiting;
+		kept += delivery_log_stuck(e->delivery, &waiting);
+		lost(context, e->declared.id, waiting);
+	}
 	return kept;
 }

@@ -109,7 +109,9 @@ void exporters_keep_waiting(struct exporters *exporters);
 /* The program's deadline has passed: drops what they still have, and stops them. */
 void exporters_expire_alone(struct exporters *exporters);
 /* The program ends without waiting: logs what exporters lose and keep. Returns the samples that
- * stay in open queues on disk. */
-int64_t exporters_log_stuck(const struct exporters *exporters);
+ * stay in open queues on disk; `lost` gets those of each exporter that wait and are lost. */
+int64_t exporters_log_stuck(const struct exporters *exporters,
+			    void (*lost)(void *context, const char *id, int64_t samples),
+			    void *context);
 
 #endif

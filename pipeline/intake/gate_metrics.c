@@ -27,6 +27,11 @@ static const struct metric empty_requests = {
 	"otelcol_receiver_empty_requests", METRIC_COUNTER, "{requests}",
 	"Requests that were accepted and contain no samples."
 };
+static const struct metric incomplete_requests = {
+	"otelcol_receiver_incomplete_requests", METRIC_COUNTER, "{requests}",
+	"Requests with data that at least one pipeline of the receiver accepted and another one "
+	"refused. They are also counted by their outcome."
+};
 static const struct metric refused_requests = {
 	"otelcol_receiver_refused_requests", METRIC_COUNTER, "{requests}",
 	"Requests refused or failed, by reason. peer_memory, peer_queue: the sender has used "
@@ -42,10 +47,17 @@ static const struct metric repaired_strings = { "otelcol_receiver_repaired_strin
 						"{strings}",
 						"Strings with invalid UTF-8, replaced by U+FFFD." };
 
-const struct metric *const gate_metrics[] = {
-	&accepted_samples, &duplicate_samples, &refused_samples,  &failed_samples,   &requests,
-	&empty_requests,   &refused_requests,  &refused_profiles, &repaired_strings, NULL
-};
+const struct metric *const gate_metrics[] = { &accepted_samples,
+					      &duplicate_samples,
+					      &refused_samples,
+					      &failed_samples,
+					      &requests,
+					      &empty_requests,
+					      &incomplete_requests,
+					      &refused_requests,
+					      &refused_profiles,
+					      &repaired_strings,
+					      NULL };
 
 void gate_counters_init(struct gate_counters *c, struct metrics *metrics, const char *receiver,
 			enum transport transport)
@@ -60,6 +72,7 @@ void gate_counters_init(struct gate_counters *c, struct metrics *metrics, const 
 		.duplicate = metrics_series(metrics, &duplicate_samples, labels),
 		.bad_profiles = metrics_series(metrics, &refused_profiles, labels),
 		.empty = metrics_series(metrics, &empty_requests, labels),
+		.incomplete = metrics_series(metrics, &incomplete_requests, labels),
 		.repaired_strings = metrics_series(metrics, &repaired_strings, labels),
 	};
 	const struct {

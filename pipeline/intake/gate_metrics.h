@@ -14,6 +14,7 @@ struct gate_counters {
 	struct metric_series *bad_profiles, *repaired_strings;
 	struct metric_series *success, *partial, *refusal, *failure, *repeated; /* requests */
 	struct metric_series *empty;                  /* of the successful ones */
+	struct metric_series *incomplete;             /* a pipeline refused what another one took */
 	struct metric_series *reasons[REFUSAL_COUNT]; /* none for REFUSAL_NONE */
 };
 

@@ -47,6 +47,15 @@ def test_every_log_message_is_explained():
     assert (sorted(written - explained), sorted(explained - written)) == ([], [])
 
 
+def test_every_cause_of_a_failure_is_explained():
+    """With the words that the log has, which tests/e2e/test_failures.py compares with what real servers cause."""
+    source = (ROOT / "net/cause.c").read_text()
+    stages = dict(re.findall(r'#define (\w+) "(\w+)"', source))
+    written = [(stages[stage], text) for stage, text in re.findall(r'= \{ ([A-Z]+), "([^"]+)" \}', source)]
+    explained = re.findall(r"^\| `(\w+)` \| `([^`]+)` \|", book.section(OPERATING, "A destination is down"), re.M)[1:]
+    assert len(written) > 20 and written == explained
+
+
 def test_every_metric_stands_in_the_reference():
     defined = sources.metrics(ROOT)
     assert len(defined) > 50

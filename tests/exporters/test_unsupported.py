@@ -22,7 +22,7 @@ service: {pipelines: {profiles: {receivers: [otlp], exporters: [file, file/pprof
 PPROF = {"timestamp", "profile_id", "scope", "mapping_attribute", "location_attribute"}
 LOST = {"file/pprof": PPROF | {"resource_attribute", "scope_attribute", "profile_attribute"},
         "parca": PPROF | {"zero", "column", "doc_url", "period"},
-        "pyroscope": PPROF | {"zero", "negative", "address", "column", "doc_url"}}
+        "pyroscope": PPROF | {"zero", "negative", "empty_stack", "address", "column", "doc_url"}}
 BUILD_IDS = ["process.executable.build_id." + kind for kind in ("gnu", "htlhash", "go")]
 FLAGS = ["pprof.mapping." + flag for flag in ("has_functions", "has_filenames", "has_line_numbers", "has_inline_frames",
                                               "is_main")]
@@ -69,6 +69,7 @@ def what_is_in(message):
                     value = max(-2 ** 63, min(sum(s.values), 2 ** 63 - 1)) if s.values else len(s.timestamps_unix_nano)
                     found["zero"] += value == 0
                     found["negative"] += value < 0
+                    found["empty_stack"] += not d.stack_table[s.stack_index].location_indices
     return found
 
 
@@ -92,6 +93,7 @@ def everything():
     profile.samples.add(stack_index=stack, timestamps_unix_nano=[now, now + 1, now + 2])
     for value in (5, 0, -3):
         profile.samples.add(stack_index=stack, values=[value])
+    profile.samples.add(stack_index=0, values=[9])
     return m.message
 
 

@@ -14,16 +14,16 @@ def make_ca(directory, name):
             "-subj", "/CN=" + name, "-keyout", name + ".key", "-out", name + ".pem")
 
 
-def make_leaf(directory, ca, name, subject, usage=None, names=""):
+def make_leaf(directory, ca, name, subject, usage=None, names="", own="DNS:localhost,IP:127.0.0.1", days=2):
     """NAME.pem and NAME.key, signed by the CA, valid for localhost; usage: "serverAuth" or "clientAuth" alone; names: more
-    subject alternative names."""
+    subject alternative names; own: instead of those of localhost; days: negative if it has expired."""
     directory = pathlib.Path(directory)
-    (directory / "extensions").write_text("subjectAltName=DNS:localhost,IP:127.0.0.1%s\n" % names
+    (directory / "extensions").write_text("subjectAltName=%s%s\n" % (own, names)
                                           + ("extendedKeyUsage=%s\n" % usage if usage else ""))
     openssl(directory, "req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", subject,
             "-keyout", name + ".key", "-out", name + ".csr")
     openssl(directory, "x509", "-req", "-in", name + ".csr", "-CA", ca + ".pem", "-CAkey", ca + ".key",
-            "-CAcreateserial", "-days", "2", "-extfile", "extensions", "-out", name + ".pem")
+            "-CAcreateserial", "-days", str(days), "-extfile", "extensions", "-out", name + ".pem")
 
 
 # An agent's certificate with all that `auth.<attr>` can tell, and how the test servers write that.

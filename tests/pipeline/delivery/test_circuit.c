@@ -10,7 +10,6 @@ enum { PLACES = 8 };
 static struct rig {
 	struct loop *loop;
 	struct metrics *metrics;
-	struct log log;
 	struct retry_config retry;
 	struct circuit circuit;
 	struct circuit_place places[PLACES];
@@ -39,7 +38,6 @@ static int set_up(void **state)
 					   .retry = &rig.retry,
 					   .consumers = 4,
 					   .loop = rig.loop,
-					   .log = &rig.log,
 					   .gauge = metrics_series(rig.metrics, &gauge, NULL),
 					   .start = note_start,
 				   });
@@ -64,7 +62,7 @@ static bool enter(int place)
 static bool breaks(int place, int64_t asked_ms)
 {
 	struct circuit_place *expired;
-	bool waits = circuit_fail(&rig.circuit, &rig.places[place], asked_ms, "no", &expired);
+	bool waits = circuit_fail(&rig.circuit, &rig.places[place], asked_ms, &expired);
 	assert_null(expired);
 	return waits;
 }
@@ -261,7 +259,7 @@ static void what_the_next_probe_would_be_too_late_for_leaves_the_line(void **sta
 	assert_true(breaks(0, 1));
 	assert_false(enter(1));
 	assert_false(enter(3));
-	assert_true(circuit_fail(&rig.circuit, &rig.places[2], 1000, "no", &expired));
+	assert_true(circuit_fail(&rig.circuit, &rig.places[2], 1000, &expired));
 	assert_ptr_equal(expired, &rig.places[1]);
 	assert_null(expired->next);
 	circuit_bypass(&rig.circuit, true);

@@ -272,22 +272,25 @@ static void a_shutdown_that_is_stuck_keeps_what_is_committed(void **state)
 	struct fixture *f = *state;
 	struct storage_queue *other;
 	struct storage_entry entry;
+	int64_t lost;
 	fail_all(f);
 	start(f);
 	begin_to_hold(&other, &entry);
 	assert_true(enqueue(f, 3));
-	assert_int_equal(delivery_log_stuck(f->delivery), 0);
+	assert_int_equal(delivery_log_stuck(f->delivery, &lost), 0);
+	assert_int_equal(lost, 3);
 	busy_writer = false;
 	while (!storage_queue_settled(other) || !storage_queue_settled(f->delivery->durable.queue))
 		usleep(100);
-	assert_int_equal(delivery_log_stuck(f->delivery), 3);
+	assert_int_equal(delivery_log_stuck(f->delivery, &lost), 3);
+	assert_int_equal(lost, 0);
 	storage_queue_close(&other);
 	run_until_sends(f, 1);
 	assert_int_equal(storages_left(all), 3);
 	succeed(f);
 	start(f);
 	assert_int_equal(storages_left(all), 0);
-	assert_int_equal(delivery_log_stuck(f->delivery), 3);
+	assert_int_equal(delivery_log_stuck(f->delivery, &lost), 3);
 	run_until_sends(f, 1);
 	assert_int_equal(read_metric(f, OUT), 3);
 	assert_int_equal(storages_left(all), 0);
@@ -477,7 +480,7 @@ static void memory_that_changes_does_not_split_the_decision(void **state)
 	f->config.sending_queue.queue_size = SENDERS;
 	f->config.sending_queue.num_consumers = 1;
 	start(f);
-	f->delivery->state = DELIVERY_RETRIES; /* what does not fit is not taken after all */
+	f->delivery->outage.failing = true; /* what does not fit is not taken after all */
 	enough = false;
 	assert_int_equal(pthread_create(&other, NULL, take_and_free_memory, f), 0);
 	for (int i = 0; i < SENDERS; i++)

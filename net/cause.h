@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NET_CAUSE_H
+#define NET_CAUSE_H
+
+/*
+ * Why a destination did not answer: a closed set, with words of ours. What a peer or a library
+ * writes is only compared with patterns, and never repeated.
+ */
+enum cause_kind {
+	CAUSE_NONE, /* it has answered, or the cause is not known */
+	/* resolve */
+	CAUSE_UNRESOLVED,
+	/* connect */
+	CAUSE_REFUSED,
+	CAUSE_UNREACHABLE,
+	CAUSE_CONNECT_TIMEOUT,
+	CAUSE_NO_CONNECTION,
+	CAUSE_PROXY,
+	/* tls_handshake */
+	CAUSE_NOT_TLS,
+	CAUSE_TLS_TIMEOUT,
+	CAUSE_TLS_VERSION,
+	CAUSE_TLS_REJECTED, /* for that, or because there is no client certificate (TLS 1.2) */
+	CAUSE_TLS_NO_HTTP2,
+	CAUSE_TLS_CLIENT_CERTIFICATE,
+	CAUSE_TLS_FAILED,
+	/* tls_verify: of the server's certificate */
+	CAUSE_EXPIRED,
+	CAUSE_NOT_YET_VALID,
+	CAUSE_UNKNOWN_AUTHORITY,
+	CAUSE_NAME_MISMATCH,
+	CAUSE_REVOKED,
+	CAUSE_CERTIFICATE,
+	/* exchange */
+	CAUSE_HTTP1,
+	CAUSE_NOT_GRPC,
+	CAUSE_NOT_HTTP1,
+	CAUSE_RESET,
+	CAUSE_CLOSED,
+	CAUSE_NO_RESPONSE,
+	CAUSE_INCOMPLETE,
+	CAUSE_KINDS
+};
+
+struct cause {
+	enum cause_kind kind;
+	int os_error; /* errno; 0: none */
+};
+
+/* "connection refused"; NULL for CAUSE_NONE. */
+const char *cause_text(enum cause_kind kind);
+/* "connect"; NULL for CAUSE_NONE. */
+const char *cause_stage(enum cause_kind kind);
+/* Of a connection that could not be opened, or that broke. `otherwise`: for other numbers. */
+struct cause cause_of_errno(int number, enum cause_kind otherwise);
+
+#endif
