@@ -2,7 +2,7 @@
 """What the log and the metrics say of a destination that cannot be reached, is the wrong one, or rejects everything."""
 import contextlib
 import json
-import re
+import os
 import ssl
 
 import grpc
@@ -119,6 +119,7 @@ def lines(g, exporter=None, message="Exporting failed."):
     return [line for line in found if message in line["msg"] and exporter in (None, line.get("otelcol.component.id"))]
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of TLS 1.1
 def test_the_cause_of_each_failure_is_named(build, keys):
     """All at once, by one gateway: each exporter has a server of its own. Nothing is repeated that a server has said."""
     expected, text = {}, ""
@@ -146,3 +147,73 @@ def test_the_cause_of_each_failure_is_named(build, keys):
                 assert g.total("otelcol_exporter_last_error", **labels) == 1, labels
             assert "words-of-the-server" not in g.log() + g.metrics_text()
             g.process.kill()
+
+
+DOWN = HEAD.replace("EXPORTERS", "otlp_grpc/down, otlp_grpc/up, otlp_http/down") + """
+  otlp_grpc/down: {endpoint: '127.0.0.1:{port:down}', tls: {insecure: true}, sending_queue: {queue_size: 4}}
+  otlp_http/down: {endpoint: 'http://127.0.0.1:{port:down}', sending_queue: {num_consumers: 1, queue_size: 20}}
+  otlp_grpc/up: {endpoint: '127.0.0.1:%d', tls: {insecure: true}}
+"""
+
+
+def test_the_metrics_of_a_destination_say_how_it_is(build):
+    with peers.Sink() as sink, Gateway(build / "portcullis", DOWN % sink.port) as g, peers.Client(g.port["otlp"]) as client:
+        def gauge(name, exporter):
+            [value] = [v for (n, labels), v in g.metrics().items() if n == "otelcol_exporter_" + name and ("exporter", exporter) in labels]
+            return value
+
+        assert [gauge("up", name) for name in ("otlp_grpc/down", "otlp_http/down", "otlp_grpc/up")] == [1, 1, 1]
+        for seed in range(5):
+            client.send(make.request(seed))
+        g.until(lambda: gauge("up", "otlp_grpc/down") == gauge("up", "otlp_http/down") == 0)
+        g.until(lambda: g.total("otelcol_ledger_out_samples", exporter="otlp_grpc/up") == 250)
+        assert gauge("up", "otlp_grpc/up") == 1 and gauge("oldest_packet_age_seconds", "otlp_grpc/up") == 0
+        assert gauge("queue_usage_ratio", "otlp_grpc/down") == 1 and gauge("queue_usage_ratio", "otlp_http/down") == 0.25
+        ages = [gauge("oldest_packet_age_seconds", "otlp_http/down") for _ in range(2)]
+        assert 0 < ages[0] < ages[1]
+        assert gauge("last_success_age_seconds", "otlp_http/down") > gauge("last_success_age_seconds", "otlp_grpc/up")
+        assert g.total("otelcol_exporter_failed_attempts", exporter="otlp_http/down", error="unavailable") > 0
+        assert g.total("otelcol_exporter_last_error", exporter="otlp_http/down", cause="connection refused") == 1
+        assert g.total("otelcol_exporter_last_error", exporter="otlp_grpc/up") == 0
+
+
+@pytest.mark.parametrize("arguments, status", [([], 0), (["--strict-exit"], 3)])
+def test_the_last_line_of_a_shutdown_that_lost_data_has_the_losses_of_each_destination(build, arguments, status):
+    with peers.Sink() as sink, Gateway(build / "portcullis", DOWN % sink.port, arguments=arguments) as g, \
+            peers.Client(g.port["otlp"]) as client:
+        for seed in range(3):
+            client.send(make.request(seed))
+        g.until(lambda: g.total("otelcol_ledger_out_samples", exporter="otlp_grpc/up") == 150)
+        assert g.stop() == status
+        last = json.loads(g.log().splitlines()[-1])
+        assert (last["level"], last["msg"], last["lost_samples"]) == ("error", "The shutdown lost data.", 300)
+        assert {key: n for key, n in last.items() if key.startswith("exporters::")} == {
+            "exporters::otlp_grpc/down": 150, "exporters::otlp_http/down": 150}
+
+
+def test_a_shutdown_that_lost_nothing_ends_with_status_0(build):
+    text = DOWN.replace("[otlp_grpc/down, otlp_grpc/up, otlp_http/down]", "[otlp_grpc/up]")
+    with peers.Sink() as sink, Gateway(build / "portcullis", text % sink.port, arguments=["--strict-exit"]) as g, \
+            peers.Client(g.port["otlp"]) as client:
+        client.send(make.request(1))
+        g.until(lambda: g.total("otelcol_ledger_out_samples") == 50)
+        assert g.stop() == 0
+        assert json.loads(g.log().splitlines()[-1])["msg"] == "Shutdown complete."
+
+
+def test_a_shutdown_that_hangs_counts_what_it_loses(build, tmp_path):
+    """A pipe that nobody empties: the write never ends."""
+    os.mkfifo(tmp_path / "pipe")
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    text = HEAD.replace("EXPORTERS", "file") + "  file: {path: '%s', format: proto}\n" % (tmp_path / "pipe")
+    with Gateway(build / "portcullis", text, arguments=["--shutdown-timeout", "0s", "--strict-exit"]) as g, \
+            peers.Client(g.port["otlp"]) as client:
+        for seed in range(40):
+            client.send(make.request(seed, samples=200))
+        g.until(lambda: g.total("otelcol_exporter_in_flight_requests") > 0)
+        assert g.stop() == 3
+        last = json.loads(g.log().splitlines()[-1])
+        report = json.loads([line for line in g.log().splitlines() if "Shutdown report" in line][0])
+        assert last["msg"] == "The shutdown lost data." and "exiting anyway" in g.log()
+        assert last["lost_samples"] == last["exporters::file"] == report["lost_samples"] > 0
+    os.close(reader)

@@ -33,7 +33,8 @@ struct fixture {
 	struct duplicates_config deduplicate;
 	struct duplicates *duplicates; /* of the receiver; NULL: none */
 	_Atomic uint32_t packets;
-	bool full; /* no destination has room */
+	bool full;  /* no destination has room */
+	bool fills; /* nor has any after the next packet */
 	bool hold; /* the sender waits for the packet */
 	enum ack_mode ack;
 	struct packet *held;
@@ -71,7 +72,9 @@ static inline bool keep(void *context, struct packet *packet, struct request *re
 		f->held = packet;
 	else
 		packet_unref(&packet);
-	return !f->full;
+	bool room = !f->full;
+	f->full = f->full || f->fills;
+	return room;
 }
 
 static bool load(struct inbound *in, struct body *body, struct error *err)

@@ -22,6 +22,26 @@ static void a_request_goes_through_every_pipeline_of_its_receiver(void **state)
 	assert_int_equal(ledger_get(f->pipeline.row, LEDGER_IN), 2);
 }
 
+#define INCOMPLETE "otelcol_receiver_incomplete_requests" LABELS
+
+static void a_request_that_only_one_of_two_pipelines_took_is_counted(void **state)
+{
+	struct fixture *f = *state;
+	struct fake whole = fake_request(100), half = fake_request(100), none = fake_request(100);
+	open_gate(f, 2);
+	run(f, &whole);
+	assert_int_equal(read_metric(f, INCOMPLETE), 0);
+	f->fills = true;
+	f->workers = start_workers(f);
+	run(f, &half);
+	assert_false(half.refused);
+	assert_int_equal(read_metric(f, INCOMPLETE), 1);
+	f->workers = start_workers(f);
+	run(f, &none);
+	assert_true(none.refused);
+	assert_int_equal(read_metric(f, INCOMPLETE), 1);
+}
+
 static void what_cannot_be_decoded_is_told_and_nothing_leaves(void **state)
 {
 	struct fixture *f = *state;
@@ -380,6 +400,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_request_is_answered_after_it_was_taken),
 		TEST(a_request_goes_through_every_pipeline_of_its_receiver),
+		TEST(a_request_that_only_one_of_two_pipelines_took_is_counted),
 		TEST(what_cannot_be_decoded_is_told_and_nothing_leaves),
 		TEST(bad_profiles_are_told_beside_success),
 		TEST(a_body_that_leaves_no_room_for_tables_is_refused_with_a_retry_hint),
