@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "config/scalar.h"
+#include "net/http/http_index.h"
 #include "net/http/http_server.h"
 #include "pipeline/component.h"
 
@@ -101,6 +102,16 @@ static void serve(void *context, struct http_exchange *exchange)
 	bytes_fini(&status);
 }
 
+/* With the same status: a probe that asks here must not get a better one. */
+static void serve_index(void *context, struct http_exchange *exchange)
+{
+	const struct health_check *h = context;
+	const struct service_view *service = h->host->service;
+	const struct http_index_link links[] = { { h->config->path, "is the gateway ready?" },
+						 { 0 } };
+	http_index_reply(exchange, service->ready(service->context) ? 200 : 503, links);
+}
+
 static bool health_check_create(void *self, const void *config, const struct host *host,
 				struct error *err)
 {
@@ -121,17 +132,15 @@ static void health_check_destroy(void *self)
 static bool health_check_start(void *self, struct error *err)
 {
 	struct health_check *h = self;
-	const struct http_route route = {
-		.path = h->config->path,
-		.methods = "GET,HEAD",
-		.headers = serve,
-		.context = h,
+	const struct http_route routes[] = {
+		{ .path = h->config->path, .methods = "GET,HEAD", .headers = serve, .context = h },
+		{ .path = "/", .methods = "GET,HEAD", .headers = serve_index, .context = h },
 	};
 	h->server = http_server_start(
 		&(struct http_server_options){
 			.config = &h->config->http,
-			.routes = &route,
-			.route_count = 1,
+			.routes = routes,
+			.route_count = strcmp(h->config->path, "/") ? 2 : 1,
 			.log = &h->host->log,
 			.metrics = h->host->metrics,
 			.sockets = h->host->sockets,

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gateway/components.h"
 
+#include "net/http/http_places.h"
+
+#include <string.h>
+
 /* What this build has: for each component the constant in which its file ends. */
 #define COMPONENTS(_) \
 	_(otlp_receiver) \
@@ -41,3 +45,17 @@
 COMPONENTS(DECLARE)
 
 const struct component_factory *const components[] = { COMPONENTS(ENTRY) NULL };
+
+bool components_find_place(const char *asked, struct http_place *place)
+{
+	for (const struct component_factory *const *f = components; *f; f++) {
+		const struct receiver_path *p = (*f)->receiver ? (*f)->receiver->paths : NULL;
+		for (; p && p->asked; p++) {
+			if (strcmp(p->asked, asked) != 0)
+				continue;
+			*place = (struct http_place){ p->path, (*f)->type };
+			return true;
+		}
+	}
+	return false;
+}

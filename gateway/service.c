@@ -5,8 +5,10 @@
 #include "base/memory.h"
 #include "base/version.h"
 #include "config/scalar.h"
+#include "gateway/components.h"
 #include "gateway/details.h"
 #include "gateway/routes.h"
+#include "net/http/http_places.h"
 #include "pipeline/graph/service_config.h"
 
 #include <signal.h>
@@ -68,6 +70,7 @@ bool service_open(struct service *s, const struct options *options, struct error
 	*s = (struct service){ .options = options, .started = clock_wall() };
 	if (!read_timeout(s, options, err))
 		return false;
+	http_places_know(components_find_place);
 	s->root = options_load(options, err);
 	if (!s->root)
 		return error_prefix(err, "failed to get config");

@@ -8,6 +8,7 @@
 #include "base/version.h"
 #include "config/print.h"
 #include "net/compress.h"
+#include "net/http/http_index.h"
 #include "net/http/http_server.h"
 #include "pipeline/graph/inventory.h"
 #include "profile/packet.h"
@@ -415,6 +416,15 @@ static void serve(void *context, struct http_exchange *exchange)
 	bytes_fini(&text);
 }
 
+static void serve_index(void *context, struct http_exchange *exchange)
+{
+	static const struct http_index_link links[] = {
+		{ "/metrics", "metrics in the text format of Prometheus" }, { 0 }
+	};
+	(void)context;
+	http_index_reply(exchange, 200, links);
+}
+
 bool telemetry_open_log(struct telemetry *t, struct error *err)
 {
 	if (!configure_log(&t->config.logs, err))
@@ -432,8 +442,9 @@ static char *listen_endpoint(const struct prometheus_config *p)
 
 bool telemetry_start(struct telemetry *t, struct error *err)
 {
-	const struct http_route route = {
-		.path = "/metrics", .methods = "GET,HEAD", .headers = serve, .context = t
+	const struct http_route routes[] = {
+		{ .path = "/metrics", .methods = "GET,HEAD", .headers = serve, .context = t },
+		{ .path = "/", .methods = "GET,HEAD", .headers = serve_index },
 	};
 	struct http_server_config *http = &t->http;
 	if (!strcasecmp(t->config.metrics.level, "none"))
@@ -449,8 +460,8 @@ bool telemetry_start(struct telemetry *t, struct error *err)
 	t->server = http_server_start(
 		&(struct http_server_options){
 			.config = http,
-			.routes = &route,
-			.route_count = 1,
+			.routes = routes,
+			.route_count = sizeof routes / sizeof *routes,
 			.log = &t->log,
 			.metrics = t->metrics,
 		},

@@ -164,6 +164,11 @@ extern const char *const ack_mode_names[ACK_MODES + 1], *const ack_choices[ACK_M
  * pointers are NULL. Members that may be NULL say so.
  */
 struct receiver_ops {
+	/* The paths that senders post to over HTTP, or are likely to, for hints at other ports;
+	 * ends with asked == NULL. NULL: none. */
+	const struct receiver_path {
+		const char *asked, *path; /* path: the one that takes it */
+	} * paths;
 	/* of struct choice ack in the config struct (ACK_ROW); 0: the receiver has no such key, and
 	 * the section `service` decides */
 	size_t ack_offset;

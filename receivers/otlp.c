@@ -99,7 +99,13 @@ static bool otlp_reopen(void *self, struct error *err)
 	       (!r->http || http_intake_reopen(otlp_http_intake(r->http), err));
 }
 
+static const struct receiver_path paths[] = { { "/v1development/profiles",
+						"/v1development/profiles" },
+					      { "/v1/profiles", "/v1development/profiles" },
+					      { 0 } };
+
 static const struct receiver_ops otlp_ops = {
+	.paths = paths,
 	.ack_offset = offsetof(struct otlp_config, ack),
 	.deduplicate_offset = offsetof(struct otlp_config, deduplicate),
 	.start = otlp_start,

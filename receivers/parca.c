@@ -200,7 +200,12 @@ static const char manual[] =
 	"During a shutdown, accepted requests have 10 s to finish, within `--shutdown-timeout`. "
 	"New requests are refused.\n";
 
+static const struct receiver_path paths[] = {
+	{ "/api/profiles/writeraw", "/api/profiles/writeraw" }, { 0 }
+};
+
 static const struct receiver_ops parca_ops = {
+	.paths = paths,
 	.ack_offset = offsetof(struct parca_receiver_config, ack),
 	.deduplicate_offset = offsetof(struct parca_receiver_config, deduplicate),
 	.start = parca_start,

@@ -113,7 +113,10 @@ static const struct config_row rows[] = {
 
 static const struct config_table table = { sizeof(struct pprof_config), rows, pprof_check, false };
 
+static const struct receiver_path paths[] = { { "/v1/pprof", "/v1/pprof" }, { 0 } };
+
 static const struct receiver_ops pprof_ops = {
+	.paths = paths,
 	.ack_offset = offsetof(struct pprof_config, ack),
 	.deduplicate_offset = offsetof(struct pprof_config, deduplicate),
 	.start = pprof_start,

@@ -97,7 +97,14 @@ static const struct config_row rows[] = {
 static const struct config_table table = { sizeof(struct pyroscope_receiver_config), rows,
 					   pyroscope_check };
 
+static const struct receiver_path paths[] = { { "/ingest", "/ingest" },
+					      { "/pyroscope/ingest", "/pyroscope/ingest" },
+					      { "/push.v1.PusherService/Push",
+						"/push.v1.PusherService/Push" },
+					      { 0 } };
+
 static const struct receiver_ops pyroscope_ops = {
+	.paths = paths,
 	.ack_offset = offsetof(struct pyroscope_receiver_config, ack),
 	.deduplicate_offset = offsetof(struct pyroscope_receiver_config, deduplicate),
 	.start = pyroscope_start,

@@ -6,6 +6,9 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "net/http/http_internal.h"
+#include "net/http/http_places.h"
+
+#define PATHS_MAX 65536 /* of the text of a 404 */
 
 static const struct fields_limits query_limits = {
 	.count = 1000, .name = HTTP_TARGET_MAX, .value = HTTP_TARGET_MAX, .total = HTTP_TARGET_MAX
@@ -110,13 +113,15 @@ static void answer_method(struct http_exchange *x, const char *methods)
 static void answer_path(struct http_exchange *x)
 {
 	struct bytes text;
-	bytes_init(&text, 4096);
+	bytes_init(&text, PATHS_MAX);
 	bytes_add_text(&text, "404 page not found, supported: [");
 	for (size_t i = 0; i < x->server->route_count; i++) {
 		bytes_add_text(&text, i ? ", " : "");
 		bytes_add_text(&text, x->server->routes[i].path);
 	}
-	bytes_add(&text, "]", 2);
+	bytes_add_byte(&text, ']');
+	http_places_hint(x->target, &text);
+	bytes_add_byte(&text, 0);
 	answer_text(x, 404, (char *)text.at);
 	bytes_fini(&text);
 }

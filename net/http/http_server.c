@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "net/http/http_internal.h"
+#include "net/http/http_places.h"
 
 #define SECOND_NS 1000000000ull
 #define COMPLAIN_EVERY_NS (60 * SECOND_NS)
@@ -308,6 +309,7 @@ struct http_server *http_server_start(const struct http_server_options *options,
 				      "no effect");
 	log_info(server->log, "Starting HTTP server",
 		 log_text("endpoint", http_server_address(server)));
+	http_places_join(server);
 	return server;
 }
 
@@ -358,6 +360,7 @@ void http_server_stop(struct http_server **own, uint64_t grace_ns)
 	if (!server)
 		return;
 	uint64_t deadline = clock_now() + grace_ns;
+	http_places_leave(server);
 	atomic_store(&server->stopping, true);
 	if (server->listener)
 		http_listener_refuse(server->listener);
@@ -407,6 +410,7 @@ void http_server_retire(struct http_server **own, uint64_t grace_ns)
 	if (!server)
 		return;
 	uint64_t deadline = clock_now() + grace_ns;
+	http_places_leave(server);
 	http_listener_refuse(server->listener);
 	drain_daemons(server);
 	atomic_store(&server->retiring, true);

@@ -56,10 +56,10 @@ def test_details_are_shown_in_either_state_and_do_not_change_it(program):
 
 def test_path_and_texts_are_the_operators(program):
     with serve(program, path="/healthz", response_body={"healthy": "fine", "unhealthy": "ill"}) as p:
-        assert (get(p, "/healthz").status, get(p, "/healthz").body) == (503, b"ill")
+        assert (get(p, "/healthz").status, get(p, "/healthz").body) == (503, b"ill") and get(p).status == 503
         p.ask("ready", "ok")
         assert (get(p, "/healthz?verbose").status, get(p, "/healthz").body) == (200, b"fine")
-        assert get(p).status == 404
+        assert (get(p).status, get(p).body.count(b'<a href="/healthz">')) == (200, 1)
         assert get(p, "/healthz", "POST").status == 405
 
 

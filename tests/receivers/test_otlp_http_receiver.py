@@ -328,7 +328,7 @@ def test_an_unknown_content_coding_is_400_as_in_the_collector(program, messages)
 
 def test_other_paths_and_methods_are_plain_text(program):
     with Receiver(program) as r:
-        for path in ("/v1/traces", "/v1/metrics", "/v1/logs", "/v1/profiles", "/"):
+        for path in ("/v1/traces", "/v1/metrics", "/v1/logs", "/"):
             answer = r.post(path=path)
             assert (answer.status, answer.body.strip()) == (404, b"404 page not found, supported: [%s]" % PATH.encode())
         for method in ("GET", "PUT", "DELETE"):
