@@ -42,7 +42,7 @@ static void look(void *context, struct outage_view *view)
 static void begin(uint64_t line_ns)
 {
 	memset(&scene, 0, sizeof scene);
-	strcpy(scene.path, "/tmp/outage-XXXXXX");
+	snprintf(scene.path, sizeof scene.path, "/tmp/outage-XXXXXX");
 	close(mkstemp(scene.path));
 	const char *const paths[] = { scene.path, NULL };
 	log_configure(&(struct log_config){ .level = LOG_INFO, .output_paths = paths }, NULL);

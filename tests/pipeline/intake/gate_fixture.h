@@ -35,7 +35,7 @@ struct fixture {
 	_Atomic uint32_t packets;
 	bool full;  /* no destination has room */
 	bool fills; /* nor has any after the next packet */
-	bool hold; /* the sender waits for the packet */
+	bool hold;  /* the sender waits for the packet */
 	enum ack_mode ack;
 	struct packet *held;
 	struct delivery *deliveries[2];
