@@ -69,11 +69,18 @@ ifeq ($(MODE),release)
 $(B)/portcullis: $(B)/portcullis.full
 	$(Q)objcopy --only-keep-debug $< $@.debug && objcopy --strip-debug --add-gnu-debuglink=$@.debug $< $@
 
-$(B)/portcullis.full: $(B)/gateway/main.o $(B)/libportcullis.a
+$(B)/portcullis.full: $(B)/gateway/main.o $(B)/build_info.o $(B)/libportcullis.a
 else
-$(B)/portcullis: $(B)/gateway/main.o $(B)/libportcullis.a
+$(B)/portcullis: $(B)/gateway/main.o $(B)/build_info.o $(B)/libportcullis.a
 endif
 	$(Q)$(CC) $(LINK) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+
+# Written again only when the commit has changed.
+$(B)/build_info.c: FORCE
+	@mkdir -p $(@D) && docker/build-info.sh >$@.new && if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
+
+$(B)/build_info.o: $(B)/build_info.c
+	$(Q)$(CC) $(OURS) $(CFLAGS) -c -o $@ $<
 
 $(B)/libportcullis.a: $(OBJECTS)
 	$(Q)rm -f $@ && ar rcs $@ $^
@@ -278,7 +285,7 @@ run: install-build
 clean:
 	rm -rf build out
 
-.PHONY: all build-tools build-unit build-tests unit replay python test tsan lint format manual manual-check sbom fuzz fuzzers bench bench-peers bench-leak bench-failing bench-push bench-durable bench-soak bench-fleet build-bench interop chaos install install-debug uninstall install-build install-test install-interop run clean
+.PHONY: FORCE all build-tools build-unit build-tests unit replay python test tsan lint format manual manual-check sbom fuzz fuzzers bench bench-peers bench-leak bench-failing bench-push bench-durable bench-soak bench-fleet build-bench interop chaos install install-debug uninstall install-build install-test install-interop run clean
 .SECONDARY: $(PROTO_C) $(TEST_PROTO_C)
 .INTERMEDIATE: $(B)/portcullis.full
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

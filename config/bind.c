@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "config/load.h"
+#include "config/suggest.h"
 #include "config/value.h"
 
 /* One section: a table, its struct and its node (NULL or null: defaults). */
@@ -15,7 +16,7 @@ struct section {
 	const struct node *node;
 	const struct path *path;
 	void *config;
-	struct error *err;
+	struct problems *problems;
 };
 
 static bool bind_section(const struct section *s);
@@ -45,23 +46,55 @@ static bool is_known(const struct config_table *table, const char *key)
 	return find_row(table, key) || (table->optional && strcmp(key, "enabled") == 0);
 }
 
-/* All unknown keys of the map in one message, at the place of the first. */
+static void suggest_key(const struct section *s, const struct node *entry, struct suggest *suggest)
+{
+	*suggest = (struct suggest){ .name = entry->brought_key ? NULL : entry->key };
+	for (const struct config_row *row = s->table->rows; row->key; row++)
+		if (!is_alias(row))
+			suggest_try(suggest, row->key);
+	if (s->table->optional)
+		suggest_try(suggest, "enabled");
+}
+
+enum { KEYS_TEXT = 220 };
+
+/* What else could stand here, as far as it fits. */
+static void list_keys(const struct config_table *table, char out[KEYS_TEXT])
+{
+	size_t used = (size_t)snprintf(out, KEYS_TEXT, " (valid keys: [");
+	for (const struct config_row *row = table->rows; row->key; row++) {
+		const char *space = row == table->rows ? "" : " ";
+		if (is_alias(row))
+			continue;
+		if (used + strlen(row->key) + sizeof " ...])" > KEYS_TEXT) {
+			used += (size_t)snprintf(out + used, KEYS_TEXT - used, " ...");
+			break;
+		}
+		used += (size_t)snprintf(out + used, KEYS_TEXT - used, "%s%s", space, row->key);
+	}
+	snprintf(out + used, KEYS_TEXT - used, "])");
+}
+
+static bool refuse_key(const struct section *s, const struct node *entry)
+{
+	char path[PATH_TEXT], meant[SUGGEST_TEXT], keys[KEYS_TEXT] = "";
+	struct suggest suggest;
+	struct error why;
+	suggest_key(s, entry, &suggest);
+	if (!suggest.best)
+		list_keys(s->table, keys);
+	node_error(entry, "", &why, "'%s' has invalid keys: %.100s%s%s", path_text(s->path, path),
+		   node_shown_key(entry), suggest_text(&suggest, meant), keys);
+	return problems_add(s->problems, &why);
+}
+
 static bool check_keys(const struct section *s)
 {
-	char keys[160], path[PATH_TEXT];
-	size_t used = 0;
-	const struct node *first = NULL;
-	for (size_t i = 0; i < s->node->count; i++) {
-		const struct node *child = s->node->children[i];
-		if (is_known(s->table, child->key))
-			continue;
-		if (used < sizeof keys)
-			used += (size_t)snprintf(keys + used, sizeof keys - used, "%s%s",
-						 first ? ", " : "", node_shown_key(child));
-		first = first ? first : child;
-	}
-	return !first || node_error(first, "", s->err, "'%s' has invalid keys: %s",
-				    path_text(s->path, path), keys);
+	bool ok = true;
+	for (size_t i = 0; i < s->node->count; i++)
+		if (!is_known(s->table, s->node->children[i]->key))
+			ok = refuse_key(s, s->node->children[i]);
+	return ok;
 }
 
 const struct node *value_find_entry(const struct config_table *table, const struct node *node,
@@ -87,10 +120,11 @@ static bool read_enabled(const struct section *s, bool *enabled)
 	if (!node || node->kind == NODE_NULL)
 		return true;
 	struct path path = { s->path, "enabled", 0 };
-	struct value_spot spot = { &row, node, &path, s->err };
+	struct error why;
+	struct value_spot spot = { &row, node, &path, &why };
 	bool said;
 	if (!value_bind(&spot, &said))
-		return false;
+		return problems_add(s->problems, &why);
 	*enabled = *enabled && said;
 	return true;
 }
@@ -115,7 +149,23 @@ static bool bind_nested(const struct section *outer, const struct config_row *ro
 	assert(row->presence == PRESENCE_PLAIN || row->table->optional);
 	if (row->table->optional)
 		((struct optional *)member)->enabled = is_present(row, entry);
-	return bind_section(&(struct section){ row->table, entry, path, member, outer->err });
+	return bind_section(&(struct section){ row->table, entry, path, member, outer->problems });
+}
+
+/* Is it the list or map that the row needs? */
+static bool check_items(const struct section *s, const struct config_row *row,
+			const struct node *entry, const struct path *path)
+{
+	struct error why;
+	struct value_spot spot = { row, entry, path, &why };
+	if (entry->kind == (row->type == CONFIG_LIST ? NODE_LIST : NODE_MAP))
+		return true;
+	if (row->type == CONFIG_MAP)
+		value_wrong_type(&spot, "map[string]interface {}");
+	else
+		value_error(&spot, "source data must be an array or slice, got %s; write a list",
+			    entry->kind == NODE_MAP ? "map" : "scalar");
+	return problems_add(s->problems, &why);
 }
 
 /* A list of structs, or a map of name -> struct. */
@@ -123,17 +173,14 @@ static bool bind_items(const struct section *outer, const struct config_row *row
 		       const struct node *entry, const struct path *path)
 {
 	struct config_items *items = (void *)((char *)outer->config + row->offset);
-	enum node_kind kind = row->type == CONFIG_LIST ? NODE_LIST : NODE_MAP;
-	struct value_spot spot = { row, entry, path, outer->err };
+	bool ok = true;
 	if (entry->kind == NODE_NULL)
 		return true;
-	if (entry->kind != kind && kind == NODE_MAP)
-		return value_wrong_type(&spot, "map[string]interface {}");
-	if (entry->kind != kind)
-		return value_error(&spot, "source data must be an array or slice, got %s",
-				   entry->kind == NODE_MAP ? "map" : "scalar");
+	if (!check_items(outer, row, entry, path))
+		return false;
 	items->at = memory_array(entry->count, row->table->size);
-	items->names = kind == NODE_MAP ? memory_array(entry->count, sizeof *items->names) : NULL;
+	items->names =
+		entry->kind == NODE_MAP ? memory_array(entry->count, sizeof *items->names) : NULL;
 	for (size_t i = 0; i < entry->count; i++) {
 		const struct node *child = entry->children[i];
 		struct path below = path_step(path, child, i);
@@ -143,10 +190,10 @@ static bool bind_items(const struct section *outer, const struct config_row *row
 		items->count++;
 		if (row->table->optional)
 			((struct optional *)item)->enabled = true;
-		if (!bind_section(&(struct section){ row->table, child, &below, item, outer->err }))
-			return false;
+		ok &= bind_section(
+			&(struct section){ row->table, child, &below, item, outer->problems });
 	}
-	return true;
+	return ok;
 }
 
 static bool bind_row(const struct section *s, const struct config_row *row,
@@ -157,22 +204,26 @@ static bool bind_row(const struct section *s, const struct config_row *row,
 		return bind_nested(s, row, entry, &path);
 	if (row->type == CONFIG_LIST || row->type == CONFIG_MAP)
 		return !entry || bind_items(s, row, entry, &path);
-	struct value_spot spot = { row, entry, &path, s->err };
-	return !entry || value_bind(&spot, (char *)s->config + row->offset);
+	struct error why;
+	struct value_spot spot = { row, entry, &path, &why };
+	return !entry || value_bind(&spot, (char *)s->config + row->offset) ||
+	       problems_add(s->problems, &why);
 }
 
 /* Defaults go through the parser that the user's text goes through. */
 static bool bind_default(const struct section *s, const struct config_row *row)
 {
 	assert(row->type != CONFIG_NODE);
-	struct error why = { 0 };
+	struct problems problems = { 0 };
 	struct section own = *s;
-	own.err = &why;
-	struct node *node = config_parse(row->key, row->def, strlen(row->def), &why);
+	own.problems = &problems;
+	struct node *node = config_parse(row->key, row->def, strlen(row->def), NULL);
 	bool ok = node && bind_row(&own, row, node);
 	if (!ok)
-		fprintf(stderr, "bad default: %s\n", why.text);
+		fprintf(stderr, "bad default of %s: %s\n", row->key,
+			problems.count ? problems.at[0] : "not YAML");
 	assert(ok);
+	problems_fini(&problems);
 	node_unref(&node);
 	return ok;
 }
@@ -187,15 +238,34 @@ static bool is_empty(const struct config_row *row, const void *member)
 	return !text || !*text;
 }
 
-static bool check_required(const struct section *s, const struct config_row *row,
-			   const struct node *entry)
+/* Did the operator set it by a name with a mistake, which has been reported? */
+static bool is_misspelt(const struct section *s, const struct config_row *row)
+{
+	struct suggest suggest;
+	bool found = false;
+	for (size_t i = 0; s->node && i < s->node->count && !found; i++) {
+		const struct node *entry = s->node->children[i];
+		if (s->node->kind != NODE_MAP || is_known(s->table, entry->key))
+			continue;
+		suggest_key(s, entry, &suggest);
+		found = suggest.best && !strcmp(suggest.best, row->key);
+	}
+	return found;
+}
+
+static bool check_required(const struct section *s, const struct config_row *row)
 {
 	char path[PATH_TEXT];
+	const char *twice;
+	struct error why;
+	const struct node *entry = value_find_entry(s->table, s->node, row, &twice);
 	bool given = entry && (entry->kind != NODE_NULL || entry->verbatim);
-	if (!row->required || (given && !is_empty(row, (char *)s->config + row->offset)))
+	if (!row->required || (given && !is_empty(row, (char *)s->config + row->offset)) ||
+	    is_misspelt(s, row))
 		return true;
-	return node_error(entry ? entry : s->node, path_text(s->path, path), s->err,
-			  "requires a non-empty \"%s\"", row->key);
+	node_error(entry ? entry : s->node, path_text(s->path, path), &why,
+		   "requires a non-empty \"%s\"", row->key);
+	return problems_add(s->problems, &why);
 }
 
 /*
@@ -205,10 +275,13 @@ static bool check_required(const struct section *s, const struct config_row *row
 static bool bind_entry(const struct section *s, const struct config_row *row)
 {
 	const char *twice;
+	struct error why;
 	const struct node *entry = value_find_entry(s->table, s->node, row, &twice);
-	if (twice)
-		return node_error(entry, "", s->err, "\"%s\" and its old name \"%s\" are both set",
-				  row->key, twice);
+	if (twice) {
+		node_error(entry, "", &why, "\"%s\" and its old name \"%s\" are both set", row->key,
+			   twice);
+		return problems_add(s->problems, &why);
+	}
 	if (row->type == CONFIG_TABLE)
 		return bind_row(s, row, entry);
 	if (entry && entry->kind == NODE_NULL && !entry->verbatim)
@@ -223,54 +296,67 @@ static bool is_first(const struct config_table *table, const struct config_row *
 	return find_row(table, row->key) == row;
 }
 
-static bool bind_rows(const struct section *s)
+/* Required keys are those of a section that is there. */
+static bool bind_rows(const struct section *s, bool there)
 {
+	bool ok = true;
 	for (const struct config_row *row = s->table->rows; row->key; row++) {
 		assert(is_first(s->table, row));
-		if (!is_alias(row) && !bind_entry(s, row))
-			return false;
+		if (!is_alias(row))
+			ok &= bind_entry(s, row) && (!there || check_required(s, row));
 	}
-	return true;
+	return ok;
 }
 
-/* Rules that hold only for a section that is there. */
 static bool check_section(const struct section *s)
 {
-	const char *twice;
-	for (const struct config_row *row = s->table->rows; row->key; row++)
-		if (!is_alias(row) && row->required &&
-		    !check_required(s, row, value_find_entry(s->table, s->node, row, &twice)))
-			return false;
-	struct error why = { 0 };
+	struct error why, placed;
 	char path[PATH_TEXT];
+	error_clear(&why);
 	if (!s->table->check || s->table->check(s->config, &why))
 		return true;
-	return node_error(s->node, path_text(s->path, path), s->err, "%s", why.text);
+	config_blame(s->table, s->node, path_text(s->path, path), &why, &placed);
+	return problems_add(s->problems, &placed);
+}
+
+static bool refuse_type(const struct section *s)
+{
+	struct error why;
+	struct value_spot spot = { NULL, s->node, s->path, &why };
+	value_wrong_type(&spot, "map[string]interface {}");
+	return problems_add(s->problems, &why);
 }
 
 static bool bind_section(const struct section *s)
 {
 	bool null = !s->node || s->node->kind == NODE_NULL;
-	struct value_spot spot = { NULL, s->node, s->path, s->err };
-	if (!null && s->node->kind != NODE_MAP)
-		return value_wrong_type(&spot, "map[string]interface {}");
-	if (!null && !check_keys(s))
-		return false;
 	bool *enabled = s->table->optional ? &((struct optional *)s->config)->enabled : NULL;
-	if (enabled && !read_enabled(s, enabled))
-		return false;
-	if (!bind_rows(s))
-		return false;
-	return (enabled && !*enabled) || check_section(s);
+	if (!null && s->node->kind != NODE_MAP)
+		return refuse_type(s);
+	bool ok = null || check_keys(s);
+	ok &= !enabled || read_enabled(s, enabled);
+	bool there = !enabled || *enabled;
+	ok &= bind_rows(s, there);
+	return ok && (!there || check_section(s));
+}
+
+bool config_bind_all(const struct config_table *table, const struct node *node, const char *path,
+		     void *config, struct problems *problems)
+{
+	struct path top = { NULL, path, 0 };
+	if (table->optional)
+		((struct optional *)config)->enabled = true;
+	return bind_section(&(struct section){ table, node, &top, config, problems });
 }
 
 bool config_bind(const struct config_table *table, const struct node *node, const char *path,
 		 void *config, struct error *err)
 {
-	struct path top = { NULL, path, 0 };
-	if (table->optional)
-		((struct optional *)config)->enabled = true;
-	return bind_section(&(struct section){ table, node, &top, config, err });
+	struct problems problems = { 0 };
+	config_bind_all(table, node, path, config, &problems);
+	bool ok = problems_none(&problems, err);
+	problems_fini(&problems);
+	return ok;
 }
 
 static void release_items(const struct config_row *row, struct config_items *items)

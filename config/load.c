@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/ordinal.h"
 #include "base/quote.h"
 #include "config/expand.h"
 #include "config/source.h"
@@ -65,11 +66,9 @@ static struct node *unflatten(struct node *child, struct error *err)
 	}
 }
 
-/* Merges one source's YAML into the root. */
-static bool merge_text(struct node *root, const char *name, const struct bytes *text,
-		       struct error *err)
+/* Merges one source's YAML into the root. Takes tree, which may be NULL. */
+static bool merge_tree(struct node *root, struct node *tree, struct error *err)
 {
-	struct node *tree = config_parse(name, (const char *)text->at, text->len, err);
 	if (!tree)
 		return false;
 	bool ok = tree->kind == NODE_MAP || tree->kind == NODE_NULL ||
@@ -112,7 +111,7 @@ static bool load_location(struct node *root, struct source_reader *reader, const
 	char *given = source_name(uri), *name = quote_place(given);
 	memory_free(given);
 	bool ok = source_read(reader, uri, NULL, &text, &unset, err) &&
-		  merge_text(root, name, &text, err);
+		  merge_tree(root, config_parse(name, (const char *)text.at, text.len, err), err);
 	memory_free(name);
 	memory_free(uri);
 	bytes_fini(&text);
@@ -127,12 +126,28 @@ static void trim(const char **at, size_t *len)
 		--*len;
 }
 
+/* An error in one --set names it by its key; its value may be secret. */
+static bool merge_set(struct node *root, const char *key, size_t key_len, struct bytes *text,
+		      struct error *err)
+{
+	char *given = memory_format("--set %.*s", (int)key_len, key), *name = quote_place(given);
+	bool ok =
+		merge_tree(root, config_parse_inline(name, (const char *)text->at, text->len, err),
+			   err);
+	memory_free(given);
+	memory_free(name);
+	return ok;
+}
+
 /* "a.b=c" is the source `a::b: c`. */
-static bool load_set(struct node *root, const char *set, struct error *err)
+static bool load_set(struct node *root, const char *set, size_t index, struct error *err)
 {
 	const char *equal = strchr(set, '=');
+	char which[ORDINAL_TEXT];
 	if (!equal)
-		return error_set(err, ERROR_CONFIG, "--set: missing equals sign");
+		return error_set(err, ERROR_CONFIG,
+				 "the %s --set: missing equals sign; write --set KEY=VALUE",
+				 ordinal_text(index, which));
 	const char *key = set, *value = equal + 1;
 	size_t key_len = (size_t)(equal - set), value_len = strlen(value);
 	trim(&key, &key_len);
@@ -143,7 +158,7 @@ static bool load_set(struct node *root, const char *set, struct error *err)
 	for (size_t i = 0; ok && i < key_len; i++)
 		ok = bytes_add(&text, key[i] == '.' ? "::" : &key[i], key[i] == '.' ? 2 : 1);
 	ok = ok && bytes_add_text(&text, ": ") && bytes_add(&text, value, value_len);
-	ok = ok ? merge_text(root, "--set", &text, err)
+	ok = ok ? merge_set(root, key, key_len, &text, err)
 		: error_set(err, ERROR_CONFIG, "--set: larger than 16 MiB");
 	bytes_fini(&text);
 	return ok;
@@ -161,7 +176,7 @@ struct node *config_load(const struct config_sources *sources, struct error *err
 	for (size_t i = 0; ok && i < sources->location_count; i++)
 		ok = load_location(root, &reader, sources->locations[i], err);
 	for (size_t i = 0; ok && i < sources->set_count; i++)
-		ok = load_set(root, sources->sets[i], err);
+		ok = load_set(root, sources->sets[i], i, err);
 	ok = ok && config_expand(root, &reader, err);
 	source_reader_fini(&reader);
 	if (!ok)

@@ -29,5 +29,8 @@ struct node *config_load(const struct config_sources *sources, struct error *err
 
 /* Parses one YAML document; for tests and ${yaml:}. No merging, no expansion. */
 struct node *config_parse(const char *source, const char *yaml, size_t len, struct error *err);
+/* The same of a text that is no file: places have no lines. */
+struct node *config_parse_inline(const char *source, const char *yaml, size_t len,
+				 struct error *err);
 
 #endif

@@ -155,6 +155,24 @@ const struct node *node_get(const struct node *map, const char *key)
 	return NULL;
 }
 
+const struct node *node_find(const struct node *node, const char *key, const char *text, char *path)
+{
+	size_t used = strlen(path);
+	for (size_t i = 0; i < node->count; i++) {
+		const struct node *child = node->children[i], *found = child;
+		if (child->brought_key || node->kind != NODE_MAP)
+			snprintf(path + used, PATH_TEXT - used, "[%zu]", i);
+		else
+			snprintf(path + used, PATH_TEXT - used, "::%s", child->key);
+		bool hit = child->key && child->text && !strcmp(child->key, key) &&
+			   !strncmp(child->text, text, strlen(text));
+		if (hit || (found = node_find(child, key, text, path)))
+			return found;
+	}
+	path[used] = '\0';
+	return NULL;
+}
+
 bool node_error(const struct node *at, const char *path, struct error *err, const char *format, ...)
 {
 	if (!err)
@@ -165,8 +183,10 @@ bool node_error(const struct node *at, const char *path, struct error *err, cons
 	vsnprintf(text, sizeof text, format, args);
 	va_end(args);
 	error_set(err, ERROR_CONFIG, "%s%s%s", path, *path ? ": " : "", text);
-	if (at && at->source)
+	if (at && at->source && at->line)
 		error_prefix(err, "%.120s:%d:%d", at->source, at->line, at->column);
+	else if (at && at->source)
+		error_prefix(err, "%.120s", at->source);
 	return false;
 }
 

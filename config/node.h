@@ -11,12 +11,14 @@
  * The YAML as a tree with the position of every value. Built by config/load.h from all sources,
  * merged and expanded; read-only afterwards. Children belong to their parent; node_unref frees all.
  */
+enum { PATH_TEXT = 200 }; /* longer paths are truncated */
+
 enum node_kind { NODE_NULL, NODE_SCALAR, NODE_LIST, NODE_MAP };
 
 struct node {
 	enum node_kind kind;
-	const char *source; /* file name as given, or "--set"; lives as long as the tree */
-	int line, column;   /* 1-based */
+	const char *source; /* file name as given, or "--set KEY"; lives as long as the tree */
+	int line, column;   /* 1-based; 0: the source has only this value */
 	char *key;          /* in a map: this entry's key */
 	char *text;         /* of a scalar: the text after expansion */
 	bool quoted;        /* always a string, whatever its content */
@@ -32,6 +34,10 @@ struct node {
 
 /* The entry of a map, NULL if absent (or if the node is not a map). */
 const struct node *node_get(const struct node *map, const char *key);
+/* The first entry below the node with this key and, as far as it goes, this value. Its path below
+ * the node is appended to `path`, which has room for PATH_TEXT bytes. NULL: there is none. */
+const struct node *node_find(const struct node *node, const char *key, const char *text,
+			     char *path);
 void node_unref(struct node **node);
 
 /*
@@ -67,14 +73,13 @@ struct path {
 	size_t index;
 };
 
-enum { PATH_TEXT = 200 }; /* longer paths are truncated */
-
 const char *path_text(const struct path *path, char out[PATH_TEXT]); /* returns out */
 /* The step to an entry of a map or list: by its key, or by its index if the key came from
  * ${...}. */
 struct path path_step(const struct path *up, const struct node *entry, size_t index);
 
-/* err = "file:line:column: path: text"; returns false. path may be "". */
+/* err = "file:line:column: path: text", or "--set KEY: path: text"; returns false. path may be
+ * "". */
 bool node_error(const struct node *at, const char *path, struct error *err, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
 

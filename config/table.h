@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "config/node.h"
+#include "config/problems.h"
 
 /*
  * Typed tables: one row per key, with everything about the key: member, default, range, help. The C
@@ -129,8 +130,9 @@ struct config_row {
 struct config_table {
 	size_t size;
 	const struct config_row *rows; /* key == NULL ends */
-	/* Cross-field rules; the text is prefixed with the section's path. It names keys and limits
-	 * and never repeats a value, which ${...} may have brought. May be NULL. */
+	/* Cross-field rules, asked only if each key has a valid value. The text begins with the key
+	 * at fault (config_blame) and never repeats a value, which ${...} may have brought. May be
+	 * NULL. */
 	bool (*check)(const void *config, struct error *err);
 	/* Set when the struct starts with struct optional. */
 	bool optional;
@@ -172,6 +174,19 @@ struct config_table {
 bool config_bind(const struct config_table *table, const struct node *node, const char *path,
 		 void *config, struct error *err);
 void config_release(const struct config_table *table, void *config);
+
+/* The same with all errors, one for each key that has one. */
+bool config_bind_all(const struct config_table *table, const struct node *node, const char *path,
+		     void *config, struct problems *problems);
+
+/*
+ * Gives an error about a section its place. `why` begins with the key that is at fault, if it is
+ * about one: "tls: cert_file: cannot read ...", "list[2]::key: must be ..." or "`key` must be ...".
+ * err gets the position of that key in the file, or of the closest one around it that is set, and
+ * the path to it. Returns false.
+ */
+bool config_blame(const struct config_table *table, const struct node *node, const char *path,
+		  const struct error *why, struct error *err);
 
 /* Calls `inert` for each inert key that the node sets (path of the key). */
 void config_each_inert(const struct config_table *table, const struct node *node, const char *path,

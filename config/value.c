@@ -5,10 +5,12 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "config/scalar.h"
+#include "config/suggest.h"
 
 bool value_error(const struct value_spot *spot, const char *format, ...)
 {
@@ -20,10 +22,49 @@ bool value_error(const struct value_spot *spot, const char *format, ...)
 	return node_error(spot->node, "", spot->err, "'%s' %s", path_text(spot->path, path), text);
 }
 
+enum { HINT_TEXT = 100 };
+
+/* What to write where a duration is expected; text may be NULL. */
+static const char *duration_hint(const char *text, char out[HINT_TEXT])
+{
+	size_t digits = text ? strspn(text, "0123456789") : 0;
+	bool short_number = digits && digits < 6;
+	if (short_number && !text[digits])
+		snprintf(out, HINT_TEXT, "; write %ss", text);
+	else if (short_number && !strcmp(text + digits, "d"))
+		snprintf(out, HINT_TEXT, "; write %ldh", strtol(text, NULL, 10) * 24);
+	else
+		snprintf(out, HINT_TEXT,
+			 "; write a number and a unit (h, m, s, ms, us or ns), such as 1m30s");
+	return out;
+}
+
+/* What to write instead of a value of the wrong type; "": nothing simple. */
+static const char *type_hint(const struct node *node, const char *expected, char out[HINT_TEXT])
+{
+	static const struct {
+		const char *expected, *scalar, *other;
+	} hints[] = {
+		{ "bool", "; write true or false", "; write true or false" },
+		{ "int", "; write a whole number without quotes", "; write a whole number" },
+		{ "float64", "; write a number without quotes", "; write a number" },
+		{ "string", "; put it in quotes", "; write one string" },
+		{ "configopaque.String", "; put it in quotes", "; write one string" },
+		{ "map[string]interface {}", "; write keys and values", "; write keys and values" },
+	};
+	if (!strcmp(expected, "time.Duration"))
+		return duration_hint(node->reference ? NULL : node->text, out);
+	for (size_t i = 0; i < sizeof hints / sizeof *hints; i++)
+		if (!strcmp(expected, hints[i].expected))
+			return node->kind == NODE_SCALAR ? hints[i].scalar : hints[i].other;
+	return "";
+}
+
 bool value_wrong_type(const struct value_spot *spot, const char *expected)
 {
-	return value_error(spot, "expected type '%s', got unconvertible type '%s'", expected,
-			   scalar_type_name(spot->node));
+	char hint[HINT_TEXT];
+	return value_error(spot, "expected type '%s', got unconvertible type '%s'%s", expected,
+			   scalar_type_name(spot->node), type_hint(spot->node, expected, hint));
 }
 
 /* What a string field takes: a string, or whatever came whole from ${...}, as it stood there. */
@@ -52,18 +93,35 @@ static const char *shown_integer(const struct value_spot *spot, int64_t integer,
 	return spot->node->reference ? spot->node->reference : room;
 }
 
-static bool check_range(const struct value_spot *spot, int64_t value, const char *unit)
+/* A number as the operator would write it. */
+static const char *written(const struct value_spot *spot, int64_t number, char room[NUMBER_TEXT])
+{
+	struct bytes text;
+	if (spot->row->type != CONFIG_DURATION) {
+		snprintf(room, NUMBER_TEXT, "%lld", (long long)number);
+		return room;
+	}
+	bytes_init(&text, NUMBER_TEXT);
+	scalar_add_duration(&text, number);
+	snprintf(room, NUMBER_TEXT, "%.*s", (int)text.len, (const char *)text.at);
+	bytes_fini(&text);
+	return room;
+}
+
+static bool check_range(const struct value_spot *spot, int64_t value)
 {
 	const struct config_row *row = spot->row;
-	char room[NUMBER_TEXT];
+	char min[NUMBER_TEXT], max[NUMBER_TEXT], got[NUMBER_TEXT];
 	bool open = row->max < row->min || row->max == INT64_MAX;
+	const char *reference = spot->node->reference;
 	if (!row->limited || (value >= row->min && (value <= row->max || open)))
 		return true;
+	const char *shown = reference ? reference : written(spot, value, got);
 	if (open)
-		return value_error(spot, "must be at least %lld%s, got %.100s", (long long)row->min,
-				   unit, shown_integer(spot, value, room));
-	return value_error(spot, "must be between %lld and %lld%s, got %.100s", (long long)row->min,
-			   (long long)row->max, unit, shown_integer(spot, value, room));
+		return value_error(spot, "must be at least %s, got %.100s",
+				   written(spot, row->min, min), shown);
+	return value_error(spot, "must be between %s and %s, got %.100s",
+			   written(spot, row->min, min), written(spot, row->max, max), shown);
 }
 
 /* Only an expanded null comes here: an unset variable, the zero value. */
@@ -94,10 +152,12 @@ static bool bind_int(const struct value_spot *spot, void *member)
 	else if (s.kind != SCALAR_INT && !is_unset(spot))
 		return value_wrong_type(spot, "int");
 	if (spot->row->limited && spot->row->min >= 0 && s.integer < 0)
-		return value_error(spot, "cannot parse value as 'uint64': %.100s overflows uint",
-				   shown_integer(spot, s.integer, room));
+		return value_error(spot,
+				   "cannot parse value as 'uint64': %.100s overflows uint; must be "
+				   "at least %lld",
+				   shown_integer(spot, s.integer, room), (long long)spot->row->min);
 	*(int64_t *)member = s.integer;
-	return check_range(spot, s.integer, "");
+	return check_range(spot, s.integer);
 }
 
 static bool bind_double(const struct value_spot *spot, void *member)
@@ -134,15 +194,16 @@ static bool bind_duration(const struct value_spot *spot, void *member)
 	int64_t ns = 0;
 	if (!text && (s.kind != SCALAR_INT || s.integer != 0))
 		return value_wrong_type(spot, "time.Duration");
+	char hint[HINT_TEXT];
 	if (text && !scalar_duration(text, &ns, &why))
 		return spot->node->reference
-			       ? value_error(spot, "time: invalid duration \"%.100s\"",
-					     spot->node->reference)
-			       : value_error(spot, "%s", why.text);
+			       ? value_error(spot, "time: invalid duration \"%.100s\"%s",
+					     spot->node->reference, duration_hint(NULL, hint))
+			       : value_error(spot, "%s%s", why.text, duration_hint(text, hint));
 	if (ns < 0 && !(spot->row->limited && spot->row->min < 0))
 		return value_error(spot, "must not be negative");
 	((struct duration *)member)->ns = ns;
-	return check_range(spot, ns, " ns");
+	return check_range(spot, ns);
 }
 
 static bool bind_secret(const struct value_spot *spot, void *member)
@@ -174,8 +235,9 @@ static bool bind_strings(const struct value_spot *spot, void *member)
 	if (node->kind != NODE_LIST) {
 		const char *text = node->kind == NODE_MAP ? NULL : string_of(node);
 		if (!text)
-			return value_error(spot, "source data must be an array or slice, got %s",
-					   node->kind == NODE_MAP ? "map" : scalar_type_name(node));
+			return value_error(
+				spot, "source data must be an array or slice, got %s; write a list",
+				node->kind == NODE_MAP ? "map" : scalar_type_name(node));
 		split(list, text);
 		return true;
 	}
@@ -281,10 +343,13 @@ static bool bind_choice(const struct value_spot *spot, void *member)
 		((struct choice *)member)->index = i;
 		return true;
 	}
-	char valid[160];
+	char valid[160], meant[SUGGEST_TEXT];
+	struct suggest suggest = { .name = spot->node->reference ? NULL : text };
+	for (const char *const *c = spot->row->choices; *c; c++)
+		suggest_try(&suggest, *c);
 	list_choices(spot->row, valid, sizeof valid);
-	return value_error(spot, "unsupported value \"%.60s\" (valid values: [%s])",
-			   node_shown(spot->node), valid);
+	return value_error(spot, "unsupported value \"%.60s\" (valid values: [%s])%s",
+			   node_shown(spot->node), valid, suggest_text(&suggest, meant));
 }
 
 static bool bind_node(const struct value_spot *spot, void *member)

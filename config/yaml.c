@@ -23,6 +23,7 @@ struct builder {
 	yaml_parser_t parser;
 	yaml_event_t event; /* the current one; zero before the first */
 	const char *source;
+	bool inlined;        /* the text has no lines that an operator could look up */
 	struct view text;    /* the whole input */
 	struct node anchors; /* a list of copies, keyed by anchor */
 	size_t nodes, bytes;
@@ -31,11 +32,16 @@ struct builder {
 
 static struct node *parse_value(struct builder *b, int depth);
 
+static struct node place_of(const struct builder *b, yaml_mark_t mark)
+{
+	return (struct node){ .source = b->source,
+			      .line = b->inlined ? 0 : (int)mark.line + 1,
+			      .column = b->inlined ? 0 : (int)mark.column + 1 };
+}
+
 static bool fail(struct builder *b, yaml_mark_t mark, const char *text)
 {
-	struct node at = { .source = b->source,
-			   .line = (int)mark.line + 1,
-			   .column = (int)mark.column + 1 };
+	struct node at = place_of(b, mark);
 	return node_error(&at, "", b->err, "%s", text);
 }
 
@@ -56,6 +62,52 @@ static yaml_mark_t mark_of_offset(const struct builder *b, size_t offset)
 	return mark;
 }
 
+/* What the byte offset of a place in the text is; marks count characters. */
+static size_t offset_of_mark(const struct builder *b, yaml_mark_t mark)
+{
+	size_t i = 0;
+	for (size_t line = 0; line < mark.line && i < b->text.len; i++)
+		line += b->text.at[i] == '\n';
+	for (size_t column = 0; column < mark.column && i < b->text.len; column++)
+		for (i++; i < b->text.len && (b->text.at[i] & 0xc0) == 0x80;)
+			i++;
+	return i < b->text.len ? i : b->text.len;
+}
+
+/* Is there an opening "${" before this place on its line? */
+static bool follows_reference(const struct builder *b, size_t offset)
+{
+	size_t begin = offset;
+	while (begin && b->text.at[begin - 1] != '\n' && b->text.at[begin - 1] != '}')
+		begin--;
+	for (size_t i = begin; i < offset; i++)
+		if (b->text.at[i] == '$' && i + 1 < b->text.len && b->text.at[i + 1] == '{')
+			return true;
+	return false;
+}
+
+/* What is wrong with the line more often than libyaml says. */
+static const char *problem_hint(const struct builder *b, yaml_mark_t mark)
+{
+	size_t offset = offset_of_mark(b, mark);
+	if (offset < b->text.len && b->text.at[offset] == '\t')
+		return " (a tab; indent with spaces)";
+	if (follows_reference(b, offset))
+		return " (write ${...} inside { } or [ ] in quotes: \"${env:NAME}\")";
+	return "";
+}
+
+static bool fail_parse(struct builder *b)
+{
+	const yaml_parser_t *p = &b->parser;
+	char text[300];
+	bool reader = p->error == YAML_READER_ERROR;
+	yaml_mark_t mark = reader ? mark_of_offset(b, p->problem_offset) : p->problem_mark;
+	snprintf(text, sizeof text, "not valid YAML: %s%s",
+		 p->problem ? p->problem : "out of memory", problem_hint(b, mark));
+	return fail(b, mark, text);
+}
+
 /* Moves on to the next event. */
 static bool advance(struct builder *b)
 {
@@ -63,12 +115,7 @@ static bool advance(struct builder *b)
 	if (yaml_parser_parse(&b->parser, &b->event))
 		return true;
 	memset(&b->event, 0, sizeof b->event);
-	const yaml_parser_t *p = &b->parser;
-	char text[200];
-	snprintf(text, sizeof text, "not valid YAML: %s",
-		 p->problem ? p->problem : "out of memory");
-	bool reader = p->error == YAML_READER_ERROR;
-	return fail(b, reader ? mark_of_offset(b, p->problem_offset) : p->problem_mark, text);
+	return fail_parse(b);
 }
 
 static bool charge(struct builder *b, size_t bytes)
@@ -83,11 +130,7 @@ static bool charge(struct builder *b, size_t bytes)
 
 static struct node *begin(struct builder *b, enum node_kind kind)
 {
-	struct node at = {
-		.source = b->source,
-		.line = (int)b->event.start_mark.line + 1,
-		.column = (int)b->event.start_mark.column + 1,
-	};
+	struct node at = place_of(b, b->event.start_mark);
 	return node_new(kind, &at);
 }
 
@@ -335,9 +378,10 @@ static struct node *parse_document(struct builder *b)
 	return root;
 }
 
-struct node *config_parse(const char *source, const char *yaml, size_t len, struct error *err)
+static struct node *parse(const char *source, bool inlined, const char *yaml, size_t len,
+			  struct error *err)
 {
-	struct builder b = { .err = err };
+	struct builder b = { .inlined = inlined, .err = err };
 	if (len > TEXT_MAX) {
 		error_set(err, ERROR_CONFIG, "%.200s: larger than 16 MiB", source);
 		return NULL;
@@ -357,4 +401,15 @@ struct node *config_parse(const char *source, const char *yaml, size_t len, stru
 	yaml_parser_delete(&b.parser);
 	node_source_unref(&b.source);
 	return root;
+}
+
+struct node *config_parse(const char *source, const char *yaml, size_t len, struct error *err)
+{
+	return parse(source, false, yaml, len, err);
+}
+
+struct node *config_parse_inline(const char *source, const char *yaml, size_t len,
+				 struct error *err)
+{
+	return parse(source, true, yaml, len, err);
 }

@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "base/version.h"
 #include "config/source.h"
+#include "config/suggest.h"
 #include "gateway/components.h"
 #include "gateway/service.h"
 #include "gateway/usage.h"
@@ -122,6 +123,23 @@ bool command_feature_gate(const struct options *options, struct error *err)
 	       "enabled in this gateway.\n",
 	       options_gate);
 	return true;
+}
+
+bool command_unknown(const char *name, struct error *err)
+{
+	char meant[SUGGEST_TEXT];
+	struct suggest suggest = { .name = name };
+	for (const struct command *c = commands; c->name; c++)
+		suggest_try(&suggest, c->name);
+	return error_set(err, ERROR_CONFIG, "unknown command \"%s\" for \"portcullis\"%s", name,
+			 suggest_text(&suggest, meant));
+}
+
+bool command_help(const struct options *options, struct error *err)
+{
+	const char *name = options->arguments ? options->arguments[0] : NULL;
+	const struct command *command = name ? command_find(name) : NULL;
+	return name && !command ? command_unknown(name, err) : usage_write(command);
 }
 
 bool command_man(const struct options *options, struct error *err)

@@ -10,9 +10,15 @@ struct command {
 	const char *name, *arguments, *help; /* name "": without a subcommand */
 	bool (*run)(const struct options *options, struct error *err);
 	size_t arguments_max;
+	bool configured; /* reads a configuration: --config and its kind */
+	bool locations;  /* its arguments are configurations too */
 };
 
 extern const struct command commands[]; /* name == NULL ends */
+/* By its name, or the Collector's; NULL: there is none. */
+const struct command *command_find(const char *name);
+/* Sets err, with a suggestion; returns false. */
+bool command_unknown(const char *name, struct error *err);
 
 /* The exit status after `run` has returned true: 0, unless the command has set another one. */
 extern int command_status;
@@ -28,6 +34,8 @@ bool command_print_config(const struct options *options, struct error *err);
 bool command_feature_gate(const struct options *options, struct error *err);
 bool command_manual(const struct options *options, struct error *err);
 bool command_man(const struct options *options, struct error *err);
+bool command_help(const struct options *options, struct error *err);
+bool command_completion(const struct options *options, struct error *err);
 bool command_send(const struct options *options, struct error *err);
 bool command_replay(const struct options *options, struct error *err);
 bool command_explain(const struct options *options, struct error *err);

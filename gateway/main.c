@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/version.h"
+#include "gateway/build_info.h"
 #include "gateway/commands.h"
 #include "gateway/usage.h"
 
@@ -9,13 +10,13 @@
 #include <unistd.h>
 
 const struct command commands[] = {
-	{ "", "--config FILE", "Runs the gateway.", command_run },
-	{ "validate", "--config FILE",
-	  "Checks the configuration without starting anything. Prints nothing if it is valid, except "
-	  "warnings.",
-	  command_validate },
-	{ "print-config", "--config FILE", "Prints the effective configuration without secrets.",
-	  command_print_config },
+	{ "", "--config FILE", "Runs the gateway.", command_run, .configured = true },
+	{ "validate", "[FILE ...]",
+	  "Checks the configuration without starting anything. Prints nothing but warnings if it is "
+	  "valid, and otherwise every error with its line.",
+	  command_validate, SIZE_MAX, .configured = true, .locations = true },
+	{ "print-config", "[FILE ...]", "Prints the effective configuration without secrets.",
+	  command_print_config, SIZE_MAX, .configured = true, .locations = true },
 	{ "components", "[TYPE]",
 	  "Lists the components of this build, or prints the manual of one component.",
 	  command_components, 1 },
@@ -24,42 +25,38 @@ const struct command commands[] = {
 	  "happens to each field, and by which rule: keys and counts, no values. PROFILE is a "
 	  "pprof, a request of OTLP, or what the exporter file writes; - is standard input. "
 	  "NAME=VALUE adds a resource attribute to a pprof, as a receiver would.",
-	  command_explain, SIZE_MAX },
+	  command_explain, SIZE_MAX, .configured = true },
 	{ "replay", "DIRECTORY --to EXPORTER --config FILE",
 	  "Sends the dead letters in a directory again, with an exporter of the configuration, and "
 	  "removes each one that was accepted. No processor runs again.",
-	  command_replay, 1 },
+	  command_replay, 1, .configured = true },
 	{ "send", "FROM TO",
 	  "Copies a profile from a file or a URL (by GET) to a file or a URL (by POST).",
 	  command_send, 2 },
 	{ "featuregate", "[ID]", "Lists the supported feature gates.", command_feature_gate, 1 },
 	{ "manual", "", "Prints the reference, docs/manual/reference.md.", command_manual },
 	{ "man", "", "Prints the man page portcullis(1).", command_man },
+	{ "completion", "bash|zsh|fish",
+	  "Prints the completion of commands and options for a shell.", command_completion, 1 },
+	{ "help", "[COMMAND]", "Prints the commands and options, or those of one command.",
+	  command_help, 1 },
 	{ 0 }
 };
 
-static bool print_usage(void)
-{
-	struct bytes out;
-	bytes_init(&out, SIZE_MAX / 2);
-	bytes_add_text(&out, "A gateway for profiles, compatible with the OpenTelemetry "
-			     "Collector.\n\n");
-	usage_print(&out);
-	bool ok = fwrite(out.at, 1, out.len, stdout) == out.len;
-	bytes_fini(&out);
-	return ok;
-}
-
-static const struct command *find(const char *name)
+const struct command *command_find(const char *name)
 {
 	const struct command *c = commands;
-	if (!name)
-		name = "";
 	if (!strcmp(name, "print-initial-config"))
 		name = "print-config";
 	while (c->name && strcmp(c->name, name) != 0)
 		c++;
 	return c->name ? c : NULL;
+}
+
+static void print_version(void)
+{
+	printf("portcullis version " PORTCULLIS_VERSION "\ncommit %s of %s\n", build_info_commit,
+	       build_info_date);
 }
 
 static bool check_arguments(const struct command *command, const char *const *arguments,
@@ -73,19 +70,22 @@ static bool check_arguments(const struct command *command, const char *const *ar
 	return true;
 }
 
-static bool dispatch(const struct options *options, struct error *err)
+static bool dispatch(struct options *options, struct error *err)
 {
-	const struct command *command = find(options->command);
-	if (options->help)
-		return print_usage();
+	const struct command *command = command_find(options->command ? options->command : "");
 	if (options->version) {
-		puts("portcullis version " PORTCULLIS_VERSION);
+		print_version();
 		return true;
 	}
 	if (!command)
-		return error_set(err, ERROR_CONFIG, "unknown command \"%s\" for \"portcullis\"",
-				 options->command);
-	return check_arguments(command, options->arguments, err) && command->run(options, err);
+		return command_unknown(options->command, err);
+	if (options->help)
+		return usage_write(options->command ? command : NULL);
+	if (!check_arguments(command, options->arguments, err))
+		return false;
+	if (command->locations)
+		options_take_configs(options);
+	return command->run(options, err);
 }
 
 /* Where a standard stream is missing, the next file or socket would take its number, and get what
@@ -100,15 +100,29 @@ static void fill_standard_streams(void)
 		close(fd);
 }
 
+static void print_errors(const struct problems *problems, const struct error *err)
+{
+	if (!problems->count)
+		fprintf(stderr, "Error: %s\n", err->text);
+	for (size_t i = 0; i < problems->count; i++)
+		fprintf(stderr, "Error: %s\n", problems->at[i]);
+	if (problems->omitted)
+		fprintf(stderr, "Error: %zu more errors\n", problems->omitted);
+}
+
 int main(int argc, char **argv)
 {
 	fill_standard_streams();
 	struct options options;
+	struct problems problems = { 0 };
 	struct error err;
 	error_clear(&err);
-	bool ok = options_parse(&options, argc, argv, &err) && dispatch(&options, &err);
+	bool ok = options_parse(&options, argc, argv, &err);
+	options.problems = &problems;
+	ok = ok && dispatch(&options, &err);
 	options_fini(&options);
 	if (!ok)
-		fprintf(stderr, "Error: %s\n", err.text);
+		print_errors(&problems, &err);
+	problems_fini(&problems);
 	return ok ? command_status : 1;
 }

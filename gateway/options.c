@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/quote.h"
+#include "config/suggest.h"
 #include "net/http/http_call.h"
 
 #include <stddef.h>
@@ -36,12 +37,13 @@ static void add(const char ***list, const char *text)
 	}
 
 const struct option options_table[] = {
-	OPTION("--config", configs, .kind = OPTION_LIST, .argument = "LOCATION",
+	OPTION("--config", configs, .kind = OPTION_LIST, .letter = "-c", .argument = "LOCATION",
 	       .help = "A file, or a file:, env:, yaml:, http: or https: location. Repeatable; "
 		       "later locations are merged over earlier ones."),
 	OPTION("--set", sets, .kind = OPTION_LIST, .argument = "KEY=VALUE",
 	       .help = "Overrides one setting (a.b=c). Repeatable."),
 	OPTION("--compare", compares, .kind = OPTION_LIST, .argument = "LOCATION",
+	       .commands = "explain",
 	       .help = "Another configuration for explain, which then prints where the two differ. "
 		       "Repeatable, as --config is."),
 	OPTION("--insecure-listen", insecure_listen, .kind = OPTION_SWITCH,
@@ -49,31 +51,34 @@ const struct option options_table[] = {
 		       "sets it. The default configuration, which has no TLS, then listens on all "
 		       "interfaces instead of on loopback."),
 	OPTION("--shutdown-timeout", shutdown_timeout, .kind = OPTION_STRING, .argument = "TIME",
+	       .commands = "",
 	       .help = "Maximum duration of the drain after SIGTERM; overrides "
 		       "service::shutdown::timeout (20s)."),
-	OPTION("--strict-exit", strict_exit, .kind = OPTION_SWITCH,
+	OPTION("--strict-exit", strict_exit, .kind = OPTION_SWITCH, .commands = "",
 	       .help = "Exits with status 3 after a shutdown that lost data."),
 	OPTION("--mode", mode, .kind = OPTION_STRING, .argument = "redacted|unredacted",
+	       .commands = "print-config",
 	       .help = "Whether print-config shows secrets (redacted)."),
 	OPTION("--format", format, .kind = OPTION_STRING, .argument = "yaml|json",
+	       .commands = "print-config,explain",
 	       .help = "The output format of print-config (yaml). explain prints text, or JSON."),
-	OPTION("--repeat", repeat, .kind = OPTION_STRING, .argument = "N",
+	OPTION("--repeat", repeat, .kind = OPTION_STRING, .argument = "N", .commands = "send",
 	       .help = "The number of times that send posts the profile (1)."),
-	OPTION("--to", to, .kind = OPTION_STRING, .argument = "EXPORTER",
+	OPTION("--to", to, .kind = OPTION_STRING, .argument = "EXPORTER", .commands = "replay",
 	       .help = "The ID of the exporter with which replay sends."),
-	OPTION("--dry-run", dry_run, .kind = OPTION_SWITCH,
+	OPTION("--dry-run", dry_run, .kind = OPTION_SWITCH, .commands = "replay",
 	       .help = "replay reads and checks all letters, and sends and removes nothing."),
-	OPTION("--include-partial", include_partial, .kind = OPTION_SWITCH,
+	OPTION("--include-partial", include_partial, .kind = OPTION_SWITCH, .commands = "replay",
 	       .help = "replay also sends what a destination has accepted in part. That part is "
 		       "then sent twice."),
-	OPTION("--deny-warnings", deny_warnings, .kind = OPTION_SWITCH,
+	OPTION("--deny-warnings", deny_warnings, .kind = OPTION_SWITCH, .commands = "validate",
 	       .help = "validate fails if there is a warning that service::silence does not name."),
 	OPTION("--feature-gates", feature_gates, .kind = OPTION_STRING, .argument = "LIST",
 	       .help = "Accepted for compatibility; service.profilesSupport is always on."),
-	OPTION("--version", version, .kind = OPTION_SWITCH, .letter = "-v",
-	       .help = "Prints the version."),
-	OPTION("--help", help, .kind = OPTION_SWITCH, .letter = "-h",
-	       .help = "Prints the commands and options."),
+	OPTION("--version", version, .kind = OPTION_SWITCH, .letter = "-v", .commands = "",
+	       .help = "Prints the version, and the commit of its sources with its date."),
+	OPTION("--help", help, .kind = OPTION_SWITCH, .letter = "-h", .commands = "*",
+	       .help = "Prints the commands and options, or with a command its own."),
 	{ 0 }
 };
 
@@ -81,7 +86,7 @@ static const struct option *find_option(const char *flag, size_t len)
 {
 	for (const struct option *o = options_table; o->flag; o++)
 		if ((strlen(o->flag) == len && !strncmp(o->flag, flag, len)) ||
-		    (o->letter && !strcmp(o->letter, flag)))
+		    (o->letter && strlen(o->letter) == len && !strncmp(o->letter, flag, len)))
 			return o;
 	return NULL;
 }
@@ -107,6 +112,17 @@ static bool is_accepted_for_compatibility(const char *flag)
 	return !strcmp(flag, "--validate") || !strcmp(flag, "--validate=true");
 }
 
+static bool unknown_flag(const char *flag, size_t len, struct error *err)
+{
+	char meant[SUGGEST_TEXT], *name = memory_text_of(flag, len);
+	struct suggest suggest = { .name = name };
+	for (const struct option *o = options_table; o->flag; o++)
+		suggest_try(&suggest, o->flag);
+	error_set(err, ERROR_CONFIG, "unknown flag: %.100s%s", name, suggest_text(&suggest, meant));
+	memory_free(name);
+	return false;
+}
+
 /* Returns the number of arguments taken; 0 on error. */
 static int take_flag(struct options *options, const char *flag, const char *next, struct error *err)
 {
@@ -117,7 +133,7 @@ static int take_flag(struct options *options, const char *flag, const char *next
 	if (is_accepted_for_compatibility(flag))
 		return 1;
 	if (!o || (equals && o->kind == OPTION_SWITCH))
-		return error_set(err, ERROR_CONFIG, "unknown flag: %.*s", (int)len, flag);
+		return unknown_flag(flag, len, err);
 	if (!value && o->kind != OPTION_SWITCH)
 		return error_set(err, ERROR_CONFIG, "flag needs an argument: %s", flag);
 	take(options, o, value);
@@ -188,6 +204,31 @@ bool options_parse(struct options *o, int argc, char **argv, struct error *err)
 		i++;
 	}
 	return check_choices(o, err);
+}
+
+void options_take_configs(struct options *o)
+{
+	for (size_t i = 0; o->arguments && o->arguments[i]; i++)
+		add(&o->configs, o->arguments[i]);
+	memory_free(o->arguments);
+	o->arguments = NULL;
+}
+
+bool option_is_of(const struct option *o, const char *command, bool configured)
+{
+	if (!o->commands)
+		return configured;
+	if (!strcmp(o->commands, "*"))
+		return true;
+	size_t len = strlen(command);
+	for (const char *at = o->commands;; at++) {
+		size_t word = strcspn(at, ",");
+		if (word == len && !strncmp(at, command, len))
+			return true;
+		at += word;
+		if (!*at)
+			return false;
+	}
 }
 
 void options_fini(struct options *o)

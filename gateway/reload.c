@@ -77,7 +77,8 @@ static void generation_free(struct generation *g)
 }
 
 /* Takes root. */
-static struct generation *generation_new(struct reload *r, struct node *root, struct error *err)
+static struct generation *generation_new(struct reload *r, struct node *root,
+					 struct problems *problems)
 {
 	struct graph *predecessor = r->running ? r->running->graph : NULL;
 	struct generation *g = memory_new(sizeof *g);
@@ -85,7 +86,7 @@ static struct generation *generation_new(struct reload *r, struct node *root, st
 				  .root = root,
 				  .number = r->running ? r->running->number + 1 : 1 };
 	hash_tree(root, g->hash);
-	g->graph = runtime_build(r->runtime, root, r->view, predecessor, err);
+	g->graph = runtime_build(r->runtime, root, r->view, predecessor, problems);
 	if (g->graph)
 		return g;
 	generation_free(g);
@@ -115,11 +116,11 @@ static void note_success(struct reload *r)
 	metric_set(r->success_time, (int64_t)(r->last / 1000000000));
 }
 
-bool reload_open(struct reload *r, struct error *err)
+bool reload_open(struct reload *r, struct problems *problems)
 {
 	const struct metric_label none[] = { { 0 } };
 	struct metrics *m = r->runtime->metrics;
-	r->running = generation_new(r, node_copy(r->first), err);
+	r->running = generation_new(r, node_copy(r->first), problems);
 	if (!r->running)
 		return false;
 	r->successful = metrics_series(m, &last_successful, none);
@@ -185,16 +186,11 @@ static void name_fixed_parts(const struct reload *r, const struct generation *g)
 }
 
 /* Takes root. On failure, all is as before. */
-static bool apply(struct reload *r, struct node *root, struct error *err)
+static bool apply(struct reload *r, struct node *root, struct problems *problems, struct error *err)
 {
-	const struct node *service = node_get(root, "service");
-	struct generation *old = r->running, *g = NULL;
-	if (telemetry_check(node_get(service, "telemetry"), err))
-		g = generation_new(r, root, err);
-	else
-		node_unref(&root);
+	struct generation *old = r->running, *g = generation_new(r, root, problems);
 	if (!g)
-		return false;
+		return problems_none(problems, err);
 	name_fixed_parts(r, g);
 	uint32_t kept = graph_kept(g->graph);
 	if (!runtime_run(r->runtime, g->graph, err)) {
@@ -217,17 +213,27 @@ static void load(void *argument)
 	r->loaded = options_load_again(r->options, &r->load_err);
 }
 
+static void log_failure(const struct reload *r, const struct problems *problems)
+{
+	log_error(&r->log, "Failed to reload the configuration; keeping the current one",
+		  log_text("error", r->err.text));
+	for (size_t i = 1; i < problems->count; i++)
+		log_error(&r->log, "The configuration has another error",
+			  log_text("error", problems->at[i]));
+}
+
 static const char *settle(struct reload *r)
 {
 	struct node *root = r->loaded;
 	struct error err = r->load_err;
+	struct problems problems = { 0 };
 	r->loaded = NULL;
 	if (root && node_equal(root, r->running->root)) {
 		node_unref(&root);
 		note_success(r);
 		return "unchanged";
 	}
-	if (root && apply(r, root, &err)) {
+	if (root && apply(r, root, &problems, &err)) {
 		note_success(r);
 		show(r);
 		return "applied";
@@ -236,8 +242,8 @@ static const char *settle(struct reload *r)
 	r->failed = true;
 	r->last = clock_wall();
 	metric_set(r->successful, 0);
-	log_error(&r->log, "Failed to reload the configuration; keeping the current one",
-		  log_text("error", r->err.text));
+	log_failure(r, &problems);
+	problems_fini(&problems);
 	return "failed";
 }
 

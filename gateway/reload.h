@@ -52,7 +52,7 @@ struct reload {
 extern const struct metric *const reload_metrics[]; /* for the manual; NULL-terminated */
 
 /* Builds the first generation. The members up to `first`, and the last three, are set. */
-bool reload_open(struct reload *reload, struct error *err);
+bool reload_open(struct reload *reload, struct problems *problems);
 /* Begins a reload; call: gets the result, NULL: nobody does. */
 void reload_begin(struct reload *reload, struct admin_call *call);
 /* No reload succeeds any more. */

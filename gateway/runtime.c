@@ -3,6 +3,7 @@
 
 #include "base/system.h"
 #include "gateway/components.h"
+#include "pipeline/graph/inventory.h"
 
 enum { CORES_MAX = 64 };
 
@@ -56,10 +57,22 @@ void runtime_close(struct runtime *r)
 	sockets_unref(&r->sockets);
 }
 
+bool runtime_check(const struct node *root, struct problems *problems)
+{
+	const struct node *service = node_get(root, "service");
+	bool ok = telemetry_check(node_get(service, "telemetry"), problems);
+	return inventory_check(root, components, problems) && ok;
+}
+
 struct graph *runtime_build(struct runtime *r, const struct node *root,
 			    const struct service_view *service, struct graph *predecessor,
-			    struct error *err)
+			    struct problems *problems)
 {
+	struct error err;
+	if (!telemetry_check(node_get(node_get(root, "service"), "telemetry"), problems)) {
+		inventory_check(root, components, problems);
+		return NULL;
+	}
 	return graph_build(
 		&(struct graph_options){
 			.root = root,
@@ -77,8 +90,9 @@ struct graph *runtime_build(struct runtime *r, const struct node *root,
 			.workers = r->workers,
 			.number = ++r->graphs,
 			.predecessor = predecessor,
+			.problems = problems,
 		},
-		err);
+		&err);
 }
 
 void runtime_reopen(struct runtime *r)

@@ -43,11 +43,13 @@ void runtime_close(struct runtime *runtime); /* no graph is left; also after a f
 /* SIGHUP: exporters open files and certificates again (graph_reopen: all other components). */
 void runtime_reopen(struct runtime *runtime);
 
+/* Reports the errors of the configuration that can be found without building anything. */
+bool runtime_check(const struct node *root, struct problems *problems);
 /* A graph that borrows from the runtime; root outlives it. predecessor: the graph that runs, NULL:
  * none. */
 struct graph *runtime_build(struct runtime *runtime, const struct node *root,
 			    const struct service_view *service, struct graph *predecessor,
-			    struct error *err);
+			    struct problems *problems);
 /* Starts the graph. With the first one, the resident size at this moment becomes the budget's
  * baseline. False: also when the memory limit is below what the process needs. */
 bool runtime_run(struct runtime *runtime, struct graph *graph, struct error *err);

@@ -73,9 +73,11 @@ bool service_open(struct service *s, const struct options *options, struct error
 	http_places_know(components_find_place);
 	s->root = options_load(options, err);
 	if (!s->root)
-		return error_prefix(err, "failed to get config");
-	if (!runtime_open(&s->runtime, s->root, err))
 		return false;
+	if (!runtime_open(&s->runtime, s->root, err)) {
+		runtime_check(s->root, options->problems);
+		return false;
+	}
 	s->view = (struct service_view){ s, is_ready, up_since, details };
 	s->reload = (struct reload){ .runtime = &s->runtime,
 				     .options = options,
@@ -84,7 +86,7 @@ bool service_open(struct service *s, const struct options *options, struct error
 				     .grace_ns = drain_ns,
 				     .retired = finish,
 				     .context = s };
-	return reload_open(&s->reload, err);
+	return reload_open(&s->reload, options->problems) || problems_none(options->problems, err);
 }
 
 static int64_t sent(const struct service *s)

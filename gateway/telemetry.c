@@ -393,10 +393,10 @@ struct telemetry *telemetry_new(const struct node *node, struct metrics *metrics
 	return t;
 }
 
-bool telemetry_check(const struct node *node, struct error *err)
+bool telemetry_check(const struct node *node, struct problems *problems)
 {
 	struct telemetry_config config = { 0 };
-	bool ok = config_bind(&telemetry_table, node, "service::telemetry", &config, err);
+	bool ok = config_bind_all(&telemetry_table, node, "service::telemetry", &config, problems);
 	config_release(&telemetry_table, &config);
 	return ok;
 }

@@ -16,7 +16,7 @@ struct telemetry;
 struct telemetry *telemetry_new(const struct node *node, struct metrics *metrics,
 				struct error *err);
 /* Checks a section service.telemetry that is not used. */
-bool telemetry_check(const struct node *node, struct error *err);
+bool telemetry_check(const struct node *node, struct problems *problems);
 /* Opens the log's outputs and logs the keys without effect. */
 bool telemetry_open_log(struct telemetry *telemetry, struct error *err);
 /* Opens the metrics listener. */

@@ -3,6 +3,7 @@
 
 #include "gateway/commands.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum { COLUMNS = 100, COMMAND_INDENT = 8, OPTION_INDENT = 28 };
@@ -108,6 +109,31 @@ void usage_print(struct bytes *out)
 	bytes_add_byte(out, '\n');
 	for (const struct option *o = options_table; o->flag; o++)
 		print_option(o, out);
+}
+
+static void print_own(const struct command *c, struct bytes *out)
+{
+	print_command(c, out);
+	bytes_add_byte(out, '\n');
+	for (const struct option *o = options_table; o->flag; o++)
+		if (option_is_of(o, c->name, c->configured))
+			print_option(o, out);
+}
+
+bool usage_write(const struct command *command)
+{
+	struct bytes out;
+	bytes_init(&out, SIZE_MAX / 2);
+	if (command) {
+		print_own(command, &out);
+	} else {
+		bytes_add_text(&out, "A gateway for profiles, compatible with the OpenTelemetry "
+				     "Collector.\n\n");
+		usage_print(&out);
+	}
+	bool ok = fwrite(out.at, 1, out.len, stdout) == out.len;
+	bytes_fini(&out);
+	return ok;
 }
 
 void usage_list(const struct usage_fact *facts, struct bytes *out)

@@ -221,17 +221,17 @@ void key_rules_fini(struct key_rules *keys)
 static bool check_values(const struct node *values, struct error *err)
 {
 	if (values && (values->kind != NODE_MAP || values->count > UINT16_MAX))
-		return node_error(values, "values", err,
-				  "must be a map of keys to lists of permitted values");
+		return error_set(err, ERROR_CONFIG,
+				 "values: must be a map of keys to lists of permitted values");
 	for (size_t i = 0; values && i < values->count; i++) {
 		const struct node *list = values->children[i];
 		if (list->kind != NODE_LIST)
-			return node_error(list, "values", err,
-					  "must be a list of permitted values");
+			return error_set(err, ERROR_CONFIG,
+					 "values[%zu]: must be a list of permitted values", i);
 		for (size_t n = 0; n < list->count; n++)
 			if (list->children[n]->kind != NODE_SCALAR)
-				return node_error(list->children[n], "values", err,
-						  "must be a scalar");
+				return error_set(err, ERROR_CONFIG,
+						 "values[%zu][%zu]: must be a scalar", i, n);
 	}
 	return true;
 }

@@ -11,16 +11,22 @@ static const char *const actions[] = { "mask", "hash", "drop", NULL };
 /* Of a detector: the first is the processor's own. */
 static const char *const own_actions[] = { "default", "mask", "hash", "drop", NULL };
 
-static bool set_action(const struct pii_config *config, struct pii_engine *engine, int detector,
+/* What the processor says for all its detectors. */
+struct pii_defaults {
+	struct choice action;
+	uint32_t roles;
+	bool has_key;
+};
+
+static bool set_action(const struct pii_defaults *defaults, struct pii_engine *engine, int detector,
 		       const struct choice *own, const struct strings *role_names,
 		       struct error *err)
 {
-	uint32_t all = 0, roles = 0;
-	uint8_t action = action_of[own->index ? own->index - 1 : config->action.index];
-	if (!roles_read(&config->roles, ROLES_ALL, &all, err) ||
-	    !roles_read(role_names, all, &roles, err))
+	uint32_t roles = 0;
+	uint8_t action = action_of[own->index ? own->index - 1 : defaults->action.index];
+	if (!roles_read(role_names, defaults->roles, &roles, err))
 		return false;
-	if (action == PII_HASH && !config->hmac_key.text)
+	if (action == PII_HASH && !defaults->has_key)
 		return error_set(err, ERROR_CONFIG,
 				 "action hash requires an hmac_key of at least %d bytes",
 				 PII_KEY_MIN);
@@ -42,8 +48,8 @@ static void normalize(struct pii_engine *engine)
 	}
 }
 
-static bool set_patterns(const struct pii_config *config, struct pii_engine *engine,
-			 char *patterns[PATTERNS_MAX], struct error *err)
+static bool set_patterns(const struct pii_config *config, const struct pii_defaults *defaults,
+			 struct pii_engine *engine, char *patterns[PATTERNS_MAX], struct error *err)
 {
 	const struct pii_pattern_config *items = config->patterns.at;
 	if (config->patterns.count > PATTERNS_MAX)
@@ -51,9 +57,10 @@ static bool set_patterns(const struct pii_config *config, struct pii_engine *eng
 				 PATTERNS_MAX);
 	for (size_t i = 0; i < config->patterns.count; i++) {
 		patterns[i] = items[i].pattern;
-		if (!set_action(config, engine, (int)(PII_PATTERNS + i), &items[i].action,
+		if (!set_action(defaults, engine, (int)(PII_PATTERNS + i), &items[i].action,
 				&items[i].roles, err) ||
-		    !regex_check_cost(patterns[i], REGEX_NOT_EMPTY, err))
+		    (!regex_check_cost(patterns[i], REGEX_NOT_EMPTY, err) &&
+		     !error_prefix(err, "pattern")))
 			return error_prefix(err, "patterns[%zu]", i);
 	}
 	return true;
@@ -63,7 +70,14 @@ bool pii_config_engine(const struct pii_config *config, struct pii_engine *engin
 		       struct error *err)
 {
 	char *patterns[PATTERNS_MAX];
+	struct pii_defaults defaults = { config->action, 0, config->hmac_key.text };
 	*engine = (struct pii_engine){ 0 };
+	if (action_of[config->action.index] == PII_HASH && !defaults.has_key)
+		return error_set(err, ERROR_CONFIG,
+				 "action: hash requires an hmac_key of at least %d bytes",
+				 PII_KEY_MIN);
+	if (!roles_read(&config->roles, ROLES_ALL, &defaults.roles, err))
+		return false;
 	if (config->hmac_key.text) {
 		struct view key = view_of(config->hmac_key.text);
 		if (key.len < PII_KEY_MIN)
@@ -74,10 +88,10 @@ bool pii_config_engine(const struct pii_config *config, struct pii_engine *engin
 	for (int i = 0; i < PII_BUILT_IN; i++) {
 		const struct pii_detector_config *detector = &config->detectors.at[i];
 		if (detector->optional.enabled &&
-		    !set_action(config, engine, i, &detector->action, &detector->roles, err))
+		    !set_action(&defaults, engine, i, &detector->action, &detector->roles, err))
 			return error_prefix(err, "detectors::%s", pii_detector_names[i]);
 	}
-	if (!set_patterns(config, engine, patterns, err))
+	if (!set_patterns(config, &defaults, engine, patterns, err))
 		return false;
 	if (config->normalize_paths)
 		normalize(engine);

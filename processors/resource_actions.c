@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "processors/resource_actions.h"
+
+#include "base/ordinal.h"
 #include "config/node.h"
 #include "profile/profiles.h"
 
@@ -59,44 +61,49 @@ static bool given(const char *text)
 /* An action being checked. */
 struct draft {
 	const struct resource_action_config *config;
-	const char *action; /* its name as the Collector would print it */
+	const char *action;       /* its name as the Collector would print it */
+	char which[ORDINAL_TEXT]; /* "first" */
 	size_t index;
 	int sources;
 	struct error *err;
 };
 
-#define REFUSE(draft, ...) \
-	error_set((draft)->err, ERROR_CONFIG, "error creating AttrProc" __VA_ARGS__)
+/* The words are the Collector's. key: the one at fault, with ": "; "": the action as a whole. */
+#define REFUSE(draft, key, ...) \
+	(error_set((draft)->err, ERROR_CONFIG, key "error creating AttrProc" __VA_ARGS__), \
+	 error_prefix((draft)->err, "attributes[%zu]", (draft)->index))
 
 static bool unused_source(const struct draft *d, bool pattern_too, const char *fields)
 {
 	if (!d->sources && !(pattern_too && given(d->config->pattern)))
 		return true;
-	return REFUSE(d,
-		      ". Action \"%s\" does not use %s. These must not be specified for %zu-th "
+	return REFUSE(d, "",
+		      ". Action \"%s\" does not use %s. These must not be specified for the %s "
 		      "action",
-		      d->action, fields, d->index);
+		      d->action, fields, d->which);
 }
 
 static bool unused_type(const struct draft *d)
 {
 	if (!given(d->config->converted_type))
 		return true;
-	return REFUSE(d,
+	return REFUSE(d, "converted_type: ",
 		      ". Action \"%s\" does not use the \"converted_type\" field. This must "
-		      "not be specified for %zu-th action",
-		      d->action, d->index);
+		      "not be specified for the %s action",
+		      d->action, d->which);
 }
 
 static bool compile(const struct draft *d, struct resource_action *action)
 {
 	struct error why;
-	action->pattern = regex_new(d->config->pattern, 0, NULL);
+	action->pattern = regex_new(d->config->pattern, 0, &why);
 	if (!action->pattern)
-		return REFUSE(d, ". Field \"pattern\" has an invalid pattern at the %zu-th actions",
-			      d->index);
+		return REFUSE(d, "pattern: ",
+			      ". Field \"pattern\" has an invalid pattern at the %s action: %s",
+			      d->which, why.text);
 	return regex_check_cost(d->config->pattern, 0, &why) ||
-	       REFUSE(d, ". Field \"pattern\" at the %zu-th actions: %s", d->index, why.text);
+	       REFUSE(d, "pattern: ", ". Field \"pattern\" at the %s action: %s", d->which,
+		      why.text);
 }
 
 static void init_context(struct resource_action *action, const char *from)
@@ -140,30 +147,31 @@ static bool check_tree(const struct draft *d, const struct node *tree)
 	int values = 0;
 	size_t bytes = 0;
 	if (depth_of(tree) > VALUE_DEPTH_MAX)
-		return REFUSE(d, ". Field \"value\" is nested deeper than %d at the %zu-th actions",
-			      VALUE_DEPTH_MAX, d->index);
+		return REFUSE(d, "value: ",
+			      ". Field \"value\" is nested deeper than %d at the %s action",
+			      VALUE_DEPTH_MAX, d->which);
 	return fits(tree, &values, &bytes) ||
-	       REFUSE(d,
-		      ". Field \"value\" has more than %d values or %d bytes at the %zu-th actions",
-		      VALUES_MAX, BYTES_MAX, d->index);
+	       REFUSE(d, "value: ",
+		      ". Field \"value\" has more than %d values or %d bytes at the %s action",
+		      VALUES_MAX, BYTES_MAX, d->which);
 }
 
 static bool init_setter(const struct draft *d, struct resource_action *action)
 {
 	const struct resource_action_config *c = d->config;
 	if (!d->sources)
-		return REFUSE(d,
+		return REFUSE(d, "",
 			      ". Either field \"value\", \"from_attribute\" or "
-			      "\"from_context\" setting must be specified for %zu-th action",
-			      d->index);
+			      "\"from_context\" setting must be specified for the %s action",
+			      d->which);
 	if (d->sources > 1)
-		return REFUSE(d, " due to multiple value sources being set at the %zu-th actions",
-			      d->index);
+		return REFUSE(d, "", " due to multiple value sources being set at the %s action",
+			      d->which);
 	if (given(c->pattern))
-		return REFUSE(d,
+		return REFUSE(d, "pattern: ",
 			      ". Action \"%s\" does not use the \"pattern\" field. This must "
-			      "not be specified for %zu-th action",
-			      d->action, d->index);
+			      "not be specified for the %s action",
+			      d->action, d->which);
 	if (c->value.kind == ANY_TREE && !check_tree(d, c->value.tree))
 		return false;
 	action->source = given(c->from_attribute) ? SOURCE_ATTRIBUTE : SOURCE_VALUE;
@@ -188,23 +196,23 @@ static bool init_extract(const struct draft *d, struct resource_action *action)
 	if (!unused_source(d, false, "a value source field"))
 		return false;
 	if (!given(d->config->pattern))
-		return REFUSE(d,
+		return REFUSE(d, "",
 			      " due to missing required field \"pattern\" for action \"%s\" at "
-			      "the %zu-th action",
-			      d->action, d->index);
+			      "the %s action",
+			      d->action, d->which);
 	if (!unused_type(d) || !compile(d, action))
 		return false;
 	if (!regex_groups(action->pattern))
-		return REFUSE(d,
+		return REFUSE(d, "pattern: ",
 			      ". Field \"pattern\" contains no named matcher groups at the "
-			      "%zu-th actions",
-			      d->index);
+			      "%s action",
+			      d->which);
 	for (unsigned i = 1; i <= regex_groups(action->pattern); i++)
 		if (!regex_group_name(action->pattern, i))
-			return REFUSE(d,
+			return REFUSE(d, "pattern: ",
 				      ". Field \"pattern\" contains at least one unnamed "
-				      "matcher group at the %zu-th actions",
-				      d->index);
+				      "matcher group at the %s action",
+				      d->which);
 	return true;
 }
 
@@ -214,17 +222,17 @@ static bool init_convert(const struct draft *d, struct resource_action *action)
 	if (!unused_source(d, true, "value sources or \"pattern\" field"))
 		return false;
 	if (!given(type))
-		return REFUSE(d,
+		return REFUSE(d, "",
 			      " due to missing required field \"converted_type\" for action "
-			      "\"%s\" at the %zu-th action",
-			      d->action, d->index);
+			      "\"%s\" at the %s action",
+			      d->action, d->which);
 	for (; action->type < TYPE_COUNT; action->type++)
 		if (strcmp(type, types[action->type]) == 0)
 			return true;
-	return REFUSE(d,
+	return REFUSE(d, "converted_type: ",
 		      " due to an invalid value in field \"converted_type\" for action \"%s\" "
-		      "at the %zu-th action",
-		      d->action, d->index);
+		      "at the %s action",
+		      d->action, d->which);
 }
 
 static bool check_key(const struct draft *d, enum resource_verb verb)
@@ -232,14 +240,14 @@ static bool check_key(const struct draft *d, enum resource_verb verb)
 	if (given(d->config->key))
 		return true;
 	if (verb != VERB_DELETE && verb != VERB_HASH)
-		return REFUSE(d, " due to missing required field \"key\" at the %zu-th actions",
-			      d->index);
+		return REFUSE(d, "", " due to missing required field \"key\" at the %s action",
+			      d->which);
 	if (given(d->config->pattern))
 		return true;
-	return REFUSE(d,
+	return REFUSE(d, "",
 		      " due to missing required field (at least one of \"key\" and \"pattern\" "
-		      "have to be used) at the %zu-th actions",
-		      d->index);
+		      "have to be used) at the %s action",
+		      d->which);
 }
 
 bool resource_action_init(struct resource_action *action,
@@ -254,7 +262,7 @@ bool resource_action_init(struct resource_action *action,
 	*action = (struct resource_action){ .key = given(config->key) ? config->key : NULL };
 	while (action->verb < VERB_COUNT && strcasecmp(name, verbs[action->verb]) != 0)
 		action->verb++;
-	const struct draft d = {
+	struct draft d = {
 		.config = config,
 		.action = action->verb < VERB_COUNT ? verbs[action->verb] : name,
 		.index = index,
@@ -262,10 +270,12 @@ bool resource_action_init(struct resource_action *action,
 			   given(config->from_context),
 		.err = err,
 	};
+	ordinal_text(index, d.which);
 	if (!check_key(&d, action->verb))
 		return false;
 	if (action->verb == VERB_COUNT)
-		return REFUSE(&d, " due to an unsupported action at the %zu-th actions", index);
+		return REFUSE(&d, "action: ", " due to an unsupported action at the %s action",
+			      d.which);
 	return inits[action->verb](&d, action);
 }
 

@@ -17,7 +17,7 @@ static bool is_pattern(const char *topic)
 	return *topic == '^';
 }
 
-static bool check_pattern(const char *key, const char *pattern, struct error *err)
+static bool check_pattern(const char *key, size_t index, const char *pattern, struct error *err)
 {
 	regex_t compiled;
 	if (!strchr(pattern, ',') && !regcomp(&compiled, pattern, REG_EXTENDED | REG_NOSUB)) {
@@ -25,7 +25,8 @@ static bool check_pattern(const char *key, const char *pattern, struct error *er
 		return true;
 	}
 	return error_set(err, ERROR_CONFIG,
-			 "%s: must be a POSIX extended regular expression without commas", key);
+			 "%s[%zu]: must be a POSIX extended regular expression without commas", key,
+			 index);
 }
 
 static bool check_topics(const void *config, struct error *err)
@@ -37,18 +38,19 @@ static bool check_topics(const void *config, struct error *err)
 	for (size_t i = 0; i < c->topics.count; i++) {
 		bool pattern = is_pattern(c->topics.at[i]);
 		any_pattern |= pattern;
-		if (pattern && !check_pattern("topics", c->topics.at[i], err))
+		if (pattern && !check_pattern("topics", i, c->topics.at[i], err))
 			return false;
 		if (!pattern && !kafka_topic_ok(view_of(c->topics.at[i])))
 			return error_set(err, ERROR_CONFIG,
-					 "topics: must be 1 to 249 letters, digits, '.', '_' and "
-					 "'-', or a regular expression that begins with '^'");
+					 "topics[%zu]: must be 1 to 249 letters, digits, '.', '_' "
+					 "and '-', or a regular expression that begins with '^'",
+					 i);
 	}
 	if (c->exclude_topics.count && !any_pattern)
 		return error_set(err, ERROR_CONFIG,
 				 "exclude_topics: needs a regular expression in topics");
 	for (size_t i = 0; i < c->exclude_topics.count; i++)
-		if (!check_pattern("exclude_topics", c->exclude_topics.at[i], err))
+		if (!check_pattern("exclude_topics", i, c->exclude_topics.at[i], err))
 			return false;
 	return true;
 }

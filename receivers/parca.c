@@ -119,7 +119,7 @@ static bool parca_check(const void *config, struct error *err)
 		return error_set(err, ERROR_CONFIG,
 				 "protocols: grpc, http or both must be specified");
 	return !http->present.enabled || (http->endpoint && *http->endpoint) ||
-	       error_set(err, ERROR_CONFIG, "protocols.http.endpoint must be specified");
+	       error_set(err, ERROR_CONFIG, "protocols::http::endpoint: must be specified");
 }
 
 static const struct config_row protocol_rows[] = {

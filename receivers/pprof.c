@@ -92,7 +92,7 @@ static bool pprof_check(const void *config, struct error *err)
 				 "at least one of remote, file, self, or "
 				 "server must be configured");
 	return !c->server.present.enabled || (c->server.endpoint && *c->server.endpoint) ||
-	       error_set(err, ERROR_CONFIG, "server.endpoint must be specified");
+	       error_set(err, ERROR_CONFIG, "server::endpoint: must be specified");
 }
 
 static const struct config_row rows[] = {

@@ -6,6 +6,7 @@
 #include "base/base64.h"
 #include "base/memory.h"
 #include "base/quote.h"
+#include "net/host_port.h"
 #include "net/proxy.h"
 
 /* How each scheme of an endpoint becomes a target of core. */
@@ -31,37 +32,16 @@ static const struct scheme *scheme_of(const char *text)
 	return s;
 }
 
-static bool port_is_valid(const char *port)
-{
-	unsigned number = 0;
-	size_t len = strlen(port);
-	for (size_t i = 0; i < len; i++) {
-		if (port[i] < '0' || port[i] > '9')
-			return false;
-		number = number * 10 + (unsigned)(port[i] - '0');
-		if (number > 65535)
-			return false;
-	}
-	return len && number;
-}
-
 /* Accepts "host:port", "[address]:port" and ":port" (this machine). */
 static bool parse_host_port(const char *text, struct grpc_endpoint *out, struct error *err)
 {
-	const char *colon = strrchr(text, ':');
-	if (!colon)
-		return error_set(err, ERROR_CONFIG, "endpoint: the port is missing");
-	if (!port_is_valid(colon + 1))
-		return error_set(err, ERROR_CONFIG, "endpoint: invalid port");
-	size_t len = (size_t)(colon - text);
-	bool bracketed = len >= 2 && text[0] == '[' && colon[-1] == ']';
-	if (!bracketed && (memchr(text, ':', len) || memchr(text, '/', len)))
-		return error_set(err, ERROR_CONFIG, "endpoint: must be host:port");
-	if (bracketed)
-		out->host = memory_text_of(text + 1, len - 2);
-	else
-		out->host = len ? memory_text_of(text, len) : memory_text("localhost");
-	out->port = memory_text(colon + 1);
+	struct host_port parts;
+	if (!host_port_parse("endpoint", text, 1, &parts, err))
+		return false;
+	bool bracketed = *text == '[';
+	out->host = parts.host_len ? memory_text_of(parts.host, parts.host_len)
+				   : memory_text("localhost");
+	out->port = memory_text(parts.port);
 	out->target =
 		memory_format(bracketed ? "dns:///[%s]:%s" : "dns:///%s:%s", out->host, out->port);
 	return true;
@@ -71,7 +51,7 @@ bool grpc_endpoint_parse(const char *text, struct grpc_endpoint *out, struct err
 {
 	*out = (struct grpc_endpoint){ 0 };
 	if (!text || !*text)
-		return error_set(err, ERROR_CONFIG, "requires a non-empty \"endpoint\"");
+		return error_set(err, ERROR_CONFIG, "endpoint: must not be empty");
 	const struct scheme *scheme = scheme_of(text);
 	out->shown = quote_place(text);
 	const char *rest = text + strlen(scheme->prefix);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "net/h2/private.h"
+#include "net/host_port.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -26,35 +27,13 @@ static bool resolve_unix(const char *path, struct h2_addresses *out, struct erro
 	size_t len = strlen(path);
 	if (!len || len >= sizeof to->sun_path)
 		return error_set(err, ERROR_CONFIG,
-				 "listen unix: the path must be 1 to 107 bytes long");
+				 "endpoint: a socket path must be 1 to 107 bytes long");
 	to->sun_family = AF_UNIX;
 	memcpy(to->sun_path, path, len + 1);
 	out->at[0].len = sizeof *to;
 	out->unix_path = path;
 	out->count = 1;
 	return true;
-}
-
-/* Splits "host:port", "[host]:port" or ":port", where the host is empty. */
-static bool split(const char *endpoint, char *host, size_t room, const char **port)
-{
-	const char *colon = strrchr(endpoint, ':');
-	if (!colon)
-		return false;
-	size_t len = (size_t)(colon - endpoint);
-	bool bracketed = len >= 2 && endpoint[0] == '[' && colon[-1] == ']';
-	if (bracketed) {
-		endpoint++;
-		len -= 2;
-	}
-	if (len >= room || (!bracketed && memchr(endpoint, ':', len)))
-		return false;
-	memcpy(host, endpoint, len);
-	host[len] = '\0';
-	*port = colon + 1;
-	char *end;
-	unsigned long number = strtoul(*port, &end, 10);
-	return **port >= '0' && **port <= '9' && !*end && number <= 65535;
 }
 
 static void add(struct h2_addresses *out, const struct sockaddr *at, socklen_t len, bool only_v6)
@@ -94,12 +73,12 @@ static bool resolve_name(const char *host, const char *port, int family, struct 
 	struct addrinfo *found = NULL;
 	int code = getaddrinfo(host, port, &hints, &found);
 	if (code != 0)
-		return error_set(err, ERROR_CONFIG, "listen tcp: cannot resolve the host: %s",
+		return error_set(err, ERROR_CONFIG, "endpoint: cannot resolve the host: %s",
 				 gai_strerror(code));
 	for (const struct addrinfo *f = found; f; f = f->ai_next)
 		add(out, f->ai_addr, f->ai_addrlen, f->ai_family == AF_INET6);
 	freeaddrinfo(found);
-	return out->count || error_set(err, ERROR_CONFIG, "listen tcp: the host has no address");
+	return out->count || error_set(err, ERROR_CONFIG, "endpoint: the host has no address");
 }
 
 static int family_of(const char *transport)
@@ -114,21 +93,34 @@ static bool is_wildcard(const char *host)
 	return !*host || strcmp(host, "0.0.0.0") == 0 || strcmp(host, "::") == 0;
 }
 
+bool h2_address_check(const char *endpoint, const char *transport, struct error *err)
+{
+	const char *path = unix_path(endpoint, transport);
+	struct h2_addresses unused = { 0 };
+	struct host_port parts;
+	return path ? resolve_unix(path, &unused, err)
+		    : host_port_parse("endpoint", endpoint, 0, &parts, err);
+}
+
 bool h2_address_resolve(const char *endpoint, const char *transport, struct h2_addresses *out,
 			struct error *err)
 {
 	char host[256];
-	const char *port, *path = unix_path(endpoint, transport);
+	const char *path = unix_path(endpoint, transport);
+	struct host_port parts;
 	*out = (struct h2_addresses){ 0 };
 	if (path)
 		return resolve_unix(path, out, err);
-	if (!split(endpoint, host, sizeof host, &port))
-		return error_set(err, ERROR_CONFIG, "listen tcp: endpoint must be host:port");
-	uint16_t number = (uint16_t)strtoul(port, NULL, 10);
-	out->any_port = !number;
+	if (!host_port_parse("endpoint", endpoint, 0, &parts, err))
+		return false;
+	if (parts.host_len >= sizeof host)
+		return error_set(err, ERROR_CONFIG, "endpoint: the host is longer than 255 bytes");
+	memcpy(host, parts.host, parts.host_len);
+	host[parts.host_len] = '\0';
+	out->any_port = !parts.number;
 	if (!is_wildcard(host))
-		return resolve_name(host, port, family_of(transport), out, err);
-	add_wildcard(out, family_of(transport), htons(number));
+		return resolve_name(host, parts.port, family_of(transport), out, err);
+	add_wildcard(out, family_of(transport), htons((uint16_t)parts.number));
 	return true;
 }
 
@@ -151,12 +143,13 @@ static bool clear_unix(const struct sockaddr_un *at, struct error *err)
 {
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
-		return error_set(err, ERROR_CONFIG, "listen unix %s: %s", at->sun_path,
-				 strerror(errno));
+		return error_set(err, ERROR_CONFIG, "endpoint: cannot listen on %s: %s",
+				 at->sun_path, strerror(errno));
 	int result = connect(fd, (const struct sockaddr *)at, sizeof *at), why = errno;
 	close(fd);
 	if (result == 0 || why == EAGAIN || why == EINPROGRESS)
-		return error_set(err, ERROR_CONFIG, "listen unix %s: bind: address already in use",
+		return error_set(err, ERROR_CONFIG,
+				 "endpoint: cannot listen on %s: Address already in use",
 				 at->sun_path);
 	if (why == ECONNREFUSED)
 		unlink(at->sun_path);
@@ -205,8 +198,7 @@ int h2_address_listen(const struct h2_address *address, int *port, struct error 
 	text_of(address, local ? 0 : ntohs(*port_of(&to)), text, sizeof text);
 	if (fd >= 0)
 		close(fd);
-	error_set(err, ERROR_CONFIG, "listen %s: bind: %s", text,
-		  why == EADDRINUSE ? "address already in use" : strerror(why));
+	error_set(err, ERROR_CONFIG, "endpoint: cannot listen on %s: %s", text, strerror(why));
 	errno = why;
 	return -1;
 }

@@ -55,6 +55,8 @@ struct h2_addresses {
 	const char *unix_path; /* NULL: TCP; points into the endpoint */
 };
 
+/* Can it be the address of a listener? Resolves no name. The error begins with the key. */
+bool h2_address_check(const char *endpoint, const char *transport, struct error *err);
 bool h2_address_resolve(const char *endpoint, const char *transport, struct h2_addresses *out,
 			struct error *err);
 /* The descriptor of a socket that listens at the address, or -1 (errno is set as well). *port: the

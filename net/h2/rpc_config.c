@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "net/h2/private.h"
+
 enum { DEFAULT_MESSAGE_MIB = 4 }; /* as in grpc-go */
 
 const char *const rpc_server_transports[] = { "tcp", "tcp4", "tcp6", "unix", NULL };
@@ -82,7 +84,8 @@ bool rpc_server_check(const void *config, struct error *err)
 	if (!is_off(c->middlewares) && c->middlewares->count)
 		return error_set(err, ERROR_CONFIG,
 				 "middlewares: this build has no middleware extension");
-	return true;
+	return !c->endpoint ||
+	       h2_address_check(c->endpoint, rpc_server_transports[c->transport.index], err);
 }
 
 struct size_limit rpc_server_message_limit(const struct rpc_server_config *config)

@@ -95,15 +95,15 @@ bool http_server_check(const struct http_server_config *config, struct error *er
 		return false;
 	if (config->endpoint &&
 	    !http_endpoint_parse(config->transport, config->endpoint, &endpoint, err))
-		return error_prefix(err, "endpoint");
+		return false;
 	if (named(config->middlewares))
 		return error_set(err, ERROR_CONFIG,
 				 "middlewares: this build has no middleware extension");
 	return check_tls(&config->tls, err) &&
 	       check_compression(&config->compression_algorithms, err) &&
 	       check_headers(&config->response_headers, err) &&
-	       check_names("cors.allowed_headers", &config->cors.allowed_headers, err) &&
-	       check_names("cors.exposed_headers", &config->cors.exposed_headers, err);
+	       check_names("cors::allowed_headers", &config->cors.allowed_headers, err) &&
+	       check_names("cors::exposed_headers", &config->cors.exposed_headers, err);
 }
 
 struct size_limit http_server_body_limit(const struct http_server_config *config)

@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "net/host_port.h"
 #include "net/http/http_internal.h"
 
 enum {
@@ -50,28 +51,6 @@ struct http_listener {
 	char *name;         /* the key by which the socket is shared (net/sockets.h) */
 };
 
-static bool split_address(const char *text, struct http_endpoint *out)
-{
-	const char *colon = strrchr(text, ':');
-	size_t digits = colon ? strspn(colon + 1, "0123456789") : 0;
-	if (!digits || digits > 5 || colon[1 + digits] || strtol(colon + 1, NULL, 10) > 65535)
-		return false;
-	memcpy(out->port, colon + 1, digits + 1);
-	size_t len = (size_t)(colon - text);
-	if (*text == '[') {
-		if (len < 2 || text[len - 1] != ']')
-			return false;
-		text++;
-		len -= 2;
-	} else if (memchr(text, ':', len)) {
-		return false;
-	}
-	if (len >= sizeof out->host)
-		return false;
-	memcpy(out->host, text, len);
-	return true;
-}
-
 bool http_endpoint_parse(const char *transport, const char *text, struct http_endpoint *out,
 			 struct error *err)
 {
@@ -80,25 +59,31 @@ bool http_endpoint_parse(const char *transport, const char *text, struct http_en
 		size_t len = strlen(text);
 		if (!len || len >= sizeof((struct sockaddr_un *)0)->sun_path)
 			return error_set(err, ERROR_CONFIG,
-					 "a socket path must be 1 to 107 bytes long, not %zu", len);
+					 "endpoint: a socket path must be 1 to 107 bytes long, not "
+					 "%zu",
+					 len);
 		memcpy(out->host, text, len + 1);
 		return true;
 	}
 	out->family = !strcmp(transport, "tcp4")   ? AF_INET
 		      : !strcmp(transport, "tcp6") ? AF_INET6
 						   : AF_UNSPEC;
-	if (!split_address(text, out))
-		return error_set(err, ERROR_CONFIG,
-				 "endpoint: must be host:port, [v6]:port or "
-				 ":port");
+	struct host_port parts;
+	if (!host_port_parse("endpoint", text, 0, &parts, err))
+		return false;
+	if (parts.host_len >= sizeof out->host)
+		return error_set(err, ERROR_CONFIG, "endpoint: the host is longer than 255 bytes");
+	memcpy(out->host, parts.host, parts.host_len);
+	snprintf(out->port, sizeof out->port, "%u", parts.number);
 	return true;
 }
 
 static bool cannot_listen(const struct http_endpoint *e, int number, struct error *err)
 {
 	bool v6 = strchr(e->host, ':');
-	return error_set(err, ERROR_CONFIG, "cannot listen on %s%s%s%s%s: %s", v6 ? "[" : "",
-			 e->host, v6 ? "]" : "", e->is_unix ? "" : ":", e->port, strerror(number));
+	return error_set(err, ERROR_CONFIG, "endpoint: cannot listen on %s%s%s%s%s: %s",
+			 v6 ? "[" : "", e->host, v6 ? "]" : "", e->is_unix ? "" : ":", e->port,
+			 strerror(number));
 }
 
 /* A socket file without a listener is left over from a process that was killed. */

@@ -171,7 +171,7 @@ static bool create(struct exporter *e, const struct declared *declared,
 	};
 	e->self = memory_new(factory->size);
 	if (!factory->create(e->self, e->declared.config, &e->host, err))
-		return error_prefix(err, "%s", e->declared.path);
+		return declared_blame(&e->declared, err);
 	e->delivery = delivery_new(&(struct delivery_options){
 		.ops = factory->exporter,
 		.exporter = e->self,
@@ -246,7 +246,7 @@ bool exporters_start(struct exporter *e, struct error *err)
 	if ((!ops->start || ops->start(e->self, err)) && delivery_start(e->delivery, err))
 		return true;
 	e->closing = true;
-	return error_prefix(err, "%s", e->declared.path);
+	return declared_blame(&e->declared, err);
 }
 
 struct delivery *exporters_delivery(const struct exporter *e)

@@ -38,60 +38,6 @@ static struct instance *append_instance(struct graph *g, const struct declared *
 	return append(g, instance);
 }
 
-static struct authenticator *refuse_authenticator(struct graph *g, const char *id,
-						  const char *reason)
-{
-	g->missing_key = "auth";
-	error_set(&g->missing, ERROR_CONFIG, "failed to resolve authenticator \"%s\": %s", id,
-		  reason);
-	return NULL;
-}
-
-static struct authenticator *find_authenticator(void *context, const char *id)
-{
-	struct graph *g = context;
-	const struct instance *i = graph_find(g, COMPONENT_EXTENSION, id);
-	if (!i)
-		return refuse_authenticator(g, id, "authenticator not found");
-	if (!i->declared->factory->extension->authenticator)
-		return refuse_authenticator(g, id, "requested extension is not an authenticator");
-	return authenticator_ref(i->declared->factory->extension->authenticator(i->self));
-}
-
-struct authenticators graph_authenticators(struct graph *g)
-{
-	return (struct authenticators){ g, find_authenticator };
-}
-
-static struct storage *refuse_storage(struct graph *g, const char *id, const char *reason)
-{
-	g->missing_key = "sending_queue::storage";
-	error_set(&g->missing, ERROR_CONFIG, "failed to resolve \"%s\": %s", id, reason);
-	return NULL;
-}
-
-/* NULL: the exporter has no queue on disk, or g->missing says why there is none. */
-static struct storage *find_storage(struct graph *g, const struct delivery_config *config)
-{
-	const char *id = config->sending_queue.storage;
-	if (!delivery_config_is_durable(config))
-		return NULL;
-	const struct instance *i = graph_find(g, COMPONENT_EXTENSION, id);
-	if (!i)
-		return refuse_storage(g, id, "extension not found in service::extensions");
-	if (!i->declared->factory->extension->storage)
-		return refuse_storage(g, id, "requested extension is not a storage extension");
-	return i->declared->factory->extension->storage(i->self);
-}
-
-bool graph_resolved(struct graph *g, const struct declared *declared, struct error *err)
-{
-	if (g->missing.kind == ERROR_NONE)
-		return true;
-	*err = g->missing;
-	return error_prefix(err, "%s::%s", declared->path, g->missing_key);
-}
-
 static void make_host(struct graph *g, struct instance *instance, const struct pipeline *path)
 {
 	const struct declared *d = instance->declared;
@@ -124,10 +70,11 @@ static bool create(struct graph *g, struct instance *instance, const struct pipe
 		   struct error *err)
 {
 	const struct component_factory *factory = instance->declared->factory;
+	error_clear(&g->missing.err);
 	make_host(g, instance, path);
 	instance->self = memory_new(factory->size);
 	return (factory->create(instance->self, instance->declared->config, &instance->host, err) ||
-		error_prefix(err, "%s", instance->declared->path)) &&
+		declared_blame(instance->declared, err)) &&
 	       graph_resolved(g, instance->declared, err);
 }
 
@@ -166,15 +113,18 @@ static const struct pipeline_config *pipeline_at(const struct graph *g, size_t i
 	return (const struct pipeline_config *)g->inventory.service.pipelines.at + i;
 }
 
-static bool build_extensions(struct graph *g, struct error *err)
+static bool build_extensions(struct graph *g, struct problems *problems)
 {
 	const struct strings *list = &g->inventory.service.extensions;
+	bool ok = true;
 	for (size_t i = 0; i < list->count; i++) {
 		const struct declared *d = resolve(g, COMPONENT_EXTENSION, list->at[i]);
-		if (!graph_find(g, COMPONENT_EXTENSION, d->id) && !add_instance(g, d, err))
-			return false;
+		struct error why;
+		error_clear(&why);
+		if (!graph_find(g, COMPONENT_EXTENSION, d->id) && !add_instance(g, d, &why))
+			ok = problems_add(problems, &why);
 	}
-	return true;
+	return ok;
 }
 
 /* Connectors stand among exporters and receivers. */
@@ -183,33 +133,45 @@ static bool is_connector(const struct graph *g, const char *id)
 	return inventory_find(&g->inventory, COMPONENT_CONNECTOR, id);
 }
 
-static bool build_exporters(struct graph *g, const struct strings *list, struct error *err)
+static bool build_exporter(struct graph *g, const struct declared *d, struct error *err)
 {
+	struct instance *instance = append_instance(g, d);
+	error_clear(&g->missing.err);
+	struct storage *storage = graph_storage(g, inventory_delivery(d));
+	instance->exporter =
+		exporters_borrow(g->options.exporters, d, storage, graph_authenticators(g), err);
+	return instance->exporter && graph_resolved(g, d, err);
+}
+
+static bool build_exporters(struct graph *g, const struct strings *list, struct problems *problems)
+{
+	bool ok = true;
 	for (size_t i = 0; i < list->count; i++) {
 		if (is_connector(g, list->at[i]))
 			continue;
 		const struct declared *d = resolve(g, COMPONENT_EXPORTER, list->at[i]);
-		if (graph_find(g, COMPONENT_EXPORTER, d->id))
-			continue;
-		struct instance *instance = append_instance(g, d);
-		struct storage *storage = find_storage(g, inventory_delivery(d));
-		instance->exporter = exporters_borrow(g->options.exporters, d, storage,
-						      graph_authenticators(g), err);
-		if (!instance->exporter || !graph_resolved(g, d, err))
-			return false;
+		struct error why;
+		error_clear(&why);
+		if (!graph_find(g, COMPONENT_EXPORTER, d->id) && !build_exporter(g, d, &why))
+			ok = problems_add(problems, &why);
 	}
-	return true;
+	return ok;
 }
 
 static bool build_stages(struct graph *g, struct pipeline *path, const struct strings *list,
-			 struct error *err)
+			 struct problems *problems)
 {
+	bool ok = true;
 	path->stages = memory_array(list->count, sizeof *path->stages);
 	for (size_t k = 0; k < list->count; k++) {
 		const struct declared *d = resolve(g, COMPONENT_PROCESSOR, list->at[k]);
-		struct instance *instance = graph_add(g, d, path, err);
-		if (!instance)
-			return false;
+		struct error why;
+		error_clear(&why);
+		struct instance *instance = graph_add(g, d, path, &why);
+		if (!instance) {
+			ok = problems_add(problems, &why);
+			continue;
+		}
 		struct stage *stage = &path->stages[path->stage_count++];
 		*stage = (struct stage){ .ops = d->factory->processor,
 					 .self = instance->self,
@@ -221,7 +183,7 @@ static bool build_stages(struct graph *g, struct pipeline *path, const struct st
 		if (d->factory->processor->settle)
 			d->factory->processor->settle(instance->self, &path->settings);
 	}
-	return true;
+	return ok;
 }
 
 static void add_destinations(struct graph *g, struct pipeline *path,
@@ -308,8 +270,9 @@ static bool build_receiver(struct graph *g, const struct declared *d, struct err
 	return true;
 }
 
-static bool build_receivers(struct graph *g, struct error *err)
+static bool build_receivers(struct graph *g, struct problems *problems)
 {
+	bool ok = true;
 	g->receptions = memory_array(g->inventory.count, sizeof *g->receptions);
 	for (uint32_t i = 0; i < g->pipeline_count; i++) {
 		const struct strings *list = &pipeline_at(g, i)->receivers;
@@ -317,14 +280,28 @@ static bool build_receivers(struct graph *g, struct error *err)
 			if (is_connector(g, list->at[k]))
 				continue;
 			const struct declared *d = resolve(g, COMPONENT_RECEIVER, list->at[k]);
-			if (!graph_find(g, COMPONENT_RECEIVER, d->id) && !build_receiver(g, d, err))
-				return false;
+			struct error why;
+			error_clear(&why);
+			if (!graph_find(g, COMPONENT_RECEIVER, d->id) &&
+			    !build_receiver(g, d, &why))
+				ok = problems_add(problems, &why);
 		}
 	}
-	return true;
+	return ok;
 }
 
-static bool build_paths(struct graph *g, struct error *err)
+/* Exporters and processors of all pipelines, in their order; each needs only extensions. */
+static bool build_ends(struct graph *g, struct problems *problems)
+{
+	bool ok = true;
+	for (uint32_t i = 0; i < g->pipeline_count; i++)
+		ok &= build_exporters(g, &pipeline_at(g, i)->exporters, problems);
+	for (uint32_t i = 0; i < g->pipeline_count; i++)
+		ok &= build_stages(g, &g->paths[i], &pipeline_at(g, i)->processors, problems);
+	return ok;
+}
+
+static bool build_paths(struct graph *g, struct problems *problems)
 {
 	const struct config_items *pipelines = &g->inventory.service.pipelines;
 	g->tenants =
@@ -336,24 +313,20 @@ static bool build_paths(struct graph *g, struct error *err)
 	g->pipeline_count = (uint32_t)pipelines->count;
 	for (uint32_t i = 0; i < g->pipeline_count; i++)
 		g->paths[i].id = pipelines->names[i];
-	if (!build_extensions(g, err))
+	struct error why;
+	error_clear(&why);
+	if (!build_extensions(g, problems) || !build_ends(g, problems))
 		return false;
-	for (uint32_t i = 0; i < g->pipeline_count; i++)
-		if (!build_exporters(g, &pipeline_at(g, i)->exporters, err))
-			return false;
-	for (uint32_t i = 0; i < g->pipeline_count; i++)
-		if (!build_stages(g, &g->paths[i], &pipeline_at(g, i)->processors, err))
-			return false;
 	graph_settle_memory(g);
 	for (uint32_t i = 0; i < g->pipeline_count; i++)
 		build_routes(g, &g->paths[i], &pipeline_at(g, i)->exporters);
-	if (!connect_pipelines(g, err))
-		return false;
+	if (!connect_pipelines(g, &why))
+		return problems_add(problems, &why);
 	for (uint32_t i = 0; i < g->pipeline_count; i++)
 		for (uint32_t k = 0; k < g->paths[i].route_count; k++)
 			open_batches(g, &g->paths[i].routes[k]);
 	graph_share_memory(g);
-	return build_receivers(g, err);
+	return build_receivers(g, problems);
 }
 
 struct graph *graph_build(const struct graph_options *options, struct error *err)
@@ -364,12 +337,16 @@ struct graph *graph_build(const struct graph_options *options, struct error *err
 	peers_init(&g->peers);
 	g->seats = memory_array((size_t)IO_KINDS * options->workers, sizeof *g->seats);
 	g->check = loop_timer_new(options->loop, graph_check_memory, g);
-	bool ok = inventory_read(&g->inventory, options->root, options->factories, err) &&
-		  lint_require_policy(&g->inventory, err);
+	struct problems own = { 0 }, *problems = options->problems ? options->problems : &own;
+	bool ok = inventory_read(&g->inventory, options->root, options->factories, problems) &&
+		  lint_require_policy(&g->inventory, problems);
 	if (ok && !options->predecessor)
 		loop_widen_pool(inventory_blocking_sends(&g->inventory));
-	if (!ok || !build_paths(g, err))
+	if (!ok || !build_paths(g, problems)) {
+		problems_none(problems, err);
 		graph_unref(&g);
+	}
+	problems_fini(&own);
 	return g;
 }
 
@@ -401,7 +378,7 @@ static bool start_instance(struct graph *g, struct instance *instance, struct er
 	if (extension)
 		log_info(&instance->host.log, "Extension is starting...");
 	if (activity.start && !activity.start(instance->self, err))
-		return error_prefix(err, "%s", instance->declared->path);
+		return declared_blame(instance->declared, err);
 	if (extension)
 		log_info(&instance->host.log, "Extension started.");
 	return true;

@@ -43,6 +43,8 @@ struct graph_options {
 	const struct service_view *service;
 	uint32_t workers; /* the number of threads */
 	uint64_t number;  /* another one for each graph of the process */
+	/* Gets all errors; NULL: only the first matters. */
+	struct problems *problems;
 	/* The graph that runs; NULL: none. Borrowed until graph_succeed or, if the start failed,
 	 * until this graph has stopped. */
 	struct graph *predecessor;

@@ -3,9 +3,8 @@
 
 #include "base/memory.h"
 #include "base/path.h"
-#include "base/quote.h"
 #include "config/id.h"
-#include "config/print.h"
+#include "config/suggest.h"
 #include "pipeline/delivery/delivery.h"
 
 #include <stdio.h>
@@ -32,35 +31,61 @@ static bool unknown_type(const struct node *node, enum component_kind kind, cons
 			 const struct component_factory *const *factories, struct error *err)
 {
 	struct bytes valid;
+	char meant[SUGGEST_TEXT];
+	struct suggest suggest = { .name = node->brought_key ? NULL : type };
 	bytes_init(&valid, 4096);
 	if (kind == COMPONENT_EXPORTER && !strcmp(type, "logging"))
 		return node_error(node, component_section_names[kind], err,
 				  "the logging exporter has been deprecated, use the debug "
 				  "exporter instead");
-	for (; *factories; factories++)
-		if ((*factories)->kind == kind)
-			bytes_format(&valid, "%s%s", valid.len ? " " : "", (*factories)->type);
+	for (; *factories; factories++) {
+		if ((*factories)->kind != kind)
+			continue;
+		bytes_format(&valid, "%s%s", valid.len ? " " : "", (*factories)->type);
+		suggest_try(&suggest, (*factories)->type);
+	}
 	node_error(node, component_section_names[kind], err,
-		   "unknown type: \"%s\" for id: \"%s\" (valid values: [%.*s])",
+		   "unknown type: \"%s\" for id: \"%s\" (valid values: [%.*s])%s",
 		   node->brought_key ? "?" : type, node_shown_key(node), (int)valid.len,
-		   valid.at ? (char *)valid.at : "");
+		   valid.at ? (char *)valid.at : "", suggest_text(&suggest, meant));
 	bytes_fini(&valid);
 	return false;
+}
+
+bool declared_blame(const struct declared *declared, struct error *err)
+{
+	if (!err)
+		return false;
+	const struct error why = *err;
+	config_blame(declared->factory->config, declared->node, declared->path, &why, err);
+	err->kind = why.kind;
+	return false;
+}
+
+static bool check_delivery(const struct declared *d, struct problems *problems)
+{
+	struct error why;
+	error_clear(&why);
+	if (!d->factory->exporter || delivery_config_check(inventory_delivery(d), &why))
+		return true;
+	declared_blame(d, &why);
+	return problems_add(problems, &why);
 }
 
 /* Takes ownership of the ID string. */
 static bool declare_id(struct inventory *inventory, enum component_kind kind,
 		       const struct node *node, size_t index, char *id,
-		       const struct component_factory *factory, struct error *err)
+		       const struct component_factory *factory, struct problems *problems)
 {
 	struct path top = { NULL, component_section_names[kind], 0 },
 		    path = path_step(&top, node, index);
 	char text[PATH_TEXT];
 	if (inventory_find(inventory, kind, id)) {
-		node_error(node, component_section_names[kind], err,
+		struct error why;
+		node_error(node, component_section_names[kind], &why,
 			   "duplicate name \"%s\" after unmarshaling", node_shown_key(node));
 		memory_free(id);
-		return false;
+		return problems_add(problems, &why);
 	}
 	inventory->at =
 		memory_resize(inventory->at, (inventory->count + 1) * sizeof *inventory->at);
@@ -72,11 +97,8 @@ static bool declare_id(struct inventory *inventory, enum component_kind kind,
 		.node = node,
 		.config = memory_new(factory->config->size),
 	};
-	struct error why;
-	error_clear(&why);
-	return config_bind(factory->config, node, d->path, d->config, err) &&
-	       (!factory->exporter || delivery_config_check(inventory_delivery(d), &why) ||
-		node_error(node, d->path, err, "%s", why.text));
+	return config_bind_all(factory->config, node, d->path, d->config, problems) &&
+	       check_delivery(d, problems);
 }
 
 /* The error message contains the ID, or the reference that produced it. */
@@ -90,59 +112,81 @@ static bool bad_id(const struct node *node, const char *reference, const char *p
 
 static bool declare(struct inventory *inventory, enum component_kind kind, const struct node *node,
 		    size_t index, const struct component_factory *const *factories,
-		    struct error *err)
+		    struct problems *problems)
 {
 	struct config_id id;
-	struct error why;
-	if (!config_id_parse(node->key, &id, &why))
-		return bad_id(node, node->brought_key ? node->reference : NULL,
-			      component_section_names[kind], &why, err);
+	struct error why, placed;
+	if (!config_id_parse(node->key, &id, &why)) {
+		bad_id(node, node->brought_key ? node->reference : NULL,
+		       component_section_names[kind], &why, &placed);
+		return problems_add(problems, &placed);
+	}
 	char *type = memory_text_of(id.text, id.type_len);
 	const struct component_factory *factory = factory_find(factories, kind, type);
-	bool ok;
-	if (factory) {
-		ok = declare_id(inventory, kind, node, index, memory_text(id.text), factory, err);
-	} else {
-		ok = unknown_type(node, kind, type, factories, err);
-	}
+	bool ok = factory ? declare_id(inventory, kind, node, index, memory_text(id.text), factory,
+				       problems)
+			  : unknown_type(node, kind, type, factories, &placed) ||
+				    problems_add(problems, &placed);
 	memory_free(type);
 	config_id_fini(&id);
 	return ok;
 }
 
-static bool declare_section(struct inventory *inventory, const struct node *root,
+static void declare_section(struct inventory *inventory, const struct node *root,
 			    enum component_kind kind,
-			    const struct component_factory *const *factories, struct error *err)
+			    const struct component_factory *const *factories,
+			    struct problems *problems)
 {
 	const struct node *section = node_get(root, component_section_names[kind]);
+	struct error why;
 	if (!section || section->kind == NODE_NULL)
-		return true;
-	if (section->kind != NODE_MAP)
-		return node_error(section, component_section_names[kind], err,
-				  "must be a map of component IDs");
+		return;
+	if (section->kind != NODE_MAP) {
+		node_error(section, component_section_names[kind], &why,
+			   "must be a map of component IDs");
+		problems_add(problems, &why);
+		return;
+	}
 	for (size_t i = 0; i < section->count; i++)
-		if (!declare(inventory, kind, section->children[i], i, factories, err))
-			return false;
-	return true;
+		declare(inventory, kind, section->children[i], i, factories, problems);
 }
 
-static bool check_top(const struct node *root, struct error *err)
+static const char *const sections[] = { "receivers",  "processors", "exporters", "connectors",
+					"extensions", "service",    NULL };
+
+static bool is_section(const struct node *entry)
 {
-	static const char *const known[] = { "receivers",  "processors", "exporters", "connectors",
-					     "extensions", "service",    NULL };
+	size_t i = 0;
+	while (sections[i] && strcmp(sections[i], entry->key) != 0)
+		i++;
+	return sections[i];
+}
+
+static bool check_root(const struct node *root, struct error *err)
+{
 	if (!root || root->kind == NODE_NULL || (root->kind == NODE_MAP && !root->count))
 		return node_error(root, "", err, "empty configuration file");
-	if (root->kind != NODE_MAP)
-		return node_error(root, "", err, "the configuration must be a map");
+	return root->kind == NODE_MAP ||
+	       node_error(root, "", err, "the configuration must be a map");
+}
+
+static void check_sections(const struct node *root, struct problems *problems)
+{
 	for (size_t i = 0; i < root->count; i++) {
-		size_t k = 0;
-		while (known[k] && strcmp(known[k], root->children[i]->key) != 0)
-			k++;
-		if (!known[k])
-			return node_error(root->children[i], "", err, "'' has invalid keys: %s",
-					  node_shown_key(root->children[i]));
+		const struct node *entry = root->children[i];
+		struct suggest suggest = { .name = entry->brought_key ? NULL : entry->key };
+		char meant[SUGGEST_TEXT];
+		struct error why;
+		if (is_section(entry))
+			continue;
+		for (size_t k = 0; sections[k]; k++)
+			suggest_try(&suggest, sections[k]);
+		node_error(entry, "", &why,
+			   "'' has invalid keys: %s%s (valid keys: [receivers processors exporters "
+			   "connectors extensions service])",
+			   node_shown_key(entry), suggest_text(&suggest, meant));
+		problems_add(problems, &why);
 	}
-	return true;
 }
 
 /* The node of the n-th name of a list, or the closest node that is known. */
@@ -162,36 +206,70 @@ static bool is_declared(const struct inventory *inventory, enum component_kind k
 	       (connects && inventory_find(inventory, COMPONENT_CONNECTOR, id));
 }
 
-/* Every name must be that of a declared component. The name is trimmed, as in the declaration. */
+/* One whose declaration has an error, which has been reported. */
+static bool is_written(const struct inventory *inventory, enum component_kind kind, const char *id)
+{
+	bool connects = kind == COMPONENT_RECEIVER || kind == COMPONENT_EXPORTER;
+	const struct node *section = node_get(inventory->root, component_section_names[kind]);
+	return (section && section->kind != NODE_NULL && section->kind != NODE_MAP) ||
+	       node_get(section, id) ||
+	       (connects && node_get(node_get(inventory->root, "connectors"), id));
+}
+
+static void suggest_id(const struct inventory *inventory, enum component_kind kind,
+		       struct suggest *suggest)
+{
+	for (size_t i = 0; i < inventory->count; i++) {
+		const struct declared *d = &inventory->at[i];
+		bool connects = (kind == COMPONENT_RECEIVER || kind == COMPONENT_EXPORTER) &&
+				d->factory->kind == COMPONENT_CONNECTOR;
+		if (!d->node->brought_key && (d->factory->kind == kind || connects))
+			suggest_try(suggest, d->id);
+	}
+}
+
+/* The name is trimmed, as in the declaration. */
+static bool check_name(const struct inventory *inventory, char **name, enum component_kind kind,
+		       const struct node *at, const char *path, struct error *err)
+{
+	struct config_id id;
+	struct error why;
+	char meant[SUGGEST_TEXT];
+	if (!config_id_parse(*name, &id, &why))
+		return bad_id(at, at->reference, path, &why, err);
+	memory_free(*name);
+	*name = memory_text(id.text);
+	config_id_fini(&id);
+	if (is_declared(inventory, kind, *name) || is_written(inventory, kind, *name))
+		return true;
+	struct suggest suggest = { .name = at->reference ? NULL : *name };
+	suggest_id(inventory, kind, &suggest);
+	return node_error(at, path, err, "references %s \"%s\" which is not configured%s",
+			  component_kind_names[kind], at->reference ? at->reference : *name,
+			  suggest_text(&suggest, meant));
+}
+
+/* Every name must be that of a declared component. */
 static bool check_names(const struct inventory *inventory, struct strings *names,
 			enum component_kind kind, const struct node *section, const char *path,
-			struct error *err)
+			struct problems *problems)
 {
 	const char *list = component_section_names[kind];
+	bool ok = true;
 	for (size_t i = 0; i < names->count; i++) {
-		struct config_id id;
 		struct error why;
-		const struct node *at = place_of(section, list, i);
-		if (!config_id_parse(names->at[i], &id, &why))
-			return bad_id(at, at->reference, path, &why, err);
-		memory_free(names->at[i]);
-		names->at[i] = memory_text(id.text);
-		config_id_fini(&id);
-		if (!is_declared(inventory, kind, names->at[i]))
-			return node_error(at, path, err,
-					  "references %s \"%s\" which is not configured",
-					  component_kind_names[kind],
-					  at->reference ? at->reference : names->at[i]);
+		if (!check_name(inventory, &names->at[i], kind, place_of(section, list, i), path,
+				&why))
+			ok = problems_add(problems, &why);
 	}
-	return true;
+	return ok;
 }
 
 static bool contradict(const struct inventory *inventory, const char *a, const char *b)
 {
-	const struct component_factory *factory =
-		inventory_find(inventory, COMPONENT_PROCESSOR, a)->factory;
-	return factory->processor->once &&
-	       factory == inventory_find(inventory, COMPONENT_PROCESSOR, b)->factory;
+	const struct declared *one = inventory_find(inventory, COMPONENT_PROCESSOR, a);
+	const struct declared *other = inventory_find(inventory, COMPONENT_PROCESSOR, b);
+	return one && other && one->factory == other->factory && one->factory->processor->once;
 }
 
 static bool check_twice(const struct inventory *inventory, const struct strings *names,
@@ -250,23 +328,35 @@ static bool check_id(const char *text, const struct node *node, struct error *er
 	return ok;
 }
 
-static bool check_pipeline(const struct inventory *inventory, size_t index, const struct node *node,
-			   struct error *err)
+static bool check_lists(const struct pipeline_config *p, const struct node *node, const char *path,
+			struct error *err)
+{
+	return (p->receivers.count && p->exporters.count) ||
+	       node_error(node, path, err, "must have at least one %s",
+			  p->receivers.count ? "exporter" : "receiver");
+}
+
+/* bound: the section `service` has no error so far, which may be that a list is missing. */
+static void check_pipeline(const struct inventory *inventory, size_t index, const struct node *node,
+			   bool bound, struct problems *problems)
 {
 	const struct config_items *pipelines = &inventory->service.pipelines;
 	struct pipeline_config *p = (struct pipeline_config *)pipelines->at + index;
 	struct path top = { NULL, "service::pipelines", 0 }, step = path_step(&top, node, index);
 	char text[PATH_TEXT];
+	struct error why;
 	const char *path = path_text(&step, text);
-	if (!check_id(pipelines->names[index], node, err))
-		return false;
-	if (!p->receivers.count || !p->exporters.count)
-		return node_error(node, path, err, "must have at least one %s",
-				  p->receivers.count ? "exporter" : "receiver");
-	return check_names(inventory, &p->receivers, COMPONENT_RECEIVER, node, path, err) &&
-	       check_names(inventory, &p->processors, COMPONENT_PROCESSOR, node, path, err) &&
-	       check_names(inventory, &p->exporters, COMPONENT_EXPORTER, node, path, err) &&
-	       check_twice(inventory, &p->processors, node, path, err);
+	if (!check_id(pipelines->names[index], node, &why)) {
+		problems_add(problems, &why);
+		return;
+	}
+	if (bound && !check_lists(p, node, path, &why))
+		problems_add(problems, &why);
+	check_names(inventory, &p->receivers, COMPONENT_RECEIVER, node, path, problems);
+	check_names(inventory, &p->exporters, COMPONENT_EXPORTER, node, path, problems);
+	if (check_names(inventory, &p->processors, COMPONENT_PROCESSOR, node, path, problems) &&
+	    !check_twice(inventory, &p->processors, node, path, &why))
+		problems_add(problems, &why);
 }
 
 static bool is_named(const struct strings *names, const char *id)
@@ -326,27 +416,34 @@ static bool check_owned_paths(const struct inventory *inventory, struct error *e
 	return ok;
 }
 
-static bool check_service(struct inventory *inventory, const struct node *root, struct error *err)
+static void check_service(struct inventory *inventory, const struct node *root, bool bound,
+			  struct problems *problems)
 {
 	struct service_config *service = &inventory->service;
 	const struct node *node = node_get(root, "service");
 	const struct node *section = node_get(node, "pipelines");
-	if (!service->pipelines.count)
-		return node_error(section ? section
-				  : node  ? node
-					  : root,
-				  "service::pipelines", err,
-				  "service must have at least one pipeline");
+	struct error why;
+	if (bound && !service->pipelines.count) {
+		node_error(section ? section
+			   : node  ? node
+				   : root,
+			   "service::pipelines", &why, "service must have at least one pipeline");
+		problems_add(problems, &why);
+	}
 	for (size_t i = 0; i < service->pipelines.count; i++)
-		if (!check_pipeline(inventory, i, section->children[i], err))
-			return false;
-	return check_names(inventory, &service->extensions, COMPONENT_EXTENSION, node,
-			   "service::extensions", err) &&
-	       check_owned_paths(inventory, err) && inventory_check_connectors(inventory, err) &&
+		check_pipeline(inventory, i, section->children[i], bound, problems);
+	check_names(inventory, &service->extensions, COMPONENT_EXTENSION, node,
+		    "service::extensions", problems);
+}
+
+/* The checks of components together, all of which are valid. */
+static bool check_whole(const struct inventory *inventory, struct error *err)
+{
+	return check_owned_paths(inventory, err) && inventory_check_connectors(inventory, err) &&
 	       inventory_check_acks(inventory, err);
 }
 
-static bool has_kind(const struct inventory *inventory, enum component_kind kind)
+bool inventory_has(const struct inventory *inventory, enum component_kind kind)
 {
 	size_t i = 0;
 	while (i < inventory->count && inventory->at[i].factory->kind != kind)
@@ -354,23 +451,50 @@ static bool has_kind(const struct inventory *inventory, enum component_kind kind
 	return i < inventory->count;
 }
 
-bool inventory_read(struct inventory *inventory, const struct node *root,
-		    const struct component_factory *const *factories, struct error *err)
+static void check_kinds(const struct inventory *inventory, const struct node *root,
+			struct problems *problems)
 {
 	static const enum component_kind required[] = { COMPONENT_RECEIVER, COMPONENT_EXPORTER };
+	for (size_t i = 0; i < sizeof required / sizeof *required; i++) {
+		const struct node *section = node_get(root, component_section_names[required[i]]);
+		struct error why;
+		if (inventory_has(inventory, required[i]) ||
+		    (section && section->kind != NODE_NULL && (section->count || section->text)))
+			continue;
+		node_error(section ? section : root, "", &why,
+			   "no %s configuration specified in config",
+			   component_kind_names[required[i]]);
+		problems_add(problems, &why);
+	}
+}
+
+bool inventory_read(struct inventory *inventory, const struct node *root,
+		    const struct component_factory *const *factories, struct problems *problems)
+{
+	size_t before = problems->count;
+	struct error why;
 	inventory->root = root;
-	if (!check_top(root, err))
-		return false;
+	if (!check_root(root, &why))
+		return problems_add(problems, &why);
+	check_sections(root, problems);
 	for (enum component_kind kind = COMPONENT_RECEIVER; kind <= COMPONENT_EXTENSION; kind++)
-		if (!declare_section(inventory, root, kind, factories, err))
-			return false;
-	for (size_t i = 0; i < sizeof required / sizeof *required; i++)
-		if (!has_kind(inventory, required[i]))
-			return node_error(root, "", err, "no %s configuration specified in config",
-					  component_kind_names[required[i]]);
-	return config_bind(&service_table, node_get(root, "service"), "service",
-			   &inventory->service, err) &&
-	       check_service(inventory, root, err);
+		declare_section(inventory, root, kind, factories, problems);
+	check_kinds(inventory, root, problems);
+	bool bound = config_bind_all(&service_table, node_get(root, "service"), "service",
+				     &inventory->service, problems);
+	check_service(inventory, root, bound, problems);
+	if (problems->count != before)
+		return false;
+	return check_whole(inventory, &why) || problems_add(problems, &why);
+}
+
+bool inventory_check(const struct node *root, const struct component_factory *const *factories,
+		     struct problems *problems)
+{
+	struct inventory inventory = { 0 };
+	bool ok = inventory_read(&inventory, root, factories, problems);
+	inventory_fini(&inventory);
+	return ok;
 }
 
 void inventory_fini(struct inventory *inventory)
@@ -444,133 +568,4 @@ uint32_t inventory_blocking_sends(const struct inventory *inventory)
 			sends++;
 	}
 	return sends;
-}
-
-static void log_inert(void *context, const char *path, const struct config_row *row)
-{
-	log_info(context, "Configuration key is accepted but has no effect", log_text("key", path),
-		 log_text("why", row->help));
-}
-
-static void log_alias(const struct declared *d)
-{
-	const struct log own = { .component_kind = component_kind_names[d->factory->kind],
-				 .component_id = d->id };
-	char *text = memory_format("\"%s\" alias is deprecated; use \"%s\" instead",
-				   d->factory->alias, d->factory->type);
-	log_warn(&own, text);
-	memory_free(text);
-}
-
-void inventory_log(const struct inventory *inventory, const struct log *log)
-{
-	for (size_t i = 0; i < inventory->count; i++) {
-		const struct declared *d = &inventory->at[i];
-		size_t len = strcspn(d->id, "/");
-		if (d->factory->alias && strlen(d->factory->alias) == len &&
-		    !strncmp(d->id, d->factory->alias, len))
-			log_alias(d);
-		inventory_log_inert(d->factory->config, d->node, d->path, log);
-	}
-}
-
-void inventory_log_inert(const struct config_table *table, const struct node *node,
-			 const char *path, const struct log *log)
-{
-	config_each_inert(table, node, path, log_inert, (void *)log);
-}
-
-struct print {
-	bool redact, json;
-	struct bytes *out;
-};
-
-static void put_key(const struct print *p, int indent, const char *key)
-{
-	if (p->json)
-		quote_json(p->out, key, strlen(key));
-	else
-		bytes_format(p->out, "%*s%s", indent, "", key);
-	bytes_add_text(p->out, ":");
-}
-
-/* A value that consists of one ${...} reference is printed as it was written. */
-static bool print_reference(const struct print *p, const struct node *node)
-{
-	if (!p->redact || !node || !node->reference)
-		return false;
-	bytes_add_text(p->out, p->json ? "" : " ");
-	quote_json(p->out, node->reference, strlen(node->reference));
-	bytes_add_text(p->out, p->json ? "" : "\n");
-	return true;
-}
-
-static void print_table(const struct print *p, const struct config_table *table, const void *config,
-			const struct node *node, int indent)
-{
-	bytes_add_text(p->out, p->json ? "" : "\n");
-	if (p->json)
-		config_print_json(table, config, node, p->redact, p->out);
-	else
-		config_print(table, config, node, indent, p->redact, p->out);
-}
-
-static void print_declared(const struct print *p, const struct inventory *inventory,
-			   enum component_kind kind)
-{
-	bool first = true;
-	bytes_add_text(p->out, p->json ? "{" : "\n");
-	for (size_t i = 0; i < inventory->count; i++) {
-		const struct declared *d = &inventory->at[i];
-		if (d->factory->kind != kind)
-			continue;
-		bytes_add_text(p->out, p->json && !first ? "," : "");
-		first = false;
-		put_key(p, 2, d->id);
-		if (!print_reference(p, d->node))
-			print_table(p, d->factory->config, d->config, d->node, 4);
-	}
-	bytes_add_text(p->out, p->json ? "}" : "");
-}
-
-static void print_service(const struct print *p, const struct inventory *inventory,
-			  struct view telemetry)
-{
-	const struct node *node = node_get(inventory->root, "service");
-	struct service_config service = inventory->service;
-	service.telemetry = NULL; /* bound where it is used */
-	if (print_reference(p, node))
-		return;
-	if (p->json) {
-		bytes_add_byte(p->out, '{');
-		config_print_members(&service_table, &service, node, p->redact, p->out);
-		bytes_add_byte(p->out, ','); /* `pipelines` always follows */
-	} else {
-		print_table(p, &service_table, &service, node, 2);
-	}
-	put_key(p, 2, "telemetry");
-	if (!print_reference(p, node_get(node, "telemetry"))) {
-		bytes_add_text(p->out, p->json ? "" : "\n");
-		bytes_add(p->out, telemetry.at, telemetry.len);
-	}
-	bytes_add_text(p->out, p->json ? "}" : "");
-}
-
-void inventory_print(const struct inventory *inventory, bool redact, bool json,
-		     struct view telemetry, struct bytes *out)
-{
-	const struct print p = { redact, json, out };
-	bytes_add_text(out, json ? "{" : "");
-	for (enum component_kind kind = COMPONENT_RECEIVER; kind <= COMPONENT_EXTENSION; kind++) {
-		const char *name = component_section_names[kind];
-		if (!has_kind(inventory, kind))
-			continue;
-		put_key(&p, 0, name);
-		if (!print_reference(&p, node_get(inventory->root, name)))
-			print_declared(&p, inventory, kind);
-		bytes_add_text(out, json ? "," : "");
-	}
-	put_key(&p, 0, "service");
-	print_service(&p, inventory, telemetry);
-	bytes_add_text(out, json ? "}\n" : "");
 }

@@ -28,20 +28,27 @@ struct inventory {
 extern const char *const component_kind_names[];    /* "receiver" ...; by enum component_kind */
 extern const char *const component_section_names[]; /* "receivers" ... */
 
-/* root: the whole tree. Makes all checks that do not need a built component. On success, every name
- * in the service section is that of a declared component. After a failure, inventory_fini frees
- * what was read. */
+/* root: the whole tree. Makes all checks that do not need a built component, and reports every
+ * error. On success, each name in the service section is that of a declared component. After a
+ * failure, inventory_fini frees what was read. */
 bool inventory_read(struct inventory *inventory, const struct node *root,
-		    const struct component_factory *const *factories, struct error *err);
+		    const struct component_factory *const *factories, struct problems *problems);
 void inventory_fini(struct inventory *inventory);
+/* The errors alone. */
+bool inventory_check(const struct node *root, const struct component_factory *const *factories,
+		     struct problems *problems);
 
 /* A copy that owns all that it refers to, with its configuration bound again. declared_fini also
  * after a failure. */
 bool declared_copy(struct declared *copy, const struct declared *declared, struct error *err);
 void declared_fini(struct declared *copy);
+/* Gives an error of the component, which begins with the key at fault, its place (config_blame).
+ * Returns false. */
+bool declared_blame(const struct declared *declared, struct error *err);
 /* The same component with the same configuration? */
 bool declared_same(const struct declared *a, const struct declared *b);
 
+bool inventory_has(const struct inventory *inventory, enum component_kind kind);
 /* NULL if it is not declared. */
 const struct declared *inventory_find(const struct inventory *inventory, enum component_kind kind,
 				      const char *id);

@@ -145,16 +145,20 @@ static void find_no_policy(struct lint *lint)
 			       pipeline_path(lint->inventory, i, path), no_policy);
 }
 
-bool lint_require_policy(const struct inventory *inventory, struct error *err)
+bool lint_require_policy(const struct inventory *inventory, struct problems *problems)
 {
 	char path[PATH_TEXT];
+	struct error why;
+	bool ok = true;
 	for (size_t i = 0;
-	     inventory->service.require_policy && i < inventory->service.pipelines.count; i++)
-		if (lacks_policy(inventory, i))
-			return node_error(pipeline_node(inventory, i),
-					  pipeline_path(inventory, i, path), err,
-					  "%s; service::require_policy requires one", no_policy);
-	return true;
+	     inventory->service.require_policy && i < inventory->service.pipelines.count; i++) {
+		if (!lacks_policy(inventory, i))
+			continue;
+		node_error(pipeline_node(inventory, i), pipeline_path(inventory, i, path), &why,
+			   "%s; service::require_policy requires one", no_policy);
+		ok = problems_add(problems, &why);
+	}
+	return ok;
 }
 
 /* ---- denied-attribute */

@@ -100,7 +100,7 @@ static bool start_extensions(struct lone *lone, struct error *err)
 			graph_find(lone->graph, COMPONENT_EXTENSION, lone->auths.at[i].id);
 		const struct extension_ops *ops = e->declared->factory->extension;
 		if (ops->start && !ops->start(e->self, err))
-			return error_prefix(err, "%s", e->declared->path);
+			return declared_blame(e->declared, err);
 	}
 	return true;
 }
@@ -121,7 +121,7 @@ bool lone_start(struct lone *lone, struct error *err)
 		return false;
 	return ((!ops_of(lone)->start || ops_of(lone)->start(lone->self, err)) &&
 		delivery_start(lone->delivery, err)) ||
-	       error_prefix(err, "%s", lone->declared.path);
+	       declared_blame(&lone->declared, err);
 }
 
 struct delivery *lone_delivery(struct lone *lone)

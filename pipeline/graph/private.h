@@ -39,6 +39,13 @@ struct reception {
 	struct pipeline **paths;
 };
 
+/* An extension that a component names does not exist. */
+struct missing {
+	struct error err;   /* ERROR_NONE: all exist */
+	const char *key;    /* of the component that names it */
+	char id[PATH_TEXT]; /* as far as it fits */
+};
+
 struct graph {
 	struct graph_options options;
 	struct inventory inventory;
@@ -58,8 +65,7 @@ struct graph {
 	/* read when the graph starts, and in force when it succeeds; without a predecessor, at
 	 * once */
 	struct kill_change *kills;
-	struct error missing;    /* an extension that a component names does not exist */
-	const char *missing_key; /* of the component that names it */
+	struct missing missing;
 	uint64_t check_interval_ns;
 	struct loop_timer *check;
 	struct scratch_slot *slots;
@@ -86,6 +92,10 @@ struct instance *succession_find(struct graph *graph, const struct declared *dec
 void succession_own(struct graph *graph);
 void succession_return(struct graph *graph);
 
+/* resolve.c: the storage of an exporter's queue. NULL: the queue is not on disk, or
+ * graph->missing says why there is none. */
+struct delivery_config;
+struct storage *graph_storage(struct graph *graph, const struct delivery_config *config);
 /* The extensions that are authenticators; those that do not exist are noted. */
 struct authenticators graph_authenticators(struct graph *graph);
 /* A component was created. Has it found the authenticators that it names? */

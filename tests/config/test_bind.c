@@ -64,72 +64,85 @@ static void every_type_is_read(void **state)
 static const struct {
 	const char *yaml, *error;
 } faults[] = {
-	{ "x: 1", "c.yaml:1:1: 'exporters::file' has invalid keys: x" },
-	{ "on: true\nfoo: 1\nbar: 2", "c.yaml:2:1: 'exporters::file' has invalid keys: foo, bar" },
+	{ "x: 1", "c.yaml:1:1: 'exporters::file' has invalid keys: x (valid keys: [on size "
+		  "factor path timeout offset token keys headers level raw any deep queue "
+		  "batch actions named buffer])" },
+	{ "on: true\nfoo: 1\nbar: 2",
+	  "c.yaml:2:1: 'exporters::file' has invalid keys: foo (valid keys: [on "
+	  "size factor path timeout offset token keys headers level raw any deep "
+	  "queue batch actions named buffer])" },
 	{ "deep:\n  tls:\n    ca: x",
-	  "c.yaml:3:5: 'exporters::file::deep::tls' has invalid keys: ca" },
+	  "c.yaml:3:5: 'exporters::file::deep::tls' has invalid keys: ca (valid "
+	  "keys: [ca_file insecure])" },
 	{ "actions:\n- key: a\n- {key: b, val: 1}",
-	  "c.yaml:3:12: 'exporters::file::actions[1]' has invalid keys: val" },
+	  "c.yaml:3:12: 'exporters::file::actions[1]' has invalid keys: val (valid "
+	  "keys: [key value])" },
 	{ "named: {n: {val: 1}}",
-	  "c.yaml:1:13: 'exporters::file::named::n' has invalid keys: val" },
-	{ "enabled: true", "c.yaml:1:1: 'exporters::file' has invalid keys: enabled" },
-	{ "on: yes", "c.yaml:1:1: 'exporters::file::on' expected type 'bool', got unconvertible "
-		     "type 'string'" },
-	{ "on: 1", "c.yaml:1:1: 'exporters::file::on' expected type 'bool', got unconvertible type "
-		   "'int'" },
+	  "c.yaml:1:13: 'exporters::file::named::n' has invalid keys: val (valid "
+	  "keys: [key value])" },
+	{ "enabled: true", "c.yaml:1:1: 'exporters::file' has invalid keys: enabled (valid keys: "
+			   "[on size factor path timeout offset token keys headers level raw any "
+			   "deep queue batch actions named buffer])" },
+	{ "on: yes", "c.yaml:1:1: 'exporters::file::on' expected type 'bool', got "
+		     "unconvertible type 'string'; write true or false" },
+	{ "on: 1", "c.yaml:1:1: 'exporters::file::on' expected type 'bool', got "
+		   "unconvertible type 'int'; write true or false" },
 	{ "size: \"4\"", "c.yaml:1:1: 'exporters::file::size' expected type 'int', got "
-			 "unconvertible type 'string'" },
-	{ "size: 1.5", "c.yaml:1:1: 'exporters::file::size' expected type 'int', got unconvertible "
-		       "type 'float64'" },
-	{ "size: -2000",
-	  "c.yaml:1:1: 'exporters::file::size' cannot parse value as 'uint64': -2000 "
-	  "overflows uint" },
-	{ "size: 9223372036854775808", "c.yaml:1:1: 'exporters::file::size' cannot parse value as "
-				       "'int64': 9223372036854775808 overflows int" },
+			 "unconvertible type 'string'; write a whole number without quotes" },
+	{ "size: 1.5", "c.yaml:1:1: 'exporters::file::size' expected type 'int', got "
+		       "unconvertible type 'float64'; write a whole number without quotes" },
+	{ "size: -2000", "c.yaml:1:1: 'exporters::file::size' cannot parse value as 'uint64': "
+			 "-2000 overflows uint; must be at least 0" },
+	{ "size: 9223372036854775808",
+	  "c.yaml:1:1: 'exporters::file::size' cannot parse value as 'int64': "
+	  "9223372036854775808 overflows int" },
 	{ "size: 101", "c.yaml:1:1: 'exporters::file::size' must be between 0 and 100, got 101" },
 	{ "size: 13", "c.yaml:1:1: exporters::file: 'size' must not be thirteen" },
 	{ "queue: {queue_size: 0}",
 	  "c.yaml:1:9: 'exporters::file::queue::queue_size' must be at least 1, got 0" },
 	{ "factor: .inf", "c.yaml:1:1: 'exporters::file::factor' must be a finite number" },
 	{ "path: 5", "c.yaml:1:1: 'exporters::file::path' expected type 'string', got "
-		     "unconvertible type 'int'" },
+		     "unconvertible type 'int'; put it in quotes" },
 	{ "path: {a: 1}", "c.yaml:1:1: 'exporters::file::path' expected type 'string', got "
-			  "unconvertible type 'map[string]interface {}'" },
-	{ "timeout: 5", "c.yaml:1:1: 'exporters::file::timeout' expected type 'time.Duration', got "
-			"unconvertible type 'int'" },
-	{ "timeout: '5'", "c.yaml:1:1: 'exporters::file::timeout' time: missing unit in duration "
-			  "\"5\"" },
+			  "unconvertible type 'map[string]interface {}'; write one string" },
+	{ "timeout: 5", "c.yaml:1:1: 'exporters::file::timeout' expected type 'time.Duration', "
+			"got unconvertible type 'int'; write 5s" },
+	{ "timeout: '5'",
+	  "c.yaml:1:1: 'exporters::file::timeout' time: missing unit in duration \"5\"; write 5s" },
 	{ "timeout: 5x", "c.yaml:1:1: 'exporters::file::timeout' time: unknown unit \"x\" in "
-			 "duration \"5x\"" },
+			 "duration \"5x\"; write a number and a unit (h, m, s, ms, us or ns), "
+			 "such as 1m30s" },
 	{ "timeout: -1s", "c.yaml:1:1: 'exporters::file::timeout' must not be negative" },
-	{ "timeout: 2562048h", "c.yaml:1:1: 'exporters::file::timeout' time: invalid duration "
-			       "\"2562048h\"" },
+	{ "timeout: 2562048h",
+	  "c.yaml:1:1: 'exporters::file::timeout' time: invalid duration "
+	  "\"2562048h\"; write a number and a unit (h, m, s, ms, us or ns), such "
+	  "as 1m30s" },
 	{ "keys: {a: 1}", "c.yaml:1:1: 'exporters::file::keys' source data must be an array or "
-			  "slice, got map" },
-	{ "keys: 5",
-	  "c.yaml:1:1: 'exporters::file::keys' source data must be an array or slice, got "
-	  "int" },
+			  "slice, got map; write a list" },
+	{ "keys: 5", "c.yaml:1:1: 'exporters::file::keys' source data must be an array or "
+		     "slice, got int; write a list" },
 	{ "keys: [a, 5]", "c.yaml:1:11: 'exporters::file::keys[1]' expected type 'string', got "
-			  "unconvertible type 'int'" },
-	{ "headers: {bad: 1}", "c.yaml:1:11: 'exporters::file::headers::bad' expected type "
-			       "'configopaque.String', got unconvertible type 'int'" },
+			  "unconvertible type 'int'; put it in quotes" },
+	{ "headers: {bad: 1}",
+	  "c.yaml:1:11: 'exporters::file::headers::bad' expected type "
+	  "'configopaque.String', got unconvertible type 'int'; put it in quotes" },
 	{ "headers: [{name: foo, value: a}, {name: foo, value: b}]",
-	  "c.yaml:1:1: 'exporters::file::headers' duplicate keys in map-style list: "
-	  "[foo]" },
+	  "c.yaml:1:1: 'exporters::file::headers' duplicate keys in map-style list: [foo]" },
 	{ "headers: [{name: foo}]",
 	  "c.yaml:1:11: 'exporters::file::headers[0]' must have a name and a value" },
 	{ "level: loud", "c.yaml:1:1: 'exporters::file::level' unsupported value \"loud\" (valid "
 			 "values: [\"\" basic detailed])" },
 	{ "deep: text", "c.yaml:1:1: 'exporters::file::deep' expected type 'map[string]interface "
-			"{}', got unconvertible type 'string'" },
+			"{}', got unconvertible type 'string'; write keys and values" },
 	{ "actions: {}", "c.yaml:1:1: 'exporters::file::actions' source data must be an array or "
-			 "slice, got map" },
-	{ "actions: [{value: 1}]", "c.yaml:1:11: exporters::file::actions[0]: requires a non-empty "
-				   "\"key\"" },
-	{ "actions: [{key: ''}]", "c.yaml:1:12: exporters::file::actions[0]: requires a non-empty "
-				  "\"key\"" },
-	{ "queue: {enabled: 1}", "c.yaml:1:9: 'exporters::file::queue::enabled' expected type "
-				 "'bool', got unconvertible type 'int'" },
+			 "slice, got map; write a list" },
+	{ "actions: [{value: 1}]",
+	  "c.yaml:1:11: exporters::file::actions[0]: requires a non-empty \"key\"" },
+	{ "actions: [{key: ''}]",
+	  "c.yaml:1:12: exporters::file::actions[0]: requires a non-empty \"key\"" },
+	{ "queue: {enabled: 1}",
+	  "c.yaml:1:9: 'exporters::file::queue::enabled' expected type 'bool', got "
+	  "unconvertible type 'int'; write true or false" },
 	{ "size: 1\nold_size: 2",
 	  "c.yaml:1:1: \"size\" and its old name \"old_size\" are both set" },
 };

@@ -112,9 +112,9 @@ static void sets_come_last(void **state)
 		{ "a.c={d: 1}", "{a: {b: 1, l: [1, 2], c: {d: 1}}}" },
 		{ "a=", "{a: null}" },
 		{ "x.y/z.w=1", "{a: {b: 1, l: [1, 2]}, x: {y/z: {w: 1}}}" },
-		{ "a.b", "--set: missing equals sign" },
+		{ "a.b", "the first --set: missing equals sign; write --set KEY=VALUE" },
 		{ "a=b: c",
-		  "--set:1:5: not valid YAML: mapping values are not allowed in this context" },
+		  "--set a: not valid YAML: mapping values are not allowed in this context" },
 	};
 	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
@@ -285,27 +285,33 @@ static void messages_show_references_and_not_what_they_brought(void **state)
 		const char *yaml, *error;
 	} cases[] = {
 		{ "size: ${env:PC_OCTAL}${env:PC_OCTAL}",
-		  "yaml:1:1: 'size' expected type 'int', got unconvertible type 'string'" },
+		  "yaml:1:1: 'size' expected type 'int', got unconvertible type 'string'; "
+		  "write a whole number without quotes" },
 		{ "size: -${env:PC_OCTAL}",
-		  "yaml:1:1: 'size' expected type 'int', got unconvertible type 'string'" },
+		  "yaml:1:1: 'size' expected type 'int', got unconvertible type 'string'; "
+		  "write a whole number without quotes" },
 		{ "size: ${env:PC_BIG}",
 		  "yaml:1:1: 'size' must be between 0 and 100, got ${env:PC_BIG}" },
 		{ "size: ${env:PC_NEGATIVE}",
-		  "yaml:1:1: 'size' cannot parse value as 'uint64': ${env:PC_NEGATIVE} overflows "
-		  "uint" },
+		  "yaml:1:1: 'size' cannot parse value as 'uint64': ${env:PC_NEGATIVE} "
+		  "overflows uint; must be at least 0" },
 		{ "timeout: ${env:PC_TEXT}",
-		  "yaml:1:1: 'timeout' time: invalid duration \"${env:PC_TEXT}\"" },
+		  "yaml:1:1: 'timeout' time: invalid duration \"${env:PC_TEXT}\"; write a "
+		  "number and a unit (h, m, s, ms, us or ns), such as 1m30s" },
 		{ "timeout: 1${env:PC_TEXT:-s}",
-		  "yaml:1:1: 'timeout' time: invalid duration \"1${env:PC_TEXT:-...}\"" },
+		  "yaml:1:1: 'timeout' time: invalid duration \"1${env:PC_TEXT:-...}\"; "
+		  "write a number and a unit (h, m, s, ms, us or ns), such as 1m30s" },
 		{ "level: ${env:PC_TEXT}",
-		  "yaml:1:1: 'level' unsupported value \"${env:PC_TEXT}\" (valid values: [\"\" "
-		  "basic detailed])" },
-		{ "deep: ${env:PC_MAP}", "yaml:1:1: 'deep' has invalid keys: ${env:PC_MAP}" },
+		  "yaml:1:1: 'level' unsupported value \"${env:PC_TEXT}\" (valid values: "
+		  "[\"\" basic detailed])" },
+		{ "deep: ${env:PC_MAP}",
+		  "yaml:1:1: 'deep' has invalid keys: ${env:PC_MAP} (valid keys: [wait tls])" },
 		{ "named: ${env:PC_NAMED}",
-		  "yaml:1:1: 'named[0]' has invalid keys: ${env:PC_NAMED}" },
+		  "yaml:1:1: 'named[0]' has invalid keys: ${env:PC_NAMED} (valid keys: "
+		  "[key value])" },
 		{ "headers: ${env:PC_NAMED}",
-		  "yaml:1:1: 'headers[0]' expected type 'configopaque.String', got unconvertible "
-		  "type 'map[string]interface {}'" },
+		  "yaml:1:1: 'headers[0]' expected type 'configopaque.String', got "
+		  "unconvertible type 'map[string]interface {}'; write one string" },
 		{ "headers: [{name: '${PC_TEXT}', value: a}, {name: hello, value: b}]",
 		  "yaml:1:1: 'headers' duplicate keys in map-style list: [hello]" },
 		{ "path: ${file:/nonexistent/${env:PC_TEXT}}",

@@ -62,10 +62,13 @@ static struct node *load(struct error *err)
 static void begin(void)
 {
 	struct error err = { 0 };
+	struct problems problems = { 0 };
 	running.root = load(&err);
-	running.graph = running.root
-				? runtime_build(&runtime, running.root, &view, retiring.graph, &err)
-				: NULL;
+	running.graph = running.root ? runtime_build(&runtime, running.root, &view, retiring.graph,
+						     &problems)
+				     : NULL;
+	problems_none(&problems, &err);
+	problems_fini(&problems);
 	if (running.graph && runtime_run(&runtime, running.graph, &err)) {
 		graph_succeed(running.graph);
 		say("ready");

@@ -339,7 +339,7 @@ static void values_have_a_limit(void **state)
 	bytes_add_byte(&yaml, 0);
 	assert_false(policy_open(&policy, &resource_processor, (char *)yaml.at));
 	assert_non_null(strstr(policy.err.text, "has more than 500 values or 16384 bytes at the "
-						"0-th actions"));
+						"first action"));
 	bytes_fini(&yaml);
 }
 
@@ -350,20 +350,20 @@ static void errors_are_the_collectors(void **state)
 		const char *action, *text;
 	} rows[] = {
 		{ "{action: insert, value: 1}",
-		  "error creating AttrProc due to missing required field \"key\" at the 1-th "
-		  "actions" },
+		  "error creating AttrProc due to missing required field \"key\" at the second "
+		  "action" },
 		{ "{key: a, action: invalid}",
-		  "error creating AttrProc due to an unsupported action at the 1-th actions" },
+		  "error creating AttrProc due to an unsupported action at the second action" },
 		{ "{key: a, action: insert, value: [[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]}",
-		  "Field \"value\" is nested deeper than 16 at the 1-th actions" },
+		  "Field \"value\" is nested deeper than 16 at the second action" },
 		{ "{action: delete}",
 		  "(at least one of \"key\" and \"pattern\" have to be used) at the "
-		  "1-th actions" },
+		  "second action" },
 		{ "{key: a, action: UPSERT}", "Either field \"value\", \"from_attribute\" or "
 					      "\"from_context\" setting must be specified for "
-					      "1-th action" },
+					      "the second action" },
 		{ "{key: a, action: upsert, value: 1, from_attribute: b}",
-		  "due to multiple value sources being set at the 1-th actions" },
+		  "due to multiple value sources being set at the second action" },
 		{ "{key: a, action: upsert, value: 1, pattern: b}",
 		  "Action \"upsert\" does not use the \"pattern\" field" },
 		{ "{key: a, action: upsert, value: 1, converted_type: int}",
@@ -373,13 +373,13 @@ static void errors_are_the_collectors(void **state)
 		{ "{key: a, action: hash, pattern: '('}",
 		  "Field \"pattern\" has an invalid pattern at the" },
 		{ "{action: delete, pattern: '^([a-z]+\\.?)+$'}",
-		  "Field \"pattern\" at the 1-th actions: the pattern is too expensive" },
+		  "Field \"pattern\" at the second action: the pattern is too expensive" },
 		{ "{action: hash, pattern: '(a|aa)+!'}", "the pattern is too expensive" },
 		{ "{key: a, action: extract, pattern: '^(?P<x>([a-z]+-?)+)$'}",
 		  "the pattern is too expensive" },
 		{ "{key: a, action: extract}",
 		  "due to missing required field \"pattern\" for action "
-		  "\"extract\" at the 1-th action" },
+		  "\"extract\" at the second action" },
 		{ "{key: a, action: extract, pattern: x}", "contains no named matcher groups" },
 		{ "{key: a, action: extract, pattern: '(?P<a>x)(y)'}",
 		  "at least one unnamed matcher group" },

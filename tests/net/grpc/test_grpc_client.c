@@ -486,19 +486,19 @@ static void bad_endpoints_are_refused(void **state)
 	static const struct {
 		const char *text, *error;
 	} rows[] = {
-		{ NULL, "requires a non-empty \"endpoint\"" },
-		{ "", "requires a non-empty \"endpoint\"" },
+		{ NULL, "endpoint: must not be empty" },
+		{ "", "endpoint: must not be empty" },
 		{ "localhost", "the port is missing" },
-		{ "localhost:", "invalid port" },
-		{ "localhost:x", "invalid port" },
-		{ "localhost:65536", "invalid port" },
-		{ "localhost:0", "invalid port" },
-		{ "localhost:-1", "invalid port" },
+		{ "localhost:", "the port must be a number from 1 to 65535" },
+		{ "localhost:x", "the port must be a number from 1 to 65535" },
+		{ "localhost:65536", "the port must be a number from 1 to 65535" },
+		{ "localhost:0", "the port must be a number from 1 to 65535" },
+		{ "localhost:-1", "the port must be a number from 1 to 65535" },
 		{ "::1:4317", "must be host:port" },
 		{ "ftp://a:1", "must be host:port" },
-		{ "http://a.test:4317/v1", "invalid port" },
+		{ "http://a.test:4317/v1", "without a path" },
 		{ "unix:", "the address after \"unix:\" is missing" },
-		{ "a:99999999999999999999", "invalid port" },
+		{ "a:99999999999999999999", "the port must be a number from 1 to 65535" },
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct grpc_endpoint e;

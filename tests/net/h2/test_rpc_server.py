@@ -592,12 +592,12 @@ def test_a_second_instance_on_the_port_is_refused(program, tmp_path):
     with Served(program) as s:
         for host in ("127.0.0.1", "0.0.0.0", ""):
             second = subprocess.run([program, "endpoint=%s:%d" % (host, s.port)], capture_output=True, text=True)
-            assert "address already in use" in second.stdout and second.returncode == 1
+            assert "Address already in use" in second.stdout and second.returncode == 1
         assert b"len=5" in s.call(ECHO, b"hello")
     path = str(tmp_path / "socket")
     with Served(program, endpoint="unix:" + path):
         out = subprocess.run([program, "endpoint=unix:" + path], capture_output=True, text=True).stdout
-        assert "address already in use" in out
+        assert "Address already in use" in out
 
 
 def test_a_stale_socket_file_is_no_hindrance(program, tmp_path):

@@ -681,7 +681,7 @@ def test_running_out_of_file_descriptors_is_survived(program):
 
 def test_a_busy_port_is_a_clear_error(program):
     with serve(program) as s, serve(program, endpoint=s.address) as second:
-        assert second.greeting == "error cannot listen on %s: Address already in use" % s.address
+        assert second.greeting == "error endpoint: cannot listen on %s: Address already in use" % s.address
 
 
 @pytest.mark.parametrize("endpoint", ["localhost:0", ":0", "[::]:0", "0.0.0.0:0"])

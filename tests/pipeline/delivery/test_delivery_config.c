@@ -60,11 +60,11 @@ static void a_batch_of_the_queue_is_checked_in_the_collectors_words(void **state
 		{ "{batch: {max_size: 100}}", "`max_size` must be greater or equal to `min_size`" },
 		{ "{batch: {min_size: 100, max_size: 100}}", "" },
 		{ "{sizer: items, batch: {}}",
-		  "batch: `min_size` must be less than or equal to `queue_size`" },
+		  "`min_size` must be less than or equal to `queue_size`" },
 		{ "{sizer: items, queue_size: 8192, batch: {}}", "" },
 		{ "{sizer: bytes, batch: {sizer: items}}", "" },
 		{ "{sizer: bytes, batch: {}}",
-		  "batch: `min_size` must be less than or equal to `queue_size`" },
+		  "`min_size` must be less than or equal to `queue_size`" },
 	};
 	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)

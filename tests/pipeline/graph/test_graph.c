@@ -403,7 +403,7 @@ static void a_failed_start_stops_what_was_started(void **state)
 			     "service: {extensions: [fake], pipelines: {profiles: {receivers: "
 			     "[fake], exporters: [fake/a, fake/b, fake/c]}}}"));
 	assert_false(run(f, 60 * SECOND));
-	assert_string_equal(f->err.text, "exporters::fake/b: scripted");
+	assert_string_equal(f->err.text, "c.yaml:2:23: exporters::fake/b: scripted");
 	assert_int_equal(world.started, 3);
 	assert_int_equal(world.stopped, 3);
 }

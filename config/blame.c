@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config/table.h"
+#include "config/value.h"
+
+/* On the way from a section to the key that an error is about. */
+struct blame {
+	const struct config_table *table; /* of the keys below; NULL: they are those of the tree */
+	const struct node *node;          /* the deepest value that is set; NULL: none is */
+	bool lost;                        /* what is below it is not set */
+	char path[PATH_TEXT];
+};
+
+static void add_path(struct blame *b, const char *separator, const char *text)
+{
+	size_t used = strlen(b->path);
+	snprintf(b->path + used, sizeof b->path - used, "%s%s", used ? separator : "", text);
+}
+
+static void move_to(struct blame *b, const struct node *node)
+{
+	b->lost = b->lost || !node;
+	b->node = node ? node : b->node;
+}
+
+static const struct config_row *find_row(const struct config_table *table, const char *key)
+{
+	const struct config_row *row = table->rows;
+	while (row->key && strcmp(row->key, key) != 0)
+		row++;
+	return row->key && !row->alias_of ? row : NULL;
+}
+
+/* The key of a row; where there is no table, or its keys are free, one of the tree. */
+static bool step_key(struct blame *b, const char *key)
+{
+	const struct config_row *row = b->table ? find_row(b->table, key) : NULL;
+	const struct node *here = b->lost ? NULL : b->node, *entry = node_get(here, key);
+	const char *twice;
+	if (!row && (b->table || !entry))
+		return false;
+	if (row)
+		entry = value_find_entry(b->table, here, row, &twice);
+	add_path(b, "::", entry ? node_shown_key(entry) : key);
+	move_to(b, entry);
+	b->table = row ? row->table : NULL;
+	return true;
+}
+
+static void step_index(struct blame *b, size_t index)
+{
+	const struct node *here = b->lost ? NULL : b->node;
+	const struct node *item = here && index < here->count ? here->children[index] : NULL;
+	char text[32];
+	snprintf(text, sizeof text, "[%zu]", index);
+	if (item && here->kind == NODE_MAP && !item->brought_key)
+		add_path(b, "::", item->key);
+	else
+		add_path(b, "", text);
+	move_to(b, item);
+}
+
+enum { KEY_TEXT = 100 };
+
+static size_t read_key(const char *at, char out[KEY_TEXT])
+{
+	size_t len = 0;
+	while (isalnum((unsigned char)at[len]) || at[len] == '_' || at[len] == '-')
+		len++;
+	if (!len || len >= KEY_TEXT)
+		return 0;
+	memcpy(out, at, len);
+	out[len] = '\0';
+	return len;
+}
+
+static const char *skip_indices(struct blame *b, const char *at)
+{
+	while (at[0] == '[' && isdigit((unsigned char)at[1])) {
+		char *end;
+		size_t index = strtoul(at + 1, &end, 10);
+		if (*end != ']')
+			break;
+		step_index(b, index);
+		at = end + 1;
+	}
+	return at;
+}
+
+/* One or more keys, "a::b[2]", perhaps in quotes. Returns what follows them; NULL: these are no
+ * keys. */
+static const char *read_keys(struct blame *b, const char *at)
+{
+	char key[KEY_TEXT];
+	bool quoted = strchr("`'\"", *at) && *at;
+	char quote = quoted ? *at++ : '\0';
+	size_t len = read_key(at, key);
+	if (!len || !step_key(b, key))
+		return NULL;
+	at = skip_indices(b, at + len);
+	while (at[0] == ':' && at[1] == ':' && (len = read_key(at + 2, key)) && step_key(b, key))
+		at = skip_indices(b, at + 2 + len);
+	if (quoted && *at == quote)
+		at++;
+	return at;
+}
+
+/* Goes down by the keys that the text begins with. Keys before a colon are part of the path, and
+ * what is returned follows them; a key that is the subject of the sentence stays in it. */
+static const char *descend(struct blame *b, const char *text)
+{
+	for (;;) {
+		struct blame next = *b;
+		const char *after = read_keys(&next, text);
+		if (!after || (*after != ' ' && *after != ':'))
+			return text;
+		if (*after == ' ') {
+			b->node = next.node;
+			return text;
+		}
+		if (after[1] != ' ')
+			return text;
+		*b = next;
+		text = after + 2;
+	}
+}
+
+bool config_blame(const struct config_table *table, const struct node *node, const char *path,
+		  const struct error *why, struct error *err)
+{
+	struct blame b = { .table = table, .node = node, .lost = !node };
+	snprintf(b.path, sizeof b.path, "%s", path);
+	const char *text = descend(&b, why->text);
+	return node_error(b.node, b.path, err, "%s", text);
+}

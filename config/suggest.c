@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config/suggest.h"
+
+#include <ctype.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+enum { NAME_MAX_BYTES = 64 };
+
+static size_t least(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
+
+/* "-", "_" and the case of letters are what is mixed up most. */
+static int folded(char c)
+{
+	return c == '-' ? '_' : tolower((unsigned char)c);
+}
+
+/* The number of characters to insert, remove, replace or swap with their neighbour. */
+static size_t distance(const char *a, size_t a_len, const char *b, size_t b_len)
+{
+	size_t rows[3][NAME_MAX_BYTES + 1];
+	size_t *before = rows[0], *last = rows[1], *row = rows[2];
+	for (size_t k = 0; k <= b_len; k++)
+		last[k] = k;
+	for (size_t i = 1; i <= a_len; i++) {
+		row[0] = i;
+		for (size_t k = 1; k <= b_len; k++) {
+			bool same = folded(a[i - 1]) == folded(b[k - 1]);
+			row[k] = least(last[k - 1] + !same, least(last[k], row[k - 1]) + 1);
+			if (i > 1 && k > 1 && folded(a[i - 1]) == folded(b[k - 2]) &&
+			    folded(a[i - 2]) == folded(b[k - 1]))
+				row[k] = least(row[k], before[k - 2] + 1);
+		}
+		size_t *free = before;
+		before = last;
+		last = row;
+		row = free;
+	}
+	return last[b_len];
+}
+
+/* One name is the beginning or the end of the other: "queue" for "sending_queue". */
+static bool is_part(const char *a, size_t a_len, const char *b, size_t b_len)
+{
+	return a_len >= 4 && a_len < b_len &&
+	       (!strncasecmp(a, b, a_len) || !strncasecmp(a, b + b_len - a_len, a_len));
+}
+
+void suggest_try(struct suggest *s, const char *known)
+{
+	size_t known_len = strlen(known), len = s->name ? strlen(s->name) : 0;
+	if (!len || len > NAME_MAX_BYTES || !known_len || known_len > NAME_MAX_BYTES)
+		return;
+	size_t limit = len < 4 ? 1 : len < 10 ? 2 : 3;
+	size_t far = distance(s->name, len, known, known_len);
+	if (far > limit &&
+	    (is_part(s->name, len, known, known_len) || is_part(known, known_len, s->name, len)))
+		far = limit;
+	if (far > limit || far >= len || (s->best && far >= s->distance))
+		return;
+	s->best = known;
+	s->distance = far;
+}
+
+const char *suggest_text(const struct suggest *s, char out[SUGGEST_TEXT])
+{
+	out[0] = '\0';
+	if (s->best)
+		snprintf(out, SUGGEST_TEXT, " (did you mean `%s`?)", s->best);
+	return out;
+}
