@@ -43,7 +43,7 @@ describe() {
 packages=$(list_packages "$@")
 # shellcheck disable=SC2086 # a list of words
 describe $packages | awk -F '\t' \
-	-v version="$("$binary" --version | sed 's/.* //')" -v digest="$(sha256sum "$binary" | cut -d ' ' -f 1)" \
+	-v version="$("$binary" --version | sed -n '1s/.* //p')" -v digest="$(sha256sum "$binary" | cut -d ' ' -f 1)" \
 	-v created="$(date -u -d "@${SOURCE_DATE_EPOCH:-$(date +%s)}" +%Y-%m-%dT%H:%M:%SZ)" -v distribution="$distribution" '
 BEGIN {
 	split("Apache-2.0 ISC curl MIT=MIT Expat=MIT Zlib=Zlib zlib=Zlib BSD-2-clause=BSD-2-Clause BSD-3-clause=BSD-3-Clause " \

@@ -59,12 +59,12 @@ static bool otlp_start(void *self, struct error *err)
 {
 	struct otlp_receiver *r = self;
 	if (r->grpc && !grpc_intake_start(r->grpc, err))
-		return false;
+		return error_prefix(err, "protocols::grpc");
 	if (!r->http || http_intake_start(otlp_http_intake(r->http), err))
 		return true;
 	if (r->grpc)
 		grpc_intake_stop(r->grpc);
-	return false;
+	return error_prefix(err, "protocols::http");
 }
 
 static void otlp_stop(void *self)

@@ -65,8 +65,9 @@ static bool parca_create(void *self, const void *config, const struct host *host
 static bool parca_start(void *self, struct error *err)
 {
 	struct parca_receiver *r = self;
-	return (!r->grpc || grpc_intake_start(r->grpc, err)) &&
-	       (!r->http || http_intake_start(r->http, err));
+	if (r->grpc && !grpc_intake_start(r->grpc, err))
+		return error_prefix(err, "protocols::grpc");
+	return !r->http || http_intake_start(r->http, err) || error_prefix(err, "protocols::http");
 }
 
 static void parca_stop(void *self)

@@ -49,9 +49,11 @@ static void pprof_stop(void *self)
 static bool pprof_start(void *self, struct error *err)
 {
 	struct pprof_receiver *r = self;
-	return (!r->server || http_intake_start(r->server, err)) &&
-	       (!r->file || pprof_file_start(r->file, err)) &&
-	       (!r->remote || pprof_remote_start(r->remote, err));
+	if (r->server && !http_intake_start(r->server, err))
+		return error_prefix(err, "server");
+	if (r->file && !pprof_file_start(r->file, err))
+		return error_prefix(err, "file");
+	return !r->remote || pprof_remote_start(r->remote, err) || error_prefix(err, "remote");
 }
 
 static void pprof_retire(void *self)

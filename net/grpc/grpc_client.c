@@ -375,7 +375,7 @@ static bool load_material(const struct grpc_client *client, struct tls_material 
 	*out = (struct tls_material){ 0 };
 	const struct tls_client_config *tls = client->options.tls;
 	return !tls || grpc_endpoint_is_plaintext(&client->endpoint, tls) ||
-	       tls_load_client(tls, out, err);
+	       tls_load_client(tls, out, err) || error_prefix(err, "tls");
 }
 
 static struct rpc_channel *channel_make(const struct grpc_client *client,

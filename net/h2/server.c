@@ -94,7 +94,7 @@ bool h2_server_reopen(struct h2_server *s, struct error *err)
 {
 	bool changed = false;
 	if (s->tls && !tls_server_reopen(s->tls, &changed, err))
-		return false;
+		return error_prefix(err, "tls");
 	if (changed && s->options.endpoint) /* otherwise it is its owner's to report */
 		log_info(s->options.log, "Certificates reloaded");
 	return true;
@@ -156,7 +156,7 @@ static bool prepare(struct h2_server *s, struct error *err)
 	if (!s->callbacks || !s->session_options)
 		return error_set(err, ERROR_INTERNAL, "cannot initialize nghttp2");
 	if (o->tls && !(s->tls = tls_server_new(o->tls, "h2", err)))
-		return false;
+		return error_prefix(err, "tls");
 	return !o->endpoint || (h2_address_resolve(o->endpoint, o->transport, &s->addresses, err) &&
 				h2_listeners_open(s, err));
 }

@@ -43,10 +43,10 @@ struct http_identity *http_identity_new(const struct tls_client_config *tls, str
 	identity->refs = 1;
 	identity->files[HTTP_CA] = identity->files[HTTP_CERTIFICATE] = identity->files[HTTP_KEY] =
 		-1;
-	bool ok =
-		!tls || (tls_load_client(tls, m, err) && put_file(identity, HTTP_CA, m->ca, err) &&
-			 put_file(identity, HTTP_CERTIFICATE, m->cert, err) &&
-			 put_file(identity, HTTP_KEY, m->key, err));
+	bool ok = !tls || ((tls_load_client(tls, m, err) || error_prefix(err, "tls")) &&
+			   put_file(identity, HTTP_CA, m->ca, err) &&
+			   put_file(identity, HTTP_CERTIFICATE, m->cert, err) &&
+			   put_file(identity, HTTP_KEY, m->key, err));
 	if (!ok)
 		http_identity_unref(&identity);
 	return identity;

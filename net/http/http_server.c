@@ -161,7 +161,7 @@ bool http_server_reopen(struct http_server *server, struct error *err)
 		return false;
 	if (server->h2 && !h2_server_reopen(server->h2, err)) {
 		http_daemon_unref(&daemon);
-		return error_prefix(err, "tls");
+		return false;
 	}
 	push_daemon(server, daemon);
 	http_deadlines_end_idle(&server->deadlines);
@@ -256,7 +256,7 @@ static bool start_http_2(struct http_server *server, const struct http_server_op
 	configure_http_2(server, &h2);
 	server->h2 = h2_server_start(&h2, err);
 	if (!server->h2)
-		return h2.tls ? error_prefix(err, "tls") : false;
+		return false;
 	int64_t cost = h2_server_connection_cost(server->h2);
 	if (server->connection_cost < cost)
 		server->connection_cost = cost;

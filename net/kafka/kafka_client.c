@@ -177,7 +177,8 @@ bool kafka_client_load(const struct kafka_client_config *c, struct tls_material 
 		       struct error *err)
 {
 	*material = (struct tls_material){ 0 };
-	return !kafka_client_uses_tls(c) || tls_load_client(&c->tls, material, err);
+	return !kafka_client_uses_tls(c) || tls_load_client(&c->tls, material, err) ||
+	       error_prefix(err, "tls");
 }
 
 char *kafka_client_join(const struct strings *list)

@@ -234,10 +234,11 @@ static bool add_file(const char *path, char **pem, struct error *err)
 }
 
 /* *pem stays NULL if neither is configured. */
-static bool load(const char *file, const struct secret *text, char **pem, struct error *err)
+static bool load(const char *key, const char *file, const struct secret *text, char **pem,
+		 struct error *err)
 {
 	if (file && *file)
-		return add_file(file, pem, err);
+		return add_file(file, pem, err) || error_prefix(err, "%s", key);
 	if (text && text->text && *text->text)
 		*pem = memory_text(text->text);
 	return true;
@@ -296,13 +297,27 @@ static bool check_pair(const char *cert_pem, const char *key_pem, struct error *
 	return ok;
 }
 
-static bool check_material(const struct tls_material *m, struct error *err)
+/* The keys of the configuration that the parts come from. */
+struct origin {
+	const char *ca, *cert, *key;
+};
+
+static const char *origin_of(const char *file, const char *file_key, const char *pem_key)
+{
+	return file && *file ? file_key : pem_key;
+}
+
+static bool check_material(const struct tls_material *m, const struct origin *from,
+			   struct error *err)
 {
 	if (m->cert && !is_chain(m->cert))
-		return error_set(err, ERROR_CONFIG, "the certificate chain is not in PEM format");
+		return error_set(err, ERROR_CONFIG,
+				 "%s: the certificate chain is not in PEM format", from->cert);
 	if (m->ca && !is_chain(m->ca))
-		return error_set(err, ERROR_CONFIG, "the CA file is not a PEM certificate");
-	return !m->cert || !m->key || check_pair(m->cert, m->key, err);
+		return error_set(err, ERROR_CONFIG, "%s: the CA file is not a PEM certificate",
+				 from->ca);
+	return !m->cert || !m->key || check_pair(m->cert, m->key, err) ||
+	       error_prefix(err, "%s", from->key);
 }
 
 static bool keep_or_release(bool ok, struct tls_material *out)
@@ -315,23 +330,30 @@ static bool keep_or_release(bool ok, struct tls_material *out)
 bool tls_load_server(const struct tls_server_config *config, struct tls_material *out,
 		     struct error *err)
 {
+	const struct origin from = { "client_ca_file",
+				     origin_of(config->cert_file, "cert_file", "cert_pem"),
+				     origin_of(config->key_file, "key_file", "key_pem") };
 	*out = (struct tls_material){ 0 };
-	bool ok = load(config->cert_file, &config->cert_pem, &out->cert, err) &&
-		  load(config->key_file, &config->key_pem, &out->key, err) &&
-		  load(config->client_ca_file, NULL, &out->ca, err) && check_material(out, err);
+	bool ok = load(from.cert, config->cert_file, &config->cert_pem, &out->cert, err) &&
+		  load(from.key, config->key_file, &config->key_pem, &out->key, err) &&
+		  load(from.ca, config->client_ca_file, NULL, &out->ca, err) &&
+		  check_material(out, &from, err);
 	return keep_or_release(ok, out);
 }
 
 bool tls_load_client(const struct tls_client_config *config, struct tls_material *out,
 		     struct error *err)
 {
+	const struct origin from = { origin_of(config->ca_file, "ca_file", "ca_pem"),
+				     origin_of(config->cert_file, "cert_file", "cert_pem"),
+				     origin_of(config->key_file, "key_file", "key_pem") };
 	*out = (struct tls_material){ 0 };
-	bool ok = load(config->ca_file, &config->ca_pem, &out->ca, err) &&
-		  load(config->cert_file, &config->cert_pem, &out->cert, err) &&
-		  load(config->key_file, &config->key_pem, &out->key, err);
+	bool ok = load(from.ca, config->ca_file, &config->ca_pem, &out->ca, err) &&
+		  load(from.cert, config->cert_file, &config->cert_pem, &out->cert, err) &&
+		  load(from.key, config->key_file, &config->key_pem, &out->key, err);
 	if (ok && out->ca && config->include_system_ca_certs_pool)
 		ok = add_file(SYSTEM_CA, &out->ca, err);
-	return keep_or_release(ok && check_material(out, err), out);
+	return keep_or_release(ok && check_material(out, &from, err), out);
 }
 
 static bool same(const char *a, const char *b)

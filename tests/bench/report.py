@@ -85,7 +85,7 @@ def circumstances(gateway, collector=None):
         "- Machine: %s, %d processors, %.0f GB; %s, Linux %s" % (
             cpu, os.cpu_count(), memory, system, platform.release()),
         "- Portcullis: %s at %s%s" % (
-            _output(gateway, "--version"), _output("git", "rev-parse", "--short", "HEAD"), ", with changes" * bool(changed)),
+            _output(gateway, "--version").splitlines()[0], _output("git", "rev-parse", "--short", "HEAD"), ", with changes" * bool(changed)),
     ]
     if collector:
         lines.append("- Collector: %s, %s" % (

@@ -180,7 +180,7 @@ def sbom(staged):
 def test_the_bill_of_materials_names_the_package_of_each_library_and_the_program(staged, sbom):
     program, *debian = sbom["packages"]
     assert program["name"] == "portcullis" and program["licenseDeclared"] == "Apache-2.0"
-    assert enter(staged, "--version").stdout == "portcullis version %s\n" % program["versionInfo"]
+    assert enter(staged, "--version").stdout.splitlines()[0] == "portcullis version " + program["versionInfo"]
     assert program["checksums"] == [{"algorithm": "SHA256", "checksumValue":
                                      hashlib.sha256((staged / "usr/bin/portcullis").read_bytes()).hexdigest()}]
     libraries = ["/" + str(p.relative_to(staged)) for p in staged.rglob("*.so*")]

@@ -16,7 +16,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 MODE = os.environ.get("MODE", "release")
 CONFIG = "etc/portcullis/gateway.yaml"
 INSTALLED = {"usr/local/bin/portcullis", "usr/local/share/man/man1/portcullis.1",
-             "usr/local/lib/systemd/system/portcullis.service", CONFIG}
+             "usr/local/lib/systemd/system/portcullis.service", "usr/local/share/bash-completion/completions/portcullis", CONFIG}
 # What the unit forbids and any process can forbid itself: prctl(2), PR_SET_MDWE (Linux 6.3) and PR_SET_NO_NEW_PRIVS.
 CONFINED = """
 import ctypes, os, sys
@@ -62,9 +62,10 @@ def test_uninstall_removes_what_install_has_brought(there):
 
 
 def test_each_directory_can_be_chosen(tmp_path):
-    where = {"prefix": "/a", "bindir": "/b", "mandir": "/c", "sysconfdir": "/d", "unitdir": "/e"}
+    where = {"prefix": "/a", "bindir": "/b", "mandir": "/c", "sysconfdir": "/d", "unitdir": "/e", "completionsdir": "/f"}
     make("install", DESTDIR=tmp_path, **where)
-    assert files(tmp_path) == {"b/portcullis", "c/man1/portcullis.1", "d/portcullis/gateway.yaml", "e/portcullis.service"}
+    assert files(tmp_path) == {"b/portcullis", "c/man1/portcullis.1", "d/portcullis/gateway.yaml", "e/portcullis.service",
+                               "f/portcullis"}
     assert "ExecStart=/b/portcullis --config /d/portcullis/gateway.yaml\n" in (tmp_path / "e/portcullis.service").read_text()
     assert "/d/portcullis/gateway.yaml" in (tmp_path / "c/man1/portcullis.1").read_text()
     make("uninstall", DESTDIR=tmp_path, **where)
@@ -124,3 +125,61 @@ def test_the_man_page_has_every_command_and_option(there):
     assert len(names) > 15 and not [name for name in names if name not in words.split()]
     for checker in pages():
         quiet(*checker, there / "usr/local/share/man/man1/portcullis.1", env=dict(os.environ, LC_ALL="C.UTF-8"))
+
+
+def completed(script, *words):
+    """What bash offers for the last word."""
+    run = '. "$0"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _portcullis; printf "%s\\n" "${COMPREPLY[@]}"'
+    return set(quiet("bash", "-c", run, script, "portcullis", *words).split())
+
+
+def test_bash_completes_commands_options_and_values(there):
+    script = there / "usr/local/share/bash-completion/completions/portcullis"
+    assert completed(script, "va") == {"validate"}
+    assert completed(script, "--conf") == {"--config"}
+    assert completed(script, "validate", "--mo") == set()
+    assert completed(script, "print-config", "--mo") == {"--mode"}
+    assert completed(script, "print-config", "--mode", "re") == {"redacted"}
+    assert completed(script, "-c", "x", "help", "rep") == {"replay"}
+    assert completed(script, "components", "otlp_g") == {"otlp_grpc"}
+
+
+def commit_of(directory, **env):
+    """What docker/build-info.sh says of the sources in this directory."""
+    text = quiet(directory / "docker/build-info.sh", env={"PATH": os.environ["PATH"], "HOME": "/", **env})
+    return re.search(r'build_info_commit\[\] = "(.*)"', text)[1], re.search(r'build_info_date\[\] = "(.*)"', text)[1]
+
+
+def git(directory, *arguments):
+    identity = ["-c", "user.name=t", "-c", "user.email=t@t.test"]
+    env = dict(os.environ, GIT_COMMITTER_DATE="1700000000 +0000", GIT_AUTHOR_DATE="1600000000 +0000")
+    subprocess.run(["git", *identity, *arguments], cwd=directory, env=env, check=True, capture_output=True)
+
+
+def test_the_commit_and_its_date_are_known_wherever_the_sources_are_built(tmp_path):
+    tree, archive = tmp_path / "tree", tmp_path / "archive"
+    (tree / "docker").mkdir(parents=True)
+    for name in ("docker/build-info.sh", ".gitattributes"):
+        (tree / name).write_bytes((ROOT / name).read_bytes())
+    (tree / "docker/build-info.sh").chmod(0o755)
+    assert commit_of(tree) == ("unknown", "unknown")
+    git(tree, "init", "-q")
+    git(tree, "add", "-A")
+    git(tree, "commit", "-q", "-m", "x")
+    commit, date = commit_of(tree)
+    assert re.fullmatch("[0-9a-f]{12}", commit) and date == "2023-11-14T22:13:20Z"
+    assert commit_of(tree, SOURCE_DATE_EPOCH="0") == (commit, "1970-01-01T00:00:00Z")
+    archive.mkdir()
+    git(tree, "archive", "-o", str(tmp_path / "a.tar"), "HEAD")
+    subprocess.run(["tar", "-xf", tmp_path / "a.tar", "-C", archive], check=True)
+    short, date = commit_of(archive)
+    assert commit.startswith(short) and date == "2023-11-14T22:13:20Z"
+    (tree / "docker/build-info.sh").write_text((tree / "docker/build-info.sh").read_text() + "#\n")
+    assert commit_of(tree)[0] == commit + "-dirty"
+    assert commit_of(tree, PORTCULLIS_COMMIT="given")[0] == "given"
+
+
+def test_the_version_names_the_commit(there):
+    version, built = quiet(there / "usr/local/bin/portcullis", "--version").splitlines()
+    assert re.fullmatch(r"portcullis version \d+\.\d+\.\d+", version)
+    assert re.fullmatch(r"commit (\S+) of (unknown|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)", built)

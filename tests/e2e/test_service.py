@@ -269,7 +269,11 @@ def run_in(build, *arguments):
     (["send", "http:/user:secret@127.0.0.1:1/x?token=secret", "/dev/null"], "Error: http:/127.0.0.1:1/x: "),
     (["components", "nonsense"], 'this build has no component of type "nonsense"'),
     (["components", "pii", "x"], 'too many arguments for "portcullis components": "x"'),
-    (["validate", "--config", "x", "y"], 'too many arguments for "portcullis validate": "y"'),
+    (["send", "x", "y", "z"], 'too many arguments for "portcullis send": "z"'),
+    (["valdiate"], 'unknown command "valdiate" for "portcullis" (did you mean `validate`?)'),
+    (["help", "valdiate"], 'unknown command "valdiate" for "portcullis" (did you mean `validate`?)'),
+    (["--confg", "x"], "unknown flag: --confg (did you mean `--config`?)"),
+    (["completion", "csh"], "completion: the shell must be bash"),
     (["explain", "--config", "x", "y", "z"], '"z" is not of the form NAME=VALUE'),
     (["explain", "--config", "x", "y", "=z"], '"=z" is not of the form NAME=VALUE'),
 ])
@@ -299,15 +303,30 @@ def test_the_commands_answer(build):
     assert "portcullis explain --config FILE" in run("--help").stdout
     assert "service.profilesSupport" in run("featuregate").stdout
     assert run("nonsense").returncode == 1
+    assert run("help").stdout == run("--help").stdout
+    own = run("validate", "--help").stdout
+    assert own == run("help", "validate").stdout and own.startswith("portcullis validate [FILE ...]\n")
+    assert "-c, --config" in own and "--repeat" not in own and "--repeat" in run("send", "-h").stdout
     assert run("--feature-gates=service.profilesSupport", "--help").returncode == 0
+
+
+def test_validate_takes_files(build, tmp_path):
+    text = MINIMAL.replace("{port:pprof}", "1").replace("{port:health}", "2")
+    (tmp_path / "a.yaml").write_text(text)
+    (tmp_path / "b.yaml").write_text("service: {ack: later}\n")
+    for arguments in (["validate", "a.yaml"], ["validate", "-c", "a.yaml"], ["validate", "-c=a.yaml"]):
+        done = subprocess.run([build / "portcullis", *arguments], cwd=tmp_path, capture_output=True, text=True)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    done = subprocess.run([build / "portcullis", "validate", "a.yaml", "b.yaml"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 1 and done.stderr.startswith("Error: b.yaml:1:11: 'service::ack' unsupported value")
 
 
 TELEMETRY = [
     ("logs: {level: INFO}", ""),
     ("logs: {level: dpanic}", ""),
-    ("logs: {level: loud}", '`level`: unrecognized'),
+    ("logs: {level: loud}", 'logs::level: unrecognized'),
     ("metrics: {level: Detailed, views: [{}]}", ""),
-    ("metrics: {level: loud}", '`level`: unknown'),
+    ("metrics: {level: loud}", 'metrics::level: unknown'),
     ("metrics: {views: [{}]}", "views can only be set when service::telemetry::metrics::level is detailed"),
     ("metrics: {readers: []}", "metrics reader should exist when metric level is not none"),
     ("metrics: {readers: [], level: none}", ""),
@@ -370,7 +389,7 @@ def test_a_failed_start_ends_with_status_1_and_everything_stopped(build):
     gateway = Gateway(build / "portcullis", text, ready=False)
     with gateway:
         assert gateway.process.wait(60) == 1
-    assert "Shutdown complete." in gateway.log() and "Error: receivers::pprof" in gateway.log()
+    assert "Shutdown complete." in gateway.log() and "gateway.yaml:3:20: receivers::pprof::server::endpoint: cannot resolve" in gateway.log()
 
 
 def test_a_failed_start_takes_nothing_from_the_one_that_runs(build):

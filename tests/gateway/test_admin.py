@@ -57,7 +57,7 @@ def test_the_admin_endpoint_is_on_loopback_only(build, endpoint, fine):
     done = subprocess.run([str(build / "portcullis"), "validate", "--config", "/dev/stdin"], input=text, text=True,
                           capture_output=True)
     assert done.returncode == (0 if fine else 1), done.stderr
-    assert fine or "service::admin: endpoint: must be localhost:port" in done.stderr, done.stderr
+    assert fine or "service::admin::endpoint: must be localhost:port" in done.stderr, done.stderr
 
 
 def test_there_is_no_admin_endpoint_unless_it_is_configured(build):

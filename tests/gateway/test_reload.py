@@ -55,7 +55,7 @@ def test_a_configuration_that_is_the_same_changes_nothing(gateway):
     ("keys:", "kays:", r"gateway\.yaml:9:15: .*invalid keys: kays"),
     ("timeout: 20ms", "timeout: 20", r"gateway\.yaml:10:11: .*processors::batch::timeout"),
     ("exporters: [otlp_grpc]", "exporters: [otlp]", r"gateway\.yaml:\d+:\d+: .*references exporter"),
-    ("127.0.0.1:{port:health}", "127.0.0.1:{port:blocked}", r"extensions::health_check: .*Address already in use"),
+    ("127.0.0.1:{port:health}", "127.0.0.1:{port:blocked}", r"extensions::health_check::endpoint: .*Address already in use"),
     ("  admin:", "  telemetry: {logs: {level: loud}}\n  admin:", r"gateway\.yaml:\d+:\d+: service::telemetry::logs"),
 ])
 def test_an_invalid_configuration_changes_nothing_and_is_reported_once(gateway, old, new, error):
