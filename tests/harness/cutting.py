@@ -6,9 +6,10 @@ import threading
 
 from harness import h2
 from harness.faults import close, read
+from harness.listener import Listener
 
 
-class Cutter:
+class Cutter(Listener):
     """with Cutter(port) as c: c.port. `cuts`: the number of next replies at which the connection is closed instead; `holds`:
     replies are swallowed, and the connection stays. `lost`: the number of connections closed. `http2`: what the server speaks."""
 
@@ -16,24 +17,9 @@ class Cutter:
         self.target, self.http2 = target, http2
         self.cuts, self.holds, self.lost = 0, False, 0
         self.lock = threading.Lock()
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self.listener.getsockname()[1]
-        threading.Thread(target=self.accept, daemon=True).start()
+        super().__init__()
 
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.listener.shutdown(socket.SHUT_RDWR)
-        self.listener.close()
-
-    def accept(self):
-        with contextlib.suppress(OSError):
-            while True:
-                sender, _ = self.listener.accept()
-                threading.Thread(target=self.join, args=(sender,), daemon=True).start()
-
-    def join(self, sender):
+    def serve(self, sender):
         try:
             server = socket.create_connection(("127.0.0.1", self.target))
         except OSError:

@@ -4,12 +4,12 @@ import contextlib
 import gzip
 import socket
 import struct
-import threading
 import time
 import typing
 
 from harness import h2
 from harness.h2 import ACK, PING, RST_STREAM, WINDOW_UPDATE
+from harness.listener import Listener
 
 
 # ---- steps of an answer: functions of (connection, stream)
@@ -76,25 +76,19 @@ class Call(typing.NamedTuple):
     at: float
 
 
-class FaultSink:
+class FaultSink(Listener):
     """`script` is the list of steps for each call whose message has arrived; `fail(script)`: for the next one. `seen`: these
     calls. `greeting` is sent to each connection in place of what a server would send, and ends it. `pings`: how many have
     come."""
 
     def __init__(self):
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self.listener.getsockname()[1]
         self.script, self.greeting, self.faults, self.seen = answer(), None, [], []
         self.connections, self.blocks, self.bodies = set(), {}, {}
         self.pings = 0
-        threading.Thread(target=self.accept, daemon=True).start()
-
-    def __enter__(self):
-        return self
+        super().__init__()
 
     def __exit__(self, *_):
-        self.listener.shutdown(socket.SHUT_RDWR)
-        self.listener.close()
+        super().__exit__()
         self.cut()
 
     def fail(self, script):
@@ -106,14 +100,8 @@ class FaultSink:
             with contextlib.suppress(OSError):
                 close(connection, None)
 
-    def accept(self):
-        with contextlib.suppress(OSError):
-            while True:
-                connection, _ = self.listener.accept()
-                self.connections.add(connection)
-                threading.Thread(target=self.serve, args=(connection,), daemon=True).start()
-
     def serve(self, connection):
+        self.connections.add(connection)
         with contextlib.suppress(OSError, EOFError):
             if self.greeting is not None:
                 connection.sendall(self.greeting)

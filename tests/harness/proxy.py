@@ -5,6 +5,7 @@ import socket
 import threading
 
 from harness.faults import close, read
+from harness.listener import Listener
 
 
 class Asked:
@@ -19,27 +20,12 @@ class Asked:
         return int(place.rpartition(":")[2])
 
 
-class Proxy:
+class Proxy(Listener):
     """with Proxy() as proxy: proxy.port, proxy.asked. `refusal`: the bytes that answer a request instead."""
 
     def __init__(self, port=0):
         self.asked, self.refusal = [], None
-        self.listener = socket.create_server(("127.0.0.1", port))
-        self.port = self.listener.getsockname()[1]
-
-    def __enter__(self):
-        threading.Thread(target=self.accept, daemon=True).start()
-        return self
-
-    def __exit__(self, *_):
-        self.listener.shutdown(socket.SHUT_RDWR)
-        self.listener.close()
-
-    def accept(self):
-        with contextlib.suppress(OSError):
-            while True:
-                client, _ = self.listener.accept()
-                threading.Thread(target=self.serve, args=(client,), daemon=True).start()
+        super().__init__(port)
 
     def serve(self, client):
         with contextlib.suppress(OSError, EOFError), client:

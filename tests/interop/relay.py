@@ -6,6 +6,7 @@ import threading
 import time
 
 from harness import h2
+from harness.listener import Listener
 
 PREFACE_LEN, HEAD_LEN = 24, 9
 
@@ -28,34 +29,20 @@ class Frames:
                 self.skip, self.held = int.from_bytes(head[:3], "big"), b""
 
 
-class Relay:
+class Relay(Listener):
     """with Relay(port) as r: clients of r.port reach `port`. `gather`: what a client writes within so many seconds arrives
     at once."""
 
     def __init__(self, port, gather=0):
         self.to, self.gather, self.frames = port, gather, []
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self.listener.getsockname()[1]
+        super().__init__()
 
-    def __enter__(self):
-        threading.Thread(target=self.accept, daemon=True).start()
-        return self
-
-    def __exit__(self, *_):
-        self.listener.shutdown(socket.SHUT_RDWR)
-        self.listener.close()
-
-    def accept(self):
-        while True:
-            try:
-                client, _ = self.listener.accept()
-            except OSError:
-                return
-            server = socket.create_connection(("127.0.0.1", self.to))
-            self.frames.append(Frames())
-            for ends in ((client, server, self.frames[-1]), (server, client, None)):
-                ends[0].setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                threading.Thread(target=self.pump, args=ends, daemon=True).start()
+    def serve(self, client):
+        server, seen = socket.create_connection(("127.0.0.1", self.to)), Frames()
+        self.frames.append(seen)
+        for ends in ((client, server, seen), (server, client, None)):
+            ends[0].setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            threading.Thread(target=self.pump, args=ends, daemon=True).start()
 
     def pump(self, source, sink, frames):
         try:
