@@ -514,6 +514,9 @@ void delivery_unref(struct delivery **delivery)
 	durable_fini(&d->durable);
 	dead_letters_fini(d);
 	metrics_off_scrape(d->options.metrics, d);
+	metric_set(d->count.age, 0);
+	metric_set(d->count.held, 0);
+	metric_set(d->count.usage, 0);
 	for (uint32_t i = 0; i < d->consumer_count; i++)
 		sending_fini(&d->consumers[i]);
 	books_free(&d->books);

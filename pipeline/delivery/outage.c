@@ -44,8 +44,13 @@ void outage_init(struct outage *o, const struct outage_options *options)
 	outage_refresh(o);
 }
 
+/* Nobody must be alarmed by an exporter that is not configured any more. */
 void outage_fini(struct outage *o)
 {
+	metric_set(o->up, 1);
+	metric_set(o->idle, 0);
+	if (o->last)
+		metric_set(o->last, 0);
 	loop_timer_unref(&o->timer);
 	pthread_mutex_destroy(&o->lock);
 }
@@ -55,6 +60,10 @@ void outage_refresh(struct outage *o)
 	uint64_t at = o->succeeded_at;
 	metric_set(o->up, !o->failing);
 	metric_set(o->idle, (int64_t)((clock_now() - at) / MS));
+	pthread_mutex_lock(&o->lock);
+	if (o->last) /* an earlier exporter of this ID has left it */
+		metric_set(o->last, 1);
+	pthread_mutex_unlock(&o->lock);
 }
 
 /* ---- lines */
@@ -174,7 +183,7 @@ static bool same(const char *a, const char *b)
 	return a == b || (a && b && !strcmp(a, b));
 }
 
-/* Series exist for errors that have occurred. */
+/* Under the lock, as those below. Series exist for errors that have occurred. */
 static void count_failure(struct outage *o, const struct send_result *r)
 {
 	const char *cause = cause_text(r->cause.kind);
@@ -197,7 +206,6 @@ static void count_failure(struct outage *o, const struct send_result *r)
 
 /* ---- outages */
 
-/* Under the lock, as those below. */
 static void close_outage(struct outage *o)
 {
 	o->open = o->announced = o->loss_logged = false;
@@ -224,8 +232,8 @@ static void open_outage(struct outage *o, uint64_t now)
 
 void outage_failed(struct outage *o, const struct send_result *result)
 {
-	count_failure(o, result);
 	pthread_mutex_lock(&o->lock);
+	count_failure(o, result);
 	open_outage(o, clock_now());
 	o->outages += !atomic_exchange(&o->failing, true);
 	o->attempts++;

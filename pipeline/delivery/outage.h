@@ -51,14 +51,15 @@ struct outage {
 	_Atomic bool failing;
 	_Atomic uint64_t succeeded_at; /* clock_now; at first: of the start */
 
-	/* The series of the last failure; loop thread. */
-	struct metric_series *up, *idle, *last, *failures;
-	const char *last_reason, *last_cause;
+	struct metric_series *up, *idle;
 
 	pthread_mutex_t lock; /* guards all of this */
-	bool open;            /* an outage, or several, that the log has not closed */
-	bool announced;       /* and the log has a line about it */
-	bool armed;           /* the timer runs */
+	/* the series of the last failure; NULL: there was none */
+	struct metric_series *last, *failures;
+	const char *last_reason, *last_cause;
+	bool open;      /* an outage, or several, that the log has not closed */
+	bool announced; /* and the log has a line about it */
+	bool armed;     /* the timer runs */
 	bool loss_logged;
 	uint64_t began;            /* clock_now, of the first one */
 	uint64_t quiet_until;      /* no line before */
@@ -73,7 +74,8 @@ extern const struct metric *const outage_metrics[]; /* for the manual; NULL-term
 
 void outage_init(struct outage *outage, const struct outage_options *options);
 void outage_fini(struct outage *outage);
-/* [loop thread] An attempt has failed. One of the next two follows, unless nothing is to be logged. */
+/* [loop thread] An attempt has failed. One of the next two follows, unless nothing is to be
+ * logged. */
 void outage_failed(struct outage *outage, const struct send_result *result);
 /* [loop thread] There will be another attempt after this time. attempts: of the request so far. */
 void outage_retries(struct outage *outage, uint32_t attempts, uint64_t delay_ns);

@@ -105,17 +105,22 @@ static void run_for(uint64_t ns)
 	loop_timer_unref(&timer);
 }
 
-static int64_t read_metric(const char *name)
+static int64_t text_metric(const char *name)
 {
 	struct bytes text;
 	bytes_init(&text, 1 << 20);
-	outage_refresh(&scene.outage);
 	metrics_write(scene.metrics, &text);
 	bytes_add_byte(&text, 0);
 	char *at = strstr((char *)text.at, name);
 	int64_t value = at ? strtoll(at + strlen(name), NULL, 10) : -1;
 	bytes_fini(&text);
 	return value;
+}
+
+static int64_t read_metric(const char *name)
+{
+	outage_refresh(&scene.outage);
+	return text_metric(name);
 }
 
 static void an_outage_has_a_line_at_its_begin_and_at_its_end(void **state)
@@ -239,6 +244,32 @@ static void the_last_error_is_a_series(void **state)
 	end();
 }
 
+/* A reload has removed it, or put another one in its place. */
+static void an_exporter_that_is_gone_alarms_nobody(void **state)
+{
+	static const char up[] = "otelcol_exporter_up{exporter=\"x\"} ";
+	static const char last[] = "otelcol_exporter_last_error{cause=\"connection refused\","
+				   "error=\"unavailable\",exporter=\"x\"} ";
+	struct outage next;
+	(void)state;
+	begin(HOUR);
+	refuse();
+	outage_init(&next, &scene.outage.options);
+	outage_failed(&next, &refused);
+	outage_refresh(&next);
+	outage_fini(&scene.outage);
+	assert_int_equal(text_metric(up), 1);
+	outage_refresh(&next);
+	assert_int_equal(text_metric(up), 0);
+	assert_int_equal(text_metric(last), 1);
+	scene.outage = next;
+	outage_fini(&scene.outage);
+	assert_int_equal(text_metric(up), 1);
+	assert_int_equal(text_metric(last), 0);
+	outage_init(&scene.outage, &next.options);
+	end();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -248,6 +279,7 @@ int main(void)
 		cmocka_unit_test(a_destination_that_flaps_has_few_lines),
 		cmocka_unit_test(what_was_not_logged_is_summed_up),
 		cmocka_unit_test(the_last_error_is_a_series),
+		cmocka_unit_test(an_exporter_that_is_gone_alarms_nobody),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
