@@ -12,7 +12,7 @@ from harness.gateway import Gateway, free_port
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 REFERENCE = (ROOT / book.REFERENCE).read_text()
-DASHBOARD, ALERTS = ROOT / "docker/dashboard.json", ROOT / "docker/alerts.yaml"
+DASHBOARD, ALERTS = ROOT / "docker/monitoring/dashboard.json", ROOT / "docker/monitoring/alerts.yaml"
 # Prometheus adds these to what it scrapes.
 OF_TARGETS, METRICS_OF_TARGETS = {"instance", "job"}, {"up"}
 SELECTOR = re.compile(r"(?<![\w$])((?:otelcol|target)_\w+|up)\b(?:\{([^}]*)\})?")
