@@ -2,6 +2,7 @@
 #include "base/metrics.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,6 +30,7 @@ struct metrics {
 	pthread_mutex_t lock;    /* guards families */
 	struct family *families; /* sorted by name */
 	size_t family_count;
+	struct metrics_style style;
 	/*
 	 * Guards the callbacks and is held while they run, so that after metrics_off_scrape none
 	 * does, and while their values are written. Before the other lock. A callback may call
@@ -223,13 +225,70 @@ static void run_scrapes(struct metrics *metrics)
 		metrics->scrapes[i].refresh(metrics->scrapes[i].context);
 }
 
+/* The suffix of a unit in UCUM, which the units of the rows are in. */
+static const char *unit_suffix(const struct metric *metric)
+{
+	static const struct {
+		const char *unit, *suffix;
+	} units[] = { { "s", "_seconds" },       { "ms", "_milliseconds" },
+		      { "us", "_microseconds" }, { "ns", "_nanoseconds" },
+		      { "By", "_bytes" },        { "KiBy", "_kibibytes" },
+		      { "MiBy", "_mebibytes" },  { "%", "_percent" } };
+	if (!strcmp(metric->unit, "1"))
+		return metric->kind == METRIC_GAUGE ? "_ratio" : "";
+	for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+		if (!strcmp(metric->unit, units[i].unit))
+			return units[i].suffix;
+	return "";
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+	size_t len = strlen(text), end_len = strlen(end);
+	return len >= end_len && !strcmp(text + len - end_len, end);
+}
+
+static bool is_target_info(const struct metric *metric)
+{
+	return !strcmp(metric->name, "target_info");
+}
+
+enum { NAME_TEXT = 200 };
+
+/* The name of a metric in this style. Returns out. */
+static const char *styled_name(const struct metrics_style *style, const struct metric *metric,
+			       char out[NAME_TEXT])
+{
+	const char *unit = style->units && metric->unit ? unit_suffix(metric) : "";
+	if (is_target_info(metric) || ends_with(metric->name, unit))
+		unit = "";
+	bool total = style->type_suffix && metric->kind == METRIC_COUNTER;
+	snprintf(out, NAME_TEXT, "%s%s%s", metric->name, unit, total ? "_total" : "");
+	return out;
+}
+
+/* The labels, "{...}" or "", with those of the scope. */
+static bool add_labels(const struct metrics_style *style, const struct metric *metric,
+		       const char *labels, struct bytes *out)
+{
+	if (!style->scope || is_target_info(metric))
+		return bytes_add_text(out, labels);
+	return bytes_format(out, "{%s%s%s", style->scope, *labels ? "," : "}",
+			    *labels ? labels + 1 : "");
+}
+
+void metrics_set_style(struct metrics *metrics, const struct metrics_style *style)
+{
+	metrics->style = *style;
+}
+
 /* Whole lines only: false, and nothing of the line, when `out` is full. */
-static bool write_head(const struct metric *metric, struct bytes *out)
+static bool write_head(const struct metric *metric, const char *name, struct bytes *out)
 {
 	size_t mark = out->len;
-	bytes_format(out, "# HELP %s ", metric->name);
+	bytes_format(out, "# HELP %s ", name);
 	add_escaped(out, metric->help ? metric->help : "", false);
-	if (bytes_format(out, "\n# TYPE %s %s\n", metric->name,
+	if (bytes_format(out, "\n# TYPE %s %s\n", name,
 			 metric->kind == METRIC_COUNTER ? "counter" : "gauge"))
 		return true;
 	out->len = mark;
@@ -248,10 +307,12 @@ static bool write_value(struct bytes *out, int64_t value, int decimals)
 			    (unsigned long long)(size % scale));
 }
 
-static bool write_line(const struct metric *metric, struct line *line, struct bytes *out)
+static bool write_line(const struct metrics_style *style, const struct metric *metric,
+		       const char *name, struct line *line, struct bytes *out)
 {
 	size_t mark = out->len;
-	if (bytes_format(out, "%s%s ", metric->name, line->labels) &&
+	if (bytes_add_text(out, name) && add_labels(style, metric, line->labels, out) &&
+	    bytes_add_byte(out, ' ') &&
 	    write_value(out, metric_get(&line->series), metric->decimals) &&
 	    bytes_add_byte(out, '\n'))
 		return true;
@@ -259,11 +320,14 @@ static bool write_line(const struct metric *metric, struct line *line, struct by
 	return false;
 }
 
-static bool write_family(const struct family *family, struct bytes *out)
+static bool write_family(const struct metrics_style *style, const struct family *family,
+			 struct bytes *out)
 {
-	bool ok = write_head(family->metric, out);
+	char room[NAME_TEXT];
+	const char *name = styled_name(style, family->metric, room);
+	bool ok = write_head(family->metric, name, out);
 	for (size_t i = 0; ok && i < family->count; i++)
-		ok = write_line(family->metric, family->lines[i], out);
+		ok = write_line(style, family->metric, name, family->lines[i], out);
 	return ok;
 }
 
@@ -273,7 +337,7 @@ void metrics_write(struct metrics *metrics, struct bytes *out)
 	run_scrapes(metrics);
 	pthread_mutex_lock(&metrics->lock);
 	for (size_t i = 0; i < metrics->family_count; i++)
-		if (!write_family(&metrics->families[i], out))
+		if (!write_family(&metrics->style, &metrics->families[i], out))
 			break;
 	pthread_mutex_unlock(&metrics->lock);
 	pthread_mutex_unlock(&metrics->scraping);

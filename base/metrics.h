@@ -76,6 +76,16 @@ static inline int64_t metric_get(struct metric_series *s)
 void metrics_on_scrape(struct metrics *metrics, void (*refresh)(void *context), void *context);
 void metrics_off_scrape(struct metrics *metrics, void *context);
 
+/* What is added to names and labels, as Prometheus exporters of OpenTelemetry do. All false: names
+ * and labels are those of the rows. target_info stays as it is. */
+struct metrics_style {
+	bool units;        /* "_seconds", "_bytes", "_ratio" (of gauges) */
+	bool type_suffix;  /* "_total" of counters, after the unit */
+	const char *scope; /* labels, `otel_scope_name="x",otel_scope_version="y"`; NULL: none */
+};
+/* Before the first metrics_write. scope: borrowed. */
+void metrics_set_style(struct metrics *metrics, const struct metrics_style *style);
+
 /* Prometheus text format 0.0.4: HELP, TYPE, series sorted by name and labels. Ends early when out
  * is full. */
 void metrics_write(struct metrics *metrics, struct bytes *out);

@@ -62,6 +62,13 @@ void node_add(struct node *parent, struct node *child)
 	parent->children[parent->count++] = child;
 }
 
+void node_remove(struct node *parent, size_t index)
+{
+	struct node **at = parent->children + index;
+	node_unref(at);
+	memmove(at, at + 1, (--parent->count - index) * sizeof *at);
+}
+
 struct node *node_copy(const struct node *node)
 {
 	struct node *copy = node_new(node->kind, node);

@@ -47,6 +47,7 @@ void node_unref(struct node **node);
  */
 struct node *node_new(enum node_kind kind, const struct node *at);
 void node_add(struct node *parent, struct node *child); /* takes child */
+void node_remove(struct node *parent, size_t index);    /* frees the child */
 struct node *node_copy(const struct node *node);
 /* True if both are the same configuration after expansion. Positions, references, the order of a
  * map's entries and the keys of the two nodes themselves do not count. */

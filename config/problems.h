@@ -17,7 +17,8 @@ struct problems {
 
 enum { PROBLEMS_MAX = 100 };
 
-/* Appends a copy of the text, unless it is there already; returns false, so that `return problems_add(...)` reads well. */
+/* Appends a copy of the text, unless it is there already. Returns false, so that
+ * `return problems_add(...)` reads well. */
 bool problems_add(struct problems *problems, const struct error *err);
 /* Sets err to the first one, if there is one. Returns whether there is none. */
 bool problems_none(const struct problems *problems, struct error *err);

@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "base/quote.h"
 #include "config/suggest.h"
+#include "gateway/profiles_only.h"
 #include "net/http/http_call.h"
 
 #include <stddef.h>
@@ -46,6 +47,10 @@ const struct option options_table[] = {
 	       .commands = "explain",
 	       .help = "Another configuration for explain, which then prints where the two differ. "
 		       "Repeatable, as --config is."),
+	OPTION("--profiles-only", profiles_only, .kind = OPTION_SWITCH,
+	       .help = "Skips pipelines of other signals, the components that no pipeline for "
+		       "profiles uses, and extensions that this build does not have, with a "
+		       "warning for each: for a configuration shared with a Collector."),
 	OPTION("--insecure-listen", insecure_listen, .kind = OPTION_SWITCH,
 	       .help = "Sets ${env:PORTCULLIS_INSECURE_LISTEN} to 0.0.0.0, unless the environment "
 		       "sets it. The default configuration, which has no TLS, then listens on all "
@@ -74,7 +79,8 @@ const struct option options_table[] = {
 	OPTION("--deny-warnings", deny_warnings, .kind = OPTION_SWITCH, .commands = "validate",
 	       .help = "validate fails if there is a warning that service::silence does not name."),
 	OPTION("--feature-gates", feature_gates, .kind = OPTION_STRING, .argument = "LIST",
-	       .help = "Accepted for compatibility; service.profilesSupport is always on."),
+	       .help = "Accepted for compatibility; service.profilesSupport is always on. Others "
+		       "have no effect and are logged."),
 	OPTION("--version", version, .kind = OPTION_SWITCH, .letter = "-v", .commands = "",
 	       .help = "Prints the version, and the commit of its sources with its date."),
 	OPTION("--help", help, .kind = OPTION_SWITCH, .letter = "-h", .commands = "*",
@@ -142,27 +148,34 @@ static int take_flag(struct options *options, const char *flag, const char *next
 
 const char options_gate[] = "service.profilesSupport";
 
-static bool check_gate(const char *name, size_t len, struct error *err)
+static void warn_gate(const char *name, size_t len, const struct log *log)
+{
+	char *gate = memory_text_of(name, len);
+	log_warn(log, "Feature gate has no effect", log_text("gate", gate));
+	memory_free(gate);
+}
+
+static bool check_gate(const char *name, size_t len, const struct log *log, struct error *err)
 {
 	bool off = len && *name == '-';
 	size_t sign = len && (off || *name == '+');
-	if (len - sign != strlen(options_gate) ||
-	    memcmp(name + sign, options_gate, len - sign) != 0)
-		return error_set(err, ERROR_CONFIG,
-				 "no such feature gate \"%.*s\", valid gates: [%s]",
-				 (int)(len - sign), name + sign, options_gate);
-	if (off)
+	bool ours = len - sign == strlen(options_gate) &&
+		    !memcmp(name + sign, options_gate, len - sign);
+	if (!ours && log)
+		warn_gate(name, len, log);
+	if (ours && off)
 		return error_set(err, ERROR_CONFIG,
 				 "feature gate \"%s\" is stable, can not be disabled",
 				 options_gate);
 	return true;
 }
 
-static bool check_gates(const char *gates, struct error *err)
+/* log: names those without effect; NULL: nobody does. */
+static bool check_gates(const char *gates, const struct log *log, struct error *err)
 {
 	for (const char *at = gates; at && *at;) {
 		size_t len = strcspn(at, ",");
-		if (len && !check_gate(at, len, err))
+		if (len && !check_gate(at, len, log, err))
 			return false;
 		at += len + (at[len] == ',');
 	}
@@ -178,12 +191,11 @@ static bool is_one_of(const char *flag, const char *value, const char *one, cons
 			 value);
 }
 
-/* An unsupported feature gate is an error, never ignored. */
 static bool check_choices(const struct options *o, struct error *err)
 {
 	return is_one_of("mode", o->mode, "redacted", "unredacted", err) &&
 	       is_one_of("format", o->format, "yaml", "json", err) &&
-	       check_gates(o->feature_gates, err);
+	       check_gates(o->feature_gates, NULL, err);
 }
 
 bool options_parse(struct options *o, int argc, char **argv, struct error *err)
@@ -284,7 +296,7 @@ static bool fetch(void *context, const char *url, struct bytes *out, struct erro
 static struct node *load(const struct options *o, uint64_t fetch_ns, struct error *err)
 {
 	struct loading loading = { .until = clock_now() + fetch_ns };
-	return config_load(
+	struct node *root = config_load(
 		&(struct config_sources){
 			.locations = o->configs,
 			.location_count = count(o->configs),
@@ -295,6 +307,9 @@ static struct node *load(const struct options *o, uint64_t fetch_ns, struct erro
 			.context = &loading,
 		},
 		err);
+	if (root && o->profiles_only)
+		profiles_only_apply(root, &loading.log);
+	return root;
 }
 
 struct node *options_load(const struct options *o, struct error *err)
@@ -303,6 +318,7 @@ struct node *options_load(const struct options *o, struct error *err)
 		error_set(err, ERROR_CONFIG, "at least one config flag must be provided");
 		return NULL;
 	}
+	check_gates(o->feature_gates, &(struct log){ 0 }, NULL);
 	if (o->insecure_listen)
 		setenv("PORTCULLIS_INSECURE_LISTEN", "0.0.0.0", false);
 	return load(o, FETCH_NS, err);

@@ -14,7 +14,8 @@ struct options {
 	const char *feature_gates, *format, *mode, *shutdown_timeout, *repeat, *to;
 	/* gets all errors of the configuration; of the caller of options_parse */
 	struct problems *problems;
-	bool help, version, insecure_listen, dry_run, include_partial, deny_warnings, strict_exit;
+	bool help, version, profiles_only, insecure_listen, dry_run, include_partial;
+	bool deny_warnings, strict_exit;
 };
 
 /* The options of the command line, for the parser, --help, the manual and the man page. */

@@ -153,11 +153,17 @@ static const struct config_row prometheus_rows[] = {
 		   .help = "Port to listen on; 0: the system chooses "
 			   "one."),
 	CONFIG_ROW(struct prometheus_config, without_scope_info, .key = "without_scope_info",
-		   .def = "true", .inert = true, .help = "Series never carry scope information."),
+		   .def = "true",
+		   .help = "`false`: series have the labels `otel_scope_name` and "
+			   "`otel_scope_version`."),
 	CONFIG_ROW(struct prometheus_config, without_units, .key = "without_units", .def = "true",
-		   .inert = true, .help = "Names never carry units."),
+		   .help = "`false`: names end in their unit (`_seconds`, `_bytes`, `_ratio`). In "
+			   "the Collector this is the default of a reader that the configuration "
+			   "sets."),
 	CONFIG_ROW(struct prometheus_config, without_type_suffix, .key = "without_type_suffix",
-		   .def = "true", .inert = true, .help = "Names never carry type suffixes."),
+		   .def = "true",
+		   .help = "`false`: names of counters end in `_total`. In the Collector this is "
+			   "the default of a reader that the configuration sets."),
 	CONFIG_ROW(struct prometheus_config, with_resource_constant_labels,
 		   .key = "with_resource_constant_labels", .inert = true,
 		   .help = "Series carry no resource labels; see target_info."),
@@ -379,6 +385,20 @@ static bool configure_log(const struct logs_config *logs, struct error *err)
 	return ok;
 }
 
+static void set_style(struct telemetry *t)
+{
+	static const char scope[] = "otel_scope_name=\"portcullis\",otel_scope_version="
+				    "\"" PORTCULLIS_VERSION "\"";
+	const struct reader_config *reader = t->config.metrics.readers.at;
+	if (!t->config.metrics.readers.count)
+		return;
+	const struct prometheus_config *p = &reader->pull.exporter.prometheus;
+	metrics_set_style(t->metrics,
+			  &(struct metrics_style){ .units = !p->without_units,
+						   .type_suffix = !p->without_type_suffix,
+						   .scope = p->without_scope_info ? NULL : scope });
+}
+
 struct telemetry *telemetry_new(const struct node *node, struct metrics *metrics, struct error *err)
 {
 	struct telemetry *t = memory_new(sizeof *t);
@@ -389,6 +409,7 @@ struct telemetry *telemetry_new(const struct node *node, struct metrics *metrics
 		telemetry_unref(&t);
 		return NULL;
 	}
+	set_style(t);
 	make_series(t);
 	return t;
 }

@@ -307,7 +307,7 @@ static bool check_signal(const struct config_id *id, const struct node *node, st
 	if (known[i])
 		return node_error(node, "service::pipelines", err,
 				  "pipeline \"%s\": telemetry type is not supported; this gateway "
-				  "is for profiles",
+				  "is for profiles (--profiles-only skips such pipelines)",
 				  node_shown_key(node));
 	if (node->brought_key)
 		return node_error(node, "service::pipelines", err,

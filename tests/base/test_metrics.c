@@ -166,6 +166,37 @@ static void threads_count_together(void **state)
 	metrics_unref(&m);
 }
 
+static void names_and_labels_can_be_those_of_other_exporters(void **state)
+{
+	static const struct metric seconds = { "otelcol_cpu_seconds", METRIC_COUNTER, "s", "CPU." };
+	static const struct metric target = { "target_info", METRIC_GAUGE, "1", "Target." };
+	struct metrics *m = metrics_new();
+	(void)state;
+	metric_set(metrics_series(m, &early, none), 1);
+	metric_set(metrics_series(m, &seconds, none), 2);
+	metric_set(metrics_series(m, &sent, (struct metric_label[]){ { "x", "1" }, { 0 } }), 3);
+	metric_set(metrics_series(m, &size, none), 4);
+	metric_set(metrics_series(m, &target, none), 1);
+	metrics_set_style(m, &(struct metrics_style){
+				     .units = true, .type_suffix = true, .scope = "scope=\"s\"" });
+	expect(m, "# HELP otelcol_cpu_seconds_total CPU.\n"
+		  "# TYPE otelcol_cpu_seconds_total counter\n"
+		  "otelcol_cpu_seconds_total{scope=\"s\"} 2\n"
+		  "# HELP otelcol_early_ratio First.\n"
+		  "# TYPE otelcol_early_ratio gauge\n"
+		  "otelcol_early_ratio{scope=\"s\"} 1\n"
+		  "# HELP otelcol_sent_total Sent \\\\ and\\nmore.\n"
+		  "# TYPE otelcol_sent_total counter\n"
+		  "otelcol_sent_total{scope=\"s\",x=\"1\"} 3\n"
+		  "# HELP otelcol_size_bytes Size.\n"
+		  "# TYPE otelcol_size_bytes gauge\n"
+		  "otelcol_size_bytes{scope=\"s\"} 4\n"
+		  "# HELP target_info Target.\n"
+		  "# TYPE target_info gauge\n"
+		  "target_info 1\n");
+	metrics_unref(&m);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -175,6 +206,7 @@ int main(void)
 		cmocka_unit_test(a_full_buffer_ends_with_a_whole_line),
 		cmocka_unit_test(callbacks_run_before_writing_until_taken_off),
 		cmocka_unit_test(threads_count_together),
+		cmocka_unit_test(names_and_labels_can_be_those_of_other_exporters),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -259,7 +259,6 @@ def run_in(build, *arguments):
 @pytest.mark.parametrize("arguments,expected", [
     (["--mode", "loud", "--config", "x"], '--mode: must be redacted or unredacted, got "loud"'),
     (["print-config", "--format=xml"], '--format: must be yaml or json, got "xml"'),
-    (["--feature-gates=+service.profilesSupport,other.gate"], 'no such feature gate "other.gate", valid gates: [service.profilesSupport]'),
     (["--feature-gates=-service.profilesSupport"], "is stable, can not be disabled"),
     (["--colour"], "unknown flag: --colour"),
     (["send", "/nowhere", "x"], "cannot open /nowhere: No such file or directory"),
