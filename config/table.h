@@ -108,6 +108,16 @@ enum config_presence {
 	PRESENCE_SOME     /* optional, present by default */
 };
 
+/* What a string is outside of the configuration, for checks that know nothing of the component. */
+enum config_role {
+	ROLE_NONE,
+	/* host:port to listen on; a key `transport` beside it may make it the path of a socket */
+	ROLE_LISTENS,
+	ROLE_CONNECTS, /* host:port or the URL of a destination; or a list of these */
+	ROLE_WRITES_FILE,
+	ROLE_WRITES_DIRECTORY
+};
+
 struct config_row {
 	const char *key;
 	const char *help; /* one sentence; ends in the manual */
@@ -123,6 +133,7 @@ struct config_row {
 	const char *const *choices; /* NULL-terminated */
 	const struct config_table *table;
 	enum config_presence presence;
+	enum config_role role;
 	/* a deprecated spelling of that key: no other member of the row is used */
 	const char *alias_of;
 };
@@ -187,6 +198,21 @@ bool config_bind_all(const struct config_table *table, const struct node *node, 
  */
 bool config_blame(const struct config_table *table, const struct node *node, const char *path,
 		  const struct error *why, struct error *err);
+
+/* One row of a bound struct. */
+struct config_spot {
+	const struct config_table *table;
+	const struct config_row *row;
+	const void *config;      /* the struct of the section */
+	const void *member;      /* the row's in it */
+	const struct node *node; /* the entry in the file, or the closest around it; may be NULL */
+	const char *path;        /* of the row */
+};
+
+/* Visits all rows of a bound struct, sections that are there and their rows included. */
+void config_walk(const struct config_table *table, const void *config, const struct node *node,
+		 const char *path, void (*visit)(void *context, const struct config_spot *spot),
+		 void *context);
 
 /* Calls `inert` for each inert key that the node sets (path of the key). */
 void config_each_inert(const struct config_table *table, const struct node *node, const char *path,

@@ -63,12 +63,12 @@ static const struct config_table compression_table = { sizeof(struct compression
 						       compression_rows };
 
 static const struct config_row file_rows[] = {
-	CONFIG_ROW(struct file_config, path, .key = "path",
+	CONFIG_ROW(struct file_config, path, .key = "path", .role = ROLE_WRITES_FILE,
 		   .help = "The file, for `json` and `proto`. No other `file` exporter may use "
 			   "it. A named pipe must have a reader when the gateway starts. A "
 			   "symbolic link is an error, except for those of the system "
 			   "(`/dev/stdout`, `/proc/self/fd/1`)."),
-	CONFIG_ROW(struct file_config, directory, .key = "directory",
+	CONFIG_ROW(struct file_config, directory, .key = "directory", .role = ROLE_WRITES_DIRECTORY,
 		   .help = "The directory of the files, for `pprof`. No other `file` exporter may "
 			   "use it. Not a key of the Collector."),
 	CONFIG_ROW(

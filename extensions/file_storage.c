@@ -116,7 +116,7 @@ static const struct config_table compaction_table = { sizeof(struct compaction_c
 
 static const struct config_row rows[] = {
 	CONFIG_ROW(struct file_storage_config, directory, .key = "directory",
-		   .def = "/var/lib/otelcol/file_storage",
+		   .role = ROLE_WRITES_DIRECTORY, .def = "/var/lib/otelcol/file_storage",
 		   .help = "The directory. It belongs to one process: a second one is refused. "
 			   "Other users must not be able to write to it."),
 	CONFIG_ROW(struct file_storage_config, create_directory, .key = "create_directory",

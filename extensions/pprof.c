@@ -307,6 +307,7 @@ static bool pprof_check(const void *config, struct error *err)
 
 static const struct config_row rows[] = {
 	CONFIG_ROW(struct pprof_config, endpoint, .key = "endpoint", .def = "localhost:1777",
+		   .role = ROLE_LISTENS,
 		   .help = "Address to listen on. Anyone who can reach it can profile the "
 			   "gateway, so keep it local."),
 	CONFIG_ROW(struct pprof_config, save_to_file, .key = "save_to_file",

@@ -3,6 +3,7 @@
 
 #include "base/system.h"
 #include "gateway/components.h"
+#include "gateway/listeners.h"
 #include "pipeline/graph/inventory.h"
 
 enum { CORES_MAX = 64 };
@@ -64,6 +65,16 @@ bool runtime_check(const struct node *root, struct problems *problems)
 	return inventory_check(root, components, problems) && ok;
 }
 
+static bool has_own_addresses(const struct runtime *r, const struct graph *graph,
+			      struct problems *problems)
+{
+	struct listeners listeners;
+	listeners_find(&listeners, graph, r->telemetry);
+	bool ok = listeners_check(&listeners, problems);
+	listeners_fini(&listeners);
+	return ok;
+}
+
 struct graph *runtime_build(struct runtime *r, const struct node *root,
 			    const struct service_view *service, struct graph *predecessor,
 			    struct problems *problems)
@@ -73,7 +84,7 @@ struct graph *runtime_build(struct runtime *r, const struct node *root,
 		inventory_check(root, components, problems);
 		return NULL;
 	}
-	return graph_build(
+	struct graph *graph = graph_build(
 		&(struct graph_options){
 			.root = root,
 			.factories = components,
@@ -93,6 +104,9 @@ struct graph *runtime_build(struct runtime *r, const struct node *root,
 			.problems = problems,
 		},
 		&err);
+	if (graph && !has_own_addresses(r, graph, problems))
+		graph_unref(&graph);
+	return graph;
 }
 
 void runtime_reopen(struct runtime *r)

@@ -461,6 +461,15 @@ static char *listen_endpoint(const struct prometheus_config *p)
 	return memory_format("%s%s%s:%ld", bare ? "[" : "", p->host, bare ? "]" : "", p->port);
 }
 
+char *telemetry_endpoint(const struct telemetry *t)
+{
+	const struct reader_config *reader = t->config.metrics.readers.at;
+	if (!strcasecmp(t->config.metrics.level, "none"))
+		return NULL;
+	/* there is one: check_metrics */
+	return listen_endpoint(&reader->pull.exporter.prometheus);
+}
+
 bool telemetry_start(struct telemetry *t, struct error *err)
 {
 	const struct http_route routes[] = {
@@ -468,14 +477,15 @@ bool telemetry_start(struct telemetry *t, struct error *err)
 		{ .path = "/", .methods = "GET,HEAD", .headers = serve_index },
 	};
 	struct http_server_config *http = &t->http;
-	if (!strcasecmp(t->config.metrics.level, "none"))
+	char *endpoint = telemetry_endpoint(t);
+	if (!endpoint)
 		return true;
-	/* there is one: check_metrics */
-	const struct reader_config *reader = t->config.metrics.readers.at;
-	if (!config_bind(&http_server_table, NULL, "service::telemetry::metrics", http, err))
+	if (!config_bind(&http_server_table, NULL, "service::telemetry::metrics", http, err)) {
+		memory_free(endpoint);
 		return false;
+	}
 	memory_free(http->endpoint);
-	http->endpoint = listen_endpoint(&reader->pull.exporter.prometheus);
+	http->endpoint = endpoint;
 	http->max_connections = CONNECTIONS_MAX;
 	http->max_connections_per_peer = CONNECTIONS_MAX / 2;
 	t->server = http_server_start(

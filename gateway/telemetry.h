@@ -19,6 +19,8 @@ struct telemetry *telemetry_new(const struct node *node, struct metrics *metrics
 bool telemetry_check(const struct node *node, struct problems *problems);
 /* Opens the log's outputs and logs the keys without effect. */
 bool telemetry_open_log(struct telemetry *telemetry, struct error *err);
+/* The address of the metrics listener, freed by the caller; NULL: there is none. */
+char *telemetry_endpoint(const struct telemetry *telemetry);
 /* Opens the metrics listener. */
 bool telemetry_start(struct telemetry *telemetry, struct error *err);
 void telemetry_unref(struct telemetry **telemetry);

@@ -53,7 +53,7 @@ extern const struct config_table rpc_keepalive_table, rpc_dialer_table;
  * table's check is rpc_server_check. */
 /* clang-format off */
 #define RPC_SERVER_ROWS(default_endpoint) \
-	CONFIG_ROW(struct rpc_server_config, endpoint, .key = "endpoint", .def = default_endpoint, \
+	CONFIG_ROW(struct rpc_server_config, endpoint, .key = "endpoint", .def = default_endpoint, .role = ROLE_LISTENS, \
 		   .help = "host:port to listen on, or the path of a unix socket. 0.0.0.0 and :: both mean all interfaces, IPv4 and IPv6."), \
 	CONFIG_ROW(struct rpc_server_config, transport, .key = "transport", .def = "tcp", \
 		   .choices = rpc_server_transports, .help = "tcp, tcp4, tcp6 or unix."), \

@@ -113,7 +113,7 @@ struct http_server_config {
  * of three of them. */
 /* clang-format off */
 #define HTTP_SERVER_ROWS(type, member, default_endpoint, connections, of_a_peer) \
-	CONFIG_ROW(type, member.endpoint, .key = "endpoint", .def = default_endpoint, \
+	CONFIG_ROW(type, member.endpoint, .key = "endpoint", .def = default_endpoint, .role = ROLE_LISTENS, \
 		   .help = "Address to listen on: host:port, [v6]:port, :port (all addresses), " \
 			   "or a path with `transport: unix`."), \
 	CONFIG_ROW(type, member.transport, .key = "transport", .def = "tcp", \

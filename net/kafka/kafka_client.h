@@ -49,7 +49,7 @@ extern const struct config_table kafka_auth_table, kafka_metadata_table;
 /* The rows of a component's table: KAFKA_CLIENT_ROWS(struct kafka_config, client). */
 /* clang-format off */
 #define KAFKA_CLIENT_ROWS(type, member) \
-	CONFIG_ROW(type, member.brokers, .key = "brokers", .def = "[localhost:9092]", \
+	CONFIG_ROW(type, member.brokers, .key = "brokers", .role = ROLE_CONNECTS, .def = "[localhost:9092]", \
 		   .help = "`host:port` of the brokers to ask for the others."), \
 	CONFIG_ROW(type, member.client_id, .key = "client_id", .def = "otel-collector", \
 		   .help = "Names the client in the brokers' logs, metrics and quotas."), \

@@ -175,6 +175,7 @@ static bool check_dead_letter(const void *config, struct error *err)
 
 static const struct config_row dead_letter_rows[] = {
 	CONFIG_ROW(struct dead_letter_config, directory, .key = "directory",
+		   .role = ROLE_WRITES_DIRECTORY,
 		   .help = "The directory, of this exporter alone. It is created if it does not "
 			   "exist (0700). `portcullis replay` sends again what is in it."),
 	CONFIG_ROW(struct dead_letter_config, max_size_mib, .key = "max_size_mib", .def = "1024",

@@ -37,7 +37,7 @@ extern const struct config_table grpc_keepalive_table;
 /* The rows of an exporter's table: GRPC_SENDER_ROWS(struct parca_config, client). */
 /* clang-format off */
 #define GRPC_SENDER_ROWS(type, member) \
-	CONFIG_ROW(type, member.endpoint, .key = "endpoint", \
+	CONFIG_ROW(type, member.endpoint, .key = "endpoint", .role = ROLE_CONNECTS, \
 		   .help = "`host:port` of the gRPC server. `https://` forces TLS, `http://` is ignored. Also " \
 			   "`dns:///host:port`, `unix:///path`, `ipv4:address:port,address:port`."), \
 	CONFIG_SECTION(type, member.tls, tls_client_table, .key = "tls", \

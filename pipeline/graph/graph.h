@@ -82,6 +82,12 @@ void graph_retire(struct graph *graph, uint64_t grace_ns, void (*stopped)(void *
 void graph_expire(struct graph *graph);
 void graph_unref(struct graph **graph);
 
+/* Visits the rows of the configuration: of the components in use, and of the section `service`
+ * (config_walk). */
+struct config_spot;
+void graph_walk(const struct graph *graph,
+		void (*visit)(void *context, const struct config_spot *spot), void *context);
+
 /* The section `service`, except telemetry; valid until graph_unref. */
 struct service_config;
 const struct service_config *graph_service(const struct graph *graph);

@@ -367,13 +367,16 @@ static bool is_named(const struct strings *names, const char *id)
 	return i < names->count;
 }
 
-static bool is_used(const struct inventory *inventory, const struct declared *d)
+bool inventory_uses(const struct inventory *inventory, const struct declared *d)
 {
 	const struct config_items *pipelines = &inventory->service.pipelines;
 	const struct pipeline_config *p = pipelines->at;
-	bool used = false;
-	for (size_t i = 0; i < pipelines->count && d->factory->exporter; i++)
-		used = used || is_named(&p[i].exporters, d->id);
+	enum component_kind kind = d->factory->kind;
+	bool used = kind == COMPONENT_EXTENSION && is_named(&inventory->service.extensions, d->id);
+	for (size_t i = 0; i < pipelines->count && !used; i++)
+		used = (kind == COMPONENT_EXPORTER && is_named(&p[i].exporters, d->id)) ||
+		       (kind == COMPONENT_RECEIVER && is_named(&p[i].receivers, d->id)) ||
+		       (kind == COMPONENT_PROCESSOR && is_named(&p[i].processors, d->id));
 	return used;
 }
 
@@ -385,7 +388,7 @@ static char *owned_path(const struct inventory *inventory, const struct declared
 {
 	const struct exporter_ops *ops = d->factory->exporter;
 	const char *path = NULL;
-	if (!is_used(inventory, d))
+	if (!ops || !inventory_uses(inventory, d))
 		return NULL;
 	if (which)
 		path = inventory_delivery(d)->dead_letter.directory;

@@ -53,6 +53,9 @@ bool inventory_has(const struct inventory *inventory, enum component_kind kind);
 const struct declared *inventory_find(const struct inventory *inventory, enum component_kind kind,
 				      const char *id);
 
+/* Does a pipeline, or service::extensions, name it? */
+bool inventory_uses(const struct inventory *inventory, const struct declared *declared);
+
 /* What the receiver's senders wait for. */
 /* The receiver's key `deduplicate`; NULL: it has none. */
 const struct duplicates_config *inventory_duplicates(const struct declared *receiver);

@@ -70,3 +70,17 @@ bool graph_resolved(struct graph *g, const struct declared *declared, struct err
 	error_clear(&m->err);
 	return false;
 }
+
+void graph_walk(const struct graph *g, void (*visit)(void *context, const struct config_spot *spot),
+		void *context)
+{
+	const struct inventory *inventory = &g->inventory;
+	for (size_t i = 0; i < inventory->count; i++) {
+		const struct declared *d = &inventory->at[i];
+		if (inventory_uses(inventory, d))
+			config_walk(d->factory->config, d->config, d->node, d->path, visit,
+				    context);
+	}
+	config_walk(&service_table, &inventory->service, node_get(inventory->root, "service"),
+		    "service", visit, context);
+}

@@ -34,6 +34,7 @@ static bool check_admin(const void *config, struct error *err)
 
 static const struct config_row admin_rows[] = {
 	CONFIG_ROW(struct admin_config, endpoint, .key = "endpoint", .def = "127.0.0.1:13134",
+		   .role = ROLE_LISTENS,
 		   .help = "Address to listen on. Only loopback addresses are allowed."),
 	{ 0 }
 };

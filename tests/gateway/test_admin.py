@@ -53,7 +53,7 @@ def test_a_web_page_cannot_use_the_admin_endpoint(build):
     ("127.0.0.1:1", True), ("127.3.2.1:1", True), ("localhost:1", True), ("'[::1]:1'", True),
     ("0.0.0.0:1", False), ("'[::]:1'", False), ("':1'", False), ("10.0.0.1:1", False), ("localhost.example.com:1", False)])
 def test_the_admin_endpoint_is_on_loopback_only(build, endpoint, fine):
-    text = CONFIG.replace("127.0.0.1:{port:admin}", endpoint).replace("{port:pprof}", "1").replace("{port:health}", "2")
+    text = CONFIG.replace("127.0.0.1:{port:admin}", endpoint).replace("{port:pprof}", "3").replace("{port:health}", "2")
     done = subprocess.run([str(build / "portcullis"), "validate", "--config", "/dev/stdin"], input=text, text=True,
                           capture_output=True)
     assert done.returncode == (0 if fine else 1), done.stderr
