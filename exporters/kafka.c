@@ -230,17 +230,6 @@ static const enum packet_encoding encodings[] = { [KAFKA_PROTO] = PACKET_REFEREN
 						  [KAFKA_JSON] = PACKET_REFERENCES_JSON,
 						  [KAFKA_PPROF] = PACKET_REQUEST };
 
-static char *join(const struct strings *brokers)
-{
-	char *all = memory_text(brokers->at[0]);
-	for (size_t i = 1; i < brokers->count; i++) {
-		char *longer = memory_format("%s,%s", all, brokers->at[i]);
-		memory_free(all);
-		all = longer;
-	}
-	return all;
-}
-
 static bool kafka_create(void *instance, const void *settings, const struct host *host,
 			 struct error *err)
 {
@@ -258,7 +247,7 @@ static bool kafka_create(void *instance, const void *settings, const struct host
 	self->sends_key = idempotency_is_on(c->idempotency_key, &c->record_headers);
 	kafka_topics_init(&self->topics);
 	kafka_client_place(&c->client, &self->address, &self->port);
-	self->brokers = join(&c->client.brokers);
+	self->brokers = kafka_client_join(&c->client.brokers);
 	pthread_rwlock_init(&self->lock, NULL);
 	return true;
 }

@@ -69,7 +69,8 @@
 	"| any other | dropped |\n\n" \
 	"**Unsupported by the store**, and counted in `otelcol_exporter_unsupported_items`: timestamps of samples, " \
 	"columns of lines, `doc_url`, profile IDs, names of scopes, attributes of mappings and locations that have no pprof " \
-	"field, samples with the value 0, negative values (1.12 keeps one next to a positive value of the same sample; newer " \
+	"field, samples with the value 0, samples whose stack has no frames (`empty_stack`; the store drops them), " \
+	"negative values (1.12 keeps one next to a positive value of the same sample; newer " \
 	"versions drop the whole sample, so it is sent as two samples and the positive value is kept), and addresses of " \
 	"symbolised mappings. Numeric labels of samples are unsupported too (`numeric_sample_labels` converts them to " \
 	"strings); they are counted with the labels. " \
