@@ -427,22 +427,22 @@ static void find_plain_secrets(struct lint *lint)
 
 const struct lint_check lint_checks[] = {
 	{ "no-policy",
-	  "A pipeline has neither `allowlist` nor `redaction` without `allow_all_keys`, and sends to "
-	  "an exporter, so every attribute passes. A pipeline behind a connector needs none if all "
-	  "pipelines that lead there have one. `require_policy` makes this an error.",
+	  "A pipeline has neither `allowlist` nor `redaction` without `allow_all_keys`, and sends "
+	  "to an exporter, so every attribute passes. A pipeline behind a connector needs none if "
+	  "all pipelines that lead there have one. `require_policy` makes this an error.",
 	  find_no_policy },
 	{ "denied-attribute",
-	  "The processor `resource` inserts an attribute that a later processor of the same pipeline "
-	  "removes.",
+	  "The processor `resource` inserts an attribute that a later processor of the same "
+	  "pipeline removes.",
 	  find_denied_attributes },
 	{ "otlp-to-parca",
-	  "The endpoint of an OTLP exporter contains `parca` or `polarsignals`, or has Parca's port "
-	  "7070. Parca shows wrong function names for profiles that it gets by OTLP. Use the exporter "
-	  "`parca`.",
+	  "The endpoint of an OTLP exporter contains `parca` or `polarsignals`, or has Parca's "
+	  "port 7070. Parca shows wrong function names for profiles that it gets by OTLP. Use the "
+	  "exporter `parca`.",
 	  find_otlp_to_parca },
 	{ "open-listener",
-	  "A receiver listens on every interface (`0.0.0.0`, `[::]` or no host) without `tls` and "
-	  "without `auth`.",
+	  "A receiver listens on every interface (`0.0.0.0`, `[::]` or no host) without `tls` "
+	  "and without `auth`.",
 	  find_open_listeners },
 	{ "plain-secret",
 	  "A password, token, key, or a header such as `authorization` is written out in the "
