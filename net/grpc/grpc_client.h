@@ -22,12 +22,12 @@
 
 /* An endpoint in the Collector's notation, parsed. */
 struct grpc_endpoint {
-	char *target;      /* for core: "dns:///host:port", "unix:/path" */
-	char *host, *port; /* for metric labels; empty for unix sockets and lists */
-	char *shown;       /* as configured, without what may be a password */
-	bool tls;          /* https:// forces it */
-	/* With a proxy, `target` is its address. NULL: there is none. */
-	char *behind;              /* "host:port" of the server */
+	char *target;              /* for core: "dns:///host:port", "unix:/path" */
+	char *host, *port;         /* for metric labels; empty for unix sockets and lists */
+	char *shown;               /* as configured, without what may be a password */
+	char *authority;           /* "host:port"; NULL: for core to choose */
+	bool tls;                  /* https:// forces it */
+	bool proxied;              /* `target` is the address of a proxy */
 	char *proxy_authorization; /* "Basic ..."; NULL: none */
 };
 

@@ -2,6 +2,7 @@
 #include "net/grpc/grpc_client.h"
 
 #include <string.h>
+#include <strings.h>
 
 #include "base/base64.h"
 #include "base/memory.h"
@@ -38,12 +39,16 @@ static bool parse_host_port(const char *text, struct grpc_endpoint *out, struct 
 	struct host_port parts;
 	if (!host_port_parse("endpoint", text, 1, &parts, err))
 		return false;
-	bool bracketed = *text == '[';
 	out->host = parts.host_len ? memory_text_of(parts.host, parts.host_len)
 				   : memory_text("localhost");
 	out->port = memory_text(parts.port);
-	out->target =
-		memory_format(bracketed ? "dns:///[%s]:%s" : "dns:///%s:%s", out->host, out->port);
+	out->authority = proxy_place(out->host, out->port);
+	/* RFC 6761, section 6.3, without c-ares, which leaks that name each time (1.18) */
+	if (!strcasecmp(out->host, "localhost"))
+		out->target =
+			memory_format("ipv6:[::1]:%s,[::ffff:127.0.0.1]:%s", out->port, out->port);
+	else
+		out->target = memory_format("dns:///%s", out->authority);
 	return true;
 }
 
@@ -94,7 +99,7 @@ bool grpc_endpoint_find_proxy(struct grpc_endpoint *e, struct error *err)
 		char *place = proxy_place(proxy.host, proxy.port);
 		memory_free(e->target);
 		e->target = memory_format("dns:///%s", place);
-		e->behind = proxy_place(e->host, e->port);
+		e->proxied = true;
 		e->proxy_authorization = proxy.user ? basic_authorization(&proxy) : NULL;
 		memory_free(place);
 	}
@@ -107,7 +112,7 @@ bool grpc_endpoint_find_proxy(struct grpc_endpoint *e, struct error *err)
 
 void grpc_endpoint_fini(struct grpc_endpoint *endpoint)
 {
-	memory_free(endpoint->behind);
+	memory_free(endpoint->authority);
 	memory_free(endpoint->proxy_authorization);
 	memory_free(endpoint->target);
 	memory_free(endpoint->host);

@@ -90,10 +90,11 @@ static char *add_proxy(struct args *args, const struct grpc_endpoint *endpoint,
 	add_number(args, GRPC_ARG_ENABLE_HTTP_PROXY, 0);
 	if (endpoint->proxy_authorization)
 		header = memory_format("Proxy-Authorization:%s", endpoint->proxy_authorization);
-	add_text(args, "grpc.http_connect_server", endpoint->behind);
+	add_text(args, "grpc.http_connect_server", endpoint->proxied ? endpoint->authority : NULL);
 	add_text(args, "grpc.http_connect_headers", header);
-	/* not that of the proxy; also the name in the server's certificate */
-	add_text(args, GRPC_ARG_DEFAULT_AUTHORITY, o->authority ? o->authority : endpoint->behind);
+	/* not that of the target; also the name in the server's certificate */
+	add_text(args, GRPC_ARG_DEFAULT_AUTHORITY,
+		 o->authority ? o->authority : endpoint->authority);
 	return header;
 }
 

@@ -6,8 +6,8 @@
 #include <stdbool.h>
 
 /*
- * The cookies that servers have set, for the later requests of the same client, as long as it lives.
- * A server can make it hold at most HTTP_COOKIES_MAX: then all are forgotten. [loop thread]
+ * The cookies that servers have set, for the later requests of the same client, as long as it
+ * lives. A server can make it hold at most HTTP_COOKIES_MAX: then all are forgotten. [loop thread]
  */
 #define HTTP_COOKIES_MAX 256
 

@@ -137,6 +137,15 @@ def test_pick_first_uses_one_address(build):
         assert [taken(sink) for sink in sinks] == [30, 0, 0]
 
 
+@pytest.mark.parametrize("host", ["127.0.0.1", "[::1]"])
+def test_localhost_is_both_loopback_addresses(build, host):
+    """Its connections are renewed, so that what is leaked for the name is leaked again."""
+    with peers.Sink(address=host) as sink, Rig(build, "otlp_grpc", "localhost:%d" % sink.port, PLAIN, "max_connection_age: 100ms") as rig:
+        end = time.monotonic() + 1
+        rig.send_until(lambda: time.monotonic() > end)
+        assert sink.samples() == rig.sent
+
+
 class Load:
     """Requests from another thread, while addresses change."""
 

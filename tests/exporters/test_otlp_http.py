@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The exporter otlp_http against a server that answers as a test says: what a request is, and what becomes of each answer."""
+import contextlib
 import itertools
 import json
 import signal
+import socket
 import ssl
 import subprocess
 import threading
@@ -14,7 +16,9 @@ from harness import build as make
 from harness import otlp, peers
 from harness.certificates import make_ca, make_leaf
 from harness.gateway import Gateway
+from harness.listener import Listener
 from harness.otlphttp import JSON, OK, PATH, PROTO, OtlpSink, json_reply
+from harness.proxy import join
 from harness.push import reply
 
 CANARY = "words-of-the-server"
@@ -400,6 +404,36 @@ def test_tls_needs_a_known_ca(build, certificates, tls, good):
             else:
                 rig.gateway.until(lambda: '"tls"' in rig.gateway.log())
                 assert not sink.seen
+
+
+class Door(Listener):
+    """In front of a server of TLS: while there is a greeting, that is all that a client gets."""
+
+    def __init__(self, target, greeting):
+        self.target, self.greeting = target, greeting
+        super().__init__()
+
+    def serve(self, client):
+        if self.greeting is None:
+            return join(client, socket.create_connection(("127.0.0.1", self.target)))
+        with contextlib.suppress(OSError), client:
+            client.recv(65536)  # the ClientHello
+            client.sendall(self.greeting)
+
+
+HANDSHAKES = {"nothing": b"", "HTTP": b"HTTP/1.1 400 Bad Request\r\n\r\n", "an alert": b"\x15\x03\x03\0\2\2\x46", "zeros": bytes(100),
+              "half a record": b"\x16\x03\x03\x40\0\2\0\0"}
+
+
+@pytest.mark.parametrize("what", HANDSHAKES)
+def test_a_handshake_that_fails_is_tried_again(build, certificates, what):
+    with OtlpSink((certificates / "server.pem", certificates / "server.key")) as sink, Door(sink.port, HANDSHAKES[what]) as door:
+        with Rig(build, sink, "tls: {ca_file: %s/ca.pem}" % certificates, endpoint="https://localhost:%d" % door.port) as rig:
+            sent = rig.send()
+            rig.gateway.until(lambda: '"error": "tls"' in rig.gateway.log())
+            door.greeting = None
+            rig.settle(10)
+            assert sink.samples() == otlp.samples(sent) and rig.total("out") == 10
 
 
 TLS_1_2, TLS_1_3 = ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3

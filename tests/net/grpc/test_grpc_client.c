@@ -456,13 +456,14 @@ static void endpoints_are_understood(void **state)
 		const char *text, *target, *host, *port;
 		bool tls;
 	} rows[] = {
-		{ "localhost:4317", "dns:///localhost:4317", "localhost", "4317", false },
+		{ "localhost:4317", "ipv6:[::1]:4317,[::ffff:127.0.0.1]:4317", "localhost", "4317",
+		  false },
 		{ "http://a.test:1", "dns:///a.test:1", "a.test", "1", false },
 		{ "https://a.test:65535", "dns:///a.test:65535", "a.test", "65535", true },
 		{ "dns:///a.test:1", "dns:///a.test:1", "a.test", "1", false },
 		{ "passthrough:///10.0.0.1:1", "dns:///10.0.0.1:1", "10.0.0.1", "1", false },
 		{ "[::1]:4317", "dns:///[::1]:4317", "::1", "4317", false },
-		{ ":4317", "dns:///localhost:4317", "localhost", "4317", false },
+		{ ":4317", "ipv6:[::1]:4317,[::ffff:127.0.0.1]:4317", "localhost", "4317", false },
 		{ "unix:///run/a", "unix:///run/a", "", "", false },
 		{ "unix://run/a", "unix:run/a", "", "", false },
 		{ "unix:run/a", "unix:run/a", "", "", false },
