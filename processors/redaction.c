@@ -99,10 +99,12 @@ static void count_masked(struct pass *pass, enum reason reason, struct view key)
 
 /* ---- strings */
 
+/* A summary counts allowed values even if nothing could mask them. */
 static bool searches(const struct pass *pass, enum site_role role)
 {
 	const struct redaction_rules *rules = &pass->self->rules;
-	return rules->values.blocked.count && rules->roles >> role & 1;
+	bool counts = rules->summary && rules->values.allowed.count;
+	return (rules->values.blocked.count || counts) && rules->roles >> role & 1;
 }
 
 /* The string that stands for this one. */

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The OpenTelemetry Collector, in front of the gateway or behind it."""
+import json
 import pathlib
 import re
 import textwrap
 
-from interop import cache, golang, partner
+from interop import cache, golang, partner, process
 
 BUILDER = "go.opentelemetry.io/collector/cmd/builder"
 # Its own metrics have a fixed port; nobody asks for them here.
@@ -53,3 +54,26 @@ class KafkaCollector(Collector):
 
     name, version, fixture = "OpenTelemetry Collector, Kafka", "0.160.0", "collector_kafka"
     recipe = "collector-kafka.yaml"
+
+
+class RedactionProcessor:
+    """Its processor `redaction` alone, which supports logs and no profiles: no server, one run for all questions."""
+
+    name, version, fixture = "OpenTelemetry Collector, redaction", Collector.version, "redaction_processor"
+    SOURCE = pathlib.Path(__file__).resolve().parent / "scripts" / "redaction.go"
+
+    @classmethod
+    def shown_version(cls):
+        return cls.version
+
+    @classmethod
+    def installed(cls):
+        return golang.program("redaction", cls.version, source=cls.SOURCE)
+
+    def logs(self, tasks):
+        """[(configuration, logs in OTLP/JSON)] -> the logs that it passes on, or {"error": ...}."""
+        with process.directory() as scratch:
+            lines = "".join(json.dumps({"config": config, "logs": logs}) + "\n" for config, logs in tasks)
+            (scratch / "in").write_text(lines)
+            command = ["sh", "-c", 'exec "$0" <in', self.installed()]
+            return [json.loads(line) for line in process.run(command, scratch / "log", 120, scratch).splitlines()]

@@ -59,6 +59,11 @@ def collector_kafka():
 
 
 @pytest.fixture(scope="module")
+def redaction_processor():
+    return started(partners.RedactionProcessor)
+
+
+@pytest.fixture(scope="module")
 def kafka():
     """The class."""
     started(partners.Kafka)

@@ -5,7 +5,7 @@ import os
 
 from interop import agents
 from interop.clients import GrpcGo, Grpcio, GrpcJava, GrpcJs, Grpcurl, H2spec, Nghttp2
-from interop.collector import Collector, KafkaCollector
+from interop.collector import Collector, KafkaCollector, RedactionProcessor
 from interop.foreign import Foreign
 from interop.gotool import GoPprof
 from interop.kafka import Kafka
@@ -13,8 +13,8 @@ from interop.parca import NewParca, Parca
 from interop.pdata import OlderPdata, Pdata
 from interop.pyroscope import NewPyroscope, Pyroscope
 
-EVERY = [Collector, KafkaCollector, Pyroscope, NewPyroscope, Parca, NewParca, Kafka, Foreign, OlderPdata, Pdata, GoPprof, GrpcGo, GrpcJava, GrpcJs, Grpcio, Grpcurl,
-         Nghttp2, H2spec, *agents.ALL]
+EVERY = [Collector, KafkaCollector, RedactionProcessor, Pyroscope, NewPyroscope, Parca, NewParca, Kafka, Foreign, OlderPdata, Pdata, GoPprof, GrpcGo,
+         GrpcJava, GrpcJs, Grpcio, Grpcurl, Nghttp2, H2spec, *agents.ALL]
 ALL = list({partner.name: partner for partner in EVERY}.values()) if os.environ.get("INTEROP_NEWEST") else EVERY
 
 

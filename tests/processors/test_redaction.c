@@ -472,6 +472,15 @@ static void a_summary_has_counts_and_no_names(void **state)
 	assert_false(tables_reach(&p, "CANARY"));
 }
 
+static void a_summary_counts_allowed_values_even_if_none_are_blocked(void **state)
+{
+	(void)state;
+	open_policy("{allow_all_keys: true, allowed_values: [fine], summary: info}");
+	p.resources.at[0].attributes = tables_list(&p, tables_attribute(&p, "a", "fine"), 0);
+	assert_true(policy_run(&policy, &p));
+	assert_int_equal(count_at(p.resources.at[0].attributes, "redaction.allowed.count"), 1);
+}
+
 static void a_silent_policy_has_no_place_for_counts(void **state)
 {
 	(void)state;
@@ -516,6 +525,7 @@ int main(void)
 		TEST(many_matches_mask_the_whole_string),
 		TEST(roles_select_strings),
 		TEST(a_summary_has_counts_and_no_names),
+		TEST(a_summary_counts_allowed_values_even_if_none_are_blocked),
 		TEST(a_silent_policy_has_no_place_for_counts),
 		TEST(a_request_without_effect_is_not_changed),
 	};
