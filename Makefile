@@ -211,9 +211,9 @@ bench: install-test
 	$(MAKE) -j$(JOBS) MODE=release build-tests
 	$(PYTHON) tests/bench/bench.py
 
-# Beside the Collector, and with a failing destination; each writes its section of docs/BENCHMARKS.md. QUICK=1: a first look.
+# Beside the Collector, and with a failing destination; each writes its section of docs/BENCHMARKS.md, bench-pii of docs/POLICY.md. QUICK=1: a first look.
 BENCH_PEERS := $(B)/portcullis $(B)/tests/bench/peers/load $(B)/tests/bench/peers/sink $(B)/tests/support/pprof_tool
-bench-peers bench-leak bench-failing bench-push bench-durable bench-soak bench-fleet: bench-%: install-test
+bench-peers bench-leak bench-failing bench-push bench-durable bench-soak bench-fleet bench-pii: bench-%: install-test
 	$(MAKE) -j$(JOBS) MODE=release build-bench
 	$(PYTHON) tests/bench/$*/bench_$*.py
 
@@ -288,7 +288,7 @@ run: install-build
 clean:
 	rm -rf build out
 
-.PHONY: FORCE all build-tools build-unit build-tests unit replay python test tsan lint format manual manual-check sbom fuzz fuzzers bench bench-peers bench-leak bench-failing bench-push bench-durable bench-soak bench-fleet build-bench interop chaos install install-debug uninstall install-build install-test install-interop run clean
+.PHONY: FORCE all build-tools build-unit build-tests unit replay python test tsan lint format manual manual-check sbom fuzz fuzzers bench bench-peers bench-leak bench-failing bench-push bench-durable bench-soak bench-fleet bench-pii build-bench interop chaos install install-debug uninstall install-build install-test install-interop run clean
 .SECONDARY: $(PROTO_C) $(TEST_PROTO_C)
 .INTERMEDIATE: $(B)/portcullis.full
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/BENCHMARKS.md: each bench writes its own section and leaves the others as they are."""
+"""docs/BENCHMARKS.md: each bench writes its own section and leaves the others as they are. A bench whose results belong to
+another page writes between two marks there."""
 import datetime
 import os
 import pathlib
@@ -31,13 +32,16 @@ Ratios are the result; absolute times are notes about one machine on one day.
 """
 
 
-def _marks(name):
-    return "<!-- %s: written by `%s` -->" % (name, SECTIONS[name]), "<!-- end of %s -->" % name
+def _marks(name, command):
+    return "<!-- %s: written by `%s` -->" % (name, command), "<!-- end of %s -->" % name
+
+
+def _search(marks, text):
+    return re.search("%s\n(.*?)\n%s" % tuple(map(re.escape, marks)), text, re.S)
 
 
 def _find(name, text):
-    begin, end = _marks(name)
-    found = re.search(re.escape(begin) + "\n(.*?)\n" + re.escape(end), text, re.S)
+    found = _search(_marks(name, SECTIONS[name]), text)
     return found[1] if found else "\nNot run yet.\n"
 
 
@@ -48,9 +52,18 @@ def write(name, lines):
     texts[name] = "\n" + "\n".join(lines) + "\n"
     parts = [HEAD]
     for section, text in texts.items():
-        begin, end = _marks(section)
+        begin, end = _marks(section, SECTIONS[section])
         parts.append("%s\n%s\n%s\n" % (begin, text, end))
     PAGE.write_text("\n".join(parts))
+
+
+def write_between(page, name, command, lines):
+    """Replaces what stands between the marks of this name on a page that something else writes."""
+    marks, old = _marks(name, command), page.read_text()
+    found = _search(marks, old)
+    if not found:
+        raise ValueError("%s has no section %s" % (page.name, name))
+    page.write_text(old[:found.start(1)] + "\n" + "\n".join(lines) + "\n" + old[found.end(1):])
 
 
 def table(head, rows, left=1):

@@ -77,3 +77,10 @@ class RedactionProcessor:
             (scratch / "in").write_text(lines)
             command = ["sh", "-c", 'exec "$0" <in', self.installed()]
             return [json.loads(line) for line in process.run(command, scratch / "log", 120, scratch).splitlines()]
+
+
+class RedactionCollector(Collector):
+    """With the processor that masks values in logs, spans and metrics."""
+
+    name, fixture = "OpenTelemetry Collector, redaction", "collector_redaction"
+    recipe = "collector-redaction.yaml"
