@@ -8,6 +8,7 @@ Run by hand, when a list is to be made anew; what is missing is skipped. Where D
 downloaded into a temporary directory by package name, and nothing is installed. A list takes half of its names by chance and
 half for what they hold that detectors look for: digits, colons, @, ?, words such as token and users.
 """
+import os
 import pathlib
 import random
 import re
@@ -59,9 +60,28 @@ def cpp(_):
     return "libstdc++ of g++ (nm -D, c++filt)", elf(run("g++", "-print-file-name=libstdc++.so.6").strip(), "-D")
 
 
-def rust(_):
-    root = pathlib.Path(run("rustc", "--print", "sysroot").strip())
-    return "libstd of rustc (nm, c++filt)", elf(next(root.glob("lib/rustlib/*/lib/libstd-*.rlib")))
+RUST = """use std::{collections::*, env, fs, io::*, net::*, process::Command, sync::mpsc, thread, time::Instant};
+fn main() {
+    let (send, receive) = mpsc::channel();
+    thread::spawn(move || send.send(Instant::now().elapsed()).unwrap());
+    println!("{:?} {:?}", receive.recv(), Command::new("true").status());
+    let mut seen: BTreeMap<String, HashMap<IpAddr, Vec<u8>>> = BTreeMap::new();
+    for name in env::args() { seen.entry(name).or_default().insert("::1".parse().unwrap(), fs::read("x").unwrap_or_default()); }
+    let listener = TcpListener::bind("[::1]:0");
+    println!("{:?} {:?} {:?}", seen, listener, stdin().lines().map(|l| l.unwrap().parse::<f64>()).collect::<VecDeque<_>>());
+}
+"""
+
+
+def rust(directory):
+    (directory / "main.rs").write_text(RUST)
+    names = []
+    for version in ("legacy", "v0"):
+        made = directory / version
+        run("rustc", "-C", "symbol-mangling-version=" + version, "-Z", "unstable-options", "-o", made, directory / "main.rs", env=dict(
+            os.environ, RUSTC_BOOTSTRAP="1"))
+        names += elf(made)
+    return "a program of rustc with its standard library, in both manglings (nm, c++filt)", [n for n in names if re.search("_ZN|_R|::", n)]
 
 
 def golang(_):
