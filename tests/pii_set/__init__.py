@@ -57,8 +57,9 @@ class Entry:
         return HALVES[hashlib.sha256(self.text.encode()).digest()[0] & 1]
 
     def allowed(self, start, end):
-        """May this much be removed?"""
-        return any(low <= start and end <= high for low, high in (*self.spare, *((s.low, s.high) for s in self.spans)))
+        """May this much be removed? Punctuation beside what may go is no loss."""
+        ranges = [*self.spare, *((span.low, span.high) for span in self.spans)]
+        return bool(ranges) and all(not self.text[i].isalnum() or any(low <= i < high for low, high in ranges) for i in range(start, end))
 
 
 MARKS = re.compile("[«»‹›]")

@@ -3,7 +3,7 @@
 import ipaddress
 import urllib.parse
 
-from pii_set.around import must, place
+from pii_set.around import VALUES, must, place
 
 FIRST = ("alice", "bob", "carol", "dave", "erin", "frank", "grace", "heidi", "ivan", "judy", "mallory", "niaj", "olivia", "peggy",
          "rupert", "sybil", "trent", "victor", "wendy", "j\u00f6rg", "zo\u00eb", "\u0442\u0430\u043d\u044f")
@@ -89,8 +89,9 @@ LOCAL = ("%s", "[%s]:8080", "listen on %s", "host=%s", "http://[%s]:9090/", "con
 
 
 def ipv6_local(draw):
-    return "value", draw.choice(LOCAL) % must(draw.choice((
-        "::1", "::ffff:" + public_ipv4(draw), "::ffff:10.%d.3.4" % draw.randint(0, 255))))
+    """The prefix of a mapped address is the same for all hosts."""
+    return "value", draw.choice(LOCAL) % draw.choice((
+        "«::1»", "‹::ffff:«%s»›" % public_ipv4(draw), "‹::ffff:«10.%d.3.4»›" % draw.randint(0, 255)))
 
 
 def mac_text(draw):
@@ -113,7 +114,7 @@ def uuid_text(draw):
 
 
 def uuid(draw):
-    return place(draw, must(uuid_text(draw)))
+    return "value", draw.choice(VALUES) % must(uuid_text(draw))
 
 
 def uuid_in_names(draw):

@@ -51,8 +51,9 @@ def azure_secret(draw):
 
 
 def slack_webhook(draw):
+    """The whole URL is the credential."""
     return "value", draw.choice(("%s", "POST %s 404", "notify=%s", "curl -X POST %s")) % fill(
-        "https://hooks.slack.com/services/‹T{UPNUM:10}/B{UPNUM:10}/«{alnum:24}»›", draw)
+        "‹https://hooks.slack.com/services/T{UPNUM:10}/B{UPNUM:10}/«{alnum:24}»›", draw)
 
 
 def pem(draw):

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The detectors on strings whose labels are known (tests/pii_set), through the program. Of the half that is kept apart from
+tuning a failure shows only counts; make bench-pii measures on it."""
+import collections
+import random
+import re
+import subprocess
+
+import pprof_pb2
+import pytest
+from google.protobuf.message import DecodeError
+
+import pii_set
+import otlp_profiles_pb2 as pb
+from harness import canaries, poison, scrubbed
+from harness.corpus import inflate
+
+RECALL_MIN = 0.98
+# Of near misses. What is known to look the same: versions of four parts are addresses by their form.
+CHANGED_MAX = 0.05
+# The user's name in a path, in names of functions that some profilers write so.
+HOME = re.compile(r"^(?:file://)?/(?:home|Users)/([^/]+)/")
+
+
+@pytest.fixture(scope="module")
+def became(build):
+    """Of each entry of the set and each symbol, what `pii: {}` removed."""
+    entries = [*pii_set.entries(), *pii_set.all_symbols()]
+    texts = scrubbed.through(build / "portcullis", entries, {"all": "{}"})["all"]
+    return [(entry, scrubbed.spans(entry, text)) for entry, text in zip(entries, texts)]
+
+
+def shown(wrong):
+    """Strings of the half for tuning, and how many more there are of the other one."""
+    hidden = collections.Counter(entry.source for entry in wrong if entry.half == "apart")
+    return [entry.text for entry in wrong if entry.half == "tuning"], dict(hidden)
+
+
+# ---- the set
+
+def test_the_set_is_large_and_its_halves_are_alike():
+    entries = pii_set.entries()
+    assert len(entries) >= 3000
+    counts = collections.Counter((entry.stratum, entry.half) for entry in entries if entry.spans)
+    for kind in {kind for kind, _ in counts}:
+        halves = [counts[kind, half] for half in pii_set.HALVES]
+        assert sum(halves) >= 100 and min(halves) >= 0.35 * sum(halves), (kind, halves)
+
+
+def test_marks_say_what_must_go_and_what_may():
+    entry = pii_set.parse("a ‹b=«c»&d› «e» ‹f›", ["x", "y"], "value", "row")
+    assert entry.text == "a b=c&d e f" and entry.kinds == {"x", "y"}
+    assert [entry.text[s.start:s.end] for s in entry.spans] == ["c", "e"]
+    assert [entry.allowed(*span) for span in ((0, 1), (2, 7), (1, 8), (7, 9), (10, 11), (6, 9))] == [False, True, True, True, True, True]
+    assert scrubbed.removed("x=1234, y", "x=****, y") == [(2, 6)]
+    assert scrubbed.removed("int *a /home/b", "int *a /home/*") == [(13, 14)]
+    assert not scrubbed.caught(entry, [(4, 5)]) and scrubbed.caught(entry, [(4, 5)], "x") and scrubbed.caught(entry, [(2, 7), (8, 9)])
+
+
+def test_there_are_symbols_of_each_language():
+    assert len(pii_set.languages()) >= 13
+    for language in pii_set.languages():
+        assert len(list(pii_set.symbols(language))) >= 200, language
+
+
+# ---- the detectors
+
+def test_no_symbol_is_changed(became):
+    changed = [entry.text for entry, spans in became if entry.source in pii_set.languages() and spans]
+    assert changed == []
+
+
+def names(corpus):
+    """Names of functions in all real profiles."""
+    found = set()
+    for path in sorted((corpus / "otlp").glob("*-v111.pb")):
+        d = pb.ProfilesData.FromString(path.read_bytes()).dictionary
+        found.update(d.string_table[i] for f in d.function_table for i in (f.name_strindex, f.system_name_strindex))
+    for path in sorted((corpus / "pprof").glob("*.pb*")):
+        try:
+            p = pprof_pb2.Profile.FromString(inflate(path.read_bytes()))
+        except (DecodeError, UnicodeDecodeError):
+            continue  # not every one is sound
+        found.update(p.string_table[i] for f in p.function for i in (f.name, f.system_name))
+    return sorted(found - {""})
+
+
+def labelled(name):
+    home = HOME.match(name)
+    spans = (pii_set.Span("home_directory", *home.span(1), *home.span(1)),) if home else ()
+    return pii_set.Entry(name, spans, "function", "corpus")
+
+
+def test_of_function_names_in_real_profiles_only_users_go(build, corpus):
+    if not corpus:
+        pytest.skip("no corpus")
+    entries = [labelled(name) for name in names(corpus)]
+    texts = scrubbed.through(build / "portcullis", entries, {"all": "{}"})["all"]
+    assert len(entries) > 10000
+    found = [(entry, scrubbed.spans(entry, text)) for entry, text in zip(entries, texts)]
+    assert [entry.text for entry, spans in found if scrubbed.spoilt(entry, spans)] == []
+    assert [entry.text for entry, spans in found if not scrubbed.caught(entry, spans)] == []
+
+
+def test_almost_every_string_of_each_kind_is_caught(became):
+    missed, counts = collections.defaultdict(list), collections.Counter()
+    for entry, spans in became:
+        for kind in entry.kinds - pii_set.OPTIONAL:
+            counts[kind] += 1
+            if not scrubbed.caught(entry, spans, kind):
+                missed[kind].append(entry)
+    low = {kind: shown(missed[kind]) for kind in counts if len(missed[kind]) > (1 - RECALL_MIN) * counts[kind]}
+    assert not low
+
+
+def test_near_misses_stay(became):
+    near = [(entry, spans) for entry, spans in became
+            if not entry.kinds - pii_set.OPTIONAL and entry.source not in pii_set.languages()]
+    changed = [entry for entry, spans in near if spans]
+    assert len(changed) <= CHANGED_MAX * len(near), shown(changed)
+
+
+def test_integers_stay(became):
+    integers = [(entry, spans) for entry, spans in became if entry.role == "integer"]
+    assert len(integers) > 50
+    assert [entry.text for entry, spans in integers if spans] == []
+
+
+# ---- the leak oracle
+
+def on_by_default(binary):
+    manual = subprocess.run([binary, "components", "pii"], capture_output=True, text=True, check=True).stdout
+    off = {line.split("`")[1].rpartition(".")[2] for line in manual.splitlines()
+           if line.startswith("| `detectors.") and "absent until" in line}
+    return set(scrubbed.detectors(binary)) - off
+
+
+def test_each_detector_has_a_specimen_in_the_leak_oracle(build):
+    specimens = canaries.specimens(random.Random(1), canaries.Canaries(1).word)
+    assert on_by_default(build / "portcullis") <= set(specimens)
+
+
+@pytest.mark.parametrize("by_reference", [False, True])
+def test_each_specimen_stands_at_every_site(by_reference):
+    c = canaries.Canaries(1)
+    poison.specimens(c, by_reference)
+    sites = collections.defaultdict(set)
+    for kind in c.denied.values():
+        detector, _, site = kind.partition(" at ")
+        sites[detector].add(site)
+    every = set.union(*(sites[detector] for detector in canaries.specimens(c.random, c.word)))
+    assert len(every) > 25
+    for detector in canaries.specimens(c.random, c.word):
+        assert every <= sites[detector], detector
