@@ -31,6 +31,13 @@ def detectors(binary):
     return re.findall(r"`detectors\.(\w+)`", manual)
 
 
+def on_by_default(binary):
+    """Of these, those that `pii: {}` runs."""
+    manual = subprocess.run([binary, "components", "pii"], capture_output=True, text=True, check=True).stdout
+    off = re.findall(r"^\| `detectors\.(\w+)` \|[^|\n]*absent until", manual, re.M)
+    return [name for name in detectors(binary) if name not in off]
+
+
 def alone(names, name):
     """The policy with one detector."""
     off = ["%s: {enabled: false}" % other for other in names if other != name]

@@ -5,7 +5,10 @@ from harness.gateway import Gateway
 
 CONFIG = """
 receivers:
-  otlp: {protocols: {grpc: {endpoint: 127.0.0.1:{port:otlp}, max_recv_msg_size_mib: 64}}}
+  otlp:
+    protocols:
+      grpc: {endpoint: 127.0.0.1:{port:otlp}, max_recv_msg_size_mib: 64}
+      http: {endpoint: 127.0.0.1:{port:http}, max_request_body_size: 67108864}
   pprof: {server: {endpoint: 127.0.0.1:{port:pprof}, max_request_body_size: 67108864}}
 processors: {pii: {}}
 exporters:
@@ -21,11 +24,29 @@ CHANGED = {}
 
 
 def bodies():
-    """(name of the file, receiver, body)"""
+    """(name of the file, how it is sent, [bodies])"""
     for path in corpus.files("otlp/*-v111.pb"):
-        yield path.name, "otlp", path.read_bytes()
+        yield path.name, "grpc", [path.read_bytes()]
+    for path in corpus.files("otlp/*-v111.json"):
+        yield path.name, "http", [path.read_bytes()]
+    for path in corpus.files("otlp/*.jsonl"):
+        yield path.name, "http", path.read_bytes().splitlines()
     for path in corpus.files("pprof/*"):
-        yield path.name, "pprof", path.read_bytes()
+        yield path.name, "pprof", [path.read_bytes()]
+
+
+def send(gateway, client, how, body):
+    """False if there was no sample in it: nothing will arrive."""
+    if how == "grpc":
+        client.send(body)
+        return True
+    if how == "pprof":
+        status, _, text = peers.post(gateway.port["pprof"], body)
+        assert status == 204, text
+        return True
+    status, _, text = peers.post(gateway.port["http"], body, path="/v1development/profiles", headers={"Content-Type": "application/json"})
+    assert status == 200, text
+    return bool(otlp.samples(otlp.parse_json(body).SerializeToString()))
 
 
 def graph(data):
@@ -58,22 +79,21 @@ class Frames:
         self.place += 4 + int.from_bytes(data[:4], "big")
         return data[4:4 + int.from_bytes(data[:4], "big")]
 
+    def wait(self, gateway):
+        got = []
+        gateway.until(lambda: got.append(self.next()) or got[-1])
+        return got[-1]
+
 
 def compare(binary):
     """Yields (file, (frames, stacks) before, the same after) for each file of the corpus."""
     with Gateway(binary, CONFIG) as gateway, peers.Client(gateway.port["otlp"]) as client:
         ends = [Frames(gateway.directory / name) for name in ("before.binpb", "after.binpb")]
-        for name, receiver, body in bodies():
-            if receiver == "otlp":
-                client.send(body)
-            else:
-                status, _, text = peers.post(gateway.port["pprof"], body)
-                assert status == 204, (name, text)
-            got = [None, None]
-
-            def arrived():
-                for i, end in enumerate(ends):
-                    got[i] = got[i] or end.next()
-                return all(got)
-            gateway.until(arrived)
-            yield (name, *(tuple(map(len, graph(data))) for data in got))
+        for name, how, parts in bodies():
+            graphs = [(set(), set()), (set(), set())]
+            for body in parts:
+                if send(gateway, client, how, body):
+                    for seen, end in zip(graphs, ends):
+                        for all_of_it, more in zip(seen, graph(end.wait(gateway))):
+                            all_of_it |= more
+            yield (name, *(tuple(map(len, seen)) for seen in graphs))

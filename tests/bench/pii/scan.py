@@ -3,6 +3,7 @@
 [[what, start, end]] of what the tool that the argument names finds, in its default settings."""
 import json
 import sys
+import tempfile
 
 
 def scrubadub_finds(texts):
@@ -14,18 +15,21 @@ def scrubadub_finds(texts):
 
 
 def detect_secrets_finds(texts):
+    """All strings are lines of one file, for its thresholds apply to files only."""
     from detect_secrets.core import scan
     from detect_secrets.settings import default_settings
 
-    with default_settings():
-        for text in texts:
-            found = []
-            for line in text.split("\n"):
-                for secret in scan.scan_line(line):
-                    start = text.find(secret.secret_value)
-                    if start >= 0:
-                        found.append([secret.type, start, start + len(secret.secret_value)])
-            yield found
+    lines = [(i, line) for i, text in enumerate(texts) for line in text.split("\n")]
+    found = [[] for _ in texts]
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as file, default_settings():
+        file.write("\n".join(line for _, line in lines) + "\n")
+        file.flush()
+        for secret in scan.scan_file(file.name):
+            i, _ = lines[secret.line_number - 1]
+            start = texts[i].find(secret.secret_value)
+            if start >= 0:
+                found[i].append([secret.type, start, start + len(secret.secret_value)])
+    return found
 
 
 if __name__ == "__main__":
