@@ -37,7 +37,7 @@ def _marks(name, command):
 
 
 def _search(marks, text):
-    return re.search("%s\n(.*?)\n%s" % tuple(map(re.escape, marks)), text, re.S)
+    return re.search("%s\n(.*?)\n?%s" % tuple(map(re.escape, marks)), text, re.S)
 
 
 def _find(name, text):
@@ -63,7 +63,7 @@ def write_between(page, name, command, lines):
     found = _search(marks, old)
     if not found:
         raise ValueError("%s has no section %s" % (page.name, name))
-    page.write_text(old[:found.start(1)] + "\n" + "\n".join(lines) + "\n" + old[found.end(1):])
+    page.write_text("%s%s\n\n%s\n\n%s%s" % (old[:found.start()], marks[0], "\n".join(lines), marks[1], old[found.end():]))
 
 
 def table(head, rows, left=1):

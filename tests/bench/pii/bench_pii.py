@@ -161,9 +161,7 @@ def flame_lines():
     return lines if differ else [lines[0].replace(" The others:", "")], any(row[0] not in flames.CHANGED for row in differ)
 
 
-METHOD = """## Measured
-
-The strings are those of `tests/pii_set`. Their labels come from how they were made: by rules, with valid check digits where the
+METHOD = """The strings are those of `tests/pii_set`. Their labels come from how they were made: by rules, with valid check digits where the
 kind has them, or by hand. A label says which characters must go, and which may go with them. A hash of the string decides which
 half it belongs to. **All numbers here are from the half that is kept apart**: nobody looked at its strings while the detectors
 were written. The rules make both halves, so both have the same surroundings; the rows written by hand differ.
