@@ -20,6 +20,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 ALLOWLIST, PII, STRUCTURAL = "processors/allowlist.c", "processors/pii.c", "processors/structural.c"
+REDACTION = "processors/redaction.c"
 DICTIONARY, OTLP, PPROF = "profile/otlp/decode_dictionary.c", "profile/otlp/decode_otlp.c", "profile/pprof/decode_pprof.c"
 
 BOOK, DURABLE, DELIVERY, SENDING, LETTERS, FILES = ("pipeline/delivery/%s.c" % name for name in (
@@ -97,6 +98,18 @@ MUTATIONS = [
     ("structure: a flag is anything", STRUCTURAL, "return a->type == VALUE_BOOL;", "return true;"),
     ("structure: at any site", STRUCTURAL, "if (s->site == site && string_is", "if (string_is"),
     ("structure: with a unit", STRUCTURAL, "	if (string_view(p, a->unit).len)\n", "	if (0)\n"),
+    # redaction
+    ("redaction: a denied key stays", REDACTION, "	*kind = REDACTION_KIND_REMOVED;\n	return 0;\n",
+     "	*kind = REDACTION_KIND_REMOVED;\n	return index;\n"),
+    ("redaction: a denied nested key stays", REDACTION, "		return VALUE_REMOVED;\n", "		return VALUE_SAME;\n"),
+    ("redaction: a corrected key counts as good", REDACTION, "	       (!a->bad_key && is_in(&rules->allowed,",
+     "	       (is_in(&rules->allowed,"),
+    ("redaction: a blocked key's value stays", REDACTION, "	return redaction_values_mask(values, scratch, text);\n",
+     "	return redaction_values_search(values, scratch, text);\n"),
+    ("redaction: a blocked key's unit stays", REDACTION, "		a->unit = 0;\n", "		;\n"),
+    ("redaction: links pass", REDACTION, "	redact_fields(&pass, SITE_LINK);\n", ""),
+    ("redaction: profile ids pass", REDACTION, "	redact_fields(&pass, SITE_PROFILE);\n", ""),
+    ("redaction: entities pass", REDACTION, "	redact_fields(&pass, SITE_ENTITY);\n", "", "processors/test_redaction"),
     # pii
     *(("no PII at " + site.lower().replace("_", " "), PII, "			pass->site = site;\n",
        "			if (site == SITE_%s)\n				continue;\n			pass->site = site;\n" % site)

@@ -723,7 +723,7 @@ receivers:
   pprof: {server: {endpoint: 127.0.0.1:{port:pprof}}}
 processors:
   redaction:
-    allowed_keys: [service.name, region, tier, note, size, open.name, open.door, open.array, open.bytes]
+    allowed_keys: [service.name, region, tier, note, size, open.name, open.door, open.array, open.bytes, "open.mend\\uFFFDe"]
     blocked_key_patterns: ['^(tier|size)$']
     allowed_values: ['^(gold|silver|5|MiB)$']
     blocked_values: ['[a-z]+@[a-z]+\\.example\\.com', '/home/[a-z]+']
